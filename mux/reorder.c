@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+#include "reorder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Up to here a list is searched faster than a table is made and freed. */
+enum { FEW = 8 };
+
+/*
+ * An empty queue owns nothing, and a queue that forever holds one message and
+ * lets it go must not make and free a table each time: hence the list. A table
+ * is made for the FEW + 1st message and freed with the last, so that at least
+ * FEW messages pay for it.
+ */
+
+void reorder_init(struct reorder *q, uint32_t first)
+{
+	memset(q, 0, sizeof(*q));
+	q->next = first;
+}
+
+/* What a block of @n bytes takes from a 64-bit allocator: 8 bytes in front of
+ * it, in steps of 16. */
+static size_t block_size(size_t n)
+{
+	return (n + 8 + 15) & ~(size_t)15;
+}
+
+static size_t table_memory(uint32_t buckets)
+{
+	return buckets ? block_size(buckets * sizeof(struct reorder_held *)) : 0;
+}
+
+static size_t held_memory(const struct reorder_held *held)
+{
+	return block_size(sizeof(*held) + held->body_len);
+}
+
+static void count_in(struct reorder *q, const struct reorder_held *held)
+{
+	q->count++;
+	q->bytes += held_memory(held);
+	if (held->type == WIRE_DATA)
+		q->payload += held->body_len;
+	if (q->count > q->max_count)
+		q->max_count = q->count;
+	if (q->payload > q->max_bytes)
+		q->max_bytes = q->payload;
+}
+
+static void count_out(struct reorder *q, const struct reorder_held *held)
+{
+	q->count--;
+	q->bytes -= held_memory(held);
+	if (held->type == WIRE_DATA)
+		q->payload -= held->body_len;
+}
+
+/* Numbers are consecutive, so their low bits spread them evenly. */
+static struct reorder_held **bucket_of(struct reorder *q, uint32_t number)
+{
+	if (!q->bucket)
+		return &q->few;
+	return &q->bucket[number & (q->buckets - 1)];
+}
+
+/* Where the message with @number hangs, or the NULL at its chain's end. */
+static struct reorder_held **find(struct reorder *q, uint32_t number)
+{
+	struct reorder_held **at = bucket_of(q, number);
+
+	while (*at && (*at)->number != number)
+		at = &(*at)->chain;
+	return at;
+}
+
+static void insert(struct reorder *q, struct reorder_held *held)
+{
+	struct reorder_held **at = bucket_of(q, held->number);
+
+	held->chain = *at;
+	*at = held;
+}
+
+static struct reorder_held *pop(struct reorder_held **at)
+{
+	struct reorder_held *held = *at;
+
+	*at = held->chain;
+	held->chain = NULL;
+	return held;
+}
+
+static void free_table(struct reorder *q)
+{
+	q->bytes -= table_memory(q->buckets);
+	free(q->bucket);
+	q->bucket = NULL;
+	q->buckets = 0;
+}
+
+void reorder_fini(struct reorder *q)
+{
+	struct reorder_held **heads = q->bucket ? q->bucket : &q->few;
+	uint32_t n = q->bucket ? q->buckets : 1;
+
+	for (uint32_t i = 0; i < n; i++) {
+		while (heads[i]) {
+			struct reorder_held *held = pop(&heads[i]);
+
+			count_out(q, held);
+			reorder_release(held);
+		}
+	}
+	free_table(q);
+}
+
+/* Keeps the load at 1. Without memory for it the chains grow instead. */
+static void grow_table(struct reorder *q)
+{
+	uint32_t buckets = q->bucket ? q->buckets * 2 : 2 * FEW;
+	struct reorder grown = *q;
+
+	grown.bucket = calloc(buckets, sizeof(*grown.bucket));
+	if (!grown.bucket)
+		return;
+	grown.buckets = buckets;
+	grown.few = NULL;
+	grown.bytes += table_memory(buckets) - table_memory(q->buckets);
+	for (uint32_t i = 0; i < (q->bucket ? q->buckets : 1); i++) {
+		struct reorder_held **head = q->bucket ? &q->bucket[i] : &q->few;
+
+		while (*head)
+			insert(&grown, pop(head));
+	}
+	free(q->bucket);
+	*q = grown;
+}
+
+static struct reorder_held *copy(const struct wire_msg *msg, int64_t now)
+{
+	struct reorder_held *held = malloc(sizeof(*held) + msg->body_len);
+
+	if (!held)
+		return NULL;
+	held->came_at = now;
+	held->number = msg->number;
+	held->body_len = msg->body_len;
+	held->type = (uint8_t)msg->type;
+	memcpy(held->body, msg->body, msg->body_len);
+	return held;
+}
+
+static enum reorder_verdict hold(struct reorder *q, const struct wire_msg *msg,
+				 int64_t now)
+{
+	struct reorder_held *held = copy(msg, now);
+
+	if (!held)
+		return REORDER_NO_MEMORY;
+	if (q->count >= FEW && q->count >= q->buckets)
+		grow_table(q);
+	insert(q, held);
+	count_in(q, held);
+	return REORDER_HELD;
+}
+
+enum reorder_verdict reorder_put(struct reorder *q, const struct wire_msg *msg,
+				 int64_t now)
+{
+	int32_t ahead = wire_distance(msg->number, q->next);
+
+	if (ahead < 0)
+		return REORDER_DUPLICATE;
+	if (ahead > (int32_t)WIRE_NUMBER_WINDOW)
+		return REORDER_TOO_FAR;
+	if (q->count && *find(q, msg->number))
+		return REORDER_DUPLICATE;
+	if (ahead > 0)
+		return hold(q, msg, now);
+	q->next++;
+	return REORDER_DUE;
+}
+
+struct reorder_held *reorder_take(struct reorder *q)
+{
+	struct reorder_held **at;
+	struct reorder_held *held;
+
+	if (!q->count)
+		return NULL;
+	at = find(q, q->next);
+	if (!*at)
+		return NULL;
+	held = pop(at);
+	count_out(q, held);
+	q->next++;
+	if (!q->count)
+		free_table(q);
+	return held;
+}
+
+void reorder_release(struct reorder_held *held)
+{
+	free(held);
+}
