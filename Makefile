@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+#
+# `make` builds the two proxies, `make help` lists what else there is.
+#
+#   BUILD=DIR   where everything is built (default: build)
+#   SAN=1       with AddressSanitizer and UndefinedBehaviorSanitizer,
+#               in $(BUILD)/asan
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+
+BUILD	?= build
+VENV	?= build/venv
+PREFIX	?= /usr/local
+JOBS	?= $(shell nproc 2>/dev/null || echo 2)
+
+FUZZ_SECONDS	?= 300
+FUZZ_CC		?= clang
+PYTEST_ARGS	?=
+
+CFLAGS	?= -O2 -g
+TM3_CFLAGS := -std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror \
+	-pthread
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer
+FUZZ_SANITIZE := -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize-recover=all -fno-omit-frame-pointer
+
+OUT	:= $(BUILD)$(if $(SAN),/asan)
+ASAN	:= $(BUILD)/asan
+UNIT	:= $(BUILD)/unit
+FUZZ	:= $(BUILD)/fuzz
+PYTHON	= $(if $(wildcard $(VENV)/bin/python),$(abspath $(VENV))/bin/python,python3)
+
+RP_SRC	:= $(sort $(wildcard rp/*.c))
+LP_SRC	:= $(sort $(wildcard lp/*.c))
+MUX_SRC	:= $(sort $(wildcard mux/*.c))
+UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
+FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+# Files beside the tests that are shared by them: linked into each.
+UNIT_COMMON := $(filter-out $(UNIT_SRC),$(sort $(wildcard tests/unit/*.c)))
+FUZZ_COMMON := $(filter-out $(FUZZ_SRC),$(sort $(wildcard tests/fuzz/*.c)))
+
+UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(UNIT)/%)
+FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(FUZZ)/%)
+
+# Nothing that Python or a test leaves behind lies outside the build
+# directory, and a build directory made by sudo goes back to its user.
+export TM3_BUILD := $(abspath $(BUILD))
+export PYTHONPYCACHEPREFIX := $(abspath $(BUILD))/pycache
+hand_back = if [ -n "$$SUDO_UID" ]; then \
+	chown -Rh "$$SUDO_UID:$$SUDO_GID" $(BUILD) $(VENV); fi
+
+.PHONY: all
+all: $(OUT)/rp $(OUT)/lp ## build build/rp and build/lp (SAN=1: with sanitizers, in build/asan)
+
+.PHONY: setup
+setup: ## install what is missing, from Debian and PyPI only (root; else it says what)
+	@VENV=$(VENV) .ci/setup
+
+.PHONY: test-programs
+test-programs: $(BUILD)/rp $(BUILD)/lp $(ASAN)/rp $(ASAN)/lp \
+	$(UNIT_BIN) $(FUZZ_BIN)
+
+.PHONY: test
+test: ## setup, build, then every test that this machine can run
+	@$(MAKE) --no-print-directory setup
+	@$(MAKE) --no-print-directory -j$(JOBS) test-programs
+	@status=0; \
+	$(PYTHON) -m pytest $(PYTEST_ARGS) tests || status=$$?; \
+	$(hand_back); exit $$status
+
+.PHONY: test-fast
+test-fast: ## the same without the tests that are marked slow
+	@$(MAKE) --no-print-directory test PYTEST_ARGS="-m 'not slow'"
+
+.PHONY: unit
+unit: $(UNIT_BIN) ## build and run the unit tests (C, cmocka, sanitizers)
+	@set -e; for t in $^; do echo "== $$t"; $$t; done
+
+.PHONY: fuzz
+fuzz: $(FUZZ_BIN) ## run each fuzz target for FUZZ_SECONDS (300); findings in build/fuzz
+	@set -e; for f in $^; do \
+		echo "== $$f for $(FUZZ_SECONDS) s"; \
+		mkdir -p $$f.corpus; \
+		seeds=tests/fuzz/corpus/$$(basename $$f); \
+		[ -d $$seeds ] || seeds=; \
+		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
+			-rss_limit_mb=2048 -print_final_stats=1 \
+			-artifact_prefix=$$f. $$f.corpus $$seeds; \
+	done
+
+.PHONY: vectors
+vectors: $(BUILD)/rp $(BUILD)/lp ## check the wire format against tests/vectors
+	@$(PYTHON) -m pytest tests/vectors
+
+.PHONY: grade
+grade: $(BUILD)/rp ## grade a remote proxy: make grade RP='./a.out'
+	@$(PYTHON) -m tests.grade $(if $(JSON),--json $(JSON)) \
+		--rp '$(or $(RP),$(BUILD)/rp)'
+
+.PHONY: bench
+bench: $(BUILD)/rp $(BUILD)/lp ## measure rp and lp beside other relays
+	@$(PYTHON) -m bench
+
+.PHONY: demo
+demo: ## setup, build, then downloads over 1, 2, 4, 8 pipes in two namespaces
+	@$(MAKE) --no-print-directory setup
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@status=0; $(PYTHON) bench/demo.py --build $(BUILD) || status=$$?; \
+	$(hand_back); exit $$status
+
+.PHONY: lint
+lint: ## ruff over the Python
+	@$(PYTHON) -m ruff check --cache-dir $(BUILD)/ruff .
+	@$(PYTHON) -m ruff format --check --cache-dir $(BUILD)/ruff .
+
+.PHONY: install
+install: $(BUILD)/rp $(BUILD)/lp ## install rp and lp (PREFIX=/usr/local, DESTDIR=)
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(BUILD)/rp $(BUILD)/lp $(DESTDIR)$(PREFIX)/bin
+
+.PHONY: clean
+clean: ## remove what was built (the virtual environment stays)
+	rm -rf $(BUILD)/obj $(ASAN) $(UNIT) $(FUZZ) $(BUILD)/ruff \
+		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/rp $(BUILD)/lp
+
+.PHONY: help
+help: ## list these targets
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+		while IFS='|' read -r t d; do printf '%-10s %s\n' "$$t" "$$d"; done
+
+# --- how things are built -------------------------------------------------
+
+# $(call program,DIR,FLAGS): rp and lp in DIR from objects in DIR/obj.
+define program
+$(1)/rp: $(RP_SRC:%.c=$(1)/obj/%.o) $(MUX_SRC:%.c=$(1)/obj/%.o)
+	$$(CC) $$(CFLAGS) $(2) $$(LDFLAGS) -o $$@ $$^ -pthread
+
+$(1)/lp: $(LP_SRC:%.c=$(1)/obj/%.o) $(MUX_SRC:%.c=$(1)/obj/%.o)
+	$$(CC) $$(CFLAGS) $(2) $$(LDFLAGS) -o $$@ $$^ -pthread
+
+$(1)/obj/%.o: %.c Makefile
+	@mkdir -p $$(@D)
+	$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(TM3_CFLAGS) $(2) -MMD -MP -c -o $$@ $$<
+endef
+
+$(eval $(call program,$(BUILD),))
+$(eval $(call program,$(ASAN),$(SANITIZE)))
+
+# Unit tests: one cmocka program for each test_*.c, with all of mux.
+$(UNIT)/obj/%.o: tests/unit/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(TM3_CFLAGS) $(SANITIZE) -I. -MMD -MP -c -o $@ $<
+
+$(UNIT)/%: $(UNIT)/obj/%.o $(UNIT_COMMON:tests/unit/%.c=$(UNIT)/obj/%.o) \
+		$(MUX_SRC:%.c=$(ASAN)/obj/%.o)
+	$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka -pthread
+
+# Fuzz targets: libFuzzer programs, mux instrumented along with them.
+$(FUZZ)/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(FUZZ_CC) -O1 -g $(TM3_CFLAGS) $(FUZZ_SANITIZE) -I. -MMD -MP -c -o $@ $<
+
+$(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o \
+		$(FUZZ_COMMON:%.c=$(FUZZ)/obj/%.o) $(MUX_SRC:%.c=$(FUZZ)/obj/%.o)
+	$(FUZZ_CC) -g -fsanitize=fuzzer,address,undefined -o $@ $^ -pthread
+
+.SECONDARY:
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
