@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mux/reorder.h"
+#include "random.h"
+
+static const uint8_t zeros[WIRE_PAYLOAD_MAX];
+
+static enum reorder_verdict put(struct reorder *q, uint32_t number,
+				uint16_t len, int64_t now)
+{
+	struct wire_msg msg = {
+		.type = WIRE_DATA,
+		.id = 1,
+		.number = number,
+		.body = zeros,
+		.body_len = len,
+	};
+
+	return reorder_put(q, &msg, now);
+}
+
+/* Takes and drops all that is due; returns how many that were. */
+static uint32_t take_all(struct reorder *q)
+{
+	struct reorder_held *held;
+	uint32_t n = 0;
+
+	while ((held = reorder_take(q))) {
+		reorder_release(held);
+		n++;
+	}
+	return n;
+}
+
+static void assert_owns_nothing(const struct reorder *q)
+{
+	assert_int_equal(q->count, 0);
+	assert_int_equal(q->bytes, 0);
+	assert_int_equal(q->payload, 0);
+	assert_null(q->bucket);
+	assert_null(q->few);
+}
+
+static void in_order_is_never_held(void **state)
+{
+	struct reorder q;
+
+	(void)state;
+	reorder_init(&q, 0);
+	for (uint32_t n = 0; n < 1000; n++) {
+		assert_int_equal(put(&q, n, 100, 0), REORDER_DUE);
+		assert_null(reorder_take(&q));
+		assert_owns_nothing(&q);
+	}
+	assert_int_equal(q.next, 1000);
+	assert_int_equal(q.max_count, 0);
+}
+
+static void a_gap_holds_what_follows(void **state)
+{
+	struct reorder_held *held;
+	struct reorder q;
+
+	(void)state;
+	reorder_init(&q, 5);
+	assert_int_equal(put(&q, 7, 70, 1111), REORDER_HELD);
+	assert_int_equal(put(&q, 6, 60, 2222), REORDER_HELD);
+	assert_null(reorder_take(&q));
+	assert_int_equal(q.payload, 130);
+	assert_int_equal(put(&q, 5, 50, 3333), REORDER_DUE);
+	held = reorder_take(&q);
+	assert_non_null(held);
+	assert_int_equal(held->number, 6);
+	assert_int_equal(held->came_at, 2222);
+	reorder_release(held);
+	held = reorder_take(&q);
+	assert_non_null(held);
+	assert_int_equal(held->number, 7);
+	assert_int_equal(held->came_at, 1111);
+	assert_int_equal(held->body_len, 70);
+	reorder_release(held);
+	assert_null(reorder_take(&q));
+	assert_owns_nothing(&q);
+	assert_int_equal(q.max_count, 2);
+	assert_int_equal(q.max_bytes, 130);
+}
+
+static void types_and_bodies_are_kept(void **state)
+{
+	static const uint8_t reason = WIRE_REASON_RST;
+	struct wire_msg fin = {
+		.type = WIRE_FIN, .id = 1, .number = 1,
+		.body = &reason, .body_len = 1,
+	};
+	struct reorder_held *held;
+	struct reorder q;
+
+	(void)state;
+	reorder_init(&q, 0);
+	assert_int_equal(reorder_put(&q, &fin, 0), REORDER_HELD);
+	assert_int_equal(q.payload, 0);	/* a FIN is none */
+	assert_true(q.bytes >= sizeof(*held) + 1);
+	assert_int_equal(put(&q, 0, 1, 0), REORDER_DUE);
+	held = reorder_take(&q);
+	assert_non_null(held);
+	assert_int_equal(held->type, WIRE_FIN);
+	assert_int_equal(held->body[0], WIRE_REASON_RST);
+	reorder_release(held);
+}
+
+static void what_was_delivered_is_a_duplicate(void **state)
+{
+	struct reorder q;
+
+	(void)state;
+	reorder_init(&q, 0);
+	for (uint32_t n = 0; n < 10; n++)
+		put(&q, n, 1, 0);
+	for (uint32_t n = 0; n < 10; n++)
+		assert_int_equal(put(&q, n, 1, 0), REORDER_DUPLICATE);
+	assert_int_equal(put(&q, 0u - (1u << 30), 1, 0), REORDER_DUPLICATE);
+	assert_owns_nothing(&q);
+}
+
+static void what_is_held_is_a_duplicate(void **state)
+{
+	struct reorder q;
+
+	(void)state;
+	reorder_init(&q, 0);
+	for (uint32_t n = 1; n < 100; n++) {
+		size_t bytes;
+
+		assert_int_equal(put(&q, n, 10, 0), REORDER_HELD);
+		bytes = q.bytes;
+		for (uint32_t again = 1; again <= n; again++)
+			assert_int_equal(put(&q, again, 20, 0),
+					 REORDER_DUPLICATE);
+		assert_int_equal(q.bytes, bytes);
+	}
+	reorder_fini(&q);
+	assert_owns_nothing(&q);
+}
+
+static void what_waits_to_be_taken_is_a_duplicate(void **state)
+{
+	struct reorder q;
+
+	(void)state;
+	reorder_init(&q, 0);
+	assert_int_equal(put(&q, 1, 10, 0), REORDER_HELD);
+	assert_int_equal(put(&q, 0, 10, 0), REORDER_DUE);
+	assert_int_equal(put(&q, 1, 10, 0), REORDER_DUPLICATE);
+	assert_int_equal(take_all(&q), 1);
+	assert_int_equal(q.next, 2);
+	assert_owns_nothing(&q);
+}
+
+static void the_window_ends_where_it_says(void **state)
+{
+	static const uint32_t first[] = { 0, 77, UINT32_MAX - 10 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct reorder q;
+
+		reorder_init(&q, first[i]);
+		assert_int_equal(put(&q, first[i] + WIRE_NUMBER_WINDOW, 1, 0),
+				 REORDER_HELD);
+		assert_int_equal(put(&q, first[i] + WIRE_NUMBER_WINDOW + 1, 1,
+				     0), REORDER_TOO_FAR);
+		assert_int_equal(put(&q, first[i] + INT32_MAX, 1, 0),
+				 REORDER_TOO_FAR);
+		assert_int_equal(put(&q, first[i] + (1u << 31), 1, 0),
+				 REORDER_DUPLICATE);
+		assert_int_equal(q.count, 1);
+		reorder_fini(&q);
+	}
+}
+
+static void the_window_moves_with_what_is_delivered(void **state)
+{
+	struct reorder q;
+
+	(void)state;
+	reorder_init(&q, 0);
+	assert_int_equal(put(&q, WIRE_NUMBER_WINDOW + 1, 1, 0),
+			 REORDER_TOO_FAR);
+	assert_int_equal(put(&q, 0, 1, 0), REORDER_DUE);
+	assert_int_equal(put(&q, WIRE_NUMBER_WINDOW + 1, 1, 0), REORDER_HELD);
+	reorder_fini(&q);
+}
+
+/* All but the first of a whole window, backwards: what a table that did not
+ * grow would take minutes for. */
+static void a_full_window_is_held_and_released(void **state)
+{
+	struct reorder q;
+
+	(void)state;
+	reorder_init(&q, 1u << 31);
+	for (uint32_t n = WIRE_NUMBER_WINDOW; n > 0; n--)
+		assert_int_equal(put(&q, (1u << 31) + n, 1, 0), REORDER_HELD);
+	assert_int_equal(q.count, WIRE_NUMBER_WINDOW);
+	assert_int_equal(put(&q, 1u << 31, 1, 0), REORDER_DUE);
+	assert_int_equal(take_all(&q), WIRE_NUMBER_WINDOW);
+	assert_owns_nothing(&q);
+	assert_int_equal(q.max_count, WIRE_NUMBER_WINDOW);
+}
+
+/* Few held messages far apart cost what few cost. */
+static void memory_follows_what_is_held(void **state)
+{
+	struct reorder q;
+
+	(void)state;
+	reorder_init(&q, 0);
+	for (uint32_t n = 1; n <= 20; n++)
+		assert_int_equal(put(&q, n * 50000, 1, 0), REORDER_HELD);
+	assert_true(q.bytes < 20 * 64 + 64 * sizeof(void *));
+	reorder_fini(&q);
+}
+
+/* One message early, again and again, needs no table. */
+static void a_single_swap_makes_no_table(void **state)
+{
+	struct reorder q;
+
+	(void)state;
+	reorder_init(&q, 0);
+	for (uint32_t n = 0; n < 1000; n += 2) {
+		assert_int_equal(put(&q, n + 1, 100, 0), REORDER_HELD);
+		assert_null(q.bucket);
+		assert_int_equal(put(&q, n, 100, 0), REORDER_DUE);
+		assert_int_equal(take_all(&q), 1);
+		assert_owns_nothing(&q);
+	}
+}
+
+static void fini_drops_all_and_leaves_the_queue_usable(void **state)
+{
+	struct reorder q;
+
+	(void)state;
+	reorder_init(&q, 3);
+	for (uint32_t n = 1; n < 50; n++)
+		put(&q, 3 + n, 1000, 0);
+	reorder_fini(&q);
+	assert_owns_nothing(&q);
+	assert_int_equal(q.next, 3);
+	assert_int_equal(q.max_count, 49);
+	assert_int_equal(put(&q, 4, 1, 0), REORDER_HELD);
+	assert_int_equal(put(&q, 3, 1, 0), REORDER_DUE);
+	assert_int_equal(take_all(&q), 1);
+	reorder_fini(&q);
+}
+
+/* A taken message outlives whatever happens to its queue. */
+static void a_taken_message_stays_where_it_is(void **state)
+{
+	static const uint8_t body[] = "stays";
+	struct wire_msg msg = {
+		.type = WIRE_DATA, .id = 1, .number = 1,
+		.body = body, .body_len = sizeof(body),
+	};
+	struct reorder_held *held;
+	struct reorder q;
+
+	(void)state;
+	reorder_init(&q, 0);
+	reorder_put(&q, &msg, 0);
+	put(&q, 0, 1, 0);
+	held = reorder_take(&q);
+	assert_non_null(held);
+	for (uint32_t n = 3; n < 200; n++)
+		put(&q, n, 100, 0);
+	reorder_fini(&q);
+	assert_string_equal((const char *)held->body, "stays");
+	reorder_release(held);
+}
+
+/* --- any interleaving over any pipes delivers the bytes, once, in order --- */
+
+enum { MESSAGES = 400, PIPES = 8, BODY_MAX = 40 };
+
+struct sent {
+	uint8_t body[BODY_MAX];
+	uint16_t len;
+};
+
+/* A connection as its receiver sees it, checked byte for byte. */
+struct receiver {
+	struct reorder q;
+	const struct sent *sent;
+	uint32_t first;		/* number of sent[0] */
+	uint32_t delivered;
+};
+
+static void deliver(struct receiver *rx, uint32_t number, const uint8_t *body,
+		    uint16_t len)
+{
+	const struct sent *want = &rx->sent[rx->delivered];
+
+	assert_int_equal(number, rx->first + rx->delivered);
+	assert_int_equal(len, want->len);
+	assert_memory_equal(body, want->body, len);
+	rx->delivered++;
+}
+
+static enum reorder_verdict arrive(struct receiver *rx, uint32_t index)
+{
+	struct wire_msg msg = {
+		.type = WIRE_DATA,
+		.id = 1,
+		.number = rx->first + index,
+		.body = rx->sent[index].body,
+		.body_len = rx->sent[index].len,
+	};
+	enum reorder_verdict verdict = reorder_put(&rx->q, &msg, index);
+	struct reorder_held *held;
+
+	if (verdict != REORDER_DUE)
+		return verdict;
+	deliver(rx, msg.number, msg.body, msg.body_len);
+	while ((held = reorder_take(&rx->q))) {
+		assert_int_equal(held->came_at, held->number - rx->first);
+		deliver(rx, held->number, held->body, held->body_len);
+		reorder_release(held);
+	}
+	return verdict;
+}
+
+static void make_messages(struct random *r, struct sent *sent, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		sent[i].len = (uint16_t)random_range(r, 1, BODY_MAX);
+		random_fill(r, sent[i].body, sent[i].len);
+	}
+}
+
+static void receiver_init(struct random *r, struct receiver *rx,
+			  const struct sent *sent)
+{
+	/* Every other run passes the end of the circle. */
+	rx->first = random_below(r, 2) ? 0u - random_below(r, MESSAGES)
+				       : (uint32_t)random_next(r);
+	rx->sent = sent;
+	rx->delivered = 0;
+	reorder_init(&rx->q, rx->first);
+}
+
+/* Each pipe keeps the order of its messages; between pipes there is none. */
+static uint32_t deal_to_pipes(struct random *r, uint32_t n,
+			      uint32_t order[MESSAGES])
+{
+	uint32_t queue[PIPES][MESSAGES], len[PIPES] = { 0 }, at[PIPES] = { 0 };
+	uint32_t pipes = random_range(r, 1, PIPES);
+	uint32_t out = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t p = random_below(r, pipes);
+
+		queue[p][len[p]++] = i;
+	}
+	while (out < n) {
+		uint32_t p = random_below(r, pipes);
+		uint32_t burst = random_range(r, 1, 50);
+
+		while (burst-- && at[p] < len[p])
+			order[out++] = queue[p][at[p]++];
+	}
+	return pipes;
+}
+
+static void any_interleaving_of_pipes(void **state)
+{
+	static struct sent sent[MESSAGES];
+	static uint32_t order[MESSAGES];
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int round = 0; round < 300; round++) {
+		uint32_t n = random_range(&r, 1, MESSAGES);
+		struct receiver rx;
+		uint32_t pipes;
+
+		make_messages(&r, sent, n);
+		receiver_init(&r, &rx, sent);
+		pipes = deal_to_pipes(&r, n, order);
+		for (uint32_t i = 0; i < n; i++)
+			arrive(&rx, order[i]);
+		assert_int_equal(rx.delivered, n);
+		assert_owns_nothing(&rx.q);
+		if (pipes == 1)
+			assert_int_equal(rx.q.max_count, 0);
+	}
+}
+
+static void any_permutation_with_copies(void **state)
+{
+	static struct sent sent[MESSAGES];
+	static uint32_t order[MESSAGES];
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int round = 0; round < 300; round++) {
+		uint32_t n = random_range(&r, 1, MESSAGES);
+		struct receiver rx;
+
+		make_messages(&r, sent, n);
+		receiver_init(&r, &rx, sent);
+		random_order(&r, order, n);
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t old = order[random_below(&r, i + 1)];
+
+			assert_int_not_equal(arrive(&rx, order[i]),
+					     REORDER_DUPLICATE);
+			assert_int_equal(arrive(&rx, old), REORDER_DUPLICATE);
+		}
+		assert_int_equal(rx.delivered, n);
+		assert_owns_nothing(&rx.q);
+	}
+}
+
+/* Every order of a handful, rather than some of many. */
+static void every_permutation_of_six(void **state)
+{
+	enum { N = 6, ALL = 720 };
+	struct sent sent[N];
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	make_messages(&r, sent, N);
+	for (uint32_t which = 0; which < ALL; which++) {
+		uint32_t left[N] = { 0, 1, 2, 3, 4, 5 };
+		uint32_t code = which;
+		struct receiver rx = { .sent = sent, .first = UINT32_MAX - 2 };
+
+		reorder_init(&rx.q, rx.first);
+		for (uint32_t n = N; n > 0; code /= n, n--) {
+			uint32_t pick = code % n;
+
+			arrive(&rx, left[pick]);
+			left[pick] = left[n - 1];
+		}
+		assert_int_equal(rx.delivered, N);
+		assert_owns_nothing(&rx.q);
+	}
+}
+
+/* The books kept on the side, from sizes alone. */
+static void the_books_are_right_at_every_step(void **state)
+{
+	static struct sent sent[MESSAGES];
+	static uint32_t order[MESSAGES];
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int round = 0; round < 100; round++) {
+		uint8_t came[MESSAGES] = { 0 };
+		size_t most = 0;
+		struct receiver rx;
+
+		make_messages(&r, sent, MESSAGES);
+		receiver_init(&r, &rx, sent);
+		random_order(&r, order, MESSAGES);
+		for (uint32_t i = 0; i < MESSAGES; i++) {
+			size_t payload = 0;
+			uint32_t count = 0;
+
+			came[order[i]] = 1;
+			arrive(&rx, order[i]);
+			for (uint32_t m = rx.delivered; m < MESSAGES; m++) {
+				count += came[m];
+				payload += came[m] ? sent[m].len : 0;
+			}
+			most = payload > most ? payload : most;
+			assert_int_equal(rx.q.count, count);
+			assert_int_equal(rx.q.payload, payload);
+			assert_int_equal(rx.q.max_bytes, most);
+			assert_true(rx.q.bytes >= payload +
+				    count * sizeof(struct reorder_held));
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(in_order_is_never_held),
+		cmocka_unit_test(a_gap_holds_what_follows),
+		cmocka_unit_test(types_and_bodies_are_kept),
+		cmocka_unit_test(what_was_delivered_is_a_duplicate),
+		cmocka_unit_test(what_is_held_is_a_duplicate),
+		cmocka_unit_test(what_waits_to_be_taken_is_a_duplicate),
+		cmocka_unit_test(the_window_ends_where_it_says),
+		cmocka_unit_test(the_window_moves_with_what_is_delivered),
+		cmocka_unit_test(a_full_window_is_held_and_released),
+		cmocka_unit_test(memory_follows_what_is_held),
+		cmocka_unit_test(a_single_swap_makes_no_table),
+		cmocka_unit_test(fini_drops_all_and_leaves_the_queue_usable),
+		cmocka_unit_test(a_taken_message_stays_where_it_is),
+		cmocka_unit_test(any_interleaving_of_pipes),
+		cmocka_unit_test(any_permutation_with_copies),
+		cmocka_unit_test(every_permutation_of_six),
+		cmocka_unit_test(the_books_are_right_at_every_step),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
