@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "config.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "sched.h"
+#include "wire.h"
+
+enum {
+	BUFFER_MAX = 1 << 30,
+	SNDBUF_MIN = 1024,
+	WORDS_LEN = 256,	/* of a list of choices */
+};
+
+#define INTERVAL_MIN 0.01
+#define INTERVAL_MAX 86400.0
+
+const struct config_option config_options[] = {
+	{ "binding", "late|early",
+	  "choose connection and pipe when a pipe can send (late, the default) "
+	  "or as soon as bytes arrive (early)" },
+	{ "app-buffer", "BYTES",
+	  "early: bytes that may wait for each pipe besides its socket "
+	  "(default 0; K and M are understood)" },
+	{ "pipe-sndbuf", "BYTES",
+	  "early: send buffer of each pipe's socket (default: the kernel's)" },
+	{ "pipe-policy", "NAME", "which of the pipes that could send does:" },
+	{ "conn-policy", "NAME", "which connection's bytes go next:" },
+	{ "cc", "NAME",
+	  "congestion control of the pipes (default: the system's)" },
+	{ "seed", "N", "of the random pipe policy (default 1)" },
+	{ "max-conns", "N",
+	  "connections of a session at a time (default: all there are ids for)" },
+	{ "stats", "FILE", "write statistics to FILE as JSON lines" },
+	{ "stats-interval", "SECONDS",
+	  "between two samples of the pipes (default 1)" },
+	{ "verbose", NULL, "say more" },
+	{ "quiet", NULL, "say only what is wrong" },
+	{ NULL, NULL, NULL },
+};
+
+void config_init(struct config *config)
+{
+	*config = (struct config){
+		.late = true,
+		.conn_policy = conn_policies[0],
+		.pipe_policy = pipe_policies[0],
+		.seed = 1,
+		.max_conns = WIRE_ID_MAX,
+		.stats_interval = 1.0,
+		.verbosity = LOG_INFO,
+	};
+}
+
+/* --- values --- */
+
+int config_number(const char *text, double min, double max, double *value)
+{
+	char *end;
+	double number;
+
+	if (!*text || text[strspn(text, "0123456789.eE+-")])
+		return -1;
+	number = strtod(text, &end);
+	if (*end || !(number >= min && number <= max))
+		return -1;
+	*value = number;
+	return 0;
+}
+
+/* Digits alone, with what follows them in @end. */
+static int whole_number(const char *text, uint64_t *value, const char **end)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	if (!digits)
+		return -1;
+	errno = 0;
+	*value = strtoull(text, NULL, 10);
+	*end = text + digits;
+	return errno ? -1 : 0;
+}
+
+int config_bytes(const char *text, size_t *value)
+{
+	const char *end;
+	uint64_t number;
+	int shift = 0;
+
+	if (whole_number(text, &number, &end))
+		return -1;
+	if (*end == 'K' || *end == 'k')
+		shift = 10;
+	else if (*end == 'M' || *end == 'm')
+		shift = 20;
+	if (end[shift != 0] || number > SIZE_MAX >> shift)
+		return -1;
+	*value = (size_t)number << shift;
+	return 0;
+}
+
+__attribute__((format(printf, 3, 4)))
+static int refuse(char *why, size_t why_len, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(why, why_len, fmt, args);
+	va_end(args);
+	return -1;
+}
+
+/* --- setters, one an option --- */
+
+struct setting {
+	const char *name;
+	int (*set)(struct config *config, const char *value, char *why,
+		   size_t why_len);
+};
+
+static int set_binding(struct config *config, const char *value, char *why,
+		       size_t why_len)
+{
+	config->late = !strcmp(value, "late");
+	if (config->late || !strcmp(value, "early"))
+		return 0;
+	return refuse(why, why_len, "--binding: '%s' is neither late nor early",
+		      value);
+}
+
+static int set_app_buffer(struct config *config, const char *value, char *why,
+			  size_t why_len)
+{
+	size_t size;
+
+	if (config_bytes(value, &size) || size > BUFFER_MAX)
+		return refuse(why, why_len,
+			      "--app-buffer: '%s' is not a size from 0 to "
+			      "1024M (such as 4096, 64K, 2M)", value);
+	config->app_buffer = size;
+	return 0;
+}
+
+static int set_pipe_sndbuf(struct config *config, const char *value, char *why,
+			   size_t why_len)
+{
+	size_t size;
+
+	if (config_bytes(value, &size) || size < SNDBUF_MIN ||
+	    size > BUFFER_MAX)
+		return refuse(why, why_len,
+			      "--pipe-sndbuf: '%s' is not a size from 1K to "
+			      "1024M (such as 65536, 64K, 2M)", value);
+	config->pipe_sndbuf = (int)size;
+	return 0;
+}
+
+static int set_pipe_policy(struct config *config, const char *value, char *why,
+			   size_t why_len)
+{
+	char names[WORDS_LEN] = "";
+	int i;
+
+	config->pipe_policy = pipe_policy_named(value);
+	if (config->pipe_policy)
+		return 0;
+	for (i = 0; pipe_policies[i]; i++) {
+		strcat(names, i ? ", " : "");
+		strcat(names, pipe_policies[i]->name);
+	}
+	return refuse(why, why_len, "--pipe-policy: '%s' is not one of %s",
+		      value, names);
+}
+
+static int set_conn_policy(struct config *config, const char *value, char *why,
+			   size_t why_len)
+{
+	char names[WORDS_LEN] = "";
+	int i;
+
+	config->conn_policy = conn_policy_named(value);
+	if (config->conn_policy)
+		return 0;
+	for (i = 0; conn_policies[i]; i++) {
+		strcat(names, i ? ", " : "");
+		strcat(names, conn_policies[i]->name);
+	}
+	return refuse(why, why_len, "--conn-policy: '%s' is not one of %s",
+		      value, names);
+}
+
+/* One line from the kernel, such as "reno bbr cubic"; "" if it does not say. */
+static void read_words(const char *path, char words[WORDS_LEN])
+{
+	FILE *in = fopen(path, "re");
+
+	words[0] = '\0';
+	if (!in)
+		return;
+	if (!fgets(words, WORDS_LEN, in))
+		words[0] = '\0';
+	words[strcspn(words, "\n")] = '\0';
+	fclose(in);
+}
+
+/* Only a socket knows what this process may use. */
+static int try_cc(const char *name)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name,
+		       (socklen_t)strlen(name)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static int set_cc(struct config *config, const char *value, char *why,
+		  size_t why_len)
+{
+	char words[WORDS_LEN];
+	int err = *value ? try_cc(value) : -ENOENT;
+
+	if (!err) {
+		config->cc = value;
+		return 0;
+	}
+	if (err == -EPERM) {
+		read_words("/proc/sys/net/ipv4/tcp_allowed_congestion_control",
+			   words);
+		return refuse(why, why_len,
+			      "--cc: '%s' is for root alone on this system; "
+			      "everybody may use: %s", value, words);
+	}
+	if (err != -ENOENT)
+		return refuse(why, why_len, "--cc: '%s' cannot be tried: %s",
+			      value, strerror(-err));
+	read_words("/proc/sys/net/ipv4/tcp_available_congestion_control",
+		   words);
+	return refuse(why, why_len,
+		      "--cc: '%s' is not available on this system, which has: %s",
+		      value, words);
+}
+
+static int set_seed(struct config *config, const char *value, char *why,
+		    size_t why_len)
+{
+	const char *end;
+
+	if (!whole_number(value, &config->seed, &end) && !*end)
+		return 0;
+	return refuse(why, why_len,
+		      "--seed: '%s' is not a whole number from 0 to %llu",
+		      value, ULLONG_MAX);
+}
+
+static int set_max_conns(struct config *config, const char *value, char *why,
+			 size_t why_len)
+{
+	const char *end;
+	uint64_t n;
+
+	if (whole_number(value, &n, &end) || *end || !n || n > WIRE_ID_MAX)
+		return refuse(why, why_len,
+			      "--max-conns: '%s' is not a whole number from 1 "
+			      "to %d", value, WIRE_ID_MAX);
+	config->max_conns = (unsigned int)n;
+	return 0;
+}
+
+static int set_stats(struct config *config, const char *value, char *why,
+		     size_t why_len)
+{
+	if (!*value)
+		return refuse(why, why_len, "--stats: the file has no name");
+	config->stats_path = value;
+	return 0;
+}
+
+static int set_stats_interval(struct config *config, const char *value,
+			      char *why, size_t why_len)
+{
+	if (!config_number(value, INTERVAL_MIN, INTERVAL_MAX,
+			   &config->stats_interval))
+		return 0;
+	return refuse(why, why_len,
+		      "--stats-interval: '%s' is not a number of seconds from "
+		      "%g to %g", value, INTERVAL_MIN, INTERVAL_MAX);
+}
+
+static int set_verbose(struct config *config, const char *value, char *why,
+		       size_t why_len)
+{
+	(void)value, (void)why, (void)why_len;
+	config->verbosity = LOG_DEBUG;
+	return 0;
+}
+
+static int set_quiet(struct config *config, const char *value, char *why,
+		     size_t why_len)
+{
+	(void)value, (void)why, (void)why_len;
+	config->verbosity = LOG_WARN;
+	return 0;
+}
+
+static const struct setting settings[] = {
+	{ "binding", set_binding },
+	{ "app-buffer", set_app_buffer },
+	{ "pipe-sndbuf", set_pipe_sndbuf },
+	{ "pipe-policy", set_pipe_policy },
+	{ "conn-policy", set_conn_policy },
+	{ "cc", set_cc },
+	{ "seed", set_seed },
+	{ "max-conns", set_max_conns },
+	{ "stats", set_stats },
+	{ "stats-interval", set_stats_interval },
+	{ "verbose", set_verbose },
+	{ "quiet", set_quiet },
+};
+
+static const struct config_option *option_named(const char *name)
+{
+	const struct config_option *o = config_options;
+
+	while (o->name && strcmp(o->name, name))
+		o++;
+	return o->name ? o : NULL;
+}
+
+int config_set(struct config *config, const char *name, const char *value,
+	       char *why, size_t why_len)
+{
+	const struct config_option *option = option_named(name);
+	size_t i;
+
+	if (!option)
+		return refuse(why, why_len, "--%s: there is no such option",
+			      name);
+	if (option->arg && !value)
+		return refuse(why, why_len, "--%s: its value (%s) is missing",
+			      name, option->arg);
+	if (!option->arg && value)
+		return refuse(why, why_len, "--%s takes no value", name);
+	for (i = 0; strcmp(settings[i].name, name); i++)
+		;
+	return settings[i].set(config, value, why, why_len);
+}
+
+int config_check(const struct config *config, char *why, size_t why_len)
+{
+	if (config->late && config->app_buffer)
+		return refuse(why, why_len,
+			      "--app-buffer goes with --binding early only");
+	if (config->late && config->pipe_sndbuf)
+		return refuse(why, why_len,
+			      "--pipe-sndbuf goes with --binding early only");
+	return 0;
+}
+
+/* --- help --- */
+
+enum { HELP_COLUMN = 28, HELP_WIDTH = 79 };
+
+/* Words from @column on, broken before HELP_WIDTH. */
+static void print_wrapped(FILE *out, int column, const char *text)
+{
+	int at = column;
+
+	while (*text) {
+		int word = (int)strcspn(text, " ");
+
+		if (at > column && at + 1 + word > HELP_WIDTH) {
+			fprintf(out, "\n%*s", column, "");
+			at = column;
+		} else if (at > column) {
+			fputc(' ', out);
+			at++;
+		}
+		fprintf(out, "%.*s", word, text);
+		at += word;
+		text += word;
+		text += *text == ' ';
+	}
+	fputc('\n', out);
+}
+
+static void print_choice(FILE *out, const char *name, const char *summary,
+			 bool dflt)
+{
+	char text[WORDS_LEN];
+
+	fprintf(out, "%*s  %-8s", HELP_COLUMN, "", name);
+	snprintf(text, sizeof(text), "%s%s", summary, dflt ? " (default)" : "");
+	print_wrapped(out, HELP_COLUMN + 10, text);
+}
+
+static void print_policies(FILE *out, const char *option)
+{
+	int i;
+
+	for (i = 0; !strcmp(option, "pipe-policy") && pipe_policies[i]; i++)
+		print_choice(out, pipe_policies[i]->name,
+			     pipe_policies[i]->summary, i == 0);
+	for (i = 0; !strcmp(option, "conn-policy") && conn_policies[i]; i++)
+		print_choice(out, conn_policies[i]->name,
+			     conn_policies[i]->summary, i == 0);
+}
+
+void config_print(FILE *out, const struct config_option *options)
+{
+	const struct config_option *o;
+
+	for (o = options; o->name; o++) {
+		int used = fprintf(out, "  --%s%s%s", o->name,
+				   o->arg ? " " : "", o->arg ? o->arg : "");
+
+		if (used > HELP_COLUMN - 2) {
+			fputc('\n', out);
+			used = 0;
+		}
+		fprintf(out, "%*s", HELP_COLUMN - used, "");
+		print_wrapped(out, HELP_COLUMN, o->help);
+		print_policies(out, o->name);
+	}
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "sock.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <linux/sockios.h>
+
+/* Probes after 10 s of silence, lost when four in a row go unanswered. */
+enum { KEEP_IDLE_S = 10, KEEP_INTERVAL_S = 5, KEEP_COUNT = 4 };
+
+static void set_int(int fd, int level, int name, int value)
+{
+	setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+static void set_linger(int fd, int on)
+{
+	struct linger linger = { .l_onoff = on, .l_linger = 0 };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+}
+
+void sock_arm_reset(int fd)
+{
+	set_linger(fd, 1);
+}
+
+void sock_orderly(int fd)
+{
+	set_linger(fd, 0);
+}
+
+void sock_reset(int fd)
+{
+	sock_arm_reset(fd);
+	close(fd);
+}
+
+void sock_nodelay(int fd)
+{
+	set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+/*
+ * TCP_USER_TIMEOUT is left alone: it would also end a connection whose peer is
+ * there and answers, but does not read for so long.
+ */
+void sock_watchful(int fd)
+{
+	set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
+	set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL_S);
+	set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT);
+	set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+static size_t queue_size(int fd, unsigned long request)
+{
+	int bytes = 0;
+
+	if (ioctl(fd, request, &bytes) < 0 || bytes < 0)
+		return 0;
+	return (size_t)bytes;
+}
+
+size_t sock_unsent(int fd)
+{
+	return queue_size(fd, SIOCOUTQNSD);
+}
+
+size_t sock_outstanding(int fd)
+{
+	return queue_size(fd, SIOCOUTQ);
+}
+
+/* --- addresses from text --- */
+
+static int parse_port(const char *text, uint16_t *port)
+{
+	size_t digits = strspn(text, "0123456789");
+	unsigned long value;
+
+	if (!digits || digits > 5 || text[digits])
+		return -1;
+	value = strtoul(text, NULL, 10);
+	if (value > UINT16_MAX)
+		return -1;
+	*port = (uint16_t)value;
+	return 0;
+}
+
+static int parse_v4(const char *host, uint16_t port,
+		    struct sockaddr_storage *addr, socklen_t *len)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)(void *)addr;
+
+	memset(addr, 0, sizeof(*addr));
+	in->sin_family = AF_INET;
+	in->sin_port = htons(port);
+	*len = sizeof(*in);
+	return inet_pton(AF_INET, host, &in->sin_addr) == 1 ? 0 : -1;
+}
+
+/* @host is cut at its scope, if it names one. */
+static int parse_v6(char *host, uint16_t port, struct sockaddr_storage *addr,
+		    socklen_t *len)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)addr;
+	char *scope = strchr(host, '%');
+
+	memset(addr, 0, sizeof(*addr));
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(port);
+	*len = sizeof(*in6);
+	if (scope) {
+		*scope++ = '\0';
+		in6->sin6_scope_id = if_nametoindex(scope);
+		if (!in6->sin6_scope_id)
+			return -1;
+	}
+	return inet_pton(AF_INET6, host, &in6->sin6_addr) == 1 ? 0 : -1;
+}
+
+/* "[V6]" or "[V6]:PORT"; @host is a copy to cut up. */
+static int parse_bracketed(char *host, uint16_t port,
+			   struct sockaddr_storage *addr, socklen_t *len)
+{
+	char *end = strchr(host, ']');
+
+	if (!end)
+		return -1;
+	*end++ = '\0';
+	if (*end && (*end != ':' || parse_port(end + 1, &port)))
+		return -1;
+	return parse_v6(host + 1, port, addr, len);
+}
+
+int addr_parse(const char *text, const char *dflt_host, uint16_t dflt_port,
+	       struct sockaddr_storage *addr, socklen_t *len)
+{
+	char host[ADDR_TEXT];
+	uint16_t port = dflt_port;
+	char *colon;
+
+	if (dflt_host && !parse_port(text, &port))
+		text = dflt_host;
+	if (strlen(text) >= sizeof(host))
+		return -1;
+	strcpy(host, text);
+	if (host[0] == '[')
+		return parse_bracketed(host, port, addr, len);
+	colon = strchr(host, ':');
+	if (colon && strchr(colon + 1, ':'))
+		return parse_v6(host, port, addr, len);
+	if (colon) {
+		*colon = '\0';
+		if (parse_port(colon + 1, &port))
+			return -1;
+	}
+	return parse_v4(host, port, addr, len);
+}
+
+/* --- addresses to text, and compared --- */
+
+/* IPv4, or IPv6 that only wraps it: its address in @v4 and its port. */
+static bool as_v4(const struct sockaddr_storage *addr, struct in_addr *v4,
+		  uint16_t *port)
+{
+	const struct sockaddr_in *in = (const void *)addr;
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+
+	if (addr->ss_family == AF_INET) {
+		*v4 = in->sin_addr;
+		*port = ntohs(in->sin_port);
+		return true;
+	}
+	if (addr->ss_family != AF_INET6 ||
+	    !IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr))
+		return false;
+	memcpy(v4, &in6->sin6_addr.s6_addr[12], 4);
+	*port = ntohs(in6->sin6_port);
+	return true;
+}
+
+const char *addr_host(const struct sockaddr_storage *addr, char text[ADDR_TEXT])
+{
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+	struct in_addr v4;
+	uint16_t port;
+	size_t used;
+
+	if (as_v4(addr, &v4, &port)) {
+		inet_ntop(AF_INET, &v4, text, ADDR_TEXT);
+	} else if (addr->ss_family == AF_INET6) {
+		inet_ntop(AF_INET6, &in6->sin6_addr, text, ADDR_TEXT);
+		used = strlen(text);
+		if (in6->sin6_scope_id)
+			snprintf(text + used, ADDR_TEXT - used, "%%%u",
+				 in6->sin6_scope_id);
+	} else {
+		strcpy(text, "unknown");
+	}
+	return text;
+}
+
+const char *addr_text(const struct sockaddr_storage *addr, char text[ADDR_TEXT])
+{
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+	char host[ADDR_TEXT];
+	struct in_addr v4;
+	uint16_t port;
+
+	addr_host(addr, host);
+	if (as_v4(addr, &v4, &port))
+		snprintf(text, ADDR_TEXT, "%.45s:%u", host, port);
+	else if (addr->ss_family == AF_INET6)
+		snprintf(text, ADDR_TEXT, "[%.55s]:%u", host,
+			 ntohs(in6->sin6_port));
+	else
+		strcpy(text, host);
+	return text;
+}
+
+bool addr_is_loopback(const struct sockaddr_storage *addr)
+{
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+	struct in_addr v4;
+	uint16_t port;
+
+	if (as_v4(addr, &v4, &port))
+		return (ntohl(v4.s_addr) >> 24) == 127;
+	return addr->ss_family == AF_INET6 &&
+	       IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
+bool addr_same_host(const struct sockaddr_storage *a,
+		    const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in6 *a6 = (const void *)a;
+	const struct sockaddr_in6 *b6 = (const void *)b;
+	struct in_addr a4, b4;
+	uint16_t port;
+	bool a_is_v4 = as_v4(a, &a4, &port);
+
+	if (a_is_v4 != as_v4(b, &b4, &port))
+		return false;
+	if (a_is_v4)
+		return a4.s_addr == b4.s_addr;
+	return a->ss_family == AF_INET6 && b->ss_family == AF_INET6 &&
+	       IN6_ARE_ADDR_EQUAL(&a6->sin6_addr, &b6->sin6_addr) &&
+	       a6->sin6_scope_id == b6->sin6_scope_id;
+}
+
+/* --- listening, and the room for it --- */
+
+/* An IPv6 socket takes IPv6 alone: what was asked for, and nothing beside. */
+int sock_listen(const struct sockaddr_storage *addr, socklen_t len)
+{
+	int fd = socket(addr->ss_family,
+			SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (addr->ss_family == AF_INET6)
+		set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	if (bind(fd, (const struct sockaddr *)addr, len) < 0 ||
+	    listen(fd, SOMAXCONN) < 0) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+unsigned long sock_raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	if (limit.rlim_cur < limit.rlim_max) {
+		struct rlimit more = { limit.rlim_max, limit.rlim_max };
+
+		if (!setrlimit(RLIMIT_NOFILE, &more))
+			limit = more;
+	}
+	return limit.rlim_cur;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Small helpers around sockets and addresses.
+ */
+#ifndef TM3_SOCK_H
+#define TM3_SOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+enum { ADDR_TEXT = 64 };	/* "[ipv6%scope]:port" and the end */
+
+/* close() as a reset (linger 0) unless sock_orderly() came first. */
+void sock_arm_reset(int fd);
+void sock_orderly(int fd);
+void sock_reset(int fd);	/* arm, and close now */
+
+void sock_nodelay(int fd);
+/*
+ * Notice within half a minute that the other end of a connection with nothing
+ * under way is no longer there.
+ */
+void sock_watchful(int fd);
+
+size_t sock_unsent(int fd);	/* written, not yet sent once */
+size_t sock_outstanding(int fd);	/* written, not yet acknowledged */
+
+/*
+ * "ADDR", "ADDR:PORT", "[V6]:PORT", "PORT" (digits alone, where @host is NULL
+ * no address is needed: then @dflt_host). Numeric only. 0 or -1.
+ */
+int addr_parse(const char *text, const char *dflt_host, uint16_t dflt_port,
+	       struct sockaddr_storage *addr, socklen_t *len);
+/* "127.0.0.1:6000"; v4-mapped addresses are shown as IPv4. */
+const char *addr_text(const struct sockaddr_storage *addr, char text[ADDR_TEXT]);
+/* The address alone, without its port. */
+const char *addr_host(const struct sockaddr_storage *addr, char text[ADDR_TEXT]);
+bool addr_is_loopback(const struct sockaddr_storage *addr);
+bool addr_same_host(const struct sockaddr_storage *a,
+		    const struct sockaddr_storage *b);
+
+/* Listening, non-blocking, close-on-exec. The descriptor or -errno. */
+int sock_listen(const struct sockaddr_storage *addr, socklen_t len);
+
+/* Raise the limit of descriptors as far as allowed; returns it. */
+unsigned long sock_raise_limit(void);
+
+#endif

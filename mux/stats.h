@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a proxy tells of itself as JSON lines: a sample of each pipe per
+ * interval, a record of each connection at its end. docs/statistics.md lists
+ * the fields.
+ */
+#ifndef TM3_STATS_H
+#define TM3_STATS_H
+
+#include <stdint.h>
+
+struct config;
+struct conn;
+struct pipe;
+struct stats;
+
+/* Opens (truncates) @path. NULL and errno on failure. */
+struct stats *stats_open(const char *path, const char *program,
+			 const struct config *config, unsigned int pipes);
+void stats_close(struct stats *st);
+void stats_flush(struct stats *st);
+
+/* All take NULL for "no statistics". */
+void stats_session(struct stats *st, unsigned int session, const char *event,
+		   const char *peer, const char *reason);
+void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
+		const char *state);
+void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
+		int64_t now);
+
+/* Counters of limits that were hit and things dropped. */
+struct stats_counts {
+	uint64_t duplicates, late, unknown, early_dropped, reorder_limit,
+		queue_limit, pauses, protocol;
+};
+
+void stats_counters(struct stats *st, unsigned int session,
+		    const struct stats_counts *counts);
+
+#endif
