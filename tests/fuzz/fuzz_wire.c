@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wire reader fed with arbitrary bytes. Asserted: each message lies within
+ * what was given and says what its bytes say; every shorter piece of it waits
+ * for more; what was read is put again as it came; a break of the framing is
+ * one; and no byte is skipped or read twice.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mux/wire.h"
+#include "mux/wire_ext.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+static unsigned int length_field(const uint8_t *at)
+{
+	return at[6] | (unsigned int)at[7] << 8;
+}
+
+/* Bytes of a message by its length field, 0 for one that means none. */
+static size_t size_meant(unsigned int length)
+{
+	if (length == 0xFFFF)
+		return 14;
+	if (length == 0xFFFE)
+		return 9;
+	return length >= 9 && length <= 4104 ? length : 0;
+}
+
+static void check_shorter_waits(const uint8_t *at, size_t size)
+{
+	struct wire_msg msg;
+	size_t step = size > 64 ? size / 64 : 1;
+
+	for (size_t len = 0; len < size; len += step)
+		check(wire_read(at, len, &msg) == 0);
+	check(wire_read(at, size - 1, &msg) == 0);
+	check(wire_read(at, size, &msg) == (int)size);
+}
+
+static void check_put_again(const uint8_t *at, const struct wire_msg *msg)
+{
+	uint8_t buf[WIRE_SYN_SIZE];
+	uint8_t addr[4];
+	uint16_t port;
+	size_t n = WIRE_HEADER;
+
+	switch (msg->type) {
+	case WIRE_DATA:
+		check(wire_put_data(buf, msg->id, msg->number,
+				    msg->body_len) == n);
+		break;
+	case WIRE_SYN:
+		if (msg->number)
+			return;
+		wire_get_syn(msg->body, addr, &port);
+		n = wire_put_syn(buf, msg->id, addr, port);
+		check(n == WIRE_SYN_SIZE);
+		break;
+	case WIRE_FIN:
+		n = wire_put_fin(buf, msg->id, msg->number, msg->body[0]);
+		check(n == WIRE_FIN_SIZE);
+		break;
+	}
+	check(memcmp(buf, at, n) == 0);
+}
+
+static void check_baseline(const struct wire_msg *msg)
+{
+	enum wire_error up = wire_check(msg, 0);
+	enum wire_error down = wire_check(msg, 1);
+
+	check((msg->id == 0) == (up == WIRE_BAD_ID));
+	check((msg->id == 0) == (down == WIRE_BAD_ID));
+	check(up != WIRE_SYN_DOWNLINK && up != WIRE_BAD_LENGTH);
+	if (msg->id && msg->type == WIRE_SYN)
+		check(down == WIRE_SYN_DOWNLINK);
+	else
+		check(up == down);
+	check(wire_error_text(up) && wire_error_field(down));
+}
+
+static void check_extension(const struct wire_msg *msg)
+{
+	uint8_t buf[WIRE_EXT_SIZE_MAX];
+	struct wire_ext ext;
+	size_t size;
+
+	if (msg->type != WIRE_DATA || msg->id)
+		return;
+	if (wire_ext_get(msg, &ext) != WIRE_EXT_OK)
+		return;
+	size = wire_ext_put(buf, &ext);
+	check(size > WIRE_HEADER + 1 && size <= sizeof(buf));
+	check(size - WIRE_HEADER <= msg->body_len);
+	check(memcmp(buf + WIRE_HEADER, msg->body, size - WIRE_HEADER) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	size_t at = 0;
+
+	for (;;) {
+		struct wire_msg msg;
+		int n = wire_read(data + at, size - at, &msg);
+		size_t meant = 0;
+
+		if (size - at >= WIRE_HEADER) {
+			meant = size_meant(length_field(data + at));
+			check((n < 0) == (meant == 0));
+		}
+		if (n < 0)
+			check(msg.body_len == length_field(data + at));
+		if (n == 0)
+			check(size - at < WIRE_HEADER || size - at < meant);
+		if (n <= 0)
+			return 0;
+		check((size_t)n == meant && meant <= size - at);
+		check(msg.body == data + at + WIRE_HEADER);
+		check(msg.body_len == meant - WIRE_HEADER);
+		check_shorter_waits(data + at, meant);
+		check_put_again(data + at, &msg);
+		check_baseline(&msg);
+		check_extension(&msg);
+		at += meant;
+	}
+}
