@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""What the kernel's accounts say about processes: CPU time and memory."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
+TCP_LISTEN = "0A"
+
+
+@dataclass(frozen=True)
+class Stat:
+    """The fields of /proc/PID/stat that matter here."""
+
+    parent: int
+    cpu_ticks: int  # user and system, of children that were waited for too
+
+
+def parse_stat(text: str) -> Stat:
+    # The name, field 2, may hold blanks and parentheses: count from the last one.
+    fields = text[text.rindex(")") + 2 :].split()
+    return Stat(parent=int(fields[1]), cpu_ticks=sum(int(f) for f in fields[11:15]))
+
+
+def parse_rss_kib(status: str) -> int:
+    """VmRSS of /proc/PID/status; a process that is just ending has none."""
+    for line in status.splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1])
+    return 0
+
+
+def parse_listening(tcp_table: str) -> set[int]:
+    """The ports that listen, from /proc/net/tcp."""
+    rows = (line.split() for line in tcp_table.splitlines()[1:])
+    return {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == TCP_LISTEN}
+
+
+def listening_ports() -> set[int]:
+    return parse_listening((PROC / "net/tcp").read_text())
+
+
+def all_stats() -> dict[int, Stat]:
+    stats = {}
+    for entry in PROC.iterdir():
+        if entry.name.isdigit():
+            try:
+                stats[int(entry.name)] = parse_stat((entry / "stat").read_text())
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it ended while we looked
+    return stats
+
+
+def family(pid: int, stats: dict[int, Stat]) -> set[int]:
+    """A process and its descendants."""
+    members = {pid}
+    while True:
+        more = {p for p, stat in stats.items() if stat.parent in members} - members
+        if not more:
+            return members
+        members |= more
+
+
+def cpu_seconds(pid: int) -> float:
+    stats = all_stats()
+    members = family(pid, stats)
+    return TICK_SECONDS * sum(stats[p].cpu_ticks for p in members if p in stats)
+
+
+def rss_kib(pid: int) -> int:
+    total = 0
+    for member in family(pid, all_stats()):
+        try:
+            total += parse_rss_kib((PROC / str(member) / "status").read_text())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return total

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The load generator: a server, and clients that measure. Each measurement
+ * prints one line of JSON when its figure is there, then keeps its connections
+ * until standard input ends, so that the caller can read the proxies'
+ * accounts while they still serve.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "load.h"
+
+enum {
+	THREADS = 16,		/* that open connections at the same time */
+	ECHO_WARM = 200,	/* round trips before the first that counts */
+};
+
+static struct sockaddr_in target;	/* the server, or the proxy's entry */
+static struct sockaddr_in proxy;	/* SOCKS5, when its port is set */
+
+static void fail(const char *format, ...)
+	__attribute__((noreturn, format(printf, 1, 2)));
+
+static void fail(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fputs("bench-load: ", stderr);
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+	va_end(args);
+	exit(1);
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+static void write_all(int fd, const void *data, size_t len)
+{
+	const uint8_t *at = data;
+	ssize_t n;
+
+	while (len) {
+		n = send(fd, at, len, MSG_NOSIGNAL);
+		if (n <= 0)
+			fail("send: %s", strerror(errno));
+		at += n;
+		len -= (size_t)n;
+	}
+}
+
+static void read_all(int fd, void *data, size_t len)
+{
+	uint8_t *at = data;
+	ssize_t n;
+
+	while (len) {
+		n = recv(fd, at, len, 0);
+		if (n <= 0)
+			fail("recv: %s, %zu bytes short",
+			     n ? strerror(errno) : "end", len);
+		at += n;
+		len -= (size_t)n;
+	}
+}
+
+static void read_discarding(int fd, uint64_t len)
+{
+	ssize_t n;
+
+	while (len) {
+		n = recv(fd, NULL, len < 1 << 20 ? len : 1 << 20, MSG_TRUNC);
+		if (n <= 0)
+			fail("recv: %s, %llu bytes short",
+			     n ? strerror(errno) : "end",
+			     (unsigned long long)len);
+		len -= (uint64_t)n;
+	}
+}
+
+static void ask_socks(int fd)
+{
+	uint8_t hello[3] = { 5, 1, 0 };
+	uint8_t connect_to[10] = { 5, 1, 0, 1 };
+	uint8_t answer[10];
+
+	write_all(fd, hello, sizeof(hello));
+	read_all(fd, answer, 2);
+	memcpy(connect_to + 4, &target.sin_addr, 4);
+	memcpy(connect_to + 8, &target.sin_port, 2);
+	write_all(fd, connect_to, sizeof(connect_to));
+	read_all(fd, answer, sizeof(answer));
+	if (answer[1] != 0)
+		fail("SOCKS5 reply %d", answer[1]);
+}
+
+static int open_connection(void)
+{
+	struct sockaddr_in *to = proxy.sin_port ? &proxy : &target;
+	int one = 1;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		fail("socket: %s", strerror(errno));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (connect(fd, (struct sockaddr *)to, sizeof(*to)) < 0)
+		fail("connect to port %d: %s", ntohs(to->sin_port),
+		     strerror(errno));
+	if (proxy.sin_port)
+		ask_socks(fd);
+	return fd;
+}
+
+static void request(int fd, enum load_op op, uint64_t bytes)
+{
+	struct load_request r = { LOAD_MAGIC, op, bytes };
+
+	write_all(fd, &r, sizeof(r));
+}
+
+/* Connects, asks for one byte and gets it: the whole way is there. */
+static int open_answered(void)
+{
+	int fd = open_connection();
+	char byte;
+
+	request(fd, LOAD_REPLY, 1);
+	read_all(fd, &byte, 1);
+	return fd;
+}
+
+static void wait_for_caller(void)
+{
+	char byte;
+
+	fflush(stdout);
+	while (read(STDIN_FILENO, &byte, 1) > 0)
+		;
+}
+
+static void download(int fd, uint64_t bytes)
+{
+	request(fd, LOAD_DOWN, bytes);
+	read_discarding(fd, bytes);
+}
+
+static void upload(int fd, uint64_t bytes, enum load_op op)
+{
+	uint64_t done = 0, right, left;
+
+	request(fd, op, bytes);
+	while (done < bytes) {
+		left = bytes - done;
+		if (left > PATTERN_CHUNK)
+			left = PATTERN_CHUNK;
+		write_all(fd, pattern_at(done), left);
+		done += left;
+	}
+	read_all(fd, &right, sizeof(right));
+	if (right != bytes)
+		fail("only %llu of %llu bytes arrived right",
+		     (unsigned long long)right, (unsigned long long)bytes);
+}
+
+struct bulk {
+	pthread_t thread;
+	int down;
+	int fd;
+	uint64_t bytes;
+};
+
+static void *run_bulk(void *arg)
+{
+	struct bulk *b = arg;
+
+	if (b->down)
+		download(b->fd, b->bytes);
+	else
+		upload(b->fd, b->bytes, LOAD_UP);
+	return NULL;
+}
+
+/* Joins: a thread that could not be started is a failure of the run. */
+static void run_threads(int count, pthread_t *threads, void *(*run)(void *),
+			void *args, size_t arg_size)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		if (pthread_create(&threads[i], NULL, run,
+				   (char *)args + (size_t)i * arg_size))
+			fail("cannot start thread %d", i);
+	for (i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* bulk down|up BYTES CONNECTIONS: the bytes are shared among them. */
+static void measure_bulk(const char *way, uint64_t bytes, int count)
+{
+	struct bulk *all = calloc((size_t)count, sizeof(*all));
+	pthread_t *threads = calloc((size_t)count, sizeof(*threads));
+	int64_t begin;
+	int i;
+
+	if (!all || !threads)
+		fail("no memory");
+	for (i = 0; i < count; i++) {
+		all[i].down = strcmp(way, "down") == 0;
+		all[i].bytes = bytes / (uint64_t)count;
+		all[i].fd = open_connection();
+	}
+	begin = now_ns();
+	run_threads(count, threads, run_bulk, all, sizeof(*all));
+	printf("{\"bytes\": %llu, \"seconds\": %.9f}\n",
+	       (unsigned long long)(bytes / (uint64_t)count * (uint64_t)count),
+	       (double)(now_ns() - begin) / 1e9);
+	wait_for_caller();
+	free(threads);
+	free(all);
+}
+
+/* check BYTES: both ways, every byte compared; not a measurement. */
+static void check(uint64_t bytes)
+{
+	static uint8_t buf[PATTERN_CHUNK];
+	uint64_t done = 0;
+	ssize_t n;
+	int fd = open_connection();
+
+	request(fd, LOAD_DOWN, bytes);
+	while (done < bytes) {
+		n = recv(fd, buf, sizeof(buf), 0);
+		if (n <= 0)
+			fail("download ends after %llu bytes",
+			     (unsigned long long)done);
+		if (pattern_match(buf, (size_t)n, done) != (size_t)n)
+			fail("download is wrong after byte %llu",
+			     (unsigned long long)done);
+		done += (uint64_t)n;
+	}
+	close(fd);
+	fd = open_connection();
+	upload(fd, bytes, LOAD_UP_CHECK);
+	close(fd);
+	printf("{\"bytes\": %llu}\n", (unsigned long long)bytes);
+}
+
+struct opener {
+	atomic_int left;
+	atomic_int next;
+	int *keep;		/* where to leave open ones, or NULL: close */
+};
+
+static void *run_opener(void *arg)
+{
+	struct opener *o = *(struct opener **)arg;
+	int fd;
+
+	while (atomic_fetch_sub(&o->left, 1) > 0) {
+		fd = open_answered();
+		if (o->keep)
+			o->keep[atomic_fetch_add(&o->next, 1)] = fd;
+		else
+			close(fd);
+	}
+	return NULL;
+}
+
+/*
+ * connects COUNT: open, one byte there and back, close; THREADS at a time.
+ * idle COUNT: the same, but they stay open until the caller has looked.
+ */
+static void measure_opens(int count, int keep)
+{
+	struct opener o = { .left = count };
+	struct opener *args[THREADS];
+	pthread_t threads[THREADS];
+	int64_t begin;
+	int i;
+
+	o.keep = keep ? calloc((size_t)count, sizeof(int)) : NULL;
+	if (keep && !o.keep)
+		fail("no memory");
+	for (i = 0; i < THREADS; i++)
+		args[i] = &o;
+	begin = now_ns();
+	run_threads(THREADS, threads, run_opener, args, sizeof(args[0]));
+	printf("{\"connections\": %d, \"seconds\": %.9f}\n", count,
+	       (double)(now_ns() - begin) / 1e9);
+	wait_for_caller();
+	free(o.keep);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double percentile_us(const int64_t *sorted, int count, int percent)
+{
+	return (double)sorted[(int64_t)(count - 1) * percent / 100] / 1e3;
+}
+
+/* echo COUNT: one byte at a time there and back, on one connection. */
+static void measure_echo(int count)
+{
+	int64_t *took = calloc((size_t)count, sizeof(*took));
+	int fd = open_connection();
+	int64_t begin;
+	char byte = 0;
+	int i;
+
+	if (!took)
+		fail("no memory");
+	request(fd, LOAD_ECHO, 0);
+	for (i = -ECHO_WARM; i < count; i++) {
+		begin = now_ns();
+		write_all(fd, &byte, 1);
+		read_all(fd, &byte, 1);
+		if (i >= 0)
+			took[i] = now_ns() - begin;
+	}
+	qsort(took, (size_t)count, sizeof(*took), by_value);
+	printf("{\"round_trips\": %d, \"p50_us\": %.3f, \"p99_us\": %.3f, "
+	       "\"min_us\": %.3f, \"max_us\": %.3f}\n", count,
+	       percentile_us(took, count, 50), percentile_us(took, count, 99),
+	       percentile_us(took, count, 0), percentile_us(took, count, 100));
+	wait_for_caller();
+	close(fd);
+	free(took);
+}
+
+static uint64_t number(const char *text)
+{
+	char *end;
+	unsigned long long n;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (errno || end == text || *end || n == 0)
+		fail("not a positive number: %s", text);
+	return n;
+}
+
+static void loopback(struct sockaddr_in *addr, const char *port)
+{
+	uint64_t n = number(port);
+
+	if (n > 65535)
+		fail("not a port: %s", port);
+	addr->sin_family = AF_INET;
+	addr->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	addr->sin_port = htons((uint16_t)n);
+}
+
+static const char usage[] =
+	"usage: bench-load serve PORT\n"
+	"       bench-load PORT SOCKS_PORT|- bulk down|up BYTES CONNECTIONS\n"
+	"       bench-load PORT SOCKS_PORT|- check BYTES\n"
+	"       bench-load PORT SOCKS_PORT|- connects|idle|echo COUNT\n";
+
+static int measure(int argc, char **argv)
+{
+	const char *what = argv[3];
+
+	if (strcmp(what, "bulk") == 0 && argc == 7)
+		measure_bulk(argv[4], number(argv[5]), (int)number(argv[6]));
+	else if (strcmp(what, "check") == 0)
+		check(number(argv[4]));
+	else if (strcmp(what, "connects") == 0)
+		measure_opens((int)number(argv[4]), 0);
+	else if (strcmp(what, "idle") == 0)
+		measure_opens((int)number(argv[4]), 1);
+	else if (strcmp(what, "echo") == 0)
+		measure_echo((int)number(argv[4]));
+	else
+		return -EINVAL;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	pattern_init();
+	if (argc == 3 && strcmp(argv[1], "serve") == 0) {
+		loopback(&target, argv[2]);
+		fail("serve: %s", strerror(-serve(ntohs(target.sin_port))));
+	}
+	if (argc >= 5) {
+		loopback(&target, argv[1]);
+		if (strcmp(argv[2], "-") != 0)
+			loopback(&proxy, argv[2]);
+		if (measure(argc, argv) == 0)
+			return 0;
+	}
+	fputs(usage, stderr);
+	return 2;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the load generator's two sides say to each other.
+ *
+ * A connection starts with one struct load_request from the client; both
+ * sides are the same program on the same machine, so it travels as it lies in
+ * memory. What follows depends on the operation:
+ *
+ *	LOAD_DOWN	server sends @bytes bytes of the pattern
+ *	LOAD_UP		client sends @bytes, server answers how many came
+ *	LOAD_UP_CHECK	the same, the server compares them with the pattern and
+ *			answers how many were right before the first wrong one
+ *	LOAD_ECHO	server returns what comes
+ *	LOAD_REPLY	server returns one byte
+ *
+ * Nobody half-closes (not every proxy can): the client closes when it has
+ * what it wanted, the server when it sees that.
+ */
+#ifndef TM3_BENCH_LOAD_H
+#define TM3_BENCH_LOAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LOAD_MAGIC 0x334d544cu
+
+enum load_op {
+	LOAD_DOWN = 1,
+	LOAD_UP,
+	LOAD_UP_CHECK,
+	LOAD_ECHO,
+	LOAD_REPLY,
+};
+
+struct load_request {
+	uint32_t magic;
+	uint32_t op;		/* enum load_op */
+	uint64_t bytes;
+};
+
+/*
+ * The pattern repeats after a prime number of bytes, so that no message or
+ * buffer size divides it: anything lost, doubled or swapped shows.
+ */
+enum {
+	PATTERN_PERIOD = 65521,
+	PATTERN_CHUNK = 128 * 1024,
+};
+
+void pattern_init(void);
+/* PATTERN_CHUNK bytes that belong at @offset of a transfer. */
+const uint8_t *pattern_at(uint64_t offset);
+/* How many of @len bytes at @offset are right, up to the first wrong one. */
+size_t pattern_match(const uint8_t *buf, size_t len, uint64_t offset);
+
+/* Serves on 127.0.0.1:@port until killed; 0 or -errno if it cannot start. */
+int serve(uint16_t port);
+
+#endif

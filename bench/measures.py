@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""The measurements: one relay is started, loaded once, and its accounts are read."""
+
+import contextlib
+import json
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import accounts
+from bench.programs import Program, Running, Trouble, running
+from bench.rivals import SERVER_PORT, Place, Rival
+
+CHECK_BYTES = 8 << 20
+LOAD_SECONDS = 90.0  # what a load may take before it counts as failed
+SETTLE_SECONDS = 2.0
+SETTLE_STEP_SECONDS = 0.1
+SETTLED_KIB = 16
+GIGA = 1e9
+
+
+@dataclass(frozen=True)
+class Size:
+    bytes: int
+    connects: int
+    round_trips: int
+    idle: int
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What is the same for all measurements of a run."""
+
+    load: Path
+    place: Place
+    size: Size
+
+
+def arguments(measure: str, rival: Rival, bench: Bench) -> list[str]:
+    size = bench.size
+    if measure in ("down", "up"):
+        return ["bulk", measure, str(size.bytes), "1"]
+    if measure == "connects":
+        return ["connects", str(size.connects)]
+    if measure == "echo":
+        return ["echo", str(size.round_trips)]
+    room = bench.place.room(rival.fds_per_connection)
+    return ["idle", str(min(size.idle, rival.idle_most, room))]
+
+
+def load_command(bench: Bench, rival: Rival, arguments: list[str]) -> list[str]:
+    ports = [str(rival.entry_port), "-"]
+    if rival.socks:
+        ports = [str(SERVER_PORT), str(rival.entry_port)]
+    return [str(bench.load), *ports, *arguments]
+
+
+@contextlib.contextmanager
+def loaded(command: list[str]) -> Iterator[dict[str, Any]]:
+    """Runs a load until it prints its figure, then lets it end when the caller has looked."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            ready, _, _ = select.select([process.stdout], [], [], LOAD_SECONDS)
+            line = process.stdout.readline() if ready else ""
+            if not line:
+                process.kill()
+                said = process.stderr.read().strip().splitlines()
+                raise Trouble(said[0] if said else f"no figure after {LOAD_SECONDS:g} s")
+            yield json.loads(line)
+            process.stdin.close()
+            if process.wait(LOAD_SECONDS) != 0:
+                raise Trouble(f"{command[0]} ended with {process.returncode}")
+        finally:
+            process.kill()
+
+
+def per_role(relay: list[Running], account: Any) -> dict[str, float]:
+    return {part.program.role: account(part.process.pid) for part in relay}
+
+
+def minus(after: dict[str, float], before: dict[str, float]) -> dict[str, float]:
+    return {role: after[role] - before[role] for role in after}
+
+
+def settled_rss(relay: list[Running]) -> dict[str, float]:
+    """Resident memory once it no longer moves."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    last = per_role(relay, accounts.rss_kib)
+    while time.monotonic() < deadline:
+        time.sleep(SETTLE_STEP_SECONDS)
+        now = per_role(relay, accounts.rss_kib)
+        if all(abs(moved) <= SETTLED_KIB for moved in minus(now, last).values()):
+            return now
+        last = now
+    return last
+
+
+def check(bench: Bench, rival: Rival) -> None:
+    """Both ways and byte for byte: a relay that is fast and wrong gets no figure."""
+    with loaded(load_command(bench, rival, ["check", str(CHECK_BYTES)])):
+        pass
+
+
+def take(bench: Bench, rival: Rival, measure: str, relay: list[Running]) -> dict[str, Any]:
+    command = load_command(bench, rival, arguments(measure, rival, bench))
+    memory = settled_rss(relay) if measure == "idle" else {}
+    cpu = per_role(relay, accounts.cpu_seconds)
+    with loaded(command) as figure:
+        figure["cpu_seconds"] = minus(per_role(relay, accounts.cpu_seconds), cpu)
+        if measure == "idle":
+            figure["rss_kib"] = minus(settled_rss(relay), memory)
+    if rival.forks and measure == "connects":
+        del figure["cpu_seconds"]
+    return figure
+
+
+def measure_once(bench: Bench, rival: Rival, measure: str) -> dict[str, Any]:
+    place = bench.place
+    shutil.rmtree(place.directory, ignore_errors=True)
+    place.directory.mkdir(mode=0o700)
+    server = Program("load", (str(bench.load), "serve", str(SERVER_PORT)), port=SERVER_PORT)
+    try:
+        with (
+            running([server], place.directory),
+            running(rival.start(place), place.directory) as relay,
+        ):
+            check(bench, rival)
+            return take(bench, rival, measure, relay)
+    except Trouble as trouble:
+        return {"failed": str(trouble)}
+
+
+def metrics(measure: str, figure: dict[str, Any]) -> dict[str, float]:
+    """The numbers of a figure that are compared, by name."""
+    if "failed" in figure:
+        return {}
+    cpu = figure.get("cpu_seconds", {})
+    if measure in ("down", "up"):
+        found = {f"{measure}.rate": figure["bytes"] / figure["seconds"] / GIGA}
+        if cpu:
+            found[f"{measure}.cpu"] = sum(cpu.values()) / figure["bytes"] * GIGA
+        return found
+    if measure == "connects":
+        found = {"connects.rate": figure["connections"] / figure["seconds"]}
+        if cpu:
+            found["connects.cpu"] = sum(cpu.values()) / figure["connections"] * 1e6
+        return found
+    if measure == "echo":
+        return {"echo.p50": figure["p50_us"], "echo.p99": figure["p99_us"]}
+    each = {r: kib / figure["connections"] for r, kib in figure["rss_kib"].items()}
+    return {"idle.memory": sum(each.values()), **{f"idle.{r}": kib for r, kib in each.items()}}

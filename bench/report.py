@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""From single figures to tables: for a terminal, and as Markdown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench import stats
+from bench.measures import metrics
+from bench.rivals import BY_NAME, OURS, Rival
+from bench.stats import Spread
+
+Values = dict[tuple[str, str], dict[int, float]]  # (rival, metric) -> block -> value
+
+
+@dataclass(frozen=True)
+class Column:
+    metric: str
+    title: str
+    digits: int
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    columns: tuple[Column, ...]
+
+
+FIGURES = (
+    Table(
+        "Bulk, one connection",
+        (
+            Column("down.rate", "down GB/s", 2),
+            Column("up.rate", "up GB/s", 2),
+            Column("down.cpu", "down CPU s/GB", 2),
+            Column("up.cpu", "up CPU s/GB", 2),
+        ),
+    ),
+    Table(
+        "Connections and latency",
+        (
+            Column("connects.rate", "connections/s", 0),
+            Column("connects.cpu", "CPU µs/connection", 0),
+            Column("echo.p50", "echo p50 µs", 1),
+            Column("echo.p99", "echo p99 µs", 1),
+        ),
+    ),
+)
+ADDED = Table(
+    "Added to a direct echo",
+    (Column("echo.p50", "p50 µs", 1), Column("echo.p99", "p99 µs", 1)),
+)
+RATIOS = Table(
+    "rp + lp divided by the other, block by block",
+    (
+        Column("down.rate", "down", 2),
+        Column("up.rate", "up", 2),
+        Column("connects.rate", "connections/s", 2),
+        Column("down.cpu", "CPU/GB down", 2),
+        Column("up.cpu", "CPU/GB up", 2),
+        Column("echo.p50", "echo p50", 2),
+        Column("idle.memory", "memory", 2),
+    ),
+)
+
+
+def collect(figures: Sequence[dict[str, Any]]) -> Values:
+    values: Values = {}
+    for figure in figures:
+        for metric, value in metrics(figure["measure"], figure).items():
+            values.setdefault((figure["rival"], metric), {})[figure["block"]] = value
+    return values
+
+
+def failures(figures: Sequence[dict[str, Any]]) -> list[str]:
+    lines: dict[str, int] = {}
+    for figure in figures:
+        if "failed" in figure:
+            line = f"{figure['rival']}, {figure['measure']}: {figure['failed']}"
+            lines[line] = lines.get(line, 0) + 1
+    return [f"{line} ({count} times)" for line, count in lines.items()]
+
+
+def cell(values: Sequence[float], digits: int) -> str:
+    spread = Spread.of(values)
+    if spread is None:
+        return "-"
+    return f"{spread.median:.{digits}f} ({spread.low:.{digits}f}..{spread.high:.{digits}f})"
+
+
+Rows = list[list[str]]
+
+
+def figure_rows(table: Table, rivals: Sequence[Rival], values: Values) -> Rows:
+    rows = [["", *(column.title for column in table.columns)]]
+    for rival in rivals:
+        cells = [
+            cell(list(values.get((rival.name, column.metric), {}).values()), column.digits)
+            for column in table.columns
+        ]
+        if set(cells) != {"-"}:
+            rows.append([rival.title, *cells])
+    return rows
+
+
+def compared_rows(
+    table: Table, rivals: Sequence[Rival], values: Values, compare: Any, of: str | None
+) -> Rows:
+    """`compare`s block by block: each rival with `of`, or with None ours with each rival."""
+    rows = [["", *(column.title for column in table.columns)]]
+    for rival in rivals:
+        one, other = (OURS, rival.name) if of is None else (rival.name, of)
+        if one == other:
+            continue
+        cells = []
+        for column in table.columns:
+            pair = [values.get((name, column.metric), {}) for name in (one, other)]
+            cells.append(cell(compare(*pair), column.digits))
+        if set(cells) != {"-"}:
+            rows.append([rival.title, *cells])
+    return rows
+
+
+def memory_rows(rivals: Sequence[Rival], values: Values, counts: dict[str, int]) -> Rows:
+    rows = [["", "connections", "KiB each", "of which"]]
+    for rival in rivals:
+        total = values.get((rival.name, "idle.memory"))
+        if not total:
+            continue
+        roles = {
+            metric.removeprefix("idle."): list(found.values())
+            for (name, metric), found in values.items()
+            if name == rival.name and metric.startswith("idle.") and metric != "idle.memory"
+        }
+        parts = ", ".join(f"{role} {cell(found, 2)}" for role, found in roles.items())
+        rows.append([rival.title, str(counts[rival.name]), cell(list(total.values()), 2), parts])
+    return rows
+
+
+def tables(result: dict[str, Any]) -> list[tuple[str, Rows]]:
+    figures = result["figures"]
+    values = collect(figures)
+    rivals = [BY_NAME[name] for name in result["rivals"]]
+    counts = {
+        figure["rival"]: figure["connections"]
+        for figure in figures
+        if figure["measure"] == "idle" and "failed" not in figure
+    }
+    found = [(table.title, figure_rows(table, rivals, values)) for table in FIGURES]
+    found.append((ADDED.title, compared_rows(ADDED, rivals, values, stats.differences, "direct")))
+    found.append(("Memory of an idle connection", memory_rows(rivals, values, counts)))
+    found.append((RATIOS.title, compared_rows(RATIOS, rivals, values, stats.ratios, None)))
+    return [(title, rows) for title, rows in found if len(rows) > 1]
+
+
+def padded(rows: Rows) -> list[list[str]]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        [
+            text.ljust(width) if i == 0 else text.rjust(width)
+            for i, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        for row in rows
+    ]
+
+
+def text(result: dict[str, Any]) -> str:
+    lines = []
+    for title, rows in tables(result):
+        lines += ["", f"{title}: median (lowest..highest)"]
+        lines += ["  " + "  ".join(row).rstrip() for row in padded(rows)]
+    return "\n".join(lines + notes(result))
+
+
+def notes(result: dict[str, Any]) -> list[str]:
+    lines = [""]
+    for name in result["rivals"]:
+        if BY_NAME[name].notes:
+            lines.append(f"{BY_NAME[name].title}: {'; '.join(BY_NAME[name].notes)}.")
+    lines += [f"Not measured: {name}: {why}." for name, why in result["skipped"].items()]
+    lines += [f"Failed: {line}" for line in failures(result["figures"])]
+    return lines
+
+
+def facts(result: dict[str, Any]) -> list[str]:
+    machine = result["machine"]
+    return [
+        f"- {machine['cpu']}, {len(machine['processors_used'])} cores used, "
+        f"Linux {machine['kernel']}, {machine['congestion_control']}",
+        f"- {result['blocks']} blocks, seed {result['seed']}, "
+        f"{result['size']['bytes']} bytes a transfer, {result['started']}",
+        *(f"- {line}" for line in result["versions"].values() if line),
+    ]
+
+
+def markdown(result: dict[str, Any]) -> str:
+    lines = ["<!-- made by `" + result["command"] + "` -->", ""]
+    lines += facts(result)
+    for title, rows in tables(result):
+        lines += ["", f"**{title}**: median (lowest..highest)", ""]
+        lines.append("| " + " | ".join(rows[0]) + " |")
+        lines.append("|---" + "|---:" * (len(rows[0]) - 1) + "|")
+        lines += ["| " + " | ".join(row) + " |" for row in rows[1:]]
+    for note in notes(result):
+        lines += [note, ""] if note else [""]
+    return "\n".join(lines).rstrip() + "\n"
