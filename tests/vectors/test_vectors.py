@@ -8,6 +8,7 @@ that the C encoder and decoder have in common shows as a difference.
 import ipaddress
 import json
 import os
+import re
 import struct
 import subprocess
 from pathlib import Path
@@ -169,6 +170,28 @@ def test_what_is_longer_reads_as_without_it() -> None:
         assert longer["fields"] == short["fields"]
         # All but the length field, then three bytes more.
         assert longer["hex"][16:-6] == short["hex"][16:]
+
+
+def test_the_document_gives_the_same_lengths() -> None:
+    text = (TOP / "docs" / "wire-format.md").read_text()
+    said = re.findall(r"^### \d+ ([A-Z]+) .*; length (\d+)( and that of the address)?$", text, re.M)
+    assert len(said) == len(EXTENSION) + 1
+    for name, length, address in said:
+        for vector in VECTORS["extension"]:
+            fields = vector["fields"]
+            if fields["type"] == name:
+                more = len(fields["address"]) // 2 if address else 0
+                assert len(vector["hex"]) // 2 == int(length) + more
+
+
+def test_the_document_s_examples_are_what_it_says() -> None:
+    text = (TOP / "docs" / "wire-format.md").read_text()
+    examples = re.findall(r"`((?:[0-9a-f]{2} +)+[0-9a-f]{2})`", text)
+    assert [decode_baseline(bytes.fromhex(example), False) for example in examples] == [
+        {"type": "data", "connection": 5, "number": 1, "payload": b"hi".hex()},
+        {"type": "syn", "connection": 5, "number": 0, "address": "192.0.2.33", "port": 443},
+        {"type": "fin", "connection": 5, "number": 2, "reason": 0x88},
+    ]
 
 
 def test_the_committed_file_is_what_the_encoder_makes(tmp_path: Path) -> None:
