@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The way in: whose message is it, is it due, and to the socket with it.
+ *
+ * Memory is bounded here. Out of order, a session may hold REORDER_MAX_SESSION;
+ * beyond it the largest holder is reset. In order, QUEUE_MAX for a connection and
+ * QUEUE_MAX_SESSION for all: past it the pipes pause, until what is too much
+ * was taken or PAUSE_MS went by without progress; then that connection is
+ * reset. Pipes never pause because of bytes out of order: the message that
+ * fills the gap may sit behind the stop.
+ */
+#include <stdlib.h>
+
+#include "conn.h"
+#include "hist.h"
+#include "log.h"
+#include "session_inside.h"
+
+#define PAUSE_LOOK (100 * NS_PER_MS)
+
+/* Resume a little below the limit, or a slow reader toggles us at every byte. */
+enum { QUEUE_RESUME = QUEUE_MAX - (1 << 20) };
+
+/* --- pausing --- */
+
+static bool too_much(const struct session *s)
+{
+	return s->stuck || s->queued > QUEUE_MAX_SESSION;
+}
+
+static void update_pause(struct session *s)
+{
+	bool pause = too_much(s);
+	unsigned int i;
+
+	if (pause == s->paused || s->dead || s->stopping)
+		return;
+	s->paused = pause;
+	for (i = 0; i < s->npipes; i++)
+		pipe_pause(s->pipes[i], pause);
+	if (pause) {
+		s->counts.pauses++;
+		s->queued_at = loop_now(s->engine->loop);
+		loop_timer_in(s->engine->loop, &s->pause_timer, PAUSE_LOOK);
+	} else {
+		loop_timer_stop(s->engine->loop, &s->pause_timer);
+	}
+}
+
+static void set_stuck(struct session *s, struct conn *c, bool stuck)
+{
+	if (c->stuck == stuck)
+		return;
+	c->stuck = stuck;
+	c->stuck_at = loop_now(s->engine->loop);
+	if (stuck)
+		s->stuck++;
+	else
+		s->stuck--;
+	update_pause(s);
+}
+
+void inbound_released(struct session *s, struct conn *c, size_t queued,
+		      size_t held)
+{
+	s->held -= held;
+	if (!queued)
+		return;
+	s->queued -= queued;
+	c->stuck_at = s->queued_at = loop_now(s->engine->loop);
+	if (c->stuck && c->queue.len <= QUEUE_RESUME)
+		set_stuck(s, c, false);
+	update_pause(s);
+}
+
+/* Nothing more can come for it, so it stops nobody. */
+void inbound_over(struct session *s, struct conn *c)
+{
+	set_stuck(s, c, false);
+}
+
+static void give_up(struct session *s, struct conn *c)
+{
+	s->counts.queue_limit++;
+	log_warn(s->engine->log, "session %u: connection %u takes nothing of %zu bytes that wait for it: reset",
+		 s->number, c->id, c->queue.len);
+	conn_refuse(c, CONN_END_LIMIT);
+}
+
+static struct conn *longest_queue(struct session *s)
+{
+	struct conn *most = NULL;
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, member);
+
+		if (!most || c->queue.len > most->queue.len)
+			most = c;
+	}
+	return most;
+}
+
+void inbound_pause_timer(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, pause_timer);
+	int64_t limit = loop_clock() - PAUSE_MS * NS_PER_MS;
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, member);
+
+		if (c->stuck && c->stuck_at <= limit)
+			give_up(s, c);
+	}
+	if (s->queued > QUEUE_MAX_SESSION && s->queued_at <= limit)
+		give_up(s, longest_queue(s));
+	if (s->paused)
+		loop_timer_in(s->engine->loop, &s->pause_timer, PAUSE_LOOK);
+}
+
+/* --- out of order: the limits --- */
+
+/* Its early data is dropped, and its SYN will be refused when it comes. */
+static void drop_early(struct session *s, struct conn *c)
+{
+	s->counts.early_dropped++;
+	log_warn(s->engine->log, "session %u: connection %u sent %zu bytes ahead of its SYN: dropped, and the SYN will be refused",
+		 s->number, c->id, c->reorder.payload);
+	c->refused = true;
+	conn_drop_held(c);
+}
+
+static struct conn *largest_holder(struct session *s)
+{
+	struct conn *most = NULL;
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, member);
+
+		if (!most || c->reorder.bytes > most->reorder.bytes)
+			most = c;
+	}
+	return most;
+}
+
+static void limit_held(struct session *s, struct conn *c)
+{
+	if (!c->had_syn && c->reorder.payload > EARLY_MAX)
+		drop_early(s, c);
+	while (s->held > REORDER_MAX_SESSION) {
+		struct conn *most = largest_holder(s);
+
+		if (!most || !most->reorder.bytes)
+			return;
+		if (!most->had_syn) {
+			drop_early(s, most);
+			continue;
+		}
+		s->counts.reorder_limit++;
+		log_warn(s->engine->log, "session %u: out of order, connection %u holds %zu of %zu bytes: reset",
+			 s->number, most->id, most->reorder.bytes, s->held);
+		conn_refuse(most, CONN_END_LIMIT);
+	}
+}
+
+/* --- delivery --- */
+
+void inbound_flush(struct session *s)
+{
+	struct delivery *d = &s->delivery;
+	struct conn *c = d->conn;
+	size_t before;
+
+	if (c && d->n) {
+		before = c->queue.len;
+		conn_deliver(c, d->iov, d->n, d->len);
+		if (c->queue.len > before)
+			s->queued += c->queue.len - before;
+		if (c->queue.len > QUEUE_MAX && !c->over)
+			set_stuck(s, c, true);
+		update_pause(s);
+	}
+	while (d->held) {
+		struct reorder_held *held = d->held;
+
+		d->held = held->chain;
+		reorder_release(held);
+	}
+	d->conn = NULL;
+	d->n = 0;
+	d->len = 0;
+}
+
+static void gather(struct session *s, struct conn *c, const uint8_t *body,
+		   size_t len)
+{
+	struct delivery *d = &s->delivery;
+
+	if (d->conn != c || d->n == DELIVERY_IOV)
+		inbound_flush(s);
+	d->conn = c;
+	d->iov[d->n].iov_base = (void *)(uintptr_t)body;
+	d->iov[d->n++].iov_len = len;
+	d->len += len;
+	c->rx_bytes += len;
+}
+
+static void take_syn(struct session *s, struct conn *c, const uint8_t *body)
+{
+	wire_get_syn(body, c->dst, &c->dst_port);
+	if (c->refused || table_conns(s->table) > s->engine->config->max_conns)
+		conn_refuse(c, CONN_END_LIMIT);
+	else
+		s->role->syn(s, c);
+}
+
+/* One message whose turn it is. */
+static void take(struct session *s, struct conn *c, uint8_t type,
+		 const uint8_t *body, size_t len)
+{
+	c->rx_messages++;
+	switch (type) {
+	case WIRE_DATA:
+		gather(s, c, body, len);
+		break;
+	case WIRE_SYN:
+		inbound_flush(s);
+		take_syn(s, c, body);
+		break;
+	case WIRE_FIN:
+		inbound_flush(s);
+		conn_finish(c, body[0]);
+		break;
+	}
+}
+
+static bool listens(const struct conn *c)
+{
+	return !c->over && !(c->state == CONN_CLOSED);
+}
+
+static void count_delay(struct session *s, struct conn *c, int64_t came_at)
+{
+	if (!c->delays) {
+		c->delays = malloc(sizeof(*c->delays));
+		if (!c->delays)
+			return;
+		hist_init(c->delays);
+	}
+	hist_add(c->delays,
+		 (loop_now(s->engine->loop) - came_at) / NS_PER_US);
+}
+
+/* What the message just taken released. */
+static void take_held(struct session *s, struct conn *c)
+{
+	struct reorder_held *held;
+	size_t before = c->reorder.bytes;
+
+	while (listens(c) && (held = reorder_take(&c->reorder))) {
+		s->held -= before - c->reorder.bytes;
+		count_delay(s, c, held->came_at);
+		take(s, c, held->type, held->body, held->body_len);
+		/* take() may have flushed: it lives until the next flush. */
+		held->chain = s->delivery.held;
+		s->delivery.held = held;
+		before = c->reorder.bytes;
+	}
+}
+
+/* --- arrival --- */
+
+static void put(struct session *s, struct conn *c, const struct wire_msg *msg)
+{
+	size_t before = c->reorder.bytes;
+	enum reorder_verdict verdict = reorder_put(&c->reorder, msg,
+					loop_now(s->engine->loop));
+
+	s->held += c->reorder.bytes - before;
+	switch (verdict) {
+	case REORDER_DUE:
+		c->in_order++;
+		take(s, c, (uint8_t)msg->type, msg->body, msg->body_len);
+		if (c->reorder.count)
+			take_held(s, c);
+		break;
+	case REORDER_HELD:
+		limit_held(s, c);
+		break;
+	case REORDER_DUPLICATE:
+		s->counts.duplicates++;
+		break;
+	case REORDER_TOO_FAR:
+		s->counts.protocol++;
+		log_warn(s->engine->log, "session %u: connection %u: number %u is too far ahead of %u: connection ended",
+			 s->number, c->id, msg->number, c->reorder.next);
+		conn_refuse(c, CONN_END_PROTOCOL);
+		break;
+	case REORDER_NO_MEMORY:
+		conn_refuse(c, CONN_END_LIMIT);
+		break;
+	}
+}
+
+static struct conn *route(struct session *s, struct pipe *p,
+			  const struct wire_msg *msg)
+{
+	bool accepts = s->role->syn != NULL;
+	struct table_route r = table_route(s->table, msg, p->index, accepts,
+					   loop_now(s->engine->loop));
+
+	if (r.evicted)
+		conn_abort(r.evicted, CONN_END_PROTOCOL);
+	if (r.verdict == TABLE_NEW)
+		return session_conn_new(s, msg->id);
+	if (r.verdict == TABLE_LATE)
+		s->counts.late++;
+	return r.conn;
+}
+
+/* Sound in frame, wrong in content: its connection is ended, if it has one. */
+static void condemn(struct session *s, struct pipe *p,
+		    const struct wire_msg *msg, uint64_t offset,
+		    enum wire_error err)
+{
+	struct conn *c = msg->id ? route(s, p, msg) : NULL;
+
+	s->counts.protocol++;
+	log_warn(s->engine->log, "session %u: pipe %u, byte %llu, %s: %s (id %u, number %u): %s",
+		 s->number, p->index, (unsigned long long)offset,
+		 wire_error_field(err), wire_error_text(err), msg->id,
+		 msg->number,
+		 c ? "connection ended" : "message dropped");
+	if (c)
+		conn_refuse(c, CONN_END_PROTOCOL);
+}
+
+bool inbound_message(struct session *s, struct pipe *p,
+		     const struct wire_msg *msg, uint64_t offset)
+{
+	enum wire_error err = wire_check(msg, !s->role->syn);
+	struct conn *c;
+
+	if (s->dead)
+		return false;
+	if (s->stopping)
+		return true;
+	if (err) {
+		inbound_flush(s);
+		condemn(s, p, msg, offset, err);
+		return !s->dead;
+	}
+	c = route(s, p, msg);
+	if (!c)
+		return true;
+	if (!listens(c) || (c->refused && msg->type != WIRE_SYN)) {
+		s->counts.late++;
+		return true;
+	}
+	if (msg->type == WIRE_SYN)
+		c->had_syn = true;
+	put(s, c, msg);
+	return !s->dead;
+}

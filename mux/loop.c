@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+#include "loop.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BATCH = 128 };
+
+struct loop {
+	int epfd;
+	bool running;
+	int64_t now;
+	struct epoll_event batch[BATCH];
+	int batch_len;
+	int batch_at;
+	struct timer **heap;	/* from 1 */
+	unsigned int timers;
+	unsigned int heap_size;
+	struct list tasks;
+};
+
+int64_t loop_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NS_PER_SEC + ts.tv_nsec;
+}
+
+int64_t loop_now(const struct loop *loop)
+{
+	return loop->now;
+}
+
+struct loop *loop_new(void)
+{
+	struct loop *loop = calloc(1, sizeof(*loop));
+
+	if (!loop)
+		return NULL;
+	loop->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (loop->epfd < 0) {
+		free(loop);
+		return NULL;
+	}
+	list_init(&loop->tasks);
+	loop->now = loop_clock();
+	return loop;
+}
+
+void loop_free(struct loop *loop)
+{
+	if (!loop)
+		return;
+	close(loop->epfd);
+	free(loop->heap);
+	free(loop);
+}
+
+/* --- descriptors --- */
+
+int loop_watch(struct loop *loop, struct watch *w, int fd, uint32_t events)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = w };
+
+	if (epoll_ctl(loop->epfd, EPOLL_CTL_ADD, fd, &ev) < 0)
+		return -errno;
+	w->fd = fd;
+	w->events = events;
+	return 0;
+}
+
+int loop_want(struct loop *loop, struct watch *w, uint32_t events)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = w };
+
+	if (w->events == events)
+		return 0;
+	if (epoll_ctl(loop->epfd, EPOLL_CTL_MOD, w->fd, &ev) < 0)
+		return -errno;
+	w->events = events;
+	return 0;
+}
+
+void loop_unwatch(struct loop *loop, struct watch *w)
+{
+	int i;
+
+	if (w->fd < 0)
+		return;
+	epoll_ctl(loop->epfd, EPOLL_CTL_DEL, w->fd, NULL);
+	w->fd = -1;
+	w->events = 0;
+	for (i = loop->batch_at; i < loop->batch_len; i++) {
+		if (loop->batch[i].data.ptr == w)
+			loop->batch[i].data.ptr = NULL;
+	}
+}
+
+/* --- timers: a binary heap, each timer knowing its place --- */
+
+static void heap_put(struct loop *loop, unsigned int slot, struct timer *t)
+{
+	loop->heap[slot] = t;
+	t->slot = slot;
+}
+
+static void heap_up(struct loop *loop, unsigned int slot)
+{
+	struct timer *t = loop->heap[slot];
+
+	while (slot > 1 && loop->heap[slot / 2]->at > t->at) {
+		heap_put(loop, slot, loop->heap[slot / 2]);
+		slot /= 2;
+	}
+	heap_put(loop, slot, t);
+}
+
+static void heap_down(struct loop *loop, unsigned int slot)
+{
+	struct timer *t = loop->heap[slot];
+	unsigned int child;
+
+	while ((child = slot * 2) <= loop->timers) {
+		if (child < loop->timers &&
+		    loop->heap[child + 1]->at < loop->heap[child]->at)
+			child++;
+		if (loop->heap[child]->at >= t->at)
+			break;
+		heap_put(loop, slot, loop->heap[child]);
+		slot = child;
+	}
+	heap_put(loop, slot, t);
+}
+
+static int heap_grow(struct loop *loop)
+{
+	unsigned int size = loop->heap_size ? loop->heap_size * 2 : 64;
+	struct timer **heap;
+
+	if (loop->timers + 1 < loop->heap_size)
+		return 0;
+	heap = realloc(loop->heap, size * sizeof(struct timer *));
+	if (!heap)
+		return -ENOMEM;
+	loop->heap = heap;
+	loop->heap_size = size;
+	return 0;
+}
+
+int loop_timer_at(struct loop *loop, struct timer *t, int64_t at)
+{
+	int err;
+
+	loop_timer_stop(loop, t);
+	err = heap_grow(loop);
+	if (err)
+		return err;
+	t->at = at;
+	heap_put(loop, ++loop->timers, t);
+	heap_up(loop, t->slot);
+	return 0;
+}
+
+int loop_timer_in(struct loop *loop, struct timer *t, int64_t ns)
+{
+	return loop_timer_at(loop, t, loop_clock() + ns);
+}
+
+void loop_timer_stop(struct loop *loop, struct timer *t)
+{
+	unsigned int slot = t->slot;
+	struct timer *last;
+
+	if (!slot)
+		return;
+	t->slot = 0;
+	last = loop->heap[loop->timers--];
+	if (last == t)
+		return;
+	heap_put(loop, slot, last);
+	heap_up(loop, slot);
+	heap_down(loop, last->slot);
+}
+
+static void fire_timers(struct loop *loop)
+{
+	while (loop->timers && loop->heap[1]->at <= loop->now) {
+		struct timer *t = loop->heap[1];
+
+		loop_timer_stop(loop, t);
+		t->fire(t);
+	}
+}
+
+/* --- tasks --- */
+
+void loop_task_init(struct task *t, void (*run)(struct task *t))
+{
+	list_init(&t->node);
+	t->run = run;
+}
+
+void loop_after(struct loop *loop, struct task *t)
+{
+	if (list_empty(&t->node))
+		list_add_tail(&loop->tasks, &t->node);
+}
+
+void loop_task_stop(struct task *t)
+{
+	list_del(&t->node);
+}
+
+/* A task that asks for itself again runs in the next round. */
+static void run_tasks(struct loop *loop)
+{
+	struct list now;
+
+	list_init(&now);
+	while (!list_empty(&loop->tasks))
+		list_move_tail(&now, loop->tasks.next);
+	while (!list_empty(&now)) {
+		struct task *t = list_first(&now, struct task, node);
+
+		list_del(&t->node);
+		t->run(t);
+	}
+}
+
+/* --- rounds --- */
+
+/* Rounded up: waking a little early would only spin. */
+static int wait_ms(const struct loop *loop)
+{
+	int64_t ns;
+
+	if (!list_empty(&loop->tasks))
+		return 0;
+	if (!loop->timers)
+		return -1;
+	ns = loop->heap[1]->at - loop_clock();
+	if (ns <= 0)
+		return 0;
+	ns = (ns + NS_PER_MS - 1) / NS_PER_MS;
+	return ns > INT_MAX ? INT_MAX : (int)ns;
+}
+
+static int run_round(struct loop *loop)
+{
+	int n = epoll_wait(loop->epfd, loop->batch, BATCH, wait_ms(loop));
+
+	if (n < 0) {
+		if (errno != EINTR)
+			return -errno;
+		n = 0;
+	}
+	loop->now = loop_clock();
+	loop->batch_len = n;
+	for (loop->batch_at = 0; loop->batch_at < n;) {
+		struct epoll_event *ev = &loop->batch[loop->batch_at++];
+		struct watch *w = ev->data.ptr;
+
+		if (w)
+			w->ready(w, ev->events);
+	}
+	loop->batch_len = 0;
+	fire_timers(loop);
+	run_tasks(loop);
+	return 0;
+}
+
+int loop_run(struct loop *loop)
+{
+	int err = 0;
+
+	loop->running = true;
+	while (loop->running && !err)
+		err = run_round(loop);
+	while (!list_empty(&loop->tasks))
+		run_tasks(loop);
+	return err;
+}
+
+void loop_stop(struct loop *loop)
+{
+	loop->running = false;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One pipe: a long-lived stream socket that carries messages.
+ *
+ * In: bytes become messages, given to ops->message() where they lie in the
+ * shared read buffer; after each read ops->batch() says that this was all for
+ * now. Out: runs, written in the order they came; what the socket does not take stays here.
+ *
+ * How much a pipe takes is the binding. Late: nothing while a run waits, and
+ * no more unsent bytes in the socket than its allowance, a few milliseconds' worth
+ * of its rate. Early: as much as the socket takes, and app_buffer bytes more.
+ */
+#ifndef TM3_PIPE_H
+#define TM3_PIPE_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config.h"
+#include "loop.h"
+#include "run.h"
+#include "wire.h"
+
+struct pipe;
+
+struct pipe_ops {
+	/*
+	 * One message, framing sound. @offset: of its first byte in the pipe's
+	 * stream. Returns false to stop reading (the pipe may be gone).
+	 */
+	bool (*message)(struct pipe *p, const struct wire_msg *msg,
+			uint64_t offset);
+	void (*batch)(struct pipe *p);
+	/* A length no message can have: the stream cannot be read on. */
+	void (*broken)(struct pipe *p, const struct wire_msg *msg,
+		       uint64_t offset);
+	/* The other end closed it (0) or it failed (-errno). */
+	void (*ended)(struct pipe *p, int err);
+	/* It was full and may take something again. */
+	void (*writable)(struct pipe *p);
+};
+
+struct pipe_info {		/* from TCP_INFO and the queue ioctls */
+	double rtt_ms, rttmin_ms;
+	double rate;		/* bytes a second */
+	uint32_t cwnd, mss;
+	uint32_t retransmits;
+	size_t unsent, in_flight;
+};
+
+/* What the pipes of a session share. */
+struct pipe_shared {
+	struct loop *loop;
+	const struct config *config;
+	struct run_pool pool;
+	uint8_t *scratch;	/* what all read into, one after another */
+	size_t scratch_size;
+};
+
+struct pipe {
+	const struct pipe_ops *ops;
+	void *owner;
+	struct pipe_shared *shared;
+	const struct config *config;
+	struct loop *loop;
+	struct watch watch;
+	int fd;
+	unsigned int index;	/* in its session */
+	struct sockaddr_storage local;	/* the address it is bound to */
+
+	uint8_t *partial;	/* a message whose rest is to come, or NULL */
+	size_t partial_len;
+	bool paused;
+
+	struct run *queue, **queue_end;
+	size_t queued;		/* bytes in it */
+	bool wanted;		/* tell when it may take something again */
+
+	size_t allowance;	/* late: unsent bytes it may have */
+	size_t lowat;		/* TCP_NOTSENT_LOWAT as set */
+	int64_t looked_at;	/* when info was fetched */
+	struct pipe_info info;
+
+	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
+};
+
+/* Takes over @fd, a connected socket; set up here (cc, options, binding). */
+struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
+		      void *owner, unsigned int index, int fd);
+void pipe_free(struct pipe *p);		/* resets it unless pipe_shut() came first */
+
+/* Bytes it would take now, as one run or less; 0 when it is blocked. */
+size_t pipe_room(struct pipe *p);
+
+/* The largest payload that a message on it should have. */
+size_t pipe_payload(const struct pipe *p);
+
+/* Write @run or queue what is left of it; the run is the pipe's from here. */
+void pipe_send(struct pipe *p, struct run *run);
+
+/* Call ops->writable() once it can take something, or do not. */
+void pipe_want(struct pipe *p, bool wanted);
+
+/* Stop and resume reading. */
+void pipe_pause(struct pipe *p, bool paused);
+
+/* Bring info and the allowance up to date; cheap when done lately. */
+void pipe_look(struct pipe *p, int64_t now);
+void pipe_look_closely(struct pipe *p, int64_t now);
+
+/* No more from this end: FIN behind what is written. */
+void pipe_shut(struct pipe *p);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pipe policies: each a line or two, so they share a file.
+ */
+#include "conn.h"
+#include "pipe.h"
+#include "sched.h"
+
+/* Least unsent, then least in flight, then the first. */
+static unsigned int pick_least(struct sched *s, struct pipe *const *able,
+			       unsigned int n)
+{
+	unsigned int best = 0, i;
+
+	(void)s;
+	for (i = 1; i < n; i++) {
+		const struct pipe_info *a = &able[i]->info;
+		const struct pipe_info *b = &able[best]->info;
+
+		if (a->unsent < b->unsent ||
+		    (a->unsent == b->unsent && a->in_flight < b->in_flight))
+			best = i;
+	}
+	return best;
+}
+
+/* The first at or behind the turn, by index, round the circle. */
+static unsigned int pick_rr(struct sched *s, struct pipe *const *able,
+			    unsigned int n)
+{
+	unsigned int best = 0, least = s->npipes, i;
+
+	for (i = 0; i < n; i++) {
+		unsigned int ahead = (able[i]->index + s->npipes - s->turn) %
+				     s->npipes;
+
+		if (ahead < least) {
+			least = ahead;
+			best = i;
+		}
+	}
+	s->turn = (able[best]->index + 1) % s->npipes;
+	return best;
+}
+
+/* splitmix64: seeded, so that a run can be had again. */
+static unsigned int pick_random(struct sched *s, struct pipe *const *able,
+				unsigned int n)
+{
+	uint64_t z = s->random += UINT64_C(0x9e3779b97f4a7c15);
+
+	(void)able;
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return (unsigned int)((z ^ (z >> 31)) % n);
+}
+
+static bool carries_fixed(const struct sched *s, const struct pipe *p,
+			  const struct conn *c)
+{
+	return c->id % s->npipes == p->index;
+}
+
+const struct pipe_policy sched_least = {
+	.name = "least",
+	.summary = "least unsent, then least in flight",
+	.pick = pick_least,
+};
+
+const struct pipe_policy sched_rr = {
+	.name = "rr",
+	.summary = "round robin",
+	.pick = pick_rr,
+};
+
+const struct pipe_policy sched_random = {
+	.name = "random",
+	.summary = "any, by --seed",
+	.pick = pick_random,
+};
+
+const struct pipe_policy sched_fixed = {
+	.name = "fixed",
+	.summary = "every connection stays on one pipe",
+	.pick = pick_least,
+	.carries = carries_fixed,
+};

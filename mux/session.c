@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+#include "session.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conn.h"
+#include "log.h"
+#include "session_inside.h"
+
+enum { SCRATCH = 256 * 1024 };
+
+/* Ids come free one by one; those that ask for room are told in handfuls. */
+#define REST_LOOK (100 * NS_PER_MS)
+
+int engine_init(struct engine *engine, const struct config *config,
+		struct log *log)
+{
+	memset(engine, 0, sizeof(*engine));
+	engine->config = config;
+	engine->log = log;
+	engine->loop = loop_new();
+	engine->scratch = malloc(SCRATCH);
+	if (engine->loop && engine->scratch)
+		return 0;
+	engine_fini(engine);
+	return -1;
+}
+
+void engine_fini(struct engine *engine)
+{
+	loop_free(engine->loop);
+	free(engine->scratch);
+	engine->loop = NULL;
+	engine->scratch = NULL;
+}
+
+/* --- connections --- */
+
+static void conn_is_ready(struct conn *c)
+{
+	struct session *s = c->owner;
+
+	sched_ready(&s->sched, c);
+	loop_after(s->engine->loop, &s->pump);
+}
+
+static void conn_is_idle(struct conn *c)
+{
+	struct session *s = c->owner;
+
+	sched_idle(&s->sched, c);
+}
+
+static void conn_has_released(struct conn *c, size_t queued, size_t held)
+{
+	inbound_released(c->owner, c, queued, held);
+}
+
+static void tell_room(struct session *s)
+{
+	if (s->role->room && !s->dead && !s->stopping)
+		s->role->room(s);
+}
+
+/*
+ * An end that accepts SYNs needs to remember a closed id only while something
+ * of the old connection may be under way. The end that gives ids out rests
+ * every one: the other end cannot know that much.
+ */
+static void conn_is_over(struct conn *c)
+{
+	struct session *s = c->owner;
+	int64_t now = loop_now(s->engine->loop);
+	bool complete = s->role->syn && c->fin_received;
+
+	sched_forget(&s->sched, c);
+	table_remove(s->table, c, complete, now);
+	inbound_over(s, c);
+	stats_conn(s->engine->stats, s->number, c, now);
+	if (!s->rest_timer.slot && table_expiry(s->table))
+		loop_timer_at(s->engine->loop, &s->rest_timer,
+			      table_expiry(s->table));
+	tell_room(s);
+}
+
+static void conn_is_gone(struct conn *c)
+{
+	conn_free(c);
+}
+
+static const struct conn_ops conn_ops = {
+	.ready = conn_is_ready,
+	.idle = conn_is_idle,
+	.released = conn_has_released,
+	.over = conn_is_over,
+	.gone = conn_is_gone,
+};
+
+struct conn *session_conn_new(struct session *s, uint16_t id)
+{
+	struct conn *c = conn_new(s->engine->loop, &conn_ops, s, id);
+
+	if (!c)
+		return NULL;
+	table_add(s->table, c);
+	list_add_tail(&s->conns, &c->member);
+	return c;
+}
+
+bool session_has_room(const struct session *s)
+{
+	return !s->dead && !s->stopping &&
+	       table_conns(s->table) < s->engine->config->max_conns &&
+	       table_has_id(s->table, loop_clock());
+}
+
+int session_open(struct session *s, int fd, const uint8_t addr[4],
+		 uint16_t port)
+{
+	struct conn *c;
+	uint16_t id;
+
+	if (!session_has_room(s))
+		return -EAGAIN;
+	id = table_next_id(s->table, loop_clock());
+	c = session_conn_new(s, id);
+	if (!c)
+		return -EAGAIN;
+	memcpy(c->dst, addr, sizeof(c->dst));
+	c->dst_port = port;
+	c->had_syn = true;
+	c->syn_pending = true;
+	if (conn_attach(c, fd) < 0)
+		conn_abort(c, CONN_END_LIMIT);
+	return 0;
+}
+
+static void rest_over(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, rest_timer);
+	struct conn *c;
+	int64_t expiry;
+
+	while ((c = table_expire(s->table, loop_clock())))
+		conn_abort(c, CONN_END_PROTOCOL);
+	expiry = table_expiry(s->table);
+	if (expiry && !t->slot) {
+		if (expiry < loop_clock() + REST_LOOK)
+			expiry = loop_clock() + REST_LOOK;
+		loop_timer_at(s->engine->loop, t, expiry);
+	}
+	tell_room(s);
+}
+
+/* --- pipes --- */
+
+static bool pipe_message(struct pipe *p, const struct wire_msg *msg,
+			 uint64_t offset)
+{
+	return inbound_message(p->owner, p, msg, offset);
+}
+
+static void pipe_batch(struct pipe *p)
+{
+	inbound_flush(p->owner);
+}
+
+static void pipe_broken(struct pipe *p, const struct wire_msg *msg,
+			uint64_t offset)
+{
+	struct session *s = p->owner;
+
+	if (s->stopping)
+		return;
+	log_warn(s->engine->log, "session %u: pipe %u, byte %llu, %s: %u is neither 9 to 4104, SYN nor FIN (id %u, number %u): session ended",
+		 s->number, p->index, (unsigned long long)offset,
+		 wire_error_field(WIRE_BAD_LENGTH), msg->body_len, msg->id,
+		 msg->number);
+	session_fail(s, "pipe %u brought a message of impossible length %u",
+		     p->index, msg->body_len);
+}
+
+static void pipe_ended(struct pipe *p, int err)
+{
+	struct session *s = p->owner;
+
+	s->open_pipes--;
+	if (s->stopping) {
+		if (!s->open_pipes)
+			loop_after(s->engine->loop, &s->end);
+		return;
+	}
+	if (err)
+		session_fail(s, "pipe %u failed: %s", p->index, strerror(-err));
+	else
+		session_fail(s, "pipe %u was closed by the other end",
+			     p->index);
+}
+
+static void pipe_writable(struct pipe *p)
+{
+	struct session *s = p->owner;
+
+	if (!s->stopping) {
+		loop_after(s->engine->loop, &s->pump);
+	} else if (!p->queue) {
+		pipe_want(p, false);
+		pipe_shut(p);
+	}
+}
+
+static const struct pipe_ops pipe_ops = {
+	.message = pipe_message,
+	.batch = pipe_batch,
+	.broken = pipe_broken,
+	.ended = pipe_ended,
+	.writable = pipe_writable,
+};
+
+static void sample(struct session *s, const char *state)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->npipes; i++) {
+		pipe_look_closely(s->pipes[i], loop_clock());
+		stats_pipe(s->engine->stats, s->number, s->pipes[i], state);
+	}
+	stats_flush(s->engine->stats);
+}
+
+static void sample_timer(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, sample_timer);
+
+	sample(s, "up");
+	loop_timer_in(s->engine->loop, t,
+		      (int64_t)(s->engine->config->stats_interval *
+				(double)NS_PER_SEC));
+}
+
+/* --- the end --- */
+
+static void abort_conns(struct session *s, enum conn_end why)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->conns)
+		conn_abort(list_entry(pos, struct conn, member), why);
+}
+
+static void stop_timers(struct session *s)
+{
+	struct loop *loop = s->engine->loop;
+
+	loop_timer_stop(loop, &s->pause_timer);
+	loop_timer_stop(loop, &s->rest_timer);
+	loop_timer_stop(loop, &s->sample_timer);
+	loop_timer_stop(loop, &s->stop_timer);
+	loop_task_stop(&s->pump);
+	loop_task_stop(&s->end);
+}
+
+static void session_free(struct session *s)
+{
+	unsigned int i;
+
+	inbound_flush(s);
+	while (!list_empty(&s->conns))
+		conn_free(list_first(&s->conns, struct conn, member));
+	stop_timers(s);
+	for (i = 0; i < s->npipes; i++)
+		pipe_free(s->pipes[i]);
+	run_pool_fini(&s->shared.pool);
+	table_free(s->table);
+	free(s);
+}
+
+static void end(struct task *t)
+{
+	struct session *s = container_of(t, struct session, end);
+
+	s->dead = true;
+	abort_conns(s, CONN_END_SESSION);
+	if (s->engine->stats) {
+		sample(s, "end");
+		stats_counters(s->engine->stats, s->number, &s->counts);
+		stats_session(s->engine->stats, s->number, "end", s->peer,
+			      s->why);
+		stats_flush(s->engine->stats);
+	}
+	s->role->ended(s);
+	session_free(s);
+}
+
+void session_fail(struct session *s, const char *fmt, ...)
+{
+	va_list args;
+
+	if (s->dead || s->stopping)
+		return;
+	s->dead = true;
+	va_start(args, fmt);
+	vsnprintf(s->why, sizeof(s->why), fmt, args);
+	va_end(args);
+	loop_after(s->engine->loop, &s->end);
+}
+
+static void stop_timer(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, stop_timer);
+
+	loop_after(s->engine->loop, &s->end);
+}
+
+void session_stop(struct session *s, const char *why)
+{
+	unsigned int i;
+
+	if (s->dead || s->stopping)
+		return;
+	s->stopping = true;
+	snprintf(s->why, sizeof(s->why), "%s", why);
+	abort_conns(s, CONN_END_SHUTDOWN);
+	for (i = 0; i < s->npipes; i++) {
+		pipe_pause(s->pipes[i], false);
+		pipe_want(s->pipes[i], s->pipes[i]->queue != NULL);
+		if (!s->pipes[i]->queue)
+			pipe_shut(s->pipes[i]);
+	}
+	loop_timer_in(s->engine->loop, &s->stop_timer,
+		      LINGER_MS * NS_PER_MS);
+}
+
+/* --- the beginning --- */
+
+static int add_pipes(struct session *s, const int *fds, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		s->pipes[i] = pipe_new(&s->shared, &pipe_ops, s, i, fds[i]);
+		if (!s->pipes[i])
+			break;
+		s->npipes = s->open_pipes = i + 1;
+	}
+	for (; i < n; i++)
+		close(fds[i]);
+	return s->npipes == n ? 0 : -1;
+}
+
+static void prepare(struct session *s, struct engine *engine)
+{
+	s->engine = engine;
+	s->shared.loop = engine->loop;
+	s->shared.config = engine->config;
+	s->shared.scratch = engine->scratch;
+	s->shared.scratch_size = SCRATCH;
+	s->number = ++engine->sessions;
+	s->pause_timer.fire = inbound_pause_timer;
+	s->rest_timer.fire = rest_over;
+	s->sample_timer.fire = sample_timer;
+	s->stop_timer.fire = stop_timer;
+	loop_task_init(&s->pump, outbound_pump);
+	loop_task_init(&s->end, end);
+	list_init(&s->conns);
+}
+
+struct session *session_new(struct engine *engine,
+			    const struct session_role *role, void *owner,
+			    const char *peer, const int *fds, unsigned int n)
+{
+	const struct config *config = engine->config;
+	struct session *s = calloc(1, sizeof(*s));
+	unsigned int i;
+
+	if (!s) {
+		for (i = 0; i < n; i++)
+			close(fds[i]);
+		return NULL;
+	}
+	prepare(s, engine);
+	s->role = role;
+	s->owner = owner;
+	snprintf(s->peer, sizeof(s->peer), "%s", peer);
+	sched_init(&s->sched, config->conn_policy, config->pipe_policy, n,
+		   config->seed);
+	s->table = table_new();
+	if (add_pipes(s, fds, n) < 0 || !s->table) {
+		session_free(s);
+		return NULL;
+	}
+	stats_session(engine->stats, s->number, "begin", peer, NULL);
+	if (engine->stats)
+		sample_timer(&s->sample_timer);
+	return s;
+}
+
+void *session_owner(const struct session *s)
+{
+	return s->owner;
+}
+
+const char *session_peer(const struct session *s)
+{
+	return s->peer;
+}
+
+const char *session_why(const struct session *s)
+{
+	return s->why;
+}
+
+unsigned int session_number(const struct session *s)
+{
+	return s->number;
+}
+
+struct engine *session_engine(const struct session *s)
+{
+	return s->engine;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of a session, for the files that are its parts: session (life),
+ * inbound (what pipes bring), outbound (what connections send), report.
+ */
+#ifndef TM3_SESSION_INSIDE_H
+#define TM3_SESSION_INSIDE_H
+
+#include <sys/uio.h>
+
+#include "list.h"
+#include "loop.h"
+#include "pipe.h"
+#include "sched.h"
+#include "session.h"
+#include "sock.h"
+#include "stats.h"
+#include "table.h"
+
+enum { DELIVERY_IOV = 64 };
+
+/*
+ * Messages in order for one connection, gathered from one read so that they
+ * reach its socket in one call. The bytes lie in the read buffer or in held
+ * messages, which are released after the call.
+ */
+struct delivery {
+	struct conn *conn;
+	int n;
+	size_t len;
+	struct iovec iov[DELIVERY_IOV];
+	struct reorder_held *held;
+};
+
+struct session {
+	struct engine *engine;
+	const struct session_role *role;
+	void *owner;
+	unsigned int number;
+	char peer[ADDR_TEXT];
+	char why[160];		/* it ended */
+	bool stopping;		/* in order; nothing is relayed any more */
+	bool dead;		/* waits for its end task */
+
+	struct pipe_shared shared;
+	struct pipe *pipes[PIPES_MAX];
+	unsigned int npipes;
+	unsigned int open_pipes;
+
+	struct table *table;
+	struct list conns;	/* all, lingering ones too */
+	struct sched sched;
+
+	struct delivery delivery;
+	size_t held;		/* out of order, memory */
+	size_t queued;		/* in order, not taken by applications */
+	int64_t queued_at;	/* when the queues last shrank */
+	unsigned int stuck;	/* connections over QUEUE_MAX */
+	bool paused;
+
+	struct task pump;
+	struct task end;
+	struct timer pause_timer, rest_timer, sample_timer, stop_timer;
+	struct stats_counts counts;
+};
+
+/* session */
+struct conn *session_conn_new(struct session *s, uint16_t id);
+void session_fail(struct session *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* inbound */
+bool inbound_message(struct session *s, struct pipe *p,
+		     const struct wire_msg *msg, uint64_t offset);
+void inbound_flush(struct session *s);
+void inbound_released(struct session *s, struct conn *c, size_t queued,
+		      size_t held);
+void inbound_over(struct session *s, struct conn *c);
+void inbound_pause_timer(struct timer *t);
+
+/* outbound */
+void outbound_pump(struct task *t);
+
+#endif
