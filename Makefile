@@ -5,6 +5,7 @@
 #   BUILD=DIR   where everything is built (default: build)
 #   SAN=1       with AddressSanitizer and UndefinedBehaviorSanitizer,
 #               in $(BUILD)/asan
+#   V=1         show whole command lines
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -12,6 +13,7 @@
 BUILD	?= build
 VENV	?= build/venv
 PREFIX	?= /usr/local
+Q	:= $(if $(V),,@)
 JOBS	?= $(shell nproc 2>/dev/null || echo 2)
 
 FUZZ_SECONDS	?= 300
@@ -67,7 +69,7 @@ test: ## setup, build, then every test that this machine can run
 	@$(MAKE) --no-print-directory setup
 	@$(MAKE) --no-print-directory -j$(JOBS) test-programs
 	@status=0; \
-	$(PYTHON) -m pytest $(PYTEST_ARGS) tests || status=$$?; \
+	$(PYTHON) -m pytest $(PYTEST_ARGS) || status=$$?; \
 	$(hand_back); exit $$status
 
 .PHONY: test-fast
@@ -91,17 +93,18 @@ fuzz: $(FUZZ_BIN) ## run each fuzz target for FUZZ_SECONDS (300); findings in bu
 	done
 
 .PHONY: vectors
-vectors: $(BUILD)/rp $(BUILD)/lp ## check the wire format against tests/vectors
-	@$(PYTHON) -m pytest tests/vectors
+vectors: $(BUILD)/vectors/generate ## write tests/vectors/vectors.json anew from the C encoders
+	@$< >tests/vectors/vectors.json.new
+	@mv tests/vectors/vectors.json.new tests/vectors/vectors.json
 
 .PHONY: grade
 grade: $(BUILD)/rp ## grade a remote proxy: make grade RP='./a.out'
-	@$(PYTHON) -m tests.grade $(if $(JSON),--json $(JSON)) \
-		--rp '$(or $(RP),$(BUILD)/rp)'
+	@$(PYTHON) -m tests.grade $(ARGS) '$(or $(RP),$(BUILD)/rp)'
 
 .PHONY: bench
-bench: $(BUILD)/rp $(BUILD)/lp ## measure rp and lp beside other relays
-	@$(PYTHON) -m bench
+bench: $(BUILD)/rp $(BUILD)/lp ## measure rp and lp beside other relays (ARGS=--quick, --help)
+	@VENV=$(VENV) .ci/setup bench/packages.debian
+	@$(PYTHON) -m bench $(ARGS)
 
 .PHONY: demo
 demo: ## setup, build, then downloads over 1, 2, 4, 8 pipes in two namespaces
@@ -123,7 +126,8 @@ install: $(BUILD)/rp $(BUILD)/lp ## install rp and lp (PREFIX=/usr/local, DESTDI
 .PHONY: clean
 clean: ## remove what was built (the virtual environment stays)
 	rm -rf $(BUILD)/obj $(ASAN) $(UNIT) $(FUZZ) $(BUILD)/ruff \
-		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/rp $(BUILD)/lp
+		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/vectors \
+		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp
 
 .PHONY: help
 help: ## list these targets
@@ -132,39 +136,57 @@ help: ## list these targets
 
 # --- how things are built -------------------------------------------------
 
-# $(call program,DIR,FLAGS): rp and lp in DIR from objects in DIR/obj.
+# $(call program,DIR,FLAGS): rp and lp in DIR, and mux as a library, so that
+# whoever links it gets only what is used.
 define program
-$(1)/rp: $(RP_SRC:%.c=$(1)/obj/%.o) $(MUX_SRC:%.c=$(1)/obj/%.o)
-	$$(CC) $$(CFLAGS) $(2) $$(LDFLAGS) -o $$@ $$^ -pthread
+$(1)/rp: $(RP_SRC:%.c=$(1)/obj/%.o) $(1)/libmux.a
+	$(Q)echo "  LD    $$@"
+	$(Q)$$(CC) $$(CFLAGS) $(2) $$(LDFLAGS) -o $$@ $$^ -pthread
 
-$(1)/lp: $(LP_SRC:%.c=$(1)/obj/%.o) $(MUX_SRC:%.c=$(1)/obj/%.o)
-	$$(CC) $$(CFLAGS) $(2) $$(LDFLAGS) -o $$@ $$^ -pthread
+$(1)/lp: $(LP_SRC:%.c=$(1)/obj/%.o) $(1)/libmux.a
+	$(Q)echo "  LD    $$@"
+	$(Q)$$(CC) $$(CFLAGS) $(2) $$(LDFLAGS) -o $$@ $$^ -pthread
+
+$(1)/libmux.a: $(MUX_SRC:%.c=$(1)/obj/%.o)
+	$(Q)rm -f $$@
+	$(Q)$$(AR) rcs $$@ $$^
 
 $(1)/obj/%.o: %.c Makefile
 	@mkdir -p $$(@D)
-	$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(TM3_CFLAGS) $(2) -MMD -MP -c -o $$@ $$<
+	$(Q)echo "  CC    $$@"
+	$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(TM3_CFLAGS) $(2) -MMD -MP -c -o $$@ $$<
 endef
 
 $(eval $(call program,$(BUILD),))
 $(eval $(call program,$(ASAN),$(SANITIZE)))
 
-# Unit tests: one cmocka program for each test_*.c, with all of mux.
+# Unit tests: one cmocka program for each test_*.c.
 $(UNIT)/obj/%.o: tests/unit/%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(TM3_CFLAGS) $(SANITIZE) -I. -MMD -MP -c -o $@ $<
+	$(Q)echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(TM3_CFLAGS) $(SANITIZE) -I. -MMD -MP -c -o $@ $<
 
-$(UNIT)/%: $(UNIT)/obj/%.o $(UNIT_COMMON:tests/unit/%.c=$(UNIT)/obj/%.o) \
-		$(MUX_SRC:%.c=$(ASAN)/obj/%.o)
-	$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka -pthread
+$(UNIT)/%: $(UNIT)/obj/%.o $(UNIT_COMMON:tests/unit/%.c=$(UNIT)/obj/%.o) $(ASAN)/libmux.a
+	$(Q)echo "  LD    $@"
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka -pthread
 
 # Fuzz targets: libFuzzer programs, mux instrumented along with them.
 $(FUZZ)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(FUZZ_CC) -O1 -g $(TM3_CFLAGS) $(FUZZ_SANITIZE) -I. -MMD -MP -c -o $@ $<
+	$(Q)echo "  CC    $@"
+	$(Q)$(FUZZ_CC) -O1 -g $(TM3_CFLAGS) $(FUZZ_SANITIZE) -I. -MMD -MP -c -o $@ $<
 
-$(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o \
-		$(FUZZ_COMMON:%.c=$(FUZZ)/obj/%.o) $(MUX_SRC:%.c=$(FUZZ)/obj/%.o)
-	$(FUZZ_CC) -g -fsanitize=fuzzer,address,undefined -o $@ $^ -pthread
+$(FUZZ)/libmux.a: $(MUX_SRC:%.c=$(FUZZ)/obj/%.o)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o $(FUZZ_COMMON:%.c=$(FUZZ)/obj/%.o) $(FUZZ)/libmux.a
+	$(Q)echo "  LD    $@"
+	$(Q)$(FUZZ_CC) -g -fsanitize=fuzzer,address,undefined -o $@ $^ -pthread
+
+$(BUILD)/vectors/generate: tests/vectors/generate.c $(BUILD)/libmux.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(TM3_CFLAGS) -I. -MMD -MP -o $@ $^
 
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
