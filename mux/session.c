@@ -116,7 +116,7 @@ bool session_has_room(const struct session *s)
 {
 	return !s->dead && !s->stopping &&
 	       table_conns(s->table) < s->engine->config->max_conns &&
-	       table_has_id(s->table, loop_clock());
+	       table_has_id(s->table);
 }
 
 int session_open(struct session *s, int fd, const uint8_t addr[4],
@@ -128,7 +128,7 @@ int session_open(struct session *s, int fd, const uint8_t addr[4],
 	if (!session_has_room(s))
 		return -EAGAIN;
 	id = table_next_id(s->table, loop_clock());
-	c = session_conn_new(s, id);
+	c = id ? session_conn_new(s, id) : NULL;
 	if (!c)
 		return -EAGAIN;
 	memcpy(c->dst, addr, sizeof(c->dst));

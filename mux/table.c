@@ -207,34 +207,27 @@ static bool id_free(const struct table *t, uint16_t id, int64_t now)
 	return !slot->conn && (!slot->former || slot->former->expires <= now);
 }
 
-static uint16_t next_id(const struct table *t, int64_t now)
+uint16_t table_next_id(struct table *t, int64_t now)
 {
 	uint16_t id = t->last_id;
 	unsigned int tries;
 
 	for (tries = 0; tries < WIRE_ID_LP_MAX; tries++) {
 		id = id < WIRE_ID_LP_MAX ? (uint16_t)(id + 1) : 1;
-		if (id_free(t, id, now))
-			return id;
+		if (!id_free(t, id, now))
+			continue;
+		if (t->slot[id].former)
+			former_drop(t, t->slot[id].former);
+		t->last_id = id;
+		return id;
 	}
 	return 0;
 }
 
-uint16_t table_next_id(struct table *t, int64_t now)
+/* Every former owner stands for an id at rest: no need to walk them. */
+bool table_has_id(const struct table *t)
 {
-	uint16_t id = next_id(t, now);
-
-	if (!id)
-		return 0;
-	if (t->slot[id].former)
-		former_drop(t, t->slot[id].former);
-	t->last_id = id;
-	return id;
-}
-
-bool table_has_id(const struct table *t, int64_t now)
-{
-	return next_id(t, now) != 0;
+	return t->conns + t->nformers < WIRE_ID_LP_MAX;
 }
 
 int64_t table_expiry(const struct table *t)

@@ -63,7 +63,7 @@ void table_remove(struct table *t, struct conn *c, bool complete, int64_t now);
  * resting, walking the whole range; 0 when there is none.
  */
 uint16_t table_next_id(struct table *t, int64_t now);
-bool table_has_id(const struct table *t, int64_t now);
+bool table_has_id(const struct table *t);
 
 /*
  * When the oldest memory of a former owner expires; 0 for none. table_expire()
