@@ -34,6 +34,9 @@ enum {
 	/* A closed id remembers its old owner for so long, and LP rests it. */
 	REST_SECONDS = 30,
 
+	/* A peer that acknowledges nothing for so long is gone. */
+	UNHEARD_SECONDS = 20,
+
 	/* How long an orderly end waits for the last acknowledgement. */
 	LINGER_MS = 1000,
 };

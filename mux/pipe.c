@@ -368,6 +368,26 @@ void pipe_free(struct pipe *p)
 	free(p);
 }
 
+bool pipe_is_unheard(struct pipe *p, int64_t now, int64_t limit)
+{
+	struct tcp_info ti;
+	socklen_t len = sizeof(ti);
+	int64_t since;
+
+	memset(&ti, 0, sizeof(ti));
+	if (!sock_outstanding(p->fd) ||
+	    getsockopt(p->fd, IPPROTO_TCP, TCP_INFO, &ti, &len) < 0) {
+		p->waiting_since = 0;
+		return false;
+	}
+	if (!p->waiting_since)
+		p->waiting_since = now;
+	since = now - ti.tcpi_last_ack_recv * NS_PER_MS;
+	if (since < p->waiting_since)
+		since = p->waiting_since;
+	return now - since >= limit;
+}
+
 void pipe_shut(struct pipe *p)
 {
 	sock_orderly(p->fd);

@@ -80,6 +80,7 @@ struct pipe {
 	size_t allowance;	/* late: unsent bytes it may have */
 	size_t lowat;		/* TCP_NOTSENT_LOWAT as set */
 	int64_t looked_at;	/* when info was fetched */
+	int64_t waiting_since;	/* seen with bytes to be acknowledged */
 	struct pipe_info info;
 
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
@@ -108,6 +109,14 @@ void pipe_pause(struct pipe *p, bool paused);
 /* Bring info and the allowance up to date; cheap when done lately. */
 void pipe_look(struct pipe *p, int64_t now);
 void pipe_look_closely(struct pipe *p, int64_t now);
+
+/*
+ * For a look every few seconds: has the other end, with bytes sent to it, not
+ * acknowledged anything for @limit? Keepalive asks only where all is
+ * acknowledged, and retransmission gives up after a quarter of an hour.
+ * (TCP_USER_TIMEOUT would also hit a peer that answers but pauses.)
+ */
+bool pipe_is_unheard(struct pipe *p, int64_t now, int64_t limit);
 
 /* No more from this end: FIN behind what is written. */
 void pipe_shut(struct pipe *p);

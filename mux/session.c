@@ -17,6 +17,8 @@ enum { SCRATCH = 256 * 1024 };
 /* Ids come free one by one; those that ask for room are told in handfuls. */
 #define REST_LOOK (100 * NS_PER_MS)
 
+#define CHECK_INTERVAL (2 * NS_PER_SEC)
+
 int engine_init(struct engine *engine, const struct config *config,
 		struct log *log)
 {
@@ -243,6 +245,23 @@ static void sample_timer(struct timer *t)
 				(double)NS_PER_SEC));
 }
 
+/* A peer that vanished without a word leaves nothing behind for long. */
+static void check_timer(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, check_timer);
+	int64_t now = loop_clock();
+	unsigned int i;
+
+	for (i = 0; i < s->npipes; i++) {
+		if (pipe_is_unheard(s->pipes[i], now,
+				    UNHEARD_SECONDS * NS_PER_SEC))
+			session_fail(s, "pipe %u: nothing was acknowledged for %d s",
+				     i, UNHEARD_SECONDS);
+	}
+	if (!s->dead)
+		loop_timer_in(s->engine->loop, t, CHECK_INTERVAL);
+}
+
 /* --- the end --- */
 
 static void abort_conns(struct session *s, enum conn_end why)
@@ -260,6 +279,7 @@ static void stop_timers(struct session *s)
 	loop_timer_stop(loop, &s->pause_timer);
 	loop_timer_stop(loop, &s->rest_timer);
 	loop_timer_stop(loop, &s->sample_timer);
+	loop_timer_stop(loop, &s->check_timer);
 	loop_timer_stop(loop, &s->stop_timer);
 	loop_task_stop(&s->pump);
 	loop_task_stop(&s->end);
@@ -364,6 +384,7 @@ static void prepare(struct session *s, struct engine *engine)
 	s->pause_timer.fire = inbound_pause_timer;
 	s->rest_timer.fire = rest_over;
 	s->sample_timer.fire = sample_timer;
+	s->check_timer.fire = check_timer;
 	s->stop_timer.fire = stop_timer;
 	loop_task_init(&s->pump, outbound_pump);
 	loop_task_init(&s->end, end);
@@ -397,6 +418,7 @@ struct session *session_new(struct engine *engine,
 	stats_session(engine->stats, s->number, "begin", peer, NULL);
 	if (engine->stats)
 		sample_timer(&s->sample_timer);
+	check_timer(&s->check_timer);
 	return s;
 }
 

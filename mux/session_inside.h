@@ -60,7 +60,8 @@ struct session {
 
 	struct task pump;
 	struct task end;
-	struct timer pause_timer, rest_timer, sample_timer, stop_timer;
+	struct timer pause_timer, rest_timer, sample_timer, check_timer,
+		stop_timer;
 	struct stats_counts counts;
 };
 
