@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The policies, played without a session: connections that become ready, send
+ * and fall silent as chance will have it, pipes whose figures are set by hand.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mux/conn.h"
+#include "mux/pipe.h"
+#include "mux/sched.h"
+#include "random.h"
+
+enum {
+	CONNS = 12,
+	PIPES = 5,
+	QUANTUM = 8192,		/* of deficit round robin */
+	OVERDRAW = WIRE_PAYLOAD_MAX,
+};
+
+struct scene {
+	struct sched s;
+	struct conn conn[CONNS];
+	struct pipe pipe[PIPES];
+	struct pipe *all[PIPES];
+	uint64_t sent[CONNS];	/* bytes */
+};
+
+static void scene_init(struct scene *scene, const struct conn_policy *conns,
+		       const struct pipe_policy *pipes)
+{
+	memset(scene, 0, sizeof(*scene));
+	sched_init(&scene->s, conns, pipes, PIPES, 1);
+	for (uint16_t i = 0; i < CONNS; i++) {
+		scene->conn[i].id = (uint16_t)(i + 1);
+		list_init(&scene->conn[i].turn);
+	}
+	for (unsigned int i = 0; i < PIPES; i++) {
+		scene->pipe[i].index = i;
+		scene->all[i] = &scene->pipe[i];
+	}
+}
+
+static void become_ready(struct scene *scene, unsigned int i)
+{
+	scene->conn[i].ready = true;
+	sched_ready(&scene->s, &scene->conn[i]);
+}
+
+static void fall_silent(struct scene *scene, unsigned int i)
+{
+	scene->conn[i].ready = false;
+	sched_idle(&scene->s, &scene->conn[i]);
+}
+
+static struct sched_choice next(struct scene *scene, unsigned int pipe,
+				size_t room)
+{
+	return scene->s.conns->next(&scene->s, &scene->pipe[pipe], room, 0);
+}
+
+/* One turn on a pipe: who is chosen sends all that it may. Its index. */
+static unsigned int send_one(struct scene *scene, unsigned int pipe,
+			     size_t room)
+{
+	struct sched_choice choice = next(scene, pipe, room);
+	unsigned int i;
+
+	assert_int_equal(choice.act, SCHED_NEW);
+	i = (unsigned int)(choice.conn - scene->conn);
+	assert_in_range(choice.budget, 1, room);
+	scene->sent[i] += choice.budget;
+	scene->s.conns->sent(&scene->s, choice.conn, choice.budget, true);
+	return i;
+}
+
+/* --- names --- */
+
+static void policies_are_found_by_name(void **state)
+{
+	(void)state;
+	assert_ptr_equal(conn_policies[0], &sched_drr);
+	assert_ptr_equal(pipe_policies[0], &sched_least);
+	for (int i = 0; conn_policies[i]; i++) {
+		const struct conn_policy *p = conn_policies[i];
+
+		assert_ptr_equal(conn_policy_named(p->name), p);
+		assert_true(*p->summary);
+	}
+	for (int i = 0; pipe_policies[i]; i++) {
+		const struct pipe_policy *p = pipe_policies[i];
+
+		assert_ptr_equal(pipe_policy_named(p->name), p);
+		assert_true(*p->summary);
+	}
+	assert_null(conn_policy_named("rr"));
+	assert_null(pipe_policy_named("drr"));
+	assert_null(pipe_policy_named(""));
+}
+
+/* --- pipes --- */
+
+static unsigned int pick(struct scene *scene, unsigned int n)
+{
+	unsigned int at = scene->s.pipes->pick(&scene->s, scene->all, n);
+
+	assert_in_range(at, 0, n - 1);
+	return scene->all[at]->index;
+}
+
+static void least_goes_by_unsent_then_by_in_flight(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_init(&scene, &sched_drr, &sched_least);
+	assert_int_equal(pick(&scene, PIPES), 0);
+	scene.pipe[0].info.in_flight = 1;
+	assert_int_equal(pick(&scene, PIPES), 1);
+	for (int i = 0; i < PIPES; i++)
+		scene.pipe[i].info.unsent = 100;
+	scene.pipe[3].info.unsent = 99;
+	scene.pipe[3].info.in_flight = 1000000;
+	assert_int_equal(pick(&scene, PIPES), 3);
+	assert_int_equal(pick(&scene, 3), 1);
+}
+
+static void rr_takes_each_in_turn_and_passes_over_the_blocked(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_init(&scene, &sched_drr, &sched_rr);
+	for (unsigned int i = 0; i < 3 * PIPES; i++)
+		assert_int_equal(pick(&scene, PIPES), i % PIPES);
+	/* Pipes 0 and 2 blocked; the order of the rest is not that of the
+	 * circle, as it is not in a session after one left. */
+	scene.all[0] = &scene.pipe[4];
+	scene.all[1] = &scene.pipe[1];
+	scene.all[2] = &scene.pipe[3];
+	assert_int_equal(pick(&scene, 3), 1);
+	assert_int_equal(pick(&scene, 3), 3);
+	assert_int_equal(pick(&scene, 3), 4);
+	assert_int_equal(pick(&scene, 3), 1);
+}
+
+static void random_is_even_and_can_be_had_again(void **state)
+{
+	enum { PICKS = 20000 };
+	unsigned int count[PIPES] = { 0 };
+	struct scene a, b;
+
+	(void)state;
+	scene_init(&a, &sched_drr, &sched_random);
+	scene_init(&b, &sched_drr, &sched_random);
+	a.s.random = b.s.random = 12345;
+	for (int i = 0; i < PICKS; i++) {
+		unsigned int at = pick(&a, PIPES);
+
+		assert_int_equal(pick(&b, PIPES), at);
+		count[at]++;
+	}
+	for (int i = 0; i < PIPES; i++)
+		assert_in_range(count[i], PICKS / PIPES - 400,
+				PICKS / PIPES + 400);
+	b.s.random = 54321;
+	for (int i = 0, same = 0; i < 100; i++) {
+		same += pick(&a, PIPES) == pick(&b, PIPES);
+		assert_true(same < 60);
+	}
+}
+
+static void fixed_gives_each_connection_one_pipe(void **state)
+{
+	unsigned int used[PIPES] = { 0 };
+	struct scene scene;
+
+	(void)state;
+	scene_init(&scene, &sched_drr, &sched_fixed);
+	for (int c = 0; c < CONNS; c++) {
+		unsigned int carriers = 0;
+
+		for (int p = 0; p < PIPES; p++) {
+			if (!sched_carries(&scene.s, &scene.pipe[p],
+					   &scene.conn[c]))
+				continue;
+			carriers++;
+			used[p]++;
+		}
+		assert_int_equal(carriers, 1);
+	}
+	for (int p = 0; p < PIPES; p++)
+		assert_true(used[p] >= CONNS / PIPES);
+	scene.s.pipes = &sched_least;
+	assert_true(sched_carries(&scene.s, &scene.pipe[0], &scene.conn[0]));
+	assert_true(sched_carries(&scene.s, &scene.pipe[1], &scene.conn[0]));
+}
+
+/* --- connections: fifo --- */
+
+static void fifo_serves_the_first_until_it_is_silent(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_init(&scene, &sched_fifo, &sched_least);
+	become_ready(&scene, 4);
+	become_ready(&scene, 2);
+	become_ready(&scene, 7);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(send_one(&scene, 0, 60000), 4);
+	fall_silent(&scene, 4);
+	assert_int_equal(send_one(&scene, 0, 60000), 2);
+	become_ready(&scene, 4);
+	assert_int_equal(send_one(&scene, 0, 60000), 2);
+	fall_silent(&scene, 2);
+	assert_int_equal(send_one(&scene, 0, 60000), 7);
+	fall_silent(&scene, 7);
+	assert_int_equal(send_one(&scene, 0, 60000), 4);
+}
+
+/* --- connections: deficit round robin --- */
+
+/* What any two that always have something to send may differ by: a turn's
+ * credit, and a message that overdraws it. */
+static uint64_t fair_share_error(size_t room)
+{
+	return 2 * ((room > QUANTUM ? room : QUANTUM) + OVERDRAW);
+}
+
+static void drr_is_fair_at_every_moment(void **state)
+{
+	static const size_t rooms[] = { 1, 536, 1400, 4096, 9000, 65536 };
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (size_t k = 0; k < sizeof(rooms) / sizeof(rooms[0]); k++) {
+		struct scene scene;
+
+		scene_init(&scene, &sched_drr, &sched_least);
+		for (unsigned int i = 0; i < CONNS; i++)
+			become_ready(&scene, i);
+		for (int turn = 0; turn < 5000; turn++) {
+			uint64_t least = UINT64_MAX, most = 0;
+
+			send_one(&scene, random_below(&r, PIPES), rooms[k]);
+			for (int i = 0; i < CONNS; i++) {
+				if (scene.sent[i] < least)
+					least = scene.sent[i];
+				if (scene.sent[i] > most)
+					most = scene.sent[i];
+			}
+			assert_true(most - least <=
+				    fair_share_error(rooms[k]));
+		}
+	}
+}
+
+static void drr_serves_the_newly_active_before_the_bulk(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_init(&scene, &sched_drr, &sched_least);
+	for (unsigned int i = 0; i < 5; i++)
+		become_ready(&scene, i);
+	for (int i = 0; i < 100; i++)
+		send_one(&scene, 0, 3000);
+	become_ready(&scene, 9);
+	for (uint64_t got = 0; got < QUANTUM; got = scene.sent[9])
+		assert_int_equal(send_one(&scene, 0, 3000), 9);
+	/* Its quantum is spent: now it waits like the others. */
+	for (int i = 0; i < 5; i++)
+		assert_int_not_equal(send_one(&scene, 0, 3000), 9);
+}
+
+/* One that says a little, falls silent and says a little again is not newly
+ * active each time; nor does it starve, though it may lose the rest of a turn
+ * with each silence. */
+static void drr_is_not_tricked_by_small_pieces(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_init(&scene, &sched_drr, &sched_least);
+	become_ready(&scene, 0);
+	become_ready(&scene, 1);
+	for (int turn = 0; turn < 5000; turn++) {
+		if (send_one(&scene, 0, 4096) == 1) {
+			fall_silent(&scene, 1);
+			become_ready(&scene, 1);
+		}
+	}
+	assert_true(scene.sent[1] <= scene.sent[0] + fair_share_error(4096));
+	assert_true(scene.sent[0] <= 3 * scene.sent[1]);
+}
+
+static void drr_gives_a_lonely_one_all_the_room(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_init(&scene, &sched_drr, &sched_least);
+	become_ready(&scene, 3);
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(next(&scene, 0, 65536).budget, 65536);
+		send_one(&scene, 0, 65536);
+	}
+	/* And what it sent alone is not held against it. */
+	become_ready(&scene, 4);
+	scene.sent[3] = 0;
+	for (int i = 0; i < 20; i++)
+		send_one(&scene, 0, 4096);
+	assert_true(scene.sent[4] <= scene.sent[3] + fair_share_error(4096));
+}
+
+/* --- any policies, any course of events --- */
+
+static int index_of_any(struct random *r, const struct scene *scene, bool ready)
+{
+	unsigned int from = random_below(r, CONNS);
+
+	for (unsigned int i = 0; i < CONNS; i++) {
+		unsigned int at = (from + i) % CONNS;
+
+		if (scene->conn[at].ready == ready)
+			return (int)at;
+	}
+	return -1;
+}
+
+static bool somebody_may(const struct scene *scene, unsigned int pipe)
+{
+	for (int i = 0; i < CONNS; i++) {
+		if (scene->conn[i].ready &&
+		    sched_carries(&scene->s, &scene->pipe[pipe],
+				  &scene->conn[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Ends for good, and another takes its place. */
+static void replace(struct scene *scene, unsigned int i)
+{
+	sched_forget(&scene->s, &scene->conn[i]);
+	assert_true(list_empty(&scene->conn[i].turn));
+	scene->conn[i].ready = false;
+	scene->conn[i].deficit = 0;
+}
+
+static void offer(struct random *r, struct scene *scene)
+{
+	unsigned int pipe = random_below(r, PIPES);
+	size_t room = random_range(r, 1, 70000);
+	struct sched_choice choice = next(scene, pipe, room);
+	struct conn *c = choice.conn;
+	size_t sent;
+
+	if (!somebody_may(scene, pipe)) {
+		assert_int_equal(choice.act, SCHED_WAIT);
+		return;
+	}
+	assert_int_equal(choice.act, SCHED_NEW);
+	assert_true(c->ready);
+	assert_true(sched_carries(&scene->s, &scene->pipe[pipe], c));
+	assert_in_range(choice.budget, 1, room);
+	sent = random_below(r, (uint32_t)choice.budget + 1);
+	/* A short read is how a session learns that there is no more. */
+	if (sent < choice.budget)
+		fall_silent(scene, (unsigned int)(c - scene->conn));
+	scene->s.conns->sent(&scene->s, c, sent, c->ready);
+}
+
+static void step(struct random *r, struct scene *scene)
+{
+	int i;
+
+	switch (random_below(r, 8)) {
+	case 0:
+		i = index_of_any(r, scene, true);
+		if (i >= 0)
+			fall_silent(scene, (unsigned int)i);
+		break;
+	case 1:
+		replace(scene, random_below(r, CONNS));
+		break;
+	case 2:
+	case 3:
+		i = index_of_any(r, scene, false);
+		if (i >= 0)
+			become_ready(scene, (unsigned int)i);
+		break;
+	default:
+		offer(r, scene);
+	}
+}
+
+static void assert_counts(const struct scene *scene)
+{
+	unsigned int ready = 0;
+
+	for (int i = 0; i < CONNS; i++)
+		ready += scene->conn[i].ready;
+	assert_int_equal(scene->s.ready, ready);
+}
+
+/* Whoever has something and a pipe that carries it comes to send: offers go
+ * round until each was served, within a bounded number of bytes. */
+static void assert_nobody_starves(struct scene *scene)
+{
+	bool waits[CONNS];
+	unsigned int left = 0;
+
+	for (int i = 0; i < CONNS; i++) {
+		waits[i] = scene->conn[i].ready;
+		left += waits[i];
+	}
+	for (unsigned int turn = 0; left; turn++) {
+		unsigned int pipe = turn % PIPES, i;
+
+		assert_true(turn < 100 * CONNS * PIPES);
+		if (!somebody_may(scene, pipe))
+			continue;
+		i = send_one(scene, pipe, 65536);
+		left -= waits[i];
+		waits[i] = false;
+	}
+}
+
+static void any_course_of_events(void **state)
+{
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int round = 0; round < 200; round++) {
+		const struct conn_policy *conns = conn_policies[round % 2];
+		const struct pipe_policy *pipes = pipe_policies[round / 2 % 4];
+		struct scene scene;
+
+		scene_init(&scene, conns, pipes);
+		for (int i = 0; i < 500; i++) {
+			step(&r, &scene);
+			assert_counts(&scene);
+		}
+		if (conns == &sched_drr)
+			assert_nobody_starves(&scene);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(policies_are_found_by_name),
+		cmocka_unit_test(least_goes_by_unsent_then_by_in_flight),
+		cmocka_unit_test(
+			rr_takes_each_in_turn_and_passes_over_the_blocked),
+		cmocka_unit_test(random_is_even_and_can_be_had_again),
+		cmocka_unit_test(fixed_gives_each_connection_one_pipe),
+		cmocka_unit_test(fifo_serves_the_first_until_it_is_silent),
+		cmocka_unit_test(drr_is_fair_at_every_moment),
+		cmocka_unit_test(drr_serves_the_newly_active_before_the_bulk),
+		cmocka_unit_test(drr_is_not_tricked_by_small_pieces),
+		cmocka_unit_test(drr_gives_a_lonely_one_all_the_room),
+		cmocka_unit_test(any_course_of_events),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
