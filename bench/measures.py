@@ -17,6 +17,7 @@ from bench.programs import Program, Running, Trouble, running
 from bench.rivals import SERVER_PORT, Place, Rival
 
 CHECK_BYTES = 8 << 20
+IDLE_CHECK_BYTES = 1 << 12  # more would leave a heap behind that hides what connections take
 LOAD_SECONDS = 90.0  # what a load may take before it counts as failed
 SETTLE_SECONDS = 2.0
 SETTLE_STEP_SECONDS = 0.1
@@ -101,9 +102,10 @@ def settled_rss(relay: list[Running]) -> dict[str, float]:
     return last
 
 
-def check(bench: Bench, rival: Rival) -> None:
+def check(bench: Bench, rival: Rival, measure: str) -> None:
     """Both ways and byte for byte: a relay that is fast and wrong gets no figure."""
-    with loaded(load_command(bench, rival, ["check", str(CHECK_BYTES)])):
+    size = IDLE_CHECK_BYTES if measure == "idle" else CHECK_BYTES
+    with loaded(load_command(bench, rival, ["check", str(size)])):
         pass
 
 
@@ -130,7 +132,7 @@ def measure_once(bench: Bench, rival: Rival, measure: str) -> dict[str, Any]:
             running([server], place.directory),
             running(rival.start(place), place.directory) as relay,
         ):
-            check(bench, rival)
+            check(bench, rival, measure)
             return take(bench, rival, measure, relay)
     except Trouble as trouble:
         return {"failed": str(trouble)}
