@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "loopback.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 5000 };
+
+static int checked(const char *what, int result)
+{
+	if (result < 0) {
+		perror(what);
+		abort();
+	}
+	return result;
+}
+
+static struct sockaddr_in loopback(uint16_t port)
+{
+	return (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+}
+
+int tcp_listen(int backlog, uint16_t *port)
+{
+	struct sockaddr_in addr = loopback(0);
+	socklen_t len = sizeof(addr);
+	int fd = checked("socket", socket(AF_INET, SOCK_STREAM, 0));
+
+	checked("bind", bind(fd, (struct sockaddr *)&addr, len));
+	checked("listen", listen(fd, backlog));
+	checked("getsockname", getsockname(fd, (struct sockaddr *)&addr, &len));
+	*port = ntohs(addr.sin_port);
+	return fd;
+}
+
+int tcp_connect(uint16_t port)
+{
+	struct sockaddr_in addr = loopback(port);
+	int fd = checked("socket",
+			 socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 &&
+	    errno != EINPROGRESS)
+		checked("connect", -1);
+	return fd;
+}
+
+int tcp_accept(int listener)
+{
+	struct pollfd pfd = { .fd = listener, .events = POLLIN };
+
+	if (poll(&pfd, 1, PATIENCE_MS) != 1)
+		checked("nobody connected in time", -1);
+	return checked("accept", accept4(listener, NULL, NULL, SOCK_NONBLOCK));
+}
+
+void tcp_pair(int fd[2])
+{
+	uint16_t port;
+	int listener = tcp_listen(1, &port);
+
+	fd[0] = tcp_connect(port);
+	fd[1] = tcp_accept(listener);
+	close(listener);
+}
+
+long read_some(int fd, void *buf, size_t size)
+{
+	ssize_t n = recv(fd, buf, size, MSG_DONTWAIT);
+
+	return n < 0 ? -errno : n;
+}
+
+struct until {
+	struct timer timer;
+	struct task task;
+	struct loop *loop;
+	bool (*done)(void *arg);
+	void *arg;
+	int64_t deadline;
+	bool met;
+};
+
+static void look(struct timer *t)
+{
+	struct until *u = container_of(t, struct until, timer);
+
+	u->met = u->done(u->arg);
+	if (u->met || loop_clock() > u->deadline)
+		loop_stop(u->loop);
+	else
+		loop_timer_in(u->loop, t, NS_PER_MS / 2);
+}
+
+bool run_until(struct loop *loop, const char *what, bool (*done)(void *arg),
+	       void *arg)
+{
+	struct until u = {
+		.timer.fire = look,
+		.loop = loop,
+		.done = done,
+		.arg = arg,
+		.deadline = loop_clock() + PATIENCE_MS * NS_PER_MS,
+	};
+
+	loop_timer_in(loop, &u.timer, 0);
+	loop_run(loop);
+	if (!u.met)
+		fprintf(stderr, "waited in vain: %s\n", what);
+	return u.met;
+}
+
+static void stop(struct task *t)
+{
+	loop_stop(container_of(t, struct until, task)->loop);
+}
+
+void run_round(struct loop *loop)
+{
+	struct until u = { .loop = loop };
+
+	loop_task_init(&u.task, stop);
+	loop_after(loop, &u.task);
+	loop_run(loop);
+}
