@@ -168,7 +168,12 @@ $(UNIT)/obj/%.o: tests/unit/%.c Makefile
 
 $(UNIT)/%: $(UNIT)/obj/%.o $(UNIT_COMMON:tests/unit/%.c=$(UNIT)/obj/%.o) $(ASAN)/libmux.a
 	$(Q)echo "  LD    $@"
-	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka -pthread
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka -pthread
+
+# What a test needs besides mux.
+$(UNIT)/test_socks: $(ASAN)/obj/lp/socks.o
+$(UNIT)/test_forward: $(ASAN)/obj/lp/rule.o $(ASAN)/obj/lp/endpoint.o
+$(UNIT)/test_resolver: $(ASAN)/obj/lp/resolver.o
 
 # Fuzz targets: libFuzzer programs, mux instrumented along with them.
 $(FUZZ)/obj/%.o: %.c Makefile

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "resolver.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * Between the loop and the threads; all under the lock. A thread owns its
+ * lookup while it looks, so nothing else may touch what it fills: the answer.
+ */
+struct shared {
+	pthread_mutex_t lock;
+	pthread_cond_t work;	/* something was queued, or stop */
+	pthread_cond_t ended;	/* a thread ended */
+	struct list queue;
+	struct list done;
+	unsigned int queued, idle, alive;
+	unsigned int refs;	/* threads, and the resolver */
+	bool stop;
+	int wake;		/* eventfd; the resolver's, -1 after it */
+};
+
+struct resolver {
+	struct loop *loop;
+	struct watch watch;
+	struct shared *shared;
+	unsigned int threads_max;
+	unsigned int under_way;	/* lookups that will still come back */
+};
+
+struct lookup {
+	struct list node;	/* queue or done; under the lock */
+	bool queued;		/* under the lock */
+	struct resolver *resolver;
+	struct timer timer;
+	answered_fn answered;	/* NULL: nobody asks any more */
+	void *asker;
+	int family;
+	struct answer answer;
+	char name[];
+};
+
+/* --- threads --- */
+
+static void shared_put(struct shared *sh)
+{
+	bool last;
+
+	pthread_mutex_lock(&sh->lock);
+	last = --sh->refs == 0;
+	pthread_mutex_unlock(&sh->lock);
+	if (!last)
+		return;
+	while (!list_empty(&sh->done)) {
+		struct lookup *l = list_first(&sh->done, struct lookup, node);
+
+		list_del(&l->node);
+		free(l);
+	}
+	pthread_mutex_destroy(&sh->lock);
+	pthread_cond_destroy(&sh->work);
+	pthread_cond_destroy(&sh->ended);
+	free(sh);
+}
+
+/* Under the lock. */
+static void unqueue(struct shared *sh, struct lookup *l)
+{
+	list_del(&l->node);
+	l->queued = false;
+	sh->queued--;
+}
+
+static void keep_address(struct answer *answer, const struct addrinfo *ai)
+{
+	if (answer->count == LOOKUP_ADDRESSES ||
+	    (ai->ai_family != AF_INET && ai->ai_family != AF_INET6))
+		return;
+	memcpy(&answer->addr[answer->count++], ai->ai_addr, ai->ai_addrlen);
+}
+
+static void look(struct lookup *l)
+{
+	const struct addrinfo hints = {
+		.ai_family = l->family,
+		.ai_socktype = SOCK_STREAM,
+	};
+	struct addrinfo *found = NULL, *ai;
+
+	l->answer.error = getaddrinfo(l->name, NULL, &hints, &found);
+	if (l->answer.error)
+		return;
+	for (ai = found; ai; ai = ai->ai_next)
+		keep_address(&l->answer, ai);
+	freeaddrinfo(found);
+	if (!l->answer.count)
+		l->answer.error = EAI_NONAME;
+}
+
+static void tell_loop(struct shared *sh)
+{
+	uint64_t one = 1;
+	ssize_t wrote;
+
+	if (sh->wake < 0)
+		return;
+	wrote = write(sh->wake, &one, sizeof(one));
+	(void)wrote;	/* cannot fail before 2^64 answers wait */
+}
+
+static void *look_on(void *arg)
+{
+	struct shared *sh = arg;
+
+	pthread_mutex_lock(&sh->lock);
+	while (!sh->stop) {
+		struct lookup *l;
+
+		if (list_empty(&sh->queue)) {
+			sh->idle++;
+			pthread_cond_wait(&sh->work, &sh->lock);
+			sh->idle--;
+			continue;
+		}
+		l = list_first(&sh->queue, struct lookup, node);
+		unqueue(sh, l);
+		pthread_mutex_unlock(&sh->lock);
+		look(l);
+		pthread_mutex_lock(&sh->lock);
+		list_add_tail(&sh->done, &l->node);
+		tell_loop(sh);
+	}
+	sh->alive--;
+	pthread_cond_signal(&sh->ended);
+	pthread_mutex_unlock(&sh->lock);
+	shared_put(sh);
+	return NULL;
+}
+
+/* Under the lock. Detached, because nobody may have to wait for it. */
+static int start_thread(struct shared *sh)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	err = pthread_create(&thread, &attr, look_on, sh);
+	pthread_attr_destroy(&attr);
+	if (err)
+		return -err;
+	sh->alive++;
+	sh->refs++;
+	return 0;
+}
+
+/* --- the loop's side --- */
+
+static void lookup_free(struct lookup *l)
+{
+	loop_timer_stop(l->resolver->loop, &l->timer);
+	l->resolver->under_way--;
+	free(l);
+}
+
+static void give_answer(struct lookup *l, const struct answer *answer)
+{
+	answered_fn answered = l->answered;
+	void *asker = l->asker;
+
+	l->answered = NULL;
+	if (answered)
+		answered(asker, answer);
+}
+
+static void answers_came(struct watch *w, uint32_t events)
+{
+	struct resolver *r = container_of(w, struct resolver, watch);
+	struct shared *sh = r->shared;
+	struct list came;
+	uint64_t count;
+	ssize_t got;
+
+	(void)events;
+	got = read(r->watch.fd, &count, sizeof(count));
+	(void)got;	/* it only counts; the list tells */
+	list_init(&came);
+	pthread_mutex_lock(&sh->lock);
+	while (!list_empty(&sh->done))
+		list_move_tail(&came, sh->done.next);
+	pthread_mutex_unlock(&sh->lock);
+	while (!list_empty(&came)) {
+		struct lookup *l = list_first(&came, struct lookup, node);
+
+		list_del(&l->node);
+		give_answer(l, &l->answer);
+		lookup_free(l);
+	}
+}
+
+/* Frees the lookup if no thread has it yet; else it comes back. */
+static void take_back(struct lookup *l)
+{
+	struct shared *sh = l->resolver->shared;
+	bool queued;
+
+	pthread_mutex_lock(&sh->lock);
+	queued = l->queued;
+	if (queued)
+		unqueue(sh, l);
+	pthread_mutex_unlock(&sh->lock);
+	if (queued)
+		lookup_free(l);
+}
+
+static void too_late(struct timer *t)
+{
+	const struct answer answer = { .error = EAI_AGAIN };
+	struct lookup *l = container_of(t, struct lookup, timer);
+
+	give_answer(l, &answer);
+	take_back(l);
+}
+
+void resolver_cancel(struct lookup *l)
+{
+	l->answered = NULL;
+	loop_timer_stop(l->resolver->loop, &l->timer);
+	take_back(l);
+}
+
+/*
+ * A thread that was woken counts as idle until it runs, so what counts is
+ * whether there are more lookups than idle threads.
+ */
+static int enqueue(struct resolver *r, struct lookup *l)
+{
+	struct shared *sh = r->shared;
+	int err = 0;
+
+	pthread_mutex_lock(&sh->lock);
+	if (sh->queued >= sh->idle && sh->alive < r->threads_max)
+		err = start_thread(sh);
+	if (sh->alive) {
+		err = 0;
+		l->queued = true;
+		sh->queued++;
+		list_add_tail(&sh->queue, &l->node);
+		pthread_cond_signal(&sh->work);
+	}
+	pthread_mutex_unlock(&sh->lock);
+	return err;
+}
+
+int resolver_ask(struct resolver *r, const char *name, int family,
+		 answered_fn answered, void *asker, struct lookup **lookup)
+{
+	size_t size = strlen(name) + 1;
+	struct lookup *l;
+	int err;
+
+	if (r->under_way >= LOOKUPS_MAX)
+		return -EAGAIN;
+	l = calloc(1, sizeof(*l) + size);
+	if (!l)
+		return -ENOMEM;
+	l->resolver = r;
+	l->timer.fire = too_late;
+	l->answered = answered;
+	l->asker = asker;
+	l->family = family;
+	memcpy(l->name, name, size);
+	r->under_way++;
+	err = loop_timer_in(r->loop, &l->timer, LOOKUP_SECONDS * NS_PER_SEC);
+	if (!err)
+		err = enqueue(r, l);
+	if (err) {
+		lookup_free(l);
+		return err;
+	}
+	*lookup = l;
+	return 0;
+}
+
+static struct shared *shared_new(void)
+{
+	struct shared *sh = calloc(1, sizeof(*sh));
+	pthread_condattr_t attr;
+
+	if (!sh)
+		return NULL;
+	sh->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (sh->wake < 0) {
+		free(sh);
+		return NULL;
+	}
+	pthread_mutex_init(&sh->lock, NULL);
+	pthread_cond_init(&sh->work, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&sh->ended, &attr);
+	pthread_condattr_destroy(&attr);
+	list_init(&sh->queue);
+	list_init(&sh->done);
+	sh->refs = 1;
+	return sh;
+}
+
+struct resolver *resolver_new(struct loop *loop, unsigned int threads)
+{
+	struct resolver *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->loop = loop;
+	r->threads_max = threads;
+	r->watch.fd = -1;
+	r->watch.ready = answers_came;
+	r->shared = shared_new();
+	if (r->shared &&
+	    !loop_watch(loop, &r->watch, r->shared->wake, EPOLLIN))
+		return r;
+	if (r->shared) {
+		close(r->shared->wake);
+		shared_put(r->shared);
+	}
+	free(r);
+	return NULL;
+}
+
+/* Under the lock. */
+static void await_threads(struct shared *sh)
+{
+	struct timespec until;
+	int err = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += RESOLVER_END_MS * NS_PER_MS;
+	until.tv_sec += until.tv_nsec / NS_PER_SEC;
+	until.tv_nsec %= NS_PER_SEC;
+	while (sh->alive && !err)
+		err = pthread_cond_timedwait(&sh->ended, &sh->lock, &until);
+}
+
+void resolver_free(struct resolver *r)
+{
+	struct shared *sh;
+	int wake;
+
+	if (!r)
+		return;
+	sh = r->shared;
+	loop_unwatch(r->loop, &r->watch);
+	pthread_mutex_lock(&sh->lock);
+	wake = sh->wake;
+	sh->wake = -1;
+	sh->stop = true;
+	pthread_cond_broadcast(&sh->work);
+	await_threads(sh);
+	pthread_mutex_unlock(&sh->lock);
+	close(wake);
+	shared_put(sh);
+	free(r);
+}
+
+const char *resolver_error_text(int error)
+{
+	if (error == EAI_AGAIN)
+		return "its name cannot be looked up now";
+	return gai_strerror(error);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names to addresses without holding up the loop: getaddrinfo() in a few
+ * threads, answers back in the loop.
+ *
+ * A lookup is answered exactly once, from the loop and never from within
+ * resolver_ask(), unless it is cancelled first. One that takes longer than
+ * LOOKUP_SECONDS is answered EAI_AGAIN; its thread stays busy until
+ * getaddrinfo() lets go of it. The queue before the threads is bounded.
+ *
+ * At the end threads that hang are left behind: what they share with the
+ * resolver goes with the last of them.
+ */
+#ifndef TM3_RESOLVER_H
+#define TM3_RESOLVER_H
+
+#include <sys/socket.h>
+
+#include "../mux/loop.h"
+
+enum {
+	LOOKUPS_MAX = 256,	/* queued or under way: past it, -EAGAIN */
+	LOOKUP_SECONDS = 10,
+	LOOKUP_ADDRESSES = 8,	/* of a name, at most */
+	/* How long the end waits for threads that are nearly done. */
+	RESOLVER_END_MS = 100,
+};
+
+struct lookup;
+struct resolver;
+
+struct answer {
+	int error;		/* of getaddrinfo(): 0 or EAI_* */
+	unsigned int count;	/* addresses; at least one unless error */
+	struct sockaddr_storage addr[LOOKUP_ADDRESSES];	/* port 0 */
+};
+
+typedef void (*answered_fn)(void *asker, const struct answer *answer);
+
+struct resolver *resolver_new(struct loop *loop, unsigned int threads);
+
+/* No lookup may be under way but cancelled ones. */
+void resolver_free(struct resolver *r);
+
+/*
+ * Looks up @name in @family (AF_UNSPEC: any). Returns 0 and the lookup in
+ * @lookup, or -errno.
+ */
+int resolver_ask(struct resolver *r, const char *name, int family,
+		 answered_fn answered, void *asker, struct lookup **lookup);
+void resolver_cancel(struct lookup *lookup);
+
+/* For a person; never NULL. */
+const char *resolver_error_text(int error);
+
+#endif

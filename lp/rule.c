@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "rule.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../mux/sock.h"
+
+/* The last ':' of @text before @end, brackets and all, or NULL. */
+static const char *colon_before(const char *text, const char *end)
+{
+	while (end > text)
+		if (*--end == ':')
+			return end;
+	return NULL;
+}
+
+/* "[ADDR:]PORT", the first @len characters of @text. */
+static int listen_set(struct rule *r, const char *text, size_t len, char *why,
+		      size_t why_len)
+{
+	char copy[ADDR_TEXT];
+	const char *port;
+	uint16_t number;
+
+	if (len < sizeof(copy)) {
+		memcpy(copy, text, len);
+		copy[len] = '\0';
+		port = strrchr(copy, ':');
+		port = port ? port + 1 : copy;
+		if (endpoint_port(port, &number)) {
+			snprintf(why, why_len,
+				 "'%s' is not a port from 1 to 65535", port);
+			return -1;
+		}
+		if (!addr_parse(copy, "127.0.0.1", 0, &r->addr, &r->addr_len))
+			return 0;
+	}
+	snprintf(why, why_len,
+		 "'%.*s' is not a numeric address and a port to listen on",
+		 (int)len, text);
+	return -1;
+}
+
+static int destination_set(struct rule *r, const char *text, char *why,
+			   size_t why_len)
+{
+	if (*text == '[') {
+		snprintf(why, why_len,
+			 "the destination is IPv6, which pipes do not carry");
+		return -1;
+	}
+	if (endpoint_parse(&r->to, text, 0, why, why_len))
+		return -1;
+	r->numeric = inet_pton(AF_INET, r->to.host, r->ip) == 1;
+	return 0;
+}
+
+int rule_parse(struct rule *r, const char *text, char *why, size_t why_len)
+{
+	const char *end = text + strlen(text);
+	const char *port = colon_before(text, end);
+	const char *host = NULL;
+
+	memset(r, 0, sizeof(*r));
+	if (port && port > text && port[-1] == ']') {
+		host = port - 1;
+		while (host > text && *host != '[')
+			host--;
+		host = host > text && host[-1] == ':' ? host - 1 : NULL;
+	} else if (port) {
+		host = colon_before(text, port);
+	}
+	if (!host) {
+		snprintf(why, why_len, "there is too little of it");
+		return -1;
+	}
+	if (destination_set(r, host + 1, why, why_len))
+		return -1;
+	return listen_set(r, text, (size_t)(host - text), why, why_len);
+}

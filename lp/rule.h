@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What --forward is told: "[ADDR:]PORT:HOST:PORT". Only text and addresses; the
+ * sockets are forward's.
+ */
+#ifndef TM3_RULE_H
+#define TM3_RULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "endpoint.h"
+
+struct rule {
+	struct sockaddr_storage addr;	/* where LP listens */
+	socklen_t addr_len;
+	struct endpoint to;
+	bool numeric;			/* @to is an IPv4 address: */
+	uint8_t ip[4];
+};
+
+/*
+ * ADDR is numeric (IPv6 in brackets) and 127.0.0.1 if it is missing; HOST is a
+ * name or an IPv4 address. Returns 0, or -1 with what is wrong in @why.
+ */
+int rule_parse(struct rule *r, const char *text, char *why, size_t why_len);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "socks.h"
+
+#include <string.h>
+
+enum { VERSION = 5, NO_AUTHENTICATION = 0, NO_METHOD = 0xFF, CONNECT = 1 };
+enum { TYPE_IPV4 = 1, TYPE_NAME = 3, TYPE_IPV6 = 4 };
+
+/* The pieces, in the order they come. */
+enum state {
+	GREETING,	/* version, number of methods */
+	METHODS,
+	REQUEST,	/* version, command, reserved, type of address */
+	NAME_LENGTH,
+	ADDRESS,	/* and port */
+	DONE,
+};
+
+static void expect(struct socks *s, enum state state, unsigned int need)
+{
+	s->state = (uint8_t)state;
+	s->need = (uint16_t)need;
+	s->have = 0;
+}
+
+void socks_init(struct socks *s)
+{
+	memset(s, 0, sizeof(*s));
+	expect(s, GREETING, 2);
+}
+
+size_t socks_need(const struct socks *s)
+{
+	return (size_t)(s->need - s->have);
+}
+
+void socks_answer(struct socks *s, enum socks_reply reply)
+{
+	memset(s->out, 0, sizeof(s->out));
+	s->out[0] = VERSION;
+	s->out[1] = (uint8_t)reply;
+	s->out[3] = TYPE_IPV4;
+	s->out_len = SOCKS_REPLY_SIZE;
+}
+
+static enum socks_verdict refuse(struct socks *s, enum socks_reply reply)
+{
+	expect(s, DONE, 0);
+	socks_answer(s, reply);
+	return SOCKS_REFUSE;
+}
+
+static enum socks_verdict garbage(struct socks *s)
+{
+	expect(s, DONE, 0);
+	return SOCKS_GARBAGE;
+}
+
+static enum socks_verdict choose(struct socks *s, uint8_t method)
+{
+	s->out[0] = VERSION;
+	s->out[1] = method;
+	s->out_len = 2;
+	if (method == NO_METHOD) {
+		expect(s, DONE, 0);
+		return SOCKS_REFUSE;
+	}
+	expect(s, REQUEST, 4);
+	return SOCKS_SAY;
+}
+
+static enum socks_verdict take_greeting(struct socks *s)
+{
+	if (s->in[0] != VERSION)
+		return garbage(s);
+	if (!s->in[1])
+		return choose(s, NO_METHOD);
+	expect(s, METHODS, s->in[1]);
+	return SOCKS_MORE;
+}
+
+static enum socks_verdict take_methods(struct socks *s)
+{
+	bool offered = memchr(s->in, NO_AUTHENTICATION, s->need) != NULL;
+
+	return choose(s, offered ? NO_AUTHENTICATION : NO_METHOD);
+}
+
+/*
+ * The whole request is read even if it will be refused: closing a socket with
+ * unread bytes in it would reset it, and the reply might be lost.
+ */
+static enum socks_verdict take_request(struct socks *s)
+{
+	if (s->in[0] != VERSION)
+		return garbage(s);
+	s->command = s->in[1];
+	s->address_type = s->in[3];
+	switch (s->address_type) {
+	case TYPE_IPV4:
+		expect(s, ADDRESS, 4 + 2);
+		return SOCKS_MORE;
+	case TYPE_IPV6:
+		expect(s, ADDRESS, 16 + 2);
+		return SOCKS_MORE;
+	case TYPE_NAME:
+		expect(s, NAME_LENGTH, 1);
+		return SOCKS_MORE;
+	default:
+		return refuse(s, s->command == CONNECT ?
+			      SOCKS_NO_ADDRESS_TYPE : SOCKS_NO_COMMAND);
+	}
+}
+
+static enum socks_verdict take_name_length(struct socks *s)
+{
+	expect(s, ADDRESS, s->in[0] + 2u);
+	return SOCKS_MORE;
+}
+
+/* A name that is none has no address: empty, or cut short by a NUL. */
+static enum socks_verdict take_name(struct socks *s, size_t len)
+{
+	memcpy(s->name, s->in, len);
+	s->name[len] = '\0';
+	if (!len || memchr(s->name, '\0', len))
+		return refuse(s, SOCKS_HOST_UNREACHABLE);
+	expect(s, DONE, 0);
+	return SOCKS_REQUEST;
+}
+
+static enum socks_verdict take_address(struct socks *s)
+{
+	size_t len = s->need - 2u;
+
+	if (s->command != CONNECT)
+		return refuse(s, SOCKS_NO_COMMAND);
+	if (s->address_type == TYPE_IPV6)
+		return refuse(s, SOCKS_NO_ADDRESS_TYPE);
+	s->port = (uint16_t)(s->in[len] << 8 | s->in[len + 1]);
+	if (s->address_type == TYPE_NAME)
+		return take_name(s, len);
+	memcpy(s->addr, s->in, sizeof(s->addr));
+	expect(s, DONE, 0);
+	return SOCKS_REQUEST;
+}
+
+static enum socks_verdict take_piece(struct socks *s)
+{
+	switch ((enum state)s->state) {
+	case GREETING:
+		return take_greeting(s);
+	case METHODS:
+		return take_methods(s);
+	case REQUEST:
+		return take_request(s);
+	case NAME_LENGTH:
+		return take_name_length(s);
+	case ADDRESS:
+		return take_address(s);
+	case DONE:
+		break;
+	}
+	return SOCKS_GARBAGE;
+}
+
+enum socks_verdict socks_take(struct socks *s, const uint8_t *data, size_t len)
+{
+	if (len > socks_need(s))
+		return garbage(s);
+	memcpy(s->in + s->have, data, len);
+	s->have = (uint16_t)(s->have + len);
+	return s->have < s->need ? SOCKS_MORE : take_piece(s);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The resolver against a getaddrinfo() of our own: a number is a name with so
+ * many addresses, "none" is no name, and "hang" hangs until it is let go.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lp/resolver.h"
+
+enum { THREADS = 3 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static unsigned int hanging, returned;
+static bool let_go;
+
+static void hang(void)
+{
+	pthread_mutex_lock(&lock);
+	hanging++;
+	pthread_cond_broadcast(&changed);
+	while (!let_go)
+		pthread_cond_wait(&changed, &lock);
+	hanging--;
+	returned++;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+static void await_hanging(unsigned int n)
+{
+	pthread_mutex_lock(&lock);
+	while (hanging != n)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+static void release_all(void)
+{
+	pthread_mutex_lock(&lock);
+	let_go = true;
+	pthread_cond_broadcast(&changed);
+	while (hanging)
+		pthread_cond_wait(&changed, &lock);
+	let_go = false;
+	pthread_mutex_unlock(&lock);
+}
+
+static struct addrinfo *an_address(unsigned int last, struct addrinfo *next)
+{
+	struct addrinfo *ai = calloc(1, sizeof(*ai));
+	struct sockaddr_in *in = calloc(1, sizeof(*in));
+
+	assert_true(ai && in);
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(0xC0000200 + last);
+	ai->ai_family = AF_INET;
+	ai->ai_addr = (struct sockaddr *)in;
+	ai->ai_addrlen = sizeof(*in);
+	ai->ai_next = next;
+	return ai;
+}
+
+int getaddrinfo(const char *name, const char *service,
+		const struct addrinfo *hints, struct addrinfo **found)
+{
+	unsigned int n;
+
+	(void)service, (void)hints;
+	*found = NULL;
+	if (!strncmp(name, "hang", 4))
+		hang();
+	if (!strcmp(name, "none"))
+		return EAI_NONAME;
+	for (n = (unsigned int)strtoul(name, NULL, 10); n; n--)
+		*found = an_address(n, *found);
+	return 0;
+}
+
+void freeaddrinfo(struct addrinfo *ai)
+{
+	while (ai) {
+		struct addrinfo *next = ai->ai_next;
+
+		free(ai->ai_addr);
+		free(ai);
+		ai = next;
+	}
+}
+
+struct asker {
+	struct loop *loop;
+	struct lookup *lookup;
+	unsigned int answers, awaited;
+	struct answer last;
+};
+
+static void answered(void *arg, const struct answer *answer)
+{
+	struct asker *a = arg;
+
+	a->last = *answer;
+	if (++a->answers == a->awaited)
+		loop_stop(a->loop);
+}
+
+static int setup(void **state)
+{
+	struct asker *a = calloc(1, sizeof(*a));
+
+	a->loop = loop_new();
+	*state = a;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct asker *a = *state;
+
+	loop_free(a->loop);
+	free(a);
+	return 0;
+}
+
+static int ask(struct resolver *r, struct asker *a, const char *name)
+{
+	return resolver_ask(r, name, AF_INET, answered, a, &a->lookup);
+}
+
+static void a_name_with_addresses(void **state)
+{
+	struct asker *a = *state;
+	struct resolver *r = resolver_new(a->loop, THREADS);
+	const struct sockaddr_in *in = (const void *)&a->last.addr[0];
+
+	a->awaited = 1;
+	assert_int_equal(ask(r, a, "1"), 0);
+	assert_int_equal(a->answers, 0);
+	loop_run(a->loop);
+	assert_int_equal(a->last.error, 0);
+	assert_int_equal(a->last.count, 1);
+	assert_int_equal(ntohl(in->sin_addr.s_addr), 0xC0000201);
+	resolver_free(r);
+}
+
+static void more_addresses_than_are_kept(void **state)
+{
+	struct asker *a = *state;
+	struct resolver *r = resolver_new(a->loop, THREADS);
+
+	a->awaited = 1;
+	assert_int_equal(ask(r, a, "9"), 0);
+	loop_run(a->loop);
+	assert_int_equal(a->last.count, LOOKUP_ADDRESSES);
+	resolver_free(r);
+}
+
+static void names_without_addresses(void **state)
+{
+	struct asker *a = *state;
+	struct resolver *r = resolver_new(a->loop, THREADS);
+
+	a->awaited = 1;
+	assert_int_equal(ask(r, a, "none"), 0);
+	loop_run(a->loop);
+	assert_int_equal(a->last.error, EAI_NONAME);
+	a->awaited = 2;
+	assert_int_equal(ask(r, a, "0"), 0);
+	loop_run(a->loop);
+	assert_int_equal(a->last.error, EAI_NONAME);
+	resolver_free(r);
+}
+
+static void many_names(void **state)
+{
+	struct asker *a = *state;
+	struct resolver *r = resolver_new(a->loop, THREADS);
+	unsigned int i;
+
+	a->awaited = LOOKUPS_MAX;
+	for (i = 0; i < LOOKUPS_MAX; i++)
+		assert_int_equal(ask(r, a, "1"), 0);
+	assert_int_equal(ask(r, a, "1"), -EAGAIN);
+	loop_run(a->loop);
+	assert_int_equal(a->answers, LOOKUPS_MAX);
+	a->awaited++;
+	assert_int_equal(ask(r, a, "1"), 0);
+	loop_run(a->loop);
+	resolver_free(r);
+}
+
+/* One that hangs keeps one thread, not the others. */
+static void a_name_that_hangs(void **state)
+{
+	struct asker *a = *state;
+	struct resolver *r = resolver_new(a->loop, THREADS);
+	struct lookup *hung[2];
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(ask(r, a, "hang"), 0);
+		hung[i] = a->lookup;
+	}
+	await_hanging(2);
+	a->awaited = 50;
+	for (i = 0; i < 50; i++)
+		assert_int_equal(ask(r, a, "1"), 0);
+	loop_run(a->loop);
+	assert_int_equal(a->answers, 50);
+	resolver_cancel(hung[0]);
+	release_all();
+	a->awaited = 51;
+	loop_run(a->loop);
+	assert_int_equal(a->answers, 51);
+	assert_int_equal(a->last.error, EAI_NONAME);
+	resolver_free(r);
+}
+
+static void cancelled_in_the_queue(void **state)
+{
+	struct asker *a = *state;
+	struct resolver *r = resolver_new(a->loop, THREADS);
+	struct lookup *lookups[THREADS + 2];
+	unsigned int i;
+
+	for (i = 0; i < THREADS + 2; i++) {
+		assert_int_equal(ask(r, a, "hang"), 0);
+		lookups[i] = a->lookup;
+	}
+	await_hanging(THREADS);
+	returned = 0;
+	for (i = 0; i < THREADS + 2; i++)
+		resolver_cancel(lookups[i]);
+	release_all();
+	a->awaited = 1;
+	assert_int_equal(ask(r, a, "1"), 0);
+	loop_run(a->loop);
+	assert_int_equal(a->answers, 1);
+	assert_int_equal(returned, THREADS);
+	resolver_free(r);
+}
+
+static void the_end_does_not_wait(void **state)
+{
+	struct asker *a = *state;
+	struct resolver *r = resolver_new(a->loop, THREADS);
+	int64_t start;
+
+	assert_int_equal(ask(r, a, "hang"), 0);
+	await_hanging(1);
+	resolver_cancel(a->lookup);
+	start = loop_clock();
+	resolver_free(r);
+	assert_true(loop_clock() - start < 5 * RESOLVER_END_MS * NS_PER_MS);
+	release_all();
+	assert_int_equal(a->answers, 0);
+}
+
+/* It is the slowest of all: the time limit is real. */
+static void too_long_is_an_answer(void **state)
+{
+	struct asker *a = *state;
+	struct resolver *r = resolver_new(a->loop, 1);
+	struct lookup *first;
+	int64_t start = loop_clock();
+
+	assert_int_equal(ask(r, a, "hang"), 0);
+	first = a->lookup;
+	await_hanging(1);
+	assert_int_equal(ask(r, a, "1"), 0);
+	a->awaited = 2;
+	loop_run(a->loop);
+	assert_ptr_not_equal(first, a->lookup);
+	assert_int_equal(a->last.error, EAI_AGAIN);
+	assert_true(loop_clock() - start >= LOOKUP_SECONDS * NS_PER_SEC);
+	release_all();
+	a->awaited = 3;
+	assert_int_equal(ask(r, a, "1"), 0);
+	loop_run(a->loop);
+	assert_int_equal(a->last.error, 0);
+	assert_int_equal(a->answers, 3);
+	resolver_free(r);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(a_name_with_addresses),
+		TEST(more_addresses_than_are_kept),
+		TEST(names_without_addresses),
+		TEST(many_names),
+		TEST(a_name_that_hangs),
+		TEST(cancelled_in_the_queue),
+		TEST(the_end_does_not_wait),
+		TEST(too_long_is_an_answer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
