@@ -11,7 +11,6 @@
 
 #include "config.h"
 #include "hist.h"
-#include "run.h"
 #include "sock.h"
 
 enum {
@@ -32,7 +31,7 @@ static void set_ready(struct conn *c)
 	c->ops->ready(c);
 }
 
-static void set_idle(struct conn *c)
+void conn_idle(struct conn *c)
 {
 	if (!c->ready)
 		return;
@@ -59,7 +58,7 @@ static void be_over(struct conn *c, enum conn_end why)
 		return;
 	if (c->end == CONN_END_NONE)
 		c->end = (uint8_t)why;
-	set_idle(c);
+	conn_idle(c);
 	c->over = true;
 	c->fin_pending = 0;
 	c->ops->over(c);
@@ -190,11 +189,8 @@ static void linger(struct conn *c)
 static ssize_t write_iov(struct conn *c, struct iovec *iov, int n)
 {
 	struct msghdr mh = { .msg_iov = iov, .msg_iovlen = (size_t)n };
-	ssize_t wrote = sendmsg(c->watch.fd, &mh, MSG_NOSIGNAL);
 
-	if (wrote > 0)
-		c->written += (uint64_t)wrote;
-	return wrote;
+	return sendmsg(c->watch.fd, &mh, MSG_NOSIGNAL);
 }
 
 /*
@@ -299,100 +295,7 @@ void conn_finish(struct conn *c, enum wire_reason reason)
 	/* A connect() under way goes on: early data is to be delivered. */
 }
 
-/* --- towards the pipes --- */
-
-static void frame_syn(struct conn *c, struct run *run)
-{
-	run->len += wire_put_syn(run->buf + run->len, c->id, c->dst,
-				 c->dst_port);
-	run->messages++;
-	c->tx_number++;
-	c->syn_pending = false;
-}
-
-/* Headers in front of the @len bytes that lie in slots of @payload. */
-static void frame_slots(struct conn *c, struct run *run, size_t len,
-			size_t payload)
-{
-	c->tx_bytes += len;
-	while (len) {
-		size_t part = len < payload ? len : payload;
-
-		wire_put_data(run->buf + run->len, c->id, c->tx_number++, part);
-		run->len += WIRE_HEADER + part;
-		run->messages++;
-		len -= part;
-	}
-}
-
-static void input_ended(struct conn *c, ssize_t n)
-{
-	if (n < 0 && errno == EINTR)
-		return;
-	if (n < 0 && errno == EAGAIN) {
-		c->readable = false;
-		return;
-	}
-	c->readable = false;
-	if (n < 0 || c->broken) {
-		c->fin_pending = WIRE_REASON_RST;
-		c->end = CONN_END_LOCAL_RESET;
-	} else {
-		c->fin_pending = WIRE_REASON_FIN;
-		c->end = CONN_END_LOCAL_FIN;
-	}
-}
-
-/*
- * One read straight into the places of the payloads. Returns when the run is
- * full, the budget spent or the socket empty.
- */
-static void frame_data(struct conn *c, struct run *run, size_t budget,
-		       size_t payload)
-{
-	struct iovec iov[RUN_MESSAGES];
-	size_t at = run->len;
-	size_t asked = 0;
-	int n = 0;
-	ssize_t got;
-
-	while (run->messages + (uint32_t)n < RUN_MESSAGES && asked < budget &&
-	       at + WIRE_HEADER + payload <= run->size) {
-		size_t part = budget - asked < payload ?
-			budget - asked : payload;
-
-		iov[n].iov_base = run->buf + at + WIRE_HEADER;
-		iov[n++].iov_len = part;
-		at += WIRE_HEADER + payload;
-		asked += part;
-	}
-	if (!n)
-		return;
-	got = readv(c->watch.fd, iov, n);
-	if (got <= 0) {
-		input_ended(c, got);
-		return;
-	}
-	frame_slots(c, run, (size_t)got, payload);
-	if ((size_t)got < asked && !c->hung_up)
-		c->readable = false;
-}
-
-static bool frame_fin(struct conn *c, struct run *run)
-{
-	enum wire_reason reason = c->fin_pending;
-
-	if (run->messages == RUN_MESSAGES ||
-	    run->size - run->len < WIRE_FIN_SIZE)
-		return false;
-	run->len += wire_put_fin(run->buf + run->len, c->id, c->tx_number++,
-				 reason);
-	run->messages++;
-	return true;
-}
-
-/* Our FIN is on its way: the connection is over, the socket perhaps not. */
-static void fin_framed(struct conn *c, enum wire_reason reason)
+void conn_fin_framed(struct conn *c, enum wire_reason reason)
 {
 	be_over(c, c->end);
 	if (c->state == CONN_CLOSED)
@@ -401,27 +304,6 @@ static void fin_framed(struct conn *c, enum wire_reason reason)
 		reset_socket(c);
 	else
 		drain(c);
-}
-
-bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload)
-{
-	enum wire_reason reason;
-
-	run->id = c->id;
-	run->first = c->tx_number;
-	if (c->syn_pending)
-		frame_syn(c, run);
-	if (c->readable && !c->fin_pending && c->state == CONN_OPEN)
-		frame_data(c, run, budget, payload);
-	reason = c->fin_pending;
-	if (reason && !frame_fin(c, run))
-		reason = 0;
-	c->tx_messages += run->messages;
-	if (reason)
-		fin_framed(c, reason);
-	else if (!c->readable && !c->fin_pending)
-		set_idle(c);
-	return c->ready;
 }
 
 /* --- the socket's events --- */
@@ -545,6 +427,7 @@ static int take_socket(struct conn *c, int fd, enum conn_state state)
 	int err;
 
 	sock_nodelay(fd);
+	sock_keepalive(fd);
 	sock_arm_reset(fd);
 	err = loop_watch(c->loop, &c->watch, fd, CONN_EVENTS);
 	if (err) {

@@ -123,7 +123,6 @@ struct conn {
 
 	int64_t opened_at, connected_at;	/* ns, monotonic; 0 not yet */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
-	uint64_t written;	/* bytes the socket took */
 	int64_t stuck_at;	/* since when it made no progress */
 	struct hist *delays;	/* made when the first message waits */
 	uint64_t in_order;	/* messages that did not wait */
@@ -157,6 +156,13 @@ void conn_finish(struct conn *c, enum wire_reason reason);
  */
 void conn_refuse(struct conn *c, enum conn_end why);
 void conn_abort(struct conn *c, enum conn_end why);
+
+/*
+ * For conn_frame(), which has a file of its own. The FIN is on its way, so the
+ * connection is over, the socket perhaps not; or there is nothing to send.
+ */
+void conn_fin_framed(struct conn *c, enum wire_reason reason);
+void conn_idle(struct conn *c);
 
 /* Drop what came out of order. */
 void conn_drop_held(struct conn *c);

@@ -31,9 +31,13 @@ static void set_lowat(struct pipe *p)
 {
 	int value = (int)p->allowance;
 
-	/* The kernel wakes us below half of it. Small changes are not worth a call. */
-	if (p->allowance < p->lowat + p->lowat / 4 &&
-	    p->allowance > p->lowat - p->lowat / 4)
+	/*
+	 * The kernel wakes us below half of it; were it larger than the
+	 * allowance, that could be before there is room. A little smaller
+	 * is not worth a call.
+	 */
+	if (p->lowat <= p->allowance &&
+	    p->allowance < p->lowat + p->lowat / 4)
 		return;
 	if (!setsockopt(p->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &value,
 			sizeof(value)))

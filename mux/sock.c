@@ -52,6 +52,11 @@ void sock_nodelay(int fd)
 	set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
+void sock_keepalive(int fd)
+{
+	set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
 /*
  * TCP_USER_TIMEOUT is left alone: it would also end a connection whose peer is
  * there and answers, but does not read for so long.
@@ -61,7 +66,7 @@ void sock_watchful(int fd)
 	set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
 	set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL_S);
 	set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT);
-	set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	sock_keepalive(fd);
 }
 
 static size_t queue_size(int fd, unsigned long request)

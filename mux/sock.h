@@ -18,6 +18,8 @@ void sock_orderly(int fd);
 void sock_reset(int fd);	/* arm, and close now */
 
 void sock_nodelay(int fd);
+/* Notice in the end (the system says when) that the other end is gone. */
+void sock_keepalive(int fd);
 /*
  * Notice within half a minute that the other end of a connection with nothing
  * under way is no longer there.
