@@ -288,7 +288,6 @@ void stats_counters(struct stats *st, unsigned int session,
 	put_u64(st, "session", session);
 	put_u64(st, "duplicates", counts->duplicates);
 	put_u64(st, "late", counts->late);
-	put_u64(st, "unknown", counts->unknown);
 	put_u64(st, "early_dropped", counts->early_dropped);
 	put_u64(st, "reorder_limit", counts->reorder_limit);
 	put_u64(st, "queue_limit", counts->queue_limit);
