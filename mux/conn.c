@@ -399,6 +399,7 @@ struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 	loop_task_init(&c->reap, reap);
 	list_init(&c->member);
 	list_init(&c->turn);
+	list_init(&c->holds);
 	reorder_init(&c->reorder, 0);
 	c->opened_at = loop_clock();
 	return c;
@@ -416,6 +417,7 @@ void conn_free(struct conn *c)
 	loop_task_stop(&c->reap);
 	list_del(&c->member);
 	list_del(&c->turn);
+	list_del(&c->holds);
 	bytes_clear(&c->queue);
 	reorder_fini(&c->reorder);
 	free(c->delays);

@@ -95,6 +95,8 @@ struct conn {
 	struct list member;	/* of the owner's list of all */
 	struct list turn;	/* the scheduler's */
 	int64_t deficit;	/* the scheduler's, bytes */
+	struct list holds;	/* of those that hold messages out of order */
+	uint8_t holds_class;	/* how much, see holders */
 
 	uint16_t id;
 	uint8_t state;		/* enum conn_state */

@@ -63,7 +63,10 @@ static void set_stuck(struct session *s, struct conn *c, bool stuck)
 void inbound_released(struct session *s, struct conn *c, size_t queued,
 		      size_t held)
 {
-	s->held -= held;
+	if (held) {
+		s->held -= held;
+		holders_update(&s->holders, c);
+	}
 	if (!queued)
 		return;
 	s->queued -= queued;
@@ -131,28 +134,14 @@ static void drop_early(struct session *s, struct conn *c)
 	conn_drop_held(c);
 }
 
-static struct conn *largest_holder(struct session *s)
-{
-	struct conn *most = NULL;
-	struct list *pos, *tmp;
-
-	list_each(pos, tmp, &s->conns) {
-		struct conn *c = list_entry(pos, struct conn, member);
-
-		if (!most || c->reorder.bytes > most->reorder.bytes)
-			most = c;
-	}
-	return most;
-}
-
 static void limit_held(struct session *s, struct conn *c)
 {
 	if (!c->had_syn && c->reorder.payload > EARLY_MAX)
 		drop_early(s, c);
 	while (s->held > REORDER_MAX_SESSION) {
-		struct conn *most = largest_holder(s);
+		struct conn *most = holders_largest(&s->holders);
 
-		if (!most || !most->reorder.bytes)
+		if (!most)
 			return;
 		if (!most->had_syn) {
 			drop_early(s, most);
@@ -261,6 +250,7 @@ static void take_held(struct session *s, struct conn *c)
 
 	while (listens(c) && (held = reorder_take(&c->reorder))) {
 		s->held -= before - c->reorder.bytes;
+		holders_update(&s->holders, c);
 		count_delay(s, c, held->came_at);
 		take(s, c, held->type, held->body, held->body_len);
 		/* take() may have flushed: it lives until the next flush. */
@@ -272,13 +262,17 @@ static void take_held(struct session *s, struct conn *c)
 
 /* --- arrival --- */
 
-static void put(struct session *s, struct conn *c, const struct wire_msg *msg)
+static void put(struct session *s, struct conn *c, const struct pipe *p,
+		const struct wire_msg *msg, uint64_t offset)
 {
 	size_t before = c->reorder.bytes;
 	enum reorder_verdict verdict = reorder_put(&c->reorder, msg,
 					loop_now(s->engine->loop));
 
-	s->held += c->reorder.bytes - before;
+	if (c->reorder.bytes != before) {
+		s->held += c->reorder.bytes - before;
+		holders_update(&s->holders, c);
+	}
 	switch (verdict) {
 	case REORDER_DUE:
 		c->in_order++;
@@ -294,8 +288,9 @@ static void put(struct session *s, struct conn *c, const struct wire_msg *msg)
 		break;
 	case REORDER_TOO_FAR:
 		s->counts.protocol++;
-		log_warn(s->engine->log, "session %u: connection %u: number %u is too far ahead of %u: connection ended",
-			 s->number, c->id, msg->number, c->reorder.next);
+		log_warn(s->engine->log, "session %u: pipe %u, byte %llu, number: %u is too far ahead of %u (id %u): connection ended",
+			 s->number, p->index, (unsigned long long)offset,
+			 msg->number, c->reorder.next, c->id);
 		conn_refuse(c, CONN_END_PROTOCOL);
 		break;
 	case REORDER_NO_MEMORY:
@@ -361,6 +356,6 @@ bool inbound_message(struct session *s, struct pipe *p,
 	}
 	if (msg->type == WIRE_SYN)
 		c->had_syn = true;
-	put(s, c, msg);
+	put(s, c, p, msg, offset);
 	return !s->dead;
 }

@@ -389,6 +389,7 @@ static void prepare(struct session *s, struct engine *engine)
 	loop_task_init(&s->pump, outbound_pump);
 	loop_task_init(&s->end, end);
 	list_init(&s->conns);
+	holders_init(&s->holders);
 }
 
 struct session *session_new(struct engine *engine,

@@ -8,6 +8,7 @@
 
 #include <sys/uio.h>
 
+#include "holders.h"
 #include "list.h"
 #include "loop.h"
 #include "pipe.h"
@@ -53,6 +54,7 @@ struct session {
 
 	struct delivery delivery;
 	size_t held;		/* out of order, memory */
+	struct holders holders;	/* by whom */
 	size_t queued;		/* in order, not taken by applications */
 	int64_t queued_at;	/* when the queues last shrank */
 	unsigned int stuck;	/* connections over QUEUE_MAX */

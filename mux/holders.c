@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "holders.h"
+
+#include "conn.h"
+
+/* So many are compared; with more, any of the class will do. */
+enum { COMPARED = 64 };
+
+void holders_init(struct holders *h)
+{
+	int i;
+
+	for (i = 0; i < HOLDERS_CLASSES; i++)
+		list_init(&h->class[i]);
+}
+
+/* 0: holds nothing; n: from 2^(n-1) bytes on. */
+static uint8_t class_of(size_t bytes)
+{
+	uint8_t n = 0;
+
+	while (bytes && n < HOLDERS_CLASSES - 1) {
+		bytes >>= 1;
+		n++;
+	}
+	return n;
+}
+
+void holders_update(struct holders *h, struct conn *c)
+{
+	uint8_t class = class_of(c->reorder.bytes);
+
+	if (class == c->holds_class)
+		return;
+	c->holds_class = class;
+	list_del(&c->holds);
+	if (class)
+		list_add_tail(&h->class[class], &c->holds);
+}
+
+static struct conn *largest_of(struct list *class)
+{
+	struct conn *most = NULL;
+	struct list *pos, *tmp;
+	int left = COMPARED;
+
+	list_each(pos, tmp, class) {
+		struct conn *c = list_entry(pos, struct conn, holds);
+
+		if (!most || c->reorder.bytes > most->reorder.bytes)
+			most = c;
+		if (!--left)
+			break;
+	}
+	return most;
+}
+
+struct conn *holders_largest(struct holders *h)
+{
+	int i;
+
+	for (i = HOLDERS_CLASSES - 1; i > 0; i--) {
+		if (!list_empty(&h->class[i]))
+			return largest_of(&h->class[i]);
+	}
+	return NULL;
+}
