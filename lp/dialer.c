@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "dialer.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "../mux/config.h"
+#include "../mux/log.h"
+#include "../mux/sock.h"
+#include "resolver.h"
+
+enum { REASON_MAX = 160 };
+
+_Static_assert(DIAL_MS == 5000, "the time is told in a line below");
+
+enum dial_state { DIAL_IDLE, DIAL_LOOKING_UP, DIAL_CONNECTING, DIAL_UP,
+		  DIAL_WAITING };
+
+struct dial {			/* one pipe in the making */
+	struct dialer *dialer;
+	struct watch watch;
+	int fd;			/* -1: none */
+	bool up;
+};
+
+struct dialer {
+	struct loop *loop;
+	struct log *log;
+	struct resolver *resolver;	/* its own: others may hang */
+	struct lookup *lookup;
+	struct endpoint rp;
+	char peer[ENDPOINT_TEXT];
+	dialed_fn dialed;
+	void *owner;
+
+	enum dial_state state;
+	struct timer timer;	/* the end of a try, of a pause, of doubt */
+	struct answer at;	/* RP's addresses, */
+	unsigned int next;	/* and the one to try next */
+	unsigned int pipes, up;
+	struct dial dial[PIPES_MAX];
+
+	unsigned int failures;	/* in a row */
+	int64_t up_since;
+	bool brief;		/* the last session was lost at once */
+	char told[REASON_MAX];	/* the last complaint; "" none since "up" */
+};
+
+static void try_address(struct dialer *d);
+
+/* --- what is said --- */
+
+static void say_up(struct dialer *d)
+{
+	d->told[0] = '\0';
+	log_info(d->log, "%u %s to %s %s up", d->pipes,
+		 d->pipes == 1 ? "pipe" : "pipes", d->peer,
+		 d->pipes == 1 ? "is" : "are");
+}
+
+/* The same but for numbers: which of the pipes was first does not matter. */
+static bool same_reason(const char *a, const char *b)
+{
+	static const char digits[] = "0123456789";
+
+	do {
+		a += strspn(a, digits);
+		b += strspn(b, digits);
+		if (*a != *b)
+			return false;
+		b++;
+	} while (*a++);
+	return true;
+}
+
+static void complain(struct dialer *d, const char *what, const char *why)
+{
+	if (same_reason(d->told, why))
+		return;
+	snprintf(d->told, sizeof(d->told), "%s", why);
+	log_error(d->log, "%s %s: %s; trying again, applications are refused "
+		  "meanwhile", what, d->peer, why);
+}
+
+/* --- between two tries --- */
+
+/* @ns, a tenth more or less, so that many LPs do not come all at once. */
+static int64_t with_jitter(int64_t ns)
+{
+	uint16_t random = UINT16_MAX / 2;
+	ssize_t got = getrandom(&random, sizeof(random), GRND_NONBLOCK);
+
+	(void)got;	/* without it there is no jitter */
+	return ns - ns / 10 + ns / 5 * random / UINT16_MAX;
+}
+
+static void back_off(struct dialer *d)
+{
+	int64_t ms = BACKOFF_MIN_MS;
+	unsigned int i;
+
+	for (i = 0; i < d->failures && ms < BACKOFF_MAX_MS; i++)
+		ms *= 2;
+	if (ms > BACKOFF_MAX_MS)
+		ms = BACKOFF_MAX_MS;
+	d->failures++;
+	d->state = DIAL_WAITING;
+	loop_timer_in(d->loop, &d->timer, with_jitter(ms * NS_PER_MS));
+}
+
+/* --- one try --- */
+
+static void hang_up(struct dialer *d)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->pipes; i++) {
+		struct dial *dial = &d->dial[i];
+
+		loop_unwatch(d->loop, &dial->watch);
+		if (dial->fd >= 0)
+			close(dial->fd);
+		dial->fd = -1;
+		dial->up = false;
+	}
+	d->up = 0;
+}
+
+static void failed(struct dialer *d, const char *why)
+{
+	loop_timer_stop(d->loop, &d->timer);
+	hang_up(d);
+	if (d->next < d->at.count) {
+		try_address(d);
+		return;
+	}
+	complain(d, "no pipes to", why);
+	d->brief = false;
+	back_off(d);
+}
+
+/*
+ * A line now, unless pipes were lost at once the last time: then they have to
+ * last, or a peer that accepts and closes would make two lines a try.
+ */
+static void all_up(struct dialer *d)
+{
+	int fds[PIPES_MAX];
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < d->pipes; i++) {
+		loop_unwatch(d->loop, &d->dial[i].watch);
+		fds[i] = d->dial[i].fd;
+		d->dial[i].fd = -1;
+		d->dial[i].up = false;
+	}
+	d->up = 0;
+	d->state = DIAL_UP;
+	d->up_since = loop_clock();
+	loop_timer_in(d->loop, &d->timer, LASTED_MS * NS_PER_MS);
+	err = d->dialed(d->owner, fds, d->pipes);
+	if (err)
+		dialer_lost(d, strerror(-err));
+	else if (!d->brief)
+		say_up(d);
+}
+
+static void answered(struct watch *w, uint32_t events)
+{
+	struct dial *dial = container_of(w, struct dial, watch);
+	struct dialer *d = dial->dialer;
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	(void)events;
+	getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &err, &len);
+	if (err) {
+		failed(d, strerror(err));
+		return;
+	}
+	/* From here on only its end is of interest. */
+	loop_want(d->loop, w, 0);
+	if (dial->up) {
+		failed(d, "the other end closed a pipe");
+		return;
+	}
+	dial->up = true;
+	if (++d->up == d->pipes)
+		all_up(d);
+}
+
+static void set_port(struct sockaddr_storage *addr, uint16_t port)
+{
+	if (addr->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)(void *)addr)->sin6_port = htons(port);
+	else
+		((struct sockaddr_in *)(void *)addr)->sin_port = htons(port);
+}
+
+static int dial_one(struct dialer *d, struct dial *dial,
+		    const struct sockaddr_storage *addr)
+{
+	int err;
+
+	dial->fd = socket(addr->ss_family,
+			  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (dial->fd < 0)
+		return -errno;
+	err = connect(dial->fd, (const struct sockaddr *)addr,
+		      addr->ss_family == AF_INET6 ?
+		      sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	if (err && errno != EINPROGRESS)
+		return -errno;
+	return loop_watch(d->loop, &dial->watch, dial->fd, EPOLLOUT);
+}
+
+static void try_address(struct dialer *d)
+{
+	struct sockaddr_storage *addr = &d->at.addr[d->next++];
+	unsigned int i;
+	int err;
+
+	set_port(addr, d->rp.port);
+	d->state = DIAL_CONNECTING;
+	loop_timer_in(d->loop, &d->timer, DIAL_MS * NS_PER_MS);
+	for (i = 0; i < d->pipes; i++) {
+		err = dial_one(d, &d->dial[i], addr);
+		if (err) {
+			failed(d, strerror(-err));
+			return;
+		}
+	}
+}
+
+static void looked_up(void *asker, const struct answer *answer)
+{
+	struct dialer *d = asker;
+
+	d->lookup = NULL;
+	d->at = *answer;
+	d->next = 0;
+	if (answer->error)
+		failed(d, resolver_error_text(answer->error));
+	else
+		try_address(d);
+}
+
+/* An address needs no thread. */
+static bool is_address(struct dialer *d)
+{
+	socklen_t len;
+
+	if (addr_parse(d->rp.host, NULL, d->rp.port, &d->at.addr[0], &len))
+		return false;
+	d->at.error = 0;
+	d->at.count = 1;
+	d->next = 0;
+	return true;
+}
+
+static void look_up(struct dialer *d)
+{
+	int err;
+
+	if (is_address(d)) {
+		try_address(d);
+		return;
+	}
+	d->state = DIAL_LOOKING_UP;
+	err = resolver_ask(d->resolver, d->rp.host, AF_UNSPEC, looked_up, d,
+			   &d->lookup);
+	if (err) {
+		d->at.count = d->next = 0;
+		failed(d, strerror(-err));
+	}
+}
+
+static void time_came(struct timer *t)
+{
+	struct dialer *d = container_of(t, struct dialer, timer);
+
+	if (d->state == DIAL_CONNECTING) {
+		failed(d, "no answer within 5 s");
+	} else if (d->state == DIAL_WAITING) {
+		look_up(d);
+	} else if (d->state == DIAL_UP) {
+		d->failures = 0;
+		if (d->brief)
+			say_up(d);
+		d->brief = false;
+	}
+}
+
+/* --- from outside --- */
+
+void dialer_start(struct dialer *d)
+{
+	look_up(d);
+}
+
+void dialer_lost(struct dialer *d, const char *why)
+{
+	d->brief = d->timer.slot != 0;
+	loop_timer_stop(d->loop, &d->timer);
+	complain(d, "lost the pipes to", why);
+	back_off(d);
+}
+
+struct dialer *dialer_new(struct loop *loop, struct log *log,
+			  const struct endpoint *rp, unsigned int pipes,
+			  dialed_fn dialed, void *owner)
+{
+	struct dialer *d = calloc(1, sizeof(*d));
+	unsigned int i;
+
+	if (!d)
+		return NULL;
+	d->resolver = resolver_new(loop, 1);
+	if (!d->resolver) {
+		free(d);
+		return NULL;
+	}
+	d->loop = loop;
+	d->log = log;
+	d->rp = *rp;
+	endpoint_text(rp, d->peer);
+	d->pipes = pipes;
+	d->dialed = dialed;
+	d->owner = owner;
+	d->timer.fire = time_came;
+	for (i = 0; i < PIPES_MAX; i++) {
+		d->dial[i].dialer = d;
+		d->dial[i].fd = d->dial[i].watch.fd = -1;
+		d->dial[i].watch.ready = answered;
+	}
+	return d;
+}
+
+void dialer_free(struct dialer *d)
+{
+	if (!d)
+		return;
+	if (d->lookup)
+		resolver_cancel(d->lookup);
+	loop_timer_stop(d->loop, &d->timer);
+	hang_up(d);
+	resolver_free(d->resolver);
+	free(d);
+}
+
+const char *dialer_peer(const struct dialer *d)
+{
+	return d->peer;
+}
+
+bool dialer_goes_to(const struct dialer *d,
+		    const struct sockaddr_storage *addr)
+{
+	const struct sockaddr_in *in = (const void *)addr;
+	unsigned int i;
+
+	if (ntohs(in->sin_port) != d->rp.port)
+		return false;
+	for (i = 0; i < d->at.count; i++)
+		if (addr_same_host(&d->at.addr[i], addr))
+			return true;
+	return false;
+}
+
+void dialer_print(const struct dialer *d, FILE *out)
+{
+	int64_t now = loop_clock();
+
+	switch (d->state) {
+	case DIAL_IDLE:
+		break;
+	case DIAL_LOOKING_UP:
+		fprintf(out, "dialer: looking %s up\n", d->rp.host);
+		break;
+	case DIAL_CONNECTING:
+		fprintf(out, "dialer: connecting to %s, %u of %u pipes up\n",
+			d->peer, d->up, d->pipes);
+		break;
+	case DIAL_UP:
+		fprintf(out, "dialer: %u pipes to %s up for %.1f s\n",
+			d->pipes, d->peer,
+			(double)(now - d->up_since) / NS_PER_SEC);
+		break;
+	case DIAL_WAITING:
+		fprintf(out, "dialer: try %u at %s in %.1f s; last: %s\n",
+			d->failures + 1, d->peer,
+			(double)(d->timer.at - now) / NS_PER_SEC, d->told);
+		break;
+	}
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "forward.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "../mux/list.h"
+#include "../mux/log.h"
+#include "../mux/sock.h"
+#include "proxy.h"
+#include "resolver.h"
+#include "rule.h"
+
+struct forward {
+	struct proxy *proxy;
+	const struct rule *rule;
+	char to[ENDPOINT_TEXT];
+	struct list waiting;
+	unsigned int nwaiting;
+};
+
+struct waiting {		/* for the address of its destination */
+	struct list member;
+	struct forward *forward;
+	struct watch watch;	/* only for its end */
+	struct lookup *lookup;
+	int fd;
+};
+
+static void leave(struct waiting *w)
+{
+	list_del(&w->member);
+	w->forward->nwaiting--;
+	loop_unwatch(w->forward->proxy->loop, &w->watch);
+	if (w->lookup)
+		resolver_cancel(w->lookup);
+	free(w);
+}
+
+static void drop(struct waiting *w)
+{
+	int fd = w->fd;
+
+	leave(w);
+	sock_reset(fd);
+}
+
+static void gone(struct watch *watch, uint32_t events)
+{
+	(void)events;
+	drop(container_of(watch, struct waiting, watch));
+}
+
+static void relay(struct forward *f, int fd, const uint8_t ip[4])
+{
+	if (proxy_open(f->proxy, fd, ip, f->rule->to.port))
+		sock_reset(fd);
+}
+
+static void looked_up(void *asker, const struct answer *answer)
+{
+	struct waiting *w = asker;
+	struct forward *f = w->forward;
+	const struct sockaddr_in *in = (const void *)&answer->addr[0];
+	int fd = w->fd;
+
+	w->lookup = NULL;
+	if (answer->error) {
+		log_warn(f->proxy->log, "reset a connection to %s: %s", f->to,
+			 resolver_error_text(answer->error));
+		drop(w);
+		return;
+	}
+	leave(w);
+	relay(f, fd, (const uint8_t *)&in->sin_addr);
+}
+
+static void look_up(struct forward *f, int fd)
+{
+	struct proxy *p = f->proxy;
+	struct waiting *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w) {
+		sock_reset(fd);
+		return;
+	}
+	w->forward = f;
+	w->fd = fd;
+	w->watch.fd = -1;
+	w->watch.ready = gone;
+	list_add_tail(&f->waiting, &w->member);
+	f->nwaiting++;
+	err = loop_watch(p->loop, &w->watch, fd, 0);
+	if (!err)
+		err = resolver_ask(p->names, f->rule->to.host, AF_INET,
+				   looked_up, w, &w->lookup);
+	if (!err)
+		return;
+	log_warn(p->log, "reset a connection to %s: its name cannot be looked "
+		 "up: %s", f->to, strerror(-err));
+	drop(w);
+}
+
+static void accepted(struct listener *l, int fd)
+{
+	struct forward *f = listener_owner(l);
+
+	if (proxy_ready(f->proxy))
+		sock_reset(fd);
+	else if (f->rule->numeric)
+		relay(f, fd, f->rule->ip);
+	else
+		look_up(f, fd);
+}
+
+struct forward *forward_new(struct proxy *p, const struct rule *rule)
+{
+	struct forward *f = calloc(1, sizeof(*f));
+	struct listener *l;
+	char text[ADDR_TEXT];
+
+	if (!f) {
+		log_error(p->log, "no memory for --forward");
+		return NULL;
+	}
+	f->proxy = p;
+	f->rule = rule;
+	endpoint_text(&rule->to, f->to);
+	list_init(&f->waiting);
+	l = proxy_listen(p, &rule->addr, rule->addr_len, accepted, f,
+			 "--forward");
+	if (!l) {
+		free(f);
+		return NULL;
+	}
+	log_info(p->log, "forwarding %s to %s",
+		 addr_text(listener_addr(l), text), f->to);
+	return f;
+}
+
+void forward_drop_waiting(struct forward *f)
+{
+	while (!list_empty(&f->waiting))
+		drop(list_first(&f->waiting, struct waiting, member));
+}
+
+void forward_free(struct forward *f)
+{
+	forward_drop_waiting(f);
+	free(f);
+}
+
+void forward_print(const struct forward *f, FILE *out)
+{
+	if (f->nwaiting)
+		fprintf(out, "forward to %s: %u wait for its address\n",
+			f->to, f->nwaiting);
+}

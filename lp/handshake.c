@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+#include "handshake.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "../mux/config.h"
+#include "../mux/list.h"
+#include "../mux/log.h"
+#include "../mux/sock.h"
+#include "proxy.h"
+#include "resolver.h"
+#include "socks.h"
+
+struct handshakes {
+	struct proxy *proxy;
+	struct list talking;	/* and closing, the oldest first */
+	struct list looking;	/* up a name */
+	unsigned int count;
+};
+
+struct handshake {
+	struct list member;
+	struct handshakes *all;
+	struct watch watch;
+	struct timer timer;
+	struct lookup *lookup;
+	int fd;
+	bool closing;
+	struct socks socks;
+};
+
+static void leave(struct handshake *h)
+{
+	struct loop *loop = h->all->proxy->loop;
+
+	list_del(&h->member);
+	h->all->count--;
+	loop_timer_stop(loop, &h->timer);
+	loop_unwatch(loop, &h->watch);
+	if (h->lookup)
+		resolver_cancel(h->lookup);
+	free(h);
+}
+
+static void drop(struct handshake *h)
+{
+	int fd = h->fd;
+
+	leave(h);
+	sock_reset(fd);
+}
+
+/* --- answers --- */
+
+/* A few bytes into an empty buffer: what does not fit now never will. */
+static int say(struct handshake *h)
+{
+	ssize_t sent = send(h->fd, h->socks.out, h->socks.out_len,
+			    MSG_NOSIGNAL);
+
+	return sent == h->socks.out_len ? 0 : -EPIPE;
+}
+
+/* Says what is in socks.out, then ends. */
+static void close_down(struct handshake *h)
+{
+	struct loop *loop = h->all->proxy->loop;
+
+	h->closing = true;
+	list_move_tail(&h->all->talking, &h->member);
+	if (say(h) || shutdown(h->fd, SHUT_WR) ||
+	    loop_want(loop, &h->watch, EPOLLIN) ||
+	    loop_timer_in(loop, &h->timer, LINGER_MS * NS_PER_MS))
+		drop(h);
+}
+
+static void refuse(struct handshake *h, enum socks_reply reply)
+{
+	socks_answer(&h->socks, reply);
+	close_down(h);
+}
+
+static enum socks_reply reply_to(int err)
+{
+	return err == -ENETDOWN ? SOCKS_NETWORK_UNREACHABLE : SOCKS_FAILURE;
+}
+
+/* To the engine. Success has to be said first: the socket is its own then. */
+static void relay(struct handshake *h, const void *addr)
+{
+	struct proxy *p = h->all->proxy;
+	uint16_t port = h->socks.port;
+	uint8_t to[4];		/* @addr may go with the handshake */
+	int fd = h->fd;
+	int err = proxy_ready(p);
+
+	if (err) {
+		refuse(h, reply_to(err));
+		return;
+	}
+	socks_answer(&h->socks, SOCKS_SUCCEEDED);
+	if (say(h)) {
+		drop(h);
+		return;
+	}
+	memcpy(to, addr, sizeof(to));
+	leave(h);
+	if (proxy_open(p, fd, to, port))
+		sock_reset(fd);
+}
+
+/* --- names --- */
+
+/* Is it the name that has no address, or is it this machine that failed? */
+static enum socks_reply reply_to_lookup(int error)
+{
+	return error == EAI_SYSTEM || error == EAI_MEMORY ?
+	       SOCKS_FAILURE : SOCKS_HOST_UNREACHABLE;
+}
+
+static void looked_up(void *asker, const struct answer *answer)
+{
+	struct handshake *h = asker;
+	const struct sockaddr_in *in = (const void *)&answer->addr[0];
+
+	h->lookup = NULL;
+	if (!answer->error) {
+		relay(h, &in->sin_addr);
+		return;
+	}
+	log_debug(h->all->proxy->log, "SOCKS5: a name that was asked for: %s",
+		  resolver_error_text(answer->error));
+	refuse(h, reply_to_lookup(answer->error));
+}
+
+/* Meanwhile only the client's end is of interest. */
+static void look_up(struct handshake *h)
+{
+	struct proxy *p = h->all->proxy;
+	int err = proxy_ready(p);
+
+	if (err) {
+		refuse(h, reply_to(err));
+		return;
+	}
+	loop_timer_stop(p->loop, &h->timer);
+	list_move_tail(&h->all->looking, &h->member);
+	err = loop_want(p->loop, &h->watch, 0);
+	if (!err)
+		err = resolver_ask(p->names, h->socks.name, AF_INET,
+				   looked_up, h, &h->lookup);
+	if (err)
+		refuse(h, SOCKS_FAILURE);
+}
+
+/* --- talking --- */
+
+static void warn_garbage(const struct handshake *h)
+{
+	struct sockaddr_storage from = { 0 };
+	socklen_t len = sizeof(from);
+	char text[ADDR_TEXT];
+
+	getpeername(h->fd, (struct sockaddr *)&from, &len);
+	log_warn(h->all->proxy->log, "reset a connection from %s: it does not "
+		 "speak SOCKS5 (version %u instead of 5)",
+		 addr_text(&from, text), h->socks.in[0]);
+}
+
+/* Returns whether to read on. The handshake may be gone then. */
+static bool act(struct handshake *h, enum socks_verdict verdict)
+{
+	switch (verdict) {
+	case SOCKS_MORE:
+		return true;
+	case SOCKS_SAY:
+		if (!say(h))
+			return true;
+		drop(h);
+		return false;
+	case SOCKS_REQUEST:
+		if (h->socks.name[0])
+			look_up(h);
+		else
+			relay(h, h->socks.addr);
+		return false;
+	case SOCKS_REFUSE:
+		close_down(h);
+		return false;
+	case SOCKS_GARBAGE:
+		warn_garbage(h);
+		drop(h);
+		return false;
+	}
+	return false;
+}
+
+static void talk(struct handshake *h)
+{
+	uint8_t piece[SOCKS_PIECE_MAX];
+	enum socks_verdict verdict;
+
+	do {
+		ssize_t got = recv(h->fd, piece, socks_need(&h->socks), 0);
+
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (got <= 0) {
+			drop(h);
+			return;
+		}
+		verdict = socks_take(&h->socks, piece, (size_t)got);
+	} while (act(h, verdict));
+}
+
+static void discard(struct handshake *h)
+{
+	uint8_t waste[4096];
+	ssize_t got = recv(h->fd, waste, sizeof(waste), 0);
+
+	if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)))
+		return;
+	drop(h);
+}
+
+static void came(struct watch *w, uint32_t events)
+{
+	struct handshake *h = container_of(w, struct handshake, watch);
+
+	(void)events;
+	if (h->lookup)
+		drop(h);
+	else if (h->closing)
+		discard(h);
+	else
+		talk(h);
+}
+
+static void timed_out(struct timer *t)
+{
+	drop(container_of(t, struct handshake, timer));
+}
+
+/* --- all of them --- */
+
+/* The oldest that is not waiting for us makes place. */
+static bool make_place(struct handshakes *hs)
+{
+	if (hs->count < HANDSHAKES_MAX)
+		return true;
+	if (list_empty(&hs->talking))
+		return false;
+	log_warn(hs->proxy->log, "more than %d SOCKS5 handshakes at a time: "
+		 "reset the oldest", HANDSHAKES_MAX);
+	drop(list_first(&hs->talking, struct handshake, member));
+	return true;
+}
+
+static void accepted(struct listener *l, int fd)
+{
+	struct handshakes *hs = listener_owner(l);
+	struct loop *loop = hs->proxy->loop;
+	struct handshake *h = make_place(hs) ? calloc(1, sizeof(*h)) : NULL;
+
+	if (!h) {
+		sock_reset(fd);
+		return;
+	}
+	h->all = hs;
+	h->fd = fd;
+	h->watch.fd = -1;
+	h->watch.ready = came;
+	h->timer.fire = timed_out;
+	socks_init(&h->socks);
+	list_add_tail(&hs->talking, &h->member);
+	hs->count++;
+	if (loop_watch(loop, &h->watch, fd, EPOLLIN) ||
+	    loop_timer_in(loop, &h->timer, HANDSHAKE_MS * NS_PER_MS))
+		drop(h);
+}
+
+struct handshakes *handshakes_new(struct proxy *p,
+				  const struct sockaddr_storage *addr,
+				  socklen_t len)
+{
+	struct handshakes *hs = calloc(1, sizeof(*hs));
+	struct listener *l;
+	char text[ADDR_TEXT];
+
+	if (!hs) {
+		log_error(p->log, "no memory for --socks");
+		return NULL;
+	}
+	hs->proxy = p;
+	list_init(&hs->talking);
+	list_init(&hs->looking);
+	l = proxy_listen(p, addr, len, accepted, hs, "--socks");
+	if (!l) {
+		free(hs);
+		return NULL;
+	}
+	addr_text(listener_addr(l), text);
+	log_info(p->log, "SOCKS5 on %s", text);
+	if (!addr_is_loopback(listener_addr(l)))
+		log_warn(p->log, "SOCKS5 on %s serves everybody who can reach "
+			 "it", text);
+	return hs;
+}
+
+void handshakes_drop_waiting(struct handshakes *hs)
+{
+	while (!list_empty(&hs->looking))
+		drop(list_first(&hs->looking, struct handshake, member));
+}
+
+void handshakes_free(struct handshakes *hs)
+{
+	if (!hs)
+		return;
+	handshakes_drop_waiting(hs);
+	while (!list_empty(&hs->talking))
+		drop(list_first(&hs->talking, struct handshake, member));
+	free(hs);
+}
+
+void handshakes_print(const struct handshakes *hs, FILE *out)
+{
+	if (hs->count)
+		fprintf(out, "SOCKS5 handshakes: %u\n", hs->count);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "listener.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "../mux/log.h"
+#include "../mux/sock.h"
+
+struct listener {
+	struct loop *loop;
+	struct log *log;
+	struct watch watch;
+	struct timer rest;
+	int64_t said_at;	/* that descriptors are short; 0 never */
+	bool held;
+	struct sockaddr_storage addr;
+	accepted_fn accepted;
+	void *owner;
+};
+
+static bool resting(const struct listener *l)
+{
+	return l->held || l->rest.slot;
+}
+
+static void want(struct listener *l)
+{
+	loop_want(l->loop, &l->watch, resting(l) ? 0 : EPOLLIN);
+}
+
+static void rested(struct timer *t)
+{
+	want(container_of(t, struct listener, rest));
+}
+
+void listener_hold(struct listener *l, bool held)
+{
+	l->held = held;
+	want(l);
+}
+
+static void say_short(struct listener *l, int err)
+{
+	int64_t now = loop_now(l->loop);
+
+	if (l->said_at && now - l->said_at < ACCEPT_SAY_SECONDS * NS_PER_SEC)
+		return;
+	l->said_at = now;
+	if (err == EMFILE)
+		log_error(l->log, "no descriptors left for connections, so "
+			  "they wait: raise the limit (ulimit -n %ld) or "
+			  "lower --max-conns", sysconf(_SC_OPEN_MAX) * 2);
+	else
+		log_error(l->log, "connections cannot be accepted now, so "
+			  "they wait: %s", strerror(err));
+}
+
+/* What the end of a connection that waited looks like; accept(2) lists them. */
+static bool only_this_one(int err)
+{
+	switch (err) {
+	case ECONNABORTED:
+	case EINTR:
+	case EPROTO:
+	case ENETDOWN:
+	case ENOPROTOOPT:
+	case EHOSTDOWN:
+	case ENONET:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case EOPNOTSUPP:
+	case EPERM:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void come_in(struct watch *w, uint32_t events)
+{
+	struct listener *l = container_of(w, struct listener, watch);
+	int left;
+
+	(void)events;
+	for (left = ACCEPT_BATCH; left && !resting(l); left--) {
+		int fd = accept4(l->watch.fd, NULL, NULL,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0) {
+			l->accepted(l, fd);
+		} else if (errno == EAGAIN) {
+			return;
+		} else if (!only_this_one(errno)) {
+			say_short(l, errno);
+			loop_timer_in(l->loop, &l->rest,
+				      ACCEPT_REST_MS * NS_PER_MS);
+			want(l);
+		}
+	}
+}
+
+struct listener *listener_new(struct loop *loop, struct log *log,
+			      const struct sockaddr_storage *addr,
+			      socklen_t len, accepted_fn accepted, void *owner)
+{
+	struct listener *l = calloc(1, sizeof(*l));
+	int fd, err;
+
+	if (!l)
+		return NULL;
+	l->loop = loop;
+	l->log = log;
+	l->watch.ready = come_in;
+	l->rest.fire = rested;
+	l->accepted = accepted;
+	l->owner = owner;
+	fd = err = sock_listen(addr, len);
+	if (fd >= 0) {
+		len = sizeof(l->addr);
+		getsockname(fd, (struct sockaddr *)&l->addr, &len);
+		err = loop_watch(loop, &l->watch, fd, EPOLLIN);
+		if (!err)
+			return l;
+		close(fd);
+	}
+	free(l);
+	errno = -err;
+	return NULL;
+}
+
+void listener_free(struct listener *l)
+{
+	int fd;
+
+	if (!l)
+		return;
+	fd = l->watch.fd;
+	loop_timer_stop(l->loop, &l->rest);
+	loop_unwatch(l->loop, &l->watch);
+	close(fd);
+	free(l);
+}
+
+void *listener_owner(const struct listener *l)
+{
+	return l->owner;
+}
+
+const struct sockaddr_storage *listener_addr(const struct listener *l)
+{
+	return &l->addr;
+}

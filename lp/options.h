@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lp's command line.
+ */
+#ifndef TM3_LP_OPTIONS_H
+#define TM3_LP_OPTIONS_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "../mux/config.h"
+#include "endpoint.h"
+#include "rule.h"
+
+enum { REDIRECT_PORT = 6003, SOCKS_PORT = 1080 };
+
+struct way_in {
+	bool on;
+	struct sockaddr_storage addr;
+	socklen_t len;
+};
+
+struct options {
+	struct config config;
+	struct endpoint rp;
+	unsigned int pipes;
+	struct way_in redirect, socks;
+	struct rule *rules;	/* of --forward */
+	unsigned int nrules;
+};
+
+/*
+ * Returns whether to go on; else the program is to end with @status, and why
+ * was said (or help was given). options_fini() in either case.
+ */
+bool options_parse(struct options *o, int argc, char **argv, int *status);
+void options_fini(struct options *o);
+
+#endif

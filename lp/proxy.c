@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "proxy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../mux/log.h"
+#include "../mux/session.h"
+#include "../mux/sock.h"
+#include "dialer.h"
+#include "forward.h"
+#include "handshake.h"
+#include "options.h"
+#include "redirect.h"
+#include "resolver.h"
+
+enum { RESOLVER_THREADS = 4, SAY_FULL_SECONDS = 10 };
+
+/* --- room --- */
+
+static void say_full(struct proxy *p)
+{
+	int64_t now = loop_now(p->loop);
+
+	if (p->said_at && now - p->said_at < SAY_FULL_SECONDS * NS_PER_SEC)
+		return;
+	p->said_at = now;
+	log_warn(p->log, "as many connections as there is room for "
+		 "(--max-conns, or ids that must rest): more have to wait");
+}
+
+/* From its failure to its end a session takes nobody. */
+static bool is_up(const struct proxy *p)
+{
+	return p->session && !p->stopping && !*session_why(p->session);
+}
+
+/* Called whenever the answer may have changed. */
+static void mind_room(struct proxy *p)
+{
+	bool full = is_up(p) && !session_has_room(p->session);
+	unsigned int i;
+
+	if (full == p->held)
+		return;
+	p->held = full;
+	for (i = 0; i < p->nlisteners; i++)
+		listener_hold(p->listeners[i], full);
+	if (full)
+		say_full(p);
+}
+
+static void room(struct session *s)
+{
+	mind_room(session_owner(s));
+}
+
+/* --- sessions --- */
+
+static void drop_waiting(struct proxy *p)
+{
+	unsigned int i;
+
+	if (p->socks)
+		handshakes_drop_waiting(p->socks);
+	for (i = 0; i < p->nforwards; i++)
+		forward_drop_waiting(p->forwards[i]);
+}
+
+static void ended(struct session *s)
+{
+	struct proxy *p = session_owner(s);
+
+	p->session = NULL;
+	drop_waiting(p);
+	mind_room(p);
+	if (p->stopping)
+		loop_stop(p->loop);
+	else
+		dialer_lost(p->dialer, session_why(s));
+}
+
+static const struct session_role role = { .room = room, .ended = ended };
+
+static int dialed(void *owner, const int *fds, unsigned int n)
+{
+	struct proxy *p = owner;
+
+	p->session = session_new(p->engine, &role, p, dialer_peer(p->dialer),
+				 fds, n);
+	return p->session ? 0 : -ENOMEM;
+}
+
+int proxy_ready(const struct proxy *p)
+{
+	if (!is_up(p))
+		return -ENETDOWN;
+	return session_has_room(p->session) ? 0 : -EAGAIN;
+}
+
+int proxy_open(struct proxy *p, int fd, const uint8_t addr[4], uint16_t port)
+{
+	int err = proxy_ready(p);
+
+	if (!err)
+		err = session_open(p->session, fd, addr, port);
+	mind_room(p);
+	return err;
+}
+
+/* --- ways in --- */
+
+struct listener *proxy_listen(struct proxy *p,
+			      const struct sockaddr_storage *addr,
+			      socklen_t len, accepted_fn accepted,
+			      void *owner, const char *option)
+{
+	char text[ADDR_TEXT];
+	struct listener *l = listener_new(p->loop, p->log, addr, len,
+					  accepted, owner);
+
+	if (l) {
+		p->listeners[p->nlisteners++] = l;
+		return l;
+	}
+	log_error(p->log, "cannot listen on %s: %s; %s chooses another address",
+		  addr_text(addr, text), strerror(errno), option);
+	return NULL;
+}
+
+static bool open_ways_in(struct proxy *p)
+{
+	const struct options *o = p->options;
+	unsigned int i;
+
+	if (o->redirect.on &&
+	    !redirect_start(p, &o->redirect.addr, o->redirect.len))
+		return false;
+	if (o->socks.on) {
+		p->socks = handshakes_new(p, &o->socks.addr, o->socks.len);
+		if (!p->socks)
+			return false;
+	}
+	for (i = 0; i < o->nrules; i++) {
+		struct forward *f = forward_new(p, &o->rules[i]);
+
+		if (!f)
+			return false;
+		p->forwards[p->nforwards++] = f;
+	}
+	return true;
+}
+
+static void close_ways_in(struct proxy *p)
+{
+	while (p->nlisteners)
+		listener_free(p->listeners[--p->nlisteners]);
+	handshakes_free(p->socks);
+	p->socks = NULL;
+	while (p->nforwards)
+		forward_free(p->forwards[--p->nforwards]);
+}
+
+/* --- from start to end --- */
+
+bool proxy_start(struct proxy *p)
+{
+	if (!open_ways_in(p))
+		return false;
+	dialer_start(p->dialer);
+	return true;
+}
+
+void proxy_stop(struct proxy *p)
+{
+	p->stopping = true;
+	close_ways_in(p);
+	dialer_free(p->dialer);
+	p->dialer = NULL;
+	if (p->session)
+		session_stop(p->session, "lp was told to end");
+	else
+		loop_stop(p->loop);
+}
+
+struct proxy *proxy_new(struct engine *engine, const struct options *options)
+{
+	struct proxy *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->engine = engine;
+	p->loop = engine->loop;
+	p->log = engine->log;
+	p->options = options;
+	p->listeners = calloc(options->nrules + 2, sizeof(struct listener *));
+	p->forwards = calloc(options->nrules + 1, sizeof(struct forward *));
+	p->names = resolver_new(p->loop, RESOLVER_THREADS);
+	p->dialer = dialer_new(p->loop, p->log, &options->rp, options->pipes,
+			       dialed, p);
+	if (p->listeners && p->forwards && p->names && p->dialer)
+		return p;
+	proxy_free(p);
+	return NULL;
+}
+
+void proxy_free(struct proxy *p)
+{
+	if (!p)
+		return;
+	close_ways_in(p);
+	dialer_free(p->dialer);
+	resolver_free(p->names);
+	free(p->listeners);
+	free(p->forwards);
+	free(p);
+}
+
+void proxy_print(struct proxy *p, FILE *out)
+{
+	unsigned int i;
+
+	if (p->dialer)
+		dialer_print(p->dialer, out);
+	if (p->held)
+		fprintf(out, "no room: accepting rests\n");
+	if (p->socks)
+		handshakes_print(p->socks, out);
+	for (i = 0; i < p->nforwards; i++)
+		forward_print(p->forwards[i], out);
+	if (p->session)
+		session_print(p->session, out);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The local proxy put together: ways in for applications (redirect, handshake,
+ * forward), one dialer, and the session over its pipes while there is one.
+ *
+ * A way in takes a connection, finds out where it wants, and hands it over with
+ * proxy_open(). While there is no session nobody waits: connections are reset,
+ * or told so where the way in has words for it.
+ */
+#ifndef TM3_PROXY_H
+#define TM3_PROXY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "listener.h"
+
+struct dialer;
+struct engine;
+struct forward;
+struct handshakes;
+struct log;
+struct loop;
+struct options;
+struct resolver;
+struct session;
+
+struct proxy {
+	struct engine *engine;
+	struct loop *loop;
+	struct log *log;
+	const struct options *options;
+	struct resolver *names;
+	struct dialer *dialer;
+	struct session *session;	/* NULL: no pipes */
+	bool stopping;
+	bool held;			/* no room: nobody accepts */
+	int64_t said_at;		/* that there is none; 0 never */
+
+	struct listener **listeners;
+	unsigned int nlisteners;
+	struct handshakes *socks;	/* or NULL */
+	struct forward **forwards;
+	unsigned int nforwards;
+};
+
+struct proxy *proxy_new(struct engine *engine, const struct options *options);
+void proxy_free(struct proxy *p);
+
+/* Listen everywhere, then dial. False: it cannot, and why was said. */
+bool proxy_start(struct proxy *p);
+/* End in order; then the loop stops. */
+void proxy_stop(struct proxy *p);
+void proxy_print(struct proxy *p, FILE *out);
+
+/* --- for the ways in --- */
+
+/*
+ * Listens on @addr; @option is what sets it, for the line that says why it
+ * cannot. NULL on failure, which was said.
+ */
+struct listener *proxy_listen(struct proxy *p,
+			      const struct sockaddr_storage *addr,
+			      socklen_t len, accepted_fn accepted,
+			      void *owner, const char *option);
+
+/* 0: proxy_open() can work; -ENETDOWN: no pipes; -EAGAIN: no room. */
+int proxy_ready(const struct proxy *p);
+
+/*
+ * Relay @fd to @addr:@port. It is the engine's on success; else it still is the
+ * caller's.
+ */
+int proxy_open(struct proxy *p, int fd, const uint8_t addr[4], uint16_t port);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connections that the kernel redirected to LP (iptables REDIRECT, nftables
+ * redirect, or tm3.ko): it still knows where they wanted to go.
+ *
+ * One that was not redirected is reset with a warning, and so is one whose
+ * destination is LP itself or RP's port for pipes: relaying these would go round
+ * in circles.
+ */
+#ifndef TM3_REDIRECT_H
+#define TM3_REDIRECT_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+struct proxy;
+
+/* False on failure, which was said. */
+bool redirect_start(struct proxy *p, const struct sockaddr_storage *addr,
+		    socklen_t len);
+
+#endif
