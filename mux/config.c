@@ -373,7 +373,7 @@ int config_check(const struct config *config, char *why, size_t why_len)
 
 /* --- help --- */
 
-enum { HELP_COLUMN = 28, HELP_WIDTH = 79 };
+enum { HELP_COLUMN = 29, HELP_WIDTH = 79 };
 
 /* Words from @column on, broken before HELP_WIDTH. */
 static void print_wrapped(FILE *out, int column, const char *text)

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who may open pipes, and where connections may go.
+ *
+ * Pipes: everybody may open them until the first --allow; then only those that
+ * some --allow covers.
+ *
+ * Destinations: the longest prefix among all --deny and --permit that cover one
+ * decides, and --permit wins a tie. Without such a rule all is permitted but
+ * loopback, which is for peers that are on loopback themselves. Some addresses
+ * no rule can open: "this" network, link-local, multicast, reserved and
+ * broadcast, and those where clouds answer questions about the machine.
+ *
+ * No sockets.
+ */
+#ifndef TM3_RP_ACCESS_H
+#define TM3_RP_ACCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+enum { ACCESS_WHY = 128 };
+
+struct access_rule {
+	const char *text;	/* as it was given */
+	bool permit;
+	uint8_t addr_len;	/* 4 or 16 */
+	uint8_t prefix;
+	uint8_t addr[16];
+};
+
+struct access_rules {
+	struct access_rule *rule;
+	unsigned int n;
+};
+
+struct access {
+	struct access_rules peers;
+	struct access_rules destinations;
+};
+
+void access_init(struct access *a);
+void access_fini(struct access *a);
+
+/*
+ * Add a rule; @text ("10.0.0.0/8", "::1", ...) must stay where it is. Returns
+ * 0, -EINVAL when it is no such thing, -EAFNOSUPPORT for IPv6 where only IPv4
+ * makes sense, -ENOMEM.
+ */
+int access_allow(struct access *a, const char *text);
+int access_deny(struct access *a, const char *text);
+int access_permit(struct access *a, const char *text);
+
+/* May anybody open pipes? */
+bool access_is_open(const struct access *a);
+bool access_admits(const struct access *a, const struct sockaddr_storage *peer);
+
+/*
+ * May a peer (@local: on loopback) connect to @dst? If not, the reason is put
+ * into @why.
+ */
+bool access_reaches(const struct access *a, const uint8_t dst[4], bool local,
+		    char why[ACCESS_WHY]);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where pipes come in and wait until they are as many as a session needs.
+ *
+ * In baseline a pipe says nothing about itself, so its address must do: the
+ * first N undecided pipes from one address form a session, later ones start the
+ * next. Until a group is complete nothing is read from its pipes; one
+ * that is closed meanwhile leaves. A group that stays incomplete is closed.
+ *
+ * All of it is bounded: pipes in waiting by LOBBY_WAITING_MAX, sessions by
+ * ops->room(), and when descriptors run out accepting rests for a moment.
+ */
+#ifndef TM3_RP_LOBBY_H
+#define TM3_RP_LOBBY_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "../mux/list.h"
+#include "../mux/loop.h"
+
+enum {
+	LOBBY_WAITING_MAX = 1024,	/* pipes; more are reset */
+	LOBBY_PATIENCE_S = 10,		/* for the rest of a group */
+	LOBBY_REST_MS = 500,		/* after running out of descriptors */
+	LOBBY_ACCEPTS = 64,		/* in one go, then others have a turn */
+};
+
+struct access;
+struct lobby;
+struct log;
+
+struct lobby_ops {
+	/* Is there room for another session? */
+	bool (*room)(struct lobby *l);
+	/* @n pipes of one peer, open and non-blocking: theirs from now on. */
+	void (*complete)(struct lobby *l, const struct sockaddr_storage *peer,
+			 const int *fds, unsigned int n);
+};
+
+struct lobby {
+	const struct lobby_ops *ops;
+	struct loop *loop;
+	struct log *log;
+	const struct access *access;
+	unsigned int pipes;	/* of a session */
+	struct list doors;	/* listening sockets */
+	struct list groups;
+	unsigned int waiting;	/* pipes in all groups */
+	struct timer rest;
+	bool starved;		/* of descriptors, and that was said */
+};
+
+void lobby_init(struct lobby *l, const struct lobby_ops *ops, struct loop *loop,
+		struct log *log, const struct access *access,
+		unsigned int pipes);
+
+/* Listen on @addr too. */
+int lobby_open(struct lobby *l, const struct sockaddr_storage *addr,
+	       socklen_t len);
+
+/* The @i-th address as it was bound (port 0 became one); false behind the last. */
+bool lobby_address(const struct lobby *l, unsigned int i,
+		   struct sockaddr_storage *addr);
+
+/* Close the doors and every waiting pipe. */
+void lobby_close(struct lobby *l);
+
+/* Who waits, for a person. */
+void lobby_print(const struct lobby *l, FILE *out);
+
+#endif

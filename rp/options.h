@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command line of rp: the engine's settings and its own.
+ */
+#ifndef TM3_RP_OPTIONS_H
+#define TM3_RP_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "../mux/config.h"
+#include "access.h"
+
+struct options_listen {
+	struct sockaddr_storage addr;
+	socklen_t len;
+};
+
+struct options {
+	struct config config;
+	struct access access;
+	struct options_listen *listen;	/* at least one */
+	unsigned int listens;
+	unsigned int pipes;
+	unsigned int max_sessions;
+	int64_t connect_timeout;	/* ns */
+};
+
+enum options_verdict {
+	OPTIONS_RUN,
+	OPTIONS_ANSWERED,	/* --help or --version: nothing left to do */
+	OPTIONS_WRONG,		/* said on stderr */
+};
+
+/* Strings in @argv are kept, not copied. Give @o to options_fini() always. */
+enum options_verdict options_parse(struct options *o, int argc, char **argv);
+void options_fini(struct options *o);
+
+#endif

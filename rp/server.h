@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The remote proxy: sessions with those who came through the lobby, and
+ * connections to servers for them.
+ */
+#ifndef TM3_RP_SERVER_H
+#define TM3_RP_SERVER_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "../mux/session.h"
+#include "lobby.h"
+#include "options.h"
+
+struct server {
+	struct engine *engine;
+	const struct options *options;
+	struct lobby lobby;
+	struct list guests;	/* one a session */
+	unsigned int sessions;
+	bool stopping;
+};
+
+/* Listens. A negative errno was said already. */
+int server_open(struct server *s, struct engine *engine,
+		const struct options *options);
+
+/* Says that it is ready, where, and who may come. */
+void server_announce(struct server *s);
+
+/* Ends all in order, and then the loop. */
+void server_stop(struct server *s);
+
+/* Sessions, pipes, connections, and who waits, for a person. */
+void server_print(struct server *s, FILE *out);
+
+#endif
