@@ -42,6 +42,22 @@ def listening_ports() -> set[int]:
     return parse_listening((PROC / "net/tcp").read_text())
 
 
+def parse_busy_ticks(table: str, cores: set[int]) -> int:
+    """What was not idle on these cores, from /proc/stat; guests are in user time already."""
+    busy = 0
+    for line in table.splitlines():
+        name, *fields = line.split()
+        if name.startswith("cpu") and name[3:].isdigit() and int(name[3:]) in cores:
+            user, nice, system, _idle, _iowait, *rest = (int(field) for field in fields[:8])
+            busy += user + nice + system + sum(rest)
+    return busy
+
+
+def busy_seconds(cores: set[int]) -> float:
+    """CPU time that anybody on the machine spent on these cores."""
+    return TICK_SECONDS * parse_busy_ticks((PROC / "stat").read_text(), cores)
+
+
 def all_stats() -> dict[int, Stat]:
     stats = {}
     for entry in PROC.iterdir():

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import os
 import select
 import shutil
 import subprocess
@@ -122,7 +123,28 @@ def take(bench: Bench, rival: Rival, measure: str, relay: list[Running]) -> dict
     return figure
 
 
+@contextlib.contextmanager
+def watching_others(cores: tuple[int, int], figure: dict[str, Any]) -> Iterator[None]:
+    """Notes the share of the cores that processes outside this bench had meanwhile."""
+
+    def look() -> tuple[float, float, float]:
+        ours = accounts.cpu_seconds(os.getpid())
+        return time.monotonic(), accounts.busy_seconds(set(cores)), ours
+
+    before = look()
+    yield
+    elapsed, busy, ours = (now - then for now, then in zip(look(), before, strict=True))
+    figure["others_share"] = round(max(0.0, busy - ours) / elapsed / len(set(cores)), 3)
+
+
 def measure_once(bench: Bench, rival: Rival, measure: str) -> dict[str, Any]:
+    noise: dict[str, Any] = {}
+    with watching_others(bench.place.cores, noise):
+        figure = start_and_take(bench, rival, measure)
+    return {**figure, **noise}
+
+
+def start_and_take(bench: Bench, rival: Rival, measure: str) -> dict[str, Any]:
     place = bench.place
     shutil.rmtree(place.directory, ignore_errors=True)
     place.directory.mkdir(mode=0o700)

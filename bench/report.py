@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """From single figures to tables: for a terminal, and as Markdown."""
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -172,8 +173,17 @@ def text(result: dict[str, Any]) -> str:
     return "\n".join(lines + notes(result))
 
 
+def disturbance(figures: Sequence[dict[str, Any]]) -> str:
+    shares = sorted(figure["others_share"] for figure in figures)
+    often = statistics.median(shares)
+    return (
+        f"Other processes had {often:.0%} of the two cores in the median measurement, "
+        f"{shares[-1]:.0%} in the worst."
+    )
+
+
 def notes(result: dict[str, Any]) -> list[str]:
-    lines = [""]
+    lines = ["", disturbance(result["figures"])]
     for name in result["rivals"]:
         if BY_NAME[name].notes:
             lines.append(f"{BY_NAME[name].title}: {'; '.join(BY_NAME[name].notes)}.")

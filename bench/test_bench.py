@@ -51,6 +51,18 @@ def test_listening_ports_are_those_in_state_listen() -> None:
     assert accounts.parse_listening(table) == {7100}
 
 
+def test_busy_ticks_are_those_of_the_cores_asked_for() -> None:
+    table = (
+        "cpu  111 0 0 0 0 0 0 0 0 0\n"
+        "cpu0 1 2 3 400 500 6 7 8 1000 2000\n"
+        "cpu1 10 0 0 9 9 0 0 0 0 0\n"
+        "cpu10 7000 0 0 9 9 0 0 0 0 0\n"
+        "intr 5\n"
+    )
+    assert accounts.parse_busy_ticks(table, {0}) == 27
+    assert accounts.parse_busy_ticks(table, {0, 1}) == 37
+
+
 def test_family_includes_grandchildren_and_nobody_else() -> None:
     stats_of = {p: accounts.Stat(parent, 0) for p, parent in ((2, 1), (3, 2), (4, 3), (5, 1))}
     assert accounts.family(2, stats_of) == {2, 3, 4}
@@ -118,16 +130,24 @@ def test_report_tells_ratios_failures_and_what_was_left_out() -> None:
             "bytes": 10**9,
             "seconds": seconds,
             "cpu_seconds": {"x": 1.0},
+            "others_share": 0.1,
         }
 
     figures = [
         bulk(0, OURS, 2.0),
         bulk(0, "haproxy", 1.0),
         bulk(1, "haproxy", 1.0),
-        {"block": 1, "measure": "down", "rival": OURS, "failed": "it fell over"},
+        {
+            "block": 1,
+            "measure": "down",
+            "rival": OURS,
+            "failed": "it fell over",
+            "others_share": 0.6,
+        },
     ]
     for text in (report.text(result_of(figures)), report.markdown(result_of(figures))):
         assert "0.50 (0.50..0.50)" in text
+        assert "Other processes had 10% of the two cores in the median measurement, 60%" in text
         assert "Failed: tm3, down: it fell over (1 times)" in text
         assert "Not measured: ssh: not installed." in text
 
