@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A whole session between sockets, fed with whatever comes. The input chooses
+ * role, binding and pipes, and is then a program: raw bytes or well-formed
+ * messages into a pipe, what applications do, what the peer reads, rounds of
+ * the loop, pipes closed, the session stopped.
+ *
+ * Asserted after each step: the session's books (memory held and queued,
+ * connections, who is ready, pausing) are what a walk over all connections
+ * gives; what it writes to its pipes is sound baseline, and of the numbers of a
+ * connection none comes twice and none behind its FIN. At the end no descriptor
+ * is left; leaks are the sanitizer's to find.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "mux/conn.h"
+#include "mux/log.h"
+#include "mux/session_inside.h"
+
+enum {
+	PIPES = 4,
+	APPS = 16,
+	IDS = 64,		/* whose numbers are followed */
+	NUMBERS = 512,
+};
+
+struct input {
+	const uint8_t *at;
+	size_t left;
+};
+
+/* The peer's end of a pipe, and what it read of a message so far. */
+struct far_end {
+	int fd;
+	uint8_t buf[2 * WIRE_MESSAGE_MAX];
+	size_t len;
+};
+
+struct scene {
+	struct engine engine;
+	struct config config;
+	struct log log;
+	struct session *s;	/* NULL once it ended */
+	bool accepts;		/* plays RP */
+	unsigned int npipes;
+	struct far_end far[PIPES];
+	int app[APPS];		/* applications' ends, -1 where free */
+	uint8_t seen[IDS][NUMBERS];
+	uint32_t fin[IDS];	/* number + 1 of the FIN, 0 before it */
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_at(bool holds, const char *what, int line)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, line, what);
+	abort();
+}
+
+#define check(holds) check_at(holds, #holds, __LINE__)
+
+static uint8_t take(struct input *in)
+{
+	if (!in->left)
+		return 0;
+	in->left--;
+	return *in->at++;
+}
+
+/* --- sockets --- */
+
+static int listener(uint16_t *port)
+{
+	static int fd = -1;
+	static uint16_t bound;
+	struct sockaddr_in addr = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	socklen_t len = sizeof(addr);
+
+	if (fd < 0) {
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		check(!bind(fd, (struct sockaddr *)&addr, len));
+		check(!listen(fd, 64));
+		check(!getsockname(fd, (struct sockaddr *)&addr, &len));
+		bound = addr.sin_port;
+	}
+	*port = bound;
+	return fd;
+}
+
+static int connect_to_listener(void)
+{
+	struct sockaddr_in addr = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd;
+
+	listener(&addr.sin_port);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	check(!connect(fd, (struct sockaddr *)&addr, sizeof(addr)) ||
+	      errno == EINPROGRESS);
+	return fd;
+}
+
+static int accept_from_listener(void)
+{
+	uint16_t port;
+
+	return accept4(listener(&port), NULL, NULL, SOCK_NONBLOCK);
+}
+
+/* Late binding asks TCP how a pipe does; for the rest any stream serves. */
+static void pipe_pair(bool tcp, int fd[2])
+{
+	if (!tcp) {
+		check(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd));
+		return;
+	}
+	fd[0] = connect_to_listener();
+	fd[1] = accept_from_listener();
+	check(fd[0] >= 0 && fd[1] >= 0);
+}
+
+static int *free_app(struct scene *scene)
+{
+	for (int i = 0; i < APPS; i++) {
+		if (scene->app[i] < 0)
+			return &scene->app[i];
+	}
+	return NULL;
+}
+
+static void close_app(int *app)
+{
+	if (*app >= 0)
+		close(*app);
+	*app = -1;
+}
+
+/* --- the two roles --- */
+
+static void on_ended(struct session *s)
+{
+	struct scene *scene = session_owner(s);
+
+	check(session_why(s)[0]);
+	check(list_empty(&s->sched.fresh) && list_empty(&s->sched.round));
+	scene->s = NULL;
+}
+
+/* The port says how the destination does. */
+static void on_syn(struct session *s, struct conn *c)
+{
+	struct scene *scene = session_owner(s);
+	int *app = free_app(scene);
+	int fd[2];
+
+	check(c->had_syn && !c->over);
+	if (!app || c->dst_port % 8 == 0) {
+		conn_refuse(c, CONN_END_REFUSED);
+		return;
+	}
+	if (c->dst_port % 8 == 1) {
+		fd[0] = connect_to_listener();
+		*app = accept_from_listener();
+		conn_connecting(c, fd[0], NS_PER_SEC);
+		return;
+	}
+	check(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd));
+	*app = fd[0];
+	conn_attach(c, fd[1]);
+}
+
+static void on_room(struct session *s)
+{
+	check(session_has_room(s));
+}
+
+static const struct session_role rp_role = {
+	.syn = on_syn,
+	.ended = on_ended,
+};
+
+static const struct session_role lp_role = {
+	.room = on_room,
+	.ended = on_ended,
+};
+
+static void open_app(struct scene *scene)
+{
+	static const uint8_t addr[4] = { 192, 0, 2, 1 };
+	int *app = free_app(scene);
+	int fd[2];
+
+	if (scene->accepts || !scene->s || !app)
+		return;
+	check(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd));
+	if (session_open(scene->s, fd[1], addr, 80))
+		close(fd[1]);
+	*app = fd[0];
+}
+
+/* --- what the session writes --- */
+
+static void check_number(struct scene *scene, const struct wire_msg *msg)
+{
+	uint32_t id = msg->id, number = msg->number;
+
+	/* RP's ids are used again as the input likes; LP walks its range. */
+	if (scene->accepts || id >= IDS || number >= NUMBERS)
+		return;
+	check(!scene->seen[id][number]);
+	scene->seen[id][number] = 1;
+	check(!scene->fin[id] || number < scene->fin[id]);
+	if (msg->type == WIRE_FIN) {
+		check(!scene->fin[id]);
+		for (uint32_t n = number + 1; n < NUMBERS; n++)
+			check(!scene->seen[id][n]);
+		scene->fin[id] = number + 1;
+	}
+}
+
+static void read_far_end(struct scene *scene, struct far_end *far)
+{
+	struct wire_msg msg;
+	size_t at = 0;
+	ssize_t got;
+	int n;
+
+	if (far->fd < 0)
+		return;
+	got = recv(far->fd, far->buf + far->len, sizeof(far->buf) - far->len,
+		   MSG_DONTWAIT);
+	if (got <= 0)
+		return;
+	far->len += (size_t)got;
+	while ((n = wire_read(far->buf + at, far->len - at, &msg)) > 0) {
+		check(wire_check(&msg, scene->accepts) == WIRE_OK);
+		check_number(scene, &msg);
+		at += (size_t)n;
+	}
+	check(n == 0);
+	far->len -= at;
+	memmove(far->buf, far->buf + at, far->len);
+}
+
+/* --- the books --- */
+
+static void check_books(const struct session *s)
+{
+	size_t held = 0, queued = 0;
+	unsigned int live = 0, ready = 0, stuck = 0;
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->conns) {
+		const struct conn *c = list_entry(pos, struct conn, member);
+
+		held += c->reorder.bytes;
+		queued += c->queue.len;
+		live += !c->over;
+		ready += c->ready;
+		stuck += c->stuck;
+		check(!c->ready || !c->over);
+		check(!c->over || !c->reorder.bytes);
+		check(c->state != CONN_CLOSED || !c->queue.len);
+	}
+	check(s->held == held && held <= REORDER_MAX_SESSION);
+	check(s->queued == queued);
+	check(s->sched.ready == ready);
+	check(s->stuck == stuck);
+	check(table_conns(s->table) == live);
+	if (!s->dead && !s->stopping)
+		check(s->paused == (stuck || queued > QUEUE_MAX_SESSION));
+}
+
+static void stop_loop(struct task *t);
+
+struct stopper {
+	struct task task;
+	struct loop *loop;
+};
+
+static void stop_loop(struct task *t)
+{
+	loop_stop(container_of(t, struct stopper, task)->loop);
+}
+
+static void run_round(struct scene *scene)
+{
+	struct stopper stopper = { .loop = scene->engine.loop };
+
+	loop_task_init(&stopper.task, stop_loop);
+	loop_after(stopper.loop, &stopper.task);
+	loop_run(stopper.loop);
+	if (scene->s)
+		check_books(scene->s);
+}
+
+/* --- the program's steps --- */
+
+static void send_to(struct scene *scene, unsigned int pipe, const uint8_t *buf,
+		    size_t n)
+{
+	int fd = scene->far[pipe].fd;
+
+	if (fd >= 0)
+		(void)!send(fd, buf, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void send_raw(struct scene *scene, unsigned int pipe, struct input *in)
+{
+	size_t n = take(in) & 63;
+
+	n = n < in->left ? n : in->left;
+	send_to(scene, pipe, in->at, n);
+	in->at += n;
+	in->left -= n;
+}
+
+/* Few ids and low numbers, so that messages meet; now and then far ones. */
+static void send_message(struct scene *scene, unsigned int pipe,
+			 struct input *in)
+{
+	static const uint8_t reasons[] = { 0x88, 0x99, 0x88, 0x77 };
+	uint8_t buf[WIRE_MESSAGE_MAX] = { 0 };
+	uint8_t kind = take(in), where = take(in);
+	uint16_t id = (uint16_t)(kind >> 2 & 7);
+	uint32_t number = where < 250 ? where : (uint32_t)where << 16;
+	uint8_t addr[4] = { 192, 0, 2, 7 };
+	size_t n;
+
+	switch (kind & 3) {
+	case 0:
+		n = wire_put_syn(buf, id, addr, where);
+		break;
+	case 1:
+		n = wire_put_fin(buf, id, number, reasons[kind >> 5 & 3]);
+		break;
+	default:
+		n = kind & 0x80 ? WIRE_PAYLOAD_MAX : (size_t)(kind >> 5) + 1;
+		n += wire_put_data(buf, id, number, n);
+	}
+	send_to(scene, pipe, buf, n);
+}
+
+/* An application writes, reads, ends, resets or vanishes. */
+static void play_app(struct scene *scene, uint8_t what)
+{
+	int *app = &scene->app[what % APPS];
+	struct linger hard = { .l_onoff = 1 };
+	static uint8_t buf[65536];
+
+	if (*app < 0)
+		return;
+	switch (what / APPS % 6) {
+	case 0:
+		(void)!send(*app, buf, 10, MSG_DONTWAIT | MSG_NOSIGNAL);
+		break;
+	case 1:
+		(void)!send(*app, buf, sizeof(buf), MSG_DONTWAIT | MSG_NOSIGNAL);
+		break;
+	case 2:
+		(void)!recv(*app, buf, sizeof(buf), MSG_DONTWAIT);
+		break;
+	case 3:
+		shutdown(*app, SHUT_WR);
+		break;
+	case 4:
+		setsockopt(*app, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+		close_app(app);
+		break;
+	case 5:
+		close_app(app);
+	}
+}
+
+static void close_pipe(struct scene *scene, unsigned int pipe)
+{
+	if (scene->far[pipe].fd >= 0)
+		close(scene->far[pipe].fd);
+	scene->far[pipe].fd = -1;
+}
+
+static void step(struct scene *scene, struct input *in)
+{
+	uint8_t op = take(in);
+	unsigned int pipe = (op >> 4) % scene->npipes;
+
+	switch (op & 15) {
+	case 0:
+		send_raw(scene, pipe, in);
+		break;
+	case 1:
+		play_app(scene, take(in));
+		break;
+	case 2:
+		read_far_end(scene, &scene->far[pipe]);
+		break;
+	case 3:
+		open_app(scene);
+		break;
+	case 4:
+		if (take(in) == 0)
+			close_pipe(scene, pipe);
+		break;
+	case 5:
+		if (take(in) == 0 && scene->s)
+			session_stop(scene->s, "asked to");
+		break;
+	case 6:
+	case 7:
+	case 8:
+	case 9:
+		run_round(scene);
+		break;
+	default:
+		send_message(scene, pipe, in);
+	}
+}
+
+/* --- a run --- */
+
+static void begin(struct scene *scene, uint8_t how)
+{
+	int near[PIPES];
+
+	memset(scene, 0, sizeof(*scene));
+	config_init(&scene->config);
+	log_init(&scene->log, "fuzz", LOG_ERROR);
+	scene->accepts = how & 1;
+	scene->config.late = how & 2;
+	scene->config.app_buffer = how & 4 ? 10000 : 0;
+	scene->config.conn_policy = conn_policies[how >> 3 & 1];
+	scene->config.pipe_policy = pipe_policies[how >> 4 & 3];
+	scene->npipes = 1 + (how >> 6);
+	for (int i = 0; i < APPS; i++)
+		scene->app[i] = -1;
+	check(!engine_init(&scene->engine, &scene->config, &scene->log));
+	for (unsigned int i = 0; i < scene->npipes; i++) {
+		int fd[2];
+
+		pipe_pair(scene->config.late, fd);
+		near[i] = fd[0];
+		scene->far[i].fd = fd[1];
+	}
+	scene->s = session_new(&scene->engine,
+			       scene->accepts ? &rp_role : &lp_role, scene,
+			       "nobody", near, scene->npipes);
+	check(scene->s != NULL);
+}
+
+static void finish(struct scene *scene)
+{
+	int64_t deadline = loop_clock() + 2 * LINGER_MS * NS_PER_MS;
+
+	for (unsigned int i = 0; i < scene->npipes; i++) {
+		read_far_end(scene, &scene->far[i]);
+		close_pipe(scene, i);
+	}
+	while (scene->s) {
+		check(loop_clock() < deadline);
+		run_round(scene);
+	}
+	for (int i = 0; i < APPS; i++)
+		close_app(&scene->app[i]);
+	engine_fini(&scene->engine);
+}
+
+/* Descriptors are given out lowest first, so one number tells of a leak. */
+static int next_descriptor(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct scene scene;
+	struct input in = { data, size };
+	uint16_t port;
+	int first;
+
+	listener(&port);
+	first = next_descriptor();
+	begin(&scene, take(&in));
+	while (in.left)
+		step(&scene, &in);
+	finish(&scene);
+	check(next_descriptor() == first);
+	return 0;
+}
