@@ -172,12 +172,21 @@ static void pipe_batch(struct pipe *p)
 	inbound_flush(p->owner);
 }
 
+/* A pipe is at its end. True: the session is stopping, so nothing is lost. */
+static bool stopped_one(struct session *s)
+{
+	s->open_pipes--;
+	if (s->stopping && !s->open_pipes)
+		loop_after(s->engine->loop, &s->end);
+	return s->stopping;
+}
+
 static void pipe_broken(struct pipe *p, const struct wire_msg *msg,
 			uint64_t offset)
 {
 	struct session *s = p->owner;
 
-	if (s->stopping)
+	if (stopped_one(s))
 		return;
 	log_warn(s->engine->log, "session %u: pipe %u, byte %llu, %s: %u is neither 9 to 4104, SYN nor FIN (id %u, number %u): session ended",
 		 s->number, p->index, (unsigned long long)offset,
@@ -191,12 +200,8 @@ static void pipe_ended(struct pipe *p, int err)
 {
 	struct session *s = p->owner;
 
-	s->open_pipes--;
-	if (s->stopping) {
-		if (!s->open_pipes)
-			loop_after(s->engine->loop, &s->end);
+	if (stopped_one(s))
 		return;
-	}
 	if (err)
 		session_fail(s, "pipe %u failed: %s", p->index, strerror(-err));
 	else
