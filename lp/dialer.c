@@ -20,8 +20,13 @@ enum { REASON_MAX = 160 };
 
 _Static_assert(DIAL_MS == 5000, "the time is told in a line below");
 
-enum dial_state { DIAL_IDLE, DIAL_LOOKING_UP, DIAL_CONNECTING, DIAL_UP,
-		  DIAL_WAITING };
+enum dial_state {
+	DIAL_IDLE,
+	DIAL_LOOKING_UP,
+	DIAL_CONNECTING,
+	DIAL_UP,
+	DIAL_WAITING,
+};
 
 struct dial {			/* one pipe in the making */
 	struct dialer *dialer;
@@ -50,7 +55,8 @@ struct dialer {
 	unsigned int failures;	/* in a row */
 	int64_t up_since;
 	bool brief;		/* the last session was lost at once */
-	char told[REASON_MAX];	/* the last complaint; "" none since "up" */
+	bool came_back;		/* this try reached LP itself */
+	char told[REASON_MAX];	/* the last complaint, or "" */
 };
 
 static void try_address(struct dialer *d);
@@ -82,6 +88,9 @@ static bool same_reason(const char *a, const char *b)
 
 static void complain(struct dialer *d, const char *what, const char *why)
 {
+	if (d->came_back)
+		why = "lp's own connections are redirected to lp; exclude them "
+		      "from what the kernel redirects";
 	if (same_reason(d->told, why))
 		return;
 	snprintf(d->told, sizeof(d->told), "%s", why);
@@ -229,6 +238,7 @@ static void try_address(struct dialer *d)
 	int err;
 
 	set_port(addr, d->rp.port);
+	d->came_back = false;
 	d->state = DIAL_CONNECTING;
 	loop_timer_in(d->loop, &d->timer, DIAL_MS * NS_PER_MS);
 	for (i = 0; i < d->pipes; i++) {
@@ -373,6 +383,15 @@ bool dialer_goes_to(const struct dialer *d,
 		if (addr_same_host(&d->at.addr[i], addr))
 			return true;
 	return false;
+}
+
+bool dialer_came_back(struct dialer *d)
+{
+	bool fresh = d->state == DIAL_CONNECTING ||
+		     (d->state == DIAL_UP && d->timer.slot);
+
+	d->came_back |= fresh;
+	return fresh;
 }
 
 void dialer_print(const struct dialer *d, FILE *out)

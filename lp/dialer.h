@@ -2,10 +2,11 @@
 /*
  * Dials the pipes to RP, again and again until all of them are up.
  *
- * A try looks the name up, connects all pipes to its first address at once, and
- * goes on to the next address when that fails. Tries are BACKOFF_MIN_MS apart at
- * first, doubling up to BACKOFF_MAX_MS. A session that lasted LASTED_MS starts
- * the series afresh; one that did not was a failed try as well.
+ * A try looks the name up, connects all pipes to its first address at once,
+ * and goes on to the next address when that fails. Tries are BACKOFF_MIN_MS
+ * apart at first, doubling up to BACKOFF_MAX_MS. A session that lasted
+ * LASTED_MS starts the series afresh; one that did not was a failed try as
+ * well.
  *
  * It speaks once when RP is not there or went away, again when the reason is
  * another one, and when the pipes are up.
@@ -51,6 +52,11 @@ const char *dialer_peer(const struct dialer *d);
 /* Is @addr where the pipes go, or would go? */
 bool dialer_goes_to(const struct dialer *d,
 		    const struct sockaddr_storage *addr);
+/*
+ * A connection to RP came back to LP. Returns whether it must be a pipe in the
+ * making: then the dialer names that as the reason why there are no pipes.
+ */
+bool dialer_came_back(struct dialer *d);
 /* One line for a person. */
 void dialer_print(const struct dialer *d, FILE *out);
 

@@ -20,9 +20,9 @@ struct endpoint {
 };
 
 /*
- * Reads @text. A @port of 0 says that one must be named, else it is the default.
- * IPv6 addresses without brackets are taken as long as no port follows. Returns
- * 0, or -1 with what is wrong in @why (a phrase: "port 0 is not ...").
+ * Reads @text. A @port of 0 says that one must be named, else it is the
+ * default. IPv6 addresses without brackets are taken as long as no port
+ * follows. Returns 0, or -1 with what is wrong in @why (a phrase).
  */
 int endpoint_parse(struct endpoint *e, const char *text, uint16_t port,
 		   char *why, size_t why_len);

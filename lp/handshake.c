@@ -14,6 +14,7 @@
 #include "../mux/sock.h"
 #include "proxy.h"
 #include "resolver.h"
+#include "seldom.h"
 #include "socks.h"
 
 struct handshakes {
@@ -21,6 +22,7 @@ struct handshakes {
 	struct list talking;	/* and closing, the oldest first */
 	struct list looking;	/* up a name */
 	unsigned int count;
+	int64_t said_at;	/* that there are too many; 0 never */
 };
 
 struct handshake {
@@ -248,6 +250,13 @@ static void timed_out(struct timer *t)
 
 /* --- all of them --- */
 
+static void say_too_many(struct handshakes *hs)
+{
+	if (seldom(&hs->said_at, hs->proxy->loop))
+		log_warn(hs->proxy->log, "more than %d SOCKS5 handshakes at a "
+			 "time: the oldest are reset", HANDSHAKES_MAX);
+}
+
 /* The oldest that is not waiting for us makes place. */
 static bool make_place(struct handshakes *hs)
 {
@@ -255,8 +264,7 @@ static bool make_place(struct handshakes *hs)
 		return true;
 	if (list_empty(&hs->talking))
 		return false;
-	log_warn(hs->proxy->log, "more than %d SOCKS5 handshakes at a time: "
-		 "reset the oldest", HANDSHAKES_MAX);
+	say_too_many(hs);
 	drop(list_first(&hs->talking, struct handshake, member));
 	return true;
 }

@@ -10,6 +10,7 @@
 
 #include "../mux/log.h"
 #include "../mux/sock.h"
+#include "seldom.h"
 
 struct listener {
 	struct loop *loop;
@@ -46,11 +47,8 @@ void listener_hold(struct listener *l, bool held)
 
 static void say_short(struct listener *l, int err)
 {
-	int64_t now = loop_now(l->loop);
-
-	if (l->said_at && now - l->said_at < ACCEPT_SAY_SECONDS * NS_PER_SEC)
+	if (!seldom(&l->said_at, l->loop))
 		return;
-	l->said_at = now;
 	if (err == EMFILE)
 		log_error(l->log, "no descriptors left for connections, so "
 			  "they wait: raise the limit (ulimit -n %ld) or "

@@ -4,7 +4,7 @@
  *
  * It rests while it is held (the session has no room), and for ACCEPT_REST_MS
  * when the process has no descriptor left: connections wait in the kernel then,
- * and a line says so, once in ACCEPT_SAY_SECONDS.
+ * and a line says so.
  */
 #ifndef TM3_LISTENER_H
 #define TM3_LISTENER_H
@@ -21,7 +21,6 @@ struct log;
 enum {
 	ACCEPT_BATCH = 64,	/* connections taken in one round */
 	ACCEPT_REST_MS = 100,
-	ACCEPT_SAY_SECONDS = 10,
 };
 
 /* @fd: a new connection, non-blocking, the callee's from here on. */

@@ -140,7 +140,8 @@ int main(int argc, char **argv)
 	int status;
 
 	if (options_parse(&m.options, argc, argv, &status)) {
-		log_init(&m.log, "lp", (enum log_level)m.options.config.verbosity);
+		log_init(&m.log, "lp",
+			 (enum log_level)m.options.config.verbosity);
 		status = run(&m);
 	}
 	options_fini(&m.options);

@@ -15,20 +15,18 @@
 #include "options.h"
 #include "redirect.h"
 #include "resolver.h"
+#include "seldom.h"
 
-enum { RESOLVER_THREADS = 4, SAY_FULL_SECONDS = 10 };
+enum { RESOLVER_THREADS = 8 };
 
 /* --- room --- */
 
 static void say_full(struct proxy *p)
 {
-	int64_t now = loop_now(p->loop);
-
-	if (p->said_at && now - p->said_at < SAY_FULL_SECONDS * NS_PER_SEC)
-		return;
-	p->said_at = now;
-	log_warn(p->log, "as many connections as there is room for "
-		 "(--max-conns, or ids that must rest): more have to wait");
+	if (seldom(&p->said_at, p->loop))
+		log_warn(p->log, "as many connections as there is room for "
+			 "(--max-conns, or ids that must rest): more have to "
+			 "wait");
 }
 
 /* From its failure to its end a session takes nobody. */

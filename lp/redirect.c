@@ -43,10 +43,12 @@ static bool is_ours(const struct sockaddr_storage *addr)
 
 static uint16_t port_of(const struct sockaddr_storage *addr)
 {
-	return ntohs(((const struct sockaddr_in *)(const void *)addr)->sin_port);
+	const struct sockaddr_in *in = (const void *)addr;
+
+	return ntohs(in->sin_port);
 }
 
-/* Why it cannot be relayed, or NULL. */
+/* Why it cannot be relayed, "" if the dialer will say it, or NULL. */
 static const char *objection(const struct proxy *p, const struct listener *l,
 			     int fd, struct sockaddr_storage *to)
 {
@@ -57,8 +59,8 @@ static const char *objection(const struct proxy *p, const struct listener *l,
 		return "wants lp itself: it was not redirected, or it would "
 		       "go round in circles";
 	if (dialer_goes_to(p->dialer, to))
-		return "wants the port for pipes: exclude lp's own connections "
-		       "to rp from what is redirected";
+		return dialer_came_back(p->dialer) ? "" :
+		       "wants the port for pipes";
 	return NULL;
 }
 
@@ -80,7 +82,7 @@ static void accepted(struct listener *l, int fd)
 	const struct sockaddr_in *in = (const void *)&to;
 	const char *why = objection(p, l, fd, &to);
 
-	if (why)
+	if (why && *why)
 		warn(p, fd, why);
 	if (why || proxy_open(p, fd, (const uint8_t *)&in->sin_addr,
 			      port_of(&to)))

@@ -4,8 +4,8 @@
  * redirect, or tm3.ko): it still knows where they wanted to go.
  *
  * One that was not redirected is reset with a warning, and so is one whose
- * destination is LP itself or RP's port for pipes: relaying these would go round
- * in circles.
+ * destination is LP itself or RP's port for pipes: relaying these would go
+ * round in circles.
  */
 #ifndef TM3_REDIRECT_H
 #define TM3_REDIRECT_H

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 /*
- * Between the loop and the threads; all under the lock. A thread owns its
- * lookup while it looks, so nothing else may touch what it fills: the answer.
+ * Between the loop and the threads; all under the lock. A thread owns its job
+ * while it looks, so nothing else may touch what it fills: the answer.
  */
 struct shared {
 	pthread_mutex_t lock;
@@ -35,19 +35,27 @@ struct resolver {
 	struct watch watch;
 	struct shared *shared;
 	unsigned int threads_max;
-	unsigned int under_way;	/* lookups that will still come back */
+	struct list jobs;	/* queued or with a thread */
+	unsigned int lookups;
 };
 
-struct lookup {
+struct job {			/* a name */
 	struct list node;	/* queue or done; under the lock */
 	bool queued;		/* under the lock */
-	struct resolver *resolver;
-	struct timer timer;
-	answered_fn answered;	/* NULL: nobody asks any more */
-	void *asker;
+	struct list member;	/* of the resolver's jobs */
+	struct list lookups;	/* whoever waits for it; maybe nobody */
 	int family;
 	struct answer answer;
 	char name[];
+};
+
+struct lookup {			/* somebody who asked for it */
+	struct list member;
+	struct resolver *resolver;
+	struct job *job;
+	struct timer timer;
+	answered_fn answered;
+	void *asker;
 };
 
 /* --- threads --- */
@@ -62,10 +70,10 @@ static void shared_put(struct shared *sh)
 	if (!last)
 		return;
 	while (!list_empty(&sh->done)) {
-		struct lookup *l = list_first(&sh->done, struct lookup, node);
+		struct job *job = list_first(&sh->done, struct job, node);
 
-		list_del(&l->node);
-		free(l);
+		list_del(&job->node);
+		free(job);
 	}
 	pthread_mutex_destroy(&sh->lock);
 	pthread_cond_destroy(&sh->work);
@@ -74,10 +82,10 @@ static void shared_put(struct shared *sh)
 }
 
 /* Under the lock. */
-static void unqueue(struct shared *sh, struct lookup *l)
+static void unqueue(struct shared *sh, struct job *job)
 {
-	list_del(&l->node);
-	l->queued = false;
+	list_del(&job->node);
+	job->queued = false;
 	sh->queued--;
 }
 
@@ -89,22 +97,22 @@ static void keep_address(struct answer *answer, const struct addrinfo *ai)
 	memcpy(&answer->addr[answer->count++], ai->ai_addr, ai->ai_addrlen);
 }
 
-static void look(struct lookup *l)
+static void look(struct job *job)
 {
 	const struct addrinfo hints = {
-		.ai_family = l->family,
+		.ai_family = job->family,
 		.ai_socktype = SOCK_STREAM,
 	};
 	struct addrinfo *found = NULL, *ai;
 
-	l->answer.error = getaddrinfo(l->name, NULL, &hints, &found);
-	if (l->answer.error)
+	job->answer.error = getaddrinfo(job->name, NULL, &hints, &found);
+	if (job->answer.error)
 		return;
 	for (ai = found; ai; ai = ai->ai_next)
-		keep_address(&l->answer, ai);
+		keep_address(&job->answer, ai);
 	freeaddrinfo(found);
-	if (!l->answer.count)
-		l->answer.error = EAI_NONAME;
+	if (!job->answer.count)
+		job->answer.error = EAI_NONAME;
 }
 
 static void tell_loop(struct shared *sh)
@@ -124,7 +132,7 @@ static void *look_on(void *arg)
 
 	pthread_mutex_lock(&sh->lock);
 	while (!sh->stop) {
-		struct lookup *l;
+		struct job *job;
 
 		if (list_empty(&sh->queue)) {
 			sh->idle++;
@@ -132,12 +140,12 @@ static void *look_on(void *arg)
 			sh->idle--;
 			continue;
 		}
-		l = list_first(&sh->queue, struct lookup, node);
-		unqueue(sh, l);
+		job = list_first(&sh->queue, struct job, node);
+		unqueue(sh, job);
 		pthread_mutex_unlock(&sh->lock);
-		look(l);
+		look(job);
 		pthread_mutex_lock(&sh->lock);
-		list_add_tail(&sh->done, &l->node);
+		list_add_tail(&sh->done, &job->node);
 		tell_loop(sh);
 	}
 	sh->alive--;
@@ -165,23 +173,122 @@ static int start_thread(struct shared *sh)
 	return 0;
 }
 
-/* --- the loop's side --- */
+/* --- the loop's side: jobs --- */
+
+/*
+ * A thread that was woken counts as idle until it runs, so what counts is
+ * whether there are more jobs than idle threads.
+ */
+static int enqueue(struct resolver *r, struct job *job)
+{
+	struct shared *sh = r->shared;
+	int err = 0;
+
+	pthread_mutex_lock(&sh->lock);
+	if (sh->queued >= sh->idle && sh->alive < r->threads_max)
+		err = start_thread(sh);
+	if (sh->alive) {
+		err = 0;
+		job->queued = true;
+		sh->queued++;
+		list_add_tail(&sh->queue, &job->node);
+		pthread_cond_signal(&sh->work);
+	}
+	pthread_mutex_unlock(&sh->lock);
+	return err;
+}
+
+static struct job *job_find(const struct resolver *r, const char *name,
+			    int family)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &r->jobs) {
+		struct job *job = list_entry(pos, struct job, member);
+
+		if (job->family == family && !strcmp(job->name, name))
+			return job;
+	}
+	return NULL;
+}
+
+static int job_new(struct resolver *r, const char *name, int family,
+		   struct job **new_job)
+{
+	size_t size = strlen(name) + 1;
+	struct job *job = calloc(1, sizeof(*job) + size);
+	int err;
+
+	if (!job)
+		return -ENOMEM;
+	list_init(&job->lookups);
+	job->family = family;
+	memcpy(job->name, name, size);
+	err = enqueue(r, job);
+	if (err) {
+		free(job);
+		return err;
+	}
+	list_add_tail(&r->jobs, &job->member);
+	*new_job = job;
+	return 0;
+}
+
+/* Nobody waits for it any more: forget it, unless a thread has it already. */
+static void job_unwanted(struct resolver *r, struct job *job)
+{
+	struct shared *sh = r->shared;
+	bool queued;
+
+	pthread_mutex_lock(&sh->lock);
+	queued = job->queued;
+	if (queued)
+		unqueue(sh, job);
+	pthread_mutex_unlock(&sh->lock);
+	if (!queued)
+		return;
+	list_del(&job->member);
+	free(job);
+}
+
+/* --- lookups --- */
 
 static void lookup_free(struct lookup *l)
 {
+	list_del(&l->member);
 	loop_timer_stop(l->resolver->loop, &l->timer);
-	l->resolver->under_way--;
+	l->resolver->lookups--;
 	free(l);
 }
 
-static void give_answer(struct lookup *l, const struct answer *answer)
+static void lookup_answer(struct lookup *l, const struct answer *answer)
 {
 	answered_fn answered = l->answered;
 	void *asker = l->asker;
 
-	l->answered = NULL;
-	if (answered)
-		answered(asker, answer);
+	lookup_free(l);
+	answered(asker, answer);
+}
+
+void resolver_cancel(struct lookup *l)
+{
+	struct resolver *r = l->resolver;
+	struct job *job = l->job;
+
+	lookup_free(l);
+	if (list_empty(&job->lookups))
+		job_unwanted(r, job);
+}
+
+static void too_late(struct timer *t)
+{
+	const struct answer answer = { .error = EAI_AGAIN };
+	struct lookup *l = container_of(t, struct lookup, timer);
+	answered_fn answered = l->answered;
+	void *asker = l->asker;
+
+	resolver_cancel(l);
+	answered(asker, &answer);
 }
 
 static void answers_came(struct watch *w, uint32_t events)
@@ -201,96 +308,48 @@ static void answers_came(struct watch *w, uint32_t events)
 		list_move_tail(&came, sh->done.next);
 	pthread_mutex_unlock(&sh->lock);
 	while (!list_empty(&came)) {
-		struct lookup *l = list_first(&came, struct lookup, node);
+		struct job *job = list_first(&came, struct job, node);
 
-		list_del(&l->node);
-		give_answer(l, &l->answer);
-		lookup_free(l);
+		list_del(&job->node);
+		list_del(&job->member);
+		while (!list_empty(&job->lookups))
+			lookup_answer(list_first(&job->lookups, struct lookup,
+						 member), &job->answer);
+		free(job);
 	}
-}
-
-/* Frees the lookup if no thread has it yet; else it comes back. */
-static void take_back(struct lookup *l)
-{
-	struct shared *sh = l->resolver->shared;
-	bool queued;
-
-	pthread_mutex_lock(&sh->lock);
-	queued = l->queued;
-	if (queued)
-		unqueue(sh, l);
-	pthread_mutex_unlock(&sh->lock);
-	if (queued)
-		lookup_free(l);
-}
-
-static void too_late(struct timer *t)
-{
-	const struct answer answer = { .error = EAI_AGAIN };
-	struct lookup *l = container_of(t, struct lookup, timer);
-
-	give_answer(l, &answer);
-	take_back(l);
-}
-
-void resolver_cancel(struct lookup *l)
-{
-	l->answered = NULL;
-	loop_timer_stop(l->resolver->loop, &l->timer);
-	take_back(l);
-}
-
-/*
- * A thread that was woken counts as idle until it runs, so what counts is
- * whether there are more lookups than idle threads.
- */
-static int enqueue(struct resolver *r, struct lookup *l)
-{
-	struct shared *sh = r->shared;
-	int err = 0;
-
-	pthread_mutex_lock(&sh->lock);
-	if (sh->queued >= sh->idle && sh->alive < r->threads_max)
-		err = start_thread(sh);
-	if (sh->alive) {
-		err = 0;
-		l->queued = true;
-		sh->queued++;
-		list_add_tail(&sh->queue, &l->node);
-		pthread_cond_signal(&sh->work);
-	}
-	pthread_mutex_unlock(&sh->lock);
-	return err;
 }
 
 int resolver_ask(struct resolver *r, const char *name, int family,
 		 answered_fn answered, void *asker, struct lookup **lookup)
 {
-	size_t size = strlen(name) + 1;
+	struct job *job = job_find(r, name, family);
 	struct lookup *l;
-	int err;
+	int err = 0;
 
-	if (r->under_way >= LOOKUPS_MAX)
+	if (r->lookups >= LOOKUPS_MAX)
 		return -EAGAIN;
-	l = calloc(1, sizeof(*l) + size);
+	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
+	if (!job)
+		err = job_new(r, name, family, &job);
+	if (err) {
+		free(l);
+		return err;
+	}
 	l->resolver = r;
+	l->job = job;
 	l->timer.fire = too_late;
 	l->answered = answered;
 	l->asker = asker;
-	l->family = family;
-	memcpy(l->name, name, size);
-	r->under_way++;
+	list_add_tail(&job->lookups, &l->member);
+	r->lookups++;
 	err = loop_timer_in(r->loop, &l->timer, LOOKUP_SECONDS * NS_PER_SEC);
-	if (!err)
-		err = enqueue(r, l);
-	if (err) {
-		lookup_free(l);
-		return err;
-	}
-	*lookup = l;
-	return 0;
+	if (err)
+		resolver_cancel(l);
+	else
+		*lookup = l;
+	return err;
 }
 
 static struct shared *shared_new(void)
@@ -325,6 +384,7 @@ struct resolver *resolver_new(struct loop *loop, unsigned int threads)
 		return NULL;
 	r->loop = loop;
 	r->threads_max = threads;
+	list_init(&r->jobs);
 	r->watch.fd = -1;
 	r->watch.ready = answers_came;
 	r->shared = shared_new();

@@ -6,7 +6,8 @@
  * A lookup is answered exactly once, from the loop and never from within
  * resolver_ask(), unless it is cancelled first. One that takes longer than
  * LOOKUP_SECONDS is answered EAI_AGAIN; its thread stays busy until
- * getaddrinfo() lets go of it. The queue before the threads is bounded.
+ * getaddrinfo() lets go of it. Who asks for a name that is being looked up
+ * shares the answer: a page's hundred connections to one host are one question.
  *
  * At the end threads that hang are left behind: what they share with the
  * resolver goes with the last of them.
@@ -19,7 +20,7 @@
 #include "../mux/loop.h"
 
 enum {
-	LOOKUPS_MAX = 256,	/* queued or under way: past it, -EAGAIN */
+	LOOKUPS_MAX = 4096,	/* waiting for an answer: past it, -EAGAIN */
 	LOOKUP_SECONDS = 10,
 	LOOKUP_ADDRESSES = 8,	/* of a name, at most */
 	/* How long the end waits for threads that are nearly done. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The resolver against a getaddrinfo() of our own: a number is a name with so
- * many addresses, "none" is no name, and "hang" hangs until it is let go.
+ * many addresses, "none" is no name, and "hang..." hangs until it is let go.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,14 +192,41 @@ static void many_names(void **state)
 	unsigned int i;
 
 	a->awaited = LOOKUPS_MAX;
-	for (i = 0; i < LOOKUPS_MAX; i++)
-		assert_int_equal(ask(r, a, "1"), 0);
+	for (i = 0; i < LOOKUPS_MAX; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "1.%u", i % 1500);
+		assert_int_equal(ask(r, a, name), 0);
+	}
 	assert_int_equal(ask(r, a, "1"), -EAGAIN);
 	loop_run(a->loop);
 	assert_int_equal(a->answers, LOOKUPS_MAX);
 	a->awaited++;
 	assert_int_equal(ask(r, a, "1"), 0);
 	loop_run(a->loop);
+	resolver_free(r);
+}
+
+/* One question for all who ask meanwhile; who leaves takes nobody along. */
+static void the_same_name(void **state)
+{
+	struct asker *a = *state;
+	struct resolver *r = resolver_new(a->loop, THREADS);
+	struct lookup *first;
+	unsigned int i;
+
+	returned = 0;
+	assert_int_equal(ask(r, a, "hang"), 0);
+	first = a->lookup;
+	await_hanging(1);
+	for (i = 0; i < 99; i++)
+		assert_int_equal(ask(r, a, "hang"), 0);
+	resolver_cancel(first);
+	release_all();
+	a->awaited = 99;
+	loop_run(a->loop);
+	assert_int_equal(a->answers, 99);
+	assert_int_equal(returned, 1);
 	resolver_free(r);
 }
 
@@ -211,7 +239,7 @@ static void a_name_that_hangs(void **state)
 	unsigned int i;
 
 	for (i = 0; i < 2; i++) {
-		assert_int_equal(ask(r, a, "hang"), 0);
+		assert_int_equal(ask(r, a, i ? "hang 1" : "hang 0"), 0);
 		hung[i] = a->lookup;
 	}
 	await_hanging(2);
@@ -237,7 +265,10 @@ static void cancelled_in_the_queue(void **state)
 	unsigned int i;
 
 	for (i = 0; i < THREADS + 2; i++) {
-		assert_int_equal(ask(r, a, "hang"), 0);
+		char name[16];
+
+		snprintf(name, sizeof(name), "hang %u", i);
+		assert_int_equal(ask(r, a, name), 0);
 		lookups[i] = a->lookup;
 	}
 	await_hanging(THREADS);
@@ -303,6 +334,7 @@ int main(void)
 		TEST(more_addresses_than_are_kept),
 		TEST(names_without_addresses),
 		TEST(many_names),
+		TEST(the_same_name),
 		TEST(a_name_that_hangs),
 		TEST(cancelled_in_the_queue),
 		TEST(the_end_does_not_wait),
