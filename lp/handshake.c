@@ -75,6 +75,7 @@ static void close_down(struct handshake *h)
 
 	h->closing = true;
 	list_move_tail(&h->all->talking, &h->member);
+	sock_orderly(h->fd);
 	if (say(h) || shutdown(h->fd, SHUT_WR) ||
 	    loop_want(loop, &h->watch, EPOLLIN) ||
 	    loop_timer_in(loop, &h->timer, LINGER_MS * NS_PER_MS))

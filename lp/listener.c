@@ -90,6 +90,8 @@ static void come_in(struct watch *w, uint32_t events)
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
+			/* If we die now, nobody takes it for an orderly end. */
+			sock_arm_reset(fd);
 			l->accepted(l, fd);
 		} else if (errno == EAGAIN) {
 			return;
