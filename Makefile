@@ -136,8 +136,9 @@ help: ## list these targets
 
 # --- how things are built -------------------------------------------------
 
-# $(call program,DIR,FLAGS): rp and lp in DIR, and mux as a library, so that
-# whoever links it gets only what is used.
+# $(call program,DIR,FLAGS): rp and lp in DIR. mux, and what rp and lp have
+# beside their main(), are libraries too, so that a unit test links only what it
+# uses.
 define program
 $(1)/rp: $(RP_SRC:%.c=$(1)/obj/%.o) $(1)/libmux.a
 	$(Q)echo "  LD    $$@"
@@ -148,6 +149,9 @@ $(1)/lp: $(LP_SRC:%.c=$(1)/obj/%.o) $(1)/libmux.a
 	$(Q)$$(CC) $$(CFLAGS) $(2) $$(LDFLAGS) -o $$@ $$^ -pthread
 
 $(1)/libmux.a: $(MUX_SRC:%.c=$(1)/obj/%.o)
+$(1)/librp.a: $(filter-out %/main.o,$(RP_SRC:%.c=$(1)/obj/%.o))
+$(1)/liblp.a: $(filter-out %/main.o,$(LP_SRC:%.c=$(1)/obj/%.o))
+$(1)/lib%.a:
 	$(Q)rm -f $$@
 	$(Q)$$(AR) rcs $$@ $$^
 
@@ -166,11 +170,13 @@ $(UNIT)/obj/%.o: tests/unit/%.c Makefile
 	$(Q)echo "  CC    $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(TM3_CFLAGS) $(SANITIZE) -I. -MMD -MP -c -o $@ $<
 
-$(UNIT)/%: $(UNIT)/obj/%.o $(UNIT_COMMON:tests/unit/%.c=$(UNIT)/obj/%.o) $(ASAN)/libmux.a
+$(UNIT)/%: $(UNIT)/obj/%.o $(UNIT_COMMON:tests/unit/%.c=$(UNIT)/obj/%.o) \
+		$(ASAN)/librp.a $(ASAN)/liblp.a $(ASAN)/libmux.a
 	$(Q)echo "  LD    $@"
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka -pthread
 
 # What a test needs besides mux.
+$(UNIT)/test_access: $(ASAN)/obj/rp/access.o
 $(UNIT)/test_socks: $(ASAN)/obj/lp/socks.o
 $(UNIT)/test_forward: $(ASAN)/obj/lp/rule.o $(ASAN)/obj/lp/endpoint.o
 $(UNIT)/test_resolver: $(ASAN)/obj/lp/resolver.o

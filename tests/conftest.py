@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""What every test shares: what this machine can do, and a namespace to do it in."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from tests.relay.netns import Namespace, namespace, veth
+
+
+@cache
+def why_no_namespace() -> str | None:
+    """Why network namespaces cannot be made here; None if they can."""
+    for tool in ("unshare", "nsenter", "ip", "ss", "setpriv"):
+        if shutil.which(tool) is None:
+            return f"no {tool} on this machine"
+    if os.geteuid() != 0:
+        return "needs root to make network namespaces: sudo make test"
+    tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, text=True)
+    return f"no network namespace can be made: {tried.stderr.strip()}" if tried.returncode else None
+
+
+@pytest.fixture
+def box() -> Iterator[Namespace]:
+    """A network namespace of the test's own, with nothing but loopback."""
+    reason = why_no_namespace()
+    if reason:
+        pytest.skip(reason)
+    with namespace("box") as ns:
+        yield ns
+
+
+@pytest.fixture
+def two() -> Iterator[tuple[Namespace, Namespace]]:
+    """Two namespaces on one link: 10.77.0.1 (lp's side) and 10.77.0.2 (rp's side)."""
+    reason = why_no_namespace()
+    if reason:
+        pytest.skip(reason)
+    with namespace("near") as near, namespace("far") as far:
+        veth(near, "10.77.0.1/24", far, "10.77.0.2/24")
+        yield near, far

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""The house: which way the arrows run, what every file starts with, what README promises."""
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LICENCES = {"kmod": "GPL-2.0", "dissector": "GPL-2.0-or-later"}
+LINES_MAX = 600
+SOURCE = re.compile(r"\.(c|h|py|lua|sh)$|^Makefile$|^\.ci/(run|setup)$")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+# What only the wire format may know: where in a message a field starts, and its special lengths.
+WIRE_NUMBERS = re.compile(r"\b0x(ffff|fffe)\b|\b(4104|65534|65535)\b", re.IGNORECASE)
+
+
+@cache
+def tracked() -> list[Path]:
+    """The files of the project, as git knows them; all there are where git knows nothing."""
+    done = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True, check=False
+    )
+    if done.returncode == 0 and done.stdout:
+        found = [ROOT / name for name in done.stdout.split("\0") if name]
+    else:
+        found = [path for path in ROOT.rglob("*") if "build" not in path.parts]
+    return [path for path in found if path.is_file()]
+
+
+def sources(*folders: str) -> list[Path]:
+    return [p for p in tracked() if p.relative_to(ROOT).parts[0] in folders and p.suffix in ".c.h"]
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize(
+    ("room", "may"), [("mux", {"mux"}), ("rp", {"rp", "mux"}), ("lp", {"lp", "mux"})]
+)
+def test_arrows(room: str, may: set[str]) -> None:
+    """rp -> mux <- lp: by quotes a file includes only from its own room and from mux."""
+    files = sources(room)
+    assert files, f"{room}/ is empty"
+    for path in files:
+        for kind, target in INCLUDE.findall(path.read_text()):
+            if kind == "<":
+                continue
+            reached = (path.parent / target).resolve()
+            assert reached.is_file(), f"{name(path)} includes {target}, which is not there"
+            where = reached.relative_to(ROOT).parts[0]
+            assert where in may, f"{name(path)} includes {target}"
+
+
+def test_only_libc_and_pthread() -> None:
+    """The proxies include no header of another library: each is in libc6-dev or the kernel's."""
+    for path in sources("rp", "lp", "mux"):
+        for kind, target in INCLUDE.findall(path.read_text()):
+            if kind == "<":
+                found = [
+                    root / target
+                    for root in (Path("/usr/include"), Path("/usr/include/x86_64-linux-gnu"))
+                    if (root / target).exists()
+                ]
+                own = target in ("stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "limits.h")
+                assert found or own, f"{name(path)} includes <{target}>"
+
+
+def test_mux_has_no_folders_and_no_main() -> None:
+    for path in sources("mux"):
+        assert path.parent == ROOT / "mux", name(path)
+        assert not re.search(r"^int main\(", path.read_text(), re.MULTILINE), name(path)
+
+
+def test_only_wire_knows_the_numbers_of_the_wire() -> None:
+    for path in sources("rp", "lp", "mux"):
+        if path.name.startswith("wire"):
+            continue
+        code = re.sub(r'/\*.*?\*/|"[^"\n]*"', "", path.read_text(), flags=re.DOTALL)
+        found = [
+            line.strip()
+            for line in code.splitlines()
+            if WIRE_NUMBERS.search(line)
+            and "port" not in line.lower()
+            and "max" not in line.lower()
+        ]
+        assert not found, f"{name(path)}: {found}"
+
+
+def test_every_source_names_its_licence() -> None:
+    for path in tracked():
+        where = path.relative_to(ROOT)
+        if not SOURCE.search(str(where)):
+            continue
+        head = "\n".join(path.read_text(errors="replace").splitlines()[:3])
+        found = re.search(r"SPDX-License-Identifier: ([\w.-]+)", head)
+        assert found, f"{where} has no SPDX line at its top"
+        wanted = LICENCES.get(where.parts[0], "MIT")
+        assert found[1].startswith(wanted), f"{where} says {found[1]}, not {wanted}"
+
+
+def test_files_are_about_one_thing() -> None:
+    long = {
+        name(path): lines
+        for path in tracked()
+        if path.suffix in {".c", ".h", ".py", ".lua"}
+        and (lines := len(path.read_text().splitlines())) > LINES_MAX
+    }
+    assert not long, f"each probably two nouns: {long}"
+
+
+def test_no_cast_of_a_struct_onto_a_buffer_of_the_wire() -> None:
+    for path in sources("mux"):
+        if path.name.startswith("wire"):
+            assert "__attribute__((packed))" not in path.read_text(), name(path)
+
+
+def test_python_is_clean() -> None:
+    ruff = ROOT / "build" / "venv" / "bin" / "ruff"
+    if not ruff.exists():
+        pytest.skip("no ruff in build/venv: make setup")
+    for command in (["check"], ["format", "--check"]):
+        done = subprocess.run(
+            [ruff, *command, "--no-cache", ROOT], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@cache
+def targets() -> set[str]:
+    done = subprocess.run(
+        ["make", "--no-print-directory", "-C", ROOT, "help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {line.split()[0] for line in done.stdout.splitlines() if line.strip()}
+
+
+def test_make_help_lists_every_target() -> None:
+    phony = re.findall(r"^\.PHONY: (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(phony) - {"test-programs"} == targets()
+
+
+def test_documents_name_only_targets_that_are_there() -> None:
+    documents = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+    assert documents[0].exists(), "no README.md"
+    for path in documents:
+        for target in re.findall(r"\bmake ([a-z][a-z-]*)\b", code_of(path.read_text())):
+            assert target in targets(), f"{name(path)} says `make {target}`"
+    readme = documents[0].read_text()
+    for command in ("make demo", "make test"):
+        assert command in readme, f"README.md does not name `{command}`"
+
+
+def code_of(text: str) -> str:
+    """What is set as code: fenced blocks and what is between backticks."""
+    fenced = re.findall(r"^```.*?\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return "\n".join(fenced + re.findall(r"`([^`\n]+)`", text))
+
+
+def test_documents_point_to_files_that_are_there() -> None:
+    for path in tracked():
+        if path.suffix != ".md":
+            continue
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", path.read_text()):
+            assert (path.parent / target).exists(), f"{name(path)} points to {target}"
+
+
+def test_ci_runs_what_readme_says() -> None:
+    script = (ROOT / ".ci" / "run").read_text()
+    assert "set -euo pipefail" in script
+    assert "sudo make test" in script
+    assert "sudo make test" in (ROOT / "README.md").read_text()

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""Who may open pipes, where connections may go, and what an application sees otherwise."""
+
+import errno
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.relay import records
+from tests.relay.ends import (
+    echo,
+    read_exactly,
+    read_to_end,
+    serving,
+    socks,
+    socks_greet,
+    socks_reply,
+    socks_request,
+)
+from tests.relay.netns import Namespace
+from tests.relay.programs import binary, program
+from tests.relay.proxies import local_proxy, pair, remote_proxy
+from tests.relay.waiting import until
+from tests.relay.wire import Pipe
+
+NEAR, FAR = "10.77.0.1", "10.77.0.2"
+PORT = 8000
+
+
+@contextmanager
+def across(
+    two: tuple[Namespace, Namespace], tmp_path: Path, *rp_options: str
+) -> Iterator[tuple[Namespace, Path]]:
+    """lp near, rp and an echo server on all addresses far; near and rp's statistics."""
+    near, far = two
+    stats = tmp_path / "rp.jsonl"
+    with (
+        serving(far, echo, ("0.0.0.0", PORT)),
+        pair(far, tmp_path, rp=["--stats", str(stats), *rp_options], lp_ns=near, to=FAR),
+    ):
+        yield near, stats
+
+
+def reaches(ns: Namespace, host: str) -> None:
+    with socks(ns, host, PORT) as sock:
+        sock.sendall(b"hello")
+        assert read_exactly(sock, 5) == b"hello"
+
+
+def is_denied(ns: Namespace, host: str, stats: Path) -> None:
+    with socks(ns, host, PORT) as sock:
+        started = time.monotonic()
+        assert read_to_end(sock, 5).how == "reset"
+        assert time.monotonic() - started < 2, "a denied connection has nothing to wait for"
+    last = until(
+        f"the record of {host}",
+        lambda: [r for r in records.of(stats, "conn") if r["dst"] == f"{host}:{PORT}"],
+    )[-1]
+    assert last["end"] == "denied"
+    assert last["connected"] is None
+
+
+def test_loopback_is_not_for_peers_from_outside(
+    two: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    with across(two, tmp_path) as (near, stats):
+        reaches(near, FAR)
+        is_denied(near, "127.0.0.1", stats)
+        is_denied(near, "127.9.9.9", stats)
+
+
+def test_loopback_can_be_permitted(two: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    with across(two, tmp_path, "--permit", "127.0.0.1/32") as (near, stats):
+        reaches(near, "127.0.0.1")
+        is_denied(near, "127.0.0.2", stats)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["169.254.169.254", "169.254.1.1", "0.0.0.0", "0.1.2.3", "224.0.0.1", "239.9.9.9",
+     "255.255.255.255", "100.100.100.200"],
+)  # fmt: skip
+def test_never_to_be_reached(two: tuple[Namespace, Namespace], tmp_path: Path, host: str) -> None:
+    """Link-local, metadata and group addresses are denied even with everything permitted."""
+    with across(two, tmp_path) as (near, stats):
+        is_denied(near, host, stats)
+
+
+def test_a_permit_does_not_open_what_is_always_denied(
+    two: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    with across(two, tmp_path, "--permit", "0.0.0.0/0") as (near, stats):
+        is_denied(near, "169.254.169.254", stats)
+        reaches(near, FAR)
+
+
+def test_deny_and_permit_by_longest_prefix(
+    two: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    for address in ("10.5.0.1/32", "10.5.1.1/32", "10.5.1.2/32", "10.6.0.1/32"):
+        two[1].ip("address", "add", address, "dev", "lo")
+    rules = ("--deny", "10.5.0.0/16", "--permit", "10.5.1.0/24", "--deny", "10.5.1.2/32")
+    with across(two, tmp_path, *rules) as (near, stats):
+        is_denied(near, "10.5.0.1", stats)
+        reaches(near, "10.5.1.1")
+        is_denied(near, "10.5.1.2", stats)
+        reaches(near, "10.6.0.1")
+
+
+def test_permit_wins_a_tie(two: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    with across(two, tmp_path, "--permit", f"{FAR}/32", "--deny", f"{FAR}/32") as (near, _):
+        reaches(near, FAR)
+
+
+def test_deny_everything_but(two: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    two[1].ip("address", "add", "10.5.0.1/32", "dev", "lo")
+    with across(two, tmp_path, "--deny", "0.0.0.0/0", "--permit", f"{FAR}/32") as (near, stats):
+        reaches(near, FAR)
+        is_denied(near, "10.5.0.1", stats)
+
+
+def test_allow_admits_only_those(two: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    near, far = two
+    near.ip("address", "add", "10.77.0.9/24", "dev", "wire-l")
+    with (
+        serving(far, echo, ("0.0.0.0", PORT)),
+        remote_proxy(far, tmp_path, "--allow", f"{NEAR}/32", "--allow", "127.0.0.0/8") as rp,
+    ):
+        assert not rp.lines("warning"), "with --allow there is nothing to warn of"
+        idle = rp.fd_count()
+        stranger = near.open_socket()
+        stranger.bind(("10.77.0.9", 0))
+        stranger.settimeout(5)
+        stranger.connect((FAR, 6000))
+        with stranger:
+            assert Pipe(stranger).ended(5)
+        assert "10.77.0.9" in rp.expect(r"10\.77\.0\.9")
+        assert rp.fd_count() == idle
+        with local_proxy(near, tmp_path, to=FAR):
+            reaches(near, FAR)
+
+
+def test_a_bare_rp_warns_once_that_everybody_may_come(box: Namespace, tmp_path: Path) -> None:
+    with remote_proxy(box, tmp_path) as rp:
+        assert len(rp.lines(r"(?i)warning|--allow")) == 1, rp.log
+
+
+def test_listen_chooses_addresses(two: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    near, far = two
+    with (
+        serving(far, echo, ("0.0.0.0", PORT)),
+        remote_proxy(far, tmp_path, "--listen", f"{FAR}:6001", "--listen", "127.0.0.1:6002"),
+    ):
+        with pytest.raises(ConnectionRefusedError):
+            near.connect((FAR, 6000))
+        with pytest.raises(ConnectionRefusedError):
+            near.connect((FAR, 6002))
+        with local_proxy(near, tmp_path, to=f"{FAR}:6001"):
+            reaches(near, FAR)
+
+
+# --- destinations that cannot be reached --------------------------------------
+
+
+def test_refused_is_a_reset_at_once(box: Namespace, tmp_path: Path) -> None:
+    stats = tmp_path / "rp.jsonl"
+    with pair(box, tmp_path, rp=["--stats", str(stats)]):
+        with socks(box, "127.0.0.1", 9) as sock:
+            started = time.monotonic()
+            assert read_to_end(sock, 5).how == "reset"
+            assert time.monotonic() - started < 1
+    assert [r["end"] for r in records.of(stats, "conn")] == ["refused"]
+
+
+def test_early_data_for_a_refused_destination(box: Namespace, tmp_path: Path) -> None:
+    """What was sent before the answer is lost, and the sender is told by a reset."""
+    with pair(box, tmp_path):
+        for _ in range(20):
+            with socks(box, "127.0.0.1", 9) as sock:
+                try:
+                    sock.sendall(b"x" * 300_000)
+                    how = read_to_end(sock, 5).how
+                except OSError as error:
+                    how = "reset" if error.errno in (errno.EPIPE, errno.ECONNRESET) else str(error)
+                assert how == "reset"
+
+
+def test_unreachable_is_a_reset_at_once(box: Namespace, tmp_path: Path) -> None:
+    stats = tmp_path / "rp.jsonl"
+    box.ip("route", "add", "unreachable", "10.8.0.0/16")
+    with pair(box, tmp_path, rp=["--stats", str(stats)]):
+        for host in ("10.8.1.1", "10.9.1.1"):  # a route that says no, and none at all
+            with socks(box, host, PORT) as sock:
+                started = time.monotonic()
+                assert read_to_end(sock, 5).how == "reset"
+                assert time.monotonic() - started < 1
+    assert [r["end"] for r in records.of(stats, "conn")] == ["unreachable"] * 2
+
+
+def test_silence_is_a_reset_after_the_connect_timeout(box: Namespace, tmp_path: Path) -> None:
+    stats = tmp_path / "rp.jsonl"
+    box.ip("address", "add", "10.8.0.1/32", "dev", "lo")
+    box.nft(
+        "table inet t {\nchain in {\n"
+        "type filter hook input priority 0\nip daddr 10.8.0.1 drop\n}\n}\n"
+    )
+    options = ["--stats", str(stats), "--connect-timeout", "1.5"]
+    with serving(box, echo) as server, pair(box, tmp_path, rp=options):
+        with socks(box, "10.8.0.1", PORT) as waiting:
+            started = time.monotonic()
+            with socks(box, "127.0.0.1", server.port) as other:
+                other.sendall(b"x")
+                assert read_exactly(other, 1) == b"x"
+            assert time.monotonic() - started < 1, "a connect that waits held up another connection"
+            assert read_to_end(waiting, 5).how == "reset"
+            assert 1.2 < time.monotonic() - started < 3
+    assert "timeout" in [r["end"] for r in records.of(stats, "conn")]
+
+
+def test_a_name_that_takes_long_holds_up_nobody(box: Namespace, tmp_path: Path) -> None:
+    """lp looks a name up without stopping: with a silent name server others go on."""
+    resolv = tmp_path / "resolv.conf"
+    resolv.write_text("nameserver 127.0.0.1\noptions timeout:2 attempts:1\n")
+    silent = box.open_socket(kind=socket.SOCK_DGRAM)
+    silent.bind(("127.0.0.1", 53))
+    mounted = ["unshare", "--mount", "--", "sh", "-c",
+               'mount --bind "$0" "$(readlink -f /etc/resolv.conf)" && exec "$@"',
+               resolv, binary("lp"), "127.0.0.1", "4"]  # fmt: skip
+    with (
+        silent,
+        serving(box, echo) as server,
+        remote_proxy(box, tmp_path),
+        program(box, mounted, tmp_path / "lp.log", name="lp", ready="are up"),
+        socks_greet(box) as waiting,
+    ):
+        waiting.sendall(socks_request("slow.example", 80))
+        silent.settimeout(5)
+        assert b"slow" in silent.recv(512)
+        for _ in range(20):
+            with socks(box, "127.0.0.1", server.port) as sock:
+                sock.sendall(b"x")
+                assert read_exactly(sock, 1) == b"x"
+        waiting.settimeout(30)
+        assert socks_reply(waiting) == 4

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: MIT
+"""Command lines that are wrong, ports that are taken, descriptors that run out."""
+
+import re
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.relay.ends import echo, read_exactly, read_to_end, serving
+from tests.relay.netns import Namespace
+from tests.relay.programs import ROOT, binary, finish, program
+from tests.relay.proxies import local_proxy, pair, remote_proxy
+from tests.relay.waiting import equals
+
+# The arguments, and what the one line on stderr must name.
+BOTH_WRONG = [
+    (["--binding", "later"], "--binding"),
+    (["--binding"], "--binding"),
+    (["--pipe-policy", "best"], "--pipe-policy"),
+    (["--conn-policy", "lifo"], "--conn-policy"),
+    (["--app-buffer", "-1"], "--app-buffer"),
+    (["--app-buffer", "10X"], "--app-buffer"),
+    (["--pipe-sndbuf", "many"], "--pipe-sndbuf"),
+    (["--cc", "nosuchcc"], "nosuchcc"),
+    (["--seed", "x"], "--seed"),
+    (["--stats-interval", "0"], "--stats-interval"),
+    (["--stats-interval", "-1"], "--stats-interval"),
+    (["--stats-interval", "soon"], "--stats-interval"),
+    (["--no-such-option"], "--no-such-option"),
+    (["-Z"], "Z"),
+    (["--max-conns", "0"], "--max-conns"),
+    (["--max-conns", "70000"], "--max-conns"),
+]
+RP_WRONG = [
+    ([], "PIPES"),
+    (["0"], "0"),
+    (["65"], "65"),
+    (["-1"], "1"),
+    (["four"], "four"),
+    (["4x"], "4x"),
+    (["4", "5"], "5"),
+    (["--listen", "nonsense", "4"], "--listen"),
+    (["--listen", "127.0.0.1:99999", "4"], "--listen"),
+    (["--listen", "[::1:6000", "4"], "--listen"),
+    (["--allow", "10.0.0.0/33", "4"], "--allow"),
+    (["--allow", "everybody", "4"], "--allow"),
+    (["--deny", "10.0.0/8", "4"], "--deny"),
+    (["--permit", "10.0.0.0/x", "4"], "--permit"),
+    (["--connect-timeout", "0", "4"], "--connect-timeout"),
+    (["--connect-timeout", "x", "4"], "--connect-timeout"),
+    (["--max-sessions", "0", "4"], "--max-sessions"),
+    (["--max-sessions", "x", "4"], "--max-sessions"),
+]
+LP_WRONG = [
+    ([], "RP_ADDRESS"),
+    (["127.0.0.1"], "PIPES"),
+    (["127.0.0.1", "0"], "0"),
+    (["127.0.0.1", "65"], "65"),
+    (["127.0.0.1", "four"], "four"),
+    (["127.0.0.1:0", "4"], "127.0.0.1:0"),
+    (["127.0.0.1:70000", "4"], "70000"),
+    (["[::1", "4"], "[::1"),
+    (["127.0.0.1", "4", "extra"], "extra"),
+    (["--redirect", "x", "127.0.0.1", "4"], "--redirect"),
+    (["--redirect", "70000", "127.0.0.1", "4"], "--redirect"),
+    (["--socks", "host:80", "127.0.0.1", "4"], "--socks"),
+    (["--forward", "80", "127.0.0.1", "4"], "--forward"),
+    (["--forward", "8000:host", "127.0.0.1", "4"], "--forward"),
+    (["--forward", "8000:host:0", "127.0.0.1", "4"], "--forward"),
+    (["--forward", "8000::80", "127.0.0.1", "4"], "--forward"),
+]
+WRONG = (
+    [("rp", [*args, "4"] if args != ["--binding"] else args, named) for args, named in BOTH_WRONG]
+    + [
+        ("lp", [*args, "127.0.0.1", "4"] if args != ["--binding"] else args, named)
+        for args, named in BOTH_WRONG
+    ]
+    + [("rp", args, named) for args, named in RP_WRONG]
+    + [("lp", args, named) for args, named in LP_WRONG]
+)
+
+
+@pytest.mark.parametrize(
+    ("side", "args", "named"), WRONG, ids=[f"{p} {' '.join(a)}" for p, a, _ in WRONG]
+)
+def test_wrong_arguments(box: Namespace, side: str, args: list[str], named: str) -> None:
+    code, out, err = finish([binary(side), *args], box, 10)
+    lines = err.strip().splitlines()
+    assert code == 2, f"ended with {code}: {err}"
+    assert len(lines) == 1 and lines[0].startswith(f"{side}: "), err
+    assert named in lines[0], f"{lines[0]} does not name {named}"
+    assert out == ""
+
+
+@pytest.mark.parametrize("side", ["rp", "lp"])
+def test_help_and_version(box: Namespace, side: str) -> None:
+    code, out, err = finish([binary(side), "--help"], box, 10)
+    assert (code, err) == (0, "")
+    options = {"--binding", "--app-buffer", "--pipe-sndbuf", "--pipe-policy", "--conn-policy",
+               "--cc", "--seed", "--stats", "--stats-interval", "--verbose", "--quiet", "--help",
+               "--version", "--max-conns"}  # fmt: skip
+    options |= (
+        {"--listen", "--allow", "--deny", "--permit", "--connect-timeout", "--max-sessions"}
+        if side == "rp"
+        else {"--redirect", "--socks", "--forward"}
+    )
+    assert options <= set(re.findall(r"--[a-z-]+", out))
+    for name in ("late", "early", "least", "rr", "random", "fixed", "drr", "fifo"):
+        assert re.search(rf"\b{name}\b", out), f"--help does not name {name}"
+    code, out, err = finish([binary(side), "--version"], box, 10)
+    assert (code, err) == (0, "")
+    assert re.match(rf"{side}\b.* \d+\.\d+", out)
+
+
+@pytest.mark.parametrize(
+    ("side", "args", "port"),
+    [
+        ("rp", ["4"], 6000),
+        ("rp", ["--listen", "127.0.0.1:6001", "--listen", "127.0.0.1:6002", "4"], 6002),
+        ("lp", ["127.0.0.1", "4"], 6003),
+        ("lp", ["127.0.0.1", "4"], 1080),
+        ("lp", ["--forward", "7000:127.0.0.1:80", "127.0.0.1", "4"], 7000),
+    ],
+)
+def test_port_in_use(box: Namespace, side: str, args: list[str], port: int) -> None:
+    with serving(box, echo, ("127.0.0.1", port)):
+        code, _, err = finish([binary(side), *args], box, 10)
+    assert code == 1, f"ended with {code}: {err}"
+    assert [line for line in err.splitlines() if "in use" in line] == [err.splitlines()[-1]], err
+    assert f":{port}" in err.splitlines()[-1]
+
+
+def test_the_plain_compiler_line_gives_a_working_rp(box: Namespace, tmp_path: Path) -> None:
+    """`gcc -O1 rp/*.c mux/*.c -lpthread` and then `./a.out 4`, as the course has it."""
+    sources = [*sorted((ROOT / "rp").glob("*.c")), *sorted((ROOT / "mux").glob("*.c"))]
+    argv = ["gcc", "-O1", *sources, "-lpthread", "-o", tmp_path / "a.out"]
+    code, _, err = finish(argv, box, 100)
+    assert (code, err) == (0, "")
+    with (
+        serving(box, echo) as server,
+        program(box, [tmp_path / "a.out", "4"], tmp_path / "a.log", port=6000),
+        local_proxy(box, tmp_path, "--forward", f"7000:127.0.0.1:{server.port}"),
+        box.connect(("127.0.0.1", 7000)) as sock,
+    ):
+        sock.sendall(b"x" * 50_000)
+        assert read_exactly(sock, 50_000) == b"x" * 50_000
+
+
+def test_off_switches_a_listener_off(box: Namespace, tmp_path: Path) -> None:
+    with (
+        remote_proxy(box, tmp_path),
+        local_proxy(
+            box, tmp_path, *("--redirect", "off"), *("--socks", "off"), *("--forward", "7000:a:80")
+        ),
+    ):
+        assert box.listening(6000)
+        assert not box.listening(6003)
+        assert not box.listening(1080)
+
+
+def limit(box: Namespace, pid: int, descriptors: int) -> None:
+    box.run("prlimit", "--pid", str(pid), f"--nofile={descriptors}:")
+
+
+def opened(box: Namespace, count: int) -> list[socket.socket]:
+    return [box.connect(("127.0.0.1", 7000)) for _ in range(count)]
+
+
+def echoes(sock: socket.socket) -> bool:
+    sock.settimeout(3)
+    try:
+        sock.sendall(b"ping")
+        return sock.recv(4) == b"ping"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("short", ["rp", "lp"])
+def test_too_few_descriptors(box: Namespace, tmp_path: Path, short: str) -> None:
+    """One clear line, no busy loop; who has a connection keeps it, and all is well afterwards."""
+    with (
+        serving(box, echo) as server,
+        pair(box, tmp_path, lp=["--forward", f"7000:127.0.0.1:{server.port}"]) as proxies,
+    ):
+        victim = proxies.rp if short == "rp" else proxies.lp
+        first = opened(box, 5)
+        assert all(echoes(sock) for sock in first)
+        limit(box, victim.pid, victim.fd_count() + 3)
+        more = opened(box, 60)
+        line = victim.expect(r"descriptor|open files|RLIMIT_NOFILE|ulimit")
+        before = victim.cpu_s()
+        time.sleep(0.2)  # a stretch of time to count processor time in
+        assert victim.cpu_s() - before < 0.15, "it spins"
+        assert all(echoes(sock) for sock in first), line
+        for sock in more:
+            sock.close()
+        assert len(victim.lines(r"descriptor|open files|RLIMIT_NOFILE|ulimit")) <= 3, victim.log
+        limit(box, victim.pid, 4096)
+        # What was refused is refused; what comes now is served.
+        for sock in first:
+            sock.close()
+        equals("rp's descriptors", proxies.rp.fd_count, proxies.rp_fds)
+        again = opened(box, 40)
+        assert all(echoes(sock) for sock in again)
+        for sock in again:
+            sock.close()
+
+
+def test_max_conns_of_lp(box: Namespace, tmp_path: Path) -> None:
+    """Past the limit applications wait or are refused; those within it are served."""
+    with (
+        serving(box, echo) as server,
+        pair(
+            box,
+            tmp_path,
+            lp=["--max-conns", "5", "--forward", f"7000:127.0.0.1:{server.port}"],
+        ),
+    ):
+        held = opened(box, 5)
+        assert all(echoes(sock) for sock in held)
+        sixth = opened(box, 1)[0]
+        assert not echoes(sixth)
+        sixth.close()
+        for sock in held:
+            sock.close()
+
+
+def test_max_conns_of_rp(box: Namespace, tmp_path: Path) -> None:
+    with (
+        serving(box, echo) as server,
+        pair(
+            box,
+            tmp_path,
+            rp=["--max-conns", "5"],
+            lp=["--forward", f"7000:127.0.0.1:{server.port}"],
+        ),
+    ):
+        held = opened(box, 5)
+        assert all(echoes(sock) for sock in held)
+        with opened(box, 1)[0] as sixth:
+            assert read_to_end(sixth, 5).how == "reset"
+        assert all(echoes(sock) for sock in held)
+        for sock in held:
+            sock.close()
+
+
+def test_max_sessions(box: Namespace, tmp_path: Path) -> None:
+    with (
+        remote_proxy(box, tmp_path, "--max-sessions", "1") as rp,
+        serving(box, echo) as server,
+        local_proxy(box, tmp_path, "--forward", f"7000:127.0.0.1:{server.port}"),
+    ):
+        ports = (
+            "--socks",
+            "off",
+            "--redirect",
+            "off",
+            "--forward",
+            f"7001:127.0.0.1:{server.port}",
+        )
+        with local_proxy(box, tmp_path, *ports, name="second", ready=None):
+            rp.expect(r"max-sessions|limit of 1|1 sessions? (is|are)")
+            with opened(box, 1)[0] as sock:
+                assert echoes(sock)

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: MIT
+"""Memory is bounded: what a connection costs, and what nobody can make a proxy hold.
+
+All with the ordinary build; VmRSS is what is looked at.
+"""
+
+import resource
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.relay import records, wire
+from tests.relay.ends import echo, read_exactly, read_to_end, serving, socks
+from tests.relay.netns import Namespace
+from tests.relay.programs import Program, program
+from tests.relay.proxies import pair, remote_proxy
+from tests.relay.waiting import equals, until
+from tests.relay.wire import BY_RST, Pipe, raw_lp
+
+IDLE = 10_000
+KIB_EACH = 4
+MIB = 1024  # KiB, as VmRSS counts
+BLOCK = b"z" * 262_144
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    """Enough descriptors for this process and for each that it starts."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = IDLE + 1000
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        pytest.skip(f"a process may have only {hard} descriptors here, {wanted} are needed")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.usefixtures("many_descriptors")
+def test_ten_thousand_idle_connections(box: Namespace, tmp_path: Path) -> None:
+    """Under 4 KiB each in each proxy: opened, and again after each has carried a byte each way."""
+    echo_server = [sys.executable, Path(__file__).with_name("echo_server.py"), "127.0.0.1", "7777"]
+    with (
+        program(box, echo_server, tmp_path / "echo.log", port=7777, status=None) as server,
+        pair(box, tmp_path, lp=["--forward", "7000:127.0.0.1:7777"], asan=False) as proxies,
+        ExitStack() as stack,
+    ):
+        before = {p.name: p.rss_kib() for p in (proxies.rp, proxies.lp)}
+        idle = server.fd_count()
+        apps = [stack.enter_context(box.connect(("127.0.0.1", 7000))) for _ in range(IDLE)]
+        equals("connections at the server", lambda: server.fd_count() - idle, IDLE, 60)
+        costs(before, proxies.rp, proxies.lp, "idle")
+        for sock in apps:
+            sock.sendall(b"!")
+        for sock in apps:
+            assert read_exactly(sock, 1) == b"!"
+        costs(before, proxies.rp, proxies.lp, "idle again after a byte each way")
+        stack.close()
+        equals("connections at the server", lambda: server.fd_count() - idle, 0, 60)
+        proxies.settled(60)
+
+
+def costs(before: dict[str, int], rp: Program, lp: Program, when: str) -> None:
+    for proxy in (rp, lp):
+        each = (proxy.rss_kib() - before[proxy.name]) / IDLE
+        print(f"{proxy.name}: {each:.2f} KiB a connection, {when}")
+        assert each < KIB_EACH, f"{proxy.name} uses {each:.2f} KiB a connection, {when}"
+
+
+class Peak:
+    """The largest VmRSS of a program while the block runs, over what it had before."""
+
+    def __init__(self, proxy: Program) -> None:
+        self.proxy = proxy
+        self.start = proxy.rss_kib()
+        self.peak = self.start
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.02) and self.proxy.running():
+            self.peak = max(self.peak, self.proxy.rss_kib())
+
+    def __enter__(self) -> "Peak":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join(timeout=5)
+
+    @property
+    def grown_kib(self) -> int:
+        return self.peak - self.start
+
+
+def write_until_it_fails(sock: socket.socket) -> str:
+    sock.settimeout(20)
+    try:
+        while True:
+            sock.sendall(BLOCK)
+    except OSError as error:
+        return type(error).__name__
+
+
+@pytest.mark.parametrize("reader", ["client", "server"])
+def test_a_reader_that_does_not_read(box: Namespace, tmp_path: Path, reader: str) -> None:
+    """16 MiB and two seconds, then it is reset; another connection lives on."""
+    stats = tmp_path / "stats.jsonl"
+    proxy_options = ["--stats", str(stats)]
+    release = threading.Event()
+
+    def stalled(sock: socket.socket) -> str:
+        assert release.wait(30)
+        return read_to_end(sock, 10).how
+
+    handler = write_until_it_fails if reader == "client" else stalled
+    with (
+        serving(box, handler) as server,
+        serving(box, echo) as mirror,
+        pair(
+            box,
+            tmp_path,
+            asan=False,
+            rp=proxy_options if reader == "server" else [],
+            lp=proxy_options if reader == "client" else [],
+        ) as proxies,
+        socks(box, "127.0.0.1", mirror.port) as other,
+        socks(box, "127.0.0.1", server.port) as sock,
+        Peak(proxies.lp if reader == "client" else proxies.rp) as holder,
+        Peak(proxies.rp if reader == "client" else proxies.lp) as feeder,
+    ):
+        writer = threading.Thread(target=write_until_it_fails, args=(sock,), daemon=True)
+        if reader == "server":
+            writer.start()
+        until("the stalled connection to be ended", lambda: records.of(stats, "conn"), 20)
+        release.set()
+        if reader == "client":
+            assert read_to_end(sock).how == "reset"
+            assert server.results.get(timeout=10) in ("ConnectionResetError", "BrokenPipeError")
+        else:
+            assert server.results.get(timeout=10) == "reset"
+            writer.join(timeout=10)
+            assert not writer.is_alive(), "the writer is stuck"
+        other.settimeout(5)
+        other.sendall(b"x")
+        assert read_exactly(other, 1) == b"x"
+    assert records.of(stats, "conn")[0]["end"] == "limit"
+    assert holder.grown_kib < 24 * MIB, f"grew by {holder.grown_kib} KiB"
+    assert feeder.grown_kib < 24 * MIB, f"grew by {feeder.grown_kib} KiB"
+
+
+def next_of(pipes: list[Pipe], conn: int, kind: str) -> bytes:
+    """The body of the next message of that connection and kind."""
+    found: list[bytes] = []
+
+    def look() -> bool:
+        for pipe in pipes:
+            try:
+                message = pipe.receive(0.005)
+            except TimeoutError:
+                continue
+            assert message is not None, "the pipe ended"
+            if (message.conn, message.kind) == (conn, kind):
+                found.append(message.body)
+        return bool(found)
+
+    until(f"a {kind} of connection {conn}", look, 10)
+    return found[0]
+
+
+@pytest.mark.parametrize("size", [4096, 1])
+def test_gaps_held_open(box: Namespace, tmp_path: Path, size: int) -> None:
+    """Out-of-order messages without end: past 64 MiB, bookkeeping counted, the largest holder
+    is reset, and the connection beside it is not."""
+    count = min((96 << 20) // size, (1 << 20) - 10)
+    with serving(box, echo) as server, remote_proxy(box, tmp_path, pipes=2, asan=False) as rp:
+        with raw_lp(box, 2) as pipes, Peak(rp) as peak:
+            for pipe in pipes:
+                pipe.sock.settimeout(20)
+            pipes[0].send(wire.syn(1, "127.0.0.1", server.port), wire.data(1, 1, b"small"))
+            assert next_of(pipes, 1, "data") == b"small"
+            pipes[0].send(wire.syn(2, "127.0.0.1", server.port))
+            batch = 256
+            for first in range(2, count, batch):
+                pipes[1].send(*(wire.data(2, n, b"g" * size) for n in range(first, first + batch)))
+            if size == 4096:
+                assert next_of(pipes, 2, "fin") == bytes([BY_RST])
+            pipes[0].send(wire.data(1, 2, b"alive"))
+            assert next_of(pipes, 1, "data") == b"alive"
+        assert peak.grown_kib < 80 * MIB, f"grew by {peak.grown_kib} KiB"
+
+
+def test_early_data_has_a_limit(box: Namespace, tmp_path: Path) -> None:
+    """More than 4 MiB before its SYN: the SYN is answered by FIN 0x99, never by silence."""
+    with serving(box, echo) as server, remote_proxy(box, tmp_path, pipes=2, asan=False) as rp:
+        with raw_lp(box, 2) as pipes, Peak(rp) as peak:
+            for number in range(1, 1500):
+                pipes[1].send(wire.data(3, number, b"e" * 4096))
+            pipes[1].send(wire.syn(3, "127.0.0.1", server.port))
+            assert next_of(pipes, 3, "fin") == bytes([BY_RST])
+            pipes[0].send(wire.syn(4, "127.0.0.1", server.port), wire.data(4, 1, b"alive"))
+            assert next_of(pipes, 4, "data") == b"alive"
+        assert peak.grown_kib < 12 * MIB, f"grew by {peak.grown_kib} KiB"
+
+
+def test_early_data_for_every_id(box: Namespace, tmp_path: Path) -> None:
+    """Data for tens of thousands of ids that never get a SYN: bounded, and rp goes on."""
+    with serving(box, echo) as server, remote_proxy(box, tmp_path, pipes=2, asan=False) as rp:
+        with raw_lp(box, 2) as pipes, Peak(rp) as peak:
+            for turn in range(1, 4):
+                for conn in range(10, 65536):
+                    pipes[conn % 2].send(wire.data(conn, turn, b"e" * 500))
+            pipes[0].send(wire.syn(4, "127.0.0.1", server.port), wire.data(4, 1, b"alive"))
+            assert next_of(pipes, 4, "data") == b"alive"
+        assert peak.grown_kib < 110 * MIB, f"grew by {peak.grown_kib} KiB"
+
+
+def test_memory_comes_back(box: Namespace, tmp_path: Path) -> None:
+    """After many transfers a proxy is about as large as after the first ones."""
+    data = b"m" * 2_000_000
+
+    def handler(sock: socket.socket) -> None:
+        sock.sendall(data)
+
+    with (
+        serving(box, handler) as server,
+        pair(
+            box, tmp_path, lp=["--forward", f"7000:127.0.0.1:{server.port}"], asan=False
+        ) as proxies,
+    ):
+
+        def transfers(count: int) -> None:
+            for _ in range(count):
+                with box.connect(("127.0.0.1", 7000)) as sock:
+                    assert read_to_end(sock).size == len(data)
+
+        transfers(20)
+        before = {p.name: p.rss_kib() for p in (proxies.rp, proxies.lp)}
+        transfers(150)
+        for proxy in (proxies.rp, proxies.lp):
+            grown = proxy.rss_kib() - before[proxy.name]
+            assert grown < 2 * MIB, f"{proxy.name} grew by {grown} KiB over 150 transfers"

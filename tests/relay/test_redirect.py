@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""Transparent redirection with nftables: unmodified programs go through lp.
+
+    client (lp here) --- 10.1.0.0/24 --- rp's host --- 10.2.0.0/24 --- server
+
+and, with lp on a router, for a machine behind it:
+
+    laptop --- 10.3.0.0/24 --- client (lp, a router here) --- ...
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.relay import payload, records
+from tests.relay.netns import Namespace, namespace, veth
+from tests.relay.programs import ROOT, finish
+from tests.relay.proxies import Pair, pair
+from tests.relay.servers import nginx
+
+RP, SERVER = "10.1.0.2", "10.2.0.2"
+GUIDE = ROOT / "docs" / "redirect.md"
+
+
+def from_guide(title: str) -> str:
+    """The nftables rules that docs/redirect.md prints under a heading."""
+    found = re.search(
+        rf"^## {title}$.*?^```nft$\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert found, f"docs/redirect.md has no rules under {title}"
+    return found[1]
+
+
+@dataclass(frozen=True)
+class Road:
+    client: Namespace
+    rp: Namespace
+    server: Namespace
+    wanted: str
+
+
+@pytest.fixture
+def road(box: Namespace, tmp_path: Path) -> Iterator[Road]:
+    root = tmp_path / "root"
+    root.mkdir()
+    wanted = payload.write(root / "page", 2_500_000)
+    with ExitStack() as stack:
+        rp = stack.enter_context(namespace("rp"))
+        server = stack.enter_context(namespace("server"))
+        veth(box, "10.1.0.1/24", rp, f"{RP}/24", name="last")
+        veth(rp, "10.2.0.1/24", server, f"{SERVER}/24", name="wide")
+        rp.run("sysctl", "-q", "-w", "net.ipv4.ip_forward=1")
+        box.ip("route", "add", "default", "via", RP)
+        server.ip("route", "add", "default", "via", "10.2.0.1")
+        stack.enter_context(nginx(server, tmp_path, root, port=80, address=SERVER))
+        yield Road(box, rp, server, wanted)
+
+
+@contextmanager
+def relayed(road: Road, tmp_path: Path, *lp: str) -> Iterator[tuple[Pair, Path]]:
+    stats = tmp_path / "lp.jsonl"
+    with pair(
+        road.rp, tmp_path, lp=["--stats", str(stats), *lp], lp_ns=road.client, to=RP
+    ) as proxies:
+        yield proxies, stats
+
+
+def fetch(ns: Namespace, tmp_path: Path, wanted: str) -> None:
+    got = tmp_path / "got"
+    argv = ["curl", "-sS", "--fail", "--max-time", "30", "-o", got, f"http://{SERVER}/page"]
+    code, _, err = finish(argv, ns, 40)
+    assert code == 0, err
+    assert payload.file_digest(got) == wanted
+    got.unlink()
+
+
+def test_programs_of_this_machine(road: Road, tmp_path: Path) -> None:
+    with relayed(road, tmp_path) as (_, stats):
+        fetch(road.client, tmp_path, road.wanted)
+        assert records.of(stats, "conn") == [], "nothing is redirected yet"
+        road.client.nft(from_guide("Programs of this machine"))
+        fetch(road.client, tmp_path, road.wanted)
+        fetch(road.client, tmp_path, road.wanted)
+        road.client.nft("delete table ip tm3")
+        fetch(road.client, tmp_path, road.wanted)
+    conns = records.of(stats, "conn")
+    assert [c["dst"] for c in conns] == [f"{SERVER}:80"] * 2
+    assert all(c["rx_bytes"] > 2_500_000 for c in conns)
+
+
+def test_pipes_are_exempt_when_everything_is_redirected(road: Road, tmp_path: Path) -> None:
+    """Every TCP connection but lp's own: the rules must not turn the pipes back to lp."""
+    rules = from_guide("Every TCP connection")
+    road.client.nft(rules)
+    with relayed(road, tmp_path) as (_, stats):
+        fetch(road.client, tmp_path, road.wanted)
+    assert [c["dst"] for c in records.of(stats, "conn")] == [f"{SERVER}:80"]
+
+
+def test_machines_behind_a_router(road: Road, tmp_path: Path) -> None:
+    with namespace("laptop") as laptop:
+        veth(laptop, "10.3.0.2/24", road.client, "10.3.0.1/24", name="lan")
+        laptop.ip("route", "add", "default", "via", "10.3.0.1")
+        with relayed(road, tmp_path, "--redirect", "10.3.0.1:6003") as (_, stats):
+            road.client.nft(from_guide("Machines behind a router").replace('"lan0"', '"lan-r"'))
+            fetch(laptop, tmp_path, road.wanted)
+        assert [c["dst"] for c in records.of(stats, "conn")] == [f"{SERVER}:80"]
+
+
+def test_a_connection_that_nobody_redirected_is_refused(road: Road, tmp_path: Path) -> None:
+    """Somebody who connects to lp's port directly would make lp connect to itself."""
+    with relayed(road, tmp_path) as (proxies, stats):
+        argv = ["curl", "-sS", "--max-time", "5", "http://127.0.0.1:6003/"]
+        code, _, _ = finish(argv, road.client, 10)
+        assert code in (7, 52, 56), f"curl ended with {code}"
+        proxies.settled()
+    assert records.of(stats, "conn") == []
+
+
+def test_while_rp_is_away_redirected_programs_are_reset(road: Road, tmp_path: Path) -> None:
+    road.client.nft(from_guide("Programs of this machine"))
+    with relayed(road, tmp_path) as (proxies, _):
+        fetch(road.client, tmp_path, road.wanted)
+        proxies.rp.kill()
+        proxies.lp.expect(r"lost|ended|gone|unreachable|refused|redial|again")
+        argv = ["curl", "-sS", "--max-time", "10", f"http://{SERVER}/page"]
+        code, _, err = finish(argv, road.client, 15)
+        assert code in (7, 52, 55, 56), f"curl ended with {code}: {err}"

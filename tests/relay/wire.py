@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""The baseline's messages by hand, and pipes played by the test: a raw lp and a raw rp.
+
+Written from the protocol's description, not from mux/, so that both cannot share a mistake.
+"""
+
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests.relay.netns import Namespace
+
+SYN = 0xFFFF
+FIN = 0xFFFE
+BY_FIN = 0x88
+BY_RST = 0x99
+PAYLOAD_MAX = 4096
+HEADER = struct.Struct("<HIH")
+
+
+def header(conn: int, number: int, length: int) -> bytes:
+    return HEADER.pack(conn, number, length)
+
+
+def syn(conn: int, host: str, port: int, number: int = 0) -> bytes:
+    return header(conn, number, SYN) + socket.inet_aton(host) + struct.pack("<H", port)
+
+
+def data(conn: int, number: int, payload: bytes) -> bytes:
+    return header(conn, number, len(payload) + HEADER.size) + payload
+
+
+def fin(conn: int, number: int, reason: int = BY_FIN) -> bytes:
+    return header(conn, number, FIN) + bytes([reason])
+
+
+@dataclass(frozen=True)
+class Message:
+    kind: str  # syn, data or fin
+    conn: int
+    number: int
+    body: bytes
+
+
+class Pipe:
+    """One pipe, seen from the test: messages out as bytes, messages in parsed."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self._in = bytearray()
+
+    def send(self, *messages: bytes) -> None:
+        self.sock.sendall(b"".join(messages))
+
+    def _take(self, size: int) -> bytes | None:
+        """The next `size` bytes; None at an orderly end between two messages."""
+        while len(self._in) < size:
+            block = self.sock.recv(65536)
+            if not block:
+                assert not self._in, f"the pipe ended inside a message: {bytes(self._in)!r}"
+                return None
+            self._in += block
+        taken = bytes(self._in[:size])
+        del self._in[:size]
+        return taken
+
+    def receive(self, seconds: float = 10.0) -> Message | None:
+        """The next message; None when the pipe ended. A reset or a time-out is an exception."""
+        self.sock.settimeout(seconds)
+        head = self._take(HEADER.size)
+        if head is None:
+            return None
+        conn, number, length = HEADER.unpack(head)
+        if length == SYN:
+            return Message("syn", conn, number, self._take(6) or b"")
+        if length == FIN:
+            return Message("fin", conn, number, self._take(1) or b"")
+        assert 9 <= length <= 4104, f"a message of length {length}"
+        return Message("data", conn, number, self._take(length - HEADER.size) or b"")
+
+    def ended(self, seconds: float = 10.0) -> bool:
+        """Whether the peer ends this pipe in time, whatever it still sends before."""
+        try:
+            while self.receive(seconds) is not None:
+                pass
+        except ConnectionResetError:
+            return True
+        except TimeoutError:
+            return False
+        return True
+
+
+@contextmanager
+def raw_lp(
+    ns: Namespace, pipes: int, rp: tuple[str, int] = ("127.0.0.1", 6000)
+) -> Iterator[list[Pipe]]:
+    """The pipes of an lp that is the test itself."""
+    open_pipes: list[Pipe] = []
+    try:
+        for _ in range(pipes):
+            open_pipes.append(Pipe(ns.connect(rp)))
+        yield open_pipes
+    finally:
+        for pipe in open_pipes:
+            pipe.sock.close()
+
+
+class RawRp:
+    """A listening socket that plays rp for a real lp."""
+
+    def __init__(self, ns: Namespace, address: tuple[str, int] = ("127.0.0.1", 6000)) -> None:
+        self.listener = ns.open_socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(address)
+        self.listener.listen(64)
+        self.listener.settimeout(10)
+
+    def accept(self, pipes: int) -> list[Pipe]:
+        return [Pipe(self.listener.accept()[0]) for _ in range(pipes)]
+
+
+@contextmanager
+def raw_rp(ns: Namespace) -> Iterator[RawRp]:
+    rp = RawRp(ns)
+    try:
+        yield rp
+    finally:
+        rp.listener.close()
