@@ -17,7 +17,7 @@ struct closed {
 
 /* What no --permit opens. */
 static const struct closed closed[] = {
-	{ { 0, 0, 0, 0 }, 8, "this network" },
+	{ { 0, 0, 0, 0 }, 8, "unspecified" },
 	{ { 169, 254, 0, 0 }, 16, "link-local" },
 	{ { 224, 0, 0, 0 }, 4, "multicast" },
 	{ { 240, 0, 0, 0 }, 4, "reserved or broadcast" },

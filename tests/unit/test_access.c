@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include <netinet/in.h>
+
+#include "random.h"
+#include "rp/access.h"
+
+static bool admits(const struct access *a, const char *peer)
+{
+	struct sockaddr_storage addr;
+	struct sockaddr_in *in = (void *)&addr;
+	struct sockaddr_in6 *in6 = (void *)&addr;
+
+	memset(&addr, 0, sizeof(addr));
+	if (inet_pton(AF_INET, peer, &in->sin_addr) == 1) {
+		in->sin_family = AF_INET;
+	} else {
+		assert_int_equal(inet_pton(AF_INET6, peer, &in6->sin6_addr), 1);
+		in6->sin6_family = AF_INET6;
+	}
+	return access_admits(a, &addr);
+}
+
+/* NULL: it may connect; else why not. */
+static const char *refusal(const struct access *a, const char *dst, bool local)
+{
+	static char why[ACCESS_WHY];
+	uint8_t addr[4];
+
+	assert_int_equal(inet_pton(AF_INET, dst, addr), 1);
+	return access_reaches(a, addr, local, why) ? NULL : why;
+}
+
+static bool reaches(const struct access *a, const char *dst)
+{
+	return !refusal(a, dst, false);
+}
+
+static void without_allow_everybody_may(void **state)
+{
+	struct access a;
+
+	(void)state;
+	access_init(&a);
+	assert_true(access_is_open(&a));
+	assert_true(admits(&a, "192.0.2.1"));
+	assert_true(admits(&a, "2001:db8::1"));
+	access_fini(&a);
+}
+
+static void allow_narrows(void **state)
+{
+	struct access a;
+
+	(void)state;
+	access_init(&a);
+	assert_int_equal(access_allow(&a, "10.1.0.0/16"), 0);
+	assert_int_equal(access_allow(&a, "192.0.2.7"), 0);
+	assert_int_equal(access_allow(&a, "2001:db8:8000::/33"), 0);
+	assert_false(access_is_open(&a));
+	assert_true(admits(&a, "10.1.0.0"));
+	assert_true(admits(&a, "10.1.255.255"));
+	assert_false(admits(&a, "10.0.255.255"));
+	assert_false(admits(&a, "10.2.0.0"));
+	assert_true(admits(&a, "192.0.2.7"));
+	assert_false(admits(&a, "192.0.2.6"));
+	assert_true(admits(&a, "2001:db8:8000::1"));
+	assert_true(admits(&a, "2001:db8:ffff::1"));
+	assert_false(admits(&a, "2001:db8:7fff::1"));
+	access_fini(&a);
+}
+
+static void wrapped_ipv4_counts_as_ipv4(void **state)
+{
+	struct access a;
+
+	(void)state;
+	access_init(&a);
+	assert_int_equal(access_allow(&a, "10.0.0.0/8"), 0);
+	assert_true(admits(&a, "::ffff:10.1.2.3"));
+	assert_false(admits(&a, "::ffff:11.1.2.3"));
+	assert_false(admits(&a, "::10.1.2.3"));
+	access_fini(&a);
+}
+
+/* The families do not open each other, not even with a prefix of 0. */
+static void all_of_one_family(void **state)
+{
+	struct access a;
+
+	(void)state;
+	access_init(&a);
+	assert_int_equal(access_allow(&a, "0.0.0.0/0"), 0);
+	assert_true(admits(&a, "203.0.113.9"));
+	assert_false(admits(&a, "::1"));
+	access_fini(&a);
+	assert_int_equal(access_allow(&a, "::/0"), 0);
+	assert_true(admits(&a, "::1"));
+	assert_false(admits(&a, "203.0.113.9"));
+	access_fini(&a);
+}
+
+static void what_is_no_network_is_refused(void **state)
+{
+	static const char *const wrong[] = {
+		"", "/", "/8", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/-1",
+		"10.0.0.0/+8", "10.0.0.0/8x", "10.0.0.0/8/8", "10.0.0/8",
+		"10.0.0.256", "010.0.0.1", "host", "::1/129", "::g", ":::/8",
+		"10.0.0.0 /8", "10.0.0.0/0008", "[::1]",
+		"0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000/8",
+	};
+	struct access a;
+
+	(void)state;
+	access_init(&a);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		assert_int_equal(access_allow(&a, wrong[i]), -EINVAL);
+		assert_int_equal(access_deny(&a, wrong[i]), -EINVAL);
+		assert_int_equal(access_permit(&a, wrong[i]), -EINVAL);
+	}
+	assert_true(access_is_open(&a));
+	assert_int_equal(access_deny(&a, "::/0"), -EAFNOSUPPORT);
+	assert_int_equal(access_permit(&a, "::1"), -EAFNOSUPPORT);
+	access_fini(&a);
+}
+
+static void longest_prefix_decides(void **state)
+{
+	struct access a;
+
+	(void)state;
+	access_init(&a);
+	access_permit(&a, "10.1.2.0/24");
+	access_deny(&a, "10.0.0.0/8");
+	access_deny(&a, "10.1.2.128/25");
+	access_permit(&a, "10.1.2.200");
+	assert_false(reaches(&a, "10.0.0.1"));
+	assert_true(reaches(&a, "10.1.2.1"));
+	assert_true(reaches(&a, "10.1.2.127"));
+	assert_false(reaches(&a, "10.1.2.128"));
+	assert_true(reaches(&a, "10.1.2.200"));
+	assert_false(reaches(&a, "10.1.2.201"));
+	assert_true(reaches(&a, "11.0.0.1"));
+	access_fini(&a);
+}
+
+static void permit_wins_a_tie_in_any_order(void **state)
+{
+	struct access a;
+
+	(void)state;
+	access_init(&a);
+	access_permit(&a, "10.0.0.0/8");
+	access_deny(&a, "10.0.0.0/8");
+	access_deny(&a, "11.0.0.0/8");
+	access_permit(&a, "11.0.0.0/8");
+	assert_true(reaches(&a, "10.0.0.1"));
+	assert_true(reaches(&a, "11.0.0.1"));
+	access_fini(&a);
+}
+
+static void deny_all_but(void **state)
+{
+	struct access a;
+
+	(void)state;
+	access_init(&a);
+	access_deny(&a, "0.0.0.0/0");
+	access_permit(&a, "192.0.2.0/24");
+	assert_true(reaches(&a, "192.0.2.1"));
+	assert_false(reaches(&a, "192.0.3.1"));
+	assert_string_equal(refusal(&a, "192.0.3.1", true), "--deny 0.0.0.0/0");
+	assert_non_null(refusal(&a, "127.0.0.1", true));
+	access_fini(&a);
+}
+
+static void some_addresses_no_rule_opens(void **state)
+{
+	static const char *const never[] = {
+		"0.0.0.0", "0.255.255.255", "169.254.0.0", "169.254.169.254",
+		"169.254.255.255", "224.0.0.1", "239.255.255.255", "240.0.0.0",
+		"255.255.255.254", "255.255.255.255", "100.100.100.200",
+		"168.63.129.16", "192.0.0.192",
+	};
+	static const char *const beside[] = {
+		"1.0.0.0", "169.253.255.255", "169.255.0.0", "223.255.255.255",
+		"100.100.100.199", "100.100.100.201", "168.63.129.15",
+		"168.63.129.17", "192.0.0.191", "192.0.0.193",
+	};
+	struct access a;
+
+	(void)state;
+	access_init(&a);
+	access_permit(&a, "0.0.0.0/0");
+	for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++) {
+		access_permit(&a, never[i]);
+		assert_non_null(refusal(&a, never[i], false));
+		assert_non_null(refusal(&a, never[i], true));
+	}
+	for (size_t i = 0; i < sizeof(beside) / sizeof(*beside); i++)
+		assert_true(reaches(&a, beside[i]));
+	access_fini(&a);
+}
+
+static void loopback_is_for_those_on_it(void **state)
+{
+	struct access a;
+
+	(void)state;
+	access_init(&a);
+	assert_null(refusal(&a, "127.0.0.1", true));
+	assert_non_null(refusal(&a, "127.0.0.1", false));
+	assert_non_null(refusal(&a, "127.255.255.255", false));
+	assert_null(refusal(&a, "126.255.255.255", false));
+	assert_null(refusal(&a, "128.0.0.0", false));
+	access_permit(&a, "127.0.0.1");
+	assert_null(refusal(&a, "127.0.0.1", false));
+	assert_non_null(refusal(&a, "127.0.0.2", false));
+	access_fini(&a);
+	access_permit(&a, "0.0.0.0/0");
+	assert_null(refusal(&a, "127.0.0.2", false));
+	access_deny(&a, "127.0.0.0/16");
+	assert_non_null(refusal(&a, "127.0.0.2", true));
+	access_fini(&a);
+}
+
+enum { CROWD = 30 };
+
+struct model_rule {
+	uint32_t addr;
+	unsigned int prefix;
+	bool permit;
+};
+
+static bool model_covers(const struct model_rule *r, uint32_t addr)
+{
+	for (unsigned int bit = 0; bit < r->prefix; bit++) {
+		if ((r->addr ^ addr) & (UINT32_C(0x80000000) >> bit))
+			return false;
+	}
+	return true;
+}
+
+/* Prefix by prefix, longest first: another way to the same answer. */
+static bool model_reaches(const struct model_rule *rules, int n, uint32_t addr)
+{
+	for (int prefix = 32; prefix >= 0; prefix--) {
+		bool denied = false;
+
+		for (int i = 0; i < n; i++) {
+			if (rules[i].prefix != (unsigned int)prefix ||
+			    !model_covers(&rules[i], addr))
+				continue;
+			if (rules[i].permit)
+				return true;
+			denied = true;
+		}
+		if (denied)
+			return false;
+	}
+	return true;
+}
+
+/* Rules and addresses crowd in 10.0.0.0/8, so that they meet. */
+static uint32_t crowded(struct random *r)
+{
+	return UINT32_C(0x0a000000) | random_below(r, 4) << 22 |
+	       random_below(r, 4) << 12 | random_below(r, 8);
+}
+
+struct crowd {
+	struct access access;
+	struct model_rule rule[CROWD];
+	char text[CROWD][32];
+	int n;
+};
+
+static void crowd_init(struct crowd *c, struct random *r)
+{
+	access_init(&c->access);
+	c->n = (int)random_range(r, 1, CROWD);
+	for (int i = 0; i < c->n; i++) {
+		struct model_rule *rule = &c->rule[i];
+
+		*rule = (struct model_rule){
+			.addr = crowded(r),
+			.prefix = random_range(r, 8, 32),
+			.permit = random_below(r, 2),
+		};
+		snprintf(c->text[i], sizeof(c->text[i]), "%u.%u.%u.%u/%u",
+			 rule->addr >> 24, rule->addr >> 16 & 255,
+			 rule->addr >> 8 & 255, rule->addr & 255,
+			 rule->prefix);
+		assert_int_equal(rule->permit ?
+				 access_permit(&c->access, c->text[i]) :
+				 access_deny(&c->access, c->text[i]), 0);
+	}
+}
+
+static bool crowd_agrees(const struct crowd *c, uint32_t addr)
+{
+	uint8_t dst[4] = { addr >> 24, addr >> 16 & 255, addr >> 8 & 255,
+			   addr & 255 };
+	char why[ACCESS_WHY];
+	bool may = access_reaches(&c->access, dst, false, why);
+
+	assert_int_equal(may, model_reaches(c->rule, c->n, addr));
+	return may;
+}
+
+static void agrees_with_a_slow_model(void **state)
+{
+	struct random r;
+	int reached = 0;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int round = 0; round < 200; round++) {
+		struct crowd c;
+
+		crowd_init(&c, &r);
+		for (int i = 0; i < 200; i++)
+			reached += crowd_agrees(&c, crowded(&r));
+		access_fini(&c.access);
+	}
+	/* Both answers were asked for, thousands of times. */
+	assert_in_range(reached, 4000, 36000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_allow_everybody_may),
+		cmocka_unit_test(allow_narrows),
+		cmocka_unit_test(wrapped_ipv4_counts_as_ipv4),
+		cmocka_unit_test(all_of_one_family),
+		cmocka_unit_test(what_is_no_network_is_refused),
+		cmocka_unit_test(longest_prefix_decides),
+		cmocka_unit_test(permit_wins_a_tie_in_any_order),
+		cmocka_unit_test(deny_all_but),
+		cmocka_unit_test(some_addresses_no_rule_opens),
+		cmocka_unit_test(loopback_is_for_those_on_it),
+		cmocka_unit_test(agrees_with_a_slow_model),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "loopback.h"
+#include "mux/config.h"
+#include "mux/conn.h"
+#include "mux/hist.h"
+#include "mux/log.h"
+#include "mux/pipe.h"
+#include "mux/stats.h"
+
+static char path[] = "/tmp/tm3-test-stats-XXXXXX";
+static char text[8192];
+static struct config config;
+
+static int set_up(void **state)
+{
+	int fd;
+
+	(void)state;
+	strcpy(path + sizeof(path) - 7, "XXXXXX");
+	fd = mkstemp(path);
+	if (fd < 0)
+		return -1;
+	close(fd);
+	config_init(&config);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+static struct stats *open_stats(void)
+{
+	struct stats *st = stats_open(path, "rp", &config, 4);
+
+	assert_non_null(st);
+	return st;
+}
+
+/* Closes, and returns the last line of the file. */
+static const char *last_line(struct stats *st)
+{
+	FILE *in;
+	size_t n;
+	char *end;
+
+	stats_close(st);
+	in = fopen(path, "r");
+	assert_non_null(in);
+	n = fread(text, 1, sizeof(text) - 1, in);
+	fclose(in);
+	assert_true(n > 0 && text[n - 1] == '\n');
+	text[n - 1] = '\0';
+	end = strrchr(text, '\n');
+	return end ? end + 1 : text;
+}
+
+/* The number behind "name": of the last line; its absence fails. */
+static double number(const char *line, const char *name)
+{
+	char key[64];
+	const char *at;
+
+	snprintf(key, sizeof(key), "\"%s\":", name);
+	at = strstr(line, key);
+	assert_non_null(at);
+	return strtod(at + strlen(key), NULL);
+}
+
+/* Within the microseconds that lines are written in. */
+static void assert_near(double a, double b)
+{
+	assert_true(a - b < 2e-6 && b - a < 2e-6);
+}
+
+static double unix_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void begins_with_the_settings(void **state)
+{
+	const char *line;
+	double now = unix_now();
+
+	(void)state;
+	config.late = false;
+	line = last_line(open_stats());
+	assert_memory_equal(line, "{\"type\":\"start\",\"program\":\"rp\",", 30);
+	assert_non_null(strstr(line, ",\"pipes\":4,\"binding\":\"early\","
+			       "\"pipe_policy\":\"least\","
+			       "\"conn_policy\":\"drr\"}"));
+	assert_true(number(line, "time") >= now - 1e-3);
+	assert_true(number(line, "time") <= unix_now() + 1e-3);
+}
+
+/* A session's lines are in the file before it is closed. */
+static void sessions_are_there_at_once(void **state)
+{
+	struct stats *st = open_stats();
+	FILE *in;
+
+	(void)state;
+	stats_session(st, 3, "begin", "192.0.2.1", NULL);
+	in = fopen(path, "r");
+	assert_non_null(in);
+	text[fread(text, 1, sizeof(text) - 1, in)] = '\0';
+	fclose(in);
+	assert_non_null(strstr(text, "\"session\":3,\"peer\":\"192.0.2.1\","
+			       "\"reason\":null}\n"));
+	stats_close(st);
+}
+
+static void strings_are_escaped(void **state)
+{
+	struct stats *st = open_stats();
+
+	(void)state;
+	stats_session(st, 1, "end", "a\"b\\c", "line\nbreak\x01\xff\x7f~");
+	assert_non_null(strstr(last_line(st),
+			       "\"peer\":\"a\\\"b\\\\c\",\"reason\":"
+			       "\"line\\u000abreak\\u0001\\u00ff\\u007f~\"}"));
+}
+
+static struct conn a_conn(void)
+{
+	return (struct conn){
+		.id = 7, .dst = { 192, 0, 2, 1 }, .dst_port = 80,
+		.end = CONN_END_PEER_FIN, .opened_at = loop_clock(),
+		.tx_bytes = UINT64_C(1) << 40, .rx_bytes = 2,
+		.tx_messages = 3, .rx_messages = 4,
+		.reorder = { .max_count = 5, .max_bytes = 6 },
+	};
+}
+
+static void a_connection_that_never_was(void **state)
+{
+	struct stats *st = open_stats();
+	struct conn c = a_conn();
+	const char *line;
+
+	(void)state;
+	c.end = CONN_END_REFUSED;
+	/* The batch began before the connection did. */
+	stats_conn(st, 1, &c, c.opened_at - 1000000);
+	line = last_line(st);
+	assert_non_null(strstr(line, "\"connected\":null,"));
+	assert_true(number(line, "closed") == number(line, "opened"));
+	assert_non_null(strstr(line, "\"reorder_ms\":{\"p50\":0.000,"
+			       "\"p75\":0.000,\"p99\":0.000,\"max\":0.000}"));
+	assert_non_null(strstr(line, ",\"end\":\"refused\"}"));
+}
+
+static void a_connection_in_full(void **state)
+{
+	struct stats *st = open_stats();
+	struct conn c = a_conn();
+	struct hist delays;
+	const char *line;
+
+	(void)state;
+	hist_init(&delays);
+	hist_add(&delays, 5000);
+	hist_add(&delays, 90000);
+	c.delays = &delays;
+	c.in_order = 3;		/* 0, 0, 0, 5, 90 ms */
+	c.connected_at = c.opened_at + 20 * NS_PER_MS;
+	stats_conn(st, 2, &c, c.opened_at + 3 * NS_PER_SEC);
+	line = last_line(st);
+	assert_memory_equal(line, "{\"type\":\"conn\",\"session\":2,\"id\":7,"
+			    "\"dst\":\"192.0.2.1:80\",\"opened\":", 64);
+	assert_true(number(line, "opened") >= unix_now() - 1);
+	assert_true(number(line, "opened") <= unix_now() + 1e-3);
+	assert_near(number(line, "connected") - number(line, "opened"), 0.02);
+	assert_near(number(line, "closed") - number(line, "opened"), 3);
+	assert_non_null(strstr(line, "\"tx_bytes\":1099511627776,"
+			       "\"rx_bytes\":2,\"tx_messages\":3,"
+			       "\"rx_messages\":4,"));
+	assert_near(number(line, "p50"), 0);
+	assert_true(number(line, "p75") > 4.6 && number(line, "p75") < 5.4);
+	assert_near(number(line, "p99"), 90);
+	assert_near(number(line, "max"), 90);
+	assert_non_null(strstr(line, "\"reorder_max_messages\":5,"
+			       "\"reorder_max_bytes\":6,"
+			       "\"end\":\"peer-fin\"}"));
+	/* What is added for the record is not added to the connection's. */
+	assert_int_equal(hist_count(&delays), 2);
+}
+
+static void a_pipe(void **state)
+{
+	struct stats *st = open_stats();
+	struct pipe p = { .index = 2, .allowance = 11, .tx_bytes = 12,
+			  .rx_bytes = 13, .tx_messages = 14, .rx_messages = 15,
+			  .info = { .rtt_ms = 1.5, .rttmin_ms = 0.25, .cwnd = 7,
+				    .mss = 1448, .retransmits = 8, .unsent = 9,
+				    .in_flight = 10 } };
+	const char *line;
+	int fd[2];
+
+	(void)state;
+	tcp_pair(fd);
+	p.fd = fd[0];
+	stats_pipe(st, 1, &p, "up");
+	line = last_line(st);
+	assert_non_null(strstr(line, ",\"session\":1,\"pipe\":2,"
+			       "\"state\":\"up\",\"cc\":\""));
+	assert_non_null(strstr(line, "\",\"rtt_ms\":1.500,\"rttmin_ms\":0.250,"
+			       "\"cwnd\":7,\"mss\":1448,\"unsent\":9,"
+			       "\"in_flight\":10,\"allowance\":11,"
+			       "\"tx_bytes\":12,\"rx_bytes\":13,"
+			       "\"tx_messages\":14,\"rx_messages\":15,"
+			       "\"retransmits\":8}"));
+	close(fd[0]);
+	close(fd[1]);
+}
+
+static void write_to_a_full_disk(void)
+{
+	struct stats *st = stats_open("/dev/full", "rp", &config, 4);
+	struct conn c = a_conn();
+
+	assert_non_null(st);
+	for (int i = 0; i < 1000; i++)
+		stats_conn(st, 1, &c, loop_clock());
+	stats_session(st, 1, "end", "192.0.2.1", "over");
+	stats_flush(st);
+	stats_close(st);
+}
+
+/* Said in one line, and that is all. */
+static void a_full_disk_ends_statistics_only(void **state)
+{
+	int saved = dup(STDERR_FILENO);
+	FILE *said = freopen(path, "w+", stderr);
+	size_t n;
+
+	(void)state;
+	assert_non_null(said);
+	write_to_a_full_disk();
+	rewind(said);
+	n = fread(text, 1, sizeof(text) - 1, said);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	text[n] = '\0';
+	assert_string_equal(text, "rp: --stats: /dev/full: No space left on "
+			    "device; no more statistics are written\n");
+}
+
+static void no_file_no_statistics(void **state)
+{
+	struct stats_counts counts = { .late = 1 };
+	struct conn c = a_conn();
+	struct pipe p = { .fd = -1 };
+
+	(void)state;
+	assert_null(stats_open("/no/such/place", "rp", &config, 4));
+	stats_session(NULL, 1, "begin", "192.0.2.1", NULL);
+	stats_pipe(NULL, 1, &p, "up");
+	stats_conn(NULL, 1, &c, 1);
+	stats_counters(NULL, 1, &counts);
+	stats_flush(NULL);
+	stats_close(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(begins_with_the_settings,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(sessions_are_there_at_once,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(strings_are_escaped,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_connection_that_never_was,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_connection_in_full,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_pipe, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_full_disk_ends_statistics_only,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_file_no_statistics,
+						set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
