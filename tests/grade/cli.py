@@ -83,6 +83,8 @@ def list_checks() -> None:
         print(f"{check.level_text:<6}{check.name:<26}{check.title}")
 
 
+# Without these no other check can pass.
+FIRST_OF_ALL = ("starts", "connects")
 CHECKS_IN_ORDER: list[Check] = sorted(CHECKS, key=lambda check: check.level)
 
 
@@ -118,14 +120,16 @@ class Grading:
         if why_not:
             self.results += [runner.not_run(check, why_not) for check in mine]
             return why_not
-        # The first of all decides whether there is anything to grade.
-        first, rest = (mine[:1], mine[1:]) if level == 1 else ([], mine)
-        results = runner.run_all(first, self.settings, self.show)
-        if any(result.status == runner.FAIL for result in results):
-            why_not = "RP did not start"
-            self.results += results + [runner.not_run(check, why_not) for check in rest]
-            return why_not
-        results += runner.run_all(rest, self.settings, self.show)
+        results: list[runner.Result] = []
+        # One after another while each decides whether there is anything more to grade.
+        while mine and mine[0].name in FIRST_OF_ALL:
+            check = mine.pop(0)
+            results += runner.run_all([check], self.settings, self.show)
+            if results[-1].status == runner.FAIL and not self.options.all:
+                why_not = f"{check.name} failed"
+                self.results += results + [runner.not_run(other, why_not) for other in mine]
+                return why_not
+        results += runner.run_all(mine, self.settings, self.show)
         self.results += results
         failed = any(result.status == runner.FAIL for result in results)
         return f"level {level} not reached" if failed and not self.options.all else ""
@@ -159,9 +163,7 @@ def main(arguments: list[str] | None = None) -> int:
     return finish(options, grading, how or "the host's loopback", time.monotonic() - started)
 
 
-def finish(
-    options: argparse.Namespace, grading: Grading, isolation: str, seconds: float
-) -> int:
+def finish(options: argparse.Namespace, grading: Grading, isolation: str, seconds: float) -> int:
     """Say the verdict in the form that was asked for; the exit status."""
     results = grading.results
     highest = options.level or LEVELS[-1]

@@ -51,8 +51,8 @@ class Lab:
 
     # -- RP ---------------------------------------------------------------------------------
 
-    def start_remote(self, pipes: int) -> None:
-        self.remote = RemoteProxy(self.command, pipes)
+    def start_remote(self, pipes: int, max_files: int = 0) -> None:
+        self.remote = RemoteProxy(self.command, pipes, max_files)
         self.watch(self.remote.output_fd, select.EPOLLIN, self._on_output)
 
     def _on_output(self, _mask: int) -> None:
@@ -98,16 +98,27 @@ class Lab:
                 handler(mask)
 
     def until(
-        self, condition: Callable[[], object], what: str, seconds: float = PROMPT_S
+        self,
+        condition: Callable[[], object],
+        what: str,
+        seconds: float = PROMPT_S,
+        progress: Callable[[], object] | None = None,
     ) -> None:
-        """Serve sockets until the condition is true; a failure after these seconds."""
-        started = time.monotonic()
+        """Serve sockets until the condition is true; a failure after these seconds.
+
+        What takes long shows progress: a value that changes. Once it stands still for the time
+        of a prompt answer, waiting any longer would be in vain.
+        """
+        started = changed = time.monotonic()
         end = min(started + seconds * self.patience, self.deadline)
+        value = None
         while not condition():
             self.require_alive(what)
-            if time.monotonic() > end:
-                waited = time.monotonic() - started
-                raise Failure(f"waited {waited:.1f} s in vain for {what}{self._hints()}")
+            now = time.monotonic()
+            if progress and progress() != value:
+                value, changed = progress(), now
+            if now > end or (progress and now > changed + PROMPT_S * self.patience):
+                raise Failure(f"waited {now - started:.1f} s in vain for {what}{self._hints()}")
             try:
                 self.pump(TICK_S)
             except Failure as failure:

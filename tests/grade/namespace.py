@@ -80,20 +80,3 @@ def die_with_parent() -> None:
 def adopt_orphans() -> None:
     """What a descendant left behind becomes this process's child, so that it can be ended."""
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def held_open_to(port: int) -> int:
-    """Sockets connected to this port that their program has not closed."""
-    alive = ("01", "08")  # ESTABLISHED, CLOSE_WAIT
-    return sum(
-        int(line.split()[2].rsplit(":", 1)[1], 16) == port and line.split()[3] in alive
-        for name in ("tcp", "tcp6")
-        for line in _table(name)
-    )
-
-
-def _table(name: str) -> list[str]:
-    try:
-        return Path("/proc/self/net", name).read_text().splitlines()[1:]
-    except FileNotFoundError:  # a kernel without IPv6
-        return []

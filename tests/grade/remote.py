@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -20,7 +21,12 @@ TAIL_BYTES = 8192
 class RemoteProxy:
     """A process group of its own; whatever it prints is read and all but the end forgotten."""
 
-    def __init__(self, command: list[str], pipes: int) -> None:
+    def __init__(self, command: list[str], pipes: int, max_files: int = 0) -> None:
+        def prepare() -> None:
+            namespace.die_with_parent()
+            if max_files:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))
+
         self.started = time.monotonic()
         self.process = subprocess.Popen(
             [*command, str(pipes)],
@@ -28,7 +34,7 @@ class RemoteProxy:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=namespace.die_with_parent,
+            preexec_fn=prepare,
         )
         assert self.process.stdout is not None
         self.output_fd = self.process.stdout.fileno()

@@ -173,6 +173,7 @@ class Server:
         on_open: Callable[[Peer], None] | None = None,
         rcvbuf: int = 0,
         backlog: int = 4096,
+        port: int = 0,
     ) -> None:
         self.lab = lab
         self.on_open = on_open
@@ -180,7 +181,7 @@ class Server:
         self.sock = socket.socket()
         if rcvbuf:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
-        self.sock.bind(("0.0.0.0", 0))
+        self.sock.bind(("0.0.0.0", port))
         self.port: int = self.sock.getsockname()[1]
         self.sock.setblocking(False)
         self.backlog = backlog

@@ -16,10 +16,18 @@ MIB = 1 << 20
 TEXT = b"The quick brown fox jumps over the lazy dog. "
 
 
-def start(lab: Lab, pipes: int, rcvbuf: int = 0) -> LocalProxy:
+def start(lab: Lab, pipes: int, rcvbuf: int = 0, max_files: int = 0) -> LocalProxy:
     """RP and a local proxy with all its pipes."""
-    lab.start_remote(pipes)
+    lab.start_remote(pipes, max_files)
     return LocalProxy(lab).open_pipes(pipes, LISTEN_S * lab.patience, rcvbuf)
+
+
+def more_than_buffers(lab: Lab) -> int:
+    """Bytes that three unread pipes and all sockets on the way cannot hold.
+
+    In a namespace the segments, and with them the buffers that the kernel grants, are small.
+    """
+    return (12 if lab.isolated else 32) * MIB
 
 
 def echo_server(lab: Lab) -> Server:
@@ -47,9 +55,9 @@ def arrives(lab: Lab, inbox: Inbox, sent: bytes, seconds: float = 5.0) -> None:
 def completes(lab: Lab, inbox: Inbox, seconds: float = 15.0) -> str:
     """All of the expected stream; gives its hash."""
     assert inbox.expected is not None
-    size = inbox.expected.size
+    what = f"{inbox.expected.size} bytes at the {inbox.name}"
     try:
-        lab.until(lambda: inbox.complete, f"{size} bytes at the {inbox.name}", seconds)
+        lab.until(lambda: inbox.complete, what, seconds, progress=lambda: len(inbox))
     except Failure as failure:
         raise Failure(f"{failure} ({len(inbox)} came)") from None
     return f"sha256 {inbox.digest.hexdigest()[:12]}"
@@ -59,9 +67,7 @@ def echoes(lab: Lab, conn: Conn, data: bytes, pipe: int | None = None, seconds: 
     """One message out and the same bytes back."""
     sent = bytes(conn.inbox.data) + data
     conn.data(data, pipe)
-    lab.until(
-        lambda: conn.inbox.same_as(sent), f"the echo of {len(data)} bytes on {conn}", seconds
-    )
+    lab.until(lambda: conn.inbox.same_as(sent), f"the echo of {len(data)} bytes on {conn}", seconds)
 
 
 def works(lab: Lab, lp: LocalProxy, seconds: float = 5.0) -> Conn:

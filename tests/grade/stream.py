@@ -91,7 +91,7 @@ class Inbox:
 
 
 def first_difference(one: bytes, other: bytes) -> int:
-    for at, (a, b) in enumerate(zip(one, other)):
+    for at, (a, b) in enumerate(zip(one, other, strict=False)):
         if a != b:
             return at
     return min(len(one), len(other))

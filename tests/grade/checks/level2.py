@@ -145,11 +145,11 @@ def gap_large(lab: Lab) -> str:
 
 @check(2, "spread-upload", seconds=25)
 def spread_upload(lab: Lab) -> str:
-    """16 MiB up, each message over a pipe drawn by chance, by hash"""
+    """8 MiB up, each message over a pipe drawn by chance, by hash"""
     lp = steps.start(lab, 4)
     conn = lp.dial(Server(lab)).syn()
     peer = steps.connected(lab, conn)
-    pattern = Pattern(21, 16 * MIB)
+    pattern = Pattern(21, 8 * MIB)
     peer.inbox.expect(pattern)
     at = 0
     while at < pattern.size:
@@ -165,10 +165,10 @@ def spread_upload(lab: Lab) -> str:
 
 @check(2, "spread-download", seconds=25)
 def spread_download(lab: Lab) -> str:
-    """16 MiB down over 4 pipes, by hash, then the FIN"""
+    """8 MiB down over 4 pipes, by hash, then the FIN"""
     lp = steps.start(lab, 4)
     conn = lp.dial(Server(lab)).syn()
-    digest = steps.download(lab, conn, 16 * MIB, 22, 20)
+    digest = steps.download(lab, conn, 8 * MIB, 22, 20)
     peer = steps.connected(lab, conn)
     peer.shutdown()
     steps.fin_comes(lab, conn, wire.BY_FIN)
@@ -176,31 +176,26 @@ def spread_download(lab: Lab) -> str:
     return f"{conn.expected} messages over {used} of 4 pipes, {digest}"
 
 
-BLOCKED_TOTAL = 32 * MIB
-
-
 @check(2, "blocked-pipe", seconds=45)
 def blocked_pipe(lab: Lab) -> str:
     """A pipe that is not read is passed over: the others carry the download"""
     lp = steps.start(lab, 3, rcvbuf=32 * KIB)
     server = Server(lab)
-    least = BLOCKED_TOTAL
+    least = size = steps.more_than_buffers(lab)
     for blocked in lp.pipes:
         conn = lp.dial(server).syn()
         peer = steps.connected(lab, conn)
-        pattern = Pattern(23 + blocked.index, BLOCKED_TOTAL)
+        pattern = Pattern(23 + blocked.index, size)
         conn.inbox.expect(pattern)
         least = min(least, _download_around(lab, lp, peer, pattern, blocked.index))
         blocked.resume()
         steps.completes(lab, conn.inbox)
         peer.close()
         steps.fin_comes(lab, conn, wire.BY_FIN)
-    return f"each of 3 in turn; at least {least >> 20} of 32 MiB came over the other two"
+    return f"each of 3 in turn; at least {least >> 20} of {size >> 20} MiB came over the other two"
 
 
-def _download_around(
-    lab: Lab, lp: LocalProxy, peer: Peer, pattern: Pattern, blocked: int
-) -> int:
+def _download_around(lab: Lab, lp: LocalProxy, peer: Peer, pattern: Pattern, blocked: int) -> int:
     """Download while one pipe is not read; bytes that the others brought."""
     others = [pipe for pipe in lp.pipes if pipe.index != blocked]
 
@@ -214,7 +209,8 @@ def _download_around(
         lab.until(
             lambda: not peer.sending and brought() - before > pattern.size // 2,
             "the other pipes to carry the download",
-            10,
+            15,
+            progress=brought,
         )
     except Failure as failure:
         raise Failure(
@@ -230,13 +226,13 @@ def all_blocked(lab: Lab) -> str:
     lp = steps.start(lab, 3, rcvbuf=32 * KIB)
     conn = lp.dial(Server(lab)).syn()
     peer = steps.connected(lab, conn)
-    pattern = Pattern(26, 24 * MIB)
+    pattern = Pattern(26, steps.more_than_buffers(lab))
     conn.inbox.expect(pattern)
     lp.pause()
     peer.stream(pattern)
     lab.watch_for(1.0, lambda: peer.ended, f"RP ended {conn} because all pipes were blocked")
     lp.resume()
-    return f"24 MiB, {steps.completes(lab, conn.inbox)}"
+    return f"{pattern.size >> 20} MiB, {steps.completes(lab, conn.inbox)}"
 
 
 @check(2, "upload-while-blocked")
@@ -245,7 +241,7 @@ def upload_while_blocked(lab: Lab) -> str:
     lp = steps.start(lab, 3, rcvbuf=32 * KIB)
     conn = lp.dial(Server(lab)).syn()
     peer = steps.connected(lab, conn)
-    down, up = Pattern(27, 24 * MIB), Pattern(28, 2 * MIB)
+    down, up = Pattern(27, steps.more_than_buffers(lab)), Pattern(28, 2 * MIB)
     conn.inbox.expect(down)
     peer.inbox.expect(up)
     lp.pause()
@@ -255,7 +251,7 @@ def upload_while_blocked(lab: Lab) -> str:
     steps.completes(lab, peer.inbox, 5)
     lp.resume()
     steps.completes(lab, conn.inbox)
-    return "2 MiB up while 24 MiB down had to wait"
+    return f"2 MiB up while {down.size >> 20} MiB down had to wait"
 
 
 @check(2, "sequential-spread")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from .. import steps, wire
 from ..failure import Failure
@@ -53,7 +54,9 @@ def many(lab: Lab, count: int, seconds: float) -> str:
     return f"{count} open at once, two echoes on each, half ended by LP, half by the server"
 
 
-def _all(lab: Lab, conns: list[Conn], done, what: str, seconds: float) -> None:
+def _all(
+    lab: Lab, conns: list[Conn], done: Callable[[Conn], object], what: str, seconds: float
+) -> None:
     """Wait until it is true of every connection; a failure says of how many it is not."""
     left = list(conns)
 
@@ -62,8 +65,11 @@ def _all(lab: Lab, conns: list[Conn], done, what: str, seconds: float) -> None:
             left.pop()
         return not left
 
+    def progress() -> tuple[int, int]:
+        return len(left), sum(len(conn.inbox) + bool(conn.peer) for conn in left)
+
     try:
-        lab.until(finished, f"each of {len(conns)} connections {what}", seconds)
+        lab.until(finished, f"each of {len(conns)} connections {what}", seconds, progress)
     except Failure as failure:
         left = [conn for conn in conns if not done(conn)]
         ids = ", ".join(str(conn.id) for conn in left[:5])
@@ -162,23 +168,23 @@ def bulk_and_chat(lab: Lab) -> str:
     lp = steps.start(lab, 4)
     bulk = lp.dial(Server(lab)).syn()
     peer = steps.connected(lab, bulk)
-    pattern = Pattern(31, 24 * MIB)
+    pattern = Pattern(31, 12 * MIB)
     bulk.inbox.expect(pattern)
     chat = lp.dial(steps.echo_server(lab)).syn()
     peer.stream(pattern)
     for turn in range(10):
         steps.echoes(lab, chat, b"turn %d, " % turn)
     steps.completes(lab, bulk.inbox)
-    return "10 echoes beside 24 MiB"
+    return "10 echoes beside 12 MiB"
 
 
 @check(3, "downloads", seconds=25)
 def downloads(lab: Lab) -> str:
     """32 downloads at once, by hash, each ended by its server"""
     lp = steps.start(lab, 4)
-    conns = _downloading(lab, lp, 32, 512 * KIB)
+    conns = _downloading(lab, lp, 32, 200 * KIB)
     _all(lab, conns, lambda conn: conn.inbox.complete and conn.over, "to end", 20)
-    return "32 of 512 KiB, and their FINs"
+    return "32 of 200 KiB, and their FINs"
 
 
 def _downloading(lab: Lab, lp: LocalProxy, count: int, size: int) -> list[Conn]:
@@ -202,23 +208,23 @@ def uploads(lab: Lab) -> str:
     server = Server(lab)
     conns = [lp.dial(server).syn() for _ in range(32)]
     for conn in conns:
-        pattern = Pattern(conn.id, 512 * KIB)
+        pattern = Pattern(conn.id, 200 * KIB)
         steps.connected(lab, conn).inbox.expect(pattern)
         conn.start_upload(pattern)
-    _all(lab, conns, lambda c: c.peer.inbox.complete, "to deliver 512 KiB", 20)
+    _all(lab, conns, lambda c: c.peer.inbox.complete, "to deliver 200 KiB", 20)
     for conn in conns:
         conn.fin()
     for conn in conns:
         steps.sees_eof(lab, steps.connected(lab, conn))
-    return "32 of 512 KiB, and their ends"
+    return "32 of 200 KiB, and their ends"
 
 
 @check(3, "some-end")
 def some_end(lab: Lab) -> str:
     """Connections that end do not disturb those that go on"""
     lp = steps.start(lab, 4)
-    lasting = _downloading(lab, lp, 8, 2 * MIB)
+    lasting = _downloading(lab, lp, 8, 1 * MIB)
     for _ in range(40):
         steps.works(lab, lp)
     _all(lab, lasting, lambda conn: conn.inbox.complete and conn.over, "to end", 15)
-    return "40 short ones beside 8 downloads of 2 MiB"
+    return "40 short ones beside 8 downloads of 1 MiB"

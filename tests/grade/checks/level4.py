@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Callable
 
 from .. import namespace, steps, wire
 from ..failure import CannotRun, Failure
@@ -168,7 +169,7 @@ def lp_reset_unwritten(lab: Lab) -> str:
     return f"the server got {len(peer.inbox)} of {2 * MIB} bytes, then a reset"
 
 
-def _server_ends_mid_upload(lab: Lab, end) -> str:
+def _server_ends_mid_upload(lab: Lab, end: Callable[[Peer], None]) -> str:
     lp = steps.start(lab, 4)
     server = Server(lab)
     reasons = []
@@ -352,112 +353,30 @@ def churn(lab: Lab) -> str:
     return f"{done} connections"
 
 
-@check(4, "nothing-left")
-def nothing_left(lab: Lab) -> str:
-    """When connections have ended, RP holds none of their sockets open"""
-    lp = steps.start(lab, 4)
-    server = steps.echo_server(lab)
-    for turn in range(60):
-        conn = lp.dial(server).syn()
-        steps.echoes(lab, conn, TEXT)
-        peer = steps.connected(lab, conn)
-        if turn % 3 == 0:
-            conn.fin()
-            lab.until(lambda p=peer: p.ended, f"the server of {conn} to see the end")
-            peer.close()
-        else:
-            (peer.close if turn % 3 == 1 else peer.reset)()
-            lab.until(lambda c=conn: c.over, f"RP's FIN for {conn}")
-    try:
-        lab.until(lambda: namespace.held_open_to(server.port) == 0, "RP to close its sockets")
-    except Failure as failure:
-        left = namespace.held_open_to(server.port)
-        raise Failure(f"{failure}: {left} of 60 are still open") from None
-    return "60 ended by LP, by FIN and by RST of the server"
+MAX_FILES = 256
 
 
-@check(4, "browsing", seconds=45)
-def browsing(lab: Lab) -> str:
-    """A browser-like mix: pages, failures, closes in the middle, 24 at a time"""
-    lp = steps.start(lab, 4)
-    mix = Mix(lab, lp, 300)
-    lab.until(lambda: mix.step() and not mix.active and not mix.left, "all requests to end", 40)
-    steps.works(lab, lp)
-    return mix.summary()
+@check(4, "descriptors", seconds=40)
+def descriptors(lab: Lab) -> str:
+    """With 256 descriptors RP gets through 600 connections, however they end"""
+    lp = steps.start(lab, 4, max_files=MAX_FILES)
+    server, closed = steps.echo_server(lab), ClosedPort(lab)
+    for turn in range(600):
+        try:
+            _one_life(lab, lp.dial(closed if turn % 5 == 0 else server).syn(), turn % 5)
+        except Failure as failure:
+            raise Failure(f"connection {turn + 1} of 600: {failure}") from None
+    return "120 each refused, ended by FIN and by RST of LP and of the server"
 
 
-class Mix:
-    """Requests of all kinds, the next one started as soon as one has ended."""
-
-    KINDS = ("page", "page", "page", "page", "refused", "abandoned", "cut off", "posted")
-
-    def __init__(self, lab: Lab, lp: LocalProxy, count: int) -> None:
-        self.lab = lab
-        self.lp = lp
-        self.left = count
-        self.active: list[tuple[Conn, str]] = []
-        self.count = dict.fromkeys(self.KINDS, 0)
-        self.server = Server(lab, self._serve)
-        self.closed = ClosedPort(lab)
-        self.kind_of: dict[Conn, str] = {}
-        self.size_of: dict[Conn, int] = {}
-
-    def _serve(self, peer: Peer) -> None:
-        kind, pattern = self.kind_of[peer.conn], self._pattern(peer.conn)
-        if kind == "page" or kind == "abandoned":
-            peer.stream(pattern, then=peer.close if kind == "page" else None)
-        elif kind == "cut off":
-            peer.stream(pattern, then=peer.reset)
-        elif kind == "posted":
-            peer.inbox.expect(pattern)
-
-    def _pattern(self, conn: Conn) -> Pattern:
-        return Pattern(conn.id, self.size_of[conn])
-
-    def step(self) -> bool:
-        """Start what there is room for, take away what has ended; always true."""
-        self.active = [(conn, kind) for conn, kind in self.active if not self._ended(conn, kind)]
-        while len(self.active) < 24 and self.left:
-            self.left -= 1
-            self._begin(self.lab.random.choice(self.KINDS))
-        return True
-
-    def _begin(self, kind: str) -> None:
-        conn = self.lp.dial(self.closed if kind == "refused" else self.server)
-        self.kind_of[conn] = kind
-        self.size_of[conn] = int(min(2 * MIB, self.lab.random.lognormvariate(9.5, 1.5))) + 1
-        if kind != "posted":
-            conn.inbox.expect(self._pattern(conn))
-        conn.syn()
-        if kind == "posted":
-            conn.start_upload(self._pattern(conn))
-        self.active.append((conn, kind))
-        self.count[kind] += 1
-
-    def _ended(self, conn: Conn, kind: str) -> bool:
-        if kind == "posted" and not conn.ended_by_lp and conn not in self.lp.uploads:
-            conn.fin()
-        if kind == "abandoned" and not conn.ended_by_lp and len(conn.inbox):
-            conn.fin(self.lab.random.choice((wire.BY_FIN, wire.BY_RESET)))
-        if kind in ("posted", "abandoned"):
-            return bool(conn.peer and conn.peer.ended and self._whole(conn, kind))
-        return conn.over and self._whole(conn, kind)
-
-    def _whole(self, conn: Conn, kind: str) -> bool:
-        if kind == "page" and not (conn.inbox.complete and conn.reason == wire.BY_FIN):
-            raise Failure(
-                f"{conn}: {len(conn.inbox)} of {self.size_of[conn]} bytes came, then FIN "
-                f"0x{conn.reason:02x}"
-            )
-        if kind == "posted" and not conn.peer.inbox.complete:
-            raise Failure(
-                f"{conn}: its server got {len(conn.peer.inbox)} of {self.size_of[conn]} bytes"
-            )
-        if kind in ("refused", "cut off") and conn.reason != wire.BY_RESET:
-            raise Failure(f"{conn} was {kind}, yet RP's FIN says 0x{conn.reason:02x}")
-        if conn.peer and conn.peer.eof:
-            conn.peer.close()
-        return True
-
-    def summary(self) -> str:
-        return ", ".join(f"{count} {kind}" for kind, count in self.count.items())
+def _one_life(lab: Lab, conn: Conn, kind: int) -> None:
+    if kind == 0:
+        steps.fin_comes(lab, conn, wire.BY_RESET, 0)
+        return
+    steps.echoes(lab, conn, TEXT)
+    if kind < 3:
+        steps.lp_closes(lab, conn, wire.BY_FIN if kind == 1 else wire.BY_RESET)
+        return
+    peer = steps.connected(lab, conn)
+    (peer.close if kind == 3 else peer.reset)()
+    lab.until(lambda: conn.over, f"RP's FIN for {conn}")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -11,13 +12,14 @@ import struct
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from .reference import CLOSED, FIN, HEADER, RESET, SYN, Pipe, Proxy, Remote
 
 FAULTS: dict[str, type[Proxy]] = {}
 
 
-def fault(name: str):
+def fault(name: str) -> Callable[[type[Proxy]], type[Proxy]]:
     def add(kind: type[Proxy]) -> type[Proxy]:
         FAULTS[name] = kind
         return kind
@@ -376,15 +378,16 @@ class ThousandConnections(Proxy):
 
 @fault("never-closes")
 class NeverCloses(Proxy):
-    """Tells the server that LP has gone, and keeps the socket."""
+    """Ends connections by shutdown(), and keeps their descriptors."""
 
     def __init__(self, pipes: int) -> None:
         super().__init__(pipes)
         self.kept_open: list[socket.socket] = []
 
     def drop(self, remote: Remote, by_reset: bool = True) -> None:
-        if remote.sock is not None and remote.sock.fileno() >= 0 and not by_reset:
+        if remote.sock is not None and remote.sock.fileno() >= 0:
             self.watch(remote.sock, 0, self.handlers.get)
             self.kept_open.append(remote.sock.dup())
-            remote.sock.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(OSError):
+                remote.sock.shutdown(socket.SHUT_RDWR)
         super().drop(remote, by_reset)
