@@ -55,7 +55,7 @@ struct dialer {
 	unsigned int failures;	/* in a row */
 	int64_t up_since;
 	bool brief;		/* the last session was lost at once */
-	bool came_back;		/* this try reached LP itself */
+	bool came_back;		/* tries reached LP itself */
 	char told[REASON_MAX];	/* the last complaint, or "" */
 };
 
@@ -120,6 +120,7 @@ static void back_off(struct dialer *d)
 	if (ms > BACKOFF_MAX_MS)
 		ms = BACKOFF_MAX_MS;
 	d->failures++;
+	d->came_back = false;
 	d->state = DIAL_WAITING;
 	loop_timer_in(d->loop, &d->timer, with_jitter(ms * NS_PER_MS));
 }
@@ -238,7 +239,6 @@ static void try_address(struct dialer *d)
 	int err;
 
 	set_port(addr, d->rp.port);
-	d->came_back = false;
 	d->state = DIAL_CONNECTING;
 	loop_timer_in(d->loop, &d->timer, DIAL_MS * NS_PER_MS);
 	for (i = 0; i < d->pipes; i++) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "../mux/config.h"
 #include "../mux/list.h"
@@ -224,11 +225,17 @@ static void talk(struct handshake *h)
 static void discard(struct handshake *h)
 {
 	uint8_t waste[4096];
-	ssize_t got = recv(h->fd, waste, sizeof(waste), 0);
+	int fd = h->fd;
+	ssize_t got = recv(fd, waste, sizeof(waste), 0);
 
 	if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
-	drop(h);
+	if (got < 0) {
+		drop(h);
+		return;
+	}
+	leave(h);
+	close(fd);	/* the kernel sees to it that the refusal arrives */
 }
 
 static void came(struct watch *w, uint32_t events)
