@@ -62,6 +62,15 @@ def reset(sock: socket.socket) -> None:
     sock.close()
 
 
+def ending_of(ns: Namespace, port: int, seconds: float = 5.0) -> Ending:
+    """Connects and reads to the end; a reset may come before connect() has returned."""
+    try:
+        with ns.connect(("127.0.0.1", port)) as sock:
+            return read_to_end(sock, seconds)
+    except ConnectionResetError:
+        return Ending("reset", 0, hashlib.sha256().hexdigest())
+
+
 Handler = Callable[[socket.socket], object]
 
 

@@ -84,7 +84,7 @@ def test_an_echo_beside_a_bulk_transfer_keeps_moving(box: Namespace, tmp_path: P
             program(box, argv, tmp_path / "sink.log", name="sink", status=None) as sink,
             box.connect(("127.0.0.1", 7000)) as sock,
         ):
-            for n in range(200):
+            for n in range(50):
                 byte = bytes([n])
                 sock.sendall(byte)
                 assert read_exactly(sock, 1) == byte

@@ -11,6 +11,7 @@ from tests.relay import payload, records
 from tests.relay.ends import (
     Ending,
     echo,
+    ending_of,
     read_exactly,
     read_to_end,
     sending,
@@ -48,6 +49,7 @@ def test_several_local_proxies_are_independent(box: Namespace, tmp_path: Path) -
         namespace("second") as second,
         namespace("third") as third,
         serving(box, sending(BULK), SERVER),
+        serving(box, endless, ("0.0.0.0", 8001)),
         remote_proxy(box, tmp_path, "--stats", str(stats)) as rp,
     ):
         veth(box, "10.1.0.1/24", second, "10.1.0.2/24", name="a")
@@ -60,7 +62,7 @@ def test_several_local_proxies_are_independent(box: Namespace, tmp_path: Path) -
             local_proxy(third, tmp_path, to="10.2.0.1", name="l3"),
         ):
             equals("rp's descriptors with three sessions", rp.fd_count, idle + 12)
-            held = [(ns, socks(ns, host, 8000)) for ns, host, _ in places]
+            held = [(ns, socks(ns, host, 8001 if ns is second else 8000)) for ns, host, _ in places]
             for _, sock in held:
                 read_exactly(sock, 1000)
             doomed.kill()
@@ -166,8 +168,7 @@ def test_applications_are_refused_clearly_while_rp_is_away(box: Namespace, tmp_p
     with local_proxy(box, tmp_path, *ports, ready=r"^lp: .*127\.0\.0\.1:6000") as lp:
         idle = lp.fd_count()
         for _ in range(20):
-            with box.connect(("127.0.0.1", 7000)) as sock:
-                assert read_to_end(sock, 5).how == "reset"
+            assert ending_of(box, 7000).how == "reset"
         equals("lp's descriptors", lp.fd_count, idle)
         assert len(lp.log.splitlines()) < 12, f"lp says too much:\n{lp.log}"
 

@@ -52,6 +52,7 @@ class Pipe:
         self._in = bytearray()
 
     def send(self, *messages: bytes) -> None:
+        self.sock.settimeout(20)
         self.sock.sendall(b"".join(messages))
 
     def _take(self, size: int) -> bytes | None:
