@@ -6,9 +6,9 @@
  * was delivered, what is held and what comes next.
  */
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "mux/reorder.h"
 
 enum { SPAN = 1024 };		/* numbers that the model follows */
@@ -23,12 +23,6 @@ struct model {
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds)
-{
-	if (!holds)
-		abort();
-}
 
 /* What a message holds follows from its number, so it can be told later. */
 static uint8_t filler(uint32_t number)

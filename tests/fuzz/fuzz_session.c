@@ -11,20 +11,17 @@
  * connection none comes twice and none behind its FIN. At the end no descriptor
  * is left; leaks are the sanitizer's to find.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "mux/conn.h"
 #include "mux/log.h"
 #include "mux/session_inside.h"
+#include "sockets.h"
 
 enum {
 	PIPES = 4,
@@ -43,6 +40,12 @@ struct far_end {
 	int fd;
 	uint8_t buf[2 * WIRE_MESSAGE_MAX];
 	size_t len;
+	/* What went into it, counted byte by byte. */
+	uint64_t bytes, messages;
+	uint8_t head[WIRE_HEADER];
+	size_t of_head;
+	size_t of_body;		/* bytes of the message still to come */
+	bool broken;
 };
 
 struct scene {
@@ -60,16 +63,6 @@ struct scene {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_at(bool holds, const char *what, int line)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, line, what);
-	abort();
-}
-
-#define check(holds) check_at(holds, #holds, __LINE__)
-
 static uint8_t take(struct input *in)
 {
 	if (!in->left)
@@ -78,62 +71,7 @@ static uint8_t take(struct input *in)
 	return *in->at++;
 }
 
-/* --- sockets --- */
-
-static int listener(uint16_t *port)
-{
-	static int fd = -1;
-	static uint16_t bound;
-	struct sockaddr_in addr = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	socklen_t len = sizeof(addr);
-
-	if (fd < 0) {
-		fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-		check(!bind(fd, (struct sockaddr *)&addr, len));
-		check(!listen(fd, 64));
-		check(!getsockname(fd, (struct sockaddr *)&addr, &len));
-		bound = addr.sin_port;
-	}
-	*port = bound;
-	return fd;
-}
-
-static int connect_to_listener(void)
-{
-	struct sockaddr_in addr = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	int fd;
-
-	listener(&addr.sin_port);
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-	check(!connect(fd, (struct sockaddr *)&addr, sizeof(addr)) ||
-	      errno == EINPROGRESS);
-	return fd;
-}
-
-static int accept_from_listener(void)
-{
-	uint16_t port;
-
-	return accept4(listener(&port), NULL, NULL, SOCK_NONBLOCK);
-}
-
-/* Late binding asks TCP how a pipe does; for the rest any stream serves. */
-static void pipe_pair(bool tcp, int fd[2])
-{
-	if (!tcp) {
-		check(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd));
-		return;
-	}
-	fd[0] = connect_to_listener();
-	fd[1] = accept_from_listener();
-	check(fd[0] >= 0 && fd[1] >= 0);
-}
+/* --- applications --- */
 
 static int *free_app(struct scene *scene)
 {
@@ -175,12 +113,12 @@ static void on_syn(struct session *s, struct conn *c)
 		return;
 	}
 	if (c->dst_port % 8 == 1) {
-		fd[0] = connect_to_listener();
-		*app = accept_from_listener();
+		fd[0] = begin_connect();
+		*app = take_connect();
 		conn_connecting(c, fd[0], NS_PER_SEC);
 		return;
 	}
-	check(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd));
+	stream_pair(false, fd);
 	*app = fd[0];
 	conn_attach(c, fd[1]);
 }
@@ -208,7 +146,7 @@ static void open_app(struct scene *scene)
 
 	if (scene->accepts || !scene->s || !app)
 		return;
-	check(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd));
+	stream_pair(false, fd);
 	if (session_open(scene->s, fd[1], addr, 80))
 		close(fd[1]);
 	*app = fd[0];
@@ -287,7 +225,19 @@ static void check_books(const struct session *s)
 		check(s->paused == (stuck || queued > QUEUE_MAX_SESSION));
 }
 
-static void stop_loop(struct task *t);
+/* What a pipe read whole it counted right. */
+static void check_counts(const struct scene *scene)
+{
+	for (unsigned int i = 0; i < scene->npipes; i++) {
+		const struct far_end *far = &scene->far[i];
+		const struct pipe *p = scene->s->pipes[i];
+
+		check(p->rx_bytes <= far->bytes);
+		check(p->rx_messages <= far->messages);
+		if (p->rx_bytes == far->bytes && !scene->s->dead)
+			check(p->rx_messages == far->messages);
+	}
+}
 
 struct stopper {
 	struct task task;
@@ -306,19 +256,52 @@ static void run_round(struct scene *scene)
 	loop_task_init(&stopper.task, stop_loop);
 	loop_after(stopper.loop, &stopper.task);
 	loop_run(stopper.loop);
-	if (scene->s)
+	if (scene->s) {
 		check_books(scene->s);
+		check_counts(scene);
+	}
 }
 
 /* --- the program's steps --- */
 
+/* The framing, once more and as plainly as it can be read. */
+static void count_byte(struct far_end *far, uint8_t byte)
+{
+	unsigned int length;
+
+	far->bytes++;
+	if (far->broken)
+		return;
+	if (far->of_body) {
+		far->messages += --far->of_body == 0;
+		return;
+	}
+	far->head[far->of_head++] = byte;
+	if (far->of_head < WIRE_HEADER)
+		return;
+	far->of_head = 0;
+	length = far->head[6] | (unsigned int)far->head[7] << 8;
+	if (length == 0xFFFF)
+		far->of_body = 6;
+	else if (length == 0xFFFE)
+		far->of_body = 1;
+	else if (length > 8 && length <= 4104)
+		far->of_body = length - 8;
+	else
+		far->broken = true;
+}
+
 static void send_to(struct scene *scene, unsigned int pipe, const uint8_t *buf,
 		    size_t n)
 {
-	int fd = scene->far[pipe].fd;
+	struct far_end *far = &scene->far[pipe];
+	ssize_t sent;
 
-	if (fd >= 0)
-		(void)!send(fd, buf, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (far->fd < 0)
+		return;
+	sent = send(far->fd, buf, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	for (ssize_t i = 0; i < sent; i++)
+		count_byte(far, buf[i]);
 }
 
 static void send_raw(struct scene *scene, unsigned int pipe, struct input *in)
@@ -453,7 +436,8 @@ static void begin(struct scene *scene, uint8_t how)
 	for (unsigned int i = 0; i < scene->npipes; i++) {
 		int fd[2];
 
-		pipe_pair(scene->config.late, fd);
+		/* Late binding asks TCP how a pipe does. */
+		stream_pair(scene->config.late, fd);
 		near[i] = fd[0];
 		scene->far[i].fd = fd[1];
 	}
@@ -480,28 +464,16 @@ static void finish(struct scene *scene)
 	engine_fini(&scene->engine);
 }
 
-/* Descriptors are given out lowest first, so one number tells of a leak. */
-static int next_descriptor(void)
-{
-	int fd = dup(0);
-
-	close(fd);
-	return fd;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct scene scene;
 	struct input in = { data, size };
-	uint16_t port;
-	int first;
 
-	listener(&port);
-	first = next_descriptor();
+	descriptors_begin();
 	begin(&scene, take(&in));
 	while (in.left)
 		step(&scene, &in);
 	finish(&scene);
-	check(next_descriptor() == first);
+	descriptors_end();
 	return 0;
 }

@@ -6,19 +6,13 @@
  * one; and no byte is skipped or read twice.
  */
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "mux/wire.h"
 #include "mux/wire_ext.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds)
-{
-	if (!holds)
-		abort();
-}
 
 static unsigned int length_field(const uint8_t *at)
 {

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sockets for fuzz targets: made fast, on loopback only, and counted.
+ */
+#ifndef TM3_FUZZ_SOCKETS_H
+#define TM3_FUZZ_SOCKETS_H
+
+#include <stdbool.h>
+
+/* A connected pair of non-blocking streams, by TCP or within the kernel. */
+void stream_pair(bool tcp, int fd[2]);
+
+/*
+ * The two halves of a TCP pair one by one: a connect() that was only begun, to
+ * a listener that lives as long as the process, and who arrived there.
+ */
+int begin_connect(void);
+int take_connect(void);
+
+/*
+ * descriptors_begin() before a run; descriptors_end() after it fails the run if
+ * it left one open, or closed one that was not its own.
+ */
+void descriptors_begin(void);
+void descriptors_end(void);
+
+#endif
