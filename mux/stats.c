@@ -252,14 +252,6 @@ static void put_delays(struct stats *st, const struct conn *c)
 		(double)hist_quantile(&all, 1.00) / 1e3);
 }
 
-/* @now may be the start of the batch in which it all happened. */
-static int64_t closed_at(const struct conn *c, int64_t now)
-{
-	if (now < c->opened_at)
-		now = c->opened_at;
-	return now < c->connected_at ? c->connected_at : now;
-}
-
 void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 		int64_t now)
 {
@@ -272,7 +264,7 @@ void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 		c->dst[2], c->dst[3], c->dst_port);
 	put_time(st, "opened", c->opened_at);
 	put_time(st, "connected", c->connected_at);
-	put_time(st, "closed", closed_at(c, now));
+	put_time(st, "closed", now);
 	put_u64(st, "tx_bytes", c->tx_bytes);
 	put_u64(st, "rx_bytes", c->rx_bytes);
 	put_u64(st, "tx_messages", c->tx_messages);
@@ -281,7 +273,7 @@ void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 	put_u64(st, "reorder_max_messages", c->reorder.max_count);
 	put_u64(st, "reorder_max_bytes", c->reorder.max_bytes);
 	put_text(st, "end", conn_end_name((enum conn_end)c->end));
-	end(st, loop_clock());
+	end(st, now);
 }
 
 void stats_counters(struct stats *st, unsigned int session,
