@@ -18,6 +18,8 @@ JOBS	?= $(shell nproc 2>/dev/null || echo 2)
 
 FUZZ_SECONDS	?= 300
 FUZZ_CC		?= clang
+# Most tests wait for something most of the time: more at once than cores.
+PYTEST_JOBS	?= $(shell expr $(JOBS) + 1)
 PYTEST_ARGS	?=
 
 CFLAGS	?= -O2 -g
@@ -69,7 +71,7 @@ test: ## setup, build, then every test that this machine can run
 	@$(MAKE) --no-print-directory setup
 	@$(MAKE) --no-print-directory -j$(JOBS) test-programs
 	@status=0; \
-	$(PYTHON) -m pytest $(PYTEST_ARGS) || status=$$?; \
+	$(PYTHON) -m pytest -n $(PYTEST_JOBS) $(PYTEST_ARGS) || status=$$?; \
 	$(hand_back); exit $$status
 
 .PHONY: test-fast
@@ -110,7 +112,7 @@ bench: $(BUILD)/rp $(BUILD)/lp ## measure rp and lp beside other relays (ARGS=--
 demo: ## setup, build, then downloads over 1, 2, 4, 8 pipes in two namespaces
 	@$(MAKE) --no-print-directory setup
 	@$(MAKE) --no-print-directory -j$(JOBS) all
-	@status=0; $(PYTHON) bench/demo.py --build $(BUILD) || status=$$?; \
+	@status=0; $(PYTHON) -m bench.demo || status=$$?; \
 	$(hand_back); exit $$status
 
 .PHONY: lint
@@ -177,6 +179,7 @@ $(UNIT)/%: $(UNIT)/obj/%.o $(UNIT_COMMON:tests/unit/%.c=$(UNIT)/obj/%.o) \
 
 # What a test needs besides mux.
 $(UNIT)/test_access: $(ASAN)/obj/rp/access.o
+$(UNIT)/test_lobby: $(ASAN)/obj/rp/lobby.o $(ASAN)/obj/rp/access.o
 $(UNIT)/test_socks: $(ASAN)/obj/lp/socks.o
 $(UNIT)/test_forward: $(ASAN)/obj/lp/rule.o $(ASAN)/obj/lp/endpoint.o
 $(UNIT)/test_resolver: $(ASAN)/obj/lp/resolver.o
