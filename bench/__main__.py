@@ -82,6 +82,8 @@ def choose(wanted: list[str], found: tools.Tools) -> tuple[list[Rival], dict[str
         lacking = [found.missing[need] for need in BY_NAME[name].needs if need in found.missing]
         if lacking:
             skipped[name] = lacking[0]
+        elif BY_NAME[name].root and not namespace.is_root():
+            skipped[name] = "it needs root"
         else:
             chosen.append(BY_NAME[name])
     return chosen, skipped

@@ -86,6 +86,8 @@ def cell(values: Sequence[float], digits: int) -> str:
     spread = Spread.of(values)
     if spread is None:
         return "-"
+    if spread.count == 1:
+        return f"{spread.median:.{digits}f}"
     return f"{spread.median:.{digits}f} ({spread.low:.{digits}f}..{spread.high:.{digits}f})"
 
 
@@ -138,6 +140,11 @@ def memory_rows(rivals: Sequence[Rival], values: Values, counts: dict[str, int])
     return rows
 
 
+def without_empty_columns(rows: Rows) -> Rows:
+    kept = [i for i in range(len(rows[0])) if i == 0 or any(row[i] != "-" for row in rows[1:])]
+    return [[row[i] for i in kept] for row in rows]
+
+
 def tables(result: dict[str, Any]) -> list[tuple[str, Rows]]:
     figures = result["figures"]
     values = collect(figures)
@@ -151,7 +158,7 @@ def tables(result: dict[str, Any]) -> list[tuple[str, Rows]]:
     found.append((ADDED.title, compared_rows(ADDED, rivals, values, stats.differences, "direct")))
     found.append(("Memory of an idle connection", memory_rows(rivals, values, counts)))
     found.append((RATIOS.title, compared_rows(RATIOS, rivals, values, stats.ratios, None)))
-    return [(title, rows) for title, rows in found if len(rows) > 1]
+    return [(title, without_empty_columns(rows)) for title, rows in found if len(rows) > 1]
 
 
 def padded(rows: Rows) -> list[list[str]]:

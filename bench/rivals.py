@@ -48,6 +48,7 @@ class Rival:
     socks: bool = False
     fds_per_connection: int = 1  # in its busiest process
     idle_most: int = 1_000_000  # connections it can hold, whatever the descriptors
+    root: bool = False  # needs it
     forks: bool = False  # its children are not waited for: their CPU time is lost
     notes: tuple[str, ...] = field(default=())
 
@@ -171,6 +172,7 @@ RIVALS = (
         "ssh -D",
         ("ssh", "sshd", "ssh-keygen"),
         ssh,
+        root=True,  # sshd takes on the user's identity
         socks=True,
         idle_most=1_000,
         notes=(
