@@ -39,6 +39,7 @@ PYTHON	= $(if $(wildcard $(VENV)/bin/python),$(abspath $(VENV))/bin/python,pytho
 RP_SRC	:= $(sort $(wildcard rp/*.c))
 LP_SRC	:= $(sort $(wildcard lp/*.c))
 MUX_SRC	:= $(sort $(wildcard mux/*.c))
+LINKEM_SRC := $(sort $(wildcard topologies/linkem/*.c))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 # Files beside the tests that are shared by them: linked into each.
@@ -56,14 +57,15 @@ hand_back = if [ -n "$$SUDO_UID" ]; then \
 	chown -Rh "$$SUDO_UID:$$SUDO_GID" $(BUILD) $(VENV); fi
 
 .PHONY: all
-all: $(OUT)/rp $(OUT)/lp ## build build/rp and build/lp (SAN=1: with sanitizers, in build/asan)
+all: $(OUT)/rp $(OUT)/lp $(OUT)/linkem ## build rp, lp and linkem in build/ (SAN=1: with sanitizers, in build/asan)
 
 .PHONY: setup
 setup: ## install what is missing, from Debian and PyPI only (root; else it says what)
 	@VENV=$(VENV) .ci/setup
 
 .PHONY: test-programs
-test-programs: $(BUILD)/rp $(BUILD)/lp $(ASAN)/rp $(ASAN)/lp \
+test-programs: $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem \
+	$(ASAN)/rp $(ASAN)/lp $(ASAN)/linkem \
 	$(UNIT_BIN) $(FUZZ_BIN)
 
 .PHONY: test
@@ -129,7 +131,7 @@ install: $(BUILD)/rp $(BUILD)/lp ## install rp and lp (PREFIX=/usr/local, DESTDI
 clean: ## remove what was built (the virtual environment stays)
 	rm -rf $(BUILD)/obj $(ASAN) $(UNIT) $(FUZZ) $(BUILD)/ruff \
 		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/vectors \
-		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp
+		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem
 
 .PHONY: help
 help: ## list these targets
@@ -149,6 +151,10 @@ $(1)/rp: $(RP_SRC:%.c=$(1)/obj/%.o) $(1)/libmux.a
 $(1)/lp: $(LP_SRC:%.c=$(1)/obj/%.o) $(1)/libmux.a
 	$(Q)echo "  LD    $$@"
 	$(Q)$$(CC) $$(CFLAGS) $(2) $$(LDFLAGS) -o $$@ $$^ -pthread
+
+$(1)/linkem: $(LINKEM_SRC:%.c=$(1)/obj/%.o) $(1)/libmux.a
+	$(Q)echo "  LD    $$@"
+	$(Q)$$(CC) $$(CFLAGS) $(2) $$(LDFLAGS) -o $$@ $$^ -lm
 
 $(1)/libmux.a: $(MUX_SRC:%.c=$(1)/obj/%.o)
 $(1)/librp.a: $(filter-out %/main.o,$(RP_SRC:%.c=$(1)/obj/%.o))
@@ -175,7 +181,7 @@ $(UNIT)/obj/%.o: tests/unit/%.c Makefile
 $(UNIT)/%: $(UNIT)/obj/%.o $(UNIT_COMMON:tests/unit/%.c=$(UNIT)/obj/%.o) \
 		$(ASAN)/librp.a $(ASAN)/liblp.a $(ASAN)/libmux.a
 	$(Q)echo "  LD    $@"
-	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka -pthread
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka -lm -pthread
 
 # What a test needs besides mux.
 $(UNIT)/test_access: $(ASAN)/obj/rp/access.o
@@ -183,6 +189,8 @@ $(UNIT)/test_lobby: $(ASAN)/obj/rp/lobby.o $(ASAN)/obj/rp/access.o
 $(UNIT)/test_socks: $(ASAN)/obj/lp/socks.o
 $(UNIT)/test_forward: $(ASAN)/obj/lp/rule.o $(ASAN)/obj/lp/endpoint.o
 $(UNIT)/test_resolver: $(ASAN)/obj/lp/resolver.o
+$(filter $(UNIT)/test_linkem_%,$(UNIT_BIN)): \
+	$(filter-out %/main.o,$(LINKEM_SRC:%.c=$(ASAN)/obj/%.o))
 
 # Fuzz targets: libFuzzer programs, mux instrumented along with them.
 $(FUZZ)/obj/%.o: %.c Makefile
