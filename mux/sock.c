@@ -289,17 +289,21 @@ int sock_listen(const struct sockaddr_storage *addr, socklen_t len)
 	return fd;
 }
 
+unsigned long sock_limit(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur;
+}
+
 unsigned long sock_raise_limit(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return 0;
-	if (limit.rlim_cur < limit.rlim_max) {
-		struct rlimit more = { limit.rlim_max, limit.rlim_max };
-
-		if (!setrlimit(RLIMIT_NOFILE, &more))
-			limit = more;
+	if (!getrlimit(RLIMIT_NOFILE, &limit) &&
+	    limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
 	}
-	return limit.rlim_cur;
+	return sock_limit();
 }

@@ -85,8 +85,9 @@ static void patience_over(struct timer *t)
 	struct lobby *l = g->lobby;
 	char host[ADDR_TEXT];
 
-	log_warn(l->log, "%u of %u pipes came from %s within %d s: closed",
-		 g->n, l->pipes, addr_host(&g->peer, host), LOBBY_PATIENCE_S);
+	log_warn(l->log, "%u of %u pipes came from %s within %g s: closed",
+		 g->n, l->pipes, addr_host(&g->peer, host),
+		 (double)l->patience / (double)NS_PER_SEC);
 	group_dismiss(g);
 }
 
@@ -102,8 +103,7 @@ static struct group *group_new(struct lobby *l,
 	g->patience.fire = patience_over;
 	list_init(&g->member);
 	list_init(&g->waiters);
-	if (loop_timer_in(l->loop, &g->patience,
-			  LOBBY_PATIENCE_S * NS_PER_SEC)) {
+	if (loop_timer_in(l->loop, &g->patience, l->patience)) {
 		free(g);
 		return NULL;
 	}
@@ -229,7 +229,7 @@ static void rest(struct lobby *l, int err)
 	if (!l->starved)
 		log_error(l->log, "cannot accept pipes: %s; trying again every "
 			  "%d ms. More descriptors: ulimit -n (now %lu)",
-			  strerror(err), LOBBY_REST_MS, sock_raise_limit());
+			  strerror(err), LOBBY_REST_MS, sock_limit());
 	l->starved = true;
 	doors_want(l, 0);
 	if (loop_timer_in(l->loop, &l->rest, LOBBY_REST_MS * NS_PER_MS))
@@ -282,6 +282,7 @@ void lobby_init(struct lobby *l, const struct lobby_ops *ops, struct loop *loop,
 	l->log = log;
 	l->access = access;
 	l->pipes = pipes;
+	l->patience = LOBBY_PATIENCE_S * NS_PER_SEC;
 	l->rest.fire = rest_over;
 	list_init(&l->doors);
 	list_init(&l->groups);

@@ -45,6 +45,7 @@ struct lobby {
 	struct log *log;
 	const struct access *access;
 	unsigned int pipes;	/* of a session */
+	int64_t patience;	/* ns, LOBBY_PATIENCE_S unless told */
 	struct list doors;	/* listening sockets */
 	struct list groups;
 	unsigned int waiting;	/* pipes in all groups */

@@ -47,16 +47,17 @@ static void print_state(struct app *app)
 	free(text);
 }
 
-static void stop(struct app *app, int signo)
+static void stop(struct app *app, uint32_t signo)
 {
+	const char *name = signo == SIGINT ? "SIGINT" : "SIGTERM";
+
 	if (app->stopping) {
-		log_info(&app->log, "%s again: ending at once",
-			 strsignal(signo));
+		log_info(&app->log, "%s again: ending at once", name);
 		stats_flush(app->engine.stats);
 		_exit(0);
 	}
 	app->stopping = true;
-	log_info(&app->log, "%s: ending", strsignal(signo));
+	log_info(&app->log, "%s: ending", name);
 	server_stop(&app->server);
 }
 
@@ -70,7 +71,7 @@ static void signals_ready(struct watch *w, uint32_t events)
 		if (info.ssi_signo == SIGUSR1)
 			print_state(app);
 		else
-			stop(app, (int)info.ssi_signo);
+			stop(app, info.ssi_signo);
 	}
 }
 

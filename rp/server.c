@@ -68,7 +68,7 @@ static void cannot_connect(struct session *s, struct conn *c, int err)
 	conn_text(s, c, text);
 	if (err == EMFILE)
 		log_warn(log, "%s refused: no descriptor is left; more: "
-			 "ulimit -n (now %lu)", text, sock_raise_limit());
+			 "ulimit -n (now %lu)", text, sock_limit());
 	else if (err == EADDRNOTAVAIL || err == EAGAIN)
 		log_warn(log, "%s refused: no local port is left", text);
 	else if (end == CONN_END_LIMIT)

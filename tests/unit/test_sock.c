@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "loopback.h"
@@ -191,6 +192,21 @@ static void resets_are_armed_and_disarmed(void **state)
 	assert_int_equal(seen_after_close(sock_orderly), 0);
 }
 
+static void limits_can_be_raised_to_the_hard_one(void **state)
+{
+	struct rlimit before, low;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	low = before;
+	low.rlim_cur = 32;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	assert_int_equal(sock_limit(), 32);
+	assert_int_equal(sock_raise_limit(), before.rlim_max);
+	assert_int_equal(sock_limit(), before.rlim_max);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +218,7 @@ int main(void)
 		cmocka_unit_test(a_port_is_taken_once),
 		cmocka_unit_test(queues_are_seen),
 		cmocka_unit_test(resets_are_armed_and_disarmed),
+		cmocka_unit_test(limits_can_be_raised_to_the_hard_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lobby with real pipes over loopback; whoever runs a session of them is
+ * played by `host`. Addresses 127.0.0.0/8 are peers that differ.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "loopback.h"
+#include "mux/log.h"
+#include "mux/sock.h"
+#include "rp/access.h"
+#include "rp/lobby.h"
+
+enum { SESSIONS = 8, PIPES = 4 };
+
+struct host {
+	struct lobby lobby;
+	struct loop *loop;
+	struct log log;
+	struct access access;
+	struct sockaddr_in door;
+	bool full;
+	struct {
+		char peer[ADDR_TEXT];
+		int fd[PIPES];
+		unsigned int n;
+	} session[SESSIONS];
+	unsigned int sessions;
+};
+
+static struct host host;
+
+static bool host_room(struct lobby *l)
+{
+	(void)l;
+	return !host.full;
+}
+
+static void host_complete(struct lobby *l, const struct sockaddr_storage *peer,
+			  const int *fds, unsigned int n)
+{
+	assert_ptr_equal(l, &host.lobby);
+	assert_true(host.sessions < SESSIONS && n <= PIPES);
+	addr_host(peer, host.session[host.sessions].peer);
+	memcpy(host.session[host.sessions].fd, fds, n * sizeof(*fds));
+	host.session[host.sessions++].n = n;
+}
+
+static const struct lobby_ops ops = { host_room, host_complete };
+
+static void open_lobby(unsigned int pipes)
+{
+	struct sockaddr_storage addr;
+	socklen_t len;
+
+	lobby_init(&host.lobby, &ops, host.loop, &host.log, &host.access,
+		   pipes);
+	assert_int_equal(addr_parse("127.0.0.1:0", NULL, 0, &addr, &len), 0);
+	assert_int_equal(lobby_open(&host.lobby, &addr, len), 0);
+	assert_true(lobby_address(&host.lobby, 0, &addr));
+	assert_false(lobby_address(&host.lobby, 1, &addr));
+	memcpy(&host.door, &addr, sizeof(host.door));
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&host, 0, sizeof(host));
+	access_init(&host.access);
+	log_init(&host.log, "test", LOG_DEBUG);
+	host.loop = loop_new();
+	return host.loop ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	lobby_close(&host.lobby);
+	while (host.sessions) {
+		unsigned int s = --host.sessions;
+
+		while (host.session[s].n)
+			close(host.session[s].fd[--host.session[s].n]);
+	}
+	access_fini(&host.access);
+	loop_free(host.loop);
+	return 0;
+}
+
+/* A pipe from @source, connected as soon as this returns. */
+static int pipe_from(const char *source)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_storage addr;
+	socklen_t len;
+
+	assert_true(fd >= 0);
+	assert_int_equal(addr_parse(source, NULL, 0, &addr, &len), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, len), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&host.door,
+				 sizeof(host.door)), 0);
+	return fd;
+}
+
+static bool as_many_wait(void *arg)
+{
+	return host.lobby.waiting == *(const unsigned int *)arg;
+}
+
+static void assert_waiting(unsigned int n)
+{
+	assert_true(run_until(host.loop, "pipes in waiting", as_many_wait, &n));
+}
+
+static bool as_many_sessions(void *arg)
+{
+	return host.sessions == *(const unsigned int *)arg;
+}
+
+static void assert_sessions(unsigned int n)
+{
+	assert_true(run_until(host.loop, "sessions", as_many_sessions, &n));
+}
+
+struct expectation {
+	int fd;
+	long got;
+};
+
+static bool pipe_says(void *arg)
+{
+	struct expectation *e = arg;
+	char byte;
+
+	e->got = read_some(e->fd, &byte, 1);
+	return e->got != -EAGAIN;
+}
+
+/* What the other end sees of it: 0 a close, -ECONNRESET a reset. */
+static void assert_dismissed(int fd, long how)
+{
+	struct expectation e = { .fd = fd };
+
+	assert_true(run_until(host.loop, "the end of a pipe", pipe_says, &e));
+	assert_int_equal(e.got, how);
+	close(fd);
+}
+
+static uint16_t port_of(int fd, int (*get)(int, struct sockaddr *restrict,
+					   socklen_t *restrict))
+{
+	struct sockaddr_in in;
+	socklen_t len = sizeof(in);
+
+	assert_int_equal(get(fd, (void *)&in, &len), 0);
+	return ntohs(in.sin_port);
+}
+
+static void complete_groups_leave_in_order(void **state)
+{
+	int fd[3], i;
+
+	(void)state;
+	open_lobby(3);
+	for (i = 0; i < 3; i++)
+		fd[i] = pipe_from("127.0.0.1");
+	assert_sessions(1);
+	assert_int_equal(host.lobby.waiting, 0);
+	assert_int_equal(host.session[0].n, 3);
+	assert_string_equal(host.session[0].peer, "127.0.0.1");
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(port_of(host.session[0].fd[i], getpeername),
+				 port_of(fd[i], getsockname));
+		close(fd[i]);
+	}
+}
+
+static void later_pipes_start_the_next(void **state)
+{
+	int fd[5], i;
+
+	(void)state;
+	open_lobby(2);
+	for (i = 0; i < 5; i++)
+		fd[i] = pipe_from("127.0.0.1");
+	assert_sessions(2);
+	assert_waiting(1);
+	for (i = 0; i < 5; i++)
+		close(fd[i]);
+	assert_waiting(0);
+}
+
+static void each_address_has_its_group(void **state)
+{
+	int a, b, c;
+
+	(void)state;
+	open_lobby(2);
+	a = pipe_from("127.0.0.1");
+	b = pipe_from("127.0.0.2");
+	assert_waiting(2);
+	assert_int_equal(host.sessions, 0);
+	c = pipe_from("127.0.0.2");
+	assert_sessions(1);
+	assert_string_equal(host.session[0].peer, "127.0.0.2");
+	assert_int_equal(host.lobby.waiting, 1);
+	close(a);
+	close(b);
+	close(c);
+}
+
+/* Closed, half closed, reset: each leaves, and the others still count. */
+static void who_ends_leaves_the_group(void **state)
+{
+	int stays, goes;
+
+	(void)state;
+	open_lobby(3);
+	stays = pipe_from("127.0.0.1");
+	goes = pipe_from("127.0.0.1");
+	assert_waiting(2);
+	close(goes);
+	assert_waiting(1);
+	goes = pipe_from("127.0.0.1");
+	assert_waiting(2);
+	shutdown(goes, SHUT_WR);
+	assert_waiting(1);
+	close(goes);
+	goes = pipe_from("127.0.0.1");
+	assert_waiting(2);
+	sock_reset(goes);
+	assert_waiting(1);
+	assert_int_equal(host.sessions, 0);
+	close(stays);
+	assert_waiting(0);
+	assert_true(list_empty(&host.lobby.groups));
+}
+
+/* What a pipe says while it waits is the session's, to the first byte. */
+static void nothing_is_read_in_the_lobby(void **state)
+{
+	char got[8];
+	int a, b;
+
+	(void)state;
+	open_lobby(2);
+	a = pipe_from("127.0.0.1");
+	assert_int_equal(send(a, "early", 5, 0), 5);
+	assert_waiting(1);
+	b = pipe_from("127.0.0.1");
+	assert_sessions(1);
+	assert_int_equal(read_some(host.session[0].fd[0], got, 8), 5);
+	assert_memory_equal(got, "early", 5);
+	close(a);
+	close(b);
+}
+
+static double cpu_seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void stop_loop(struct timer *t)
+{
+	(void)t;
+	loop_stop(host.loop);
+}
+
+/* The loop's share of a processor in the next @ms, per cent. */
+static double load(int ms)
+{
+	struct timer t = { .fire = stop_loop };
+	double before = cpu_seconds();
+
+	assert_int_equal(loop_timer_in(host.loop, &t, ms * NS_PER_MS), 0);
+	assert_int_equal(loop_run(host.loop), 0);
+	return (cpu_seconds() - before) / ms * 1e5;
+}
+
+static void unread_bytes_do_not_spin(void **state)
+{
+	int fd;
+
+	(void)state;
+	open_lobby(2);
+	fd = pipe_from("127.0.0.1");
+	assert_int_equal(send(fd, "early", 5, 0), 5);
+	assert_waiting(1);
+	assert_true(load(200) < 50);
+	assert_int_equal(host.lobby.waiting, 1);
+	close(fd);
+}
+
+static void incomplete_groups_are_closed(void **state)
+{
+	int a, b, c;
+
+	(void)state;
+	open_lobby(3);
+	assert_int_equal(host.lobby.patience, 10 * NS_PER_SEC);
+	host.lobby.patience = 100 * NS_PER_MS;
+	a = pipe_from("127.0.0.1");
+	b = pipe_from("127.0.0.1");
+	assert_waiting(2);
+	host.lobby.patience = 10 * NS_PER_SEC;
+	c = pipe_from("127.0.0.2");
+	assert_dismissed(a, 0);
+	assert_dismissed(b, 0);
+	assert_waiting(1);	/* the other address has its own time */
+	close(c);
+	assert_waiting(0);
+}
+
+static void only_those_allowed_come_in(void **state)
+{
+	int a, b;
+
+	(void)state;
+	open_lobby(2);
+	assert_int_equal(access_allow(&host.access, "127.0.0.2"), 0);
+	a = pipe_from("127.0.0.1");
+	b = pipe_from("127.0.0.2");
+	assert_waiting(1);
+	assert_dismissed(a, -ECONNRESET);
+	close(b);
+}
+
+static void no_room_no_entry(void **state)
+{
+	int a, b;
+
+	(void)state;
+	open_lobby(2);
+	host.full = true;
+	a = pipe_from("127.0.0.1");
+	assert_dismissed(a, -ECONNRESET);
+	host.full = false;
+	a = pipe_from("127.0.0.1");
+	b = pipe_from("127.0.0.1");
+	assert_sessions(1);
+	close(a);
+	close(b);
+}
+
+static bool is_starved(void *arg)
+{
+	(void)arg;
+	return host.lobby.starved;
+}
+
+static void limit_descriptors(rlim_t n)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = n;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* It rests instead of spinning, and goes on when there is room again. */
+static void out_of_descriptors_it_rests(void **state)
+{
+	struct rlimit before;
+	int fd;
+
+	(void)state;
+	open_lobby(2);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	fd = pipe_from("127.0.0.1");
+	limit_descriptors((rlim_t)fd + 1);
+	assert_true(run_until(host.loop, "no descriptors", is_starved, NULL));
+	assert_true(load(200) < 50);
+	assert_true(load(2 * LOBBY_REST_MS) < 50);	/* a try between */
+	assert_int_equal(host.lobby.waiting, 0);
+	limit_descriptors(before.rlim_cur);
+	assert_waiting(1);
+	assert_false(host.lobby.starved);
+	close(fd);
+}
+
+static void closing_dismisses_all(void **state)
+{
+	int a, b;
+
+	(void)state;
+	open_lobby(2);
+	a = pipe_from("127.0.0.1");
+	b = pipe_from("127.0.0.2");
+	assert_waiting(2);
+	lobby_close(&host.lobby);
+	assert_int_equal(host.lobby.waiting, 0);
+	assert_dismissed(a, 0);
+	assert_dismissed(b, 0);
+	a = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(connect(a, (struct sockaddr *)&host.door,
+				 sizeof(host.door)), -1);
+	assert_int_equal(errno, ECONNREFUSED);
+	close(a);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(complete_groups_leave_in_order),
+		TEST(later_pipes_start_the_next),
+		TEST(each_address_has_its_group),
+		TEST(who_ends_leaves_the_group),
+		TEST(nothing_is_read_in_the_lobby),
+		TEST(unread_bytes_do_not_spin),
+		TEST(incomplete_groups_are_closed),
+		TEST(only_those_allowed_come_in),
+		TEST(no_room_no_entry),
+		TEST(out_of_descriptors_it_rests),
+		TEST(closing_dismisses_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
