@@ -43,7 +43,7 @@ LINKEM_SRC := $(sort $(wildcard topologies/linkem/*.c))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 # Files beside the tests that are shared by them: linked into each.
-UNIT_COMMON := $(filter-out $(UNIT_SRC),$(sort $(wildcard tests/unit/*.c)))
+UNIT_COMMON := $(filter-out $(UNIT_SRC) tests/unit/linkem_%,$(sort $(wildcard tests/unit/*.c)))
 FUZZ_COMMON := $(filter-out $(FUZZ_SRC),$(sort $(wildcard tests/fuzz/*.c)))
 
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(UNIT)/%)
@@ -140,9 +140,9 @@ help: ## list these targets
 
 # --- how things are built -------------------------------------------------
 
-# $(call program,DIR,FLAGS): rp and lp in DIR. mux, and what rp and lp have
-# beside their main(), are libraries too, so that a unit test links only what it
-# uses.
+# $(call program,DIR,FLAGS): rp, lp and linkem in DIR. mux, and what the programs
+# have beside their main(), are libraries too, so that a unit test links only
+# what it uses.
 define program
 $(1)/rp: $(RP_SRC:%.c=$(1)/obj/%.o) $(1)/libmux.a
 	$(Q)echo "  LD    $$@"
@@ -190,7 +190,8 @@ $(UNIT)/test_socks: $(ASAN)/obj/lp/socks.o
 $(UNIT)/test_forward: $(ASAN)/obj/lp/rule.o $(ASAN)/obj/lp/endpoint.o
 $(UNIT)/test_resolver: $(ASAN)/obj/lp/resolver.o
 $(filter $(UNIT)/test_linkem_%,$(UNIT_BIN)): \
-	$(filter-out %/main.o,$(LINKEM_SRC:%.c=$(ASAN)/obj/%.o))
+	$(filter-out %/main.o,$(LINKEM_SRC:%.c=$(ASAN)/obj/%.o)) \
+	$(UNIT)/obj/linkem_bed.o
 
 # Fuzz targets: libFuzzer programs, mux instrumented along with them.
 $(FUZZ)/obj/%.o: %.c Makefile
