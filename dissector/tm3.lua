@@ -1,0 +1,2104 @@
+-- SPDX-License-Identifier: GPL-2.0-or-later
+--
+-- TM³ pipes for Wireshark and tshark: 4.0 (Lua 5.2) to 4.4 and later (Lua 5.4).
+--
+-- How it works. TCP hands over what a pipe carries; `tm3.dissector` cuts it into messages. In the
+-- first pass over the capture each message is given to the model of what its receiver does:
+-- `route` finds the connection it belongs to, `place` its place in that connection's order.
+-- What was found is kept as one small record a message, in arrays side by side (`S.m_*`), found
+-- again by frame and position in it. Every later look at a frame (pinfo.visited) only reads
+-- records, so the order of clicks is of no matter. What a connection carries is handed on, in
+-- order, as the TCP connection it stands for: see `hand_on`.
+--
+-- Payload is held for messages that wait for a gap to close, nowhere else; of those that
+-- waited, the last few MB are kept for a second look (preference "Early payload kept").
+--
+-- A second dissector, `inside`, runs when all others are done with a frame. It hands on what
+-- became due in it, and looks at the TCP headers of pipes: where they begin and end, where
+-- segments are missing, how many bytes the wire carried.
+
+local byte, char, rep = string.byte, string.char, string.rep
+local format, concat, floor = string.format, table.concat, math.floor
+
+local tm3 = Proto("tm3", "TM³ pipe")
+local inside = Proto("tm3_stream", "TM³ application stream")
+set_plugin_info({
+    version = "1.0.0",
+    author = "the TM³ laboratory",
+    description = "Decodes TM³ pipes and follows connections across them",
+})
+
+-- Constants ----------------------------------------------------------------
+
+local HEADER = 8
+local LEN_DATA_MIN, LEN_DATA_MAX, LEN_SYN, LEN_FIN = 9, 4104, 0xffff, 0xfffe
+local SIZE_SYN, SIZE_FIN = 14, 9
+local CIRCLE, HALF_CIRCLE = 0x100000000, 0x80000000
+local AHEAD_MAX = 0x100000            -- further ahead than this ends a connection
+local REST = 30                       -- seconds that a closed id remembers its owner
+local EARLY_BASELINE = 4 * 1024 * 1024
+local EARLY_BEFORE_WELCOME, EARLY_BEFORE_WELCOME_ALL = 64 * 1024, 1024 * 1024
+-- A number that a header found in the middle of a stream may plausibly have.
+local PLAUSIBLE_NUMBER = 0x1000000
+-- Without its beginning, a direction whose numbers are at most LOW may be a new one whose
+-- message 0 is on its way: it is waited for, for so many messages or seconds.
+local LOW, WAIT_MESSAGES, WAIT_SECONDS = 1024, 256, 2
+local SEARCH_WINDOW = 4 * LEN_DATA_MAX
+local WORDS_MAX = 6                   -- messages told in the info column of one frame
+local HALF_CLOSE, FIN_ORDER, FIN_RESET = 0x77, 0x88, 0x99
+local FEATURE_EARLY, FEATURE_HALF_CLOSE = 1, 4
+
+-- What `tm3.order` can be.
+local IN_ORDER, EARLY, LATE, LATE_RESENT, COPY, AFTER, UNPLACED, TOO_FAR, APART, GARBAGE =
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+
+local ORDER = {
+    [IN_ORDER] = "in order",
+    [EARLY] = "early",
+    [LATE] = "late",
+    [LATE_RESENT] = "late, retransmitted",
+    [COPY] = "duplicate",
+    [AFTER] = "after the end",
+    [UNPLACED] = "unplaced",
+    [TOO_FAR] = "too far ahead",
+    [APART] = "no order",
+    [GARBAGE] = "not a message",
+}
+
+local ORDER_LONG = {
+    [IN_ORDER] = "delivered at once",
+    [EARLY] = "waits for a message before it",
+    [LATE] = "filled a gap: others came earlier",
+    [LATE_RESENT] = "filled a gap that a TCP retransmission on its pipe had left",
+    [COPY] = "dropped: its number came before",
+    [AFTER] = "behind its direction's FIN: dropped",
+    [UNPLACED] = "the capture does not show where this direction began",
+    [TOO_FAR] = "more than 2^20 ahead: this ends the connection",
+    [APART] = "acts when it arrives",
+}
+
+-- Value strings --------------------------------------------------------------
+
+local TYPE_SYN, TYPE_FIN, TYPE_DATA, TYPE_EXT = 0xffff, 0xfffe, 0, 0x100
+
+local EXT_NAME = {
+    "HELLO", "WELCOME", "SYNACK", "WINDOW", "PING", "PONG", "GOODBYE", "HINT", "ACK",
+    "RELEASE", "OPEN",
+}
+local HELLO, WELCOME, SYNACK, OPEN = 1, 2, 3, 11
+
+local TYPES = { [TYPE_DATA] = "data", [TYPE_SYN] = "SYN", [TYPE_FIN] = "FIN" }
+for number, name in ipairs(EXT_NAME) do
+    TYPES[TYPE_EXT + number] = name
+end
+
+local REASONS = {
+    [FIN_ORDER] = "closed in order (FIN)",
+    [FIN_RESET] = "reset (RST)",
+    [HALF_CLOSE] = "no more from this end (half-close)",
+}
+local DIRECTIONS = { [1] = "uplink (LP to RP)", [2] = "downlink (RP to LP)" }
+local STATUS = {
+    [0] = "new", [1] = "resumed", [2] = "unknown: reset all connections", [3] = "refused",
+}
+local RESULTS = {
+    [0] = "connected", [1] = "refused", [2] = "unreachable", [3] = "timed out",
+    [4] = "denied", [5] = "a limit", [6] = "the name does not resolve",
+}
+local GOODBYES = {
+    [0] = "shutting down", [1] = "the peer broke the protocol", [2] = "a limit",
+}
+local KINDS = { [4] = "IPv4", [6] = "IPv6", [0x6e] = "name" }
+
+-- Fields ---------------------------------------------------------------------
+
+local f = {
+    conn = ProtoField.uint16("tm3.conn", "Connection id", base.DEC),
+    seq = ProtoField.uint32("tm3.seq", "Number", base.DEC, nil, nil,
+        "Counts messages of this connection in this direction"),
+    len = ProtoField.uint16("tm3.len", "Length", base.DEC_HEX, nil, nil,
+        "Size with header, or 0xffff for SYN, 0xfffe for FIN"),
+    type = ProtoField.uint16("tm3.type", "Type", base.HEX, TYPES),
+    dst_ip = ProtoField.ipv4("tm3.dst.ip", "Destination address"),
+    dst_ip6 = ProtoField.ipv6("tm3.dst.ip6", "Destination address"),
+    dst_name = ProtoField.string("tm3.dst.name", "Destination name"),
+    dst_port = ProtoField.uint16("tm3.dst.port", "Destination port", base.DEC),
+    reason = ProtoField.uint8("tm3.reason", "Reason", base.HEX, REASONS),
+    payload = ProtoField.bytes("tm3.payload", "Payload"),
+    payload_len = ProtoField.uint16("tm3.payload.len", "Payload length", base.DEC),
+    garbage = ProtoField.bytes("tm3.undecoded", "Bytes that are no message"),
+
+    -- computed
+    session = ProtoField.uint32("tm3.session", "Session", base.DEC, nil, nil,
+        "Number of the group of pipes in this capture"),
+    pipe = ProtoField.uint32("tm3.pipe", "Pipe", base.DEC, nil, nil,
+        "Number of the pipe in its session, from 0"),
+    direction = ProtoField.uint8("tm3.direction", "Direction", base.DEC, DIRECTIONS),
+    stream = ProtoField.uint32("tm3.stream", "Connection index", base.DEC, nil, nil,
+        "Number of the connection in this capture; ids are used again, this is not"),
+    order = ProtoField.uint8("tm3.order", "Order", base.DEC, ORDER),
+    wait = ProtoField.relative_time("tm3.wait", "Waited at the receiver",
+        "Seconds in the reorder queue: from its arrival to that of what filled the gap"),
+    filled_by = ProtoField.framenum("tm3.filled_by", "Gap filled in frame", base.NONE),
+    releases = ProtoField.framenum("tm3.releases", "Releases message of frame", base.NONE),
+    release_count = ProtoField.uint32("tm3.release_count", "Messages released", base.DEC),
+    original = ProtoField.framenum("tm3.original", "Came before in frame", base.NONE,
+        frametype.DUP_ACK),
+    syn_frame = ProtoField.framenum("tm3.syn_frame", "SYN in frame", base.NONE,
+        frametype.REQUEST),
+    fin_frame = ProtoField.framenum("tm3.fin_frame", "FIN in frame", base.NONE,
+        frametype.RESPONSE),
+    since_syn = ProtoField.relative_time("tm3.since_syn", "Time since SYN"),
+    offset = ProtoField.uint64("tm3.offset", "Offset in the application's stream", base.DEC),
+
+    -- extension
+    ext_type = ProtoField.uint8("tm3.ext.type", "Extension type", base.DEC),
+    version = ProtoField.uint8("tm3.version", "Version", base.DEC),
+    features = ProtoField.uint32("tm3.features", "Features", base.HEX),
+    session_id = ProtoField.bytes("tm3.session_id", "Session id"),
+    pipe_index = ProtoField.uint8("tm3.pipe_index", "Pipe index", base.DEC),
+    pipe_count = ProtoField.uint8("tm3.pipe_count", "Pipe count", base.DEC),
+    incarnation = ProtoField.uint16("tm3.incarnation", "Incarnation", base.DEC),
+    received = ProtoField.uint64("tm3.received", "Messages received", base.DEC),
+    conn_window = ProtoField.uint32("tm3.conn_window", "Connection window", base.DEC),
+    session_window = ProtoField.uint32("tm3.session_window", "Session window", base.DEC),
+    conn_early = ProtoField.uint32("tm3.conn_early", "Connection early limit", base.DEC),
+    session_early = ProtoField.uint32("tm3.session_early", "Session early limit", base.DEC),
+    status = ProtoField.uint8("tm3.status", "Status", base.DEC, STATUS),
+    about = ProtoField.uint16("tm3.about", "About connection id", base.DEC, nil, nil,
+        "The connection that a message of the extension is about"),
+    result = ProtoField.uint8("tm3.result", "Result", base.DEC, RESULTS),
+    window_offset = ProtoField.uint64("tm3.window_offset", "Offset", base.DEC, nil, nil,
+        "Payload bytes that the receiver of this message may have sent in all"),
+    token = ProtoField.uint64("tm3.token", "Token", base.HEX),
+    sent_us = ProtoField.uint64("tm3.sent_us", "Sent (µs)", base.DEC),
+    received_us = ProtoField.uint64("tm3.received_us", "Received (µs)", base.DEC),
+    goodbye = ProtoField.uint8("tm3.goodbye", "Goodbye reason", base.DEC, GOODBYES),
+    priority = ProtoField.uint8("tm3.priority", "Priority", base.DEC),
+    remaining = ProtoField.uint64("tm3.remaining", "Remaining bytes", base.DEC),
+    reorder_bytes = ProtoField.uint32("tm3.reorder_bytes", "Bytes in reorder queues", base.DEC),
+    kind = ProtoField.uint8("tm3.kind", "Address kind", base.DEC, KINDS),
+    address_len = ProtoField.uint8("tm3.address_len", "Address length", base.DEC),
+    address = ProtoField.bytes("tm3.address", "Address"),
+    future = ProtoField.bytes("tm3.future", "Fields of a later version"),
+}
+
+local FEATURES = {
+    { 0x01, "synack", "SYNACK and limits of early data" },
+    { 0x02, "window", "WINDOW" },
+    { 0x04, "half_close", "Half-close" },
+    { 0x08, "open", "OPEN" },
+    { 0x10, "ping", "PING and PONG" },
+    { 0x20, "hint", "HINT" },
+    { 0x40, "recovery", "ACK, RELEASE and pipes that come back" },
+}
+local feature_fields = {}
+for i, feature in ipairs(FEATURES) do
+    feature_fields[i] = ProtoField.bool("tm3.features." .. feature[2], feature[3], 32, nil,
+        feature[1])
+end
+
+local all_fields = {}
+for _, field in pairs(f) do all_fields[#all_fields + 1] = field end
+for _, field in ipairs(feature_fields) do all_fields[#all_fields + 1] = field end
+tm3.fields = all_fields
+
+-- Expert information ---------------------------------------------------------
+
+local GROUP, SEVERITY = expert.group, expert.severity
+
+local function expert_of(name, text, group, severity)
+    return ProtoExpert.new("tm3.expert." .. name, text, group, severity)
+end
+
+local e = {
+    length = expert_of("length", "Length means nothing: the framing is broken",
+        GROUP.MALFORMED, SEVERITY.ERROR),
+    id_0 = expert_of("id_0", "Connection id 0 on a baseline pipe", GROUP.PROTOCOL, SEVERITY.ERROR),
+    syn_number = expert_of("syn_number", "SYN with a number other than 0",
+        GROUP.PROTOCOL, SEVERITY.ERROR),
+    syn_downlink = expert_of("syn_downlink", "SYN on the downlink",
+        GROUP.PROTOCOL, SEVERITY.ERROR),
+    reason = expert_of("reason", "Unknown reason of a FIN", GROUP.PROTOCOL, SEVERITY.ERROR),
+    gap = expert_of("gap", "The gap before this message is never filled",
+        GROUP.SEQUENCE, SEVERITY.WARN),
+    after_fin = expert_of("after_fin", "Message behind its direction's FIN",
+        GROUP.SEQUENCE, SEVERITY.WARN),
+    copy = expert_of("duplicate", "Duplicate: dropped by its receiver",
+        GROUP.SEQUENCE, SEVERITY.NOTE),
+    too_far = expert_of("too_far", "More than 2^20 messages ahead: ends the connection",
+        GROUP.SEQUENCE, SEVERITY.ERROR),
+    early_limit = expert_of("early_limit", "Early data beyond the limit",
+        GROUP.PROTOCOL, SEVERITY.ERROR),
+    id_reused = expert_of("id_reused", "SYN for an id that is live: a new owner",
+        GROUP.SEQUENCE, SEVERITY.NOTE),
+    over = expert_of("over", "The connection is over: dropped by its receiver",
+        GROUP.SEQUENCE, SEVERITY.CHAT),
+    reset = expert_of("reset", "Connection reset", GROUP.SEQUENCE, SEVERITY.NOTE),
+    skipped = expert_of("skipped", "No message could be found in these bytes",
+        GROUP.UNDECODED, SEVERITY.NOTE),
+    out_of_order = expert_of("tcp_out_of_order",
+        "TCP segments of this pipe came out of order: turn on the preference "
+        .. "tcp.reassemble_out_of_order", GROUP.REASSEMBLE, SEVERITY.WARN),
+    incomplete = expert_of("incomplete", "The rest of this message is not to be had",
+        GROUP.REASSEMBLE, SEVERITY.WARN),
+    short = expert_of("short", "Shorter than the fields of its type",
+        GROUP.MALFORMED, SEVERITY.ERROR),
+    unknown = expert_of("unknown_type", "Unknown type: stepped over",
+        GROUP.UNDECODED, SEVERITY.NOTE),
+    ext_id = expert_of("ext_id", "About connection id 0", GROUP.PROTOCOL, SEVERITY.ERROR),
+    ext_syn_fin = expert_of("ext_syn_fin", "SYN and FIN of id 0 do not exist",
+        GROUP.PROTOCOL, SEVERITY.ERROR),
+    ext_first = expert_of("ext_first", "A pipe of the extension does not begin so",
+        GROUP.PROTOCOL, SEVERITY.ERROR),
+    ext_direction = expert_of("ext_direction", "Not sent in this direction",
+        GROUP.PROTOCOL, SEVERITY.WARN),
+    address = expert_of("address", "The address does not go with its kind",
+        GROUP.MALFORMED, SEVERITY.ERROR),
+    not_kept = expert_of("not_kept", "Payload of early messages is no longer held: "
+        .. "see the preference \"Early payload kept\"", GROUP.UNDECODED, SEVERITY.NOTE),
+}
+local all_experts = {}
+for _, expert_info in pairs(e) do all_experts[#all_experts + 1] = expert_info end
+tm3.experts = all_experts
+
+-- Preferences ----------------------------------------------------------------
+
+local STATISTICS_OFF, STATISTICS_TABLE, STATISTICS_JSON = 0, 1, 2
+
+tm3.prefs.ports = Pref.range("Ports of pipes", "6000,6010",
+    "TCP ports that remote proxies listen on. A stream that opens as X11 does stays X11", 65535)
+tm3.prefs.ext_port = Pref.uint("Port of the extension", 6010,
+    "Here the first message of each pipe has to be HELLO or WELCOME")
+tm3.prefs.session_pipes = Pref.uint("Pipes of a session", 0,
+    "How many pipes one local proxy opens. 0: all that are open from one address; a "
+    .. "number tells apart several local proxies behind one address")
+tm3.prefs.content = Pref.bool("Hand on what connections carry", true,
+    "Hand the application's bytes, in order, to the dissectors of the destination's port")
+tm3.prefs.keep_mb = Pref.uint("Early payload kept (MB)", 16,
+    "For looking at a frame again: payload of messages that waited for a gap. 0 keeps none")
+tm3.prefs.statistics = Pref.enum("Statistics at the end", STATISTICS_OFF,
+    "tshark prints them when it has read all", {
+        { 1, "off", STATISTICS_OFF },
+        { 2, "table", STATISTICS_TABLE },
+        { 3, "json", STATISTICS_JSON },
+    }, false)
+
+-- State of a capture ---------------------------------------------------------
+
+local S          -- everything found in the first pass
+local ports = {} -- watched: where remote proxies listen
+local nested = false
+
+local function new_state()
+    return {
+        halves = {},   -- "address:port>address:port" -> one direction of a pipe
+        groups = {},   -- LP and RP -> the session that new pipes join
+        hellos = {},   -- session id of the extension -> session
+        endpoints = {},-- "address:port" of remote proxies
+        sessions = {}, conns = {}, streams = {},
+        -- records: one message each, all of a frame side by side
+        n = 0, first = {},
+        m_frame = {}, m_pos = {}, m_half = {}, m_conn = {}, m_order = {}, m_wait = {},
+        m_fill = {}, m_offset = {},
+        released = {}, -- record of what filled a gap -> what it released
+        notes = {},    -- record -> what is to be said about it
+        early = {},    -- record -> payload: of open gaps, and of the last that were closed
+        kept = {}, kept_from = 1, kept_to = 0, kept_bytes = 0,
+        ip_at = 14,    -- where the IP header was found last
+        watched = {},
+    }
+end
+S = new_state()
+
+function tm3.init()
+    S = new_state()
+end
+
+-- a - b on the circle of numbers: positive if a is ahead.
+local function ahead(a, b)
+    local d = (a - b) % CIRCLE
+    if d >= HALF_CIRCLE then return d - CIRCLE end
+    return d
+end
+
+local function note(i, what, on, text)
+    local list = S.notes[i]
+    if not list then
+        list = {}
+        S.notes[i] = list
+    end
+    list[#list + 1] = { what = what, on = on, text = text }
+end
+
+-- Payload of messages that waited: the last keep_mb of it.
+local function keep(i, payload)
+    local limit = tm3.prefs.keep_mb * 1024 * 1024
+    if #payload > limit then
+        S.early[i] = nil
+        return
+    end
+    S.early[i] = payload
+    S.kept_to = S.kept_to + 1
+    S.kept[S.kept_to] = i
+    S.kept_bytes = S.kept_bytes + #payload
+    while S.kept_bytes > limit do
+        local oldest = S.kept[S.kept_from]
+        S.kept[S.kept_from] = nil
+        S.kept_from = S.kept_from + 1
+        S.kept_bytes = S.kept_bytes - #S.early[oldest]
+        S.early[oldest] = nil
+    end
+end
+
+-- Pipes and sessions ---------------------------------------------------------
+
+local function new_half(stream, key, up)
+    return {
+        key = key, stream = stream, up = up,
+        sync = stream.started and "found" or "unsure",
+        messages = 0, payload = 0, bytes = 0, wire = 0, frames = 0,
+        pending = {}, resent = 0, reordered = 0, first = true,
+    }
+end
+
+local function new_session(group, extension)
+    local session = {
+        number = #S.sessions + 1, group = group, pipes = {}, slots = {},
+        whole = true, extension = extension, early = 0,
+    }
+    S.sessions[session.number] = session
+    return session
+end
+
+local function leave(stream)
+    local session = stream.session
+    if not session then return end
+    for i, other in ipairs(session.pipes) do
+        if other == stream then
+            table.remove(session.pipes, i)
+            break
+        end
+    end
+    for i, other in ipairs(session.pipes) do
+        if not other.index then other.number = i - 1 end
+    end
+    if #session.pipes == 0 and session.number == #S.sessions then
+        S.sessions[session.number] = nil
+        S.groups[session.group] = nil
+    end
+end
+
+local function join(stream, session)
+    stream.session = session
+    stream.number = #session.pipes
+    session.pipes[#session.pipes + 1] = stream
+    if not stream.started then session.whole = false end
+end
+
+local function join_baseline(stream)
+    local session = S.groups[stream.group]
+    local limit = tm3.prefs.session_pipes
+    if not session or session.over or limit > 0 and #session.pipes >= limit then
+        session = new_session(stream.group, false)
+        S.groups[stream.group] = session
+    end
+    join(stream, session)
+end
+
+local function join_extension(stream, id, index)
+    local session = S.hellos[id]
+    leave(stream)
+    if not session then
+        session = new_session(stream.group, true)
+        S.hellos[id] = session
+    end
+    join(stream, session)
+    stream.index, stream.number = index, index
+end
+
+-- A pipe from LP (address and port) to RP; `started`: its first TCP segment was seen.
+local function new_stream(lp, lp_port, rp, rp_port, started)
+    local up = lp .. ":" .. lp_port .. ">" .. rp .. ":" .. rp_port
+    local down = rp .. ":" .. rp_port .. ">" .. lp .. ":" .. lp_port
+    local stream = {
+        lp = lp, lp_port = lp_port, rp = rp, rp_port = rp_port, started = started,
+        group = lp .. ">" .. rp .. ":" .. rp_port,
+        extension = rp_port == tm3.prefs.ext_port,
+    }
+    stream.up = new_half(stream, up, true)
+    stream.down = new_half(stream, down, false)
+    S.halves[up], S.halves[down] = stream.up, stream.down
+    S.streams[#S.streams + 1] = stream
+    S.endpoints[rp .. ":" .. rp_port] = true
+    S.watched[rp_port] = true
+    join_baseline(stream)
+    return stream
+end
+
+-- Whose end is RP? `hint`: "dst" or "src" if what is said tells.
+local function find_half(pinfo, hint)
+    local src, dst = tostring(pinfo.src), tostring(pinfo.dst)
+    local src_port, dst_port = pinfo.src_port, pinfo.dst_port
+    local from, to = src .. ":" .. src_port, dst .. ":" .. dst_port
+    local half = S.halves[from .. ">" .. to]
+    if half then return half end
+    if not hint then
+        if S.endpoints[to] or ports[dst_port] then
+            hint = "dst"
+        elseif S.endpoints[from] or ports[src_port] then
+            hint = "src"
+        else
+            hint = dst_port <= src_port and "dst" or "src"
+        end
+    end
+    if hint == "dst" then
+        return new_stream(src, src_port, dst, dst_port, false).up
+    end
+    return new_stream(dst, dst_port, src, src_port, false).down
+end
+
+-- Framing --------------------------------------------------------------------
+
+local function size_of(len)
+    if len >= LEN_DATA_MIN and len <= LEN_DATA_MAX then return len end
+    if len == LEN_SYN then return SIZE_SYN end
+    if len == LEN_FIN then return SIZE_FIN end
+    return nil
+end
+
+local function header(s, at)
+    local a, b, c, d, g, h, k, l = byte(s, at, at + 7)
+    return a + b * 256, c + d * 256 + g * 65536 + h * 16777216, k + l * 256
+end
+
+-- The size of a message that could begin at `at` of a stream whose framing is not known.
+local function plausible(s, at)
+    if #s - at + 1 < HEADER then return nil end
+    local id, number, len = header(s, at)
+    local size = size_of(len)
+    if not size or number >= PLAUSIBLE_NUMBER then return nil end
+    local body = byte(s, at + HEADER)
+    if id == 0 then
+        local known = not body or EXT_NAME[body]
+        return len == size and number == 0 and known and size or nil
+    end
+    if len == LEN_SYN and number ~= 0 then return nil end
+    if len == LEN_FIN and body and not REASONS[body] then return nil end
+    return size
+end
+
+-- Where messages begin: two plausible headers behind each other, or one that
+-- ends with what there is.
+local function find_sync(s, from)
+    for at = from, #s - HEADER do
+        local size = plausible(s, at)
+        if size and (at + size == #s + 1 or plausible(s, at + size)) then return at end
+    end
+    return nil
+end
+
+-- Does a stream on a port that is not ours open as a pipe does? nil, or where RP is.
+local function opens_as_pipe(s, n, known)
+    local size = n > HEADER and plausible(s, 1)
+    if not size then return nil end
+    local id, _, len = header(s, 1)
+    if len == LEN_SYN then
+        if n < SIZE_SYN or byte(s, 9) == 0 or byte(s, 9) >= 224 then return nil end
+        if byte(s, 13) + byte(s, 14) == 0 then return nil end
+        local rest = n - SIZE_SYN
+        if rest >= HEADER and not plausible(s, SIZE_SYN + 1) then return nil end
+        return "dst"
+    end
+    if id == 0 then
+        local kind = byte(s, 9)
+        if kind == HELLO and size >= 50 and #s >= 32 and byte(s, 10) == 1
+            and byte(s, 31) < byte(s, 32) and byte(s, 32) <= 64 then
+            return "dst"
+        end
+        if kind == WELCOME and size >= 39 and #s >= 15 and byte(s, 10) == 1
+            and byte(s, 15) <= 3 then
+            return "src"
+        end
+        return nil
+    end
+    if known then return known end
+    local at, count = 1, 0
+    while at <= #s - HEADER + 1 do
+        size = plausible(s, at)
+        if not size then return nil end
+        count = count + 1
+        at = at + size
+    end
+    return count >= 3 and "lower" or nil
+end
+
+-- The order of one direction of a connection ----------------------------------
+
+local function new_lane(up)
+    return {
+        up = up, next = nil, held = {}, arrived = {}, held_count = 0, held_bytes = 0,
+        seen = {}, messages = 0, payload = 0, offset = 0, copies = 0,
+        fin = nil, done = false, pipes = {}, pipe_count = 0,
+    }
+end
+
+local function new_conn(session, id, now)
+    local conn = {
+        index = #S.conns, id = id, session = session, began = now, last = now,
+        up = new_lane(true), down = new_lane(false), fins = {},
+    }
+    S.conns[conn.index + 1] = conn
+    return conn
+end
+
+-- Places in the order begin where the capture shows it, or as the protocol has it.
+local function begin_lane(conn, lane, number, now)
+    if conn.session.whole or number == 0 then
+        lane.next = 0
+    elseif number > LOW then
+        lane.next, lane.middle = number, true
+    else
+        lane.since = lane.since or now
+    end
+end
+
+-- A FIN is due: the connection is over, but for a half-close.
+local function finish(conn, lane, reason, now)
+    lane.done = true
+    if reason == HALF_CLOSE then
+        lane.half_closed = true
+        local other = lane.up and conn.down or conn.up
+        if not other.half_closed then return end
+    end
+    if not conn.over then
+        conn.over, conn.how, conn.by_up = now, reason, lane.up
+    end
+end
+
+-- Message i of `size` bytes (reason: of a FIN) is due: the receiver acts on it.
+local function due(conn, lane, i, payload, reason, now)
+    S.m_offset[i] = lane.offset
+    lane.offset = lane.offset + payload
+    if reason then finish(conn, lane, reason, now) end
+end
+
+-- Releases what waited for number lane.next; `i` filled the gap. Returns how many.
+local function release(conn, lane, i, now)
+    local count, bytes, fin = 0, 0, nil
+    while true do
+        local number = lane.next
+        local j = lane.held[number]
+        if not j then break end
+        S.m_wait[j] = now - lane.arrived[number]
+        S.m_fill[j] = i
+        local size = S.m_offset[j]
+        lane.held[number], lane.arrived[number] = nil, nil
+        lane.held_count = lane.held_count - 1
+        lane.held_bytes = lane.held_bytes - size
+        fin = lane.reasons and lane.reasons[number]
+        due(conn, lane, j, size, fin, now)
+        lane.next = (number + 1) % CIRCLE
+        count, bytes = count + 1, bytes + size
+    end
+    if count > 0 then S.released[i] = { count = count, bytes = bytes, fin = fin } end
+    return count
+end
+
+local function hold(lane, i, number, payload, reason, now)
+    lane.held[number], lane.arrived[number] = i, now
+    lane.held_count = lane.held_count + 1
+    lane.held_bytes = lane.held_bytes + payload
+    S.m_offset[i] = payload      -- until its place in the stream is known
+    if reason then
+        lane.reasons = lane.reasons or {}
+        lane.reasons[number] = reason
+    end
+end
+
+-- The beginning was waited for in vain: what is held begins the order.
+local function give_up_waiting(conn, lane, now)
+    local lowest
+    for number in pairs(lane.held) do
+        if not lowest or number < lowest then lowest = number end
+    end
+    lane.next, lane.middle, lane.since = lowest, true, nil
+    local first = lane.held[lowest]
+    release(conn, lane, first, now)
+    S.released[first] = nil
+    for number = lowest, lane.next - 1 do
+        local i = lane.seen[number]
+        S.m_order[i], S.m_wait[i], S.m_fill[i] = UNPLACED, 0, 0
+        S.early[i] = nil
+    end
+end
+
+-- Gives message i its place. Returns its order and what it released.
+local function place(conn, lane, i, number, payload, reason, resent, now)
+    if not lane.next then
+        begin_lane(conn, lane, number, now)
+        if not lane.next and (lane.held_count >= WAIT_MESSAGES
+            or now - lane.since > WAIT_SECONDS) and lane.held_count > 0 then
+            give_up_waiting(conn, lane, now)
+        end
+    end
+    local seen = lane.seen[number]
+    if seen then
+        lane.copies = lane.copies + 1
+        S.m_fill[i] = seen
+        return COPY
+    end
+    if lane.fin and ahead(number, lane.fin) > 0 and not (lane.half_closed
+        and reason == FIN_RESET) then
+        return AFTER
+    end
+    lane.seen[number] = i
+    if reason then lane.fin = number end
+    local d = lane.next and ahead(number, lane.next) or 1
+    if d == 0 then
+        local waiting = lane.held_count > 0
+        local begins = lane.middle and lane.offset == 0 and lane.messages <= 1
+        due(conn, lane, i, payload, reason, now)
+        lane.next = (number + 1) % CIRCLE
+        if waiting and release(conn, lane, i, now) > 0 then
+            return resent and LATE_RESENT or LATE
+        end
+        return begins and UNPLACED or IN_ORDER
+    elseif d > AHEAD_MAX then
+        return TOO_FAR
+    elseif d > 0 then
+        hold(lane, i, number, payload, reason, now)
+        return EARLY
+    end
+    if lane.middle then return UNPLACED end
+    lane.copies = lane.copies + 1
+    return COPY
+end
+
+-- Whose message is it ----------------------------------------------------------
+
+-- Is it the former owner's? Once the successor was heard on a pipe, no more on that pipe.
+local function former_owns(former, half, number, syn, now)
+    local lane = half.up and former.conn.up or former.conn.down
+    if now > former.expires or former.switched[half] or lane.done then return false end
+    if not syn and lane.next and ahead(number, lane.next) >= 0 then return true end
+    if not syn and lane.seen[number] then return true end
+    former.switched[half] = true
+    return false
+end
+
+local function succeed(slot, half, session, id, now)
+    local old = slot.conn
+    slot.former = { conn = old, expires = now + REST, switched = { [half] = true } }
+    slot.conn = new_conn(session, id, now)
+    slot.conn.successor = true
+    return old
+end
+
+-- Early messages of a successor that looked as if they came behind the old one's FIN.
+local function adopt_strays(old, conn)
+    for _, stray in ipairs(old.strays or {}) do
+        if not conn.up.seen[stray.number] then
+            local i = stray.i
+            S.m_conn[i], S.m_order[i], S.notes[i] = conn, EARLY, nil
+            conn.up.seen[stray.number] = i
+            if stray.reason then conn.up.fin = stray.number end
+            hold(conn.up, i, stray.number, stray.payload, stray.reason, stray.now)
+            conn.up.messages = conn.up.messages + 1
+            conn.up.payload = conn.up.payload + stray.payload
+            old.up.messages = old.up.messages - 1
+            old.up.payload = old.up.payload - stray.payload
+            if stray.reason then conn.fins[#conn.fins + 1] = S.m_frame[i] end
+        end
+    end
+    old.strays = nil
+end
+
+-- An uplink message that is no SYN, for an id whose connection is over: a successor's?
+local function early_for_successor(conn, number)
+    if not conn.over or not conn.up.next then return false end
+    if conn.up.seen[number] then return false end
+    return ahead(number, conn.up.next) < 0
+end
+
+-- The connection that a message belongs to.
+local function route(half, id, number, syn, copy_ok, now)
+    local session = half.stream.session
+    local slot = session.slots[id]
+    if not slot then
+        slot = { conn = new_conn(session, id, now) }
+        session.slots[id] = slot
+        return slot.conn
+    end
+    local former, conn = slot.former, slot.conn
+    if former and former_owns(former, half, number, syn, now) then return former.conn end
+    if not half.up then return conn end
+    if syn then
+        local begun = conn.syn or conn.up.middle or conn.over
+        if begun and not (copy_ok and not conn.over and conn.up.seen[0]) then
+            local old = succeed(slot, half, session, id, now)
+            adopt_strays(old, slot.conn)
+            return slot.conn, old
+        end
+    elseif early_for_successor(conn, number) then
+        succeed(slot, half, session, id, now)
+        return slot.conn
+    end
+    return conn
+end
+
+-- The extension: what its messages hold -----------------------------------------
+
+-- Field, offset, size; what the sizes add up to is the least length of the message.
+local EXT = {
+    [HELLO] = { size = 50, way = "up",
+        { f.version, 9, 1 }, { f.features, 10, 4 }, { f.session_id, 14, 16, "bytes" },
+        { f.pipe_index, 30, 1 }, { f.pipe_count, 31, 1 }, { f.incarnation, 32, 2 },
+        { f.received, 34, 8 }, { f.conn_window, 42, 4 }, { f.session_window, 46, 4 } },
+    [WELCOME] = { size = 39, way = "down",
+        { f.version, 9, 1 }, { f.features, 10, 4 }, { f.status, 14, 1 },
+        { f.received, 15, 8 }, { f.conn_window, 23, 4 }, { f.session_window, 27, 4 },
+        { f.conn_early, 31, 4 }, { f.session_early, 35, 4 } },
+    [SYNACK] = { size = 12, way = "down", about = true,
+        { f.about, 9, 2 }, { f.result, 11, 1 } },
+    [4] = { size = 19, { f.about, 9, 2 }, { f.window_offset, 11, 8 } },
+    [5] = { size = 25, { f.token, 9, 8 }, { f.sent_us, 17, 8 } },
+    [6] = { size = 33, { f.token, 9, 8 }, { f.sent_us, 17, 8 }, { f.received_us, 25, 8 } },
+    [7] = { size = 10, { f.goodbye, 9, 1 } },
+    [8] = { size = 20, about = true,
+        { f.about, 9, 2 }, { f.priority, 11, 1 }, { f.remaining, 12, 8 } },
+    [9] = { size = 32,
+        { f.pipe_index, 9, 1 }, { f.incarnation, 10, 2 }, { f.received, 12, 8 },
+        { f.received_us, 20, 8 }, { f.reorder_bytes, 28, 4 } },
+    [10] = { size = 11, way = "down", about = true, { f.about, 9, 2 } },
+    [OPEN] = { size = 15, way = "up", about = true,
+        { f.about, 9, 2 }, { f.kind, 11, 1 }, { f.address_len, 12, 1 } },
+}
+
+local function le16(s, at)
+    local a, b = byte(s, at + 1, at + 2)
+    return a + b * 256
+end
+
+local function le32(s, at)
+    local a, b, c, d = byte(s, at + 1, at + 4)
+    return a + b * 256 + c * 65536 + d * 16777216
+end
+
+-- The address of an OPEN: its bytes and how it is written, or nil and why not.
+local function open_address(s)
+    local kind, n = byte(s, 12), byte(s, 13)
+    if #s < 15 + n then return nil, "short" end
+    local address = s:sub(14, 13 + n)
+    if kind == 4 and n == 4 then
+        return address, concat({ byte(address, 1, 4) }, ".")
+    elseif kind == 6 and n == 16 then
+        local words = {}
+        for at = 0, 14, 2 do
+            words[#words + 1] = format("%x", byte(address, at + 1) * 256 + byte(address, at + 2))
+        end
+        return address, "[" .. concat(words, ":") .. "]"
+    elseif kind == 0x6e and n > 0 and not address:find("\0", 1, true) then
+        return address, address
+    end
+    return nil, "address"
+end
+
+-- What is wrong with a message of the extension: the expert, the bytes, the words.
+local function ext_fault(half, s, size)
+    local kind = byte(s, 9)
+    local spec = EXT[kind]
+    if not spec then return e.unknown, "type", format("Unknown type %d: stepped over", kind) end
+    if size < spec.size then
+        return e.short, "len", format("%s of %d bytes: its fields take %d", EXT_NAME[kind], size,
+            spec.size)
+    end
+    if #s < spec.size then return nil end
+    if spec.about and le16(s, 9) == 0 then return e.ext_id, "about" end
+    if kind == OPEN then
+        local address, why = open_address(s)
+        if not address and size < 15 + byte(s, 13) then
+            return e.short, "len", "OPEN whose address reaches beyond its end"
+        end
+        if not address and why == "address" then return e.address, "address" end
+    end
+    if spec.way and (spec.way == "up") ~= half.up then
+        return e.ext_direction, "type", EXT_NAME[kind] .. " is sent "
+            .. (spec.way == "up" and "uplink" or "downlink") .. " only"
+    end
+    return nil
+end
+
+-- What messages of the extension tell about the session and its connections.
+local function ext_act(half, s)
+    local stream, kind = half.stream, byte(s, 9)
+    local session = stream.session
+    if kind == HELLO and half.up then
+        stream.extension = true
+        join_extension(stream, s:sub(15, 30), byte(s, 31))
+    elseif kind == WELCOME and not half.up then
+        session.welcome = true
+        session.features = le32(s, 10)
+        session.conn_early, session.session_early = le32(s, 31), le32(s, 35)
+    elseif kind == SYNACK then
+        local slot = session.slots[le16(s, 9)]
+        if slot then slot.conn.synack = byte(s, 12) end
+    end
+end
+
+-- Early data: more than the receiver has promised to hold? Returns the limit in words.
+local function early_excess(conn, lane, payload)
+    local session = conn.session
+    if not session.extension then
+        if lane.held_bytes + payload > EARLY_BASELINE and not conn.syn then
+            return "more than 4 MiB before the SYN"
+        end
+        return nil
+    end
+    local known = session.welcome
+    if conn.synack or known and session.features % 2 ~= FEATURE_EARLY then return nil end
+    session.early = session.early + payload
+    local limit = known and session.conn_early or EARLY_BEFORE_WELCOME
+    local all = known and session.session_early or EARLY_BEFORE_WELCOME_ALL
+    if lane.payload > limit then
+        return format("%d bytes of the connection before its SYNACK, %d are allowed",
+            lane.payload, limit)
+    elseif session.early > all then
+        return format("%d bytes of the session before SYNACKs, %d are allowed",
+            session.early, all)
+    end
+    return nil
+end
+
+-- The first look at a message ---------------------------------------------------
+
+local function new_record(half, frame, pos, order)
+    local i = S.n + 1
+    S.n = i
+    if not S.first[frame] then S.first[frame] = i end
+    S.m_frame[i], S.m_pos[i], S.m_half[i] = frame, pos, half
+    S.m_conn[i], S.m_order[i] = false, order
+    S.m_wait[i], S.m_fill[i], S.m_offset[i] = 0, 0, 0
+    return i
+end
+
+local function set_destination(conn, i, ip, text, port, now)
+    conn.syn, conn.syn_frame, conn.syn_time = i, S.m_frame[i], now
+    conn.dst_ip, conn.dst_text, conn.dst_port = ip, text, port
+    conn.dst = text .. ":" .. port
+end
+
+local function count_pipe(lane, half)
+    if not lane.pipes[half.stream] then
+        lane.pipes[half.stream] = true
+        lane.pipe_count = lane.pipe_count + 1
+    end
+end
+
+local function remember_payload(conn, i, s)
+    if tm3.prefs.content and not nested and (not conn.syn or conn.dst_port) and #s > HEADER then
+        S.early[i] = s:sub(HEADER + 1)
+    end
+end
+
+-- Places message i of a connection and notes what is to be said. `m`: the message.
+local function take(half, i, m, s, now)
+    local conn, old = route(half, m.id, m.number, m.syn, m.copy_ok, now)
+    local lane = half.up and conn.up or conn.down
+    S.m_conn[i] = conn
+    conn.last = now
+    lane.messages = lane.messages + 1
+    lane.payload = lane.payload + m.payload
+    count_pipe(lane, half)
+    if old and not old.over then note(i, e.id_reused, "id") end
+    if half.up and m.payload > 0 then
+        local words = early_excess(conn, lane, m.payload)
+        if words then note(i, e.early_limit, nil, "Early data beyond the limit: " .. words) end
+    end
+    if m.reason then
+        conn.fins[#conn.fins + 1] = S.m_frame[i]
+        if m.reason == FIN_RESET then note(i, e.reset) end
+        for number, j in pairs(lane.held) do
+            if ahead(number, m.number) > 0 then note(j, e.after_fin) end
+        end
+    end
+    if conn.over and conn.by_up ~= half.up then note(i, e.over) end
+    if m.syn then set_destination(conn, i, m.ip, m.text, m.port, now) end
+    local order = place(conn, lane, i, m.number, m.payload, m.reason, half.hole, now)
+    S.m_order[i] = order
+    if order == EARLY then
+        remember_payload(conn, i, s)
+    elseif order == COPY then
+        note(i, e.copy, "number")
+    elseif order == TOO_FAR then
+        note(i, e.too_far, "number")
+    elseif order == AFTER then
+        note(i, e.after_fin)
+        if half.up and conn.over and not m.syn then
+            conn.strays = conn.strays or {}
+            conn.strays[#conn.strays + 1] = { i = i, number = m.number, payload = m.payload,
+                reason = m.reason, now = now }
+            remember_payload(conn, i, s)
+            if S.early[i] then keep(i, S.early[i]) end
+        end
+    end
+end
+
+local function first_of_pipe(half, i, id, s)
+    half.first = false
+    if not half.stream.extension or half.sync ~= "found" then return end
+    local want = half.up and HELLO or WELCOME
+    if not half.stream.started then return end
+    if id ~= 0 or byte(s, 9) ~= want then
+        note(i, e.ext_first, "id", "The first message of this pipe is not " .. EXT_NAME[want])
+    end
+end
+
+local function take_extension(half, i, size, len, s, now)
+    S.m_order[i] = APART
+    if len ~= size then
+        note(i, half.stream.extension and e.ext_syn_fin or e.id_0, "id")
+        return
+    end
+    local kind = byte(s, 9)
+    if not half.stream.extension and not (kind == HELLO and half.up and half.messages == 1
+        and half.stream.rp_port ~= 6000) then
+        note(i, e.id_0, "id")
+    end
+    local fault, on, text = ext_fault(half, s, size)
+    if fault then
+        note(i, fault, on, text)
+        return
+    end
+    if #s < EXT[kind].size then return end
+    if kind == OPEN then
+        local address, text_of = open_address(s)
+        if not address then return end
+        local ip = byte(s, 12) == 4 and text_of or nil
+        take(half, i, { id = le16(s, 9), number = 0, payload = 0, syn = true, copy_ok = true,
+            ip = ip, text = text_of, port = le16(s, 13 + #address) }, s, now)
+        return
+    end
+    ext_act(half, s)
+end
+
+-- A message as a whole: `s` its bytes, as far as captured.
+local function first_look(half, frame, pos, size, s, now)
+    local i = new_record(half, frame, pos, APART)
+    local id, number, len = header(s, 1)
+    half.messages = half.messages + 1
+    half.bytes = half.bytes + size
+    if half.first then first_of_pipe(half, i, id, s) end
+    if id == 0 then
+        take_extension(half, i, size, len, s, now)
+        return i
+    end
+    local m = { id = id, number = number, payload = 0 }
+    if len == LEN_SYN then
+        if not half.up then
+            note(i, e.syn_downlink, "type")
+            return i
+        elseif number ~= 0 then
+            note(i, e.syn_number, "number")
+            return i
+        elseif #s < SIZE_SYN then
+            return i
+        end
+        m.syn, m.copy_ok = true, half.stream.extension
+        m.ip = concat({ byte(s, 9, 12) }, ".")
+        m.text, m.port = m.ip, le16(s, 12)
+    elseif len == LEN_FIN then
+        m.reason = byte(s, 9) or FIN_ORDER
+        local features = half.stream.session.features or 0
+        if not REASONS[m.reason] or m.reason == HALF_CLOSE
+            and floor(features / FEATURE_HALF_CLOSE) % 2 == 0 then
+            note(i, e.reason, "reason", format("Unknown reason 0x%02x of a FIN", m.reason))
+        end
+    else
+        m.payload = size - HEADER
+        half.payload = half.payload + m.payload
+    end
+    take(half, i, m, s, now)
+    return i
+end
+
+-- What a connection carries, for Wireshark's own dissectors ------------------------
+
+local tcp_dissector, tcp_ports
+local NO_INFO = "(info)"
+
+-- A source port of the dynamic range that nobody has claimed.
+local function source_port(conn)
+    if conn.source_port then return conn.source_port end
+    local port = 49152 + conn.index % 16384
+    for _ = 1, 16384 do
+        if not ports[port] and not tcp_ports:get_dissector(port) then break end
+        port = port < 65535 and port + 1 or 49152
+    end
+    conn.source_port = port
+    return port
+end
+
+local function be16(n) return char(floor(n / 256) % 256, n % 256) end
+local function be32(n) return be16(floor(n / 65536) % 65536) .. be16(n % 65536) end
+
+-- Hands bytes of a connection to the TCP dissector as the segment that they would have been,
+-- with a made-up header: so they are reassembled and found by port as all others are, and each
+-- connection has a stream of its own to be followed.
+local FLAG_FIN, FLAG_SYN, FLAG_RST, FLAG_PSH = 1, 2, 4, 8
+
+local function hand_on(conn, lane, offset, payload, flags, pinfo, tree)
+    local near, far = source_port(conn), conn.dst_port
+    local isn = conn.index * 65536 % HALF_CIRCLE
+    local sequence = (isn + offset + (flags == FLAG_SYN and 0 or 1)) % CIRCLE
+    local head = be16(lane.up and near or far) .. be16(lane.up and far or near)
+        .. be32(sequence) .. "\0\0\0\0" .. char(0x50, flags) .. "\255\255\0\0\0\0"
+    local name = format("TM³ connection %d %s", conn.id, lane.up and "uplink" or "downlink")
+    local tvb = ByteArray.new(head .. payload, true):tvb(name)
+    local src_port, dst_port = pinfo.src_port, pinfo.dst_port
+    nested = true
+    local ok, why = pcall(tcp_dissector.call, tcp_dissector, tvb, pinfo, tree)
+    nested = false
+    pinfo.src_port, pinfo.dst_port = src_port, dst_port
+    if not ok then error(why, 0) end
+end
+
+local inside_dissector
+
+local function hand_on_piece(piece, pinfo, tree)
+    local conn, lane, reason = piece.conn, piece.lane, piece.reason
+    if tree.visible or tree:referenced(inside_dissector) then
+        local arrow, size = lane.up and "↑ to " or "↓ from ", #piece.bytes
+        local item = tree:add(inside, format("TM³ application stream, connection %d%s%s, %s from "
+            .. "offset %.0f (the TCP header is made up)", conn.id, arrow, conn.dst,
+            size == 1 and "1 byte" or size .. " bytes", piece.offset))
+        item:set_generated(true)
+    end
+    if piece.syn then hand_on(conn, lane, 0, "", FLAG_SYN, pinfo, tree) end
+    local flags = #piece.bytes > 0 and FLAG_PSH or 0
+    if reason == FIN_ORDER or reason == HALF_CLOSE then flags = flags + FLAG_FIN end
+    if flags > 0 then hand_on(conn, lane, piece.offset, piece.bytes, flags, pinfo, tree) end
+    if reason == FIN_RESET then
+        hand_on(conn, lane, piece.offset + #piece.bytes, "", FLAG_RST, pinfo, tree)
+    end
+end
+
+-- The bytes that become due with message i: its own and of those that it released.
+-- nil if some of them are not held any more.
+local function due_bytes(i, lane, number, own)
+    local released = S.released[i]
+    if not released then return own end
+    local parts = { own }
+    for step = 1, released.count do
+        parts[#parts + 1] = S.early[lane.seen[(number + step) % CIRCLE]] or ""
+    end
+    local bytes = concat(parts)
+    if #bytes ~= #own + released.bytes then return nil end
+    return bytes
+end
+
+-- They were handed on: what of them is kept?
+local function keep_released(i, lane, number)
+    local released = S.released[i]
+    for step = 1, released and released.count or 0 do
+        local j = lane.seen[(number + step) % CIRCLE]
+        local payload = S.early[j]
+        if payload then keep(j, payload) end
+    end
+end
+
+-- What becomes due in a frame, by direction of a connection; handed on when all of the frame
+-- was looked at, as one segment: Wireshark cannot show a PDU that was put together from
+-- several segments of one frame.
+local due_now = { frame = 0 }
+
+local function add_due(pinfo, conn, lane, piece)
+    if due_now.frame ~= pinfo.number then due_now = { frame = pinfo.number } end
+    local last
+    for _, each in ipairs(due_now) do
+        if each.lane == lane then last = each end
+    end
+    if last and not last.reason then
+        last.bytes, last.reason = last.bytes .. piece.bytes, piece.reason
+        return
+    end
+    piece.conn, piece.lane = conn, lane
+    due_now[#due_now + 1] = piece
+end
+
+-- What becomes due with message i is to go to the application's dissectors, in both passes alike.
+local function collect(i, m, s, pinfo, tree)
+    local conn, order = S.m_conn[i], S.m_order[i]
+    if not conn or order ~= IN_ORDER and order ~= LATE and order ~= LATE_RESENT then return end
+    local half = S.m_half[i]
+    local lane = half.up and conn.up or conn.down
+    if not conn.dst_port or lane.middle then return end
+    local own = m.id ~= 0 and m.len < LEN_FIN and s:sub(HEADER + 1, m.size) or ""
+    local offset, released = S.m_offset[i], S.released[i]
+    if m.id ~= 0 and m.len < LEN_FIN and #own ~= m.size - HEADER and not pinfo.visited then
+        lane.torn = lane.torn or offset
+    end
+    if lane.torn and offset >= lane.torn then return end
+    local bytes = due_bytes(i, lane, m.number, own)
+    if not bytes then
+        if pinfo.visited then
+            tree:add_proto_expert_info(e.not_kept)
+        else
+            lane.torn = lane.torn or offset
+        end
+        return
+    end
+    add_due(pinfo, conn, lane, { offset = offset, bytes = bytes, syn = m.syn,
+        reason = m.reason or released and released.fin })
+    if not pinfo.visited then keep_released(i, lane, m.number) end
+end
+
+-- Seen again, an early message is held again for the frame that closes its gap.
+local function hold_again(i, m, s)
+    if S.m_fill[i] == 0 or S.early[i] or m.len >= LEN_FIN or m.id == 0 then return end
+    local lane = S.m_half[i].up and S.m_conn[i].up or S.m_conn[i].down
+    if S.m_conn[i].dst_port and not lane.middle and not lane.torn then
+        keep(i, s:sub(HEADER + 1, m.size))
+    end
+end
+
+-- Words ------------------------------------------------------------------------
+
+local function plural(n, word)
+    return n == 1 and "1 " .. word or n .. " " .. word .. "s"
+end
+
+local function seconds(t)
+    if t < 0.0000005 then return "0 s" end
+    if t < 1 then return format("%.3f ms", t * 1000) end
+    return format("%.6f s", t)
+end
+
+-- "data 3, 120 bytes", "SYN to 192.0.2.33:443", "FIN 7, reset"
+local function what(m, s)
+    if m.id == 0 then
+        if m.len ~= m.size then return m.len == LEN_SYN and "SYN" or "FIN" end
+        local kind = byte(s, HEADER + 1)
+        local name = EXT_NAME[kind] or "unknown type " .. tostring(kind)
+        local spec = EXT[kind]
+        if not spec or #s < spec.size then return name end
+        if kind == OPEN then
+            local address, text = open_address(s)
+            if not address then return name end
+            return format("OPEN %d to %s:%d", le16(s, 9), text, le16(s, 13 + #address))
+        elseif spec.about then
+            return name .. " of " .. le16(s, 9)
+        elseif kind == WELCOME then
+            return name .. ": " .. (STATUS[byte(s, 15)] or "?")
+        elseif kind == HELLO then
+            return format("%s: pipe %d of %d", name, byte(s, 31), byte(s, 32))
+        end
+        return name
+    elseif m.len == LEN_SYN then
+        if #s < SIZE_SYN then return "SYN" end
+        return format("SYN to %s:%d", concat({ byte(s, 9, 12) }, "."), le16(s, 12))
+    elseif m.len == LEN_FIN then
+        return format("FIN %d, %s", m.number, REASONS[m.reason] or "unknown reason")
+    end
+    return format("data %d, %s", m.number, plural(m.size - HEADER, "byte"))
+end
+
+local function words_of(i, m, s)
+    local words = what(m, s)
+    local arrow = S.m_half[i].up and "↑" or "↓"
+    words = m.id == 0 and arrow .. " " .. words or m.id .. arrow .. " " .. words
+    local order = S.m_order[i]
+    if order == EARLY then
+        if S.m_fill[i] == 0 then
+            words = words .. " (early)"
+        else
+            words = words .. format(" (early, waits %s)", seconds(S.m_wait[i]))
+        end
+    elseif order ~= IN_ORDER and order ~= APART then
+        words = words .. " (" .. ORDER[order] .. ")"
+    end
+    local released = S.released[i]
+    if released then words = words .. ", releases " .. released.count end
+    return words
+end
+
+-- The tree ------------------------------------------------------------------------
+
+local view = {}
+
+local TYPE_SPAN = "type"  -- key of the item that experts about the type hang on
+
+function view.generated(item)
+    item:set_generated(true)
+    return item
+end
+
+function view.ns_time(t)
+    local negative = t < 0
+    local us = floor((negative and -t or t) * 1000000 + 0.5)
+    local secs = floor(us / 1000000)
+    local nsecs = (us - secs * 1000000) * 1000
+    if negative then return NSTime.new(-secs, -nsecs) end
+    return NSTime.new(secs, nsecs)
+end
+
+function view.features(tree, range)
+    local item = tree:add_le(f.features, range)
+    for _, field in ipairs(feature_fields) do item:add_le(field, range) end
+end
+
+function view.open(tree, tvb, at, avail, s, items)
+    local kind, n = byte(s, 12), byte(s, 13)
+    local fits = math.min(n, avail - 13)
+    if fits > 0 then
+        local range = tvb:range(at + 13, fits)
+        local address = open_address(s)
+        if address and kind == 4 then
+            tree:add(f.dst_ip, range)
+        elseif address and kind == 6 then
+            tree:add(f.dst_ip6, range)
+        elseif address then
+            tree:add(f.dst_name, range)
+        end
+        items.address = tree:add(f.address, range)
+    end
+    if avail >= 15 + n then tree:add_le(f.dst_port, tvb:range(at + 13 + n, 2)) end
+    return 15 + n
+end
+
+function view.extension(tree, tvb, at, size, avail, s, items)
+    local kind = byte(s, HEADER + 1)
+    if not kind then return end
+    items[TYPE_SPAN] = tree:add(f.type, tvb:range(at + 8, 1), TYPE_EXT + kind)
+    if not EXT_NAME[kind] then
+        items[TYPE_SPAN]:set_text(format("Type: unknown to the extension (%d)", kind))
+    end
+    tree:add(f.ext_type, tvb:range(at + 8, 1))
+    local spec = EXT[kind]
+    local known = HEADER + 1
+    for _, field in ipairs(spec or {}) do
+        local from, to = field[2], field[2] + field[3]
+        if to > avail then return end
+        local range = tvb:range(at + from, field[3])
+        if field[1] == f.features then
+            view.features(tree, range)
+        elseif field[4] then
+            tree:add(field[1], range)
+        else
+            local item = tree:add_le(field[1], range)
+            if field[1] == f.about then items.about = item end
+        end
+        known = to
+    end
+    if kind == OPEN and avail >= 13 then known = view.open(tree, tvb, at, avail, s, items) end
+    if known < avail then tree:add(f.future, tvb:range(at + known, avail - known)) end
+    if not spec and size > avail then return end
+end
+
+function view.body(tree, tvb, at, m, avail, s, items)
+    if m.id == 0 and m.len == m.size then
+        view.extension(tree, tvb, at, m.size, avail, s, items)
+        return
+    end
+    local kind = m.len == LEN_SYN and TYPE_SYN or m.len == LEN_FIN and TYPE_FIN or TYPE_DATA
+    items[TYPE_SPAN] = tree:add(f.type, tvb:range(at + 6, 2), kind)
+    if kind == TYPE_SYN then
+        if avail < SIZE_SYN then return end
+        tree:add(f.dst_ip, tvb:range(at + 8, 4))
+        tree:add_le(f.dst_port, tvb:range(at + 12, 2))
+    elseif kind == TYPE_FIN then
+        if avail < SIZE_FIN then return end
+        items.reason = tree:add(f.reason, tvb:range(at + 8, 1))
+    else
+        view.generated(tree:add(f.payload_len, m.size - HEADER))
+        if avail > HEADER then tree:add(f.payload, tvb:range(at + 8, avail - HEADER)) end
+    end
+end
+
+function view.destination(tree, conn, own)
+    if own or not conn.dst then return end
+    if conn.dst_ip then
+        view.generated(tree:add(f.dst_ip, Address.ip(conn.dst_ip)))
+    else
+        view.generated(tree:add(f.dst_name, conn.dst_text))
+    end
+    view.generated(tree:add(f.dst_port, conn.dst_port))
+end
+
+function view.order(tree, i, lane, m, items)
+    local order, fill = S.m_order[i], S.m_fill[i]
+    local item = view.generated(tree:add(f.order, order))
+    item:append_text(": " .. ORDER_LONG[order])
+    if order == EARLY and fill == 0 then
+        if lane.next then
+            local missing = format("Number %d of connection %d never comes: %s behind the gap",
+                lane.next, m.id, plural(lane.held_count, "message"))
+            items.gap = missing
+        end
+        return
+    end
+    if order == COPY then
+        if fill > 0 then view.generated(tree:add(f.original, S.m_frame[fill])) end
+        return
+    end
+    if order == EARLY then
+        view.generated(tree:add(f.wait, view.ns_time(S.m_wait[i])))
+        view.generated(tree:add(f.filled_by, S.m_frame[fill]))
+    elseif order == IN_ORDER or order == LATE or order == LATE_RESENT then
+        view.generated(tree:add(f.wait, view.ns_time(0)))
+    end
+    local released = S.released[i]
+    if not released then return end
+    view.generated(tree:add(f.release_count, released.count))
+    for step = 1, released.count do
+        local j = lane.seen[(m.number + step) % CIRCLE]
+        local each = view.generated(tree:add(f.releases, S.m_frame[j]))
+        each:append_text(format(" (number %d, waited %s)", (m.number + step) % CIRCLE,
+            seconds(S.m_wait[j])))
+    end
+end
+
+function view.computed(tree, i, m, pinfo, items)
+    local half = S.m_half[i]
+    local stream, conn = half.stream, S.m_conn[i]
+    view.generated(tree:add(f.session, stream.session.number))
+    view.generated(tree:add(f.pipe, stream.number))
+    view.generated(tree:add(f.direction, half.up and 1 or 2))
+    if not conn then return end
+    local lane = half.up and conn.up or conn.down
+    view.generated(tree:add(f.stream, conn.index))
+    view.destination(tree, conn, m.len == LEN_SYN or m.id == 0)
+    if conn.syn_frame then
+        view.generated(tree:add(f.syn_frame, conn.syn_frame))
+        view.generated(tree:add(f.since_syn, view.ns_time(pinfo.abs_ts - conn.syn_time)))
+    end
+    for _, frame in ipairs(conn.fins) do view.generated(tree:add(f.fin_frame, frame)) end
+    view.order(tree, i, lane, m, items)
+    local order = S.m_order[i]
+    if m.len < LEN_FIN and m.id ~= 0 and (order == IN_ORDER or order == LATE
+        or order == LATE_RESENT or order == EARLY and S.m_fill[i] > 0) then
+        view.generated(tree:add(f.offset, UInt64(S.m_offset[i] % CIRCLE,
+            floor(S.m_offset[i] / CIRCLE))))
+    end
+end
+
+function view.notes(i, tree, items, visited)
+    for _, each in ipairs(S.notes[i] or {}) do
+        local item = items[each.on] or tree
+        if each.text then
+            item:add_proto_expert_info(each.what, each.text)
+        else
+            item:add_proto_expert_info(each.what)
+        end
+    end
+    if visited and items.gap then tree:add_proto_expert_info(e.gap, items.gap) end
+end
+
+-- A message in the tree. Returns the item that stands for it.
+function view.message(i, m, s, tvb, at, avail, pinfo, tree)
+    local text = "TM³ pipe, connection " .. words_of(i, m, s)
+    if m.id == 0 then text = "TM³ pipe, extension " .. words_of(i, m, s) end
+    local item = tree:add(tm3, tvb:range(at, avail), text)
+    local items = {}
+    items.id = item:add_le(f.conn, tvb:range(at, 2))
+    items.number = item:add_le(f.seq, tvb:range(at + 2, 4))
+    items.len = item:add_le(f.len, tvb:range(at + 6, 2))
+    view.body(item, tvb, at, m, avail, s, items)
+    view.computed(item, i, m, pinfo, items)
+    view.notes(i, item, items, pinfo.visited)
+    return item
+end
+
+-- Bytes that are no message, in the tree.
+function view.garbage(i, tvb, at, size, tree)
+    local text = format("TM³ pipe, %s that are no message", plural(size, "byte"))
+    local item = tree:add(tm3, tvb:range(at, size), text)
+    local items = {}
+    if S.notes[i] and S.notes[i][1].on == "len" and size >= HEADER then
+        items.id = item:add_le(f.conn, tvb:range(at, 2))
+        items.number = item:add_le(f.seq, tvb:range(at + 2, 4))
+        items.len = item:add_le(f.len, tvb:range(at + 6, 2))
+    end
+    item:add(f.garbage, tvb:range(at, size))
+    local stream = S.m_half[i].stream
+    view.generated(item:add(f.session, stream.session.number))
+    view.generated(item:add(f.pipe, stream.number))
+    view.generated(item:add(f.direction, S.m_half[i].up and 1 or 2))
+    view.notes(i, item, items, false)
+end
+
+-- Cutting a pipe into messages -------------------------------------------------------
+
+-- Record of what stood at this place of the frame when it was first seen.
+local function find_record(frame, key, pos)
+    local i = S.first[frame]
+    while i and S.m_frame[i] == frame do
+        if S.m_pos[i] == pos and S.m_half[i].key == key then return i end
+        i = i + 1
+    end
+    return nil
+end
+
+local function new_garbage(half, frame, pos, size)
+    local i = new_record(half, frame, pos, GARBAGE)
+    S.m_offset[i] = size
+    return i
+end
+
+-- How many bytes from `at` on belong to no message; nil: that cannot be told yet.
+local function search(half, tvb, at, left, may_wait)
+    local s = tvb:raw(at, left)
+    if half.sync == "unsure" then
+        local size = plausible(s, 1)
+        if size and (size >= left or left - size < HEADER or plausible(s, size + 1)) then
+            half.sync = "found"
+            return 0
+        end
+        half.sync = "lost"
+    end
+    local found = find_sync(s, 1)
+    if found then
+        half.sync = "found"
+        return found - 1
+    end
+    if may_wait and left < SEARCH_WINDOW and half.messages == 0 then return nil end
+    return left
+end
+
+local function skip(half, frame, pos, size)
+    local i = new_garbage(half, frame, pos, size)
+    note(i, e.skipped, nil, half.messages == 0
+        and format("%s skipped until a message begins: the capture begins in the middle",
+            plural(size, "byte"))
+        or format("%s in which no message can be found", plural(size, "byte")))
+    return i
+end
+
+local function broken(half, frame, pos, left, len)
+    local i = new_garbage(half, frame, pos, left)
+    half.sync = "lost"
+    note(i, e.length, "len", format("Length %d (0x%04x) means nothing: behind it no message "
+        .. "can be found", len, len))
+    if half.hole or half.reordered > 0 then note(i, e.out_of_order) end
+    return i
+end
+
+-- Columns: what the messages of a frame are, in words.
+local Columns = {}
+Columns.__index = Columns
+
+local function columns_of(pinfo)
+    local live = not nested and tostring(pinfo.cols.info) ~= NO_INFO
+    local columns = setmetatable({ live = live, words = {}, more = 0 }, Columns)
+    if live then
+        local before = tostring(pinfo.cols.info)
+        pinfo.cols.info:clear()
+        columns.prefix = #tostring(pinfo.cols.info)
+        columns.tcp = before:sub(columns.prefix + 1)
+    end
+    return columns
+end
+
+function Columns:say(words)
+    if #self.words < WORDS_MAX then
+        self.words[#self.words + 1] = words
+    else
+        self.more = self.more + 1
+    end
+end
+
+function Columns:write(pinfo)
+    if not self.live then return end
+    if #self.words == 0 then
+        pinfo.cols.info:append(self.tcp)
+        return
+    end
+    local text = concat(self.words, "; ")
+    if self.more > 0 then text = text .. format("; and %d more", self.more) end
+    pinfo.cols.protocol = "TM³"
+    pinfo.cols.info:clear()
+    if self.prefix > 0 then text = "; " .. text end
+    pinfo.cols.info:append(text)
+    pinfo.cols.info:fence()
+end
+
+local tm3_dissector
+
+local function message(i, m, tvb, at, avail, s, pinfo, tree, columns, shown)
+    local item = tree
+    if columns.live then columns:say(words_of(i, m, s)) end
+    if shown then
+        item = view.message(i, m, s, tvb, at, avail, pinfo, tree)
+    elseif S.notes[i] then
+        view.notes(i, tree, {}, pinfo.visited)
+    end
+    if not tm3.prefs.content then return end
+    if pinfo.visited and S.m_order[i] == EARLY then hold_again(i, m, s) end
+    collect(i, m, s, pinfo, item)
+end
+
+-- The bytes from `at` on: a message, garbage, or not enough. Returns their size, or
+-- nil and how many bytes are wanted.
+local function next_piece(half, tvb, at, left, captured, pinfo, tree, columns, shown)
+    local frame = pinfo.number
+    local base = tvb:offset()
+    local pos = base == 0 and at or -base - at
+    local i = pinfo.visited and find_record(frame, half.key, pos)
+    if pinfo.visited and not i and half.sync ~= "found" then return left end
+    if not pinfo.visited and half.sync ~= "found" then
+        local size = search(half, tvb, at, math.min(left, captured - at), pinfo.can_desegment > 0)
+        if not size then return nil, DESEGMENT_ONE_MORE_SEGMENT end
+        if size > 0 then i = skip(half, frame, pos, size) end
+    end
+    if not i and left < HEADER then return nil, DESEGMENT_ONE_MORE_SEGMENT end
+    if not i and captured - at < HEADER then return left end
+    local m, s
+    if not (i and S.m_order[i] == GARBAGE) then
+        m = {}
+        s = tvb:raw(at, HEADER)
+        m.id, m.number, m.len = header(s, 1)
+        m.size = size_of(m.len)
+        if not m.size then
+            if pinfo.visited then return left end
+            i = broken(half, frame, pos, left, m.len)
+        end
+    end
+    if i and S.m_order[i] == GARBAGE then
+        local size = math.min(S.m_offset[i], left)
+        if size == 0 then return left end
+        if shown then
+            view.garbage(i, tvb, at, math.min(size, captured - at), tree)
+        else
+            view.notes(i, tree, {}, false)
+        end
+        if columns.live then columns:say(plural(size, "byte") .. " that are no message") end
+        return size
+    end
+    if left < m.size then
+        if pinfo.can_desegment > 0 then return nil, m.size - left end
+        tree:add_proto_expert_info(e.incomplete)
+        return left
+    end
+    local avail = math.min(m.size, captured - at)
+    s = tvb:raw(at, avail)
+    if m.len == LEN_FIN then m.reason = byte(s, HEADER + 1) end
+    m.syn = m.len == LEN_SYN or m.id == 0 and m.len == m.size and byte(s, HEADER + 1) == OPEN
+    i = i or not pinfo.visited and first_look(half, frame, pos, m.size, s, pinfo.abs_ts)
+    if i then message(i, m, tvb, at, avail, s, pinfo, tree, columns, shown) end
+    return m.size
+end
+
+local function dissect(half, tvb, pinfo, tree)
+    local length, captured = tvb:reported_len(), tvb:len()
+    local shown = tree.visible or tree:referenced(tm3_dissector)
+    local columns = columns_of(pinfo)
+    local at = 0
+    if columns.live then pinfo.cols.protocol = "TM³" end
+    while at < length do
+        local size, want = next_piece(half, tvb, at, length - at, captured, pinfo, tree, columns,
+            shown)
+        if not size then
+            pinfo.desegment_offset, pinfo.desegment_len = at, want
+            break
+        end
+        at = at + size
+    end
+    columns:write(pinfo)
+    return length
+end
+
+-- X11 has port 6000 as well. A stream that opens as it does is left to it.
+local function is_x11(tvb)
+    if tvb:len() < 4 then return false end
+    local a, _, c, d = byte(tvb:raw(0, 4), 1, 4)
+    return a == 0x42 and c == 0 and d == 11 or a == 0x6c and c == 11 and d == 0
+end
+
+local x11_dissector
+
+function tm3.dissector(tvb, pinfo, tree)
+    if nested or tvb:len() == 0 then return 0 end
+    local half = find_half(pinfo)
+    local stream = half.stream
+    if stream.x11 == nil and not pinfo.visited then
+        stream.x11 = half.up and is_x11(tvb)
+        if stream.x11 then leave(stream) end
+    end
+    if stream.x11 and x11_dissector then
+        pinfo.can_desegment = 2
+        return x11_dissector:call(tvb, pinfo, tree)
+    end
+    return dissect(half, tvb, pinfo, tree)
+end
+
+local function heuristic(tvb, pinfo, tree)
+    if nested then return false end
+    local n = tvb:len()
+    if n <= HEADER then return false end
+    local to = tostring(pinfo.dst) .. ":" .. pinfo.dst_port
+    local from = tostring(pinfo.src) .. ":" .. pinfo.src_port
+    local known = S.endpoints[to] and "dst" or S.endpoints[from] and "src" or nil
+    local hint = opens_as_pipe(tvb:raw(0, math.min(n, 4 * LEN_DATA_MAX)), n, known)
+    if not hint then return false end
+    if hint == "lower" then hint = nil end
+    local half = find_half(pinfo, hint)
+    half.stream.x11 = false
+    pinfo.conversation = tm3
+    dissect(half, tvb, pinfo, tree)
+    return true
+end
+
+-- The TCP headers of pipes ------------------------------------------------------------
+
+local wire = {}
+
+local IP_OFFSETS = { 14, 16, 20, 18, 0, 4, 22, 24 }
+local TCP_FIN, TCP_SYN, TCP_RST, TCP_ACK = 1, 2, 4, 16
+
+-- The TCP header if the IP header begins at `at`: sequence number, flags, payload bytes.
+function wire.header_at(tvb, at, src_port, dst_port)
+    local n = tvb:len() - at
+    if n < 40 then return nil end
+    local s = tvb:raw(at, math.min(n, 80))
+    local first = byte(s, 1)
+    local tcp, total
+    if first >= 0x45 and first <= 0x4f and byte(s, 10) == 6 then
+        tcp = (first - 0x40) * 4
+        total = byte(s, 3) * 256 + byte(s, 4)
+    elseif first >= 0x60 and first <= 0x6f and byte(s, 7) == 6 then
+        tcp = 40
+        total = byte(s, 5) * 256 + byte(s, 6)
+        total = total > 0 and total + 40 or 0
+    else
+        return nil
+    end
+    if #s < tcp + 20 then return nil end
+    local a, b, c, d, g, h, k, l = byte(s, tcp + 1, tcp + 8)
+    if a * 256 + b ~= src_port or c * 256 + d ~= dst_port then return nil end
+    if total == 0 then total = tvb:reported_len() - at end
+    local data, flags = byte(s, tcp + 13, tcp + 14)
+    local sequence = ((g * 256 + h) * 256 + k) * 256 + l
+    return sequence, flags, total - tcp - floor(data / 16) * 4
+end
+
+function wire.header(tvb, src_port, dst_port)
+    local sequence, flags, payload = wire.header_at(tvb, S.ip_at, src_port, dst_port)
+    if sequence then return sequence, flags, payload end
+    for _, at in ipairs(IP_OFFSETS) do
+        sequence, flags, payload = wire.header_at(tvb, at, src_port, dst_port)
+        if sequence then
+            S.ip_at = at
+            return sequence, flags, payload
+        end
+    end
+    return nil
+end
+
+-- What of a direction's TCP stream has arrived without a hole.
+function wire.follow(half, sequence, length)
+    if not half.tcp_next then half.tcp_next = sequence end
+    local d = ahead(sequence, half.tcp_next)
+    local stop = (sequence + length) % CIRCLE
+    if d > 0 then
+        half.pending[sequence] = stop
+        half.hole = true
+        half.reordered = half.reordered + 1
+        return
+    end
+    if ahead(stop, half.tcp_next) <= 0 then
+        half.resent = half.resent + 1
+        return
+    end
+    half.tcp_next = stop
+    if not half.hole then return end
+    local moved = true
+    while moved do
+        moved = false
+        for from, to in pairs(half.pending) do
+            if ahead(from, half.tcp_next) <= 0 then
+                if ahead(to, half.tcp_next) > 0 then half.tcp_next = to end
+                half.pending[from] = nil
+                moved = true
+            end
+        end
+    end
+    half.hole = next(half.pending) ~= nil
+end
+
+-- A pipe opens with a SYN of LP.
+function wire.opens(pinfo, key, sequence)
+    local half = S.halves[key]
+    if half and half.isn == sequence then return end
+    local stream = new_stream(tostring(pinfo.src), pinfo.src_port, tostring(pinfo.dst),
+        pinfo.dst_port, true)
+    stream.up.isn = sequence
+end
+
+function wire.look(tvb, pinfo)
+    local src_port, dst_port = pinfo.src_port, pinfo.dst_port
+    local to_rp = ports[dst_port] or S.watched[dst_port]
+    if not to_rp and not ports[src_port] and not S.watched[src_port] then return end
+    local sequence, flags, payload = wire.header(tvb, src_port, dst_port)
+    if not sequence then return end
+    local key = tostring(pinfo.src) .. ":" .. src_port .. ">" .. tostring(pinfo.dst) .. ":"
+        .. dst_port
+    local syn = floor(flags / TCP_SYN) % 2 == 1
+    if syn and floor(flags / TCP_ACK) % 2 == 0 and to_rp then wire.opens(pinfo, key, sequence) end
+    local half = S.halves[key]
+    if not half then return end
+    half.frames = half.frames + 1
+    half.wire = half.wire + pinfo.len
+    if syn then
+        half.tcp_next = (sequence + 1) % CIRCLE
+        return
+    end
+    if payload > 0 then wire.follow(half, sequence, payload) end
+    if flags % 2 == TCP_FIN or floor(flags / TCP_RST) % 2 == 1 then
+        half.stream.over = true
+        local session = half.stream.session
+        if session and not session.extension then session.over = true end
+    end
+end
+
+-- Hands on what became due in this frame. The columns tell what its dissectors say.
+local function hand_on_all(pinfo, tree)
+    local live = tostring(pinfo.cols.info) ~= NO_INFO
+    local text = live and tostring(pinfo.cols.info)
+    local protocol = live and tostring(pinfo.cols.protocol)
+    for _, piece in ipairs(due_now) do
+        local said = live and tostring(pinfo.cols.info)
+        hand_on_piece(piece, pinfo, tree)
+        local inner = live and tostring(pinfo.cols.protocol)
+        if live and inner ~= "TCP" and inner ~= protocol then
+            text = text .. " | " .. tostring(pinfo.cols.info):sub(#said + 1)
+            protocol = "TM³/" .. inner
+        end
+        if live then
+            pinfo.cols.info:clear_fence()
+            pinfo.cols.info = text
+            pinfo.cols.info:fence()
+            pinfo.cols.protocol = protocol
+        end
+    end
+end
+
+function inside.dissector(tvb, pinfo, tree)
+    if due_now.frame == pinfo.number then
+        if #due_now > 0 then hand_on_all(pinfo, tree) end
+        due_now = { frame = 0 }
+    end
+    if not pinfo.visited then wire.look(tvb, pinfo) end
+end
+
+-- Statistics --------------------------------------------------------------------------
+
+local stats = {}
+
+-- The value below which a share of the sorted values lies (nearest rank).
+local function percentile(sorted, share)
+    if #sorted == 0 then return nil end
+    local rank = math.ceil(share * #sorted)
+    return sorted[rank < 1 and 1 or rank]
+end
+
+-- Reorder delays of each connection, sorted: uplink, downlink, both.
+function stats.waits_of_connections()
+    local waits = {}
+    for i = 1, S.n do
+        local conn, order = S.m_conn[i], S.m_order[i]
+        if conn and (order == IN_ORDER or order == LATE or order == LATE_RESENT
+            or order == EARLY and S.m_fill[i] > 0) then
+            local w = waits[conn]
+            if not w then
+                w = { up = {}, down = {}, both = {} }
+                waits[conn] = w
+            end
+            local wait = order == EARLY and S.m_wait[i] or 0
+            local list = S.m_half[i].up and w.up or w.down
+            list[#list + 1] = wait
+            w.both[#w.both + 1] = wait
+        end
+    end
+    for _, w in pairs(waits) do
+        table.sort(w.up)
+        table.sort(w.down)
+        table.sort(w.both)
+    end
+    return waits
+end
+
+function stats.delay_of(sorted)
+    local ms = {}
+    for _, share in ipairs({ 50, 75, 99 }) do
+        local value = percentile(sorted, share / 100)
+        ms["p" .. share] = value and value * 1000 or nil
+    end
+    ms.max = sorted[#sorted] and sorted[#sorted] * 1000 or nil
+    return ms
+end
+
+function stats.end_of(conn)
+    if conn.over then
+        local by = conn.by_up and "local" or "remote"
+        return by .. (conn.how == FIN_RESET and "-reset" or "-fin")
+    end
+    return #conn.fins > 0 and "fin-waits" or "open"
+end
+
+function stats.way_of(half, total)
+    return {
+        messages = half.messages, payload_bytes = half.payload, message_bytes = half.bytes,
+        wire_bytes = half.wire, frames = half.frames,
+        share = total > 0 and half.payload / total or 0,
+        efficiency = half.wire > 0 and half.payload / half.wire or nil,
+        tcp_resent = half.resent, tcp_out_of_order = half.reordered,
+    }
+end
+
+function stats.pipe_rows()
+    local rows = {}
+    for _, session in ipairs(S.sessions) do
+        local up, down = 0, 0
+        for _, stream in ipairs(session.pipes) do
+            up, down = up + stream.up.payload, down + stream.down.payload
+        end
+        for _, stream in ipairs(session.pipes) do
+            local payload = stream.up.payload + stream.down.payload
+            local frames = stream.up.wire + stream.down.wire
+            rows[#rows + 1] = {
+                session = session.number, pipe = stream.number,
+                lp = stream.lp .. ":" .. stream.lp_port, rp = stream.rp .. ":" .. stream.rp_port,
+                up = stats.way_of(stream.up, up), down = stats.way_of(stream.down, down),
+                share = up + down > 0 and payload / (up + down) or 0,
+                efficiency = frames > 0 and payload / frames or nil,
+            }
+        end
+    end
+    return rows
+end
+
+function stats.lane_row(lane, sorted)
+    return {
+        messages = lane.messages, payload_bytes = lane.payload, duplicates = lane.copies,
+        pipes = lane.pipe_count, waiting = lane.held_count, reorder_ms = stats.delay_of(sorted),
+    }
+end
+
+function stats.connection_rows()
+    local rows, waits = {}, stats.waits_of_connections()
+    for _, conn in ipairs(S.conns) do
+        local w = waits[conn] or { up = {}, down = {}, both = {} }
+        local pipes, count = {}, 0
+        for _, lane in ipairs({ conn.up, conn.down }) do
+            for stream in pairs(lane.pipes) do
+                if not pipes[stream] then
+                    pipes[stream] = true
+                    count = count + 1
+                end
+            end
+        end
+        if conn.up.messages + conn.down.messages > 0 then
+            rows[#rows + 1] = {
+                index = conn.index, session = conn.session.number, id = conn.id, dst = conn.dst,
+                syn_frame = conn.syn_frame, pipes = count,
+                up = stats.lane_row(conn.up, w.up), down = stats.lane_row(conn.down, w.down),
+                reorder_ms = stats.delay_of(w.both),
+                duration_s = (conn.over or conn.last) - conn.began,
+                ["end"] = stats.end_of(conn),
+            }
+        end
+    end
+    return rows
+end
+
+function stats.json_string(text)
+    return '"' .. text:gsub('[%c"\\]', function(c)
+        return format("\\u%04x", byte(c))
+    end) .. '"'
+end
+
+-- Numbers that are whole are written so by every Lua.
+function stats.json_number(n)
+    if n == floor(n) and n < 1e15 then return format("%d", floor(n)) end
+    return format("%.9g", n)
+end
+
+function stats.json(value)
+    if type(value) == "number" then return stats.json_number(value) end
+    if type(value) == "string" then return stats.json_string(value) end
+    local parts = {}
+    if #value > 0 or next(value) == nil then
+        for _, each in ipairs(value) do parts[#parts + 1] = stats.json(each) end
+        return "[" .. concat(parts, ",\n ") .. "]"
+    end
+    local keys = {}
+    for key in pairs(value) do keys[#keys + 1] = key end
+    table.sort(keys)
+    for _, key in ipairs(keys) do
+        parts[#parts + 1] = stats.json_string(key) .. ": " .. stats.json(value[key])
+    end
+    return "{" .. concat(parts, ", ") .. "}"
+end
+
+function stats.as_json()
+    return '{"format": 1, "pipes": ' .. stats.json(stats.pipe_rows()) .. ',\n"connections": '
+        .. stats.json(stats.connection_rows()) .. "}\n"
+end
+
+-- A table of text: left-aligned if the heading begins with "<". Widths count characters.
+function stats.characters(text)
+    return select(2, text:gsub("[^\128-\191]", ""))
+end
+
+function stats.text_table(title, headings, rows)
+    local widths = {}
+    for column, heading in ipairs(headings) do
+        widths[column] = stats.characters((heading:gsub("^<", "")))
+        for _, row in ipairs(rows) do
+            widths[column] = math.max(widths[column], stats.characters(row[column]))
+        end
+    end
+    local lines = { title, rep("-", stats.characters(title)) }
+    local function line(cells)
+        local parts = {}
+        for column, cell in ipairs(cells) do
+            local fill = rep(" ", widths[column] - stats.characters(cell))
+            parts[column] = headings[column]:sub(1, 1) == "<" and cell .. fill or fill .. cell
+        end
+        lines[#lines + 1] = (concat(parts, "  "):gsub("%s+$", ""))
+    end
+    local plain = {}
+    for column, heading in ipairs(headings) do plain[column] = heading:gsub("^<", "") end
+    line(plain)
+    for _, row in ipairs(rows) do line(row) end
+    if #rows == 0 then lines[#lines + 1] = "(none)" end
+    return concat(lines, "\n") .. "\n"
+end
+
+local function percent(share) return share and format("%.1f %%", share * 100) or "-" end
+local function ms_of(value) return value and format("%.3f", value) or "-" end
+local function whole(n) return format("%d", n) end
+
+function stats.pipes_table()
+    local rows = {}
+    for _, row in ipairs(stats.pipe_rows()) do
+        for _, way in ipairs({ "up", "down" }) do
+            local w = row[way]
+            rows[#rows + 1] = {
+                whole(row.session), whole(row.pipe), way == "up" and "↑" or "↓",
+                row.lp .. (way == "up" and " → " or " ← ") .. row.rp,
+                whole(w.messages), whole(w.payload_bytes), whole(w.wire_bytes),
+                percent(w.share), percent(w.efficiency), whole(w.tcp_out_of_order),
+                whole(w.tcp_resent),
+            }
+        end
+    end
+    return stats.text_table("TM³ pipes", { "session", "pipe", "<", "<LP and RP", "messages",
+        "payload", "on the wire", "share", "efficiency", "out of order", "resent" }, rows)
+        .. "share: of the session's payload in this direction; efficiency: payload of all bytes "
+        .. "of its frames, acknowledgements included\n"
+end
+
+function stats.connections_table()
+    local rows = {}
+    for _, row in ipairs(stats.connection_rows()) do
+        rows[#rows + 1] = {
+            whole(row.index), whole(row.session), whole(row.id), row.dst or "?",
+            whole(row.up.payload_bytes), whole(row.down.payload_bytes), whole(row.up.messages),
+            whole(row.down.messages), whole(row.pipes), ms_of(row.reorder_ms.p50),
+            ms_of(row.reorder_ms.p75), ms_of(row.reorder_ms.p99),
+            whole(row.up.waiting + row.down.waiting), format("%.6f", row.duration_s), row["end"],
+        }
+    end
+    return stats.text_table("TM³ connections", { "index", "session", "id", "<destination",
+        "bytes ↑", "bytes ↓", "messages ↑", "messages ↓", "pipes", "wait p50", "p75", "p99 ms", "gap open",
+        "seconds", "<end" }, rows)
+        .. "wait: in the receiver's reorder queue; gap open: messages that still wait at the "
+        .. "end\n"
+end
+
+function stats.as_text()
+    return stats.pipes_table() .. "\n" .. stats.connections_table()
+end
+
+-- Registration --------------------------------------------------------------------------
+
+local report     -- the listener that prints at the end of tshark
+
+local function print_statistics()
+    if tm3.prefs.statistics == STATISTICS_TABLE then
+        io.stdout:write(stats.as_text())
+    elseif tm3.prefs.statistics == STATISTICS_JSON then
+        io.stdout:write(stats.as_json())
+    end
+    io.stdout:flush()
+end
+
+local function set_report()
+    local wanted = tm3.prefs.statistics ~= STATISTICS_OFF and not gui_enabled()
+    if wanted and not report then
+        report = Listener.new("frame")
+        report.draw = print_statistics
+    elseif not wanted and report then
+        report:remove()
+        report = nil
+    end
+end
+
+tcp_ports = DissectorTable.get("tcp.port")
+tcp_dissector = Dissector.get("tcp")
+x11_dissector = Dissector.get("x11")
+tm3_dissector = Dissector.get("tm3")
+inside_dissector = Dissector.get("tm3_stream")
+
+-- The ports of a range preference, and the range as it is written.
+local function ports_of(range)
+    local set = {}
+    for from, to in tostring(range):gmatch("(%d+)%-?(%d*)") do
+        for port = tonumber(from), tonumber(to) or tonumber(from) do set[port] = true end
+    end
+    return set
+end
+
+local registered = ""
+
+local function set_ports()
+    local range = tostring(tm3.prefs.ports)
+    if range == registered then return end
+    if registered ~= "" then
+        tcp_ports:remove(registered, tm3)
+        for port in pairs(ports) do
+            if x11_dissector and port >= 6000 and port <= 6063 then
+                tcp_ports:add(port, x11_dissector)
+            end
+        end
+    end
+    ports = ports_of(range)
+    if range ~= "" then tcp_ports:add(range, tm3) end
+    registered = range
+end
+
+function tm3.prefs_changed()
+    set_ports()
+    set_report()
+end
+
+set_ports()
+tcp_ports:add_for_decode_as(tm3)
+tm3:register_heuristic("tcp", heuristic)
+register_postdissector(inside)
+
+local function in_window(title, make)
+    return function()
+        local window = TextWindow.new(title)
+        window:set(make())
+        window:add_button("As text", function() window:set(make()) end)
+        window:add_button("As JSON", function() window:set(stats.as_json()) end)
+    end
+end
+
+if gui_enabled() then
+    local menu = MENU_STAT_UNSORTED or MENU_PACKET_STAT_UNSORTED or MENU_TOOLS_UNSORTED
+    register_menu("TM³/Pipes", in_window("TM³ pipes", stats.pipes_table), menu)
+    register_menu("TM³/Connections", in_window("TM³ connections", stats.connections_table), menu)
+end

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Runs tshark with the dissector and reads what it says.
+
+It runs in a home directory of its own, so that no preference and no plug-in of
+the user's has a part in it. A Lua error ends no tshark; it shows on stderr or in the
+tree, and both are looked at on every run.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TOP = Path(__file__).parents[2]
+SCRIPT = TOP / "dissector" / "tm3.lua"
+# What tshark says of being run as root; no other line may be on stderr.
+HARMLESS = ('Running as user "root" and group "root". This could be dangerous.',)
+REASSEMBLE = ("-o", "tcp.reassemble_out_of_order:TRUE")
+
+Message = dict[str, Any]
+
+
+def missing() -> str | None:
+    """Why tshark cannot be run here; None if it can."""
+    return None if shutil.which("tshark") else "no tshark on this machine: sudo make setup"
+
+
+@contextmanager
+def home() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="tm3-tshark-") as path:
+        yield Path(path)
+
+
+def run(
+    capture: Path, *arguments: str, script: Path | None = SCRIPT, seconds: float = 100.0
+) -> str:
+    """What tshark prints; fails on anything on stderr."""
+    with home() as where:
+        environment = {**os.environ, "HOME": str(where), "XDG_CONFIG_HOME": str(where)}
+        lua = ["-X", f"lua_script:{script}"] if script else []
+        command = ["tshark", "-n", "-r", str(capture), *lua, *REASSEMBLE, *arguments]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds, env=environment
+        )
+    said = [line for line in done.stderr.splitlines() if line not in HARMLESS]
+    assert not said, f"{' '.join(command)} said:\n" + "\n".join(said)
+    assert done.returncode == 0, f"{' '.join(command)}: exit {done.returncode}"
+    assert "Lua Error" not in done.stdout, done.stdout[done.stdout.index("Lua Error") :][:500]
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Frame:
+    number: int
+    layers: dict[str, Any]
+
+    @property
+    def messages(self) -> list[Message]:
+        found = self.layers.get("tm3", [])
+        return found if isinstance(found, list) else [found]
+
+
+def frames(capture: Path, *arguments: str, only: str = "tm3") -> list[Frame]:
+    """All frames with their layers."""
+    text = run(capture, *arguments, "-T", "json", "--no-duplicate-keys", "-J", f"frame {only}")
+    assert "_ws.lua.error" not in text
+    rows = json.loads(text)
+    return [
+        Frame(int(row["_source"]["layers"]["frame"]["frame.number"]), row["_source"]["layers"])
+        for row in rows
+    ]
+
+
+def messages(capture: Path, *arguments: str) -> list[tuple[int, Message]]:
+    """All messages of a capture, each with the number of its frame."""
+    found = frames(capture, "-Y", "tm3", *arguments)
+    return [(frame.number, message) for frame in found for message in frame.messages]
+
+
+def field_values(capture: Path, fields: Sequence[str], *arguments: str) -> list[list[str]]:
+    """`-T fields`: a row a frame, columns separated by tabs."""
+    wanted = [part for name in fields for part in ("-e", name)]
+    text = run(capture, *arguments, "-T", "fields", *wanted)
+    return [line.split("\t") for line in text.splitlines()]
+
+
+def experts(message: Message) -> list[str]:
+    """Names of the expert items anywhere inside a message."""
+    found = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, list):
+            for each in value:
+                walk(each)
+        elif isinstance(value, dict):
+            for key, inner in value.items():
+                if key.startswith("tm3.expert."):
+                    found.append(key.removeprefix("tm3.expert."))
+                walk(inner)
+
+    walk(message)
+    return found
