@@ -46,7 +46,7 @@ bool addr_same_host(const struct sockaddr_storage *a,
 /* Listening, non-blocking, close-on-exec. The descriptor or -errno. */
 int sock_listen(const struct sockaddr_storage *addr, socklen_t len);
 
-/* The limit of descriptors; and raise it as far as allowed, which returns it. */
+/* The limit of descriptors; the other one raises it as far as allowed. */
 unsigned long sock_limit(void);
 unsigned long sock_raise_limit(void);
 

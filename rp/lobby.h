@@ -61,7 +61,7 @@ void lobby_init(struct lobby *l, const struct lobby_ops *ops, struct loop *loop,
 int lobby_open(struct lobby *l, const struct sockaddr_storage *addr,
 	       socklen_t len);
 
-/* The @i-th address as it was bound (port 0 became one); false behind the last. */
+/* The @i-th address as bound (port 0 became one); false behind the last. */
 bool lobby_address(const struct lobby *l, unsigned int i,
 		   struct sockaddr_storage *addr);
 

@@ -11,6 +11,7 @@
 
 #include "../mux/conn.h"
 #include "../mux/log.h"
+#include "../mux/seldom.h"
 #include "../mux/sock.h"
 #include "access.h"
 
@@ -59,22 +60,36 @@ static enum conn_end end_of(int err)
 	}
 }
 
+/* A shortage meets every connection while it lasts: it is said now and then. */
+static void say_short(struct session *s, const struct conn *c, int err)
+{
+	struct guest *guest = session_owner(s);
+	struct log *log = session_engine(s)->log;
+	char text[CONN_TEXT];
+
+	if (!seldom(&guest->server->said_at, session_engine(s)->loop))
+		return;
+	conn_text(s, c, text);
+	if (err == EMFILE)
+		log_warn(log, "%s and others refused: no descriptor is left; "
+			 "more: ulimit -n (now %lu)", text, sock_limit());
+	else if (err == EADDRNOTAVAIL || err == EAGAIN)
+		log_warn(log, "%s and others refused: no local port is left",
+			 text);
+	else
+		log_warn(log, "%s and others refused: %s", text, strerror(err));
+}
+
 static void cannot_connect(struct session *s, struct conn *c, int err)
 {
-	struct log *log = session_engine(s)->log;
 	enum conn_end end = end_of(err);
 	char text[CONN_TEXT];
 
-	conn_text(s, c, text);
-	if (err == EMFILE)
-		log_warn(log, "%s refused: no descriptor is left; more: "
-			 "ulimit -n (now %lu)", text, sock_limit());
-	else if (err == EADDRNOTAVAIL || err == EAGAIN)
-		log_warn(log, "%s refused: no local port is left", text);
-	else if (end == CONN_END_LIMIT)
-		log_warn(log, "%s refused: %s", text, strerror(err));
+	if (end == CONN_END_LIMIT)
+		say_short(s, c, err);
 	else
-		log_debug(log, "%s: %s", text, strerror(err));
+		log_debug(session_engine(s)->log, "%s: %s",
+			  conn_text(s, c, text), strerror(err));
 	conn_refuse(c, end);
 }
 
@@ -221,6 +236,8 @@ static const char *hint(int err)
 		return "; --listen wants an address of this host";
 	if (err == EACCES)
 		return "; ports below 1024 are for root";
+	if (err == EMFILE)
+		return "; more descriptors: ulimit -n";
 	return "";
 }
 
