@@ -12,10 +12,10 @@
 #include "../mux/config.h"
 #include "../mux/list.h"
 #include "../mux/log.h"
+#include "../mux/seldom.h"
 #include "../mux/sock.h"
 #include "proxy.h"
 #include "resolver.h"
-#include "seldom.h"
 #include "socks.h"
 
 struct handshakes {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "../mux/log.h"
+#include "../mux/seldom.h"
 #include "../mux/sock.h"
-#include "seldom.h"
 
 struct listener {
 	struct loop *loop;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../mux/log.h"
+#include "../mux/seldom.h"
 #include "../mux/session.h"
 #include "../mux/sock.h"
 #include "dialer.h"
@@ -15,7 +16,6 @@
 #include "options.h"
 #include "redirect.h"
 #include "resolver.h"
-#include "seldom.h"
 
 enum { RESOLVER_THREADS = 8 };
 

@@ -125,7 +125,8 @@ struct conn {
 
 	int64_t opened_at, connected_at;	/* ns, monotonic; 0 not yet */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
-	int64_t stuck_at;	/* since when it made no progress */
+	uint64_t taken;		/* bytes its application took, and when that */
+	int64_t taken_at;	/* was seen to change; while the pipes pause */
 	struct hist *delays;	/* made when the first message waits */
 	uint64_t in_order;	/* messages that did not wait */
 };

@@ -40,7 +40,7 @@ static void update_pause(struct session *s)
 		pipe_pause(s->pipes[i], pause);
 	if (pause) {
 		s->counts.pauses++;
-		s->queued_at = loop_now(s->engine->loop);
+		s->paused_at = loop_clock();
 		loop_timer_in(s->engine->loop, &s->pause_timer, PAUSE_LOOK);
 	} else {
 		loop_timer_stop(s->engine->loop, &s->pause_timer);
@@ -52,7 +52,6 @@ static void set_stuck(struct session *s, struct conn *c, bool stuck)
 	if (c->stuck == stuck)
 		return;
 	c->stuck = stuck;
-	c->stuck_at = loop_now(s->engine->loop);
 	if (stuck)
 		s->stuck++;
 	else
@@ -70,7 +69,6 @@ void inbound_released(struct session *s, struct conn *c, size_t queued,
 	if (!queued)
 		return;
 	s->queued -= queued;
-	c->stuck_at = s->queued_at = loop_now(s->engine->loop);
 	if (c->stuck && c->queue.len <= QUEUE_RESUME)
 		set_stuck(s, c, false);
 	update_pause(s);
@@ -104,20 +102,41 @@ static struct conn *longest_queue(struct session *s)
 	return most;
 }
 
+/*
+ * Progress is what the application's side acknowledged. What its socket took
+ * is too coarse: the kernel calls it writable in steps of a third of its
+ * buffer, which a slow reader does not manage in PAUSE_MS.
+ */
+static bool has_stopped(const struct session *s, struct conn *c)
+{
+	int64_t now = loop_clock();
+	uint64_t taken = c->rx_bytes - c->queue.len -
+		(c->watch.fd < 0 ? 0 : sock_outstanding(c->watch.fd));
+
+	if (taken != c->taken || c->taken_at < s->paused_at) {
+		c->taken = taken;
+		c->taken_at = now;
+	}
+	return now - c->taken_at >= PAUSE_MS * NS_PER_MS;
+}
+
 void inbound_pause_timer(struct timer *t)
 {
 	struct session *s = container_of(t, struct session, pause_timer);
-	int64_t limit = loop_clock() - PAUSE_MS * NS_PER_MS;
 	struct list *pos, *tmp;
 
 	list_each(pos, tmp, &s->conns) {
 		struct conn *c = list_entry(pos, struct conn, member);
 
-		if (c->stuck && c->stuck_at <= limit)
+		if (c->stuck && has_stopped(s, c))
 			give_up(s, c);
 	}
-	if (s->queued > QUEUE_MAX_SESSION && s->queued_at <= limit)
-		give_up(s, longest_queue(s));
+	if (s->queued > QUEUE_MAX_SESSION) {
+		struct conn *c = longest_queue(s);
+
+		if (has_stopped(s, c))
+			give_up(s, c);
+	}
 	if (s->paused)
 		loop_timer_in(s->engine->loop, &s->pause_timer, PAUSE_LOOK);
 }
@@ -320,8 +339,11 @@ static void condemn(struct session *s, struct pipe *p,
 		    const struct wire_msg *msg, uint64_t offset,
 		    enum wire_error err)
 {
-	struct conn *c = msg->id ? route(s, p, msg) : NULL;
+	struct wire_msg plain = *msg;
+	struct conn *c;
 
+	plain.type = WIRE_DATA;		/* it makes nobody a successor */
+	c = msg->id ? route(s, p, &plain) : NULL;
 	s->counts.protocol++;
 	log_warn(s->engine->log, "session %u: pipe %u, byte %llu, %s: %s (id %u, number %u): %s",
 		 s->number, p->index, (unsigned long long)offset,

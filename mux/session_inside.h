@@ -56,9 +56,9 @@ struct session {
 	size_t held;		/* out of order, memory */
 	struct holders holders;	/* by whom */
 	size_t queued;		/* in order, not taken by applications */
-	int64_t queued_at;	/* when the queues last shrank */
 	unsigned int stuck;	/* connections over QUEUE_MAX */
 	bool paused;
+	int64_t paused_at;
 
 	struct task pump;
 	struct task end;

@@ -19,6 +19,7 @@ struct server {
 	struct lobby lobby;
 	struct list guests;	/* one a session */
 	unsigned int sessions;
+	int64_t said_at;	/* of a shortage */
 	bool stopping;
 };
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../mux/loop.h"
+#include "loop.h"
 
 enum { SELDOM_SECONDS = 10 };
 
