@@ -10,6 +10,7 @@ import resource
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from . import namespace
@@ -73,13 +74,22 @@ class RemoteProxy:
         text = self.tail.decode(errors="backslashreplace")
         return f"[... of {self.printed} bytes]\n{text}" if self.printed > TAIL_BYTES else text
 
-    def kill(self) -> None:
+    def signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+            os.killpg(self.process.pid, number)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """RP does nothing meanwhile, so that it finds all that happened at once."""
+        self.signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """End RP and what it started: its group, then what had left the group."""
-        self.kill()
+        self.signal(signal.SIGKILL)
         self.process.wait()
         for _generation in range(100):
             orphans = _children()

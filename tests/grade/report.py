@@ -17,7 +17,6 @@ FORMAT = 1
 class Verdict:
     level: int
     why_not_next: str
-    complete: bool  # every check up to the level asked for was run
 
 
 def judge(results: list[Result], highest: int = LEVELS[-1]) -> Verdict:
@@ -25,16 +24,16 @@ def judge(results: list[Result], highest: int = LEVELS[-1]) -> Verdict:
     reached = 0
     for level in LEVELS:
         if level > highest:
-            return Verdict(reached, f"level {level} was not asked for", True)
+            return Verdict(reached, f"level {level} was not asked for")
         mine = [result for result in results if result.level == level]
         failed = [result for result in mine if result.status == FAIL]
         if failed:
-            return Verdict(reached, _why(level, len(mine), failed), True)
+            return Verdict(reached, _why(level, len(mine), failed))
         passed = [result for result in mine if result.status == PASS]
         if not passed:
-            return Verdict(reached, f"no check of level {level} was run", False)
+            return Verdict(reached, f"no check of level {level} was run")
         reached = level
-    return Verdict(reached, "", True)
+    return Verdict(reached, "")
 
 
 def _why(level: int, count: int, failed: list[Result]) -> str:

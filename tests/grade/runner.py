@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 
@@ -110,6 +111,7 @@ def run_here(check: Check, settings: Settings) -> dict:
     raise_limits()
     started = time.monotonic()
     lab = None
+    output = ""
     try:
         if settings.isolated:
             namespace.enter()
@@ -121,14 +123,12 @@ def run_here(check: Check, settings: Settings) -> dict:
         status, seen = NOT_RUN, str(reason)
     except Exception as err:  # the grader's own mistake must not look like RP's
         status, seen = FAIL, f"the grader itself failed: {type(err).__name__}: {err}"
-        if os.environ.get("GRADE_DEBUG"):
-            raise
+        output = traceback.format_exc()
     finally:
         if lab:
             lab.close()
-    output = ""
     if lab and lab.remote:
-        output = lab.remote.output_text()
+        output += lab.remote.output_text()
         lab.remote.close()
     return asdict(_result(check, status, seen, time.monotonic() - started, output))
 

@@ -19,7 +19,12 @@ TEXT = b"The quick brown fox jumps over the lazy dog. "
 def start(lab: Lab, pipes: int, rcvbuf: int = 0, max_files: int = 0) -> LocalProxy:
     """RP and a local proxy with all its pipes."""
     lab.start_remote(pipes, max_files)
-    return LocalProxy(lab).open_pipes(pipes, LISTEN_S * lab.patience, rcvbuf)
+    return join(lab, pipes, rcvbuf=rcvbuf)
+
+
+def join(lab: Lab, pipes: int, address: str = "127.0.0.1", rcvbuf: int = 0) -> LocalProxy:
+    """One more local proxy with all its pipes."""
+    return LocalProxy(lab, address).open_pipes(pipes, LISTEN_S * lab.patience, rcvbuf)
 
 
 def more_than_buffers(lab: Lab) -> int:

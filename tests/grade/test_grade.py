@@ -3,12 +3,15 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +24,7 @@ from tests.grade.wrong_rps.faults import FAULTS
 
 ROOT = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("TM3_BUILD", ROOT / "build"))
-PYTHON = [sys.executable, "-I", "-S"]  # nothing but the standard library, and a quick start
+PYTHON = [sys.executable, "-s", "-S"]  # nothing but the standard library, and a quick start
 WRONG_RPS = [*PYTHON, str(ROOT / "tests/grade/wrong_rps")]
 GRADE = [sys.executable, str(ROOT / "tests/grade")]
 
@@ -81,14 +84,14 @@ def test_our_rp_reaches_level_4_and_all_extras() -> None:
 class Caught:
     level: int  # that it reaches all the same
     by: str  # the check that fails
-    words: str  # in what was seen
+    words: str  # a pattern, in what was seen
 
 
 CAUGHT = {
     "never-listens": Caught(0, "starts", "RP did not listen on port 6000 within"),
     "exits": Caught(0, "starts", "RP exited with status 3"),
     "leaves-children": Caught(0, "starts", "RP exited with status 1"),
-    "crash-on-syn": Caught(0, "connects", "RP exited with signal 11 (SIGSEGV)"),
+    "crash-on-syn": Caught(0, "connects", r"RP exited with signal 11 \(SIGSEGV\)"),
     "hang": Caught(0, "connects", "in vain for RP to connect"),
     "spin": Caught(0, "connects", "in vain for RP to connect"),
     "flood": Caught(0, "download", "nothing more was sent"),
@@ -104,22 +107,22 @@ CAUGHT = {
     "numbers-from-1": Caught(0, "download", "numbers start at 0"),
     "empty-message-at-end": Caught(0, "server-fin", "the length field is 8"),
     "short-writes-to-server": Caught(0, "slow-server", "at the server of connection 1"),
-    "short-writes-to-pipe": Caught(0, "slow-pipe", "is wrong"),
-    "early-data-lost": Caught(0, "back-to-back", "(0 came)"),
+    "short-writes-to-pipe": Caught(0, "slow-pipe", "is wrong|in vain|the length field is"),
+    "early-data-lost": Caught(0, "back-to-back", r"\(0 came\)"),
     "one-connection": Caught(0, "sequential", "RP exited with status 0"),
     "ignores-numbers": Caught(1, "permutations", "messages sent in the order"),
     "fin-at-once": Caught(1, "gap-held", "though message 1 had not arrived"),
-    "syn-must-be-first": Caught(1, "data-before-syn", "messages sent in the order (1, 0"),
+    "syn-must-be-first": Caught(1, "data-before-syn", r"messages sent in the order \(1, 0"),
     "one-buffer-for-all-pipes": Caught(1, "cut-on-two-pipes", "cut after byte 1"),
     "one-pipe": Caught(1, "blocked-pipe", "with pipe 1 of 3 not read, the other two brought"),
     "waits-for-blocked-pipe": Caught(1, "blocked-pipe", "not read, the other two brought"),
     "blocks-in-connect": Caught(2, "slow-connect", "while another connection's handshake waits"),
     "blocks-in-send": Caught(2, "stalled-server", "in vain for the echo"),
-    "100-connections": Caught(2, "256-connections", "(156 are not there"),
+    "100-connections": Caught(2, "256-connections", r"\(156 are not there"),
     "failed-connect-untold": Caught(3, "refused", "which cannot be connected"),
     "ignores-reason": Caught(3, "lp-reset", "an orderly end, not a reset"),
     "keeps-old-state": Caught(3, "id-reused", "in vain for the echo"),
-    "dies-of-sigpipe": Caught(3, "server-fin-mid-upload", "signal 13 (SIGPIPE)"),
+    "dies-of-sigpipe": Caught(3, "server-gone", r"signal 13 \(SIGPIPE\)"),
     "1000-connections": Caught(3, "5000-connections", "are not there"),
     "never-closes": Caught(3, "descriptors", "of 600: RP exited with status 1"),
 }
@@ -138,7 +141,7 @@ def test_fault_is_caught(fault: str) -> None:
     below = start_grade(rp, "--level", str(caught.level)) if caught.level else None
     by_name = start_grade(rp, "--check", caught.by, "--patience", "0.4")
     seen = failures(answer_of(by_name))
-    assert caught.words in seen[caught.by]
+    assert re.search(caught.words, seen[caught.by])
     assert by_name.returncode == 1
     (level,) = (check.level for check in CHECKS_IN_ORDER if check.name == caught.by)
     assert level == caught.level + 1
@@ -233,23 +236,34 @@ def test_without_namespaces() -> None:
     assert answer["isolation"] == "the host's loopback"
 
 
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder that every user can read, with the grader in it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        shutil.copytree(
+            ROOT / "tests/grade", folder / "grade", ignore=shutil.ignore_patterns("__pycache__")
+        )
+        yield folder
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_without_root(tmp_path: Path) -> None:
+def test_without_root(public: Path) -> None:
     """As an ordinary user: in namespaces if the kernel lets one have them, and not as root."""
-    tmp_path.chmod(0o755)
-    script = tmp_path / "rp"
+    script = public / "rp"
     script.write_text("#!/bin/sh\nid -u >&2\nexit 9\n")
     script.chmod(0o755)
-    command = ["/usr/bin/python3", str(ROOT / "tests/grade"), "--rp", str(script), "--json"]
+    command = ["/usr/bin/python3", "-B", str(public / "grade"), "--rp", str(script), "--json"]
     done = subprocess.run(
         ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command],
         capture_output=True,
         text=True,
         timeout=60,
-        env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
     )
     if "no network namespaces" in done.stderr:
         pytest.skip(f"ordinary users cannot have them here: {done.stderr.strip()}")
+    assert done.stderr == ""
     answer = json.loads(done.stdout)
     assert answer["isolation"] == "network namespaces without root"
     assert answer["checks"][0]["seen"].startswith("RP exited with status 9")

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import signal
+
 from .. import steps, wire
 from ..failure import Failure
 from ..lab import Lab
-from ..lp import LocalProxy
 from ..registry import EXTRA, check
 from ..server import Peer, Server
-from ..steps import KIB, LISTEN_S, MIB, TEXT
+from ..steps import KIB, MIB, TEXT
 from ..stream import Pattern
 
 
@@ -55,7 +56,7 @@ def next_session(lab: Lab) -> str:
         for pipe in lp.pipes:
             pipe.close(by_reset)
         lab.until(lambda p=peer: p.was_reset, f"the server of {conn} to see a reset")
-        lp = LocalProxy(lab).open_pipes(4, LISTEN_S)
+        lp = steps.join(lab, 4)
     steps.works(lab, lp)
     return "4 sessions ended in mid transfer, a fifth works"
 
@@ -64,7 +65,7 @@ def next_session(lab: Lab) -> str:
 def two_sessions(lab: Lab) -> str:
     """Two local proxies at once, with the same ids"""
     one = steps.start(lab, 4)
-    two = LocalProxy(lab, "127.0.0.2").open_pipes(4, LISTEN_S)
+    two = steps.join(lab, 4, "127.0.0.2")
     server = steps.echo_server(lab)
     conns = [(one.dial(server).syn(), two.dial(server).syn()) for _ in range(10)]
     for turn in range(5):
@@ -93,7 +94,7 @@ def pipe_lost(lab: Lab) -> str:
         lab.until(lambda p=peer: p.ended, f"the server of {conn} to see the end")
         if peer.eof:
             raise Failure(f"the server of {conn} saw an orderly end, not a reset")
-    steps.works(lab, LocalProxy(lab).open_pipes(4, LISTEN_S))
+    steps.works(lab, steps.join(lab, 4))
     return "the other 3 pipes closed, 5 connections reset, the next LP served"
 
 
@@ -109,7 +110,7 @@ def bad_length(lab: Lab) -> str:
             lambda old=lp: all(pipe.closed for pipe in old.pipes),
             f"RP to end the session in which a length of {length} came",
         )
-        lp = LocalProxy(lab).open_pipes(2, LISTEN_S)
+        lp = steps.join(lab, 2)
     steps.works(lab, lp)
     return "6 lengths; each time the next LP is served"
 
@@ -213,12 +214,16 @@ def bounded_gap(lab: Lab) -> str:
 def bounded_early_data(lab: Lab) -> str:
     """Too much data before a SYN: the SYN is answered by FIN 0x99, not by silence"""
     lp = steps.start(lab, 2)
-    conn = lp.dial(Server(lab))
+    pattern = Pattern(84, 12 * MIB)
+    conn = lp.dial(Server(lab, lambda peer: peer.inbox.expect(pattern)))
     syn = conn.make_syn()
-    conn.start_upload(Pattern(84, 12 * MIB))
+    conn.start_upload(pattern)
     lab.until(lambda: conn not in lp.uploads and not lp.unsent, "RP to read 12 MiB", 10)
     lab.settle(1.0)
     lp.send(syn)
+    lab.until(lambda: conn.over or conn.peer, f"RP to answer the SYN of {conn}")
+    if not conn.over:
+        raise Failure("RP kept 12 MiB for a SYN that might never have come")
     steps.fin_comes(lab, conn, wire.BY_RESET, 0)
     steps.works(lab, lp)
     return "12 MiB, then the SYN: FIN 0x99"
@@ -249,7 +254,7 @@ def killed(lab: Lab) -> str:
     conn.start_upload(pattern)
     lab.until(lambda: len(peer.inbox) > 1 * MIB, "the upload to be under way")
     lab.remote_may_exit = True
-    lab.remote.kill()
+    lab.remote.signal(signal.SIGKILL)
     lab.until(lambda: peer.ended, "the server to see the end")
     if peer.eof:
         raise Failure(f"the server saw a clean end after {len(peer.inbox)} of {pattern.size} bytes")

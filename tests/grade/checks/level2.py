@@ -43,7 +43,7 @@ def pipes_slowly(lab: Lab) -> str:
     lab.start_remote(4)
     lp = LocalProxy(lab)
     for count in range(1, 5):
-        lp.open_pipes(count, steps.LISTEN_S)
+        lp.open_pipes(count, steps.LISTEN_S * lab.patience)
         lab.watch_for(0.2, lambda: lp.pipes[0].bytes_in, "RP sent something unasked")
     steps.works(lab, lp)
     return "4 pipes with 0.2 s between them"

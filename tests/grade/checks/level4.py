@@ -204,6 +204,31 @@ def server_reset_mid_upload(lab: Lab) -> str:
     return _server_ends_mid_upload(lab, Peer.reset)
 
 
+@check(4, "server-gone")
+def server_gone(lab: Lab) -> str:
+    """RP finds data for a server and that the server has gone: it lives on (SIGPIPE)"""
+    lp = steps.start(lab, 1)
+    server = Server(lab)
+    ends = ([Peer.reset], [Peer.shutdown, Peer.reset], [Peer.close])
+    for end in ends * 3:
+        conn = lp.dial(server).syn()
+        peer = steps.connected(lab, conn)
+        conn.data(TEXT)
+        steps.arrives(lab, peer.inbox, TEXT)
+        with lab.remote.frozen():
+            # The data first: an RP that takes events in their order writes before it reads.
+            for _ in range(3):
+                conn.data(TEXT)
+            for act in end:
+                act(peer)
+        lab.until(lambda c=conn: c.over, f"RP's FIN for {conn}, whose server went away")
+        if end == [Peer.reset]:
+            steps.fin_comes(lab, conn, wire.BY_RESET)
+        conn.fin()
+        steps.works(lab, lp)
+    return "9 times, after FIN, RST and both; others work"
+
+
 @check(4, "server-reset-mid-download")
 def server_reset_mid_download(lab: Lab) -> str:
     """The server resets in the middle of a download: FIN 0x99"""
