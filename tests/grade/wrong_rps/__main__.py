@@ -6,8 +6,8 @@ import sys
 
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 
-from wrong_rps.faults import FAULTS
-from wrong_rps.reference import Proxy
+from wrong_rps.faults import FAULTS  # noqa: E402
+from wrong_rps.reference import Proxy  # noqa: E402
 
 match sys.argv[1:]:
     case ["--fault", name, pipes] if name in FAULTS:
