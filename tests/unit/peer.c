@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+#include "peer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "loopback.h"
+#include "mux/conn.h"
+
+static void on_syn(struct session *s, struct conn *c)
+{
+	struct peer *peer = session_owner(s);
+	struct peer_conn *pc = &peer->conn[c->id];
+	int fd[2];
+
+	tcp_pair(fd);
+	if (pc->app >= 0)
+		close(pc->app);
+	pc->app = fd[0];
+	pc->syns++;
+	conn_attach(c, fd[1]);
+}
+
+static void on_ended(struct session *s)
+{
+	struct peer *peer = session_owner(s);
+
+	snprintf(peer->why, sizeof(peer->why), "%s", session_why(s));
+	peer->s = NULL;
+}
+
+static const struct session_role rp_role = {
+	.syn = on_syn,
+	.ended = on_ended,
+};
+
+static const struct session_role lp_role = {
+	.ended = on_ended,
+};
+
+void peer_init(struct peer *peer)
+{
+	memset(peer, 0, sizeof(*peer));
+	config_init(&peer->config);
+	log_init(&peer->log, "test", LOG_ERROR);
+	for (int i = 0; i < PEER_IDS; i++)
+		peer->conn[i].app = -1;
+}
+
+void peer_open(struct peer *peer, bool rp)
+{
+	int near[PEER_PIPES];
+
+	assert_int_equal(engine_init(&peer->engine, &peer->config, &peer->log),
+			 0);
+	for (int i = 0; i < PEER_PIPES; i++) {
+		int fd[2];
+
+		tcp_pair(fd);
+		near[i] = fd[0];
+		peer->fd[i] = fd[1];
+		peer->partial[i] = malloc(WIRE_MESSAGE_MAX);
+	}
+	peer->s = session_new(&peer->engine, rp ? &rp_role : &lp_role, peer,
+			      "the peer", near, PEER_PIPES);
+	assert_non_null(peer->s);
+}
+
+void peer_close(struct peer *peer)
+{
+	for (int i = 0; i < PEER_PIPES; i++) {
+		close(peer->fd[i]);
+		free(peer->partial[i]);
+	}
+	if (peer->s)
+		assert_true(peer_waits_for_end(peer));
+	for (int i = 0; i < PEER_IDS; i++) {
+		if (peer->conn[i].app >= 0)
+			close(peer->conn[i].app);
+	}
+	engine_fini(&peer->engine);
+}
+
+bool peer_put(struct peer *peer, unsigned int pipe, const void *bytes,
+	      size_t len, int patience_ms)
+{
+	int64_t deadline = loop_clock() + patience_ms * NS_PER_MS;
+	const uint8_t *at = bytes;
+
+	while (len) {
+		ssize_t n = send(peer->fd[pipe], at, len, MSG_NOSIGNAL);
+
+		if (n > 0) {
+			at += n;
+			len -= (size_t)n;
+			deadline = loop_clock() + patience_ms * NS_PER_MS;
+			continue;
+		}
+		if (errno != EAGAIN || loop_clock() > deadline)
+			return false;
+		run_round(peer->engine.loop);
+	}
+	return true;
+}
+
+void peer_data(struct peer *peer, unsigned int pipe, uint16_t id,
+	       uint32_t number, size_t len)
+{
+	uint8_t buf[WIRE_MESSAGE_MAX];
+
+	wire_put_data(buf, id, number, len);
+	for (size_t i = 0; i < len; i++)
+		buf[WIRE_HEADER + i] = (uint8_t)(number + i);
+	assert_true(peer_put(peer, pipe, buf, WIRE_HEADER + len, 4000));
+}
+
+void peer_syn(struct peer *peer, unsigned int pipe, uint16_t id)
+{
+	static const uint8_t addr[4] = { 192, 0, 2, 1 };
+	uint8_t buf[WIRE_SYN_SIZE];
+
+	wire_put_syn(buf, id, addr, 80);
+	assert_true(peer_put(peer, pipe, buf, sizeof(buf), 4000));
+}
+
+void peer_fin(struct peer *peer, unsigned int pipe, uint16_t id,
+	      uint32_t number, uint8_t reason)
+{
+	uint8_t buf[WIRE_FIN_SIZE];
+
+	wire_put_fin(buf, id, number, reason);
+	assert_true(peer_put(peer, pipe, buf, sizeof(buf), 4000));
+}
+
+/* --- what the session says --- */
+
+static void note(struct peer *peer, const struct wire_msg *msg)
+{
+	struct peer_conn *pc;
+
+	assert_in_range(msg->id, 1, PEER_IDS - 1);
+	pc = &peer->conn[msg->id];
+	pc->messages++;
+	if (msg->type == WIRE_DATA)
+		pc->bytes += msg->body_len;
+	if (msg->type == WIRE_FIN) {
+		pc->fins++;
+		pc->reason = msg->body[0];
+	}
+}
+
+static void read_pipe(struct peer *peer, int i)
+{
+	uint8_t buf[65536 + WIRE_MESSAGE_MAX];
+	size_t len = peer->partial_len[i], at = 0;
+	struct wire_msg msg;
+	long got;
+	int n;
+
+	memcpy(buf, peer->partial[i], len);
+	got = read_some(peer->fd[i], buf + len, 65536);
+	if (got <= 0)
+		return;
+	len += (size_t)got;
+	while ((n = wire_read(buf + at, len - at, &msg)) > 0) {
+		note(peer, &msg);
+		at += (size_t)n;
+	}
+	assert_int_equal(n, 0);
+	peer->partial_len[i] = len - at;
+	memcpy(peer->partial[i], buf + at, len - at);
+}
+
+static void read_pipes(struct peer *peer)
+{
+	for (int i = 0; i < PEER_PIPES; i++)
+		read_pipe(peer, i);
+}
+
+/* All that was put has been read by the session. */
+static bool session_is_even(const struct peer *peer)
+{
+	for (int i = 0; i < PEER_PIPES; i++) {
+		struct pollfd pfd = { peer->s->pipes[i]->fd, POLLIN, 0 };
+
+		if (sock_outstanding(peer->fd[i]) || poll(&pfd, 1, 0))
+			return false;
+	}
+	return true;
+}
+
+void peer_settle(struct peer *peer)
+{
+	int64_t deadline = loop_clock() + 2 * NS_PER_SEC;
+
+	do {
+		run_round(peer->engine.loop);
+		read_pipes(peer);
+		assert_true(loop_clock() < deadline);
+	} while (peer->s && !session_is_even(peer));
+	run_round(peer->engine.loop);
+	read_pipes(peer);
+}
+
+struct wait {
+	struct peer *peer;
+	uint16_t id;
+};
+
+static bool fin_came(void *arg)
+{
+	struct wait *wait = arg;
+
+	read_pipes(wait->peer);
+	return wait->peer->conn[wait->id].fins > 0;
+}
+
+bool peer_waits_for_fin(struct peer *peer, uint16_t id)
+{
+	struct wait wait = { peer, id };
+
+	return run_until(peer->engine.loop, "a FIN", fin_came, &wait);
+}
+
+static bool ended(void *arg)
+{
+	return !((struct peer *)arg)->s;
+}
+
+bool peer_waits_for_end(struct peer *peer)
+{
+	return run_until(peer->engine.loop, "the session's end", ended, peer);
+}

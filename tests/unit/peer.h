@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The other end of a session, played by hand: messages are put into pipes one
+ * by one, in any order, and what the session answers is kept by connection.
+ */
+#ifndef TM3_TEST_PEER_H
+#define TM3_TEST_PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mux/config.h"
+#include "mux/log.h"
+#include "mux/session_inside.h"
+
+enum { PEER_PIPES = 3, PEER_IDS = 32 };
+
+struct peer_conn {
+	int app;		/* the application's socket, -1 for none */
+	int syns;		/* times its SYN came through */
+	uint32_t messages;	/* that the session sent, in any order */
+	size_t bytes;		/* of payload among them */
+	int fins, reason;	/* and FINs */
+};
+
+struct peer {
+	struct engine engine;
+	struct config config;
+	struct log log;
+	struct session *s;	/* NULL once it ended */
+	char why[160];
+	int fd[PEER_PIPES];
+	uint8_t *partial[PEER_PIPES];
+	size_t partial_len[PEER_PIPES];
+	struct peer_conn conn[PEER_IDS];
+};
+
+/*
+ * A session in the role of RP (it accepts SYNs, and its applications are
+ * sockets in peer->conn), or of LP. Its settings may be changed before.
+ */
+void peer_init(struct peer *peer);
+void peer_open(struct peer *peer, bool rp);
+void peer_close(struct peer *peer);
+
+/*
+ * Put bytes into a pipe, running the loop as long as it takes them. False when
+ * it takes no more for @patience_ms: it paused.
+ */
+bool peer_put(struct peer *peer, unsigned int pipe, const void *bytes,
+	      size_t len, int patience_ms);
+void peer_data(struct peer *peer, unsigned int pipe, uint16_t id,
+	       uint32_t number, size_t len);
+void peer_syn(struct peer *peer, unsigned int pipe, uint16_t id);
+void peer_fin(struct peer *peer, unsigned int pipe, uint16_t id,
+	      uint32_t number, uint8_t reason);
+
+/* Let the session act on what it has, and read what it says. */
+void peer_settle(struct peer *peer);
+
+/* Waits for it, 5 s at most. */
+bool peer_waits_for_fin(struct peer *peer, uint16_t id);
+bool peer_waits_for_end(struct peer *peer);
+
+#endif

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session against a peer that is played by hand: what malformed messages end,
+ * what limits do, how ids come back.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "loopback.h"
+#include "mux/conn.h"
+#include "peer.h"
+
+enum { FIN = WIRE_REASON_FIN, RST = WIRE_REASON_RST };
+
+static int setup(void **state)
+{
+	struct peer *peer = malloc(sizeof(*peer));
+
+	peer_init(peer);
+	*state = peer;
+	return 0;
+}
+
+static int setup_rp(void **state)
+{
+	setup(state);
+	peer_open(*state, true);
+	return 0;
+}
+
+static int setup_lp(void **state)
+{
+	setup(state);
+	peer_open(*state, false);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	peer_close(*state);
+	free(*state);
+	return 0;
+}
+
+static void assert_app_reads(struct peer *peer, uint16_t id, const char *want)
+{
+	char got[64] = "";
+	long n = read_some(peer->conn[id].app, got, sizeof(got) - 1);
+
+	assert_int_equal(n, strlen(want));
+	assert_string_equal(got, want);
+}
+
+static void put_text(struct peer *peer, unsigned int pipe, uint16_t id,
+		     uint32_t number, const char *text)
+{
+	uint8_t buf[128];
+	size_t n = wire_put_data(buf, id, number, strlen(text));
+
+	memcpy(buf + n, text, strlen(text));
+	assert_true(peer_put(peer, pipe, buf, n + strlen(text), 1000));
+}
+
+/* A connection that stands, and was heard of. */
+static void open_conn(struct peer *peer, uint16_t id)
+{
+	peer_syn(peer, 0, id);
+	put_text(peer, 0, id, 1, "open");
+	peer_settle(peer);
+	assert_app_reads(peer, id, "open");
+}
+
+static void assert_alive(struct peer *peer, uint16_t id, uint32_t number)
+{
+	put_text(peer, 1, id, number, "alive");
+	peer_settle(peer);
+	assert_app_reads(peer, id, "alive");
+	assert_int_equal(peer->conn[id].fins, 0);
+}
+
+static void assert_reset(struct peer *peer, uint16_t id)
+{
+	char byte;
+
+	assert_true(peer_waits_for_fin(peer, id));
+	assert_int_equal(peer->conn[id].reason, RST);
+	assert_int_equal(peer->conn[id].fins, 1);
+	if (peer->conn[id].app >= 0)
+		assert_int_equal(read_some(peer->conn[id].app, &byte, 1),
+				 -ECONNRESET);
+}
+
+/* --- order --- */
+
+static void every_order_of_five_over_three_pipes(void **state)
+{
+	static const char *const part[] = { "", "one ", "two ", "three " };
+	struct peer *peer = *state;
+
+	for (uint16_t which = 0; which < 120; which++) {
+		uint16_t id = (uint16_t)(1 + which % (PEER_IDS - 1));
+		uint32_t left[5] = { 0, 1, 2, 3, 4 };
+		uint16_t code = which;
+
+		for (uint16_t n = 5; n > 0; code /= n, n--) {
+			uint32_t number = left[code % n];
+			unsigned int pipe = (number + which) % PEER_PIPES;
+
+			left[code % n] = left[n - 1];
+			if (number == 0)
+				peer_syn(peer, pipe, id);
+			else if (number == 4)
+				peer_fin(peer, pipe, id, 4, FIN);
+			else
+				put_text(peer, pipe, id, number, part[number]);
+			peer_settle(peer);
+		}
+		assert_app_reads(peer, id, "one two three ");
+		assert_app_reads(peer, id, "");
+		assert_int_equal(peer->conn[id].messages, 0);
+		assert_int_equal(peer->s->held, 0);
+	}
+	assert_int_equal(table_conns(peer->s->table), 0);
+}
+
+/* --- malformed --- */
+
+static void an_unknown_reason_ends_its_connection_alone(void **state)
+{
+	struct peer *peer = *state;
+
+	open_conn(peer, 1);
+	open_conn(peer, 2);
+	peer_fin(peer, 2, 1, 2, 0x77);
+	assert_reset(peer, 1);
+	assert_alive(peer, 2, 2);
+	assert_int_equal(peer->s->counts.protocol, 1);
+}
+
+static void id_0_ends_nothing(void **state)
+{
+	struct peer *peer = *state;
+
+	open_conn(peer, 1);
+	peer_syn(peer, 0, 0);
+	peer_data(peer, 0, 0, 1, 10);
+	peer_fin(peer, 0, 0, 1, FIN);
+	assert_alive(peer, 1, 2);
+	assert_int_equal(peer->s->counts.protocol, 3);
+}
+
+static void put_syn_number_1(struct peer *peer, unsigned int pipe, uint16_t id)
+{
+	static const uint8_t addr[4] = { 192, 0, 2, 1 };
+	uint8_t buf[WIRE_SYN_SIZE];
+
+	wire_put_syn(buf, id, addr, 80);
+	buf[2] = 1;
+	assert_true(peer_put(peer, pipe, buf, sizeof(buf), 1000));
+}
+
+static void a_syn_with_a_number_is_answered_by_0x99(void **state)
+{
+	struct peer *peer = *state;
+
+	put_syn_number_1(peer, 0, 5);
+	assert_reset(peer, 5);
+	assert_int_equal(peer->conn[5].syns, 0);
+}
+
+static void a_syn_with_a_number_ends_the_live_connection(void **state)
+{
+	struct peer *peer = *state;
+
+	open_conn(peer, 1);
+	open_conn(peer, 5);
+	put_syn_number_1(peer, 1, 5);
+	assert_reset(peer, 5);
+	assert_alive(peer, 1, 2);
+	assert_int_equal(table_conns(peer->s->table), 1);
+}
+
+static void a_number_too_far_ahead_ends_its_connection(void **state)
+{
+	struct peer *peer = *state;
+
+	open_conn(peer, 1);
+	open_conn(peer, 2);
+	peer_data(peer, 0, 1, 2 + WIRE_NUMBER_WINDOW, 1);
+	peer_settle(peer);
+	assert_int_equal(peer->conn[1].fins, 0);
+	peer_data(peer, 0, 1, 3 + WIRE_NUMBER_WINDOW, 1);
+	assert_reset(peer, 1);
+	assert_int_equal(peer->s->held, 0);
+	assert_alive(peer, 2, 2);
+}
+
+static void a_broken_length_ends_the_session(void **state)
+{
+	static const uint8_t message[] = { 2, 0, 7, 0, 0, 0, 8, 0 };
+	struct peer *peer = *state;
+	char byte;
+
+	open_conn(peer, 1);
+	assert_true(peer_put(peer, 1, message, sizeof(message), 1000));
+	assert_true(peer_waits_for_end(peer));
+	assert_non_null(strstr(peer->why, "pipe 1"));
+	assert_non_null(strstr(peer->why, "length 8"));
+	assert_int_equal(read_some(peer->conn[1].app, &byte, 1), -ECONNRESET);
+}
+
+static void a_syn_downlink_resets_the_application(void **state)
+{
+	static const uint8_t addr[4] = { 192, 0, 2, 1 };
+	struct peer *peer = *state;
+	int fd[2];
+
+	tcp_pair(fd);
+	peer->conn[1].app = fd[0];
+	assert_int_equal(session_open(peer->s, fd[1], addr, 80), 0);
+	peer_settle(peer);
+	assert_int_equal(peer->conn[1].messages, 1);
+	peer_syn(peer, 0, 9);		/* of nobody */
+	peer_syn(peer, 0, 1);
+	assert_reset(peer, 1);
+	assert_int_equal(peer->s->counts.protocol, 2);
+}
+
+/* --- pipes --- */
+
+static void a_pipe_that_ends_ends_the_session(void **state)
+{
+	struct peer *peer = *state;
+	char byte;
+
+	open_conn(peer, 1);
+	shutdown(peer->fd[2], SHUT_WR);
+	assert_true(peer_waits_for_end(peer));
+	assert_non_null(strstr(peer->why, "pipe 2"));
+	assert_int_equal(read_some(peer->conn[1].app, &byte, 1), -ECONNRESET);
+	for (int i = 0; i < PEER_PIPES; i++)
+		assert_true(read_some(peer->fd[i], &byte, 1) <= 0);
+}
+
+/* --- limits --- */
+
+static void out_of_order_is_bounded_and_the_largest_holder_pays(void **state)
+{
+	struct peer *peer = *state;
+	uint32_t number = 3;
+
+	open_conn(peer, 1);
+	open_conn(peer, 2);
+	peer_data(peer, 0, 2, 3, 1000);
+	peer_settle(peer);
+	while (!peer->conn[1].fins) {
+		for (int i = 0; i < 100; i++, number++)
+			peer_data(peer, number % PEER_PIPES, 1, number,
+				  WIRE_PAYLOAD_MAX);
+		peer_settle(peer);
+		assert_true(peer->s->held <= REORDER_MAX_SESSION);
+		assert_true(number < 20000);
+	}
+	assert_true(number > 15000);	/* 64 MiB are as good as used */
+	assert_reset(peer, 1);
+	assert_int_equal(peer->s->counts.reorder_limit, 1);
+	assert_int_equal(peer->s->counts.pauses, 0);
+	assert_int_equal(peer->conn[2].fins, 0);
+	put_text(peer, 0, 2, 2, "gap");
+	peer_settle(peer);
+	assert_int_equal(peer->s->held, 0);
+}
+
+static void early_data_is_bounded_and_its_syn_refused(void **state)
+{
+	struct peer *peer = *state;
+
+	for (uint32_t number = 1; number <= EARLY_MAX / WIRE_PAYLOAD_MAX;
+	     number++)
+		peer_data(peer, 0, 1, number, WIRE_PAYLOAD_MAX);
+	peer_settle(peer);
+	assert_int_equal(peer->s->counts.early_dropped, 0);
+	peer_data(peer, 0, 1, EARLY_MAX / WIRE_PAYLOAD_MAX + 1, 1);
+	peer_settle(peer);
+	assert_int_equal(peer->s->counts.early_dropped, 1);
+	assert_int_equal(peer->s->held, 0);
+	assert_int_equal(peer->conn[1].fins, 0);	/* not before its SYN */
+	peer_syn(peer, 1, 1);
+	assert_reset(peer, 1);
+	assert_int_equal(peer->conn[1].syns, 0);
+}
+
+static void early_data_within_the_limit_waits_for_its_syn(void **state)
+{
+	struct peer *peer = *state;
+
+	put_text(peer, 2, 3, 2, "late");
+	put_text(peer, 1, 3, 1, "never ");
+	peer_settle(peer);
+	assert_int_equal(peer->conn[3].syns, 0);
+	peer_syn(peer, 0, 3);
+	peer_settle(peer);
+	assert_app_reads(peer, 3, "never late");
+}
+
+static void more_connections_than_allowed_are_refused(void **state)
+{
+	struct peer *peer = *state;
+
+	peer->config.max_conns = 2;
+	peer_open(peer, true);
+	open_conn(peer, 1);
+	open_conn(peer, 2);
+	peer_syn(peer, 0, 3);
+	assert_reset(peer, 3);
+	peer_fin(peer, 0, 1, 2, FIN);
+	peer_settle(peer);
+	open_conn(peer, 4);
+	assert_alive(peer, 2, 2);
+}
+
+/* Fills connection 1, whose application does not read, until pipes pause. */
+static void fill_until_paused(struct peer *peer)
+{
+	static uint8_t message[WIRE_MESSAGE_MAX];
+	uint32_t number = 2;
+
+	open_conn(peer, 1);
+	do {
+		wire_put_data(message, 1, number++, WIRE_PAYLOAD_MAX);
+		assert_true(number < 20000);
+	} while (peer_put(peer, 0, message, sizeof(message), 100));
+	assert_true(peer->s->paused);
+	assert_true(peer->s->queued > QUEUE_MAX);
+	assert_true(peer->s->queued < QUEUE_MAX + (2 << 20));
+}
+
+static void who_takes_nothing_pauses_the_pipes_and_then_is_reset(void **state)
+{
+	struct peer *peer = *state;
+	int64_t began;
+
+	open_conn(peer, 2);
+	began = loop_clock();
+	fill_until_paused(peer);
+	put_text(peer, 1, 2, 2, "behind the stop");
+	assert_true(peer_waits_for_fin(peer, 1));
+	assert_int_equal(peer->conn[1].reason, RST);
+	assert_true(loop_clock() - began >= PAUSE_MS * NS_PER_MS);
+	assert_int_equal(peer->s->counts.queue_limit, 1);
+	assert_int_equal(peer->s->queued, 0);
+	assert_false(peer->s->paused);
+	for (int i = 0; i < 100; i++)
+		run_round(peer->engine.loop);
+	assert_app_reads(peer, 2, "behind the stop");
+}
+
+struct reading {
+	struct peer *peer;
+	int64_t began, next;
+	size_t got;
+};
+
+/* A little now and then for longer than the patience lasts; then all. */
+static bool resumed_by_reading(void *arg)
+{
+	static char buf[1 << 20];
+	struct reading *r = arg;
+	int64_t now = loop_clock();
+	bool hurry = now > r->began + PAUSE_MS * NS_PER_MS + NS_PER_SEC / 2;
+	long n;
+
+	if (now < r->next && !hurry)
+		return false;
+	r->next = now + 200 * NS_PER_MS;
+	n = read_some(r->peer->conn[1].app, buf,
+		      hurry ? sizeof(buf) : 128 * 1024);
+	r->got += n > 0 ? (size_t)n : 0;
+	return !r->peer->s->paused;
+}
+
+static void a_slow_reader_is_waited_for(void **state)
+{
+	struct peer *peer = *state;
+	struct reading r = { .peer = peer };
+
+	fill_until_paused(peer);
+	r.began = loop_clock();
+	assert_true(run_until(peer->engine.loop, "pipes to go on",
+			      resumed_by_reading, &r));
+	assert_true(loop_clock() > r.began + PAUSE_MS * NS_PER_MS);
+	assert_int_equal(peer->conn[1].fins, 0);
+	assert_int_equal(peer->s->counts.queue_limit, 0);
+	assert_true(peer->s->counts.pauses >= 1);
+}
+
+/* --- ids that come back --- */
+
+static void what_comes_late_for_a_closed_id_is_dropped(void **state)
+{
+	struct peer *peer = *state;
+
+	open_conn(peer, 1);
+	shutdown(peer->conn[1].app, SHUT_WR);
+	assert_true(peer_waits_for_fin(peer, 1));
+	assert_int_equal(peer->conn[1].reason, FIN);
+	peer_data(peer, 2, 1, 2, 100);
+	peer_fin(peer, 1, 1, 3, FIN);
+	peer_settle(peer);
+	assert_int_equal(peer->conn[1].fins, 1);
+	assert_int_equal(peer->s->held, 0);
+	assert_int_equal(table_conns(peer->s->table), 0);
+}
+
+static void a_syn_for_a_live_id_starts_anew_beside_it(void **state)
+{
+	struct peer *peer = *state;
+	int old;
+	char got[16] = "";
+
+	open_conn(peer, 1);
+	old = dup(peer->conn[1].app);
+	/* The old one's last data and FIN are slow, on pipe 2. */
+	peer_syn(peer, 0, 1);
+	put_text(peer, 0, 1, 1, "new");
+	peer_settle(peer);
+	assert_int_equal(peer->conn[1].syns, 2);
+	assert_app_reads(peer, 1, "new");
+	put_text(peer, 2, 1, 2, "old");
+	peer_fin(peer, 2, 1, 3, FIN);
+	peer_settle(peer);
+	assert_int_equal(read_some(old, got, sizeof(got)), 3);
+	assert_string_equal(got, "old");
+	assert_int_equal(read_some(old, got, sizeof(got)), 0);
+	close(old);
+	put_text(peer, 1, 1, 2, "more");
+	peer_settle(peer);
+	assert_app_reads(peer, 1, "more");
+	assert_int_equal(peer->conn[1].fins, 0);
+}
+
+#define SESSION_TEST(f, how) \
+	cmocka_unit_test_setup_teardown(f, setup##how, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SESSION_TEST(every_order_of_five_over_three_pipes, _rp),
+		SESSION_TEST(an_unknown_reason_ends_its_connection_alone, _rp),
+		SESSION_TEST(id_0_ends_nothing, _rp),
+		SESSION_TEST(a_syn_with_a_number_is_answered_by_0x99, _rp),
+		SESSION_TEST(a_syn_with_a_number_ends_the_live_connection, _rp),
+		SESSION_TEST(a_number_too_far_ahead_ends_its_connection, _rp),
+		SESSION_TEST(a_broken_length_ends_the_session, _rp),
+		SESSION_TEST(a_syn_downlink_resets_the_application, _lp),
+		SESSION_TEST(a_pipe_that_ends_ends_the_session, _rp),
+		SESSION_TEST(
+			out_of_order_is_bounded_and_the_largest_holder_pays,
+			_rp),
+		SESSION_TEST(early_data_is_bounded_and_its_syn_refused, _rp),
+		SESSION_TEST(early_data_within_the_limit_waits_for_its_syn,
+			     _rp),
+		SESSION_TEST(more_connections_than_allowed_are_refused, ),
+		SESSION_TEST(
+			who_takes_nothing_pauses_the_pipes_and_then_is_reset,
+			_rp),
+		SESSION_TEST(a_slow_reader_is_waited_for, _rp),
+		SESSION_TEST(what_comes_late_for_a_closed_id_is_dropped, _rp),
+		SESSION_TEST(a_syn_for_a_live_id_starts_anew_beside_it, _rp),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
