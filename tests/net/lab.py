@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Two namespaces with linkem between them."""
+
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.relay.netns import Namespace
+from tests.relay.programs import SANITIZER_REPORT, binary
+from tests.relay.waiting import until
+from topologies.linkem.process import Linkem, Value, command_line, linkem
+
+ADDRESS = ("10.78.0.1", "10.78.0.2")
+DEVICE = ("linkem-a", "linkem-b")
+PORT = 7000
+
+
+@dataclass(frozen=True)
+class Bed:
+    """The link, its two ends, and a UDP socket bound at each."""
+
+    link: Linkem
+    ends: tuple[Namespace, Namespace]
+    udp: tuple[socket.socket, socket.socket]
+
+    def to(self, direction: str) -> tuple[socket.socket, socket.socket, tuple[str, int]]:
+        """Who sends, who receives, and where to."""
+        far = 1 if direction == "ab" else 0
+        return self.udp[1 - far], self.udp[far], (ADDRESS[far], PORT)
+
+    def settle(self, direction: str) -> None:
+        """Waits until nothing is under way in that direction."""
+
+        def empty() -> bool:
+            now = self.link.truth()[direction]["now"]
+            return now["queue_packets"] == 0 and now["in_flight"] == 0
+
+        until(f"{direction} to be empty", empty, seconds=20)
+
+
+@contextmanager
+def bed(
+    ends: tuple[Namespace, Namespace],
+    folder: Path,
+    *,
+    ab: Mapping[str, Value] | None = None,
+    ba: Mapping[str, Value] | None = None,
+    seed: int = 1,
+    options: Sequence[str | Path] = (),
+    asan: bool = False,
+) -> Iterator[Bed]:
+    """Until the block ends; linkem must then end well and without a sanitizer's report."""
+    argv = command_line(
+        binary("linkem", asan=asan),
+        *(end.pid for end in ends),
+        ab=ab,
+        ba=ba,
+        seed=seed,
+        options=options,
+    )
+    with linkem(argv, folder) as link:
+        sockets = []
+        for end, device, address in zip(ends, DEVICE, ADDRESS, strict=True):
+            end.ip("address", "add", f"{address}/24", "dev", device)
+            sock = end.open_socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock.bind((address, PORT))
+            sockets.append(sock)
+        # ARP would be the first thing to be measured.
+        for i in range(2):
+            mac = link.ready["ab"[1 - i]]["mac"]
+            ends[i].ip("neigh", "replace", ADDRESS[1 - i], "lladdr", mac, "dev", DEVICE[i])
+        try:
+            yield Bed(link, ends, (sockets[0], sockets[1]))
+        finally:
+            for sock in sockets:
+                sock.close()
+    assert not SANITIZER_REPORT.search(link.log), link.log
+
+
+def conserved(direction: dict[str, dict[str, int]]) -> bool:
+    """Every packet that came is accounted for."""
+    counters, now = direction["counters"], direction["now"]
+    came = counters["in_packets"] + counters["duplicated_packets"]
+    gone = sum(
+        counters[f"{name}_packets"]
+        for name in (
+            *("out", "lost", "dropped_queue", "dropped_codel"),
+            *("dropped_memory", "dropped_device"),
+        )
+    )
+    return came == gone + now["queue_packets"] + now["in_flight"]

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: MIT
+"""linkem by itself is what it says: measured from outside, between two namespaces."""
+
+import json
+import socket
+import statistics
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import why_no_namespace
+from tests.net.lab import ADDRESS, PORT, Bed, bed, conserved
+from tests.relay.netns import Namespace, namespace
+from tests.relay.waiting import until
+from topologies.linkem.probe import Arrival, rate_mbps, receiving, send
+
+FULL = 1500
+Ends = tuple[Namespace, Namespace]
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    reason = why_no_namespace()
+    if reason:
+        pytest.skip(reason)
+    with namespace("a") as a, namespace("b") as b:
+        yield a, b
+
+
+def measure(
+    lab: Bed, direction: str, count: int, gap_s: float, ip_bytes: int = FULL
+) -> list[Arrival]:
+    """What arrives of `count` packets, in the order in which it does."""
+    sender, receiver, to = lab.to(direction)
+    with receiving(receiver) as got:
+        send(sender, to, ip_bytes, count, gap_s)
+        lab.settle(direction)
+    return got.arrivals
+
+
+def numbers(arrivals: list[Arrival]) -> list[int]:
+    return [arrival.number for arrival in arrivals]
+
+
+def median_ms(arrivals: list[Arrival]) -> float:
+    return statistics.median(arrival.delay_ms for arrival in arrivals)
+
+
+def json_lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+# --- time ---
+
+
+def test_delay_is_as_declared_in_each_direction(ends: Ends, tmp_path: Path) -> None:
+    with bed(ends, tmp_path, ab={"delay_ms": 20}, ba={"delay_ms": 35, "rate_mbps": 2}) as lab:
+        down = measure(lab, "ab", 60, 0.01, ip_bytes=100)
+        up = measure(lab, "ba", 60, 0.01, ip_bytes=100)
+    assert numbers(down) == numbers(up) == list(range(60))
+    assert 20 <= median_ms(down) < 20.5
+    sending_ms = 114 * 8 / 2000
+    assert 35 + sending_ms <= median_ms(up) < 35.5 + sending_ms
+
+
+@pytest.mark.parametrize("direction", ["ab", "ba"])
+def test_rate_and_depth_of_the_queue_under_load(ends: Ends, tmp_path: Path, direction: str) -> None:
+    declared = {"rate_mbps": 10, "delay_ms": 25, "queue_ms": 100}
+    gap_s = (FULL + 14) * 8 / 11e6
+    with bed(ends, tmp_path, **{direction: declared}) as lab:
+        got = measure(lab, direction, int(3 / gap_s), gap_s)
+        truth = lab.link.truth()[direction]
+    assert rate_mbps(got) == pytest.approx(10, rel=0.01)
+    packet_ms = (FULL + 14) * 8 / 10000
+    deepest_ms = max(arrival.delay_ms for arrival in got) - 25 - packet_ms
+    assert 100 - packet_ms < deepest_ms < 100 + packet_ms + 2
+    assert truth["counters"]["dropped_queue_packets"] == int(3 / gap_s) - len(got) > 0
+    assert conserved(truth)
+
+
+def test_tcp_gets_what_its_headers_leave(ends: Ends, tmp_path: Path) -> None:
+    declared = {"rate_mbps": 20, "delay_ms": 10, "queue_ms": 100}
+    with bed(ends, tmp_path, ab=declared, ba=declared) as lab:
+        goodput = tcp_goodput_mbps(lab, warm_s=2, seconds=4)
+        truth = lab.link.truth()
+    assert goodput == pytest.approx(20 * 1448 / 1514, rel=0.03)
+    assert truth["a"]["unread_dropped"] == truth["b"]["unread_dropped"] == 0
+
+
+def tcp_goodput_mbps(lab: Bed, warm_s: float, seconds: float) -> float:
+    """Of one cubic connection from a to b, measured at the receiving application."""
+    listener = lab.ends[1].open_socket()
+    listener.bind((ADDRESS[1], PORT))
+    listener.listen()
+    sender = lab.ends[0].open_socket()
+    sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+    sender.settimeout(10)
+    sender.connect((ADDRESS[1], PORT))
+    receiver, _ = listener.accept()
+    stop = threading.Event()
+
+    def push() -> None:
+        block = bytes(65536)
+        while not stop.is_set():
+            try:
+                sender.send(block)
+            except OSError:
+                return
+
+    pusher = threading.Thread(target=push)
+    pusher.start()
+    try:
+        read_for(receiver, warm_s)
+        received, took_s = read_for(receiver, seconds)
+    finally:
+        stop.set()
+        receiver.close()
+        sender.shutdown(socket.SHUT_RDWR)
+        pusher.join(timeout=10)
+        sender.close()
+        listener.close()
+    return received * 8 / took_s / 1e6
+
+
+def read_for(sock: socket.socket, seconds: float) -> tuple[int, float]:
+    start = time.monotonic()
+    total = 0
+    while (took := time.monotonic() - start) < seconds:
+        total += len(sock.recv(65536))
+    return total, took
+
+
+def test_a_trace_delivers_what_it_allows_to_a_packet(ends: Ends, tmp_path: Path) -> None:
+    """A period of 100 ms: three at once, a lone one, an outage, two at its end."""
+    path = tmp_path / "some cell.trace"
+    period = [10, 10, 10, 40, 100, 100]
+    path.write_text("".join(f"{at}\n" for at in period))
+    with bed(ends, tmp_path, ab={"trace": path, "queue_packets": 10000}) as lab:
+        got = measure(lab, "ab", 120, 0.0005)
+        counters = lab.link.truth()["ab"]["counters"]
+        assert lab.link.ready["ab"]["trace"] == str(path)
+    assert numbers(got) == list(range(120))
+    assert counters["trace_used"] == 120
+    # From the first opportunity of a period on, the times must be those of the trace.
+    at_ms = [arrival.received_ns / 1e6 for arrival in got]
+    first = next(i for i in range(6, 12) if at_ms[i] - at_ms[i - 1] < 1 < at_ms[i + 1] - at_ms[i])
+    wanted = [100 * n + at for n in range(30) for at in period]
+    # `first` ends a group: of the three at 10 ms or of the two at 100 ms.
+    offsets = [start for start in (2, 5) if fits(at_ms[first:], wanted[start:])]
+    assert len(offsets) == 1, at_ms
+
+
+def fits(at_ms: list[float], wanted: list[int]) -> bool:
+    errors = [(at - at_ms[0]) - (want - wanted[0]) for at, want in zip(at_ms, wanted, strict=False)]
+    return max(abs(error) for error in errors) < 4
+
+
+# --- chance ---
+
+
+def lost_in(ends: Ends, folder: Path, seed: int, loss: str) -> tuple[set[int], dict]:
+    folder.mkdir()
+    drops = folder / "drops"
+    with bed(ends, folder, ab={"loss": loss}, seed=seed, options=["--drops", drops]) as lab:
+        got = measure(lab, "ab", 3000, 0.0002, ip_bytes=200)
+        truth = lab.link.truth()["ab"]
+    lost = set(range(3000)) - set(numbers(got))
+    assert lost == {line["n"] for line in json_lines(drops) if line["why"] == "loss"}
+    assert truth["counters"]["lost_packets"] == len(lost)
+    assert conserved(truth)
+    return lost, truth
+
+
+def test_the_same_seed_loses_the_same_packets(ends: Ends, tmp_path: Path) -> None:
+    first, _ = lost_in(ends, tmp_path / "1", 5, "0.02")
+    again, _ = lost_in(ends, tmp_path / "2", 5, "0.02")
+    other, _ = lost_in(ends, tmp_path / "3", 6, "0.02")
+    assert first == again != other
+    # 60 are expected; 99.9 % lie within these bounds.
+    assert 36 <= len(first) <= 86
+    assert 36 <= len(other) <= 86
+
+
+def test_losses_of_a_list_and_of_a_period(ends: Ends, tmp_path: Path) -> None:
+    assert lost_in(ends, tmp_path / "1", 1, "list:0,5-7,2999")[0] == {0, 5, 6, 7, 2999}
+    assert lost_in(ends, tmp_path / "2", 1, "every:100")[0] == set(range(99, 3000, 100))
+
+
+def test_bursts_are_bursts(ends: Ends, tmp_path: Path) -> None:
+    lost, _ = lost_in(ends, tmp_path / "1", 3, "ge:0.01,0.2,1")
+    bursts = sum(1 for n in lost if n - 1 not in lost)
+    assert 60 <= len(lost) <= 260
+    assert 3 < len(lost) / bursts < 8
+
+
+def test_jitter_keeps_the_order(ends: Ends, tmp_path: Path) -> None:
+    with bed(ends, tmp_path, ab={"delay_ms": 20, "jitter_ms": 8}) as lab:
+        got = measure(lab, "ab", 400, 0.003)
+    assert numbers(got) == list(range(400))
+    delays = [arrival.delay_ms for arrival in got]
+    assert 12 <= min(delays) < 15
+    assert statistics.pstdev(delays) > 2
+
+
+def test_reordering_and_duplicates_are_counted(ends: Ends, tmp_path: Path) -> None:
+    declared = {"delay_ms": 5, "reorder": 0.1, "reorder_ms": 4, "duplicate": 0.1}
+    with bed(ends, tmp_path, ab=declared) as lab:
+        got = numbers(measure(lab, "ab", 1000, 0.001))
+        truth = lab.link.truth()["ab"]
+    highest, reordered = -1, 0
+    for number in got:
+        reordered += number < highest
+        highest = max(highest, number)
+    assert set(got) == set(range(1000))
+    assert len(got) - 1000 == truth["counters"]["duplicated_packets"] > 50
+    assert reordered == truth["counters"]["reordered_packets"] > 50
+    assert conserved(truth)
+
+
+# --- packets ---
+
+
+def captured(path: Path) -> list[tuple[int, bytes]]:
+    """Time in ns and bytes of each frame."""
+    data = path.read_bytes()
+    magic, major, minor, _, _, _, kind = struct.unpack_from("=IHHiIII", data)
+    assert (magic, major, minor, kind) == (0xA1B23C4D, 2, 4, 1)
+    frames, at = [], 24
+    while at < len(data):
+        seconds, nanoseconds, kept, length = struct.unpack_from("=IIII", data, at)
+        assert nanoseconds < 10**9 and kept == length
+        frames.append((seconds * 10**9 + nanoseconds, data[at + 16 : at + 16 + kept]))
+        at += 16 + kept
+    return frames
+
+
+def test_no_super_packets_and_captures_of_both_sides(ends: Ends, tmp_path: Path) -> None:
+    a, b = tmp_path / "a.pcap", tmp_path / "b.pcap"
+    declared = {"rate_mbps": 50, "delay_ms": 5, "queue_ms": 50}
+    options = ["--pcap-a", a, "--pcap-b", b]
+    with bed(ends, tmp_path, ab=declared, ba=declared, options=options) as lab:
+        assert not any(lab.link.ready["a"][name] for name in ("tso", "gso", "gro"))
+        tcp_goodput_mbps(lab, warm_s=0.2, seconds=1)
+        lab.settle("ab")
+        lab.settle("ba")
+        truth = lab.link.truth()
+        shown = json.loads(ends[0].ip("-d", "-j", "link", "show", "linkem-a"))[0]
+    assert shown["gso_max_segs"] == 1
+    mac = bytes.fromhex(truth["a"]["mac"].replace(":", ""))
+    entered = [(at, f) for at, f in captured(a) if f[6:12] == mac and f[12:14] == b"\x08\x00"]
+    left = [(at, f) for at, f in captured(b) if f[6:12] == mac and f[12:14] == b"\x08\x00"]
+    counters = truth["ab"]["counters"]
+    assert len(entered) == counters["in_packets"] > 1000
+    assert len(left) == counters["out_packets"]
+    assert max(len(frame) for _, frame in entered) == 1514
+    assert sum(len(frame) for _, frame in entered) == counters["in_bytes"]
+    # What left did so in the order in which it entered, no sooner than the delay.
+    dropped = counters["in_packets"] - counters["out_packets"]
+    if not dropped:
+        for (at, frame), (out, same) in zip(entered, left, strict=True):
+            assert frame == same
+            assert out - at >= 5_000_000
+
+
+def test_mtu_and_addresses_are_as_told(ends: Ends, tmp_path: Path) -> None:
+    options = ["--mtu", "1400", "--a-mac", "02:00:00:00:0a:01"]
+    with bed(ends, tmp_path, options=options) as lab:
+        shown = json.loads(ends[0].ip("-j", "link", "show", "linkem-a"))[0]
+        assert (shown["mtu"], shown["address"]) == (1400, "02:00:00:00:0a:01")
+        assert lab.link.ready["a"]["mac"] == "02:00:00:00:0a:01"
+        sender, _, to = lab.to("ab")
+        sender.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER: never fragment
+        with pytest.raises(OSError, match="too long"):
+            sender.sendto(bytes(1400 - 27), to)
+        assert numbers(measure(lab, "ab", 5, 0.001, ip_bytes=1400)) == list(range(5))
+
+
+def test_arp_is_not_numbered(ends: Ends, tmp_path: Path) -> None:
+    with bed(ends, tmp_path, ab={"loss": "list:0,1"}) as lab:
+        ends[0].ip("neigh", "flush", "dev", "linkem-a", "nud", "all")
+        assert numbers(measure(lab, "ab", 10, 0.01)) == list(range(2, 10))
+        counters = lab.link.truth()["ab"]["counters"]
+    assert counters["in_packets"] == 10
+    assert counters["other_in"] >= 1
+
+
+def test_a_device_that_is_down_loses_and_says_so(ends: Ends, tmp_path: Path) -> None:
+    with bed(ends, tmp_path) as lab:
+        ends[1].ip("link", "set", "linkem-b", "down")
+        assert measure(lab, "ab", 10, 0.001) == []
+        truth = lab.link.truth()["ab"]
+    assert truth["counters"]["dropped_device_packets"] == 10
+    assert conserved(truth)
+
+
+# --- changes and records ---
+
+
+def test_parameters_change_while_it_runs(ends: Ends, tmp_path: Path) -> None:
+    with bed(ends, tmp_path, ab={"delay_ms": 5}) as lab:
+        assert 5 <= median_ms(measure(lab, "ab", 20, 0.005)) < 6
+        told = lab.link.set("ab", delay_ms=40, loss="list:20")
+        assert told["ab"]["delay_ms"] == 40
+        assert told["ba"]["delay_ms"] == 0
+        assert told["from_packet"] == {"ab": 20, "ba": 0}
+        later = measure(lab, "ab", 20, 0.005)
+        assert numbers(later) == list(range(1, 20))
+        assert 40 <= median_ms(later) < 41
+        assert lab.link.get()["ab"] == told["ab"]
+
+
+def test_the_queue_is_sampled(ends: Ends, tmp_path: Path) -> None:
+    samples = tmp_path / "samples"
+    declared = {"rate_mbps": 10, "queue_ms": 50}
+    options = ["--samples", samples, "--samples-ms", "5"]
+    with bed(ends, tmp_path, ab=declared, options=options) as lab:
+        measure(lab, "ab", 500, 0.001)
+    lines = [line for line in json_lines(samples) if line["dir"] == "ab"]
+    times = [line["t_ms"] for line in lines]
+    assert statistics.median(b - a for a, b in pairwise(times)) == (pytest.approx(5, abs=0.5))
+    assert 48 < max(line["queue_ms"] for line in lines) <= 50
+    assert lines[-1]["in"] == 500
+    assert lines[-1]["out"] + lines[-1]["dropped_queue"] == 500
+
+
+def test_codel_bounds_the_wait(ends: Ends, tmp_path: Path) -> None:
+    declared = {"rate_mbps": 10, "queue_ms": 1000, "aqm": "codel"}
+    gap_s = (FULL + 14) * 8 / 11e6
+    with bed(ends, tmp_path, ab=declared) as lab:
+        got = measure(lab, "ab", int(4 / gap_s), gap_s)
+        counters = lab.link.truth()["ab"]["counters"]
+    assert counters["dropped_codel_packets"] > 20
+    assert counters["dropped_queue_packets"] == 0
+    assert statistics.median(a.delay_ms for a in got[len(got) // 2 :]) < 100
+
+
+def test_sanitizers_find_nothing(ends: Ends, tmp_path: Path) -> None:
+    """Everything at once, and changed all the time, on the instrumented build."""
+    declared = {"rate_mbps": 20, "queue_ms": 20, "jitter_ms": 3, "loss": "ge:0.01,0.3,1"}
+    options = ["--drops", tmp_path / "drops", "--samples", tmp_path / "samples"]
+    options += ["--pcap-a", tmp_path / "a.pcap", "--snaplen", "64", "--memory-mb", "1"]
+    changes = [
+        {"aqm": "codel"},
+        {"rate_mbps": None, "delay_ms": 300},
+        {"duplicate": 0.5, "reorder": 0.3, "reorder_ms": 10},
+        {"rate_mbps": 0.5, "aqm": "tail", "queue_packets": 30},
+        {"jitter_reorder": True, "jitter_dist": "pareto", "loss": "every:3"},
+    ]
+    with bed(ends, tmp_path, ab=declared, ba=declared, options=options, asan=True) as lab:
+        sender, _, to = lab.to("ab")
+        for change in changes:
+            lab.link.set("both", **change)
+            send(sender, to, FULL, 400, 0.0002)
+            assert conserved(lab.link.truth()["ab"])
+        lab.link.set("both", rate_mbps=100)
+        lab.settle("ab")
+
+
+def test_two_links_at_once(ends: Ends, tmp_path: Path) -> None:
+    with namespace("c") as c, namespace("d") as d:
+        (tmp_path / "1").mkdir()
+        (tmp_path / "2").mkdir()
+        with (
+            bed(ends, tmp_path / "1", ab={"delay_ms": 10}) as one,
+            bed((c, d), tmp_path / "2", ab={"delay_ms": 30}) as two,
+        ):
+            assert 10 <= median_ms(measure(one, "ab", 20, 0.005)) < 11
+            assert 30 <= median_ms(measure(two, "ab", 20, 0.005)) < 31
+
+
+def test_a_stop_ends_it_with_its_truth(ends: Ends, tmp_path: Path) -> None:
+    with bed(ends, tmp_path, ab={"delay_ms": 200}) as lab:
+        send(*(lab.to("ab")[i] for i in (0, 2)), 100, 3, 0)
+        until("three packets to enter", lambda: lab.link.truth()["ab"]["now"]["in_flight"] == 3)
+        lab.link.command("stop")
+        truth = lab.link.stop()
+        assert truth["state"] == "ended"
+        assert truth["ab"]["now"]["in_flight"] == 3
+        assert conserved(truth["ab"])
+        assert not lab.link.control_path.exists()
