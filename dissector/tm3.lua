@@ -304,7 +304,7 @@ local function new_state()
         released = {}, -- record of what filled a gap -> what it released
         notes = {},    -- record -> what is to be said about it
         early = {},    -- record -> payload: of open gaps, and of the last that were closed
-        kept = {}, kept_from = 1, kept_to = 0, kept_bytes = 0,
+        kept = {}, is_kept = {}, kept_from = 1, kept_to = 0, kept_bytes = 0,
         ip_at = 14,    -- where the IP header was found last
         watched = {},
     }
@@ -334,11 +334,9 @@ end
 -- Payload of messages that waited: the last keep_mb of it.
 local function keep(i, payload)
     local limit = tm3.prefs.keep_mb * 1024 * 1024
-    if #payload > limit then
-        S.early[i] = nil
-        return
-    end
     S.early[i] = payload
+    if S.is_kept[i] then return end
+    S.is_kept[i] = true
     S.kept_to = S.kept_to + 1
     S.kept[S.kept_to] = i
     S.kept_bytes = S.kept_bytes + #payload
@@ -347,7 +345,7 @@ local function keep(i, payload)
         S.kept[S.kept_from] = nil
         S.kept_from = S.kept_from + 1
         S.kept_bytes = S.kept_bytes - #S.early[oldest]
-        S.early[oldest] = nil
+        S.early[oldest], S.is_kept[oldest] = nil, nil
     end
 end
 
@@ -682,7 +680,6 @@ local function former_owns(former, half, number, syn, now)
     local lane = half.up and former.conn.up or former.conn.down
     if now > former.expires or former.switched[half] or lane.done then return false end
     if not syn and lane.next and ahead(number, lane.next) >= 0 then return true end
-    if not syn and lane.seen[number] then return true end
     former.switched[half] = true
     return false
 end
@@ -695,12 +692,13 @@ local function succeed(slot, half, session, id, now)
     return old
 end
 
--- Early messages of a successor that looked as if they came behind the old one's FIN.
-local function adopt_strays(old, conn)
+-- Early messages of a successor that looked as if they were the old owner's: behind its FIN, or
+-- copies.
+local function adopt_strays(old, conn, now)
     for _, stray in ipairs(old.strays or {}) do
-        if not conn.up.seen[stray.number] then
+        if not conn.up.seen[stray.number] and now - stray.now < REST then
             local i = stray.i
-            S.m_conn[i], S.m_order[i], S.notes[i] = conn, EARLY, nil
+            S.m_conn[i], S.m_order[i], S.m_fill[i], S.notes[i] = conn, EARLY, 0, nil
             conn.up.seen[stray.number] = i
             if stray.reason then conn.up.fin = stray.number end
             hold(conn.up, i, stray.number, stray.payload, stray.reason, stray.now)
@@ -716,9 +714,8 @@ end
 
 -- An uplink message that is no SYN, for an id whose connection is over: a successor's?
 local function early_for_successor(conn, number)
-    if not conn.over or not conn.up.next then return false end
-    if conn.up.seen[number] then return false end
-    return ahead(number, conn.up.next) < 0
+    return conn.over and conn.up.next and not conn.up.seen[number]
+        and ahead(number, conn.up.next) < 0
 end
 
 -- The connection that a message belongs to.
@@ -737,7 +734,7 @@ local function route(half, id, number, syn, copy_ok, now)
         local begun = conn.syn or conn.up.middle or conn.over
         if begun and not (copy_ok and not conn.over and conn.up.seen[0]) then
             local old = succeed(slot, half, session, id, now)
-            adopt_strays(old, slot.conn)
+            adopt_strays(old, slot.conn, now)
             return slot.conn, old
         end
     elseif early_for_successor(conn, number) then
@@ -922,7 +919,7 @@ local function take(half, i, m, s, now)
             if ahead(number, m.number) > 0 then note(j, e.after_fin) end
         end
     end
-    if conn.over and conn.by_up ~= half.up then note(i, e.over) end
+    if conn.over and conn.by_up ~= half.up and not m.reason then note(i, e.over) end
     if m.syn then set_destination(conn, i, m.ip, m.text, m.port, now) end
     local order = place(conn, lane, i, m.number, m.payload, m.reason, half.hole, now)
     S.m_order[i] = order
@@ -934,13 +931,13 @@ local function take(half, i, m, s, now)
         note(i, e.too_far, "number")
     elseif order == AFTER then
         note(i, e.after_fin)
-        if half.up and conn.over and not m.syn then
-            conn.strays = conn.strays or {}
-            conn.strays[#conn.strays + 1] = { i = i, number = m.number, payload = m.payload,
-                reason = m.reason, now = now }
-            remember_payload(conn, i, s)
-            if S.early[i] then keep(i, S.early[i]) end
-        end
+    end
+    if half.up and lane.done and not m.syn and (order == AFTER or order == COPY) then
+        conn.strays = conn.strays or {}
+        conn.strays[#conn.strays + 1] = { i = i, number = m.number, payload = m.payload,
+            reason = m.reason, now = now }
+        remember_payload(conn, i, s)
+        if S.early[i] then keep(i, S.early[i]) end
     end
 end
 
@@ -2011,8 +2008,8 @@ function stats.connections_table()
         }
     end
     return stats.text_table("TM³ connections", { "index", "session", "id", "<destination",
-        "bytes ↑", "bytes ↓", "messages ↑", "messages ↓", "pipes", "wait p50", "p75", "p99 ms", "gap open",
-        "seconds", "<end" }, rows)
+        "bytes ↑", "bytes ↓", "messages ↑", "messages ↓", "pipes", "wait p50", "p75", "p99 ms",
+        "gap open", "seconds", "<end" }, rows)
         .. "wait: in the receiver's reorder queue; gap open: messages that still wait at the "
         .. "end\n"
 end
@@ -2047,7 +2044,7 @@ end
 
 tcp_ports = DissectorTable.get("tcp.port")
 tcp_dissector = Dissector.get("tcp")
-x11_dissector = Dissector.get("x11")
+x11_dissector = tcp_ports:get_dissector(6000)
 tm3_dissector = Dissector.get("tm3")
 inside_dissector = Dissector.get("tm3_stream")
 
@@ -2061,19 +2058,15 @@ local function ports_of(range)
 end
 
 local registered = ""
+local displaced = {} -- port -> the dissector that had it before us
 
 local function set_ports()
     local range = tostring(tm3.prefs.ports)
     if range == registered then return end
-    if registered ~= "" then
-        tcp_ports:remove(registered, tm3)
-        for port in pairs(ports) do
-            if x11_dissector and port >= 6000 and port <= 6063 then
-                tcp_ports:add(port, x11_dissector)
-            end
-        end
-    end
-    ports = ports_of(range)
+    if registered ~= "" then tcp_ports:remove(registered, tm3) end
+    for port, dissector in pairs(displaced) do tcp_ports:add(port, dissector) end
+    ports, displaced = ports_of(range), {}
+    for port in pairs(ports) do displaced[port] = tcp_ports:get_dissector(port) end
     if range ~= "" then tcp_ports:add(range, tm3) end
     registered = range
 end

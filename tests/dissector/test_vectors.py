@@ -2,7 +2,6 @@
 """Each vector that the C encoder made, on a pipe of its own, read field by field by tshark."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest

@@ -83,10 +83,12 @@ def messages(capture: Path, *arguments: str) -> list[tuple[int, Message]]:
     return [(frame.number, message) for frame in found for message in frame.messages]
 
 
-def field_values(capture: Path, fields: Sequence[str], *arguments: str) -> list[list[str]]:
+def field_values(
+    capture: Path, fields: Sequence[str], *arguments: str, script: Path | None = SCRIPT
+) -> list[list[str]]:
     """`-T fields`: a row a frame, columns separated by tabs."""
     wanted = [part for name in fields for part in ("-e", name)]
-    text = run(capture, *arguments, "-T", "fields", *wanted)
+    text = run(capture, *arguments, "-T", "fields", *wanted, script=script)
     return [line.split("\t") for line in text.splitlines()]
 
 
