@@ -117,6 +117,10 @@ demo: ## setup, build, then downloads over 1, 2, 4, 8 pipes in two namespaces
 	@status=0; $(PYTHON) -m bench.demo || status=$$?; \
 	$(hand_back); exit $$status
 
+.PHONY: net-clean
+net-clean: ## remove the labs whose runner was killed, nothing else (root)
+	@$(PYTHON) -m topologies clean
+
 .PHONY: lint
 lint: ## ruff over the Python
 	@$(PYTHON) -m ruff check --cache-dir $(BUILD)/ruff .

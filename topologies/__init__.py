@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: MIT
+"""Last miles in Mininet that are what they say: see README.md in this folder."""
+
+from topologies.mile import Mile, ParameterError
+from topologies.presets import PRESETS
+
+__all__ = ["PRESETS", "Mile", "ParameterError"]

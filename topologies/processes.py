@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""Processes told apart for good: an id together with when it started; and who is in a namespace."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A process; its id alone may be somebody else's by now."""
+
+    pid: int
+    start: int  # in clock ticks since boot, field 22 of /proc/PID/stat
+
+    def alive(self) -> bool:
+        return start_of(self.pid) == self.start
+
+
+def start_of(pid: int) -> int | None:
+    """When a process started; None if it is gone or only waits to be reaped."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def identify(pid: int) -> Identity | None:
+    start = start_of(pid)
+    return None if start is None else Identity(pid, start)
+
+
+def everybody() -> Iterator[Identity]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            found = identify(int(entry.name))
+            if found:
+                yield found
+
+
+def network_of(pid: int | str) -> tuple[int, int] | None:
+    """Which network namespace a process is in, as device and inode of its file."""
+    try:
+        status = Path(f"/proc/{pid}/ns/net").stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def environment_has(pid: int, word: str) -> bool:
+    try:
+        return word.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def end(find: Callable[[], set[Identity]], seconds: float = 5.0) -> None:
+    """Ends whom `find` names, asking first; tries again until it names nobody."""
+    deadline = time.monotonic() + seconds
+    asked: dict[Identity, float] = {}
+    while found := find():
+        now = time.monotonic()
+        if now > deadline:
+            raise TimeoutError(f"processes do not end: {sorted(p.pid for p in found)}")
+        for process in found:
+            first = asked.setdefault(process, now)
+            number = signal.SIGTERM if first == now else signal.SIGKILL
+            if number == signal.SIGTERM or now - first > 0.5:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, number)
+        time.sleep(0.01)

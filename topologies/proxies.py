@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""lp and rp inside a lab: ready when they are ready, their logs, statistics and captures kept."""
+
+import json
+import re
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topologies.mile import ParameterError, Range, check_choice, check_number
+from topologies.nodes import LabNode, SettingRefused
+from topologies.programs import Program, built, program
+from topologies.shell import run, until
+from topologies.topos import rp_address
+
+if TYPE_CHECKING:
+    from topologies.lab import Lab
+
+RP_PORT = 6000
+RP_READY = r"^rp: listening on "
+LP_READY = r"^lp: \d+ pipes? to \S+ (are|is) up"
+CAPTURES = ("pipes", "application")
+SNAPLEN = 262144
+# Of `ss -i`, the line below a socket: what it negotiated, then its congestion control.
+CONTROL = re.compile(r"\s+(?:(?:ts|sack|ecn|ecnseen|fastopen) )*([a-z0-9_]+) ")
+
+
+@dataclass(frozen=True)
+class Proxies:
+    """A running pair. Files are in `folder`: rp.log, rp.stats.jsonl, ..., pipes.pcap."""
+
+    pipes: int
+    cc: str | None
+    rp: Program
+    lp: Program
+    folder: Path
+    captures: tuple[Path, ...] = field(default=())
+
+    def statistics(self, who: str) -> list[dict[str, Any]]:
+        """What `rp` or `lp` wrote with --stats so far; complete once it has ended."""
+        check_choice("who", who, ("rp", "lp"))
+        text = (self.folder / f"{who}.stats.jsonl").read_text()
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line[-1:] == "\n"]
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "pipes": self.pipes,
+            "cc": self.cc,
+            "rp": self.rp.argv,
+            "lp": self.lp.argv,
+            "rp_version": version(built("rp")),
+            "lp_version": version(built("lp")),
+            "captures": [path.name for path in self.captures],
+        }
+
+
+def version(path: Path) -> str:
+    return run([path, "--version"]).strip()
+
+
+def pipe_controls(node: LabNode) -> list[str]:
+    """The congestion control of each pipe that has an end here, from the kernel."""
+    text = node.inside(
+        *("ss", "-Htin", "state", "established"),
+        f"( sport = :{RP_PORT} or dport = :{RP_PORT} )",
+    )
+    return re.findall(
+        r"^\s+(?:ts |sack |ecn |ecnseen |fastopen )*([a-z0-9_]+) ", text, re.MULTILINE
+    )
+
+
+def check_controls(node: LabNode, pipes: int, wanted: str | None) -> None:
+    """Every pipe is there and under the congestion control that was asked for."""
+    found: list[str] = []
+
+    def complete() -> bool:
+        found[:] = pipe_controls(node)
+        return len(found) >= pipes
+
+    until(f"{pipes} pipes in {node.name}", complete, 10.0)
+    if wanted is not None and set(found) != {wanted}:
+        raise SettingRefused(f"{node.name}: pipes run under {sorted(set(found))}, not {wanted}")
+
+
+@contextmanager
+def capture(lab: "Lab", node: LabNode, name: str, device: str, what: str) -> Iterator[Path]:
+    """tcpdump on a device until the block ends; it listens before the block begins."""
+    path = lab.state.log_folder / f"{name}.pcap"
+    argv = ["tcpdump", "-n", "-U", "-Z", "root", "-s", str(SNAPLEN), "-i", device, "-w", path, what]
+    with program(
+        lab.state,
+        node.name,
+        f"tcpdump-{name}",
+        argv,
+        ready=r"listening on",
+        stop=signal.SIGINT,
+    ):
+        yield path
+
+
+def _captures(lab: "Lab", wanted: Sequence[str], stack: ExitStack) -> tuple[Path, ...]:
+    for name in wanted:
+        check_choice("capture", name, CAPTURES)
+    pipes = f"tcp port {RP_PORT}"
+    places = []
+    if "pipes" in wanted:
+        places += [
+            (lab.client, f"pipes-{intf.name}", intf.name, pipes) for intf in lab.client.intfList()
+        ]
+    if "application" in wanted:
+        places += [
+            (lab.client, "application-client", "lo", "tcp"),
+            (lab.server, "application-server", "server-eth0", "tcp"),
+        ]
+    return tuple(stack.enter_context(capture(lab, *place)) for place in places)
+
+
+def _command(
+    lab: "Lab", who: str, cc: str | None, interval_s: float, options: Sequence[str]
+) -> list[str | Path]:
+    stats = lab.state.log_folder / f"{who}.stats.jsonl"
+    argv: list[str | Path] = [built(who), "--stats", stats, "--stats-interval", f"{interval_s:g}"]
+    if cc is not None:
+        argv += ["--cc", cc]
+    return [*argv, *options]
+
+
+@contextmanager
+def proxies(
+    lab: "Lab",
+    pipes: int = 4,
+    *,
+    cc: str | None = "cubic",
+    rp: Sequence[str] = (),
+    lp: Sequence[str] = (),
+    capture: Sequence[str] = (),
+    stats_interval_s: float = 1.0,
+) -> Iterator[Proxies]:
+    """Starts rp and lp in the lab and stops them with the block.
+
+    `rp`, `lp`: further options. `capture`: "pipes" (the client's end of the last mile) and
+    "application" (the client's loopback and the server). `cc` None leaves it to the kernel.
+    """
+    check_number("pipes", pipes, Range(1, 64, "pipes", whole=True))
+    if lab.state.logs is None and capture:
+        raise ParameterError("capture", "needs a lab with logs=FOLDER")
+    with ExitStack() as stack:
+        captures = _captures(lab, capture, stack)
+        rp_argv = [*_command(lab, "rp", cc, stats_interval_s, rp), str(pipes)]
+        remote = stack.enter_context(program(lab.state, "rp", "rp", rp_argv, ready=RP_READY))
+        lp_argv = [*_command(lab, "lp", cc, stats_interval_s, lp), rp_address(), str(pipes)]
+        local = stack.enter_context(
+            program(lab.state, "client", "lp", lp_argv, ready=LP_READY, seconds=30.0)
+        )
+        check_controls(lab.client, pipes, cc)
+        check_controls(lab.rp, pipes, cc)
+        yield Proxies(pipes, cc, remote, local, lab.state.log_folder, captures)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""A redirected client: nftables in its own namespace, the rules of docs/redirect.md."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from topologies.mile import ParameterError
+from topologies.nodes import LabNode, SettingRefused
+from topologies.topos import rp_address
+
+LP_PORT = 6003
+RP_PORT = 6000
+
+
+def rules(ports: tuple[int, ...] | None, miles: int) -> str:
+    """Every TCP connection, or those to `ports`, goes to lp; the pipes themselves do not."""
+    if ports is None:
+        match = "meta l4proto tcp"
+    else:
+        for port in ports:
+            if isinstance(port, bool) or not isinstance(port, int) or not 1 <= port <= 65535:
+                raise ParameterError("ports", f"{port!r} is no port")
+        match = "tcp dport {{ {} }}".format(", ".join(map(str, ports)))
+    pipes = "\n".join(
+        f"\t\tip daddr {rp_address(mile)} tcp dport {RP_PORT} return" for mile in range(miles)
+    )
+    return (
+        "table ip tm3 {\n"
+        "\tchain output {\n"
+        "\t\ttype nat hook output priority -100; policy accept;\n"
+        "\t\tip daddr 127.0.0.0/8 return\n"
+        f"{pipes}\n"
+        f"\t\t{match} redirect to :{LP_PORT}\n"
+        "\t}\n"
+        "}\n"
+    )
+
+
+@contextmanager
+def redirected(client: LabNode, ports: tuple[int, ...] | None = None) -> Iterator[str]:
+    """The rules while the block runs, as nft tells them."""
+    if ports is not None and not ports:
+        raise ParameterError("ports", "no port at all; None is every one")
+    client.inside("nft", "-f", "-", stdin=rules(ports, len(client.intfList())))
+    try:
+        listed = client.inside("nft", "-j", "list", "table", "ip", "tm3")
+        redirects = [
+            expression["redirect"]
+            for item in json.loads(listed)["nftables"]
+            for expression in item.get("rule", {}).get("expr", ())
+            if "redirect" in expression
+        ]
+        if redirects != [{"port": LP_PORT}]:
+            raise SettingRefused(f"nftables redirects {redirects}, not to {LP_PORT}")
+        yield client.inside("nft", "list", "table", "ip", "tm3")
+    finally:
+        client.inside("nft", "delete", "table", "ip", "tm3")

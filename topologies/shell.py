@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Commands run to their end, here or in a network namespace; waiting with a deadline."""
+
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class CommandError(RuntimeError):
+    """A command failed; the message holds it and what it said."""
+
+
+def run(argv: Sequence[str | Path], *, stdin: str = "", seconds: float = 30.0) -> str:
+    """Runs a command and returns what it wrote; anything but success is an error."""
+    words = [str(word) for word in argv]
+    try:
+        done = subprocess.run(
+            words, input=stdin, capture_output=True, text=True, timeout=seconds, check=False
+        )
+    except FileNotFoundError:
+        raise CommandError(f"{words[0]} is not installed") from None
+    if done.returncode:
+        said = (done.stderr + done.stdout).strip()
+        raise CommandError(f"{' '.join(words)}: exit {done.returncode}: {said}")
+    return done.stdout
+
+
+def enter(namespace: Path, argv: Sequence[str | Path]) -> list[str]:
+    """`argv` as started in a network namespace; nsenter becomes the program, pid and all."""
+    return ["nsenter", f"--net={namespace}", "--", *map(str, argv)]
+
+
+def until(what: str, condition: Callable[[], T], seconds: float = 10.0) -> T:
+    """The first true answer of `condition`; a TimeoutError names `what` after `seconds`."""
+    deadline = time.monotonic() + seconds
+    pause_s = 0.002
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds:g} s for {what}; last answer: {answer!r}")
+        time.sleep(pause_s)
+        pause_s = min(1.5 * pause_s, 0.05)

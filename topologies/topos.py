@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""The topologies: what is connected to what, with which addresses.
+
+    LastMile        client ══ last mile ══ rp ── 4 ms, 1 Gbit/s ── server
+    TwoLastMiles    the same with two last miles side by side
+
+`rp` and the hosts are plain Nodes; rp forwards, so that the client also reaches the server
+without any proxy. There is no switch and no controller.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mininet.net import Mininet
+from mininet.topo import Topo
+
+from topologies.linkem import LinkemLink
+from topologies.links import BOTTLENECKS, Choice, EmulatedLink, End, LinkPlan, choose
+from topologies.mile import Mile, ParameterError, Range, check_choice, check_number
+from topologies.netem import NetemLink
+from topologies.nodes import HostSettings, LabNode
+from topologies.presets import one_mile, two_miles
+from topologies.qdisc import tbf
+from topologies.registry import LabState
+
+REALISATION: dict[str, type[EmulatedLink]] = {"linkem": LinkemLink, "netem": NetemLink}
+SERVER = "10.0.9.2"
+WAN_QUEUE_MS = 50.0
+SECOND_TABLE = "102"  # the client's routes for what is bound to its second address
+
+
+@dataclass(frozen=True)
+class Wan:
+    """From the remote proxy to the server."""
+
+    wan_mbps: float = 1000.0
+    wan_rtt_ms: float = 4.0
+
+    def __post_init__(self) -> None:
+        check_number("wan_mbps", self.wan_mbps, Range(0.01, 10_000, "Mbit/s"))
+        check_number("wan_rtt_ms", self.wan_rtt_ms, Range(0, 20_000, "milliseconds"))
+
+    def mile(self) -> Mile:
+        return Mile(
+            down_mbps=self.wan_mbps,
+            up_mbps=self.wan_mbps,
+            rtt_ms=self.wan_rtt_ms,
+            queue_down_ms=WAN_QUEUE_MS,
+            queue_up_ms=WAN_QUEUE_MS,
+        )
+
+
+def client_address(mile: int = 0) -> str:
+    return f"10.0.{mile + 1}.1"
+
+
+def rp_address(mile: int = 0) -> str:
+    return f"10.0.{mile + 1}.2"
+
+
+class LastMiles(Topo):
+    """Some last miles side by side; `build` of the two below says which.
+
+    `link`: auto, netem or linkem; `bottleneck`: network or sender; further parameters are those of
+    Mile (down_mbps, rtt_ms, ...), Wan and HostSettings by their names.
+    """
+
+    preset: str | None
+    miles: tuple[Mile, ...]
+    wan: Wan
+    choice: Choice
+    bottleneck: str
+    settings: HostSettings
+    state: LabState
+
+    def compose(
+        self,
+        miles: tuple[Mile, ...],
+        link: str,
+        bottleneck: str,
+        wan: Wan,
+        settings: HostSettings,
+    ) -> None:
+        check_choice("bottleneck", bottleneck, BOTTLENECKS)
+        if bottleneck == "sender":
+            for mile in miles:
+                tbf(mile.direction("down"), mile.mtu)
+                tbf(mile.direction("up"), mile.mtu)
+        # Mininet would change limits of the whole machine, for networks far larger than these.
+        Mininet.inited = True
+        self.miles, self.wan, self.settings, self.bottleneck = miles, wan, settings, bottleneck
+        self.choice = choose(link, (*miles, wan.mile()))
+        self.state = LabState()
+        self._add_nodes()
+        for number, mile in enumerate(miles):
+            self._add_mile(number, mile)
+        self._add_wan()
+
+    def _add_nodes(self) -> None:
+        words = self.settings.route_words()
+        default = ("route", "replace", "default", "via")
+        client: list[tuple[str, ...]] = [(*default, rp_address(), *words)]
+        if len(self.miles) > 1:
+            client += [
+                ("rule", "add", "from", client_address(1), "lookup", SECOND_TABLE),
+                (*default, rp_address(1), *words, "table", SECOND_TABLE),
+            ]
+        server = [(*default, "10.0.9.1", *words)]
+        nodes = {"client": (False, client), "rp": (True, ()), "server": (False, server)}
+        for name, (forward, routes) in nodes.items():
+            self.addHost(
+                name,
+                cls=LabNode,
+                lab=self.state,
+                settings=self.settings,
+                forward=forward,
+                routes=routes,
+                inNamespace=True,
+            )
+
+    def _add_mile(self, number: int, mile: Mile) -> None:
+        name = f"mile{number + 1}" if len(self.miles) > 1 else "mile"
+        self._connect(
+            "client",
+            "rp",
+            LinkPlan(
+                name=name,
+                mile=mile,
+                bottleneck=self.bottleneck,
+                a=End(f"client-eth{number}", f"{client_address(number)}/24", mac(number + 1, 1)),
+                b=End(f"rp-eth{number}", f"{rp_address(number)}/24", mac(number + 1, 2)),
+            ),
+        )
+
+    def _add_wan(self) -> None:
+        device = f"rp-eth{len(self.miles)}"
+        plan = LinkPlan(
+            name="wan",
+            mile=self.wan.mile(),
+            bottleneck="network",
+            a=End(device, "10.0.9.1/24", mac(9, 1)),
+            b=End("server-eth0", f"{SERVER}/24", mac(9, 2)),
+        )
+        self._connect("rp", "server", plan)
+
+    def _connect(self, a: str, b: str, plan: LinkPlan) -> None:
+        cls = REALISATION[self.choice.realisation]
+        self.addLink(a, b, cls=cls, plan=plan, lab=self.state)
+
+
+def mac(network: int, host: int) -> str:
+    return f"02:00:00:00:{network:02x}:{host:02x}"
+
+
+def _take(names: tuple[str, ...], parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: parameters.pop(name) for name in names if name in parameters}
+
+
+def _apart(parameters: dict[str, Any]) -> tuple[Wan, HostSettings, dict[str, Any]]:
+    """Sorts parameters into those of the wide-area link, of the hosts and of the last mile."""
+    rest = dict(parameters)
+    wan = Wan(**_take(("wan_mbps", "wan_rtt_ms"), rest))
+    settings = HostSettings(**_take(("initcwnd", "initrwnd", "sysctls"), rest))
+    if isinstance(rest.get("jitter_reorder"), str):  # from a command line
+        check_choice("jitter_reorder", rest["jitter_reorder"], ("yes", "no"))
+        rest["jitter_reorder"] = rest["jitter_reorder"] == "yes"
+    return wan, settings, rest
+
+
+def _no_preset_beside(given: object, preset: object, rest: dict[str, Any], name: str) -> None:
+    if given is not None and preset is not None:
+        raise ParameterError("preset", f"either a preset or {name}")
+    if given is not None and rest:
+        raise ParameterError(next(iter(rest)), f"put it into {name}")
+
+
+class LastMile(LastMiles):
+    """client, last mile, rp, server. LastMile("lte"), LastMile("wired", loss=0.01, seed=3)."""
+
+    def build(
+        self,
+        preset: str | None = None,
+        *,
+        mile: Mile | None = None,
+        link: str = "auto",
+        bottleneck: str = "network",
+        **parameters: Any,
+    ) -> None:
+        wan, settings, rest = _apart(parameters)
+        _no_preset_beside(mile, preset, rest, "mile")
+        self.preset = None if mile else preset or "wired"
+        chosen = mile or one_mile(preset or "wired", **rest)
+        self.compose((chosen,), link, bottleneck, wan, settings)
+
+
+class TwoLastMiles(LastMiles):
+    """The same with two: TwoLastMiles("mobile-dsl"), TwoLastMiles(miles=(Mile(...), Mile(...))).
+
+    A parameter beside the preset acts on both; their seeds are one apart.
+    """
+
+    def build(
+        self,
+        preset: str | None = None,
+        *,
+        miles: tuple[Mile, Mile] | None = None,
+        link: str = "auto",
+        bottleneck: str = "network",
+        **parameters: Any,
+    ) -> None:
+        wan, settings, rest = _apart(parameters)
+        _no_preset_beside(miles, preset, rest, "miles")
+        self.preset = None if miles else preset or "mobile-dsl"
+        pair = miles or two_miles(preset or "mobile-dsl", **rest)
+        if len(pair) != 2:
+            raise ParameterError("miles", f"{len(pair)} last miles, not two")
+        self.compose(tuple(pair), link, bottleneck, wan, settings)
