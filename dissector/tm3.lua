@@ -796,7 +796,7 @@ local function open_address(s)
         end
         return address, "[" .. concat(words, ":") .. "]"
     elseif kind == 0x6e and n > 0 and not address:find("\0", 1, true) then
-        return address, address
+        return address, (address:gsub("[^\33-\126]", "?"))
     end
     return nil, "address"
 end
@@ -892,10 +892,8 @@ local function count_pipe(lane, half)
     end
 end
 
-local function remember_payload(conn, i, s)
-    if tm3.prefs.content and not nested and (not conn.syn or conn.dst_port) and #s > HEADER then
-        S.early[i] = s:sub(HEADER + 1)
-    end
+local function remember_payload(i, m, s)
+    if tm3.prefs.content and m.payload > 0 then S.early[i] = s:sub(HEADER + 1) end
 end
 
 -- Places message i of a connection and notes what is to be said. `m`: the message.
@@ -924,7 +922,7 @@ local function take(half, i, m, s, now)
     local order = place(conn, lane, i, m.number, m.payload, m.reason, half.hole, now)
     S.m_order[i] = order
     if order == EARLY then
-        remember_payload(conn, i, s)
+        remember_payload(i, m, s)
     elseif order == COPY then
         note(i, e.copy, "number")
     elseif order == TOO_FAR then
@@ -936,7 +934,7 @@ local function take(half, i, m, s, now)
         conn.strays = conn.strays or {}
         conn.strays[#conn.strays + 1] = { i = i, number = m.number, payload = m.payload,
             reason = m.reason, now = now }
-        remember_payload(conn, i, s)
+        remember_payload(i, m, s)
         if S.early[i] then keep(i, S.early[i]) end
     end
 end
@@ -1152,7 +1150,7 @@ end
 
 -- Seen again, an early message is held again for the frame that closes its gap.
 local function hold_again(i, m, s)
-    if S.m_fill[i] == 0 or S.early[i] or m.len >= LEN_FIN or m.id == 0 then return end
+    if S.m_fill[i] == 0 or m.len >= LEN_FIN or m.id == 0 or S.early[i] then return end
     local lane = S.m_half[i].up and S.m_conn[i].up or S.m_conn[i].down
     if S.m_conn[i].dst_port and not lane.middle and not lane.torn then
         keep(i, s:sub(HEADER + 1, m.size))
@@ -1767,7 +1765,7 @@ local function hand_on_all(pinfo, tree)
         hand_on_piece(piece, pinfo, tree)
         local inner = live and tostring(pinfo.cols.protocol)
         if live and inner ~= "TCP" and inner ~= protocol then
-            text = text .. " | " .. tostring(pinfo.cols.info):sub(#said + 1)
+            text = text .. " | " .. tostring(pinfo.cols.info):sub(#said + 1):gsub("^[,%s]+", "")
             protocol = "TM³/" .. inner
         end
         if live then

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """However a pipe is cut into segments, its messages are the same."""
 
+import itertools
 import random
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def dissect(path: Path, segmentations: list[list[tuple[int, int]]]) -> list[list
 
 def pieces(cuts: list[int]) -> list[tuple[int, int]]:
     edges = [0, *sorted(set(cuts)), len(STREAM)]
-    return list(zip(edges, edges[1:], strict=False))
+    return list(itertools.pairwise(edges))
 
 
 def test_cut_at_every_byte(tmp_path: Path) -> None:

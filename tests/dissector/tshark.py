@@ -46,7 +46,12 @@ def run(
         lua = ["-X", f"lua_script:{script}"] if script else []
         command = ["tshark", "-n", "-r", str(capture), *lua, *REASSEMBLE, *arguments]
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=seconds, env=environment
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=seconds,
+            env=environment,
         )
     said = [line for line in done.stderr.splitlines() if line not in HARMLESS]
     assert not said, f"{' '.join(command)} said:\n" + "\n".join(said)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""The statistics tshark prints, against what was generated."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.dissector import generator, tshark
+
+pytestmark = pytest.mark.skipif(tshark.missing() is not None, reason=str(tshark.missing()))
+
+
+@pytest.fixture(scope="module")
+def generated(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[list[generator.Session], dict[str, list[dict]], Path]:
+    sessions, capture, _ = generator.make_sessions(77, 25)
+    path = tmp_path_factory.mktemp("statistics") / "many.pcap"
+    capture.write(path)
+    text = tshark.run(path, "-q", "-o", "tm3.statistics:json")
+    return sessions, json.loads(text), path
+
+
+def percentile(values: list[int], share: float) -> float:
+    return sorted(values)[max(1, math.ceil(share * len(values))) - 1] / 1000
+
+
+def test_connections(generated: tuple[list[generator.Session], dict, Path]) -> None:
+    sessions, found, _ = generated
+    rows = {(row["dst"], row["id"]): row for row in found["connections"]}
+    conns = [conn for session in sessions for conn in session.connections]
+    assert len(rows) == len(conns)
+    for conn in conns:
+        row = rows[f"{conn.address}:{conn.port}", conn.id]
+        for way, up in (("up", True), ("down", False)):
+            sent = [message for message in conn.sent if message.up == up]
+            assert row[way]["messages"] == len(sent)
+            assert row[way]["payload_bytes"] == sum(len(message.payload) for message in sent)
+            assert row[way]["pipes"] == len({message.pipe for message in sent})
+            assert row[way]["duplicates"] == sum(message.order == "copy" for message in sent)
+        waits = [m.wait_us for m in conn.sent if m.order != "copy" and m.wait_us is not None]
+        for name, share in (("p50", 0.5), ("p75", 0.75), ("p99", 0.99), ("max", 1)):
+            assert row["reorder_ms"][name] == pytest.approx(percentile(waits, share), abs=0.001)
+        assert row["pipes"] == len({message.pipe for message in conn.sent})
+        ended = any(message.kind == "fin" for message in conn.sent)
+        assert (row["end"] == "open") == (not ended)
+
+
+def test_pipes(generated: tuple[list[generator.Session], dict, Path]) -> None:
+    sessions, found, path = generated
+    rows = {(row["lp"].split(":")[0], row["pipe"]): row for row in found["pipes"]}
+    assert len(rows) == sum(session.pipes for session in sessions)
+    wire: dict[tuple[str, int], int] = {}
+    fields = ["ip.src", "ip.dst", "tcp.srcport", "tcp.dstport", "frame.len"]
+    for source, target, near, far, size in tshark.field_values(
+        path, fields, "-o", "tm3.content:FALSE"
+    ):
+        lp, port = (source, near) if far == "6000" else (target, far)
+        wire[lp, int(port) - 40_000] = wire.get((lp, int(port) - 40_000), 0) + int(size)
+    for session in sessions:
+        total = sum(len(message.payload) for message in session.sent())
+        for pipe in range(session.pipes):
+            row = rows[session.lp, pipe]
+            sent = [message for message in session.sent() if message.pipe == pipe]
+            payload = sum(len(message.payload) for message in sent)
+            ways = (row["up"], row["down"])
+            assert sum(way["messages"] for way in ways) == len(sent)
+            assert sum(way["payload_bytes"] for way in ways) == payload
+            assert sum(way["wire_bytes"] for way in ways) == wire[session.lp, pipe]
+            assert row["efficiency"] == pytest.approx(payload / wire[session.lp, pipe])
+            assert row["share"] == pytest.approx(payload / total if total else 0)
+
+
+def test_two_passes_count_once(generated: tuple[list[generator.Session], dict, Path]) -> None:
+    _, found, path = generated
+    twice = json.loads(tshark.run(path, "-2", "-q", "-o", "tm3.statistics:json"))
+    assert twice == found
+
+
+def test_the_table_tells_the_same(generated: tuple[list[generator.Session], dict, Path]) -> None:
+    _, found, path = generated
+    table = tshark.run(path, "-q", "-o", "tm3.statistics:table")
+    assert "TM³ pipes" in table
+    lines = table[table.index("TM³ connections") :].splitlines()[3:]
+    cells = [line.split() for line in lines if line[:5].strip().isdigit()]
+    assert len(cells) == len(found["connections"])
+    for row, each in zip(found["connections"], cells, strict=True):
+        assert each[:4] == [str(row["index"]), str(row["session"]), str(row["id"]), row["dst"]]
+        assert each[4:6] == [str(row["up"]["payload_bytes"]), str(row["down"]["payload_bytes"])]
+        assert each[9:12] == [f"{row['reorder_ms'][name]:.3f}" for name in ("p50", "p75", "p99")]
+
+
+def test_a_capture_without_pipes(tmp_path: Path) -> None:
+    path = tmp_path / "empty.pcap"
+    generator.Capture().write(path)
+    found = json.loads(tshark.run(path, "-q", "-o", "tm3.statistics:json"))
+    assert found == {"format": 1, "pipes": [], "connections": []}
+    assert "(none)" in tshark.run(path, "-q", "-o", "tm3.statistics:table")
