@@ -23,6 +23,7 @@ LOAD_SECONDS = 90.0  # what a load may take before it counts as failed
 SETTLE_SECONDS = 2.0
 SETTLE_STEP_SECONDS = 0.1
 SETTLED_KIB = 16
+LAST_LINES = 20
 GIGA = 1e9
 
 
@@ -123,6 +124,14 @@ def take(bench: Bench, rival: Rival, measure: str, relay: list[Running]) -> dict
     return figure
 
 
+def last_words(directory: Path) -> dict[str, list[str]]:
+    """What the programs said last: a failure that cannot be repeated must explain itself."""
+    return {
+        log.stem: log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+        for log in sorted(directory.glob("*.log"))
+    }
+
+
 @contextlib.contextmanager
 def watching_others(cores: tuple[int, int], figure: dict[str, Any]) -> Iterator[None]:
     """Notes the share of the cores that processes outside this bench had meanwhile."""
@@ -157,7 +166,7 @@ def start_and_take(bench: Bench, rival: Rival, measure: str) -> dict[str, Any]:
             check(bench, rival, measure)
             return take(bench, rival, measure, relay)
     except Trouble as trouble:
-        return {"failed": str(trouble)}
+        return {"failed": str(trouble), "logs": last_words(place.directory)}
 
 
 def metrics(measure: str, figure: dict[str, Any]) -> dict[str, float]:

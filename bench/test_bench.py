@@ -15,7 +15,7 @@ import pytest
 
 from bench import accounts, programs, report, stats, tools
 from bench.__main__ import parse_arguments
-from bench.measures import metrics
+from bench.measures import last_words, metrics
 from bench.programs import Program, Trouble, running
 from bench.rivals import ALL, OURS, RIVALS
 from bench.run import IDLE_BLOCKS, plan
@@ -165,6 +165,16 @@ def test_a_program_that_ends_early_is_told_with_its_last_words(tmp_path: Path) -
     words = "relay ended at once: no such port"
     with pytest.raises(Trouble, match=words), running([Program("relay", argv, port=1)], tmp_path):
         pytest.fail("it counts as running")
+
+
+def test_last_words_are_kept_by_program(tmp_path: Path) -> None:
+    (tmp_path / "rp.log").write_text("".join(f"line {n}\n" for n in range(100)))
+    (tmp_path / "lp.log").write_text("")
+    (tmp_path / "sshd_config").write_text("not a log\n")
+    words = last_words(tmp_path)
+    assert set(words) == {"rp", "lp"}
+    assert words["rp"][-1] == "line 99"
+    assert len(words["rp"]) == 20
 
 
 def test_a_program_is_stopped_when_its_user_fails(tmp_path: Path) -> None:
