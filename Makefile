@@ -110,6 +110,10 @@ bench: $(BUILD)/rp $(BUILD)/lp ## measure rp and lp beside other relays (ARGS=--
 	@VENV=$(VENV) .ci/setup bench/packages.debian
 	@$(PYTHON) -m bench $(ARGS)
 
+.PHONY: calibrate
+calibrate: $(BUILD)/linkem ## measure how exact linkem is here (root; ARGS=--quick, --help)
+	@$(PYTHON) -m tests.net.calibrate $(ARGS)
+
 .PHONY: demo
 demo: ## setup, build, then downloads over 1, 2, 4, 8 pipes in two namespaces
 	@$(MAKE) --no-print-directory setup

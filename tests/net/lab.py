@@ -2,19 +2,23 @@
 """Two namespaces with linkem between them."""
 
 import socket
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.net.linkem import Linkem, Value, command_line, linkem
+from tests.net.probe import Arrival, receiving, send
 from tests.relay.netns import Namespace
 from tests.relay.programs import SANITIZER_REPORT, binary
 from tests.relay.waiting import until
-from topologies.linkem.process import Linkem, Value, command_line, linkem
 
 ADDRESS = ("10.78.0.1", "10.78.0.2")
 DEVICE = ("linkem-a", "linkem-b")
 PORT = 7000
+FULL = 1500
 
 
 @dataclass(frozen=True)
@@ -91,3 +95,57 @@ def conserved(direction: dict[str, dict[str, int]]) -> bool:
         )
     )
     return came == gone + now["queue_packets"] + now["in_flight"]
+
+
+def measure(
+    lab: Bed, direction: str, count: int, gap_s: float, ip_bytes: int = FULL
+) -> list[Arrival]:
+    """What arrives of `count` packets, in the order in which it does."""
+    sender, receiver, to = lab.to(direction)
+    with receiving(receiver) as got:
+        send(sender, to, ip_bytes, count, gap_s)
+        lab.settle(direction)
+    return got.arrivals
+
+
+def tcp_goodput_mbps(lab: Bed, warm_s: float, seconds: float) -> float:
+    """Of one cubic connection from a to b, measured at the receiving application."""
+    listener = lab.ends[1].open_socket()
+    listener.bind((ADDRESS[1], PORT))
+    listener.listen()
+    sender = lab.ends[0].open_socket()
+    sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+    sender.settimeout(10)
+    sender.connect((ADDRESS[1], PORT))
+    receiver, _ = listener.accept()
+    stop = threading.Event()
+
+    def push() -> None:
+        block = bytes(65536)
+        while not stop.is_set():
+            try:
+                sender.send(block)
+            except OSError:
+                return
+
+    pusher = threading.Thread(target=push)
+    pusher.start()
+    try:
+        read_for(receiver, warm_s)
+        received, took_s = read_for(receiver, seconds)
+    finally:
+        stop.set()
+        receiver.close()
+        sender.shutdown(socket.SHUT_RDWR)
+        pusher.join(timeout=10)
+        sender.close()
+        listener.close()
+    return received * 8 / took_s / 1e6
+
+
+def read_for(sock: socket.socket, seconds: float) -> tuple[int, float]:
+    start = time.monotonic()
+    total = 0
+    while (took := time.monotonic() - start) < seconds:
+        total += len(sock.recv(65536))
+    return total, took

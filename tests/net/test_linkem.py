@@ -5,8 +5,6 @@ import json
 import socket
 import statistics
 import struct
-import threading
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -14,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import why_no_namespace
-from tests.net.lab import ADDRESS, PORT, Bed, bed, conserved
+from tests.net.lab import bed, conserved, measure, tcp_goodput_mbps
+from tests.net.probe import Arrival, rate_mbps, send
 from tests.relay.netns import Namespace, namespace
 from tests.relay.waiting import until
-from topologies.linkem.probe import Arrival, rate_mbps, receiving, send
 
 FULL = 1500
 Ends = tuple[Namespace, Namespace]
@@ -30,17 +28,6 @@ def ends() -> Iterator[Ends]:
         pytest.skip(reason)
     with namespace("a") as a, namespace("b") as b:
         yield a, b
-
-
-def measure(
-    lab: Bed, direction: str, count: int, gap_s: float, ip_bytes: int = FULL
-) -> list[Arrival]:
-    """What arrives of `count` packets, in the order in which it does."""
-    sender, receiver, to = lab.to(direction)
-    with receiving(receiver) as got:
-        send(sender, to, ip_bytes, count, gap_s)
-        lab.settle(direction)
-    return got.arrivals
 
 
 def numbers(arrivals: list[Arrival]) -> list[int]:
@@ -90,49 +77,6 @@ def test_tcp_gets_what_its_headers_leave(ends: Ends, tmp_path: Path) -> None:
         truth = lab.link.truth()
     assert goodput == pytest.approx(20 * 1448 / 1514, rel=0.03)
     assert truth["a"]["unread_dropped"] == truth["b"]["unread_dropped"] == 0
-
-
-def tcp_goodput_mbps(lab: Bed, warm_s: float, seconds: float) -> float:
-    """Of one cubic connection from a to b, measured at the receiving application."""
-    listener = lab.ends[1].open_socket()
-    listener.bind((ADDRESS[1], PORT))
-    listener.listen()
-    sender = lab.ends[0].open_socket()
-    sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
-    sender.settimeout(10)
-    sender.connect((ADDRESS[1], PORT))
-    receiver, _ = listener.accept()
-    stop = threading.Event()
-
-    def push() -> None:
-        block = bytes(65536)
-        while not stop.is_set():
-            try:
-                sender.send(block)
-            except OSError:
-                return
-
-    pusher = threading.Thread(target=push)
-    pusher.start()
-    try:
-        read_for(receiver, warm_s)
-        received, took_s = read_for(receiver, seconds)
-    finally:
-        stop.set()
-        receiver.close()
-        sender.shutdown(socket.SHUT_RDWR)
-        pusher.join(timeout=10)
-        sender.close()
-        listener.close()
-    return received * 8 / took_s / 1e6
-
-
-def read_for(sock: socket.socket, seconds: float) -> tuple[int, float]:
-    start = time.monotonic()
-    total = 0
-    while (took := time.monotonic() - start) < seconds:
-        total += len(sock.recv(65536))
-    return total, took
 
 
 def test_a_trace_delivers_what_it_allows_to_a_packet(ends: Ends, tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ import pytest
 
 from tests.conftest import why_no_namespace
 from tests.net.lab import bed
+from tests.net.linkem import Linkem, LinkemError, command_line, linkem
 from tests.relay.netns import Namespace, namespace
 from tests.relay.programs import ROOT, SANITIZER_ENV, binary
 from tests.relay.waiting import until
-from topologies.linkem.process import Linkem, LinkemError, command_line, linkem
 
 Ends = tuple[Namespace, Namespace]
 
@@ -160,7 +160,7 @@ def test_it_ends_with_its_parent(ends: Ends, tmp_path: Path) -> None:
     """The runner is killed with -9; neither process nor device stay."""
     program = (
         "import sys, time; from pathlib import Path\n"
-        "from topologies.linkem.process import Linkem, command_line\n"
+        "from tests.net.linkem import Linkem, command_line\n"
         "link = Linkem(command_line(Path(sys.argv[1]), sys.argv[2], sys.argv[3]),"
         " Path(sys.argv[4]))\n"
         "print(link.pid, flush=True); time.sleep(60)\n"

@@ -74,8 +74,7 @@ static int listen_at(struct control *c, const char *path)
 			return -errno;
 	}
 	c->path = path;
-	return listen(fd, CONTROL_CLIENTS) < 0 ? -errno
-					       : watch(c, fd, LISTENER);
+	return listen(fd, SOMAXCONN) < 0 ? -errno : watch(c, fd, LISTENER);
 }
 
 int control_open(struct control *c, const char *path)

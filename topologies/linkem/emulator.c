@@ -153,32 +153,47 @@ static int64_t next_deadline(const struct emulator *e)
 	return next;
 }
 
+static struct timespec until(int64_t deadline, int64_t now)
+{
+	int64_t left = deadline > now ? deadline - now : 0;
+
+	return (struct timespec){ left / NS_PER_S, left % NS_PER_S };
+}
+
+/* Gathers frames, unless one is due already. */
+static void nap(const struct emulator *e, int64_t deadline)
+{
+	int64_t now = clock_now();
+	struct timespec timeout = until(e->woke + e->coalesce, now);
+
+	if (deadline > now && (timeout.tv_sec || timeout.tv_nsec))
+		ppoll(NULL, 0, &timeout, NULL);
+}
+
 /* What can be read: bit 0 and 1 the ends, bit 2 the watch; -errno. */
-static int sleep_until(const struct emulator *e,
-		       const struct emulator_watch *watch, int64_t deadline)
+static int sleep_until(struct emulator *e, const struct emulator_watch *watch,
+		       int64_t deadline)
 {
 	struct pollfd fds[3] = {
 		{ .fd = e->tap[0].fd, .events = POLLIN },
 		{ .fd = e->tap[1].fd, .events = POLLIN },
 		{ .fd = watch->fd, .events = POLLIN },
 	};
-	int64_t left = deadline == NEVER ? 0 : deadline - clock_now();
-	struct timespec timeout = { 0, 0 };
+	struct timespec timeout;
 	int ready = 0;
 
-	if (left > 0) {
-		timeout.tv_sec = left / NS_PER_S;
-		timeout.tv_nsec = left % NS_PER_S;
-	}
+	nap(e, deadline);
+	timeout = until(deadline, clock_now());
 	if (ppoll(fds, 3, deadline == NEVER ? NULL : &timeout, NULL) < 0)
 		return errno == EINTR ? 0 : -errno;
+	e->woke = clock_now();
 	for (int i = 0; i < 3; i++)
 		ready |= (fds[i].revents != 0) << i;
 	return ready;
 }
 
 /* The same without sleep: both ends may have something. */
-static int look(const struct emulator *e, const struct emulator_watch *watch,
+static int look(struct emulator *e, const struct emulator_watch *watch,
 		int64_t now, int64_t *next_look)
 {
 	if (now < *next_look)

@@ -32,6 +32,8 @@ struct emulator {
 	int64_t started;		/* of CLOCK_MONOTONIC */
 	int64_t started_wall;
 	uint64_t seed;
+	int64_t coalesce;		/* ns */
+	int64_t woke;
 	int fifo;			/* priority in force, 0 = none */
 	int cpu;			/* -1: any */
 	bool spin;

@@ -235,6 +235,7 @@ static void start(struct program *p)
 	pool_init(&e->pool, frame_max, (size_t)o->memory_mb << 20);
 	e->seed = o->seed;
 	e->spin = o->spin;
+	e->coalesce = o->spin ? 0 : (int64_t)o->coalesce_us * 1000;
 	e->started = clock_now();
 	e->started_wall = clock_read(CLOCK_REALTIME);
 	e->sample_every = (int64_t)(o->samples_ms * (double)NS_PER_MS);

@@ -16,7 +16,8 @@ enum { MTU_MIN = 68, MTU_MAX = 65521, SNAPLEN_MAX = 262144 };
 enum option_id {
 	A = 1000, B, A_DEV, B_DEV, A_MAC, B_MAC, MTU, IPV6, AB, BA, BOTH, SEED,
 	CONTROL, TRUTH, SAMPLES, SAMPLES_MS, DROPS, PCAP_A, PCAP_B, SNAPLEN,
-	FIFO, CPU, SPIN, WITH_PARENT, MEMORY_MB, HELP, VERSION,
+	FIFO, CPU, SPIN, WITH_PARENT, MEMORY_MB,
+	COALESCE_US, HELP, VERSION,
 };
 
 static const struct option options[] = {
@@ -45,6 +46,7 @@ static const struct option options[] = {
 	{ "spin", no_argument, NULL, SPIN },
 	{ "with-parent", no_argument, NULL, WITH_PARENT },
 	{ "memory-mb", required_argument, NULL, MEMORY_MB },
+	{ "coalesce-us", required_argument, NULL, COALESCE_US },
 	{ "help", no_argument, NULL, HELP },
 	{ "version", no_argument, NULL, VERSION },
 	{ NULL, 0, NULL, 0 },
@@ -80,6 +82,7 @@ static void help(void)
 	      "                         allowed and not spinning (auto)\n"
 	      "  --cpu N                stay on this core\n"
 	      "  --spin                 never sleep: for a core of its own\n"
+	      "  --coalesce-us N        under load, wake up no more often (50)\n"
 	      "  --with-parent          end when the parent process ends\n"
 	      "  --memory-mb N          for packets under way (256)\n"
 	      "  --help, --version\n"
@@ -232,6 +235,8 @@ static int set_number(struct options *o, int id, const char *name,
 		return ret;
 	case MEMORY_MB:
 		return whole(name, value, 1, 1 << 20, &o->memory_mb);
+	case COALESCE_US:
+		return whole(name, value, 0, 10000, &o->coalesce_us);
 	case SAMPLES_MS:
 		return samples_ms(o, value);
 	case FIFO:
@@ -309,6 +314,7 @@ static void init(struct options *o)
 	o->fifo = FIFO_AUTO;
 	o->cpu = -1;
 	o->memory_mb = 256;
+	o->coalesce_us = 50;
 }
 
 enum options_result options_parse(struct options *o, int argc, char **argv)

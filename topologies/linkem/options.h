@@ -27,6 +27,7 @@ struct options {
 	bool spin;
 	bool with_parent;
 	uint64_t memory_mb;
+	uint64_t coalesce_us;
 };
 
 enum options_result { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
