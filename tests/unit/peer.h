@@ -45,11 +45,11 @@ void peer_open(struct peer *peer, bool rp);
 void peer_close(struct peer *peer);
 
 /*
- * Put bytes into a pipe, running the loop as long as it takes them. False when
- * it takes no more for @patience_ms: it paused.
+ * Put bytes into a pipe, running the loop until it took them. False when it is
+ * full and the session reads no more: it paused or ended.
  */
 bool peer_put(struct peer *peer, unsigned int pipe, const void *bytes,
-	      size_t len, int patience_ms);
+	      size_t len);
 void peer_data(struct peer *peer, unsigned int pipe, uint16_t id,
 	       uint32_t number, size_t len);
 void peer_syn(struct peer *peer, unsigned int pipe, uint16_t id);

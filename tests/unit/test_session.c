@@ -65,7 +65,7 @@ static void put_text(struct peer *peer, unsigned int pipe, uint16_t id,
 	size_t n = wire_put_data(buf, id, number, strlen(text));
 
 	memcpy(buf + n, text, strlen(text));
-	assert_true(peer_put(peer, pipe, buf, n + strlen(text), 1000));
+	assert_true(peer_put(peer, pipe, buf, n + strlen(text)));
 }
 
 /* A connection that stands, and was heard of. */
@@ -163,7 +163,7 @@ static void put_syn_number_1(struct peer *peer, unsigned int pipe, uint16_t id)
 
 	wire_put_syn(buf, id, addr, 80);
 	buf[2] = 1;
-	assert_true(peer_put(peer, pipe, buf, sizeof(buf), 1000));
+	assert_true(peer_put(peer, pipe, buf, sizeof(buf)));
 }
 
 static void a_syn_with_a_number_is_answered_by_0x99(void **state)
@@ -209,7 +209,7 @@ static void a_broken_length_ends_the_session(void **state)
 	char byte;
 
 	open_conn(peer, 1);
-	assert_true(peer_put(peer, 1, message, sizeof(message), 1000));
+	assert_true(peer_put(peer, 1, message, sizeof(message)));
 	assert_true(peer_waits_for_end(peer));
 	assert_non_null(strstr(peer->why, "pipe 1"));
 	assert_non_null(strstr(peer->why, "length 8"));
@@ -336,7 +336,7 @@ static void fill_until_paused(struct peer *peer)
 	do {
 		wire_put_data(message, 1, number++, WIRE_PAYLOAD_MAX);
 		assert_true(number < 20000);
-	} while (peer_put(peer, 0, message, sizeof(message), 100));
+	} while (peer_put(peer, 0, message, sizeof(message)));
 	assert_true(peer->s->paused);
 	assert_true(peer->s->queued > QUEUE_MAX);
 	assert_true(peer->s->queued < QUEUE_MAX + (2 << 20));
