@@ -29,7 +29,9 @@ static size_t block_size(size_t n)
 
 static size_t table_memory(uint32_t buckets)
 {
-	return buckets ? block_size(buckets * sizeof(struct reorder_held *)) : 0;
+	if (!buckets)
+		return 0;
+	return block_size(buckets * sizeof(struct reorder_held *));
 }
 
 static size_t held_memory(const struct reorder_held *held)
@@ -57,12 +59,21 @@ static void count_out(struct reorder *q, const struct reorder_held *held)
 		q->payload -= held->body_len;
 }
 
+/* The list is a table of one chain. */
+static struct reorder_held **heads(struct reorder *q)
+{
+	return q->bucket ? q->bucket : &q->few;
+}
+
+static uint32_t chains(const struct reorder *q)
+{
+	return q->bucket ? q->buckets : 1;
+}
+
 /* Numbers are consecutive, so their low bits spread them evenly. */
 static struct reorder_held **bucket_of(struct reorder *q, uint32_t number)
 {
-	if (!q->bucket)
-		return &q->few;
-	return &q->bucket[number & (q->buckets - 1)];
+	return &heads(q)[number & (chains(q) - 1)];
 }
 
 /* Where the message with @number hangs, or the NULL at its chain's end. */
@@ -102,12 +113,9 @@ static void free_table(struct reorder *q)
 
 void reorder_fini(struct reorder *q)
 {
-	struct reorder_held **heads = q->bucket ? q->bucket : &q->few;
-	uint32_t n = q->bucket ? q->buckets : 1;
-
-	for (uint32_t i = 0; i < n; i++) {
-		while (heads[i]) {
-			struct reorder_held *held = pop(&heads[i]);
+	for (uint32_t i = 0; i < chains(q); i++) {
+		while (heads(q)[i]) {
+			struct reorder_held *held = pop(&heads(q)[i]);
 
 			count_out(q, held);
 			reorder_release(held);
@@ -128,11 +136,9 @@ static void grow_table(struct reorder *q)
 	grown.buckets = buckets;
 	grown.few = NULL;
 	grown.bytes += table_memory(buckets) - table_memory(q->buckets);
-	for (uint32_t i = 0; i < (q->bucket ? q->buckets : 1); i++) {
-		struct reorder_held **head = q->bucket ? &q->bucket[i] : &q->few;
-
-		while (*head)
-			insert(&grown, pop(head));
+	for (uint32_t i = 0; i < chains(q); i++) {
+		while (heads(q)[i])
+			insert(&grown, pop(&heads(q)[i]));
 	}
 	free(q->bucket);
 	*q = grown;

@@ -25,7 +25,7 @@
 #include "wire.h"
 
 struct reorder_held {		/* a message that came early */
-	struct reorder_held *chain;	/* in its bucket, or for the taker's use */
+	struct reorder_held *chain;	/* then for the taker's use */
 	int64_t came_at;		/* ns */
 	uint32_t number;
 	uint16_t body_len;
@@ -49,7 +49,7 @@ enum reorder_verdict {
 	REORDER_DUE,		/* the next in order: deliver it now */
 	REORDER_HELD,
 	REORDER_DUPLICATE,	/* delivered or held before: drop it */
-	REORDER_TOO_FAR,	/* beyond WIRE_NUMBER_WINDOW: end the connection */
+	REORDER_TOO_FAR,	/* than WIRE_NUMBER_WINDOW: end it */
 	REORDER_NO_MEMORY,
 };
 

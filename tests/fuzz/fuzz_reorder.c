@@ -58,7 +58,8 @@ static void compare(const struct reorder *q, const struct model *m)
 	check(q->payload == m->payload);
 	check(q->max_count >= q->count && q->max_bytes >= q->payload);
 	check(q->bytes >= q->payload + q->count * sizeof(struct reorder_held));
-	check(q->bytes <= q->payload + q->count * 64 + 2 * SPAN * sizeof(void *));
+	check(q->bytes <= q->payload + q->count * 64 +
+	      2 * SPAN * sizeof(void *));
 	if (!q->count)
 		check(!q->bytes && !q->bucket && !q->few);
 }

@@ -354,7 +354,8 @@ static void play_app(struct scene *scene, uint8_t what)
 		(void)!send(*app, buf, 10, MSG_DONTWAIT | MSG_NOSIGNAL);
 		break;
 	case 1:
-		(void)!send(*app, buf, sizeof(buf), MSG_DONTWAIT | MSG_NOSIGNAL);
+		(void)!send(*app, buf, sizeof(buf),
+			    MSG_DONTWAIT | MSG_NOSIGNAL);
 		break;
 	case 2:
 		(void)!recv(*app, buf, sizeof(buf), MSG_DONTWAIT);
