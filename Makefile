@@ -34,7 +34,9 @@ OUT	:= $(BUILD)$(if $(SAN),/asan)
 ASAN	:= $(BUILD)/asan
 UNIT	:= $(BUILD)/unit
 FUZZ	:= $(BUILD)/fuzz
-PYTHON	= $(if $(wildcard $(VENV)/bin/python),$(abspath $(VENV))/bin/python,python3)
+VENV_PYTHON := $(abspath $(VENV))/bin/python
+# For what needs nothing but the standard library: without set-up too.
+PYTHON	:= $(or $(wildcard $(VENV_PYTHON)),python3)
 
 RP_SRC	:= $(sort $(wildcard rp/*.c))
 LP_SRC	:= $(sort $(wildcard lp/*.c))
@@ -73,7 +75,7 @@ test: ## setup, build, then every test that this machine can run
 	@$(MAKE) --no-print-directory setup
 	@$(MAKE) --no-print-directory -j$(JOBS) test-programs
 	@status=0; \
-	$(PYTHON) -m pytest -n $(PYTEST_JOBS) $(PYTEST_ARGS) || status=$$?; \
+	$(VENV_PYTHON) -m pytest -n $(PYTEST_JOBS) $(PYTEST_ARGS) || status=$$?; \
 	$(hand_back); exit $$status
 
 .PHONY: test-fast
@@ -118,7 +120,7 @@ calibrate: $(BUILD)/linkem ## measure how exact linkem is here (root; ARGS=--qui
 demo: ## setup, build, then downloads over 1, 2, 4, 8 pipes in two namespaces
 	@$(MAKE) --no-print-directory setup
 	@$(MAKE) --no-print-directory -j$(JOBS) all
-	@status=0; $(PYTHON) -m bench.demo || status=$$?; \
+	@status=0; $(VENV_PYTHON) -m bench.demo || status=$$?; \
 	$(hand_back); exit $$status
 
 .PHONY: net-clean
@@ -127,8 +129,8 @@ net-clean: ## remove the labs whose runner was killed, nothing else (root)
 
 .PHONY: lint
 lint: ## ruff over the Python
-	@$(PYTHON) -m ruff check --cache-dir $(BUILD)/ruff .
-	@$(PYTHON) -m ruff format --check --cache-dir $(BUILD)/ruff .
+	@$(VENV_PYTHON) -m ruff check --cache-dir $(BUILD)/ruff .
+	@$(VENV_PYTHON) -m ruff format --check --cache-dir $(BUILD)/ruff .
 
 .PHONY: install
 install: $(BUILD)/rp $(BUILD)/lp ## install rp and lp (PREFIX=/usr/local, DESTDIR=)

@@ -18,9 +18,9 @@ from tests.relay import records, wire
 from tests.relay.ends import echo, read_exactly, read_to_end, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program, program
-from tests.relay.proxies import pair, remote_proxy
+from tests.relay.proxies import LP_READY, local_proxy, pair, remote_proxy
 from tests.relay.waiting import equals, until
-from tests.relay.wire import BY_RST, Pipe, raw_lp
+from tests.relay.wire import BY_RST, Pipe, raw_lp, raw_rp
 
 IDLE = 10_000
 KIB_EACH = 4
@@ -245,3 +245,34 @@ def test_memory_comes_back(box: Namespace, tmp_path: Path) -> None:
         for proxy in (proxies.rp, proxies.lp):
             grown = proxy.rss_kib() - before[proxy.name]
             assert grown < 2 * MIB, f"{proxy.name} grew by {grown} KiB over 150 transfers"
+
+
+def test_gaps_held_open_towards_lp(box: Namespace, tmp_path: Path) -> None:
+    """The same downlink: past 64 MiB out of order the application is reset, another is not."""
+    forward = ("--forward", "7000:127.0.0.1:8000")
+    with (
+        raw_rp(box) as rp,
+        local_proxy(box, tmp_path, *forward, pipes=1, ready=None, asan=False) as lp,
+    ):
+        (pipe,) = rp.accept(1)
+        lp.expect(LP_READY)
+        with (
+            pipe.sock,
+            box.connect(("127.0.0.1", 7000)) as flooded,
+            box.connect(("127.0.0.1", 7000)) as other,
+            Peak(lp) as peak,
+        ):
+            ids = {}
+            for sock, name in ((flooded, b"flooded"), (other, b"other")):
+                sock.sendall(name)
+            while len(ids) < 2:
+                message = pipe.receive()
+                assert message is not None
+                if message.kind == "data":
+                    ids[message.body] = message.conn
+            for number in range(1, (96 << 20) // 4096):
+                pipe.send(wire.data(ids[b"flooded"], number, b"g" * 4096))
+            assert read_to_end(flooded).how == "reset"
+            pipe.send(wire.data(ids[b"other"], 0, b"alive"))
+            assert read_exactly(other, 5) == b"alive"
+        assert peak.grown_kib < 80 * MIB, f"grew by {peak.grown_kib} KiB"
