@@ -260,7 +260,9 @@ static int queue_rest(struct conn *c, const struct iovec *iov, int n,
 
 void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len)
 {
+	size_t before = c->queue.len;
 	ssize_t wrote = 0;
+	int err;
 
 	if (c->over || c->broken || c->state == CONN_CLOSED)
 		return;
@@ -276,7 +278,9 @@ void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len)
 			return;
 		c->writable = false;
 	}
-	if (queue_rest(c, iov, n, (size_t)wrote) < 0)
+	err = queue_rest(c, iov, n, (size_t)wrote);
+	c->ops->queued(c, c->queue.len - before);
+	if (err)
 		conn_refuse(c, CONN_END_LIMIT);
 }
 

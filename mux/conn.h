@@ -77,6 +77,8 @@ struct conn_ops {
 	void (*ready)(struct conn *c);
 	/* It has nothing for them for now, or never again. */
 	void (*idle)(struct conn *c);
+	/* Its queue to the socket grew. */
+	void (*queued)(struct conn *c, size_t bytes);
 	/* It holds less: in its queue to the socket, or out of order. */
 	void (*released)(struct conn *c, size_t queued, size_t held);
 	/* Over for the pipes: its id is free to rest. Called once. */

@@ -59,6 +59,14 @@ static void set_stuck(struct session *s, struct conn *c, bool stuck)
 	update_pause(s);
 }
 
+void inbound_queued(struct session *s, struct conn *c, size_t bytes)
+{
+	s->queued += bytes;
+	if (c->queue.len > QUEUE_MAX)
+		set_stuck(s, c, true);
+	update_pause(s);
+}
+
 void inbound_released(struct session *s, struct conn *c, size_t queued,
 		      size_t held)
 {
@@ -178,18 +186,9 @@ static void limit_held(struct session *s, struct conn *c)
 void inbound_flush(struct session *s)
 {
 	struct delivery *d = &s->delivery;
-	struct conn *c = d->conn;
-	size_t before;
 
-	if (c && d->n) {
-		before = c->queue.len;
-		conn_deliver(c, d->iov, d->n, d->len);
-		if (c->queue.len > before)
-			s->queued += c->queue.len - before;
-		if (c->queue.len > QUEUE_MAX && !c->over)
-			set_stuck(s, c, true);
-		update_pause(s);
-	}
+	if (d->conn && d->n)
+		conn_deliver(d->conn, d->iov, d->n, d->len);
 	while (d->held) {
 		struct reorder_held *held = d->held;
 

@@ -58,6 +58,11 @@ static void conn_is_idle(struct conn *c)
 	sched_idle(&s->sched, c);
 }
 
+static void conn_has_queued(struct conn *c, size_t bytes)
+{
+	inbound_queued(c->owner, c, bytes);
+}
+
 static void conn_has_released(struct conn *c, size_t queued, size_t held)
 {
 	inbound_released(c->owner, c, queued, held);
@@ -98,6 +103,7 @@ static void conn_is_gone(struct conn *c)
 static const struct conn_ops conn_ops = {
 	.ready = conn_is_ready,
 	.idle = conn_is_idle,
+	.queued = conn_has_queued,
 	.released = conn_has_released,
 	.over = conn_is_over,
 	.gone = conn_is_gone,

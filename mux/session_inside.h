@@ -76,6 +76,7 @@ void session_fail(struct session *s, const char *fmt, ...)
 bool inbound_message(struct session *s, struct pipe *p,
 		     const struct wire_msg *msg, uint64_t offset);
 void inbound_flush(struct session *s);
+void inbound_queued(struct session *s, struct conn *c, size_t bytes);
 void inbound_released(struct session *s, struct conn *c, size_t queued,
 		      size_t held);
 void inbound_over(struct session *s, struct conn *c);

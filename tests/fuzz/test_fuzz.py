@@ -41,4 +41,4 @@ def test_fuzz_briefly(name: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, f"{name} found something\n{done.stderr[-8000:]}"
     units = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)
-    assert units and int(units[1]) > 100, f"{name} hardly ran\n{done.stderr[-2000:]}"
+    assert units and int(units[1]) > 10, f"{name} hardly ran\n{done.stderr[-2000:]}"

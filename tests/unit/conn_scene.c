@@ -24,6 +24,11 @@ static void on_idle(struct conn *c)
 	((struct scene *)c->owner)->idles++;
 }
 
+static void on_queued(struct conn *c, size_t bytes)
+{
+	((struct scene *)c->owner)->queued += bytes;
+}
+
 static void on_released(struct conn *c, size_t queued, size_t held)
 {
 	((struct scene *)c->owner)->released += queued;
@@ -48,6 +53,7 @@ static void on_gone(struct conn *c)
 static const struct conn_ops ops = {
 	.ready = on_ready,
 	.idle = on_idle,
+	.queued = on_queued,
 	.released = on_released,
 	.over = on_over,
 	.gone = on_gone,

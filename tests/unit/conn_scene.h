@@ -21,7 +21,7 @@ struct scene {
 	struct conn *c;
 	int app;		/* the application's socket, or -1 */
 	int readies, idles, overs, gones;
-	size_t released, held_released;
+	size_t queued, released, held_released;
 	enum conn_end end;
 
 	uint32_t number;	/* of the next message it frames */

@@ -108,6 +108,7 @@ static void a_slow_reader_gets_everything(void **state)
 	assert_true(waiting > 0);
 	assert_true(run_until(scene->loop, "all bytes", app_read_all, scene));
 	assert_memory_equal(scene->got, bulk, BULK);
+	assert_int_equal(scene->queued, waiting);
 	assert_int_equal(scene->released, waiting);
 	assert_int_equal(scene->c->queue.len, 0);
 	assert_int_equal(scene->overs, 0);
