@@ -232,7 +232,7 @@ def print_losses(rows: list[Loss]) -> None:
 
 def print_queues(rows: list[Queue]) -> None:
     table(
-        "rate and queue, UDP offered at 1.1 times the rate",
+        "rate and queue (in whole packets), UDP offered at 1.1 times the rate",
         ("way", "Mbit/s", "measured", "ratio", "queue ms", "measured", "ratio"),
         [
             [

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,7 +136,8 @@ def tcp_goodput_mbps(lab: Bed, warm_s: float, seconds: float) -> float:
     finally:
         stop.set()
         receiver.close()
-        sender.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):  # the receiver's reset may have come first
+            sender.shutdown(socket.SHUT_RDWR)
         pusher.join(timeout=10)
         sender.close()
         listener.close()
