@@ -54,7 +54,7 @@ def two_miles(name: str, **changes: Any) -> tuple[Mile, Mile]:
     miles = miles_of(name)
     first, second = miles if len(miles) == 2 else (miles[0], miles[0])
     first = first.with_(**changes)
-    return first, second.with_(**changes, **{"seed": first.seed + 1})
+    return first, second.with_(**{**changes, "seed": first.seed + 1})
 
 
 def table() -> str:

@@ -96,8 +96,10 @@ def why_no_netem() -> str | None:
                 "options.rate.rate": 1_250_000,
             },
         )
-    except (CommandError, QdiscMismatch, ValueError) as why:
-        return f"no netem: {str(why).splitlines()[-1]}"
+    except CommandError as why:
+        return f"no netem in this kernel: {why.said}"
+    except (QdiscMismatch, ValueError) as why:
+        return f"no netem that does as told: {why}"
     return None
 
 

@@ -13,6 +13,10 @@ T = TypeVar("T")
 class CommandError(RuntimeError):
     """A command failed; the message holds it and what it said."""
 
+    def __init__(self, command: str, said: str) -> None:
+        super().__init__(f"{command}: {said}")
+        self.said = said
+
 
 def run(argv: Sequence[str | Path], *, stdin: str = "", seconds: float = 30.0) -> str:
     """Runs a command and returns what it wrote; anything but success is an error."""
@@ -22,10 +26,10 @@ def run(argv: Sequence[str | Path], *, stdin: str = "", seconds: float = 30.0) -
             words, input=stdin, capture_output=True, text=True, timeout=seconds, check=False
         )
     except FileNotFoundError:
-        raise CommandError(f"{words[0]} is not installed") from None
+        raise CommandError(words[0], "not installed") from None
     if done.returncode:
         said = (done.stderr + done.stdout).strip()
-        raise CommandError(f"{' '.join(words)}: exit {done.returncode}: {said}")
+        raise CommandError(" ".join(words), said or f"exit {done.returncode}")
     return done.stdout
 
 

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of topologies need: root, Mininet, linkem; and a registry of their own."""
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import why_no_namespace
+
+TOOLS = ("mnexec", "tc", "ping", "nft", "ethtool", "tcpdump", "sysctl", "mount")
+
+
+def why_no_lab() -> str | None:
+    reason = why_no_namespace()
+    if reason:
+        return reason
+    for tool in TOOLS:
+        if shutil.which(tool) is None:
+            return f"no {tool} on this machine: make setup"
+    if importlib.util.find_spec("mininet") is None:
+        return "no Mininet for this Python: make setup"
+    return None
+
+
+@pytest.fixture
+def labs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Labs may be made; where they are written down. Whatever is left there is a failure."""
+    reason = why_no_lab()
+    if reason:
+        pytest.skip(reason)
+    registry = Path("/run") / f"tm3-test-{os.getpid()}-{tmp_path.name}"
+    monkeypatch.setenv("TM3_RUN", str(registry))
+    from topologies.registry import clean
+
+    try:
+        yield registry
+        left = sorted(registry.iterdir()) if registry.exists() else []
+        assert not left, f"a lab left {left}"
+    finally:
+        clean(living=True)
+        if registry.exists():
+            registry.rmdir()
+
+
+@pytest.fixture(params=["linkem", "netem"])
+def realisation(request: pytest.FixtureRequest, labs: Path) -> str:
+    """Both, where the kernel lets us."""
+    from topologies.qdisc import why_no_netem
+
+    missing = why_no_netem() if request.param == "netem" else None
+    if missing:
+        pytest.skip(missing)
+    return request.param

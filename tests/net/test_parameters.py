@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""Wrong parameters are refused by name, before anything is made. Needs no root."""
+
+import math
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import pytest
+
+from topologies.mile import Mile, ParameterError
+from topologies.presets import PRESETS, one_mile, table, two_miles
+
+PUBLISHED = {  # down, up, RTT, queue down, queue up, loss: as the sources have them
+    "wired": (10, 10, 50, 100, 100, 0),
+    "lossy": (10, 10, 50, 100, 100, 0.01),
+    "dsl": (10, 1, 50, 100, 500, 0),
+    "wifi": (7.04, 2.02, 50, 50, 50, 0),
+    "lte": (9.185, 2.286, 70, 500, 500, 0),
+    "thin": (100, 100, 20, 100, 100, 0.02),
+    "satellite": (20, 3, 600, 1000, 1000, 0.005),
+}
+
+
+@pytest.mark.parametrize(("name", "figures"), PUBLISHED.items())
+def test_presets_are_the_published_profiles(name: str, figures: tuple[float, ...]) -> None:
+    (mile,) = PRESETS[name]
+    down, up, rtt, queue_down, queue_up, loss = figures
+    assert (mile.down_mbps, mile.up_mbps, mile.rtt_ms) == (down, up, rtt)
+    assert (mile.queue_down_ms, mile.queue_up_ms) == (queue_down, queue_up)
+    assert (mile.loss_down, mile.loss_up) == (loss, loss)
+    assert name in table()
+
+
+def test_mobile_dsl_is_two_paths() -> None:
+    first, second = PRESETS["mobile-dsl"]
+    assert (first.down_mbps, first.up_mbps, first.rtt_ms) == (1.05, 1.05, 67)
+    assert (second.down_mbps, second.up_mbps, second.rtt_ms) == (0.75, 0.75, 151)
+    assert set(PRESETS) == {*PUBLISHED, "mobile-dsl"}
+
+
+WRONG: list[tuple[str, Callable[[], object], str]] = [
+    ("down_mbps", lambda: Mile(down_mbps=-1), "-1 is not from"),
+    ("up_mbps", lambda: Mile(up_mbps=0), "0 is not from"),
+    ("up_mbps", lambda: Mile(up_mbps=10_000_000), "not from 0.01 to 10000 Mbit/s"),
+    ("down_mbps", lambda: Mile(down_mbps="10Mbit"), "without its unit"),
+    ("down_mbps", lambda: Mile(down_mbps=math.nan), "not a number"),
+    ("down_mbps", lambda: Mile(down_mbps=True), "not a number"),
+    ("rtt_ms", lambda: Mile(rtt_ms=-50), "not from 0 to 20000 milliseconds"),
+    ("rtt_ms", lambda: Mile(rtt_ms="50ms"), "without its unit"),
+    ("rtt_ms", lambda: Mile(rtt_ms=None), "not a number"),
+    ("rtt_ms", lambda: Mile(rtt_ms=math.inf), "not a number"),
+    ("queue_up_ms", lambda: Mile(queue_up_ms=0), "not from 1 to"),
+    ("loss_down", lambda: Mile(loss_down=2), "2 % is 0.02"),
+    ("loss_up", lambda: Mile(loss_up=-0.1), "not from 0 to 1"),
+    ("loss_up", lambda: Mile(loss_up="1%"), "not a number"),
+    ("loss_model", lambda: Mile(loss_model="sometimes"), "none of bernoulli"),
+    ("loss_burst_packets", lambda: Mile(loss_burst_packets=0.5), "not from 1"),
+    ("loss_list_down", lambda: Mile(loss_list_down="1,2"), "loss_model=list"),
+    ("loss_down", lambda: Mile(loss_model="list", loss_down=0.1), "the list says it all"),
+    ("loss_up", lambda: Mile(loss_model="bursty", loss_up=1), "no room"),
+    ("jitter_ms", lambda: Mile(jitter_ms=-1), "not from 0"),
+    ("jitter_dist", lambda: Mile(jitter_dist="odd"), "none of uniform"),
+    ("jitter_reorder", lambda: Mile(jitter_reorder="maybe"), "no truth value"),
+    ("reorder", lambda: Mile(reorder=5), "not from 0 to 1"),
+    ("duplicate", lambda: Mile(duplicate=-0.5), "not from 0 to 1"),
+    ("aqm", lambda: Mile(aqm="red"), "none of tail, codel"),
+    ("trace_down", lambda: Mile(trace_down="/nowhere/trace"), "no such file"),
+    ("mtu", lambda: Mile(mtu=100), "not from 576 to 9000 bytes"),
+    ("mtu", lambda: Mile(mtu=1500.5), "not a whole number"),
+    ("seed", lambda: Mile(seed=-1), "not from 0"),
+    ("preset", lambda: one_mile("lete"), "none of wired, lossy"),
+    ("preset", lambda: one_mile("mobile-dsl"), "use twolastmiles"),
+    ("rtt", lambda: one_mile("lte", rtt=50), "no such parameter"),
+    ("loss", lambda: one_mile("lte", loss=50), "2 % is 0.02"),
+    ("preset", lambda: two_miles("dial-up"), "none of"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "says"),
+    WRONG,
+    ids=[f"{number}-{case[0]}" for number, case in enumerate(WRONG)],
+)
+def test_wrong_parameters_are_named(name: str, make: Callable[[], object], says: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        make()
+    assert str(caught.value).startswith(f"{name}: ")
+    assert says in str(caught.value)
+
+
+def test_shorthands_stand_for_both_directions() -> None:
+    mile = one_mile("wired", mbps=5.0, queue_ms=30.0, loss=0.01, loss_up=0.02)
+    assert (mile.down_mbps, mile.up_mbps) == (5.0, 5.0)
+    assert (mile.queue_down_ms, mile.queue_up_ms) == (30.0, 30.0)
+    assert (mile.loss_down, mile.loss_up) == (0.01, 0.02)
+
+
+def test_two_miles_of_one_profile_differ_in_their_seeds() -> None:
+    first, second = two_miles("lossy", seed=7)
+    assert (first.seed, second.seed) == (7, 8)
+    assert first.with_(seed=8) == second
+
+
+def test_a_mile_is_frozen() -> None:
+    mile = Mile()
+    with pytest.raises(FrozenInstanceError):
+        mile.rtt_ms = 3.0  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("link", {"link": "magic"}, "none of auto, netem, linkem"),
+        ("bottleneck", {"bottleneck": "nowhere"}, "none of network, sender"),
+        ("bottleneck", {"bottleneck": "sender", "down_mbps": None}, "needs a rate"),
+        ("wan_rtt_ms", {"wan_rtt_ms": -4}, "not from 0"),
+        ("initcwnd", {"initcwnd": 0}, "not from 1"),
+        ("sysctls", {"sysctls": {"kernel.panic": "1"}}, "not of a network namespace"),
+        ("preset", {"mile": Mile(), "preset": "lte"}, "either a preset or mile"),
+        ("rtt_ms", {"mile": Mile(), "rtt_ms": 3}, "put it into mile"),
+        ("down_mpbs", {"down_mpbs": 3}, "no such parameter"),
+        ("jitter_reorder", {"jitter_reorder": "maybe"}, "none of yes, no"),
+    ],
+)
+def test_wrong_options_of_a_topology(name: str, options: dict[str, object], says: str) -> None:
+    pytest.importorskip("mininet", reason="no Mininet for this Python: make setup")
+    from topologies.topos import LastMile
+
+    with pytest.raises(ParameterError) as caught:
+        LastMile(**options)
+    assert str(caught.value).startswith(f"{name}: ")
+    assert says in str(caught.value)
+
+
+def test_arrows() -> None:
+    """topologies imports nothing from tests, bench or experiments; nor do they hide it."""
+    for path in (Path(__file__).parents[2] / "topologies").glob("*.py"):
+        for line in path.read_text().splitlines():
+            words = line.split()
+            if words[:1] in (["from"], ["import"]) and len(words) > 1:
+                assert words[1].split(".")[0] not in {"tests", "bench", "experiments"}, (path, line)

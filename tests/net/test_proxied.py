@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""lp and rp inside a lab, a redirected client, and what the record says of it."""
+
+import hashlib
+import json
+import random
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.net.measure import Wrong, idle_rtt_ms, near, shown_to_hold, tcp_mbps, ways
+from topologies.lab import Lab
+from topologies.mile import ParameterError
+from topologies.nodes import SettingRefused
+from topologies.programs import ProgramError, program
+from topologies.redirect import rules
+from topologies.shell import CommandError, run, until
+from topologies.topos import SERVER, LastMile, TwoLastMiles
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def web(lab: Lab, folder: Path, port: int = 80) -> Iterator[Path]:
+    """A web server in the server's namespace; its log names who asked."""
+    argv = ["python3", "-u", "-m", "http.server", "-d", folder, "-b", SERVER, str(port)]
+    with program(lab.state, "server", f"web-{port}", argv) as server:
+        until(
+            f"port {port} at the server",
+            lambda: lab.server.inside("ss", "-Hltn", f"sport = :{port}").strip(),
+        )
+        yield server.log_path
+
+
+def fetch(lab: Lab, path: Path, name: str, port: int = 80) -> str:
+    """With curl, which knows nothing of proxies; the sum of what arrived."""
+    lab.client.inside("curl", "-sS", "--fail", "-o", str(path), f"http://{SERVER}:{port}/{name}")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def payload(folder: Path, size: int) -> str:
+    folder.mkdir()
+    data = random.Random(size).randbytes(size)
+    (folder / "object").write_bytes(data)
+    return hashlib.sha256(data).hexdigest()
+
+
+def test_a_redirected_client(labs: Path, tmp_path: Path) -> None:
+    """An unmodified program's bytes go through the pipes and arrive as they are."""
+    wanted = payload(tmp_path / "www", 1_500_000)
+    with Lab(LastMile("wired"), logs=tmp_path) as lab:
+        with web(lab, tmp_path / "www") as log:
+            assert fetch(lab, tmp_path / "direct", "object") == wanted
+            assert "10.0.1.1 " in log.read_text(), "not the client itself"
+            with lab.proxies(4, capture=("pipes", "application")) as pair:
+                with lab.redirected() as loaded:
+                    assert "redirect to :6003" in loaded
+                    assert fetch(lab, tmp_path / "proxied", "object") == wanted
+                assert log.read_text().count("10.0.9.1 ") == 1, "rp did not fetch it"
+                assert fetch(lab, tmp_path / "again", "object") == wanted
+                assert log.read_text().count("10.0.1.1 ") == 2, "still redirected"
+                record = lab.record()
+        check_record(record)
+        check_statistics(pair.statistics("lp"), pair.statistics("rp"))
+        check_captures(lab, tmp_path)
+
+
+def check_statistics(lp: list[dict], rp: list[dict]) -> None:
+    """Exactly one connection went through, over four pipes under cubic, and both agree on it."""
+    conns = []
+    for who in (lp, rp):
+        (conn,) = [line for line in who if line["type"] == "conn"]
+        conns.append(conn)
+        assert conn["dst"] == f"{SERVER}:80"
+        last = {line["pipe"]: line for line in who if line["type"] == "pipe"}
+        assert sorted(last) == [0, 1, 2, 3]
+        assert {line["cc"] for line in last.values()} == {"cubic"}
+    assert conns[0]["rx_bytes"] == conns[1]["tx_bytes"] > 1_500_000
+
+
+def check_captures(lab: Lab, folder: Path) -> None:
+    def packets(name: str, what: str) -> list[str]:
+        return run(["tcpdump", "-nnr", folder / f"{name}.pcap", what]).splitlines()
+
+    pipes = packets("pipes-client-eth0", "tcp[tcpflags] & tcp-syn != 0")
+    assert len({re.search(r"10\.0\.1\.1\.(\d+)", line)[1] for line in pipes}) == 4  # type: ignore[index]
+    assert len(packets("pipes-client-eth0", "src host 10.0.1.2 and greater 1000")) > 1000
+    assert packets("application-client", "dst port 6003")
+    assert packets("application-server", f"src host {SERVER} and dst host 10.0.9.1")
+
+
+def check_record(record: dict) -> None:
+    """It says what was in force, and json can write it."""
+    told = json.loads(json.dumps(record))
+    assert told["topology"] == "LastMile" and told["preset"] == "wired"
+    assert told["miles"][0]["rtt_ms"] == 50.0
+    assert told["link"]["realisation"] in ("linkem", "netem") and told["link"]["why"]
+    assert told["machine"]["kernel"] and told["versions"]["rp"] and told["versions"]["mininet"]
+    client = told["nodes"]["client"]
+    assert client["cc_of_pipes"] == ["cubic"] * 4
+    assert "cubic" in client["cc_available"] and client["cc_default"]
+    assert client["sysctls"]["net.ipv4.tcp_no_metrics_save"] == "1"
+    assert told["nodes"]["rp"]["sysctls"]["net.ipv4.ip_forward"] == "1"
+    (device,) = client["devices"]
+    assert device["gso_max_segs"] == 1 and not any(device["offloads"].values())
+    assert device["qdiscs"][0]["kind"] == "pfifo_fast"
+    mile = told["links"]["mile"]
+    if mile["realisation"] == "linkem":
+        assert mile["truth"]["ba"]["params"]["rate_mbps"] == 10
+    (pair,) = told["proxies"]
+    assert pair["pipes"] == 4 and "--cc" in pair["lp"]
+
+
+def test_only_some_ports(labs: Path, tmp_path: Path) -> None:
+    wanted = payload(tmp_path / "www", 20_000)
+    with Lab(LastMile("wired"), logs=tmp_path) as lab, lab.proxies(2, cc="reno"):
+        with web(lab, tmp_path / "www") as log, web(lab, tmp_path / "www", 8080) as other:
+            with lab.redirected((80, 443)):
+                assert fetch(lab, tmp_path / "a", "object", 80) == wanted
+                assert fetch(lab, tmp_path / "b", "object", 8080) == wanted
+            assert "10.0.9.1 " in log.read_text()
+            assert "10.0.1.1 " in other.read_text()
+        assert lab.record()["nodes"]["rp"]["cc_of_pipes"] == ["reno", "reno"]
+
+
+def test_two_last_miles(labs: Path) -> None:
+    """Each address of the client has its own last mile, towards rp and towards the server."""
+    with Lab(TwoLastMiles("mobile-dsl")) as lab:
+        for number, wanted in ((1, 67.0), (2, 151.0)):
+            link = lab.links[f"mile{number}"]
+            source = f"10.0.{number}.1"
+
+            def check(link: object = link, source: str = source, wanted: float = wanted) -> None:
+                near("RTT", idle_rtt_ms(link), wanted, part=0.02, plus=3.0)  # type: ignore[arg-type]
+                argv = ["ping", "-n", "-c", "3", "-i", "0.1", "-I", source, SERVER]
+                said = lab.client.inside(*argv)
+                best = min(float(ms) for ms in re.findall(r"time=([\d.]+)", said))
+                # 98 bytes twice over the link's rate, and 4 ms beyond
+                rate = ways(link)[0].bits_per_ms  # type: ignore[arg-type]
+                near("RTT to the server", best, wanted + 4 + 2 * 784 / rate, part=0.02, plus=1.5)
+
+            shown_to_hold(lab, f"mile {number}", check)
+
+
+def test_the_rules_are_those_of_the_document(labs: Path) -> None:
+    document = (ROOT / "docs" / "redirect.md").read_text().replace("10.1.0.2", "10.0.1.2")
+    assert rules(None, 1) in document
+    with pytest.raises(ParameterError, match=r"^ports: 0 is no port"):
+        rules((0,), 1)
+
+
+def test_what_goes_wrong_is_said(labs: Path, tmp_path: Path) -> None:
+    with Lab(LastMile("wired"), logs=tmp_path) as lab:
+        with pytest.raises(ParameterError, match=r"^pipes: 65 is not from"), lab.proxies(65):
+            pass
+        with pytest.raises(ParameterError, match=r"^capture: 'all' is none of"):
+            with lab.proxies(2, capture=("all",)):
+                pass
+        with pytest.raises(ProgramError, match=r"rp ended with 2"), lab.proxies(2, rp=["--bogus"]):
+            pass
+        with pytest.raises((ProgramError, SettingRefused)), lab.proxies(2, cc="nonsense"):
+            pass
+        with pytest.raises(CommandError, match=r"ping: 10.0.9.99|100% packet loss|Unreachable"):
+            lab.client.inside("ping", "-c", "1", "-W", "1", "10.0.9.99")
+    with pytest.raises(ParameterError, match=r"^logs: "):
+        Lab(LastMile("wired"), logs=tmp_path / "nowhere")
+
+
+def test_the_initial_window_is_what_is_sent_first(labs: Path) -> None:
+    """Read off the kernel's own account of a connection that has just begun."""
+    with Lab(LastMile("wired", initcwnd=33)) as lab, lab.proxies(1):
+        said = lab.rp.inside("ss", "-Htin", "state", "established", "sport = :6000")
+        assert "cwnd:33" in said, said
+
+
+def test_goodput_through_the_pipes_is_bounded_by_the_link(labs: Path, tmp_path: Path) -> None:
+    """A direct TCP flow between client and rp while idle proxies hold their pipes."""
+    with Lab(LastMile("wired"), logs=tmp_path) as lab, lab.proxies(4):
+        way = ways(lab.links["mile"])[0]
+
+        def check() -> None:
+            near("goodput", tcp_mbps(way, 50.0, tmp_path), 9.564, part=0.03)
+
+        shown_to_hold(lab, "goodput", check)
+        assert issubclass(Wrong, AssertionError)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""Every preset is what it says, by every realisation that this machine has."""
+
+import statistics
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.net.binomial import interval
+from tests.net.measure import (
+    PING_FRAME,
+    TCP_HEADERS,
+    Load,
+    Way,
+    Wrong,
+    idle_rtt_ms,
+    near,
+    overload,
+    ping_ms,
+    shown_to_hold,
+    tcp_mbps,
+    udp,
+    ways,
+)
+from topologies.lab import Lab
+from topologies.links import EmulatedLink
+from topologies.mile import ETHERNET_BYTES
+from topologies.presets import PRESETS
+from topologies.topos import SERVER, LastMile, LastMiles, TwoLastMiles
+
+pytestmark = pytest.mark.slow
+
+LOSS_FRAME = 100
+LOSS_PACKETS = 8000
+LOSS_PER_S = 5000.0
+
+
+def topology(preset: str, **options: object) -> LastMiles:
+    return (LastMile if len(PRESETS[preset]) == 1 else TwoLastMiles)(preset, **options)
+
+
+def miles(lab: Lab) -> list[EmulatedLink]:
+    return [link for name, link in lab.links.items() if name != "wan"]
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS, key=lambda name: -PRESETS[name][0].rtt_ms))
+def test_preset(preset: str, realisation: str, tmp_path: Path) -> None:
+    """Loss first, on fresh links: the n-th packet sent is then the n-th packet of the link."""
+    with Lab(topology(preset, link=realisation), logs=tmp_path) as lab:
+        found = miles(lab)
+        if any(link.mile.loss_down or link.mile.loss_up for link in found):
+            with Lab(topology(preset, link=realisation)) as again:
+                check_loss(lab, again, tmp_path)
+        with ThreadPoolExecutor(len(found)) as side_by_side:
+            for _ in side_by_side.map(lambda link: check_mile(lab, link, tmp_path), found):
+                pass
+
+
+def check_mile(lab: Lab, link: EmulatedLink, folder: Path) -> None:
+    shown_to_hold(lab, "idle", lambda: check_idle(link))
+    shown_to_hold(lab, "load", lambda: check_load(link, folder))
+    if link.mile.loss_down or link.mile.loss_up:
+        link.change(loss=0.0)
+    for way in ways(link):
+        shown_to_hold(lab, "TCP", lambda way=way: check_tcp(link, way, folder))
+
+
+def check_idle(link: EmulatedLink) -> None:
+    """RTT within 1 ms + 2 % of what is declared and a small packet's time on both ways."""
+    wanted = link.mile.rtt_ms + sum(way.packet_ms(PING_FRAME) for way in ways(link))
+    near(f"{link} RTT", idle_rtt_ms(link), wanted, part=0.02, plus=1.0)
+
+
+def check_load(link: EmulatedLink, folder: Path) -> None:
+    """1.1 times the rate in both directions at once: each gets its own rate, queue and delay."""
+    both = ways(link)
+    loads = [(way, overload(way, seconds=1.5)) for way in both]
+    for (way, load), got in zip(loads, udp(loads, folder), strict=True):
+        near(f"{way.name} rate", got.mbps(), way.declared.mbps, part=0.03)
+        if not got.in_order():
+            raise Wrong(f"{way.name}: packets overtook others")
+        # The second half has found the queue full, also what left after the sender's end.
+        full = got.delays_ms()[len(got.numbers) // 2 :]
+        near(
+            f"{way.name} delay with a full queue",
+            statistics.median(full),
+            way.declared.delay_ms + way.declared.queue_ms,
+            part=0.01,
+            plus=1.0 + 2 * way.packet_ms(load.frame),
+        )
+
+
+def check_loss(lab: Lab, again: Lab, folder: Path) -> None:
+    """As many as declared, within the binomial 99.9 %; the same ones for the same seed."""
+    loads = [(way, loss_load(way)) for it in (lab, again) for way in ways(it.links["mile"])]
+    down, up, down_again, up_again = udp(loads, folder)
+    for way, got in zip(ways(lab.links["mile"]), (down, up), strict=True):
+        low, high = interval(got.load.packets, way.declared.loss)
+        assert low <= len(got.lost()) <= high, f"{way.name}: {len(got.lost())} lost"
+    if lab.topo.choice.realisation == "linkem":
+        assert down.lost() == down_again.lost()
+        assert up.lost() == up_again.lost()
+        assert down.lost() != up.lost(), "both directions share their chance"
+
+
+def loss_load(way: Way) -> Load:
+    """Below the rate, so that only chance takes packets; two seconds at most."""
+    per_s = min(LOSS_PER_S, 0.7e3 / way.packet_ms(LOSS_FRAME))
+    return Load(LOSS_FRAME, min(LOSS_PACKETS, int(2 * per_s)), per_s)
+
+
+def check_tcp(link: EmulatedLink, way: Way, folder: Path) -> None:
+    """Within 3 % of what headers leave of the rate."""
+    share = (way.mtu - TCP_HEADERS) / (way.mtu + ETHERNET_BYTES)
+    found = tcp_mbps(way, link.mile.rtt_ms, folder)
+    near(f"{way.name} TCP goodput", found, way.declared.mbps * share, part=0.03)
+
+
+@pytest.mark.parametrize("preset", ["wired", "lte"])
+def test_bottleneck_with_the_sender(preset: str, realisation: str, tmp_path: Path) -> None:
+    """The same figures with rate and queue in each sender's own qdisc."""
+    topo = topology(preset, link=realisation, bottleneck="sender")
+    with Lab(topo, logs=tmp_path) as lab:
+        (link,) = miles(lab)
+        assert link.describe()["bottleneck"] == "sender"
+        check_mile(lab, link, tmp_path)
+
+
+def test_the_way_to_the_server(realisation: str, tmp_path: Path) -> None:
+    """4 ms, and nothing waits or is lost on it; the whole way adds up."""
+    with Lab(topology("wired", link=realisation), logs=tmp_path) as lab:
+        wan = lab.links["wan"]
+        assert (wan.mile.rtt_ms, wan.mile.down_mbps, wan.mile.up_mbps) == (4.0, 1000.0, 1000.0)
+        shown_to_hold(lab, "idle", lambda: check_idle(wan))
+
+        def whole_way() -> None:
+            found = statistics.median(ping_ms(lab.client, SERVER))
+            near("RTT to the server", found, 54.1, part=0.02, plus=1.0)
+
+        def no_loss_and_no_queue() -> None:
+            """20 Mbit/s each way are nothing to it: nothing is lost, nothing waits."""
+            load = Load(1514, 1500, 1700.0)
+            for got in udp([(way, load) for way in ways(wan)], tmp_path):
+                if got.lost() or not got.in_order():
+                    raise Wrong(f"lost {len(got.lost())}, in order: {got.in_order()}")
+                near("delay", statistics.median(got.delays_ms()), 2.0, part=0.02, plus=0.5)
+
+        shown_to_hold(lab, "the whole way", whole_way)
+        shown_to_hold(lab, "load", no_loss_and_no_queue)
