@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 
 from .. import namespace, steps, wire
@@ -23,17 +24,28 @@ def starts(lab: Lab) -> str:
     return "one pipe is up and quiet"
 
 
+def _servers_both_ways(lab: Lab) -> tuple[Server, int]:
+    """A server, and one on its port read the wrong way round, for an RP that goes there."""
+    for _ in range(20):
+        server = Server(lab)
+        swapped = int.from_bytes(server.port.to_bytes(2, "little"), "big")
+        if swapped == server.port:
+            continue
+        with contextlib.suppress(OSError):  # taken, or not for an ordinary user
+            Server(lab, port=swapped)
+            return server, swapped
+    return server, swapped
+
+
 @check(1, "connects")
 def connects(lab: Lab) -> str:
     """A SYN makes RP connect to the address and port that it names"""
     lp = steps.start(lab, 1)
-    conn = lp.dial(Server(lab))
-    # Be there, too, for one who reads an address or a port the wrong way round.
+    server, swapped = _servers_both_ways(lab)
+    conn = lp.dial(server)
     backwards = ".".join(reversed(conn.address.split(".")))
-    swapped = int.from_bytes(conn.port.to_bytes(2, "little"), "big")
     if lab.isolated:
         namespace.add_address(backwards)
-        Server(lab, port=swapped)
     conn.syn()
     try:
         steps.connected(lab, conn)
