@@ -105,7 +105,7 @@ vectors: $(BUILD)/vectors/generate ## write tests/vectors/vectors.json anew from
 
 .PHONY: grade
 grade: $(BUILD)/rp ## grade a remote proxy: make grade RP='./a.out'
-	@$(PYTHON) -m tests.grade $(ARGS) '$(or $(RP),$(BUILD)/rp)'
+	@$(PYTHON) -m tests.grade $(ARGS) --rp '$(or $(RP),$(BUILD)/rp)'
 
 .PHONY: bench
 bench: $(BUILD)/rp $(BUILD)/lp ## measure rp and lp beside other relays (ARGS=--quick, --help)
