@@ -135,6 +135,7 @@ def test_a_network_that_goes_silent(
     with serving(far, endless, ("0.0.0.0", 8000)) as flood, remote_proxy(far, tmp_path) as rp:
         idle = rp.fd_count()
         with local_proxy(near, tmp_path, to=FAR) as lp:
+            equals("rp's descriptors with all pipes up", rp.fd_count, idle + 4)
             sock = socks(near, FAR, 8000) if busy else None
             if sock:
                 read_exactly(sock, 200_000)
