@@ -284,6 +284,15 @@ tm3.prefs.statistics = Pref.enum("Statistics at the end", STATISTICS_OFF,
         { 3, "json", STATISTICS_JSON },
     }, false)
 
+-- Preferences as they were read last: looking one up costs a search.
+local options = {}
+
+local function read_options()
+    for _, name in ipairs({ "ext_port", "session_pipes", "content", "keep_mb", "statistics" }) do
+        options[name] = tm3.prefs[name]
+    end
+end
+
 -- State of a capture ---------------------------------------------------------
 
 local S          -- everything found in the first pass
@@ -307,6 +316,7 @@ local function new_state()
         kept = {}, is_kept = {}, kept_from = 1, kept_to = 0, kept_bytes = 0,
         ip_at = 14,    -- where the IP header was found last
         watched = {},
+        by_ends = {},  -- addresses and ports as they are written -> one direction of a pipe
     }
 end
 S = new_state()
@@ -333,7 +343,7 @@ end
 
 -- Payload of messages that waited: the last keep_mb of it.
 local function keep(i, payload)
-    local limit = tm3.prefs.keep_mb * 1024 * 1024
+    local limit = options.keep_mb * 1024 * 1024
     S.early[i] = payload
     if S.is_kept[i] then return end
     S.is_kept[i] = true
@@ -396,7 +406,7 @@ end
 
 local function join_baseline(stream)
     local session = S.groups[stream.group]
-    local limit = tm3.prefs.session_pipes
+    local limit = options.session_pipes
     if not session or session.over or limit > 0 and #session.pipes >= limit then
         session = new_session(stream.group, false)
         S.groups[stream.group] = session
@@ -422,7 +432,7 @@ local function new_stream(lp, lp_port, rp, rp_port, started)
     local stream = {
         lp = lp, lp_port = lp_port, rp = rp, rp_port = rp_port, started = started,
         group = lp .. ">" .. rp .. ":" .. rp_port,
-        extension = rp_port == tm3.prefs.ext_port,
+        extension = rp_port == options.ext_port,
     }
     stream.up = new_half(stream, up, true)
     stream.down = new_half(stream, down, false)
@@ -892,12 +902,17 @@ local function count_pipe(lane, half)
     end
 end
 
-local function remember_payload(i, m, s)
-    if tm3.prefs.content and m.payload > 0 then S.early[i] = s:sub(HEADER + 1) end
+-- The payload of a data message, as far as captured.
+local function payload_of(m)
+    return m.avail > HEADER and m.tvb:raw(m.at + HEADER, m.avail - HEADER) or ""
+end
+
+local function remember_payload(i, m)
+    if options.content and m.payload > 0 then S.early[i] = payload_of(m) end
 end
 
 -- Places message i of a connection and notes what is to be said. `m`: the message.
-local function take(half, i, m, s, now)
+local function take(half, i, m, now)
     local conn, old = route(half, m.id, m.number, m.syn, m.copy_ok, now)
     local lane = half.up and conn.up or conn.down
     S.m_conn[i] = conn
@@ -922,7 +937,7 @@ local function take(half, i, m, s, now)
     local order = place(conn, lane, i, m.number, m.payload, m.reason, half.hole, now)
     S.m_order[i] = order
     if order == EARLY then
-        remember_payload(i, m, s)
+        remember_payload(i, m)
     elseif order == COPY then
         note(i, e.copy, "number")
     elseif order == TOO_FAR then
@@ -934,7 +949,7 @@ local function take(half, i, m, s, now)
         conn.strays = conn.strays or {}
         conn.strays[#conn.strays + 1] = { i = i, number = m.number, payload = m.payload,
             reason = m.reason, now = now }
-        remember_payload(i, m, s)
+        remember_payload(i, m)
         if S.early[i] then keep(i, S.early[i]) end
     end
 end
@@ -971,16 +986,16 @@ local function take_extension(half, i, size, len, s, now)
         if not address then return end
         local ip = byte(s, 12) == 4 and text_of or nil
         take(half, i, { id = le16(s, 9), number = 0, payload = 0, syn = true, copy_ok = true,
-            ip = ip, text = text_of, port = le16(s, 13 + #address) }, s, now)
+            ip = ip, text = text_of, port = le16(s, 13 + #address) }, now)
         return
     end
     ext_act(half, s)
 end
 
--- A message as a whole: `s` its bytes, as far as captured.
-local function first_look(half, frame, pos, size, s, now)
+-- A message as a whole: `s` its bytes, of a data message the header.
+local function first_look(half, frame, pos, m, s, now)
     local i = new_record(half, frame, pos, APART)
-    local id, number, len = header(s, 1)
+    local id, number, len, size = m.id, m.number, m.len, m.size
     half.messages = half.messages + 1
     half.bytes = half.bytes + size
     if half.first then first_of_pipe(half, i, id, s) end
@@ -988,7 +1003,7 @@ local function first_look(half, frame, pos, size, s, now)
         take_extension(half, i, size, len, s, now)
         return i
     end
-    local m = { id = id, number = number, payload = 0 }
+    m.payload = 0
     if len == LEN_SYN then
         if not half.up then
             note(i, e.syn_downlink, "type")
@@ -999,11 +1014,11 @@ local function first_look(half, frame, pos, size, s, now)
         elseif #s < SIZE_SYN then
             return i
         end
-        m.syn, m.copy_ok = true, half.stream.extension
+        m.copy_ok = half.stream.extension
         m.ip = concat({ byte(s, 9, 12) }, ".")
         m.text, m.port = m.ip, le16(s, 12)
     elseif len == LEN_FIN then
-        m.reason = byte(s, 9) or FIN_ORDER
+        m.reason = m.reason or FIN_ORDER
         local features = half.stream.session.features or 0
         if not REASONS[m.reason] or m.reason == HALF_CLOSE
             and floor(features / FEATURE_HALF_CLOSE) % 2 == 0 then
@@ -1013,7 +1028,7 @@ local function first_look(half, frame, pos, size, s, now)
         m.payload = size - HEADER
         half.payload = half.payload + m.payload
     end
-    take(half, i, m, s, now)
+    take(half, i, m, now)
     return i
 end
 
@@ -1122,13 +1137,13 @@ local function add_due(pinfo, conn, lane, piece)
 end
 
 -- What becomes due with message i is to go to the application's dissectors, in both passes alike.
-local function collect(i, m, s, pinfo, tree)
+local function collect(i, m, pinfo, tree)
     local conn, order = S.m_conn[i], S.m_order[i]
     if not conn or order ~= IN_ORDER and order ~= LATE and order ~= LATE_RESENT then return end
     local half = S.m_half[i]
     local lane = half.up and conn.up or conn.down
     if not conn.dst_port or lane.middle then return end
-    local own = m.id ~= 0 and m.len < LEN_FIN and s:sub(HEADER + 1, m.size) or ""
+    local own = m.id ~= 0 and m.len < LEN_FIN and payload_of(m) or ""
     local offset, released = S.m_offset[i], S.released[i]
     if m.id ~= 0 and m.len < LEN_FIN and #own ~= m.size - HEADER and not pinfo.visited then
         lane.torn = lane.torn or offset
@@ -1149,11 +1164,11 @@ local function collect(i, m, s, pinfo, tree)
 end
 
 -- Seen again, an early message is held again for the frame that closes its gap.
-local function hold_again(i, m, s)
+local function hold_again(i, m)
     if S.m_fill[i] == 0 or m.len >= LEN_FIN or m.id == 0 or S.early[i] then return end
     local lane = S.m_half[i].up and S.m_conn[i].up or S.m_conn[i].down
     if S.m_conn[i].dst_port and not lane.middle and not lane.torn then
-        keep(i, s:sub(HEADER + 1, m.size))
+        keep(i, payload_of(m))
     end
 end
 
@@ -1390,7 +1405,8 @@ function view.notes(i, tree, items, visited)
 end
 
 -- A message in the tree. Returns the item that stands for it.
-function view.message(i, m, s, tvb, at, avail, pinfo, tree)
+function view.message(i, m, s, pinfo, tree)
+    local tvb, at, avail = m.tvb, m.at, m.avail
     local text = "TM³ pipe, connection " .. words_of(i, m, s)
     if m.id == 0 then text = "TM³ pipe, extension " .. words_of(i, m, s) end
     local item = tree:add(tm3, tvb:range(at, avail), text)
@@ -1478,127 +1494,133 @@ local function broken(half, frame, pos, left, len)
     return i
 end
 
--- Columns: what the messages of a frame are, in words.
-local Columns = {}
-Columns.__index = Columns
+-- The info column: what the messages of a frame are, in words.
+local Words = {}
+Words.__index = Words
 
-local function columns_of(pinfo)
-    local live = not nested and tostring(pinfo.cols.info) ~= NO_INFO
-    local columns = setmetatable({ live = live, words = {}, more = 0 }, Columns)
-    if live then
-        local before = tostring(pinfo.cols.info)
-        pinfo.cols.info:clear()
-        columns.prefix = #tostring(pinfo.cols.info)
-        columns.tcp = before:sub(columns.prefix + 1)
-    end
-    return columns
+local function words_for(pinfo)
+    local column = pinfo.cols.info
+    if tostring(column) == NO_INFO then return nil end
+    return setmetatable({ column = column, more = 0 }, Words)
 end
 
-function Columns:say(words)
-    if #self.words < WORDS_MAX then
-        self.words[#self.words + 1] = words
+function Words:say(words)
+    if #self < WORDS_MAX then
+        self[#self + 1] = words
     else
         self.more = self.more + 1
     end
 end
 
-function Columns:write(pinfo)
-    if not self.live then return end
-    if #self.words == 0 then
-        pinfo.cols.info:append(self.tcp)
-        return
-    end
-    local text = concat(self.words, "; ")
+function Words:write(pinfo)
+    if #self == 0 then return end
+    local text = concat(self, "; ")
     if self.more > 0 then text = text .. format("; and %d more", self.more) end
+    self.column:clear()
+    if tostring(self.column) ~= "" then text = "; " .. text end
+    self.column:append(text)
+    self.column:fence()
     pinfo.cols.protocol = "TM³"
-    pinfo.cols.info:clear()
-    if self.prefix > 0 then text = "; " .. text end
-    pinfo.cols.info:append(text)
-    pinfo.cols.info:fence()
 end
 
 local tm3_dissector
 
-local function message(i, m, tvb, at, avail, s, pinfo, tree, columns, shown)
+local function message(i, m, s, look, pinfo, tree)
     local item = tree
-    if columns.live then columns:say(words_of(i, m, s)) end
-    if shown then
-        item = view.message(i, m, s, tvb, at, avail, pinfo, tree)
+    if look.words then look.words:say(words_of(i, m, s)) end
+    if look.shown then
+        item = view.message(i, m, s, pinfo, tree)
     elseif S.notes[i] then
-        view.notes(i, tree, {}, pinfo.visited)
+        view.notes(i, tree, {}, look.visited)
     end
-    if not tm3.prefs.content then return end
-    if pinfo.visited and S.m_order[i] == EARLY then hold_again(i, m, s) end
-    collect(i, m, s, pinfo, item)
+    if not options.content then return end
+    if S.m_order[i] == EARLY then
+        if look.visited then hold_again(i, m) end
+    else
+        collect(i, m, pinfo, item)
+    end
+end
+
+local function garbage(i, at, left, look, tree)
+    local size = math.min(S.m_offset[i], left)
+    if size == 0 then return left end
+    if look.shown then
+        view.garbage(i, look.tvb, at, math.min(size, look.captured - at), tree)
+    else
+        view.notes(i, tree, {}, false)
+    end
+    if look.words then look.words:say(plural(size, "byte") .. " that are no message") end
+    return size
+end
+
+-- Where messages begin is not known: the record of what is to be skipped first, if any.
+-- false: that cannot be told yet.
+local function synchronise(look, pos, at, left, pinfo)
+    local size = search(look.half, look.tvb, at, math.min(left, look.captured - at),
+        pinfo.can_desegment > 0)
+    if not size then return false end
+    return size > 0 and skip(look.half, look.frame, pos, size) or nil
 end
 
 -- The bytes from `at` on: a message, garbage, or not enough. Returns their size, or
 -- nil and how many bytes are wanted.
-local function next_piece(half, tvb, at, left, captured, pinfo, tree, columns, shown)
-    local frame = pinfo.number
-    local base = tvb:offset()
-    local pos = base == 0 and at or -base - at
-    local i = pinfo.visited and find_record(frame, half.key, pos)
-    if pinfo.visited and not i and half.sync ~= "found" then return left end
-    if not pinfo.visited and half.sync ~= "found" then
-        local size = search(half, tvb, at, math.min(left, captured - at), pinfo.can_desegment > 0)
-        if not size then return nil, DESEGMENT_ONE_MORE_SEGMENT end
-        if size > 0 then i = skip(half, frame, pos, size) end
+local function next_piece(look, at, left, pinfo, tree)
+    local half, tvb, captured = look.half, look.tvb, look.captured
+    local pos = look.base == 0 and at or -look.base - at
+    local i
+    if look.visited then
+        i = find_record(look.frame, half.key, pos)
+        if not i and half.sync ~= "found" then return left end
+    elseif half.sync ~= "found" then
+        i = synchronise(look, pos, at, left, pinfo)
+        if i == false then return nil, DESEGMENT_ONE_MORE_SEGMENT end
     end
-    if not i and left < HEADER then return nil, DESEGMENT_ONE_MORE_SEGMENT end
-    if not i and captured - at < HEADER then return left end
-    local m, s
-    if not (i and S.m_order[i] == GARBAGE) then
-        m = {}
-        s = tvb:raw(at, HEADER)
-        m.id, m.number, m.len = header(s, 1)
-        m.size = size_of(m.len)
-        if not m.size then
-            if pinfo.visited then return left end
-            i = broken(half, frame, pos, left, m.len)
-        end
-    end
-    if i and S.m_order[i] == GARBAGE then
-        local size = math.min(S.m_offset[i], left)
-        if size == 0 then return left end
-        if shown then
-            view.garbage(i, tvb, at, math.min(size, captured - at), tree)
-        else
-            view.notes(i, tree, {}, false)
-        end
-        if columns.live then columns:say(plural(size, "byte") .. " that are no message") end
-        return size
+    if i and S.m_order[i] == GARBAGE then return garbage(i, at, left, look, tree) end
+    if left < HEADER then return nil, DESEGMENT_ONE_MORE_SEGMENT end
+    if captured - at < HEADER then return left end
+    local s = tvb:raw(at, math.min(captured - at, SIZE_SYN))
+    local m = { tvb = tvb, at = at }
+    m.id, m.number, m.len = header(s, 1)
+    m.size = size_of(m.len)
+    if not m.size then
+        if look.visited then return left end
+        return garbage(broken(half, look.frame, pos, left, m.len), at, left, look, tree)
     end
     if left < m.size then
         if pinfo.can_desegment > 0 then return nil, m.size - left end
         tree:add_proto_expert_info(e.incomplete)
         return left
     end
-    local avail = math.min(m.size, captured - at)
-    s = tvb:raw(at, avail)
+    m.avail = math.min(m.size, captured - at)
+    if m.id == 0 then s = tvb:raw(at, m.avail) end
+    if #s > m.avail then s = s:sub(1, m.avail) end
     if m.len == LEN_FIN then m.reason = byte(s, HEADER + 1) end
     m.syn = m.len == LEN_SYN or m.id == 0 and m.len == m.size and byte(s, HEADER + 1) == OPEN
-    i = i or not pinfo.visited and first_look(half, frame, pos, m.size, s, pinfo.abs_ts)
-    if i then message(i, m, tvb, at, avail, s, pinfo, tree, columns, shown) end
+    if not look.visited then
+        look.now = look.now or pinfo.abs_ts
+        i = first_look(half, look.frame, pos, m, s, look.now)
+    end
+    if i then message(i, m, s, look, pinfo, tree) end
     return m.size
 end
 
 local function dissect(half, tvb, pinfo, tree)
-    local length, captured = tvb:reported_len(), tvb:len()
-    local shown = tree.visible or tree:referenced(tm3_dissector)
-    local columns = columns_of(pinfo)
+    local length = tvb:reported_len()
+    local look = {
+        half = half, tvb = tvb, captured = tvb:len(), base = tvb:offset(),
+        frame = pinfo.number, visited = pinfo.visited, words = words_for(pinfo),
+        shown = tree.visible or tree:referenced(tm3_dissector),
+    }
     local at = 0
-    if columns.live then pinfo.cols.protocol = "TM³" end
     while at < length do
-        local size, want = next_piece(half, tvb, at, length - at, captured, pinfo, tree, columns,
-            shown)
+        local size, want = next_piece(look, at, length - at, pinfo, tree)
         if not size then
             pinfo.desegment_offset, pinfo.desegment_len = at, want
             break
         end
         at = at + size
     end
-    columns:write(pinfo)
+    if look.words then look.words:write(pinfo) end
     return length
 end
 
@@ -1650,7 +1672,8 @@ local wire = {}
 local IP_OFFSETS = { 14, 16, 20, 18, 0, 4, 22, 24 }
 local TCP_FIN, TCP_SYN, TCP_RST, TCP_ACK = 1, 2, 4, 16
 
--- The TCP header if the IP header begins at `at`: sequence number, flags, payload bytes.
+-- The TCP header if the IP header begins at `at`: sequence number, flags, payload bytes, and
+-- addresses and ports as they are written.
 function wire.header_at(tvb, at, src_port, dst_port)
     local n = tvb:len() - at
     if n < 40 then return nil end
@@ -1673,17 +1696,18 @@ function wire.header_at(tvb, at, src_port, dst_port)
     if total == 0 then total = tvb:reported_len() - at end
     local data, flags = byte(s, tcp + 13, tcp + 14)
     local sequence = ((g * 256 + h) * 256 + k) * 256 + l
-    return sequence, flags, total - tcp - floor(data / 16) * 4
+    local ends = s:sub(first < 0x60 and 13 or 9, tcp + 4)
+    return sequence, flags, total - tcp - floor(data / 16) * 4, ends
 end
 
 function wire.header(tvb, src_port, dst_port)
-    local sequence, flags, payload = wire.header_at(tvb, S.ip_at, src_port, dst_port)
-    if sequence then return sequence, flags, payload end
+    local sequence, flags, payload, ends = wire.header_at(tvb, S.ip_at, src_port, dst_port)
+    if sequence then return sequence, flags, payload, ends end
     for _, at in ipairs(IP_OFFSETS) do
-        sequence, flags, payload = wire.header_at(tvb, at, src_port, dst_port)
+        sequence, flags, payload, ends = wire.header_at(tvb, at, src_port, dst_port)
         if sequence then
             S.ip_at = at
-            return sequence, flags, payload
+            return sequence, flags, payload, ends
         end
     end
     return nil
@@ -1720,26 +1744,30 @@ function wire.follow(half, sequence, length)
     half.hole = next(half.pending) ~= nil
 end
 
--- A pipe opens with a SYN of LP.
-function wire.opens(pinfo, key, sequence)
-    local half = S.halves[key]
-    if half and half.isn == sequence then return end
-    local stream = new_stream(tostring(pinfo.src), pinfo.src_port, tostring(pinfo.dst),
-        pinfo.dst_port, true)
-    stream.up.isn = sequence
+-- Whose segment is it? A pipe opens with a SYN of LP.
+function wire.find(pinfo, src_port, dst_port, sequence, opens)
+    local src, dst = tostring(pinfo.src), tostring(pinfo.dst)
+    local half = S.halves[src .. ":" .. src_port .. ">" .. dst .. ":" .. dst_port]
+    if opens and not (half and half.isn == sequence) then
+        half = new_stream(src, src_port, dst, dst_port, true).up
+        half.isn = sequence
+    end
+    return half
 end
 
 function wire.look(tvb, pinfo)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
     local to_rp = ports[dst_port] or S.watched[dst_port]
     if not to_rp and not ports[src_port] and not S.watched[src_port] then return end
-    local sequence, flags, payload = wire.header(tvb, src_port, dst_port)
+    local sequence, flags, payload, ends = wire.header(tvb, src_port, dst_port)
     if not sequence then return end
-    local key = tostring(pinfo.src) .. ":" .. src_port .. ">" .. tostring(pinfo.dst) .. ":"
-        .. dst_port
     local syn = floor(flags / TCP_SYN) % 2 == 1
-    if syn and floor(flags / TCP_ACK) % 2 == 0 and to_rp then wire.opens(pinfo, key, sequence) end
-    local half = S.halves[key]
+    local half = S.by_ends[ends]
+    if not half or syn then
+        half = wire.find(pinfo, src_port, dst_port, sequence,
+            syn and floor(flags / TCP_ACK) % 2 == 0 and to_rp)
+        S.by_ends[ends] = half
+    end
     if not half then return end
     half.frames = half.frames + 1
     half.wire = half.wire + pinfo.len
@@ -1757,29 +1785,30 @@ end
 
 -- Hands on what became due in this frame. The columns tell what its dissectors say.
 local function hand_on_all(pinfo, tree)
-    local live = tostring(pinfo.cols.info) ~= NO_INFO
-    local text = live and tostring(pinfo.cols.info)
-    local protocol = live and tostring(pinfo.cols.protocol)
+    local column = pinfo.cols.info
+    local text = tostring(column)
+    local live = text ~= NO_INFO
+    local protocol = "TM³"
     for _, piece in ipairs(due_now) do
-        local said = live and tostring(pinfo.cols.info)
+        local said = live and #tostring(column)
         hand_on_piece(piece, pinfo, tree)
         local inner = live and tostring(pinfo.cols.protocol)
-        if live and inner ~= "TCP" and inner ~= protocol then
-            text = text .. " | " .. tostring(pinfo.cols.info):sub(#said + 1):gsub("^[,%s]+", "")
+        if live and inner ~= "TCP" and inner ~= "TM³" then
+            text = text .. " | " .. tostring(column):sub(said + 1):gsub("^[,%s]+", "")
             protocol = "TM³/" .. inner
         end
         if live then
-            pinfo.cols.info:clear_fence()
+            column:clear_fence()
             pinfo.cols.info = text
-            pinfo.cols.info:fence()
+            column:fence()
             pinfo.cols.protocol = protocol
         end
     end
 end
 
 function inside.dissector(tvb, pinfo, tree)
-    if due_now.frame == pinfo.number then
-        if #due_now > 0 then hand_on_all(pinfo, tree) end
+    if #due_now > 0 then
+        if due_now.frame == pinfo.number then hand_on_all(pinfo, tree) end
         due_now = { frame = 0 }
     end
     if not pinfo.visited then wire.look(tvb, pinfo) end
@@ -2021,16 +2050,16 @@ end
 local report     -- the listener that prints at the end of tshark
 
 local function print_statistics()
-    if tm3.prefs.statistics == STATISTICS_TABLE then
+    if options.statistics == STATISTICS_TABLE then
         io.stdout:write(stats.as_text())
-    elseif tm3.prefs.statistics == STATISTICS_JSON then
+    elseif options.statistics == STATISTICS_JSON then
         io.stdout:write(stats.as_json())
     end
     io.stdout:flush()
 end
 
 local function set_report()
-    local wanted = tm3.prefs.statistics ~= STATISTICS_OFF and not gui_enabled()
+    local wanted = options.statistics ~= STATISTICS_OFF and not gui_enabled()
     if wanted and not report then
         report = Listener.new("frame")
         report.draw = print_statistics
@@ -2070,10 +2099,12 @@ local function set_ports()
 end
 
 function tm3.prefs_changed()
+    read_options()
     set_ports()
     set_report()
 end
 
+read_options()
 set_ports()
 tcp_ports:add_for_decode_as(tm3)
 tm3:register_heuristic("tcp", heuristic)
