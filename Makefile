@@ -137,6 +137,18 @@ install: $(BUILD)/rp $(BUILD)/lp ## install rp and lp (PREFIX=/usr/local, DESTDI
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(BUILD)/rp $(BUILD)/lp $(DESTDIR)$(PREFIX)/bin
 
+.PHONY: install-dissector
+install-dissector: ## install the Wireshark dissector and its profile for this user
+	@dissector/install
+
+.PHONY: capture
+capture: $(BUILD)/rp $(BUILD)/lp ## record the hand-out's first experiment to tm3.pcap (root)
+	@$(PYTHON) -m dissector.record experiment1 $(or $(PCAP),tm3.pcap)
+
+.PHONY: bench-dissector
+bench-dissector: ## time the dissector on 200 MB, beside tshark without it (ARGS=--help)
+	@$(PYTHON) -m dissector.bench $(ARGS)
+
 .PHONY: clean
 clean: ## remove what was built (the virtual environment stays)
 	rm -rf $(BUILD)/obj $(ASAN) $(UNIT) $(FUZZ) $(BUILD)/ruff \

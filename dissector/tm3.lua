@@ -45,6 +45,8 @@ local PLAUSIBLE_NUMBER = 0x1000000
 local LOW, WAIT_MESSAGES, WAIT_SECONDS = 1024, 256, 2
 local SEARCH_WINDOW = 4 * LEN_DATA_MAX
 local WORDS_MAX = 6                   -- messages told in the info column of one frame
+-- Wireshark takes all of these ports for X11; here only what opens as X11 does is handed to it.
+local X11_FIRST, X11_LAST = 6000, 6063
 local HALF_CLOSE, FIN_ORDER, FIN_RESET = 0x77, 0x88, 0x99
 local FEATURE_EARLY, FEATURE_HALF_CLOSE = 1, 4
 
@@ -539,6 +541,11 @@ local function opens_as_pipe(s, n, known)
         at = at + size
     end
     return count >= 3 and "lower" or nil
+end
+
+local function opens_as_x11(s)
+    local a, _, c, d = byte(s, 1, 4)
+    return a == 0x42 and c == 0 and d == 11 or a == 0x6c and c == 11 and d == 0
 end
 
 -- The order of one direction of a connection ----------------------------------
@@ -1158,6 +1165,12 @@ local function collect(i, m, pinfo, tree)
         end
         return
     end
+    if conn.dst_port >= X11_FIRST and conn.dst_port <= X11_LAST then
+        if not pinfo.visited and half.up and offset == 0 and opens_as_x11(bytes) then
+            conn.x11_from = i
+        end
+        if not conn.x11_from or i < conn.x11_from then return end
+    end
     add_due(pinfo, conn, lane, { offset = offset, bytes = bytes, syn = m.syn,
         reason = m.reason or released and released.fin })
     if not pinfo.visited then keep_released(i, lane, m.number) end
@@ -1517,7 +1530,8 @@ function Words:write(pinfo)
     local text = concat(self, "; ")
     if self.more > 0 then text = text .. format("; and %d more", self.more) end
     self.column:clear()
-    if tostring(self.column) ~= "" then text = "; " .. text end
+    local before = tostring(self.column)
+    if before ~= "" and before:sub(-1) ~= " " then text = "; " .. text end
     self.column:append(text)
     self.column:fence()
     pinfo.cols.protocol = "TM³"
@@ -1625,12 +1639,6 @@ local function dissect(half, tvb, pinfo, tree)
 end
 
 -- X11 has port 6000 as well. A stream that opens as it does is left to it.
-local function is_x11(tvb)
-    if tvb:len() < 4 then return false end
-    local a, _, c, d = byte(tvb:raw(0, 4), 1, 4)
-    return a == 0x42 and c == 0 and d == 11 or a == 0x6c and c == 11 and d == 0
-end
-
 local x11_dissector
 
 function tm3.dissector(tvb, pinfo, tree)
@@ -1638,7 +1646,7 @@ function tm3.dissector(tvb, pinfo, tree)
     local half = find_half(pinfo)
     local stream = half.stream
     if stream.x11 == nil and not pinfo.visited then
-        stream.x11 = half.up and is_x11(tvb)
+        stream.x11 = half.up and opens_as_x11(tvb:raw(0, math.min(tvb:len(), 4)))
         if stream.x11 then leave(stream) end
     end
     if stream.x11 and x11_dissector then
