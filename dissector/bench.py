@@ -5,8 +5,8 @@
 
 Without it, Wireshark takes port 6000 for X11 and reads the pipes as that. So there is a second,
 stricter measure to stand beside: the same with X11 disabled, where tshark only does TCP.
-CPU seconds (user and system) of whole runs, taken in turns; the median counts. The ratio to the first is to
-stay under 4: the exit status says whether it did.
+CPU seconds (user and system) of whole runs, taken in turns; the median counts. The ratio to the
+first is to stay under 4: the exit status says whether it did.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def make_capture(path: Path, megabytes: int) -> None:
     for number, pipe in enumerate(pipes):
         pipe.open(number * 10)
     body = rng.randbytes(BODY)
-    head = f"HTTP/1.1 200 OK\r\nContent-Length: {BODY}\r\nContent-Type: image/png\r\n\r\n"
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {BODY}\r\nContent-Type: application/octet-stream\r\n\r\n"
     answer = head.encode() + body
     time_us, total, conn = 1000, 0, 0
     while total < megabytes * 1_000_000:

@@ -1059,17 +1059,20 @@ end
 local function be16(n) return char(floor(n / 256) % 256, n % 256) end
 local function be32(n) return be16(floor(n / 65536) % 65536) .. be16(n % 65536) end
 
+local FLAG_FIN, FLAG_SYN, FLAG_RST, FLAG_PSH, FLAG_ACK = 1, 2, 4, 8, 16
+-- TCP looks through all segments that were never acknowledged: so they are, every so often.
+local ACK_EVERY = 16
+
 -- Hands bytes of a connection to the TCP dissector as the segment that they would have been,
 -- with a made-up header: so they are reassembled and found by port as all others are, and each
 -- connection has a stream of its own to be followed.
-local FLAG_FIN, FLAG_SYN, FLAG_RST, FLAG_PSH = 1, 2, 4, 8
-
-local function hand_on(conn, lane, offset, payload, flags, pinfo, tree)
+local function hand_on(conn, lane, offset, payload, flags, pinfo, tree, ack)
     local near, far = source_port(conn), conn.dst_port
     local isn = conn.index * 65536 % HALF_CIRCLE
     local sequence = (isn + offset + (flags == FLAG_SYN and 0 or 1)) % CIRCLE
     local head = be16(lane.up and near or far) .. be16(lane.up and far or near)
-        .. be32(sequence) .. "\0\0\0\0" .. char(0x50, flags) .. "\255\255\0\0\0\0"
+        .. be32(sequence) .. be32(ack and (isn + ack + 1) % CIRCLE or 0) .. char(0x50, flags)
+        .. "\255\255\0\0\0\0"
     local name = format("TM³ connection %d %s", conn.id, lane.up and "uplink" or "downlink")
     local tvb = ByteArray.new(head .. payload, true):tvb(name)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
@@ -1078,6 +1081,21 @@ local function hand_on(conn, lane, offset, payload, flags, pinfo, tree)
     nested = false
     pinfo.src_port, pinfo.dst_port = src_port, dst_port
     if not ok then error(why, 0) end
+end
+
+-- Acknowledges what was handed on, for TCP's analysis in the first pass; it is not shown.
+local function acknowledge(conn, lane, pinfo, tree)
+    lane.unacknowledged = (lane.unacknowledged or 0) + 1
+    if lane.unacknowledged < ACK_EVERY then return end
+    lane.unacknowledged = 0
+    local other = lane.up and conn.down or conn.up
+    local item = tree:add(inside, "acknowledgement")
+    item.hidden = true
+    -- It would come from the other side, and TCP tells directions by address.
+    local src, dst = pinfo.src, pinfo.dst
+    pinfo.src, pinfo.dst = dst, src
+    hand_on(conn, other, other.handed or 0, "", FLAG_ACK, pinfo, item, lane.handed)
+    pinfo.src, pinfo.dst = src, dst
 end
 
 local inside_dissector
@@ -1095,6 +1113,10 @@ local function hand_on_piece(piece, pinfo, tree)
     local flags = #piece.bytes > 0 and FLAG_PSH or 0
     if reason == FIN_ORDER or reason == HALF_CLOSE then flags = flags + FLAG_FIN end
     if flags > 0 then hand_on(conn, lane, piece.offset, piece.bytes, flags, pinfo, tree) end
+    if flags > 0 and not pinfo.visited then
+        lane.handed = piece.offset + #piece.bytes
+        acknowledge(conn, lane, pinfo, tree)
+    end
     if reason == FIN_RESET then
         hand_on(conn, lane, piece.offset + #piece.bytes, "", FLAG_RST, pinfo, tree)
     end
