@@ -136,6 +136,26 @@ def test_slow_reader_gets_everything_before_the_end(box: Namespace, tmp_path: Pa
         assert end.sha256 == payload.digest(data[len(got) :])
 
 
+def test_bytes_under_way_reach_a_client_that_still_sends(box: Namespace, tmp_path: Path) -> None:
+    """close() with unread bytes would reset, and with that destroy what the client has not got."""
+    data = BULK[:400_000]
+    with (
+        serving(box, sending(data)) as server,
+        pair(box, tmp_path, lp=["--forward", f"7000:127.0.0.1:{server.port}"]),
+        box.open_socket() as sock,
+    ):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.settimeout(10)
+        sock.connect(("127.0.0.1", 7000))
+        got = b""
+        while len(got) < len(data):
+            sock.sendall(b"more of the request")
+            block = sock.recv(2048)
+            assert block, f"an end after {len(got)} of {len(data)} bytes"
+            got += block
+        assert got == data
+
+
 def test_a_client_that_ends_first_still_gets_only_what_was_sent(
     box: Namespace, tmp_path: Path
 ) -> None:
