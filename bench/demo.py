@@ -183,7 +183,7 @@ def demonstrate(link: LastMile, big_bytes: int) -> bool:
                 print(f"running     {pipes} ...", flush=True)
                 rows.append(through_pipes(near, far, tmp, pipes, wanted))
         print_rows(rows, big_bytes)
-        print("\none run each: an illustration; packets were lost at other places each time")
+        print("\none run each: an illustration, no measurement")
         return all(row.intact for row in rows)
 
 
