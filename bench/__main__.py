@@ -7,7 +7,6 @@ import json
 import os
 import random
 import sys
-import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,6 +53,13 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--reps", type=positive, help="blocks (default: 7, quick: 2)")
     parser.add_argument("--seed", type=int, help="of the order (default: drawn, and told)")
     parser.add_argument("--bytes", type=positive, help="of a bulk transfer (default: 1 GiB)")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="to wait before each measurement for others to be quiet (default: 0)",
+    )
     parser.add_argument("--quick", action="store_true", help="small and coarse")
     parser.add_argument(
         "--build",
@@ -128,13 +134,9 @@ def measure(options: argparse.Namespace, command: str) -> int:
     }
     print(f"{len(steps)} measurements, seed {seed}, on cores {cores[0]} and {cores[1]}", flush=True)
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="tm3-bench-") as scratch:
-        bench = Bench(
-            load=(options.build / "bench-load").resolve(),
-            place=Place(Path(scratch) / "run", found.paths, cores, namespace.descriptors()),
-            size=size_of(options),
-        )
-        result["figures"] = carry_out(bench, steps)
+    place = Place(namespace.RUN / "bench", found.paths, cores, namespace.descriptors())
+    bench = Bench((options.build / "bench-load").resolve(), place, size_of(options))
+    result["figures"] = carry_out(bench, steps, options.patience)
     result["seconds"] = round(time.monotonic() - begin, 1)
     write(result, options.out or options.build / "bench")
     return 0

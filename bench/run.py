@@ -3,14 +3,18 @@
 
 import random
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench import accounts, namespace
 from bench.measures import Bench, measure_once
 from bench.rivals import BY_NAME, Rival
 
 IDLE_BLOCKS = 3  # memory hardly varies
+QUIET_SECONDS = 0.2
+QUIET_SHARE = 0.15
 
 
 @dataclass(frozen=True)
@@ -33,13 +37,26 @@ def plan(
                     yield Step(block, measure, rival.name)
 
 
-def carry_out(bench: Bench, steps: Sequence[Step]) -> list[dict[str, Any]]:
+def await_quiet(cores: set[int], patience: float) -> None:
+    """Waits, but not for ever, until others leave the cores alone."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        busy = accounts.busy_seconds(cores)
+        time.sleep(QUIET_SECONDS)
+        if accounts.busy_seconds(cores) - busy <= QUIET_SHARE * QUIET_SECONDS * len(cores):
+            return
+
+
+def carry_out(bench: Bench, steps: Sequence[Step], patience: float) -> list[dict[str, Any]]:
+    """Every step once; with some `patience` each waits so many seconds for a quiet machine."""
     figures = []
     for number, step in enumerate(steps, 1):
         if sys.stderr.isatty():
             say = f"{number}/{len(steps)} block {step.block + 1}: {step.measure}, {step.rival}"
             print(f"\r\x1b[K{say}", end="", file=sys.stderr, flush=True)
+        await_quiet(set(bench.place.cores), patience)
         figure = measure_once(bench, BY_NAME[step.rival], step.measure)
+        namespace.reap_orphans()
         figures.append(
             {"block": step.block, "measure": step.measure, "rival": step.rival, **figure}
         )
