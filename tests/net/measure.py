@@ -63,12 +63,11 @@ class Way:
 
 def ways(link: EmulatedLink) -> tuple[Way, Way]:
     """Down and up."""
-    a, b = link.node_a, link.node_b
-    at_a, at_b = link.intf1.ip, link.intf2.ip
+    a, b = link.intf1, link.intf2
     mtu = link.mile.mtu
     return (
-        Way("down", b, a, at_a, link.mile.direction("down"), mtu),
-        Way("up", a, b, at_b, link.mile.direction("up"), mtu),
+        Way("down", b.node, a.node, a.ip, link.mile.direction("down"), mtu),
+        Way("up", a.node, b.node, b.ip, link.mile.direction("up"), mtu),
     )
 
 
@@ -174,13 +173,14 @@ def _udp_send(way: Way, load: Load, port: int) -> subprocess.Popen[str]:
     )
 
 
-def overload(way: Way, seconds: float, offered: float = 1.1) -> Load:
+def overload(way: Way, seconds: float, *, offered: float = 1.1, full: bool = False) -> Load:
     """Fills the queue at once and keeps it full: `offered` times the rate.
 
-    Frames take 2 ms on slow links, so that figures are not made of a few packets.
+    Frames take 1 ms on slow links, so that figures are not made of a few packets; `full` ones
+    where the queue counts packets.
     """
     largest = way.mtu + ETHERNET_BYTES
-    frame = min(largest, max(200, round(2 * way.bits_per_ms / 8)))
+    frame = largest if full else min(largest, max(200, round(way.bits_per_ms / 8)))
     fill = math.ceil(way.declared.queue_bytes() / frame)
     per_s = offered * 1e3 / way.packet_ms(frame)
     return Load(frame, fill + round(per_s * seconds), per_s, fill)
@@ -188,21 +188,26 @@ def overload(way: Way, seconds: float, offered: float = 1.1) -> Load:
 
 # --- TCP --------------------------------------------------------------------------------------
 
-WINDOW_MAX = 60_000  # what a connection may have before its window is scaled
+FILL = 0.75  # of the queue: what a late sender or receiver may use up before the link runs dry
+WINDOW_MAX = 60_000  # what a receiver offers before it has seen data
 
 
 def tcp_mbps(way: Way, rtt_ms: float, folder: Path, seconds: float = 1.5) -> float:
-    """Goodput after slow start of as many connections as fill the path and half the queue."""
-    path = way.bits_per_ms / 8 * rtt_ms + way.declared.queue_bytes() / 2
+    """Goodput after slow start of as many connections as fill the path and most of the queue.
+
+    Their windows are held there: nothing is lost, and what arrives is what the link lets through.
+    """
+    path = way.bits_per_ms / 8 * rtt_ms + FILL * way.declared.queue_bytes()
     connections = math.ceil(path / WINDOW_MAX)
-    window = max(3 * way.mtu, round(path / connections))
     file, port = folder / f"tcp-{way.name}-{_port()}", _port()
-    receiver = _start(way.receiver, "tcp.py", "receive", port, connections, window, file)
+    receiver = _start(way.receiver, "tcp.py", "receive", port, connections, file)
     _wait_ready(receiver)
-    loaded_ms = rtt_ms + way.declared.queue_ms / 2
+    loaded_ms = rtt_ms + FILL * way.declared.queue_ms
     skip_s = 2.5 * loaded_ms / 1e3 + 0.2
     sending_s = rtt_ms / 1e3 + skip_s + seconds
-    _finish(_start(way.sender, "tcp.py", "send", way.address, port, connections, sending_s))
+    window = round(path / connections)
+    words = (way.address, port, connections, window, sending_s)
+    _finish(_start(way.sender, "tcp.py", "send", *words))
     _finish(receiver)
     log = array("Q")
     log.frombytes(file.read_bytes())
