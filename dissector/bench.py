@@ -44,7 +44,7 @@ def make_capture(path: Path, megabytes: int) -> None:
     for number, pipe in enumerate(pipes):
         pipe.open(number * 10)
     body = rng.randbytes(BODY)
-    head = f"HTTP/1.1 200 OK\r\nContent-Length: {BODY}\r\nContent-Type: application/octet-stream\r\n\r\n"
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {BODY}\r\nContent-Type: application/x-any\r\n\r\n"
     answer = head.encode() + body
     time_us, total, conn = 1000, 0, 0
     while total < megabytes * 1_000_000:

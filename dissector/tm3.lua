@@ -2029,11 +2029,27 @@ function stats.text_table(title, headings, rows)
     return concat(lines, "\n") .. "\n"
 end
 
+-- The same table; for a narrow window as two, each with the columns that are named for it.
+function stats.split_table(title, headings, rows, parts)
+    if not parts then return stats.text_table(title, headings, rows) end
+    local tables = {}
+    for _, columns in ipairs(parts) do
+        local some, cells = {}, {}
+        for at, column in ipairs(columns) do some[at] = headings[column] end
+        for number, row in ipairs(rows) do
+            cells[number] = {}
+            for at, column in ipairs(columns) do cells[number][at] = row[column] end
+        end
+        tables[#tables + 1] = stats.text_table(title, some, cells)
+    end
+    return concat(tables, "\n")
+end
+
 local function percent(share) return share and format("%.1f %%", share * 100) or "-" end
 local function ms_of(value) return value and format("%.3f", value) or "-" end
 local function whole(n) return format("%d", n) end
 
-function stats.pipes_table()
+function stats.pipes_table(narrow)
     local rows = {}
     for _, row in ipairs(stats.pipe_rows()) do
         for _, way in ipairs({ "up", "down" }) do
@@ -2047,13 +2063,14 @@ function stats.pipes_table()
             }
         end
     end
-    return stats.text_table("TM³ pipes", { "session", "pipe", "<", "<LP and RP", "messages",
-        "payload", "on the wire", "share", "efficiency", "out of order", "resent" }, rows)
+    local parts = narrow and { { 1, 2, 3, 4 }, { 1, 2, 3, 5, 6, 7, 8, 9 }, { 1, 2, 3, 10, 11 } }
+    return stats.split_table("TM³ pipes", { "session", "pipe", "<", "<LP and RP", "messages",
+        "payload", "on the wire", "share", "efficiency", "out of order", "resent" }, rows, parts)
         .. "share: of the session's payload in this direction; efficiency: payload of all bytes "
         .. "of its frames, acknowledgements included\n"
 end
 
-function stats.connections_table()
+function stats.connections_table(narrow)
     local rows = {}
     for _, row in ipairs(stats.connection_rows()) do
         rows[#rows + 1] = {
@@ -2064,9 +2081,10 @@ function stats.connections_table()
             whole(row.up.waiting + row.down.waiting), format("%.6f", row.duration_s), row["end"],
         }
     end
-    return stats.text_table("TM³ connections", { "index", "session", "id", "<destination",
+    local parts = narrow and { { 1, 2, 3, 4, 5, 6, 7, 8 }, { 1, 9, 10, 11, 12, 13, 14, 15 } }
+    return stats.split_table("TM³ connections", { "index", "session", "id", "<destination",
         "bytes ↑", "bytes ↓", "messages ↑", "messages ↓", "pipes", "wait p50", "p75", "p99 ms",
-        "gap open", "seconds", "<end" }, rows)
+        "gap open", "seconds", "<end" }, rows, parts)
         .. "wait: in the receiver's reorder queue; gap open: messages that still wait at the "
         .. "end\n"
 end
@@ -2143,14 +2161,14 @@ register_postdissector(inside)
 local function in_window(title, make)
     return function()
         local window = TextWindow.new(title)
-        window:set(make())
-        window:add_button("As text", function() window:set(make()) end)
+        window:set(make(true))
+        window:add_button("As text", function() window:set(make(true)) end)
         window:add_button("As JSON", function() window:set(stats.as_json()) end)
     end
 end
 
 if gui_enabled() then
     local menu = MENU_STAT_UNSORTED or MENU_PACKET_STAT_UNSORTED or MENU_TOOLS_UNSORTED
-    register_menu("TM³/Pipes", in_window("TM³ pipes", stats.pipes_table), menu)
-    register_menu("TM³/Connections", in_window("TM³ connections", stats.connections_table), menu)
+    register_menu("TM³ pipes", in_window("TM³ pipes", stats.pipes_table), menu)
+    register_menu("TM³ connections", in_window("TM³ connections", stats.connections_table), menu)
 end
