@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LICENCES = {"kmod": "GPL-2.0", "dissector": "GPL-2.0-or-later"}
+# What becomes part of the kernel or of Wireshark; tools beside it are under MIT as all else.
+LICENCES = {("kmod", ".c"): "GPL-2.0", ("dissector", ".lua"): "GPL-2.0-or-later"}
 LINES_MAX = 600
 SOURCE = re.compile(r"\.(c|h|py|lua|sh)$|^Makefile$|^\.ci/(run|setup)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -98,7 +99,7 @@ def test_every_source_names_its_licence() -> None:
         head = "\n".join(path.read_text(errors="replace").splitlines()[:3])
         found = re.search(r"SPDX-License-Identifier: ([\w.-]+)", head)
         assert found, f"{where} has no SPDX line at its top"
-        wanted = LICENCES.get(where.parts[0], "MIT")
+        wanted = LICENCES.get((where.parts[0], where.suffix), "MIT")
         assert found[1].startswith(wanted), f"{where} says {found[1]}, not {wanted}"
 
 
