@@ -188,21 +188,26 @@ def overload(way: Way, seconds: float, *, offered: float = 1.1, full: bool = Fal
 
 # --- TCP --------------------------------------------------------------------------------------
 
-FILL = 0.75  # of the queue: what a late sender or receiver may use up before the link runs dry
 WINDOW_MAX = 60_000  # what a receiver offers before it has seen data
 
 
+def standing_ms(queue_ms: float) -> float:
+    """What shall wait in the queue: a late sender or receiver may use it up before the link runs
+    dry; and less than makes round trips so long that time-outs come."""
+    return max(0.5 * queue_ms, min(0.75 * queue_ms, 75.0))
+
+
 def tcp_mbps(way: Way, rtt_ms: float, folder: Path, seconds: float = 1.5) -> float:
-    """Goodput after slow start of as many connections as fill the path and most of the queue.
+    """Goodput after slow start of as many connections as fill the path and much of the queue.
 
     Their windows are held there: nothing is lost, and what arrives is what the link lets through.
     """
-    path = way.bits_per_ms / 8 * rtt_ms + FILL * way.declared.queue_bytes()
+    loaded_ms = rtt_ms + standing_ms(way.declared.queue_ms)
+    path = way.bits_per_ms / 8 * loaded_ms
     connections = math.ceil(path / WINDOW_MAX)
     file, port = folder / f"tcp-{way.name}-{_port()}", _port()
     receiver = _start(way.receiver, "tcp.py", "receive", port, connections, file)
     _wait_ready(receiver)
-    loaded_ms = rtt_ms + FILL * way.declared.queue_ms
     skip_s = 2.5 * loaded_ms / 1e3 + 0.2
     sending_s = rtt_ms / 1e3 + skip_s + seconds
     window = round(path / connections)

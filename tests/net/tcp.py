@@ -5,13 +5,14 @@
     tcp.py receive PORT CONNECTIONS FILE                    until every connection has ended
 
 WINDOW bounds the bytes that a connection has handed over and that are not acknowledged: enough
-together to fill the path and most of its queue, so that nothing is lost and what arrives is what
+together to fill the path and much of its queue, so that nothing is lost and what arrives is what
 the link lets through.
 FILE: two 64-bit numbers for each read, the time in ns and the bytes so far.
 """
 
 import fcntl
 import os
+import select
 import selectors
 import socket
 import struct
@@ -29,9 +30,12 @@ def send(address: str, port: int, connections: int, window: int, seconds: float)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * window)  # never the limit
-        sock.connect((address, port))
         sock.setblocking(False)
+        sock.connect_ex((address, port))
         socks.append(sock)
+    for sock in socks:  # all at once, a round trip for all
+        select.select([], [sock], [], 20.0)
+        sock.getpeername()
     mss = socks[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
