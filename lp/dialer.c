@@ -305,7 +305,7 @@ static void time_came(struct timer *t)
 		d->failures = 0;
 		if (d->brief)
 			say_up(d);
-		d->brief = false;
+		d->brief = d->came_back = false;
 	}
 }
 

@@ -19,7 +19,7 @@ enum {
 	LINGER_FIRST_LOOK_MS = 2,
 };
 
-#define CONN_EVENTS (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
+#define CONN_EVENTS (EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET)
 
 /* --- being over, being gone --- */
 
@@ -235,6 +235,8 @@ static void flush_queue(struct conn *c)
 
 static void drain(struct conn *c)
 {
+	/* A peer blocked in writing reads nothing until we read. */
+	discard_input(c);
 	c->state = CONN_DRAINING;
 	flush_queue(c);
 }
@@ -288,7 +290,7 @@ void conn_finish(struct conn *c, enum wire_reason reason)
 {
 	bool reset = reason == WIRE_REASON_RST;
 
-	c->fin_received = true;
+	c->complete = true;
 	be_over(c, reset ? CONN_END_PEER_RESET : CONN_END_PEER_FIN);
 	if (reset || c->broken)
 		reset_socket(c);
@@ -343,9 +345,9 @@ static void connect_ended(struct conn *c)
 
 static void open_ready(struct conn *c, uint32_t events)
 {
-	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-		c->hung_up = true;
-	if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
+	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI))
+		c->read_on = true;
+	if (events & ~(uint32_t)EPOLLOUT) {
 		c->readable = true;
 		set_ready(c);
 	}
@@ -374,12 +376,32 @@ static void conn_ready(struct watch *w, uint32_t events)
 	}
 }
 
+/* What came so long ago must not become part of a later connection. */
+static void syn_missed(struct conn *c)
+{
+	if (c->refused) {
+		c->complete = true;	/* or else its owner is lost for ever */
+		conn_abort(c, CONN_END_PROTOCOL);
+		return;
+	}
+	c->refused = true;
+	conn_drop_held(c);
+	conn_await_syn(c);
+}
+
+void conn_await_syn(struct conn *c)
+{
+	loop_timer_in(c->loop, &c->timer, REST_SECONDS * NS_PER_SEC);
+}
+
 static void conn_timer(struct timer *t)
 {
 	struct conn *c = container_of(t, struct conn, timer);
 
 	if (c->state == CONN_CONNECTING)
 		conn_refuse(c, CONN_END_TIMEOUT);
+	else if (c->state == CONN_WAIT)
+		syn_missed(c);
 	else if (c->state == CONN_LINGERING)
 		linger_look(c);
 }
@@ -433,6 +455,7 @@ static int take_socket(struct conn *c, int fd, enum conn_state state)
 	int err;
 
 	sock_nodelay(fd);
+	sock_urgent_inline(fd);
 	sock_keepalive(fd);
 	sock_arm_reset(fd);
 	err = loop_watch(c->loop, &c->watch, fd, CONN_EVENTS);

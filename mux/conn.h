@@ -106,12 +106,13 @@ struct conn {
 	bool over;		/* for the pipes */
 	bool ready;		/* the owner was told so */
 	bool readable;		/* a read may bring something */
-	bool hung_up;		/* the peer's FIN was seen: read to the end */
+	bool read_on;		/* a short read is not the end: a FIN follows,
+				 * or a mark of urgent data was in the way */
 	bool writable;		/* a write may take something */
 	bool syn_pending;	/* to be framed first */
 	uint8_t fin_pending;	/* enum wire_reason to be framed last, or 0 */
 	bool had_syn;		/* the SYN was received, or is ours to send */
-	bool fin_received;	/* in order: nothing more can come */
+	bool complete;		/* nothing of it is under way to us any more */
 	bool refused;		/* had to drop early data: refuse the SYN */
 	bool broken;		/* a write failed: it will end as a reset */
 	bool sent_late;		/* the peer went on sending after its end */
@@ -129,6 +130,7 @@ struct conn {
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
 	uint64_t taken;		/* bytes its application took, and when that */
 	int64_t taken_at;	/* was seen to change; while the pipes pause */
+	int64_t step;		/* the longest it took to change */
 	struct hist *delays;	/* made when the first message waits */
 	uint64_t in_order;	/* messages that did not wait */
 };
@@ -150,6 +152,12 @@ int conn_connecting(struct conn *c, int fd, int64_t timeout_ns);
  * the FIN when the end is reached. Returns true when there may be more.
  */
 bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload);
+
+/*
+ * It waits for its SYN, REST_SECONDS at most; then what came is dropped, and
+ * the SYN refused should it come in as much time again.
+ */
+void conn_await_syn(struct conn *c);
 
 /* In order from the pipes: bytes, or the end of them. */
 void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len);

@@ -81,7 +81,7 @@ static void frame_data(struct conn *c, struct run *run, size_t budget,
 		return;
 	}
 	frame_slots(c, run, (size_t)got, payload);
-	if ((size_t)got < asked && !c->hung_up)
+	if ((size_t)got < asked && !c->read_on)
 		c->readable = false;
 }
 

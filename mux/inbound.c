@@ -18,6 +18,10 @@
 
 #define PAUSE_LOOK (100 * NS_PER_MS)
 
+/* For a reader that moves by steps. */
+#define PATIENCE_STEPS 3
+#define PATIENCE_MAX (15 * NS_PER_SEC)
+
 /* Resume a little below the limit, or a slow reader toggles us at every byte. */
 enum { QUEUE_RESUME = QUEUE_MAX - (1 << 20) };
 
@@ -43,6 +47,7 @@ static void update_pause(struct session *s)
 		s->paused_at = loop_clock();
 		loop_timer_in(s->engine->loop, &s->pause_timer, PAUSE_LOOK);
 	} else {
+		s->paused_ns += loop_clock() - s->paused_at;
 		loop_timer_stop(s->engine->loop, &s->pause_timer);
 	}
 }
@@ -88,11 +93,26 @@ void inbound_over(struct session *s, struct conn *c)
 	set_stuck(s, c, false);
 }
 
+/*
+ * PAUSE_MS for one that was not seen to take anything. One that was, takes by
+ * steps: its kernel opens a closed window only once a sixteenth of a buffer of
+ * megabytes is free. Then it gets the time of some such steps.
+ */
+static int64_t patience(const struct conn *c)
+{
+	int64_t steps = PATIENCE_STEPS * c->step;
+
+	if (steps < PAUSE_MS * NS_PER_MS)
+		return PAUSE_MS * NS_PER_MS;
+	return steps < PATIENCE_MAX ? steps : PATIENCE_MAX;
+}
+
 static void give_up(struct session *s, struct conn *c)
 {
 	s->counts.queue_limit++;
-	log_warn(s->engine->log, "session %u: connection %u takes nothing of %zu bytes that wait for it: reset",
-		 s->number, c->id, c->queue.len);
+	log_warn(s->engine->log, "session %u: connection %u took nothing for %.1f s while %zu bytes wait for it and the pipes pause: reset",
+		 s->number, c->id, (double)patience(c) / (double)NS_PER_SEC,
+		 c->queue.len);
 	conn_refuse(c, CONN_END_LIMIT);
 }
 
@@ -122,10 +142,12 @@ static bool has_stopped(const struct session *s, struct conn *c)
 		(c->watch.fd < 0 ? 0 : sock_outstanding(c->watch.fd));
 
 	if (taken != c->taken || c->taken_at < s->paused_at) {
+		if (c->taken_at >= s->paused_at && now - c->taken_at > c->step)
+			c->step = now - c->taken_at;
 		c->taken = taken;
 		c->taken_at = now;
 	}
-	return now - c->taken_at >= PAUSE_MS * NS_PER_MS;
+	return now - c->taken_at >= patience(c);
 }
 
 void inbound_pause_timer(struct timer *t)
@@ -217,7 +239,7 @@ static void gather(struct session *s, struct conn *c, const uint8_t *body,
 static void take_syn(struct session *s, struct conn *c, const uint8_t *body)
 {
 	wire_get_syn(body, c->dst, &c->dst_port);
-	if (c->refused || table_conns(s->table) > s->engine->config->max_conns)
+	if (c->refused || s->nconns > s->engine->config->max_conns)
 		conn_refuse(c, CONN_END_LIMIT);
 	else
 		s->role->syn(s, c);
@@ -317,32 +339,37 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 	}
 }
 
+static struct conn *newcomer(struct session *s, const struct wire_msg *msg)
+{
+	struct conn *c = session_conn_new(s, msg->id);
+
+	if (c && msg->type != WIRE_SYN)
+		conn_await_syn(c);
+	return c;
+}
+
 static struct conn *route(struct session *s, struct pipe *p,
 			  const struct wire_msg *msg)
 {
 	bool accepts = s->role->syn != NULL;
 	struct table_route r = table_route(s->table, msg, p->index, accepts,
-					   loop_now(s->engine->loop));
+					   session_reading_time(s));
 
 	if (r.evicted)
 		conn_abort(r.evicted, CONN_END_PROTOCOL);
+	session_mind_rest(s);
 	if (r.verdict == TABLE_NEW)
-		return session_conn_new(s, msg->id);
+		return newcomer(s, msg);
 	if (r.verdict == TABLE_LATE)
 		s->counts.late++;
 	return r.conn;
 }
 
 /* Sound in frame, wrong in content: its connection is ended, if it has one. */
-static void condemn(struct session *s, struct pipe *p,
+static void condemn(struct session *s, struct pipe *p, struct conn *c,
 		    const struct wire_msg *msg, uint64_t offset,
 		    enum wire_error err)
 {
-	struct wire_msg plain = *msg;
-	struct conn *c;
-
-	plain.type = WIRE_DATA;		/* it makes nobody a successor */
-	c = msg->id ? route(s, p, &plain) : NULL;
 	s->counts.protocol++;
 	log_warn(s->engine->log, "session %u: pipe %u, byte %llu, %s: %s (id %u, number %u): %s",
 		 s->number, p->index, (unsigned long long)offset,
@@ -351,6 +378,16 @@ static void condemn(struct session *s, struct pipe *p,
 		 c ? "connection ended" : "message dropped");
 	if (c)
 		conn_refuse(c, CONN_END_PROTOCOL);
+}
+
+/* Whose it is; a malformed SYN makes nobody a successor. */
+static struct conn *accused(struct session *s, struct pipe *p,
+			    const struct wire_msg *msg)
+{
+	struct wire_msg plain = *msg;
+
+	plain.type = WIRE_DATA;
+	return msg->id ? route(s, p, &plain) : NULL;
 }
 
 bool inbound_message(struct session *s, struct pipe *p,
@@ -365,7 +402,7 @@ bool inbound_message(struct session *s, struct pipe *p,
 		return true;
 	if (err) {
 		inbound_flush(s);
-		condemn(s, p, msg, offset, err);
+		condemn(s, p, accused(s, p, msg), msg, offset, err);
 		return !s->dead;
 	}
 	c = route(s, p, msg);
@@ -377,6 +414,10 @@ bool inbound_message(struct session *s, struct pipe *p,
 	}
 	if (msg->type == WIRE_SYN)
 		c->had_syn = true;
+	if (!c->had_syn && !msg->number) {
+		condemn(s, p, c, msg, offset, WIRE_BAD_FIRST);
+		return !s->dead;
+	}
 	put(s, c, p, msg, offset);
 	return !s->dead;
 }

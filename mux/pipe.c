@@ -21,6 +21,7 @@ enum {
 	ALLOWANCE_MAX = 512 * 1024,
 	FAST_ALLOWANCE = 32 * 1024, /* from here on messages are full-sized */
 	PAYLOAD_MIN = 512,
+	PROBES_UNANSWERED = 4,
 };
 
 #define LOOK_INTERVAL (10 * NS_PER_MS)
@@ -383,6 +384,11 @@ bool pipe_is_unheard(struct pipe *p, int64_t now, int64_t limit)
 	    getsockopt(p->fd, IPPROTO_TCP, TCP_INFO, &ti, &len) < 0) {
 		p->waiting_since = 0;
 		return false;
+	}
+	if (!ti.tcpi_unacked) {
+		/* Its window is closed: it is asked by probes, ever more rarely. */
+		p->waiting_since = 0;
+		return ti.tcpi_probes >= PROBES_UNANSWERED;
 	}
 	if (!p->waiting_since)
 		p->waiting_since = now;

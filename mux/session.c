@@ -75,6 +75,27 @@ static void tell_room(struct session *s)
 }
 
 /*
+ * While pipes pause, what an old owner of an id sent lies in them unread: the
+ * memory of it must not fade then. Time stands still for it.
+ */
+int64_t session_reading_time(const struct session *s)
+{
+	return (s->paused ? s->paused_at : loop_clock()) - s->paused_ns;
+}
+
+void session_mind_rest(struct session *s)
+{
+	int64_t expiry = table_expiry(s->table);
+	int64_t rest;
+
+	if (!expiry || s->rest_timer.slot)
+		return;
+	rest = expiry - session_reading_time(s);
+	loop_timer_in(s->engine->loop, &s->rest_timer,
+		      rest > REST_LOOK ? rest : REST_LOOK);
+}
+
+/*
  * An end that accepts SYNs needs to remember a closed id only while something
  * of the old connection may be under way. The end that gives ids out rests
  * every one: the other end cannot know that much.
@@ -82,22 +103,23 @@ static void tell_room(struct session *s)
 static void conn_is_over(struct conn *c)
 {
 	struct session *s = c->owner;
-	int64_t now = loop_clock();	/* not earlier than it was opened */
-	bool complete = s->role->syn && c->fin_received;
+	bool complete = s->role->syn && c->complete;
 
 	sched_forget(&s->sched, c);
-	table_remove(s->table, c, complete, now);
+	table_remove(s->table, c, complete, session_reading_time(s));
 	inbound_over(s, c);
-	stats_conn(s->engine->stats, s->number, c, now);
-	if (!s->rest_timer.slot && table_expiry(s->table))
-		loop_timer_at(s->engine->loop, &s->rest_timer,
-			      table_expiry(s->table));
+	stats_conn(s->engine->stats, s->number, c, loop_clock());
+	session_mind_rest(s);
 	tell_room(s);
 }
 
 static void conn_is_gone(struct conn *c)
 {
+	struct session *s = c->owner;
+
 	conn_free(c);
+	s->nconns--;
+	tell_room(s);
 }
 
 static const struct conn_ops conn_ops = {
@@ -117,13 +139,14 @@ struct conn *session_conn_new(struct session *s, uint16_t id)
 		return NULL;
 	table_add(s->table, c);
 	list_add_tail(&s->conns, &c->member);
+	s->nconns++;
 	return c;
 }
 
 bool session_has_room(const struct session *s)
 {
 	return !s->dead && !s->stopping &&
-	       table_conns(s->table) < s->engine->config->max_conns &&
+	       s->nconns < s->engine->config->max_conns &&
 	       table_has_id(s->table);
 }
 
@@ -135,7 +158,7 @@ int session_open(struct session *s, int fd, const uint8_t addr[4],
 
 	if (!session_has_room(s))
 		return -EAGAIN;
-	id = table_next_id(s->table, loop_clock());
+	id = table_next_id(s->table, session_reading_time(s));
 	c = id ? session_conn_new(s, id) : NULL;
 	if (!c)
 		return -EAGAIN;
@@ -152,16 +175,10 @@ static void rest_over(struct timer *t)
 {
 	struct session *s = container_of(t, struct session, rest_timer);
 	struct conn *c;
-	int64_t expiry;
 
-	while ((c = table_expire(s->table, loop_clock())))
+	while ((c = table_expire(s->table, session_reading_time(s))))
 		conn_abort(c, CONN_END_PROTOCOL);
-	expiry = table_expiry(s->table);
-	if (expiry && !t->slot) {
-		if (expiry < loop_clock() + REST_LOOK)
-			expiry = loop_clock() + REST_LOOK;
-		loop_timer_at(s->engine->loop, t, expiry);
-	}
+	session_mind_rest(s);
 	tell_room(s);
 }
 

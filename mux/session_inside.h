@@ -49,7 +49,8 @@ struct session {
 	unsigned int open_pipes;
 
 	struct table *table;
-	struct list conns;	/* all, lingering ones too */
+	struct list conns;	/* all, lingering ones too: */
+	unsigned int nconns;	/* so many */
 	struct sched sched;
 
 	struct delivery delivery;
@@ -59,6 +60,7 @@ struct session {
 	unsigned int stuck;	/* connections over QUEUE_MAX */
 	bool paused;
 	int64_t paused_at;
+	int64_t paused_ns;	/* in all, before */
 
 	struct task pump;
 	struct task end;
@@ -69,6 +71,8 @@ struct session {
 
 /* session */
 struct conn *session_conn_new(struct session *s, uint16_t id);
+int64_t session_reading_time(const struct session *s);
+void session_mind_rest(struct session *s);
 void session_fail(struct session *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -52,6 +52,11 @@ void sock_nodelay(int fd)
 	set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
+void sock_urgent_inline(int fd)
+{
+	set_int(fd, SOL_SOCKET, SO_OOBINLINE, 1);
+}
+
 void sock_keepalive(int fd)
 {
 	set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);

@@ -18,6 +18,8 @@ void sock_orderly(int fd);
 void sock_reset(int fd);	/* arm, and close now */
 
 void sock_nodelay(int fd);
+/* Urgent data is part of the stream: messages know no other kind. */
+void sock_urgent_inline(int fd);
 /* Notice in the end (the system says when) that the other end is gone. */
 void sock_keepalive(int fd);
 /*

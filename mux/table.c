@@ -91,7 +91,10 @@ static void former_count(struct table *t, struct former *f,
 		former_drop(t, f);
 }
 
-/* Is this message the former's? Notes on which pipes it cannot be any more. */
+/*
+ * Is this message the former's? Notes on which pipes it cannot be any more. A
+ * SYN is, if the former ended before its own had come.
+ */
 static bool former_owns(struct former *f, const struct wire_msg *msg,
 			unsigned int pipe)
 {
@@ -99,7 +102,7 @@ static bool former_owns(struct former *f, const struct wire_msg *msg,
 
 	if (f->switched & bit)
 		return false;
-	if (msg->type != WIRE_SYN &&
+	if (msg->type == WIRE_SYN ? former_next(f) == 0 :
 	    wire_distance(msg->number, former_next(f)) >= 0)
 		return true;
 	f->switched |= bit;

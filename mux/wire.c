@@ -118,6 +118,8 @@ const char *wire_error_text(enum wire_error err)
 		return "a FIN whose reason is neither 0x88 nor 0x99";
 	case WIRE_SYN_DOWNLINK:
 		return "a SYN came downlink";
+	case WIRE_BAD_FIRST:
+		return "number 0 uplink is a SYN's alone";
 	}
 	return "unknown error";
 }
@@ -133,6 +135,7 @@ const char *wire_error_field(enum wire_error err)
 	case WIRE_BAD_ID:
 		return "connection id";
 	case WIRE_BAD_SYN_NUMBER:
+	case WIRE_BAD_FIRST:
 		return "number";
 	case WIRE_BAD_REASON:
 		return "reason";

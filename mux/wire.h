@@ -61,6 +61,7 @@ enum wire_error {
 	WIRE_BAD_SYN_NUMBER,
 	WIRE_BAD_REASON,
 	WIRE_SYN_DOWNLINK,
+	WIRE_BAD_FIRST,		/* number 0 uplink, and not a SYN */
 };
 
 /*
