@@ -127,6 +127,9 @@ class EmulatedLink(Link):
         if self.plan.bottleneck == "sender":
             for way in ("down", "up"):
                 qdisc.tbf(mile.direction(way), mile.mtu)  # type: ignore[arg-type]
+        impossible = qdisc.why_not_by_netem(mile) if self.realisation == "netem" else None
+        if impossible:
+            raise ParameterError("link", f"netem will not do: {impossible}")
         self.mile = mile
         self.apply()
         self.set_queues()

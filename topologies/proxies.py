@@ -76,13 +76,18 @@ def check_controls(node: LabNode, pipes: int, wanted: str | None) -> None:
     """Every pipe is there and under the congestion control that was asked for."""
     found: list[str] = []
 
-    def complete() -> bool:
+    def as_asked() -> bool:
+        """A proxy may still be about to set what it has just accepted."""
         found[:] = pipe_controls(node)
-        return len(found) >= pipes
+        return len(found) >= pipes and (wanted is None or set(found) == {wanted})
 
-    until(f"{pipes} pipes in {node.name}", complete, 10.0)
-    if wanted is not None and set(found) != {wanted}:
-        raise SettingRefused(f"{node.name}: pipes run under {sorted(set(found))}, not {wanted}")
+    try:
+        until(f"{pipes} pipes in {node.name}", as_asked, 10.0)
+    except TimeoutError:
+        raise SettingRefused(
+            f"{node.name}: {len(found)} pipes of {pipes}, under {sorted(set(found))}, "
+            f"not {wanted or 'whatever'}"
+        ) from None
 
 
 @contextmanager

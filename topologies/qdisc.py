@@ -11,6 +11,10 @@ from typing import Any
 from topologies.mile import ETHERNET_BYTES, Direction, Mile, ParameterError
 from topologies.shell import CommandError, enter, run
 
+# What must not be there unless named; a check of None is that it is absent.
+NOTHING_ELSE = dict.fromkeys(
+    ("options.rate", "options.loss-random", "options.loss-gemodel", "options.duplicate")
+)
 DELAY_LINE_PACKETS = 1_000_000  # of netem's delay stage: never the limit
 WITHIN = 0.01  # tc keeps times in ticks
 
@@ -49,9 +53,18 @@ def _alike(there: Any, wanted: Any) -> bool:
 
 
 def put(namespace: Path, device: str, words: Sequence[str], wanted: Mapping[str, Any]) -> None:
-    """Sets the root qdisc and reads it back."""
+    """Sets the root qdisc and reads it back.
+
+    A netem that is replaced by another keeps a rate that is no longer named; then it has to go
+    first, with what waits in it.
+    """
     replace(namespace, device, words)
-    check(show(namespace, device), device, wanted)
+    try:
+        check(show(namespace, device), device, wanted)
+    except QdiscMismatch:
+        run(enter(namespace, ["tc", "qdisc", "del", "dev", device, "root"]))
+        replace(namespace, device, words)
+        check(show(namespace, device), device, wanted)
 
 
 # --- the sender's own queue -------------------------------------------------------------------
@@ -109,6 +122,8 @@ def why_not_by_netem(mile: Mile) -> str | None:
         return "trace: netem replays no trace"
     if mile.loss_model in ("periodic", "list"):
         return f"loss_model: netem has no {mile.loss_model} loss"
+    if mile.reorder:
+        return "reorder: netem lets packets overtake otherwise than linkem"
     if mile.aqm != "tail":
         return f"aqm: netem's own queue has no {mile.aqm}"
     if mile.jitter_ms and mile.jitter_dist not in ("uniform", "normal", "pareto"):
@@ -119,23 +134,27 @@ def why_not_by_netem(mile: Mile) -> str | None:
 def netem_gate(mile: Mile, way: Direction, *, rate: bool) -> tuple[list[str], dict[str, Any]]:
     """The first hop of a direction: loss, then the queue, then the rate."""
     words = ["netem"]
-    wanted: dict[str, Any] = {"kind": "netem"}
+    wanted: dict[str, Any] = {"kind": "netem", "options.delay": None, **NOTHING_ELSE}
     if rate and way.mbps is not None:
         limit = max(1, round(way.queue_bytes() / (mile.mtu + ETHERNET_BYTES)))
         words += ["limit", str(limit), "rate", f"{round(way.mbps * 1e6)}bit"]
+        del wanted["options.rate"]
         wanted |= {"options.limit": limit, "options.rate.rate": round(way.mbps * 1e6 / 8)}
     else:
         words += ["limit", str(DELAY_LINE_PACKETS)]
         wanted["options.limit"] = DELAY_LINE_PACKETS
     if way.loss and mile.loss_model == "bernoulli":
         words += ["loss", "random", f"{way.loss * 100:.9g}%"]
+        del wanted["options.loss-random"]
         wanted["options.loss-random.loss"] = way.loss
     elif way.loss:
         p, r = bursts(way.loss, mile.loss_burst_packets)
         words += ["loss", "gemodel", f"{p * 100:.9g}%", f"{r * 100:.9g}%", "100%", "0%"]
+        del wanted["options.loss-gemodel"]
         wanted |= {"options.loss-gemodel.p": p, "options.loss-gemodel.r": r}
     if mile.duplicate:
         words += ["duplicate", f"{mile.duplicate * 100:.9g}%"]
+        del wanted["options.duplicate"]
         wanted["options.duplicate.duplicate"] = mile.duplicate
     return words, wanted
 
@@ -143,10 +162,13 @@ def netem_gate(mile: Mile, way: Direction, *, rate: bool) -> tuple[list[str], di
 def netem_line(mile: Mile, way: Direction) -> tuple[list[str], dict[str, Any]]:
     """The second hop: propagation, jitter and reordering."""
     words = ["netem", "limit", str(DELAY_LINE_PACKETS)]
-    wanted: dict[str, Any] = {"kind": "netem", "options.limit": DELAY_LINE_PACKETS}
+    wanted: dict[str, Any] = {"kind": "netem", "options.limit": DELAY_LINE_PACKETS, **NOTHING_ELSE}
     if way.delay_ms or mile.jitter_ms:
         words += ["delay", f"{way.delay_ms:g}ms"]
         wanted["options.delay.delay"] = way.delay_ms / 1e3
+        wanted["options.delay.jitter"] = 0
+    else:
+        wanted["options.delay"] = None
     if mile.jitter_ms:
         words += [f"{mile.jitter_ms:g}ms"]
         wanted["options.delay.jitter"] = mile.jitter_ms / 1e3
@@ -154,8 +176,8 @@ def netem_line(mile: Mile, way: Direction) -> tuple[list[str], dict[str, Any]]:
             words += ["distribution", mile.jitter_dist]
         if not mile.jitter_reorder:
             words += ["rate", "100gbit"]  # with a rate, netem keeps the order
-    if mile.reorder:
-        raise ParameterError("reorder", "netem lets packets overtake otherwise than linkem: use it")
+            del wanted["options.rate"]
+            wanted["options.rate.rate"] = 12_500_000_000
     return words, wanted
 
 
