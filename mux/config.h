@@ -37,6 +37,11 @@ enum {
 	/* A peer that acknowledges nothing for so long is gone. */
 	UNHEARD_SECONDS = 20,
 
+	/* What had ended in order goes on without its session, so much of it */
+	ORPHANS_MAX = 64 << 20,
+	/* and so long. */
+	ORPHAN_SECONDS = 60,
+
 	/* How long an orderly end waits for the last acknowledgement. */
 	LINGER_MS = 1000,
 };

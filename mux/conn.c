@@ -394,6 +394,13 @@ void conn_await_syn(struct conn *c)
 	loop_timer_in(c->loop, &c->timer, REST_SECONDS * NS_PER_SEC);
 }
 
+/* Connecting and lingering have their own. */
+void conn_limit_time(struct conn *c, int64_t ns)
+{
+	if (c->state == CONN_DRAINING)
+		loop_timer_in(c->loop, &c->timer, ns);
+}
+
 static void conn_timer(struct timer *t)
 {
 	struct conn *c = container_of(t, struct conn, timer);
@@ -402,6 +409,8 @@ static void conn_timer(struct timer *t)
 		conn_refuse(c, CONN_END_TIMEOUT);
 	else if (c->state == CONN_WAIT)
 		syn_missed(c);
+	else if (c->state == CONN_DRAINING)
+		reset_socket(c);
 	else if (c->state == CONN_LINGERING)
 		linger_look(c);
 }

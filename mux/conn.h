@@ -159,6 +159,9 @@ bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload);
  */
 void conn_await_syn(struct conn *c);
 
+/* An end to draining, if it has not come to an end by then: a reset. */
+void conn_limit_time(struct conn *c, int64_t ns);
+
 /* In order from the pipes: bytes, or the end of them. */
 void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len);
 void conn_finish(struct conn *c, enum wire_reason reason);

@@ -13,7 +13,6 @@
 #ifndef TM3_PIPE_H
 #define TM3_PIPE_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -67,7 +66,6 @@ struct pipe {
 	struct watch watch;
 	int fd;
 	unsigned int index;	/* in its session */
-	struct sockaddr_storage local;	/* the address it is bound to */
 
 	uint8_t *partial;	/* a message whose rest is to come, or NULL */
 	size_t partial_len;

@@ -10,6 +10,7 @@
 
 #include "conn.h"
 #include "log.h"
+#include "orphan.h"
 #include "session_inside.h"
 
 enum { SCRATCH = 256 * 1024 };
@@ -25,6 +26,7 @@ int engine_init(struct engine *engine, const struct config *config,
 	memset(engine, 0, sizeof(*engine));
 	engine->config = config;
 	engine->log = log;
+	list_init(&engine->orphans);
 	engine->loop = loop_new();
 	engine->scratch = malloc(SCRATCH);
 	if (engine->loop && engine->scratch)
@@ -35,6 +37,7 @@ int engine_init(struct engine *engine, const struct config *config,
 
 void engine_fini(struct engine *engine)
 {
+	orphans_free(engine);
 	loop_free(engine->loop);
 	free(engine->scratch);
 	engine->loop = NULL;
@@ -292,12 +295,17 @@ static void check_timer(struct timer *t)
 
 /* --- the end --- */
 
+/* Those that had ended in order go on writing what they have. */
 static void abort_conns(struct session *s, enum conn_end why)
 {
 	struct list *pos, *tmp;
 
-	list_each(pos, tmp, &s->conns)
-		conn_abort(list_entry(pos, struct conn, member), why);
+	list_each(pos, tmp, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, member);
+
+		if (!c->over)
+			conn_abort(c, why);
+	}
 }
 
 static void stop_timers(struct session *s)
@@ -319,7 +327,7 @@ static void session_free(struct session *s)
 
 	inbound_flush(s);
 	while (!list_empty(&s->conns))
-		conn_free(list_first(&s->conns, struct conn, member));
+		orphan(s->engine, list_first(&s->conns, struct conn, member));
 	stop_timers(s);
 	for (i = 0; i < s->npipes; i++)
 		pipe_free(s->pipes[i]);

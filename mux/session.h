@@ -8,8 +8,9 @@
  * a proxy enters by session_role.
  *
  * A session ends as a whole: when a pipe ends or breaks (baseline cannot know
- * what was lost), or on session_stop(). Then all connections are reset, the
- * pipes closed, and role->ended() is told, after the batch.
+ * what was lost), or on session_stop(). Then its connections are reset, the
+ * pipes closed, and role->ended() is told, after the batch. Only what had ended
+ * in order before, and is still being written out, goes on as an orphan.
  */
 #ifndef TM3_SESSION_H
 #define TM3_SESSION_H
@@ -19,6 +20,7 @@
 #include <stdio.h>
 
 #include "config.h"
+#include "list.h"
 #include "loop.h"
 
 struct conn;
@@ -33,6 +35,8 @@ struct engine {
 	struct log *log;
 	struct stats *stats;	/* or NULL */
 	uint8_t *scratch;	/* what pipes read into */
+	struct list orphans;	/* connections that outlive their session */
+	size_t orphaned;	/* bytes that wait in their queues */
 	unsigned int sessions;	/* numbered from 1 */
 };
 
