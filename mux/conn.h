@@ -117,7 +117,6 @@ struct conn {
 	bool broken;		/* a write failed: it will end as a reset */
 	bool sent_late;		/* the peer went on sending after its end */
 	bool stuck;		/* its queue is over QUEUE_MAX */
-	bool detached;		/* its id has a new owner already */
 	uint8_t dst[4];
 	uint16_t dst_port;
 

@@ -133,7 +133,6 @@ static struct conn *detach(struct table *t, struct slot *slot,
 	}
 	f->conn = old;
 	f->switched = UINT64_C(1) << pipe;
-	old->detached = true;
 	slot->conn = NULL;
 	return evicted;
 }

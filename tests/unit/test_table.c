@@ -109,7 +109,7 @@ static void a_syn_behind_its_data_is_no_successor(void **state)
 
 	c->had_syn = false;
 	assert_route(scene, WIRE_SYN, 0, 1, TABLE_CONN, c);
-	assert_false(c->detached);
+	assert_int_equal(table_formers(scene->t), 0);
 }
 
 static void a_closed_id_remembers(void **state)
@@ -200,7 +200,7 @@ static void a_syn_for_the_live_detaches_them(void **state)
 	struct conn *new;
 
 	assert_route(scene, WIRE_SYN, 0, 2, TABLE_NEW, NULL);
-	assert_true(old->detached);
+	assert_int_equal(table_formers(scene->t), 1);
 	new = add(scene, 1, 1);
 	assert_int_equal(table_conns(scene->t), 2);
 	assert_route(scene, WIRE_DATA, 10, 0, TABLE_CONN, old);
