@@ -294,6 +294,12 @@ int sock_listen(const struct sockaddr_storage *addr, socklen_t len)
 	return fd;
 }
 
+bool sock_is_shortage(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOBUFS ||
+	       err == ENOMEM;
+}
+
 unsigned long sock_limit(void)
 {
 	struct rlimit limit;

@@ -48,6 +48,12 @@ bool addr_same_host(const struct sockaddr_storage *a,
 /* Listening, non-blocking, close-on-exec. The descriptor or -errno. */
 int sock_listen(const struct sockaddr_storage *addr, socklen_t len);
 
+/*
+ * Is errno @err a shortage of descriptors or memory? Whoever comes next meets
+ * it too, until it passes.
+ */
+bool sock_is_shortage(int err);
+
 /* The limit of descriptors; the other one raises it as far as allowed. */
 unsigned long sock_limit(void);
 unsigned long sock_raise_limit(void);

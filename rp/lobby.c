@@ -237,12 +237,6 @@ static void rest(struct lobby *l, int err)
 }
 
 /* Errors of the one pipe, gone before it was accepted, are nobody's concern. */
-static bool is_shortage(int err)
-{
-	return err == EMFILE || err == ENFILE || err == ENOBUFS ||
-	       err == ENOMEM;
-}
-
 static void door_ready(struct watch *watch, uint32_t events)
 {
 	struct door *door = container_of(watch, struct door, watch);
@@ -261,7 +255,7 @@ static void door_ready(struct watch *watch, uint32_t events)
 		if (fd >= 0) {
 			l->starved = false;
 			admit(l, &peer, fd);
-		} else if (is_shortage(errno)) {
+		} else if (sock_is_shortage(errno)) {
 			rest(l, errno);
 			return;
 		} else if (errno == EAGAIN) {

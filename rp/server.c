@@ -43,15 +43,13 @@ static const char *conn_text(const struct session *s, const struct conn *c,
  */
 static enum conn_end end_of(int err)
 {
+	if (sock_is_shortage(err))
+		return CONN_END_LIMIT;
 	switch (err) {
 	case ECONNREFUSED:
 		return CONN_END_REFUSED;
 	case ETIMEDOUT:
 		return CONN_END_TIMEOUT;
-	case EMFILE:
-	case ENFILE:
-	case ENOBUFS:
-	case ENOMEM:
 	case EAGAIN:
 	case EADDRNOTAVAIL:
 		return CONN_END_LIMIT;
