@@ -165,38 +165,49 @@ static int set_pipe_sndbuf(struct config *config, const char *value, char *why,
 	return 0;
 }
 
-static int set_pipe_policy(struct config *config, const char *value, char *why,
-			   size_t why_len)
+/* With the names there are; @name gives them by number, and NULL at the end. */
+static int refuse_choice(char *why, size_t why_len, const char *option,
+			 const char *value, const char *(*name)(int i))
 {
 	char names[WORDS_LEN] = "";
 	int i;
 
+	for (i = 0; name(i); i++) {
+		strcat(names, i ? ", " : "");
+		strcat(names, name(i));
+	}
+	return refuse(why, why_len, "--%s: '%s' is not one of %s", option,
+		      value, names);
+}
+
+static const char *pipe_policy_name(int i)
+{
+	return pipe_policies[i] ? pipe_policies[i]->name : NULL;
+}
+
+static int set_pipe_policy(struct config *config, const char *value, char *why,
+			   size_t why_len)
+{
 	config->pipe_policy = pipe_policy_named(value);
 	if (config->pipe_policy)
 		return 0;
-	for (i = 0; pipe_policies[i]; i++) {
-		strcat(names, i ? ", " : "");
-		strcat(names, pipe_policies[i]->name);
-	}
-	return refuse(why, why_len, "--pipe-policy: '%s' is not one of %s",
-		      value, names);
+	return refuse_choice(why, why_len, "pipe-policy", value,
+			     pipe_policy_name);
+}
+
+static const char *conn_policy_name(int i)
+{
+	return conn_policies[i] ? conn_policies[i]->name : NULL;
 }
 
 static int set_conn_policy(struct config *config, const char *value, char *why,
 			   size_t why_len)
 {
-	char names[WORDS_LEN] = "";
-	int i;
-
 	config->conn_policy = conn_policy_named(value);
 	if (config->conn_policy)
 		return 0;
-	for (i = 0; conn_policies[i]; i++) {
-		strcat(names, i ? ", " : "");
-		strcat(names, conn_policies[i]->name);
-	}
-	return refuse(why, why_len, "--conn-policy: '%s' is not one of %s",
-		      value, names);
+	return refuse_choice(why, why_len, "conn-policy", value,
+			     conn_policy_name);
 }
 
 /* One line from the kernel, such as "reno bbr cubic"; "" if it does not say. */
