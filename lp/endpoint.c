@@ -3,22 +3,9 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-int endpoint_port(const char *text, uint16_t *port)
-{
-	size_t digits = strspn(text, "0123456789");
-	unsigned long value;
-
-	if (!digits || digits > 5 || text[digits])
-		return -1;
-	value = strtoul(text, NULL, 10);
-	if (!value || value > UINT16_MAX)
-		return -1;
-	*port = (uint16_t)value;
-	return 0;
-}
+#include "../mux/sock.h"
 
 /*
  * What could stand in a name or an address. Resolvers know best what a name may
@@ -54,7 +41,7 @@ static int host_set(struct endpoint *e, const char *host, size_t len,
 static int port_set(struct endpoint *e, const char *text, char *why,
 		    size_t why_len)
 {
-	if (!endpoint_port(text, &e->port))
+	if (!port_parse(text, 1, &e->port))
 		return 0;
 	snprintf(why, why_len, "'%s' is not a port from 1 to 65535", text);
 	return -1;

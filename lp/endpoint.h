@@ -27,9 +27,6 @@ struct endpoint {
 int endpoint_parse(struct endpoint *e, const char *text, uint16_t port,
 		   char *why, size_t why_len);
 
-/* 1 to 65535, digits alone. 0 or -1. */
-int endpoint_port(const char *text, uint16_t *port);
-
 /* The opposite: "example:80", "[2001:db8::1]:6000". */
 const char *endpoint_text(const struct endpoint *e, char text[ENDPOINT_TEXT]);
 

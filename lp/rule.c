@@ -29,7 +29,7 @@ static int listen_set(struct rule *r, const char *text, size_t len, char *why,
 		copy[len] = '\0';
 		port = strrchr(copy, ':');
 		port = port ? port + 1 : copy;
-		if (endpoint_port(port, &number)) {
+		if (port_parse(port, 1, &number)) {
 			snprintf(why, why_len,
 				 "'%s' is not a port from 1 to 65535", port);
 			return -1;

@@ -95,7 +95,7 @@ size_t sock_outstanding(int fd)
 
 /* --- addresses from text --- */
 
-static int parse_port(const char *text, uint16_t *port)
+int port_parse(const char *text, uint16_t least, uint16_t *port)
 {
 	size_t digits = strspn(text, "0123456789");
 	unsigned long value;
@@ -103,7 +103,7 @@ static int parse_port(const char *text, uint16_t *port)
 	if (!digits || digits > 5 || text[digits])
 		return -1;
 	value = strtoul(text, NULL, 10);
-	if (value > UINT16_MAX)
+	if (value < least || value > UINT16_MAX)
 		return -1;
 	*port = (uint16_t)value;
 	return 0;
@@ -150,7 +150,7 @@ static int parse_bracketed(char *host, uint16_t port,
 	if (!end)
 		return -1;
 	*end++ = '\0';
-	if (*end && (*end != ':' || parse_port(end + 1, &port)))
+	if (*end && (*end != ':' || port_parse(end + 1, 0, &port)))
 		return -1;
 	return parse_v6(host + 1, port, addr, len);
 }
@@ -162,7 +162,7 @@ int addr_parse(const char *text, const char *dflt_host, uint16_t dflt_port,
 	uint16_t port = dflt_port;
 	char *colon;
 
-	if (dflt_host && !parse_port(text, &port))
+	if (dflt_host && !port_parse(text, 0, &port))
 		text = dflt_host;
 	if (strlen(text) >= sizeof(host))
 		return -1;
@@ -174,7 +174,7 @@ int addr_parse(const char *text, const char *dflt_host, uint16_t dflt_port,
 		return parse_v6(host, port, addr, len);
 	if (colon) {
 		*colon = '\0';
-		if (parse_port(colon + 1, &port))
+		if (port_parse(colon + 1, 0, &port))
 			return -1;
 	}
 	return parse_v4(host, port, addr, len);

@@ -31,6 +31,8 @@ void sock_watchful(int fd);
 size_t sock_unsent(int fd);	/* written, not yet sent once */
 size_t sock_outstanding(int fd);	/* written, not yet acknowledged */
 
+/* @least to 65535, digits alone. 0 or -1. */
+int port_parse(const char *text, uint16_t least, uint16_t *port);
 /*
  * "ADDR", "ADDR:PORT", "[V6]:PORT", "PORT" (digits alone, where @host is NULL
  * no address is needed: then @dflt_host). Numeric only. 0 or -1.
