@@ -2,6 +2,7 @@
 """The house: which way the arrows run, what every file starts with, what README promises."""
 
 import re
+import shlex
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -144,6 +145,19 @@ def targets() -> set[str]:
 def test_make_help_lists_every_target() -> None:
     phony = re.findall(r"^\.PHONY: (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(phony) - {"test-programs"} == targets()
+
+
+def test_make_grade_hands_a_whole_command_on() -> None:
+    """The proxy to be graded may be a command with arguments."""
+    done = subprocess.run(
+        ["make", "-n", "--no-print-directory", "-C", ROOT, "grade", "RP=./x y"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    words = shlex.split(done.stdout.strip().splitlines()[-1])
+    assert words[words.index("-m") + 1] == "tests.grade", words
+    assert words[words.index("--rp") + 1 :] == ["./x y"], words
 
 
 def test_documents_name_only_targets_that_are_there() -> None:

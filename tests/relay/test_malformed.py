@@ -25,6 +25,7 @@ from tests.relay.wire import BY_RST, Message, Pipe, raw_lp, raw_rp
 GOOD_ID = 7
 BAD_LENGTHS = [0, 1, 7, 8, 4105, 4106, 0x8000, 0xFFFD]
 PIPES = 3
+FIRST_BYTES = 14 + 8 + len(b"first")  # of the healthy connection, on pipe 0
 
 
 def next_message(pipes: list[Pipe], conn: int | None = None) -> Message:
@@ -139,6 +140,32 @@ def test_numbers_far_ahead_end_the_connection(box: Namespace, tmp_path: Path) ->
         end = session.next(5)
         assert (end.kind, end.body) == ("fin", bytes([BY_RST]))
         session.echoes(2, b"the others go on")
+
+
+@pytest.mark.parametrize(
+    "message", [wire.data(5, 0, b"early"), wire.fin(5, 0)], ids=["data", "fin"]
+)
+def test_number_0_is_a_syns_alone(box: Namespace, tmp_path: Path, message: bytes) -> None:
+    """It would make the SYN behind it a duplicate, and the connection wait for ever."""
+    with raw(box, tmp_path) as session:
+        held = session.rp.fd_count()
+        late = wire.syn(5, "127.0.0.1", session.port) + wire.data(5, 1, b"x")
+        session.pipes[0].send(message, late)
+        session.complaint(0, FIRST_BYTES, "number")
+        assert session.next(5) == Message("fin", 5, 0, bytes([BY_RST]))
+        session.echoes(2, b"the others go on")
+        assert session.rp.fd_count() == held
+
+
+def test_a_syn_behind_its_refusal_opens_nothing(box: Namespace, tmp_path: Path) -> None:
+    """Its connection is over since the FIN 0x99: nobody would own what it opens."""
+    with raw(box, tmp_path) as session:
+        held = session.rp.fd_count()
+        session.pipes[0].send(wire.data(5, 3_000_000, b"far ahead"))
+        assert session.next(5) == Message("fin", 5, 0, bytes([BY_RST]))
+        session.pipes[0].send(wire.syn(5, "127.0.0.1", session.port), wire.data(5, 1, b"hello"))
+        session.echoes(2, b"behind it")
+        assert session.rp.fd_count() == held
 
 
 def test_a_pipe_that_ends_inside_a_message_ends_the_session(box: Namespace, tmp_path: Path) -> None:
