@@ -135,14 +135,10 @@ struct listener *listener_new(struct loop *loop, struct log *log,
 
 void listener_free(struct listener *l)
 {
-	int fd;
-
 	if (!l)
 		return;
-	fd = l->watch.fd;
 	loop_timer_stop(l->loop, &l->rest);
-	loop_unwatch(l->loop, &l->watch);
-	close(fd);
+	loop_close(l->loop, &l->watch);
 	free(l);
 }
 

@@ -113,7 +113,6 @@ static int serve(struct program *m)
 static int run(struct program *m)
 {
 	int status = EXIT_FAILURE;
-	int fd;
 
 	sock_raise_limit();
 	if (engine_init(&m->engine, &m->options.config, &m->log)) {
@@ -125,9 +124,7 @@ static int run(struct program *m)
 	} else {
 		if (!open_stats(m))
 			status = serve(m);
-		fd = m->signals.fd;
-		loop_unwatch(m->engine.loop, &m->signals);
-		close(fd);
+		loop_close(m->engine.loop, &m->signals);
 	}
 	proxy_free(m->proxy);
 	stats_close(m->engine.stats);

@@ -87,12 +87,7 @@ void conn_drop_held(struct conn *c)
 /* Linger 0 or not decides whether this is a reset. */
 static void close_socket(struct conn *c)
 {
-	if (c->watch.fd >= 0) {
-		int fd = c->watch.fd;
-
-		loop_unwatch(c->loop, &c->watch);
-		close(fd);
-	}
+	loop_close(c->loop, &c->watch);
 	loop_timer_stop(c->loop, &c->timer);
 	drop_queue(c);
 	c->readable = c->writable = false;
@@ -442,12 +437,7 @@ struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 
 void conn_free(struct conn *c)
 {
-	if (c->watch.fd >= 0) {
-		int fd = c->watch.fd;
-
-		loop_unwatch(c->loop, &c->watch);
-		close(fd);
-	}
+	loop_close(c->loop, &c->watch);
 	loop_timer_stop(c->loop, &c->timer);
 	loop_task_stop(&c->reap);
 	list_del(&c->member);

@@ -101,6 +101,15 @@ void loop_unwatch(struct loop *loop, struct watch *w)
 	}
 }
 
+void loop_close(struct loop *loop, struct watch *w)
+{
+	int fd = w->fd;
+
+	loop_unwatch(loop, w);
+	if (fd >= 0)
+		close(fd);
+}
+
 /* --- timers: a binary heap, each timer knowing its place --- */
 
 static void heap_put(struct loop *loop, unsigned int slot, struct timer *t)

@@ -60,6 +60,8 @@ int64_t loop_clock(void);
 int loop_watch(struct loop *loop, struct watch *w, int fd, uint32_t events);
 int loop_want(struct loop *loop, struct watch *w, uint32_t events);
 void loop_unwatch(struct loop *loop, struct watch *w);
+/* The same, and closes it; nothing while not watched. */
+void loop_close(struct loop *loop, struct watch *w);
 
 /* Setting a timer that is set moves it. */
 int loop_timer_at(struct loop *loop, struct timer *t, int64_t at);

@@ -325,10 +325,7 @@ bool lobby_address(const struct lobby *l, unsigned int i,
 
 static void door_close(struct door *door)
 {
-	int fd = door->watch.fd;
-
-	loop_unwatch(door->lobby->loop, &door->watch);
-	close(fd);
+	loop_close(door->lobby->loop, &door->watch);
 	list_del(&door->member);
 	free(door);
 }

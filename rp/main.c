@@ -97,10 +97,7 @@ static int signals_open(struct app *app)
 
 static void signals_close(struct app *app)
 {
-	int fd = app->signals.fd;
-
-	loop_unwatch(app->engine.loop, &app->signals);
-	close(fd);
+	loop_close(app->engine.loop, &app->signals);
 }
 
 static int stats_start(struct app *app)
