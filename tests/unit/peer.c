@@ -238,3 +238,59 @@ bool peer_waits_for_end(struct peer *peer)
 {
 	return run_until(peer->engine.loop, "the session's end", ended, peer);
 }
+
+/* --- scenes --- */
+
+void peer_text(struct peer *peer, unsigned int pipe, uint16_t id,
+	       uint32_t number, const char *text)
+{
+	uint8_t buf[128];
+	size_t n = wire_put_data(buf, id, number, strlen(text));
+
+	memcpy(buf + n, text, strlen(text));
+	assert_true(peer_put(peer, pipe, buf, n + strlen(text)));
+}
+
+void assert_app_reads(struct peer *peer, uint16_t id, const char *want)
+{
+	char got[64] = "";
+	long n = read_some(peer->conn[id].app, got, sizeof(got) - 1);
+
+	assert_int_equal(n, strlen(want));
+	assert_string_equal(got, want);
+}
+
+void assert_reset(struct peer *peer, uint16_t id)
+{
+	char byte;
+
+	assert_true(peer_waits_for_fin(peer, id));
+	assert_int_equal(peer->conn[id].reason, WIRE_REASON_RST);
+	assert_int_equal(peer->conn[id].fins, 1);
+	if (peer->conn[id].app >= 0)
+		assert_int_equal(read_some(peer->conn[id].app, &byte, 1),
+				 -ECONNRESET);
+}
+
+void peer_open_conn(struct peer *peer, uint16_t id)
+{
+	peer_syn(peer, 0, id);
+	peer_text(peer, 0, id, 1, "open");
+	peer_settle(peer);
+	assert_app_reads(peer, id, "open");
+}
+
+void peer_fill_until_paused(struct peer *peer)
+{
+	static uint8_t message[WIRE_MESSAGE_MAX];
+	uint32_t number = 2;
+
+	peer_open_conn(peer, 1);
+	do {
+		wire_put_data(message, 1, number++, WIRE_PAYLOAD_MAX);
+		assert_true(number < 20000);
+	} while (peer_put(peer, 0, message, sizeof(message)));
+	assert_true(peer->s->paused);
+	assert_true(peer->s->queued > QUEUE_MAX);
+	assert_true(peer->s->queued < QUEUE_MAX + (2 << 20));
+}

@@ -63,4 +63,21 @@ void peer_settle(struct peer *peer);
 bool peer_waits_for_fin(struct peer *peer, uint16_t id);
 bool peer_waits_for_end(struct peer *peer);
 
+/* Data made of @text; what the application of @id reads is @want. */
+void peer_text(struct peer *peer, unsigned int pipe, uint16_t id,
+	       uint32_t number, const char *text);
+void assert_app_reads(struct peer *peer, uint16_t id, const char *want);
+
+/* The peer hears of a reset, once, and so does the application. */
+void assert_reset(struct peer *peer, uint16_t id);
+
+/* A connection that stands, and was heard of: number 2 is next. */
+void peer_open_conn(struct peer *peer, uint16_t id);
+
+/*
+ * Fills connection 1, whose application does not read, until pipes pause. Pipe
+ * 0 stays inside a message: it can bring nothing else.
+ */
+void peer_fill_until_paused(struct peer *peer);
+
 #endif

@@ -49,52 +49,12 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void assert_app_reads(struct peer *peer, uint16_t id, const char *want)
-{
-	char got[64] = "";
-	long n = read_some(peer->conn[id].app, got, sizeof(got) - 1);
-
-	assert_int_equal(n, strlen(want));
-	assert_string_equal(got, want);
-}
-
-static void put_text(struct peer *peer, unsigned int pipe, uint16_t id,
-		     uint32_t number, const char *text)
-{
-	uint8_t buf[128];
-	size_t n = wire_put_data(buf, id, number, strlen(text));
-
-	memcpy(buf + n, text, strlen(text));
-	assert_true(peer_put(peer, pipe, buf, n + strlen(text)));
-}
-
-/* A connection that stands, and was heard of. */
-static void open_conn(struct peer *peer, uint16_t id)
-{
-	peer_syn(peer, 0, id);
-	put_text(peer, 0, id, 1, "open");
-	peer_settle(peer);
-	assert_app_reads(peer, id, "open");
-}
-
 static void assert_alive(struct peer *peer, uint16_t id, uint32_t number)
 {
-	put_text(peer, 1, id, number, "alive");
+	peer_text(peer, 1, id, number, "alive");
 	peer_settle(peer);
 	assert_app_reads(peer, id, "alive");
 	assert_int_equal(peer->conn[id].fins, 0);
-}
-
-static void assert_reset(struct peer *peer, uint16_t id)
-{
-	char byte;
-
-	assert_true(peer_waits_for_fin(peer, id));
-	assert_int_equal(peer->conn[id].reason, RST);
-	assert_int_equal(peer->conn[id].fins, 1);
-	if (peer->conn[id].app >= 0)
-		assert_int_equal(read_some(peer->conn[id].app, &byte, 1),
-				 -ECONNRESET);
 }
 
 /* --- order --- */
@@ -119,7 +79,7 @@ static void every_order_of_five_over_three_pipes(void **state)
 			else if (number == 4)
 				peer_fin(peer, pipe, id, 4, FIN);
 			else
-				put_text(peer, pipe, id, number, part[number]);
+				peer_text(peer, pipe, id, number, part[number]);
 			peer_settle(peer);
 		}
 		assert_app_reads(peer, id, "one two three ");
@@ -136,8 +96,8 @@ static void an_unknown_reason_ends_its_connection_alone(void **state)
 {
 	struct peer *peer = *state;
 
-	open_conn(peer, 1);
-	open_conn(peer, 2);
+	peer_open_conn(peer, 1);
+	peer_open_conn(peer, 2);
 	peer_fin(peer, 2, 1, 2, 0x77);
 	assert_reset(peer, 1);
 	assert_alive(peer, 2, 2);
@@ -148,7 +108,7 @@ static void id_0_ends_nothing(void **state)
 {
 	struct peer *peer = *state;
 
-	open_conn(peer, 1);
+	peer_open_conn(peer, 1);
 	peer_syn(peer, 0, 0);
 	peer_data(peer, 0, 0, 1, 10);
 	peer_fin(peer, 0, 0, 1, FIN);
@@ -179,8 +139,8 @@ static void a_syn_with_a_number_ends_the_live_connection(void **state)
 {
 	struct peer *peer = *state;
 
-	open_conn(peer, 1);
-	open_conn(peer, 5);
+	peer_open_conn(peer, 1);
+	peer_open_conn(peer, 5);
 	put_syn_number_1(peer, 1, 5);
 	assert_reset(peer, 5);
 	assert_alive(peer, 1, 2);
@@ -191,8 +151,8 @@ static void a_number_too_far_ahead_ends_its_connection(void **state)
 {
 	struct peer *peer = *state;
 
-	open_conn(peer, 1);
-	open_conn(peer, 2);
+	peer_open_conn(peer, 1);
+	peer_open_conn(peer, 2);
 	peer_data(peer, 0, 1, 2 + WIRE_NUMBER_WINDOW, 1);
 	peer_settle(peer);
 	assert_int_equal(peer->conn[1].fins, 0);
@@ -208,7 +168,7 @@ static void a_broken_length_ends_the_session(void **state)
 	struct peer *peer = *state;
 	char byte;
 
-	open_conn(peer, 1);
+	peer_open_conn(peer, 1);
 	assert_true(peer_put(peer, 1, message, sizeof(message)));
 	assert_true(peer_waits_for_end(peer));
 	assert_non_null(strstr(peer->why, "pipe 1"));
@@ -240,7 +200,7 @@ static void a_pipe_that_ends_ends_the_session(void **state)
 	struct peer *peer = *state;
 	char byte;
 
-	open_conn(peer, 1);
+	peer_open_conn(peer, 1);
 	shutdown(peer->fd[2], SHUT_WR);
 	assert_true(peer_waits_for_end(peer));
 	assert_non_null(strstr(peer->why, "pipe 2"));
@@ -256,8 +216,8 @@ static void out_of_order_is_bounded_and_the_largest_holder_pays(void **state)
 	struct peer *peer = *state;
 	uint32_t number = 3;
 
-	open_conn(peer, 1);
-	open_conn(peer, 2);
+	peer_open_conn(peer, 1);
+	peer_open_conn(peer, 2);
 	peer_data(peer, 0, 2, 3, 1000);
 	peer_settle(peer);
 	while (!peer->conn[1].fins) {
@@ -273,7 +233,7 @@ static void out_of_order_is_bounded_and_the_largest_holder_pays(void **state)
 	assert_int_equal(peer->s->counts.reorder_limit, 1);
 	assert_int_equal(peer->s->counts.pauses, 0);
 	assert_int_equal(peer->conn[2].fins, 0);
-	put_text(peer, 0, 2, 2, "gap");
+	peer_text(peer, 0, 2, 2, "gap");
 	peer_settle(peer);
 	assert_int_equal(peer->s->held, 0);
 }
@@ -301,8 +261,8 @@ static void early_data_within_the_limit_waits_for_its_syn(void **state)
 {
 	struct peer *peer = *state;
 
-	put_text(peer, 2, 3, 2, "late");
-	put_text(peer, 1, 3, 1, "never ");
+	peer_text(peer, 2, 3, 2, "late");
+	peer_text(peer, 1, 3, 1, "never ");
 	peer_settle(peer);
 	assert_int_equal(peer->conn[3].syns, 0);
 	peer_syn(peer, 0, 3);
@@ -316,30 +276,14 @@ static void more_connections_than_allowed_are_refused(void **state)
 
 	peer->config.max_conns = 2;
 	peer_open(peer, true);
-	open_conn(peer, 1);
-	open_conn(peer, 2);
+	peer_open_conn(peer, 1);
+	peer_open_conn(peer, 2);
 	peer_syn(peer, 0, 3);
 	assert_reset(peer, 3);
 	peer_fin(peer, 0, 1, 2, FIN);
 	peer_settle(peer);
-	open_conn(peer, 4);
+	peer_open_conn(peer, 4);
 	assert_alive(peer, 2, 2);
-}
-
-/* Fills connection 1, whose application does not read, until pipes pause. */
-static void fill_until_paused(struct peer *peer)
-{
-	static uint8_t message[WIRE_MESSAGE_MAX];
-	uint32_t number = 2;
-
-	open_conn(peer, 1);
-	do {
-		wire_put_data(message, 1, number++, WIRE_PAYLOAD_MAX);
-		assert_true(number < 20000);
-	} while (peer_put(peer, 0, message, sizeof(message)));
-	assert_true(peer->s->paused);
-	assert_true(peer->s->queued > QUEUE_MAX);
-	assert_true(peer->s->queued < QUEUE_MAX + (2 << 20));
 }
 
 static void who_takes_nothing_pauses_the_pipes_and_then_is_reset(void **state)
@@ -347,10 +291,10 @@ static void who_takes_nothing_pauses_the_pipes_and_then_is_reset(void **state)
 	struct peer *peer = *state;
 	int64_t began;
 
-	open_conn(peer, 2);
+	peer_open_conn(peer, 2);
 	began = loop_clock();
-	fill_until_paused(peer);
-	put_text(peer, 1, 2, 2, "behind the stop");
+	peer_fill_until_paused(peer);
+	peer_text(peer, 1, 2, 2, "behind the stop");
 	assert_true(peer_waits_for_fin(peer, 1));
 	assert_int_equal(peer->conn[1].reason, RST);
 	assert_true(loop_clock() - began >= PAUSE_MS * NS_PER_MS);
@@ -391,7 +335,7 @@ static void a_slow_reader_is_waited_for(void **state)
 	struct peer *peer = *state;
 	struct reading r = { .peer = peer };
 
-	fill_until_paused(peer);
+	peer_fill_until_paused(peer);
 	r.began = loop_clock();
 	assert_true(run_until(peer->engine.loop, "pipes to go on",
 			      resumed_by_reading, &r));
@@ -407,7 +351,7 @@ static void what_comes_late_for_a_closed_id_is_dropped(void **state)
 {
 	struct peer *peer = *state;
 
-	open_conn(peer, 1);
+	peer_open_conn(peer, 1);
 	shutdown(peer->conn[1].app, SHUT_WR);
 	assert_true(peer_waits_for_fin(peer, 1));
 	assert_int_equal(peer->conn[1].reason, FIN);
@@ -425,22 +369,22 @@ static void a_syn_for_a_live_id_starts_anew_beside_it(void **state)
 	int old;
 	char got[16] = "";
 
-	open_conn(peer, 1);
+	peer_open_conn(peer, 1);
 	old = dup(peer->conn[1].app);
 	/* The old one's last data and FIN are slow, on pipe 2. */
 	peer_syn(peer, 0, 1);
-	put_text(peer, 0, 1, 1, "new");
+	peer_text(peer, 0, 1, 1, "new");
 	peer_settle(peer);
 	assert_int_equal(peer->conn[1].syns, 2);
 	assert_app_reads(peer, 1, "new");
-	put_text(peer, 2, 1, 2, "old");
+	peer_text(peer, 2, 1, 2, "old");
 	peer_fin(peer, 2, 1, 3, FIN);
 	peer_settle(peer);
 	assert_int_equal(read_some(old, got, sizeof(got)), 3);
 	assert_string_equal(got, "old");
 	assert_int_equal(read_some(old, got, sizeof(got)), 0);
 	close(old);
-	put_text(peer, 1, 1, 2, "more");
+	peer_text(peer, 1, 1, 2, "more");
 	peer_settle(peer);
 	assert_app_reads(peer, 1, "more");
 	assert_int_equal(peer->conn[1].fins, 0);
