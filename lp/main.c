@@ -2,18 +2,14 @@
 /*
  * lp, the local proxy of TM³.
  */
-#define _GNU_SOURCE
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "../mux/list.h"
 #include "../mux/log.h"
 #include "../mux/session.h"
+#include "../mux/signals.h"
 #include "../mux/sock.h"
 #include "../mux/stats.h"
 #include "options.h"
@@ -24,58 +20,32 @@ struct program {
 	struct log log;
 	struct engine engine;
 	struct proxy *proxy;
-	struct watch signals;
-	bool ending;
+	struct signals signals;
 };
 
-/* A second signal does not wait for anybody; linger 0 resets what is open. */
-static void end(struct program *m)
+static void end(struct signals *s, const char *name)
 {
-	if (m->ending) {
-		stats_flush(m->engine.stats);
-		_exit(EXIT_SUCCESS);
-	}
-	m->ending = true;
-	proxy_stop(m->proxy);
+	(void)name;
+	proxy_stop(container_of(s, struct program, signals)->proxy);
 }
 
-static void signal_came(struct watch *w, uint32_t events)
+/* It does not wait for anybody; linger 0 resets what is open. */
+static void end_now(struct signals *s, const char *name)
 {
-	struct program *m = container_of(w, struct program, signals);
-	struct signalfd_siginfo info;
-
-	(void)events;
-	while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGUSR1)
-			proxy_print(m->proxy, stderr);
-		else
-			end(m);
-	}
+	(void)name;
+	stats_flush(container_of(s, struct program, signals)->engine.stats);
 }
 
-/* Before any thread starts, so that all threads leave them to the loop. */
-static int take_signals(struct program *m)
+static void print(struct signals *s, FILE *out)
 {
-	sigset_t set;
-	int fd;
-
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);	/* a full quota is a failed write */
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGUSR1);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -1;
-	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	m->signals.ready = signal_came;
-	if (!loop_watch(m->engine.loop, &m->signals, fd, EPOLLIN))
-		return 0;
-	close(fd);
-	return -1;
+	proxy_print(container_of(s, struct program, signals)->proxy, out);
 }
+
+static const struct signals_ops signals_ops = {
+	.end = end,
+	.end_now = end_now,
+	.print = print,
+};
 
 static int open_stats(struct program *m)
 {
@@ -113,18 +83,21 @@ static int serve(struct program *m)
 static int run(struct program *m)
 {
 	int status = EXIT_FAILURE;
+	int err;
 
 	sock_raise_limit();
 	if (engine_init(&m->engine, &m->options.config, &m->log)) {
 		log_error(&m->log, "no memory to start with");
 		return status;
 	}
-	if (take_signals(m)) {
-		log_error(&m->log, "signals cannot be taken: %m");
+	err = signals_open(&m->signals, &signals_ops, m->engine.loop);
+	if (err) {
+		log_error(&m->log, "signals cannot be taken: %s",
+			  strerror(-err));
 	} else {
 		if (!open_stats(m))
 			status = serve(m);
-		loop_close(m->engine.loop, &m->signals);
+		signals_close(&m->signals);
 	}
 	proxy_free(m->proxy);
 	stats_close(m->engine.stats);
@@ -134,7 +107,7 @@ static int run(struct program *m)
 
 int main(int argc, char **argv)
 {
-	struct program m = { .signals.fd = -1 };
+	struct program m = { .proxy = NULL };
 	int status;
 
 	if (options_parse(&m.options, argc, argv, &status)) {

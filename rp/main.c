@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rp, the remote proxy: what it needs is put together here, and signals
- * become events of the loop.
+ * rp, the remote proxy: what it needs is put together here.
  */
-#define _GNU_SOURCE
 #include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "../mux/log.h"
 #include "../mux/loop.h"
 #include "../mux/session.h"
+#include "../mux/signals.h"
 #include "../mux/sock.h"
 #include "../mux/stats.h"
 #include "options.h"
@@ -28,77 +21,35 @@ struct app {
 	struct log log;
 	struct engine engine;
 	struct server server;
-	struct watch signals;
-	bool stopping;
+	struct signals signals;
 };
 
-/* Made up in memory first, so that it is one piece among other lines. */
-static void print_state(struct app *app)
+static void end(struct signals *s, const char *name)
 {
-	char *text = NULL;
-	size_t len = 0;
-	FILE *out = open_memstream(&text, &len);
+	struct app *app = container_of(s, struct app, signals);
 
-	if (!out)
-		return;
-	server_print(&app->server, out);
-	fclose(out);
-	fwrite(text, 1, len, stderr);
-	free(text);
-}
-
-static void stop(struct app *app, uint32_t signo)
-{
-	const char *name = signo == SIGINT ? "SIGINT" : "SIGTERM";
-
-	if (app->stopping) {
-		log_info(&app->log, "%s again: ending at once", name);
-		stats_flush(app->engine.stats);
-		_exit(0);
-	}
-	app->stopping = true;
 	log_info(&app->log, "%s: ending", name);
 	server_stop(&app->server);
 }
 
-static void signals_ready(struct watch *w, uint32_t events)
+static void end_now(struct signals *s, const char *name)
 {
-	struct app *app = container_of(w, struct app, signals);
-	struct signalfd_siginfo info;
+	struct app *app = container_of(s, struct app, signals);
 
-	(void)events;
-	while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGUSR1)
-			print_state(app);
-		else
-			stop(app, info.ssi_signo);
-	}
+	log_info(&app->log, "%s again: ending at once", name);
+	stats_flush(app->engine.stats);
 }
 
-static int signals_open(struct app *app)
+static void print(struct signals *s, FILE *out)
 {
-	sigset_t set;
-	int fd, err;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	app->signals.ready = signals_ready;
-	err = loop_watch(app->engine.loop, &app->signals, fd, EPOLLIN);
-	if (err)
-		close(fd);
-	return err;
+	server_print(&container_of(s, struct app, signals)->server, out);
 }
 
-static void signals_close(struct app *app)
-{
-	loop_close(app->engine.loop, &app->signals);
-}
+static const struct signals_ops signals_ops = {
+	.end = end,
+	.end_now = end_now,
+	.print = print,
+};
 
 static int stats_start(struct app *app)
 {
@@ -139,7 +90,7 @@ static int serve(struct app *app)
 /* Between having a loop and giving it back. */
 static int run(struct app *app)
 {
-	int err = signals_open(app);
+	int err = signals_open(&app->signals, &signals_ops, app->engine.loop);
 	int status;
 
 	if (err) {
@@ -148,13 +99,13 @@ static int run(struct app *app)
 	}
 	status = serve(app);
 	stats_close(app->engine.stats);
-	signals_close(app);
+	signals_close(&app->signals);
 	return status;
 }
 
 int main(int argc, char **argv)
 {
-	struct app app = { .stopping = false };
+	struct app app = { 0 };
 	int status = EXIT_FAILED;
 
 	switch (options_parse(&app.options, argc, argv)) {
@@ -168,8 +119,6 @@ int main(int argc, char **argv)
 		return EXIT_WRONG_ARGUMENTS;
 	}
 	log_init(&app.log, "rp", (enum log_level)app.options.config.verbosity);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);	/* a full quota is a failed write */
 	sock_raise_limit();
 	if (engine_init(&app.engine, &app.options.config, &app.log)) {
 		log_error(&app.log, "cannot start: %s", strerror(errno));
