@@ -58,27 +58,6 @@ static void say_short(struct listener *l, int err)
 			  "they wait: %s", strerror(err));
 }
 
-/* What the end of a connection that waited looks like; accept(2) lists them. */
-static bool only_this_one(int err)
-{
-	switch (err) {
-	case ECONNABORTED:
-	case EINTR:
-	case EPROTO:
-	case ENETDOWN:
-	case ENOPROTOOPT:
-	case EHOSTDOWN:
-	case ENONET:
-	case EHOSTUNREACH:
-	case ENETUNREACH:
-	case EOPNOTSUPP:
-	case EPERM:
-		return true;
-	default:
-		return false;
-	}
-}
-
 static void come_in(struct watch *w, uint32_t events)
 {
 	struct listener *l = container_of(w, struct listener, watch);
@@ -95,7 +74,7 @@ static void come_in(struct watch *w, uint32_t events)
 			l->accepted(l, fd);
 		} else if (errno == EAGAIN) {
 			return;
-		} else if (!only_this_one(errno)) {
+		} else if (!sock_is_passing(errno)) {
 			say_short(l, errno);
 			loop_timer_in(l->loop, &l->rest,
 				      ACCEPT_REST_MS * NS_PER_MS);

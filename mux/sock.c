@@ -294,6 +294,26 @@ int sock_listen(const struct sockaddr_storage *addr, socklen_t len)
 	return fd;
 }
 
+bool sock_is_passing(int err)
+{
+	switch (err) {
+	case ECONNABORTED:
+	case EINTR:
+	case EPROTO:
+	case ENETDOWN:
+	case ENOPROTOOPT:
+	case EHOSTDOWN:
+	case ENONET:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case EOPNOTSUPP:
+	case EPERM:
+		return true;
+	default:
+		return false;
+	}
+}
+
 bool sock_is_shortage(int err)
 {
 	return err == EMFILE || err == ENFILE || err == ENOBUFS ||

@@ -55,6 +55,8 @@ int sock_listen(const struct sockaddr_storage *addr, socklen_t len);
  * it too, until it passes.
  */
 bool sock_is_shortage(int err);
+/* accept() failed for the one connection that waited, and may go on. */
+bool sock_is_passing(int err);
 
 /* The limit of descriptors; the other one raises it as far as allowed. */
 unsigned long sock_limit(void);

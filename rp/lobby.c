@@ -255,10 +255,10 @@ static void door_ready(struct watch *watch, uint32_t events)
 		if (fd >= 0) {
 			l->starved = false;
 			admit(l, &peer, fd);
-		} else if (sock_is_shortage(errno)) {
-			rest(l, errno);
-			return;
 		} else if (errno == EAGAIN) {
+			return;
+		} else if (!sock_is_passing(errno)) {
+			rest(l, errno);
 			return;
 		}
 	}
