@@ -106,7 +106,7 @@ CAUGHT = {
     "fin-always-88": Caught(0, "server-reset", "says 0x88, not 0x99"),
     "numbers-from-1": Caught(0, "download", "numbers start at 0"),
     "empty-message-at-end": Caught(0, "server-fin", "the length field is 8"),
-    "short-writes-to-server": Caught(0, "slow-server", "at the server of connection 1"),
+    "short-writes-to-server": Caught(0, "slow-server", "server of connection 1"),
     "short-writes-to-pipe": Caught(0, "slow-pipe", "is wrong|in vain|the length field is"),
     "early-data-lost": Caught(0, "back-to-back", r"\(0 came\)"),
     "one-connection": Caught(0, "sequential", "RP exited with status 0"),
