@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Times tshark with the dissector and without it, on the same capture, and prints the ratios.
 
-    python -m dissector.bench [--megabytes 200] [--rounds 3] [--capture FILE]
+    python -m dissector.bench [--megabytes 200] [--rounds 1] [--capture FILE]
 
 Without it, Wireshark takes port 6000 for X11 and reads the pipes as that. So there is a second,
-stricter measure to stand beside: the same with X11 disabled, where tshark only does TCP.
+stricter measure to stand beside: the same with X11 disabled, where tshark only does TCP and
+none of what the pipes carry.
 CPU seconds (user and system) of whole runs, taken in turns; the median counts. The ratio to the
 first is to stay under 4: the exit status says whether it did.
 """
@@ -91,7 +92,7 @@ def cpu_s(capture: Path, arguments: list[str]) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Times the dissector beside tshark without it.")
     parser.add_argument("--megabytes", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--capture", type=Path, help="time this one, instead of one made for it")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tm3-bench-") as folder:
