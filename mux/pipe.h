@@ -82,6 +82,8 @@ struct pipe {
 	struct pipe_info info;
 
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
+	uint64_t mark;		/* tx_bytes of it were written */
+	uint64_t mark_total;	/* when the session had sent so much in all */
 };
 
 /* Takes over @fd, a connected socket; set up here (cc, options, binding). */

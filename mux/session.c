@@ -312,6 +312,7 @@ static void stop_timers(struct session *s)
 {
 	struct loop *loop = s->engine->loop;
 
+	loop_timer_stop(loop, &s->hold_timer);
 	loop_timer_stop(loop, &s->pause_timer);
 	loop_timer_stop(loop, &s->rest_timer);
 	loop_timer_stop(loop, &s->sample_timer);
@@ -417,6 +418,7 @@ static void prepare(struct session *s, struct engine *engine)
 	s->shared.scratch = engine->scratch;
 	s->shared.scratch_size = SCRATCH;
 	s->number = ++engine->sessions;
+	s->hold_timer.fire = outbound_hold_timer;
 	s->pause_timer.fire = inbound_pause_timer;
 	s->rest_timer.fire = rest_over;
 	s->sample_timer.fire = sample_timer;

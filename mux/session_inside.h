@@ -63,6 +63,9 @@ struct session {
 	int64_t paused_ns;	/* in all, before */
 
 	struct task pump;
+	uint64_t tx_total;	/* bytes given to pipes */
+	int64_t held_back_at;	/* since when one pipe lags; 0 none does */
+	struct timer hold_timer;
 	struct task end;
 	struct timer pause_timer, rest_timer, sample_timer, check_timer,
 		stop_timer;
@@ -88,5 +91,6 @@ void inbound_pause_timer(struct timer *t);
 
 /* outbound */
 void outbound_pump(struct task *t);
+void outbound_hold_timer(struct timer *t);
 
 #endif
