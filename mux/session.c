@@ -326,7 +326,6 @@ static void session_free(struct session *s)
 {
 	unsigned int i;
 
-	inbound_flush(s);
 	while (!list_empty(&s->conns))
 		orphan(s->engine, list_first(&s->conns, struct conn, member));
 	stop_timers(s);
@@ -360,6 +359,11 @@ void session_fail(struct session *s, const char *fmt, ...)
 
 	if (s->dead || s->stopping)
 		return;
+	/*
+	 * What was gathered lies in the read buffer, and is for connections
+	 * that may be gone by the time the session is.
+	 */
+	inbound_flush(s);
 	s->dead = true;
 	va_start(args, fmt);
 	vsnprintf(s->why, sizeof(s->why), fmt, args);
