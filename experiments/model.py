@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""What an experiment is: its parameters and their sweep, what it measures, claims, figures.
+
+An experiment is a subclass of Experiment in experiments/catalogue/, one file each. It says *what*;
+the runner, the statistics, the plots and the report read it and need no code for any one of them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from experiments.bed import Bed
+
+Value = int | float | str | bool | None
+Params = Mapping[str, Value]
+Grid = Mapping[str, Sequence[Value]]
+
+
+class RunFailed(RuntimeError):
+    """A run that did not do what it should: wrong bytes, a time-out, a program that ended."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of an experiment: one value of it in each run, any number in a sweep."""
+
+    name: str
+    default: Value
+    kind: Literal["whole", "number", "size", "text", "truth"]
+    help: str
+    choices: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that each run measures, by its name in `measures` of a run's record."""
+
+    name: str
+    label: str
+    unit: str
+    better: Literal["less", "more", "neither"] = "less"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published figure and the runs of ours that answer it.
+
+    `of` and `over` choose runs by parameters (those not named may be anything but are paired by
+    value and seed). With `over`, the answer is the median of the paired ratios of/over, else
+    the median itself. `expect` is the direction that was published, in the same terms.
+    """
+
+    row: str  # the experiment's name in the list of published figures: download, object-size, ...
+    where: str  # "Fig. 9"
+    says: str  # "8 pipes instead of 1, 300 KB"
+    of: Params
+    over: Params | None = None
+    metric: str = "completion_s"
+    paper: float | None = None  # what was published, as a ratio with `over`
+    unit: str = ""  # of `paper` without `over`
+    expect: Literal["less", "more", "same"] = "less"
+    than: float = 1.0  # the value that `expect` compares with; without `over`: in the metric's unit
+    within: float = 0.1  # for "same": the share by which it may differ
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot. `x`, `hue` and `facet` are parameters (or metrics); `where` chooses runs."""
+
+    name: str
+    title: str
+    kind: Literal["against", "normalised", "cdf", "heat", "series"]
+    y: str = "completion_s"
+    x: str = "pipes"
+    hue: str = ""
+    facet: str = ""
+    where: Params = field(default_factory=dict)
+    over: Params = field(default_factory=dict)  # normalised: divided by these runs, paired
+    floor: str = ""  # a metric drawn as a line: what no proxy can go below
+    log: bool = False
+
+
+class Experiment(ABC):
+    """One question. `grids` is the sweep: the union of the products of each grid's axes."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    question: ClassVar[str]
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric("completion_s", "completion time", "s"),)
+    grids: ClassVar[tuple[Grid, ...]]
+    reps: ClassVar[int] = 20
+    quick_grids: ClassVar[tuple[Grid, ...]] = ()  # () is the same as `grids`
+    quick_reps: ClassVar[int] = 10
+    run_seconds: ClassVar[float] = 5.0  # a first guess of what a run takes; learnt while running
+    claims: ClassVar[tuple[Claim, ...]] = ()
+    figures: ClassVar[tuple[Figure, ...]] = ()
+    packages: ClassVar[tuple[str, ...]] = ()  # programs that must be there
+
+    @abstractmethod
+    def measure(self, bed: "Bed") -> dict[str, Any]:
+        """One run on a bed that stands ready; its metrics. Raises RunFailed.
+
+        The seconds until the user had it all are `completion_s`; every byte was compared.
+        """
+
+    def floor_s(self, params: Params) -> float | None:
+        """What no proxy could go below, for instance RTT + size/rate; None where unknown."""
+        return None
