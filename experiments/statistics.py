@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""Medians, quartiles and intervals, with failed runs kept in the denominator.
+
+An interval is the percentile bootstrap of the median: resampled with replacement, seeded, so
+the same runs give the same interval. A failed run is a value too: infinity for what should
+be small, zero for what should be large. Over half of them make the median itself infinite.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+LEVEL = 0.95
+RESAMPLES = 4000
+SEED = 20160
+# Below this no interval of the median can reach the level: n values span the median with
+# 1 - 2^(1-n), which is 75 % for 3, 87.5 % for 4 and 93.75 % for 5.
+LEAST = 5
+
+Verdict = Literal["yes", "no", "unclear", "few", "none"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A median of `n` values. With fewer than LEAST, `low` and `high` are merely their range."""
+
+    n: int
+    failed: int
+    median: float
+    low: float
+    high: float
+    q1: float
+    q3: float
+
+    @property
+    def enough(self) -> bool:
+        return self.n >= LEAST
+
+    @property
+    def half_width(self) -> float:
+        """Half the interval as a share of the median; infinite where that says nothing."""
+        if not math.isfinite(self.high) or self.median == 0:
+            return math.inf
+        return (self.high - self.low) / 2 / abs(self.median)
+
+
+NOTHING = Estimate(0, 0, math.nan, math.nan, math.nan, math.nan, math.nan)
+
+
+@lru_cache(maxsize=16)
+def _draws(n: int, resamples: int, seed: int) -> np.ndarray:
+    """Which values each resample takes. Shared, so it must not be written to."""
+    drawn = np.random.default_rng(seed).integers(0, n, size=(resamples, n), dtype=np.int32)
+    drawn.flags.writeable = False
+    return drawn
+
+
+def resampled_medians(
+    values: np.ndarray, resamples: int = RESAMPLES, seed: int = SEED
+) -> np.ndarray:
+    """The medians of resamples, sorted; infinite values are allowed."""
+    return np.sort(np.median(values[_draws(len(values), resamples, seed)], axis=1))
+
+
+def percentiles(ordered: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
+    """The outer values of the middle `level` of an ordered sample: no interpolation, so
+    infinities stay what they are."""
+    tail = (1 - level) / 2
+    low = ordered[math.floor(tail * len(ordered))]
+    high = ordered[math.ceil((1 - tail) * len(ordered)) - 1]
+    return float(low), float(high)
+
+
+def quantile(ordered: np.ndarray, share: float) -> float:
+    """As numpy's default, but infinity beside a finite value is infinity, not NaN."""
+    at = share * (len(ordered) - 1)
+    below, above = ordered[math.floor(at)], ordered[math.ceil(at)]
+    if below == above or at == math.floor(at):
+        return float(below)
+    return float(below + (above - below) * (at - math.floor(at)))
+
+
+def estimate(
+    values: Sequence[float], failed: int = 0, resamples: int = RESAMPLES, seed: int = SEED
+) -> Estimate:
+    """The median of `values` with its quartiles and interval; `failed` of them are failures."""
+    if len(values) == 0:
+        return NOTHING
+    ordered = np.sort(np.asarray(values, dtype=float))
+    if np.isnan(ordered).any():
+        raise ValueError("a value is not a number: leave out what was not measured")
+    low, high = float(ordered[0]), float(ordered[-1])
+    if len(ordered) >= LEAST:
+        low, high = percentiles(resampled_medians(ordered, resamples, seed))
+    return Estimate(
+        n=len(ordered),
+        failed=failed,
+        median=float(np.median(ordered)),
+        low=low,
+        high=high,
+        q1=quantile(ordered, 0.25),
+        q3=quantile(ordered, 0.75),
+    )
+
+
+def ratio(of: float, over: float) -> float:
+    """of/over where both may be failures: two alike are a tie."""
+    if of == over:
+        return 1.0
+    if over == 0:
+        return math.inf
+    if math.isinf(over):
+        return 0.0
+    return of / over
+
+
+def difference(of: float, over: float) -> float:
+    """of-over where both may be failures: two alike are a tie."""
+    return 0.0 if of == over else of - over
+
+
+Pairs = Sequence[tuple[float, float]]
+
+
+def paired_ratio(pairs: Pairs, failed: int = 0) -> Estimate:
+    """The median of the ratios of values that met the same losses."""
+    return estimate([ratio(of, over) for of, over in pairs], failed)
+
+
+def paired_difference(pairs: Pairs, failed: int = 0) -> Estimate:
+    return estimate([difference(of, over) for of, over in pairs], failed)
+
+
+def unpaired_ratio(of: Sequence[float], over: Sequence[float], failed: int = 0) -> Estimate:
+    """The ratio of two medians of runs that have no seeds in common."""
+    if len(of) == 0 or len(over) == 0:
+        return NOTHING
+    of_ordered, over_ordered = (np.sort(np.asarray(side, dtype=float)) for side in (of, over))
+    point = ratio(float(np.median(of_ordered)), float(np.median(over_ordered)))
+    drawn = [  # two seeds: one would pair the draws
+        np.median(side[_draws(len(side), RESAMPLES, SEED + k)], axis=1)
+        for k, side in enumerate((of_ordered, over_ordered))
+    ]
+    ratios = np.sort([ratio(float(a), float(b)) for a, b in zip(*drawn, strict=True)])
+    low, high = percentiles(ratios)
+    return Estimate(
+        n=min(len(of), len(over)),
+        failed=failed,
+        median=point,
+        low=low,
+        high=high,
+        q1=quantile(ratios, 0.25),
+        q3=quantile(ratios, 0.75),
+    )
+
+
+def verdict(
+    got: Estimate,
+    expect: Literal["less", "more", "same"],
+    than: float = 1.0,
+    within: float = 0.1,
+) -> Verdict:
+    """Does the whole interval lie where it was expected?
+
+    "no": it lies wholly elsewhere. "unclear": it reaches over the border, which these runs
+    cannot decide. "few": fewer runs than an interval needs. "none": no run at all.
+    """
+    if got.n == 0:
+        return "none"
+    if not got.enough:
+        return "few"
+    if expect == "same":
+        bottom, top = sorted((than * (1 - within), than * (1 + within)))
+        if bottom <= got.low and got.high <= top:
+            return "yes"
+        return "no" if got.high < bottom or got.low > top else "unclear"
+    below, above = got.high < than, got.low > than
+    if expect == "more":
+        below, above = above, below
+    if below:
+        return "yes"
+    return "no" if above else "unclear"
+
+
+def coverage(n: int) -> float:
+    """How often the range of n values holds the median of what they are drawn from."""
+    return 1 - 2.0 ** (1 - n) if n else 0.0

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""Statistics against known answers, against scipy, and against what they promise: coverage."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from experiments import statistics
+from experiments.statistics import LEAST, estimate, paired_difference, paired_ratio, verdict
+
+INF = math.inf
+
+
+def test_median_and_quartiles_are_numpys() -> None:
+    values = np.random.default_rng(1).lognormal(size=23)
+    got = estimate(list(values))
+    assert got.median == pytest.approx(np.median(values))
+    assert (got.q1, got.q3) == pytest.approx(tuple(np.quantile(values, [0.25, 0.75])))
+    assert (got.n, got.failed) == (23, 0)
+    assert got.low < got.median < got.high
+
+
+@pytest.mark.parametrize("n", [5, 10, 20, 51])
+def test_interval_is_scipys(n: int) -> None:
+    values = np.random.default_rng(n).gamma(2.0, size=n)
+    theirs = stats.bootstrap(
+        (values,), np.median, method="percentile", n_resamples=20_000, rng=np.random.default_rng(3)
+    ).confidence_interval
+    ours = estimate(list(values), resamples=20_000)
+    spread = np.ptp(values)
+    # Between order statistics the interval jumps: a little of the range is the precision.
+    assert ours.low == pytest.approx(theirs.low, abs=0.04 * spread)
+    assert ours.high == pytest.approx(theirs.high, abs=0.04 * spread)
+
+
+@pytest.mark.parametrize(
+    ("n", "draw"),
+    [
+        (n, draw)
+        for n in (5, 10, 20)
+        for draw in ("normal", "exponential", "lognormal", "standard_cauchy")
+    ],
+)
+def test_coverage(n: int, draw: str) -> None:
+    """The interval of the median holds the true median about as often as it says."""
+    rng = np.random.default_rng(n)
+    true = {"normal": 0.0, "exponential": math.log(2), "lognormal": 1.0, "standard_cauchy": 0.0}
+    trials = 1500
+    samples = getattr(rng, draw)(size=(trials, n))
+    held = 0
+    for sample in samples:
+        got = estimate(sample, resamples=1000)
+        held += got.low <= true[draw] <= got.high
+    # Binomial spread of 1500 trials is 0.6 %: three of them around 91.5 % to 97.5 %.
+    assert 0.90 <= held / trials <= 0.985, f"{held / trials:.3f} at n = {n}, {draw}"
+
+
+def test_the_mean_would_not_cover() -> None:
+    """What the bounds above are for: the same interval of the mean fails them at n = 5."""
+    rng = np.random.default_rng(5)
+    held = 0
+    for sample in rng.lognormal(size=(800, 5)):
+        means = np.sort(sample[rng.integers(0, 5, size=(1000, 5))].mean(axis=1))
+        low, high = statistics.percentiles(means)
+        held += low <= math.exp(0.5) <= high
+    assert held / 800 < 0.90
+
+
+def test_paired_ratio_sees_what_the_unpaired_does_not() -> None:
+    """Runs that meet the same losses differ less in their ratio than the runs themselves."""
+    rng = np.random.default_rng(2)
+    luck = rng.lognormal(sigma=1.0, size=10)
+    over = luck
+    of = luck * 0.8 * rng.normal(1.0, 0.02, size=10)
+    paired = paired_ratio(list(zip(of, over, strict=True)))
+    unpaired = statistics.unpaired_ratio(of, over)
+    assert paired.median == pytest.approx(0.8, rel=0.05)
+    assert verdict(paired, "less") == "yes"
+    assert verdict(unpaired, "less") == "unclear"
+
+
+def test_unpaired_ratio_covers() -> None:
+    rng = np.random.default_rng(8)
+    held = 0
+    for _ in range(300):
+        got = statistics.unpaired_ratio(rng.exponential(2.0, 15), rng.exponential(1.0, 15))
+        held += got.low <= 2.0 <= got.high
+    assert 0.90 <= held / 300 <= 0.995
+
+
+def test_same_runs_same_interval() -> None:
+    values = list(np.random.default_rng(4).normal(size=20))
+    assert estimate(values) == estimate(values[::-1])
+
+
+def test_failures_stay_in_the_denominator() -> None:
+    one_of_ten = estimate([1.0] * 9 + [INF], failed=1)
+    assert (one_of_ten.n, one_of_ten.failed, one_of_ten.median) == (10, 1, 1.0)
+    six_of_ten = estimate([1.0] * 4 + [INF] * 6, failed=6)
+    assert six_of_ten.median == INF
+    assert six_of_ten.q1 == 1.0 and six_of_ten.q3 == INF
+    assert six_of_ten.low == 1.0 and six_of_ten.high == INF
+    assert not any(math.isnan(x) for x in vars(six_of_ten).values())
+
+
+def test_ratios_with_failures() -> None:
+    pairs = [(INF, 1.0), (1.0, INF), (INF, INF), (2.0, 1.0), (1.0, 2.0)]
+    got = paired_ratio(pairs, failed=3)
+    assert got.median == 1.0 and got.failed == 3
+    assert (got.low, got.high) == (0.0, INF)
+    assert statistics.ratio(0.0, 0.0) == 1.0
+    assert statistics.ratio(1.0, 0.0) == INF
+    assert paired_difference([(3.0, 1.0)] * 6).median == 2.0
+    assert paired_difference([(INF, INF)] * 6).median == 0.0
+
+
+def test_few_runs_have_a_range_and_no_verdict() -> None:
+    got = estimate([3.0, 1.0, 2.0])
+    assert (got.low, got.median, got.high) == (1.0, 2.0, 3.0)
+    assert not got.enough
+    assert verdict(got, "more", 0.5) == "few"
+    assert statistics.coverage(3) == 0.75
+    assert statistics.coverage(LEAST - 1) < 0.9 < statistics.coverage(LEAST)
+
+
+def test_no_runs() -> None:
+    assert estimate([]).n == 0
+    assert verdict(estimate([]), "less") == "none"
+    assert statistics.unpaired_ratio([], [1.0]).n == 0
+
+
+def test_a_value_that_is_no_number_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a number"):
+        estimate([1.0, math.nan])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expect", "than", "says"),
+    [
+        (0.2, 0.4, "less", 1.0, "yes"),
+        (0.9, 1.1, "less", 1.0, "unclear"),
+        (1.1, 1.3, "less", 1.0, "no"),
+        (1.1, 1.3, "more", 1.0, "yes"),
+        (0.2, 0.4, "more", 1.0, "no"),
+        (0.95, 1.05, "same", 1.0, "yes"),
+        (0.95, 1.15, "same", 1.0, "unclear"),
+        (0.2, 0.4, "same", 1.0, "no"),
+        (1.2, 1.4, "same", 1.0, "no"),
+        (0.93, 1.0, "less", 1.0, "unclear"),  # an interval that touches does not exclude
+    ],
+)
+def test_verdicts(low: float, high: float, expect: str, than: float, says: str) -> None:
+    got = statistics.Estimate(10, 0, (low + high) / 2, low, high, low, high)
+    assert verdict(got, expect, than) == says
