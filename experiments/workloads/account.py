@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""What the proxies' own statistics say about a run; docs/statistics.md is their format.
+
+Downlink is what RP sends into the pipes and LP receives, uplink the other way round. Messages wait
+in order at whoever receives: LP for the downlink.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from topologies.shell import until
+
+if TYPE_CHECKING:
+    from experiments.bed import Bed
+
+Record = dict[str, Any]
+Way = Literal["down", "up"]
+SENDER = {"down": "rp", "up": "lp"}
+RECEIVER = {"down": "lp", "up": "rp"}
+
+
+@dataclass(frozen=True)
+class Account:
+    """The records of both proxies."""
+
+    rp: Sequence[Record]
+    lp: Sequence[Record]
+
+    def of(self, who: str, kind: str) -> list[Record]:
+        records = self.rp if who == "rp" else self.lp
+        return [record for record in records if record["type"] == kind]
+
+    def pipes(self, who: str) -> list[Record]:
+        """The latest of each pipe."""
+        latest = {(one["session"], one["pipe"]): one for one in self.of(who, "pipe")}
+        return [latest[key] for key in sorted(latest)]
+
+    def connections(self, who: str) -> list[Record]:
+        return self.of(who, "conn")
+
+    def retransmits(self, way: Way) -> int:
+        return sum(pipe["retransmits"] for pipe in self.pipes(SENDER[way]))
+
+    def efficiency(self) -> float | None:
+        """User bytes over the bytes of all messages, both ways; None before there were any."""
+        user = sum(one["tx_bytes"] + one["rx_bytes"] for one in self.connections("lp"))
+        messages = sum(one["tx_bytes"] + one["rx_bytes"] for one in self.pipes("lp"))
+        return user / messages if messages else None
+
+    def shares(self, way: Way) -> list[float]:
+        """Of each pipe, of what went over all of them."""
+        sent = [pipe["tx_bytes"] for pipe in self.pipes(SENDER[way])]
+        return [each / sum(sent) for each in sent] if sum(sent) else []
+
+    def largest(self, way: Way) -> Record | None:
+        """The connection that carried most that way, as its receiver saw it."""
+        found = self.connections(RECEIVER[way])
+        return max(found, key=lambda one: one["rx_bytes"], default=None)
+
+    def measures(self, way: Way = "down") -> dict[str, Any]:
+        """What is worth a line in a run's record."""
+        largest = self.largest(way)
+        shares = self.shares(way)
+        waited = largest["reorder_ms"] if largest else {}
+        return {
+            "retransmits": self.retransmits(way),
+            "efficiency": self.efficiency(),
+            "pipe_share_max": max(shares, default=None),
+            "pipe_share_min": min(shares, default=None),
+            **{f"reorder_{name}_s": waited[name] / 1e3 for name in waited},
+            "reorder_max_bytes": largest["reorder_max_bytes"] if largest else None,
+        }
+
+
+def complete(records: Iterable[Record], connections: int) -> bool:
+    """Whether all that were opened are over, and the pipes were told of since."""
+    seen, sampled = 0, False
+    for record in records:
+        if record["type"] == "conn":
+            seen, sampled = seen + 1, False
+        sampled = sampled or record["type"] == "pipe"
+    return seen >= connections and sampled
+
+
+def account(bed: "Bed", connections: int, seconds: float = 10.0) -> Account:
+    """What both say, once each has told of that many connections and of the pipes after them.
+
+    Counters of pipes come at an interval, so they hold the connections' last bytes only then.
+    """
+    pair = bed.pair
+    assert pair is not None, "no proxies in this run"
+
+    def told() -> Account | None:
+        both = pair.statistics("rp"), pair.statistics("lp")
+        return Account(*both) if all(complete(one, connections) for one in both) else None
+
+    return until(f"statistics of {connections} connections", told, seconds)

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: MIT
+"""What a client does in a run: each actor is a thread of the client program with its connections.
+
+An actor is its own description: `play.py` gets it as JSON. Those with `background` run until all
+the others are done. Times are seconds since the scene began.
+"""
+
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from queue import Queue
+from typing import Any, Literal
+
+from experiments.workloads.exchange import Connection, CutShort, Request, read_stream
+from experiments.workloads.pattern import start_of
+
+BIN_S = 0.1
+ENDLESS = 1 << 62
+UP_PIECE = 16_384  # of an endless upload; the server replies to each
+UP_AHEAD = 1024  # pieces without a reply at most
+Way = Literal["down", "up"]
+
+
+@dataclass
+class Scene:
+    """What the actors of one program share."""
+
+    address: str
+    cc: str
+    seed: int
+    seconds: float
+    began: float = 0.0
+    over: threading.Event = field(default_factory=threading.Event)
+    to_hang_up: list[Connection] = field(default_factory=list)
+    streams: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def now(self) -> float:
+        return time.monotonic() - self.began
+
+    def end(self) -> None:
+        """The background ends, also who waits for bytes."""
+        self.over.set()
+        for connection in self.to_hang_up:
+            with suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def dial(self, port: int, mptcp: bool = False) -> Connection:
+        return Connection((self.address, port), self.cc, mptcp=mptcp, seconds=self.seconds)
+
+    def request(self, up: int = 0, down: int = 0, **more: int) -> Request:
+        """With streams of its own, so that no bytes of others pass for its."""
+        return Request(
+            self.cc,
+            up=up,
+            up_start=start_of(self.seed, next(self.streams)),
+            down=down,
+            down_start=start_of(self.seed, next(self.streams)),
+            **more,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Actor:
+    port: int
+    background: bool = False
+    after_s: float = 0.0
+
+    def described(self) -> dict[str, Any]:
+        return {"do": type(self).__name__, **asdict(self)}
+
+    def run(self, scene: Scene) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class Bins:
+    """Bytes by the tenth of a second in which they came."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.bins: list[int] = []
+        self.total = 0
+
+    def add(self, size: int) -> None:
+        self.total += size
+        index = int(self.scene.now() / BIN_S)
+        self.bins += [0] * (index + 1 - len(self.bins))
+        self.bins[index] += size
+
+    def upto(self, total: int) -> None:
+        self.add(total - self.total)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer(Actor):
+    """One connection, one exchange: a download, an upload, or one after the other."""
+
+    up: int = 0
+    down: int = 0
+    mptcp: bool = False
+
+    def run(self, scene: Scene) -> dict[str, Any]:
+        bins = Bins(scene)
+        with scene.dial(self.port, self.mptcp) as connection:
+            times = connection.exchange(scene.request(self.up, self.down), bins.upto)
+            return {
+                "began_s": connection.began - scene.began,
+                "connect_s": connection.connected - connection.began,
+                "first_s": times.first - connection.began,
+                "completion_s": times.last - connection.began,
+                "subflows": connection.subflows() if self.mptcp else None,
+                "bins": bins.bins,
+            }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bulk(Actor):
+    """Bytes without end one way, until the others are done; how many came in each bin.
+
+    Up: pieces one behind the other, each counted when the server's reply to it is here.
+    """
+
+    way: Way = "down"
+    mptcp: bool = False
+    background: bool = True
+
+    def run(self, scene: Scene) -> dict[str, Any]:
+        bins = Bins(scene)
+        with scene.dial(self.port, self.mptcp) as connection:
+            scene.to_hang_up.append(connection)
+            try:
+                (self._down if self.way == "down" else self._up)(scene, connection, bins)
+            except OSError:
+                if not scene.over.is_set():
+                    raise
+        return {"bins": bins.bins, "total": bins.total}
+
+    def _down(self, scene: Scene, connection: Connection, bins: Bins) -> None:
+        request = scene.request(down=ENDLESS)
+        connection.ask(request)
+        connection.reply(request)
+        came = read_stream(connection.sock, request.down, request.down_start, bins.upto)
+        raise CutShort(f"an endless download ended after {came} bytes")
+
+    def _up(self, scene: Scene, connection: Connection, bins: Bins) -> None:
+        asked: Queue[Request] = Queue(UP_AHEAD)
+
+        def write() -> None:
+            with suppress(OSError):  # the reader meets the same, and tells
+                while not scene.over.is_set():
+                    request = scene.request(up=UP_PIECE)
+                    asked.put(request)
+                    connection.ask(request)
+
+        threading.Thread(target=write, daemon=True).start()
+        while True:
+            connection.reply(asked.get(timeout=scene.seconds))
+            bins.add(UP_PIECE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objects(Actor):
+    """A small object every so often: from its request (or connect()) to its last byte.
+
+    `fresh`: each on a connection of its own, else all on one. At most `seconds` after the first.
+    """
+
+    size: int = 4096
+    count: int = 20
+    pause_s: float = 0.2
+    seconds: float = 60.0
+    way: Way = "down"
+    fresh: bool = False
+    mptcp: bool = False
+
+    def run(self, scene: Scene) -> dict[str, Any]:
+        kept = None if self.fresh else scene.dial(self.port, self.mptcp)
+        began, taken = scene.now(), []
+        try:
+            for _ in range(self.count):
+                taken.append(self._one(scene, kept))
+                if scene.now() - began > self.seconds:
+                    break
+                time.sleep(self.pause_s)
+        finally:
+            if kept is not None:
+                kept.sock.close()
+        return {"seconds": taken, "began_s": began, "ended_s": scene.now()}
+
+    def _one(self, scene: Scene, kept: Connection | None) -> float:
+        sizes = {self.way: self.size}
+        if kept is not None:
+            times = kept.exchange(scene.request(**sizes))
+            return times.last - times.asked
+        with scene.dial(self.port, self.mptcp) as connection:
+            times = connection.exchange(scene.request(**sizes))
+            return times.last - connection.began
+
+
+@dataclass(frozen=True, kw_only=True)
+class Video(Actor):
+    """A stream at a constant rate: for each frame how long after it was due it had arrived."""
+
+    frames: int = 100
+    frame_bytes: int = 12_500
+    interval_us: int = 40_000
+    mptcp: bool = False
+
+    def run(self, scene: Scene) -> dict[str, Any]:
+        arrived: list[float] = []
+
+        def seen(done: int) -> None:
+            whole = done // self.frame_bytes
+            arrived.extend([time.monotonic()] * (whole - len(arrived)))
+
+        size = self.frames * self.frame_bytes
+        pace = {"frame_bytes": self.frame_bytes, "interval_us": self.interval_us}
+        request = scene.request(down=size, **pace)
+        with scene.dial(self.port, self.mptcp) as connection:
+            connection.ask(request)
+            clock_s = connection.reply(request).clock_ns / 1e9
+            came = read_stream(connection.sock, size, request.down_start, seen)
+        if came != size:
+            raise CutShort(f"a video ended after {came} of {size} bytes")
+        due = (clock_s + n * self.interval_us / 1e6 for n in range(self.frames))
+        return {"late_s": [at - then for at, then in zip(arrived, due, strict=True)]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Churn(Actor):
+    """Many short connections, `parallel` of them at a time."""
+
+    count: int = 200
+    parallel: int = 8
+    up: int = 200
+    down: int = 2000
+
+    def run(self, scene: Scene) -> dict[str, Any]:
+        left = iter(range(self.count))
+        taken: list[float] = []
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                for _ in left:
+                    with scene.dial(self.port) as connection:
+                        times = connection.exchange(scene.request(self.up, self.down))
+                        taken.append(times.last - connection.began)
+            except BaseException as error:
+                failed.append(error)
+
+        began = scene.now()
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(self.parallel)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failed:
+            raise failed[0]
+        return {"seconds": taken, "took_s": scene.now() - began}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wire(Actor):
+    """What a device of this namespace carried, packets with their headers, by bins."""
+
+    port: int = 0
+    device: str = "client-eth0"
+    background: bool = True
+
+    def run(self, scene: Scene) -> dict[str, Any]:
+        down, up = [], []
+        first = last = self._bytes()
+        while not scene.over.wait(BIN_S - scene.now() % BIN_S):
+            now = self._bytes()
+            down.append(now[0] - last[0])
+            up.append(now[1] - last[1])
+            last = now
+        end = self._bytes()
+        return {"down": down, "up": up, "total": [b - a for a, b in zip(first, end, strict=True)]}
+
+    def _bytes(self) -> tuple[int, int]:
+        for line in Path("/proc/self/net/dev").read_text().splitlines():
+            name, _, counters = line.partition(":")
+            if name.strip() == self.device:
+                numbers = counters.split()
+                return int(numbers[0]), int(numbers[8])
+        raise OSError(f"no device {self.device} here")
+
+
+ACTORS: dict[str, Callable[..., Actor]] = {
+    cls.__name__: cls for cls in (Transfer, Bulk, Objects, Video, Churn, Wire)
+}

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""The course's walk-through in a bed: its `server` on the server, its `client` on the client."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from experiments.workloads.traffic import command, finished
+from topologies.lab import Lab
+from topologies.programs import Program, program
+from topologies.shell import enter
+from topologies.topos import SERVER
+
+if TYPE_CHECKING:
+    from experiments.bed import Bed
+
+PORT = 6001
+
+
+@contextmanager
+def server(lab: Lab, count: int) -> Iterator[Program]:
+    argv = command("walkthrough", "server", str(PORT), str(count))
+    with program(lab.state, "server", "course", argv, ready=r"^server: ready") as running:
+        yield running
+
+
+def walk_through(bed: "Bed", count: int, up: int, down: int) -> list[float]:
+    """When each of the `count` responses was complete, since connect() was called."""
+    with server(bed.lab, count):
+        words = ("client", SERVER, str(PORT), str(count), str(up), str(down))
+        argv = enter(bed.lab.client.namespace, command("walkthrough", *words))
+        return json.loads(finished(bed, argv, "client", bed.deadline - time.monotonic()))

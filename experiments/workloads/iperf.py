@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""iperf3: throughput down, up, and both at once.
+
+iperf3 sends what it likes and compares nothing, so this measures rates and no correctness. Its
+server must end by itself or a run that fails would leave it busy: each run has its own.
+"""
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from experiments.model import RunFailed
+from experiments.workloads.traffic import finished
+from topologies.programs import program
+from topologies.shell import enter, until
+from topologies.topos import SERVER
+
+if TYPE_CHECKING:
+    from experiments.bed import Bed
+
+PORT = 5201
+DIRECTIONS = {"down": ("--reverse",), "up": (), "both": ("--bidir",)}
+
+
+@dataclass(frozen=True)
+class OneWay:
+    """What the receiving end had, and what its sender sent again."""
+
+    mbps: float
+    retransmits: int
+    series_mbps: tuple[float, ...]  # each second, at the receiver
+
+
+def throughput(bed: "Bed", direction: str, seconds: float) -> dict[str, OneWay]:
+    """By `down` and `up`, those that were asked for. Raises RunFailed."""
+    argv = ["iperf3", "--server", "--bind", SERVER, "--port", str(PORT), "--json"]
+    with program(bed.lab.state, "server", "iperf3", argv) as server:
+        _wait_for_port(bed, server.pid)
+        words = ["--client", SERVER, "--port", str(PORT), "--time", f"{seconds:g}"]
+        words += ["--json", "--get-server-output"]
+        words += ["--congestion", str(bed.params["cc"]), *DIRECTIONS[direction]]
+        client = enter(bed.lab.client.namespace, ["iperf3", *words])
+        report = json.loads(finished(bed, client, "iperf3", bed.deadline - time.monotonic()))
+    return parsed(report, direction)
+
+
+def _wait_for_port(bed: "Bed", pid: int) -> None:
+    def listening() -> str:
+        return bed.lab.server.inside("ss", "-Hltn", f"sport = :{PORT}").strip()
+
+    until(f"iperf3 ({pid}) on port {PORT}", listening, 10.0)
+
+
+def parsed(report: dict[str, Any], direction: str) -> dict[str, OneWay]:
+    """iperf3's JSON, which holds the server's own; --bidir tells the second way by a suffix."""
+    if "error" in report:
+        raise RunFailed(f"iperf3: {report['error']}")
+    server = report["server_output_json"]
+    if direction == "down":
+        return {"down": _one(report, report, "")}
+    found = {"up": _one(report, server, "")}
+    if direction == "both":
+        found["down"] = _one(report, report, "_bidir_reverse")
+    return found
+
+
+def _one(report: dict[str, Any], receiver: dict[str, Any], suffix: str) -> OneWay:
+    received, sent = report["end"][f"sum_received{suffix}"], report["end"][f"sum_sent{suffix}"]
+    series = [part[f"sum{suffix}"]["bits_per_second"] / 1e6 for part in receiver["intervals"]]
+    return OneWay(received["bits_per_second"] / 1e6, int(sent.get("retransmits", 0)), tuple(series))

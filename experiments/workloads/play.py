@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""The client of the transfers: `python -m experiments.workloads.play SCENE`, a JSON object.
+
+It runs the actors of `first` one after the other, then those of `actors` together, and writes what
+each found. The first failure ends it.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+from experiments.workloads.actors import ACTORS, Actor, Scene
+
+
+def actor_of(described: dict[str, Any]) -> Actor:
+    words = dict(described)
+    return ACTORS[words.pop("do")](**words)
+
+
+def fail(error: BaseException) -> None:
+    """At once, with whatever other actors are waiting for."""
+    print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    os._exit(1)
+
+
+def act(actor: Actor, scene: Scene, found: dict[str, Any], name: str) -> None:
+    try:
+        if actor.after_s:
+            time.sleep(actor.after_s)
+        found[name] = actor.run(scene)
+    except BaseException as error:
+        fail(error)
+
+
+def play(described: dict[str, Any]) -> dict[str, Any]:
+    scene = Scene(**{key: described[key] for key in ("address", "cc", "seed", "seconds")})
+    found: dict[str, Any] = {}
+    scene.began = time.monotonic()
+    for name, words in described["first"].items():
+        act(actor_of(words), scene, found, name)
+    actors = {name: actor_of(words) for name, words in described["actors"].items()}
+    scene.began = time.monotonic()
+    threads = {
+        name: threading.Thread(target=act, args=(actor, scene, found, name), daemon=True)
+        for name, actor in actors.items()
+    }
+    for thread in threads.values():
+        thread.start()
+    for name, thread in threads.items():
+        if not actors[name].background:
+            thread.join()
+    scene.end()
+    for thread in threads.values():
+        thread.join()
+    return found
+
+
+def main() -> None:
+    json.dump(play(json.loads(sys.argv[1])), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
