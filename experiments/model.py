@@ -65,6 +65,7 @@ class Claim:
     expect: Literal["less", "more", "same"] = "less"
     than: float = 1.0  # the value that `expect` compares with; without `over`: in the metric's unit
     within: float = 0.1  # for "same": the share by which it may differ
+    note: str = ""  # why it comes out otherwise, where that was found out by measuring
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,9 @@ class Experiment(ABC):
     claims: ClassVar[tuple[Claim, ...]] = ()
     figures: ClassVar[tuple[Figure, ...]] = ()
     packages: ClassVar[tuple[str, ...]] = ()  # programs that must be there
+    notes: ClassVar[
+        tuple[str, ...]
+    ] = ()  # paragraphs for the report: how it is set up, what stands for what
 
     @abstractmethod
     def measure(self, bed: "Bed") -> dict[str, Any]:
