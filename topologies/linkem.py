@@ -4,6 +4,7 @@
 import json
 import math
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,13 @@ class LinkemLink(EmulatedLink):
     def apply(self) -> None:
         for way, name in (("up", "ab"), ("down", "ba")):
             self.ask(f"set {name} {as_argument(self._words(way))}")
+
+    def restart(self, seed: int) -> bool:
+        told = self.ask(f"restart {seed}")["seed"]
+        if told != seed:
+            raise LinkMismatch(f"{self.plan.name}: seed is {told}, not {seed}")
+        self.mile = replace(self.mile, seed=seed)
+        return True
 
     def check_emulation(self) -> None:
         there = self.ask("get")

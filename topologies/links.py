@@ -135,6 +135,10 @@ class EmulatedLink(Link):
         self.set_queues()
         self.check()
 
+    def restart(self, seed: int) -> bool:
+        """Begins the draw anew, for packets from now on; False where there is no seed to it."""
+        return False
+
     def describe(self) -> dict[str, Any]:
         return {
             "name": self.plan.name,

@@ -223,6 +223,8 @@ def test_wrong_commands_change_nothing(ends: Ends, tmp_path: Path) -> None:
             ("set", "'' is not ab, ba or both"),
             ("set up delay_ms=1", "'up' is not ab, ba or both"),
             ("set both delay_ms=9 rate_mbps=fast", "rate_mbps: 'fast'"),
+            ("restart", "restart: '' is not a seed"),
+            ("restart -1", "restart: '-1' is not a seed"),
             ("set ab delay_ms", "delay_ms: no '=VALUE'"),
             ("set ab trace=/no/where", "trace: /no/where"),
         ]:

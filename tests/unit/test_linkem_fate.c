@@ -45,6 +45,47 @@ static void the_nth_packet_has_its_fate_whatever_else_happens(void **state)
 	bed_free(noisy);
 }
 
+/* What was under way is delivered, and counts as nothing of the new draw. */
+static void a_restart_draws_as_a_new_link_does(void **state)
+{
+	const char *words = "loss=ge:0.05,0.2,0.9 delay_ms=5 rate_mbps=10";
+	struct bed *fresh = bed_new(words, 9);
+	struct bed *used = bed_new(words, 4);
+
+	(void)state;
+	for (int i = 0; i < 777; i++)
+		bed_ip(used, i * NS_PER_MS, FULL);
+	link_restart(&used->link, 9, used->now);
+	assert_true(link_next(&used->link) != NEVER);
+	memset(used->lost, 0, sizeof(used->lost));
+	for (int i = 0; i < 5000; i++) {
+		bed_ip(fresh, i * 2 * NS_PER_MS, FULL);
+		bed_ip(used, (1000 + i * 2) * NS_PER_MS, FULL);
+	}
+	bed_play_out(fresh);
+	bed_play_out(used);
+	assert_memory_equal(fresh->lost, used->lost, sizeof(fresh->lost));
+	assert_int_equal(used->link.next_index, 5000);
+	assert_int_equal(used->link.count.in.packets, 5777);
+	assert_int_equal(used->link.count.reordered, 0);
+	bed_assert_conserved(used);
+	bed_free(fresh);
+	bed_free(used);
+}
+
+static void a_restart_begins_the_trace_anew(void **state)
+{
+	struct bed *bed = bed_new_traced("10\n70\n100\n", "delay_ms=0");
+
+	(void)state;
+	bed_play_until(bed, 20 * NS_PER_MS);
+	link_restart(&bed->link, 1, bed->now);
+	bed_ip(bed, 20 * NS_PER_MS, FULL);
+	bed_play_out(bed);
+	assert_int_equal(bed->out[0].at, 30 * NS_PER_MS);
+	bed_free(bed);
+}
+
 static void arp_takes_the_delay_and_nothing_else(void **state)
 {
 	struct bed *bed = bed_new("rate_mbps=0.1 delay_ms=10 loss=1", 1);
@@ -225,6 +266,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			the_nth_packet_has_its_fate_whatever_else_happens),
+		cmocka_unit_test(a_restart_draws_as_a_new_link_does),
+		cmocka_unit_test(a_restart_begins_the_trace_anew),
 		cmocka_unit_test(arp_takes_the_delay_and_nothing_else),
 		cmocka_unit_test(loss_at_exit_takes_its_share_of_the_rate),
 		cmocka_unit_test(jitter_keeps_the_order_unless_told),

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "emulator.h"
 #include "json.h"
+#include "number.h"
 #include "truth.h"
 
 static void refuse(FILE *out, const char *why)
@@ -91,6 +92,23 @@ static void set(struct emulator *e, char *line, FILE *out)
 	fputs("}\n", out);
 }
 
+static void restart(struct emulator *e, char *line, FILE *out)
+{
+	char why[128];
+	char *text = word(&line);
+	char *end = text;
+	uint64_t seed;
+
+	if (number_whole(text, &end, &seed) < 0 || *end) {
+		snprintf(why, sizeof(why), "restart: '%.40s' is not a seed",
+			 text);
+		refuse(out, why);
+		return;
+	}
+	emulator_restart(e, seed);
+	get(e, out);
+}
+
 void command_answer(void *emulator, char *line, FILE *out)
 {
 	struct emulator *e = emulator;
@@ -101,6 +119,8 @@ void command_answer(void *emulator, char *line, FILE *out)
 		get(e, out);
 	} else if (!strcmp(name, "set")) {
 		set(e, line, out);
+	} else if (!strcmp(name, "restart")) {
+		restart(e, line, out);
 	} else if (!strcmp(name, "truth")) {
 		truth_print(e, "running", out);
 	} else if (!strcmp(name, "stop")) {
@@ -108,7 +128,7 @@ void command_answer(void *emulator, char *line, FILE *out)
 		fputs("{\"ok\":true}\n", out);
 	} else {
 		snprintf(why, sizeof(why),
-			 "'%.40s' is none of get, set, truth, stop", name);
+			 "'%.40s' is none of get, set, restart, truth, stop", name);
 		refuse(out, why);
 	}
 }

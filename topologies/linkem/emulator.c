@@ -27,6 +27,15 @@ int64_t emulator_settle(struct emulator *e)
 	return now;
 }
 
+void emulator_restart(struct emulator *e, uint64_t seed)
+{
+	int64_t now = emulator_settle(e);
+
+	e->seed = seed;
+	link_restart(&e->link[0], seed, now);
+	link_restart(&e->link[1], seed, now);
+}
+
 /* --- out --- */
 
 static void deliver(struct emulator *e, int direction, int64_t now)

@@ -51,6 +51,9 @@ struct emulator_watch {
 /* Until `stop`; 0, or -errno with `failed` set. */
 int emulator_run(struct emulator *e, const struct emulator_watch *watch);
 
+/* Both directions draw anew, from @seed. */
+void emulator_restart(struct emulator *e, uint64_t seed);
+
 /* Both directions as they are at this moment. */
 int64_t emulator_settle(struct emulator *e);
 

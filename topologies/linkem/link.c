@@ -266,6 +266,21 @@ void link_init(struct link *l, int direction, uint64_t seed, uint32_t mtu,
 	link_configure(l, params, now);
 }
 
+void link_restart(struct link *l, uint64_t seed, int64_t now)
+{
+	link_run(l, now);
+	l->draw++;
+	l->rng.seed = seed;
+	l->next_index = 0;
+	l->behind = 0;
+	l->params.loss.is_bad = false;
+	l->rate.rest = 0;
+	memset(&l->codel, 0, sizeof(l->codel));
+	if (l->params.trace.n)
+		trace_start(&l->params.trace, now);
+	apply(l, now);
+}
+
 void link_fini(struct link *l)
 {
 	struct packet *p;
@@ -320,6 +335,7 @@ static void judge(struct link *l, struct packet *p)
 {
 	p->numbered = true;
 	p->index = l->next_index++;
+	p->draw = l->draw;
 	p->cost = p->len - FRAME_HEADER + (uint32_t)l->params.overhead_bytes;
 	add(&l->count.in, p->cost);
 	p->lost = loss_take(&l->params.loss, &l->rng, p->index);
@@ -389,10 +405,12 @@ void link_done(struct link *l, struct packet *p, bool written, int64_t at)
 		return;
 	}
 	add(&l->count.out, p->cost);
-	if (p->index + 1 < l->behind)
-		l->count.reordered++;
-	else
-		l->behind = p->index + 1;
+	if (p->draw == l->draw) {
+		if (p->index + 1 < l->behind)
+			l->count.reordered++;
+		else
+			l->behind = p->index + 1;
+	}
 	hist_add(&l->late, (at - p->due) / 1000);
 	pool_put(l->pool, p);
 }

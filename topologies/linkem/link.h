@@ -64,6 +64,7 @@ struct link {
 	struct link_watch watch;
 	uint32_t mtu;
 	uint64_t next_index;
+	uint32_t draw;			/* how often it began anew */
 	struct queue queue;
 	struct codel codel;
 	struct rate rate;
@@ -83,6 +84,12 @@ void link_fini(struct link *l);
 
 /* Takes over @params from @now on; they become the link's own. */
 void link_configure(struct link *l, struct params *params, int64_t now);
+
+/*
+ * Chance begins anew: the next packet is number 0 of @seed, a trace is at its
+ * start. What is under way stays so, and is no part of the new order.
+ */
+void link_restart(struct link *l, uint64_t seed, int64_t now);
 
 /* A frame that was read at @now; it is the link's from here. */
 void link_enter(struct link *l, struct packet *p, int64_t now);

@@ -19,6 +19,7 @@ struct packet {
 	uint64_t order;		/* breaks ties of `due` */
 	uint32_t cost;		/* bytes as the rate and the queue count them */
 	uint32_t len;		/* bytes of the frame */
+	uint32_t draw;		/* the link's when it was numbered */
 	bool numbered;		/* false: neither rate nor chance applies */
 	bool lost;		/* takes its share of the rate, then is gone */
 	bool copy;		/* a duplicate made here */
