@@ -119,12 +119,14 @@ class Transfer(Actor):
 
 @dataclass(frozen=True, kw_only=True)
 class Bulk(Actor):
-    """Bytes without end one way, until the others are done; how many came in each bin.
+    """Many bytes one way, until the others are done; how many came in each bin.
 
-    Up: pieces one behind the other, each counted when the server's reply to it is here.
+    Down: `size` of them. Up: pieces one behind the other, without end, each counted when the
+    server's reply to it is here.
     """
 
     way: Way = "down"
+    size: int = ENDLESS
     mptcp: bool = False
     background: bool = True
 
@@ -140,11 +142,12 @@ class Bulk(Actor):
         return {"bins": bins.bins, "total": bins.total}
 
     def _down(self, scene: Scene, connection: Connection, bins: Bins) -> None:
-        request = scene.request(down=ENDLESS)
+        request = scene.request(down=self.size)
         connection.ask(request)
         connection.reply(request)
         came = read_stream(connection.sock, request.down, request.down_start, bins.upto)
-        raise CutShort(f"an endless download ended after {came} bytes")
+        if came != request.down:
+            raise CutShort(f"a bulk download ended after {came} bytes")
 
     def _up(self, scene: Scene, connection: Connection, bins: Bins) -> None:
         asked: Queue[Request] = Queue(UP_AHEAD)
@@ -166,11 +169,13 @@ class Bulk(Actor):
 class Objects(Actor):
     """A small object every so often: from its request (or connect()) to its last byte.
 
-    `fresh`: each on a connection of its own, else all on one. At most `seconds` after the first.
+    `fresh`: each on a connection of its own, else all on one, which is open for `wait_s` before the
+    first is asked for. None begins later than `seconds` after the first.
     """
 
     size: int = 4096
     count: int = 20
+    wait_s: float = 0.0
     pause_s: float = 0.2
     seconds: float = 60.0
     way: Way = "down"
@@ -179,11 +184,12 @@ class Objects(Actor):
 
     def run(self, scene: Scene) -> dict[str, Any]:
         kept = None if self.fresh else scene.dial(self.port, self.mptcp)
+        time.sleep(self.wait_s)
         began, taken = scene.now(), []
         try:
             for _ in range(self.count):
                 taken.append(self._one(scene, kept))
-                if scene.now() - began > self.seconds:
+                if len(taken) == self.count or scene.now() - began > self.seconds:
                     break
                 time.sleep(self.pause_s)
         finally:
@@ -265,6 +271,18 @@ class Churn(Actor):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pause(Actor):
+    """Nothing, for so long: where all others are in the background."""
+
+    port: int = 0
+    seconds: float = 1.0
+
+    def run(self, scene: Scene) -> dict[str, Any]:
+        time.sleep(self.seconds)
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Wire(Actor):
     """What a device of this namespace carried, packets with their headers, by bins."""
 
@@ -293,5 +311,5 @@ class Wire(Actor):
 
 
 ACTORS: dict[str, Callable[..., Actor]] = {
-    cls.__name__: cls for cls in (Transfer, Bulk, Objects, Video, Churn, Wire)
+    cls.__name__: cls for cls in (Transfer, Bulk, Objects, Video, Churn, Pause, Wire)
 }

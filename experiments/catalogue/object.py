@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Table 1: a 4 KB object alone and beside a bulk download, at three rates."""
+
+from typing import TYPE_CHECKING, Any
+
+from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter, Params
+from experiments.workloads import objects
+
+if TYPE_CHECKING:
+    from experiments.bed import Bed
+
+RATES = (5.0, 10.0, 20.0)
+# Published seconds beside the bulk by rate: HTTPS (its own connection), SPDY (one shared).
+PUBLISHED = {5.0: (0.22, 17.02), 10.0: (0.14, 8.40), 20.0: (0.09, 4.00)}
+ALONE_S = 0.05
+SHARED = {"way": "pipes", "pipes": 1, "binding": "early", "app_buffer": 8_000_000}
+LATE = {"way": "pipes", "pipes": 8, "binding": "late", "app_buffer": None}
+BASE: Grid = {"bottleneck": ("sender",), "mbps": RATES, "bulk": (False, True)}
+SHARED_GRID: Grid = {name: (value,) for name, value in SHARED.items()}
+
+
+def claims_at(mbps: float) -> tuple[Claim, ...]:
+    own, shared = PUBLISHED[mbps]
+    bulk: Params = {"mbps": mbps, "bulk": True}
+    alone: Params = {"mbps": mbps, "bulk": False}
+    at = f"at {mbps:g} Mbit/s"
+    return (
+        Claim(
+            row="object-spdy",
+            where="Table 1",
+            says=f"connections of their own, beside bulk over alone, {at}",
+            of={"way": "direct", **bulk},
+            over={"way": "direct", **alone},
+            paper=own / ALONE_S,
+            expect="more",
+        ),
+        Claim(
+            row="object-spdy",
+            where="Table 1",
+            says=f"one shared connection over connections of their own, beside bulk, {at}",
+            of={**SHARED, **bulk},
+            over={"way": "direct", **bulk},
+            paper=shared / own,
+            expect="more",
+        ),
+        Claim(
+            row="object-spdy",
+            where="§6.4",
+            says=f"8 pipes with late binding, beside bulk over alone, {at}",
+            of={**LATE, **bulk},
+            over={**LATE, **alone},
+            paper=1.0,
+            expect="same",
+            within=0.5,
+        ),
+        Claim(
+            row="object-spdy",
+            where="§6.4",
+            says=f"late binding instead of one shared connection, beside bulk, {at}",
+            of={**LATE, **bulk},
+            over={**SHARED, **bulk},
+        ),
+    )
+
+
+class Object(Experiment):
+    name = "object"
+    title = "A small object beside a bulk download"
+    question = "How long does a 4 KB object take while the same user downloads something large?"
+    parameters = (
+        Parameter("bulk", True, "truth", "whether a bulk transfer goes on beside it"),
+        Parameter("bulk_way", "down", "text", "which way object and bulk go", ("down", "up")),
+    )
+    metrics = (
+        Metric("object_p50_s", "time of an object, median", "s"),
+        Metric("object_p95_s", "time of an object, 95th percentile", "s"),
+        Metric("bulk_mbps", "goodput of the bulk", "Mbit/s", "more"),
+    )
+    grids = (
+        {**BASE, "way": ("direct", "mptcp"), "bulk_way": ("down", "up")},
+        {**BASE, "pipes": (1, 8), "binding": ("late",), "bulk_way": ("down", "up")},
+        {
+            **BASE,
+            **SHARED_GRID,
+            "bulk_way": ("down", "up"),
+        },
+    )
+    reps = 10
+    quick_grids = (
+        {**BASE, "way": ("direct",)},
+        {**BASE, "pipes": (8,), "binding": ("late",)},
+        {**BASE, **SHARED_GRID},
+    )
+    quick_reps = 4
+    run_seconds = 6.0
+    claims = tuple(claim for mbps in RATES for claim in claims_at(mbps))
+    figures = (
+        Figure(
+            name="by-rate",
+            title="A 4 KB object beside a bulk download",
+            kind="against",
+            y="object_p50_s",
+            x="mbps",
+            hue="binding",
+            where={"bulk": True, "bulk_way": "down"},
+            log=True,
+        ),
+    )
+    notes = (
+        "The object is asked for on a connection that is open already; the time runs from the "
+        "request to the last byte. The rate limit sits in the sender's own queue, as published.",
+        "In place of a SPDY server stands one pipe with early binding whose queue in the proxy "
+        "holds 8 MB: one connection, with everything of the bulk that fits in front of the object.",
+    )
+
+    def measure(self, bed: "Bed") -> dict[str, Any]:
+        params = bed.params
+        return objects.beside_bulk(bed, bulk=params["bulk"], way=params["bulk_way"], count=8)  # type: ignore[arg-type]

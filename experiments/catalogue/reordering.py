@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""Table 8 and Fig. 8: what waits at the receiver for messages that are behind, early and late."""
+
+from typing import TYPE_CHECKING, Any
+
+from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter, Params
+from experiments.workloads import account, buffers, rates, traffic
+from experiments.workloads.actors import Transfer, Wire
+
+if TYPE_CHECKING:
+    from experiments.bed import Bed
+
+MB = 1_000_000
+# Pipes, send buffer of each: seconds by early binding; by late binding 0.00 everywhere.
+WIRED = {(4, None): 0.81, (8, None): 1.36, (4, 2 * MB): 3.15}
+LTE = {(4, None): 0.97, (4, 2 * MB): 3.33, (4, 4 * MB): 5.13, (8, None): 1.76, (8, 2 * MB): 5.98}
+SETTLE_S = 2.0
+
+
+def early(pipes: int, sndbuf: int | None) -> Params:
+    return {"pipes": pipes, "pipe_sndbuf": sndbuf, "binding": "early"}
+
+
+def late(pipes: int) -> Params:
+    return {"pipes": pipes, "pipe_sndbuf": None, "binding": "late"}
+
+
+def grids_of(preset: str, bottleneck: str, rows: dict[tuple[int, int | None], float]) -> list[Grid]:
+    link: Grid = {"preset": (preset,), "bottleneck": (bottleneck,)}
+    each = [early(*row) for row in rows] + [late(pipes) for pipes in (4, 8)]
+    return [{**link, **{name: (value,) for name, value in params.items()}} for params in each]
+
+
+def claims_of(
+    preset: str, bottleneck: str, rows: dict[tuple[int, int | None], float]
+) -> tuple[Claim, ...]:
+    link: Params = {"preset": preset, "bottleneck": bottleneck}
+    found = []
+    for (pipes, sndbuf), seconds in rows.items():
+        buffer = f"{sndbuf // MB} MB" if sndbuf else "default"
+        says = f"{preset}, {pipes} pipes, send buffer {buffer}"
+        found += [
+            Claim(
+                row="reordering",
+                where="Table 8",
+                says=f"{says}: early binding",
+                of={**link, **early(pipes, sndbuf)},
+                metric="reorder_p75_s",
+                paper=seconds,
+                unit="s",
+                expect="more",
+                than=0.05,
+            ),
+            Claim(
+                row="reordering",
+                where="Table 8",
+                says=f"{says}: late binding instead of early",
+                of={**link, **late(pipes)},
+                over={**link, **early(pipes, sndbuf)},
+                metric="reorder_p75_s",
+                paper=0.0,
+            ),
+        ]
+    return tuple(found)
+
+
+class Reordering(Experiment):
+    name = "reordering"
+    title = "What waits for messages that are behind"
+    question = "How long do messages wait at the receiver because several pipes carry them?"
+    parameters = (Parameter("size", 50 * MB, "size", "of the download", low=1),)
+    metrics = (
+        Metric("reorder_p75_s", "waiting of a message, 75th percentile", "s"),
+        Metric("reorder_p99_s", "waiting of a message, 99th percentile", "s"),
+        Metric("reorder_max_bytes", "most that waited", "bytes"),
+        Metric("app_swing", "swing of the application's throughput", ""),
+        Metric("transport_swing", "swing of the last mile's throughput", ""),
+        Metric("goodput_mbps", "goodput", "Mbit/s", "more"),
+    )
+    grids = tuple(grids_of("wired", "sender", WIRED) + grids_of("lte", "sender", LTE))
+    reps = 5
+    quick_grids = tuple({**grid, "size": (10 * MB,)} for grid in grids_of("wired", "sender", WIRED))
+    quick_reps = 3
+    run_seconds = 12.0
+    claims = (
+        *claims_of("wired", "sender", WIRED),
+        Claim(
+            row="reordering",
+            where="Fig. 8",
+            says="4 pipes, swing of the application's throughput, early binding",
+            of={"preset": "wired", "bottleneck": "sender", **early(4, None)},
+            over={"preset": "wired", "bottleneck": "sender", **late(4)},
+            metric="app_swing",
+            expect="more",
+        ),
+        *claims_of("lte", "sender", LTE),
+    )
+    figures = (
+        Figure(
+            name="waiting",
+            title="Waiting at the receiver",
+            kind="against",
+            y="reorder_p75_s",
+            hue="binding",
+        ),
+        Figure(
+            name="series",
+            title="Throughput of the application and of the last mile",
+            kind="series",
+            y="app_mbps",
+            hue="binding",
+            where={"pipes": 4, "pipe_sndbuf": None},
+        ),
+    )
+    notes = (
+        "Published for a download of 200 MB; the size is a parameter. Messages that came in "
+        "order count as having waited 0. A swing is the standard deviation over the mean of half "
+        "seconds.",
+    )
+
+    def measure(self, bed: "Bed") -> dict[str, Any]:
+        buffers.check(bed)
+        size = int(bed.params["size"])  # type: ignore[arg-type]
+        file = Transfer(down=size, **traffic.way(bed))
+        found = traffic.play(bed, {"file": file, "wire": Wire()})
+        seconds = found["file"]["completion_s"]
+        app = rates.series_mbps(found["file"]["bins"])
+        wire = rates.series_mbps(found["wire"]["down"])
+        steady = slice(int(SETTLE_S / 0.5), int(seconds / 0.5))
+        return {
+            "completion_s": seconds,
+            "goodput_mbps": size * 8 / 1e6 / seconds,
+            "app_mbps": app,
+            "transport_mbps": wire,
+            "series_step_s": 0.5,
+            "app_swing": rates.swing(app[steady]),
+            "transport_swing": rates.swing(wire[steady]),
+            **account.account(bed, connections=1).measures(),
+        }
