@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""tm3lab resume, plot, report, compare: what is done with a folder of results."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from experiments import catalogue, cli_run
+from experiments.folder import Results
+from experiments.runner import Keep
+
+
+def add(commands: Any) -> None:
+    resume = commands.add_parser("resume", help="do the runs that a folder lacks")
+    resume.add_argument("folder", type=Path, metavar="DIR")
+    cli_run.add_keep(resume)
+    resume.set_defaults(do=_resume)
+    for name, text, do in (
+        ("plot", "draw a folder's plots anew", _plot),
+        ("report", "write a folder's report anew", _report),
+    ):
+        parser = commands.add_parser(name, help=text)
+        parser.add_argument("folders", type=Path, nargs="+", metavar="DIR")
+        parser.set_defaults(do=do)
+    compare = commands.add_parser("compare", help="two folders of the same experiment")
+    compare.add_argument("a", type=Path, metavar="A")
+    compare.add_argument("b", type=Path, metavar="B")
+    compare.set_defaults(do=_compare)
+
+
+def _resume(given: argparse.Namespace) -> int:
+    cli_run.need_root()
+    results = Results.open(given.folder)
+    experiment = catalogue.of(results.meta)
+    keep = Keep(logs=given.keep_logs, pcaps=given.keep_pcaps)
+    return cli_run.carry_out(experiment, results, keep)
+
+
+def _plot(given: argparse.Namespace) -> int:
+    from experiments import plots
+
+    for folder in given.folders:
+        results = Results.open(folder)
+        for path in plots.draw(folder):
+            print(path)
+        results.hand_back()
+    return 0
+
+
+def _report(given: argparse.Namespace) -> int:
+    from experiments import report
+
+    for folder in given.folders:
+        results = Results.open(folder)
+        print(report.table(folder))
+        print(report.write(folder))
+        results.hand_back()
+    return 0
+
+
+def _compare(given: argparse.Namespace) -> int:
+    from experiments import compare
+
+    for folder in (given.a, given.b):
+        Results.open(folder)
+    found = compare.compare(given.a, given.b)
+    print(found)
+    print(found.html)
+    return 0

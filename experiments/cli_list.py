@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""tm3lab list: the experiments, or one with its parameters."""
+
+import argparse
+from typing import Any
+
+from experiments import catalogue, options, parameters
+from experiments.model import Experiment
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "list", help="the experiments; of those named, their parameters", allow_abbrev=False
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.set_defaults(do=show)
+
+
+def show(given: argparse.Namespace) -> int:
+    if not given.names:
+        width = max(map(len, catalogue.names()), default=0)
+        for experiment in catalogue.experiments():
+            print(f"{experiment.name:<{width}}  {experiment.title}")
+        return 0
+    print("\n\n".join(described(catalogue.find(name)) for name in given.names))
+    return 0
+
+
+def _axis(values: Any) -> str:
+    words = [values] if isinstance(values, str) or not hasattr(values, "__iter__") else values
+    return ", ".join(str(word) for word in words)
+
+
+def described(experiment: Experiment) -> str:
+    lines = [f"{experiment.name}: {experiment.title}", f"  {experiment.question}", ""]
+    for grid in experiment.grids:
+        lines.append("  sweep: " + "; ".join(f"{name} {_axis(it)}" for name, it in grid.items()))
+    lines.append(f"  repetitions: {experiment.reps} (--quick: {experiment.quick_reps})")
+    lines.append("  measures: " + ", ".join(f"{it.name} ({it.label})" for it in experiment.metrics))
+    for claim in experiment.claims:
+        figure = f", {claim.paper:g}{' ' + claim.unit if claim.unit else ''}" if claim.paper else ""
+        lines.append(f"  published: {claim.where}: {claim.says}{figure}")
+    lines += ["", "  parameters:"]
+    known = parameters.by_name(experiment.parameters)
+    for name, parameter in known.items():
+        lines.append(f"    {options.flag(name):<22} {options.described(parameter)}")
+    return "\n".join(lines)

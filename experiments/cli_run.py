@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""tm3lab run: experiments, as they are defined or with other parameters."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments import catalogue, options, session, sweep
+from experiments.folder import Results
+from experiments.model import Experiment
+from experiments.parameters import unknown
+from experiments.plan import Plan
+from experiments.progress import duration
+from experiments.runner import Keep
+from experiments.stand import CannotServe
+from experiments.stopping import Stopped
+from topologies.mile import ParameterError
+from topologies.programs import ROOT
+
+SEED = 1
+LEAST_LIMIT_S = 30.0
+TIMES_EXPECTED = 12
+
+
+def add(commands: Any, argv: Sequence[str]) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run experiments: plots and a report at the end",
+        description=__doc__,
+        allow_abbrev=False,
+        epilog="`tm3lab run NAME --help` has the parameters of that experiment, too.",
+    )
+    parser.add_argument("names", nargs="+", metavar="NAME", help="experiments, `all`, or FILE.toml")
+    parser.add_argument("--reps", type=int, metavar="N", help="repetitions of each configuration")
+    parser.add_argument("--seed", type=int, default=SEED, metavar="N", help="of repetition 0 (1)")
+    parser.add_argument("--quick", action="store_true", help="the smaller sweep of each experiment")
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="of a single run")
+    parser.add_argument(
+        "--results", type=Path, default=ROOT / "results", metavar="DIR", help="in place of results/"
+    )
+    parser.add_argument("--fresh", action="store_true", help="continue no unfinished folder")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be run")
+    add_keep(parser)
+    options.add_groups(parser, _named(argv))
+    parser.set_defaults(do=_run)
+
+
+def add_keep(parser: Any) -> None:
+    parser.add_argument("--keep-logs", action="store_true", help="of every run, not of rep 0 only")
+    parser.add_argument("--keep-pcaps", action="store_true", help="capture what runs send")
+
+
+def _named(argv: Sequence[str]) -> list[Experiment]:
+    """The experiments that a command line names, for their options; all where it names none."""
+    if argv[:1] != ["run"]:
+        return []
+    named = [catalogue.find(word) for word in argv[1:] if word in catalogue.names()]
+    return named or list(catalogue.experiments())
+
+
+def _experiments(names: Sequence[str]) -> list[Experiment]:
+    if "all" in names:
+        return list(catalogue.experiments())
+    return [catalogue.find(name) for name in dict.fromkeys(names)]
+
+
+def plan_of(experiment: Experiment, given: argparse.Namespace, told: dict[str, str]) -> Plan:
+    reps = given.reps or (experiment.quick_reps if given.quick else experiment.reps)
+    chosen = sweep.configurations(
+        experiment, options.overrides(experiment, told), quick=given.quick
+    )
+    limit_s = given.time_limit or max(LEAST_LIMIT_S, TIMES_EXPECTED * experiment.run_seconds)
+    return Plan(experiment.name, tuple(chosen), reps, given.seed, limit_s, given.quick)
+
+
+def _check(given: argparse.Namespace, told: dict[str, str], chosen: list[Experiment]) -> None:
+    for name in ("reps", "time_limit"):
+        value = getattr(given, name)
+        if value is not None and value <= 0:
+            raise ParameterError(name, f"{value:g} is not more than 0")
+    for name in told:
+        if not any(name in options.known(it) for it in chosen):
+            raise unknown(name, options.known(chosen[0]))
+
+
+def need_root() -> None:
+    if os.geteuid() != 0:
+        raise CannotServe("runs need root, for network namespaces: sudo tm3lab ...")
+
+
+def _run(given: argparse.Namespace) -> int:
+    chosen = _experiments(given.names)
+    told = options.given(given)
+    _check(given, told, chosen)
+    plans = [(it, plan_of(it, given, told)) for it in chosen]
+    total_s = 0.0
+    for experiment, plan in plans:
+        session.say(session.told(experiment, plan, given.results))
+        total_s += session.estimate_s(experiment, plan, given.results)
+    if len(plans) > 1:
+        session.say(f"all together: about {duration(total_s)}")
+    if given.dry_run:
+        return 0
+    need_root()
+    keep = Keep(logs=given.keep_logs, pcaps=given.keep_pcaps)
+    status = 0
+    for experiment, plan in plans:
+        results = session.begin(experiment, plan, given.results, given.fresh)
+        status |= carry_out(experiment, results, keep)
+    return status
+
+
+def carry_out(experiment: Experiment, results: Results, keep: Keep) -> int:
+    """The runs, then plots, report and table. 1 if a run failed."""
+    try:
+        session.run(experiment, results, keep)
+    except Stopped:
+        session.say(f"stopped; {results.unfinished()} runs to go: tm3lab resume {results.path}")
+        raise
+    print(session.finish(results))
+    session.say(f"report: {results.path / 'report.html'}")
+    return int(any(record["outcome"] != "ok" for record in results.runs()))

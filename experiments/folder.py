@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""A folder of results: meta.json says what and how, runs.jsonl has a line for each finished run.
+
+A line is written whole and flushed as soon as its run is finished. A folder of another format is
+refused, never misread; a line that a crash cut short is no run.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from experiments.plan import Plan
+
+FORMAT = 1
+META, RUNS = "meta.json", "runs.jsonl"
+
+
+class FolderError(RuntimeError):
+    """Not a folder of results, or not one that this version reads."""
+
+
+class Results:
+    """One of them. Use `create` or `open`; writing wants `locked`."""
+
+    def __init__(self, path: Path, meta: dict[str, Any]) -> None:
+        self.path = path
+        self.meta = meta
+
+    @classmethod
+    def create(cls, root: Path, name: str, commit: str | None, meta: dict[str, Any]) -> "Results":
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        stem = f"{stamp}-{(commit or 'unknown')[:10]}{'+' if (commit or '')[-1:] == '+' else ''}"
+        number = 1
+        while True:
+            path = root / name / (stem if number == 1 else f"{stem}-{number}")
+            with suppress(FileExistsError):
+                path.mkdir(parents=True)
+                break
+            number += 1
+        found = cls(path, {"format": FORMAT, **meta})
+        found.save()
+        (path / RUNS).touch()
+        return found
+
+    @classmethod
+    def open(cls, path: Path) -> "Results":
+        try:
+            meta = json.loads((path / META).read_text())
+        except FileNotFoundError:
+            raise FolderError(f"{path}: no folder of results (it has no {META})") from None
+        except (OSError, ValueError) as why:
+            raise FolderError(f"{path / META}: {why}") from None
+        told = meta.get("format") if isinstance(meta, dict) else None
+        if told != FORMAT:
+            raise FolderError(f"{path}: format {told!r}; this version reads {FORMAT} only")
+        return cls(path, meta)
+
+    @property
+    def plan(self) -> Plan:
+        try:
+            return Plan.from_dict(self.meta["plan"])
+        except (KeyError, TypeError) as why:
+            raise FolderError(f"{self.path / META}: its plan lacks {why}") from None
+
+    def save(self) -> None:
+        """meta.json, whole at once."""
+        fresh = self.path / f"{META}.new"
+        fresh.write_text(json.dumps(self.meta, indent=1) + "\n")
+        fresh.rename(self.path / META)
+
+    def runs(self) -> list[dict[str, Any]]:
+        """The finished ones, in the order in which they ended."""
+        return list(_lines(self.path / RUNS))
+
+    def done(self) -> set[str]:
+        return {run["id"] for run in self.runs()}
+
+    def unfinished(self) -> int:
+        """How many runs of the plan are missing."""
+        done = self.done()
+        return sum(run.id not in done for run in self.plan.runs())
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Only one writes; what a crash left behind is removed first."""
+        with (self.path / RUNS).open("r+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FolderError(f"{self.path}: another tm3lab writes to it") from None
+            whole = file.read().rfind(b"\n") + 1
+            file.truncate(whole)
+            self._sweep()
+            yield
+
+    def _sweep(self) -> None:
+        """Scratch of runs that never finished."""
+        done = self.done()
+        for kind in ("logs", "pcaps"):
+            for path in (self.path / kind).glob("*"):
+                if path.is_dir() and path.name not in done:
+                    shutil.rmtree(path)
+
+    def append(self, record: dict[str, Any]) -> None:
+        line = json.dumps(record, allow_nan=False) + "\n"
+        with (self.path / RUNS).open("ab") as file:
+            file.write(line.encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def hand_back(self) -> None:
+        """What sudo's root wrote belongs to who called sudo."""
+        user, group = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
+        if not user or not group:
+            return
+        for path in (self.path.parent.parent, self.path.parent, *self.path.rglob("*"), self.path):
+            with suppress(OSError):
+                os.chown(path, int(user), int(group), follow_symlinks=False)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        raise FolderError(f"{path.parent}: it has no {RUNS}") from None
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
+        if not line.endswith("\n"):
+            return
+        try:
+            record = json.loads(line)
+            told = record["format"]
+        except (ValueError, KeyError, TypeError) as why:
+            raise FolderError(f"{path}:{number}: no run: {why}") from None
+        if told != FORMAT:
+            raise FolderError(f"{path}:{number}: format {told!r}; this version reads {FORMAT} only")
+        yield record
+
+
+def find(root: Path, name: str) -> list[Path]:
+    """The folders of an experiment, the newest first."""
+    there = (root / name).glob(f"*/{META}")
+    return sorted((path.parent for path in there), reverse=True)

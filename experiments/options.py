@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Parameters as options of a command line: one for each, with its unit, range and choices."""
+
+import argparse
+from collections.abc import Iterable
+from typing import Any
+
+from experiments import parameters
+from experiments.model import Experiment, Parameter, Value
+from topologies.mile import ParameterError
+
+_METAVAR = {"whole": "N", "number": "X", "size": "SIZE", "truth": "yes|no", "text": "WORD"}
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def values(parameter: Parameter, text: str) -> tuple[Value, ...]:
+    """`1,2,4`, `1..8`; with values that hold commas themselves, semicolons divide."""
+    divider = ";" if parameter.name in parameters.TEXT_WITH_COMMAS else ","
+    found: list[Value] = []
+    for word in text.split(divider):
+        first, dots, last = word.partition("..")
+        if dots and parameter.kind == "whole":
+            low, high = (int(str(parameters.read(parameter, it))) for it in (first, last))
+            found += range(low, high + 1)
+        else:
+            found.append(parameters.read(parameter, word))
+    if not found:
+        raise ParameterError(parameter.name, f"{text!r} has no value")
+    return tuple(dict.fromkeys(found))
+
+
+def _range(parameter: Parameter) -> str:
+    if parameter.choices:
+        return ", ".join(parameter.choices)
+    low, high = parameter.low, parameter.high
+    if low is not None and high is not None:
+        return f"{low:g} to {high:g}"
+    return f"from {low:g}" if low is not None else ""
+
+
+def described(parameter: Parameter) -> str:
+    """For --help and `list`."""
+    default = parameter.default
+    if isinstance(default, bool):
+        default = "yes" if default else "no"
+    told = [_range(parameter), f"default {default}" if default is not None else ""]
+    more = "; ".join(part for part in told if part)
+    return parameter.help + (f" ({more})" if more else "")
+
+
+def add(parser: Any, wanted: Iterable[Parameter]) -> None:
+    for parameter in wanted:
+        parser.add_argument(
+            flag(parameter.name),
+            dest=f"param_{parameter.name}",
+            metavar=_METAVAR[parameter.kind],
+            help=described(parameter).replace("%", "%%"),
+            default=argparse.SUPPRESS,
+        )
+
+
+def add_groups(parser: argparse.ArgumentParser, experiments: Iterable[Experiment]) -> None:
+    """The common ones by what they are of; before them what only these experiments have."""
+    own: dict[str, Parameter] = {}
+    for experiment in experiments:
+        for parameter in experiment.parameters:
+            own.setdefault(parameter.name, parameter)
+    groups = (
+        ("of the experiment", own.values()),
+        ("of the pipes", [it for it in parameters.COMMON if it not in parameters.LAB]),
+        ("of the last mile", parameters.LAB),
+    )
+    text = "several values, divided by commas, are a sweep (1,2,4 or 1..8)"
+    for title, members in groups:
+        group = parser.add_argument_group(f"parameters {title}", text)
+        add(group, [it for it in members if title.endswith("experiment") or it.name not in own])
+
+
+def given(options: argparse.Namespace) -> dict[str, str]:
+    """What the command line says of parameters, by their names."""
+    return {
+        name.removeprefix("param_"): text
+        for name, text in vars(options).items()
+        if name.startswith("param_")
+    }
+
+
+def known(experiment: Experiment) -> dict[str, Parameter]:
+    return parameters.by_name(experiment.parameters)
+
+
+def overrides(experiment: Experiment, told: dict[str, str]) -> dict[str, tuple[Value, ...]]:
+    """Of these, those that the experiment has."""
+    there = known(experiment)
+    return {name: values(there[name], text) for name, text in told.items() if name in there}

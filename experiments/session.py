@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""One experiment from its plan to its report: a folder begun or continued, its runs, its plots."""
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from experiments import folder, meta
+from experiments.folder import FolderError, Results
+from experiments.model import Experiment
+from experiments.plan import Plan
+from experiments.progress import Progress, duration, expectation
+from experiments.runner import Keep, Runner
+from experiments.stand import CannotServe, Stand
+from experiments.stopping import stoppable
+from topologies.record import commit
+
+
+def say(text: str) -> None:
+    print(f"tm3lab: {text}", file=sys.stderr, flush=True)
+
+
+def check_programs(experiment: Experiment) -> None:
+    missing = [name for name in experiment.packages if shutil.which(name) is None]
+    if missing:
+        raise CannotServe(
+            f"{experiment.name} needs {', '.join(missing)}: "
+            "sudo .ci/setup experiments/packages.debian"
+        )
+
+
+def unfinished(root: Path, plan: Plan) -> Results | None:
+    """A folder of the same plan by the same sources that lacks some runs."""
+    now = commit()
+    for path in folder.find(root, plan.experiment):
+        try:
+            found = Results.open(path)
+            same = found.plan == plan and found.meta.get("commit") == now
+            if same and found.unfinished():
+                return found
+        except FolderError:
+            continue
+    return None
+
+
+def begin(experiment: Experiment, plan: Plan, root: Path, fresh: bool) -> Results:
+    """The folder to write to: an unfinished one of the same plan, or a new one."""
+    found = None if fresh else unfinished(root, plan)
+    if found is not None:
+        say(f"continues {found.path} ({found.unfinished()} of {len(plan)} runs to go)")
+        return found
+    first = meta.session(meta.command_line())
+    made = meta.of(experiment, plan, first)
+    return Results.create(root, experiment.name, first["versions"]["commit"], made)
+
+
+def run(experiment: Experiment, results: Results, keep: Keep) -> None:
+    """What is missing in the folder. Stopped leaves the finished runs and nothing running."""
+    check_programs(experiment)
+    plan = results.plan
+    with results.locked():
+        done = results.done()
+        left = [run for run in plan.runs() if run.id not in done]
+        session = _session(results)
+        expected = expectation(experiment, results.path.parent.parent)
+        try:
+            with stoppable() as asked, Stand() as stand, Progress(plan, left, expected) as progress:
+                runner = Runner(
+                    experiment,
+                    results,
+                    stand,
+                    limit_s=plan.limit_s,
+                    keep=keep,
+                    stopped=asked.is_set,
+                )
+                for run in left:
+                    progress.ended(runner.run(run))
+        finally:
+            session["ended"] = round(time.time(), 3)
+            results.save()
+            results.hand_back()
+
+
+def _session(results: Results) -> dict[str, object]:
+    """That of this call; the folder has it already if this call made the folder."""
+    sessions = results.meta.setdefault("sessions", [])
+    if not sessions or sessions[-1]["pid"] != os.getpid() or sessions[-1]["ended"]:
+        sessions.append(meta.session(meta.command_line()))
+        results.save()
+    return sessions[-1]
+
+
+def finish(results: Results) -> str:
+    """Plots and report of what is there; the table for the terminal."""
+    from experiments import plots, report
+
+    plots.draw(results.path)
+    report.write(results.path)
+    results.hand_back()
+    return report.table(results.path)
+
+
+def estimate_s(experiment: Experiment, plan: Plan, root: Path) -> float:
+    return expectation(experiment, root).all(plan.runs())
+
+
+def told(experiment: Experiment, plan: Plan, root: Path) -> str:
+    """A plan in one line."""
+    return (
+        f"{experiment.name}: {len(plan.configurations)} configurations x {plan.reps} repetitions, "
+        f"about {duration(estimate_s(experiment, plan, root))}"
+    )

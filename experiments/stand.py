@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""A lab that stands between runs: changed where that will do, made anew where it will not."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from experiments import parameters
+from experiments.model import Params
+from topologies.lab import Lab
+from topologies.links import choose
+from topologies.mile import Mile, ParameterError
+from topologies.qdisc import why_no_netem
+from topologies.topos import LastMile, LastMiles, TwoLastMiles, Wan
+
+T = TypeVar("T")
+_FIXED = ("mtu", "seed")  # of a mile: not to be changed while its link runs
+
+
+class CannotServe(RuntimeError):
+    """The machine lacks something; the message says what, and what would serve instead."""
+
+
+def topology(params: Params, seed: int) -> LastMiles:
+    """What Lab() takes."""
+    asked = parameters.lab_parameters(params)
+    if asked.get("link") == "netem" and (missing := why_no_netem()):
+        raise CannotServe(f"link netem: {missing}; --link linkem or --link auto would serve")
+    cls = TwoLastMiles if parameters.is_two(params) else LastMile
+    return cls(asked.pop("preset"), seed=seed, **asked)
+
+
+def key(params: Params) -> tuple[Any, ...]:
+    """Runs of the same key can use one lab."""
+    miles = parameters.miles(params)
+    wan = Wan(float(params["wan_mbps"]), float(params["wan_rtt_ms"]))  # type: ignore[arg-type]
+    try:
+        realisation = choose(str(params["link"]), (*miles, wan.mile())).realisation
+    except ParameterError:
+        realisation = "impossible"  # topology() says why
+    alone = ("bottleneck", "initcwnd", "initrwnd")
+    return (len(miles), miles[0].mtu, wan, realisation, *(params[name] for name in alone))
+
+
+@dataclass
+class Stand:
+    """At most one lab at a time, and what experiments keep running in it."""
+
+    lab: Lab | None = None
+    _key: tuple[Any, ...] | None = None
+    _cc: str | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _kept: dict[str, Any] = field(default_factory=dict)
+
+    def __enter__(self) -> "Stand":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.dismantle()
+
+    def get(self, params: Params, seed: int) -> Lab:
+        """The lab as this configuration wants it."""
+        if self.lab is None or key(params) != self._key:
+            self.dismantle()
+            self._make(params, seed)
+        else:
+            self._change(params)
+        assert self.lab is not None
+        self._set_cc(str(params["cc"]))
+        return self.lab
+
+    def _make(self, params: Params, seed: int) -> None:
+        with ExitStack() as stack:
+            self.lab = stack.enter_context(Lab(topology(params, seed)))
+            self._key = key(params)
+            self._stack = stack.pop_all()
+
+    def _change(self, params: Params) -> None:
+        assert self.lab is not None
+        links = [link for name, link in self.lab.links.items() if name != "wan"]
+        for link, mile in zip(links, parameters.miles(params), strict=True):
+            if _without_fixed(mile) != _without_fixed(link.mile):
+                link.change(**_without_fixed(mile))
+        self.lab.topo.preset = str(params["preset"])
+
+    def _set_cc(self, cc: str) -> None:
+        """By route, for every program of client and server; proxies set theirs to the same."""
+        assert self.lab is not None
+        if cc == self._cc:
+            return
+        for node in (self.lab.client, self.lab.server):
+            for route in node.inside("ip", "route", "show").splitlines():
+                words = route.split()
+                if "congctl" in words:
+                    at = words.index("congctl")
+                    del words[at : at + 2]
+                node.inside("ip", "route", "replace", *words, "congctl", cc)
+            told = node.inside("ip", "route", "show").splitlines()
+            if not all(f"congctl {cc}" in route for route in told):
+                raise CannotServe(f"cc {cc}: {node.name} has routes without it: {told}")
+        self._cc = cc
+
+    def kept(self, name: str, make: Callable[[], AbstractContextManager[T]]) -> T:
+        """What `make` makes, entered once and left with the lab."""
+        if name not in self._kept:
+            assert self.lab is not None, "there is no lab to keep it in"
+            logs, self.lab.state.logs = self.lab.state.logs, None  # it outlives this run's folder
+            try:
+                self._kept[name] = self._stack.enter_context(make())
+            finally:
+                self.lab.state.logs = logs
+        return self._kept[name]
+
+    def logs(self) -> list[Path]:
+        """Of what is kept, and of the links."""
+        if self.lab is None:
+            return []
+        folder = self.lab.state.folder
+        return [path for path in folder.glob("*.log") if path.stat().st_size]
+
+    def dismantle(self) -> None:
+        self._kept.clear()
+        self.lab = self._key = self._cc = None
+        stack, self._stack = self._stack, ExitStack()
+        stack.close()
+
+
+def _without_fixed(mile: Mile) -> dict[str, Any]:
+    return {name: value for name, value in mile.as_dict().items() if name not in _FIXED}
+
+
+def restart(lab: Lab, seed: int) -> None:
+    """Every link begins its draw anew; the second last mile's seed is one further."""
+    for number, link in enumerate(lab.links.values()):
+        link.restart(seed + (number if link.plan.name != "wan" else 0))
+
+
+Counts = dict[str, dict[str, int]]
+_COUNTED = ("in_packets", "in_bytes", "lost_packets", "dropped_queue_packets", "out_bytes")
+
+
+def account(lab: Lab) -> Counts:
+    """What each last mile counted so far; nothing where it does not count by itself."""
+    found = {}
+    for name, link in lab.links.items():
+        truth = getattr(link, "truth", None)
+        if truth is not None and name != "wan":
+            told = truth()
+            for way, side in (("up", "ab"), ("down", "ba")):
+                counters = told[side]["counters"]
+                found[f"{name} {way}"] = {it: counters[it] for it in _COUNTED}
+    return found
+
+
+def difference(before: Counts, after: Counts) -> Counts:
+    return {
+        link: {name: value - before[link][name] for name, value in counts.items()}
+        for link, counts in after.items()
+    }
+
+
+def name_of(params: Params) -> str:
+    """Of what a lab is made anew for, in words."""
+    sides = "two last miles" if parameters.is_two(params) else "one last mile"
+    return f"{params['preset']}, {sides}, bottleneck {params['bottleneck']}"

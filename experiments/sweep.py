@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""Which configurations a sweep has: the union of an experiment's grids, overridden or not."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from experiments import parameters
+from experiments.model import Experiment, Grid, Params, Value
+
+Overrides = Mapping[str, Sequence[Value]]
+
+
+def axis(values: Any) -> tuple[Value, ...]:
+    """One value is an axis, too."""
+    listed = isinstance(values, Sequence) and not isinstance(values, str)
+    return tuple(values) if listed else (values,)
+
+
+def points(grid: Grid) -> Iterator[dict[str, Value]]:
+    axes = {name: axis(values) for name, values in grid.items()}
+    for values in product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))
+
+
+def _with_pipes(grid: Grid, pipes: Sequence[Value]) -> Grid:
+    """A number of pipes acts where there are pipes; other ways are baselines and stay."""
+    return {**grid, "pipes": tuple(pipes)} if "pipes" in axis(grid.get("way", "pipes")) else grid
+
+
+def _by_way(chosen: list[dict[str, Value]], ways: Sequence[Value]) -> list[dict[str, Value]]:
+    """Only these ways; one that the sweep has not takes the place of the pipes."""
+    there = {point.get("way", "pipes") for point in chosen}
+    found = [point for point in chosen if point.get("way", "pipes") in ways]
+    model = [point for point in chosen if point.get("way", "pipes") == "pipes"] or chosen
+    for way in ways:
+        if way not in there:
+            found += [{**point, "way": way} for point in model]
+    return found
+
+
+def configurations(
+    experiment: Experiment, overrides: Overrides, *, quick: bool = False
+) -> list[Params]:
+    """Full sets of parameters, each once. Raises ParameterError."""
+    rest = dict(overrides)
+    pipes, ways = rest.pop("pipes", None), rest.pop("way", None)
+    chosen: list[dict[str, Value]] = []
+    for grid in (quick and experiment.quick_grids) or experiment.grids:
+        full: Grid = {**grid, **rest}
+        chosen += points(full if pipes is None else _with_pipes(full, pipes))
+    if ways is not None:
+        chosen = _by_way(chosen, ways)
+    found: list[Params] = []
+    for point in chosen:
+        params = parameters.complete(experiment.parameters, point)
+        if params not in found:
+            found.append(params)
+    return found
+
+
+def varying(configurations_: Sequence[Params]) -> list[str]:
+    """The names of what is not the same in all of them, those apart to which it applies not."""
+
+    def differs(name: str) -> bool:
+        found = {it[name] for it in configurations_}
+        return len(found - {None} if name in parameters.OF_PIPES else found) > 1
+
+    return [name for name in configurations_[0] if differs(name)] if configurations_ else []
