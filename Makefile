@@ -123,6 +123,16 @@ demo: ## setup, build, then downloads over 1, 2, 4, 8 pipes in two namespaces
 	@status=0; $(VENV_PYTHON) -m bench.demo || status=$$?; \
 	$(hand_back); exit $$status
 
+.PHONY: vm
+vm: ## make the guest machine's image from Debian packages, once (root)
+	@VENV=$(VENV) .ci/setup vm/packages.debian
+	@status=0; $(VENV_PYTHON) -m vm build || status=$$?; \
+	$(hand_back); exit $$status
+
+.PHONY: vm-shell
+vm-shell: vm ## a shell in a fresh guest, the tree at /tm3 (root)
+	@$(VENV_PYTHON) -m vm shell $(ARGS)
+
 .PHONY: net-clean
 net-clean: ## remove the labs whose runner was killed, nothing else (root)
 	@$(PYTHON) -m topologies clean

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""python -m vm: make the guest's image, run a command in a guest, open a shell in one."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from vm.image import Image, image
+from vm.machine import Machine, Share
+from vm.need import GuestError
+from vm.terminal import attached
+
+RESULTS = Path("/results")
+
+
+def say(text: str) -> None:
+    print(f"vm: {text}", file=sys.stderr, flush=True)
+
+
+def machine(options: argparse.Namespace) -> Machine:
+    shares = []
+    if options.results:
+        options.results.mkdir(parents=True, exist_ok=True)
+        shares.append(Share(options.results.resolve(), RESULTS, writable=True))
+    return Machine(
+        image(say),
+        shares=shares,
+        memory_mib=options.memory,
+        kernel_words=options.kernel.split(),
+        console=options.console,
+        ready_s=options.ready,
+    )
+
+
+def build(_: argparse.Namespace) -> int:
+    found: Image = image(say)
+    say(f"{found.folder} (Linux {found.release})")
+    return 0
+
+
+def run(options: argparse.Namespace) -> int:
+    with machine(options) as guest:
+        say(f"Linux {guest.image.release} is up after {guest.boot_s:.0f} s")
+        return attached(guest, options.command)
+
+
+def shell(options: argparse.Namespace) -> int:
+    options.command = ["/bin/bash", "-i"]
+    return run(options)
+
+
+def parser() -> argparse.ArgumentParser:
+    root = argparse.ArgumentParser(prog="python -m vm", description=__doc__)
+    verbs = root.add_subparsers(dest="verb", required=True)
+
+    def verb(name: str, does: Callable[[argparse.Namespace], int], text: str) -> None:
+        it = verbs.add_parser(name, help=text)
+        it.set_defaults(does=does)
+        if name == "build":
+            return
+        it.add_argument("--results", type=Path, metavar="DIR", help=f"writable there at {RESULTS}")
+        it.add_argument("--memory", type=int, default=2048, metavar="MIB")
+        it.add_argument("--kernel", default="", metavar="WORDS", help="further kernel parameters")
+        it.add_argument("--console", type=Path, metavar="FILE", help="keep its console")
+        it.add_argument("--ready", type=float, default=120.0, metavar="SECONDS")
+        if name == "run":
+            it.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND")
+
+    verb("build", build, "make the image if it is not there (root)")
+    verb("run", run, "boot, run a command in /tm3, end; its exit status")
+    verb("shell", shell, "boot, a shell in /tm3, end")
+    return root
+
+
+def main() -> int:
+    options = parser().parse_args()
+    if options.verb == "run":
+        options.command = options.command[options.command[:1] == ["--"] :]
+        if not options.command:
+            parser().error("run: no command")
+    try:
+        return options.does(options)
+    except GuestError as why:
+        say(str(why))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

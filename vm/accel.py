@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""Whether the processor's virtualisation runs this guest here: tried, not asked.
+
+/dev/kvm may be there, may even run a few instructions, and yet not boot a kernel. So the guest's
+own kernel is booted up to its first program, once for each boot of this machine and each image.
+"""
+
+import contextlib
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from vm.image import Image
+
+DEVICE = Path("/dev/kvm")
+SECONDS = 10.0
+SAYS = "guest: it runs"
+
+
+@dataclass(frozen=True)
+class Accel:
+    name: str
+    arguments: tuple[str, ...]  # qemu's
+    kernel_words: tuple[str, ...] = ()
+
+
+KVM = Accel("kvm", ("-accel", "kvm", "-cpu", "host"))
+# Emulated counters of two processors pass for unsynchronised, and all else is slow to read.
+TCG = Accel("tcg", ("-accel", "tcg,thread=multi", "-cpu", "max"), ("tsc=reliable",))
+
+
+def accel(image: Image) -> Accel:
+    """TM3_VM_ACCEL=kvm or tcg decides without a try."""
+    chosen = os.environ.get("TM3_VM_ACCEL", "")
+    if chosen in ("kvm", "tcg"):
+        return KVM if chosen == "kvm" else TCG
+    return KVM if _tried(image) else TCG
+
+
+def _tried(image: Image) -> bool:
+    if not os.access(DEVICE, os.R_OK | os.W_OK):
+        return False
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    known = image.folder / f"kvm-{boot}"
+    try:
+        return known.read_text() == "runs\n"
+    except FileNotFoundError:
+        pass
+    answer = runs(image, KVM)
+    with contextlib.suppress(OSError):  # somebody else's image: tried again the next time
+        known.write_text("runs\n" if answer else "does not run\n")
+    return answer
+
+
+def runs(image: Image, by: Accel, seconds: float = SECONDS) -> bool:
+    """Whether the guest's kernel reaches its first program."""
+    argv = [
+        *("qemu-system-x86_64", *by.arguments, "-M", "q35", "-m", "256", "-smp", "2"),
+        *("-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio"),
+        *("-kernel", str(image.kernel), "-initrd", str(image.initrd)),
+        *("-append", "console=ttyS0 panic=-1 tm3.probe"),
+    ]
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
+        )
+    except (subprocess.TimeoutExpired, OSError):
+        return False
+    return SAYS.encode() in done.stdout

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: MIT
+"""A guest that runs: `with Machine(image) as guest: guest.run(["uname", "-r"])`.
+
+    the tree      /tm3, read-only over 9p below a writable layer of RAM
+    what comes out   shares that are named writable
+    commands      the agent (vm/guest/agent.py) on a virtio-serial port
+    networks      none but the TAP devices that it is given
+
+The disk is the image's; what the guest writes to it is forgotten with it.
+"""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from topologies.programs import ROOT
+from topologies.shell import until
+from vm import need
+from vm.accel import accel
+from vm.channel import Channel, Remote, Sink
+from vm.image import Image
+from vm.need import GuestError
+
+READY_S = 120.0
+OFF_S = 10.0
+TAIL_LINES = 20
+SHORT_OF_SPACE_MIB = 500
+
+
+@dataclass(frozen=True)
+class Share:
+    """A folder of this machine at a path of the guest."""
+
+    host: Path
+    guest: Path
+    writable: bool = False
+
+
+@dataclass(frozen=True)
+class Nic:
+    """A network card on a TAP device that is there already, in the namespace where qemu runs."""
+
+    tap: str
+    mac: str
+    mtu: int = 1500
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that ran to its end."""
+
+    status: int
+    out: str
+    err: str
+
+
+class CommandFailed(GuestError):
+    """A command in the guest failed; the message holds what it said."""
+
+
+class Machine:
+    def __init__(
+        self,
+        image: Image,
+        *,
+        shares: Sequence[Share] = (),
+        nics: Sequence[Nic] = (),
+        memory_mib: int = 2048,
+        cpus: int = 2,
+        kernel_words: Sequence[str] = (),
+        within: Sequence[str] = (),  # the words that bring qemu into its namespace
+        environment: Mapping[str, str] | None = None,
+        console: Path | None = None,  # kept where one names it
+        tree: Path = ROOT,
+        ready_s: float = READY_S,
+    ) -> None:
+        self.image, self.nics, self.tree = image, tuple(nics), tree
+        self.shares = (*shares, *build_elsewhere(tree))
+        self.accel = accel(image)
+        self.memory_mib, self.cpus = memory_mib, cpus
+        self.kernel_words, self.within = tuple(kernel_words), tuple(within)
+        self.environment = dict(environment or os.environ)
+        self.ready_s = ready_s
+        self._console = console
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "Machine":
+        need.programs(need.TO_RUN)
+        begun = time.monotonic()
+        with ExitStack() as stack:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tm3-vm-")))
+            need.space(scratch, SHORT_OF_SPACE_MIB)
+            self.console = self._console or scratch / "console.log"
+            self.console.write_bytes(b"")
+            self._boot(stack, scratch)
+            self._wait()
+            for number, share in enumerate(self.shares):
+                self._mount(number, share)
+            self._stack = stack.pop_all()
+        self.boot_s = time.monotonic() - begun
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def _boot(self, stack: ExitStack, scratch: Path) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            argv = [*self.within, *self.command(theirs.fileno())]
+            with (scratch / "qemu.log").open("wb") as log:
+                self.process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env={**self.environment, "TMPDIR": str(scratch)},
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,
+                )
+        self._qemu_log = scratch / "qemu.log"
+        self._channel = Channel(ours)
+        stack.callback(self._stop)
+
+    def command(self, port: int) -> list[str]:
+        """qemu's, which ends with this process whatever ends that."""
+        words = ["setpriv", "--pdeathsig", "KILL", "--", "qemu-system-x86_64"]
+        words += [*self.accel.arguments, "-M", "q35", "-nodefaults", "-no-user-config"]
+        words += ["-m", str(self.memory_mib), "-smp", str(self.cpus), "-display", "none"]
+        words += ["-no-reboot", "-nic", "none", "-device", "virtio-rng-pci"]
+        words += ["-kernel", str(self.image.kernel), "-initrd", str(self.image.initrd)]
+        words += ["-append", " ".join(self._kernel_words())]
+        words += ["-chardev", f"file,id=console,path={_escaped(self.console)}"]
+        words += ["-serial", "chardev:console"]
+        words += ["-drive", f"file={_escaped(self.image.disk)},if=virtio,format=raw,snapshot=on"]
+        words += ["-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,fd={port}"]
+        words += ["-device", "virtserialport,chardev=agent,name=tm3"]
+        words += _shared("tree", self.tree, writable=False)
+        for number, share in enumerate(self.shares):
+            words += _shared(f"share{number}", share.host, writable=share.writable)
+        for number, nic in enumerate(self.nics):
+            words += _plugged(f"nic{number}", nic)
+        return words
+
+    def _kernel_words(self) -> list[str]:
+        # Names of cards stay eth0, eth1, ...; a warning must not scroll by: panic ends the guest.
+        fixed = ["console=ttyS0", "panic=-1", "net.ifnames=0", "loglevel=5", "random.trust_cpu=on"]
+        return [*fixed, *self.accel.kernel_words, *self.kernel_words]
+
+    def _wait(self) -> None:
+        def ready() -> bool:
+            if self.process.poll() is not None or self._channel.gone:
+                raise GuestError(f"the guest ended before it was up\n{self.tail()}")
+            return self._channel.ready is not None
+
+        try:
+            until("the guest", ready, self.ready_s)
+        except TimeoutError:
+            raise GuestError(
+                f"the guest did not come up within {self.ready_s:g} s\n{self.tail()}"
+            ) from None
+
+    def tail(self, lines: int = TAIL_LINES) -> str:
+        """The console's last lines, and what qemu itself said."""
+        console = self.console.read_text(errors="replace").splitlines()[-lines:]
+        said = self._qemu_log.read_text(errors="replace").splitlines()[-lines:]
+        return "\n".join([f"console: {line}" for line in console] + [f"qemu: {ln}" for ln in said])
+
+    def _mount(self, number: int, share: Share) -> None:
+        mode = "rw" if share.writable else "ro"
+        options = f"trans=virtio,version=9p2000.L,msize=262144,cache=none,{mode}"
+        self.run(["mkdir", "-p", share.guest])
+        self.run(["mount", "-t", "9p", "-o", options, f"share{number}", share.guest])
+
+    def start(
+        self,
+        argv: Sequence[str | Path],
+        out: Sink,
+        err: Sink,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        tty: tuple[int, int] | None = None,
+    ) -> Remote:
+        """A command that goes on; `out` and `err` take what it writes."""
+        return self._channel.start(argv, out, err, cwd=cwd, env=env, tty=tty)
+
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        stdin: str = "",
+        seconds: float = 60.0,
+        check: bool = True,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Done:
+        """A command to its end; failing is an error unless `check` is False."""
+        out, err = bytearray(), bytearray()
+        remote = self.start(argv, out.extend, err.extend, cwd=cwd, env=env)
+        if stdin:
+            remote.write(stdin.encode())
+        remote.end_of_input()
+        try:
+            status = remote.wait(seconds)
+        except subprocess.TimeoutExpired:
+            remote.send_signal(9)
+            raise CommandFailed(f"{' '.join(remote.argv)}: not done in {seconds:g} s") from None
+        done = Done(status, out.decode(errors="replace"), err.decode(errors="replace"))
+        if check and status:
+            said = (done.err + done.out).strip()[-4000:]
+            raise CommandFailed(f"{' '.join(remote.argv)}: {said or f'exit {status}'}")
+        return done
+
+    def _stop(self) -> None:
+        """Asks it to go, makes it go if it does not."""
+        if self.process.poll() is None:
+            self._channel.off()
+            try:
+                self.process.wait(OFF_S if self._channel.ready else 0.1)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self._channel.close()
+
+
+def build_elsewhere(tree: Path) -> tuple[Share, ...]:
+    """Programs that were built outside the tree are at the same path in the guest."""
+    built = os.environ.get("TM3_BUILD")
+    if not built or Path(built).resolve().is_relative_to(tree.resolve()):
+        return ()
+    return (Share(Path(built), Path(built)),)
+
+
+def _escaped(path: Path) -> str:
+    """A comma would end the value."""
+    return str(path).replace(",", ",,")
+
+
+def _shared(name: str, folder: Path, *, writable: bool) -> list[str]:
+    what = f"local,id={name},path={_escaped(folder)},security_model=none,multidevs=remap"
+    return [
+        *("-fsdev", what + ("" if writable else ",readonly=on")),
+        *("-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}"),
+    ]
+
+
+def _plugged(name: str, nic: Nic) -> list[str]:
+    """Without offloads: a packet in the topology is one that a wire would carry."""
+    off = ("csum", "gso", "guest_csum", "guest_tso4", "guest_tso6", "guest_ecn", "guest_ufo")
+    off += ("host_tso4", "host_tso6", "host_ecn", "host_ufo", "mrg_rxbuf")
+    features = ",".join(f"{feature}=off" for feature in off)
+    return [
+        *("-netdev", f"tap,id={name},ifname={nic.tap},script=no,downscript=no"),
+        *("-device", f"virtio-net-pci,netdev={name},mac={nic.mac},{features}"),
+    ]
+
+
+def to_stdout(data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+def to_stderr(data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        sys.stderr.buffer.write(data)
+        sys.stderr.buffer.flush()
