@@ -59,7 +59,7 @@ hand_back = if [ -n "$$SUDO_UID" ]; then \
 	chown -Rh "$$SUDO_UID:$$SUDO_GID" $(BUILD) $(VENV); fi
 
 .PHONY: all
-all: $(OUT)/rp $(OUT)/lp $(OUT)/linkem ## build rp, lp and linkem in build/ (SAN=1: with sanitizers, in build/asan)
+all: $(OUT)/rp $(OUT)/lp $(OUT)/linkem $(BUILD)/tm3lab ## build rp, lp, linkem and tm3lab in build/ (SAN=1: with sanitizers, in build/asan)
 
 .PHONY: setup
 setup: ## install what is missing, from Debian and PyPI only (root; else it says what)
@@ -117,10 +117,10 @@ calibrate: $(BUILD)/linkem ## measure how exact linkem is here (root; ARGS=--qui
 	@$(PYTHON) -m tests.net.calibrate $(ARGS)
 
 .PHONY: demo
-demo: ## setup, build, then downloads over 1, 2, 4, 8 pipes in two namespaces
+demo: ## setup, build, then a small sweep: 1, 4, 8 pipes and none, over two last miles
 	@$(MAKE) --no-print-directory setup
 	@$(MAKE) --no-print-directory -j$(JOBS) all
-	@status=0; $(VENV_PYTHON) -m bench.demo || status=$$?; \
+	@status=0; $(BUILD)/tm3lab run experiments/sweeps/demo.toml --fresh || status=$$?; \
 	$(hand_back); exit $$status
 
 .PHONY: vm
@@ -163,7 +163,8 @@ bench-dissector: ## time the dissector on 200 MB, beside tshark without it (ARGS
 clean: ## remove what was built (the virtual environment stays)
 	rm -rf $(BUILD)/obj $(ASAN) $(UNIT) $(FUZZ) $(BUILD)/ruff \
 		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/vectors \
-		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem
+		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem \
+		$(BUILD)/tm3lab
 
 .PHONY: help
 help: ## list these targets
@@ -203,6 +204,13 @@ endef
 
 $(eval $(call program,$(BUILD),))
 $(eval $(call program,$(ASAN),$(SANITIZE)))
+
+$(BUILD)/tm3lab: experiments/tm3lab.in Makefile
+	@mkdir -p $(@D)
+	$(Q)echo "  GEN   $@"
+	$(Q)sed -e 's|@ROOT@|$(CURDIR)|' -e 's|@BUILD@|$(abspath $(BUILD))|' \
+		-e 's|@PYTHON@|$(VENV_PYTHON)|' $< >$@
+	$(Q)chmod 755 $@
 
 # Unit tests: one cmocka program for each test_*.c.
 $(UNIT)/obj/%.o: tests/unit/%.c Makefile

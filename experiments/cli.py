@@ -5,12 +5,14 @@ import argparse
 import sys
 from typing import NoReturn
 
-from experiments import cli_folder, cli_list, cli_run
+from experiments import cli_folder, cli_list, cli_run, cli_up
 from experiments.catalogue import UnknownExperiment
+from experiments.definition import DefinitionError
 from experiments.folder import FolderError
+from experiments.options import flag
 from experiments.stand import CannotServe
-from experiments.stopping import Stopped
 from topologies.mile import ParameterError
+from topologies.programs import ProgramError
 
 DESCRIPTION = """\
 Experiments on pipes over last miles that are what they say. A run needs root:
@@ -45,18 +47,29 @@ def parser(argv: list[str]) -> Parser:
     cli_list.add(commands)
     cli_run.add(commands, argv)
     cli_folder.add(commands)
+    cli_up.add(commands)
     return found
 
 
 def main(argv: list[str]) -> int:
-    options = parser(argv).parse_args(argv)
+    options, extra = parser(argv).parse_known_args(argv)
+    if extra:
+        known = ", ".join(map(flag, getattr(options, "known", ())))
+        told = f"; there are {known}" if known else ""
+        print(f"tm3lab: {options.command}: {extra[0]}: no such argument{told}", file=sys.stderr)
+        return 2
     try:
         return options.do(options)
-    except (ParameterError, UnknownExperiment) as wrong:
+    except (ParameterError, UnknownExperiment, DefinitionError) as wrong:
         print(f"tm3lab: {wrong}", file=sys.stderr)
         return 2
-    except (CannotServe, FolderError, PermissionError) as wrong:
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").split(".")[0] in ("experiments", "topologies"):
+            raise
+        print(f"tm3lab: no {missing.name} in Python: sudo make setup", file=sys.stderr)
+        return 1
+    except (CannotServe, FolderError, ProgramError) as wrong:
         print(f"tm3lab: {wrong}", file=sys.stderr)
         return 1
-    except Stopped:
+    except KeyboardInterrupt:
         return 130

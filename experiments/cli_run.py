@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import catalogue, options, session, sweep
+from experiments import catalogue, definition, options, session, sweep
 from experiments.folder import Results
 from experiments.model import Experiment
 from experiments.parameters import unknown
@@ -22,6 +22,7 @@ from topologies.programs import ROOT
 SEED = 1
 LEAST_LIMIT_S = 30.0
 TIMES_EXPECTED = 12
+SWEEP = "several values, divided by commas, are a sweep: 1,2,4 or 1..8"
 
 
 def add(commands: Any, argv: Sequence[str]) -> None:
@@ -43,7 +44,7 @@ def add(commands: Any, argv: Sequence[str]) -> None:
     parser.add_argument("--fresh", action="store_true", help="continue no unfinished folder")
     parser.add_argument("--dry-run", action="store_true", help="say what would be run")
     add_keep(parser)
-    options.add_groups(parser, _named(argv))
+    options.add_groups(parser, _named(argv), text=SWEEP)
     parser.set_defaults(do=_run)
 
 
@@ -56,14 +57,25 @@ def _named(argv: Sequence[str]) -> list[Experiment]:
     """The experiments that a command line names, for their options; all where it names none."""
     if argv[:1] != ["run"]:
         return []
-    named = [catalogue.find(word) for word in argv[1:] if word in catalogue.names()]
+    named = [_find(word) for word in argv[1:] if word in catalogue.names() or _is_file(word)]
     return named or list(catalogue.experiments())
+
+
+def _is_file(word: str) -> bool:
+    return word.endswith(".toml")
+
+
+def _find(word: str) -> Experiment:
+    if not _is_file(word):
+        return catalogue.find(word)
+    found = definition.read(Path(word))
+    return definition.experiment(found, catalogue.find(found["experiment"]))
 
 
 def _experiments(names: Sequence[str]) -> list[Experiment]:
     if "all" in names:
         return list(catalogue.experiments())
-    return [catalogue.find(name) for name in dict.fromkeys(names)]
+    return [_find(name) for name in dict.fromkeys(names)]
 
 
 def plan_of(experiment: Experiment, given: argparse.Namespace, told: dict[str, str]) -> Plan:
@@ -72,7 +84,15 @@ def plan_of(experiment: Experiment, given: argparse.Namespace, told: dict[str, s
         experiment, options.overrides(experiment, told), quick=given.quick
     )
     limit_s = given.time_limit or max(LEAST_LIMIT_S, TIMES_EXPECTED * experiment.run_seconds)
-    return Plan(experiment.name, tuple(chosen), reps, given.seed, limit_s, given.quick)
+    return Plan(
+        experiment.name,
+        tuple(chosen),
+        reps,
+        given.seed,
+        limit_s,
+        given.quick,
+        dict(experiment.definition) if experiment.definition else None,
+    )
 
 
 def _check(given: argparse.Namespace, told: dict[str, str], chosen: list[Experiment]) -> None:
@@ -90,26 +110,43 @@ def need_root() -> None:
         raise CannotServe("runs need root, for network namespaces: sudo tm3lab ...")
 
 
+def _announce(plans: list[tuple[Experiment, Plan]], root: Path) -> None:
+    for experiment, plan in plans:
+        session.say(session.told(experiment, plan, root))
+    if len(plans) > 1:
+        total_s = sum(session.estimate_s(*both, root) for both in plans)
+        session.say(f"all together: about {duration(total_s)}")
+
+
 def _run(given: argparse.Namespace) -> int:
     chosen = _experiments(given.names)
     told = options.given(given)
     _check(given, told, chosen)
     plans = [(it, plan_of(it, given, told)) for it in chosen]
-    total_s = 0.0
-    for experiment, plan in plans:
-        session.say(session.told(experiment, plan, given.results))
-        total_s += session.estimate_s(experiment, plan, given.results)
-    if len(plans) > 1:
-        session.say(f"all together: about {duration(total_s)}")
+    _announce(plans, given.results)
     if given.dry_run:
         return 0
     need_root()
     keep = Keep(logs=given.keep_logs, pcaps=given.keep_pcaps)
-    status = 0
-    for experiment, plan in plans:
+    found = [_one(*both, given, keep, alone=len(plans) == 1) for both in plans]
+    if len(plans) > 1:
+        session.index([folder for folder, _ in found if folder])
+    return max(status for _, status in found)
+
+
+def _one(
+    experiment: Experiment, plan: Plan, given: argparse.Namespace, keep: Keep, *, alone: bool
+) -> tuple[Path | None, int]:
+    """Its folder and exit status. Beside others, one that cannot be run does not stop them."""
+    try:
+        session.check_programs(experiment)
         results = session.begin(experiment, plan, given.results, given.fresh)
-        status |= carry_out(experiment, results, keep)
-    return status
+        return results.path, carry_out(experiment, results, keep)
+    except CannotServe as why:
+        if alone:
+            raise
+        session.say(f"{experiment.name} is left out: {why}")
+        return None, 1
 
 
 def carry_out(experiment: Experiment, results: Results, keep: Keep) -> int:
@@ -119,6 +156,9 @@ def carry_out(experiment: Experiment, results: Results, keep: Keep) -> int:
     except Stopped:
         session.say(f"stopped; {results.unfinished()} runs to go: tm3lab resume {results.path}")
         raise
-    print(session.finish(results))
-    session.say(f"report: {results.path / 'report.html'}")
-    return int(any(record["outcome"] != "ok" for record in results.runs()))
+    print(session.finish(results), flush=True)
+    failed = sum(record["outcome"] != "ok" for record in results.runs())
+    session.say(f"plots: {results.path / 'plots'}; report: {results.path / 'report.html'}")
+    if failed:
+        session.say(f"{failed} runs failed: their logs are in {results.path / 'logs'}")
+    return int(failed > 0)

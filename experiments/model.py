@@ -105,6 +105,8 @@ class Experiment(ABC):
         tuple[str, ...]
     ] = ()  # paragraphs for the report: how it is set up, what stands for what
 
+    definition: ClassVar[Mapping[str, Any] | None] = None  # what a file says that defines the sweep
+
     @abstractmethod
     def measure(self, bed: "Bed") -> dict[str, Any]:
         """One run on a bed that stands ready; its metrics. Raises RunFailed.

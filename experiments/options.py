@@ -2,7 +2,7 @@
 """Parameters as options of a command line: one for each, with its unit, range and choices."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from experiments import parameters
@@ -62,21 +62,31 @@ def add(parser: Any, wanted: Iterable[Parameter]) -> None:
         )
 
 
-def add_groups(parser: argparse.ArgumentParser, experiments: Iterable[Experiment]) -> None:
+def add_groups(
+    parser: argparse.ArgumentParser,
+    experiments: Iterable[Experiment],
+    *,
+    without: Sequence[str] = (),
+    text: str = "",
+) -> None:
     """The common ones by what they are of; before them what only these experiments have."""
     own: dict[str, Parameter] = {}
     for experiment in experiments:
         for parameter in experiment.parameters:
             own.setdefault(parameter.name, parameter)
-    groups = (
-        ("of the experiment", own.values()),
-        ("of the pipes", [it for it in parameters.COMMON if it not in parameters.LAB]),
-        ("of the last mile", parameters.LAB),
-    )
-    text = "several values, divided by commas, are a sweep (1,2,4 or 1..8)"
-    for title, members in groups:
-        group = parser.add_argument_group(f"parameters {title}", text)
-        add(group, [it for it in members if title.endswith("experiment") or it.name not in own])
+    known: list[str] = []
+    of_pipes = [it for it in parameters.COMMON if it not in parameters.LAB]
+    groups = {
+        "the experiment": own.values(),
+        "the pipes": of_pipes,
+        "the last mile": parameters.LAB,
+    }
+    for title, members in groups.items():
+        there = [it for it in members if it is own.get(it.name, it) and it.name not in without]
+        known += [it.name for it in there]
+        if there:
+            add(parser.add_argument_group(f"parameters of {title}", text), there)
+    parser.set_defaults(known=known)
 
 
 def given(options: argparse.Namespace) -> dict[str, str]:

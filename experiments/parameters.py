@@ -7,6 +7,7 @@ to the preset or to the kernel, and stands where one does not apply: those of th
 
 import math
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from experiments.model import Parameter, Params, Value
@@ -215,12 +216,23 @@ def complete(own: Iterable[Parameter], chosen: Mapping[str, Value]) -> dict[str,
         name: checked(it, chosen[name]) if name in chosen else it.default
         for name, it in known.items()
     }
+    _place(full)
     if full["way"] == "pipes" and full["pipes"] == 0:
         full["way"] = "direct"
     if full["way"] != "pipes":
         full.update(dict.fromkeys(OF_PIPES), pipes=0)
     miles(full)
     return full
+
+
+def _place(full: dict[str, Value]) -> None:
+    """Files are meant from where the command was given, also when it is resumed elsewhere."""
+    for name in _TEXT:
+        told = full[name]
+        if isinstance(told, str) and name.startswith("trace_"):
+            full[name] = str(Path(told).resolve())
+        elif isinstance(told, str) and told.startswith("@"):
+            full[name] = f"@{Path(told[1:]).resolve()}"
 
 
 def unknown(name: str, known: Iterable[str]) -> ParameterError:

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from experiments import folder, meta
@@ -58,7 +59,6 @@ def begin(experiment: Experiment, plan: Plan, root: Path, fresh: bool) -> Result
 
 def run(experiment: Experiment, results: Results, keep: Keep) -> None:
     """What is missing in the folder. Stopped leaves the finished runs and nothing running."""
-    check_programs(experiment)
     plan = results.plan
     with results.locked():
         done = results.done()
@@ -100,6 +100,13 @@ def finish(results: Results) -> str:
     report.write(results.path)
     results.hand_back()
     return report.table(results.path)
+
+
+def index(folders: Sequence[Path]) -> None:
+    """One page that leads to the reports of all."""
+    from experiments import report
+
+    say(f"all reports: {report.index(folders)}")
 
 
 def estimate_s(experiment: Experiment, plan: Plan, root: Path) -> float:

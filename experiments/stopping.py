@@ -4,11 +4,12 @@
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+HANG_UPS = (signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signal.SIGINT, *HANG_UPS)
 
 
 class Stopped(KeyboardInterrupt):
@@ -20,7 +21,9 @@ class Late(BaseException):
 
 
 @contextmanager
-def stoppable() -> Iterator[threading.Event]:
+def stoppable(
+    signals: Sequence[signal.Signals] = SIGNALS,
+) -> Iterator[threading.Event]:
     """The first signal raises Stopped in the main thread, more of them do not stop the tidying.
 
     The event tells that it came, also where somebody swallowed it."""
@@ -33,7 +36,7 @@ def stoppable() -> Iterator[threading.Event]:
         asked.set()
         raise Stopped(signal.Signals(number).name)
 
-    before = {number: signal.signal(number, stop) for number in SIGNALS}
+    before = {number: signal.signal(number, stop) for number in signals}
     try:
         yield asked
     finally:

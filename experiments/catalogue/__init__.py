@@ -6,6 +6,7 @@ import pkgutil
 from functools import cache
 from typing import Any
 
+from experiments import definition
 from experiments.model import Experiment
 
 
@@ -42,5 +43,8 @@ def find(name: str) -> Experiment:
 
 
 def of(meta: dict[str, Any]) -> Experiment:
-    """The experiment of a folder's meta.json."""
+    """The experiment of a folder's meta.json, also one that a file defined."""
+    defined = meta["plan"]["definition"]
+    if defined:
+        return definition.experiment(defined, find(defined["experiment"]))
     return find(meta["experiment"])

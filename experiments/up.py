@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""A lab to look around in: Mininet's prompt, both proxies running, gone with the prompt."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from mininet.cli import CLI
+
+from experiments import bed
+from experiments.bed import Bed
+from experiments.model import Params
+from experiments.stand import Stand
+from experiments.stopping import HANG_UPS, stoppable
+from topologies.topos import SERVER
+
+
+class Prompt(CLI):
+    """Mininet's, where Ctrl-C ends a command, and the lab where there is none."""
+
+    prompt = "tm3lab> "
+
+    def run(self) -> None:
+        try:
+            self.cmdloop()
+        except KeyboardInterrupt:
+            print()
+
+
+def welcome(made: Bed) -> str:
+    lab, pair = made.lab, made.pair
+    client, preset = lab.client.namespace, made.params["preset"]
+    filter_ = "tcp port 6000" if pair else "tcp"
+    capture = f"nsenter --net={client} tcpdump -U -w - -i client-eth0 '{filter_}'"
+    wireshark = "wireshark -k -i - -C TM3"
+    lines = [
+        "",
+        f"client {lab.client.IP()} == {preset} == rp {lab.rp.IP()} == server {SERVER}",
+        *_of_pipes(made),
+        "",
+        "in another terminal, to see what goes over the last mile:",
+        f"  sudo {capture} | {wireshark}",
+        f"  sudo {capture} | tshark -r - -X lua_script:dissector/tm3.lua -Y tm3",
+        "(make install-dissector puts the dissector and the profile TM3 into place)",
+        "",
+        "here, for instance:",
+        "  server python3 -m http.server 80 &",
+        f"  client curl -sS -o /dev/null -w '%{{time_total}} s\\n' http://{SERVER}/",
+        "  client ss -tin",
+        f"other programs: sudo nsenter --net={client} ...",
+        "exit, Ctrl-D or Ctrl-C ends it all",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _of_pipes(made: Bed) -> list[str]:
+    if made.pair is None:
+        return ["no pipes: the client reaches the server directly"]
+    return [
+        f"{made.pair.pipes} pipes from lp in client to rp in rp; every TCP connection of client "
+        "goes through them",
+        f"logs and statistics: {made.folder}",
+        f"kill -USR1 {made.pair.rp.pid} has rp tell its pipes and connections in rp.log there",
+    ]
+
+
+def up(params: Params, seed: int) -> None:
+    """Until the prompt ends."""
+    folder = Path(tempfile.mkdtemp(prefix="tm3lab-up-"))
+    try:
+        with stoppable(HANG_UPS), Stand() as stand:
+            with bed.laid(stand, params, seed, folder, float("inf"), keep_pcaps=False) as made:
+                print(welcome(made), flush=True)
+                Prompt(made.lab.net)
+    finally:
+        shutil.rmtree(folder)
