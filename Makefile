@@ -123,6 +123,10 @@ demo: ## setup, build, then a small sweep: 1, 4, 8 pipes and none, over two last
 	@status=0; $(BUILD)/tm3lab run experiments/sweeps/demo.toml --fresh || status=$$?; \
 	$(hand_back); exit $$status
 
+.PHONY: kmod
+kmod: ## build/tm3.ko, the kernel module (KDIR=headers of another kernel)
+	@$(MAKE) --no-print-directory -C kmod OUT=$(abspath $(BUILD))
+
 .PHONY: vm
 vm: ## make the guest machine's image from Debian packages, once (root)
 	@VENV=$(VENV) .ci/setup vm/packages.debian
@@ -164,7 +168,7 @@ clean: ## remove what was built (the virtual environment stays)
 	rm -rf $(BUILD)/obj $(ASAN) $(UNIT) $(FUZZ) $(BUILD)/ruff \
 		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/vectors \
 		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem \
-		$(BUILD)/tm3lab
+		$(BUILD)/tm3lab $(BUILD)/kmod $(BUILD)/tm3.ko
 
 .PHONY: help
 help: ## list these targets
