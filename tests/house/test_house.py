@@ -11,7 +11,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # What becomes part of the kernel or of Wireshark; tools beside it are under MIT as all else.
-LICENCES = {("kmod", ".c"): "GPL-2.0", ("dissector", ".lua"): "GPL-2.0-or-later"}
+LICENCES = {
+    ("kmod", ".c"): "GPL-2.0",
+    ("kmod", ".h"): "GPL-2.0",
+    ("dissector", ".lua"): "GPL-2.0-or-later",
+}
 LINES_MAX = 600
 SOURCE = re.compile(r"\.(c|h|py|lua|sh)$|^Makefile$|^\.ci/(run|setup)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
