@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""One page load on a bed: by our loader or by Chromium, by HTTP/1.1 or HTTP/2.
+
+Cleartext unless `tls`: then HTTP/1.1 and HTTP/2 differ in nothing but themselves, and TLS'
+handshake, which needs its round trip whatever the way, does not thin the differences out.
+Chromium speaks HTTP/2 only under TLS. The congestion control of the server's sockets, which send
+the page, is read back from the kernel while they are open, and with it what they had to send again.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.model import Metric, Parameter, Params, RunFailed
+from experiments.workloads.web.pages import NAMES, page
+from experiments.workloads.web.site import NETWORK, PORTS, Site, addresses, site
+from topologies.programs import ROOT
+from topologies.proxies import CONTROL
+from topologies.shell import enter
+
+if TYPE_CHECKING:
+    from experiments.bed import Bed
+
+MODULE = {"loader": "loader", "chromium": "chromium"}
+PARAMETERS = (
+    Parameter("page", "site-15", "text", "what is loaded", NAMES),
+    Parameter("protocol", "http1", "text", "HTTP/1.1 or HTTP/2", ("http1", "http2")),
+    Parameter(
+        "http2_per",
+        "page",
+        "text",
+        "HTTP/2: a connection for the page's hosts together, as through a SPDY proxy, or for each",
+        ("page", "host"),
+    ),
+    Parameter("tls", False, "truth", "whether HTTP lies in TLS 1.3"),
+    Parameter("browser", "loader", "text", "who loads the page", tuple(MODULE)),
+)
+METRICS = (
+    Metric("completion_s", "page load time", "s"),
+    Metric("html_s", "HTML complete", "s"),
+    Metric("connections", "TCP connections", "", "neither"),
+    Metric("retransmits", "segments sent again towards the client", ""),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the parameters of a run ask for."""
+
+    page: str
+    protocol: str
+    one: bool
+    tls: bool
+    browser: str
+
+    @classmethod
+    def of(cls, params: Params, **fixed: Any) -> "Plan":
+        """Of a run's parameters; `fixed` for those that an experiment has not."""
+        asked = {it.name: fixed.get(it.name, params.get(it.name, it.default)) for it in PARAMETERS}
+        if params["way"] == "http2":
+            asked["protocol"] = "http2"
+        plan = cls(
+            page=str(asked["page"]),
+            protocol=str(asked["protocol"]),
+            one=asked["protocol"] == "http2" and asked["http2_per"] == "page",
+            tls=bool(asked["tls"]),
+            browser=str(asked["browser"]),
+        )
+        if plan.browser == "chromium" and plan.protocol == "http2" and not plan.tls:
+            raise RunFailed("Chromium speaks HTTP/2 only under TLS: --tls yes")
+        return plan
+
+    def command(self, it: Site, hosts: Path, seconds: float, cc: str) -> list[str | Path]:
+        words: list[str | Path] = [sys.executable, "-m", __package__ + "." + MODULE[self.browser]]
+        words += ["--manifest", it.manifest(self.page), "--hosts", hosts]
+        words += ["--protocol", self.protocol, "--seconds", f"{seconds:.1f}"]
+        if self.browser == "chromium":
+            return [*words, *(["--keys", it.key_digest()] if self.tls else [])]
+        words += ["--port", str(PORTS[self.protocol, self.tls]), "--cc", cc]
+        words += ["--authority", it.certificate] if self.tls else []
+        return [*words, *(["--one"] if self.one else [])]
+
+
+def load(bed: "Bed", plan: Plan) -> dict[str, Any]:
+    """Loads the page; the times, and the server's account of its connections. Raises RunFailed."""
+    it = bed.kept("web", lambda: site(bed.lab))
+    seconds = bed.deadline - time.monotonic()
+    hosts = bed.folder / "hosts.json"
+    hosts.write_text(json.dumps(addresses(page(plan.page), plan.one)))
+    argv = enter(
+        bed.lab.client.namespace, plan.command(it, hosts, max(0.1, seconds), str(bed.params["cc"]))
+    )
+    with (bed.folder / f"{plan.browser}.log").open("w+") as said:
+        with subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            cwd=ROOT,
+            env=bed.lab.state.environment(),
+        ) as process:
+            try:
+                found, sockets = _talk(bed, process, said.name)
+            finally:
+                _end(process)
+    (bed.folder / "objects.json").write_text(json.dumps(found, indent=1))
+    return _measures(plan, found, sockets)
+
+
+def _talk(
+    bed: "Bed", process: "subprocess.Popen[str]", log: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Its one line; the server's sockets, while it waits; its end."""
+    assert process.stdin is not None and process.stdout is not None
+    line = process.stdout.readline()  # it keeps to the deadline by itself
+    if not line:
+        status = process.wait(timeout=10)
+        lines = Path(log).read_text(errors="replace").strip().splitlines() or ["no word"]
+        raise RunFailed(f"exit {status}: {lines[-1]}")
+    sockets = server_sockets(bed)
+    process.stdin.close()
+    status = process.wait(timeout=20)
+    if status:
+        raise RunFailed(f"exit {status} after the page was loaded")
+    return json.loads(line), sockets
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """Asks first: a browser has more processes, and a folder."""
+    process.terminate()
+    try:
+        process.wait(timeout=15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def server_sockets(bed: "Bed") -> dict[str, Any]:
+    """What the kernel tells of the server's ends; all must be under what was asked for."""
+    words = ("ss", "-Htin", "state", "established", f"( src {NETWORK}.0/24 )")
+    lines = bed.lab.server.inside(*words).splitlines()
+    found = [CONTROL.match(line) for line in lines[1::2]]
+    controls = {match[1] if match else "?" for match in found}
+    if controls != {bed.params["cc"]}:
+        raise RunFailed(f"the server's connections are under {sorted(controls)}")
+    again = [int(count) for count in re.findall(r"retrans:\d+/(\d+)", "".join(lines[1::2]))]
+    return {"open": len(found), "retransmits": sum(again)}
+
+
+def _measures(plan: Plan, found: dict[str, Any], sockets: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "completion_s": found["load_s"],
+        "first_byte_s": found["first_byte_s"],
+        "html_s": found["html_s"],
+        "bytes": found["bytes"],
+        "requests": len(found["objects"]),
+        "connections": len(found["connections"]),
+        "server_retransmits": sockets["retransmits"],
+        **{f"page_{name}": value for name, value in page(plan.page).summary().items()},
+    }

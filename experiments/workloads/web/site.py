@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""The pages' hosts: one nginx in the server's namespace, an address for each host.
+
+Addresses are 10.0.10.1 and on, all the server's own, reached through it. Port 80 speaks HTTP/1.1,
+port 81 cleartext HTTP/2 (this nginx has no port for both), port 443 either under TLS, for browsers,
+which speak HTTP/2 only there. Every request is written down: by which connection, and when.
+
+No sendfile: with it, this nginx leaves Nagle's algorithm on and the end of an HTTP/2 connection's
+first response waits for an acknowledgement of its beginning, a round trip that proxies would seem
+to save.
+"""
+
+import base64
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from experiments.workloads.web import bodies
+from experiments.workloads.web.page import Manifest, Page
+from experiments.workloads.web.pages import NAMES
+from experiments.workloads.web.pages import page as page_of
+from topologies.lab import Lab
+from topologies.nodes import LabNode
+from topologies.programs import program
+from topologies.shell import run, until
+from topologies.topos import SERVER
+
+NETWORK = "10.0.10"
+PORTS = {("http1", False): 80, ("http2", False): 81, ("http1", True): 443, ("http2", True): 443}
+CONFIGURATION = """\
+user root;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log warn;
+events {{ worker_connections 1024; }}
+http {{
+	types {{
+		text/html html; text/css css; text/javascript js; image/png png; font/woff2 woff2;
+	}}
+	log_format requests escape=json '{{"time":$msec,"connection":$connection,'
+		'"nth":$connection_requests,"client":"$remote_addr:$remote_port",'
+		'"host":"$host","path":"$uri","protocol":"$server_protocol",'
+		'"status":$status,"bytes":$body_bytes_sent,"seconds":$request_time}}';
+	access_log {folder}/requests.jsonl requests;
+	sendfile off;
+	keepalive_timeout 75s;
+	keepalive_requests 10000;
+	{temporary}
+	server {{
+		listen 80 backlog=1024;
+		listen 81 http2 backlog=1024;
+		listen 443 ssl http2 backlog=1024;
+		ssl_protocols TLSv1.3;
+		ssl_certificate {certificate};
+		ssl_certificate_key {key};
+		root {root}/$host;
+		add_header Access-Control-Allow-Origin *;
+		add_header Cache-Control no-store;
+	}}
+}}
+"""
+TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+
+
+@dataclass
+class Site:
+    """A running server and the pages that were written for it."""
+
+    folder: Path
+    manifests: dict[str, Manifest] = field(default_factory=dict)
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "root"
+
+    @property
+    def certificate(self) -> Path:
+        return self.folder / "certificate.pem"
+
+    def key_digest(self) -> str:
+        """What Chromium is told of the key, to believe it."""
+        public = run(["openssl", "x509", "-in", self.certificate, "-pubkey", "-noout"])
+        der = base64.b64decode("".join(public.strip().splitlines()[1:-1]))
+        return base64.b64encode(hashlib.sha256(der).digest()).decode()
+
+    def manifest(self, name: str) -> Path:
+        """The file that tells a loader about a page, which is there from now on."""
+        path = self.folder / f"{name}.json"
+        if name not in self.manifests:
+            self.manifests[name] = bodies.write(page_of(name), self.root)
+            self.manifests[name].write(path)
+        return path
+
+    def requests(self) -> list[dict[str, Any]]:
+        """What was asked for so far."""
+        text = (self.folder / "requests.jsonl").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
+
+def addresses(page: Page, one: bool = False) -> dict[str, str]:
+    """Of each host of a page; `one`: all the same, so that one connection serves them all."""
+    return {host: f"{NETWORK}.{1 if one else number}" for number, host in enumerate(page.hosts, 1)}
+
+
+@contextmanager
+def site(lab: Lab) -> Iterator[Site]:
+    """The server, ready, while the block runs."""
+    with tempfile.TemporaryDirectory(prefix="tm3-web-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        it = Site(folder)
+        it.root.mkdir()
+        _make_certificate(it)
+        (folder / "nginx.conf").write_text(_configuration(it))
+        argv = ["nginx", "-p", folder, "-e", folder / "error.log", "-c", folder / "nginx.conf"]
+        with _routes(lab):
+            with program(lab.state, "server", "nginx-web", [*argv, "-g", "daemon off;"]) as nginx:
+                wanted = set(map(str, PORTS.values()))
+
+                def listens() -> bool:
+                    if not nginx.running():
+                        raise RuntimeError(f"nginx ended: {(folder / 'error.log').read_text()}")
+                    return wanted <= _listening(lab.server)
+
+                until(f"nginx to listen on {', '.join(sorted(wanted))}", listens)
+                yield it
+
+
+def _configuration(it: Site) -> str:
+    temporary = "\n\t".join(f"{name}_temp_path {it.folder}/{name};" for name in TEMPORARY)
+    return CONFIGURATION.format(
+        folder=it.folder,
+        root=it.root,
+        certificate=it.certificate,
+        key=it.folder / "key.pem",
+        temporary=temporary,
+    )
+
+
+def _make_certificate(it: Site) -> None:
+    """Signed by itself, of all hosts of all pages: they may share a connection."""
+    run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+            *("-noenc", "-days", "30", "-subj", "/CN=pages.test", "-keyout", it.folder / "key.pem"),
+            *("-out", it.certificate, "-addext", f"subjectAltName={','.join(_names())}"),
+        ]
+    )
+
+
+def _names() -> list[str]:
+    return [f"DNS:*.{name}.test" for name in NAMES]
+
+
+@contextmanager
+def _routes(lab: Lab) -> Iterator[None]:
+    """The hosts' addresses belong to the server; rp knows the way, the client asks rp."""
+    network = f"{NETWORK}.0/24"
+    words = lab.topo.settings.route_words()
+    lab.server.inside("ip", "route", "add", "local", network, "dev", "lo")
+    lab.rp.inside("ip", "route", "add", network, "via", SERVER, *words)
+    try:
+        yield
+    finally:
+        lab.rp.inside("ip", "route", "del", network)
+        lab.server.inside("ip", "route", "del", "local", network, "dev", "lo", "table", "local")
+
+
+def _listening(node: LabNode) -> set[str]:
+    lines = node.inside("ss", "-Hltn").splitlines()
+    return {line.split()[3].rpartition(":")[2] for line in lines}
