@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""Which configurations a sweep has, overridden or defined by a file, and in which order they run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments import catalogue, definition, sweep
+from experiments.definition import DefinitionError
+from experiments.model import Experiment, Grid, Parameter, Params, Value
+from experiments.plan import Plan
+from topologies.mile import ParameterError
+from topologies.programs import ROOT
+
+
+class Swept(Experiment):
+    name = "swept"
+    title = "A sweep"
+    question = "Which?"
+    parameters = (Parameter("size", 300_000, "size", "of the file", low=1),)
+    grids: tuple[Grid, ...] = (
+        {"preset": ("wired", "lossy"), "pipes": (1, 8)},
+        {"preset": ("wired", "lossy"), "way": "direct"},
+    )
+    quick_grids: tuple[Grid, ...] = ({"pipes": (4,)},)
+
+    def measure(self, bed: Any) -> dict[str, Any]:
+        return {}
+
+
+def ways(found: Sequence[Params]) -> list[tuple[Value, ...]]:
+    return sorted((it["preset"], it["way"], it["pipes"]) for it in found)
+
+
+def of(**overrides: Any) -> list[Params]:
+    return sweep.configurations(Swept(), {key: sweep.axis(it) for key, it in overrides.items()})
+
+
+def test_grids_add_up() -> None:
+    assert ways(of()) == [
+        *(("lossy", "direct", 0), ("lossy", "pipes", 1), ("lossy", "pipes", 8)),
+        *(("wired", "direct", 0), ("wired", "pipes", 1), ("wired", "pipes", 8)),
+    ]
+    assert ways(sweep.configurations(Swept(), {}, quick=True)) == [("wired", "pipes", 4)]
+
+
+def test_other_pipes_leave_the_baselines() -> None:
+    assert ways(of(pipes=(2, 3), preset="dsl")) == [
+        *(("dsl", "direct", 0), ("dsl", "pipes", 2), ("dsl", "pipes", 3))
+    ]
+
+
+def test_no_pipes_are_the_direct_way() -> None:
+    assert ways(of(pipes=0, preset="dsl")) == [("dsl", "direct", 0)]
+
+
+def test_a_way_chooses_or_takes_the_place_of_the_pipes() -> None:
+    assert ways(of(way="pipes", preset="dsl")) == [("dsl", "pipes", 1), ("dsl", "pipes", 8)]
+    assert ways(of(way="direct", preset="dsl")) == [("dsl", "direct", 0)]
+    assert ways(of(way="mptcp", preset="dsl")) == [("dsl", "mptcp", 0)]
+    assert ways(of(way=("mptcp", "direct"), preset="dsl")) == [
+        *(("dsl", "direct", 0), ("dsl", "mptcp", 0))
+    ]
+
+
+def test_baselines_are_not_repeated_for_what_is_of_pipes() -> None:
+    found = of(binding=("late", "early"), preset="dsl")
+    assert len(found) == 5
+    assert [it["binding"] for it in found if it["way"] == "direct"] == [None]
+
+
+def test_any_parameter_can_be_swept() -> None:
+    found = of(size=(1, 2), loss=(0.0, 0.1), preset="wired", pipes=1, way="pipes", cc=("bbr",))
+    assert sorted((it["size"], it["loss"], it["cc"]) for it in found) == [
+        *((1, 0.0, "bbr"), (1, 0.1, "bbr"), (2, 0.0, "bbr"), (2, 0.1, "bbr"))
+    ]
+    assert sweep.varying(found) == ["loss", "size"]
+
+
+def plan(configurations: Sequence[Params], reps: int, seed: int) -> Plan:
+    return Plan("swept", tuple(configurations), reps, seed, 30.0)
+
+
+@given(
+    pipes=st.lists(st.integers(1, 64), min_size=1, max_size=5, unique=True),
+    mtus=st.lists(st.sampled_from((576, 1400, 1500)), min_size=1, max_size=3, unique=True),
+    reps=st.integers(1, 5),
+    seed=st.integers(0, 1000),
+)
+def test_each_block_has_every_configuration_once(
+    pipes: list[int], mtus: list[int], reps: int, seed: int
+) -> None:
+    it = plan(of(pipes=pipes, mtu=mtus), reps, seed)
+    runs = list(it.runs())
+    assert len(runs) == len(it) == len({run.id for run in runs})
+    assert runs == list(plan(it.configurations, reps, seed).runs())
+    for rep in range(reps):
+        block = [run for run in runs if run.rep == rep]
+        assert [run.order for run in block] == list(range(len(it.configurations)))
+        assert {run.seed for run in block} == {seed + rep}
+        assert all([run.params for run in block].count(one) == 1 for one in it.configurations)
+        labs = [run.params["mtu"] for run in block]
+        assert sum(a != b for a, b in zip(labs, labs[1:], strict=False)) == len(mtus) - 1
+
+
+def test_blocks_are_shuffled_each_in_its_own_way() -> None:
+    it = plan(of(pipes=tuple(range(1, 20)), preset="wired"), 6, 1)
+    orders = {tuple(run.params["pipes"] for run in it.runs() if run.rep == r) for r in range(6)}
+    assert len(orders) == 6
+    assert tuple(range(1, 20)) not in orders
+
+
+def test_a_plan_survives_json() -> None:
+    it = plan(of(), 3, 7)
+    assert Plan.from_dict(it.as_dict()) == it
+    assert it.as_dict()["axes"] == {
+        "way": ["pipes", "direct"],
+        "pipes": [1, 8, 0],
+        "preset": ["wired", "lossy"],
+    }
+
+
+def test_names_of_runs_say_what_differs() -> None:
+    names = {run.id.rsplit("-", 1)[0] for run in plan(of(), 1, 1).runs()}
+    assert {"000-pipes-8-lossy", "000-direct-wired"} < names
+
+
+TOML = """
+experiment = "download"
+title = "Mine"
+reps = 3
+[[grid]]
+pipes = [1, 8]
+size = ["50KB", 300000]
+loss = "2%"
+[[figure]]
+name = "gain"
+title = "Gain"
+kind = "normalised"
+over = { pipes = 1 }
+"""
+
+
+def defined(tmp_path: Path, text: str) -> Experiment:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    found = definition.read(path)
+    return definition.experiment(found, catalogue.find(found["experiment"]))
+
+
+def test_a_file_defines_a_sweep(tmp_path: Path) -> None:
+    mine = defined(tmp_path, TOML)
+    found = sweep.configurations(mine, {})
+    assert (mine.name, mine.title, mine.reps) == ("mine", "Mine", 3)
+    assert sorted((it["pipes"], it["size"], it["loss"]) for it in found) == [
+        *((1, 50_000, 0.02), (1, 300_000, 0.02), (8, 50_000, 0.02), (8, 300_000, 0.02))
+    ]
+    assert mine.figures[0].over == {"pipes": 1}
+    again = catalogue.of({"experiment": "mine", "plan": {"definition": mine.definition}})
+    assert again.grids == mine.grids
+    assert catalogue.find("download").title != "Mine"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('experiment = "download"', "", "experiment: which"),
+        ("reps = 3", "reps = 0", "reps: 0"),
+        ("reps = 3", "rep = 3", "rep: no such key; there are experiment"),
+        ("reps = 3", 'name = "My Sweep"', "name: 'My Sweep'"),
+        ("[[grid]]", "[grid]", "grid: write [[grid]]"),
+        ("[[figure]]", "[[figures]]", "figures: no such key"),
+        ('kind = "normalised"', 'sort = "x"', "figure: sort: no such key"),
+        ('kind = "normalised"', "", "figure: "),
+        ("reps = 3", "reps =", "mine.toml"),
+    ],
+)
+def test_a_wrong_file_is_told_in_one_line(tmp_path: Path, old: str, new: str, says: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        defined(tmp_path, TOML.replace(old, new))
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_with_a_wrong_parameter_names_it(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"^sice: no such parameter; there are .*size"):
+        defined(tmp_path, TOML.replace("size", "sice"))
+    with pytest.raises(ParameterError, match=r"^pipes: 'x' is not a whole number"):
+        defined(tmp_path, TOML.replace("[1, 8]", '"x"'))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "experiments" / "sweeps").glob("*.toml")))
+def test_the_sweeps_of_the_house_can_be_run(path: Path) -> None:
+    found = definition.read(path)
+    mine = definition.experiment(found, catalogue.find(found["experiment"]))
+    assert len(sweep.configurations(mine, {})) > 1
+
+
+def test_every_experiment_can_be_run() -> None:
+    for experiment in catalogue.experiments():
+        for quick in (False, True):
+            assert sweep.configurations(experiment, {}, quick=quick), experiment.name
