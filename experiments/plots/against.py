@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""A metric against a parameter: medians joined by lines, with their 95 % intervals."""
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure as Sheet
+
+from experiments.model import Value
+from experiments.plots import sheet
+from experiments.plots.cells import Line, Panel, Point, Scene
+from experiments.plots.looks import INK, MUTED, Look
+from experiments.report.data import Results, sortable
+from experiments.report.words import carried
+
+
+def draw(results: Results, scene: Scene) -> Sheet:
+    figure = scene.figure
+    with sheet.sheet(len(scene.panels), figure.title) as (made, groups):
+        xs = _all_x(scene.panels)
+        for panel, [axes] in zip(scene.panels, groups, strict=True):
+            _panel(axes, panel, scene, xs)
+            if axes.get_subplotspec().is_first_col():
+                over = carried({"way": "pipes", **figure.over}) if figure.over else ""
+                axes.set_ylabel(sheet.label_of(scene.metric, over))
+        _y_axis(groups[0][0], scene)
+        _failures(groups, scene, xs)
+        floor = any(panel.floor for panel in scene.panels)
+        sheet.legend(made, entries(scene.panels), "floor" if floor else "")
+        return made
+
+
+def entries(panels: Sequence[Panel]) -> list[tuple[str, Look]]:
+    """Each name once; levels last."""
+    found = {line.label: (line.baseline, line.look) for it in panels for line in it.lines}
+    ordered = sorted(found.items(), key=lambda item: item[1][0])
+    return [(label, look) for label, (_, look) in ordered]
+
+
+def _all_x(panels: Sequence[Panel]) -> list[Value]:
+    points = [p for it in panels for line in it.lines if not line.baseline for p in line.points]
+    return sorted({p.x for p in points if p.x is not None}, key=sortable)
+
+
+def _y_axis(axes: Axes, scene: Scene) -> None:
+    if scene.figure.log:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    sheet.plain_numbers(axes.yaxis)
+
+
+def _panel(axes: Axes, panel: Panel, scene: Scene, xs: Sequence[Value]) -> None:
+    if panel.label:
+        axes.set_title(panel.label)
+    where = sheet.x_axis(axes, scene.figure.x, xs)
+    for x, level in panel.floor if any(x is None for x, _ in panel.floor) else ():
+        assert x is None
+        axes.axhline(level, color=MUTED, linewidth=1.1, zorder=1)
+    along = [(where[x], level) for x, level in panel.floor if x in where]
+    if along:
+        axes.plot(*zip(*along, strict=True), color=MUTED, linewidth=1.1, zorder=1)
+    if scene.figure.over:
+        axes.axhline(1.0, color=INK, linewidth=0.8, zorder=1)
+    several = [line for line in panel.lines if not line.baseline]
+    step = 0.012 if all(isinstance(x, int | float) for x in xs) else 0.05
+    for k, line in enumerate(several):
+        _line(axes, line, where, (k - (len(several) - 1) / 2) * step)
+    for line in panel.lines:
+        if line.baseline:
+            _level(axes, line)
+
+
+def _finite(points: Sequence[Point]) -> list[Point]:
+    return [point for point in points if point.got.n and math.isfinite(point.got.median)]
+
+
+def _line(axes: Axes, line: Line, where: dict[Value, float], shift: float) -> None:
+    """Moved aside a little, so that intervals do not hide one another."""
+    points = [point for point in _finite(line.points) if point.x in where]
+    if not points:
+        return
+    spread = max(where.values()) - min(where.values()) or 1.0
+    log = axes.get_xscale() == "log"
+    xs = [where[p.x] * (1 + shift) if log else where[p.x] + shift * spread for p in points]
+    ys = [point.got.median for point in points]
+    # Between words there is nothing: only numbers are joined.
+    joined = all(isinstance(x, int | float) for x in where)
+    dash = line.look.dash if joined else "none"
+    axes.plot(xs, ys, color=line.look.colour, linestyle=dash, marker=line.look.marker, zorder=3)
+    for x, got in zip(xs, (point.got for point in points), strict=True):
+        finite = math.isfinite(got.high)
+        bar = [(x, got.low), (x, got.high if finite else 1e3 * got.median)]
+        bars = LineCollection([bar], colors=line.look.colour, linewidths=1.5, alpha=0.75, zorder=2)
+        # An interval without an end goes out of the picture; it must not stretch it.
+        axes.add_collection(bars, autolim=finite)
+
+
+def _level(axes: Axes, line: Line) -> None:
+    for point in _finite(line.points):
+        got, look = point.got, line.look
+        axes.axhline(got.median, color=look.colour, linestyle=look.dash, linewidth=1.4, zorder=2)
+        if math.isfinite(got.high):
+            axes.axhspan(got.low, got.high, color=look.colour, alpha=0.1, linewidth=0, zorder=0)
+
+
+def _failures(groups: list[list[Axes]], scene: Scene, xs: Sequence[Value]) -> None:
+    """Where over half of the runs failed there is no median: a cross at the top says so."""
+    for [axes], panel in zip(groups, scene.panels, strict=True):
+        where, _ = sheet.places(xs)
+        for k, line in enumerate(panel.lines):
+            for point in line.points:
+                got = point.got
+                if not got.failed or line.baseline or point.x not in where:
+                    continue
+                lost = not math.isfinite(got.median)
+                y = 0.94 - 0.07 * k if lost else got.median
+                axes.annotate(
+                    f"{'✗ ' if lost else ''}{got.failed}/{got.n} failed",
+                    (where[point.x], y),
+                    xycoords=axes.get_xaxis_transform() if lost else "data",
+                    xytext=(4, 0 if lost else 4 + 3 * k),
+                    textcoords="offset points",
+                    fontsize=7,
+                    color=line.look.colour,
+                    zorder=5,
+                )

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""How all runs are spread: the share that was done by then. Failures keep it below 1."""
+
+import math
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Sheet
+
+from experiments.plots import sheet
+from experiments.plots.against import entries
+from experiments.plots.cells import Line, Scene
+from experiments.plots.looks import MUTED
+from experiments.report.data import Results
+
+MARKED = 6  # markers on a curve
+
+
+def draw(results: Results, scene: Scene) -> Sheet:
+    with sheet.sheet(len(scene.panels), scene.figure.title) as (made, groups):
+        for panel, [axes] in zip(scene.panels, groups, strict=True):
+            if panel.label:
+                axes.set_title(panel.label)
+            for level in sorted({level for _, level in panel.floor}):
+                axes.axvline(level, color=MUTED, linewidth=1.1, zorder=1)
+            for line in panel.lines:
+                _curve(axes, line)
+            _axes(axes, scene)
+        floor = any(panel.floor for panel in scene.panels)
+        sheet.legend(made, entries(scene.panels), "floor" if floor else "")
+        return made
+
+
+def _axes(axes: Axes, scene: Scene) -> None:
+    over = "the paired run" if scene.figure.over else ""
+    axes.set_xlabel(sheet.label_of(scene.metric, over))
+    if axes.get_subplotspec().is_first_col():
+        axes.set_ylabel("share of runs")
+    axes.set_ylim(0, 1.02)
+    if scene.figure.log:
+        axes.set_xscale("log")
+    elif axes.get_xlim()[0] > 0 and not scene.figure.over:
+        axes.set_xlim(left=0)
+    sheet.plain_numbers(axes.xaxis)
+    axes.tick_params(axis="x", which="both", labelsize=8)
+
+
+def _curve(axes: Axes, line: Line) -> None:
+    values = np.sort([value for point in line.points for value in point.values])
+    done = values[np.isfinite(values)]
+    if not len(done):
+        return
+    shares = np.arange(1, len(done) + 1) / len(values)
+    xs = np.concatenate(([done[0]], done))
+    ys = np.concatenate(([0.0], shares))
+    look = line.look
+    axes.plot(
+        xs,
+        ys,
+        drawstyle="steps-post",
+        color=look.colour,
+        linestyle=look.dash,
+        marker=look.marker or None,
+        markevery=max(1, math.ceil(len(xs) / MARKED)),
+        markersize=4,
+    )

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""What a figure shows, without drawing: panels of lines of points, each with its interval.
+
+What is swept but named by no axis of the figure makes panels of its own rather than being mixed;
+only where that would be too many is it taken together, and the caption says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from experiments.model import Figure, Metric, Params, Value
+from experiments.plots.looks import Look, of_carried, of_values
+from experiments.report import words
+from experiments.report.data import OF_PIPES, Configuration, Results, sortable
+from experiments.statistics import Estimate, estimate, ratio
+
+TOGETHER = 8  # more panels than this that no axis asked for become one
+CARRIED = ("way", "pipes")
+
+
+@dataclass(frozen=True)
+class Point:
+    x: Value
+    got: Estimate
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    label: str
+    look: Look
+    points: tuple[Point, ...]
+    baseline: bool = False  # not on the x axis: a level
+
+
+@dataclass(frozen=True)
+class Panel:
+    label: str
+    lines: tuple[Line, ...]
+    floor: tuple[tuple[Value, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Scene:
+    figure: Figure
+    panels: tuple[Panel, ...]
+    metric: Metric
+    together: tuple[str, ...] = field(default=())  # parameters whose values were mixed
+
+
+def values_of(results: Results, name: str) -> tuple[Value, ...]:
+    """All values of a parameter in the folder, in order: so that each keeps its colour."""
+    return tuple(sorted({it.params.get(name) for it in results.configurations}, key=sortable))
+
+
+def hue_names(results: Results, figure: Figure) -> tuple[str, ...]:
+    """The parameters that tell lines apart."""
+    names = [figure.hue] if figure.hue else []
+    on_x = figure.x in CARRIED and figure.kind in ("against", "normalised")
+    covered = {*names, figure.facet} & set(CARRIED) or on_x
+    if not covered and set(CARRIED) & set(results.varying):
+        names.append("pipes")
+    return tuple(names)
+
+
+def facet_names(results: Results, figure: Figure) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The parameters that tell panels apart, and those that are taken together."""
+    own = (figure.facet,) if figure.facet else ()
+    used = {*own, *hue_names(results, figure), *CARRIED}
+    if figure.kind not in ("cdf", "series"):
+        used.add(figure.x)
+    chosen = results.shown(figure.where)
+    left = [
+        name
+        for name in results.varying
+        if name not in used and len({it.params.get(name) for it in chosen} - {None}) > 1
+    ]
+    left.sort(key=lambda name: len({it.params.get(name) for it in chosen}))
+    for k in range(len(left), 0, -1):
+        if len({Results.key(it.params, left[:k]) for it in chosen}) <= TOGETHER:
+            return (*own, *left[:k]), tuple(left[k:])
+    return own, tuple(left)
+
+
+def metric_of(results: Results, figure: Figure) -> Metric:
+    """A distribution has its metric on the x axis; some name it so."""
+    named = {metric.name for metric in results.experiment.metrics} | {"completion_s"}
+    return results.metric(figure.x if figure.kind == "cdf" and figure.x in named else figure.y)
+
+
+def facet_label(results: Results, params: Params, names: Sequence[str]) -> str:
+    parts = [
+        words.carried(params) if name in CARRIED else words.setting(name, params.get(name))
+        for name in names
+        if name in CARRIED or params.get(name) is not None
+    ]
+    return ", ".join(parts)
+
+
+def line_look(results: Results, params: Params, names: Sequence[str]) -> tuple[str, Look]:
+    """A line's name and look: by how it was carried, by a parameter, or by both."""
+    carried = words.carried(params)
+    others = [name for name in names if name not in CARRIED]
+    if not others:
+        return (carried, of_carried(carried)) if names else ("", of_carried("8 pipes"))
+    first = others[0]
+    own = params.get(first)
+    if own is None:  # does not apply to it: named by how it is carried
+        return carried, of_carried(carried)
+    look = of_values(first, values_of(results, first))[own]
+    text = ", ".join(words.setting(name, params.get(name)) for name in others)
+    if set(names) & set(CARRIED):
+        by = of_carried(carried)
+        return f"{carried}, {text}", Look(look.colour, by.marker, by.dash)
+    return text, look
+
+
+def measured(results: Results, it: Configuration, figure: Figure, metric: Metric) -> list[float]:
+    """The values of a point: the runs', or their ratios to the runs that they are paired with."""
+    if not figure.over:
+        return it.values(metric) if it.estimate(metric).n else []
+    own = {name: it.params.get(name) for name in results.varying if it.params.get(name) is not None}
+    over = dict(figure.over)
+    if over.get("pipes") and "way" in it.params:
+        over.setdefault("way", "pipes")
+    others = results.select(over)
+    for name, value in own.items():  # what does not apply to the others need not be alike
+        if name not in over and any(other.params.get(name) is not None for other in others):
+            over[name] = value
+    of = {**own, **{name: it.params.get(name) for name in over if name in it.params}}
+    pairs, _ = results.pairs(of, over, metric)
+    return [ratio(*pair) for pair in pairs]
+
+
+def x_of(it: Configuration, figure: Figure, results: Results) -> Value:
+    """A parameter's value, or the median of a metric."""
+    if figure.x in it.params or not figure.x:
+        return it.params.get(figure.x)
+    got = it.estimate(results.metric(figure.x))
+    return got.median if got.n else None
+
+
+def scene(results: Results, figure: Figure) -> Scene:
+    metric = metric_of(results, figure)
+    names, together = facet_names(results, figure)
+    panels: dict[str, list[Configuration]] = {}
+    for it in results.shown(figure.where):
+        panels.setdefault(facet_label(results, it.params, names), []).append(it)
+    made = tuple(
+        Panel(label, lines(results, figure, metric, its), floor(results, figure, its))
+        for label, its in panels.items()
+    )
+    return Scene(figure, made, metric, together)
+
+
+def lines(
+    results: Results, figure: Figure, metric: Metric, its: Sequence[Configuration]
+) -> tuple[Line, ...]:
+    names = hue_names(results, figure)
+    levels = figure.x in (*CARRIED, *OF_PIPES) and figure.kind in ("against", "normalised")
+    found: dict[tuple[str, bool], tuple[Look, dict[Value, list[Configuration]]]] = {}
+    for it in its:
+        label, look = line_look(results, it.params, names)
+        baseline = levels and it.params.get("way", "pipes") != "pipes"
+        if baseline:
+            carried = words.carried(it.params)
+            label = f"{carried}, {label}" if label and label != carried else carried
+            look = Look(look.colour if names else of_carried(carried).colour, "", (0, (1, 1.6)))
+        x = None if baseline or figure.kind == "cdf" else x_of(it, figure, results)
+        found.setdefault((label, baseline), (look, {}))[1].setdefault(x, []).append(it)
+    made = []
+    for (label, baseline), (look, by_x) in found.items():
+        points = []
+        for x in sorted(by_x, key=sortable):
+            values = [v for it in by_x[x] for v in measured(results, it, figure, metric)]
+            failed = sum(it.failed for it in by_x[x])
+            points.append(Point(x, estimate(values, failed), tuple(values)))
+        made.append(Line(label, look, tuple(points), baseline))
+    return tuple(made)
+
+
+def floor(
+    results: Results, figure: Figure, its: Sequence[Configuration]
+) -> tuple[tuple[Value, float], ...]:
+    """What no proxy can go below, for each x: told by the experiment, or measured."""
+    if not figure.floor or figure.over:
+        return ()
+    by_x: dict[Value, list[float]] = {}
+    for it in its:
+        value = (
+            results.experiment.floor_s(it.params)
+            if figure.floor == "floor_s"
+            else it.estimate(results.metric(figure.floor)).median
+        )
+        if value is not None and value == value:
+            by_x.setdefault(x_of(it, figure, results), []).append(value)
+    if figure.x in CARRIED:  # a level for each value of the hue, whatever x is
+        return tuple((None, v) for v in sorted({round(v, 9) for vs in by_x.values() for v in vs}))
+    return tuple((x, median(by_x[x])) for x in sorted(by_x, key=sortable))

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""Draws the figures that an experiment names, each by its kind."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from experiments.model import Figure
+from experiments.plots import against, cdf, heat, series, sheet
+from experiments.plots.cells import Scene, scene
+from experiments.report import words
+from experiments.report.data import Results
+
+Draw = Callable[[Results, Scene], sheet.Sheet | None]
+KINDS: dict[str, Draw] = {
+    "against": against.draw,
+    "normalised": against.draw,
+    "cdf": cdf.draw,
+    "heat": heat.draw,
+    "series": series.draw,
+}
+HOW_TO_READ = {
+    "against": "Medians; bars are 95 % intervals of the median.",
+    "normalised": "Medians of ratios of runs that met the same losses; bars are 95 % intervals.",
+    "cdf": "Every run; a curve that ends below 1 belongs to a configuration with failures.",
+    "heat": "The median in each cell; hatched where nothing ran or over half of the runs failed.",
+    "series": "The first repetition, from the sending proxy's own statistics.",
+}
+
+
+def draw_all(results: Results) -> list[Path]:
+    folder = results.folder / "plots"
+    drawn = []
+    for figure in results.figures():
+        path = draw_one(results, figure, folder)
+        if path:
+            drawn.append(path)
+    return drawn
+
+
+def draw_one(results: Results, figure: Figure, folder: Path) -> Path | None:
+    """None where there is nothing to draw: no run is chosen, none succeeded, no statistics."""
+    chosen = results.shown(figure.where)
+    if not any(run.ok for it in chosen for run in it.runs):
+        return None
+    made = KINDS[figure.kind](results, scene(results, figure))
+    return sheet.save(made, folder, figure.name) if made else None
+
+
+def caption(results: Results, figure: Figure) -> str:
+    """How to read it, and what was taken together."""
+    parts = [HOW_TO_READ[figure.kind]]
+    if figure.over:
+        parts.append(f"1 is {words.label(figure.over, [*figure.over]) or 'the paired run'}.")
+        if figure.kind == "heat":
+            parts.append("In brackets: the interval includes 1.")
+    if figure.floor:
+        parts.append("Grey line: what no proxy can go below.")
+    drawn = scene(results, figure)
+    if any(line.baseline for panel in drawn.panels for line in panel.lines):
+        parts.append("Dotted: without pipes, with the interval as a band.")
+    if drawn.together and figure.kind != "series":
+        counts = [
+            f"{len({it.params.get(name) for it in results.configurations})} values of "
+            f"{words.name(name)}"
+            for name in drawn.together
+        ]
+        parts.append(f"Over {words.listed(counts)}.")
+    return " ".join(parts)

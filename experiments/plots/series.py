@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""Throughput and windows over time, from the proxies' own statistics of repetition 0.
+
+docs/statistics.md is their format. The sender of the greater part tells: RP for a download.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Sheet
+
+from experiments.plots import sheet
+from experiments.plots.cells import Scene
+from experiments.plots.looks import BLUE, INK, MUTED, ORANGE, ORDERED, SKY, Look
+from experiments.report import words
+from experiments.report.data import Results, Run
+
+PANELS = 6
+SAMPLES = 400  # of a pipe: more are thinned out
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Of one pipe: seconds, Mbit/s between this sample and the one before, window in segments."""
+
+    pipe: str
+    seconds: tuple[float, ...]
+    mbps: tuple[float, ...]
+    windows: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A panel: a configuration's pipes, and series that its run measured itself."""
+
+    label: str
+    traces: list[Trace]
+    told: dict[str, tuple[list[float], list[float]]]
+
+
+def read(folder: Path) -> list[Trace]:
+    """The traces of whichever proxy sent more; none where there were no pipes."""
+    sides = [_records(path) for path in sorted(folder.rglob("*stats*.jsonl"))]
+    sides = [side for side in sides if side]
+    if not sides:
+        return []
+    return traces(max(sides, key=_sent))
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    records = []
+    for line in path.read_text().splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:  # the line that a killed proxy was writing
+            continue
+        if record.get("type") == "pipe":
+            records.append(record)
+    return records
+
+
+def _sent(side: Sequence[dict[str, Any]]) -> int:
+    latest = {(it["session"], it["pipe"]): it["tx_bytes"] for it in side}
+    return sum(latest.values())
+
+
+def traces(records: Sequence[dict[str, Any]]) -> list[Trace]:
+    by_pipe: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for it in records:
+        by_pipe.setdefault((it["session"], it["pipe"]), []).append(it)
+    start = min((it["time"] for it in records), default=0.0)
+    made = []
+    for (_, pipe), its in sorted(by_pipe.items()):
+        its = its[:: max(1, len(its) // SAMPLES)]
+        steps = [(a, b) for a, b in pairwise(its) if b["time"] > a["time"]]
+        made.append(
+            Trace(
+                f"pipe {pipe}",
+                tuple(b["time"] - start for _, b in steps),
+                tuple(
+                    (b["tx_bytes"] - a["tx_bytes"]) * 8e-6 / (b["time"] - a["time"])
+                    for a, b in steps
+                ),
+                tuple(b["cwnd"] for _, b in steps),
+            )
+        )
+    return [trace for trace in made if len(trace.seconds) > 1]
+
+
+def _chosen(results: Results, scene: Scene) -> list[Shown]:
+    """A configuration each, the first few that have something to show."""
+    found = []
+    for it in results.shown(scene.figure.where):
+        for run in it.runs:
+            its = read(results.folder / run.logs) if run.ok and run.logs else []
+            told = listed(run, scene.figure.y)
+            if run.ok and (its or told):
+                label = words.label(it.params, results.varying)
+                found.append(Shown(label or f"seed {run.seed}", its, told))
+                break
+    return found[:PANELS]
+
+
+def listed(run: Run, name: str) -> dict[str, tuple[list[float], list[float]]]:
+    """Series that a run measured itself: the named one, and others in the same unit."""
+    step = run.measures.get("series_step_s", 1.0)
+    if not isinstance(run.measures.get(name), list):
+        return {}
+    unit = name.rsplit("_", 1)[-1]
+    names = [name, *(key for key in run.measures if key != name and key.endswith(f"_{unit}"))]
+    found = {}
+    for key in names:
+        values = run.measures[key]
+        if isinstance(values, list) and values:
+            found[key] = ([step * (k + 1) for k in range(len(values))], values)
+    return found
+
+
+def draw(results: Results, scene: Scene) -> Sheet | None:
+    """None where nothing was kept: direct connections have no statistics."""
+    chosen = _chosen(results, scene)
+    if not chosen:
+        return None
+    rows = 2 if any(it.traces for it in chosen) else 1
+    with sheet.sheet(len(chosen), scene.figure.title, 1.55, rows, share_y=False) as (made, groups):
+        names: dict[str, Look] = {}
+        for it, group in zip(chosen, groups, strict=True):
+            group[0].set_title(it.label)
+            names.update(_told(group[0], it) if it.told else _throughput(group[0], it.traces))
+            if rows == 2:
+                group[0].tick_params(labelbottom=False)
+                _windows(group[1], it.traces)
+            group[-1].set_xlabel("time [s]")
+            if group[0].get_subplotspec().is_first_col():
+                group[0].set_ylabel("Mbit/s")
+                group[-1].set_ylabel("window [segments]" if rows == 2 else "Mbit/s")
+        sheet.legend(made, list(names.items()))
+        return made
+
+
+def _told(axes: Axes, it: Shown) -> dict[str, Look]:
+    """The series that the figure names is drawn over the others."""
+    names = {}
+    looks = (Look(INK, ""), Look(ORANGE, "", (0, (5, 1.5))), Look(SKY, "", (0, (1.2, 1.2))))
+    for k, (key, (seconds, values)) in enumerate(it.told.items()):
+        look = looks[min(k, 2)]
+        axes.plot(
+            seconds,
+            values,
+            color=look.colour,
+            linestyle=look.dash,
+            linewidth=1.3,
+            drawstyle="steps-pre",
+            zorder=3 - k,
+        )
+        names[key.removesuffix("_mbps").removeprefix("series_").replace("_", " ")] = look
+    axes.set_ylim(bottom=0)
+    return names
+
+
+def _throughput(axes: Axes, its: Sequence[Trace]) -> dict[str, Look]:
+    for k, trace in enumerate(its):
+        look = ORDERED[k % len(ORDERED)]
+        axes.plot(trace.seconds, trace.mbps, color=look.colour, linestyle=look.dash, linewidth=0.9)
+    if len(its) > 1:
+        axes.plot(*_sum(its), color=INK, linewidth=1.4)
+    axes.set_ylim(bottom=0)
+    return {"a pipe each": Look(BLUE, ""), "all pipes together": Look(INK, "")}
+
+
+def _sum(its: Sequence[Trace]) -> tuple[list[float], list[float]]:
+    """Of the pipes' rates at the times of the first: all are sampled together."""
+    times = list(its[0].seconds)
+    total = [0.0] * len(times)
+    for trace in its:
+        for k, at in enumerate(times):
+            near = [m for s, m in zip(trace.seconds, trace.mbps, strict=True) if abs(s - at) < 0.01]
+            total[k] += near[0] if near else 0.0
+    return times, total
+
+
+def _windows(axes: Axes, its: Sequence[Trace]) -> None:
+    if not its:
+        axes.text(0.5, 0.5, "no pipes", transform=axes.transAxes, ha="center", color=MUTED)
+    for k, trace in enumerate(its):
+        look = ORDERED[k % len(ORDERED)]
+        axes.plot(
+            trace.seconds,
+            trace.windows,
+            color=look.colour,
+            linestyle=look.dash,
+            linewidth=0.9,
+            drawstyle="steps-pre",
+        )
+    axes.set_ylim(bottom=0)

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""The sheet that plots are drawn on: panels in rows, one legend, units on axes, two files."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Sheet
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from experiments.model import Metric, Value
+from experiments.plots.looks import INK, MUTED, PAPER, Look
+from experiments.plots.svg import slim
+from experiments.report import words
+
+WIDTH = 7.2  # inches: a page's text
+ROW = 2.45
+SETTINGS = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "tm3",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.facecolor": PAPER,
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": INK,
+    "grid.alpha": 0.13,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5,
+    "path.simplify_threshold": 0.3,
+}
+
+
+@contextmanager
+def sheet(
+    panels: int, title: str, row_inches: float = ROW, rows_each: int = 1, share_y: bool = True
+) -> Iterator[tuple[Sheet, list[list[Axes]]]]:
+    """Axes for each panel (`rows_each` below one another), closed at the end."""
+    columns = 1 if panels < 2 else 2 if panels in (2, 4) else 3
+    rows = math.ceil(max(1, panels) / columns)
+    width = WIDTH * (0.72 if columns == 1 else 1)
+    with plt.rc_context(SETTINGS):
+        figure, axes = plt.subplots(
+            rows * rows_each,
+            columns,
+            squeeze=False,
+            figsize=(width, 0.75 + row_inches * rows * rows_each * (1.25 if columns == 1 else 1)),
+            layout="constrained",
+            sharey="all" if share_y and rows_each == 1 else False,
+        )
+        try:
+            figure.suptitle(title, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+            yield figure, _grouped(axes, panels, columns, rows_each)
+        finally:
+            plt.close(figure)
+
+
+def _grouped(axes: Any, panels: int, columns: int, rows_each: int) -> list[list[Axes]]:
+    groups = []
+    for k in range(len(axes) // rows_each * columns):
+        row, column = divmod(k, columns)
+        group = [axes[row * rows_each + below][column] for below in range(rows_each)]
+        if k < panels:
+            groups.append(group)
+        else:
+            for it in group:
+                it.remove()
+    return groups
+
+
+def legend(figure: Sheet, entries: Sequence[tuple[str, Look | None]], floor: str = "") -> None:
+    """One for all panels, below them; a line of its own for the floor."""
+    handles = [
+        Line2D([], [], color=look.colour, marker=look.marker or None, linestyle=look.dash)
+        for _, look in entries
+        if look
+    ]
+    labels = [label for label, look in entries if look]
+    if floor:
+        handles.append(Line2D([], [], color=MUTED, linewidth=1.1))
+        labels.append(floor)
+    if not labels or (len(labels) == 1 and not labels[0]):
+        return
+    columns = max(1, min(len(labels), 6, int(WIDTH / (0.75 + 0.068 * max(map(len, labels))))))
+    figure.legend(handles, labels, loc="outside lower left", ncols=columns, handlelength=3.2)
+
+
+def label_of(metric: Metric, ratio_to: str = "") -> str:
+    """An axis: what, and in which unit."""
+    if ratio_to:
+        return f"{metric.label} / that of {ratio_to}"
+    return f"{metric.label} [{metric.unit}]" if metric.unit else metric.label
+
+
+def parameter_label(name: str) -> str:
+    unit = words.unit(name)
+    if name in ("pipes", "way"):
+        return "pipes"
+    return f"{words.name(name)} [{unit}]" if unit and unit != "bytes" else words.name(name)
+
+
+def tick(name: str, value: Value) -> str:
+    """A value on an axis that names its unit already."""
+    if isinstance(value, str) or value is None or isinstance(value, bool):
+        return words.carried({"way": value}) if name == "way" else words.value(name, value)
+    text = words.value(name, value)
+    unit = words.unit(name)
+    return text.removesuffix(f"\N{NO-BREAK SPACE}{unit}") if unit != "bytes" else text
+
+
+def places(values: Sequence[Value]) -> tuple[dict[Value, float], bool]:
+    """Where values stand on an axis, and whether it is logarithmic."""
+    numbers = [it for it in values if isinstance(it, int | float) and not isinstance(it, bool)]
+    if len(numbers) != len(values) or not numbers:
+        return {it: float(k) for k, it in enumerate(values)}, False
+    spread = min(numbers) > 0 and max(numbers) / min(numbers) >= 6
+    return {it: float(it) for it in numbers}, spread
+
+
+def x_axis(axes: Axes, name: str, values: Sequence[Value]) -> dict[Value, float]:
+    """Ticks where something was measured; at most nine are named."""
+    where, spread = places(values)
+    at = sorted(where.values())
+    if spread:
+        axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(FixedLocator(at))
+    axes.xaxis.set_minor_locator(NullLocator())
+    by_place = {place: tick(name, value) for value, place in where.items()}
+    step = math.ceil(len(at) / 9)
+    named = set(at[::step]) | {at[-1]} if at else set()
+    axes.xaxis.set_major_formatter(
+        FuncFormatter(
+            lambda x, _: next(
+                (
+                    t
+                    for p, t in by_place.items()
+                    if p in named and math.isclose(p, x, abs_tol=1e-12)
+                ),
+                "",
+            )
+        )
+    )
+    longest = max(map(len, by_place.values()), default=0)
+    if len(at) > 1 and longest * len(named) > 34:
+        axes.tick_params(axis="x", labelrotation=35)
+    axes.set_xlabel(parameter_label(name))
+    return where
+
+
+def plain_numbers(axis: Any) -> None:
+    axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+
+
+def save(figure: Sheet, folder: Path, name: str) -> Path:
+    """NAME.svg, with text as text, and NAME.png; the SVG's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    svg, png = folder / f"{name}.svg", folder / f"{name}.png"
+    with plt.rc_context(SETTINGS):
+        figure.savefig(svg, metadata={"Date": None, "Creator": None})
+        figure.savefig(png, dpi=160, metadata={"Software": None})
+    svg.write_text(slim(svg.read_text()))
+    return svg

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""What can and cannot be concluded from this many runs, in sentences.
+
+The contrasts follow from what was swept: most pipes against one and against none; without
+pipes in the sweep, the last value of the first parameter against its first.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from experiments.model import Metric, Params, Value
+from experiments.report import words
+from experiments.report.data import OF_PIPES, Key, Results, sortable
+from experiments.statistics import LEAST, Estimate, paired_ratio
+
+CARRIED = ("way", "pipes")
+NAMED = 4  # more settings than this are counted, not listed
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """of against over where all else is alike; `setting` is the else."""
+
+    of: str
+    over: str
+    setting: str
+    got: Estimate
+
+    @property
+    def says(self) -> str:
+        if not self.got.enough:
+            return "few"
+        return "less" if self.got.high < 1 else "more" if self.got.low > 1 else "unclear"
+
+
+def contrasts(results: Results, metric: Metric) -> list[Contrast]:
+    sides = _sides(results)
+    found = []
+    for of, over in sides:
+        for setting in _settings(results, of):
+            got = _ratio(results, {**setting, **of}, over, metric)
+            if got.n:
+                text = words.settings(setting, [*setting])
+                text = text and f"{'on' if 'preset' in setting else 'with'} {text}"
+                found.append(Contrast(_called(of), _called(over), text, got))
+    return found
+
+
+def _called(side: Params) -> str:
+    return words.label(side, [*side])
+
+
+def _sides(results: Results) -> list[tuple[Params, Params]]:
+    """What is compared with what."""
+    ways = {it.params.get("way", "pipes") for it in results.configurations}
+    pipes = sorted(
+        it.params["pipes"]
+        for it in results.configurations
+        if it.params.get("way", "pipes") == "pipes" and isinstance(it.params.get("pipes"), int)
+    )
+    sides: list[tuple[Params, Params]] = []
+    if pipes:
+        most: Params = {"way": "pipes", "pipes": pipes[-1]}
+        if pipes[0] == 1 < pipes[-1]:
+            sides.append((most, {"way": "pipes", "pipes": 1}))
+        if "direct" in ways:
+            sides.append((most, {"way": "direct"}))
+    elif "direct" in ways:
+        sides += [({"way": way}, {"way": "direct"}) for way in sorted(ways - {"direct"})]
+    if sides:
+        return sides
+    for name in results.varying:
+        values = sorted({it.params.get(name) for it in results.configurations}, key=sortable)
+        if len(values) > 1:
+            return [({name: values[-1]}, {name: values[0]})]
+    return []
+
+
+def _settings(results: Results, of: Params) -> list[dict[str, Value]]:
+    names = [name for name in results.varying if name not in of and name not in CARRIED]
+    found: dict[Key, dict[str, Value]] = {}
+    for it in results.select(of):
+        found.setdefault(
+            results.key(it.params, names), {name: it.params.get(name) for name in names}
+        )
+    return list(found.values())
+
+
+def _ratio(results: Results, of: Params, over: Params, metric: Metric) -> Estimate:
+    """What does not apply to the other side (binding, to none) is not asked of it."""
+    others = results.select(over)
+    for name, value in of.items():
+        applies = any(it.params.get(name) is not None for it in others)
+        if name not in over and name not in CARRIED and (applies or name not in OF_PIPES):
+            over = {**over, name: value}
+    return paired_ratio(*results.pairs(of, over, metric))
+
+
+def sentences(results: Results) -> list[str]:
+    metric = results.main
+    found = contrasts(results, metric)
+    told = [_runs(results)]
+    if not any(run.ok for run in results.runs):
+        return [*told, "No run succeeded: nothing can be concluded but that."]
+    told += [_of_pair(of, over, found, metric) for of, over in _pairs(found)]
+    told += _limits(found)
+    return told
+
+
+def _pairs(found: Sequence[Contrast]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((it.of, it.over) for it in found))
+
+
+def _runs(results: Results) -> str:
+    low, high = results.reps
+    each = f"{low}" if low == high else f"{low} to {high}"
+    text = (
+        f"{words.count(len(results.configurations), 'configuration')} with "
+        f"{each} {'run' if high == 1 else 'runs'} each, {len(results.runs)} in all"
+    )
+    failed = len(results.failed)
+    if not failed:
+        return f"{text}; none failed."
+    return f"{text}; {failed} failed and count as infinitely slow (as nothing, for rates)."
+
+
+def _of_pair(of: str, over: str, all_found: Sequence[Contrast], metric: Metric) -> str:
+    """8 pipes are faster than 1 pipe: 0.31 (95 % 0.26 to 0.38) on lossy. Nothing can be ..."""
+    found = [it for it in all_found if (it.of, it.over) == (of, over)]
+    all_told = []
+    for says in ("less", "more", "unclear", "few"):
+        its = [it for it in found if it.says == says]
+        if its:
+            said = _compared(of, over, says, metric)
+            if says == "few":
+                least = min(it.got.n for it in its)
+                said += f" from {words.count(least, 'pair')} ({LEAST} would do)"
+            told = f"{said}{_where(its, len(found))}."
+            all_told.append(f"{told[:1].upper()}{told[1:]}")
+    return " ".join(all_told)
+
+
+def _compared(of: str, over: str, says: str, metric: Metric) -> str:
+    if says in ("unclear", "few"):
+        return f"nothing can be said of {of} against {over}"
+    if metric.name == "completion_s":
+        verb = "are" if of.endswith("pipes") else "is"
+        return f"{of} {verb} {'faster' if says == 'less' else 'slower'} than {over}"
+    size = "smaller" if says == "less" else "larger"
+    return f"{metric.label} is {size} with {of} than with {over}"
+
+
+def _where(its: Sequence[Contrast], of_all: int) -> str:
+    if len(its) <= NAMED:
+        return ": " + "; ".join(_told(it) for it in its)
+    ordered = sorted(its, key=lambda it: it.got.median)
+    return f" in {len(its)} of {of_all} settings: from {_told(ordered[0])} to {_told(ordered[-1])}"
+
+
+def _told(it: Contrast) -> str:
+    """0.31 (95 % 0.26 to 0.38) on lossy, 300 KB."""
+    inside = words.interval(it.got, words.ratio)
+    level = "95\N{NO-BREAK SPACE}% " if it.got.enough else "range "
+    where = f" {it.setting}" if it.setting else ""
+    return f"{words.ratio(it.got.median)} ({level}{inside}){where}"
+
+
+def _limits(found: Sequence[Contrast]) -> list[str]:
+    enough = [it.got.half_width for it in found if it.got.enough]
+    finite = [width for width in enough if math.isfinite(width)]
+    told = []
+    if finite:
+        told.append(
+            f"Differences of less than about {max(1.0, median(finite) * 100):.0f}"
+            "\N{NO-BREAK SPACE}% are beyond this many runs."
+        )
+    if len(enough) > 5:
+        told.append(
+            f"{len(enough)} intervals at 95\N{NO-BREAK SPACE}% were looked at: one in twenty "
+            "excludes 1 by chance alone."
+        )
+    return told

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: MIT
+"""A results folder as the report sees it: runs, configurations, pairs of runs."""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from experiments import folder, parameters
+from experiments.model import Experiment, Figure, Metric, Params, Value
+from experiments.report.kinds import experiment_of
+from experiments.statistics import Estimate, estimate, paired_ratio
+from topologies.mile import BOTH
+from topologies.presets import PRESETS as ALL_PRESETS
+
+PRESETS = {name: float(k) for k, name in enumerate(ALL_PRESETS)}
+OF_PIPES = tuple(it.name for it in parameters.PROXIES)
+FIRST = ("way", "pipes", "preset", "size")  # in this order where configurations are told apart
+
+
+@dataclass(frozen=True)
+class Run:
+    """One line of runs.jsonl."""
+
+    id: str
+    params: Params
+    seed: int
+    rep: int
+    outcome: str
+    measures: dict[str, Any]
+    completion_s: float | None = None
+    error: str | None = None
+    logs: str | None = None
+    started: float | None = None
+    took_s: float | None = None
+    link: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome == "ok"
+
+    def measured(self, metric: Metric) -> float | None:
+        """A failed run has the worst value there is; None: not measured in this configuration."""
+        if not self.ok:
+            return {"less": math.inf, "more": 0.0}.get(metric.better)
+        value = self.measures.get(metric.name)
+        if value is None and metric.name == "completion_s":
+            value = self.completion_s
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return None if math.isnan(value) else float(value)
+
+
+Key = tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The runs that differ in nothing but seed and repetition."""
+
+    params: Params
+    runs: tuple[Run, ...]
+
+    @property
+    def failed(self) -> int:
+        return sum(1 for run in self.runs if not run.ok)
+
+    def values(self, metric: Metric) -> list[float]:
+        return [v for v in (run.measured(metric) for run in self.runs) if v is not None]
+
+    def estimate(self, metric: Metric) -> Estimate:
+        """Where no successful run has this metric there is nothing to say, failures or not."""
+        measured = [run.measured(metric) for run in self.runs if run.ok]
+        if self.failed < len(self.runs) and all(value is None for value in measured):
+            return estimate([])
+        return estimate(self.values(metric), self.failed)
+
+
+@dataclass(frozen=True)
+class Results:
+    folder: Path
+    meta: dict[str, Any]
+    runs: tuple[Run, ...]  # interrupted ones left out
+    interrupted: int
+    experiment: Experiment
+    known: bool  # the catalogue has this experiment; else it is what the runs themselves tell
+    notes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.experiment.name
+
+    @property
+    def failed(self) -> list[Run]:
+        return [run for run in self.runs if not run.ok]
+
+    @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """The parameters that tell the configurations apart; not those that follow from others."""
+        return varying([run.params for run in self.runs], self.axes)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        named = [axis for grid in self.experiment.grids for axis in grid]
+        plan = found(self.meta, "axes")
+        if isinstance(plan, dict):
+            named += list(plan)
+        return tuple(dict.fromkeys(named))
+
+    @cached_property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """In the order of their parameters' values."""
+        groups: dict[Key, list[Run]] = {}
+        for run in self.runs:
+            groups.setdefault(self.key(run.params, self.varying), []).append(run)
+        made = [
+            Configuration(runs[0].params, tuple(sorted(runs, key=lambda run: run.rep)))
+            for runs in groups.values()
+        ]
+        return tuple(sorted(made, key=lambda it: self.order(it.params)))
+
+    @staticmethod
+    def key(params: Params, names: Sequence[str]) -> Key:
+        return tuple(params.get(name) for name in names)
+
+    def order(self, params: Params) -> tuple[Any, ...]:
+        """Settings first, then how it is carried: what is compared stands together."""
+        carried = ("way", "pipes")
+        names = [name for name in self.varying if name not in carried]
+        plain = {"direct": 0, "pipes": 1}.get(str(params.get("way", "pipes")), 2)
+        return (
+            *(sortable(params.get(name)) for name in names),
+            plain,
+            sortable(params.get("way")),
+            sortable(params.get("pipes")),
+        )
+
+    def metric(self, name: str) -> Metric:
+        for metric in self.experiment.metrics:
+            if metric.name == name:
+                return metric
+        if name == "completion_s":
+            return Metric(name, "completion time", "s")
+        return Metric(name, name.replace("_", " "), "", "neither")
+
+    @property
+    def main(self) -> Metric:
+        """What the experiment is about: its first metric."""
+        return self.experiment.metrics[0]
+
+    @property
+    def reps(self) -> tuple[int, int]:
+        """The fewest and the most runs of a configuration."""
+        counts = [len(it.runs) for it in self.configurations] or [0]
+        return min(counts), max(counts)
+
+    def select(self, where: Params) -> list[Configuration]:
+        return [it for it in self.configurations if matches(it.params, where)]
+
+    def shown(self, where: Params) -> list[Configuration]:
+        """For figures: what is said of pipes keeps no baseline out, which has none."""
+        without = {name: value for name, value in where.items() if name not in OF_PIPES}
+        return [
+            it
+            for it in self.configurations
+            if matches(it.params, where if it.params.get("pipes") else without)
+        ]
+
+    def pairs(
+        self, of: Params, over: Params, metric: Metric
+    ) -> tuple[list[tuple[float, float]], int]:
+        """The values of runs that differ only in what `of` and `over` name; how many failed."""
+        sides = [self.select(of), self.select(over)]
+        named = spelled({**of, **over}).keys()
+        rest = [
+            name
+            for name in self.varying
+            if name not in named
+            # What does not apply to one side (binding, without pipes) need not be alike.
+            and all(any(it.params.get(name) is not None for it in side) for side in sides)
+        ]
+
+        def mates(side: Sequence[Configuration]) -> Iterator[tuple[Key, Run]]:
+            for it in side:
+                for run in it.runs:
+                    yield (*self.key(run.params, rest), run.seed), run
+
+        others: dict[Key, list[Run]] = {}
+        for key, run in mates(sides[1]):
+            others.setdefault(key, []).append(run)
+        both = [(a, b) for key, a in mates(sides[0]) for b in others.get(key, [])]
+        values = [(a.measured(metric), b.measured(metric), a.ok and b.ok) for a, b in both]
+        kept = [(a, b, ok) for a, b, ok in values if a is not None and b is not None]
+        return [(a, b) for a, b, _ in kept], sum(1 for *_, ok in kept if not ok)
+
+    def ratio(self, of: Params, over: Params, metric: Metric) -> Estimate:
+        return paired_ratio(*self.pairs(of, over, metric))
+
+    def pooled(self, where: Params, metric: Metric) -> Estimate:
+        """The runs of all configurations that match, as one."""
+        chosen = self.select(where)
+        measured = [it for it in chosen if it.estimate(metric).n]
+        values = [value for it in measured for value in it.values(metric)]
+        return estimate(values, sum(it.failed for it in measured))
+
+    def figures(self) -> tuple[Figure, ...]:
+        return self.experiment.figures or default_figures(self)
+
+
+def varying(all_params: Sequence[Params], axes: Sequence[str] = ()) -> tuple[str, ...]:
+    values: dict[str, list[Value]] = {}
+    for name in dict.fromkeys(name for params in all_params for name in params):
+        if name != "seed":
+            values[name] = [params.get(name) for params in all_params]
+    differing = [name for name, column in values.items() if len({repr(v) for v in column}) > 1]
+    rank = {name: k for k, name in enumerate(dict.fromkeys((*FIRST, *axes)))}
+    differing.sort(key=lambda name: (rank.get(name, len(rank)), name))
+    kept: list[str] = []
+    for name in differing:
+        own = {repr(value) for value in values[name] if value is not None}
+        swept = name in rank and len(own) > 1  # else it differs in whether it applies
+        if swept or not _follows(values[name], [values[other] for other in kept]):
+            kept.append(name)
+    return tuple(kept)
+
+
+def _follows(column: Sequence[Value], others: Sequence[Sequence[Value]]) -> bool:
+    """Whether the values of a column are decided by those of the others."""
+    seen: dict[Key, Value] = {}
+    for k, value in enumerate(column):
+        key = tuple(repr(other[k]) for other in others)
+        if seen.setdefault(key, value) != value:
+            return False
+    return True
+
+
+def spelled(where: Params) -> dict[str, Value]:
+    """`where` with the shorthands of both directions, and what they stand for."""
+    full = dict(where)
+    for short, names in BOTH.items():
+        if short in where:
+            full.update(dict.fromkeys(names, where[short]))
+    return full
+
+
+def matches(params: Params, where: Params) -> bool:
+    for name, value in where.items():
+        names = (name,) if name in params else BOTH.get(name, (name,))
+        if any(params.get(one) != value for one in names):
+            return False
+    return True
+
+
+def sortable(value: Value) -> tuple[int, float, str]:
+    if isinstance(value, bool):
+        return (1, float(value), "")
+    if isinstance(value, int | float):
+        return (1, float(value), "")
+    return (0, 0.0, "") if value is None else (2, PRESETS.get(value, 0.0), value)
+
+
+def found(tree: Any, name: str) -> Any:
+    """The first value under this name, the shallowest first; None if there is none."""
+    level = [tree]
+    while level:
+        below: list[Any] = []
+        for it in level:
+            if isinstance(it, dict):
+                if it.get(name) is not None:
+                    return it[name]
+                below += it.values()
+            elif isinstance(it, list):
+                below += it
+        level = below
+    return None
+
+
+def default_figures(results: Results) -> tuple[Figure, ...]:
+    """For an experiment that names none: its main metric over what it sweeps, and its spread."""
+    swept = results.varying
+    metric = results.main
+    plain = [name for name in swept if name not in ("way", "pipes")]
+    carried = "pipes" in swept or "way" in swept
+    number = next((name for name in swept if _numbers(results, name)), "")
+    x = "pipes" if "pipes" in swept else number or (swept[0] if swept else "pipes")
+    others = [name for name in plain if name != x]
+    hue = others[0] if x == "pipes" and others else ("pipes" if carried else (others or [""])[0])
+    facet = next((name for name in others if name != hue), "")
+    curve = "pipes" if carried else x
+    across = next((name for name in plain if name != curve), "")
+    return (
+        Figure("main", metric.label, "against", metric.name, x=x, hue=hue, facet=facet),
+        Figure("spread", f"{metric.label}, every run", "cdf", metric.name, "", curve, across),
+    )
+
+
+def _numbers(results: Results, name: str) -> bool:
+    return all(
+        isinstance(it.params.get(name), int | float) and it.params.get(name) is not True
+        for it in results.configurations
+    )
+
+
+def load(path: Path, find: Callable[[str], Experiment | None] | None = None) -> Results:
+    """Reads a results folder; `find` looks an experiment up by name (else: the catalogue)."""
+    there = folder.Results.open(Path(path))
+    latest = {str(record["id"]): record for record in there.runs()}
+    runs = [_run(record) for record in latest.values() if record["outcome"] != "interrupted"]
+    experiment, known = experiment_of(there.meta, runs, find)
+    return Results(
+        folder=there.path,
+        meta=there.meta,
+        runs=tuple(runs),
+        interrupted=len(latest) - len(runs),
+        experiment=experiment,
+        known=known,
+        notes=_notes(there.path / "notes.json"),
+    )
+
+
+def _run(line: dict[str, Any]) -> Run:
+    names = ("completion_s", "error", "logs", "started", "took_s", "link")
+    return Run(
+        id=str(line["id"]),
+        params=line["params"],
+        seed=line["seed"],
+        rep=line["rep"],
+        outcome=line["outcome"],
+        measures=line.get("measures") or {},
+        **{name: line.get(name) for name in names},
+    )
+
+
+def _notes(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    try:
+        notes = json.loads(path.read_text())
+        return {str(name): str(text) for name, text in notes.items()}
+    except (ValueError, AttributeError) as error:
+        raise folder.FolderError(f"{path}: no object of texts: {error}") from error

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""The published figures beside ours: a row for each claim, and what the data say of a miss."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from experiments.model import Claim, Metric
+from experiments.report import words
+from experiments.report.data import Configuration, Results
+from experiments.statistics import LEAST, Estimate, Verdict, verdict
+
+SAYS: dict[Verdict, str] = {
+    "yes": "yes",
+    "no": "no",
+    "unclear": "not decided",
+    "few": "too few runs",
+    "none": "not run",
+}
+MARKS: dict[Verdict, str] = {"yes": "✓", "no": "✗", "unclear": "~", "few": "?", "none": "-"}
+
+
+@dataclass(frozen=True)
+class Row:
+    claim: Claim
+    metric: Metric
+    got: Estimate
+    verdict: Verdict
+    why: tuple[str, ...]
+
+    @property
+    def is_ratio(self) -> bool:
+        return self.claim.over is not None
+
+    @property
+    def paper(self) -> str:
+        if self.claim.paper is None:
+            return ""
+        return words.ratio(self.claim.paper) if self.is_ratio else self._unit(self.claim.paper)
+
+    @property
+    def ours(self) -> str:
+        if not self.got.n:
+            return "\N{EN DASH}"
+        return words.ratio(self.got.median) if self.is_ratio else self._unit(self.got.median)
+
+    @property
+    def interval(self) -> str:
+        return words.interval(self.got, words.ratio if self.is_ratio else words.number)
+
+    @property
+    def expected(self) -> str:
+        """Which direction was published."""
+        than = words.ratio(self.claim.than) if self.is_ratio else self._unit(self.claim.than)
+        if self.claim.expect == "same":
+            share = f"{self.claim.within * 100:g}\N{NO-BREAK SPACE}%"
+            return f"{than} ± {share}"
+        return f"{'below' if self.claim.expect == 'less' else 'above'} {than}"
+
+    @property
+    def mark(self) -> str:
+        return MARKS[self.verdict]
+
+    @property
+    def says(self) -> str:
+        return SAYS[self.verdict]
+
+    def _unit(self, value: float) -> str:
+        unit = self.claim.unit or self.metric.unit
+        return f"{words.number(value)}\N{NO-BREAK SPACE}{unit}".strip()
+
+    def as_dict(self) -> dict[str, Any]:
+        claim = self.claim
+        return {
+            "row": claim.row,
+            "where": claim.where,
+            "says": claim.says,
+            "of": dict(claim.of),
+            "over": None if claim.over is None else dict(claim.over),
+            "metric": claim.metric,
+            "kind": "paired ratio" if self.is_ratio else "median",
+            "unit": "" if self.is_ratio else claim.unit or self.metric.unit,
+            "expect": claim.expect,
+            "than": claim.than,
+            "paper": claim.paper,
+            **numbers(self.got),
+            "verdict": self.verdict,
+            "why": list(self.why),
+        }
+
+
+def numbers(got: Estimate) -> dict[str, Any]:
+    """For JSON, which knows no infinity: null, and `failed` says why."""
+
+    def finite(value: float) -> float | None:
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+
+    return {
+        "n": got.n,
+        "failed": got.failed,
+        "median": finite(got.median),
+        "low": finite(got.low),
+        "high": finite(got.high),
+        "q1": finite(got.q1),
+        "q3": finite(got.q3),
+    }
+
+
+def rows(results: Results) -> list[Row]:
+    return [row(results, claim) for claim in results.experiment.claims]
+
+
+def row(results: Results, claim: Claim) -> Row:
+    metric = results.metric(claim.metric)
+    if claim.over is None:
+        got = results.pooled(claim.of, metric)
+    else:
+        got = results.ratio(claim.of, claim.over, metric)
+    holds = verdict(got, claim.expect, claim.than, claim.within)
+    why = () if holds == "yes" else tuple(reasons(results, claim, got, holds))
+    return Row(claim, metric, got, holds, why)
+
+
+def reasons(results: Results, claim: Claim, got: Estimate, holds: Verdict) -> list[str]:
+    """What is known of why the direction does not hold: from the runs, not by guess."""
+    found = []
+    noted = results.notes.get(f"{claim.where}: {claim.says}")
+    if noted:
+        found.append(noted)
+    if holds == "none":
+        return [*found, _missing(results, claim)]
+    if holds == "few":
+        found.append(f"{words.count(got.n, 'run')}: an interval needs {LEAST}.")
+    if holds == "unclear":
+        found.append("The interval includes the border: these runs do not decide it.")
+    if got.failed:
+        found.append(f"{got.failed} of {got.n} {_counted(claim)} had a failure.")
+    found += _floor(results, claim)
+    if claim.over is not None and holds in ("no", "unclear"):
+        found += _others(results, claim)
+    return found
+
+
+def _counted(claim: Claim) -> str:
+    return "runs" if claim.over is None else "pairs"
+
+
+def _missing(results: Results, claim: Claim) -> str:
+    for side in (claim.of, claim.over or claim.of):
+        if not results.select(side):
+            return f"No runs with {words.label(side, [*side])}."
+    return f"{results.metric(claim.metric).label} was not measured in pairs of runs."
+
+
+def _floor(results: Results, claim: Claim) -> list[str]:
+    """How near to the least possible the runs that are to be undercut are already."""
+    if claim.over is None or claim.expect != "less" or claim.metric != "completion_s":
+        return []
+    metric = results.metric(claim.metric)
+    shares = []
+    for it in results.select(claim.over):
+        least, got = results.experiment.floor_s(it.params), it.estimate(metric)
+        if least and got.n and math.isfinite(got.median):
+            shares.append(least / got.median)
+    if not shares:
+        return []
+    left = 1 - median(shares)
+    compared = words.label(claim.over, [name for name in claim.over if name in ("way", "pipes")])
+    gain = f"{max(0, left) * 100:.0f}\N{NO-BREAK SPACE}%"
+    return [
+        f"The floor, RTT + size/rate, is at {words.ratio(median(shares))} of what "
+        f"{compared or 'the other side'} needs: at most {gain} can be gained."
+    ]
+
+
+def _others(results: Results, claim: Claim) -> list[str]:
+    """What else was measured on both sides, where it differs."""
+    assert claim.over is not None
+    told = []
+    for metric in results.experiment.metrics:
+        if metric.name in (claim.metric, "completion_s"):
+            continue
+        both = [results.pooled(side, metric) for side in (claim.over, claim.of)]
+        if not all(got.n and math.isfinite(got.median) for got in both):
+            continue
+        before, after = (words.number(got.median) for got in both)
+        if before != after:
+            unit = f"\N{NO-BREAK SPACE}{metric.unit}" if metric.unit else ""
+            told.append(f"{metric.label} {before} \N{RIGHTWARDS ARROW} {after}{unit}")
+    return [f"Also measured: {'; '.join(told)}."] if told else []
+
+
+def tally(found: Sequence[Row]) -> dict[Verdict, int]:
+    return {name: sum(1 for it in found if it.verdict == name) for name in SAYS}
+
+
+def estimates(results: Results, it: Configuration) -> list[tuple[Metric, Estimate]]:
+    return [(metric, it.estimate(metric)) for metric in results.experiment.metrics]

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""The report in short, as text for the terminal."""
+
+import math
+from io import StringIO
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from experiments.report import words
+from experiments.report.conclusions import sentences
+from experiments.report.data import Configuration, Results, load
+from experiments.report.rows import rows
+from experiments.statistics import Estimate
+
+
+def table(folder: Path, width: int = 100) -> str:
+    return of(load(folder), width)
+
+
+def of(results: Results, width: int = 100) -> str:
+    out = StringIO()
+    console = Console(file=out, width=width, color_system=None, highlight=False, markup=False)
+    console.print(f"{results.name}: {results.experiment.title}\n", soft_wrap=True)
+    console.print(configurations(results))
+    if results.experiment.claims:
+        console.print("\nBeside the published figures")
+        console.print(comparison(results))
+    console.print()
+    for sentence in sentences(results):
+        console.print(sentence)
+    lines = (line.rstrip() for line in out.getvalue().splitlines())
+    return "\n".join(lines) + "\n"
+
+
+def _plain() -> Table:
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+
+
+def _right(made: Table, *names: str) -> None:
+    for name in names:
+        made.add_column(name, justify="right", no_wrap=True)
+
+
+def configurations(results: Results) -> Table:
+    """Median and interval of the main metric; beside one pipe, and beside the floor."""
+    metric = results.main
+    made = _plain()
+    made.add_column("configuration")
+    unit = f" [{metric.unit}]" if metric.unit else ""
+    _right(made, "runs", "failed", f"median{unit}", "95 %")
+    beside = baseline(results)
+    floors = [results.experiment.floor_s(it.params) for it in results.configurations]
+    floored = metric.name == "completion_s" and any(floors)
+    if beside:
+        _right(made, f"/ {words.carried(beside)}", "95 %")
+    if floored:
+        _right(made, "floor")
+    before = ""
+    for it, floor in zip(results.configurations, floors, strict=True):
+        setting = words.settings(it.params, results.varying)
+        carried = words.label(it.params, [n for n in ("way", "pipes") if n in results.varying])
+        if carried and setting and setting != before:
+            made.add_row(setting)
+        before = setting
+        name = f"  {carried}" if carried and setting else carried or setting or results.name
+        least = [words.number(floor)] if floored and floor else []
+        made.add_row(name, *_cells(results, it, beside), *least)
+    return made
+
+
+def _cells(results: Results, it: Configuration, beside: dict) -> list[str]:
+    got = it.estimate(results.main)
+    cells = [str(len(it.runs)), str(it.failed or ""), words.number(got.median), _interval(got)]
+    if beside:
+        ratio = over_baseline(results, it, beside)
+        cells += [words.ratio(ratio.median), _interval(ratio, True)] if ratio.n else ["", ""]
+    return cells
+
+
+def _interval(got: Estimate, ratio: bool = False) -> str:
+    if not got.n:
+        return ""
+    text = words.interval(got, words.ratio if ratio else words.number)
+    return text if got.enough else f"({text})"
+
+
+def baseline(results: Results) -> dict:
+    """One pipe, where it was run beside others; else the direct way."""
+    for over in ({"way": "pipes", "pipes": 1}, {"way": "direct", "pipes": 0}):
+        chosen = results.select(over)
+        if chosen and len(chosen) < len(results.configurations):
+            return dict(over)
+    return {}
+
+
+def over_baseline(results: Results, it: Configuration, beside: dict) -> Estimate:
+    """Paired by seed with the runs that differ in how they were carried, and in nothing else."""
+    own = {name: it.params.get(name) for name in results.varying}
+    if all(it.params.get(name) == value for name, value in beside.items()):
+        return Estimate(0, 0, *[math.nan] * 5)
+    of = {**own, **{name: it.params.get(name) for name in beside}}
+    others = results.select(beside)
+    over = dict(beside)
+    for name, value in own.items():
+        applies = any(other.params.get(name) is not None for other in others)
+        if name not in beside and value is not None and applies:
+            over[name] = value
+    return results.ratio(of, over, results.main)
+
+
+def comparison(results: Results) -> Table:
+    made = _plain()
+    made.add_column("published")
+    _right(made, "paper", "ours", "95 %", "pairs", "same direction?")
+    for row in rows(results):
+        made.add_row(
+            f"{row.claim.where}: {row.claim.says}",
+            row.paper,
+            row.ours,
+            row.interval if row.got.enough or not row.got.n else f"({row.interval})",
+            str(row.got.n or ""),
+            f"{row.mark} {row.says}",
+        )
+    return made

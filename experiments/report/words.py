@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""How values, parameters and configurations are written for people."""
+
+import math
+from collections.abc import Sequence
+
+from experiments.model import Params, Value
+from experiments.statistics import Estimate
+
+WAYS = {"direct": "direct", "mptcp": "MPTCP", "http2": "HTTP/2", "spdy": "SPDY", "quic": "QUIC"}
+UNITS = {"_ms": "ms", "_mbps": "Mbit/s", "_s": "s"}
+PLAIN = {"mbps": "Mbit/s"}
+SHARES = ("loss", "loss_down", "loss_up", "reorder", "duplicate")
+SIZES = ("size", "app_buffer", "pipe_sndbuf")
+NAMES = {
+    "mbps": "rate",
+    "down_mbps": "downlink rate",
+    "up_mbps": "uplink rate",
+    "rtt_ms": "round trip",
+    "queue_ms": "queue",
+    "queue_down_ms": "downlink queue",
+    "queue_up_ms": "uplink queue",
+    "loss": "loss",
+    "loss_down": "downlink loss",
+    "loss_up": "uplink loss",
+    "pipes": "pipes",
+    "preset": "last mile",
+    "way": "way",
+    "cc": "congestion control",
+    "app_buffer": "buffer in the proxy",
+    "pipe_sndbuf": "send buffer of a pipe",
+    "size": "size",
+    "wan_rtt_ms": "round trip behind the proxy",
+    "wan_mbps": "rate behind the proxy",
+}
+INFINITE = "\N{INFINITY}"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Three digits that mean something, without an exponent."""
+    if math.isnan(value):
+        return "\N{EN DASH}"
+    if math.isinf(value):
+        return INFINITE if value > 0 else "-" + INFINITE
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:.{min(places, 6)}f}"
+    return f"{float(text):,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}") if places == 0 else text
+
+
+def ratio(value: float) -> str:
+    """Two places: 0.31; three digits from 10 on."""
+    if not math.isfinite(value) or value >= 10:
+        return number(value)
+    return f"{value:.2f}" if value >= 0.01 or value == 0 else number(value, 2)
+
+
+def interval(got: Estimate, write: object = number) -> str:
+    if got.n == 0:
+        return "\N{EN DASH}"
+    assert callable(write)
+    return f"{write(got.low)} to {write(got.high)}"
+
+
+def size(count: float) -> str:
+    """Decimal units, as on the command line."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:g}\N{NO-BREAK SPACE}{unit}"
+    return f"{count:g}\N{NO-BREAK SPACE}B"
+
+
+def name(parameter: str) -> str:
+    return NAMES.get(parameter, parameter.replace("_", " "))
+
+
+def unit(parameter: str) -> str:
+    """Of an axis; empty for a bare number or a word."""
+    if parameter in SHARES:
+        return "%"
+    if parameter in SIZES or parameter.endswith("_bytes"):
+        return "bytes"
+    if parameter in PLAIN:
+        return PLAIN[parameter]
+    return next((text for end, text in UNITS.items() if parameter.endswith(end)), "")
+
+
+def value(parameter: str, it: Value) -> str:
+    """One value with its unit: 300 KB, 1 %, 50 ms."""
+    if it is None:
+        return "default"
+    if isinstance(it, bool):
+        return "yes" if it else "no"
+    if isinstance(it, str):
+        return it
+    if parameter in SHARES:
+        return f"{it * 100:g}\N{NO-BREAK SPACE}%"
+    if unit(parameter) == "bytes":
+        return size(it)
+    tail = unit(parameter)
+    return f"{it:g}\N{NO-BREAK SPACE}{tail}" if tail else f"{it:g}"
+
+
+def carried(params: Params) -> str:
+    """How the bytes were carried: direct, 1 pipe, 8 pipes, MPTCP."""
+    way, pipes = params.get("way", "pipes"), params.get("pipes")
+    if way not in ("pipes", None):
+        text = WAYS.get(str(way), str(way))
+        return f"{text}, {count_of_pipes(pipes)}" if pipes else text
+    if not pipes:
+        return "direct" if pipes == 0 else "pipes"
+    return count_of_pipes(pipes)
+
+
+def count_of_pipes(pipes: Value) -> str:
+    return "1 pipe" if pipes == 1 else f"{pipes} pipes"
+
+
+def setting(parameter: str, it: Value) -> str:
+    """A parameter's value where its name is not beside it."""
+    if parameter == "warm":
+        return "warm pipes" if it else "fresh pipes"
+    if parameter == "preset" or (isinstance(it, str) and parameter in ("cc", "bottleneck")):
+        return {"network": "queue in the network", "sender": "queue in the sender"}.get(
+            str(it), str(it)
+        )
+    if parameter == "size":
+        return value(parameter, it)
+    if parameter in ("binding", "direction"):
+        return f"{it} {name(parameter)}" if parameter == "binding" else str(it)
+    return f"{name(parameter)} {value(parameter, it)}"
+
+
+def label(params: Params, names: Sequence[str]) -> str:
+    """A configuration by the parameters that matter: `8 pipes, 300 KB, lossy`."""
+    parts = [carried(params)] if {"way", "pipes"} & set(names) else []
+    parts += [
+        setting(each, params[each])
+        for each in names
+        if each not in ("way", "pipes") and params.get(each) is not None
+    ]
+    return ", ".join(parts)
+
+
+def settings(params: Params, names: Sequence[str]) -> str:
+    """A configuration without how it is carried: `300 KB, lossy`."""
+    return label(params, [each for each in names if each not in ("way", "pipes")])
+
+
+def listed(parts: Sequence[str], last: str = "and") -> str:
+    """a, b and c."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} {last} {parts[-1]}"
+
+
+def count(n: int, one: str, more: str = "") -> str:
+    return f"{n} {one if n == 1 else more or one + 's'}"
