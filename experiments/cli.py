@@ -10,7 +10,7 @@ from experiments.catalogue import UnknownExperiment
 from experiments.definition import DefinitionError
 from experiments.folder import FolderError
 from experiments.options import flag
-from experiments.stand import CannotServe
+from experiments.preflight import CannotServe
 from topologies.mile import ParameterError
 from topologies.programs import ProgramError
 
@@ -52,24 +52,29 @@ def parser(argv: list[str]) -> Parser:
 
 
 def main(argv: list[str]) -> int:
+    try:
+        return _do(argv)
+    except (ParameterError, UnknownExperiment, DefinitionError) as wrong:
+        return _complain(2, str(wrong))
+    except (CannotServe, FolderError, ProgramError) as wrong:
+        return _complain(1, str(wrong))
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").split(".")[0] in ("experiments", "topologies"):
+            raise
+        return _complain(1, f"no {missing.name} in Python: sudo make setup")
+    except KeyboardInterrupt:
+        return 130
+
+
+def _do(argv: list[str]) -> int:
     options, extra = parser(argv).parse_known_args(argv)
     if extra:
         known = ", ".join(map(flag, getattr(options, "known", ())))
         told = f"; there are {known}" if known else ""
-        print(f"tm3lab: {options.command}: {extra[0]}: no such argument{told}", file=sys.stderr)
-        return 2
-    try:
-        return options.do(options)
-    except (ParameterError, UnknownExperiment, DefinitionError) as wrong:
-        print(f"tm3lab: {wrong}", file=sys.stderr)
-        return 2
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").split(".")[0] in ("experiments", "topologies"):
-            raise
-        print(f"tm3lab: no {missing.name} in Python: sudo make setup", file=sys.stderr)
-        return 1
-    except (CannotServe, FolderError, ProgramError) as wrong:
-        print(f"tm3lab: {wrong}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+        return _complain(2, f"{options.command}: {extra[0]}: no such argument{told}")
+    return options.do(options)
+
+
+def _complain(status: int, text: str) -> int:
+    print(f"tm3lab: {text}", file=sys.stderr)
+    return status

@@ -5,7 +5,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments import catalogue, cli_run, session
+from experiments import catalogue, cli_run, preflight
 from experiments.folder import Results
 from experiments.runner import Keep
 
@@ -29,10 +29,9 @@ def add(commands: Any) -> None:
 
 
 def _resume(given: argparse.Namespace) -> int:
-    cli_run.need_root()
     results = Results.open(given.folder)
     experiment = catalogue.of(results.meta)
-    session.check_programs(experiment)
+    preflight.check(experiment, results.plan.configurations)
     keep = Keep(logs=given.keep_logs, pcaps=given.keep_pcaps)
     return cli_run.carry_out(experiment, results, keep)
 

@@ -2,19 +2,18 @@
 """tm3lab run: experiments, as they are defined or with other parameters."""
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import catalogue, definition, options, session, sweep
+from experiments import catalogue, definition, options, preflight, session, sweep
 from experiments.folder import Results
 from experiments.model import Experiment
 from experiments.parameters import unknown
 from experiments.plan import Plan
+from experiments.preflight import CannotServe
 from experiments.progress import duration
 from experiments.runner import Keep
-from experiments.stand import CannotServe
 from experiments.stopping import Stopped
 from topologies.mile import ParameterError
 from topologies.programs import ROOT
@@ -105,11 +104,6 @@ def _check(given: argparse.Namespace, told: dict[str, str], chosen: list[Experim
             raise unknown(name, options.known(chosen[0]))
 
 
-def need_root() -> None:
-    if os.geteuid() != 0:
-        raise CannotServe("runs need root, for network namespaces: sudo tm3lab ...")
-
-
 def _announce(plans: list[tuple[Experiment, Plan]], root: Path) -> None:
     for experiment, plan in plans:
         session.say(session.told(experiment, plan, root))
@@ -126,7 +120,7 @@ def _run(given: argparse.Namespace) -> int:
     _announce(plans, given.results)
     if given.dry_run:
         return 0
-    need_root()
+    preflight.need_root()
     keep = Keep(logs=given.keep_logs, pcaps=given.keep_pcaps)
     found = [_one(*both, given, keep, alone=len(plans) == 1) for both in plans]
     if len(plans) > 1:
@@ -139,7 +133,7 @@ def _one(
 ) -> tuple[Path | None, int]:
     """Its folder and exit status. Beside others, one that cannot be run does not stop them."""
     try:
-        session.check_programs(experiment)
+        preflight.check(experiment, plan.configurations)
         results = session.begin(experiment, plan, given.results, given.fresh)
         return results.path, carry_out(experiment, results, keep)
     except CannotServe as why:

@@ -4,7 +4,7 @@
 import argparse
 from typing import Any
 
-from experiments import cli_run, options, parameters
+from experiments import cli_run, options, parameters, preflight
 from topologies.mile import ParameterError
 
 
@@ -32,7 +32,7 @@ def _up(given: argparse.Namespace) -> int:
     if given.preset:
         chosen["preset"] = given.preset
     params = parameters.complete((), chosen)
-    cli_run.need_root()
+    preflight.check(None, [params])
     from experiments.up import up
 
     up(params, given.seed)

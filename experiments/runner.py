@@ -14,7 +14,7 @@ from experiments import bed, stand
 from experiments.folder import FORMAT, Results
 from experiments.model import Experiment
 from experiments.plan import Run
-from experiments.stand import CannotServe, Stand
+from experiments.stand import Stand
 from experiments.stopping import Late, Stopped, time_limit
 
 GRACE_S = 5.0  # for a workload to notice its deadline by itself
@@ -50,14 +50,14 @@ class Runner:
         self.stopped = stopped
 
     def run(self, run: Run) -> Record:
-        """One run, recorded whatever becomes of it; only Stopped and CannotServe leave none."""
+        """One run, recorded whatever becomes of it; only Stopped leaves none."""
         folder = self.results.path / "logs" / run.id
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         record = self._head(run)
         try:
             self._attempt(run, folder, record)
-        except (Stopped, CannotServe):
+        except Stopped:
             self.stand.dismantle()
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -94,8 +94,6 @@ class Runner:
         except Exception as error:
             if self.stopped():
                 raise Stopped("while a run failed") from error
-            if isinstance(error, CannotServe):
-                raise
             slow = time.monotonic() - began >= self.limit_s
             self._failed("timeout" if slow else "failed", error, folder, record)
 

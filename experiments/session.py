@@ -2,7 +2,6 @@
 """One experiment from its plan to its report: a folder begun or continued, its runs, its plots."""
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -14,22 +13,13 @@ from experiments.model import Experiment
 from experiments.plan import Plan
 from experiments.progress import Progress, duration, expectation
 from experiments.runner import Keep, Runner
-from experiments.stand import CannotServe, Stand
+from experiments.stand import Stand
 from experiments.stopping import stoppable
 from topologies.record import commit
 
 
 def say(text: str) -> None:
     print(f"tm3lab: {text}", file=sys.stderr, flush=True)
-
-
-def check_programs(experiment: Experiment) -> None:
-    missing = [name for name in experiment.packages if shutil.which(name) is None]
-    if missing:
-        raise CannotServe(
-            f"{experiment.name} needs {', '.join(missing)}: "
-            "sudo .ci/setup experiments/packages.debian"
-        )
 
 
 def unfinished(root: Path, plan: Plan) -> Results | None:

@@ -13,22 +13,16 @@ from experiments.model import Params
 from topologies.lab import Lab
 from topologies.links import choose
 from topologies.mile import Mile, ParameterError
-from topologies.qdisc import why_no_netem
+from topologies.nodes import SettingRefused
 from topologies.topos import LastMile, LastMiles, TwoLastMiles, Wan
 
 T = TypeVar("T")
 _FIXED = ("mtu", "seed")  # of a mile: not to be changed while its link runs
 
 
-class CannotServe(RuntimeError):
-    """The machine lacks something; the message says what, and what would serve instead."""
-
-
 def topology(params: Params, seed: int) -> LastMiles:
     """What Lab() takes."""
     asked = parameters.lab_parameters(params)
-    if asked.get("link") == "netem" and (missing := why_no_netem()):
-        raise CannotServe(f"link netem: {missing}; --link linkem or --link auto would serve")
     cls = TwoLastMiles if parameters.is_two(params) else LastMile
     return cls(asked.pop("preset"), seed=seed, **asked)
 
@@ -105,7 +99,7 @@ class Stand:
                 node.inside("ip", "route", "replace", *words, "congctl", cc)
             told = node.inside("ip", "route", "show").splitlines()
             if not all(f"congctl {cc}" in route for route in told):
-                raise CannotServe(f"cc {cc}: {node.name} has routes without it: {told}")
+                raise SettingRefused(f"cc {cc}: {node.name} has routes without it: {told}")
         self._cc = cc
 
     def kept(self, name: str, make: Callable[[], AbstractContextManager[T]]) -> T:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Which configurations a sweep has, overridden or defined by a file, and in which order they run."""
+"""Which configurations a sweep has, overridden or defined by a file; in which order they run."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def test_each_block_has_every_configuration_once(
         assert {run.seed for run in block} == {seed + rep}
         assert all([run.params for run in block].count(one) == 1 for one in it.configurations)
         labs = [run.params["mtu"] for run in block]
-        assert sum(a != b for a, b in zip(labs, labs[1:], strict=False)) == len(mtus) - 1
+        assert sum(a != b for a, b in pairwise(labs)) == len(mtus) - 1
 
 
 def test_blocks_are_shuffled_each_in_its_own_way() -> None:

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""Whether this machine can do what a plan wants; told before anything is begun."""
+
+import os
+import shutil
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+from experiments import parameters
+from experiments.model import Experiment, Params, Value
+from topologies.links import choose
+from topologies.programs import built
+from topologies.qdisc import why_no_netem
+
+PROGRAMS = ("ip", "tc", "nft", "ss", "nsenter", "ethtool", "sysctl")
+PACKAGES = "sudo .ci/setup experiments/packages.debian"
+
+
+class CannotServe(RuntimeError):
+    """The machine lacks something; the message says what, and what would serve instead."""
+
+
+def need_root() -> None:
+    if os.geteuid() != 0:
+        raise CannotServe("runs need root, for network namespaces: sudo tm3lab ...")
+
+
+def check(experiment: Experiment | None, configurations: Iterable[Params]) -> None:
+    """Raises CannotServe, or ProgramError where a program of ours is not built."""
+    need_root()
+    check_programs(experiment.packages if experiment else ())
+    configurations = list(configurations)
+    for cc in {params["cc"] for params in configurations}:
+        check_cc(cc)
+    if any(params["way"] == "mptcp" for params in configurations):
+        _check_mptcp()
+    for params in configurations:
+        _check_link(params)
+
+
+def check_programs(more: Iterable[str]) -> None:
+    for name in ("rp", "lp", "linkem"):
+        built(name)
+    for names, remedy in ((PROGRAMS, "sudo make setup"), (more, PACKAGES)):
+        missing = [name for name in names if shutil.which(name) is None]
+        if missing:
+            raise CannotServe(f"not installed: {', '.join(missing)}: {remedy}")
+
+
+def check_cc(cc: Value) -> None:
+    """By asking for it: what is a module is loaded so."""
+    with socket.socket() as sock:
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, str(cc).encode())
+        except OSError:
+            there = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text()
+            raise CannotServe(
+                f"cc {cc}: this kernel has {', '.join(there.split())}; sudo modprobe tcp_{cc} "
+                "may load it"
+            ) from None
+
+
+def _check_mptcp() -> None:
+    if not Path("/proc/sys/net/mptcp/enabled").exists():
+        raise CannotServe(
+            "way mptcp: this kernel has no MPTCP (Linux 5.6 or later with CONFIG_MPTCP); "
+            "--way pipes,direct would serve"
+        )
+
+
+def _check_link(params: Params) -> None:
+    missing = why_no_netem()
+    if params["link"] == "netem" and missing:
+        raise CannotServe(f"link netem: {missing}; --link linkem or --link auto would serve")
+    chosen = choose(str(params["link"]), parameters.miles(params)).realisation
+    if chosen == "linkem" and not Path("/dev/net/tun").exists():
+        raise CannotServe(
+            "link linkem: no /dev/net/tun: sudo modprobe tun, or a kernel with netem, would serve"
+        )

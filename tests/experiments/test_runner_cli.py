@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""The command's words: what is wrong is told in one line that lists what there is."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from experiments import catalogue, preflight, sweep
+from experiments.cli import main
+from experiments.preflight import CannotServe
+from experiments.progress import Expectation
+from topologies.presets import PRESETS
+from topologies.qdisc import why_no_netem
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    try:
+        status = main(list(words))
+    except SystemExit as left:
+        status = int(str(left.code or 0))
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("run", "downlaod"), "experiment 'downlaod': there are asymmetric, "),
+        (("list", "nothing"), "experiment 'nothing': there are asymmetric, "),
+        (("run", "download", "--lost", "1%"), "--lost: no such argument; there are --size"),
+        (("run", "object", "--pipe", "3"), "--pipe: no such argument; there are "),
+        (("run", "download", "--preset", "lan"), f"preset: 'lan' is none of {', '.join(PRESETS)}"),
+        (("run", "download", "--size", "big"), "size: 'big' is no size"),
+        (("run", "download", "--pipes", "65"), "pipes: 65 is not from 0 to 64"),
+        (("run", "download", "--reps", "0"), "reps: 0 is not more than 0"),
+        (("run", "download", "--reps", "x"), "argument --reps: invalid int value: 'x'"),
+        (("run", "no-such.toml"), "no-such.toml: no such file"),
+        (("run",), "the following arguments are required: NAME"),
+        (("rum",), "'rum' (choose from"),
+        (("up", "lan"), "preset: 'lan' is none of"),
+        (("up", "lte", "--pipes", "1,2"), "pipes: '1,2': one value for one lab"),
+        ((), "required: COMMAND"),
+    ],
+)
+def test_wrong_words(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str) -> None:
+    status, out, err = told(capsys, *words)
+    assert (status, out) == (2, "")
+    assert says in err
+    assert err.count("\n") == 1
+    assert err.startswith("tm3lab: ")
+
+
+@pytest.mark.parametrize("command", ["resume", "plot", "report"])
+def test_a_folder_of_something_else(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+) -> None:
+    if command == "resume" and os.geteuid() != 0:
+        pytest.skip("says first that it needs root")
+    status, _, err = told(capsys, command, str(tmp_path))
+    assert status == 1
+    assert err == f"tm3lab: {tmp_path}: no folder of results (it has no meta.json)\n"
+
+
+def test_list_has_all(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = told(capsys, "list")
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()] == list(catalogue.names())
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_list_tells_of_each(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    status, out, _ = told(capsys, "list", name)
+    assert status == 0
+    for parameter in (*catalogue.find(name).parameters, "pipes", "loss"):
+        word = parameter if isinstance(parameter, str) else parameter.name
+        assert f"--{word.replace('_', '-')} " in out
+
+
+def test_help_has_units_and_choices(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = told(capsys, "run", "download", "--help")
+    assert status == 0
+    for word in ("--size SIZE", "--rtt-ms X", "Mbit/s", "late, early", "wired, lossy", "--resul"):
+        assert word in out
+
+
+def test_a_dry_run_says_how_long_and_runs_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ("--pipes", "1,2", "--way", "pipes", "--size", "50KB", "--preset", "wired")
+    status, _, err = told(
+        capsys,
+        *("run", "download", *words, "--warm", "no", "--reps", "2", "--dry-run"),
+        *("--results", str(tmp_path)),
+    )
+    assert status == 0
+    assert "download: 2 configurations x 2 repetitions, about " in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_is_all(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    status, _, err = told(capsys, "run", "all", "--quick", "--dry-run", "--results", str(tmp_path))
+    assert status == 0
+    for name in catalogue.names():
+        assert f"tm3lab: {name}: " in err
+    assert "all together: about " in err
+
+
+def test_quick_is_within_ninety_minutes() -> None:
+    """By the guesses; what a run took is learnt later."""
+    total_s = sum(
+        it.quick_reps * Expectation(it).guess_s * len(sweep.configurations(it, {}, quick=True))
+        for it in catalogue.experiments()
+    )
+    assert total_s < 90 * 60
+
+
+def test_without_root_it_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    for words in (("run", "download", "--results", str(tmp_path)), ("up", "lte")):
+        status, _, err = told(capsys, *words)
+        assert status == 1
+        assert "need root" in err.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="says first that it needs root")
+@pytest.mark.skipif(why_no_netem() is None, reason="this kernel has netem")
+def test_a_kernel_without_netem_says_what_would_serve(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ("run", "download", "--link", "netem", "--results", str(tmp_path))
+    status, _, err = told(capsys, *words)
+    assert status == 1
+    assert "netem" in err
+    assert "--link linkem" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(CannotServe, match="not installed: no-such-program: sudo "):
+        preflight.check_programs(("sh", "no-such-program"))
+    with pytest.raises(CannotServe, match=r"^cc hasty: this kernel has .*reno"):
+        preflight.check_cc("hasty")
+
+
+def test_the_script_works_from_anywhere(tmp_path: Path) -> None:
+    from topologies.programs import built
+
+    (tmp_path / "statistics.py").write_text("raise SystemExit('not this one')")
+    done = subprocess.run(
+        [built("tm3lab"), "list"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(catalogue.names()[0])
+
+
+def test_the_script_says_what_is_missing(tmp_path: Path) -> None:
+    from topologies.programs import built
+
+    text = built("tm3lab").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("python=")]
+    script = tmp_path / "tm3lab"
+    script.write_text(text.replace(line, f"python={tmp_path}/none"))
+    done = subprocess.run(["sh", script, "list"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("tm3lab: set-up is missing: sudo make -C ")

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""A folder of results: what is in it after a crash, what a resumed sweep does, what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments import parameters
+from experiments.folder import FORMAT, FolderError, Results, find
+from experiments.plan import Plan
+
+PLAN = Plan(
+    "download",
+    tuple(parameters.complete((), {"pipes": pipes}) for pipes in (1, 8)),
+    reps=3,
+    seed=1,
+    limit_s=30.0,
+)
+
+
+def made(root: Path) -> Results:
+    return Results.create(root, "download", "0123456789abcdef", {"plan": PLAN.as_dict()})
+
+
+def record(name: str, **more: Any) -> dict[str, Any]:
+    return {"format": FORMAT, "id": name, "outcome": "ok", **more}
+
+
+def test_names_sort_by_time_and_never_meet(tmp_path: Path) -> None:
+    paths = [made(tmp_path).path for _ in range(3)]
+    assert len(set(paths)) == 3
+    assert all("-0123456789" in path.name for path in paths)
+    assert set(find(tmp_path, "download")) == set(paths)
+
+
+def test_what_was_appended_is_there_at_once(tmp_path: Path) -> None:
+    results = made(tmp_path)
+    results.append(record("a"))
+    again = Results.open(results.path)
+    assert again.done() == {"a"}
+    assert again.plan == PLAN
+
+
+def test_a_run_that_is_done_is_not_done_again(tmp_path: Path) -> None:
+    results = made(tmp_path)
+    ids = [run.id for run in PLAN.runs()]
+    assert results.unfinished() == len(ids) == 6
+    for name in (ids[0], ids[3]):
+        results.append(record(name))
+    results.append(record(ids[4], outcome="failed"))
+    assert results.unfinished() == 3
+
+
+@given(st.integers(0, 200))
+def test_a_line_that_a_crash_cut_short_is_no_run(tmp_path_factory: Any, cut: int) -> None:
+    results = made(tmp_path_factory.mktemp("cut"))
+    results.append(record("a"))
+    results.append(record("b", measures={"x": 1}))
+    path = results.path / "runs.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: max(0, len(whole) - cut)])
+    kept = sum(1 for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n"))
+    assert len(results.runs()) == kept
+    with results.locked():
+        results.append(record("c"))
+    assert [run["id"] for run in results.runs()] == [*["a", "b"][:kept], "c"]
+
+
+def test_scratch_of_unfinished_runs_goes(tmp_path: Path) -> None:
+    results = made(tmp_path)
+    results.append(record("done"))
+    for name in ("done", "begun"):
+        (results.path / "logs" / name).mkdir(parents=True)
+    with results.locked():
+        assert [path.name for path in (results.path / "logs").iterdir()] == ["done"]
+
+
+def test_only_one_writes(tmp_path: Path) -> None:
+    results = made(tmp_path)
+    with results.locked():
+        with pytest.raises(FolderError, match="another tm3lab writes"):
+            with Results.open(results.path).locked():
+                pass
+    with results.locked():
+        pass
+
+
+@pytest.mark.parametrize("told", [0, FORMAT + 1, None, "1"])
+def test_another_format_is_refused(tmp_path: Path, told: Any) -> None:
+    results = made(tmp_path)
+    meta = results.path / "meta.json"
+    meta.write_text(json.dumps({**json.loads(meta.read_text()), "format": told}))
+    with pytest.raises(FolderError, match=rf"format {told!r}; this version reads {FORMAT} only"):
+        Results.open(results.path)
+
+
+def test_a_run_of_another_format_is_refused(tmp_path: Path) -> None:
+    results = made(tmp_path)
+    results.append(record("a"))
+    results.append({**record("b"), "format": FORMAT + 1})
+    with pytest.raises(FolderError, match=r"runs\.jsonl:2: format 2"):
+        results.runs()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"plan": {}}'])
+def test_what_is_no_folder_of_results_is_told(tmp_path: Path, text: str) -> None:
+    with pytest.raises(FolderError, match="no folder of results"):
+        Results.open(tmp_path)
+    (tmp_path / "meta.json").write_text(text)
+    with pytest.raises(FolderError):
+        Results.open(tmp_path)
+
+
+def test_a_plan_that_lacks_something_is_told(tmp_path: Path) -> None:
+    results = Results.create(tmp_path, "download", None, {"plan": {"experiment": "download"}})
+    with pytest.raises(FolderError, match="lacks 'reps'"):
+        _ = results.plan
+
+
+@pytest.mark.parametrize("line", ["not json", '{"id": "a"}', "[1]", "null"])
+def test_a_line_that_is_no_run_is_named(tmp_path: Path, line: str) -> None:
+    results = made(tmp_path)
+    with (results.path / "runs.jsonl").open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(FolderError, match=r"runs\.jsonl:1: no run"):
+        results.runs()
+
+
+def test_numbers_that_are_none_are_not_written(tmp_path: Path) -> None:
+    results = made(tmp_path)
+    with pytest.raises(ValueError, match="Out of range"):
+        results.append(record("a", completion_s=float("nan")))
+    assert results.runs() == []
