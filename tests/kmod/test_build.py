@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""The module builds for every kernel whose headers are here, and no tool has a complaint."""
+
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+KMOD = ROOT / "kmod"
+SOURCES = sorted([*KMOD.glob("*.c"), *KMOD.glob("*.h"), KMOD / "Kbuild"])
+COMPLAINT = re.compile(r"(warning|error): |undefined", re.IGNORECASE)
+# compat.h compares versions, which the kernel's own tree must not; the words of the parameters are
+# those of the course's script.
+CHECKPATCH_IGNORES = {
+    "compat.h": "LINUX_VERSION_CODE,CONSTANT_COMPARISON",
+    "main.c": "CAMELCASE",
+}
+
+
+def headers() -> list[Path]:
+    """Of kernels of which a module can be built here: Debian's, and the one that runs."""
+    found = [
+        path for path in Path("/usr/src").glob("linux-headers-*") if (path / ".config").exists()
+    ]
+    running = Path(f"/lib/modules/{os.uname().release}/build")
+    if running.exists() and running.resolve() not in found:
+        found.append(running.resolve())
+    return sorted(found)
+
+
+def build(out: Path, kernel: Path | None, *kernel_args: str) -> str:
+    """`make -C kmod`; what it said."""
+    argv = ["make", "-C", KMOD, f"OUT={out}", f"KARGS={' '.join(kernel_args)}"]
+    if kernel:
+        argv.append(f"KDIR={kernel}")
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    return said
+
+
+@pytest.fixture(params=headers() or [None], ids=lambda path: path.name if path else "none")
+def kernel(request: pytest.FixtureRequest) -> Path:
+    if request.param is None:
+        pytest.skip("no kernel headers on this machine: apt-get install linux-headers-amd64")
+    return request.param
+
+
+@pytest.mark.timeout(300)
+def test_builds_without_a_warning(kernel: Path, tmp_path: Path) -> None:
+    said = build(tmp_path, kernel, "W=1")
+    assert not COMPLAINT.search(said), said
+    assert (tmp_path / "tm3.ko").stat().st_size > 10_000
+
+
+@pytest.mark.timeout(300)
+def test_sparse_has_nothing_to_say(kernel: Path, tmp_path: Path) -> None:
+    if not shutil.which("sparse"):
+        pytest.skip("no sparse on this machine: apt-get install sparse")
+    said = build(tmp_path, kernel, "C=2", "CF=-Wno-unknown-attribute")
+    assert said.count("CHECK ") == len(list(KMOD.glob("*.c"))), said
+    assert not COMPLAINT.search(said), said
+
+
+@pytest.mark.timeout(300)
+def test_what_the_module_says_of_itself(kernel: Path, tmp_path: Path) -> None:
+    if not shutil.which("modinfo"):
+        pytest.skip("no modinfo on this machine: apt-get install kmod")
+    build(tmp_path, kernel)
+    done = subprocess.run(["modinfo", tmp_path / "tm3.ko"], capture_output=True, text=True)
+    info = done.stdout
+    assert re.search(r"^license:\s+GPL$", info, re.MULTILINE), info
+    for name in ("remoteProxyIP", "fwdInterface", "portList", "localPort"):
+        assert re.search(rf"^parm:\s+{name}:.*\(charp\)$", info, re.MULTILINE), info
+    depends = re.search(r"^depends:\s+(\S*)$", info, re.MULTILINE)
+    assert depends and set(depends[1].split(",")) == {"nf_nat", "nf_conntrack"}, info
+
+
+@pytest.mark.timeout(300)
+def test_make_kmod_leaves_the_module_and_no_trace_in_the_sources(
+    kernel: Path, tmp_path: Path
+) -> None:
+    before = sorted(KMOD.rglob("*"))
+    argv = ["make", "-C", ROOT, "kmod", f"BUILD={tmp_path}", f"KDIR={kernel}"]
+    first = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    assert first.returncode == 0, first.stderr
+    built = (tmp_path / "tm3.ko").stat().st_mtime_ns
+    second = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    assert "CC [M]" in first.stdout and "CC [M]" not in second.stdout, second.stdout
+    assert (tmp_path / "tm3.ko").stat().st_mtime_ns == built
+    assert sorted(KMOD.rglob("*")) == before
+
+
+def test_without_headers_it_says_what_is_missing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["make", "-s", "-C", KMOD, f"OUT={tmp_path}", f"KDIR={tmp_path}/none"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode != 0
+    assert "no kernel headers" in done.stderr and "linux-headers-amd64" in done.stderr
+
+
+def checkpatch(folder: Path) -> Path | None:
+    """The kernel's own, where one is named or its source is installed."""
+    named = os.environ.get("CHECKPATCH")
+    if named:
+        return Path(named)
+    for archive in sorted(Path("/usr/src").glob("linux-source-*.tar.xz"), reverse=True):
+        top = archive.name.removesuffix(".tar.xz")
+        with tarfile.open(archive) as source:
+            for member in source:
+                if member.name == f"{top}/scripts/checkpatch.pl":
+                    source.extract(member, folder, filter="data")
+                    return folder / member.name
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_checkpatch_has_nothing_to_say(tmp_path: Path) -> None:
+    script = checkpatch(tmp_path)
+    if script is None:
+        pytest.skip("no checkpatch.pl: CHECKPATCH=FILE, or apt-get install linux-source-6.1")
+    for path in SOURCES:
+        argv = ["perl", script, "--no-tree", "--strict", "--terse", "--max-line-length=80"]
+        ignores = CHECKPATCH_IGNORES.get(path.name)
+        argv += [f"--ignore={ignores}"] if ignores else []
+        done = subprocess.run([*argv, "-f", path], capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout
+
+
+def test_one_file_knows_the_versions_of_the_kernel() -> None:
+    knows = [path.name for path in SOURCES if "VERSION" in path.read_text()]
+    assert knows == ["compat.h"]
