@@ -12,6 +12,7 @@ from statistics import median
 from experiments.model import Figure, Metric, Params, Value
 from experiments.plots.looks import Look, of_carried, of_values
 from experiments.report import words
+from experiments.report.beside import like
 from experiments.report.data import OF_PIPES, Configuration, Results, sortable
 from experiments.statistics import Estimate, estimate, ratio
 
@@ -120,15 +121,11 @@ def measured(results: Results, it: Configuration, figure: Figure, metric: Metric
     """The values of a point: the runs', or their ratios to the runs that they are paired with."""
     if not figure.over:
         return it.values(metric) if it.estimate(metric).n else []
-    own = {name: it.params.get(name) for name in results.varying if it.params.get(name) is not None}
     over = dict(figure.over)
     if over.get("pipes") and "way" in it.params:
         over.setdefault("way", "pipes")
-    others = results.select(over)
-    for name, value in own.items():  # what does not apply to the others need not be alike
-        if name not in over and any(other.params.get(name) is not None for other in others):
-            over[name] = value
-    of = {**own, **{name: it.params.get(name) for name in over if name in it.params}}
+    of = {name: it.params.get(name) for name in (*results.varying, *over) if name in it.params}
+    over = like(results, of, over)
     pairs, _ = results.pairs(of, over, metric)
     return [ratio(*pair) for pair in pairs]
 

@@ -50,7 +50,7 @@ def caption(results: Results, figure: Figure) -> str:
     """How to read it, and what was taken together."""
     parts = [HOW_TO_READ[figure.kind]]
     if figure.over:
-        parts.append(f"1 is {words.label(figure.over, [*figure.over]) or 'the paired run'}.")
+        parts.append(f"1: as with {words.label(figure.over, [*figure.over]) or 'the paired run'}.")
         if figure.kind == "heat":
             parts.append("In brackets: the interval includes 1.")
     if figure.floor:

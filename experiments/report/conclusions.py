@@ -12,8 +12,9 @@ from statistics import median
 
 from experiments.model import Metric, Params, Value
 from experiments.report import words
-from experiments.report.data import OF_PIPES, Key, Results, sortable
-from experiments.statistics import LEAST, Estimate, paired_ratio
+from experiments.report.beside import like
+from experiments.report.data import Key, Results, sortable
+from experiments.statistics import LEAST, Estimate
 
 CARRIED = ("way", "pipes")
 NAMED = 4  # more settings than this are counted, not listed
@@ -40,7 +41,8 @@ def contrasts(results: Results, metric: Metric) -> list[Contrast]:
     found = []
     for of, over in sides:
         for setting in _settings(results, of):
-            got = _ratio(results, {**setting, **of}, over, metric)
+            whole = {**setting, **of}
+            got = results.ratio(whole, like(results, whole, over), metric)
             if got.n:
                 text = words.settings(setting, [*setting])
                 text = text and f"{'on' if 'preset' in setting else 'with'} {text}"
@@ -86,16 +88,6 @@ def _settings(results: Results, of: Params) -> list[dict[str, Value]]:
             results.key(it.params, names), {name: it.params.get(name) for name in names}
         )
     return list(found.values())
-
-
-def _ratio(results: Results, of: Params, over: Params, metric: Metric) -> Estimate:
-    """What does not apply to the other side (binding, to none) is not asked of it."""
-    others = results.select(over)
-    for name, value in of.items():
-        applies = any(it.params.get(name) is not None for it in others)
-        if name not in over and name not in CARRIED and (applies or name not in OF_PIPES):
-            over = {**over, name: value}
-    return paired_ratio(*results.pairs(of, over, metric))
 
 
 def sentences(results: Results) -> list[str]:

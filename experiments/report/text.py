@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The report in short, as text for the terminal."""
 
-import math
 from io import StringIO
 from pathlib import Path
 
@@ -9,7 +8,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from experiments.model import Params
 from experiments.report import words
+from experiments.report.beside import baseline, over_baseline
 from experiments.report.conclusions import sentences
 from experiments.report.data import Configuration, Results, load
 from experiments.report.rows import rows
@@ -71,11 +72,11 @@ def configurations(results: Results) -> Table:
     return made
 
 
-def _cells(results: Results, it: Configuration, beside: dict) -> list[str]:
+def _cells(results: Results, it: Configuration, beside: Params) -> list[str]:
     got = it.estimate(results.main)
     cells = [str(len(it.runs)), str(it.failed or ""), words.number(got.median), _interval(got)]
     if beside:
-        ratio = over_baseline(results, it, beside)
+        ratio = over_baseline(results, it, beside, results.main)
         cells += [words.ratio(ratio.median), _interval(ratio, True)] if ratio.n else ["", ""]
     return cells
 
@@ -85,30 +86,6 @@ def _interval(got: Estimate, ratio: bool = False) -> str:
         return ""
     text = words.interval(got, words.ratio if ratio else words.number)
     return text if got.enough else f"({text})"
-
-
-def baseline(results: Results) -> dict:
-    """One pipe, where it was run beside others; else the direct way."""
-    for over in ({"way": "pipes", "pipes": 1}, {"way": "direct", "pipes": 0}):
-        chosen = results.select(over)
-        if chosen and len(chosen) < len(results.configurations):
-            return dict(over)
-    return {}
-
-
-def over_baseline(results: Results, it: Configuration, beside: dict) -> Estimate:
-    """Paired by seed with the runs that differ in how they were carried, and in nothing else."""
-    own = {name: it.params.get(name) for name in results.varying}
-    if all(it.params.get(name) == value for name, value in beside.items()):
-        return Estimate(0, 0, *[math.nan] * 5)
-    of = {**own, **{name: it.params.get(name) for name in beside}}
-    others = results.select(beside)
-    over = dict(beside)
-    for name, value in own.items():
-        applies = any(other.params.get(name) is not None for other in others)
-        if name not in beside and value is not None and applies:
-            over[name] = value
-    return results.ratio(of, over, results.main)
 
 
 def comparison(results: Results) -> Table:

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""Two results side by side: every configuration that both have, B over A, and what else differs.
+
+Runs are paired by seed where both used the same seeds. A parameter that is one value throughout A
+and another throughout B (say, the congestion control) is a difference, and keeps nothing apart.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from experiments.folder import FolderError
+from experiments.model import Metric, Value
+from experiments.report import facts, words
+from experiments.report.data import Configuration, Key, Results, found, load, varying
+from experiments.statistics import Estimate, paired_ratio, unpaired_ratio
+
+SEEN = ("kernel", "system", "cpu", "cores", "host")  # of the machine
+EN_DASH = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A configuration of both."""
+
+    label: str
+    a: Estimate
+    b: Estimate
+    ratio: Estimate
+    paired: bool
+
+    @property
+    def says(self) -> str:
+        got = self.ratio
+        if not got.enough:
+            return "too few runs"
+        return "smaller" if got.high < 1 else "larger" if got.low > 1 else "not decided"
+
+    @property
+    def interval(self) -> str:
+        text = words.interval(self.ratio, words.ratio)
+        return text if self.ratio.enough or not self.ratio.n else f"({text})"
+
+
+@dataclass
+class Comparison:
+    a: Results
+    b: Results
+    differs: list[tuple[str, str, str]]
+    pairs: dict[Metric, list[Pair]]  # of each metric, the main one first
+    only_a: list[str]
+    only_b: list[str]
+    html: Path | None = field(default=None)
+
+    @property
+    def sentence(self) -> str:
+        pairs = self.pairs.get(self.a.main, [])
+        counts = [
+            (sum(pair.says == says for pair in pairs), text)
+            for says, text in (
+                ("smaller", "smaller in B"),
+                ("larger", "larger in B"),
+                ("not decided", "not decided"),
+                ("too few runs", "with too few runs"),
+            )
+        ]
+        told = [f"{n} {text}" for n, text in counts if n]
+        alike = words.count(len(pairs), "configuration")
+        return f"{self.a.main.label} of {alike} that both have: {words.listed(told) or 'none'}."
+
+    def __str__(self) -> str:
+        out = StringIO()
+        console = Console(file=out, width=100, color_system=None, highlight=False, markup=False)
+        console.print(f"A: {self.a.folder}\nB: {self.b.folder}\n", soft_wrap=True)
+        console.print(self._text())
+        console.print(f"\n{self.sentence}")
+        if not all(pair.paired for pairs in self.pairs.values() for pair in pairs):
+            console.print("Without seeds in common: ratios of medians, not of pairs.")
+        for name, its in (("A", self.only_a), ("B", self.only_b)):
+            if its:
+                console.print(f"Only in {name}: {'; '.join(its)}.")
+        for what, before, after in self.differs:
+            console.print(f"{what}: {before} (A), {after} (B)", soft_wrap=True)
+        if not self.differs:
+            console.print("Nothing that was recorded differs but the time.")
+        return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+    def _text(self) -> Table:
+        metric = self.a.main
+        unit = f" [{metric.unit}]" if metric.unit else ""
+        made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        made.add_column(f"{metric.label}{unit}")
+        for name in ("A", "B", "B/A", "95 %", "n"):
+            made.add_column(name, justify="right", no_wrap=True)
+        made.add_column("B is")
+        for pair in self.pairs.get(metric, []):
+            made.add_row(
+                pair.label,
+                words.number(pair.a.median),
+                words.number(pair.b.median),
+                words.ratio(pair.ratio.median) if pair.ratio.n else EN_DASH,
+                pair.interval,
+                str(pair.ratio.n),
+                pair.says,
+            )
+        return made
+
+
+def compare(a: Path, b: Path, html_path: Path | None = None) -> Comparison:
+    """Reads both and writes a page, beside B's report unless told where."""
+    before, after = load(a), load(b)
+    made = of(before, after)
+    made.html = html_path or after.folder / f"compare-with-{before.folder.resolve().name}.html"
+    made.html.write_text(page(made))
+    return made
+
+
+def of(a: Results, b: Results) -> Comparison:
+    if a.name != b.name:
+        raise FolderError(f"{a.folder} is of {a.name}, {b.folder} of {b.name}: nothing in common")
+    names, shifted = _names(a, b)
+    in_a, in_b = _keyed(a, names), _keyed(b, names)
+    both = [key for key in in_a if key in in_b]
+    told = varying([it.params for it in (*a.configurations, *b.configurations)], a.axes)
+    told = tuple(name for name in told if name in names)
+
+    def label(it: Configuration) -> str:
+        return words.label(it.params, told) or a.name
+
+    pairs = {}
+    for metric in a.experiment.metrics:
+        its = [_pair(label(in_a[key]), in_a[key], in_b[key], metric) for key in both]
+        its = [pair for pair in its if pair.a.n or pair.b.n]
+        if its or metric == a.main:
+            pairs[metric] = its
+    return Comparison(
+        a,
+        b,
+        [*shifted, *_meta(a, b)],
+        pairs,
+        [label(it) for key, it in in_a.items() if key not in in_b],
+        [label(it) for key, it in in_b.items() if key not in in_a],
+    )
+
+
+def _constant(results: Results, name: str) -> tuple[bool, Value]:
+    values = {it.params.get(name) for it in results.configurations} - {None}
+    return len(values) <= 1, next(iter(values), None)
+
+
+def _names(a: Results, b: Results) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """The parameters that keep configurations apart, and those that differ between A and B."""
+    every = {name for it in (*a.configurations, *b.configurations) for name in it.params}
+    kept, shifted = [], []
+    for name in sorted(every - {"seed"}):
+        (alike_a, of_a), (alike_b, of_b) = _constant(a, name), _constant(b, name)
+        if alike_a and alike_b and of_a != of_b:
+            shifted.append((words.name(name), words.value(name, of_a), words.value(name, of_b)))
+        else:
+            kept.append(name)
+    return kept, shifted
+
+
+def _keyed(results: Results, names: list[str]) -> dict[Key, Configuration]:
+    return {results.key(it.params, names): it for it in results.configurations}
+
+
+def _pair(label: str, a: Configuration, b: Configuration, metric: Metric) -> Pair:
+    def by_seed(it: Configuration) -> dict[int, float]:
+        if not it.estimate(metric).n:
+            return {}
+        values = ((run.seed, run.measured(metric)) for run in it.runs)
+        return {seed: value for seed, value in values if value is not None}
+
+    of_a, of_b = by_seed(a), by_seed(b)
+    common = sorted(of_a.keys() & of_b.keys())
+    failed = a.failed + b.failed
+    if common:
+        ratio = paired_ratio([(of_b[seed], of_a[seed]) for seed in common], failed)
+    else:
+        ratio = unpaired_ratio(list(of_b.values()), list(of_a.values()), failed)
+    return Pair(label, a.estimate(metric), b.estimate(metric), ratio, bool(common))
+
+
+def _meta(a: Results, b: Results) -> list[tuple[str, str, str]]:
+    return [(name, before, after) for name, before, after in _facts(a, b) if before != after]
+
+
+def _facts(a: Results, b: Results) -> Iterator[tuple[str, str, str]]:
+    def both(name: str) -> tuple[str, str, str]:
+        return (name, *(str(found(it.meta, name) or facts.NOT_TOLD) for it in (a, b)))
+
+    yield both("commit")
+    yield "link", facts.links(a), facts.links(b)
+    for name in SEEN:
+        yield both(name)
+    for name, before, after in _versions(a.meta, b.meta):
+        yield name, before, after
+    yield "runs of a configuration", _reps(a), _reps(b)
+
+
+def _reps(results: Results) -> str:
+    low, high = results.reps
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _versions(a: dict[str, Any], b: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    told = [found(meta, "versions") for meta in (a, b)]
+    sides = [it if isinstance(it, dict) else {} for it in told]
+    for name in sorted(sides[0].keys() | sides[1].keys()):
+        if name != "commit":
+            yield name, *(str(side.get(name) or facts.NOT_TOLD) for side in sides)  # type: ignore[misc]
+
+
+def page(made: Comparison) -> str:
+    from experiments.report.page import environment
+
+    return (
+        environment()
+        .get_template("compare.html")
+        .render(
+            title=f"{made.a.experiment.title}: two results",
+            made=made,
+            a=str(made.a.folder.resolve().name),
+            b=str(made.b.folder.resolve().name),
+            name=made.a.name,
+            number=words.number,
+            ratio=words.ratio,
+        )
+        .lstrip()
+    )

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""The rows of published figures that the laboratory measures again, whether run or not."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Published:
+    row: str  # as Claim.row names it
+    where: str
+    what: str
+
+
+ROWS = (
+    Published("download", "Fig. 9", "one file over one connection, by number of pipes"),
+    Published("page-load", "Fig. 11", "thirty pages, HTTP/1.1 and a multiplexing HTTP"),
+    Published("loss", "Fig. 12", "pages at 0.5, 1 and 1.5 % loss"),
+    Published("loss-http", "Table 5", "two pages by HTTP/1.1 at 1 and 2 % loss"),
+    Published("object", "Table 1", "a 4 KB object alone and beside a bulk download"),
+    Published("object-size", "Table 2", "the same beside downloads of 0.5 to 8 MB"),
+    Published("sender-blocking", "Table 6", "a 4 KB object beside bulk, by buffers"),
+    Published("sender-blocking-lte", "Table 7", "the same on LTE"),
+    Published("reordering", "Table 8, Fig. 8", "how long messages wait at the receiver"),
+    Published("page-busy", "Fig. 13", "page load beside bulk"),
+    Published("sctp", "Fig. 14", "SCTP pipes against TCP pipes at 1 % loss"),
+    Published("host-cc", "Fig. 15", "a bound on the bytes in flight over all pipes"),
+    Published("overhead", "§6.7", "user bytes over the pipes' bytes"),
+)
+
+
+def title(row: str) -> str:
+    """Where and what, for a heading; an experiment that nobody published keeps its name."""
+    for it in ROWS:
+        if it.row == row:
+            return f"{it.where}: {it.what}"
+    return row

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""What was in force, as meta.json tells it: machine, kernel, links, congestion control, commit."""
+
+import shlex
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from experiments.report import words
+from experiments.report.data import Results, found
+
+NOT_TOLD = "not recorded"
+LEFT_OUT = ("seed", "topology")
+
+
+def sessions(results: Results) -> list[dict[str, Any]]:
+    told = results.meta.get("sessions")
+    return [it for it in told if isinstance(it, dict)] if isinstance(told, list) else []
+
+
+def date(seconds: Any) -> str:
+    if not isinstance(seconds, int | float):
+        return NOT_TOLD
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
+
+
+def links(results: Results) -> str:
+    kinds = sorted({run.link for run in results.runs if run.link})
+    return words.listed(kinds) or NOT_TOLD
+
+
+def short(results: Results) -> list[str]:
+    """For the head of the page."""
+    began = min((run.started for run in results.runs if run.started), default=None)
+    low, high = results.reps
+    each = f"{low}" if low == high else f"{low} to {high}"
+    failed = f"{len(results.failed)} failed" if results.failed else "none failed"
+    return [
+        date(began),
+        f"{words.count(len(results.configurations), 'configuration')}, {each} runs each",
+        f"{words.count(len(results.runs), 'run')}, {failed}",
+        f"link: {links(results)}",
+        f"commit {str(results.meta.get('commit') or NOT_TOLD)[:10]}",
+    ]
+
+
+def of(results: Results) -> list[tuple[str, str]]:
+    return [(name, text) for name, text in _all(results) if text]
+
+
+def _all(results: Results) -> Iterator[tuple[str, str]]:
+    meta = results.meta
+    yield "commit", str(meta.get("commit") or NOT_TOLD)
+    yield "command", command(results)
+    yield "machine", _machine(meta)
+    yield "kernel", str(found(meta, "kernel") or NOT_TOLD)
+    yield "system", str(found(meta, "system") or "")
+    yield "links", _links(results)
+    yield "programs", _versions(meta)
+    yield "congestion control", _controls(results)
+    yield "seeds", _seeds(results)
+    yield "ran", _when(results)
+    yield "alike in all runs", _alike(results)
+    if results.interrupted:
+        yield "interrupted", f"{words.count(results.interrupted, 'run')}, not counted"
+
+
+def _machine(meta: dict[str, Any]) -> str:
+    cores, memory = found(meta, "cores"), found(meta, "memory_kib")
+    parts = [found(meta, "cpu"), cores and words.count(cores, "core")]
+    if isinstance(memory, int):
+        parts.append(f"{memory / 2**20:.1f} GiB")
+    return ", ".join(str(part) for part in parts if part) or NOT_TOLD
+
+
+def _links(results: Results) -> str:
+    kinds = links(results)
+    told = {
+        "linkem": "linkem: the user-space emulator, seeded: the n-th packet meets the same fate "
+        "in each run with that seed",
+        "netem": "netem: the kernel's emulator; seeds do not reach its losses",
+    }
+    return told.get(kinds, kinds)
+
+
+def _versions(meta: dict[str, Any]) -> str:
+    told = found(meta, "versions")
+    if not isinstance(told, dict):
+        return ""
+    return ", ".join(
+        str(text) if name in str(text) else f"{name} {text}"
+        for name, text in told.items()
+        if text and name != "commit"
+    )
+
+
+def _controls(results: Results) -> str:
+    asked = sorted({str(run.params["cc"]) for run in results.runs if run.params.get("cc")})
+    return f"{words.listed(asked)} on all connections of the experiment" if asked else ""
+
+
+def _seeds(results: Results) -> str:
+    seeds = sorted({run.seed for run in results.runs})
+    if not seeds:
+        return ""
+    return (
+        f"{seeds[0]} to {seeds[-1]}, the same for all configurations"
+        if seeds[1:]
+        else (f"{seeds[0]}")
+    )
+
+
+def _when(results: Results) -> str:
+    times = [(run.started, run.took_s or 0.0) for run in results.runs if run.started]
+    if not times:
+        return ""
+    text = f"{date(min(t for t, _ in times))} to {date(max(t + took for t, took in times))}"
+    held = len(sessions(results))
+    return f"{text}, in {held} sessions" if held > 1 else text
+
+
+def _alike(results: Results) -> str:
+    """Parameters that no configuration changes, as far as they apply."""
+    if not results.runs:
+        return ""
+    values: dict[str, set[Any]] = {}
+    for run in results.runs:
+        for name, value in run.params.items():
+            if value is not None and name not in LEFT_OUT:
+                values.setdefault(name, set()).add(value)
+    texts = [
+        f"{words.name(name)} {words.value(name, next(iter(seen)))}"
+        for name, seen in values.items()
+        if len(seen) == 1 and name not in results.varying
+    ]
+    return ", ".join(texts)
+
+
+def labs(results: Results) -> list[dict[str, str]]:
+    """Each kind of lab once, with what was read back in it."""
+    told = results.meta.get("labs")
+    if not isinstance(told, dict):
+        return []
+    return [_lab(name, it) for name, it in told.items() if isinstance(it, dict)]
+
+
+def _lab(name: str, lab: dict[str, Any]) -> dict[str, str]:
+    miles = lab.get("miles") if isinstance(lab.get("miles"), list) else []
+    choice = lab.get("link") if isinstance(lab.get("link"), dict) else {}
+    pipes = sorted({str(it) for it in _controls_of_pipes(lab)})
+    return {
+        "name": name,
+        "mile": "; ".join(_mile(it) for it in miles if isinstance(it, dict)),
+        "link": str(choice.get("realisation", "")),
+        "bottleneck": {"network": "the network", "sender": "the sender's own device"}.get(
+            str(lab.get("bottleneck")), ""
+        ),
+        "cc": words.listed(pipes) or "no pipes",
+    }
+
+
+def _controls_of_pipes(lab: dict[str, Any]) -> Iterator[str]:
+    for node in (lab.get("nodes") or {}).values():
+        told = node.get("cc_of_pipes") if isinstance(node, dict) else None
+        yield from told if isinstance(told, list | dict) else ()
+
+
+def _mile(mile: dict[str, Any]) -> str:
+    """10/10 Mbit/s, 50 ms, queue 100/100 ms, loss 1/1 %."""
+
+    def both(name: str, scale: float = 1.0, tail: str = "") -> str:
+        values = [mile.get(name.replace("*", way)) for way in ("down", "up")]
+        texts = ["trace" if v is None else f"{v * scale:g}" for v in values]
+        return f"{'/'.join(texts)}{tail}"
+
+    text = f"{both('*_mbps')} Mbit/s, {mile.get('rtt_ms', 0):g} ms, "
+    text += f"queue {both('queue_*_ms')} ms"
+    if mile.get("loss_down") or mile.get("loss_up"):
+        text += f", loss {both('loss_*', 100)} %"
+    return text
+
+
+def command(results: Results) -> str:
+    told = results.meta.get("command")
+    return shlex.join(map(str, told)) if isinstance(told, list) else NOT_TOLD
+
+
+def again(results: Results) -> str:
+    """Commands that do it all once more."""
+    commit = str(results.meta.get("commit") or "")
+    told = command(results)
+    run = told if told != NOT_TOLD else f"tm3lab run {results.name}"
+    changed = " (it was built with changes that are in no commit)" if commit.endswith("+") else ""
+    lines = [f"git checkout {commit.rstrip('+')[:12]}{changed}"] if commit else []
+    return "\n".join([*lines, "make", f"sudo build/{run}"])
+
+
+def footer(results: Results) -> str:
+    return f"{results.name} / {results.folder.name}: written by tm3lab"

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""index.html over the results of several experiments: every published row and its verdict."""
+
+import html
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from experiments import paper
+from experiments.plots.svg import inline
+from experiments.report import facts, page, words
+from experiments.report.data import Results, load
+from experiments.report.rows import Row, rows, tally
+
+
+def write(folders: Sequence[Path]) -> Path:
+    """The newest folder of each experiment counts where several are named."""
+    all_results = [load(folder) for folder in folders]
+    root = Path(os.path.commonpath([it.folder.resolve().parent.parent for it in all_results]))
+    latest = {it.name: it for it in sorted(all_results, key=lambda it: it.folder.name)}
+    chosen = sorted(latest.values(), key=_place)
+    path = root / "index.html"
+    path.write_text(render(chosen, root))
+    return path
+
+
+def _place(results: Results) -> tuple[int, str]:
+    """The order of the published rows; what nobody published comes after."""
+    names = [it.row for it in paper.ROWS]
+    claimed = [claim.row for claim in results.experiment.claims] + [results.name]
+    places = [names.index(row) for row in claimed if row in names]
+    return min(places, default=len(names)), results.name
+
+
+def render(all_results: Sequence[Results], root: Path) -> str:
+    sections = [_section(it, root) for it in all_results]
+    every = [row for section in sections for row in section["found"]]
+    answered = {row.claim.row for row in every if row.got.n}
+    text = (
+        page.environment()
+        .get_template("index.html")
+        .render(
+            counts=page.counts(tally(every)),
+            sections=sections,
+            missing=[it for it in paper.ROWS if it.row not in answered],
+            runs=words.count(sum(len(it.runs) for it in all_results), "run"),
+            failed=sum(len(it.failed) for it in all_results),
+            experiments=words.count(len(all_results), "experiment"),
+            commits=_commits(all_results),
+            total=words.count(len(every), "row"),
+        )
+    )
+    return text.lstrip()
+
+
+def _commits(all_results: Sequence[Results]) -> str:
+    told = dict.fromkeys(str(it.meta.get("commit") or facts.NOT_TOLD)[:10] for it in all_results)
+    return words.listed(list(told))
+
+
+def _section(results: Results, root: Path) -> dict[str, Any]:
+    found: list[Row] = rows(results)
+    there = Path(os.path.relpath(results.folder.resolve(), root))
+    return {
+        "name": results.name,
+        "title": results.experiment.title,
+        "question": results.experiment.question,
+        "href": (there / "report.html").as_posix(),
+        "facts": facts.short(results),
+        "found": found,
+        "rows": [page.shown(row, results) for row in found],
+        "plot": _plot(results),
+    }
+
+
+def _plot(results: Results) -> Markup | None:
+    """The first that was drawn."""
+    for figure in results.figures():
+        path = results.folder / "plots" / f"{figure.name}.svg"
+        if path.is_file():
+            name = f"{results.name}-{figure.name}"
+            return Markup(inline(path.read_text(), name, html.escape(figure.title)))
+    return None
