@@ -92,9 +92,13 @@ def check_controls(node: LabNode, pipes: int, wanted: str | None) -> None:
 
 @contextmanager
 def capture(lab: "Lab", node: LabNode, name: str, device: str, what: str) -> Iterator[Path]:
-    """tcpdump on a device until the block ends; it listens before the block begins."""
+    """tcpdump on a device until the block ends; it listens before the block begins.
+
+    In immediate mode: else the kernel holds packets back for up to a second, and the last are lost.
+    """
     path = lab.state.log_folder / f"{name}.pcap"
-    argv = ["tcpdump", "-n", "-U", "-Z", "root", "-s", str(SNAPLEN), "-i", device, "-w", path, what]
+    argv = ["tcpdump", "-n", "-U", "--immediate-mode", "-Z", "root", "-s", str(SNAPLEN)]
+    argv += ["-i", device, "-w", str(path), what]
     with program(
         lab.state,
         node.name,
