@@ -56,7 +56,7 @@ class Download(Experiment):
         {"preset": ("wired",), "size": SIZES[:2], "pipes": (1, 8), "warm": (True,)},
         {"preset": ("lossy",), "size": SIZES[1:2], "pipes": (1, 8), "warm": (True,)},
     )
-    quick_reps = 8
+    quick_reps = 6
     run_seconds = 2.0
     claims = (
         *(by_pipes(preset, size) for preset in LAST_MILES for size in SIZES),

@@ -33,7 +33,7 @@ class ObjectSize(Experiment):
         {**BASE, "pipes": (8,), "binding": ("late",)},
         {**BASE, **SHARED_GRID},
     )
-    quick_reps = 5
+    quick_reps = 4
     run_seconds = 2.0
     claims = tuple(
         claim

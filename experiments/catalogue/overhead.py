@@ -69,4 +69,5 @@ class Overhead(Experiment):
         told = account.account(bed, connections)
         user = sum(one["tx_bytes"] + one["rx_bytes"] for one in told.connections("lp"))
         messages = sum(one["tx_messages"] + one["rx_messages"] for one in told.pipes("lp"))
-        return {"message_bytes": user / messages, **told.measures()}
+        way = "up" if bed.params["load"] == "upload" else "down"
+        return {"message_bytes": user / messages, **told.measures(way)}

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Fig. 11: thirty pages, by HTTP/1.1 and HTTP/2, with pipes and without."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from experiments.model import Claim, Experiment, Figure, Params
-from experiments.workloads.web.load import METRICS, PARAMETERS, Plan, load
+from experiments.model import Claim, Figure, Params
+from experiments.workloads.web.experiment import PageExperiment
 from experiments.workloads.web.pages import SITE_NAMES, TEN_SITES
-
-if TYPE_CHECKING:
-    from experiments.bed import Bed
 
 PROTOCOLS = ("http1", "http2")
 NAMES = {"http1": "HTTP/1.1", "http2": "HTTP/2"}
@@ -21,12 +18,10 @@ def runs(protocol: str, way: str, pipes: int | None = None) -> Params:
     return chosen if pipes is None else {**chosen, "pipes": pipes}
 
 
-class PageLoad(Experiment):
+class PageLoad(PageExperiment):
     name = "page-load"
     title = "Thirty pages"
     question = "How much sooner are pages there over pipes, by HTTP/1.1 and by HTTP/2?"
-    parameters = PARAMETERS
-    metrics = METRICS
     grids = (
         {**LTE, "page": SITE_NAMES, "protocol": PROTOCOLS, "way": "direct"},
         {**LTE, "page": SITE_NAMES, "protocol": PROTOCOLS, "pipes": (1, 8)},
@@ -63,6 +58,3 @@ class PageLoad(Experiment):
             where=LTE,
         ),
     )
-
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        return load(bed, Plan.of(bed.params))

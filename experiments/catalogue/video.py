@@ -41,7 +41,7 @@ class VideoStream(Experiment):
         {"pipes": (8,), "binding": ("late", "early"), "seconds": (8.0,)},
         {"way": ("direct",), "seconds": (8.0,)},
     )
-    quick_reps = 3
+    quick_reps = 2
     run_seconds = 10.0
     figures = (
         Figure(

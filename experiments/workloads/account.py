@@ -86,13 +86,15 @@ def complete(records: Iterable[Record], connections: int) -> bool:
 def account(bed: "Bed", connections: int, seconds: float = 10.0) -> Account:
     """What both say, once each has told of that many connections and of the pipes after them.
 
-    Counters of pipes come at an interval, so they hold the connections' last bytes only then.
+    Counters of pipes come at an interval, so they hold the connections' last bytes only then. What
+    warmed the pipes was one more connection, and counts.
     """
     pair = bed.pair
     assert pair is not None, "no proxies in this run"
+    wanted = connections + bool(bed.params["warm"])
 
     def told() -> Account | None:
         both = pair.statistics("rp"), pair.statistics("lp")
-        return Account(*both) if all(complete(one, connections) for one in both) else None
+        return Account(*both) if all(complete(one, wanted) for one in both) else None
 
-    return until(f"statistics of {connections} connections", told, seconds)
+    return until(f"statistics of {wanted} connections", told, seconds)

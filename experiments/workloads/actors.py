@@ -85,9 +85,9 @@ class Bins:
         self.bins: list[int] = []
         self.total = 0
 
-    def add(self, size: int) -> None:
+    def add(self, size: int, at: float | None = None) -> None:
         self.total += size
-        index = int(self.scene.now() / BIN_S)
+        index = int((self.scene.now() if at is None else at) / BIN_S)
         self.bins += [0] * (index + 1 - len(self.bins))
         self.bins[index] += size
 
@@ -121,8 +121,8 @@ class Transfer(Actor):
 class Bulk(Actor):
     """Many bytes one way, until the others are done; how many came in each bin.
 
-    Down: `size` of them. Up: pieces one behind the other, without end, each counted when the
-    server's reply to it is here.
+    Down: `size` of them. Up: pieces one behind the other, without end, each counted by the clock
+    of the server that has it, which is the client's: they share a kernel.
     """
 
     way: Way = "down"
@@ -161,8 +161,8 @@ class Bulk(Actor):
 
         threading.Thread(target=write, daemon=True).start()
         while True:
-            connection.reply(asked.get(timeout=scene.seconds))
-            bins.add(UP_PIECE)
+            reply = connection.reply(asked.get(timeout=scene.seconds))
+            bins.add(UP_PIECE, reply.clock_ns / 1e9 - scene.began)
 
 
 @dataclass(frozen=True, kw_only=True)

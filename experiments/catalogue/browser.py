@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Fig. 11 once more, by a real browser."""
+
+from typing import Any
+
+from experiments.model import Claim, Params
+from experiments.workloads.web.experiment import PageExperiment
+from experiments.workloads.web.pages import TEN_SITES
+
+FOUR_SITES = TEN_SITES[1:8:2]
+NAMES = {"http1": "HTTP/1.1", "http2": "HTTP/2 under TLS"}
+PUBLISHED = {"http1": 0.73, "http2": 0.76}
+HTTP1: Params = {"browser": "chromium", "protocol": "http1", "tls": False, "http2_per": "page"}
+HTTP2: Params = {**HTTP1, "protocol": "http2", "tls": True}
+BOTH = {"http1": HTTP1, "http2": HTTP2}
+
+
+def runs(protocol: str, way: str, pipes: int | None = None) -> Params:
+    chosen: dict[str, Any] = {**BOTH[protocol], "preset": "lte", "way": way}
+    return chosen if pipes is None else {**chosen, "pipes": pipes}
+
+
+class Browser(PageExperiment):
+    name = "browser"
+    title = "Pages in a real browser"
+    question = "How much sooner does Chromium have a page over pipes?"
+    grids = tuple(
+        {**of_protocol, "preset": "lte", "page": TEN_SITES, **way}
+        for of_protocol in BOTH.values()
+        for way in ({"way": "direct"}, {"pipes": (1, 8)})
+    )
+    reps = 10
+    quick_grids = tuple(
+        {**of_protocol, "preset": "lte", "page": FOUR_SITES, **way}
+        for of_protocol in BOTH.values()
+        for way in ({"way": "direct"}, {"pipes": 8})
+    )
+    quick_reps = 2
+    run_seconds = 7.0
+    packages = ("chromium",)
+    claims = tuple(
+        Claim(
+            row="page-load",
+            where="Fig. 11",
+            says=f"Chromium: {NAMES[protocol]} over 8 pipes instead of direct, lte "
+            "(published: the mean)",
+            of=runs(protocol, "pipes", 8),
+            over=runs(protocol, "direct"),
+            paper=PUBLISHED[protocol],
+        )
+        for protocol in BOTH
+    )
