@@ -303,7 +303,7 @@ local nested = false
 
 local function new_state()
     return {
-        halves = {},   -- "address:port>address:port" -> one direction of a pipe
+        halves = {},   -- address, address, both ports -> one direction of a pipe
         groups = {},   -- LP and RP -> the session that new pipes join
         hellos = {},   -- session id of the extension -> session
         endpoints = {},-- "address:port" of remote proxies
@@ -362,6 +362,18 @@ local function keep(i, payload)
 end
 
 -- Pipes and sessions ---------------------------------------------------------
+
+local function half_between(src, src_port, dst, dst_port)
+    local from = S.halves[src]
+    local to = from and from[dst]
+    return to and to[src_port * 65536 + dst_port]
+end
+
+local function set_half(src, src_port, dst, dst_port, half)
+    S.halves[src] = S.halves[src] or {}
+    S.halves[src][dst] = S.halves[src][dst] or {}
+    S.halves[src][dst][src_port * 65536 + dst_port] = half
+end
 
 local function new_half(stream, key, up)
     return {
@@ -438,7 +450,8 @@ local function new_stream(lp, lp_port, rp, rp_port, started)
     }
     stream.up = new_half(stream, up, true)
     stream.down = new_half(stream, down, false)
-    S.halves[up], S.halves[down] = stream.up, stream.down
+    set_half(lp, lp_port, rp, rp_port, stream.up)
+    set_half(rp, rp_port, lp, lp_port, stream.down)
     S.streams[#S.streams + 1] = stream
     S.endpoints[rp .. ":" .. rp_port] = true
     S.watched[rp_port] = true
@@ -450,10 +463,10 @@ end
 local function find_half(pinfo, hint)
     local src, dst = tostring(pinfo.src), tostring(pinfo.dst)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
-    local from, to = src .. ":" .. src_port, dst .. ":" .. dst_port
-    local half = S.halves[from .. ">" .. to]
+    local half = half_between(src, src_port, dst, dst_port)
     if half then return half end
     if not hint then
+        local from, to = src .. ":" .. src_port, dst .. ":" .. dst_port
         if S.endpoints[to] or ports[dst_port] then
             hint = "dst"
         elseif S.endpoints[from] or ports[src_port] then
@@ -1057,29 +1070,39 @@ local function source_port(conn)
 end
 
 local function be16(n) return char(floor(n / 256) % 256, n % 256) end
-local function be32(n) return be16(floor(n / 65536) % 65536) .. be16(n % 65536) end
+local function be32(n)
+    return char(floor(n / 16777216) % 256, floor(n / 65536) % 256, floor(n / 256) % 256, n % 256)
+end
 
 local FLAG_FIN, FLAG_SYN, FLAG_RST, FLAG_PSH, FLAG_ACK = 1, 2, 4, 8, 16
 -- TCP looks through all segments that were never acknowledged: so they are, every so often.
-local ACK_EVERY = 16
+local ACK_EVERY = 64
+-- The end of a TCP header by its flags: made once.
+local header_end = setmetatable({}, { __index = function(ends, flags)
+    ends[flags] = char(0x50, flags) .. "\255\255\0\0\0\0"
+    return ends[flags]
+end })
+
+-- What all made-up segments of a direction have in common: ports, and a name for their bytes.
+local function name_lane(conn, lane)
+    local near, far = source_port(conn), conn.dst_port
+    lane.ports = be16(lane.up and near or far) .. be16(lane.up and far or near)
+    lane.name = format("TM³ connection %d %s", conn.id, lane.up and "uplink" or "downlink")
+end
 
 -- Hands bytes of a connection to the TCP dissector as the segment that they would have been,
 -- with a made-up header: so they are reassembled and found by port as all others are, and each
 -- connection has a stream of its own to be followed.
 local function hand_on(conn, lane, offset, payload, flags, pinfo, tree, ack)
-    local near, far = source_port(conn), conn.dst_port
+    if not lane.ports then name_lane(conn, lane) end
     local isn = conn.index * 65536 % HALF_CIRCLE
     local sequence = (isn + offset + (flags == FLAG_SYN and 0 or 1)) % CIRCLE
-    local head = be16(lane.up and near or far) .. be16(lane.up and far or near)
-        .. be32(sequence) .. be32(ack and (isn + ack + 1) % CIRCLE or 0) .. char(0x50, flags)
-        .. "\255\255\0\0\0\0"
-    local name = format("TM³ connection %d %s", conn.id, lane.up and "uplink" or "downlink")
-    local tvb = ByteArray.new(head .. payload, true):tvb(name)
-    local src_port, dst_port = pinfo.src_port, pinfo.dst_port
+    local segment = lane.ports .. be32(sequence)
+        .. (ack and be32((isn + ack + 1) % CIRCLE) or "\0\0\0\0") .. header_end[flags] .. payload
+    local tvb = ByteArray.new(segment, true):tvb(lane.name)
     nested = true
     local ok, why = pcall(tcp_dissector.call, tcp_dissector, tvb, pinfo, tree)
     nested = false
-    pinfo.src_port, pinfo.dst_port = src_port, dst_port
     if not ok then error(why, 0) end
 end
 
@@ -1102,7 +1125,7 @@ local inside_dissector
 
 local function hand_on_piece(piece, pinfo, tree)
     local conn, lane, reason = piece.conn, piece.lane, piece.reason
-    if tree.visible or tree:referenced(inside_dissector) then
+    if tree:referenced(inside_dissector) then
         local arrow, size = lane.up and "↑ to " or "↓ from ", #piece.bytes
         local item = tree:add(inside, format("TM³ application stream, connection %d%s%s, %s from "
             .. "offset %.0f (the TCP header is made up)", conn.id, arrow, conn.dst,
@@ -1151,17 +1174,22 @@ end
 -- several segments of one frame.
 local due_now = { frame = 0 }
 
-local function add_due(pinfo, conn, lane, piece)
-    if due_now.frame ~= pinfo.number then due_now = { frame = pinfo.number } end
+local function nothing_due(frame)
+    due_now.frame = frame
+    for at = #due_now, 1, -1 do due_now[at] = nil end
+end
+
+local function add_due(pinfo, piece)
+    local frame = pinfo.number
+    if due_now.frame ~= frame then nothing_due(frame) end
     local last
-    for _, each in ipairs(due_now) do
-        if each.lane == lane then last = each end
+    for at = 1, #due_now do
+        if due_now[at].lane == piece.lane then last = due_now[at] end
     end
     if last and not last.reason then
         last.bytes, last.reason = last.bytes .. piece.bytes, piece.reason
         return
     end
-    piece.conn, piece.lane = conn, lane
     due_now[#due_now + 1] = piece
 end
 
@@ -1193,7 +1221,7 @@ local function collect(i, m, pinfo, tree)
         end
         if not conn.x11_from or i < conn.x11_from then return end
     end
-    add_due(pinfo, conn, lane, { offset = offset, bytes = bytes, syn = m.syn,
+    add_due(pinfo, { conn = conn, lane = lane, offset = offset, bytes = bytes, syn = m.syn,
         reason = m.reason or released and released.fin })
     if not pinfo.visited then keep_released(i, lane, m.number) end
 end
@@ -1248,23 +1276,32 @@ local function what(m, s)
     return format("data %d, %s", m.number, plural(m.size - HEADER, "byte"))
 end
 
-local function words_of(i, m, s)
-    local words = what(m, s)
-    local arrow = S.m_half[i].up and "↑" or "↓"
-    words = m.id == 0 and arrow .. " " .. words or m.id .. arrow .. " " .. words
-    local order = S.m_order[i]
+local function words_of_data(i, id, number, bytes)
+    return format(S.m_half[i].up and "%d↑ data %d, %d bytes" or "%d↓ data %d, %d bytes", id, number,
+        bytes)
+end
+
+-- What the order says of a message, behind its words.
+local function words_of_order(i)
+    local order, words = S.m_order[i], ""
     if order == EARLY then
         if S.m_fill[i] == 0 then
-            words = words .. " (early)"
+            words = " (early)"
         else
-            words = words .. format(" (early, waits %s)", seconds(S.m_wait[i]))
+            words = format(" (early, waits %s)", seconds(S.m_wait[i]))
         end
     elseif order ~= IN_ORDER and order ~= APART then
-        words = words .. " (" .. ORDER[order] .. ")"
+        words = " (" .. ORDER[order] .. ")"
     end
     local released = S.released[i]
     if released then words = words .. ", releases " .. released.count end
     return words
+end
+
+local function words_of(i, m, s)
+    local arrow = S.m_half[i].up and "↑" or "↓"
+    local words = m.id == 0 and arrow .. " " .. what(m, s) or m.id .. arrow .. " " .. what(m, s)
+    return words .. words_of_order(i)
 end
 
 -- The tree ------------------------------------------------------------------------
@@ -1529,41 +1566,46 @@ local function broken(half, frame, pos, left, len)
     return i
 end
 
--- The info column: what the messages of a frame are, in words.
-local Words = {}
-Words.__index = Words
+-- What the messages of a frame are: for the info column, which is written when all dissectors
+-- have had the frame, and only if there are columns. Of a data message its record, id, number and
+-- payload; of others the words.
+local told = { frame = 0, count = 0, record = {}, id = {}, number = {}, payload = {}, words = {} }
+local columns = {}
 
-local function words_for(pinfo)
-    local column = pinfo.cols.info
-    if tostring(column) == NO_INFO then return nil end
-    return setmetatable({ column = column, more = 0 }, Words)
-end
-
-function Words:say(words)
-    if #self < WORDS_MAX then
-        self[#self + 1] = words
-    else
-        self.more = self.more + 1
+function columns.tell(frame, words, i, m)
+    if told.frame ~= frame then told.frame, told.count = frame, 0 end
+    local at = told.count + 1
+    told.count = at
+    if at > WORDS_MAX then return end
+    told.words[at] = words
+    if not words then
+        told.record[at], told.id[at], told.number[at] = i, m.id, m.number
+        told.payload[at] = m.size - HEADER
     end
 end
 
-function Words:write(pinfo)
-    if #self == 0 then return end
-    local text = concat(self, "; ")
-    if self.more > 0 then text = text .. format("; and %d more", self.more) end
-    self.column:clear()
-    local before = tostring(self.column)
-    if before ~= "" and before:sub(-1) ~= " " then text = "; " .. text end
-    self.column:append(text)
-    self.column:fence()
-    pinfo.cols.protocol = "TM³"
+function columns.text()
+    local count = told.count < WORDS_MAX and told.count or WORDS_MAX
+    for at = 1, count do
+        local i = told.record[at]
+        if not told.words[at] then
+            told.words[at] = words_of_data(i, told.id[at], told.number[at], told.payload[at])
+                .. words_of_order(i)
+        end
+    end
+    local text = count == 1 and told.words[1] or concat(told.words, "; ", 1, count)
+    return told.count == count and text or format("%s; and %d more", text, told.count - count)
 end
 
 local tm3_dissector
 
 local function message(i, m, s, look, pinfo, tree)
     local item = tree
-    if look.words then look.words:say(words_of(i, m, s)) end
+    if m.id ~= 0 and m.len < LEN_FIN and m.size > HEADER + 1 then
+        columns.tell(look.frame, false, i, m)
+    else
+        columns.tell(look.frame, words_of(i, m, s))
+    end
     if look.shown then
         item = view.message(i, m, s, pinfo, tree)
     elseif S.notes[i] then
@@ -1585,7 +1627,7 @@ local function garbage(i, at, left, look, tree)
     else
         view.notes(i, tree, {}, false)
     end
-    if look.words then look.words:say(plural(size, "byte") .. " that are no message") end
+    columns.tell(look.frame, plural(size, "byte") .. " that are no message")
     return size
 end
 
@@ -1597,6 +1639,9 @@ local function synchronise(look, pos, at, left, pinfo)
     if not size then return false end
     return size > 0 and skip(look.half, look.frame, pos, size) or nil
 end
+
+-- The message that is looked at, one at a time; nobody keeps it.
+local message_now = {}
 
 -- The bytes from `at` on: a message, garbage, or not enough. Returns their size, or
 -- nil and how many bytes are wanted.
@@ -1615,7 +1660,8 @@ local function next_piece(look, at, left, pinfo, tree)
     if left < HEADER then return nil, DESEGMENT_ONE_MORE_SEGMENT end
     if captured - at < HEADER then return left end
     local s = tvb:raw(at, math.min(captured - at, SIZE_SYN))
-    local m = { tvb = tvb, at = at }
+    local m = message_now
+    m.tvb, m.at, m.payload, m.reason, m.copy_ok = tvb, at, 0, nil, nil
     m.id, m.number, m.len = header(s, 1)
     m.size = size_of(m.len)
     if not m.size then
@@ -1644,8 +1690,8 @@ local function dissect(half, tvb, pinfo, tree)
     local length = tvb:reported_len()
     local look = {
         half = half, tvb = tvb, captured = tvb:len(), base = tvb:offset(),
-        frame = pinfo.number, visited = pinfo.visited, words = words_for(pinfo),
-        shown = tree.visible or tree:referenced(tm3_dissector),
+        frame = pinfo.number, visited = pinfo.visited,
+        shown = tree:referenced(tm3_dissector),
     }
     local at = 0
     while at < length do
@@ -1656,7 +1702,6 @@ local function dissect(half, tvb, pinfo, tree)
         end
         at = at + size
     end
-    if look.words then look.words:write(pinfo) end
     return length
 end
 
@@ -1746,8 +1791,12 @@ end
 -- What of a direction's TCP stream has arrived without a hole.
 function wire.follow(half, sequence, length)
     if not half.tcp_next then half.tcp_next = sequence end
-    local d = ahead(sequence, half.tcp_next)
     local stop = (sequence + length) % CIRCLE
+    if sequence == half.tcp_next and not half.hole then
+        half.tcp_next = stop
+        return
+    end
+    local d = ahead(sequence, half.tcp_next)
     if d > 0 then
         half.pending[sequence] = stop
         half.hole = true
@@ -1777,12 +1826,33 @@ end
 -- Whose segment is it? A pipe opens with a SYN of LP.
 function wire.find(pinfo, src_port, dst_port, sequence, opens)
     local src, dst = tostring(pinfo.src), tostring(pinfo.dst)
-    local half = S.halves[src .. ":" .. src_port .. ">" .. dst .. ":" .. dst_port]
+    local half = half_between(src, src_port, dst, dst_port)
     if opens and not (half and half.isn == sequence) then
         half = new_stream(src, src_port, dst, dst_port, true).up
         half.isn = sequence
     end
     return half
+end
+
+-- A segment of a pipe that is known, without SYN, FIN and RST, its IPv4 header without options:
+-- as nearly all are. True if it was one.
+function wire.look_at_known(tvb, pinfo)
+    local at = S.ip_at
+    if tvb:len() < at + 40 then return false end
+    local s = tvb:raw(at, 40)
+    local half = S.by_ends[s:sub(13, 24)]
+    if not half or byte(s) ~= 0x45 or byte(s, 10) ~= 6 then return false end
+    local high, low = byte(s, 3, 4)
+    local data, flags = byte(s, 33, 34)
+    local payload = high * 256 + low - 20 - (data - data % 16) / 4
+    if flags % 8 ~= 0 or high + low == 0 then return false end
+    half.frames = half.frames + 1
+    half.wire = half.wire + pinfo.len
+    if payload > 0 then
+        local a, b, c, d = byte(s, 25, 28)
+        wire.follow(half, a * 16777216 + b * 65536 + c * 256 + d, floor(payload))
+    end
+    return true
 end
 
 function wire.look(tvb, pinfo)
@@ -1813,35 +1883,54 @@ function wire.look(tvb, pinfo)
     end
 end
 
--- Hands on what became due in this frame. The columns tell what its dissectors say.
-local function hand_on_all(pinfo, tree)
-    local column = pinfo.cols.info
-    local text = tostring(column)
-    local live = text ~= NO_INFO
-    local protocol = "TM³"
-    for _, piece in ipairs(due_now) do
-        local said = live and #tostring(column)
-        hand_on_piece(piece, pinfo, tree)
-        local inner = live and tostring(pinfo.cols.protocol)
-        if live and inner ~= "TCP" and inner ~= "TM³" then
-            text = text .. " | " .. tostring(column):sub(said + 1):gsub("^[,%s]+", "")
-            protocol = "TM³/" .. inner
-        end
-        if live then
-            column:clear_fence()
-            pinfo.cols.info = text
-            column:fence()
-            pinfo.cols.protocol = protocol
-        end
+-- Hands on what became due in this frame.
+local function hand_on_all(pinfo, tree, after)
+    local src_port, dst_port = pinfo.src_port, pinfo.dst_port
+    for at = 1, #due_now do
+        hand_on_piece(due_now[at], pinfo, tree)
+        if after then after() end
     end
+    pinfo.src_port, pinfo.dst_port = src_port, dst_port
+end
+
+-- Writes the columns: what the messages are and, behind it, what the dissectors of their content
+-- say. What is fenced in front of it (of a tunnel, of TCP's analysis) stays.
+function columns.write(cols, info, pinfo, tree, some_due)
+    local protocol, own = cols.protocol, "TM³"
+    info:clear()
+    local before, text = tostring(info), columns.text()
+    local function after()
+        local inner = tostring(protocol)
+        if inner ~= "TCP" and inner ~= "TM³" then
+            own = "TM³/" .. inner
+            text = text .. " | " .. tostring(info):sub(#before + 1):gsub("^[,%s]+", "")
+        end
+        info:clear_fence()
+        info:set(before)
+        info:fence()
+        protocol:set("TM³")
+    end
+    if some_due then hand_on_all(pinfo, tree, after) end
+    if before ~= "" and before:sub(-1) ~= " " then text = "; " .. text end
+    info:set(text)
+    protocol:set(own)
 end
 
 function inside.dissector(tvb, pinfo, tree)
-    if #due_now > 0 then
-        if due_now.frame == pinfo.number then hand_on_all(pinfo, tree) end
-        due_now = { frame = 0 }
+    if #due_now > 0 or told.count > 0 then
+        local frame = pinfo.number
+        local some_due = due_now.frame == frame and #due_now > 0
+        local cols = pinfo.cols
+        local info = cols.info
+        if told.frame == frame and tostring(info) ~= NO_INFO then
+            columns.write(cols, info, pinfo, tree, some_due)
+        elseif some_due then
+            hand_on_all(pinfo, tree)
+        end
+        if #due_now > 0 then nothing_due(0) end
+        told.frame, told.count = 0, 0
     end
-    if not pinfo.visited then wire.look(tvb, pinfo) end
+    if not pinfo.visited and not wire.look_at_known(tvb, pinfo) then wire.look(tvb, pinfo) end
 end
 
 -- Statistics --------------------------------------------------------------------------
@@ -2033,12 +2122,12 @@ end
 function stats.split_table(title, headings, rows, parts)
     if not parts then return stats.text_table(title, headings, rows) end
     local tables = {}
-    for _, columns in ipairs(parts) do
+    for _, chosen in ipairs(parts) do
         local some, cells = {}, {}
-        for at, column in ipairs(columns) do some[at] = headings[column] end
+        for at, column in ipairs(chosen) do some[at] = headings[column] end
         for number, row in ipairs(rows) do
             cells[number] = {}
-            for at, column in ipairs(columns) do cells[number][at] = row[column] end
+            for at, column in ipairs(chosen) do cells[number][at] = row[column] end
         end
         tables[#tables + 1] = stats.text_table(title, some, cells)
     end
