@@ -37,7 +37,7 @@ class Browser(PageExperiment):
     )
     quick_reps = 2
     run_seconds = 7.0
-    packages = ("chromium",)
+    packages = (*PageExperiment.packages, "chromium")
     claims = tuple(
         Claim(
             row="page-load",

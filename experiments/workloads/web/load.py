@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Metric, Parameter, Params, RunFailed
+from experiments.model import Parameter, Params, RunFailed
+from experiments.preflight import CannotServe
+from experiments.workloads import mptcp
 from experiments.workloads.web.pages import NAMES, page
 from experiments.workloads.web.site import NETWORK, PORTS, Site, addresses, site
 from topologies.programs import ROOT
@@ -40,12 +42,6 @@ PARAMETERS = (
     Parameter("tls", False, "truth", "whether HTTP lies in TLS 1.3"),
     Parameter("browser", "loader", "text", "who loads the page", tuple(MODULE)),
 )
-METRICS = (
-    Metric("completion_s", "page load time", "s"),
-    Metric("html_s", "HTML complete", "s"),
-    Metric("connections", "TCP connections", "", "neither"),
-    Metric("retransmits", "segments sent again towards the client", ""),
-)
 
 
 @dataclass(frozen=True)
@@ -57,6 +53,7 @@ class Plan:
     one: bool
     tls: bool
     browser: str
+    mptcp: bool
 
     @classmethod
     def of(cls, params: Params, **fixed: Any) -> "Plan":
@@ -70,9 +67,12 @@ class Plan:
             one=asked["protocol"] == "http2" and asked["http2_per"] == "page",
             tls=bool(asked["tls"]),
             browser=str(asked["browser"]),
+            mptcp=params["way"] == "mptcp",
         )
         if plan.browser == "chromium" and plan.protocol == "http2" and not plan.tls:
             raise RunFailed("Chromium speaks HTTP/2 only under TLS: --tls yes")
+        if plan.mptcp and (plan.tls or plan.browser == "chromium"):
+            raise RunFailed("MPTCP is for the loader, and without TLS")
         return plan
 
     def command(self, it: Site, hosts: Path, seconds: float, cc: str) -> list[str | Path]:
@@ -81,7 +81,8 @@ class Plan:
         words += ["--protocol", self.protocol, "--seconds", f"{seconds:.1f}"]
         if self.browser == "chromium":
             return [*words, *(["--keys", it.key_digest()] if self.tls else [])]
-        words += ["--port", str(PORTS[self.protocol, self.tls]), "--cc", cc]
+        port = it.mptcp[self.protocol, cc] if self.mptcp else PORTS[self.protocol, self.tls]
+        words += ["--port", str(port), "--cc", cc, *(["--mptcp"] if self.mptcp else [])]
         words += ["--authority", it.certificate] if self.tls else []
         return [*words, *(["--one"] if self.one else [])]
 
@@ -89,6 +90,10 @@ class Plan:
 def load(bed: "Bed", plan: Plan) -> dict[str, Any]:
     """Loads the page; the times, and the server's account of its connections. Raises RunFailed."""
     it = bed.kept("web", lambda: site(bed.lab))
+    if plan.mptcp:
+        if not it.mptcp:
+            raise CannotServe("this kernel has no MPTCP")
+        bed.kept("mptcp", lambda: mptcp.several_subflows(bed.lab))
     seconds = bed.deadline - time.monotonic()
     hosts = bed.folder / "hosts.json"
     hosts.write_text(json.dumps(addresses(page(plan.page), plan.one)))
@@ -110,6 +115,8 @@ def load(bed: "Bed", plan: Plan) -> dict[str, Any]:
             finally:
                 _end(process)
     (bed.folder / "objects.json").write_text(json.dumps(found, indent=1))
+    if plan.mptcp and sockets["open"] <= len(found["connections"]):
+        raise RunFailed(f"{sockets['open']} subflows of {len(found['connections'])} connections")
     return _measures(plan, found, sockets)
 
 
@@ -160,6 +167,7 @@ def _measures(plan: Plan, found: dict[str, Any], sockets: dict[str, Any]) -> dic
         "bytes": found["bytes"],
         "requests": len(found["objects"]),
         "connections": len(found["connections"]),
+        "server_sockets": sockets["open"],
         "server_retransmits": sockets["retransmits"],
         **{f"page_{name}": value for name, value in page(plan.page).summary().items()},
     }

@@ -85,12 +85,15 @@ def _times(reply: Reply, began: float) -> dict[str, Any]:
 async def load(manifest: Manifest, transport: Transport, seconds: float) -> dict[str, Any]:
     """Loads a page, tells how it went, and waits until it may let go of the connections."""
     it = Load(manifest, transport)
+    error: LoadError | None = None
     try:
         async with asyncio.timeout(seconds):
             try:
                 await it.run()
             except* LoadError as errors:
-                raise first(errors) from None
+                error = first(errors)
+        if error:
+            raise error
         account = it.account()
         print(json.dumps(account), flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
@@ -117,6 +120,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--one", action="store_true", help="one connection for all hosts")
     parser.add_argument("--authority", help="certificate to believe; without it, cleartext")
     parser.add_argument("--cc", help="congestion control of our end")
+    parser.add_argument("--mptcp", action="store_true")
     parser.add_argument("--seconds", type=float, default=60.0)
     return parser.parse_args(argv)
 
@@ -125,7 +129,7 @@ def main() -> int:
     args = arguments()
     manifest = Manifest.read(args.manifest)
     addresses = json.loads(args.hosts.read_text())
-    dialling = Dialling(addresses, args.port, args.cc, args.authority)
+    dialling = Dialling(addresses, args.port, args.cc, args.authority, args.mptcp)
     scheme = "https" if args.authority else "http"
     page = f"{scheme}://{manifest.page.hosts[0]}/"
 

@@ -4,10 +4,11 @@
 Addresses are 10.0.10.1 and on, all the server's own, reached through it. Port 80 speaks HTTP/1.1,
 port 81 cleartext HTTP/2 (this nginx has no port for both), port 443 either under TLS, for browsers,
 which speak HTTP/2 only there. Every request is written down: by which connection, and when.
+Ports from 8000 on speak MPTCP, each under one congestion control: that of a connection's later
+subflows is the listening socket's, whatever the routes say.
 
-No sendfile: with it, this nginx leaves Nagle's algorithm on and the end of an HTTP/2 connection's
-first response waits for an acknowledgement of its beginning, a round trip that proxies would seem
-to save.
+No sendfile: with it, the kernel holds the last segment of an HTTP/2 response back until the one
+before it is acknowledged, a round trip that a nearby proxy would seem to save.
 """
 
 import base64
@@ -17,23 +18,26 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+from experiments.workloads.traffic import command
 from experiments.workloads.web import bodies
 from experiments.workloads.web.page import Manifest, Page
 from experiments.workloads.web.pages import NAMES
 from experiments.workloads.web.pages import page as page_of
 from topologies.lab import Lab
-from topologies.nodes import LabNode
-from topologies.programs import program
+from topologies.programs import ProgramError, program
 from topologies.shell import run, until
 from topologies.topos import SERVER
 
 NETWORK = "10.0.10"
 PORTS = {("http1", False): 80, ("http2", False): 81, ("http1", True): 443, ("http2", True): 443}
+FIRST_MPTCP = 8000
 CONFIGURATION = """\
 user root;
+daemon off;
 worker_processes 1;
 pid {folder}/nginx.pid;
 error_log {folder}/error.log warn;
@@ -52,9 +56,10 @@ http {{
 	keepalive_requests 10000;
 	{temporary}
 	server {{
-		listen 80 backlog=1024;
-		listen 81 http2 backlog=1024;
-		listen 443 ssl http2 backlog=1024;
+		listen 80;
+		listen 81 http2;
+		listen 443 ssl http2;
+		{mptcp}
 		ssl_protocols TLSv1.3;
 		ssl_certificate {certificate};
 		ssl_certificate_key {key};
@@ -72,6 +77,7 @@ class Site:
     """A running server and the pages that were written for it."""
 
     folder: Path
+    mptcp: dict[tuple[str, str], int]  # ports by protocol and congestion control; none without it
     manifests: dict[str, Manifest] = field(default_factory=dict)
 
     @property
@@ -113,32 +119,36 @@ def site(lab: Lab) -> Iterator[Site]:
     with tempfile.TemporaryDirectory(prefix="tm3-web-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        it = Site(folder)
+        it = Site(folder, _mptcp_ports())
         it.root.mkdir()
         _make_certificate(it)
         (folder / "nginx.conf").write_text(_configuration(it))
-        argv = ["nginx", "-p", folder, "-e", folder / "error.log", "-c", folder / "nginx.conf"]
-        with _routes(lab):
-            with program(lab.state, "server", "nginx-web", [*argv, "-g", "daemon off;"]) as nginx:
-                wanted = set(map(str, PORTS.values()))
+        ports = [*map(str, sorted(set(PORTS.values()))), *_mptcp_words(it)]
+        argv = command("web.nginx", str(folder), *ports)
+        with _routes(lab), program(lab.state, "server", "nginx-web", argv) as nginx:
 
-                def listens() -> bool:
-                    if not nginx.running():
-                        raise RuntimeError(f"nginx ended: {(folder / 'error.log').read_text()}")
-                    return wanted <= _listening(lab.server)
+            def ready() -> bool:
+                if not nginx.running():
+                    raise ProgramError(f"nginx ended: {nginx.log}{_text(folder / 'error.log')}")
+                return bool(_text(folder / "nginx.pid"))
 
-                until(f"nginx to listen on {', '.join(sorted(wanted))}", listens)
-                yield it
+            until("nginx to write down its number", ready)
+            yield it
 
 
 def _configuration(it: Site) -> str:
     temporary = "\n\t".join(f"{name}_temp_path {it.folder}/{name};" for name in TEMPORARY)
+    listens = [
+        f"listen {port}{' http2' * (protocol == 'http2')};"
+        for (protocol, _), port in it.mptcp.items()
+    ]
     return CONFIGURATION.format(
         folder=it.folder,
         root=it.root,
         certificate=it.certificate,
         key=it.folder / "key.pem",
         temporary=temporary,
+        mptcp="\n\t\t".join(listens),
     )
 
 
@@ -171,6 +181,17 @@ def _routes(lab: Lab) -> Iterator[None]:
         lab.server.inside("ip", "route", "del", "local", network, "dev", "lo", "table", "local")
 
 
-def _listening(node: LabNode) -> set[str]:
-    lines = node.inside("ss", "-Hltn").splitlines()
-    return {line.split()[3].rpartition(":")[2] for line in lines}
+def _mptcp_ports() -> dict[tuple[str, str], int]:
+    if not Path("/proc/sys/net/mptcp/enabled").exists():
+        return {}
+    controls = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    both = product(("http1", "http2"), controls)
+    return {which: FIRST_MPTCP + number for number, which in enumerate(both)}
+
+
+def _mptcp_words(it: Site) -> list[str]:
+    return [f"mptcp:{cc}:{port}" for (_, cc), port in it.mptcp.items()]
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""

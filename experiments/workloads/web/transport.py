@@ -2,14 +2,16 @@
 """What a loader asks of a protocol: objects, and an account of the connections it took."""
 
 import asyncio
+import errno
 import hashlib
+import os
 import socket
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from experiments.workloads.exchange import set_congestion_control
+from experiments.workloads.exchange import IPPROTO_MPTCP, set_congestion_control
 from experiments.workloads.web.page import Item, Kind
 
 USER_AGENT = (
@@ -70,6 +72,7 @@ class Dialling:
     port: int
     cc: str | None  # of our own end
     authority: str | None  # file of the certificate; None: cleartext
+    mptcp: bool = False
 
     def context(self, protocol: str) -> ssl.SSLContext | None:
         if self.authority is None:
@@ -102,7 +105,8 @@ class Transport(ABC):
     ) -> tuple[Connection, asyncio.StreamReader, asyncio.StreamWriter]:
         """A new connection to a host, ready for requests."""
         loop = asyncio.get_running_loop()
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        protocol = IPPROTO_MPTCP if self.dialling.mptcp else socket.IPPROTO_TCP
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.dialling.cc:
@@ -110,7 +114,7 @@ class Transport(ABC):
         account = Connection(len(self.connections), host, loop.time())
         self.connections.append(account)
         try:
-            await loop.sock_connect(sock, (self.dialling.addresses[host], self.dialling.port))
+            await connect(sock, (self.dialling.addresses[host], self.dialling.port))
             reader, writer = await asyncio.open_connection(
                 sock=sock,
                 ssl=self.context,
@@ -126,6 +130,22 @@ class Transport(ABC):
         account.ready = loop.time()
         account.local_port = sock.getsockname()[1]
         return account, reader, writer
+
+
+async def connect(sock: socket.socket, to: tuple[str, int]) -> None:
+    """As the loop's own sock_connect(), which knows no MPTCP."""
+    loop = asyncio.get_running_loop()
+    error = sock.connect_ex(to)
+    if error == errno.EINPROGRESS:
+        writable = asyncio.Event()
+        loop.add_writer(sock, writable.set)
+        try:
+            await writable.wait()
+        finally:
+            loop.remove_writer(sock)
+        error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if error:
+        raise OSError(error, os.strerror(error))
 
 
 def headers(item: Item, page: str) -> list[tuple[str, str]]:
