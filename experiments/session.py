@@ -22,9 +22,8 @@ def say(text: str) -> None:
     print(f"tm3lab: {text}", file=sys.stderr, flush=True)
 
 
-def unfinished(root: Path, plan: Plan) -> Results | None:
+def unfinished(root: Path, plan: Plan, now: str | None) -> Results | None:
     """A folder of the same plan by the same sources that lacks some runs."""
-    now = commit()
     for path in folder.find(root, plan.experiment):
         try:
             found = Results.open(path)
@@ -38,7 +37,7 @@ def unfinished(root: Path, plan: Plan) -> Results | None:
 
 def begin(experiment: Experiment, plan: Plan, root: Path, fresh: bool) -> Results:
     """The folder to write to: an unfinished one of the same plan, or a new one."""
-    found = None if fresh else unfinished(root, plan)
+    found = None if fresh else unfinished(root, plan, commit())
     if found is not None:
         say(f"continues {found.path} ({found.unfinished()} of {len(plan)} runs to go)")
         return found
@@ -79,6 +78,9 @@ def _session(results: Results) -> dict[str, object]:
     if not sessions or sessions[-1]["pid"] != os.getpid() or sessions[-1]["ended"]:
         sessions.append(meta.session(meta.command_line()))
         results.save()
+        begun, now = results.meta.get("commit"), sessions[-1]["versions"]["commit"]
+        if begun != now:
+            say(f"note: {results.path} was begun by commit {begun}, this is {now}")
     return sessions[-1]
 
 

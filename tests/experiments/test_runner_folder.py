@@ -2,6 +2,7 @@
 """A folder of results: what is in it after a crash, what a resumed sweep does, what is refused."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments import parameters
+from experiments import parameters, session
 from experiments.folder import FORMAT, FolderError, Results, find
 from experiments.plan import Plan
 
+COMMIT = "0123456789abcdef"
 PLAN = Plan(
     "download",
     tuple(parameters.complete((), {"pipes": pipes}) for pipes in (1, 8)),
@@ -23,7 +25,7 @@ PLAN = Plan(
 
 
 def made(root: Path) -> Results:
-    return Results.create(root, "download", "0123456789abcdef", {"plan": PLAN.as_dict()})
+    return Results.create(root, "download", COMMIT, {"plan": PLAN.as_dict(), "commit": COMMIT})
 
 
 def record(name: str, **more: Any) -> dict[str, Any]:
@@ -135,3 +137,18 @@ def test_numbers_that_are_none_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Out of range"):
         results.append(record("a", completion_s=float("nan")))
     assert results.runs() == []
+
+
+def test_the_same_plan_by_the_same_sources_is_continued(tmp_path: Path) -> None:
+    results = made(tmp_path)
+    assert found(tmp_path, results.meta["commit"]) == results.path
+    assert found(tmp_path, "another") is None
+    assert found(tmp_path, results.meta["commit"], replace(PLAN, reps=4)) is None
+    for run in PLAN.runs():
+        results.append(record(run.id))
+    assert found(tmp_path, results.meta["commit"]) is None
+
+
+def found(root: Path, commit: str, plan: Plan = PLAN) -> Path | None:
+    there = session.unfinished(root, plan, commit)
+    return there.path if there else None

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""Runs in a small lab, for tests: experiments whose measure() is a function, without catalogue."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from experiments import parameters
+from experiments.bed import Bed
+from experiments.folder import Results
+from experiments.model import Experiment, Params
+from experiments.plan import Plan
+from experiments.runner import Keep, Runner
+from experiments.stand import Stand
+from experiments.workloads import traffic
+from experiments.workloads.actors import Transfer
+
+Measure = Callable[[Bed], dict[str, Any]]
+
+
+def configuration(**chosen: Any) -> Params:
+    return parameters.complete((), {"pipes": 2, "rtt_ms": 10, "link": "linkem", **chosen})
+
+
+def download(bed: Bed, size: int = 200_000) -> dict[str, Any]:
+    return traffic.play(bed, {"file": Transfer(port=traffic.PORT, down=size)})["file"]
+
+
+def experiment(measure: Measure) -> Experiment:
+    def method(_self: Experiment, bed: Bed) -> dict[str, Any]:
+        return measure(bed)
+
+    words = {"name": "tried", "title": "Tried", "question": "Does it run?", "grids": ()}
+    return type("Tried", (Experiment,), {**words, "measure": method})()
+
+
+@contextmanager
+def runner(
+    tmp_path: Path, measure: Measure, *, limit_s: float = 20.0, keep: Keep | None = None
+) -> Iterator[Runner]:
+    results = Results.create(tmp_path, "tried", None, {"plan": {}})
+    with Stand() as stand:
+        yield Runner(
+            experiment(measure),
+            results,
+            stand,
+            limit_s=limit_s,
+            keep=keep or Keep(),
+            stopped=lambda: False,
+        )
+
+
+def records(made: Runner, *configurations: Params, reps: int = 1) -> list[dict[str, Any]]:
+    plan = Plan("tried", configurations, reps, seed=1, limit_s=made.limit_s)
+    return [made.run(run) for run in plan.runs()]

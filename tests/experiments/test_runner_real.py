@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: MIT
+"""Runs in a lab: recorded whatever becomes of them, with the same losses for the same seed."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import stand
+from experiments.bed import Bed
+from experiments.model import RunFailed
+from experiments.runner import Keep
+from experiments.workloads import traffic
+from tests.conftest import why_no_namespace
+from tests.experiments.runner_lab import configuration, download, records, runner
+from topologies.processes import environment_has, everybody
+from topologies.programs import built
+from topologies.registry import MARK, run_dir
+from topologies.shell import until
+
+pytestmark = [
+    pytest.mark.skipif(why_no_namespace() is not None, reason=str(why_no_namespace())),
+    pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="no /dev/net/tun for linkem"),
+]
+
+
+def labs_of(pid: int) -> list[Path]:
+    return list(run_dir().glob(f"{pid}-*"))
+
+
+def test_a_run_is_recorded(tmp_path: Path) -> None:
+    with runner(tmp_path, download) as made:
+        (record,) = records(made, configuration(warm=True))
+        assert made.results.runs() == [record]
+        assert labs_of(os.getpid())
+    assert record["outcome"] == "ok", record
+    assert record["params"]["pipes"] == 2
+    assert 0.16 < record["completion_s"] < 5
+    assert record["link"] == "linkem"
+    assert record["warm"]["bytes"] == 1_000_000
+    assert len(record["warm"]["cwnd"]) == 2
+    assert record["links"]["mile down"]["in_bytes"] > 200_000
+    assert {path.name for path in (made.results.path / record["logs"]).iterdir()} > {
+        *("rp.log", "lp.log", "rp.stats.jsonl", "client.log")
+    }
+    (lab,) = json.loads((made.results.path / "meta.json").read_text())["labs"].values()
+    assert lab["nodes"]["client"]["sysctls"]["net.ipv4.tcp_sack"] == "1"
+    assert lab["nodes"]["rp"]["cc_of_pipes"] == ["cubic", "cubic"]
+    assert not labs_of(os.getpid())
+
+
+def test_the_lab_and_what_is_kept_stay_up_between_runs(tmp_path: Path) -> None:
+    seen = []
+
+    def measure(bed: Bed) -> dict[str, Any]:
+        found = download(bed)
+        kept = bed.kept("traffic", lambda: traffic.server(bed.lab))
+        mile = bed.lab.links["mile"].mile
+        cc = bed.lab.client.inside("ip", "route", "show", "default").split()[-1]
+        seen.append((bed.lab.name, kept.pid, mile.loss_down, mile.rtt_ms, cc, bool(bed.pair)))
+        return found
+
+    with runner(tmp_path, measure) as made:
+        chosen = [
+            configuration(),
+            configuration(way="direct", loss=0.01, cc="reno"),
+            configuration(preset="lossy", rtt_ms=20),
+        ]
+        done = records(made, *chosen)
+    assert [record["outcome"] for record in done] == ["ok"] * 3
+    assert len({(name, pid) for name, pid, *_ in seen}) == 1
+    assert sorted(it[2:] for it in seen) == [
+        *((0.0, 10.0, "cubic", True), (0.01, 10.0, "reno", False), (0.01, 20.0, "cubic", True))
+    ]
+
+
+def test_the_same_seed_meets_the_same_losses(tmp_path: Path) -> None:
+    """Of two configurations and of two runs of one; another seed meets others."""
+    drops: dict[tuple[int, int], list[list[int]]] = {}
+
+    def measure(bed: Bed) -> dict[str, Any]:
+        """300 datagrams, one way; which of them did not arrive."""
+        numbers = lost_of_datagrams(bed, 300)
+        drops.setdefault((bed.seed, int(bed.params["rtt_ms"])), []).append(numbers)
+        return {}
+
+    with runner(tmp_path, measure) as made:
+        chosen = [configuration(way="direct", loss=0.1, rtt_ms=rtt) for rtt in (10, 30)]
+        records(made, *chosen, reps=2)
+        records(made, *chosen, reps=2)
+    assert len(drops) == 4
+    first, second = (
+        [numbers for (seed, _), found in drops.items() if seed == wanted for numbers in found]
+        for wanted in (1, 2)
+    )
+    assert len(first) == len(second) == 4
+    assert all(numbers == first[0] for numbers in first)
+    assert all(numbers == second[0] for numbers in second)
+    assert first[0] != second[0]
+    assert 10 < len(first[0]) < 60
+
+
+RECEIVE = """
+import socket, sys
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sock.bind(("10.0.9.2", 9999))
+print("ready", file=sys.stderr, flush=True)
+got = set()
+while (n := int(sock.recv(100))) >= 0:
+    got.add(n)
+print(*got)
+"""
+SEND = """
+import socket, sys, time
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for n in [*range(int(sys.argv[1])), *[-1] * 50]:
+    sock.sendto(str(n).encode(), ("10.0.9.2", 9999))
+    time.sleep(0.0005)
+"""
+
+
+def lost_of_datagrams(bed: Bed, count: int) -> list[int]:
+    from topologies.programs import program
+
+    argv = ["/usr/bin/python3", "-S", "-c", RECEIVE]
+    with program(bed.lab.state, "server", "receiver", argv, ready="ready") as receiver:
+        bed.lab.client.inside("/usr/bin/python3", "-S", "-c", SEND, str(count))
+        until("the last datagram", lambda: not receiver.running())
+        got = {int(word) for word in receiver.out.split()}
+    return sorted(set(range(count)) - got)
+
+
+def test_a_failure_is_recorded_with_its_logs_and_the_next_run_has_a_new_lab(
+    tmp_path: Path,
+) -> None:
+    labs = []
+
+    def measure(bed: Bed) -> dict[str, Any]:
+        labs.append(bed.lab)
+        found = download(bed, 50_000)
+        if len(labs) == 1:
+            bed.kept("traffic", lambda: traffic.server(bed.lab)).process.kill()
+            return download(bed)
+        return found
+
+    with runner(tmp_path, measure) as made:
+        failed, fine = records(made, configuration(), reps=2)
+        assert made.results.runs() == [failed, fine]
+    assert (failed["outcome"], fine["outcome"]) == ("failed", "ok")
+    assert failed["error"].startswith("RunFailed: client ended with 1: ")
+    assert failed["completion_s"] is None
+    logs = made.results.path / failed["logs"]
+    assert "RunFailed" in (logs / "error.txt").read_text()
+    assert "ready on 10.0.9.2" in (logs / "lab-traffic.log").read_text()
+    assert (logs / "rp.log").exists()
+    assert labs[0] is not labs[1]
+
+
+def test_logs_of_runs_that_went_well_are_kept_of_repetition_0_only(tmp_path: Path) -> None:
+    with runner(tmp_path, lambda bed: download(bed, 1000)) as made:
+        first, second = records(made, configuration(), reps=2)
+    assert (first["logs"], second["logs"]) == (f"logs/{first['id']}", None)
+    assert [path.name for path in (made.results.path / "logs").iterdir()] == [first["id"]]
+    with runner(tmp_path, lambda bed: download(bed, 1000), keep=Keep(logs=True)) as made:
+        _, second = records(made, configuration(), reps=2)
+    assert second["logs"] == f"logs/{second['id']}"
+
+
+@pytest.mark.parametrize(("chosen", "names"), [
+    ({}, {"pipes-client-eth0.pcap", "application-client.pcap", "application-server.pcap"}),
+    ({"way": "direct"}, {"direct-client-eth0.pcap"}),
+])  # fmt: skip
+def test_captures_are_kept_when_asked_for(
+    tmp_path: Path, chosen: dict[str, Any], names: set[str]
+) -> None:
+    with runner(tmp_path, download, keep=Keep(pcaps=True)) as made:
+        (record,) = records(made, configuration(**chosen))
+    there = {path.name: path.stat().st_size for path in (tmp_path / "tried").glob("*/pcaps/*/*")}
+    assert set(there) == names
+    assert max(there.values()) > 200_000
+    assert record["pcaps"] == f"pcaps/{record['id']}"
+
+
+def test_a_wrong_byte_is_a_failure(tmp_path: Path) -> None:
+    """A server of other contents; what the client compares with is not what comes."""
+
+    def measure(bed: Bed) -> dict[str, Any]:
+        bed.kept("traffic", lambda: traffic.server(bed.lab))
+        scene = {"address": "10.0.9.2", "cc": "cubic", "seed": 1, "seconds": 5.0}
+        wrong = {"port": traffic.PORT, "down": 1000, "do": "Transfer"}
+        code = (
+            "import sys, json\n"
+            "from experiments.workloads import exchange, play\n"
+            "real = exchange.check\n"
+            "exchange.check = lambda start, at, data: real(start + 1, at, data)\n"
+            "play.play(json.loads(sys.argv[1]))\n"
+        )
+        words = json.dumps({**scene, "first": {}, "actors": {"file": wrong}})
+        argv = [*traffic.command("play")[:-2], "-c", code, words]
+        finished = traffic.finished(bed, argv, "client", 5.0)
+        return {"said": finished}
+
+    with runner(tmp_path, measure) as made:
+        (record,) = records(made, configuration(way="direct"))
+    assert record["outcome"] == "failed"
+    assert "WrongByte" in record["error"], record
+
+
+@pytest.mark.parametrize("swallows", [False, True])
+def test_a_run_that_takes_too_long_is_ended(tmp_path: Path, swallows: bool) -> None:
+    def measure(bed: Bed) -> dict[str, Any]:
+        if swallows:  # what a careless workload does
+            try:
+                time.sleep(60)
+            except Exception:
+                time.sleep(60)
+        time.sleep(max(0.0, bed.deadline - time.monotonic()))
+        raise RunFailed("not done")
+
+    with runner(tmp_path, measure, limit_s=0.5) as made:
+        began = time.monotonic()
+        (record,) = records(made, configuration(way="direct"))
+        assert time.monotonic() - began < 12
+    assert record["outcome"] == "timeout"
+
+
+# --- the command ---
+
+SWEEP = ("--preset", "wired", "--size", "50KB", "--pipes", "1,2", "--way", "pipes", "--warm", "no")
+
+
+@contextmanager
+def command(tmp_path: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [built("tm3lab"), *words],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def lines(tmp_path: Path) -> list[dict[str, Any]]:
+    return [
+        json.loads(line)
+        for path in tmp_path.glob("here/*/*/runs.jsonl")
+        for line in path.read_text().splitlines(keepends=True)
+        if line.endswith("\n")
+    ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_in_the_middle_then_resumed(tmp_path: Path, number: signal.Signals) -> None:
+    words = ("run", "download", *SWEEP, "--reps", "3", "--results", "here")
+    with command(tmp_path, *words) as stopped:
+        until("a run", lambda: len(lines(tmp_path)) >= 1, 60.0)
+        mark = f"{MARK}={labs_of(stopped.pid)[0].name}"
+        os.killpg(stopped.pid, number)
+        _, err = stopped.communicate(timeout=30)
+    assert stopped.returncode == 130, err
+    assert not labs_of(stopped.pid)
+    assert not [process for process in everybody() if environment_has(process.pid, mark)]
+    before = lines(tmp_path)
+    assert 1 <= len(before) < 6
+    assert all(record["outcome"] == "ok" for record in before)
+    folder = next(tmp_path.glob("here/download/*"))
+    left = 6 - len(before)
+    assert err.endswith(f"stopped; {left} runs to go: tm3lab resume here/download/{folder.name}\n")
+    with command(tmp_path, "resume", f"here/download/{folder.name}") as again:
+        _, err = again.communicate(timeout=100)
+    assert again.returncode == 0, err
+    after = lines(tmp_path)
+    assert after[: len(before)] == before
+    assert len({record["id"] for record in after}) == len(after) == 6
+    assert (folder / "report.html").exists()
+    assert len(json.loads((folder / "meta.json").read_text())["sessions"]) == 2
+
+
+def test_a_prompt_in_a_lab(tmp_path: Path) -> None:
+    prompt = subprocess.run(
+        [built("tm3lab"), "up", "lte", "--pipes", "3", "--rtt-ms", "20"],
+        input="client ss -Htn state established dport = :6000\nserver sleep 1000 &\n",
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+    assert prompt.returncode == 0, prompt.stderr
+    assert prompt.stderr.count("10.0.1.2:6000") == 3, prompt.stderr
+    assert "wireshark -k -i - -C TM3" in prompt.stdout
+    name = prompt.stdout.partition("/run/tm3/")[2].partition("/")[0]
+    assert name
+    assert not (run_dir() / name).exists()
+    mark = f"{MARK}={name}"
+    assert not [process for process in everybody() if environment_has(process.pid, mark)]
+
+
+def test_a_key_says_which_runs_share_a_lab() -> None:
+    one = stand.key(configuration())
+    assert one == stand.key(configuration(preset="lossy", rtt_ms=80, cc="reno", pipes=4))
+    assert one != stand.key(configuration(mtu=1400))
+    assert one != stand.key(configuration(bottleneck="sender"))
+    assert one != stand.key(configuration(topology="two"))
+    assert one != stand.key(configuration(wan_rtt_ms=20))
