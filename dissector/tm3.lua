@@ -316,6 +316,7 @@ local function new_state()
         notes = {},    -- record -> what is to be said about it
         early = {},    -- record -> payload: of open gaps, and of the last that were closed
         kept = {}, is_kept = {}, kept_from = 1, kept_to = 0, kept_bytes = 0,
+        kept_bytes_max = 0, held_bytes = 0, held_bytes_max = 0,
         ip_at = 14,    -- where the IP header was found last
         watched = {},
         by_ends = {},  -- addresses and ports as they are written -> one direction of a pipe
@@ -343,12 +344,28 @@ local function note(i, what, on, text)
     list[#list + 1] = { what = what, on = on, text = text }
 end
 
--- Payload of messages that waited: the last keep_mb of it.
-local function keep(i, payload)
-    local limit = options.keep_mb * 1024 * 1024
+-- Payload of a message that waits for a gap to close, until `store.drop` or `store.keep`.
+local store = {}
+
+function store.hold(i, payload)
     S.early[i] = payload
+    S.held_bytes = S.held_bytes + #payload
+    if S.held_bytes > S.held_bytes_max then S.held_bytes_max = S.held_bytes end
+end
+
+function store.drop(i)
+    local payload = S.early[i]
+    if not payload or S.is_kept[i] then return end
+    S.early[i] = nil
+    S.held_bytes = S.held_bytes - #payload
+end
+
+-- Payload of messages that waited: the last keep_mb of it.
+function store.keep(i, payload)
+    local limit = options.keep_mb * 1024 * 1024
     if S.is_kept[i] then return end
-    S.is_kept[i] = true
+    store.drop(i)
+    S.early[i], S.is_kept[i] = payload, true
     S.kept_to = S.kept_to + 1
     S.kept[S.kept_to] = i
     S.kept_bytes = S.kept_bytes + #payload
@@ -359,17 +376,20 @@ local function keep(i, payload)
         S.kept_bytes = S.kept_bytes - #S.early[oldest]
         S.early[oldest], S.is_kept[oldest] = nil, nil
     end
+    if S.kept_bytes > S.kept_bytes_max then S.kept_bytes_max = S.kept_bytes end
 end
 
 -- Pipes and sessions ---------------------------------------------------------
 
-local function half_between(src, src_port, dst, dst_port)
+local pipe = {}
+
+function pipe.between(src, src_port, dst, dst_port)
     local from = S.halves[src]
     local to = from and from[dst]
     return to and to[src_port * 65536 + dst_port]
 end
 
-local function set_half(src, src_port, dst, dst_port, half)
+function pipe.set(src, src_port, dst, dst_port, half)
     S.halves[src] = S.halves[src] or {}
     S.halves[src][dst] = S.halves[src][dst] or {}
     S.halves[src][dst][src_port * 65536 + dst_port] = half
@@ -450,8 +470,8 @@ local function new_stream(lp, lp_port, rp, rp_port, started)
     }
     stream.up = new_half(stream, up, true)
     stream.down = new_half(stream, down, false)
-    set_half(lp, lp_port, rp, rp_port, stream.up)
-    set_half(rp, rp_port, lp, lp_port, stream.down)
+    pipe.set(lp, lp_port, rp, rp_port, stream.up)
+    pipe.set(rp, rp_port, lp, lp_port, stream.down)
     S.streams[#S.streams + 1] = stream
     S.endpoints[rp .. ":" .. rp_port] = true
     S.watched[rp_port] = true
@@ -463,7 +483,7 @@ end
 local function find_half(pinfo, hint)
     local src, dst = tostring(pinfo.src), tostring(pinfo.dst)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
-    local half = half_between(src, src_port, dst, dst_port)
+    local half = pipe.between(src, src_port, dst, dst_port)
     if half then return half end
     if not hint then
         local from, to = src .. ":" .. src_port, dst .. ":" .. dst_port
@@ -657,7 +677,7 @@ local function give_up_waiting(conn, lane, now)
     for number = lowest, lane.next - 1 do
         local i = lane.seen[number]
         S.m_order[i], S.m_wait[i], S.m_fill[i] = UNPLACED, 0, 0
-        S.early[i] = nil
+        store.drop(i)
     end
 end
 
@@ -928,7 +948,7 @@ local function payload_of(m)
 end
 
 local function remember_payload(i, m)
-    if options.content and m.payload > 0 then S.early[i] = payload_of(m) end
+    if options.content and m.payload > 0 then store.hold(i, payload_of(m)) end
 end
 
 -- Places message i of a connection and notes what is to be said. `m`: the message.
@@ -970,7 +990,7 @@ local function take(half, i, m, now)
         conn.strays[#conn.strays + 1] = { i = i, number = m.number, payload = m.payload,
             reason = m.reason, now = now }
         remember_payload(i, m)
-        if S.early[i] then keep(i, S.early[i]) end
+        if S.early[i] then store.keep(i, S.early[i]) end
     end
 end
 
@@ -1159,13 +1179,16 @@ local function due_bytes(i, lane, number, own)
     return bytes
 end
 
--- They were handed on: what of them is kept?
-local function keep_released(i, lane, number)
-    local released = S.released[i]
-    for step = 1, released and released.count or 0 do
+-- The gap is closed. What was handed on may be looked at again; the rest is of no use.
+local function let_go(lane, number, count, handed)
+    for step = 1, count do
         local j = lane.seen[(number + step) % CIRCLE]
         local payload = S.early[j]
-        if payload then keep(j, payload) end
+        if payload and handed then
+            store.keep(j, payload)
+        else
+            store.drop(j)
+        end
     end
 end
 
@@ -1193,19 +1216,15 @@ local function add_due(pinfo, piece)
     due_now[#due_now + 1] = piece
 end
 
--- What becomes due with message i is to go to the application's dissectors, in both passes alike.
-local function collect(i, m, pinfo, tree)
-    local conn, order = S.m_conn[i], S.m_order[i]
-    if not conn or order ~= IN_ORDER and order ~= LATE and order ~= LATE_RESENT then return end
-    local half = S.m_half[i]
-    local lane = half.up and conn.up or conn.down
-    if not conn.dst_port or lane.middle then return end
+-- What becomes due with message i and goes to the application's dissectors; nil: nothing does.
+local function due_piece(i, m, conn, lane, pinfo, tree)
+    if not conn.dst_port or lane.middle then return nil end
     local own = m.id ~= 0 and m.len < LEN_FIN and payload_of(m) or ""
     local offset, released = S.m_offset[i], S.released[i]
     if m.id ~= 0 and m.len < LEN_FIN and #own ~= m.size - HEADER and not pinfo.visited then
         lane.torn = lane.torn or offset
     end
-    if lane.torn and offset >= lane.torn then return end
+    if lane.torn and offset >= lane.torn then return nil end
     local bytes = due_bytes(i, lane, m.number, own)
     if not bytes then
         if pinfo.visited then
@@ -1213,17 +1232,27 @@ local function collect(i, m, pinfo, tree)
         else
             lane.torn = lane.torn or offset
         end
-        return
+        return nil
     end
     if conn.dst_port >= X11_FIRST and conn.dst_port <= X11_LAST then
-        if not pinfo.visited and half.up and offset == 0 and opens_as_x11(bytes) then
+        if not pinfo.visited and lane.up and offset == 0 and opens_as_x11(bytes) then
             conn.x11_from = i
         end
-        if not conn.x11_from or i < conn.x11_from then return end
+        if not conn.x11_from or i < conn.x11_from then return nil end
     end
-    add_due(pinfo, { conn = conn, lane = lane, offset = offset, bytes = bytes, syn = m.syn,
-        reason = m.reason or released and released.fin })
-    if not pinfo.visited then keep_released(i, lane, m.number) end
+    return { conn = conn, lane = lane, offset = offset, bytes = bytes, syn = m.syn,
+        reason = m.reason or released and released.fin }
+end
+
+-- Collects what becomes due with message i, in both passes alike.
+local function collect(i, m, pinfo, tree)
+    local conn, order = S.m_conn[i], S.m_order[i]
+    if not conn or order ~= IN_ORDER and order ~= LATE and order ~= LATE_RESENT then return end
+    local lane = S.m_half[i].up and conn.up or conn.down
+    local piece = due_piece(i, m, conn, lane, pinfo, tree)
+    if piece then add_due(pinfo, piece) end
+    local released = S.released[i]
+    if released and not pinfo.visited then let_go(lane, m.number, released.count, piece ~= nil) end
 end
 
 -- Seen again, an early message is held again for the frame that closes its gap.
@@ -1231,7 +1260,7 @@ local function hold_again(i, m)
     if S.m_fill[i] == 0 or m.len >= LEN_FIN or m.id == 0 or S.early[i] then return end
     local lane = S.m_half[i].up and S.m_conn[i].up or S.m_conn[i].down
     if S.m_conn[i].dst_port and not lane.middle and not lane.torn then
-        keep(i, payload_of(m))
+        store.keep(i, payload_of(m))
     end
 end
 
@@ -1276,13 +1305,15 @@ local function what(m, s)
     return format("data %d, %s", m.number, plural(m.size - HEADER, "byte"))
 end
 
-local function words_of_data(i, id, number, bytes)
+local columns = {}
+
+function columns.of_data(i, id, number, bytes)
     return format(S.m_half[i].up and "%d↑ data %d, %d bytes" or "%d↓ data %d, %d bytes", id, number,
         bytes)
 end
 
 -- What the order says of a message, behind its words.
-local function words_of_order(i)
+function columns.of_order(i)
     local order, words = S.m_order[i], ""
     if order == EARLY then
         if S.m_fill[i] == 0 then
@@ -1301,7 +1332,7 @@ end
 local function words_of(i, m, s)
     local arrow = S.m_half[i].up and "↑" or "↓"
     local words = m.id == 0 and arrow .. " " .. what(m, s) or m.id .. arrow .. " " .. what(m, s)
-    return words .. words_of_order(i)
+    return words .. columns.of_order(i)
 end
 
 -- The tree ------------------------------------------------------------------------
@@ -1570,7 +1601,6 @@ end
 -- have had the frame, and only if there are columns. Of a data message its record, id, number and
 -- payload; of others the words.
 local told = { frame = 0, count = 0, record = {}, id = {}, number = {}, payload = {}, words = {} }
-local columns = {}
 
 function columns.tell(frame, words, i, m)
     if told.frame ~= frame then told.frame, told.count = frame, 0 end
@@ -1589,8 +1619,8 @@ function columns.text()
     for at = 1, count do
         local i = told.record[at]
         if not told.words[at] then
-            told.words[at] = words_of_data(i, told.id[at], told.number[at], told.payload[at])
-                .. words_of_order(i)
+            told.words[at] = columns.of_data(i, told.id[at], told.number[at], told.payload[at])
+                .. columns.of_order(i)
         end
     end
     local text = count == 1 and told.words[1] or concat(told.words, "; ", 1, count)
@@ -1826,7 +1856,7 @@ end
 -- Whose segment is it? A pipe opens with a SYN of LP.
 function wire.find(pinfo, src_port, dst_port, sequence, opens)
     local src, dst = tostring(pinfo.src), tostring(pinfo.dst)
-    local half = half_between(src, src_port, dst, dst_port)
+    local half = pipe.between(src, src_port, dst, dst_port)
     if opens and not (half and half.isn == sequence) then
         half = new_stream(src, src_port, dst, dst_port, true).up
         half.isn = sequence
@@ -2083,9 +2113,18 @@ function stats.json(value)
     return "{" .. concat(parts, ", ") .. "}"
 end
 
+-- What the dissector itself holds: payload that waits for gaps, and that of closed ones.
+function stats.memory()
+    return {
+        messages = S.n, held_bytes = S.held_bytes, held_bytes_max = S.held_bytes_max,
+        kept_bytes = S.kept_bytes, kept_bytes_max = S.kept_bytes_max,
+    }
+end
+
 function stats.as_json()
     return '{"format": 1, "pipes": ' .. stats.json(stats.pipe_rows()) .. ',\n"connections": '
-        .. stats.json(stats.connection_rows()) .. "}\n"
+        .. stats.json(stats.connection_rows()) .. ',\n"memory": ' .. stats.json(stats.memory())
+        .. "}\n"
 end
 
 -- A table of text: left-aligned if the heading begins with "<". Widths count characters.

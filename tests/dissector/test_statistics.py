@@ -96,5 +96,7 @@ def test_a_capture_without_pipes(tmp_path: Path) -> None:
     path = tmp_path / "empty.pcap"
     generator.Capture().write(path)
     found = json.loads(tshark.run(path, "-q", "-o", "tm3.statistics:json"))
+    memory = found.pop("memory")
     assert found == {"format": 1, "pipes": [], "connections": []}
+    assert set(memory.values()) == {0}
     assert "(none)" in tshark.run(path, "-q", "-o", "tm3.statistics:table")
