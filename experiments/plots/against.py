@@ -21,7 +21,7 @@ def draw(results: Results, scene: Scene) -> Sheet:
     with sheet.sheet(len(scene.panels), figure.title) as (made, groups):
         xs = _all_x(scene.panels)
         for panel, [axes] in zip(scene.panels, groups, strict=True):
-            _panel(axes, panel, scene, xs)
+            _panel(results, axes, panel, scene, xs)
             if axes.get_subplotspec().is_first_col():
                 over = carried({"way": "pipes", **figure.over}) if figure.over else ""
                 axes.set_ylabel(sheet.label_of(scene.metric, over))
@@ -41,7 +41,7 @@ def entries(panels: Sequence[Panel]) -> list[tuple[str, Look]]:
 
 def _all_x(panels: Sequence[Panel]) -> list[Value]:
     points = [p for it in panels for line in it.lines if not line.baseline for p in line.points]
-    return sorted({p.x for p in points if p.x is not None}, key=sortable)
+    return sorted({p.x for p in points}, key=sortable)
 
 
 def _y_axis(axes: Axes, scene: Scene) -> None:
@@ -52,10 +52,11 @@ def _y_axis(axes: Axes, scene: Scene) -> None:
     sheet.plain_numbers(axes.yaxis)
 
 
-def _panel(axes: Axes, panel: Panel, scene: Scene, xs: Sequence[Value]) -> None:
+def _panel(results: Results, axes: Axes, panel: Panel, scene: Scene, xs: Sequence[Value]) -> None:
     if panel.label:
-        axes.set_title(panel.label)
-    where = sheet.x_axis(axes, scene.figure.x, xs)
+        sheet.title(axes, panel.label)
+    named = {metric.name: metric for metric in results.experiment.metrics}.get(scene.figure.x)
+    where = sheet.x_axis(axes, scene.figure.x, xs, named)
     for x, level in panel.floor if any(x is None for x, _ in panel.floor) else ():
         assert x is None
         axes.axhline(level, color=MUTED, linewidth=1.1, zorder=1)

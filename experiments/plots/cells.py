@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from experiments.model import Figure, Metric, Params, Value
-from experiments.plots.looks import Look, of_carried, of_values
+from experiments.plots.looks import LEVELS, ORDERED, Look, of_carried, of_values
 from experiments.report import words
 from experiments.report.beside import like
 from experiments.report.data import OF_PIPES, Configuration, Results, sortable
@@ -55,13 +55,30 @@ def values_of(results: Results, name: str) -> tuple[Value, ...]:
     return tuple(sorted({it.params.get(name) for it in results.configurations}, key=sortable))
 
 
+def on_axis(results: Results, figure: Figure) -> bool:
+    """Whether x is a metric, so that each configuration has a place of its own."""
+    return bool(figure.x) and not any(figure.x in it.params for it in results.configurations)
+
+
+def differing(results: Results, figure: Figure, used: set[str]) -> list[str]:
+    """What varies among the runs of a figure and has no axis yet."""
+    chosen = results.shown(figure.where)
+    return [
+        name
+        for name in results.varying
+        if name not in used and len({it.params.get(name) for it in chosen} - {None}) > 1
+    ]
+
+
 def hue_names(results: Results, figure: Figure) -> tuple[str, ...]:
-    """The parameters that tell lines apart."""
+    """The parameters that tell lines apart: the figure's, and how the pipes work."""
     names = [figure.hue] if figure.hue else []
-    on_x = figure.x in CARRIED and figure.kind in ("against", "normalised")
-    covered = {*names, figure.facet} & set(CARRIED) or on_x
-    if not covered and set(CARRIED) & set(results.varying):
+    across = figure.kind in ("against", "normalised")
+    covered = {*names, figure.facet, *([figure.x] if across else [])}
+    if not covered & set(CARRIED) and set(CARRIED) & set(results.varying):
         names.append("pipes")
+    if figure.kind != "heat":
+        names += [it for it in differing(results, figure, {*covered, *names}) if it in OF_PIPES]
     return tuple(names)
 
 
@@ -71,12 +88,10 @@ def facet_names(results: Results, figure: Figure) -> tuple[tuple[str, ...], tupl
     used = {*own, *hue_names(results, figure), *CARRIED}
     if figure.kind not in ("cdf", "series"):
         used.add(figure.x)
+        if on_axis(results, figure):
+            return own, ()
     chosen = results.shown(figure.where)
-    left = [
-        name
-        for name in results.varying
-        if name not in used and len({it.params.get(name) for it in chosen} - {None}) > 1
-    ]
+    left = differing(results, figure, used)
     left.sort(key=lambda name: len({it.params.get(name) for it in chosen}))
     for k in range(len(left), 0, -1):
         if len({Results.key(it.params, left[:k]) for it in chosen}) <= TOGETHER:
@@ -105,14 +120,22 @@ def line_look(results: Results, params: Params, names: Sequence[str]) -> tuple[s
     others = [name for name in names if name not in CARRIED]
     if not others:
         return (carried, of_carried(carried)) if names else ("", of_carried("8 pipes"))
-    first = others[0]
-    own = params.get(first)
-    if own is None:  # does not apply to it: named by how it is carried
+    own = [params.get(name) for name in others]
+    if own[0] is None:  # does not apply to it: named by how it is carried
         return carried, of_carried(carried)
-    look = of_values(first, values_of(results, first))[own]
-    text = ", ".join(words.setting(name, params.get(name)) for name in others)
+    text = ", ".join(
+        words.setting(name, value)
+        for name, value in zip(others, own, strict=True)
+        if value is not None
+    )
+    if len(others) == 1:
+        look = of_values(others[0], values_of(results, others[0]))[own[0]]
+    else:
+        every = {results.key(it.params, others) for it in results.configurations}
+        ordered = sorted(every, key=lambda key: [sortable(value) for value in key])
+        look = ORDERED[ordered.index(tuple(own)) % len(ORDERED)]
     if set(names) & set(CARRIED):
-        by = of_carried(carried)
+        by = of_carried(carried) if len(others) == 1 else look
         return f"{carried}, {text}", Look(look.colour, by.marker, by.dash)
     return text, look
 
@@ -141,14 +164,38 @@ def x_of(it: Configuration, figure: Figure, results: Results) -> Value:
 def scene(results: Results, figure: Figure) -> Scene:
     metric = metric_of(results, figure)
     names, together = facet_names(results, figure)
-    panels: dict[str, list[Configuration]] = {}
+    panels: dict[tuple[Value, ...], list[Configuration]] = {}
+    everywhere: list[tuple[tuple[Value, ...], Configuration]] = []
     for it in results.shown(figure.where):
-        panels.setdefault(facet_label(results, it.params, names), []).append(it)
+        key = tuple(_facet(it, name) for name in names)
+        if None in key and it.params.get("way", "pipes") != "pipes":
+            everywhere.append((key, it))
+        else:
+            panels.setdefault(key, []).append(it)
+    for key, it in everywhere:  # a baseline stands in each panel that it can be compared with
+        alike = [its for other, its in panels.items() if _fits(key, other)]
+        for its in alike or [panels.setdefault(key, [])]:
+            its.append(it)
     made = tuple(
-        Panel(label, lines(results, figure, metric, its), floor(results, figure, its))
-        for label, its in panels.items()
+        Panel(
+            facet_label(results, its[0].params, names),
+            lines(results, figure, metric, its),
+            floor(results, figure, its),
+        )
+        for its in panels.values()
     )
     return Scene(figure, made, metric, together)
+
+
+def _facet(it: Configuration, name: str) -> Value:
+    """None: a facet that says nothing of a run without pipes."""
+    if name in CARRIED:
+        return words.carried(it.params) if it.params.get("way", "pipes") == "pipes" else None
+    return it.params.get(name)
+
+
+def _fits(key: tuple[Value, ...], other: tuple[Value, ...]) -> bool:
+    return all(mine in (None, its) for mine, its in zip(key, other, strict=True))
 
 
 def lines(
@@ -162,8 +209,10 @@ def lines(
         baseline = levels and it.params.get("way", "pipes") != "pipes"
         if baseline:
             carried = words.carried(it.params)
-            label = f"{carried}, {label}" if label and label != carried else carried
-            look = Look(look.colour if names else of_carried(carried).colour, "", (0, (1, 1.6)))
+            if not label.startswith(carried):
+                label = f"{carried}, {label}" if label else carried
+            colour = look.colour if names else of_carried(carried).colour
+            look = Look(colour, "", LEVELS.get(carried, (0, (1, 1.6))))
         x = None if baseline or figure.kind == "cdf" else x_of(it, figure, results)
         found.setdefault((label, baseline), (look, {}))[1].setdefault(x, []).append(it)
     made = []

@@ -57,7 +57,7 @@ def caption(results: Results, figure: Figure) -> str:
         parts.append("Grey line: what no proxy can go below.")
     drawn = scene(results, figure)
     if any(line.baseline for panel in drawn.panels for line in panel.lines):
-        parts.append("Dotted: without pipes, with the interval as a band.")
+        parts.append("Lines across: without pipes, the interval as a band.")
     if drawn.together and figure.kind != "series":
         counts = [
             f"{len({it.params.get(name) for it in results.configurations})} values of "

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure as Sheet
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter
 
 from experiments.model import Value
 from experiments.plots import sheet
@@ -33,7 +34,7 @@ def draw(results: Results, scene: Scene) -> Sheet:
     height = max(1.5, 0.5 + 0.32 * len(ys))
     with sheet.sheet(len(maps), figure.title, height) as (made, groups):
         for (label, cells), [axes] in zip(maps.items(), groups, strict=True):
-            axes.set_title(label)
+            sheet.title(axes, label)
             _map(axes, cells, xs, ys, shades, bool(figure.over))
             _names(axes, figure.x, figure.hue, xs, ys)
         over = words.carried({"way": "pipes", **figure.over}) if figure.over else ""
@@ -43,7 +44,7 @@ def draw(results: Results, scene: Scene) -> Sheet:
             low, high = shades.get_clim()
             bar.set_ticks([it for it in RATIOS if low <= it <= high])
         bar.outline.set_visible(False)
-        sheet.plain_numbers(bar.ax.yaxis)
+        bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
         bar.ax.minorticks_off()
         bar.solids.set_rasterized(False)
         return made

@@ -55,6 +55,11 @@ CARRIED = {
     "MPTCP": Look(VERMILION, "X", (0, (6, 1.2, 1.2, 1.2))),
     "HTTP/2": Look(PURPLE, "p", (0, (2, 1))),
 }
+LEVELS: dict[str, Dash] = {  # lines across: without pipes
+    "direct": (0, (1, 1.6)),
+    "MPTCP": (0, (4, 1.5, 1, 1.5)),
+    "HTTP/2": (0, (2.5, 1.2)),
+}
 PRESETS = ("wired", "lossy", "dsl", "wifi", "lte", "thin", "satellite", "mobile-dsl")
 
 

@@ -130,7 +130,7 @@ def draw(results: Results, scene: Scene) -> Sheet | None:
     with sheet.sheet(len(chosen), scene.figure.title, 1.55, rows, share_y=False) as (made, groups):
         names: dict[str, Look] = {}
         for it, group in zip(chosen, groups, strict=True):
-            group[0].set_title(it.label)
+            sheet.title(group[0], it.label)
             names.update(_told(group[0], it) if it.told else _throughput(group[0], it.traces))
             if rows == 2:
                 group[0].tick_params(labelbottom=False)

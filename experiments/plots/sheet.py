@@ -2,6 +2,7 @@
 """The sheet that plots are drawn on: panels in rows, one legend, units on axes, two files."""
 
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,14 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Sheet
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import (
+    AutoLocator,
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from experiments.model import Metric, Value
 from experiments.plots.looks import INK, MUTED, PAPER, Look
@@ -23,6 +31,7 @@ from experiments.report import words
 
 WIDTH = 7.2  # inches: a page's text
 ROW = 2.45
+NAMED = 9  # ticks with a name
 SETTINGS = {
     "svg.fonttype": "none",
     "svg.hashsalt": "tm3",
@@ -105,7 +114,8 @@ def legend(figure: Sheet, entries: Sequence[tuple[str, Look | None]], floor: str
         labels.append(floor)
     if not labels or (len(labels) == 1 and not labels[0]):
         return
-    columns = max(1, min(len(labels), 6, int(WIDTH / (0.75 + 0.068 * max(map(len, labels))))))
+    widest = 0.75 + 0.068 * max(map(len, labels))
+    columns = max(1, min(len(labels), 6, int(figure.get_figwidth() / widest)))
     figure.legend(handles, labels, loc="outside lower left", ncols=columns, handlelength=3.2)
 
 
@@ -141,16 +151,30 @@ def places(values: Sequence[Value]) -> tuple[dict[Value, float], bool]:
     return {it: float(it) for it in numbers}, spread
 
 
-def x_axis(axes: Axes, name: str, values: Sequence[Value]) -> dict[Value, float]:
-    """Ticks where something was measured; at most nine are named."""
+def title(axes: Axes, text: str) -> None:
+    """Of a panel, in lines that fit its width."""
+    columns = axes.get_subplotspec().get_gridspec().ncols
+    axes.set_title("\n".join(textwrap.wrap(text, {1: 60, 2: 42, 3: 27}[columns])))
+
+
+def x_axis(
+    axes: Axes, name: str, values: Sequence[Value], metric: Metric | None = None
+) -> dict[Value, float]:
+    """Ticks where something was measured; at most nine are named. `metric`: if x is one."""
     where, spread = places(values)
     at = sorted(where.values())
     if spread:
         axes.set_xscale("log", base=2)
+    if metric and len(at) > NAMED:
+        axes.set_xlabel(label_of(metric))
+        plain_numbers(axes.xaxis)
+        return where
+    if at and not all(isinstance(it, int | float) for it in values):
+        axes.set_xlim(-0.5, len(at) - 0.5)
     axes.xaxis.set_major_locator(FixedLocator(at))
     axes.xaxis.set_minor_locator(NullLocator())
     by_place = {place: tick(name, value) for value, place in where.items()}
-    step = math.ceil(len(at) / 9)
+    step = math.ceil(len(at) / NAMED)
     named = set(at[::step]) | {at[-1]} if at else set()
     axes.xaxis.set_major_formatter(
         FuncFormatter(
@@ -167,11 +191,17 @@ def x_axis(axes: Axes, name: str, values: Sequence[Value]) -> dict[Value, float]
     longest = max(map(len, by_place.values()), default=0)
     if len(at) > 1 and longest * len(named) > 34:
         axes.tick_params(axis="x", labelrotation=35)
-    axes.set_xlabel(parameter_label(name))
+    axes.set_xlabel(label_of(metric) if metric else parameter_label(name))
     return where
 
 
 def plain_numbers(axis: Any) -> None:
+    """No powers of ten; between them, 2 and 5."""
+    if axis.get_scale() == "log":
+        low, high = axis.get_view_interval()
+        near = low > 0 and high / low < 8
+        axis.set_major_locator(AutoLocator() if near else LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
 
 

@@ -3,13 +3,14 @@
 
 import re
 
-from experiments.plots.looks import INK, PAPER
+from experiments.plots.looks import BLUE, INK, PAPER, VERMILION
 
 FONTS = "'DejaVu Sans', Verdana, Arial, sans-serif"
 NUMBER = re.compile(r"-?\d+\.\d{3,}")
 COORDINATES = re.compile(r'(?<= )(d|x|y|x1|x2|y1|y2|width|height|points|transform)="[^"]*"')
 # Colours that follow the page's own, so that a plot can be read on a dark page.
 INLINE = {INK: "currentColor", PAPER: "var(--plot-paper)"}
+INLINE |= {BLUE.lower(): "var(--plot-blue)", VERMILION.lower(): "var(--plot-red)"}
 
 
 def _rounded(match: re.Match[str]) -> str:
@@ -38,5 +39,8 @@ def inline(text: str, name: str, title: str) -> str:
     for colour, ours in INLINE.items():
         text = text.replace(colour, ours)
     head, _, rest = text.partition(">")
+    width = re.search(r'viewBox="0 0 ([0-9.]+)', head)
+    # Points to pixels, and a little more: letters as large as the page's own.
+    style = f"max-width: {float(width.group(1)) * 1.55:.0f}px" if width else ""
     head = re.sub(r' (width|height|version|xmlns:xlink|xmlns)="[^"]*"', "", head)
-    return f'{head} role="img" aria-label="{title}">{rest}'
+    return f'{head} style="{style}" role="img" aria-label="{title}">{rest}'

@@ -141,7 +141,7 @@ def _compared(of: str, over: str, says: str, metric: Metric) -> str:
         verb = "are" if of.endswith("pipes") else "is"
         return f"{of} {verb} {'faster' if says == 'less' else 'slower'} than {over}"
     size = "smaller" if says == "less" else "larger"
-    return f"{metric.label} is {size} with {of} than with {over}"
+    return f"{metric.label}: {size} with {of} than with {over}"
 
 
 def _where(its: Sequence[Contrast], of_all: int) -> str:

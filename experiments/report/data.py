@@ -37,6 +37,7 @@ class Run:
     started: float | None = None
     took_s: float | None = None
     link: str | None = None
+    links: dict[str, dict[str, int]] | None = None  # what each direction of a last mile counted
 
     @property
     def ok(self) -> bool:
@@ -67,6 +68,11 @@ class Configuration:
     @property
     def failed(self) -> int:
         return sum(1 for run in self.runs if not run.ok)
+
+    def counted(self, name: str) -> list[float]:
+        """Of each successful run, what its last miles counted in all."""
+        told = [run.links for run in self.runs if run.ok and run.links]
+        return [float(sum(each.get(name) or 0 for each in links.values())) for links in told]
 
     def values(self, metric: Metric) -> list[float]:
         return [v for v in (run.measured(metric) for run in self.runs) if v is not None]
@@ -288,12 +294,10 @@ def default_figures(results: Results) -> tuple[Figure, ...]:
     x = "pipes" if "pipes" in swept else number or (swept[0] if swept else "pipes")
     others = [name for name in plain if name != x]
     hue = others[0] if x == "pipes" and others else ("pipes" if carried else (others or [""])[0])
-    facet = next((name for name in others if name != hue), "")
     curve = "pipes" if carried else x
-    across = next((name for name in plain if name != curve), "")
     return (
-        Figure("main", metric.label, "against", metric.name, x=x, hue=hue, facet=facet),
-        Figure("spread", f"{metric.label}, every run", "cdf", metric.name, "", curve, across),
+        Figure("main", metric.label, "against", metric.name, x=x, hue=hue),
+        Figure("spread", f"{metric.label}, every run", "cdf", metric.name, "", curve),
     )
 
 
@@ -322,7 +326,7 @@ def load(path: Path, find: Callable[[str], Experiment | None] | None = None) -> 
 
 
 def _run(line: dict[str, Any]) -> Run:
-    names = ("completion_s", "error", "logs", "started", "took_s", "link")
+    names = ("completion_s", "error", "logs", "started", "took_s", "link", "links")
     return Run(
         id=str(line["id"]),
         params=line["params"],

@@ -13,7 +13,7 @@ from experiments import paper
 from experiments.plots.svg import inline
 from experiments.report import facts, page, words
 from experiments.report.data import Results, load
-from experiments.report.rows import Row, rows, tally
+from experiments.report.rows import Row, not_run, rows, tally
 
 
 def write(folders: Sequence[Path]) -> Path:
@@ -71,7 +71,8 @@ def _section(results: Results, root: Path) -> dict[str, Any]:
         "href": (there / "report.html").as_posix(),
         "facts": facts.short(results),
         "found": found,
-        "rows": [page.shown(row, results) for row in found],
+        "rows": [page.shown(row, results) for row in found if row.verdict != "none"],
+        "not_run": not_run(found),
         "plot": _plot(results),
     }
 

@@ -17,7 +17,7 @@ from experiments.report import facts, summary, words
 from experiments.report.beside import baseline, over_baseline
 from experiments.report.conclusions import sentences
 from experiments.report.data import Configuration, Results, load
-from experiments.report.rows import MARKS, SAYS, Row, rows, tally
+from experiments.report.rows import MARKS, SAYS, Row, not_run, rows, tally
 from experiments.statistics import Estimate
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -57,7 +57,8 @@ def render(results: Results, found: list[Row]) -> str:
             question=experiment.question,
             about=experiment.notes,
             facts_short=facts.short(results),
-            rows=[shown(row, results) for row in found],
+            rows=[shown(row, results) for row in found if row.verdict != "none"],
+            not_run=not_run(found),
             counts=counts(tally(found)),
             conclusions=sentences(results),
             plots=[

@@ -22,6 +22,12 @@ SAYS: dict[Verdict, str] = {
 MARKS: dict[Verdict, str] = {"yes": "✓", "no": "✗", "unclear": "~", "few": "?", "none": "-"}
 
 
+COUNTED = (
+    ("dropped_queue_packets", "dropped at a full queue"),
+    ("lost_packets", "lost on the way"),
+)
+
+
 @dataclass(frozen=True)
 class Row:
     claim: Claim
@@ -185,11 +191,25 @@ def _others(results: Results, claim: Claim) -> list[str]:
         both = [results.pooled(side, metric) for side in (claim.over, claim.of)]
         if not all(got.n and math.isfinite(got.median) for got in both):
             continue
-        before, after = (words.number(got.median) for got in both)
+        before, after = (words.brief(got.median) for got in both)
         if before != after:
             unit = f"\N{NO-BREAK SPACE}{metric.unit}" if metric.unit else ""
             told.append(f"{metric.label} {before} \N{RIGHTWARDS ARROW} {after}{unit}")
-    return [f"Also measured: {'; '.join(told)}."] if told else []
+    for name, text in COUNTED:
+        both = [
+            [n for it in results.select(side) for n in it.counted(name)]
+            for side in (claim.over, claim.of)
+        ]
+        if all(both) and median(both[0]) != median(both[1]):
+            before, after = (words.brief(median(side)) for side in both)
+            told.append(f"{text} {before} \N{RIGHTWARDS ARROW} {after} packets")
+    return [f"Also measured, medians: {'; '.join(told)}."] if told else []
+
+
+def not_run(found: Sequence[Row]) -> str:
+    """What was published and is not in these runs, in one sentence."""
+    missing = [f"{it.claim.says} ({it.claim.where})" for it in found if it.verdict == "none"]
+    return f"Not among these runs: {'; '.join(missing)}." if missing else ""
 
 
 def tally(found: Sequence[Row]) -> dict[Verdict, int]:

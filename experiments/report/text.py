@@ -13,7 +13,7 @@ from experiments.report import words
 from experiments.report.beside import baseline, over_baseline
 from experiments.report.conclusions import sentences
 from experiments.report.data import Configuration, Results, load
-from experiments.report.rows import rows
+from experiments.report.rows import Row, not_run, rows
 from experiments.statistics import Estimate
 
 
@@ -28,7 +28,10 @@ def of(results: Results, width: int = 100) -> str:
     console.print(configurations(results))
     if results.experiment.claims:
         console.print("\nBeside the published figures")
-        console.print(comparison(results))
+        found = rows(results)
+        console.print(comparison([row for row in found if row.verdict != "none"]))
+        if not_run(found):
+            console.print(f"\n{not_run(found)}")
     console.print()
     for sentence in sentences(results):
         console.print(sentence)
@@ -88,11 +91,11 @@ def _interval(got: Estimate, ratio: bool = False) -> str:
     return text if got.enough else f"({text})"
 
 
-def comparison(results: Results) -> Table:
+def comparison(found: list[Row]) -> Table:
     made = _plain()
     made.add_column("published")
     _right(made, "paper", "ours", "95 %", "pairs", "same direction?")
-    for row in rows(results):
+    for row in found:
         made.add_row(
             f"{row.claim.where}: {row.claim.says}",
             row.paper,

@@ -3,7 +3,9 @@
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
+from experiments import catalogue, parameters
 from experiments.model import Params, Value
 from experiments.statistics import Estimate
 
@@ -11,7 +13,6 @@ WAYS = {"direct": "direct", "mptcp": "MPTCP", "http2": "HTTP/2", "spdy": "SPDY",
 UNITS = {"_ms": "ms", "_mbps": "Mbit/s", "_s": "s"}
 PLAIN = {"mbps": "Mbit/s"}
 SHARES = ("loss", "loss_down", "loss_up", "reorder", "duplicate")
-SIZES = ("size", "app_buffer", "pipe_sndbuf")
 NAMES = {
     "mbps": "rate",
     "down_mbps": "downlink rate",
@@ -36,6 +37,13 @@ NAMES = {
 INFINITE = "\N{INFINITY}"
 
 
+@cache
+def sizes() -> frozenset[str]:
+    """The parameters that are numbers of bytes, of all experiments."""
+    known = [*parameters.COMMON, *(it for e in catalogue.experiments() for it in e.parameters)]
+    return frozenset({"size"} | {it.name for it in known if it.kind == "size"})
+
+
 def number(value: float, digits: int = 3) -> str:
     """Three digits that mean something, without an exponent."""
     if math.isnan(value):
@@ -47,6 +55,11 @@ def number(value: float, digits: int = 3) -> str:
     places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:.{min(places, 6)}f}"
     return f"{float(text):,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}") if places == 0 else text
+
+
+def brief(value: float) -> str:
+    """In running text: 18, not 18.0."""
+    return f"{value:.3g}" if value == 0 or 1e-3 <= abs(value) < 1e3 else number(value)
 
 
 def ratio(value: float) -> str:
@@ -79,7 +92,7 @@ def unit(parameter: str) -> str:
     """Of an axis; empty for a bare number or a word."""
     if parameter in SHARES:
         return "%"
-    if parameter in SIZES or parameter.endswith("_bytes"):
+    if parameter in sizes() or parameter.endswith("_bytes"):
         return "bytes"
     if parameter in PLAIN:
         return PLAIN[parameter]
