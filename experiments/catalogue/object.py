@@ -13,7 +13,7 @@ RATES = (5.0, 10.0, 20.0)
 # Published seconds beside the bulk by rate: HTTPS (its own connection), SPDY (one shared).
 PUBLISHED = {5.0: (0.22, 17.02), 10.0: (0.14, 8.40), 20.0: (0.09, 4.00)}
 ALONE_S = 0.05
-SHARED = {"way": "pipes", "pipes": 1, "binding": "early", "app_buffer": 8_000_000}
+SHARED = {"way": "pipes", "pipes": 1, "binding": "early", "app_buffer": 4_000_000}
 LATE = {"way": "pipes", "pipes": 8, "binding": "late", "app_buffer": None}
 LEFT = (
     "What is left beside bulk is the same number of segments at each rate, 33 to 35 of 1514 bytes "
@@ -96,9 +96,9 @@ class Object(Experiment):
     quick_grids = (
         {**BASE, "way": ("direct",)},
         {**BASE, "pipes": (8,), "binding": ("late",)},
-        {**BASE, **SHARED_GRID},
+        {**BASE, **SHARED_GRID, "bulk": (True,)},
     )
-    quick_reps = 3
+    quick_reps = 5
     run_seconds = 6.0
     claims = tuple(claim for mbps in RATES for claim in claims_at(mbps))
     figures = (
@@ -117,9 +117,9 @@ class Object(Experiment):
         "The object is asked for on a connection that is open already; the time runs from the "
         "request to the last byte. The rate limit sits in the sender's own queue, as published.",
         "In place of a SPDY server stands one pipe with early binding whose queue in the proxy "
-        "holds 8 MB: one connection, with everything of the bulk that fits in front of the object.",
+        "holds 4 MB: one connection, with everything of the bulk that fits in front of the object.",
     )
 
     def measure(self, bed: "Bed") -> dict[str, Any]:
         bulk, way = bool(bed.params["bulk"]), bed.params["bulk_way"]
-        return objects.beside_bulk(bed, bulk=bulk, way=way, count=8 if bulk else 5)  # type: ignore[arg-type]
+        return objects.beside_bulk(bed, bulk=bulk, way=way, count=6 if bulk else 4, seconds=3.0)  # type: ignore[arg-type]

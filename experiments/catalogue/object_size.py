@@ -3,8 +3,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.catalogue.object import LATE, SHARED, SHARED_GRID
-from experiments.model import Claim, Experiment, Figure, Metric, Parameter
+from experiments.catalogue.object import LATE
+from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter
 from experiments.workloads import objects, traffic
 from experiments.workloads.actors import Bulk, Objects
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 PUBLISHED_S = {0: 0.05, 500_000: 0.45, 1_000_000: 0.94, 2_000_000: 1.75, 4_000_000: 3.33}
 PUBLISHED_S |= {8_000_000: 6.70}
 BASE = {"bottleneck": ("sender",), "beside": tuple(PUBLISHED_S)}
+SHARED = {"way": "pipes", "pipes": 1, "binding": "early", "app_buffer": 8_000_000}
+SHARED_GRID: Grid = {name: (value,) for name, value in SHARED.items()}
 BEHIND_S = 0.2  # the object is asked for so long after the download began
 
 
@@ -33,7 +35,7 @@ class ObjectSize(Experiment):
         {**BASE, "pipes": (8,), "binding": ("late",)},
         {**BASE, **SHARED_GRID},
     )
-    quick_reps = 4
+    quick_reps = 5
     run_seconds = 2.0
     claims = tuple(
         claim

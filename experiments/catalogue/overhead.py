@@ -31,8 +31,8 @@ class Overhead(Experiment):
     )
     grids = ({"load": tuple(LOADS), "binding": ("late", "early"), "preset": ("wired", "lossy")},)
     reps = 5
-    quick_grids = ({"load": tuple(LOADS), "binding": ("late", "early")},)
-    quick_reps = 2
+    quick_grids = ({"load": tuple(LOADS), "binding": ("late",)},)
+    quick_reps = 5
     run_seconds = 2.0
     claims = tuple(
         Claim(

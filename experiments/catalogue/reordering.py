@@ -96,8 +96,8 @@ class Reordering(Experiment):
     )
     grids = (*grids_of("wired", WIRED), *grids_of("lte", LTE))
     reps = 5
-    quick_grids = tuple({**grid, "size": (10 * MB,)} for grid in grids_of("wired", WIRED))
-    quick_reps = 3
+    quick_grids = tuple({**grid, "size": (8 * MB,)} for grid in grids_of("wired", WIRED))
+    quick_reps = 5
     run_seconds = 12.0
     claims = (
         *claims_of("wired", WIRED),

@@ -85,7 +85,7 @@ def claims_of(
 
 def blocked(bed: "Bed") -> dict[str, Any]:
     buffers.check(bed)
-    measures = objects.beside_bulk(bed, count=6, seconds=3.0)
+    measures = objects.beside_bulk(bed, count=4, seconds=1.5)
     return measures | account.account(bed, connections=2).measures()
 
 
@@ -103,7 +103,7 @@ class SenderBlocking(Experiment):
         {"preset": ("wired",), "bottleneck": ("sender",), "way": ("direct",)},
     )
     reps = 10
-    quick_reps = 3
+    quick_reps = 5
     run_seconds = 8.0
     claims = (
         *claims_of("sender-blocking", "Table 6", TABLE, LINK),
@@ -154,5 +154,5 @@ class SenderBlocking(Experiment):
 
     def measure(self, bed: "Bed") -> dict[str, Any]:
         if bed.pair is None:
-            return objects.beside_bulk(bed, count=6, seconds=3.0)
+            return objects.beside_bulk(bed, count=4, seconds=1.5)
         return blocked(bed)

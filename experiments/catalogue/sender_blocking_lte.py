@@ -34,7 +34,7 @@ class SenderBlockingLte(Experiment):
     metrics = SenderBlocking.metrics
     grids = (*grids_of(TABLE, NETWORK), *grids_of(LIMITED, SENDER))
     reps = 10
-    quick_reps = 3
+    quick_reps = 5
     run_seconds = 7.0
     claims = (
         *claims_of("sender-blocking-lte", "Table 7", TABLE, NETWORK),

@@ -16,7 +16,7 @@ class Throughput(Experiment):
     question = "What does one connection get in the long run?"
     parameters = (
         Parameter("direction", "down", "text", "which way", tuple(iperf.DIRECTIONS)),
-        Parameter("seconds", 10.0, "number", "for how long", low=1),
+        Parameter("seconds", 10, "whole", "for how long", low=1),
     )
     metrics = (
         Metric("down_mbps", "throughput towards the client", "Mbit/s", "more"),
@@ -36,8 +36,8 @@ class Throughput(Experiment):
     )
     reps = 5
     quick_grids = (
-        {"pipes": (1, 8), "preset": ("lossy",), "direction": ("both",), "seconds": (5.0,)},
-        {"way": ("direct",), "preset": ("lossy",), "direction": ("both",), "seconds": (5.0,)},
+        {"pipes": (1, 8), "preset": ("lossy",), "direction": ("both",), "seconds": (5,)},
+        {"way": ("direct",), "preset": ("lossy",), "direction": ("both",), "seconds": (5,)},
     )
     quick_reps = 2
     run_seconds = 11.0
@@ -61,7 +61,7 @@ class Throughput(Experiment):
     notes = ("iperf3 compares no bytes; the other experiments do.",)
 
     def measure(self, bed: "Bed") -> dict[str, Any]:
-        seconds = float(bed.params["seconds"])  # type: ignore[arg-type]
+        seconds = int(bed.params["seconds"])  # type: ignore[arg-type]
         found = iperf.throughput(bed, str(bed.params["direction"]), seconds)
         measures: dict[str, Any] = {"series_step_s": 1.0}
         for way, each in found.items():

@@ -28,7 +28,7 @@ class Walkthrough(Experiment):
         {"way": ("direct",), "preset": ("wired", "lossy")},
     )
     quick_grids = ({"pipes": (1, 4)}, {"way": ("direct",)})
-    quick_reps = 3
+    quick_reps = 5
     run_seconds = 2.0
     figures = (Figure(name="time", title="Ten responses", kind="against", facet="preset"),)
 

@@ -32,12 +32,12 @@ class OneWay:
     series_mbps: tuple[float, ...]  # each second, at the receiver
 
 
-def throughput(bed: "Bed", direction: str, seconds: float) -> dict[str, OneWay]:
-    """By `down` and `up`, those that were asked for. Raises RunFailed."""
+def throughput(bed: "Bed", direction: str, seconds: int) -> dict[str, OneWay]:
+    """By `down` and `up`, those that were asked for. Raises RunFailed. Whole seconds only."""
     argv = ["iperf3", "--server", "--bind", SERVER, "--port", str(PORT), "--json"]
     with program(bed.lab.state, "server", "iperf3", argv) as server:
         _wait_for_port(bed, server.pid)
-        words = ["--client", SERVER, "--port", str(PORT), "--time", f"{seconds:g}"]
+        words = ["--client", SERVER, "--port", str(PORT), "--time", str(seconds)]
         words += ["--json", "--get-server-output"]
         words += ["--congestion", str(bed.params["cc"]), *DIRECTIONS[direction]]
         client = enter(bed.lab.client.namespace, ["iperf3", *words])

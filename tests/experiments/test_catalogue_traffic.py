@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""The experiments with transfers: what they say of themselves, and each once in a small lab."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import sweep
+from experiments.catalogue import find
+from experiments.catalogue.fairness import shares
+from experiments.catalogue.sender_blocking import TABLE
+from experiments.model import Experiment, Params
+from experiments.stand import Stand
+from tests.experiments.workload_bed import bed, configuration
+from tests.net.conftest import labs
+
+__all__ = ["labs"]
+
+NAMES = (
+    *("asymmetric", "download", "fairness", "object", "object-size", "overhead", "reordering"),
+    *("sender-blocking", "sender-blocking-lte", "short-connections", "throughput", "video"),
+    "walkthrough",
+)
+ONLY_IN_FULL = ("reordering",)  # LTE's lines
+
+
+def has(params: list[Params], wanted: Params) -> bool:
+    return any(all(it[name] == value for name, value in wanted.items()) for it in params)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_runs_that_a_claim_is_about_are_in_the_sweep(name: str) -> None:
+    experiment = find(name)
+    for quick in (False, True):
+        params = sweep.configurations(experiment, {}, quick=quick)
+        assert params
+        for claim in experiment.claims:
+            for wanted in filter(None, (claim.of, claim.over)):
+                there = has(params, wanted) or (quick and name in ONLY_IN_FULL)
+                assert there, f"{claim.says}: no run with {wanted}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_claims_of_a_quick_sweep_have_runs_enough_to_be_decided(name: str) -> None:
+    experiment = find(name)
+    assert not experiment.claims or min(experiment.quick_reps, experiment.reps) >= 5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_figures_and_claims_use_what_there_is(name: str) -> None:
+    experiment = find(name)
+    own = {it.name for it in experiment.metrics} | {"completion_s"}
+    known = set(sweep.configurations(experiment, {}, quick=True)[0])
+    for figure in experiment.figures:
+        used = {figure.x, figure.hue, figure.facet} - {""}
+        assert used <= known | own, figure.name
+    for claim in experiment.claims:
+        assert claim.metric in own, claim.says
+
+
+SMALL: dict[str, list[dict[str, Any]]] = {
+    "asymmetric": [
+        {"size": 50_000, "transfer": transfer, "up_mbps": 5.0}
+        for transfer in ("down", "up", "down-beside-up")
+    ],
+    "download": [{"size": 50_000, "way": way} for way in ("pipes", "direct", "mptcp")],
+    "fairness": [{"plain": 2, "seconds": 1.0, "way": way} for way in ("pipes", "direct")],
+    "object": [{"bulk": False}, {"bulk": True, "bulk_way": "up"}, {"way": "direct"}],
+    "object-size": [{"beside": 0}, {"beside": 200_000, "binding": "early"}],
+    "overhead": [{"load": load} for load in ("file", "upload", "objects", "short", "video")],
+    "reordering": [{"size": 2_500_000, "binding": "early", "pipe_sndbuf": 100_000}],
+    "sender-blocking": [
+        {"bottleneck": "sender", "binding": "early", "app_buffer": 50_000},
+        {"bottleneck": "sender", "way": "direct"},
+    ],
+    "sender-blocking-lte": [{"bottleneck": "network"}],
+    "short-connections": [{"count": 10, "parallel": 4}],
+    "throughput": [{"direction": "both", "seconds": 1}],
+    "video": [{"seconds": 1.0, "bulk": True}, {"seconds": 1.0, "bulk": False}],
+    "walkthrough": [{"count": 3}],
+}
+
+
+@pytest.fixture
+def stand(labs: Path) -> Iterator[Stand]:
+    with Stand() as made:
+        yield made
+
+
+def whole(experiment: Experiment, params: Params) -> None:
+    """What is compared and drawn has to be there: without pipes, what does not need them."""
+    assert set(params) >= {"way", "pipes"}
+    assert experiment.title
+    assert experiment.question.endswith("?")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_once(stand: Stand, tmp_path: Path, name: str) -> None:
+    experiment = find(name)
+    for number, chosen in enumerate(SMALL[name]):
+        params = configuration(experiment.parameters, **chosen)
+        whole(experiment, params)
+        with bed(stand, tmp_path / str(number), params) as made:
+            measures = made.noted | experiment.measure(made)
+        floor = experiment.floor_s(params)
+        if floor is not None:
+            assert measures["completion_s"] >= 0.95 * floor
+        if "completion_s" in measures:
+            assert measures["completion_s"] > 0
+        if params["pipes"]:
+            missing = {it.name for it in experiment.metrics} - set(measures)
+            optional = {"upload_mbps", "bulk_mbps", "up_mbps", "down_mbps"}
+            assert missing <= optional, f"{missing} of {name} {chosen}"
+
+
+def test_nobody_is_faster_than_the_rate(stand: Stand, tmp_path: Path) -> None:
+    """All that share a last mile have its rate together."""
+    experiment = find("fairness")
+    params = configuration(experiment.parameters, plain=2, seconds=2.0, mbps=8.0)
+    with bed(stand, tmp_path / "run", params) as made:
+        measures = experiment.measure(made)
+    assert 6.0 < measures["total_mbps"] < 8.5
+    assert 0 < measures["share"] < 1
+
+
+def test_shares() -> None:
+    found = shares(6.0, [2.0, 2.0], pipes=3)
+    assert found["share"] == 0.6
+    assert found["jain_pipes"] == pytest.approx(1)
+    assert found["jain"] == pytest.approx(100 / (3 * 44))
+    assert found["plain_mbps"] == 2.0
+    assert shares(5.0, [5.0], pipes=0)["jain_pipes"] == pytest.approx(1)
+
+
+def test_a_queue_in_the_proxy_is_shared_out_to_the_pipes() -> None:
+    """The published one is for all pipes, the proxies' is for each."""
+    for row in TABLE:
+        early = row.early()
+        total = (early["app_buffer"] or 0) * row.pipes  # type: ignore[operator]
+        assert total == (row.app or 0)
+        assert row.late()["app_buffer"] is None

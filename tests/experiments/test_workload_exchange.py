@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""Client and server of the transfers on loopback: wrong and missing bytes do not pass."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from experiments.workloads import serve
+from experiments.workloads.exchange import (
+    REPLY_BYTES,
+    REQUEST_BYTES,
+    Connection,
+    CutShort,
+    Refused,
+    Reply,
+    Request,
+    read_exactly,
+)
+from experiments.workloads.pattern import WrongByte, piece
+
+Handler = Callable[[socket.socket], None]
+
+
+@contextmanager
+def serving(handler: Handler) -> Iterator[tuple[str, int]]:
+    """One connection, handled in a thread."""
+    with serve.listener("127.0.0.1", "0") as listener:
+
+        def run() -> None:
+            sock, _ = listener.accept()
+            with sock:
+                handler(sock)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        yield listener.getsockname()
+        thread.join(timeout=10)
+        assert not thread.is_alive()
+
+
+def honest(sock: socket.socket) -> None:
+    while serve.exchange(sock):
+        pass
+
+
+def test_sizes_of_the_heads() -> None:
+    request = Request("cubic", 1, 2, 3, 4, 5, 6)
+    assert Request.parsed(request.packed()) == request
+    assert len(request.packed()) == REQUEST_BYTES
+    reply = Reply("bbr", 7, 8, right=False)
+    assert Reply.parsed(reply.packed()) == reply
+    assert len(reply.packed()) == REPLY_BYTES
+
+
+def test_exchanges_on_one_connection() -> None:
+    with serving(honest) as at, Connection(at, "cubic", seconds=10) as connection:
+        for up, down in ((0, 0), (1, 0), (0, 1), (700_000, 700_000), (16_384, 5)):
+            seen: list[int] = []
+            times = connection.exchange(Request("cubic", up, 11, down, 12), seen.append)
+            assert connection.began <= connection.connected <= times.asked
+            assert times.asked <= times.first <= times.last
+            assert (seen or [0])[-1] == down
+
+
+def test_frames_come_when_they_are_due() -> None:
+    request = Request("cubic", down=4_000, frame_bytes=1_000, interval_us=30_000)
+    with serving(honest) as at, Connection(at, "cubic", seconds=10) as connection:
+        times = connection.exchange(request)
+    assert times.last - times.first >= 0.089
+
+
+def answering(data: bytes, reply: Reply | None = None) -> Handler:
+    """A server that says that it has everything and then sends `data`."""
+
+    def handler(sock: socket.socket) -> None:
+        request = Request.parsed(read_exactly(sock, REQUEST_BYTES))
+        if request.up:
+            read_exactly(sock, request.up)
+        sock.sendall((reply or Reply("cubic", request.up, 0)).packed() + data)
+
+    return handler
+
+
+RIGHT = piece(12, 0, 1_000)
+WRONG = RIGHT[:500] + bytes([RIGHT[500] ^ 1]) + RIGHT[501:]
+
+
+@pytest.mark.parametrize(
+    ("handler", "error", "says"),
+    [
+        (answering(WRONG), WrongByte, "byte 500 is"),
+        (answering(piece(13, 0, 1_000)), WrongByte, "byte 0 is"),
+        (answering(RIGHT[:-1]), CutShort, "after 999 of 1000 bytes"),
+        (answering(b""), CutShort, "after 0 of 1000 bytes"),
+        (answering(RIGHT, Reply("cubic", 29, 0)), WrongByte, "got 29 of 30 bytes"),
+        (answering(RIGHT, Reply("cubic", 30, 0, right=False)), WrongByte, "30 of 30 bytes right"),
+        (answering(RIGHT, Reply("bbr", 30, 0)), Refused, "is bbr, not cubic"),
+        (answering(RIGHT, Reply("", 0, 0)), WrongByte, "got 0"),
+    ],
+)
+def test_a_server_that_lies(handler: Handler, error: type[Exception], says: str) -> None:
+    with serving(handler) as at, Connection(at, "cubic", seconds=10) as connection:
+        with pytest.raises(error, match=says):
+            connection.exchange(Request("cubic", up=30, down=1_000, down_start=12))
+
+
+def test_an_upload_with_a_wrong_byte_is_seen_by_the_server() -> None:
+    request = Request("cubic", up=100, up_start=5)
+    with serving(honest) as at, Connection(at, "cubic", seconds=10) as connection:
+        connection.sock.sendall(request.packed() + piece(6, 0, 100))
+        with pytest.raises(WrongByte, match="the server got 0 of 100 bytes right"):
+            connection.reply(request)
+
+
+def test_an_upload_that_ends_early_is_not_acknowledged() -> None:
+    request = Request("cubic", up=100, up_start=5)
+    with serving(honest) as at, Connection(at, "cubic", seconds=10) as connection:
+        connection.sock.sendall(request.packed() + piece(5, 0, 60))
+        connection.sock.shutdown(socket.SHUT_WR)
+        with pytest.raises(WrongByte, match="the server got 60 of 100"):
+            connection.reply(request)
+
+
+def test_a_congestion_control_that_is_not_there() -> None:
+    with pytest.raises(OSError):
+        Connection(("127.0.0.1", 9), "no-such")

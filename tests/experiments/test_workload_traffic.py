@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""Every workload once for real, each way, in a small lab; and what must not pass for a run."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from experiments.model import RunFailed
+from experiments.stand import Stand
+from experiments.workloads import account, buffers, course, iperf, objects, rates, traffic
+from experiments.workloads.actors import Actor, Bulk, Churn, Objects, Pause, Transfer, Video, Wire
+from tests.experiments.workload_bed import bed, configuration
+from tests.net.conftest import labs
+from topologies.lab import Lab
+from topologies.shell import until
+
+__all__ = ["labs"]
+
+WAYS = [{"way": "direct"}, {"way": "pipes", "binding": "late"}, {"way": "mptcp"}]
+WAYS += [{"way": "pipes", "binding": "early", "app_buffer": 100_000}]
+
+
+@pytest.fixture
+def stand(labs: Path) -> Iterator[Stand]:
+    with Stand() as made:
+        yield made
+
+
+@contextmanager
+def killed_in_the_middle(lab: Lab, pid: int) -> Iterator[None]:
+    """Once the server has a connection with bytes that are not acknowledged yet."""
+
+    def busy() -> bool:
+        words = ("ss", "-Htn", "state", "established", f"( sport = :{traffic.PORT} )")
+        return any(int(line.split()[1]) for line in lab.server.inside(*words).splitlines())
+
+    def run() -> None:
+        until("bytes on their way", busy)
+        os.kill(pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(map(str, way.values())))
+def test_every_actor(stand: Stand, tmp_path: Path, way: dict[str, object]) -> None:
+    with bed(stand, tmp_path / "run", configuration(**way)) as made:
+        how = traffic.way(made)
+        first: dict[str, Actor] = {"before": Transfer(down=50_000, **how)}
+        found = traffic.play(
+            made,
+            {
+                "file": Transfer(down=200_000, up=1_000, **how),
+                "objects": Objects(count=3, pause_s=0.05, **how),
+                "up": Objects(count=2, pause_s=0.0, way="up", **how),
+                "video": Video(frames=10, frame_bytes=2_000, interval_us=20_000, **how),
+                "short": Churn(port=traffic.PORT, count=8, parallel=3),
+                "down": Bulk(**how),
+                "upload": Bulk(way="up", **how),
+                "enough": Bulk(size=10_000, **how),
+                "wire": Wire(),
+                "clock": Pause(seconds=0.5),
+            },
+            first,
+        )
+    assert found["before"]["completion_s"] > 0.01
+    assert 0.08 < found["file"]["completion_s"] < 10
+    assert sum(found["file"]["bins"]) == 200_000
+    assert len(found["objects"]["seconds"]) == 3
+    assert min(found["objects"]["seconds"]) > 0.01, "faster than the round trip"
+    assert len(found["up"]["seconds"]) == 2
+    assert len(found["video"]["late_s"]) == 10
+    assert min(found["video"]["late_s"]) > 0.006, "faster than half the round trip"
+    assert len(found["short"]["seconds"]) == 8
+    assert found["enough"]["total"] == 10_000
+    payload = 250_000 + found["down"]["total"]
+    assert found["wire"]["total"][0] > payload - 50_000, "less on the wire than was received"
+    assert found["upload"]["total"] > 0
+    assert found["file"]["subflows"] in ((None,) if way["way"] != "mptcp" else range(1, 9))
+
+
+def test_all_subflows_of_mptcp_carry_something(stand: Stand, tmp_path: Path) -> None:
+    with bed(stand, tmp_path / "run", configuration(way="mptcp")) as made:
+        found = traffic.play(made, {"file": Transfer(down=1_000_000, **traffic.way(made))})
+        assert found["file"]["subflows"] == 8
+        counters = made.lab.client.inside("nstat", "-asz", "MPTcpExtMPJoinSynAckRx")
+        assert int(counters.splitlines()[-1].split()[1]) >= 7
+
+
+def test_time_is_what_the_link_takes(stand: Stand, tmp_path: Path) -> None:
+    """Ten times as much takes ten times as long; no start of a program is in it."""
+    with bed(stand, tmp_path / "run", configuration(way="direct", mbps=8.0)) as made:
+        for size in (100_000, 1_000_000):
+            found = traffic.play(made, {"file": Transfer(down=size, **traffic.way(made))})
+            floor = rates.floor_s(made.params, size)
+            assert floor < found["file"]["completion_s"] < 1.3 * floor + 0.1
+
+
+def test_objects_wait_behind_bulk(stand: Stand, tmp_path: Path) -> None:
+    """4 Mbit/s and 100 ms of queue: an object beside bulk takes longer than one alone."""
+    with bed(stand, tmp_path / "run", configuration(way="direct", mbps=4.0)) as made:
+        alone = objects.beside_bulk(made, bulk=False, count=3)
+        beside = objects.beside_bulk(made, count=3)
+    assert alone["object_p50_s"] < 0.06 < beside["object_p50_s"]
+    assert 3.0 < beside["bulk_mbps"] <= 4.2
+    assert alone["objects"] == beside["objects"] == 3
+
+
+def test_an_account_of_a_download(stand: Stand, tmp_path: Path) -> None:
+    with bed(stand, tmp_path / "run", configuration(pipes=4, warm=True)) as made:
+        traffic.play(made, {"file": Transfer(port=traffic.PORT, down=500_000)})
+        told = account.account(made, connections=1)
+        assert len(told.connections("lp")) == 2, "the one that warmed the pipes is one more"
+        measures = told.measures()
+        assert 0.98 < measures["efficiency"] < 1
+        assert measures["pipe_share_max"] >= 0.25 >= measures["pipe_share_min"]
+        assert sum(told.shares("down")) == pytest.approx(1)
+        largest = told.largest("down")
+        assert largest is not None
+        assert largest["rx_bytes"] > 500_000
+
+
+@pytest.mark.parametrize("way", ["direct", "pipes"])
+def test_iperf3(stand: Stand, tmp_path: Path, way: str) -> None:
+    with bed(stand, tmp_path / "run", configuration(way=way)) as made:
+        found = iperf.throughput(made, "both", 1)
+        assert found.keys() == {"down", "up"}
+        assert all(5 < each.mbps < 21 for each in found.values())
+        assert all(each.series_mbps for each in found.values())
+        for direction in ("down", "up"):
+            assert iperf.throughput(made, direction, 1).keys() == {direction}
+
+
+def test_the_walk_through(stand: Stand, tmp_path: Path) -> None:
+    with bed(stand, tmp_path / "run", configuration()) as made:
+        done = course.walk_through(made, 10, 4096, 4096)
+        assert len(done) == 10
+        assert done == sorted(done)
+        assert done[0] > 0.01
+        assert account.account(made, connections=1).connections("rp")[0]["tx_bytes"] >= 40_960
+
+
+def test_a_client_that_is_cut_off_has_failed(stand: Stand, tmp_path: Path) -> None:
+    """Its server dies in the middle: a reset, not a shorter file."""
+    with bed(stand, tmp_path / "run", configuration(way="direct", mbps=2.0)) as made:
+        server = made.kept("traffic", lambda: traffic.server(made.lab))
+        actors = {"file": Transfer(down=10_000_000, **traffic.way(made))}
+        with (
+            killed_in_the_middle(made.lab, server.pid),
+            pytest.raises(RunFailed, match=r"CutShort|Reset"),
+        ):
+            traffic.play(made, actors)
+        assert "client" in " ".join(path.name for path in made.folder.iterdir())
+
+
+def test_pipes_that_break_are_a_failed_run(stand: Stand, tmp_path: Path) -> None:
+    with bed(stand, tmp_path / "run", configuration(mbps=2.0)) as made:
+        made.kept("traffic", lambda: traffic.server(made.lab))
+        assert made.pair is not None
+        actors = {"file": Transfer(down=10_000_000, **traffic.way(made))}
+        with (
+            killed_in_the_middle(made.lab, made.pair.rp.pid),
+            pytest.raises(RunFailed, match=r"CutShort|Reset"),
+        ):
+            traffic.play(made, actors)
+
+
+def test_a_run_ends_at_its_deadline(stand: Stand, tmp_path: Path) -> None:
+    began = time.monotonic()
+    with bed(stand, tmp_path / "run", configuration(way="direct", mbps=0.5), limit_s=2) as made:
+        with pytest.raises(RunFailed, match=r"not done|TimeoutError"):
+            traffic.play(made, {"file": Transfer(down=10_000_000, **traffic.way(made))})
+        assert time.monotonic() - began < 8
+
+
+def test_send_buffers_that_were_not_asked_for(stand: Stand, tmp_path: Path) -> None:
+    wanted = configuration(binding="early", pipe_sndbuf=100_000)
+    with bed(stand, tmp_path / "run", wanted) as made:
+        buffers.check(made)
+        made.params = {**wanted, "pipe_sndbuf": 200_000}
+        with pytest.raises(RunFailed, match="not 200000"):
+            buffers.check(made)
