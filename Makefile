@@ -256,4 +256,5 @@ $(BUILD)/vectors/generate: tests/vectors/generate.c $(BUILD)/libmux.a
 	$(Q)$(CC) $(CFLAGS) $(TM3_CFLAGS) -I. -MMD -MP -o $@ $^
 
 .SECONDARY:
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+# What lies in the guest's image or was built by the kernel's Makefile is not ours.
+-include $(shell find $(BUILD) -path $(BUILD)/vm -prune -o -path $(BUILD)/kmod -prune -o -type f -name '*.d' -print 2>/dev/null)
