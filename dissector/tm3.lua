@@ -1074,7 +1074,7 @@ end
 
 -- What a connection carries, for Wireshark's own dissectors ------------------------
 
-local tcp_dissector, tcp_ports
+local tcp_dissector, tcp_ports, call_tcp
 local NO_INFO = "(info)"
 
 -- A source port of the dynamic range that nobody has claimed.
@@ -1121,7 +1121,7 @@ local function hand_on(conn, lane, offset, payload, flags, pinfo, tree, ack)
         .. (ack and be32((isn + ack + 1) % CIRCLE) or "\0\0\0\0") .. header_end[flags] .. payload
     local tvb = ByteArray.new(segment, true):tvb(lane.name)
     nested = true
-    local ok, why = pcall(tcp_dissector.call, tcp_dissector, tvb, pinfo, tree)
+    local ok, why = pcall(call_tcp, tcp_dissector, tvb, pinfo, tree)
     nested = false
     if not ok then error(why, 0) end
 end
@@ -1918,7 +1918,7 @@ local function hand_on_all(pinfo, tree, after)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
     for at = 1, #due_now do
         hand_on_piece(due_now[at], pinfo, tree)
-        if after then after() end
+        if after then after(at < #due_now) end
     end
     pinfo.src_port, pinfo.dst_port = src_port, dst_port
 end
@@ -1929,19 +1929,23 @@ function columns.write(cols, info, pinfo, tree, some_due)
     local protocol, own = cols.protocol, "TM³"
     info:clear()
     local before, text = tostring(info), columns.text()
-    local function after()
+    local function after(more)
         local inner = tostring(protocol)
         if inner ~= "TCP" and inner ~= "TM³" then
             own = "TM³/" .. inner
             text = text .. " | " .. tostring(info):sub(#before + 1):gsub("^[,%s]+", "")
         end
         info:clear_fence()
+        if not more then return end
         info:set(before)
         info:fence()
         protocol:set("TM³")
     end
     if some_due then hand_on_all(pinfo, tree, after) end
-    if before ~= "" and before:sub(-1) ~= " " then text = "; " .. text end
+    if before ~= "" then
+        info:clear_fence()
+        text = before .. (before:sub(-1) ~= " " and "; " or "") .. text
+    end
     info:set(text)
     protocol:set(own)
 end
@@ -2247,6 +2251,7 @@ end
 
 tcp_ports = DissectorTable.get("tcp.port")
 tcp_dissector = Dissector.get("tcp")
+call_tcp = tcp_dissector.call
 x11_dissector = tcp_ports:get_dissector(6000)
 tm3_dissector = Dissector.get("tm3")
 inside_dissector = Dissector.get("tm3_stream")
