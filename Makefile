@@ -63,7 +63,7 @@ all: $(OUT)/rp $(OUT)/lp $(OUT)/linkem $(BUILD)/tm3lab ## build rp, lp, linkem a
 
 .PHONY: setup
 setup: ## install what is missing, from Debian and PyPI only (root; else it says what)
-	@VENV=$(VENV) .ci/setup
+	@VENV=$(VENV) REQUIREMENTS=$(REQUIREMENTS) .ci/setup
 
 .PHONY: test-programs
 test-programs: $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem \

@@ -5,14 +5,14 @@ import argparse
 import sys
 from typing import NoReturn
 
-from experiments import cli_folder, cli_list, cli_run, cli_up
+from experiments import cli_folder, cli_lab, cli_list, cli_run
 from experiments.catalogue import UnknownExperiment
 from experiments.definition import DefinitionError
 from experiments.folder import FolderError
 from experiments.options import flag
 from experiments.preflight import CannotServe
 from topologies.mile import ParameterError
-from topologies.programs import ProgramError
+from topologies.programs import ROOT, ProgramError
 
 DESCRIPTION = """\
 Experiments on pipes over last miles that are what they say. A run needs root:
@@ -47,7 +47,7 @@ def parser(argv: list[str]) -> Parser:
     cli_list.add(commands)
     cli_run.add(commands, argv)
     cli_folder.add(commands)
-    cli_up.add(commands)
+    cli_lab.add(commands)
     return found
 
 
@@ -61,7 +61,7 @@ def main(argv: list[str]) -> int:
     except ModuleNotFoundError as missing:
         if (missing.name or "").split(".")[0] in ("experiments", "topologies"):
             raise
-        return _complain(1, f"no {missing.name} in Python: sudo make setup")
+        return _complain(1, f"no {missing.name} in Python: {_remedy(missing.name)}")
     except KeyboardInterrupt:
         return 130
 
@@ -73,6 +73,12 @@ def _do(argv: list[str]) -> int:
         told = f"; there are {known}" if known else ""
         return _complain(2, f"{options.command}: {extra[0]}: no such argument{told}")
     return options.do(options)
+
+
+def _remedy(module: str | None) -> str:
+    if module in ("dask", "distributed"):
+        return f"{sys.executable} -m pip install -r {ROOT}/experiments/requirements-spread.txt"
+    return "sudo make setup"
 
 
 def _complain(status: int, text: str) -> int:

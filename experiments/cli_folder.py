@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""tm3lab resume, plot, report, compare: what is done with a folder of results."""
+"""tm3lab resume, plot, report, merge, compare: what is done with folders of results."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments import catalogue, cli_run, preflight
+from experiments import catalogue, cli_run, merge, preflight, session
 from experiments.folder import Results
-from experiments.runner import Keep
+from experiments.session import How
 
 
 def add(commands: Any) -> None:
     resume = commands.add_parser("resume", help="do the runs that a folder lacks")
     resume.add_argument("folder", type=Path, metavar="DIR")
     cli_run.add_keep(resume)
+    cli_run.add_machines(resume)
     resume.set_defaults(do=_resume)
     for name, text, do in (
         ("plot", "draw a folder's plots anew", _plot),
@@ -22,18 +23,30 @@ def add(commands: Any) -> None:
         parser = commands.add_parser(name, help=text)
         parser.add_argument("folders", type=Path, nargs="+", metavar="DIR")
         parser.set_defaults(do=do)
+    joined = commands.add_parser("merge", help="folders of parts of one plan, made by --part")
+    joined.add_argument("folders", type=Path, nargs="+", metavar="DIR")
+    cli_run.add_results(joined)
+    joined.set_defaults(do=_merge)
     compare = commands.add_parser("compare", help="two folders of the same experiment")
     compare.add_argument("a", type=Path, metavar="A")
     compare.add_argument("b", type=Path, metavar="B")
     compare.set_defaults(do=_compare)
 
 
+def _merge(given: argparse.Namespace) -> int:
+    merged = merge.merge(given.folders, given.results)
+    session.say(f"{len(merged.runs())} runs, {merged.unfinished()} missing: {merged.path}")
+    print(session.finish(merged))
+    return 0
+
+
 def _resume(given: argparse.Namespace) -> int:
     results = Results.open(given.folder)
     experiment = catalogue.of(results.meta)
-    preflight.check(experiment, results.plan.configurations)
-    keep = Keep(logs=given.keep_logs, pcaps=given.keep_pcaps)
-    return cli_run.carry_out(experiment, results, keep)
+    how = How(cli_run.keep(given), given.part, given.spread)
+    if not how.spread:
+        preflight.check(experiment, results.plan.configurations)
+    return cli_run.carry_out(experiment, results, how)
 
 
 def _plot(given: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from experiments.plan import Plan
 from experiments.preflight import CannotServe
 from experiments.progress import duration
 from experiments.runner import Keep
+from experiments.session import How
 from experiments.stopping import Stopped
 from topologies.mile import ParameterError
 from topologies.programs import ROOT
@@ -37,19 +38,51 @@ def add(commands: Any, argv: Sequence[str]) -> None:
     parser.add_argument("--seed", type=int, default=SEED, metavar="N", help="of repetition 0 (1)")
     parser.add_argument("--quick", action="store_true", help="the smaller sweep of each experiment")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="of a single run")
-    parser.add_argument(
-        "--results", type=Path, default=ROOT / "results", metavar="DIR", help="in place of results/"
-    )
+    add_results(parser)
     parser.add_argument("--fresh", action="store_true", help="continue no unfinished folder")
     parser.add_argument("--dry-run", action="store_true", help="say what would be run")
     add_keep(parser)
+    add_machines(parser)
     options.add_groups(parser, _named(argv), text=SWEEP)
     parser.set_defaults(do=_run)
+
+
+def add_results(parser: Any) -> None:
+    parser.add_argument(
+        "--results", type=Path, default=ROOT / "results", metavar="DIR", help="in place of results/"
+    )
 
 
 def add_keep(parser: Any) -> None:
     parser.add_argument("--keep-logs", action="store_true", help="of every run, not of rep 0 only")
     parser.add_argument("--keep-pcaps", action="store_true", help="capture what runs send")
+
+
+def add_machines(parser: Any) -> None:
+    parser.add_argument(
+        "--part",
+        type=_part,
+        default=(1, 1),
+        metavar="I/N",
+        help="every N-th block from the I-th on; other machines do the others: tm3lab merge",
+    )
+    parser.add_argument(
+        "--spread",
+        default="",
+        metavar="tcp://HOST:8786",
+        help="have the workers of this Dask scheduler do the runs (tm3lab worker)",
+    )
+
+
+def keep(given: argparse.Namespace) -> Keep:
+    return Keep(logs=given.keep_logs, pcaps=given.keep_pcaps)
+
+
+def _part(text: str) -> tuple[int, int]:
+    first, _, every = text.partition("/")
+    if not (first.isdigit() and every.isdigit() and 1 <= int(first) <= int(every)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not I/N, say 1/2 and 2/2")
+    return int(first), int(every)
 
 
 def _named(argv: Sequence[str]) -> list[Experiment]:
@@ -120,22 +153,24 @@ def _run(given: argparse.Namespace) -> int:
     _announce(plans, given.results)
     if given.dry_run:
         return 0
-    preflight.need_root()
-    keep = Keep(logs=given.keep_logs, pcaps=given.keep_pcaps)
-    found = [_one(*both, given, keep, alone=len(plans) == 1) for both in plans]
+    how = session.How(keep(given), given.part, given.spread)
+    if not how.spread:
+        preflight.need_root()
+    found = [_one(*both, given, how, alone=len(plans) == 1) for both in plans]
     if len(plans) > 1:
         session.index([folder for folder, _ in found if folder])
     return max(status for _, status in found)
 
 
 def _one(
-    experiment: Experiment, plan: Plan, given: argparse.Namespace, keep: Keep, *, alone: bool
+    experiment: Experiment, plan: Plan, given: argparse.Namespace, how: How, *, alone: bool
 ) -> tuple[Path | None, int]:
     """Its folder and exit status. Beside others, one that cannot be run does not stop them."""
     try:
-        preflight.check(experiment, plan.configurations)
+        if not how.spread:
+            preflight.check(experiment, plan.configurations)
         results = session.begin(experiment, plan, given.results, given.fresh)
-        return results.path, carry_out(experiment, results, keep)
+        return results.path, carry_out(experiment, results, how)
     except CannotServe as why:
         if alone:
             raise
@@ -143,13 +178,15 @@ def _one(
         return None, 1
 
 
-def carry_out(experiment: Experiment, results: Results, keep: Keep) -> int:
+def carry_out(experiment: Experiment, results: Results, how: How) -> int:
     """The runs, then plots, report and table. 1 if a run failed."""
     try:
-        session.run(experiment, results, keep)
+        session.run(experiment, results, how)
     except Stopped:
         session.say(f"stopped; {results.unfinished()} runs to go: tm3lab resume {results.path}")
         raise
+    if results.unfinished():
+        session.say(f"{results.unfinished()} runs of the plan are left to others: {results.path}")
     print(session.finish(results), flush=True)
     failed = sum(record["outcome"] != "ok" for record in results.runs())
     session.say(f"plots: {results.path / 'plots'}; report: {results.path / 'report.html'}")

@@ -29,6 +29,9 @@ class Run:
     rep: int  # and the block: each has every configuration once
     order: int  # within the block
 
+    def as_dict(self) -> dict[str, Any]:
+        return {**vars(self), "params": dict(self.params)}
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import socket
 import time
 import traceback
 from collections.abc import Callable
@@ -81,6 +82,7 @@ class Runner:
             "completion_s": None,
             "measures": {},
             "started": round(time.time(), 3),
+            "host": socket.gethostname(),
             "load": round(os.getloadavg()[0], 2),
         }
 

@@ -4,13 +4,14 @@
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments import folder, meta
 from experiments.folder import FolderError, Results
 from experiments.model import Experiment
-from experiments.plan import Plan
+from experiments.plan import Plan, Run
 from experiments.progress import Progress, duration, expectation
 from experiments.runner import Keep, Runner
 from experiments.stand import Stand
@@ -46,30 +47,59 @@ def begin(experiment: Experiment, plan: Plan, root: Path, fresh: bool) -> Result
     return Results.create(root, experiment.name, first["versions"]["commit"], made)
 
 
-def run(experiment: Experiment, results: Results, keep: Keep) -> None:
+@dataclass(frozen=True)
+class How:
+    """`part` (i, n): every n-th block, from the i-th on. `spread`: a Dask scheduler's address."""
+
+    keep: Keep = field(default_factory=Keep)
+    part: tuple[int, int] = (1, 1)
+    spread: str = ""
+
+    def has(self, run: Run) -> bool:
+        first, every = self.part
+        return run.rep % every == first - 1
+
+
+def run(experiment: Experiment, results: Results, how: How) -> None:
     """What is missing in the folder. Stopped leaves the finished runs and nothing running."""
     plan = results.plan
     with results.locked():
         done = results.done()
-        left = [run for run in plan.runs() if run.id not in done]
+        left = [run for run in plan.runs() if run.id not in done and how.has(run)]
         session = _session(results)
         expected = expectation(experiment, results.path.parent.parent)
         try:
-            with stoppable() as asked, Stand() as stand, Progress(plan, left, expected) as progress:
-                runner = Runner(
-                    experiment,
-                    results,
-                    stand,
-                    limit_s=plan.limit_s,
-                    keep=keep,
-                    stopped=asked.is_set,
-                )
-                for run in left:
-                    progress.ended(runner.run(run))
+            with stoppable() as asked, Progress(plan, left, expected) as progress:
+                if how.spread:
+                    _elsewhere(results, left, how, progress)
+                else:
+                    _here(experiment, results, left, how, progress, asked.is_set)
         finally:
             session["ended"] = round(time.time(), 3)
             results.save()
             results.hand_back()
+
+
+def _here(
+    experiment: Experiment,
+    results: Results,
+    left: list[Run],
+    how: How,
+    progress: Progress,
+    stopped: Callable[[], bool],
+) -> None:
+    limit_s = results.plan.limit_s
+    with Stand() as stand:
+        runner = Runner(experiment, results, stand, limit_s=limit_s, keep=how.keep, stopped=stopped)
+        for run in left:
+            progress.ended(runner.run(run))
+
+
+def _elsewhere(results: Results, left: list[Run], how: How, progress: Progress) -> None:
+    from experiments import spread  # Dask is an extra, and slow to import
+
+    for record in spread.over(how.spread, results, left, how.keep):
+        progress.ended(record)
 
 
 def _session(results: Results) -> dict[str, object]:

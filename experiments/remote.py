@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""A run on another machine: what a Dask worker does for `--spread`.
+
+`attempt` is called in a thread of the worker; a run wants signals, so it has a process of its own,
+`python -m experiments.remote`, which reads an order and answers with the record and its files.
+"""
+
+import base64
+import ctypes
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+SPARE_S = 60.0  # beyond a run's time limit: to set up and to tidy
+
+
+class Refused(RuntimeError):
+    """This worker cannot do the run; the message says why."""
+
+
+_running: set[subprocess.Popen[str]] = set()
+
+
+def attempt(order: dict[str, Any]) -> dict[str, Any]:
+    """Carries out an order; its answer."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "experiments.remote"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _running.add(process)
+    try:
+        out, err = process.communicate(json.dumps(order), timeout=order["limit_s"] + SPARE_S)
+    finally:
+        process.terminate()
+        process.communicate()
+        _running.discard(process)
+    if process.returncode:
+        raise Refused(err.strip().splitlines()[-1] if err.strip() else "stopped")
+    return json.loads(out)
+
+
+def stop() -> None:
+    """Ends what this worker runs now."""
+    for process in list(_running):
+        process.terminate()
+
+
+def _packed(folder: Path) -> dict[str, str]:
+    """Logs and captures of the run, by their paths in its folder, as text."""
+    return {
+        str(path.relative_to(folder)): base64.b85encode(zlib.compress(path.read_bytes())).decode()
+        for kind in ("logs", "pcaps")
+        for path in (folder / kind).rglob("*")
+        if path.is_file()
+    }
+
+
+def unpack(files: dict[str, str], folder: Path) -> None:
+    for name, text in files.items():
+        path = (folder / name).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise Refused(f"it sends {name!r}, which lies outside of the results")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(zlib.decompress(base64.b85decode(text)))
+
+
+def carry_out(order: dict[str, Any]) -> dict[str, Any]:
+    from experiments import catalogue, preflight
+    from experiments.folder import Results
+    from experiments.plan import Run
+    from experiments.runner import Keep, Runner
+    from experiments.stand import Stand
+    from experiments.stopping import stoppable
+    from topologies.record import commit
+
+    mine = commit()
+    if mine != order["commit"]:
+        raise Refused(f"its sources are of commit {mine}, not {order['commit']}")
+    experiment = catalogue.of(order)
+    run = Run(**order["run"])
+    preflight.check(experiment, [run.params])
+    with tempfile.TemporaryDirectory(prefix="tm3lab-remote-") as root:
+        results = Results.create(Path(root), experiment.name, mine, {})
+        with stoppable() as asked, Stand() as stand:
+            runner = Runner(
+                experiment,
+                results,
+                stand,
+                limit_s=order["limit_s"],
+                keep=Keep(**order["keep"]),
+                stopped=asked.is_set,
+            )
+            record = runner.run(run)
+        labs = results.meta.get("labs", {})
+        return {"record": record, "labs": labs, "files": _packed(results.path)}
+
+
+def _end_with_parent() -> None:
+    """A worker that is killed takes its run along."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def main() -> int:
+    try:
+        _end_with_parent()
+        answer = carry_out(json.load(sys.stdin))
+    except KeyboardInterrupt:
+        return 130
+    except Exception as why:
+        print(f"{type(why).__name__}: {why}", file=sys.stderr)
+        return 1
+    json.dump(answer, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

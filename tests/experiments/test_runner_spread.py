@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""Sweeps that are done by several: by parts that are merged, by workers of a Dask scheduler."""
+
+import importlib.util
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from experiments import merge, parameters, remote
+from experiments.folder import FORMAT, FolderError, Results
+from experiments.plan import Plan
+from experiments.session import How
+from tests.conftest import why_no_namespace
+from topologies.programs import built
+from topologies.shell import until
+
+CONFIGURATIONS = tuple(parameters.complete((), {"pipes": pipes}) for pipes in (1, 8))
+PLAN = Plan("download", CONFIGURATIONS, reps=5, seed=1, limit_s=30.0)
+
+
+def part(root: Path, first: int, every: int, plan: Plan = PLAN, commit: str = "abc") -> Results:
+    """As `--part first/every` leaves it."""
+    meta = {"plan": plan.as_dict(), "commit": commit, "sessions": [{"host": f"host{first}"}]}
+    results = Results.create(root, "download", commit, meta)
+    how = How(part=(first, every))
+    for run in plan.runs():
+        if how.has(run):
+            logs = results.path / "logs" / run.id
+            logs.mkdir(parents=True)
+            (logs / "rp.log").write_text(run.id)
+            record = {"format": FORMAT, "id": run.id, "outcome": "ok", "logs": f"logs/{run.id}"}
+            results.append({**record, "host": f"host{first}"})
+    return results
+
+
+def test_parts_make_a_whole(tmp_path: Path) -> None:
+    parts = [part(tmp_path, first, 3) for first in (1, 2, 3)]
+    assert [results.unfinished() for results in parts] == [6, 6, 8]
+    whole = merge.merge([results.path for results in parts], tmp_path)
+    assert whole.unfinished() == 0
+    assert len(whole.runs()) == len(PLAN)
+    assert {record["host"] for record in whole.runs()} == {"host1", "host2", "host3"}
+    for run in PLAN.runs():
+        assert (whole.path / "logs" / run.id / "rp.log").read_text() == run.id
+    assert [session["host"] for session in whole.meta["sessions"]] == ["host1", "host2", "host3"]
+
+
+def test_a_part_twice_counts_once(tmp_path: Path) -> None:
+    paths = [part(tmp_path, 1, 2).path, part(tmp_path, 1, 2).path]
+    assert len(merge.merge(paths, tmp_path).runs()) == 6
+
+
+def test_what_is_of_another_plan_or_commit_is_not_merged(tmp_path: Path) -> None:
+    one = part(tmp_path, 1, 2).path
+    other = Plan("download", CONFIGURATIONS, reps=5, seed=2, limit_s=30.0)
+    with pytest.raises(FolderError, match="is of another plan than"):
+        merge.merge([one, part(tmp_path, 2, 2, other).path], tmp_path)
+    with pytest.raises(FolderError, match="is of another commit than"):
+        merge.merge([one, part(tmp_path, 2, 2, commit="abd").path], tmp_path)
+    assert len(list(tmp_path.glob("download/*"))) == 3
+
+
+def test_files_of_a_run_arrive_and_stay_where_they_belong(tmp_path: Path) -> None:
+    there, here = tmp_path / "there", tmp_path / "here"
+    (there / "logs" / "a").mkdir(parents=True)
+    (there / "logs" / "a" / "rp.log").write_bytes(bytes(range(256)) * 100)
+    remote.unpack(remote._packed(there), here)
+    assert (here / "logs" / "a" / "rp.log").read_bytes() == bytes(range(256)) * 100
+    with pytest.raises(remote.Refused, match="lies outside"):
+        remote.unpack({"../x": ""}, here)
+
+
+# --- by Dask ---
+
+needs_dask = pytest.mark.skipif(
+    importlib.util.find_spec("distributed") is None,
+    reason="no Dask: pip install -r experiments/requirements-spread.txt",
+)
+needs_root = pytest.mark.skipif(why_no_namespace() is not None, reason=str(why_no_namespace()))
+
+
+@contextmanager
+def started(tmp_path: Path, name: str, argv: list[str | Path]) -> Iterator[subprocess.Popen[bytes]]:
+    with (tmp_path / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen(
+            argv, cwd=tmp_path, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10)
+
+
+@contextmanager
+def cluster(tmp_path: Path, workers: int) -> Iterator[str]:
+    """A scheduler on loopback and its workers; its address."""
+    told = tmp_path / "scheduler.json"
+    argv = [built("tm3lab"), "scheduler", "--host", "127.0.0.1", "--port", "0"]
+    argv += ["--scheduler-file", told]
+    with ExitStack() as stack:
+        stack.enter_context(started(tmp_path, "scheduler", argv))
+        until("the scheduler", told.exists, 60.0)
+        address = json.loads(told.read_text())["address"]
+        for number in range(workers):
+            words = [built("tm3lab"), "worker", address]
+            stack.enter_context(started(tmp_path, f"worker{number}", words))
+        for number in range(workers):
+            log = tmp_path / f"worker{number}.log"
+            until(f"worker {number}", lambda log=log: "Registered to" in log.read_text(), 60.0)
+        yield address
+
+
+SWEEP = ("--preset", "wired", "--size", "50KB", "--pipes", "1,2", "--way", "pipes", "--warm", "no")
+
+
+def spread(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    argv = [built("tm3lab"), "run", "download", *SWEEP, *words]
+    return subprocess.run(
+        argv, cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@needs_dask
+@needs_root
+def test_workers_do_the_runs(tmp_path: Path) -> None:
+    with cluster(tmp_path, 2) as address:
+        words = ("--reps", "1", "--spread", address, "--results", "here")
+        done = spread(tmp_path, *words)
+    assert done.returncode == 0, done.stderr
+    results = Results.open(next(tmp_path.glob("here/download/*")))
+    runs = results.runs()
+    assert [record["outcome"] for record in runs] == ["ok"] * 2
+    assert results.unfinished() == 0
+    assert all(record["host"] for record in runs)
+    for record in runs:
+        assert (results.path / record["logs"] / "rp.stats.jsonl").exists()
+    assert results.meta["labs"]
+
+
+@needs_dask
+def test_no_scheduler_is_told(tmp_path: Path) -> None:
+    words = ("--reps", "1", "--spread", "tcp://127.0.0.1:9", "--results", "here")
+    done = spread(tmp_path, *words)
+    assert done.returncode == 1
+    assert "no Dask scheduler at tcp://127.0.0.1:9" in done.stderr.splitlines()[-1]
