@@ -77,7 +77,11 @@ class HostSettings:
 
 def read_sysctls(namespace: Path, keys: Sequence[str]) -> dict[str, str | None]:
     """What is in force; None where a namespace has no such setting."""
-    text = run(enter(namespace, ["sysctl", "--ignore", *keys]))
+    return sysctls_in(run(enter(namespace, ["sysctl", "--ignore", *keys])), keys)
+
+
+def sysctls_in(text: str, keys: Sequence[str]) -> dict[str, str | None]:
+    """As sysctl tells them."""
     found = {}
     for line in text.splitlines():
         key, _, value = line.partition("=")

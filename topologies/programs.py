@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from topologies.registry import LabState
-from topologies.shell import enter, until
+from topologies.shell import until
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -38,7 +38,7 @@ class Program:
         self.argv = [str(word) for word in argv]
         self.log_path = lab.log_folder / f"{name}.log"
         self.out_path = lab.log_folder / f"{name}.out"
-        command = enter(lab.pin(node), argv) if node else self.argv
+        command = lab.enter(node, argv) if node else self.argv
         with self.log_path.open("wb") as log, self.out_path.open("wb") as out:
             self.process = subprocess.Popen(
                 command,

@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from topologies.processes import (
     network_of,
     start_of,
 )
-from topologies.shell import CommandError, run, until
+from topologies.shell import CommandError, enter, run, until
 
 FORMAT = 1
 MARK = "TM3_LAB"
@@ -47,6 +47,7 @@ class LabState:
     namespaces: dict[str, int] = field(default_factory=dict)  # node's name: its shell's id
     processes: dict[str, Identity] = field(default_factory=dict)
     made: float = 0.0
+    doors: dict[str, Any] = field(default_factory=dict)  # of nodes that are virtual machines
 
     @property
     def folder(self) -> Path:
@@ -64,6 +65,12 @@ class LabState:
 
     def pin(self, node: str) -> Path:
         return self.folder / f"{node}.net"
+
+    def enter(self, node: str, argv: Sequence[str | Path]) -> list[str]:
+        """The command that runs `argv` in a node, whatever sort of node it is."""
+        if node in self.doors:
+            return self.doors[node].enter(argv)
+        return enter(self.pin(node), argv)
 
     def open(self) -> None:
         """Makes the entry, whole at once: it is renamed into place."""

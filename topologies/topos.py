@@ -9,6 +9,7 @@ without any proxy. There is no switch and no controller.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mininet.net import Mininet
@@ -26,6 +27,7 @@ from topologies.registry import LabState
 REALISATION: dict[str, type[EmulatedLink]] = {"linkem": LinkemLink, "netem": NetemLink}
 SERVER = "10.0.9.2"
 WAN_QUEUE_MS = 50.0
+CLIENTS = ("namespace", "vm")
 SECOND_TABLE = "102"  # the client's routes for what is bound to its second address
 
 
@@ -62,7 +64,8 @@ class LastMiles(Topo):
     """Some last miles side by side; `build` of the two below says which.
 
     `link`: auto, netem or linkem; `bottleneck`: network or sender; further parameters are those of
-    Mile (down_mbps, rtt_ms, ...), Wan and HostSettings by their names.
+    Mile (down_mbps, rtt_ms, ...), Wan and HostSettings by their names. `client` vm: the client is a
+    virtual machine (topologies.vmhost), which may write to `shared`, else to the lab's logs.
     """
 
     preset: str | None
@@ -80,9 +83,15 @@ class LastMiles(Topo):
         bottleneck: str,
         wan: Wan,
         settings: HostSettings,
+        client: str = "namespace",
+        shared: Path | None = None,
     ) -> None:
         check_choice("bottleneck", bottleneck, BOTTLENECKS)
+        check_choice("client", client, CLIENTS)
+        self.client, self.shared = client, shared
         if bottleneck == "sender":
+            if client == "vm":
+                raise ParameterError("bottleneck", "a virtual machine's own queue is not ours")
             for mile in miles:
                 tbf(mile.direction("down"), mile.mtu)
                 tbf(mile.direction("up"), mile.mtu)
@@ -108,9 +117,14 @@ class LastMiles(Topo):
         server = [(*default, "10.0.9.1", *words)]
         nodes = {"client": (False, client), "rp": (True, ()), "server": (False, server)}
         for name, (forward, routes) in nodes.items():
+            more: dict[str, Any] = {"cls": LabNode}
+            if name == "client" and self.client == "vm":
+                from topologies.vmhost import VMHost
+
+                more = {"cls": VMHost, "shared": self.shared}
             self.addHost(
                 name,
-                cls=LabNode,
+                **more,
                 lab=self.state,
                 settings=self.settings,
                 forward=forward,
@@ -184,13 +198,15 @@ class LastMile(LastMiles):
         mile: Mile | None = None,
         link: str = "auto",
         bottleneck: str = "network",
+        client: str = "namespace",
+        shared: Path | None = None,
         **parameters: Any,
     ) -> None:
         wan, settings, rest = _apart(parameters)
         _no_preset_beside(mile, preset, rest, "mile")
         self.preset = None if mile else preset or "wired"
         chosen = mile or one_mile(preset or "wired", **rest)
-        self.compose((chosen,), link, bottleneck, wan, settings)
+        self.compose((chosen,), link, bottleneck, wan, settings, client, shared)
 
 
 class TwoLastMiles(LastMiles):
@@ -206,6 +222,8 @@ class TwoLastMiles(LastMiles):
         miles: tuple[Mile, Mile] | None = None,
         link: str = "auto",
         bottleneck: str = "network",
+        client: str = "namespace",
+        shared: Path | None = None,
         **parameters: Any,
     ) -> None:
         wan, settings, rest = _apart(parameters)
@@ -214,4 +232,4 @@ class TwoLastMiles(LastMiles):
         pair = miles or two_miles(preset or "mobile-dsl", **rest)
         if len(pair) != 2:
             raise ParameterError("miles", f"{len(pair)} last miles, not two")
-        self.compose(tuple(pair), link, bottleneck, wan, settings)
+        self.compose(tuple(pair), link, bottleneck, wan, settings, client, shared)

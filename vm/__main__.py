@@ -27,6 +27,7 @@ def machine(options: argparse.Namespace) -> Machine:
         image(say),
         shares=shares,
         memory_mib=options.memory,
+        cpus=options.cpus,
         kernel_words=options.kernel.split(),
         console=options.console,
         ready_s=options.ready,
@@ -61,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
             return
         it.add_argument("--results", type=Path, metavar="DIR", help=f"writable there at {RESULTS}")
         it.add_argument("--memory", type=int, default=2048, metavar="MIB")
+        it.add_argument("--cpus", type=int, default=2, metavar="N")
         it.add_argument("--kernel", default="", metavar="WORDS", help="further kernel parameters")
         it.add_argument("--console", type=Path, metavar="FILE", help="keep its console")
         it.add_argument("--ready", type=float, default=120.0, metavar="SECONDS")

@@ -23,6 +23,7 @@ EPOCH = 1735689600  # of files made here; packages bring their own times
 # What the first program needs to reach the disk and the tree, and the port for the agent.
 MODULES = ("virtio_pci", "virtio_blk", "ext4", "9p", "9pnet_virtio", "overlay", "virtio_console")
 BUSYBOX = "bin/busybox"
+UUID = "7f3c0a52-6d1e-4c0b-9a53-5e0d3f6b2a11"  # of the file systems
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,14 @@ def image(say: Say, wanted: Recipe | None = None) -> Image:
     need.root("making an image")
     need.programs(need.TO_BUILD)
     cache().mkdir(parents=True, exist_ok=True)
-    with _alone(cache() / "lock"):
+    with alone(cache() / "lock"):
         if not found.folder.is_dir():
             _build(wanted, found.folder, say)
     return found
 
 
 @contextmanager
-def _alone(lock: Path) -> Iterator[None]:
+def alone(lock: Path) -> Iterator[None]:
     """Two at once would do the same work twice."""
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -171,18 +172,16 @@ class Cpio:
         self.add("TRAILER!!!", 0, b"")
 
 
-def disk(tree: Path, target: Path, mib: int, *options: str) -> None:
-    """The folder as a file system, without mounting anything."""
+def disk(tree: Path, target: Path, mib: int, extended: Sequence[str] = (), size: str = "") -> None:
+    """The folder as a file system, without mounting anything; `size` where it is not all."""
     with target.open("wb") as out:
         out.truncate(mib << 20)
-    identity = "7f3c0a52-6d1e-4c0b-9a53-5e0d3f6b2a11"
     try:
         run(
             [
                 *("mke2fs", "-q", "-F", "-t", "ext4", "-O", "^has_journal", "-m", "0"),
-                *("-U", identity, "-E", f"hash_seed={identity},lazy_itable_init=0"),
-                *options,
-                *("-d", tree, target),
+                *("-U", UUID, "-E", ",".join((f"hash_seed={UUID},lazy_itable_init=0", *extended))),
+                *("-d", tree, target, *([size] if size else [])),
             ],
             seconds=300,
         )

@@ -103,6 +103,7 @@ class Machine:
             self.console.write_bytes(b"")
             self._boot(stack, scratch)
             self._wait()
+            self._bind_tree()
             for number, share in enumerate(self.shares):
                 self._mount(number, share)
             self._stack = stack.pop_all()
@@ -188,6 +189,11 @@ class Machine:
         options = f"trans=virtio,version=9p2000.L,msize=262144,cache=none,{mode}"
         self.run(["mkdir", "-p", share.guest])
         self.run(["mount", "-t", "9p", "-o", options, f"share{number}", share.guest])
+
+    def _bind_tree(self) -> None:
+        """The tree at its path here too: a command line means the same on both sides."""
+        self.run(["mkdir", "-p", self.tree])
+        self.run(["mount", "--bind", "/tm3", self.tree])
 
     def start(
         self,
