@@ -3,6 +3,9 @@
 
 import sys
 
-from experiments.cli import main
+try:
+    from experiments.cli import main
 
-sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))
+except KeyboardInterrupt:  # also while it is still being read
+    sys.exit(130)

@@ -11,6 +11,7 @@ from experiments.definition import DefinitionError
 from experiments.folder import FolderError
 from experiments.options import flag
 from experiments.preflight import CannotServe
+from experiments.stopping import HANG_UPS, stoppable
 from topologies.mile import ParameterError
 from topologies.programs import ROOT, ProgramError
 
@@ -53,7 +54,8 @@ def parser(argv: list[str]) -> Parser:
 
 def main(argv: list[str]) -> int:
     try:
-        return _do(argv)
+        with stoppable(HANG_UPS):
+            return _do(argv)
     except (ParameterError, UnknownExperiment, DefinitionError) as wrong:
         return _complain(2, str(wrong))
     except (CannotServe, FolderError, ProgramError) as wrong:
@@ -62,8 +64,6 @@ def main(argv: list[str]) -> int:
         if (missing.name or "").split(".")[0] in ("experiments", "topologies"):
             raise
         return _complain(1, f"no {missing.name} in Python: {_remedy(missing.name)}")
-    except KeyboardInterrupt:
-        return 130
 
 
 def _do(argv: list[str]) -> int:

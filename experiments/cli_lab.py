@@ -11,6 +11,7 @@ from topologies.mile import ParameterError
 def add(commands: Any) -> None:
     parser = commands.add_parser(
         "up",
+        usage="tm3lab up [PRESET] [OPTION]... [--PARAMETER VALUE]...",
         help="Mininet's prompt in a lab with both proxies running",
         description="A lab to look around in, gone with its prompt.",
         allow_abbrev=False,

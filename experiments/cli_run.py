@@ -28,6 +28,7 @@ SWEEP = "several values, divided by commas, are a sweep: 1,2,4 or 1..8"
 def add(commands: Any, argv: Sequence[str]) -> None:
     parser = commands.add_parser(
         "run",
+        usage="tm3lab run NAME... [OPTION]... [--PARAMETER VALUE,...]...",
         help="run experiments: plots and a report at the end",
         description=__doc__,
         allow_abbrev=False,
