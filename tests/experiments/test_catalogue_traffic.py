@@ -96,6 +96,7 @@ def whole(experiment: Experiment, params: Params) -> None:
     assert experiment.question.endswith("?")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_each_once(stand: Stand, tmp_path: Path, name: str) -> None:
     experiment = find(name)

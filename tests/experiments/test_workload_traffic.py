@@ -106,6 +106,7 @@ def test_time_is_what_the_link_takes(stand: Stand, tmp_path: Path) -> None:
             assert floor < found["file"]["completion_s"] < 1.3 * floor + 0.1
 
 
+@pytest.mark.slow
 def test_objects_wait_behind_bulk(stand: Stand, tmp_path: Path) -> None:
     """4 Mbit/s and 100 ms of queue: an object beside bulk takes longer than one alone."""
     with bed(stand, tmp_path / "run", configuration(way="direct", mbps=4.0)) as made:
@@ -130,6 +131,7 @@ def test_an_account_of_a_download(stand: Stand, tmp_path: Path) -> None:
         assert largest["rx_bytes"] > 500_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["direct", "pipes"])
 def test_iperf3(stand: Stand, tmp_path: Path, way: str) -> None:
     with bed(stand, tmp_path / "run", configuration(way=way)) as made:
