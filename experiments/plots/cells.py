@@ -118,15 +118,16 @@ def line_look(results: Results, params: Params, names: Sequence[str]) -> tuple[s
     """A line's name and look: by how it was carried, by a parameter, or by both."""
     carried = words.carried(params)
     others = [name for name in names if name not in CARRIED]
+    without = params.get("way", "pipes") != "pipes"
     if not others:
-        return (carried, of_carried(carried)) if names else ("", of_carried("8 pipes"))
+        return (carried, of_carried(carried)) if names or without else ("", of_carried("8 pipes"))
     own = [params.get(name) for name in others]
-    if own[0] is None:  # does not apply to it: named by how it is carried
+    if own[0] is None and without:  # does not apply to it: named by how it is carried
         return carried, of_carried(carried)
     text = ", ".join(
         words.setting(name, value)
         for name, value in zip(others, own, strict=True)
-        if value is not None
+        if value is not None or name == others[0]
     )
     if len(others) == 1:
         look = of_values(others[0], values_of(results, others[0]))[own[0]]
@@ -134,7 +135,7 @@ def line_look(results: Results, params: Params, names: Sequence[str]) -> tuple[s
         every = {results.key(it.params, others) for it in results.configurations}
         ordered = sorted(every, key=lambda key: [sortable(value) for value in key])
         look = ORDERED[ordered.index(tuple(own)) % len(ORDERED)]
-    if set(names) & set(CARRIED):
+    if without or set(names) & set(CARRIED):
         by = of_carried(carried) if len(others) == 1 else look
         return f"{carried}, {text}", Look(look.colour, by.marker, by.dash)
     return text, look
@@ -209,8 +210,6 @@ def lines(
         baseline = levels and it.params.get("way", "pipes") != "pipes"
         if baseline:
             carried = words.carried(it.params)
-            if not label.startswith(carried):
-                label = f"{carried}, {label}" if label else carried
             colour = look.colour if names else of_carried(carried).colour
             look = Look(colour, "", LEVELS.get(carried, (0, (1, 1.6))))
         x = None if baseline or figure.kind == "cdf" else x_of(it, figure, results)

@@ -17,6 +17,7 @@ from topologies.mile import BOTH
 from topologies.presets import PRESETS as ALL_PRESETS
 
 PRESETS = {name: float(k) for k, name in enumerate(ALL_PRESETS)}
+MANY = 6  # lines that a plot of its own choosing holds
 OF_PIPES = tuple(it.name for it in parameters.PROXIES)
 FIRST = ("way", "pipes", "preset", "size")  # in this order where configurations are told apart
 
@@ -292,13 +293,17 @@ def default_figures(results: Results) -> tuple[Figure, ...]:
     carried = "pipes" in swept or "way" in swept
     number = next((name for name in swept if _numbers(results, name)), "")
     x = "pipes" if "pipes" in swept else number or (swept[0] if swept else "pipes")
-    others = [name for name in plain if name != x]
+    others = [name for name in plain if name != x and len(values(results, name)) <= MANY]
     hue = others[0] if x == "pipes" and others else ("pipes" if carried else (others or [""])[0])
     curve = "pipes" if carried else x
     return (
         Figure("main", metric.label, "against", metric.name, x=x, hue=hue),
         Figure("spread", f"{metric.label}, every run", "cdf", metric.name, "", curve),
     )
+
+
+def values(results: Results, name: str) -> set[Value]:
+    return {it.params.get(name) for it in results.configurations}
 
 
 def _numbers(results: Results, name: str) -> bool:

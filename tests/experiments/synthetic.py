@@ -106,6 +106,13 @@ class Download(Experiment):
         return RTT_S + params["size"] / BYTES_PER_S
 
 
+class Plain(Download):
+    """The same with one plot: for tests that are not about plots."""
+
+    name = "synthetic-plain"
+    figures = (Figure("pipes", "Completion time against pipes", "against", hue="size"),)
+
+
 def seconds(params: Params, seed: int) -> float:
     """Loss costs one connection much and eight pipes little; no loss costs none of them."""
     luck = random.Random(f"{seed} {params['size']}")
