@@ -109,6 +109,7 @@ class Progress:
             progress.TextColumn("{task.fields[last]}", markup=False),
             console=Console(stderr=True),
             redirect_stdout=False,
+            refresh_per_second=2,  # it shares the cores with what is measured
         )
         self._task = self._bar.add_task(
             self.plan.experiment,
