@@ -48,15 +48,15 @@ class Download(Experiment):
         {"preset": LAST_MILES, "size": SIZES, "way": ("direct", "mptcp")},
     )
     quick_grids = (
-        {"preset": ("wired",), "size": SIZES, "pipes": PIPES},
-        {"preset": ("lossy",), "size": SIZES, "pipes": PIPES},
+        {"preset": ("wired", "lossy"), "size": SIZES[:2], "pipes": PIPES},
+        {"preset": ("wired", "lossy"), "size": SIZES[2:], "pipes": (1, 4, 8)},
         {"preset": ("lte",), "size": SIZES, "pipes": (1, 4, 8)},
         {"preset": ("wired",), "size": SIZES, "way": ("direct", "mptcp")},
         {"preset": ("lossy",), "size": SIZES[:2], "way": ("direct", "mptcp")},
         {"preset": ("wired",), "size": SIZES[:2], "pipes": (1, 8), "warm": (True,)},
         {"preset": ("lossy",), "size": SIZES[1:2], "pipes": (1, 8), "warm": (True,)},
     )
-    quick_reps = 6
+    quick_reps = 10
     run_seconds = 2.0
     claims = (
         *(by_pipes(preset, size) for preset in LAST_MILES for size in SIZES),
