@@ -27,6 +27,7 @@ class Overhead(Experiment):
     parameters = (Parameter("load", "file", "text", "what goes over the pipes", tuple(LOADS)),)
     metrics = (
         Metric("efficiency", "user's bytes over the pipes' bytes", "", "more"),
+        Metric("overhead", "bytes of the pipes that are not the user's", "%"),
         Metric("message_bytes", "user's bytes in a message", "bytes", "more"),
     )
     grids = ({"load": tuple(LOADS), "binding": ("late", "early"), "preset": ("wired", "lossy")},)
@@ -50,10 +51,10 @@ class Overhead(Experiment):
     )
     figures = (
         Figure(
-            name="efficiency",
-            title="User's bytes over the pipes' bytes",
+            name="overhead",
+            title="What of the pipes' bytes is not the user's",
             kind="against",
-            y="efficiency",
+            y="overhead",
             x="load",
             hue="binding",
         ),
@@ -70,4 +71,6 @@ class Overhead(Experiment):
         user = sum(one["tx_bytes"] + one["rx_bytes"] for one in told.connections("lp"))
         messages = sum(one["tx_messages"] + one["rx_messages"] for one in told.pipes("lp"))
         way = "up" if bed.params["load"] == "upload" else "down"
-        return {"message_bytes": user / messages, **told.measures(way)}
+        measures = told.measures(way)
+        overhead = 100 * (1 - measures["efficiency"])
+        return {"message_bytes": user / messages, "overhead": overhead, **measures}
