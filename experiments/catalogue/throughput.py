@@ -41,6 +41,7 @@ class Throughput(Experiment):
     )
     quick_reps = 2
     run_seconds = 11.0
+    packages = ("iperf3",)
     figures = (
         Figure(
             name="down",
