@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from experiments.model import Claim, Params
+from experiments.model import Claim, Figure, Params
 from experiments.workloads.web.experiment import PageExperiment
 from experiments.workloads.web.pages import SITE_NAMES, TEN_SITES
 
@@ -33,7 +33,7 @@ class Loss(PageExperiment):
         {**WIRED, "page": TEN_SITES[1::4], "loss": 0.01, "pipes": (1,)},
         {**WIRED, "page": TEN_SITES[1::4], "loss": 0.01, "way": "mptcp"},
     )
-    quick_reps = 2
+    quick_reps = 1  # ten pages meet different losses
     run_seconds = 5.5
     claims = tuple(
         Claim(
@@ -45,4 +45,41 @@ class Loss(PageExperiment):
             paper=published,
         )
         for loss, published in PUBLISHED.items()
+    )
+    figures = (
+        Figure(
+            name="gain",
+            title="Page load time over 8 pipes, direct = 1",
+            kind="cdf",
+            hue="loss",
+            where={"way": "pipes", "pipes": 8},
+            over={"way": "direct"},
+        ),
+        Figure(
+            name="time",
+            title="Page load times",
+            kind="cdf",
+            hue="way",
+            facet="loss",
+            where=WIRED,
+        ),
+        Figure(
+            name="by-size",
+            title="Page load time over 8 pipes by size of the page, direct = 1",
+            kind="normalised",
+            x="page_bytes",
+            hue="loss",
+            where={"way": "pipes", "pipes": 8},
+            over={"way": "direct"},
+        ),
+    )
+    notes = (
+        "Loss is in both directions, as a share of packets. HTTP/2 has one connection for all "
+        "hosts of a page, as through the paper's SPDY proxy. MPTCP is the same connection with "
+        "eight subflows from end to end.",
+        "In what was measured the gain is larger than published, and larger for larger pages (its "
+        "correlation with the logarithm of their size is 0.7 to 0.9): directly a page takes 1.8, "
+        "2.5, 3.3 times RTT + size/rate at 0.5, 1, 1.5 %, because a single connection shrinks its "
+        "window at each loss, while over eight pipes it takes 1.06 to 1.11 times that. How large "
+        "the paper's pages were is not told.",
     )

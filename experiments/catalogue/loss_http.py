@@ -3,7 +3,7 @@
 
 from typing import Any, ClassVar
 
-from experiments.model import Claim, Params, Value
+from experiments.model import Claim, Figure, Params, Value
 from experiments.workloads.web.experiment import PageExperiment
 from experiments.workloads.web.load import PARAMETERS
 
@@ -46,4 +46,23 @@ class LossHttp(PageExperiment):
             expect="more" if pipes == 1 else "less",
         )
         for (page, pipes), published in PUBLISHED.items()
+    )
+    figures = (
+        Figure(
+            name="normalised",
+            title="Page load time by pipes, plain HTTP/1.1 = 1",
+            kind="normalised",
+            hue="page",
+            facet="loss",
+            where={"way": "pipes"},
+            over={"way": "direct"},
+        ),
+        Figure(
+            name="time",
+            title="Page load time by pipes",
+            kind="against",
+            hue="page",
+            facet="loss",
+            floor="floor_s",
+        ),
     )

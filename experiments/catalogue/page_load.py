@@ -10,12 +10,30 @@ from experiments.workloads.web.pages import SITE_NAMES, TEN_SITES
 PROTOCOLS = ("http1", "http2")
 NAMES = {"http1": "HTTP/1.1", "http2": "HTTP/2"}
 PUBLISHED = {"http1": 0.73, "http2": 0.76}
-LTE: Params = {"preset": "lte", "browser": "loader", "http2_per": "page", "tls": False}
+FASTER = 30.0  # Mbit/s
+PLAIN: Params = {"browser": "loader", "http2_per": "page", "tls": False}
+LTE: Params = {**PLAIN, "preset": "lte", "down_mbps": None}
+FASTER_LTE: Params = {**LTE, "down_mbps": FASTER}
+EIGHT: Params = {**PLAIN, "way": "pipes", "pipes": 8}
 
 
-def runs(protocol: str, way: str, pipes: int | None = None) -> Params:
-    chosen: dict[str, Any] = {**LTE, "protocol": protocol, "way": way}
-    return chosen if pipes is None else {**chosen, "pipes": pipes}
+def over_pipes(protocol: str, lte: Params, at: str, note: str) -> Claim:
+    of: dict[str, Any] = {**lte, "protocol": protocol}
+    return Claim(
+        row="page-load",
+        where="Fig. 11",
+        says=f"{NAMES[protocol]} over 8 pipes instead of direct, {at} (published: the mean)",
+        of={**of, "way": "pipes", "pipes": 8},
+        over={**of, "way": "direct"},
+        paper=PUBLISHED[protocol],
+        note=note,
+    )
+
+
+NOTE = (
+    "Less than published: at 9.2 Mbit/s these pages (median 1.8 MB) take 1.2 times RTT + "
+    "size/rate directly, so a sixth is all that can be saved"
+)
 
 
 class PageLoad(PageExperiment):
@@ -25,36 +43,63 @@ class PageLoad(PageExperiment):
     grids = (
         {**LTE, "page": SITE_NAMES, "protocol": PROTOCOLS, "way": "direct"},
         {**LTE, "page": SITE_NAMES, "protocol": PROTOCOLS, "pipes": (1, 8)},
+        {**FASTER_LTE, "page": SITE_NAMES, "protocol": PROTOCOLS, "way": "direct"},
+        {**FASTER_LTE, "page": SITE_NAMES, "protocol": PROTOCOLS, "pipes": 8},
         {**LTE, "page": SITE_NAMES, "protocol": "http2", "http2_per": "host", "way": "direct"},
         {**LTE, "page": SITE_NAMES, "protocol": "http2", "http2_per": "host", "pipes": 8},
     )
     reps = 10
     quick_grids = (
         {**LTE, "page": TEN_SITES, "protocol": PROTOCOLS, "way": "direct"},
-        {**LTE, "page": TEN_SITES, "protocol": PROTOCOLS, "pipes": (8,)},
-        {**LTE, "page": TEN_SITES[1::4], "protocol": PROTOCOLS, "pipes": (1,)},
+        {**LTE, "page": TEN_SITES, "protocol": PROTOCOLS, "pipes": 8},
+        {**LTE, "page": TEN_SITES[::2], "protocol": PROTOCOLS, "pipes": 1},
+        {**FASTER_LTE, "page": TEN_SITES, "protocol": PROTOCOLS, "way": "direct"},
+        {**FASTER_LTE, "page": TEN_SITES, "protocol": PROTOCOLS, "pipes": 8},
     )
-    quick_reps = 2
-    run_seconds = 4.5
-    claims = tuple(
-        Claim(
-            row="page-load",
-            where="Fig. 11",
-            says=f"{NAMES[protocol]} over 8 pipes instead of direct, lte (published: the mean)",
-            of=runs(protocol, "pipes", 8),
-            over=runs(protocol, "direct"),
-            paper=PUBLISHED[protocol],
-        )
-        for protocol in PROTOCOLS
+    quick_reps = 1  # nothing is lost by chance: a page takes the same time again
+    run_seconds = 4.0
+    claims = (
+        *(over_pipes(protocol, LTE, "lte", NOTE) for protocol in PROTOCOLS),
+        *(over_pipes(protocol, FASTER_LTE, "lte of 30 Mbit/s", "") for protocol in PROTOCOLS),
     )
     figures = (
         Figure(
-            name="cdf",
+            name="gain",
+            title="Page load time over 8 pipes, direct = 1",
+            kind="cdf",
+            hue="protocol",
+            facet="down_mbps",
+            where=EIGHT,
+            over={"way": "direct"},
+        ),
+        Figure(
+            name="by-size",
+            title="Page load time over 8 pipes by size of the page, direct = 1",
+            kind="normalised",
+            x="page_bytes",
+            hue="protocol",
+            facet="down_mbps",
+            where=EIGHT,
+            over={"way": "direct"},
+        ),
+        Figure(
+            name="time",
             title="Page load times",
             kind="cdf",
-            x="completion_s",
             hue="way",
             facet="protocol",
             where=LTE,
         ),
+    )
+    notes = (
+        "The pages are synthetic, drawn after figures of 2024, none a recording. HTTP/2 has one "
+        "connection for all hosts of a page, as through the paper's SPDY proxy, and both protocols "
+        "are in the clear, so that nothing but themselves differs.",
+        "What pipes can save is what a page takes beyond RTT + size/rate. Directly, at the "
+        "preset's 9.2 Mbit/s, the median page takes 1.2 times that floor: no proxy could save "
+        "more than a sixth. Eight pipes save a bit more than half of it. At 30 Mbit/s the median "
+        "page takes 1.7 times the floor directly, and the gain comes near the published one; the "
+        "paper tells neither its pages' sizes nor its network's rate. For the same reason small "
+        "pages gain most, and the published correlation with the number of connections is negative "
+        "here: pages with many connections are the large ones.",
     )
