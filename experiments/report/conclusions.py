@@ -13,7 +13,7 @@ from statistics import median
 from experiments.model import Metric, Params, Value
 from experiments.report import words
 from experiments.report.beside import like
-from experiments.report.data import Key, Results, sortable
+from experiments.report.data import OF_PIPES, Key, Results, sortable
 from experiments.statistics import LEAST, Estimate
 
 CARRIED = ("way", "pipes")
@@ -37,17 +37,43 @@ class Contrast:
 
 
 def contrasts(results: Results, metric: Metric) -> list[Contrast]:
-    sides = _sides(results)
+    """By setting; where each has too few runs to say anything, over all values of a parameter."""
+    names = [name for name in results.varying if name not in CARRIED]
+    found = pooled = _contrasts(results, metric, names)
+    while pooled and not any(it.got.enough for it in pooled):
+        widest = max(names, key=lambda name: _values(results, name), default="")
+        if not widest or _values(results, widest) < LEAST:
+            return found
+        names.remove(widest)
+        pooled = _contrasts(results, metric, names)
+    return pooled
+
+
+def _values(results: Results, name: str) -> int:
+    """How many there are to be taken together; early and late binding never are."""
+    if name in OF_PIPES:
+        return 0
+    return len({it.params.get(name) for it in results.configurations} - {None})
+
+
+def _contrasts(results: Results, metric: Metric, names: Sequence[str]) -> list[Contrast]:
+    over_all = [name for name in results.varying if name not in (*names, *CARRIED)]
     found = []
-    for of, over in sides:
-        for setting in _settings(results, of):
+    for of, over in _sides(results):
+        mixed = [name for name in over_all if name not in of]
+        for setting in _settings(results, of, names):
             whole = {**setting, **of}
             got = results.ratio(whole, like(results, whole, over), metric)
             if got.n:
                 text = words.settings(setting, [*setting])
                 text = text and f"{'on' if 'preset' in setting else 'with'} {text}"
-                found.append(Contrast(_called(of), _called(over), text, got))
+                found.append(Contrast(_called(of), _called(over), _over(text, mixed), got))
     return found
+
+
+def _over(text: str, mixed: Sequence[str]) -> str:
+    taken = words.listed([words.name(name) for name in mixed])
+    return " ".join(filter(None, (text, taken and f"(taken over every {taken})")))
 
 
 def _called(side: Params) -> str:
@@ -80,8 +106,8 @@ def _sides(results: Results) -> list[tuple[Params, Params]]:
     return []
 
 
-def _settings(results: Results, of: Params) -> list[dict[str, Value]]:
-    names = [name for name in results.varying if name not in of and name not in CARRIED]
+def _settings(results: Results, of: Params, names: Sequence[str]) -> list[dict[str, Value]]:
+    names = [name for name in names if name not in of]
     found: dict[Key, dict[str, Value]] = {}
     for it in results.select(of):
         found.setdefault(

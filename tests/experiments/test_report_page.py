@@ -271,3 +271,23 @@ def test_conclusions_without_pipes_in_the_sweep(tmp_path: Path) -> None:
     made = synthetic.make(tmp_path / "rate", Rate())
     told = " ".join(conclusions.sentences(synthetic.loaded(made, Rate())))
     assert "Goodput: smaller with lossy than with wired: 0." in told
+
+
+def test_many_settings_with_few_runs_each_are_taken_together(tmp_path: Path) -> None:
+    """One run of each of eight pages says nothing of a page, but something of pages."""
+
+    class Pages(synthetic.Plain):
+        grids = (
+            {
+                "page": [f"p{n}" for n in range(8)],
+                "binding": ["late", "early"],
+                "preset": ["lossy"],
+                "pipes": [1, 8],
+            },
+        )
+        claims = ()
+
+    made = synthetic.make(tmp_path / "pages", Pages(), 1)
+    told = " ".join(conclusions.sentences(synthetic.loaded(made, Pages())))
+    assert told.count("(taken over every page)") == 2, "late and early binding are not mixed"
+    assert "8 pipes are faster than 1 pipe" in told
