@@ -2,7 +2,9 @@
 """tm3lab run: experiments, as they are defined or with other parameters."""
 
 import argparse
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from topologies.programs import ROOT
 SEED = 1
 LEAST_LIMIT_S = 30.0
 TIMES_EXPECTED = 12
+QUICK_MINUTES = 80
 SWEEP = "several values, divided by commas, are a sweep: 1,2,4 or 1..8"
 
 
@@ -42,6 +45,13 @@ def add(commands: Any, argv: Sequence[str]) -> None:
     add_results(parser)
     parser.add_argument("--fresh", action="store_true", help="continue no unfinished folder")
     parser.add_argument("--dry-run", action="store_true", help="say what would be run")
+    parser.add_argument(
+        "--within",
+        type=float,
+        metavar="MINUTES",
+        help="begin no further block when the time is up; each experiment has its share of it "
+        f"({QUICK_MINUTES} for `all --quick`)",
+    )
     add_keep(parser)
     add_machines(parser)
     options.add_groups(parser, _named(argv), text=SWEEP)
@@ -129,7 +139,7 @@ def plan_of(experiment: Experiment, given: argparse.Namespace, told: dict[str, s
 
 
 def _check(given: argparse.Namespace, told: dict[str, str], chosen: list[Experiment]) -> None:
-    for name in ("reps", "time_limit"):
+    for name in ("reps", "time_limit", "within"):
         value = getattr(given, name)
         if value is not None and value <= 0:
             raise ParameterError(name, f"{value:g} is not more than 0")
@@ -154,13 +164,29 @@ def _run(given: argparse.Namespace) -> int:
     _announce(plans, given.results)
     if given.dry_run:
         return 0
-    how = session.How(keep(given), given.part, given.spread)
-    if not how.spread:
+    if not given.spread:
         preflight.need_root()
-    found = [_one(*both, given, how, alone=len(plans) == 1) for both in plans]
+    found = []
+    for share_s, experiment, plan in _shares(plans, given):
+        how = session.How(keep(given), given.part, given.spread, share_s)
+        found.append(_one(experiment, plan, given, how, alone=len(plans) == 1))
     if len(plans) > 1:
         session.index([folder for folder, _ in found if folder])
     return max(status for _, status in found)
+
+
+def _shares(
+    plans: list[tuple[Experiment, Plan]], given: argparse.Namespace
+) -> Iterator[tuple[float, Experiment, Plan]]:
+    """Each with the time it may take: what is left, by what it and those after it will take."""
+    minutes = given.within
+    if minutes is None:
+        minutes = QUICK_MINUTES if given.quick and "all" in given.names else math.inf
+    end = time.monotonic() + 60 * minutes
+    expected = [session.estimate_s(*both, given.results) for both in plans]
+    for number, (experiment, plan) in enumerate(plans):
+        share = expected[number] / sum(expected[number:])
+        yield (end - time.monotonic()) * share, experiment, plan
 
 
 def _one(
@@ -187,7 +213,7 @@ def carry_out(experiment: Experiment, results: Results, how: How) -> int:
         session.say(f"stopped; {results.unfinished()} runs to go: tm3lab resume {results.path}")
         raise
     if results.unfinished():
-        session.say(f"{results.unfinished()} runs of the plan are left to others: {results.path}")
+        session.say(f"{results.unfinished()} runs of the plan are left: {results.path}")
     print(session.finish(results), flush=True)
     failed = sum(record["outcome"] != "ok" for record in results.runs())
     session.say(f"plots: {results.path / 'plots'}; report: {results.path / 'report.html'}")

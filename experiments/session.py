@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One experiment from its plan to its report: a folder begun or continued, its runs, its plots."""
 
+import math
 import os
 import sys
 import time
@@ -49,11 +50,13 @@ def begin(experiment: Experiment, plan: Plan, root: Path, fresh: bool) -> Result
 
 @dataclass(frozen=True)
 class How:
-    """`part` (i, n): every n-th block, from the i-th on. `spread`: a Dask scheduler's address."""
+    """`part` (i, n): every n-th block, from the i-th on. `spread`: a Dask scheduler's address.
+    `within_s`: no block but the first is begun when the time is up; what is left can be resumed."""
 
     keep: Keep = field(default_factory=Keep)
     part: tuple[int, int] = (1, 1)
     spread: str = ""
+    within_s: float = math.inf
 
     def has(self, run: Run) -> bool:
         first, every = self.part
@@ -88,10 +91,15 @@ def _here(
     progress: Progress,
     stopped: Callable[[], bool],
 ) -> None:
-    limit_s = results.plan.limit_s
+    limit_s, until = results.plan.limit_s, time.monotonic() + how.within_s
+    block = left[0].rep if left else 0
     with Stand() as stand:
         runner = Runner(experiment, results, stand, limit_s=limit_s, keep=how.keep, stopped=stopped)
         for run in left:
+            if run.rep != block and time.monotonic() > until:
+                say(f"time is up after {run.rep} blocks of {results.plan.reps}")
+                break
+            block = run.rep
             progress.ended(runner.run(run))
 
 

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
-from experiments import stand
+from experiments import session, stand
 from experiments.bed import Bed
+from experiments.folder import Results
 from experiments.model import RunFailed
+from experiments.plan import Plan
 from experiments.runner import Keep
 from experiments.workloads import traffic
 from tests.conftest import why_no_namespace
-from tests.experiments.runner_lab import configuration, download, records, runner
+from tests.experiments.runner_lab import configuration, download, experiment, records, runner
 from topologies.processes import environment_has, everybody
 from topologies.programs import built
 from topologies.registry import MARK, run_dir
@@ -229,6 +231,21 @@ def test_a_run_that_takes_too_long_is_ended(tmp_path: Path, swallows: bool) -> N
         (record,) = records(made, configuration(way="direct"))
         assert time.monotonic() - began < 12
     assert record["outcome"] == "timeout"
+
+
+def test_when_the_time_is_up_the_block_is_ended(tmp_path: Path) -> None:
+    """What is left is no failure, and can be resumed."""
+    tried = experiment(lambda bed: {"completion_s": 1.0})
+    chosen = tuple(configuration(way="direct", rtt_ms=rtt) for rtt in (10, 20))
+    plan = Plan("tried", chosen, reps=3, seed=1, limit_s=20.0)
+    results = Results.create(tmp_path, "tried", None, {"plan": plan.as_dict()})
+    session.run(tried, results, session.How(within_s=0.0))
+    assert [record["rep"] for record in results.runs()] == [0, 0]
+    session.run(tried, results, session.How(within_s=0.0))
+    assert [record["rep"] for record in results.runs()] == [0, 0, 1, 1]
+    session.run(tried, results, session.How())
+    assert results.unfinished() == 0
+    assert [len(it) for it in results.meta["sessions"]] == [7] * 3
 
 
 # --- the command ---
