@@ -35,7 +35,7 @@ class Browser(PageExperiment):
         for of_protocol in BOTH.values()
         for way in ({"way": "direct"}, {"pipes": 8})
     )
-    quick_reps = 1
+    quick_reps = 2
     run_seconds = 7.0
     packages = (*PageExperiment.packages, "chromium")
     claims = tuple(

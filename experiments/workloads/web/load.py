@@ -140,6 +140,8 @@ def _talk(
 
 def _end(process: "subprocess.Popen[str]") -> None:
     """Asks first: a browser has more processes, and a folder."""
+    assert process.stdin is not None
+    process.stdin.close()
     process.terminate()
     try:
         process.wait(timeout=15)
