@@ -46,11 +46,16 @@ static int parse_proxy(struct tm3_config *config, const char *text)
 	return 0;
 }
 
-static int check_interface(struct net *net, const char *name)
+/* By any of its names; kept is the one that packets will be compared with. */
+static int parse_interface(struct net *net, struct tm3_config *config,
+			   const char *name)
 {
 	const struct net_device *dev;
 	int err = 0;
 
+	if (!dev_valid_name(name))
+		return refuse(-EINVAL, "fwdInterface", name,
+			      "is not the name of an interface");
 	rcu_read_lock();
 	dev = dev_get_by_name_rcu(net, name);
 	if (!dev)
@@ -62,18 +67,11 @@ static int check_interface(struct net *net, const char *name)
 	else if (!(net->loopback_dev->flags & IFF_UP))
 		err = refuse(-ENETDOWN, "fwdInterface", name,
 			     "has nowhere to redirect to: loopback is down");
+	else
+		strscpy(config->interface, dev->name,
+			sizeof(config->interface));
 	rcu_read_unlock();
 	return err;
-}
-
-static int parse_interface(struct net *net, struct tm3_config *config,
-			   const char *name)
-{
-	if (!dev_valid_name(name))
-		return refuse(-EINVAL, "fwdInterface", name,
-			      "is not the name of an interface");
-	strscpy(config->interface, name, sizeof(config->interface));
-	return check_interface(net, name);
 }
 
 /* "80,443,8000-8010", or "all". Bit n of the map stands for port n. */
