@@ -44,8 +44,7 @@ class Pair:
 
     @property
     def interval(self) -> str:
-        text = words.interval(self.ratio, words.ratio)
-        return text if self.ratio.enough or not self.ratio.n else f"({text})"
+        return words.interval(self.ratio, words.ratio)
 
 
 @dataclass

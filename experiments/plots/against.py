@@ -48,7 +48,8 @@ def _y_axis(axes: Axes, scene: Scene) -> None:
     if scene.figure.log:
         axes.set_yscale("log")
     else:
-        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+        bottom, top = axes.get_ylim()
+        axes.set_ylim(min(0.0, bottom), top + 0.04 * top)
     sheet.plain_numbers(axes.yaxis)
 
 

@@ -12,6 +12,7 @@ from experiments.plots.against import entries
 from experiments.plots.cells import Line, Scene
 from experiments.plots.looks import MUTED
 from experiments.report.data import Results
+from experiments.report.words import carried
 
 MARKED = 6  # markers on a curve
 
@@ -32,7 +33,7 @@ def draw(results: Results, scene: Scene) -> Sheet:
 
 
 def _axes(axes: Axes, scene: Scene) -> None:
-    over = "the paired run" if scene.figure.over else ""
+    over = carried({"way": "pipes", **scene.figure.over}) if scene.figure.over else ""
     axes.set_xlabel(sheet.label_of(scene.metric, over))
     if axes.get_subplotspec().is_first_col():
         axes.set_ylabel("share of runs")

@@ -114,8 +114,11 @@ def facet_label(results: Results, params: Params, names: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
-def line_look(results: Results, params: Params, names: Sequence[str]) -> tuple[str, Look]:
-    """A line's name and look: by how it was carried, by a parameter, or by both."""
+def line_look(
+    results: Results, params: Params, names: Sequence[str], several: bool = True
+) -> tuple[str, Look]:
+    """A line's name and look: by how it was carried, by a parameter, or by both, if the figure
+    has several of each."""
     carried = words.carried(params)
     others = [name for name in names if name not in CARRIED]
     without = params.get("way", "pipes") != "pipes"
@@ -136,7 +139,7 @@ def line_look(results: Results, params: Params, names: Sequence[str]) -> tuple[s
         ordered = sorted(every, key=lambda key: [sortable(value) for value in key])
         look = ORDERED[ordered.index(tuple(own)) % len(ORDERED)]
     if without or set(names) & set(CARRIED):
-        by = of_carried(carried) if len(others) == 1 else look
+        by = of_carried(carried) if len(others) == 1 and several else look
         return f"{carried}, {text}", Look(look.colour, by.marker, by.dash)
     return text, look
 
@@ -205,8 +208,9 @@ def lines(
     names = hue_names(results, figure)
     levels = figure.x in (*CARRIED, *OF_PIPES) and figure.kind in ("against", "normalised")
     found: dict[tuple[str, bool], tuple[Look, dict[Value, list[Configuration]]]] = {}
+    several = len({words.carried(it.params) for it in results.shown(figure.where)}) > 1
     for it in its:
-        label, look = line_look(results, it.params, names)
+        label, look = line_look(results, it.params, names, several)
         baseline = levels and it.params.get("way", "pipes") != "pipes"
         if baseline:
             carried = words.carried(it.params)

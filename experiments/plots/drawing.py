@@ -38,11 +38,15 @@ def draw_all(results: Results) -> list[Path]:
 
 
 def draw_one(results: Results, figure: Figure, folder: Path) -> Path | None:
-    """None where there is nothing to draw: no run is chosen, none succeeded, no statistics."""
+    """None where there is nothing to draw: no run is chosen or succeeded or has the metric."""
     chosen = results.shown(figure.where)
     if not any(run.ok for it in chosen for run in it.runs):
         return None
-    made = KINDS[figure.kind](results, scene(results, figure))
+    drawn = scene(results, figure)
+    points = [p for panel in drawn.panels for line in panel.lines for p in line.points]
+    if figure.kind != "series" and not any(point.values for point in points):
+        return None
+    made = KINDS[figure.kind](results, drawn)
     return sheet.save(made, folder, figure.name) if made else None
 
 

@@ -166,8 +166,10 @@ def x_axis(
     if spread:
         axes.set_xscale("log", base=2)
     if metric and len(at) > NAMED:
-        axes.set_xlabel(label_of(metric))
+        axes.set_xlabel(label_of(metric) if metric.unit != "bytes" else metric.label)
         plain_numbers(axes.xaxis)
+        if metric.unit == "bytes":
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: words.size(v)))
         return where
     if at and not all(isinstance(it, int | float) for it in values):
         axes.set_xlim(-0.5, len(at) - 0.5)
@@ -202,7 +204,7 @@ def plain_numbers(axis: Any) -> None:
         near = low > 0 and high / low < 8
         axis.set_major_locator(AutoLocator() if near else LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}" if abs(v) < 1e5 else f"{v:,.0f}"))
 
 
 def save(figure: Sheet, folder: Path, name: str) -> Path:

@@ -41,6 +41,6 @@ def inline(text: str, name: str, title: str) -> str:
     head, _, rest = text.partition(">")
     width = re.search(r'viewBox="0 0 ([0-9.]+)', head)
     # Points to pixels, and a little more: letters as large as the page's own.
-    style = f"max-width: {float(width.group(1)) * 1.55:.0f}px" if width else ""
+    style = f"--width: {float(width.group(1)) * 1.55:.0f}px" if width else ""
     head = re.sub(r' (width|height|version|xmlns:xlink|xmlns)="[^"]*"', "", head)
     return f'{head} style="{style}" role="img" aria-label="{title}">{rest}'

@@ -179,10 +179,10 @@ def _where(its: Sequence[Contrast], of_all: int) -> str:
 
 def _told(it: Contrast) -> str:
     """0.31 (95 % 0.26 to 0.38) on lossy, 300 KB."""
-    inside = words.interval(it.got, words.ratio)
     level = "95\N{NO-BREAK SPACE}% " if it.got.enough else "range "
+    inside = f" ({level}{words.span(it.got, words.ratio)})" if it.got.n > 1 else ""
     where = f" {it.setting}" if it.setting else ""
-    return f"{words.ratio(it.got.median)} ({level}{inside}){where}"
+    return f"{words.ratio(it.got.median)}{inside}{where}"
 
 
 def _limits(found: Sequence[Contrast]) -> list[str]:

@@ -34,10 +34,11 @@ def short(results: Results) -> list[str]:
     began = min((run.started for run in results.runs if run.started), default=None)
     low, high = results.reps
     each = f"{low}" if low == high else f"{low} to {high}"
+    each += " run each" if high == 1 else " runs each"
     failed = f"{len(results.failed)} failed" if results.failed else "none failed"
     return [
         date(began),
-        f"{words.count(len(results.configurations), 'configuration')}, {each} runs each",
+        f"{words.count(len(results.configurations), 'configuration')}, {each}",
         f"{words.count(len(results.runs), 'run')}, {failed}",
         f"link: {links(results)}",
         f"commit {str(results.meta.get('commit') or NOT_TOLD)[:10]}",

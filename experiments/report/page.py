@@ -18,7 +18,6 @@ from experiments.report.beside import baseline, over_baseline
 from experiments.report.conclusions import sentences
 from experiments.report.data import Configuration, Results, load
 from experiments.report.rows import MARKS, SAYS, Row, not_run, rows, tally
-from experiments.statistics import Estimate
 
 TEMPLATES = Path(__file__).parent / "templates"
 FOREST = 136.0  # units that the small picture of an interval is wide
@@ -166,19 +165,12 @@ def _line(results: Results, it: Configuration, metric: Metric, beside: Any) -> d
         "failed": it.failed,
         "enough": got.enough,
         "median": words.number(got.median),
-        "interval": bracketed(got),
+        "interval": words.interval(got),
         "quartiles": f"{words.number(got.q1)} to {words.number(got.q3)}" if got.n else "",
         "ratio": words.ratio(over.median) if over and over.n else "",
-        "ratio_interval": bracketed(over, True) if over else "",
+        "ratio_interval": words.interval(over, words.ratio) if over else "",
         "floor": words.number(floor) if floor else "",
     }
-
-
-def bracketed(got: Estimate, ratio: bool = False) -> str:
-    if not got.n:
-        return ""
-    text = words.interval(got, words.ratio if ratio else words.number)
-    return text if got.enough else f"({text})"
 
 
 def _failures(results: Results) -> list[dict[str, Any]]:

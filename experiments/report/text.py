@@ -14,7 +14,6 @@ from experiments.report.beside import baseline, over_baseline
 from experiments.report.conclusions import sentences
 from experiments.report.data import Configuration, Results, load
 from experiments.report.rows import Row, not_run, rows
-from experiments.statistics import Estimate
 
 
 def table(folder: Path, width: int = 100) -> str:
@@ -77,18 +76,13 @@ def configurations(results: Results) -> Table:
 
 def _cells(results: Results, it: Configuration, beside: Params) -> list[str]:
     got = it.estimate(results.main)
-    cells = [str(len(it.runs)), str(it.failed or ""), words.number(got.median), _interval(got)]
+    cells = [str(len(it.runs)), str(it.failed or ""), words.number(got.median), words.interval(got)]
     if beside:
         ratio = over_baseline(results, it, beside, results.main)
-        cells += [words.ratio(ratio.median), _interval(ratio, True)] if ratio.n else ["", ""]
+        cells += (
+            [words.ratio(ratio.median), words.interval(ratio, words.ratio)] if ratio.n else ["", ""]
+        )
     return cells
-
-
-def _interval(got: Estimate, ratio: bool = False) -> str:
-    if not got.n:
-        return ""
-    text = words.interval(got, words.ratio if ratio else words.number)
-    return text if got.enough else f"({text})"
 
 
 def comparison(found: list[Row]) -> Table:
@@ -100,7 +94,7 @@ def comparison(found: list[Row]) -> Table:
             f"{row.claim.where}: {row.claim.says}",
             row.paper,
             row.ours,
-            row.interval if row.got.enough or not row.got.n else f"({row.interval})",
+            row.interval,
             str(row.got.n or ""),
             f"{row.mark} {row.says}",
         )

@@ -2,7 +2,7 @@
 """How values, parameters and configurations are written for people."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from experiments import catalogue, parameters
@@ -69,11 +69,15 @@ def ratio(value: float) -> str:
     return f"{value:.2f}" if value >= 0.01 or value == 0 else number(value, 2)
 
 
-def interval(got: Estimate, write: object = number) -> str:
-    if got.n == 0:
-        return "\N{EN DASH}"
-    assert callable(write)
+def span(got: Estimate, write: Callable[[float], str] = number) -> str:
     return f"{write(got.low)} to {write(got.high)}"
+
+
+def interval(got: Estimate, write: Callable[[float], str] = number) -> str:
+    """In brackets where it is merely the range of a few."""
+    if got.n < 2:
+        return ""
+    return span(got, write) if got.enough else f"({span(got, write)})"
 
 
 def size(count: float) -> str:
