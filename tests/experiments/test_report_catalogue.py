@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""Every experiment of the catalogue has a report: its figures show something, its claims answer."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from experiments import catalogue, sweep
+from experiments.model import Experiment
+from experiments.plots import drawing
+from experiments.plots.cells import scene
+from experiments.report import conclusions, rows
+from experiments.report.data import Results, Run
+
+
+def made_up(experiment: Experiment, reps: int = 5) -> Results:
+    """Every configuration of the quick sweep, with numbers that mean nothing."""
+    chance = random.Random(experiment.name)
+    runs = []
+    for params in sweep.configurations(experiment, {}, quick=True):
+        for rep in range(reps):
+            took = chance.uniform(0.5, 1.0)
+            measures = {it.name: chance.uniform(0.5, 1.0) for it in experiment.metrics}
+            name = f"{rep}-{len(runs)}"
+            runs.append(Run(name, params, 1 + rep, rep, "ok", measures, took))
+    meta = {"format": 1, "experiment": experiment.name}
+    return Results(Path("nowhere"), meta, tuple(runs), 0, experiment, True)
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_every_experiment_has_a_report(name: str) -> None:
+    results = made_up(catalogue.find(name))
+    for figure in results.figures():
+        shown = scene(results, figure)
+        assert shown.panels, f"{figure.name}: `where` chooses no run"
+        assert drawing.caption(results, figure)
+        if figure.kind == "series":
+            continue
+        for panel in shown.panels:
+            for line in panel.lines:
+                counts = [point.got.n for point in line.points]
+                assert any(counts), f"{figure.name}, {panel.label}, {line.label}: no value"
+    found = rows.rows(results)
+    assert len(found) == len(results.experiment.claims)
+    told = conclusions.sentences(results)
+    assert told[0].endswith("none failed.")
+    assert len(told) > 1, "nothing is compared with anything"
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_claims_choose_runs_of_the_whole_sweep(name: str) -> None:
+    """A claim whose runs are in no grid could never be answered."""
+    experiment = catalogue.find(name)
+    every = sweep.configurations(experiment, {}) + sweep.configurations(experiment, {}, quick=True)
+    whole = made_up(experiment, 0)
+    one = tuple(Run(str(k), params, 1, 0, "ok", {}) for k, params in enumerate(every))
+    results = Results(whole.folder, whole.meta, one, 0, experiment, True)
+    for claim in experiment.claims:
+        for side in (claim.of, claim.over):
+            assert side is None or results.select(side), f"{claim.where}: {claim.says}: {side}"
