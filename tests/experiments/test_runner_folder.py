@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments import parameters, session
@@ -57,6 +57,7 @@ def test_a_run_that_is_done_is_not_done_again(tmp_path: Path) -> None:
     assert results.unfinished() == 3
 
 
+@settings(deadline=None)
 @given(st.integers(0, 200))
 def test_a_line_that_a_crash_cut_short_is_no_run(tmp_path_factory: Any, cut: int) -> None:
     results = made(tmp_path_factory.mktemp("cut"))

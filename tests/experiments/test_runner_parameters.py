@@ -2,7 +2,7 @@
 """Parameters as people write them, and what is refused."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments import parameters
@@ -61,6 +61,7 @@ def test_wrong_values_are_named(name: str, text: str, says: str) -> None:
     assert says in str(refused.value)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**12))
 def test_a_size_is_its_bytes_in_every_unit(size: int) -> None:
     assert parameters.read(SIZE, str(size)) == size
@@ -69,12 +70,14 @@ def test_a_size_is_its_bytes_in_every_unit(size: int) -> None:
     assert parameters.read(SIZE, f"{size}MiB") == size << 20
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1))
 def test_a_share_may_be_written_in_percent(share: float) -> None:
     read = parameters.read(KNOWN["loss"], f"{100 * share:.17g}%")
     assert read == pytest.approx(share, abs=1e-11)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=12))
 def test_no_text_breaks_a_reader(text: str) -> None:
     for parameter in (*KNOWN.values(), SIZE):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments import catalogue, definition, sweep
@@ -86,6 +86,7 @@ def plan(configurations: Sequence[Params], reps: int, seed: int) -> Plan:
     return Plan("swept", tuple(configurations), reps, seed, 30.0)
 
 
+@settings(deadline=None)
 @given(
     pipes=st.lists(st.integers(1, 64), min_size=1, max_size=5, unique=True),
     mtus=st.lists(st.sampled_from((576, 1400, 1500)), min_size=1, max_size=3, unique=True),
