@@ -21,6 +21,10 @@ class OffloadLeftOn(RuntimeError):
     pass
 
 
+class SeveralReceivers(RuntimeError):
+    """Packets of a device may overtake each other."""
+
+
 def offloads(namespace: Path, device: str) -> dict[str, bool]:
     """Which are on, by ethtool's short names."""
     text = run(enter(namespace, ["ethtool", "-k", device]))
@@ -39,6 +43,20 @@ def turn_off_offloads(namespace: Path, device: str) -> None:
     left = [short for short, on in offloads(namespace, device).items() if on]
     if left:
         raise OffloadLeftOn(f"{device}: {', '.join(left)} cannot be turned off")
+
+
+def receive_in_order(namespace: Path, device: str) -> None:
+    """All that a device receives is taken up by one processor.
+
+    A veth hands a packet to the processor that happens to send it. Where two take turns, as a
+    sender and netem's timer do, a packet in one's backlog overtakes those in the other's.
+    """
+    file = f"/sys/class/net/{device}/queues/rx-0/rps_cpus"
+    script = f"mount -t sysfs sys /sys && echo 1 >{file} && cat {file}"
+    argv = ["unshare", "--mount", "--", "sh", "-c", script]
+    found = run(enter(namespace, argv)).strip()
+    if int(found.replace(",", ""), 16) != 1:
+        raise SeveralReceivers(f"{device}: {file} is {found}, not 1")
 
 
 def describe(namespace: Path, device: str) -> dict[str, Any]:

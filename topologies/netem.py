@@ -14,7 +14,7 @@ from typing import Any
 from mininet.node import Node
 
 from topologies import qdisc
-from topologies.devices import OFFLOADS, turn_off_offloads
+from topologies.devices import OFFLOADS, receive_in_order, turn_off_offloads
 from topologies.links import EmulatedLink
 from topologies.nodes import NO_IPV6, has_ipv6, set_sysctls
 from topologies.registry import LabState
@@ -79,6 +79,7 @@ class NetemLink(EmulatedLink):
         )
         for node, name in ((left, device), (right, peer)):
             turn_off_offloads(node.namespace, name)
+            receive_in_order(node.namespace, name)
             node.inside("ip", "link", "set", name, "up")
 
     def hops(self) -> list[tuple[Gate, str, list[str], dict[str, Any]]]:
