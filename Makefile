@@ -137,6 +137,23 @@ vm: ## make the guest machine's image from Debian packages, once (root)
 vm-shell: vm ## a shell in a fresh guest, the tree at /tm3 (root)
 	@$(VENV_PYTHON) -m vm shell $(ARGS)
 
+.PHONY: test-vm
+test-vm: vm kmod all ## the tests that need another kernel, in guests (root; ARGS='--only kernel')
+	@status=0; $(VENV_PYTHON) -m vm test $(ARGS) || status=$$?; \
+	$(hand_back); exit $$status
+
+.PHONY: box
+box: ## the box for `vagrant up` without network, from Debian packages (root)
+	@VENV=$(VENV) .ci/setup vm/packages.debian vm/vagrant.debian
+	@status=0; $(VENV_PYTHON) -m vm box || status=$$?; \
+	$(hand_back); exit $$status
+
+.PHONY: test-vagrant
+test-vagrant: ## vagrant up, ssh, destroy with that box, libvirt and qemu (root)
+	@VENV=$(VENV) .ci/setup vm/packages.debian vm/vagrant.debian
+	@status=0; $(VENV_PYTHON) -m vm.roundtrip || status=$$?; \
+	$(hand_back); exit $$status
+
 .PHONY: net-clean
 net-clean: ## remove the labs whose runner was killed, nothing else (root)
 	@$(PYTHON) -m topologies clean

@@ -6,9 +6,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from vm import testing
+from vm.box import box
 from vm.image import Image, image
 from vm.machine import Machine, Share
 from vm.need import GuestError
+from vm.recipe import cache
 from vm.terminal import attached
 
 RESULTS = Path("/results")
@@ -28,6 +31,7 @@ def machine(options: argparse.Namespace) -> Machine:
         shares=shares,
         memory_mib=options.memory,
         cpus=options.cpus,
+        nice=options.nice,
         kernel_words=options.kernel.split(),
         console=options.console,
         ready_s=options.ready,
@@ -51,6 +55,20 @@ def shell(options: argparse.Namespace) -> int:
     return run(options)
 
 
+def test(options: argparse.Namespace) -> int:
+    words = options.words[options.words[:1] == ["--"] :]
+    names = options.only or list(testing.GROUPS)
+    return testing.test(image(say), names, words, options.results, say)
+
+
+def make_box(_: argparse.Namespace) -> int:
+    made = box(say)
+    say("to use it:")
+    say(f"  vagrant box add --force --name tm3/lab {made}")
+    say("  TM3_BOX=tm3/lab vagrant up")
+    return 0
+
+
 def parser() -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(prog="python -m vm", description=__doc__)
     verbs = root.add_subparsers(dest="verb", required=True)
@@ -58,11 +76,17 @@ def parser() -> argparse.ArgumentParser:
     def verb(name: str, does: Callable[[argparse.Namespace], int], text: str) -> None:
         it = verbs.add_parser(name, help=text)
         it.set_defaults(does=does)
-        if name == "build":
+        if name in ("build", "box"):
+            return
+        if name == "test":
+            it.add_argument("--only", action="append", choices=list(testing.GROUPS))
+            it.add_argument("--results", type=Path, metavar="DIR", default=cache() / "tests")
+            it.add_argument("words", nargs=argparse.REMAINDER, metavar="-- WORDS of pytest")
             return
         it.add_argument("--results", type=Path, metavar="DIR", help=f"writable there at {RESULTS}")
         it.add_argument("--memory", type=int, default=2048, metavar="MIB")
         it.add_argument("--cpus", type=int, default=2, metavar="N")
+        it.add_argument("--nice", type=int, default=0, metavar="N", help="of the guest (root)")
         it.add_argument("--kernel", default="", metavar="WORDS", help="further kernel parameters")
         it.add_argument("--console", type=Path, metavar="FILE", help="keep its console")
         it.add_argument("--ready", type=float, default=120.0, metavar="SECONDS")
@@ -72,6 +96,8 @@ def parser() -> argparse.ArgumentParser:
     verb("build", build, "make the image if it is not there (root)")
     verb("run", run, "boot, run a command in /tm3, end; its exit status")
     verb("shell", shell, "boot, a shell in /tm3, end")
+    verb("test", test, "the tests that need a guest")
+    verb("box", make_box, "make the box for Vagrant if it is not there (root)")
     return root
 
 

@@ -82,6 +82,7 @@ class Machine:
         console: Path | None = None,  # kept where one names it
         tree: Path = ROOT,
         ready_s: float = READY_S,
+        nice: int = 0,
     ) -> None:
         self.image, self.nics, self.tree = image, tuple(nics), tree
         self.shares = (*shares, *build_elsewhere(tree))
@@ -89,7 +90,7 @@ class Machine:
         self.memory_mib, self.cpus = memory_mib, cpus
         self.kernel_words, self.within = tuple(kernel_words), tuple(within)
         self.environment = dict(environment or os.environ)
-        self.ready_s = ready_s
+        self.ready_s, self.nice = ready_s, nice
         self._console = console
         self._stack = ExitStack()
 
@@ -136,9 +137,17 @@ class Machine:
                     pass_fds=(theirs.fileno(),),
                     start_new_session=True,
                 )
+        self._hasten()
         self._qemu_log = scratch / "qemu.log"
         self._channel = Channel(ours)
         stack.callback(self._stop)
+
+    def _hasten(self) -> None:
+        """Where sessions share the cores, a nice value counts only among those of one session."""
+        if self.nice:
+            os.setpriority(os.PRIO_PROCESS, self.pid, self.nice)
+            with contextlib.suppress(OSError):
+                Path(f"/proc/{self.pid}/autogroup").write_text(str(self.nice))
 
     def command(self, port: int) -> list[str]:
         """qemu's, which ends with this process whatever ends that."""

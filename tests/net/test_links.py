@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.net.measure import Load, Way, Wrong, idle_rtt_ms, near, shown_to_hold, udp, ways
+from tests.net.measure import (
+    PROCESSOR_MS,
+    Load,
+    Way,
+    Wrong,
+    idle_rtt_ms,
+    near,
+    shown_to_hold,
+    udp,
+    ways,
+)
 from topologies import qdisc
 from topologies.lab import Lab
 from topologies.linkem import LinkemLink
@@ -169,7 +179,9 @@ def test_parameters_change_while_it_runs(realisation: str) -> None:
 
         def rtt(wanted: float) -> None:
             shown_to_hold(
-                lab, "RTT", lambda: near("RTT", idle_rtt_ms(link), wanted, part=0.02, plus=1.1)
+                lab,
+                "RTT",
+                lambda: near("RTT", idle_rtt_ms(link), wanted, part=0.02, plus=1.1 + PROCESSOR_MS),
             )
 
         rtt(50.0)
@@ -237,7 +249,7 @@ def test_two_labs_at_once(labs: Path) -> None:
             link = lab.links["mile"]
 
             def check(link: object = link, wanted: float = wanted) -> None:
-                near("RTT", idle_rtt_ms(link), wanted, part=0.02, plus=1.3)  # type: ignore[arg-type]
+                near("RTT", idle_rtt_ms(link), wanted, part=0.02, plus=1.3 + PROCESSOR_MS)  # type: ignore[arg-type]
 
             shown_to_hold(lab, "RTT", check)
 

@@ -10,6 +10,7 @@ import pytest
 from tests.net.binomial import interval
 from tests.net.measure import (
     PING_FRAME,
+    PROCESSOR_MS,
     TCP_HEADERS,
     Load,
     Way,
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.slow
 LOSS_FRAME = 100
 LOSS_PACKETS = 8000
 LOSS_PER_S = 5000.0
+LOSS_QUEUE_MS = 20_000.0
 
 
 def topology(preset: str, **options: object) -> LastMiles:
@@ -69,7 +71,7 @@ def check_mile(lab: Lab, link: EmulatedLink, folder: Path) -> None:
 def check_idle(link: EmulatedLink) -> None:
     """RTT within 1 ms + 2 % of what is declared and a small packet's time on both ways."""
     wanted = link.mile.rtt_ms + sum(way.packet_ms(PING_FRAME) for way in ways(link))
-    near(f"{link} RTT", idle_rtt_ms(link), wanted, part=0.02, plus=1.0)
+    near(f"{link} RTT", idle_rtt_ms(link), wanted, part=0.02, plus=1.0 + PROCESSOR_MS)
 
 
 def check_load(link: EmulatedLink, folder: Path) -> None:
@@ -95,8 +97,14 @@ def check_load(link: EmulatedLink, folder: Path) -> None:
 
 def check_loss(lab: Lab, again: Lab, folder: Path) -> None:
     """As many as declared, within the binomial 99.9 %; the same ones for the same seed."""
+    declared = lab.links["mile"].mile
+    if lab.topo.choice.realisation == "netem":
+        # Packets that a late sender sends at once must find room: only chance shall take them.
+        for it in (lab, again):
+            it.change(queue_ms=LOSS_QUEUE_MS)
     loads = [(way, loss_load(way)) for it in (lab, again) for way in ways(it.links["mile"])]
     down, up, down_again, up_again = udp(loads, folder)
+    lab.change(queue_down_ms=declared.queue_down_ms, queue_up_ms=declared.queue_up_ms)
     for way, got in zip(ways(lab.links["mile"]), (down, up), strict=True):
         low, high = interval(got.load.packets, way.declared.loss)
         assert low <= len(got.lost()) <= high, f"{way.name}: {len(got.lost())} lost"
@@ -138,7 +146,7 @@ def test_the_way_to_the_server(realisation: str, tmp_path: Path) -> None:
 
         def whole_way() -> None:
             found = statistics.median(ping_ms(lab.client, SERVER))
-            near("RTT to the server", found, 54.1, part=0.02, plus=1.0)
+            near("RTT to the server", found, 54.1, part=0.02, plus=1.0 + PROCESSOR_MS)
 
         def no_loss_and_no_queue() -> None:
             """20 Mbit/s each way are nothing to it: nothing is lost, nothing waits."""

@@ -201,6 +201,7 @@ if __name__ == "__main__":
         HOME="/root",
         LANG="C.UTF-8",
         TERM="linux",
+        TM3_GUEST="1",
         PYTHONDONTWRITEBYTECODE="1",
     )
     Agent().run()

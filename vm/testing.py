@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""Tests that need another kernel than this machine's, run in guests: python -m vm test
+
+    netem     tests/net where a link is netem's: every preset is what it declares
+    kernel    tests/vm: tm3.ko, SCTP, Open vSwitch; with the kernel's own checks on
+
+Each in a fresh guest, with Debian's pytest, whose last line is the result. A warning of the
+kernel is a failure, whatever the tests say.
+"""
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from vm.image import Image
+from vm.machine import Machine, Share, to_stderr, to_stdout
+from vm.need import GuestError
+
+PRESSURE = Path("/proc/pressure")
+PRESSURE_THERE = Path("/run/host/pressure")
+PYTEST = ("python3", "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rfE", "--durations=5")
+# What the stock kernel can check of itself: freed and overrun memory.
+CHECKS = ("slub_debug=FZP", "page_poison=1")
+# Of what a guest's kernel says when all is well.
+USUAL = re.compile(r"out-of-tree module taints|module verification failed|Possible SYN flooding")
+RESULTS = Path("/results")
+
+
+@dataclass(frozen=True)
+class Group:
+    name: str
+    what: tuple[str, ...]  # pytest's words
+    seconds: float
+    kernel_words: tuple[str, ...] = ()
+    nice: int = 0
+
+
+GROUPS = {
+    group.name: group
+    for group in (
+        # They measure: what takes the guest's time away makes them wrong.
+        Group("netem", ("tests/net", "-k", "netem", "--timeout=300"), 1200.0, nice=-10),
+        Group("kernel", ("tests/vm", "--timeout=300"), 1200.0, CHECKS),
+    )
+}
+
+
+def warnings(guest: Machine) -> list[str]:
+    said = guest.run(["dmesg", "--level=emerg,alert,crit,err,warn", "--notime"]).out
+    return [line for line in said.splitlines() if line.strip()]
+
+
+@contextmanager
+def booted(image: Image, group: Group, results: Path) -> Iterator[Machine]:
+    shares = [Share(results, RESULTS, writable=True)]
+    if PRESSURE.is_dir():  # the guest cannot see that others take its time
+        shares.append(Share(PRESSURE, PRESSURE_THERE))
+    console = results / f"{group.name}.console.log"
+    with Machine(
+        image, shares=shares, kernel_words=group.kernel_words, console=console, nice=group.nice
+    ) as guest:
+        yield guest
+
+
+def run(image: Image, group: Group, words: list[str], results: Path) -> bool:
+    """One group in one guest; whether all is well."""
+    begun = time.monotonic()
+    with booted(image, group, results) as guest:
+        up = f"Linux {image.release} is up after {guest.boot_s:.0f} s by {guest.accel.name}"
+        print(f"vm: {group.name}: {up}", flush=True)
+        env = {"TM3_HOST_PRESSURE": str(PRESSURE_THERE)} if PRESSURE.is_dir() else {}
+        if guest.accel.name == "tcg":
+            env["TM3_EMULATED"] = "1"
+        usual = set(warnings(guest))
+        junit = f"--junitxml={RESULTS}/{group.name}.xml"
+        argv = [*PYTEST, junit, *group.what, *words]
+        remote = guest.start(argv, to_stdout, to_stderr, env=env)
+        remote.end_of_input()
+        if not remote.ended(within=group.seconds):
+            remote.send_signal(9)
+            raise GuestError(f"{group.name}: not done in {group.seconds:g} s\n{guest.tail()}")
+        status = remote.wait()
+        said = [w for w in warnings(guest) if w not in usual and not USUAL.search(w)]
+    print(f"vm: {group.name}: took {time.monotonic() - begun:.0f} s", flush=True)
+    for line in said:
+        print(f"vm: {group.name}: the kernel warns: {line}", file=sys.stderr)
+    return status == 0 and not said
+
+
+def test(
+    image: Image, names: list[str], words: list[str], results: Path, say: Callable[[str], None]
+) -> int:
+    results.mkdir(parents=True, exist_ok=True)
+    failed = [name for name in names if not run(image, GROUPS[name], words, results.resolve())]
+    say(f"failed: {', '.join(failed)}" if failed else f"passed: {', '.join(names)}")
+    return 1 if failed else 0
