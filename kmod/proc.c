@@ -78,9 +78,13 @@ static int written(struct file *file, char *text, size_t len)
 	return configure(net, text);
 }
 
+/*
+ * Anybody may open it for writing: written() asks who did. Its mode could not
+ * say it, for the owner of a namespace may not have an id yet when that begins.
+ */
 int tm3_proc_init(struct net *net)
 {
-	return proc_create_net_single_write(NAME, 0644, net->proc_net, show,
+	return proc_create_net_single_write(NAME, 0666, net->proc_net, show,
 					    written, NULL) ? 0 : -ENOMEM;
 }
 
