@@ -180,6 +180,10 @@ class LabNode(Node):
             if f"{name} {value}" not in line:
                 raise SettingRefused(f"{self.name}: route without {name} {value}: {line}")
 
+    def kind(self) -> dict[str, Any]:
+        """What a record says of a node that is more than a namespace."""
+        return {}
+
     def terminate(self) -> None:
         super().terminate()
         self.lab.remove_node(self.name)

@@ -90,6 +90,7 @@ def versions() -> dict[str, str | None]:
 def node(it: LabNode) -> dict[str, Any]:
     sysctls = it.sysctls()
     return {
+        **it.kind(),
         "addresses": {intf.name: f"{intf.ip}/{intf.prefixLen}" for intf in it.intfList()},
         "sysctls": sysctls,
         "cc_default": sysctls["net.ipv4.tcp_congestion_control"],

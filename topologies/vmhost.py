@@ -141,6 +141,9 @@ class VMHost(LabNode):
             "boot_s": round(self.machine.boot_s, 1),
         }
 
+    def kind(self) -> dict[str, Any]:
+        return {"machine": self.describe()}
+
     def terminate(self) -> None:
         self._stack.close()
         super().terminate()
