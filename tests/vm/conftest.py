@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+"""A kernel without tm3.ko before and after, and the road on which it is tried."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.relay.netns import Namespace
+from tests.vm import module, road
+
+
+@pytest.fixture
+def log() -> Iterator[module.Log]:
+    with module.clean_kernel() as log:
+        yield log
+
+
+@pytest.fixture
+def way(log: module.Log, two: tuple[Namespace, Namespace], tmp_path: Path) -> Iterator[road.Road]:
+    with road.built(two, tmp_path, log) as way:
+        yield way
