@@ -5,6 +5,7 @@ A copy of the tree, a Vagrant home and, where none runs, a libvirt of its own: n
 user's is touched. The machine reaches no network but this computer.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -17,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from topologies.programs import ROOT
-from topologies.shell import run, until
+from topologies.shell import CommandError, run, until
 from vm import accel, need
 from vm.box import box
 from vm.image import image
@@ -139,6 +140,18 @@ def domains() -> list[str]:
     return run(["virsh", "-c", "qemu:///system", "list", "--all", "--name"]).split()
 
 
+def networks() -> list[str]:
+    return run(["virsh", "-c", "qemu:///system", "net-list", "--all", "--name"]).split()
+
+
+def remove_networks(before: set[str]) -> None:
+    """Those that came with the machine, and would come back with libvirt."""
+    for name in set(networks()) - before:
+        with contextlib.suppress(CommandError):  # it is not active
+            run(["virsh", "-c", "qemu:///system", "net-destroy", name])
+        run(["virsh", "-c", "qemu:///system", "net-undefine", name])
+
+
 def trip(vagrant: Vagrant, made: Path) -> None:
     vagrant("box", "add", "--name", NAME, str(made), seconds=600)
     said = vagrant("up", seconds=UP_S)
@@ -152,7 +165,7 @@ def trip(vagrant: Vagrant, made: Path) -> None:
     expect("tc is in a user's path", "tc utility" in said and "vagrant" in said, said)
     vagrant("ssh", "-c", "echo later >tm3/results/later", seconds=SSH_S)
     later = vagrant.folder / "results" / "later"
-    expect("results come back after vagrant ssh", later.exists())
+    expect("results come back after vagrant ssh -c", later.exists())
 
 
 def main() -> int:
@@ -166,14 +179,16 @@ def main() -> int:
             tree = folder / "tree"
             copy_of_the_tree(tree)
             stack.enter_context(libvirt(with_kvm, folder))
-            before = set(domains())
+            before = set(domains()), set(networks())
             vagrant = Vagrant(tree, folder / "home", with_kvm)
             try:
                 trip(vagrant, made)
             finally:
                 vagrant("destroy", "-f", seconds=DESTROY_S)
                 remove_image()
-            expect("nothing is left", set(domains()) <= before, domains())
+                remove_networks(before[1])
+            left = set(domains()) - before[0]
+            expect("nothing is left", not left, left)
     except GuestError as why:
         say(str(why))
         return 1

@@ -45,6 +45,8 @@ def switched_rtt_ms() -> float:
     from mininet.node import OVSBridge
     from mininet.topo import SingleSwitchTopo
 
+    # Without it ovs-vsctl, which Mininet calls, would wait for ever.
+    run(["ovs-appctl", "--timeout=20", "--target=ovs-vswitchd", "version"])
     net = Mininet(topo=SingleSwitchTopo(2), switch=OVSBridge, link=TCLink, controller=None)
     try:
         for link in net.links:

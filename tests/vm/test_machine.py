@@ -130,7 +130,7 @@ def test_a_deadline_is_kept(made: image.Image) -> None:
 
 
 @pytest.mark.slow
-def test_it_ends_with_who_started_it(made: image.Image) -> None:
+def test_it_ends_with_who_started_it(made: image.Image, tmp_path: Path) -> None:
     """Also where that has no time to clean up."""
     script = (
         "import sys; from pathlib import Path;"
@@ -140,7 +140,12 @@ def test_it_ends_with_who_started_it(made: image.Image) -> None:
     )
     argv = [sys.executable, "-c", script, str(made.folder)]
     runner = subprocess.Popen(
-        argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        argv,
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     with runner:
         pid = int(runner.stdout.readline())
