@@ -10,8 +10,9 @@
 -- records, so the order of clicks is of no matter. What a connection carries is handed on, in
 -- order, as the TCP connection it stands for: see `hand_on`.
 --
--- Payload is held for messages that wait for a gap to close, nowhere else; of those that
--- waited, the last few MB are kept for a second look (preference "Early payload kept").
+-- Payload is held for messages that wait for a gap to close, and a few KB of each HTTP body on
+-- its way (see `body`), nowhere else; of messages that waited, the last few MB are kept for a
+-- second look (preference "Early payload kept").
 --
 -- A second dissector, `inside`, runs when all others are done with a frame. It hands on what
 -- became due in it, and looks at the TCP headers of pipes: where they begin and end, where
@@ -316,7 +317,7 @@ local function new_state()
         notes = {},    -- record -> what is to be said about it
         early = {},    -- record -> payload: of open gaps, and of the last that were closed
         kept = {}, is_kept = {}, kept_from = 1, kept_to = 0, kept_bytes = 0,
-        kept_bytes_max = 0, held_bytes = 0, held_bytes_max = 0,
+        kept_bytes_max = 0, held_bytes = 0, held_bytes_max = 0, body_bytes = 0,
         ip_at = 14,    -- where the IP header was found last
         watched = {},
         by_ends = {},  -- addresses and ports as they are written -> one direction of a pipe
@@ -1126,6 +1127,99 @@ local function hand_on(conn, lane, offset, payload, flags, pinfo, tree, ack)
     if not ok then error(why, 0) end
 end
 
+-- Bodies whose length HTTP knows. Until such a body is whole, TCP only files its segments, and
+-- for each of them looks through all those before it. So in the first pass what is inside a body
+-- is handed on several messages at a time; its end comes in the frame that it came in. Later
+-- passes find everything filed: each frame hands on its own.
+local body = {
+    watch = Proto("tm3_content", "TM³ content"),
+    HEAD_MAX = 8 * 1024,
+    TOGETHER = 16 * 1024,            -- so much of a body is handed on at once
+    HELD_MAX = 4 * 1024 * 1024,      -- held of all bodies
+}
+
+-- How many bytes are missing to the message that begins here, as its Content-Length has it.
+function body.missing(tvb)
+    local size = tvb:len()
+    local s = tvb:raw(0, math.min(size, body.HEAD_MAX))
+    local head = s:find("\r\n\r\n", 1, true)
+    local length = head and s:sub(1, head + 1):lower():match("\r\ncontent%-length:[ \t]*(%d+)\r\n")
+    return length and head + 3 + tonumber(length) - size or 0
+end
+
+-- Stands in front of HTTP in a made-up TCP stream. Of a segment that begins a body and does not
+-- end it, it asks HTTP itself whether it will wait for the rest, which HTTP may not (an answer
+-- to HEAD). All else it declines, for TCP tells HTTP more than can be told from here.
+function body.watch.dissector(tvb, pinfo, tree)
+    local lane = body.lane
+    if not lane then
+        if body.asked then body.asked.body_end = nil end
+        return 0
+    end
+    body.lane = nil
+    local missing = body.missing(tvb)
+    if missing <= 0 or pinfo.can_desegment == 0 then return 0 end
+    pinfo.can_desegment = 2
+    local ok, taken = pcall(call_tcp, body.http, tvb, pinfo, tree)
+    if not ok then
+        -- Wireshark has put into the tree what is wrong with the bytes.
+        if not tostring(taken):find("Malformed frame", 1, true) then error(taken, 0) end
+        return tvb:len()
+    end
+    if pinfo.desegment_len == missing then
+        lane.body_end, body.asked = body.stop + missing, lane
+    end
+    return taken
+end
+
+-- Behind the SYN of a connection to a port of HTTP.
+function body.begin(conn, pinfo)
+    local dissector = tcp_ports:get_dissector(conn.dst_port)
+    if dissector and tostring(dissector) == "HTTP" then
+        body.http = dissector
+        pinfo.conversation = body.watch
+    end
+end
+
+function body.count(size)
+    S.body_bytes = S.body_bytes + size
+    S.held_bytes = S.held_bytes + size
+    if S.held_bytes > S.held_bytes_max then S.held_bytes_max = S.held_bytes end
+end
+
+-- Does this piece, inside a body, wait for more of it? If not, what waited is put in front of it.
+function body.waits(lane, piece)
+    local size, parts = #piece.bytes, lane.body_parts
+    local more = lane.body_end and not piece.reason and piece.offset + size < lane.body_end
+        and (lane.body_size or 0) + size < body.TOGETHER and S.body_bytes < body.HELD_MAX
+    if more then
+        if not parts then
+            parts, lane.body_from, lane.body_size = {}, piece.offset, 0
+            lane.body_parts = parts
+        end
+        parts[#parts + 1] = piece.bytes
+        lane.body_size = lane.body_size + size
+        body.count(size)
+        return true
+    end
+    if parts then
+        parts[#parts + 1] = piece.bytes
+        piece.bytes, piece.offset = concat(parts), lane.body_from
+        body.count(-lane.body_size)
+        lane.body_parts, lane.body_size = nil, nil
+    end
+    return false
+end
+
+-- The piece is about to be handed on: may a body begin in it, whose end is then counted from the
+-- piece's own? Not if the piece begins inside one, or ends the stream.
+function body.expect(lane, piece)
+    local stop = piece.offset + #piece.bytes
+    local may_begin = not piece.reason and not (lane.body_end and piece.offset < lane.body_end)
+    body.lane, body.stop, body.asked = may_begin and lane or nil, stop, nil
+    if lane.body_end and stop >= lane.body_end then lane.body_end = nil end
+end
+
 -- Acknowledges what was handed on, for TCP's analysis in the first pass; it is not shown.
 local function acknowledge(conn, lane, pinfo, tree)
     lane.unacknowledged = (lane.unacknowledged or 0) + 1
@@ -1143,8 +1237,11 @@ end
 
 local inside_dissector
 
+-- False: it waits for more of the body that it is in.
 local function hand_on_piece(piece, pinfo, tree)
     local conn, lane, reason = piece.conn, piece.lane, piece.reason
+    local visited = pinfo.visited
+    if not visited and not piece.syn and body.waits(lane, piece) then return false end
     if tree:referenced(inside_dissector) then
         local arrow, size = lane.up and "↑ to " or "↓ from ", #piece.bytes
         local item = tree:add(inside, format("TM³ application stream, connection %d%s%s, %s from "
@@ -1152,17 +1249,23 @@ local function hand_on_piece(piece, pinfo, tree)
             size == 1 and "1 byte" or size .. " bytes", piece.offset))
         item:set_generated(true)
     end
-    if piece.syn then hand_on(conn, lane, 0, "", FLAG_SYN, pinfo, tree) end
+    if piece.syn then
+        hand_on(conn, lane, 0, "", FLAG_SYN, pinfo, tree)
+        if not visited then body.begin(conn, pinfo) end
+    end
     local flags = #piece.bytes > 0 and FLAG_PSH or 0
     if reason == FIN_ORDER or reason == HALF_CLOSE then flags = flags + FLAG_FIN end
+    if not visited then body.expect(lane, piece) end
     if flags > 0 then hand_on(conn, lane, piece.offset, piece.bytes, flags, pinfo, tree) end
-    if flags > 0 and not pinfo.visited then
+    body.lane, body.asked = nil, nil
+    if flags > 0 and not visited then
         lane.handed = piece.offset + #piece.bytes
         acknowledge(conn, lane, pinfo, tree)
     end
     if reason == FIN_RESET then
         hand_on(conn, lane, piece.offset + #piece.bytes, "", FLAG_RST, pinfo, tree)
     end
+    return true
 end
 
 -- The bytes that become due with message i: its own and of those that it released.
@@ -1917,8 +2020,8 @@ end
 local function hand_on_all(pinfo, tree, after)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
     for at = 1, #due_now do
-        hand_on_piece(due_now[at], pinfo, tree)
-        if after then after(at < #due_now) end
+        local handed = hand_on_piece(due_now[at], pinfo, tree)
+        if handed and after then after(at < #due_now) end
     end
     pinfo.src_port, pinfo.dst_port = src_port, dst_port
 end
