@@ -296,6 +296,14 @@ local function read_options()
     end
 end
 
+-- Methods of Wireshark's objects, looked up once: obj:method() costs twice as much.
+local call = { look = {} } -- look: at one payload at a time
+
+function call.learn_tvb(tvb)
+    call.raw, call.len, call.reported_len, call.offset =
+        tvb.raw, tvb.len, tvb.reported_len, tvb.offset
+end
+
 -- State of a capture ---------------------------------------------------------
 
 local S          -- everything found in the first pass
@@ -921,12 +929,13 @@ end
 -- The first look at a message ---------------------------------------------------
 
 local function new_record(half, frame, pos, order)
-    local i = S.n + 1
-    S.n = i
-    if not S.first[frame] then S.first[frame] = i end
-    S.m_frame[i], S.m_pos[i], S.m_half[i] = frame, pos, half
-    S.m_conn[i], S.m_order[i] = false, order
-    S.m_wait[i], S.m_fill[i], S.m_offset[i] = 0, 0, 0
+    local state = S
+    local i = state.n + 1
+    state.n = i
+    if not state.first[frame] then state.first[frame] = i end
+    state.m_frame[i], state.m_pos[i], state.m_half[i] = frame, pos, half
+    state.m_conn[i], state.m_order[i] = false, order
+    state.m_wait[i], state.m_fill[i], state.m_offset[i] = 0, 0, 0
     return i
 end
 
@@ -945,7 +954,7 @@ end
 
 -- The payload of a data message, as far as captured.
 local function payload_of(m)
-    return m.avail > HEADER and m.tvb:raw(m.at + HEADER, m.avail - HEADER) or ""
+    return m.avail > HEADER and call.raw(m.tvb, m.at + HEADER, m.avail - HEADER) or ""
 end
 
 local function remember_payload(i, m)
@@ -1238,9 +1247,8 @@ end
 local inside_dissector
 
 -- False: it waits for more of the body that it is in.
-local function hand_on_piece(piece, pinfo, tree)
+local function hand_on_piece(piece, pinfo, tree, visited)
     local conn, lane, reason = piece.conn, piece.lane, piece.reason
-    local visited = pinfo.visited
     if not visited and not piece.syn and body.waits(lane, piece) then return false end
     if tree:referenced(inside_dissector) then
         local arrow, size = lane.up and "↑ to " or "↓ from ", #piece.bytes
@@ -1792,7 +1800,8 @@ local function next_piece(look, at, left, pinfo, tree)
     if i and S.m_order[i] == GARBAGE then return garbage(i, at, left, look, tree) end
     if left < HEADER then return nil, DESEGMENT_ONE_MORE_SEGMENT end
     if captured - at < HEADER then return left end
-    local s = tvb:raw(at, math.min(captured - at, SIZE_SYN))
+    local rest = captured - at
+    local s = call.raw(tvb, at, rest < SIZE_SYN and rest or SIZE_SYN)
     local m = message_now
     m.tvb, m.at, m.payload, m.reason, m.copy_ok = tvb, at, 0, nil, nil
     m.id, m.number, m.len = header(s, 1)
@@ -1806,7 +1815,7 @@ local function next_piece(look, at, left, pinfo, tree)
         tree:add_proto_expert_info(e.incomplete)
         return left
     end
-    m.avail = math.min(m.size, captured - at)
+    m.avail = m.size < rest and m.size or rest
     if m.id == 0 then s = tvb:raw(at, m.avail) end
     if #s > m.avail then s = s:sub(1, m.avail) end
     if m.len == LEN_FIN then m.reason = byte(s, HEADER + 1) end
@@ -1820,12 +1829,10 @@ local function next_piece(look, at, left, pinfo, tree)
 end
 
 local function dissect(half, tvb, pinfo, tree)
-    local length = tvb:reported_len()
-    local look = {
-        half = half, tvb = tvb, captured = tvb:len(), base = tvb:offset(),
-        frame = pinfo.number, visited = pinfo.visited,
-        shown = tree:referenced(tm3_dissector),
-    }
+    local length, look = call.reported_len(tvb), call.look
+    look.half, look.tvb, look.captured, look.base = half, tvb, call.len(tvb), call.offset(tvb)
+    look.frame, look.visited, look.now = pinfo.number, pinfo.visited, nil
+    look.shown = tree:referenced(tm3_dissector)
     local at = 0
     while at < length do
         local size, want = next_piece(look, at, length - at, pinfo, tree)
@@ -1842,7 +1849,8 @@ end
 local x11_dissector
 
 function tm3.dissector(tvb, pinfo, tree)
-    if nested or tvb:len() == 0 then return 0 end
+    if not call.raw then call.learn_tvb(tvb) end
+    if nested or call.len(tvb) == 0 then return 0 end
     local half = find_half(pinfo)
     local stream = half.stream
     if stream.x11 == nil and not pinfo.visited then
@@ -1858,6 +1866,7 @@ end
 
 local function heuristic(tvb, pinfo, tree)
     if nested then return false end
+    if not call.raw then call.learn_tvb(tvb) end
     local n = tvb:len()
     if n <= HEADER then return false end
     local to = tostring(pinfo.dst) .. ":" .. pinfo.dst_port
@@ -1971,8 +1980,8 @@ end
 -- as nearly all are. True if it was one.
 function wire.look_at_known(tvb, pinfo)
     local at = S.ip_at
-    if tvb:len() < at + 40 then return false end
-    local s = tvb:raw(at, 40)
+    if call.len(tvb) < at + 40 then return false end
+    local s = call.raw(tvb, at, 40)
     local half = S.by_ends[s:sub(13, 24)]
     if not half or byte(s) ~= 0x45 or byte(s, 10) ~= 6 then return false end
     local high, low = byte(s, 3, 4)
@@ -2019,20 +2028,23 @@ end
 -- Hands on what became due in this frame.
 local function hand_on_all(pinfo, tree, after)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
+    local visited, any = pinfo.visited, false
     for at = 1, #due_now do
-        local handed = hand_on_piece(due_now[at], pinfo, tree)
+        local handed = hand_on_piece(due_now[at], pinfo, tree, visited)
         if handed and after then after(at < #due_now) end
+        any = any or handed
     end
-    pinfo.src_port, pinfo.dst_port = src_port, dst_port
+    if any then pinfo.src_port, pinfo.dst_port = src_port, dst_port end
 end
 
 -- Writes the columns: what the messages are and, behind it, what the dissectors of their content
 -- say. What is fenced in front of it (of a tunnel, of TCP's analysis) stays.
 function columns.write(cols, info, pinfo, tree, some_due)
-    local protocol, own = cols.protocol, "TM³"
+    local protocol, own
     info:clear()
     local before, text = tostring(info), columns.text()
     local function after(more)
+        protocol = protocol or cols.protocol
         local inner = tostring(protocol)
         if inner ~= "TCP" and inner ~= "TM³" then
             own = "TM³/" .. inner
@@ -2050,7 +2062,7 @@ function columns.write(cols, info, pinfo, tree, some_due)
         text = before .. (before:sub(-1) ~= " " and "; " or "") .. text
     end
     info:set(text)
-    protocol:set(own)
+    cols.protocol = own or "TM³"
 end
 
 function inside.dissector(tvb, pinfo, tree)
@@ -2067,6 +2079,7 @@ function inside.dissector(tvb, pinfo, tree)
         if #due_now > 0 then nothing_due(0) end
         told.frame, told.count = 0, 0
     end
+    if not call.raw then call.learn_tvb(tvb) end
     if not pinfo.visited and not wire.look_at_known(tvb, pinfo) then wire.look(tvb, pinfo) end
 end
 
@@ -2368,18 +2381,21 @@ local function ports_of(range)
     return set
 end
 
-local registered = ""
-local displaced = {} -- port -> the dissector that had it before us
+local set_ports
+do
+    local registered = ""
+    local displaced = {} -- port -> the dissector that had it before us
 
-local function set_ports()
-    local range = tostring(tm3.prefs.ports)
-    if range == registered then return end
-    if registered ~= "" then tcp_ports:remove(registered, tm3) end
-    for port, dissector in pairs(displaced) do tcp_ports:add(port, dissector) end
-    ports, displaced = ports_of(range), {}
-    for port in pairs(ports) do displaced[port] = tcp_ports:get_dissector(port) end
-    if range ~= "" then tcp_ports:add(range, tm3) end
-    registered = range
+    function set_ports()
+        local range = tostring(tm3.prefs.ports)
+        if range == registered then return end
+        if registered ~= "" then tcp_ports:remove(registered, tm3) end
+        for port, dissector in pairs(displaced) do tcp_ports:add(port, dissector) end
+        ports, displaced = ports_of(range), {}
+        for port in pairs(ports) do displaced[port] = tcp_ports:get_dissector(port) end
+        if range ~= "" then tcp_ports:add(range, tm3) end
+        registered = range
+    end
 end
 
 function tm3.prefs_changed()

@@ -143,6 +143,46 @@ def test_tls_dns_and_a_body_that_ends_with_the_connection(tmp_path: Path) -> Non
         assert "until the end" in cells[2][0]
 
 
+def test_bodies_are_the_same_however_they_are_announced(tmp_path: Path) -> None:
+    """One connection, one answer after the other: with a length (one of them not to be believed,
+    as it answers HEAD), in chunks, several in one message, and one cut off by the capture's end.
+    Two passes, and one, and the answers themselves agree; so do the frames that they end in."""
+    rng, head = random.Random(9), b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+    bodies = [bytes(rng.choices(b"abcdefgh \n", k=size)) for size in (90_000, 7, 40_000, 33_333, 5)]
+    plain = [head + b"Content-Length: %d\r\n\r\n" % len(body) + body for body in bodies]
+    chunked = head + b"Transfer-Encoding: chunked\r\n\r\n"
+    for at in range(0, len(bodies[2]), 8000):
+        chunked += b"1f40\r\n" + bodies[2][at : at + 8000] + b"\r\n"
+    to_head = head + b"Content-Length: 70000\r\n\r\n"
+    answers = [plain[0], to_head, plain[1] + plain[3], chunked + b"0\r\n\r\n", plain[0] + plain[4],
+               plain[2][:25_000]]  # fmt: skip
+    capture, path = Capture(), tmp_path / "bodies.pcap"
+    pipes = []
+    for number in range(4):
+        client = Endpoint("10.5.0.1", 40_000 + number)
+        pipes.append(TcpStream(capture, client, Endpoint("10.9.0.1", 6000)))
+        pipes[-1].open(number * 10)
+    pipes[0].up(1000, m.syn(1, "192.0.2.1", 80))
+    number, time_us = 0, 2000
+    for count, answer in enumerate(answers, 1):
+        how = "HEAD" if answer is to_head else "GET"
+        request = f"{how} /{count} HTTP/1.1\r\nHost: w\r\n\r\n"
+        pipes[0].up(time_us, m.data(1, count, request.encode()))
+        parts = [answer[at : at + 1440] for at in range(0, len(answer), 1440)]
+        chunks = [m.data(1, number + n, part) for n, part in enumerate(parts)]
+        number += len(chunks)
+        time_us = send_shuffled(rng, pipes, chunks, time_us + 100, up=False) + 100
+    capture.write(path)
+    fields = ["frame.number", "http.response.code", "http.content_length", "http.file_data"]
+    rows = tshark.field_values(path, fields, "-Y", "http.response")
+    assert rows == tshark.field_values(path, fields, "-2", "-Y", "http.response")
+    said = "".join(row[3] for row in rows)
+    text = [body.decode().replace("\n", "\\n") for body in bodies]
+    for body in (text[0], text[1], text[3], text[2], text[4]):
+        assert body in said
+    assert sum(row[1].count("200") for row in rows) == 7
+
+
 def sharkd(capture: Path, requests: list[dict[str, object]]) -> list[dict[str, object]]:
     """Wireshark's dissection engine behind JSON: frames may be asked for in any order."""
     with tshark.home() as where:
