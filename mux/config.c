@@ -22,6 +22,7 @@ enum {
 	WORDS_LEN = 256,	/* of a list of choices */
 };
 
+#define LAMBDA_DEFAULT 2.0	/* the paper's */
 #define INTERVAL_MIN 0.01
 #define INTERVAL_MAX 86400.0
 
@@ -36,6 +37,11 @@ const struct config_option config_options[] = {
 	  "early: send buffer of each pipe's socket (default: the kernel's)" },
 	{ "pipe-policy", "NAME", "which of the pipes that could send does:" },
 	{ "conn-policy", "NAME", "which connection's bytes go next:" },
+	{ "aggregate", "delay|dswa|off",
+	  "late: bound what the pipes hold together: to what the path needs, "
+	  "seen from its delay (delay, the default); to lambda x RTTmin/RTT of "
+	  "their windows (dswa); not at all (off)" },
+	{ "lambda", "NUMBER", "of dswa (default 2)" },
 	{ "cc", "NAME",
 	  "congestion control of the pipes (default: the system's)" },
 	{ "seed", "N", "of the random pipe policy (default 1)" },
@@ -55,6 +61,8 @@ void config_init(struct config *config)
 		.late = true,
 		.conn_policy = conn_policies[0],
 		.pipe_policy = pipe_policies[0],
+		.aggregate = AGGREGATE_DELAY,
+		.lambda = LAMBDA_DEFAULT,
 		.seed = 1,
 		.max_conns = WIRE_ID_MAX,
 		.stats_interval = 1.0,
@@ -210,6 +218,35 @@ static int set_conn_policy(struct config *config, const char *value, char *why,
 			     conn_policy_name);
 }
 
+static const char *aggregate_name(int i)
+{
+	return aggregate_mode_name((enum aggregate_mode)i);
+}
+
+static int set_aggregate(struct config *config, const char *value, char *why,
+			 size_t why_len)
+{
+	int i;
+
+	for (i = 0; aggregate_name(i); i++) {
+		if (strcmp(aggregate_name(i), value))
+			continue;
+		config->aggregate = (enum aggregate_mode)i;
+		return 0;
+	}
+	return refuse_choice(why, why_len, "aggregate", value, aggregate_name);
+}
+
+static int set_lambda(struct config *config, const char *value, char *why,
+		      size_t why_len)
+{
+	if (!config_number(value, LAMBDA_MIN, LAMBDA_MAX, &config->lambda))
+		return 0;
+	return refuse(why, why_len,
+		      "--lambda: '%s' is not a number from %g to %g", value,
+		      LAMBDA_MIN, LAMBDA_MAX);
+}
+
 /* One line from the kernel, such as "reno bbr cubic"; "" if it does not say. */
 static void read_words(const char *path, char words[WORDS_LEN])
 {
@@ -334,6 +371,8 @@ static const struct setting settings[] = {
 	{ "pipe-sndbuf", set_pipe_sndbuf },
 	{ "pipe-policy", set_pipe_policy },
 	{ "conn-policy", set_conn_policy },
+	{ "aggregate", set_aggregate },
+	{ "lambda", set_lambda },
 	{ "cc", set_cc },
 	{ "seed", set_seed },
 	{ "max-conns", set_max_conns },

@@ -13,6 +13,8 @@
 
 #define TM3_VERSION "0.1.0"
 
+#include "aggregate.h"
+
 struct conn_policy;
 struct pipe_policy;
 
@@ -52,6 +54,8 @@ struct config {
 	int pipe_sndbuf;	/* early: SO_SNDBUF, 0 the kernel's own */
 	const struct conn_policy *conn_policy;
 	const struct pipe_policy *pipe_policy;
+	enum aggregate_mode aggregate;	/* late: what pipes hold together */
+	double lambda;		/* of AGGREGATE_DSWA */
 	const char *cc;		/* congestion control of pipes, or NULL */
 	uint64_t seed;		/* of the random policy */
 	unsigned int max_conns;	/* in a session */

@@ -429,6 +429,7 @@ struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 	loop_task_init(&c->reap, reap);
 	list_init(&c->member);
 	list_init(&c->turn);
+	list_init(&c->ahead);
 	list_init(&c->holds);
 	reorder_init(&c->reorder, 0);
 	c->opened_at = loop_clock();
@@ -440,8 +441,9 @@ void conn_free(struct conn *c)
 	loop_close(c->loop, &c->watch);
 	loop_timer_stop(c->loop, &c->timer);
 	loop_task_stop(&c->reap);
-	list_del(&c->member);
 	list_del(&c->turn);
+	list_del(&c->ahead);
+	list_del(&c->member);
 	list_del(&c->holds);
 	bytes_clear(&c->queue);
 	reorder_fini(&c->reorder);

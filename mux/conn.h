@@ -95,7 +95,8 @@ struct conn {
 	struct timer timer;	/* connecting: its end; lingering: next look */
 	struct task reap;
 	struct list member;	/* of the owner's list of all */
-	struct list turn;	/* the scheduler's */
+	struct list turn, ahead;	/* the scheduler's */
+	bool in_turn;
 	int64_t deficit;	/* the scheduler's, bytes */
 	struct list holds;	/* of those that hold messages out of order */
 	uint8_t holds_class;	/* how much, see holders */

@@ -67,6 +67,116 @@ void outbound_hold_timer(struct timer *t)
 	loop_after(s->engine->loop, &s->pump);
 }
 
+/* --- what the pipes hold together --- */
+
+/* Should no acknowledgement be told of, look again after this. */
+#define REFUSED_LOOK (5 * NS_PER_MS)
+
+size_t outbound_held(const struct session *s)
+{
+	size_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < s->npipes; i++)
+		sum += pipe_held(s->pipes[i]);
+	return sum;
+}
+
+/* DSWA goes by the windows of the pipes that are in use. */
+static void look_at_windows(struct session *s)
+{
+	double cwnd = 0, rtt = 0, least = 0;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < s->npipes; i++) {
+		const struct pipe_info *info = &s->pipes[i]->info;
+
+		cwnd += (double)info->cwnd * info->mss;
+		if (!least || info->rttmin_ms < least)
+			least = info->rttmin_ms;
+		if (!info->in_flight)
+			continue;
+		rtt += info->rtt_ms;
+		n++;
+	}
+	if (n)
+		aggregate_windows(&s->aggregate, cwnd, least / 1e3,
+				  rtt / n / 1e3, s->pipes[0]->info.mss);
+}
+
+/* What may be written; when nothing, acknowledgements bring us back. */
+static size_t room_for_all(struct session *s)
+{
+	size_t room = SIZE_MAX;
+
+	s->refused = false;
+	if (s->aggregate.limit != AGGREGATE_NONE)
+		room = aggregate_room(&s->aggregate, outbound_held(s));
+	if (room)
+		return room;
+	s->refused = true;
+	aggregate_refused(&s->aggregate, loop_now(s->engine->loop));
+	loop_timer_in(s->engine->loop, &s->refused_timer, REFUSED_LOOK);
+	return 0;
+}
+
+/*
+ * What waited in its socket was written with other bytes before it than were
+ * in flight when it left: what is now comes nearer.
+ */
+static void look_at_all(struct session *s, const struct ack_asked *what,
+			struct aggregate_ack *ack)
+{
+	int64_t now = loop_now(s->engine->loop);
+	size_t in_flight = 0;
+	unsigned int i;
+
+	for (i = 0; i < s->npipes; i++) {
+		const struct pipe_info *info = &s->pipes[i]->info;
+
+		pipe_look(s->pipes[i], now);
+		in_flight += info->in_flight;
+		ack->delivered += s->pipes[i]->tx_bytes - info->unsent -
+			info->in_flight - info->astray;
+	}
+	if (what->schedule)
+		ack->held = in_flight;
+}
+
+void outbound_refused_timer(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, refused_timer);
+
+	loop_after(s->engine->loop, &s->pump);
+}
+
+void outbound_acked(struct session *s, const struct ack_asked *what,
+		    int64_t at, size_t mss)
+{
+	struct aggregate_ack ack = {
+		.sent_at = what->sent_at, .left_at = what->left_at,
+		.acked_at = at,
+		.held = what->held, .before = what->before, .mss = mss,
+		.more = s->sched.ready > 0,
+	};
+
+	if (what->schedule || s->aggregate.state != AGGREGATE_BOUND)
+		look_at_all(s, what, &ack);
+	if (what->clean)
+		aggregate_acked(&s->aggregate, &ack);
+	if (s->refused)
+		loop_after(s->engine->loop, &s->pump);
+}
+
+static void ask(struct session *s, struct pipe *p, size_t len)
+{
+	size_t before = outbound_held(s);
+
+	if (aggregate_asks(&s->aggregate, s->tx_total, before,
+			   loop_now(s->engine->loop)))
+		pipe_ask(p, before, len);
+}
+
 /* The pipes that could send. */
 static unsigned int find_able(struct session *s, struct pipe **able)
 {
@@ -111,8 +221,24 @@ static int64_t send_run(struct session *s, struct pipe *p, struct conn *c,
 		run_put(&s->shared.pool, run);
 		return c->ready ? -1 : 0;	/* never spin on one */
 	}
+	ask(s, p, len);
 	pipe_send(p, run);
 	return (int64_t)len;
+}
+
+/* What the policy wants on @p. Bytes sent, or -1 when it is nothing. */
+static int64_t send_choice(struct session *s, struct pipe *p, size_t together)
+{
+	size_t room = pipe_room(p);
+	struct sched_choice choice;
+
+	if (room > together)
+		room = together;
+	choice = s->sched.conns->next(&s->sched, p, room,
+				      loop_now(s->engine->loop));
+	if (choice.act != SCHED_NEW)
+		return -1;
+	return send_run(s, p, choice.conn, choice.budget, room);
 }
 
 /* What was just written may have left already: look before giving up. */
@@ -130,7 +256,8 @@ static void want_blocked_pipes(struct session *s)
 
 	for (i = 0; i < s->npipes; i++)
 		pipe_want(s->pipes[i],
-			  s->sched.ready && !pipe_room(s->pipes[i]));
+			  s->sched.ready && !s->refused &&
+			  !pipe_room(s->pipes[i]));
 }
 
 void outbound_pump(struct task *t)
@@ -142,21 +269,23 @@ void outbound_pump(struct task *t)
 
 	if (s->dead || s->stopping)
 		return;
+	s->refused = false;
 	n = s->sched.ready ? find_able(s, able) : 0;
 	if (n && holds_back(s)) {
 		loop_timer_in(s->engine->loop, &s->hold_timer, NS_PER_MS);
 		n = 0;
 	}
+	if (s->aggregate.mode == AGGREGATE_DSWA)
+		look_at_windows(s);
 	while (n && s->sched.ready && sent < PUMP_MAX) {
-		unsigned int i = s->sched.pipes->pick(&s->sched, able, n);
-		size_t room = pipe_room(able[i]);
-		struct sched_choice choice = s->sched.conns->next(&s->sched,
-				able[i], room, loop_now(s->engine->loop));
-		int64_t len = -1;
+		size_t together = room_for_all(s);
+		unsigned int i;
+		int64_t len;
 
-		if (choice.act == SCHED_NEW)
-			len = send_run(s, able[i], choice.conn, choice.budget,
-				       room);
+		if (!together)
+			break;
+		i = s->sched.pipes->pick(&s->sched, able, n);
+		len = send_choice(s, able[i], together);
 		if (len > 0)
 			sent += len;
 		if (len < 0 || !still_able(s, able[i]))

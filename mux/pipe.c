@@ -26,6 +26,7 @@ enum {
 };
 
 #define LOOK_INTERVAL (10 * NS_PER_MS)
+#define ASTRAY_INTERVAL (2 * NS_PER_MS)	/* while there is loss */
 
 /* --- what the kernel says --- */
 
@@ -79,6 +80,20 @@ static void look_at_queues(struct pipe *p)
 
 	p->info.unsent = outstanding ? sock_unsent(p->fd) : 0;
 	p->info.in_flight = outstanding - p->info.unsent;
+	if (p->info.in_flight > p->info.astray)
+		p->info.in_flight -= p->info.astray;
+	else
+		p->info.in_flight = 0;
+	p->info.stuck = p->info.in_flight ? 0 : p->info.unsent;
+}
+
+/* What arrived behind a gap, and what is taken for lost. */
+static size_t astray(const struct tcp_info *ti)
+{
+	uint32_t gone = ti->tcpi_sacked + ti->tcpi_lost;
+
+	return gone > ti->tcpi_retrans ?
+		(size_t)(gone - ti->tcpi_retrans) * ti->tcpi_snd_mss : 0;
 }
 
 void pipe_look_closely(struct pipe *p, int64_t now)
@@ -87,11 +102,12 @@ void pipe_look_closely(struct pipe *p, int64_t now)
 	socklen_t len = sizeof(ti);
 
 	p->looked_at = now;
-	look_at_queues(p);
 	memset(&ti, 0, sizeof(ti));
 	if (getsockopt(p->fd, IPPROTO_TCP, TCP_INFO, &ti, &len) < 0 ||
 	    !ti.tcpi_snd_mss)
 		return;
+	p->info.astray = astray(&ti);
+	look_at_queues(p);
 	p->info.rtt_ms = ti.tcpi_rtt / 1e3;
 	p->info.rttmin_ms = ti.tcpi_min_rtt / 1e3;
 	p->info.cwnd = ti.tcpi_snd_cwnd;
@@ -103,7 +119,8 @@ void pipe_look_closely(struct pipe *p, int64_t now)
 
 void pipe_look(struct pipe *p, int64_t now)
 {
-	if (now - p->looked_at >= LOOK_INTERVAL)
+	if (now - p->looked_at >= (p->info.astray ? ASTRAY_INTERVAL :
+				   LOOK_INTERVAL))
 		pipe_look_closely(p, now);
 	else
 		look_at_queues(p);
@@ -164,12 +181,32 @@ size_t pipe_payload(const struct pipe *p)
 	return mss - WIRE_HEADER;
 }
 
+static ssize_t write_some(struct pipe *p, const void *buf, size_t len)
+{
+	struct ack_asked what = { .before = p->asking_before,
+				  .held = p->asking_held };
+
+	if (!p->asking)
+		return send(p->fd, buf, len, MSG_NOSIGNAL);
+	p->asking = false;
+	what.clean = pipe_is_clear(p);
+	what.schedule = !what.clean;
+	return acks_send(&p->acks, p->fd, buf, len, p->tx_bytes, &what);
+}
+
+void pipe_ask(struct pipe *p, size_t before, size_t len)
+{
+	p->asking = !p->queue && acks_can_ask(&p->acks);
+	p->asking_before = before;
+	p->asking_held = before + len;
+}
+
 /* Returns 0, -EAGAIN, or what went wrong. */
 static int write_run(struct pipe *p, struct run *run)
 {
 	while (run->sent < run->len) {
-		ssize_t n = send(p->fd, run->buf + run->sent,
-				 run->len - run->sent, MSG_NOSIGNAL);
+		ssize_t n = write_some(p, run->buf + run->sent,
+				       run->len - run->sent);
 
 		if (n < 0)
 			return errno == EINTR ? -EAGAIN : -errno;
@@ -292,10 +329,29 @@ static void read_pipe(struct pipe *p, uint8_t *buf, size_t size)
 		p->ops->batch(p);
 }
 
+/* An error that is only news is none. */
+static bool take_news(struct pipe *p)
+{
+	struct ack_asked what;
+	bool news = false;
+	int64_t at;
+	int n;
+
+	while (p->acks.count &&
+	       (n = acks_next(&p->acks, p->fd, &what, &at)) >= 0) {
+		news = true;
+		if (n)
+			p->ops->acked(p, &what, at);
+	}
+	return news;
+}
+
 static void pipe_ready(struct watch *w, uint32_t events)
 {
 	struct pipe *p = container_of(w, struct pipe, watch);
 
+	if (events & EPOLLERR && take_news(p))
+		events &= ~(uint32_t)EPOLLERR;
 	if (events & EPOLLOUT) {
 		flush_queue(p);
 		if (p->wanted)
@@ -348,6 +404,8 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	if (loop_watch(p->loop, &p->watch, fd, EPOLLIN) < 0)
 		goto free_partial;
 	set_options(p);
+	if (p->config->aggregate != AGGREGATE_OFF && p->config->late)
+		acks_enable(&p->acks, fd);
 	pipe_look_closely(p, loop_clock());
 	return p;
 

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "acks.h"
 #include "config.h"
 #include "loop.h"
 #include "run.h"
@@ -38,6 +39,12 @@ struct pipe_ops {
 	void (*ended)(struct pipe *p, int err);
 	/* It was full and may take something again. */
 	void (*writable)(struct pipe *p);
+	/*
+	 * A run that pipe_ask() was called for was acknowledged, @at by
+	 * loop_clock().
+	 */
+	void (*acked)(struct pipe *p, const struct ack_asked *what,
+		      int64_t at);
 };
 
 struct pipe_info {		/* from TCP_INFO and the queue ioctls */
@@ -46,6 +53,8 @@ struct pipe_info {		/* from TCP_INFO and the queue ioctls */
 	uint32_t cwnd, mss;
 	uint32_t retransmits;
 	size_t unsent, in_flight;
+	size_t astray;		/* not acknowledged, yet not under way */
+	size_t stuck;		/* unsent, though nothing is in flight */
 };
 
 /* What the pipes of a session share. */
@@ -74,6 +83,9 @@ struct pipe {
 	struct run *queue, **queue_end;
 	size_t queued;		/* bytes in it */
 	bool wanted;		/* tell when it may take something again */
+	struct acks acks;
+	bool asking;		/* the next run shall report its end */
+	size_t asking_before, asking_held;
 
 	size_t allowance;	/* late: unsent bytes it may have */
 	size_t lowat;		/* TCP_NOTSENT_LOWAT as set */
@@ -96,6 +108,30 @@ size_t pipe_room(struct pipe *p);
 
 /* The largest payload that a message on it should have. */
 size_t pipe_payload(const struct pipe *p);
+
+/*
+ * Have the acknowledgement told of the next run, of @len bytes, with what all
+ * pipes held @before noted, and when it left, should it have to wait in its
+ * socket. Nothing where that cannot be had.
+ */
+void pipe_ask(struct pipe *p, size_t before, size_t len);
+
+/*
+ * Bytes that it holds: waiting for the socket, unsent, in flight. What is stuck
+ * behind a closed window holds up this pipe, and shall no other.
+ */
+static inline size_t pipe_held(const struct pipe *p)
+{
+	return p->queued + p->info.unsent + p->info.in_flight - p->info.stuck;
+}
+
+/* Would a segment written now leave at once? As far as the window goes. */
+static inline bool pipe_is_clear(const struct pipe *p)
+{
+	return pipe_held(p) + p->info.mss <=
+	       (size_t)p->info.cwnd * p->info.mss &&
+	       !p->info.unsent && !p->queued;
+}
 
 /* Write @run or queue what is left of it; the run is the pipe's from here. */
 void pipe_send(struct pipe *p, struct run *run);

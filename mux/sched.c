@@ -36,6 +36,7 @@ void sched_forget(struct sched *s, struct conn *c)
 	if (c->ready)
 		sched_idle(s, c);
 	list_del(&c->turn);
+	list_del(&c->ahead);
 }
 
 bool sched_carries(const struct sched *s, const struct pipe *p,
@@ -49,7 +50,7 @@ const struct conn_policy *const conn_policies[] = {
 };
 
 const struct pipe_policy *const pipe_policies[] = {
-	&sched_least, &sched_rr, &sched_random, &sched_fixed, NULL
+	&sched_soonest, &sched_least, &sched_rr, &sched_random, &sched_fixed, NULL
 };
 
 const struct conn_policy *conn_policy_named(const char *name)

@@ -86,7 +86,7 @@ const struct conn_policy *conn_policy_named(const char *name);
 const struct pipe_policy *pipe_policy_named(const char *name);
 
 extern const struct conn_policy sched_drr, sched_fifo;
-extern const struct pipe_policy sched_least, sched_rr, sched_random,
+extern const struct pipe_policy sched_least, sched_soonest, sched_rr, sched_random,
 	sched_fixed;
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Deficit round robin over connections (Shreedhar and Varghese), with the two
- * lists of fq_codel: a connection that just became active is served ahead of
- * the round, once, for one quantum. One that fell silent keeps its place in
- * the round until its turn comes, so that talking in small pieces buys no more
- * than one quantum a round.
+ * Deficit round robin over connections (Shreedhar and Varghese), and as in
+ * fq_codel one that just became active is served ahead of the round, for a
+ * quantum. One that falls silent keeps its place until its turn comes; if it
+ * speaks again before, it is served ahead for what it left of its quantum. So
+ * talking in small pieces buys no more than one quantum a round, and who needs
+ * less than that never waits for a round to end.
  */
 #include "conn.h"
 #include "sched.h"
@@ -17,25 +18,56 @@ enum { QUANTUM = 8192 };
 
 static void drr_ready(struct sched *s, struct conn *c)
 {
-	if (!list_empty(&c->turn))
-		return;		/* it kept its place */
-	c->deficit = QUANTUM;
-	list_add_tail(&s->fresh, &c->turn);
+	if (list_empty(&c->turn)) {
+		c->deficit = QUANTUM;
+		c->in_turn = false;
+		list_add_tail(&s->round, &c->turn);
+	}
+	if (c->deficit > 0 && !c->in_turn)
+		list_add_tail(&s->fresh, &c->ahead);
 }
 
 static void drr_idle(struct sched *s, struct conn *c)
 {
-	list_move_tail(&s->round, &c->turn);
+	(void)s;
+	list_del(&c->ahead);
 }
 
-/* The next that may send and has credit left; credit is given in passing. */
-static struct conn *first_of(struct sched *s, struct list *head,
-			     const struct pipe *p, size_t room)
+static struct conn *first_fresh(struct sched *s, const struct pipe *p)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->fresh) {
+		struct conn *c = list_entry(pos, struct conn, ahead);
+
+		if (c->deficit <= 0 || c->in_turn)
+			list_del(&c->ahead);
+		else if (sched_carries(s, p, c))
+			return c;
+	}
+	return NULL;
+}
+
+/* Credit is given when a turn begins, and spent before the next one's does. */
+static bool has_turn(struct conn *c, int64_t credit)
+{
+	if (!c->in_turn) {
+		c->in_turn = true;
+		c->deficit = c->deficit < 0 ? c->deficit + credit : credit;
+	}
+	if (c->deficit > 0)
+		return true;
+	c->in_turn = false;
+	return false;
+}
+
+static struct conn *first_in_turn(struct sched *s, const struct pipe *p,
+				  size_t room)
 {
 	int64_t credit = room > QUANTUM ? (int64_t)room : QUANTUM;
 	struct list *pos, *tmp;
 
-	list_each(pos, tmp, head) {
+	list_each(pos, tmp, &s->round) {
 		struct conn *c = list_entry(pos, struct conn, turn);
 
 		if (!c->ready) {
@@ -44,12 +76,11 @@ static struct conn *first_of(struct sched *s, struct list *head,
 		}
 		if (!sched_carries(s, p, c))
 			continue;
-		if (c->deficit > 0)
+		if (has_turn(c, credit))
 			return c;
-		c->deficit += credit;
 		list_move_tail(&s->round, &c->turn);
-		if (tmp == head)	/* it may be its turn again at once */
-			tmp = head->next;
+		if (tmp == &s->round)	/* its turn again, at once? */
+			tmp = s->round.next;
 	}
 	return NULL;
 }
@@ -58,11 +89,11 @@ static struct sched_choice drr_next(struct sched *s, struct pipe *p,
 				    size_t room, int64_t now)
 {
 	struct sched_choice choice = { .act = SCHED_WAIT };
-	struct conn *c = first_of(s, &s->fresh, p, room);
+	struct conn *c = first_fresh(s, p);
 
 	(void)now;
 	if (!c)
-		c = first_of(s, &s->round, p, room);
+		c = first_in_turn(s, p, room);
 	if (!c)
 		return choice;
 	choice.act = SCHED_NEW;

@@ -24,6 +24,73 @@ static unsigned int pick_least(struct sched *s, struct pipe *const *able,
 	return best;
 }
 
+/*
+ * When would a segment reach the other end, in ms? Where the window is open
+ * it leaves at once; else when so much was acknowledged, a window a round
+ * trip. Pipes whose paths differ by less than an eighth count as alike, or
+ * chance would fill one after the other.
+ */
+static double arrival(const struct pipe *p, double nearest)
+{
+	const struct pipe_info *info = &p->info;
+	double window = (double)info->cwnd * info->mss;
+	double ahead = (double)(info->unsent + info->in_flight + info->mss);
+	double path = info->rttmin_ms > nearest * 1.125 ?
+		info->rttmin_ms / 2 : 0;
+
+	return path + (ahead > window && window > 0 ?
+		(ahead - window) * info->rtt_ms / window : 0);
+}
+
+static double nearest(struct pipe *const *able, unsigned int n)
+{
+	double least = able[0]->info.rttmin_ms;
+	unsigned int i;
+
+	for (i = 1; i < n; i++) {
+		if (able[i]->info.rttmin_ms < least)
+			least = able[i]->info.rttmin_ms;
+	}
+	return least;
+}
+
+/*
+ * A receiver acknowledges two segments at once, one of its own only after some
+ * time, in which it counts as in flight. So the second follows the first.
+ */
+static bool is_half_of_a_pair(const struct pipe *p)
+{
+	return p->tx_messages % 2 && p->info.in_flight + p->info.unsent;
+}
+
+static bool is_better(const struct pipe *a, const struct pipe *b)
+{
+	if (is_half_of_a_pair(a) != is_half_of_a_pair(b))
+		return is_half_of_a_pair(a);
+	return pipe_held(a) < pipe_held(b);
+}
+
+/* So that messages arrive in the order of their numbers. */
+static unsigned int pick_soonest(struct sched *s, struct pipe *const *able,
+				 unsigned int n)
+{
+	double near = nearest(able, n);
+	double least = 0;
+	unsigned int best = 0, i;
+
+	(void)s;
+	for (i = 0; i < n; i++) {
+		double at = arrival(able[i], near);
+
+		if (i && (at > least ||
+			  (at >= least && !is_better(able[i], able[best]))))
+			continue;
+		least = at;
+		best = i;
+	}
+	return best;
+}
+
 /* The first at or behind the turn, by index, round the circle. */
 static unsigned int pick_rr(struct sched *s, struct pipe *const *able,
 			    unsigned int n)
@@ -65,6 +132,12 @@ const struct pipe_policy sched_least = {
 	.name = "least",
 	.summary = "least unsent, then least in flight",
 	.pick = pick_least,
+};
+
+const struct pipe_policy sched_soonest = {
+	.name = "soonest",
+	.summary = "where it arrives first",
+	.pick = pick_soonest,
 };
 
 const struct pipe_policy sched_rr = {

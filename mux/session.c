@@ -247,7 +247,14 @@ static void pipe_writable(struct pipe *p)
 	}
 }
 
+static void pipe_acked(struct pipe *p, const struct ack_asked *what,
+		       int64_t at)
+{
+	outbound_acked(p->owner, what, at, p->info.mss);
+}
+
 static const struct pipe_ops pipe_ops = {
+	.acked = pipe_acked,
 	.message = pipe_message,
 	.batch = pipe_batch,
 	.broken = pipe_broken,
@@ -263,6 +270,8 @@ static void sample(struct session *s, const char *state)
 		pipe_look_closely(s->pipes[i], loop_clock());
 		stats_pipe(s->engine->stats, s->number, s->pipes[i], state);
 	}
+	stats_aggregate(s->engine->stats, s->number, &s->aggregate,
+			outbound_held(s));
 	stats_flush(s->engine->stats);
 }
 
@@ -313,6 +322,7 @@ static void stop_timers(struct session *s)
 	struct loop *loop = s->engine->loop;
 
 	loop_timer_stop(loop, &s->hold_timer);
+	loop_timer_stop(loop, &s->refused_timer);
 	loop_timer_stop(loop, &s->pause_timer);
 	loop_timer_stop(loop, &s->rest_timer);
 	loop_timer_stop(loop, &s->sample_timer);
@@ -423,6 +433,7 @@ static void prepare(struct session *s, struct engine *engine)
 	s->shared.scratch_size = SCRATCH;
 	s->number = ++engine->sessions;
 	s->hold_timer.fire = outbound_hold_timer;
+	s->refused_timer.fire = outbound_refused_timer;
 	s->pause_timer.fire = inbound_pause_timer;
 	s->rest_timer.fire = rest_over;
 	s->sample_timer.fire = sample_timer;
@@ -453,6 +464,8 @@ struct session *session_new(struct engine *engine,
 	snprintf(s->peer, sizeof(s->peer), "%s", peer);
 	sched_init(&s->sched, config->conn_policy, config->pipe_policy, n,
 		   config->seed);
+	aggregate_init(&s->aggregate, config->late ? config->aggregate :
+		       AGGREGATE_OFF, config->lambda, loop_clock());
 	s->table = table_new();
 	if (add_pipes(s, fds, n) < 0 || !s->table) {
 		session_free(s);

@@ -8,6 +8,7 @@
 
 #include <sys/uio.h>
 
+#include "aggregate.h"
 #include "holders.h"
 #include "list.h"
 #include "loop.h"
@@ -64,6 +65,9 @@ struct session {
 
 	struct task pump;
 	uint64_t tx_total;	/* bytes given to pipes */
+	struct aggregate aggregate;
+	bool refused;		/* the aggregate's limit is in the way */
+	struct timer refused_timer;
 	int64_t held_back_at;	/* since when one pipe lags; 0 none does */
 	struct timer hold_timer;
 	struct task end;
@@ -92,5 +96,9 @@ void inbound_pause_timer(struct timer *t);
 /* outbound */
 void outbound_pump(struct task *t);
 void outbound_hold_timer(struct timer *t);
+void outbound_acked(struct session *s, const struct ack_asked *what,
+		    int64_t at, size_t mss);
+void outbound_refused_timer(struct timer *t);
+size_t outbound_held(const struct session *s);	/* by all pipes */
 
 #endif

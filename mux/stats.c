@@ -133,6 +133,8 @@ static void put_start(struct stats *st, const char *program,
 	put_text(st, "binding", config->late ? "late" : "early");
 	put_text(st, "pipe_policy", config->pipe_policy->name);
 	put_text(st, "conn_policy", config->conn_policy->name);
+	put_text(st, "aggregate", aggregate_mode_name(config->late ?
+		 config->aggregate : AGGREGATE_OFF));
 	end(st, now);
 	stats_flush(st);
 }
@@ -231,6 +233,32 @@ void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
 	put_u64(st, "tx_messages", p->tx_messages);
 	put_u64(st, "rx_messages", p->rx_messages);
 	put_u64(st, "retransmits", info->retransmits);
+	end(st, now);
+}
+
+void stats_aggregate(struct stats *st, unsigned int session,
+		     const struct aggregate *a, size_t held)
+{
+	int64_t now = loop_clock();
+
+	if (!st || !st->out || a->mode == AGGREGATE_OFF)
+		return;
+	begin(st, "aggregate");
+	put_time(st, "time", now);
+	put_u64(st, "session", session);
+	put_text(st, "mode", aggregate_mode_name(a->mode));
+	put_text(st, "state", aggregate_state_name(a->state));
+	if (a->limit == AGGREGATE_NONE)
+		fputs(",\"limit\":null", st->out);
+	else
+		put_u64(st, "limit", a->limit);
+	put_u64(st, "held", held);
+	fprintf(st->out, ",\"rate_mbps\":%.3f,\"base_ms\":%.3f,\"rtt_ms\":%.3f",
+		a->rate * 8 / 1e6, (double)aggregate_base(a) / 1e6,
+		(double)a->least_before / 1e6);
+	put_u64(st, "rounds", a->rounds);
+	put_u64(st, "refusals", a->refusals);
+	put_u64(st, "yields", a->yields);
 	end(st, now);
 }
 

@@ -7,10 +7,13 @@
 #ifndef TM3_STATS_H
 #define TM3_STATS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct config;
+struct aggregate;
 struct conn;
+struct aggregate;
 struct pipe;
 struct stats;
 
@@ -25,6 +28,9 @@ void stats_session(struct stats *st, unsigned int session, const char *event,
 		   const char *peer, const char *reason);
 void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
 		const char *state);
+/* What the pipes hold together, @held bytes at the moment, and their limit. */
+void stats_aggregate(struct stats *st, unsigned int session,
+		     const struct aggregate *a, size_t held);
 void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 		int64_t now);
 

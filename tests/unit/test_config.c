@@ -51,7 +51,9 @@ static void what_holds_unless_told(void **state)
 {
 	(void)state;
 	assert_true(config.late);
-	assert_string_equal(config.pipe_policy->name, "least");
+	assert_string_equal(config.pipe_policy->name, "soonest");
+	assert_int_equal(config.aggregate, AGGREGATE_DELAY);
+	assert_true(config.lambda == 2.0);
 	assert_string_equal(config.conn_policy->name, "drr");
 	assert_null(config.cc);
 	assert_null(config.stats_path);
@@ -66,7 +68,8 @@ static void every_option_can_be_set(void **state)
 	static const char *const good[][2] = {
 		{ "binding", "early" }, { "app-buffer", "64K" },
 		{ "pipe-sndbuf", "64K" }, { "pipe-policy", "rr" },
-		{ "conn-policy", "fifo" }, { "cc", "reno" }, { "seed", "7" },
+		{ "conn-policy", "fifo" }, { "aggregate", "dswa" },
+		{ "lambda", "1.5" }, { "cc", "reno" }, { "seed", "7" },
 		{ "max-conns", "100" }, { "stats", "file" },
 		{ "stats-interval", "0.5" }, { "verbose", NULL },
 		{ "quiet", NULL },
@@ -85,6 +88,8 @@ static void every_option_can_be_set(void **state)
 	assert_int_equal(config.pipe_sndbuf, 65536);
 	assert_ptr_equal(config.pipe_policy, &sched_rr);
 	assert_ptr_equal(config.conn_policy, &sched_fifo);
+	assert_int_equal(config.aggregate, AGGREGATE_DSWA);
+	assert_true(config.lambda == 1.5);
 	assert_string_equal(config.cc, "reno");
 	assert_int_equal(config.seed, 7);
 	assert_int_equal(config.max_conns, 100);
@@ -135,7 +140,7 @@ static void reasons_tell_the_choices(void **state)
 {
 	(void)state;
 	set("pipe-policy", "foo");
-	assert_string_equal(why, "--pipe-policy: 'foo' is not one of least, "
+	assert_string_equal(why, "--pipe-policy: 'foo' is not one of soonest, least, "
 			    "rr, random, fixed");
 	set("conn-policy", "foo");
 	assert_string_equal(why, "--conn-policy: 'foo' is not one of drr, "

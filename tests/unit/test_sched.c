@@ -38,6 +38,7 @@ static void scene_init(struct scene *scene, const struct conn_policy *conns,
 	for (uint16_t i = 0; i < CONNS; i++) {
 		scene->conn[i].id = (uint16_t)(i + 1);
 		list_init(&scene->conn[i].turn);
+		list_init(&scene->conn[i].ahead);
 	}
 	for (unsigned int i = 0; i < PIPES; i++) {
 		scene->pipe[i].index = i;
@@ -84,7 +85,7 @@ static void policies_are_found_by_name(void **state)
 {
 	(void)state;
 	assert_ptr_equal(conn_policies[0], &sched_drr);
-	assert_ptr_equal(pipe_policies[0], &sched_least);
+	assert_ptr_equal(pipe_policies[0], &sched_soonest);
 	for (int i = 0; conn_policies[i]; i++) {
 		const struct conn_policy *p = conn_policies[i];
 
@@ -441,7 +442,7 @@ static void any_course_of_events(void **state)
 	random_begin(&r, __func__);
 	for (int round = 0; round < 200; round++) {
 		const struct conn_policy *conns = conn_policies[round % 2];
-		const struct pipe_policy *pipes = pipe_policies[round / 2 % 4];
+		const struct pipe_policy *pipes = pipe_policies[round / 2 % 5];
 		struct scene scene;
 
 		scene_init(&scene, conns, pipes);

@@ -270,6 +270,11 @@ static void early_data_within_the_limit_waits_for_its_syn(void **state)
 	assert_app_reads(peer, 3, "never late");
 }
 
+static bool one_is_left(void *arg)
+{
+	return ((struct peer *)arg)->s->nconns == 1;
+}
+
 static void more_connections_than_allowed_are_refused(void **state)
 {
 	struct peer *peer = *state;
@@ -281,7 +286,9 @@ static void more_connections_than_allowed_are_refused(void **state)
 	peer_syn(peer, 0, 3);
 	assert_reset(peer, 3);
 	peer_fin(peer, 0, 1, 2, FIN);
-	peer_settle(peer);
+	/* It lingers until its application's end acknowledged the FIN. */
+	assert_true(run_until(peer->engine.loop, "the first to go", one_is_left,
+			      peer));
 	peer_open_conn(peer, 4);
 	assert_alive(peer, 2, 2);
 }

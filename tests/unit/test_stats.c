@@ -103,8 +103,9 @@ static void begins_with_the_settings(void **state)
 	line = last_line(open_stats());
 	assert_memory_equal(line, "{\"type\":\"start\",\"program\":\"rp\",", 30);
 	assert_non_null(strstr(line, ",\"pipes\":4,\"binding\":\"early\","
-			       "\"pipe_policy\":\"least\","
-			       "\"conn_policy\":\"drr\"}"));
+			       "\"pipe_policy\":\"soonest\","
+			       "\"conn_policy\":\"drr\","
+			       "\"aggregate\":\"off\"}"));
 	assert_true(number(line, "time") >= now - 1e-3);
 	assert_true(number(line, "time") <= unix_now() + 1e-3);
 }

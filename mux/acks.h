@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Being told when the other end has acknowledged what was written to a TCP
+ * socket: the kernel's time stamps of acknowledgements (SOF_TIMESTAMPING_TX_ACK),
+ * which come through the socket's error queue and wake epoll with EPOLLERR.
+ *
+ * Each of them costs two system calls, so they are asked for write by write.
+ */
+#ifndef TM3_ACKS_H
+#define TM3_ACKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* So many may be awaited on a socket; further writes go without. */
+enum { ACKS_MAX = 32 };
+
+struct ack_asked {
+	uint32_t last;		/* byte of the stream that it is about */
+	bool clean;		/* it left when it was sent, as far as is known */
+	bool schedule;		/* tell when it left for the network, too */
+	int64_t sent_at;	/* loop_clock() */
+	int64_t left_at;	/* the same, or later where that was told */
+	size_t before, held;	/* noted by whoever asked */
+};
+
+struct acks {
+	bool on;
+	unsigned int first, count;
+	struct ack_asked asked[ACKS_MAX];
+};
+
+/* Before anything is written. -errno: this socket cannot tell. */
+int acks_enable(struct acks *a, int fd);
+
+static inline bool acks_can_ask(const struct acks *a)
+{
+	return a->on && a->count < ACKS_MAX;
+}
+
+/* As send(), and asks. @offset: bytes that were written to @fd before. */
+ssize_t acks_send(struct acks *a, int fd, const void *buf, size_t len,
+		  uint64_t offset, const struct ack_asked *what);
+
+/*
+ * The next that was acknowledged. Returns 1, with when that was in @at; 0 when
+ * what came was of none that was asked for; -1 when there is no more.
+ */
+int acks_next(struct acks *a, int fd, struct ack_asked *what, int64_t *at);
+
+#endif

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: MIT */
+#include "aggregate.h"
+
+#include <string.h>
+
+#include "loop.h"
+
+/* The slack: the larger of so many segments and so much time. */
+enum { SLACK_SEGMENTS = 3, FLOOR_SEGMENTS = 4 };
+#define SLACK_NS (4 * NS_PER_MS)
+#define SLACK_MAX (40 * NS_PER_MS)
+
+/* Without a limit, one in so many bytes reports, at least. */
+#define FREE_SPACING 6000.0
+
+/*
+ * So many bytes at first, or after a rest: the first windows of some 16 pipes.
+ * Those of 64 at once are a megabyte in one burst, which no queue is made for.
+ */
+#define FREE_FIRST (size_t)(160 * 1448)
+#define FREE_REST NS_PER_SEC
+
+/* Nobody needs more: no limit from here on. */
+#define FREE_MAX (size_t)(8 << 20)
+
+/* An empty path is asked for its round trip this often. */
+#define EMPTY_SPACING (10 * NS_PER_MS)
+
+/* A round: a round trip, then so many messages and so much time. */
+enum { ROUND_SAMPLES = 8 };
+#define ROUND_MIN (10 * NS_PER_MS)
+#define ROUND_MAX (2 * NS_PER_SEC)
+
+/* base is the smallest of so long to twice as long. */
+#define PERIOD (10 * NS_PER_SEC)
+#define DIP 0.7
+
+/* So much at most may the limit shrink and grow in a round. */
+#define SHRINK 0.5
+#define GROW 1.25
+
+/* After so many rounds in vain others are made way for. */
+enum { IN_VAIN = 3, SHORT_OF = 2, LEAPS = 3 };
+
+/* That is: with our rate below so much of its best, and the limit near it. */
+#define LESS 0.7
+#define FOREIGN (25 * NS_PER_MS)
+enum { ALMOST_NOTHING = 2 };	/* segments */
+#define IN_LINE 1.25
+#define YIELD_MIN (5 * NS_PER_SEC)
+#define YIELD_MAX (60 * NS_PER_SEC)
+#define CALM (5 * NS_PER_SEC)
+
+/* A limit that was not in the way for so long is out of date. */
+#define STALE (10 * NS_PER_SEC)
+
+void aggregate_init(struct aggregate *a, enum aggregate_mode mode,
+		    double lambda, int64_t now)
+{
+	memset(a, 0, sizeof(*a));
+	a->mode = mode;
+	a->lambda = lambda;
+	a->limit = mode == AGGREGATE_DELAY ? FREE_FIRST : AGGREGATE_NONE;
+	a->base_new = a->base_old = INT64_MAX;
+	a->period_at = a->round_at = now;
+	a->least = INT64_MAX;
+	a->yield_for = YIELD_MIN;
+}
+
+size_t aggregate_room(const struct aggregate *a, size_t held)
+{
+	return held < a->limit ? a->limit - held : 0;
+}
+
+void aggregate_refused(struct aggregate *a, int64_t now)
+{
+	a->limited = true;
+	a->refusals++;
+	a->limited_at = now;
+}
+
+static int64_t base(const struct aggregate *a)
+{
+	return a->base_new < a->base_old ? a->base_new : a->base_old;
+}
+
+static int64_t slack(const struct aggregate *a, size_t mss)
+{
+	double segments = a->rate > 0 ?
+		SLACK_SEGMENTS * (double)mss / a->rate * 1e9 : 0;
+
+	/* A rate so low is more likely what others leave us. */
+	if (segments > SLACK_MAX)
+		return SLACK_MAX;
+	return segments > SLACK_NS ? (int64_t)segments : SLACK_NS;
+}
+
+static void begin_round(struct aggregate *a, int64_t now)
+{
+	a->round_at = now;
+	a->samples = 0;
+	a->first_at = 0;
+	a->least = INT64_MAX;
+	a->most = 0;
+	a->limited = false;
+}
+
+static void set_limit(struct aggregate *a, double bytes, size_t mss)
+{
+	double least = (double)(FLOOR_SEGMENTS * mss);
+
+	a->limit = (size_t)(bytes > least ? bytes : least);
+}
+
+/*
+ * A round in which this machine or the path stood still for a moment tells a
+ * rate too low; so the best of the last ones counts.
+ */
+static void set_rate(struct aggregate *a)
+{
+	unsigned int i;
+
+	if (a->state != AGGREGATE_BOUND) {
+		for (i = 0; i < RATES; i++)
+			a->rates[i] = a->latest;
+	}
+	a->rates[a->rounds % RATES] =
+		a->state == AGGREGATE_BOUND ? a->most : a->latest;
+	a->rate = a->rates[0];
+	for (i = 1; i < RATES; i++) {
+		if (a->rates[i] > a->rate)
+			a->rate = a->rates[i];
+	}
+}
+
+static void bind_to_rate(struct aggregate *a, int64_t now, size_t mss)
+{
+	a->state = AGGREGATE_BOUND;
+	a->in_vain = a->short_of = 0;
+	a->calm_since = 0;
+	a->limited_at = now;
+	if (a->rate > a->best_new)
+		a->best_new = a->rate;
+	set_limit(a, a->rate * (double)(base(a) + slack(a, mss)) / 1e9, mss);
+}
+
+/*
+ * Who holds next to nothing and yet meets a queue knows whose that is before
+ * giving way to it.
+ */
+static bool meets_others(const struct aggregate *a,
+			 const struct aggregate_ack *ack, int64_t rtt)
+{
+	int64_t queue = rtt - base(a);
+
+	return a->state != AGGREGATE_YIELD && ack->more &&
+	       ack->before <= ALMOST_NOTHING * ack->mss &&
+	       queue > FOREIGN && queue > base(a) / 2 &&
+	       queue > 2 * slack(a, ack->mss);
+}
+
+/*
+ * Windows that open by leaps fill a queue within one round. So much is no burst
+ * that passes: do not wait for its end.
+ */
+static bool overflows(struct aggregate *a, int64_t rtt, size_t mss,
+		      bool more)
+{
+	int64_t queue = rtt - base(a);
+
+	if (a->state != AGGREGATE_FREE || !more || queue <= base(a) / 2 ||
+	    queue <= 2 * slack(a, mss))
+		a->leaps = 0;
+	else
+		a->leaps++;
+	return a->leaps >= LEAPS;
+}
+
+static void set_free(struct aggregate *a)
+{
+	a->state = AGGREGATE_FREE;
+	a->limit = FREE_FIRST;
+	a->dipping = false;
+}
+
+/* As windows do that are open, twofold in a round trip. */
+static void grow_free(struct aggregate *a, size_t held)
+{
+	if (a->state != AGGREGATE_FREE || 2 * held <= a->limit)
+		return;
+	a->limit = 2 * held < FREE_MAX ? 2 * held : AGGREGATE_NONE;
+}
+
+/*
+ * Alone on a path, what we have in flight is the queue: holding less, we send
+ * as fast as before and it goes. Where it stays and our rate falls instead,
+ * it is other people's.
+ */
+static bool is_others(struct aggregate *a, int64_t queue, size_t mss)
+{
+	double best = a->best_new > a->best_old ? a->best_new : a->best_old;
+	int64_t wish = slack(a, mss);
+	double path = a->most * (double)(base(a) + wish) / 1e9;
+
+	if (queue <= wish + wish / 2)
+		a->in_vain = 0;
+	else if (a->limit <= FLOOR_SEGMENTS * mss ||
+		 (a->limited && a->most < best * LESS &&
+		  (double)a->limit <= path * IN_LINE))
+		a->in_vain++;
+	return a->in_vain >= IN_VAIN;
+}
+
+static void yield(struct aggregate *a, int64_t now)
+{
+	a->state = AGGREGATE_YIELD;
+	a->limit = AGGREGATE_NONE;
+	a->dipping = false;
+	a->yields++;
+	a->yield_until = now + a->yield_for;
+	a->yield_for = a->yield_for * 2 < YIELD_MAX ?
+		a->yield_for * 2 : YIELD_MAX;
+}
+
+static void mind_calm(struct aggregate *a, bool calm, int64_t now)
+{
+	if (!calm)
+		a->calm_since = 0;
+	else if (!a->calm_since)
+		a->calm_since = now;
+	else if (now - a->calm_since > CALM)
+		a->yield_for = YIELD_MIN;
+}
+
+static void follow(struct aggregate *a, int64_t queue, int64_t now, size_t mss)
+{
+	int64_t wish = slack(a, mss);
+	double old = (double)a->limit;
+	double bytes = a->rate * (double)(base(a) + wish) / 1e9;
+
+	mind_calm(a, queue <= 2 * wish, now);
+	if (queue <= wish) {
+		a->short_of = a->limited && queue < wish / 2 ?
+			a->short_of + 1 : 0;
+		if (!a->limited || bytes < old)
+			return;
+		if (a->short_of >= SHORT_OF && bytes < old * GROW)
+			bytes = old * GROW;
+		if (bytes > old * 2)
+			bytes = old * 2;
+	} else {
+		a->short_of = 0;
+		if (bytes > old)
+			return;
+		if (bytes < old * SHRINK)
+			bytes = old * SHRINK;
+	}
+	set_limit(a, bytes, mss);
+}
+
+static void end_round(struct aggregate *a, int64_t now, size_t mss, bool more)
+{
+	int64_t queue = a->least - base(a);
+	int64_t wish;
+
+	set_rate(a);
+	if (a->state == AGGREGATE_BOUND && a->most > a->best_new)
+		a->best_new = a->most;
+	a->least_before = a->least;
+	a->rounds++;
+	wish = slack(a, mss);
+	switch (a->state) {
+	case AGGREGATE_FREE:
+		if (more && queue > wish && queue > base(a) / 8)
+			bind_to_rate(a, now, mss);
+		break;
+	case AGGREGATE_YIELD:
+		if (more && now >= a->yield_until)
+			bind_to_rate(a, now, mss);
+		break;
+	case AGGREGATE_BOUND:
+		if (is_others(a, queue, mss))
+			yield(a, now);
+		else if (now - a->limited_at > STALE)
+			set_free(a);
+		else
+			follow(a, queue, now, mss);
+		break;
+	}
+	begin_round(a, now);
+}
+
+/*
+ * With the limit always met there is always a little queue: base would creep
+ * up. So every period ends in a dip of a round, in which there is none.
+ */
+static void mind_period(struct aggregate *a, int64_t now, size_t mss)
+{
+	if (now - a->period_at < PERIOD)
+		return;
+	if (!a->dipping && a->state == AGGREGATE_BOUND) {
+		a->dipping = true;
+		set_limit(a, (double)a->limit * DIP, mss);
+		begin_round(a, now);
+		return;
+	}
+	if (a->dipping && a->samples < ROUND_SAMPLES &&
+	    now - a->round_at < ROUND_MAX)
+		return;
+	if (a->dipping) {
+		a->dipping = false;
+		set_limit(a, (double)a->limit / DIP, mss);
+		begin_round(a, now);
+	}
+	a->best_old = a->best_new;
+	a->best_new = 0;
+	a->base_old = a->base_new;
+	a->base_new = INT64_MAX;
+	a->period_at = now;
+}
+
+/*
+ * Without a limit in the way bytes in flight may be lost ones, and grow: then
+ * what arrived meanwhile tells the rate.
+ */
+static void mind_delivery(struct aggregate *a, const struct aggregate_ack *ack)
+{
+	int64_t since = ack->acked_at - a->first_at;
+
+	if (a->state == AGGREGATE_BOUND)
+		return;
+	if (!a->first_at) {
+		a->first_at = ack->acked_at;
+		a->first = ack->delivered;
+	} else if (since >= ROUND_MIN && ack->delivered > a->first) {
+		a->latest = (double)(ack->delivered - a->first) * 1e9 /
+			(double)since;
+	}
+}
+
+void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack)
+{
+	int64_t rtt = ack->acked_at - ack->left_at;
+	int64_t now = ack->acked_at;
+	if (a->mode != AGGREGATE_DELAY || rtt <= 0)
+		return;
+	a->latest = (double)ack->held * 1e9 / (double)rtt;
+	grow_free(a, ack->held);
+	if (rtt < a->base_new)
+		a->base_new = rtt;
+	if (now - a->round_at > ROUND_MAX && a->samples < ROUND_SAMPLES &&
+	    !a->dipping)
+		begin_round(a, now);
+	if (ack->sent_at >= a->round_at) {
+		a->samples++;
+		if (rtt < a->least)
+			a->least = rtt;
+		if (a->latest > a->most)
+			a->most = a->latest;
+		mind_delivery(a, ack);
+	}
+	if (meets_others(a, ack, rtt)) {
+		yield(a, now);
+		begin_round(a, now);
+		return;
+	}
+	if (overflows(a, rtt, ack->mss, ack->more)) {
+		a->leaps = 0;
+		set_rate(a);
+		bind_to_rate(a, now, ack->mss);
+		begin_round(a, now);
+		return;
+	}
+	mind_period(a, now, ack->mss);
+	if (a->samples >= ROUND_SAMPLES && now - a->round_at >= ROUND_MIN &&
+	    !a->dipping)
+		end_round(a, now, ack->mss, ack->more);
+}
+
+void aggregate_windows(struct aggregate *a, double cwnd, double rttmin,
+		       double rtt, size_t mss)
+{
+	if (a->mode != AGGREGATE_DSWA || rtt <= 0 || rttmin <= 0)
+		return;
+	a->rate = cwnd / rtt;
+	set_limit(a, a->lambda * rttmin / rtt * cwnd, mss);
+}
+
+bool aggregate_asks(struct aggregate *a, uint64_t written, size_t held,
+		    int64_t now)
+{
+	double spacing = a->rate / 1e3;
+
+	if (a->mode == AGGREGATE_OFF)
+		return false;
+	if (a->state != AGGREGATE_BOUND)
+		spacing = 2 * spacing > FREE_SPACING ?
+			2 * spacing : FREE_SPACING;
+	if ((double)(written - a->asked) < spacing &&
+	    (held || now - a->asked_at < EMPTY_SPACING))
+		return false;
+	if (!held && now - a->asked_at > FREE_REST &&
+	    a->state == AGGREGATE_FREE && a->mode == AGGREGATE_DELAY)
+		a->limit = FREE_FIRST;
+	a->asked = written;
+	a->asked_at = now;
+	return true;
+}
+
+int64_t aggregate_base(const struct aggregate *a)
+{
+	int64_t least = base(a);
+
+	return least == INT64_MAX ? 0 : least;
+}
+
+const char *aggregate_state_name(enum aggregate_state state)
+{
+	static const char *const names[] = {
+		[AGGREGATE_FREE] = "free",
+		[AGGREGATE_BOUND] = "bound",
+		[AGGREGATE_YIELD] = "yield",
+	};
+
+	return names[state];
+}
+
+static const char *const mode_names[] = {
+	[AGGREGATE_DELAY] = "delay",
+	[AGGREGATE_DSWA] = "dswa",
+	[AGGREGATE_OFF] = "off",
+};
+
+const char *aggregate_mode_name(enum aggregate_mode mode)
+{
+	return (size_t)mode < sizeof(mode_names) / sizeof(mode_names[0]) ?
+		mode_names[mode] : NULL;
+}
