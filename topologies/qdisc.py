@@ -136,7 +136,8 @@ def netem_gate(mile: Mile, way: Direction, *, rate: bool) -> tuple[list[str], di
     words = ["netem"]
     wanted: dict[str, Any] = {"kind": "netem", "options.delay": None, **NOTHING_ELSE}
     if rate and way.mbps is not None:
-        limit = max(1, round(way.queue_bytes() / (mile.mtu + ETHERNET_BYTES)))
+        # netem also counts the packet that is just being sent.
+        limit = max(1, round(way.queue_bytes() / (mile.mtu + ETHERNET_BYTES))) + 1
         words += ["limit", str(limit), "rate", f"{round(way.mbps * 1e6)}bit"]
         del wanted["options.rate"]
         wanted |= {"options.limit": limit, "options.rate.rate": round(way.mbps * 1e6 / 8)}

@@ -17,14 +17,15 @@ def line(mile: Mile) -> str:
 
 def test_loss_and_rate_come_first_and_delay_second() -> None:
     mile = Mile(loss_down=0.01)
-    assert gate(mile) == "netem limit 83 rate 10000000bit loss random 1%"
+    assert gate(mile) == "netem limit 84 rate 10000000bit loss random 1%"
     assert line(mile) == "netem limit 1000000 delay 25ms"
 
 
 def test_a_queue_is_as_many_full_packets_as_take_its_time() -> None:
+    """Beside the one that is just being sent."""
     lte = Mile(down_mbps=9.185, queue_down_ms=500.0)
-    assert gate(lte) == "netem limit 379 rate 9185000bit"
-    assert round(379 * 1514 * 8 / 9185) == 500
+    assert gate(lte) == "netem limit 380 rate 9185000bit"
+    assert round((380 - 1) * 1514 * 8 / 9185) == 500
 
 
 def test_without_a_rate_there_is_no_queue() -> None:
@@ -105,16 +106,16 @@ PLAIN_RATE = {"rate": 1250000, "packetoverhead": 0, "cellsize": 0, "celloverhead
 NETEM = {
     "gate": (
         Mile(),
-        {"limit": 83, "rate": PLAIN_RATE, "ecn": False, "gap": 0},
+        {"limit": 84, "rate": PLAIN_RATE, "ecn": False, "gap": 0},
     ),
     "lossy gate": (
         Mile(loss_down=0.01),
-        {"limit": 83, "loss-random": {"loss": 0.01, "correlation": 0}, "rate": PLAIN_RATE},
+        {"limit": 84, "loss-random": {"loss": 0.01, "correlation": 0}, "rate": PLAIN_RATE},
     ),
     "bursty gate": (
         Mile(loss_model="bursty", loss_down=0.05),
         {
-            "limit": 83,
+            "limit": 84,
             "loss-gemodel": {"p": 0.00657895, "r": 0.125, "1-h": 1, "1-k": 0},
             "rate": PLAIN_RATE,
         },
