@@ -34,7 +34,8 @@ TCP_HEADERS = 52  # IP, TCP and its time stamps
 LATE_US = 500  # linkem's own promise for the 99th percentile
 PRESSURE = 0.05  # share of the time that somebody waited for a core
 # An emulated processor takes 0.6-0.7 ms for a ping and its answer over a lab without any delay.
-PROCESSOR_MS = 1.0 if os.environ.get("TM3_EMULATED") == "1" else 0.0
+EMULATED = os.environ.get("TM3_EMULATED") == "1"
+PROCESSOR_MS = 1.0 if EMULATED else 0.0
 ATTEMPTS = 4
 
 T = TypeVar("T")
