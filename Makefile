@@ -63,10 +63,10 @@ all: $(OUT)/rp $(OUT)/lp $(OUT)/linkem $(BUILD)/tm3lab ## build rp, lp, linkem a
 
 .PHONY: setup
 setup: ## install what is missing, from Debian and PyPI only (root; else it says what)
-	@VENV=$(VENV) REQUIREMENTS=$(REQUIREMENTS) .ci/setup
+	@VENV=$(VENV) REQUIREMENTS=$(REQUIREMENTS) .ci/setup $(LISTS)
 
 .PHONY: test-programs
-test-programs: $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem \
+test-programs: $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem $(BUILD)/tm3lab \
 	$(ASAN)/rp $(ASAN)/lp $(ASAN)/linkem \
 	$(UNIT_BIN) $(FUZZ_BIN)
 

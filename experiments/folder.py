@@ -17,6 +17,7 @@ from typing import Any
 
 from experiments.plan import Plan
 
+ROOT = Path(__file__).resolve().parent.parent
 FORMAT = 1
 META, RUNS = "meta.json", "runs.jsonl"
 
@@ -71,7 +72,7 @@ class Results:
     def save(self) -> None:
         """meta.json, whole at once."""
         fresh = self.path / f"{META}.new"
-        fresh.write_text(json.dumps(self.meta, indent=1) + "\n")
+        fresh.write_text(self._portable(json.dumps(self.meta, indent=1)) + "\n")
         fresh.rename(self.path / META)
 
     def runs(self) -> list[dict[str, Any]]:
@@ -107,8 +108,14 @@ class Results:
                 if path.is_dir() and path.name not in done:
                     shutil.rmtree(path)
 
+    def _portable(self, text: str) -> str:
+        """Files of this folder and of the project by their names within: a folder may travel."""
+        for folder in (self.path.resolve(), self.path, ROOT):
+            text = text.replace(f"{folder}/", "")
+        return text
+
     def append(self, record: dict[str, Any]) -> None:
-        line = json.dumps(record, allow_nan=False) + "\n"
+        line = self._portable(json.dumps(record, allow_nan=False)) + "\n"
         with (self.path / RUNS).open("ab") as file:
             file.write(line.encode())
             file.flush()

@@ -153,3 +153,14 @@ def test_the_same_plan_by_the_same_sources_is_continued(tmp_path: Path) -> None:
 def found(root: Path, commit: str, plan: Plan = PLAN) -> Path | None:
     there = session.unfinished(root, plan, commit)
     return there.path if there else None
+
+
+def test_files_are_named_within_the_folder_and_the_project(tmp_path: Path) -> None:
+    results = made(tmp_path)
+    project = Path(__file__).resolve().parents[2]
+    results.meta["argv"] = [f"{project}/build/rp", f"{results.path}/logs/0/rp.jsonl"]
+    results.save()
+    with results.locked():
+        results.append(record("0", error=f"{results.path}/logs/0/rp.log: it ended"))
+    assert Results.open(results.path).meta["argv"] == ["build/rp", "logs/0/rp.jsonl"]
+    assert results.runs()[0]["error"] == "logs/0/rp.log: it ended"

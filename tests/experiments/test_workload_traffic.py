@@ -84,7 +84,8 @@ def test_every_actor(stand: Stand, tmp_path: Path, way: dict[str, object]) -> No
     assert len(found["short"]["seconds"]) == 8
     assert found["enough"]["total"] == 10_000
     payload = 250_000 + found["down"]["total"]
-    assert found["wire"]["total"][0] > payload - 50_000, "less on the wire than was received"
+    # Actors begin and end in threads, not at one instant: 0.3 s at 10 Mbit/s are 375 KB.
+    assert found["wire"]["total"][0] > payload - 375_000, "less on the wire than was received"
     assert found["upload"]["total"] > 0
     assert found["file"]["subflows"] in ((None,) if way["way"] != "mptcp" else range(1, 9))
 
