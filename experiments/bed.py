@@ -49,7 +49,7 @@ def _options(params: Params) -> list[str]:
     """Of both proxies."""
     words = [f"--binding={params['binding']}"]
     words += [f"--pipe-policy={params['pipe_policy']}", f"--conn-policy={params['conn_policy']}"]
-    for name in ("app_buffer", "pipe_sndbuf"):
+    for name in ("aggregate", "lambda", "app_buffer", "pipe_sndbuf"):
         if params[name] is not None:
             words.append(f"--{name.replace('_', '-')}={params[name]}")
     return words

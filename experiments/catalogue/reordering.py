@@ -40,7 +40,7 @@ def early(pipes: int, sndbuf: int | None, policy: str) -> Params:
 
 
 def late(pipes: int) -> Params:
-    return {"pipes": pipes, "binding": "late", "pipe_sndbuf": None, "pipe_policy": "least"}
+    return {"pipes": pipes, "binding": "late", "pipe_sndbuf": None, "pipe_policy": "soonest"}
 
 
 def grids_of(preset: str, rows: Rows) -> tuple[Grid, ...]:

@@ -135,6 +135,8 @@ def reasons(results: Results, claim: Claim, got: Estimate, holds: Verdict) -> li
     noted = results.notes.get(f"{claim.where}: {claim.says}")
     if noted:
         found.append(noted)
+    elif claim.note and holds in ("no", "unclear"):
+        found.append(claim.note)
     if holds == "none":
         return [*found, _missing(results, claim)]
     if holds == "few":

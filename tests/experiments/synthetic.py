@@ -19,7 +19,7 @@ COMMON: dict[str, Value] = {
     "loss": None,
     "rtt_ms": None,
     "binding": "late",
-    "pipe_policy": "least",
+    "pipe_policy": "soonest",
     "cc": "cubic",
     "warm": False,
     "wan_rtt_ms": 4.0,
