@@ -445,6 +445,20 @@ static void prepare(struct session *s, struct engine *engine)
 	holders_init(&s->holders);
 }
 
+/* A limit that hears of no acknowledgement would never move: rather none. */
+static enum aggregate_mode aggregate_of(const struct session *s)
+{
+	unsigned int i;
+
+	if (!s->engine->config->late)
+		return AGGREGATE_OFF;
+	for (i = 0; i < s->npipes; i++) {
+		if (!s->pipes[i]->acks.on)
+			return AGGREGATE_OFF;
+	}
+	return s->engine->config->aggregate;
+}
+
 struct session *session_new(struct engine *engine,
 			    const struct session_role *role, void *owner,
 			    const char *peer, const int *fds, unsigned int n)
@@ -464,13 +478,13 @@ struct session *session_new(struct engine *engine,
 	snprintf(s->peer, sizeof(s->peer), "%s", peer);
 	sched_init(&s->sched, config->conn_policy, config->pipe_policy, n,
 		   config->seed);
-	aggregate_init(&s->aggregate, config->late ? config->aggregate :
-		       AGGREGATE_OFF, config->lambda, loop_clock());
 	s->table = table_new();
 	if (add_pipes(s, fds, n) < 0 || !s->table) {
 		session_free(s);
 		return NULL;
 	}
+	aggregate_init(&s->aggregate, aggregate_of(s), config->lambda,
+		       loop_clock());
 	stats_session(engine->stats, s->number, "begin", peer, NULL);
 	if (engine->stats)
 		sample_timer(&s->sample_timer);
