@@ -118,7 +118,7 @@ class SenderBlocking(Experiment):
                 expect="less",
                 than=0.1,
                 note="Alone the object takes 0.056 s. Beside bulk it also waits for the few "
-                "segments that each pipe holds; see the experiment object.",
+                "segments that may queue by design; see the experiment object.",
             )
             for row in (TABLE[0], TABLE[4])
         ),
