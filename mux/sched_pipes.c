@@ -36,7 +36,7 @@ static double arrival(const struct pipe *p, double nearest)
 	double window = (double)info->cwnd * info->mss;
 	double ahead = (double)(info->unsent + info->in_flight + info->mss);
 	double path = info->rttmin_ms > nearest * 1.125 ?
-		info->rttmin_ms / 2 : 0;
+		(info->rttmin_ms - nearest) / 2 : 0;
 
 	return path + (ahead > window && window > 0 ?
 		(ahead - window) * info->rtt_ms / window : 0);
