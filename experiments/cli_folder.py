@@ -5,8 +5,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments import catalogue, cli_run, merge, preflight, session
-from experiments.folder import Results
+from experiments import catalogue, cli_run, merge, parameters, preflight, session
+from experiments.folder import FolderError, Results
 from experiments.session import How
 
 
@@ -43,6 +43,12 @@ def _merge(given: argparse.Namespace) -> int:
 def _resume(given: argparse.Namespace) -> int:
     results = Results.open(given.folder)
     experiment = catalogue.of(results.meta)
+    known = set(parameters.by_name(experiment.parameters))
+    if any(set(params) != known for params in results.plan.configurations):
+        raise FolderError(
+            f"{results.path}: planned with other parameters than this version knows: "
+            "it can be reported and compared, not resumed"
+        )
     how = How(cli_run.keep(given), given.part, given.spread)
     if not how.spread:
         preflight.check(experiment, results.plan.configurations)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import catalogue, definition, options, preflight, session, sweep
-from experiments.folder import Results
+from experiments.folder import FolderError, Results
 from experiments.model import Experiment
 from experiments.parameters import unknown
 from experiments.plan import Plan
@@ -141,8 +141,8 @@ def plan_of(experiment: Experiment, given: argparse.Namespace, told: dict[str, s
 def _check(given: argparse.Namespace, told: dict[str, str], chosen: list[Experiment]) -> None:
     for name in ("reps", "time_limit", "within"):
         value = getattr(given, name)
-        if value is not None and value <= 0:
-            raise ParameterError(name, f"{value:g} is not more than 0")
+        if value is not None and not 0 < value < math.inf:
+            raise ParameterError(name, f"{value:g} is not more than 0, or has no end")
     for name in told:
         if not any(name in options.known(it) for it in chosen):
             raise unknown(name, options.known(chosen[0]))
@@ -198,7 +198,7 @@ def _one(
             preflight.check(experiment, plan.configurations)
         results = session.begin(experiment, plan, given.results, given.fresh)
         return results.path, carry_out(experiment, results, how)
-    except CannotServe as why:
+    except (CannotServe, FolderError) as why:
         if alone:
             raise
         session.say(f"{experiment.name} is left out: {why}")

@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from experiments import parameters, sweep
 from experiments.model import Experiment, Figure, Grid
@@ -85,9 +85,15 @@ def _figure(told: Mapping[str, Any]) -> Figure:
         if key not in known:
             raise DefinitionError(f"figure: {key}: no such key; there are {', '.join(known)}")
     try:
-        return Figure(**told)
+        made = Figure(**told)
     except TypeError as why:
         raise DefinitionError(f"figure: {why}") from None
+    kinds = get_args(get_type_hints(Figure)["kind"])
+    if made.kind not in kinds:
+        raise DefinitionError(f"figure: kind {made.kind!r} is none of {', '.join(kinds)}")
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", made.name):
+        raise DefinitionError(f"figure: name {made.name!r} is not made of a-z, 0-9 and -")
+    return made
 
 
 def experiment(found: dict[str, Any], base: Experiment) -> Experiment:

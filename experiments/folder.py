@@ -32,11 +32,13 @@ class Results:
     def __init__(self, path: Path, meta: dict[str, Any]) -> None:
         self.path = path
         self.meta = meta
+        self.made: list[Path] = []  # folders above it that were not there before
 
     @classmethod
     def create(cls, root: Path, name: str, commit: str | None, meta: dict[str, Any]) -> "Results":
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         stem = f"{stamp}-{(commit or 'unknown')[:10]}{'+' if (commit or '')[-1:] == '+' else ''}"
+        above = [it for it in (root, root / name) if not it.exists()]
         number = 1
         while True:
             path = root / name / (stem if number == 1 else f"{stem}-{number}")
@@ -45,6 +47,7 @@ class Results:
                 break
             number += 1
         found = cls(path, {"format": FORMAT, **meta})
+        found.made = above
         found.save()
         (path / RUNS).touch()
         return found
@@ -126,7 +129,7 @@ class Results:
         user, group = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
         if not user or not group:
             return
-        for path in (self.path.parent.parent, self.path.parent, *self.path.rglob("*"), self.path):
+        for path in (*self.made, *self.path.rglob("*"), self.path):
             with suppress(OSError):
                 os.chown(path, int(user), int(group), follow_symlinks=False)
 

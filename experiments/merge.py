@@ -35,6 +35,6 @@ def merge(paths: Sequence[Path], root: Path) -> Results:
 
 def _take(part: Results, record: dict[str, object], merged: Results) -> None:
     for kind in ("logs", "pcaps"):
-        if record.get(kind):
+        if record.get(kind) and (part.path / str(record[kind])).is_dir():
             shutil.copytree(part.path / str(record[kind]), merged.path / str(record[kind]))
     merged.append(record)

@@ -93,6 +93,7 @@ class Experiment(ABC):
     question: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("completion_s", "completion time", "s"),)
+    ways: ClassVar[tuple[str, ...]] = ("pipes", "direct", "mptcp")  # that it measures
     grids: ClassVar[tuple[Grid, ...]]
     reps: ClassVar[int] = 20
     quick_grids: ClassVar[tuple[Grid, ...]] = ()  # () is the same as `grids`

@@ -140,7 +140,7 @@ def _size(name: str, word: str) -> int:
         exact = float(number) * SIZES[unit]
     except (KeyError, ValueError):
         raise ParameterError(name, f"{word!r} is no size (wanted: 300KB, 2MB, 1500)") from None
-    if exact != int(exact):
+    if not math.isfinite(exact) or exact != int(exact):
         raise ParameterError(name, f"{word!r} is no whole number of bytes")
     return int(exact)
 

@@ -16,7 +16,7 @@ from experiments.plan import Plan, Run
 from experiments.progress import Progress, duration, expectation
 from experiments.runner import Keep, Runner
 from experiments.stand import Stand
-from experiments.stopping import stoppable
+from experiments.stopping import Stopped, stoppable
 from topologies.record import commit
 
 
@@ -25,7 +25,12 @@ def say(text: str) -> None:
 
 
 def unfinished(root: Path, plan: Plan, now: str | None) -> Results | None:
-    """A folder of the same plan by the same sources that lacks some runs."""
+    """A folder of the same plan by the same sources that lacks some runs.
+
+    Of sources that are in no commit nobody knows whether they are the same.
+    """
+    if now is None or now.endswith("+"):
+        return None
     for path in folder.find(root, plan.experiment):
         try:
             found = Results.open(path)
@@ -96,6 +101,8 @@ def _here(
     with Stand() as stand:
         runner = Runner(experiment, results, stand, limit_s=limit_s, keep=how.keep, stopped=stopped)
         for run in left:
+            if stopped():
+                raise Stopped("between two runs")
             if run.rep != block and time.monotonic() > until:
                 say(f"time is up after {run.rep} blocks of {results.plan.reps}")
                 break

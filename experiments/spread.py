@@ -56,7 +56,11 @@ def over(address: str, results: Results, left: list[Run], keep: Keep) -> Iterato
     try:
         futures += [
             client.submit(
-                remote.attempt, _order(results, run, keep), key=run.id, pure=False, priority=-n
+                remote.attempt,
+                _order(results, run, keep),
+                key=f"{results.path.parent.name}-{results.path.name}-{run.id}",
+                pure=False,
+                priority=-n,
             )
             for n, run in enumerate(left)
         ]

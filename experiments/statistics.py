@@ -174,6 +174,8 @@ def verdict(
     if not got.enough:
         return "few"
     if expect == "same":
+        if 2 * got.failed >= got.n:  # two failures are alike, which shows nothing
+            return "unclear"
         bottom, top = sorted((than * (1 - within), than * (1 + within)))
         if bottom <= got.low and got.high <= top:
             return "yes"

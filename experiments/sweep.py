@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments import parameters
 from experiments.model import Experiment, Grid, Params, Value
+from topologies.mile import ParameterError
 
 Overrides = Mapping[str, Sequence[Value]]
 
@@ -54,6 +55,11 @@ def configurations(
     found: list[Params] = []
     for point in chosen:
         params = parameters.complete(experiment.parameters, point)
+        if params["way"] not in experiment.ways:
+            known = ", ".join(experiment.ways)
+            raise ParameterError(
+                "way", f"{params['way']!r} is not measured by {experiment.name}; there are {known}"
+            )
         if params not in found:
             found.append(params)
     return found

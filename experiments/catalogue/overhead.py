@@ -22,6 +22,7 @@ LOADS: dict[str, tuple[int, Actor]] = {  # how many connections, and what does i
 
 class Overhead(Experiment):
     name = "overhead"
+    ways = ("pipes",)
     title = "What the pipes' own format costs"
     question = "Which share of the bytes that go over the pipes is the user's?"
     parameters = (Parameter("load", "file", "text", "what goes over the pipes", tuple(LOADS)),)

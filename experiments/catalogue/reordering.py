@@ -83,6 +83,7 @@ def claims_of(preset: str, rows: Rows) -> tuple[Claim, ...]:
 
 class Reordering(Experiment):
     name = "reordering"
+    ways = ("pipes",)
     title = "What waits for messages that are behind"
     question = "How long do messages wait at the receiver because several pipes carry them?"
     parameters = (Parameter("size", 50 * MB, "size", "of the download", low=1),)

@@ -29,6 +29,7 @@ SENDER: Params = {"preset": "lte", "bottleneck": "sender"}
 
 class SenderBlockingLte(Experiment):
     name = "sender-blocking-lte"
+    ways = ("pipes",)
     title = "What waits in the sender, and what in the network"
     question = "How much of the waiting is left where the network itself queues half a second?"
     metrics = SenderBlocking.metrics

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 class Throughput(Experiment):
     name = "throughput"
+    ways = ("pipes", "direct")
     title = "Throughput"
     question = "What does one connection get in the long run?"
     parameters = (

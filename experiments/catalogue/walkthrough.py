@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 class Walkthrough(Experiment):
     name = "walkthrough"
+    ways = ("pipes", "direct")
     title = "The course's walk-through"
     question = "Do the responses of the course's server arrive, and how soon?"
     parameters = (

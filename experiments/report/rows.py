@@ -136,7 +136,7 @@ def reasons(results: Results, claim: Claim, got: Estimate, holds: Verdict) -> li
     if noted:
         found.append(noted)
     elif claim.note and holds in ("no", "unclear"):
-        found.append(claim.note)
+        found.append(f"Measured before, not in these runs: {claim.note}")
     if holds == "none":
         return [*found, _missing(results, claim)]
     if holds == "few":

@@ -29,6 +29,6 @@ def server(lab: Lab, count: int) -> Iterator[Program]:
 def walk_through(bed: "Bed", count: int, up: int, down: int) -> list[float]:
     """When each of the `count` responses was complete, since connect() was called."""
     with server(bed.lab, count):
-        words = ("client", SERVER, str(PORT), str(count), str(up), str(down))
+        words = ("client", SERVER, str(PORT), str(count), str(up), str(down), str(bed.params["cc"]))
         argv = enter(bed.lab.client.namespace, command("walkthrough", *words))
         return json.loads(finished(bed, argv, "client", bed.deadline - time.monotonic()))

@@ -68,10 +68,11 @@ def stalls(late_s: Sequence[float], ahead_s: float) -> tuple[int, float]:
 
 def floor_s(params: Params, size: int, way: Way = "down") -> float:
     """RTT + size/rate: no proxy is faster while nothing is sent before it is asked for."""
-    mile = miles(params)[0]
-    rate = mile.down_mbps if way == "down" else mile.up_mbps
-    rtt_s = (mile.rtt_ms + float(params["wan_rtt_ms"])) / 1e3  # type: ignore[arg-type]
-    if rate is None:
+    sides = miles(params)
+    rates = [it.direction(way).mbps for it in sides]
+    rtt_s = (min(it.rtt_ms for it in sides) + float(params["wan_rtt_ms"])) / 1e3  # type: ignore[arg-type]
+    if None in rates:
         return rtt_s
+    rate = sum(it for it in rates if it)
     on_the_wire = size + math.ceil(size / MSS) * (FRAME - MSS)
     return rtt_s + on_the_wire * 8 / 1e6 / rate

@@ -2,7 +2,7 @@
 """The two programs of the course's walk-through, with its command lines.
 
     python -m experiments.workloads.walkthrough server PORT N
-    python -m experiments.workloads.walkthrough client IP PORT N SIZE_UP SIZE_DOWN
+    python -m experiments.workloads.walkthrough client IP PORT N SIZE_UP SIZE_DOWN [CC]
 
 The client asks N times over one connection, each time with SIZE_UP bytes, and gets SIZE_DOWN bytes
 back; the server serves N requests of a connection and ends it. Both look at every byte.
@@ -17,7 +17,7 @@ from experiments.workloads import serve
 from experiments.workloads.exchange import Connection, Request
 from experiments.workloads.pattern import start_of
 
-USAGE = "usage: walkthrough server PORT N | client IP PORT N SIZE_UP SIZE_DOWN"
+USAGE = "usage: walkthrough server PORT N | client IP PORT N SIZE_UP SIZE_DOWN [CC]"
 CC = "cubic"
 TAKES_S = 60.0
 
@@ -39,13 +39,13 @@ def server(port: int, count: int) -> None:
                 print(f"server: {peer[0]}: {error}", file=sys.stderr, flush=True)
 
 
-def client(address: str, port: int, count: int, up: int, down: int) -> list[float]:
+def client(address: str, port: int, count: int, up: int, down: int, cc: str = CC) -> list[float]:
     """When each response was complete, in seconds since connect() was called."""
     done = []
-    with Connection((address, port), CC, seconds=TAKES_S) as connection:
+    with Connection((address, port), cc, seconds=TAKES_S) as connection:
         for number in range(count):
             starts = start_of(number, 1), start_of(number, 2)
-            connection.exchange(Request(CC, up, starts[0], down, starts[1]))
+            connection.exchange(Request(cc, up, starts[0], down, starts[1]))
             done.append(time.monotonic() - connection.began)
         if connection.sock.recv(1):
             raise ConnectionError("the server says more than it was asked for")
@@ -56,8 +56,8 @@ def main() -> int:
     match sys.argv[1:]:
         case ["server", port, count]:
             server(int(port), int(count))
-        case ["client", address, *numbers] if len(numbers) == 4:
-            json.dump(client(address, *map(int, numbers)), sys.stdout)
+        case ["client", address, *words] if len(words) in (4, 5):
+            json.dump(client(address, *map(int, words[:4]), *words[4:]), sys.stdout)
             print()
         case _:
             print(USAGE, file=sys.stderr)

@@ -164,3 +164,16 @@ def test_files_are_named_within_the_folder_and_the_project(tmp_path: Path) -> No
         results.append(record("0", error=f"{results.path}/logs/0/rp.log: it ended"))
     assert Results.open(results.path).meta["argv"] == ["build/rp", "logs/0/rp.jsonl"]
     assert results.runs()[0]["error"] == "logs/0/rp.log: it ended"
+
+
+def test_only_what_was_made_is_handed_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Path] = []
+    monkeypatch.setenv("SUDO_UID", "1000")
+    monkeypatch.setenv("SUDO_GID", "1000")
+    monkeypatch.setattr("os.chown", lambda path, *_, **__: given.append(Path(path)))
+    results = made(tmp_path)
+    results.hand_back()
+    assert tmp_path not in given and tmp_path / "download" in given
+    given.clear()
+    Results.open(results.path).hand_back()
+    assert results.path in given and tmp_path / "download" not in given

@@ -206,3 +206,9 @@ def test_every_experiment_can_be_run() -> None:
     for experiment in catalogue.experiments():
         for quick in (False, True):
             assert sweep.configurations(experiment, {}, quick=quick), experiment.name
+
+
+@pytest.mark.parametrize(("name", "way"), [("throughput", "mptcp"), ("overhead", "direct")])
+def test_a_way_that_is_not_measured_is_refused(name: str, way: str) -> None:
+    with pytest.raises(ParameterError, match=f"'{way}' is not measured by {name}"):
+        sweep.configurations(catalogue.find(name), {"way": (way,)})

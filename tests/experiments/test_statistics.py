@@ -154,3 +154,8 @@ def test_a_value_that_is_no_number_is_refused() -> None:
 def test_verdicts(low: float, high: float, expect: str, than: float, says: str) -> None:
     got = statistics.Estimate(10, 0, (low + high) / 2, low, high, low, high)
     assert verdict(got, expect, than) == says
+
+
+def test_two_failures_are_no_proof_that_two_are_alike() -> None:
+    failed = paired_ratio([(math.inf, math.inf)] * 5, 5)
+    assert verdict(failed, "same") == "unclear"

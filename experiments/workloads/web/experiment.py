@@ -4,6 +4,7 @@
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from experiments.model import Experiment, Metric, Params, Value
+from experiments.parameters import WAYS
 from experiments.workloads import rates
 from experiments.workloads.web.load import PARAMETERS, Plan, load
 from experiments.workloads.web.pages import page
@@ -17,6 +18,7 @@ class PageExperiment(Experiment):
 
     fixed: ClassVar[dict[str, Value]] = {}
     parameters = PARAMETERS
+    ways = WAYS
     packages = ("nginx", "openssl")
     metrics = (
         Metric("completion_s", "page load time", "s"),
