@@ -77,9 +77,6 @@ class Loss(PageExperiment):
         "Loss is in both directions, as a share of packets. HTTP/2 has one connection for all "
         "hosts of a page, as through the paper's SPDY proxy. MPTCP is the same connection with "
         "eight subflows from end to end.",
-        "In what was measured the gain is larger than published, and larger for larger pages (its "
-        "correlation with the logarithm of their size is 0.7 to 0.9): directly a page takes 1.8, "
-        "2.5, 3.3 times RTT + size/rate at 0.5, 1, 1.5 %, because a single connection shrinks its "
-        "window at each loss, while over eight pipes it takes 1.06 to 1.11 times that. How large "
-        "the paper's pages were is not told.",
+        "A single connection shrinks its window at each loss, so large pages have most to gain. How "
+        "large the paper's pages were is not told.",
     )

@@ -97,9 +97,7 @@ class PageLoad(PageExperiment):
         "are in the clear, so that nothing but themselves differs.",
         "What pipes can save is what a page takes beyond RTT + size/rate. Directly, at the "
         "preset's 9.2 Mbit/s, the median page takes 1.2 times that floor: no proxy could save "
-        "more than a sixth. Eight pipes save a bit more than half of it. At 30 Mbit/s the median "
-        "page takes 1.7 times the floor directly, and the gain comes near the published one; the "
-        "paper tells neither its pages' sizes nor its network's rate. For the same reason small "
-        "pages gain most, and the published correlation with the number of connections is negative "
-        "here: pages with many connections are the large ones.",
+        "more than a sixth. At 30 Mbit/s the median page takes 1.7 times the floor directly. The "
+        "paper tells neither its pages' sizes nor its network's rate. Pages with many connections "
+        "are the large ones here, which are nearest to the floor.",
     )
