@@ -77,6 +77,6 @@ class Loss(PageExperiment):
         "Loss is in both directions, as a share of packets. HTTP/2 has one connection for all "
         "hosts of a page, as through the paper's SPDY proxy. MPTCP is the same connection with "
         "eight subflows from end to end.",
-        "A single connection shrinks its window at each loss, so large pages have most to gain. How "
-        "large the paper's pages were is not told.",
+        "A single connection shrinks its window at each loss, so large pages have most to gain. "
+        "How large the paper's pages were is not told.",
     )
