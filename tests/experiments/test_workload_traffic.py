@@ -138,7 +138,8 @@ def test_iperf3(stand: Stand, tmp_path: Path, way: str) -> None:
     with bed(stand, tmp_path / "run", configuration(way=way)) as made:
         found = iperf.throughput(made, "both", 1)
         assert found.keys() == {"down", "up"}
-        assert all(5 < each.mbps < 21 for each in found.values())
+        # One second of fresh pipes, both ways at once: how much is chance, more than the link is not.
+        assert all(1 < each.mbps < 21 for each in found.values()), found
         assert all(each.series_mbps for each in found.values())
         for direction in ("down", "up"):
             assert iperf.throughput(made, direction, 1).keys() == {direction}

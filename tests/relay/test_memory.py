@@ -152,7 +152,8 @@ def test_a_reader_that_does_not_read(box: Namespace, tmp_path: Path, reader: str
         other.sendall(b"x")
         assert read_exactly(other, 1) == b"x"
     assert records.of(stats, "conn")[0]["end"] == "limit"
-    assert holder.grown_kib < 24 * MIB, f"grew by {holder.grown_kib} KiB"
+    # Besides the 16 MiB in order, what pipes are ahead of each other: 16 MiB at most.
+    assert holder.grown_kib < 36 * MIB, f"grew by {holder.grown_kib} KiB"
     assert feeder.grown_kib < 24 * MIB, f"grew by {feeder.grown_kib} KiB"
 
 
