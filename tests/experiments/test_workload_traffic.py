@@ -138,7 +138,7 @@ def test_iperf3(stand: Stand, tmp_path: Path, way: str) -> None:
     with bed(stand, tmp_path / "run", configuration(way=way)) as made:
         found = iperf.throughput(made, "both", 1)
         assert found.keys() == {"down", "up"}
-        # One second of fresh pipes, both ways at once: how much is chance, more than the link is not.
+        # A second of fresh pipes, both ways: how much is chance, but never more than the link.
         assert all(1 < each.mbps < 21 for each in found.values()), found
         assert all(each.series_mbps for each in found.values())
         for direction in ("down", "up"):
