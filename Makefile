@@ -137,6 +137,10 @@ vm: ## make the guest machine's image from Debian packages, once (root)
 vm-shell: vm ## a shell in a fresh guest, the tree at /tm3 (root)
 	@$(VENV_PYTHON) -m vm shell $(ARGS)
 
+.PHONY: vm-clean
+vm-clean: ## remove the guests' images and boxes, but those in use (root)
+	@$(PYTHON) -m vm clean
+
 .PHONY: test-vm
 test-vm: vm kmod all ## the tests that need another kernel, in guests (root; ARGS='--only kernel')
 	@status=0; $(VENV_PYTHON) -m vm test $(ARGS) || status=$$?; \

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from vm import testing
+from vm import shelf, testing
 from vm.box import box
 from vm.image import Image, image
 from vm.machine import Machine, Share
@@ -69,6 +69,11 @@ def make_box(_: argparse.Namespace) -> int:
     return 0
 
 
+def clean(_: argparse.Namespace) -> int:
+    shelf.clean(say)
+    return 0
+
+
 def parser() -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(prog="python -m vm", description=__doc__)
     verbs = root.add_subparsers(dest="verb", required=True)
@@ -76,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
     def verb(name: str, does: Callable[[argparse.Namespace], int], text: str) -> None:
         it = verbs.add_parser(name, help=text)
         it.set_defaults(does=does)
-        if name in ("build", "box"):
+        if name in ("build", "box", "clean"):
             return
         if name == "test":
             it.add_argument("--only", action="append", choices=list(testing.GROUPS))
@@ -98,6 +103,7 @@ def parser() -> argparse.ArgumentParser:
     verb("shell", shell, "boot, a shell in /tm3, end")
     verb("test", test, "the tests that need a guest")
     verb("box", make_box, "make the box for Vagrant if it is not there (root)")
+    verb("clean", clean, "remove the images and boxes that nobody uses")
     return root
 
 

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from topologies.shell import CommandError, run
-from vm import image, need
+from vm import image, need, shelf
 from vm.image import Say
 from vm.recipe import HERE, ROOT, Recipe, cache, codename, kernel_version, names_in, sources
 
@@ -70,8 +70,9 @@ def box(say: Say) -> Path:
     folder = cache() / f"box-{wanted.name}"
     cache().mkdir(parents=True, exist_ok=True)
     if not folder.is_dir():
-        with image.alone(cache() / "lock"):
+        with shelf.alone(cache()):
             if not folder.is_dir():
+                shelf.make_room(shelf.BOXES, folder, say)
                 _make(wanted, folder, say)
     return folder / NAME
 

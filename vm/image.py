@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: MIT
 """An image is built once, whole or not at all: the disk, the kernel, the initial RAM disk."""
 
-import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from topologies.shell import CommandError, run
-from vm import need
+from vm import need, shelf
 from vm.recipe import EXCLUDED, HERE, Recipe, Sources, cache, recipe
 
 Say = Callable[[str], None]
@@ -57,18 +55,11 @@ def image(say: Say, wanted: Recipe | None = None) -> Image:
     need.root("making an image")
     need.programs(need.TO_BUILD)
     cache().mkdir(parents=True, exist_ok=True)
-    with alone(cache() / "lock"):
+    with shelf.alone(cache()):
         if not found.folder.is_dir():
+            shelf.make_room(shelf.GUESTS, found.folder, say)
             _build(wanted, found.folder, say)
     return found
-
-
-@contextmanager
-def alone(lock: Path) -> Iterator[None]:
-    """Two at once would do the same work twice."""
-    with lock.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield
 
 
 def _build(wanted: Recipe, folder: Path, say: Say) -> None:

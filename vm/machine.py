@@ -24,7 +24,7 @@ from types import TracebackType
 
 from topologies.programs import ROOT
 from topologies.shell import until
-from vm import need
+from vm import need, shelf
 from vm.accel import accel
 from vm.channel import Channel, Remote, Sink
 from vm.image import Image
@@ -100,6 +100,7 @@ class Machine:
         with ExitStack() as stack:
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tm3-vm-")))
             need.space(scratch, SHORT_OF_SPACE_MIB)
+            stack.enter_context(shelf.in_use(self.image.folder))
             self.console = self._console or scratch / "console.log"
             self.console.write_bytes(b"")
             self._boot(stack, scratch)

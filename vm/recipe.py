@@ -122,4 +122,4 @@ def recipe() -> Recipe:
 def cache() -> Path:
     """Where images are kept."""
     chosen = os.environ.get("TM3_VM_CACHE")
-    return Path(chosen) if chosen else Path(os.environ.get("TM3_BUILD", ROOT / "build")) / "vm"
+    return Path(chosen) if chosen else Path(os.environ.get("TM3_BUILD") or ROOT / "build") / "vm"

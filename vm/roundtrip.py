@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from topologies.programs import ROOT
 from topologies.shell import CommandError, run, until
-from vm import accel, need
+from vm import accel, need, shelf
 from vm.box import box
 from vm.image import image
 from vm.need import GuestError
@@ -175,6 +175,7 @@ def main() -> int:
         made = box(say)
         with_kvm = accel.accel(image(say)).name == "kvm"
         with ExitStack() as stack:
+            stack.enter_context(shelf.in_use(made.parent))
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="tm3-vagrant-")))
             tree = folder / "tree"
             copy_of_the_tree(tree)
