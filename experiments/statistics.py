@@ -7,8 +7,8 @@ be small, zero for what should be large. Over half of them make the median itsel
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -17,8 +17,9 @@ import numpy as np
 LEVEL = 0.95
 RESAMPLES = 4000
 SEED = 20160
-# Below this no interval of the median can reach the level: n values span the median with
-# 1 - 2^(1-n), which is 75 % for 3, 87.5 % for 4 and 93.75 % for 5.
+# n values have the median of what they are drawn from between them in 1 - 2^(1-n) of all cases:
+# 87.5 % for 4, 93.75 % for 5, 96.875 % for 6. So an interval of five, which is their whole range,
+# falls a little short of the level; one of fewer is not called an interval.
 LEAST = 5
 
 Verdict = Literal["yes", "no", "unclear", "few", "none"]
@@ -35,6 +36,7 @@ class Estimate:
     high: float
     q1: float
     q3: float
+    unit: str = ""  # what was counted, where it is neither runs nor pairs
 
     @property
     def enough(self) -> bool:
@@ -135,6 +137,35 @@ def paired_difference(pairs: Pairs, failed: int = 0) -> Estimate:
     return estimate([difference(of, over) for of, over in pairs], failed)
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """A value and where it is from: a setting (a page, say), a seed, a run without failure."""
+
+    setting: Hashable
+    seed: int
+    value: float
+    ok: bool = True
+
+
+def grouped(values: Sequence[Drawn]) -> Estimate:
+    """The median over several settings, by what was drawn independently of each other.
+
+    Runs of one page are more alike than those of two, so they are no independent draws of pages:
+    with LEAST settings or more each counts once, by its median, and the interval is for settings
+    like these. Of fewer, the interval is for these very settings: each seed counts once.
+    """
+    settings = {it.setting for it in values}
+    if len(settings) <= 1:
+        return estimate([it.value for it in values], sum(not it.ok for it in values))
+    by_setting = len(settings) >= LEAST
+    units: dict[Hashable, list[Drawn]] = {}
+    for it in values:
+        units.setdefault(it.setting if by_setting else it.seed, []).append(it)
+    medians = [quantile(np.sort([it.value for it in its]), 0.5) for its in units.values()]
+    failed = sum(any(not it.ok for it in its) for its in units.values())
+    return replace(estimate(medians, failed), unit="settings" if by_setting else "seeds")
+
+
 def unpaired_ratio(of: Sequence[float], over: Sequence[float], failed: int = 0) -> Estimate:
     """The ratio of two medians of runs that have no seeds in common."""
     if len(of) == 0 or len(over) == 0:
@@ -186,8 +217,3 @@ def verdict(
     if below:
         return "yes"
     return "no" if above else "unclear"
-
-
-def coverage(n: int) -> float:
-    """How often the range of n values holds the median of what they are drawn from."""
-    return 1 - 2.0 ** (1 - n) if n else 0.0

@@ -6,7 +6,7 @@ only where that would be too many is it taken together, and the caption says so.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from experiments.model import Figure, Metric, Params, Value
@@ -14,7 +14,7 @@ from experiments.plots.looks import LEVELS, ORDERED, Look, of_carried, of_values
 from experiments.report import words
 from experiments.report.beside import like
 from experiments.report.data import OF_PIPES, Configuration, Results, sortable
-from experiments.statistics import Estimate, estimate, ratio
+from experiments.statistics import Drawn, Estimate, grouped
 
 TOGETHER = 8  # more panels than this that no axis asked for become one
 CARRIED = ("way", "pipes")
@@ -144,17 +144,17 @@ def line_look(
     return text, look
 
 
-def measured(results: Results, it: Configuration, figure: Figure, metric: Metric) -> list[float]:
+def measured(results: Results, it: Configuration, figure: Figure, metric: Metric) -> list[Drawn]:
     """The values of a point: the runs', or their ratios to the runs that they are paired with."""
     if not figure.over:
-        return it.values(metric) if it.estimate(metric).n else []
+        return results.drawn(it, metric) if it.estimate(metric).n else []
     over = dict(figure.over)
     if over.get("pipes") and "way" in it.params:
         over.setdefault("way", "pipes")
     of = {name: it.params.get(name) for name in (*results.varying, *over) if name in it.params}
     over = like(results, of, over)
-    pairs, _ = results.pairs(of, over, metric)
-    return [ratio(*pair) for pair in pairs]
+    setting = Results.key(it.params, results.varying)
+    return [replace(pair, setting=setting) for pair in results.pairs(of, over, metric)]
 
 
 def x_of(it: Configuration, figure: Figure, results: Results) -> Value:
@@ -223,8 +223,7 @@ def lines(
         points = []
         for x in sorted(by_x, key=sortable):
             values = [v for it in by_x[x] for v in measured(results, it, figure, metric)]
-            failed = sum(it.failed for it in by_x[x])
-            points.append(Point(x, estimate(values, failed), tuple(values)))
+            points.append(Point(x, grouped(values), tuple(drawn.value for drawn in values)))
         made.append(Line(label, look, tuple(points), baseline))
     return tuple(made)
 

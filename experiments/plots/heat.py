@@ -18,7 +18,7 @@ from experiments.plots.cells import CARRIED, Scene, facet_label, measured
 from experiments.plots.looks import INK, MUTED
 from experiments.report import words
 from experiments.report.data import Configuration, Results, sortable
-from experiments.statistics import Estimate, estimate
+from experiments.statistics import Drawn, Estimate, grouped
 
 Cells = dict[tuple[Value, Value], Estimate]
 RATIOS = (0.1, 0.2, 0.33, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0)
@@ -59,8 +59,7 @@ def _maps(results: Results, scene: Scene) -> dict[str, Cells]:
     figure = scene.figure
     plain = [n for n in results.varying if n not in (figure.x, figure.hue, *CARRIED)]
     carried = {figure.x, figure.hue} & set(CARRIED)
-    found: dict[str, dict[tuple[Value, Value], list[float]]] = {}
-    failed: dict[tuple[str, Value, Value], int] = {}
+    found: dict[str, dict[tuple[Value, Value], list[Drawn]]] = {}
     for it in results.shown(figure.where):
         if figure.x == "pipes" and it.params.get("way", "pipes") != "pipes":
             continue
@@ -69,9 +68,8 @@ def _maps(results: Results, scene: Scene) -> dict[str, Cells]:
         at = _coordinate(it, figure.x), _coordinate(it, figure.hue)
         values = measured(results, it, replace(figure, kind="heat"), scene.metric)
         found.setdefault(label, {}).setdefault(at, []).extend(values)
-        failed[label, *at] = failed.get((label, *at), 0) + it.failed
     return {
-        label: {at: estimate(values, failed[label, *at]) for at, values in cells.items()}
+        label: {at: grouped(values) for at, values in cells.items()}
         for label, cells in found.items()
     }
 

@@ -154,7 +154,8 @@ def _of_pair(of: str, over: str, all_found: Sequence[Contrast], metric: Metric) 
             said = _compared(of, over, says, metric)
             if says == "few":
                 least = min(it.got.n for it in its)
-                said += f" from {words.count(least, 'pair')} ({LEAST} would do)"
+                unit = (its[0].got.unit or "pairs")[:-1]
+                said += f" from {words.count(least, unit)} ({LEAST} would do)"
             told = f"{said}{_where(its, len(found))}."
             all_told.append(f"{told[:1].upper()}{told[1:]}")
     return " ".join(all_told)

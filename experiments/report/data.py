@@ -12,7 +12,7 @@ from typing import Any
 from experiments import folder, parameters
 from experiments.model import Experiment, Figure, Metric, Params, Value
 from experiments.report.kinds import experiment_of
-from experiments.statistics import Estimate, estimate, paired_ratio
+from experiments.statistics import Drawn, Estimate, estimate, grouped, ratio
 from topologies.mile import BOTH
 from topologies.presets import PRESETS as ALL_PRESETS
 
@@ -176,10 +176,8 @@ class Results:
             if matches(it.params, where if it.params.get("pipes") else without)
         ]
 
-    def pairs(
-        self, of: Params, over: Params, metric: Metric
-    ) -> tuple[list[tuple[float, float]], int]:
-        """The values of runs that differ only in what `of` and `over` name; how many failed."""
+    def pairs(self, of: Params, over: Params, metric: Metric) -> list[Drawn]:
+        """The ratios of runs that differ only in what `of` and `over` name."""
         sides = [self.select(of), self.select(over)]
         named = spelled({**of, **over}).keys()
         rest = [
@@ -198,20 +196,26 @@ class Results:
         others: dict[Key, list[Run]] = {}
         for key, run in mates(sides[1]):
             others.setdefault(key, []).append(run)
-        both = [(a, b) for key, a in mates(sides[0]) for b in others.get(key, [])]
-        values = [(a.measured(metric), b.measured(metric), a.ok and b.ok) for a, b in both]
-        kept = [(a, b, ok) for a, b, ok in values if a is not None and b is not None]
-        return [(a, b) for a, b, _ in kept], sum(1 for *_, ok in kept if not ok)
+        found = []
+        for key, a in mates(sides[0]):
+            for b in others.get(key, []):
+                one, other = a.measured(metric), b.measured(metric)
+                if one is not None and other is not None:
+                    found.append(Drawn(key[:-1], a.seed, ratio(one, other), a.ok and b.ok))
+        return found
 
     def ratio(self, of: Params, over: Params, metric: Metric) -> Estimate:
-        return paired_ratio(*self.pairs(of, over, metric))
+        return grouped(self.pairs(of, over, metric))
 
     def pooled(self, where: Params, metric: Metric) -> Estimate:
         """The runs of all configurations that match, as one."""
-        chosen = self.select(where)
-        measured = [it for it in chosen if it.estimate(metric).n]
-        values = [value for it in measured for value in it.values(metric)]
-        return estimate(values, sum(it.failed for it in measured))
+        chosen = [it for it in self.select(where) if it.estimate(metric).n]
+        return grouped([value for it in chosen for value in self.drawn(it, metric)])
+
+    def drawn(self, it: Configuration, metric: Metric) -> list[Drawn]:
+        setting = self.key(it.params, self.varying)
+        values = [(run, run.measured(metric)) for run in it.runs]
+        return [Drawn(setting, run.seed, v, run.ok) for run, v in values if v is not None]
 
     def figures(self) -> tuple[Figure, ...]:
         return self.experiment.figures or default_figures(self)

@@ -105,6 +105,7 @@ def numbers(got: Estimate) -> dict[str, Any]:
 
     return {
         "n": got.n,
+        "counted": got.unit or "runs",
         "failed": got.failed,
         "median": finite(got.median),
         "low": finite(got.low),
@@ -140,19 +141,20 @@ def reasons(results: Results, claim: Claim, got: Estimate, holds: Verdict) -> li
     if holds == "none":
         return [*found, _missing(results, claim)]
     if holds == "few":
-        found.append(f"{words.count(got.n, 'run')}: an interval needs {LEAST}.")
+        counted = words.count(got.n, _counted(claim, got)[:-1])
+        found.append(f"{counted}: an interval needs {LEAST}.")
     if holds == "unclear":
         found.append("The interval includes the border: these runs do not decide it.")
     if got.failed:
-        found.append(f"{got.failed} of {got.n} {_counted(claim)} had a failure.")
+        found.append(f"{got.failed} of {got.n} {_counted(claim, got)} had a failure.")
     found += _floor(results, claim)
     if claim.over is not None and holds in ("no", "unclear"):
         found += _others(results, claim)
     return found
 
 
-def _counted(claim: Claim) -> str:
-    return "runs" if claim.over is None else "pairs"
+def _counted(claim: Claim, got: Estimate) -> str:
+    return got.unit or ("runs" if claim.over is None else "pairs")
 
 
 def _missing(results: Results, claim: Claim) -> str:
