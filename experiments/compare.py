@@ -111,11 +111,11 @@ class Comparison:
         return made
 
 
-def compare(a: Path, b: Path, html_path: Path | None = None) -> Comparison:
-    """Reads both and writes a page, beside B's report unless told where."""
+def compare(a: Path, b: Path) -> Comparison:
+    """Reads both and writes a page, beside B's report."""
     before, after = load(a), load(b)
     made = of(before, after)
-    made.html = html_path or after.folder / f"compare-with-{before.folder.resolve().name}.html"
+    made.html = after.folder / f"compare-with-{before.folder.resolve().name}.html"
     made.html.write_text(page(made))
     return made
 

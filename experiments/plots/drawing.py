@@ -34,6 +34,10 @@ def draw_all(results: Results) -> list[Path]:
         path = draw_one(results, figure, folder)
         if path:
             drawn.append(path)
+    kept = {path.stem for path in drawn}
+    for old in (*folder.glob("*.svg"), *folder.glob("*.png")):
+        if old.stem not in kept:  # of a figure that is called otherwise now, or shows nothing
+            old.unlink()
     return drawn
 
 

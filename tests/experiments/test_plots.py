@@ -58,6 +58,17 @@ def test_every_kind_is_drawn(results: Results, figure: Figure, tmp_path: Path) -
         assert "completion time / that of 1 pipe" in told
 
 
+def test_plots_of_figures_that_are_called_otherwise_now_are_gone(tmp_path: Path) -> None:
+    folder = synthetic.make(tmp_path / "A", synthetic.Plain(), 2)
+    (folder / "plots").mkdir()
+    for name in ("old.svg", "old.png", "pipes.svg", "by-hand.txt"):
+        (folder / "plots" / name).write_text("")
+    drawing.draw_all(synthetic.loaded(folder, synthetic.Plain()))
+    left = {path.name for path in (folder / "plots").iterdir()}
+    assert left == {"pipes.svg", "pipes.png", "by-hand.txt"}
+    assert (folder / "plots" / "pipes.svg").stat().st_size > 1000
+
+
 def test_failures_are_told_in_the_plot(results: Results, tmp_path: Path) -> None:
     path = drawing.draw_one(results, results.figures()[0], tmp_path)
     assert path
