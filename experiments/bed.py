@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from experiments import stand
+from experiments import stand, warm
 from experiments.model import Params
 from experiments.stand import Stand
 from topologies.lab import Lab
@@ -35,10 +35,21 @@ class Bed:
     _stand: Stand
     noted: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)  # of the run's record, beside `measures`
+    begun: bool = False
 
     def kept(self, name: str, make: Callable[[], AbstractContextManager[T]]) -> T:
         """What lives as long as the lab stands: a web server, say. Made when first asked for."""
         return self._stand.kept(name, make)
+
+    def begin(self) -> None:
+        """The last thing before the client goes, once a run: pipes are warmed if they are to be,
+        and the links' draw begins anew."""
+        if self.begun:
+            return
+        self.begun = True
+        if self.params["warm"]:
+            self.facts["warm"] = warm.up(self)
+        stand.restart(self.lab, self.seed)
 
     def note(self, **measures: Any) -> None:
         """More for `measures`."""
@@ -78,7 +89,7 @@ def _pair(lab: Lab, params: Params, seed: int, keep_pcaps: bool) -> Iterator[Pro
         capture=("pipes", "application") if keep_pcaps else (),
         stats_interval_s=STATS_INTERVAL_S,
     ) as pair:
-        with lab.redirected():
+        with lab.client.module() if params["client"] == "vm" else lab.redirected():
             yield pair
 
 
@@ -106,18 +117,13 @@ def laid(
     stand_: Stand, params: Params, seed: int, folder: Path, limit_s: float, *, keep_pcaps: bool
 ) -> Iterator[Bed]:
     """A bed for one run. The links' draw begins with this seed when the pipes are dialled and
-    again when they are up: a run's n-th packet meets the same fate in every configuration."""
+    again when the client goes: a run's n-th packet meets the same fate in every configuration."""
     lab = stand_.get(params, seed)
     lab.state.logs = folder
     try:
         stand.restart(lab, seed)
         with _pair(lab, params, seed, keep_pcaps) as pair:
             bed = Bed(lab, params, seed, folder, pair, time.monotonic() + limit_s, stand_)
-            if params["warm"]:
-                from experiments import warm
-
-                bed.facts["warm"] = warm.up(bed)
-            stand.restart(lab, seed)
             yield bed
         left = settle(lab)
         if left:

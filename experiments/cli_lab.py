@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("preset", nargs="?", metavar="PRESET", help="the last mile (wired)")
     parser.add_argument("--seed", type=int, default=cli_run.SEED, metavar="N", help="of losses (1)")
-    options.add_groups(parser, [], without=("preset", "way", "warm"))
+    options.add_groups(parser, [], without=("preset", "way", "warm", "client"))
     parser.set_defaults(do=_up)
     scheduler = commands.add_parser(
         "scheduler", help="a Dask scheduler that workers and `run --spread` connect to"

@@ -94,6 +94,7 @@ class Experiment(ABC):
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("completion_s", "completion time", "s"),)
     ways: ClassVar[tuple[str, ...]] = ("pipes", "direct", "mptcp")  # that it measures
+    clients: ClassVar[tuple[str, ...]] = ("namespace",)  # where its client programs can run
     grids: ClassVar[tuple[Grid, ...]]
     reps: ClassVar[int] = 20
     quick_grids: ClassVar[tuple[Grid, ...]] = ()  # () is the same as `grids`

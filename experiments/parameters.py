@@ -114,6 +114,13 @@ LAB = (
         ("network", "sender"),
     ),
     Parameter("link", "auto", "text", "what emulates the last mile", ("auto", "netem", "linkem")),
+    Parameter(
+        "client",
+        "namespace",
+        "text",
+        "where client and lp run: a namespace, or a virtual machine that tm3.ko redirects in",
+        ("namespace", "vm"),
+    ),
     _segments("initcwnd", "initial congestion window, segments"),
     _segments("initrwnd", "initial receive window, segments"),
 )
@@ -126,6 +133,9 @@ COMMON = (
 )
 OF_PIPES = tuple(it.name for it in PROXIES)
 _LAB_NAMES = tuple(it.name for it in LAB)
+# What a preset is changed by.
+UNCHANGED = {it.name: it.default for it in LAB}
+CHANGES = (*MILE, "wan_mbps", "wan_rtt_ms", "initcwnd", "initrwnd")
 
 
 def by_name(own: Iterable[Parameter] = ()) -> dict[str, Parameter]:
@@ -229,6 +239,8 @@ def complete(own: Iterable[Parameter], chosen: Mapping[str, Value]) -> dict[str,
         full["way"] = "direct"
     if full["way"] != "pipes":
         full.update(dict.fromkeys(OF_PIPES), pipes=0)
+    if full["client"] == "vm" and full["bottleneck"] == "sender":
+        raise ParameterError("client", "a virtual machine's own queue is not ours to limit")
     miles(full)
     return full
 

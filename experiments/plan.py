@@ -18,7 +18,10 @@ from typing import Any
 from experiments import parameters, sweep
 from experiments.model import Params
 
-_OF_LAB = ("preset", "topology", "mtu", "wan_mbps", "wan_rtt_ms", "bottleneck", "link")
+_OF_LAB = (
+    *("preset", "topology", "mtu", "wan_mbps", "wan_rtt_ms", "bottleneck", "link"),
+    "client",
+)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterable
 from pathlib import Path
 
-from experiments import parameters
+from experiments import guest, parameters
 from experiments.model import Experiment, Params, Value
 from topologies.links import choose
 from topologies.programs import built
@@ -35,6 +35,8 @@ def check(experiment: Experiment | None, configurations: Iterable[Params]) -> No
         check_cc(cc)
     if any(params["way"] == "mptcp" for params in configurations):
         _check_mptcp()
+    if any(params["client"] == "vm" for params in configurations):
+        _check_guest()
     for params in configurations:
         _check_link(params)
 
@@ -67,6 +69,12 @@ def _check_mptcp() -> None:
             "way mptcp: this kernel has no MPTCP (Linux 5.6 or later with CONFIG_MPTCP); "
             "--way pipes,direct would serve"
         )
+
+
+def _check_guest() -> None:
+    missing = guest.lacks()
+    if missing:
+        raise CannotServe(missing)
 
 
 def _check_link(params: Params) -> None:

@@ -90,7 +90,7 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     preflight.check(experiment, [run.params])
     with tempfile.TemporaryDirectory(prefix="tm3lab-remote-") as root:
         results = Results.create(Path(root), experiment.name, mine, {})
-        with stoppable() as asked, Stand() as stand:
+        with stoppable() as asked, Stand(results.path) as stand:
             runner = Runner(
                 experiment,
                 results,

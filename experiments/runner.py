@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments import bed, stand
+from experiments import bed, guest, stand
 from experiments.folder import FORMAT, Results
 from experiments.model import Experiment
 from experiments.plan import Run
@@ -89,7 +89,7 @@ class Runner:
     def _attempt(self, run: Run, folder: Path, record: Record) -> None:
         began = time.monotonic()
         try:
-            with time_limit(self.limit_s + GRACE_S):
+            with time_limit(self.limit_s + GRACE_S + self.stand.making_s(run.params)):
                 self._measure(run, folder, record)
         except Late as late:
             self._failed("timeout", late, folder, record)
@@ -107,6 +107,8 @@ class Runner:
             before = stand.account(made.lab)
             measures = self.experiment.measure(made)
             record["links"] = stand.difference(before, stand.account(made.lab))
+            if made.pair and run.params["client"] == "vm":
+                made.facts |= guest.redirected(made.lab)
             self._tell_of_lab(made)
         record["measures"] = made.noted | measures
         record["completion_s"] = record["measures"].get("completion_s")
@@ -115,20 +117,28 @@ class Runner:
     def _tell_of_lab(self, made: bed.Bed) -> None:
         """What was in force, once for each kind of lab and way, read back while it is."""
         labs = self.results.meta.setdefault("labs", {})
-        name = f"{stand.name_of(made.params)}, {made.params['way']}"
+        name = stand.name_of(made.params)
         if name not in labs:
-            labs[name] = made.lab.record()
+            record = made.lab.record()
+            record["proxies"] = record["proxies"][-1:] if made.pair else []  # not earlier runs'
+            if made.params["client"] == "vm":
+                record["nodes"]["client"]["machine"]["module"] = guest.module()
+            labs[name] = record
             self.results.save()
 
     def _failed(self, outcome: str, error: BaseException, folder: Path, record: Record) -> None:
         """The lab may be in any state: the next run gets a new one."""
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        record.update(outcome=outcome, error=f"{type(error).__name__}: {lines[0]}")
+        told = self.stand.gone() or f"{type(error).__name__}: {lines[0]}"
+        record.update(outcome=outcome, error=told)
         text = "".join(traceback.format_exception(error))
-        (folder / "error.txt").write_text(text)
         for path in self.stand.logs():
             shutil.copy(path, folder / f"lab-{path.name}")
-        self.stand.dismantle()
+        try:
+            self.stand.dismantle()
+        except Exception as also:  # of a lab that is broken; all that can be ended has been
+            text += "\nThen, taking the lab down:\n" + "".join(traceback.format_exception(also))
+        (folder / "error.txt").write_text(text)
 
     def _put_away(self, run: Run, folder: Path, record: Record) -> None:
         pcaps = sorted(folder.glob("*.pcap"))

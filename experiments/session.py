@@ -98,7 +98,7 @@ def _here(
 ) -> None:
     limit_s, until = results.plan.limit_s, time.monotonic() + how.within_s
     block = left[0].rep if left else 0
-    with Stand() as stand:
+    with Stand(results.path) as stand:
         runner = Runner(experiment, results, stand, limit_s=limit_s, keep=how.keep, stopped=stopped)
         for run in left:
             if stopped():

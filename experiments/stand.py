@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from experiments import parameters
+from experiments import guest, parameters
 from experiments.model import Params
 from topologies.lab import Lab
 from topologies.links import choose
@@ -20,9 +20,11 @@ T = TypeVar("T")
 _FIXED = ("mtu", "seed")  # of a mile: not to be changed while its link runs
 
 
-def topology(params: Params, seed: int) -> LastMiles:
-    """What Lab() takes."""
+def topology(params: Params, seed: int, shared: Path | None = None) -> LastMiles:
+    """What Lab() takes. `shared`: above all that a virtual machine writes."""
     asked = parameters.lab_parameters(params)
+    if params["client"] == "vm":
+        asked["shared"] = shared
     cls = TwoLastMiles if parameters.is_two(params) else LastMile
     return cls(asked.pop("preset"), seed=seed, **asked)
 
@@ -35,14 +37,19 @@ def key(params: Params) -> tuple[Any, ...]:
         realisation = choose(str(params["link"]), (*miles, wan.mile())).realisation
     except ParameterError:
         realisation = "impossible"  # topology() says why
-    alone = ("bottleneck", "initcwnd", "initrwnd")
+    alone = ("bottleneck", "initcwnd", "initrwnd", "client")
     return (len(miles), miles[0].mtu, wan, realisation, *(params[name] for name in alone))
 
 
 @dataclass
 class Stand:
-    """At most one lab at a time, and what experiments keep running in it."""
+    """At most one lab at a time, and what experiments keep running in it.
 
+    `shared`: the results folder, above all that runs log; a client that is a virtual machine
+    writes there.
+    """
+
+    shared: Path | None = None
     lab: Lab | None = None
     _key: tuple[Any, ...] | None = None
     _cc: str | None = None
@@ -71,9 +78,14 @@ class Stand:
         self._set_cc(str(params["cc"]))
         return self.lab
 
+    def making_s(self, params: Params) -> float:
+        """What it may take until `get` has a lab, beyond what a run is given for that."""
+        stands = self.lab is not None and key(params) == self._key
+        return guest.BOOT_S if params["client"] == "vm" and not stands else 0.0
+
     def _make(self, params: Params, seed: int) -> None:
         with ExitStack() as stack:
-            self.lab = stack.enter_context(Lab(topology(params, seed)))
+            self.lab = stack.enter_context(Lab(topology(params, seed, self.shared)))
             self._key = key(params)
             self._stack = stack.pop_all()
 
@@ -120,6 +132,10 @@ class Stand:
         folder = self.lab.state.folder
         return [path for path in folder.glob("*.log") if path.stat().st_size]
 
+    def gone(self) -> str | None:
+        """Of a client that is a virtual machine and ended by itself."""
+        return guest.gone(self.lab) if self.lab is not None else None
+
     def dismantle(self) -> None:
         self._kept.clear()
         self.lab = self._key = self._cc = None
@@ -162,6 +178,13 @@ def difference(before: Counts, after: Counts) -> Counts:
 
 
 def name_of(params: Params) -> str:
-    """Of what a lab is made anew for, in words."""
+    """Of a kind of lab, in words: all that decides what is in force in it, but not what runs."""
     sides = "two last miles" if parameters.is_two(params) else "one last mile"
-    return f"{params['preset']}, {sides}, bottleneck {params['bottleneck']}"
+    changed = [
+        f"{name} {params[name]}"
+        for name in parameters.CHANGES
+        if params.get(name) != parameters.UNCHANGED[name]
+    ]
+    words = [str(params["preset"]), sides, *changed, f"bottleneck {params['bottleneck']}"]
+    words += [f"link {params['link']}", f"cc {params['cc']}", str(params["way"])]
+    return ", ".join([*words, *(["client vm"] if params["client"] == "vm" else [])])

@@ -60,6 +60,12 @@ def configurations(
             raise ParameterError(
                 "way", f"{params['way']!r} is not measured by {experiment.name}; there are {known}"
             )
+        if params["client"] not in experiment.clients:
+            raise ParameterError(
+                "client",
+                f"{params['client']!r} is not for {experiment.name}, whose programs run in a "
+                f"{' or a '.join(experiment.clients)}",
+            )
         if params not in found:
             found.append(params)
     return found

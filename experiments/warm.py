@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Pipes that carried traffic before: a download of 1 MB through them, then their windows.
 
-What Linux keeps of it the kernel tells: a connection that was idle for longer than its
-retransmission time-out begins with a small window again, but remembers round trip and threshold.
+The client waits at its start line meanwhile, so that the pipes are idle for a few milliseconds
+only. After its retransmission time-out (`rto`) without anything to send a connection begins with a
+small window again (net.ipv4.tcp_slow_start_after_idle, which is the kernel's default and stays
+on: a user's pipes have it, too). How long the pipes were idle is recorded beside their time-out.
 """
 
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 from experiments.workloads import traffic
@@ -16,19 +19,25 @@ from topologies.proxies import RP_PORT
 if TYPE_CHECKING:
     from experiments.bed import Bed
 
+SYSCTL = "net.ipv4.tcp_slow_start_after_idle"
 WARM_BYTES = 1_000_000
 
 
 def windows(lab: Lab) -> dict[str, list[float]]:
-    """Of rp's ends of the pipes, from the kernel."""
+    """Of rp's ends of the pipes, from the kernel; times in ms."""
     text = lab.rp.inside("ss", "-Htin", "state", "established", f"( sport = :{RP_PORT} )")
     return {
         name: [float(value) for value in re.findall(rf"\b{name}:([\d.]+)", text)]
-        for name in ("cwnd", "ssthresh", "rtt", "lastsnd")
+        for name in ("cwnd", "ssthresh", "rtt", "rto", "lastsnd")
     }
 
 
 def up(bed: "Bed") -> dict[str, Any]:
-    """Warms the pipes of a bed; what they are like then."""
-    traffic.play(bed, {"warm": Transfer(port=traffic.PORT, down=WARM_BYTES)})
-    return {"bytes": WARM_BYTES, **windows(bed.lab)}
+    """Warms the pipes of a bed; what they are like then, with nothing left to do but begin."""
+    slow = {it.name: it.sysctls()[SYSCTL] for it in (bed.lab.rp, bed.lab.client)}
+    traffic.play(bed, {"warm": Transfer(port=traffic.PORT, down=WARM_BYTES)}, "warm")
+    began = time.monotonic()
+    found = windows(bed.lab)
+    idle_ms = [last + 1e3 * (time.monotonic() - began) for last in found["lastsnd"]]
+    cooled = sum(idle > rto for idle, rto in zip(idle_ms, found["rto"], strict=True))
+    return {"bytes": WARM_BYTES, "slow_start_after_idle": slow, **found, "cooled": cooled}

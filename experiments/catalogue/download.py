@@ -34,6 +34,7 @@ def by_pipes(preset: str, size: int) -> Claim:
 
 class Download(Experiment):
     name = "download"
+    clients = ("namespace", "vm")
     title = "One file over one connection"
     question = "How much sooner is a file there when more pipes carry it?"
     parameters = (Parameter("size", 300_000, "size", "of the file", low=1),)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 class ShortConnections(Experiment):
     name = "short-connections"
+    clients = ("namespace", "vm")
     ways = ("pipes", "direct")
     title = "Many short connections"
     question = "How soon is a small response there when each has a connection of its own?"

@@ -56,6 +56,7 @@ def _all(results: Results) -> Iterator[tuple[str, str]]:
     yield "machine", _machine(meta)
     yield "kernel", str(found(meta, "kernel") or NOT_TOLD)
     yield "system", str(found(meta, "system") or "")
+    yield "client", _client(results)
     yield "links", _links(results)
     yield "programs", _versions(meta)
     yield "congestion control", _controls(results)
@@ -72,6 +73,21 @@ def _machine(meta: dict[str, Any]) -> str:
     if isinstance(memory, int):
         parts.append(f"{memory / 2**20:.1f} GiB")
     return ", ".join(str(part) for part in parts if part) or NOT_TOLD
+
+
+def _client(results: Results) -> str:
+    """Of a client that is a virtual machine: its kernel, and whether its clock can be believed."""
+    told = results.meta.get("labs")
+    for lab in told.values() if isinstance(told, dict) else ():
+        machine = found(lab.get("nodes"), "machine")
+        if isinstance(machine, dict):
+            text = f"a virtual machine ({machine['accel']}), kernel {machine['kernel']}, booted "
+            text += f"in {machine['boot_s']:g} s; redirected by "
+            module = machine.get("module") or {}
+            text += f"{module.get('redirected_by')} (sha256 {str(module.get('sha256'))[:12]})"
+            emulated = "; its processor is emulated: its programs and its clock are slow"
+            return text + (emulated if machine["accel"] == "tcg" else "")
+    return ""
 
 
 def _links(results: Results) -> str:

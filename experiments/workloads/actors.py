@@ -23,6 +23,7 @@ BIN_S = 0.1
 ENDLESS = 1 << 62
 UP_PIECE = 16_384  # of an endless upload; the server replies to each
 UP_AHEAD = 1024  # pieces without a reply at most
+PACE_US = 10_000  # between the pieces of a bulk at a rate
 Way = Literal["down", "up"]
 
 
@@ -121,12 +122,14 @@ class Transfer(Actor):
 class Bulk(Actor):
     """Many bytes one way, until the others are done; how many came in each bin.
 
-    Down: `size` of them. Up: pieces one behind the other, without end, each counted by the clock
-    of the server that has it, which is the client's: they share a kernel.
+    Down: `size` of them, as fast as it goes or (`mbps`) at a rate that the server keeps. Up: pieces
+    one behind the other, without end, each counted by the clock of the server that has it, which is
+    the client's: they share a kernel.
     """
 
     way: Way = "down"
     size: int = ENDLESS
+    mbps: float = 0.0
     mptcp: bool = False
     background: bool = True
 
@@ -142,7 +145,9 @@ class Bulk(Actor):
         return {"bins": bins.bins, "total": bins.total}
 
     def _down(self, scene: Scene, connection: Connection, bins: Bins) -> None:
-        request = scene.request(down=self.size)
+        piece = round(self.mbps * 1e6 / 8 * PACE_US / 1e6)
+        pace = {"frame_bytes": piece, "interval_us": PACE_US} if piece else {}
+        request = scene.request(down=self.size, **pace)
         connection.ask(request)
         connection.reply(request)
         came = read_stream(connection.sock, request.down, request.down_start, bins.upto)
@@ -283,6 +288,19 @@ class Pause(Actor):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Until(Actor):
+    """Nothing, until there is a file: the others are in the background and end with it."""
+
+    port: int = 0
+    path: str = ""
+
+    def run(self, scene: Scene) -> dict[str, Any]:
+        while not Path(self.path).exists():
+            time.sleep(0.005)
+        return {"ended_s": scene.now()}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Wire(Actor):
     """What a device of this namespace carried, packets with their headers, by bins."""
 
@@ -311,5 +329,5 @@ class Wire(Actor):
 
 
 ACTORS: dict[str, Callable[..., Actor]] = {
-    cls.__name__: cls for cls in (Transfer, Bulk, Objects, Video, Churn, Pause, Wire)
+    cls.__name__: cls for cls in (Transfer, Bulk, Objects, Video, Churn, Pause, Until, Wire)
 }

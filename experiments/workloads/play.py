@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The client of the transfers: `python -m experiments.workloads.play SCENE`, a JSON object.
 
-It runs the actors of `first` one after the other, then those of `actors` together, and writes what
-each found. The first failure ends it.
+It waits at its start line, if it has one, runs the actors together and writes what each found. The first failure
+ends it.
 """
 
 import json
@@ -10,8 +10,10 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
+from experiments.workloads import line
 from experiments.workloads.actors import ACTORS, Actor, Scene
 
 
@@ -38,10 +40,9 @@ def act(actor: Actor, scene: Scene, found: dict[str, Any], name: str) -> None:
 def play(described: dict[str, Any]) -> dict[str, Any]:
     scene = Scene(**{key: described[key] for key in ("address", "cc", "seed", "seconds")})
     found: dict[str, Any] = {}
-    scene.began = time.monotonic()
-    for name, words in described["first"].items():
-        act(actor_of(words), scene, found, name)
     actors = {name: actor_of(words) for name, words in described["actors"].items()}
+    if "line" in described:
+        line.wait(Path(described["line"]))
     scene.began = time.monotonic()
     threads = {
         name: threading.Thread(target=act, args=(actor, scene, found, name), daemon=True)

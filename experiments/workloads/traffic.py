@@ -8,17 +8,18 @@ eight subflows, see mptcp.py. The programs are the same.
 import json
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.model import RunFailed
-from experiments.workloads import mptcp
-from experiments.workloads.actors import Actor
+from experiments.workloads import line, mptcp
+from experiments.workloads.actors import Actor, Until
 from topologies.lab import Lab
 from topologies.programs import ROOT, Program, program
-from topologies.shell import enter
 from topologies.topos import SERVER
 
 if TYPE_CHECKING:
@@ -28,10 +29,10 @@ PORT, PLAIN_PORT, MPTCP_PORT = 7000, 7001, 7002
 Found = dict[str, dict[str, Any]]
 
 
-def command(module: str, *words: str) -> list[str]:
+def command(module: str, *words: str, python: str = sys.executable) -> list[str]:
     """A program of ours, started without looking for packages that it does not need."""
-    python = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-S", "-m"]
-    return [*python, f"experiments.workloads.{module}", *words]
+    start = ["env", f"PYTHONPATH={ROOT}", python, "-S", "-m"]
+    return [*start, f"experiments.workloads.{module}", *words]
 
 
 @contextmanager
@@ -50,26 +51,60 @@ def way(bed: "Bed") -> dict[str, Any]:
     return {"port": PORT}
 
 
-def play(
-    bed: "Bed", actors: Mapping[str, Actor], first: Mapping[str, Actor] | None = None
-) -> Found:
-    """The actors together, after those of `first`; what each found, by name. Raises RunFailed."""
+def play(bed: "Bed", actors: Mapping[str, Actor], name: str = "client") -> Found:
+    """The actors together; what each found, by name. Raises RunFailed."""
+    with _playing(bed, actors, name) as result:
+        return json.loads(result())
+
+
+@contextmanager
+def beside(bed: "Bed", actors: Mapping[str, Actor], name: str = "beside") -> Iterator[Found]:
+    """The actors, all in the background, while the block runs; what each found, after it."""
+    with tempfile.TemporaryDirectory(dir=bed.folder, prefix="until-") as folder:
+        end = Path(folder) / "end"
+        found: Found = {}
+        with _playing(bed, {**actors, "end": Until(path=str(end))}, name) as result:
+            yield found
+            end.touch()
+            found |= json.loads(result())
+
+
+@contextmanager
+def _playing(bed: "Bed", actors: Mapping[str, Actor], name: str) -> Iterator[Callable[[], str]]:
     bed.kept("traffic", lambda: server(bed.lab))
-    seconds = bed.deadline - time.monotonic()
-    scene = {
-        "address": SERVER,
-        "cc": bed.params["cc"],
-        "seed": bed.seed,
-        "seconds": max(0.1, seconds),
-        "first": {name: actor.described() for name, actor in (first or {}).items()},
-        "actors": {name: actor.described() for name, actor in actors.items()},
-    }
-    argv = enter(bed.lab.client.namespace, command("play", json.dumps(scene)))
-    return json.loads(finished(bed, argv, "client", seconds))
+    seconds = max(0.1, bed.deadline - time.monotonic())
+    with tempfile.TemporaryDirectory(dir=bed.folder, prefix="line-") as folder:
+        scene = {
+            "address": SERVER,
+            "cc": bed.params["cc"],
+            "seed": bed.seed,
+            "seconds": seconds,
+            "line": folder,
+            "actors": {name: actor.described() for name, actor in actors.items()},
+        }
+        python = "python3" if bed.params["client"] == "vm" else sys.executable  # a guest's own
+        argv = bed.lab.state.enter("client", command("play", json.dumps(scene), python=python))
+        with running(bed, argv, name, seconds, Path(folder)) as result:
+            yield result
 
 
 def finished(bed: "Bed", argv: list[str], name: str, seconds: float) -> str:
-    """Runs a client to its end; what it wrote. What it said of errors is kept in the folder."""
+    """Runs a client that knows no start line to its end; what it wrote. Raises RunFailed."""
+    with running(bed, argv, name, seconds) as result:
+        return result()
+
+
+@contextmanager
+def running(
+    bed: "Bed", argv: list[str], name: str, seconds: float, line_at: Path | None = None
+) -> Iterator[Callable[[], str]]:
+    """A client while the block runs; the function waits for its end and gives what it wrote.
+
+    What it said of errors is kept in the folder. One that knows no start line is what the run
+    begins with.
+    """
+    if line_at is None:
+        bed.begin()
     log = bed.folder / f"{name}.log"
     with log.open("wb") as said:
         process = subprocess.Popen(
@@ -79,14 +114,21 @@ def finished(bed: "Bed", argv: list[str], name: str, seconds: float) -> str:
             stderr=said,
             env=bed.lab.state.environment(),
         )
+
+    def result() -> str:
         try:
             out, _ = process.communicate(timeout=max(0.1, seconds))
         except subprocess.TimeoutExpired:
             raise RunFailed(f"{name}: not done after {seconds:.1f} s") from None
-        finally:
-            process.kill()
-            process.wait()
-    if process.returncode:
-        lines = log.read_text(errors="replace").strip().splitlines() or ["no word"]
-        raise RunFailed(f"{name} ended with {process.returncode}: {lines[-1]}")
-    return out.decode()
+        if process.returncode:
+            lines = log.read_text(errors="replace").strip().splitlines() or ["no word"]
+            raise RunFailed(f"{name} ended with {process.returncode}: {lines[-1]}")
+        return out.decode()
+
+    try:
+        if line_at is not None:
+            line.start(line_at, process, bed.begin)
+        yield result
+    finally:
+        process.kill()
+        process.communicate()

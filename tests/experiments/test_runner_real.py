@@ -204,7 +204,7 @@ def test_a_wrong_byte_is_a_failure(tmp_path: Path) -> None:
             "exchange.check = lambda start, at, data: real(start + 1, at, data)\n"
             "play.play(json.loads(sys.argv[1]))\n"
         )
-        words = json.dumps({**scene, "first": {}, "actors": {"file": wrong}})
+        words = json.dumps({**scene, "actors": {"file": wrong}})
         argv = [*traffic.command("play")[:-2], "-c", code, words]
         finished = traffic.finished(bed, argv, "client", 5.0)
         return {"said": finished}

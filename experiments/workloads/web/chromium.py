@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from experiments.workloads import line
 from experiments.workloads.web.devtools import BrowserError, DevTools, Event, browser
 from experiments.workloads.web.page import Manifest
 
@@ -108,7 +109,9 @@ def expected(manifest: Manifest, scheme: str) -> dict[str, int]:
     return {f"{scheme}://{page.hosts[it.host]}{it.path}": it.index for it in page.items}
 
 
-async def load(tools: DevTools, manifest: Manifest, scheme: str) -> dict[str, Any]:
+async def load(
+    tools: DevTools, manifest: Manifest, scheme: str, line_at: Path | None = None
+) -> dict[str, Any]:
     """Navigates, waits for everything, compares everything."""
     wanted = expected(manifest, scheme)
     target = await tools.ask("Target.createTarget", url="about:blank")
@@ -121,6 +124,8 @@ async def load(tools: DevTools, manifest: Manifest, scheme: str) -> dict[str, An
     room = 4 * manifest.page.bytes + (1 << 20)
     await tools.ask("Network.enable", session, maxTotalBufferSize=room, maxResourceBufferSize=room)
     address = next(iter(wanted))
+    if line_at:
+        await asyncio.to_thread(line.wait, line_at)
     answer = await tools.ask("Page.navigate", session, url=address)
     if "errorText" in answer:
         raise LoadError(f"{address}: {answer['errorText']}")
@@ -209,7 +214,7 @@ async def run(args: argparse.Namespace) -> None:
         )
         async with browser(words, {**os.environ, **places}, END_S) as tools:
             async with asyncio.timeout(args.seconds):
-                found = await load(tools, manifest, scheme)
+                found = await load(tools, manifest, scheme, args.line)
             print(json.dumps(found), flush=True)
             await asyncio.to_thread(sys.stdin.read)
 
@@ -222,6 +227,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--keys", help="digest of the servers' key, to be believed: TLS")
     parser.add_argument("--program", default="chromium")
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--line", type=Path, help="wait at the start line of this folder")
     return parser.parse_args(argv)
 
 

@@ -9,6 +9,7 @@ the page, is read back from the kernel while they are open, and with it what the
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.model import Parameter, Params, RunFailed
 from experiments.preflight import CannotServe
-from experiments.workloads import mptcp
+from experiments.workloads import line, mptcp
 from experiments.workloads.web.pages import NAMES, page
 from experiments.workloads.web.site import NETWORK, PORTS, Site, addresses, site
 from topologies.programs import ROOT
@@ -75,9 +76,11 @@ class Plan:
             raise RunFailed("MPTCP is for the loader, and without TLS")
         return plan
 
-    def command(self, it: Site, hosts: Path, seconds: float, cc: str) -> list[str | Path]:
+    def command(
+        self, it: Site, hosts: Path, line_at: Path, seconds: float, cc: str
+    ) -> list[str | Path]:
         words: list[str | Path] = [sys.executable, "-m", __package__ + "." + MODULE[self.browser]]
-        words += ["--manifest", it.manifest(self.page), "--hosts", hosts]
+        words += ["--manifest", it.manifest(self.page), "--hosts", hosts, "--line", line_at]
         words += ["--protocol", self.protocol, "--seconds", f"{seconds:.1f}"]
         if self.browser == "chromium":
             return [*words, *(["--keys", it.key_digest()] if self.tls else [])]
@@ -97,9 +100,10 @@ def load(bed: "Bed", plan: Plan) -> dict[str, Any]:
     seconds = bed.deadline - time.monotonic()
     hosts = bed.folder / "hosts.json"
     hosts.write_text(json.dumps(addresses(page(plan.page), plan.one)))
-    argv = enter(
-        bed.lab.client.namespace, plan.command(it, hosts, max(0.1, seconds), str(bed.params["cc"]))
-    )
+    line_at = bed.folder / f"line-{plan.browser}"
+    line_at.mkdir()
+    words = plan.command(it, hosts, line_at, max(0.1, seconds), str(bed.params["cc"]))
+    argv = enter(bed.lab.client.namespace, words)
     with (bed.folder / f"{plan.browser}.log").open("w+") as said:
         with subprocess.Popen(
             argv,
@@ -111,9 +115,11 @@ def load(bed: "Bed", plan: Plan) -> dict[str, Any]:
             env=bed.lab.state.environment(),
         ) as process:
             try:
+                line.start(line_at, process, bed.begin)
                 found, sockets = _talk(bed, process, said.name)
             finally:
                 _end(process)
+                shutil.rmtree(line_at)
     (bed.folder / "objects.json").write_text(json.dumps(found, indent=1))
     if plan.mptcp and sockets["open"] <= len(found["connections"]):
         raise RunFailed(f"{sockets['open']} subflows of {len(found['connections'])} connections")

@@ -18,6 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from experiments.workloads import line
 from experiments.workloads.web.http1 import Http1
 from experiments.workloads.web.http2 import Http2
 from experiments.workloads.web.page import Item, Manifest
@@ -122,6 +123,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--cc", help="congestion control of our end")
     parser.add_argument("--mptcp", action="store_true")
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--line", type=Path, help="wait at the start line of this folder")
     return parser.parse_args(argv)
 
 
@@ -141,6 +143,8 @@ def main() -> int:
     async def run() -> None:
         await load(manifest, transport(), args.seconds)
 
+    if args.line:
+        line.wait(args.line)
     try:
         asyncio.run(run())
     except LoadError as error:

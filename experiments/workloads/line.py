@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""The start line: a client program that has started waits there until its run begins.
+
+A program takes tenths of a second to start, in which warm pipes would cool down: the kernel shrinks
+the window of a connection that was idle for its retransmission time-out. So the client starts
+first. It says so by a file and goes when there is another: a virtual machine shares files, too.
+"""
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+READY, GO = "client.ready", "client.go"
+LOOK_S = 0.001
+STARTS_S = 60.0
+
+
+def wait(folder: Path) -> None:
+    """The client's side: ready; on your marks."""
+    (folder / READY).touch()
+    while not (folder / GO).exists():
+        time.sleep(LOOK_S)
+
+
+def start(folder: Path, client: "subprocess.Popen[Any]", begin: Callable[[], None]) -> None:
+    """The runner's: `begin` is called when the client is ready, which then goes at once.
+
+    A client that ends before has its own word about why.
+    """
+    deadline = time.monotonic() + STARTS_S
+    while not (folder / READY).exists():
+        if client.poll() is not None:
+            return
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {STARTS_S:g} s for the client to start")
+        time.sleep(LOOK_S)
+    (folder / READY).unlink()
+    begin()
+    (folder / GO).touch()
