@@ -24,7 +24,7 @@ class Refused(RuntimeError):
     """This worker cannot do the run; the message says why."""
 
 
-_running: set[subprocess.Popen[str]] = set()
+_running: dict[subprocess.Popen[str], str] = {}  # and for whom
 
 
 def attempt(order: dict[str, Any]) -> dict[str, Any]:
@@ -36,22 +36,23 @@ def attempt(order: dict[str, Any]) -> dict[str, Any]:
         stderr=subprocess.PIPE,
         text=True,
     )
-    _running.add(process)
+    _running[process] = order["sweep"]
     try:
         out, err = process.communicate(json.dumps(order), timeout=order["limit_s"] + SPARE_S)
     finally:
         process.terminate()
         process.communicate()
-        _running.discard(process)
+        del _running[process]
     if process.returncode:
         raise Refused(err.strip().splitlines()[-1] if err.strip() else "stopped")
     return json.loads(out)
 
 
-def stop() -> None:
-    """Ends what this worker runs now."""
-    for process in list(_running):
-        process.terminate()
+def stop(sweep: str) -> None:
+    """Ends what this worker runs now for that sweep; others' goes on."""
+    for process, whose in list(_running.items()):
+        if whose == sweep:
+            process.terminate()
 
 
 def _packed(folder: Path) -> dict[str, str]:

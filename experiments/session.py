@@ -113,7 +113,8 @@ def _here(
 def _elsewhere(results: Results, left: list[Run], how: How, progress: Progress) -> None:
     from experiments import spread  # Dask is an extra, and slow to import
 
-    for record in spread.over(how.spread, results, left, how.keep):
+    until = time.monotonic() + how.within_s
+    for record in spread.over(how.spread, results, left, how.keep, until):
         progress.ended(record)
 
 

@@ -9,9 +9,13 @@ All have the same commit of the sources. What a worker is asked to do it does as
 network that you trust.
 """
 
+import itertools
+import math
 import os
 import socket
 import sys
+import time
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +29,7 @@ from experiments.runner import Keep, Record
 from topologies.record import commit
 
 CONNECT_S = 10
+AHEAD = 2  # runs that wait at each worker beside the one that it does
 
 
 def _order(results: Results, run: Run, keep: Keep) -> dict[str, Any]:
@@ -49,30 +54,54 @@ def _connect(address: str) -> Client:
     return client
 
 
-def over(address: str, results: Results, left: list[Run], keep: Keep) -> Iterator[Record]:
-    """Each record when its run is finished, wherever that was."""
+def over(
+    address: str, results: Results, left: list[Run], keep: Keep, until: float = math.inf
+) -> Iterator[Record]:
+    """Each record when its run is finished, wherever that was.
+
+    No block is begun after `until`, by time.monotonic(), but the first.
+    """
     client = _connect(address)
-    futures: list[Any] = []
-    try:
-        futures += [
+    sweep = uuid.uuid4().hex
+    waiting = _begun_before(until, left)
+
+    def submit(count: int) -> list[Any]:
+        return [
             client.submit(
                 remote.attempt,
-                _order(results, run, keep),
-                key=f"{results.path.parent.name}-{results.path.name}-{run.id}",
+                {**_order(results, run, keep), "sweep": sweep},
+                key=f"{sweep}-{run.id}",
                 pure=False,
-                priority=-n,
             )
-            for n, run in enumerate(left)
+            for run in itertools.islice(waiting, count)
         ]
-        for future in as_completed(futures, loop=client.loop):
+
+    futures = set(submit(AHEAD * len(client.scheduler_info()["workers"])))
+    try:
+        coming = as_completed(futures, loop=client.loop)
+        for future in coming:
             yield _received(future, results)
+            futures.discard(future)
             future.release()
+            for more in submit(1):
+                futures.add(more)
+                coming.add(more)
     except BaseException:
-        client.cancel(futures)
-        client.run(remote.stop)
+        client.cancel(list(futures))
+        client.run(remote.stop, sweep)
         raise
     finally:
         client.close()
+
+
+def _begun_before(until: float, left: list[Run]) -> Iterator[Run]:
+    """The runs in order, until one begins a block too late."""
+    block = left[0].rep if left else 0
+    for run in left:
+        if run.rep != block and time.monotonic() > until:
+            return
+        block = run.rep
+        yield run
 
 
 def _received(future: Any, results: Results) -> Record:

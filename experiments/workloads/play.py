@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The client of the transfers: `python -m experiments.workloads.play SCENE`, a JSON object.
 
-It waits at its start line, if it has one, runs the actors together and writes what each found. The first failure
-ends it.
+It waits at its start line, if it has one, runs the actors together and writes what each found. The
+first failure ends it.
 """
 
 import json

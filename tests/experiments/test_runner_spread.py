@@ -4,6 +4,7 @@
 import importlib.util
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -72,6 +73,21 @@ def test_files_of_a_run_arrive_and_stay_where_they_belong(tmp_path: Path) -> Non
     assert (here / "logs" / "a" / "rp.log").read_bytes() == bytes(range(256)) * 100
     with pytest.raises(remote.Refused, match="lies outside"):
         remote.unpack({"../x": ""}, here)
+
+
+def test_a_sweep_ends_its_own_runs_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker is for whoever asks: Ctrl-C of one must not fail the runs of another."""
+    argv = ["sleep", "60"]
+    mine, other = (subprocess.Popen(argv, text=True) for _ in range(2))
+    monkeypatch.setattr(remote, "_running", {mine: "a", other: "b"})
+    try:
+        remote.stop("a")
+        assert mine.wait(10) < 0
+        assert other.poll() is None
+    finally:
+        for process in (mine, other):
+            process.kill()
+            process.wait()
 
 
 # --- by Dask ---
@@ -146,6 +162,32 @@ def test_workers_do_the_runs(tmp_path: Path) -> None:
     for record in runs:
         assert (results.path / record["logs"] / "rp.stats.jsonl").exists()
     assert results.meta["labs"]
+
+
+@needs_dask
+def test_when_the_time_is_up_no_block_is_begun() -> None:
+    from experiments.spread import _begun_before
+
+    runs = list(PLAN.runs())
+    assert list(_begun_before(time.monotonic() + 60, runs)) == runs
+    first = [run for run in runs if run.rep == 0]
+    assert list(_begun_before(time.monotonic() - 1, runs)) == first
+    assert list(_begun_before(0, [])) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@needs_dask
+@needs_root
+def test_a_spread_sweep_keeps_to_its_time(tmp_path: Path) -> None:
+    """0.0001 minutes are up when the first block has begun; the rest can be resumed."""
+    with cluster(tmp_path, 1) as address:
+        words = ("--reps", "3", "--within", "0.0001", "--spread", address, "--results", "here")
+        done = spread(tmp_path, *words)
+    assert done.returncode == 0, done.stderr
+    results = Results.open(next(tmp_path.glob("here/download/*")))
+    assert len(results.runs()) == 2 and results.unfinished() == 4
+    assert "4 runs of the plan are left" in done.stderr
 
 
 @needs_dask
