@@ -36,6 +36,7 @@ class Bed:
     noted: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)  # of the run's record, beside `measures`
     begun: bool = False
+    went: float = 0.0  # when the latest client did, by time.monotonic()
 
     def kept(self, name: str, make: Callable[[], AbstractContextManager[T]]) -> T:
         """What lives as long as the lab stands: a web server, say. Made when first asked for."""
@@ -63,6 +64,8 @@ def _options(params: Params) -> list[str]:
     for name in ("aggregate", "lambda", "app_buffer", "pipe_sndbuf"):
         if params[name] is not None:
             words.append(f"--{name.replace('_', '-')}={params[name]}")
+    if params.get("transport", "tcp") != "tcp":
+        words.append(f"--pipe={params['transport']}")
     return words
 
 

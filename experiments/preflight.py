@@ -35,6 +35,8 @@ def check(experiment: Experiment | None, configurations: Iterable[Params]) -> No
         check_cc(cc)
     if any(params["way"] == "mptcp" for params in configurations):
         _check_mptcp()
+    if any(params.get("transport") == "sctp" for params in configurations):
+        _check_sctp()
     if any(params["client"] == "vm" for params in configurations):
         _check_guest()
     for params in configurations:
@@ -69,6 +71,18 @@ def _check_mptcp() -> None:
             "way mptcp: this kernel has no MPTCP (Linux 5.6 or later with CONFIG_MPTCP); "
             "--way pipes,direct would serve"
         )
+
+
+def _check_sctp() -> None:
+    """By asking for a socket, which loads the module where there is one."""
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_SCTP).close()
+    except OSError:
+        raise CannotServe(
+            "transport sctp: this kernel has no SCTP; in a guest: sudo make vm && "
+            "sudo build/venv/bin/python -m vm run --results DIR -- "
+            "build/tm3lab run sctp --results /results"
+        ) from None
 
 
 def _check_guest() -> None:

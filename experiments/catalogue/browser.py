@@ -36,7 +36,7 @@ class Browser(PageExperiment):
         for way in ({"way": "direct"}, {"pipes": 8})
     )
     quick_reps = 2
-    run_seconds = 7.0
+    run_seconds = 4.0
     packages = (*PageExperiment.packages, "chromium")
     claims = tuple(
         Claim(

@@ -58,7 +58,7 @@ class Download(Experiment):
         {"preset": ("lossy",), "size": SIZES[1:2], "pipes": (1, 8), "warm": (True,)},
     )
     quick_reps = 10
-    run_seconds = 2.0
+    run_seconds = 1.4
     claims = (
         *(by_pipes(preset, size) for preset in LAST_MILES for size in SIZES),
         Claim(

@@ -64,7 +64,7 @@ class Fairness(Experiment):
         {"plain": PLAIN, "way": ("direct",)},
     )
     quick_reps = 5
-    run_seconds = 10.0
+    run_seconds = 6.0
     claims = tuple(claim(pipes, plain) for plain in PLAIN for pipes in (1, 8))
     figures = (
         Figure(

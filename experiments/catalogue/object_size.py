@@ -36,7 +36,7 @@ class ObjectSize(Experiment):
         {**BASE, **SHARED_GRID},
     )
     quick_reps = 5
-    run_seconds = 2.0
+    run_seconds = 1.2
     claims = tuple(
         claim
         for size, seconds in PUBLISHED_S.items()

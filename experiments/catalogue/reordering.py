@@ -81,6 +81,47 @@ def claims_of(preset: str, rows: Rows) -> tuple[Claim, ...]:
     return tuple(found)
 
 
+PLACES = {"sender": "the sender's own queue", "network": "a queue in the network"}
+NETWORK: Grid = {"preset": ("wired",), "bottleneck": ("network",)}
+LATE_IN_NETWORK = tuple(
+    {**NETWORK, **{name: (value,) for name, value in late(pipes).items()}} for pipes in (4, 8)
+)
+
+
+def bounds(place: str, pipes: int) -> tuple[Claim, ...]:
+    """What late binding is held to, wherever the queue is."""
+    of: Params = {"preset": "wired", "bottleneck": place, **late(pipes)}
+    says = f"wired, {PLACES[place]}, {pipes} pipes, late binding"
+    return (
+        *(
+            Claim(
+                row="reordering",
+                where="not published",
+                says=f"{says}: waiting of a message, {name} percentile",
+                of=of,
+                metric=metric,
+                unit="s",
+                expect="less",
+                than=most,
+            )
+            for metric, name, most in (
+                ("reorder_p75_s", "75th", 0.005),
+                ("reorder_p99_s", "99th", 0.025),
+            )
+        ),
+        Claim(
+            row="reordering",
+            where="Fig. 8",
+            says=f"{says}: swing of the application's throughput beyond the last mile's",
+            of=of,
+            metric="swing_excess",
+            paper=0.0,
+            expect="less",
+            than=0.02,
+        ),
+    )
+
+
 class Reordering(Experiment):
     name = "reordering"
     ways = ("pipes",)
@@ -93,13 +134,16 @@ class Reordering(Experiment):
         Metric("reorder_max_bytes", "most that waited", "bytes"),
         Metric("app_swing", "swing of the application's throughput", ""),
         Metric("transport_swing", "swing of the last mile's throughput", ""),
+        Metric("swing_excess", "swing of the application beyond the last mile's", ""),
         Metric("goodput_mbps", "goodput", "Mbit/s", "more"),
     )
-    grids = (*grids_of("wired", WIRED), *grids_of("lte", LTE))
+    grids = (*grids_of("wired", WIRED), *grids_of("lte", LTE), *LATE_IN_NETWORK)
     reps = 5
-    quick_grids = tuple({**grid, "size": (8 * MB,)} for grid in grids_of("wired", WIRED))
+    quick_grids = tuple(
+        {**grid, "size": (8 * MB,)} for grid in (*grids_of("wired", WIRED), *LATE_IN_NETWORK)
+    )
     quick_reps = 5
-    run_seconds = 12.0
+    run_seconds = 7.0
     claims = (
         *claims_of("wired", WIRED),
         Claim(
@@ -111,6 +155,20 @@ class Reordering(Experiment):
             metric="app_swing",
             expect="more",
         ),
+        *(
+            Claim(
+                row="reordering",
+                where="Fig. 8",
+                says=f"4 pipes ({policy}), send buffer {buffer}, early binding: swing of the "
+                "application's throughput beyond the last mile's",
+                of={"preset": "wired", "bottleneck": "sender", **early(4, sndbuf, policy)},
+                metric="swing_excess",
+                expect="more",
+                than=0.02,
+            )
+            for sndbuf, policy, buffer in ((None, "least", "default"), (2 * MB, "random", "2 MB"))
+        ),
+        *(claim for place in PLACES for pipes in (4, 8) for claim in bounds(place, pipes)),
         *claims_of("lte", LTE),
     )
     figures = (
@@ -120,6 +178,7 @@ class Reordering(Experiment):
             kind="against",
             y="reorder_p75_s",
             hue="binding",
+            facet="bottleneck",
         ),
         Figure(
             name="series",
@@ -127,7 +186,7 @@ class Reordering(Experiment):
             kind="series",
             y="app_mbps",
             hue="binding",
-            where={"pipes": 4, "pipe_sndbuf": None},
+            where={"pipes": 4, "pipe_sndbuf": None, "bottleneck": "sender"},
         ),
     )
     notes = (
@@ -146,13 +205,15 @@ class Reordering(Experiment):
         app = rates.series_mbps(found["file"]["bins"])
         wire = rates.series_mbps(found["wire"]["down"])
         steady = slice(int(SETTLE_S / 0.5), int(seconds / 0.5))
+        swings = rates.swing(app[steady]), rates.swing(wire[steady])
         return {
             "completion_s": seconds,
             "goodput_mbps": size * 8 / 1e6 / seconds,
             "app_mbps": app,
             "transport_mbps": wire,
             "series_step_s": 0.5,
-            "app_swing": rates.swing(app[steady]),
-            "transport_swing": rates.swing(wire[steady]),
+            "app_swing": swings[0],
+            "transport_swing": swings[1],
+            "swing_excess": None if None in swings else swings[0] - swings[1],
             **account.account(bed, connections=1).measures(),
         }

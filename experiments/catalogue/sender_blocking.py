@@ -104,7 +104,7 @@ class SenderBlocking(Experiment):
     )
     reps = 10
     quick_reps = 5
-    run_seconds = 8.0
+    run_seconds = 4.5
     claims = (
         *claims_of("sender-blocking", "Table 6", TABLE, LINK),
         *(

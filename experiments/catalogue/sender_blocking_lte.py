@@ -36,7 +36,7 @@ class SenderBlockingLte(Experiment):
     grids = (*grids_of(TABLE, NETWORK), *grids_of(LIMITED, SENDER))
     reps = 10
     quick_reps = 5
-    run_seconds = 7.0
+    run_seconds = 5.0
     claims = (
         *claims_of("sender-blocking-lte", "Table 7", TABLE, NETWORK),
         *claims_of("sender-blocking-lte", "Table 7, limited", LIMITED, SENDER, ", limited"),

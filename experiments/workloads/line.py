@@ -24,18 +24,18 @@ def wait(folder: Path) -> None:
         time.sleep(LOOK_S)
 
 
-def start(folder: Path, client: "subprocess.Popen[Any]", begin: Callable[[], None]) -> None:
-    """The runner's: `begin` is called when the client is ready, which then goes at once.
+def start(folder: Path, client: "subprocess.Popen[Any]", begin: Callable[[], None]) -> float:
+    """The runner's: `begin` is called when the client is ready, which then goes at once; when.
 
     A client that ends before has its own word about why.
     """
     deadline = time.monotonic() + STARTS_S
     while not (folder / READY).exists():
         if client.poll() is not None:
-            return
+            break
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {STARTS_S:g} s for the client to start")
         time.sleep(LOOK_S)
-    (folder / READY).unlink()
     begin()
     (folder / GO).touch()
+    return time.monotonic()

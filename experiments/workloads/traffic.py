@@ -127,7 +127,7 @@ def running(
 
     try:
         if line_at is not None:
-            line.start(line_at, process, bed.begin)
+            bed.went = line.start(line_at, process, bed.begin)
         yield result
     finally:
         process.kill()

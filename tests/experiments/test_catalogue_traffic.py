@@ -19,8 +19,16 @@ from tests.net.conftest import labs
 __all__ = ["labs"]
 
 NAMES = (
-    *("asymmetric", "download", "fairness", "object", "object-size", "overhead", "reordering"),
-    *("sender-blocking", "sender-blocking-lte", "short-connections", "throughput", "video"),
+    *("asymmetric", "download", "fairness", "host-cc", "loss-blocking", "object", "object-size"),
+    *(
+        "overhead",
+        "reordering",
+        "sender-blocking",
+        "sender-blocking-lte",
+        "short-connections",
+        "throughput",
+        "video",
+    ),
     "walkthrough",
 )
 ONLY_IN_FULL = ("reordering",)  # LTE's lines
@@ -67,6 +75,14 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     ],
     "download": [{"size": 50_000, "way": way} for way in ("pipes", "direct", "mptcp")],
     "fairness": [{"plain": 2, "seconds": 1.0, "way": way} for way in ("pipes", "direct")],
+    "host-cc": [
+        {"seconds": 1.0, "plain": 1, "aggregate": "dswa", "lambda": 2.0},
+        {"seconds": 1.0, "way": "direct"},
+    ],
+    "loss-blocking": [
+        {"seconds": 1.0, "loss": 0.05, "connections": 3},
+        {"seconds": 1.0, "connections": 2, "way": "direct"},
+    ],
     "object": [{"bulk": False}, {"bulk": True, "bulk_way": "up"}, {"way": "direct"}],
     "object-size": [{"beside": 0}, {"beside": 200_000, "binding": "early"}],
     "overhead": [{"load": load} for load in ("file", "upload", "objects", "short", "video")],

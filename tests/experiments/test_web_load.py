@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Page loads in a lab: the right bytes, in the order of the tree, over the right connections."""
 
+import errno
 import json
 import shutil
 from collections import Counter, defaultdict
@@ -11,10 +12,14 @@ from typing import Any
 
 import pytest
 
-from experiments import bed, parameters
+from experiments import bed, parameters, preflight, sweep
 from experiments.bed import Bed
+from experiments.catalogue.page_busy import PageBusy
+from experiments.catalogue.sctp import Sctp
 from experiments.model import RunFailed
+from experiments.preflight import CannotServe
 from experiments.stand import Stand
+from experiments.workloads.web.busy import BESIDE
 from experiments.workloads.web.http1 import PER_HOST, length_of
 from experiments.workloads.web.load import PARAMETERS, Plan, load
 from experiments.workloads.web.page import Page, chain
@@ -49,8 +54,8 @@ def stand() -> Iterator[Stand]:
 @pytest.fixture
 def lay(stand: Stand, tmp_path: Path) -> Callable[..., Any]:
     @contextmanager
-    def laid(limit_s: float = 30.0, **chosen: Any) -> Iterator[Bed]:
-        params = parameters.complete(PARAMETERS, chosen)
+    def laid(limit_s: float = 30.0, own: Any = PARAMETERS, **chosen: Any) -> Iterator[Bed]:
+        params = parameters.complete(own, chosen)
         with bed.laid(stand, params, 1, tmp_path, limit_s, keep_pcaps=False) as made:
             yield made
 
@@ -254,3 +259,33 @@ def test_heads_of_responses() -> None:
     ):
         with pytest.raises(LoadError):
             length_of(wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["pipes", "direct"])
+def test_a_page_beside_a_download(lay: Callable[..., Any], way: str) -> None:
+    """Both go on at once, and share the rate; at 3 Mbit/s the download keeps to that."""
+    chosen = {**FAST, "mbps": 20.0, "way": way, "pipes": 2, "protocol": "http2"}
+    rates = {}
+    for beside in BESIDE.choices[1:]:
+        with lay(own=PageBusy.parameters, **chosen, beside=beside) as made:
+            measures = PageBusy().measure(made)
+        rates[beside] = measures["bulk_mbps"]
+        assert measures["bytes"] == page(SITE).bytes
+        assert 10 < measures["total_mbps"] < 20
+    assert 2.0 < rates["3mbps"] < 3.5 < rates["full"]
+
+
+def test_pipes_of_sctp_are_refused_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line that says where they would work; before anything is begun."""
+
+    def without(*_: Any) -> Any:
+        raise OSError(errno.EPROTONOSUPPORT, "Protocol not supported")
+
+    (params, *_) = sweep.configurations(Sctp(), {"transport": ("sctp",)})
+    monkeypatch.setattr(preflight.socket, "socket", without)
+    with pytest.raises(CannotServe, match=r"^transport sctp: this kernel has no SCTP; in a guest"):
+        preflight._check_sctp()
+    assert "--pipe=sctp" in bed._options(params)
+    (params, *_) = sweep.configurations(Sctp(), {"transport": ("tcp",)})
+    assert not any("--pipe=" in word for word in bed._options(params))

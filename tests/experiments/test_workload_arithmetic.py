@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments import parameters
-from experiments.workloads import buffers, iperf, pattern, rates
+from experiments.workloads import buffers, iperf, pattern, rates, standing
 from experiments.workloads.account import Account, complete
 from experiments.workloads.pattern import WrongByte
 
@@ -147,3 +147,32 @@ def test_what_iperf3_tells_of_both_ways() -> None:
     found = iperf.parsed(report, "both")
     assert found["up"] == iperf.OneWay(1.0, 5, (1.0,))
     assert found["down"] == iperf.OneWay(8.0, 0, (8.0,))
+
+
+def test_what_stands_is_read_from_what_the_kernel_says() -> None:
+    """Of sockets that have nothing in flight there is no round trip to tell."""
+    listing = (
+        "0 0 10.0.9.2:7000 10.0.1.1:40000\n"
+        "\t cubic wscale:7,7 rto:304 rtt:100.5/2 mss:1448 cwnd:50 unacked:30 rcv_space:14480\n"
+        "0 0 10.0.9.2:7000 10.0.1.1:40001\n"
+        "\t cubic rto:304 rtt:50.5/2 mss:1000 cwnd:10 unacked:10 minrtt:50\n"
+        "\t cubic rto:304 rtt:900/2 mss:1448 cwnd:10 minrtt:50\n"
+    )
+    assert standing.of_sockets(listing) == (pytest.approx(0.0755), 30 * 1448 + 10_000)
+    assert standing.of_sockets("\t cubic rtt:1/1 mss:1448 cwnd:10\n") is None
+
+
+def test_what_stands_in_all_pipes_together() -> None:
+    """Samples of one moment differ in their times by a little."""
+
+    def pipe(number: int, time: float, rtt_ms: float, in_flight: int) -> dict[str, Any]:
+        told = {"type": "pipe", "session": 1, "pipe": number, "time": time}
+        return {**told, "rtt_ms": rtt_ms, "in_flight": in_flight}
+
+    records = [pipe(0, 0.9, 500.0, 9), pipe(0, 1.0, 60.0, 1000), pipe(1, 1.0001, 80.0, 500)]
+    records += [{"type": "aggregate", "time": 1.05}]
+    records += [pipe(0, 1.1, 60.0, 0), pipe(1, 1.1002, 90.0, 700), pipe(0, 2.0, 500.0, 9)]
+    found = standing.of_pipes(records, 0.95, 1.5)
+    assert found == [(pytest.approx(0.07), 1500.0), (pytest.approx(0.09), 700.0)]
+    assert standing.summary(found)["in_flight_bytes"] == 1100.0
+    assert standing.summary([])["rtt_s"] is None

@@ -115,7 +115,7 @@ def load(bed: "Bed", plan: Plan) -> dict[str, Any]:
             env=bed.lab.state.environment(),
         ) as process:
             try:
-                line.start(line_at, process, bed.begin)
+                bed.went = line.start(line_at, process, bed.begin)
                 found, sockets = _talk(bed, process, said.name)
             finally:
                 _end(process)
