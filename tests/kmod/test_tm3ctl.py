@@ -170,11 +170,40 @@ def test_off_lets_open_connections_go_on(two: Two, page: bytes, tmp_path: Path) 
                 got += more
             assert fetch(near, f"http://{RP}/page") == (0, page)
         proxies.settled()
-        listing = ["ss", "-Htn", "state", "established", "sport = :6333"]
-        until("lp's end to close", lambda: not near.run(*listing).strip())
-        tm3ctl(near, "off")
-        assert near.run("nft", "list", "ruleset") == ""
+        gone_with(near, 6333)
     assert len(records.of(stats, "conn")) == 1
+
+
+def gone_with(near: Namespace, port: int) -> None:
+    """With the last connection to lp, the next `off` leaves nothing behind."""
+    states = ("state", "connected", "exclude", "time-wait")
+    listing = ["ss", "-Htn", *states, f"sport = :{port}"]
+    until("lp's end to close", lambda: not near.run(*listing).strip())
+    tm3ctl(near, "off")
+    assert near.run("nft", "list", "ruleset") == ""
+
+
+def test_off_lets_a_slow_reader_have_the_rest(two: Two, tmp_path: Path) -> None:
+    """The server has closed, lp has closed: what the program has not read yet still comes."""
+    near, far = two
+    size = 400_000
+    with relayed(two, tmp_path), far.open_socket() as listener:
+        tm3ctl(near, RP, "wire-l", "80")
+        listener.bind((RP, 80))
+        listener.listen()
+        with near.connect((RP, 80)) as sock:
+            server, _ = listener.accept()
+            with server:
+                server.sendall(b"x" * size)
+            listing = ["ss", "-Htn", "state", "fin-wait-1", "sport = :6003"]
+            until("lp to have closed", lambda: near.run(*listing).strip())
+            assert "open connections: 1;" in tm3ctl(near, "off")
+            sock.settimeout(20)
+            got = 0
+            while part := sock.recv(65536):
+                got += len(part)
+            assert got == size
+        gone_with(near, 6003)
 
 
 def test_it_says_why_there_is_no_module(two: Two) -> None:
