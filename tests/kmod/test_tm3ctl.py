@@ -225,3 +225,30 @@ def test_an_interface_that_will_not_do(two: Two, interface: str, why: str) -> No
     near, _ = two
     assert why in tm3ctl(near, RP, interface, "80", status=1)
     assert near.run("nft", "list", "ruleset") == ""
+
+
+@pytest.mark.parametrize("other_name", ["lastmile", "a-name-longer-than-15-bytes"])
+def test_an_interface_by_its_other_name(two: Two, other_name: str) -> None:
+    """Rules know its own name only."""
+    near, _ = two
+    near.ip("link", "property", "add", "dev", "wire-l", "altname", other_name)
+    assert " out of wire-l " in tm3ctl(near, RP, other_name, "80")
+    with pytest.raises(ConnectionRefusedError):
+        near.connect((RP, 80))
+
+
+def test_a_name_that_nftables_would_take_for_a_pattern(two: Two) -> None:
+    near, _ = two
+    near.ip("link", "add", "w*", "type", "dummy")
+    said = tm3ctl(near, RP, "w*", "80", status=1)
+    assert said == "tm3ctl: nftables would misread the name 'w*'\n"
+    assert near.run("nft", "list", "ruleset") == ""
+
+
+def test_loopback_that_is_down(two: Two) -> None:
+    """Connections that are sent there would hang."""
+    near, _ = two
+    near.ip("link", "set", "lo", "down")
+    said = tm3ctl(near, RP, "wire-l", "80", status=1)
+    assert said == "tm3ctl: there is nowhere to redirect to: loopback is down\n"
+    assert near.run("nft", "list", "ruleset") == ""
