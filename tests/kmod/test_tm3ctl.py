@@ -239,7 +239,7 @@ def test_an_interface_by_its_other_name(two: Two, other_name: str) -> None:
 
 def test_a_name_that_nftables_would_take_for_a_pattern(two: Two) -> None:
     near, _ = two
-    near.ip("link", "add", "w*", "type", "dummy")
+    near.ip("link", "add", "w*", "type", "veth", "peer", "name", "its-peer")
     said = tm3ctl(near, RP, "w*", "80", status=1)
     assert said == "tm3ctl: nftables would misread the name 'w*'\n"
     assert near.run("nft", "list", "ruleset") == ""
@@ -252,3 +252,38 @@ def test_loopback_that_is_down(two: Two) -> None:
     said = tm3ctl(near, RP, "wire-l", "80", status=1)
     assert said == "tm3ctl: there is nowhere to redirect to: loopback is down\n"
     assert near.run("nft", "list", "ruleset") == ""
+
+
+def test_rules_of_the_document_stay_as_they_are(two: Two) -> None:
+    """A router's, beside tm3ctl's own; neither takes the other away."""
+    near, _ = two
+    document = (ROOT / "docs" / "redirect.md").read_text()
+    (router,) = (text for text in document.split("```") if "prerouting priority" in text)
+    near.nft(router.removeprefix("nft"))
+    before = near.run("nft", "list", "ruleset")
+    assert 'iifname "lan0" tcp dport' in before
+    tm3ctl(near, RP, "wire-l", "80")
+    assert before in near.run("nft", "list", "ruleset")
+    assert tm3ctl(near, "off") == "tm3ctl: off (nftables)\n"
+    assert near.run("nft", "list", "ruleset") == before
+    assert tm3ctl(near, "status") == "tm3ctl: off\n"
+
+
+def test_without_the_document_s_table_open_connections_break(two: Two, tmp_path: Path) -> None:
+    """As the document says: nothing translates them any more."""
+    near, far = two
+    document = (ROOT / "docs" / "redirect.md").read_text().replace("10.1.0.2", RP)
+    rules = next(text for text in document.split("```") if "hook output" in text)
+    with relayed(two, tmp_path), far.open_socket() as listener:
+        near.nft(rules.removeprefix("nft"))
+        listener.bind((RP, 80))
+        listener.listen()
+        with near.connect((RP, 80), 20) as sock:
+            server, _ = listener.accept()
+            with server:
+                server.sendall(b"first")
+                assert sock.recv(5) == b"first"
+                near.run("nft", "delete", "table", "ip", "tm3")
+                sock.sendall(b"more")
+                with pytest.raises(ConnectionResetError):
+                    sock.recv(1)
