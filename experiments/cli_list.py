@@ -36,6 +36,8 @@ def described(experiment: Experiment) -> str:
     for grid in experiment.grids:
         lines.append("  sweep: " + "; ".join(f"{name} {_axis(it)}" for name, it in grid.items()))
     lines.append(f"  repetitions: {experiment.reps} (--quick: {experiment.quick_reps})")
+    if "vm" in experiment.clients:
+        lines.append("  --client vm: also with a virtual machine as the client")
     lines.append("  measures: " + ", ".join(f"{it.name} ({it.label})" for it in experiment.metrics))
     for claim in experiment.claims:
         figure = f", {claim.paper:g}{' ' + claim.unit if claim.unit else ''}" if claim.paper else ""

@@ -100,6 +100,8 @@ class PageBusy(BusyPage):
         "HTTP/2 with one connection for all hosts of a page stands for SPDY. The download begins "
         "two seconds before the page. On LTE the network queues half a second, as it does in "
         "reality; wired, the rate limit is in the sender's own queue, as published.",
+        "Connections share the rate fairly, so beside one download a page's one connection has "
+        "half of it: a page that could fill the link by itself takes twice as long at best.",
         "The paper does not tell the buffers of Fig. 13: the kernel's own stand beside the largest "
         f"of Table 6 ({LARGEST.says()}).",
     )
