@@ -53,7 +53,7 @@ static int parse_interface(struct net *net, struct tm3_config *config,
 	const struct net_device *dev;
 	int err = 0;
 
-	if (!dev_valid_name(name))
+	if (!*name || strlen(name) >= ALTIFNAMSIZ || strchr(name, '/'))
 		return refuse(-EINVAL, "fwdInterface", name,
 			      "is not the name of an interface");
 	rcu_read_lock();

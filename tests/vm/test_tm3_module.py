@@ -60,9 +60,10 @@ def test_without_parameters_it_waits(way: Road) -> None:
     assert counters(way.near) == {}
 
 
-def test_an_interface_by_its_other_name(way: Road) -> None:
-    way.near.ip("link", "property", "add", "dev", DEVICE, "altname", "lastmile")
-    load(way.near, **{**words(), "fwdInterface": "lastmile"})
+@pytest.mark.parametrize("other_name", ["lastmile", "a-name-longer-than-15-bytes"])
+def test_an_interface_by_its_other_name(way: Road, other_name: str) -> None:
+    way.near.ip("link", "property", "add", "dev", DEVICE, "altname", other_name)
+    load(way.near, **{**words(), "fwdInterface": other_name})
     assert f"fwdInterface={DEVICE} " in setting(way.near)
     with pytest.raises(ConnectionRefusedError):
         way.near.connect((RP, 80))
