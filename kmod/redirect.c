@@ -88,10 +88,14 @@ static unsigned int local_out(void *priv, struct sk_buff *skb,
 {
 	struct tm3_net *tn = tm3_net(state->net);
 	const struct tm3_config *config = rcu_dereference(tn->config);
+	enum ip_conntrack_info info;
+	const struct nf_conn *ct = nf_ct_get(skb, &info);
 	const struct tcphdr *tcp;
 	struct tcphdr room;
 
-	if (!config || strcmp(state->out->name, config->interface) ||
+	/* Confirmed: older than any translation here, its SYN is sent again. */
+	if (!config || nf_ct_is_confirmed(ct) ||
+	    strcmp(state->out->name, config->interface) ||
 	    !is_wanted(config, skb, &room, &tcp))
 		return NF_ACCEPT;
 	if (is_pipe(config, ip_hdr(skb)->daddr, tcp->dest)) {

@@ -2,6 +2,7 @@
 """tm3.ko: its parameters, and which connections it redirects."""
 
 import errno
+import re
 import socket
 import time
 from contextlib import ExitStack
@@ -239,6 +240,28 @@ def test_connections_older_than_the_module_stay_with_their_server(way: Road) -> 
         assert sock.recv(1)
         both.settled()
     assert way.relayed() == []
+
+
+def test_a_connection_that_was_tried_before_the_module_came_is_not_counted(way: Road) -> None:
+    """A firewall has tracked it already: its SYNs, sent again, can no longer be redirected."""
+    way.near.nft("table ip t { chain o { type filter hook output priority 0; ct state new; }; }")
+    way.far.nft(
+        "table ip t { chain i { type filter hook input priority 0;"
+        " tcp dport 81 tcp flags syn counter drop; }; }"
+    )
+
+    def syns() -> int:
+        (count,) = re.findall(r"counter packets (\d+)", way.far.run("nft", "list", "ruleset"))
+        return int(count)
+
+    with way.near.open_socket() as sock:
+        sock.setblocking(False)
+        assert sock.connect_ex((RP, 81)) == errno.EINPROGRESS
+        until("the first SYN", syns)
+        load(way.near, **words("81"))
+        before = syns()
+        until("a SYN sent again", lambda: syns() > before, seconds=20)
+    assert counters(way.near) == {}
 
 
 def test_without_lp_connections_are_refused_at_once(way: Road) -> None:
