@@ -310,17 +310,23 @@ local S          -- everything found in the first pass
 local ports = {} -- watched: where remote proxies listen
 local nested = false
 
+-- Of most records these are 0, and nothing is stored.
+local function mostly_zero()
+    return setmetatable({}, { __index = function() return 0 end })
+end
+
 local function new_state()
     return {
         halves = {},   -- address, address, both ports -> one direction of a pipe
+        by_ports = {}, -- both ports -> the same; false if pipes of several addresses have them
         groups = {},   -- LP and RP -> the session that new pipes join
         hellos = {},   -- session id of the extension -> session
         endpoints = {},-- "address:port" of remote proxies
         sessions = {}, conns = {}, streams = {},
         -- records: one message each, all of a frame side by side
         n = 0, first = {},
-        m_frame = {}, m_pos = {}, m_half = {}, m_conn = {}, m_order = {}, m_wait = {},
-        m_fill = {}, m_offset = {},
+        m_frame = {}, m_half = {}, m_conn = {}, m_order = {}, m_offset = {},
+        m_pos = mostly_zero(), m_wait = mostly_zero(), m_fill = mostly_zero(),
         released = {}, -- record of what filled a gap -> what it released
         notes = {},    -- record -> what is to be said about it
         early = {},    -- record -> payload: of open gaps, and of the last that were closed
@@ -390,7 +396,10 @@ end
 
 -- Pipes and sessions ---------------------------------------------------------
 
-local pipe = {}
+local pipe = {
+    -- Dissects pipes that were seen before; see `pipe.known`.
+    proto = Proto("tm3_pipe", "TM³ pipe, followed"),
+}
 
 function pipe.between(src, src_port, dst, dst_port)
     local from = S.halves[src]
@@ -401,7 +410,16 @@ end
 function pipe.set(src, src_port, dst, dst_port, half)
     S.halves[src] = S.halves[src] or {}
     S.halves[src][dst] = S.halves[src][dst] or {}
-    S.halves[src][dst][src_port * 65536 + dst_port] = half
+    local key = src_port * 65536 + dst_port
+    local others = S.by_ports[key]
+    local alone = others == nil or others and others == S.halves[src][dst][key]
+    S.halves[src][dst][key] = half
+    S.by_ports[key] = alone and half
+end
+
+-- The same by ports alone, which is quick: of no other addresses were pipes with them seen.
+function pipe.known(src_port, dst_port)
+    return S.by_ports[src_port * 65536 + dst_port]
 end
 
 local function new_half(stream, key, up)
@@ -409,7 +427,7 @@ local function new_half(stream, key, up)
         key = key, stream = stream, up = up,
         sync = stream.started and "found" or "unsure",
         messages = 0, payload = 0, bytes = 0, wire = 0, frames = 0,
-        pending = {}, resent = 0, reordered = 0, first = true,
+        pending = {}, resent = 0, reordered = 0, first = true, plain = 0,
     }
 end
 
@@ -685,7 +703,7 @@ local function give_up_waiting(conn, lane, now)
     S.released[first] = nil
     for number = lowest, lane.next - 1 do
         local i = lane.seen[number]
-        S.m_order[i], S.m_wait[i], S.m_fill[i] = UNPLACED, 0, 0
+        S.m_order[i], S.m_wait[i], S.m_fill[i] = UNPLACED, nil, nil
         store.drop(i)
     end
 end
@@ -757,7 +775,7 @@ local function adopt_strays(old, conn, now)
     for _, stray in ipairs(old.strays or {}) do
         if not conn.up.seen[stray.number] and now - stray.now < REST then
             local i = stray.i
-            S.m_conn[i], S.m_order[i], S.m_fill[i], S.notes[i] = conn, EARLY, 0, nil
+            S.m_conn[i], S.m_order[i], S.m_fill[i], S.notes[i] = conn, EARLY, nil, nil
             conn.up.seen[stray.number] = i
             if stray.reason then conn.up.fin = stray.number end
             hold(conn.up, i, stray.number, stray.payload, stray.reason, stray.now)
@@ -933,9 +951,9 @@ local function new_record(half, frame, pos, order)
     local i = state.n + 1
     state.n = i
     if not state.first[frame] then state.first[frame] = i end
-    state.m_frame[i], state.m_pos[i], state.m_half[i] = frame, pos, half
-    state.m_conn[i], state.m_order[i] = false, order
-    state.m_wait[i], state.m_fill[i], state.m_offset[i] = 0, 0, 0
+    state.m_frame[i], state.m_half[i], state.m_conn[i] = frame, half, false
+    state.m_order[i], state.m_offset[i] = order, 0
+    if pos ~= 0 then state.m_pos[i] = pos end
     return i
 end
 
@@ -1196,21 +1214,30 @@ function body.count(size)
     if S.held_bytes > S.held_bytes_max then S.held_bytes_max = S.held_bytes end
 end
 
--- Does this piece, inside a body, wait for more of it? If not, what waited is put in front of it.
+-- Bytes inside a body wait for more of it; false: there is enough, or the body is at its end.
+function body.holds(lane, offset, bytes)
+    local size, parts = #bytes, lane.body_parts
+    local held = parts and lane.body_size or 0
+    if offset + size >= lane.body_end or held + size >= body.TOGETHER
+        or S.body_bytes >= body.HELD_MAX or options.keep_mb == 0 then
+        return false
+    end
+    if not parts then
+        parts, lane.body_from = {}, offset
+        lane.body_parts = parts
+    end
+    parts[#parts + 1] = bytes
+    lane.body_size = held + size
+    body.count(size)
+    return true
+end
+
+-- Does this piece wait for more of its body? If not, what waited is put in front of it.
 function body.waits(lane, piece)
-    local size, parts = #piece.bytes, lane.body_parts
-    local more = lane.body_end and not piece.reason and piece.offset + size < lane.body_end
-        and (lane.body_size or 0) + size < body.TOGETHER and S.body_bytes < body.HELD_MAX
-    if more then
-        if not parts then
-            parts, lane.body_from, lane.body_size = {}, piece.offset, 0
-            lane.body_parts = parts
-        end
-        parts[#parts + 1] = piece.bytes
-        lane.body_size = lane.body_size + size
-        body.count(size)
+    if lane.body_end and not piece.reason and body.holds(lane, piece.offset, piece.bytes) then
         return true
     end
+    local parts = lane.body_parts
     if parts then
         parts[#parts + 1] = piece.bytes
         piece.bytes, piece.offset = concat(parts), lane.body_from
@@ -1246,10 +1273,8 @@ end
 
 local inside_dissector
 
--- False: it waits for more of the body that it is in.
 local function hand_on_piece(piece, pinfo, tree, visited)
     local conn, lane, reason = piece.conn, piece.lane, piece.reason
-    if not visited and not piece.syn and body.waits(lane, piece) then return false end
     if tree:referenced(inside_dissector) then
         local arrow, size = lane.up and "↑ to " or "↓ from ", #piece.bytes
         local item = tree:add(inside, format("TM³ application stream, connection %d%s%s, %s from "
@@ -1273,21 +1298,17 @@ local function hand_on_piece(piece, pinfo, tree, visited)
     if reason == FIN_RESET then
         hand_on(conn, lane, piece.offset + #piece.bytes, "", FLAG_RST, pinfo, tree)
     end
-    return true
+    piece.bytes = nil
 end
 
--- The bytes that become due with message i: its own and of those that it released.
--- nil if some of them are not held any more.
-local function due_bytes(i, lane, number, own)
-    local released = S.released[i]
-    if not released then return own end
+-- The bytes that become due with a message: its own and of those that it released, as far as
+-- they are held.
+local function due_bytes(released, lane, number, own)
     local parts = { own }
     for step = 1, released.count do
-        parts[#parts + 1] = S.early[lane.seen[(number + step) % CIRCLE]] or ""
+        parts[step + 1] = S.early[lane.seen[(number + step) % CIRCLE]] or ""
     end
-    local bytes = concat(parts)
-    if #bytes ~= #own + released.bytes then return nil end
-    return bytes
+    return concat(parts)
 end
 
 -- The gap is closed. What was handed on may be looked at again; the rest is of no use.
@@ -1305,65 +1326,75 @@ end
 
 -- What becomes due in a frame, by direction of a connection; handed on when all of the frame
 -- was looked at, as one segment: Wireshark cannot show a PDU that was put together from
--- several segments of one frame.
-local due_now = { frame = 0 }
+-- several segments of one frame. The tables of the pieces are used again.
+local due_now = { count = 0 }
 
-local function nothing_due(frame)
-    due_now.frame = frame
-    for at = #due_now, 1, -1 do due_now[at] = nil end
-end
-
-local function add_due(pinfo, piece)
-    local frame = pinfo.number
-    if due_now.frame ~= frame then nothing_due(frame) end
+-- Adds bytes of message i: to what is due in this direction already, or as a piece of its own.
+local function add_due(conn, lane, offset, bytes, syn, reason)
     local last
-    for at = 1, #due_now do
-        if due_now[at].lane == piece.lane then last = due_now[at] end
+    for at = 1, due_now.count do
+        if due_now[at].lane == lane then last = due_now[at] end
     end
     if last and not last.reason then
-        last.bytes, last.reason = last.bytes .. piece.bytes, piece.reason
+        last.bytes, last.reason = last.bytes .. bytes, reason
         return
     end
-    due_now[#due_now + 1] = piece
+    due_now.count = due_now.count + 1
+    local piece = due_now[due_now.count] or {}
+    due_now[due_now.count] = piece
+    piece.conn, piece.lane, piece.offset, piece.bytes = conn, lane, offset, bytes
+    piece.syn, piece.reason = syn, reason
 end
 
--- What becomes due with message i and goes to the application's dissectors; nil: nothing does.
-local function due_piece(i, m, conn, lane, pinfo, tree)
-    if not conn.dst_port or lane.middle then return nil end
-    local own = m.id ~= 0 and m.len < LEN_FIN and payload_of(m) or ""
-    local offset, released = S.m_offset[i], S.released[i]
-    if m.id ~= 0 and m.len < LEN_FIN and #own ~= m.size - HEADER and not pinfo.visited then
-        lane.torn = lane.torn or offset
+-- In the first pass: of what is due only what does not wait for more of its body.
+function body.gather()
+    local count = 0
+    for at = 1, due_now.count do
+        local piece = due_now[at]
+        if piece.syn or not body.waits(piece.lane, piece) then
+            count = count + 1
+            due_now[at], due_now[count] = due_now[count], piece
+        end
     end
-    if lane.torn and offset >= lane.torn then return nil end
-    local bytes = due_bytes(i, lane, m.number, own)
-    if not bytes then
-        if pinfo.visited then
+    due_now.count = count
+end
+
+-- Adds what becomes due with message i and goes to the application's dissectors. False: nothing.
+local function add_piece(i, m, conn, lane, visited, tree)
+    if not conn.dst_port or lane.middle then return false end
+    local offset, released, own = S.m_offset[i], S.released[i], ""
+    if m.id ~= 0 and m.len < LEN_FIN then
+        own = payload_of(m)
+        if #own ~= m.size - HEADER and not visited then lane.torn = lane.torn or offset end
+    end
+    if lane.torn and offset >= lane.torn then return false end
+    local bytes = released and due_bytes(released, lane, m.number, own) or own
+    if released and #bytes ~= #own + released.bytes then
+        if visited then
             tree:add_proto_expert_info(e.not_kept)
         else
             lane.torn = lane.torn or offset
         end
-        return nil
+        return false
     end
     if conn.dst_port >= X11_FIRST and conn.dst_port <= X11_LAST then
-        if not pinfo.visited and lane.up and offset == 0 and opens_as_x11(bytes) then
+        if not visited and lane.up and offset == 0 and opens_as_x11(bytes) then
             conn.x11_from = i
         end
-        if not conn.x11_from or i < conn.x11_from then return nil end
+        if not conn.x11_from or i < conn.x11_from then return false end
     end
-    return { conn = conn, lane = lane, offset = offset, bytes = bytes, syn = m.syn,
-        reason = m.reason or released and released.fin }
+    add_due(conn, lane, offset, bytes, m.syn, m.reason or released and released.fin)
+    return true
 end
 
 -- Collects what becomes due with message i, in both passes alike.
-local function collect(i, m, pinfo, tree)
+local function collect(i, m, visited, tree)
     local conn, order = S.m_conn[i], S.m_order[i]
     if not conn or order ~= IN_ORDER and order ~= LATE and order ~= LATE_RESENT then return end
     local lane = S.m_half[i].up and conn.up or conn.down
-    local piece = due_piece(i, m, conn, lane, pinfo, tree)
-    if piece then add_due(pinfo, piece) end
+    local added = add_piece(i, m, conn, lane, visited, tree)
     local released = S.released[i]
-    if released and not pinfo.visited then let_go(lane, m.number, released.count, piece ~= nil) end
+    if released and not visited then let_go(lane, m.number, released.count, added) end
 end
 
 -- Seen again, an early message is held again for the frame that closes its gap.
@@ -1418,11 +1449,6 @@ end
 
 local columns = {}
 
-function columns.of_data(i, id, number, bytes)
-    return format(S.m_half[i].up and "%d↑ data %d, %d bytes" or "%d↓ data %d, %d bytes", id, number,
-        bytes)
-end
-
 -- What the order says of a message, behind its words.
 function columns.of_order(i)
     local order, words = S.m_order[i], ""
@@ -1438,6 +1464,13 @@ function columns.of_order(i)
     local released = S.released[i]
     if released then words = words .. ", releases " .. released.count end
     return words
+end
+
+function columns.of_data(i, number, bytes)
+    local words = format(S.m_half[i].up and "%d↑ data %d, %d bytes" or "%d↓ data %d, %d bytes",
+        S.m_conn[i].id, number, bytes)
+    if S.m_order[i] == IN_ORDER then return words end
+    return words .. columns.of_order(i)
 end
 
 local function words_of(i, m, s)
@@ -1709,19 +1742,17 @@ local function broken(half, frame, pos, left, len)
 end
 
 -- What the messages of a frame are: for the info column, which is written when all dissectors
--- have had the frame, and only if there are columns. Of a data message its record, id, number and
--- payload; of others the words.
-local told = { frame = 0, count = 0, record = {}, id = {}, number = {}, payload = {}, words = {} }
+-- have had the frame, and only if there are columns. Of a data message its record, number and
+-- size of payload; of others the words.
+local told = { count = 0, record = {}, number = {}, payload = {}, words = {} }
 
-function columns.tell(frame, words, i, m)
-    if told.frame ~= frame then told.frame, told.count = frame, 0 end
+function columns.tell(words, i, number, payload)
     local at = told.count + 1
     told.count = at
     if at > WORDS_MAX then return end
     told.words[at] = words
     if not words then
-        told.record[at], told.id[at], told.number[at] = i, m.id, m.number
-        told.payload[at] = m.size - HEADER
+        told.record[at], told.number[at], told.payload[at] = i, number, payload
     end
 end
 
@@ -1730,8 +1761,7 @@ function columns.text()
     for at = 1, count do
         local i = told.record[at]
         if not told.words[at] then
-            told.words[at] = columns.of_data(i, told.id[at], told.number[at], told.payload[at])
-                .. columns.of_order(i)
+            told.words[at] = columns.of_data(i, told.number[at], told.payload[at])
         end
     end
     local text = count == 1 and told.words[1] or concat(told.words, "; ", 1, count)
@@ -1743,9 +1773,9 @@ local tm3_dissector
 local function message(i, m, s, look, pinfo, tree)
     local item = tree
     if m.id ~= 0 and m.len < LEN_FIN and m.size > HEADER + 1 then
-        columns.tell(look.frame, false, i, m)
+        columns.tell(false, i, m.number, m.size - HEADER)
     else
-        columns.tell(look.frame, words_of(i, m, s))
+        columns.tell(words_of(i, m, s))
     end
     if look.shown then
         item = view.message(i, m, s, pinfo, tree)
@@ -1756,7 +1786,7 @@ local function message(i, m, s, look, pinfo, tree)
     if S.m_order[i] == EARLY then
         if look.visited then hold_again(i, m) end
     else
-        collect(i, m, pinfo, item)
+        collect(i, m, look.visited, item)
     end
 end
 
@@ -1768,7 +1798,7 @@ local function garbage(i, at, left, look, tree)
     else
         view.notes(i, tree, {}, false)
     end
-    columns.tell(look.frame, plural(size, "byte") .. " that are no message")
+    columns.tell(plural(size, "byte") .. " that are no message")
     return size
 end
 
@@ -1821,24 +1851,76 @@ local function next_piece(look, at, left, pinfo, tree)
     if m.len == LEN_FIN then m.reason = byte(s, HEADER + 1) end
     m.syn = m.len == LEN_SYN or m.id == 0 and m.len == m.size and byte(s, HEADER + 1) == OPEN
     if not look.visited then
-        look.now = look.now or pinfo.abs_ts
         i = first_look(half, look.frame, pos, m, s, look.now)
     end
     if i then message(i, m, s, look, pinfo, tree) end
     return m.size
 end
 
-local function dissect(half, tvb, pinfo, tree)
-    local length, look = call.reported_len(tvb), call.look
-    look.half, look.tvb, look.captured, look.base = half, tvb, call.len(tvb), call.offset(tvb)
-    look.frame, look.visited, look.now = pinfo.number, pinfo.visited, nil
+-- A data message as nearly all are: seen for the first time, whole, the next of a connection whose
+-- SYN is known, with nothing that waits, and not to be shown. It needs few of the questions that
+-- `next_piece` asks; its answers are the same. Returns the message's size, or nil: ask them.
+local function quick(look, at, left)
+    local half, tvb, content = look.half, look.tvb, options.content
+    if left <= HEADER + 1 or left > look.captured - at then return nil end
+    local a, b, c, d, g, h, k, l = byte(call.raw(tvb, at, HEADER), 1, HEADER)
+    local size, number = k + l * 256, c + d * 256 + g * 65536 + h * 16777216
+    if size <= HEADER + 1 or size > left or size > LEN_DATA_MAX then return nil end
+    local session = half.stream.session
+    local slot = session.slots[a + b * 256]
+    if not slot then return nil end
+    local conn, up = slot.conn, half.up
+    local lane = up and conn.up or conn.down
+    if number ~= lane.next or lane.held_count > 0 or lane.seen[number] or lane.fin or conn.over
+        or not conn.syn or lane.middle or not lane.pipes[half.stream]
+        or up and session.extension or content and (lane.torn
+            or conn.dst_port >= X11_FIRST and conn.dst_port <= X11_LAST)
+        or slot.former and former_owns(slot.former, half, number, false, look.now) then
+        return nil
+    end
+    local state, payload, offset = S, size - HEADER, lane.offset
+    local i = state.n + 1
+    state.n = i
+    if not state.first[look.frame] then state.first[look.frame] = i end
+    state.m_frame[i], state.m_half[i], state.m_conn[i] = look.frame, half, conn
+    state.m_order[i], state.m_offset[i] = IN_ORDER, offset
+    local pos = look.base == 0 and at or -look.base - at
+    if pos ~= 0 then state.m_pos[i] = pos end
+    half.messages, half.bytes = half.messages + 1, half.bytes + size
+    half.payload = half.payload + payload
+    conn.last = look.now
+    lane.messages, lane.payload = lane.messages + 1, lane.payload + payload
+    lane.seen[number], lane.next, lane.offset = i, (number + 1) % CIRCLE, offset + payload
+    columns.tell(false, i, number, payload)
+    if content then
+        local bytes = call.raw(tvb, at + HEADER, payload)
+        if due_now.count > 0 or not lane.body_end or not body.holds(lane, offset, bytes) then
+            add_due(conn, lane, offset, bytes)
+        end
+    end
+    return size
+end
+
+local function dissect(half, tvb, captured, pinfo, tree)
+    local length, look, frame = call.reported_len(tvb), call.look, pinfo.number
+    if look.frame ~= frame then
+        -- What is due and told is of this frame alone, whatever became of the one before.
+        due_now.count, told.count = 0, 0
+        look.frame, look.visited, look.now = frame, pinfo.visited, pinfo.abs_ts
+    end
+    look.half, look.tvb, look.captured, look.base = half, tvb, captured, call.offset(tvb)
     look.shown = tree:referenced(tm3_dissector)
+    local may_be_quick = not look.visited and not look.shown and half.sync == "found"
     local at = 0
     while at < length do
-        local size, want = next_piece(look, at, length - at, pinfo, tree)
+        local size, want
+        if may_be_quick then size = quick(look, at, length - at) end
         if not size then
-            pinfo.desegment_offset, pinfo.desegment_len = at, want
-            break
+            size, want = next_piece(look, at, length - at, pinfo, tree)
+            if not size then
+                pinfo.desegment_offset, pinfo.desegment_len = at, want
+                break
+            end
         end
         at = at + size
     end
@@ -1848,20 +1930,38 @@ end
 -- X11 has port 6000 as well. A stream that opens as it does is left to it.
 local x11_dissector
 
+-- From now on this TCP connection is given to `pipe.proto`.
+function pipe.follow(pinfo)
+    pinfo.conversation = pipe.proto
+end
+
 function tm3.dissector(tvb, pinfo, tree)
     if not call.raw then call.learn_tvb(tvb) end
-    if nested or call.len(tvb) == 0 then return 0 end
+    local captured = call.len(tvb)
+    if nested or captured == 0 then return 0 end
     local half = find_half(pinfo)
     local stream = half.stream
     if stream.x11 == nil and not pinfo.visited then
-        stream.x11 = half.up and opens_as_x11(tvb:raw(0, math.min(tvb:len(), 4)))
+        stream.x11 = half.up and opens_as_x11(tvb:raw(0, math.min(captured, 4)))
         if stream.x11 then leave(stream) end
     end
     if stream.x11 and x11_dissector then
         pinfo.can_desegment = 2
         return x11_dissector:call(tvb, pinfo, tree)
     end
-    return dissect(half, tvb, pinfo, tree)
+    if stream.x11 == false then pipe.follow(pinfo) end
+    return dissect(half, tvb, captured, pinfo, tree)
+end
+
+-- Addresses are objects that have to be made and written as text. This is called for those TCP
+-- connections only that were given to `tm3.dissector` before: if no others have their ports, they
+-- are told by these.
+function pipe.proto.dissector(tvb, pinfo, tree)
+    if not call.raw then call.learn_tvb(tvb) end
+    local captured = call.len(tvb)
+    if nested or captured == 0 then return 0 end
+    local half = pipe.known(pinfo.src_port, pinfo.dst_port) or find_half(pinfo)
+    return dissect(half, tvb, captured, pinfo, tree)
 end
 
 local function heuristic(tvb, pinfo, tree)
@@ -1877,8 +1977,8 @@ local function heuristic(tvb, pinfo, tree)
     if hint == "lower" then hint = nil end
     local half = find_half(pinfo, hint)
     half.stream.x11 = false
-    pinfo.conversation = tm3
-    dissect(half, tvb, pinfo, tree)
+    pipe.follow(pinfo)
+    dissect(half, tvb, n, pinfo, tree)
     return true
 end
 
@@ -1978,21 +2078,25 @@ end
 
 -- A segment of a pipe that is known, without SYN, FIN and RST, its IPv4 header without options:
 -- as nearly all are. True if it was one.
-function wire.look_at_known(tvb, pinfo)
+function wire.look_at_known(tvb)
     local at = S.ip_at
     if call.len(tvb) < at + 40 then return false end
     local s = call.raw(tvb, at, 40)
     local half = S.by_ends[s:sub(13, 24)]
-    if not half or byte(s) ~= 0x45 or byte(s, 10) ~= 6 then return false end
-    local high, low = byte(s, 3, 4)
-    local data, flags = byte(s, 33, 34)
+    if not half then return false end
+    local first, _, high, low, _, _, _, _, _, protocol = byte(s, 1, 10)
+    local a, b, c, d, _, _, _, _, data, flags = byte(s, 25, 34)
+    if first ~= 0x45 or protocol ~= 6 or flags % 8 ~= 0 or high + low == 0 then return false end
     local payload = high * 256 + low - 20 - (data - data % 16) / 4
-    if flags % 8 ~= 0 or high + low == 0 then return false end
     half.frames = half.frames + 1
-    half.wire = half.wire + pinfo.len
+    half.wire = half.wire + call.reported_len(tvb)
     if payload > 0 then
-        local a, b, c, d = byte(s, 25, 28)
-        wire.follow(half, a * 16777216 + b * 65536 + c * 256 + d, floor(payload))
+        local sequence = a * 16777216 + b * 65536 + c * 256 + d
+        if sequence == half.tcp_next and not half.hole then
+            half.tcp_next = floor(sequence + payload) % CIRCLE
+        else
+            wire.follow(half, sequence, floor(payload))
+        end
     end
     return true
 end
@@ -2026,61 +2130,79 @@ function wire.look(tvb, pinfo)
 end
 
 -- Hands on what became due in this frame.
-local function hand_on_all(pinfo, tree, after)
+local function hand_on_all(pinfo, tree, visited, after)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
-    local visited, any = pinfo.visited, false
-    for at = 1, #due_now do
-        local handed = hand_on_piece(due_now[at], pinfo, tree, visited)
-        if handed and after then after(at < #due_now) end
-        any = any or handed
+    for at = 1, due_now.count do
+        hand_on_piece(due_now[at], pinfo, tree, visited)
+        if after then after(at < due_now.count) end
     end
-    if any then pinfo.src_port, pinfo.dst_port = src_port, dst_port end
+    pinfo.src_port, pinfo.dst_port = src_port, dst_port
 end
 
 -- Writes the columns: what the messages are and, behind it, what the dissectors of their content
 -- say. What is fenced in front of it (of a tunnel, of TCP's analysis) stays.
-function columns.write(cols, info, pinfo, tree, some_due)
+function columns.write(cols, info, pinfo, tree, visited)
     local protocol, own
     info:clear()
     local before, text = tostring(info), columns.text()
-    local function after(more)
-        protocol = protocol or cols.protocol
-        local inner = tostring(protocol)
-        if inner ~= "TCP" and inner ~= "TM³" then
-            own = "TM³/" .. inner
-            text = text .. " | " .. tostring(info):sub(#before + 1):gsub("^[,%s]+", "")
-        end
-        info:clear_fence()
-        if not more then return end
-        info:set(before)
-        info:fence()
-        protocol:set("TM³")
+    if due_now.count > 0 then
+        hand_on_all(pinfo, tree, visited, function(more)
+            protocol = protocol or cols.protocol
+            local inner = tostring(protocol)
+            if inner ~= "TCP" and inner ~= "TM³" then
+                own = "TM³/" .. inner
+                text = text .. " | " .. tostring(info):sub(#before + 1):gsub("^[,%s]+", "")
+            end
+            info:clear_fence()
+            if not more then return end
+            info:set(before)
+            info:fence()
+            protocol:set("TM³")
+        end)
     end
-    if some_due then hand_on_all(pinfo, tree, after) end
     if before ~= "" then
         info:clear_fence()
         text = before .. (before:sub(-1) ~= " " and "; " or "") .. text
     end
     info:set(text)
     cols.protocol = own or "TM³"
+    return before == ""
+end
+
+-- A direction of a pipe in whose first frames nothing stood in front of what TCP says: that of
+-- the later ones is written without looking. TCP's own fences end with a space.
+columns.PLAIN_FRAMES = 4
+
+function columns.finish(half, pinfo, tree, visited)
+    local cols = pinfo.cols
+    if half.plain == columns.PLAIN_FRAMES and due_now.count == 0 then
+        cols.info, cols.protocol = columns.text(), "TM³"
+        return
+    end
+    local info = cols.info
+    if tostring(info) == NO_INFO then
+        if due_now.count > 0 then hand_on_all(pinfo, tree, visited) end
+    elseif not columns.write(cols, info, pinfo, tree, visited) then
+        half.plain = -1
+    elseif half.plain >= 0 and half.plain < columns.PLAIN_FRAMES then
+        half.plain = half.plain + 1
+    end
 end
 
 function inside.dissector(tvb, pinfo, tree)
-    if #due_now > 0 or told.count > 0 then
-        local frame = pinfo.number
-        local some_due = due_now.frame == frame and #due_now > 0
-        local cols = pinfo.cols
-        local info = cols.info
-        if told.frame == frame and tostring(info) ~= NO_INFO then
-            columns.write(cols, info, pinfo, tree, some_due)
-        elseif some_due then
-            hand_on_all(pinfo, tree)
-        end
-        if #due_now > 0 then nothing_due(0) end
-        told.frame, told.count = 0, 0
-    end
     if not call.raw then call.learn_tvb(tvb) end
-    if not pinfo.visited and not wire.look_at_known(tvb, pinfo) then wire.look(tvb, pinfo) end
+    local visited
+    if told.count > 0 then
+        local look = call.look
+        if pinfo.number == look.frame then
+            visited = look.visited
+            if due_now.count > 0 and not visited then body.gather() end
+            columns.finish(look.half, pinfo, tree, visited)
+        end
+        due_now.count, told.count = 0, 0
+    end
+    if visited == nil then visited = pinfo.visited end
+    if not visited and not wire.look_at_known(tvb) then wire.look(tvb, pinfo) end
 end
 
 -- Statistics --------------------------------------------------------------------------

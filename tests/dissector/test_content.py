@@ -198,7 +198,7 @@ def sharkd(capture: Path, requests: list[dict[str, object]]) -> list[dict[str, o
             for number, line in enumerate(lines, 1)
         )
         done = subprocess.run(
-            ["sharkd", "-"], input=text, capture_output=True, text=True, timeout=100,
+            [*tshark.SHARKD, "-"], input=text, capture_output=True, text=True, timeout=100,
             env={**os.environ, "HOME": str(where), "XDG_CONFIG_HOME": str(where)},
         )  # fmt: skip
     answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

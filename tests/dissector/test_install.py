@@ -20,7 +20,7 @@ def test_installed_for_a_user() -> None:
         install = [tshark.TOP / "dissector" / "install"]
         done = subprocess.run(install, capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr
-        command = ["tshark", "-n", "-C", "TM3", "-2", "-r", str(sample), "-Y", "tm3"]
+        command = [*tshark.COMMAND, "-n", "-C", "TM3", "-2", "-r", str(sample), "-Y", "tm3"]
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert [line for line in done.stderr.splitlines() if line not in tshark.HARMLESS] == []
     lines = done.stdout.splitlines()

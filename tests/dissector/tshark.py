@@ -3,11 +3,13 @@
 
 It runs in a home directory of its own, so that no preference and no plug-in of
 the user's has a part in it. A Lua error ends no tshark; it shows on stderr or in the
-tree, and both are looked at on every run.
+tree, and both are looked at on every run. Which tshark is in the environment's TSHARK, a
+command with its first arguments; sharkd stands beside it.
 """
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -19,6 +21,8 @@ from typing import Any
 
 TOP = Path(__file__).parents[2]
 SCRIPT = TOP / "dissector" / "tm3.lua"
+COMMAND = shlex.split(os.environ.get("TSHARK", "tshark"))
+SHARKD = [*COMMAND[:-1], str(Path(COMMAND[-1]).with_name("sharkd"))]
 # What tshark says of being run as root; no other line may be on stderr.
 HARMLESS = ('Running as user "root" and group "root". This could be dangerous.',)
 REASSEMBLE = ("-o", "tcp.reassemble_out_of_order:TRUE")
@@ -28,7 +32,7 @@ Message = dict[str, Any]
 
 def missing() -> str | None:
     """Why tshark cannot be run here; None if it can."""
-    return None if shutil.which("tshark") else "no tshark on this machine: sudo make setup"
+    return None if shutil.which(COMMAND[0]) else "no tshark on this machine: sudo make setup"
 
 
 @contextmanager
@@ -44,7 +48,7 @@ def run(
     with home() as where:
         environment = {**os.environ, "HOME": str(where), "XDG_CONFIG_HOME": str(where)}
         lua = ["-X", f"lua_script:{script}"] if script else []
-        command = ["tshark", "-n", "-r", str(capture), *lua, *REASSEMBLE, *arguments]
+        command = [*COMMAND, "-n", "-r", str(capture), *lua, *REASSEMBLE, *arguments]
         done = subprocess.run(
             command,
             capture_output=True,
