@@ -126,7 +126,7 @@ struct tm3_config *tm3_config_new(struct net *net,
 		pr_err_ratelimited("remoteProxyIP, fwdInterface and portList are needed, all three\n");
 		return ERR_PTR(-EINVAL);
 	}
-	config = kvzalloc(sizeof(*config), GFP_KERNEL);
+	config = kvzalloc(sizeof(*config), GFP_KERNEL_ACCOUNT);
 	if (!config)
 		return ERR_PTR(-ENOMEM);
 	err = parse(net, config, words);

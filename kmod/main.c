@@ -16,15 +16,16 @@
 
 unsigned int tm3_net_id;
 
+/* Of insmod, and true for that moment: /proc/net/tm3 says what is. */
 static struct tm3_words words;
 
-module_param_named(remoteProxyIP, words.remote_proxy_ip, charp, 0444);
+module_param_named(remoteProxyIP, words.remote_proxy_ip, charp, 0);
 MODULE_PARM_DESC(remoteProxyIP, "IPv4 address of the remote proxy; connections to its ports 6000 and 6010 are never redirected");
-module_param_named(fwdInterface, words.fwd_interface, charp, 0444);
+module_param_named(fwdInterface, words.fwd_interface, charp, 0);
 MODULE_PARM_DESC(fwdInterface, "interface whose outgoing connections are redirected");
-module_param_named(portList, words.port_list, charp, 0444);
+module_param_named(portList, words.port_list, charp, 0);
 MODULE_PARM_DESC(portList, "server ports that are redirected: 80,443,8000-8010 or all");
-module_param_named(localPort, words.local_port, charp, 0444);
+module_param_named(localPort, words.local_port, charp, 0);
 MODULE_PARM_DESC(localPort, "port of lp on 127.0.0.1 (default: 6003)");
 
 struct tm3_net *tm3_net(const struct net *net)

@@ -71,6 +71,8 @@ static int written(struct file *file, char *text, size_t len)
 
 	if (!file_ns_capable(file, net->user_ns, CAP_NET_ADMIN))
 		return -EPERM;
+	if (strlen(text) != len)
+		return -EINVAL;
 	if (sysfs_streq(text, "off")) {
 		tm3_redirect_off(net);
 		return 0;

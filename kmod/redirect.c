@@ -139,8 +139,11 @@ static void replace(struct tm3_net *tn, struct tm3_config *config)
 {
 	config = rcu_replace_pointer(tn->config, config,
 				     lockdep_is_held(&tn->lock));
-	if (config)
-		kvfree_rcu(config, rcu);
+	if (!config)
+		return;
+	/* The hook may still be at work by it. Who writes often waits often. */
+	synchronize_net();
+	kvfree(config);
 }
 
 /* From now on by this configuration, which is ours unless this fails. */
@@ -160,11 +163,7 @@ int tm3_redirect_on(struct net *net, struct tm3_config *config)
 	}
 	replace(tn, config);
 	if (tn->local_port != port) {
-		/*
-		 * lp has moved, and with the old one went its connections. The
-		 * hook may still be at work by the old configuration: wait.
-		 */
-		synchronize_net();
+		/* lp has moved, and with the old one went its connections. */
 		tm3_cut(net, tn->local_port);
 		tn->local_port = port;
 	}

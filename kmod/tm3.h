@@ -47,7 +47,6 @@ struct tm3_words {
 
 /* What it means. Never changed once it is in use, but replaced. */
 struct tm3_config {
-	struct rcu_head rcu;
 	__be32 remote_proxy;
 	__be16 local_port;
 	char interface[IFNAMSIZ];

@@ -6,6 +6,7 @@ import re
 import socket
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -138,8 +139,9 @@ def test_proc_refuses_nonsense_and_keeps_what_was(two: Two, log: Log) -> None:
         lines = log.of_module()
         assert len(lines) == 1 and lines[0].startswith(f"tm3: {said}"), f"{text}: {lines}"
         assert setting(near) == before
-    with pytest.raises(OSError):
-        write_proc(near, whole + "," * 5000)
+    for text in (whole + "," * 5000, whole + "\0 localPort=nonsense"):
+        with pytest.raises(OSError):
+            write_proc(near, text)
     assert setting(near) == before
 
 
@@ -152,6 +154,23 @@ def test_loopback_that_is_down(two: Two, log: Log) -> None:
     with pytest.raises(OSError) as refused:
         configure(near, **words())
     assert refused.value.errno == errno.ENETDOWN
+
+
+def test_who_configures_without_end_takes_no_memory_without_end(two: Two, log: Log) -> None:
+    """What is replaced is freed before the next can come: the owner of any namespace may write."""
+    near, _ = two
+    load(near, **words())
+
+    def held_kib() -> int:
+        (found,) = re.findall(r"^SUnreclaim: +(\d+) kB", Path("/proc/meminfo").read_text(), re.M)
+        return int(found)
+
+    before, most, end = held_kib(), 0, time.monotonic() + 3
+    while time.monotonic() < end:
+        configure(near, **words())
+        most = max(most, held_kib() - before)
+    print(f"{most} KiB more than before")
+    assert most < 4096
 
 
 def test_an_unmodified_curl_goes_through_lp(way: Road) -> None:
