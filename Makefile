@@ -82,6 +82,10 @@ test: ## setup, build, then every test that this machine can run
 test-fast: ## the same without the tests that are marked slow
 	@$(MAKE) --no-print-directory test PYTEST_ARGS="-m 'not slow'"
 
+.PHONY: test-net
+test-net: ## the tests in labs alone: links as declared, late binding beside early (root)
+	@$(MAKE) --no-print-directory test PYTEST_ARGS="tests/net $(PYTEST_ARGS)"
+
 .PHONY: unit
 unit: $(UNIT_BIN) ## build and run the unit tests (C, cmocka, sanitizers)
 	@set -e; for t in $^; do echo "== $$t"; $$t; done
