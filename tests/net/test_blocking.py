@@ -71,17 +71,17 @@ class Seen:
 
 
 def object_is_early(seen: Seen) -> bool:
-    """Within 40 ms of idle; or, on a machine that is slow for all, a third of what early adds."""
+    """Within 25 ms of idle; or, on a machine that is slow for all, an eighth of what early adds."""
     idle, late, early = (seen(kind, "object_p50_s") for kind in KINDS)
-    return late - idle <= max(0.04, (early - idle) / 3)
+    return late - idle <= max(0.025, (early - idle) / 8)
 
 
 def nothing_waits(seen: Seen) -> bool:
-    """Three of four messages 10 ms at most, nearly all 60, or half of what early binding has."""
+    """Three of four messages 10 ms at most, nearly all 60; or an eighth, a fourth, of early's."""
     p75, p99 = (
         [seen(kind, f"reorder_{name}_s") for kind in ("late", "early")] for name in ("p75", "p99")
     )
-    return p75[0] <= max(0.01, p75[1] / 2) and p99[0] <= max(0.06, p99[1] / 2)
+    return p75[0] <= max(0.01, p75[1] / 8) and p99[0] <= max(0.06, p99[1] / 4)
 
 
 def bulk_does_not_pay(seen: Seen) -> bool:
