@@ -12,7 +12,7 @@
 --
 -- Payload is held for messages that wait for a gap to close, and a few KB of each HTTP body on
 -- its way (see `body`), nowhere else; of messages that waited, the last few MB are kept for a
--- second look (preference "Early payload kept").
+-- second look (preference "Early payload kept"; if that is 0, only open gaps hold payload).
 --
 -- A second dissector, `inside`, runs when all others are done with a frame. It hands on what
 -- became due in it, and looks at the TCP headers of pipes: where they begin and end, where
@@ -279,7 +279,8 @@ tm3.prefs.session_pipes = Pref.uint("Pipes of a session", 0,
 tm3.prefs.content = Pref.bool("Hand on what connections carry", true,
     "Hand the application's bytes, in order, to the dissectors of the destination's port")
 tm3.prefs.keep_mb = Pref.uint("Early payload kept (MB)", 16,
-    "For looking at a frame again: payload of messages that waited for a gap. 0 keeps none")
+    "For looking at a frame again: payload of messages that waited for a gap. 0: payload is held "
+    .. "for open gaps only")
 tm3.prefs.statistics = Pref.enum("Statistics at the end", STATISTICS_OFF,
     "tshark prints them when it has read all", {
         { 1, "off", STATISTICS_OFF },
@@ -375,10 +376,20 @@ function store.drop(i)
     S.held_bytes = S.held_bytes - #payload
 end
 
--- Payload of messages that waited: the last keep_mb of it.
-function store.keep(i, payload)
+function store.hold_again(i, payload)
+    S.again = S.again or { before = S.held_bytes, most = S.held_bytes_max }
+    if S.held_bytes - S.again.before + #payload <= S.again.most then store.hold(i, payload) end
+end
+
+-- Payload of messages that waited: the last keep_mb of it. If none is to be kept, it is held for
+-- a gap that is looked at again, as the first time: up to what was held then, until it closes.
+function store.keep(i, payload, visited)
     local limit = options.keep_mb * 1024 * 1024
     if S.is_kept[i] then return end
+    if limit == 0 then
+        if visited then return store.hold_again(i, payload) end
+        return store.drop(i)
+    end
     store.drop(i)
     S.early[i], S.is_kept[i] = payload, true
     S.kept_to = S.kept_to + 1
@@ -1394,7 +1405,9 @@ local function collect(i, m, visited, tree)
     local lane = S.m_half[i].up and conn.up or conn.down
     local added = add_piece(i, m, conn, lane, visited, tree)
     local released = S.released[i]
-    if released and not visited then let_go(lane, m.number, released.count, added) end
+    if released and (not visited or options.keep_mb == 0) then
+        let_go(lane, m.number, released.count, added)
+    end
 end
 
 -- Seen again, an early message is held again for the frame that closes its gap.
@@ -1402,7 +1415,7 @@ local function hold_again(i, m)
     if S.m_fill[i] == 0 or m.len >= LEN_FIN or m.id == 0 or S.early[i] then return end
     local lane = S.m_half[i].up and S.m_conn[i].up or S.m_conn[i].down
     if S.m_conn[i].dst_port and not lane.middle and not lane.torn then
-        store.keep(i, payload_of(m))
+        store.keep(i, payload_of(m), true)
     end
 end
 
@@ -1756,6 +1769,12 @@ function columns.tell(words, i, number, payload)
     end
 end
 
+-- Since Wireshark 4.2 the fields _ws.col.* are filled before postdissectors run.
+do
+    local major, minor = tostring(get_version and get_version() or ""):match("^(%d+)%.(%d+)")
+    columns.EARLY = major and tonumber(major) * 100 + tonumber(minor) >= 402 or false
+end
+
 function columns.text()
     local count = told.count < WORDS_MAX and told.count or WORDS_MAX
     for at = 1, count do
@@ -1923,6 +1942,10 @@ local function dissect(half, tvb, captured, pinfo, tree)
             end
         end
         at = at + size
+    end
+    if columns.EARLY and told.count > 0 then
+        local cols = pinfo.cols
+        cols.info, cols.protocol = columns.text(), "TM³"
     end
     return length
 end

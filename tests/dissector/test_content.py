@@ -77,10 +77,10 @@ def test_http_is_filtered_and_whole(web: Path, passes: str) -> None:
     rows = tshark.field_values(web, fields, *arguments, "-Y", "http")
     uris = {uri for row in rows for uri in row[0].split(",") if uri}
     assert uris == {exchange(n)[0].decode().split()[1] for n in range(REQUESTS)}
-    bodies = sorted(len(body) for row in rows for body in row[2].split(",") if body)
+    bodies = sorted(len(tshark.body(cell)) for row in rows for cell in row[2].split(",") if cell)
     assert bodies == sorted(1 + n * 2500 for n in range(REQUESTS)) or len(bodies) >= REQUESTS
     one = tshark.field_values(
-        web, ["tm3.dst.ip"], *arguments, "-Y", 'http.request.uri == "/page/0?x="'
+        web, ["tm3.dst.ip"], *arguments, "-Y", 'http.request and http.request.uri == "/page/0?x="'
     )
     assert len(one) == 1
 
@@ -93,7 +93,7 @@ def test_bodies_are_byte_for_byte(web: Path, tmp_path: Path) -> None:
 
 
 def test_columns_tell_both(web: Path) -> None:
-    rows = tshark.field_values(web, ["_ws.col.Protocol", "_ws.col.Info"], "-Y", "http.request")
+    rows = tshark.columns(web, "-Y", "http.request")
     assert {row[0] for row in rows} == {"TM³/HTTP"}
     assert all("GET /page/" in row[1] and "↑ data" in row[1] for row in rows)
 
@@ -140,7 +140,7 @@ def test_tls_dns_and_a_body_that_ends_with_the_connection(tmp_path: Path) -> Non
         cells = [[cell for cell in column if cell] for column in zip(*rows, strict=True)]
         assert cells[0] == ["www.example.org"]
         assert cells[1] == ["example.net"]
-        assert "until the end" in cells[2][0]
+        assert "until the end" in tshark.body(cells[2][0])
 
 
 def test_bodies_are_the_same_however_they_are_announced(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_bodies_are_the_same_however_they_are_announced(tmp_path: Path) -> None:
     fields = ["frame.number", "http.response.code", "http.content_length", "http.file_data"]
     rows = tshark.field_values(path, fields, "-Y", "http.response")
     assert rows == tshark.field_values(path, fields, "-2", "-Y", "http.response")
-    said = "".join(row[3] for row in rows)
+    said = "".join(tshark.body(cell) for row in rows for cell in row[3].split(","))
     text = [body.decode().replace("\n", "\\n") for body in bodies]
     for body in (text[0], text[1], text[3], text[2], text[4]):
         assert body in said

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What payload the dissector holds: that of messages behind an open gap, and, of those that
-waited, as much as the preference allows. It tells so itself, in its statistics."""
+"""What payload the dissector holds: that of messages behind an open gap, a little of each HTTP
+body on its way, and, of messages that waited, as much as the preference allows; if that is
+nothing, only open gaps hold payload. It tells so itself, in its statistics."""
 
 import json
 from collections.abc import Iterable
@@ -78,3 +79,65 @@ def test_nothing_is_kept_that_goes_to_no_dissector(tmp_path: Path) -> None:
     found = memory(path)
     assert found["held_bytes_max"] == PART
     assert found["held_bytes"] == found["kept_bytes_max"] == 0
+
+
+NONE_KEPT = ("-o", "tm3.keep_mb:0")
+BODY = 300_000
+
+
+def write_downloads(path: Path, count: int, whole: int, parts: int, *, apart: int = 0) -> None:
+    """HTTP answers, `parts` messages of each; the first `whole` of them to their end. `apart`: of
+    so many messages every second one comes before all those between them."""
+    capture = Capture()
+    pipes = []
+    for number in range(PIPES):
+        client = Endpoint("10.5.0.1", 40_000 + number)
+        pipes.append(TcpStream(capture, client, Endpoint("10.9.0.1", 6000)))
+        pipes[-1].open(number * 10)
+    time_us = 1000
+    for conn in range(1, count + 1):
+        request = f"GET /{conn} HTTP/1.1\r\nHost: w\r\n\r\n".encode()
+        pipes[0].up(time_us, m.syn(conn, "192.0.2.9", 80) + m.data(conn, 1, request))
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % BODY + b"x" * BODY
+        cut = [answer[at : at + PART] for at in range(0, len(answer), PART)]
+        chunks = [m.data(conn, number, part) for number, part in enumerate(cut)]
+        chunks = chunks if conn <= whole else chunks[:parts]
+        order = [*range(1, apart, 2), *range(0, apart, 2), *range(apart, len(chunks))]
+        for at, number in enumerate(order):
+            pipes[at % PIPES].down(time_us + 10 + at * 10, chunks[number])
+        time_us += 10_000
+    capture.write(path)
+
+
+def test_bodies_on_their_way_hold_little(tmp_path: Path) -> None:
+    """16 KB of each, 4 MB of all; nothing if nothing is to be kept."""
+    path = tmp_path / "bodies.pcap"
+    write_downloads(path, 400, 2, 4)
+    few = memory(path)
+    assert 4 * MB - 16 * 1024 < few["held_bytes_max"] < 4 * MB + PART
+    assert few["kept_bytes_max"] == 0
+    none = memory(path, *NONE_KEPT)
+    assert none["held_bytes_max"] == none["kept_bytes_max"] == 0
+    sizes = tshark.field_values(path, ["http.content_length"], *NONE_KEPT, "-Y", "http.response")
+    assert [int(row[0]) for row in sizes] == [BODY, BODY]
+
+
+@pytest.mark.parametrize("passes", ["one", "two"])
+def test_nothing_kept_nothing_lost(tmp_path: Path, passes: str) -> None:
+    """Only the open gaps hold payload then, in both passes, and the content is the same."""
+    path, apart = tmp_path / "apart.pcap", 20
+    write_downloads(path, 20, 3, 30, apart=apart)
+    arguments = ["-2"] if passes == "two" else []
+    found = memory(path, *NONE_KEPT, *arguments)
+    gap = apart // 2 * PART
+    assert found.pop("messages") > 20 * 30
+    assert found == {"held_bytes": 0, "held_bytes_max": gap, "kept_bytes": 0, "kept_bytes_max": 0}
+    fields = ["frame.number", "http.response.code", "http.file_data", "tcp.reassembled.length"]
+    shown = [
+        tshark.field_values(path, fields, *arguments, *keep, "-Y", "http.response")
+        for keep in (NONE_KEPT, ())
+    ]
+    assert shown[0] == shown[1]
+    assert len(shown[0]) == 3
+    assert "tm3.expert.not_kept" not in tshark.run(path, "-T", "json", "-Y", "tm3.expert.not_kept",
+                                                   *arguments, *NONE_KEPT)  # fmt: skip

@@ -9,6 +9,7 @@ command with its first arguments; sharkd stands beside it.
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -99,6 +100,19 @@ def field_values(
     wanted = [part for name in fields for part in ("-e", name)]
     text = run(capture, *arguments, "-T", "fields", *wanted, script=script)
     return [line.split("\t") for line in text.splitlines()]
+
+
+def columns(capture: Path, *arguments: str) -> list[list[str]]:
+    """Protocol and info as the packet list has them; since 4.2 fields _ws.col.* may differ."""
+    wanted = ("-o", 'gui.column.format:"Protocol","%p","Info","%i"', "-T", "tabs")
+    return [line.split("\t") for line in run(capture, *wanted, *arguments).splitlines()]
+
+
+def body(cell: str) -> str:
+    """What http.file_data says of a body: of 4.0 the text, since 4.2 its bytes in hex."""
+    if not re.fullmatch("([0-9a-f]{2})+", cell):
+        return cell
+    return bytes.fromhex(cell).decode().replace("\n", "\\n")
 
 
 def experts(message: Message) -> list[str]:
