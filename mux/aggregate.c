@@ -47,6 +47,7 @@ enum { ROUND_SAMPLES = 8 };
 #define DIP 0.7
 
 /* So much at most may the limit shrink and grow in a round. */
+#define FIRST 1.25
 #define SHRINK 0.5
 #define GROW 1.25
 
@@ -178,6 +179,13 @@ static void bind_to_rate(struct aggregate *a, int64_t now, size_t mss)
 	if (a->rate > a->best_new)
 		a->best_new = a->rate;
 	set_limit(a, a->rate * (double)(base(a) + slack(a, mss)) / 1e9, mss);
+}
+
+/* Rather too much for a round, which tells the rate, than too little for many. */
+static void bind_at_first(struct aggregate *a, int64_t now, size_t mss)
+{
+	bind_to_rate(a, now, mss);
+	set_limit(a, (double)a->limit * FIRST, mss);
 }
 
 /*
@@ -326,7 +334,7 @@ static void end_round(struct aggregate *a, int64_t now, size_t mss, bool more)
 	case AGGREGATE_FREE:
 		if (more && queue > wish && queue > base(a) / 8 &&
 		    a->delivery > 0)
-			bind_to_rate(a, now, mss);
+			bind_at_first(a, now, mss);
 		break;
 	case AGGREGATE_YIELD:
 		if (more && now >= a->yield_until)
@@ -344,18 +352,25 @@ static void end_round(struct aggregate *a, int64_t now, size_t mss, bool more)
 	begin_round(a, now);
 }
 
+static void dip(struct aggregate *a, int64_t now, size_t mss)
+{
+	a->dipping = true;
+	a->dip_from = base(a);
+	set_limit(a, (double)a->limit * DIP, mss);
+	begin_round(a, now);
+}
+
 /*
  * With the limit always met there is always a little queue: base would creep
- * up. So every period ends in a dip of a round, in which there is none.
+ * up. So every period ends in a dip of a round, in which there is none. Where
+ * the round trip became shorter by it there may be more of a queue: so another.
  */
 static void mind_period(struct aggregate *a, int64_t now, size_t mss)
 {
 	if (now - a->period_at < PERIOD)
 		return;
 	if (!a->dipping && a->state == AGGREGATE_BOUND) {
-		a->dipping = true;
-		set_limit(a, (double)a->limit * DIP, mss);
-		begin_round(a, now);
+		dip(a, now, mss);
 		return;
 	}
 	if (a->dipping && a->samples < ROUND_SAMPLES &&
@@ -364,6 +379,11 @@ static void mind_period(struct aggregate *a, int64_t now, size_t mss)
 	if (a->dipping) {
 		a->dipping = false;
 		set_limit(a, (double)a->limit / DIP, mss);
+		if (base(a) + slack(a, mss) / 2 < a->dip_from) {
+			bind_to_rate(a, now, mss);
+			dip(a, now, mss);
+			return;
+		}
 		begin_round(a, now);
 	}
 	a->best_old = a->best_new;
@@ -431,7 +451,7 @@ void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack)
 	if (overflows(a, rtt, ack->mss, ack->more)) {
 		a->leaps = 0;
 		set_rate(a);
-		bind_to_rate(a, now, ack->mss);
+		bind_at_first(a, now, ack->mss);
 		begin_round(a, now);
 		return;
 	}

@@ -60,6 +60,7 @@ struct aggregate {
 	int64_t base_new, base_old;	/* smallest round trips of two periods */
 	int64_t period_at;	/* the newer one began */
 	bool dipping;		/* to see the path without our queue */
+	int64_t dip_from;	/* base until then */
 
 	bool fresh;		/* nothing was acknowledged yet, or after a rest */
 	int64_t fresh_at;

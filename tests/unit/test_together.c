@@ -264,9 +264,12 @@ static void another_connection_does_not_starve_us(void **state)
 		path_forget(&path);
 		path_run(&path, 60 * S);
 		assert_true(used(&path, 60 * S) > 0.3);
-		/* When it has gone, the queue goes too. */
+		/* When it has gone, the queue goes too, soon after a look. */
 		path_rival(&path, false);
-		path_run(&path, 75 * S);
+		path_run(&path, 1 * S);
+		while (path.aggregate.state == AGGREGATE_YIELD)
+			path_run(&path, 1 * S);
+		path_run(&path, 13 * S);
 		path_forget(&path);
 		path_run(&path, 5 * S);
 		assert_true(used(&path, 5 * S) > 0.95);
