@@ -158,11 +158,11 @@ static void look_at_chunks(struct pipe *p, const struct sctp_assoc_stats *stats,
 		s->base = s->looked;
 	}
 	s->looked = sent;
+	if (sent != s->base && !status->sstat_unackdata && is_empty(p))
+		s->base = sent;
 	under_way = status->sstat_unackdata + (sent - s->base);
 	if (under_way > sent)
 		under_way = sent;
-	if (under_way && !status->sstat_unackdata && is_empty(p))
-		under_way = 0;
 	p->info.unsent = bytes_between(s, sent, s->chunks);
 	p->info.in_flight = bytes_between(s, sent - under_way, sent);
 	p->info.stuck = p->info.in_flight ? 0 : p->info.unsent;

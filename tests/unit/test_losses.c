@@ -20,10 +20,15 @@ struct scene {
 	uint64_t sent[2], again[2];
 };
 
+static double random_unit(struct random *r)
+{
+	return (double)(random_next(r) >> 11) / (double)(UINT64_C(1) << 53);
+}
+
 static void scene_init(struct scene *s, double percent, uint64_t seed)
 {
 	*s = (struct scene){ .now = NS_PER_SEC };
-	random_seed(&s->chance, seed);
+	s->chance.state = seed;
 	losses_init(&s->l, percent);
 }
 
