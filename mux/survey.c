@@ -118,20 +118,29 @@ static void start_losses(struct session *s)
 
 /*
  * A limit that hears of no acknowledgement would never move: rather none. DSWA
- * goes by the windows, which every pipe tells.
+ * goes by windows and round trips; the kernel's smoothed round trip over
+ * SCTP is in whole clock ticks, each step cut to whole ones: that is no measure.
  */
+static bool tells_enough(const struct pipe *p, enum aggregate_mode mode)
+{
+	return mode == AGGREGATE_DELAY ? p->acks.on : !is_sctp(p);
+}
+
 static enum aggregate_mode aggregate_of(struct session *s)
 {
 	enum aggregate_mode mode = s->engine->config->aggregate;
 	unsigned int i;
 
-	if (!s->engine->config->late)
+	if (!s->engine->config->late || mode == AGGREGATE_OFF)
 		return AGGREGATE_OFF;
-	for (i = 0; mode == AGGREGATE_DELAY && i < s->npipes; i++) {
-		if (s->pipes[i]->acks.on)
+	for (i = 0; i < s->npipes; i++) {
+		const struct pipe *p = s->pipes[i];
+
+		if (tells_enough(p, mode))
 			continue;
-		log_info(s->engine->log, "session %u: pipes of %s do not tell what was acknowledged when: what pipes hold together is not bounded (--aggregate dswa bounds it by their windows)",
-			 s->number, transport_name(s->pipes[i]->transport));
+		log_info(s->engine->log, "session %u: pipes of %s do not tell enough for --aggregate %s: it is off",
+			 s->number, transport_name(p->transport),
+			 aggregate_mode_name(mode));
 		return AGGREGATE_OFF;
 	}
 	return mode;
