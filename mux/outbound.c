@@ -274,7 +274,7 @@ static void want_blocked_pipes(struct session *s)
 	for (i = 0; i < s->npipes; i++)
 		pipe_want(s->pipes[i],
 			  s->sched.ready && !s->refused &&
-			  !pipe_room(s->pipes[i]));
+			  !s->pipes[i]->resting && !pipe_room(s->pipes[i]));
 }
 
 void outbound_pump(struct task *t)
