@@ -87,6 +87,7 @@ def _pair(lab: Lab, params: Params, seed: int, keep_pcaps: bool) -> Iterator[Pro
     with lab.proxies(
         int(params["pipes"]),  # type: ignore[arg-type]
         cc=str(params["cc"]),
+        transport=str(params["transport"]),
         rp=words,
         lp=words,
         capture=("pipes", "application") if keep_pcaps else (),

@@ -92,6 +92,13 @@ PROXIES = (
     Parameter("conn_policy", "drr", "text", "which connection comes next", ("drr", "fifo")),
     Parameter("app_buffer", None, "size", "early binding: queue of a pipe in the proxy", low=0),
     Parameter("pipe_sndbuf", None, "size", "early binding: SO_SNDBUF of each pipe", low=1024),
+    Parameter(
+        "transport",
+        "tcp",
+        "text",
+        "what pipes are made of; mixed: half of them TCP, half SCTP",
+        ("tcp", "mptcp", "sctp", "mixed"),
+    ),
     Parameter("warm", False, "truth", "whether the pipes carried 1 MB before the run"),
 )
 LAB = (

@@ -7,13 +7,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "../mux/config.h"
 #include "../mux/log.h"
 #include "../mux/sock.h"
+#include "attempt.h"
 #include "resolver.h"
 
 enum { REASON_MAX = 160 };
@@ -26,13 +25,6 @@ enum dial_state {
 	DIAL_CONNECTING,
 	DIAL_UP,
 	DIAL_WAITING,
-};
-
-struct dial {			/* one pipe in the making */
-	struct dialer *dialer;
-	struct watch watch;
-	int fd;			/* -1: none */
-	bool up;
 };
 
 struct dialer {
@@ -49,13 +41,13 @@ struct dialer {
 	struct timer timer;	/* the end of a try, of a pause, of doubt */
 	struct answer at;	/* RP's addresses, */
 	unsigned int next;	/* and the one to try next */
-	unsigned int pipes, up;
-	struct dial dial[PIPES_MAX];
+	struct attempt attempt;
 
 	unsigned int failures;	/* in a row */
 	int64_t up_since;
 	bool brief;		/* the last session was lost at once */
 	bool came_back;		/* tries reached LP itself */
+	bool fell_back;		/* from MPTCP to TCP, and that was said */
 	char told[REASON_MAX];	/* the last complaint, or "" */
 };
 
@@ -66,9 +58,23 @@ static void try_address(struct dialer *d);
 static void say_up(struct dialer *d)
 {
 	d->told[0] = '\0';
-	log_info(d->log, "%u %s to %s %s up", d->pipes,
-		 d->pipes == 1 ? "pipe" : "pipes", d->peer,
-		 d->pipes == 1 ? "is" : "are");
+	log_info(d->log, "%u %s to %s %s up", d->attempt.pipes,
+		 d->attempt.pipes == 1 ? "pipe" : "pipes", d->peer,
+		 d->attempt.pipes == 1 ? "is" : "are");
+}
+
+/* It works, but it is not what was asked for. */
+static void say_fallback(struct dialer *d, const int *fds, unsigned int n)
+{
+	unsigned int fallen = 0, i;
+
+	for (i = 0; i < n; i++)
+		fallen += transport_of(fds[i]) == TRANSPORT_MPTCP &&
+			  transport_fell_back(fds[i]);
+	if (fallen && !d->fell_back)
+		log_warn(d->log, "mptcp: %u of %u pipes to %s go on as plain TCP; rp takes MPTCP when its --pipe names it",
+			 fallen, n, d->peer);
+	d->fell_back = fallen > 0;
 }
 
 /* The same but for numbers: which of the pipes was first does not matter. */
@@ -127,26 +133,9 @@ static void back_off(struct dialer *d)
 
 /* --- one try --- */
 
-static void hang_up(struct dialer *d)
-{
-	unsigned int i;
-
-	for (i = 0; i < d->pipes; i++) {
-		struct dial *dial = &d->dial[i];
-
-		loop_unwatch(d->loop, &dial->watch);
-		if (dial->fd >= 0)
-			close(dial->fd);
-		dial->fd = -1;
-		dial->up = false;
-	}
-	d->up = 0;
-}
-
 static void failed(struct dialer *d, const char *why)
 {
 	loop_timer_stop(d->loop, &d->timer);
-	hang_up(d);
 	if (d->next < d->at.count) {
 		try_address(d);
 		return;
@@ -156,56 +145,35 @@ static void failed(struct dialer *d, const char *why)
 	back_off(d);
 }
 
+static void attempt_failed(struct attempt *a, const char *why)
+{
+	failed(container_of(a, struct dialer, attempt), why);
+}
+
 /*
  * A line now, unless pipes were lost at once the last time: then they have to
  * last, or a peer that accepts and closes would make two lines a try.
  */
-static void all_up(struct dialer *d)
+static void all_up(struct attempt *a, const int *fds, unsigned int n)
 {
-	int fds[PIPES_MAX];
-	unsigned int i;
+	struct dialer *d = container_of(a, struct dialer, attempt);
 	int err;
 
-	for (i = 0; i < d->pipes; i++) {
-		loop_unwatch(d->loop, &d->dial[i].watch);
-		fds[i] = d->dial[i].fd;
-		d->dial[i].fd = -1;
-		d->dial[i].up = false;
-	}
-	d->up = 0;
 	d->state = DIAL_UP;
 	d->up_since = loop_clock();
 	loop_timer_in(d->loop, &d->timer, LASTED_MS * NS_PER_MS);
-	err = d->dialed(d->owner, fds, d->pipes);
+	say_fallback(d, fds, n);
+	err = d->dialed(d->owner, fds, n);
 	if (err)
 		dialer_lost(d, strerror(-err));
 	else if (!d->brief)
 		say_up(d);
 }
 
-static void answered(struct watch *w, uint32_t events)
-{
-	struct dial *dial = container_of(w, struct dial, watch);
-	struct dialer *d = dial->dialer;
-	socklen_t len = sizeof(int);
-	int err = 0;
-
-	(void)events;
-	getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &err, &len);
-	if (err) {
-		failed(d, strerror(err));
-		return;
-	}
-	/* From here on only its end is of interest. */
-	loop_want(d->loop, w, 0);
-	if (dial->up) {
-		failed(d, "the other end closed a pipe");
-		return;
-	}
-	dial->up = true;
-	if (++d->up == d->pipes)
-		all_up(d);
-}
+static const struct attempt_ops attempt_ops = {
+	.up = all_up,
+	.failed = attempt_failed,
+};
 
 static void set_port(struct sockaddr_storage *addr, uint16_t port)
 {
@@ -215,39 +183,14 @@ static void set_port(struct sockaddr_storage *addr, uint16_t port)
 		((struct sockaddr_in *)(void *)addr)->sin_port = htons(port);
 }
 
-static int dial_one(struct dialer *d, struct dial *dial,
-		    const struct sockaddr_storage *addr)
-{
-	int err;
-
-	dial->fd = socket(addr->ss_family,
-			  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (dial->fd < 0)
-		return -errno;
-	err = connect(dial->fd, (const struct sockaddr *)addr,
-		      addr->ss_family == AF_INET6 ?
-		      sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
-	if (err && errno != EINPROGRESS)
-		return -errno;
-	return loop_watch(d->loop, &dial->watch, dial->fd, EPOLLOUT);
-}
-
 static void try_address(struct dialer *d)
 {
 	struct sockaddr_storage *addr = &d->at.addr[d->next++];
-	unsigned int i;
-	int err;
 
 	set_port(addr, d->rp.port);
 	d->state = DIAL_CONNECTING;
 	loop_timer_in(d->loop, &d->timer, DIAL_MS * NS_PER_MS);
-	for (i = 0; i < d->pipes; i++) {
-		err = dial_one(d, &d->dial[i], addr);
-		if (err) {
-			failed(d, strerror(-err));
-			return;
-		}
-	}
+	attempt_start(&d->attempt, addr);
 }
 
 static void looked_up(void *asker, const struct answer *answer)
@@ -298,7 +241,7 @@ static void time_came(struct timer *t)
 	struct dialer *d = container_of(t, struct dialer, timer);
 
 	if (d->state == DIAL_CONNECTING) {
-		failed(d, "no answer within 5 s");
+		attempt_give_up(&d->attempt, "no answer within 5 s");
 	} else if (d->state == DIAL_WAITING) {
 		look_up(d);
 	} else if (d->state == DIAL_UP) {
@@ -325,11 +268,11 @@ void dialer_lost(struct dialer *d, const char *why)
 }
 
 struct dialer *dialer_new(struct loop *loop, struct log *log,
-			  const struct endpoint *rp, unsigned int pipes,
-			  dialed_fn dialed, void *owner)
+			  const struct endpoint *rp,
+			  const struct transport_set *transports,
+			  unsigned int pipes, dialed_fn dialed, void *owner)
 {
 	struct dialer *d = calloc(1, sizeof(*d));
-	unsigned int i;
 
 	if (!d)
 		return NULL;
@@ -342,15 +285,10 @@ struct dialer *dialer_new(struct loop *loop, struct log *log,
 	d->log = log;
 	d->rp = *rp;
 	endpoint_text(rp, d->peer);
-	d->pipes = pipes;
+	attempt_init(&d->attempt, &attempt_ops, loop, transports, pipes);
 	d->dialed = dialed;
 	d->owner = owner;
 	d->timer.fire = time_came;
-	for (i = 0; i < PIPES_MAX; i++) {
-		d->dial[i].dialer = d;
-		d->dial[i].fd = d->dial[i].watch.fd = -1;
-		d->dial[i].watch.ready = answered;
-	}
 	return d;
 }
 
@@ -361,7 +299,7 @@ void dialer_free(struct dialer *d)
 	if (d->lookup)
 		resolver_cancel(d->lookup);
 	loop_timer_stop(d->loop, &d->timer);
-	hang_up(d);
+	attempt_stop(&d->attempt);
 	resolver_free(d->resolver);
 	free(d);
 }
@@ -406,11 +344,11 @@ void dialer_print(const struct dialer *d, FILE *out)
 		break;
 	case DIAL_CONNECTING:
 		fprintf(out, "dialer: connecting to %s, %u of %u pipes up\n",
-			d->peer, d->up, d->pipes);
+			d->peer, d->attempt.up, d->attempt.pipes);
 		break;
 	case DIAL_UP:
 		fprintf(out, "dialer: %u pipes to %s up for %.1f s\n",
-			d->pipes, d->peer,
+			d->attempt.pipes, d->peer,
 			(double)(now - d->up_since) / NS_PER_SEC);
 		break;
 	case DIAL_WAITING:

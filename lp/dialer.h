@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 
 #include "../mux/loop.h"
+#include "../mux/transport.h"
 #include "endpoint.h"
 
 struct dialer;
@@ -38,8 +39,9 @@ enum {
 typedef int (*dialed_fn)(void *owner, const int *fds, unsigned int n);
 
 struct dialer *dialer_new(struct loop *loop, struct log *log,
-			  const struct endpoint *rp, unsigned int pipes,
-			  dialed_fn dialed, void *owner);
+			  const struct endpoint *rp,
+			  const struct transport_set *transports,
+			  unsigned int pipes, dialed_fn dialed, void *owner);
 /* Whatever is under way is dropped. */
 void dialer_free(struct dialer *d);
 

@@ -153,11 +153,12 @@ static int set_arguments(struct options *o, char **args, int n)
 	return 0;
 }
 
-static int check(const struct options *o)
+static int check(struct options *o)
 {
 	char why[WHY_LEN];
 
-	if (config_check(&o->config, why, sizeof(why)))
+	if (config_check(&o->config, why, sizeof(why)) ||
+	    config_fit(&o->config, o->pipes, false, why, sizeof(why)))
 		return wrong("%s", why);
 	if (!o->redirect.on && !o->socks.on && !o->nrules)
 		return wrong("nothing to do: --redirect and --socks are off "

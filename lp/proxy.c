@@ -196,7 +196,8 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 	p->listeners = calloc(options->nrules + 2, sizeof(struct listener *));
 	p->forwards = calloc(options->nrules + 1, sizeof(struct forward *));
 	p->names = resolver_new(p->loop, RESOLVER_THREADS);
-	p->dialer = dialer_new(p->loop, p->log, &options->rp, options->pipes,
+	p->dialer = dialer_new(p->loop, p->log, &options->rp,
+			       &options->config.transports, options->pipes,
 			       dialed, p);
 	if (p->listeners && p->forwards && p->names && p->dialer)
 		return p;

@@ -15,9 +15,15 @@ enum { SLACK_SEGMENTS = 3, FLOOR_SEGMENTS = 4 };
 
 /*
  * So many bytes at first, or after a rest: the first windows of some 16 pipes.
- * Those of 64 at once are a megabyte in one burst, which no queue is made for.
+ * In one burst they would be too much for many a queue. So a part of them goes
+ * at once, one and a half times as much in a round trip, or at this pace where
+ * that is more. On a short path acknowledgements are sooner than any pace.
  */
 #define FREE_FIRST (size_t)(160 * 1448)
+#define FREE_BURST (size_t)(40 * 1448)
+#define FREE_TRIP 1.5
+#define FREE_PACE (1448.0 / NS_PER_MS)
+#define FREE_SHORT (10 * NS_PER_MS)
 #define FREE_REST NS_PER_SEC
 
 /* Nobody needs more: no limit from here on. */
@@ -31,16 +37,22 @@ enum { ROUND_SAMPLES = 8 };
 #define ROUND_MIN (10 * NS_PER_MS)
 #define ROUND_MAX (2 * NS_PER_SEC)
 
+/* What arrives behind such a queue and for so long tells a rate. */
+#define TRAIN_QUEUE (NS_PER_MS)
+#define TRAIN_MIN (10 * NS_PER_MS)
+#define TRAIN_MAX (200 * NS_PER_MS)
+
 /* base is the smallest of so long to twice as long. */
 #define PERIOD (10 * NS_PER_SEC)
 #define DIP 0.7
 
 /* So much at most may the limit shrink and grow in a round. */
+#define FIRST 1.25
 #define SHRINK 0.5
 #define GROW 1.25
 
 /* After so many rounds in vain others are made way for. */
-enum { IN_VAIN = 3, SHORT_OF = 2, LEAPS = 3 };
+enum { IN_VAIN = 3, LEAPS = 3 };
 
 /* That is: with our rate below so much of its best, and the limit near it. */
 #define LESS 0.7
@@ -65,11 +77,42 @@ void aggregate_init(struct aggregate *a, enum aggregate_mode mode,
 	a->period_at = a->round_at = now;
 	a->least = INT64_MAX;
 	a->yield_for = YIELD_MIN;
+	a->fresh_at = now;
+	a->fresh = mode == AGGREGATE_DELAY;
 }
 
-size_t aggregate_room(const struct aggregate *a, size_t held)
+void aggregate_expect(struct aggregate *a, int64_t rtt)
 {
-	return held < a->limit ? a->limit - held : 0;
+	if (a->base_new == INT64_MAX && a->base_old == INT64_MAX)
+		a->expected = rtt;
+}
+
+static int64_t base(const struct aggregate *a)
+{
+	return a->base_new < a->base_old ? a->base_new : a->base_old;
+}
+
+/* Of the first flight. */
+static size_t paced(const struct aggregate *a, int64_t now)
+{
+	int64_t trip = base(a) == INT64_MAX ? a->expected : base(a);
+	double since = (double)(now - a->fresh_at), pace;
+
+	if (trip < FREE_SHORT || since >= (double)trip * 2)
+		return FREE_FIRST;
+	pace = FREE_TRIP * (double)FREE_BURST / (double)trip;
+	if (pace < FREE_PACE)
+		pace = FREE_PACE;
+	return FREE_BURST + (size_t)(since * pace);
+}
+
+size_t aggregate_room(const struct aggregate *a, size_t held, int64_t now)
+{
+	size_t limit = a->limit;
+
+	if (a->fresh && a->state == AGGREGATE_FREE && paced(a, now) < limit)
+		limit = paced(a, now);
+	return held < limit ? limit - held : 0;
 }
 
 void aggregate_refused(struct aggregate *a, int64_t now)
@@ -77,11 +120,6 @@ void aggregate_refused(struct aggregate *a, int64_t now)
 	a->limited = true;
 	a->refusals++;
 	a->limited_at = now;
-}
-
-static int64_t base(const struct aggregate *a)
-{
-	return a->base_new < a->base_old ? a->base_new : a->base_old;
 }
 
 static int64_t slack(const struct aggregate *a, size_t mss)
@@ -99,7 +137,6 @@ static void begin_round(struct aggregate *a, int64_t now)
 {
 	a->round_at = now;
 	a->samples = 0;
-	a->first_at = 0;
 	a->least = INT64_MAX;
 	a->most = 0;
 	a->limited = false;
@@ -144,6 +181,13 @@ static void bind_to_rate(struct aggregate *a, int64_t now, size_t mss)
 	set_limit(a, a->rate * (double)(base(a) + slack(a, mss)) / 1e9, mss);
 }
 
+/* Rather too much for a round, which tells the rate, than too little for many. */
+static void bind_at_first(struct aggregate *a, int64_t now, size_t mss)
+{
+	bind_to_rate(a, now, mss);
+	set_limit(a, (double)a->limit * FIRST, mss);
+}
+
 /*
  * Who holds next to nothing and yet meets a queue knows whose that is before
  * giving way to it.
@@ -160,20 +204,20 @@ static bool meets_others(const struct aggregate *a,
 }
 
 /*
- * Windows that open by leaps fill a queue within one round. So much is no burst
- * that passes: do not wait for its end.
+ * Windows that open twofold fill a queue within one round. As soon as its rate
+ * is known, do not wait for the end.
  */
 static bool overflows(struct aggregate *a, int64_t rtt, size_t mss,
 		      bool more)
 {
 	int64_t queue = rtt - base(a);
 
-	if (a->state != AGGREGATE_FREE || !more || queue <= base(a) / 2 ||
+	if (a->state != AGGREGATE_FREE || !more || queue <= base(a) / 8 ||
 	    queue <= 2 * slack(a, mss))
 		a->leaps = 0;
 	else
 		a->leaps++;
-	return a->leaps >= LEAPS;
+	return a->leaps >= LEAPS && a->delivery > 0;
 }
 
 static void set_free(struct aggregate *a)
@@ -232,6 +276,21 @@ static void mind_calm(struct aggregate *a, bool calm, int64_t now)
 		a->yield_for = YIELD_MIN;
 }
 
+/*
+ * What the limit should be, met by everybody and yet with no queue: first what
+ * a queue as wished takes, then more and more, for the rate has grown.
+ */
+static double raised(struct aggregate *a, double old, int64_t lacking)
+{
+	static const double grow[] = { 1, GROW, 1.5, 2 };
+	double bytes = old + a->rate * (double)lacking / 1e9;
+	double leap = old * grow[a->short_of];
+
+	if (a->short_of < sizeof(grow) / sizeof(grow[0]) - 1)
+		a->short_of++;
+	return bytes > leap ? bytes : leap;
+}
+
 static void follow(struct aggregate *a, int64_t queue, int64_t now, size_t mss)
 {
 	int64_t wish = slack(a, mss);
@@ -239,21 +298,23 @@ static void follow(struct aggregate *a, int64_t queue, int64_t now, size_t mss)
 	double bytes = a->rate * (double)(base(a) + wish) / 1e9;
 
 	mind_calm(a, queue <= 2 * wish, now);
-	if (queue <= wish) {
-		a->short_of = a->limited && queue < wish / 2 ?
-			a->short_of + 1 : 0;
-		if (!a->limited || bytes < old)
-			return;
-		if (a->short_of >= SHORT_OF && bytes < old * GROW)
-			bytes = old * GROW;
-		if (bytes > old * 2)
-			bytes = old * 2;
-	} else {
+	if (!a->limited || queue >= wish / 2)
 		a->short_of = 0;
+	if (queue > wish) {
 		if (bytes > old)
 			return;
 		if (bytes < old * SHRINK)
 			bytes = old * SHRINK;
+	} else if (!a->limited) {
+		return;
+	} else if (queue < wish / 2) {
+		double more = raised(a, old, wish - queue);
+
+		bytes = bytes > more ? bytes : more;
+		if (bytes > old * 2)
+			bytes = old * 2;
+	} else if (bytes < old) {
+		return;
 	}
 	set_limit(a, bytes, mss);
 }
@@ -271,8 +332,9 @@ static void end_round(struct aggregate *a, int64_t now, size_t mss, bool more)
 	wish = slack(a, mss);
 	switch (a->state) {
 	case AGGREGATE_FREE:
-		if (more && queue > wish && queue > base(a) / 8)
-			bind_to_rate(a, now, mss);
+		if (more && queue > wish && queue > base(a) / 8 &&
+		    a->delivery > 0)
+			bind_at_first(a, now, mss);
 		break;
 	case AGGREGATE_YIELD:
 		if (more && now >= a->yield_until)
@@ -290,18 +352,25 @@ static void end_round(struct aggregate *a, int64_t now, size_t mss, bool more)
 	begin_round(a, now);
 }
 
+static void dip(struct aggregate *a, int64_t now, size_t mss)
+{
+	a->dipping = true;
+	a->dip_from = base(a);
+	set_limit(a, (double)a->limit * DIP, mss);
+	begin_round(a, now);
+}
+
 /*
  * With the limit always met there is always a little queue: base would creep
- * up. So every period ends in a dip of a round, in which there is none.
+ * up. So every period ends in a dip of a round, in which there is none. Where
+ * the round trip became shorter by it there may be more of a queue: so another.
  */
 static void mind_period(struct aggregate *a, int64_t now, size_t mss)
 {
 	if (now - a->period_at < PERIOD)
 		return;
 	if (!a->dipping && a->state == AGGREGATE_BOUND) {
-		a->dipping = true;
-		set_limit(a, (double)a->limit * DIP, mss);
-		begin_round(a, now);
+		dip(a, now, mss);
 		return;
 	}
 	if (a->dipping && a->samples < ROUND_SAMPLES &&
@@ -310,6 +379,11 @@ static void mind_period(struct aggregate *a, int64_t now, size_t mss)
 	if (a->dipping) {
 		a->dipping = false;
 		set_limit(a, (double)a->limit / DIP, mss);
+		if (base(a) + slack(a, mss) / 2 < a->dip_from) {
+			bind_to_rate(a, now, mss);
+			dip(a, now, mss);
+			return;
+		}
 		begin_round(a, now);
 	}
 	a->best_old = a->best_new;
@@ -320,22 +394,29 @@ static void mind_period(struct aggregate *a, int64_t now, size_t mss)
 }
 
 /*
- * Without a limit in the way bytes in flight may be lost ones, and grow: then
- * what arrived meanwhile tells the rate.
+ * Without a limit in the way bytes in flight may be lost ones, and grow; and of
+ * a burst the first tell nothing of the rate by how long they took. Then what
+ * arrives as long as there is a queue tells it: the bottleneck is at work all
+ * the time. Where there is none, a new such train begins.
  */
-static void mind_delivery(struct aggregate *a, const struct aggregate_ack *ack)
+static void mind_delivery(struct aggregate *a, const struct aggregate_ack *ack,
+			  int64_t rtt)
 {
-	int64_t since = ack->acked_at - a->first_at;
+	int64_t since = ack->counted_at - a->train_at;
 
 	if (a->state == AGGREGATE_BOUND)
 		return;
-	if (!a->first_at) {
-		a->first_at = ack->acked_at;
-		a->first = ack->delivered;
-	} else if (since >= ROUND_MIN && ack->delivered > a->first) {
-		a->latest = (double)(ack->delivered - a->first) * 1e9 /
+	if (rtt - base(a) < TRAIN_QUEUE)
+		a->train_at = a->delivery = 0;
+	if (!a->train_at || since > TRAIN_MAX) {
+		a->train_at = ack->counted_at;
+		a->train = ack->delivered;
+	} else if (since >= TRAIN_MIN && ack->delivered > a->train) {
+		a->delivery = (double)(ack->delivered - a->train) * 1e9 /
 			(double)since;
 	}
+	if (a->delivery > 0)
+		a->latest = a->delivery;
 }
 
 void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack)
@@ -345,6 +426,9 @@ void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack)
 	if (a->mode != AGGREGATE_DELAY || rtt <= 0)
 		return;
 	a->latest = (double)ack->held * 1e9 / (double)rtt;
+	if (a->fresh && a->state == AGGREGATE_FREE && paced(a, now) < a->limit)
+		a->limit = paced(a, now);
+	a->fresh = false;
 	grow_free(a, ack->held);
 	if (rtt < a->base_new)
 		a->base_new = rtt;
@@ -357,8 +441,8 @@ void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack)
 			a->least = rtt;
 		if (a->latest > a->most)
 			a->most = a->latest;
-		mind_delivery(a, ack);
 	}
+	mind_delivery(a, ack, rtt);
 	if (meets_others(a, ack, rtt)) {
 		yield(a, now);
 		begin_round(a, now);
@@ -367,7 +451,7 @@ void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack)
 	if (overflows(a, rtt, ack->mss, ack->more)) {
 		a->leaps = 0;
 		set_rate(a);
-		bind_to_rate(a, now, ack->mss);
+		bind_at_first(a, now, ack->mss);
 		begin_round(a, now);
 		return;
 	}
@@ -400,8 +484,11 @@ bool aggregate_asks(struct aggregate *a, uint64_t written, size_t held,
 	    (held || now - a->asked_at < EMPTY_SPACING))
 		return false;
 	if (!held && now - a->asked_at > FREE_REST &&
-	    a->state == AGGREGATE_FREE && a->mode == AGGREGATE_DELAY)
+	    a->state == AGGREGATE_FREE && a->mode == AGGREGATE_DELAY) {
 		a->limit = FREE_FIRST;
+		a->fresh_at = now;
+		a->fresh = true;
+	}
 	a->asked = written;
 	a->asked_at = now;
 	return true;

@@ -44,7 +44,8 @@ struct aggregate_ack {
 	int64_t sent_at, left_at, acked_at;
 	size_t held;		/* by all pipes, it included, when it was sent */
 	size_t before;		/* held before it was written */
-	uint64_t delivered;	/* bytes, in all until now (unless BOUND) */
+	uint64_t delivered;	/* bytes in all (unless BOUND), */
+	int64_t counted_at;	/* until then */
 	size_t mss;
 	bool more;		/* waits to be sent */
 };
@@ -59,16 +60,23 @@ struct aggregate {
 	int64_t base_new, base_old;	/* smallest round trips of two periods */
 	int64_t period_at;	/* the newer one began */
 	bool dipping;		/* to see the path without our queue */
+	int64_t dip_from;	/* base until then */
+
+	bool fresh;		/* nothing was acknowledged yet, or after a rest */
+	int64_t fresh_at;
+	int64_t expected;	/* round trip, before one is seen */
 
 	/* this round */
 	int64_t round_at;
 	unsigned int samples;
 	int64_t least;		/* smallest round trip in it */
 	double most;		/* highest rate in it */
-	int64_t first_at;	/* its first sample came, */
-	uint64_t first;		/* and so much had been delivered by then */
-	double latest;		/* rate: of all the round, or the last sample's */
+	double latest;		/* rate: the last sample's, or delivery */
 	bool limited;		/* the limit was in the way */
+
+	int64_t train_at;	/* since then there is a queue, */
+	uint64_t train;		/* and so much had been delivered */
+	double delivery;	/* rate: since then, or of the train before */
 
 	int64_t least_before;	/* round trip of the round before */
 	uint64_t rounds, yields, refusals;	/* ever */
@@ -87,7 +95,10 @@ void aggregate_init(struct aggregate *a, enum aggregate_mode mode,
 		    double lambda, int64_t now);
 
 /* What may be written now, while the pipes hold @held; 0: wait. */
-size_t aggregate_room(const struct aggregate *a, size_t held);
+size_t aggregate_room(const struct aggregate *a, size_t held, int64_t now);
+
+/* The round trip as the pipes saw it when they were dialled. */
+void aggregate_expect(struct aggregate *a, int64_t rtt);
 
 /* Somebody had to wait because of the limit. */
 void aggregate_refused(struct aggregate *a, int64_t now);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "losses.h"
 #include "sched.h"
 #include "wire.h"
 
@@ -23,6 +24,8 @@ enum {
 };
 
 #define LAMBDA_DEFAULT 2.0	/* the paper's */
+#define SCTP_LOSS_MIN 0.01
+#define SCTP_LOSS_MAX 50.0
 #define INTERVAL_MIN 0.01
 #define INTERVAL_MAX 86400.0
 
@@ -42,8 +45,14 @@ const struct config_option config_options[] = {
 	  "seen from its delay (delay, the default); to lambda x RTTmin/RTT of "
 	  "their windows (dswa); not at all (off)" },
 	{ "lambda", "NUMBER", "of dswa (default 2)" },
+	{ "pipe", "LIST",
+	  "what pipes are made of: tcp (the default), mptcp, sctp, or several "
+	  "with the number of each, such as tcp:4,sctp:4 (rp: what it takes)" },
+	{ "sctp-loss", "PERCENT",
+	  "of a mixed set the SCTP pipes are used while more than so much of "
+	  "what is sent is lost, else the others (default 0.5)" },
 	{ "cc", "NAME",
-	  "congestion control of the pipes (default: the system's)" },
+	  "congestion control of TCP and MPTCP pipes (default: the system's)" },
 	{ "seed", "N", "of the random pipe policy (default 1)" },
 	{ "max-conns", "N",
 	  "connections of a session at a time (default: all there are ids for)" },
@@ -63,6 +72,8 @@ void config_init(struct config *config)
 		.pipe_policy = pipe_policies[0],
 		.aggregate = AGGREGATE_DELAY,
 		.lambda = LAMBDA_DEFAULT,
+		.transports = { 1, { TRANSPORT_TCP }, { 0 } },
+		.sctp_loss = LOSSES_DEFAULT,
 		.seed = 1,
 		.max_conns = WIRE_ID_MAX,
 		.stats_interval = 1.0,
@@ -247,6 +258,28 @@ static int set_lambda(struct config *config, const char *value, char *why,
 		      LAMBDA_MIN, LAMBDA_MAX);
 }
 
+static int set_pipe(struct config *config, const char *value, char *why,
+		    size_t why_len)
+{
+	char reason[WORDS_LEN];
+
+	if (!transport_set_parse(&config->transports, value, reason,
+				 sizeof(reason)))
+		return 0;
+	return refuse(why, why_len, "--pipe: '%s': %s", value, reason);
+}
+
+static int set_sctp_loss(struct config *config, const char *value, char *why,
+			 size_t why_len)
+{
+	if (!config_number(value, SCTP_LOSS_MIN, SCTP_LOSS_MAX,
+			   &config->sctp_loss))
+		return 0;
+	return refuse(why, why_len,
+		      "--sctp-loss: '%s' is not a percentage from %g to %g",
+		      value, SCTP_LOSS_MIN, SCTP_LOSS_MAX);
+}
+
 /* One line from the kernel, such as "reno bbr cubic"; "" if it does not say. */
 static void read_words(const char *path, char words[WORDS_LEN])
 {
@@ -373,6 +406,8 @@ static const struct setting settings[] = {
 	{ "conn-policy", set_conn_policy },
 	{ "aggregate", set_aggregate },
 	{ "lambda", set_lambda },
+	{ "pipe", set_pipe },
+	{ "sctp-loss", set_sctp_loss },
 	{ "cc", set_cc },
 	{ "seed", set_seed },
 	{ "max-conns", set_max_conns },
@@ -421,69 +456,10 @@ int config_check(const struct config *config, char *why, size_t why_len)
 	return 0;
 }
 
-/* --- help --- */
-
-enum { HELP_COLUMN = 29, HELP_WIDTH = 79 };
-
-/* Words from @column on, broken before HELP_WIDTH. */
-static void print_wrapped(FILE *out, int column, const char *text)
+int config_fit(struct config *config, unsigned int pipes, bool loose,
+	       char *why, size_t why_len)
 {
-	int at = column;
-
-	while (*text) {
-		int word = (int)strcspn(text, " ");
-
-		if (at > column && at + 1 + word > HELP_WIDTH) {
-			fprintf(out, "\n%*s", column, "");
-			at = column;
-		} else if (at > column) {
-			fputc(' ', out);
-			at++;
-		}
-		fprintf(out, "%.*s", word, text);
-		at += word;
-		text += word;
-		text += *text == ' ';
-	}
-	fputc('\n', out);
-}
-
-static void print_choice(FILE *out, const char *name, const char *summary,
-			 bool dflt)
-{
-	char text[WORDS_LEN];
-
-	fprintf(out, "%*s  %-8s", HELP_COLUMN, "", name);
-	snprintf(text, sizeof(text), "%s%s", summary, dflt ? " (default)" : "");
-	print_wrapped(out, HELP_COLUMN + 10, text);
-}
-
-static void print_policies(FILE *out, const char *option)
-{
-	int i;
-
-	for (i = 0; !strcmp(option, "pipe-policy") && pipe_policies[i]; i++)
-		print_choice(out, pipe_policies[i]->name,
-			     pipe_policies[i]->summary, i == 0);
-	for (i = 0; !strcmp(option, "conn-policy") && conn_policies[i]; i++)
-		print_choice(out, conn_policies[i]->name,
-			     conn_policies[i]->summary, i == 0);
-}
-
-void config_print(FILE *out, const struct config_option *options)
-{
-	const struct config_option *o;
-
-	for (o = options; o->name; o++) {
-		int used = fprintf(out, "  --%s%s%s", o->name,
-				   o->arg ? " " : "", o->arg ? o->arg : "");
-
-		if (used > HELP_COLUMN - 2) {
-			fputc('\n', out);
-			used = 0;
-		}
-		fprintf(out, "%*s", HELP_COLUMN - used, "");
-		print_wrapped(out, HELP_COLUMN, o->help);
-		print_policies(out, o->name);
-	}
+	if (transport_set_fit(&config->transports, pipes, loose, why, why_len))
+		return -1;
+	return transport_set_try(&config->transports, why, why_len);
 }

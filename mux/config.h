@@ -14,6 +14,7 @@
 #define TM3_VERSION "0.1.0"
 
 #include "aggregate.h"
+#include "transport.h"
 
 struct conn_policy;
 struct pipe_policy;
@@ -56,6 +57,8 @@ struct config {
 	const struct pipe_policy *pipe_policy;
 	enum aggregate_mode aggregate;	/* late: what pipes hold together */
 	double lambda;		/* of AGGREGATE_DSWA */
+	struct transport_set transports;	/* what pipes are made of */
+	double sctp_loss;	/* percent: a mixed set goes to SCTP above it */
 	const char *cc;		/* congestion control of pipes, or NULL */
 	uint64_t seed;		/* of the random policy */
 	unsigned int max_conns;	/* in a session */
@@ -83,6 +86,13 @@ int config_set(struct config *config, const char *name, const char *value,
 
 /* After all options: what does not go together. */
 int config_check(const struct config *config, char *why, size_t why_len);
+
+/*
+ * Once the number of pipes is known: do the transports' counts fit (@loose:
+ * they need not all be there), and has this kernel got them?
+ */
+int config_fit(struct config *config, unsigned int pipes, bool loose,
+	       char *why, size_t why_len);
 
 /* The options' part of --help, aligned; the policies with what they do. */
 void config_print(FILE *out, const struct config_option *options);

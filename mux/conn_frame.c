@@ -104,6 +104,7 @@ bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload)
 
 	run->id = c->id;
 	run->first = c->tx_number;
+	run->heard = c->rx_messages > 0;
 	if (c->syn_pending)
 		frame_syn(c, run);
 	if (c->readable && !c->fin_pending && c->state == CONN_OPEN)

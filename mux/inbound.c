@@ -352,7 +352,8 @@ static struct conn *route(struct session *s, struct pipe *p,
 			  const struct wire_msg *msg)
 {
 	bool accepts = s->role->syn != NULL;
-	struct table_route r = table_route(s->table, msg, p->index, accepts,
+	unsigned int pipe = pipe_keeps_order(p) ? p->index : TABLE_NO_ORDER;
+	struct table_route r = table_route(s->table, msg, pipe, accepts,
 					   session_reading_time(s));
 
 	if (r.evicted)

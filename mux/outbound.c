@@ -104,14 +104,30 @@ static void look_at_windows(struct session *s)
 				  rtt / n / 1e3, s->pipes[0]->info.mss);
 }
 
+/* Before the first acknowledgement, what the handshakes took. */
+static void expect_round_trip(struct session *s)
+{
+	double least = s->pipes[0]->info.rttmin_ms;
+	unsigned int i;
+
+	for (i = 1; i < s->npipes; i++) {
+		if (s->pipes[i]->info.rttmin_ms < least)
+			least = s->pipes[i]->info.rttmin_ms;
+	}
+	aggregate_expect(&s->aggregate, (int64_t)(least * NS_PER_MS));
+}
+
 /* What may be written; when nothing, acknowledgements bring us back. */
 static size_t room_for_all(struct session *s)
 {
 	size_t room = SIZE_MAX;
 
 	s->refused = false;
+	if (!aggregate_base(&s->aggregate))
+		expect_round_trip(s);
 	if (s->aggregate.limit != AGGREGATE_NONE)
-		room = aggregate_room(&s->aggregate, outbound_held(s));
+		room = aggregate_room(&s->aggregate, outbound_held(s),
+				      loop_now(s->engine->loop));
 	if (room)
 		return room;
 	s->refused = true;
@@ -139,6 +155,7 @@ static void look_at_all(struct session *s, const struct ack_asked *what,
 		ack->delivered += s->pipes[i]->tx_bytes - info->unsent -
 			info->in_flight - info->astray;
 	}
+	ack->counted_at = loop_clock();
 	if (what->schedule)
 		ack->held = in_flight;
 }
@@ -257,7 +274,7 @@ static void want_blocked_pipes(struct session *s)
 	for (i = 0; i < s->npipes; i++)
 		pipe_want(s->pipes[i],
 			  s->sched.ready && !s->refused &&
-			  !pipe_room(s->pipes[i]));
+			  !s->pipes[i]->resting && !pipe_room(s->pipes[i]));
 }
 
 void outbound_pump(struct task *t)

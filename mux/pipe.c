@@ -3,13 +3,9 @@
 #include "pipe.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
-#include <linux/tcp.h>
-#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,45 +18,16 @@ enum {
 	ALLOWANCE_MAX = 512 * 1024,
 	FAST_ALLOWANCE = 32 * 1024, /* from here on messages are full-sized */
 	PAYLOAD_MIN = 512,
-	PROBES_UNANSWERED = 4,
+	BREACH_LEN = 160,
 };
 
 #define LOOK_INTERVAL (10 * NS_PER_MS)
 #define ASTRAY_INTERVAL (2 * NS_PER_MS)	/* while there is loss */
+/* One that does not tell: in half the time in which its allowance is sent, */
+#define AGAIN_MIN NS_PER_MS		/* in these bounds. */
+#define AGAIN_MAX (10 * NS_PER_MS)
 
 /* --- what the kernel says --- */
-
-static void set_lowat(struct pipe *p)
-{
-	int value = (int)p->allowance;
-
-	/*
-	 * The kernel wakes us below half of it; were it larger than the
-	 * allowance, that could be before there is room. A little smaller
-	 * is not worth a call.
-	 */
-	if (p->lowat <= p->allowance &&
-	    p->allowance < p->lowat + p->lowat / 4)
-		return;
-	if (!setsockopt(p->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &value,
-			sizeof(value)))
-		p->lowat = p->allowance;
-}
-
-/*
- * The rate is the larger of two estimates: what was delivered, unless the
- * sender had nothing to send, and what the window allows. By the first alone
- * the allowance would starve itself.
- */
-static double rate_of(const struct tcp_info *ti)
-{
-	double by_window = ti->tcpi_rtt ?
-		1e6 * ti->tcpi_snd_cwnd * ti->tcpi_snd_mss / ti->tcpi_rtt : 0;
-	double delivered = ti->tcpi_delivery_rate_app_limited ?
-		0 : (double)ti->tcpi_delivery_rate;
-
-	return delivered > by_window ? delivered : by_window;
-}
 
 static void set_allowance(struct pipe *p)
 {
@@ -71,49 +38,13 @@ static void set_allowance(struct pipe *p)
 		bytes = ALLOWANCE_MAX;
 	p->allowance = (size_t)bytes > least ? (size_t)bytes : least;
 	if (p->config->late)
-		set_lowat(p);
-}
-
-static void look_at_queues(struct pipe *p)
-{
-	size_t outstanding = sock_outstanding(p->fd);
-
-	p->info.unsent = outstanding ? sock_unsent(p->fd) : 0;
-	p->info.in_flight = outstanding - p->info.unsent;
-	if (p->info.in_flight > p->info.astray)
-		p->info.in_flight -= p->info.astray;
-	else
-		p->info.in_flight = 0;
-	p->info.stuck = p->info.in_flight ? 0 : p->info.unsent;
-}
-
-/* What arrived behind a gap, and what is taken for lost. */
-static size_t astray(const struct tcp_info *ti)
-{
-	uint32_t gone = ti->tcpi_sacked + ti->tcpi_lost;
-
-	return gone > ti->tcpi_retrans ?
-		(size_t)(gone - ti->tcpi_retrans) * ti->tcpi_snd_mss : 0;
+		p->carrier->allow(p);
 }
 
 void pipe_look_closely(struct pipe *p, int64_t now)
 {
-	struct tcp_info ti;
-	socklen_t len = sizeof(ti);
-
 	p->looked_at = now;
-	memset(&ti, 0, sizeof(ti));
-	if (getsockopt(p->fd, IPPROTO_TCP, TCP_INFO, &ti, &len) < 0 ||
-	    !ti.tcpi_snd_mss)
-		return;
-	p->info.astray = astray(&ti);
-	look_at_queues(p);
-	p->info.rtt_ms = ti.tcpi_rtt / 1e3;
-	p->info.rttmin_ms = ti.tcpi_min_rtt / 1e3;
-	p->info.cwnd = ti.tcpi_snd_cwnd;
-	p->info.mss = ti.tcpi_snd_mss;
-	p->info.retransmits = ti.tcpi_total_retrans;
-	p->info.rate = rate_of(&ti);
+	p->carrier->look(p);
 	set_allowance(p);
 }
 
@@ -123,10 +54,34 @@ void pipe_look(struct pipe *p, int64_t now)
 				   LOOK_INTERVAL))
 		pipe_look_closely(p, now);
 	else
-		look_at_queues(p);
+		p->carrier->look_at_queues(p);
 }
 
 /* --- out --- */
+
+/*
+ * Its socket would call itself writable as long as its buffer is: look again
+ * when half of what it may have unsent can have left.
+ */
+static void look_again_in_time(struct pipe *p)
+{
+	double half = p->info.rate > 0 ?
+		(double)p->allowance / p->info.rate / 2 * NS_PER_SEC : AGAIN_MIN;
+	int64_t ns = half < AGAIN_MAX ? (int64_t)half : AGAIN_MAX;
+
+	if (!p->wanted || p->tells || p->queue)
+		loop_timer_stop(p->loop, &p->look_again);
+	else if (!p->look_again.slot)
+		loop_timer_in(p->loop, &p->look_again,
+			      ns > AGAIN_MIN ? ns : AGAIN_MIN);
+}
+
+static void look_again(struct timer *t)
+{
+	struct pipe *p = container_of(t, struct pipe, look_again);
+
+	p->ops->writable(p);
+}
 
 static void update_watch(struct pipe *p)
 {
@@ -136,9 +91,10 @@ static void update_watch(struct pipe *p)
 		return;
 	if (!p->paused)
 		events |= EPOLLIN;
-	if (p->wanted || p->queue)
+	if ((p->wanted && p->tells) || p->queue)
 		events |= EPOLLOUT;
 	loop_want(p->loop, &p->watch, events);
+	look_again_in_time(p);
 }
 
 static size_t room_late(struct pipe *p)
@@ -163,7 +119,7 @@ static size_t room_early(const struct pipe *p)
 
 size_t pipe_room(struct pipe *p)
 {
-	if (p->watch.fd < 0)
+	if (p->watch.fd < 0 || p->resting)
 		return 0;
 	return p->config->late ? room_late(p) : room_early(p);
 }
@@ -172,26 +128,15 @@ size_t pipe_payload(const struct pipe *p)
 {
 	size_t mss = p->info.mss;
 
-	if (!p->config->late || p->allowance >= FAST_ALLOWANCE)
+	/* What is lost of SCTP is a chunk: a message shall be no more than that. */
+	if (p->transport != TRANSPORT_SCTP &&
+	    (!p->config->late || p->allowance >= FAST_ALLOWANCE))
 		return WIRE_PAYLOAD_MAX;
 	if (mss < PAYLOAD_MIN + WIRE_HEADER)
 		return PAYLOAD_MIN;
 	if (mss > WIRE_MESSAGE_MAX)
 		return WIRE_PAYLOAD_MAX;
 	return mss - WIRE_HEADER;
-}
-
-static ssize_t write_some(struct pipe *p, const void *buf, size_t len)
-{
-	struct ack_asked what = { .before = p->asking_before,
-				  .held = p->asking_held };
-
-	if (!p->asking)
-		return send(p->fd, buf, len, MSG_NOSIGNAL);
-	p->asking = false;
-	what.clean = pipe_is_clear(p);
-	what.schedule = !what.clean;
-	return acks_send(&p->acks, p->fd, buf, len, p->tx_bytes, &what);
 }
 
 void pipe_ask(struct pipe *p, size_t before, size_t len)
@@ -201,28 +146,13 @@ void pipe_ask(struct pipe *p, size_t before, size_t len)
 	p->asking_held = before + len;
 }
 
-/* Returns 0, -EAGAIN, or what went wrong. */
-static int write_run(struct pipe *p, struct run *run)
-{
-	while (run->sent < run->len) {
-		ssize_t n = write_some(p, run->buf + run->sent,
-				       run->len - run->sent);
-
-		if (n < 0)
-			return errno == EINTR ? -EAGAIN : -errno;
-		run->sent += (size_t)n;
-		p->tx_bytes += (uint64_t)n;
-	}
-	return 0;
-}
-
 /* Writes what waits, as far as the socket takes it. */
 static void flush_queue(struct pipe *p)
 {
 	while (p->queue) {
 		struct run *run = p->queue;
 		size_t before = run->sent;
-		int err = write_run(p, run);
+		int err = p->carrier->write(p, run);
 
 		p->queued -= run->sent - before;
 		if (err)
@@ -244,7 +174,7 @@ void pipe_send(struct pipe *p, struct run *run)
 
 	p->tx_messages += run->messages;
 	if (!p->queue)
-		err = write_run(p, run);
+		err = p->carrier->write(p, run);
 	if (!err) {
 		p->info.unsent += run->len;
 		run_put(&p->shared->pool, run);
@@ -272,61 +202,46 @@ void pipe_pause(struct pipe *p, bool paused)
 
 /* --- in --- */
 
-/* Gives out the whole messages in @buf; keeps the rest. False: stop. */
-static bool give_messages(struct pipe *p, const uint8_t *buf, size_t len)
+bool pipe_give(struct pipe *p, const struct wire_msg *msg, uint64_t offset)
 {
-	uint64_t offset = p->rx_bytes - len;
-	struct wire_msg msg;
-	size_t at = 0;
-	int n;
-
-	while ((n = wire_read(buf + at, len - at, &msg)) > 0) {
-		p->rx_messages++;
-		if (!p->ops->message(p, &msg, offset + at))
-			return false;
-		at += (size_t)n;
-	}
-	if (n < 0) {
-		loop_unwatch(p->loop, &p->watch);
-		p->ops->broken(p, &msg, offset + at);
-		return false;
-	}
-	p->partial_len = len - at;
-	if (p->partial_len)
-		memcpy(p->partial, buf + at, p->partial_len);
-	return true;
+	p->rx_messages++;
+	return p->ops->message(p, msg, offset);
 }
 
 /* Never to be read again: a dead socket would report itself for ever. */
-static void ended(struct pipe *p, int err)
+static void forsake(struct pipe *p)
 {
 	loop_unwatch(p->loop, &p->watch);
+	loop_timer_stop(p->loop, &p->look_again);
+}
+
+void pipe_end(struct pipe *p, int err)
+{
+	forsake(p);
 	p->ops->ended(p, err);
 }
 
-/*
- * One read into the shared buffer, behind what was left of the last one. A
- * pipe that was paused on the way keeps nothing back: what was read is given out.
- */
-static void read_pipe(struct pipe *p, uint8_t *buf, size_t size)
+void pipe_tear(struct pipe *p, const char *what, uint64_t offset)
 {
-	size_t had = p->partial_len;
-	ssize_t n;
+	char detail[BREACH_LEN];
 
-	memcpy(buf, p->partial, had);
-	n = recv(p->fd, buf + had, size - had, 0);
-	if (n < 0) {
-		if (errno != EAGAIN && errno != EINTR)
-			ended(p, -errno);
-		return;
-	}
-	if (!n) {
-		ended(p, 0);
-		return;
-	}
-	p->rx_bytes += (uint64_t)n;
-	if (give_messages(p, buf, had + (size_t)n))
-		p->ops->batch(p);
+	snprintf(detail, sizeof(detail), "byte %llu, length: %s",
+		 (unsigned long long)offset, what);
+	forsake(p);
+	p->ops->broken(p, what, detail);
+}
+
+void pipe_break(struct pipe *p, const struct wire_msg *msg, uint64_t offset)
+{
+	char what[BREACH_LEN], detail[BREACH_LEN];
+
+	snprintf(what, sizeof(what), "a message of impossible length %u",
+		 msg->body_len);
+	snprintf(detail, sizeof(detail), "byte %llu, %s: %u is neither 9 to 4104, SYN nor FIN (id %u, number %u)",
+		 (unsigned long long)offset, wire_error_field(WIRE_BAD_LENGTH),
+		 msg->body_len, msg->id, msg->number);
+	forsake(p);
+	p->ops->broken(p, what, detail);
 }
 
 /* An error that is only news is none. */
@@ -361,24 +276,35 @@ static void pipe_ready(struct watch *w, uint32_t events)
 	}
 	if (p->watch.fd >= 0 &&
 	    events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		read_pipe(p, p->shared->scratch, p->shared->scratch_size);
+		p->carrier->read(p);
 }
 
 /* --- life --- */
 
-static void set_options(struct pipe *p)
+const struct carrier *carrier_of(enum transport t)
+{
+	static const struct carrier *const carriers[TRANSPORTS] = {
+		[TRANSPORT_TCP] = &carrier_stream,
+		[TRANSPORT_MPTCP] = &carrier_mptcp,
+		[TRANSPORT_SCTP] = &carrier_sctp,
+	};
+
+	return carriers[t];
+}
+
+static int open_carrier(struct pipe *p)
 {
 	const struct config *config = p->config;
 
-	sock_nodelay(p->fd);
-	sock_watchful(p->fd);
+	p->transport = transport_of(p->fd);
+	p->carrier = carrier_of(p->transport);
 	sock_arm_reset(p->fd);
-	if (config->cc)
-		setsockopt(p->fd, IPPROTO_TCP, TCP_CONGESTION, config->cc,
-			   (socklen_t)strlen(config->cc));
 	if (!config->late && config->pipe_sndbuf)
 		setsockopt(p->fd, SOL_SOCKET, SO_SNDBUF, &config->pipe_sndbuf,
 			   sizeof(config->pipe_sndbuf));
+	/* What is bound early waits for room in the socket alone. */
+	p->tells = !config->late;
+	return p->carrier->open(p);
 }
 
 struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
@@ -401,14 +327,16 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->queue_end = &p->queue;
 	p->watch.ready = pipe_ready;
 	p->info.mss = 536;	/* until the kernel says better */
-	if (loop_watch(p->loop, &p->watch, fd, EPOLLIN) < 0)
+	p->look_again.fire = look_again;
+	if (open_carrier(p) < 0)
 		goto free_partial;
-	set_options(p);
-	if (p->config->aggregate != AGGREGATE_OFF && p->config->late)
-		acks_enable(&p->acks, fd);
+	if (loop_watch(p->loop, &p->watch, fd, EPOLLIN) < 0)
+		goto close_carrier;
 	pipe_look_closely(p, loop_clock());
 	return p;
 
+close_carrier:
+	p->carrier->close(p);
 free_partial:
 	free(p->partial);
 free_pipe:
@@ -420,7 +348,9 @@ void pipe_free(struct pipe *p)
 {
 	if (!p)
 		return;
+	loop_timer_stop(p->loop, &p->look_again);
 	loop_unwatch(p->loop, &p->watch);
+	p->carrier->close(p);
 	close(p->fd);
 	while (p->queue) {
 		struct run *run = p->queue;
@@ -434,31 +364,11 @@ void pipe_free(struct pipe *p)
 
 bool pipe_is_unheard(struct pipe *p, int64_t now, int64_t limit)
 {
-	struct tcp_info ti;
-	socklen_t len = sizeof(ti);
-	int64_t since;
-
-	memset(&ti, 0, sizeof(ti));
-	if (!sock_outstanding(p->fd) ||
-	    getsockopt(p->fd, IPPROTO_TCP, TCP_INFO, &ti, &len) < 0) {
-		p->waiting_since = 0;
-		return false;
-	}
-	if (!ti.tcpi_unacked) {
-		/* Its window is closed: it is asked by probes, ever more rarely. */
-		p->waiting_since = 0;
-		return ti.tcpi_probes >= PROBES_UNANSWERED;
-	}
-	if (!p->waiting_since)
-		p->waiting_since = now;
-	since = now - ti.tcpi_last_ack_recv * NS_PER_MS;
-	if (since < p->waiting_since)
-		since = p->waiting_since;
-	return now - since >= limit;
+	return p->carrier->is_unheard(p, now, limit);
 }
 
 void pipe_shut(struct pipe *p)
 {
 	sock_orderly(p->fd);
-	shutdown(p->fd, SHUT_WR);
+	p->carrier->shut(p);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One pipe: a long-lived stream socket that carries messages.
+ * One pipe: a long-lived stream socket that carries messages. What it is made
+ * of, and so how bytes become messages, is its carrier's.
  *
  * In: bytes become messages, given to ops->message() where they lie in the
  * shared read buffer; after each read ops->batch() says that this was all for
@@ -17,6 +18,7 @@
 #include <stdint.h>
 
 #include "acks.h"
+#include "carrier.h"
 #include "config.h"
 #include "loop.h"
 #include "run.h"
@@ -32,9 +34,11 @@ struct pipe_ops {
 	bool (*message)(struct pipe *p, const struct wire_msg *msg,
 			uint64_t offset);
 	void (*batch)(struct pipe *p);
-	/* A length no message can have: the stream cannot be read on. */
-	void (*broken)(struct pipe *p, const struct wire_msg *msg,
-		       uint64_t offset);
+	/*
+	 * It cannot be read on. @what it brought, and where and how that is wrong
+	 * in @detail.
+	 */
+	void (*broken)(struct pipe *p, const char *what, const char *detail);
 	/* The other end closed it (0) or it failed (-errno). */
 	void (*ended)(struct pipe *p, int err);
 	/* It was full and may take something again. */
@@ -47,11 +51,15 @@ struct pipe_ops {
 		      int64_t at);
 };
 
-struct pipe_info {		/* from TCP_INFO and the queue ioctls */
+struct sctp_sent;
+
+struct pipe_info {		/* as the kernel says */
 	double rtt_ms, rttmin_ms;
 	double rate;		/* bytes a second */
 	uint32_t cwnd, mss;
-	uint32_t retransmits;
+	uint32_t retransmits;	/* segments, or SCTP's chunks of data, */
+	uint64_t segments;	/* of all that were sent */
+	uint32_t subflows;	/* MPTCP: 0 when it fell back to TCP */
 	size_t unsent, in_flight;
 	size_t astray;		/* not acknowledged, yet not under way */
 	size_t stuck;		/* unsent, though nothing is in flight */
@@ -73,6 +81,9 @@ struct pipe {
 	const struct config *config;
 	struct loop *loop;
 	struct watch watch;
+	enum transport transport;
+	const struct carrier *carrier;
+	struct sctp_sent *sctp;	/* the carrier's */
 	int fd;
 	unsigned int index;	/* in its session */
 
@@ -83,10 +94,13 @@ struct pipe {
 	struct run *queue, **queue_end;
 	size_t queued;		/* bytes in it */
 	bool wanted;		/* tell when it may take something again */
+	bool tells;		/* the socket does: unsent fell to the allowance */
+	struct timer look_again;	/* for one that does not */
 	struct acks acks;
 	bool asking;		/* the next run shall report its end */
 	size_t asking_before, asking_held;
 
+	bool resting;		/* nothing is to be sent on it for now */
 	size_t allowance;	/* late: unsent bytes it may have */
 	size_t lowat;		/* TCP_NOTSENT_LOWAT as set */
 	int64_t looked_at;	/* when info was fetched */
@@ -156,5 +170,24 @@ bool pipe_is_unheard(struct pipe *p, int64_t now, int64_t limit);
 
 /* No more from this end: FIN behind what is written. */
 void pipe_shut(struct pipe *p);
+
+/*
+ * Do messages of a connection arrive on it in the order in which they were
+ * sent? Nothing else tells the owners of an id apart so well.
+ */
+static inline bool pipe_keeps_order(const struct pipe *p)
+{
+	return p->transport != TRANSPORT_SCTP;
+}
+
+/*
+ * For carriers. One message; false: stop reading. It ended, 0 or -errno. Its
+ * framing is broken: a length no message can have, or one that is not the
+ * length of what came.
+ */
+bool pipe_give(struct pipe *p, const struct wire_msg *msg, uint64_t offset);
+void pipe_end(struct pipe *p, int err);
+void pipe_break(struct pipe *p, const struct wire_msg *msg, uint64_t offset);
+void pipe_tear(struct pipe *p, const char *what, uint64_t offset);
 
 #endif

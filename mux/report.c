@@ -14,18 +14,19 @@ static void print_pipes(struct session *s, FILE *out)
 {
 	unsigned int i;
 
-	fprintf(out, "  %4s %9s %6s %6s %9s %9s %9s %12s %12s %7s\n", "pipe",
-		"rtt ms", "cwnd", "mss", "unsent", "in fl.", "allowed",
+	fprintf(out, "  %4s %-5s %9s %6s %6s %9s %9s %9s %12s %12s %7s\n",
+		"pipe", "of", "rtt ms", "cwnd", "mss", "unsent", "in fl.", "allowed",
 		"sent", "received", "retr.");
 	for (i = 0; i < s->npipes; i++) {
 		struct pipe *p = s->pipes[i];
 
 		pipe_look_closely(p, loop_clock());
-		fprintf(out, "  %4u %9.3f %6u %6u %9zu %9zu %9zu %12llu %12llu %7u\n",
-			i, p->info.rtt_ms, p->info.cwnd, p->info.mss,
+		fprintf(out, "  %4u %-5s %9.3f %6u %6u %9zu %9zu %9zu %12llu %12llu %7u%s\n",
+			i, transport_name(p->transport), p->info.rtt_ms, p->info.cwnd, p->info.mss,
 			p->info.unsent + p->queued, p->info.in_flight,
 			p->allowance, (unsigned long long)p->tx_bytes,
-			(unsigned long long)p->rx_bytes, p->info.retransmits);
+			(unsigned long long)p->rx_bytes, p->info.retransmits,
+			p->resting ? " at rest" : "");
 	}
 }
 

@@ -19,6 +19,7 @@ struct run *run_get(struct run_pool *pool)
 	run->next = NULL;
 	run->id = 0;
 	run->first = run->messages = 0;
+	run->heard = false;
 	run->len = run->sent = 0;
 	return run;
 }

@@ -9,6 +9,7 @@
 #ifndef TM3_RUN_H
 #define TM3_RUN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire.h"
@@ -24,6 +25,7 @@ struct run {
 	uint16_t id;		/* the connection */
 	uint32_t first;		/* number of the first message */
 	uint32_t messages;
+	bool heard;		/* the connection's other end was, before */
 	size_t len;		/* bytes framed */
 	size_t sent;		/* bytes written to the pipe */
 	size_t size;		/* of buf */

@@ -18,8 +18,6 @@ enum { SCRATCH = 256 * 1024 };
 /* Ids come free one by one; those that ask for room are told in handfuls. */
 #define REST_LOOK (100 * NS_PER_MS)
 
-#define CHECK_INTERVAL (2 * NS_PER_SEC)
-
 int engine_init(struct engine *engine, const struct config *config,
 		struct log *log)
 {
@@ -207,19 +205,15 @@ static bool stopped_one(struct session *s)
 	return s->stopping;
 }
 
-static void pipe_broken(struct pipe *p, const struct wire_msg *msg,
-			uint64_t offset)
+static void pipe_broken(struct pipe *p, const char *what, const char *detail)
 {
 	struct session *s = p->owner;
 
 	if (stopped_one(s))
 		return;
-	log_warn(s->engine->log, "session %u: pipe %u, byte %llu, %s: %u is neither 9 to 4104, SYN nor FIN (id %u, number %u): session ended",
-		 s->number, p->index, (unsigned long long)offset,
-		 wire_error_field(WIRE_BAD_LENGTH), msg->body_len, msg->id,
-		 msg->number);
-	session_fail(s, "pipe %u brought a message of impossible length %u",
-		     p->index, msg->body_len);
+	log_warn(s->engine->log, "session %u: pipe %u, %s: session ended",
+		 s->number, p->index, detail);
+	session_fail(s, "pipe %u brought %s", p->index, what);
 }
 
 static void pipe_ended(struct pipe *p, int err)
@@ -262,46 +256,6 @@ static const struct pipe_ops pipe_ops = {
 	.writable = pipe_writable,
 };
 
-static void sample(struct session *s, const char *state)
-{
-	unsigned int i;
-
-	for (i = 0; i < s->npipes; i++) {
-		pipe_look_closely(s->pipes[i], loop_clock());
-		stats_pipe(s->engine->stats, s->number, s->pipes[i], state);
-	}
-	stats_aggregate(s->engine->stats, s->number, &s->aggregate,
-			outbound_held(s));
-	stats_flush(s->engine->stats);
-}
-
-static void sample_timer(struct timer *t)
-{
-	struct session *s = container_of(t, struct session, sample_timer);
-
-	sample(s, "up");
-	loop_timer_in(s->engine->loop, t,
-		      (int64_t)(s->engine->config->stats_interval *
-				(double)NS_PER_SEC));
-}
-
-/* A peer that vanished without a word leaves nothing behind for long. */
-static void check_timer(struct timer *t)
-{
-	struct session *s = container_of(t, struct session, check_timer);
-	int64_t now = loop_clock();
-	unsigned int i;
-
-	for (i = 0; i < s->npipes; i++) {
-		if (pipe_is_unheard(s->pipes[i], now,
-				    UNHEARD_SECONDS * NS_PER_SEC))
-			session_fail(s, "pipe %u: nothing was acknowledged for %d s",
-				     i, UNHEARD_SECONDS);
-	}
-	if (!s->dead)
-		loop_timer_in(s->engine->loop, t, CHECK_INTERVAL);
-}
-
 /* --- the end --- */
 
 /* Those that had ended in order go on writing what they have. */
@@ -325,8 +279,7 @@ static void stop_timers(struct session *s)
 	loop_timer_stop(loop, &s->refused_timer);
 	loop_timer_stop(loop, &s->pause_timer);
 	loop_timer_stop(loop, &s->rest_timer);
-	loop_timer_stop(loop, &s->sample_timer);
-	loop_timer_stop(loop, &s->check_timer);
+	survey_stop(s);
 	loop_timer_stop(loop, &s->stop_timer);
 	loop_task_stop(&s->pump);
 	loop_task_stop(&s->end);
@@ -353,7 +306,7 @@ static void end(struct task *t)
 	s->dead = true;
 	abort_conns(s, CONN_END_SESSION);
 	if (s->engine->stats) {
-		sample(s, "end");
+		survey_sample(s, "end");
 		stats_counters(s->engine->stats, s->number, &s->counts);
 		stats_session(s->engine->stats, s->number, "end", s->peer,
 			      s->why);
@@ -436,27 +389,11 @@ static void prepare(struct session *s, struct engine *engine)
 	s->refused_timer.fire = outbound_refused_timer;
 	s->pause_timer.fire = inbound_pause_timer;
 	s->rest_timer.fire = rest_over;
-	s->sample_timer.fire = sample_timer;
-	s->check_timer.fire = check_timer;
 	s->stop_timer.fire = stop_timer;
 	loop_task_init(&s->pump, outbound_pump);
 	loop_task_init(&s->end, end);
 	list_init(&s->conns);
 	holders_init(&s->holders);
-}
-
-/* A limit that hears of no acknowledgement would never move: rather none. */
-static enum aggregate_mode aggregate_of(const struct session *s)
-{
-	unsigned int i;
-
-	if (!s->engine->config->late)
-		return AGGREGATE_OFF;
-	for (i = 0; i < s->npipes; i++) {
-		if (!s->pipes[i]->acks.on)
-			return AGGREGATE_OFF;
-	}
-	return s->engine->config->aggregate;
 }
 
 struct session *session_new(struct engine *engine,
@@ -483,12 +420,8 @@ struct session *session_new(struct engine *engine,
 		session_free(s);
 		return NULL;
 	}
-	aggregate_init(&s->aggregate, aggregate_of(s), config->lambda,
-		       loop_clock());
 	stats_session(engine->stats, s->number, "begin", peer, NULL);
-	if (engine->stats)
-		sample_timer(&s->sample_timer);
-	check_timer(&s->check_timer);
+	survey_start(s);
 	return s;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of a session, for the files that are its parts: session (life),
- * inbound (what pipes bring), outbound (what connections send), report.
+ * inbound (what pipes bring), outbound (what connections send), survey (looks
+ * at its pipes now and then), report.
  */
 #ifndef TM3_SESSION_INSIDE_H
 #define TM3_SESSION_INSIDE_H
@@ -12,6 +13,7 @@
 #include "holders.h"
 #include "list.h"
 #include "loop.h"
+#include "losses.h"
 #include "pipe.h"
 #include "sched.h"
 #include "session.h"
@@ -71,8 +73,10 @@ struct session {
 	int64_t held_back_at;	/* since when one pipe lags; 0 none does */
 	struct timer hold_timer;
 	struct task end;
-	struct timer pause_timer, rest_timer, sample_timer, check_timer,
-		stop_timer;
+	struct losses losses;	/* of a mixed set */
+	bool mixed;		/* of SCTP and other pipes */
+	struct timer pause_timer, rest_timer, stop_timer;
+	struct timer sample_timer, check_timer, losses_timer;	/* survey's */
 	struct stats_counts counts;
 };
 
@@ -82,6 +86,11 @@ int64_t session_reading_time(const struct session *s);
 void session_mind_rest(struct session *s);
 void session_fail(struct session *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* survey */
+void survey_start(struct session *s);
+void survey_stop(struct session *s);
+void survey_sample(struct session *s, const char *state);
 
 /* inbound */
 bool inbound_message(struct session *s, struct pipe *p,

@@ -273,15 +273,19 @@ bool addr_same_host(const struct sockaddr_storage *a,
 
 /* --- listening, and the room for it --- */
 
-/* An IPv6 socket takes IPv6 alone: what was asked for, and nothing beside. */
 int sock_listen(const struct sockaddr_storage *addr, socklen_t len)
 {
 	int fd = socket(addr->ss_family,
 			SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : sock_listen_on(fd, addr, len);
+}
+
+/* An IPv6 socket takes IPv6 alone: what was asked for, and nothing beside. */
+int sock_listen_on(int fd, const struct sockaddr_storage *addr, socklen_t len)
+{
 	int err;
 
-	if (fd < 0)
-		return -errno;
 	set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (addr->ss_family == AF_INET6)
 		set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);

@@ -49,6 +49,8 @@ bool addr_same_host(const struct sockaddr_storage *a,
 
 /* Listening, non-blocking, close-on-exec. The descriptor or -errno. */
 int sock_listen(const struct sockaddr_storage *addr, socklen_t len);
+/* The same of a socket that is open, which it closes when it fails. */
+int sock_listen_on(int fd, const struct sockaddr_storage *addr, socklen_t len);
 
 /*
  * Is errno @err a shortage of descriptors or memory? Whoever comes next meets

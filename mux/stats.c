@@ -18,6 +18,7 @@
 #include "hist.h"
 #include "log.h"
 #include "loop.h"
+#include "losses.h"
 #include "pipe.h"
 #include "sched.h"
 
@@ -124,12 +125,14 @@ static void put_start(struct stats *st, const char *program,
 		      const struct config *config, unsigned int pipes)
 {
 	int64_t now = loop_clock();
+	char text[TRANSPORT_SET_TEXT];
 
 	begin(st, "start");
 	put_text(st, "program", program);
 	put_text(st, "version", TM3_VERSION);
 	put_time(st, "time", now);
 	put_u64(st, "pipes", pipes);
+	put_text(st, "transport", transport_set_text(&config->transports, text));
 	put_text(st, "binding", config->late ? "late" : "early");
 	put_text(st, "pipe_policy", config->pipe_policy->name);
 	put_text(st, "conn_policy", config->conn_policy->name);
@@ -220,6 +223,7 @@ void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
 	put_u64(st, "session", session);
 	put_u64(st, "pipe", p->index);
 	put_text(st, "state", state);
+	put_text(st, "transport", transport_name(p->transport));
 	put_cc(st, p->fd);
 	fprintf(st->out, ",\"rtt_ms\":%.3f,\"rttmin_ms\":%.3f", info->rtt_ms,
 		info->rttmin_ms);
@@ -233,6 +237,9 @@ void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
 	put_u64(st, "tx_messages", p->tx_messages);
 	put_u64(st, "rx_messages", p->rx_messages);
 	put_u64(st, "retransmits", info->retransmits);
+	put_u64(st, "segments", info->segments);
+	if (p->transport == TRANSPORT_MPTCP)
+		put_u64(st, "subflows", info->subflows);
 	end(st, now);
 }
 
@@ -259,6 +266,25 @@ void stats_aggregate(struct stats *st, unsigned int session,
 	put_u64(st, "rounds", a->rounds);
 	put_u64(st, "refusals", a->refusals);
 	put_u64(st, "yields", a->yields);
+	end(st, now);
+}
+
+void stats_losses(struct stats *st, unsigned int session,
+		  const struct losses *l)
+{
+	int64_t now = loop_clock();
+
+	if (!st || !st->out)
+		return;
+	begin(st, "losses");
+	put_time(st, "time", now);
+	put_u64(st, "session", session);
+	put_text(st, "carried_by", l->over ? "sctp" : "others");
+	fprintf(st->out, ",\"percent\":%.3f,\"threshold\":%g",
+		losses_share(l) * 100, l->threshold * 100);
+	put_u64(st, "segments", losses_sent(l));
+	put_u64(st, "retransmits", losses_again(l));
+	put_u64(st, "switches", l->switches);
 	end(st, now);
 }
 

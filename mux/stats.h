@@ -13,7 +13,7 @@
 struct config;
 struct aggregate;
 struct conn;
-struct aggregate;
+struct losses;
 struct pipe;
 struct stats;
 
@@ -31,6 +31,9 @@ void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
 /* What the pipes hold together, @held bytes at the moment, and their limit. */
 void stats_aggregate(struct stats *st, unsigned int session,
 		     const struct aggregate *a, size_t held);
+/* Of a mixed set of pipes: what is lost, and where traffic is therefore. */
+void stats_losses(struct stats *st, unsigned int session,
+		  const struct losses *l);
 void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 		int64_t now);
 

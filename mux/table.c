@@ -31,7 +31,13 @@ struct table {
 	struct slot slot[WIRE_ID_MAX + 1];	/* untouched pages cost nothing */
 };
 
-_Static_assert(PIPES_MAX <= 64, "former.switched has a bit for each pipe");
+_Static_assert((int)PIPES_MAX <= (int)TABLE_NO_ORDER,
+	       "former.switched has a bit for each pipe");
+
+static uint64_t bit_of(unsigned int pipe)
+{
+	return pipe < TABLE_NO_ORDER ? UINT64_C(1) << pipe : 0;
+}
 
 struct table *table_new(void)
 {
@@ -98,7 +104,7 @@ static void former_count(struct table *t, struct former *f,
 static bool former_owns(struct former *f, const struct wire_msg *msg,
 			unsigned int pipe)
 {
-	uint64_t bit = UINT64_C(1) << pipe;
+	uint64_t bit = bit_of(pipe);
 
 	if (f->switched & bit)
 		return false;
@@ -132,7 +138,7 @@ static struct conn *detach(struct table *t, struct slot *slot,
 		return old;
 	}
 	f->conn = old;
-	f->switched = UINT64_C(1) << pipe;
+	f->switched = bit_of(pipe);
 	slot->conn = NULL;
 	return evicted;
 }

@@ -8,9 +8,9 @@
  * lower ones to a successor. A SYN for an id whose owner is still
  * there detaches that owner, which finishes by the same rule.
  *
- * Two things are known better than by that rule. On one pipe messages keep
- * their order, so once the successor was heard on a pipe, all that follows on
- * it is the successor's. And when all messages up to the former's FIN have come,
+ * Two things are known better than by that rule. On most pipes messages keep
+ * their order, so once the successor was heard on such a pipe, all that follows
+ * on it is the successor's. And when all messages up to the former's FIN have come,
  * nothing of it can be under way.
  *
  * No sockets, no clock.
@@ -42,6 +42,9 @@ struct table_route {
 
 struct table *table_new(void);
 void table_free(struct table *t);
+
+/* For a pipe on which messages overtake each other: it tells nothing. */
+enum { TABLE_NO_ORDER = 64 };
 
 /*
  * Route a message that came on pipe @pipe. @accepts: this end may get SYNs, so

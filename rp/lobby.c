@@ -15,6 +15,7 @@
 
 struct door {
 	struct lobby *lobby;
+	enum transport kind;
 	struct list member;
 	struct watch watch;
 };
@@ -282,20 +283,23 @@ void lobby_init(struct lobby *l, const struct lobby_ops *ops, struct loop *loop,
 	list_init(&l->groups);
 }
 
-int lobby_open(struct lobby *l, const struct sockaddr_storage *addr,
-	       socklen_t len)
+int lobby_open(struct lobby *l, enum transport kind,
+	       const struct sockaddr_storage *addr, socklen_t len)
 {
 	struct door *door = calloc(1, sizeof(*door));
 	int fd, err;
 
 	if (!door)
 		return -ENOMEM;
-	fd = sock_listen(addr, len);
+	fd = transport_socket(kind, addr->ss_family);
+	if (fd >= 0)
+		fd = sock_listen_on(fd, addr, len);
 	if (fd < 0) {
 		free(door);
 		return fd;
 	}
 	door->lobby = l;
+	door->kind = kind;
 	door->watch.ready = door_ready;
 	err = loop_watch(l->loop, &door->watch, fd, EPOLLIN);
 	if (err) {
@@ -308,7 +312,7 @@ int lobby_open(struct lobby *l, const struct sockaddr_storage *addr,
 }
 
 bool lobby_address(const struct lobby *l, unsigned int i,
-		   struct sockaddr_storage *addr)
+		   struct sockaddr_storage *addr, enum transport *kind)
 {
 	socklen_t len = sizeof(*addr);
 	struct list *pos, *tmp;
@@ -316,6 +320,7 @@ bool lobby_address(const struct lobby *l, unsigned int i,
 	list_each(pos, tmp, &l->doors) {
 		struct door *door = list_entry(pos, struct door, member);
 
+		*kind = door->kind;
 		if (!i--)
 			return !getsockname(door->watch.fd,
 					    (struct sockaddr *)addr, &len);

@@ -19,6 +19,7 @@
 
 #include "../mux/list.h"
 #include "../mux/loop.h"
+#include "../mux/transport.h"
 
 enum {
 	LOBBY_WAITING_MAX = 1024,	/* pipes; more are reset */
@@ -57,13 +58,16 @@ void lobby_init(struct lobby *l, const struct lobby_ops *ops, struct loop *loop,
 		struct log *log, const struct access *access,
 		unsigned int pipes);
 
-/* Listen on @addr too. */
-int lobby_open(struct lobby *l, const struct sockaddr_storage *addr,
-	       socklen_t len);
+/* Listen on @addr too, for pipes of @kind. 0 or -errno. */
+int lobby_open(struct lobby *l, enum transport kind,
+	       const struct sockaddr_storage *addr, socklen_t len);
 
-/* The @i-th address as bound (port 0 became one); false behind the last. */
+/*
+ * The @i-th address as bound (port 0 became one), and what pipes are made of
+ * there; false behind the last.
+ */
 bool lobby_address(const struct lobby *l, unsigned int i,
-		   struct sockaddr_storage *addr);
+		   struct sockaddr_storage *addr, enum transport *kind);
 
 /* Close the doors and every waiting pipe. */
 void lobby_close(struct lobby *l);

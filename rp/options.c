@@ -246,7 +246,8 @@ static int finish(struct options *o, int argc, char **argv)
 
 	if (parse_pipes(o, argc, argv))
 		return -1;
-	if (config_check(&o->config, why, sizeof(why)))
+	if (config_check(&o->config, why, sizeof(why)) ||
+	    config_fit(&o->config, o->pipes, true, why, sizeof(why)))
 		return wrong("%s", why);
 	return o->listens ? 0 : add_listen(o, "0.0.0.0");
 }

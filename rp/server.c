@@ -239,16 +239,56 @@ static const char *hint(int err)
 	return "";
 }
 
-static int listen_on(struct server *s, const struct options_listen *where)
+static const char *over(enum transport kind)
+{
+	switch (kind) {
+	case TRANSPORT_MPTCP:
+		return " over mptcp or tcp";
+	case TRANSPORT_SCTP:
+		return " over sctp";
+	case TRANSPORT_TCP:
+		break;
+	}
+	return "";
+}
+
+static int listen_for(struct server *s, enum transport kind,
+		      const struct sockaddr_storage *addr, socklen_t len)
 {
 	char text[ADDR_TEXT];
-	int err = lobby_open(&s->lobby, &where->addr, where->len);
+	int err = lobby_open(&s->lobby, kind, addr, len);
 
 	if (err)
-		log_error(s->engine->log, "cannot listen on %s: %s%s",
-			  addr_text(&where->addr, text), strerror(-err),
+		log_error(s->engine->log, "cannot listen on %s%s: %s%s",
+			  addr_text(addr, text), over(kind), strerror(-err),
 			  hint(-err));
 	return err;
+}
+
+/*
+ * Who listens for MPTCP takes TCP too. SCTP has ports of its own: where any
+ * would do it is the one that TCP got.
+ */
+static int listen_on(struct server *s, const struct options_listen *where)
+{
+	const struct transport_set *set = &s->options->config.transports;
+	bool mptcp = transport_set_has(set, TRANSPORT_MPTCP);
+	struct sockaddr_storage addr = where->addr;
+	unsigned int doors = s->doors;
+	enum transport kind;
+	int err = 0;
+
+	if (mptcp || transport_set_has(set, TRANSPORT_TCP)) {
+		err = listen_for(s, mptcp ? TRANSPORT_MPTCP : TRANSPORT_TCP,
+				 &addr, where->len);
+		s->doors++;
+	}
+	if (err || !transport_set_has(set, TRANSPORT_SCTP))
+		return err;
+	if (s->doors > doors)
+		lobby_address(&s->lobby, doors, &addr, &kind);
+	s->doors++;
+	return listen_for(s, TRANSPORT_SCTP, &addr, where->len);
 }
 
 static void say_ready(struct server *s)
@@ -256,11 +296,13 @@ static void say_ready(struct server *s)
 	unsigned int n = s->options->pipes;
 	struct sockaddr_storage addr;
 	char text[ADDR_TEXT];
+	enum transport kind;
 	unsigned int i;
 
-	for (i = 0; lobby_address(&s->lobby, i, &addr); i++)
-		log_info(s->engine->log, "listening on %s for %u pipe%s",
-			 addr_text(&addr, text), n, n == 1 ? "" : "s");
+	for (i = 0; lobby_address(&s->lobby, i, &addr, &kind); i++)
+		log_info(s->engine->log, "listening on %s for %u pipe%s%s",
+			 addr_text(&addr, text), n, n == 1 ? "" : "s",
+			 over(kind));
 }
 
 /* Without --allow: said once, unless nobody from elsewhere can reach us. */

@@ -17,6 +17,7 @@ struct server {
 	struct engine *engine;
 	const struct options *options;
 	struct lobby lobby;
+	unsigned int doors;	/* opened in it */
 	struct list guests;	/* one a session */
 	unsigned int sessions;
 	int64_t said_at;	/* of a shortage */

@@ -23,6 +23,7 @@ RP_PORT = 6000
 RP_READY = r"^rp: listening on "
 LP_READY = r"^lp: \d+ pipes? to \S+ (are|is) up"
 CAPTURES = ("pipes", "application")
+TRANSPORTS = ("tcp", "mptcp", "sctp", "mixed")
 SNAPLEN = 262144
 # Of `ss -i`, the line below a socket: what it negotiated, then its congestion control.
 CONTROL = re.compile(r"\s+(?:(?:ts|sack|ecn|ecnseen|fastopen) )*([a-z0-9_]+) ")
@@ -79,7 +80,7 @@ def check_controls(node: LabNode, pipes: int, wanted: str | None) -> None:
     def as_asked() -> bool:
         """A proxy may still be about to set what it has just accepted."""
         found[:] = pipe_controls(node)
-        return len(found) >= pipes and (wanted is None or set(found) == {wanted})
+        return len(found) >= pipes and (wanted is None or set(found) <= {wanted})
 
     try:
         until(f"{pipes} pipes in {node.name}", as_asked, 10.0)
@@ -113,7 +114,7 @@ def capture(lab: "Lab", node: LabNode, name: str, device: str, what: str) -> Ite
 def _captures(lab: "Lab", wanted: Sequence[str], stack: ExitStack) -> tuple[Path, ...]:
     for name in wanted:
         check_choice("capture", name, CAPTURES)
-    pipes = f"tcp port {RP_PORT}"
+    pipes = f"port {RP_PORT}"
     places = []
     if "pipes" in wanted:
         places += [
@@ -137,12 +138,23 @@ def _command(
     return [*argv, *options]
 
 
+def _made_of(transport: str, pipes: int) -> tuple[int, tuple[str, ...]]:
+    """How many of the pipes are SCTP's, which has no congestion control to name; the option."""
+    check_choice("transport", transport, TRANSPORTS)
+    if transport == "mixed":
+        check_number("pipes", pipes, Range(2, 64, "pipes", whole=True))
+        return pipes // 2, ("--pipe", f"tcp:{pipes - pipes // 2},sctp:{pipes // 2}")
+    words = () if transport == "tcp" else ("--pipe", transport)
+    return (pipes if transport == "sctp" else 0), words
+
+
 @contextmanager
 def proxies(
     lab: "Lab",
     pipes: int = 4,
     *,
     cc: str | None = "cubic",
+    transport: str = "tcp",
     rp: Sequence[str] = (),
     lp: Sequence[str] = (),
     capture: Sequence[str] = (),
@@ -152,18 +164,21 @@ def proxies(
 
     `rp`, `lp`: further options. `capture`: "pipes" (the client's end of the last mile) and
     "application" (the client's loopback and the server). `cc` None leaves it to the kernel.
+    `transport` "mixed": half of the pipes TCP, half SCTP.
     """
     check_number("pipes", pipes, Range(1, 64, "pipes", whole=True))
+    over_sctp, made_of = _made_of(transport, pipes)
     if lab.state.logs is None and capture:
         raise ParameterError("capture", "needs a lab with logs=FOLDER")
     with ExitStack() as stack:
         captures = _captures(lab, capture, stack)
+        rp, lp = (*made_of, *rp), (*made_of, *lp)
         rp_argv = [*_command(lab, "rp", cc, stats_interval_s, rp), str(pipes)]
         remote = stack.enter_context(program(lab.state, "rp", "rp", rp_argv, ready=RP_READY))
         lp_argv = [*_command(lab, "lp", cc, stats_interval_s, lp), rp_address(), str(pipes)]
         local = stack.enter_context(
             program(lab.state, "client", "lp", lp_argv, ready=LP_READY, seconds=30.0)
         )
-        check_controls(lab.client, pipes, cc)
-        check_controls(lab.rp, pipes, cc)
+        check_controls(lab.client, pipes - over_sctp, cc)
+        check_controls(lab.rp, pipes - over_sctp, cc)
         yield Proxies(pipes, cc, remote, local, lab.state.log_folder, captures)

@@ -33,6 +33,13 @@ BOTH_WRONG = [
     (["-Z"], "Z"),
     (["--max-conns", "0"], "--max-conns"),
     (["--max-conns", "70000"], "--max-conns"),
+    (["--pipe", "udp"], "'udp' is not one of tcp, mptcp, sctp"),
+    (["--pipe", "tcp:0"], "'tcp:0'"),
+    (["--pipe", "tcp,tcp"], "named twice"),
+    (["--pipe", "tcp:3"], "add up to 3, and PIPES is 4"),
+    (["--pipe", "tcp:4,mptcp:4"], "add up to 8, and PIPES is 4"),
+    (["--sctp-loss", "0"], "--sctp-loss"),
+    (["--sctp-loss", "some"], "--sctp-loss"),
 ]
 RP_WRONG = [
     ([], "PIPES"),
@@ -71,6 +78,7 @@ LP_WRONG = [
     (["--forward", "8000:host", "127.0.0.1", "4"], "--forward"),
     (["--forward", "8000:host:0", "127.0.0.1", "4"], "--forward"),
     (["--forward", "8000::80", "127.0.0.1", "4"], "--forward"),
+    (["--pipe", "tcp,mptcp", "127.0.0.1", "4"], "add up to PIPES, 4"),
 ]
 WRONG = (
     [("rp", [*args, "4"] if args != ["--binding"] else args, named) for args, named in BOTH_WRONG]
@@ -101,7 +109,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
     assert (code, err) == (0, "")
     options = {"--binding", "--app-buffer", "--pipe-sndbuf", "--pipe-policy", "--conn-policy",
                "--cc", "--seed", "--stats", "--stats-interval", "--verbose", "--quiet", "--help",
-               "--version", "--max-conns"}  # fmt: skip
+               "--version", "--max-conns", "--pipe", "--sctp-loss"}  # fmt: skip
     options |= (
         {"--listen", "--allow", "--deny", "--permit", "--connect-timeout", "--max-sessions"}
         if side == "rp"

@@ -17,14 +17,15 @@ from tests.relay.waiting import until
 NUMBER = (int, float)
 START = {
     "type": str, "program": str, "version": str, "time": NUMBER, "pipes": int,
-    "binding": str, "pipe_policy": str, "conn_policy": str,
+    "transport": str, "binding": str, "pipe_policy": str, "conn_policy": str,
 }  # fmt: skip
 SESSION = {"type": str, "event": str, "time": NUMBER, "session": int, "peer": str}
 PIPE = {
-    "type": str, "time": NUMBER, "session": int, "pipe": int, "state": str, "cc": str,
+    "type": str, "time": NUMBER, "session": int, "pipe": int, "state": str, "transport": str,
+    "cc": str,
     "rtt_ms": NUMBER, "rttmin_ms": NUMBER, "cwnd": int, "mss": int, "unsent": int,
     "in_flight": int, "allowance": int, "tx_bytes": int, "rx_bytes": int, "tx_messages": int,
-    "rx_messages": int, "retransmits": int,
+    "rx_messages": int, "retransmits": int, "segments": int,
 }  # fmt: skip
 CONN = {
     "type": str, "session": int, "id": int, "dst": str, "opened": NUMBER, "connected": NUMBER,

@@ -206,6 +206,7 @@ static void acknowledged(struct path *path, const struct path_event *e)
 	for (i = 0; i < path->is.pipes; i++)
 		in_flight += path->pipe[i].pipe.info.in_flight;
 	ack.delivered = path->acked += e->len;
+	ack.counted_at = path->now;
 	if (!e->clean)
 		ack.held = in_flight;
 	p->srtt += ((double)(path->now - e->left_at) - p->srtt) / 8;
@@ -397,7 +398,8 @@ static void pump(struct path *path)
 			able[n++] = &path->pipe[i].pipe;
 	}
 	while (n && path->sched.ready) {
-		together = aggregate_room(&path->aggregate, held(path));
+		together = aggregate_room(&path->aggregate, held(path),
+					  path->now);
 		if (!together)
 			break;
 		i = path->sched.pipes->pick(&path->sched, able, n);
@@ -405,7 +407,8 @@ static void pump(struct path *path)
 			able[i] = able[--n];
 	}
 	if (together && path->sched.ready)
-		together = aggregate_room(&path->aggregate, held(path));
+		together = aggregate_room(&path->aggregate, held(path),
+					  path->now);
 	assert_none_waits(path, together);
 	if (together || !path->sched.ready || path->refused)
 		return;
@@ -429,6 +432,7 @@ void path_init(struct path *path, const struct path_params *params,
 	path->config.late = true;
 	sched_init(&path->sched, &sched_drr, params->policy, params->pipes, 1);
 	aggregate_init(&path->aggregate, params->mode, 2, path->now);
+	aggregate_expect(&path->aggregate, params->rtt);
 	for (i = 0; i < params->pipes; i++) {
 		struct path_pipe *p = &path->pipe[i];
 

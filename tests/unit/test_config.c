@@ -54,6 +54,8 @@ static void what_holds_unless_told(void **state)
 	assert_string_equal(config.pipe_policy->name, "soonest");
 	assert_int_equal(config.aggregate, AGGREGATE_DELAY);
 	assert_true(config.lambda == 2.0);
+	assert_true(transport_set_is(&config.transports, TRANSPORT_TCP));
+	assert_true(config.sctp_loss == 0.5);
 	assert_string_equal(config.conn_policy->name, "drr");
 	assert_null(config.cc);
 	assert_null(config.stats_path);
@@ -69,7 +71,8 @@ static void every_option_can_be_set(void **state)
 		{ "binding", "early" }, { "app-buffer", "64K" },
 		{ "pipe-sndbuf", "64K" }, { "pipe-policy", "rr" },
 		{ "conn-policy", "fifo" }, { "aggregate", "dswa" },
-		{ "lambda", "1.5" }, { "cc", "reno" }, { "seed", "7" },
+		{ "lambda", "1.5" }, { "pipe", "tcp:2,sctp:2" },
+		{ "sctp-loss", "1.5" }, { "cc", "reno" }, { "seed", "7" },
 		{ "max-conns", "100" }, { "stats", "file" },
 		{ "stats-interval", "0.5" }, { "verbose", NULL },
 		{ "quiet", NULL },
@@ -90,6 +93,9 @@ static void every_option_can_be_set(void **state)
 	assert_ptr_equal(config.conn_policy, &sched_fifo);
 	assert_int_equal(config.aggregate, AGGREGATE_DSWA);
 	assert_true(config.lambda == 1.5);
+	assert_int_equal(config.transports.n, 2);
+	assert_int_equal(config.transports.kind[1], TRANSPORT_SCTP);
+	assert_true(config.sctp_loss == 1.5);
 	assert_string_equal(config.cc, "reno");
 	assert_int_equal(config.seed, 7);
 	assert_int_equal(config.max_conns, 100);
@@ -110,6 +116,9 @@ static void wrong_values_are_refused(void **state)
 		{ "pipe-sndbuf", "0" }, { "pipe-sndbuf", "1023" },
 		{ "pipe-sndbuf", "2048M" }, { "pipe-policy", "foo" },
 		{ "pipe-policy", "" }, { "conn-policy", "DRR" },
+		{ "pipe", "udp" }, { "pipe", "tcp:0" }, { "pipe", "" },
+		{ "sctp-loss", "0" }, { "sctp-loss", "51" },
+		{ "sctp-loss", "a few" },
 		{ "cc", "no-such-cc" }, { "cc", "" }, { "seed", "-1" },
 		{ "seed", "1.5" }, { "seed", "18446744073709551616" },
 		{ "max-conns", "0" }, { "max-conns", "65536" },

@@ -62,14 +62,16 @@ static const struct lobby_ops ops = { host_room, host_complete };
 static void open_lobby(unsigned int pipes)
 {
 	struct sockaddr_storage addr;
+	enum transport kind;
 	socklen_t len;
 
 	lobby_init(&host.lobby, &ops, host.loop, &host.log, &host.access,
 		   pipes);
 	assert_int_equal(addr_parse("127.0.0.1:0", NULL, 0, &addr, &len), 0);
-	assert_int_equal(lobby_open(&host.lobby, &addr, len), 0);
-	assert_true(lobby_address(&host.lobby, 0, &addr));
-	assert_false(lobby_address(&host.lobby, 1, &addr));
+	assert_int_equal(lobby_open(&host.lobby, TRANSPORT_TCP, &addr,
+				    len), 0);
+	assert_true(lobby_address(&host.lobby, 0, &addr, &kind));
+	assert_false(lobby_address(&host.lobby, 1, &addr, &kind));
 	memcpy(&host.door, &addr, sizeof(host.door));
 }
 

@@ -14,6 +14,7 @@
 #include "mux/conn.h"
 #include "mux/hist.h"
 #include "mux/log.h"
+#include "mux/losses.h"
 #include "mux/pipe.h"
 #include "mux/stats.h"
 
@@ -102,7 +103,8 @@ static void begins_with_the_settings(void **state)
 	config.late = false;
 	line = last_line(open_stats());
 	assert_memory_equal(line, "{\"type\":\"start\",\"program\":\"rp\",", 30);
-	assert_non_null(strstr(line, ",\"pipes\":4,\"binding\":\"early\","
+	assert_non_null(strstr(line, ",\"pipes\":4,\"transport\":\"tcp\","
+			       "\"binding\":\"early\","
 			       "\"pipe_policy\":\"soonest\","
 			       "\"conn_policy\":\"drr\","
 			       "\"aggregate\":\"off\"}"));
@@ -208,7 +210,8 @@ static void a_pipe(void **state)
 	struct pipe p = { .index = 2, .allowance = 11, .tx_bytes = 12,
 			  .rx_bytes = 13, .tx_messages = 14, .rx_messages = 15,
 			  .info = { .rtt_ms = 1.5, .rttmin_ms = 0.25, .cwnd = 7,
-				    .mss = 1448, .retransmits = 8, .unsent = 9,
+				    .mss = 1448, .retransmits = 8,
+				    .segments = 80, .unsent = 9,
 				    .in_flight = 10 } };
 	const char *line;
 	int fd[2];
@@ -219,15 +222,52 @@ static void a_pipe(void **state)
 	stats_pipe(st, 1, &p, "up");
 	line = last_line(st);
 	assert_non_null(strstr(line, ",\"session\":1,\"pipe\":2,"
-			       "\"state\":\"up\",\"cc\":\""));
+			       "\"state\":\"up\",\"transport\":\"tcp\","
+			       "\"cc\":\""));
 	assert_non_null(strstr(line, "\",\"rtt_ms\":1.500,\"rttmin_ms\":0.250,"
 			       "\"cwnd\":7,\"mss\":1448,\"unsent\":9,"
 			       "\"in_flight\":10,\"allowance\":11,"
 			       "\"tx_bytes\":12,\"rx_bytes\":13,"
 			       "\"tx_messages\":14,\"rx_messages\":15,"
-			       "\"retransmits\":8}"));
+			       "\"retransmits\":8,\"segments\":80}"));
 	close(fd[0]);
 	close(fd[1]);
+}
+
+static void pipes_of_other_kinds(void **state)
+{
+	struct pipe p = { .fd = -1, .transport = TRANSPORT_SCTP };
+	struct stats *st = open_stats();
+	const char *line;
+
+	(void)state;
+	stats_pipe(st, 1, &p, "up");
+	line = last_line(st);
+	assert_non_null(strstr(line, "\"transport\":\"sctp\",\"cc\":null,"));
+	assert_null(strstr(line, "subflows"));
+	st = open_stats();
+	p.transport = TRANSPORT_MPTCP;
+	p.info.subflows = 2;
+	stats_pipe(st, 1, &p, "up");
+	line = last_line(st);
+	assert_non_null(strstr(line, "\"transport\":\"mptcp\","));
+	assert_non_null(strstr(line, ",\"subflows\":2}"));
+}
+
+static void what_a_mixed_set_loses(void **state)
+{
+	struct stats *st = open_stats();
+	struct losses l;
+
+	(void)state;
+	losses_init(&l, 0.5);
+	losses_add(&l, 1, 1000, 10);
+	losses_add(&l, 1 + LOSSES_STEP, 1200, 12);
+	stats_losses(st, 3, &l);
+	assert_non_null(strstr(last_line(st), "\"session\":3,"
+			       "\"carried_by\":\"others\",\"percent\":1.000,"
+			       "\"threshold\":0.5,\"segments\":200,"
+			       "\"retransmits\":2,\"switches\":0}"));
 }
 
 static void write_to_a_full_disk(void)
@@ -292,6 +332,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_connection_in_full,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_pipe, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(pipes_of_other_kinds, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_a_mixed_set_loses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_disk_ends_statistics_only,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_file_no_statistics,

@@ -152,6 +152,38 @@ static void behind_a_successor_all_is_the_successors(void **state)
 	assert_route(scene, WIRE_DATA, 12, 1, TABLE_CONN, successor);
 }
 
+/* Over SCTP what is sent again comes behind what was sent later. */
+static void a_pipe_without_order_tells_by_number_alone(void **state)
+{
+	struct scene *scene = *state;
+	struct conn *c = add(scene, 0, 10);
+	struct conn *successor;
+
+	table_remove(scene->t, c, false, scene->now);
+	assert_route(scene, WIRE_SYN, 0, TABLE_NO_ORDER, TABLE_NEW, NULL);
+	successor = add(scene, 1, 1);
+	assert_route(scene, WIRE_DATA, 3, TABLE_NO_ORDER, TABLE_CONN,
+		     successor);
+	assert_route(scene, WIRE_DATA, 12, TABLE_NO_ORDER, TABLE_LATE, NULL);
+	/* Nor did it tell anything about the pipes that keep order. */
+	assert_route(scene, WIRE_DATA, 12, 63, TABLE_LATE, NULL);
+	assert_route(scene, WIRE_DATA, 3, 63, TABLE_CONN, successor);
+	assert_route(scene, WIRE_DATA, 12, 63, TABLE_CONN, successor);
+}
+
+/* A SYN on it detaches as any does; what is the old one's still is. */
+static void a_syn_without_order_detaches(void **state)
+{
+	struct scene *scene = *state;
+	struct conn *old = add(scene, 0, 10);
+	struct conn *new;
+
+	assert_route(scene, WIRE_SYN, 0, TABLE_NO_ORDER, TABLE_NEW, NULL);
+	new = add(scene, 1, 1);
+	assert_route(scene, WIRE_DATA, 11, TABLE_NO_ORDER, TABLE_CONN, old);
+	assert_route(scene, WIRE_DATA, 4, TABLE_NO_ORDER, TABLE_CONN, new);
+}
+
 static void memory_ends_with_the_rest(void **state)
 {
 	struct scene *scene = *state;
@@ -315,6 +347,8 @@ int main(void)
 		TABLE_TEST(a_closed_id_remembers),
 		TABLE_TEST(the_comparison_goes_round_the_circle),
 		TABLE_TEST(behind_a_successor_all_is_the_successors),
+		TABLE_TEST(a_pipe_without_order_tells_by_number_alone),
+		TABLE_TEST(a_syn_without_order_detaches),
 		TABLE_TEST(memory_ends_with_the_rest),
 		TABLE_TEST(memory_ends_with_the_last_message),
 		TABLE_TEST(a_complete_one_needs_no_memory),

@@ -132,6 +132,28 @@ static void loss_by_chance_is_not_made_worse(void **state)
 	assert_true(part[1] > 0.9 * part[0]);
 }
 
+/* Ten times as much, and it is in use within a dozen round trips. */
+static void a_rate_that_grows_is_found_soon(void **state)
+{
+	static const int64_t rtts[] = { 10 * MS, 50 * MS, 100 * MS };
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int i = 0; i < 3; i++) {
+		struct path_params is = mile(2, rtts[i], 1000, 8);
+		struct path path;
+
+		bulk_from_the_start(&path, &is, &r, 4 * S);
+		path.is.rate = is.rate = 20 * MBIT;
+		path_run(&path, 11 * rtts[i]);
+		path_forget(&path);
+		path_run(&path, 2 * S);
+		assert_true(used(&path, 2 * S) > 0.9);
+		path_fini(&path);
+	}
+}
+
 static void a_rate_that_changes_is_followed(void **state)
 {
 	static const double rates[] = { 10, 2, 20, 5, 40 };
@@ -242,14 +264,97 @@ static void another_connection_does_not_starve_us(void **state)
 		path_forget(&path);
 		path_run(&path, 60 * S);
 		assert_true(used(&path, 60 * S) > 0.3);
-		/* When it has gone, the queue goes too. */
+		/* When it has gone, the queue goes too, soon after a look. */
 		path_rival(&path, false);
-		path_run(&path, 75 * S);
+		path_run(&path, 1 * S);
+		while (path.aggregate.state == AGGREGATE_YIELD)
+			path_run(&path, 1 * S);
+		path_run(&path, 13 * S);
 		path_forget(&path);
 		path_run(&path, 5 * S);
 		assert_true(used(&path, 5 * S) > 0.95);
 		assert_true(path.longest_queue < 5 * wish(&is));
 		path_fini(&path);
+	}
+}
+
+/* --- the start --- */
+
+struct start {
+	int64_t took;
+	uint64_t dropped;
+};
+
+static struct start fresh_download(const struct path_params *is,
+				   uint64_t bytes, struct random *r)
+{
+	struct start found;
+	struct path path;
+	int64_t at;
+
+	path_init(&path, is, r);
+	at = path.now;
+	path_offer(&path, 0, bytes);
+	path_run(&path, 30 * S);
+	assert_true(path.conn[0].done_at > at);
+	found.took = path.conn[0].done_at - at;
+	found.dropped = path.dropped;
+	path_fini(&path);
+	return found;
+}
+
+/* Beside the same without a limit, over queues that lose nothing either way. */
+static void a_start_is_not_slowed(void **state)
+{
+	static const unsigned int pipes[] = { 1, 4, 8, 16 };
+	static const uint64_t sizes[] = { 50000, 300000, 2000000 };
+	static const struct {
+		double mbit;
+		int64_t rtt;
+	} miles[] = { { 9.185, 70 * MS }, { 10, 50 * MS }, { 2.286, 70 * MS },
+		      { 40, 30 * MS } };
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int k = 0; k < 4 * 3 * 4; k++) {
+		struct path_params is = mile(miles[k % 4].mbit,
+					     miles[k % 4].rtt, 5000,
+					     pipes[k / 12]);
+		struct start off, on;
+
+		is.delayed_acks = true;
+		on = fresh_download(&is, sizes[k / 4 % 3], &r);
+		is.mode = AGGREGATE_OFF;
+		off = fresh_download(&is, sizes[k / 4 % 3], &r);
+		/* The first flight is paced: where it is short that is seen. */
+		assert_true(on.took <= off.took + off.took / 50 + is.rtt / 3);
+		assert_int_equal(on.dropped, 0);
+	}
+}
+
+/* First windows of many pipes are much for a short queue. */
+static void a_start_loses_little(void **state)
+{
+	static const unsigned int pipes[] = { 4, 8, 16, 64 };
+	static const double rates[] = { 7, 10, 20 };
+	static const double queues[] = { 50, 70, 100 };
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int k = 0; k < 4 * 3 * 3; k++) {
+		struct path_params is = mile(rates[k % 3], 50 * MS,
+					     queues[k / 3 % 3], pipes[k / 9]);
+		struct start off, on;
+
+		is.delayed_acks = true;
+		on = fresh_download(&is, 2000000, &r);
+		is.mode = AGGREGATE_OFF;
+		off = fresh_download(&is, 2000000, &r);
+		assert_true(on.dropped <= off.dropped / 3);
+		assert_true(on.dropped <= 50);
+		assert_true(on.took <= off.took + off.took / 50);
 	}
 }
 
@@ -347,7 +452,10 @@ int main(void)
 		cmocka_unit_test(any_path_is_used_with_a_short_queue),
 		cmocka_unit_test(without_a_limit_the_queue_is_full),
 		cmocka_unit_test(loss_by_chance_is_not_made_worse),
+		cmocka_unit_test(a_rate_that_grows_is_found_soon),
 		cmocka_unit_test(a_rate_that_changes_is_followed),
+		cmocka_unit_test(a_start_is_not_slowed),
+		cmocka_unit_test(a_start_loses_little),
 		cmocka_unit_test(a_round_trip_that_changes_is_followed),
 		cmocka_unit_test(another_connection_does_not_starve_us),
 		cmocka_unit_test(a_full_queue_is_no_reason_to_hide),

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One attempt to have all pipes, at one address: connects them all at once, and
+ * ends when all are up or it is known that they will not be.
+ *
+ * Of a mixed set it waits for all to be decided, so that it can say what RP does
+ * not take.
+ */
+#ifndef TM3_ATTEMPT_H
+#define TM3_ATTEMPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "../mux/config.h"
+#include "../mux/loop.h"
+#include "../mux/transport.h"
+
+struct attempt;
+
+struct attempt_ops {
+	/* All are, connected; the callee's from here on. */
+	void (*up)(struct attempt *a, const int *fds, unsigned int n);
+	/* It is over, all is closed. Another may begin at once. */
+	void (*failed)(struct attempt *a, const char *why);
+};
+
+struct dial {			/* one pipe in the making */
+	struct attempt *attempt;
+	struct watch watch;
+	int fd;			/* -1: none */
+	enum transport kind;
+	bool up;
+	int err;		/* it is not to be */
+};
+
+struct attempt {
+	const struct attempt_ops *ops;
+	struct loop *loop;
+	const struct transport_set *transports;
+	unsigned int pipes, up, refused;
+	unsigned int number;	/* of attempts begun */
+	struct dial dial[PIPES_MAX];
+};
+
+void attempt_init(struct attempt *a, const struct attempt_ops *ops,
+		  struct loop *loop, const struct transport_set *transports,
+		  unsigned int pipes);
+
+/* May call ops at once. */
+void attempt_start(struct attempt *a, const struct sockaddr_storage *addr);
+
+/* Drop what is under way, and say nothing. */
+void attempt_stop(struct attempt *a);
+
+/* It took too long: @why it has failed. */
+void attempt_give_up(struct attempt *a, const char *why);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "transport.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "sctp.h"
+
+#ifndef IPPROTO_MPTCP
+#define IPPROTO_MPTCP 262
+#endif
+#ifndef SOL_MPTCP
+#define SOL_MPTCP 284
+#endif
+#ifndef MPTCP_INFO
+#define MPTCP_INFO 1
+#endif
+#ifndef MPTCP_INFO_FLAG_FALLBACK
+#define MPTCP_INFO_FLAG_FALLBACK 1
+#endif
+
+static const struct {
+	const char *name, *title;
+	int protocol;
+} transports[TRANSPORTS] = {
+	[TRANSPORT_TCP] = { "tcp", "TCP", IPPROTO_TCP },
+	[TRANSPORT_MPTCP] = { "mptcp", "MPTCP", IPPROTO_MPTCP },
+	[TRANSPORT_SCTP] = { "sctp", "SCTP", IPPROTO_SCTP },
+};
+
+const char *transport_name(enum transport t)
+{
+	return transports[t].name;
+}
+
+__attribute__((format(printf, 3, 4)))
+static int refuse(char *why, size_t why_len, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(why, why_len, fmt, args);
+	va_end(args);
+	return -1;
+}
+
+/* --- a set from text --- */
+
+/* The one whose name is the first @len characters of @text, or TRANSPORTS. */
+static unsigned int named(const char *text, size_t len)
+{
+	unsigned int i;
+
+	for (i = 0; i < TRANSPORTS; i++) {
+		if (strlen(transports[i].name) == len &&
+		    !strncmp(transports[i].name, text, len))
+			break;
+	}
+	return i;
+}
+
+/* ":4" and what follows it in @end; 0 pipes are none. */
+static int parse_count(const char *text, unsigned int *count, const char **end)
+{
+	size_t digits;
+
+	*end = text;
+	*count = 0;
+	if (*text != ':')
+		return 0;
+	digits = strspn(++text, "0123456789");
+	if (!digits || digits > 4)
+		return -1;
+	*count = (unsigned int)strtoul(text, NULL, 10);
+	*end = text + digits;
+	return *count ? 0 : -1;
+}
+
+static int parse_one(struct transport_set *set, const char *text,
+		     const char **end, char *why, size_t why_len)
+{
+	size_t len = strcspn(text, ":,");
+	unsigned int t = named(text, len);
+	unsigned int count;
+
+	if (t == TRANSPORTS)
+		return refuse(why, why_len, "'%.*s' is not one of tcp, mptcp, sctp",
+			      (int)len, text);
+	if (transport_set_has(set, (enum transport)t))
+		return refuse(why, why_len, "%s is named twice",
+			      transports[t].name);
+	if (parse_count(text + len, &count, end) || (**end && **end != ','))
+		return refuse(why, why_len, "'%.*s' is not a name and a number of pipes, such as %s:4",
+			      (int)strcspn(text, ","), text,
+			      transports[t].name);
+	set->kind[set->n] = (enum transport)t;
+	set->count[set->n++] = count;
+	return 0;
+}
+
+int transport_set_parse(struct transport_set *set, const char *text, char *why,
+			size_t why_len)
+{
+	struct transport_set new = { .n = 0 };
+
+	for (;;) {
+		if (parse_one(&new, text, &text, why, why_len))
+			return -1;
+		if (!*text)
+			break;
+		text++;
+	}
+	*set = new;
+	return 0;
+}
+
+int transport_set_fit(struct transport_set *set, unsigned int pipes, bool loose,
+		      char *why, size_t why_len)
+{
+	unsigned int sum = 0, missing = 0, i;
+
+	for (i = 0; i < set->n; i++) {
+		sum += set->count[i];
+		missing += !set->count[i];
+	}
+	if (missing && (loose ? sum < pipes : set->n == 1)) {
+		if (set->n == 1)
+			set->count[0] = pipes;
+		return 0;
+	}
+	if (missing)
+		return refuse(why, why_len, "--pipe: how many of each? Their numbers are to add up to PIPES, %u (such as tcp:4,sctp:4 for 8)",
+			      pipes);
+	if (sum != pipes)
+		return refuse(why, why_len, "--pipe: the counts add up to %u, and PIPES is %u",
+			      sum, pipes);
+	return 0;
+}
+
+/* --- the kernel's part --- */
+
+static int open_socket(enum transport t, int family)
+{
+	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+			transports[t].protocol);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int transport_socket(enum transport t, int family)
+{
+	int fd = open_socket(t, family);
+
+	if (fd >= 0 && t == TRANSPORT_SCTP)
+		sctp_prepare(fd);
+	return fd;
+}
+
+int transport_set_try(const struct transport_set *set, char *why,
+		      size_t why_len)
+{
+	unsigned int i;
+
+	for (i = 0; i < set->n; i++) {
+		enum transport t = set->kind[i];
+		int fd = t == TRANSPORT_TCP ? -1 : open_socket(t, AF_INET);
+
+		if (t == TRANSPORT_TCP)
+			continue;
+		if (fd >= 0) {
+			close(fd);
+			continue;
+		}
+		/* Of all it may lack, only MPTCP can be there and be off. */
+		if (t == TRANSPORT_MPTCP && fd == -ENOPROTOOPT)
+			return refuse(why, why_len, "mptcp: MPTCP is off here (sysctl net.mptcp.enabled)");
+		return refuse(why, why_len, "%s: this kernel has no %s (%s)",
+			      transports[t].name, transports[t].title,
+			      strerror(-fd));
+	}
+	return 0;
+}
+
+enum transport transport_of(int fd)
+{
+	socklen_t len = sizeof(int);
+	int protocol = IPPROTO_TCP;
+	unsigned int i;
+
+	getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len);
+	for (i = 0; i < TRANSPORTS; i++) {
+		if (transports[i].protocol == protocol)
+			return (enum transport)i;
+	}
+	return TRANSPORT_TCP;
+}
+
+bool transport_fell_back(int fd)
+{
+	/* As much of linux/mptcp.h's struct mptcp_info as matters. */
+	struct {
+		uint8_t counts[6];
+		uint32_t flags;
+	} info = { .flags = 0 };
+	socklen_t len = sizeof(info);
+
+	return getsockopt(fd, SOL_MPTCP, MPTCP_INFO, &info, &len) < 0 ||
+	       info.flags & MPTCP_INFO_FLAG_FALLBACK;
+}
+
+/* --- asking a set --- */
+
+bool transport_set_has(const struct transport_set *set, enum transport t)
+{
+	unsigned int i;
+
+	for (i = 0; i < set->n; i++) {
+		if (set->kind[i] == t)
+			return true;
+	}
+	return false;
+}
+
+bool transport_set_is(const struct transport_set *set, enum transport t)
+{
+	return set->n == 1 && set->kind[0] == t;
+}
+
+enum transport transport_set_of(const struct transport_set *set,
+				unsigned int i)
+{
+	unsigned int at = 0;
+
+	while (at + 1 < set->n && i >= set->count[at])
+		i -= set->count[at++];
+	return set->kind[at];
+}
+
+const char *transport_set_text(const struct transport_set *set,
+			       char text[TRANSPORT_SET_TEXT])
+{
+	size_t used = 0;
+	unsigned int i;
+
+	for (i = 0; i < set->n; i++) {
+		used += (size_t)snprintf(text + used,
+					 TRANSPORT_SET_TEXT - used, "%s%s",
+					 i ? "," : "",
+					 transports[set->kind[i]].name);
+		if (set->n > 1 && set->count[i])
+			used += (size_t)snprintf(text + used,
+						 TRANSPORT_SET_TEXT - used,
+						 ":%u", set->count[i]);
+	}
+	return text;
+}
