@@ -131,6 +131,12 @@ demo: ## setup, build, then a small sweep: 1, 4, 8 pipes and none, over two last
 kmod: ## build/tm3.ko, the kernel module (KDIR=headers of another kernel)
 	@$(MAKE) --no-print-directory -C kmod OUT=$(abspath $(BUILD))
 
+.PHONY: kernels
+kernels: ## headers of newer kernels and checkpatch, for tests/kmod; not installed (root)
+	@VENV=$(VENV) .ci/setup vm/packages.debian
+	@status=0; $(VENV_PYTHON) -m vm kernels || status=$$?; \
+	$(hand_back); exit $$status
+
 .PHONY: vm
 vm: ## make the guest machine's image from Debian packages, once (root)
 	@VENV=$(VENV) .ci/setup vm/packages.debian
@@ -282,4 +288,4 @@ $(BUILD)/vectors/generate: tests/vectors/generate.c $(BUILD)/libmux.a
 
 .SECONDARY:
 # What lies in the guest's image or was built by the kernel's Makefile is not ours.
--include $(shell find $(BUILD) -path $(BUILD)/vm -prune -o -path $(BUILD)/kmod -prune -o -type f -name '*.d' -print 2>/dev/null)
+-include $(shell find $(BUILD) -path $(BUILD)/vm -prune -o -path $(BUILD)/kmod -prune -o -path $(BUILD)/kernels -prune -o -type f -name '*.d' -print 2>/dev/null)

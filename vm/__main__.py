@@ -9,6 +9,7 @@ from pathlib import Path
 from vm import shelf, testing
 from vm.box import box
 from vm.image import Image, image
+from vm.kernels import kernels
 from vm.machine import Machine, Share
 from vm.need import GuestError
 from vm.recipe import cache
@@ -69,6 +70,11 @@ def make_box(_: argparse.Namespace) -> int:
     return 0
 
 
+def fetch(_: argparse.Namespace) -> int:
+    say(f"{kernels(say)} is what tests/kmod build for")
+    return 0
+
+
 def clean(_: argparse.Namespace) -> int:
     shelf.clean(say)
     return 0
@@ -81,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
     def verb(name: str, does: Callable[[argparse.Namespace], int], text: str) -> None:
         it = verbs.add_parser(name, help=text)
         it.set_defaults(does=does)
-        if name in ("build", "box", "clean"):
+        if name in ("build", "box", "kernels", "clean"):
             return
         if name == "test":
             it.add_argument("--only", action="append", choices=list(testing.GROUPS))
@@ -103,6 +109,7 @@ def parser() -> argparse.ArgumentParser:
     verb("shell", shell, "boot, a shell in /tm3, end")
     verb("test", test, "the tests that need a guest")
     verb("box", make_box, "make the box for Vagrant if it is not there (root)")
+    verb("kernels", fetch, "headers of newer kernels, and checkpatch (root)")
     verb("clean", clean, "remove the images and boxes that nobody uses")
     return root
 
