@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from experiments.cli import main
 from experiments.preflight import CannotServe
 from experiments.progress import Expectation
 from topologies.presets import PRESETS
+from topologies.programs import ROOT
 from topologies.qdisc import why_no_netem
 
 
@@ -169,3 +171,14 @@ def test_the_script_says_what_is_missing(tmp_path: Path) -> None:
     done = subprocess.run(["sh", script, "list"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("tm3lab: set-up is missing: sudo make -C ")
+
+
+def test_who_reads_may_have_seen_enough() -> None:
+    """tm3lab list | head: no traceback."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    argv = [sys.executable, "-m", "experiments", "list", "download"]
+    done = subprocess.run(argv, stdout=writer, stderr=subprocess.PIPE, cwd=ROOT, check=False)
+    os.close(writer)
+    assert done.stderr == b""
+    assert done.returncode == 1
