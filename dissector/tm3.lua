@@ -1716,24 +1716,50 @@ local function new_garbage(half, frame, pos, size)
     return i
 end
 
--- How many bytes from `at` on belong to no message; nil: that cannot be told yet.
+-- Messages begin at `from` of bytes of which the first half.waited were waited with before. How
+-- many does the last one lack? TCP gives all of them again if it begins among those, and they
+-- would be taken for duplicates: so that one is waited for as well.
+function pipe.lacks(half, s, from)
+    local at = from
+    while at <= #s do
+        local size, rest = nil, #s - at + 1
+        if rest >= HEADER then
+            local _, _, len = header(s, at)
+            size = size_of(len)
+            if not size then return nil end
+        end
+        if not size or size > rest then
+            if at - 1 > half.waited then return nil end
+            return size and size - rest or DESEGMENT_ONE_MORE_SEGMENT
+        end
+        at = at + size
+    end
+    return nil
+end
+
+-- How many bytes from `at` on belong to no message; nil: that cannot be told yet, and how many
+-- more are wanted.
 local function search(half, tvb, at, left, may_wait)
     local s = tvb:raw(at, left)
+    local found
     if half.sync == "unsure" then
         local size = plausible(s, 1)
         if size and (size >= left or left - size < HEADER or plausible(s, size + 1)) then
-            half.sync = "found"
-            return 0
+            found = 1
+        else
+            half.sync = "lost"
         end
-        half.sync = "lost"
     end
-    local found = find_sync(s, 1)
-    if found then
-        half.sync = "found"
-        return found - 1
+    found = found or find_sync(s, 1)
+    local wanted = found and may_wait and half.waited and pipe.lacks(half, s, found)
+    if not found and may_wait and left < SEARCH_WINDOW and half.messages == 0 then
+        wanted = DESEGMENT_ONE_MORE_SEGMENT
     end
-    if may_wait and left < SEARCH_WINDOW and half.messages == 0 then return nil end
-    return left
+    half.waited = wanted and left or nil
+    if wanted then return nil, wanted end
+    if not found then return left end
+    half.sync = "found"
+    return found - 1
 end
 
 local function skip(half, frame, pos, size)
@@ -1822,11 +1848,11 @@ local function garbage(i, at, left, look, tree)
 end
 
 -- Where messages begin is not known: the record of what is to be skipped first, if any.
--- false: that cannot be told yet.
+-- false: that cannot be told yet, and how many more bytes are wanted.
 local function synchronise(look, pos, at, left, pinfo)
-    local size = search(look.half, look.tvb, at, math.min(left, look.captured - at),
+    local size, wanted = search(look.half, look.tvb, at, math.min(left, look.captured - at),
         pinfo.can_desegment > 0)
-    if not size then return false end
+    if not size then return false, wanted end
     return size > 0 and skip(look.half, look.frame, pos, size) or nil
 end
 
@@ -1843,8 +1869,9 @@ local function next_piece(look, at, left, pinfo, tree)
         i = find_record(look.frame, half.key, pos)
         if not i and half.sync ~= "found" then return left end
     elseif half.sync ~= "found" then
-        i = synchronise(look, pos, at, left, pinfo)
-        if i == false then return nil, DESEGMENT_ONE_MORE_SEGMENT end
+        local wanted
+        i, wanted = synchronise(look, pos, at, left, pinfo)
+        if i == false then return nil, wanted end
     end
     if i and S.m_order[i] == GARBAGE then return garbage(i, at, left, look, tree) end
     if left < HEADER then return nil, DESEGMENT_ONE_MORE_SEGMENT end

@@ -27,7 +27,12 @@ def told(message: tshark.Message) -> tuple[object, ...]:
     return tuple(message.get(f"tm3.{name}") for name in FIELDS)
 
 
-def dissect(path: Path, segmentations: list[list[tuple[int, int]]]) -> list[list[object]]:
+def dissect(
+    path: Path,
+    segmentations: list[list[tuple[int, int]]],
+    *arguments: str,
+    handshake: bool = True,
+) -> list[list[tuple[object, ...]]]:
     """Each segmentation (start and end of segments, in the order of capture) on its own pipe."""
     capture = Capture()
     names = {}
@@ -35,14 +40,15 @@ def dissect(path: Path, segmentations: list[list[tuple[int, int]]]) -> list[list
         client = Endpoint(f"10.4.{number >> 8}.{number & 255}", 40_000)
         server = Endpoint("10.9.0.1", 6000)
         tcp = TcpStream(capture, client, server)
-        tcp.open(number * 1000)
+        if handshake:
+            tcp.open(number * 1000)
         names[client.address] = number
         for at, (start, stop) in enumerate(segments):
             packet = tcp_packet(client, server, tcp.up_next + start, STREAM[start:stop])
             capture.add(number * 1000 + 10 + at, packet)
     capture.write(path)
-    found: list[list[object]] = [[] for _ in segmentations]
-    for frame in tshark.frames(path, "-Y", "tm3", only="ip tm3"):
+    found: list[list[tuple[object, ...]]] = [[] for _ in segmentations]
+    for frame in tshark.frames(path, *arguments, "-Y", "tm3", only="ip tm3"):
         number = names[frame.layers["ip"]["ip.src"]]
         found[number] += [told(message) for message in frame.messages]
     return found
@@ -82,6 +88,25 @@ def test_lost_and_sent_again(tmp_path: Path) -> None:
     found = dissect(tmp_path / "lost.pcap", segmentations)
     for number, messages in enumerate(found):
         assert messages == found[0], f"{number}: {segmentations[number]}"
+
+
+@pytest.mark.parametrize("passes", ["one", "two"])
+def test_without_the_opening_of_its_pipe(tmp_path: Path, passes: str) -> None:
+    """The capture begins behind the handshake: a first message is found only when there is enough
+    of it and of the next. TCP gives bytes that had to wait again: none of it is a duplicate."""
+    rng = random.Random(10)
+    segmentations = [pieces([]), pieces(list(range(1, len(STREAM))))]
+    for _ in range(150):
+        segments = pieces(rng.sample(range(1, len(STREAM)), rng.randint(5, 40)))
+        late = segments.pop(rng.randrange(1, len(segments) - 1))
+        segments.insert(rng.randint(1, len(segments)), late)
+        segmentations.append(segments)
+    arguments = ["-2"] if passes == "two" else []
+    found = dissect(tmp_path / "begun.pcap", segmentations, *arguments, handshake=False)
+    for number, messages in enumerate(found):
+        what = [each[:8] for each in messages]
+        assert what == [each[:8] for each in found[0]], f"{number}: {segmentations[number]}"
+        assert {each[8] for each in messages} == {"1"}, f"{number}: {segmentations[number]}"
 
 
 def test_over_any_pipes_in_any_order(tmp_path: Path) -> None:
