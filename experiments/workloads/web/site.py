@@ -35,6 +35,7 @@ from topologies.topos import SERVER
 NETWORK = "10.0.10"
 PORTS = {("http1", False): 80, ("http2", False): 81, ("http1", True): 443, ("http2", True): 443}
 FIRST_MPTCP = 8000
+STARTS_S = 60.0  # in an emulated guest it takes more than ten
 CONFIGURATION = """\
 user root;
 daemon off;
@@ -132,7 +133,7 @@ def site(lab: Lab) -> Iterator[Site]:
                     raise ProgramError(f"nginx ended: {nginx.log}{_text(folder / 'error.log')}")
                 return bool(_text(folder / "nginx.pid"))
 
-            until("nginx to write down its number", ready)
+            until("nginx to write down its number", ready, STARTS_S)
             yield it
 
 
