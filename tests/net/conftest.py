@@ -4,12 +4,19 @@
 import importlib.util
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.conftest import why_no_namespace
+
+if TYPE_CHECKING:
+    from tests.net.standing import Standing
+    from topologies.lab import Lab
 
 TOOLS = ("mnexec", "tc", "ping", "nft", "ethtool", "tcpdump", "sysctl", "mount")
 
@@ -55,3 +62,25 @@ def realisation(request: pytest.FixtureRequest, labs: Path) -> str:
     if missing:
         pytest.skip(missing)
     return request.param
+
+
+@pytest.fixture(scope="session")
+def standing() -> Iterator["Standing | None"]:
+    """Labs that outlive a test; none where none can be made."""
+    if why_no_lab():
+        yield None
+        return
+    from tests.net.standing import Standing
+
+    labs = Standing(Path("/run") / f"tm3-test-{os.getpid()}-standing")
+    yield labs
+    left = labs.close()
+    assert not left, f"a lab left {left}"
+
+
+@pytest.fixture
+def lab_of(
+    realisation: str, standing: "Standing", tmp_path: Path
+) -> Callable[..., "AbstractContextManager[Lab]"]:
+    """lab_of(preset, **options): a lab by this realisation, for as long as a with block lasts."""
+    return partial(standing.lab, link=realisation, logs=tmp_path)

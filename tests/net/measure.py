@@ -190,6 +190,18 @@ def overload(way: Way, seconds: float, *, offered: float = 1.1, full: bool = Fal
     return Load(frame, fill + round(per_s * seconds), per_s, fill)
 
 
+def carried_mbps(link: EmulatedLink, folder: Path, seconds: float = 1.0) -> float:
+    """What arrives each way of the declared rates' load where the link is no limit: what the
+    machine itself carries."""
+    declared = link.mile
+    loads = [(way, overload(way, seconds=seconds, full=True)) for way in ways(link)]
+    link.change(mbps=None, loss=0.0)
+    try:
+        return min(got.mbps() for got in udp(loads, folder))
+    finally:
+        link.change(**declared.as_dict())
+
+
 # --- TCP --------------------------------------------------------------------------------------
 
 WINDOW_MAX = 60_000  # what a receiver offers before it has seen data

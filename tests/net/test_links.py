@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What a link can do besides rate and delay; and that a link that is not as declared is refused."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from itertools import groupby
 from pathlib import Path
 
@@ -31,6 +33,7 @@ from topologies.topos import LastMile
 
 SMALL = Load(frame=100, packets=1000, packets_per_s=2000.0)
 FULL = 1514
+LabOf = Callable[..., AbstractContextManager[Lab]]
 
 
 def down(lab: Lab) -> Way:
@@ -105,10 +108,10 @@ def test_periodic_loss(labs: Path, tmp_path: Path) -> None:
         assert not got_up.lost()
 
 
-def test_bursts_are_as_long_and_as_frequent_as_declared(realisation: str, tmp_path: Path) -> None:
+def test_bursts_are_as_long_and_as_frequent_as_declared(lab_of: LabOf, tmp_path: Path) -> None:
     """5 % in bursts of 5: some 60 bursts in 6000 packets, as it comes with seed 1."""
     options = {"loss_model": "bursty", "loss_down": 0.05, "loss_burst_packets": 5.0}
-    with Lab(LastMile("wired", link=realisation, **options)) as lab:
+    with lab_of("wired", **options) as lab:
         load = Load(100, packets=6000, packets_per_s=6000.0)
         (got,) = udp([(down(lab), load)], tmp_path)
         lost = sorted(got.lost())
@@ -117,10 +120,10 @@ def test_bursts_are_as_long_and_as_frequent_as_declared(realisation: str, tmp_pa
         assert 3.0 < len(lost) / len(runs) < 8.0
 
 
-def test_loss_acts_on_packets_not_on_super_packets(realisation: str, tmp_path: Path) -> None:
+def test_loss_acts_on_packets_not_on_super_packets(lab_of: LabOf, tmp_path: Path) -> None:
     """A TCP transfer is as many packets as it has segments, none larger than the MTU."""
     size = 2_000_000
-    with Lab(LastMile("wired", link=realisation, mbps=50.0, loss_down=0.01), logs=tmp_path) as lab:
+    with lab_of("wired", mbps=50.0, loss_down=0.01) as lab:
         (tmp_path / "payload").write_bytes(bytes(size))
         serve = ["python3", "-m", "http.server", "-d", tmp_path, "8000"]
         with (
@@ -135,7 +138,7 @@ def test_loss_acts_on_packets_not_on_super_packets(realisation: str, tmp_path: P
         seen = lab.client.inside("tcpdump", "-nn", "-q", "-e", "-r", str(tmp_path / "seen.pcap"))
         lengths = [int(line.split("length ")[1].split(":")[0]) for line in seen.splitlines()]
         assert max(lengths) == FULL
-        if realisation == "linkem":
+        if lab.topo.choice.realisation == "linkem":
             counters = linkem(lab).truth()["ba"]["counters"]
             assert counters["in_packets"] >= size // 1448
             assert 0.002 < counters["lost_packets"] / counters["in_packets"] < 0.03
@@ -144,8 +147,8 @@ def test_loss_acts_on_packets_not_on_super_packets(realisation: str, tmp_path: P
 # --- order and time ---------------------------------------------------------------------------
 
 
-def test_jitter_keeps_the_order_unless_asked(realisation: str, tmp_path: Path) -> None:
-    with Lab(LastMile("wired", link=realisation, jitter_ms=10.0)) as lab:
+def test_jitter_keeps_the_order_unless_asked(lab_of: LabOf, tmp_path: Path) -> None:
+    with lab_of("wired", jitter_ms=10.0) as lab:
         (got,) = udp([(down(lab), SMALL)], tmp_path)
         assert got.in_order() and not got.lost()
         assert max(got.delays_ms()) - min(got.delays_ms()) > 8.0
@@ -164,8 +167,8 @@ def test_reordering_and_duplicates_on_demand(labs: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("mtu", [1500, 1280])
-def test_the_mtu_is_a_limit(realisation: str, mtu: int) -> None:
-    with Lab(LastMile("wired", link=realisation, mtu=mtu)) as lab:
+def test_the_mtu_is_a_limit(lab_of: LabOf, mtu: int) -> None:
+    with lab_of("wired", mtu=mtu) as lab:
         ping = ["ping", "-n", "-c", "1", "-W", "3", "-M", "do", "-s"]
         lab.client.inside(*ping, str(mtu - 28), "10.0.1.2")
         lab.rp.inside(*ping, str(mtu - 28), "10.0.1.1")
@@ -173,8 +176,8 @@ def test_the_mtu_is_a_limit(realisation: str, mtu: int) -> None:
             lab.client.inside(*ping, str(mtu - 27), "10.0.1.2")
 
 
-def test_parameters_change_while_it_runs(realisation: str) -> None:
-    with Lab(LastMile("wired", link=realisation)) as lab:
+def test_parameters_change_while_it_runs(lab_of: LabOf) -> None:
+    with lab_of("wired") as lab:
         link = lab.links["mile"]
 
         def rtt(wanted: float) -> None:

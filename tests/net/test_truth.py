@@ -2,7 +2,9 @@
 """Every preset is what it says, by every realisation that this machine has."""
 
 import statistics
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -13,9 +15,11 @@ from tests.net.measure import (
     PING_FRAME,
     PROCESSOR_MS,
     TCP_HEADERS,
+    Arrivals,
     Load,
     Way,
     Wrong,
+    carried_mbps,
     idle_rtt_ms,
     near,
     overload,
@@ -25,11 +29,12 @@ from tests.net.measure import (
     udp,
     ways,
 )
+from tests.net.standing import miles
 from topologies.lab import Lab
 from topologies.links import EmulatedLink
 from topologies.mile import ETHERNET_BYTES
 from topologies.presets import PRESETS
-from topologies.topos import SERVER, LastMile, LastMiles, TwoLastMiles
+from topologies.topos import SERVER
 
 pytestmark = pytest.mark.slow
 
@@ -40,34 +45,54 @@ LOSS_PER_S = 700.0 if EMULATED else 5000.0
 LOSS_QUEUE_MS = 20_000.0
 
 
-def topology(preset: str, **options: object) -> LastMiles:
-    return (LastMile if len(PRESETS[preset]) == 1 else TwoLastMiles)(preset, **options)
+# An emulated processor takes up this much on both ways together; beyond, it is measured.
+SURE_MBPS = 30.0
+# What is offered to "nothing waits": full packets a second, each way.
+SPARSE_PER_S = 300.0 if EMULATED else 1700.0
 
-
-def miles(lab: Lab) -> list[EmulatedLink]:
-    return [link for name, link in lab.links.items() if name != "wan"]
+LabOf = Callable[..., AbstractContextManager[Lab]]
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS, key=lambda name: -PRESETS[name][0].rtt_ms))
-def test_preset(preset: str, realisation: str, tmp_path: Path) -> None:
+def test_preset(preset: str, lab_of: LabOf, tmp_path: Path) -> None:
     """Loss first, on fresh links: the n-th packet sent is then the n-th packet of the link."""
-    with Lab(topology(preset, link=realisation), logs=tmp_path) as lab:
+    with lab_of(preset) as lab:
         found = miles(lab)
         if any(link.mile.loss_down or link.mile.loss_up for link in found):
-            with Lab(topology(preset, link=realisation)) as again:
-                check_loss(lab, again, tmp_path)
+            check_loss(lab, lab_of, preset, tmp_path)
         with ThreadPoolExecutor(len(found)) as side_by_side:
-            for _ in side_by_side.map(lambda link: check_mile(lab, link, tmp_path), found):
-                pass
+            slower = list(side_by_side.map(lambda link: check_mile(lab, link, tmp_path), found))
+    if why := "; ".join(filter(None, slower)):
+        pytest.skip(f"{preset}: {why}")
 
 
-def check_mile(lab: Lab, link: EmulatedLink, folder: Path) -> None:
+def check_mile(lab: Lab, link: EmulatedLink, folder: Path) -> str:
+    """Why not at the declared rate, if not."""
     shown_to_hold(lab, "idle", lambda: check_idle(link))
+    why = slowed(link, folder)
     shown_to_hold(lab, "load", lambda: check_load(link, folder))
     if link.mile.loss_down or link.mile.loss_up:
         link.change(loss=0.0)
     for way in ways(link):
         shown_to_hold(lab, "TCP", lambda way=way: check_tcp(link, way, folder))
+    return why
+
+
+def slowed(link: EmulatedLink, folder: Path) -> str:
+    """Where an emulated processor cannot carry the rate, the link gets one that it can."""
+    declared = [way.declared.mbps or 0.0 for way in ways(link)]
+    if not EMULATED or sum(declared) <= SURE_MBPS:
+        return ""
+    carried = carried_mbps(link, folder)
+    print(f"{link} carries {carried:.3g} Mbit/s each way at once")
+    if carried >= 1.5 * max(declared):
+        return ""
+    mbps = 5.0 * max(1, int(carried / 2 / 5))
+    link.change(mbps=mbps)
+    return (
+        f"{max(declared):g} Mbit/s each way are more than the {carried:.0f} that this emulated"
+        f" processor carries; all else holds, at {mbps:g} Mbit/s"
+    )
 
 
 def check_idle(link: EmulatedLink) -> None:
@@ -97,23 +122,27 @@ def check_load(link: EmulatedLink, folder: Path) -> None:
         )
 
 
-def check_loss(lab: Lab, again: Lab, folder: Path) -> None:
+def check_loss(lab: Lab, lab_of: LabOf, preset: str, folder: Path) -> None:
     """As many as declared, within the binomial 99.9 %; the same ones for the same seed."""
-    declared = lab.links["mile"].mile
-    if lab.topo.choice.realisation == "netem":
+    if lab.topo.choice.realisation == "linkem":
+        with lab_of(preset) as again:
+            down, up, *other = lost([lab, again], folder)
+        assert [got.lost() for got in (down, up)] == [got.lost() for got in other]
+        assert down.lost() != up.lost(), "both directions share their chance"
+    else:
         # Packets that a late sender sends at once must find room: only chance shall take them.
-        for it in (lab, again):
-            it.change(queue_ms=LOSS_QUEUE_MS)
-    loads = [(way, loss_load(way)) for it in (lab, again) for way in ways(it.links["mile"])]
-    down, up, down_again, up_again = udp(loads, folder)
-    lab.change(queue_down_ms=declared.queue_down_ms, queue_up_ms=declared.queue_up_ms)
+        declared = lab.links["mile"].mile
+        lab.change(queue_ms=LOSS_QUEUE_MS)
+        down, up = lost([lab], folder)
+        lab.change(queue_down_ms=declared.queue_down_ms, queue_up_ms=declared.queue_up_ms)
     for way, got in zip(ways(lab.links["mile"]), (down, up), strict=True):
         low, high = interval(got.load.packets, way.declared.loss)
+        print(f"{way.name}: {len(got.lost())} of {got.load.packets} lost, wanted {low} to {high}")
         assert low <= len(got.lost()) <= high, f"{way.name}: {len(got.lost())} lost"
-    if lab.topo.choice.realisation == "linkem":
-        assert down.lost() == down_again.lost()
-        assert up.lost() == up_again.lost()
-        assert down.lost() != up.lost(), "both directions share their chance"
+
+
+def lost(labs: list[Lab], folder: Path) -> list[Arrivals]:
+    return udp([(way, loss_load(way)) for it in labs for way in ways(it.links["mile"])], folder)
 
 
 def loss_load(way: Way) -> Load:
@@ -130,18 +159,17 @@ def check_tcp(link: EmulatedLink, way: Way, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("preset", ["wired", "lte"])
-def test_bottleneck_with_the_sender(preset: str, realisation: str, tmp_path: Path) -> None:
+def test_bottleneck_with_the_sender(preset: str, lab_of: LabOf, tmp_path: Path) -> None:
     """The same figures with rate and queue in each sender's own qdisc."""
-    topo = topology(preset, link=realisation, bottleneck="sender")
-    with Lab(topo, logs=tmp_path) as lab:
+    with lab_of(preset, bottleneck="sender") as lab:
         (link,) = miles(lab)
         assert link.describe()["bottleneck"] == "sender"
         check_mile(lab, link, tmp_path)
 
 
-def test_the_way_to_the_server(realisation: str, tmp_path: Path) -> None:
+def test_the_way_to_the_server(lab_of: LabOf, tmp_path: Path) -> None:
     """4 ms, and nothing waits or is lost on it; the whole way adds up."""
-    with Lab(topology("wired", link=realisation), logs=tmp_path) as lab:
+    with lab_of("wired") as lab:
         wan = lab.links["wan"]
         assert (wan.mile.rtt_ms, wan.mile.down_mbps, wan.mile.up_mbps) == (4.0, 1000.0, 1000.0)
         shown_to_hold(lab, "idle", lambda: check_idle(wan))
@@ -152,11 +180,12 @@ def test_the_way_to_the_server(realisation: str, tmp_path: Path) -> None:
 
         def no_loss_and_no_queue() -> None:
             """20 Mbit/s each way are nothing to it: nothing is lost, nothing waits."""
-            load = Load(1514, 1500, 1700.0)
+            load = Load(1514, int(SPARSE_PER_S), SPARSE_PER_S)
             for got in udp([(way, load) for way in ways(wan)], tmp_path):
                 if got.lost() or not got.in_order():
                     raise Wrong(f"lost {len(got.lost())}, in order: {got.in_order()}")
-                near("delay", statistics.median(got.delays_ms()), 2.0, part=0.02, plus=0.5)
+                delay = statistics.median(got.delays_ms())
+                near("delay", delay, 2.0, part=0.02, plus=0.5 + PROCESSOR_MS / 2)
 
         shown_to_hold(lab, "the whole way", whole_way)
         shown_to_hold(lab, "load", no_loss_and_no_queue)
