@@ -59,6 +59,13 @@ enum { IN_VAIN = 3, LEAPS = 3 };
 #define FOREIGN (25 * NS_PER_MS)
 enum { ALMOST_NOTHING = 2 };	/* segments */
 #define IN_LINE 1.25
+
+/* Or with less in flight by a part, and the round trip not by nearly as much. */
+#define ASTRAY 1.15
+#define ASTRAY_PART 0.95
+
+/* To see whether others are still there, one round with so much is enough. */
+#define ASKING 0.7
 #define YIELD_MIN (5 * NS_PER_SEC)
 #define YIELD_MAX (60 * NS_PER_SEC)
 #define CALM (5 * NS_PER_SEC)
@@ -174,6 +181,7 @@ static void bind_to_rate(struct aggregate *a, int64_t now, size_t mss)
 {
 	a->state = AGGREGATE_BOUND;
 	a->in_vain = a->short_of = 0;
+	a->limit_before = 0;
 	a->calm_since = 0;
 	a->limited_at = now;
 	if (a->rate > a->best_new)
@@ -220,6 +228,20 @@ static bool overflows(struct aggregate *a, int64_t rtt, size_t mss,
 	return a->leaps >= LEAPS && a->delivery > 0;
 }
 
+/*
+ * After others, with care: should they still be there, what is given up is
+ * theirs for long.
+ */
+static void bind_again(struct aggregate *a, int64_t now, size_t mss)
+{
+	bind_to_rate(a, now, mss);
+	if (a->latest * (double)a->least / 1e9 * ASKING <= (double)a->limit)
+		return;
+	a->limit_before = (size_t)(a->latest * (double)a->least / 1e9);
+	a->limit = (size_t)((double)a->limit_before * ASKING);
+	a->in_vain = IN_VAIN - 1;
+}
+
 static void set_free(struct aggregate *a)
 {
 	a->state = AGGREGATE_FREE;
@@ -236,9 +258,20 @@ static void grow_free(struct aggregate *a, size_t held)
 }
 
 /*
- * Alone on a path, what we have in flight is the queue: holding less, we send
- * as fast as before and it goes. Where it stays and our rate falls instead,
- * it is other people's.
+ * Alone on a path, what we have in flight is the queue: with less of it the
+ * round trip is shorter by the same part.
+ */
+static bool is_left_alone(const struct aggregate *a)
+{
+	double part = (double)a->limit / (double)a->limit_before;
+	double wanted = (double)a->least_before * part * ASTRAY;
+
+	return part > ASTRAY_PART || (double)a->least <= wanted;
+}
+
+/*
+ * And we send as fast as before. Where the queue stays, or our rate falls
+ * instead, it is other people's.
  */
 static bool is_others(struct aggregate *a, int64_t queue, size_t mss)
 {
@@ -251,6 +284,9 @@ static bool is_others(struct aggregate *a, int64_t queue, size_t mss)
 	else if (a->limit <= FLOOR_SEGMENTS * mss ||
 		 (a->limited && a->most < best * LESS &&
 		  (double)a->limit <= path * IN_LINE))
+		a->in_vain++;
+	else if (a->limited && a->limit_before && queue > 2 * wish &&
+		 !is_left_alone(a))
 		a->in_vain++;
 	return a->in_vain >= IN_VAIN;
 }
@@ -327,7 +363,6 @@ static void end_round(struct aggregate *a, int64_t now, size_t mss, bool more)
 	set_rate(a);
 	if (a->state == AGGREGATE_BOUND && a->most > a->best_new)
 		a->best_new = a->most;
-	a->least_before = a->least;
 	a->rounds++;
 	wish = slack(a, mss);
 	switch (a->state) {
@@ -338,17 +373,21 @@ static void end_round(struct aggregate *a, int64_t now, size_t mss, bool more)
 		break;
 	case AGGREGATE_YIELD:
 		if (more && now >= a->yield_until)
-			bind_to_rate(a, now, mss);
+			bind_again(a, now, mss);
 		break;
 	case AGGREGATE_BOUND:
-		if (is_others(a, queue, mss))
+		if (is_others(a, queue, mss)) {
 			yield(a, now);
-		else if (now - a->limited_at > STALE)
+			break;
+		}
+		a->limit_before = a->limit;
+		if (now - a->limited_at > STALE)
 			set_free(a);
 		else
 			follow(a, queue, now, mss);
 		break;
 	}
+	a->least_before = a->least;
 	begin_round(a, now);
 }
 
