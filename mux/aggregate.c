@@ -40,6 +40,7 @@ enum { ROUND_SAMPLES = 8 };
 /* What arrives behind such a queue and for so long tells a rate. */
 #define TRAIN_QUEUE (NS_PER_MS)
 #define TRAIN_MIN (10 * NS_PER_MS)
+#define ABOVE 1.1
 #define TRAIN_MAX (200 * NS_PER_MS)
 
 /* base is the smallest of so long to twice as long. */
@@ -49,6 +50,7 @@ enum { ROUND_SAMPLES = 8 };
 /* So much at most may the limit shrink and grow in a round. */
 #define FIRST 1.25
 #define SHRINK 0.5
+#define EASE 0.9
 #define GROW 1.25
 
 /* After so many rounds in vain others are made way for. */
@@ -147,6 +149,8 @@ static void begin_round(struct aggregate *a, int64_t now)
 	a->least = INT64_MAX;
 	a->most = 0;
 	a->limited = false;
+	if (a->state == AGGREGATE_BOUND)
+		a->train_at = a->delivery = 0;
 }
 
 static void set_limit(struct aggregate *a, double bytes, size_t mss)
@@ -154,6 +158,17 @@ static void set_limit(struct aggregate *a, double bytes, size_t mss)
 	double least = (double)(FLOOR_SEGMENTS * mss);
 
 	a->limit = (size_t)(bytes > least ? bytes : least);
+}
+
+/*
+ * The fastest message of a round. On a fast path, where many are written and
+ * acknowledged at once, that is too much: so not far above what arrived in all.
+ */
+static double rate_of_round(const struct aggregate *a)
+{
+	if (a->limited && a->delivery > 0 && a->most > a->delivery * ABOVE)
+		return a->delivery * ABOVE;
+	return a->most;
 }
 
 /*
@@ -169,7 +184,7 @@ static void set_rate(struct aggregate *a)
 			a->rates[i] = a->latest;
 	}
 	a->rates[a->rounds % RATES] =
-		a->state == AGGREGATE_BOUND ? a->most : a->latest;
+		a->state == AGGREGATE_BOUND ? rate_of_round(a) : a->latest;
 	a->rate = a->rates[0];
 	for (i = 1; i < RATES; i++) {
 		if (a->rates[i] > a->rate)
@@ -349,6 +364,9 @@ static void follow(struct aggregate *a, int64_t queue, int64_t now, size_t mss)
 		bytes = bytes > more ? bytes : more;
 		if (bytes > old * 2)
 			bytes = old * 2;
+	} else if (bytes < old * EASE && wish <= SLACK_NS) {
+		/* On fast paths many come at once; least is the first's. */
+		bytes = old * EASE;
 	} else if (bytes < old) {
 		return;
 	}
@@ -436,25 +454,25 @@ static void mind_period(struct aggregate *a, int64_t now, size_t mss)
  * Without a limit in the way bytes in flight may be lost ones, and grow; and of
  * a burst the first tell nothing of the rate by how long they took. Then what
  * arrives as long as there is a queue tells it: the bottleneck is at work all
- * the time. Where there is none, a new such train begins.
+ * the time. Where there is none, a new such train begins; with a limit in the
+ * way, one a round.
  */
 static void mind_delivery(struct aggregate *a, const struct aggregate_ack *ack,
 			  int64_t rtt)
 {
 	int64_t since = ack->counted_at - a->train_at;
+	int64_t least = a->state == AGGREGATE_BOUND ? TRAIN_MIN / 2 : TRAIN_MIN;
 
-	if (a->state == AGGREGATE_BOUND)
-		return;
-	if (rtt - base(a) < TRAIN_QUEUE)
+	if (a->state != AGGREGATE_BOUND && rtt - base(a) < TRAIN_QUEUE)
 		a->train_at = a->delivery = 0;
 	if (!a->train_at || since > TRAIN_MAX) {
 		a->train_at = ack->counted_at;
 		a->train = ack->delivered;
-	} else if (since >= TRAIN_MIN && ack->delivered > a->train) {
+	} else if (since >= least && ack->delivered > a->train) {
 		a->delivery = (double)(ack->delivered - a->train) * 1e9 /
 			(double)since;
 	}
-	if (a->delivery > 0)
+	if (a->delivery > 0 && a->state != AGGREGATE_BOUND)
 		a->latest = a->delivery;
 }
 

@@ -44,7 +44,7 @@ struct aggregate_ack {
 	int64_t sent_at, left_at, acked_at;
 	size_t held;		/* by all pipes, it included, when it was sent */
 	size_t before;		/* held before it was written */
-	uint64_t delivered;	/* bytes in all (unless BOUND), */
+	uint64_t delivered;	/* bytes in all, */
 	int64_t counted_at;	/* until then */
 	size_t mss;
 	bool more;		/* waits to be sent */
