@@ -40,6 +40,7 @@ enum { ROUND_SAMPLES = 8 };
 /* What arrives behind such a queue and for so long tells a rate. */
 #define TRAIN_QUEUE (NS_PER_MS)
 #define TRAIN_MIN (10 * NS_PER_MS)
+#define ABOVE 1.1
 #define TRAIN_MAX (200 * NS_PER_MS)
 
 /* base is the smallest of so long to twice as long. */
@@ -49,6 +50,7 @@ enum { ROUND_SAMPLES = 8 };
 /* So much at most may the limit shrink and grow in a round. */
 #define FIRST 1.25
 #define SHRINK 0.5
+#define EASE 0.9
 #define GROW 1.25
 
 /* After so many rounds in vain others are made way for. */
@@ -59,6 +61,13 @@ enum { IN_VAIN = 3, LEAPS = 3 };
 #define FOREIGN (25 * NS_PER_MS)
 enum { ALMOST_NOTHING = 2 };	/* segments */
 #define IN_LINE 1.25
+
+/* Or with less in flight by a part, and the round trip not by nearly as much. */
+#define ASTRAY 1.15
+#define ASTRAY_PART 0.95
+
+/* To see whether others are still there, one round with so much is enough. */
+#define ASKING 0.7
 #define YIELD_MIN (5 * NS_PER_SEC)
 #define YIELD_MAX (60 * NS_PER_SEC)
 #define CALM (5 * NS_PER_SEC)
@@ -140,6 +149,8 @@ static void begin_round(struct aggregate *a, int64_t now)
 	a->least = INT64_MAX;
 	a->most = 0;
 	a->limited = false;
+	if (a->state == AGGREGATE_BOUND)
+		a->train_at = a->delivery = 0;
 }
 
 static void set_limit(struct aggregate *a, double bytes, size_t mss)
@@ -147,6 +158,17 @@ static void set_limit(struct aggregate *a, double bytes, size_t mss)
 	double least = (double)(FLOOR_SEGMENTS * mss);
 
 	a->limit = (size_t)(bytes > least ? bytes : least);
+}
+
+/*
+ * The fastest message of a round. On a fast path, where many are written and
+ * acknowledged at once, that is too much: so not far above what arrived in all.
+ */
+static double rate_of_round(const struct aggregate *a)
+{
+	if (a->limited && a->delivery > 0 && a->most > a->delivery * ABOVE)
+		return a->delivery * ABOVE;
+	return a->most;
 }
 
 /*
@@ -162,7 +184,7 @@ static void set_rate(struct aggregate *a)
 			a->rates[i] = a->latest;
 	}
 	a->rates[a->rounds % RATES] =
-		a->state == AGGREGATE_BOUND ? a->most : a->latest;
+		a->state == AGGREGATE_BOUND ? rate_of_round(a) : a->latest;
 	a->rate = a->rates[0];
 	for (i = 1; i < RATES; i++) {
 		if (a->rates[i] > a->rate)
@@ -174,6 +196,7 @@ static void bind_to_rate(struct aggregate *a, int64_t now, size_t mss)
 {
 	a->state = AGGREGATE_BOUND;
 	a->in_vain = a->short_of = 0;
+	a->limit_before = 0;
 	a->calm_since = 0;
 	a->limited_at = now;
 	if (a->rate > a->best_new)
@@ -220,6 +243,20 @@ static bool overflows(struct aggregate *a, int64_t rtt, size_t mss,
 	return a->leaps >= LEAPS && a->delivery > 0;
 }
 
+/*
+ * After others, with care: should they still be there, what is given up is
+ * theirs for long.
+ */
+static void bind_again(struct aggregate *a, int64_t now, size_t mss)
+{
+	bind_to_rate(a, now, mss);
+	if (a->latest * (double)a->least / 1e9 * ASKING <= (double)a->limit)
+		return;
+	a->limit_before = (size_t)(a->latest * (double)a->least / 1e9);
+	a->limit = (size_t)((double)a->limit_before * ASKING);
+	a->in_vain = IN_VAIN - 1;
+}
+
 static void set_free(struct aggregate *a)
 {
 	a->state = AGGREGATE_FREE;
@@ -236,9 +273,20 @@ static void grow_free(struct aggregate *a, size_t held)
 }
 
 /*
- * Alone on a path, what we have in flight is the queue: holding less, we send
- * as fast as before and it goes. Where it stays and our rate falls instead,
- * it is other people's.
+ * Alone on a path, what we have in flight is the queue: with less of it the
+ * round trip is shorter by the same part.
+ */
+static bool is_left_alone(const struct aggregate *a)
+{
+	double part = (double)a->limit / (double)a->limit_before;
+	double wanted = (double)a->least_before * part * ASTRAY;
+
+	return part > ASTRAY_PART || (double)a->least <= wanted;
+}
+
+/*
+ * And we send as fast as before. Where the queue stays, or our rate falls
+ * instead, it is other people's.
  */
 static bool is_others(struct aggregate *a, int64_t queue, size_t mss)
 {
@@ -251,6 +299,9 @@ static bool is_others(struct aggregate *a, int64_t queue, size_t mss)
 	else if (a->limit <= FLOOR_SEGMENTS * mss ||
 		 (a->limited && a->most < best * LESS &&
 		  (double)a->limit <= path * IN_LINE))
+		a->in_vain++;
+	else if (a->limited && a->limit_before && queue > 2 * wish &&
+		 !is_left_alone(a))
 		a->in_vain++;
 	return a->in_vain >= IN_VAIN;
 }
@@ -313,6 +364,9 @@ static void follow(struct aggregate *a, int64_t queue, int64_t now, size_t mss)
 		bytes = bytes > more ? bytes : more;
 		if (bytes > old * 2)
 			bytes = old * 2;
+	} else if (bytes < old * EASE && wish <= SLACK_NS) {
+		/* On fast paths many come at once; least is the first's. */
+		bytes = old * EASE;
 	} else if (bytes < old) {
 		return;
 	}
@@ -327,7 +381,6 @@ static void end_round(struct aggregate *a, int64_t now, size_t mss, bool more)
 	set_rate(a);
 	if (a->state == AGGREGATE_BOUND && a->most > a->best_new)
 		a->best_new = a->most;
-	a->least_before = a->least;
 	a->rounds++;
 	wish = slack(a, mss);
 	switch (a->state) {
@@ -338,17 +391,21 @@ static void end_round(struct aggregate *a, int64_t now, size_t mss, bool more)
 		break;
 	case AGGREGATE_YIELD:
 		if (more && now >= a->yield_until)
-			bind_to_rate(a, now, mss);
+			bind_again(a, now, mss);
 		break;
 	case AGGREGATE_BOUND:
-		if (is_others(a, queue, mss))
+		if (is_others(a, queue, mss)) {
 			yield(a, now);
-		else if (now - a->limited_at > STALE)
+			break;
+		}
+		a->limit_before = a->limit;
+		if (now - a->limited_at > STALE)
 			set_free(a);
 		else
 			follow(a, queue, now, mss);
 		break;
 	}
+	a->least_before = a->least;
 	begin_round(a, now);
 }
 
@@ -397,25 +454,25 @@ static void mind_period(struct aggregate *a, int64_t now, size_t mss)
  * Without a limit in the way bytes in flight may be lost ones, and grow; and of
  * a burst the first tell nothing of the rate by how long they took. Then what
  * arrives as long as there is a queue tells it: the bottleneck is at work all
- * the time. Where there is none, a new such train begins.
+ * the time. Where there is none, a new such train begins; with a limit in the
+ * way, one a round.
  */
 static void mind_delivery(struct aggregate *a, const struct aggregate_ack *ack,
 			  int64_t rtt)
 {
 	int64_t since = ack->counted_at - a->train_at;
+	int64_t least = a->state == AGGREGATE_BOUND ? TRAIN_MIN / 2 : TRAIN_MIN;
 
-	if (a->state == AGGREGATE_BOUND)
-		return;
-	if (rtt - base(a) < TRAIN_QUEUE)
+	if (a->state != AGGREGATE_BOUND && rtt - base(a) < TRAIN_QUEUE)
 		a->train_at = a->delivery = 0;
 	if (!a->train_at || since > TRAIN_MAX) {
 		a->train_at = ack->counted_at;
 		a->train = ack->delivered;
-	} else if (since >= TRAIN_MIN && ack->delivered > a->train) {
+	} else if (since >= least && ack->delivered > a->train) {
 		a->delivery = (double)(ack->delivered - a->train) * 1e9 /
 			(double)since;
 	}
-	if (a->delivery > 0)
+	if (a->delivery > 0 && a->state != AGGREGATE_BOUND)
 		a->latest = a->delivery;
 }
 

@@ -44,7 +44,7 @@ struct aggregate_ack {
 	int64_t sent_at, left_at, acked_at;
 	size_t held;		/* by all pipes, it included, when it was sent */
 	size_t before;		/* held before it was written */
-	uint64_t delivered;	/* bytes in all (unless BOUND), */
+	uint64_t delivered;	/* bytes in all, */
 	int64_t counted_at;	/* until then */
 	size_t mss;
 	bool more;		/* waits to be sent */
@@ -78,7 +78,8 @@ struct aggregate {
 	uint64_t train;		/* and so much had been delivered */
 	double delivery;	/* rate: since then, or of the train before */
 
-	int64_t least_before;	/* round trip of the round before */
+	int64_t least_before;	/* round trip of the round before, */
+	size_t limit_before;	/* with this limit, or 0: with none */
 	uint64_t rounds, yields, refusals;	/* ever */
 	double best_new, best_old;	/* highest rates of two periods */
 	unsigned int in_vain;	/* rounds in which giving way did not help */

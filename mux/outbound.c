@@ -148,16 +148,26 @@ static void look_at_all(struct session *s, const struct ack_asked *what,
 	unsigned int i;
 
 	for (i = 0; i < s->npipes; i++) {
+		pipe_look(s->pipes[i], now);
+		in_flight += s->pipes[i]->info.in_flight;
+	}
+	s->looked_at = loop_clock();
+	if (what->schedule)
+		ack->held = in_flight;
+}
+
+/* By what was last known of the pipes. */
+static void count_delivered(const struct session *s, struct aggregate_ack *ack)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->npipes; i++) {
 		const struct pipe_info *info = &s->pipes[i]->info;
 
-		pipe_look(s->pipes[i], now);
-		in_flight += info->in_flight;
 		ack->delivered += s->pipes[i]->tx_bytes - info->unsent -
 			info->in_flight - info->astray;
 	}
-	ack->counted_at = loop_clock();
-	if (what->schedule)
-		ack->held = in_flight;
+	ack->counted_at = s->looked_at;
 }
 
 void outbound_refused_timer(struct timer *t)
@@ -179,6 +189,7 @@ void outbound_acked(struct session *s, const struct ack_asked *what,
 
 	if (what->schedule || s->aggregate.state != AGGREGATE_BOUND)
 		look_at_all(s, what, &ack);
+	count_delivered(s, &ack);
 	if (what->clean)
 		aggregate_acked(&s->aggregate, &ack);
 	if (s->refused)
@@ -205,6 +216,7 @@ static unsigned int find_able(struct session *s, struct pipe **able)
 		if (pipe_room(s->pipes[i]))
 			able[n++] = s->pipes[i];
 	}
+	s->looked_at = loop_clock();
 	return n;
 }
 

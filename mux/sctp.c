@@ -41,8 +41,7 @@ struct sctp_sent {
 	unsigned int streams;
 	uint64_t chunks;	/* given to the socket */
 	int64_t skew;		/* the kernel's count, less ours */
-	uint64_t looked;	/* sent once, as of the last look, */
-	uint64_t base;		/* and of the look before the last SACK */
+	uint64_t base;		/* sent once when the last SACK was seen */
 	uint64_t sacks, heard;
 	uint64_t bytes;
 	uint32_t end[SENT];	/* bytes until behind chunk i */
@@ -143,8 +142,8 @@ static size_t bytes_between(const struct sctp_sent *s, uint64_t first,
 
 /*
  * What is not acknowledged is told as of the last SACK. Chunks that were sent
- * since then, or between it and the look before it, are counted as in flight, unless
- * the socket is empty.
+ * since it was seen are in flight too, unless the socket is empty; what was sent between
+ * it and the look that saw it, a few at most, is not counted.
  */
 static void look_at_chunks(struct pipe *p, const struct sctp_assoc_stats *stats,
 			   const struct sctp_status *status)
@@ -155,9 +154,8 @@ static void look_at_chunks(struct pipe *p, const struct sctp_assoc_stats *stats,
 
 	if (stats->sas_isacks != s->sacks) {
 		s->sacks = stats->sas_isacks;
-		s->base = s->looked;
+		s->base = sent;
 	}
-	s->looked = sent;
 	if (sent != s->base && !status->sstat_unackdata && is_empty(p))
 		s->base = sent;
 	under_way = status->sstat_unackdata + (sent - s->base);

@@ -68,6 +68,7 @@ struct session {
 	struct task pump;
 	uint64_t tx_total;	/* bytes given to pipes */
 	struct aggregate aggregate;
+	int64_t looked_at;	/* how much the pipes hold was last asked for */
 	bool refused;		/* the aggregate's limit is in the way */
 	struct timer refused_timer;
 	int64_t held_back_at;	/* since when one pipe lags; 0 none does */

@@ -138,7 +138,7 @@ def _command(
     return [*argv, *options]
 
 
-def _made_of(transport: str, pipes: int) -> tuple[int, tuple[str, ...]]:
+def made_of(transport: str, pipes: int) -> tuple[int, tuple[str, ...]]:
     """How many of the pipes are SCTP's, which has no congestion control to name; the option."""
     check_choice("transport", transport, TRANSPORTS)
     if transport == "mixed":
@@ -167,12 +167,12 @@ def proxies(
     `transport` "mixed": half of the pipes TCP, half SCTP.
     """
     check_number("pipes", pipes, Range(1, 64, "pipes", whole=True))
-    over_sctp, made_of = _made_of(transport, pipes)
+    over_sctp, words = made_of(transport, pipes)
     if lab.state.logs is None and capture:
         raise ParameterError("capture", "needs a lab with logs=FOLDER")
     with ExitStack() as stack:
         captures = _captures(lab, capture, stack)
-        rp, lp = (*made_of, *rp), (*made_of, *lp)
+        rp, lp = (*words, *rp), (*words, *lp)
         rp_argv = [*_command(lab, "rp", cc, stats_interval_s, rp), str(pipes)]
         remote = stack.enter_context(program(lab.state, "rp", "rp", rp_argv, ready=RP_READY))
         lp_argv = [*_command(lab, "lp", cc, stats_interval_s, lp), rp_address(), str(pipes)]

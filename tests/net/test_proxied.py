@@ -16,6 +16,7 @@ from topologies.lab import Lab
 from topologies.mile import ParameterError
 from topologies.nodes import SettingRefused
 from topologies.programs import ProgramError, program
+from topologies.proxies import made_of
 from topologies.redirect import rules
 from topologies.shell import CommandError, run, until
 from topologies.topos import SERVER, LastMile, TwoLastMiles
@@ -66,6 +67,40 @@ def test_a_redirected_client(labs: Path, tmp_path: Path) -> None:
         check_record(record)
         check_statistics(pair.statistics("lp"), pair.statistics("rp"))
         check_captures(lab, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("transport", "pipes", "over_sctp", "words"),
+    [
+        ("tcp", 8, 0, ()),
+        ("mptcp", 8, 0, ("--pipe", "mptcp")),
+        ("sctp", 8, 8, ("--pipe", "sctp")),
+        ("mixed", 7, 3, ("--pipe", "tcp:4,sctp:3")),
+    ],
+)
+def test_what_pipes_are_made_of(
+    transport: str, pipes: int, over_sctp: int, words: tuple[str, ...]
+) -> None:
+    assert made_of(transport, pipes) == (over_sctp, words)
+
+
+@pytest.mark.parametrize(("transport", "pipes"), [("udp", 8), ("", 8), ("mixed", 1)])
+def test_pipes_cannot_be_made_of(transport: str, pipes: int) -> None:
+    with pytest.raises(ParameterError):
+        made_of(transport, pipes)
+
+
+def test_mptcp_pipes_in_a_lab(labs: Path, tmp_path: Path) -> None:
+    """By the kernel's word, too; where it has MPTCP."""
+    with Lab(LastMile("wired"), logs=tmp_path) as lab:
+        try:
+            lab.client.inside("sysctl", "-n", "net.mptcp.enabled")
+        except CommandError:
+            pytest.skip("this kernel has no MPTCP")
+        with lab.proxies(2, transport="mptcp") as pair:
+            assert len(lab.client.inside("ss", "-HMn", "state", "established").splitlines()) >= 2
+    kinds = {line["transport"] for line in pair.statistics("rp") if line["type"] == "pipe"}
+    assert kinds == {"mptcp"}
 
 
 def check_statistics(lp: list[dict], rp: list[dict]) -> None:

@@ -212,7 +212,7 @@ static void acknowledged(struct path *path, const struct path_event *e)
 	p->srtt += ((double)(path->now - e->left_at) - p->srtt) / 8;
 	p->pipe.info.in_flight -= e->len;
 	opens(path, p, e->len);
-	if (e->asked && (e->clean || e->left_at > e->sent_at))
+	if (e->asked)
 		aggregate_acked(&path->aggregate, &ack);
 	flush(path, p);
 	pump(path);

@@ -69,6 +69,7 @@ static void is_used_with_a_short_queue(const struct path_params *is,
 	assert_true(path.longest_queue < 4 * wish(is));
 	assert_true(path.overshoot <= WIRE_PAYLOAD_MAX);
 	assert_int_equal(path.dropped, 0);
+	assert_int_equal(path.aggregate.yields, 0);
 	path_fini(&path);
 }
 
@@ -240,6 +241,31 @@ static void a_full_queue_is_no_reason_to_hide(void **state)
 	for (unsigned int n = 1; n <= 16; n *= 2)
 		assert_true(beside_a_rival(n, AGGREGATE_DELAY, &r) >
 			    0.4 * beside_a_rival(n, AGGREGATE_OFF, &r));
+}
+
+/* Nor may it take long to see that a queue is another's: who comes late stays small. */
+static void others_are_known_in_time(void **state)
+{
+	static const unsigned int pipes[] = { 1, 2, 4, 8 };
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int k = 0; k < 4 * 2; k++) {
+		struct path_params is = mile(10, 50 * MS, k % 2 ? 500 : 200,
+					     pipes[k / 2]);
+		struct path path;
+		double n = pipes[k / 2];
+
+		path_init(&path, &is, &r);
+		path_rival(&path, true);
+		path_offer(&path, 0, UINT64_MAX);
+		path_run(&path, 18 * S);
+		assert_true(used(&path, 18 * S) > 0.4);
+		/* No more than so many connections would have. */
+		assert_true(used(&path, 18 * S) < n / (n + 1) + 0.1);
+		path_fini(&path);
+	}
 }
 
 /*
@@ -457,6 +483,7 @@ int main(void)
 		cmocka_unit_test(a_start_is_not_slowed),
 		cmocka_unit_test(a_start_loses_little),
 		cmocka_unit_test(a_round_trip_that_changes_is_followed),
+		cmocka_unit_test(others_are_known_in_time),
 		cmocka_unit_test(another_connection_does_not_starve_us),
 		cmocka_unit_test(a_full_queue_is_no_reason_to_hide),
 		cmocka_unit_test(an_object_beside_bulk_is_hardly_slower),
