@@ -64,8 +64,6 @@ def _options(params: Params) -> list[str]:
     for name in ("aggregate", "lambda", "app_buffer", "pipe_sndbuf"):
         if params[name] is not None:
             words.append(f"--{name.replace('_', '-')}={params[name]}")
-    if params.get("transport", "tcp") != "tcp":
-        words.append(f"--pipe={params['transport']}")
     return words
 
 

@@ -35,7 +35,7 @@ def check(experiment: Experiment | None, configurations: Iterable[Params]) -> No
         check_cc(cc)
     if any(params["way"] == "mptcp" for params in configurations):
         _check_mptcp()
-    if any(params.get("transport") == "sctp" for params in configurations):
+    if any(params["transport"] in ("sctp", "mixed") for params in configurations):
         _check_sctp()
     if any(params["client"] == "vm" for params in configurations):
         _check_guest()
@@ -79,7 +79,7 @@ def _check_sctp() -> None:
         socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_SCTP).close()
     except OSError:
         raise CannotServe(
-            "transport sctp: this kernel has no SCTP; in a guest: sudo make vm && "
+            "transport: this kernel has no SCTP; in a guest: sudo make vm && "
             "sudo build/venv/bin/python -m vm run --results DIR -- "
             "build/tm3lab run sctp --results /results"
         ) from None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Fig. 14: pages beside a download while packets are lost, over pipes of SCTP and of TCP."""
 
-from experiments.model import Claim, Figure, Parameter, Params
+from experiments.model import Claim, Figure, Params
 from experiments.workloads.web.busy import FIVE_SITES, TWELVE_SITES, BusyPage
 
 NAMES = {"http1": "HTTP/1.1", "http2": "HTTP/2"}
@@ -14,9 +14,6 @@ PUBLISHED = {
 }
 PLAIN: Params = {"http2_per": "page", "tls": False, "browser": "loader"}
 LOSSY: Params = {**PLAIN, "preset": "wired", "loss": 0.01, "beside": "3mbps", "way": "pipes"}
-TRANSPORT = Parameter(
-    "transport", "tcp", "text", "what the pipes are made of", ("tcp", "sctp", "mptcp")
-)
 
 
 def claim(protocol: str, pipes: int) -> Claim:
@@ -38,7 +35,6 @@ class Sctp(BusyPage):
     ways = ("pipes",)
     title = "Pipes of SCTP"
     question = "What does it help that a loss blocks only the connection that it hit?"
-    parameters = (*BusyPage.parameters, TRANSPORT)
     grids = (
         {
             **LOSSY,
