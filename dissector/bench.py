@@ -30,6 +30,8 @@ LIMIT = 4.0
 BODY = 1_000_000
 PART = 1440
 PIPES, CONNECTIONS = 4, 16
+# So many messages of each connection are shuffled together: four in ten are early.
+SHUFFLED = 3
 
 BASE = "without, X11 off"
 WITH = "with"
@@ -77,7 +79,7 @@ def make_http(path: Path, megabytes: int) -> None:
 
 
 def make_capture(path: Path, megabytes: int) -> None:
-    """Downloads of 1 MB over HTTP, sixteen at a time, over four pipes, reordered among them."""
+    """Downloads of 1 MB over HTTP, sixteen at a time, over four pipes, out of order among them."""
     rng, capture = random.Random(1), Capture()
     pipes = [
         TcpStream(capture, Endpoint("10.7.0.1", 40_000 + n), Endpoint("10.9.0.1", 6000))
@@ -95,9 +97,8 @@ def make_capture(path: Path, megabytes: int) -> None:
             pipes[conn % PIPES].up(time_us, m.syn(conn, "192.0.2.1", 80) + m.data(conn, 1, request))
             time_us += 10
             batch.append((conn, iter(range(0, len(answer), PART))))
-        number = 0
+        number, group = 0, []
         while batch:
-            group = []
             for each, parts in list(batch):
                 start = next(parts, None)
                 if start is None:
@@ -106,6 +107,8 @@ def make_capture(path: Path, megabytes: int) -> None:
                 else:
                     group.append(m.data(each, number, answer[start : start + PART]))
             number += 1
+            if number % SHUFFLED and batch:
+                continue
             rng.shuffle(group)
             for raw in group:
                 pipe = pipes[rng.randrange(PIPES)]
@@ -114,6 +117,7 @@ def make_capture(path: Path, megabytes: int) -> None:
                 total += len(raw) + 54
                 if rng.random() < 0.5:
                     pipe.up(time_us, b"", ACK)
+            group = []
     capture.write(path)
 
 

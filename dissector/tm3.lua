@@ -1903,9 +1903,10 @@ local function next_piece(look, at, left, pinfo, tree)
     return m.size
 end
 
--- A data message as nearly all are: seen for the first time, whole, the next of a connection whose
--- SYN is known, with nothing that waits, and not to be shown. It needs few of the questions that
--- `next_piece` asks; its answers are the same. Returns the message's size, or nil: ask them.
+-- A data message as nearly all are: seen for the first time, whole, of a connection whose SYN is
+-- known, the next of it or early, releasing nothing, and not to be shown. It needs few of the
+-- questions that `next_piece` asks; its answers are the same. Returns the message's size, or nil:
+-- ask them.
 local function quick(look, at, left)
     local half, tvb, content = look.half, look.tvb, options.content
     if left <= HEADER + 1 or left > look.captured - at then return nil end
@@ -1917,29 +1918,39 @@ local function quick(look, at, left)
     if not slot then return nil end
     local conn, up = slot.conn, half.up
     local lane = up and conn.up or conn.down
-    if number ~= lane.next or lane.held_count > 0 or lane.seen[number] or lane.fin or conn.over
+    local early = lane.next and number - lane.next or -1
+    if early < 0 or early > AHEAD_MAX or early == 0 and lane.held[(number + 1) % CIRCLE]
+        or lane.seen[number] or lane.fin or conn.over
         or not conn.syn or lane.middle or not lane.pipes[half.stream]
         or up and session.extension or content and (lane.torn
             or conn.dst_port >= X11_FIRST and conn.dst_port <= X11_LAST)
         or slot.former and former_owns(slot.former, half, number, false, look.now) then
         return nil
     end
-    local state, payload, offset = S, size - HEADER, lane.offset
+    local state, payload = S, size - HEADER
     local i = state.n + 1
     state.n = i
     if not state.first[look.frame] then state.first[look.frame] = i end
     state.m_frame[i], state.m_half[i], state.m_conn[i] = look.frame, half, conn
-    state.m_order[i], state.m_offset[i] = IN_ORDER, offset
     local pos = look.base == 0 and at or -look.base - at
     if pos ~= 0 then state.m_pos[i] = pos end
     half.messages, half.bytes = half.messages + 1, half.bytes + size
     half.payload = half.payload + payload
     conn.last = look.now
     lane.messages, lane.payload = lane.messages + 1, lane.payload + payload
-    lane.seen[number], lane.next, lane.offset = i, (number + 1) % CIRCLE, offset + payload
+    lane.seen[number] = i
     columns.tell(false, i, number, payload)
+    local bytes = content and call.raw(tvb, at + HEADER, payload)
+    if early > 0 then
+        state.m_order[i] = EARLY
+        hold(lane, i, number, payload, nil, look.now)
+        if content then store.hold(i, bytes) end
+        return size
+    end
+    local offset = lane.offset
+    state.m_order[i], state.m_offset[i] = IN_ORDER, offset
+    lane.next, lane.offset = (number + 1) % CIRCLE, offset + payload
     if content then
-        local bytes = call.raw(tvb, at + HEADER, payload)
         if due_now.count > 0 or not lane.body_end or not body.holds(lane, offset, bytes) then
             add_due(conn, lane, offset, bytes)
         end
