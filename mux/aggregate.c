@@ -62,9 +62,9 @@ enum { IN_VAIN = 3, LEAPS = 3 };
 enum { ALMOST_NOTHING = 2 };	/* segments */
 #define IN_LINE 1.25
 
-/* Or with less in flight by a part, and the round trip not by nearly as much. */
-#define ASTRAY 1.15
-#define ASTRAY_PART 0.95
+/* Or with less in flight by a part, and the round trip not nearly as much. */
+#define NEARLY 1.15
+#define PART 0.95
 
 /* To see whether others are still there, one round with so much is enough. */
 #define ASKING 0.7
@@ -204,7 +204,7 @@ static void bind_to_rate(struct aggregate *a, int64_t now, size_t mss)
 	set_limit(a, a->rate * (double)(base(a) + slack(a, mss)) / 1e9, mss);
 }
 
-/* Rather too much for a round, which tells the rate, than too little for many. */
+/* Rather too much for a round, which tells the rate, than long too little. */
 static void bind_at_first(struct aggregate *a, int64_t now, size_t mss)
 {
 	bind_to_rate(a, now, mss);
@@ -279,9 +279,9 @@ static void grow_free(struct aggregate *a, size_t held)
 static bool is_left_alone(const struct aggregate *a)
 {
 	double part = (double)a->limit / (double)a->limit_before;
-	double wanted = (double)a->least_before * part * ASTRAY;
+	double wanted = (double)a->least_before * part * NEARLY;
 
-	return part > ASTRAY_PART || (double)a->least <= wanted;
+	return part > PART || (double)a->least <= wanted;
 }
 
 /*

@@ -243,7 +243,7 @@ static void a_full_queue_is_no_reason_to_hide(void **state)
 			    0.4 * beside_a_rival(n, AGGREGATE_OFF, &r));
 }
 
-/* Nor may it take long to see that a queue is another's: who comes late stays small. */
+/* It must not take long to see that a queue is another's: late is too little. */
 static void others_are_known_in_time(void **state)
 {
 	static const unsigned int pipes[] = { 1, 2, 4, 8 };
