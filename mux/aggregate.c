@@ -54,7 +54,7 @@ enum { ROUND_SAMPLES = 8 };
 #define GROW 1.25
 
 /* After so many rounds in vain others are made way for. */
-enum { IN_VAIN = 3, LEAPS = 3 };
+enum { IN_VAIN = 3, LEAPS = 3, MET = 2 };
 
 /* That is: with our rate below so much of its best, and the limit near it. */
 #define LESS 0.7
@@ -62,9 +62,9 @@ enum { IN_VAIN = 3, LEAPS = 3 };
 enum { ALMOST_NOTHING = 2 };	/* segments */
 #define IN_LINE 1.25
 
-/* Or with less in flight by a part, and the round trip not by nearly as much. */
-#define ASTRAY 1.15
-#define ASTRAY_PART 0.95
+/* Or with less in flight by a part, and the round trip not nearly as much. */
+#define NEARLY 1.15
+#define PART 0.95
 
 /* To see whether others are still there, one round with so much is enough. */
 #define ASKING 0.7
@@ -204,7 +204,7 @@ static void bind_to_rate(struct aggregate *a, int64_t now, size_t mss)
 	set_limit(a, a->rate * (double)(base(a) + slack(a, mss)) / 1e9, mss);
 }
 
-/* Rather too much for a round, which tells the rate, than too little for many. */
+/* Rather too much for a round, which tells the rate, than long too little. */
 static void bind_at_first(struct aggregate *a, int64_t now, size_t mss)
 {
 	bind_to_rate(a, now, mss);
@@ -213,17 +213,22 @@ static void bind_at_first(struct aggregate *a, int64_t now, size_t mss)
 
 /*
  * Who holds next to nothing and yet meets a queue knows whose that is before
- * giving way to it.
+ * giving way to it. Once may be a moment in which this machine stood still.
  */
-static bool meets_others(const struct aggregate *a,
-			 const struct aggregate_ack *ack, int64_t rtt)
+static bool meets_others(struct aggregate *a, const struct aggregate_ack *ack,
+			 int64_t rtt)
 {
 	int64_t queue = rtt - base(a);
 
-	return a->state != AGGREGATE_YIELD && ack->more &&
-	       ack->before <= ALMOST_NOTHING * ack->mss &&
-	       queue > FOREIGN && queue > base(a) / 2 &&
-	       queue > 2 * slack(a, ack->mss);
+	if (a->state == AGGREGATE_YIELD || !ack->more ||
+	    ack->before > ALMOST_NOTHING * ack->mss)
+		return false;
+	if (queue > FOREIGN && queue > base(a) / 2 &&
+	    queue > 2 * slack(a, ack->mss))
+		a->met++;
+	else
+		a->met = 0;
+	return a->met >= MET;
 }
 
 /*
@@ -279,9 +284,9 @@ static void grow_free(struct aggregate *a, size_t held)
 static bool is_left_alone(const struct aggregate *a)
 {
 	double part = (double)a->limit / (double)a->limit_before;
-	double wanted = (double)a->least_before * part * ASTRAY;
+	double wanted = (double)a->least_before * part * NEARLY;
 
-	return part > ASTRAY_PART || (double)a->least <= wanted;
+	return part > PART || (double)a->least <= wanted;
 }
 
 /*
@@ -310,6 +315,7 @@ static void yield(struct aggregate *a, int64_t now)
 {
 	a->state = AGGREGATE_YIELD;
 	a->limit = AGGREGATE_NONE;
+	a->met = 0;
 	a->dipping = false;
 	a->yields++;
 	a->yield_until = now + a->yield_for;

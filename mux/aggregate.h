@@ -84,6 +84,7 @@ struct aggregate {
 	double best_new, best_old;	/* highest rates of two periods */
 	unsigned int in_vain;	/* rounds in which giving way did not help */
 	unsigned int leaps;	/* messages in a row behind a long queue */
+	unsigned int met;	/* the same, with nothing of ours before them */
 	unsigned int short_of;	/* rounds with nothing queued at the limit */
 	uint64_t asked;		/* bytes written when one was last to report */
 	int64_t asked_at;

@@ -243,7 +243,34 @@ static void a_full_queue_is_no_reason_to_hide(void **state)
 			    0.4 * beside_a_rival(n, AGGREGATE_OFF, &r));
 }
 
-/* Nor may it take long to see that a queue is another's: who comes late stays small. */
+/* The machine stands still for a moment, as a bulk begins, and later. */
+static void a_moment_is_not_taken_for_others(void **state)
+{
+	static const unsigned int pipes[] = { 1, 4, 8 };
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int k = 0; k < 3; k++) {
+		struct path_params is = mile(10, 50 * MS, 500, pipes[k]);
+		struct path path;
+
+		path_init(&path, &is, &r);
+		object_ms(&path);
+		path_forget(&path);
+		for (int i = 0; i < 8; i++) {
+			path.busy_until = path.now + 100 * MS;
+			if (!i)
+				path_offer(&path, 1, UINT64_MAX);
+			path_run(&path, 2 * S);
+		}
+		assert_int_equal(path.aggregate.yields, 0);
+		assert_true(used(&path, 16 * S) > 0.9);
+		path_fini(&path);
+	}
+}
+
+/* It must not take long to see that a queue is another's: late is too little. */
 static void others_are_known_in_time(void **state)
 {
 	static const unsigned int pipes[] = { 1, 2, 4, 8 };
@@ -483,6 +510,7 @@ int main(void)
 		cmocka_unit_test(a_start_is_not_slowed),
 		cmocka_unit_test(a_start_loses_little),
 		cmocka_unit_test(a_round_trip_that_changes_is_followed),
+		cmocka_unit_test(a_moment_is_not_taken_for_others),
 		cmocka_unit_test(others_are_known_in_time),
 		cmocka_unit_test(another_connection_does_not_starve_us),
 		cmocka_unit_test(a_full_queue_is_no_reason_to_hide),
