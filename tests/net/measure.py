@@ -119,10 +119,11 @@ def udp(loads: Sequence[tuple[Way, Load]], folder: Path, quiet_s: float = 0.8) -
     senders = [
         _udp_send(way, load, port) for (way, load), (port, _, _) in zip(loads, runs, strict=True)
     ]
+    for _, receiver, _ in runs:
+        _finish(receiver)
     said = [json.loads(_finish(sender)) for sender in senders]
     found = []
-    for (_, load), (_, receiver, file), sender in zip(loads, runs, said, strict=True):
-        _finish(receiver)
+    for (_, load), (_, _, file), sender in zip(loads, runs, said, strict=True):
         got = array("Q")
         with file.open("rb") as data:
             got.frombytes(data.read())
@@ -143,7 +144,8 @@ def _port() -> int:
 
 def _start(node: LabNode, script: str, *words: object) -> subprocess.Popen[str]:
     command = enter(node.namespace, [sys.executable, HERE / script, *map(str, words)])
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
 
 
 def _wait_ready(program: subprocess.Popen[str]) -> None:
@@ -190,16 +192,21 @@ def overload(way: Way, seconds: float, *, offered: float = 1.1, full: bool = Fal
     return Load(frame, fill + round(per_s * seconds), per_s, fill)
 
 
-def carried_mbps(link: EmulatedLink, folder: Path, seconds: float = 1.0) -> float:
-    """What arrives each way of the declared rates' load where the link is no limit: what the
-    machine itself carries."""
+def carried(link: EmulatedLink, folder: Path, seconds: float = 1.0) -> float:
+    """What share of the declared rates the machine itself carries, each way at once: of a load half
+    as much again, what arrives where the link is no limit."""
     declared = link.mile
-    loads = [(way, overload(way, seconds=seconds, full=True)) for way in ways(link)]
+    loads = [(way, overload(way, seconds, offered=1.5, full=True)) for way in ways(link)]
     link.change(mbps=None, loss=0.0)
     try:
-        return min(got.mbps() for got in udp(loads, folder))
+        found = udp(loads, folder)
     finally:
         link.change(**declared.as_dict())
+    return min(
+        got.mbps() / way.declared.mbps
+        for (way, _), got in zip(loads, found, strict=True)
+        if way.declared.mbps
+    )
 
 
 # --- TCP --------------------------------------------------------------------------------------

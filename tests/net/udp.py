@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """UDP at a given rate, and who arrives when: two programs, each run in a namespace.
 
-    udp.py send ADDRESS PORT PAYLOAD PACKETS PACKETS_PER_S FIRST    FIRST at once, then paced
+    udp.py send ADDRESS PORT PAYLOAD PACKETS PACKETS_PER_S FIRST    FIRST at once, then paced; it
+                                                    stays until its input ends
     udp.py receive PORT FILE QUIET_S                                until nothing comes for so long
 
 A packet carries its number and when it was sent. The receiver takes the kernel's time of arrival,
 so that it does not matter when it gets to run itself, and leaves packets in the kernel until it is
-quiet, so that it takes no time from the sender. FILE: three 64-bit numbers a packet.
+quiet, so that it takes no time from the sender. A Python that ends keeps an emulated processor from
+everything else for 30 ms: the sender waits until what it sent has arrived. FILE: three 64-bit
+numbers a packet.
 """
 
 import json
@@ -50,7 +53,8 @@ def send(
             late = max(late, now - due)
         HEADER.pack_into(packet, 0, number, time.clock_gettime_ns(time.CLOCK_REALTIME))
         sock.send(packet)
-    print(json.dumps({"late_ms": 1e3 * late, "seconds": time.monotonic() - start}))
+    print(json.dumps({"late_ms": 1e3 * late, "seconds": time.monotonic() - start}), flush=True)
+    sys.stdin.read()
 
 
 def receive(port: int, file: Path, quiet_s: float) -> None:
@@ -63,6 +67,7 @@ def receive(port: int, file: Path, quiet_s: float) -> None:
     got = array("Q")
     with suppress(TimeoutError):
         sock.recv(1, socket.MSG_PEEK)
+        sock.setblocking(False)
         wait_until_quiet(sock, quiet_s, got)
         fetch(sock, got)
     with file.open("wb") as out:
@@ -85,7 +90,7 @@ def fetch(sock: socket.socket, got: "array[int]") -> None:
     """What has come so far."""
     with suppress(BlockingIOError):
         while True:
-            data, ancillary, _, _ = sock.recvmsg(65536, 64, socket.MSG_DONTWAIT)
+            data, ancillary, _, _ = sock.recvmsg(65536, 64)
             seconds, nanoseconds = TIMESPEC.unpack(ancillary[0][2])
             got.extend((*HEADER.unpack_from(data), seconds * 10**9 + nanoseconds))
 
