@@ -13,51 +13,80 @@ enum { PUMP_MAX = 1 << 20 };
 /* So far apart may pipes be, a quarter of what the receiver holds, */
 enum { SPREAD_MAX = REORDER_MAX_SESSION / 4 };
 
-/* and so long do the others wait for the last one. */
+/* and so long do the others wait for the last one; */
 #define HOLD_MAX (250 * NS_PER_MS)
 
-/*
- * How much the session sent since the oldest bytes on @p were written that are not
- * acknowledged yet: so far ahead may the other pipes be.
- */
-static uint64_t lag(struct session *s, struct pipe *p)
-{
-	size_t under_way = p->info.unsent + p->info.in_flight;
+/* but as long as it takes where the receiver could soon hold no more. */
+enum { SPREAD_END = REORDER_MAX_SESSION / 4 * 3 };
 
-	if (p->tx_bytes - under_way >= p->mark) {
-		p->mark = p->tx_bytes;
-		p->mark_total = s->tx_total;
+enum { MARK_STEP = REORDER_MAX_SESSION / PIPE_MARKS };
+
+/* Before @p gets more: one mark for each so many bytes of the session. */
+static void set_mark(struct session *s, struct pipe *p)
+{
+	unsigned int last = (p->first_mark + p->nmarks - 1) % PIPE_MARKS;
+
+	if (p->nmarks == PIPE_MARKS ||
+	    (p->nmarks && s->tx_total - p->marks[last].total < MARK_STEP))
+		return;
+	p->marks[(p->first_mark + p->nmarks++) % PIPE_MARKS] =
+		(struct pipe_mark){ .bytes = p->tx_bytes + p->queued,
+				    .total = s->tx_total };
+}
+
+static uint64_t outstanding(const struct pipe *p)
+{
+	return p->queued + p->info.unsent + p->info.in_flight + p->info.astray;
+}
+
+/*
+ * What the receiver holds for want of the oldest bytes on @p that are not
+ * acknowledged: what was given to the others since, and is not under way there
+ * (@all: on all pipes).
+ */
+static int64_t ahead(const struct session *s, struct pipe *p, uint64_t all)
+{
+	uint64_t given = p->tx_bytes + p->queued;
+
+	while (p->nmarks &&
+	       p->marks[p->first_mark].bytes + outstanding(p) <= given) {
+		p->passed = p->marks[p->first_mark];
+		p->first_mark = (p->first_mark + 1) % PIPE_MARKS;
+		p->nmarks--;
 	}
-	return s->tx_total - p->mark_total;
+	return (int64_t)(s->tx_total - p->passed.total) -
+		(int64_t)(given - p->passed.bytes) -
+		(int64_t)(all - outstanding(p));
 }
 
 /*
  * A pipe that stalls for a moment (its pacing, a busy core) while the others
  * run at a gigabyte a second would fill the receiver's reorder queue to its
  * limit. So they wait for it a little, once; one that is really blocked is
- * passed over then.
+ * passed over then, until the receiver would have to reset what it cannot hold.
  */
 static bool holds_back(struct session *s)
 {
-	uint64_t most = 0, least = UINT64_MAX;
+	uint64_t all = 0;
+	int64_t most = 0;
 	unsigned int i;
 
+	for (i = 0; i < s->npipes; i++)
+		all += outstanding(s->pipes[i]);
 	for (i = 0; i < s->npipes; i++) {
-		struct pipe *p = s->pipes[i];
-		uint64_t n = lag(s, p);
+		int64_t n = ahead(s, s->pipes[i], all);
 
-		if (!p->info.unsent && !p->info.in_flight)
-			continue;
-		most = n > most ? n : most;
-		least = n < least ? n : least;
+		if (outstanding(s->pipes[i]) && n > most)
+			most = n;
 	}
-	if (most <= SPREAD_MAX || most - least <= SPREAD_MAX) {
+	if (most <= SPREAD_MAX) {
 		s->held_back_at = 0;
 		return false;
 	}
 	if (!s->held_back_at)
 		s->held_back_at = loop_clock();
-	return loop_clock() - s->held_back_at < HOLD_MAX;
+	return most > SPREAD_END ||
+	       loop_clock() - s->held_back_at < HOLD_MAX;
 }
 
 void outbound_hold_timer(struct timer *t)
@@ -244,6 +273,7 @@ static int64_t send_run(struct session *s, struct pipe *p, struct conn *c,
 		return -1;
 	more = conn_frame(c, run, whole_budget(budget, room, payload), payload);
 	len = run->len;
+	set_mark(s, p);
 	s->tx_total += len;
 	s->sched.conns->sent(&s->sched, c, len, more);
 	if (!len) {

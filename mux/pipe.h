@@ -74,6 +74,8 @@ struct pipe_shared {
 	size_t scratch_size;
 };
 
+enum { PIPE_MARKS = 64 };
+
 struct pipe {
 	const struct pipe_ops *ops;
 	void *owner;
@@ -108,8 +110,12 @@ struct pipe {
 	struct pipe_info info;
 
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
-	uint64_t mark;		/* tx_bytes of it were written */
-	uint64_t mark_total;	/* when the session had sent so much in all */
+	/* So much of it had been written when the session had sent so much. */
+	struct pipe_mark {
+		uint64_t bytes, total;
+	} marks[PIPE_MARKS];
+	unsigned int first_mark, nmarks;
+	struct pipe_mark passed;	/* the last one acknowledged */
 };
 
 /* Takes over @fd, a connected socket; set up here (cc, options, binding). */

@@ -196,6 +196,37 @@ def test_gaps_held_open(box: Namespace, tmp_path: Path, size: int) -> None:
         assert peak.grown_kib < 80 * MIB, f"grew by {peak.grown_kib} KiB"
 
 
+def read_until_quiet(pipe: Pipe, seconds: float, limit: int) -> int:
+    """Bytes that came, whatever they mean, until none came for so long, or so many had."""
+    pipe.sock.settimeout(seconds)
+    size = 0
+    while size < limit:
+        try:
+            data = pipe.sock.recv(1 << 20)
+        except TimeoutError:
+            break
+        assert data, "the pipe ended"
+        size += len(data)
+    return size
+
+
+def test_a_pipe_that_is_not_read(box: Namespace, tmp_path: Path) -> None:
+    """The other one is not sent more than a receiver may hold out of order, and then goes on."""
+    with (
+        serving(box, write_until_it_fails) as server,
+        remote_proxy(box, tmp_path, "--cc", "cubic", pipes=2, asan=False),
+        raw_lp(box, 2) as pipes,
+    ):
+        pipes[0].send(wire.syn(1, "127.0.0.1", server.port))
+        ahead = read_until_quiet(pipes[0], 1.0, 128 << 20)
+        assert 16 << 20 <= ahead < 64 << 20, f"{ahead >> 20} MiB ahead of the other pipe"
+        assert read_until_quiet(pipes[1], 1.0, 1 << 20) >= 1 << 20
+        drain = threading.Thread(target=read_until_quiet, args=(pipes[1], 1.0, 256 << 20))
+        drain.start()
+        assert read_until_quiet(pipes[0], 5.0, 64 << 20) >= 64 << 20
+        drain.join(20)
+
+
 def test_early_data_has_a_limit(box: Namespace, tmp_path: Path) -> None:
     """More than 4 MiB before its SYN: the SYN is answered by FIN 0x99, never by silence."""
     with serving(box, echo) as server, remote_proxy(box, tmp_path, pipes=2, asan=False) as rp:
