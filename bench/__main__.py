@@ -64,7 +64,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--build",
         type=Path,
-        default=Path(os.environ.get("TM3_BUILD", "build")),
+        default=Path(os.environ.get("TM3_BUILD") or "build"),
         help="where rp and lp are and helpers are built (default: build)",
     )
     parser.add_argument("--out", type=Path, help="where results go (default: BUILD/bench)")

@@ -21,7 +21,7 @@ class ProgramError(RuntimeError):
 
 def built(name: str) -> Path:
     """A program of the project."""
-    path = Path(os.environ.get("TM3_BUILD", ROOT / "build")) / name
+    path = Path(os.environ.get("TM3_BUILD") or ROOT / "build") / name
     if not path.exists():
         raise ProgramError(f"{path} is not built: make")
     return path

@@ -23,7 +23,7 @@ from tests.grade.registry import EXTRA, LEVELS
 from tests.grade.wrong_rps.faults import FAULTS
 
 ROOT = Path(__file__).parents[2]
-BUILD = Path(os.environ.get("TM3_BUILD", ROOT / "build"))
+BUILD = Path(os.environ.get("TM3_BUILD") or ROOT / "build")
 PYTHON = [sys.executable, "-s", "-S"]  # nothing but the standard library, and a quick start
 WRONG_RPS = [*PYTHON, str(ROOT / "tests/grade/wrong_rps")]
 GRADE = [sys.executable, str(ROOT / "tests/grade")]

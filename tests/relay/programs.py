@@ -13,7 +13,7 @@ from tests.relay.netns import Namespace
 from tests.relay.waiting import until
 
 ROOT = Path(__file__).parents[2]
-BUILD = Path(os.environ.get("TM3_BUILD", ROOT / "build"))
+BUILD = Path(os.environ.get("TM3_BUILD") or ROOT / "build")
 SANITIZER_REPORT = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|SUMMARY: ")
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_leaks=1:exitcode=86:detect_stack_use_after_return=1",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-BUILD = Path(os.environ.get("TM3_BUILD", HERE.parents[1] / "build"))
+BUILD = Path(os.environ.get("TM3_BUILD") or HERE.parents[1] / "build")
 PROGRAMS = sorted(path.stem for path in HERE.glob("test_*.c"))
 
 
