@@ -6,8 +6,8 @@
  * beyond it the largest holder is reset. In order, QUEUE_MAX for a connection and
  * QUEUE_MAX_SESSION for all: past it the pipes pause, until what is too much
  * was taken or PAUSE_MS went by without progress; then that connection is
- * reset. Pipes never pause because of bytes out of order: the message that
- * fills the gap may sit behind the stop.
+ * reset. Because of bytes out of order pipes pause but for a moment (standback):
+ * the message that fills the gap may sit behind the stop.
  */
 #include <stdlib.h>
 
@@ -313,6 +313,7 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 		s->held += c->reorder.bytes - before;
 		holders_update(&s->holders, c);
 	}
+	s->came_early = verdict == REORDER_HELD;
 	switch (verdict) {
 	case REORDER_DUE:
 		c->in_order++;

@@ -194,6 +194,7 @@ static bool pipe_message(struct pipe *p, const struct wire_msg *msg,
 static void pipe_batch(struct pipe *p)
 {
 	inbound_flush(p->owner);
+	standback_look(p->owner, p);
 }
 
 /* A pipe is at its end. True: the session is stopping, so nothing is lost. */
@@ -278,6 +279,7 @@ static void stop_timers(struct session *s)
 	loop_timer_stop(loop, &s->hold_timer);
 	loop_timer_stop(loop, &s->refused_timer);
 	loop_timer_stop(loop, &s->pause_timer);
+	loop_timer_stop(loop, &s->standback_timer);
 	loop_timer_stop(loop, &s->rest_timer);
 	survey_stop(s);
 	loop_timer_stop(loop, &s->stop_timer);
@@ -388,6 +390,7 @@ static void prepare(struct session *s, struct engine *engine)
 	s->hold_timer.fire = outbound_hold_timer;
 	s->refused_timer.fire = outbound_refused_timer;
 	s->pause_timer.fire = inbound_pause_timer;
+	s->standback_timer.fire = standback_timer;
 	s->rest_timer.fire = rest_over;
 	s->stop_timer.fire = stop_timer;
 	loop_task_init(&s->pump, outbound_pump);

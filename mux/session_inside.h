@@ -64,6 +64,8 @@ struct session {
 	bool paused;
 	int64_t paused_at;
 	int64_t paused_ns;	/* in all, before */
+	bool came_early;	/* the message that was read last */
+	bool standing_back;	/* some pipe is, until the timer */
 
 	struct task pump;
 	uint64_t tx_total;	/* bytes given to pipes */
@@ -76,7 +78,8 @@ struct session {
 	struct task end;
 	struct losses losses;	/* of a mixed set */
 	bool mixed;		/* of SCTP and other pipes */
-	struct timer pause_timer, rest_timer, stop_timer;
+	struct timer pause_timer, standback_timer;
+	struct timer rest_timer, stop_timer;
 	struct timer sample_timer, check_timer, losses_timer;	/* survey's */
 	struct stats_counts counts;
 };
@@ -102,6 +105,10 @@ void inbound_released(struct session *s, struct conn *c, size_t queued,
 		      size_t held);
 void inbound_over(struct session *s, struct conn *c);
 void inbound_pause_timer(struct timer *t);
+
+/* standback */
+void standback_look(struct session *s, struct pipe *p);
+void standback_timer(struct timer *t);
 
 /* outbound */
 void outbound_pump(struct task *t);

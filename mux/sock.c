@@ -93,6 +93,11 @@ size_t sock_outstanding(int fd)
 	return queue_size(fd, SIOCOUTQ);
 }
 
+size_t sock_unread(int fd)
+{
+	return queue_size(fd, SIOCINQ);
+}
+
 /* --- addresses from text --- */
 
 int port_parse(const char *text, uint16_t least, uint16_t *port)

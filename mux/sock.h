@@ -30,6 +30,7 @@ void sock_watchful(int fd);
 
 size_t sock_unsent(int fd);	/* written, not yet sent once */
 size_t sock_outstanding(int fd);	/* written, not yet acknowledged */
+size_t sock_unread(int fd);		/* came, and waits to be read */
 
 /* @least to 65535, digits alone. 0 or -1. */
 int port_parse(const char *text, uint16_t least, uint16_t *port);
