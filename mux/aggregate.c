@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "aggregate.h"
-
 #include <string.h>
 
-#include "loop.h"
+#include "aggregate_inside.h"
 
 /* The slack: the larger of so many segments and so much time. */
-enum { SLACK_SEGMENTS = 3, FLOOR_SEGMENTS = 4 };
+enum { SLACK_SEGMENTS = 3 };
 #define SLACK_NS (4 * NS_PER_MS)
 #define SLACK_MAX (40 * NS_PER_MS)
 
@@ -53,24 +51,8 @@ enum { ROUND_SAMPLES = 8 };
 #define EASE 0.9
 #define GROW 1.25
 
-/* After so many rounds in vain others are made way for. */
-enum { IN_VAIN = 3, LEAPS = 3, MET = 2 };
-
-/* That is: with our rate below so much of its best, and the limit near it. */
-#define LESS 0.7
-#define FOREIGN (25 * NS_PER_MS)
-enum { ALMOST_NOTHING = 2 };	/* segments */
-#define IN_LINE 1.25
-
-/* Or with less in flight by a part, and the round trip not nearly as much. */
-#define NEARLY 1.15
-#define PART 0.95
-
-/* To see whether others are still there, one round with so much is enough. */
-#define ASKING 0.7
-#define YIELD_MIN (5 * NS_PER_SEC)
-#define YIELD_MAX (60 * NS_PER_SEC)
-#define CALM (5 * NS_PER_SEC)
+/* So many messages in a row behind a queue are no burst that passes. */
+enum { LEAPS = 3 };
 
 /* A limit that was not in the way for so long is out of date. */
 #define STALE (10 * NS_PER_SEC)
@@ -85,7 +67,7 @@ void aggregate_init(struct aggregate *a, enum aggregate_mode mode,
 	a->base_new = a->base_old = INT64_MAX;
 	a->period_at = a->round_at = now;
 	a->least = INT64_MAX;
-	a->yield_for = YIELD_MIN;
+	others_forget(a);
 	a->fresh_at = now;
 	a->fresh = mode == AGGREGATE_DELAY;
 }
@@ -96,15 +78,10 @@ void aggregate_expect(struct aggregate *a, int64_t rtt)
 		a->expected = rtt;
 }
 
-static int64_t base(const struct aggregate *a)
-{
-	return a->base_new < a->base_old ? a->base_new : a->base_old;
-}
-
 /* Of the first flight. */
 static size_t paced(const struct aggregate *a, int64_t now)
 {
-	int64_t trip = base(a) == INT64_MAX ? a->expected : base(a);
+	int64_t trip = path_base(a) == INT64_MAX ? a->expected : path_base(a);
 	double since = (double)(now - a->fresh_at), pace;
 
 	if (trip < FREE_SHORT || since >= (double)trip * 2)
@@ -131,7 +108,7 @@ void aggregate_refused(struct aggregate *a, int64_t now)
 	a->limited_at = now;
 }
 
-static int64_t slack(const struct aggregate *a, size_t mss)
+int64_t aggregate_slack(const struct aggregate *a, size_t mss)
 {
 	double segments = a->rate > 0 ?
 		SLACK_SEGMENTS * (double)mss / a->rate * 1e9 : 0;
@@ -192,7 +169,7 @@ static void set_rate(struct aggregate *a)
 	}
 }
 
-static void bind_to_rate(struct aggregate *a, int64_t now, size_t mss)
+void aggregate_bind(struct aggregate *a, int64_t now, size_t mss)
 {
 	a->state = AGGREGATE_BOUND;
 	a->in_vain = a->short_of = 0;
@@ -201,34 +178,15 @@ static void bind_to_rate(struct aggregate *a, int64_t now, size_t mss)
 	a->limited_at = now;
 	if (a->rate > a->best_new)
 		a->best_new = a->rate;
-	set_limit(a, a->rate * (double)(base(a) + slack(a, mss)) / 1e9, mss);
+	set_limit(a, a->rate * (double)(path_base(a) +
+					aggregate_slack(a, mss)) / 1e9, mss);
 }
 
 /* Rather too much for a round, which tells the rate, than long too little. */
 static void bind_at_first(struct aggregate *a, int64_t now, size_t mss)
 {
-	bind_to_rate(a, now, mss);
+	aggregate_bind(a, now, mss);
 	set_limit(a, (double)a->limit * FIRST, mss);
-}
-
-/*
- * Who holds next to nothing and yet meets a queue knows whose that is before
- * giving way to it. Once may be a moment in which this machine stood still.
- */
-static bool meets_others(struct aggregate *a, const struct aggregate_ack *ack,
-			 int64_t rtt)
-{
-	int64_t queue = rtt - base(a);
-
-	if (a->state == AGGREGATE_YIELD || !ack->more ||
-	    ack->before > ALMOST_NOTHING * ack->mss)
-		return false;
-	if (queue > FOREIGN && queue > base(a) / 2 &&
-	    queue > 2 * slack(a, ack->mss))
-		a->met++;
-	else
-		a->met = 0;
-	return a->met >= MET;
 }
 
 /*
@@ -238,28 +196,14 @@ static bool meets_others(struct aggregate *a, const struct aggregate_ack *ack,
 static bool overflows(struct aggregate *a, int64_t rtt, size_t mss,
 		      bool more)
 {
-	int64_t queue = rtt - base(a);
+	int64_t queue = rtt - path_base(a);
 
-	if (a->state != AGGREGATE_FREE || !more || queue <= base(a) / 8 ||
-	    queue <= 2 * slack(a, mss))
+	if (a->state != AGGREGATE_FREE || !more || queue <= path_base(a) / 8 ||
+	    queue <= 2 * aggregate_slack(a, mss))
 		a->leaps = 0;
 	else
 		a->leaps++;
 	return a->leaps >= LEAPS && a->delivery > 0;
-}
-
-/*
- * After others, with care: should they still be there, what is given up is
- * theirs for long.
- */
-static void bind_again(struct aggregate *a, int64_t now, size_t mss)
-{
-	bind_to_rate(a, now, mss);
-	if (a->latest * (double)a->least / 1e9 * ASKING <= (double)a->limit)
-		return;
-	a->limit_before = (size_t)(a->latest * (double)a->least / 1e9);
-	a->limit = (size_t)((double)a->limit_before * ASKING);
-	a->in_vain = IN_VAIN - 1;
 }
 
 static void set_free(struct aggregate *a)
@@ -275,62 +219,6 @@ static void grow_free(struct aggregate *a, size_t held)
 	if (a->state != AGGREGATE_FREE || 2 * held <= a->limit)
 		return;
 	a->limit = 2 * held < FREE_MAX ? 2 * held : AGGREGATE_NONE;
-}
-
-/*
- * Alone on a path, what we have in flight is the queue: with less of it the
- * round trip is shorter by the same part.
- */
-static bool is_left_alone(const struct aggregate *a)
-{
-	double part = (double)a->limit / (double)a->limit_before;
-	double wanted = (double)a->least_before * part * NEARLY;
-
-	return part > PART || (double)a->least <= wanted;
-}
-
-/*
- * And we send as fast as before. Where the queue stays, or our rate falls
- * instead, it is other people's.
- */
-static bool is_others(struct aggregate *a, int64_t queue, size_t mss)
-{
-	double best = a->best_new > a->best_old ? a->best_new : a->best_old;
-	int64_t wish = slack(a, mss);
-	double path = a->most * (double)(base(a) + wish) / 1e9;
-
-	if (queue <= wish + wish / 2)
-		a->in_vain = 0;
-	else if (a->limit <= FLOOR_SEGMENTS * mss ||
-		 (a->limited && a->most < best * LESS &&
-		  (double)a->limit <= path * IN_LINE))
-		a->in_vain++;
-	else if (a->limited && a->limit_before && queue > 2 * wish &&
-		 !is_left_alone(a))
-		a->in_vain++;
-	return a->in_vain >= IN_VAIN;
-}
-
-static void yield(struct aggregate *a, int64_t now)
-{
-	a->state = AGGREGATE_YIELD;
-	a->limit = AGGREGATE_NONE;
-	a->met = 0;
-	a->dipping = false;
-	a->yields++;
-	a->yield_until = now + a->yield_for;
-	a->yield_for = a->yield_for * 2 < YIELD_MAX ?
-		a->yield_for * 2 : YIELD_MAX;
-}
-
-static void mind_calm(struct aggregate *a, bool calm, int64_t now)
-{
-	if (!calm)
-		a->calm_since = 0;
-	else if (!a->calm_since)
-		a->calm_since = now;
-	else if (now - a->calm_since > CALM)
-		a->yield_for = YIELD_MIN;
 }
 
 /*
@@ -350,11 +238,11 @@ static double raised(struct aggregate *a, double old, int64_t lacking)
 
 static void follow(struct aggregate *a, int64_t queue, int64_t now, size_t mss)
 {
-	int64_t wish = slack(a, mss);
+	int64_t wish = aggregate_slack(a, mss);
 	double old = (double)a->limit;
-	double bytes = a->rate * (double)(base(a) + wish) / 1e9;
+	double bytes = a->rate * (double)(path_base(a) + wish) / 1e9;
 
-	mind_calm(a, queue <= 2 * wish, now);
+	others_mind_calm(a, queue <= 2 * wish, now);
 	if (!a->limited || queue >= wish / 2)
 		a->short_of = 0;
 	if (queue > wish) {
@@ -381,27 +269,27 @@ static void follow(struct aggregate *a, int64_t queue, int64_t now, size_t mss)
 
 static void end_round(struct aggregate *a, int64_t now, size_t mss, bool more)
 {
-	int64_t queue = a->least - base(a);
+	int64_t queue = a->least - path_base(a);
 	int64_t wish;
 
 	set_rate(a);
 	if (a->state == AGGREGATE_BOUND && a->most > a->best_new)
 		a->best_new = a->most;
 	a->rounds++;
-	wish = slack(a, mss);
+	wish = aggregate_slack(a, mss);
 	switch (a->state) {
 	case AGGREGATE_FREE:
-		if (more && queue > wish && queue > base(a) / 8 &&
+		if (more && queue > wish && queue > path_base(a) / 8 &&
 		    a->delivery > 0)
 			bind_at_first(a, now, mss);
 		break;
 	case AGGREGATE_YIELD:
 		if (more && now >= a->yield_until)
-			bind_again(a, now, mss);
+			others_may_be_gone(a, now, mss);
 		break;
 	case AGGREGATE_BOUND:
-		if (is_others(a, queue, mss)) {
-			yield(a, now);
+		if (others_stay(a, queue, mss)) {
+			others_take_it(a, now);
 			break;
 		}
 		a->limit_before = a->limit;
@@ -418,7 +306,7 @@ static void end_round(struct aggregate *a, int64_t now, size_t mss, bool more)
 static void dip(struct aggregate *a, int64_t now, size_t mss)
 {
 	a->dipping = true;
-	a->dip_from = base(a);
+	a->dip_from = path_base(a);
 	set_limit(a, (double)a->limit * DIP, mss);
 	begin_round(a, now);
 }
@@ -442,8 +330,8 @@ static void mind_period(struct aggregate *a, int64_t now, size_t mss)
 	if (a->dipping) {
 		a->dipping = false;
 		set_limit(a, (double)a->limit / DIP, mss);
-		if (base(a) + slack(a, mss) / 2 < a->dip_from) {
-			bind_to_rate(a, now, mss);
+		if (path_base(a) + aggregate_slack(a, mss) / 2 < a->dip_from) {
+			aggregate_bind(a, now, mss);
 			dip(a, now, mss);
 			return;
 		}
@@ -469,7 +357,7 @@ static void mind_delivery(struct aggregate *a, const struct aggregate_ack *ack,
 	int64_t since = ack->counted_at - a->train_at;
 	int64_t least = a->state == AGGREGATE_BOUND ? TRAIN_MIN / 2 : TRAIN_MIN;
 
-	if (a->state != AGGREGATE_BOUND && rtt - base(a) < TRAIN_QUEUE)
+	if (a->state != AGGREGATE_BOUND && rtt - path_base(a) < TRAIN_QUEUE)
 		a->train_at = a->delivery = 0;
 	if (!a->train_at || since > TRAIN_MAX) {
 		a->train_at = ack->counted_at;
@@ -506,8 +394,8 @@ void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack)
 			a->most = a->latest;
 	}
 	mind_delivery(a, ack, rtt);
-	if (meets_others(a, ack, rtt)) {
-		yield(a, now);
+	if (others_are_met(a, ack, rtt)) {
+		others_take_it(a, now);
 		begin_round(a, now);
 		return;
 	}
@@ -559,7 +447,7 @@ bool aggregate_asks(struct aggregate *a, uint64_t written, size_t held,
 
 int64_t aggregate_base(const struct aggregate *a)
 {
-	int64_t least = base(a);
+	int64_t least = path_base(a);
 
 	return least == INT64_MAX ? 0 : least;
 }
