@@ -4,8 +4,9 @@
 import json
 import re
 import signal
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,10 @@ TRANSPORTS = ("tcp", "mptcp", "sctp", "mixed")
 SNAPLEN = 262144
 # Of `ss -i`, the line below a socket: what it negotiated, then its congestion control.
 CONTROL = re.compile(r"\s+(?:(?:ts|sack|ecn|ecnseen|fastopen) )*([a-z0-9_]+) ")
+# Of tcpdump, when it is asked for them.
+_COUNTS = re.compile(
+    r"(\d+) packets? captured, (\d+) packets? received by filter, (\d+) packets? dropped"
+)
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,28 @@ def check_controls(node: LabNode, pipes: int, wanted: str | None) -> None:
         ) from None
 
 
+def _catch_up(tcpdump: Program) -> None:
+    """Waits until it has written all that came: what is still in the kernel when it ends is lost,
+    and on a slow machine that may be much. On loopback it is told of everything twice: there it
+    has all when nothing was added for a while."""
+    begun = len(_COUNTS.findall(tcpdump.log))
+    asked_at = 0.0
+
+    def nothing_waits() -> bool:
+        nonlocal asked_at
+        told = [tuple(map(int, each)) for each in _COUNTS.findall(tcpdump.log)[begun:]]
+        if told:
+            captured, received, dropped = told[-1]
+            if captured + dropped >= received or told[-1] in told[:-1]:
+                return True
+        if tcpdump.running() and time.monotonic() - asked_at > 0.1:
+            asked_at = time.monotonic()
+            tcpdump.process.send_signal(signal.SIGUSR1)  # it tells its counts
+        return not tcpdump.running()
+
+    until(f"{tcpdump.name} to have written what it received", nothing_waits, 5.0)
+
+
 @contextmanager
 def capture(lab: "Lab", node: LabNode, name: str, device: str, what: str) -> Iterator[Path]:
     """tcpdump on a device until the block ends; it listens before the block begins.
@@ -107,8 +134,10 @@ def capture(lab: "Lab", node: LabNode, name: str, device: str, what: str) -> Ite
         argv,
         ready=r"listening on",
         stop=signal.SIGINT,
-    ):
+    ) as tcpdump:
         yield path
+        with suppress(TimeoutError):  # there may be traffic all the time
+            _catch_up(tcpdump)
 
 
 def _captures(lab: "Lab", wanted: Sequence[str], stack: ExitStack) -> tuple[Path, ...]:
