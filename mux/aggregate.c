@@ -92,12 +92,20 @@ static size_t paced(const struct aggregate *a, int64_t now)
 	return FREE_BURST + (size_t)(since * pace);
 }
 
+static size_t limit_now(const struct aggregate *a, int64_t now)
+{
+	size_t first;
+
+	if (!a->fresh || a->state != AGGREGATE_FREE)
+		return a->limit;
+	first = paced(a, now);
+	return first < a->limit ? first : a->limit;
+}
+
 size_t aggregate_room(const struct aggregate *a, size_t held, int64_t now)
 {
-	size_t limit = a->limit;
+	size_t limit = limit_now(a, now);
 
-	if (a->fresh && a->state == AGGREGATE_FREE && paced(a, now) < limit)
-		limit = paced(a, now);
 	return held < limit ? limit - held : 0;
 }
 
@@ -377,8 +385,7 @@ void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack)
 	if (a->mode != AGGREGATE_DELAY || rtt <= 0)
 		return;
 	a->latest = (double)ack->held * 1e9 / (double)rtt;
-	if (a->fresh && a->state == AGGREGATE_FREE && paced(a, now) < a->limit)
-		a->limit = paced(a, now);
+	a->limit = limit_now(a, now);
 	a->fresh = false;
 	grow_free(a, ack->held);
 	if (rtt < a->base_new)

@@ -152,7 +152,7 @@ static size_t room_for_all(struct session *s)
 	size_t room = SIZE_MAX;
 
 	s->refused = false;
-	if (!aggregate_base(&s->aggregate))
+	if (s->aggregate.fresh)
 		expect_round_trip(s);
 	if (s->aggregate.limit != AGGREGATE_NONE)
 		room = aggregate_room(&s->aggregate, outbound_held(s),
