@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,6 +13,7 @@
 
 #include "log.h"
 #include "losses.h"
+#include "refuse.h"
 #include "sched.h"
 #include "wire.h"
 
@@ -126,17 +126,6 @@ int config_bytes(const char *text, size_t *value)
 		return -1;
 	*value = (size_t)number << shift;
 	return 0;
-}
-
-__attribute__((format(printf, 3, 4)))
-static int refuse(char *why, size_t why_len, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(why, why_len, fmt, args);
-	va_end(args);
-	return -1;
 }
 
 /* --- setters, one an option --- */

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "refuse.h"
 #include "sctp.h"
 
 #ifndef IPPROTO_MPTCP
@@ -39,17 +39,6 @@ static const struct {
 const char *transport_name(enum transport t)
 {
 	return transports[t].name;
-}
-
-__attribute__((format(printf, 3, 4)))
-static int refuse(char *why, size_t why_len, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(why, why_len, fmt, args);
-	va_end(args);
-	return -1;
 }
 
 /* --- a set from text --- */

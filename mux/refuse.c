@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#include "refuse.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+int refuse(char *why, size_t why_len, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(why, why_len, fmt, args);
+	va_end(args);
+	return -1;
+}
