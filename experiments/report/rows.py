@@ -20,7 +20,7 @@ SAYS: dict[Verdict, str] = {
     "none": "not run",
 }
 MARKS: dict[Verdict, str] = {"yes": "✓", "no": "✗", "unclear": "~", "few": "?", "none": "-"}
-
+NAMED = 8  # claims without runs, by name; of more only the number
 
 COUNTED = (
     ("dropped_queue_packets", "dropped at a full queue"),
@@ -211,8 +211,11 @@ def _others(results: Results, claim: Claim) -> list[str]:
 
 
 def not_run(found: Sequence[Row]) -> str:
-    """What was published and is not in these runs, in one sentence."""
+    """What was claimed and is not in these runs, in one sentence."""
     missing = [f"{it.claim.says} ({it.claim.where})" for it in found if it.verdict == "none"]
+    more = len(missing) - NAMED
+    if more > 1:
+        missing[NAMED:] = [f"{more} more"]
     return f"Not among these runs: {'; '.join(missing)}." if missing else ""
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 OBJECT_BYTES = 4096
 SETTLE_S = 2.0  # until the bulk has found its rate and filled whatever buffers there are
 ALONE_S = 0.3  # until the connection is open at the other end of the pipes, too
+BULK_AT_S = 1.5  # where objects alone come first
 
 
 def beside_bulk(
@@ -44,6 +45,34 @@ def beside_bulk(
         span = objects["began_s"], objects["ended_s"]
         measures["bulk_mbps"] = rates.mbps(found["bulk"]["bins"], *span)
     return measures
+
+
+def alone_then_beside(bed: "Bed", bulks: int, way: Way) -> dict[str, Any]:
+    """Objects alone, then beside so many bulk transfers, some four seconds long; what it adds."""
+    how = traffic.way(bed)
+    alone = Objects(size=OBJECT_BYTES, count=6, way=way, wait_s=ALONE_S, pause_s=0.1, **how)
+    beside = Objects(
+        size=OBJECT_BYTES,
+        count=14,
+        seconds=4.0,
+        way=way,
+        wait_s=BULK_AT_S + SETTLE_S,
+        pause_s=0.25,
+        **how,
+    )
+    names = [f"bulk{n}" for n in range(bulks)]
+    more = {name: Bulk(way=way, after_s=BULK_AT_S, **how) for name in names}
+    found = traffic.play(bed, {"alone": alone, "beside": beside, **more})
+    span = found["beside"]["began_s"], found["beside"]["ended_s"]
+    mbps = [rates.mbps(found[name]["bins"], *span) or 0.0 for name in names]
+    measures = summary(found["beside"]["seconds"])
+    idle_s = rates.median(found["alone"]["seconds"])
+    return measures | {
+        "alone_p50_s": idle_s,
+        "added_s": measures["object_p50_s"] - idle_s,
+        "bulk_mbps": sum(mbps),
+        "jain": rates.jain(mbps) if bulks > 1 else None,
+    }
 
 
 def summary(taken: list[float]) -> dict[str, Any]:
