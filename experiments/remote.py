@@ -81,7 +81,7 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     from experiments.runner import Keep, Runner
     from experiments.stand import Stand
     from experiments.stopping import stoppable
-    from topologies.record import commit
+    from topologies.sources import commit
 
     mine = commit()
     if mine != order["commit"]:

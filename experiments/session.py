@@ -17,7 +17,7 @@ from experiments.progress import Progress, duration, expectation
 from experiments.runner import Keep, Runner
 from experiments.stand import Stand
 from experiments.stopping import Stopped, stoppable
-from topologies.record import commit
+from topologies.sources import commit
 
 
 def say(text: str) -> None:

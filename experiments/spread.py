@@ -26,7 +26,7 @@ from experiments.folder import Results
 from experiments.plan import Run
 from experiments.preflight import CannotServe, need_root
 from experiments.runner import Keep, Record
-from topologies.record import commit
+from topologies.sources import commit
 
 CONNECT_S = 10
 AHEAD = 2  # runs that wait at each worker beside the one that it does

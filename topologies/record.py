@@ -15,9 +15,10 @@ from mininet.net import VERSION as MININET_VERSION
 
 from topologies.devices import describe
 from topologies.nodes import LabNode
-from topologies.programs import ROOT, ProgramError, built
+from topologies.programs import ProgramError, built
 from topologies.proxies import Proxies, pipe_controls, version
-from topologies.shell import CommandError, run
+from topologies.shell import CommandError
+from topologies.sources import commit
 
 if TYPE_CHECKING:
     from topologies.lab import Lab
@@ -39,16 +40,6 @@ def _own(name: str) -> str | None:
     try:
         return version(built(name))
     except (ProgramError, CommandError):
-        return None
-
-
-def commit() -> str | None:
-    """The sources' commit; "+" if something is changed."""
-    git = ["git", "-C", str(ROOT), "-c", f"safe.directory={ROOT}"]
-    try:
-        name = run([*git, "rev-parse", "HEAD"]).strip()
-        return name + ("+" if run([*git, "status", "--porcelain"]).strip() else "")
-    except CommandError:
         return None
 
 

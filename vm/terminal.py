@@ -10,6 +10,7 @@ import tty
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from topologies.sources import TOLD, commit
 from vm.channel import Remote
 from vm.machine import Machine, to_stderr, to_stdout
 
@@ -23,7 +24,7 @@ def attached(guest: Machine, argv: Sequence[str]) -> int:
         to_stdout,
         to_stderr,
         tty=(size.lines, size.columns) if size else None,
-        env={"TERM": os.environ.get("TERM", "linux")} if size else None,
+        env={TOLD: commit() or ""} | ({"TERM": os.environ.get("TERM", "linux")} if size else {}),
     )
     with _raw() if terminal else _interrupts(remote):
         _feed(remote)
