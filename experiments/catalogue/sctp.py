@@ -45,7 +45,7 @@ class Sctp(BusyPage):
         },
     )
     reps = 5
-    quick_grids = ({**grids[0], "page": FIVE_SITES, "protocol": "http2"},)
+    quick_grids = ({**grids[0], "page": FIVE_SITES},)
     quick_reps = 1  # five pages
     run_seconds = 12.0
     claims = tuple(claim(*which) for which in PUBLISHED)
