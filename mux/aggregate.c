@@ -116,15 +116,20 @@ void aggregate_refused(struct aggregate *a, int64_t now)
 	a->limited_at = now;
 }
 
-int64_t aggregate_slack(const struct aggregate *a, size_t mss)
+static int64_t slack_at(double rate, size_t mss)
 {
-	double segments = a->rate > 0 ?
-		SLACK_SEGMENTS * (double)mss / a->rate * 1e9 : 0;
+	double segments = rate > 0 ?
+		SLACK_SEGMENTS * (double)mss / rate * 1e9 : 0;
 
 	/* A rate so low is more likely what others leave us. */
 	if (segments > SLACK_MAX)
 		return SLACK_MAX;
 	return segments > SLACK_NS ? (int64_t)segments : SLACK_NS;
+}
+
+int64_t aggregate_slack(const struct aggregate *a, size_t mss)
+{
+	return slack_at(a->rate, mss);
 }
 
 static void begin_round(struct aggregate *a, int64_t now)
@@ -199,7 +204,8 @@ static void bind_at_first(struct aggregate *a, int64_t now, size_t mss)
 
 /*
  * Windows that open twofold fill a queue within one round. As soon as its rate
- * is known, do not wait for the end.
+ * is known, do not wait for the end. (That of the last round may be of a few
+ * small objects, and far too low.)
  */
 static bool overflows(struct aggregate *a, int64_t rtt, size_t mss,
 		      bool more)
@@ -207,7 +213,7 @@ static bool overflows(struct aggregate *a, int64_t rtt, size_t mss,
 	int64_t queue = rtt - path_base(a);
 
 	if (a->state != AGGREGATE_FREE || !more || queue <= path_base(a) / 8 ||
-	    queue <= 2 * aggregate_slack(a, mss))
+	    queue <= 2 * slack_at(a->delivery, mss))
 		a->leaps = 0;
 	else
 		a->leaps++;

@@ -75,18 +75,15 @@ static void set_lowat(struct pipe *p)
 /* --- what the kernel says --- */
 
 /*
- * The rate is the larger of two estimates: what was delivered, unless the
- * sender had nothing to send, and what the window allows. By the first alone
- * the allowance would starve itself.
+ * What was delivered; but where the sender had nothing to send, what the window
+ * allows: by the first alone the allowance would starve itself.
  */
 static double rate_of(const struct tcp_info *ti)
 {
-	double by_window = ti->tcpi_rtt ?
+	if (!ti->tcpi_delivery_rate_app_limited && ti->tcpi_delivery_rate)
+		return (double)ti->tcpi_delivery_rate;
+	return ti->tcpi_rtt ?
 		1e6 * ti->tcpi_snd_cwnd * ti->tcpi_snd_mss / ti->tcpi_rtt : 0;
-	double delivered = ti->tcpi_delivery_rate_app_limited ?
-		0 : (double)ti->tcpi_delivery_rate;
-
-	return delivered > by_window ? delivered : by_window;
 }
 
 /* What arrived behind a gap, and what is taken for lost. */

@@ -411,6 +411,36 @@ static void a_start_loses_little(void **state)
 	}
 }
 
+/*
+ * A few small objects tell a rate far below the path's. What follows must not
+ * be let fill the queue on their account.
+ */
+static void a_bulk_behind_objects_loses_little(void **state)
+{
+	static const unsigned int pipes[] = { 1, 2, 4, 8 };
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int k = 0; k < 4 * 2; k++) {
+		struct path_params is = mile(k % 2 ? 20 : 10, 50 * MS, 100,
+					     pipes[k / 2]);
+		struct path path;
+
+		is.delayed_acks = true;
+		path_init(&path, &is, &r);
+		for (int i = 0; i < 6; i++) {
+			path_offer(&path, 1, OBJECT);
+			path_run(&path, 160 * MS);
+		}
+		path_run(&path, 300 * MS);
+		path_offer(&path, 0, 2000000);
+		path_run(&path, 5 * S);
+		assert_int_equal(path.dropped, 0);
+		path_fini(&path);
+	}
+}
+
 /* --- connections --- */
 
 static void an_object_beside_bulk_is_hardly_slower(void **state)
@@ -509,6 +539,7 @@ int main(void)
 		cmocka_unit_test(a_rate_that_changes_is_followed),
 		cmocka_unit_test(a_start_is_not_slowed),
 		cmocka_unit_test(a_start_loses_little),
+		cmocka_unit_test(a_bulk_behind_objects_loses_little),
 		cmocka_unit_test(a_round_trip_that_changes_is_followed),
 		cmocka_unit_test(a_moment_is_not_taken_for_others),
 		cmocka_unit_test(others_are_known_in_time),
