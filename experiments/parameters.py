@@ -120,7 +120,13 @@ LAB = (
         "where rate and queue are: in the network or in the sender's own device",
         ("network", "sender"),
     ),
-    Parameter("link", "auto", "text", "what emulates the last mile", ("auto", "netem", "linkem")),
+    Parameter(
+        "link",
+        "auto",
+        "text",
+        "what emulates the last mile; veth: nothing, but the sender's own queue has a rate",
+        ("auto", "netem", "linkem", "veth"),
+    ),
     Parameter(
         "client",
         "namespace",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from experiments import guest, parameters
 from experiments.model import Experiment, Params, Value
-from topologies.links import choose
+from topologies.choice import choose
 from topologies.programs import built
 from topologies.qdisc import why_no_netem
 

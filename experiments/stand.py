@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from experiments import guest, parameters
 from experiments.model import Params
+from topologies.choice import choose
 from topologies.lab import Lab
-from topologies.links import choose
 from topologies.mile import Mile, ParameterError
 from topologies.nodes import SettingRefused
 from topologies.topos import LastMile, LastMiles, TwoLastMiles, Wan

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What both realisations of an emulated link share, and which one it is to be.
+"""What the realisations of an emulated link share.
 
 An end A (the client, or the proxy before the server) and an end B; uplink runs from A to B.
 The bottleneck sits in the network, inside the emulated link, or with the sender: then a TBF on
@@ -12,11 +12,10 @@ from typing import Any, ClassVar
 from mininet.link import Intf, Link
 
 from topologies import qdisc
-from topologies.mile import Mile, ParameterError, check_choice
+from topologies.mile import Mile, ParameterError
 from topologies.nodes import LabNode
 from topologies.registry import LabState
 
-REALISATIONS = ("auto", "netem", "linkem")
 BOTTLENECKS = ("network", "sender")
 # Of the ends' own devices where the bottleneck is elsewhere; as in the published setups.
 PLAIN = (["pfifo_fast"], {"kind": "pfifo_fast"})
@@ -46,32 +45,8 @@ class LinkPlan:
     b: End
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Which realisation, and why."""
-
-    realisation: str
-    why: str
-
-
-def choose(asked: str, miles: tuple[Mile, ...]) -> Choice:
-    """`auto` takes netem where the kernel has it and it can do what is asked, linkem elsewhere."""
-    check_choice("link", asked, REALISATIONS)
-    if asked == "linkem":
-        return Choice("linkem", "asked for")
-    reasons = [why for mile in miles if (why := qdisc.why_not_by_netem(mile))]
-    missing = qdisc.why_no_netem()
-    if asked == "netem":
-        if reasons or missing:
-            raise ParameterError("link", f"netem will not do: {missing or reasons[0]}")
-        return Choice("netem", "asked for")
-    if missing or reasons:
-        return Choice("linkem", missing or reasons[0])
-    return Choice("netem", "the kernel has netem")
-
-
 class EmulatedLink(Link):
-    """The interface of both: make, check, change, describe, stop."""
+    """The interface of all: make, check, change, describe, stop."""
 
     realisation: ClassVar[str]
 
@@ -127,9 +102,9 @@ class EmulatedLink(Link):
         if self.plan.bottleneck == "sender":
             for way in ("down", "up"):
                 qdisc.tbf(mile.direction(way), mile.mtu)  # type: ignore[arg-type]
-        impossible = qdisc.why_not_by_netem(mile) if self.realisation == "netem" else None
+        impossible = self.refuses(mile)
         if impossible:
-            raise ParameterError("link", f"netem will not do: {impossible}")
+            raise ParameterError("link", f"{self.realisation} will not do: {impossible}")
         self.mile = mile
         self.apply()
         self.set_queues()
@@ -154,6 +129,10 @@ class EmulatedLink(Link):
         self.unmake()
         for intf in (self.intf1, self.intf2):
             intf.node.delIntf(intf)
+
+    def refuses(self, mile: Mile) -> str | None:
+        """Why this realisation cannot be like that; None if it can."""
+        return None
 
     def make(self) -> None:
         raise NotImplementedError

@@ -16,6 +16,7 @@ from mininet.node import Node
 from topologies import qdisc
 from topologies.devices import OFFLOADS, receive_in_order, turn_off_offloads
 from topologies.links import EmulatedLink
+from topologies.mile import Mile
 from topologies.nodes import NO_IPV6, has_ipv6, set_sysctls
 from topologies.registry import LabState
 from topologies.shell import enter, run
@@ -57,6 +58,9 @@ class Gate(Node):
 
 class NetemLink(EmulatedLink):
     realisation = "netem"
+
+    def refuses(self, mile: Mile) -> str | None:
+        return qdisc.why_not_by_netem(mile)
 
     def make(self) -> None:
         plan = self.plan

@@ -15,16 +15,14 @@ from typing import Any
 from mininet.net import Mininet
 from mininet.topo import Topo
 
-from topologies.linkem import LinkemLink
-from topologies.links import BOTTLENECKS, Choice, EmulatedLink, End, LinkPlan, choose
+from topologies.choice import REALISATION, Choice, choose
+from topologies.links import BOTTLENECKS, End, LinkPlan
 from topologies.mile import Mile, ParameterError, Range, check_choice, check_number
-from topologies.netem import NetemLink
 from topologies.nodes import HostSettings, LabNode
 from topologies.presets import one_mile, two_miles
 from topologies.qdisc import tbf
 from topologies.registry import LabState
 
-REALISATION: dict[str, type[EmulatedLink]] = {"linkem": LinkemLink, "netem": NetemLink}
 SERVER = "10.0.9.2"
 WAN_QUEUE_MS = 50.0
 CLIENTS = ("namespace", "vm")
@@ -63,9 +61,10 @@ def rp_address(mile: int = 0) -> str:
 class LastMiles(Topo):
     """Some last miles side by side; `build` of the two below says which.
 
-    `link`: auto, netem or linkem; `bottleneck`: network or sender; further parameters are those of
-    Mile (down_mbps, rtt_ms, ...), Wan and HostSettings by their names. `client` vm: the client is a
-    virtual machine (topologies.vmhost), which may write to `shared`, else to the lab's logs.
+    `link`: auto, netem, linkem or veth; `bottleneck`: network or sender; further parameters are
+    those of Mile (down_mbps, rtt_ms, ...), Wan and HostSettings by their names. `client` vm: the
+    client is a virtual machine (topologies.vmhost), which may write to `shared`, else to the lab's
+    logs.
     """
 
     preset: str | None
@@ -99,6 +98,8 @@ class LastMiles(Topo):
         Mininet.inited = True
         self.miles, self.wan, self.settings, self.bottleneck = miles, wan, settings, bottleneck
         self.choice = choose(link, (*miles, wan.mile()))
+        if self.choice.realisation == "veth" and bottleneck != "sender":
+            raise ParameterError("bottleneck", "by veth it is the sender's own queue: sender")
         self.state = LabState()
         self._add_nodes()
         for number, mile in enumerate(miles):

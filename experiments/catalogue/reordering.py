@@ -139,8 +139,9 @@ class Reordering(Experiment):
     )
     grids = (*grids_of("wired", WIRED), *grids_of("lte", LTE), *LATE_IN_NETWORK)
     reps = 5
-    quick_grids = tuple(
-        {**grid, "size": (8 * MB,)} for grid in (*grids_of("wired", WIRED), *LATE_IN_NETWORK)
+    quick_grids = (
+        *({**grid, "size": (8 * MB,)} for grid in grids_of("wired", WIRED)),
+        *({**grid, "size": (20 * MB,)} for grid in LATE_IN_NETWORK),
     )
     quick_reps = 5
     run_seconds = 7.0

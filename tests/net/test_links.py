@@ -16,6 +16,7 @@ from tests.net.measure import (
     Wrong,
     idle_rtt_ms,
     near,
+    overload,
     shown_to_hold,
     udp,
     ways,
@@ -199,6 +200,28 @@ def test_parameters_change_while_it_runs(lab_of: LabOf) -> None:
 
 
 # --- what is refused --------------------------------------------------------------------------
+
+
+def test_a_pair_of_devices_has_only_a_rate(labs: Path, tmp_path: Path) -> None:
+    """A link that emulates nothing, for rates that no emulator carries."""
+    alone = {"bottleneck": "sender", "rtt_ms": 0.0, "wan_rtt_ms": 0.0}
+    with Lab(LastMile("wired", link="veth", mbps=20.0, **alone)) as lab:
+        link = lab.links["mile"]
+        assert link.describe()["realisation"] == "veth"
+
+        def holds() -> None:
+            near("round trip, ms", idle_rtt_ms(link), 0.0, plus=1.0)
+            for way in ways(link):
+                (got,) = udp([(way, overload(way, 0.7, offered=1.3, full=True))], tmp_path)
+                near(f"rate {way.name}, Mbit/s", got.mbps(), link.mile.down_mbps or 0, part=0.03)
+
+        shown_to_hold(lab, "a pair of devices at 20 Mbit/s", holds)
+        link.change(mbps=40.0)
+        shown_to_hold(lab, "a pair of devices at 40 Mbit/s", holds)
+        with pytest.raises(ParameterError, match=r"^link: veth will not do: rtt_ms"):
+            link.change(rtt_ms=3.0)
+        with pytest.raises(ParameterError, match=r"^link: veth will not do: loss_down"):
+            link.change(loss=0.01)
 
 
 def test_a_link_that_was_tampered_with_is_refused(labs: Path) -> None:

@@ -111,7 +111,9 @@ def test_a_mile_is_frozen() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "says"),
     [
-        ("link", {"link": "magic"}, "none of auto, netem, linkem"),
+        ("link", {"link": "magic"}, "none of auto, netem, linkem, veth"),
+        ("link", {"link": "veth", "bottleneck": "sender"}, "veth will not do: rtt_ms"),
+        ("bottleneck", {"link": "veth", "rtt_ms": 0, "wan_rtt_ms": 0}, "sender's own queue"),
         ("bottleneck", {"bottleneck": "nowhere"}, "none of network, sender"),
         ("bottleneck", {"bottleneck": "sender", "down_mbps": None}, "needs a rate"),
         ("wan_rtt_ms", {"wan_rtt_ms": -4}, "not from 0"),
