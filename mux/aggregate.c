@@ -35,12 +35,6 @@ enum { ROUND_SAMPLES = 8 };
 #define ROUND_MIN (10 * NS_PER_MS)
 #define ROUND_MAX (2 * NS_PER_SEC)
 
-/* What arrives behind such a queue and for so long tells a rate. */
-#define TRAIN_QUEUE (NS_PER_MS)
-#define TRAIN_MIN (10 * NS_PER_MS)
-#define ABOVE 1.1
-#define TRAIN_MAX (200 * NS_PER_MS)
-
 /* base is the smallest of so long to twice as long. */
 #define PERIOD (10 * NS_PER_SEC)
 #define DIP 0.7
@@ -150,38 +144,6 @@ static void set_limit(struct aggregate *a, double bytes, size_t mss)
 	a->limit = (size_t)(bytes > least ? bytes : least);
 }
 
-/*
- * The fastest message of a round. On a fast path, where many are written and
- * acknowledged at once, that is too much: so not far above what arrived in all.
- */
-static double rate_of_round(const struct aggregate *a)
-{
-	if (a->limited && a->delivery > 0 && a->most > a->delivery * ABOVE)
-		return a->delivery * ABOVE;
-	return a->most;
-}
-
-/*
- * A round in which this machine or the path stood still for a moment tells a
- * rate too low; so the best of the last ones counts.
- */
-static void set_rate(struct aggregate *a)
-{
-	unsigned int i;
-
-	if (a->state != AGGREGATE_BOUND) {
-		for (i = 0; i < RATES; i++)
-			a->rates[i] = a->latest;
-	}
-	a->rates[a->rounds % RATES] =
-		a->state == AGGREGATE_BOUND ? rate_of_round(a) : a->latest;
-	a->rate = a->rates[0];
-	for (i = 1; i < RATES; i++) {
-		if (a->rates[i] > a->rate)
-			a->rate = a->rates[i];
-	}
-}
-
 void aggregate_bind(struct aggregate *a, int64_t now, size_t mss)
 {
 	a->state = AGGREGATE_BOUND;
@@ -286,7 +248,7 @@ static void end_round(struct aggregate *a, int64_t now, size_t mss, bool more)
 	int64_t queue = a->least - path_base(a);
 	int64_t wish;
 
-	set_rate(a);
+	rate_set(a);
 	if (a->state == AGGREGATE_BOUND && a->most > a->best_new)
 		a->best_new = a->most;
 	a->rounds++;
@@ -358,32 +320,6 @@ static void mind_period(struct aggregate *a, int64_t now, size_t mss)
 	a->period_at = now;
 }
 
-/*
- * Without a limit in the way bytes in flight may be lost ones, and grow; and of
- * a burst the first tell nothing of the rate by how long they took. Then what
- * arrives as long as there is a queue tells it: the bottleneck is at work all
- * the time. Where there is none, a new such train begins; with a limit in the
- * way, one a round.
- */
-static void mind_delivery(struct aggregate *a, const struct aggregate_ack *ack,
-			  int64_t rtt)
-{
-	int64_t since = ack->counted_at - a->train_at;
-	int64_t least = a->state == AGGREGATE_BOUND ? TRAIN_MIN / 2 : TRAIN_MIN;
-
-	if (a->state != AGGREGATE_BOUND && rtt - path_base(a) < TRAIN_QUEUE)
-		a->train_at = a->delivery = 0;
-	if (!a->train_at || since > TRAIN_MAX) {
-		a->train_at = ack->counted_at;
-		a->train = ack->delivered;
-	} else if (since >= least && ack->delivered > a->train) {
-		a->delivery = (double)(ack->delivered - a->train) * 1e9 /
-			(double)since;
-	}
-	if (a->delivery > 0 && a->state != AGGREGATE_BOUND)
-		a->latest = a->delivery;
-}
-
 void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack)
 {
 	int64_t rtt = ack->acked_at - ack->left_at;
@@ -406,7 +342,7 @@ void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack)
 		if (a->latest > a->most)
 			a->most = a->latest;
 	}
-	mind_delivery(a, ack, rtt);
+	rate_mind_delivery(a, ack, rtt);
 	if (others_are_met(a, ack, rtt)) {
 		others_take_it(a, now);
 		begin_round(a, now);
@@ -414,7 +350,7 @@ void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack)
 	}
 	if (overflows(a, rtt, ack->mss, ack->more)) {
 		a->leaps = 0;
-		set_rate(a);
+		rate_set(a);
 		bind_at_first(a, now, ack->mss);
 		begin_round(a, now);
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two files of the aggregate limit share. */
+/* What the files of the aggregate limit share. */
 #ifndef TM3_AGGREGATE_INSIDE_H
 #define TM3_AGGREGATE_INSIDE_H
 
@@ -16,6 +16,12 @@ static inline int64_t path_base(const struct aggregate *a)
 
 /* So much queue is wished for, in time. */
 int64_t aggregate_slack(const struct aggregate *a, size_t mss);
+
+/* What arrived, at each message that was acknowledged. */
+void rate_mind_delivery(struct aggregate *a, const struct aggregate_ack *ack,
+			int64_t rtt);
+/* At the end of a round. */
+void rate_set(struct aggregate *a);
 
 /* BOUND from here on, to the rate that is known. */
 void aggregate_bind(struct aggregate *a, int64_t now, size_t mss);
