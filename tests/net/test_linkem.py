@@ -64,8 +64,12 @@ def test_rate_and_depth_of_the_queue_under_load(ends: Ends, tmp_path: Path, dire
         truth = lab.link.truth()[direction]
     assert rate_mbps(got) == pytest.approx(10, rel=0.01)
     packet_ms = (FULL + 14) * 8 / 10000
-    deepest_ms = max(arrival.delay_ms for arrival in got) - 25 - packet_ms
-    assert 100 - packet_ms < deepest_ms < 100 + packet_ms + 2
+    waits_ms = [arrival.delay_ms - 25 - packet_ms for arrival in got]
+    # Full after a second. A single packet may leave late, and linkem tells by how much.
+    full_ms = statistics.median(waits_ms[len(got) // 2 :])
+    assert 100 - 2 * packet_ms < full_ms < 100 + packet_ms
+    late_ms = truth["late_us"]["max"] / 1000
+    assert 100 - packet_ms < max(waits_ms) < 100 + packet_ms + 2 + late_ms
     assert truth["counters"]["dropped_queue_packets"] == int(3 / gap_s) - len(got) > 0
     assert conserved(truth)
 
