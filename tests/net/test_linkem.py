@@ -62,13 +62,13 @@ def test_rate_and_depth_of_the_queue_under_load(ends: Ends, tmp_path: Path, dire
     with bed(ends, tmp_path, **{direction: declared}) as lab:
         got = measure(lab, direction, int(3 / gap_s), gap_s)
         truth = lab.link.truth()[direction]
-    assert rate_mbps(got) == pytest.approx(10, rel=0.01)
+    # Once linkem may stand still, and tells for how long: nothing leaves then, or leaves late.
+    late_ms = truth["late_us"]["max"] / 1000
+    assert 10 * (0.99 - late_ms / 3000) < rate_mbps(got) < 10.1
     packet_ms = (FULL + 14) * 8 / 10000
     waits_ms = [arrival.delay_ms - 25 - packet_ms for arrival in got]
-    # Full after a second. A single packet may leave late, and linkem tells by how much.
-    full_ms = statistics.median(waits_ms[len(got) // 2 :])
+    full_ms = statistics.median(waits_ms[len(got) // 2 :])  # it is full after a second
     assert 100 - 2 * packet_ms < full_ms < 100 + packet_ms
-    late_ms = truth["late_us"]["max"] / 1000
     assert 100 - packet_ms < max(waits_ms) < 100 + packet_ms + 2 + late_ms
     assert truth["counters"]["dropped_queue_packets"] == int(3 / gap_s) - len(got) > 0
     assert conserved(truth)
