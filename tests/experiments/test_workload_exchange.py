@@ -3,6 +3,7 @@
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -66,10 +67,16 @@ def test_exchanges_on_one_connection() -> None:
 
 
 def test_frames_come_when_they_are_due() -> None:
+    """No byte of a frame is there before its time, which runs since the request."""
     request = Request("cubic", down=4_000, frame_bytes=1_000, interval_us=30_000)
+    came: list[tuple[float, int]] = []
     with serving(honest) as at, Connection(at, "cubic", seconds=10) as connection:
-        times = connection.exchange(request)
-    assert times.last - times.first >= 0.089
+        asked = connection.exchange(
+            request, lambda done: came.append((time.monotonic(), done))
+        ).asked
+    assert came[-1][1] == 4_000
+    for seen, done in came:
+        assert seen - asked >= 0.03 * ((done - 1) // 1_000), came
 
 
 def answering(data: bytes, reply: Reply | None = None) -> Handler:

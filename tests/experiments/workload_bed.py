@@ -20,7 +20,7 @@ def configuration(own: Any = (), **chosen: Any) -> Params:
 
 @contextmanager
 def bed(
-    stand: Stand, folder: Path, params: Params, *, limit_s: float = 20.0, seed: int = 1
+    stand: Stand, folder: Path, params: Params, *, limit_s: float = 60.0, seed: int = 1
 ) -> Iterator[Bed]:
     folder.mkdir(exist_ok=True)
     with laid(stand, params, seed, folder, limit_s, keep_pcaps=False) as made:

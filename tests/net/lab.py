@@ -111,6 +111,7 @@ def measure(
 def tcp_goodput_mbps(lab: Bed, warm_s: float, seconds: float) -> float:
     """Of one cubic connection from a to b, measured at the receiving application."""
     listener = lab.ends[1].open_socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((ADDRESS[1], PORT))
     listener.listen()
     sender = lab.ends[0].open_socket()

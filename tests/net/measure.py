@@ -17,9 +17,10 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from topologies.lab import Lab
 from topologies.linkem import LinkemLink
@@ -285,31 +286,44 @@ def _waited_us(file: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def lateness(lab: Lab) -> list[str]:
-    """What linkem itself says: it was late, or the kernel dropped what it did not fetch."""
-    found = []
-    for name, link in lab.links.items():
-        if not isinstance(link, LinkemLink):
-            continue
-        truth = link.truth()
-        for way in ("ab", "ba"):
-            if truth[way]["late_us"]["p99"] > LATE_US:
-                found.append(f"{name} {way}: linkem was late, {truth[way]['late_us']}")
-        for end in ("a", "b"):
-            if truth[end]["unread_dropped"]:
-                found.append(f"{name} {end}: {truth[end]['unread_dropped']} frames not fetched")
+def lateness_of(name: str, truth: dict[str, Any]) -> list[str]:
+    """What a linkem itself says: it was late, or the kernel dropped what it did not fetch."""
+    found = [
+        f"{name} {way}: linkem was late, {truth[way]['late_us']}"
+        for way in ("ab", "ba")
+        if truth[way]["late_us"]["p99"] > LATE_US
+    ]
+    found += [
+        f"{name} {end}: {truth[end]['unread_dropped']} frames not fetched"
+        for end in ("a", "b")
+        if truth[end]["unread_dropped"]
+    ]
     return found
+
+
+def lateness(lab: Lab) -> list[str]:
+    return [
+        cause
+        for name, link in lab.links.items()
+        if isinstance(link, LinkemLink)
+        for cause in lateness_of(name, link.truth())
+    ]
 
 
 def shown_to_hold(lab: Lab, what: str, attempt: Callable[[], T]) -> T:
     """Runs `attempt`, which raises Wrong; again only while the machine is shown to be late."""
+    return again_if_late(partial(lateness, lab), what, attempt)
+
+
+def again_if_late(late: Callable[[], list[str]], what: str, attempt: Callable[[], T]) -> T:
+    """The same, for who knows by `late` whether it was."""
     history = []
     for _ in range(ATTEMPTS):
         before, start = pressure_us(), time.monotonic()
         try:
             return attempt()
         except Wrong as wrong:
-            causes = lateness(lab)
+            causes = late()
             after, took = pressure_us(), time.monotonic() - start
             if before is not None and after is not None:
                 share = (after - before) / 1e6 / took

@@ -115,8 +115,9 @@ def test_a_connection_that_nobody_redirected_is_refused(road: Road, tmp_path: Pa
     """Somebody who connects to lp's port directly would make lp connect to itself."""
     with relayed(road, tmp_path) as (proxies, stats):
         argv = ["curl", "-sS", "--max-time", "5", "http://127.0.0.1:6003/"]
-        code, _, _ = finish(argv, road.client, 10)
-        assert code in (7, 52, 56), f"curl ended with {code}"
+        code, _, err = finish(argv, road.client, 10)
+        # The reset may come while curl connects, before it has sent, or after.
+        assert code in (7, 52, 55, 56), f"curl ended with {code}: {err}"
         proxies.settled()
     assert records.of(stats, "conn") == []
 

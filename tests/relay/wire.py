@@ -55,31 +55,30 @@ class Pipe:
         self.sock.settimeout(20)
         self.sock.sendall(b"".join(messages))
 
-    def _take(self, size: int) -> bytes | None:
-        """The next `size` bytes; None at an orderly end between two messages."""
+    def _has(self, size: int) -> bool:
+        """Whether so many bytes are here, after reading; False at an orderly end between two."""
         while len(self._in) < size:
             block = self.sock.recv(65536)
             if not block:
                 assert not self._in, f"the pipe ended inside a message: {bytes(self._in)!r}"
-                return None
+                return False
             self._in += block
-        taken = bytes(self._in[:size])
-        del self._in[:size]
-        return taken
+        return True
 
     def receive(self, seconds: float = 10.0) -> Message | None:
-        """The next message; None when the pipe ended. A reset or a time-out is an exception."""
+        """The next message; None when the pipe ended. A reset or a time-out is an exception,
+        and what has come of a message until then is kept for the next call."""
         self.sock.settimeout(seconds)
-        head = self._take(HEADER.size)
-        if head is None:
+        if not self._has(HEADER.size):
             return None
-        conn, number, length = HEADER.unpack(head)
-        if length == SYN:
-            return Message("syn", conn, number, self._take(6) or b"")
-        if length == FIN:
-            return Message("fin", conn, number, self._take(1) or b"")
-        assert 9 <= length <= 4104, f"a message of length {length}"
-        return Message("data", conn, number, self._take(length - HEADER.size) or b"")
+        conn, number, length = HEADER.unpack_from(self._in)
+        kind = {SYN: "syn", FIN: "fin"}.get(length, "data")
+        size = HEADER.size + {SYN: 6, FIN: 1}.get(length, length - HEADER.size)
+        assert kind != "data" or 9 <= length <= 4104, f"a message of length {length}"
+        self._has(size)
+        body = bytes(self._in[HEADER.size : size])
+        del self._in[:size]
+        return Message(kind, conn, number, body)
 
     def ended(self, seconds: float = 10.0) -> bool:
         """Whether the peer ends this pipe in time, whatever it still sends before."""
