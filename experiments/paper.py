@@ -16,7 +16,7 @@ ROWS = (
     Published("page-load", "Fig. 11", "thirty pages, HTTP/1.1 and a multiplexing HTTP"),
     Published("loss", "Fig. 12", "pages at 0.5, 1 and 1.5 % loss"),
     Published("loss-http", "Table 5", "two pages by HTTP/1.1 at 1 and 2 % loss"),
-    Published("object", "Table 1", "a 4 KB object alone and beside a bulk download"),
+    Published("object-spdy", "Table 1", "a 4 KB object alone and beside a bulk download"),
     Published("object-size", "Table 2", "the same beside downloads of 0.5 to 8 MB"),
     Published("sender-blocking", "Table 6", "a 4 KB object beside bulk, by buffers"),
     Published("sender-blocking-lte", "Table 7", "the same on LTE"),

@@ -38,6 +38,8 @@ bool others_are_met(struct aggregate *a, const struct aggregate_ack *ack,
 {
 	int64_t queue = rtt - path_base(a);
 
+	if (queue <= aggregate_slack(a, ack->mss))
+		a->met = 0;
 	if (a->state == AGGREGATE_YIELD || !ack->more ||
 	    ack->before > ALMOST_NOTHING * ack->mss)
 		return false;

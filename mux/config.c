@@ -44,13 +44,13 @@ const struct config_option config_options[] = {
 	  "late: bound what the pipes hold together: to what the path needs, "
 	  "seen from its delay (delay, the default); to lambda x RTTmin/RTT of "
 	  "their windows (dswa); not at all (off)" },
-	{ "lambda", "NUMBER", "of dswa (default 2)" },
+	{ "lambda", "NUMBER", "of dswa, 0.1 to 100 (default 2)" },
 	{ "pipe", "LIST",
 	  "what pipes are made of: tcp (the default), mptcp, sctp, or several "
 	  "with the number of each, such as tcp:4,sctp:4 (rp: what it takes)" },
 	{ "sctp-loss", "PERCENT",
-	  "of a mixed set the SCTP pipes are used while more than so much of "
-	  "what is sent is lost, else the others (default 0.5)" },
+	  "of a mixed set the SCTP pipes are used when more than so much of "
+	  "what is sent is lost, the others again at half of it (default 0.5)" },
 	{ "cc", "NAME",
 	  "congestion control of TCP and MPTCP pipes (default: the system's)" },
 	{ "seed", "N", "of the random pipe policy (default 1)" },
@@ -442,6 +442,12 @@ int config_check(const struct config *config, char *why, size_t why_len)
 	if (config->late && config->pipe_sndbuf)
 		return refuse(why, why_len,
 			      "--pipe-sndbuf goes with --binding early only");
+	/* It would hold on to pipes that the rule of the set lets rest. */
+	if (config->pipe_policy == &sched_fixed &&
+	    transport_set_has(&config->transports, TRANSPORT_SCTP) &&
+	    !transport_set_is(&config->transports, TRANSPORT_SCTP))
+		return refuse(why, why_len,
+			      "--pipe-policy fixed does not go with a set of SCTP and other pipes");
 	return 0;
 }
 

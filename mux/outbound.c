@@ -111,7 +111,7 @@ size_t outbound_held(const struct session *s)
 	return sum;
 }
 
-/* DSWA goes by the windows of the pipes that are in use. */
+/* DSWA goes by all windows, and by the round trips of pipes in use. */
 static void look_at_windows(struct session *s)
 {
 	double cwnd = 0, rtt = 0, least = 0;

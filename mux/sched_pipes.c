@@ -24,18 +24,20 @@ static unsigned int pick_least(struct sched *s, struct pipe *const *able,
 	return best;
 }
 
+#define ALIKE_MS 0.1
+
 /*
  * When would a segment reach the other end, in ms? Where the window is open
  * it leaves at once; else when so much was acknowledged, a window a round
- * trip. Pipes whose paths differ by less than an eighth count as alike, or
- * chance would fill one after the other.
+ * trip. Pipes whose paths differ by less than an eighth, or a tenth of a
+ * millisecond, count as alike, or chance would fill one after the other.
  */
 static double arrival(const struct pipe *p, double nearest)
 {
 	const struct pipe_info *info = &p->info;
 	double window = (double)info->cwnd * info->mss;
 	double ahead = (double)(info->unsent + info->in_flight + info->mss);
-	double path = info->rttmin_ms > nearest * 1.125 ?
+	double path = info->rttmin_ms > nearest * 1.125 + ALIKE_MS ?
 		(info->rttmin_ms - nearest) / 2 : 0;
 
 	return path + (ahead > window && window > 0 ?

@@ -97,6 +97,8 @@ class LastMiles(Topo):
         # Mininet would change limits of the whole machine, for networks far larger than these.
         Mininet.inited = True
         self.miles, self.wan, self.settings, self.bottleneck = miles, wan, settings, bottleneck
+        if link == "veth" and wan.wan_rtt_ms:
+            raise ParameterError("wan_rtt_ms", "a veth pair has none: 0")
         self.choice = choose(link, (*miles, wan.mile()))
         if self.choice.realisation == "veth" and bottleneck != "sender":
             raise ParameterError("bottleneck", "by veth it is the sender's own queue: sender")

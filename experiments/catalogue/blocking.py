@@ -170,9 +170,11 @@ class Blocking(Experiment):
         for name in ("pipes", "mbps")
     )
     notes = (
-        "Each run asks for objects of 4 KB alone first, then beside the bulk, all on one "
-        "connection that is open already; what is compared are the medians of the two. The bulk "
-        "has had two seconds by then.",
+        "Each run asks for objects of 4 KB alone first, then beside the bulk, on connections that "
+        "are open already; what is compared are the medians of the two. The bulk has had two "
+        "seconds by then.",
+        "One thing is varied at a time, from 8 pipes, 10 Mbit/s, 50 ms, CUBIC, one bulk "
+        "connection, downwards, 100 ms of queue.",
         "The bounds are the laboratory's own. Three segments, or 4 ms, may wait in a queue by "
         "design. What waits at the receiver includes the start of the bulk.",
     )

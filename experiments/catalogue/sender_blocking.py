@@ -14,7 +14,8 @@ LINK: Params = {"preset": "wired", "bottleneck": "sender"}
 
 
 class Row(NamedTuple):
-    """A line of the table: buffers in bytes of all pipes together, seconds early and late."""
+    """A line of the table: bytes of each pipe's send buffer and of the proxy's own for all pipes
+    together, seconds early and late."""
 
     pipes: int
     sndbuf: int | None

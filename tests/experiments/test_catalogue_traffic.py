@@ -19,8 +19,9 @@ from tests.net.conftest import labs
 __all__ = ["labs"]
 
 NAMES = (
-    *("asymmetric", "download", "fairness", "host-cc", "loss-blocking", "object", "object-size"),
+    *("asymmetric", "blocking", "download", "fairness", "host-cc", "loss-blocking", "object"),
     *(
+        "object-size",
         "overhead",
         "reordering",
         "sender-blocking",
@@ -31,7 +32,7 @@ NAMES = (
     ),
     "walkthrough",
 )
-ONLY_IN_FULL = ("reordering",)  # LTE's lines
+ONLY_IN_FULL = ("reordering", "blocking")  # LTE's lines; most cases
 
 
 def has(params: list[Params], wanted: Params) -> bool:
@@ -72,6 +73,10 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "asymmetric": [
         {"size": 50_000, "transfer": transfer, "up_mbps": 5.0}
         for transfer in ("down", "up", "down-beside-up")
+    ],
+    "blocking": [
+        {"bulks": 3, "bulk_way": "up"},
+        {"bottleneck": "sender", "link": "veth", "rtt_ms": 0.0, "wan_rtt_ms": 0.0, "mbps": 50.0},
     ],
     "download": [{"size": 50_000, "way": way} for way in ("pipes", "direct", "mptcp")],
     "fairness": [{"plain": 2, "seconds": 1.0, "way": way} for way in ("pipes", "direct")],

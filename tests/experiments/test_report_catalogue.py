@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import catalogue, sweep
+from experiments import catalogue, paper, sweep
 from experiments.model import Experiment
 from experiments.plots import drawing
 from experiments.plots.cells import scene
@@ -59,3 +59,9 @@ def test_claims_choose_runs_of_the_whole_sweep(name: str) -> None:
     for claim in experiment.claims:
         for side in (claim.of, claim.over):
             assert side is None or results.select(side), f"{claim.where}: {claim.says}: {side}"
+
+
+def test_every_published_row_is_claimed() -> None:
+    """Else a report would always name it as missing."""
+    claimed = {claim.row for it in catalogue.experiments() for claim in it.claims}
+    assert {it.row for it in paper.ROWS} <= claimed

@@ -112,7 +112,8 @@ def test_a_mile_is_frozen() -> None:
     ("name", "options", "says"),
     [
         ("link", {"link": "magic"}, "none of auto, netem, linkem, veth"),
-        ("link", {"link": "veth", "bottleneck": "sender"}, "veth will not do: rtt_ms"),
+        ("link", {"link": "veth", "wan_rtt_ms": 0}, "veth will not do: rtt_ms"),
+        ("wan_rtt_ms", {"link": "veth", "rtt_ms": 0}, "a veth pair has none"),
         ("bottleneck", {"link": "veth", "rtt_ms": 0, "wan_rtt_ms": 0}, "sender's own queue"),
         ("bottleneck", {"bottleneck": "nowhere"}, "none of network, sender"),
         ("bottleneck", {"bottleneck": "sender", "down_mbps": None}, "needs a rate"),

@@ -40,6 +40,11 @@ BOTH_WRONG = [
     (["--pipe", "tcp:4,mptcp:4"], "add up to 8, and PIPES is 4"),
     (["--sctp-loss", "0"], "--sctp-loss"),
     (["--sctp-loss", "some"], "--sctp-loss"),
+    (["--pipe-policy", "fixed", "--pipe", "tcp:2,sctp:2"], "--pipe-policy fixed"),
+    (["--aggregate", "on"], "--aggregate"),
+    (["--lambda", "0"], "--lambda: '0' is not a number from 0.1 to 100"),
+    (["--lambda", "101"], "--lambda"),
+    (["--lambda", "two"], "--lambda"),
 ]
 RP_WRONG = [
     ([], "PIPES"),
@@ -109,14 +114,16 @@ def test_help_and_version(box: Namespace, side: str) -> None:
     assert (code, err) == (0, "")
     options = {"--binding", "--app-buffer", "--pipe-sndbuf", "--pipe-policy", "--conn-policy",
                "--cc", "--seed", "--stats", "--stats-interval", "--verbose", "--quiet", "--help",
-               "--version", "--max-conns", "--pipe", "--sctp-loss"}  # fmt: skip
+               "--version", "--max-conns", "--pipe", "--sctp-loss", "--aggregate",
+               "--lambda"}  # fmt: skip
     options |= (
         {"--listen", "--allow", "--deny", "--permit", "--connect-timeout", "--max-sessions"}
         if side == "rp"
         else {"--redirect", "--socks", "--forward"}
     )
     assert options <= set(re.findall(r"--[a-z-]+", out))
-    for name in ("late", "early", "least", "rr", "random", "fixed", "drr", "fifo"):
+    named = "late early delay dswa soonest least rr random fixed drr fifo"
+    for name in named.split():
         assert re.search(rf"\b{name}\b", out), f"--help does not name {name}"
     code, out, err = finish([binary(side), "--version"], box, 10)
     assert (code, err) == (0, "")

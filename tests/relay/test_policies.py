@@ -53,7 +53,7 @@ def run(box: Namespace, tmp_path: Path, pipes: int, options: list[str]) -> None:
 
 
 @pytest.mark.parametrize("conn_policy", ["drr", "fifo"])
-@pytest.mark.parametrize("pipe_policy", ["least", "rr", "random", "fixed"])
+@pytest.mark.parametrize("pipe_policy", ["soonest", "least", "rr", "random", "fixed"])
 @pytest.mark.parametrize("binding", ["late", "early"])
 @pytest.mark.parametrize("pipes", [1, 2, 4, 8])
 def test_every_combination_delivers(
@@ -69,7 +69,7 @@ def test_every_combination_delivers(
         assert start["conn_policy"] == conn_policy
 
 
-@pytest.mark.parametrize("policy", ["least", "rr", "random", "fixed"])
+@pytest.mark.parametrize("policy", ["soonest", "least", "rr", "random", "fixed"])
 def test_pipes_are_used_as_the_policy_says(box: Namespace, tmp_path: Path, policy: str) -> None:
     run(box, tmp_path, 4, ["--pipe-policy", policy, "--seed", "3"])
     sent = [p["tx_bytes"] for p in records.last_of_pipes(tmp_path / "rp.jsonl")]

@@ -130,6 +130,80 @@ static void least_goes_by_unsent_then_by_in_flight(void **state)
 	assert_int_equal(pick(&scene, 3), 1);
 }
 
+/* Ten segments of window, 50 ms away. */
+static void open_paths(struct scene *scene)
+{
+	for (int i = 0; i < PIPES; i++)
+		scene->pipe[i].info = (struct pipe_info){
+			.mss = 1448, .cwnd = 10, .rtt_ms = 50, .rttmin_ms = 50,
+		};
+}
+
+static void soonest_goes_by_the_window_then_by_the_path(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_init(&scene, &sched_drr, &sched_soonest);
+	open_paths(&scene);
+	assert_int_equal(pick(&scene, PIPES), 0);
+	/* Where a window is open it leaves at once, however much is on its way. */
+	for (int i = 0; i < PIPES; i++)
+		scene.pipe[i].info.in_flight = 10 * 1448;
+	scene.pipe[3].info.in_flight = 9 * 1448;
+	assert_int_equal(pick(&scene, PIPES), 3);
+	/* Where none is, what is ahead of it, a window a round trip. */
+	scene.pipe[3].info.in_flight = 10 * 1448;
+	for (int i = 0; i < PIPES; i++)
+		scene.pipe[i].info.unsent = 2 * 1448;
+	scene.pipe[2].info.unsent = 1448;
+	assert_int_equal(pick(&scene, PIPES), 2);
+	scene.pipe[4].info.cwnd = 11;
+	assert_int_equal(pick(&scene, PIPES), 4);
+	scene.pipe[4].info.rtt_ms = 500;
+	assert_int_equal(pick(&scene, PIPES), 2);
+}
+
+static void soonest_prefers_the_nearer_path_while_that_is_sooner(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_init(&scene, &sched_drr, &sched_soonest);
+	open_paths(&scene);
+	for (int i = 0; i < PIPES; i++)
+		scene.pipe[i].info.rttmin_ms = i == 1 ? 50 : 70;
+	scene.pipe[1].info.in_flight = 8 * 1448;
+	assert_int_equal(pick(&scene, PIPES), 1);
+	/* 10 ms farther, or two segments that wait for 10 ms and one more. */
+	scene.pipe[1].info.in_flight = 10 * 1448;
+	scene.pipe[1].info.unsent = 2 * 1448;
+	assert_int_equal(pick(&scene, PIPES), 0);
+	/* Paths that hardly differ are alike: no pipe is filled for that. */
+	open_paths(&scene);
+	scene.pipe[0].info.rttmin_ms = 52;
+	assert_int_equal(pick(&scene, PIPES), 0);
+	for (int i = 0; i < PIPES; i++)
+		scene.pipe[i].info.rttmin_ms = 0.001 * (PIPES - i);
+	assert_int_equal(pick(&scene, PIPES), 0);
+}
+
+static void soonest_fills_pairs_evenly(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_init(&scene, &sched_drr, &sched_soonest);
+	open_paths(&scene);
+	for (unsigned int i = 0; i < 2 * PIPES; i++) {
+		unsigned int at = pick(&scene, PIPES);
+
+		assert_int_equal(at, i / 2);
+		scene.pipe[at].tx_messages++;
+		scene.pipe[at].info.in_flight += 1448;
+	}
+}
+
 static void rr_takes_each_in_turn_and_passes_over_the_blocked(void **state)
 {
 	struct scene scene;
@@ -460,6 +534,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(policies_are_found_by_name),
 		cmocka_unit_test(least_goes_by_unsent_then_by_in_flight),
+		cmocka_unit_test(soonest_goes_by_the_window_then_by_the_path),
+		cmocka_unit_test(
+			soonest_prefers_the_nearer_path_while_that_is_sooner),
+		cmocka_unit_test(soonest_fills_pairs_evenly),
 		cmocka_unit_test(
 			rr_takes_each_in_turn_and_passes_over_the_blocked),
 		cmocka_unit_test(random_is_even_and_can_be_had_again),
