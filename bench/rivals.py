@@ -57,16 +57,19 @@ def direct(_: Place) -> list[Program]:
     return []
 
 
-def tm3(place: Place) -> list[Program]:
-    rp = (place.tools["rp"], "--listen", f"127.0.0.1:{MIDDLE_PORT}", str(PIPES))
-    forward = f"127.0.0.1:{ENTRY_PORT}:127.0.0.1:{SERVER_PORT}"
-    off = ("--socks", "off", "--redirect", "off")
-    at = f"127.0.0.1:{MIDDLE_PORT}"
-    lp = (place.tools["lp"], *off, "--forward", forward, at, str(PIPES))
-    return [
-        Program("rp", rp, place.cores[1], port=MIDDLE_PORT),
-        Program("lp", lp, place.cores[0], port=ENTRY_PORT, says=f"{PIPES} pipes to"),
-    ]
+def tm3(options: tuple[str, ...]) -> Callable[[Place], list[Program]]:
+    def start(place: Place) -> list[Program]:
+        at = f"127.0.0.1:{MIDDLE_PORT}"
+        rp = (place.tools["rp"], *options, "--listen", at, str(PIPES))
+        forward = f"127.0.0.1:{ENTRY_PORT}:127.0.0.1:{SERVER_PORT}"
+        off = ("--socks", "off", "--redirect", "off")
+        lp = (place.tools["lp"], *options, *off, "--forward", forward, at, str(PIPES))
+        return [
+            Program("rp", rp, place.cores[1], port=MIDDLE_PORT),
+            Program("lp", lp, place.cores[0], port=ENTRY_PORT, says=f"{PIPES} pipes to"),
+        ]
+
+    return start
 
 
 def socat(buffer: tuple[str, ...]) -> Callable[[Place], list[Program]]:
@@ -183,6 +186,13 @@ RIVALS = (
     ),
     Rival("sing-box", f"sing-box, smux over {PIPES}", ("sing-box",), sing_box),
     Rival("v2ray", "v2ray, VMess with mux", ("v2ray",), v2ray),
-    Rival(OURS, f"rp + lp, {PIPES} pipes", ("rp", "lp"), tm3),
+    Rival(
+        "tm3-early",
+        f"rp + lp, {PIPES} pipes, early binding",
+        ("rp", "lp"),
+        tm3(("--binding", "early")),
+        measures=BULK,
+    ),
+    Rival(OURS, f"rp + lp, {PIPES} pipes", ("rp", "lp"), tm3(())),
 )
 BY_NAME = {rival.name: rival for rival in RIVALS}
