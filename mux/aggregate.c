@@ -133,6 +133,7 @@ static void begin_round(struct aggregate *a, int64_t now)
 	a->least = INT64_MAX;
 	a->most = 0;
 	a->limited = false;
+	a->old = true;
 	if (a->state == AGGREGATE_BOUND)
 		a->train_at = a->delivery = 0;
 }

@@ -76,7 +76,8 @@ struct aggregate {
 
 	int64_t train_at;	/* since then there is a queue, */
 	uint64_t train;		/* and so much had been delivered */
-	double delivery;	/* rate: since then, or of the train before */
+	double delivery;	/* rate: since then, or of a train before, */
+	bool old;		/* of the round before */
 
 	int64_t least_before;	/* round trip of the round before, */
 	size_t limit_before;	/* with this limit, or 0: with none */

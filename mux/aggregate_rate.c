@@ -45,28 +45,42 @@ void rate_set(struct aggregate *a)
 	}
 }
 
+static void begin_train(struct aggregate *a, const struct aggregate_ack *ack)
+{
+	a->train_at = ack->counted_at;
+	a->train = ack->delivered;
+}
+
 /*
  * Without a limit in the way bytes in flight may be lost ones, and grow; and of
  * a burst the first tell nothing of the rate by how long they took. Then what
  * arrives as long as there is a queue tells it: the bottleneck is at work all
- * the time. Where there is none, a new such train begins; with a limit in the
- * way, one a round.
+ * the time. Where there is none, a new such train begins. A page's bursts leave
+ * pauses in which it is not at work, though not every one is seen: so trains
+ * are short then, and the fastest of a round counts. With a limit in the way, one a round.
  */
 void rate_mind_delivery(struct aggregate *a, const struct aggregate_ack *ack,
 			int64_t rtt)
 {
+	bool bound = a->state == AGGREGATE_BOUND;
+	bool brief = a->state == AGGREGATE_FREE;
 	int64_t since = ack->counted_at - a->train_at;
-	int64_t least = a->state == AGGREGATE_BOUND ? TRAIN_MIN / 2 : TRAIN_MIN;
+	double rate;
 
-	if (a->state != AGGREGATE_BOUND && rtt - path_base(a) < TRAIN_QUEUE)
+	if (!bound && rtt - path_base(a) < TRAIN_QUEUE)
 		a->train_at = a->delivery = 0;
 	if (!a->train_at || since > TRAIN_MAX) {
-		a->train_at = ack->counted_at;
-		a->train = ack->delivered;
-	} else if (since >= least && ack->delivered > a->train) {
-		a->delivery = (double)(ack->delivered - a->train) * 1e9 /
+		begin_train(a, ack);
+	} else if (since >= (bound ? TRAIN_MIN / 2 : TRAIN_MIN) &&
+		   ack->delivered > a->train) {
+		rate = (double)(ack->delivered - a->train) * 1e9 /
 			(double)since;
+		if (!brief || a->old || rate > a->delivery)
+			a->delivery = rate;
+		a->old = false;
+		if (brief)
+			begin_train(a, ack);
 	}
-	if (a->delivery > 0 && a->state != AGGREGATE_BOUND)
+	if (a->delivery > 0 && !bound)
 		a->latest = a->delivery;
 }
