@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The first round trips of a transfer over a modelled last mile: the limit on
+ * what the pipes hold together must neither slow them nor let windows that open
+ * overflow a queue.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "miles.h"
+#include "path.h"
+#include "random.h"
+
+struct start {
+	int64_t took;
+	uint64_t dropped;
+};
+
+static struct start fresh_download(const struct path_params *is,
+				   uint64_t bytes, struct random *r)
+{
+	struct start found;
+	struct path path;
+	int64_t at;
+
+	path_init(&path, is, r);
+	at = path.now;
+	path_offer(&path, 0, bytes);
+	path_run(&path, 30 * S);
+	assert_true(path.conn[0].done_at > at);
+	found.took = path.conn[0].done_at - at;
+	found.dropped = path.dropped;
+	path_fini(&path);
+	return found;
+}
+
+/* Beside the same without a limit, over queues that lose nothing either way. */
+static void a_start_is_not_slowed(void **state)
+{
+	static const unsigned int pipes[] = { 1, 4, 8, 16 };
+	static const uint64_t sizes[] = { 50000, 300000, 2000000 };
+	static const struct {
+		double mbit;
+		int64_t rtt;
+	} miles[] = { { 9.185, 70 * MS }, { 10, 50 * MS }, { 2.286, 70 * MS },
+		      { 40, 30 * MS } };
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int k = 0; k < 4 * 3 * 4; k++) {
+		struct path_params is = mile(miles[k % 4].mbit,
+					     miles[k % 4].rtt, 5000,
+					     pipes[k / 12]);
+		struct start off, on;
+
+		is.delayed_acks = true;
+		on = fresh_download(&is, sizes[k / 4 % 3], &r);
+		is.mode = AGGREGATE_OFF;
+		off = fresh_download(&is, sizes[k / 4 % 3], &r);
+		/* The first flight is paced: where it is short that is seen. */
+		assert_true(on.took <= off.took + off.took / 50 + is.rtt / 3);
+		assert_int_equal(on.dropped, 0);
+	}
+}
+
+/* First windows of many pipes are much for a short queue. */
+static void a_start_loses_little(void **state)
+{
+	static const unsigned int pipes[] = { 4, 8, 16, 64 };
+	static const double rates[] = { 7, 10, 20 };
+	static const double queues[] = { 50, 70, 100 };
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int k = 0; k < 4 * 3 * 3; k++) {
+		struct path_params is = mile(rates[k % 3], 50 * MS,
+					     queues[k / 3 % 3], pipes[k / 9]);
+		struct start off, on;
+
+		is.delayed_acks = true;
+		on = fresh_download(&is, 2000000, &r);
+		is.mode = AGGREGATE_OFF;
+		off = fresh_download(&is, 2000000, &r);
+		assert_true(on.dropped <= off.dropped / 3);
+		assert_true(on.dropped <= 50);
+		assert_true(on.took <= off.took + off.took / 50);
+	}
+}
+
+/*
+ * A few small objects tell a rate far below the path's. What follows must not
+ * be let fill the queue on their account.
+ */
+static void a_bulk_behind_objects_loses_little(void **state)
+{
+	static const unsigned int pipes[] = { 1, 2, 4, 8 };
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int k = 0; k < 4 * 2; k++) {
+		struct path_params is = mile(k % 2 ? 20 : 10, 50 * MS, 100,
+					     pipes[k / 2]);
+		struct path path;
+
+		is.delayed_acks = true;
+		path_init(&path, &is, &r);
+		for (int i = 0; i < 6; i++) {
+			path_offer(&path, 1, OBJECT);
+			path_run(&path, 160 * MS);
+		}
+		path_run(&path, 300 * MS);
+		path_offer(&path, 0, 2000000);
+		path_run(&path, 5 * S);
+		assert_int_equal(path.dropped, 0);
+		path_fini(&path);
+	}
+}
+
+static int64_t bulk_behind_a_page(const struct path_params *is,
+				  struct random *r)
+{
+	struct path path;
+	int64_t at, took;
+
+	path_init(&path, is, r);
+	for (int i = 0; i < 8; i++) {
+		path_offer(&path, 1, random_range(r, 2000, 20000));
+		path_run(&path, random_range(r, 30, 150) * MS);
+	}
+	at = path.now;
+	path_offer(&path, 0, 1000000);
+	path_run(&path, 20 * S);
+	assert_true(path.conn[0].done_at > at);
+	took = path.conn[0].done_at - at;
+	path_fini(&path);
+	return took;
+}
+
+/*
+ * A page's first objects come in bursts with pauses. What arrives over those is
+ * not the path's rate, and what follows must not be held to it.
+ */
+static void a_page_does_not_hide_the_rate(void **state)
+{
+	static const struct {
+		double mbit;
+		int64_t rtt;
+	} miles[] = { { 9.185, 74 * MS }, { 10, 54 * MS }, { 20, 54 * MS },
+		      { 30, 74 * MS } };
+	double on = 0, off = 0;
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int k = 0; k < 4 * 40; k++) {
+		struct path_params is = mile(miles[k % 4].mbit,
+					     miles[k % 4].rtt, 500, 8);
+		double without;
+
+		is.delayed_acks = true;
+		is.mode = AGGREGATE_OFF;
+		without = (double)bulk_behind_a_page(&is, &r);
+		is.mode = AGGREGATE_DELAY;
+		on += (double)bulk_behind_a_page(&is, &r) / without;
+		off += 1;
+	}
+	print_message("%g times as long as without a limit\n", on / off);
+	assert_true(on / off < 1.02);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_start_is_not_slowed),
+		cmocka_unit_test(a_start_loses_little),
+		cmocka_unit_test(a_bulk_behind_objects_loses_little),
+		cmocka_unit_test(a_page_does_not_hide_the_rate),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
