@@ -141,7 +141,7 @@ class Blocking(Experiment):
         Parameter("bulk_way", "down", "text", "which way object and bulk go", ("down", "up")),
     )
     metrics = (
-        Metric("added_s", "time of an object beside bulk beyond its time alone", "s"),
+        Metric("added_s", "added to the time of an object", "s"),
         Metric("object_p50_s", "time of an object beside bulk, median", "s"),
         Metric("object_p95_s", "time of an object beside bulk, 95th percentile", "s"),
         Metric("bulk_mbps", "goodput of the bulk", "Mbit/s", "more"),
