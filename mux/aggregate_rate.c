@@ -57,7 +57,8 @@ static void begin_train(struct aggregate *a, const struct aggregate_ack *ack)
  * arrives as long as there is a queue tells it: the bottleneck is at work all
  * the time. Where there is none, a new such train begins. A page's bursts leave
  * pauses in which it is not at work, though not every one is seen: so trains
- * are short then, and the fastest of a round counts. With a limit in the way, one a round.
+ * are short then, and the fastest of a round counts. With a limit in the way
+ * there is one a round.
  */
 void rate_mind_delivery(struct aggregate *a, const struct aggregate_ack *ack,
 			int64_t rtt)

@@ -3,11 +3,11 @@
  * Which pipe is read first, when what they bring is far out of order.
  *
  * Pipes are read in turn, as much from one as from another, and the kernel may
- * hold tens of megabytes for one of them. At gigabytes a second what another pipe brings meanwhile is
- * ahead of all these, and would fill the reorder queue to its limit although
- * nothing is missing: it is here and waits to be read. So a pipe that is ahead
- * stands back for a moment, as long as another one has something to read. Only
- * for a moment: what is wanted may be on any of them.
+ * hold tens of megabytes for one of them. At gigabytes a second what another
+ * pipe brings meanwhile is ahead of all these, and would fill the reorder queue
+ * to its limit although nothing is missing: it is here and waits to be read. So
+ * a pipe that is ahead stands back for a moment, as long as another one has
+ * something to read. Only for a moment: what is wanted may be on any of them.
  */
 #include "session_inside.h"
 
