@@ -11,6 +11,9 @@ enum { SLACK_SEGMENTS = 3 };
 /* Without a limit, one in so many bytes reports, at least. */
 #define FREE_SPACING 6000.0
 
+/* With one, so many reports of what it lets out, at least. */
+enum { REPORTS = 4 };
+
 /*
  * So many bytes at first, or after a rest: the first windows of some 16 pipes.
  * In one burst they would be too much for many a queue. So a part of them goes
@@ -381,6 +384,9 @@ bool aggregate_asks(struct aggregate *a, uint64_t written, size_t held,
 	if (a->state != AGGREGATE_BOUND)
 		spacing = 2 * spacing > FREE_SPACING ?
 			2 * spacing : FREE_SPACING;
+	/* Who waits for room waits for one of these. */
+	if (spacing > (double)a->limit / REPORTS)
+		spacing = (double)a->limit / REPORTS;
 	if ((double)(written - a->asked) < spacing &&
 	    (held || now - a->asked_at < EMPTY_SPACING))
 		return false;

@@ -174,6 +174,31 @@ static void a_page_does_not_hide_the_rate(void **state)
 	assert_true(on / off < 1.02);
 }
 
+/*
+ * On a fast path a burst tells a rate far above what the limit lets out. Who
+ * fills the limit must have asked for a report, or nothing ends the wait.
+ */
+static void who_waits_for_room_is_told_of_it(void **state)
+{
+	struct aggregate a;
+	unsigned int asked = 0;
+	uint64_t written = 0;
+	size_t held = 0;
+
+	(void)state;
+	aggregate_init(&a, AGGREGATE_DELAY, 0, S);
+	a.fresh = false;
+	a.limit = 900000;
+	a.rate = 10000 * MBIT;
+	a.asked_at = S;
+	while (aggregate_room(&a, held, S)) {
+		asked += aggregate_asks(&a, written, held, S);
+		held += WIRE_MESSAGE_MAX;
+		written += WIRE_MESSAGE_MAX;
+	}
+	assert_in_range(asked, 3, 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +206,7 @@ int main(void)
 		cmocka_unit_test(a_start_loses_little),
 		cmocka_unit_test(a_bulk_behind_objects_loses_little),
 		cmocka_unit_test(a_page_does_not_hide_the_rate),
+		cmocka_unit_test(who_waits_for_room_is_told_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
