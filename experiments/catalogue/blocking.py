@@ -3,13 +3,15 @@
 
 from typing import TYPE_CHECKING, Any
 
+from experiments.catalogue.sender_blocking import as_grid
 from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter, Params
 from experiments.workloads import account, objects
+from experiments.workloads.rates import MSS
 
 if TYPE_CHECKING:
     from experiments.bed import Bed
 
-OBJECT_BITS, SEGMENT_BITS = 4096 * 8, 1448 * 8
+MAY_WAIT_BITS = (objects.OBJECT_BYTES + 3 * MSS) * 8
 PLAIN: Params = {
     "preset": "wired",
     "mbps": 10.0,
@@ -70,33 +72,31 @@ def may_wait(case: Params) -> float:
     """Beyond what the object takes alone."""
     if case["bottleneck"] == "network":
         return 0.025
-    return max(0.01, (OBJECT_BITS + 3 * SEGMENT_BITS) / (float(case["mbps"]) * 1e6))  # type: ignore[arg-type]
+    return max(0.01, MAY_WAIT_BITS / (float(case["mbps"]) * 1e6))  # type: ignore[arg-type]
 
 
 def claims_of(case: Params) -> tuple[Claim, ...]:
     late: Params = {**case, **LATE}
 
-    def bound(says: str, metric: str, most: float) -> Claim:
+    def claim(says: str, metric: str, **more: Any) -> Claim:
         return Claim(
             row="blocking",
             where="not published",
             says=f"{words(case)}: {says}",
             of=late,
             metric=metric,
-            unit="s",
-            expect="less",
-            than=most,
+            **more,
         )
+
+    def bound(says: str, metric: str, most: float) -> Claim:
+        return claim(says, metric, unit="s", expect="less", than=most)
 
     found = [
         bound("what an object beside bulk takes longer than alone", "added_s", may_wait(case)),
-        Claim(
-            row="blocking",
-            where="not published",
-            says=f"{words(case)}: goodput of the bulk, late binding instead of early",
-            of=late,
+        claim(
+            "goodput of the bulk, late binding instead of early",
+            "bulk_mbps",
             over={**case, **EARLY},
-            metric="bulk_mbps",
             expect="more",
             than=0.97 if case["bottleneck"] == "sender" else 0.95,
         ),
@@ -107,28 +107,14 @@ def claims_of(case: Params) -> tuple[Claim, ...]:
             bound("waiting of a message, 99th percentile", "reorder_p99_s", 0.025),
         ]
     if case["bulks"] != 1:
-        found.append(
-            Claim(
-                row="blocking",
-                where="not published",
-                says=f"{words(case)}: Jain's index of their goodputs",
-                of=late,
-                metric="jain",
-                unit="index",
-                expect="more",
-                than=0.95,
-            )
-        )
+        says = "Jain's index of their goodputs"
+        found.append(claim(says, "jain", unit="index", expect="more", than=0.95))
     return tuple(found)
 
 
 def grids_of(cases: tuple[Params, ...]) -> tuple[Grid, ...]:
     """Each case late and early."""
-    return tuple(
-        {name: (value,) for name, value in {**case, **how}.items()}
-        for case in cases
-        for how in (LATE, EARLY)
-    )
+    return tuple(as_grid(how, case) for case in cases for how in (LATE, EARLY))
 
 
 class Blocking(Experiment):
