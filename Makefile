@@ -40,7 +40,7 @@ PYTHON	:= $(or $(wildcard $(VENV_PYTHON)),python3)
 
 RP_SRC	:= $(sort $(wildcard rp/*.c))
 LP_SRC	:= $(sort $(wildcard lp/*.c))
-MUX_SRC	:= $(sort $(wildcard mux/*.c))
+MUX_SRC	:= $(sort $(wildcard mux/*/*.c))
 LINKEM_SRC := $(sort $(wildcard topologies/linkem/*.c))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))

@@ -13,9 +13,9 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "../mux/config.h"
-#include "../mux/loop.h"
-#include "../mux/transport.h"
+#include "../mux/base/loop.h"
+#include "../mux/pipe/transport.h"
+#include "../mux/settings/limits.h"
 
 struct attempt;
 

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "../mux/config.h"
-#include "../mux/log.h"
-#include "../mux/sock.h"
+#include "../mux/base/log.h"
+#include "../mux/base/sock.h"
+#include "../mux/settings/limits.h"
 #include "attempt.h"
 #include "resolver.h"
 

@@ -18,8 +18,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "../mux/loop.h"
-#include "../mux/transport.h"
+#include "../mux/base/loop.h"
+#include "../mux/pipe/transport.h"
 #include "endpoint.h"
 
 struct dialer;

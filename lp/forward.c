@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "../mux/list.h"
-#include "../mux/log.h"
-#include "../mux/sock.h"
+#include "../mux/base/list.h"
+#include "../mux/base/log.h"
+#include "../mux/base/sock.h"
 #include "proxy.h"
 #include "resolver.h"
 #include "rule.h"

@@ -9,11 +9,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "../mux/config.h"
-#include "../mux/list.h"
-#include "../mux/log.h"
-#include "../mux/seldom.h"
-#include "../mux/sock.h"
+#include "../mux/base/list.h"
+#include "../mux/base/log.h"
+#include "../mux/base/seldom.h"
+#include "../mux/base/sock.h"
+#include "../mux/settings/settings.h"
 #include "proxy.h"
 #include "resolver.h"
 #include "socks.h"

@@ -8,9 +8,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "../mux/log.h"
-#include "../mux/seldom.h"
-#include "../mux/sock.h"
+#include "../mux/base/log.h"
+#include "../mux/base/seldom.h"
+#include "../mux/base/sock.h"
 
 struct listener {
 	struct loop *loop;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "../mux/loop.h"
+#include "../mux/base/loop.h"
 
 struct listener;
 struct log;

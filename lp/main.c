@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../mux/list.h"
-#include "../mux/log.h"
-#include "../mux/session.h"
-#include "../mux/signals.h"
-#include "../mux/sock.h"
-#include "../mux/stats.h"
+#include "../mux/base/list.h"
+#include "../mux/base/log.h"
+#include "../mux/base/signals.h"
+#include "../mux/base/sock.h"
+#include "../mux/session/session.h"
+#include "../mux/session/stats.h"
 #include "options.h"
 #include "proxy.h"
 
@@ -49,16 +49,16 @@ static const struct signals_ops signals_ops = {
 
 static int open_stats(struct program *m)
 {
-	const struct config *config = &m->options.config;
+	const struct settings *settings = &m->options.settings;
 
-	if (!config->stats_path)
+	if (!settings->stats_path)
 		return 0;
-	m->engine.stats = stats_open(config->stats_path, "lp", config,
+	m->engine.stats = stats_open(settings->stats_path, "lp", settings,
 				     m->options.pipes);
 	if (m->engine.stats)
 		return 0;
 	log_error(&m->log, "--stats: %s cannot be written: %m",
-		  config->stats_path);
+		  settings->stats_path);
 	return -1;
 }
 
@@ -86,7 +86,7 @@ static int run(struct program *m)
 	int err;
 
 	sock_raise_limit();
-	if (engine_init(&m->engine, &m->options.config, &m->log)) {
+	if (engine_init(&m->engine, &m->options.settings, &m->log)) {
 		log_error(&m->log, "no memory to start with");
 		return status;
 	}
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
 
 	if (options_parse(&m.options, argc, argv, &status)) {
 		log_init(&m.log, "lp",
-			 (enum log_level)m.options.config.verbosity);
+			 (enum log_level)m.options.settings.verbosity);
 		status = run(&m);
 	}
 	options_fini(&m.options);

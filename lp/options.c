@@ -9,14 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../mux/sock.h"
-#include "../mux/wire.h"
+#include "../mux/base/sock.h"
+#include "../mux/options/options.h"
+#include "../mux/options/values.h"
+#include "../mux/wire/wire.h"
 
 enum { WHY_LEN = 512, EXIT_USAGE = 2 };
 
 #define USAGE "lp [OPTION]... RP_ADDRESS[:PORT] PIPES"
 
-static const struct config_option own_options[] = {
+static const struct option_spec own_options[] = {
 	{ "redirect", "[ADDR:]PORT|off",
 	  "take connections that the kernel redirects here "
 	  "(default 127.0.0.1:6003)" },
@@ -51,9 +53,9 @@ static void print_help(void)
 "IPv4 address or an [IPv6] address; its PORT is %d unless given. rp must have\n"
 "been started for as many pipes.\n\n"
 "Ways in for applications:\n", PIPES_MAX, WIRE_PORT);
-	config_print(stdout, own_options);
+	options_print(stdout, own_options);
 	printf("\nThe pipes:\n");
-	config_print(stdout, config_options);
+	options_print(stdout, engine_options);
 	printf("\nSIGUSR1 prints a table of pipes and connections; SIGTERM and "
 	       "SIGINT end in order.\n"
 	       "Exit status: 0 after a signal, 1 when something failed, 2 for "
@@ -110,10 +112,10 @@ static int set_shared(struct options *o, const char *name, const char *value)
 {
 	char why[WHY_LEN];
 
-	if (config_set(&o->config, name, value, why, sizeof(why)))
+	if (settings_set(&o->settings, name, value, why, sizeof(why)))
 		return wrong("%s", why);
 	if (!strcmp(name, "max-conns") &&
-	    o->config.max_conns > WIRE_ID_LP_MAX)
+	    o->settings.max_conns > WIRE_ID_LP_MAX)
 		return wrong("--max-conns: '%s' is not a whole number from 1 "
 			     "to %d", value, WIRE_ID_LP_MAX);
 	return 0;
@@ -146,7 +148,7 @@ static int set_arguments(struct options *o, char **args, int n)
 		return wrong("RP_ADDRESS: '%s' is not a name or address, with "
 			     "or without :PORT: %s", args[0], why);
 	if (args[1][strspn(args[1], "0123456789")] ||
-	    config_number(args[1], 1, PIPES_MAX, &pipes))
+	    value_number(args[1], 1, PIPES_MAX, &pipes))
 		return wrong("PIPES: '%s' is not a whole number from 1 to %d",
 			     args[1], PIPES_MAX);
 	o->pipes = (unsigned int)pipes;
@@ -157,8 +159,8 @@ static int check(struct options *o)
 {
 	char why[WHY_LEN];
 
-	if (config_check(&o->config, why, sizeof(why)) ||
-	    config_fit(&o->config, o->pipes, false, why, sizeof(why)))
+	if (settings_check(&o->settings, why, sizeof(why)) ||
+	    settings_fit(&o->settings, o->pipes, false, why, sizeof(why)))
 		return wrong("%s", why);
 	if (!o->redirect.on && !o->socks.on && !o->nrules)
 		return wrong("nothing to do: --redirect and --socks are off "
@@ -168,7 +170,7 @@ static int check(struct options *o)
 
 /* --- getopt --- */
 
-static unsigned int count(const struct config_option *options)
+static unsigned int count(const struct option_spec *options)
 {
 	unsigned int n = 0;
 
@@ -178,11 +180,11 @@ static unsigned int count(const struct config_option *options)
 }
 
 /* Each option's val is its place among lp's own, then the shared ones. */
-static const struct config_option *option_at(unsigned int i)
+static const struct option_spec *option_at(unsigned int i)
 {
 	unsigned int own = count(own_options);
 
-	return i < own ? &own_options[i] : &config_options[i - own];
+	return i < own ? &own_options[i] : &engine_options[i - own];
 }
 
 /* Above all characters, which getopt gives in optopt for short options. */
@@ -190,12 +192,12 @@ enum { VAL_BASE = 256 };
 
 static struct option *long_options(void)
 {
-	unsigned int n = count(own_options) + count(config_options);
+	unsigned int n = count(own_options) + count(engine_options);
 	struct option *table = calloc(n + 1, sizeof(struct option));
 	unsigned int i;
 
 	for (i = 0; table && i < n; i++) {
-		const struct config_option *o = option_at(i);
+		const struct option_spec *o = option_at(i);
 
 		table[i].name = o->name;
 		table[i].has_arg = o->arg ? required_argument : no_argument;
@@ -206,7 +208,7 @@ static struct option *long_options(void)
 
 static int complain(int what, const char *arg)
 {
-	const struct config_option *o = NULL;
+	const struct option_spec *o = NULL;
 
 	if (optopt > 0 && optopt < VAL_BASE)
 		return wrong("-%c: there is no such option; lp --help lists "
@@ -229,7 +231,7 @@ static int parse(struct options *o, const struct option *table, int argc,
 
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, ":", table, NULL)) != -1) {
-		const struct config_option *option;
+		const struct option_spec *option;
 
 		if (c < VAL_BASE)
 			return complain(c, argv[optind - 1]);
@@ -258,9 +260,9 @@ bool options_parse(struct options *o, int argc, char **argv, int *status)
 	int err = -1;
 
 	memset(o, 0, sizeof(*o));
-	config_init(&o->config);
-	if (o->config.max_conns > WIRE_ID_LP_MAX)
-		o->config.max_conns = WIRE_ID_LP_MAX;
+	settings_init(&o->settings);
+	if (o->settings.max_conns > WIRE_ID_LP_MAX)
+		o->settings.max_conns = WIRE_ID_LP_MAX;
 	if (table && !set_redirect(o, "6003") &&
 	    !set_way_in(&o->socks, "socks", "1080", SOCKS_PORT))
 		err = parse(o, table, argc, argv, &answered);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#include "../mux/config.h"
+#include "../mux/settings/settings.h"
 #include "endpoint.h"
 #include "rule.h"
 
@@ -21,7 +21,7 @@ struct way_in {
 };
 
 struct options {
-	struct config config;
+	struct settings settings;
 	struct endpoint rp;
 	unsigned int pipes;
 	struct way_in redirect, socks;

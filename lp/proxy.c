@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../mux/log.h"
-#include "../mux/seldom.h"
-#include "../mux/session.h"
-#include "../mux/sock.h"
+#include "../mux/base/log.h"
+#include "../mux/base/seldom.h"
+#include "../mux/base/sock.h"
+#include "../mux/session/session.h"
 #include "dialer.h"
 #include "forward.h"
 #include "handshake.h"
@@ -197,7 +197,7 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 	p->forwards = calloc(options->nrules + 1, sizeof(struct forward *));
 	p->names = resolver_new(p->loop, RESOLVER_THREADS);
 	p->dialer = dialer_new(p->loop, p->log, &options->rp,
-			       &options->config.transports, options->pipes,
+			       &options->settings.transports, options->pipes,
 			       dialed, p);
 	if (p->listeners && p->forwards && p->names && p->dialer)
 		return p;

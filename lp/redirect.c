@@ -11,8 +11,8 @@
 /* Behind netinet/in.h, which it gives way to. */
 #include <linux/netfilter_ipv4.h>
 
-#include "../mux/log.h"
-#include "../mux/sock.h"
+#include "../mux/base/log.h"
+#include "../mux/base/sock.h"
 #include "dialer.h"
 #include "proxy.h"
 

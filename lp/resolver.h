@@ -17,7 +17,7 @@
 
 #include <sys/socket.h>
 
-#include "../mux/loop.h"
+#include "../mux/base/loop.h"
 
 enum {
 	LOOKUPS_MAX = 4096,	/* waiting for an answer: past it, -EAGAIN */

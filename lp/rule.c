@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../mux/sock.h"
+#include "../mux/base/sock.h"
 
 /* The last ':' of @text before @end, brackets and all, or NULL. */
 static const char *colon_before(const char *text, const char *end)

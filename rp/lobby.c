@@ -8,9 +8,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "../mux/config.h"
-#include "../mux/log.h"
-#include "../mux/sock.h"
+#include "../mux/base/log.h"
+#include "../mux/base/sock.h"
+#include "../mux/settings/limits.h"
 #include "access.h"
 
 struct door {

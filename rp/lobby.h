@@ -17,9 +17,9 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "../mux/list.h"
-#include "../mux/loop.h"
-#include "../mux/transport.h"
+#include "../mux/base/list.h"
+#include "../mux/base/loop.h"
+#include "../mux/pipe/transport.h"
 
 enum {
 	LOBBY_WAITING_MAX = 1024,	/* pipes; more are reset */

@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../mux/log.h"
-#include "../mux/loop.h"
-#include "../mux/session.h"
-#include "../mux/signals.h"
-#include "../mux/sock.h"
-#include "../mux/stats.h"
+#include "../mux/base/log.h"
+#include "../mux/base/loop.h"
+#include "../mux/base/signals.h"
+#include "../mux/base/sock.h"
+#include "../mux/session/session.h"
+#include "../mux/session/stats.h"
 #include "options.h"
 #include "server.h"
 
@@ -53,16 +53,16 @@ static const struct signals_ops signals_ops = {
 
 static int stats_start(struct app *app)
 {
-	const struct config *config = &app->options.config;
+	const struct settings *settings = &app->options.settings;
 
-	if (!config->stats_path)
+	if (!settings->stats_path)
 		return 0;
-	app->engine.stats = stats_open(config->stats_path, "rp", config,
+	app->engine.stats = stats_open(settings->stats_path, "rp", settings,
 				       app->options.pipes);
 	if (app->engine.stats)
 		return 0;
 	log_error(&app->log, "--stats: cannot write %s: %s",
-		  config->stats_path, strerror(errno));
+		  settings->stats_path, strerror(errno));
 	return -1;
 }
 
@@ -118,9 +118,9 @@ int main(int argc, char **argv)
 		options_fini(&app.options);
 		return EXIT_WRONG_ARGUMENTS;
 	}
-	log_init(&app.log, "rp", (enum log_level)app.options.config.verbosity);
+	log_init(&app.log, "rp", (enum log_level)app.options.settings.verbosity);
 	sock_raise_limit();
-	if (engine_init(&app.engine, &app.options.config, &app.log)) {
+	if (engine_init(&app.engine, &app.options.settings, &app.log)) {
 		log_error(&app.log, "cannot start: %s", strerror(errno));
 	} else {
 		status = run(&app);

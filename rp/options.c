@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../mux/loop.h"
-#include "../mux/sock.h"
-#include "../mux/wire.h"
+#include "../mux/base/loop.h"
+#include "../mux/base/sock.h"
+#include "../mux/options/options.h"
+#include "../mux/options/values.h"
+#include "../mux/wire/wire.h"
 
 enum {
 	MAX_SESSIONS = 64,	/* unless told */
@@ -23,7 +25,7 @@ enum {
 	WHY_LEN = 512,
 };
 
-static const struct config_option own_options[] = {
+static const struct option_spec own_options[] = {
 	{ "listen", "ADDR[:PORT]",
 	  "where pipes come in, [ADDR]:PORT for IPv6; may be given again "
 	  "(default 0.0.0.0:6000)" },
@@ -40,7 +42,7 @@ static const struct config_option own_options[] = {
 	{ NULL, NULL, NULL },
 };
 
-static const struct config_option info_options[] = {
+static const struct option_spec info_options[] = {
 	{ "help", NULL, "show this" },
 	{ "version", NULL, "show the version" },
 	{ NULL, NULL, NULL },
@@ -55,11 +57,11 @@ static void print_help(void)
 	       "proxy and connects to servers on its behalf.\n"
 	       "\n"
 	       "Who and where:\n", PIPES_MAX);
-	config_print(stdout, own_options);
+	options_print(stdout, own_options);
 	printf("\nThe engine:\n");
-	config_print(stdout, config_options);
+	options_print(stdout, engine_options);
 	printf("\nAbout rp:\n");
-	config_print(stdout, info_options);
+	options_print(stdout, info_options);
 	printf("\n"
 	       "Link-local, multicast, reserved and cloud metadata addresses "
 	       "are never open as\n"
@@ -128,7 +130,7 @@ static int set_connect_timeout(struct options *o, const char *value)
 {
 	double seconds;
 
-	if (config_number(value, 0.001, CONNECT_TIMEOUT_MAX_S, &seconds))
+	if (value_number(value, 0.001, CONNECT_TIMEOUT_MAX_S, &seconds))
 		return wrong("--connect-timeout: '%s' is not a number of "
 			     "seconds from 0.001 to %d", value,
 			     CONNECT_TIMEOUT_MAX_S);
@@ -172,10 +174,10 @@ static int set_own(struct options *o, const char *name, const char *value)
 struct table {
 	struct option option[OPTIONS_MAX];
 	int n;
-	int first_config, first_info;
+	int first_engine, first_info;
 };
 
-static void table_add(struct table *t, const struct config_option *options)
+static void table_add(struct table *t, const struct option_spec *options)
 {
 	for (; options->name; options++, t->n++)
 		t->option[t->n] = (struct option){
@@ -190,8 +192,8 @@ static void table_build(struct table *t)
 {
 	memset(t, 0, sizeof(*t));
 	table_add(t, own_options);
-	t->first_config = t->n;
-	table_add(t, config_options);
+	t->first_engine = t->n;
+	table_add(t, engine_options);
 	t->first_info = t->n;
 	table_add(t, info_options);
 }
@@ -217,9 +219,9 @@ static int set_option(struct options *o, const struct table *t, int i)
 	const char *name = t->option[i].name;
 	char why[WHY_LEN];
 
-	if (i < t->first_config)
+	if (i < t->first_engine)
 		return set_own(o, name, optarg);
-	if (config_set(&o->config, name, optarg, why, sizeof(why)))
+	if (settings_set(&o->settings, name, optarg, why, sizeof(why)))
 		return wrong("%s", why);
 	return 0;
 }
@@ -246,8 +248,8 @@ static int finish(struct options *o, int argc, char **argv)
 
 	if (parse_pipes(o, argc, argv))
 		return -1;
-	if (config_check(&o->config, why, sizeof(why)) ||
-	    config_fit(&o->config, o->pipes, true, why, sizeof(why)))
+	if (settings_check(&o->settings, why, sizeof(why)) ||
+	    settings_fit(&o->settings, o->pipes, true, why, sizeof(why)))
 		return wrong("%s", why);
 	return o->listens ? 0 : add_listen(o, "0.0.0.0");
 }
@@ -255,7 +257,7 @@ static int finish(struct options *o, int argc, char **argv)
 static void init(struct options *o)
 {
 	memset(o, 0, sizeof(*o));
-	config_init(&o->config);
+	settings_init(&o->settings);
 	access_init(&o->access);
 	o->max_sessions = MAX_SESSIONS;
 	o->connect_timeout = CONNECT_TIMEOUT_S * NS_PER_SEC;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "../mux/config.h"
+#include "../mux/settings/settings.h"
 #include "access.h"
 
 struct options_listen {
@@ -18,7 +18,7 @@ struct options_listen {
 };
 
 struct options {
-	struct config config;
+	struct settings settings;
 	struct access access;
 	struct options_listen *listen;	/* at least one */
 	unsigned int listens;

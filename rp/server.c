@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../mux/conn.h"
-#include "../mux/log.h"
-#include "../mux/seldom.h"
-#include "../mux/sock.h"
+#include "../mux/base/log.h"
+#include "../mux/base/seldom.h"
+#include "../mux/base/sock.h"
+#include "../mux/conn/conn.h"
 #include "access.h"
 
 enum { CONN_TEXT = 80 };
@@ -271,7 +271,7 @@ static int listen_for(struct server *s, enum transport kind,
  */
 static int listen_on(struct server *s, const struct options_listen *where)
 {
-	const struct transport_set *set = &s->options->config.transports;
+	const struct transport_set *set = &s->options->settings.transports;
 	bool mptcp = transport_set_has(set, TRANSPORT_MPTCP);
 	struct sockaddr_storage addr = where->addr;
 	unsigned int doors = s->doors;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "../mux/session.h"
+#include "../mux/session/session.h"
 #include "lobby.h"
 #include "options.h"
 

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "mux/conn/reorder.h"
 #include "check.h"
-#include "mux/reorder.h"
 
 enum { SPAN = 1024 };		/* numbers that the model follows */
 

@@ -17,10 +17,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "mux/base/log.h"
+#include "mux/conn/conn.h"
+#include "mux/options/options.h"
+#include "mux/session/session_inside.h"
 #include "check.h"
-#include "mux/conn.h"
-#include "mux/log.h"
-#include "mux/session_inside.h"
 #include "sockets.h"
 
 enum {
@@ -50,7 +51,7 @@ struct far_end {
 
 struct scene {
 	struct engine engine;
-	struct config config;
+	struct settings settings;
 	struct log log;
 	struct session *s;	/* NULL once it ended */
 	bool accepts;		/* plays RP */
@@ -423,22 +424,22 @@ static void begin(struct scene *scene, uint8_t how)
 	int near[PIPES];
 
 	memset(scene, 0, sizeof(*scene));
-	config_init(&scene->config);
+	settings_init(&scene->settings);
 	log_init(&scene->log, "fuzz", LOG_ERROR);
 	scene->accepts = how & 1;
-	scene->config.late = how & 2;
-	scene->config.app_buffer = how & 4 ? 10000 : 0;
-	scene->config.conn_policy = conn_policies[how >> 3 & 1];
-	scene->config.pipe_policy = pipe_policies[how >> 4 & 3];
+	scene->settings.late = how & 2;
+	scene->settings.app_buffer = how & 4 ? 10000 : 0;
+	scene->settings.conn_policy = conn_policies[how >> 3 & 1];
+	scene->settings.pipe_policy = pipe_policies[how >> 4 & 3];
 	scene->npipes = 1 + (how >> 6);
 	for (int i = 0; i < APPS; i++)
 		scene->app[i] = -1;
-	check(!engine_init(&scene->engine, &scene->config, &scene->log));
+	check(!engine_init(&scene->engine, &scene->settings, &scene->log));
 	for (unsigned int i = 0; i < scene->npipes; i++) {
 		int fd[2];
 
 		/* Late binding asks TCP how a pipe does. */
-		stream_pair(scene->config.late, fd);
+		stream_pair(scene->settings.late, fd);
 		near[i] = fd[0];
 		scene->far[i].fd = fd[1];
 	}

@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "mux/wire/wire.h"
+#include "mux/wire/wire_ext.h"
 #include "check.h"
-#include "mux/wire.h"
-#include "mux/wire_ext.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -75,15 +75,45 @@ def test_only_libc_and_pthread() -> None:
                 assert found or own, f"{name(path)} includes <{target}>"
 
 
-def test_mux_has_no_folders_and_no_main() -> None:
+def rooms() -> dict[str, set[str]]:
+    """mux's rooms and what each may include, as their READMEs say."""
+    found = {}
+    for readme in sorted((ROOT / "mux").glob("*/README.md")):
+        line = re.search(r"^May include: (.+)\.$", readme.read_text(), re.MULTILINE)
+        assert line, f"{name(readme)} does not say what its files may include"
+        told = set() if line[1] == "nothing else of mux" else set(line[1].split(", "))
+        found[readme.parent.name] = told
+    return found
+
+
+def test_mux_is_made_of_rooms_in_order() -> None:
+    """Each file lies in a room, and no room reaches itself through those that it may include."""
     for path in sources("mux"):
-        assert path.parent == ROOT / "mux", name(path)
+        assert path.parent.name in rooms(), f"{name(path)} lies in no room"
+        assert path.parent.parent == ROOT / "mux", name(path)
         assert not re.search(r"^int main\(", path.read_text(), re.MULTILINE), name(path)
+
+    def below(room: str) -> set[str]:
+        return set().union(*({it} | below(it) for it in rooms()[room]))
+
+    for room, may in rooms().items():
+        assert may <= rooms().keys(), f"mux/{room}/README.md names a room that is not there: {may}"
+        assert room not in below(room), f"mux/{room} reaches itself"
+
+
+def test_rooms_of_mux_include_what_they_may() -> None:
+    for path in sources("mux"):
+        own = path.parent.name
+        for kind, target in INCLUDE.findall(path.read_text()):
+            if kind == "<":
+                continue
+            room = (path.parent / target).resolve().parent.name
+            assert room in rooms()[own] | {own}, f"{name(path)} includes {target}"
 
 
 def test_only_wire_knows_the_numbers_of_the_wire() -> None:
     for path in sources("rp", "lp", "mux"):
-        if path.name.startswith("wire"):
+        if path.parent.name == "wire":
             continue
         code = re.sub(r'/\*.*?\*/|"[^"\n]*"', "", path.read_text(), flags=re.DOTALL)
         found = [
@@ -120,7 +150,7 @@ def test_files_are_about_one_thing() -> None:
 
 def test_no_cast_of_a_struct_onto_a_buffer_of_the_wire() -> None:
     for path in sources("mux"):
-        if path.name.startswith("wire"):
+        if path.parent.name == "wire":
             assert "__attribute__((packed))" not in path.read_text(), name(path)
 
 

@@ -149,8 +149,8 @@ def test_port_in_use(box: Namespace, side: str, args: list[str], port: int) -> N
 
 
 def test_the_plain_compiler_line_gives_a_working_rp(box: Namespace, tmp_path: Path) -> None:
-    """`gcc -O1 rp/*.c mux/*.c -lpthread` and then `./a.out 4`, as the course has it."""
-    sources = [*sorted((ROOT / "rp").glob("*.c")), *sorted((ROOT / "mux").glob("*.c"))]
+    """`gcc -O1 rp/*.c mux/*/*.c -lpthread` and then `./a.out 4`, as the course has it."""
+    sources = [*sorted((ROOT / "rp").glob("*.c")), *sorted((ROOT / "mux").glob("*/*.c"))]
     argv = ["gcc", "-O1", *sources, "-lpthread", "-o", tmp_path / "a.out"]
     code, _, err = finish(argv, box, 100)
     assert (code, err) == (0, "")

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "mux/run.h"
+#include "mux/wire/run.h"
 
 uint8_t bulk[BULK];
 

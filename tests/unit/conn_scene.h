@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mux/conn/conn.h"
 #include "loopback.h"
-#include "mux/conn.h"
 
 enum { BULK = 6 << 20, ID = 77 };
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mux/loop.h"
+#include "mux/base/loop.h"
 
 /* A connected pair, both ends non-blocking; fails the test if it cannot. */
 void tcp_pair(int fd[2]);

@@ -429,7 +429,7 @@ void path_init(struct path *path, const struct path_params *params,
 	path->is = *params;
 	path->chance = chance;
 	path->now = NS_PER_SEC;
-	path->config.late = true;
+	path->settings.late = true;
 	sched_init(&path->sched, &sched_drr, params->policy, params->pipes, 1);
 	aggregate_init(&path->aggregate, params->mode, 2, path->now);
 	aggregate_expect(&path->aggregate, params->rtt);
@@ -437,7 +437,7 @@ void path_init(struct path *path, const struct path_params *params,
 		struct path_pipe *p = &path->pipe[i];
 
 		p->pipe.index = i;
-		p->pipe.config = &path->config;
+		p->pipe.settings = &path->settings;
 		p->pipe.info.mss = PATH_MSS;
 		p->cwnd = PATH_WINDOW;
 		p->ssthresh = 1e9;

@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mux/aggregate.h"
-#include "mux/conn.h"
-#include "mux/pipe.h"
-#include "mux/sched.h"
+#include "mux/conn/conn.h"
+#include "mux/path/aggregate.h"
+#include "mux/pipe/pipe.h"
+#include "mux/sched/sched.h"
 
 enum {
 	PATH_MSS = 1448,
@@ -61,7 +61,7 @@ struct path {
 	int64_t now;
 	struct sched sched;
 	struct aggregate aggregate;
-	struct config config;
+	struct settings settings;
 	struct path_pipe pipe[PIPES_MAX];
 	struct path_conn conn[PATH_CONNS];
 

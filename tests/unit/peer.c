@@ -13,8 +13,9 @@
 
 #include <cmocka.h>
 
+#include "mux/conn/conn.h"
+#include "mux/options/options.h"
 #include "loopback.h"
-#include "mux/conn.h"
 
 static void on_syn(struct session *s, struct conn *c)
 {
@@ -50,7 +51,7 @@ static const struct session_role lp_role = {
 void peer_init(struct peer *peer)
 {
 	memset(peer, 0, sizeof(*peer));
-	config_init(&peer->config);
+	settings_init(&peer->settings);
 	log_init(&peer->log, "test", LOG_ERROR);
 	for (int i = 0; i < PEER_IDS; i++)
 		peer->conn[i].app = -1;
@@ -60,7 +61,7 @@ void peer_open(struct peer *peer, bool rp)
 {
 	int near[PEER_PIPES];
 
-	assert_int_equal(engine_init(&peer->engine, &peer->config, &peer->log),
+	assert_int_equal(engine_init(&peer->engine, &peer->settings, &peer->log),
 			 0);
 	for (int i = 0; i < PEER_PIPES; i++) {
 		int fd[2];

@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mux/config.h"
-#include "mux/log.h"
-#include "mux/session_inside.h"
+#include "mux/base/log.h"
+#include "mux/session/session_inside.h"
+#include "mux/settings/settings.h"
 
 enum { PEER_PIPES = 3, PEER_IDS = 32 };
 
@@ -26,7 +26,7 @@ struct peer_conn {
 
 struct peer {
 	struct engine engine;
-	struct config config;
+	struct settings settings;
 	struct log log;
 	struct session *s;	/* NULL once it ended */
 	char why[160];

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 #include <netinet/in.h>
 
-#include "random.h"
 #include "rp/access.h"
+#include "random.h"
 
 static bool admits(const struct access *a, const char *peer)
 {

@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
+#include "mux/settings/settings.h"
+#include "mux/wire/run.h"
 #include "conn_scene.h"
-#include "mux/config.h"
-#include "mux/run.h"
 #include "random.h"
 
 /* --- towards the pipes --- */

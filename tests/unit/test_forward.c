@@ -9,7 +9,7 @@
 
 #include "lp/endpoint.h"
 #include "lp/rule.h"
-#include "mux/sock.h"
+#include "mux/base/sock.h"
 
 static char why[256];
 

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "mux/hist.h"
+#include "mux/base/hist.h"
 #include "random.h"
 
 static void empty_is_zero(void **state)

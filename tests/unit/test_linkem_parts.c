@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "random.h"
 #include "topologies/linkem/clock.h"
 #include "topologies/linkem/codel.h"
 #include "topologies/linkem/frame.h"
@@ -19,6 +18,7 @@
 #include "topologies/linkem/queue.h"
 #include "topologies/linkem/rate.h"
 #include "topologies/linkem/trace.h"
+#include "random.h"
 
 /* --- pool --- */
 

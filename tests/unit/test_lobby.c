@@ -16,11 +16,11 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "loopback.h"
-#include "mux/log.h"
-#include "mux/sock.h"
+#include "mux/base/log.h"
+#include "mux/base/sock.h"
 #include "rp/access.h"
 #include "rp/lobby.h"
+#include "loopback.h"
 
 enum { SESSIONS = 8, PIPES = 4 };
 

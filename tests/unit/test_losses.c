@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "mux/losses.h"
+#include "mux/path/losses.h"
 #include "random.h"
 
 struct scene {

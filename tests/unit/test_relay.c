@@ -22,10 +22,11 @@
 
 #include <cmocka.h>
 
+#include "mux/base/log.h"
+#include "mux/conn/conn.h"
+#include "mux/options/options.h"
+#include "mux/session/session_inside.h"
 #include "loopback.h"
-#include "mux/conn.h"
-#include "mux/log.h"
-#include "mux/session_inside.h"
 #include "random.h"
 
 enum {
@@ -71,7 +72,7 @@ struct transit {		/* one direction of a pipe */
 struct world {
 	struct random *r;
 	struct engine engine;
-	struct config config;
+	struct settings settings;
 	struct log log;
 	struct session *session[2];	/* LP's, RP's */
 	unsigned int pipes;
@@ -282,18 +283,18 @@ static void begin(struct world *w, struct random *r, int which)
 {
 	memset(w, 0, sizeof(*w));
 	w->r = r;
-	config_init(&w->config);
+	settings_init(&w->settings);
 	log_init(&w->log, "test", LOG_ERROR);
-	w->config.late = which % 2;
-	w->config.app_buffer = random_below(r, 3) * 10000;
-	w->config.conn_policy = conn_policies[which / 2 % 2];
-	w->config.pipe_policy = pipe_policies[which / 4 % 4];
-	w->config.seed = random_next(r);
+	w->settings.late = which % 2;
+	w->settings.app_buffer = random_below(r, 3) * 10000;
+	w->settings.conn_policy = conn_policies[which / 2 % 2];
+	w->settings.pipe_policy = pipe_policies[which / 4 % 4];
+	w->settings.seed = random_next(r);
 	w->pipes = random_range(r, 1, PIPES);
 	w->links = random_range(r, 1, LINKS);
 	for (unsigned int i = 0; i < w->links; i++)
 		script(w, &w->link[i]);
-	assert_int_equal(engine_init(&w->engine, &w->config, &w->log), 0);
+	assert_int_equal(engine_init(&w->engine, &w->settings, &w->log), 0);
 	connect_pipes(w);
 }
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "mux/reorder.h"
+#include "mux/conn/reorder.h"
 
 static const uint8_t zeros[WIRE_PAYLOAD_MAX];
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "mux/reorder.h"
+#include "mux/conn/reorder.h"
 #include "random.h"
 
 enum { MESSAGES = 400, PIPES = 8, BODY_MAX = 40 };

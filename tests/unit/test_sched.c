@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "mux/conn.h"
-#include "mux/pipe.h"
-#include "mux/sched.h"
+#include "mux/conn/conn.h"
+#include "mux/pipe/pipe.h"
+#include "mux/sched/sched.h"
 #include "random.h"
 
 enum {

@@ -19,10 +19,11 @@
 #include <linux/sctp.h>
 #include <linux/sock_diag.h>
 
-#include "mux/carrier.h"
-#include "mux/pipe.h"
-#include "mux/run.h"
-#include "mux/wire.h"
+#include "mux/options/options.h"
+#include "mux/pipe/carrier.h"
+#include "mux/pipe/pipe.h"
+#include "mux/wire/run.h"
+#include "mux/wire/wire.h"
 
 enum { SCRATCH = 256 * 1024, PIECES = 80, LETTERS = 64, MSS = 1452 };
 
@@ -52,7 +53,7 @@ static struct {
 } seen;
 
 static struct pipe_shared shared;
-static struct config config;
+static struct settings settings;
 static struct pipe p;
 
 /* --- the kernel --- */
@@ -171,7 +172,7 @@ static int set_up(void **state)
 	memset(&kernel, 0, sizeof(kernel));
 	memset(&seen, 0, sizeof(seen));
 	memset(&p, 0, sizeof(p));
-	config_init(&config);
+	settings_init(&settings);
 	shared.scratch = malloc(SCRATCH);
 	shared.scratch_size = SCRATCH;
 	p.partial = malloc(WIRE_MESSAGE_MAX);
@@ -179,7 +180,7 @@ static int set_up(void **state)
 		return -1;
 	p.ops = &ops;
 	p.shared = &shared;
-	p.config = &config;
+	p.settings = &settings;
 	p.transport = TRANSPORT_SCTP;
 	p.carrier = &carrier_sctp;
 	p.fd = p.watch.fd = -1;
@@ -518,7 +519,7 @@ static void a_message_is_one_chunk(void **state)
 	(void)state;
 	p.allowance = 1 << 20;
 	assert_int_equal(pipe_payload(&p), MSS - WIRE_HEADER);
-	config.late = false;
+	settings.late = false;
 	assert_int_equal(pipe_payload(&p), MSS - WIRE_HEADER);
 	p.info.mss = 65484;
 	assert_int_equal(pipe_payload(&p), WIRE_PAYLOAD_MAX);

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
+#include "mux/conn/conn.h"
 #include "loopback.h"
-#include "mux/conn.h"
 #include "peer.h"
 
 enum { FIN = WIRE_REASON_FIN, RST = WIRE_REASON_RST };
@@ -279,7 +279,7 @@ static void more_connections_than_allowed_are_refused(void **state)
 {
 	struct peer *peer = *state;
 
-	peer->config.max_conns = 2;
+	peer->settings.max_conns = 2;
 	peer_open(peer, true);
 	peer_open_conn(peer, 1);
 	peer_open_conn(peer, 2);

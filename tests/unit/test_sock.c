@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "mux/base/sock.h"
 #include "loopback.h"
-#include "mux/sock.h"
 
 static const char some_bytes[65536];
 static struct sockaddr_storage addr;

@@ -9,18 +9,19 @@
 
 #include <cmocka.h>
 
+#include "mux/base/hist.h"
+#include "mux/base/log.h"
+#include "mux/conn/conn.h"
+#include "mux/options/options.h"
+#include "mux/path/losses.h"
+#include "mux/pipe/pipe.h"
+#include "mux/session/stats.h"
+#include "mux/settings/settings.h"
 #include "loopback.h"
-#include "mux/config.h"
-#include "mux/conn.h"
-#include "mux/hist.h"
-#include "mux/log.h"
-#include "mux/losses.h"
-#include "mux/pipe.h"
-#include "mux/stats.h"
 
 static char path[] = "/tmp/tm3-test-stats-XXXXXX";
 static char text[8192];
-static struct config config;
+static struct settings settings;
 
 static int set_up(void **state)
 {
@@ -32,7 +33,7 @@ static int set_up(void **state)
 	if (fd < 0)
 		return -1;
 	close(fd);
-	config_init(&config);
+	settings_init(&settings);
 	return 0;
 }
 
@@ -44,7 +45,7 @@ static int tear_down(void **state)
 
 static struct stats *open_stats(void)
 {
-	struct stats *st = stats_open(path, "rp", &config, 4);
+	struct stats *st = stats_open(path, "rp", &settings, 4);
 
 	assert_non_null(st);
 	return st;
@@ -100,7 +101,7 @@ static void begins_with_the_settings(void **state)
 	double now = unix_now();
 
 	(void)state;
-	config.late = false;
+	settings.late = false;
 	line = last_line(open_stats());
 	assert_memory_equal(line, "{\"type\":\"start\",\"program\":\"rp\",", 30);
 	assert_non_null(strstr(line, ",\"pipes\":4,\"transport\":\"tcp\","
@@ -272,7 +273,7 @@ static void what_a_mixed_set_loses(void **state)
 
 static void write_to_a_full_disk(void)
 {
-	struct stats *st = stats_open("/dev/full", "rp", &config, 4);
+	struct stats *st = stats_open("/dev/full", "rp", &settings, 4);
 	struct conn c = a_conn();
 
 	assert_non_null(st);
@@ -309,7 +310,7 @@ static void no_file_no_statistics(void **state)
 	struct pipe p = { .fd = -1 };
 
 	(void)state;
-	assert_null(stats_open("/no/such/place", "rp", &config, 4));
+	assert_null(stats_open("/no/such/place", "rp", &settings, 4));
 	stats_session(NULL, 1, "begin", "192.0.2.1", NULL);
 	stats_pipe(NULL, 1, &p, "up");
 	stats_conn(NULL, 1, &c, 1);

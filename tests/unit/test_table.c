@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "mux/config.h"
-#include "mux/conn.h"
-#include "mux/table.h"
+#include "mux/conn/conn.h"
+#include "mux/conn/table.h"
+#include "mux/settings/settings.h"
 #include "random.h"
 
 #define REST (REST_SECONDS * NS_PER_SEC)

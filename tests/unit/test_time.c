@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
+#include "mux/conn/conn.h"
 #include "loopback.h"
-#include "mux/conn.h"
 #include "peer.h"
 
 enum { FIN = WIRE_REASON_FIN };

@@ -12,9 +12,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "mux/options/options.h"
+#include "mux/pipe/transport.h"
 #include "loopback.h"
-#include "mux/config.h"
-#include "mux/transport.h"
 
 static char why[512];
 
@@ -179,14 +179,14 @@ static void a_socket_tells_what_it_is(void **state)
 
 static void both_parts_of_the_check_are_made(void **state)
 {
-	struct config config;
+	struct settings settings;
 
 	(void)state;
-	config_init(&config);
-	assert_int_equal(config_fit(&config, 64, false, why, sizeof(why)), 0);
-	assert_int_equal(config.transports.count[0], 64);
-	config.transports = parse("tcp:3");
-	assert_int_equal(config_fit(&config, 4, false, why, sizeof(why)), -1);
+	settings_init(&settings);
+	assert_int_equal(settings_fit(&settings, 64, false, why, sizeof(why)), 0);
+	assert_int_equal(settings.transports.count[0], 64);
+	settings.transports = parse("tcp:3");
+	assert_int_equal(settings_fit(&settings, 4, false, why, sizeof(why)), -1);
 }
 
 int main(void)

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "mux/wire.h"
+#include "mux/wire/wire.h"
 #include "random.h"
 
 /* What wire_read() says about exactly these bytes, in a block of their size

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "mux/wire_ext.h"
+#include "mux/wire/wire_ext.h"
 #include "random.h"
 
 /* The body's size of each type with the type byte; of OPEN without address. */

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "mux/wire.h"
-#include "mux/wire_ext.h"
+#include "mux/wire/wire.h"
+#include "mux/wire/wire_ext.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -16,7 +16,7 @@
 #ifndef LINKEM_LINK_H
 #define LINKEM_LINK_H
 
-#include "../../mux/hist.h"
+#include "../../mux/base/hist.h"
 #include "codel.h"
 #include "line.h"
 #include "packet.h"

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../base/hist.h"
+#include "../base/sock.h"
+#include "../settings/limits.h"
+
+enum {
+	DELIVER_IOV = 64,
+	DISCARD_READS = 64,	/* per event: others want their turn */
+	LINGER_FIRST_LOOK_MS = 2,
+};
+
+#define CONN_EVENTS (EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET)
+
+/* --- being over, being gone --- */
+
+static void set_ready(struct conn *c)
+{
+	if (c->ready || c->over)
+		return;
+	c->ready = true;
+	c->ops->ready(c);
+}
+
+void conn_idle(struct conn *c)
+{
+	if (!c->ready)
+		return;
+	c->ready = false;
+	c->ops->idle(c);
+}
+
+static void reap(struct task *t)
+{
+	struct conn *c = container_of(t, struct conn, reap);
+
+	c->ops->gone(c);
+}
+
+static void reap_if_done(struct conn *c)
+{
+	if (c->over && c->state == CONN_CLOSED)
+		loop_after(c->loop, &c->reap);
+}
+
+static void be_over(struct conn *c, enum conn_end why)
+{
+	if (c->over)
+		return;
+	if (c->end == CONN_END_NONE)
+		c->end = (uint8_t)why;
+	conn_idle(c);
+	c->over = true;
+	c->fin_pending = 0;
+	c->ops->over(c);
+	conn_drop_held(c);
+	reap_if_done(c);
+}
+
+static void drop_queue(struct conn *c)
+{
+	size_t len = c->queue.len;
+
+	bytes_clear(&c->queue);
+	if (len)
+		c->ops->released(c, len, 0);
+}
+
+void conn_drop_held(struct conn *c)
+{
+	size_t bytes = c->reorder.bytes;
+
+	reorder_fini(&c->reorder);
+	if (bytes)
+		c->ops->released(c, 0, bytes);
+}
+
+/* Linger 0 or not decides whether this is a reset. */
+static void close_socket(struct conn *c)
+{
+	loop_close(c->loop, &c->watch);
+	loop_timer_stop(c->loop, &c->timer);
+	drop_queue(c);
+	c->readable = c->writable = false;
+	c->state = CONN_CLOSED;
+	reap_if_done(c);
+}
+
+static void reset_socket(struct conn *c)
+{
+	if (c->watch.fd >= 0)
+		sock_arm_reset(c->watch.fd);
+	close_socket(c);
+}
+
+void conn_abort(struct conn *c, enum conn_end why)
+{
+	reset_socket(c);
+	be_over(c, why);
+}
+
+void conn_refuse(struct conn *c, enum conn_end why)
+{
+	if (c->over || c->syn_pending) {	/* nobody to tell */
+		conn_abort(c, why);
+		return;
+	}
+	reset_socket(c);
+	conn_drop_held(c);
+	if (c->end == CONN_END_NONE)
+		c->end = (uint8_t)why;
+	c->fin_pending = WIRE_REASON_RST;
+	set_ready(c);
+}
+
+/* --- the orderly end: drain, linger, close --- */
+
+/* What still comes is nobody's. Returns false at the end of it. */
+static bool discard_input(struct conn *c)
+{
+	char buf[16384];
+	int i;
+
+	for (i = 0; i < DISCARD_READS; i++) {
+		ssize_t n = recv(c->watch.fd, buf, sizeof(buf), 0);
+
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR;
+		if (!n)
+			return false;
+		c->sent_late = true;
+	}
+	return true;
+}
+
+/*
+ * While there is no more to wait for the socket is closed; the kernel delivers
+ * what a slow reader has not taken yet. Only one that is still sending to
+ * nobody gets a reset.
+ */
+static void linger_look(struct conn *c)
+{
+	int64_t now = loop_clock();
+	int64_t since = now - (c->linger_until - LINGER_MS * NS_PER_MS);
+
+	if (!discard_input(c) || !sock_outstanding(c->watch.fd)) {
+		close_socket(c);
+		return;
+	}
+	if (now >= c->linger_until) {
+		if (c->sent_late)
+			reset_socket(c);
+		else
+			close_socket(c);
+		return;
+	}
+	if (since < LINGER_FIRST_LOOK_MS * NS_PER_MS)
+		since = LINGER_FIRST_LOOK_MS * NS_PER_MS;
+	if (loop_timer_at(c->loop, &c->timer, now + since) < 0)
+		close_socket(c);
+}
+
+static void linger(struct conn *c)
+{
+	c->state = CONN_LINGERING;
+	c->linger_until = loop_clock() + LINGER_MS * NS_PER_MS;
+	c->sent_late = false;
+	sock_orderly(c->watch.fd);
+	shutdown(c->watch.fd, SHUT_WR);
+	linger_look(c);
+}
+
+/* --- towards the socket --- */
+
+static ssize_t write_iov(struct conn *c, struct iovec *iov, int n)
+{
+	struct msghdr mh = { .msg_iov = iov, .msg_iovlen = (size_t)n };
+
+	return sendmsg(c->watch.fd, &mh, MSG_NOSIGNAL);
+}
+
+/*
+ * A write failed: the peer reset the connection. What it said before may
+ * still be read, and then the other end must hear of a reset, not of a FIN.
+ */
+static void write_failed(struct conn *c)
+{
+	if (c->over) {
+		reset_socket(c);
+		return;
+	}
+	c->broken = true;
+	c->writable = false;
+	drop_queue(c);
+	c->readable = true;
+	set_ready(c);
+}
+
+static void flush_queue(struct conn *c)
+{
+	struct iovec iov[DELIVER_IOV];
+
+	while (c->queue.len) {
+		int n = bytes_peek(&c->queue, iov, DELIVER_IOV);
+		ssize_t wrote = write_iov(c, iov, n);
+
+		if (wrote < 0) {
+			c->writable = false;
+			if (errno != EAGAIN && errno != EINTR)
+				write_failed(c);
+			return;
+		}
+		bytes_consume(&c->queue, (size_t)wrote);
+		c->ops->released(c, (size_t)wrote, 0);
+		if (c->state == CONN_CLOSED)
+			return;
+	}
+	if (c->state == CONN_DRAINING)
+		linger(c);
+}
+
+static void drain(struct conn *c)
+{
+	/* A peer blocked in writing reads nothing until we read. */
+	discard_input(c);
+	c->state = CONN_DRAINING;
+	flush_queue(c);
+}
+
+static int queue_rest(struct conn *c, const struct iovec *iov, int n,
+		      size_t skip)
+{
+	int err = 0;
+	int i;
+
+	for (i = 0; i < n && !err; i++) {
+		if (skip >= iov[i].iov_len) {
+			skip -= iov[i].iov_len;
+			continue;
+		}
+		err = bytes_append(&c->queue,
+				   (const char *)iov[i].iov_base + skip,
+				   iov[i].iov_len - skip);
+		skip = 0;
+	}
+	return err;
+}
+
+void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len)
+{
+	size_t before = c->queue.len;
+	ssize_t wrote = 0;
+	int err;
+
+	if (c->over || c->broken || c->state == CONN_CLOSED)
+		return;
+	if (c->state == CONN_OPEN && c->writable && !c->queue.len) {
+		wrote = write_iov(c, iov, n);
+		if (wrote < 0 && errno != EAGAIN && errno != EINTR) {
+			write_failed(c);
+			return;
+		}
+		if (wrote < 0)
+			wrote = 0;
+		if ((size_t)wrote == len)
+			return;
+		c->writable = false;
+	}
+	err = queue_rest(c, iov, n, (size_t)wrote);
+	c->ops->queued(c, c->queue.len - before);
+	if (err)
+		conn_refuse(c, CONN_END_LIMIT);
+}
+
+void conn_finish(struct conn *c, enum wire_reason reason)
+{
+	bool reset = reason == WIRE_REASON_RST;
+
+	c->complete = true;
+	be_over(c, reset ? CONN_END_PEER_RESET : CONN_END_PEER_FIN);
+	if (reset || c->broken)
+		reset_socket(c);
+	else if (c->state == CONN_OPEN)
+		drain(c);
+	else if (c->state == CONN_WAIT)
+		close_socket(c);
+	/* A connect() under way goes on: early data is to be delivered. */
+}
+
+void conn_fin_framed(struct conn *c, enum wire_reason reason)
+{
+	be_over(c, c->end);
+	if (c->state == CONN_CLOSED)
+		return;
+	if (reason == WIRE_REASON_RST)
+		reset_socket(c);
+	else
+		drain(c);
+}
+
+/* --- the socket's events --- */
+
+static enum conn_end failure(int err)
+{
+	switch (err) {
+	case ECONNREFUSED:
+		return CONN_END_REFUSED;
+	case ETIMEDOUT:
+		return CONN_END_TIMEOUT;
+	default:
+		return CONN_END_UNREACHABLE;
+	}
+}
+
+static void connect_ended(struct conn *c)
+{
+	int err = 0;
+	socklen_t len = sizeof(err);
+
+	getsockopt(c->watch.fd, SOL_SOCKET, SO_ERROR, &err, &len);
+	loop_timer_stop(c->loop, &c->timer);
+	if (err) {
+		conn_refuse(c, failure(err));
+		return;
+	}
+	c->state = CONN_OPEN;
+	c->connected_at = loop_clock();
+	if (c->over)
+		drain(c);
+}
+
+static void open_ready(struct conn *c, uint32_t events)
+{
+	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI))
+		c->read_on = true;
+	if (events & ~(uint32_t)EPOLLOUT) {
+		c->readable = true;
+		set_ready(c);
+	}
+	if (events & EPOLLOUT && !c->broken) {
+		c->writable = true;
+		flush_queue(c);
+	}
+}
+
+static void conn_ready(struct watch *w, uint32_t events)
+{
+	struct conn *c = container_of(w, struct conn, watch);
+
+	if (c->state == CONN_CONNECTING) {
+		if (!(events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
+			return;
+		connect_ended(c);
+	}
+	if (c->state == CONN_OPEN) {
+		open_ready(c, events);
+	} else if (c->state == CONN_DRAINING) {
+		discard_input(c);
+		flush_queue(c);
+	} else if (c->state == CONN_LINGERING) {
+		linger_look(c);
+	}
+}
+
+/* What came so long ago must not become part of a later connection. */
+static void syn_missed(struct conn *c)
+{
+	if (c->refused) {
+		c->complete = true;	/* or else its owner is lost for ever */
+		conn_abort(c, CONN_END_PROTOCOL);
+		return;
+	}
+	c->refused = true;
+	conn_drop_held(c);
+	conn_await_syn(c);
+}
+
+void conn_await_syn(struct conn *c)
+{
+	loop_timer_in(c->loop, &c->timer, REST_SECONDS * NS_PER_SEC);
+}
+
+/* Connecting and lingering have their own. */
+void conn_limit_time(struct conn *c, int64_t ns)
+{
+	if (c->state == CONN_DRAINING)
+		loop_timer_in(c->loop, &c->timer, ns);
+}
+
+static void conn_timer(struct timer *t)
+{
+	struct conn *c = container_of(t, struct conn, timer);
+
+	if (c->state == CONN_CONNECTING)
+		conn_refuse(c, CONN_END_TIMEOUT);
+	else if (c->state == CONN_WAIT)
+		syn_missed(c);
+	else if (c->state == CONN_DRAINING)
+		reset_socket(c);
+	else if (c->state == CONN_LINGERING)
+		linger_look(c);
+}
+
+/* --- life --- */
+
+struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
+		      void *owner, uint16_t id)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->loop = loop;
+	c->ops = ops;
+	c->owner = owner;
+	c->id = id;
+	c->watch.fd = -1;
+	c->watch.ready = conn_ready;
+	c->timer.fire = conn_timer;
+	loop_task_init(&c->reap, reap);
+	list_init(&c->member);
+	list_init(&c->turn);
+	list_init(&c->ahead);
+	list_init(&c->holds);
+	reorder_init(&c->reorder, 0);
+	c->opened_at = loop_clock();
+	return c;
+}
+
+void conn_free(struct conn *c)
+{
+	loop_close(c->loop, &c->watch);
+	loop_timer_stop(c->loop, &c->timer);
+	loop_task_stop(&c->reap);
+	list_del(&c->turn);
+	list_del(&c->ahead);
+	list_del(&c->member);
+	list_del(&c->holds);
+	bytes_clear(&c->queue);
+	reorder_fini(&c->reorder);
+	free(c->delays);
+	free(c);
+}
+
+static int take_socket(struct conn *c, int fd, enum conn_state state)
+{
+	int err;
+
+	sock_nodelay(fd);
+	sock_urgent_inline(fd);
+	sock_keepalive(fd);
+	sock_arm_reset(fd);
+	err = loop_watch(c->loop, &c->watch, fd, CONN_EVENTS);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	c->state = (uint8_t)state;
+	return 0;
+}
+
+int conn_attach(struct conn *c, int fd)
+{
+	int err = take_socket(c, fd, CONN_OPEN);
+
+	if (err)
+		return err;
+	c->connected_at = loop_clock();
+	c->readable = c->writable = true;	/* a try will tell */
+	set_ready(c);
+	return 0;
+}
+
+int conn_connecting(struct conn *c, int fd, int64_t timeout_ns)
+{
+	int err = take_socket(c, fd, CONN_CONNECTING);
+
+	if (err)
+		return err;
+	return loop_timer_in(c->loop, &c->timer, timeout_ns);
+}
+
+const char *conn_end_name(enum conn_end end)
+{
+	static const char *const name[] = {
+		[CONN_END_NONE] = "none",
+		[CONN_END_LOCAL_FIN] = "local-fin",
+		[CONN_END_LOCAL_RESET] = "local-reset",
+		[CONN_END_PEER_FIN] = "peer-fin",
+		[CONN_END_PEER_RESET] = "peer-reset",
+		[CONN_END_REFUSED] = "refused",
+		[CONN_END_UNREACHABLE] = "unreachable",
+		[CONN_END_TIMEOUT] = "timeout",
+		[CONN_END_DENIED] = "denied",
+		[CONN_END_LIMIT] = "limit",
+		[CONN_END_PROTOCOL] = "protocol",
+		[CONN_END_SESSION] = "session-lost",
+		[CONN_END_SHUTDOWN] = "shutdown",
+	};
+
+	return name[end];
+}
+
+const char *conn_state_name(enum conn_state state)
+{
+	static const char *const name[] = {
+		[CONN_WAIT] = "waiting",
+		[CONN_CONNECTING] = "connecting",
+		[CONN_OPEN] = "open",
+		[CONN_DRAINING] = "draining",
+		[CONN_LINGERING] = "lingering",
+		[CONN_CLOSED] = "closed",
+	};
+
+	return name[state];
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One relayed connection: a socket on one side, numbered messages on the other.
+ *
+ * Towards the pipes bytes stay in the socket until somebody sends them:
+ * conn_frame() reads and frames in one go. From the pipes messages go through
+ * the reorder queue (the session's doing) and arrive here in order, to be
+ * written at once or to wait in a queue.
+ *
+ * The socket's states:
+ *
+ *	CONN_WAIT	no socket yet: messages came before their SYN, or the
+ *			name of the other end is still being looked for
+ *	CONN_CONNECTING	connect() is under way; what arrives is queued
+ *	CONN_OPEN	both ways
+ *	CONN_DRAINING	over for the pipes; the queue is still being written
+ *	CONN_LINGERING	all written and FIN sent; waiting for the peer's FIN or
+ *			the last acknowledgement, LINGER_MS at most
+ *	CONN_CLOSED	no socket any more
+ *
+ * The pipes' side ends once, by a FIN in either direction: conn->over. Baseline
+ * knows no half-open connections, so then nothing is read or delivered any more;
+ * only what is queued still goes out.
+ *
+ * Every socket carries linger 0 until its orderly end begins: if this process
+ * dies, the peer sees a reset, not a clean end of truncated data.
+ *
+ * The owner learns of it all through conn_ops. A connection that is over and
+ * closed is given back with ops->gone() after the batch, never earlier.
+ */
+#ifndef TM3_CONN_H
+#define TM3_CONN_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "../base/bytes.h"
+#include "../base/list.h"
+#include "../base/loop.h"
+#include "../wire/wire.h"
+#include "reorder.h"
+
+struct conn;
+struct hist;
+struct run;
+
+enum conn_state {
+	CONN_WAIT,
+	CONN_CONNECTING,
+	CONN_OPEN,
+	CONN_DRAINING,
+	CONN_LINGERING,
+	CONN_CLOSED,
+};
+
+/* How it ended, for the record. */
+enum conn_end {
+	CONN_END_NONE,
+	CONN_END_LOCAL_FIN,
+	CONN_END_LOCAL_RESET,
+	CONN_END_PEER_FIN,
+	CONN_END_PEER_RESET,
+	CONN_END_REFUSED,
+	CONN_END_UNREACHABLE,
+	CONN_END_TIMEOUT,
+	CONN_END_DENIED,
+	CONN_END_LIMIT,
+	CONN_END_PROTOCOL,
+	CONN_END_SESSION,
+	CONN_END_SHUTDOWN,
+};
+
+struct conn_ops {
+	/* It has something for the pipes: bytes, a SYN, a FIN. */
+	void (*ready)(struct conn *c);
+	/* It has nothing for them for now, or never again. */
+	void (*idle)(struct conn *c);
+	/* Its queue to the socket grew. */
+	void (*queued)(struct conn *c, size_t bytes);
+	/* It holds less: in its queue to the socket, or out of order. */
+	void (*released)(struct conn *c, size_t queued, size_t held);
+	/* Over for the pipes: its id is free to rest. Called once. */
+	void (*over)(struct conn *c);
+	/* Over and closed: free it. */
+	void (*gone)(struct conn *c);
+};
+
+struct conn {
+	const struct conn_ops *ops;
+	void *owner;
+	struct loop *loop;
+	struct watch watch;
+	struct timer timer;	/* connecting: its end; lingering: next look */
+	struct task reap;
+	struct list member;	/* of the owner's list of all */
+	struct list turn, ahead;	/* the scheduler's */
+	bool in_turn;
+	int64_t deficit;	/* the scheduler's, bytes */
+	struct list holds;	/* of those that hold messages out of order */
+	uint8_t holds_class;	/* how much, see holders */
+
+	uint16_t id;
+	uint8_t state;		/* enum conn_state */
+	uint8_t end;		/* enum conn_end */
+	bool over;		/* for the pipes */
+	bool ready;		/* the owner was told so */
+	bool readable;		/* a read may bring something */
+	bool read_on;		/* a short read is not the end: a FIN follows,
+				 * or a mark of urgent data was in the way */
+	bool writable;		/* a write may take something */
+	bool syn_pending;	/* to be framed first */
+	uint8_t fin_pending;	/* enum wire_reason to be framed last, or 0 */
+	bool had_syn;		/* the SYN was received, or is ours to send */
+	bool complete;		/* nothing of it is under way to us any more */
+	bool refused;		/* had to drop early data: refuse the SYN */
+	bool broken;		/* a write failed: it will end as a reset */
+	bool sent_late;		/* the peer went on sending after its end */
+	bool stuck;		/* its queue is over QUEUE_MAX */
+	uint8_t dst[4];
+	uint16_t dst_port;
+
+	uint32_t tx_number;	/* of the next message to the pipes */
+	struct reorder reorder;	/* from the pipes */
+	struct bytes queue;	/* in order, to be written to the socket */
+	int64_t linger_until;
+
+	int64_t opened_at, connected_at;	/* ns, monotonic; 0 not yet */
+	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
+	uint64_t taken;		/* bytes its application took, and when that */
+	int64_t taken_at;	/* was seen to change; while the pipes pause */
+	int64_t step;		/* the longest it took to change */
+	struct hist *delays;	/* made when the first message waits */
+	uint64_t in_order;	/* messages that did not wait */
+};
+
+struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
+		      void *owner, uint16_t id);
+void conn_free(struct conn *c);
+
+/*
+ * Give it its socket (non-blocking; owned from here on, also on failure).
+ * conn_connecting(): a connect() is under way and may take @timeout_ns.
+ */
+int conn_attach(struct conn *c, int fd);
+int conn_connecting(struct conn *c, int fd, int64_t timeout_ns);
+
+/*
+ * Frame what it has for the pipes into @run (empty): the SYN, then bytes read
+ * from the socket, @budget of them at most in messages of up to @payload, then
+ * the FIN when the end is reached. Returns true when there may be more.
+ */
+bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload);
+
+/*
+ * It waits for its SYN, REST_SECONDS at most; then what came is dropped, and
+ * the SYN refused should it come in as much time again.
+ */
+void conn_await_syn(struct conn *c);
+
+/* An end to draining, if it has not come to an end by then: a reset. */
+void conn_limit_time(struct conn *c, int64_t ns);
+
+/* In order from the pipes: bytes, or the end of them. */
+void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len);
+void conn_finish(struct conn *c, enum wire_reason reason);
+
+/*
+ * End it from here: the socket is reset, and the other end told by a FIN 0x99
+ * unless it is over already. conn_abort() does not tell.
+ */
+void conn_refuse(struct conn *c, enum conn_end why);
+void conn_abort(struct conn *c, enum conn_end why);
+
+/*
+ * For conn_frame(), which has a file of its own. The FIN is on its way, so the
+ * connection is over, the socket perhaps not; or there is nothing to send.
+ */
+void conn_fin_framed(struct conn *c, enum wire_reason reason);
+void conn_idle(struct conn *c);
+
+/* Drop what came out of order. */
+void conn_drop_held(struct conn *c);
+
+const char *conn_end_name(enum conn_end end);
+const char *conn_state_name(enum conn_state state);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reorder queue of one connection and direction: messages come by number
+ * over any pipe, and leave in order.
+ *
+ * The next message in order is never stored: reorder_put() answers
+ * REORDER_DUE and counts it as delivered, the caller uses its bytes where they
+ * lie and then takes what it released with reorder_take() until that gives
+ * NULL. (Until it did, a copy of a message that waits to be taken is a
+ * duplicate like any other.)
+ *
+ * A message that came early is copied and held: a few in a plain list, more in
+ * a hash by number, so that cost and memory follow what is held, not how far
+ * ahead it is.
+ *
+ * No sockets, no clock (the caller says what time it is). An empty queue owns
+ * no memory, so that ten thousand idle connections cost nothing here.
+ */
+#ifndef TM3_REORDER_H
+#define TM3_REORDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../wire/wire.h"
+
+struct reorder_held {		/* a message that came early */
+	struct reorder_held *chain;	/* then for the taker's use */
+	int64_t came_at;		/* ns */
+	uint32_t number;
+	uint16_t body_len;
+	uint8_t type;			/* enum wire_type */
+	uint8_t body[];
+};
+
+struct reorder {
+	struct reorder_held *few;	/* all that is held, while it is few */
+	struct reorder_held **bucket;	/* NULL as long as `few` serves */
+	uint32_t buckets;		/* a power of two, or 0 */
+	uint32_t next;			/* the number expected */
+	uint32_t count;			/* messages held */
+	uint32_t max_count;		/* the longest it ever was, */
+	size_t max_bytes;		/* and the most payload it held */
+	size_t bytes;			/* memory held, bookkeeping included */
+	size_t payload;			/* payload bytes held now */
+};
+
+enum reorder_verdict {
+	REORDER_DUE,		/* the next in order: deliver it now */
+	REORDER_HELD,
+	REORDER_DUPLICATE,	/* delivered or held before: drop it */
+	REORDER_TOO_FAR,	/* than WIRE_NUMBER_WINDOW: end it */
+	REORDER_NO_MEMORY,
+};
+
+/* @first: the number expected first. */
+void reorder_init(struct reorder *q, uint32_t first);
+
+/*
+ * Drops what is held. The queue is empty then and can be used on: the number
+ * expected and the maxima stay.
+ */
+void reorder_fini(struct reorder *q);
+
+/* @msg is copied if it is held; else its bytes are not looked at. */
+enum reorder_verdict reorder_put(struct reorder *q, const struct wire_msg *msg,
+				 int64_t now);
+
+/*
+ * The next message if it is held, else NULL. It now is the caller's, to give
+ * to reorder_release(); as long as it lives its bytes stay where they are.
+ */
+struct reorder_held *reorder_take(struct reorder *q);
+void reorder_release(struct reorder_held *held);
+
+#endif

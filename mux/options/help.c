@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The options as --help shows them.
+ */
+#include <string.h>
+
+#include "../sched/sched.h"
+#include "options.h"
+
+enum { HELP_COLUMN = 29, HELP_WIDTH = 79, CHOICE_LEN = 256 };
+
+/* Words from @column on, broken before HELP_WIDTH. */
+static void print_wrapped(FILE *out, int column, const char *text)
+{
+	int at = column;
+
+	while (*text) {
+		int word = (int)strcspn(text, " ");
+
+		if (at > column && at + 1 + word > HELP_WIDTH) {
+			fprintf(out, "\n%*s", column, "");
+			at = column;
+		} else if (at > column) {
+			fputc(' ', out);
+			at++;
+		}
+		fprintf(out, "%.*s", word, text);
+		at += word;
+		text += word;
+		text += *text == ' ';
+	}
+	fputc('\n', out);
+}
+
+static void print_choice(FILE *out, const char *name, const char *summary,
+			 bool dflt)
+{
+	char text[CHOICE_LEN];
+
+	fprintf(out, "%*s  %-8s", HELP_COLUMN, "", name);
+	snprintf(text, sizeof(text), "%s%s", summary, dflt ? " (default)" : "");
+	print_wrapped(out, HELP_COLUMN + 10, text);
+}
+
+static void print_policies(FILE *out, const char *option)
+{
+	int i;
+
+	for (i = 0; !strcmp(option, "pipe-policy") && pipe_policies[i]; i++)
+		print_choice(out, pipe_policies[i]->name,
+			     pipe_policies[i]->summary, i == 0);
+	for (i = 0; !strcmp(option, "conn-policy") && conn_policies[i]; i++)
+		print_choice(out, conn_policies[i]->name,
+			     conn_policies[i]->summary, i == 0);
+}
+
+void options_print(FILE *out, const struct option_spec *options)
+{
+	const struct option_spec *o;
+
+	for (o = options; o->name; o++) {
+		int used = fprintf(out, "  --%s%s%s", o->name,
+				   o->arg ? " " : "", o->arg ? o->arg : "");
+
+		if (used > HELP_COLUMN - 2) {
+			fputc('\n', out);
+			used = 0;
+		}
+		fprintf(out, "%*s", HELP_COLUMN - used, "");
+		print_wrapped(out, HELP_COLUMN, o->help);
+		print_policies(out, o->name);
+	}
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "options.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../base/log.h"
+#include "../base/refuse.h"
+#include "../path/aggregate.h"
+#include "../path/losses.h"
+#include "../pipe/transport.h"
+#include "../sched/sched.h"
+#include "../wire/wire.h"
+#include "values.h"
+
+enum {
+	BUFFER_MAX = 1 << 30,
+	SNDBUF_MIN = 1024,
+	WORDS_LEN = 256,	/* of a list of choices */
+};
+
+#define LAMBDA_DEFAULT 2.0	/* the paper's */
+#define SCTP_LOSS_MIN 0.01
+#define SCTP_LOSS_MAX 50.0
+#define INTERVAL_MIN 0.01
+#define INTERVAL_MAX 86400.0
+
+const struct option_spec engine_options[] = {
+	{ "binding", "late|early",
+	  "choose connection and pipe when a pipe can send (late, the default) "
+	  "or as soon as bytes arrive (early)" },
+	{ "app-buffer", "BYTES",
+	  "early: bytes that may wait for each pipe besides its socket "
+	  "(default 0; K and M are understood)" },
+	{ "pipe-sndbuf", "BYTES",
+	  "early: send buffer of each pipe's socket (default: the kernel's)" },
+	{ "pipe-policy", "NAME", "which of the pipes that could send does:" },
+	{ "conn-policy", "NAME", "which connection's bytes go next:" },
+	{ "aggregate", "delay|dswa|off",
+	  "late: bound what the pipes hold together: to what the path needs, "
+	  "seen from its delay (delay, the default); to lambda x RTTmin/RTT of "
+	  "their windows (dswa); not at all (off)" },
+	{ "lambda", "NUMBER", "of dswa, 0.1 to 100 (default 2)" },
+	{ "pipe", "LIST",
+	  "what pipes are made of: tcp (the default), mptcp, sctp, or several "
+	  "with the number of each, such as tcp:4,sctp:4 (rp: what it takes)" },
+	{ "sctp-loss", "PERCENT",
+	  "of a mixed set the SCTP pipes are used when more than so much of "
+	  "what is sent is lost, the others again at half of it (default 0.5)" },
+	{ "cc", "NAME",
+	  "congestion control of TCP and MPTCP pipes (default: the system's)" },
+	{ "seed", "N", "of the random pipe policy (default 1)" },
+	{ "max-conns", "N",
+	  "connections of a session at a time (default: all there are ids for)" },
+	{ "stats", "FILE", "write statistics to FILE as JSON lines" },
+	{ "stats-interval", "SECONDS",
+	  "between two samples of the pipes (default 1)" },
+	{ "verbose", NULL, "say more" },
+	{ "quiet", NULL, "say only what is wrong" },
+	{ NULL, NULL, NULL },
+};
+
+void settings_init(struct settings *s)
+{
+	*s = (struct settings){
+		.late = true,
+		.conn_policy = conn_policies[0],
+		.pipe_policy = pipe_policies[0],
+		.aggregate = AGGREGATE_DELAY,
+		.lambda = LAMBDA_DEFAULT,
+		.transports = { 1, { TRANSPORT_TCP }, { 0 } },
+		.sctp_loss = LOSSES_DEFAULT,
+		.seed = 1,
+		.max_conns = WIRE_ID_MAX,
+		.stats_interval = 1.0,
+		.verbosity = LOG_INFO,
+	};
+}
+
+/* --- setters, one an option --- */
+
+struct setting {
+	const char *name;
+	int (*set)(struct settings *s, const char *value, char *why,
+		   size_t why_len);
+};
+
+static int set_binding(struct settings *s, const char *value, char *why,
+		       size_t why_len)
+{
+	s->late = !strcmp(value, "late");
+	if (s->late || !strcmp(value, "early"))
+		return 0;
+	return refuse(why, why_len, "--binding: '%s' is neither late nor early",
+		      value);
+}
+
+static int set_app_buffer(struct settings *s, const char *value, char *why,
+			  size_t why_len)
+{
+	size_t size;
+
+	if (value_bytes(value, &size) || size > BUFFER_MAX)
+		return refuse(why, why_len,
+			      "--app-buffer: '%s' is not a size from 0 to "
+			      "1024M (such as 4096, 64K, 2M)", value);
+	s->app_buffer = size;
+	return 0;
+}
+
+static int set_pipe_sndbuf(struct settings *s, const char *value, char *why,
+			   size_t why_len)
+{
+	size_t size;
+
+	if (value_bytes(value, &size) || size < SNDBUF_MIN ||
+	    size > BUFFER_MAX)
+		return refuse(why, why_len,
+			      "--pipe-sndbuf: '%s' is not a size from 1K to "
+			      "1024M (such as 65536, 64K, 2M)", value);
+	s->pipe_sndbuf = (int)size;
+	return 0;
+}
+
+/* With the names there are; @name gives them by number, and NULL at the end. */
+static int refuse_choice(char *why, size_t why_len, const char *option,
+			 const char *value, const char *(*name)(int i))
+{
+	char names[WORDS_LEN] = "";
+	int i;
+
+	for (i = 0; name(i); i++) {
+		strcat(names, i ? ", " : "");
+		strcat(names, name(i));
+	}
+	return refuse(why, why_len, "--%s: '%s' is not one of %s", option,
+		      value, names);
+}
+
+static const char *pipe_policy_name(int i)
+{
+	return pipe_policies[i] ? pipe_policies[i]->name : NULL;
+}
+
+static int set_pipe_policy(struct settings *s, const char *value, char *why,
+			   size_t why_len)
+{
+	s->pipe_policy = pipe_policy_named(value);
+	if (s->pipe_policy)
+		return 0;
+	return refuse_choice(why, why_len, "pipe-policy", value,
+			     pipe_policy_name);
+}
+
+static const char *conn_policy_name(int i)
+{
+	return conn_policies[i] ? conn_policies[i]->name : NULL;
+}
+
+static int set_conn_policy(struct settings *s, const char *value, char *why,
+			   size_t why_len)
+{
+	s->conn_policy = conn_policy_named(value);
+	if (s->conn_policy)
+		return 0;
+	return refuse_choice(why, why_len, "conn-policy", value,
+			     conn_policy_name);
+}
+
+static const char *aggregate_name(int i)
+{
+	return aggregate_mode_name((enum aggregate_mode)i);
+}
+
+static int set_aggregate(struct settings *s, const char *value, char *why,
+			 size_t why_len)
+{
+	int i;
+
+	for (i = 0; aggregate_name(i); i++) {
+		if (strcmp(aggregate_name(i), value))
+			continue;
+		s->aggregate = (enum aggregate_mode)i;
+		return 0;
+	}
+	return refuse_choice(why, why_len, "aggregate", value, aggregate_name);
+}
+
+static int set_lambda(struct settings *s, const char *value, char *why,
+		      size_t why_len)
+{
+	if (!value_number(value, LAMBDA_MIN, LAMBDA_MAX, &s->lambda))
+		return 0;
+	return refuse(why, why_len,
+		      "--lambda: '%s' is not a number from %g to %g", value,
+		      LAMBDA_MIN, LAMBDA_MAX);
+}
+
+static int set_pipe(struct settings *s, const char *value, char *why,
+		    size_t why_len)
+{
+	char reason[WORDS_LEN];
+
+	if (!transport_set_parse(&s->transports, value, reason,
+				 sizeof(reason)))
+		return 0;
+	return refuse(why, why_len, "--pipe: '%s': %s", value, reason);
+}
+
+static int set_sctp_loss(struct settings *s, const char *value, char *why,
+			 size_t why_len)
+{
+	if (!value_number(value, SCTP_LOSS_MIN, SCTP_LOSS_MAX,
+			   &s->sctp_loss))
+		return 0;
+	return refuse(why, why_len,
+		      "--sctp-loss: '%s' is not a percentage from %g to %g",
+		      value, SCTP_LOSS_MIN, SCTP_LOSS_MAX);
+}
+
+/* One line from the kernel, such as "reno bbr cubic"; "" if it does not say. */
+static void read_words(const char *path, char words[WORDS_LEN])
+{
+	FILE *in = fopen(path, "re");
+
+	words[0] = '\0';
+	if (!in)
+		return;
+	if (!fgets(words, WORDS_LEN, in))
+		words[0] = '\0';
+	words[strcspn(words, "\n")] = '\0';
+	fclose(in);
+}
+
+/* Only a socket knows what this process may use. */
+static int try_cc(const char *name)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name,
+		       (socklen_t)strlen(name)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static int set_cc(struct settings *s, const char *value, char *why,
+		  size_t why_len)
+{
+	char words[WORDS_LEN];
+	int err = *value ? try_cc(value) : -ENOENT;
+
+	if (!err) {
+		s->cc = value;
+		return 0;
+	}
+	if (err == -EPERM) {
+		read_words("/proc/sys/net/ipv4/tcp_allowed_congestion_control",
+			   words);
+		return refuse(why, why_len,
+			      "--cc: '%s' is for root alone on this system; "
+			      "everybody may use: %s", value, words);
+	}
+	if (err != -ENOENT)
+		return refuse(why, why_len, "--cc: '%s' cannot be tried: %s",
+			      value, strerror(-err));
+	read_words("/proc/sys/net/ipv4/tcp_available_congestion_control",
+		   words);
+	return refuse(why, why_len,
+		      "--cc: '%s' is not available on this system, which has: %s",
+		      value, words);
+}
+
+static int set_seed(struct settings *s, const char *value, char *why,
+		    size_t why_len)
+{
+	const char *end;
+
+	if (!value_digits(value, &s->seed, &end) && !*end)
+		return 0;
+	return refuse(why, why_len,
+		      "--seed: '%s' is not a whole number from 0 to %llu",
+		      value, ULLONG_MAX);
+}
+
+static int set_max_conns(struct settings *s, const char *value, char *why,
+			 size_t why_len)
+{
+	const char *end;
+	uint64_t n;
+
+	if (value_digits(value, &n, &end) || *end || !n || n > WIRE_ID_MAX)
+		return refuse(why, why_len,
+			      "--max-conns: '%s' is not a whole number from 1 "
+			      "to %d", value, WIRE_ID_MAX);
+	s->max_conns = (unsigned int)n;
+	return 0;
+}
+
+static int set_stats(struct settings *s, const char *value, char *why,
+		     size_t why_len)
+{
+	if (!*value)
+		return refuse(why, why_len, "--stats: the file has no name");
+	s->stats_path = value;
+	return 0;
+}
+
+static int set_stats_interval(struct settings *s, const char *value,
+			      char *why, size_t why_len)
+{
+	if (!value_number(value, INTERVAL_MIN, INTERVAL_MAX,
+			   &s->stats_interval))
+		return 0;
+	return refuse(why, why_len,
+		      "--stats-interval: '%s' is not a number of seconds from "
+		      "%g to %g", value, INTERVAL_MIN, INTERVAL_MAX);
+}
+
+static int set_verbose(struct settings *s, const char *value, char *why,
+		       size_t why_len)
+{
+	(void)value, (void)why, (void)why_len;
+	s->verbosity = LOG_DEBUG;
+	return 0;
+}
+
+static int set_quiet(struct settings *s, const char *value, char *why,
+		     size_t why_len)
+{
+	(void)value, (void)why, (void)why_len;
+	s->verbosity = LOG_WARN;
+	return 0;
+}
+
+static const struct setting setters[] = {
+	{ "binding", set_binding },
+	{ "app-buffer", set_app_buffer },
+	{ "pipe-sndbuf", set_pipe_sndbuf },
+	{ "pipe-policy", set_pipe_policy },
+	{ "conn-policy", set_conn_policy },
+	{ "aggregate", set_aggregate },
+	{ "lambda", set_lambda },
+	{ "pipe", set_pipe },
+	{ "sctp-loss", set_sctp_loss },
+	{ "cc", set_cc },
+	{ "seed", set_seed },
+	{ "max-conns", set_max_conns },
+	{ "stats", set_stats },
+	{ "stats-interval", set_stats_interval },
+	{ "verbose", set_verbose },
+	{ "quiet", set_quiet },
+};
+
+static const struct option_spec *option_named(const char *name)
+{
+	const struct option_spec *o = engine_options;
+
+	while (o->name && strcmp(o->name, name))
+		o++;
+	return o->name ? o : NULL;
+}
+
+int settings_set(struct settings *s, const char *name, const char *value,
+	       char *why, size_t why_len)
+{
+	const struct option_spec *option = option_named(name);
+	size_t i;
+
+	if (!option)
+		return refuse(why, why_len, "--%s: there is no such option",
+			      name);
+	if (option->arg && !value)
+		return refuse(why, why_len, "--%s: its value (%s) is missing",
+			      name, option->arg);
+	if (!option->arg && value)
+		return refuse(why, why_len, "--%s takes no value", name);
+	for (i = 0; strcmp(setters[i].name, name); i++)
+		;
+	return setters[i].set(s, value, why, why_len);
+}
+
+int settings_check(const struct settings *s, char *why, size_t why_len)
+{
+	if (s->late && s->app_buffer)
+		return refuse(why, why_len,
+			      "--app-buffer goes with --binding early only");
+	if (s->late && s->pipe_sndbuf)
+		return refuse(why, why_len,
+			      "--pipe-sndbuf goes with --binding early only");
+	/* It would hold on to pipes that the rule of the set lets rest. */
+	if (s->pipe_policy == &sched_fixed &&
+	    transport_set_has(&s->transports, TRANSPORT_SCTP) &&
+	    !transport_set_is(&s->transports, TRANSPORT_SCTP))
+		return refuse(why, why_len,
+			      "--pipe-policy fixed does not go with a set of SCTP and other pipes");
+	return 0;
+}
+
+int settings_fit(struct settings *s, unsigned int pipes, bool loose,
+	       char *why, size_t why_len)
+{
+	if (transport_set_fit(&s->transports, pipes, loose, why, why_len))
+		return -1;
+	return transport_set_try(&s->transports, why, why_len);
+}

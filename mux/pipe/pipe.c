@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "pipe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../base/sock.h"
+#include "transport.h"
+
+/* The allowance: what the pipe sends in this time, in these bounds. */
+#define ALLOWANCE_SECONDS 0.004
+enum {
+	ALLOWANCE_SEGMENTS = 2,	/* one on its way out, one behind it */
+	ALLOWANCE_MAX = 512 * 1024,
+	FAST_ALLOWANCE = 32 * 1024, /* from here on messages are full-sized */
+	PAYLOAD_MIN = 512,
+	BREACH_LEN = 160,
+};
+
+#define LOOK_INTERVAL (10 * NS_PER_MS)
+#define ASTRAY_INTERVAL (2 * NS_PER_MS)	/* while there is loss */
+/* One that does not tell: in half the time in which its allowance is sent, */
+#define AGAIN_MIN NS_PER_MS		/* in these bounds. */
+#define AGAIN_MAX (10 * NS_PER_MS)
+
+/* --- what the kernel says --- */
+
+static void set_allowance(struct pipe *p)
+{
+	double bytes = p->info.rate * ALLOWANCE_SECONDS;
+	size_t least = (size_t)ALLOWANCE_SEGMENTS * p->info.mss;
+
+	if (bytes > ALLOWANCE_MAX)
+		bytes = ALLOWANCE_MAX;
+	p->allowance = (size_t)bytes > least ? (size_t)bytes : least;
+	if (p->settings->late)
+		p->carrier->allow(p);
+}
+
+void pipe_look_closely(struct pipe *p, int64_t now)
+{
+	p->looked_at = now;
+	p->carrier->look(p);
+	set_allowance(p);
+}
+
+void pipe_look(struct pipe *p, int64_t now)
+{
+	if (now - p->looked_at >= (p->info.astray ? ASTRAY_INTERVAL :
+				   LOOK_INTERVAL))
+		pipe_look_closely(p, now);
+	else
+		p->carrier->look_at_queues(p);
+}
+
+/* --- out --- */
+
+/*
+ * Its socket would call itself writable as long as its buffer is: look again
+ * when half of what it may have unsent can have left.
+ */
+static void look_again_in_time(struct pipe *p)
+{
+	double half = p->info.rate > 0 ?
+		(double)p->allowance / p->info.rate / 2 * NS_PER_SEC : AGAIN_MIN;
+	int64_t ns = half < AGAIN_MAX ? (int64_t)half : AGAIN_MAX;
+
+	if (!p->wanted || p->tells || p->queue)
+		loop_timer_stop(p->loop, &p->look_again);
+	else if (!p->look_again.slot)
+		loop_timer_in(p->loop, &p->look_again,
+			      ns > AGAIN_MIN ? ns : AGAIN_MIN);
+}
+
+static void look_again(struct timer *t)
+{
+	struct pipe *p = container_of(t, struct pipe, look_again);
+
+	p->ops->writable(p);
+}
+
+static void update_watch(struct pipe *p)
+{
+	uint32_t events = 0;
+
+	if (p->watch.fd < 0)
+		return;
+	if (!p->paused)
+		events |= EPOLLIN;
+	if ((p->wanted && p->tells) || p->queue)
+		events |= EPOLLOUT;
+	loop_want(p->loop, &p->watch, events);
+	look_again_in_time(p);
+}
+
+static size_t room_late(struct pipe *p)
+{
+	size_t room;
+
+	if (p->queue || p->info.unsent >= p->allowance)
+		return 0;
+	room = p->allowance - p->info.unsent;
+	/* Less than a segment is not worth a message. */
+	if (room < p->info.mss && p->info.unsent)
+		return 0;
+	return room < RUN_SIZE ? room : RUN_SIZE;
+}
+
+static size_t room_early(const struct pipe *p)
+{
+	if (p->queue && p->queued + WIRE_MESSAGE_MAX > p->settings->app_buffer)
+		return 0;
+	return WIRE_MESSAGE_MAX;
+}
+
+size_t pipe_room(struct pipe *p)
+{
+	if (p->watch.fd < 0 || p->resting)
+		return 0;
+	return p->settings->late ? room_late(p) : room_early(p);
+}
+
+size_t pipe_payload(const struct pipe *p)
+{
+	size_t mss = p->info.mss;
+
+	/* What is lost of SCTP is a chunk: a message shall be no more than that. */
+	if (p->transport != TRANSPORT_SCTP &&
+	    (!p->settings->late || p->allowance >= FAST_ALLOWANCE))
+		return WIRE_PAYLOAD_MAX;
+	if (mss < PAYLOAD_MIN + WIRE_HEADER)
+		return PAYLOAD_MIN;
+	if (mss > WIRE_MESSAGE_MAX)
+		return WIRE_PAYLOAD_MAX;
+	return mss - WIRE_HEADER;
+}
+
+void pipe_ask(struct pipe *p, size_t before, size_t len)
+{
+	p->asking = !p->queue && acks_can_ask(&p->acks);
+	p->asking_before = before;
+	p->asking_held = before + len;
+}
+
+/* Writes what waits, as far as the socket takes it. */
+static void flush_queue(struct pipe *p)
+{
+	while (p->queue) {
+		struct run *run = p->queue;
+		size_t before = run->sent;
+		int err = p->carrier->write(p, run);
+
+		p->queued -= run->sent - before;
+		if (err)
+			return;
+		p->queue = run->next;
+		if (!p->queue)
+			p->queue_end = &p->queue;
+		run_put(&p->shared->pool, run);
+	}
+}
+
+/*
+ * What an error in writing means is left to the reading side, which will hear
+ * of it too: what the peer sent before it went is still to be read.
+ */
+void pipe_send(struct pipe *p, struct run *run)
+{
+	int err = -EAGAIN;
+
+	p->tx_messages += run->messages;
+	if (!p->queue)
+		err = p->carrier->write(p, run);
+	if (!err) {
+		p->info.unsent += run->len;
+		run_put(&p->shared->pool, run);
+		return;
+	}
+	if (!p->settings->late)
+		run = run_trim(run);
+	*p->queue_end = run;
+	p->queue_end = &run->next;
+	p->queued += run->len - run->sent;
+	update_watch(p);
+}
+
+void pipe_want(struct pipe *p, bool wanted)
+{
+	p->wanted = wanted;
+	update_watch(p);
+}
+
+void pipe_pause(struct pipe *p, bool paused)
+{
+	p->paused = paused;
+	update_watch(p);
+}
+
+/* --- in --- */
+
+bool pipe_give(struct pipe *p, const struct wire_msg *msg, uint64_t offset)
+{
+	p->rx_messages++;
+	return p->ops->message(p, msg, offset);
+}
+
+/* Never to be read again: a dead socket would report itself for ever. */
+static void forsake(struct pipe *p)
+{
+	loop_unwatch(p->loop, &p->watch);
+	loop_timer_stop(p->loop, &p->look_again);
+}
+
+void pipe_end(struct pipe *p, int err)
+{
+	forsake(p);
+	p->ops->ended(p, err);
+}
+
+void pipe_tear(struct pipe *p, const char *what, uint64_t offset)
+{
+	char detail[BREACH_LEN];
+
+	snprintf(detail, sizeof(detail), "byte %llu, length: %s",
+		 (unsigned long long)offset, what);
+	forsake(p);
+	p->ops->broken(p, what, detail);
+}
+
+void pipe_break(struct pipe *p, const struct wire_msg *msg, uint64_t offset)
+{
+	char what[BREACH_LEN], detail[BREACH_LEN];
+
+	snprintf(what, sizeof(what), "a message of impossible length %u",
+		 msg->body_len);
+	snprintf(detail, sizeof(detail), "byte %llu, %s: %u is neither 9 to 4104, SYN nor FIN (id %u, number %u)",
+		 (unsigned long long)offset, wire_error_field(WIRE_BAD_LENGTH),
+		 msg->body_len, msg->id, msg->number);
+	forsake(p);
+	p->ops->broken(p, what, detail);
+}
+
+/* An error that is only news is none. */
+static bool take_news(struct pipe *p)
+{
+	struct ack_asked what;
+	bool news = false;
+	int64_t at;
+	int n;
+
+	while (p->acks.count &&
+	       (n = acks_next(&p->acks, p->fd, &what, &at)) >= 0) {
+		news = true;
+		if (n)
+			p->ops->acked(p, &what, at);
+	}
+	return news;
+}
+
+static void pipe_ready(struct watch *w, uint32_t events)
+{
+	struct pipe *p = container_of(w, struct pipe, watch);
+
+	if (events & EPOLLERR && take_news(p))
+		events &= ~(uint32_t)EPOLLERR;
+	if (events & EPOLLOUT) {
+		flush_queue(p);
+		if (p->wanted)
+			p->ops->writable(p);
+		else
+			update_watch(p);
+	}
+	if (p->watch.fd >= 0 &&
+	    events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		p->carrier->read(p);
+}
+
+/* --- life --- */
+
+const struct carrier *carrier_of(enum transport t)
+{
+	static const struct carrier *const carriers[TRANSPORTS] = {
+		[TRANSPORT_TCP] = &carrier_stream,
+		[TRANSPORT_MPTCP] = &carrier_mptcp,
+		[TRANSPORT_SCTP] = &carrier_sctp,
+	};
+
+	return carriers[t];
+}
+
+static int open_carrier(struct pipe *p)
+{
+	const struct settings *settings = p->settings;
+
+	p->transport = transport_of(p->fd);
+	p->carrier = carrier_of(p->transport);
+	sock_arm_reset(p->fd);
+	if (!settings->late && settings->pipe_sndbuf)
+		setsockopt(p->fd, SOL_SOCKET, SO_SNDBUF, &settings->pipe_sndbuf,
+			   sizeof(settings->pipe_sndbuf));
+	/* What is bound early waits for room in the socket alone. */
+	p->tells = !settings->late;
+	return p->carrier->open(p);
+}
+
+struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
+		      void *owner, unsigned int index, int fd)
+{
+	struct pipe *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->partial = malloc(WIRE_MESSAGE_MAX);
+	if (!p->partial)
+		goto free_pipe;
+	p->shared = shared;
+	p->loop = shared->loop;
+	p->settings = shared->settings;
+	p->ops = ops;
+	p->owner = owner;
+	p->index = index;
+	p->fd = fd;
+	p->queue_end = &p->queue;
+	p->watch.ready = pipe_ready;
+	p->info.mss = 536;	/* until the kernel says better */
+	p->look_again.fire = look_again;
+	if (open_carrier(p) < 0)
+		goto free_partial;
+	if (loop_watch(p->loop, &p->watch, fd, EPOLLIN) < 0)
+		goto close_carrier;
+	pipe_look_closely(p, loop_clock());
+	return p;
+
+close_carrier:
+	p->carrier->close(p);
+free_partial:
+	free(p->partial);
+free_pipe:
+	free(p);
+	return NULL;
+}
+
+void pipe_free(struct pipe *p)
+{
+	if (!p)
+		return;
+	loop_timer_stop(p->loop, &p->look_again);
+	loop_unwatch(p->loop, &p->watch);
+	p->carrier->close(p);
+	close(p->fd);
+	while (p->queue) {
+		struct run *run = p->queue;
+
+		p->queue = run->next;
+		run_put(&p->shared->pool, run);
+	}
+	free(p->partial);
+	free(p);
+}
+
+bool pipe_is_unheard(struct pipe *p, int64_t now, int64_t limit)
+{
+	return p->carrier->is_unheard(p, now, limit);
+}
+
+void pipe_shut(struct pipe *p)
+{
+	sock_orderly(p->fd);
+	p->carrier->shut(p);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One pipe: a long-lived stream socket that carries messages. What it is made
+ * of, and so how bytes become messages, is its carrier's.
+ *
+ * In: bytes become messages, given to ops->message() where they lie in the
+ * shared read buffer; after each read ops->batch() says that this was all for
+ * now. Out: runs, written in the order they came; what the socket does not take stays here.
+ *
+ * How much a pipe takes is the binding. Late: nothing while a run waits, and
+ * no more unsent bytes in the socket than its allowance, a few milliseconds' worth
+ * of its rate. Early: as much as the socket takes, and app_buffer bytes more.
+ */
+#ifndef TM3_PIPE_H
+#define TM3_PIPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../base/loop.h"
+#include "../settings/settings.h"
+#include "../wire/run.h"
+#include "../wire/wire.h"
+#include "acks.h"
+#include "carrier.h"
+
+struct pipe;
+
+struct pipe_ops {
+	/*
+	 * One message, framing sound. @offset: of its first byte in the pipe's
+	 * stream. Returns false to stop reading (the pipe may be gone).
+	 */
+	bool (*message)(struct pipe *p, const struct wire_msg *msg,
+			uint64_t offset);
+	void (*batch)(struct pipe *p);
+	/*
+	 * It cannot be read on. @what it brought, and where and how that is wrong
+	 * in @detail.
+	 */
+	void (*broken)(struct pipe *p, const char *what, const char *detail);
+	/* The other end closed it (0) or it failed (-errno). */
+	void (*ended)(struct pipe *p, int err);
+	/* It was full and may take something again. */
+	void (*writable)(struct pipe *p);
+	/*
+	 * A run that pipe_ask() was called for was acknowledged, @at by
+	 * loop_clock().
+	 */
+	void (*acked)(struct pipe *p, const struct ack_asked *what,
+		      int64_t at);
+};
+
+struct sctp_sent;
+
+struct pipe_info {		/* as the kernel says */
+	double rtt_ms, rttmin_ms;
+	double rate;		/* bytes a second */
+	uint32_t cwnd, mss;
+	uint32_t retransmits;	/* segments, or SCTP's chunks of data, */
+	uint64_t segments;	/* of all that were sent */
+	uint32_t subflows;	/* MPTCP: 0 when it fell back to TCP */
+	size_t unsent, in_flight;
+	size_t astray;		/* not acknowledged, yet not under way */
+	size_t stuck;		/* unsent, though nothing is in flight */
+};
+
+/* What the pipes of a session share. */
+struct pipe_shared {
+	struct loop *loop;
+	const struct settings *settings;
+	struct run_pool pool;
+	uint8_t *scratch;	/* what all read into, one after another */
+	size_t scratch_size;
+};
+
+enum { PIPE_MARKS = 64 };
+
+struct pipe {
+	const struct pipe_ops *ops;
+	void *owner;
+	struct pipe_shared *shared;
+	const struct settings *settings;
+	struct loop *loop;
+	struct watch watch;
+	enum transport transport;
+	const struct carrier *carrier;
+	struct sctp_sent *sctp;	/* the carrier's */
+	int fd;
+	unsigned int index;	/* in its session */
+
+	uint8_t *partial;	/* a message whose rest is to come, or NULL */
+	size_t partial_len;
+	bool paused;
+
+	struct run *queue, **queue_end;
+	size_t queued;		/* bytes in it */
+	bool wanted;		/* tell when it may take something again */
+	bool tells;		/* the socket does: unsent fell to the allowance */
+	struct timer look_again;	/* for one that does not */
+	struct acks acks;
+	bool asking;		/* the next run shall report its end */
+	size_t asking_before, asking_held;
+
+	bool resting;		/* nothing is to be sent on it for now */
+	size_t allowance;	/* late: unsent bytes it may have */
+	size_t lowat;		/* TCP_NOTSENT_LOWAT as set */
+	int64_t looked_at;	/* when info was fetched */
+	int64_t waiting_since;	/* seen with bytes to be acknowledged */
+	struct pipe_info info;
+
+	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
+	/* So much of it had been written when the session had sent so much. */
+	struct pipe_mark {
+		uint64_t bytes, total;
+	} marks[PIPE_MARKS];
+	unsigned int first_mark, nmarks;
+	struct pipe_mark passed;	/* the last one acknowledged */
+};
+
+/* Takes over @fd, a connected socket; set up here (cc, options, binding). */
+struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
+		      void *owner, unsigned int index, int fd);
+void pipe_free(struct pipe *p);		/* resets it unless pipe_shut() came first */
+
+/* Bytes it would take now, as one run or less; 0 when it is blocked. */
+size_t pipe_room(struct pipe *p);
+
+/* The largest payload that a message on it should have. */
+size_t pipe_payload(const struct pipe *p);
+
+/*
+ * Have the acknowledgement told of the next run, of @len bytes, with what all
+ * pipes held @before noted, and when it left, should it have to wait in its
+ * socket. Nothing where that cannot be had.
+ */
+void pipe_ask(struct pipe *p, size_t before, size_t len);
+
+/*
+ * Bytes that it holds: waiting for the socket, unsent, in flight. What is stuck
+ * behind a closed window holds up this pipe, and shall no other.
+ */
+static inline size_t pipe_held(const struct pipe *p)
+{
+	return p->queued + p->info.unsent + p->info.in_flight - p->info.stuck;
+}
+
+/* Would a segment written now leave at once? As far as the window goes. */
+static inline bool pipe_is_clear(const struct pipe *p)
+{
+	return pipe_held(p) + p->info.mss <=
+	       (size_t)p->info.cwnd * p->info.mss &&
+	       !p->info.unsent && !p->queued;
+}
+
+/* Write @run or queue what is left of it; the run is the pipe's from here. */
+void pipe_send(struct pipe *p, struct run *run);
+
+/* Call ops->writable() once it can take something, or do not. */
+void pipe_want(struct pipe *p, bool wanted);
+
+/* Stop and resume reading. */
+void pipe_pause(struct pipe *p, bool paused);
+
+/* Bring info and the allowance up to date; cheap when done lately. */
+void pipe_look(struct pipe *p, int64_t now);
+void pipe_look_closely(struct pipe *p, int64_t now);
+
+/*
+ * For a look every few seconds: has the other end, with bytes sent to it, not
+ * acknowledged anything for @limit? Keepalive asks only where all is
+ * acknowledged, and retransmission gives up after a quarter of an hour.
+ * (TCP_USER_TIMEOUT would also hit a peer that answers but pauses.)
+ */
+bool pipe_is_unheard(struct pipe *p, int64_t now, int64_t limit);
+
+/* No more from this end: FIN behind what is written. */
+void pipe_shut(struct pipe *p);
+
+/*
+ * Do messages of a connection arrive on it in the order in which they were
+ * sent? Nothing else tells the owners of an id apart so well.
+ */
+static inline bool pipe_keeps_order(const struct pipe *p)
+{
+	return p->transport != TRANSPORT_SCTP;
+}
+
+/*
+ * For carriers. One message; false: stop reading. It ended, 0 or -errno. Its
+ * framing is broken: a length no message can have, or one that is not the
+ * length of what came.
+ */
+bool pipe_give(struct pipe *p, const struct wire_msg *msg, uint64_t offset);
+void pipe_end(struct pipe *p, int err);
+void pipe_break(struct pipe *p, const struct wire_msg *msg, uint64_t offset);
+void pipe_tear(struct pipe *p, const char *what, uint64_t offset);
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pipes that are a stream of bytes: TCP, and MPTCP, which may be several of
+ * them in one.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "../base/sock.h"
+#include "carrier.h"
+#include "pipe.h"
+
+#ifndef SOL_MPTCP
+#define SOL_MPTCP 284
+#endif
+#ifndef MPTCP_TCPINFO
+#define MPTCP_TCPINFO 2
+#endif
+
+enum { PROBES_UNANSWERED = 4, SUBFLOWS = 8 };
+
+/* As in linux/mptcp.h, which is younger than some systems' headers. */
+struct subflows {
+	uint32_t size_of_head, n, size_of_kernels, size_of_one;
+	struct tcp_info ti[SUBFLOWS];
+};
+
+/* --- options --- */
+
+static int open_stream(struct pipe *p)
+{
+	const struct settings *settings = p->settings;
+
+	sock_nodelay(p->fd);
+	sock_watchful(p->fd);
+	if (settings->cc)
+		setsockopt(p->fd, IPPROTO_TCP, TCP_CONGESTION, settings->cc,
+			   (socklen_t)strlen(settings->cc));
+	if (p->transport != TRANSPORT_TCP)
+		return 0;
+	if (settings->aggregate != AGGREGATE_OFF && settings->late)
+		acks_enable(&p->acks, p->fd);
+	return 0;
+}
+
+static void close_stream(struct pipe *p)
+{
+	(void)p;
+}
+
+static void set_lowat(struct pipe *p)
+{
+	int value = (int)p->allowance;
+
+	/*
+	 * The kernel wakes us below half of it; were it larger than the
+	 * allowance, that could be before there is room. A little smaller
+	 * is not worth a call.
+	 */
+	if (p->lowat <= p->allowance &&
+	    p->allowance < p->lowat + p->lowat / 4)
+		return;
+	if (setsockopt(p->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &value,
+		       sizeof(value)))
+		return;
+	p->lowat = p->allowance;
+	p->tells = true;
+}
+
+/* --- what the kernel says --- */
+
+/*
+ * What was delivered; but where the sender had nothing to send, what the window
+ * allows: by the first alone the allowance would starve itself.
+ */
+static double rate_of(const struct tcp_info *ti)
+{
+	if (!ti->tcpi_delivery_rate_app_limited && ti->tcpi_delivery_rate)
+		return (double)ti->tcpi_delivery_rate;
+	return ti->tcpi_rtt ?
+		1e6 * ti->tcpi_snd_cwnd * ti->tcpi_snd_mss / ti->tcpi_rtt : 0;
+}
+
+/* What arrived behind a gap, and what is taken for lost. */
+static size_t astray(const struct tcp_info *ti)
+{
+	uint32_t gone = ti->tcpi_sacked + ti->tcpi_lost;
+
+	return gone > ti->tcpi_retrans ?
+		(size_t)(gone - ti->tcpi_retrans) * ti->tcpi_snd_mss : 0;
+}
+
+static void look_at_queues(struct pipe *p)
+{
+	size_t outstanding = sock_outstanding(p->fd);
+
+	p->info.unsent = outstanding ? sock_unsent(p->fd) : 0;
+	p->info.in_flight = outstanding - p->info.unsent;
+	if (p->info.in_flight > p->info.astray)
+		p->info.in_flight -= p->info.astray;
+	else
+		p->info.in_flight = 0;
+	p->info.stuck = p->info.in_flight ? 0 : p->info.unsent;
+}
+
+static void take_info(struct pipe_info *info, const struct tcp_info *ti)
+{
+	info->astray = astray(ti);
+	info->rtt_ms = ti->tcpi_rtt / 1e3;
+	info->rttmin_ms = ti->tcpi_min_rtt / 1e3;
+	info->cwnd = ti->tcpi_snd_cwnd;
+	info->mss = ti->tcpi_snd_mss;
+	info->retransmits = ti->tcpi_total_retrans;
+	info->segments = ti->tcpi_data_segs_out;
+	info->rate = rate_of(ti);
+}
+
+static bool ask_tcp(struct pipe *p, struct tcp_info *ti)
+{
+	socklen_t len = sizeof(*ti);
+
+	memset(ti, 0, sizeof(*ti));
+	return !getsockopt(p->fd, IPPROTO_TCP, TCP_INFO, ti, &len) &&
+	       ti->tcpi_snd_mss;
+}
+
+static void look_tcp(struct pipe *p)
+{
+	struct tcp_info ti;
+
+	if (!ask_tcp(p, &ti))
+		return;
+	take_info(&p->info, &ti);
+	look_at_queues(p);
+}
+
+/* --- MPTCP: the sum of its subflows --- */
+
+/* How many there are, in @ti; 0 when it is plain TCP by now. */
+static unsigned int ask_subflows(struct pipe *p, struct tcp_info *ti)
+{
+	struct subflows all = {
+		.size_of_head = offsetof(struct subflows, ti),
+		.size_of_one = sizeof(all.ti[0]),
+	};
+	socklen_t len = sizeof(all);
+	unsigned int n;
+
+	if (getsockopt(p->fd, SOL_MPTCP, MPTCP_TCPINFO, &all, &len) < 0)
+		return 0;
+	n = all.n < SUBFLOWS ? all.n : SUBFLOWS;
+	memcpy(ti, all.ti, n * sizeof(*ti));
+	return n;
+}
+
+static void add_subflow(struct pipe_info *info, const struct tcp_info *ti)
+{
+	info->astray += astray(ti);
+	info->cwnd += ti->tcpi_snd_cwnd;
+	info->retransmits += ti->tcpi_total_retrans;
+	info->segments += ti->tcpi_data_segs_out;
+	info->rate += rate_of(ti);
+	if (ti->tcpi_min_rtt && ti->tcpi_min_rtt / 1e3 < info->rttmin_ms) {
+		info->rttmin_ms = ti->tcpi_min_rtt / 1e3;
+		info->rtt_ms = ti->tcpi_rtt / 1e3;
+	}
+}
+
+/*
+ * What a subflow has taken and not sent counts as sent to the socket as a
+ * whole; so every look asks the subflows.
+ */
+static void look_mptcp(struct pipe *p)
+{
+	struct tcp_info ti[SUBFLOWS];
+	unsigned int n = ask_subflows(p, ti);
+	size_t waiting = 0;
+	unsigned int i;
+
+	p->info.subflows = n;
+	if (!n) {
+		look_tcp(p);
+		return;
+	}
+	if (!ti[0].tcpi_snd_mss)
+		return;
+	take_info(&p->info, &ti[0]);
+	for (i = 0; i < n; i++) {
+		if (i)
+			add_subflow(&p->info, &ti[i]);
+		waiting += ti[i].tcpi_notsent_bytes;
+	}
+	look_at_queues(p);
+	if (waiting > p->info.in_flight)
+		waiting = p->info.in_flight;
+	p->info.in_flight -= waiting;
+	p->info.unsent += waiting;
+	p->info.stuck = p->info.in_flight ? 0 : p->info.unsent;
+}
+
+static void allow_mptcp(struct pipe *p)
+{
+	(void)p;	/* its TCP_NOTSENT_LOWAT does not see the subflows */
+}
+
+/* --- out and in --- */
+
+static ssize_t write_some(struct pipe *p, const void *buf, size_t len)
+{
+	struct ack_asked what = { .before = p->asking_before,
+				  .held = p->asking_held };
+
+	if (!p->asking)
+		return send(p->fd, buf, len, MSG_NOSIGNAL);
+	p->asking = false;
+	what.clean = pipe_is_clear(p);
+	what.schedule = !what.clean;
+	return acks_send(&p->acks, p->fd, buf, len, p->tx_bytes, &what);
+}
+
+static int write_stream(struct pipe *p, struct run *run)
+{
+	while (run->sent < run->len) {
+		ssize_t n = write_some(p, run->buf + run->sent,
+				       run->len - run->sent);
+
+		if (n < 0)
+			return errno == EINTR ? -EAGAIN : -errno;
+		run->sent += (size_t)n;
+		p->tx_bytes += (uint64_t)n;
+	}
+	return 0;
+}
+
+/* Gives out the whole messages in @buf; keeps the rest. False: stop. */
+static bool give_messages(struct pipe *p, const uint8_t *buf, size_t len)
+{
+	uint64_t offset = p->rx_bytes - len;
+	struct wire_msg msg;
+	size_t at = 0;
+	int n;
+
+	while ((n = wire_read(buf + at, len - at, &msg)) > 0) {
+		if (!pipe_give(p, &msg, offset + at))
+			return false;
+		at += (size_t)n;
+	}
+	if (n < 0) {
+		pipe_break(p, &msg, offset + at);
+		return false;
+	}
+	p->partial_len = len - at;
+	if (p->partial_len)
+		memcpy(p->partial, buf + at, p->partial_len);
+	return true;
+}
+
+/*
+ * One read into the shared buffer, behind what was left of the last one. A
+ * pipe that was paused on the way keeps nothing back: what was read is given out.
+ */
+static void read_stream(struct pipe *p)
+{
+	uint8_t *buf = p->shared->scratch;
+	size_t had = p->partial_len;
+	ssize_t n;
+
+	memcpy(buf, p->partial, had);
+	n = recv(p->fd, buf + had, p->shared->scratch_size - had, 0);
+	if (n < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			pipe_end(p, -errno);
+		return;
+	}
+	if (!n) {
+		pipe_end(p, 0);
+		return;
+	}
+	p->rx_bytes += (uint64_t)n;
+	if (give_messages(p, buf, had + (size_t)n))
+		p->ops->batch(p);
+}
+
+static bool is_unheard(struct pipe *p, int64_t now, int64_t limit)
+{
+	struct tcp_info ti;
+	int64_t since;
+
+	if (!sock_outstanding(p->fd) || !ask_tcp(p, &ti)) {
+		p->waiting_since = 0;
+		return false;
+	}
+	if (!ti.tcpi_unacked) {
+		/* Its window is closed: it is asked by probes, ever more rarely. */
+		p->waiting_since = 0;
+		return ti.tcpi_probes >= PROBES_UNANSWERED;
+	}
+	if (!p->waiting_since)
+		p->waiting_since = now;
+	since = now - ti.tcpi_last_ack_recv * NS_PER_MS;
+	if (since < p->waiting_since)
+		since = p->waiting_since;
+	return now - since >= limit;
+}
+
+static void shut_stream(struct pipe *p)
+{
+	shutdown(p->fd, SHUT_WR);
+}
+
+const struct carrier carrier_stream = {
+	.open = open_stream,
+	.close = close_stream,
+	.look_at_queues = look_at_queues,
+	.look = look_tcp,
+	.allow = set_lowat,
+	.write = write_stream,
+	.read = read_stream,
+	.is_unheard = is_unheard,
+	.shut = shut_stream,
+};
+
+const struct carrier carrier_mptcp = {
+	.open = open_stream,
+	.close = close_stream,
+	.look_at_queues = look_mptcp,
+	.look = look_mptcp,
+	.allow = allow_mptcp,
+	.write = write_stream,
+	.read = read_stream,
+	.is_unheard = is_unheard,
+	.shut = shut_stream,
+};

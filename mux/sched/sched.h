@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The seam for policies: which connection's bytes go next, and on which pipe.
+ *
+ * A pipe policy orders the pipes that could send. For the pipe it picks, the
+ * connection policy's next() answers: new bytes of this connection (SCHED_NEW),
+ * a run again as a copy (SCHED_AGAIN), or nothing for this pipe
+ * now (SCHED_WAIT). A policy is one small file, named in the lists at the end of
+ * sched.c; it sees every pipe's info and every ready connection.
+ *
+ * No sockets, no clock: struct pipe and struct conn are only looked at.
+ */
+#ifndef TM3_SCHED_H
+#define TM3_SCHED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../base/list.h"
+
+struct conn;
+struct pipe;
+struct run;
+struct sched;
+
+enum sched_act { SCHED_WAIT, SCHED_NEW, SCHED_AGAIN };
+
+struct sched_choice {
+	enum sched_act act;
+	struct conn *conn;	/* SCHED_NEW */
+	size_t budget;		/* bytes it may send now */
+	struct run *again;	/* SCHED_AGAIN */
+};
+
+struct conn_policy {
+	const char *name, *summary;
+	/* @c has something to send; it had not before. */
+	void (*ready)(struct sched *s, struct conn *c);
+	/* @c has nothing any more (or leaves for good). */
+	void (*idle)(struct sched *s, struct conn *c);
+	/* What shall @p carry, of at most @room bytes? */
+	struct sched_choice (*next)(struct sched *s, struct pipe *p,
+				    size_t room, int64_t now);
+	/* @c sent @bytes; @more: and may have more. */
+	void (*sent)(struct sched *s, struct conn *c, size_t bytes, bool more);
+};
+
+struct pipe_policy {
+	const char *name, *summary;
+	/* The best of @n (at least one) pipes that could send: its place. */
+	unsigned int (*pick)(struct sched *s, struct pipe *const *able,
+			     unsigned int n);
+	/* May @p carry bytes of @c? NULL: any pipe may. */
+	bool (*carries)(const struct sched *s, const struct pipe *p,
+			const struct conn *c);
+};
+
+struct sched {
+	const struct conn_policy *conns;
+	const struct pipe_policy *pipes;
+	unsigned int npipes;
+	unsigned int ready;	/* connections with something to send */
+	struct list fresh;	/* became active just now: served first */
+	struct list round;	/* the others, in turn */
+	unsigned int turn;	/* round robin over pipes */
+	uint64_t random;
+};
+
+void sched_init(struct sched *s, const struct conn_policy *conns,
+		const struct pipe_policy *pipes, unsigned int npipes,
+		uint64_t seed);
+
+/* These keep count and pass on to the policy. */
+void sched_ready(struct sched *s, struct conn *c);
+void sched_idle(struct sched *s, struct conn *c);
+void sched_forget(struct sched *s, struct conn *c);
+
+bool sched_carries(const struct sched *s, const struct pipe *p,
+		   const struct conn *c);
+
+/* NULL-terminated lists, the default first; and by name, or NULL. */
+extern const struct conn_policy *const conn_policies[];
+extern const struct pipe_policy *const pipe_policies[];
+const struct conn_policy *conn_policy_named(const char *name);
+const struct pipe_policy *pipe_policy_named(const char *name);
+
+extern const struct conn_policy sched_drr, sched_fifo;
+extern const struct pipe_policy sched_least, sched_soonest, sched_rr, sched_random,
+	sched_fixed;
+
+#endif

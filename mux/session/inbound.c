@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The way in: whose message is it, is it due, and to the socket with it.
+ *
+ * Memory is bounded here. Out of order, a session may hold REORDER_MAX_SESSION;
+ * beyond it the largest holder is reset. In order, QUEUE_MAX for a connection and
+ * QUEUE_MAX_SESSION for all: past it the pipes pause, until what is too much
+ * was taken or PAUSE_MS went by without progress; then that connection is
+ * reset. Because of bytes out of order pipes pause but for a moment (standback):
+ * the message that fills the gap may sit behind the stop.
+ */
+#include <stdlib.h>
+
+#include "../base/hist.h"
+#include "../base/log.h"
+#include "../conn/conn.h"
+#include "session_inside.h"
+
+#define PAUSE_LOOK (100 * NS_PER_MS)
+
+/* For a reader that moves by steps. */
+#define PATIENCE_STEPS 3
+#define PATIENCE_MAX (15 * NS_PER_SEC)
+
+/* Resume a little below the limit, or a slow reader toggles us at every byte. */
+enum { QUEUE_RESUME = QUEUE_MAX - (1 << 20) };
+
+/* --- pausing --- */
+
+static bool too_much(const struct session *s)
+{
+	return s->stuck || s->queued > QUEUE_MAX_SESSION;
+}
+
+static void update_pause(struct session *s)
+{
+	bool pause = too_much(s);
+	unsigned int i;
+
+	if (pause == s->paused || s->dead || s->stopping)
+		return;
+	s->paused = pause;
+	for (i = 0; i < s->npipes; i++)
+		pipe_pause(s->pipes[i], pause);
+	if (pause) {
+		s->counts.pauses++;
+		s->paused_at = loop_clock();
+		loop_timer_in(s->engine->loop, &s->pause_timer, PAUSE_LOOK);
+	} else {
+		s->paused_ns += loop_clock() - s->paused_at;
+		loop_timer_stop(s->engine->loop, &s->pause_timer);
+	}
+}
+
+static void set_stuck(struct session *s, struct conn *c, bool stuck)
+{
+	if (c->stuck == stuck)
+		return;
+	c->stuck = stuck;
+	if (stuck)
+		s->stuck++;
+	else
+		s->stuck--;
+	update_pause(s);
+}
+
+void inbound_queued(struct session *s, struct conn *c, size_t bytes)
+{
+	s->queued += bytes;
+	if (c->queue.len > QUEUE_MAX)
+		set_stuck(s, c, true);
+	update_pause(s);
+}
+
+void inbound_released(struct session *s, struct conn *c, size_t queued,
+		      size_t held)
+{
+	if (held) {
+		s->held -= held;
+		holders_update(&s->holders, c);
+	}
+	if (!queued)
+		return;
+	s->queued -= queued;
+	if (c->stuck && c->queue.len <= QUEUE_RESUME)
+		set_stuck(s, c, false);
+	update_pause(s);
+}
+
+/* Nothing more can come for it, so it stops nobody. */
+void inbound_over(struct session *s, struct conn *c)
+{
+	set_stuck(s, c, false);
+}
+
+/*
+ * PAUSE_MS for one that was not seen to take anything. One that was, takes by
+ * steps: its kernel opens a closed window only once a sixteenth of a buffer of
+ * megabytes is free. Then it gets the time of some such steps.
+ */
+static int64_t patience(const struct conn *c)
+{
+	int64_t steps = PATIENCE_STEPS * c->step;
+
+	if (steps < PAUSE_MS * NS_PER_MS)
+		return PAUSE_MS * NS_PER_MS;
+	return steps < PATIENCE_MAX ? steps : PATIENCE_MAX;
+}
+
+static void give_up(struct session *s, struct conn *c)
+{
+	s->counts.queue_limit++;
+	log_warn(s->engine->log, "session %u: connection %u took nothing for %.1f s while %zu bytes wait for it and the pipes pause: reset",
+		 s->number, c->id, (double)patience(c) / (double)NS_PER_SEC,
+		 c->queue.len);
+	conn_refuse(c, CONN_END_LIMIT);
+}
+
+static struct conn *longest_queue(struct session *s)
+{
+	struct conn *most = NULL;
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, member);
+
+		if (!most || c->queue.len > most->queue.len)
+			most = c;
+	}
+	return most;
+}
+
+/*
+ * Progress is what the application's side acknowledged. What its socket took
+ * is too coarse: the kernel calls it writable in steps of a third of its
+ * buffer, which a slow reader does not manage in PAUSE_MS.
+ */
+static bool has_stopped(const struct session *s, struct conn *c)
+{
+	int64_t now = loop_clock();
+	uint64_t taken = c->rx_bytes - c->queue.len -
+		(c->watch.fd < 0 ? 0 : sock_outstanding(c->watch.fd));
+
+	if (taken != c->taken || c->taken_at < s->paused_at) {
+		if (c->taken_at >= s->paused_at && now - c->taken_at > c->step)
+			c->step = now - c->taken_at;
+		c->taken = taken;
+		c->taken_at = now;
+	}
+	return now - c->taken_at >= patience(c);
+}
+
+void inbound_pause_timer(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, pause_timer);
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, member);
+
+		if (c->stuck && has_stopped(s, c))
+			give_up(s, c);
+	}
+	if (s->queued > QUEUE_MAX_SESSION) {
+		struct conn *c = longest_queue(s);
+
+		if (has_stopped(s, c))
+			give_up(s, c);
+	}
+	if (s->paused)
+		loop_timer_in(s->engine->loop, &s->pause_timer, PAUSE_LOOK);
+}
+
+/* --- out of order: the limits --- */
+
+/* Its early data is dropped, and its SYN will be refused when it comes. */
+static void drop_early(struct session *s, struct conn *c)
+{
+	s->counts.early_dropped++;
+	log_warn(s->engine->log, "session %u: connection %u sent %zu bytes ahead of its SYN: dropped, and the SYN will be refused",
+		 s->number, c->id, c->reorder.payload);
+	c->refused = true;
+	conn_drop_held(c);
+}
+
+static void limit_held(struct session *s, struct conn *c)
+{
+	if (!c->had_syn && c->reorder.payload > EARLY_MAX)
+		drop_early(s, c);
+	while (s->held > REORDER_MAX_SESSION) {
+		struct conn *most = holders_largest(&s->holders);
+
+		if (!most)
+			return;
+		if (!most->had_syn) {
+			drop_early(s, most);
+			continue;
+		}
+		s->counts.reorder_limit++;
+		log_warn(s->engine->log, "session %u: out of order, connection %u holds %zu of %zu bytes: reset",
+			 s->number, most->id, most->reorder.bytes, s->held);
+		conn_refuse(most, CONN_END_LIMIT);
+	}
+}
+
+/* --- delivery --- */
+
+void inbound_flush(struct session *s)
+{
+	struct delivery *d = &s->delivery;
+
+	if (d->conn && d->n)
+		conn_deliver(d->conn, d->iov, d->n, d->len);
+	while (d->held) {
+		struct reorder_held *held = d->held;
+
+		d->held = held->chain;
+		reorder_release(held);
+	}
+	d->conn = NULL;
+	d->n = 0;
+	d->len = 0;
+}
+
+static void gather(struct session *s, struct conn *c, const uint8_t *body,
+		   size_t len)
+{
+	struct delivery *d = &s->delivery;
+
+	if (d->conn != c || d->n == DELIVERY_IOV)
+		inbound_flush(s);
+	d->conn = c;
+	d->iov[d->n].iov_base = (void *)(uintptr_t)body;
+	d->iov[d->n++].iov_len = len;
+	d->len += len;
+	c->rx_bytes += len;
+}
+
+static void take_syn(struct session *s, struct conn *c, const uint8_t *body)
+{
+	wire_get_syn(body, c->dst, &c->dst_port);
+	if (c->refused || s->nconns > s->engine->settings->max_conns)
+		conn_refuse(c, CONN_END_LIMIT);
+	else
+		s->role->syn(s, c);
+}
+
+/* One message whose turn it is. */
+static void take(struct session *s, struct conn *c, uint8_t type,
+		 const uint8_t *body, size_t len)
+{
+	c->rx_messages++;
+	switch (type) {
+	case WIRE_DATA:
+		gather(s, c, body, len);
+		break;
+	case WIRE_SYN:
+		inbound_flush(s);
+		take_syn(s, c, body);
+		break;
+	case WIRE_FIN:
+		inbound_flush(s);
+		conn_finish(c, body[0]);
+		break;
+	}
+}
+
+static bool listens(const struct conn *c)
+{
+	return !c->over && !(c->state == CONN_CLOSED);
+}
+
+static void count_delay(struct session *s, struct conn *c, int64_t came_at)
+{
+	if (!c->delays) {
+		c->delays = malloc(sizeof(*c->delays));
+		if (!c->delays)
+			return;
+		hist_init(c->delays);
+	}
+	hist_add(c->delays,
+		 (loop_now(s->engine->loop) - came_at) / NS_PER_US);
+}
+
+/* What the message just taken released. */
+static void take_held(struct session *s, struct conn *c)
+{
+	struct reorder_held *held;
+	size_t before = c->reorder.bytes;
+
+	while (listens(c) && (held = reorder_take(&c->reorder))) {
+		s->held -= before - c->reorder.bytes;
+		holders_update(&s->holders, c);
+		count_delay(s, c, held->came_at);
+		take(s, c, held->type, held->body, held->body_len);
+		/* take() may have flushed: it lives until the next flush. */
+		held->chain = s->delivery.held;
+		s->delivery.held = held;
+		before = c->reorder.bytes;
+	}
+}
+
+/* --- arrival --- */
+
+static void put(struct session *s, struct conn *c, const struct pipe *p,
+		const struct wire_msg *msg, uint64_t offset)
+{
+	size_t before = c->reorder.bytes;
+	enum reorder_verdict verdict = reorder_put(&c->reorder, msg,
+					loop_now(s->engine->loop));
+
+	if (c->reorder.bytes != before) {
+		s->held += c->reorder.bytes - before;
+		holders_update(&s->holders, c);
+	}
+	s->came_early = verdict == REORDER_HELD;
+	switch (verdict) {
+	case REORDER_DUE:
+		c->in_order++;
+		take(s, c, (uint8_t)msg->type, msg->body, msg->body_len);
+		if (c->reorder.count)
+			take_held(s, c);
+		break;
+	case REORDER_HELD:
+		limit_held(s, c);
+		break;
+	case REORDER_DUPLICATE:
+		s->counts.duplicates++;
+		break;
+	case REORDER_TOO_FAR:
+		s->counts.protocol++;
+		log_warn(s->engine->log, "session %u: pipe %u, byte %llu, number: %u is too far ahead of %u (id %u): connection ended",
+			 s->number, p->index, (unsigned long long)offset,
+			 msg->number, c->reorder.next, c->id);
+		conn_refuse(c, CONN_END_PROTOCOL);
+		break;
+	case REORDER_NO_MEMORY:
+		conn_refuse(c, CONN_END_LIMIT);
+		break;
+	}
+}
+
+static struct conn *newcomer(struct session *s, const struct wire_msg *msg)
+{
+	struct conn *c = session_conn_new(s, msg->id);
+
+	if (c && msg->type != WIRE_SYN)
+		conn_await_syn(c);
+	return c;
+}
+
+static struct conn *route(struct session *s, struct pipe *p,
+			  const struct wire_msg *msg)
+{
+	bool accepts = s->role->syn != NULL;
+	unsigned int pipe = pipe_keeps_order(p) ? p->index : TABLE_NO_ORDER;
+	struct table_route r = table_route(s->table, msg, pipe, accepts,
+					   session_reading_time(s));
+
+	if (r.evicted)
+		conn_abort(r.evicted, CONN_END_PROTOCOL);
+	session_mind_rest(s);
+	if (r.verdict == TABLE_NEW)
+		return newcomer(s, msg);
+	if (r.verdict == TABLE_LATE)
+		s->counts.late++;
+	return r.conn;
+}
+
+/* Sound in frame, wrong in content: its connection is ended, if it has one. */
+static void condemn(struct session *s, struct pipe *p, struct conn *c,
+		    const struct wire_msg *msg, uint64_t offset,
+		    enum wire_error err)
+{
+	s->counts.protocol++;
+	log_warn(s->engine->log, "session %u: pipe %u, byte %llu, %s: %s (id %u, number %u): %s",
+		 s->number, p->index, (unsigned long long)offset,
+		 wire_error_field(err), wire_error_text(err), msg->id,
+		 msg->number,
+		 c ? "connection ended" : "message dropped");
+	if (c)
+		conn_refuse(c, CONN_END_PROTOCOL);
+}
+
+/* Whose it is; a malformed SYN makes nobody a successor. */
+static struct conn *accused(struct session *s, struct pipe *p,
+			    const struct wire_msg *msg)
+{
+	struct wire_msg plain = *msg;
+
+	plain.type = WIRE_DATA;
+	return msg->id ? route(s, p, &plain) : NULL;
+}
+
+bool inbound_message(struct session *s, struct pipe *p,
+		     const struct wire_msg *msg, uint64_t offset)
+{
+	enum wire_error err = wire_check(msg, !s->role->syn);
+	struct conn *c;
+
+	if (s->dead)
+		return false;
+	if (s->stopping)
+		return true;
+	if (err) {
+		inbound_flush(s);
+		condemn(s, p, accused(s, p, msg), msg, offset, err);
+		return !s->dead;
+	}
+	c = route(s, p, msg);
+	if (!c)
+		return true;
+	if (!listens(c) || (c->refused && msg->type != WIRE_SYN)) {
+		s->counts.late++;
+		return true;
+	}
+	if (msg->type == WIRE_SYN)
+		c->had_syn = true;
+	if (!c->had_syn && !msg->number) {
+		condemn(s, p, c, msg, offset, WIRE_BAD_FIRST);
+		return !s->dead;
+	}
+	put(s, c, p, msg, offset);
+	return !s->dead;
+}

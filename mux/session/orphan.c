@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include "orphan.h"
+
+#include "../conn/conn.h"
+#include "../settings/limits.h"
+#include "session.h"
+
+static void queued(struct conn *c, size_t bytes)
+{
+	((struct engine *)c->owner)->orphaned += bytes;
+}
+
+static void released(struct conn *c, size_t bytes, size_t held)
+{
+	(void)held;
+	((struct engine *)c->owner)->orphaned -= bytes;
+}
+
+static void gone(struct conn *c)
+{
+	conn_free(c);
+}
+
+/* The others are for connections that are not over. */
+static const struct conn_ops ops = {
+	.queued = queued,
+	.released = released,
+	.gone = gone,
+};
+
+void orphan(struct engine *engine, struct conn *c)
+{
+	if (!c->over || c->state == CONN_CLOSED) {
+		conn_free(c);
+		return;
+	}
+	c->ops = &ops;
+	c->owner = engine;
+	engine->orphaned += c->queue.len;
+	list_move_tail(&engine->orphans, &c->member);
+	conn_limit_time(c, ORPHAN_SECONDS * NS_PER_SEC);
+	if (engine->orphaned > ORPHANS_MAX)
+		conn_abort(c, CONN_END_LIMIT);
+}
+
+void orphans_free(struct engine *engine)
+{
+	while (!list_empty(&engine->orphans))
+		conn_free(list_first(&engine->orphans, struct conn, member));
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session as a table, for the person who asked by SIGUSR1.
+ */
+#include <stdio.h>
+
+#include "../conn/conn.h"
+#include "session_inside.h"
+
+/* More lines than this nobody reads in a terminal. */
+enum { CONN_LINES = 200 };
+
+static void print_pipes(struct session *s, FILE *out)
+{
+	unsigned int i;
+
+	fprintf(out, "  %4s %-5s %9s %6s %6s %9s %9s %9s %12s %12s %7s\n",
+		"pipe", "of", "rtt ms", "cwnd", "mss", "unsent", "in fl.", "allowed",
+		"sent", "received", "retr.");
+	for (i = 0; i < s->npipes; i++) {
+		struct pipe *p = s->pipes[i];
+
+		pipe_look_closely(p, loop_clock());
+		fprintf(out, "  %4u %-5s %9.3f %6u %6u %9zu %9zu %9zu %12llu %12llu %7u%s\n",
+			i, transport_name(p->transport), p->info.rtt_ms, p->info.cwnd, p->info.mss,
+			p->info.unsent + p->queued, p->info.in_flight,
+			p->allowance, (unsigned long long)p->tx_bytes,
+			(unsigned long long)p->rx_bytes, p->info.retransmits,
+			p->resting ? " at rest" : "");
+	}
+}
+
+static void print_conn(const struct conn *c, int64_t now, FILE *out)
+{
+	char dst[32];
+
+	snprintf(dst, sizeof(dst), "%u.%u.%u.%u:%u", c->dst[0], c->dst[1],
+		 c->dst[2], c->dst[3], c->dst_port);
+	fprintf(out, "  %5u %-21s %-10s %8.1f %12llu %12llu %9zu %9zu\n",
+		c->id, dst, conn_state_name(c->state),
+		(double)(now - c->opened_at) / (double)NS_PER_SEC,
+		(unsigned long long)c->tx_bytes,
+		(unsigned long long)c->rx_bytes, c->queue.len,
+		c->reorder.payload);
+}
+
+static void print_conns(struct session *s, FILE *out)
+{
+	unsigned int left = CONN_LINES, more = 0;
+	int64_t now = loop_clock();
+	struct list *pos, *tmp;
+
+	if (list_empty(&s->conns))
+		return;
+	fprintf(out, "  %5s %-21s %-10s %8s %12s %12s %9s %9s\n", "conn",
+		"destination", "state", "age s", "sent", "received", "queued",
+		"early");
+	list_each(pos, tmp, &s->conns) {
+		if (left) {
+			print_conn(list_entry(pos, struct conn, member), now,
+				   out);
+			left--;
+		} else {
+			more++;
+		}
+	}
+	if (more)
+		fprintf(out, "  (and %u more)\n", more);
+}
+
+void session_print(struct session *s, FILE *out)
+{
+	const struct stats_counts *n = &s->counts;
+
+	fprintf(out, "session %u with %s: %u pipes, %u connections, %u ids remembered, %zu bytes queued, %zu held out of order%s\n",
+		s->number, s->peer, s->npipes, table_conns(s->table),
+		table_formers(s->table), s->queued, s->held,
+		s->paused ? ", pipes paused" : "");
+	print_pipes(s, out);
+	print_conns(s, out);
+	fprintf(out, "  dropped: %llu duplicate, %llu late, %llu early; limits hit: %llu reorder, %llu queue; pauses %llu; malformed %llu\n",
+		(unsigned long long)n->duplicates, (unsigned long long)n->late,
+		(unsigned long long)n->early_dropped,
+		(unsigned long long)n->reorder_limit,
+		(unsigned long long)n->queue_limit,
+		(unsigned long long)n->pauses, (unsigned long long)n->protocol);
+}

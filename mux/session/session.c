@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+#include "session.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../base/log.h"
+#include "../conn/conn.h"
+#include "orphan.h"
+#include "session_inside.h"
+
+enum { SCRATCH = 256 * 1024 };
+
+/* Ids come free one by one; those that ask for room are told in handfuls. */
+#define REST_LOOK (100 * NS_PER_MS)
+
+int engine_init(struct engine *engine, const struct settings *settings,
+		struct log *log)
+{
+	memset(engine, 0, sizeof(*engine));
+	engine->settings = settings;
+	engine->log = log;
+	list_init(&engine->orphans);
+	engine->loop = loop_new();
+	engine->scratch = malloc(SCRATCH);
+	if (engine->loop && engine->scratch)
+		return 0;
+	engine_fini(engine);
+	return -1;
+}
+
+void engine_fini(struct engine *engine)
+{
+	orphans_free(engine);
+	loop_free(engine->loop);
+	free(engine->scratch);
+	engine->loop = NULL;
+	engine->scratch = NULL;
+}
+
+/* --- connections --- */
+
+static void conn_is_ready(struct conn *c)
+{
+	struct session *s = c->owner;
+
+	sched_ready(&s->sched, c);
+	loop_after(s->engine->loop, &s->pump);
+}
+
+static void conn_is_idle(struct conn *c)
+{
+	struct session *s = c->owner;
+
+	sched_idle(&s->sched, c);
+}
+
+static void conn_has_queued(struct conn *c, size_t bytes)
+{
+	inbound_queued(c->owner, c, bytes);
+}
+
+static void conn_has_released(struct conn *c, size_t queued, size_t held)
+{
+	inbound_released(c->owner, c, queued, held);
+}
+
+static void tell_room(struct session *s)
+{
+	if (s->role->room && !s->dead && !s->stopping)
+		s->role->room(s);
+}
+
+/*
+ * While pipes pause, what an old owner of an id sent lies in them unread: the
+ * memory of it must not fade then. Time stands still for it.
+ */
+int64_t session_reading_time(const struct session *s)
+{
+	return (s->paused ? s->paused_at : loop_clock()) - s->paused_ns;
+}
+
+void session_mind_rest(struct session *s)
+{
+	int64_t expiry = table_expiry(s->table);
+	int64_t rest;
+
+	if (!expiry || s->rest_timer.slot)
+		return;
+	rest = expiry - session_reading_time(s);
+	loop_timer_in(s->engine->loop, &s->rest_timer,
+		      rest > REST_LOOK ? rest : REST_LOOK);
+}
+
+/*
+ * An end that accepts SYNs needs to remember a closed id only while something
+ * of the old connection may be under way. The end that gives ids out rests
+ * every one: the other end cannot know that much.
+ */
+static void conn_is_over(struct conn *c)
+{
+	struct session *s = c->owner;
+	bool complete = s->role->syn && c->complete;
+
+	sched_forget(&s->sched, c);
+	table_remove(s->table, c, complete, session_reading_time(s));
+	inbound_over(s, c);
+	stats_conn(s->engine->stats, s->number, c, loop_clock());
+	session_mind_rest(s);
+	tell_room(s);
+}
+
+static void conn_is_gone(struct conn *c)
+{
+	struct session *s = c->owner;
+
+	conn_free(c);
+	s->nconns--;
+	tell_room(s);
+}
+
+static const struct conn_ops conn_ops = {
+	.ready = conn_is_ready,
+	.idle = conn_is_idle,
+	.queued = conn_has_queued,
+	.released = conn_has_released,
+	.over = conn_is_over,
+	.gone = conn_is_gone,
+};
+
+struct conn *session_conn_new(struct session *s, uint16_t id)
+{
+	struct conn *c = conn_new(s->engine->loop, &conn_ops, s, id);
+
+	if (!c)
+		return NULL;
+	table_add(s->table, c);
+	list_add_tail(&s->conns, &c->member);
+	s->nconns++;
+	return c;
+}
+
+bool session_has_room(const struct session *s)
+{
+	return !s->dead && !s->stopping &&
+	       s->nconns < s->engine->settings->max_conns &&
+	       table_has_id(s->table);
+}
+
+int session_open(struct session *s, int fd, const uint8_t addr[4],
+		 uint16_t port)
+{
+	struct conn *c;
+	uint16_t id;
+
+	if (!session_has_room(s))
+		return -EAGAIN;
+	id = table_next_id(s->table, session_reading_time(s));
+	c = id ? session_conn_new(s, id) : NULL;
+	if (!c)
+		return -EAGAIN;
+	memcpy(c->dst, addr, sizeof(c->dst));
+	c->dst_port = port;
+	c->had_syn = true;
+	c->syn_pending = true;
+	if (conn_attach(c, fd) < 0)
+		conn_abort(c, CONN_END_LIMIT);
+	return 0;
+}
+
+static void rest_over(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, rest_timer);
+	struct conn *c;
+
+	while ((c = table_expire(s->table, session_reading_time(s))))
+		conn_abort(c, CONN_END_PROTOCOL);
+	session_mind_rest(s);
+	tell_room(s);
+}
+
+/* --- pipes --- */
+
+static bool pipe_message(struct pipe *p, const struct wire_msg *msg,
+			 uint64_t offset)
+{
+	return inbound_message(p->owner, p, msg, offset);
+}
+
+static void pipe_batch(struct pipe *p)
+{
+	inbound_flush(p->owner);
+	standback_look(p->owner, p);
+}
+
+/* A pipe is at its end. True: the session is stopping, so nothing is lost. */
+static bool stopped_one(struct session *s)
+{
+	s->open_pipes--;
+	if (s->stopping && !s->open_pipes)
+		loop_after(s->engine->loop, &s->end);
+	return s->stopping;
+}
+
+static void pipe_broken(struct pipe *p, const char *what, const char *detail)
+{
+	struct session *s = p->owner;
+
+	if (stopped_one(s))
+		return;
+	log_warn(s->engine->log, "session %u: pipe %u, %s: session ended",
+		 s->number, p->index, detail);
+	session_fail(s, "pipe %u brought %s", p->index, what);
+}
+
+static void pipe_ended(struct pipe *p, int err)
+{
+	struct session *s = p->owner;
+
+	if (stopped_one(s))
+		return;
+	if (err)
+		session_fail(s, "pipe %u failed: %s", p->index, strerror(-err));
+	else
+		session_fail(s, "pipe %u was closed by the other end",
+			     p->index);
+}
+
+static void pipe_writable(struct pipe *p)
+{
+	struct session *s = p->owner;
+
+	if (!s->stopping) {
+		loop_after(s->engine->loop, &s->pump);
+	} else if (!p->queue) {
+		pipe_want(p, false);
+		pipe_shut(p);
+	}
+}
+
+static void pipe_acked(struct pipe *p, const struct ack_asked *what,
+		       int64_t at)
+{
+	outbound_acked(p->owner, what, at, p->info.mss);
+}
+
+static const struct pipe_ops pipe_ops = {
+	.acked = pipe_acked,
+	.message = pipe_message,
+	.batch = pipe_batch,
+	.broken = pipe_broken,
+	.ended = pipe_ended,
+	.writable = pipe_writable,
+};
+
+/* --- the end --- */
+
+/* Those that had ended in order go on writing what they have. */
+static void abort_conns(struct session *s, enum conn_end why)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, member);
+
+		if (!c->over)
+			conn_abort(c, why);
+	}
+}
+
+static void stop_timers(struct session *s)
+{
+	struct loop *loop = s->engine->loop;
+
+	loop_timer_stop(loop, &s->hold_timer);
+	loop_timer_stop(loop, &s->refused_timer);
+	loop_timer_stop(loop, &s->pause_timer);
+	loop_timer_stop(loop, &s->standback_timer);
+	loop_timer_stop(loop, &s->rest_timer);
+	survey_stop(s);
+	loop_timer_stop(loop, &s->stop_timer);
+	loop_task_stop(&s->pump);
+	loop_task_stop(&s->end);
+}
+
+static void session_free(struct session *s)
+{
+	unsigned int i;
+
+	while (!list_empty(&s->conns))
+		orphan(s->engine, list_first(&s->conns, struct conn, member));
+	stop_timers(s);
+	for (i = 0; i < s->npipes; i++)
+		pipe_free(s->pipes[i]);
+	run_pool_fini(&s->shared.pool);
+	table_free(s->table);
+	free(s);
+}
+
+static void end(struct task *t)
+{
+	struct session *s = container_of(t, struct session, end);
+
+	s->dead = true;
+	abort_conns(s, CONN_END_SESSION);
+	if (s->engine->stats) {
+		survey_sample(s, "end");
+		stats_counters(s->engine->stats, s->number, &s->counts);
+		stats_session(s->engine->stats, s->number, "end", s->peer,
+			      s->why);
+		stats_flush(s->engine->stats);
+	}
+	s->role->ended(s);
+	session_free(s);
+}
+
+void session_fail(struct session *s, const char *fmt, ...)
+{
+	va_list args;
+
+	if (s->dead || s->stopping)
+		return;
+	/*
+	 * What was gathered lies in the read buffer, and is for connections
+	 * that may be gone by the time the session is.
+	 */
+	inbound_flush(s);
+	s->dead = true;
+	va_start(args, fmt);
+	vsnprintf(s->why, sizeof(s->why), fmt, args);
+	va_end(args);
+	loop_after(s->engine->loop, &s->end);
+}
+
+static void stop_timer(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, stop_timer);
+
+	loop_after(s->engine->loop, &s->end);
+}
+
+void session_stop(struct session *s, const char *why)
+{
+	unsigned int i;
+
+	if (s->dead || s->stopping)
+		return;
+	s->stopping = true;
+	snprintf(s->why, sizeof(s->why), "%s", why);
+	abort_conns(s, CONN_END_SHUTDOWN);
+	for (i = 0; i < s->npipes; i++) {
+		pipe_pause(s->pipes[i], false);
+		pipe_want(s->pipes[i], s->pipes[i]->queue != NULL);
+		if (!s->pipes[i]->queue)
+			pipe_shut(s->pipes[i]);
+	}
+	loop_timer_in(s->engine->loop, &s->stop_timer,
+		      LINGER_MS * NS_PER_MS);
+}
+
+/* --- the beginning --- */
+
+static int add_pipes(struct session *s, const int *fds, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		s->pipes[i] = pipe_new(&s->shared, &pipe_ops, s, i, fds[i]);
+		if (!s->pipes[i])
+			break;
+		s->npipes = s->open_pipes = i + 1;
+	}
+	for (; i < n; i++)
+		close(fds[i]);
+	return s->npipes == n ? 0 : -1;
+}
+
+static void prepare(struct session *s, struct engine *engine)
+{
+	s->engine = engine;
+	s->shared.loop = engine->loop;
+	s->shared.settings = engine->settings;
+	s->shared.scratch = engine->scratch;
+	s->shared.scratch_size = SCRATCH;
+	s->number = ++engine->sessions;
+	s->hold_timer.fire = outbound_hold_timer;
+	s->refused_timer.fire = outbound_refused_timer;
+	s->pause_timer.fire = inbound_pause_timer;
+	s->standback_timer.fire = standback_timer;
+	s->rest_timer.fire = rest_over;
+	s->stop_timer.fire = stop_timer;
+	loop_task_init(&s->pump, outbound_pump);
+	loop_task_init(&s->end, end);
+	list_init(&s->conns);
+	holders_init(&s->holders);
+}
+
+struct session *session_new(struct engine *engine,
+			    const struct session_role *role, void *owner,
+			    const char *peer, const int *fds, unsigned int n)
+{
+	const struct settings *settings = engine->settings;
+	struct session *s = calloc(1, sizeof(*s));
+	unsigned int i;
+
+	if (!s) {
+		for (i = 0; i < n; i++)
+			close(fds[i]);
+		return NULL;
+	}
+	prepare(s, engine);
+	s->role = role;
+	s->owner = owner;
+	snprintf(s->peer, sizeof(s->peer), "%s", peer);
+	sched_init(&s->sched, settings->conn_policy, settings->pipe_policy, n,
+		   settings->seed);
+	s->table = table_new();
+	if (add_pipes(s, fds, n) < 0 || !s->table) {
+		session_free(s);
+		return NULL;
+	}
+	stats_session(engine->stats, s->number, "begin", peer, NULL);
+	survey_start(s);
+	return s;
+}
+
+void *session_owner(const struct session *s)
+{
+	return s->owner;
+}
+
+const char *session_peer(const struct session *s)
+{
+	return s->peer;
+}
+
+const char *session_why(const struct session *s)
+{
+	return s->why;
+}
+
+unsigned int session_number(const struct session *s)
+{
+	return s->number;
+}
+
+struct engine *session_engine(const struct session *s)
+{
+	return s->engine;
+}

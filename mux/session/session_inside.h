@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of a session, for the files that are its parts: session (life),
+ * inbound (what pipes bring), outbound (what connections send), survey (looks
+ * at its pipes now and then), report.
+ */
+#ifndef TM3_SESSION_INSIDE_H
+#define TM3_SESSION_INSIDE_H
+
+#include <sys/uio.h>
+
+#include "../base/list.h"
+#include "../base/loop.h"
+#include "../base/sock.h"
+#include "../conn/holders.h"
+#include "../conn/table.h"
+#include "../path/aggregate.h"
+#include "../path/losses.h"
+#include "../pipe/pipe.h"
+#include "../sched/sched.h"
+#include "session.h"
+#include "stats.h"
+
+enum { DELIVERY_IOV = 64 };
+
+/*
+ * Messages in order for one connection, gathered from one read so that they
+ * reach its socket in one call. The bytes lie in the read buffer or in held
+ * messages, which are released after the call.
+ */
+struct delivery {
+	struct conn *conn;
+	int n;
+	size_t len;
+	struct iovec iov[DELIVERY_IOV];
+	struct reorder_held *held;
+};
+
+struct session {
+	struct engine *engine;
+	const struct session_role *role;
+	void *owner;
+	unsigned int number;
+	char peer[ADDR_TEXT];
+	char why[160];		/* it ended */
+	bool stopping;		/* in order; nothing is relayed any more */
+	bool dead;		/* waits for its end task */
+
+	struct pipe_shared shared;
+	struct pipe *pipes[PIPES_MAX];
+	unsigned int npipes;
+	unsigned int open_pipes;
+
+	struct table *table;
+	struct list conns;	/* all, lingering ones too: */
+	unsigned int nconns;	/* so many */
+	struct sched sched;
+
+	struct delivery delivery;
+	size_t held;		/* out of order, memory */
+	struct holders holders;	/* by whom */
+	size_t queued;		/* in order, not taken by applications */
+	unsigned int stuck;	/* connections over QUEUE_MAX */
+	bool paused;
+	int64_t paused_at;
+	int64_t paused_ns;	/* in all, before */
+	bool came_early;	/* the message that was read last */
+	bool standing_back;	/* some pipe is, until the timer */
+
+	struct task pump;
+	uint64_t tx_total;	/* bytes given to pipes */
+	struct aggregate aggregate;
+	int64_t looked_at;	/* how much the pipes hold was last asked for */
+	bool refused;		/* the aggregate's limit is in the way */
+	struct timer refused_timer;
+	int64_t held_back_at;	/* since when one pipe lags; 0 none does */
+	struct timer hold_timer;
+	struct task end;
+	struct losses losses;	/* of a mixed set */
+	bool mixed;		/* of SCTP and other pipes */
+	struct timer pause_timer, standback_timer;
+	struct timer rest_timer, stop_timer;
+	struct timer sample_timer, check_timer, losses_timer;	/* survey's */
+	struct stats_counts counts;
+};
+
+/* session */
+struct conn *session_conn_new(struct session *s, uint16_t id);
+int64_t session_reading_time(const struct session *s);
+void session_mind_rest(struct session *s);
+void session_fail(struct session *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* survey */
+void survey_start(struct session *s);
+void survey_stop(struct session *s);
+void survey_sample(struct session *s, const char *state);
+
+/* inbound */
+bool inbound_message(struct session *s, struct pipe *p,
+		     const struct wire_msg *msg, uint64_t offset);
+void inbound_flush(struct session *s);
+void inbound_queued(struct session *s, struct conn *c, size_t bytes);
+void inbound_released(struct session *s, struct conn *c, size_t queued,
+		      size_t held);
+void inbound_over(struct session *s, struct conn *c);
+void inbound_pause_timer(struct timer *t);
+
+/* standback */
+void standback_look(struct session *s, struct pipe *p);
+void standback_timer(struct timer *t);
+
+/* outbound */
+void outbound_pump(struct task *t);
+void outbound_hold_timer(struct timer *t);
+void outbound_acked(struct session *s, const struct ack_asked *what,
+		    int64_t at, size_t mss);
+void outbound_refused_timer(struct timer *t);
+size_t outbound_held(const struct session *s);	/* by all pipes */
+
+#endif

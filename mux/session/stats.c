@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "stats.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "../base/hist.h"
+#include "../base/log.h"
+#include "../base/loop.h"
+#include "../conn/conn.h"
+#include "../path/aggregate.h"
+#include "../path/losses.h"
+#include "../pipe/pipe.h"
+#include "../sched/sched.h"
+#include "../settings/settings.h"
+
+enum { CC_NAME_MAX = 16 };
+
+struct stats {
+	FILE *out;		/* NULL after a write failed */
+	const char *path;
+	struct log log;
+	int64_t unix_offset;	/* UNIX time less monotonic, ns */
+	int64_t interval;	/* ns */
+	int64_t flushed_at;
+};
+
+/* --- the pieces of a line --- */
+
+/* Whatever a string holds, the line stays ASCII and one line. */
+static void put_string(struct stats *st, const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	if (!text) {
+		fputs("null", st->out);
+		return;
+	}
+	fputc('"', st->out);
+	for (; *at; at++) {
+		if (*at == '"' || *at == '\\')
+			fprintf(st->out, "\\%c", *at);
+		else if (*at < 0x20 || *at > 0x7e)
+			fprintf(st->out, "\\u%04x", *at);
+		else
+			fputc(*at, st->out);
+	}
+	fputc('"', st->out);
+}
+
+/* A moment of the monotonic clock as UNIX seconds; 0 never came. */
+static void put_time(struct stats *st, const char *name, int64_t at)
+{
+	int64_t us = (at + st->unix_offset) / NS_PER_US;
+
+	if (at)
+		fprintf(st->out, ",\"%s\":%" PRId64 ".%06" PRId64, name,
+			us / 1000000, us % 1000000);
+	else
+		fprintf(st->out, ",\"%s\":null", name);
+}
+
+static void put_u64(struct stats *st, const char *name, uint64_t value)
+{
+	fprintf(st->out, ",\"%s\":%" PRIu64, name, value);
+}
+
+static void put_text(struct stats *st, const char *name, const char *text)
+{
+	fprintf(st->out, ",\"%s\":", name);
+	put_string(st, text);
+}
+
+static void begin(struct stats *st, const char *type)
+{
+	fprintf(st->out, "{\"type\":\"%s\"", type);
+}
+
+/* Statistics are not worth the proxy's life: they stop, it goes on. */
+static void give_up(struct stats *st)
+{
+	log_error(&st->log, "--stats: %s: %s; no more statistics are written",
+		  st->path, strerror(errno));
+	fclose(st->out);
+	st->out = NULL;
+}
+
+static void flush_now(struct stats *st, int64_t now)
+{
+	st->flushed_at = now;
+	errno = EIO;
+	if (fflush(st->out) || ferror(st->out))
+		give_up(st);
+}
+
+static void end(struct stats *st, int64_t now)
+{
+	errno = EIO;
+	fputs("}\n", st->out);
+	if (ferror(st->out))
+		give_up(st);
+	else if (now - st->flushed_at >= st->interval)
+		flush_now(st, now);
+}
+
+/* --- the file --- */
+
+static int64_t clock_offset(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec * NS_PER_SEC + ts.tv_nsec - loop_clock();
+}
+
+static void put_start(struct stats *st, const char *program,
+		      const struct settings *settings, unsigned int pipes)
+{
+	int64_t now = loop_clock();
+	char text[TRANSPORT_SET_TEXT];
+
+	begin(st, "start");
+	put_text(st, "program", program);
+	put_text(st, "version", TM3_VERSION);
+	put_time(st, "time", now);
+	put_u64(st, "pipes", pipes);
+	put_text(st, "transport", transport_set_text(&settings->transports, text));
+	put_text(st, "binding", settings->late ? "late" : "early");
+	put_text(st, "pipe_policy", settings->pipe_policy->name);
+	put_text(st, "conn_policy", settings->conn_policy->name);
+	put_text(st, "aggregate", aggregate_mode_name(settings->late ?
+		 settings->aggregate : AGGREGATE_OFF));
+	end(st, now);
+	stats_flush(st);
+}
+
+struct stats *stats_open(const char *path, const char *program,
+			 const struct settings *settings, unsigned int pipes)
+{
+	struct stats *st = calloc(1, sizeof(*st));
+
+	if (!st)
+		return NULL;
+	st->out = fopen(path, "we");
+	if (!st->out) {
+		free(st);
+		return NULL;
+	}
+	st->path = path;
+	st->unix_offset = clock_offset();
+	st->interval = (int64_t)(settings->stats_interval * (double)NS_PER_SEC);
+	st->flushed_at = loop_clock();
+	log_init(&st->log, program, (enum log_level)settings->verbosity);
+	put_start(st, program, settings, pipes);
+	return st;
+}
+
+void stats_flush(struct stats *st)
+{
+	if (st && st->out)
+		flush_now(st, loop_clock());
+}
+
+void stats_close(struct stats *st)
+{
+	if (!st)
+		return;
+	stats_flush(st);
+	if (st->out)
+		fclose(st->out);
+	free(st);
+}
+
+/* --- the records --- */
+
+/* Sessions begin and end seldom: their lines are there at once. */
+void stats_session(struct stats *st, unsigned int session, const char *event,
+		   const char *peer, const char *reason)
+{
+	int64_t now = loop_clock();
+
+	if (!st || !st->out)
+		return;
+	begin(st, "session");
+	put_text(st, "event", event);
+	put_time(st, "time", now);
+	put_u64(st, "session", session);
+	put_text(st, "peer", peer);
+	put_text(st, "reason", reason);
+	end(st, now);
+	stats_flush(st);
+}
+
+static void put_cc(struct stats *st, int fd)
+{
+	char name[CC_NAME_MAX + 1] = "";
+	socklen_t len = CC_NAME_MAX;
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) < 0)
+		put_text(st, "cc", NULL);
+	else
+		put_text(st, "cc", name);
+}
+
+void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
+		const char *state)
+{
+	const struct pipe_info *info = &p->info;
+	int64_t now = loop_clock();
+
+	if (!st || !st->out)
+		return;
+	begin(st, "pipe");
+	put_time(st, "time", now);
+	put_u64(st, "session", session);
+	put_u64(st, "pipe", p->index);
+	put_text(st, "state", state);
+	put_text(st, "transport", transport_name(p->transport));
+	put_cc(st, p->fd);
+	fprintf(st->out, ",\"rtt_ms\":%.3f,\"rttmin_ms\":%.3f", info->rtt_ms,
+		info->rttmin_ms);
+	put_u64(st, "cwnd", info->cwnd);
+	put_u64(st, "mss", info->mss);
+	put_u64(st, "unsent", info->unsent);
+	put_u64(st, "in_flight", info->in_flight);
+	put_u64(st, "allowance", p->allowance);
+	put_u64(st, "tx_bytes", p->tx_bytes);
+	put_u64(st, "rx_bytes", p->rx_bytes);
+	put_u64(st, "tx_messages", p->tx_messages);
+	put_u64(st, "rx_messages", p->rx_messages);
+	put_u64(st, "retransmits", info->retransmits);
+	put_u64(st, "segments", info->segments);
+	if (p->transport == TRANSPORT_MPTCP)
+		put_u64(st, "subflows", info->subflows);
+	end(st, now);
+}
+
+void stats_aggregate(struct stats *st, unsigned int session,
+		     const struct aggregate *a, size_t held)
+{
+	int64_t now = loop_clock();
+
+	if (!st || !st->out || a->mode == AGGREGATE_OFF)
+		return;
+	begin(st, "aggregate");
+	put_time(st, "time", now);
+	put_u64(st, "session", session);
+	put_text(st, "mode", aggregate_mode_name(a->mode));
+	put_text(st, "state", aggregate_state_name(a->state));
+	if (a->limit == AGGREGATE_NONE)
+		fputs(",\"limit\":null", st->out);
+	else
+		put_u64(st, "limit", a->limit);
+	put_u64(st, "held", held);
+	fprintf(st->out, ",\"rate_mbps\":%.3f,\"base_ms\":%.3f,\"rtt_ms\":%.3f",
+		a->rate * 8 / 1e6, (double)aggregate_base(a) / 1e6,
+		(double)a->least_before / 1e6);
+	put_u64(st, "rounds", a->rounds);
+	put_u64(st, "refusals", a->refusals);
+	put_u64(st, "yields", a->yields);
+	end(st, now);
+}
+
+void stats_losses(struct stats *st, unsigned int session,
+		  const struct losses *l)
+{
+	int64_t now = loop_clock();
+
+	if (!st || !st->out)
+		return;
+	begin(st, "losses");
+	put_time(st, "time", now);
+	put_u64(st, "session", session);
+	put_text(st, "carried_by", l->over ? "sctp" : "others");
+	fprintf(st->out, ",\"percent\":%.3f,\"threshold\":%g",
+		losses_share(l) * 100, l->threshold * 100);
+	put_u64(st, "segments", losses_sent(l));
+	put_u64(st, "retransmits", losses_again(l));
+	put_u64(st, "switches", l->switches);
+	end(st, now);
+}
+
+/* Of all that was received: most messages waited for nothing. */
+static void put_delays(struct stats *st, const struct conn *c)
+{
+	struct hist all;
+
+	if (c->delays)
+		all = *c->delays;
+	else
+		hist_init(&all);
+	hist_add_zeros(&all, c->in_order);
+	fprintf(st->out, ",\"reorder_ms\":{\"p50\":%.3f,\"p75\":%.3f,"
+		"\"p99\":%.3f,\"max\":%.3f}",
+		(double)hist_quantile(&all, 0.50) / 1e3,
+		(double)hist_quantile(&all, 0.75) / 1e3,
+		(double)hist_quantile(&all, 0.99) / 1e3,
+		(double)hist_quantile(&all, 1.00) / 1e3);
+}
+
+void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
+		int64_t now)
+{
+	if (!st || !st->out)
+		return;
+	begin(st, "conn");
+	put_u64(st, "session", session);
+	put_u64(st, "id", c->id);
+	fprintf(st->out, ",\"dst\":\"%u.%u.%u.%u:%u\"", c->dst[0], c->dst[1],
+		c->dst[2], c->dst[3], c->dst_port);
+	put_time(st, "opened", c->opened_at);
+	put_time(st, "connected", c->connected_at);
+	put_time(st, "closed", now);
+	put_u64(st, "tx_bytes", c->tx_bytes);
+	put_u64(st, "rx_bytes", c->rx_bytes);
+	put_u64(st, "tx_messages", c->tx_messages);
+	put_u64(st, "rx_messages", c->rx_messages);
+	put_delays(st, c);
+	put_u64(st, "reorder_max_messages", c->reorder.max_count);
+	put_u64(st, "reorder_max_bytes", c->reorder.max_bytes);
+	put_text(st, "end", conn_end_name((enum conn_end)c->end));
+	end(st, now);
+}
+
+void stats_counters(struct stats *st, unsigned int session,
+		    const struct stats_counts *counts)
+{
+	int64_t now = loop_clock();
+
+	if (!st || !st->out)
+		return;
+	begin(st, "counters");
+	put_time(st, "time", now);
+	put_u64(st, "session", session);
+	put_u64(st, "duplicates", counts->duplicates);
+	put_u64(st, "late", counts->late);
+	put_u64(st, "early_dropped", counts->early_dropped);
+	put_u64(st, "reorder_limit", counts->reorder_limit);
+	put_u64(st, "queue_limit", counts->queue_limit);
+	put_u64(st, "pauses", counts->pauses);
+	put_u64(st, "protocol", counts->protocol);
+	end(st, now);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a proxy tells of itself as JSON lines: a sample of each pipe per
+ * interval, a record of each connection at its end. docs/statistics.md lists
+ * the fields.
+ */
+#ifndef TM3_STATS_H
+#define TM3_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct settings;
+struct aggregate;
+struct conn;
+struct losses;
+struct pipe;
+struct stats;
+
+/* Opens (truncates) @path. NULL and errno on failure. */
+struct stats *stats_open(const char *path, const char *program,
+			 const struct settings *settings, unsigned int pipes);
+void stats_close(struct stats *st);
+void stats_flush(struct stats *st);
+
+/* All take NULL for "no statistics". */
+void stats_session(struct stats *st, unsigned int session, const char *event,
+		   const char *peer, const char *reason);
+void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
+		const char *state);
+/* What the pipes hold together, @held bytes at the moment, and their limit. */
+void stats_aggregate(struct stats *st, unsigned int session,
+		     const struct aggregate *a, size_t held);
+/* Of a mixed set of pipes: what is lost, and where traffic is therefore. */
+void stats_losses(struct stats *st, unsigned int session,
+		  const struct losses *l);
+void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
+		int64_t now);
+
+/* Counters of limits that were hit and things dropped. */
+struct stats_counts {
+	uint64_t duplicates, late, early_dropped, reorder_limit,
+		queue_limit, pauses, protocol;
+};
+
+void stats_counters(struct stats *st, unsigned int session,
+		    const struct stats_counts *counts);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a session looks at now and then: samples for the statistics, peers that
+ * vanished, and in a mixed set of pipes how much is lost.
+ */
+#include <stdio.h>
+
+#include "../base/log.h"
+#include "session_inside.h"
+
+#define CHECK_INTERVAL (2 * NS_PER_SEC)
+
+void survey_sample(struct session *s, const char *state)
+{
+	struct stats *stats = s->engine->stats;
+	unsigned int i;
+
+	for (i = 0; i < s->npipes; i++) {
+		pipe_look_closely(s->pipes[i], loop_clock());
+		stats_pipe(stats, s->number, s->pipes[i], state);
+	}
+	stats_aggregate(stats, s->number, &s->aggregate, outbound_held(s));
+	if (s->mixed)
+		stats_losses(stats, s->number, &s->losses);
+	stats_flush(stats);
+}
+
+static void sample_timer(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, sample_timer);
+
+	survey_sample(s, "up");
+	loop_timer_in(s->engine->loop, t,
+		      (int64_t)(s->engine->settings->stats_interval *
+				(double)NS_PER_SEC));
+}
+
+/* A peer that vanished without a word leaves nothing behind for long. */
+static void check_timer(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, check_timer);
+	int64_t now = loop_clock();
+	unsigned int i;
+
+	for (i = 0; i < s->npipes; i++) {
+		if (pipe_is_unheard(s->pipes[i], now,
+				    UNHEARD_SECONDS * NS_PER_SEC))
+			session_fail(s, "pipe %u: nothing was acknowledged for %d s",
+				     i, UNHEARD_SECONDS);
+	}
+	if (!s->dead)
+		loop_timer_in(s->engine->loop, t, CHECK_INTERVAL);
+}
+
+/* --- the rule of a mixed set --- */
+
+static bool is_sctp(const struct pipe *p)
+{
+	return p->transport == TRANSPORT_SCTP;
+}
+
+static void let_rest(struct session *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->npipes; i++)
+		s->pipes[i]->resting = is_sctp(s->pipes[i]) != s->losses.over;
+}
+
+static void say_switch(struct session *s)
+{
+	const struct losses *l = &s->losses;
+
+	log_info(s->engine->log, "session %u: %.2f %% of what the %s pipes sent was lost (threshold %g %%): sending over %s",
+		 s->number, l->share * 100, l->over ? "other" : "sctp",
+		 l->threshold * 100, l->over ? "sctp" : "the other pipes");
+}
+
+static void losses_timer(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, losses_timer);
+	int64_t now = loop_clock();
+	uint64_t sent = 0, again = 0;
+	unsigned int i;
+
+	for (i = 0; i < s->npipes; i++) {
+		struct pipe *p = s->pipes[i];
+
+		if (p->resting)
+			continue;
+		pipe_look_closely(p, now);
+		sent += p->info.segments;
+		again += p->info.retransmits;
+	}
+	if (losses_add(&s->losses, now, sent, again)) {
+		let_rest(s);
+		say_switch(s);
+		loop_after(s->engine->loop, &s->pump);
+	}
+	loop_timer_in(s->engine->loop, t, LOSSES_STEP);
+}
+
+static void start_losses(struct session *s)
+{
+	unsigned int sctp = 0, i;
+
+	for (i = 0; i < s->npipes; i++)
+		sctp += is_sctp(s->pipes[i]);
+	s->mixed = sctp && sctp < s->npipes;
+	losses_init(&s->losses, s->engine->settings->sctp_loss);
+	if (!s->mixed)
+		return;
+	let_rest(s);
+	losses_timer(&s->losses_timer);
+}
+
+/* --- the beginning and the end --- */
+
+/*
+ * A limit that hears of no acknowledgement would never move: rather none. DSWA
+ * goes by windows and round trips; the kernel's smoothed round trip over
+ * SCTP is in whole clock ticks, each step cut to whole ones: that is no measure.
+ */
+static bool tells_enough(const struct pipe *p, enum aggregate_mode mode)
+{
+	return mode == AGGREGATE_DELAY ? p->acks.on : !is_sctp(p);
+}
+
+static enum aggregate_mode aggregate_of(struct session *s)
+{
+	enum aggregate_mode mode = s->engine->settings->aggregate;
+	unsigned int i;
+
+	if (!s->engine->settings->late || mode == AGGREGATE_OFF)
+		return AGGREGATE_OFF;
+	for (i = 0; i < s->npipes; i++) {
+		const struct pipe *p = s->pipes[i];
+
+		if (tells_enough(p, mode))
+			continue;
+		log_info(s->engine->log, "session %u: pipes of %s do not tell enough for --aggregate %s: it is off",
+			 s->number, transport_name(p->transport),
+			 aggregate_mode_name(mode));
+		return AGGREGATE_OFF;
+	}
+	return mode;
+}
+
+void survey_start(struct session *s)
+{
+	s->sample_timer.fire = sample_timer;
+	s->check_timer.fire = check_timer;
+	s->losses_timer.fire = losses_timer;
+	aggregate_init(&s->aggregate, aggregate_of(s),
+		       s->engine->settings->lambda, loop_clock());
+	start_losses(s);
+	if (s->engine->stats)
+		sample_timer(&s->sample_timer);
+	check_timer(&s->check_timer);
+}
+
+void survey_stop(struct session *s)
+{
+	struct loop *loop = s->engine->loop;
+
+	loop_timer_stop(loop, &s->sample_timer);
+	loop_timer_stop(loop, &s->check_timer);
+	loop_timer_stop(loop, &s->losses_timer);
+}

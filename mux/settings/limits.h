@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The limits that bound what a session takes of memory and time, and what
+ * happens at each.
+ */
+#ifndef TM3_LIMITS_H
+#define TM3_LIMITS_H
+
+enum {
+	PIPES_MAX = 64,		/* of a session */
+
+	/* In order for one connection, unwritten: past it the pipes pause, */
+	QUEUE_MAX = 16 << 20,
+	/* and so they do past this much in all; */
+	QUEUE_MAX_SESSION = 256 << 20,
+	/* without progress for this long the connection is reset. */
+	PAUSE_MS = 2000,
+
+	/* Out of order, bookkeeping included: the largest holder is reset. */
+	REORDER_MAX_SESSION = 64 << 20,
+	/* Before its SYN, for one connection: the SYN will be refused. */
+	EARLY_MAX = 4 << 20,
+
+	/* A closed id remembers its old owner for so long, and LP rests it. */
+	REST_SECONDS = 30,
+
+	/* A peer that acknowledges nothing for so long is gone. */
+	UNHEARD_SECONDS = 20,
+
+	/* What had ended in order goes on without its session, so much of it */
+	ORPHANS_MAX = 64 << 20,
+	/* and so long. */
+	ORPHAN_SECONDS = 60,
+
+	/* How long an orderly end waits for the last acknowledgement. */
+	LINGER_MS = 1000,
+};
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What both proxies can be told about their engine, as it is used: plain data.
+ * Which words on a command line set it is known in options/ alone.
+ */
+#ifndef TM3_SETTINGS_H
+#define TM3_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "limits.h"
+#include "transports.h"
+
+#define TM3_VERSION "0.1.0"
+
+struct conn_policy;
+struct pipe_policy;
+
+/* How the sum of what the pipes hold is bounded: see path/. */
+enum aggregate_mode { AGGREGATE_DELAY, AGGREGATE_DSWA, AGGREGATE_OFF };
+
+struct settings {
+	bool late;		/* binding */
+	size_t app_buffer;	/* early: bytes queued per pipe */
+	int pipe_sndbuf;	/* early: SO_SNDBUF, 0 the kernel's own */
+	const struct conn_policy *conn_policy;
+	const struct pipe_policy *pipe_policy;
+	enum aggregate_mode aggregate;	/* late: what pipes hold together */
+	double lambda;		/* of AGGREGATE_DSWA */
+	struct transport_set transports;	/* what pipes are made of */
+	double sctp_loss;	/* percent: a mixed set goes to SCTP above it */
+	const char *cc;		/* congestion control of pipes, or NULL */
+	uint64_t seed;		/* of the random policy */
+	unsigned int max_conns;	/* in a session */
+	const char *stats_path;	/* or NULL */
+	double stats_interval;	/* s */
+	int verbosity;		/* enum log_level */
+};
+
+#endif
