@@ -3,7 +3,7 @@
 #ifndef TM3_TEST_MILES_H
 #define TM3_TEST_MILES_H
 
-#include "path.h"
+#include "model.h"
 
 #define MBIT (1e6 / 8)
 #define MS NS_PER_MS
@@ -12,10 +12,10 @@
 enum { OBJECT = 4096 };
 
 /* A queue of @queue_ms at the rate. */
-static inline struct path_params mile(double mbit, int64_t rtt, double queue_ms,
+static inline struct model_params mile(double mbit, int64_t rtt, double queue_ms,
 				      unsigned int pipes)
 {
-	struct path_params p = {
+	struct model_params p = {
 		.rate = mbit * MBIT, .rtt = rtt, .pipes = pipes,
 		.queue = (size_t)(mbit * MBIT * queue_ms / 1e3),
 		.policy = pipe_policies[0], .mode = AGGREGATE_DELAY,

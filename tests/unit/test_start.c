@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "miles.h"
-#include "path.h"
+#include "model.h"
 #include "random.h"
 
 struct start {
@@ -19,21 +19,21 @@ struct start {
 	uint64_t dropped;
 };
 
-static struct start fresh_download(const struct path_params *is,
+static struct start fresh_download(const struct model_params *is,
 				   uint64_t bytes, struct random *r)
 {
 	struct start found;
-	struct path path;
+	struct model model;
 	int64_t at;
 
-	path_init(&path, is, r);
-	at = path.now;
-	path_offer(&path, 0, bytes);
-	path_run(&path, 30 * S);
-	assert_true(path.conn[0].done_at > at);
-	found.took = path.conn[0].done_at - at;
-	found.dropped = path.dropped;
-	path_fini(&path);
+	model_init(&model, is, r);
+	at = model.now;
+	model_offer(&model, 0, bytes);
+	model_run(&model, 30 * S);
+	assert_true(model.conn[0].done_at > at);
+	found.took = model.conn[0].done_at - at;
+	found.dropped = model.dropped;
+	model_fini(&model);
 	return found;
 }
 
@@ -52,7 +52,7 @@ static void a_start_is_not_slowed(void **state)
 	(void)state;
 	random_begin(&r, __func__);
 	for (int k = 0; k < 4 * 3 * 4; k++) {
-		struct path_params is = mile(miles[k % 4].mbit,
+		struct model_params is = mile(miles[k % 4].mbit,
 					     miles[k % 4].rtt, 5000,
 					     pipes[k / 12]);
 		struct start off, on;
@@ -78,7 +78,7 @@ static void a_start_loses_little(void **state)
 	(void)state;
 	random_begin(&r, __func__);
 	for (int k = 0; k < 4 * 3 * 3; k++) {
-		struct path_params is = mile(rates[k % 3], 50 * MS,
+		struct model_params is = mile(rates[k % 3], 50 * MS,
 					     queues[k / 3 % 3], pipes[k / 9]);
 		struct start off, on;
 
@@ -104,41 +104,41 @@ static void a_bulk_behind_objects_loses_little(void **state)
 	(void)state;
 	random_begin(&r, __func__);
 	for (int k = 0; k < 4 * 2; k++) {
-		struct path_params is = mile(k % 2 ? 20 : 10, 50 * MS, 100,
+		struct model_params is = mile(k % 2 ? 20 : 10, 50 * MS, 100,
 					     pipes[k / 2]);
-		struct path path;
+		struct model model;
 
 		is.delayed_acks = true;
-		path_init(&path, &is, &r);
+		model_init(&model, &is, &r);
 		for (int i = 0; i < 6; i++) {
-			path_offer(&path, 1, OBJECT);
-			path_run(&path, 160 * MS);
+			model_offer(&model, 1, OBJECT);
+			model_run(&model, 160 * MS);
 		}
-		path_run(&path, 300 * MS);
-		path_offer(&path, 0, 2000000);
-		path_run(&path, 5 * S);
-		assert_int_equal(path.dropped, 0);
-		path_fini(&path);
+		model_run(&model, 300 * MS);
+		model_offer(&model, 0, 2000000);
+		model_run(&model, 5 * S);
+		assert_int_equal(model.dropped, 0);
+		model_fini(&model);
 	}
 }
 
-static int64_t bulk_behind_a_page(const struct path_params *is,
+static int64_t bulk_behind_a_page(const struct model_params *is,
 				  struct random *r)
 {
-	struct path path;
+	struct model model;
 	int64_t at, took;
 
-	path_init(&path, is, r);
+	model_init(&model, is, r);
 	for (int i = 0; i < 8; i++) {
-		path_offer(&path, 1, random_range(r, 2000, 20000));
-		path_run(&path, random_range(r, 30, 150) * MS);
+		model_offer(&model, 1, random_range(r, 2000, 20000));
+		model_run(&model, random_range(r, 30, 150) * MS);
 	}
-	at = path.now;
-	path_offer(&path, 0, 1000000);
-	path_run(&path, 20 * S);
-	assert_true(path.conn[0].done_at > at);
-	took = path.conn[0].done_at - at;
-	path_fini(&path);
+	at = model.now;
+	model_offer(&model, 0, 1000000);
+	model_run(&model, 20 * S);
+	assert_true(model.conn[0].done_at > at);
+	took = model.conn[0].done_at - at;
+	model_fini(&model);
 	return took;
 }
 
@@ -159,7 +159,7 @@ static void a_page_does_not_hide_the_rate(void **state)
 	(void)state;
 	random_begin(&r, __func__);
 	for (int k = 0; k < 4 * 40; k++) {
-		struct path_params is = mile(miles[k % 4].mbit,
+		struct model_params is = mile(miles[k % 4].mbit,
 					     miles[k % 4].rtt, 500, 8);
 		double without;
 

@@ -14,49 +14,49 @@
 #include <cmocka.h>
 
 #include "miles.h"
-#include "path.h"
+#include "model.h"
 #include "random.h"
 
 enum { QUANTUM = 8192 };
 
-static double used(const struct path *path, int64_t ns)
+static double used(const struct model *model, int64_t ns)
 {
-	return (double)path->arrived / path->is.rate / ((double)ns / 1e9);
+	return (double)model->arrived / model->is.rate / ((double)ns / 1e9);
 }
 
 /* The queue that is wished for: some milliseconds, three segments at least. */
-static int64_t wish(const struct path_params *is)
+static int64_t wish(const struct model_params *is)
 {
-	int64_t segments = (int64_t)(3 * PATH_MSS / is->rate * 1e9);
+	int64_t segments = (int64_t)(3 * MODEL_MSS / is->rate * 1e9);
 
 	return segments > 4 * MS ? segments : 4 * MS;
 }
 
-static void bulk_from_the_start(struct path *path,
-				const struct path_params *is, struct random *r,
+static void bulk_from_the_start(struct model *model,
+				const struct model_params *is, struct random *r,
 				int64_t warm)
 {
-	path_init(path, is, r);
-	path_offer(path, 0, UINT64_MAX);
-	path_run(path, warm);
-	path_forget(path);
+	model_init(model, is, r);
+	model_offer(model, 0, UINT64_MAX);
+	model_run(model, warm);
+	model_forget(model);
 }
 
 /* --- the path --- */
 
-static void is_used_with_a_short_queue(const struct path_params *is,
+static void is_used_with_a_short_queue(const struct model_params *is,
 				       struct random *r)
 {
-	struct path path;
+	struct model model;
 
-	bulk_from_the_start(&path, is, r, 6 * S);
-	path_run(&path, 4 * S);
-	assert_true(used(&path, 4 * S) > 0.95);
-	assert_true(path.longest_queue < 4 * wish(is));
-	assert_true(path.overshoot <= WIRE_PAYLOAD_MAX);
-	assert_int_equal(path.dropped, 0);
-	assert_int_equal(path.aggregate.yields, 0);
-	path_fini(&path);
+	bulk_from_the_start(&model, is, r, 6 * S);
+	model_run(&model, 4 * S);
+	assert_true(used(&model, 4 * S) > 0.95);
+	assert_true(model.longest_queue < 4 * wish(is));
+	assert_true(model.overshoot <= WIRE_PAYLOAD_MAX);
+	assert_int_equal(model.dropped, 0);
+	assert_int_equal(model.aggregate.yields, 0);
+	model_fini(&model);
 }
 
 static void any_path_is_used_with_a_short_queue(void **state)
@@ -69,7 +69,7 @@ static void any_path_is_used_with_a_short_queue(void **state)
 	(void)state;
 	random_begin(&r, __func__);
 	for (int k = 0; k < 6 * 5 * 4; k++) {
-		struct path_params is = mile(rates[k % 5], rtts[k / 5 % 4],
+		struct model_params is = mile(rates[k % 5], rtts[k / 5 % 4],
 					     300, pipes[k / 20]);
 
 		/* As many events as it takes must not take minutes. */
@@ -85,17 +85,17 @@ static void any_path_is_used_with_a_short_queue(void **state)
 /* Without the limit the same pipes fill whatever queue there is. */
 static void without_a_limit_the_queue_is_full(void **state)
 {
-	struct path_params is = mile(10, 50 * MS, 300, 8);
-	struct path path;
+	struct model_params is = mile(10, 50 * MS, 300, 8);
+	struct model model;
 	struct random r;
 
 	(void)state;
 	random_begin(&r, __func__);
 	is.mode = AGGREGATE_OFF;
-	bulk_from_the_start(&path, &is, &r, 6 * S);
-	path_run(&path, 4 * S);
-	assert_true(path.longest_queue > 290 * MS);
-	path_fini(&path);
+	bulk_from_the_start(&model, &is, &r, 6 * S);
+	model_run(&model, 4 * S);
+	assert_true(model.longest_queue > 290 * MS);
+	model_fini(&model);
 }
 
 static void loss_by_chance_is_not_made_worse(void **state)
@@ -106,15 +106,15 @@ static void loss_by_chance_is_not_made_worse(void **state)
 	(void)state;
 	random_begin(&r, __func__);
 	for (int on = 0; on < 2; on++) {
-		struct path_params is = mile(10, 50 * MS, 300, 8);
-		struct path path;
+		struct model_params is = mile(10, 50 * MS, 300, 8);
+		struct model model;
 
 		is.loss = 0.01;
 		is.mode = on ? AGGREGATE_DELAY : AGGREGATE_OFF;
-		bulk_from_the_start(&path, &is, &r, 6 * S);
-		path_run(&path, 30 * S);
-		part[on] = used(&path, 30 * S);
-		path_fini(&path);
+		bulk_from_the_start(&model, &is, &r, 6 * S);
+		model_run(&model, 30 * S);
+		part[on] = used(&model, 30 * S);
+		model_fini(&model);
 	}
 	assert_true(part[1] > 0.9 * part[0]);
 }
@@ -128,93 +128,93 @@ static void a_rate_that_grows_is_found_soon(void **state)
 	(void)state;
 	random_begin(&r, __func__);
 	for (int i = 0; i < 3; i++) {
-		struct path_params is = mile(2, rtts[i], 1000, 8);
-		struct path path;
+		struct model_params is = mile(2, rtts[i], 1000, 8);
+		struct model model;
 
-		bulk_from_the_start(&path, &is, &r, 4 * S);
-		path.is.rate = is.rate = 20 * MBIT;
-		path_run(&path, 11 * rtts[i]);
-		path_forget(&path);
-		path_run(&path, 2 * S);
-		assert_true(used(&path, 2 * S) > 0.9);
-		path_fini(&path);
+		bulk_from_the_start(&model, &is, &r, 4 * S);
+		model.is.rate = is.rate = 20 * MBIT;
+		model_run(&model, 11 * rtts[i]);
+		model_forget(&model);
+		model_run(&model, 2 * S);
+		assert_true(used(&model, 2 * S) > 0.9);
+		model_fini(&model);
 	}
 }
 
 static void a_rate_that_changes_is_followed(void **state)
 {
 	static const double rates[] = { 10, 2, 20, 5, 40 };
-	struct path_params is = mile(10, 50 * MS, 1000, 8);
-	struct path path;
+	struct model_params is = mile(10, 50 * MS, 1000, 8);
+	struct model model;
 	struct random r;
 
 	(void)state;
 	random_begin(&r, __func__);
-	bulk_from_the_start(&path, &is, &r, 4 * S);
+	bulk_from_the_start(&model, &is, &r, 4 * S);
 	for (int i = 0; i < 5; i++) {
-		path.is.rate = is.rate = rates[i] * MBIT;
-		path_run(&path, 8 * S);
-		path_forget(&path);
-		path_run(&path, 2 * S);
-		assert_true(used(&path, 2 * S) > 0.9);
-		assert_true(path.longest_queue < 4 * wish(&is));
+		model.is.rate = is.rate = rates[i] * MBIT;
+		model_run(&model, 8 * S);
+		model_forget(&model);
+		model_run(&model, 2 * S);
+		assert_true(used(&model, 2 * S) > 0.9);
+		assert_true(model.longest_queue < 4 * wish(&is));
 	}
-	path_fini(&path);
+	model_fini(&model);
 }
 
 /* One that becomes longer is known by waiting, not at once. */
 static void a_round_trip_that_changes_is_followed(void **state)
 {
-	struct path_params is = mile(10, 50 * MS, 1000, 8);
-	struct path path;
+	struct model_params is = mile(10, 50 * MS, 1000, 8);
+	struct model model;
 	struct random r;
 
 	(void)state;
 	random_begin(&r, __func__);
-	bulk_from_the_start(&path, &is, &r, 4 * S);
-	path.is.rtt = 120 * MS;
-	path_run(&path, 60 * S);
-	path_forget(&path);
-	path_run(&path, 10 * S);
-	assert_true(used(&path, 10 * S) > 0.9);
-	path.is.rtt = 30 * MS;
-	path_run(&path, 5 * S);
-	path_forget(&path);
-	path_run(&path, 4 * S);
-	assert_true(used(&path, 4 * S) > 0.95);
-	assert_true(path.longest_queue < 4 * wish(&is));
-	path_fini(&path);
+	bulk_from_the_start(&model, &is, &r, 4 * S);
+	model.is.rtt = 120 * MS;
+	model_run(&model, 60 * S);
+	model_forget(&model);
+	model_run(&model, 10 * S);
+	assert_true(used(&model, 10 * S) > 0.9);
+	model.is.rtt = 30 * MS;
+	model_run(&model, 5 * S);
+	model_forget(&model);
+	model_run(&model, 4 * S);
+	assert_true(used(&model, 4 * S) > 0.95);
+	assert_true(model.longest_queue < 4 * wish(&is));
+	model_fini(&model);
 }
 
-static double object_ms(struct path *path)
+static double object_ms(struct model *model)
 {
-	int64_t at = path->now;
+	int64_t at = model->now;
 
-	path_offer(path, 0, OBJECT);
-	path_run(path, 300 * MS);
-	assert_true(path->conn[0].done_at > at);
-	return (double)(path->conn[0].done_at - at) / 1e6;
+	model_offer(model, 0, OBJECT);
+	model_run(model, 300 * MS);
+	assert_true(model->conn[0].done_at > at);
+	return (double)(model->conn[0].done_at - at) / 1e6;
 }
 
 /* The queue is there before we are. */
 static double beside_a_rival(unsigned int pipes, enum aggregate_mode mode,
 			     struct random *r)
 {
-	struct path_params is = mile(10, 50 * MS, 300, pipes);
-	struct path path;
+	struct model_params is = mile(10, 50 * MS, 300, pipes);
+	struct model model;
 	double part;
 
 	is.mode = mode;
-	path_init(&path, &is, r);
-	object_ms(&path);
-	path_rival(&path, true);
-	path_run(&path, 10 * S);
-	path_offer(&path, 1, UINT64_MAX);
-	path_run(&path, 20 * S);
-	path_forget(&path);
-	path_run(&path, 60 * S);
-	part = used(&path, 60 * S);
-	path_fini(&path);
+	model_init(&model, &is, r);
+	object_ms(&model);
+	model_rival(&model, true);
+	model_run(&model, 10 * S);
+	model_offer(&model, 1, UINT64_MAX);
+	model_run(&model, 20 * S);
+	model_forget(&model);
+	model_run(&model, 60 * S);
+	part = used(&model, 60 * S);
+	model_fini(&model);
 	return part;
 }
 
@@ -238,21 +238,21 @@ static void a_moment_is_not_taken_for_others(void **state)
 	(void)state;
 	random_begin(&r, __func__);
 	for (int k = 0; k < 3; k++) {
-		struct path_params is = mile(10, 50 * MS, 500, pipes[k]);
-		struct path path;
+		struct model_params is = mile(10, 50 * MS, 500, pipes[k]);
+		struct model model;
 
-		path_init(&path, &is, &r);
-		object_ms(&path);
-		path_forget(&path);
+		model_init(&model, &is, &r);
+		object_ms(&model);
+		model_forget(&model);
 		for (int i = 0; i < 8; i++) {
-			path.busy_until = path.now + 100 * MS;
+			model.busy_until = model.now + 100 * MS;
 			if (!i)
-				path_offer(&path, 1, UINT64_MAX);
-			path_run(&path, 2 * S);
+				model_offer(&model, 1, UINT64_MAX);
+			model_run(&model, 2 * S);
 		}
-		assert_int_equal(path.aggregate.yields, 0);
-		assert_true(used(&path, 16 * S) > 0.9);
-		path_fini(&path);
+		assert_int_equal(model.aggregate.yields, 0);
+		assert_true(used(&model, 16 * S) > 0.9);
+		model_fini(&model);
 	}
 }
 
@@ -265,19 +265,19 @@ static void others_are_known_in_time(void **state)
 	(void)state;
 	random_begin(&r, __func__);
 	for (int k = 0; k < 4 * 2; k++) {
-		struct path_params is = mile(10, 50 * MS, k % 2 ? 500 : 200,
+		struct model_params is = mile(10, 50 * MS, k % 2 ? 500 : 200,
 					     pipes[k / 2]);
-		struct path path;
+		struct model model;
 		double n = pipes[k / 2];
 
-		path_init(&path, &is, &r);
-		path_rival(&path, true);
-		path_offer(&path, 0, UINT64_MAX);
-		path_run(&path, 18 * S);
-		assert_true(used(&path, 18 * S) > 0.4);
+		model_init(&model, &is, &r);
+		model_rival(&model, true);
+		model_offer(&model, 0, UINT64_MAX);
+		model_run(&model, 18 * S);
+		assert_true(used(&model, 18 * S) > 0.4);
 		/* No more than so many connections would have. */
-		assert_true(used(&path, 18 * S) < n / (n + 1) + 0.12);
-		path_fini(&path);
+		assert_true(used(&model, 18 * S) < n / (n + 1) + 0.12);
+		model_fini(&model);
 	}
 }
 
@@ -293,27 +293,27 @@ static void another_connection_does_not_starve_us(void **state)
 	(void)state;
 	random_begin(&r, __func__);
 	for (int k = 0; k < 6; k++) {
-		struct path_params is = mile(10, 50 * MS, k % 2 ? 100 : 300,
+		struct model_params is = mile(10, 50 * MS, k % 2 ? 100 : 300,
 					     pipes[k / 2]);
-		struct path path;
+		struct model model;
 
-		bulk_from_the_start(&path, &is, &r, 5 * S);
-		path_rival(&path, true);
-		path_run(&path, 20 * S);
-		path_forget(&path);
-		path_run(&path, 60 * S);
-		assert_true(used(&path, 60 * S) > 0.3);
+		bulk_from_the_start(&model, &is, &r, 5 * S);
+		model_rival(&model, true);
+		model_run(&model, 20 * S);
+		model_forget(&model);
+		model_run(&model, 60 * S);
+		assert_true(used(&model, 60 * S) > 0.3);
 		/* When it has gone, the queue goes too, soon after a look. */
-		path_rival(&path, false);
-		path_run(&path, 1 * S);
-		while (path.aggregate.state == AGGREGATE_YIELD)
-			path_run(&path, 1 * S);
-		path_run(&path, 13 * S);
-		path_forget(&path);
-		path_run(&path, 5 * S);
-		assert_true(used(&path, 5 * S) > 0.95);
-		assert_true(path.longest_queue < 5 * wish(&is));
-		path_fini(&path);
+		model_rival(&model, false);
+		model_run(&model, 1 * S);
+		while (model.aggregate.state == AGGREGATE_YIELD)
+			model_run(&model, 1 * S);
+		model_run(&model, 13 * S);
+		model_forget(&model);
+		model_run(&model, 5 * S);
+		assert_true(used(&model, 5 * S) > 0.95);
+		assert_true(model.longest_queue < 5 * wish(&is));
+		model_fini(&model);
 	}
 }
 
@@ -328,22 +328,22 @@ static void an_object_beside_bulk_is_hardly_slower(void **state)
 	(void)state;
 	random_begin(&r, __func__);
 	for (int k = 0; k < 4 * 5 * 2; k++) {
-		struct path_params is = mile(rates[k % 4], 50 * MS, 500,
+		struct model_params is = mile(rates[k % 4], 50 * MS, 500,
 					     pipes[k / 4 % 5]);
 		/* A round must not last longer than the objects' pace. */
 		unsigned int bulks = k < 20 ? 1 : rates[k % 4] > 5 ? 40 : 20;
-		struct path path;
+		struct model model;
 		double idle;
 
-		path_init(&path, &is, &r);
-		idle = object_ms(&path);
+		model_init(&model, &is, &r);
+		idle = object_ms(&model);
 		for (unsigned int i = 1; i <= bulks; i++)
-			path_offer(&path, i, UINT64_MAX);
-		path_run(&path, 4 * S);
+			model_offer(&model, i, UINT64_MAX);
+		model_run(&model, 4 * S);
 		for (int i = 0; i < 16; i++)
-			assert_true(object_ms(&path) < idle +
+			assert_true(object_ms(&model) < idle +
 				    2.5 * (double)wish(&is) / 1e6);
-		path_fini(&path);
+		model_fini(&model);
 	}
 }
 
@@ -353,23 +353,23 @@ static void all_get_their_share_within_a_bounded_time(void **state)
 
 	(void)state;
 	random_begin(&r, __func__);
-	for (unsigned int n = 2; n <= PATH_CONNS; n *= 2) {
-		struct path_params is = mile(10, 50 * MS, 300, 8);
+	for (unsigned int n = 2; n <= MODEL_CONNS; n *= 2) {
+		struct model_params is = mile(10, 50 * MS, 300, 8);
 		int64_t round = (int64_t)(n * (QUANTUM + WIRE_PAYLOAD_MAX) /
 					  is.rate * 1e9);
-		struct path path;
+		struct model model;
 
-		path_init(&path, &is, &r);
+		model_init(&model, &is, &r);
 		for (unsigned int i = 0; i < n; i++)
-			path_offer(&path, i, UINT64_MAX);
-		path_run(&path, 4 * S);
-		path_forget(&path);
-		path_run(&path, 10 * S);
+			model_offer(&model, i, UINT64_MAX);
+		model_run(&model, 4 * S);
+		model_forget(&model);
+		model_run(&model, 10 * S);
 		/* Two turns, and a message that overdraws each. */
-		assert_true(path.unfair <= 2 * (QUANTUM + WIRE_PAYLOAD_MAX));
+		assert_true(model.unfair <= 2 * (QUANTUM + WIRE_PAYLOAD_MAX));
 		for (unsigned int i = 0; i < n; i++)
-			assert_true(path.conn[i].longest_wait < 2 * round);
-		path_fini(&path);
+			assert_true(model.conn[i].longest_wait < 2 * round);
+		model_fini(&model);
 	}
 }
 
@@ -381,27 +381,27 @@ static void nobody_starves_whatever_comes(void **state)
 	(void)state;
 	random_begin(&r, __func__);
 	for (int k = 0; k < 20; k++) {
-		struct path_params is = mile(random_range(&r, 1, 50),
+		struct model_params is = mile(random_range(&r, 1, 50),
 				random_range(&r, 1, 200) * MS,
 				random_range(&r, 50, 500),
 				random_range(&r, 1, 16));
-		struct path path;
+		struct model model;
 
 		is.delayed_acks = random_below(&r, 2);
 		is.loss = random_below(&r, 3) ? 0 : 0.02;
-		path_init(&path, &is, &r);
+		model_init(&model, &is, &r);
 		for (int i = 0; i < 400; i++) {
-			path_offer(&path, random_below(&r, PATH_CONNS),
+			model_offer(&model, random_below(&r, MODEL_CONNS),
 				   random_range(&r, 1, 60000));
-			path_run(&path, random_range(&r, 1, 100) * MS);
+			model_run(&model, random_range(&r, 1, 100) * MS);
 		}
-		path_run(&path, 300 * S);
-		for (unsigned int i = 0; i < PATH_CONNS; i++) {
-			assert_int_equal(path.conn[i].backlog, 0);
-			assert_int_equal(path.conn[i].arrived,
-					 path.conn[i].sent);
+		model_run(&model, 300 * S);
+		for (unsigned int i = 0; i < MODEL_CONNS; i++) {
+			assert_int_equal(model.conn[i].backlog, 0);
+			assert_int_equal(model.conn[i].arrived,
+					 model.conn[i].sent);
 		}
-		path_fini(&path);
+		model_fini(&model);
 	}
 }
 
