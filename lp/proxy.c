@@ -9,6 +9,7 @@
 #include "../mux/base/log.h"
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
+#include "../mux/session/greeting.h"
 #include "../mux/session/session.h"
 #include "dialer.h"
 #include "forward.h"
@@ -86,7 +87,7 @@ static int dialed(void *owner, const int *fds, unsigned int n)
 {
 	struct proxy *p = owner;
 
-	p->session = session_new(p->engine, &role, p, dialer_peer(p->dialer),
+	p->session = greet_baseline(p->engine, &role, p, dialer_peer(p->dialer),
 				 fds, n);
 	return p->session ? 0 : -ENOMEM;
 }

@@ -13,6 +13,7 @@
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
 #include "../mux/conn/conn.h"
+#include "../mux/session/greeting.h"
 #include "access.h"
 
 enum { CONN_TEXT = 80 };
@@ -208,7 +209,7 @@ static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
 			 strerror(ENOMEM));
 		return;
 	}
-	guest->session = session_new(s->engine, &role, guest, host, fds, n);
+	guest->session = greet_baseline(s->engine, &role, guest, host, fds, n);
 	if (!guest->session) {
 		guest_free(guest);
 		log_warn(log, "%u pipes from %s were reset: no session could "

@@ -112,6 +112,7 @@ struct conn {
 	bool writable;		/* a write may take something */
 	bool syn_pending;	/* to be framed first */
 	uint8_t fin_pending;	/* enum wire_reason to be framed last, or 0 */
+	bool ours;		/* opened by this end */
 	bool had_syn;		/* the SYN was received, or is ours to send */
 	bool complete;		/* nothing of it is under way to us any more */
 	bool refused;		/* had to drop early data: refuse the SYN */

@@ -309,7 +309,7 @@ static int open_carrier(struct pipe *p)
 }
 
 struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
-		      void *owner, unsigned int index, int fd)
+		      void *owner, int fd)
 {
 	struct pipe *p = calloc(1, sizeof(*p));
 
@@ -323,7 +323,6 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->settings = shared->settings;
 	p->ops = ops;
 	p->owner = owner;
-	p->index = index;
 	p->fd = fd;
 	p->queue_end = &p->queue;
 	p->watch.ready = pipe_ready;

@@ -118,9 +118,12 @@ struct pipe {
 	struct pipe_mark passed;	/* the last one acknowledged */
 };
 
-/* Takes over @fd, a connected socket; set up here (cc, options, binding). */
+/*
+ * Takes over @fd, a connected socket; set up here (cc, options, binding). What
+ * it is of a session, its index, is given to it by whoever takes it in.
+ */
 struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
-		      void *owner, unsigned int index, int fd);
+		      void *owner, int fd);
 void pipe_free(struct pipe *p);		/* resets it unless pipe_shut() came first */
 
 /* Bytes it would take now, as one run or less; 0 when it is blocked. */
@@ -143,6 +146,12 @@ void pipe_ask(struct pipe *p, size_t before, size_t len);
 static inline size_t pipe_held(const struct pipe *p)
 {
 	return p->queued + p->info.unsent + p->info.in_flight - p->info.stuck;
+}
+
+/* Bytes given to it that the other end's kernel has not acknowledged yet. */
+static inline uint64_t pipe_outstanding(const struct pipe *p)
+{
+	return p->queued + p->info.unsent + p->info.in_flight + p->info.astray;
 }
 
 /* Would a segment written now leave at once? As far as the window goes. */

@@ -17,24 +17,27 @@ void sched_init(struct sched *s, const struct conn_policy *conns,
 	s->random = seed;
 	list_init(&s->fresh);
 	list_init(&s->round);
+	s->round_trip = 0;
+	if (conns->init)
+		conns->init(s);
 }
 
-void sched_ready(struct sched *s, struct conn *c)
+void sched_ready(struct sched *s, struct conn *c, int64_t now)
 {
 	s->ready++;
-	s->conns->ready(s, c);
+	s->conns->ready(s, c, now);
 }
 
-void sched_idle(struct sched *s, struct conn *c)
+void sched_idle(struct sched *s, struct conn *c, int64_t now)
 {
 	s->ready--;
-	s->conns->idle(s, c);
+	s->conns->idle(s, c, now);
 }
 
-void sched_forget(struct sched *s, struct conn *c)
+void sched_forget(struct sched *s, struct conn *c, int64_t now)
 {
 	if (c->ready)
-		sched_idle(s, c);
+		sched_idle(s, c, now);
 	list_del(&c->turn);
 	list_del(&c->ahead);
 }

@@ -4,9 +4,10 @@
  *
  * A pipe policy orders the pipes that could send. For the pipe it picks, the
  * connection policy's next() answers: new bytes of this connection (SCHED_NEW),
- * a run again as a copy (SCHED_AGAIN), or nothing for this pipe
- * now (SCHED_WAIT). A policy is one small file, named in the lists at the end of
- * sched.c; it sees every pipe's info and every ready connection.
+ * a run again as a copy (SCHED_AGAIN), or nothing for this pipe now
+ * (SCHED_WAIT). A policy is one small file, named in the lists at the end of
+ * sched.c; it sees every pipe's info and every ready connection. next.h makes
+ * one decision of both.
  *
  * No sockets, no clock: struct pipe and struct conn are only looked at.
  */
@@ -35,15 +36,16 @@ struct sched_choice {
 
 struct conn_policy {
 	const char *name, *summary;
+	void (*init)(struct sched *s);	/* or NULL */
 	/* @c has something to send; it had not before. */
-	void (*ready)(struct sched *s, struct conn *c);
+	void (*ready)(struct sched *s, struct conn *c, int64_t now);
 	/* @c has nothing any more (or leaves for good). */
-	void (*idle)(struct sched *s, struct conn *c);
+	void (*idle)(struct sched *s, struct conn *c, int64_t now);
 	/* What shall @p carry, of at most @room bytes? */
 	struct sched_choice (*next)(struct sched *s, struct pipe *p,
 				    size_t room, int64_t now);
-	/* @c sent @bytes; @more: and may have more. */
-	void (*sent)(struct sched *s, struct conn *c, size_t bytes, bool more);
+	/* @c sent @bytes. */
+	void (*sent)(struct sched *s, struct conn *c, size_t bytes);
 };
 
 struct pipe_policy {
@@ -61,10 +63,13 @@ struct sched {
 	const struct pipe_policy *pipes;
 	unsigned int npipes;
 	unsigned int ready;	/* connections with something to send */
-	struct list fresh;	/* became active just now: served first */
-	struct list round;	/* the others, in turn */
 	unsigned int turn;	/* round robin over pipes */
 	uint64_t random;
+	int64_t round_trip;	/* of the path, ns; 0: not known yet */
+
+	/* drr */
+	struct list fresh;	/* became active just now: served first */
+	struct list round;	/* the others, in turn */
 };
 
 void sched_init(struct sched *s, const struct conn_policy *conns,
@@ -72,9 +77,9 @@ void sched_init(struct sched *s, const struct conn_policy *conns,
 		uint64_t seed);
 
 /* These keep count and pass on to the policy. */
-void sched_ready(struct sched *s, struct conn *c);
-void sched_idle(struct sched *s, struct conn *c);
-void sched_forget(struct sched *s, struct conn *c);
+void sched_ready(struct sched *s, struct conn *c, int64_t now);
+void sched_idle(struct sched *s, struct conn *c, int64_t now);
+void sched_forget(struct sched *s, struct conn *c, int64_t now);
 
 bool sched_carries(const struct sched *s, const struct pipe *p,
 		   const struct conn *c);

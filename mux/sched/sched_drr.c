@@ -16,8 +16,9 @@
  */
 enum { QUANTUM = 8192 };
 
-static void drr_ready(struct sched *s, struct conn *c)
+static void drr_ready(struct sched *s, struct conn *c, int64_t now)
 {
+	(void)now;
 	if (list_empty(&c->turn)) {
 		c->deficit = QUANTUM;
 		c->in_turn = false;
@@ -27,8 +28,9 @@ static void drr_ready(struct sched *s, struct conn *c)
 		list_add_tail(&s->fresh, &c->ahead);
 }
 
-static void drr_idle(struct sched *s, struct conn *c)
+static void drr_idle(struct sched *s, struct conn *c, int64_t now)
 {
+	(void)now;
 	(void)s;
 	list_del(&c->ahead);
 }
@@ -107,9 +109,8 @@ static struct sched_choice drr_next(struct sched *s, struct pipe *p,
 	return choice;
 }
 
-static void drr_sent(struct sched *s, struct conn *c, size_t bytes, bool more)
+static void drr_sent(struct sched *s, struct conn *c, size_t bytes)
 {
-	(void)more;
 	c->deficit -= (int64_t)bytes;
 	if (s->ready == 1 && c->deficit < 0)
 		c->deficit = 0;

@@ -5,13 +5,15 @@
 #include "../conn/conn.h"
 #include "sched.h"
 
-static void fifo_ready(struct sched *s, struct conn *c)
+static void fifo_ready(struct sched *s, struct conn *c, int64_t now)
 {
+	(void)now;
 	list_add_tail(&s->round, &c->turn);
 }
 
-static void fifo_idle(struct sched *s, struct conn *c)
+static void fifo_idle(struct sched *s, struct conn *c, int64_t now)
 {
+	(void)now;
 	(void)s;
 	list_del(&c->turn);
 }
@@ -36,12 +38,11 @@ static struct sched_choice fifo_next(struct sched *s, struct pipe *p,
 	return choice;
 }
 
-static void fifo_sent(struct sched *s, struct conn *c, size_t bytes, bool more)
+static void fifo_sent(struct sched *s, struct conn *c, size_t bytes)
 {
 	(void)s;
 	(void)c;
 	(void)bytes;
-	(void)more;
 }
 
 const struct conn_policy sched_fifo = {

@@ -48,15 +48,15 @@ static void conn_is_ready(struct conn *c)
 {
 	struct session *s = c->owner;
 
-	sched_ready(&s->sched, c);
-	loop_after(s->engine->loop, &s->pump);
+	sched_ready(&s->sched, c, loop_now(s->engine->loop));
+	loop_after(s->engine->loop, &s->out.pump);
 }
 
 static void conn_is_idle(struct conn *c)
 {
 	struct session *s = c->owner;
 
-	sched_idle(&s->sched, c);
+	sched_idle(&s->sched, c, loop_now(s->engine->loop));
 }
 
 static void conn_has_queued(struct conn *c, size_t bytes)
@@ -97,16 +97,16 @@ void session_mind_rest(struct session *s)
 }
 
 /*
- * An end that accepts SYNs needs to remember a closed id only while something
- * of the old connection may be under way. The end that gives ids out rests
- * every one: the other end cannot know that much.
+ * Who did not open a connection needs to remember its id only while something
+ * of it may be under way. Who did rests every id: the other end cannot know
+ * that much.
  */
 static void conn_is_over(struct conn *c)
 {
 	struct session *s = c->owner;
-	bool complete = s->role->syn && c->complete;
+	bool complete = !c->ours && c->complete;
 
-	sched_forget(&s->sched, c);
+	sched_forget(&s->sched, c, loop_now(s->engine->loop));
 	table_remove(s->table, c, complete, session_reading_time(s));
 	inbound_over(s, c);
 	stats_conn(s->engine->stats, s->number, c, loop_clock());
@@ -165,7 +165,7 @@ int session_open(struct session *s, int fd, const uint8_t addr[4],
 		return -EAGAIN;
 	memcpy(c->dst, addr, sizeof(c->dst));
 	c->dst_port = port;
-	c->had_syn = true;
+	c->ours = c->had_syn = true;
 	c->syn_pending = true;
 	if (conn_attach(c, fd) < 0)
 		conn_abort(c, CONN_END_LIMIT);
@@ -185,6 +185,21 @@ static void rest_over(struct timer *t)
 
 /* --- pipes --- */
 
+__attribute__((format(printf, 2, 0)))
+static void fail(struct session *s, const char *fmt, va_list args)
+{
+	if (s->dead || s->stopping)
+		return;
+	/*
+	 * What was gathered lies in the read buffer, and is for connections
+	 * that may be gone by the time the session is.
+	 */
+	inbound_flush(s);
+	s->dead = true;
+	vsnprintf(s->why, sizeof(s->why), fmt, args);
+	loop_after(s->engine->loop, &s->end);
+}
+
 static bool pipe_message(struct pipe *p, const struct wire_msg *msg,
 			 uint64_t offset)
 {
@@ -197,37 +212,45 @@ static void pipe_batch(struct pipe *p)
 	standback_look(p->owner, p);
 }
 
-/* A pipe is at its end. True: the session is stopping, so nothing is lost. */
-static bool stopped_one(struct session *s)
+/*
+ * A pipe is over. Where the session is ending anyway nothing is lost by that;
+ * else it is the end of it, since nobody can tell which of the pipe's messages
+ * have arrived.
+ */
+__attribute__((format(printf, 2, 3)))
+static void lose_pipe(struct session *s, const char *fmt, ...)
 {
+	va_list args;
+
 	s->open_pipes--;
-	if (s->stopping && !s->open_pipes)
-		loop_after(s->engine->loop, &s->end);
-	return s->stopping;
+	if (s->stopping) {
+		if (!s->open_pipes)
+			loop_after(s->engine->loop, &s->end);
+		return;
+	}
+	va_start(args, fmt);
+	fail(s, fmt, args);
+	va_end(args);
 }
 
 static void pipe_broken(struct pipe *p, const char *what, const char *detail)
 {
 	struct session *s = p->owner;
 
-	if (stopped_one(s))
-		return;
-	log_warn(s->engine->log, "session %u: pipe %u, %s: session ended",
-		 s->number, p->index, detail);
-	session_fail(s, "pipe %u brought %s", p->index, what);
+	if (!s->stopping)
+		log_warn(s->engine->log, "session %u: pipe %u, %s: session ended",
+			 s->number, p->index, detail);
+	lose_pipe(s, "pipe %u brought %s", p->index, what);
 }
 
 static void pipe_ended(struct pipe *p, int err)
 {
 	struct session *s = p->owner;
 
-	if (stopped_one(s))
-		return;
 	if (err)
-		session_fail(s, "pipe %u failed: %s", p->index, strerror(-err));
+		lose_pipe(s, "pipe %u failed: %s", p->index, strerror(-err));
 	else
-		session_fail(s, "pipe %u was closed by the other end",
-			     p->index);
+		lose_pipe(s, "pipe %u was closed by the other end", p->index);
 }
 
 static void pipe_writable(struct pipe *p)
@@ -235,7 +258,7 @@ static void pipe_writable(struct pipe *p)
 	struct session *s = p->owner;
 
 	if (!s->stopping) {
-		loop_after(s->engine->loop, &s->pump);
+		loop_after(s->engine->loop, &s->out.pump);
 	} else if (!p->queue) {
 		pipe_want(p, false);
 		pipe_shut(p);
@@ -245,7 +268,7 @@ static void pipe_writable(struct pipe *p)
 static void pipe_acked(struct pipe *p, const struct ack_asked *what,
 		       int64_t at)
 {
-	outbound_acked(p->owner, what, at, p->info.mss);
+	outbound_acked(p->owner, p, what, at);
 }
 
 static const struct pipe_ops pipe_ops = {
@@ -276,18 +299,17 @@ static void stop_timers(struct session *s)
 {
 	struct loop *loop = s->engine->loop;
 
-	loop_timer_stop(loop, &s->hold_timer);
-	loop_timer_stop(loop, &s->refused_timer);
+	loop_timer_stop(loop, &s->out.timer);
 	loop_timer_stop(loop, &s->pause_timer);
 	loop_timer_stop(loop, &s->standback_timer);
 	loop_timer_stop(loop, &s->rest_timer);
 	survey_stop(s);
 	loop_timer_stop(loop, &s->stop_timer);
-	loop_task_stop(&s->pump);
+	loop_task_stop(&s->out.pump);
 	loop_task_stop(&s->end);
 }
 
-static void session_free(struct session *s)
+void session_free(struct session *s)
 {
 	unsigned int i;
 
@@ -322,18 +344,9 @@ void session_fail(struct session *s, const char *fmt, ...)
 {
 	va_list args;
 
-	if (s->dead || s->stopping)
-		return;
-	/*
-	 * What was gathered lies in the read buffer, and is for connections
-	 * that may be gone by the time the session is.
-	 */
-	inbound_flush(s);
-	s->dead = true;
 	va_start(args, fmt);
-	vsnprintf(s->why, sizeof(s->why), fmt, args);
+	fail(s, fmt, args);
 	va_end(args);
-	loop_after(s->engine->loop, &s->end);
 }
 
 static void stop_timer(struct timer *t)
@@ -364,19 +377,20 @@ void session_stop(struct session *s, const char *why)
 
 /* --- the beginning --- */
 
-static int add_pipes(struct session *s, const int *fds, unsigned int n)
+int session_add_pipe(struct session *s, int fd)
 {
-	unsigned int i;
+	struct pipe *p = pipe_new(&s->shared, &pipe_ops, s, fd);
 
-	for (i = 0; i < n; i++) {
-		s->pipes[i] = pipe_new(&s->shared, &pipe_ops, s, i, fds[i]);
-		if (!s->pipes[i])
-			break;
-		s->npipes = s->open_pipes = i + 1;
+	if (!p) {
+		close(fd);
+		return -ENOMEM;
 	}
-	for (; i < n; i++)
-		close(fds[i]);
-	return s->npipes == n ? 0 : -1;
+	p->index = s->npipes;
+	s->pipes[s->npipes++] = p;
+	s->open_pipes++;
+	s->sched.npipes = s->npipes;
+	path_add(&s->path, p);
+	return 0;
 }
 
 static void prepare(struct session *s, struct engine *engine)
@@ -387,13 +401,12 @@ static void prepare(struct session *s, struct engine *engine)
 	s->shared.scratch = engine->scratch;
 	s->shared.scratch_size = SCRATCH;
 	s->number = ++engine->sessions;
-	s->hold_timer.fire = outbound_hold_timer;
-	s->refused_timer.fire = outbound_refused_timer;
+	s->out.timer.fire = outbound_timer;
 	s->pause_timer.fire = inbound_pause_timer;
 	s->standback_timer.fire = standback_timer;
 	s->rest_timer.fire = rest_over;
 	s->stop_timer.fire = stop_timer;
-	loop_task_init(&s->pump, outbound_pump);
+	loop_task_init(&s->out.pump, outbound_pump);
 	loop_task_init(&s->end, end);
 	list_init(&s->conns);
 	holders_init(&s->holders);
@@ -401,31 +414,31 @@ static void prepare(struct session *s, struct engine *engine)
 
 struct session *session_new(struct engine *engine,
 			    const struct session_role *role, void *owner,
-			    const char *peer, const int *fds, unsigned int n)
+			    const char *peer)
 {
 	const struct settings *settings = engine->settings;
 	struct session *s = calloc(1, sizeof(*s));
-	unsigned int i;
 
-	if (!s) {
-		for (i = 0; i < n; i++)
-			close(fds[i]);
+	if (!s)
+		return NULL;
+	s->table = table_new();
+	if (!s->table) {
+		free(s);
 		return NULL;
 	}
 	prepare(s, engine);
 	s->role = role;
 	s->owner = owner;
 	snprintf(s->peer, sizeof(s->peer), "%s", peer);
-	sched_init(&s->sched, settings->conn_policy, settings->pipe_policy, n,
+	sched_init(&s->sched, settings->conn_policy, settings->pipe_policy, 0,
 		   settings->seed);
-	s->table = table_new();
-	if (add_pipes(s, fds, n) < 0 || !s->table) {
-		session_free(s);
-		return NULL;
-	}
-	stats_session(engine->stats, s->number, "begin", peer, NULL);
-	survey_start(s);
 	return s;
+}
+
+void session_start(struct session *s)
+{
+	stats_session(s->engine->stats, s->number, "begin", s->peer, NULL);
+	survey_start(s);
 }
 
 void *session_owner(const struct session *s)

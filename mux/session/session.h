@@ -7,8 +7,8 @@
  * other way round the scheduler picks, connections frame, pipes write. What is specific to
  * a proxy enters by session_role.
  *
- * A session ends as a whole: when a pipe ends or breaks (baseline cannot know
- * what was lost), or on session_stop(). Then its connections are reset, the
+ * A session ends as a whole: when it loses a pipe (baseline cannot know what
+ * was lost with it), or on session_stop(). Then its connections are reset, the
  * pipes closed, and role->ended() is told, after the batch. Only what had ended
  * in order before, and is still being written out, goes on as an orphan.
  */
@@ -58,12 +58,20 @@ struct session_role {
 };
 
 /*
- * Starts on @n connected sockets, which it owns from here on (also when it fails
- * and returns NULL). @peer: as logs shall name the other end.
+ * A session without pipes; @peer: as logs shall name the other end. Which pipes
+ * it gets is a greeting's to say (greeting.h): session_add_pipe() for each, then
+ * session_start(), or session_free() where it cannot start.
  */
 struct session *session_new(struct engine *engine,
 			    const struct session_role *role, void *owner,
-			    const char *peer, const int *fds, unsigned int n);
+			    const char *peer);
+/*
+ * Makes a pipe of a connected socket, which is the session's from here on, also
+ * on failure. 0 or -ENOMEM and its like.
+ */
+int session_add_pipe(struct session *s, int fd);
+void session_start(struct session *s);
+void session_free(struct session *s);
 
 /*
  * Opens a connection for @fd, an application's accepted socket, to @addr:@port.

@@ -14,9 +14,10 @@
 #include "../base/sock.h"
 #include "../conn/holders.h"
 #include "../conn/table.h"
-#include "../path/aggregate.h"
 #include "../path/losses.h"
+#include "../path/path.h"
 #include "../pipe/pipe.h"
+#include "../sched/next.h"
 #include "../sched/sched.h"
 #include "session.h"
 #include "stats.h"
@@ -34,6 +35,20 @@ struct delivery {
 	size_t len;
 	struct iovec iov[DELIVERY_IOV];
 	struct reorder_held *held;
+};
+
+/* The way out. */
+struct outbound {
+	struct task pump;
+	struct timer timer;	/* the end of a wait */
+	enum next_wait wait;	/* what nothing was sent for, the last time */
+};
+
+/* What is looked at now and then. */
+struct survey {
+	struct timer sample_timer, check_timer, losses_timer;
+	struct losses losses;	/* of a mixed set */
+	bool mixed;		/* of SCTP and other pipes */
 };
 
 struct session {
@@ -67,20 +82,12 @@ struct session {
 	bool came_early;	/* the message that was read last */
 	bool standing_back;	/* some pipe is, until the timer */
 
-	struct task pump;
-	uint64_t tx_total;	/* bytes given to pipes */
-	struct aggregate aggregate;
-	int64_t looked_at;	/* how much the pipes hold was last asked for */
-	bool refused;		/* the aggregate's limit is in the way */
-	struct timer refused_timer;
-	int64_t held_back_at;	/* since when one pipe lags; 0 none does */
-	struct timer hold_timer;
+	struct path path;	/* all pipes are on it */
+	struct outbound out;
+	struct survey survey;
 	struct task end;
-	struct losses losses;	/* of a mixed set */
-	bool mixed;		/* of SCTP and other pipes */
 	struct timer pause_timer, standback_timer;
 	struct timer rest_timer, stop_timer;
-	struct timer sample_timer, check_timer, losses_timer;	/* survey's */
 	struct stats_counts counts;
 };
 
@@ -112,10 +119,8 @@ void standback_timer(struct timer *t);
 
 /* outbound */
 void outbound_pump(struct task *t);
-void outbound_hold_timer(struct timer *t);
-void outbound_acked(struct session *s, const struct ack_asked *what,
-		    int64_t at, size_t mss);
-void outbound_refused_timer(struct timer *t);
-size_t outbound_held(const struct session *s);	/* by all pipes */
+void outbound_timer(struct timer *t);
+void outbound_acked(struct session *s, struct pipe *p,
+		    const struct ack_asked *what, int64_t at);
 
 #endif

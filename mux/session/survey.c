@@ -19,15 +19,17 @@ void survey_sample(struct session *s, const char *state)
 		pipe_look_closely(s->pipes[i], loop_clock());
 		stats_pipe(stats, s->number, s->pipes[i], state);
 	}
-	stats_aggregate(stats, s->number, &s->aggregate, outbound_held(s));
-	if (s->mixed)
-		stats_losses(stats, s->number, &s->losses);
+	stats_aggregate(stats, s->number, &s->path.aggregate,
+			path_held(&s->path));
+	if (s->survey.mixed)
+		stats_losses(stats, s->number, &s->survey.losses);
 	stats_flush(stats);
 }
 
 static void sample_timer(struct timer *t)
 {
-	struct session *s = container_of(t, struct session, sample_timer);
+	struct session *s = container_of(t, struct session,
+					 survey.sample_timer);
 
 	survey_sample(s, "up");
 	loop_timer_in(s->engine->loop, t,
@@ -38,7 +40,8 @@ static void sample_timer(struct timer *t)
 /* A peer that vanished without a word leaves nothing behind for long. */
 static void check_timer(struct timer *t)
 {
-	struct session *s = container_of(t, struct session, check_timer);
+	struct session *s = container_of(t, struct session,
+					 survey.check_timer);
 	int64_t now = loop_clock();
 	unsigned int i;
 
@@ -64,12 +67,12 @@ static void let_rest(struct session *s)
 	unsigned int i;
 
 	for (i = 0; i < s->npipes; i++)
-		s->pipes[i]->resting = is_sctp(s->pipes[i]) != s->losses.over;
+		s->pipes[i]->resting = is_sctp(s->pipes[i]) != s->survey.losses.over;
 }
 
 static void say_switch(struct session *s)
 {
-	const struct losses *l = &s->losses;
+	const struct losses *l = &s->survey.losses;
 
 	log_info(s->engine->log, "session %u: %.2f %% of what the %s pipes sent was lost (threshold %g %%): sending over %s",
 		 s->number, l->share * 100, l->over ? "other" : "sctp",
@@ -78,7 +81,8 @@ static void say_switch(struct session *s)
 
 static void losses_timer(struct timer *t)
 {
-	struct session *s = container_of(t, struct session, losses_timer);
+	struct session *s = container_of(t, struct session,
+					 survey.losses_timer);
 	int64_t now = loop_clock();
 	uint64_t sent = 0, again = 0;
 	unsigned int i;
@@ -92,10 +96,10 @@ static void losses_timer(struct timer *t)
 		sent += p->info.segments;
 		again += p->info.retransmits;
 	}
-	if (losses_add(&s->losses, now, sent, again)) {
+	if (losses_add(&s->survey.losses, now, sent, again)) {
 		let_rest(s);
 		say_switch(s);
-		loop_after(s->engine->loop, &s->pump);
+		loop_after(s->engine->loop, &s->out.pump);
 	}
 	loop_timer_in(s->engine->loop, t, LOSSES_STEP);
 }
@@ -106,12 +110,12 @@ static void start_losses(struct session *s)
 
 	for (i = 0; i < s->npipes; i++)
 		sctp += is_sctp(s->pipes[i]);
-	s->mixed = sctp && sctp < s->npipes;
-	losses_init(&s->losses, s->engine->settings->sctp_loss);
-	if (!s->mixed)
+	s->survey.mixed = sctp && sctp < s->npipes;
+	losses_init(&s->survey.losses, s->engine->settings->sctp_loss);
+	if (!s->survey.mixed)
 		return;
 	let_rest(s);
-	losses_timer(&s->losses_timer);
+	losses_timer(&s->survey.losses_timer);
 }
 
 /* --- the beginning and the end --- */
@@ -148,22 +152,22 @@ static enum aggregate_mode aggregate_of(struct session *s)
 
 void survey_start(struct session *s)
 {
-	s->sample_timer.fire = sample_timer;
-	s->check_timer.fire = check_timer;
-	s->losses_timer.fire = losses_timer;
-	aggregate_init(&s->aggregate, aggregate_of(s),
+	s->survey.sample_timer.fire = sample_timer;
+	s->survey.check_timer.fire = check_timer;
+	s->survey.losses_timer.fire = losses_timer;
+	aggregate_init(&s->path.aggregate, aggregate_of(s),
 		       s->engine->settings->lambda, loop_clock());
 	start_losses(s);
 	if (s->engine->stats)
-		sample_timer(&s->sample_timer);
-	check_timer(&s->check_timer);
+		sample_timer(&s->survey.sample_timer);
+	check_timer(&s->survey.check_timer);
 }
 
 void survey_stop(struct session *s)
 {
 	struct loop *loop = s->engine->loop;
 
-	loop_timer_stop(loop, &s->sample_timer);
-	loop_timer_stop(loop, &s->check_timer);
-	loop_timer_stop(loop, &s->losses_timer);
+	loop_timer_stop(loop, &s->survey.sample_timer);
+	loop_timer_stop(loop, &s->survey.check_timer);
+	loop_timer_stop(loop, &s->survey.losses_timer);
 }

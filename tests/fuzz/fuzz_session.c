@@ -20,6 +20,7 @@
 #include "mux/base/log.h"
 #include "mux/conn/conn.h"
 #include "mux/options/options.h"
+#include "mux/session/greeting.h"
 #include "mux/session/session_inside.h"
 #include "check.h"
 #include "sockets.h"
@@ -443,7 +444,7 @@ static void begin(struct scene *scene, uint8_t how)
 		near[i] = fd[0];
 		scene->far[i].fd = fd[1];
 	}
-	scene->s = session_new(&scene->engine,
+	scene->s = greet_baseline(&scene->engine,
 			       scene->accepts ? &rp_role : &lp_role, scene,
 			       "nobody", near, scene->npipes);
 	check(scene->s != NULL);

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
+#include "mux/pipe/carrier.h"
 #include "random.h"
 
 #define DELAYED_ACK (40 * NS_PER_MS)
-#define REFUSED_LOOK (5 * NS_PER_MS)
 
 enum { WAITING = 1024 };	/* messages in a socket, at most */
 
@@ -117,16 +117,12 @@ static bool is_unlucky(struct model *model)
 static void set_info(struct model *model, struct model_pipe *p)
 {
 	struct pipe_info *info = &p->pipe.info;
-	double rate = p->cwnd * MODEL_MSS / (p->srtt / 1e9);
-	double allowance = rate * 0.004;
 
-	if (allowance > 512 * 1024)
-		allowance = 512 * 1024;
+	info->rate = p->cwnd * MODEL_MSS / (p->srtt / 1e9);
 	info->cwnd = (uint32_t)p->cwnd;
 	info->rtt_ms = p->srtt / 1e6;
 	info->rttmin_ms = (double)model->is.rtt / 1e6;
-	p->pipe.allowance = allowance > 2 * MODEL_MSS ? (size_t)allowance :
-		2 * MODEL_MSS;
+	pipe_look_closely(&p->pipe, model->now);
 }
 
 static bool window_open(const struct model_pipe *p, size_t len)
@@ -194,26 +190,20 @@ static void halve(struct model *model, struct model_pipe *p)
 static void acknowledged(struct model *model, const struct model_event *e)
 {
 	struct model_pipe *p = &model->pipe[e->pipe];
-	struct aggregate_ack ack = {
+	struct ack_asked what = {
+		.clean = true, .schedule = !e->clean,
 		.sent_at = e->sent_at, .left_at = e->left_at,
-		.acked_at = model->now, .held = e->held, .mss = MODEL_MSS,
-		.before = e->held - e->len,
-		.more = model->sched.ready > 0,
+		.before = e->held - e->len, .held = e->held,
 	};
-	size_t in_flight = 0;
-	unsigned int i;
 
-	for (i = 0; i < model->is.pipes; i++)
-		in_flight += model->pipe[i].pipe.info.in_flight;
-	ack.delivered = model->acked += e->len;
-	ack.counted_at = model->now;
-	if (!e->clean)
-		ack.held = in_flight;
 	p->srtt += ((double)(model->now - e->left_at) - p->srtt) / 8;
 	p->pipe.info.in_flight -= e->len;
 	opens(model, p, e->len);
+	/* Figures are always up to date here: so is the time they are of. */
+	path_look(&model->path, model->now);
 	if (e->asked)
-		aggregate_acked(&model->aggregate, &ack);
+		path_acked(&model->path, &p->pipe, &what, model->now,
+			   model->now, model->sched.ready > 0);
 	flush(model, p);
 	pump(model);
 }
@@ -302,25 +292,23 @@ void model_rival(struct model *model, bool on)
 
 /* --- the engine --- */
 
-static size_t held(const struct model *model)
+/* What a look would ask the kernel for is there already. */
+static void look(struct pipe *p)
 {
-	size_t sum = 0;
-	unsigned int i;
-
-	for (i = 0; i < model->is.pipes; i++)
-		sum += pipe_held(&model->pipe[i].pipe);
-	return sum;
+	(void)p;
 }
 
+static const struct carrier carrier = {
+	.look = look, .look_at_queues = look, .allow = look,
+};
+
 /* Never may a message wait while a pipe could send. */
-static void assert_none_waits(struct model *model, size_t together)
+static void assert_none_waits(const struct model *model)
 {
 	unsigned int i;
 
-	if (!model->sched.ready || !together)
-		return;
 	for (i = 0; i < model->is.pipes; i++)
-		assert_int_equal(pipe_room(&model->pipe[i].pipe), 0);
+		assert_int_equal(pipe_room(model->path.pipes[i]), 0);
 }
 
 static void served(struct model *model, struct model_conn *c, size_t len)
@@ -346,76 +334,61 @@ static void served(struct model *model, struct model_conn *c, size_t len)
 	}
 }
 
-/* One message; what a session's send_run() does, with numbers for sockets. */
-static bool send_one(struct model *model, struct pipe *pipe, size_t together)
+static void mind_overshoot(struct model *model, size_t before, size_t len)
 {
-	size_t room = pipe_room(pipe), len = pipe_payload(pipe), before_it;
-	struct sched_choice choice;
-	struct model_event e = { 0 };
-	struct model_conn *c;
+	size_t limit = model->path.aggregate.limit;
 
-	choice = model->sched.conns->next(&model->sched, pipe,
-					 room < together ? room : together,
-					 model->now);
-	if (choice.act != SCHED_NEW)
-		return false;
-	c = container_of(choice.conn, struct model_conn, conn);
-	if (len > c->backlog)
-		len = c->backlog;
-	before_it = held(model);
-	assert_true(before_it < model->aggregate.limit);
-	if (before_it + len > model->aggregate.limit &&
-	    before_it + len - model->aggregate.limit > model->overshoot)
-		model->overshoot = before_it + len - model->aggregate.limit;
-	e.pipe = pipe->index;
-	e.conn = (unsigned int)(c - model->conn);
-	e.len = len;
+	assert_true(before < limit);
+	if (before + len > limit && before + len - limit > model->overshoot)
+		model->overshoot = before + len - limit;
+}
+
+/* One message of what was decided: a session's send_run(), without sockets. */
+static void send_one(struct model *model, const struct next *next)
+{
+	struct pipe *pipe = next->pipe;
+	struct model_conn *c = container_of(next->conn, struct model_conn,
+					    conn);
+	struct model_event e = {
+		.pipe = pipe->index,
+		.conn = (unsigned int)(c - model->conn),
+		.sent_at = model->now, .left_at = model->now,
+	};
+	size_t before;
+
+	e.len = next->payload < c->backlog ? next->payload : c->backlog;
 	e.clean = pipe_is_clear(pipe);
-	e.sent_at = e.left_at = model->now;
-	e.held = before_it + len;
-	model->tx_total += len;
-	pipe->tx_messages++;
-	e.asked = aggregate_asks(&model->aggregate, model->tx_total, before_it,
-				 model->now);
-	served(model, c, len);
+	served(model, c, e.len);
 	if (!c->backlog) {
 		c->conn.ready = false;
-		sched_idle(&model->sched, &c->conn);
+		sched_idle(&model->sched, &c->conn, model->now);
 	}
-	model->sched.conns->sent(&model->sched, &c->conn, len, c->conn.ready);
+	model->sched.conns->sent(&model->sched, &c->conn, e.len);
+	e.asked = path_sends(&model->path, pipe, e.len, model->now, &before);
+	mind_overshoot(model, before, e.len);
+	e.held = before + e.len;
+	pipe->tx_messages++;
+	pipe->tx_bytes += e.len;
 	write_message(model, &model->pipe[pipe->index], e);
-	return true;
 }
 
 static void pump(struct model *model)
 {
-	struct pipe *able[PIPES_MAX];
-	size_t together = SIZE_MAX;
-	unsigned int n = 0, i;
+	struct view view = {
+		.sched = &model->sched, .path = &model->path,
+		.now = model->now,
+	};
+	struct next next;
 
-	for (i = 0; i < model->is.pipes; i++) {
-		if (pipe_room(&model->pipe[i].pipe))
-			able[n++] = &model->pipe[i].pipe;
-	}
-	while (n && model->sched.ready) {
-		together = aggregate_room(&model->aggregate, held(model),
-					  model->now);
-		if (!together)
-			break;
-		i = model->sched.pipes->pick(&model->sched, able, n);
-		if (!send_one(model, able[i], together) || !pipe_room(able[i]))
-			able[i] = able[--n];
-	}
-	if (together && model->sched.ready)
-		together = aggregate_room(&model->aggregate, held(model),
-					  model->now);
-	assert_none_waits(model, together);
-	if (together || !model->sched.ready || model->refused)
+	path_look(&model->path, model->now);
+	while ((next = sched_next(&view)).act != NEXT_WAIT)
+		send_one(model, &next);
+	if (next.wait == WAIT_FOR_PIPES)
+		assert_none_waits(model);
+	if (next.until == NEXT_NEVER || model->waits)
 		return;
-	model->refused = true;
-	aggregate_refused(&model->aggregate, model->now);
-	push(model, (struct model_event){ .what = LOOK,
-					.at = model->now + REFUSED_LOOK });
+	model->waits = true;
+	push(model, (struct model_event){ .what = LOOK, .at = next.until });
 }
 
 /* --- life --- */
@@ -430,14 +403,15 @@ void model_init(struct model *model, const struct model_params *params,
 	model->chance = chance;
 	model->now = NS_PER_SEC;
 	model->settings.late = true;
-	sched_init(&model->sched, &sched_drr, params->policy, params->pipes, 1);
-	aggregate_init(&model->aggregate, params->mode, 2, model->now);
-	aggregate_expect(&model->aggregate, params->rtt);
+	sched_init(&model->sched, conn_policies[0], params->policy,
+		   params->pipes, 1);
+	aggregate_init(&model->path.aggregate, params->mode, 2, model->now);
 	for (i = 0; i < params->pipes; i++) {
 		struct model_pipe *p = &model->pipe[i];
 
 		p->pipe.index = i;
 		p->pipe.settings = &model->settings;
+		p->pipe.carrier = &carrier;
 		p->pipe.info.mss = MODEL_MSS;
 		p->cwnd = MODEL_WINDOW;
 		p->ssthresh = 1e9;
@@ -447,6 +421,7 @@ void model_init(struct model *model, const struct model_params *params,
 		assert_non_null(p->waiting);
 		assert_non_null(p->owed);
 		set_info(model, p);
+		path_add(&model->path, &p->pipe);
 	}
 	for (i = 0; i < MODEL_CONNS; i++) {
 		model->conn[i].conn.id = (uint16_t)(i + 1);
@@ -475,7 +450,7 @@ void model_offer(struct model *model, unsigned int i, uint64_t bytes)
 	if (!c->conn.ready) {
 		c->conn.ready = true;
 		c->served_at = model->now;
-		sched_ready(&model->sched, &c->conn);
+		sched_ready(&model->sched, &c->conn, model->now);
 	}
 	pump(model);
 }
@@ -518,7 +493,7 @@ static void happen(struct model *model, struct model_event e)
 		rival_hears(model, &e);
 		break;
 	case LOOK:
-		model->refused = false;
+		model->waits = false;
 		pump(model);
 		break;
 	}

@@ -12,8 +12,9 @@
 #include <stdint.h>
 
 #include "mux/conn/conn.h"
-#include "mux/path/aggregate.h"
+#include "mux/path/path.h"
 #include "mux/pipe/pipe.h"
+#include "mux/sched/next.h"
 #include "mux/sched/sched.h"
 
 enum {
@@ -60,7 +61,7 @@ struct model {
 	struct model_params is;
 	int64_t now;
 	struct sched sched;
-	struct aggregate aggregate;
+	struct path path;
 	struct settings settings;
 	struct model_pipe pipe[PIPES_MAX];
 	struct model_conn conn[MODEL_CONNS];
@@ -69,7 +70,6 @@ struct model {
 	struct model_event *heap;
 	unsigned int events, room;
 	uint64_t order;		/* of events at the same time */
-	uint64_t tx_total, acked;	/* bytes */
 	struct {		/* a connection that is not ours */
 		double cwnd;	/* segments */
 		unsigned int in_flight;
@@ -77,7 +77,7 @@ struct model {
 		int64_t halved_at;
 		bool on;
 	} rival;
-	bool refused;		/* the engine waits for an acknowledgement */
+	bool waits;		/* a LOOK is under way */
 	struct random *chance;
 
 	/* seen */

@@ -15,6 +15,7 @@
 
 #include "mux/conn/conn.h"
 #include "mux/options/options.h"
+#include "mux/session/greeting.h"
 #include "loopback.h"
 
 static void on_syn(struct session *s, struct conn *c)
@@ -71,7 +72,7 @@ void peer_open(struct peer *peer, bool rp)
 		peer->fd[i] = fd[1];
 		peer->partial[i] = malloc(WIRE_MESSAGE_MAX);
 	}
-	peer->s = session_new(&peer->engine, rp ? &rp_role : &lp_role, peer,
+	peer->s = greet_baseline(&peer->engine, rp ? &rp_role : &lp_role, peer,
 			      "the peer", near, PEER_PIPES);
 	assert_non_null(peer->s);
 }

@@ -25,6 +25,7 @@
 #include "mux/base/log.h"
 #include "mux/conn/conn.h"
 #include "mux/options/options.h"
+#include "mux/session/greeting.h"
 #include "mux/session/session_inside.h"
 #include "loopback.h"
 #include "random.h"
@@ -272,7 +273,7 @@ static void connect_pipes(struct world *w)
 		w->way[2 * i].to = w->way[2 * i + 1].from = w->fd[1][i];
 	}
 	for (int side = 0; side < 2; side++) {
-		w->session[side] = session_new(&w->engine, &role[side], w,
+		w->session[side] = greet_baseline(&w->engine, &role[side], w,
 					       "the other", near[side],
 					       w->pipes);
 		assert_non_null(w->session[side]);

@@ -49,13 +49,13 @@ static void scene_init(struct scene *scene, const struct conn_policy *conns,
 static void become_ready(struct scene *scene, unsigned int i)
 {
 	scene->conn[i].ready = true;
-	sched_ready(&scene->s, &scene->conn[i]);
+	sched_ready(&scene->s, &scene->conn[i], 0);
 }
 
 static void fall_silent(struct scene *scene, unsigned int i)
 {
 	scene->conn[i].ready = false;
-	sched_idle(&scene->s, &scene->conn[i]);
+	sched_idle(&scene->s, &scene->conn[i], 0);
 }
 
 static struct sched_choice next(struct scene *scene, unsigned int pipe,
@@ -75,7 +75,7 @@ static unsigned int send_one(struct scene *scene, unsigned int pipe,
 	i = (unsigned int)(choice.conn - scene->conn);
 	assert_in_range(choice.budget, 1, room);
 	scene->sent[i] += choice.budget;
-	scene->s.conns->sent(&scene->s, choice.conn, choice.budget, true);
+	scene->s.conns->sent(&scene->s, choice.conn, choice.budget);
 	return i;
 }
 
@@ -423,7 +423,7 @@ static bool somebody_may(const struct scene *scene, unsigned int pipe)
 /* Ends for good, and another takes its place. */
 static void replace(struct scene *scene, unsigned int i)
 {
-	sched_forget(&scene->s, &scene->conn[i]);
+	sched_forget(&scene->s, &scene->conn[i], 0);
 	assert_true(list_empty(&scene->conn[i].turn));
 	scene->conn[i].ready = false;
 	scene->conn[i].deficit = 0;
@@ -449,7 +449,7 @@ static void offer(struct random *r, struct scene *scene)
 	/* A short read is how a session learns that there is no more. */
 	if (sent < choice.budget)
 		fall_silent(scene, (unsigned int)(c - scene->conn));
-	scene->s.conns->sent(&scene->s, c, sent, c->ready);
+	scene->s.conns->sent(&scene->s, c, sent);
 }
 
 static void step(struct random *r, struct scene *scene)

@@ -55,7 +55,7 @@ static void is_used_with_a_short_queue(const struct model_params *is,
 	assert_true(model.longest_queue < 4 * wish(is));
 	assert_true(model.overshoot <= WIRE_PAYLOAD_MAX);
 	assert_int_equal(model.dropped, 0);
-	assert_int_equal(model.aggregate.yields, 0);
+	assert_int_equal(model.path.aggregate.yields, 0);
 	model_fini(&model);
 }
 
@@ -250,7 +250,7 @@ static void a_moment_is_not_taken_for_others(void **state)
 				model_offer(&model, 1, UINT64_MAX);
 			model_run(&model, 2 * S);
 		}
-		assert_int_equal(model.aggregate.yields, 0);
+		assert_int_equal(model.path.aggregate.yields, 0);
 		assert_true(used(&model, 16 * S) > 0.9);
 		model_fini(&model);
 	}
@@ -306,7 +306,7 @@ static void another_connection_does_not_starve_us(void **state)
 		/* When it has gone, the queue goes too, soon after a look. */
 		model_rival(&model, false);
 		model_run(&model, 1 * S);
-		while (model.aggregate.state == AGGREGATE_YIELD)
+		while (model.path.aggregate.state == AGGREGATE_YIELD)
 			model_run(&model, 1 * S);
 		model_run(&model, 13 * S);
 		model_forget(&model);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "path.h"
+
+#include <string.h>
+
+#include "../pipe/pipe.h"
+
+void path_add(struct path *path, struct pipe *p)
+{
+	path->pipes[path->npipes++] = p;
+}
+
+void path_remove(struct path *path, const struct pipe *p)
+{
+	unsigned int i = 0;
+
+	while (i < path->npipes && path->pipes[i] != p)
+		i++;
+	if (i == path->npipes)
+		return;
+	path->npipes--;
+	memmove(&path->pipes[i], &path->pipes[i + 1],
+		(path->npipes - i) * sizeof(path->pipes[0]));
+}
+
+size_t path_held(const struct path *path)
+{
+	size_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < path->npipes; i++)
+		sum += pipe_held(path->pipes[i]);
+	return sum;
+}
+
+/* DSWA goes by all windows, and by the round trips of pipes in use. */
+static void look_at_windows(struct path *path)
+{
+	double cwnd = 0, rtt = 0, least = 0;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < path->npipes; i++) {
+		const struct pipe_info *info = &path->pipes[i]->info;
+
+		cwnd += (double)info->cwnd * info->mss;
+		if (!least || info->rttmin_ms < least)
+			least = info->rttmin_ms;
+		if (!info->in_flight)
+			continue;
+		rtt += info->rtt_ms;
+		n++;
+	}
+	if (n)
+		aggregate_windows(&path->aggregate, cwnd, least / 1e3,
+				  rtt / n / 1e3, path->pipes[0]->info.mss);
+}
+
+void path_look(struct path *path, int64_t now)
+{
+	unsigned int i;
+
+	for (i = 0; i < path->npipes; i++)
+		pipe_look(path->pipes[i], now);
+	path->looked_at = now;
+	if (path->aggregate.mode == AGGREGATE_DSWA)
+		look_at_windows(path);
+}
+
+/* Before the first acknowledgement, what the handshakes took. */
+static void expect_round_trip(struct path *path)
+{
+	double least = path->pipes[0]->info.rttmin_ms;
+	unsigned int i;
+
+	for (i = 1; i < path->npipes; i++) {
+		if (path->pipes[i]->info.rttmin_ms < least)
+			least = path->pipes[i]->info.rttmin_ms;
+	}
+	aggregate_expect(&path->aggregate, (int64_t)(least * NS_PER_MS));
+}
+
+size_t path_room(struct path *path, int64_t now)
+{
+	size_t room;
+
+	if (path->aggregate.fresh)
+		expect_round_trip(path);
+	if (path->aggregate.limit == AGGREGATE_NONE)
+		return SIZE_MAX;
+	room = aggregate_room(&path->aggregate, path_held(path), now);
+	if (!room)
+		aggregate_refused(&path->aggregate, now);
+	return room;
+}
+
+bool path_is_spread(struct path *path, int64_t now)
+{
+	return spread_is_wide(&path->spread, path->pipes, path->npipes, now);
+}
+
+bool path_sends(struct path *path, struct pipe *p, size_t len, int64_t now,
+		size_t *before)
+{
+	spread_gives(&path->spread, p, len);
+	*before = path_held(path);
+	return aggregate_asks(&path->aggregate, path->spread.total, *before,
+			      now);
+}
+
+static size_t in_flight(const struct path *path)
+{
+	size_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < path->npipes; i++)
+		sum += path->pipes[i]->info.in_flight;
+	return sum;
+}
+
+/* By what was last known of the pipes. */
+static uint64_t delivered(const struct path *path)
+{
+	uint64_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < path->npipes; i++)
+		sum += path->pipes[i]->tx_bytes + path->pipes[i]->queued -
+			pipe_outstanding(path->pipes[i]);
+	return sum;
+}
+
+void path_acked(struct path *path, const struct pipe *p,
+		const struct ack_asked *what, int64_t at, int64_t now,
+		bool more)
+{
+	struct aggregate_ack ack = {
+		.sent_at = what->sent_at, .left_at = what->left_at,
+		.acked_at = at,
+		.held = what->held, .before = what->before,
+		.mss = p->info.mss, .more = more,
+	};
+
+	if (what->schedule || path->aggregate.state != AGGREGATE_BOUND)
+		path_look(path, now);
+	/*
+	 * What waited in its socket was written with other bytes before it than
+	 * were in flight when it left: what is in flight now comes nearer.
+	 */
+	if (what->schedule)
+		ack.held = in_flight(path);
+	ack.delivered = delivered(path);
+	ack.counted_at = path->looked_at;
+	if (what->clean)
+		aggregate_acked(&path->aggregate, &ack);
+}

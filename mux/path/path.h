@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A path: a way through the network, and what its pipes share.
+ *
+ * The path owns the limit to what its pipes hold together, what is known of its
+ * round trips and its rate, and how far apart its pipes are. In baseline a
+ * session has one path with all its pipes on it.
+ *
+ * A path asks its pipes how they do by path_look() alone, and pipes ask their
+ * carriers; all else is numbers. So a model with a carrier of its own drives
+ * the same code without a socket.
+ */
+#ifndef TM3_PATH_H
+#define TM3_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../settings/limits.h"
+#include "aggregate.h"
+#include "spread.h"
+
+struct ack_asked;
+struct pipe;
+
+struct path {
+	struct pipe *pipes[PIPES_MAX];
+	unsigned int npipes;
+	struct aggregate aggregate;
+	struct spread spread;
+	int64_t looked_at;	/* the pipes' figures are as of then */
+};
+
+void path_add(struct path *path, struct pipe *p);
+void path_remove(struct path *path, const struct pipe *p);
+
+/* Brings the figures of all its pipes up to date, @now by loop_clock(). */
+void path_look(struct path *path, int64_t now);
+
+/* Bytes that its pipes hold together. */
+size_t path_held(const struct path *path);
+
+/* What may be written now, all pipes together; 0: the limit is in the way. */
+size_t path_room(struct path *path, int64_t now);
+
+/* Shall the other pipes wait for one that lags? */
+bool path_is_spread(struct path *path, int64_t now);
+
+/*
+ * @len bytes are about to be written to @p. Returns true when the limit wants
+ * to hear of their acknowledgement; @before are the bytes held without them.
+ */
+bool path_sends(struct path *path, struct pipe *p, size_t len, int64_t now,
+		size_t *before);
+
+/*
+ * What was asked for on @p was acknowledged @at; @more: connections wait to
+ * send.
+ */
+void path_acked(struct path *path, const struct pipe *p,
+		const struct ack_asked *what, int64_t at, int64_t now,
+		bool more);
+
+#endif

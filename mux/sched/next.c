@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "next.h"
+
+#include "../conn/conn.h"
+#include "../path/path.h"
+#include "../pipe/pipe.h"
+
+/* A pipe that lags is looked at again after this, */
+#define LAG_LOOK NS_PER_MS
+/* and the limit after this, should no acknowledgement be told of. */
+#define LIMIT_LOOK (5 * NS_PER_MS)
+
+static struct next wait_for(enum next_wait what, int64_t until)
+{
+	return (struct next){ .act = NEXT_WAIT, .wait = what, .until = until };
+}
+
+/* In whole messages: a crumb at the end of a budget costs a segment. */
+static size_t whole(size_t budget, size_t room, size_t payload)
+{
+	size_t by_budget = (budget + payload - 1) / payload;
+	size_t by_room = room / (payload + WIRE_HEADER);
+
+	if (!by_room)
+		by_room = 1;
+	return (by_budget < by_room ? by_budget : by_room) * payload;
+}
+
+static struct next send_on(struct pipe *p, const struct sched_choice *choice,
+			   size_t room)
+{
+	struct next next = { .act = NEXT_SEND, .pipe = p };
+
+	if (choice->act == SCHED_AGAIN) {
+		next.act = NEXT_AGAIN;
+		next.again = choice->again;
+		return next;
+	}
+	next.conn = choice->conn;
+	next.payload = pipe_payload(p);
+	next.bytes = whole(choice->budget, room, next.payload);
+	return next;
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* @able: the @n pipes that can take something; @together: all of them. */
+static struct next choose(const struct view *v, struct pipe **able,
+			  unsigned int n, size_t together)
+{
+	while (n) {
+		unsigned int i = v->sched->pipes->pick(v->sched, able, n);
+		struct pipe *p = able[i];
+		size_t room = least(pipe_room(p), together);
+		struct sched_choice choice;
+
+		choice = v->sched->conns->next(v->sched, p, room, v->now);
+		if (choice.act != SCHED_WAIT)
+			return send_on(p, &choice, room);
+		able[i] = able[--n];
+	}
+	return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
+}
+
+struct next sched_next(const struct view *v)
+{
+	struct pipe *able[PIPES_MAX];
+	unsigned int n = 0, i;
+	size_t together;
+
+	v->sched->round_trip = aggregate_base(&v->path->aggregate);
+	if (!v->sched->ready)
+		return wait_for(WAIT_FOR_DATA, NEXT_NEVER);
+	for (i = 0; i < v->path->npipes; i++) {
+		if (pipe_room(v->path->pipes[i]))
+			able[n++] = v->path->pipes[i];
+	}
+	if (!n)
+		return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
+	if (path_is_spread(v->path, v->now))
+		return wait_for(WAIT_FOR_OTHERS, v->now + LAG_LOOK);
+	together = path_room(v->path, v->now);
+	if (!together)
+		return wait_for(WAIT_FOR_LIMIT, v->now + LIMIT_LOOK);
+	return choose(v, able, n, together);
+}
