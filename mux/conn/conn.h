@@ -97,7 +97,12 @@ struct conn {
 	struct list member;	/* of the owner's list of all */
 	struct list turn, ahead;	/* the scheduler's */
 	bool in_turn;
+	uint8_t last_pipe;	/* its last message went there, */
+	uint64_t last_end;	/* up to this byte of it; 0: none went yet */
+	size_t in_flight;	/* sent since it had nothing in flight */
 	int64_t deficit;	/* the scheduler's, bytes */
+	uint64_t served;	/* bytes, since it was last silent for long */
+	int64_t silent_since;
 	struct list holds;	/* of those that hold messages out of order */
 	uint8_t holds_class;	/* how much, see holders */
 

@@ -4,6 +4,7 @@
 #include "../conn/conn.h"
 #include "../path/path.h"
 #include "../pipe/pipe.h"
+#include "thin.h"
 
 /* A pipe that lags is looked at again after this, */
 #define LAG_LOOK NS_PER_MS
@@ -58,6 +59,10 @@ static struct next choose(const struct view *v, struct pipe **able,
 		struct sched_choice choice;
 
 		choice = v->sched->conns->next(v->sched, p, room, v->now);
+		if (choice.act == SCHED_NEW) {
+			p = thin_pipe(v->path, choice.conn, p);
+			room = least(pipe_room(p), together);
+		}
 		if (choice.act != SCHED_WAIT)
 			return send_on(p, &choice, room);
 		able[i] = able[--n];

@@ -9,6 +9,8 @@ void sched_init(struct sched *s, const struct conn_policy *conns,
 		const struct pipe_policy *pipes, unsigned int npipes,
 		uint64_t seed)
 {
+	int i;
+
 	s->conns = conns;
 	s->pipes = pipes;
 	s->npipes = npipes;
@@ -17,7 +19,10 @@ void sched_init(struct sched *s, const struct conn_policy *conns,
 	s->random = seed;
 	list_init(&s->fresh);
 	list_init(&s->round);
-	s->round_trip = 0;
+	for (i = 0; i < SCHED_CLASSES; i++)
+		list_init(&s->young[i]);
+	s->nyoung = 0;
+	s->credit = s->round_trip = 0;
 	if (conns->init)
 		conns->init(s);
 }
@@ -49,7 +54,7 @@ bool sched_carries(const struct sched *s, const struct pipe *p,
 }
 
 const struct conn_policy *const conn_policies[] = {
-	&sched_drr, &sched_fifo, NULL
+	&sched_las, &sched_drr, &sched_fifo, NULL
 };
 
 const struct pipe_policy *const pipe_policies[] = {

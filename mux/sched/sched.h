@@ -25,6 +25,8 @@ struct pipe;
 struct run;
 struct sched;
 
+enum { SCHED_CLASSES = 2 };
+
 enum sched_act { SCHED_WAIT, SCHED_NEW, SCHED_AGAIN };
 
 struct sched_choice {
@@ -67,9 +69,13 @@ struct sched {
 	uint64_t random;
 	int64_t round_trip;	/* of the path, ns; 0: not known yet */
 
-	/* drr */
+	/* drr, and las for those that are not young */
 	struct list fresh;	/* became active just now: served first */
 	struct list round;	/* the others, in turn */
+	/* las */
+	struct list young[SCHED_CLASSES];
+	unsigned int nyoung;
+	int64_t credit;		/* bytes the young may send while others wait */
 };
 
 void sched_init(struct sched *s, const struct conn_policy *conns,
@@ -90,7 +96,7 @@ extern const struct pipe_policy *const pipe_policies[];
 const struct conn_policy *conn_policy_named(const char *name);
 const struct pipe_policy *pipe_policy_named(const char *name);
 
-extern const struct conn_policy sched_drr, sched_fifo;
+extern const struct conn_policy sched_las, sched_drr, sched_fifo;
 extern const struct pipe_policy sched_least, sched_soonest, sched_rr, sched_random,
 	sched_fixed;
 

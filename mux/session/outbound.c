@@ -6,6 +6,7 @@
  */
 #include "../conn/conn.h"
 #include "../sched/next.h"
+#include "../sched/thin.h"
 #include "session_inside.h"
 
 /* After so much the loop gets its turn: there may be something to read. */
@@ -45,6 +46,7 @@ static int64_t send_run(struct session *s, const struct next *next)
 		run_put(&s->shared.pool, run);
 		return c->ready ? -1 : 0;	/* never spin on one */
 	}
+	thin_sent(&s->path, c, next->pipe, len);
 	if (path_sends(&s->path, next->pipe, len,
 		       loop_now(s->engine->loop), &before))
 		pipe_ask(next->pipe, before, len);

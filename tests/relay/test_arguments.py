@@ -122,7 +122,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
         else {"--redirect", "--socks", "--forward"}
     )
     assert options <= set(re.findall(r"--[a-z-]+", out))
-    named = "late early delay dswa soonest least rr random fixed drr fifo"
+    named = "late early delay dswa soonest least rr random fixed las drr fifo"
     for name in named.split():
         assert re.search(rf"\b{name}\b", out), f"--help does not name {name}"
     code, out, err = finish([binary(side), "--version"], box, 10)

@@ -52,7 +52,7 @@ def run(box: Namespace, tmp_path: Path, pipes: int, options: list[str]) -> None:
         assert [sink.results.get(timeout=20) for _ in uploads] == [down] * 3
 
 
-@pytest.mark.parametrize("conn_policy", ["drr", "fifo"])
+@pytest.mark.parametrize("conn_policy", ["las", "drr", "fifo"])
 @pytest.mark.parametrize("pipe_policy", ["soonest", "least", "rr", "random", "fixed"])
 @pytest.mark.parametrize("binding", ["late", "early"])
 @pytest.mark.parametrize("pipes", [1, 2, 4, 8])

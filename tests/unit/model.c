@@ -364,6 +364,7 @@ static void send_one(struct model *model, const struct next *next)
 		sched_idle(&model->sched, &c->conn, model->now);
 	}
 	model->sched.conns->sent(&model->sched, &c->conn, e.len);
+	thin_sent(&model->path, &c->conn, pipe, e.len);
 	e.asked = path_sends(&model->path, pipe, e.len, model->now, &before);
 	mind_overshoot(model, before, e.len);
 	e.held = before + e.len;

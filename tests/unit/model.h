@@ -16,6 +16,7 @@
 #include "mux/pipe/pipe.h"
 #include "mux/sched/next.h"
 #include "mux/sched/sched.h"
+#include "mux/sched/thin.h"
 
 enum {
 	MODEL_MSS = 1448,

@@ -57,7 +57,7 @@ static void what_holds_unless_told(void **state)
 	assert_true(settings.lambda == 2.0);
 	assert_true(transport_set_is(&settings.transports, TRANSPORT_TCP));
 	assert_true(settings.sctp_loss == 0.5);
-	assert_string_equal(settings.conn_policy->name, "drr");
+	assert_string_equal(settings.conn_policy->name, "las");
 	assert_null(settings.cc);
 	assert_null(settings.stats_path);
 	assert_int_equal(settings.verbosity, LOG_INFO);
@@ -156,8 +156,8 @@ static void reasons_tell_the_choices(void **state)
 	assert_string_equal(why, "--pipe-policy: 'foo' is not one of soonest, least, "
 			    "rr, random, fixed");
 	set("conn-policy", "foo");
-	assert_string_equal(why, "--conn-policy: 'foo' is not one of drr, "
-			    "fifo");
+	assert_string_equal(why, "--conn-policy: 'foo' is not one of las, "
+			    "drr, fifo");
 	set("cc", "no-such-cc");
 	assert_non_null(strstr(why, "reno"));	/* every kernel has it */
 }

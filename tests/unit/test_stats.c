@@ -107,7 +107,7 @@ static void begins_with_the_settings(void **state)
 	assert_non_null(strstr(line, ",\"pipes\":4,\"transport\":\"tcp\","
 			       "\"binding\":\"early\","
 			       "\"pipe_policy\":\"soonest\","
-			       "\"conn_policy\":\"drr\","
+			       "\"conn_policy\":\"las\","
 			       "\"aggregate\":\"off\"}"));
 	assert_true(number(line, "time") >= now - 1e-3);
 	assert_true(number(line, "time") <= unix_now() + 1e-3);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Least attained service first: who was served least so far goes first.
+ *
+ * A connection is young until it was served YOUNG bytes, and as good as new
+ * again when it had nothing to send for a round trip, for then it may answer
+ * another question. The young go ahead of the others: those that were served
+ * less than SMALL first, then the rest of them, each class by turns. All others
+ * are equals, and share by deficit round robin.
+ *
+ * Whoever opens connection after connection would starve the others so. While
+ * others wait, the young therefore live on a credit: what they send is taken
+ * from it, and of what the others send SHARE times as much is added. So a page
+ * goes ahead of a download altogether, and in the long run the others get a
+ * quarter at least.
+ */
+#include "../conn/conn.h"
+#include "sched.h"
+
+enum {
+	SMALL = 8 << 10,	/* a small object */
+	YOUNG = 64 << 10,	/* what a web object seldom exceeds */
+	SHARE = 3,		/* young to others when there is no credit */
+	CREDIT = 1 << 20,	/* a page's bytes */
+};
+
+/* The shortest silence that makes young, where round trips are shorter. */
+#define SILENCE (10 * NS_PER_MS)
+
+static bool is_young(const struct conn *c)
+{
+	return c->served < YOUNG;
+}
+
+static void enter_class(struct sched *s, struct conn *c)
+{
+	list_add_tail(&s->young[c->served >= SMALL], &c->ahead);
+	s->nyoung++;
+}
+
+static void las_ready(struct sched *s, struct conn *c, int64_t now)
+{
+	int64_t silence = s->round_trip > SILENCE ? s->round_trip : SILENCE;
+
+	if (c->silent_since && now - c->silent_since >= silence)
+		c->served = 0;
+	if (!is_young(c)) {
+		sched_drr.ready(s, c, now);
+		return;
+	}
+	list_del(&c->turn);	/* it may have kept its place in the round */
+	enter_class(s, c);
+}
+
+static void las_idle(struct sched *s, struct conn *c, int64_t now)
+{
+	c->silent_since = now;
+	if (!is_young(c)) {
+		sched_drr.idle(s, c, now);
+		return;
+	}
+	list_del(&c->ahead);
+	s->nyoung--;
+}
+
+static struct conn *first_young(struct sched *s, const struct pipe *p)
+{
+	struct list *pos, *tmp;
+	unsigned int class;
+
+	for (class = 0; class < SCHED_CLASSES; class++) {
+		list_each(pos, tmp, &s->young[class]) {
+			struct conn *c = list_entry(pos, struct conn, ahead);
+
+			if (sched_carries(s, p, c))
+				return c;
+		}
+	}
+	return NULL;
+}
+
+/* No further than to the end of its class, but a whole message. */
+static size_t budget_of(const struct sched *s, const struct conn *c,
+			size_t room)
+{
+	size_t end = c->served < SMALL ? SMALL : YOUNG;
+	size_t budget = end - (size_t)c->served;
+
+	if (budget < WIRE_PAYLOAD_MAX)
+		budget = WIRE_PAYLOAD_MAX;
+	return budget > room || s->ready == 1 ? room : budget;
+}
+
+static bool others_wait(const struct sched *s)
+{
+	return s->ready > s->nyoung;
+}
+
+static struct sched_choice las_next(struct sched *s, struct pipe *p,
+				    size_t room, int64_t now)
+{
+	struct sched_choice choice = { .act = SCHED_WAIT };
+	struct conn *c;
+
+	if (others_wait(s) && s->credit <= 0) {
+		choice = sched_drr.next(s, p, room, now);
+		if (choice.act != SCHED_WAIT)
+			return choice;
+	}
+	c = first_young(s, p);
+	if (!c)
+		return sched_drr.next(s, p, room, now);
+	choice.act = SCHED_NEW;
+	choice.conn = c;
+	choice.budget = budget_of(s, c, room);
+	return choice;
+}
+
+/* Behind its equals; or to the class that it has grown into. */
+static void move_on(struct sched *s, struct conn *c)
+{
+	list_del(&c->ahead);
+	s->nyoung--;
+	if (is_young(c))
+		enter_class(s, c);
+	else
+		sched_drr.ready(s, c, 0);	/* it needs no clock */
+}
+
+static void add_credit(struct sched *s, int64_t bytes)
+{
+	s->credit += bytes;
+	if (s->credit > CREDIT)
+		s->credit = CREDIT;
+}
+
+static void las_sent(struct sched *s, struct conn *c, size_t bytes)
+{
+	bool was_young = is_young(c);
+
+	c->served += bytes;
+	if (!was_young) {
+		add_credit(s, SHARE * (int64_t)bytes);
+		sched_drr.sent(s, c, bytes);
+		return;
+	}
+	if (others_wait(s))
+		add_credit(s, -(int64_t)bytes);
+	/* One that fell silent by this run has left its class already. */
+	if (c->ready)
+		move_on(s, c);
+}
+
+static void las_init(struct sched *s)
+{
+	s->credit = CREDIT;
+}
+
+const struct conn_policy sched_las = {
+	.name = "las",
+	.summary = "least attained service first: small objects ahead of large ones, these by drr",
+	.init = las_init,
+	.ready = las_ready,
+	.idle = las_idle,
+	.next = las_next,
+	.sent = las_sent,
+};

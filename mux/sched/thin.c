@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#include "thin.h"
+
+#include "../conn/conn.h"
+#include "../path/path.h"
+#include "../pipe/pipe.h"
+
+/* The pipe that has the last message of @c unacknowledged, or NULL. */
+static struct pipe *last_pipe(const struct path *path, const struct conn *c)
+{
+	struct pipe *p;
+
+	if (!c->last_end || c->last_pipe >= path->npipes)
+		return NULL;
+	p = path->pipes[c->last_pipe];
+	return p->tx_bytes + p->queued - pipe_outstanding(p) < c->last_end ?
+		p : NULL;
+}
+
+struct pipe *thin_pipe(const struct path *path, const struct conn *c,
+		       struct pipe *p)
+{
+	struct pipe *last;
+
+	if (!c->in_flight || c->in_flight >= p->info.mss)
+		return p;
+	last = last_pipe(path, c);
+	return last && pipe_room(last) ? last : p;
+}
+
+void thin_sent(const struct path *path, struct conn *c, const struct pipe *p,
+	       size_t len)
+{
+	if (!last_pipe(path, c))
+		c->in_flight = 0;
+	c->in_flight += len;
+	c->last_pipe = (uint8_t)p->index;
+	c->last_end = p->tx_bytes + p->queued + len;
+}

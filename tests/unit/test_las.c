@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Least attained service first, and thin connections: who goes ahead, who
+ * comes behind, and what nobody may take from the others.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mux/path/path.h"
+#include "mux/sched/thin.h"
+#include "sched_scene.h"
+
+#define MS NS_PER_MS
+
+enum { MESSAGE = 1440, SMALL = 8 << 10, YOUNG = 64 << 10 };
+
+static uint64_t sum(const struct scene *scene, unsigned int first)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned int i = first; i < SCENE_CONNS; i++)
+		bytes += scene->sent[i];
+	return bytes;
+}
+
+/* @n connections that have sent a lot already. */
+static void bulks(struct scene *scene, unsigned int n)
+{
+	scene_init(scene, &sched_las, &sched_least);
+	for (unsigned int i = 0; i < n; i++)
+		scene_ready(scene, i);
+	while (scene->sent[n - 1] < 10 * YOUNG)
+		scene_send(scene, 0, MESSAGE);
+}
+
+static void the_young_go_ahead_of_the_bulk(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	bulks(&scene, 2);
+	scene_ready(&scene, 7);
+	while (scene.sent[7] < YOUNG)
+		assert_int_equal(scene_send(&scene, 0, MESSAGE), 7);
+	/* It is one of the others now, who go on by turns. */
+	memset(scene.sent, 0, sizeof(scene.sent));
+	for (int i = 0; i < 300; i++)
+		scene_send(&scene, 0, MESSAGE);
+	for (int i = 0; i < 2; i++) {
+		assert_true(scene.sent[i] + 3 * QUANTUM >= scene.sent[7]);
+		assert_true(scene.sent[7] + 3 * QUANTUM >= scene.sent[i]);
+	}
+}
+
+static void the_small_go_ahead_of_the_young(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	bulks(&scene, 1);
+	scene_ready(&scene, 4);
+	while (scene.sent[4] < SMALL)
+		scene_send(&scene, 0, MESSAGE);
+	scene_ready(&scene, 5);
+	while (scene.sent[5] < SMALL)
+		assert_int_equal(scene_send(&scene, 0, MESSAGE), 5);
+	/* Equals take turns from here on. */
+	for (int i = 0; i < 10; i++) {
+		unsigned int first = scene_send(&scene, 0, MESSAGE);
+
+		assert_int_equal(first + scene_send(&scene, 0, MESSAGE), 4 + 5);
+	}
+}
+
+static void silence_for_a_round_trip_makes_young(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	bulks(&scene, 2);
+	scene.s.round_trip = 50 * MS;
+	scene_silent(&scene, 1);
+	scene.now = 49 * MS;
+	scene_ready(&scene, 1);
+	memset(scene.sent, 0, sizeof(scene.sent));
+	for (int i = 0; i < 100; i++)
+		scene_send(&scene, 0, MESSAGE);
+	assert_true(scene.sent[1] <= scene.sent[0] + 3 * QUANTUM);
+	scene_silent(&scene, 1);
+	scene.now += 50 * MS;
+	scene_ready(&scene, 1);
+	memset(scene.sent, 0, sizeof(scene.sent));
+	while (scene.sent[1] < YOUNG)
+		assert_int_equal(scene_send(&scene, 0, MESSAGE), 1);
+}
+
+/* Ten of them, and each that is done is followed by a new one at once. */
+static void who_opens_without_end_leaves_a_quarter(void **state)
+{
+	struct scene scene;
+	uint64_t all;
+
+	(void)state;
+	bulks(&scene, 2);
+	for (unsigned int i = 2; i < SCENE_CONNS; i++)
+		scene_ready(&scene, i);
+	memset(scene.sent, 0, sizeof(scene.sent));
+	for (int turn = 0; turn < 20000; turn++) {
+		unsigned int i = scene_send(&scene, 0, MESSAGE);
+
+		scene.now += MS;
+		if (i < 2 || scene.conn[i].served < YOUNG / 2)
+			continue;
+		sched_forget(&scene.s, &scene.conn[i], scene.now);
+		scene.conn[i].ready = false;
+		scene.conn[i].served = 0;
+		scene_ready(&scene, i);
+	}
+	all = sum(&scene, 0);
+	/* One page's bytes may go ahead before that. */
+	assert_true(4 * (all - sum(&scene, 2)) >= all - (1 << 20));
+	assert_true(sum(&scene, 2) > all / 2);
+}
+
+static void a_page_goes_ahead_altogether(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	bulks(&scene, 1);
+	scene.sent[0] = 0;
+	for (int object = 0; object < 40; object++) {
+		unsigned int i = 1 + (unsigned int)object % 10;
+		uint64_t before = scene.sent[i];
+
+		scene_ready(&scene, i);
+		while (scene.sent[i] < before + 20000)
+			assert_int_equal(scene_send(&scene, 0, MESSAGE), i);
+		sched_forget(&scene.s, &scene.conn[i], scene.now);
+		scene.conn[i].ready = false;
+		scene.conn[i].served = 0;
+	}
+	assert_int_equal(scene.sent[0], 0);
+}
+
+/* --- thin --- */
+
+struct wire_scene {
+	struct scene scene;
+	struct path path;
+	struct settings settings;
+};
+
+static void open_pipes(struct wire_scene *w)
+{
+	memset(&w->path, 0, sizeof(w->path));
+	memset(&w->settings, 0, sizeof(w->settings));
+	w->settings.late = true;
+	scene_init(&w->scene, &sched_las, &sched_soonest);
+	for (unsigned int i = 0; i < SCENE_PIPES; i++) {
+		struct pipe *p = &w->scene.pipe[i];
+
+		p->settings = &w->settings;
+		p->allowance = 2 * 1448;
+		p->info.mss = 1448;
+		path_add(&w->path, p);
+	}
+}
+
+static void says(struct wire_scene *w, unsigned int pipe, size_t len)
+{
+	struct pipe *p = &w->scene.pipe[pipe];
+
+	thin_sent(&w->path, &w->scene.conn[0], p, len);
+	p->tx_bytes += len;
+	p->info.in_flight += len;
+}
+
+static unsigned int goes_to(struct wire_scene *w, unsigned int picked)
+{
+	return thin_pipe(&w->path, &w->scene.conn[0],
+			 &w->scene.pipe[picked])->index;
+}
+
+static void thin_stays_with_what_is_in_flight(void **state)
+{
+	struct wire_scene w;
+
+	(void)state;
+	open_pipes(&w);
+	assert_int_equal(goes_to(&w, 1), 1);
+	says(&w, 3, 48);
+	assert_int_equal(goes_to(&w, 1), 3);
+	w.scene.pipe[3].info.in_flight = 0;	/* acknowledged */
+	assert_int_equal(goes_to(&w, 1), 1);
+	says(&w, 2, 48);
+	/* Others' bytes behind it, acknowledged or not, change nothing. */
+	w.scene.pipe[2].tx_bytes += 5000;
+	w.scene.pipe[2].info.in_flight += 5000;
+	assert_int_equal(goes_to(&w, 1), 2);
+	w.scene.pipe[2].info.in_flight = 5000;
+	assert_int_equal(goes_to(&w, 1), 1);
+}
+
+static void more_than_a_segment_is_not_thin(void **state)
+{
+	struct wire_scene w;
+
+	(void)state;
+	open_pipes(&w);
+	for (int i = 0; i < 30; i++)
+		says(&w, 3, 48);
+	assert_int_equal(goes_to(&w, 1), 3);
+	says(&w, 3, 48);
+	assert_int_equal(goes_to(&w, 1), 1);
+	/* Once all of it is acknowledged it begins anew. */
+	w.scene.pipe[3].info.in_flight = 0;
+	says(&w, 4, 48);
+	assert_int_equal(goes_to(&w, 1), 4);
+}
+
+static void thin_does_not_wait_for_a_blocked_pipe(void **state)
+{
+	struct wire_scene w;
+
+	(void)state;
+	open_pipes(&w);
+	w.scene.pipe[3].watch.fd = -1;
+	says(&w, 3, 48);
+	assert_int_equal(goes_to(&w, 1), 1);
+	w.scene.pipe[3].watch.fd = 0;
+	assert_int_equal(goes_to(&w, 1), 3);
+	w.scene.pipe[3].info.unsent = 2 * 1448;
+	assert_int_equal(goes_to(&w, 1), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_young_go_ahead_of_the_bulk),
+		cmocka_unit_test(the_small_go_ahead_of_the_young),
+		cmocka_unit_test(silence_for_a_round_trip_makes_young),
+		cmocka_unit_test(who_opens_without_end_leaves_a_quarter),
+		cmocka_unit_test(a_page_goes_ahead_altogether),
+		cmocka_unit_test(thin_stays_with_what_is_in_flight),
+		cmocka_unit_test(more_than_a_segment_is_not_thin),
+		cmocka_unit_test(thin_does_not_wait_for_a_blocked_pipe),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
