@@ -13,6 +13,7 @@ from typing import Any
 from experiments.model import Parameter, Params, Value
 from topologies.mile import BOTH, CHOICES, NAMES, RANGES, Mile, ParameterError
 from topologies.presets import PRESETS, miles_of, one_mile, two_miles
+from topologies.programs import ROOT
 
 SIZES = {"": 1, "B": 1, "KB": 10**3, "K": 10**3, "MB": 10**6, "M": 10**6, "GB": 10**9, "G": 10**9}
 SIZES |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
@@ -100,6 +101,7 @@ PROXIES = (
         ("tcp", "mptcp", "sctp", "mixed"),
     ),
     Parameter("warm", False, "truth", "whether the pipes carried 1 MB before the run"),
+    Parameter("proxies", None, "text", "folder of another rp and lp; unset: those built here"),
 )
 LAB = (
     Parameter("preset", "wired", "text", "the last mile by name", tuple(PRESETS)),
@@ -266,6 +268,19 @@ def _place(full: dict[str, Value]) -> None:
             full[name] = str(Path(told).resolve())
         elif isinstance(told, str) and told.startswith("@"):
             full[name] = f"@{Path(told[1:]).resolve()}"
+    if full["proxies"] is not None:
+        full["proxies"] = _from_root(Path(str(full["proxies"])).resolve())
+
+
+def _from_root(path: Path) -> str:
+    """As results keep it: they name no folder above the project's own."""
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+
+
+def proxies_folder(params: Params) -> Path | None:
+    """Where the rp and lp of a configuration are; None: where everything is built."""
+    told = params.get("proxies")
+    return ROOT / str(told) if told else None
 
 
 def unknown(name: str, known: Iterable[str]) -> ParameterError:
