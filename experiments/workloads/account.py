@@ -5,6 +5,7 @@ Downlink is what RP sends into the pipes and LP receives, uplink the other way r
 in order at whoever receives: LP for the downlink.
 """
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -98,3 +99,11 @@ def account(bed: "Bed", connections: int, seconds: float = 10.0) -> Account:
         return Account(*both) if all(complete(one, wanted) for one in both) else None
 
     return until(f"statistics of {wanted} connections", told, seconds)
+
+
+def yielding(records: Iterable[Record], since: float) -> float | None:
+    """Share of the samples from a moment on (of time.monotonic()) at which the pipes' common limit
+    gave way to others; None where nothing bounded the pipes together."""
+    begun = since + time.time() - time.monotonic()
+    states = [it["state"] for it in records if it["type"] == "aggregate" and it["time"] >= begun]
+    return states.count("yield") / len(states) if states else None
