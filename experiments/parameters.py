@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from experiments import traces
 from experiments.model import Parameter, Params, Value
 from topologies.mile import BOTH, CHOICES, NAMES, RANGES, Mile, ParameterError
 from topologies.presets import PRESETS, miles_of, one_mile, two_miles
@@ -42,7 +43,8 @@ _MILE_HELP = {
     "reorder_ms": "for how long, ms",
     "duplicate": "share of packets that arrive twice",
     "aqm": "what is dropped of a full queue: the newest (tail), or by CoDel",
-    "trace_down": "a file in Mahimahi's format in place of the rate towards the client",
+    "trace_down": "in place of the rate towards the client a file in Mahimahi's format, or "
+    "synthetic-lte, which is made here",
     "trace_up": "the same from the client",
     "mtu": "bytes of an IP packet",
     "mbps": "rate of both directions, Mbit/s",
@@ -265,6 +267,8 @@ def _place(full: dict[str, Value]) -> None:
     for name in _TEXT:
         told = full[name]
         if isinstance(told, str) and name.startswith("trace_"):
+            if traces.is_named(told):
+                continue
             full[name] = str(Path(told).resolve())
         elif isinstance(told, str) and told.startswith("@"):
             full[name] = f"@{Path(told[1:]).resolve()}"
@@ -288,7 +292,13 @@ def unknown(name: str, known: Iterable[str]) -> ParameterError:
 
 
 def _changes(params: Params) -> dict[str, Any]:
-    return {name: params[name] for name in MILE if params.get(name) is not None}
+    return _with_traces({name: params[name] for name in MILE if params.get(name) is not None})
+
+
+def _with_traces(told: dict[str, Any]) -> dict[str, Any]:
+    """Files in place of the names of traces that are made here."""
+    there = [name for name in ("trace_down", "trace_up") if name in told]
+    return told | {name: str(traces.path_of(told[name])) for name in there}
 
 
 def is_two(params: Params) -> bool:
@@ -308,7 +318,7 @@ def lab_parameters(params: Params) -> dict[str, Any]:
     """Those that topologies.topos takes."""
     found = {name: params[name] for name in _LAB_NAMES if params.get(name) is not None}
     found.pop("topology", None)
-    return found
+    return _with_traces(found)
 
 
 assert set(NAMES) | set(BOTH) == {*MILE, "seed"}, "a parameter of Mile has no help here"

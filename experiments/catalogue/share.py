@@ -27,15 +27,20 @@ def case(beside: int, bdp: float, cc: str) -> Params:
     return {**BASE, "rivals": beside, "queue_ms": queue_ms, "cc": cc, "rival_cc": cc}
 
 
-def grids_of(queues: tuple[float, ...], pipes: tuple[int, ...], **more: Any) -> tuple[Grid, ...]:
+def grids_of(
+    besides: tuple[int, ...],
+    queues: tuple[float, ...],
+    ccs: tuple[str, ...],
+    pipes: tuple[int, ...],
+) -> tuple[Grid, ...]:
     """Each number of pipes, and in their place one plain connection."""
     hows: list[Params] = [{**LATE, "pipes": n} for n in pipes]
     hows.append({"way": "direct"})
     return tuple(
-        as_grid({**how, **more}, case(beside, bdp, cc))
-        for beside in RIVALS
+        as_grid(how, case(beside, bdp, cc))
+        for beside in besides
         for bdp in queues
-        for cc in CCS
+        for cc in ccs
         for how in hows
     )
 
@@ -64,7 +69,7 @@ class Share(Experiment):
     question = "Does a download over pipes get at least what one plain connection would get?"
     parameters = (
         *rivals.PARAMETERS,
-        Parameter("seconds", 20.0, "number", "measured, once the download has its share", low=1),
+        Parameter("seconds", 10.0, "number", "measured, once the download has its share", low=1),
     )
     metrics = (
         Metric("share", "share of the download", "", "more"),
@@ -74,11 +79,11 @@ class Share(Experiment):
         Metric("yielding", "share of the time in which the pipes give way", "", "neither"),
     )
     shown = ("download_mbps", "rivals_mbps", "total_mbps", "yielding")
-    grids = grids_of(tuple(QUEUES), PIPES)
+    grids = grids_of(RIVALS, tuple(QUEUES), CCS, PIPES)
     reps = 5
-    quick_grids = grids_of((1.0,), (8,), seconds=8.0)
+    quick_grids = grids_of((1,), (1.0,), ("cubic",), (8,))
     quick_reps = 5
-    run_seconds = 28.0
+    run_seconds = 18.0
     claims = tuple(
         claim
         for beside in RIVALS

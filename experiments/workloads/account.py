@@ -54,10 +54,13 @@ class Account:
         sent = [pipe["tx_bytes"] for pipe in self.pipes(SENDER[way])]
         return [each / sum(sent) for each in sent] if sum(sent) else []
 
-    def largest(self, way: Way) -> Record | None:
-        """The connection that carried most that way, as its receiver saw it."""
+    def by_size(self, way: Way) -> list[Record]:
+        """The connections as their receiver saw them, the one that carried most first."""
         found = self.connections(RECEIVER[way])
-        return max(found, key=lambda one: one["rx_bytes"], default=None)
+        return sorted(found, key=lambda one: one["rx_bytes"], reverse=True)
+
+    def largest(self, way: Way) -> Record | None:
+        return next(iter(self.by_size(way)), None)
 
     def measures(self, way: Way = "down") -> dict[str, Any]:
         """What is worth a line in a run's record."""

@@ -6,6 +6,7 @@ the others are done. Times are seconds since the scene began.
 """
 
 import itertools
+import math
 import socket
 import threading
 import time
@@ -126,9 +127,9 @@ class Transfer(Actor):
 class Bulk(Actor):
     """Many bytes one way, until the others are done; how many came in each bin.
 
-    Down: `size` of them, as fast as it goes or (`mbps`) at a rate that the server keeps. Up: pieces
-    one behind the other, without end, each counted by the clock of the server that has it, which is
-    the client's: they share a kernel. `cc`: another congestion control than the run's.
+    `size` of them. Down: as fast as it goes or (`mbps`) at a rate that the server keeps. Up: whole
+    pieces one behind the other, each counted by the clock of the server that has it, which is the
+    client's: they share a kernel. `cc`: another congestion control than the run's.
     """
 
     way: Way = "down"
@@ -161,16 +162,19 @@ class Bulk(Actor):
 
     def _up(self, scene: Scene, connection: Connection, bins: Bins) -> None:
         asked: Queue[Request] = Queue(UP_AHEAD)
+        pieces = range(math.ceil(self.size / UP_PIECE))
 
         def write() -> None:
             with suppress(OSError):  # the reader meets the same, and tells
-                while not scene.over.is_set():
+                for _ in pieces:
+                    if scene.over.is_set():
+                        return
                     request = scene.request(up=UP_PIECE, cc=self.cc)
                     asked.put(request)
                     connection.ask(request)
 
         threading.Thread(target=write, daemon=True).start()
-        while True:
+        for _ in pieces:
             reply = connection.reply(asked.get(timeout=scene.seconds))
             bins.add(UP_PIECE, reply.clock_ns / 1e9 - scene.began)
 

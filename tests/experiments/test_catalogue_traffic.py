@@ -78,6 +78,8 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     ],
     "blocking": [
         {"bulks": 3, "bulk_way": "up"},
+        {"trace_down": "synthetic-lte", "loss": 0.01, "rivals": 1},
+        {"bulk_way": "up", "binding": "early", "jitter_ms": 2.0},
         {"bottleneck": "sender", "link": "veth", "rtt_ms": 0.0, "wan_rtt_ms": 0.0, "mbps": 50.0},
     ],
     "download": [{"size": 50_000, "way": way} for way in ("pipes", "direct", "mptcp")],
