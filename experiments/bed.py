@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from experiments import stand, warm
+from experiments import parameters, stand, warm
 from experiments.model import Params
 from experiments.stand import Stand
 from topologies.lab import Lab
@@ -90,6 +90,7 @@ def _pair(lab: Lab, params: Params, seed: int, keep_pcaps: bool) -> Iterator[Pro
         lp=words,
         capture=("pipes", "application") if keep_pcaps else (),
         stats_interval_s=STATS_INTERVAL_S,
+        build=parameters.proxies_folder(params),
     ) as pair:
         with lab.client.module() if params["client"] == "vm" else lab.redirected():
             yield pair

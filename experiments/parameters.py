@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from experiments import traces
 from experiments.model import Parameter, Params, Value
 from topologies.mile import BOTH, CHOICES, NAMES, RANGES, Mile, ParameterError
 from topologies.presets import PRESETS, miles_of, one_mile, two_miles
+from topologies.programs import ROOT
 
 SIZES = {"": 1, "B": 1, "KB": 10**3, "K": 10**3, "MB": 10**6, "M": 10**6, "GB": 10**9, "G": 10**9}
 SIZES |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
@@ -41,7 +43,8 @@ _MILE_HELP = {
     "reorder_ms": "for how long, ms",
     "duplicate": "share of packets that arrive twice",
     "aqm": "what is dropped of a full queue: the newest (tail), or by CoDel",
-    "trace_down": "a file in Mahimahi's format in place of the rate towards the client",
+    "trace_down": "in place of the rate towards the client a file in Mahimahi's format, or "
+    "synthetic-lte, which is made here",
     "trace_up": "the same from the client",
     "mtu": "bytes of an IP packet",
     "mbps": "rate of both directions, Mbit/s",
@@ -100,6 +103,7 @@ PROXIES = (
         ("tcp", "mptcp", "sctp", "mixed"),
     ),
     Parameter("warm", False, "truth", "whether the pipes carried 1 MB before the run"),
+    Parameter("proxies", None, "text", "folder of another rp and lp; unset: those built here"),
 )
 LAB = (
     Parameter("preset", "wired", "text", "the last mile by name", tuple(PRESETS)),
@@ -263,9 +267,24 @@ def _place(full: dict[str, Value]) -> None:
     for name in _TEXT:
         told = full[name]
         if isinstance(told, str) and name.startswith("trace_"):
+            if traces.is_named(told):
+                continue
             full[name] = str(Path(told).resolve())
         elif isinstance(told, str) and told.startswith("@"):
             full[name] = f"@{Path(told[1:]).resolve()}"
+    if full["proxies"] is not None:
+        full["proxies"] = _from_root(Path(str(full["proxies"])).resolve())
+
+
+def _from_root(path: Path) -> str:
+    """As results keep it: they name no folder above the project's own."""
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+
+
+def proxies_folder(params: Params) -> Path | None:
+    """Where the rp and lp of a configuration are; None: where everything is built."""
+    told = params.get("proxies")
+    return ROOT / str(told) if told else None
 
 
 def unknown(name: str, known: Iterable[str]) -> ParameterError:
@@ -273,7 +292,13 @@ def unknown(name: str, known: Iterable[str]) -> ParameterError:
 
 
 def _changes(params: Params) -> dict[str, Any]:
-    return {name: params[name] for name in MILE if params.get(name) is not None}
+    return _with_traces({name: params[name] for name in MILE if params.get(name) is not None})
+
+
+def _with_traces(told: dict[str, Any]) -> dict[str, Any]:
+    """Files in place of the names of traces that are made here."""
+    there = [name for name in ("trace_down", "trace_up") if name in told]
+    return told | {name: str(traces.path_of(told[name])) for name in there}
 
 
 def is_two(params: Params) -> bool:
@@ -293,7 +318,7 @@ def lab_parameters(params: Params) -> dict[str, Any]:
     """Those that topologies.topos takes."""
     found = {name: params[name] for name in _LAB_NAMES if params.get(name) is not None}
     found.pop("topology", None)
-    return found
+    return _with_traces(found)
 
 
 assert set(NAMES) | set(BOTH) == {*MILE, "seed"}, "a parameter of Mile has no help here"

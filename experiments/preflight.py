@@ -31,7 +31,9 @@ def check(experiment: Experiment | None, configurations: Iterable[Params]) -> No
     need_root()
     check_programs(experiment.packages if experiment else ())
     configurations = list(configurations)
-    for cc in {params["cc"] for params in configurations}:
+    for cc in {
+        params[name] for params in configurations for name in ("cc", "rival_cc") if name in params
+    }:
         check_cc(cc)
     if any(params["way"] == "mptcp" for params in configurations):
         _check_mptcp()
@@ -39,6 +41,9 @@ def check(experiment: Experiment | None, configurations: Iterable[Params]) -> No
         _check_sctp()
     if any(params["client"] == "vm" for params in configurations):
         _check_guest()
+    for folder in {parameters.proxies_folder(params) for params in configurations}:
+        for name in ("rp", "lp"):
+            built(name, folder)
     for params in configurations:
         _check_link(params)
 

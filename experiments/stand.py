@@ -187,4 +187,6 @@ def name_of(params: Params) -> str:
     ]
     words = [str(params["preset"]), sides, *changed, f"bottleneck {params['bottleneck']}"]
     words += [f"link {params['link']}", f"cc {params['cc']}", str(params["way"])]
-    return ", ".join([*words, *(["client vm"] if params["client"] == "vm" else [])])
+    words += ["client vm"] if params["client"] == "vm" else []
+    words += [f"proxies {params['proxies']}"] if params.get("proxies") else []
+    return ", ".join(words)

@@ -19,9 +19,13 @@ class ProgramError(RuntimeError):
     """A program of the lab did not do what it should; the message holds its log."""
 
 
-def built(name: str) -> Path:
-    """A program of the project."""
-    path = Path(os.environ.get("TM3_BUILD") or ROOT / "build") / name
+def build_folder() -> Path:
+    return Path(os.environ.get("TM3_BUILD") or ROOT / "build")
+
+
+def built(name: str, folder: Path | None = None) -> Path:
+    """A program of the project; `folder`: of another build, say an earlier commit's."""
+    path = (folder or build_folder()) / name
     if not path.exists():
         raise ProgramError(f"{path} is not built: make")
     return path

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """lp and rp inside a lab: ready when they are ready, their logs, statistics and captures kept."""
 
+import hashlib
 import json
 import re
 import signal
@@ -44,6 +45,7 @@ class Proxies:
     lp: Program
     folder: Path
     captures: tuple[Path, ...] = field(default=())
+    build: Path | None = None  # where rp and lp were built; None: where everything is
 
     def statistics(self, who: str) -> list[dict[str, Any]]:
         """What `rp` or `lp` wrote with --stats so far; complete once it has ended."""
@@ -51,14 +53,19 @@ class Proxies:
         text = (self.folder / f"{who}.stats.jsonl").read_text()
         return [json.loads(line) for line in text.splitlines(keepends=True) if line[-1:] == "\n"]
 
+    def program(self, who: str) -> list[tuple[str, str]]:
+        """Which program it is: two builds of one version differ in their digests."""
+        path = built(who, self.build)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        return [("version", version(path)), ("sha256", digest)]
+
     def describe(self) -> dict[str, Any]:
         return {
             "pipes": self.pipes,
             "cc": self.cc,
             "rp": self.rp.argv,
             "lp": self.lp.argv,
-            "rp_version": version(built("rp")),
-            "lp_version": version(built("lp")),
+            **{f"{who}_{name}": it for who in ("rp", "lp") for name, it in self.program(who)},
             "captures": [path.name for path in self.captures],
         }
 
@@ -158,10 +165,10 @@ def _captures(lab: "Lab", wanted: Sequence[str], stack: ExitStack) -> tuple[Path
 
 
 def _command(
-    lab: "Lab", who: str, cc: str | None, interval_s: float, options: Sequence[str]
+    lab: "Lab", program_: Path, cc: str | None, interval_s: float, options: Sequence[str]
 ) -> list[str | Path]:
-    stats = lab.state.log_folder / f"{who}.stats.jsonl"
-    argv: list[str | Path] = [built(who), "--stats", stats, "--stats-interval", f"{interval_s:g}"]
+    stats = lab.state.log_folder / f"{program_.name}.stats.jsonl"
+    argv: list[str | Path] = [program_, "--stats", stats, "--stats-interval", f"{interval_s:g}"]
     if cc is not None:
         argv += ["--cc", cc]
     return [*argv, *options]
@@ -188,12 +195,13 @@ def proxies(
     lp: Sequence[str] = (),
     capture: Sequence[str] = (),
     stats_interval_s: float = 1.0,
+    build: Path | None = None,
 ) -> Iterator[Proxies]:
     """Starts rp and lp in the lab and stops them with the block.
 
     `rp`, `lp`: further options. `capture`: "pipes" (the client's end of the last mile) and
     "application" (the client's loopback and the server). `cc` None leaves it to the kernel.
-    `transport` "mixed": half of the pipes TCP, half SCTP.
+    `transport` "mixed": half of the pipes TCP, half SCTP. `build`: a folder with another rp and lp.
     """
     check_number("pipes", pipes, Range(1, 64, "pipes", whole=True))
     over_sctp, words = made_of(transport, pipes)
@@ -202,12 +210,16 @@ def proxies(
     with ExitStack() as stack:
         captures = _captures(lab, capture, stack)
         rp, lp = (*words, *rp), (*words, *lp)
-        rp_argv = [*_command(lab, "rp", cc, stats_interval_s, rp), str(pipes)]
+        rp_argv = [*_command(lab, built("rp", build), cc, stats_interval_s, rp), str(pipes)]
         remote = stack.enter_context(program(lab.state, "rp", "rp", rp_argv, ready=RP_READY))
-        lp_argv = [*_command(lab, "lp", cc, stats_interval_s, lp), rp_address(), str(pipes)]
+        lp_argv = [
+            *_command(lab, built("lp", build), cc, stats_interval_s, lp),
+            rp_address(),
+            str(pipes),
+        ]
         local = stack.enter_context(
             program(lab.state, "client", "lp", lp_argv, ready=LP_READY, seconds=30.0)
         )
         check_controls(lab.client, pipes - over_sctp, cc)
         check_controls(lab.rp, pipes - over_sctp, cc)
-        yield Proxies(pipes, cc, remote, local, lab.state.log_folder, captures)
+        yield Proxies(pipes, cc, remote, local, lab.state.log_folder, captures, build)

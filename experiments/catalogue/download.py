@@ -57,7 +57,7 @@ class Download(Experiment):
         {"preset": ("wired",), "size": SIZES[:2], "pipes": (1, 8), "warm": (True,)},
         {"preset": ("lossy",), "size": SIZES[1:2], "pipes": (1, 8), "warm": (True,)},
     )
-    quick_reps = 10
+    quick_reps = 8
     run_seconds = 1.4
     claims = (
         *(by_pipes(preset, size) for preset in LAST_MILES for size in SIZES),

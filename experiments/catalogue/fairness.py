@@ -4,7 +4,7 @@
 from typing import TYPE_CHECKING, Any
 
 from experiments.model import Claim, Experiment, Figure, Metric, Parameter, Params
-from experiments.workloads import rates, traffic
+from experiments.workloads import rates, rivals, traffic
 from experiments.workloads.actors import Actor, Bulk, Pause
 
 if TYPE_CHECKING:
@@ -13,13 +13,6 @@ if TYPE_CHECKING:
 PIPES = (1, 2, 4, 8)
 PLAIN = (1, 4)
 SETTLE_S = 2.0
-
-
-def around_lp(bed: "Bed") -> None:
-    """Plain connections are the same client's, and not redirected. The rule goes with its table."""
-    if bed.pair is not None:
-        rule = ("tcp", "dport", str(traffic.PLAIN_PORT), "return")
-        bed.lab.client.inside("nft", "insert", "rule", "ip", "tm3", "output", *rule)
 
 
 def claim(pipes: int, plain: int) -> Claim:
@@ -83,7 +76,7 @@ class Fairness(Experiment):
     )
 
     def measure(self, bed: "Bed") -> dict[str, Any]:
-        around_lp(bed)
+        rivals.around_lp(bed)
         plain = int(bed.params["plain"])  # type: ignore[arg-type]
         seconds = float(bed.params["seconds"])  # type: ignore[arg-type]
         actors: dict[str, Actor] = {

@@ -4,9 +4,8 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-from experiments.catalogue.fairness import around_lp
 from experiments.model import Claim, Experiment, Figure, Metric, Parameter, Params
-from experiments.workloads import rates, standing, traffic
+from experiments.workloads import rates, rivals, standing, traffic
 from experiments.workloads.actors import Actor, Bulk
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ class HostCc(Experiment):
     )
 
     def measure(self, bed: "Bed") -> dict[str, Any]:
-        around_lp(bed)
+        rivals.around_lp(bed)
         seconds, plain = float(bed.params["seconds"]), int(bed.params["plain"])  # type: ignore[arg-type]
         actors: dict[str, Actor] = {
             f"plain{n}": Bulk(port=traffic.PLAIN_PORT) for n in range(plain)

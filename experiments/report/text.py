@@ -25,6 +25,9 @@ def of(results: Results, width: int = 100) -> str:
     console = Console(file=out, width=width, color_system=None, highlight=False, markup=False)
     console.print(f"{results.name}: {results.experiment.title}\n", soft_wrap=True)
     console.print(configurations(results))
+    if results.experiment.shown:
+        console.print("\nMedians of what else was measured")
+        console.print(further(results))
     if results.experiment.claims:
         console.print("\nBeside the published figures")
         found = rows(results)
@@ -71,6 +74,19 @@ def configurations(results: Results) -> Table:
         name = f"  {carried}" if carried and setting else carried or setting or results.name
         least = [words.number(floor)] if floored and floor else []
         made.add_row(name, *_cells(results, it, beside), *least)
+    return made
+
+
+def further(results: Results) -> Table:
+    """Of each configuration the metrics that its experiment wants shown beside the main one."""
+    metrics = [results.metric(name) for name in results.experiment.shown]
+    made = _plain()
+    made.add_column("configuration")
+    _right(made, *(it.name for it in metrics))
+    for it in results.configurations:
+        values = (it.estimate(metric) for metric in metrics)
+        name = words.label(it.params, results.varying) or results.name
+        made.add_row(name, *(words.number(got.median) if got.n else "" for got in values))
     return made
 
 

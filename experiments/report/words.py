@@ -31,6 +31,7 @@ NAMES = {
     "app_buffer": "buffer in the proxy",
     "pipe_sndbuf": "send buffer of a pipe",
     "size": "size",
+    "jitter_ms": "jitter",
     "wan_rtt_ms": "round trip behind the proxy",
     "wan_mbps": "rate behind the proxy",
 }
@@ -144,6 +145,10 @@ def setting(parameter: str, it: Value) -> str:
         )
     if parameter == "size":
         return value(parameter, it)
+    if parameter == "rivals":
+        return count(int(it), "rival") if it else "no rival"
+    if parameter == "proxies":  # of a folder what tells it from others
+        return f"proxies of {'/'.join(str(it).split('/')[-2:])}"
     if parameter in ("binding", "direction"):
         return f"{it} {name(parameter)}" if parameter == "binding" else str(it)
     return f"{name(parameter)} {value(parameter, it)}"

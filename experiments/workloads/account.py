@@ -5,6 +5,7 @@ Downlink is what RP sends into the pipes and LP receives, uplink the other way r
 in order at whoever receives: LP for the downlink.
 """
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -53,10 +54,13 @@ class Account:
         sent = [pipe["tx_bytes"] for pipe in self.pipes(SENDER[way])]
         return [each / sum(sent) for each in sent] if sum(sent) else []
 
-    def largest(self, way: Way) -> Record | None:
-        """The connection that carried most that way, as its receiver saw it."""
+    def by_size(self, way: Way) -> list[Record]:
+        """The connections as their receiver saw them, the one that carried most first."""
         found = self.connections(RECEIVER[way])
-        return max(found, key=lambda one: one["rx_bytes"], default=None)
+        return sorted(found, key=lambda one: one["rx_bytes"], reverse=True)
+
+    def largest(self, way: Way) -> Record | None:
+        return next(iter(self.by_size(way)), None)
 
     def measures(self, way: Way = "down") -> dict[str, Any]:
         """What is worth a line in a run's record."""
@@ -98,3 +102,11 @@ def account(bed: "Bed", connections: int, seconds: float = 10.0) -> Account:
         return Account(*both) if all(complete(one, wanted) for one in both) else None
 
     return until(f"statistics of {wanted} connections", told, seconds)
+
+
+def yielding(records: Iterable[Record], since: float) -> float | None:
+    """Share of the samples from a moment on (of time.monotonic()) at which the pipes' common limit
+    gave way to others; None where nothing bounded the pipes together."""
+    begun = since + time.time() - time.monotonic()
+    states = [it["state"] for it in records if it["type"] == "aggregate" and it["time"] >= begun]
+    return states.count("yield") / len(states) if states else None

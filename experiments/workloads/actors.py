@@ -6,10 +6,10 @@ the others are done. Times are seconds since the scene began.
 """
 
 import itertools
+import math
 import socket
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -39,6 +39,7 @@ class Scene:
     over: threading.Event = field(default_factory=threading.Event)
     to_hang_up: list[Connection] = field(default_factory=list)
     streams: "itertools.count[int]" = field(default_factory=itertools.count)
+    done: dict[str, threading.Event] = field(default_factory=dict)  # by the actors' names
 
     def now(self) -> float:
         return time.monotonic() - self.began
@@ -50,13 +51,14 @@ class Scene:
             with suppress(OSError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
-    def dial(self, port: int, mptcp: bool = False) -> Connection:
-        return Connection((self.address, port), self.cc, mptcp=mptcp, seconds=self.seconds)
+    def dial(self, port: int, mptcp: bool = False, cc: str = "") -> Connection:
+        to = (self.address, port)
+        return Connection(to, cc or self.cc, mptcp=mptcp, seconds=self.seconds)
 
-    def request(self, up: int = 0, down: int = 0, **more: int) -> Request:
+    def request(self, up: int = 0, down: int = 0, cc: str = "", **more: int) -> Request:
         """With streams of its own, so that no bytes of others pass for its."""
         return Request(
-            self.cc,
+            cc or self.cc,
             up=up,
             up_start=start_of(self.seed, next(self.streams)),
             down=down,
@@ -67,8 +69,11 @@ class Scene:
 
 @dataclass(frozen=True, kw_only=True)
 class Actor:
+    """`after`: the actors that must be done before this one begins, `after_s` later."""
+
     port: int
     background: bool = False
+    after: tuple[str, ...] = ()
     after_s: float = 0.0
 
     def described(self) -> dict[str, Any]:
@@ -122,12 +127,13 @@ class Transfer(Actor):
 class Bulk(Actor):
     """Many bytes one way, until the others are done; how many came in each bin.
 
-    Down: `size` of them, as fast as it goes or (`mbps`) at a rate that the server keeps. Up: pieces
-    one behind the other, without end, each counted by the clock of the server that has it, which is
-    the client's: they share a kernel.
+    `size` of them. Down: as fast as it goes or (`mbps`) at a rate that the server keeps. Up: whole
+    pieces one behind the other, each counted by the clock of the server that has it, which is the
+    client's: they share a kernel. `cc`: another congestion control than the run's.
     """
 
     way: Way = "down"
+    cc: str = ""
     size: int = ENDLESS
     mbps: float = 0.0
     mptcp: bool = False
@@ -135,7 +141,7 @@ class Bulk(Actor):
 
     def run(self, scene: Scene) -> dict[str, Any]:
         bins = Bins(scene)
-        with scene.dial(self.port, self.mptcp) as connection:
+        with scene.dial(self.port, self.mptcp, self.cc) as connection:
             scene.to_hang_up.append(connection)
             try:
                 (self._down if self.way == "down" else self._up)(scene, connection, bins)
@@ -147,7 +153,7 @@ class Bulk(Actor):
     def _down(self, scene: Scene, connection: Connection, bins: Bins) -> None:
         piece = round(self.mbps * 1e6 / 8 * PACE_US / 1e6)
         pace = {"frame_bytes": piece, "interval_us": PACE_US} if piece else {}
-        request = scene.request(down=self.size, **pace)
+        request = scene.request(down=self.size, cc=self.cc, **pace)
         connection.ask(request)
         connection.reply(request)
         came = read_stream(connection.sock, request.down, request.down_start, bins.upto)
@@ -156,16 +162,19 @@ class Bulk(Actor):
 
     def _up(self, scene: Scene, connection: Connection, bins: Bins) -> None:
         asked: Queue[Request] = Queue(UP_AHEAD)
+        pieces = range(math.ceil(self.size / UP_PIECE))
 
         def write() -> None:
             with suppress(OSError):  # the reader meets the same, and tells
-                while not scene.over.is_set():
-                    request = scene.request(up=UP_PIECE)
+                for _ in pieces:
+                    if scene.over.is_set():
+                        return
+                    request = scene.request(up=UP_PIECE, cc=self.cc)
                     asked.put(request)
                     connection.ask(request)
 
         threading.Thread(target=write, daemon=True).start()
-        while True:
+        for _ in pieces:
             reply = connection.reply(asked.get(timeout=scene.seconds))
             bins.add(UP_PIECE, reply.clock_ns / 1e9 - scene.began)
 
@@ -326,8 +335,3 @@ class Wire(Actor):
                 numbers = counters.split()
                 return int(numbers[0]), int(numbers[8])
         raise OSError(f"no device {self.device} here")
-
-
-ACTORS: dict[str, Callable[..., Actor]] = {
-    cls.__name__: cls for cls in (Transfer, Bulk, Objects, Video, Churn, Pause, Until, Wire)
-}

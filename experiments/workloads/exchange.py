@@ -4,6 +4,12 @@
     client  REQUEST, `up` bytes ->
             <- REPLY, `down` bytes        at once, or a frame every `interval_us`
 
+or, of an exchange of queries, each of `frame_bytes`:
+
+    client  REQUEST, a query ->
+            <- as many bytes              at once; and so on, until `up` bytes were sent
+            <- REPLY
+
 A connection carries any number of exchanges, also before the earlier ones were answered. The
 server looks at every byte before it replies; the client at every byte that it reads.
 """
@@ -45,19 +51,19 @@ class Request:
     down_start: int = 0
     frame_bytes: int = 0  # 0: as fast as it goes
     interval_us: int = 0
+    queries: bool = False
 
     def packed(self) -> bytes:
+        magic = b"TM3=" if self.queries else b"TM3?"
         numbers = (self.up, self.up_start, self.down, self.down_start)
-        return _REQUEST.pack(
-            b"TM3?", self.cc.encode(), *numbers, self.frame_bytes, self.interval_us
-        )
+        return _REQUEST.pack(magic, self.cc.encode(), *numbers, self.frame_bytes, self.interval_us)
 
     @classmethod
     def parsed(cls, data: bytes) -> "Request":
         magic, cc, *numbers = _REQUEST.unpack(data)
-        if magic != b"TM3?":
+        if magic not in (b"TM3?", b"TM3="):
             raise WrongByte(f"a request begins with {magic!r}")
-        return cls(cc.rstrip(b"\0").decode(), *numbers)
+        return cls(cc.rstrip(b"\0").decode(), *numbers, queries=magic == b"TM3=")
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import RunFailed
-from experiments.workloads import rates, traffic
+from experiments.workloads import account, rates, rivals, traffic
 from experiments.workloads.actors import Bulk, Objects, Way
 
 if TYPE_CHECKING:
@@ -13,7 +12,8 @@ if TYPE_CHECKING:
 OBJECT_BYTES = 4096
 SETTLE_S = 2.0  # until the bulk has found its rate and filled whatever buffers there are
 ALONE_S = 0.3  # until the connection is open at the other end of the pipes, too
-BULK_AT_S = 2.0  # where objects alone come first; at 50 ms they are done after 1.2
+FIRST_S = 1.0  # of the bulk, whose messages wait for other reasons than later ones
+LIKE_MBPS = 10.0  # where a trace has the rate
 
 
 def beside_bulk(
@@ -49,33 +49,59 @@ def beside_bulk(
 
 
 def alone_then_beside(bed: "Bed", bulks: int, way: Way) -> dict[str, Any]:
-    """Objects alone, then beside so many bulk transfers, some four seconds long; what it adds."""
+    """Objects alone, then beside so many bulk transfers, some five seconds long; what it adds.
+
+    A single bulk transfer has another before it that lasts for the first second, so that what
+    messages wait for at the start can be told from what they wait for later.
+    """
     how = traffic.way(bed)
-    alone = Objects(size=OBJECT_BYTES, count=6, way=way, wait_s=ALONE_S, pause_s=0.1, **how)
+    mbps_of_link = float(bed.params["mbps"] or LIKE_MBPS)  # type: ignore[arg-type]
+    first_s = FIRST_S if bulks == 1 else 0.0
+    alone = Objects(
+        size=OBJECT_BYTES,
+        count=8,
+        way=way,
+        wait_s=ALONE_S,
+        pause_s=0.1,
+        after_s=rivals.head_start_s(bed),
+        **how,
+    )
     beside = Objects(
         size=OBJECT_BYTES,
-        count=14,
-        seconds=4.0,
+        count=20,
+        seconds=6.0,
         way=way,
-        wait_s=BULK_AT_S + SETTLE_S,
-        pause_s=0.25,
+        wait_s=first_s + SETTLE_S,
+        pause_s=0.2,
+        after=("alone",),
         **how,
     )
     names = [f"bulk{n}" for n in range(bulks)]
-    more = {name: Bulk(way=way, after_s=BULK_AT_S, **how) for name in names}
-    found = traffic.play(bed, {"alone": alone, "beside": beside, **more})
-    if found["alone"]["ended_s"] > BULK_AT_S:
-        raise RunFailed(f"the last object alone took until {found['alone']['ended_s']:.2f} s")
+    more = {name: Bulk(way=way, after=("alone",), after_s=first_s, **how) for name in names}
+    if first_s:
+        size = round(mbps_of_link * 1e6 / 8 * first_s)
+        more["first"] = Bulk(way=way, size=size, after=("alone",), **how)
+    found = traffic.play(bed, {**rivals.actors(bed), "alone": alone, "beside": beside, **more})
     span = found["beside"]["began_s"], found["beside"]["ended_s"]
     mbps = [rates.mbps(found[name]["bins"], *span) or 0.0 for name in names]
-    measures = summary(found["beside"]["seconds"])
-    idle_s = rates.median(found["alone"]["seconds"])
-    return measures | {
-        "alone_p50_s": idle_s,
-        "added_s": measures["object_p50_s"] - idle_s,
+    told = account.account(bed, connections=2 + len(more))
+    since = bed.went + span[0] - SETTLE_S - first_s
+    return {
+        **told.measures(way),
+        **_added(found["alone"]["seconds"], found["beside"]["seconds"]),
         "bulk_mbps": sum(mbps),
         "jain": rates.jain(mbps) if bulks > 1 else None,
+        "reorder_first_p99_s": told.by_size(way)[1]["reorder_ms"]["p99"] / 1e3 if first_s else None,
+        "yielding": account.yielding(told.rp, since),
     }
+
+
+def _added(alone: list[float], beside: list[float]) -> dict[str, Any]:
+    """What objects beside bulk take longer than the median object alone."""
+    idle_s = rates.median(alone)
+    shares = {"": 0.5, "_p90": 0.9, "_p95": 0.95}
+    added = {f"added{name}_s": rates.quantile(beside, at) - idle_s for name, at in shares.items()}
+    return summary(beside) | added | {"alone_p50_s": idle_s}
 
 
 def summary(taken: list[float]) -> dict[str, Any]:

@@ -13,8 +13,19 @@ import time
 from pathlib import Path
 from typing import Any
 
+from experiments.workloads import actors as kinds
 from experiments.workloads import line
-from experiments.workloads.actors import ACTORS, Actor, Scene
+from experiments.workloads.actors import Actor, Scene
+from experiments.workloads.batch import Batch
+from experiments.workloads.thin import Thin
+
+ACTORS = {
+    cls.__name__: cls
+    for cls in (
+        *(kinds.Transfer, kinds.Bulk, kinds.Objects, kinds.Video, kinds.Churn),
+        *(kinds.Pause, kinds.Until, kinds.Wire, Batch, Thin),
+    )
+}
 
 
 def actor_of(described: dict[str, Any]) -> Actor:
@@ -30,9 +41,12 @@ def fail(error: BaseException) -> None:
 
 def act(actor: Actor, scene: Scene, found: dict[str, Any], name: str) -> None:
     try:
+        for other in actor.after:
+            scene.done[other].wait()
         if actor.after_s:
             time.sleep(actor.after_s)
         found[name] = actor.run(scene)
+        scene.done[name].set()
     except BaseException as error:
         fail(error)
 
@@ -41,6 +55,7 @@ def play(described: dict[str, Any]) -> dict[str, Any]:
     scene = Scene(**{key: described[key] for key in ("address", "cc", "seed", "seconds")})
     found: dict[str, Any] = {}
     actors = {name: actor_of(words) for name, words in described["actors"].items()}
+    scene.done.update({name: threading.Event() for name in actors})
     if "line" in described:
         line.wait(Path(described["line"]))
     scene.began = time.monotonic()

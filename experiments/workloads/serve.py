@@ -20,7 +20,7 @@ from experiments.workloads.exchange import (
     set_congestion_control,
     write_stream,
 )
-from experiments.workloads.pattern import WrongByte, piece
+from experiments.workloads.pattern import WrongByte, check, piece
 
 
 def send_frames(sock: socket.socket, request: Request, began_ns: int) -> None:
@@ -52,6 +52,23 @@ def receive(sock: socket.socket, request: Request) -> tuple[int, bool]:
         return came, False
 
 
+def answer(sock: socket.socket, request: Request) -> tuple[int, bool]:
+    """Each query as soon as it is there; how many bytes came, and whether all were right."""
+    came = 0
+    while came < request.up:
+        size = min(request.frame_bytes, request.up - came)
+        data = read_exactly(sock, size)
+        try:
+            check(request.up_start, came, data)
+        except WrongByte:
+            return came, False
+        if len(data) < size:
+            return came, False
+        sock.sendall(piece(request.down_start, came, size))
+        came += size
+    return came, True
+
+
 def exchange(sock: socket.socket) -> bool:
     """One of them; False when the connection has ended instead, or is of no more use."""
     head = read_exactly(sock, REQUEST_BYTES)
@@ -59,11 +76,11 @@ def exchange(sock: socket.socket) -> bool:
         return False
     request = Request.parsed(head)
     cc = set_congestion_control(sock, request.cc)
-    came, right = receive(sock, request)
+    came, right = (answer if request.queries else receive)(sock, request)
     now_ns = time.monotonic_ns()
     sock.sendall(Reply(cc, came, now_ns, right).packed())
-    if not right:
-        return False
+    if not right or request.queries:
+        return right
     if request.frame_bytes:
         send_frames(sock, request, now_ns)
     else:

@@ -26,13 +26,15 @@ NAMES = (
         "reordering",
         "sender-blocking",
         "sender-blocking-lte",
+        "share",
         "short-connections",
+        "thin",
         "throughput",
         "video",
     ),
-    "walkthrough",
+    *("walkthrough", "web-beside"),
 )
-ONLY_IN_FULL = ("reordering", "blocking")  # LTE's lines; most cases
+ONLY_IN_FULL = ("reordering", "blocking", "share", "thin", "web-beside")  # LTE's lines; most cases
 
 
 def has(params: list[Params], wanted: Params) -> bool:
@@ -76,6 +78,8 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     ],
     "blocking": [
         {"bulks": 3, "bulk_way": "up"},
+        {"trace_down": "synthetic-lte", "loss": 0.01, "rivals": 1},
+        {"bulk_way": "up", "binding": "early", "jitter_ms": 2.0},
         {"bottleneck": "sender", "link": "veth", "rtt_ms": 0.0, "wan_rtt_ms": 0.0, "mbps": 50.0},
     ],
     "download": [{"size": 50_000, "way": way} for way in ("pipes", "direct", "mptcp")],
@@ -97,10 +101,19 @@ SMALL: dict[str, list[dict[str, Any]]] = {
         {"bottleneck": "sender", "way": "direct"},
     ],
     "sender-blocking-lte": [{"bottleneck": "network"}],
+    "share": [
+        {"seconds": 1.0, "rivals": 2, "rival_cc": "reno", **way}
+        for way in ({"way": "pipes"}, {"way": "direct"})
+    ],
+    "thin": [{"queries": 10}, {"queries": 5, "way": "direct"}],
     "short-connections": [{"count": 10, "parallel": 4}],
     "throughput": [{"direction": "both", "seconds": 1}],
     "video": [{"seconds": 1.0, "bulk": True}, {"seconds": 1.0, "bulk": False}],
     "walkthrough": [{"count": 3}],
+    "web-beside": [
+        {"rounds": 1, "bulk_s": 1.0, "binding": "early", "jitter_ms": 2.0},
+        {"rounds": 1, "bulk_s": 1.0, "rivals": 1, "loss": 0.01},
+    ],
 }
 
 

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Parameters as people write them, and what is refused."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments import parameters
+from experiments import parameters, preflight
 from experiments.model import Parameter, Value
 from experiments.options import values
 from topologies.mile import ParameterError
+from topologies.programs import ROOT, ProgramError
 
 KNOWN = parameters.by_name()
 SIZE = Parameter("size", 300_000, "size", "of the file", low=1)
@@ -123,3 +126,20 @@ def test_presets_with_two_last_miles() -> None:
     assert len(parameters.miles(parameters.complete((), {"topology": "two"}))) == 2
     with pytest.raises(ParameterError, match="preset"):
         parameters.complete((), {"preset": "mobile-dsl", "topology": "one"})
+
+
+def test_proxies_of_another_build_are_meant_from_here_and_only_with_pipes() -> None:
+    told = {"proxies": "build"}
+    assert parameters.proxies_folder(parameters.complete((), told)) == Path("build").resolve()
+    assert parameters.complete((), {"proxies": f"{ROOT}/build"})["proxies"] == "build"
+    assert parameters.proxies_folder(parameters.complete((), {})) is None
+    assert parameters.complete((), {**told, "way": "direct"})["proxies"] is None
+
+
+def test_a_build_without_proxies_is_told_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "need_root", lambda: None)
+    params = parameters.complete((), {"proxies": str(tmp_path)})
+    with pytest.raises(ProgramError, match=f"{tmp_path}/rp is not built"):
+        preflight.check(None, [params])

@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -333,3 +334,30 @@ def test_a_key_says_which_runs_share_a_lab() -> None:
     assert one != stand.key(configuration(bottleneck="sender"))
     assert one != stand.key(configuration(topology="two"))
     assert one != stand.key(configuration(wan_rtt_ms=20))
+
+
+def test_each_configuration_runs_the_proxies_that_it_names(tmp_path: Path) -> None:
+    """Two builds in one run, and the record says which programs they were."""
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in ("rp", "lp"):
+        shutil.copy(built(name), other / name)
+    with (other / "rp").open("ab") as changed:
+        changed.write(b"another build")  # what runs is the same, its digest is not
+    ran: dict[Any, list[str]] = {}
+
+    def measure(bed: Bed) -> dict[str, Any]:
+        assert bed.pair is not None
+        ran[bed.params["proxies"]] = [bed.pair.rp.argv[0], bed.pair.lp.argv[0]]
+        return download(bed)
+
+    with runner(tmp_path, measure) as made:
+        configurations = (configuration(), configuration(proxies=str(other)))
+        found = records(made, *configurations)
+        labs_told = made.results.meta["labs"]
+    assert [it["outcome"] for it in found] == ["ok", "ok"]
+    assert ran[None] == [str(built("rp")), str(built("lp"))]
+    assert ran[str(other)] == [str(other / "rp"), str(other / "lp")]
+    digests = {it["proxies"][0]["rp_sha256"] for it in labs_told.values()}
+    assert len(labs_told) == len(digests) == 2
+    assert len({it["proxies"][0]["lp_sha256"] for it in labs_told.values()}) == 1

@@ -2,6 +2,7 @@
 """What is computed from what was measured, against values known otherwise."""
 
 import statistics
+import time
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from experiments import parameters
 from experiments.workloads import buffers, iperf, pattern, rates, standing
-from experiments.workloads.account import Account, complete
+from experiments.workloads.account import Account, complete, yielding
 from experiments.workloads.pattern import WrongByte
 
 FLOATS = st.floats(0, 1e6)
@@ -176,3 +177,15 @@ def test_what_stands_in_all_pipes_together() -> None:
     assert found == [(pytest.approx(0.07), 1500.0), (pytest.approx(0.09), 700.0)]
     assert standing.summary(found)["in_flight_bytes"] == 1100.0
     assert standing.summary([])["rtt_s"] is None
+
+
+def test_yielding_is_told_from_a_moment_on() -> None:
+    """One of three samples since then; those of before, and of pipes, do not count."""
+    now, offset = time.monotonic(), time.time() - time.monotonic()
+    states = [(-5.0, "yield"), (1.0, "bound"), (2.0, "yield"), (3.0, "free")]
+    records = [
+        {"type": "aggregate", "time": now + offset + at, "state": state} for at, state in states
+    ]
+    records.append({"type": "pipe", "time": now + offset + 2.0, "state": "yield"})
+    assert yielding(records, now) == pytest.approx(1 / 3)
+    assert yielding(records[-1:], now) is None

@@ -50,6 +50,7 @@ def honest(sock: socket.socket) -> None:
 def test_sizes_of_the_heads() -> None:
     request = Request("cubic", 1, 2, 3, 4, 5, 6)
     assert Request.parsed(request.packed()) == request
+    assert Request.parsed(queries(80).packed()) == queries(80)
     assert len(request.packed()) == REQUEST_BYTES
     reply = Reply("bbr", 7, 8, right=False)
     assert Reply.parsed(reply.packed()) == reply
@@ -134,3 +135,27 @@ def test_an_upload_that_ends_early_is_not_acknowledged() -> None:
 def test_a_congestion_control_that_is_not_there() -> None:
     with pytest.raises(OSError):
         Connection(("127.0.0.1", 9), "no-such")
+
+
+def queries(up: int) -> Request:
+    return Request("cubic", up=up, up_start=11, down=up, down_start=7, frame_bytes=40, queries=True)
+
+
+def test_each_query_is_answered_before_the_next() -> None:
+    request = queries(100)
+    with serving(honest) as at, Connection(at, "cubic", seconds=10) as connection:
+        connection.sock.sendall(request.packed())
+        for done, size in ((0, 40), (40, 40), (80, 20)):
+            connection.sock.sendall(piece(11, done, size))
+            assert read_exactly(connection.sock, size) == piece(7, done, size)
+        assert connection.reply(request).received == 100
+
+
+def test_a_wrong_query_is_not_answered() -> None:
+    request = queries(80)
+    with serving(honest) as at, Connection(at, "cubic", seconds=10) as connection:
+        connection.sock.sendall(request.packed() + piece(11, 0, 40))
+        assert read_exactly(connection.sock, 40) == piece(7, 0, 40)
+        connection.sock.sendall(bytes(40))
+        with pytest.raises(WrongByte, match="got 40 of 80 bytes right"):
+            connection.reply(request)

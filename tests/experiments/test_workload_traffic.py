@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,8 @@ from experiments.model import RunFailed
 from experiments.stand import Stand
 from experiments.workloads import account, buffers, course, iperf, objects, rates, traffic
 from experiments.workloads.actors import Bulk, Churn, Objects, Pause, Transfer, Video, Wire
+from experiments.workloads.batch import Batch
+from experiments.workloads.thin import Thin
 from tests.experiments.workload_bed import bed, configuration
 from tests.net.conftest import labs
 from tests.net.measure import Wrong, again_if_late, lateness, shown_to_hold
@@ -57,6 +60,7 @@ def killed_in_the_middle(lab: Lab, pid: int) -> Iterator[None]:
 def test_every_actor(stand: Stand, tmp_path: Path, way: dict[str, object]) -> None:
     with bed(stand, tmp_path / "run", configuration(**way)) as made:
         how = traffic.way(made)
+        page: dict[str, Any] = {"port": traffic.PORT, "size": 5_000, "count": 5, "parallel": 2}
         found = traffic.play(
             made,
             {
@@ -68,6 +72,9 @@ def test_every_actor(stand: Stand, tmp_path: Path, way: dict[str, object]) -> No
                 "down": Bulk(**how),
                 "upload": Bulk(way="up", **how),
                 "enough": Bulk(size=10_000, **how),
+                "page": Batch(rounds=2, pause_s=0.05, **page),
+                "kept": Batch(kept=True, after=("page",), **page),
+                "thin": Thin(port=traffic.PORT, count=4, every_s=0.02),
                 "wire": Wire(),
                 "clock": Pause(seconds=0.5),
             },
@@ -80,6 +87,13 @@ def test_every_actor(stand: Stand, tmp_path: Path, way: dict[str, object]) -> No
     assert len(found["video"]["late_s"]) == 10
     assert min(found["video"]["late_s"]) > 0.006, "faster than half the round trip"
     assert len(found["short"]["seconds"]) == 8
+    assert len(found["page"]["took_s"]) == 2
+    assert min(found["page"]["took_s"]) > 0.03, "three after each other, each a round trip"
+    first, second = found["page"]["began_s"]
+    assert second >= first + found["page"]["took_s"][0] + 0.05
+    assert found["kept"]["began_s"][0] >= second + found["page"]["took_s"][1], "began too early"
+    assert len(found["thin"]["seconds"]) == 4
+    assert min(found["thin"]["seconds"]) > 0.01, "faster than the round trip"
     assert found["enough"]["total"] == 10_000
     payload = 200_000 + found["down"]["total"]
     # Actors begin and end in threads, not at one instant: 0.3 s at 10 Mbit/s are 375 KB.

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""Plain connections of the same client over the same last mile, which began before the pipes did
+anything and stay until the run ends."""
+
+from typing import TYPE_CHECKING
+
+from experiments.model import Parameter
+from experiments.workloads import traffic
+from experiments.workloads.actors import Actor, Bulk
+
+if TYPE_CHECKING:
+    from experiments.bed import Bed
+
+HEAD_START_S = 3.0  # until they have the last mile to themselves, and its queue
+PARAMETERS = (
+    Parameter("rivals", 0, "whole", "plain connections that began before", low=0, high=64),
+    Parameter("rival_cc", "cubic", "text", "congestion control of those"),
+)
+
+
+def around_lp(bed: "Bed") -> None:
+    """Plain connections are the same client's, and not redirected. The rule goes with its table."""
+    if bed.pair is not None:
+        rule = ("tcp", "dport", str(traffic.PLAIN_PORT), "return")
+        bed.lab.client.inside("nft", "insert", "rule", "ip", "tm3", "output", *rule)
+
+
+def actors(bed: "Bed") -> dict[str, Actor]:
+    """As many as this run has, by name."""
+    count = int(bed.params["rivals"])  # type: ignore[arg-type]
+    if count:
+        around_lp(bed)
+    cc = str(bed.params["rival_cc"])
+    return {f"rival{n}": Bulk(port=traffic.PLAIN_PORT, cc=cc) for n in range(count)}
+
+
+def head_start_s(bed: "Bed") -> float:
+    return HEAD_START_S if bed.params["rivals"] else 0.0
