@@ -25,10 +25,10 @@ void attempt_stop(struct attempt *a)
 		dial->up = false;
 		dial->err = 0;
 	}
-	a->up = a->refused = 0;
+	a->up = a->failed = 0;
 }
 
-static void failed(struct attempt *a, const char *why)
+static void attempt_failed(struct attempt *a, const char *why)
 {
 	attempt_stop(a);
 	a->ops->failed(a, why);
@@ -49,8 +49,8 @@ static void all_up(struct attempt *a)
 }
 
 /*
- * Where RP answers to nothing at all, what the pipes are made of is no matter;
- * else it is the matter.
+ * If some pipes came up, or SCTP was asked for, the transport may be the reason,
+ * so the line names it. If RP did not answer at all, it is not.
  */
 static void explain(struct attempt *a, const struct dial *dial, const char *why)
 {
@@ -59,15 +59,15 @@ static void explain(struct attempt *a, const struct dial *dial, const char *why)
 		       dial->kind == TRANSPORT_SCTP;
 
 	if (!matters) {
-		failed(a, why);
+		attempt_failed(a, why);
 		return;
 	}
 	snprintf(reason, sizeof(reason), "%s: %s; rp takes it when its --pipe names it",
 		 transport_name(dial->kind), why);
-	failed(a, reason);
+	attempt_failed(a, reason);
 }
 
-/* The first that is not up. */
+/* The first pipe that is not up. */
 static const struct dial *missing(const struct attempt *a)
 {
 	unsigned int i;
@@ -86,19 +86,19 @@ static void conclude(struct attempt *a)
 {
 	const struct dial *dial = missing(a);
 
-	if (a->up + a->refused < a->pipes)
+	if (a->up + a->failed < a->pipes)
 		return;
-	if (a->refused)
+	if (a->failed)
 		explain(a, dial, strerror(dial->err));
 	else
 		all_up(a);
 }
 
-static void refused(struct attempt *a, struct dial *dial, int err)
+static void dial_failed(struct attempt *a, struct dial *dial, int err)
 {
 	loop_unwatch(a->loop, &dial->watch);
 	dial->err = err;
-	a->refused++;
+	a->failed++;
 	if (a->transports->n == 1)
 		explain(a, dial, strerror(err));
 	else
@@ -115,13 +115,13 @@ static void answered(struct watch *w, uint32_t events)
 	(void)events;
 	getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	if (err) {
-		refused(a, dial, err);
+		dial_failed(a, dial, err);
 		return;
 	}
-	/* From here on only its end is of interest. */
+	/* Until all are up, only a hang-up matters. epoll always reports it. */
 	loop_want(a->loop, w, 0);
 	if (dial->up) {
-		failed(a, "the other end closed a pipe");
+		attempt_failed(a, "the other end closed a pipe");
 		return;
 	}
 	dial->up = true;
@@ -145,7 +145,10 @@ static int dial_one(struct dial *dial, const struct sockaddr_storage *addr)
 			  EPOLLOUT);
 }
 
-/* What fails at once may end it, and begin the next. */
+/*
+ * A connect() that fails at once may end this attempt and begin the next one,
+ * which its number tells.
+ */
 void attempt_start(struct attempt *a, const struct sockaddr_storage *addr)
 {
 	unsigned int number = ++a->number;
@@ -155,8 +158,8 @@ void attempt_start(struct attempt *a, const struct sockaddr_storage *addr)
 		int err = dial_one(&a->dial[i], addr);
 
 		if (err)
-			refused(a, &a->dial[i], -err);
-		if (err && !a->refused)
+			dial_failed(a, &a->dial[i], -err);
+		if (err && !a->failed)
 			return;
 	}
 }

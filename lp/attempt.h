@@ -20,9 +20,9 @@
 struct attempt;
 
 struct attempt_ops {
-	/* All are, connected; the callee's from here on. */
+	/* All @fds are connected. They belong to the callee. */
 	void (*up)(struct attempt *a, const int *fds, unsigned int n);
-	/* It is over, all is closed. Another may begin at once. */
+	/* It failed, and all is closed. Another attempt may begin at once. */
 	void (*failed)(struct attempt *a, const char *why);
 };
 
@@ -32,14 +32,14 @@ struct dial {			/* one pipe in the making */
 	int fd;			/* -1: none */
 	enum transport kind;
 	bool up;
-	int err;		/* it is not to be */
+	int err;		/* why it failed; 0 it did not */
 };
 
 struct attempt {
 	const struct attempt_ops *ops;
 	struct loop *loop;
 	const struct transport_set *transports;
-	unsigned int pipes, up, refused;
+	unsigned int pipes, up, failed;
 	unsigned int number;	/* of attempts begun */
 	struct dial dial[PIPES_MAX];
 };
@@ -51,10 +51,10 @@ void attempt_init(struct attempt *a, const struct attempt_ops *ops,
 /* May call ops at once. */
 void attempt_start(struct attempt *a, const struct sockaddr_storage *addr);
 
-/* Drop what is under way, and say nothing. */
+/* Closes what is under way. Neither of ops is called. */
 void attempt_stop(struct attempt *a);
 
-/* It took too long: @why it has failed. */
+/* It took too long: it fails, for the reason @why. */
 void attempt_give_up(struct attempt *a, const char *why);
 
 #endif

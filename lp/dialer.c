@@ -30,7 +30,7 @@ enum dial_state {
 struct dialer {
 	struct loop *loop;
 	struct log *log;
-	struct resolver *resolver;	/* its own: others may hang */
+	struct resolver *resolver;	/* its own: the other one may be busy */
 	struct lookup *lookup;
 	struct endpoint rp;
 	char peer[ENDPOINT_TEXT];
@@ -38,7 +38,7 @@ struct dialer {
 	void *owner;
 
 	enum dial_state state;
-	struct timer timer;	/* the end of a try, of a pause, of doubt */
+	struct timer timer;	/* DIAL_MS, then LASTED_MS; or the backoff */
 	struct answer at;	/* RP's addresses, */
 	unsigned int next;	/* and the one to try next */
 	struct attempt attempt;
@@ -63,7 +63,7 @@ static void say_up(struct dialer *d)
 		 d->attempt.pipes == 1 ? "is" : "are");
 }
 
-/* It works, but it is not what was asked for. */
+/* The pipes work, but as plain TCP although MPTCP was asked for. */
 static void say_fallback(struct dialer *d, const int *fds, unsigned int n)
 {
 	unsigned int fallen = 0, i;
@@ -77,7 +77,7 @@ static void say_fallback(struct dialer *d, const int *fds, unsigned int n)
 	d->fell_back = fallen > 0;
 }
 
-/* The same but for numbers: which of the pipes was first does not matter. */
+/* Numbers are not compared: which of the pipes failed first does not matter. */
 static bool same_reason(const char *a, const char *b)
 {
 	static const char digits[] = "0123456789";
@@ -106,7 +106,7 @@ static void complain(struct dialer *d, const char *what, const char *why)
 
 /* --- between two tries --- */
 
-/* @ns, a tenth more or less, so that many LPs do not come all at once. */
+/* @ns plus or minus 10 %, so that many LPs do not dial at the same moment. */
 static int64_t with_jitter(int64_t ns)
 {
 	uint16_t random = UINT16_MAX / 2;
@@ -151,8 +151,9 @@ static void attempt_failed(struct attempt *a, const char *why)
 }
 
 /*
- * A line now, unless pipes were lost at once the last time: then they have to
- * last, or a peer that accepts and closes would make two lines a try.
+ * Log that the pipes are up, unless the last ones were lost within LASTED_MS.
+ * Then wait until these have lasted, because a peer that accepts and closes would
+ * otherwise cause two lines a try.
  */
 static void all_up(struct attempt *a, const int *fds, unsigned int n)
 {
@@ -206,7 +207,7 @@ static void looked_up(void *asker, const struct answer *answer)
 		try_address(d);
 }
 
-/* An address needs no thread. */
+/* A numeric address needs no resolver thread. */
 static bool is_address(struct dialer *d)
 {
 	socklen_t len;
@@ -325,11 +326,11 @@ bool dialer_goes_to(const struct dialer *d,
 
 bool dialer_came_back(struct dialer *d)
 {
-	bool fresh = d->state == DIAL_CONNECTING ||
-		     (d->state == DIAL_UP && d->timer.slot);
+	bool is_pipe = d->state == DIAL_CONNECTING ||
+		       (d->state == DIAL_UP && d->timer.slot);
 
-	d->came_back |= fresh;
-	return fresh;
+	d->came_back |= is_pipe;
+	return is_pipe;
 }
 
 void dialer_print(const struct dialer *d, FILE *out)

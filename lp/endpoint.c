@@ -60,7 +60,7 @@ static const char *host_end(const char *text)
 int endpoint_parse(struct endpoint *e, const char *text, uint16_t port,
 		   char *why, size_t why_len)
 {
-	const char *end, *rest;
+	const char *end, *behind;
 
 	e->port = port;
 	if (*text == '[') {
@@ -69,14 +69,14 @@ int endpoint_parse(struct endpoint *e, const char *text, uint16_t port,
 			snprintf(why, why_len, "the brackets do not match");
 			return -1;
 		}
-		rest = end + 1;
+		behind = end + 1;
 	} else {
-		end = rest = host_end(text);
+		end = behind = host_end(text);
 	}
 	if (host_set(e, text, (size_t)(end - text), why, why_len))
 		return -1;
-	if (*rest)
-		return port_set(e, rest + 1, why, why_len);
+	if (*behind)
+		return port_set(e, behind + 1, why, why_len);
 	if (port)
 		return 0;
 	snprintf(why, why_len, "the port is missing");

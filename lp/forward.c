@@ -25,7 +25,7 @@ struct forward {
 struct waiting {		/* for the address of its destination */
 	struct list member;
 	struct forward *forward;
-	struct watch watch;	/* only for its end */
+	struct watch watch;	/* of hang-ups only */
 	struct lookup *lookup;
 	int fd;
 };
@@ -105,10 +105,12 @@ static void look_up(struct forward *f, int fd)
 	drop(w);
 }
 
-static void accepted(struct listener *l, int fd)
+static void accepted(struct listener *l, int fd,
+		     const struct sockaddr_storage *peer)
 {
 	struct forward *f = listener_owner(l);
 
+	(void)peer;
 	if (proxy_ready(f->proxy))
 		sock_reset(fd);
 	else if (f->rule->numeric)
@@ -120,8 +122,7 @@ static void accepted(struct listener *l, int fd)
 struct forward *forward_new(struct proxy *p, const struct rule *rule)
 {
 	struct forward *f = calloc(1, sizeof(*f));
-	struct listener *l;
-	char text[ADDR_TEXT];
+	struct purpose purpose = { .option = "--forward", .what = "forwarding" };
 
 	if (!f) {
 		log_error(p->log, "no memory for --forward");
@@ -131,15 +132,11 @@ struct forward *forward_new(struct proxy *p, const struct rule *rule)
 	f->rule = rule;
 	endpoint_text(&rule->to, f->to);
 	list_init(&f->waiting);
-	l = proxy_listen(p, &rule->addr, rule->addr_len, accepted, f,
-			 "--forward");
-	if (!l) {
-		free(f);
-		return NULL;
-	}
-	log_info(p->log, "forwarding %s to %s",
-		 addr_text(listener_addr(l), text), f->to);
-	return f;
+	purpose.to = f->to;
+	if (proxy_listen(p, &rule->addr, rule->addr_len, accepted, f, &purpose))
+		return f;
+	free(f);
+	return NULL;
 }
 
 void forward_drop_waiting(struct forward *f)

@@ -83,7 +83,7 @@ static void close_down(struct handshake *h)
 		drop(h);
 }
 
-static void refuse(struct handshake *h, enum socks_reply reply)
+static void decline(struct handshake *h, enum socks_reply reply)
 {
 	socks_answer(&h->socks, reply);
 	close_down(h);
@@ -104,7 +104,7 @@ static void relay(struct handshake *h, const void *addr)
 	int err = proxy_ready(p);
 
 	if (err) {
-		refuse(h, reply_to(err));
+		decline(h, reply_to(err));
 		return;
 	}
 	socks_answer(&h->socks, SOCKS_SUCCEEDED);
@@ -139,7 +139,7 @@ static void looked_up(void *asker, const struct answer *answer)
 	}
 	log_debug(h->all->proxy->log, "SOCKS5: a name that was asked for: %s",
 		  resolver_error_text(answer->error));
-	refuse(h, reply_to_lookup(answer->error));
+	decline(h, reply_to_lookup(answer->error));
 }
 
 /* Meanwhile only the client's end is of interest. */
@@ -149,7 +149,7 @@ static void look_up(struct handshake *h)
 	int err = proxy_ready(p);
 
 	if (err) {
-		refuse(h, reply_to(err));
+		decline(h, reply_to(err));
 		return;
 	}
 	loop_timer_stop(p->loop, &h->timer);
@@ -159,7 +159,7 @@ static void look_up(struct handshake *h)
 		err = resolver_ask(p->names, h->socks.name, AF_INET,
 				   looked_up, h, &h->lookup);
 	if (err)
-		refuse(h, SOCKS_FAILURE);
+		decline(h, SOCKS_FAILURE);
 }
 
 /* --- talking --- */
@@ -235,7 +235,7 @@ static void discard(struct handshake *h)
 		return;
 	}
 	leave(h);
-	close(fd);	/* the kernel sees to it that the refusal arrives */
+	close(fd);	/* the kernel sees to it that the answer arrives */
 }
 
 static void came(struct watch *w, uint32_t events)
@@ -277,12 +277,14 @@ static bool make_place(struct handshakes *hs)
 	return true;
 }
 
-static void accepted(struct listener *l, int fd)
+static void accepted(struct listener *l, int fd,
+		     const struct sockaddr_storage *peer)
 {
 	struct handshakes *hs = listener_owner(l);
 	struct loop *loop = hs->proxy->loop;
 	struct handshake *h = make_place(hs) ? calloc(1, sizeof(*h)) : NULL;
 
+	(void)peer;
 	if (!h) {
 		sock_reset(fd);
 		return;
@@ -304,9 +306,11 @@ struct handshakes *handshakes_new(struct proxy *p,
 				  const struct sockaddr_storage *addr,
 				  socklen_t len)
 {
+	static const struct purpose purpose = {
+		.option = "--socks",
+		.what = "SOCKS5 on",
+	};
 	struct handshakes *hs = calloc(1, sizeof(*hs));
-	struct listener *l;
-	char text[ADDR_TEXT];
 
 	if (!hs) {
 		log_error(p->log, "no memory for --socks");
@@ -315,17 +319,10 @@ struct handshakes *handshakes_new(struct proxy *p,
 	hs->proxy = p;
 	list_init(&hs->talking);
 	list_init(&hs->looking);
-	l = proxy_listen(p, addr, len, accepted, hs, "--socks");
-	if (!l) {
-		free(hs);
-		return NULL;
-	}
-	addr_text(listener_addr(l), text);
-	log_info(p->log, "SOCKS5 on %s", text);
-	if (!addr_is_loopback(listener_addr(l)))
-		log_warn(p->log, "SOCKS5 on %s serves everybody who can reach "
-			 "it", text);
-	return hs;
+	if (proxy_listen(p, addr, len, accepted, hs, &purpose))
+		return hs;
+	free(hs);
+	return NULL;
 }
 
 void handshakes_drop_waiting(struct handshakes *hs)

@@ -5,10 +5,10 @@
  *
  *	talking		greeting and request, HANDSHAKE_MS in all
  *	looking up	the name that was asked for
- *	closing		the refusal was sent; reading on until the
+ *	closing		the answer "no" was sent; reading on until the
  *			client's FIN, LINGER_MS at most, or the kernel
  *			would send a reset that may overtake the
- *			refusal
+ *			answer
  *
  * Success is told before anything is known of the destination: connections open
  * without waiting.

@@ -1,120 +1,70 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lp, the local proxy of TM³.
+ * lp, the local proxy: what it is put together of.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../mux/base/list.h"
-#include "../mux/base/log.h"
-#include "../mux/base/signals.h"
-#include "../mux/base/sock.h"
-#include "../mux/session/session.h"
-#include "../mux/session/stats.h"
+#include "../mux/program/program.h"
 #include "options.h"
 #include "proxy.h"
 
-struct program {
+struct lp {
+	struct program program;
 	struct options options;
-	struct log log;
-	struct engine engine;
 	struct proxy *proxy;
-	struct signals signals;
 };
 
-static void end(struct signals *s, const char *name)
+static struct lp *lp_of(struct program *p)
 {
-	(void)name;
-	proxy_stop(container_of(s, struct program, signals)->proxy);
+	return container_of(p, struct lp, program);
 }
 
-/* It does not wait for anybody; linger 0 resets what is open. */
-static void end_now(struct signals *s, const char *name)
+static int open(struct program *p)
 {
-	(void)name;
-	stats_flush(container_of(s, struct program, signals)->engine.stats);
-}
+	struct lp *lp = lp_of(p);
 
-static void print(struct signals *s, FILE *out)
-{
-	proxy_print(container_of(s, struct program, signals)->proxy, out);
-}
-
-static const struct signals_ops signals_ops = {
-	.end = end,
-	.end_now = end_now,
-	.print = print,
-};
-
-static int open_stats(struct program *m)
-{
-	const struct settings *settings = &m->options.settings;
-
-	if (!settings->stats_path)
-		return 0;
-	m->engine.stats = stats_open(settings->stats_path, "lp", settings,
-				     m->options.pipes);
-	if (m->engine.stats)
-		return 0;
-	log_error(&m->log, "--stats: %s cannot be written: %m",
-		  settings->stats_path);
+	lp->proxy = proxy_new(&p->engine, &lp->options);
+	if (lp->proxy)
+		return proxy_listen_all(lp->proxy) ? 0 : -1;
+	log_error(&p->log, "there is no memory or no descriptor to start with");
 	return -1;
 }
 
-static int serve(struct program *m)
+static void start(struct program *p)
 {
-	int err;
-
-	m->proxy = proxy_new(&m->engine, &m->options);
-	if (!m->proxy) {
-		log_error(&m->log, "no memory or no descriptors to start with");
-		return EXIT_FAILURE;
-	}
-	if (!proxy_start(m->proxy))
-		return EXIT_FAILURE;
-	err = loop_run(m->engine.loop);
-	if (!err)
-		return EXIT_SUCCESS;
-	log_error(&m->log, "waiting for events failed: %s", strerror(-err));
-	return EXIT_FAILURE;
+	proxy_start(lp_of(p)->proxy);
 }
 
-static int run(struct program *m)
+static void stop(struct program *p)
 {
-	int status = EXIT_FAILURE;
-	int err;
-
-	sock_raise_limit();
-	if (engine_init(&m->engine, &m->options.settings, &m->log)) {
-		log_error(&m->log, "no memory to start with");
-		return status;
-	}
-	err = signals_open(&m->signals, &signals_ops, m->engine.loop);
-	if (err) {
-		log_error(&m->log, "signals cannot be taken: %s",
-			  strerror(-err));
-	} else {
-		if (!open_stats(m))
-			status = serve(m);
-		signals_close(&m->signals);
-	}
-	proxy_free(m->proxy);
-	stats_close(m->engine.stats);
-	engine_fini(&m->engine);
-	return status;
+	proxy_stop(lp_of(p)->proxy);
 }
+
+static void close(struct program *p)
+{
+	proxy_free(lp_of(p)->proxy);
+}
+
+static void print(struct program *p, FILE *out)
+{
+	proxy_print(lp_of(p)->proxy, out);
+}
+
+static const struct program_ops ops = {
+	.name = "lp",
+	.open = open,
+	.start = start,
+	.stop = stop,
+	.close = close,
+	.print = print,
+};
 
 int main(int argc, char **argv)
 {
-	struct program m = { .proxy = NULL };
+	struct lp lp = { .proxy = NULL };
 	int status;
 
-	if (options_parse(&m.options, argc, argv, &status)) {
-		log_init(&m.log, "lp",
-			 (enum log_level)m.options.settings.verbosity);
-		status = run(&m);
-	}
-	options_fini(&m.options);
+	if (options_parse(&lp.options, argc, argv, &status))
+		status = program_run(&lp.program, &ops, &lp.options.settings,
+				     lp.options.pipes);
+	options_fini(&lp.options);
 	return status;
 }

@@ -30,30 +30,30 @@ static void say_full(struct proxy *p)
 			 "wait");
 }
 
-/* From its failure to its end a session takes nobody. */
+/* A session that failed is still there until it ends, but takes nobody. */
 static bool is_up(const struct proxy *p)
 {
-	return p->session && !p->stopping && !*session_why(p->session);
+	return p->session && !p->stopping && session_is_up(p->session);
 }
 
-/* Called whenever the answer may have changed. */
-static void mind_room(struct proxy *p)
+/* Call this whenever there may be room again, or none any more. */
+static void update_room(struct proxy *p)
 {
 	bool full = is_up(p) && !session_has_room(p->session);
 	unsigned int i;
 
-	if (full == p->held)
+	if (full == p->full)
 		return;
-	p->held = full;
-	for (i = 0; i < p->nlisteners; i++)
-		listener_hold(p->listeners[i], full);
+	p->full = full;
+	for (i = 0; i < p->nways_in; i++)
+		listener_pause(p->ways_in[i].listener, full);
 	if (full)
 		say_full(p);
 }
 
 static void room(struct session *s)
 {
-	mind_room(session_owner(s));
+	update_room(session_owner(s));
 }
 
 /* --- sessions --- */
@@ -74,7 +74,7 @@ static void ended(struct session *s)
 
 	p->session = NULL;
 	drop_waiting(p);
-	mind_room(p);
+	update_room(p);
 	if (p->stopping)
 		loop_stop(p->loop);
 	else
@@ -105,31 +105,49 @@ int proxy_open(struct proxy *p, int fd, const uint8_t addr[4], uint16_t port)
 
 	if (!err)
 		err = session_open(p->session, fd, addr, port);
-	mind_room(p);
+	update_room(p);
 	return err;
 }
 
 /* --- ways in --- */
 
-struct listener *proxy_listen(struct proxy *p,
-			      const struct sockaddr_storage *addr,
-			      socklen_t len, accepted_fn accepted,
-			      void *owner, const char *option)
+bool proxy_listen(struct proxy *p, const struct sockaddr_storage *addr,
+		  socklen_t len, accepted_fn accepted, void *owner,
+		  const struct purpose *purpose)
 {
+	struct way_in_open *way = &p->ways_in[p->nways_in];
 	char text[ADDR_TEXT];
-	struct listener *l = listener_new(p->loop, p->log, addr, len,
-					  accepted, owner);
 
-	if (l) {
-		p->listeners[p->nlisteners++] = l;
-		return l;
+	way->purpose = *purpose;
+	way->listener = listener_new(p->loop, p->log,
+				     sock_tcp(addr->ss_family), addr, len,
+				     accepted, owner);
+	if (!way->listener) {
+		log_error(p->log, "cannot listen on %s: %s; %s chooses another "
+			  "address", addr_text(addr, text), strerror(errno),
+			  purpose->option);
+		return false;
 	}
-	log_error(p->log, "cannot listen on %s: %s; %s chooses another address",
-		  addr_text(addr, text), strerror(errno), option);
-	return NULL;
+	listener_arm_resets(way->listener);
+	p->nways_in++;
+	return true;
 }
 
-static bool open_ways_in(struct proxy *p)
+static void announce(const struct proxy *p, const struct way_in_open *way)
+{
+	const struct purpose *purpose = &way->purpose;
+	char text[ADDR_TEXT];
+
+	log_info(p->log, "%s %s%s%s", purpose->what,
+		 addr_text(listener_addr(way->listener), text),
+		 purpose->to ? " to " : "", purpose->to ? purpose->to : "");
+	if (!strcmp(purpose->option, "--socks") &&
+	    !addr_is_loopback(listener_addr(way->listener)))
+		log_warn(p->log, "SOCKS5 on %s serves everybody who can reach "
+			 "it", text);
+}
+
+bool proxy_listen_all(struct proxy *p)
 {
 	const struct options *o = p->options;
 	unsigned int i;
@@ -154,8 +172,8 @@ static bool open_ways_in(struct proxy *p)
 
 static void close_ways_in(struct proxy *p)
 {
-	while (p->nlisteners)
-		listener_free(p->listeners[--p->nlisteners]);
+	while (p->nways_in)
+		listener_free(p->ways_in[--p->nways_in].listener);
 	handshakes_free(p->socks);
 	p->socks = NULL;
 	while (p->nforwards)
@@ -164,12 +182,13 @@ static void close_ways_in(struct proxy *p)
 
 /* --- from start to end --- */
 
-bool proxy_start(struct proxy *p)
+void proxy_start(struct proxy *p)
 {
-	if (!open_ways_in(p))
-		return false;
+	unsigned int i;
+
+	for (i = 0; i < p->nways_in; i++)
+		announce(p, &p->ways_in[i]);
 	dialer_start(p->dialer);
-	return true;
 }
 
 void proxy_stop(struct proxy *p)
@@ -194,13 +213,13 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 	p->loop = engine->loop;
 	p->log = engine->log;
 	p->options = options;
-	p->listeners = calloc(options->nrules + 2, sizeof(struct listener *));
+	p->ways_in = calloc(options->nrules + 2, sizeof(struct way_in_open));
 	p->forwards = calloc(options->nrules + 1, sizeof(struct forward *));
 	p->names = resolver_new(p->loop, RESOLVER_THREADS);
 	p->dialer = dialer_new(p->loop, p->log, &options->rp,
 			       &options->settings.transports, options->pipes,
 			       dialed, p);
-	if (p->listeners && p->forwards && p->names && p->dialer)
+	if (p->ways_in && p->forwards && p->names && p->dialer)
 		return p;
 	proxy_free(p);
 	return NULL;
@@ -213,7 +232,7 @@ void proxy_free(struct proxy *p)
 	close_ways_in(p);
 	dialer_free(p->dialer);
 	resolver_free(p->names);
-	free(p->listeners);
+	free(p->ways_in);
 	free(p->forwards);
 	free(p);
 }
@@ -224,8 +243,9 @@ void proxy_print(struct proxy *p, FILE *out)
 
 	if (p->dialer)
 		dialer_print(p->dialer, out);
-	if (p->held)
-		fprintf(out, "no room: accepting rests\n");
+	if (p->full)
+		fprintf(out, "no room: applications wait until a connection "
+			"ends\n");
 	if (p->socks)
 		handshakes_print(p->socks, out);
 	for (i = 0; i < p->nforwards; i++)

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "listener.h"
+#include "../mux/base/listener.h"
 
 struct dialer;
 struct engine;
@@ -27,6 +27,18 @@ struct options;
 struct resolver;
 struct session;
 
+/* What an address is listened on for, in the words of the log. */
+struct purpose {
+	const char *option;	/* which one sets the address: "--forward" */
+	const char *what;	/* in front of the address: "forwarding" */
+	const char *to;		/* or NULL: where its connections go */
+};
+
+struct way_in_open {
+	struct listener *listener;
+	struct purpose purpose;
+};
+
 struct proxy {
 	struct engine *engine;
 	struct loop *loop;
@@ -36,11 +48,11 @@ struct proxy {
 	struct dialer *dialer;
 	struct session *session;	/* NULL: no pipes */
 	bool stopping;
-	bool held;			/* no room: nobody accepts */
-	int64_t said_at;		/* that there is none; 0 never */
+	bool full;			/* no room: the listeners are paused */
+	int64_t said_at;		/* when that was logged; 0 never */
 
-	struct listener **listeners;
-	unsigned int nlisteners;
+	struct way_in_open *ways_in;
+	unsigned int nways_in;
 	struct handshakes *socks;	/* or NULL */
 	struct forward **forwards;
 	unsigned int nforwards;
@@ -49,22 +61,23 @@ struct proxy {
 struct proxy *proxy_new(struct engine *engine, const struct options *options);
 void proxy_free(struct proxy *p);
 
-/* Listen everywhere, then dial. False: it cannot, and why was said. */
-bool proxy_start(struct proxy *p);
+/* Listens on all ways in. False: it cannot, and why was said. */
+bool proxy_listen_all(struct proxy *p);
+/*
+ * Says what is listened on, and dials. Goes on dialling whenever the pipes are
+ * lost.
+ */
+void proxy_start(struct proxy *p);
 /* End in order; then the loop stops. */
 void proxy_stop(struct proxy *p);
 void proxy_print(struct proxy *p, FILE *out);
 
 /* --- for the ways in --- */
 
-/*
- * Listens on @addr; @option is what sets it, for the line that says why it
- * cannot. NULL on failure, which was said.
- */
-struct listener *proxy_listen(struct proxy *p,
-			      const struct sockaddr_storage *addr,
-			      socklen_t len, accepted_fn accepted,
-			      void *owner, const char *option);
+/* Listens on @addr. False on failure, which was said. */
+bool proxy_listen(struct proxy *p, const struct sockaddr_storage *addr,
+		  socklen_t len, accepted_fn accepted, void *owner,
+		  const struct purpose *purpose);
 
 /* 0: proxy_open() can work; -ENETDOWN: no pipes; -EAGAIN: no room. */
 int proxy_ready(const struct proxy *p);

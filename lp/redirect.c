@@ -64,18 +64,17 @@ static const char *objection(const struct proxy *p, const struct listener *l,
 	return NULL;
 }
 
-static void warn(const struct proxy *p, int fd, const char *why)
+static void warn(const struct proxy *p, const struct sockaddr_storage *peer,
+		 const char *why)
 {
-	struct sockaddr_storage from = { 0 };
-	socklen_t len = sizeof(from);
 	char text[ADDR_TEXT];
 
-	getpeername(fd, (struct sockaddr *)&from, &len);
 	log_warn(p->log, "reset a connection from %s: it %s",
-		 addr_text(&from, text), why);
+		 addr_text(peer, text), why);
 }
 
-static void accepted(struct listener *l, int fd)
+static void accepted(struct listener *l, int fd,
+		     const struct sockaddr_storage *peer)
 {
 	struct proxy *p = listener_owner(l);
 	struct sockaddr_storage to;
@@ -83,7 +82,7 @@ static void accepted(struct listener *l, int fd)
 	const char *why = objection(p, l, fd, &to);
 
 	if (why && *why)
-		warn(p, fd, why);
+		warn(p, peer, why);
 	if (why || proxy_open(p, fd, (const uint8_t *)&in->sin_addr,
 			      port_of(&to)))
 		sock_reset(fd);
@@ -92,13 +91,10 @@ static void accepted(struct listener *l, int fd)
 bool redirect_start(struct proxy *p, const struct sockaddr_storage *addr,
 		    socklen_t len)
 {
-	char text[ADDR_TEXT];
-	struct listener *l = proxy_listen(p, addr, len, accepted, p,
-					  "--redirect");
+	static const struct purpose purpose = {
+		.option = "--redirect",
+		.what = "redirected connections on",
+	};
 
-	if (!l)
-		return false;
-	log_info(p->log, "redirected connections on %s",
-		 addr_text(listener_addr(l), text));
-	return true;
+	return proxy_listen(p, addr, len, accepted, p, &purpose);
 }

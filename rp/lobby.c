@@ -8,16 +8,17 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "../mux/base/listener.h"
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"
 #include "../mux/settings/limits.h"
 #include "access.h"
 
-struct door {
-	struct lobby *lobby;
-	enum transport kind;
+/* One address where pipes come in. */
+struct entrance {
 	struct list member;
-	struct watch watch;
+	struct listener *listener;
+	enum transport kind;
 };
 
 struct group {
@@ -26,7 +27,7 @@ struct group {
 	struct sockaddr_storage peer;
 	struct list waiters;
 	unsigned int n;
-	struct timer patience;
+	struct timer deadline;
 };
 
 struct waiter {
@@ -53,12 +54,12 @@ static struct group *group_find(struct lobby *l,
 
 static void group_free(struct group *g)
 {
-	loop_timer_stop(g->lobby->loop, &g->patience);
+	loop_timer_stop(g->lobby->loop, &g->deadline);
 	list_del(&g->member);
 	free(g);
 }
 
-/* The pipe is out of the lobby; its descriptor stays open. */
+/* The pipe leaves the lobby. Its descriptor stays open and is returned. */
 static int waiter_leave(struct waiter *w)
 {
 	struct group *g = w->group;
@@ -80,9 +81,9 @@ static void group_dismiss(struct group *g)
 	group_free(g);
 }
 
-static void patience_over(struct timer *t)
+static void group_expired(struct timer *t)
 {
-	struct group *g = container_of(t, struct group, patience);
+	struct group *g = container_of(t, struct group, deadline);
 	struct lobby *l = g->lobby;
 	char host[ADDR_TEXT];
 
@@ -101,10 +102,10 @@ static struct group *group_new(struct lobby *l,
 		return NULL;
 	g->lobby = l;
 	g->peer = *peer;
-	g->patience.fire = patience_over;
+	g->deadline.fire = group_expired;
 	list_init(&g->member);
 	list_init(&g->waiters);
-	if (loop_timer_in(l->loop, &g->patience, l->patience)) {
+	if (loop_timer_in(l->loop, &g->deadline, l->patience)) {
 		free(g);
 		return NULL;
 	}
@@ -112,7 +113,7 @@ static struct group *group_new(struct lobby *l,
 	return g;
 }
 
-/* A pipe in waiting is watched for its end alone: it hung up, or failed. */
+/* Nothing is read from a waiting pipe: what woke us is that it ended. */
 static void waiter_ended(struct watch *watch, uint32_t events)
 {
 	struct waiter *w = container_of(watch, struct waiter, watch);
@@ -148,7 +149,7 @@ static int waiter_add(struct group *g, int fd)
 	return 0;
 }
 
-/* In the order in which they came: so pipes are numbered. */
+/* The pipes are handed over in the order in which they came, as pipe 0, 1, ... */
 static void group_complete(struct group *g)
 {
 	struct lobby *l = g->lobby;
@@ -163,7 +164,7 @@ static void group_complete(struct group *g)
 	l->ops->complete(l, &peer, fds, n);
 }
 
-/* --- doors --- */
+/* --- who comes in --- */
 
 /* Why a new pipe from @peer cannot stay, or NULL. */
 static const char *objection(struct lobby *l,
@@ -174,12 +175,13 @@ static const char *objection(struct lobby *l,
 	if (!l->ops->room(l))
 		return "there are as many sessions as --max-sessions allows";
 	if (l->waiting >= LOBBY_WAITING_MAX)
-		return "too many pipes are waiting for the rest of theirs";
+		return "too many pipes are waiting for the others of their "
+		       "group";
 	return NULL;
 }
 
-static void refuse(struct lobby *l, const struct sockaddr_storage *peer, int fd,
-		   const char *why)
+static void reset_pipe(struct lobby *l, const struct sockaddr_storage *peer,
+		       int fd, const char *why)
 {
 	char text[ADDR_TEXT];
 
@@ -188,81 +190,28 @@ static void refuse(struct lobby *l, const struct sockaddr_storage *peer, int fd,
 	sock_reset(fd);
 }
 
-static void admit(struct lobby *l, const struct sockaddr_storage *peer, int fd)
+static void pipe_accepted(struct listener *listener, int fd,
+			  const struct sockaddr_storage *peer)
 {
+	struct lobby *l = listener_owner(listener);
 	const char *why = objection(l, peer);
 	struct group *g;
 
 	if (why) {
-		refuse(l, peer, fd, why);
+		reset_pipe(l, peer, fd, why);
 		return;
 	}
 	g = group_find(l, peer);
 	if (!g)
 		g = group_new(l, peer);
 	if (!g || waiter_add(g, fd)) {
-		refuse(l, peer, fd, "memory is short");
+		reset_pipe(l, peer, fd, "memory is short");
 		if (g && !g->n)
 			group_free(g);
 		return;
 	}
 	if (g->n == l->pipes)
 		group_complete(g);
-}
-
-static void doors_want(struct lobby *l, uint32_t events)
-{
-	struct list *pos, *tmp;
-
-	list_each(pos, tmp, &l->doors)
-		loop_want(l->loop, &list_entry(pos, struct door, member)->watch,
-			  events);
-}
-
-static void rest_over(struct timer *t)
-{
-	doors_want(container_of(t, struct lobby, rest), EPOLLIN);
-}
-
-/* Who waits outside stays in the kernel's queue. Said once, not every time. */
-static void rest(struct lobby *l, int err)
-{
-	if (!l->starved)
-		log_error(l->log, "cannot accept pipes: %s; trying again every "
-			  "%d ms. More descriptors: ulimit -n (now %lu)",
-			  strerror(err), LOBBY_REST_MS, sock_limit());
-	l->starved = true;
-	doors_want(l, 0);
-	if (loop_timer_in(l->loop, &l->rest, LOBBY_REST_MS * NS_PER_MS))
-		doors_want(l, EPOLLIN);	/* no memory for a timer: spin */
-}
-
-/* Errors of the one pipe, gone before it was accepted, are nobody's concern. */
-static void door_ready(struct watch *watch, uint32_t events)
-{
-	struct door *door = container_of(watch, struct door, watch);
-	struct lobby *l = door->lobby;
-	struct sockaddr_storage peer;
-	int i;
-
-	(void)events;
-	for (i = 0; i < LOBBY_ACCEPTS; i++) {
-		socklen_t len = sizeof(peer);
-		int fd;
-
-		memset(&peer, 0, sizeof(peer));
-		fd = accept4(watch->fd, (struct sockaddr *)&peer, &len,
-			     SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd >= 0) {
-			l->starved = false;
-			admit(l, &peer, fd);
-		} else if (errno == EAGAIN) {
-			return;
-		} else if (!sock_is_passing(errno)) {
-			rest(l, errno);
-			return;
-		}
-	}
 }
 
 /* --- the lobby as a whole --- */
@@ -278,70 +227,73 @@ void lobby_init(struct lobby *l, const struct lobby_ops *ops, struct loop *loop,
 	l->access = access;
 	l->pipes = pipes;
 	l->patience = LOBBY_PATIENCE_S * NS_PER_SEC;
-	l->rest.fire = rest_over;
-	list_init(&l->doors);
+	list_init(&l->entrances);
 	list_init(&l->groups);
 }
 
 int lobby_open(struct lobby *l, enum transport kind,
 	       const struct sockaddr_storage *addr, socklen_t len)
 {
-	struct door *door = calloc(1, sizeof(*door));
-	int fd, err;
+	struct entrance *e = calloc(1, sizeof(*e));
+	int err;
 
-	if (!door)
+	if (!e)
 		return -ENOMEM;
-	fd = transport_socket(kind, addr->ss_family);
-	if (fd >= 0)
-		fd = sock_listen_on(fd, addr, len);
-	if (fd < 0) {
-		free(door);
-		return fd;
-	}
-	door->lobby = l;
-	door->kind = kind;
-	door->watch.ready = door_ready;
-	err = loop_watch(l->loop, &door->watch, fd, EPOLLIN);
-	if (err) {
-		close(fd);
-		free(door);
+	e->kind = kind;
+	e->listener = listener_new(l->loop, l->log,
+				   transport_socket(kind, addr->ss_family),
+				   addr, len, pipe_accepted, l);
+	if (!e->listener) {
+		err = -errno;
+		free(e);
 		return err;
 	}
-	list_add_tail(&l->doors, &door->member);
+	list_add_tail(&l->entrances, &e->member);
 	return 0;
 }
 
-bool lobby_address(const struct lobby *l, unsigned int i,
-		   struct sockaddr_storage *addr, enum transport *kind)
+const struct sockaddr_storage *lobby_address(const struct lobby *l,
+					     unsigned int i,
+					     enum transport *kind)
 {
-	socklen_t len = sizeof(*addr);
 	struct list *pos, *tmp;
 
-	list_each(pos, tmp, &l->doors) {
-		struct door *door = list_entry(pos, struct door, member);
+	list_each(pos, tmp, &l->entrances) {
+		struct entrance *e = list_entry(pos, struct entrance, member);
 
-		*kind = door->kind;
+		*kind = e->kind;
 		if (!i--)
-			return !getsockname(door->watch.fd,
-					    (struct sockaddr *)addr, &len);
+			return listener_addr(e->listener);
 	}
-	return false;
+	return NULL;
 }
 
-static void door_close(struct door *door)
+static void entrance_close(struct entrance *e)
 {
-	loop_close(door->lobby->loop, &door->watch);
-	list_del(&door->member);
-	free(door);
+	listener_free(e->listener);
+	list_del(&e->member);
+	free(e);
 }
 
 void lobby_close(struct lobby *l)
 {
-	loop_timer_stop(l->loop, &l->rest);
-	while (!list_empty(&l->doors))
-		door_close(list_first(&l->doors, struct door, member));
+	while (!list_empty(&l->entrances))
+		entrance_close(list_first(&l->entrances, struct entrance,
+					  member));
 	while (!list_empty(&l->groups))
 		group_dismiss(list_first(&l->groups, struct group, member));
+}
+
+static bool is_short(const struct lobby *l)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &l->entrances) {
+		if (listener_is_short(list_entry(pos, struct entrance,
+						 member)->listener))
+			return true;
+	}
+	return false;
 }
 
 void lobby_print(const struct lobby *l, FILE *out)
@@ -349,11 +301,12 @@ void lobby_print(const struct lobby *l, FILE *out)
 	struct list *pos, *tmp;
 	char host[ADDR_TEXT];
 
-	fprintf(out, "waiting for the rest of a session: %u pipes%s\n",
-		l->waiting, l->rest.slot ? " (no descriptors for more)" : "");
+	fprintf(out, "waiting for the others of their group: %u pipes%s\n",
+		l->waiting,
+		is_short(l) ? " (no descriptors for more)" : "");
 	list_each(pos, tmp, &l->groups) {
 		const struct group *g = list_entry(pos, struct group, member);
-		int64_t left = g->patience.at - loop_clock();
+		int64_t left = g->deadline.at - loop_clock();
 
 		fprintf(out, "  %u of %u from %s, %.1f s left\n", g->n,
 			l->pipes, addr_host(&g->peer, host),

@@ -7,8 +7,8 @@
  * next. Until a group is complete nothing is read from its pipes; one
  * that is closed meanwhile leaves. A group that stays incomplete is closed.
  *
- * All of it is bounded: pipes in waiting by LOBBY_WAITING_MAX, sessions by
- * ops->room(), and when descriptors run out accepting rests for a moment.
+ * All of it is bounded: waiting pipes by LOBBY_WAITING_MAX, sessions by
+ * ops->room(); when descriptors run out the listeners pause for a moment.
  */
 #ifndef TM3_RP_LOBBY_H
 #define TM3_RP_LOBBY_H
@@ -23,9 +23,7 @@
 
 enum {
 	LOBBY_WAITING_MAX = 1024,	/* pipes; more are reset */
-	LOBBY_PATIENCE_S = 10,		/* for the rest of a group */
-	LOBBY_REST_MS = 500,		/* after running out of descriptors */
-	LOBBY_ACCEPTS = 64,		/* in one go, then others have a turn */
+	LOBBY_PATIENCE_S = 10,		/* until a group must be complete */
 };
 
 struct access;
@@ -46,12 +44,10 @@ struct lobby {
 	struct log *log;
 	const struct access *access;
 	unsigned int pipes;	/* of a session */
-	int64_t patience;	/* ns, LOBBY_PATIENCE_S unless told */
-	struct list doors;	/* listening sockets */
+	int64_t patience;	/* ns, LOBBY_PATIENCE_S but in tests */
+	struct list entrances;	/* listeners */
 	struct list groups;
 	unsigned int waiting;	/* pipes in all groups */
-	struct timer rest;
-	bool starved;		/* of descriptors, and that was said */
 };
 
 void lobby_init(struct lobby *l, const struct lobby_ops *ops, struct loop *loop,
@@ -63,13 +59,14 @@ int lobby_open(struct lobby *l, enum transport kind,
 	       const struct sockaddr_storage *addr, socklen_t len);
 
 /*
- * The @i-th address as bound (port 0 became one), and what pipes are made of
- * there; false behind the last.
+ * The @i-th address as it was bound (a port of 0 has become a real one), and
+ * what pipes are made of there; NULL behind the last.
  */
-bool lobby_address(const struct lobby *l, unsigned int i,
-		   struct sockaddr_storage *addr, enum transport *kind);
+const struct sockaddr_storage *lobby_address(const struct lobby *l,
+					     unsigned int i,
+					     enum transport *kind);
 
-/* Close the doors and every waiting pipe. */
+/* Stop listening, and close every waiting pipe. */
 void lobby_close(struct lobby *l);
 
 /* Who waits, for a person. */

@@ -27,14 +27,11 @@ struct options {
 	int64_t connect_timeout;	/* ns */
 };
 
-enum options_verdict {
-	OPTIONS_RUN,
-	OPTIONS_ANSWERED,	/* --help or --version: nothing left to do */
-	OPTIONS_WRONG,		/* said on stderr */
-};
-
-/* Strings in @argv are kept, not copied. Give @o to options_fini() always. */
-enum options_verdict options_parse(struct options *o, int argc, char **argv);
+/*
+ * Returns whether to go on; else the program is to exit with @status. Strings in
+ * @argv are kept, not copied. Call options_fini() in either case.
+ */
+bool options_parse(struct options *o, int argc, char **argv, int *status);
 void options_fini(struct options *o);
 
 #endif

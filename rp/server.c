@@ -39,8 +39,8 @@ static const char *conn_text(const struct session *s, const struct conn *c,
 }
 
 /*
- * What a failed socket() or connect() means. A connect() that a local filter
- * forbids says EPERM or EACCES: from here there is no way.
+ * What a failed socket() or connect() means. EPERM and EACCES come from a local
+ * packet filter, so the destination counts as unreachable.
  */
 static enum conn_end end_of(int err)
 {
@@ -59,7 +59,7 @@ static enum conn_end end_of(int err)
 	}
 }
 
-/* A shortage meets every connection while it lasts: it is said now and then. */
+/* While a shortage lasts it meets every connection, so it is logged seldom. */
 static void say_short(struct session *s, const struct conn *c, int err)
 {
 	struct guest *guest = session_owner(s);
@@ -70,13 +70,13 @@ static void say_short(struct session *s, const struct conn *c, int err)
 		return;
 	conn_text(s, c, text);
 	if (err == EMFILE)
-		log_warn(log, "%s and others refused: no descriptor is left; "
+		log_warn(log, "%s and others were refused: no descriptor is left; "
 			 "more: ulimit -n (now %lu)", text, sock_limit());
 	else if (err == EADDRNOTAVAIL || err == EAGAIN)
-		log_warn(log, "%s and others refused: no local port is left",
+		log_warn(log, "%s and others were refused: no local port is left",
 			 text);
 	else
-		log_warn(log, "%s and others refused: %s", text, strerror(err));
+		log_warn(log, "%s and others were refused: %s", text, strerror(err));
 }
 
 static void cannot_connect(struct session *s, struct conn *c, int err)
@@ -240,7 +240,8 @@ static const char *hint(int err)
 	return "";
 }
 
-static const char *over(enum transport kind)
+/* " over sctp", for a line about pipes of that @kind. */
+static const char *over_transport(enum transport kind)
 {
 	switch (kind) {
 	case TRANSPORT_MPTCP:
@@ -261,52 +262,52 @@ static int listen_for(struct server *s, enum transport kind,
 
 	if (err)
 		log_error(s->engine->log, "cannot listen on %s%s: %s%s",
-			  addr_text(addr, text), over(kind), strerror(-err),
+			  addr_text(addr, text), over_transport(kind), strerror(-err),
 			  hint(-err));
 	return err;
 }
 
 /*
- * Who listens for MPTCP takes TCP too. SCTP has ports of its own: where any
- * would do it is the one that TCP got.
+ * An MPTCP listener accepts TCP connections too. SCTP has ports of its own. If
+ * the kernel chose TCP's port, SCTP listens on the same number.
  */
 static int listen_on(struct server *s, const struct options_listen *where)
 {
 	const struct transport_set *set = &s->options->settings.transports;
 	bool mptcp = transport_set_has(set, TRANSPORT_MPTCP);
 	struct sockaddr_storage addr = where->addr;
-	unsigned int doors = s->doors;
+	unsigned int before = s->entrances;
 	enum transport kind;
 	int err = 0;
 
 	if (mptcp || transport_set_has(set, TRANSPORT_TCP)) {
 		err = listen_for(s, mptcp ? TRANSPORT_MPTCP : TRANSPORT_TCP,
 				 &addr, where->len);
-		s->doors++;
+		s->entrances++;
 	}
 	if (err || !transport_set_has(set, TRANSPORT_SCTP))
 		return err;
-	if (s->doors > doors)
-		lobby_address(&s->lobby, doors, &addr, &kind);
-	s->doors++;
+	if (s->entrances > before)
+		addr = *lobby_address(&s->lobby, before, &kind);
+	s->entrances++;
 	return listen_for(s, TRANSPORT_SCTP, &addr, where->len);
 }
 
 static void say_ready(struct server *s)
 {
 	unsigned int n = s->options->pipes;
-	struct sockaddr_storage addr;
+	const struct sockaddr_storage *addr;
 	char text[ADDR_TEXT];
 	enum transport kind;
 	unsigned int i;
 
-	for (i = 0; lobby_address(&s->lobby, i, &addr, &kind); i++)
+	for (i = 0; (addr = lobby_address(&s->lobby, i, &kind)); i++)
 		log_info(s->engine->log, "listening on %s for %u pipe%s%s",
-			 addr_text(&addr, text), n, n == 1 ? "" : "s",
-			 over(kind));
+			 addr_text(addr, text), n, n == 1 ? "" : "s",
+			 over_transport(kind));
 }
 
-/* Without --allow: said once, unless nobody from elsewhere can reach us. */
+/* Without --allow a warning is due, unless only loopback is listened on. */
 static void say_who_may(struct server *s)
 {
 	unsigned int i;
@@ -336,10 +337,8 @@ int server_open(struct server *s, struct engine *engine,
 		   &options->access, options->pipes);
 	for (i = 0; i < options->listens; i++) {
 		err = listen_on(s, &options->listen[i]);
-		if (err) {
-			lobby_close(&s->lobby);
+		if (err)
 			return err;
-		}
 	}
 	return 0;
 }
@@ -360,6 +359,11 @@ void server_stop(struct server *s)
 		session_stop(list_entry(pos, struct guest, member)->session,
 			     "rp is ending");
 	finish_if_done(s);
+}
+
+void server_close(struct server *s)
+{
+	lobby_close(&s->lobby);
 }
 
 void server_print(struct server *s, FILE *out)

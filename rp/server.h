@@ -17,14 +17,17 @@ struct server {
 	struct engine *engine;
 	const struct options *options;
 	struct lobby lobby;
-	unsigned int doors;	/* opened in it */
+	unsigned int entrances;	/* of the lobby */
 	struct list guests;	/* one a session */
 	unsigned int sessions;
 	int64_t said_at;	/* of a shortage */
 	bool stopping;
 };
 
-/* Listens. A negative errno was said already. */
+/*
+ * Listens. Returns 0, or -errno after it said what is wrong. Call server_close()
+ * in either case.
+ */
 int server_open(struct server *s, struct engine *engine,
 		const struct options *options);
 
@@ -33,6 +36,8 @@ void server_announce(struct server *s);
 
 /* Ends all in order, and then the loop. */
 void server_stop(struct server *s);
+/* Stops listening, if it still does. */
+void server_close(struct server *s);
 
 /* Sessions, pipes, connections, and who waits, for a person. */
 void server_print(struct server *s, FILE *out);

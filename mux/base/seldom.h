@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For lines about a state that may come and go a thousand times a second.
+ * For log lines about a state that may come and go a thousand times a second.
  */
 #ifndef TM3_SELDOM_H
 #define TM3_SELDOM_H
@@ -12,7 +12,7 @@
 
 enum { SELDOM_SECONDS = 10 };
 
-/* Whether to say it: yes once in SELDOM_SECONDS. @said_at starts as 0. */
+/* Whether to log it: at most once in SELDOM_SECONDS. @said_at starts as 0. */
 static inline bool seldom(int64_t *said_at, const struct loop *loop)
 {
 	int64_t now = loop_now(loop);

@@ -9,7 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* Made up in memory first, so that it is one piece among other lines. */
+/* The table is built in memory first, so that no other line cuts it in two. */
 static void print(struct signals *s)
 {
 	char *text = NULL;
@@ -50,7 +50,7 @@ static void signals_ready(struct watch *w, uint32_t events)
 	}
 }
 
-/* A descriptor they are read from, instead of their coming at any time. */
+/* A descriptor to read signals from, so that no handler interrupts the loop. */
 static int take_signals(void)
 {
 	sigset_t set;

@@ -278,16 +278,15 @@ bool addr_same_host(const struct sockaddr_storage *a,
 
 /* --- listening, and the room for it --- */
 
-int sock_listen(const struct sockaddr_storage *addr, socklen_t len)
+int sock_tcp(int family)
 {
-	int fd = socket(addr->ss_family,
-			SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	return fd < 0 ? -errno : sock_listen_on(fd, addr, len);
+	return fd < 0 ? -errno : fd;
 }
 
 /* An IPv6 socket takes IPv6 alone: what was asked for, and nothing beside. */
-int sock_listen_on(int fd, const struct sockaddr_storage *addr, socklen_t len)
+int sock_listen(int fd, const struct sockaddr_storage *addr, socklen_t len)
 {
 	int err;
 

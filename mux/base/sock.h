@@ -48,10 +48,10 @@ bool addr_is_loopback(const struct sockaddr_storage *addr);
 bool addr_same_host(const struct sockaddr_storage *a,
 		    const struct sockaddr_storage *b);
 
-/* Listening, non-blocking, close-on-exec. The descriptor or -errno. */
-int sock_listen(const struct sockaddr_storage *addr, socklen_t len);
-/* The same of a socket that is open, which it closes when it fails. */
-int sock_listen_on(int fd, const struct sockaddr_storage *addr, socklen_t len);
+/* A TCP socket, non-blocking and close-on-exec; or -errno. */
+int sock_tcp(int family);
+/* Binds @fd and listens. Returns @fd, or -errno after it closed @fd. */
+int sock_listen(int fd, const struct sockaddr_storage *addr, socklen_t len);
 
 /*
  * Is errno @err a shortage of descriptors or memory? Whoever comes next meets

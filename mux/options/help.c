@@ -9,7 +9,7 @@
 
 enum { HELP_COLUMN = 29, HELP_WIDTH = 79, CHOICE_LEN = 256 };
 
-/* Words from @column on, broken before HELP_WIDTH. */
+/* Prints @text from @column on, in lines shorter than HELP_WIDTH. */
 static void print_wrapped(FILE *out, int column, const char *text)
 {
 	int at = column;

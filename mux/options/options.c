@@ -84,7 +84,7 @@ void settings_init(struct settings *s)
 	};
 }
 
-/* --- setters, one an option --- */
+/* --- one setter for each option --- */
 
 struct setting {
 	const char *name;
@@ -129,7 +129,7 @@ static int set_pipe_sndbuf(struct settings *s, const char *value, char *why,
 	return 0;
 }
 
-/* With the names there are; @name gives them by number, and NULL at the end. */
+/* Lists the names that exist; @name(i) returns the i-th, NULL behind the last. */
 static int refuse_choice(char *why, size_t why_len, const char *option,
 			 const char *value, const char *(*name)(int i))
 {
@@ -239,7 +239,7 @@ static void read_words(const char *path, char words[WORDS_LEN])
 	fclose(in);
 }
 
-/* Only a socket knows what this process may use. */
+/* Whether this process may use @name only setting it on a socket can tell. */
 static int try_cc(const char *name)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -398,7 +398,7 @@ int settings_check(const struct settings *s, char *why, size_t why_len)
 	if (s->late && s->pipe_sndbuf)
 		return refuse(why, why_len,
 			      "--pipe-sndbuf goes with --binding early only");
-	/* It would hold on to pipes that the rule of the set lets rest. */
+	/* It would go on using pipes that the rule of the set leaves unused. */
 	if (s->pipe_policy == &sched_fixed &&
 	    transport_set_has(&s->transports, TRANSPORT_SCTP) &&
 	    !transport_set_is(&s->transports, TRANSPORT_SCTP))

@@ -144,9 +144,14 @@ struct conn *session_conn_new(struct session *s, uint16_t id)
 	return c;
 }
 
+bool session_is_up(const struct session *s)
+{
+	return !s->dead && !s->stopping;
+}
+
 bool session_has_room(const struct session *s)
 {
-	return !s->dead && !s->stopping &&
+	return session_is_up(s) &&
 	       s->nconns < s->engine->settings->max_conns &&
 	       table_has_id(s->table);
 }

@@ -80,6 +80,8 @@ void session_free(struct session *s);
 int session_open(struct session *s, int fd, const uint8_t addr[4],
 		 uint16_t port);
 bool session_has_room(const struct session *s);
+/* False from its failure, or from session_stop(), to its end. */
+bool session_is_up(const struct session *s);
 
 /*
  * End it in order: connections are reset, pipes flushed and closed as soon

@@ -108,6 +108,20 @@ def test_wrong_arguments(box: Namespace, side: str, args: list[str], named: str)
     assert out == ""
 
 
+@pytest.mark.parametrize(
+    "args", [args for args, _ in BOTH_WRONG], ids=[" ".join(args) for args, _ in BOTH_WRONG]
+)
+def test_both_proxies_say_the_same(box: Namespace, args: list[str]) -> None:
+    ends = {"rp": ["4"], "lp": ["127.0.0.1", "4"]}
+    said = {}
+    for side, behind in ends.items():
+        argv = [binary(side), *args, *(behind if args != ["--binding"] else [])]
+        _, _, err = finish(argv, box, 10)
+        said[side] = err.removeprefix(f"{side}: ").replace(f"{side} --help", "--help")
+    limit = ("1 to 65535", "1 to 32767")  # lp gives ids out, and half of them are its own
+    assert said["rp"].replace(*limit) == said["lp"].replace(*limit)
+
+
 @pytest.mark.parametrize("side", ["rp", "lp"])
 def test_help_and_version(box: Namespace, side: str) -> None:
     code, out, err = finish([binary(side), "--help"], box, 10)

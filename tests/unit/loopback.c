@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PATIENCE_MS = 5000 };
@@ -132,4 +133,32 @@ void run_round(struct loop *loop)
 	loop_task_init(&u.task, stop);
 	loop_after(loop, &u.task);
 	loop_run(loop);
+}
+
+static double cpu_seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+struct stretch {
+	struct timer timer;
+	struct loop *loop;
+};
+
+static void stretch_ended(struct timer *t)
+{
+	loop_stop(container_of(t, struct stretch, timer)->loop);
+}
+
+double loop_load(struct loop *loop, int ms)
+{
+	struct stretch s = { .timer.fire = stretch_ended, .loop = loop };
+	double before = cpu_seconds();
+
+	checked("timer", loop_timer_in(loop, &s.timer, ms * NS_PER_MS));
+	checked("loop", loop_run(loop));
+	return (cpu_seconds() - before) / ms * 1e5;
 }

@@ -36,4 +36,7 @@ bool run_until(struct loop *loop, const char *what, bool (*done)(void *arg),
 /* What is pending now, and no waiting. */
 void run_round(struct loop *loop);
 
+/* Runs the loop for @ms. Returns how much of a processor it took, in percent. */
+double loop_load(struct loop *loop, int ms);
+
 #endif

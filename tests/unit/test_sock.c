@@ -136,12 +136,12 @@ static void a_port_is_taken_once(void **state)
 
 	(void)state;
 	assert_int_equal(parse("127.0.0.1:0"), 0);
-	first = sock_listen(&addr, len);
+	first = sock_listen(sock_tcp(AF_INET), &addr, len);
 	assert_true(first >= 0);
 	assert_int_equal(getsockname(first, (void *)&addr, &len), 0);
-	assert_int_equal(sock_listen(&addr, len), -EADDRINUSE);
+	assert_int_equal(sock_listen(sock_tcp(AF_INET), &addr, len), -EADDRINUSE);
 	close(first);
-	second = sock_listen(&addr, len);
+	second = sock_listen(sock_tcp(AF_INET), &addr, len);
 	assert_true(second >= 0);
 	close(second);
 }

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "command_line.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/refuse.h"
+#include "values.h"
+
+enum {
+	REASON_MAX = 512,
+	SECTIONS = 3,
+	/* Above all characters, which getopt_long() puts into optopt. */
+	VAL_BASE = 256,
+};
+
+static const struct option_spec about_options[] = {
+	{ "help", NULL, "show this and exit" },
+	{ "version", NULL, "show the version and exit" },
+	{ NULL, NULL, NULL },
+};
+
+struct parser {
+	const struct command_line *cl;
+	struct settings *settings;
+	void *options;
+	const struct option_spec *section[SECTIONS];
+	struct option *table;	/* for getopt_long() */
+	bool answered;		/* --help or --version did */
+};
+
+/* --- the table: an option's val is its place in all sections together --- */
+
+static unsigned int length(const struct option_spec *options)
+{
+	unsigned int n = 0;
+
+	while (options[n].name)
+		n++;
+	return n;
+}
+
+static const struct option_spec *option_at(const struct parser *p,
+					   unsigned int i, unsigned int *section)
+{
+	for (*section = 0; i >= length(p->section[*section]); (*section)++)
+		i -= length(p->section[*section]);
+	return &p->section[*section][i];
+}
+
+static int build_table(struct parser *p)
+{
+	unsigned int n = 0, i, section;
+
+	p->section[0] = p->cl->options;
+	p->section[1] = engine_options;
+	p->section[2] = about_options;
+	for (i = 0; i < SECTIONS; i++)
+		n += length(p->section[i]);
+	p->table = calloc(n + 1, sizeof(*p->table));
+	if (!p->table)
+		return -1;
+	for (i = 0; i < n; i++) {
+		const struct option_spec *o = option_at(p, i, &section);
+
+		p->table[i] = (struct option){
+			.name = o->name,
+			.has_arg = o->arg ? required_argument : no_argument,
+			.val = VAL_BASE + (int)i,
+		};
+	}
+	return 0;
+}
+
+/* --- what is said --- */
+
+__attribute__((format(printf, 2, 3)))
+static int wrong(const struct parser *p, const char *fmt, ...)
+{
+	char line[REASON_MAX + 256];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	fprintf(stderr, "%s: %s\n", p->cl->program, line);
+	return -1;
+}
+
+static const char *usage(const struct parser *p, char text[REASON_MAX])
+{
+	const char *const *argument = p->cl->arguments;
+	size_t used = (size_t)snprintf(text, REASON_MAX, "%s [OPTION]...",
+				       p->cl->program);
+
+	for (; *argument && used < REASON_MAX; argument++)
+		used += (size_t)snprintf(text + used, REASON_MAX - used, " %s",
+					 *argument);
+	return text;
+}
+
+static void print_help(const struct parser *p)
+{
+	const struct command_line *cl = p->cl;
+	char text[REASON_MAX];
+
+	printf("Usage: %s\n\n%s\n%s:\n", usage(p, text), cl->about,
+	       cl->heading);
+	options_print(stdout, cl->options);
+	printf("\nThe engine:\n");
+	options_print(stdout, engine_options);
+	printf("\nAbout %s:\n", cl->program);
+	options_print(stdout, about_options);
+	printf("\n%s\n"
+	       "SIGUSR1 prints a table of pipes and connections; SIGTERM and "
+	       "SIGINT end in order,\n"
+	       "a second one at once.\n"
+	       "Exit status: 0 ended by a signal, 1 something failed, 2 wrong "
+	       "arguments.\n", cl->notes);
+}
+
+/* @what and @word are getopt_long()'s answer and the argument it was about. */
+static int wrong_option(const struct parser *p, int what, const char *word)
+{
+	const char *program = p->cl->program;
+	const struct option_spec *o = NULL;
+	unsigned int section;
+
+	if (optopt >= VAL_BASE)
+		o = option_at(p, (unsigned int)optopt - VAL_BASE, &section);
+	if (o && what == ':')
+		return wrong(p, "--%s: its value (%s) is missing", o->name,
+			     o->arg);
+	if (o)
+		return wrong(p, "--%s takes no value", o->name);
+	if (optopt)
+		return wrong(p, "-%c: there is no such option; %s --help lists "
+			     "them", optopt, program);
+	return wrong(p, "%.*s: there is no such option, or more than one that "
+		     "begins like this; %s --help lists them",
+		     (int)strcspn(word, "="), word, program);
+}
+
+/* --- from left to right --- */
+
+static int take_option(struct parser *p, unsigned int i)
+{
+	unsigned int section;
+	const struct option_spec *o = option_at(p, i, &section);
+	char why[REASON_MAX];
+	int err;
+
+	if (p->section[section] == about_options) {
+		p->answered = true;
+		if (!strcmp(o->name, "help"))
+			print_help(p);
+		else
+			printf("%s (TM3) " TM3_VERSION "\n", p->cl->program);
+		return 0;
+	}
+	if (p->section[section] == engine_options)
+		err = settings_set(p->settings, o->name, optarg, why,
+				   sizeof(why));
+	else
+		err = p->cl->set(p->options, o->name, optarg, why,
+				 sizeof(why));
+	return err ? wrong(p, "%s", why) : 0;
+}
+
+static int take_arguments(struct parser *p, char *const *arguments, int n)
+{
+	const char *const *names = p->cl->arguments;
+	char why[REASON_MAX];
+	int wanted = 0;
+
+	while (names[wanted])
+		wanted++;
+	if (n < wanted)
+		return wrong(p, "%s is missing; usage: %s (more: %s --help)",
+			     names[n], usage(p, why), p->cl->program);
+	if (n > wanted)
+		return wrong(p, "'%s' is one argument too many; usage: %s "
+			     "(more: %s --help)", arguments[wanted],
+			     usage(p, why), p->cl->program);
+	if (p->cl->finish(p->options, arguments, why, sizeof(why)))
+		return wrong(p, "%s", why);
+	return 0;
+}
+
+static int parse(struct parser *p, int argc, char **argv)
+{
+	int val;
+
+	opterr = 0;
+	while ((val = getopt_long(argc, argv, ":", p->table, NULL)) != -1) {
+		if (val < VAL_BASE)
+			return wrong_option(p, val, argv[optind - 1]);
+		if (take_option(p, (unsigned int)val - VAL_BASE))
+			return -1;
+		if (p->answered)
+			return 0;
+	}
+	return take_arguments(p, argv + optind, argc - optind);
+}
+
+bool command_line_parse(const struct command_line *cl,
+			struct settings *settings, void *options, int argc,
+			char **argv, int *status)
+{
+	struct parser p = {
+		.cl = cl,
+		.settings = settings,
+		.options = options,
+	};
+	int err;
+
+	if (build_table(&p))
+		err = wrong(&p, "there is no memory for the command line");
+	else
+		err = parse(&p, argc, argv);
+	free(p.table);
+	*status = err ? EXIT_WRONG_ARGUMENTS : EXIT_SUCCESS;
+	return !err && !p.answered;
+}
+
+int command_line_pipes(struct settings *settings, const char *text, bool loose,
+		       unsigned int *pipes, char *why, size_t why_len)
+{
+	uint64_t n;
+
+	if (value_whole(text, 1, PIPES_MAX, &n))
+		return refuse(why, why_len,
+			      "PIPES: '%s' is not a whole number from 1 to %d",
+			      text, PIPES_MAX);
+	*pipes = (unsigned int)n;
+	if (settings_check(settings, why, why_len))
+		return -1;
+	return settings_fit(settings, *pipes, loose, why, why_len);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "program.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/sock.h"
+#include "../session/stats.h"
+
+/* --- signals --- */
+
+static void end(struct signals *s, const char *name)
+{
+	struct program *p = container_of(s, struct program, signals);
+
+	log_info(&p->log, "%s: ending", name);
+	p->ops->stop(p);
+}
+
+/* This waits for nobody. Sockets are armed so that what is open is reset. */
+static void end_now(struct signals *s, const char *name)
+{
+	struct program *p = container_of(s, struct program, signals);
+
+	log_info(&p->log, "%s again: ending at once", name);
+	stats_flush(p->engine.stats);
+}
+
+static void print(struct signals *s, FILE *out)
+{
+	struct program *p = container_of(s, struct program, signals);
+
+	p->ops->print(p, out);
+}
+
+static const struct signals_ops signals_ops = {
+	.end = end,
+	.end_now = end_now,
+	.print = print,
+};
+
+/* --- from start to end --- */
+
+static int open_stats(struct program *p, unsigned int pipes)
+{
+	const struct settings *settings = p->engine.settings;
+
+	if (!settings->stats_path)
+		return 0;
+	p->engine.stats = stats_open(settings->stats_path, p->ops->name,
+				     settings, pipes);
+	if (p->engine.stats)
+		return 0;
+	log_error(&p->log, "--stats: cannot write %s: %s",
+		  settings->stats_path, strerror(errno));
+	return -1;
+}
+
+/*
+ * Statistics are opened once the addresses are ours: a second process, started
+ * by mistake, does not overwrite the file of the first.
+ */
+static int serve(struct program *p, unsigned int pipes)
+{
+	int err = p->ops->open(p);
+
+	if (!err)
+		err = open_stats(p, pipes);
+	if (!err) {
+		p->ops->start(p);
+		err = loop_run(p->engine.loop);
+		if (err)
+			log_error(&p->log, "waiting for events failed: %s",
+				  strerror(-err));
+	}
+	p->ops->close(p);
+	stats_close(p->engine.stats);
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int program_run(struct program *p, const struct program_ops *ops,
+		const struct settings *settings, unsigned int pipes)
+{
+	int status = EXIT_FAILURE;
+	int err;
+
+	p->ops = ops;
+	log_init(&p->log, ops->name, (enum log_level)settings->verbosity);
+	sock_raise_limit();
+	if (engine_init(&p->engine, settings, &p->log)) {
+		log_error(&p->log, "cannot start: %s", strerror(errno));
+		return status;
+	}
+	err = signals_open(&p->signals, &signals_ops, p->engine.loop);
+	if (err) {
+		log_error(&p->log, "cannot take signals: %s", strerror(-err));
+	} else {
+		status = serve(p, pipes);
+		signals_close(&p->signals);
+	}
+	engine_fini(&p->engine);
+	return status;
+}
