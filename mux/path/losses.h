@@ -5,7 +5,7 @@
  * pipes until it is less.
  *
  * Measured over a window of LOSSES_WINDOW, on the pipes that carry the traffic:
- * those at rest send nothing that could tell. On all of them alike, a segment sent
+ * those on standby send nothing that could tell. On all of them alike, a segment sent
  * again over segments sent. The way back asks for half of the threshold, seen over a
  * whole window, so that what lies at the threshold does not swing; and a
  * handful of segments is no evidence either way.

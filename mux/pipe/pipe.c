@@ -120,7 +120,7 @@ static size_t room_early(const struct pipe *p)
 
 size_t pipe_room(struct pipe *p)
 {
-	if (p->watch.fd < 0 || p->resting)
+	if (p->watch.fd < 0 || p->standby)
 		return 0;
 	return p->settings->late ? room_late(p) : room_early(p);
 }

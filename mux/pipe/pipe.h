@@ -102,7 +102,7 @@ struct pipe {
 	bool asking;		/* the next run shall report its end */
 	size_t asking_before, asking_held;
 
-	bool resting;		/* nothing is to be sent on it for now */
+	bool standby;		/* it carries nothing new for now */
 	size_t allowance;	/* late: unsent bytes it may have */
 	size_t lowat;		/* TCP_NOTSENT_LOWAT as set */
 	int64_t looked_at;	/* when info was fetched */

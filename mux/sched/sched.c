@@ -17,7 +17,7 @@ void sched_init(struct sched *s, const struct conn_policy *conns,
 	s->ready = 0;
 	s->turn = 0;
 	s->random = seed;
-	list_init(&s->fresh);
+	list_init(&s->newcomers);
 	list_init(&s->round);
 	for (i = 0; i < SCHED_CLASSES; i++)
 		list_init(&s->young[i]);

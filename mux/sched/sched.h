@@ -70,7 +70,7 @@ struct sched {
 	int64_t round_trip;	/* of the path, ns; 0: not known yet */
 
 	/* drr, and las for those that are not young */
-	struct list fresh;	/* became active just now: served first */
+	struct list newcomers;	/* became active just now: served first */
 	struct list round;	/* the others, in turn */
 	/* las */
 	struct list young[SCHED_CLASSES];

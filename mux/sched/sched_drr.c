@@ -25,7 +25,7 @@ static void drr_ready(struct sched *s, struct conn *c, int64_t now)
 		list_add_tail(&s->round, &c->turn);
 	}
 	if (c->deficit > 0 && !c->in_turn)
-		list_add_tail(&s->fresh, &c->ahead);
+		list_add_tail(&s->newcomers, &c->ahead);
 }
 
 static void drr_idle(struct sched *s, struct conn *c, int64_t now)
@@ -35,11 +35,11 @@ static void drr_idle(struct sched *s, struct conn *c, int64_t now)
 	list_del(&c->ahead);
 }
 
-static struct conn *first_fresh(struct sched *s, const struct pipe *p)
+static struct conn *first_newcomer(struct sched *s, const struct pipe *p)
 {
 	struct list *pos, *tmp;
 
-	list_each(pos, tmp, &s->fresh) {
+	list_each(pos, tmp, &s->newcomers) {
 		struct conn *c = list_entry(pos, struct conn, ahead);
 
 		if (c->deficit <= 0 || c->in_turn)
@@ -91,7 +91,7 @@ static struct sched_choice drr_next(struct sched *s, struct pipe *p,
 				    size_t room, int64_t now)
 {
 	struct sched_choice choice = { .act = SCHED_WAIT };
-	struct conn *c = first_fresh(s, p);
+	struct conn *c = first_newcomer(s, p);
 
 	(void)now;
 	if (!c)

@@ -67,12 +67,12 @@ static void want_blocked_pipes(struct session *s)
 	unsigned int i;
 
 	for (i = 0; i < s->npipes; i++)
-		pipe_want(s->pipes[i], wanted && !s->pipes[i]->resting &&
+		pipe_want(s->pipes[i], wanted && !s->pipes[i]->standby &&
 				       !pipe_room(s->pipes[i]));
 }
 
 /* Nothing more can be sent now. */
-static void rest(struct session *s, const struct next *next)
+static void stand_still(struct session *s, const struct next *next)
 {
 	s->out.wait = next->wait;
 	if (next->until == NEXT_NEVER)
@@ -99,7 +99,7 @@ void outbound_pump(struct task *t)
 	do {
 		next = sched_next(&view);
 		if (next.act == NEXT_WAIT) {
-			rest(s, &next);
+			stand_still(s, &next);
 			return;
 		}
 		len = send_run(s, &next);

@@ -26,7 +26,7 @@ static void print_pipes(struct session *s, FILE *out)
 			p->info.unsent + p->queued, p->info.in_flight,
 			p->allowance, (unsigned long long)p->tx_bytes,
 			(unsigned long long)p->rx_bytes, p->info.retransmits,
-			p->resting ? " at rest" : "");
+			p->standby ? " standby" : "");
 	}
 }
 

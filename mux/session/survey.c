@@ -62,12 +62,12 @@ static bool is_sctp(const struct pipe *p)
 	return p->transport == TRANSPORT_SCTP;
 }
 
-static void let_rest(struct session *s)
+static void put_on_standby(struct session *s)
 {
 	unsigned int i;
 
 	for (i = 0; i < s->npipes; i++)
-		s->pipes[i]->resting = is_sctp(s->pipes[i]) != s->survey.losses.over;
+		s->pipes[i]->standby = is_sctp(s->pipes[i]) != s->survey.losses.over;
 }
 
 static void say_switch(struct session *s)
@@ -90,14 +90,14 @@ static void losses_timer(struct timer *t)
 	for (i = 0; i < s->npipes; i++) {
 		struct pipe *p = s->pipes[i];
 
-		if (p->resting)
+		if (p->standby)
 			continue;
 		pipe_look_closely(p, now);
 		sent += p->info.segments;
 		again += p->info.retransmits;
 	}
 	if (losses_add(&s->survey.losses, now, sent, again)) {
-		let_rest(s);
+		put_on_standby(s);
 		say_switch(s);
 		loop_after(s->engine->loop, &s->out.pump);
 	}
@@ -114,7 +114,7 @@ static void start_losses(struct session *s)
 	losses_init(&s->survey.losses, s->engine->settings->sctp_loss);
 	if (!s->survey.mixed)
 		return;
-	let_rest(s);
+	put_on_standby(s);
 	losses_timer(&s->survey.losses_timer);
 }
 
