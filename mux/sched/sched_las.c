@@ -5,8 +5,10 @@
  * A connection is young until it was served YOUNG bytes, and as good as new
  * again when it had nothing to send for a round trip, for then it may answer
  * another question. The young go ahead of the others: those that were served
- * less than SMALL first, then the rest of them, each class by turns. All others
- * are equals, and share by deficit round robin.
+ * less than SMALL first, then the rest of them, in each class whoever came
+ * first. (By turns, the objects of a page would all be complete at the same
+ * time, and nothing would be on its way until the next ones were asked for.)
+ * All others are equals, and share by deficit round robin.
  *
  * Whoever opens connection after connection would starve the others so. While
  * others wait, the young therefore live on a credit: what they send is taken
@@ -18,7 +20,7 @@
 #include "sched.h"
 
 enum {
-	SMALL = 8 << 10,	/* a small object */
+	SMALL = 4 << 10,	/* a small object */
 	YOUNG = 64 << 10,	/* what a web object seldom exceeds */
 	SHARE = 3,		/* young to others when there is no credit */
 	CREDIT = 1 << 20,	/* a page's bytes */
@@ -116,7 +118,7 @@ static struct sched_choice las_next(struct sched *s, struct pipe *p,
 	return choice;
 }
 
-/* Behind its equals; or to the class that it has grown into. */
+/* To the class that it has grown into. */
 static void move_on(struct sched *s, struct conn *c)
 {
 	list_del(&c->ahead);
@@ -136,7 +138,7 @@ static void add_credit(struct sched *s, int64_t bytes)
 
 static void las_sent(struct sched *s, struct conn *c, size_t bytes)
 {
-	bool was_young = is_young(c);
+	bool was_young = is_young(c), was_small = c->served < SMALL;
 
 	c->served += bytes;
 	if (!was_young) {
@@ -147,7 +149,7 @@ static void las_sent(struct sched *s, struct conn *c, size_t bytes)
 	if (others_wait(s))
 		add_credit(s, -(int64_t)bytes);
 	/* One that fell silent by this run has left its class already. */
-	if (c->ready)
+	if (c->ready && (!is_young(c) || was_small != (c->served < SMALL)))
 		move_on(s, c);
 }
 
