@@ -138,13 +138,12 @@ static void announce(const struct proxy *p, const struct way_in_open *way)
 	const struct purpose *purpose = &way->purpose;
 	char text[ADDR_TEXT];
 
-	log_info(p->log, "%s %s%s%s", purpose->what,
-		 addr_text(listener_addr(way->listener), text),
+	addr_text(listener_addr(way->listener), text);
+	log_info(p->log, "%s %s%s%s", purpose->what, text,
 		 purpose->to ? " to " : "", purpose->to ? purpose->to : "");
-	if (!strcmp(purpose->option, "--socks") &&
-	    !addr_is_loopback(listener_addr(way->listener)))
-		log_warn(p->log, "SOCKS5 on %s serves everybody who can reach "
-			 "it", text);
+	if (!addr_is_loopback(listener_addr(way->listener)))
+		log_warn(p->log, "%s %s serves everybody who can reach it",
+			 purpose->option, text);
 }
 
 bool proxy_listen_all(struct proxy *p)
