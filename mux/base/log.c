@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "log.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Warnings: a burst of 100, then 20 a second. */
-#define BURST 100.0
-#define PER_SECOND 20.0
+enum { LINE_MAX_BYTES = 1024 };
+
+/* So many lines at once, and then so many a second. */
+static const struct {
+	double burst, per_second;
+} limits[LOG_LEVELS] = {
+	[LOG_ERROR] = { 100, 20 },
+	[LOG_WARN] = { 100, 20 },
+	[LOG_INFO] = { 100, 20 },
+	[LOG_DEBUG] = { 1000, 200 },	/* who asks for it wants to see it */
+};
 
 static int64_t now_ns(void)
 {
@@ -21,51 +31,69 @@ static int64_t now_ns(void)
 
 void log_init(struct log *log, const char *name, enum log_level level)
 {
-	log->name = name;
-	log->level = level;
-	log->tokens = BURST;
-	log->tokens_at = now_ns();
-	log->left_out = 0;
+	int i;
+
+	*log = (struct log){ .name = name, .level = level };
+	writer_init(&log->out, STDERR_FILENO);
+	for (i = 0; i < LOG_LEVELS; i++) {
+		log->bucket[i].tokens = limits[i].burst;
+		log->bucket[i].filled_at = now_ns();
+	}
 }
 
-static bool may_speak(struct log *log)
+void log_fini(struct log *log)
 {
+	writer_fini(&log->out);
+}
+
+static bool may_speak(struct log *log, enum log_level level)
+{
+	struct log_bucket *b = &log->bucket[level];
 	int64_t now = now_ns();
 
-	log->tokens += (double)(now - log->tokens_at) / 1e9 * PER_SECOND;
-	log->tokens_at = now;
-	if (log->tokens > BURST)
-		log->tokens = BURST;
-	if (log->tokens < 1.0) {
-		log->left_out++;
+	b->tokens += (double)(now - b->filled_at) / 1e9 *
+		     limits[level].per_second;
+	b->filled_at = now;
+	if (b->tokens > limits[level].burst)
+		b->tokens = limits[level].burst;
+	if (b->tokens < 1.0)
 		return false;
-	}
-	log->tokens -= 1.0;
+	b->tokens -= 1.0;
 	return true;
 }
 
 /* A line leaves in one write, so that two programs' lines do not mix. */
-static void emit(const struct log *log, const char *fmt, va_list args)
+static bool emit(struct log *log, const char *fmt, va_list args)
 {
-	char line[1024];
+	char line[LINE_MAX_BYTES];
 	int n = snprintf(line, sizeof(line), "%s: ", log->name);
 	int m = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, args);
-	ssize_t wrote;
 
 	n += m < (int)sizeof(line) - n - 1 ? m : (int)sizeof(line) - n - 2;
 	line[n++] = '\n';
-	wrote = write(STDERR_FILENO, line, (size_t)n);
-	(void)wrote;	/* nobody is left to be told */
+	return writer_write(&log->out, line, (size_t)n) > 0;
 }
 
 __attribute__((format(printf, 2, 3)))
-static void emit_line(const struct log *log, const char *fmt, ...)
+static bool emit_line(struct log *log, const char *fmt, ...)
 {
 	va_list args;
+	bool done;
 
 	va_start(args, fmt);
-	emit(log, fmt, args);
+	done = emit(log, fmt, args);
 	va_end(args);
+	return done;
+}
+
+static void say_what_is_missing(struct log *log)
+{
+	if (log->lost && emit_line(log, "(%lu lines were lost, because nobody "
+				   "read them)", log->lost))
+		log->lost = 0;
+	if (log->left_out && emit_line(log, "(%lu more lines were left out)",
+				       log->left_out))
+		log->left_out = 0;
 }
 
 void log_line(struct log *log, enum log_level level, const char *fmt, ...)
@@ -74,15 +102,40 @@ void log_line(struct log *log, enum log_level level, const char *fmt, ...)
 
 	if (level > log->level)
 		return;
-	if (level == LOG_WARN && !may_speak(log))
+	if (!may_speak(log, level)) {
+		log->left_out++;
 		return;
-	if (log->left_out) {
-		unsigned long n = log->left_out;
-
-		log->left_out = 0;
-		emit_line(log, "(%lu more warnings were left out)", n);
 	}
+	say_what_is_missing(log);
 	va_start(args, fmt);
-	emit(log, fmt, args);
+	if (!emit(log, fmt, args))
+		log->lost++;
 	va_end(args);
+}
+
+/* Waits until @until at most. Returns whether there may be room. */
+static bool wait_for_room(const struct log *log, int64_t until)
+{
+	struct pollfd p = { .fd = log->out.fd, .events = POLLOUT };
+	int64_t left = until - now_ns();
+
+	return left > 0 && poll(&p, 1, (int)(left / 1000000) + 1) > 0;
+}
+
+void log_text(struct log *log, const char *text, size_t len)
+{
+	int64_t until = now_ns() + LOG_TEXT_MS * INT64_C(1000000);
+
+	while (len) {
+		ssize_t wrote = writer_write(&log->out, text, len);
+
+		if (wrote > 0) {
+			text += wrote;
+			len -= (size_t)wrote;
+		} else if (wrote != -EAGAIN || !wait_for_room(log, until)) {
+			break;
+		}
+	}
+	for (; len; len--)
+		log->lost += *text++ == '\n';
 }

@@ -9,21 +9,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* The table is built in memory first, so that no other line cuts it in two. */
-static void print(struct signals *s)
-{
-	char *text = NULL;
-	size_t len = 0;
-	FILE *out = open_memstream(&text, &len);
-
-	if (!out)
-		return;
-	s->ops->print(s, out);
-	fclose(out);
-	fwrite(text, 1, len, stderr);
-	free(text);
-}
-
 static void end(struct signals *s, uint32_t signo)
 {
 	const char *name = signo == SIGINT ? "SIGINT" : "SIGTERM";
@@ -44,7 +29,9 @@ static void signals_ready(struct watch *w, uint32_t events)
 	(void)events;
 	while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGUSR1)
-			print(s);
+			s->ops->print(s);
+		else if (info.ssi_signo == SIGHUP)
+			s->ops->hang_up(s, "SIGHUP");
 		else
 			end(s, info.ssi_signo);
 	}
@@ -59,6 +46,7 @@ static int take_signals(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGUSR1);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;

@@ -2,7 +2,8 @@
 /*
  * Signals as events of the loop.
  *
- * SIGTERM and SIGINT ask for the end, the second of them for one at once;
+ * SIGTERM and SIGINT ask for the end, the second of them for one at once.
+ * SIGHUP, which a terminal sends when it closes, does not end anything.
  * SIGUSR1 asks for a table on stderr. SIGPIPE and SIGXFSZ are ignored: a write
  * fails instead.
  */
@@ -10,7 +11,6 @@
 #define TM3_SIGNALS_H
 
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "loop.h"
 
@@ -21,8 +21,10 @@ struct signals_ops {
 	void (*end)(struct signals *s, const char *name);
 	/* One more: save what is to be saved, then the process exits with 0. */
 	void (*end_now)(struct signals *s, const char *name);
-	/* SIGUSR1: the table. */
-	void (*print)(struct signals *s, FILE *out);
+	/* SIGHUP, its @name. */
+	void (*hang_up)(struct signals *s, const char *name);
+	/* SIGUSR1: print the table. */
+	void (*print)(struct signals *s);
 };
 
 struct signals {

@@ -118,7 +118,7 @@ static void print_help(const struct parser *p)
 	printf("\n%s\n"
 	       "SIGUSR1 prints a table of pipes and connections; SIGTERM and "
 	       "SIGINT end in order,\n"
-	       "a second one at once.\n"
+	       "a second one at once; SIGHUP ends nothing.\n"
 	       "Exit status: 0 ended by a signal, 1 something failed, 2 wrong "
 	       "arguments.\n", cl->notes);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "program.h"
 
 #include <errno.h>
@@ -27,16 +28,34 @@ static void end_now(struct signals *s, const char *name)
 	stats_flush(p->engine.stats);
 }
 
-static void print(struct signals *s, FILE *out)
+/* There is no configuration file that could be read again. */
+static void hang_up(struct signals *s, const char *name)
 {
 	struct program *p = container_of(s, struct program, signals);
 
+	log_info(&p->log, "%s: going on", name);
+}
+
+/* The table is built in memory first, so that no other line cuts it in two. */
+static void print(struct signals *s)
+{
+	struct program *p = container_of(s, struct program, signals);
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		return;
 	p->ops->print(p, out);
+	fclose(out);
+	log_text(&p->log, text, len);
+	free(text);
 }
 
 static const struct signals_ops signals_ops = {
 	.end = end,
 	.end_now = end_now,
+	.hang_up = hang_up,
 	.print = print,
 };
 
@@ -48,8 +67,8 @@ static int open_stats(struct program *p, unsigned int pipes)
 
 	if (!settings->stats_path)
 		return 0;
-	p->engine.stats = stats_open(settings->stats_path, p->ops->name,
-				     settings, pipes);
+	p->engine.stats = stats_open(settings->stats_path, &p->log, settings,
+				     pipes);
 	if (p->engine.stats)
 		return 0;
 	log_error(&p->log, "--stats: cannot write %s: %s",
@@ -100,5 +119,6 @@ int program_run(struct program *p, const struct program_ops *ops,
 		signals_close(&p->signals);
 	}
 	engine_fini(&p->engine);
+	log_fini(&p->log);
 	return status;
 }

@@ -14,8 +14,10 @@
 #include <time.h>
 
 #include "../base/hist.h"
+#include "../base/line_file.h"
 #include "../base/log.h"
 #include "../base/loop.h"
+#include "../base/seldom.h"
 #include "../conn/conn.h"
 #include "../path/aggregate.h"
 #include "../path/losses.h"
@@ -25,13 +27,19 @@
 
 enum { CC_NAME_MAX = 16 };
 
+/* Unwritten bytes that are worth a write before the interval ends. */
+enum { FLUSH_BYTES = 64 * 1024 };
+
 struct stats {
-	FILE *out;		/* NULL after a write failed */
+	struct line_file file;
+	FILE *out;		/* its line */
 	const char *path;
-	struct log log;
+	struct log *log;
 	int64_t unix_offset;	/* UNIX time less monotonic, ns */
 	int64_t interval;	/* ns */
 	int64_t flushed_at;
+	int64_t said_at;	/* when lines that were dropped were logged */
+	bool failed;		/* a write did: nothing more is written */
 };
 
 /* --- the pieces of a line --- */
@@ -85,30 +93,61 @@ static void begin(struct stats *st, const char *type)
 	fprintf(st->out, "{\"type\":\"%s\"", type);
 }
 
-/* Statistics are not worth the proxy's life: they stop, it goes on. */
-static void give_up(struct stats *st)
+static bool is_off(const struct stats *st)
 {
-	log_error(&st->log, "--stats: %s: %s; no more statistics are written",
-		  st->path, strerror(errno));
-	fclose(st->out);
-	st->out = NULL;
+	return !st || st->failed;
 }
 
+/* Statistics are not worth the proxy's life: they stop, it goes on. */
 static void flush_now(struct stats *st, int64_t now)
 {
+	int err = line_file_flush(&st->file);
+
 	st->flushed_at = now;
-	errno = EIO;
-	if (fflush(st->out) || ferror(st->out))
-		give_up(st);
+	if (!err)
+		return;
+	st->failed = true;
+	log_error(st->log, "--stats: %s: %s; no more statistics are written",
+		  st->path, strerror(-err));
+}
+
+static void end_line(struct stats *st)
+{
+	fputs("}\n", st->out);
+	line_file_end_line(&st->file);
+}
+
+static void say_dropped(struct stats *st, int64_t now)
+{
+	if (st->said_at && now - st->said_at < SELDOM_SECONDS * NS_PER_SEC)
+		return;
+	st->said_at = now;
+	log_warn(st->log, "--stats: %s is not read, so lines are dropped",
+		 st->path);
+}
+
+/* Once there is room again a record tells how many lines are missing. */
+static void put_dropped(struct stats *st, int64_t now)
+{
+	uint64_t lines = st->file.dropped;
+
+	say_dropped(st, now);
+	if (st->file.kept_len > LINE_FILE_MAX / 2)
+		return;
+	st->file.dropped = 0;
+	begin(st, "dropped");
+	put_time(st, "time", now);
+	put_u64(st, "lines", lines);
+	end_line(st);
 }
 
 static void end(struct stats *st, int64_t now)
 {
-	errno = EIO;
-	fputs("}\n", st->out);
-	if (ferror(st->out))
-		give_up(st);
-	else if (now - st->flushed_at >= st->interval)
+	end_line(st);
+	if (st->file.dropped)
+		put_dropped(st, now);
+	if (now - st->flushed_at >= st->interval ||
+	    st->file.kept_len >= FLUSH_BYTES)
 		flush_now(st, now);
 }
 
@@ -143,30 +182,33 @@ static void put_start(struct stats *st, const char *program,
 	stats_flush(st);
 }
 
-struct stats *stats_open(const char *path, const char *program,
+struct stats *stats_open(const char *path, struct log *log,
 			 const struct settings *settings, unsigned int pipes)
 {
 	struct stats *st = calloc(1, sizeof(*st));
+	int err;
 
 	if (!st)
 		return NULL;
-	st->out = fopen(path, "we");
-	if (!st->out) {
+	err = line_file_open(&st->file, path);
+	if (err) {
 		free(st);
+		errno = -err;
 		return NULL;
 	}
+	st->out = st->file.line;
 	st->path = path;
+	st->log = log;
 	st->unix_offset = clock_offset();
 	st->interval = (int64_t)(settings->stats_interval * (double)NS_PER_SEC);
 	st->flushed_at = loop_clock();
-	log_init(&st->log, program, (enum log_level)settings->verbosity);
-	put_start(st, program, settings, pipes);
+	put_start(st, log->name, settings, pipes);
 	return st;
 }
 
 void stats_flush(struct stats *st)
 {
-	if (st && st->out)
+	if (!is_off(st))
 		flush_now(st, loop_clock());
 }
 
@@ -175,8 +217,7 @@ void stats_close(struct stats *st)
 	if (!st)
 		return;
 	stats_flush(st);
-	if (st->out)
-		fclose(st->out);
+	line_file_close(&st->file);
 	free(st);
 }
 
@@ -188,7 +229,7 @@ void stats_session(struct stats *st, unsigned int session, const char *event,
 {
 	int64_t now = loop_clock();
 
-	if (!st || !st->out)
+	if (is_off(st))
 		return;
 	begin(st, "session");
 	put_text(st, "event", event);
@@ -217,7 +258,7 @@ void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
 	const struct pipe_info *info = &p->info;
 	int64_t now = loop_clock();
 
-	if (!st || !st->out)
+	if (is_off(st))
 		return;
 	begin(st, "pipe");
 	put_time(st, "time", now);
@@ -249,7 +290,7 @@ void stats_aggregate(struct stats *st, unsigned int session,
 {
 	int64_t now = loop_clock();
 
-	if (!st || !st->out || a->mode == AGGREGATE_OFF)
+	if (is_off(st) || a->mode == AGGREGATE_OFF)
 		return;
 	begin(st, "aggregate");
 	put_time(st, "time", now);
@@ -275,7 +316,7 @@ void stats_losses(struct stats *st, unsigned int session,
 {
 	int64_t now = loop_clock();
 
-	if (!st || !st->out)
+	if (is_off(st))
 		return;
 	begin(st, "losses");
 	put_time(st, "time", now);
@@ -310,7 +351,7 @@ static void put_delays(struct stats *st, const struct conn *c)
 void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 		int64_t now)
 {
-	if (!st || !st->out)
+	if (is_off(st))
 		return;
 	begin(st, "conn");
 	put_u64(st, "session", session);
@@ -336,7 +377,7 @@ void stats_counters(struct stats *st, unsigned int session,
 {
 	int64_t now = loop_clock();
 
-	if (!st || !st->out)
+	if (is_off(st))
 		return;
 	begin(st, "counters");
 	put_time(st, "time", now);

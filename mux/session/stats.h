@@ -13,12 +13,17 @@
 struct settings;
 struct aggregate;
 struct conn;
+struct log;
 struct losses;
 struct pipe;
 struct stats;
 
-/* Opens (truncates) @path. NULL and errno on failure. */
-struct stats *stats_open(const char *path, const char *program,
+/*
+ * Makes the file @path anew, see line_file.h. It is never waited for: lines that
+ * it does not take in time are dropped, and a record says how many. @log has the
+ * program's name. Returns NULL and sets errno on failure.
+ */
+struct stats *stats_open(const char *path, struct log *log,
 			 const struct settings *settings, unsigned int pipes);
 void stats_close(struct stats *st);
 void stats_flush(struct stats *st);

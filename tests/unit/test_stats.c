@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +25,7 @@
 static char path[] = "/tmp/tm3-test-stats-XXXXXX";
 static char text[8192];
 static struct settings settings;
+static struct log the_log;
 
 static int set_up(void **state)
 {
@@ -34,18 +38,20 @@ static int set_up(void **state)
 		return -1;
 	close(fd);
 	settings_init(&settings);
+	log_init(&the_log, "rp", LOG_INFO);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
+	log_fini(&the_log);
 	return unlink(path);
 }
 
 static struct stats *open_stats(void)
 {
-	struct stats *st = stats_open(path, "rp", &settings, 4);
+	struct stats *st = stats_open(path, &the_log, &settings, 4);
 
 	assert_non_null(st);
 	return st;
@@ -273,7 +279,7 @@ static void what_a_mixed_set_loses(void **state)
 
 static void write_to_a_full_disk(void)
 {
-	struct stats *st = stats_open("/dev/full", "rp", &settings, 4);
+	struct stats *st = stats_open("/dev/full", &the_log, &settings, 4);
 	struct conn c = a_conn();
 
 	assert_non_null(st);
@@ -293,6 +299,8 @@ static void a_full_disk_ends_statistics_only(void **state)
 
 	(void)state;
 	assert_non_null(said);
+	log_fini(&the_log);
+	log_init(&the_log, "rp", LOG_INFO);
 	write_to_a_full_disk();
 	rewind(said);
 	n = fread(text, 1, sizeof(text) - 1, said);
@@ -303,6 +311,126 @@ static void a_full_disk_ends_statistics_only(void **state)
 			    "device; no more statistics are written\n");
 }
 
+/* A named pipe in place of the file. */
+static int make_pipe(void)
+{
+	int fd;
+
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	fd = open(path, O_RDONLY | O_NONBLOCK);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* All that is in the pipe now. */
+static size_t read_pipe(int fd, char *to, size_t size)
+{
+	size_t have = 0;
+	ssize_t n;
+
+	while ((n = read(fd, to + have, size - 1 - have)) > 0)
+		have += (size_t)n;
+	to[have] = '\0';
+	return have;
+}
+
+static unsigned long count_lines(const char *lines, const char *type)
+{
+	unsigned long n = 0;
+
+	for (; (lines = strstr(lines, type)); lines++)
+		n++;
+	return n;
+}
+
+/* Nobody reads: it goes on, drops, and counts. All lines are whole. */
+static void a_pipe_that_nobody_reads(void **state)
+{
+	enum { LINES = 5000, SIZE = 4 << 20 };
+	char *all = malloc(SIZE);
+	int fd = make_pipe();
+	struct stats *st = open_stats();
+	struct conn c = a_conn();
+	size_t have = 0;
+	int i;
+
+	(void)state;
+	assert_non_null(all);
+	settings.stats_interval = 0.01;
+	for (i = 0; i < LINES; i++)
+		stats_conn(st, 1, &c, c.opened_at);
+	while (have == 0 || all[have - 1] != '\n' ||
+	       !strstr(all, "{\"type\":\"dropped\"")) {
+		size_t more = read_pipe(fd, all + have, SIZE - have);
+
+		have += more;
+		stats_conn(st, 1, &c, c.opened_at);
+		stats_flush(st);
+		i++;
+		assert_true(i < 2 * LINES);
+	}
+	assert_int_equal(count_lines(all, "{\"type\":\"dropped\""), 1);
+	assert_true(number(strstr(all, "{\"type\":\"dropped\""), "lines") > 1000);
+	have += read_pipe(fd, all + have, SIZE - have);
+	assert_int_equal(count_lines(all, "{\"type\":\"conn\"") +
+			 (unsigned long)number(strstr(all, "\"dropped\""),
+					       "lines"), i);
+	assert_int_equal(count_lines(all, "}\n"),
+			 count_lines(all, "{\"type\":"));
+	stats_close(st);
+	close(fd);
+	free(all);
+}
+
+/* It may come later. */
+static void a_pipe_without_a_reader(void **state)
+{
+	struct stats *st;
+	int fd = make_pipe();
+
+	(void)state;
+	close(fd);
+	st = open_stats();
+	fd = open(path, O_RDONLY | O_NONBLOCK);
+	assert_true(fd >= 0);
+	assert_true(read_pipe(fd, text, sizeof(text)) > 0);
+	assert_memory_equal(text, "{\"type\":\"start\"", 15);
+	stats_close(st);
+	close(fd);
+}
+
+static void the_file_is_its_owners_alone(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(unlink(path), 0);
+	umask(0);
+	stats_close(open_stats());
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+/* A link of ours is followed, another user's is not. */
+static void links_of_others_are_not_followed(void **state)
+{
+	char dir[] = "/tmp/tm3-test-stats-XXXXXX", link[sizeof(dir) + 8];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));	/* not sticky, as /tmp itself is */
+	snprintf(link, sizeof(link), "%s/link", dir);
+	assert_int_equal(symlink(path, link), 0);
+	stats_close(stats_open(link, &the_log, &settings, 4));
+	if (!geteuid()) {
+		assert_int_equal(lchown(link, 65534, 65534), 0);
+		assert_null(stats_open(link, &the_log, &settings, 4));
+		assert_int_equal(errno, ELOOP);
+	}
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void no_file_no_statistics(void **state)
 {
 	struct stats_counts counts = { .late = 1 };
@@ -310,7 +438,7 @@ static void no_file_no_statistics(void **state)
 	struct pipe p = { .fd = -1 };
 
 	(void)state;
-	assert_null(stats_open("/no/such/place", "rp", &settings, 4));
+	assert_null(stats_open("/no/such/place", &the_log, &settings, 4));
 	stats_session(NULL, 1, "begin", "192.0.2.1", NULL);
 	stats_pipe(NULL, 1, &p, "up");
 	stats_conn(NULL, 1, &c, 1);
@@ -336,6 +464,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pipes_of_other_kinds, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_mixed_set_loses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_disk_ends_statistics_only,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_pipe_that_nobody_reads,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_pipe_without_a_reader,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_file_is_its_owners_alone,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(links_of_others_are_not_followed,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_file_no_statistics,
 						set_up, tear_down),
