@@ -196,6 +196,7 @@ static int set_aggregate(struct settings *s, const char *value, char *why,
 static int set_lambda(struct settings *s, const char *value, char *why,
 		      size_t why_len)
 {
+	s->lambda_given = true;
 	if (!value_number(value, LAMBDA_MIN, LAMBDA_MAX, &s->lambda))
 		return 0;
 	return refuse(why, why_len,
@@ -217,6 +218,7 @@ static int set_pipe(struct settings *s, const char *value, char *why,
 static int set_sctp_loss(struct settings *s, const char *value, char *why,
 			 size_t why_len)
 {
+	s->sctp_loss_given = true;
 	if (!value_number(value, SCTP_LOSS_MIN, SCTP_LOSS_MAX,
 			   &s->sctp_loss))
 		return 0;
@@ -390,6 +392,13 @@ int settings_set(struct settings *s, const char *name, const char *value,
 	return setters[i].set(s, value, why, why_len);
 }
 
+/* SCTP pipes and others. */
+static bool is_mixed(const struct transport_set *set)
+{
+	return transport_set_has(set, TRANSPORT_SCTP) &&
+	       !transport_set_is(set, TRANSPORT_SCTP);
+}
+
 int settings_check(const struct settings *s, char *why, size_t why_len)
 {
 	if (s->late && s->app_buffer)
@@ -398,10 +407,14 @@ int settings_check(const struct settings *s, char *why, size_t why_len)
 	if (s->late && s->pipe_sndbuf)
 		return refuse(why, why_len,
 			      "--pipe-sndbuf goes with --binding early only");
+	if (s->lambda_given && (!s->late || s->aggregate != AGGREGATE_DSWA))
+		return refuse(why, why_len,
+			      "--lambda goes with --binding late and --aggregate dswa only");
+	if (s->sctp_loss_given && !is_mixed(&s->transports))
+		return refuse(why, why_len,
+			      "--sctp-loss goes with a set of SCTP and other pipes only, such as --pipe tcp:4,sctp:4");
 	/* It would go on using pipes that the rule of the set leaves unused. */
-	if (s->pipe_policy == &sched_fixed &&
-	    transport_set_has(&s->transports, TRANSPORT_SCTP) &&
-	    !transport_set_is(&s->transports, TRANSPORT_SCTP))
+	if (s->pipe_policy == &sched_fixed && is_mixed(&s->transports))
 		return refuse(why, why_len,
 			      "--pipe-policy fixed does not go with a set of SCTP and other pipes");
 	return 0;

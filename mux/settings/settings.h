@@ -29,8 +29,10 @@ struct settings {
 	const struct pipe_policy *pipe_policy;
 	enum aggregate_mode aggregate;	/* late: what pipes hold together */
 	double lambda;		/* of AGGREGATE_DSWA */
+	bool lambda_given;	/* on the command line */
 	struct transport_set transports;	/* what pipes are made of */
 	double sctp_loss;	/* percent: a mixed set goes to SCTP above it */
+	bool sctp_loss_given;	/* on the command line */
 	const char *cc;		/* congestion control of pipes, or NULL */
 	uint64_t seed;		/* of the random policy */
 	unsigned int max_conns;	/* in a session */

@@ -45,6 +45,10 @@ BOTH_WRONG = [
     (["--lambda", "0"], "--lambda: '0' is not a number from 0.1 to 100"),
     (["--lambda", "101"], "--lambda"),
     (["--lambda", "two"], "--lambda"),
+    (["--lambda", "2"], "--aggregate dswa only"),
+    (["--aggregate", "dswa", "--binding", "early", "--lambda", "2"], "--binding late and"),
+    (["--sctp-loss", "1"], "--sctp-loss goes with a set of SCTP and other pipes only"),
+    (["--sctp-loss", "1", "--pipe", "tcp:2,mptcp:2"], "--sctp-loss"),
 ]
 RP_WRONG = [
     ([], "PIPES"),

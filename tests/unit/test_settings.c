@@ -103,6 +103,7 @@ static void every_option_can_be_set(void **state)
 	assert_string_equal(settings.stats_path, "file");
 	assert_true(settings.stats_interval == 0.5);
 	assert_int_equal(settings.verbosity, LOG_WARN);
+	settings.lambda_given = false;	/* early has no use for it */
 	assert_int_equal(settings_check(&settings, why, sizeof(why)), 0);
 }
 
@@ -189,6 +190,27 @@ static void buffers_need_early_binding(void **state)
 	assert_memory_equal(why, "--pipe-sndbuf ", 14);
 }
 
+/* What would change nothing is not taken for something that does. */
+static void what_goes_with_what(void **state)
+{
+	(void)state;
+	assert_int_equal(set("lambda", "2"), 0);
+	assert_int_equal(settings_check(&settings, why, sizeof(why)), -1);
+	assert_memory_equal(why, "--lambda ", 9);
+	assert_int_equal(set("aggregate", "dswa"), 0);
+	assert_int_equal(settings_check(&settings, why, sizeof(why)), 0);
+	assert_int_equal(set("binding", "early"), 0);
+	assert_int_equal(settings_check(&settings, why, sizeof(why)), -1);
+	settings_init(&settings);
+	assert_int_equal(set("sctp-loss", "0.5"), 0);
+	assert_int_equal(settings_check(&settings, why, sizeof(why)), -1);
+	assert_memory_equal(why, "--sctp-loss ", 12);
+	assert_int_equal(set("pipe", "sctp"), 0);
+	assert_int_equal(settings_check(&settings, why, sizeof(why)), -1);
+	assert_int_equal(set("pipe", "tcp:2,sctp:2"), 0);
+	assert_int_equal(settings_check(&settings, why, sizeof(why)), 0);
+}
+
 static void sizes(void **state)
 {
 	static const char *const bad[] = {
@@ -267,6 +289,7 @@ int main(void)
 		cmocka_unit_test_setup(reasons_tell_the_choices, set_up),
 		cmocka_unit_test_setup(reasons_fit, set_up),
 		cmocka_unit_test_setup(buffers_need_early_binding, set_up),
+		cmocka_unit_test_setup(what_goes_with_what, set_up),
 		cmocka_unit_test_setup(sizes, set_up),
 		cmocka_unit_test_setup(numbers, set_up),
 		cmocka_unit_test_setup(help_is_complete, set_up),
