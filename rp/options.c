@@ -15,6 +15,7 @@
 enum {
 	MAX_SESSIONS = 64,	/* unless told */
 	MAX_SESSIONS_MAX = 65536,
+	MAX_CONNECTS = 1024,
 	CONNECT_TIMEOUT_S = 10,
 	CONNECT_TIMEOUT_MAX_S = 3600,
 };
@@ -32,6 +33,9 @@ static const struct option_spec own_options[] = {
 	  "the longest prefix decides, --permit in a tie" },
 	{ "connect-timeout", "SECONDS",
 	  "how long a server may take to answer (default 10)" },
+	{ "max-connects", "N",
+	  "connects to servers that a session may have under way (default "
+	  "1024)" },
 	{ "max-sessions", "N", "local proxies at a time (default 64)" },
 	{ NULL, NULL, NULL },
 };
@@ -93,16 +97,16 @@ static int set_connect_timeout(struct options *o, const char *value, char *why,
 	return 0;
 }
 
-static int set_max_sessions(struct options *o, const char *value, char *why,
-			    size_t why_len)
+static int set_limit(unsigned int *limit, unsigned int max, const char *name,
+		     const char *value, char *why, size_t why_len)
 {
 	uint64_t n;
 
-	if (value_whole(value, 1, MAX_SESSIONS_MAX, &n))
+	if (value_whole(value, 1, max, &n))
 		return refuse(why, why_len,
-			      "--max-sessions: '%s' is not a whole number from "
-			      "1 to %d", value, MAX_SESSIONS_MAX);
-	o->max_sessions = (unsigned int)n;
+			      "--%s: '%s' is not a whole number from 1 to %u",
+			      name, value, max);
+	*limit = (unsigned int)n;
 	return 0;
 }
 
@@ -116,7 +120,11 @@ static int set_own(void *options, const char *name, const char *value,
 	if (!strcmp(name, "connect-timeout"))
 		return set_connect_timeout(o, value, why, why_len);
 	if (!strcmp(name, "max-sessions"))
-		return set_max_sessions(o, value, why, why_len);
+		return set_limit(&o->max_sessions, MAX_SESSIONS_MAX, name,
+				 value, why, why_len);
+	if (!strcmp(name, "max-connects"))
+		return set_limit(&o->max_connects, WIRE_ID_MAX, name, value,
+				 why, why_len);
 	return add_rule(o, name, value, why, why_len);
 }
 
@@ -157,6 +165,7 @@ bool options_parse(struct options *o, int argc, char **argv, int *status)
 	settings_init(&o->settings);
 	access_init(&o->access);
 	o->max_sessions = MAX_SESSIONS;
+	o->max_connects = MAX_CONNECTS;
 	o->connect_timeout = CONNECT_TIMEOUT_S * NS_PER_SEC;
 	return command_line_parse(&command_line, &o->settings, o, argc, argv,
 				  status);

@@ -16,120 +16,38 @@
 #include "../mux/session/greeting.h"
 #include "access.h"
 
-enum { CONN_TEXT = 80 };
-
 /* A local proxy that has its session. */
 struct guest {
 	struct server *server;
 	struct list member;
 	struct session *session;
+	struct connector connector;
 	bool local;		/* it came over loopback */
 };
 
 /* --- connections to servers --- */
-
-/* "session 1: connection 7 to 192.0.2.1:80", for a line about it. */
-static const char *conn_text(const struct session *s, const struct conn *c,
-			     char text[CONN_TEXT])
-{
-	snprintf(text, CONN_TEXT, "session %u: connection %u to %u.%u.%u.%u:%u",
-		 session_number(s), c->id, c->dst[0], c->dst[1], c->dst[2],
-		 c->dst[3], c->dst_port);
-	return text;
-}
-
-/*
- * What a failed socket() or connect() means. EPERM and EACCES come from a local
- * packet filter, so the destination counts as unreachable.
- */
-static enum conn_end end_of(int err)
-{
-	if (sock_is_shortage(err))
-		return CONN_END_LIMIT;
-	switch (err) {
-	case ECONNREFUSED:
-		return CONN_END_REFUSED;
-	case ETIMEDOUT:
-		return CONN_END_TIMEOUT;
-	case EAGAIN:
-	case EADDRNOTAVAIL:
-		return CONN_END_LIMIT;
-	default:
-		return CONN_END_UNREACHABLE;
-	}
-}
-
-/* While a shortage lasts it meets every connection, so it is logged seldom. */
-static void say_short(struct session *s, const struct conn *c, int err)
-{
-	struct guest *guest = session_owner(s);
-	struct log *log = session_engine(s)->log;
-	char text[CONN_TEXT];
-
-	if (!seldom(&guest->server->said_at, session_engine(s)->loop))
-		return;
-	conn_text(s, c, text);
-	if (err == EMFILE)
-		log_warn(log, "%s and others were refused: no descriptor is left; "
-			 "more: ulimit -n (now %lu)", text, sock_limit());
-	else if (err == EADDRNOTAVAIL || err == EAGAIN)
-		log_warn(log, "%s and others were refused: no local port is left",
-			 text);
-	else
-		log_warn(log, "%s and others were refused: %s", text, strerror(err));
-}
-
-static void cannot_connect(struct session *s, struct conn *c, int err)
-{
-	enum conn_end end = end_of(err);
-	char text[CONN_TEXT];
-
-	if (end == CONN_END_LIMIT)
-		say_short(s, c, err);
-	else
-		log_debug(session_engine(s)->log, "%s: %s",
-			  conn_text(s, c, text), strerror(err));
-	conn_refuse(c, end);
-}
-
-/* A socket on its way to the connection's destination, or -errno. */
-static int dial(const struct conn *c)
-{
-	struct sockaddr_in to = {
-		.sin_family = AF_INET,
-		.sin_port = htons(c->dst_port),
-	};
-	int fd, err;
-
-	memcpy(&to.sin_addr, c->dst, sizeof(c->dst));
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	if (!connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
-	    errno == EINPROGRESS)
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
-}
 
 static void server_syn(struct session *s, struct conn *c)
 {
 	struct guest *guest = session_owner(s);
 	const struct options *options = guest->server->options;
 	char why[ACCESS_WHY], text[CONN_TEXT];
-	int fd, err;
 
-	if (!access_reaches(&options->access, c->dst, guest->local, why)) {
-		log_warn(session_engine(s)->log, "%s denied: %s",
-			 conn_text(s, c, text), why);
-		conn_refuse(c, CONN_END_DENIED);
+	if (access_reaches(&options->access, c->dst, guest->local, why)) {
+		connector_add(&guest->connector, c);
 		return;
 	}
-	fd = dial(c);
-	err = fd < 0 ? fd : conn_connecting(c, fd, options->connect_timeout);
-	if (err)
-		cannot_connect(s, c, -err);
+	log_warn(session_engine(s)->log, "%s denied: %s", conn_text(c, text),
+		 why);
+	conn_refuse(c, CONN_END_DENIED);
+}
+
+static void server_settled(struct session *s, struct conn *c)
+{
+	struct guest *guest = session_owner(s);
+
+	(void)c;
+	connector_settled(&guest->connector);
 }
 
 /* --- sessions --- */
@@ -140,6 +58,14 @@ static void finish_if_done(struct server *s)
 		loop_stop(s->engine->loop);
 }
 
+static void guest_free(struct guest *guest)
+{
+	connector_fini(&guest->connector);
+	guest->server->sessions--;
+	list_del(&guest->member);
+	free(guest);
+}
+
 static void server_ended(struct session *session)
 {
 	struct guest *guest = session_owner(session);
@@ -148,14 +74,13 @@ static void server_ended(struct session *session)
 	log_info(s->engine->log, "session %u of %s ended: %s",
 		 session_number(session), session_peer(session),
 		 session_why(session));
-	list_del(&guest->member);
-	free(guest);
-	s->sessions--;
+	guest_free(guest);
 	finish_if_done(s);
 }
 
 static const struct session_role role = {
 	.syn = server_syn,
+	.settled = server_settled,
 	.ended = server_ended,
 };
 
@@ -181,16 +106,10 @@ static struct guest *guest_new(struct server *s,
 		return NULL;
 	guest->server = s;
 	guest->local = addr_is_loopback(peer);
+	connector_init(&guest->connector, &s->connects);
 	list_add_tail(&s->guests, &guest->member);
 	s->sessions++;
 	return guest;
-}
-
-static void guest_free(struct guest *guest)
-{
-	guest->server->sessions--;
-	list_del(&guest->member);
-	free(guest);
 }
 
 static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
@@ -333,6 +252,7 @@ int server_open(struct server *s, struct engine *engine,
 	s->engine = engine;
 	s->options = options;
 	list_init(&s->guests);
+	connects_init(&s->connects, engine, options);
 	lobby_init(&s->lobby, &lobby_ops, engine->loop, engine->log,
 		   &options->access, options->pipes);
 	for (i = 0; i < options->listens; i++) {
@@ -364,6 +284,7 @@ void server_stop(struct server *s)
 void server_close(struct server *s)
 {
 	lobby_close(&s->lobby);
+	connects_fini(&s->connects);
 }
 
 void server_print(struct server *s, FILE *out)
@@ -373,7 +294,13 @@ void server_print(struct server *s, FILE *out)
 	fprintf(out, "%u of %u sessions; ", s->sessions,
 		s->options->max_sessions);
 	lobby_print(&s->lobby, out);
-	list_each(pos, tmp, &s->guests)
-		session_print(list_entry(pos, struct guest, member)->session,
-			      out);
+	list_each(pos, tmp, &s->guests) {
+		struct guest *guest = list_entry(pos, struct guest, member);
+
+		session_print(guest->session, out);
+		if (guest->connector.under_way)
+			fprintf(out, "  connects under way: %u of %u\n",
+				guest->connector.under_way,
+				s->options->max_connects);
+	}
 }

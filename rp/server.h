@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "../mux/session/session.h"
+#include "connects.h"
 #include "lobby.h"
 #include "options.h"
 
@@ -17,10 +18,10 @@ struct server {
 	struct engine *engine;
 	const struct options *options;
 	struct lobby lobby;
+	struct connects connects;
 	unsigned int entrances;	/* of the lobby */
 	struct list guests;	/* one a session */
 	unsigned int sessions;
-	int64_t said_at;	/* of a shortage */
 	bool stopping;
 };
 

@@ -84,6 +84,16 @@ void conn_drop_held(struct conn *c)
 		c->ops->released(c, 0, bytes);
 }
 
+static void settle(struct conn *c, enum conn_state state)
+{
+	bool was_connecting = c->state == CONN_CONNECTING;
+
+	c->state = (uint8_t)state;
+	list_del(&c->dialling);
+	if (was_connecting && c->ops->settled)
+		c->ops->settled(c);
+}
+
 /* Linger 0 or not decides whether this is a reset. */
 static void close_socket(struct conn *c)
 {
@@ -91,7 +101,7 @@ static void close_socket(struct conn *c)
 	loop_timer_stop(c->loop, &c->timer);
 	drop_queue(c);
 	c->readable = c->writable = false;
-	c->state = CONN_CLOSED;
+	settle(c, CONN_CLOSED);
 	reap_if_done(c);
 }
 
@@ -291,9 +301,9 @@ void conn_finish(struct conn *c, enum wire_reason reason)
 		reset_socket(c);
 	else if (c->state == CONN_OPEN)
 		drain(c);
-	else if (c->state == CONN_WAIT)
+	else if (c->state == CONN_WAIT || !c->queue.len)
 		close_socket(c);
-	/* A connect() under way goes on: early data is to be delivered. */
+	/* Else the connect() goes on, because early data is to be delivered. */
 }
 
 void conn_fin_framed(struct conn *c, enum wire_reason reason)
@@ -332,7 +342,7 @@ static void connect_ended(struct conn *c)
 		conn_refuse(c, failure(err));
 		return;
 	}
-	c->state = CONN_OPEN;
+	settle(c, CONN_OPEN);
 	c->connected_at = loop_clock();
 	if (c->over)
 		drain(c);
@@ -431,6 +441,7 @@ struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 	list_init(&c->turn);
 	list_init(&c->ahead);
 	list_init(&c->holds);
+	list_init(&c->dialling);
 	reorder_init(&c->reorder, 0);
 	c->opened_at = loop_clock();
 	return c;
@@ -445,6 +456,7 @@ void conn_free(struct conn *c)
 	list_del(&c->ahead);
 	list_del(&c->member);
 	list_del(&c->holds);
+	list_del(&c->dialling);
 	bytes_clear(&c->queue);
 	reorder_fini(&c->reorder);
 	free(c->delays);
@@ -478,6 +490,12 @@ int conn_attach(struct conn *c, int fd)
 	c->readable = c->writable = true;	/* a try will tell */
 	set_ready(c);
 	return 0;
+}
+
+void conn_await_connect(struct conn *c)
+{
+	loop_timer_stop(c->loop, &c->timer);	/* that of its SYN */
+	c->state = CONN_CONNECTING;
 }
 
 int conn_connecting(struct conn *c, int fd, int64_t timeout_ns)

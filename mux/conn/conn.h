@@ -11,7 +11,8 @@
  *
  *	CONN_WAIT	no socket yet: messages came before their SYN, or the
  *			name of the other end is still being looked for
- *	CONN_CONNECTING	connect() is under way; what arrives is queued
+ *	CONN_CONNECTING	connect() is under way, or waits for its turn; what
+ *			arrives is queued
  *	CONN_OPEN	both ways
  *	CONN_DRAINING	over for the pipes; the queue is still being written
  *	CONN_LINGERING	all written and FIN sent; waiting for the peer's FIN or
@@ -81,6 +82,8 @@ struct conn_ops {
 	void (*queued)(struct conn *c, size_t bytes);
 	/* It holds less: in its queue to the socket, or out of order. */
 	void (*released)(struct conn *c, size_t queued, size_t held);
+	/* It is no longer connecting: open, or closed. */
+	void (*settled)(struct conn *c);
 	/* Over for the pipes: its id is free to rest. Called once. */
 	void (*over)(struct conn *c);
 	/* Over and closed: free it. */
@@ -105,6 +108,8 @@ struct conn {
 	int64_t silent_since;
 	struct list holds;	/* of those that hold messages out of order */
 	uint8_t holds_class;	/* how much, see holders */
+
+	struct list dialling;	/* of those that wait for their connect() */
 
 	uint16_t id;
 	uint8_t state;		/* enum conn_state */
@@ -150,6 +155,8 @@ void conn_free(struct conn *c);
  * conn_connecting(): a connect() is under way and may take @timeout_ns.
  */
 int conn_attach(struct conn *c, int fd);
+/* Its connect() waits for its turn: conn_connecting() is called later. */
+void conn_await_connect(struct conn *c);
 int conn_connecting(struct conn *c, int fd, int64_t timeout_ns);
 
 /*

@@ -69,6 +69,14 @@ static void conn_has_released(struct conn *c, size_t queued, size_t held)
 	inbound_released(c->owner, c, queued, held);
 }
 
+static void conn_is_settled(struct conn *c)
+{
+	struct session *s = c->owner;
+
+	if (s->role->settled)
+		s->role->settled(s, c);
+}
+
 static void tell_room(struct session *s)
 {
 	if (s->role->room && !s->dead && !s->stopping)
@@ -128,6 +136,7 @@ static const struct conn_ops conn_ops = {
 	.idle = conn_is_idle,
 	.queued = conn_has_queued,
 	.released = conn_has_released,
+	.settled = conn_is_settled,
 	.over = conn_is_over,
 	.gone = conn_is_gone,
 };

@@ -69,6 +69,8 @@ RP_WRONG = [
     (["--connect-timeout", "x", "4"], "--connect-timeout"),
     (["--max-sessions", "0", "4"], "--max-sessions"),
     (["--max-sessions", "x", "4"], "--max-sessions"),
+    (["--max-connects", "0", "4"], "--max-connects"),
+    (["--max-connects", "65536", "4"], "--max-connects"),
 ]
 LP_WRONG = [
     ([], "RP_ADDRESS"),
@@ -135,7 +137,15 @@ def test_help_and_version(box: Namespace, side: str) -> None:
                "--version", "--max-conns", "--pipe", "--sctp-loss", "--aggregate",
                "--lambda"}  # fmt: skip
     options |= (
-        {"--listen", "--allow", "--deny", "--permit", "--connect-timeout", "--max-sessions"}
+        {
+            "--listen",
+            "--allow",
+            "--deny",
+            "--permit",
+            "--connect-timeout",
+            "--max-sessions",
+            "--max-connects",
+        }
         if side == "rp"
         else {"--redirect", "--socks", "--forward"}
     )

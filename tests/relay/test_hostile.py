@@ -100,7 +100,7 @@ def test_a_complete_upload_survives_an_lp_that_leaves_at_once(
 def test_connections_that_are_over_but_connecting_count(
     two: tuple[Namespace, Namespace], tmp_path: Path
 ) -> None:
-    """SYN and FIN at once towards an address that never answers: each holds a descriptor."""
+    """SYN, a byte, FIN towards an address that never answers: each holds a descriptor."""
     near, _ = two
     near.ip("neigh", "add", NOWHERE, "lladdr", "02:00:00:00:00:09", "dev", "wire-l")
     options = ("--max-conns", str(MAX_CONNS), "--connect-timeout", "1")
@@ -108,7 +108,8 @@ def test_connections_that_are_over_but_connecting_count(
         idle = rp.fd_count()
         with raw_lp(near, 1) as (pipe,):
             equals("rp's descriptors with the pipe", rp.fd_count, idle + 1)
-            pipe.send(*[wire.syn(1, NOWHERE, 80) + wire.fin(1, 1)] * 300)
+            one = wire.syn(1, NOWHERE, 80) + wire.data(1, 1, b"x") + wire.fin(1, 2)
+            pipe.send(*[one] * 300)
             pipe.send(wire.syn(2, "127.0.0.1", 1))  # refused either way: all before was read
             while (answer := pipe.receive()) == Message("fin", 1, 0, bytes([BY_RST])):
                 pass

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "connects.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../mux/base/log.h"
+#include "../mux/base/seldom.h"
+#include "../mux/base/sock.h"
+#include "../mux/conn/conn.h"
+#include "../mux/session/session.h"
+#include "options.h"
+
+const char *conn_text(const struct conn *c, char text[CONN_TEXT])
+{
+	const struct session *s = c->owner;
+
+	snprintf(text, CONN_TEXT, "session %u: connection %u to %u.%u.%u.%u:%u",
+		 session_number(s), c->id, c->dst[0], c->dst[1], c->dst[2],
+		 c->dst[3], c->dst_port);
+	return text;
+}
+
+/*
+ * What a failed socket() or connect() means. EPERM and EACCES come from a local
+ * packet filter, so the destination counts as unreachable.
+ */
+static enum conn_end end_of(int err)
+{
+	if (sock_is_shortage(err))
+		return CONN_END_LIMIT;
+	switch (err) {
+	case ECONNREFUSED:
+		return CONN_END_REFUSED;
+	case ETIMEDOUT:
+		return CONN_END_TIMEOUT;
+	case EAGAIN:
+	case EADDRNOTAVAIL:
+		return CONN_END_LIMIT;
+	default:
+		return CONN_END_UNREACHABLE;
+	}
+}
+
+/* While a shortage lasts it meets every connection, so it is logged seldom. */
+static void say_short(struct connects *all, const struct conn *c, int err)
+{
+	struct log *log = all->engine->log;
+	char text[CONN_TEXT];
+
+	if (!seldom(&all->said_at, all->engine->loop))
+		return;
+	conn_text(c, text);
+	if (err == EMFILE)
+		log_warn(log, "%s and others were refused: no descriptor is left; "
+			 "more: ulimit -n (now %lu)", text, sock_limit());
+	else if (err == EADDRNOTAVAIL || err == EAGAIN)
+		log_warn(log, "%s and others were refused: no local port is left",
+			 text);
+	else
+		log_warn(log, "%s and others were refused: %s", text, strerror(err));
+}
+
+static void cannot_connect(struct connects *all, struct conn *c, int err)
+{
+	enum conn_end end = end_of(err);
+	char text[CONN_TEXT];
+
+	if (end == CONN_END_LIMIT)
+		say_short(all, c, err);
+	else
+		log_debug(all->engine->log, "%s: %s", conn_text(c, text),
+			  strerror(err));
+	conn_refuse(c, end);
+}
+
+/* A socket on its way to the connection's destination, or -errno. */
+static int dial(const struct conn *c)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET,
+		.sin_port = htons(c->dst_port),
+	};
+	int fd, err;
+
+	memcpy(&to.sin_addr, c->dst, sizeof(c->dst));
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (!connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
+	    errno == EINPROGRESS)
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+/* --- whose turn it is --- */
+
+static void begin(struct connects *all, struct conn *c)
+{
+	int fd = dial(c);
+	int err = fd < 0 ? fd : conn_connecting(c, fd,
+						all->options->connect_timeout);
+
+	list_del(&c->dialling);
+	if (err)
+		cannot_connect(all, c, -err);
+}
+
+/* The first of one session, which stands last then if it has more. */
+static void begin_one(struct connects *all)
+{
+	struct connector *c = list_first(&all->in_line, struct connector,
+					 member);
+
+	list_del(&c->member);
+	if (list_empty(&c->in_line))
+		return;
+	list_add_tail(&all->in_line, &c->member);
+	begin(all, list_first(&c->in_line, struct conn, dialling));
+}
+
+static void take_turn(struct task *t)
+{
+	struct connects *all = container_of(t, struct connects, turn);
+	int64_t until = loop_clock() + CONNECTS_TURN_US * NS_PER_US;
+
+	while (!list_empty(&all->in_line)) {
+		begin_one(all);
+		if (loop_clock() >= until)
+			break;
+	}
+	if (!list_empty(&all->in_line))
+		loop_after(all->engine->loop, &all->turn);
+}
+
+static bool is_full(struct connector *c, const struct conn *conn)
+{
+	struct engine *engine = c->all->engine;
+	unsigned int max = c->all->options->max_connects;
+	char text[CONN_TEXT];
+
+	if (c->under_way < max)
+		return false;
+	if (seldom(&c->said_at, engine->loop))
+		log_warn(engine->log, "%s and others were refused: %u connects "
+			 "of this session are under way (--max-connects)",
+			 conn_text(conn, text), max);
+	return true;
+}
+
+void connector_add(struct connector *c, struct conn *conn)
+{
+	if (is_full(c, conn)) {
+		conn_refuse(conn, CONN_END_LIMIT);
+		return;
+	}
+	conn_await_connect(conn);
+	c->under_way++;
+	list_add_tail(&c->in_line, &conn->dialling);
+	if (list_empty(&c->member))
+		list_add_tail(&c->all->in_line, &c->member);
+	loop_after(c->all->engine->loop, &c->all->turn);
+}
+
+void connector_settled(struct connector *c)
+{
+	c->under_way--;
+}
+
+void connector_init(struct connector *c, struct connects *all)
+{
+	c->all = all;
+	c->under_way = 0;
+	c->said_at = 0;
+	list_init(&c->member);
+	list_init(&c->in_line);
+}
+
+void connector_fini(struct connector *c)
+{
+	while (!list_empty(&c->in_line))
+		conn_abort(list_first(&c->in_line, struct conn, dialling),
+			   CONN_END_SESSION);
+	list_del(&c->member);
+}
+
+void connects_init(struct connects *all, struct engine *engine,
+		   const struct options *options)
+{
+	all->engine = engine;
+	all->options = options;
+	all->said_at = 0;
+	list_init(&all->in_line);
+	loop_task_init(&all->turn, take_turn);
+}
+
+void connects_fini(struct connects *all)
+{
+	loop_task_stop(&all->turn);
+}

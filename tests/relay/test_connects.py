@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""rp's connects to servers: bounded, given back at once, and never in the way of others."""
+
+import threading
+import time
+from pathlib import Path
+
+from tests.relay import wire
+from tests.relay.ends import echo, read_to_end, serving
+from tests.relay.netns import Namespace
+from tests.relay.proxies import remote_proxy
+from tests.relay.waiting import equals
+from tests.relay.wire import BY_RST, Message, Pipe, raw_lp
+
+NOWHERE = "10.77.0.9"  # an address that has a neighbour entry and no owner
+MAX_CONNECTS = 5
+FLOOD = 30_000
+BYTE = b"x"
+
+
+def nowhere(near: Namespace) -> None:
+    near.ip("neigh", "add", NOWHERE, "lladdr", "02:00:00:00:00:09", "dev", "wire-l")
+
+
+def test_a_connect_that_nobody_waits_for_is_given_back(
+    two: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    """SYN and FIN without a byte between them: there is nothing to deliver."""
+    near, _ = two
+    nowhere(near)
+    with remote_proxy(near, tmp_path, pipes=1) as rp:
+        idle = rp.fd_count()
+        with raw_lp(near, 1) as (pipe,):
+            pipe.send(*[wire.syn(conn, NOWHERE, 80) for conn in range(1, 101)])
+            equals("rp's descriptors while it connects", rp.fd_count, idle + 101)
+            pipe.send(*[wire.fin(conn, 1) for conn in range(1, 101)])
+            equals("rp's descriptors", rp.fd_count, idle + 1, 3)
+
+
+def test_what_was_sent_before_the_end_is_delivered(box: Namespace, tmp_path: Path) -> None:
+    """SYN, data and FIN in one piece: the connect goes on, and so do the bytes."""
+    with (
+        serving(box, read_to_end) as server,
+        remote_proxy(box, tmp_path, pipes=1),
+        raw_lp(box, 1) as (pipe,),
+    ):
+        pipe.send(
+            wire.syn(1, "127.0.0.1", server.port) + wire.data(1, 1, b"early") + wire.fin(1, 2)
+        )
+        ending = server.results.get(timeout=10)
+        assert (ending.how, ending.size) == ("eof", 5)
+
+
+def test_connects_under_way_are_bounded(two: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    near, _ = two
+    nowhere(near)
+    with (
+        remote_proxy(near, tmp_path, "--max-connects", str(MAX_CONNECTS), pipes=1) as rp,
+        raw_lp(near, 1) as (pipe,),
+    ):
+        pipe.send(*[wire.syn(conn, NOWHERE, 80) for conn in range(1, 21)])
+        refused = [pipe.receive(3) for _ in range(20 - MAX_CONNECTS)]
+        assert refused == [
+            Message("fin", conn, 0, bytes([BY_RST])) for conn in range(MAX_CONNECTS + 1, 21)
+        ]
+        rp.expect(r"others were refused: 5 connects of this session are under way")
+        pipe.send(wire.fin(1, 1))
+        pipe.send(wire.syn(30, "127.0.0.1", 9))  # there is a place again: it is really tried
+        assert pipe.receive(3) == Message("fin", 30, 0, bytes([BY_RST]))
+        assert len(rp.lines("under way")) == 1
+
+
+def longest_echo(pipe: Pipe, port: int, seconds: float) -> float:
+    """The longest time that one byte took to a server and back."""
+    pipe.send(wire.syn(1, "127.0.0.1", port))
+    longest, number = 0.0, 1
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        began = time.monotonic()
+        pipe.send(wire.data(1, number, BYTE))
+        message = pipe.receive(30)
+        assert message and message.body == BYTE, message
+        longest = max(longest, time.monotonic() - began)
+        number += 1
+    return longest
+
+
+def test_a_flood_of_connects_does_not_hold_others_up(
+    two: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    near, _ = two
+    nowhere(near)
+    flood = b"".join(
+        wire.syn(conn, NOWHERE, 80) + wire.data(conn, 1, BYTE) + wire.fin(conn, 2)
+        for conn in range(1, FLOOD + 1)
+    )
+    with (
+        serving(near, echo) as server,
+        remote_proxy(near, tmp_path, pipes=1, asan=False) as rp,
+        raw_lp(near, 1) as (honest,),
+        raw_lp(near, 1) as (attacker,),
+    ):
+        attacker.sock.settimeout(60)
+        attack = threading.Thread(target=attacker.sock.sendall, args=(flood,))
+        attack.start()
+        try:
+            assert longest_echo(honest, server.port, 5) < 1.0
+        finally:
+            attack.join()
+        rp.expect("connects of this session are under way")
