@@ -119,7 +119,8 @@ def lab(capture: Path, pipes: int, loss: float, policy: str) -> Iterator[Lab]:
         recorder.start()
         # Paced segments carry the time they were to leave; cubic's carry that they left.
         chosen = ("--pipe-policy", policy, "--cc", "cubic")
-        stack.enter_context(remote_proxy(far, tmp, *chosen, pipes=pipes, asan=False))
+        beside = ("--permit", SERVER)  # rp and the server share a host
+        stack.enter_context(remote_proxy(far, tmp, *beside, *chosen, pipes=pipes, asan=False))
         arguments = ("--redirect", "127.0.0.1:6003", *chosen)
         stack.enter_context(local_proxy(near, tmp, *arguments, to=SERVER, pipes=pipes, asan=False))
         yield Lab(near, far, tmp)

@@ -313,10 +313,9 @@ const char *dialer_peer(const struct dialer *d)
 bool dialer_goes_to(const struct dialer *d,
 		    const struct sockaddr_storage *addr)
 {
-	const struct sockaddr_in *in = (const void *)addr;
 	unsigned int i;
 
-	if (ntohs(in->sin_port) != d->rp.port)
+	if (addr_port(addr) != d->rp.port)
 		return false;
 	for (i = 0; i < d->at.count; i++)
 		if (addr_same_host(&d->at.addr[i], addr))

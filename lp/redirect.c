@@ -41,13 +41,6 @@ static bool is_ours(const struct sockaddr_storage *addr)
 	return ours;
 }
 
-static uint16_t port_of(const struct sockaddr_storage *addr)
-{
-	const struct sockaddr_in *in = (const void *)addr;
-
-	return ntohs(in->sin_port);
-}
-
 /* Why it cannot be relayed, "" if the dialer will say it, or NULL. */
 static const char *objection(const struct proxy *p, const struct listener *l,
 			     int fd, struct sockaddr_storage *to)
@@ -55,7 +48,7 @@ static const char *objection(const struct proxy *p, const struct listener *l,
 	if (original_destination(fd, to))
 		return "was not redirected here by the kernel: it has no "
 		       "original destination";
-	if (port_of(to) == port_of(listener_addr(l)) && is_ours(to))
+	if (addr_port(to) == addr_port(listener_addr(l)) && is_ours(to))
 		return "wants lp itself: it was not redirected, or it would "
 		       "go round in circles";
 	if (dialer_goes_to(p->dialer, to))
@@ -84,7 +77,7 @@ static void accepted(struct listener *l, int fd,
 	if (why && *why)
 		warn(p, peer, why);
 	if (why || proxy_open(p, fd, (const uint8_t *)&in->sin_addr,
-			      port_of(&to)))
+			      addr_port(&to)))
 		sock_reset(fd);
 }
 

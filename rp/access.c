@@ -198,8 +198,8 @@ static const struct access_rule *deciding_rule(const struct access *a,
 	return best;
 }
 
-bool access_reaches(const struct access *a, const uint8_t dst[4], bool local,
-		    char why[ACCESS_WHY])
+bool access_reaches(const struct access *a, const uint8_t dst[4], bool own,
+		    bool local, char why[ACCESS_WHY])
 {
 	const struct access_rule *rule;
 	size_t i;
@@ -216,9 +216,10 @@ bool access_reaches(const struct access *a, const uint8_t dst[4], bool local,
 		snprintf(why, ACCESS_WHY, "--deny %s", rule->text);
 		return false;
 	}
-	if (!rule && !local && dst[0] == 127) {
-		snprintf(why, ACCESS_WHY, "loopback is closed to peers from "
-			 "elsewhere unless a --permit covers it");
+	if (!rule && !local && (own || dst[0] == 127)) {
+		snprintf(why, ACCESS_WHY, "%s closed to peers from elsewhere "
+			 "unless a --permit covers it", dst[0] == 127 ?
+			 "loopback is" : "addresses of this host are");
 		return false;
 	}
 	return true;

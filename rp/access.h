@@ -6,9 +6,9 @@
  * some --allow covers.
  *
  * Destinations: the longest prefix among all --deny and --permit that cover one
- * decides, and --permit wins a tie. Without such a rule all is permitted but
- * loopback, which is for peers that are on loopback themselves. Some addresses
- * no rule can open: "this" network, link-local, multicast, reserved and
+ * decides, and --permit wins a tie. Without such a rule all is permitted but this
+ * host's own addresses, loopback among them, which are for peers that come from
+ * this host themselves. Some addresses no rule can open: "this" network, link-local, multicast, reserved and
  * broadcast, and those where clouds answer questions about the machine.
  *
  * No sockets.
@@ -57,10 +57,10 @@ bool access_is_open(const struct access *a);
 bool access_admits(const struct access *a, const struct sockaddr_storage *peer);
 
 /*
- * May a peer (@local: on loopback) connect to @dst? If not, the reason is put
- * into @why.
+ * May a peer connect to @dst? @local: the peer comes from this host; @own: @dst
+ * is an address of this host. If not, the reason is put into @why.
  */
-bool access_reaches(const struct access *a, const uint8_t dst[4], bool local,
-		    char why[ACCESS_WHY]);
+bool access_reaches(const struct access *a, const uint8_t dst[4], bool own,
+		    bool local, char why[ACCESS_WHY]);
 
 #endif

@@ -268,6 +268,25 @@ const struct sockaddr_storage *lobby_address(const struct lobby *l,
 	return NULL;
 }
 
+bool lobby_listens_at(const struct lobby *l, const uint8_t dst[4],
+		      uint16_t port)
+{
+	static const uint8_t any[4];
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &l->entrances) {
+		struct entrance *e = list_entry(pos, struct entrance, member);
+		const struct sockaddr_storage *addr = listener_addr(e->listener);
+		uint8_t v4[4];
+
+		if (e->kind != TRANSPORT_SCTP && addr_port(addr) == port &&
+		    addr_v4(addr, v4) &&
+		    (!memcmp(v4, any, 4) || !memcmp(v4, dst, 4)))
+			return true;
+	}
+	return false;
+}
+
 static void entrance_close(struct entrance *e)
 {
 	listener_free(e->listener);

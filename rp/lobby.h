@@ -66,6 +66,13 @@ const struct sockaddr_storage *lobby_address(const struct lobby *l,
 					     unsigned int i,
 					     enum transport *kind);
 
+/*
+ * Is TCP's @port of the address @dst, which is one of this host's, where pipes
+ * come in?
+ */
+bool lobby_listens_at(const struct lobby *l, const uint8_t dst[4],
+		      uint16_t port);
+
 /* Stop listening, and close every waiting pipe. */
 void lobby_close(struct lobby *l);
 

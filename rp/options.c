@@ -151,8 +151,9 @@ static const struct command_line command_line = {
 	.options = own_options,
 	.notes =
 "Link-local, multicast, reserved and cloud metadata addresses are never open as\n"
-"destinations; loopback is open to local proxies on loopback, to others where a\n"
-"--permit covers it.\n",
+"destinations, nor are the ports that rp listens on. Addresses of this host,\n"
+"loopback among them, are open to local proxies on this host, to others where a\n"
+"--permit covers them.\n",
 	.set = set_own,
 	.finish = finish,
 };

@@ -22,18 +22,32 @@ struct guest {
 	struct list member;
 	struct session *session;
 	struct connector connector;
-	bool local;		/* it came over loopback */
+	bool local;		/* it came from this host */
 };
 
 /* --- connections to servers --- */
 
+/* No rule opens rp's own ports: its pipes would lead to itself. */
+static bool may_reach(const struct guest *guest, const struct conn *c,
+		      char why[ACCESS_WHY])
+{
+	const struct server *s = guest->server;
+	bool own = host_has(&s->host, c->dst);
+
+	if (own && lobby_listens_at(&s->lobby, c->dst, c->dst_port)) {
+		snprintf(why, ACCESS_WHY, "it is where rp itself listens");
+		return false;
+	}
+	return access_reaches(&s->options->access, c->dst, own, guest->local,
+			      why);
+}
+
 static void server_syn(struct session *s, struct conn *c)
 {
 	struct guest *guest = session_owner(s);
-	const struct options *options = guest->server->options;
 	char why[ACCESS_WHY], text[CONN_TEXT];
 
-	if (access_reaches(&options->access, c->dst, guest->local, why)) {
+	if (may_reach(guest, c, why)) {
 		connector_add(&guest->connector, c);
 		return;
 	}
@@ -105,7 +119,7 @@ static struct guest *guest_new(struct server *s,
 	if (!guest)
 		return NULL;
 	guest->server = s;
-	guest->local = addr_is_loopback(peer);
+	guest->local = host_is_peer(&s->host, peer);
 	connector_init(&guest->connector, &s->connects);
 	list_add_tail(&s->guests, &guest->member);
 	s->sessions++;
@@ -253,6 +267,7 @@ int server_open(struct server *s, struct engine *engine,
 	s->options = options;
 	list_init(&s->guests);
 	connects_init(&s->connects, engine, options);
+	host_open(&s->host, engine->loop, engine->log);
 	lobby_init(&s->lobby, &lobby_ops, engine->loop, engine->log,
 		   &options->access, options->pipes);
 	for (i = 0; i < options->listens; i++) {
@@ -285,6 +300,7 @@ void server_close(struct server *s)
 {
 	lobby_close(&s->lobby);
 	connects_fini(&s->connects);
+	host_close(&s->host);
 }
 
 void server_print(struct server *s, FILE *out)

@@ -11,6 +11,7 @@
 
 #include "../mux/session/session.h"
 #include "connects.h"
+#include "host.h"
 #include "lobby.h"
 #include "options.h"
 
@@ -19,6 +20,7 @@ struct server {
 	const struct options *options;
 	struct lobby lobby;
 	struct connects connects;
+	struct host host;
 	unsigned int entrances;	/* of the lobby */
 	struct list guests;	/* one a session */
 	unsigned int sessions;

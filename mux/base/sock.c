@@ -246,6 +246,23 @@ const char *addr_text(const struct sockaddr_storage *addr, char text[ADDR_TEXT])
 	return text;
 }
 
+bool addr_v4(const struct sockaddr_storage *addr, uint8_t v4[4])
+{
+	struct in_addr in;
+	uint16_t port;
+
+	if (!as_v4(addr, &in, &port))
+		return false;
+	memcpy(v4, &in, 4);
+	return true;
+}
+
+uint16_t addr_port(const struct sockaddr_storage *addr)
+{
+	/* sin6_port lies where sin_port does. */
+	return ntohs(((const struct sockaddr_in *)(const void *)addr)->sin_port);
+}
+
 bool addr_is_loopback(const struct sockaddr_storage *addr)
 {
 	const struct sockaddr_in6 *in6 = (const void *)addr;

@@ -44,6 +44,9 @@ int addr_parse(const char *text, const char *dflt_host, uint16_t dflt_port,
 const char *addr_text(const struct sockaddr_storage *addr, char text[ADDR_TEXT]);
 /* The address alone, without its port. */
 const char *addr_host(const struct sockaddr_storage *addr, char text[ADDR_TEXT]);
+/* Copies its IPv4 address, be it wrapped into IPv6 or not. False: it has none. */
+bool addr_v4(const struct sockaddr_storage *addr, uint8_t v4[4]);
+uint16_t addr_port(const struct sockaddr_storage *addr);
 bool addr_is_loopback(const struct sockaddr_storage *addr);
 bool addr_same_host(const struct sockaddr_storage *a,
 		    const struct sockaddr_storage *b);

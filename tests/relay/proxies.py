@@ -11,6 +11,8 @@ from tests.relay.programs import Program, binary, program
 from tests.relay.waiting import equals
 
 RP_READY = r"^rp: listening on "
+# Of two namespaces the far one has both rp and the servers, whose address is rp's own then.
+SERVERS_BESIDE_RP = ("--permit", "10.77.0.2/32")
 LP_READY = r"^lp: \d+ pipes? to \S+ (are|is) up"
 
 
@@ -24,7 +26,7 @@ def remote_proxy(
     name: str = "rp",
     status: int | None = 0,
 ) -> Iterator[Program]:
-    argv = [binary("rp", asan=asan), *args, str(pipes)]
+    argv = [binary("rp", asan=asan), *SERVERS_BESIDE_RP, *args, str(pipes)]
     with program(ns, argv, tmp / f"{name}.log", name=name, ready=RP_READY, status=status) as rp:
         yield rp
 

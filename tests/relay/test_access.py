@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.relay import records
+from tests.relay import records, wire
 from tests.relay.ends import (
     echo,
     read_exactly,
@@ -25,7 +25,7 @@ from tests.relay.netns import Namespace
 from tests.relay.programs import binary, program
 from tests.relay.proxies import local_proxy, pair, remote_proxy
 from tests.relay.waiting import until
-from tests.relay.wire import Pipe
+from tests.relay.wire import BY_RST, Message, Pipe, raw_lp
 
 NEAR, FAR = "10.77.0.1", "10.77.0.2"
 PORT = 8000
@@ -79,6 +79,58 @@ def test_loopback_can_be_permitted(two: tuple[Namespace, Namespace], tmp_path: P
         is_denied(near, "127.0.0.2", stats)
 
 
+def test_addresses_of_its_own_host_are_as_loopback(
+    two: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    """Those that come later, too, and those that go are as any other."""
+    near, far = two
+    far.ip("address", "add", "10.5.0.1/32", "dev", "lo")
+    with serving(near, echo, ("0.0.0.0", PORT)), across(two, tmp_path) as (_, stats):
+        reaches(near, NEAR)
+        is_denied(near, "10.5.0.1", stats)
+        far.ip("address", "add", "10.5.0.2/32", "dev", "lo")
+        is_denied(near, "10.5.0.2", stats)
+        far.ip("address", "delete", "10.5.0.1/32", "dev", "lo")
+        near.ip("address", "add", "10.5.0.1/32", "dev", "lo")
+        far.ip("route", "add", "10.5.0.1/32", "via", NEAR)
+        reaches(near, "10.5.0.1")
+
+
+def test_addresses_of_its_own_host_can_be_permitted(
+    two: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    two[1].ip("address", "add", "10.5.0.1/32", "dev", "lo")
+    with across(two, tmp_path, "--permit", "10.5.0.0/16") as (near, _):
+        reaches(near, "10.5.0.1")
+
+
+def test_who_comes_from_its_own_host_reaches_it(
+    two: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    """By whichever of its addresses the pipes come."""
+    _, far = two
+    far.ip("address", "add", "10.5.0.1/32", "dev", "lo")
+    with serving(far, echo, ("0.0.0.0", PORT)), pair(far, tmp_path, to=FAR):
+        reaches(far, "10.5.0.1")
+        reaches(far, "127.0.0.1")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", FAR])
+def test_rp_is_no_destination_of_its_own(
+    two: tuple[Namespace, Namespace], tmp_path: Path, host: str
+) -> None:
+    """Its pipes would lead to itself: nobody may, whoever asks and whatever is permitted."""
+    _, far = two
+    with (
+        remote_proxy(far, tmp_path, "--permit", "0.0.0.0/0", pipes=1) as rp,
+        raw_lp(far, 1) as (pipe,),
+    ):
+        pipe.send(wire.syn(1, host, 6000))
+        assert pipe.receive() == Message("fin", 1, 0, bytes([BY_RST]))
+        rp.expect(rf"connection 1 to {host}:6000 denied: it is where rp itself listens")
+        assert len(rp.lines("session [0-9]+: 1 pipe from")) == 1
+
+
 @pytest.mark.parametrize(
     "host",
     ["169.254.169.254", "169.254.1.1", "0.0.0.0", "0.1.2.3", "224.0.0.1", "239.9.9.9",
@@ -103,7 +155,8 @@ def test_deny_and_permit_by_longest_prefix(
 ) -> None:
     for address in ("10.5.0.1/32", "10.5.1.1/32", "10.5.1.2/32", "10.6.0.1/32"):
         two[1].ip("address", "add", address, "dev", "lo")
-    rules = ("--deny", "10.5.0.0/16", "--permit", "10.5.1.0/24", "--deny", "10.5.1.2/32")
+    rules = ("--deny", "10.5.0.0/16", "--permit", "10.5.1.0/24", "--deny", "10.5.1.2/32",
+             "--permit", "10.6.0.1")  # fmt: skip
     with across(two, tmp_path, *rules) as (near, stats):
         is_denied(near, "10.5.0.1", stats)
         reaches(near, "10.5.1.1")

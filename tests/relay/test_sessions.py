@@ -50,7 +50,7 @@ def test_several_local_proxies_are_independent(box: Namespace, tmp_path: Path) -
         namespace("third") as third,
         serving(box, sending(BULK), SERVER),
         serving(box, endless, ("0.0.0.0", 8001)),
-        remote_proxy(box, tmp_path, "--stats", str(stats)) as rp,
+        remote_proxy(box, tmp_path, "--permit", "10.0.0.0/8", "--stats", str(stats)) as rp,
     ):
         veth(box, "10.1.0.1/24", second, "10.1.0.2/24", name="a")
         veth(box, "10.2.0.1/24", third, "10.2.0.2/24", name="b")

@@ -35,7 +35,7 @@ static const char *refusal(const struct access *a, const char *dst, bool local)
 	uint8_t addr[4];
 
 	assert_int_equal(inet_pton(AF_INET, dst, addr), 1);
-	return access_reaches(a, addr, local, why) ? NULL : why;
+	return access_reaches(a, addr, false, local, why) ? NULL : why;
 }
 
 static bool reaches(const struct access *a, const char *dst)
@@ -309,10 +309,29 @@ static bool crowd_agrees(const struct crowd *c, uint32_t addr)
 	uint8_t dst[4] = { addr >> 24, addr >> 16 & 255, addr >> 8 & 255,
 			   addr & 255 };
 	char why[ACCESS_WHY];
-	bool may = access_reaches(&c->access, dst, false, why);
+	bool may = access_reaches(&c->access, dst, false, false, why);
 
 	assert_int_equal(may, model_reaches(c->rule, c->n, addr));
 	return may;
+}
+
+/* As loopback is; what is closed to everybody stays closed. */
+static void addresses_of_this_host_are_as_loopback(void **state)
+{
+	const uint8_t ours[4] = { 192, 0, 2, 1 }, linklocal[4] = { 169, 254 };
+	char why[ACCESS_WHY];
+	struct access a;
+
+	(void)state;
+	access_init(&a);
+	assert_true(access_reaches(&a, ours, false, false, why));
+	assert_false(access_reaches(&a, ours, true, false, why));
+	assert_non_null(strstr(why, "this host"));
+	assert_true(access_reaches(&a, ours, true, true, why));
+	access_permit(&a, "192.0.2.0/24");
+	assert_true(access_reaches(&a, ours, true, false, why));
+	assert_false(access_reaches(&a, linklocal, true, true, why));
+	access_fini(&a);
 }
 
 static void agrees_with_a_slow_model(void **state)
@@ -347,6 +366,7 @@ int main(void)
 		cmocka_unit_test(deny_all_but),
 		cmocka_unit_test(some_addresses_no_rule_opens),
 		cmocka_unit_test(loopback_is_for_those_on_it),
+		cmocka_unit_test(addresses_of_this_host_are_as_loopback),
 		cmocka_unit_test(agrees_with_a_slow_model),
 	};
 
