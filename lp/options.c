@@ -140,7 +140,10 @@ static const struct command_line command_line = {
 	.heading = "Ways in for applications",
 	.options = own_options,
 	.notes =
-"An option that takes [ADDR:]PORT listens on 127.0.0.1 unless ADDR is given.\n",
+"An option that takes [ADDR:]PORT listens on 127.0.0.1 unless ADDR is given.\n"
+"\n"
+"rp tells local proxies apart by their address alone: whoever shares the address\n"
+"of this one (behind one NAT, on one host) can get bytes of its connections.\n",
 	.set = set_own,
 	.finish = finish,
 };

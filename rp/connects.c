@@ -16,6 +16,9 @@
 #include "../mux/session/session.h"
 #include "options.h"
 
+/* For four sessions of as many pipes as there may be. */
+enum { DESCRIPTORS_RESERVED = 4 * PIPES_MAX };
+
 const char *conn_text(const struct conn *c, char text[CONN_TEXT])
 {
 	const struct session *s = c->owner;
@@ -57,7 +60,7 @@ static void say_short(struct connects *all, const struct conn *c, int err)
 		return;
 	conn_text(c, text);
 	if (err == EMFILE)
-		log_warn(log, "%s and others were refused: no descriptor is left; "
+		log_warn(log, "%s and others were refused: no descriptor is left for them; "
 			 "more: ulimit -n (now %lu)", text, sock_limit());
 	else if (err == EADDRNOTAVAIL || err == EAGAIN)
 		log_warn(log, "%s and others were refused: no local port is left",
@@ -79,6 +82,23 @@ static void cannot_connect(struct connects *all, struct conn *c, int err)
 	conn_refuse(c, end);
 }
 
+/*
+ * Some descriptors are kept for the pipes of those who come later, and no
+ * session has more than three quarters of the others. The kernel gives the
+ * lowest number that is free, so a high one tells that those below are in use.
+ */
+static bool may_use(const struct conn *c, int fd)
+{
+	unsigned long limit = sock_limit();
+	unsigned long reserve = limit / 8;
+
+	if (reserve > DESCRIPTORS_RESERVED)
+		reserve = DESCRIPTORS_RESERVED;
+	limit -= reserve;
+	return (unsigned long)fd < limit &&
+	       session_connections(c->owner) <= limit - limit / 4;
+}
+
 /* A socket on its way to the connection's destination, or -errno. */
 static int dial(const struct conn *c)
 {
@@ -89,9 +109,13 @@ static int dial(const struct conn *c)
 	int fd, err;
 
 	memcpy(&to.sin_addr, c->dst, sizeof(c->dst));
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	fd = sock_tcp(AF_INET);
+	if (fd >= 0 && !may_use(c, fd)) {
+		close(fd);
+		return -EMFILE;
+	}
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (!connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
 	    errno == EINPROGRESS)
 		return fd;

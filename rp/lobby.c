@@ -28,12 +28,14 @@ struct group {
 	struct list waiters;
 	unsigned int n;
 	struct timer deadline;
+	struct timer settle;	/* set while it has enough pipes */
 };
 
 struct waiter {
 	struct group *group;
 	struct list member;
 	struct watch watch;
+	int64_t came_at;
 };
 
 /* --- groups and who waits in them --- */
@@ -55,6 +57,7 @@ static struct group *group_find(struct lobby *l,
 static void group_free(struct group *g)
 {
 	loop_timer_stop(g->lobby->loop, &g->deadline);
+	loop_timer_stop(g->lobby->loop, &g->settle);
 	list_del(&g->member);
 	free(g);
 }
@@ -87,10 +90,116 @@ static void group_expired(struct timer *t)
 	struct lobby *l = g->lobby;
 	char host[ADDR_TEXT];
 
+	if (g->settle.slot) {
+		loop_timer_in(l->loop, t, LOBBY_SETTLE_MAX_MS * NS_PER_MS);
+		return;
+	}
 	log_warn(l->log, "%u of %u pipes came from %s within %g s: closed",
 		 g->n, l->pipes, addr_host(&g->peer, host),
 		 (double)l->patience / (double)NS_PER_SEC);
 	group_dismiss(g);
+}
+
+/* The pipes are handed over in the order in which they came, as pipe 0, 1, ... */
+static void group_complete(struct group *g)
+{
+	struct lobby *l = g->lobby;
+	struct sockaddr_storage peer = g->peer;
+	int fds[PIPES_MAX];
+	unsigned int n = 0;
+
+	while (g->n)
+		fds[n++] = waiter_leave(list_first(&g->waiters, struct waiter,
+						   member));
+	group_free(g);
+	l->ops->complete(l, &peer, fds, n);
+}
+
+/* --- is it one burst of dialling? --- */
+
+static struct waiter *waiter_at(const struct list *pos)
+{
+	return list_entry(pos, struct waiter, member);
+}
+
+/* Between two pipes of it, that came one after the other. */
+static int64_t longest_gap(const struct group *g)
+{
+	const struct list *pos = g->waiters.next;
+	int64_t longest = 0;
+
+	for (; pos->next != &g->waiters; pos = pos->next) {
+		int64_t gap = waiter_at(pos->next)->came_at -
+			      waiter_at(pos)->came_at;
+
+		if (gap > longest)
+			longest = gap;
+	}
+	return longest;
+}
+
+static int64_t settle_time(const struct group *g)
+{
+	int64_t ns = 4 * longest_gap(g);
+
+	if (ns < LOBBY_SETTLE_MIN_MS * NS_PER_MS)
+		return LOBBY_SETTLE_MIN_MS * NS_PER_MS;
+	if (ns > LOBBY_SETTLE_MAX_MS * NS_PER_MS)
+		return LOBBY_SETTLE_MAX_MS * NS_PER_MS;
+	return ns;
+}
+
+static void close_first(struct group *g, unsigned int n)
+{
+	while (n--)
+		close(waiter_leave(waiter_at(g->waiters.next)));
+}
+
+/* Did the last pipes come in one burst, apart from the @before first ones? */
+static bool last_came_apart(const struct group *g, unsigned int before)
+{
+	const struct list *first = g->waiters.next;
+	int64_t apart, span;
+
+	while (before--)
+		first = first->next;
+	apart = waiter_at(first)->came_at - waiter_at(first->prev)->came_at;
+	span = waiter_at(g->waiters.prev)->came_at - waiter_at(first)->came_at;
+	return apart > LOBBY_SETTLE_MIN_MS * NS_PER_MS && apart > 4 * span;
+}
+
+static void reset_group(struct group *g)
+{
+	struct lobby *l = g->lobby;
+	char host[ADDR_TEXT];
+
+	log_warn(l->log, "%u pipes came from %s at once, and rp was started for "
+		 "%u: all were reset. Either lp was started for another number "
+		 "of pipes, or there are several behind this address",
+		 g->n, addr_host(&g->peer, host), l->pipes);
+	while (g->n)
+		sock_reset(waiter_leave(waiter_at(g->waiters.next)));
+	group_free(g);
+}
+
+static void group_settled(struct timer *t)
+{
+	struct group *g = container_of(t, struct group, settle);
+	struct lobby *l = g->lobby;
+	unsigned int surplus = g->n - l->pipes;
+	char host[ADDR_TEXT];
+
+	if (surplus && !last_came_apart(g, surplus)) {
+		reset_group(g);
+		return;
+	}
+	if (surplus) {
+		log_warn(l->log, "%u pipes from %s were closed: they were left "
+			 "over when %u others came at once", surplus,
+			 addr_host(&g->peer, host), l->pipes);
+		close_first(g, surplus);
+	}
+	group_complete(g);
 }
 
 static struct group *group_new(struct lobby *l,
@@ -103,6 +212,7 @@ static struct group *group_new(struct lobby *l,
 	g->lobby = l;
 	g->peer = *peer;
 	g->deadline.fire = group_expired;
+	g->settle.fire = group_settled;
 	list_init(&g->member);
 	list_init(&g->waiters);
 	if (loop_timer_in(l->loop, &g->deadline, l->patience)) {
@@ -125,6 +235,8 @@ static void waiter_ended(struct watch *watch, uint32_t events)
 	close(waiter_leave(w));
 	log_debug(l->log, "a pipe from %s was closed while it waited: %u of %u "
 		  "are left", addr_host(&g->peer, host), g->n, l->pipes);
+	if (g->n < l->pipes)
+		loop_timer_stop(l->loop, &g->settle);
 	if (!g->n)
 		group_free(g);
 }
@@ -137,6 +249,7 @@ static int waiter_add(struct group *g, int fd)
 	if (!w)
 		return -ENOMEM;
 	w->group = g;
+	w->came_at = loop_clock();
 	w->watch.ready = waiter_ended;
 	err = loop_watch(g->lobby->loop, &w->watch, fd, EPOLLRDHUP);
 	if (err) {
@@ -149,21 +262,6 @@ static int waiter_add(struct group *g, int fd)
 	return 0;
 }
 
-/* The pipes are handed over in the order in which they came, as pipe 0, 1, ... */
-static void group_complete(struct group *g)
-{
-	struct lobby *l = g->lobby;
-	struct sockaddr_storage peer = g->peer;
-	int fds[PIPES_MAX];
-	unsigned int n = 0;
-
-	while (g->n)
-		fds[n++] = waiter_leave(list_first(&g->waiters, struct waiter,
-						   member));
-	group_free(g);
-	l->ops->complete(l, &peer, fds, n);
-}
-
 /* --- who comes in --- */
 
 /* Why a new pipe from @peer cannot stay, or NULL. */
@@ -172,12 +270,7 @@ static const char *objection(struct lobby *l,
 {
 	if (!access_admits(l->access, peer))
 		return "no --allow covers it";
-	if (!l->ops->room(l))
-		return "there are as many sessions as --max-sessions allows";
-	if (l->waiting >= LOBBY_WAITING_MAX)
-		return "too many pipes are waiting for the others of their "
-		       "group";
-	return NULL;
+	return l->ops->objection(l, peer);
 }
 
 static void reset_pipe(struct lobby *l, const struct sockaddr_storage *peer,
@@ -188,6 +281,17 @@ static void reset_pipe(struct lobby *l, const struct sockaddr_storage *peer,
 	log_warn(l->log, "a pipe from %s was reset: %s", addr_text(peer, text),
 		 why);
 	sock_reset(fd);
+}
+
+static void close_oldest_group(struct lobby *l)
+{
+	struct group *g = list_first(&l->groups, struct group, member);
+	char host[ADDR_TEXT];
+
+	log_warn(l->log, "%u of %u pipes from %s were closed: %u pipes wait for "
+		 "the others of their group", g->n, l->pipes,
+		 addr_host(&g->peer, host), l->waiting);
+	group_dismiss(g);
 }
 
 static void pipe_accepted(struct listener *listener, int fd,
@@ -201,6 +305,8 @@ static void pipe_accepted(struct listener *listener, int fd,
 		reset_pipe(l, peer, fd, why);
 		return;
 	}
+	if (l->waiting >= LOBBY_WAITING_MAX)
+		close_oldest_group(l);
 	g = group_find(l, peer);
 	if (!g)
 		g = group_new(l, peer);
@@ -210,7 +316,10 @@ static void pipe_accepted(struct listener *listener, int fd,
 			group_free(g);
 		return;
 	}
-	if (g->n == l->pipes)
+	if (l->pipes == 1)
+		group_complete(g);	/* nothing can be mixed up */
+	else if (g->n == l->pipes &&
+		 loop_timer_in(l->loop, &g->settle, settle_time(g)))
 		group_complete(g);
 }
 

@@ -2,13 +2,27 @@
 /*
  * Where pipes come in and wait until they are as many as a session needs.
  *
- * In baseline a pipe says nothing about itself, so its address must do: the
- * first N undecided pipes from one address form a session, later ones start the
- * next. Until a group is complete nothing is read from its pipes; one
- * that is closed meanwhile leaves. A group that stays incomplete is closed.
+ * In baseline a pipe says nothing about itself, so its address must do: N pipes
+ * from one address form a session. Until a group is complete nothing is read
+ * from its pipes; one that is closed meanwhile leaves. A group that stays
+ * incomplete is closed.
  *
- * All of it is bounded: waiting pipes by LOBBY_WAITING_MAX, sessions by
- * ops->room(); when descriptors run out the listeners pause for a moment.
+ * Pipes of two local proxies behind one address must not form one session, or
+ * each gets bytes of the other. So a group is taken from one burst of dialling:
+ *
+ *  - It waits for a moment, four times the longest gap between two of its
+ *    pipes, whether more of them come.
+ *  - If there are more than N then, and the last N came apart from those before
+ *    them, the last N form the session, and those before are closed: they were
+ *    left over from an earlier attempt.
+ *  - If the last N did not come apart, nobody can tell whose they are. All are
+ *    reset; local proxies dial again, at different times. So it also ends for
+ *    one local proxy that was started for more pipes than rp.
+ *
+ * All of it is bounded. Sessions are by ops->objection(). Of more pipes than
+ * LOBBY_WAITING_MAX the oldest group is closed, so that those that never become
+ * complete do not shut out others. When descriptors run out the listeners
+ * pause for a moment.
  */
 #ifndef TM3_RP_LOBBY_H
 #define TM3_RP_LOBBY_H
@@ -22,7 +36,9 @@
 #include "../mux/pipe/transport.h"
 
 enum {
-	LOBBY_WAITING_MAX = 1024,	/* pipes; more are reset */
+	LOBBY_WAITING_MAX = 1024,	/* pipes; the oldest group is closed */
+	LOBBY_SETTLE_MIN_MS = 4,	/* whether more pipes come */
+	LOBBY_SETTLE_MAX_MS = 250,
 	LOBBY_PATIENCE_S = 10,		/* until a group must be complete */
 };
 
@@ -31,8 +47,9 @@ struct lobby;
 struct log;
 
 struct lobby_ops {
-	/* Is there room for another session? */
-	bool (*room)(struct lobby *l);
+	/* Why there can be no other session with @peer, or NULL. */
+	const char *(*objection)(struct lobby *l,
+				 const struct sockaddr_storage *peer);
 	/* @n pipes of one peer, open and non-blocking: theirs from now on. */
 	void (*complete)(struct lobby *l, const struct sockaddr_storage *peer,
 			 const int *fds, unsigned int n);

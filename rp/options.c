@@ -37,6 +37,9 @@ static const struct option_spec own_options[] = {
 	  "connects to servers that a session may have under way (default "
 	  "1024)" },
 	{ "max-sessions", "N", "local proxies at a time (default 64)" },
+	{ "max-sessions-each", "N",
+	  "local proxies at a time from one address (default: a quarter of "
+	  "--max-sessions)" },
 	{ NULL, NULL, NULL },
 };
 
@@ -122,6 +125,9 @@ static int set_own(void *options, const char *name, const char *value,
 	if (!strcmp(name, "max-sessions"))
 		return set_limit(&o->max_sessions, MAX_SESSIONS_MAX, name,
 				 value, why, why_len);
+	if (!strcmp(name, "max-sessions-each"))
+		return set_limit(&o->max_sessions_each, MAX_SESSIONS_MAX, name,
+				 value, why, why_len);
 	if (!strcmp(name, "max-connects"))
 		return set_limit(&o->max_connects, WIRE_ID_MAX, name, value,
 				 why, why_len);
@@ -136,6 +142,8 @@ static int finish(void *options, char *const *arguments, char *why,
 	if (command_line_pipes(&o->settings, arguments[0], true, &o->pipes, why,
 			       why_len))
 		return -1;
+	if (!o->max_sessions_each)
+		o->max_sessions_each = (o->max_sessions + 3) / 4;
 	return o->listens ? 0 : add_listen(o, "0.0.0.0", why, why_len);
 }
 
@@ -153,7 +161,10 @@ static const struct command_line command_line = {
 "Link-local, multicast, reserved and cloud metadata addresses are never open as\n"
 "destinations, nor are the ports that rp listens on. Addresses of this host,\n"
 "loopback among them, are open to local proxies on this host, to others where a\n"
-"--permit covers them.\n",
+"--permit covers them.\n"
+"\n"
+"Local proxies are told apart by their address alone: whoever shares the address\n"
+"of one (behind one NAT, on one host) can get bytes of its connections.\n",
 	.set = set_own,
 	.finish = finish,
 };

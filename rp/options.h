@@ -24,6 +24,7 @@ struct options {
 	unsigned int listens;
 	unsigned int pipes;
 	unsigned int max_sessions;
+	unsigned int max_sessions_each;	/* of one address */
 	unsigned int max_connects;	/* of a session, under way */
 	int64_t connect_timeout;	/* ns */
 };

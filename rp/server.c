@@ -16,12 +16,17 @@
 #include "../mux/session/greeting.h"
 #include "access.h"
 
+/* Pipes that one local proxy dials at once come within so much time. */
+enum { BURST_MS = 200 };
+
 /* A local proxy that has its session. */
 struct guest {
 	struct server *server;
 	struct list member;
 	struct session *session;
 	struct connector connector;
+	struct quota_share share;
+	int64_t began_at;
 	bool local;		/* it came from this host */
 };
 
@@ -75,6 +80,7 @@ static void finish_if_done(struct server *s)
 static void guest_free(struct guest *guest)
 {
 	connector_fini(&guest->connector);
+	quota_drop(&guest->server->quota, &guest->share);
 	guest->server->sessions--;
 	list_del(&guest->member);
 	free(guest);
@@ -98,11 +104,40 @@ static const struct session_role role = {
 	.ended = server_ended,
 };
 
-static bool lobby_room(struct lobby *l)
+static struct guest *guest_of(const struct quota_share *share)
+{
+	return container_of(share, struct guest, share);
+}
+
+static bool is_idle(const struct quota_share *share)
+{
+	return !session_connections(guest_of(share)->session);
+}
+
+/* Somebody may have to go for it, but not before all of its pipes are there. */
+static const char *lobby_objection(struct lobby *l,
+				   const struct sockaddr_storage *peer)
 {
 	struct server *s = container_of(l, struct server, lobby);
+	struct quota_share *victim;
+	const char *why = quota_objection(&s->quota, peer, &victim);
 
-	return s->sessions < s->options->max_sessions;
+	return victim ? NULL : why;
+}
+
+/* What is told to go counts no longer, although it takes a moment to end. */
+static const char *make_room(struct server *s,
+			     const struct sockaddr_storage *peer)
+{
+	struct quota_share *victim;
+	const char *why = quota_objection(&s->quota, peer, &victim);
+
+	if (!victim)
+		return why;
+	quota_drop(&s->quota, victim);
+	session_stop(guest_of(victim)->session,
+		     "it had no connections, and another one needs its place");
+	return NULL;
 }
 
 static void reset_all(const int *fds, unsigned int n)
@@ -121,9 +156,34 @@ static struct guest *guest_new(struct server *s,
 	guest->server = s;
 	guest->local = host_is_peer(&s->host, peer);
 	connector_init(&guest->connector, &s->connects);
+	guest->began_at = loop_clock();
+	if (quota_take(&s->quota, &guest->share, peer)) {
+		free(guest);
+		return NULL;
+	}
 	list_add_tail(&s->guests, &guest->member);
 	s->sessions++;
 	return guest;
+}
+
+/*
+ * With one pipe a session, nothing tells a local proxy that was started for more
+ * from several local proxies. But then its sessions begin at once.
+ */
+static void say_if_in_one_burst(struct server *s, const struct guest *guest)
+{
+	const struct guest *before;
+
+	if (quota_of_address(&guest->share) < 2)
+		return;
+	before = guest_of(list_entry(guest->share.member.prev,
+				     struct quota_share, member));
+	if (guest->began_at - before->began_at > BURST_MS * NS_PER_MS)
+		return;
+	log_warn(s->engine->log, "sessions %u and %u of %s began at once, and "
+		 "rp was started for 1 pipe: if lp was started for more, its "
+		 "connections will not work", session_number(before->session),
+		 session_number(guest->session), session_peer(guest->session));
 }
 
 static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
@@ -133,8 +193,15 @@ static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
 	struct log *log = s->engine->log;
 	char host[ADDR_TEXT];
 	struct guest *guest;
+	const char *why;
 
 	addr_host(peer, host);
+	why = make_room(s, peer);
+	if (why) {
+		reset_all(fds, n);
+		log_warn(log, "%u pipes from %s were reset: %s", n, host, why);
+		return;
+	}
 	guest = guest_new(s, peer);
 	if (!guest) {
 		reset_all(fds, n);
@@ -151,10 +218,12 @@ static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
 	}
 	log_info(log, "session %u: %u pipe%s from %s",
 		 session_number(guest->session), n, n == 1 ? "" : "s", host);
+	if (n == 1)
+		say_if_in_one_burst(s, guest);
 }
 
 static const struct lobby_ops lobby_ops = {
-	.room = lobby_room,
+	.objection = lobby_objection,
 	.complete = lobby_complete,
 };
 
@@ -266,6 +335,8 @@ int server_open(struct server *s, struct engine *engine,
 	s->engine = engine;
 	s->options = options;
 	list_init(&s->guests);
+	quota_init(&s->quota, options->max_sessions, options->max_sessions_each,
+		   is_idle);
 	connects_init(&s->connects, engine, options);
 	host_open(&s->host, engine->loop, engine->log);
 	lobby_init(&s->lobby, &lobby_ops, engine->loop, engine->log,

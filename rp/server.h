@@ -14,6 +14,7 @@
 #include "host.h"
 #include "lobby.h"
 #include "options.h"
+#include "quota.h"
 
 struct server {
 	struct engine *engine;
@@ -21,6 +22,7 @@ struct server {
 	struct lobby lobby;
 	struct connects connects;
 	struct host host;
+	struct quota quota;
 	unsigned int entrances;	/* of the lobby */
 	struct list guests;	/* one a session */
 	unsigned int sessions;

@@ -475,6 +475,11 @@ unsigned int session_number(const struct session *s)
 	return s->number;
 }
 
+unsigned int session_connections(const struct session *s)
+{
+	return s->nconns;
+}
+
 struct engine *session_engine(const struct session *s)
 {
 	return s->engine;

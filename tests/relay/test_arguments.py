@@ -69,6 +69,7 @@ RP_WRONG = [
     (["--connect-timeout", "x", "4"], "--connect-timeout"),
     (["--max-sessions", "0", "4"], "--max-sessions"),
     (["--max-sessions", "x", "4"], "--max-sessions"),
+    (["--max-sessions-each", "0", "4"], "--max-sessions-each"),
     (["--max-connects", "0", "4"], "--max-connects"),
     (["--max-connects", "65536", "4"], "--max-connects"),
 ]
@@ -145,6 +146,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
             "--connect-timeout",
             "--max-sessions",
             "--max-connects",
+            "--max-sessions-each",
         }
         if side == "rp"
         else {"--redirect", "--socks", "--forward"}

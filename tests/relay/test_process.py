@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -121,7 +121,8 @@ def test_statistics_that_nobody_reads(box: Namespace, tmp_path: Path) -> None:
 def test_a_flood_of_sessions_is_a_few_lines(box: Namespace, tmp_path: Path) -> None:
     with remote_proxy(box, tmp_path, "--listen", "127.0.0.1", "--verbose", pipes=1) as rp:
         for _ in range(2000):
-            box.connect(("127.0.0.1", 6000)).close()
+            with suppress(ConnectionResetError):  # past the limit of one address
+                box.connect(("127.0.0.1", 6000)).close()
         until("all to be over", lambda: "0 of 64 sessions" in table(rp))
         assert len(rp.lines("^rp: session")) < 500
         rp.expect(r"lines were left out")

@@ -39,10 +39,12 @@ struct host {
 
 static struct host host;
 
-static bool host_room(struct lobby *l)
+static const char *host_objection(struct lobby *l,
+				  const struct sockaddr_storage *peer)
 {
 	(void)l;
-	return !host.full;
+	(void)peer;
+	return host.full ? "it is full" : NULL;
 }
 
 static void host_complete(struct lobby *l, const struct sockaddr_storage *peer,
@@ -55,7 +57,7 @@ static void host_complete(struct lobby *l, const struct sockaddr_storage *peer,
 	host.session[host.sessions++].n = n;
 }
 
-static const struct lobby_ops ops = { host_room, host_complete };
+static const struct lobby_ops ops = { host_objection, host_complete };
 
 static void open_lobby(unsigned int pipes)
 {
@@ -195,13 +197,131 @@ static void later_pipes_start_the_next(void **state)
 
 	(void)state;
 	open_lobby(2);
-	for (i = 0; i < 5; i++)
+	for (i = 0; i < 5; i++) {
 		fd[i] = pipe_from("127.0.0.1");
-	assert_sessions(2);
+		if (i % 2)
+			assert_sessions((unsigned int)i / 2 + 1);
+	}
 	assert_waiting(1);
 	for (i = 0; i < 5; i++)
 		close(fd[i]);
 	assert_waiting(0);
+}
+
+/* One pipe a session: there is nothing to be mixed up. */
+static void single_pipes_need_not_wait(void **state)
+{
+	int fd[SESSIONS], i;
+
+	(void)state;
+	open_lobby(1);
+	for (i = 0; i < SESSIONS; i++)
+		fd[i] = pipe_from("127.0.0.1");
+	assert_sessions(SESSIONS);
+	for (i = 0; i < SESSIONS; i++)
+		close(fd[i]);
+}
+
+/* Two local proxies behind one address, or one with too many pipes. */
+static void more_at_once_than_a_session_has(void **state)
+{
+	int fd[4], i;
+
+	(void)state;
+	open_lobby(2);
+	for (i = 0; i < 4; i++)
+		fd[i] = pipe_from("127.0.0.1");
+	for (i = 0; i < 4; i++)
+		assert_dismissed(fd[i], -ECONNRESET);
+	assert_int_equal(host.sessions, 0);
+	assert_true(list_empty(&host.lobby.groups));
+}
+
+/* A pipe of an earlier attempt is no part of the session. */
+static void what_was_left_over_is_closed(void **state)
+{
+	int stale, fd[3], i;
+
+	(void)state;
+	open_lobby(3);
+	stale = pipe_from("127.0.0.1");
+	assert_waiting(1);
+	loop_load(host.loop, 200);
+	for (i = 0; i < 3; i++)
+		fd[i] = pipe_from("127.0.0.1");
+	assert_sessions(1);
+	assert_dismissed(stale, 0);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(port_of(host.session[0].fd[i], getpeername),
+				 port_of(fd[i], getsockname));
+		close(fd[i]);
+	}
+	assert_int_equal(host.lobby.waiting, 0);
+}
+
+/* The SYN of one pipe was lost and came again, and that is all that came. */
+static void a_late_pipe_completes_its_group(void **state)
+{
+	int fd[3], i;
+
+	(void)state;
+	open_lobby(3);
+	for (i = 0; i < 2; i++)
+		fd[i] = pipe_from("127.0.0.1");
+	assert_waiting(2);
+	loop_load(host.loop, 300);
+	fd[i] = pipe_from("127.0.0.1");
+	assert_sessions(1);
+	for (i = 0; i < 3; i++)
+		close(fd[i]);
+}
+
+/* It ended while it was waited whether more come: the group is incomplete. */
+static void who_ends_before_the_session_begins(void **state)
+{
+	int fd[2];
+
+	(void)state;
+	open_lobby(2);
+	fd[0] = pipe_from("127.0.0.1");
+	assert_waiting(1);
+	loop_load(host.loop, 100);
+	fd[1] = pipe_from("127.0.0.1");
+	assert_waiting(2);
+	close(fd[1]);
+	assert_waiting(1);
+	loop_load(host.loop, 2 * LOBBY_SETTLE_MAX_MS);
+	assert_int_equal(host.sessions, 0);
+	close(fd[0]);
+}
+
+/* Those that never become complete do not shut others out. */
+static void the_oldest_group_makes_room(void **state)
+{
+	enum { ALL = LOBBY_WAITING_MAX };
+	static int fd[ALL];
+	int friends[2];
+	char from[32];
+
+	(void)state;
+	open_lobby(2);
+	for (int i = 0; i < ALL; i++) {
+		snprintf(from, sizeof(from), "127.1.%d.%d", i / 250,
+			 i % 250 + 1);
+		fd[i] = pipe_from(from);
+		if (i % 64 == 63)
+			assert_waiting((unsigned int)i + 1);
+	}
+	friends[0] = pipe_from("127.0.0.1");
+	friends[1] = pipe_from("127.0.0.1");
+	assert_sessions(1);
+	assert_dismissed(fd[0], 0);
+	assert_dismissed(fd[1], 0);
+	assert_int_equal(host.lobby.waiting, ALL - 2);
+	for (int i = 2; i < ALL; i++)
+		close(fd[i]);
+	close(friends[0]);
+	close(friends[1]);
 }
 
 static void each_address_has_its_group(void **state)
@@ -361,6 +481,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(complete_groups_leave_in_order),
 		TEST(later_pipes_start_the_next),
+		TEST(single_pipes_need_not_wait),
+		TEST(more_at_once_than_a_session_has),
+		TEST(what_was_left_over_is_closed),
+		TEST(a_late_pipe_completes_its_group),
+		TEST(who_ends_before_the_session_begins),
+		TEST(the_oldest_group_makes_room),
 		TEST(each_address_has_its_group),
 		TEST(who_ends_leaves_the_group),
 		TEST(nothing_is_read_in_the_lobby),

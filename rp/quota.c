@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "quota.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../mux/base/sock.h"
+
+enum { KEY_LEN = 9, V6_KEY_BYTES = 8 };
+
+struct quota_address {
+	struct list member;
+	uint8_t key[KEY_LEN];
+	unsigned int n;
+	struct list shares;	/* the oldest first */
+};
+
+static void make_key(const struct sockaddr_storage *peer, uint8_t key[KEY_LEN])
+{
+	const struct sockaddr_in6 *in6 = (const void *)peer;
+
+	memset(key, 0, KEY_LEN);
+	if (addr_v4(peer, key + 1)) {
+		key[0] = 4;
+	} else if (peer->ss_family == AF_INET6) {
+		key[0] = 6;
+		memcpy(key + 1, &in6->sin6_addr, V6_KEY_BYTES);
+	}
+}
+
+static struct quota_address *find(const struct quota *q,
+				  const struct sockaddr_storage *peer)
+{
+	struct list *pos, *tmp;
+	uint8_t key[KEY_LEN];
+
+	make_key(peer, key);
+	list_each(pos, tmp, &q->addresses) {
+		struct quota_address *a = list_entry(pos, struct quota_address,
+						     member);
+
+		if (!memcmp(a->key, key, KEY_LEN))
+			return a;
+	}
+	return NULL;
+}
+
+static struct quota_share *oldest_idle(const struct quota *q,
+				       const struct quota_address *a)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &a->shares) {
+		struct quota_share *share = list_entry(pos, struct quota_share,
+						       member);
+
+		if (q->is_idle(share))
+			return share;
+	}
+	return NULL;
+}
+
+/* Of the address that has most sessions, which must be more than @least. */
+static struct quota_share *idle_of_most(const struct quota *q,
+					unsigned int least)
+{
+	struct quota_share *found = NULL;
+	unsigned int most = least;
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &q->addresses) {
+		const struct quota_address *a =
+			list_entry(pos, struct quota_address, member);
+		struct quota_share *share;
+
+		if (a->n <= most)
+			continue;
+		share = oldest_idle(q, a);
+		if (!share)
+			continue;
+		found = share;
+		most = a->n;
+	}
+	return found;
+}
+
+const char *quota_objection(struct quota *q,
+			    const struct sockaddr_storage *peer,
+			    struct quota_share **victim)
+{
+	const struct quota_address *a = find(q, peer);
+	unsigned int n = a ? a->n : 0;
+
+	*victim = NULL;
+	if (n >= q->max_each)
+		return "its address has as many sessions as "
+		       "--max-sessions-each allows";
+	if (q->sessions < q->max)
+		return NULL;
+	*victim = idle_of_most(q, n + 1);
+	return "there are as many sessions as --max-sessions allows";
+}
+
+int quota_take(struct quota *q, struct quota_share *share,
+	       const struct sockaddr_storage *peer)
+{
+	struct quota_address *a = find(q, peer);
+
+	if (!a) {
+		a = calloc(1, sizeof(*a));
+		if (!a)
+			return -ENOMEM;
+		make_key(peer, a->key);
+		list_init(&a->shares);
+		list_add_tail(&q->addresses, &a->member);
+	}
+	share->address = a;
+	list_add_tail(&a->shares, &share->member);
+	a->n++;
+	q->sessions++;
+	return 0;
+}
+
+void quota_drop(struct quota *q, struct quota_share *share)
+{
+	struct quota_address *a = share->address;
+
+	if (!a)
+		return;
+	share->address = NULL;
+	list_del(&share->member);
+	q->sessions--;
+	if (--a->n)
+		return;
+	list_del(&a->member);
+	free(a);
+}
+
+unsigned int quota_of_address(const struct quota_share *share)
+{
+	return share->address ? share->address->n : 0;
+}
+
+void quota_init(struct quota *q, unsigned int max, unsigned int max_each,
+		bool (*is_idle)(const struct quota_share *share))
+{
+	q->max = max;
+	q->max_each = max_each;
+	q->sessions = 0;
+	q->is_idle = is_idle;
+	list_init(&q->addresses);
+}

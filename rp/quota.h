@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How many sessions each address has, so that one address cannot shut out all
+ * others. IPv6 addresses are told apart by their first 64 bits, because whoever
+ * has one of them has all of them.
+ *
+ * An address at its own limit gets no more sessions. When there are as many as
+ * there may be of all addresses together, one may have to go for a new one: the
+ * oldest idle session of the address that has most, if that does not leave this
+ * address with fewer than the newcomer's.
+ */
+#ifndef TM3_RP_QUOTA_H
+#define TM3_RP_QUOTA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "../mux/base/list.h"
+
+struct quota_address;
+
+struct quota_share {		/* of one session, embedded in what owns it */
+	struct quota_address *address;	/* NULL: it does not count */
+	struct list member;
+};
+
+struct quota {
+	unsigned int max, max_each;
+	unsigned int sessions;
+	struct list addresses;
+	bool (*is_idle)(const struct quota_share *share);
+};
+
+void quota_init(struct quota *q, unsigned int max, unsigned int max_each,
+		bool (*is_idle)(const struct quota_share *share));
+
+/*
+ * Why there is no room for another session of @peer, or NULL. It may still take
+ * that @victim, if it is not NULL then, is dropped before.
+ */
+const char *quota_objection(struct quota *q,
+			    const struct sockaddr_storage *peer,
+			    struct quota_share **victim);
+
+/* Counts a session, or no longer (it may be said twice). 0 or -ENOMEM. */
+int quota_take(struct quota *q, struct quota_share *share,
+	       const struct sockaddr_storage *peer);
+void quota_drop(struct quota *q, struct quota_share *share);
+
+/* How many sessions the address of @share has. */
+unsigned int quota_of_address(const struct quota_share *share);
+
+#endif

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""rp is for many: nobody takes all of its sessions, places or descriptors."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.relay import wire
+from tests.relay.ends import echo, read_exactly, serving, socks
+from tests.relay.netns import Namespace
+from tests.relay.programs import Program, binary, program
+from tests.relay.proxies import RP_READY, local_proxy, remote_proxy
+from tests.relay.wire import raw_lp
+
+GREEDY = "127.0.0.5"
+
+
+def pipe_from(box: Namespace, source: str) -> socket.socket:
+    sock = box.open_socket()
+    sock.settimeout(5)
+    sock.bind((source, 0))
+    with suppress(ConnectionResetError):  # it may come before connect() returns
+        sock.connect(("127.0.0.1", 6000))
+    return sock
+
+
+def works(box: Namespace, port: int) -> None:
+    with socks(box, "127.0.0.1", port) as sock:
+        sock.sendall(b"x" * 1000)
+        assert read_exactly(sock, 1000) == b"x" * 1000
+
+
+def test_one_address_does_not_shut_out_others(box: Namespace, tmp_path: Path) -> None:
+    """128 idle pipes of one address, which were 64 sessions."""
+    with (
+        serving(box, echo) as server,
+        remote_proxy(box, tmp_path, pipes=1) as rp,
+        ExitStack() as stack,
+    ):
+        for _ in range(128):
+            stack.enter_context(pipe_from(box, GREEDY))
+        with local_proxy(box, tmp_path, pipes=1):
+            works(box, server.port)
+        rp.expect(r"was reset: its address has as many sessions as --max-sessions-each allows")
+        assert len(rp.lines(rf"session \d+: 1 pipe from {GREEDY}")) <= 16
+
+
+def test_who_has_most_idle_sessions_makes_room(box: Namespace, tmp_path: Path) -> None:
+    with (
+        serving(box, echo) as server,
+        remote_proxy(box, tmp_path, "--max-sessions", "4", "--max-sessions-each", "4", pipes=1),
+        ExitStack() as stack,
+    ):
+        pipes = [stack.enter_context(pipe_from(box, GREEDY)) for _ in range(4)]
+        with local_proxy(box, tmp_path, pipes=1):
+            works(box, server.port)
+            assert pipes[0].recv(1) == b"", "the oldest went"
+            pipes[1].setblocking(False)
+            with pytest.raises(BlockingIOError):
+                pipes[1].recv(1)
+
+
+def test_pipes_that_wait_do_not_shut_out_others(box: Namespace, tmp_path: Path) -> None:
+    """1,500 single pipes, each from an address of its own."""
+    with (
+        serving(box, echo) as server,
+        remote_proxy(box, tmp_path, asan=False) as rp,
+        ExitStack() as stack,
+    ):
+        for n in range(1500):
+            stack.enter_context(pipe_from(box, f"127.1.{n // 250}.{n % 250 + 1}"))
+        with local_proxy(box, tmp_path, asan=False) as lp:
+            works(box, server.port)
+            assert not lp.lines("no pipes|lost")
+        rp.expect(r"1 of 4 pipes from 127\.1\.\d+\.\d+ were closed: 1024 pipes wait")
+
+
+@pytest.mark.parametrize(
+    ("pipes", "said"),
+    [
+        (1, r"^rp: sessions 1 and 2 of 127\.0\.0\.1 began at once, and rp was started for 1 pipe"),
+        (2, r"^rp: 4 pipes came from 127\.0\.0\.1 at once, and rp was started for 2"),
+        (3, r"^rp: 4 pipes came from 127\.0\.0\.1 at once, and rp was started for 3"),
+    ],
+)
+def test_an_lp_with_more_pipes_is_told_of(
+    box: Namespace, tmp_path: Path, pipes: int, said: str
+) -> None:
+    with (
+        remote_proxy(box, tmp_path, pipes=pipes) as rp,
+        local_proxy(box, tmp_path, pipes=4, ready=None),
+    ):
+        rp.expect(said)
+
+
+def test_several_with_the_right_number_are_not_told_of(box: Namespace, tmp_path: Path) -> None:
+    with remote_proxy(box, tmp_path) as rp, local_proxy(box, tmp_path, pipes=4):
+        ports = ("--socks", "off", "--redirect", "off", "--forward", "7001:127.0.0.1:80")
+        with local_proxy(box, tmp_path, *ports, name="second"):
+            assert not rp.lines("at once|reset|closed")
+
+
+@contextmanager
+def limited(box: Namespace, tmp_path: Path, soft: int, hard: int, pipes: int) -> Iterator[Program]:
+    argv = ["prlimit", f"--nofile={soft}:{hard}", binary("rp", asan=False), str(pipes)]
+    with program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY) as rp:
+        yield rp
+
+
+def test_the_soft_limit_of_descriptors_is_raised(box: Namespace, tmp_path: Path) -> None:
+    with limited(box, tmp_path, 100, 3000, 4) as rp:
+        limits = Path(f"/proc/{rp.pid}/limits").read_text()
+        (line,) = [line for line in limits.splitlines() if line.startswith("Max open files")]
+        assert line.split()[3:5] == ["3000", "3000"]
+
+
+def test_one_session_does_not_take_all_descriptors(box: Namespace, tmp_path: Path) -> None:
+    """Who comes later still gets pipes, and connections."""
+    with (
+        serving(box, echo) as server,
+        limited(box, tmp_path, 100, 100, 1) as rp,
+        raw_lp(box, 1) as (greedy,),
+    ):
+        greedy.send(*[wire.syn(conn, "127.0.0.1", server.port) for conn in range(1, 301)])
+        rp.expect(r"others were refused: no descriptor")
+        with local_proxy(box, tmp_path, pipes=1):
+            works(box, server.port)

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mux/base/sock.h"
+#include "rp/quota.h"
+
+enum { MAX = 8, EACH = 5 };
+
+struct session {		/* a stand-in */
+	struct quota_share share;
+	bool busy;
+};
+
+static struct quota quota;
+static struct session session[MAX + 1];
+static unsigned int n;
+
+static bool is_idle(const struct quota_share *share)
+{
+	return !((const struct session *)(const void *)share)->busy;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(session, 0, sizeof(session));
+	n = 0;
+	quota_init(&quota, MAX, EACH, is_idle);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i <= MAX; i++)
+		quota_drop(&quota, &session[i].share);
+	assert_true(list_empty(&quota.addresses));
+	return (int)quota.sessions;
+}
+
+static struct sockaddr_storage address(const char *text)
+{
+	struct sockaddr_storage addr;
+	socklen_t len;
+
+	assert_int_equal(addr_parse(text, NULL, 1, &addr, &len), 0);
+	return addr;
+}
+
+static struct quota_share *take(const char *text)
+{
+	struct sockaddr_storage addr = address(text);
+
+	assert_int_equal(quota_take(&quota, &session[n].share, &addr), 0);
+	return &session[n++].share;
+}
+
+static const char *objection(const char *text, struct quota_share **victim)
+{
+	struct sockaddr_storage addr = address(text);
+
+	return quota_objection(&quota, &addr, victim);
+}
+
+static void one_address_has_its_own_limit(void **state)
+{
+	struct quota_share *victim;
+
+	(void)state;
+	for (int i = 0; i < EACH; i++) {
+		assert_null(objection("192.0.2.1", &victim));
+		take("192.0.2.1");
+	}
+	assert_non_null(strstr(objection("192.0.2.1", &victim), "each"));
+	assert_null(victim);
+	assert_null(objection("192.0.2.2", &victim));
+	assert_non_null(objection("[::ffff:192.0.2.1]", &victim));
+	quota_drop(&quota, &session[0].share);
+	assert_null(objection("192.0.2.1", &victim));
+}
+
+/* Whoever has one address of a /64 has them all. */
+static void ipv6_counts_by_network(void **state)
+{
+	struct quota_share *victim;
+	char text[32];
+
+	(void)state;
+	for (int i = 0; i < EACH; i++) {
+		snprintf(text, sizeof(text), "2001:db8::%d", i);
+		take(text);
+	}
+	assert_non_null(objection("2001:db8::ffff", &victim));
+	assert_null(objection("2001:db8:0:1::1", &victim));
+}
+
+/* The oldest idle one of the address that has most. */
+static void who_has_most_makes_room(void **state)
+{
+	struct quota_share *victim;
+
+	(void)state;
+	for (int i = 0; i < EACH; i++)
+		take("192.0.2.1");
+	for (int i = EACH; i < MAX; i++)
+		take("192.0.2.2");
+	session[0].busy = true;
+	assert_non_null(objection("192.0.2.3", &victim));
+	assert_ptr_equal(victim, &session[1].share);
+	quota_drop(&quota, victim);
+	quota_drop(&quota, victim);	/* it may end by itself meanwhile */
+	take("192.0.2.3");
+	assert_int_equal(quota.sessions, MAX);
+	assert_int_equal(quota_of_address(&session[0].share), EACH - 1);
+	/* Three of four: after that it would be the newcomer that has most. */
+	assert_non_null(objection("192.0.2.2", &victim));
+	assert_null(victim);
+}
+
+static void who_is_busy_stays(void **state)
+{
+	struct quota_share *victim;
+
+	(void)state;
+	for (int i = 0; i < MAX; i++) {
+		take(i < EACH ? "192.0.2.1" : "192.0.2.2");
+		session[i].busy = i < EACH;
+	}
+	assert_non_null(objection("192.0.2.3", &victim));
+	assert_ptr_equal(victim, &session[EACH].share);
+	for (int i = EACH; i < MAX; i++)
+		session[i].busy = true;
+	assert_non_null(objection("192.0.2.3", &victim));
+	assert_null(victim);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(one_address_has_its_own_limit),
+		TEST(ipv6_counts_by_network),
+		TEST(who_has_most_makes_room),
+		TEST(who_is_busy_stays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
