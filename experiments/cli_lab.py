@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""tm3lab up: a lab to look around in. tm3lab scheduler, worker: runs spread over machines."""
+"""tm3lab up: a lab to look around in; clean: what a killed one left. scheduler, worker: runs
+spread over machines."""
 
 import argparse
 from typing import Any
 
 from experiments import cli_run, options, parameters, preflight
+from topologies.cleaning import clean_and_tell
 from topologies.mile import ParameterError
 
 
@@ -20,6 +22,9 @@ def add(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=cli_run.SEED, metavar="N", help="of losses (1)")
     options.add_groups(parser, [], without=("preset", "way", "warm", "client"))
     parser.set_defaults(do=_up)
+    clean = commands.add_parser("clean", help="remove the labs whose runner was killed, only them")
+    clean.add_argument("--all", action="store_true", help="living ones too, with their runner")
+    clean.set_defaults(do=_clean)
     scheduler = commands.add_parser(
         "scheduler", help="a Dask scheduler that workers and `run --spread` connect to"
     )
@@ -52,6 +57,13 @@ def _up(given: argparse.Namespace) -> int:
     from experiments.up import up
 
     up(params, given.seed)
+    return 0
+
+
+def _clean(given: argparse.Namespace) -> int:
+    preflight.need_root()
+    preflight.check_registry()
+    clean_and_tell(given.all)
     return 0
 
 

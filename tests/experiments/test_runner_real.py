@@ -284,7 +284,7 @@ def test_stopped_in_the_middle_then_resumed(tmp_path: Path, number: signal.Signa
     words = ("run", "download", *SWEEP, "--reps", "3", "--results", "here")
     with command(tmp_path, *words) as stopped:
         until("a run", lambda: len(lines(tmp_path)) >= 1, 60.0)
-        mark = f"{MARK}={labs_of(stopped.pid)[0].name}"
+        mark = f"{MARK}={labs_of(stopped.pid)[0]}"
         os.killpg(stopped.pid, number)
         _, err = stopped.communicate(timeout=30)
     assert stopped.returncode == 130, err
@@ -322,7 +322,7 @@ def test_a_prompt_in_a_lab(tmp_path: Path) -> None:
     name = prompt.stdout.partition("/run/tm3/")[2].partition("/")[0]
     assert name
     assert not (run_dir() / name).exists()
-    mark = f"{MARK}={name}"
+    mark = f"{MARK}={run_dir() / name}"
     assert not [process for process in everybody() if environment_has(process.pid, mark)]
 
 
