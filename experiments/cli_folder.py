@@ -42,7 +42,10 @@ def _merge(given: argparse.Namespace) -> int:
 
 def _resume(given: argparse.Namespace) -> int:
     results = Results.open(given.folder)
-    experiment = catalogue.of(results.meta)
+    try:
+        experiment = catalogue.of(results.meta)
+    except (KeyError, TypeError) as why:
+        raise FolderError(f"{results.path}: its meta.json lacks {why}") from None
     known = set(parameters.by_name(experiment.parameters))
     if any(set(params) != known for params in results.plan.configurations):
         raise FolderError(

@@ -16,6 +16,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from experiments.folder import KINDS
+
 PR_SET_PDEATHSIG = 1
 SPARE_S = 60.0  # beyond a run's time limit: to set up and to tidy
 
@@ -59,17 +61,19 @@ def _packed(folder: Path) -> dict[str, str]:
     """Logs and captures of the run, by their paths in its folder, as text."""
     return {
         str(path.relative_to(folder)): base64.b85encode(zlib.compress(path.read_bytes())).decode()
-        for kind in ("logs", "pcaps")
+        for kind in KINDS
         for path in (folder / kind).rglob("*")
         if path.is_file()
     }
 
 
-def unpack(files: dict[str, str], folder: Path) -> None:
+def unpack(files: dict[str, str], folder: Path, run: str) -> None:
+    """Writes what a worker sends of a run, which lies in that run's own folders."""
+    own = [(folder / kind / run).resolve() for kind in KINDS]
     for name, text in files.items():
         path = (folder / name).resolve()
-        if not path.is_relative_to(folder.resolve()):
-            raise Refused(f"it sends {name!r}, which lies outside of the results")
+        if not any(path.is_relative_to(it) for it in own):
+            raise Refused(f"it sends {name!r}, which lies outside of run {run}'s folders")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(zlib.decompress(base64.b85decode(text)))
 

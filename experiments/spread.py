@@ -80,7 +80,7 @@ def over(
     try:
         coming = as_completed(futures, loop=client.loop)
         for future in coming:
-            yield _received(future, results)
+            yield _received(future, results, future.key.removeprefix(f"{sweep}-"))
             futures.discard(future)
             future.release()
             for more in submit(1):
@@ -104,12 +104,14 @@ def _begun_before(until: float, left: list[Run]) -> Iterator[Run]:
         yield run
 
 
-def _received(future: Any, results: Results) -> Record:
+def _received(future: Any, results: Results, run: str) -> Record:
     try:
         answer = future.result()
+        if answer["record"]["id"] != run:
+            raise remote.Refused(f"it answers {answer['record']['id']!r}, asked for {run}")
+        remote.unpack(answer["files"], results.path, run)
     except remote.Refused as why:
         raise CannotServe(f"a worker: {why}") from None
-    remote.unpack(answer["files"], results.path)
     labs = results.meta.setdefault("labs", {})
     for name, lab in answer["labs"].items():
         labs.setdefault(name, lab)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sweeps that are done by several: by parts that are merged, by workers of a Dask scheduler."""
+"""Sweeps that are done by several: by workers of a Dask scheduler."""
 
 import importlib.util
 import json
@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments import merge, parameters, remote
-from experiments.folder import FORMAT, FolderError, Results
+from experiments import parameters, remote
+from experiments.folder import Results
 from experiments.plan import Plan
-from experiments.session import How
 from tests.conftest import why_no_namespace
 from topologies.programs import built
 from topologies.shell import until
@@ -23,56 +22,15 @@ CONFIGURATIONS = tuple(parameters.complete((), {"pipes": pipes}) for pipes in (1
 PLAN = Plan("download", CONFIGURATIONS, reps=5, seed=1, limit_s=30.0)
 
 
-def part(root: Path, first: int, every: int, plan: Plan = PLAN, commit: str = "abc") -> Results:
-    """As `--part first/every` leaves it."""
-    meta = {"plan": plan.as_dict(), "commit": commit, "sessions": [{"host": f"host{first}"}]}
-    results = Results.create(root, "download", commit, meta)
-    how = How(part=(first, every))
-    for run in plan.runs():
-        if how.has(run):
-            logs = results.path / "logs" / run.id
-            logs.mkdir(parents=True)
-            (logs / "rp.log").write_text(run.id)
-            record = {"format": FORMAT, "id": run.id, "outcome": "ok", "logs": f"logs/{run.id}"}
-            results.append({**record, "host": f"host{first}"})
-    return results
-
-
-def test_parts_make_a_whole(tmp_path: Path) -> None:
-    parts = [part(tmp_path, first, 3) for first in (1, 2, 3)]
-    assert [results.unfinished() for results in parts] == [6, 6, 8]
-    whole = merge.merge([results.path for results in parts], tmp_path)
-    assert whole.unfinished() == 0
-    assert len(whole.runs()) == len(PLAN)
-    assert {record["host"] for record in whole.runs()} == {"host1", "host2", "host3"}
-    for run in PLAN.runs():
-        assert (whole.path / "logs" / run.id / "rp.log").read_text() == run.id
-    assert [session["host"] for session in whole.meta["sessions"]] == ["host1", "host2", "host3"]
-
-
-def test_a_part_twice_counts_once(tmp_path: Path) -> None:
-    paths = [part(tmp_path, 1, 2).path, part(tmp_path, 1, 2).path]
-    assert len(merge.merge(paths, tmp_path).runs()) == 6
-
-
-def test_what_is_of_another_plan_or_commit_is_not_merged(tmp_path: Path) -> None:
-    one = part(tmp_path, 1, 2).path
-    other = Plan("download", CONFIGURATIONS, reps=5, seed=2, limit_s=30.0)
-    with pytest.raises(FolderError, match="is of another plan than"):
-        merge.merge([one, part(tmp_path, 2, 2, other).path], tmp_path)
-    with pytest.raises(FolderError, match="is of another commit than"):
-        merge.merge([one, part(tmp_path, 2, 2, commit="abd").path], tmp_path)
-    assert len(list(tmp_path.glob("download/*"))) == 3
-
-
 def test_files_of_a_run_arrive_and_stay_where_they_belong(tmp_path: Path) -> None:
     there, here = tmp_path / "there", tmp_path / "here"
     (there / "logs" / "a").mkdir(parents=True)
     (there / "logs" / "a" / "rp.log").write_bytes(bytes(range(256)) * 100)
-    remote.unpack(remote._packed(there), here)
+    remote.unpack(remote._packed(there), here, "a")
     assert (here / "logs" / "a" / "rp.log").read_bytes() == bytes(range(256)) * 100
-    with pytest.raises(remote.Refused, match="lies outside"):
-        remote.unpack({"../x": ""}, here)
+    for name in ("../x", "/etc/x", "meta.json", "logs/b/rp.log", "logs/a/../b", "plots/x.svg"):
+        with pytest.raises(remote.Refused, match="lies outside"):
+            remote.unpack({name: ""}, here, "a")
 
 
 def test_a_sweep_ends_its_own_runs_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
