@@ -12,19 +12,20 @@ from experiments import catalogue, definition, options, preflight, session, swee
 from experiments.folder import FolderError, Results
 from experiments.model import Experiment
 from experiments.parameters import unknown
-from experiments.plan import Plan
+from experiments.plan import LIMITS, Plan
 from experiments.preflight import CannotServe
 from experiments.progress import duration
 from experiments.runner import Keep
 from experiments.session import How
 from experiments.stopping import Stopped
-from topologies.mile import ParameterError
+from topologies.mile import Range, check_number
 from topologies.programs import ROOT
 
 SEED = 1
 LEAST_LIMIT_S = 30.0
 TIMES_EXPECTED = 12
 QUICK_MINUTES = 85
+WITHIN = Range(0.0001, 1e6, "minutes")
 SWEEP = "several values, divided by commas, are a sweep: 1,2,4 or 1..8"
 
 
@@ -139,10 +140,10 @@ def plan_of(experiment: Experiment, given: argparse.Namespace, told: dict[str, s
 
 
 def _check(given: argparse.Namespace, told: dict[str, str], chosen: list[Experiment]) -> None:
-    for name in ("reps", "time_limit", "within"):
-        value = getattr(given, name)
-        if value is not None and not 0 < value < math.inf:
-            raise ParameterError(name, f"{value:g} is not more than 0, or has no end")
+    limits = {"reps": LIMITS["reps"], "time_limit": LIMITS["limit_s"], "within": WITHIN}
+    for name, allowed in limits.items():
+        if getattr(given, name) is not None:
+            check_number(name, getattr(given, name), allowed)
     for name in told:
         if not any(name in options.known(it) for it in chosen):
             raise unknown(name, options.known(chosen[0]))

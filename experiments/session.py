@@ -148,7 +148,7 @@ def index(folders: Sequence[Path]) -> None:
 
 
 def estimate_s(experiment: Experiment, plan: Plan, root: Path) -> float:
-    return expectation(experiment, root).all(plan.runs())
+    return plan.reps * expectation(experiment, root).all(plan.block(0))
 
 
 def told(experiment: Experiment, plan: Plan, root: Path) -> str:
