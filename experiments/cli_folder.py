@@ -5,7 +5,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments import catalogue, cli_run, merge, parameters, preflight, session
+from experiments import catalogue, cli_run, merge, parameters, preflight, session, tls
 from experiments.folder import FolderError, Results
 from experiments.session import How
 
@@ -52,7 +52,7 @@ def _resume(given: argparse.Namespace) -> int:
             f"{results.path}: planned with other parameters than this version knows: "
             "it can be reported and compared, not resumed"
         )
-    how = How(cli_run.keep(given), given.part, given.spread)
+    how = How(cli_run.keep(given), given.part, given.spread, tls=tls.given(given))
     if not how.spread:
         preflight.check(experiment, results.plan.configurations)
     return cli_run.carry_out(experiment, results, how)

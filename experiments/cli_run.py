@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import catalogue, definition, options, preflight, session, sweep
+from experiments import catalogue, definition, options, preflight, session, sweep, tls
 from experiments.folder import FolderError, Results
 from experiments.model import Experiment
 from experiments.parameters import unknown
@@ -84,6 +84,7 @@ def add_machines(parser: Any) -> None:
         metavar="tcp://HOST:8786",
         help="have the workers of this Dask scheduler do the runs (tm3lab worker)",
     )
+    tls.add(parser)
 
 
 def keep(given: argparse.Namespace) -> Keep:
@@ -169,7 +170,7 @@ def _run(given: argparse.Namespace) -> int:
         preflight.need_root()
     found = []
     for share_s, experiment, plan in _shares(plans, given):
-        how = session.How(keep(given), given.part, given.spread, share_s)
+        how = session.How(keep(given), given.part, given.spread, share_s, tls.given(given))
         found.append(_one(experiment, plan, given, how, alone=len(plans) == 1))
     if len(plans) > 1:
         session.index([folder for folder, _ in found if folder])

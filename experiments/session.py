@@ -17,6 +17,7 @@ from experiments.progress import Progress, duration, expectation
 from experiments.runner import Keep, Runner
 from experiments.stand import Stand
 from experiments.stopping import Stopped, stoppable
+from experiments.tls import Tls
 from topologies.sources import commit
 
 
@@ -62,6 +63,7 @@ class How:
     part: tuple[int, int] = (1, 1)
     spread: str = ""
     within_s: float = math.inf
+    tls: Tls | None = None  # with `spread`
 
     def has(self, run: Run) -> bool:
         first, every = self.part
@@ -114,7 +116,7 @@ def _elsewhere(results: Results, left: list[Run], how: How, progress: Progress) 
     from experiments import spread  # Dask is an extra, and slow to import
 
     until = time.monotonic() + how.within_s
-    for record in spread.over(how.spread, results, left, how.keep, until):
+    for record in spread.over((how.spread, how.tls), results, left, how.keep, until):
         progress.ended(record)
 
 

@@ -3,6 +3,7 @@
 
 import importlib.util
 import json
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -75,22 +76,34 @@ def started(tmp_path: Path, name: str, argv: list[str | Path]) -> Iterator[subpr
 
 
 @contextmanager
-def cluster(tmp_path: Path, workers: int) -> Iterator[str]:
+def cluster(tmp_path: Path, workers: int, *tls: str | Path) -> Iterator[str]:
     """A scheduler on loopback and its workers; its address."""
     told = tmp_path / "scheduler.json"
-    argv = [built("tm3lab"), "scheduler", "--host", "127.0.0.1", "--port", "0"]
-    argv += ["--scheduler-file", told]
+    argv = [built("tm3lab"), "scheduler", "--port", "0", "--scheduler-file", told, *tls]
     with ExitStack() as stack:
-        stack.enter_context(started(tmp_path, "scheduler", argv))
+        processes = [stack.enter_context(started(tmp_path, "scheduler", argv))]
         until("the scheduler", told.exists, 60.0)
         address = json.loads(told.read_text())["address"]
         for number in range(workers):
-            words = [built("tm3lab"), "worker", address]
-            stack.enter_context(started(tmp_path, f"worker{number}", words))
+            words = [built("tm3lab"), "worker", "--as-root", address, *tls]
+            processes.append(stack.enter_context(started(tmp_path, f"worker{number}", words)))
         for number in range(workers):
             log = tmp_path / f"worker{number}.log"
             until(f"worker {number}", lambda log=log: "Registered to" in log.read_text(), 60.0)
+        elsewhere = [it for it in listening(processes) if not it.startswith(("127.", "[::1]"))]
+        assert not elsewhere, "others than this machine can reach it"
         yield address
+
+
+def listening(processes: list[subprocess.Popen[bytes]]) -> list[str]:
+    """On which addresses and ports they do, each at least on one."""
+    found = []
+    lines = subprocess.check_output(["ss", "-Htlnp"], text=True).splitlines()
+    for process in processes:
+        own = [line.split()[3] for line in lines if f"pid={process.pid}," in line]
+        assert own, f"{process.args} listens nowhere"
+        found += own
+    return found
 
 
 SWEEP = ("--preset", "wired", "--size", "50KB", "--pipes", "1,2", "--way", "pipes", "--warm", "no")
@@ -146,6 +159,39 @@ def test_a_spread_sweep_keeps_to_its_time(tmp_path: Path) -> None:
     results = Results.open(next(tmp_path.glob("here/download/*")))
     assert len(results.runs()) == 2 and results.unfinished() == 4
     assert "4 runs of the plan are left" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> list[str | Path]:
+    """One that signed itself, for all: an authority of one."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    key, cert = folder / "key.pem", folder / "cert.pem"
+    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    argv += ["-nodes", "-subj", "/CN=lab", "-days", "1", "-keyout", key, "-out", cert]
+    subprocess.run(argv, check=True, capture_output=True)
+    return ["--tls-ca-file", cert, "--tls-cert", cert, "--tls-key", key]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@needs_dask
+@needs_root
+def test_with_tls_only_who_has_a_certificate_is_let_in(
+    tmp_path: Path, certificate: list[str | Path]
+) -> None:
+    with cluster(tmp_path, 1, *certificate) as address:
+        assert address.startswith("tls://127.0.0.1:")
+        words = ("--reps", "1", "--spread", address, "--results", "here")
+        done = spread(tmp_path, *words, *map(str, certificate))
+        assert done.returncode == 0, done.stderr
+        for without in (address, address.replace("tls:", "tcp:")):
+            other = spread(tmp_path, *words[:3], without, "--results", "there")
+            assert other.returncode == 1, other.stderr
+    results = Results.open(next(tmp_path.glob("here/download/*")))
+    assert [record["outcome"] for record in results.runs()] == ["ok"] * 2
+    assert not [it for path in tmp_path.glob("there/*/*") for it in Results.open(path).runs()]
 
 
 @needs_dask
