@@ -11,7 +11,6 @@ from experiments.definition import DefinitionError
 from experiments.folder import FolderError
 from experiments.options import flag
 from experiments.preflight import CannotServe
-from experiments.stopping import HANG_UPS, stoppable
 from topologies.mile import ParameterError
 from topologies.programs import ROOT, ProgramError
 
@@ -55,8 +54,7 @@ def parser(argv: list[str]) -> Parser:
 
 def main(argv: list[str]) -> int:
     try:
-        with stoppable(HANG_UPS):
-            return _do(argv)
+        return _do(argv)
     except (ParameterError, UnknownExperiment, DefinitionError) as wrong:
         return _complain(2, str(wrong))
     except (CannotServe, FolderError, ProgramError) as wrong:

@@ -116,12 +116,16 @@ class Results:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise FolderError(f"{self.path}: another tm3lab writes to it") from None
-            whole = file.read().rfind(b"\n") + 1
-            file.truncate(whole)
-            self._sweep()
+            self.mend()
+            self.sweep()
             yield
 
-    def _sweep(self) -> None:
+    def mend(self) -> None:
+        """Without the line that whoever was killed over it began."""
+        with (self.path / RUNS).open("r+b") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
+
+    def sweep(self) -> None:
         """Scratch of runs that never finished."""
         done = self.done()
         for kind in KINDS:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A run on another machine: what a Dask worker does for `--spread`.
 
-`attempt` is called in a thread of the worker; a run wants signals, so it has a process of its own,
-`python -m experiments.remote`, which reads an order and answers with the record and its files.
+`attempt` is called in a thread of the worker; a run is stopped by a signal, so it has a process of
+its own, `python -m experiments.remote`, which reads an order and answers with the record and its
+files.
 """
 
 import base64
@@ -82,8 +83,8 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     from experiments import catalogue, preflight
     from experiments.folder import Results
     from experiments.plan import Run
-    from experiments.runner import Keep, Runner
-    from experiments.stand import Stand
+    from experiments.runner import Keep
+    from experiments.runs import Runs
     from experiments.stopping import stoppable
     from topologies.sources import commit
 
@@ -95,16 +96,9 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     preflight.check(experiment, [run.params])
     with tempfile.TemporaryDirectory(prefix="tm3lab-remote-") as root:
         results = Results.create(Path(root), experiment.name, mine, {})
-        with stoppable() as asked, Stand(results.path) as stand:
-            runner = Runner(
-                experiment,
-                results,
-                stand,
-                limit_s=order["limit_s"],
-                keep=Keep(**order["keep"]),
-                stopped=asked.is_set,
-            )
-            record = runner.run(run)
+        limits = {"limit_s": order["limit_s"], "keep": Keep(**order["keep"])}
+        with stoppable() as stop, Runs(experiment, results, **limits) as runs:
+            record = runs.run(run, stop)
         labs = results.meta.get("labs", {})
         return {"record": record, "labs": labs, "files": _packed(results.path)}
 

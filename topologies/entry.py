@@ -73,7 +73,16 @@ class Entry:
         if self.runner:
             return self.runner.alive()
         # Without a record the folder's name tells whose it is; its id may be another's by now.
-        return start_of(int(_NAME.fullmatch(self.folder.name)[1])) is not None  # type: ignore[index]
+        return start_of(self._pid()) is not None
+
+    def of_unknown(self, pid: int) -> bool:
+        """Whether it has no record, and the name that a process of this id gives."""
+        return self.runner is None and self._pid() == pid
+
+    def _pid(self) -> int:
+        found = _NAME.fullmatch(self.folder.name)
+        assert found is not None
+        return int(found[1])
 
 
 def entry(folder: Path) -> Entry:

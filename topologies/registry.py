@@ -208,6 +208,17 @@ def clean(*, living: bool = False) -> list[str]:
     return removed
 
 
+def folders_of(runner: Identity) -> list[Path]:
+    """Of the labs that this process runs, or ran."""
+    return [it.folder for it in entries() if it.runner == runner or it.of_unknown(runner.pid)]
+
+
+def clean_of(runner: Identity) -> None:
+    """Removes the labs of a process that is gone."""
+    for folder in folders_of(runner):
+        remove(folder)
+
+
 def clean_ours() -> None:
     """Removes the labs of this process; mn calls it in place of its own cleaning."""
     for state in list(OURS.values()):
