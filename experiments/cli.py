@@ -5,13 +5,12 @@ import argparse
 import sys
 from typing import NoReturn
 
-from experiments import cli_folder, cli_lab, cli_list, cli_run
+from experiments import cli_folder, cli_lab, cli_list, cli_run, cli_spread
 from experiments.catalogue import UnknownExperiment
 from experiments.definition import DefinitionError
 from experiments.folder import FolderError
 from experiments.options import flag
 from experiments.preflight import CannotServe
-from experiments.stopping import HANG_UPS, stoppable
 from topologies.mile import ParameterError
 from topologies.programs import ROOT, ProgramError
 
@@ -49,13 +48,13 @@ def parser(argv: list[str]) -> Parser:
     cli_run.add(commands, argv)
     cli_folder.add(commands)
     cli_lab.add(commands)
+    cli_spread.add(commands)
     return found
 
 
 def main(argv: list[str]) -> int:
     try:
-        with stoppable(HANG_UPS):
-            return _do(argv)
+        return _do(argv)
     except (ParameterError, UnknownExperiment, DefinitionError) as wrong:
         return _complain(2, str(wrong))
     except (CannotServe, FolderError, ProgramError) as wrong:

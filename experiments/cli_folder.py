@@ -5,7 +5,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments import catalogue, cli_run, merge, parameters, preflight, session
+from experiments import catalogue, cli_run, merge, parameters, preflight, session, tls
 from experiments.folder import FolderError, Results
 from experiments.session import How
 
@@ -42,14 +42,17 @@ def _merge(given: argparse.Namespace) -> int:
 
 def _resume(given: argparse.Namespace) -> int:
     results = Results.open(given.folder)
-    experiment = catalogue.of(results.meta)
+    try:
+        experiment = catalogue.of(results.meta)
+    except (KeyError, TypeError) as why:
+        raise FolderError(f"{results.path}: its meta.json lacks {why}") from None
     known = set(parameters.by_name(experiment.parameters))
     if any(set(params) != known for params in results.plan.configurations):
         raise FolderError(
             f"{results.path}: planned with other parameters than this version knows: "
             "it can be reported and compared, not resumed"
         )
-    how = How(cli_run.keep(given), given.part, given.spread)
+    how = How(cli_run.keep(given), given.part, given.spread, tls=tls.given(given))
     if not how.spread:
         preflight.check(experiment, results.plan.configurations)
     return cli_run.carry_out(experiment, results, how)

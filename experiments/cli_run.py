@@ -8,23 +8,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import catalogue, definition, options, preflight, session, sweep
+from experiments import catalogue, definition, options, preflight, session, sweep, tls
 from experiments.folder import FolderError, Results
 from experiments.model import Experiment
 from experiments.parameters import unknown
-from experiments.plan import Plan
+from experiments.plan import LIMITS, Plan
 from experiments.preflight import CannotServe
 from experiments.progress import duration
 from experiments.runner import Keep
 from experiments.session import How
 from experiments.stopping import Stopped
-from topologies.mile import ParameterError
+from topologies.mile import Range, check_number
 from topologies.programs import ROOT
 
 SEED = 1
 LEAST_LIMIT_S = 30.0
 TIMES_EXPECTED = 12
 QUICK_MINUTES = 85
+WITHIN = Range(0.0001, 1e6, "minutes")
 SWEEP = "several values, divided by commas, are a sweep: 1,2,4 or 1..8"
 
 
@@ -83,6 +84,7 @@ def add_machines(parser: Any) -> None:
         metavar="tcp://HOST:8786",
         help="have the workers of this Dask scheduler do the runs (tm3lab worker)",
     )
+    tls.add(parser)
 
 
 def keep(given: argparse.Namespace) -> Keep:
@@ -139,10 +141,10 @@ def plan_of(experiment: Experiment, given: argparse.Namespace, told: dict[str, s
 
 
 def _check(given: argparse.Namespace, told: dict[str, str], chosen: list[Experiment]) -> None:
-    for name in ("reps", "time_limit", "within"):
-        value = getattr(given, name)
-        if value is not None and not 0 < value < math.inf:
-            raise ParameterError(name, f"{value:g} is not more than 0, or has no end")
+    limits = {"reps": LIMITS["reps"], "time_limit": LIMITS["limit_s"], "within": WITHIN}
+    for name, allowed in limits.items():
+        if getattr(given, name) is not None:
+            check_number(name, getattr(given, name), allowed)
     for name in told:
         if not any(name in options.known(it) for it in chosen):
             raise unknown(name, options.known(chosen[0]))
@@ -168,7 +170,7 @@ def _run(given: argparse.Namespace) -> int:
         preflight.need_root()
     found = []
     for share_s, experiment, plan in _shares(plans, given):
-        how = session.How(keep(given), given.part, given.spread, share_s)
+        how = session.How(keep(given), given.part, given.spread, share_s, tls.given(given))
         found.append(_one(experiment, plan, given, how, alone=len(plans) == 1))
     if len(plans) > 1:
         session.index([folder for folder, _ in found if folder])

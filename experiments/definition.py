@@ -19,6 +19,7 @@ from typing import Any, get_args, get_type_hints
 
 from experiments import parameters, sweep
 from experiments.model import Experiment, Figure, Grid
+from experiments.plan import MOST_RUNS
 from topologies.mile import ParameterError
 
 _TEXTS = ("experiment", "name", "title", "question")
@@ -57,8 +58,8 @@ def _check(found: dict[str, Any]) -> None:
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", found["name"]):
         raise DefinitionError(f"name: {found['name']!r} is not made of a-z, 0-9 and -")
     reps = found.get("reps", 1)
-    if not isinstance(reps, int) or isinstance(reps, bool) or reps < 1:
-        raise DefinitionError(f"reps: {reps!r} is no whole number from 1 on")
+    if not isinstance(reps, int) or isinstance(reps, bool) or not 1 <= reps <= MOST_RUNS:
+        raise DefinitionError(f"reps: {reps!r} is no whole number from 1 to {MOST_RUNS}")
     for key in ("grid", "figure"):
         tables = found.get(key, [])
         if not isinstance(tables, list) or not all(isinstance(it, dict) for it in tables):
@@ -97,7 +98,8 @@ def _figure(told: Mapping[str, Any]) -> Figure:
 
 
 def experiment(found: dict[str, Any], base: Experiment) -> Experiment:
-    """`base` with the grids, figures and words of the file."""
+    """`base` with the grids, figures and words of the file, or of a folder of its results."""
+    _check(found)
     words = {key: found[key] for key in ("name", "title", "question", "reps") if key in found}
     if "reps" in found:
         words["quick_reps"] = found["reps"]

@@ -3,11 +3,15 @@
 
 A line is written whole and flushed as soon as its run is finished. A folder of another format is
 refused, never misread; a line that a crash cut short is no run.
+
+A folder may come from somebody else, and root may be told to resume it: whatever it says of files
+must lie within it, and nothing in it may be a symbolic link that we would write or delete through.
 """
 
 import fcntl
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -16,10 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from experiments.plan import Plan
+from topologies.mile import ParameterError
 
 ROOT = Path(__file__).resolve().parent.parent
 FORMAT = 1
 META, RUNS = "meta.json", "runs.jsonl"
+KINDS = ("logs", "pcaps")  # of files that a run leaves, each in a folder of its own: KIND/ID
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_COMMIT = re.compile(r"[A-Za-z0-9]+\+?")
 
 
 class FolderError(RuntimeError):
@@ -36,6 +44,11 @@ class Results:
 
     @classmethod
     def create(cls, root: Path, name: str, commit: str | None, meta: dict[str, Any]) -> "Results":
+        """A new folder below `root`. Raises FolderError where a name would lead elsewhere."""
+        if not _is(_NAME, name):
+            raise FolderError(f"{name!r} is no name of an experiment")
+        if commit is not None and not _is(_COMMIT, commit):
+            raise FolderError(f"{commit!r} is no commit")
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         stem = f"{stamp}-{(commit or 'unknown')[:10]}{'+' if (commit or '')[-1:] == '+' else ''}"
         above = [it for it in (root, root / name) if not it.exists()]
@@ -63,12 +76,17 @@ class Results:
         told = meta.get("format") if isinstance(meta, dict) else None
         if told != FORMAT:
             raise FolderError(f"{path}: format {told!r}; this version reads {FORMAT} only")
+        for inside in (*path.iterdir(), *path.glob("plots/*")):
+            if inside.is_symlink():
+                raise FolderError(f"{inside}: a symbolic link, which results do not have")
         return cls(path, meta)
 
     @property
     def plan(self) -> Plan:
         try:
             return Plan.from_dict(self.meta["plan"])
+        except ParameterError as why:
+            raise FolderError(f"{self.path / META}: {why}") from None
         except (KeyError, TypeError) as why:
             raise FolderError(f"{self.path / META}: its plan lacks {why}") from None
 
@@ -98,15 +116,19 @@ class Results:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise FolderError(f"{self.path}: another tm3lab writes to it") from None
-            whole = file.read().rfind(b"\n") + 1
-            file.truncate(whole)
-            self._sweep()
+            self.mend()
+            self.sweep()
             yield
 
-    def _sweep(self) -> None:
+    def mend(self) -> None:
+        """Without the line that whoever was killed over it began."""
+        with (self.path / RUNS).open("r+b") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
+
+    def sweep(self) -> None:
         """Scratch of runs that never finished."""
         done = self.done()
-        for kind in ("logs", "pcaps"):
+        for kind in KINDS:
             for path in (self.path / kind).glob("*"):
                 if path.is_dir() and path.name not in done:
                     shutil.rmtree(path)
@@ -149,7 +171,23 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             raise FolderError(f"{path}:{number}: no run: {why}") from None
         if told != FORMAT:
             raise FolderError(f"{path}:{number}: format {told!r}; this version reads {FORMAT} only")
+        _check_names(record, f"{path}:{number}")
         yield record
+
+
+def _is(form: re.Pattern[str], value: Any) -> bool:
+    return isinstance(value, str) and form.fullmatch(value) is not None
+
+
+def _check_names(record: dict[str, Any], where: str) -> None:
+    """A run's name is that of its folders, which lie in this one."""
+    name = record.get("id")
+    if not _is(_NAME, name):
+        raise FolderError(f"{where}: no run: its id is {name!r}")
+    for kind in KINDS:
+        told = record.get(kind)
+        if told is not None and told != f"{kind}/{name}":
+            raise FolderError(f"{where}: its {kind} are in {told!r}, not in {kind}/{name}")
 
 
 def find(root: Path, name: str) -> list[Path]:

@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from experiments import parameters
+from experiments import parameters, sweep
 from experiments.model import Experiment, Parameter, Value
 from topologies.mile import ParameterError
 
@@ -24,6 +24,9 @@ def values(parameter: Parameter, text: str) -> tuple[Value, ...]:
         first, dots, last = word.partition("..")
         if dots and parameter.kind == "whole":
             low, high = (int(str(parameters.read(parameter, it))) for it in (first, last))
+            if high - low >= sweep.MOST_CONFIGURATIONS:
+                most = sweep.MOST_CONFIGURATIONS
+                raise ParameterError(parameter.name, f"{word} are more than {most} values")
             found += range(low, high + 1)
         else:
             found.append(parameters.read(parameter, word))

@@ -18,6 +18,8 @@ from topologies.programs import ROOT
 
 SIZES = {"": 1, "B": 1, "KB": 10**3, "K": 10**3, "MB": 10**6, "M": 10**6, "GB": 10**9, "G": 10**9}
 SIZES |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
+# What is asked for where a parameter names no limit, but could not be measured in a lifetime.
+MOST = {"size": 2**62, "whole": 10**6, "number": 10**6}
 TRUTHS = {"yes": True, "true": True, "on": True, "1": True}
 TRUTHS |= {"no": False, "false": False, "off": False, "0": False}
 UNSET = ("none", "default")
@@ -229,15 +231,14 @@ def checked(parameter: Parameter, value: Value) -> Value:
 def _in_range(parameter: Parameter, value: Any) -> int | float:
     name = parameter.name
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value):
+    if not number or not -math.inf < value < math.inf:
         raise ParameterError(name, f"{value!r} is not a number")
     if parameter.kind in ("whole", "size") and value != int(value):
         raise ParameterError(name, f"{value!r} is not a whole number")
     low = -math.inf if parameter.low is None else parameter.low
-    high = math.inf if parameter.high is None else parameter.high
+    high = MOST[parameter.kind] if parameter.high is None else parameter.high
     if not low <= value <= high:
-        limits = f"from {low:g} to {high:g}" if high < math.inf else f"{low:g} or more"
-        raise ParameterError(name, f"{value!r} is not {limits}")
+        raise ParameterError(name, f"{value!r} is not from {low:g} to {high:g}")
     return int(value) if parameter.kind in ("whole", "size") else float(value)
 
 

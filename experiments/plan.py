@@ -17,6 +17,14 @@ from typing import Any
 
 from experiments import parameters, sweep
 from experiments.model import Params
+from topologies.mile import ParameterError, Range, check_number
+
+MOST_RUNS = 100_000  # at 5 s each six days
+LIMITS = {
+    "reps": Range(1, MOST_RUNS, "", whole=True),
+    "seed": Range(0, 2**62, "", whole=True),
+    "limit_s": Range(0.001, 1e6, "seconds"),
+}
 
 _OF_LAB = (
     *("preset", "topology", "mtu", "wan_mbps", "wan_rtt_ms", "bottleneck", "link"),
@@ -46,6 +54,17 @@ class Plan:
     quick: bool = False
     definition: dict[str, Any] | None = None  # of a sweep that a file defines
 
+    def __post_init__(self) -> None:
+        for name, allowed in LIMITS.items():
+            check_number(name, getattr(self, name), allowed)
+        wanted = len(self.configurations) * self.reps
+        if wanted > MOST_RUNS:
+            raise ParameterError(
+                "reps",
+                f"{self.reps} of {len(self.configurations)} configurations are {wanted} runs; "
+                f"there may be {MOST_RUNS}",
+            )
+
     def __len__(self) -> int:
         return len(self.configurations) * self.reps
 
@@ -55,10 +74,14 @@ class Plan:
 
     def runs(self) -> Iterator[Run]:
         for rep in range(self.reps):
-            for order, params in enumerate(self._block(rep)):
-                yield Run(self._id(params, rep), params, self.seed + rep, rep, order)
+            yield from self.block(rep)
 
-    def _block(self, rep: int) -> list[Params]:
+    def block(self, rep: int) -> Iterator[Run]:
+        """Every configuration once."""
+        for order, params in enumerate(self._shuffled(rep)):
+            yield Run(self._id(params, rep), params, self.seed + rep, rep, order)
+
+    def _shuffled(self, rep: int) -> list[Params]:
         chance = random.Random(f"{self.seed} {rep}")
         shuffled = chance.sample(self.configurations, len(self.configurations))
         labs: dict[Any, list[Params]] = {}

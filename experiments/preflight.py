@@ -9,6 +9,7 @@ from pathlib import Path
 
 from experiments import guest, parameters
 from experiments.model import Experiment, Params, Value
+from topologies import entry
 from topologies.choice import choose
 from topologies.programs import built
 from topologies.qdisc import why_no_netem
@@ -29,6 +30,7 @@ def need_root() -> None:
 def check(experiment: Experiment | None, configurations: Iterable[Params]) -> None:
     """Raises CannotServe, or ProgramError where a program of ours is not built."""
     need_root()
+    check_registry()
     check_programs(experiment.packages if experiment else ())
     configurations = list(configurations)
     for cc in {
@@ -46,6 +48,13 @@ def check(experiment: Experiment | None, configurations: Iterable[Params]) -> No
             built(name, folder)
     for params in configurations:
         _check_link(params)
+
+
+def check_registry() -> None:
+    try:
+        entry.check_registry()
+    except entry.NotOurs as why:
+        raise CannotServe(f"labs cannot be written down: {why}") from None
 
 
 def check_programs(more: Iterable[str]) -> None:

@@ -42,7 +42,11 @@ class Expectation:
         return self.guess_s
 
     def all(self, runs: Iterable[Run]) -> float:
-        return sum(map(self.of, runs))
+        """Runs of a plan: those of one configuration have the same parameters, not equal ones."""
+        alike: dict[int, list[Run]] = {}
+        for run in runs:
+            alike.setdefault(id(run.params), []).append(run)
+        return sum(len(its) * self.of(its[0]) for its in alike.values())
 
 
 def expectation(experiment: Experiment, root: Path) -> Expectation:

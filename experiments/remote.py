@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A run on another machine: what a Dask worker does for `--spread`.
 
-`attempt` is called in a thread of the worker; a run wants signals, so it has a process of its own,
-`python -m experiments.remote`, which reads an order and answers with the record and its files.
+`attempt` is called in a thread of the worker; a run is stopped by a signal, so it has a process of
+its own, `python -m experiments.remote`, which reads an order and answers with the record and its
+files.
 """
 
 import base64
@@ -15,6 +16,8 @@ import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
+
+from experiments.folder import KINDS
 
 PR_SET_PDEATHSIG = 1
 SPARE_S = 60.0  # beyond a run's time limit: to set up and to tidy
@@ -59,17 +62,19 @@ def _packed(folder: Path) -> dict[str, str]:
     """Logs and captures of the run, by their paths in its folder, as text."""
     return {
         str(path.relative_to(folder)): base64.b85encode(zlib.compress(path.read_bytes())).decode()
-        for kind in ("logs", "pcaps")
+        for kind in KINDS
         for path in (folder / kind).rglob("*")
         if path.is_file()
     }
 
 
-def unpack(files: dict[str, str], folder: Path) -> None:
+def unpack(files: dict[str, str], folder: Path, run: str) -> None:
+    """Writes what a worker sends of a run, which lies in that run's own folders."""
+    own = [(folder / kind / run).resolve() for kind in KINDS]
     for name, text in files.items():
         path = (folder / name).resolve()
-        if not path.is_relative_to(folder.resolve()):
-            raise Refused(f"it sends {name!r}, which lies outside of the results")
+        if not any(path.is_relative_to(it) for it in own):
+            raise Refused(f"it sends {name!r}, which lies outside of run {run}'s folders")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(zlib.decompress(base64.b85decode(text)))
 
@@ -78,8 +83,8 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     from experiments import catalogue, preflight
     from experiments.folder import Results
     from experiments.plan import Run
-    from experiments.runner import Keep, Runner
-    from experiments.stand import Stand
+    from experiments.runner import Keep
+    from experiments.runs import Runs
     from experiments.stopping import stoppable
     from topologies.sources import commit
 
@@ -91,16 +96,9 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     preflight.check(experiment, [run.params])
     with tempfile.TemporaryDirectory(prefix="tm3lab-remote-") as root:
         results = Results.create(Path(root), experiment.name, mine, {})
-        with stoppable() as asked, Stand(results.path) as stand:
-            runner = Runner(
-                experiment,
-                results,
-                stand,
-                limit_s=order["limit_s"],
-                keep=Keep(**order["keep"]),
-                stopped=asked.is_set,
-            )
-            record = runner.run(run)
+        limits = {"limit_s": order["limit_s"], "keep": Keep(**order["keep"])}
+        with stoppable() as stop, Runs(experiment, results, **limits) as runs:
+            record = runs.run(run, stop)
         labs = results.meta.get("labs", {})
         return {"record": record, "labs": labs, "files": _packed(results.path)}
 

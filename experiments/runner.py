@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Runs what a plan has and a folder lacks: one after the other, each recorded when it ends."""
 
+import faulthandler
 import os
 import shutil
 import socket
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,9 @@ from experiments.folder import FORMAT, Results
 from experiments.model import Experiment
 from experiments.plan import Run
 from experiments.stand import Stand
-from experiments.stopping import Late, Stopped, time_limit
 
 GRACE_S = 5.0  # for a workload to notice its deadline by itself
+HANGS = "where-it-hangs.txt"
 Record = dict[str, Any]
 
 
@@ -31,7 +33,7 @@ class Keep:
 
 
 class Runner:
-    """Runs of one experiment on one stand."""
+    """Runs of one experiment on one stand. It does not end what hangs: see runs.py."""
 
     def __init__(
         self,
@@ -41,61 +43,31 @@ class Runner:
         *,
         limit_s: float,
         keep: Keep,
-        stopped: Callable[[], bool],
     ) -> None:
         self.experiment = experiment
         self.results = results
         self.stand = stand_
         self.limit_s = limit_s
         self.keep = keep
-        self.stopped = stopped
+
+    def allowed_s(self, run: Run) -> float:
+        """After so long it hangs."""
+        return self.limit_s + GRACE_S + self.stand.making_s(run.params)
 
     def run(self, run: Run) -> Record:
-        """One run, recorded whatever becomes of it; only Stopped leaves none."""
-        folder = self.results.path / "logs" / run.id
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        record = self._head(run)
-        try:
+        """One run, recorded whatever becomes of it."""
+        folder = empty_folder(self.results, run)
+        record = head(self.experiment, run)
+        with _told_where(folder / HANGS, self.allowed_s(run)):
             self._attempt(run, folder, record)
-        except Stopped:
-            self.stand.dismantle()
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        record["took_s"] = round(time.time() - record["started"], 3)
-        self._put_away(run, folder, record)
-        self.results.append(record)
+        finish(self.results, self.keep, run, record)
         return record
-
-    def _head(self, run: Run) -> Record:
-        return {
-            "format": FORMAT,
-            "experiment": self.experiment.name,
-            "id": run.id,
-            "params": dict(run.params),
-            "seed": run.seed,
-            "rep": run.rep,
-            "block": run.rep,
-            "order": run.order,
-            "outcome": "ok",
-            "error": None,
-            "completion_s": None,
-            "measures": {},
-            "started": round(time.time(), 3),
-            "host": socket.gethostname(),
-            "load": round(os.getloadavg()[0], 2),
-        }
 
     def _attempt(self, run: Run, folder: Path, record: Record) -> None:
         began = time.monotonic()
         try:
-            with time_limit(self.limit_s + GRACE_S + self.stand.making_s(run.params)):
-                self._measure(run, folder, record)
-        except Late as late:
-            self._failed("timeout", late, folder, record)
+            self._measure(run, folder, record)
         except Exception as error:
-            if self.stopped():
-                raise Stopped("while a run failed") from error
             slow = time.monotonic() - began >= self.limit_s
             self._failed("timeout" if slow else "failed", error, folder, record)
 
@@ -132,24 +104,75 @@ class Runner:
         told = self.stand.gone() or f"{type(error).__name__}: {lines[0]}"
         record.update(outcome=outcome, error=told)
         text = "".join(traceback.format_exception(error))
-        for path in self.stand.logs():
-            shutil.copy(path, folder / f"lab-{path.name}")
+        save_logs(self.stand.logs(), folder)
         try:
             self.stand.dismantle()
         except Exception as also:  # of a lab that is broken; all that can be ended has been
             text += "\nThen, taking the lab down:\n" + "".join(traceback.format_exception(also))
         (folder / "error.txt").write_text(text)
 
-    def _put_away(self, run: Run, folder: Path, record: Record) -> None:
-        pcaps = sorted(folder.glob("*.pcap"))
-        if pcaps:
-            there = self.results.path / "pcaps" / run.id
-            shutil.rmtree(there, ignore_errors=True)
-            there.mkdir(parents=True)
-            for path in pcaps:
-                path.rename(there / path.name)
-            record["pcaps"] = f"pcaps/{run.id}"
-        kept = record["outcome"] != "ok" or run.rep == 0 or self.keep.logs
-        if not kept or not any(folder.iterdir()):
-            shutil.rmtree(folder)
-        record["logs"] = f"logs/{run.id}" if folder.exists() else None
+
+def empty_folder(results: Results, run: Run) -> Path:
+    """Where a run logs."""
+    folder = results.path / "logs" / run.id
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def save_logs(logs: Iterable[Path], folder: Path) -> None:
+    """Of a lab that goes, beside the run's."""
+    for path in logs:
+        shutil.copy(path, folder / f"lab-{path.name}")
+
+
+def head(experiment: Experiment, run: Run) -> Record:
+    """What is known of a run before it has begun."""
+    return {
+        "format": FORMAT,
+        "experiment": experiment.name,
+        "id": run.id,
+        "params": dict(run.params),
+        "seed": run.seed,
+        "rep": run.rep,
+        "block": run.rep,
+        "order": run.order,
+        "outcome": "ok",
+        "error": None,
+        "completion_s": None,
+        "measures": {},
+        "started": round(time.time(), 3),
+        "host": socket.gethostname(),
+        "load": round(os.getloadavg()[0], 2),
+    }
+
+
+def finish(results: Results, keep: Keep, run: Run, record: Record) -> None:
+    """What it leaves is kept, or not, and the record written."""
+    record["took_s"] = round(time.time() - record["started"], 3)
+    folder = results.path / "logs" / run.id
+    pcaps = sorted(folder.glob("*.pcap"))
+    if pcaps:
+        there = results.path / "pcaps" / run.id
+        shutil.rmtree(there, ignore_errors=True)
+        there.mkdir(parents=True)
+        for path in pcaps:
+            path.rename(there / path.name)
+        record["pcaps"] = f"pcaps/{run.id}"
+    kept = record["outcome"] != "ok" or run.rep == 0 or keep.logs
+    if not kept or not any(folder.iterdir()):
+        shutil.rmtree(folder)
+    record["logs"] = f"logs/{run.id}" if folder.exists() else None
+    results.append(record)
+
+
+@contextmanager
+def _told_where(path: Path, seconds: float) -> Iterator[None]:
+    """What every thread does after so long is written down, for whoever ends it then."""
+    with path.open("w") as file:
+        faulthandler.dump_traceback_later(seconds, file=file)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+    path.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,9 +14,10 @@ from experiments.folder import FolderError, Results
 from experiments.model import Experiment
 from experiments.plan import Plan, Run
 from experiments.progress import Progress, duration, expectation
-from experiments.runner import Keep, Runner
-from experiments.stand import Stand
-from experiments.stopping import Stopped, stoppable
+from experiments.runner import Keep
+from experiments.runs import Runs
+from experiments.stopping import Stop, interruptible, stoppable
+from experiments.tls import Tls
 from topologies.sources import commit
 
 
@@ -62,6 +63,7 @@ class How:
     part: tuple[int, int] = (1, 1)
     spread: str = ""
     within_s: float = math.inf
+    tls: Tls | None = None  # with `spread`
 
     def has(self, run: Run) -> bool:
         first, every = self.part
@@ -77,44 +79,36 @@ def run(experiment: Experiment, results: Results, how: How) -> None:
         session = _session(results)
         expected = expectation(experiment, results.path.parent.parent)
         try:
-            with stoppable() as asked, Progress(plan, left, expected) as progress:
-                if how.spread:
+            if how.spread:
+                with interruptible(), Progress(plan, left, expected) as progress:
                     _elsewhere(results, left, how, progress)
-                else:
-                    _here(experiment, results, left, how, progress, asked.is_set)
+            else:
+                runs = Runs(experiment, results, limit_s=plan.limit_s, keep=how.keep)
+                with stoppable() as stop, runs, Progress(plan, left, expected) as progress:
+                    _here(runs, left, how, progress, stop)
         finally:
             session["ended"] = round(time.time(), 3)
             results.save()
             results.hand_back()
 
 
-def _here(
-    experiment: Experiment,
-    results: Results,
-    left: list[Run],
-    how: How,
-    progress: Progress,
-    stopped: Callable[[], bool],
-) -> None:
-    limit_s, until = results.plan.limit_s, time.monotonic() + how.within_s
+def _here(runs: Runs, left: list[Run], how: How, progress: Progress, stop: Stop) -> None:
+    until = time.monotonic() + how.within_s
     block = left[0].rep if left else 0
-    with Stand(results.path) as stand:
-        runner = Runner(experiment, results, stand, limit_s=limit_s, keep=how.keep, stopped=stopped)
-        for run in left:
-            if stopped():
-                raise Stopped("between two runs")
-            if run.rep != block and time.monotonic() > until:
-                say(f"time is up after {run.rep} blocks of {results.plan.reps}")
-                break
-            block = run.rep
-            progress.ended(runner.run(run))
+    for run in left:
+        stop.check("between two runs")
+        if run.rep != block and time.monotonic() > until:
+            say(f"time is up after {run.rep} blocks of {runs.results.plan.reps}")
+            break
+        block = run.rep
+        progress.ended(runs.run(run, stop))
 
 
 def _elsewhere(results: Results, left: list[Run], how: How, progress: Progress) -> None:
     from experiments import spread  # Dask is an extra, and slow to import
 
     until = time.monotonic() + how.within_s
-    for record in spread.over(how.spread, results, left, how.keep, until):
+    for record in spread.over((how.spread, how.tls), results, left, how.keep, until):
         progress.ended(record)
 
 
@@ -148,7 +142,7 @@ def index(folders: Sequence[Path]) -> None:
 
 
 def estimate_s(experiment: Experiment, plan: Plan, root: Path) -> float:
-    return expectation(experiment, root).all(plan.runs())
+    return plan.reps * expectation(experiment, root).all(plan.block(0))
 
 
 def told(experiment: Experiment, plan: Plan, root: Path) -> str:

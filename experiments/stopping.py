@@ -1,60 +1,89 @@
 # SPDX-License-Identifier: MIT
-"""How a run is broken off: by the user, or by its time limit. Both unwind what was begun."""
+"""How work is broken off by a signal. No handler here raises where something is torn down."""
 
+import os
 import signal
-import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-HANG_UPS = (signal.SIGTERM, signal.SIGHUP)
-SIGNALS = (signal.SIGINT, *HANG_UPS)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(KeyboardInterrupt):
     """Ctrl-C, SIGTERM or a terminal that is gone."""
 
 
-class Late(BaseException):
-    """A run's time is up. No Exception, so that no workload takes it for a failure of its own."""
+class Stop:
+    """Whether a signal came. Who waits for other things waits for its descriptor, too."""
+
+    def __init__(self, reader: int) -> None:
+        self.asked = False
+        self._reader = reader
+
+    def fileno(self) -> int:
+        """Can be read from as soon as one came."""
+        return self._reader
+
+    def check(self, where: str) -> None:
+        if self.asked:
+            raise Stopped(where)
 
 
 @contextmanager
-def stoppable(
-    signals: Sequence[signal.Signals] = SIGNALS,
-) -> Iterator[threading.Event]:
-    """The first signal raises Stopped in the main thread, more of them do not stop the tidying.
+def stoppable(signals: Sequence[signal.Signals] = SIGNALS) -> Iterator[Stop]:
+    """Signals are noted while the block runs; it is the block's business to look."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    stop = Stop(reader)
 
-    The event tells that it came, also where somebody swallowed it."""
-    asked = threading.Event()
+    def note(_number: int, _frame: FrameType | None) -> None:
+        if stop.asked:
+            os.write(2, b"tm3lab: tidying up\n")
+        else:
+            stop.asked = True
+            os.write(writer, b"!")
+
+    with _handled(signals, note):
+        try:
+            yield stop
+        finally:
+            os.close(reader)
+            os.close(writer)
+
+
+@contextmanager
+def interruptible(signals: Sequence[signal.Signals] = SIGNALS) -> Iterator[None]:
+    """The first signal raises Stopped in the main thread, more of them do nothing.
+
+    For where nothing of this machine is torn down."""
+    asked = False
 
     def stop(number: int, _frame: FrameType | None) -> None:
-        if asked.is_set():
-            print("tm3lab: tidying up", file=sys.stderr, flush=True)
-            return
-        asked.set()
-        raise Stopped(signal.Signals(number).name)
+        nonlocal asked
+        if not asked:
+            asked = True
+            raise Stopped(signal.Signals(number).name)
 
-    before = {number: signal.signal(number, stop) for number in signals}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with _handled(signals, stop):
+        yield
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raises Late in the main thread when the block takes longer."""
-
-    def late(_number: int, _frame: FrameType | None) -> None:
-        raise Late(f"not done after {seconds:g} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+def _handled(signals: Sequence[signal.Signals], handler: object) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in signals}  # type: ignore[arg-type]
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+@contextmanager
+def held_back(signals: Sequence[signal.Signals] = SIGNALS) -> Iterator[None]:
+    """Signals that come while the block runs come after it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

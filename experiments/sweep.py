@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Which configurations a sweep has: the union of an experiment's grids, overridden or not."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -10,6 +11,7 @@ from experiments.model import Experiment, Grid, Params, Value
 from topologies.mile import ParameterError
 
 Overrides = Mapping[str, Sequence[Value]]
+MOST_CONFIGURATIONS = 10_000
 
 
 def axis(values: Any) -> tuple[Value, ...]:
@@ -20,6 +22,14 @@ def axis(values: Any) -> tuple[Value, ...]:
 
 def points(grid: Grid) -> Iterator[dict[str, Value]]:
     axes = {name: axis(values) for name, values in grid.items()}
+    count = math.prod(map(len, axes.values()))
+    if count > MOST_CONFIGURATIONS:
+        longest = max(axes, key=lambda name: len(axes[name]))
+        raise ParameterError(
+            longest,
+            f"{len(axes[longest])} values make {count} configurations of one grid; "
+            f"there may be {MOST_CONFIGURATIONS}",
+        )
     for values in product(*axes.values()):
         yield dict(zip(axes, values, strict=True))
 
@@ -52,7 +62,7 @@ def configurations(
         chosen += points(full if pipes is None else _with_pipes(full, pipes))
     if ways is not None:
         chosen = _by_way(chosen, ways)
-    found: list[Params] = []
+    found: dict[tuple[Value, ...], Params] = {}
     for point in chosen:
         params = parameters.complete(experiment.parameters, point)
         if params["way"] not in experiment.ways:
@@ -66,9 +76,8 @@ def configurations(
                 f"{params['client']!r} is not for {experiment.name}, whose programs run in a "
                 f"{' or a '.join(experiment.clients)}",
             )
-        if params not in found:
-            found.append(params)
-    return found
+        found.setdefault(tuple(params.values()), params)
+    return list(found.values())
 
 
 def varying(configurations_: Sequence[Params]) -> list[str]:

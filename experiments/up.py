@@ -2,6 +2,7 @@
 """A lab to look around in: Mininet's prompt, both proxies running, gone with the prompt."""
 
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -9,9 +10,9 @@ from mininet.cli import CLI
 
 from experiments import bed
 from experiments.bed import Bed
+from experiments.keeper import guarded
 from experiments.model import Params
 from experiments.stand import Stand
-from experiments.stopping import HANG_UPS, stoppable
 from topologies.topos import SERVER
 
 
@@ -22,9 +23,12 @@ class Prompt(CLI):
 
     def run(self) -> None:
         try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             self.cmdloop()
         except KeyboardInterrupt:
             print()
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def welcome(made: Bed) -> str:
@@ -66,12 +70,15 @@ def _of_pipes(made: Bed) -> list[str]:
 
 
 def up(params: Params, seed: int) -> None:
-    """Until the prompt ends."""
+    """Until the prompt ends. Where there is no prompt, Ctrl-C and other signals end this process
+    at once, and never its tidying: that is its keeper's then."""
     folder = Path(tempfile.mkdtemp(prefix="tm3lab-up-"))
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        with stoppable(HANG_UPS), Stand() as stand:
+        with guarded(folder), Stand() as stand:
             with bed.laid(stand, params, seed, folder, float("inf"), keep_pcaps=False) as made:
                 print(welcome(made), flush=True)
                 Prompt(made.lab.net)
     finally:
+        signal.signal(signal.SIGINT, before)
         shutil.rmtree(folder)

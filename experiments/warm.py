@@ -35,7 +35,8 @@ def windows(lab: Lab) -> dict[str, list[float]]:
 def up(bed: "Bed") -> dict[str, Any]:
     """Warms the pipes of a bed; what they are like then, with nothing left to do but begin."""
     slow = {it.name: it.sysctls()[SYSCTL] for it in (bed.lab.rp, bed.lab.client)}
-    traffic.play(bed, {"warm": Transfer(port=traffic.PORT, down=WARM_BYTES)}, "warm")
+    transfer = Transfer(port=traffic.PORT, down=WARM_BYTES)
+    traffic.play_and_go_on(bed, {"warm": transfer}, "warm")
     began = time.monotonic()
     found = windows(bed.lab)
     idle_ms = [last + 1e3 * (time.monotonic() - began) for last in found["lastsnd"]]

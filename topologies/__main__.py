@@ -6,22 +6,17 @@ import os
 import sys
 import time
 
+from topologies.cleaning import clean_and_tell
+from topologies.entry import NotOurs, entries
 from topologies.presets import table
 from topologies.qdisc import why_no_netem
-from topologies.registry import clean, entries
 
 
 def _list() -> None:
     for entry in entries():
         state = "runs" if entry.running() else "left behind"
-        made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.state.get("made", 0)))
-        nodes = ", ".join(entry.state.get("namespaces", {}))
-        print(f"{entry.folder.name}: {state}, made {made}: {nodes}")
-
-
-def _clean(everything: bool) -> None:
-    removed = clean(living=everything)
-    print(f"removed {len(removed)} labs{''.join(f' {name}' for name in removed)}")
+        made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.made))
+        print(f"{entry.folder.name}: {state}, made {made}: {', '.join(entry.namespaces)}")
 
 
 def main() -> int:
@@ -33,11 +28,19 @@ def main() -> int:
     commands.add_parser("presets", help="the last miles by name")
     commands.add_parser("probe", help="whether this kernel has netem")
     options = parser.parse_args()
+    try:
+        return _do(options)
+    except NotOurs as why:
+        print(f"topologies: not believed: {why}", file=sys.stderr)
+        return 1
+
+
+def _do(options: argparse.Namespace) -> int:
     if options.command == "clean":
         if os.geteuid() != 0:
             print("topologies: clean needs root", file=sys.stderr)
             return 1
-        _clean(options.all)
+        clean_and_tell(options.all)
     elif options.command == "list":
         _list()
     elif options.command == "presets":

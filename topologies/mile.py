@@ -62,7 +62,7 @@ def check_number(name: str, value: Any, allowed: Range) -> None:
         return
     number = isinstance(value, int | float) and not isinstance(value, bool)
     unit = f" {allowed.unit}" if allowed.unit else ""
-    if not number or not math.isfinite(value):
+    if not number or not -math.inf < value < math.inf:
         without = ", without its unit" if isinstance(value, str) else ""
         raise ParameterError(name, f"{value!r} is not a number{without} (wanted:{unit or ' any'})")
     if allowed.whole and value != int(value):

@@ -20,6 +20,16 @@ class Identity:
     def alive(self) -> bool:
         return start_of(self.pid) == self.start
 
+    def send(self, number: signal.Signals) -> None:
+        """To this process; never to another one that got its id meanwhile."""
+        with contextlib.suppress(ProcessLookupError):
+            handle = os.pidfd_open(self.pid)
+            try:
+                if self.alive():
+                    signal.pidfd_send_signal(handle, number)
+            finally:
+                os.close(handle)
+
 
 def start_of(pid: int) -> int | None:
     """When a process started; None if it is gone or only waits to be reaped."""
@@ -71,6 +81,5 @@ def end(find: Callable[[], set[Identity]], seconds: float = 5.0) -> None:
             first = asked.setdefault(process, now)
             number = signal.SIGTERM if first == now else signal.SIGKILL
             if number == signal.SIGTERM or now - first > 0.5:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(process.pid, number)
+                process.send(number)
         time.sleep(0.01)

@@ -52,7 +52,6 @@ class Program:
                 env=lab.environment(),
                 start_new_session=True,  # Ctrl-C is for the runner, who then stops us
             )
-        lab.add_process(name, self.process.pid)
 
     @property
     def pid(self) -> int:
@@ -99,7 +98,6 @@ class Program:
         except subprocess.TimeoutExpired:
             self.process.kill()
             status = self.process.wait(timeout=10)
-        self.lab.remove_process(self.name)
         return status
 
 

@@ -4,8 +4,9 @@
 A lab makes namespaces and processes, nothing else: every device lies inside one of its
 namespaces. Each namespace is pinned by a mount in the lab's folder, so that its inode cannot
 come to mean another one while we know it; whoever is in it is the lab's. Processes outside
-carry the lab's name in their environment. So `clean` ends what is a lab's own and nothing else,
-also if the runner was killed at the worst moment.
+carry the lab's folder in their environment. So `clean` ends what is a lab's own and nothing else,
+also if the runner was killed at the worst moment. The record names nobody whom to end but the
+runner, and that only for `clean --all`; which records are believed, entry.py tells.
 """
 
 import contextlib
@@ -14,45 +15,37 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from topologies.processes import (
-    Identity,
-    end,
-    environment_has,
-    everybody,
-    identify,
-    network_of,
-    start_of,
-)
+from topologies.entry import FORMAT, FRESH, RECORD, boot, check_registry, entries, run_dir
+from topologies.processes import Identity, end, environment_has, everybody, identify, network_of
 from topologies.shell import CommandError, enter, run, until
 
-FORMAT = 1
 MARK = "TM3_LAB"
-
-
-def run_dir() -> Path:
-    return Path(os.environ.get("TM3_RUN", "/run/tm3"))
 
 
 @dataclass
 class LabState:
     """One lab's entry. Opened with the first node, closed after the last."""
 
-    name: str | None = None
+    path: Path | None = None  # the entry's folder, once it is open
     logs: Path | None = None  # where programs of the lab write; the entry's folder if None
     namespaces: dict[str, int] = field(default_factory=dict)  # node's name: its shell's id
-    processes: dict[str, Identity] = field(default_factory=dict)
     made: float = 0.0
     doors: dict[str, Any] = field(default_factory=dict)  # of nodes that are virtual machines
 
     @property
+    def name(self) -> str | None:
+        """Unique among the labs of a registry; None while the lab is not open."""
+        return self.path.name if self.path else None
+
+    @property
     def folder(self) -> Path:
-        assert self.name is not None, "the lab is not open"
-        return run_dir() / self.name
+        assert self.path is not None, "the lab is not open"
+        return self.path
 
     @property
     def log_folder(self) -> Path:
@@ -60,8 +53,7 @@ class LabState:
 
     def environment(self) -> dict[str, str]:
         """For everything that the lab starts."""
-        assert self.name is not None, "the lab is not open"
-        return {**os.environ, MARK: self.name}
+        return {**os.environ, MARK: str(self.folder)}
 
     def pin(self, node: str) -> Path:
         return self.folder / f"{node}.net"
@@ -75,15 +67,15 @@ class LabState:
     def open(self) -> None:
         """Makes the entry, whole at once: it is renamed into place."""
         run_dir().mkdir(mode=0o755, parents=True, exist_ok=True)
+        check_registry()
         self.made = time.time()
         number = 1
         while True:
             name = f"{os.getpid()}-{number}"
             fresh = run_dir() / f".{name}"
             try:
-                fresh.mkdir()
-                self.name = name
-                (fresh / "state.json").write_text(self._text())
+                fresh.mkdir(mode=0o755)
+                self._write(fresh / RECORD, name)
                 fresh.rename(run_dir() / name)
             except OSError:  # of this process, or of a dead one with its id
                 if not fresh.exists() and not (run_dir() / name).exists():
@@ -91,32 +83,33 @@ class LabState:
                 shutil.rmtree(fresh, ignore_errors=True)
                 number += 1
                 continue
-            OURS[name] = self
+            self.path = run_dir() / name
+            OURS[self.path] = self
             return
 
-    def _text(self) -> str:
+    def _write(self, path: Path, name: str) -> None:
+        """For root to write to, whatever its umask is."""
         runner = identify(os.getpid())
         assert runner is not None
-        return json.dumps(
-            {
-                "format": FORMAT,
-                "lab": self.name,
-                "made": self.made,
-                "runner": vars(runner),
-                "command": sys.argv,
-                "namespaces": self.namespaces,
-                "processes": {name: vars(p) for name, p in self.processes.items()},
-            },
-            indent=1,
-        )
+        told = {
+            "format": FORMAT,
+            "lab": name,
+            "boot": boot(),
+            "made": self.made,
+            "runner": vars(runner),
+            "command": sys.argv,
+            "namespaces": self.namespaces,
+        }
+        path.touch(mode=0o644)
+        path.write_text(json.dumps(told, indent=1))
 
     def save(self) -> None:
-        fresh = self.folder / "state.json.new"
-        fresh.write_text(self._text())
-        fresh.rename(self.folder / "state.json")
+        fresh = self.folder / FRESH
+        self._write(fresh, self.folder.name)
+        fresh.rename(self.folder / RECORD)
 
     def add_node(self, node: str, pid: int) -> None:
-        if self.name is None:
+        if self.path is None:
             self.open()
         pin = self.pin(node)
         pin.touch()
@@ -126,7 +119,7 @@ class LabState:
 
     def remove_node(self, node: str) -> None:
         """Ends who is still in there; the entry goes with its last node."""
-        if self.name is None or node not in self.namespaces:
+        if self.path is None or node not in self.namespaces:
             return
         pins = {self.pin(node)}
         end(lambda: inside(pins))
@@ -136,61 +129,17 @@ class LabState:
         if not self.namespaces:
             self.close()
 
-    def add_process(self, name: str, pid: int) -> None:
-        found = identify(pid)
-        if found:
-            self.processes[name] = found
-            self.save()
-
-    def remove_process(self, name: str) -> None:
-        self.processes.pop(name, None)
-        if self.name:
-            self.save()
-
     def close(self) -> None:
         """Ends all that is left of the lab. Doing it twice does no harm."""
-        if self.name is None:
+        if self.path is None:
             return
-        remove(self.folder)
-        OURS.pop(self.name, None)
-        self.name = None
+        remove(self.path)
+        OURS.pop(self.path, None)
+        self.path = None
         self.namespaces.clear()
-        self.processes.clear()
 
 
-OURS: dict[str, LabState] = {}  # what this process has open
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A lab as its folder tells it."""
-
-    folder: Path
-    state: dict[str, Any]
-
-    @property
-    def runner(self) -> Identity | None:
-        known = self.state.get("runner")
-        return Identity(**known) if known else None
-
-    def running(self) -> bool:
-        if self.runner:
-            return self.runner.alive()
-        # A folder without its record was never finished; its name tells whose it is.
-        pid = self.folder.name.lstrip(".").split("-")[0]
-        return pid.isdigit() and start_of(int(pid)) is not None
-
-
-def entries() -> Iterator[Entry]:
-    if not run_dir().is_dir():
-        return
-    for folder in sorted(run_dir().iterdir()):
-        if folder.is_dir():
-            try:
-                state = json.loads((folder / "state.json").read_text())
-            except (OSError, ValueError):
-                state = {}
-            yield Entry(folder, state)
+OURS: dict[Path, LabState] = {}  # what this process has open
 
 
 def inside(pins: set[Path]) -> set[Identity]:
@@ -199,7 +148,7 @@ def inside(pins: set[Path]) -> set[Identity]:
     wanted = set()
     for pin in pins:
         with contextlib.suppress(OSError):
-            status = pin.stat()
+            status = pin.lstat()  # what a symbolic link leads to is no pin
             wanted.add((status.st_dev, status.st_ino))
     wanted -= machine
     if not wanted:
@@ -208,21 +157,17 @@ def inside(pins: set[Path]) -> set[Identity]:
 
 
 def of_lab(folder: Path) -> set[Identity]:
-    """Every process of a lab that is alive."""
+    """Every process of a lab that is alive: who is in its namespaces, and who carries its mark."""
+    mark = f"{MARK}={folder}"
     found = inside(set(folder.glob("*.net")))
-    mark = f"{MARK}={folder.name}"
     found |= {process for process in everybody() if environment_has(process.pid, mark)}
-    try:
-        known = json.loads((folder / "state.json").read_text()).get("processes", {})
-    except (OSError, ValueError):
-        known = {}
-    found |= {process for process in (Identity(**p) for p in known.values()) if process.alive()}
     return {process for process in found if process.pid != os.getpid()}
 
 
 def unpin(pin: Path) -> None:
-    with contextlib.suppress(CommandError):  # not mounted: the pin was never finished
-        run(["umount", "--lazy", pin])
+    if not pin.is_symlink():
+        with contextlib.suppress(CommandError):  # not mounted: the pin was never finished
+            run(["umount", "--lazy", pin])
     pin.unlink(missing_ok=True)
 
 
@@ -235,12 +180,22 @@ def remove(folder: Path) -> None:
 
 
 def _gone(folder: Path) -> bool:
-    shutil.rmtree(folder, ignore_errors=True)
+    """The record goes last: what is left when we are killed here is still known for a lab's."""
+    with contextlib.suppress(FileNotFoundError):
+        for path in sorted(folder.iterdir(), key=lambda it: it.name == RECORD):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
     return not folder.exists()
 
 
 def clean(*, living: bool = False) -> list[str]:
-    """Removes labs whose runner is gone, or all there are; returns their names."""
+    """Removes labs whose runner is gone, or all there are; returns their names.
+
+    Raises NotOurs where the registry is not root's alone."""
     removed = []
     for entry in entries():
         if entry.running() and not living:
@@ -251,6 +206,17 @@ def clean(*, living: bool = False) -> list[str]:
         remove(entry.folder)
         removed.append(entry.folder.name)
     return removed
+
+
+def folders_of(runner: Identity) -> list[Path]:
+    """Of the labs that this process runs, or ran."""
+    return [it.folder for it in entries() if it.runner == runner or it.of_unknown(runner.pid)]
+
+
+def clean_of(runner: Identity) -> None:
+    """Removes the labs of a process that is gone."""
+    for folder in folders_of(runner):
+        remove(folder)
 
 
 def clean_ours() -> None:

@@ -4,6 +4,7 @@
 import re
 
 from experiments.plots.looks import BLUE, INK, PAPER, VERMILION
+from experiments.plots.plain import plain
 
 FONTS = "'DejaVu Sans', Verdana, Arial, sans-serif"
 NUMBER = re.compile(r"-?\d+\.\d{3,}")
@@ -31,8 +32,10 @@ def slim(text: str) -> str:
 
 
 def inline(text: str, name: str, title: str) -> str:
-    """As an element of a page: its own names, the page's ink, a title for who cannot see it."""
-    text = text[text.index("<svg") :]
+    """As an element of a page: its own names, the page's ink, a title for who cannot see it.
+
+    Raises NoPlot."""
+    text = plain(text)
     for given in set(re.findall(r' id="([^"]+)"', text)):
         own = f"{name}-{given}"
         text = text.replace(f'id="{given}"', f'id="{own}"').replace(f"#{given}", f"#{own}")
@@ -42,5 +45,5 @@ def inline(text: str, name: str, title: str) -> str:
     width = re.search(r'viewBox="0 0 ([0-9.]+)', head)
     # Points to pixels, and a little more: letters as large as the page's own.
     style = f"--width: {float(width.group(1)) * 1.55:.0f}px" if width else ""
-    head = re.sub(r' (width|height|version|xmlns:xlink|xmlns)="[^"]*"', "", head)
+    head = re.sub(r' (width|height|style)="[^"]*"', "", head)
     return f'{head} style="{style}" role="img" aria-label="{title}">{rest}'

@@ -4,12 +4,14 @@
 import html
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from experiments import paper
+from experiments.plots.plain import NoPlot
 from experiments.plots.svg import inline
 from experiments.report import facts, page, words
 from experiments.report.data import Results, load
@@ -82,6 +84,7 @@ def _plot(results: Results) -> Markup | None:
     for figure in results.figures():
         path = results.folder / "plots" / f"{figure.name}.svg"
         if path.is_file():
-            name = f"{results.name}-{figure.name}"
-            return Markup(inline(path.read_text(), name, html.escape(figure.title)))
+            name, title = f"{results.name}-{figure.name}", html.escape(figure.title)
+            with suppress(NoPlot):
+                return Markup(inline(path.read_text(errors="replace"), name, title))
     return None

@@ -3,6 +3,7 @@
 
 import html
 from collections import Counter
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from markupsafe import Markup
 
 from experiments.model import Figure, Metric
 from experiments.plots.drawing import caption, draw_one
+from experiments.plots.plain import NoPlot
 from experiments.plots.svg import inline
 from experiments.report import facts, summary, words
 from experiments.report.beside import baseline, over_baseline
@@ -80,14 +82,15 @@ def render(results: Results, found: list[Row]) -> str:
 
 
 def _svg(results: Results, figure: Figure) -> str | None:
-    """Of the plots folder, if it is not older than the runs; else drawn now."""
+    """Of the plots folder, if it is a plot and not older than the runs; else drawn now."""
     folder = results.folder / "plots"
     path, ran = folder / f"{figure.name}.svg", results.folder / "runs.jsonl"
-    if not path.is_file() or (ran.exists() and path.stat().st_mtime < ran.stat().st_mtime):
-        drawn = draw_one(results, figure, folder)
-        if not drawn:
-            return None
-    return inline(path.read_text(), figure.name, html.escape(figure.title))
+    title = html.escape(figure.title)
+    if path.is_file() and not (ran.exists() and path.stat().st_mtime < ran.stat().st_mtime):
+        with suppress(NoPlot):
+            return inline(path.read_text(errors="replace"), figure.name, title)
+    drawn = draw_one(results, figure, folder)
+    return inline(drawn.read_text(), figure.name, title) if drawn else None
 
 
 def counts(found: dict[Any, int]) -> list[tuple[str, str, str, int]]:

@@ -71,6 +71,8 @@ def play(described: dict[str, Any]) -> dict[str, Any]:
     scene.end()
     for thread in threads.values():
         thread.join()
+    if "line" in described:
+        line.done(Path(described["line"]))
     return found
 
 

@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,8 +54,16 @@ def way(bed: "Bed") -> dict[str, Any]:
 
 def play(bed: "Bed", actors: Mapping[str, Actor], name: str = "client") -> Found:
     """The actors together; what each found, by name. Raises RunFailed."""
-    with _playing(bed, actors, name) as result:
-        return json.loads(result())
+    with _playing(bed, actors, name) as client:
+        return json.loads(client.result())
+
+
+def play_and_go_on(bed: "Bed", actors: Mapping[str, Actor], name: str) -> None:
+    """The same until their work is done. The program that did it is not waited for, but ended:
+    what it found is lost. Raises RunFailed."""
+    with _playing(bed, actors, name) as client:
+        if not client.wait_done():
+            client.result()
 
 
 @contextmanager
@@ -63,14 +72,14 @@ def beside(bed: "Bed", actors: Mapping[str, Actor], name: str = "beside") -> Ite
     with tempfile.TemporaryDirectory(dir=bed.folder, prefix="until-") as folder:
         end = Path(folder) / "end"
         found: Found = {}
-        with _playing(bed, {**actors, "end": Until(path=str(end))}, name) as result:
+        with _playing(bed, {**actors, "end": Until(path=str(end))}, name) as client:
             yield found
             end.touch()
-            found |= json.loads(result())
+            found |= json.loads(client.result())
 
 
 @contextmanager
-def _playing(bed: "Bed", actors: Mapping[str, Actor], name: str) -> Iterator[Callable[[], str]]:
+def _playing(bed: "Bed", actors: Mapping[str, Actor], name: str) -> Iterator["Client"]:
     bed.kept("traffic", lambda: server(bed.lab))
     seconds = max(0.1, bed.deadline - time.monotonic())
     with tempfile.TemporaryDirectory(dir=bed.folder, prefix="line-") as folder:
@@ -84,21 +93,48 @@ def _playing(bed: "Bed", actors: Mapping[str, Actor], name: str) -> Iterator[Cal
         }
         python = "python3" if bed.params["client"] == "vm" else sys.executable  # a guest's own
         argv = bed.lab.state.enter("client", command("play", json.dumps(scene), python=python))
-        with running(bed, argv, name, seconds, Path(folder)) as result:
-            yield result
+        with running(bed, argv, name, seconds, Path(folder)) as client:
+            yield client
 
 
 def finished(bed: "Bed", argv: list[str], name: str, seconds: float) -> str:
     """Runs a client that knows no start line to its end; what it wrote. Raises RunFailed."""
-    with running(bed, argv, name, seconds) as result:
-        return result()
+    with running(bed, argv, name, seconds) as client:
+        return client.result()
+
+
+@dataclass(frozen=True)
+class Client:
+    """A program that runs in the client."""
+
+    name: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
+    seconds: float  # that it may take
+    line_at: Path | None
+
+    def result(self) -> str:
+        """What it wrote, when it has ended. Raises RunFailed."""
+        try:
+            out, _ = self.process.communicate(timeout=max(0.1, self.seconds))
+        except subprocess.TimeoutExpired:
+            raise RunFailed(f"{self.name}: not done after {self.seconds:.1f} s") from None
+        if self.process.returncode:
+            lines = self.log.read_text(errors="replace").strip().splitlines() or ["no word"]
+            raise RunFailed(f"{self.name} ended with {self.process.returncode}: {lines[-1]}")
+        return out.decode()
+
+    def wait_done(self) -> bool:
+        """Of one that knows a start line: whether its work is done."""
+        assert self.line_at is not None
+        return line.wait_done(self.line_at, self.process, self.seconds)
 
 
 @contextmanager
 def running(
     bed: "Bed", argv: list[str], name: str, seconds: float, line_at: Path | None = None
-) -> Iterator[Callable[[], str]]:
-    """A client while the block runs; the function waits for its end and gives what it wrote.
+) -> Iterator[Client]:
+    """A client while the block runs.
 
     What it said of errors is kept in the folder. One that knows no start line is what the run
     begins with.
@@ -115,20 +151,10 @@ def running(
             env=bed.lab.state.environment(),
         )
 
-    def result() -> str:
-        try:
-            out, _ = process.communicate(timeout=max(0.1, seconds))
-        except subprocess.TimeoutExpired:
-            raise RunFailed(f"{name}: not done after {seconds:.1f} s") from None
-        if process.returncode:
-            lines = log.read_text(errors="replace").strip().splitlines() or ["no word"]
-            raise RunFailed(f"{name} ended with {process.returncode}: {lines[-1]}")
-        return out.decode()
-
     try:
         if line_at is not None:
             bed.went = line.start(line_at, process, bed.begin)
-        yield result
+        yield Client(name, process, log, seconds, line_at)
     finally:
         process.kill()
         process.communicate()

@@ -47,7 +47,6 @@ def runner(
             stand,
             limit_s=limit_s,
             keep=keep or Keep(),
-            stopped=lambda: False,
         )
 
 

@@ -109,7 +109,6 @@ def test_runs_in_a_guest(labs: Path, tmp_path: Path) -> None:
             *(experiment(measure), results, made),
             limit_s=40.0,
             keep=Keep(),
-            stopped=lambda: False,
         )
         records = []
         for params in plan:

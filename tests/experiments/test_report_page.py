@@ -109,7 +109,7 @@ def test_plots_are_drawn_again_when_runs_came_later(folder: Path) -> None:
     report.write(folder)
     svg = folder / "plots" / "pipes.svg"
     runs = folder / "runs.jsonl"
-    svg.write_text("<svg>old</svg>")
+    svg.write_text('<svg xmlns="http://www.w3.org/2000/svg"><text>old</text></svg>')
     os.utime(svg, (1, 1))
     report.write(folder)
     assert "old" not in svg.read_text()

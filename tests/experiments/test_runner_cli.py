@@ -36,7 +36,7 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
         (("run", "download", "--preset", "lan"), f"preset: 'lan' is none of {', '.join(PRESETS)}"),
         (("run", "download", "--size", "big"), "size: 'big' is no size"),
         (("run", "download", "--pipes", "65"), "pipes: 65 is not from 0 to 64"),
-        (("run", "download", "--reps", "0"), "reps: 0 is not more than 0"),
+        (("run", "download", "--reps", "0"), "reps: 0 is not from 1 to 100000"),
         (("run", "download", "--reps", "x"), "argument --reps: invalid int value: 'x'"),
         (("run", "no-such.toml"), "no-such.toml: no such file"),
         (("run",), "the following arguments are required: NAME"),
@@ -52,6 +52,43 @@ def test_wrong_words(capsys: pytest.CaptureFixture[str], words: tuple[str, ...],
     assert says in err
     assert err.count("\n") == 1
     assert err.startswith("tm3lab: ")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--reps", str(10**18)), f"reps: {10**18} is not from 1 to 100000"),
+        (("--reps", "9" * 400), " is not from 1 to 100000"),
+        (("--reps", "90000"), "reps: 90000 of 90 configurations are 8100000 runs; there may be"),
+        (("--time-limit", "1e300"), "time_limit: 1e+300 is not from 0.001 to 1e+06 seconds"),
+        (("--time-limit", "nan"), "time_limit: nan is not a number"),
+        (("--within", "1e300"), "within: 1e+300 is not from 0.0001 to 1e+06 minutes"),
+        (("--seed", "-1"), "seed: -1 is not from 0 to "),
+        (("--seed", str(10**26)), f"seed: {10**26} is not from 0 to "),
+        (("--size", "1e30"), " is not from 1 to 4.61169e+18"),
+        (("--size", "1000000000000GB"), " is not from 1 to 4.61169e+18"),
+        (("--pipe-sndbuf", "9" * 30), " is not from 1024 to 4.61169e+18"),
+        (("--initcwnd", "1..65535"), "initcwnd: 1..65535 are more than 10000 values"),
+        (("--initcwnd", "1..9000", "--initrwnd", "1..9000"), "9000 values make "),
+    ],
+)
+def test_what_nobody_can_measure_is_refused_at_once(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str
+) -> None:
+    status, out, err = told(capsys, "run", "download", *words, "--dry-run")
+    assert (status, out) == (2, "")
+    assert says in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.timeout(20)
+def test_a_large_sweep_is_planned_soon(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ("--mtu", "600..1400", "--preset", "wired", "--way", "pipes", "--size", "50KB")
+    more = ("--pipes", "1", "--warm", "no", "--reps", "100", "--results", str(tmp_path))
+    status, _, err = told(capsys, "run", "download", *words, *more, "--dry-run")
+    assert status == 0
+    assert "download: 801 configurations x 100 repetitions, about " in err
 
 
 @pytest.mark.parametrize("command", ["resume", "plot", "report"])

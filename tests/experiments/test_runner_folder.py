@@ -124,6 +124,16 @@ def test_a_plan_that_lacks_something_is_told(tmp_path: Path) -> None:
         _ = results.plan
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("change", [{"reps": 10**18}, {"seed": -1}, {"limit_s": 1e300}])
+def test_a_plan_that_nobody_can_carry_out_is_told(tmp_path: Path, change: dict[str, Any]) -> None:
+    """Of a folder that somebody else made: neither an hour's loop nor a traceback."""
+    results = made(tmp_path)
+    results.meta["plan"] |= change
+    with pytest.raises(FolderError, match=rf"meta\.json: {next(iter(change))}: .* is not from "):
+        results.unfinished()
+
+
 @pytest.mark.parametrize("line", ["not json", '{"id": "a"}', "[1]", "null"])
 def test_a_line_that_is_no_run_is_named(tmp_path: Path, line: str) -> None:
     results = made(tmp_path)

@@ -49,7 +49,7 @@ def test_values_are_read(name: str, text: str, wanted: tuple[Value, ...]) -> Non
         ("preset", "lan", "'lan' is none of wired, lossy"),
         ("warm", "maybe", "'maybe' is neither yes nor no"),
         ("app_buffer", "2 parsecs", "'2 parsecs' is no size"),
-        ("app_buffer", "-1", "-1 is not 0 or more"),
+        ("app_buffer", "-1", "-1 is not from 0 to "),
         ("app_buffer", "0.5B", "no whole number of bytes"),
         ("cc", "none,", ""),
     ],

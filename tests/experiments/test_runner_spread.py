@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Sweeps that are done by several: by parts that are merged, by workers of a Dask scheduler."""
+"""Sweeps that are done by several: by workers of a Dask scheduler."""
 
 import importlib.util
 import json
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -11,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments import merge, parameters, remote
-from experiments.folder import FORMAT, FolderError, Results
+from experiments import parameters, remote
+from experiments.folder import Results
 from experiments.plan import Plan
-from experiments.session import How
 from tests.conftest import why_no_namespace
 from topologies.programs import built
 from topologies.shell import until
@@ -23,56 +23,15 @@ CONFIGURATIONS = tuple(parameters.complete((), {"pipes": pipes}) for pipes in (1
 PLAN = Plan("download", CONFIGURATIONS, reps=5, seed=1, limit_s=30.0)
 
 
-def part(root: Path, first: int, every: int, plan: Plan = PLAN, commit: str = "abc") -> Results:
-    """As `--part first/every` leaves it."""
-    meta = {"plan": plan.as_dict(), "commit": commit, "sessions": [{"host": f"host{first}"}]}
-    results = Results.create(root, "download", commit, meta)
-    how = How(part=(first, every))
-    for run in plan.runs():
-        if how.has(run):
-            logs = results.path / "logs" / run.id
-            logs.mkdir(parents=True)
-            (logs / "rp.log").write_text(run.id)
-            record = {"format": FORMAT, "id": run.id, "outcome": "ok", "logs": f"logs/{run.id}"}
-            results.append({**record, "host": f"host{first}"})
-    return results
-
-
-def test_parts_make_a_whole(tmp_path: Path) -> None:
-    parts = [part(tmp_path, first, 3) for first in (1, 2, 3)]
-    assert [results.unfinished() for results in parts] == [6, 6, 8]
-    whole = merge.merge([results.path for results in parts], tmp_path)
-    assert whole.unfinished() == 0
-    assert len(whole.runs()) == len(PLAN)
-    assert {record["host"] for record in whole.runs()} == {"host1", "host2", "host3"}
-    for run in PLAN.runs():
-        assert (whole.path / "logs" / run.id / "rp.log").read_text() == run.id
-    assert [session["host"] for session in whole.meta["sessions"]] == ["host1", "host2", "host3"]
-
-
-def test_a_part_twice_counts_once(tmp_path: Path) -> None:
-    paths = [part(tmp_path, 1, 2).path, part(tmp_path, 1, 2).path]
-    assert len(merge.merge(paths, tmp_path).runs()) == 6
-
-
-def test_what_is_of_another_plan_or_commit_is_not_merged(tmp_path: Path) -> None:
-    one = part(tmp_path, 1, 2).path
-    other = Plan("download", CONFIGURATIONS, reps=5, seed=2, limit_s=30.0)
-    with pytest.raises(FolderError, match="is of another plan than"):
-        merge.merge([one, part(tmp_path, 2, 2, other).path], tmp_path)
-    with pytest.raises(FolderError, match="is of another commit than"):
-        merge.merge([one, part(tmp_path, 2, 2, commit="abd").path], tmp_path)
-    assert len(list(tmp_path.glob("download/*"))) == 3
-
-
 def test_files_of_a_run_arrive_and_stay_where_they_belong(tmp_path: Path) -> None:
     there, here = tmp_path / "there", tmp_path / "here"
     (there / "logs" / "a").mkdir(parents=True)
     (there / "logs" / "a" / "rp.log").write_bytes(bytes(range(256)) * 100)
-    remote.unpack(remote._packed(there), here)
+    remote.unpack(remote._packed(there), here, "a")
     assert (here / "logs" / "a" / "rp.log").read_bytes() == bytes(range(256)) * 100
-    with pytest.raises(remote.Refused, match="lies outside"):
-        remote.unpack({"../x": ""}, here)
+    for name in ("../x", "/etc/x", "meta.json", "logs/b/rp.log", "logs/a/../b", "plots/x.svg"):
+        with pytest.raises(remote.Refused, match="lies outside"):
+            remote.unpack({name: ""}, here, "a")
 
 
 def test_a_sweep_ends_its_own_runs_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,22 +76,34 @@ def started(tmp_path: Path, name: str, argv: list[str | Path]) -> Iterator[subpr
 
 
 @contextmanager
-def cluster(tmp_path: Path, workers: int) -> Iterator[str]:
+def cluster(tmp_path: Path, workers: int, *tls: str | Path) -> Iterator[str]:
     """A scheduler on loopback and its workers; its address."""
     told = tmp_path / "scheduler.json"
-    argv = [built("tm3lab"), "scheduler", "--host", "127.0.0.1", "--port", "0"]
-    argv += ["--scheduler-file", told]
+    argv = [built("tm3lab"), "scheduler", "--port", "0", "--scheduler-file", told, *tls]
     with ExitStack() as stack:
-        stack.enter_context(started(tmp_path, "scheduler", argv))
+        processes = [stack.enter_context(started(tmp_path, "scheduler", argv))]
         until("the scheduler", told.exists, 60.0)
         address = json.loads(told.read_text())["address"]
         for number in range(workers):
-            words = [built("tm3lab"), "worker", address]
-            stack.enter_context(started(tmp_path, f"worker{number}", words))
+            words = [built("tm3lab"), "worker", "--as-root", address, *tls]
+            processes.append(stack.enter_context(started(tmp_path, f"worker{number}", words)))
         for number in range(workers):
             log = tmp_path / f"worker{number}.log"
             until(f"worker {number}", lambda log=log: "Registered to" in log.read_text(), 60.0)
+        elsewhere = [it for it in listening(processes) if not it.startswith(("127.", "[::1]"))]
+        assert not elsewhere, "others than this machine can reach it"
         yield address
+
+
+def listening(processes: list[subprocess.Popen[bytes]]) -> list[str]:
+    """On which addresses and ports they do, each at least on one."""
+    found = []
+    lines = subprocess.check_output(["ss", "-Htlnp"], text=True).splitlines()
+    for process in processes:
+        own = [line.split()[3] for line in lines if f"pid={process.pid}," in line]
+        assert own, f"{process.args} listens nowhere"
+        found += own
+    return found
 
 
 SWEEP = ("--preset", "wired", "--size", "50KB", "--pipes", "1,2", "--way", "pipes", "--warm", "no")
@@ -188,6 +159,39 @@ def test_a_spread_sweep_keeps_to_its_time(tmp_path: Path) -> None:
     results = Results.open(next(tmp_path.glob("here/download/*")))
     assert len(results.runs()) == 2 and results.unfinished() == 4
     assert "4 runs of the plan are left" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> list[str | Path]:
+    """One that signed itself, for all: an authority of one."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    key, cert = folder / "key.pem", folder / "cert.pem"
+    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    argv += ["-nodes", "-subj", "/CN=lab", "-days", "1", "-keyout", key, "-out", cert]
+    subprocess.run(argv, check=True, capture_output=True)
+    return ["--tls-ca-file", cert, "--tls-cert", cert, "--tls-key", key]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@needs_dask
+@needs_root
+def test_with_tls_only_who_has_a_certificate_is_let_in(
+    tmp_path: Path, certificate: list[str | Path]
+) -> None:
+    with cluster(tmp_path, 1, *certificate) as address:
+        assert address.startswith("tls://127.0.0.1:")
+        words = ("--reps", "1", "--spread", address, "--results", "here")
+        done = spread(tmp_path, *words, *map(str, certificate))
+        assert done.returncode == 0, done.stderr
+        for without in (address, address.replace("tls:", "tcp:")):
+            other = spread(tmp_path, *words[:3], without, "--results", "there")
+            assert other.returncode == 1, other.stderr
+    results = Results.open(next(tmp_path.glob("here/download/*")))
+    assert [record["outcome"] for record in results.runs()] == ["ok"] * 2
+    assert not [it for path in tmp_path.glob("there/*/*") for it in Results.open(path).runs()]
 
 
 @needs_dask

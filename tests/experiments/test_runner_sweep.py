@@ -172,6 +172,7 @@ def test_a_file_defines_a_sweep(tmp_path: Path) -> None:
     [
         ('experiment = "download"', "", "experiment: which"),
         ("reps = 3", "reps = 0", "reps: 0"),
+        ("reps = 3", f"reps = {10**18}", f"reps: {10**18} is no whole number from 1 to 100000"),
         ("reps = 3", "rep = 3", "rep: no such key; there are experiment"),
         ("reps = 3", 'name = "My Sweep"', "name: 'My Sweep'"),
         ("[[grid]]", "[grid]", "grid: write [[grid]]"),

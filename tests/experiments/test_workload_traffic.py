@@ -166,6 +166,32 @@ def test_warm_pipes_are_warm_when_the_client_goes(stand: Stand, tmp_path: Path) 
     again_if_late(lambda: lateness(labs[-1]), "warm pipes", check)
 
 
+def test_a_program_that_is_slow_to_end_lets_no_pipe_cool(
+    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where others want the processors, it takes longer than the pipes' time-out to end."""
+    real = traffic.command
+    code = "import atexit, time; atexit.register(time.sleep, 2); from experiments.workloads "
+    code += "import play; play.main()"
+
+    def command(module: str, *words: str, **how: str) -> list[str]:
+        if module != "play":
+            return real(module, *words, **how)
+        return [*real(module, **how)[:-2], "-c", code, *words]
+
+    monkeypatch.setattr(traffic, "command", command)
+
+    def check() -> None:
+        with bed(stand, tmp_path / "run", configuration(pipes=2, warm=True), limit_s=30) as made:
+            traffic.play(made, {"file": Transfer(port=traffic.PORT, down=50_000)})
+            told = made.facts["warm"]
+            if told["cooled"]:
+                raise Wrong(f"{told['cooled']} pipes cooled: {told}")
+            assert max(told["lastsnd"]) < 2000
+
+    again_if_late(list, "warm pipes", check)
+
+
 def test_a_run_begins_once(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The links' draw begins anew when the pipes are dialled and when the first client goes."""
     seeds: list[int] = []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Nothing of a lab outlives it: not at its end, not after Ctrl-C, not after kill -9 and clean."""
 
+import json
 import os
 import signal
 import subprocess
@@ -63,14 +64,12 @@ def members(folder: Path) -> set[Identity]:
     return {
         process
         for process in everybody()
-        if network_of(process.pid) in spaces
-        or environment_has(process.pid, f"TM3_LAB={folder.name}")
+        if network_of(process.pid) in spaces or environment_has(process.pid, f"TM3_LAB={folder}")
     }
 
 
 def registry_pids(folder: Path) -> list[int]:
-    (entry,) = [it for it in registry.entries() if it.folder == folder]
-    return list(entry.state["namespaces"].values())
+    return list(json.loads((folder / "state.json").read_text())["namespaces"].values())
 
 
 def nothing_left(folder: Path, known: set[Identity]) -> None:

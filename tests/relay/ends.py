@@ -47,6 +47,24 @@ def read_to_end(sock: socket.socket, seconds: float = 20.0, limit: int | None = 
     return Ending(how, size, sha.hexdigest())
 
 
+@contextmanager
+def reading(sock: socket.socket, seconds: float = 20.0) -> Iterator[Callable[[], Ending]]:
+    """Reads to the end beside the block; the function waits for what that end was.
+
+    However the block ends, the thread ends before it: once a descriptor is closed its number may be
+    another file's, and a thread that still reads would take that one's bytes.
+    """
+    ends: Queue[Ending] = Queue()
+    thread = threading.Thread(target=lambda: ends.put(read_to_end(sock, seconds)))
+    thread.start()
+    try:
+        yield lambda: ends.get(timeout=seconds)
+    finally:
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
 def read_exactly(sock: socket.socket, size: int) -> bytes:
     data = bytearray()
     while len(data) < size:

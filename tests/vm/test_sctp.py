@@ -11,13 +11,23 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.relay import payload, records, wire
-from tests.relay.ends import Ending, echo, read_exactly, read_to_end, sending, serving, socks
+from tests.relay.ends import (
+    Ending,
+    echo,
+    read_exactly,
+    read_to_end,
+    reading,
+    sending,
+    serving,
+    socks,
+)
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program
 from tests.relay.proxies import LP_READY, Pair, local_proxy, pair, remote_proxy
@@ -100,25 +110,21 @@ def test_both_ways_over_disorder(two: Two, tmp_path: Path, more: list[str]) -> N
     link(two, "delay", "10ms", "reorder", "75%", "loss", "0.5%")
     data = payload.seeded(2_000_000, seed=4)
     whole = Ending("eof", len(data), payload.digest(data))
-    ends: list[Ending] = []
 
-    def download(port: int) -> None:
+    def download(port: int) -> Ending:
         with socks(near, RP, port) as sock:
-            ends.append(read_to_end(sock, 40))
+            return read_to_end(sock, 40)
 
     with (
+        ThreadPoolExecutor() as pool,  # waits for its threads, which end with the proxies
         serving(far, sending(data), (RP, 0)) as source,
         serving(far, read_to_end, (RP, 0)) as sink,
         proxies(two, tmp_path, *SCTP, *more) as running,
     ):
-        threads = [threading.Thread(target=download, args=(source.port,)) for _ in range(2)]
-        for thread in threads:
-            thread.start()
+        downloads = [pool.submit(download, source.port) for _ in range(2)]
         with socks(near, RP, sink.port) as sock:
             sock.sendall(data)
-        for thread in threads:
-            thread.join(timeout=60)
-        assert ends == [whole] * 2
+        assert [it.result(60) for it in downloads] == [whole] * 2
         assert len(running.rp.lines("do not tell enough for --aggregate delay")) == (not more)
         assert sink.results.get(timeout=30) == whole
 
@@ -144,14 +150,12 @@ def test_a_mixed_set_follows_the_loss(two: Two, tmp_path: Path) -> None:
     def carried_by() -> str:
         return records.of(tmp_path / "rp.jsonl", "losses")[-1]["carried_by"]
 
-    ends: list[Ending] = []
     with (
         serving(far, pour, (RP, 0)) as source,
         proxies(two, tmp_path, *MIXED, "--stats-interval", "0.2") as running,
         socks(near, RP, source.port) as sock,
+        reading(sock) as ended,
     ):
-        reader = threading.Thread(target=lambda: ends.append(read_to_end(sock, 20)))
-        reader.start()
         until("a first megabyte over TCP", lambda: carried("tcp") > 1_000_000, 20)
         assert carried("sctp") == 0
         link(two, *clean, "loss", "3%")
@@ -166,10 +170,10 @@ def test_a_mixed_set_follows_the_loss(two: Two, tmp_path: Path) -> None:
         before = carried("tcp")
         until("a megabyte over TCP again", lambda: carried("tcp") > before + 1_000_000, 20)
         stop.set()
-        reader.join(timeout=20)
+        end = ended()
         assert len(running.rp.lines("sending over")) == 2
-    assert ends[0].how == "eof"
-    assert ends[0].size == source.results.get(timeout=5)
+    assert end.how == "eof"
+    assert end.size == source.results.get(timeout=5)
     assert records.of(tmp_path / "rp.jsonl", "losses")[-1]["switches"] == 2
 
 
