@@ -48,6 +48,7 @@ local SEARCH_WINDOW = 4 * LEN_DATA_MAX
 local WORDS_MAX = 6                   -- messages told in the info column of one frame
 -- Wireshark takes all of these ports for X11; here only what opens as X11 does is handed to it.
 local X11_FIRST, X11_LAST = 6000, 6063
+local TCP = { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 } -- flags of its header
 local HALF_CLOSE, FIN_ORDER, FIN_RESET = 0x77, 0x88, 0x99
 local FEATURE_EARLY, FEATURE_HALF_CLOSE = 1, 4
 
@@ -298,7 +299,7 @@ local function read_options()
 end
 
 -- Methods of Wireshark's objects, looked up once: obj:method() costs twice as much.
-local call = { look = {} } -- look: at one payload at a time
+local call = {}
 
 function call.learn_tvb(tvb)
     call.raw, call.len, call.reported_len, call.offset =
@@ -309,7 +310,12 @@ end
 
 local S          -- everything found in the first pass
 local ports = {} -- watched: where remote proxies listen
-local nested = false
+local nested = false -- the frame whose content is being handed on: none of it is a pipe
+
+-- One look at one frame. `frame` is nil between two looks, for the same frame may be looked at
+-- twice in a row: first (visited is false), then again. See `begin_look` and `end_look`.
+local look = {}
+local end_look
 
 -- Of most records these are 0, and nothing is stored.
 local function mostly_zero()
@@ -342,6 +348,7 @@ S = new_state()
 
 function tm3.init()
     S = new_state()
+    end_look()
 end
 
 -- a - b on the circle of numbers: positive if a is ahead.
@@ -1133,7 +1140,6 @@ local function be32(n)
     return char(floor(n / 16777216) % 256, floor(n / 65536) % 256, floor(n / 256) % 256, n % 256)
 end
 
-local FLAG_FIN, FLAG_SYN, FLAG_RST, FLAG_PSH, FLAG_ACK = 1, 2, 4, 8, 16
 -- TCP looks through all segments that were never acknowledged: so they are, every so often.
 local ACK_EVERY = 64
 -- The end of a TCP header by its flags: made once.
@@ -1155,11 +1161,11 @@ end
 local function hand_on(conn, lane, offset, payload, flags, pinfo, tree, ack)
     if not lane.ports then name_lane(conn, lane) end
     local isn = conn.index * 65536 % HALF_CIRCLE
-    local sequence = (isn + offset + (flags == FLAG_SYN and 0 or 1)) % CIRCLE
+    local sequence = (isn + offset + (flags == TCP.SYN and 0 or 1)) % CIRCLE
     local segment = lane.ports .. be32(sequence)
         .. (ack and be32((isn + ack + 1) % CIRCLE) or "\0\0\0\0") .. header_end[flags] .. payload
     local tvb = ByteArray.new(segment, true):tvb(lane.name)
-    nested = true
+    nested = look.frame
     local ok, why = pcall(call_tcp, tcp_dissector, tvb, pinfo, tree)
     nested = false
     if not ok then error(why, 0) end
@@ -1278,7 +1284,7 @@ local function acknowledge(conn, lane, pinfo, tree)
     -- It would come from the other side, and TCP tells directions by address.
     local src, dst = pinfo.src, pinfo.dst
     pinfo.src, pinfo.dst = dst, src
-    hand_on(conn, other, other.handed or 0, "", FLAG_ACK, pinfo, item, lane.handed)
+    hand_on(conn, other, other.handed or 0, "", TCP.ACK, pinfo, item, lane.handed)
     pinfo.src, pinfo.dst = src, dst
 end
 
@@ -1294,11 +1300,11 @@ local function hand_on_piece(piece, pinfo, tree, visited)
         item:set_generated(true)
     end
     if piece.syn then
-        hand_on(conn, lane, 0, "", FLAG_SYN, pinfo, tree)
+        hand_on(conn, lane, 0, "", TCP.SYN, pinfo, tree)
         if not visited then body.begin(conn, pinfo) end
     end
-    local flags = #piece.bytes > 0 and FLAG_PSH or 0
-    if reason == FIN_ORDER or reason == HALF_CLOSE then flags = flags + FLAG_FIN end
+    local flags = #piece.bytes > 0 and TCP.PSH or 0
+    if reason == FIN_ORDER or reason == HALF_CLOSE then flags = flags + TCP.FIN end
     if not visited then body.expect(lane, piece) end
     if flags > 0 then hand_on(conn, lane, piece.offset, piece.bytes, flags, pinfo, tree) end
     body.lane, body.asked = nil, nil
@@ -1307,7 +1313,7 @@ local function hand_on_piece(piece, pinfo, tree, visited)
         acknowledge(conn, lane, pinfo, tree)
     end
     if reason == FIN_RESET then
-        hand_on(conn, lane, piece.offset + #piece.bytes, "", FLAG_RST, pinfo, tree)
+        hand_on(conn, lane, piece.offset + #piece.bytes, "", TCP.RST, pinfo, tree)
     end
     piece.bytes = nil
 end
@@ -1813,9 +1819,21 @@ function columns.text()
     return told.count == count and text or format("%s; and %d more", text, told.count - count)
 end
 
+-- Of a frame begun before, whatever became of it, nothing is due and nothing is told.
+local function begin_look(frame, visited, now)
+    due_now.count, told.count = 0, 0
+    look.frame, look.visited, look.now = frame, visited, now
+end
+
+function end_look()
+    due_now.count, told.count = 0, 0
+    look.frame, nested = nil, false
+    body.lane, body.asked = nil, nil
+end
+
 local tm3_dissector
 
-local function message(i, m, s, look, pinfo, tree)
+local function message(i, m, s, pinfo, tree)
     local item = tree
     if m.id ~= 0 and m.len < LEN_FIN and m.size > HEADER + 1 then
         columns.tell(false, i, m.number, m.size - HEADER)
@@ -1835,7 +1853,7 @@ local function message(i, m, s, look, pinfo, tree)
     end
 end
 
-local function garbage(i, at, left, look, tree)
+local function garbage(i, at, left, tree)
     local size = math.min(S.m_offset[i], left)
     if size == 0 then return left end
     if look.shown then
@@ -1849,7 +1867,7 @@ end
 
 -- Where messages begin is not known: the record of what is to be skipped first, if any.
 -- false: that cannot be told yet, and how many more bytes are wanted.
-local function synchronise(look, pos, at, left, pinfo)
+local function synchronise(pos, at, left, pinfo)
     local size, wanted = search(look.half, look.tvb, at, math.min(left, look.captured - at),
         pinfo.can_desegment > 0)
     if not size then return false, wanted end
@@ -1861,7 +1879,7 @@ local message_now = {}
 
 -- The bytes from `at` on: a message, garbage, or not enough. Returns their size, or
 -- nil and how many bytes are wanted.
-local function next_piece(look, at, left, pinfo, tree)
+local function next_piece(at, left, pinfo, tree)
     local half, tvb, captured = look.half, look.tvb, look.captured
     local pos = look.base == 0 and at or -look.base - at
     local i
@@ -1870,10 +1888,10 @@ local function next_piece(look, at, left, pinfo, tree)
         if not i and half.sync ~= "found" then return left end
     elseif half.sync ~= "found" then
         local wanted
-        i, wanted = synchronise(look, pos, at, left, pinfo)
+        i, wanted = synchronise(pos, at, left, pinfo)
         if i == false then return nil, wanted end
     end
-    if i and S.m_order[i] == GARBAGE then return garbage(i, at, left, look, tree) end
+    if i and S.m_order[i] == GARBAGE then return garbage(i, at, left, tree) end
     if left < HEADER then return nil, DESEGMENT_ONE_MORE_SEGMENT end
     if captured - at < HEADER then return left end
     local rest = captured - at
@@ -1884,7 +1902,7 @@ local function next_piece(look, at, left, pinfo, tree)
     m.size = size_of(m.len)
     if not m.size then
         if look.visited then return left end
-        return garbage(broken(half, look.frame, pos, left, m.len), at, left, look, tree)
+        return garbage(broken(half, look.frame, pos, left, m.len), at, left, tree)
     end
     if left < m.size then
         if pinfo.can_desegment > 0 then return nil, m.size - left end
@@ -1899,7 +1917,7 @@ local function next_piece(look, at, left, pinfo, tree)
     if not look.visited then
         i = first_look(half, look.frame, pos, m, s, look.now)
     end
-    if i then message(i, m, s, look, pinfo, tree) end
+    if i then message(i, m, s, pinfo, tree) end
     return m.size
 end
 
@@ -1907,7 +1925,7 @@ end
 -- known, the next of it or early, releasing nothing, and not to be shown. It needs few of the
 -- questions that `next_piece` asks; its answers are the same. Returns the message's size, or nil:
 -- ask them.
-local function quick(look, at, left)
+local function quick(at, left)
     local half, tvb, content = look.half, look.tvb, options.content
     if left <= HEADER + 1 or left > look.captured - at then return nil end
     local a, b, c, d, g, h, k, l = byte(call.raw(tvb, at, HEADER), 1, HEADER)
@@ -1959,21 +1977,19 @@ local function quick(look, at, left)
 end
 
 local function dissect(half, tvb, captured, pinfo, tree)
-    local length, look, frame = call.reported_len(tvb), call.look, pinfo.number
-    if look.frame ~= frame then
-        -- What is due and told is of this frame alone, whatever became of the one before.
-        due_now.count, told.count = 0, 0
-        look.frame, look.visited, look.now = frame, pinfo.visited, pinfo.abs_ts
+    local length, frame, visited = call.reported_len(tvb), pinfo.number, pinfo.visited
+    if look.frame ~= frame or look.visited ~= visited then
+        begin_look(frame, visited, pinfo.abs_ts)
     end
     look.half, look.tvb, look.captured, look.base = half, tvb, captured, call.offset(tvb)
     look.shown = tree:referenced(tm3_dissector)
-    local may_be_quick = not look.visited and not look.shown and half.sync == "found"
+    local may_be_quick = not visited and not look.shown and half.sync == "found"
     local at = 0
     while at < length do
         local size, want
-        if may_be_quick then size = quick(look, at, length - at) end
+        if may_be_quick then size = quick(at, length - at) end
         if not size then
-            size, want = next_piece(look, at, length - at, pinfo, tree)
+            size, want = next_piece(at, length - at, pinfo, tree)
             if not size then
                 pinfo.desegment_offset, pinfo.desegment_len = at, want
                 break
@@ -1999,7 +2015,7 @@ end
 function tm3.dissector(tvb, pinfo, tree)
     if not call.raw then call.learn_tvb(tvb) end
     local captured = call.len(tvb)
-    if nested or captured == 0 then return 0 end
+    if captured == 0 or nested and nested == pinfo.number then return 0 end
     local half = find_half(pinfo)
     local stream = half.stream
     if stream.x11 == nil and not pinfo.visited then
@@ -2020,13 +2036,13 @@ end
 function pipe.proto.dissector(tvb, pinfo, tree)
     if not call.raw then call.learn_tvb(tvb) end
     local captured = call.len(tvb)
-    if nested or captured == 0 then return 0 end
+    if captured == 0 or nested and nested == pinfo.number then return 0 end
     local half = pipe.known(pinfo.src_port, pinfo.dst_port) or find_half(pinfo)
     return dissect(half, tvb, captured, pinfo, tree)
 end
 
 local function heuristic(tvb, pinfo, tree)
-    if nested then return false end
+    if nested and nested == pinfo.number then return false end
     if not call.raw then call.learn_tvb(tvb) end
     local n = tvb:len()
     if n <= HEADER then return false end
@@ -2047,8 +2063,7 @@ end
 
 local wire = {}
 
-local IP_OFFSETS = { 14, 16, 20, 18, 0, 4, 22, 24 }
-local TCP_FIN, TCP_SYN, TCP_RST, TCP_ACK = 1, 2, 4, 16
+wire.IP_OFFSETS = { 14, 16, 20, 18, 0, 4, 22, 24 }
 
 -- The TCP header if the IP header begins at `at`: sequence number, flags, payload bytes, and
 -- addresses and ports as they are written.
@@ -2081,7 +2096,7 @@ end
 function wire.header(tvb, src_port, dst_port)
     local sequence, flags, payload, ends = wire.header_at(tvb, S.ip_at, src_port, dst_port)
     if sequence then return sequence, flags, payload, ends end
-    for _, at in ipairs(IP_OFFSETS) do
+    for _, at in ipairs(wire.IP_OFFSETS) do
         sequence, flags, payload, ends = wire.header_at(tvb, at, src_port, dst_port)
         if sequence then
             S.ip_at = at
@@ -2168,11 +2183,11 @@ function wire.look(tvb, pinfo)
     if not to_rp and not ports[src_port] and not S.watched[src_port] then return end
     local sequence, flags, payload, ends = wire.header(tvb, src_port, dst_port)
     if not sequence then return end
-    local syn = floor(flags / TCP_SYN) % 2 == 1
+    local syn = floor(flags / TCP.SYN) % 2 == 1
     local half = S.by_ends[ends]
     if not half or syn then
         half = wire.find(pinfo, src_port, dst_port, sequence,
-            syn and floor(flags / TCP_ACK) % 2 == 0 and to_rp)
+            syn and floor(flags / TCP.ACK) % 2 == 0 and to_rp)
         S.by_ends[ends] = half
     end
     if not half then return end
@@ -2183,7 +2198,7 @@ function wire.look(tvb, pinfo)
         return
     end
     if payload > 0 then wire.follow(half, sequence, payload) end
-    if flags % 2 == TCP_FIN or floor(flags / TCP_RST) % 2 == 1 then
+    if flags % 2 == TCP.FIN or floor(flags / TCP.RST) % 2 == 1 then
         half.stream.over = true
         local session = half.stream.session
         if session and not session.extension then session.over = true end
@@ -2253,16 +2268,14 @@ end
 function inside.dissector(tvb, pinfo, tree)
     if not call.raw then call.learn_tvb(tvb) end
     local visited
-    if told.count > 0 then
-        local look = call.look
-        if pinfo.number == look.frame then
-            visited = look.visited
-            if due_now.count > 0 and not visited then body.gather() end
-            columns.finish(look.half, pinfo, tree, visited)
-        end
-        due_now.count, told.count = 0, 0
+    if told.count > 0 and pinfo.number == look.frame then
+        visited = look.visited
+        if due_now.count > 0 and not visited then body.gather() end
+        columns.finish(look.half, pinfo, tree, visited)
+    else
+        visited = pinfo.visited
     end
-    if visited == nil then visited = pinfo.visited end
+    end_look()
     if not visited and not wire.look_at_known(tvb) then wire.look(tvb, pinfo) end
 end
 
@@ -2271,7 +2284,7 @@ end
 local stats = {}
 
 -- The value below which a share of the sorted values lies (nearest rank).
-local function percentile(sorted, share)
+function stats.percentile(sorted, share)
     if #sorted == 0 then return nil end
     local rank = math.ceil(share * #sorted)
     return sorted[rank < 1 and 1 or rank]
@@ -2306,7 +2319,7 @@ end
 function stats.delay_of(sorted)
     local ms = {}
     for _, share in ipairs({ 50, 75, 99 }) do
-        local value = percentile(sorted, share / 100)
+        local value = stats.percentile(sorted, share / 100)
         ms["p" .. share] = value and value * 1000 or nil
     end
     ms.max = sorted[#sorted] and sorted[#sorted] * 1000 or nil
@@ -2476,9 +2489,9 @@ function stats.split_table(title, headings, rows, parts)
     return concat(tables, "\n")
 end
 
-local function percent(share) return share and format("%.1f %%", share * 100) or "-" end
-local function ms_of(value) return value and format("%.3f", value) or "-" end
-local function whole(n) return format("%d", n) end
+function stats.percent(share) return share and format("%.1f %%", share * 100) or "-" end
+function stats.ms(value) return value and format("%.3f", value) or "-" end
+function stats.whole(n) return format("%d", n) end
 
 function stats.pipes_table(narrow)
     local rows = {}
@@ -2486,11 +2499,11 @@ function stats.pipes_table(narrow)
         for _, way in ipairs({ "up", "down" }) do
             local w = row[way]
             rows[#rows + 1] = {
-                whole(row.session), whole(row.pipe), way == "up" and "↑" or "↓",
+                stats.whole(row.session), stats.whole(row.pipe), way == "up" and "↑" or "↓",
                 row.lp .. (way == "up" and " → " or " ← ") .. row.rp,
-                whole(w.messages), whole(w.payload_bytes), whole(w.wire_bytes),
-                percent(w.share), percent(w.efficiency), whole(w.tcp_out_of_order),
-                whole(w.tcp_resent),
+                stats.whole(w.messages), stats.whole(w.payload_bytes), stats.whole(w.wire_bytes),
+                stats.percent(w.share), stats.percent(w.efficiency),
+                stats.whole(w.tcp_out_of_order), stats.whole(w.tcp_resent),
             }
         end
     end
@@ -2505,11 +2518,12 @@ function stats.connections_table(narrow)
     local rows = {}
     for _, row in ipairs(stats.connection_rows()) do
         rows[#rows + 1] = {
-            whole(row.index), whole(row.session), whole(row.id), row.dst or "?",
-            whole(row.up.payload_bytes), whole(row.down.payload_bytes), whole(row.up.messages),
-            whole(row.down.messages), whole(row.pipes), ms_of(row.reorder_ms.p50),
-            ms_of(row.reorder_ms.p75), ms_of(row.reorder_ms.p99),
-            whole(row.up.waiting + row.down.waiting), format("%.6f", row.duration_s), row["end"],
+            stats.whole(row.index), stats.whole(row.session), stats.whole(row.id), row.dst or "?",
+            stats.whole(row.up.payload_bytes), stats.whole(row.down.payload_bytes),
+            stats.whole(row.up.messages), stats.whole(row.down.messages), stats.whole(row.pipes),
+            stats.ms(row.reorder_ms.p50), stats.ms(row.reorder_ms.p75), stats.ms(row.reorder_ms.p99),
+            stats.whole(row.up.waiting + row.down.waiting), format("%.6f", row.duration_s),
+            row["end"],
         }
     end
     local parts = narrow and { { 1, 2, 3, 4, 5, 6, 7, 8 }, { 1, 9, 10, 11, 12, 13, 14, 15 } }
