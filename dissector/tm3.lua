@@ -445,7 +445,7 @@ local function new_half(stream, key, up)
         key = key, stream = stream, up = up,
         sync = stream.started and "found" or "unsure",
         messages = 0, payload = 0, bytes = 0, wire = 0, frames = 0,
-        pending = {}, resent = 0, reordered = 0, first = true, plain = 0,
+        pending = {}, resent = 0, reordered = 0, first = true,
     }
 end
 
@@ -2215,12 +2215,28 @@ local function hand_on_all(pinfo, tree, visited, after)
     pinfo.src_port, pinfo.dst_port = src_port, dst_port
 end
 
+-- What is fenced in front of the info column's text, of a tunnel or of TCP's analysis. Where a
+-- frame begins a message that it does not end, TCP has fenced what stood there: its own words on
+-- the segment, or (4.4) those that are about to be written. These go.
+function columns.in_front(info, text)
+    info:clear()
+    local before = tostring(info)
+    if before == "" then return before end
+    local own = before:find(text, 1, true) or before:find("%S+ → %S+ %[[%u, ]*%] Seq=")
+    if not own then return before end
+    before = before:sub(1, own - 1)
+    info:clear_fence()
+    info:set(before)
+    info:fence()
+    return before
+end
+
 -- Writes the columns: what the messages are and, behind it, what the dissectors of their content
--- say. What is fenced in front of it (of a tunnel, of TCP's analysis) stays.
+-- say.
 function columns.write(cols, info, pinfo, tree, visited)
     local protocol, own
-    info:clear()
-    local before, text = tostring(info), columns.text()
+    local text = columns.text()
+    local before = columns.in_front(info, text)
     if due_now.count > 0 then
         hand_on_all(pinfo, tree, visited, function(more)
             protocol = protocol or cols.protocol
@@ -2236,32 +2252,19 @@ function columns.write(cols, info, pinfo, tree, visited)
             protocol:set("TM³")
         end)
     end
-    if before ~= "" then
-        info:clear_fence()
-        text = before .. (before:sub(-1) ~= " " and "; " or "") .. text
-    end
-    info:set(text)
+    if before ~= "" and before:sub(-1) ~= " " then before = before .. "; " end
+    info:clear_fence()
+    info:set(before .. text)
     cols.protocol = own or "TM³"
-    return before == ""
 end
 
--- A direction of a pipe in whose first frames nothing stood in front of what TCP says: that of
--- the later ones is written without looking. TCP's own fences end with a space.
-columns.PLAIN_FRAMES = 4
-
-function columns.finish(half, pinfo, tree, visited)
+function columns.finish(pinfo, tree, visited)
     local cols = pinfo.cols
-    if half.plain == columns.PLAIN_FRAMES and due_now.count == 0 then
-        cols.info, cols.protocol = columns.text(), "TM³"
-        return
-    end
     local info = cols.info
-    if tostring(info) == NO_INFO then
-        if due_now.count > 0 then hand_on_all(pinfo, tree, visited) end
-    elseif not columns.write(cols, info, pinfo, tree, visited) then
-        half.plain = -1
-    elseif half.plain >= 0 and half.plain < columns.PLAIN_FRAMES then
-        half.plain = half.plain + 1
+    if tostring(info) ~= NO_INFO then
+        columns.write(cols, info, pinfo, tree, visited)
+    elseif due_now.count > 0 then
+        hand_on_all(pinfo, tree, visited)
     end
 end
 
@@ -2271,7 +2274,7 @@ function inside.dissector(tvb, pinfo, tree)
     if told.count > 0 and pinfo.number == look.frame then
         visited = look.visited
         if due_now.count > 0 and not visited then body.gather() end
-        columns.finish(look.half, pinfo, tree, visited)
+        columns.finish(pinfo, tree, visited)
     else
         visited = pinfo.visited
     end
@@ -2521,9 +2524,9 @@ function stats.connections_table(narrow)
             stats.whole(row.index), stats.whole(row.session), stats.whole(row.id), row.dst or "?",
             stats.whole(row.up.payload_bytes), stats.whole(row.down.payload_bytes),
             stats.whole(row.up.messages), stats.whole(row.down.messages), stats.whole(row.pipes),
-            stats.ms(row.reorder_ms.p50), stats.ms(row.reorder_ms.p75), stats.ms(row.reorder_ms.p99),
-            stats.whole(row.up.waiting + row.down.waiting), format("%.6f", row.duration_s),
-            row["end"],
+            stats.ms(row.reorder_ms.p50), stats.ms(row.reorder_ms.p75),
+            stats.ms(row.reorder_ms.p99), stats.whole(row.up.waiting + row.down.waiting),
+            format("%.6f", row.duration_s), row["end"],
         }
     end
     local parts = narrow and { { 1, 2, 3, 4, 5, 6, 7, 8 }, { 1, 9, 10, 11, 12, 13, 14, 15 } }
