@@ -31,6 +31,13 @@ set_plugin_info({
 
 -- Constants ----------------------------------------------------------------
 
+-- Wireshark's: 400 is 4.0.
+local VERSION
+do
+    local major, minor = tostring(get_version and get_version() or ""):match("^(%d+)%.(%d+)")
+    VERSION = major and tonumber(major) * 100 + tonumber(minor) or 400
+end
+
 local HEADER = 8
 local LEN_DATA_MIN, LEN_DATA_MAX, LEN_SYN, LEN_FIN = 9, 4104, 0xffff, 0xfffe
 local SIZE_SYN, SIZE_FIN = 14, 9
@@ -339,6 +346,7 @@ local function new_state()
         early = {},    -- record -> payload: of open gaps, and of the last that were closed
         kept = {}, is_kept = {}, kept_from = 1, kept_to = 0, kept_bytes = 0,
         kept_bytes_max = 0, held_bytes = 0, held_bytes_max = 0, body_bytes = 0,
+        leaks = {},    -- frame -> turns whose layers were not all counted off: see `layer`
         ip_at = 14,    -- where the IP header was found last
         watched = {},
         by_ends = {},  -- addresses and ports as they are written -> one direction of a pipe
@@ -1148,6 +1156,12 @@ local header_end = setmetatable({}, { __index = function(ends, flags)
     return ends[flags]
 end })
 
+-- Did a dissector run into the end of its bytes? Wireshark has put that into the tree already, and
+-- nobody else has anything to do with it.
+local function malformed(why)
+    return tostring(why):find("Malformed frame", 1, true) ~= nil
+end
+
 -- What all made-up segments of a direction have in common: ports, and a name for their bytes.
 local function name_lane(conn, lane)
     local near, far = source_port(conn), conn.dst_port
@@ -1170,6 +1184,21 @@ local function hand_on(conn, lane, offset, payload, flags, pinfo, tree, ack)
     nested = false
     if not ok then error(why, 0) end
 end
+
+-- Wireshark keeps what it reassembled by the number of the layer in its frame, which counts all
+-- dissectors that had a part of it so far, and they are not the same ones in each pass: of a body
+-- only its end is handed on at first. So each direction of a connection that is due in a frame has
+-- a layer of its own, by its turn in the frame: `layer.raise` adds one for each turn before it, and
+-- what `layer.within` calls is counted off again, for it declines what it was given.
+local layer = {
+    raise = Proto("tm3_turn", "TM³ turn of a connection"),
+    within = Proto("tm3_within", "TM³ content of a connection"),
+}
+
+-- Before 4.4, while there is a tree to write into, Wireshark forgets to count off the layer of a
+-- dissector that asks for more bytes. It is not asked when the frame is looked at again; then one
+-- is added.
+layer.LEAKS = VERSION < 404
 
 -- Bodies whose length HTTP knows. Until such a body is whole, TCP only files its segments, and
 -- for each of them looks through all those before it. So in the first pass what is inside a body
@@ -1204,12 +1233,13 @@ function body.watch.dissector(tvb, pinfo, tree)
     local missing = body.missing(tvb)
     if missing <= 0 or pinfo.can_desegment == 0 then return 0 end
     pinfo.can_desegment = 2
+    layer.asked = layer.LEAKS and tree.text ~= nil
     local ok, taken = pcall(call_tcp, body.http, tvb, pinfo, tree)
     if not ok then
-        -- Wireshark has put into the tree what is wrong with the bytes.
-        if not tostring(taken):find("Malformed frame", 1, true) then error(taken, 0) end
+        if not malformed(taken) then error(taken, 0) end
         return tvb:len()
     end
+    layer.asked = layer.asked and pinfo.desegment_len > 0
     if pinfo.desegment_len == missing then
         lane.body_end, body.asked = body.stop + missing, lane
     end
@@ -1290,6 +1320,26 @@ end
 
 local inside_dissector
 
+
+function layer.raise.dissector(tvb)
+    return tvb:len()
+end
+
+function layer.within.dissector()
+    layer.failed = nil
+    local ok, why = pcall(layer.act, layer.piece, layer.pinfo, layer.tree, layer.visited)
+    if not ok then layer.failed = why end
+    return 0
+end
+
+-- The turn of a direction in this frame: which one of those it is that something is due in.
+function layer.take_turn(lane)
+    if lane.look ~= look.count then
+        look.turns = look.turns + 1
+        lane.look, lane.turn = look.count, look.turns
+    end
+end
+
 local function hand_on_piece(piece, pinfo, tree, visited)
     local conn, lane, reason = piece.conn, piece.lane, piece.reason
     if tree:referenced(inside_dissector) then
@@ -1360,7 +1410,7 @@ local function add_due(conn, lane, offset, bytes, syn, reason)
     local piece = due_now[due_now.count] or {}
     due_now[due_now.count] = piece
     piece.conn, piece.lane, piece.offset, piece.bytes = conn, lane, offset, bytes
-    piece.syn, piece.reason = syn, reason
+    piece.syn, piece.reason, piece.turn = syn, reason, lane.turn
 end
 
 -- In the first pass: of what is due only what does not wait for more of its body.
@@ -1409,6 +1459,7 @@ local function collect(i, m, visited, tree)
     local conn, order = S.m_conn[i], S.m_order[i]
     if not conn or order ~= IN_ORDER and order ~= LATE and order ~= LATE_RESENT then return end
     local lane = S.m_half[i].up and conn.up or conn.down
+    layer.take_turn(lane)
     local added = add_piece(i, m, conn, lane, visited, tree)
     local released = S.released[i]
     if released and (not visited or options.keep_mb == 0) then
@@ -1802,10 +1853,7 @@ function columns.tell(words, i, number, payload)
 end
 
 -- Since Wireshark 4.2 the fields _ws.col.* are filled before postdissectors run.
-do
-    local major, minor = tostring(get_version and get_version() or ""):match("^(%d+)%.(%d+)")
-    columns.EARLY = major and tonumber(major) * 100 + tonumber(minor) >= 402 or false
-end
+columns.EARLY = VERSION >= 402
 
 function columns.text()
     local count = told.count < WORDS_MAX and told.count or WORDS_MAX
@@ -1823,6 +1871,7 @@ end
 local function begin_look(frame, visited, now)
     due_now.count, told.count = 0, 0
     look.frame, look.visited, look.now = frame, visited, now
+    look.count, look.turns = (look.count or 0) + 1, 0
 end
 
 function end_look()
@@ -1969,6 +2018,7 @@ local function quick(at, left)
     state.m_order[i], state.m_offset[i] = IN_ORDER, offset
     lane.next, lane.offset = (number + 1) % CIRCLE, offset + payload
     if content then
+        layer.take_turn(lane)
         if due_now.count > 0 or not lane.body_end or not body.holds(lane, offset, bytes) then
             add_due(conn, lane, offset, bytes)
         end
@@ -2205,14 +2255,50 @@ function wire.look(tvb, pinfo)
     end
 end
 
+-- What was not counted off with the piece of this turn at the first look is added at later ones.
+function layer.make_up(turn, tvb, pinfo, tree, visited)
+    local leaks = S.leaks[look.frame]
+    if layer.asked then
+        leaks = leaks or {}
+        S.leaks[look.frame], leaks[turn] = leaks, true
+    elseif visited and leaks and leaks[turn] then
+        layer.raising:call(tvb, pinfo, tree)
+    end
+end
+
+-- By turns, but for one piece of a direction that has several.
+local function sort_due()
+    for at = 2, due_now.count do
+        local piece, to = due_now[at], at
+        while to > 1 and due_now[to - 1].turn > piece.turn do
+            due_now[to] = due_now[to - 1]
+            to = to - 1
+        end
+        due_now[to] = piece
+    end
+end
+
 -- Hands on what became due in this frame.
-local function hand_on_all(pinfo, tree, visited, after)
+local function hand_on_all(tvb, pinfo, tree, visited, after)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
+    local turn, failed = 1, nil
+    sort_due()
+    local nothing = tvb:range(0, 0):tvb()
+    layer.act, layer.pinfo, layer.tree, layer.visited = hand_on_piece, pinfo, tree, visited
     for at = 1, due_now.count do
-        hand_on_piece(due_now[at], pinfo, tree, visited)
+        layer.piece = due_now[at]
+        while turn < layer.piece.turn do
+            layer.raising:call(tvb, pinfo, tree)
+            turn = turn + 1
+        end
+        layer.asked = false
+        layer.inside:call(nothing, pinfo, tree)
+        failed = failed or layer.failed
+        layer.make_up(turn, tvb, pinfo, tree, visited)
         if after then after(at < due_now.count) end
     end
     pinfo.src_port, pinfo.dst_port = src_port, dst_port
+    if failed then error(failed, 0) end
 end
 
 -- What is fenced in front of the info column's text, of a tunnel or of TCP's analysis. Where a
@@ -2233,12 +2319,12 @@ end
 
 -- Writes the columns: what the messages are and, behind it, what the dissectors of their content
 -- say.
-function columns.write(cols, info, pinfo, tree, visited)
+function columns.write(cols, info, tvb, pinfo, tree, visited)
     local protocol, own
     local text = columns.text()
     local before = columns.in_front(info, text)
     if due_now.count > 0 then
-        hand_on_all(pinfo, tree, visited, function(more)
+        hand_on_all(tvb, pinfo, tree, visited, function(more)
             protocol = protocol or cols.protocol
             local inner = tostring(protocol)
             if inner ~= "TCP" and inner ~= "TM³" then
@@ -2258,13 +2344,13 @@ function columns.write(cols, info, pinfo, tree, visited)
     cols.protocol = own or "TM³"
 end
 
-function columns.finish(pinfo, tree, visited)
+function columns.finish(tvb, pinfo, tree, visited)
     local cols = pinfo.cols
     local info = cols.info
     if tostring(info) ~= NO_INFO then
-        columns.write(cols, info, pinfo, tree, visited)
+        columns.write(cols, info, tvb, pinfo, tree, visited)
     elseif due_now.count > 0 then
-        hand_on_all(pinfo, tree, visited)
+        hand_on_all(tvb, pinfo, tree, visited)
     end
 end
 
@@ -2274,7 +2360,7 @@ function inside.dissector(tvb, pinfo, tree)
     if told.count > 0 and pinfo.number == look.frame then
         visited = look.visited
         if due_now.count > 0 and not visited then body.gather() end
-        columns.finish(pinfo, tree, visited)
+        columns.finish(tvb, pinfo, tree, visited)
     else
         visited = pinfo.visited
     end
@@ -2571,6 +2657,7 @@ call_tcp = tcp_dissector.call
 x11_dissector = tcp_ports:get_dissector(6000)
 tm3_dissector = Dissector.get("tm3")
 inside_dissector = Dissector.get("tm3_stream")
+layer.raising, layer.inside = Dissector.get("tm3_turn"), Dissector.get("tm3_within")
 
 -- The ports of a range preference, and the range as it is written.
 local function ports_of(range)
