@@ -1182,7 +1182,7 @@ local function hand_on(conn, lane, offset, payload, flags, pinfo, tree, ack)
     nested = look.frame
     local ok, why = pcall(call_tcp, tcp_dissector, tvb, pinfo, tree)
     nested = false
-    if not ok then error(why, 0) end
+    if not ok and not malformed(why) then error(why, 0) end
 end
 
 -- Wireshark keeps what it reassembled by the number of the layer in its frame, which counts all
