@@ -52,6 +52,8 @@ local PLAUSIBLE_NUMBER = 0x1000000
 -- message 0 is on its way: it is waited for, for so many messages or seconds.
 local LOW, WAIT_MESSAGES, WAIT_SECONDS = 1024, 256, 2
 local SEARCH_WINDOW = 4 * LEN_DATA_MAX
+-- A segment that others overtook comes so soon behind them, if the round trip is not known.
+local OVERTAKEN_SECONDS = 0.003
 local WORDS_MAX = 6                   -- messages told in the info column of one frame
 -- Wireshark takes all of these ports for X11; here only what opens as X11 does is handed to it.
 local X11_FIRST, X11_LAST = 6000, 6063
@@ -150,6 +152,8 @@ local f = {
     order = ProtoField.uint8("tm3.order", "Order", base.DEC, ORDER),
     wait = ProtoField.relative_time("tm3.wait", "Waited at the receiver",
         "Seconds in the reorder queue: from its arrival to that of what filled the gap"),
+    held = ProtoField.relative_time("tm3.held", "Held up in its pipe",
+        "Seconds in the pipe's own TCP, from its arrival to that of a segment that was missing"),
     filled_by = ProtoField.framenum("tm3.filled_by", "Gap filled in frame", base.NONE),
     releases = ProtoField.framenum("tm3.releases", "Releases message of frame", base.NONE),
     release_count = ProtoField.uint32("tm3.release_count", "Messages released", base.DEC),
@@ -341,6 +345,7 @@ local function new_state()
         n = 0, first = {},
         m_frame = {}, m_half = {}, m_conn = {}, m_order = {}, m_offset = {},
         m_pos = mostly_zero(), m_wait = mostly_zero(), m_fill = mostly_zero(),
+        m_held = mostly_zero(),
         released = {}, -- record of what filled a gap -> what it released
         notes = {},    -- record -> what is to be said about it
         early = {},    -- record -> payload: of open gaps, and of the last that were closed
@@ -448,12 +453,15 @@ function pipe.known(src_port, dst_port)
     return S.by_ports[src_port * 65536 + dst_port]
 end
 
+-- What is found in the TCP headers of pipes: see there.
+local wire = {}
+
 local function new_half(stream, key, up)
     return {
         key = key, stream = stream, up = up,
         sync = stream.started and "found" or "unsure",
         messages = 0, payload = 0, bytes = 0, wire = 0, frames = 0,
-        pending = {}, resent = 0, reordered = 0, first = true,
+        pending = {}, pending_at = {}, resent = 0, reordered = 0, first = true,
     }
 end
 
@@ -679,6 +687,7 @@ end
 
 -- Message i of `size` bytes (reason: of a FIN) is due: the receiver acts on it.
 local function due(conn, lane, i, payload, reason, now)
+    if lane.offset == 0 and payload > 0 and not lane.up then conn.answered = now end
     S.m_offset[i] = lane.offset
     lane.offset = lane.offset + payload
     if reason then finish(conn, lane, reason, now) end
@@ -1028,7 +1037,8 @@ local function take(half, i, m, now)
     end
     if conn.over and conn.by_up ~= half.up and not m.reason then note(i, e.over) end
     if m.syn then set_destination(conn, i, m.ip, m.text, m.port, now) end
-    local order = place(conn, lane, i, m.number, m.payload, m.reason, half.hole, now)
+    local resent = half.hole and wire.is_resent(half, half.hole_since, now)
+    local order = place(conn, lane, i, m.number, m.payload, m.reason, resent, now)
     S.m_order[i] = order
     if order == EARLY then
         remember_payload(i, m)
@@ -1092,6 +1102,10 @@ local function first_look(half, frame, pos, m, s, now)
     local id, number, len, size = m.id, m.number, m.len, m.size
     half.messages = half.messages + 1
     half.bytes = half.bytes + size
+    if half.hole and half.begin then
+        local came = wire.came(half, (half.begin + half.bytes) % CIRCLE)
+        if came then S.m_held[i] = now - came end
+    end
     if half.first then first_of_pipe(half, i, id, s) end
     if id == 0 then
         take_extension(half, i, size, len, s, now)
@@ -1691,6 +1705,7 @@ function view.computed(tree, i, m, pinfo, items)
     view.generated(tree:add(f.session, stream.session.number))
     view.generated(tree:add(f.pipe, stream.number))
     view.generated(tree:add(f.direction, half.up and 1 or 2))
+    if S.m_held[i] > 0 then view.generated(tree:add(f.held, view.ns_time(S.m_held[i]))) end
     if not conn then return end
     local lane = half.up and conn.up or conn.down
     view.generated(tree:add(f.stream, conn.index))
@@ -1769,7 +1784,7 @@ end
 
 local function new_garbage(half, frame, pos, size)
     local i = new_record(half, frame, pos, GARBAGE)
-    S.m_offset[i] = size
+    S.m_offset[i], half.begin = size, nil
     return i
 end
 
@@ -1987,6 +2002,7 @@ local function quick(at, left)
     local lane = up and conn.up or conn.down
     local early = lane.next and number - lane.next or -1
     if early < 0 or early > AHEAD_MAX or early == 0 and lane.held[(number + 1) % CIRCLE]
+        or lane.offset == 0
         or lane.seen[number] or lane.fin or conn.over
         or not conn.syn or lane.middle or not lane.pipes[half.stream]
         or up and session.extension or content and (lane.torn
@@ -2033,7 +2049,7 @@ local function dissect(half, tvb, captured, pinfo, tree)
     end
     look.half, look.tvb, look.captured, look.base = half, tvb, captured, call.offset(tvb)
     look.shown = tree:referenced(tm3_dissector)
-    local may_be_quick = not visited and not look.shown and half.sync == "found"
+    local may_be_quick = not visited and not look.shown and not half.hole and half.sync == "found"
     local at = 0
     while at < length do
         local size, want
@@ -2111,8 +2127,6 @@ end
 
 -- The TCP headers of pipes ------------------------------------------------------------
 
-local wire = {}
-
 wire.IP_OFFSETS = { 14, 16, 20, 18, 0, 4, 22, 24 }
 
 -- The TCP header if the IP header begins at `at`: sequence number, flags, payload bytes, and
@@ -2156,39 +2170,99 @@ function wire.header(tvb, src_port, dst_port)
     return nil
 end
 
+-- Is what comes now a retransmission, if what its sender sent later came at `since`? To be sent
+-- again it takes a round trip; what was only overtaken comes sooner.
+function wire.is_resent(half, since, now)
+    local round_trip = half.stream.round_trip
+    return now - since >= (round_trip and round_trip / 2 or OVERTAKEN_SECONDS)
+end
+
+-- When did the first segment come that lies behind `sequence`, beyond a hole?
+function wire.came_behind(half, sequence)
+    local first
+    for from, at in pairs(half.pending_at) do
+        if ahead(from, sequence) > 0 and (not first or at < first) then first = at end
+    end
+    return first
+end
+
+-- A segment beyond a hole; `behind`: when one came that lies further behind.
+function wire.beyond_hole(half, sequence, stop, behind, now)
+    local had = half.pending[sequence]
+    if had and ahead(stop, had) <= 0 or behind and wire.is_resent(half, behind, now) then
+        half.resent = half.resent + 1
+    else
+        half.reordered = half.reordered + 1
+    end
+    if had and ahead(stop, had) <= 0 then return end
+    if not half.hole then half.hole, half.hole_since = true, now end
+    half.pending[sequence], half.pending_at[sequence] = stop, half.pending_at[sequence] or now
+    if not half.furthest or ahead(sequence, half.furthest) > 0 then half.furthest = sequence end
+end
+
+-- The hole is filled to `half.tcp_next`: what follows it there without another is there as well.
+function wire.fill_hole(half)
+    local pending, at = half.pending, half.tcp_next
+    while pending[at] do
+        local stop = pending[at]
+        pending[at], half.pending_at[at] = nil, nil
+        at = stop
+    end
+    half.tcp_next, half.hole_since = at, nil
+    for from, stop in pairs(pending) do
+        if ahead(stop, at) <= 0 then
+            pending[from], half.pending_at[from] = nil, nil
+        elseif ahead(from, at) <= 0 then
+            pending[from], half.pending_at[from] = nil, nil
+            half.tcp_next = stop
+            return wire.fill_hole(half)
+        end
+    end
+    half.hole = next(pending) ~= nil
+    half.hole_since = half.hole and wire.came_behind(half, at) or nil
+    if not half.hole then half.furthest = nil end
+end
+
 -- What of a direction's TCP stream has arrived without a hole.
-function wire.follow(half, sequence, length)
+function wire.follow(half, sequence, length, now)
     if not half.tcp_next then half.tcp_next = sequence end
     local stop = (sequence + length) % CIRCLE
     if sequence == half.tcp_next and not half.hole then
         half.tcp_next = stop
         return
     end
-    local d = ahead(sequence, half.tcp_next)
-    if d > 0 then
-        half.pending[sequence] = stop
-        half.hole = true
-        half.reordered = half.reordered + 1
+    local behind = half.hole and ahead(half.furthest, sequence) > 0
+        and wire.came_behind(half, sequence)
+    if ahead(sequence, half.tcp_next) > 0 then
+        wire.beyond_hole(half, sequence, stop, behind, now)
         return
     end
     if ahead(stop, half.tcp_next) <= 0 then
         half.resent = half.resent + 1
         return
     end
+    if behind and wire.is_resent(half, behind, now) then half.resent = half.resent + 1 end
     half.tcp_next = stop
-    if not half.hole then return end
-    local moved = true
-    while moved do
-        moved = false
-        for from, to in pairs(half.pending) do
-            if ahead(from, half.tcp_next) <= 0 then
-                if ahead(to, half.tcp_next) > 0 then half.tcp_next = to end
-                half.pending[from] = nil
-                moved = true
-            end
-        end
+    if half.hole then wire.fill_hole(half) end
+end
+
+-- The message whose last byte was sent just before `stop` may have lain behind a hole of its pipe
+-- that is filled now: when did it come?
+function wire.came(half, stop)
+    local sorted = half.sorted
+    if not sorted or half.sorted_in ~= look.count then
+        sorted = {}
+        for from in pairs(half.pending) do sorted[#sorted + 1] = from end
+        table.sort(sorted, function(a, b) return ahead(a, b) < 0 end)
+        half.sorted, half.sorted_in = sorted, look.count
     end
-    half.hole = next(half.pending) ~= nil
+    local low, high = 0, #sorted
+    while low < high do
+        local middle = floor((low + high + 1) / 2)
+        if ahead(stop, sorted[middle]) > 0 then low = middle else high = middle - 1 end
+    end
+    local from = sorted[low]
+    return from and ahead(stop, half.pending[from]) <= 0 and half.pending_at[from] or nil
 end
 
 -- Whose segment is it? A pipe opens with a SYN of LP.
@@ -2204,7 +2278,7 @@ end
 
 -- A segment of a pipe that is known, without SYN, FIN and RST, its IPv4 header without options:
 -- as nearly all are. True if it was one.
-function wire.look_at_known(tvb)
+function wire.look_at_known(tvb, pinfo)
     local at = S.ip_at
     if call.len(tvb) < at + 40 then return false end
     local s = call.raw(tvb, at, 40)
@@ -2221,8 +2295,11 @@ function wire.look_at_known(tvb)
         if sequence == half.tcp_next and not half.hole then
             half.tcp_next = floor(sequence + payload) % CIRCLE
         else
-            wire.follow(half, sequence, floor(payload))
+            wire.follow(half, sequence, floor(payload), pinfo.abs_ts)
         end
+    end
+    if half.asked_at then
+        half.stream.round_trip, half.asked_at = pinfo.abs_ts - half.asked_at, nil
     end
     return true
 end
@@ -2245,9 +2322,12 @@ function wire.look(tvb, pinfo)
     half.wire = half.wire + pinfo.len
     if syn then
         half.tcp_next = (sequence + 1) % CIRCLE
+        half.begin = half.tcp_next
+        -- From LP's SYN to its acknowledgement of RP's is one round trip, wherever it is captured.
+        half.asked_at = half.up and pinfo.abs_ts or nil
         return
     end
-    if payload > 0 then wire.follow(half, sequence, payload) end
+    if payload > 0 then wire.follow(half, sequence, payload, pinfo.abs_ts) end
     if flags % 2 == TCP.FIN or floor(flags / TCP.RST) % 2 == 1 then
         half.stream.over = true
         local session = half.stream.session
@@ -2365,7 +2445,7 @@ function inside.dissector(tvb, pinfo, tree)
         visited = pinfo.visited
     end
     end_look()
-    if not visited and not wire.look_at_known(tvb) then wire.look(tvb, pinfo) end
+    if not visited and not wire.look_at_known(tvb, pinfo) then wire.look(tvb, pinfo) end
 end
 
 -- Statistics --------------------------------------------------------------------------
@@ -2379,30 +2459,35 @@ function stats.percentile(sorted, share)
     return sorted[rank < 1 and 1 or rank]
 end
 
--- Reorder delays of each connection, sorted: uplink, downlink, both.
-function stats.waits_of_connections()
-    local waits = {}
+-- Reorder delays (`wait`) of delivered messages and delays inside the pipe's TCP (`held`) of all
+-- of them, sorted, of each of these: connections, directions of connections and of pipes.
+function stats.delays()
+    local delays = setmetatable({}, { __index = function(all, key)
+        local new = { wait = {}, held = {} }
+        all[key] = new
+        return new
+    end })
+    local function add(key, name, value)
+        local list = delays[key][name]
+        list[#list + 1] = value
+    end
     for i = 1, S.n do
-        local conn, order = S.m_conn[i], S.m_order[i]
-        if conn and (order == IN_ORDER or order == LATE or order == LATE_RESENT
-            or order == EARLY and S.m_fill[i] > 0) then
-            local w = waits[conn]
-            if not w then
-                w = { up = {}, down = {}, both = {} }
-                waits[conn] = w
+        local conn, half, order = S.m_conn[i], S.m_half[i], S.m_order[i]
+        if conn then
+            local lane = half.up and conn.up or conn.down
+            local delivered = order == IN_ORDER or order == LATE or order == LATE_RESENT
+                or order == EARLY and S.m_fill[i] > 0
+            for _, key in ipairs({ conn, lane, half }) do
+                if delivered then add(key, "wait", order == EARLY and S.m_wait[i] or 0) end
+                add(key, "held", S.m_held[i])
             end
-            local wait = order == EARLY and S.m_wait[i] or 0
-            local list = S.m_half[i].up and w.up or w.down
-            list[#list + 1] = wait
-            w.both[#w.both + 1] = wait
         end
     end
-    for _, w in pairs(waits) do
-        table.sort(w.up)
-        table.sort(w.down)
-        table.sort(w.both)
+    for _, each in pairs(delays) do
+        table.sort(each.wait)
+        table.sort(each.held)
     end
-    return waits
+    return delays
 end
 
 function stats.delay_of(sorted)
@@ -2423,8 +2508,9 @@ function stats.end_of(conn)
     return #conn.fins > 0 and "fin-waits" or "open"
 end
 
-function stats.way_of(half, total)
+function stats.way_of(half, total, delays)
     return {
+        reorder_ms = stats.delay_of(delays[half].wait), held_ms = stats.delay_of(delays[half].held),
         messages = half.messages, payload_bytes = half.payload, message_bytes = half.bytes,
         wire_bytes = half.wire, frames = half.frames,
         share = total > 0 and half.payload / total or 0,
@@ -2434,7 +2520,7 @@ function stats.way_of(half, total)
 end
 
 function stats.pipe_rows()
-    local rows = {}
+    local rows, delays = {}, stats.delays()
     for _, session in ipairs(S.sessions) do
         local up, down = 0, 0
         for _, stream in ipairs(session.pipes) do
@@ -2446,7 +2532,8 @@ function stats.pipe_rows()
             rows[#rows + 1] = {
                 session = session.number, pipe = stream.number,
                 lp = stream.lp .. ":" .. stream.lp_port, rp = stream.rp .. ":" .. stream.rp_port,
-                up = stats.way_of(stream.up, up), down = stats.way_of(stream.down, down),
+                up = stats.way_of(stream.up, up, delays),
+                down = stats.way_of(stream.down, down, delays),
                 share = up + down > 0 and payload / (up + down) or 0,
                 efficiency = frames > 0 and payload / frames or nil,
             }
@@ -2455,17 +2542,17 @@ function stats.pipe_rows()
     return rows
 end
 
-function stats.lane_row(lane, sorted)
+function stats.lane_row(lane, delays)
     return {
         messages = lane.messages, payload_bytes = lane.payload, duplicates = lane.copies,
-        pipes = lane.pipe_count, waiting = lane.held_count, reorder_ms = stats.delay_of(sorted),
+        pipes = lane.pipe_count, waiting = lane.held_count,
+        reorder_ms = stats.delay_of(delays[lane].wait), held_ms = stats.delay_of(delays[lane].held),
     }
 end
 
 function stats.connection_rows()
-    local rows, waits = {}, stats.waits_of_connections()
+    local rows, delays = {}, stats.delays()
     for _, conn in ipairs(S.conns) do
-        local w = waits[conn] or { up = {}, down = {}, both = {} }
         local pipes, count = {}, 0
         for _, lane in ipairs({ conn.up, conn.down }) do
             for stream in pairs(lane.pipes) do
@@ -2479,8 +2566,11 @@ function stats.connection_rows()
             rows[#rows + 1] = {
                 index = conn.index, session = conn.session.number, id = conn.id, dst = conn.dst,
                 syn_frame = conn.syn_frame, pipes = count,
-                up = stats.lane_row(conn.up, w.up), down = stats.lane_row(conn.down, w.down),
-                reorder_ms = stats.delay_of(w.both),
+                up = stats.lane_row(conn.up, delays), down = stats.lane_row(conn.down, delays),
+                reorder_ms = stats.delay_of(delays[conn].wait),
+                held_ms = stats.delay_of(delays[conn].held),
+                first_byte_ms = conn.answered and conn.syn_time
+                    and (conn.answered - conn.syn_time) * 1000 or nil,
                 duration_s = (conn.over or conn.last) - conn.began,
                 ["end"] = stats.end_of(conn),
             }
@@ -2593,14 +2683,19 @@ function stats.pipes_table(narrow)
                 stats.whole(w.messages), stats.whole(w.payload_bytes), stats.whole(w.wire_bytes),
                 stats.percent(w.share), stats.percent(w.efficiency),
                 stats.whole(w.tcp_out_of_order), stats.whole(w.tcp_resent),
+                stats.ms(w.reorder_ms.p75), stats.ms(w.reorder_ms.max), stats.ms(w.held_ms.p75),
+                stats.ms(w.held_ms.max),
             }
         end
     end
-    local parts = narrow and { { 1, 2, 3, 4 }, { 1, 2, 3, 5, 6, 7, 8, 9 }, { 1, 2, 3, 10, 11 } }
+    local parts = narrow and { { 1, 2, 3, 4 }, { 1, 2, 3, 5, 6, 7, 8, 9 },
+        { 1, 2, 3, 10, 11, 12, 13, 14, 15 } }
     return stats.split_table("TM³ pipes", { "session", "pipe", "<", "<LP and RP", "messages",
-        "payload", "on the wire", "share", "efficiency", "out of order", "resent" }, rows, parts)
+        "payload", "on the wire", "share", "efficiency", "out of order", "resent", "wait p75",
+        "max ms", "held p75", "max ms" }, rows, parts)
         .. "share: of the session's payload in this direction; efficiency: payload of all bytes "
-        .. "of its frames, acknowledgements included\n"
+        .. "of its frames, acknowledgements included;\nwait: in the receiver's reorder queue; "
+        .. "held: in the pipe's own TCP, behind a segment that was missing\n"
 end
 
 function stats.connections_table(narrow)
@@ -2611,16 +2706,19 @@ function stats.connections_table(narrow)
             stats.whole(row.up.payload_bytes), stats.whole(row.down.payload_bytes),
             stats.whole(row.up.messages), stats.whole(row.down.messages), stats.whole(row.pipes),
             stats.ms(row.reorder_ms.p50), stats.ms(row.reorder_ms.p75),
-            stats.ms(row.reorder_ms.p99), stats.whole(row.up.waiting + row.down.waiting),
-            format("%.6f", row.duration_s), row["end"],
+            stats.ms(row.reorder_ms.p99), stats.ms(row.held_ms.max), stats.ms(row.first_byte_ms),
+            stats.whole(row.up.waiting + row.down.waiting), format("%.6f", row.duration_s),
+            row["end"],
         }
     end
-    local parts = narrow and { { 1, 2, 3, 4, 5, 6, 7, 8 }, { 1, 9, 10, 11, 12, 13, 14, 15 } }
+    local parts = narrow and { { 1, 2, 3, 4, 5, 6, 7, 8 }, { 1, 9, 10, 11, 12, 13, 14 },
+        { 1, 15, 16, 17 } }
     return stats.split_table("TM³ connections", { "index", "session", "id", "<destination",
         "bytes ↑", "bytes ↓", "messages ↑", "messages ↓", "pipes", "wait p50", "p75", "p99 ms",
-        "gap open", "seconds", "<end" }, rows, parts)
-        .. "wait: in the receiver's reorder queue; gap open: messages that still wait at the "
-        .. "end\n"
+        "held max", "first byte ms", "gap open", "seconds", "<end" }, rows, parts)
+        .. "wait: in the receiver's reorder queue; held: in a pipe's own TCP, behind a segment "
+        .. "that was missing;\nfirst byte: from the SYN to the first byte of the answer that was "
+        .. "due; gap open: messages that still wait at the end\n"
 end
 
 function stats.as_text()

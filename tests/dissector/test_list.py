@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The packet list tells the messages of each frame: once, and without TCP's words on the segment."""
+"""The packet list tells a frame's messages: once, and without TCP's words on the segment."""
 
 import re
 from collections import Counter
@@ -18,7 +18,9 @@ TOLD = re.compile(r"(\[TCP [A-Za-z -]+\] )?\d+[↑↓] (data|SYN|FIN) ")
 
 @each_sample
 @pytest.mark.parametrize("passes", ["one", "two"])
-def test_the_info_column_tells_messages_and_nothing_of_the_segment(sample: Path, passes: str) -> None:
+def test_the_info_column_tells_messages_and_nothing_of_the_segment(
+    sample: Path, passes: str
+) -> None:
     rows = tshark.columns(sample, *(["-2"] if passes == "two" else []), "-Y", "tm3")
     assert len(rows) > 10
     for _, info in rows:
