@@ -52,11 +52,13 @@ local PLAUSIBLE_NUMBER = 0x1000000
 -- message 0 is on its way: it is waited for, for so many messages or seconds.
 local LOW, WAIT_MESSAGES, WAIT_SECONDS = 1024, 256, 2
 local SEARCH_WINDOW = 4 * LEN_DATA_MAX
+local BEYOND_FRAMES = 0x1000000       -- no frame is so long
 -- A segment that others overtook comes so soon behind them, if the round trip is not known.
 local OVERTAKEN_SECONDS = 0.003
 local WORDS_MAX = 6                   -- messages told in the info column of one frame
 -- Wireshark takes all of these ports for X11; here only what opens as X11 does is handed to it.
 local X11_FIRST, X11_LAST = 6000, 6063
+local SCTP = { INIT = 1, ABORT = 6, SHUTDOWN = 7 } -- types of its chunks
 local TCP = { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 } -- flags of its header
 local HALF_CLOSE, FIN_ORDER, FIN_RESET = 0x77, 0x88, 0x99
 local FEATURE_EARLY, FEATURE_HALF_CLOSE = 1, 4
@@ -428,20 +430,25 @@ end
 -- Pipes and sessions ---------------------------------------------------------
 
 local pipe = {
+    chunk = Proto("tm3_chunk", "TM³ pipe over SCTP"),
     -- Dissects pipes that were seen before; see `pipe.known`.
     proto = Proto("tm3_pipe", "TM³ pipe, followed"),
 }
 
-function pipe.between(src, src_port, dst, dst_port)
+function pipe.between(src, src_port, dst, dst_port, sctp)
     local from = S.halves[src]
     local to = from and from[dst]
-    return to and to[src_port * 65536 + dst_port]
+    return to and to[src_port * 65536 + dst_port + (sctp and CIRCLE or 0)]
 end
 
 function pipe.set(src, src_port, dst, dst_port, half)
     S.halves[src] = S.halves[src] or {}
     S.halves[src][dst] = S.halves[src][dst] or {}
     local key = src_port * 65536 + dst_port
+    if half.stream.sctp then
+        S.halves[src][dst][key + CIRCLE] = half
+        return
+    end
     local others = S.by_ports[key]
     local alone = others == nil or others and others == S.halves[src][dst][key]
     S.halves[src][dst][key] = half
@@ -521,11 +528,12 @@ local function join_extension(stream, id, index)
 end
 
 -- A pipe from LP (address and port) to RP; `started`: its first TCP segment was seen.
-local function new_stream(lp, lp_port, rp, rp_port, started)
-    local up = lp .. ":" .. lp_port .. ">" .. rp .. ":" .. rp_port
-    local down = rp .. ":" .. rp_port .. ">" .. lp .. ":" .. lp_port
+local function new_stream(lp, lp_port, rp, rp_port, started, sctp)
+    local mark = sctp and " sctp" or ""
+    local up = lp .. ":" .. lp_port .. ">" .. rp .. ":" .. rp_port .. mark
+    local down = rp .. ":" .. rp_port .. ">" .. lp .. ":" .. lp_port .. mark
     local stream = {
-        lp = lp, lp_port = lp_port, rp = rp, rp_port = rp_port, started = started,
+        lp = lp, lp_port = lp_port, rp = rp, rp_port = rp_port, started = started, sctp = sctp,
         group = lp .. ">" .. rp .. ":" .. rp_port,
         extension = rp_port == options.ext_port,
     }
@@ -560,6 +568,16 @@ local function find_half(pinfo, hint)
         return new_stream(src, src_port, dst, dst_port, false).up
     end
     return new_stream(dst, dst_port, src, src_port, false).down
+end
+
+-- A direction of an SCTP pipe. Its user messages are messages, so nobody needs to have seen how it
+-- began to tell them; but numbers then begin anywhere.
+function pipe.of_sctp(src, src_port, dst, dst_port)
+    local half = pipe.between(src, src_port, dst, dst_port, true)
+    if half then return half end
+    local to_rp = ports[dst_port] or not ports[src_port] and dst_port <= src_port
+    if to_rp then return new_stream(src, src_port, dst, dst_port, false, true).up end
+    return new_stream(dst, dst_port, src, src_port, false, true).down
 end
 
 -- Framing --------------------------------------------------------------------
@@ -884,6 +902,12 @@ local EXT = {
         { f.about, 9, 2 }, { f.kind, 11, 1 }, { f.address_len, 12, 1 } },
 }
 
+local function be(s, at, size)
+    local n = 0
+    for i = at, at + size - 1 do n = n * 256 + byte(s, i) end
+    return n
+end
+
 local function le16(s, at)
     local a, b = byte(s, at + 1, at + 2)
     return a + b * 256
@@ -1142,7 +1166,7 @@ end
 
 -- What a connection carries, for Wireshark's own dissectors ------------------------
 
-local tcp_dissector, tcp_ports, call_tcp
+local tcp_dissector, tcp_ports, sctp_ports, call_tcp
 local NO_INFO = "(info)"
 
 -- A source port of the dynamic range that nobody has claimed.
@@ -1886,7 +1910,7 @@ end
 local function begin_look(frame, visited, now)
     due_now.count, told.count = 0, 0
     look.frame, look.visited, look.now = frame, visited, now
-    look.count, look.turns = (look.count or 0) + 1, 0
+    look.count, look.turns, look.chunks, look.told = (look.count or 0) + 1, 0, 0, nil
 end
 
 function end_look()
@@ -2048,6 +2072,10 @@ local function dissect(half, tvb, captured, pinfo, tree)
         begin_look(frame, visited, pinfo.abs_ts)
     end
     look.half, look.tvb, look.captured, look.base = half, tvb, captured, call.offset(tvb)
+    if half.stream.sctp and look.base == 0 then
+        look.chunks = look.chunks + 1
+        look.base = BEYOND_FRAMES + look.chunks * LEN_DATA_MAX
+    end
     look.shown = tree:referenced(tm3_dissector)
     local may_be_quick = not visited and not look.shown and not half.hole and half.sync == "found"
     local at = 0
@@ -2064,8 +2092,9 @@ local function dissect(half, tvb, captured, pinfo, tree)
         at = at + size
     end
     if columns.EARLY and told.count > 0 then
-        local cols = pinfo.cols
-        cols.info, cols.protocol = columns.text(), "TM³"
+        local cols, text = pinfo.cols, columns.text()
+        cols.info, cols.protocol = text, "TM³"
+        look.told = look.told or text
     end
     return length
 end
@@ -2104,6 +2133,18 @@ function pipe.proto.dissector(tvb, pinfo, tree)
     local captured = call.len(tvb)
     if captured == 0 or nested and nested == pinfo.number then return 0 end
     local half = pipe.known(pinfo.src_port, pinfo.dst_port) or find_half(pinfo)
+    return dissect(half, tvb, captured, pinfo, tree)
+end
+
+-- A user message of an SCTP pipe is one message; a packet may bundle several. One that was put
+-- together from several packets has no place of its own in the frame: it is told by its turn.
+function pipe.chunk.dissector(tvb, pinfo, tree)
+    if not call.raw then call.learn_tvb(tvb) end
+    local captured = call.len(tvb)
+    if captured == 0 or nested and nested == pinfo.number then return 0 end
+    local half = pipe.of_sctp(tostring(pinfo.src), pinfo.src_port, tostring(pinfo.dst),
+        pinfo.dst_port)
+    half.sync = "found"
     return dissect(half, tvb, captured, pinfo, tree)
 end
 
@@ -2304,12 +2345,57 @@ function wire.look_at_known(tvb, pinfo)
     return true
 end
 
+-- The chunk types of an SCTP packet; nil: it is none.
+function wire.chunks(tvb, src_port, dst_port)
+    for _, at in ipairs(wire.IP_OFFSETS) do
+        local s = tvb:raw(at, math.max(0, math.min(tvb:len() - at, 1500)))
+        local first = byte(s, 1) or 0
+        local begin = first >= 0x45 and first <= 0x4f and byte(s, 10) == 132 and first % 16 * 4
+            or first >= 0x60 and first <= 0x6f and byte(s, 7) == 132 and 40
+        if begin and #s >= begin + 16 and be(s, begin + 1, 2) == src_port
+            and be(s, begin + 3, 2) == dst_port then
+            local types, from = {}, begin + 13
+            while from + 3 <= #s do
+                local size = be(s, from + 2, 2)
+                types[byte(s, from)] = true
+                if size < 4 then break end
+                from = from + size + (4 - size % 4) % 4
+            end
+            return types
+        end
+    end
+    return nil
+end
+
+-- An SCTP packet of a pipe: how it begins, how it ends, how much the wire carried.
+function wire.look_at_sctp(tvb, pinfo, to_rp)
+    local src_port, dst_port = pinfo.src_port, pinfo.dst_port
+    local types = wire.chunks(tvb, src_port, dst_port)
+    if not types then return end
+    local src, dst = tostring(pinfo.src), tostring(pinfo.dst)
+    local half = pipe.between(src, src_port, dst, dst_port, true)
+    if types[SCTP.INIT] and to_rp and not (half and half.frames == 0) then
+        half = new_stream(src, src_port, dst, dst_port, true, true).up
+    end
+    if not half then return end
+    half.frames = half.frames + 1
+    half.wire = half.wire + pinfo.len
+    if types[SCTP.ABORT] or types[SCTP.SHUTDOWN] then wire.ends(half) end
+end
+
+-- A pipe that ends in baseline ends its session.
+function wire.ends(half)
+    half.stream.over = true
+    local session = half.stream.session
+    if session and not session.extension then session.over = true end
+end
+
 function wire.look(tvb, pinfo)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
     local to_rp = ports[dst_port] or S.watched[dst_port]
     if not to_rp and not ports[src_port] and not S.watched[src_port] then return end
     local sequence, flags, payload, ends = wire.header(tvb, src_port, dst_port)
-    if not sequence then return end
+    if not sequence then return wire.look_at_sctp(tvb, pinfo, to_rp) end
     local syn = floor(flags / TCP.SYN) % 2 == 1
     local half = S.by_ends[ends]
     if not half or syn then
@@ -2328,11 +2414,7 @@ function wire.look(tvb, pinfo)
         return
     end
     if payload > 0 then wire.follow(half, sequence, payload, pinfo.abs_ts) end
-    if flags % 2 == TCP.FIN or floor(flags / TCP.RST) % 2 == 1 then
-        half.stream.over = true
-        local session = half.stream.session
-        if session and not session.extension then session.over = true end
-    end
+    if flags % 2 == TCP.FIN or floor(flags / TCP.RST) % 2 == 1 then wire.ends(half) end
 end
 
 -- What was not counted off with the piece of this turn at the first look is added at later ones.
@@ -2383,12 +2465,13 @@ end
 
 -- What is fenced in front of the info column's text, of a tunnel or of TCP's analysis. Where a
 -- frame begins a message that it does not end, TCP has fenced what stood there: its own words on
--- the segment, or (4.4) those that are about to be written. These go.
+-- the segment, or (4.4) those that are about to be written. These go, as do SCTP's on its chunks.
 function columns.in_front(info, text)
     info:clear()
     local before = tostring(info)
     if before == "" then return before end
-    local own = before:find(text, 1, true) or before:find("%S+ → %S+ %[[%u, ]*%] Seq=")
+    local own = before:find(look.told or text, 1, true)
+        or before:find("%S+ → %S+ %[[%u, ]*%] Seq=") or before:find("%u[%u_]+ %([^)]*=")
     if not own then return before end
     before = before:sub(1, own - 1)
     info:clear_fence()
@@ -2515,7 +2598,8 @@ function stats.way_of(half, total, delays)
         wire_bytes = half.wire, frames = half.frames,
         share = total > 0 and half.payload / total or 0,
         efficiency = half.wire > 0 and half.payload / half.wire or nil,
-        tcp_resent = half.resent, tcp_out_of_order = half.reordered,
+        tcp_resent = not half.stream.sctp and half.resent or nil,
+        tcp_out_of_order = not half.stream.sctp and half.reordered or nil,
     }
 end
 
@@ -2531,6 +2615,7 @@ function stats.pipe_rows()
             local frames = stream.up.wire + stream.down.wire
             rows[#rows + 1] = {
                 session = session.number, pipe = stream.number,
+                carrier = stream.sctp and "sctp" or "tcp",
                 lp = stream.lp .. ":" .. stream.lp_port, rp = stream.rp .. ":" .. stream.rp_port,
                 up = stats.way_of(stream.up, up, delays),
                 down = stats.way_of(stream.down, down, delays),
@@ -2670,7 +2755,7 @@ end
 
 function stats.percent(share) return share and format("%.1f %%", share * 100) or "-" end
 function stats.ms(value) return value and format("%.3f", value) or "-" end
-function stats.whole(n) return format("%d", n) end
+function stats.whole(n) return n and format("%d", n) or "-" end
 
 function stats.pipes_table(narrow)
     local rows = {}
@@ -2749,7 +2834,7 @@ local function set_report()
     end
 end
 
-tcp_ports = DissectorTable.get("tcp.port")
+tcp_ports, sctp_ports = DissectorTable.get("tcp.port"), DissectorTable.get("sctp.port")
 tcp_dissector = Dissector.get("tcp")
 call_tcp = tcp_dissector.call
 x11_dissector = tcp_ports:get_dissector(6000)
@@ -2774,11 +2859,17 @@ do
     function set_ports()
         local range = tostring(tm3.prefs.ports)
         if range == registered then return end
-        if registered ~= "" then tcp_ports:remove(registered, tm3) end
+        if registered ~= "" then
+            tcp_ports:remove(registered, tm3)
+            sctp_ports:remove(registered, pipe.chunk)
+        end
         for port, dissector in pairs(displaced) do tcp_ports:add(port, dissector) end
         ports, displaced = ports_of(range), {}
         for port in pairs(ports) do displaced[port] = tcp_ports:get_dissector(port) end
-        if range ~= "" then tcp_ports:add(range, tm3) end
+        if range ~= "" then
+            tcp_ports:add(range, tm3)
+            sctp_ports:add(range, pipe.chunk)
+        end
         registered = range
     end
 end
@@ -2792,6 +2883,7 @@ end
 read_options()
 set_ports()
 tcp_ports:add_for_decode_as(tm3)
+sctp_ports:add_for_decode_as(pipe.chunk)
 tm3:register_heuristic("tcp", heuristic)
 register_postdissector(inside)
 
