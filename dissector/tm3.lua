@@ -142,6 +142,7 @@ local f = {
     payload = ProtoField.bytes("tm3.payload", "Payload"),
     payload_len = ProtoField.uint16("tm3.payload.len", "Payload length", base.DEC),
     garbage = ProtoField.bytes("tm3.undecoded", "Bytes that are no message"),
+    expert = ProtoField.none("tm3.expert", "Something odd", "There is expert information"),
 
     -- computed
     session = ProtoField.uint32("tm3.session", "Session", base.DEC, nil, nil,
@@ -247,7 +248,8 @@ local e = {
         GROUP.SEQUENCE, SEVERITY.ERROR),
     early_limit = expert_of("early_limit", "Early data beyond the limit",
         GROUP.PROTOCOL, SEVERITY.ERROR),
-    id_reused = expert_of("id_reused", "SYN for an id that is live: a new owner",
+    id_reused = expert_of("id_reused",
+        "SYN for an id that is live: a new owner, or another local proxy behind the address",
         GROUP.SEQUENCE, SEVERITY.NOTE),
     over = expert_of("over", "The connection is over: dropped by its receiver",
         GROUP.SEQUENCE, SEVERITY.CHAT),
@@ -506,10 +508,13 @@ local function join(stream, session)
     if not stream.started then session.whole = false end
 end
 
+-- RP sends nothing before a group is complete: a pipe that is opened when its session has been
+-- answered is another session's, of another local proxy behind the address.
 local function join_baseline(stream)
     local session = S.groups[stream.group]
     local limit = options.session_pipes
-    if not session or session.over or limit > 0 and #session.pipes >= limit then
+    if not session or session.over or limit > 0 and #session.pipes >= limit
+        or stream.started and session.answered then
         session = new_session(stream.group, false)
         S.groups[stream.group] = session
     end
@@ -1126,6 +1131,7 @@ local function first_look(half, frame, pos, m, s, now)
     local id, number, len, size = m.id, m.number, m.len, m.size
     half.messages = half.messages + 1
     half.bytes = half.bytes + size
+    if not half.up then half.stream.session.answered = true end
     if half.hole and half.begin then
         local came = wire.came(half, (half.begin + half.bytes) % CIRCLE)
         if came then S.m_held[i] = now - came end
@@ -1757,7 +1763,9 @@ function view.notes(i, tree, items, visited)
             item:add_proto_expert_info(each.what)
         end
     end
-    if visited and items.gap then tree:add_proto_expert_info(e.gap, items.gap) end
+    local gap = visited and items.gap
+    if gap then tree:add_proto_expert_info(e.gap, gap) end
+    if gap or S.notes[i] then tree:add(f.expert).hidden = true end
 end
 
 -- A message in the tree. Returns the item that stands for it.
