@@ -51,6 +51,7 @@ local PLAUSIBLE_NUMBER = 0x1000000
 -- Without its beginning, a direction whose numbers are at most LOW may be a new one whose
 -- message 0 is on its way: it is waited for, for so many messages or seconds.
 local LOW, WAIT_MESSAGES, WAIT_SECONDS = 1024, 256, 2
+local NEAR = 4096                     -- so far from the next number a known header may be
 local SEARCH_WINDOW = 4 * LEN_DATA_MAX
 local BEYOND_FRAMES = 0x1000000       -- no frame is so long
 -- A segment that others overtook comes so soon behind them, if the round trip is not known.
@@ -587,6 +588,8 @@ end
 
 -- Framing --------------------------------------------------------------------
 
+local framing = {}
+
 local function size_of(len)
     if len >= LEN_DATA_MIN and len <= LEN_DATA_MAX then return len end
     if len == LEN_SYN then return SIZE_SYN end
@@ -600,7 +603,7 @@ local function header(s, at)
 end
 
 -- The size of a message that could begin at `at` of a stream whose framing is not known.
-local function plausible(s, at)
+function framing.plausible(s, at)
     if #s - at + 1 < HEADER then return nil end
     local id, number, len = header(s, at)
     local size = size_of(len)
@@ -617,24 +620,24 @@ end
 
 -- Where messages begin: two plausible headers behind each other, or one that
 -- ends with what there is.
-local function find_sync(s, from)
+function framing.find_sync(s, from)
     for at = from, #s - HEADER do
-        local size = plausible(s, at)
-        if size and (at + size == #s + 1 or plausible(s, at + size)) then return at end
+        local size = framing.plausible(s, at)
+        if size and (at + size == #s + 1 or framing.plausible(s, at + size)) then return at end
     end
     return nil
 end
 
 -- Does a stream on a port that is not ours open as a pipe does? nil, or where RP is.
-local function opens_as_pipe(s, n, known)
-    local size = n > HEADER and plausible(s, 1)
+function framing.opens_as_pipe(s, n, known)
+    local size = n > HEADER and framing.plausible(s, 1)
     if not size then return nil end
     local id, _, len = header(s, 1)
     if len == LEN_SYN then
         if n < SIZE_SYN or byte(s, 9) == 0 or byte(s, 9) >= 224 then return nil end
         if byte(s, 13) + byte(s, 14) == 0 then return nil end
         local rest = n - SIZE_SYN
-        if rest >= HEADER and not plausible(s, SIZE_SYN + 1) then return nil end
+        if rest >= HEADER and not framing.plausible(s, SIZE_SYN + 1) then return nil end
         return "dst"
     end
     if id == 0 then
@@ -652,7 +655,7 @@ local function opens_as_pipe(s, n, known)
     if known then return known end
     local at, count = 1, 0
     while at <= #s - HEADER + 1 do
-        size = plausible(s, at)
+        size = framing.plausible(s, at)
         if not size then return nil end
         count = count + 1
         at = at + size
@@ -660,7 +663,7 @@ local function opens_as_pipe(s, n, known)
     return count >= 3 and "lower" or nil
 end
 
-local function opens_as_x11(s)
+function framing.opens_as_x11(s)
     local a, _, c, d = byte(s, 1, 4)
     return a == 0x42 and c == 0 and d == 11 or a == 0x6c and c == 11 and d == 0
 end
@@ -881,6 +884,8 @@ end
 
 -- The extension: what its messages hold -----------------------------------------
 
+local ext = {}
+
 -- Field, offset, size; what the sizes add up to is the least length of the message.
 local EXT = {
     [HELLO] = { size = 50, way = "up",
@@ -924,7 +929,7 @@ local function le32(s, at)
 end
 
 -- The address of an OPEN: its bytes and how it is written, or nil and why not.
-local function open_address(s)
+function ext.address(s)
     local kind, n = byte(s, 12), byte(s, 13)
     if #s < 15 + n then return nil, "short" end
     local address = s:sub(14, 13 + n)
@@ -943,7 +948,7 @@ local function open_address(s)
 end
 
 -- What is wrong with a message of the extension: the expert, the bytes, the words.
-local function ext_fault(half, s, size)
+function ext.fault(half, s, size)
     local kind = byte(s, 9)
     local spec = EXT[kind]
     if not spec then return e.unknown, "type", format("Unknown type %d: stepped over", kind) end
@@ -954,7 +959,7 @@ local function ext_fault(half, s, size)
     if #s < spec.size then return nil end
     if spec.about and le16(s, 9) == 0 then return e.ext_id, "about" end
     if kind == OPEN then
-        local address, why = open_address(s)
+        local address, why = ext.address(s)
         if not address and size < 15 + byte(s, 13) then
             return e.short, "len", "OPEN whose address reaches beyond its end"
         end
@@ -968,7 +973,7 @@ local function ext_fault(half, s, size)
 end
 
 -- What messages of the extension tell about the session and its connections.
-local function ext_act(half, s)
+function ext.act(half, s)
     local stream, kind = half.stream, byte(s, 9)
     local session = stream.session
     if kind == HELLO and half.up then
@@ -985,7 +990,7 @@ local function ext_act(half, s)
 end
 
 -- Early data: more than the receiver has promised to hold? Returns the limit in words.
-local function early_excess(conn, lane, payload)
+function ext.early_excess(conn, lane, payload)
     local session = conn.session
     if not session.extension then
         if lane.held_bytes + payload > EARLY_BASELINE and not conn.syn then
@@ -1054,7 +1059,7 @@ local function take(half, i, m, now)
     count_pipe(lane, half)
     if old and not old.over then note(i, e.id_reused, "id") end
     if half.up and m.payload > 0 then
-        local words = early_excess(conn, lane, m.payload)
+        local words = ext.early_excess(conn, lane, m.payload)
         if words then note(i, e.early_limit, nil, "Early data beyond the limit: " .. words) end
     end
     if m.reason then
@@ -1087,7 +1092,7 @@ local function take(half, i, m, now)
     end
 end
 
-local function first_of_pipe(half, i, id, s)
+function ext.first_of_pipe(half, i, id, s)
     half.first = false
     if not half.stream.extension or half.sync ~= "found" then return end
     local want = half.up and HELLO or WELCOME
@@ -1097,7 +1102,7 @@ local function first_of_pipe(half, i, id, s)
     end
 end
 
-local function take_extension(half, i, size, len, s, now)
+function ext.take(half, i, size, len, s, now)
     S.m_order[i] = APART
     if len ~= size then
         note(i, half.stream.extension and e.ext_syn_fin or e.id_0, "id")
@@ -1108,21 +1113,21 @@ local function take_extension(half, i, size, len, s, now)
         and half.stream.rp_port ~= 6000) then
         note(i, e.id_0, "id")
     end
-    local fault, on, text = ext_fault(half, s, size)
+    local fault, on, text = ext.fault(half, s, size)
     if fault then
         note(i, fault, on, text)
         return
     end
     if #s < EXT[kind].size then return end
     if kind == OPEN then
-        local address, text_of = open_address(s)
+        local address, text_of = ext.address(s)
         if not address then return end
         local ip = byte(s, 12) == 4 and text_of or nil
         take(half, i, { id = le16(s, 9), number = 0, payload = 0, syn = true, copy_ok = true,
             ip = ip, text = text_of, port = le16(s, 13 + #address) }, now)
         return
     end
-    ext_act(half, s)
+    ext.act(half, s)
 end
 
 -- A message as a whole: `s` its bytes, of a data message the header.
@@ -1136,9 +1141,9 @@ local function first_look(half, frame, pos, m, s, now)
         local came = wire.came(half, (half.begin + half.bytes) % CIRCLE)
         if came then S.m_held[i] = now - came end
     end
-    if half.first then first_of_pipe(half, i, id, s) end
+    if half.first then ext.first_of_pipe(half, i, id, s) end
     if id == 0 then
-        take_extension(half, i, size, len, s, now)
+        ext.take(half, i, size, len, s, now)
         return i
     end
     m.payload = 0
@@ -1489,7 +1494,7 @@ local function add_piece(i, m, conn, lane, visited, tree)
         return false
     end
     if conn.dst_port >= X11_FIRST and conn.dst_port <= X11_LAST then
-        if not visited and lane.up and offset == 0 and opens_as_x11(bytes) then
+        if not visited and lane.up and offset == 0 and framing.opens_as_x11(bytes) then
             conn.x11_from = i
         end
         if not conn.x11_from or i < conn.x11_from then return false end
@@ -1541,7 +1546,7 @@ local function what(m, s)
         local spec = EXT[kind]
         if not spec or #s < spec.size then return name end
         if kind == OPEN then
-            local address, text = open_address(s)
+            local address, text = ext.address(s)
             if not address then return name end
             return format("OPEN %d to %s:%d", le16(s, 9), text, le16(s, 13 + #address))
         elseif spec.about then
@@ -1623,7 +1628,7 @@ function view.open(tree, tvb, at, avail, s, items)
     local fits = math.min(n, avail - 13)
     if fits > 0 then
         local range = tvb:range(at + 13, fits)
-        local address = open_address(s)
+        local address = ext.address(s)
         if address and kind == 4 then
             tree:add(f.dst_ip, range)
         elseif address and kind == 6 then
@@ -1805,7 +1810,7 @@ end
 -- Cutting a pipe into messages -------------------------------------------------------
 
 -- Record of what stood at this place of the frame when it was first seen.
-local function find_record(frame, key, pos)
+function framing.find_record(frame, key, pos)
     local i = S.first[frame]
     while i and S.m_frame[i] == frame do
         if S.m_pos[i] == pos and S.m_half[i].key == key then return i end
@@ -1814,7 +1819,20 @@ local function find_record(frame, key, pos)
     return nil
 end
 
-local function new_garbage(half, frame, pos, size)
+-- Of a pipe that the capture has cut: how far it is to what stood next in the frame at first.
+function framing.to_next_record(frame, key, pos)
+    local i, nearest = S.first[frame], nil
+    while i and S.m_frame[i] == frame do
+        local far = math.abs(S.m_pos[i]) - math.abs(pos)
+        if S.m_half[i].key == key and far > 0 and (not nearest or far < nearest) then
+            nearest = far
+        end
+        i = i + 1
+    end
+    return nearest
+end
+
+function framing.new_garbage(half, frame, pos, size)
     local i = new_record(half, frame, pos, GARBAGE)
     S.m_offset[i], half.begin = size, nil
     return i
@@ -1841,20 +1859,30 @@ function pipe.lacks(half, s, from)
     return nil
 end
 
+-- Does a header of a known connection stand here, with a number that it may have reached?
+function framing.known_header(half, s)
+    if #s < HEADER then return false end
+    local id, number, len = header(s, 1)
+    local slot = size_of(len) and half.stream.session.slots[id]
+    local lane = slot and (half.up and slot.conn.up or slot.conn.down)
+    return lane and lane.next and math.abs(ahead(number, lane.next)) <= NEAR or false
+end
+
 -- How many bytes from `at` on belong to no message; nil: that cannot be told yet, and how many
 -- more are wanted.
-local function search(half, tvb, at, left, may_wait)
+function framing.search(half, tvb, at, left, may_wait)
     local s = tvb:raw(at, left)
     local found
     if half.sync == "unsure" then
-        local size = plausible(s, 1)
-        if size and (size >= left or left - size < HEADER or plausible(s, size + 1)) then
+        local size = framing.plausible(s, 1)
+        if size and (size >= left or left - size < HEADER or framing.plausible(s, size + 1)) then
             found = 1
         else
             half.sync = "lost"
         end
     end
-    found = found or find_sync(s, 1)
+    if half.cut and framing.known_header(half, s) then found = 1 end
+    found = found or framing.find_sync(s, 1)
     local wanted = found and may_wait and half.waited and pipe.lacks(half, s, found)
     if not found and may_wait and left < SEARCH_WINDOW and half.messages == 0 then
         wanted = DESEGMENT_ONE_MORE_SEGMENT
@@ -1866,8 +1894,8 @@ local function search(half, tvb, at, left, may_wait)
     return found - 1
 end
 
-local function skip(half, frame, pos, size)
-    local i = new_garbage(half, frame, pos, size)
+function framing.skip(half, frame, pos, size)
+    local i = framing.new_garbage(half, frame, pos, size)
     note(i, e.skipped, nil, half.messages == 0
         and format("%s skipped until a message begins: the capture begins in the middle",
             plural(size, "byte"))
@@ -1875,8 +1903,8 @@ local function skip(half, frame, pos, size)
     return i
 end
 
-local function broken(half, frame, pos, left, len)
-    local i = new_garbage(half, frame, pos, left)
+function framing.broken(half, frame, pos, left, len)
+    local i = framing.new_garbage(half, frame, pos, left)
     half.sync = "lost"
     note(i, e.length, "len", format("Length %d (0x%04x) means nothing: behind it no message "
         .. "can be found", len, len))
@@ -1963,11 +1991,11 @@ end
 
 -- Where messages begin is not known: the record of what is to be skipped first, if any.
 -- false: that cannot be told yet, and how many more bytes are wanted.
-local function synchronise(pos, at, left, pinfo)
-    local size, wanted = search(look.half, look.tvb, at, math.min(left, look.captured - at),
-        pinfo.can_desegment > 0)
+function framing.synchronise(pos, at, left, pinfo)
+    local size, wanted = framing.search(look.half, look.tvb, at, math.min(left, look.captured - at),
+        pinfo.can_desegment > 0 and not look.half.cut)
     if not size then return false, wanted end
-    return size > 0 and skip(look.half, look.frame, pos, size) or nil
+    return size > 0 and framing.skip(look.half, look.frame, pos, size) or nil
 end
 
 -- The message that is looked at, one at a time; nobody keeps it.
@@ -1979,17 +2007,24 @@ local function next_piece(at, left, pinfo, tree)
     local half, tvb, captured = look.half, look.tvb, look.captured
     local pos = look.base == 0 and at or -look.base - at
     local i
+    local may_wait = pinfo.can_desegment > 0 and not half.cut
     if look.visited then
-        i = find_record(look.frame, half.key, pos)
+        i = framing.find_record(look.frame, half.key, pos)
+        if not i and half.cut then
+            return framing.to_next_record(look.frame, half.key, pos) or left
+        end
         if not i and half.sync ~= "found" then return left end
     elseif half.sync ~= "found" then
         local wanted
-        i, wanted = synchronise(pos, at, left, pinfo)
+        i, wanted = framing.synchronise(pos, at, left, pinfo)
         if i == false then return nil, wanted end
     end
     if i and S.m_order[i] == GARBAGE then return garbage(i, at, left, tree) end
-    if left < HEADER then return nil, DESEGMENT_ONE_MORE_SEGMENT end
-    if captured - at < HEADER then return left end
+    if left < HEADER and not half.cut then return nil, DESEGMENT_ONE_MORE_SEGMENT end
+    if captured - at < HEADER then
+        half.sync = "lost"
+        return left
+    end
     local rest = captured - at
     local s = call.raw(tvb, at, rest < SIZE_SYN and rest or SIZE_SYN)
     local m = message_now
@@ -1998,12 +2033,17 @@ local function next_piece(at, left, pinfo, tree)
     m.size = size_of(m.len)
     if not m.size then
         if look.visited then return left end
-        return garbage(broken(half, look.frame, pos, left, m.len), at, left, tree)
+        return garbage(framing.broken(half, look.frame, pos, left, m.len), at, left, tree)
     end
-    if left < m.size then
-        if pinfo.can_desegment > 0 then return nil, m.size - left end
-        tree:add_proto_expert_info(e.incomplete)
-        return left
+    local size = m.size
+    if left < size then
+        if may_wait then return nil, size - left end
+        if not half.cut then
+            tree:add_proto_expert_info(e.incomplete)
+            return left
+        end
+        if not look.visited then half.skip = size - left end
+        size = left
     end
     m.avail = m.size < rest and m.size or rest
     if m.id == 0 then s = tvb:raw(at, m.avail) end
@@ -2014,7 +2054,7 @@ local function next_piece(at, left, pinfo, tree)
         i = first_look(half, look.frame, pos, m, s, look.now)
     end
     if i then message(i, m, s, pinfo, tree) end
-    return m.size
+    return size
 end
 
 -- A data message as nearly all are: seen for the first time, whole, of a connection whose SYN is
@@ -2086,7 +2126,12 @@ local function dissect(half, tvb, captured, pinfo, tree)
     end
     look.shown = tree:referenced(tm3_dissector)
     local may_be_quick = not visited and not look.shown and not half.hole and half.sync == "found"
+    if captured < length then half.cut = true end
     local at = 0
+    if half.skip and not visited then
+        at = math.min(half.skip, length)
+        half.skip = half.skip > at and half.skip - at or nil
+    end
     while at < length do
         local size, want
         if may_be_quick then size = quick(at, length - at) end
@@ -2122,7 +2167,7 @@ function tm3.dissector(tvb, pinfo, tree)
     local half = find_half(pinfo)
     local stream = half.stream
     if stream.x11 == nil and not pinfo.visited then
-        stream.x11 = half.up and opens_as_x11(tvb:raw(0, math.min(captured, 4)))
+        stream.x11 = half.up and framing.opens_as_x11(tvb:raw(0, math.min(captured, 4)))
         if stream.x11 then leave(stream) end
     end
     if stream.x11 and x11_dissector then
@@ -2164,7 +2209,7 @@ local function heuristic(tvb, pinfo, tree)
     local to = tostring(pinfo.dst) .. ":" .. pinfo.dst_port
     local from = tostring(pinfo.src) .. ":" .. pinfo.src_port
     local known = S.endpoints[to] and "dst" or S.endpoints[from] and "src" or nil
-    local hint = opens_as_pipe(tvb:raw(0, math.min(n, 4 * LEN_DATA_MAX)), n, known)
+    local hint = framing.opens_as_pipe(tvb:raw(0, math.min(n, 4 * LEN_DATA_MAX)), n, known)
     if not hint then return false end
     if hint == "lower" then hint = nil end
     local half = find_half(pinfo, hint)
