@@ -51,7 +51,8 @@ local PLAUSIBLE_NUMBER = 0x1000000
 -- Without its beginning, a direction whose numbers are at most LOW may be a new one whose
 -- message 0 is on its way: it is waited for, for so many messages or seconds.
 local LOW, WAIT_MESSAGES, WAIT_SECONDS = 1024, 256, 2
-local NEAR = 4096                     -- so far from the next number a known header may be
+local NEAR = 4096                     -- so far apart are numbers of messages that belong together
+local SMALL = 0x10000
 local SEARCH_WINDOW = 4 * LEN_DATA_MAX
 local BEYOND_FRAMES = 0x1000000       -- no frame is so long
 -- A segment that others overtook comes so soon behind them, if the round trip is not known.
@@ -618,14 +619,57 @@ function framing.plausible(s, at)
     return size
 end
 
--- Where messages begin: two plausible headers behind each other, or one that
--- ends with what there is.
-function framing.find_sync(s, from)
-    for at = from, #s - HEADER do
+-- Messages that could follow each other from `at` to the end of what there is: how many, whether
+-- the last one ends there, and whether LP hands out such ids. nil: something else is in between.
+function framing.chain(s, at)
+    local count, low, last = 0, true, #s + 1
+    while last - at >= HEADER do
         local size = framing.plausible(s, at)
-        if size and (at + size == #s + 1 or framing.plausible(s, at + size)) then return at end
+        if not size then return nil end
+        low = low and byte(s, at + 1) < 128
+        count, at = count + 1, at + size
     end
-    return nil
+    return count, at == last, low
+end
+
+-- Payload that counts leads into messages by chance, or looks like some itself. Of the chain that
+-- begins at `at`: where those begin that all either have a small number, as those of short
+-- connections, or go with another of their connection, whose number is a little higher or lower.
+-- nil: that is the last one at most.
+function framing.supported(s, at)
+    local places, near = {}, {}
+    while #s - at + 1 >= HEADER do
+        local id, number = header(s, at)
+        local place = { at = at, number = number, good = number < SMALL }
+        near[id] = near[id] or {}
+        for _, other in ipairs(near[id]) do
+            local d = ahead(number, other.number)
+            if d > 0 and d <= NEAR then place.good, other.good = true, true end
+        end
+        table.insert(near[id], place)
+        places[#places + 1] = place
+        at = at + framing.plausible(s, at)
+    end
+    local first = #places
+    while first > 0 and places[first].good do first = first - 1 end
+    return #places - first >= 2 and places[first + 1].at or nil
+end
+
+-- Where messages begin: three or more of them to the end, or two that end with it, that support
+-- each other; better ones of ids that LP hands out. `weak`: if there are none, others will do.
+function framing.find_sync(s, weak)
+    local any, few
+    for at = 1, #s - HEADER + 1 do
+        if framing.plausible(s, at) then
+            local count, exact, low = framing.chain(s, at)
+            local enough = count and (count >= 3 or count == 2 and exact)
+            local begin = enough and framing.supported(s, at)
+            if begin and low then return begin end
+            any = any or begin
+            if low and (enough or count == 2 or exact) then few = few or at end
+        end
+    end
+    return any or weak and few or nil
 end
 
 -- Does a stream on a port that is not ours open as a pipe does? nil, or where RP is.
@@ -1873,20 +1917,19 @@ end
 function framing.search(half, tvb, at, left, may_wait)
     local s = tvb:raw(at, left)
     local found
+    local wait = may_wait and left < SEARCH_WINDOW and half.messages == 0
     if half.sync == "unsure" then
-        local size = framing.plausible(s, 1)
-        if size and (size >= left or left - size < HEADER or framing.plausible(s, size + 1)) then
+        local count, exact, low = framing.chain(s, 1)
+        if count and count > 0 and low and (exact or count > 2 or not wait) then
             found = 1
         else
             half.sync = "lost"
         end
     end
-    if half.cut and framing.known_header(half, s) then found = 1 end
-    found = found or framing.find_sync(s, 1)
+    if half.messages > 0 and framing.known_header(half, s) then found = 1 end
+    found = found or framing.find_sync(s, not wait and half.messages == 0)
     local wanted = found and may_wait and half.waited and pipe.lacks(half, s, found)
-    if not found and may_wait and left < SEARCH_WINDOW and half.messages == 0 then
-        wanted = DESEGMENT_ONE_MORE_SEGMENT
-    end
+    if not found and wait then wanted = DESEGMENT_ONE_MORE_SEGMENT end
     half.waited = wanted and left or nil
     if wanted then return nil, wanted end
     if not found then return left end
