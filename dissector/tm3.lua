@@ -18,6 +18,9 @@
 -- became due in it, and looks at the TCP headers of pipes: where they begin and end, where
 -- segments are missing, how many bytes the wire carried.
 
+-- Loaded twice (installed, and named on the command line as well) the first one counts.
+if Dissector.get("tm3") then return end
+
 local byte, char, rep = string.byte, string.char, string.rep
 local format, concat, floor = string.format, table.concat, math.floor
 
@@ -1672,13 +1675,13 @@ function view.open(tree, tvb, at, avail, s, items)
     local fits = math.min(n, avail - 13)
     if fits > 0 then
         local range = tvb:range(at + 13, fits)
-        local address = ext.address(s)
+        local address, text = ext.address(s)
         if address and kind == 4 then
             tree:add(f.dst_ip, range)
         elseif address and kind == 6 then
             tree:add(f.dst_ip6, range)
         elseif address then
-            tree:add(f.dst_name, range)
+            tree:add(f.dst_name, range, text)
         end
         items.address = tree:add(f.address, range)
     end

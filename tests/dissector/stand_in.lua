@@ -63,7 +63,7 @@ function Proto(name)
     return proto
 end
 Dissector = { get = function(name)
-    return dissectors[name] or { call = function(_, tvb)
+    return dissectors[name] or name == "tcp" and { call = function(_, tvb)
         say("handed on", tvb:range(0, #tvb.s))
     end }
 end }

@@ -148,3 +148,19 @@ def test_local_proxies_behind_one_address_are_told_apart(tmp_path: Path) -> None
     ]  # fmt: skip
     odd = tshark.field_values(path, ["frame.number"], "-Y", "tm3.expert")
     assert odd == []
+
+
+def test_a_name_with_control_characters_is_one_cell(tmp_path: Path) -> None:
+    name = "evil\t\x1b[31m\nname\x7f.example"
+    capture, path = Capture(), tmp_path / "name.pcap"
+    pipe = TcpStream(capture, Endpoint("10.3.0.1", 40_000), Endpoint("10.9.0.1", 6010))
+    pipe.open(0)
+    pipe.up(100, m.hello(b"s" * 16, 0, 1) + m.open_name(2, name, 80) + m.data(2, 1, b"x"))
+    capture.write(path)
+    fields = ["tm3.dst.name", "tm3.dst.port"]
+    told = "evil??[31m?name?.example"
+    for passes in ([], ["-2"]):
+        (row,) = tshark.field_values(path, fields, *passes, "-Y", "tm3")
+        assert row == [f"{told},{told}", "80,80"]
+    shown = [tshark.run(path, *way) for way in (["-V"], ["-q", "-o", "tm3.statistics:table"])]
+    assert all("\x1b" not in text and "\t[31m" not in text for text in shown)
