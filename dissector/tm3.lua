@@ -18,6 +18,9 @@
 -- became due in it, and looks at the TCP headers of pipes: where they begin and end, where
 -- segments are missing, how many bytes the wire carried.
 
+-- Loaded twice (installed, and named on the command line as well) the first one counts.
+if Dissector.get("tm3") then return end
+
 local byte, char, rep = string.byte, string.char, string.rep
 local format, concat, floor = string.format, table.concat, math.floor
 
@@ -30,6 +33,13 @@ set_plugin_info({
 })
 
 -- Constants ----------------------------------------------------------------
+
+-- Wireshark's: 400 is 4.0.
+local VERSION
+do
+    local major, minor = tostring(get_version and get_version() or ""):match("^(%d+)%.(%d+)")
+    VERSION = major and tonumber(major) * 100 + tonumber(minor) or 400
+end
 
 local HEADER = 8
 local LEN_DATA_MIN, LEN_DATA_MAX, LEN_SYN, LEN_FIN = 9, 4104, 0xffff, 0xfffe
@@ -44,10 +54,17 @@ local PLAUSIBLE_NUMBER = 0x1000000
 -- Without its beginning, a direction whose numbers are at most LOW may be a new one whose
 -- message 0 is on its way: it is waited for, for so many messages or seconds.
 local LOW, WAIT_MESSAGES, WAIT_SECONDS = 1024, 256, 2
+local NEAR = 4096                     -- so far apart are numbers of messages that belong together
+local SMALL = 0x10000
 local SEARCH_WINDOW = 4 * LEN_DATA_MAX
+local BEYOND_FRAMES = 0x1000000       -- no frame is so long
+-- A segment that others overtook comes so soon behind them, if the round trip is not known.
+local OVERTAKEN_SECONDS = 0.003
 local WORDS_MAX = 6                   -- messages told in the info column of one frame
 -- Wireshark takes all of these ports for X11; here only what opens as X11 does is handed to it.
 local X11_FIRST, X11_LAST = 6000, 6063
+local SCTP = { INIT = 1, ABORT = 6, SHUTDOWN = 7 } -- types of its chunks
+local TCP = { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 } -- flags of its header
 local HALF_CLOSE, FIN_ORDER, FIN_RESET = 0x77, 0x88, 0x99
 local FEATURE_EARLY, FEATURE_HALF_CLOSE = 1, 4
 
@@ -130,6 +147,7 @@ local f = {
     payload = ProtoField.bytes("tm3.payload", "Payload"),
     payload_len = ProtoField.uint16("tm3.payload.len", "Payload length", base.DEC),
     garbage = ProtoField.bytes("tm3.undecoded", "Bytes that are no message"),
+    expert = ProtoField.none("tm3.expert", "Something odd", "There is expert information"),
 
     -- computed
     session = ProtoField.uint32("tm3.session", "Session", base.DEC, nil, nil,
@@ -142,6 +160,8 @@ local f = {
     order = ProtoField.uint8("tm3.order", "Order", base.DEC, ORDER),
     wait = ProtoField.relative_time("tm3.wait", "Waited at the receiver",
         "Seconds in the reorder queue: from its arrival to that of what filled the gap"),
+    held = ProtoField.relative_time("tm3.held", "Held up in its pipe",
+        "Seconds in the pipe's own TCP, from its arrival to that of a segment that was missing"),
     filled_by = ProtoField.framenum("tm3.filled_by", "Gap filled in frame", base.NONE),
     releases = ProtoField.framenum("tm3.releases", "Releases message of frame", base.NONE),
     release_count = ProtoField.uint32("tm3.release_count", "Messages released", base.DEC),
@@ -233,7 +253,8 @@ local e = {
         GROUP.SEQUENCE, SEVERITY.ERROR),
     early_limit = expert_of("early_limit", "Early data beyond the limit",
         GROUP.PROTOCOL, SEVERITY.ERROR),
-    id_reused = expert_of("id_reused", "SYN for an id that is live: a new owner",
+    id_reused = expert_of("id_reused",
+        "SYN for an id that is live: a new owner, or another local proxy behind the address",
         GROUP.SEQUENCE, SEVERITY.NOTE),
     over = expert_of("over", "The connection is over: dropped by its receiver",
         GROUP.SEQUENCE, SEVERITY.CHAT),
@@ -298,7 +319,7 @@ local function read_options()
 end
 
 -- Methods of Wireshark's objects, looked up once: obj:method() costs twice as much.
-local call = { look = {} } -- look: at one payload at a time
+local call = {}
 
 function call.learn_tvb(tvb)
     call.raw, call.len, call.reported_len, call.offset =
@@ -309,7 +330,12 @@ end
 
 local S          -- everything found in the first pass
 local ports = {} -- watched: where remote proxies listen
-local nested = false
+local nested = false -- the frame whose content is being handed on: none of it is a pipe
+
+-- One look at one frame. `frame` is nil between two looks, for the same frame may be looked at
+-- twice in a row: first (visited is false), then again. See `begin_look` and `end_look`.
+local look = {}
+local end_look
 
 -- Of most records these are 0, and nothing is stored.
 local function mostly_zero()
@@ -328,11 +354,13 @@ local function new_state()
         n = 0, first = {},
         m_frame = {}, m_half = {}, m_conn = {}, m_order = {}, m_offset = {},
         m_pos = mostly_zero(), m_wait = mostly_zero(), m_fill = mostly_zero(),
+        m_held = mostly_zero(),
         released = {}, -- record of what filled a gap -> what it released
         notes = {},    -- record -> what is to be said about it
         early = {},    -- record -> payload: of open gaps, and of the last that were closed
         kept = {}, is_kept = {}, kept_from = 1, kept_to = 0, kept_bytes = 0,
         kept_bytes_max = 0, held_bytes = 0, held_bytes_max = 0, body_bytes = 0,
+        leaks = {},    -- frame -> turns whose layers were not all counted off: see `layer`
         ip_at = 14,    -- where the IP header was found last
         watched = {},
         by_ends = {},  -- addresses and ports as they are written -> one direction of a pipe
@@ -342,6 +370,7 @@ S = new_state()
 
 function tm3.init()
     S = new_state()
+    end_look()
 end
 
 -- a - b on the circle of numbers: positive if a is ahead.
@@ -408,20 +437,25 @@ end
 -- Pipes and sessions ---------------------------------------------------------
 
 local pipe = {
+    chunk = Proto("tm3_chunk", "TM³ pipe over SCTP"),
     -- Dissects pipes that were seen before; see `pipe.known`.
     proto = Proto("tm3_pipe", "TM³ pipe, followed"),
 }
 
-function pipe.between(src, src_port, dst, dst_port)
+function pipe.between(src, src_port, dst, dst_port, sctp)
     local from = S.halves[src]
     local to = from and from[dst]
-    return to and to[src_port * 65536 + dst_port]
+    return to and to[src_port * 65536 + dst_port + (sctp and CIRCLE or 0)]
 end
 
 function pipe.set(src, src_port, dst, dst_port, half)
     S.halves[src] = S.halves[src] or {}
     S.halves[src][dst] = S.halves[src][dst] or {}
     local key = src_port * 65536 + dst_port
+    if half.stream.sctp then
+        S.halves[src][dst][key + CIRCLE] = half
+        return
+    end
     local others = S.by_ports[key]
     local alone = others == nil or others and others == S.halves[src][dst][key]
     S.halves[src][dst][key] = half
@@ -433,12 +467,15 @@ function pipe.known(src_port, dst_port)
     return S.by_ports[src_port * 65536 + dst_port]
 end
 
+-- What is found in the TCP headers of pipes: see there.
+local wire = {}
+
 local function new_half(stream, key, up)
     return {
         key = key, stream = stream, up = up,
         sync = stream.started and "found" or "unsure",
         messages = 0, payload = 0, bytes = 0, wire = 0, frames = 0,
-        pending = {}, resent = 0, reordered = 0, first = true, plain = 0,
+        pending = {}, pending_at = {}, resent = 0, reordered = 0, first = true,
     }
 end
 
@@ -476,10 +513,13 @@ local function join(stream, session)
     if not stream.started then session.whole = false end
 end
 
+-- RP sends nothing before a group is complete: a pipe that is opened when its session has been
+-- answered is another session's, of another local proxy behind the address.
 local function join_baseline(stream)
     local session = S.groups[stream.group]
     local limit = options.session_pipes
-    if not session or session.over or limit > 0 and #session.pipes >= limit then
+    if not session or session.over or limit > 0 and #session.pipes >= limit
+        or stream.started and session.answered then
         session = new_session(stream.group, false)
         S.groups[stream.group] = session
     end
@@ -498,11 +538,12 @@ local function join_extension(stream, id, index)
 end
 
 -- A pipe from LP (address and port) to RP; `started`: its first TCP segment was seen.
-local function new_stream(lp, lp_port, rp, rp_port, started)
-    local up = lp .. ":" .. lp_port .. ">" .. rp .. ":" .. rp_port
-    local down = rp .. ":" .. rp_port .. ">" .. lp .. ":" .. lp_port
+local function new_stream(lp, lp_port, rp, rp_port, started, sctp)
+    local mark = sctp and " sctp" or ""
+    local up = lp .. ":" .. lp_port .. ">" .. rp .. ":" .. rp_port .. mark
+    local down = rp .. ":" .. rp_port .. ">" .. lp .. ":" .. lp_port .. mark
     local stream = {
-        lp = lp, lp_port = lp_port, rp = rp, rp_port = rp_port, started = started,
+        lp = lp, lp_port = lp_port, rp = rp, rp_port = rp_port, started = started, sctp = sctp,
         group = lp .. ">" .. rp .. ":" .. rp_port,
         extension = rp_port == options.ext_port,
     }
@@ -539,7 +580,19 @@ local function find_half(pinfo, hint)
     return new_stream(dst, dst_port, src, src_port, false).down
 end
 
+-- A direction of an SCTP pipe. Its user messages are messages, so nobody needs to have seen how it
+-- began to tell them; but numbers then begin anywhere.
+function pipe.of_sctp(src, src_port, dst, dst_port)
+    local half = pipe.between(src, src_port, dst, dst_port, true)
+    if half then return half end
+    local to_rp = ports[dst_port] or not ports[src_port] and dst_port <= src_port
+    if to_rp then return new_stream(src, src_port, dst, dst_port, false, true).up end
+    return new_stream(dst, dst_port, src, src_port, false, true).down
+end
+
 -- Framing --------------------------------------------------------------------
+
+local framing = {}
 
 local function size_of(len)
     if len >= LEN_DATA_MIN and len <= LEN_DATA_MAX then return len end
@@ -554,7 +607,7 @@ local function header(s, at)
 end
 
 -- The size of a message that could begin at `at` of a stream whose framing is not known.
-local function plausible(s, at)
+function framing.plausible(s, at)
     if #s - at + 1 < HEADER then return nil end
     local id, number, len = header(s, at)
     local size = size_of(len)
@@ -569,26 +622,69 @@ local function plausible(s, at)
     return size
 end
 
--- Where messages begin: two plausible headers behind each other, or one that
--- ends with what there is.
-local function find_sync(s, from)
-    for at = from, #s - HEADER do
-        local size = plausible(s, at)
-        if size and (at + size == #s + 1 or plausible(s, at + size)) then return at end
+-- Messages that could follow each other from `at` to the end of what there is: how many, whether
+-- the last one ends there, and whether LP hands out such ids. nil: something else is in between.
+function framing.chain(s, at)
+    local count, low, last = 0, true, #s + 1
+    while last - at >= HEADER do
+        local size = framing.plausible(s, at)
+        if not size then return nil end
+        low = low and byte(s, at + 1) < 128
+        count, at = count + 1, at + size
     end
-    return nil
+    return count, at == last, low
+end
+
+-- Payload that counts leads into messages by chance, or looks like some itself. Of the chain that
+-- begins at `at`: where those begin that all either have a small number, as those of short
+-- connections, or go with another of their connection, whose number is a little higher or lower.
+-- nil: that is the last one at most.
+function framing.supported(s, at)
+    local places, near = {}, {}
+    while #s - at + 1 >= HEADER do
+        local id, number = header(s, at)
+        local place = { at = at, number = number, good = number < SMALL }
+        near[id] = near[id] or {}
+        for _, other in ipairs(near[id]) do
+            local d = ahead(number, other.number)
+            if d > 0 and d <= NEAR then place.good, other.good = true, true end
+        end
+        table.insert(near[id], place)
+        places[#places + 1] = place
+        at = at + framing.plausible(s, at)
+    end
+    local first = #places
+    while first > 0 and places[first].good do first = first - 1 end
+    return #places - first >= 2 and places[first + 1].at or nil
+end
+
+-- Where messages begin: three or more of them to the end, or two that end with it, that support
+-- each other; better ones of ids that LP hands out. `weak`: if there are none, others will do.
+function framing.find_sync(s, weak)
+    local any, few
+    for at = 1, #s - HEADER + 1 do
+        if framing.plausible(s, at) then
+            local count, exact, low = framing.chain(s, at)
+            local enough = count and (count >= 3 or count == 2 and exact)
+            local begin = enough and framing.supported(s, at)
+            if begin and low then return begin end
+            any = any or begin
+            if low and (enough or count == 2 or exact) then few = few or at end
+        end
+    end
+    return any or weak and few or nil
 end
 
 -- Does a stream on a port that is not ours open as a pipe does? nil, or where RP is.
-local function opens_as_pipe(s, n, known)
-    local size = n > HEADER and plausible(s, 1)
+function framing.opens_as_pipe(s, n, known)
+    local size = n > HEADER and framing.plausible(s, 1)
     if not size then return nil end
     local id, _, len = header(s, 1)
     if len == LEN_SYN then
         if n < SIZE_SYN or byte(s, 9) == 0 or byte(s, 9) >= 224 then return nil end
         if byte(s, 13) + byte(s, 14) == 0 then return nil end
         local rest = n - SIZE_SYN
-        if rest >= HEADER and not plausible(s, SIZE_SYN + 1) then return nil end
+        if rest >= HEADER and not framing.plausible(s, SIZE_SYN + 1) then return nil end
         return "dst"
     end
     if id == 0 then
@@ -606,7 +702,7 @@ local function opens_as_pipe(s, n, known)
     if known then return known end
     local at, count = 1, 0
     while at <= #s - HEADER + 1 do
-        size = plausible(s, at)
+        size = framing.plausible(s, at)
         if not size then return nil end
         count = count + 1
         at = at + size
@@ -614,7 +710,7 @@ local function opens_as_pipe(s, n, known)
     return count >= 3 and "lower" or nil
 end
 
-local function opens_as_x11(s)
+function framing.opens_as_x11(s)
     local a, _, c, d = byte(s, 1, 4)
     return a == 0x42 and c == 0 and d == 11 or a == 0x6c and c == 11 and d == 0
 end
@@ -664,6 +760,7 @@ end
 
 -- Message i of `size` bytes (reason: of a FIN) is due: the receiver acts on it.
 local function due(conn, lane, i, payload, reason, now)
+    if lane.offset == 0 and payload > 0 and not lane.up then conn.answered = now end
     S.m_offset[i] = lane.offset
     lane.offset = lane.offset + payload
     if reason then finish(conn, lane, reason, now) end
@@ -834,6 +931,8 @@ end
 
 -- The extension: what its messages hold -----------------------------------------
 
+local ext = {}
+
 -- Field, offset, size; what the sizes add up to is the least length of the message.
 local EXT = {
     [HELLO] = { size = 50, way = "up",
@@ -860,6 +959,12 @@ local EXT = {
         { f.about, 9, 2 }, { f.kind, 11, 1 }, { f.address_len, 12, 1 } },
 }
 
+local function be(s, at, size)
+    local n = 0
+    for i = at, at + size - 1 do n = n * 256 + byte(s, i) end
+    return n
+end
+
 local function le16(s, at)
     local a, b = byte(s, at + 1, at + 2)
     return a + b * 256
@@ -871,7 +976,7 @@ local function le32(s, at)
 end
 
 -- The address of an OPEN: its bytes and how it is written, or nil and why not.
-local function open_address(s)
+function ext.address(s)
     local kind, n = byte(s, 12), byte(s, 13)
     if #s < 15 + n then return nil, "short" end
     local address = s:sub(14, 13 + n)
@@ -890,7 +995,7 @@ local function open_address(s)
 end
 
 -- What is wrong with a message of the extension: the expert, the bytes, the words.
-local function ext_fault(half, s, size)
+function ext.fault(half, s, size)
     local kind = byte(s, 9)
     local spec = EXT[kind]
     if not spec then return e.unknown, "type", format("Unknown type %d: stepped over", kind) end
@@ -901,7 +1006,7 @@ local function ext_fault(half, s, size)
     if #s < spec.size then return nil end
     if spec.about and le16(s, 9) == 0 then return e.ext_id, "about" end
     if kind == OPEN then
-        local address, why = open_address(s)
+        local address, why = ext.address(s)
         if not address and size < 15 + byte(s, 13) then
             return e.short, "len", "OPEN whose address reaches beyond its end"
         end
@@ -915,7 +1020,7 @@ local function ext_fault(half, s, size)
 end
 
 -- What messages of the extension tell about the session and its connections.
-local function ext_act(half, s)
+function ext.act(half, s)
     local stream, kind = half.stream, byte(s, 9)
     local session = stream.session
     if kind == HELLO and half.up then
@@ -932,7 +1037,7 @@ local function ext_act(half, s)
 end
 
 -- Early data: more than the receiver has promised to hold? Returns the limit in words.
-local function early_excess(conn, lane, payload)
+function ext.early_excess(conn, lane, payload)
     local session = conn.session
     if not session.extension then
         if lane.held_bytes + payload > EARLY_BASELINE and not conn.syn then
@@ -1001,7 +1106,7 @@ local function take(half, i, m, now)
     count_pipe(lane, half)
     if old and not old.over then note(i, e.id_reused, "id") end
     if half.up and m.payload > 0 then
-        local words = early_excess(conn, lane, m.payload)
+        local words = ext.early_excess(conn, lane, m.payload)
         if words then note(i, e.early_limit, nil, "Early data beyond the limit: " .. words) end
     end
     if m.reason then
@@ -1013,7 +1118,8 @@ local function take(half, i, m, now)
     end
     if conn.over and conn.by_up ~= half.up and not m.reason then note(i, e.over) end
     if m.syn then set_destination(conn, i, m.ip, m.text, m.port, now) end
-    local order = place(conn, lane, i, m.number, m.payload, m.reason, half.hole, now)
+    local resent = half.hole and wire.is_resent(half, half.hole_since, now)
+    local order = place(conn, lane, i, m.number, m.payload, m.reason, resent, now)
     S.m_order[i] = order
     if order == EARLY then
         remember_payload(i, m)
@@ -1033,7 +1139,7 @@ local function take(half, i, m, now)
     end
 end
 
-local function first_of_pipe(half, i, id, s)
+function ext.first_of_pipe(half, i, id, s)
     half.first = false
     if not half.stream.extension or half.sync ~= "found" then return end
     local want = half.up and HELLO or WELCOME
@@ -1043,7 +1149,7 @@ local function first_of_pipe(half, i, id, s)
     end
 end
 
-local function take_extension(half, i, size, len, s, now)
+function ext.take(half, i, size, len, s, now)
     S.m_order[i] = APART
     if len ~= size then
         note(i, half.stream.extension and e.ext_syn_fin or e.id_0, "id")
@@ -1054,21 +1160,21 @@ local function take_extension(half, i, size, len, s, now)
         and half.stream.rp_port ~= 6000) then
         note(i, e.id_0, "id")
     end
-    local fault, on, text = ext_fault(half, s, size)
+    local fault, on, text = ext.fault(half, s, size)
     if fault then
         note(i, fault, on, text)
         return
     end
     if #s < EXT[kind].size then return end
     if kind == OPEN then
-        local address, text_of = open_address(s)
+        local address, text_of = ext.address(s)
         if not address then return end
         local ip = byte(s, 12) == 4 and text_of or nil
         take(half, i, { id = le16(s, 9), number = 0, payload = 0, syn = true, copy_ok = true,
             ip = ip, text = text_of, port = le16(s, 13 + #address) }, now)
         return
     end
-    ext_act(half, s)
+    ext.act(half, s)
 end
 
 -- A message as a whole: `s` its bytes, of a data message the header.
@@ -1077,9 +1183,14 @@ local function first_look(half, frame, pos, m, s, now)
     local id, number, len, size = m.id, m.number, m.len, m.size
     half.messages = half.messages + 1
     half.bytes = half.bytes + size
-    if half.first then first_of_pipe(half, i, id, s) end
+    if not half.up then half.stream.session.answered = true end
+    if half.hole and half.begin then
+        local came = wire.came(half, (half.begin + half.bytes) % CIRCLE)
+        if came then S.m_held[i] = now - came end
+    end
+    if half.first then ext.first_of_pipe(half, i, id, s) end
     if id == 0 then
-        take_extension(half, i, size, len, s, now)
+        ext.take(half, i, size, len, s, now)
         return i
     end
     m.payload = 0
@@ -1113,7 +1224,7 @@ end
 
 -- What a connection carries, for Wireshark's own dissectors ------------------------
 
-local tcp_dissector, tcp_ports, call_tcp
+local tcp_dissector, tcp_ports, sctp_ports, call_tcp
 local NO_INFO = "(info)"
 
 -- A source port of the dynamic range that nobody has claimed.
@@ -1133,7 +1244,6 @@ local function be32(n)
     return char(floor(n / 16777216) % 256, floor(n / 65536) % 256, floor(n / 256) % 256, n % 256)
 end
 
-local FLAG_FIN, FLAG_SYN, FLAG_RST, FLAG_PSH, FLAG_ACK = 1, 2, 4, 8, 16
 -- TCP looks through all segments that were never acknowledged: so they are, every so often.
 local ACK_EVERY = 64
 -- The end of a TCP header by its flags: made once.
@@ -1141,6 +1251,12 @@ local header_end = setmetatable({}, { __index = function(ends, flags)
     ends[flags] = char(0x50, flags) .. "\255\255\0\0\0\0"
     return ends[flags]
 end })
+
+-- Did a dissector run into the end of its bytes? Wireshark has put that into the tree already, and
+-- nobody else has anything to do with it.
+local function malformed(why)
+    return tostring(why):find("Malformed frame", 1, true) ~= nil
+end
 
 -- What all made-up segments of a direction have in common: ports, and a name for their bytes.
 local function name_lane(conn, lane)
@@ -1155,15 +1271,30 @@ end
 local function hand_on(conn, lane, offset, payload, flags, pinfo, tree, ack)
     if not lane.ports then name_lane(conn, lane) end
     local isn = conn.index * 65536 % HALF_CIRCLE
-    local sequence = (isn + offset + (flags == FLAG_SYN and 0 or 1)) % CIRCLE
+    local sequence = (isn + offset + (flags == TCP.SYN and 0 or 1)) % CIRCLE
     local segment = lane.ports .. be32(sequence)
         .. (ack and be32((isn + ack + 1) % CIRCLE) or "\0\0\0\0") .. header_end[flags] .. payload
     local tvb = ByteArray.new(segment, true):tvb(lane.name)
-    nested = true
+    nested = look.frame
     local ok, why = pcall(call_tcp, tcp_dissector, tvb, pinfo, tree)
     nested = false
-    if not ok then error(why, 0) end
+    if not ok and not malformed(why) then error(why, 0) end
 end
+
+-- Wireshark keeps what it reassembled by the number of the layer in its frame, which counts all
+-- dissectors that had a part of it so far, and they are not the same ones in each pass: of a body
+-- only its end is handed on at first. So each direction of a connection that is due in a frame has
+-- a layer of its own, by its turn in the frame: `layer.raise` adds one for each turn before it, and
+-- what `layer.within` calls is counted off again, for it declines what it was given.
+local layer = {
+    raise = Proto("tm3_turn", "TM³ turn of a connection"),
+    within = Proto("tm3_within", "TM³ content of a connection"),
+}
+
+-- Before 4.4, while there is a tree to write into, Wireshark forgets to count off the layer of a
+-- dissector that asks for more bytes. It is not asked when the frame is looked at again; then one
+-- is added.
+layer.LEAKS = VERSION < 404
 
 -- Bodies whose length HTTP knows. Until such a body is whole, TCP only files its segments, and
 -- for each of them looks through all those before it. So in the first pass what is inside a body
@@ -1198,12 +1329,13 @@ function body.watch.dissector(tvb, pinfo, tree)
     local missing = body.missing(tvb)
     if missing <= 0 or pinfo.can_desegment == 0 then return 0 end
     pinfo.can_desegment = 2
+    layer.asked = layer.LEAKS and tree.text ~= nil
     local ok, taken = pcall(call_tcp, body.http, tvb, pinfo, tree)
     if not ok then
-        -- Wireshark has put into the tree what is wrong with the bytes.
-        if not tostring(taken):find("Malformed frame", 1, true) then error(taken, 0) end
+        if not malformed(taken) then error(taken, 0) end
         return tvb:len()
     end
+    layer.asked = layer.asked and pinfo.desegment_len > 0
     if pinfo.desegment_len == missing then
         lane.body_end, body.asked = body.stop + missing, lane
     end
@@ -1278,11 +1410,31 @@ local function acknowledge(conn, lane, pinfo, tree)
     -- It would come from the other side, and TCP tells directions by address.
     local src, dst = pinfo.src, pinfo.dst
     pinfo.src, pinfo.dst = dst, src
-    hand_on(conn, other, other.handed or 0, "", FLAG_ACK, pinfo, item, lane.handed)
+    hand_on(conn, other, other.handed or 0, "", TCP.ACK, pinfo, item, lane.handed)
     pinfo.src, pinfo.dst = src, dst
 end
 
 local inside_dissector
+
+
+function layer.raise.dissector(tvb)
+    return tvb:len()
+end
+
+function layer.within.dissector()
+    layer.failed = nil
+    local ok, why = pcall(layer.act, layer.piece, layer.pinfo, layer.tree, layer.visited)
+    if not ok then layer.failed = why end
+    return 0
+end
+
+-- The turn of a direction in this frame: which one of those it is that something is due in.
+function layer.take_turn(lane)
+    if lane.look ~= look.count then
+        look.turns = look.turns + 1
+        lane.look, lane.turn = look.count, look.turns
+    end
+end
 
 local function hand_on_piece(piece, pinfo, tree, visited)
     local conn, lane, reason = piece.conn, piece.lane, piece.reason
@@ -1294,11 +1446,11 @@ local function hand_on_piece(piece, pinfo, tree, visited)
         item:set_generated(true)
     end
     if piece.syn then
-        hand_on(conn, lane, 0, "", FLAG_SYN, pinfo, tree)
+        hand_on(conn, lane, 0, "", TCP.SYN, pinfo, tree)
         if not visited then body.begin(conn, pinfo) end
     end
-    local flags = #piece.bytes > 0 and FLAG_PSH or 0
-    if reason == FIN_ORDER or reason == HALF_CLOSE then flags = flags + FLAG_FIN end
+    local flags = #piece.bytes > 0 and TCP.PSH or 0
+    if reason == FIN_ORDER or reason == HALF_CLOSE then flags = flags + TCP.FIN end
     if not visited then body.expect(lane, piece) end
     if flags > 0 then hand_on(conn, lane, piece.offset, piece.bytes, flags, pinfo, tree) end
     body.lane, body.asked = nil, nil
@@ -1307,7 +1459,7 @@ local function hand_on_piece(piece, pinfo, tree, visited)
         acknowledge(conn, lane, pinfo, tree)
     end
     if reason == FIN_RESET then
-        hand_on(conn, lane, piece.offset + #piece.bytes, "", FLAG_RST, pinfo, tree)
+        hand_on(conn, lane, piece.offset + #piece.bytes, "", TCP.RST, pinfo, tree)
     end
     piece.bytes = nil
 end
@@ -1354,7 +1506,7 @@ local function add_due(conn, lane, offset, bytes, syn, reason)
     local piece = due_now[due_now.count] or {}
     due_now[due_now.count] = piece
     piece.conn, piece.lane, piece.offset, piece.bytes = conn, lane, offset, bytes
-    piece.syn, piece.reason = syn, reason
+    piece.syn, piece.reason, piece.turn = syn, reason, lane.turn
 end
 
 -- In the first pass: of what is due only what does not wait for more of its body.
@@ -1389,7 +1541,7 @@ local function add_piece(i, m, conn, lane, visited, tree)
         return false
     end
     if conn.dst_port >= X11_FIRST and conn.dst_port <= X11_LAST then
-        if not visited and lane.up and offset == 0 and opens_as_x11(bytes) then
+        if not visited and lane.up and offset == 0 and framing.opens_as_x11(bytes) then
             conn.x11_from = i
         end
         if not conn.x11_from or i < conn.x11_from then return false end
@@ -1403,6 +1555,7 @@ local function collect(i, m, visited, tree)
     local conn, order = S.m_conn[i], S.m_order[i]
     if not conn or order ~= IN_ORDER and order ~= LATE and order ~= LATE_RESENT then return end
     local lane = S.m_half[i].up and conn.up or conn.down
+    layer.take_turn(lane)
     local added = add_piece(i, m, conn, lane, visited, tree)
     local released = S.released[i]
     if released and (not visited or options.keep_mb == 0) then
@@ -1440,7 +1593,7 @@ local function what(m, s)
         local spec = EXT[kind]
         if not spec or #s < spec.size then return name end
         if kind == OPEN then
-            local address, text = open_address(s)
+            local address, text = ext.address(s)
             if not address then return name end
             return format("OPEN %d to %s:%d", le16(s, 9), text, le16(s, 13 + #address))
         elseif spec.about then
@@ -1522,13 +1675,13 @@ function view.open(tree, tvb, at, avail, s, items)
     local fits = math.min(n, avail - 13)
     if fits > 0 then
         local range = tvb:range(at + 13, fits)
-        local address = open_address(s)
+        local address, text = ext.address(s)
         if address and kind == 4 then
             tree:add(f.dst_ip, range)
         elseif address and kind == 6 then
             tree:add(f.dst_ip6, range)
         elseif address then
-            tree:add(f.dst_name, range)
+            tree:add(f.dst_name, range, text)
         end
         items.address = tree:add(f.address, range)
     end
@@ -1634,6 +1787,7 @@ function view.computed(tree, i, m, pinfo, items)
     view.generated(tree:add(f.session, stream.session.number))
     view.generated(tree:add(f.pipe, stream.number))
     view.generated(tree:add(f.direction, half.up and 1 or 2))
+    if S.m_held[i] > 0 then view.generated(tree:add(f.held, view.ns_time(S.m_held[i]))) end
     if not conn then return end
     local lane = half.up and conn.up or conn.down
     view.generated(tree:add(f.stream, conn.index))
@@ -1661,7 +1815,9 @@ function view.notes(i, tree, items, visited)
             item:add_proto_expert_info(each.what)
         end
     end
-    if visited and items.gap then tree:add_proto_expert_info(e.gap, items.gap) end
+    local gap = visited and items.gap
+    if gap then tree:add_proto_expert_info(e.gap, gap) end
+    if gap or S.notes[i] then tree:add(f.expert).hidden = true end
 end
 
 -- A message in the tree. Returns the item that stands for it.
@@ -1701,7 +1857,7 @@ end
 -- Cutting a pipe into messages -------------------------------------------------------
 
 -- Record of what stood at this place of the frame when it was first seen.
-local function find_record(frame, key, pos)
+function framing.find_record(frame, key, pos)
     local i = S.first[frame]
     while i and S.m_frame[i] == frame do
         if S.m_pos[i] == pos and S.m_half[i].key == key then return i end
@@ -1710,9 +1866,22 @@ local function find_record(frame, key, pos)
     return nil
 end
 
-local function new_garbage(half, frame, pos, size)
+-- Of a pipe that the capture has cut: how far it is to what stood next in the frame at first.
+function framing.to_next_record(frame, key, pos)
+    local i, nearest = S.first[frame], nil
+    while i and S.m_frame[i] == frame do
+        local far = math.abs(S.m_pos[i]) - math.abs(pos)
+        if S.m_half[i].key == key and far > 0 and (not nearest or far < nearest) then
+            nearest = far
+        end
+        i = i + 1
+    end
+    return nearest
+end
+
+function framing.new_garbage(half, frame, pos, size)
     local i = new_record(half, frame, pos, GARBAGE)
-    S.m_offset[i] = size
+    S.m_offset[i], half.begin = size, nil
     return i
 end
 
@@ -1737,24 +1906,33 @@ function pipe.lacks(half, s, from)
     return nil
 end
 
+-- Does a header of a known connection stand here, with a number that it may have reached?
+function framing.known_header(half, s)
+    if #s < HEADER then return false end
+    local id, number, len = header(s, 1)
+    local slot = size_of(len) and half.stream.session.slots[id]
+    local lane = slot and (half.up and slot.conn.up or slot.conn.down)
+    return lane and lane.next and math.abs(ahead(number, lane.next)) <= NEAR or false
+end
+
 -- How many bytes from `at` on belong to no message; nil: that cannot be told yet, and how many
 -- more are wanted.
-local function search(half, tvb, at, left, may_wait)
+function framing.search(half, tvb, at, left, may_wait)
     local s = tvb:raw(at, left)
     local found
+    local wait = may_wait and left < SEARCH_WINDOW and half.messages == 0
     if half.sync == "unsure" then
-        local size = plausible(s, 1)
-        if size and (size >= left or left - size < HEADER or plausible(s, size + 1)) then
+        local count, exact, low = framing.chain(s, 1)
+        if count and count > 0 and low and (exact or count > 2 or not wait) then
             found = 1
         else
             half.sync = "lost"
         end
     end
-    found = found or find_sync(s, 1)
+    if half.messages > 0 and framing.known_header(half, s) then found = 1 end
+    found = found or framing.find_sync(s, not wait and half.messages == 0)
     local wanted = found and may_wait and half.waited and pipe.lacks(half, s, found)
-    if not found and may_wait and left < SEARCH_WINDOW and half.messages == 0 then
-        wanted = DESEGMENT_ONE_MORE_SEGMENT
-    end
+    if not found and wait then wanted = DESEGMENT_ONE_MORE_SEGMENT end
     half.waited = wanted and left or nil
     if wanted then return nil, wanted end
     if not found then return left end
@@ -1762,8 +1940,8 @@ local function search(half, tvb, at, left, may_wait)
     return found - 1
 end
 
-local function skip(half, frame, pos, size)
-    local i = new_garbage(half, frame, pos, size)
+function framing.skip(half, frame, pos, size)
+    local i = framing.new_garbage(half, frame, pos, size)
     note(i, e.skipped, nil, half.messages == 0
         and format("%s skipped until a message begins: the capture begins in the middle",
             plural(size, "byte"))
@@ -1771,8 +1949,8 @@ local function skip(half, frame, pos, size)
     return i
 end
 
-local function broken(half, frame, pos, left, len)
-    local i = new_garbage(half, frame, pos, left)
+function framing.broken(half, frame, pos, left, len)
+    local i = framing.new_garbage(half, frame, pos, left)
     half.sync = "lost"
     note(i, e.length, "len", format("Length %d (0x%04x) means nothing: behind it no message "
         .. "can be found", len, len))
@@ -1796,10 +1974,7 @@ function columns.tell(words, i, number, payload)
 end
 
 -- Since Wireshark 4.2 the fields _ws.col.* are filled before postdissectors run.
-do
-    local major, minor = tostring(get_version and get_version() or ""):match("^(%d+)%.(%d+)")
-    columns.EARLY = major and tonumber(major) * 100 + tonumber(minor) >= 402 or false
-end
+columns.EARLY = VERSION >= 402
 
 function columns.text()
     local count = told.count < WORDS_MAX and told.count or WORDS_MAX
@@ -1813,9 +1988,22 @@ function columns.text()
     return told.count == count and text or format("%s; and %d more", text, told.count - count)
 end
 
+-- Of a frame begun before, whatever became of it, nothing is due and nothing is told.
+local function begin_look(frame, visited, now)
+    due_now.count, told.count = 0, 0
+    look.frame, look.visited, look.now = frame, visited, now
+    look.count, look.turns, look.chunks, look.told = (look.count or 0) + 1, 0, 0, nil
+end
+
+function end_look()
+    due_now.count, told.count = 0, 0
+    look.frame, nested = nil, false
+    body.lane, body.asked = nil, nil
+end
+
 local tm3_dissector
 
-local function message(i, m, s, look, pinfo, tree)
+local function message(i, m, s, pinfo, tree)
     local item = tree
     if m.id ~= 0 and m.len < LEN_FIN and m.size > HEADER + 1 then
         columns.tell(false, i, m.number, m.size - HEADER)
@@ -1835,7 +2023,7 @@ local function message(i, m, s, look, pinfo, tree)
     end
 end
 
-local function garbage(i, at, left, look, tree)
+local function garbage(i, at, left, tree)
     local size = math.min(S.m_offset[i], left)
     if size == 0 then return left end
     if look.shown then
@@ -1849,11 +2037,11 @@ end
 
 -- Where messages begin is not known: the record of what is to be skipped first, if any.
 -- false: that cannot be told yet, and how many more bytes are wanted.
-local function synchronise(look, pos, at, left, pinfo)
-    local size, wanted = search(look.half, look.tvb, at, math.min(left, look.captured - at),
-        pinfo.can_desegment > 0)
+function framing.synchronise(pos, at, left, pinfo)
+    local size, wanted = framing.search(look.half, look.tvb, at, math.min(left, look.captured - at),
+        pinfo.can_desegment > 0 and not look.half.cut)
     if not size then return false, wanted end
-    return size > 0 and skip(look.half, look.frame, pos, size) or nil
+    return size > 0 and framing.skip(look.half, look.frame, pos, size) or nil
 end
 
 -- The message that is looked at, one at a time; nobody keeps it.
@@ -1861,21 +2049,28 @@ local message_now = {}
 
 -- The bytes from `at` on: a message, garbage, or not enough. Returns their size, or
 -- nil and how many bytes are wanted.
-local function next_piece(look, at, left, pinfo, tree)
+local function next_piece(at, left, pinfo, tree)
     local half, tvb, captured = look.half, look.tvb, look.captured
     local pos = look.base == 0 and at or -look.base - at
     local i
+    local may_wait = pinfo.can_desegment > 0 and not half.cut
     if look.visited then
-        i = find_record(look.frame, half.key, pos)
+        i = framing.find_record(look.frame, half.key, pos)
+        if not i and half.cut then
+            return framing.to_next_record(look.frame, half.key, pos) or left
+        end
         if not i and half.sync ~= "found" then return left end
     elseif half.sync ~= "found" then
         local wanted
-        i, wanted = synchronise(look, pos, at, left, pinfo)
+        i, wanted = framing.synchronise(pos, at, left, pinfo)
         if i == false then return nil, wanted end
     end
-    if i and S.m_order[i] == GARBAGE then return garbage(i, at, left, look, tree) end
-    if left < HEADER then return nil, DESEGMENT_ONE_MORE_SEGMENT end
-    if captured - at < HEADER then return left end
+    if i and S.m_order[i] == GARBAGE then return garbage(i, at, left, tree) end
+    if left < HEADER and not half.cut then return nil, DESEGMENT_ONE_MORE_SEGMENT end
+    if captured - at < HEADER then
+        half.sync = "lost"
+        return left
+    end
     local rest = captured - at
     local s = call.raw(tvb, at, rest < SIZE_SYN and rest or SIZE_SYN)
     local m = message_now
@@ -1884,12 +2079,17 @@ local function next_piece(look, at, left, pinfo, tree)
     m.size = size_of(m.len)
     if not m.size then
         if look.visited then return left end
-        return garbage(broken(half, look.frame, pos, left, m.len), at, left, look, tree)
+        return garbage(framing.broken(half, look.frame, pos, left, m.len), at, left, tree)
     end
-    if left < m.size then
-        if pinfo.can_desegment > 0 then return nil, m.size - left end
-        tree:add_proto_expert_info(e.incomplete)
-        return left
+    local size = m.size
+    if left < size then
+        if may_wait then return nil, size - left end
+        if not half.cut then
+            tree:add_proto_expert_info(e.incomplete)
+            return left
+        end
+        if not look.visited then half.skip = size - left end
+        size = left
     end
     m.avail = m.size < rest and m.size or rest
     if m.id == 0 then s = tvb:raw(at, m.avail) end
@@ -1899,15 +2099,15 @@ local function next_piece(look, at, left, pinfo, tree)
     if not look.visited then
         i = first_look(half, look.frame, pos, m, s, look.now)
     end
-    if i then message(i, m, s, look, pinfo, tree) end
-    return m.size
+    if i then message(i, m, s, pinfo, tree) end
+    return size
 end
 
 -- A data message as nearly all are: seen for the first time, whole, of a connection whose SYN is
 -- known, the next of it or early, releasing nothing, and not to be shown. It needs few of the
 -- questions that `next_piece` asks; its answers are the same. Returns the message's size, or nil:
 -- ask them.
-local function quick(look, at, left)
+local function quick(at, left)
     local half, tvb, content = look.half, look.tvb, options.content
     if left <= HEADER + 1 or left > look.captured - at then return nil end
     local a, b, c, d, g, h, k, l = byte(call.raw(tvb, at, HEADER), 1, HEADER)
@@ -1920,6 +2120,7 @@ local function quick(look, at, left)
     local lane = up and conn.up or conn.down
     local early = lane.next and number - lane.next or -1
     if early < 0 or early > AHEAD_MAX or early == 0 and lane.held[(number + 1) % CIRCLE]
+        or lane.offset == 0
         or lane.seen[number] or lane.fin or conn.over
         or not conn.syn or lane.middle or not lane.pipes[half.stream]
         or up and session.extension or content and (lane.torn
@@ -1951,6 +2152,7 @@ local function quick(look, at, left)
     state.m_order[i], state.m_offset[i] = IN_ORDER, offset
     lane.next, lane.offset = (number + 1) % CIRCLE, offset + payload
     if content then
+        layer.take_turn(lane)
         if due_now.count > 0 or not lane.body_end or not body.holds(lane, offset, bytes) then
             add_due(conn, lane, offset, bytes)
         end
@@ -1959,21 +2161,28 @@ local function quick(look, at, left)
 end
 
 local function dissect(half, tvb, captured, pinfo, tree)
-    local length, look, frame = call.reported_len(tvb), call.look, pinfo.number
-    if look.frame ~= frame then
-        -- What is due and told is of this frame alone, whatever became of the one before.
-        due_now.count, told.count = 0, 0
-        look.frame, look.visited, look.now = frame, pinfo.visited, pinfo.abs_ts
+    local length, frame, visited = call.reported_len(tvb), pinfo.number, pinfo.visited
+    if look.frame ~= frame or look.visited ~= visited then
+        begin_look(frame, visited, pinfo.abs_ts)
     end
     look.half, look.tvb, look.captured, look.base = half, tvb, captured, call.offset(tvb)
+    if half.stream.sctp and look.base == 0 then
+        look.chunks = look.chunks + 1
+        look.base = BEYOND_FRAMES + look.chunks * LEN_DATA_MAX
+    end
     look.shown = tree:referenced(tm3_dissector)
-    local may_be_quick = not look.visited and not look.shown and half.sync == "found"
+    local may_be_quick = not visited and not look.shown and not half.hole and half.sync == "found"
+    if captured < length then half.cut = true end
     local at = 0
+    if half.skip and not visited then
+        at = math.min(half.skip, length)
+        half.skip = half.skip > at and half.skip - at or nil
+    end
     while at < length do
         local size, want
-        if may_be_quick then size = quick(look, at, length - at) end
+        if may_be_quick then size = quick(at, length - at) end
         if not size then
-            size, want = next_piece(look, at, length - at, pinfo, tree)
+            size, want = next_piece(at, length - at, pinfo, tree)
             if not size then
                 pinfo.desegment_offset, pinfo.desegment_len = at, want
                 break
@@ -1982,8 +2191,9 @@ local function dissect(half, tvb, captured, pinfo, tree)
         at = at + size
     end
     if columns.EARLY and told.count > 0 then
-        local cols = pinfo.cols
-        cols.info, cols.protocol = columns.text(), "TM³"
+        local cols, text = pinfo.cols, columns.text()
+        cols.info, cols.protocol = text, "TM³"
+        look.told = look.told or text
     end
     return length
 end
@@ -1999,11 +2209,11 @@ end
 function tm3.dissector(tvb, pinfo, tree)
     if not call.raw then call.learn_tvb(tvb) end
     local captured = call.len(tvb)
-    if nested or captured == 0 then return 0 end
+    if captured == 0 or nested and nested == pinfo.number then return 0 end
     local half = find_half(pinfo)
     local stream = half.stream
     if stream.x11 == nil and not pinfo.visited then
-        stream.x11 = half.up and opens_as_x11(tvb:raw(0, math.min(captured, 4)))
+        stream.x11 = half.up and framing.opens_as_x11(tvb:raw(0, math.min(captured, 4)))
         if stream.x11 then leave(stream) end
     end
     if stream.x11 and x11_dissector then
@@ -2020,20 +2230,32 @@ end
 function pipe.proto.dissector(tvb, pinfo, tree)
     if not call.raw then call.learn_tvb(tvb) end
     local captured = call.len(tvb)
-    if nested or captured == 0 then return 0 end
+    if captured == 0 or nested and nested == pinfo.number then return 0 end
     local half = pipe.known(pinfo.src_port, pinfo.dst_port) or find_half(pinfo)
     return dissect(half, tvb, captured, pinfo, tree)
 end
 
+-- A user message of an SCTP pipe is one message; a packet may bundle several. One that was put
+-- together from several packets has no place of its own in the frame: it is told by its turn.
+function pipe.chunk.dissector(tvb, pinfo, tree)
+    if not call.raw then call.learn_tvb(tvb) end
+    local captured = call.len(tvb)
+    if captured == 0 or nested and nested == pinfo.number then return 0 end
+    local half = pipe.of_sctp(tostring(pinfo.src), pinfo.src_port, tostring(pinfo.dst),
+        pinfo.dst_port)
+    half.sync = "found"
+    return dissect(half, tvb, captured, pinfo, tree)
+end
+
 local function heuristic(tvb, pinfo, tree)
-    if nested then return false end
+    if nested and nested == pinfo.number then return false end
     if not call.raw then call.learn_tvb(tvb) end
     local n = tvb:len()
     if n <= HEADER then return false end
     local to = tostring(pinfo.dst) .. ":" .. pinfo.dst_port
     local from = tostring(pinfo.src) .. ":" .. pinfo.src_port
     local known = S.endpoints[to] and "dst" or S.endpoints[from] and "src" or nil
-    local hint = opens_as_pipe(tvb:raw(0, math.min(n, 4 * LEN_DATA_MAX)), n, known)
+    local hint = framing.opens_as_pipe(tvb:raw(0, math.min(n, 4 * LEN_DATA_MAX)), n, known)
     if not hint then return false end
     if hint == "lower" then hint = nil end
     local half = find_half(pinfo, hint)
@@ -2045,10 +2267,7 @@ end
 
 -- The TCP headers of pipes ------------------------------------------------------------
 
-local wire = {}
-
-local IP_OFFSETS = { 14, 16, 20, 18, 0, 4, 22, 24 }
-local TCP_FIN, TCP_SYN, TCP_RST, TCP_ACK = 1, 2, 4, 16
+wire.IP_OFFSETS = { 14, 16, 20, 18, 0, 4, 22, 24 }
 
 -- The TCP header if the IP header begins at `at`: sequence number, flags, payload bytes, and
 -- addresses and ports as they are written.
@@ -2081,7 +2300,7 @@ end
 function wire.header(tvb, src_port, dst_port)
     local sequence, flags, payload, ends = wire.header_at(tvb, S.ip_at, src_port, dst_port)
     if sequence then return sequence, flags, payload, ends end
-    for _, at in ipairs(IP_OFFSETS) do
+    for _, at in ipairs(wire.IP_OFFSETS) do
         sequence, flags, payload, ends = wire.header_at(tvb, at, src_port, dst_port)
         if sequence then
             S.ip_at = at
@@ -2091,39 +2310,99 @@ function wire.header(tvb, src_port, dst_port)
     return nil
 end
 
+-- Is what comes now a retransmission, if what its sender sent later came at `since`? To be sent
+-- again it takes a round trip; what was only overtaken comes sooner.
+function wire.is_resent(half, since, now)
+    local round_trip = half.stream.round_trip
+    return now - since >= (round_trip and round_trip / 2 or OVERTAKEN_SECONDS)
+end
+
+-- When did the first segment come that lies behind `sequence`, beyond a hole?
+function wire.came_behind(half, sequence)
+    local first
+    for from, at in pairs(half.pending_at) do
+        if ahead(from, sequence) > 0 and (not first or at < first) then first = at end
+    end
+    return first
+end
+
+-- A segment beyond a hole; `behind`: when one came that lies further behind.
+function wire.beyond_hole(half, sequence, stop, behind, now)
+    local had = half.pending[sequence]
+    if had and ahead(stop, had) <= 0 or behind and wire.is_resent(half, behind, now) then
+        half.resent = half.resent + 1
+    else
+        half.reordered = half.reordered + 1
+    end
+    if had and ahead(stop, had) <= 0 then return end
+    if not half.hole then half.hole, half.hole_since = true, now end
+    half.pending[sequence], half.pending_at[sequence] = stop, half.pending_at[sequence] or now
+    if not half.furthest or ahead(sequence, half.furthest) > 0 then half.furthest = sequence end
+end
+
+-- The hole is filled to `half.tcp_next`: what follows it there without another is there as well.
+function wire.fill_hole(half)
+    local pending, at = half.pending, half.tcp_next
+    while pending[at] do
+        local stop = pending[at]
+        pending[at], half.pending_at[at] = nil, nil
+        at = stop
+    end
+    half.tcp_next, half.hole_since = at, nil
+    for from, stop in pairs(pending) do
+        if ahead(stop, at) <= 0 then
+            pending[from], half.pending_at[from] = nil, nil
+        elseif ahead(from, at) <= 0 then
+            pending[from], half.pending_at[from] = nil, nil
+            half.tcp_next = stop
+            return wire.fill_hole(half)
+        end
+    end
+    half.hole = next(pending) ~= nil
+    half.hole_since = half.hole and wire.came_behind(half, at) or nil
+    if not half.hole then half.furthest = nil end
+end
+
 -- What of a direction's TCP stream has arrived without a hole.
-function wire.follow(half, sequence, length)
+function wire.follow(half, sequence, length, now)
     if not half.tcp_next then half.tcp_next = sequence end
     local stop = (sequence + length) % CIRCLE
     if sequence == half.tcp_next and not half.hole then
         half.tcp_next = stop
         return
     end
-    local d = ahead(sequence, half.tcp_next)
-    if d > 0 then
-        half.pending[sequence] = stop
-        half.hole = true
-        half.reordered = half.reordered + 1
+    local behind = half.hole and ahead(half.furthest, sequence) > 0
+        and wire.came_behind(half, sequence)
+    if ahead(sequence, half.tcp_next) > 0 then
+        wire.beyond_hole(half, sequence, stop, behind, now)
         return
     end
     if ahead(stop, half.tcp_next) <= 0 then
         half.resent = half.resent + 1
         return
     end
+    if behind and wire.is_resent(half, behind, now) then half.resent = half.resent + 1 end
     half.tcp_next = stop
-    if not half.hole then return end
-    local moved = true
-    while moved do
-        moved = false
-        for from, to in pairs(half.pending) do
-            if ahead(from, half.tcp_next) <= 0 then
-                if ahead(to, half.tcp_next) > 0 then half.tcp_next = to end
-                half.pending[from] = nil
-                moved = true
-            end
-        end
+    if half.hole then wire.fill_hole(half) end
+end
+
+-- The message whose last byte was sent just before `stop` may have lain behind a hole of its pipe
+-- that is filled now: when did it come?
+function wire.came(half, stop)
+    local sorted = half.sorted
+    if not sorted or half.sorted_in ~= look.count then
+        sorted = {}
+        for from in pairs(half.pending) do sorted[#sorted + 1] = from end
+        table.sort(sorted, function(a, b) return ahead(a, b) < 0 end)
+        half.sorted, half.sorted_in = sorted, look.count
     end
-    half.hole = next(half.pending) ~= nil
+    local low, high = 0, #sorted
+    while low < high do
+        local middle = floor((low + high + 1) / 2)
+        if ahead(stop, sorted[middle]) > 0 then low = middle else high = middle - 1 end
+    end
+    local from = sorted[low]
+    return from and ahead(stop, half.pending[from]) <= 0 and half.pending_at[from] or nil
 end
 
 -- Whose segment is it? A pipe opens with a SYN of LP.
@@ -2139,7 +2418,7 @@ end
 
 -- A segment of a pipe that is known, without SYN, FIN and RST, its IPv4 header without options:
 -- as nearly all are. True if it was one.
-function wire.look_at_known(tvb)
+function wire.look_at_known(tvb, pinfo)
     local at = S.ip_at
     if call.len(tvb) < at + 40 then return false end
     local s = call.raw(tvb, at, 40)
@@ -2156,10 +2435,58 @@ function wire.look_at_known(tvb)
         if sequence == half.tcp_next and not half.hole then
             half.tcp_next = floor(sequence + payload) % CIRCLE
         else
-            wire.follow(half, sequence, floor(payload))
+            wire.follow(half, sequence, floor(payload), pinfo.abs_ts)
         end
     end
+    if half.asked_at then
+        half.stream.round_trip, half.asked_at = pinfo.abs_ts - half.asked_at, nil
+    end
     return true
+end
+
+-- The chunk types of an SCTP packet; nil: it is none.
+function wire.chunks(tvb, src_port, dst_port)
+    for _, at in ipairs(wire.IP_OFFSETS) do
+        local s = tvb:raw(at, math.max(0, math.min(tvb:len() - at, 1500)))
+        local first = byte(s, 1) or 0
+        local begin = first >= 0x45 and first <= 0x4f and byte(s, 10) == 132 and first % 16 * 4
+            or first >= 0x60 and first <= 0x6f and byte(s, 7) == 132 and 40
+        if begin and #s >= begin + 16 and be(s, begin + 1, 2) == src_port
+            and be(s, begin + 3, 2) == dst_port then
+            local types, from = {}, begin + 13
+            while from + 3 <= #s do
+                local size = be(s, from + 2, 2)
+                types[byte(s, from)] = true
+                if size < 4 then break end
+                from = from + size + (4 - size % 4) % 4
+            end
+            return types
+        end
+    end
+    return nil
+end
+
+-- An SCTP packet of a pipe: how it begins, how it ends, how much the wire carried.
+function wire.look_at_sctp(tvb, pinfo, to_rp)
+    local src_port, dst_port = pinfo.src_port, pinfo.dst_port
+    local types = wire.chunks(tvb, src_port, dst_port)
+    if not types then return end
+    local src, dst = tostring(pinfo.src), tostring(pinfo.dst)
+    local half = pipe.between(src, src_port, dst, dst_port, true)
+    if types[SCTP.INIT] and to_rp and not (half and half.frames == 0) then
+        half = new_stream(src, src_port, dst, dst_port, true, true).up
+    end
+    if not half then return end
+    half.frames = half.frames + 1
+    half.wire = half.wire + pinfo.len
+    if types[SCTP.ABORT] or types[SCTP.SHUTDOWN] then wire.ends(half) end
+end
+
+-- A pipe that ends in baseline ends its session.
+function wire.ends(half)
+    half.stream.over = true
+    local session = half.stream.session
+    if session and not session.extension then session.over = true end
 end
 
 function wire.look(tvb, pinfo)
@@ -2167,12 +2494,12 @@ function wire.look(tvb, pinfo)
     local to_rp = ports[dst_port] or S.watched[dst_port]
     if not to_rp and not ports[src_port] and not S.watched[src_port] then return end
     local sequence, flags, payload, ends = wire.header(tvb, src_port, dst_port)
-    if not sequence then return end
-    local syn = floor(flags / TCP_SYN) % 2 == 1
+    if not sequence then return wire.look_at_sctp(tvb, pinfo, to_rp) end
+    local syn = floor(flags / TCP.SYN) % 2 == 1
     local half = S.by_ends[ends]
     if not half or syn then
         half = wire.find(pinfo, src_port, dst_port, sequence,
-            syn and floor(flags / TCP_ACK) % 2 == 0 and to_rp)
+            syn and floor(flags / TCP.ACK) % 2 == 0 and to_rp)
         S.by_ends[ends] = half
     end
     if not half then return end
@@ -2180,34 +2507,86 @@ function wire.look(tvb, pinfo)
     half.wire = half.wire + pinfo.len
     if syn then
         half.tcp_next = (sequence + 1) % CIRCLE
+        half.begin = half.tcp_next
+        -- From LP's SYN to its acknowledgement of RP's is one round trip, wherever it is captured.
+        half.asked_at = half.up and pinfo.abs_ts or nil
         return
     end
-    if payload > 0 then wire.follow(half, sequence, payload) end
-    if flags % 2 == TCP_FIN or floor(flags / TCP_RST) % 2 == 1 then
-        half.stream.over = true
-        local session = half.stream.session
-        if session and not session.extension then session.over = true end
+    if payload > 0 then wire.follow(half, sequence, payload, pinfo.abs_ts) end
+    if flags % 2 == TCP.FIN or floor(flags / TCP.RST) % 2 == 1 then wire.ends(half) end
+end
+
+-- What was not counted off with the piece of this turn at the first look is added at later ones.
+function layer.make_up(turn, tvb, pinfo, tree, visited)
+    local leaks = S.leaks[look.frame]
+    if layer.asked then
+        leaks = leaks or {}
+        S.leaks[look.frame], leaks[turn] = leaks, true
+    elseif visited and leaks and leaks[turn] then
+        layer.raising:call(tvb, pinfo, tree)
+    end
+end
+
+-- By turns, but for one piece of a direction that has several.
+local function sort_due()
+    for at = 2, due_now.count do
+        local piece, to = due_now[at], at
+        while to > 1 and due_now[to - 1].turn > piece.turn do
+            due_now[to] = due_now[to - 1]
+            to = to - 1
+        end
+        due_now[to] = piece
     end
 end
 
 -- Hands on what became due in this frame.
-local function hand_on_all(pinfo, tree, visited, after)
+local function hand_on_all(tvb, pinfo, tree, visited, after)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
+    local turn, failed = 1, nil
+    sort_due()
+    local nothing = tvb:range(0, 0):tvb()
+    layer.act, layer.pinfo, layer.tree, layer.visited = hand_on_piece, pinfo, tree, visited
     for at = 1, due_now.count do
-        hand_on_piece(due_now[at], pinfo, tree, visited)
+        layer.piece = due_now[at]
+        while turn < layer.piece.turn do
+            layer.raising:call(tvb, pinfo, tree)
+            turn = turn + 1
+        end
+        layer.asked = false
+        layer.inside:call(nothing, pinfo, tree)
+        failed = failed or layer.failed
+        layer.make_up(turn, tvb, pinfo, tree, visited)
         if after then after(at < due_now.count) end
     end
     pinfo.src_port, pinfo.dst_port = src_port, dst_port
+    if failed then error(failed, 0) end
+end
+
+-- What is fenced in front of the info column's text, of a tunnel or of TCP's analysis. Where a
+-- frame begins a message that it does not end, TCP has fenced what stood there: its own words on
+-- the segment, or (4.4) those that are about to be written. These go, as do SCTP's on its chunks.
+function columns.in_front(info, text)
+    info:clear()
+    local before = tostring(info)
+    if before == "" then return before end
+    local own = before:find(look.told or text, 1, true)
+        or before:find("%S+ → %S+ %[[%u, ]*%] Seq=") or before:find("%u[%u_]+ %([^)]*=")
+    if not own then return before end
+    before = before:sub(1, own - 1)
+    info:clear_fence()
+    info:set(before)
+    info:fence()
+    return before
 end
 
 -- Writes the columns: what the messages are and, behind it, what the dissectors of their content
--- say. What is fenced in front of it (of a tunnel, of TCP's analysis) stays.
-function columns.write(cols, info, pinfo, tree, visited)
+-- say.
+function columns.write(cols, info, tvb, pinfo, tree, visited)
     local protocol, own
-    info:clear()
-    local before, text = tostring(info), columns.text()
+    local text = columns.text()
+    local before = columns.in_front(info, text)
     if due_now.count > 0 then
-        hand_on_all(pinfo, tree, visited, function(more)
+        hand_on_all(tvb, pinfo, tree, visited, function(more)
             protocol = protocol or cols.protocol
             local inner = tostring(protocol)
             if inner ~= "TCP" and inner ~= "TM³" then
@@ -2221,49 +2600,34 @@ function columns.write(cols, info, pinfo, tree, visited)
             protocol:set("TM³")
         end)
     end
-    if before ~= "" then
-        info:clear_fence()
-        text = before .. (before:sub(-1) ~= " " and "; " or "") .. text
-    end
-    info:set(text)
+    if before ~= "" and before:sub(-1) ~= " " then before = before .. "; " end
+    info:clear_fence()
+    info:set(before .. text)
     cols.protocol = own or "TM³"
-    return before == ""
 end
 
--- A direction of a pipe in whose first frames nothing stood in front of what TCP says: that of
--- the later ones is written without looking. TCP's own fences end with a space.
-columns.PLAIN_FRAMES = 4
-
-function columns.finish(half, pinfo, tree, visited)
+function columns.finish(tvb, pinfo, tree, visited)
     local cols = pinfo.cols
-    if half.plain == columns.PLAIN_FRAMES and due_now.count == 0 then
-        cols.info, cols.protocol = columns.text(), "TM³"
-        return
-    end
     local info = cols.info
-    if tostring(info) == NO_INFO then
-        if due_now.count > 0 then hand_on_all(pinfo, tree, visited) end
-    elseif not columns.write(cols, info, pinfo, tree, visited) then
-        half.plain = -1
-    elseif half.plain >= 0 and half.plain < columns.PLAIN_FRAMES then
-        half.plain = half.plain + 1
+    if tostring(info) ~= NO_INFO then
+        columns.write(cols, info, tvb, pinfo, tree, visited)
+    elseif due_now.count > 0 then
+        hand_on_all(tvb, pinfo, tree, visited)
     end
 end
 
 function inside.dissector(tvb, pinfo, tree)
     if not call.raw then call.learn_tvb(tvb) end
     local visited
-    if told.count > 0 then
-        local look = call.look
-        if pinfo.number == look.frame then
-            visited = look.visited
-            if due_now.count > 0 and not visited then body.gather() end
-            columns.finish(look.half, pinfo, tree, visited)
-        end
-        due_now.count, told.count = 0, 0
+    if told.count > 0 and pinfo.number == look.frame then
+        visited = look.visited
+        if due_now.count > 0 and not visited then body.gather() end
+        columns.finish(tvb, pinfo, tree, visited)
+    else
+        visited = pinfo.visited
     end
-    if visited == nil then visited = pinfo.visited end
-    if not visited and not wire.look_at_known(tvb) then wire.look(tvb, pinfo) end
+    end_look()
+    if not visited and not wire.look_at_known(tvb, pinfo) then wire.look(tvb, pinfo) end
 end
 
 -- Statistics --------------------------------------------------------------------------
@@ -2271,42 +2635,47 @@ end
 local stats = {}
 
 -- The value below which a share of the sorted values lies (nearest rank).
-local function percentile(sorted, share)
+function stats.percentile(sorted, share)
     if #sorted == 0 then return nil end
     local rank = math.ceil(share * #sorted)
     return sorted[rank < 1 and 1 or rank]
 end
 
--- Reorder delays of each connection, sorted: uplink, downlink, both.
-function stats.waits_of_connections()
-    local waits = {}
+-- Reorder delays (`wait`) of delivered messages and delays inside the pipe's TCP (`held`) of all
+-- of them, sorted, of each of these: connections, directions of connections and of pipes.
+function stats.delays()
+    local delays = setmetatable({}, { __index = function(all, key)
+        local new = { wait = {}, held = {} }
+        all[key] = new
+        return new
+    end })
+    local function add(key, name, value)
+        local list = delays[key][name]
+        list[#list + 1] = value
+    end
     for i = 1, S.n do
-        local conn, order = S.m_conn[i], S.m_order[i]
-        if conn and (order == IN_ORDER or order == LATE or order == LATE_RESENT
-            or order == EARLY and S.m_fill[i] > 0) then
-            local w = waits[conn]
-            if not w then
-                w = { up = {}, down = {}, both = {} }
-                waits[conn] = w
+        local conn, half, order = S.m_conn[i], S.m_half[i], S.m_order[i]
+        if conn then
+            local lane = half.up and conn.up or conn.down
+            local delivered = order == IN_ORDER or order == LATE or order == LATE_RESENT
+                or order == EARLY and S.m_fill[i] > 0
+            for _, key in ipairs({ conn, lane, half }) do
+                if delivered then add(key, "wait", order == EARLY and S.m_wait[i] or 0) end
+                add(key, "held", S.m_held[i])
             end
-            local wait = order == EARLY and S.m_wait[i] or 0
-            local list = S.m_half[i].up and w.up or w.down
-            list[#list + 1] = wait
-            w.both[#w.both + 1] = wait
         end
     end
-    for _, w in pairs(waits) do
-        table.sort(w.up)
-        table.sort(w.down)
-        table.sort(w.both)
+    for _, each in pairs(delays) do
+        table.sort(each.wait)
+        table.sort(each.held)
     end
-    return waits
+    return delays
 end
 
 function stats.delay_of(sorted)
     local ms = {}
     for _, share in ipairs({ 50, 75, 99 }) do
-        local value = percentile(sorted, share / 100)
+        local value = stats.percentile(sorted, share / 100)
         ms["p" .. share] = value and value * 1000 or nil
     end
     ms.max = sorted[#sorted] and sorted[#sorted] * 1000 or nil
@@ -2321,18 +2690,20 @@ function stats.end_of(conn)
     return #conn.fins > 0 and "fin-waits" or "open"
 end
 
-function stats.way_of(half, total)
+function stats.way_of(half, total, delays)
     return {
+        reorder_ms = stats.delay_of(delays[half].wait), held_ms = stats.delay_of(delays[half].held),
         messages = half.messages, payload_bytes = half.payload, message_bytes = half.bytes,
         wire_bytes = half.wire, frames = half.frames,
         share = total > 0 and half.payload / total or 0,
         efficiency = half.wire > 0 and half.payload / half.wire or nil,
-        tcp_resent = half.resent, tcp_out_of_order = half.reordered,
+        tcp_resent = not half.stream.sctp and half.resent or nil,
+        tcp_out_of_order = not half.stream.sctp and half.reordered or nil,
     }
 end
 
 function stats.pipe_rows()
-    local rows = {}
+    local rows, delays = {}, stats.delays()
     for _, session in ipairs(S.sessions) do
         local up, down = 0, 0
         for _, stream in ipairs(session.pipes) do
@@ -2343,8 +2714,10 @@ function stats.pipe_rows()
             local frames = stream.up.wire + stream.down.wire
             rows[#rows + 1] = {
                 session = session.number, pipe = stream.number,
+                carrier = stream.sctp and "sctp" or "tcp",
                 lp = stream.lp .. ":" .. stream.lp_port, rp = stream.rp .. ":" .. stream.rp_port,
-                up = stats.way_of(stream.up, up), down = stats.way_of(stream.down, down),
+                up = stats.way_of(stream.up, up, delays),
+                down = stats.way_of(stream.down, down, delays),
                 share = up + down > 0 and payload / (up + down) or 0,
                 efficiency = frames > 0 and payload / frames or nil,
             }
@@ -2353,17 +2726,17 @@ function stats.pipe_rows()
     return rows
 end
 
-function stats.lane_row(lane, sorted)
+function stats.lane_row(lane, delays)
     return {
         messages = lane.messages, payload_bytes = lane.payload, duplicates = lane.copies,
-        pipes = lane.pipe_count, waiting = lane.held_count, reorder_ms = stats.delay_of(sorted),
+        pipes = lane.pipe_count, waiting = lane.held_count,
+        reorder_ms = stats.delay_of(delays[lane].wait), held_ms = stats.delay_of(delays[lane].held),
     }
 end
 
 function stats.connection_rows()
-    local rows, waits = {}, stats.waits_of_connections()
+    local rows, delays = {}, stats.delays()
     for _, conn in ipairs(S.conns) do
-        local w = waits[conn] or { up = {}, down = {}, both = {} }
         local pipes, count = {}, 0
         for _, lane in ipairs({ conn.up, conn.down }) do
             for stream in pairs(lane.pipes) do
@@ -2377,8 +2750,11 @@ function stats.connection_rows()
             rows[#rows + 1] = {
                 index = conn.index, session = conn.session.number, id = conn.id, dst = conn.dst,
                 syn_frame = conn.syn_frame, pipes = count,
-                up = stats.lane_row(conn.up, w.up), down = stats.lane_row(conn.down, w.down),
-                reorder_ms = stats.delay_of(w.both),
+                up = stats.lane_row(conn.up, delays), down = stats.lane_row(conn.down, delays),
+                reorder_ms = stats.delay_of(delays[conn].wait),
+                held_ms = stats.delay_of(delays[conn].held),
+                first_byte_ms = conn.answered and conn.syn_time
+                    and (conn.answered - conn.syn_time) * 1000 or nil,
                 duration_s = (conn.over or conn.last) - conn.began,
                 ["end"] = stats.end_of(conn),
             }
@@ -2476,9 +2852,9 @@ function stats.split_table(title, headings, rows, parts)
     return concat(tables, "\n")
 end
 
-local function percent(share) return share and format("%.1f %%", share * 100) or "-" end
-local function ms_of(value) return value and format("%.3f", value) or "-" end
-local function whole(n) return format("%d", n) end
+function stats.percent(share) return share and format("%.1f %%", share * 100) or "-" end
+function stats.ms(value) return value and format("%.3f", value) or "-" end
+function stats.whole(n) return n and format("%d", n) or "-" end
 
 function stats.pipes_table(narrow)
     local rows = {}
@@ -2486,38 +2862,47 @@ function stats.pipes_table(narrow)
         for _, way in ipairs({ "up", "down" }) do
             local w = row[way]
             rows[#rows + 1] = {
-                whole(row.session), whole(row.pipe), way == "up" and "↑" or "↓",
+                stats.whole(row.session), stats.whole(row.pipe), way == "up" and "↑" or "↓",
                 row.lp .. (way == "up" and " → " or " ← ") .. row.rp,
-                whole(w.messages), whole(w.payload_bytes), whole(w.wire_bytes),
-                percent(w.share), percent(w.efficiency), whole(w.tcp_out_of_order),
-                whole(w.tcp_resent),
+                stats.whole(w.messages), stats.whole(w.payload_bytes), stats.whole(w.wire_bytes),
+                stats.percent(w.share), stats.percent(w.efficiency),
+                stats.whole(w.tcp_out_of_order), stats.whole(w.tcp_resent),
+                stats.ms(w.reorder_ms.p75), stats.ms(w.reorder_ms.max), stats.ms(w.held_ms.p75),
+                stats.ms(w.held_ms.max),
             }
         end
     end
-    local parts = narrow and { { 1, 2, 3, 4 }, { 1, 2, 3, 5, 6, 7, 8, 9 }, { 1, 2, 3, 10, 11 } }
+    local parts = narrow and { { 1, 2, 3, 4 }, { 1, 2, 3, 5, 6, 7, 8, 9 },
+        { 1, 2, 3, 10, 11, 12, 13, 14, 15 } }
     return stats.split_table("TM³ pipes", { "session", "pipe", "<", "<LP and RP", "messages",
-        "payload", "on the wire", "share", "efficiency", "out of order", "resent" }, rows, parts)
+        "payload", "on the wire", "share", "efficiency", "out of order", "resent", "wait p75",
+        "max ms", "held p75", "max ms" }, rows, parts)
         .. "share: of the session's payload in this direction; efficiency: payload of all bytes "
-        .. "of its frames, acknowledgements included\n"
+        .. "of its frames, acknowledgements included;\nwait: in the receiver's reorder queue; "
+        .. "held: in the pipe's own TCP, behind a segment that was missing\n"
 end
 
 function stats.connections_table(narrow)
     local rows = {}
     for _, row in ipairs(stats.connection_rows()) do
         rows[#rows + 1] = {
-            whole(row.index), whole(row.session), whole(row.id), row.dst or "?",
-            whole(row.up.payload_bytes), whole(row.down.payload_bytes), whole(row.up.messages),
-            whole(row.down.messages), whole(row.pipes), ms_of(row.reorder_ms.p50),
-            ms_of(row.reorder_ms.p75), ms_of(row.reorder_ms.p99),
-            whole(row.up.waiting + row.down.waiting), format("%.6f", row.duration_s), row["end"],
+            stats.whole(row.index), stats.whole(row.session), stats.whole(row.id), row.dst or "?",
+            stats.whole(row.up.payload_bytes), stats.whole(row.down.payload_bytes),
+            stats.whole(row.up.messages), stats.whole(row.down.messages), stats.whole(row.pipes),
+            stats.ms(row.reorder_ms.p50), stats.ms(row.reorder_ms.p75),
+            stats.ms(row.reorder_ms.p99), stats.ms(row.held_ms.max), stats.ms(row.first_byte_ms),
+            stats.whole(row.up.waiting + row.down.waiting), format("%.6f", row.duration_s),
+            row["end"],
         }
     end
-    local parts = narrow and { { 1, 2, 3, 4, 5, 6, 7, 8 }, { 1, 9, 10, 11, 12, 13, 14, 15 } }
+    local parts = narrow and { { 1, 2, 3, 4, 5, 6, 7, 8 }, { 1, 9, 10, 11, 12, 13, 14 },
+        { 1, 15, 16, 17 } }
     return stats.split_table("TM³ connections", { "index", "session", "id", "<destination",
         "bytes ↑", "bytes ↓", "messages ↑", "messages ↓", "pipes", "wait p50", "p75", "p99 ms",
-        "gap open", "seconds", "<end" }, rows, parts)
-        .. "wait: in the receiver's reorder queue; gap open: messages that still wait at the "
-        .. "end\n"
+        "held max", "first byte ms", "gap open", "seconds", "<end" }, rows, parts)
+        .. "wait: in the receiver's reorder queue; held: in a pipe's own TCP, behind a segment "
+        .. "that was missing;\nfirst byte: from the SYN to the first byte of the answer that was "
+        .. "due; gap open: messages that still wait at the end\n"
 end
 
 function stats.as_text()
@@ -2548,12 +2933,13 @@ local function set_report()
     end
 end
 
-tcp_ports = DissectorTable.get("tcp.port")
+tcp_ports, sctp_ports = DissectorTable.get("tcp.port"), DissectorTable.get("sctp.port")
 tcp_dissector = Dissector.get("tcp")
 call_tcp = tcp_dissector.call
 x11_dissector = tcp_ports:get_dissector(6000)
 tm3_dissector = Dissector.get("tm3")
 inside_dissector = Dissector.get("tm3_stream")
+layer.raising, layer.inside = Dissector.get("tm3_turn"), Dissector.get("tm3_within")
 
 -- The ports of a range preference, and the range as it is written.
 local function ports_of(range)
@@ -2572,11 +2958,17 @@ do
     function set_ports()
         local range = tostring(tm3.prefs.ports)
         if range == registered then return end
-        if registered ~= "" then tcp_ports:remove(registered, tm3) end
+        if registered ~= "" then
+            tcp_ports:remove(registered, tm3)
+            sctp_ports:remove(registered, pipe.chunk)
+        end
         for port, dissector in pairs(displaced) do tcp_ports:add(port, dissector) end
         ports, displaced = ports_of(range), {}
         for port in pairs(ports) do displaced[port] = tcp_ports:get_dissector(port) end
-        if range ~= "" then tcp_ports:add(range, tm3) end
+        if range ~= "" then
+            tcp_ports:add(range, tm3)
+            sctp_ports:add(range, pipe.chunk)
+        end
         registered = range
     end
 end
@@ -2590,6 +2982,7 @@ end
 read_options()
 set_ports()
 tcp_ports:add_for_decode_as(tm3)
+sctp_ports:add_for_decode_as(pipe.chunk)
 tm3:register_heuristic("tcp", heuristic)
 register_postdissector(inside)
 

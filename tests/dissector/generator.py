@@ -32,6 +32,7 @@ class Sent:
     arrived_us: int = -1
     packet: int = -1
     resent: bool = False
+    held_us: int = 0
     key: tuple[int, int] = (0, 0)
     # Found out by `judge`.
     order: str = ""
@@ -180,6 +181,10 @@ def lay_out_stream(
     return sorted(pieces, key=lambda piece: piece.time_us)
 
 
+def by_start(piece: Piece) -> int:
+    return piece.start
+
+
 def note_arrivals(stream: list[Sent], pieces: list[Piece], packets: list[int]) -> None:
     """When is the last byte of each message there, with all before it on its pipe?"""
     ends, at = [], 0
@@ -199,6 +204,8 @@ def note_arrivals(stream: list[Sent], pieces: list[Piece], packets: list[int]) -
             message = stream[nearest]
             message.arrived_us, message.packet = piece.time_us, packet
             message.resent = hole
+            last = max((each for each in pieces if each.start < ends[nearest]), key=by_start)
+            message.held_us = piece.time_us - last.time_us
             nearest += 1
 
 

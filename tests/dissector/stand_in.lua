@@ -23,9 +23,13 @@ function Tvb:raw(at, n)
     assert(at >= 0 and n >= 0 and at + n <= #self.s, "out of range")
     return self.s:sub(at + 1, at + n)
 end
-function Tvb:range(at, n)
-    return (self:raw(at, n):gsub(".", function(c) return string.format("%02x", c:byte()) end))
+local Range = {}
+Range.__index = Range
+function Range:tvb() return new_tvb(self.s, 0) end
+function Range:__tostring()
+    return (self.s:gsub(".", function(c) return string.format("%02x", c:byte()) end))
 end
+function Tvb:range(at, n) return setmetatable({ s = self:raw(at, n) }, Range) end
 
 local Tree = { visible = true }
 Tree.__index = Tree
@@ -55,11 +59,11 @@ Pref = {
 function Proto(name)
     local proto = { name = name, prefs = {} }
     function proto.register_heuristic() end
-    dissectors[name] = { call = function() end }
+    dissectors[name] = { call = function(_, ...) return proto.dissector(...) end }
     return proto
 end
 Dissector = { get = function(name)
-    return dissectors[name] or { call = function(_, tvb)
+    return dissectors[name] or name == "tcp" and { call = function(_, tvb)
         say("handed on", tvb:range(0, #tvb.s))
     end }
 end }

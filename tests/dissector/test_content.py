@@ -2,10 +2,8 @@
 """What connections carry, found by Wireshark's own dissectors, whatever way it took."""
 
 import json
-import os
 import random
 import struct
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -183,29 +181,6 @@ def test_bodies_are_the_same_however_they_are_announced(tmp_path: Path) -> None:
     assert sum(row[1].count("200") for row in rows) == 7
 
 
-def sharkd(capture: Path, requests: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Wireshark's dissection engine behind JSON: frames may be asked for in any order."""
-    with tshark.home() as where:
-        plugins = where / ".local" / "lib" / "wireshark" / "plugins"
-        plugins.mkdir(parents=True)
-        (plugins / "tm3.lua").write_bytes(tshark.SCRIPT.read_bytes())
-        config = where / "wireshark"
-        config.mkdir()
-        (config / "preferences").write_text("tcp.reassemble_out_of_order: TRUE\n")
-        lines = [{"method": "load", "params": {"file": str(capture)}}, *requests]
-        text = "".join(
-            json.dumps({"jsonrpc": "2.0", "id": number, **line}) + "\n"
-            for number, line in enumerate(lines, 1)
-        )
-        done = subprocess.run(
-            [*tshark.SHARKD, "-"], input=text, capture_output=True, text=True, timeout=100,
-            env={**os.environ, "HOME": str(where), "XDG_CONFIG_HOME": str(where)},
-        )  # fmt: skip
-    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert "Lua Error" not in done.stdout + done.stderr, done.stderr
-    return answers[1:]
-
-
 def test_any_order_of_clicks(web: Path) -> None:
     """The same frame looks the same whichever was looked at before, and as tshark -2 has it."""
     count = len(tshark.field_values(web, ["frame.number"]))
@@ -213,7 +188,7 @@ def test_any_order_of_clicks(web: Path) -> None:
     clicks = [rng.randint(1, count) for _ in range(3 * count)]
     requests = [{"method": "frame", "params": {"frame": n, "proto": True}} for n in clicks]
     seen: dict[int, str] = {}
-    for number, answer in zip(clicks, sharkd(web, requests), strict=True):
+    for number, answer in zip(clicks, tshark.sharkd(web, requests), strict=True):
         tree = json.dumps(answer["result"])
         assert seen.setdefault(number, tree) == tree, f"frame {number}"
     shown = {number for number, tree in seen.items() if "Hypertext Transfer Protocol" in tree}

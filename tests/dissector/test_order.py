@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What becomes of messages at their receiver: order, ids, ends, limits, and what is odd."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -371,3 +372,13 @@ def test_a_session_of_the_extension(rows: dict[str, Rows]) -> None:
 def test_the_wrong_first_message_and_direction(rows: dict[str, Rows]) -> None:
     assert odd(rows["ext_first"]) == [["ext_first"]]
     assert odd(rows["ext_downlink_hello"]) == [[], [], ["ext_direction"]]
+
+
+def test_a_filter_finds_all_that_is_odd(tmp_path: Path) -> None:
+    capture, _ = play_all({name: SCENES[name] for name in ("duplicate", "gap_never_filled")})
+    path = tmp_path / "odd.pcap"
+    capture.write(path)
+    wanted = [number for number, message in tshark.messages(path, "-2") if tshark.experts(message)]
+    found = tshark.field_values(path, ["frame.number"], "-2", "-Y", "tm3.expert")
+    assert [int(row[0]) for row in found] == sorted(set(wanted))
+    assert len(found) == 4

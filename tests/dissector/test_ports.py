@@ -126,3 +126,41 @@ def test_pipes_of_a_session_is_a_preference(tmp_path: Path) -> None:
     fields = ["tm3.session", "tm3.pipe", "tm3.stream"]
     found = tshark.field_values(path, fields, "-Y", "tm3", "-o", "tm3.session_pipes:2")
     assert found == [["1", "1", "0"], ["2", "1", "1"], ["1", "0", "0"], ["2", "0", "1"]]
+
+
+def test_local_proxies_behind_one_address_are_told_apart(tmp_path: Path) -> None:
+    """RP sends nothing before a group is complete: pipes opened later are another session's."""
+    capture, path, streams = Capture(), tmp_path / "shared.pcap", []
+    for number in range(4):
+        tcp = TcpStream(capture, Endpoint("10.3.0.1", 40_000 + number), Endpoint("10.9.0.1", 6000))
+        tcp.open(number // 2 * 10_000 + number * 10)
+        streams.append(tcp)
+    streams[1].up(1000, m.syn(1, "192.0.2.1", 30_000) + m.data(1, 1, b"x"))
+    streams[0].down(2000, m.data(1, 0, b"answer") + m.data(1, 1, b"more"))
+    streams[3].up(12_000, m.syn(1, "192.0.2.2", 30_000))
+    streams[2].down(13_000, m.data(1, 0, b"other"))
+    streams[0].up(14_000, m.data(1, 2, b"y"))
+    capture.write(path)
+    found = tshark.field_values(path, ["tm3.session", "tm3.pipe", "tm3.stream"], "-Y", "tm3")
+    assert found == [
+        ["1,1", "1,1", "0,0"], ["1,1", "0,0", "0,0"],
+        ["2", "1", "1"], ["2", "0", "1"], ["1", "0", "0"],
+    ]  # fmt: skip
+    odd = tshark.field_values(path, ["frame.number"], "-Y", "tm3.expert")
+    assert odd == []
+
+
+def test_a_name_with_control_characters_is_one_cell(tmp_path: Path) -> None:
+    name = "evil\t\x1b[31m\nname\x7f.example"
+    capture, path = Capture(), tmp_path / "name.pcap"
+    pipe = TcpStream(capture, Endpoint("10.3.0.1", 40_000), Endpoint("10.9.0.1", 6010))
+    pipe.open(0)
+    pipe.up(100, m.hello(b"s" * 16, 0, 1) + m.open_name(2, name, 80) + m.data(2, 1, b"x"))
+    capture.write(path)
+    fields = ["tm3.dst.name", "tm3.dst.port"]
+    told = "evil??[31m?name?.example"
+    for passes in ([], ["-2"]):
+        (row,) = tshark.field_values(path, fields, *passes, "-Y", "tm3")
+        assert row == [f"{told},{told}", "80,80"]
+    shown = [tshark.run(path, *way) for way in (["-V"], ["-q", "-o", "tm3.statistics:table"])]
+    assert all("\x1b" not in text and "\t[31m" not in text for text in shown)

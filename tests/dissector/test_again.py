@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""Frames that are looked at more than once: twice in a row, in a second pass, after a reload."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dissector import messages as m
+from tests.dissector import tshark
+from tests.dissector.packets import Capture, Endpoint, TcpStream
+
+pytestmark = pytest.mark.skipif(tshark.missing() is not None, reason=str(tshark.missing()))
+
+WEB = tshark.TOP / "dissector" / "samples" / "web.pcap"
+FIRST_MESSAGE = 13
+REQUEST = b"GET /only HTTP/1.1\r\nHost: w\r\n\r\n"
+
+
+@pytest.fixture
+def lone(tmp_path: Path) -> Path:
+    """One frame that is TM³, and nothing before or behind it."""
+    capture, path = Capture(), tmp_path / "lone.pcap"
+    pipe = TcpStream(capture, Endpoint("10.5.0.1", 40_000), Endpoint("10.9.0.1", 6000))
+    pipe.up(1000, m.syn(1, "192.0.2.1", 80) + m.data(1, 1, REQUEST))
+    capture.write(path)
+    return path
+
+
+def click(number: int) -> dict[str, Any]:
+    return {"method": "frame", "params": {"frame": number, "proto": True}}
+
+
+def tree_of(answer: dict[str, Any]) -> str:
+    return json.dumps(answer["result"], ensure_ascii=False)
+
+
+def test_two_passes_count_a_lone_frame_once(lone: Path) -> None:
+    once, twice = (
+        json.loads(tshark.run(lone, *passes, "-q", "-o", "tm3.statistics:json"))
+        for passes in ([], ["-2"])
+    )
+    assert once["connections"][0]["up"]["messages"] == 2
+    assert twice == once
+
+
+def test_a_frame_that_is_looked_at_twice_in_a_row(lone: Path) -> None:
+    """As in a live capture: the frame that came last is the one that is clicked."""
+    for tree in map(tree_of, tshark.sharkd(lone, [click(1), click(1)])):
+        assert "Order: in order" in tree
+        assert "duplicate" not in tree
+        assert "Hypertext Transfer Protocol" in tree
+
+
+def test_a_reload_finds_the_same(tmp_path: Path) -> None:
+    again = {"method": "load", "params": {"file": str(WEB)}}
+    listed = {"method": "frames", "params": {"filter": "tm3"}}
+    clicked = click(FIRST_MESSAGE)
+    answers = tshark.sharkd(WEB, [clicked, listed, clicked, again, clicked, listed])
+    before, list_before, _, _, after, list_after = answers
+    assert "GET /index.html" in tree_of(before)
+    assert tree_of(after) == tree_of(before)
+    assert list_after["result"] == list_before["result"]
+
+
+BODY = b"~" * 60_000
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\nContent-Type: text/plain\r\n\r\n" + BODY
+PART = 1000
+
+
+def pipes_of(capture: Capture, count: int) -> list[TcpStream]:
+    server = Endpoint("10.9.0.1", 6000)
+    pipes = [TcpStream(capture, Endpoint("10.5.0.1", 40_000 + n), server) for n in range(count)]
+    for number, pipe in enumerate(pipes):
+        pipe.open(number * 10)
+    return pipes
+
+
+@pytest.fixture(scope="module", params=[10, 60], ids=["middle", "beginning"])
+def side_by_side(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two answers, part by part in the same frames; the second is so many parts behind, so the
+    frame that ends the first carries the middle or beginning of the second, in front of it."""
+    capture, path, behind = Capture(), tmp_path_factory.mktemp("again") / "side.pcap", request.param
+    pipes, time_us = pipes_of(capture, 4), 1000
+    for conn in (1, 2):
+        asked = b"GET /%d HTTP/1.1\r\nHost: w\r\n\r\n" % conn
+        pipes[0].up(time_us, m.syn(conn, "192.0.2.80", 80) + m.data(conn, 1, asked))
+        time_us += 100
+    parts = [ANSWER[at : at + PART] for at in range(0, len(ANSWER), PART)]
+    for number in range(len(parts) + behind):
+        raw = m.data(2, number - behind, parts[number - behind]) if number >= behind else b""
+        raw += m.data(1, number, parts[number]) if number < len(parts) else b""
+        pipes[number % 4].down(time_us, raw)
+        time_us += 100
+    capture.write(path)
+    return path
+
+
+@pytest.mark.parametrize("passes", [["-2"], ["-2", "-R", "tcp"]], ids=["two", "two, with trees"])
+def test_answers_are_there_at_the_second_look(side_by_side: Path, passes: list[str]) -> None:
+    fields = ["frame.number", "http.response.code", "http.file_data"]
+    once = tshark.field_values(side_by_side, fields, "-Y", "http.response")
+    assert len(once) == 2
+    assert [tshark.body(row[2]).encode() for row in once] == [BODY, BODY]
+    assert tshark.field_values(side_by_side, fields, *passes, "-Y", "http.response") == once
+
+
+def test_answers_are_there_when_clicked(side_by_side: Path) -> None:
+    rows = tshark.field_values(side_by_side, ["frame.number"], "-Y", "http.response")
+    numbers = [int(row[0]) for row in rows]
+    answers = tshark.sharkd(side_by_side, [click(n) for n in [*numbers, *reversed(numbers)]])
+    assert len(answers) == 4
+    assert all("Hypertext Transfer Protocol" in tree_of(answer) for answer in answers)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""The packet list tells a frame's messages: once, and without TCP's words on the segment."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.dissector import tshark
+
+pytestmark = pytest.mark.skipif(tshark.missing() is not None, reason=str(tshark.missing()))
+
+SAMPLES = sorted((tshark.TOP / "dissector" / "samples").glob("*.pcap"))
+each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=[path.stem for path in SAMPLES])
+TOLD = re.compile(r"(\[TCP [A-Za-z -]+\] )?\d+[↑↓] (data|SYN|FIN) ")
+
+
+@each_sample
+@pytest.mark.parametrize("passes", ["one", "two"])
+def test_the_info_column_tells_messages_and_nothing_of_the_segment(
+    sample: Path, passes: str
+) -> None:
+    rows = tshark.columns(sample, *(["-2"] if passes == "two" else []), "-Y", "tm3")
+    assert len(rows) > 10
+    for _, info in rows:
+        assert TOLD.match(info), info
+        assert "Seq=" not in info
+        words = Counter(re.findall(r"\d+[↑↓] data \d+", info))
+        assert not words or max(words.values()) == 1, info
+
+
+@each_sample
+def test_the_list_after_clicks_tells_the_same(sample: Path) -> None:
+    listed = {"method": "frames", "params": {"filter": "tm3"}}
+    infos = [row["c"][-1] for row in tshark.sharkd(sample, [listed])[0]["result"]]
+    rows = tshark.columns(sample, "-2", "-Y", "tm3")
+    assert infos == [info for _, info in rows]
