@@ -60,8 +60,8 @@ class Bed:
 def _options(params: Params) -> list[str]:
     """Of both proxies."""
     words = [f"--binding={params['binding']}"]
-    words += [f"--pipe-policy={params['pipe_policy']}", f"--conn-policy={params['conn_policy']}"]
-    for name in ("aggregate", "lambda", "app_buffer", "pipe_sndbuf"):
+    words.append(f"--pipe-policy={params['pipe_policy']}")
+    for name in ("conn_policy", "aggregate", "lambda", "app_buffer", "pipe_sndbuf"):
         if params[name] is not None:
             words.append(f"--{name.replace('_', '-')}={params[name]}")
     return words

@@ -88,13 +88,19 @@ PROXIES = (
     ),
     Parameter(
         "aggregate",
-        "delay",
+        None,
         "text",
-        "late binding: what bounds the pipes together",
+        "late binding: what bounds the pipes together; unset: as the proxies do by themselves",
         ("delay", "dswa", "off"),
     ),
     Parameter("lambda", None, "number", "the paper's, with aggregate dswa", low=0.1, high=100),
-    Parameter("conn_policy", "las", "text", "which connection comes next", ("las", "drr", "fifo")),
+    Parameter(
+        "conn_policy",
+        None,
+        "text",
+        "which connection comes next; unset: as the proxies do by themselves",
+        ("las", "drr", "fifo"),
+    ),
     Parameter("app_buffer", None, "size", "early binding: queue of a pipe in the proxy", low=0),
     Parameter("pipe_sndbuf", None, "size", "early binding: SO_SNDBUF of each pipe", low=1024),
     Parameter(

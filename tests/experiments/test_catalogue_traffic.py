@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from experiments import sweep
-from experiments.catalogue import find
+from experiments.catalogue import find, share
 from experiments.catalogue.fairness import shares
 from experiments.catalogue.sender_blocking import TABLE
 from experiments.model import Experiment, Params
 from experiments.stand import Stand
+from experiments.workloads import rivals, traffic
+from experiments.workloads.actors import Pause
 from tests.experiments.workload_bed import bed, configuration
 from tests.net.conftest import labs
 
@@ -167,6 +169,25 @@ def test_shares() -> None:
     assert found["jain"] == pytest.approx(100 / (3 * 44))
     assert found["plain_mbps"] == 2.0
     assert shares(5.0, [5.0], pipes=0)["jain_pipes"] == pytest.approx(1)
+
+
+def test_a_share_is_of_all_that_was_carried() -> None:
+    found = share.shares(3.0, [4.0, 2.0, 3.0])
+    assert found == {"share": 0.25, "download_mbps": 3.0, "rivals_mbps": 9.0, "total_mbps": 12.0}
+    assert share.shares(0.0, [0.0])["share"] is None
+
+
+def test_rivals_have_their_own_congestion_control_and_go_around_the_pipes(
+    stand: Stand, tmp_path: Path
+) -> None:
+    params = configuration(find("share").parameters, rivals=2, rival_cc="reno", cc="cubic")
+    with bed(stand, tmp_path / "run", params) as made:
+        there = {**rivals.actors(made), "clock": Pause(seconds=1.0)}
+        found = traffic.play(made, there)
+        assert made.pair is not None
+        carried = sum(it["rx_bytes"] for it in made.pair.statistics("lp") if it["type"] == "pipe")
+    assert all(found[name]["total"] > 100_000 for name in ("rival0", "rival1"))
+    assert carried < 10_000, "rivals went through the pipes"
 
 
 def test_a_queue_in_the_proxy_is_shared_out_to_the_pipes() -> None:

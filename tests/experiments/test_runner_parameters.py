@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments import parameters, preflight
+from experiments import bed, parameters, preflight
 from experiments.model import Parameter, Value
 from experiments.options import values
 from topologies.mile import ParameterError
@@ -143,3 +143,12 @@ def test_a_build_without_proxies_is_told_before_anything_runs(
     params = parameters.complete((), {"proxies": str(tmp_path)})
     with pytest.raises(ProgramError, match=f"{tmp_path}/rp is not built"):
         preflight.check(None, [params])
+
+
+def test_what_is_unset_is_left_to_the_proxies() -> None:
+    """An earlier build may not know what this one does by default."""
+    words = bed._options(parameters.complete((), {}))
+    assert words == ["--binding=late", "--pipe-policy=soonest"]
+    told = {"conn_policy": "fifo", "aggregate": "off", "binding": "early"}
+    words = bed._options(parameters.complete((), told))
+    assert {"--conn-policy=fifo", "--aggregate=off", "--binding=early"} < {*words}
