@@ -98,7 +98,10 @@ static void on_ended(struct session *s)
 	struct scene *scene = session_owner(s);
 
 	check(session_why(s)[0]);
-	check(list_empty(&s->sched.fresh) && list_empty(&s->sched.round));
+	check(list_empty(&s->sched.newcomers) && list_empty(&s->sched.round));
+	for (int i = 0; i < SCHED_CLASSES; i++)
+		check(list_empty(&s->sched.young[i]));
+	check(!s->sched.nyoung);
 	scene->s = NULL;
 }
 
@@ -430,7 +433,7 @@ static void begin(struct scene *scene, uint8_t how)
 	scene->accepts = how & 1;
 	scene->settings.late = how & 2;
 	scene->settings.app_buffer = how & 4 ? 10000 : 0;
-	scene->settings.conn_policy = conn_policies[how >> 3 & 1];
+	scene->settings.conn_policy = conn_policies[(how >> 3 & 1) + (how >> 5 & 1)];
 	scene->settings.pipe_policy = pipe_policies[how >> 4 & 3];
 	scene->npipes = 1 + (how >> 6);
 	for (int i = 0; i < APPS; i++)
@@ -465,6 +468,7 @@ static void finish(struct scene *scene)
 	for (int i = 0; i < APPS; i++)
 		close_app(&scene->app[i]);
 	engine_fini(&scene->engine);
+	log_fini(&scene->log);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

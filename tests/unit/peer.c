@@ -90,6 +90,7 @@ void peer_close(struct peer *peer)
 			close(peer->conn[i].app);
 	}
 	engine_fini(&peer->engine);
+	log_fini(&peer->log);
 }
 
 bool peer_put(struct peer *peer, unsigned int pipe, const void *bytes,

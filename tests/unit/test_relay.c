@@ -308,6 +308,7 @@ static void finish(struct world *w)
 	while (w->session[0] || w->session[1])
 		run_round(w->engine.loop);
 	engine_fini(&w->engine);
+	log_fini(&w->log);
 }
 
 /* --- what must hold --- */
