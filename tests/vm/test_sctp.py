@@ -33,6 +33,7 @@ from tests.relay.programs import Program
 from tests.relay.proxies import LP_READY, Pair, local_proxy, pair, remote_proxy
 from tests.relay.servers import nginx
 from tests.relay.waiting import equals, until
+from topologies.devices import receive_in_order
 
 Two = tuple[Namespace, Namespace]
 pytestmark = [
@@ -51,9 +52,14 @@ BIG = 20_000_000
 
 
 def link(two: Two, *netem: str) -> None:
-    """Both ways: netem with these words; packets as they are on a wire."""
+    """Both ways: netem with these words; packets as they are on a wire, and in their order.
+
+    Two processors that take turns at one device reorder what it receives, the more the longer a
+    busy machine keeps one of them from running; TCP and SCTP take that for loss.
+    """
     for ns, device in zip(two, ("wire-l", "wire-r"), strict=True):
         ns.run("ethtool", "-K", device, "gso", "off", "tso", "off", "gro", "off")
+        receive_in_order(ns.path, device)
         ns.run("tc", "qdisc", "replace", "dev", device, "root", "netem", "limit", "2000", *netem)
 
 
