@@ -27,6 +27,7 @@ from topologies.linkem import LinkemLink
 from topologies.links import EmulatedLink
 from topologies.mile import ETHERNET_BYTES, Direction
 from topologies.nodes import LabNode
+from topologies.pressure import pressure_us
 from topologies.shell import enter
 
 HERE = Path(__file__).parent
@@ -263,27 +264,6 @@ def idle_rtt_ms(link: EmulatedLink) -> float:
 
 
 # --- disturbances -----------------------------------------------------------------------------
-
-
-def pressure_us() -> int | None:
-    """How long somebody waited for a core since the machine started; None if it does not tell.
-
-    A virtual machine does not see its host's, which TM3_HOST_PRESSURE names: both count.
-    """
-    places = [Path("/proc/pressure")]
-    if host := os.environ.get("TM3_HOST_PRESSURE"):
-        places.append(Path(host))
-    found = [waited for place in places if (waited := _waited_us(place / "cpu")) is not None]
-    return sum(found) if found else None
-
-
-def _waited_us(file: Path) -> int | None:
-    try:
-        text = file.read_text()
-    except OSError:
-        return None
-    found = re.search(r"^some .*total=(\d+)", text, re.MULTILINE)
-    return int(found[1]) if found else None
 
 
 def lateness_of(name: str, truth: dict[str, Any]) -> list[str]:
