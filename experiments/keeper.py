@@ -113,6 +113,7 @@ class Keeper:
                 else:
                     raise Broken(told, late=what == "late")
         except (EOFError, BrokenPipeError, ConnectionResetError):
+            self._process.join()  # its pipe ends a moment before it does
             raise Broken("the keeper of the run's process was killed") from None
 
 
