@@ -31,25 +31,25 @@ static bool another_is_unread(const struct session *s, const struct pipe *p)
 /* @p was just read. */
 void standback_look(struct session *s, struct pipe *p)
 {
-	if (!s->came_early || s->held <= STAND_BACK_FROM || s->paused ||
+	if (!s->in.came_early || s->in.held <= STAND_BACK_FROM || s->in.paused ||
 	    s->dead || s->stopping || p->paused || p->watch.fd < 0)
 		return;
 	if (!another_is_unread(s, p))
 		return;
 	pipe_pause(p, true);
-	if (!s->standing_back)
-		loop_timer_in(s->engine->loop, &s->standback_timer,
+	if (!s->in.standing_back)
+		loop_timer_in(s->engine->loop, &s->in.standback_timer,
 			      STAND_BACK_FOR);
-	s->standing_back = true;
+	s->in.standing_back = true;
 }
 
 void standback_timer(struct timer *t)
 {
-	struct session *s = container_of(t, struct session, standback_timer);
+	struct session *s = container_of(t, struct session, in.standback_timer);
 	unsigned int i;
 
-	s->standing_back = false;
-	for (i = 0; i < s->npipes && !s->paused; i++) {
+	s->in.standing_back = false;
+	for (i = 0; i < s->npipes && !s->in.paused; i++) {
 		if (s->pipes[i]->paused)
 			pipe_pause(s->pipes[i], false);
 	}

@@ -88,9 +88,9 @@ static void a_syn_that_comes_too_late_for_its_data_is_refused(void **state)
 	peer_text(peer, 0, 3, 1, "early");
 	peer_settle(peer);
 	pass(peer, REST_SECONDS - 1);
-	assert_true(peer->s->held > 0);
+	assert_true(peer->s->in.held > 0);
 	pass(peer, 2);
-	assert_int_equal(peer->s->held, 0);
+	assert_int_equal(peer->s->in.held, 0);
 	assert_int_equal(peer->conn[3].fins, 0);	/* not before its SYN */
 	peer_syn(peer, 1, 3);
 	assert_reset(peer, 3);
@@ -129,9 +129,9 @@ static void data_that_lay_in_a_paused_pipe_reach_no_successor(void **state)
 	pass(peer, REST_SECONDS + 1);
 	pass(peer, REST_SECONDS + 1);
 	assert_true(peer_waits_for_fin(peer, 1));	/* the pause is over */
-	assert_false(peer->s->paused);
+	assert_false(peer->s->in.paused);
 	peer_settle(peer);
-	assert_int_equal(peer->s->held, 0);
+	assert_int_equal(peer->s->in.held, 0);
 	peer_syn(peer, 2, 2);
 	for (uint32_t number = 1; number <= 2; number++)
 		peer_text(peer, 2, 2, number, "new");
@@ -190,11 +190,11 @@ enum { WAITING = 8 << 20 };
 /* As much waits for the application of @id as is asked for; then the FIN. */
 static uint32_t upload(struct peer *peer, uint16_t id, size_t waiting)
 {
-	size_t before = peer->s->queued;
+	size_t before = peer->s->in.queued;
 	uint32_t number = 2;
 
 	peer_open_conn(peer, id);
-	while (peer->s->queued < before + waiting) {
+	while (peer->s->in.queued < before + waiting) {
 		for (int i = 0; i < 16; i++)
 			peer_data(peer, 0, id, number++, WIRE_PAYLOAD_MAX);
 		peer_settle(peer);
@@ -290,7 +290,7 @@ static void more_of_it_than_may_wait_is_reset(void **state)
 
 	for (uint16_t id = 1; id <= CONNS; id++)
 		upload(peer, id, EACH);
-	assert_true(peer->s->queued > ORPHANS_MAX);
+	assert_true(peer->s->in.queued > ORPHANS_MAX);
 	end_session(peer);
 	assert_true(peer->engine.orphaned <= ORPHANS_MAX);
 	assert_true(peer->engine.orphaned > (CONNS - 2) * (size_t)EACH);
