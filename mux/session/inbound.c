@@ -326,8 +326,12 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 		take(s, c, (uint8_t)msg->type, msg->body, msg->body_len);
 		if (c->reorder.count)
 			take_held(s, c);
+		if (c->reorder.count)
+			gaps_note(s, c);
 		break;
 	case REORDER_HELD:
+		if (c->reorder.count == 1)
+			gaps_note(s, c);
 		limit_held(s, c);
 		break;
 	case REORDER_DUPLICATE:
@@ -436,6 +440,7 @@ void inbound_start(struct session *s)
 {
 	s->in.pause_timer.fire = pause_timer;
 	s->in.standback_timer.fire = standback_timer;
+	gaps_start(s);
 	holders_init(&s->in.holders);
 }
 
@@ -443,4 +448,5 @@ void inbound_stop(struct session *s)
 {
 	loop_timer_stop(s->engine->loop, &s->in.pause_timer);
 	loop_timer_stop(s->engine->loop, &s->in.standback_timer);
+	gaps_stop(s);
 }

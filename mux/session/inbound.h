@@ -46,6 +46,7 @@ struct inbound {
 	bool came_early;	/* the message that was read last */
 	bool standing_back;	/* some pipe is, until the timer */
 	struct timer pause_timer, standback_timer;
+	struct timer gap_timer;	/* runs while anything is held */
 };
 
 void inbound_start(struct session *s);

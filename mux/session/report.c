@@ -78,10 +78,11 @@ void session_print(struct session *s, FILE *out)
 		s->in.paused ? ", pipes paused" : "");
 	print_pipes(s, out);
 	print_conns(s, out);
-	fprintf(out, "  dropped: %llu duplicate, %llu late, %llu early; limits hit: %llu reorder, %llu queue; pauses %llu; malformed %llu\n",
+	fprintf(out, "  dropped: %llu duplicate, %llu late, %llu early; limits hit: %llu reorder, %llu gap, %llu queue; pauses %llu; malformed %llu\n",
 		(unsigned long long)n->duplicates, (unsigned long long)n->late,
 		(unsigned long long)n->early_dropped,
 		(unsigned long long)n->reorder_limit,
+		(unsigned long long)n->gap_limit,
 		(unsigned long long)n->queue_limit,
 		(unsigned long long)n->pauses, (unsigned long long)n->protocol);
 }

@@ -75,6 +75,11 @@ void survey_start(struct session *s);
 void survey_stop(struct session *s);
 void survey_sample(struct session *s, const char *state);
 
+/* gaps */
+void gaps_start(struct session *s);
+void gaps_stop(struct session *s);
+void gaps_note(struct session *s, struct conn *c);
+
 /* standback */
 void standback_look(struct session *s, struct pipe *p);
 void standback_timer(struct timer *t);

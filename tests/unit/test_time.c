@@ -139,6 +139,74 @@ static void data_that_lay_in_a_paused_pipe_reach_no_successor(void **state)
 	assert_app_reads(peer, 2, "newnew");
 }
 
+/* --- gaps --- */
+
+static void a_gap_never_filled_ends_its_connection_alone(void **state)
+{
+	struct peer *peer = *state;
+
+	peer_open_conn(peer, 1);
+	peer_open_conn(peer, 2);
+	peer_text(peer, 1, 1, 3, "3");
+	peer_text(peer, 2, 1, 4, "4");
+	peer_settle(peer);
+	pass(peer, GAP_SECONDS - 1);
+	assert_int_equal(peer->conn[1].fins, 0);
+	peer_text(peer, 0, 2, 2, "other");
+	peer_settle(peer);
+	assert_app_reads(peer, 2, "other");
+	pass(peer, 2);
+	assert_reset(peer, 1);
+	assert_int_equal(peer->s->in.held, 0);
+	assert_int_equal(peer->s->counts.gap_limit, 1);
+	peer_text(peer, 1, 2, 3, "alive");
+	peer_settle(peer);
+	assert_app_reads(peer, 2, "alive");
+	assert_int_equal(peer->conn[2].fins, 0);
+}
+
+/* Each message that was missing and comes begins the time anew. */
+static void a_gap_that_moves_is_another_gap(void **state)
+{
+	struct peer *peer = *state;
+
+	peer_open_conn(peer, 1);
+	peer_text(peer, 1, 1, 3, "3");
+	peer_text(peer, 1, 1, 5, "5");
+	peer_settle(peer);
+	pass(peer, GAP_SECONDS - 1);
+	peer_text(peer, 2, 1, 2, "2");
+	peer_settle(peer);
+	assert_app_reads(peer, 1, "23");
+	pass(peer, GAP_SECONDS - 1);
+	assert_int_equal(peer->conn[1].fins, 0);
+	peer_text(peer, 2, 1, 4, "4");
+	peer_settle(peer);
+	assert_app_reads(peer, 1, "45");
+	pass(peer, GAP_SECONDS + 1);	/* nothing is missing any more */
+	assert_int_equal(peer->conn[1].fins, 0);
+	assert_int_equal(peer->s->counts.gap_limit, 0);
+}
+
+/* What fills it may lie in a pipe that is not read because of another one. */
+static void a_gap_does_not_age_while_pipes_pause(void **state)
+{
+	struct peer *peer = *state;
+
+	peer_open_conn(peer, 2);
+	peer_text(peer, 1, 2, 3, "3");
+	peer_settle(peer);
+	pass(peer, GAP_SECONDS - 5);
+	peer_fill_until_paused(peer);
+	peer_text(peer, 1, 2, 2, "2");	/* unread for now */
+	pass(peer, GAP_SECONDS);
+	assert_true(peer_waits_for_fin(peer, 1));	/* the pause is over */
+	peer_settle(peer);
+	assert_app_reads(peer, 2, "23");
+	assert_int_equal(peer->conn[2].fins, 0);
+	assert_int_equal(peer->s->counts.gap_limit, 0);
+}
+
 /* --- a closed window --- */
 
 struct closed {
@@ -310,6 +378,9 @@ int main(void)
 		TIME_TEST(a_syn_that_comes_too_late_for_its_data_is_refused),
 		TIME_TEST(data_that_never_get_a_syn_reach_no_successor),
 		TIME_TEST(data_that_lay_in_a_paused_pipe_reach_no_successor),
+		TIME_TEST(a_gap_never_filled_ends_its_connection_alone),
+		TIME_TEST(a_gap_that_moves_is_another_gap),
+		TIME_TEST(a_gap_does_not_age_while_pipes_pause),
 		TIME_TEST(a_peer_that_reads_nothing_is_not_silent),
 		TIME_TEST(what_ended_in_order_outlives_its_session),
 		TIME_TEST(who_does_not_read_it_in_time_is_reset),
