@@ -6,8 +6,8 @@
  * beyond it the largest holder is reset. In order, QUEUE_MAX for a connection and
  * QUEUE_MAX_SESSION for all: past it the pipes pause, until what is too much
  * was taken or PAUSE_MS went by without progress; then that connection is
- * reset. Because of bytes out of order pipes pause but for a moment (standback):
- * the message that fills the gap may sit behind the stop.
+ * reset. Because of bytes out of order pipes never pause: the message that fills
+ * the gap may sit behind the stop. What is early is read later (reader).
  */
 #include <stdlib.h>
 
@@ -319,7 +319,6 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 		s->in.held += c->reorder.bytes - before;
 		holders_update(&s->in.holders, c);
 	}
-	s->in.came_early = verdict == REORDER_HELD;
 	switch (verdict) {
 	case REORDER_DUE:
 		c->in_order++;
@@ -375,6 +374,19 @@ static struct conn *route(struct session *s, struct pipe *p,
 	if (r.verdict == TABLE_LATE)
 		s->counts.late++;
 	return r.conn;
+}
+
+bool inbound_expects(void *arg, unsigned int pipe, const struct wire_head *head,
+		     uint32_t *number)
+{
+	struct session *s = arg;
+	struct table_route r = table_foresee(s->table, head, pipe,
+					     s->role->syn != NULL);
+
+	*number = r.conn ? r.conn->reorder.next : 0;
+	if (!head->id || r.verdict == TABLE_LATE)
+		return false;
+	return !r.conn || (listens(r.conn) && !r.conn->refused);
 }
 
 /* Sound in frame, wrong in content: its connection is ended, if it has one. */
@@ -439,14 +451,14 @@ bool inbound_message(struct session *s, struct pipe *p,
 void inbound_start(struct session *s)
 {
 	s->in.pause_timer.fire = pause_timer;
-	s->in.standback_timer.fire = standback_timer;
 	gaps_start(s);
 	holders_init(&s->in.holders);
+	reading_start(s);
 }
 
 void inbound_stop(struct session *s)
 {
 	loop_timer_stop(s->engine->loop, &s->in.pause_timer);
-	loop_timer_stop(s->engine->loop, &s->in.standback_timer);
 	gaps_stop(s);
+	reading_stop(s);
 }

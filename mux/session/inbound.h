@@ -14,6 +14,7 @@
 #include "../base/loop.h"
 #include "../conn/holders.h"
 #include "../wire/wire.h"
+#include "reader.h"
 
 struct conn;
 struct pipe;
@@ -43,14 +44,18 @@ struct inbound {
 	bool paused;
 	int64_t paused_at;
 	int64_t paused_ns;	/* in all, before */
-	bool came_early;	/* the message that was read last */
-	bool standing_back;	/* some pipe is, until the timer */
-	struct timer pause_timer, standback_timer;
+	struct timer pause_timer;
 	struct timer gap_timer;	/* runs while anything is held */
+	struct reader reader;
+	struct task read;
 };
 
 void inbound_start(struct session *s);
 void inbound_stop(struct session *s);
+
+/* As reader asks: @arg is the session. */
+bool inbound_expects(void *arg, unsigned int pipe, const struct wire_head *head,
+		     uint32_t *number);
 
 bool inbound_message(struct session *s, struct pipe *p,
 		     const struct wire_msg *msg, uint64_t offset);

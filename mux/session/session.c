@@ -211,10 +211,9 @@ static bool pipe_message(struct pipe *p, const struct wire_msg *msg,
 	return inbound_message(p->owner, p, msg, offset);
 }
 
-static void pipe_batch(struct pipe *p)
+static void pipe_readable(struct pipe *p)
 {
-	inbound_flush(p->owner);
-	standback_look(p->owner, p);
+	reading_ready(p->owner, p);
 }
 
 /*
@@ -279,7 +278,7 @@ static void pipe_acked(struct pipe *p, const struct ack_asked *what,
 static const struct pipe_ops pipe_ops = {
 	.acked = pipe_acked,
 	.message = pipe_message,
-	.batch = pipe_batch,
+	.readable = pipe_readable,
 	.broken = pipe_broken,
 	.ended = pipe_ended,
 	.writable = pipe_writable,
@@ -394,6 +393,7 @@ int session_add_pipe(struct session *s, int fd)
 	s->open_pipes++;
 	s->sched.npipes = s->npipes;
 	path_add(&s->path, p);
+	reading_add(s, p);
 	return 0;
 }
 

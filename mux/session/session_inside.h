@@ -80,9 +80,11 @@ void gaps_start(struct session *s);
 void gaps_stop(struct session *s);
 void gaps_note(struct session *s, struct conn *c);
 
-/* standback */
-void standback_look(struct session *s, struct pipe *p);
-void standback_timer(struct timer *t);
+/* reading */
+void reading_start(struct session *s);
+void reading_stop(struct session *s);
+void reading_add(struct session *s, const struct pipe *p);
+void reading_ready(struct session *s, struct pipe *p);
 
 /* outbound */
 void outbound_pump(struct task *t);

@@ -279,7 +279,7 @@ static void end_session(struct peer *peer)
 	assert_true(peer_waits_for_end(peer));
 }
 
-struct reader {
+struct slow_reader {
 	int fd;
 	size_t got;
 	long end;	/* 1 before it */
@@ -288,7 +288,7 @@ struct reader {
 static bool reads_to_the_end(void *arg)
 {
 	static char bytes[1 << 20];
-	struct reader *r = arg;
+	struct slow_reader *r = arg;
 	long n;
 
 	while ((n = read_some(r->fd, bytes, sizeof(bytes))) > 0)
@@ -297,9 +297,9 @@ static bool reads_to_the_end(void *arg)
 	return n != -EAGAIN;
 }
 
-static struct reader read_all(struct peer *peer, uint16_t id)
+static struct slow_reader read_all(struct peer *peer, uint16_t id)
 {
-	struct reader r = { .fd = peer->conn[id].app, .end = 1 };
+	struct slow_reader r = { .fd = peer->conn[id].app, .end = 1 };
 
 	assert_true(run_until(peer->engine.loop, "the application's end",
 			      reads_to_the_end, &r));
@@ -323,7 +323,7 @@ static void what_ended_in_order_outlives_its_session(void **state)
 {
 	struct peer *peer = *state;
 	uint32_t sent = upload(peer, 1, WAITING);
-	struct reader r;
+	struct slow_reader r;
 
 	peer_open_conn(peer, 2);
 	end_session(peer);
