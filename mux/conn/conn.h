@@ -135,6 +135,7 @@ struct conn {
 	uint32_t tx_number;	/* of the next message to the pipes */
 	struct reorder reorder;	/* from the pipes */
 	struct bytes queue;	/* in order, to be written to the socket */
+	int64_t gap_since;	/* the owner's: it expects that number since */
 	int64_t linger_until;
 
 	int64_t opened_at, connected_at;	/* ns, monotonic; 0 not yet */

@@ -38,6 +38,18 @@ void holders_update(struct holders *h, struct conn *c)
 		list_add_tail(&h->class[class], &c->holds);
 }
 
+void holders_each(struct holders *h,
+		  void (*look)(void *arg, struct conn *c), void *arg)
+{
+	struct list *pos, *tmp;
+	int i;
+
+	for (i = 1; i < HOLDERS_CLASSES; i++) {
+		list_each(pos, tmp, &h->class[i])
+			look(arg, list_entry(pos, struct conn, holds));
+	}
+}
+
 static struct conn *largest_of(struct list *class)
 {
 	struct conn *most = NULL;

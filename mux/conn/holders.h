@@ -21,6 +21,10 @@ void holders_init(struct holders *h);
 /* To be called when c->reorder.bytes changed. */
 void holders_update(struct holders *h, struct conn *c);
 
+/* All that hold something; @look may make the one it is given hold nothing. */
+void holders_each(struct holders *h,
+		  void (*look)(void *arg, struct conn *c), void *arg);
+
 /*
  * The connection that holds most, or NULL. Among very many of its class it is
  * one that holds at least half as much as the largest.

@@ -167,6 +167,26 @@ struct table_route table_route(struct table *t, const struct wire_msg *msg,
 	return route;
 }
 
+struct table_route table_foresee(const struct table *t,
+				 const struct wire_head *head,
+				 unsigned int pipe, bool accepts)
+{
+	const struct slot *slot = &t->slot[head->id];
+	const struct former *f = slot->former;
+	struct table_route route = { .conn = slot->conn };
+
+	if (f && !(f->switched & bit_of(pipe)) &&
+	    wire_distance(head->number, former_next(f)) >= 0) {
+		route.conn = f->conn;
+		route.verdict = f->conn ? TABLE_CONN : TABLE_LATE;
+	} else if (slot->conn) {
+		route.verdict = TABLE_CONN;
+	} else {
+		route.verdict = accepts ? TABLE_NEW : TABLE_LATE;
+	}
+	return route;
+}
+
 void table_add(struct table *t, struct conn *c)
 {
 	t->slot[c->id].conn = c;

@@ -53,6 +53,15 @@ enum { TABLE_NO_ORDER = 64 };
 struct table_route table_route(struct table *t, const struct wire_msg *msg,
 			       unsigned int pipe, bool accepts, int64_t now);
 
+/*
+ * What table_route() would say if a message with that head came on @pipe;
+ * nothing changes for being asked. A SYN for an id whose owner is still there
+ * counts as the owner's.
+ */
+struct table_route table_foresee(const struct table *t,
+				 const struct wire_head *head,
+				 unsigned int pipe, bool accepts);
+
 void table_add(struct table *t, struct conn *c);
 
 /*

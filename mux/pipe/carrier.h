@@ -27,8 +27,8 @@ struct carrier {
 	void (*allow)(struct pipe *p);
 	/* Returns 0, -EAGAIN with some of it sent, or what went wrong. */
 	int (*write)(struct pipe *p, struct run *run);
-	/* What came, by pipe_give() and its like, in the shared buffer. */
-	void (*read)(struct pipe *p);
+	/* What came, by pipe_give() and its like: as pipe_read(). */
+	size_t (*read)(struct pipe *p, size_t most);
 	bool (*is_unheard)(struct pipe *p, int64_t now, int64_t limit);
 	/* Say that no more comes; reading tells when the other end has closed. */
 	void (*shut)(struct pipe *p);

@@ -209,6 +209,18 @@ bool pipe_give(struct pipe *p, const struct wire_msg *msg, uint64_t offset)
 	return p->ops->message(p, msg, offset);
 }
 
+size_t pipe_read(struct pipe *p, size_t most)
+{
+	if (p->watch.fd < 0)
+		return 0;
+	return p->carrier->read(p, most);
+}
+
+bool pipe_head(const struct pipe *p, struct wire_head *head)
+{
+	return wire_head(p->partial, p->partial_len, head);
+}
+
 /* Never to be read again: a dead socket would report itself for ever. */
 static void forsake(struct pipe *p)
 {
@@ -275,9 +287,11 @@ static void pipe_ready(struct watch *w, uint32_t events)
 		else
 			update_watch(p);
 	}
+	/* A batch may tell of what was paused meanwhile. */
 	if (p->watch.fd >= 0 &&
-	    events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		p->carrier->read(p);
+	    (events & (EPOLLHUP | EPOLLERR) ||
+	     (events & EPOLLIN && !p->paused)))
+		p->ops->readable(p);
 }
 
 /* --- life --- */

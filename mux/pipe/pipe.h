@@ -3,9 +3,11 @@
  * One pipe: a long-lived stream socket that carries messages. What it is made
  * of, and so how bytes become messages, is its carrier's.
  *
- * In: bytes become messages, given to ops->message() where they lie in the
- * shared read buffer; after each read ops->batch() says that this was all for
- * now. Out: runs, written in the order they came; what the socket does not take stays here.
+ * In: ops->readable() says that there is something to read, and pipe_read()
+ * reads it: bytes become messages, given to ops->message() where they lie in
+ * the shared read buffer. What comes next is known as soon as its header was
+ * read. Out: runs, written in the order they came; what the socket does not
+ * take stays here.
  *
  * How much a pipe takes is the binding. Late: nothing while a run waits, and
  * no more unsent bytes in the socket than its allowance, a few milliseconds' worth
@@ -33,7 +35,11 @@ struct pipe_ops {
 	 */
 	bool (*message)(struct pipe *p, const struct wire_msg *msg,
 			uint64_t offset);
-	void (*batch)(struct pipe *p);
+	/*
+	 * Something can be read, or its end: call pipe_read(), now or later. The
+	 * loop says so again as long as that is so.
+	 */
+	void (*readable)(struct pipe *p);
 	/*
 	 * It cannot be read on. @what it brought, and where and how that is wrong
 	 * in @detail.
@@ -72,7 +78,13 @@ struct pipe_shared {
 	struct run_pool pool;
 	uint8_t *scratch;	/* what all read into, one after another */
 	size_t scratch_size;
+	/*
+	 * So many bytes of it are in use: a read begins behind them, and
+	 * moves the mark behind its own. Who needs them no longer sets it to 0.
+	 */
+	size_t scratch_used;
 };
+
 
 enum { PIPE_MARKS = 64 };
 
@@ -89,7 +101,7 @@ struct pipe {
 	int fd;
 	unsigned int index;	/* in its session */
 
-	uint8_t *partial;	/* a message whose rest is to come, or NULL */
+	uint8_t *partial;	/* a message whose rest is to come */
 	size_t partial_len;
 	bool paused;
 
@@ -168,7 +180,18 @@ void pipe_send(struct pipe *p, struct run *run);
 /* Call ops->writable() once it can take something, or do not. */
 void pipe_want(struct pipe *p, bool wanted);
 
-/* Stop and resume reading. */
+/*
+ * Read up to @most bytes (SCTP: up to a few dozen messages), behind what is in
+ * use of the shared buffer, of which so many and a message's must be free. The
+ * bytes that came: @most if there may be more. ops->ended() or ops->broken()
+ * may be called meanwhile.
+ */
+size_t pipe_read(struct pipe *p, size_t most);
+
+/* The message that comes next on it. False: its header was not read yet. */
+bool pipe_head(const struct pipe *p, struct wire_head *head);
+
+/* Do not call ops->readable(), but for a socket that is at its end. */
 void pipe_pause(struct pipe *p, bool paused);
 
 /* Bring info and the allowance up to date; cheap when done lately. */

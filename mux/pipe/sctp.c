@@ -372,21 +372,24 @@ static int read_letter(struct pipe *p, uint8_t *buf, size_t *used)
 	return take_letter(p, buf, len) ? 1 : -1;
 }
 
-static void read_sctp(struct pipe *p)
+/* No order holds between what comes first and what is left: @most says little. */
+static size_t read_sctp(struct pipe *p, size_t most)
 {
-	uint8_t *buf = p->shared->scratch;
-	size_t at = 0, used = 0;
+	struct pipe_shared *shared = p->shared;
+	uint64_t before = p->rx_bytes;
+	size_t used = 0;
 	unsigned int i;
 	int more = 1;
 
 	for (i = 0; i < READS && more > 0; i++) {
-		if (p->shared->scratch_size - at <= WIRE_MESSAGE_MAX)
+		if (shared->scratch_size - shared->scratch_used <=
+		    WIRE_MESSAGE_MAX)
 			break;
-		more = read_letter(p, buf + at, &used);
-		at += used;
+		more = read_letter(p, shared->scratch + shared->scratch_used,
+				   &used);
+		shared->scratch_used += used;
 	}
-	if (more >= 0)
-		p->ops->batch(p);
+	return more > 0 ? most : (size_t)(p->rx_bytes - before);
 }
 
 /* --- life --- */

@@ -237,8 +237,8 @@ static int write_stream(struct pipe *p, struct run *run)
 	return 0;
 }
 
-/* Gives out the whole messages in @buf; keeps the rest. False: stop. */
-static bool give_messages(struct pipe *p, const uint8_t *buf, size_t len)
+/* Gives out the whole messages in @buf; keeps the rest. */
+static void give_messages(struct pipe *p, const uint8_t *buf, size_t len)
 {
 	uint64_t offset = p->rx_bytes - len;
 	struct wire_msg msg;
@@ -247,43 +247,43 @@ static bool give_messages(struct pipe *p, const uint8_t *buf, size_t len)
 
 	while ((n = wire_read(buf + at, len - at, &msg)) > 0) {
 		if (!pipe_give(p, &msg, offset + at))
-			return false;
+			return;
 		at += (size_t)n;
 	}
 	if (n < 0) {
 		pipe_break(p, &msg, offset + at);
-		return false;
+		return;
 	}
 	p->partial_len = len - at;
 	if (p->partial_len)
 		memcpy(p->partial, buf + at, p->partial_len);
-	return true;
 }
 
 /*
  * One read into the shared buffer, behind what was left of the last one. A
  * pipe that was paused on the way keeps nothing back: what was read is given out.
  */
-static void read_stream(struct pipe *p)
+static size_t read_stream(struct pipe *p, size_t most)
 {
-	uint8_t *buf = p->shared->scratch;
+	uint8_t *buf = p->shared->scratch + p->shared->scratch_used;
 	size_t had = p->partial_len;
 	ssize_t n;
 
 	memcpy(buf, p->partial, had);
-	n = recv(p->fd, buf + had, p->shared->scratch_size - had, 0);
+	n = recv(p->fd, buf + had, most, 0);
 	if (n < 0) {
 		if (errno != EAGAIN && errno != EINTR)
 			pipe_end(p, -errno);
-		return;
+		return 0;
 	}
 	if (!n) {
 		pipe_end(p, 0);
-		return;
+		return 0;
 	}
 	p->rx_bytes += (uint64_t)n;
-	if (give_messages(p, buf, had + (size_t)n))
-		p->ops->batch(p);
+	p->shared->scratch_used += had + (size_t)n;
+	give_messages(p, buf, had + (size_t)n);
+	return (size_t)n;
 }
 
 static bool is_unheard(struct pipe *p, int64_t now, int64_t limit)

@@ -6,8 +6,8 @@
  * beyond it the largest holder is reset. In order, QUEUE_MAX for a connection and
  * QUEUE_MAX_SESSION for all: past it the pipes pause, until what is too much
  * was taken or PAUSE_MS went by without progress; then that connection is
- * reset. Because of bytes out of order pipes pause but for a moment (standback):
- * the message that fills the gap may sit behind the stop.
+ * reset. Because of bytes out of order pipes never pause: the message that fills
+ * the gap may sit behind the stop. What is early is read later (reader).
  */
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ enum { QUEUE_RESUME = QUEUE_MAX - (1 << 20) };
 
 static bool too_much(const struct session *s)
 {
-	return s->stuck || s->queued > QUEUE_MAX_SESSION;
+	return s->in.stuck || s->in.queued > QUEUE_MAX_SESSION;
 }
 
 static void update_pause(struct session *s)
@@ -37,18 +37,18 @@ static void update_pause(struct session *s)
 	bool pause = too_much(s);
 	unsigned int i;
 
-	if (pause == s->paused || s->dead || s->stopping)
+	if (pause == s->in.paused || s->dead || s->stopping)
 		return;
-	s->paused = pause;
+	s->in.paused = pause;
 	for (i = 0; i < s->npipes; i++)
 		pipe_pause(s->pipes[i], pause);
 	if (pause) {
 		s->counts.pauses++;
-		s->paused_at = loop_clock();
-		loop_timer_in(s->engine->loop, &s->pause_timer, PAUSE_LOOK);
+		s->in.paused_at = loop_clock();
+		loop_timer_in(s->engine->loop, &s->in.pause_timer, PAUSE_LOOK);
 	} else {
-		s->paused_ns += loop_clock() - s->paused_at;
-		loop_timer_stop(s->engine->loop, &s->pause_timer);
+		s->in.paused_ns += loop_clock() - s->in.paused_at;
+		loop_timer_stop(s->engine->loop, &s->in.pause_timer);
 	}
 }
 
@@ -58,15 +58,15 @@ static void set_stuck(struct session *s, struct conn *c, bool stuck)
 		return;
 	c->stuck = stuck;
 	if (stuck)
-		s->stuck++;
+		s->in.stuck++;
 	else
-		s->stuck--;
+		s->in.stuck--;
 	update_pause(s);
 }
 
 void inbound_queued(struct session *s, struct conn *c, size_t bytes)
 {
-	s->queued += bytes;
+	s->in.queued += bytes;
 	if (c->queue.len > QUEUE_MAX)
 		set_stuck(s, c, true);
 	update_pause(s);
@@ -76,12 +76,12 @@ void inbound_released(struct session *s, struct conn *c, size_t queued,
 		      size_t held)
 {
 	if (held) {
-		s->held -= held;
-		holders_update(&s->holders, c);
+		s->in.held -= held;
+		holders_update(&s->in.holders, c);
 	}
 	if (!queued)
 		return;
-	s->queued -= queued;
+	s->in.queued -= queued;
 	if (c->stuck && c->queue.len <= QUEUE_RESUME)
 		set_stuck(s, c, false);
 	update_pause(s);
@@ -141,8 +141,8 @@ static bool has_stopped(const struct session *s, struct conn *c)
 	uint64_t taken = c->rx_bytes - c->queue.len -
 		(c->watch.fd < 0 ? 0 : sock_outstanding(c->watch.fd));
 
-	if (taken != c->taken || c->taken_at < s->paused_at) {
-		if (c->taken_at >= s->paused_at && now - c->taken_at > c->step)
+	if (taken != c->taken || c->taken_at < s->in.paused_at) {
+		if (c->taken_at >= s->in.paused_at && now - c->taken_at > c->step)
 			c->step = now - c->taken_at;
 		c->taken = taken;
 		c->taken_at = now;
@@ -150,9 +150,9 @@ static bool has_stopped(const struct session *s, struct conn *c)
 	return now - c->taken_at >= patience(c);
 }
 
-void inbound_pause_timer(struct timer *t)
+static void pause_timer(struct timer *t)
 {
-	struct session *s = container_of(t, struct session, pause_timer);
+	struct session *s = container_of(t, struct session, in.pause_timer);
 	struct list *pos, *tmp;
 
 	list_each(pos, tmp, &s->conns) {
@@ -161,14 +161,20 @@ void inbound_pause_timer(struct timer *t)
 		if (c->stuck && has_stopped(s, c))
 			give_up(s, c);
 	}
-	if (s->queued > QUEUE_MAX_SESSION) {
+	if (s->in.queued > QUEUE_MAX_SESSION) {
 		struct conn *c = longest_queue(s);
 
 		if (has_stopped(s, c))
 			give_up(s, c);
 	}
-	if (s->paused)
-		loop_timer_in(s->engine->loop, &s->pause_timer, PAUSE_LOOK);
+	if (s->in.paused)
+		loop_timer_in(s->engine->loop, &s->in.pause_timer, PAUSE_LOOK);
+}
+
+int64_t inbound_reading_time(const struct session *s)
+{
+	return (s->in.paused ? s->in.paused_at : loop_clock()) -
+		s->in.paused_ns;
 }
 
 /* --- out of order: the limits --- */
@@ -187,8 +193,8 @@ static void limit_held(struct session *s, struct conn *c)
 {
 	if (!c->had_syn && c->reorder.payload > EARLY_MAX)
 		drop_early(s, c);
-	while (s->held > REORDER_MAX_SESSION) {
-		struct conn *most = holders_largest(&s->holders);
+	while (s->in.held > REORDER_MAX_SESSION) {
+		struct conn *most = holders_largest(&s->in.holders);
 
 		if (!most)
 			return;
@@ -198,7 +204,7 @@ static void limit_held(struct session *s, struct conn *c)
 		}
 		s->counts.reorder_limit++;
 		log_warn(s->engine->log, "session %u: out of order, connection %u holds %zu of %zu bytes: reset",
-			 s->number, most->id, most->reorder.bytes, s->held);
+			 s->number, most->id, most->reorder.bytes, s->in.held);
 		conn_refuse(most, CONN_END_LIMIT);
 	}
 }
@@ -207,7 +213,7 @@ static void limit_held(struct session *s, struct conn *c)
 
 void inbound_flush(struct session *s)
 {
-	struct delivery *d = &s->delivery;
+	struct delivery *d = &s->in.delivery;
 
 	if (d->conn && d->n)
 		conn_deliver(d->conn, d->iov, d->n, d->len);
@@ -225,7 +231,7 @@ void inbound_flush(struct session *s)
 static void gather(struct session *s, struct conn *c, const uint8_t *body,
 		   size_t len)
 {
-	struct delivery *d = &s->delivery;
+	struct delivery *d = &s->in.delivery;
 
 	if (d->conn != c || d->n == DELIVERY_IOV)
 		inbound_flush(s);
@@ -289,13 +295,13 @@ static void take_held(struct session *s, struct conn *c)
 	size_t before = c->reorder.bytes;
 
 	while (listens(c) && (held = reorder_take(&c->reorder))) {
-		s->held -= before - c->reorder.bytes;
-		holders_update(&s->holders, c);
+		s->in.held -= before - c->reorder.bytes;
+		holders_update(&s->in.holders, c);
 		count_delay(s, c, held->came_at);
 		take(s, c, held->type, held->body, held->body_len);
 		/* take() may have flushed: it lives until the next flush. */
-		held->chain = s->delivery.held;
-		s->delivery.held = held;
+		held->chain = s->in.delivery.held;
+		s->in.delivery.held = held;
 		before = c->reorder.bytes;
 	}
 }
@@ -310,18 +316,21 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 					loop_now(s->engine->loop));
 
 	if (c->reorder.bytes != before) {
-		s->held += c->reorder.bytes - before;
-		holders_update(&s->holders, c);
+		s->in.held += c->reorder.bytes - before;
+		holders_update(&s->in.holders, c);
 	}
-	s->came_early = verdict == REORDER_HELD;
 	switch (verdict) {
 	case REORDER_DUE:
 		c->in_order++;
 		take(s, c, (uint8_t)msg->type, msg->body, msg->body_len);
 		if (c->reorder.count)
 			take_held(s, c);
+		if (c->reorder.count)
+			gaps_note(s, c);
 		break;
 	case REORDER_HELD:
+		if (c->reorder.count == 1)
+			gaps_note(s, c);
 		limit_held(s, c);
 		break;
 	case REORDER_DUPLICATE:
@@ -355,7 +364,7 @@ static struct conn *route(struct session *s, struct pipe *p,
 	bool accepts = s->role->syn != NULL;
 	unsigned int pipe = pipe_keeps_order(p) ? p->index : TABLE_NO_ORDER;
 	struct table_route r = table_route(s->table, msg, pipe, accepts,
-					   session_reading_time(s));
+					   inbound_reading_time(s));
 
 	if (r.evicted)
 		conn_abort(r.evicted, CONN_END_PROTOCOL);
@@ -365,6 +374,19 @@ static struct conn *route(struct session *s, struct pipe *p,
 	if (r.verdict == TABLE_LATE)
 		s->counts.late++;
 	return r.conn;
+}
+
+bool inbound_expects(void *arg, unsigned int pipe, const struct wire_head *head,
+		     uint32_t *number)
+{
+	struct session *s = arg;
+	struct table_route r = table_foresee(s->table, head, pipe,
+					     s->role->syn != NULL);
+
+	*number = r.conn ? r.conn->reorder.next : 0;
+	if (!head->id || r.verdict == TABLE_LATE)
+		return false;
+	return !r.conn || (listens(r.conn) && !r.conn->refused);
 }
 
 /* Sound in frame, wrong in content: its connection is ended, if it has one. */
@@ -422,4 +444,21 @@ bool inbound_message(struct session *s, struct pipe *p,
 	}
 	put(s, c, p, msg, offset);
 	return !s->dead;
+}
+
+/* --- the beginning and the end --- */
+
+void inbound_start(struct session *s)
+{
+	s->in.pause_timer.fire = pause_timer;
+	gaps_start(s);
+	holders_init(&s->in.holders);
+	reading_start(s);
+}
+
+void inbound_stop(struct session *s)
+{
+	loop_timer_stop(s->engine->loop, &s->in.pause_timer);
+	gaps_stop(s);
+	reading_stop(s);
 }

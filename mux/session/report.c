@@ -74,14 +74,15 @@ void session_print(struct session *s, FILE *out)
 
 	fprintf(out, "session %u with %s: %u pipes, %u connections, %u ids remembered, %zu bytes queued, %zu held out of order%s\n",
 		s->number, s->peer, s->npipes, table_conns(s->table),
-		table_formers(s->table), s->queued, s->held,
-		s->paused ? ", pipes paused" : "");
+		table_formers(s->table), s->in.queued, s->in.held,
+		s->in.paused ? ", pipes paused" : "");
 	print_pipes(s, out);
 	print_conns(s, out);
-	fprintf(out, "  dropped: %llu duplicate, %llu late, %llu early; limits hit: %llu reorder, %llu queue; pauses %llu; malformed %llu\n",
+	fprintf(out, "  dropped: %llu duplicate, %llu late, %llu early; limits hit: %llu reorder, %llu gap, %llu queue; pauses %llu; malformed %llu\n",
 		(unsigned long long)n->duplicates, (unsigned long long)n->late,
 		(unsigned long long)n->early_dropped,
 		(unsigned long long)n->reorder_limit,
+		(unsigned long long)n->gap_limit,
 		(unsigned long long)n->queue_limit,
 		(unsigned long long)n->pauses, (unsigned long long)n->protocol);
 }

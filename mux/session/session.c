@@ -83,15 +83,6 @@ static void tell_room(struct session *s)
 		s->role->room(s);
 }
 
-/*
- * While pipes pause, what an old owner of an id sent lies in them unread: the
- * memory of it must not fade then. Time stands still for it.
- */
-int64_t session_reading_time(const struct session *s)
-{
-	return (s->paused ? s->paused_at : loop_clock()) - s->paused_ns;
-}
-
 void session_mind_rest(struct session *s)
 {
 	int64_t expiry = table_expiry(s->table);
@@ -99,7 +90,7 @@ void session_mind_rest(struct session *s)
 
 	if (!expiry || s->rest_timer.slot)
 		return;
-	rest = expiry - session_reading_time(s);
+	rest = expiry - inbound_reading_time(s);
 	loop_timer_in(s->engine->loop, &s->rest_timer,
 		      rest > REST_LOOK ? rest : REST_LOOK);
 }
@@ -115,7 +106,7 @@ static void conn_is_over(struct conn *c)
 	bool complete = !c->ours && c->complete;
 
 	sched_forget(&s->sched, c, loop_now(s->engine->loop));
-	table_remove(s->table, c, complete, session_reading_time(s));
+	table_remove(s->table, c, complete, inbound_reading_time(s));
 	inbound_over(s, c);
 	stats_conn(s->engine->stats, s->number, c, loop_clock());
 	session_mind_rest(s);
@@ -173,7 +164,7 @@ int session_open(struct session *s, int fd, const uint8_t addr[4],
 
 	if (!session_has_room(s))
 		return -EAGAIN;
-	id = table_next_id(s->table, session_reading_time(s));
+	id = table_next_id(s->table, inbound_reading_time(s));
 	c = id ? session_conn_new(s, id) : NULL;
 	if (!c)
 		return -EAGAIN;
@@ -191,7 +182,7 @@ static void rest_over(struct timer *t)
 	struct session *s = container_of(t, struct session, rest_timer);
 	struct conn *c;
 
-	while ((c = table_expire(s->table, session_reading_time(s))))
+	while ((c = table_expire(s->table, inbound_reading_time(s))))
 		conn_abort(c, CONN_END_PROTOCOL);
 	session_mind_rest(s);
 	tell_room(s);
@@ -220,10 +211,9 @@ static bool pipe_message(struct pipe *p, const struct wire_msg *msg,
 	return inbound_message(p->owner, p, msg, offset);
 }
 
-static void pipe_batch(struct pipe *p)
+static void pipe_readable(struct pipe *p)
 {
-	inbound_flush(p->owner);
-	standback_look(p->owner, p);
+	reading_ready(p->owner, p);
 }
 
 /*
@@ -288,7 +278,7 @@ static void pipe_acked(struct pipe *p, const struct ack_asked *what,
 static const struct pipe_ops pipe_ops = {
 	.acked = pipe_acked,
 	.message = pipe_message,
-	.batch = pipe_batch,
+	.readable = pipe_readable,
 	.broken = pipe_broken,
 	.ended = pipe_ended,
 	.writable = pipe_writable,
@@ -314,9 +304,8 @@ static void stop_timers(struct session *s)
 	struct loop *loop = s->engine->loop;
 
 	loop_timer_stop(loop, &s->out.timer);
-	loop_timer_stop(loop, &s->pause_timer);
-	loop_timer_stop(loop, &s->standback_timer);
 	loop_timer_stop(loop, &s->rest_timer);
+	inbound_stop(s);
 	survey_stop(s);
 	loop_timer_stop(loop, &s->stop_timer);
 	loop_task_stop(&s->out.pump);
@@ -404,6 +393,7 @@ int session_add_pipe(struct session *s, int fd)
 	s->open_pipes++;
 	s->sched.npipes = s->npipes;
 	path_add(&s->path, p);
+	reading_add(s, p);
 	return 0;
 }
 
@@ -416,14 +406,12 @@ static void prepare(struct session *s, struct engine *engine)
 	s->shared.scratch_size = SCRATCH;
 	s->number = ++engine->sessions;
 	s->out.timer.fire = outbound_timer;
-	s->pause_timer.fire = inbound_pause_timer;
-	s->standback_timer.fire = standback_timer;
 	s->rest_timer.fire = rest_over;
 	s->stop_timer.fire = stop_timer;
 	loop_task_init(&s->out.pump, outbound_pump);
 	loop_task_init(&s->end, end);
 	list_init(&s->conns);
-	holders_init(&s->holders);
+	inbound_start(s);
 }
 
 struct session *session_new(struct engine *engine,

@@ -7,35 +7,18 @@
 #ifndef TM3_SESSION_INSIDE_H
 #define TM3_SESSION_INSIDE_H
 
-#include <sys/uio.h>
-
 #include "../base/list.h"
 #include "../base/loop.h"
 #include "../base/sock.h"
-#include "../conn/holders.h"
 #include "../conn/table.h"
 #include "../path/losses.h"
 #include "../path/path.h"
 #include "../pipe/pipe.h"
 #include "../sched/next.h"
 #include "../sched/sched.h"
+#include "inbound.h"
 #include "session.h"
 #include "stats.h"
-
-enum { DELIVERY_IOV = 64 };
-
-/*
- * Messages in order for one connection, gathered from one read so that they
- * reach its socket in one call. The bytes lie in the read buffer or in held
- * messages, which are released after the call.
- */
-struct delivery {
-	struct conn *conn;
-	int n;
-	size_t len;
-	struct iovec iov[DELIVERY_IOV];
-	struct reorder_held *held;
-};
 
 /* The way out. */
 struct outbound {
@@ -71,29 +54,18 @@ struct session {
 	unsigned int nconns;	/* so many */
 	struct sched sched;
 
-	struct delivery delivery;
-	size_t held;		/* out of order, memory */
-	struct holders holders;	/* by whom */
-	size_t queued;		/* in order, not taken by applications */
-	unsigned int stuck;	/* connections over QUEUE_MAX */
-	bool paused;
-	int64_t paused_at;
-	int64_t paused_ns;	/* in all, before */
-	bool came_early;	/* the message that was read last */
-	bool standing_back;	/* some pipe is, until the timer */
+	struct inbound in;
 
 	struct path path;	/* all pipes are on it */
 	struct outbound out;
 	struct survey survey;
 	struct task end;
-	struct timer pause_timer, standback_timer;
 	struct timer rest_timer, stop_timer;
 	struct stats_counts counts;
 };
 
 /* session */
 struct conn *session_conn_new(struct session *s, uint16_t id);
-int64_t session_reading_time(const struct session *s);
 void session_mind_rest(struct session *s);
 void session_fail(struct session *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -103,19 +75,16 @@ void survey_start(struct session *s);
 void survey_stop(struct session *s);
 void survey_sample(struct session *s, const char *state);
 
-/* inbound */
-bool inbound_message(struct session *s, struct pipe *p,
-		     const struct wire_msg *msg, uint64_t offset);
-void inbound_flush(struct session *s);
-void inbound_queued(struct session *s, struct conn *c, size_t bytes);
-void inbound_released(struct session *s, struct conn *c, size_t queued,
-		      size_t held);
-void inbound_over(struct session *s, struct conn *c);
-void inbound_pause_timer(struct timer *t);
+/* gaps */
+void gaps_start(struct session *s);
+void gaps_stop(struct session *s);
+void gaps_note(struct session *s, struct conn *c);
 
-/* standback */
-void standback_look(struct session *s, struct pipe *p);
-void standback_timer(struct timer *t);
+/* reading */
+void reading_start(struct session *s);
+void reading_stop(struct session *s);
+void reading_add(struct session *s, const struct pipe *p);
+void reading_ready(struct session *s, struct pipe *p);
 
 /* outbound */
 void outbound_pump(struct task *t);

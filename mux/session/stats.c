@@ -386,6 +386,7 @@ void stats_counters(struct stats *st, unsigned int session,
 	put_u64(st, "late", counts->late);
 	put_u64(st, "early_dropped", counts->early_dropped);
 	put_u64(st, "reorder_limit", counts->reorder_limit);
+	put_u64(st, "gap_limit", counts->gap_limit);
 	put_u64(st, "queue_limit", counts->queue_limit);
 	put_u64(st, "pauses", counts->pauses);
 	put_u64(st, "protocol", counts->protocol);

@@ -45,7 +45,7 @@ void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 /* Counters of limits that were hit and things dropped. */
 struct stats_counts {
 	uint64_t duplicates, late, early_dropped, reorder_limit,
-		queue_limit, pauses, protocol;
+		gap_limit, queue_limit, pauses, protocol;
 };
 
 void stats_counters(struct stats *st, unsigned int session,

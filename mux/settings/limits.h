@@ -18,6 +18,8 @@ enum {
 
 	/* Out of order, bookkeeping included: the largest holder is reset. */
 	REORDER_MAX_SESSION = 64 << 20,
+	/* For want of one message for so long: the connection is reset. */
+	GAP_SECONDS = 30,
 	/* Before its SYN, for one connection: the SYN will be refused. */
 	EARLY_MAX = 4 << 20,
 

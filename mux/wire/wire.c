@@ -80,6 +80,22 @@ int wire_read(const uint8_t *buf, size_t len, struct wire_msg *msg)
 	return size;
 }
 
+bool wire_head(const uint8_t *buf, size_t len, struct wire_head *head)
+{
+	enum wire_type type;
+	int size;
+
+	if (len < WIRE_HEADER)
+		return false;
+	size = classify(get_u16(buf + 6), &type);
+	if (size < 0)
+		return false;
+	head->id = get_u16(buf);
+	head->number = get_u32(buf + 2);
+	head->size = (size_t)size;
+	return true;
+}
+
 static int reason_is_known(uint8_t reason)
 {
 	return reason == WIRE_REASON_FIN || reason == WIRE_REASON_RST;

@@ -19,6 +19,7 @@
 #ifndef TM3_WIRE_H
 #define TM3_WIRE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -72,6 +73,16 @@ enum wire_error {
  * there.
  */
 int wire_read(const uint8_t *buf, size_t len, struct wire_msg *msg);
+
+/* A message of which the header is there. */
+struct wire_head {
+	uint16_t id;
+	uint32_t number;
+	size_t size;		/* of the whole message */
+};
+
+/* False when @len bytes are no header, or one of impossible length. */
+bool wire_head(const uint8_t *buf, size_t len, struct wire_head *head);
 
 /*
  * What baseline has to say against a message that wire_read() took.

@@ -221,13 +221,13 @@ static void check_books(const struct session *s)
 		check(!c->over || !c->reorder.bytes);
 		check(c->state != CONN_CLOSED || !c->queue.len);
 	}
-	check(s->held == held && held <= REORDER_MAX_SESSION);
-	check(s->queued == queued);
+	check(s->in.held == held && held <= REORDER_MAX_SESSION);
+	check(s->in.queued == queued);
 	check(s->sched.ready == ready);
-	check(s->stuck == stuck);
+	check(s->in.stuck == stuck);
 	check(table_conns(s->table) == live);
 	if (!s->dead && !s->stopping)
-		check(s->paused == (stuck || queued > QUEUE_MAX_SESSION));
+		check(s->in.paused == (stuck || queued > QUEUE_MAX_SESSION));
 }
 
 /* What a pipe read whole it counted right. */

@@ -106,7 +106,7 @@ bool peer_put(struct peer *peer, unsigned int pipe, const void *bytes,
 			len -= (size_t)n;
 			continue;
 		}
-		if (errno != EAGAIN || !peer->s || peer->s->paused)
+		if (errno != EAGAIN || !peer->s || peer->s->in.paused)
 			return false;
 		run_round(peer->engine.loop);
 	}
@@ -293,7 +293,7 @@ void peer_fill_until_paused(struct peer *peer)
 		wire_put_data(message, 1, number++, WIRE_PAYLOAD_MAX);
 		assert_true(number < 20000);
 	} while (peer_put(peer, 0, message, sizeof(message)));
-	assert_true(peer->s->paused);
-	assert_true(peer->s->queued > QUEUE_MAX);
-	assert_true(peer->s->queued < QUEUE_MAX + (2 << 20));
+	assert_true(peer->s->in.paused);
+	assert_true(peer->s->in.queued > QUEUE_MAX);
+	assert_true(peer->s->in.queued < QUEUE_MAX + (2 << 20));
 }

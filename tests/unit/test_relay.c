@@ -362,11 +362,11 @@ static void check_end(struct world *w)
 	for (int side = 0; side < 2; side++) {
 		struct session *s = w->session[side];
 
-		assert_int_equal(s->held, 0);
-		assert_int_equal(s->queued, 0);
-		assert_int_equal(s->stuck, 0);
+		assert_int_equal(s->in.held, 0);
+		assert_int_equal(s->in.queued, 0);
+		assert_int_equal(s->in.stuck, 0);
 		assert_int_equal(s->sched.ready, 0);
-		assert_false(s->paused);
+		assert_false(s->in.paused);
 		assert_int_equal(s->counts.duplicates, 0);
 		assert_int_equal(s->counts.protocol, 0);
 		assert_int_equal(s->counts.reorder_limit, 0);
@@ -392,8 +392,8 @@ static void live(struct world *w)
 		assert_non_null(w->session[0]);
 		assert_non_null(w->session[1]);
 		for (int side = 0; side < 2; side++) {
-			if (w->session[side]->held > w->most_held)
-				w->most_held = w->session[side]->held;
+			if (w->session[side]->in.held > w->most_held)
+				w->most_held = w->session[side]->in.held;
 		}
 	}
 }

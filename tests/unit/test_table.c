@@ -49,8 +49,17 @@ static struct table_route route(struct scene *scene, enum wire_type type,
 				uint32_t number, unsigned int pipe)
 {
 	struct wire_msg msg = { .type = type, .id = ID, .number = number };
+	struct wire_head head = { .id = ID, .number = number };
+	struct table_route foreseen =
+		table_foresee(scene->t, &head, pipe, true);
+	struct table_route r =
+		table_route(scene->t, &msg, pipe, true, scene->now);
 
-	return table_route(scene->t, &msg, pipe, true, scene->now);
+	if (type != WIRE_SYN) {
+		assert_int_equal(foreseen.verdict, r.verdict);
+		assert_ptr_equal(foreseen.conn, r.conn);
+	}
+	return r;
 }
 
 static void assert_route(struct scene *scene, enum wire_type type,
@@ -78,11 +87,14 @@ static struct conn *add(struct scene *scene, int i, uint32_t next)
 static void the_unknown_are_new_to_who_accepts(void **state)
 {
 	struct wire_msg msg = { .type = WIRE_DATA, .id = ID, .number = 3 };
+	struct wire_head head = { .id = ID, .number = 3 };
 	struct scene *scene = *state;
 	struct table_route r;
 
 	assert_route(scene, WIRE_DATA, 3, 0, TABLE_NEW, NULL);
 	assert_route(scene, WIRE_SYN, 0, 0, TABLE_NEW, NULL);
+	r = table_foresee(scene->t, &head, 0, false);
+	assert_int_equal(r.verdict, TABLE_LATE);
 	r = table_route(scene->t, &msg, 0, false, scene->now);
 	assert_int_equal(r.verdict, TABLE_LATE);
 	assert_int_equal(table_conns(scene->t), 0);

@@ -88,9 +88,9 @@ static void a_syn_that_comes_too_late_for_its_data_is_refused(void **state)
 	peer_text(peer, 0, 3, 1, "early");
 	peer_settle(peer);
 	pass(peer, REST_SECONDS - 1);
-	assert_true(peer->s->held > 0);
+	assert_true(peer->s->in.held > 0);
 	pass(peer, 2);
-	assert_int_equal(peer->s->held, 0);
+	assert_int_equal(peer->s->in.held, 0);
 	assert_int_equal(peer->conn[3].fins, 0);	/* not before its SYN */
 	peer_syn(peer, 1, 3);
 	assert_reset(peer, 3);
@@ -129,14 +129,82 @@ static void data_that_lay_in_a_paused_pipe_reach_no_successor(void **state)
 	pass(peer, REST_SECONDS + 1);
 	pass(peer, REST_SECONDS + 1);
 	assert_true(peer_waits_for_fin(peer, 1));	/* the pause is over */
-	assert_false(peer->s->paused);
+	assert_false(peer->s->in.paused);
 	peer_settle(peer);
-	assert_int_equal(peer->s->held, 0);
+	assert_int_equal(peer->s->in.held, 0);
 	peer_syn(peer, 2, 2);
 	for (uint32_t number = 1; number <= 2; number++)
 		peer_text(peer, 2, 2, number, "new");
 	peer_settle(peer);
 	assert_app_reads(peer, 2, "newnew");
+}
+
+/* --- gaps --- */
+
+static void a_gap_never_filled_ends_its_connection_alone(void **state)
+{
+	struct peer *peer = *state;
+
+	peer_open_conn(peer, 1);
+	peer_open_conn(peer, 2);
+	peer_text(peer, 1, 1, 3, "3");
+	peer_text(peer, 2, 1, 4, "4");
+	peer_settle(peer);
+	pass(peer, GAP_SECONDS - 1);
+	assert_int_equal(peer->conn[1].fins, 0);
+	peer_text(peer, 0, 2, 2, "other");
+	peer_settle(peer);
+	assert_app_reads(peer, 2, "other");
+	pass(peer, 2);
+	assert_reset(peer, 1);
+	assert_int_equal(peer->s->in.held, 0);
+	assert_int_equal(peer->s->counts.gap_limit, 1);
+	peer_text(peer, 1, 2, 3, "alive");
+	peer_settle(peer);
+	assert_app_reads(peer, 2, "alive");
+	assert_int_equal(peer->conn[2].fins, 0);
+}
+
+/* Each message that was missing and comes begins the time anew. */
+static void a_gap_that_moves_is_another_gap(void **state)
+{
+	struct peer *peer = *state;
+
+	peer_open_conn(peer, 1);
+	peer_text(peer, 1, 1, 3, "3");
+	peer_text(peer, 1, 1, 5, "5");
+	peer_settle(peer);
+	pass(peer, GAP_SECONDS - 1);
+	peer_text(peer, 2, 1, 2, "2");
+	peer_settle(peer);
+	assert_app_reads(peer, 1, "23");
+	pass(peer, GAP_SECONDS - 1);
+	assert_int_equal(peer->conn[1].fins, 0);
+	peer_text(peer, 2, 1, 4, "4");
+	peer_settle(peer);
+	assert_app_reads(peer, 1, "45");
+	pass(peer, GAP_SECONDS + 1);	/* nothing is missing any more */
+	assert_int_equal(peer->conn[1].fins, 0);
+	assert_int_equal(peer->s->counts.gap_limit, 0);
+}
+
+/* What fills it may lie in a pipe that is not read because of another one. */
+static void a_gap_does_not_age_while_pipes_pause(void **state)
+{
+	struct peer *peer = *state;
+
+	peer_open_conn(peer, 2);
+	peer_text(peer, 1, 2, 3, "3");
+	peer_settle(peer);
+	pass(peer, GAP_SECONDS - 5);
+	peer_fill_until_paused(peer);
+	peer_text(peer, 1, 2, 2, "2");	/* unread for now */
+	pass(peer, GAP_SECONDS);
+	assert_true(peer_waits_for_fin(peer, 1));	/* the pause is over */
+	peer_settle(peer);
+	assert_app_reads(peer, 2, "23");
+	assert_int_equal(peer->conn[2].fins, 0);
+	assert_int_equal(peer->s->counts.gap_limit, 0);
 }
 
 /* --- a closed window --- */
@@ -190,11 +258,11 @@ enum { WAITING = 8 << 20 };
 /* As much waits for the application of @id as is asked for; then the FIN. */
 static uint32_t upload(struct peer *peer, uint16_t id, size_t waiting)
 {
-	size_t before = peer->s->queued;
+	size_t before = peer->s->in.queued;
 	uint32_t number = 2;
 
 	peer_open_conn(peer, id);
-	while (peer->s->queued < before + waiting) {
+	while (peer->s->in.queued < before + waiting) {
 		for (int i = 0; i < 16; i++)
 			peer_data(peer, 0, id, number++, WIRE_PAYLOAD_MAX);
 		peer_settle(peer);
@@ -211,7 +279,7 @@ static void end_session(struct peer *peer)
 	assert_true(peer_waits_for_end(peer));
 }
 
-struct reader {
+struct slow_reader {
 	int fd;
 	size_t got;
 	long end;	/* 1 before it */
@@ -220,7 +288,7 @@ struct reader {
 static bool reads_to_the_end(void *arg)
 {
 	static char bytes[1 << 20];
-	struct reader *r = arg;
+	struct slow_reader *r = arg;
 	long n;
 
 	while ((n = read_some(r->fd, bytes, sizeof(bytes))) > 0)
@@ -229,9 +297,9 @@ static bool reads_to_the_end(void *arg)
 	return n != -EAGAIN;
 }
 
-static struct reader read_all(struct peer *peer, uint16_t id)
+static struct slow_reader read_all(struct peer *peer, uint16_t id)
 {
-	struct reader r = { .fd = peer->conn[id].app, .end = 1 };
+	struct slow_reader r = { .fd = peer->conn[id].app, .end = 1 };
 
 	assert_true(run_until(peer->engine.loop, "the application's end",
 			      reads_to_the_end, &r));
@@ -255,7 +323,7 @@ static void what_ended_in_order_outlives_its_session(void **state)
 {
 	struct peer *peer = *state;
 	uint32_t sent = upload(peer, 1, WAITING);
-	struct reader r;
+	struct slow_reader r;
 
 	peer_open_conn(peer, 2);
 	end_session(peer);
@@ -290,7 +358,7 @@ static void more_of_it_than_may_wait_is_reset(void **state)
 
 	for (uint16_t id = 1; id <= CONNS; id++)
 		upload(peer, id, EACH);
-	assert_true(peer->s->queued > ORPHANS_MAX);
+	assert_true(peer->s->in.queued > ORPHANS_MAX);
 	end_session(peer);
 	assert_true(peer->engine.orphaned <= ORPHANS_MAX);
 	assert_true(peer->engine.orphaned > (CONNS - 2) * (size_t)EACH);
@@ -310,6 +378,9 @@ int main(void)
 		TIME_TEST(a_syn_that_comes_too_late_for_its_data_is_refused),
 		TIME_TEST(data_that_never_get_a_syn_reach_no_successor),
 		TIME_TEST(data_that_lay_in_a_paused_pipe_reach_no_successor),
+		TIME_TEST(a_gap_never_filled_ends_its_connection_alone),
+		TIME_TEST(a_gap_that_moves_is_another_gap),
+		TIME_TEST(a_gap_does_not_age_while_pipes_pause),
 		TIME_TEST(a_peer_that_reads_nothing_is_not_silent),
 		TIME_TEST(what_ended_in_order_outlives_its_session),
 		TIME_TEST(who_does_not_read_it_in_time_is_reset),

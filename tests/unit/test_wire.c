@@ -87,6 +87,7 @@ static int size_meant(unsigned int length)
 static void every_length_is_judged_from_the_header_alone(void **state)
 {
 	static uint8_t bytes[WIRE_MESSAGE_MAX] = { 1, 0, 9, 0, 0, 0 };
+	struct wire_head head;
 	struct wire_msg msg;
 
 	(void)state;
@@ -100,10 +101,15 @@ static void every_length_is_judged_from_the_header_alone(void **state)
 				 size < 0 ? -1 : 0);
 		assert_int_equal(msg.id, 1);
 		assert_int_equal(msg.number, 9);
+		assert_false(wire_head(bytes, 7, &head));
+		assert_int_equal(wire_head(bytes, 8, &head), size > 0);
 		if (size < 0) {
 			assert_int_equal(msg.body_len, length);
 			continue;
 		}
+		assert_int_equal(head.id, 1);
+		assert_int_equal(head.number, 9);
+		assert_int_equal(head.size, size);
 		assert_int_equal(read_exactly(bytes, (size_t)size - 1, &msg),
 				 0);
 		assert_int_equal(read_exactly(bytes, (size_t)size, &msg), size);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A connection that holds messages out of order waits for one that is missing,
+ * GAP_SECONDS at most: pipes are not so far behind each other. Then the
+ * missing one will not come, and the connection is reset.
+ */
+#include "../base/log.h"
+#include "../conn/conn.h"
+#include "session_inside.h"
+
+#define GAP_LOOK NS_PER_SEC
+
+static void look(void *arg, struct conn *c)
+{
+	struct session *s = arg;
+	int64_t waits = inbound_reading_time(s) - c->gap_since;
+
+	/* One without its SYN has a timer of its own: conn_await_syn(). */
+	if (!c->had_syn || waits < GAP_SECONDS * NS_PER_SEC)
+		return;
+	s->counts.gap_limit++;
+	log_warn(s->engine->log, "session %u: connection %u waited %d s for number %u and holds %zu bytes that follow it: reset",
+		 s->number, c->id, GAP_SECONDS, c->reorder.next,
+		 c->reorder.payload);
+	conn_refuse(c, CONN_END_LIMIT);
+}
+
+static void gap_timer(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, in.gap_timer);
+
+	if (!s->in.paused)
+		holders_each(&s->in.holders, look, s);
+	if (s->in.held)
+		loop_timer_in(s->engine->loop, t, GAP_LOOK);
+}
+
+/* The number that @c waits for is another one now. */
+void gaps_note(struct session *s, struct conn *c)
+{
+	c->gap_since = loop_now(s->engine->loop) - s->in.paused_ns;
+	if (!s->in.gap_timer.slot)
+		loop_timer_in(s->engine->loop, &s->in.gap_timer, GAP_LOOK);
+}
+
+void gaps_start(struct session *s)
+{
+	s->in.gap_timer.fire = gap_timer;
+}
+
+void gaps_stop(struct session *s)
+{
+	loop_timer_stop(s->engine->loop, &s->in.gap_timer);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a session knows of the way in: bytes that came and did not reach their
+ * application yet, out of order or in order, and whether pipes are read.
+ */
+#ifndef TM3_INBOUND_H
+#define TM3_INBOUND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "../base/loop.h"
+#include "../conn/holders.h"
+#include "../wire/wire.h"
+#include "reader.h"
+
+struct conn;
+struct pipe;
+struct session;
+
+enum { DELIVERY_IOV = 64 };
+
+/*
+ * Messages in order for one connection, gathered from one read so that they
+ * reach its socket in one call. The bytes lie in the read buffer or in held
+ * messages, which are released after the call.
+ */
+struct delivery {
+	struct conn *conn;
+	int n;
+	size_t len;
+	struct iovec iov[DELIVERY_IOV];
+	struct reorder_held *held;
+};
+
+struct inbound {
+	struct delivery delivery;
+	size_t held;		/* out of order, memory */
+	struct holders holders;	/* by whom */
+	size_t queued;		/* in order, not taken by applications */
+	unsigned int stuck;	/* connections over QUEUE_MAX */
+	bool paused;
+	int64_t paused_at;
+	int64_t paused_ns;	/* in all, before */
+	struct timer pause_timer;
+	struct timer gap_timer;	/* runs while anything is held */
+	struct reader reader;
+	struct task read;
+};
+
+void inbound_start(struct session *s);
+void inbound_stop(struct session *s);
+
+/* As reader asks: @arg is the session. */
+bool inbound_expects(void *arg, unsigned int pipe, const struct wire_head *head,
+		     uint32_t *number);
+
+bool inbound_message(struct session *s, struct pipe *p,
+		     const struct wire_msg *msg, uint64_t offset);
+void inbound_flush(struct session *s);
+void inbound_queued(struct session *s, struct conn *c, size_t bytes);
+void inbound_released(struct session *s, struct conn *c, size_t queued,
+		      size_t held);
+void inbound_over(struct session *s, struct conn *c);
+
+/*
+ * While pipes pause, what an old owner of an id sent lies in them unread: the
+ * memory of it must not fade then. Time stands still for it.
+ */
+int64_t inbound_reading_time(const struct session *s);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads the pipes, in the order that reader says. A task after each batch of
+ * events that named some: all that can be read is known then.
+ */
+#include "../conn/conn.h"
+#include "session_inside.h"
+
+/* After so many bytes the loop gets its turn, for applications' sockets. */
+enum { ROUND_MAX = 1 << 20 };
+
+static size_t unread(void *arg, unsigned int pipe)
+{
+	const struct pipe *p = ((struct session *)arg)->pipes[pipe];
+
+	return p->watch.fd < 0 ? 0 : sock_unread(p->watch.fd);
+}
+
+static const struct reader_ops ops = {
+	.expects = inbound_expects,
+	.unread = unread,
+};
+
+/* What was gathered lies in the buffer until it is delivered. */
+static size_t make_room(struct session *s)
+{
+	struct pipe_shared *shared = &s->shared;
+
+	if (shared->scratch_size - shared->scratch_used <
+	    READER_LEAST + WIRE_MESSAGE_MAX)
+		inbound_flush(s);
+	if (!s->in.delivery.n)
+		shared->scratch_used = 0;
+	return shared->scratch_size - shared->scratch_used - WIRE_MESSAGE_MAX;
+}
+
+static size_t read_pipe(struct session *s, unsigned int i, size_t most)
+{
+	struct pipe *p = s->pipes[i];
+	size_t got, room = make_room(s);
+	struct wire_head head;
+	bool known;
+
+	if (most > room)
+		most = room;
+	got = pipe_read(p, most);
+	known = pipe_keeps_order(p) && pipe_head(p, &head);
+	reader_was_read(&s->in.reader, i, most, got, known ? &head : NULL,
+			p->partial_len);
+	return got;
+}
+
+static bool stands_still(const struct session *s)
+{
+	return s->in.paused && !s->stopping;
+}
+
+static void read_round(struct task *t)
+{
+	struct session *s = container_of(t, struct session, in.read);
+	size_t got = 0, most;
+	int pipe;
+
+	reader_begin(&s->in.reader);
+	while (!s->dead && !stands_still(s) && got < ROUND_MAX &&
+	       (pipe = reader_next(&s->in.reader, &most)) >= 0)
+		got += read_pipe(s, (unsigned int)pipe, most);
+	reader_end(&s->in.reader);
+	inbound_flush(s);
+	s->shared.scratch_used = 0;
+}
+
+/* A pipe that is paused says so only when it is at its end. */
+void reading_ready(struct session *s, struct pipe *p)
+{
+	if (s->dead)
+		return;
+	reader_ready(&s->in.reader, p->index);
+	if (!stands_still(s)) {
+		loop_after(s->engine->loop, &s->in.read);
+		return;
+	}
+	read_pipe(s, p->index, READER_MAX);
+	inbound_flush(s);
+	s->shared.scratch_used = 0;
+}
+
+void reading_add(struct session *s, const struct pipe *p)
+{
+	reader_add(&s->in.reader, p->index, pipe_keeps_order(p));
+}
+
+void reading_start(struct session *s)
+{
+	reader_init(&s->in.reader, &ops, s);
+	loop_task_init(&s->in.read, read_round);
+}
+
+void reading_stop(struct session *s)
+{
+	loop_task_stop(&s->in.read);
+}

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""Pipes are read in the order of what they bring: what waits unread is not missing, and what is
+missing stops nobody."""
+
+import fcntl
+import hashlib
+import signal
+import socket
+import struct
+import termios
+import threading
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.relay import records, wire
+from tests.relay.ends import Handler, read_to_end, serving, socks
+from tests.relay.netns import Namespace
+from tests.relay.proxies import pair, remote_proxy
+from tests.relay.waiting import equals, until
+from tests.relay.wire import Pipe, raw_lp
+
+HALF = 18_000  # messages: 70 MiB, more than a receiver holds out of order
+ROOM = 160 << 20  # of a socket's receive buffer: bytes, and what it costs to keep them
+MIB = 1 << 20
+REORDER_PEAK = 8 * MIB
+BODY = b"b" * wire.PAYLOAD_MAX
+BULK = 300 * MIB
+
+
+def unsent(pipe: Pipe) -> int:
+    """What of it is not yet in the other end's buffer."""
+    told = fcntl.ioctl(pipe.sock, termios.TIOCOUTQ, struct.pack("i", 0))
+    return int(struct.unpack("i", told)[0])
+
+
+def peak(stats: Path) -> int:
+    """The most that any connection held out of order."""
+    return max(int(record["reorder_max_bytes"]) for record in records.of(stats, "conn"))
+
+
+def test_what_waits_unread_is_not_missing(box: Namespace, tmp_path: Path) -> None:
+    """All that one pipe holds comes before all that the other one holds, and both are full when rp
+    begins to read. Read in turn, more would be out of order than rp may hold."""
+    stats = tmp_path / "stats.jsonl"
+    box.run("sysctl", "-qw", f"net.ipv4.tcp_rmem=4096 {ROOM} {ROOM}")
+    with (
+        serving(box, lambda sock: read_to_end(sock, 30.0)) as server,
+        remote_proxy(box, tmp_path, "--stats", str(stats), pipes=2, asan=False) as rp,
+        raw_lp(box, 2) as pipes,
+    ):
+        pipes[0].send(wire.syn(1, "127.0.0.1", server.port))
+        rp.send_signal(signal.SIGSTOP)
+        for n, pipe in enumerate(pipes):
+            first = 1 + n * HALF
+            for number in range(first, first + HALF, 100):
+                pipe.send(*(wire.data(1, k, BODY) for k in range(number, number + 100)))
+            equals(f"what pipe {n} has not brought to rp", lambda p=pipe: unsent(p), 0)
+        rp.send_signal(signal.SIGCONT)
+        pipes[0].send(wire.fin(1, 1 + 2 * HALF))
+        ending = server.results.get(timeout=30)
+        assert (ending.how, ending.size) == ("eof", 2 * HALF * len(BODY))
+    assert peak(stats) <= MIB
+
+
+def pouring(size: int) -> Handler:
+    """Sends so many bytes that repeat after 4099 blocks of 251, and their hash stays with it."""
+
+    def handler(sock: socket.socket) -> str:
+        sha = hashlib.sha256()
+        block = bytes(range(251)) * 4099
+        left = size
+        while left:
+            part = block[:left]
+            sock.sendall(part)
+            sha.update(part)
+            left -= len(part)
+        return sha.hexdigest()
+
+    return handler
+
+
+@pytest.mark.parametrize("pipes", [16, 64])
+def test_a_transfer_over_many_pipes_holds_little(
+    box: Namespace, tmp_path: Path, pipes: int
+) -> None:
+    """Of gigabytes a second over many pipes next to nothing is out of order for want of reading."""
+    stats = tmp_path / "stats.jsonl"
+    with (
+        serving(box, pouring(BULK)) as server,
+        pair(box, tmp_path, pipes=pipes, lp=["--stats", str(stats)], asan=False),
+        socks(box, "127.0.0.1", server.port) as sock,
+    ):
+        ending = read_to_end(sock, 20.0, BULK)
+        assert ending.sha256 == server.results.get(timeout=10)
+        sock.close()
+        until("the connection's record", lambda: records.of(stats, "conn"), 10)
+    assert peak(stats) <= REORDER_PEAK
+
+
+def numbered(conn: int, first: int, count: int) -> list[bytes]:
+    return [wire.data(conn, number, BODY) for number in range(first, first + count)]
+
+
+def spread(pipes: list[Pipe], conn: int, count: int) -> None:
+    """A connection's messages from number 1 on, in runs of 16 over all pipes."""
+    for first in range(1, count, 16):
+        runs = numbered(conn, first, min(16, count + 1 - first))
+        pipes[first // 16 % len(pipes)].send(*runs)
+
+
+def test_a_gap_stops_nobody(box: Namespace, tmp_path: Path) -> None:
+    """One connection waits for a message that does not come, and holds more than is read ahead;
+    another one whose messages lie behind its own, on the same pipes, gets all of them."""
+    stats = tmp_path / "stats.jsonl"
+    with (
+        serving(box, lambda sock: read_to_end(sock, 30.0)) as server,
+        remote_proxy(box, tmp_path, "--stats", str(stats), pipes=4, asan=False),
+        raw_lp(box, 4) as pipes,
+    ):
+        pipes[0].send(wire.syn(1, "127.0.0.1", server.port))
+        for n, pipe in enumerate(pipes):
+            pipe.send(*numbered(1, 2 + n * 1000, 1000))
+        pipes[0].send(wire.syn(2, "127.0.0.1", server.port))
+        spread(pipes, 2, 25_000)
+        pipes[1].send(wire.fin(2, 25_001))
+        ending = server.results.get(timeout=30)
+        assert (ending.how, ending.size) == ("eof", 25_000 * len(BODY))
+        pipes[3].send(wire.data(1, 1, BODY), wire.fin(1, 4002))
+        ending = server.results.get(timeout=30)
+        assert (ending.how, ending.size) == ("eof", 4001 * len(BODY))
+    held = {r["id"]: r["reorder_max_bytes"] for r in records.of(stats, "conn")}
+    assert held[1] == 4000 * len(BODY)
+    assert held[2] <= REORDER_PEAK
+
+
+def test_a_missing_message_that_trickles(box: Namespace, tmp_path: Path) -> None:
+    """The pipe that has it brings it byte by byte while the others go on."""
+    with (
+        serving(box, lambda sock: read_to_end(sock, 30.0)) as server,
+        remote_proxy(box, tmp_path, pipes=3, asan=True),
+        raw_lp(box, 3) as pipes,
+    ):
+        pipes[0].send(wire.syn(1, "127.0.0.1", server.port))
+        pipes[0].sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        trickle = wire.data(1, 1, b"0123456789")
+        for n, byte in enumerate(trickle):
+            pipes[0].send(bytes([byte]))
+            equals("bytes that rp's kernel has not", lambda: unsent(pipes[0]), 0)
+            pipes[1 + n % 2].send(*numbered(1, 2 + n * 32, 32))
+        pipes[0].send(wire.fin(1, 2 + 32 * len(trickle)))
+        ending = server.results.get(timeout=30)
+        assert (ending.how, ending.size) == ("eof", 10 + 32 * len(trickle) * len(BODY))
+
+
+def test_the_pipe_with_the_missing_message_dies(box: Namespace, tmp_path: Path) -> None:
+    """What was missing can never come: all connections of the session are reset."""
+    with (
+        serving(box, lambda sock: read_to_end(sock, 30.0)) as server,
+        remote_proxy(box, tmp_path, pipes=3, asan=True) as rp,
+        raw_lp(box, 3) as pipes,
+    ):
+        pipes[0].send(wire.syn(1, "127.0.0.1", server.port))
+        pipes[1].send(*numbered(1, 2, 1000))
+        pipes[0].send(wire.data(1, 1, BODY)[:-1])
+        equals("bytes that rp's kernel has not", lambda: unsent(pipes[1]), 0)
+        pipes[0].sock.close()
+        assert server.results.get(timeout=30).how == "reset"
+        assert rp.running()
+
+
+def test_a_slow_reader_and_a_gap_at_once(box: Namespace, tmp_path: Path) -> None:
+    """One application does not read, so pipes pause and then its connection is reset; another one
+    has a gap whose message lies in a paused pipe. It is filled as soon as pipes are read."""
+    release = threading.Event()
+
+    def handler(sock: socket.socket) -> object:
+        if sock.recv(1) == b"s":
+            assert release.wait(30)
+        return read_to_end(sock, 30.0)
+
+    with ExitStack() as stack:
+        server = stack.enter_context(serving(box, handler))
+        rp = stack.enter_context(remote_proxy(box, tmp_path, pipes=3, asan=False))
+        pipes = stack.enter_context(raw_lp(box, 3))
+        stack.callback(release.set)
+        for conn, kind in ((1, b"s"), (2, b"f")):
+            pipes[0].send(wire.syn(conn, "127.0.0.1", server.port), wire.data(conn, 1, kind))
+        pipes[1].send(*numbered(2, 3, 2000))
+        pour = threading.Thread(target=pour_until_it_fails, args=(pipes[0],), daemon=True)
+        pour.start()
+        # Connection 1 takes up to 16 MiB and its sockets' buffers, then pipe 0 stands still.
+        pour.join(20)
+        pipes[2].send(wire.data(2, 2, BODY), wire.fin(2, 2003))
+        ending = server.results.get(timeout=30)
+        assert (ending.how, ending.size) == ("eof", 2001 * len(BODY))
+        assert rp.running()
+
+
+def pour_until_it_fails(pipe: Pipe) -> None:
+    """Connection 1's bulk, so much that pipes must pause."""
+    pipe.sock.settimeout(1.0)
+    with suppress(TimeoutError):
+        for first in range(2, 12_002, 100):
+            pipe.sock.sendall(b"".join(numbered(1, first, 100)))
