@@ -7,7 +7,8 @@ the download only. Expected of an idle machine: beside the download a page takes
 time alone (beside a rival: of the same page over one plain connection), and the download has at
 least 0.93 of early binding's goodput. The bounds here are further away, for machines that are not
 idle. Without them met the link is measured again only if linkem or the kernel shows that the
-machine was late; then medians of all rounds decide. `pytest -rP` shows the table.
+machine was late; then medians of all rounds decide. A page comes before those that count, so that
+windows have grown. `pytest -rP` shows the table.
 """
 
 import time
@@ -67,7 +68,6 @@ class Seen:
     folder: Path
     late: list[dict[str, Any]] = field(default_factory=list)
     early: list[dict[str, Any]] = field(default_factory=list)
-    causes: list[str] = field(default_factory=list)
 
     def round(self) -> None:
         with self._bed(LATE) as bed:
@@ -85,7 +85,7 @@ class Seen:
             yield bed
 
     def of(self, name: str) -> float:
-        return median(it[name] for it in self.late)
+        return median(it[name] or 0.0 for it in self.late)
 
     @property
     def page(self) -> float:
