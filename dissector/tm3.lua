@@ -360,7 +360,7 @@ local function new_state()
         early = {},    -- record -> payload: of open gaps, and of the last that were closed
         kept = {}, is_kept = {}, kept_from = 1, kept_to = 0, kept_bytes = 0,
         kept_bytes_max = 0, held_bytes = 0, held_bytes_max = 0, body_bytes = 0,
-        leaks = {},    -- frame -> turns whose layers were not all counted off: see `layer`
+        leaks = {},    -- frame -> directions whose layers were not all counted off: see `layer`
         ip_at = 14,    -- where the IP header was found last
         watched = {},
         by_ends = {},  -- addresses and ports as they are written -> one direction of a pipe
@@ -1245,7 +1245,7 @@ local function be32(n)
 end
 
 -- TCP looks through all segments that were never acknowledged: so they are, every so often.
-local ACK_EVERY = 64
+local ACK_EVERY = 8
 -- The end of a TCP header by its flags: made once.
 local header_end = setmetatable({}, { __index = function(ends, flags)
     ends[flags] = char(0x50, flags) .. "\255\255\0\0\0\0"
@@ -1283,11 +1283,10 @@ end
 
 -- Wireshark keeps what it reassembled by the number of the layer in its frame, which counts all
 -- dissectors that had a part of it so far, and they are not the same ones in each pass: of a body
--- only its end is handed on at first. So each direction of a connection that is due in a frame has
--- a layer of its own, by its turn in the frame: `layer.raise` adds one for each turn before it, and
+-- only its end is handed on at first. So all that is handed on in a frame begins at the same layer:
 -- what `layer.within` calls is counted off again, for it declines what it was given.
 local layer = {
-    raise = Proto("tm3_turn", "TM³ turn of a connection"),
+    raise = Proto("tm3_layer", "TM³ layer"),
     within = Proto("tm3_within", "TM³ content of a connection"),
 }
 
@@ -1428,14 +1427,6 @@ function layer.within.dissector()
     return 0
 end
 
--- The turn of a direction in this frame: which one of those it is that something is due in.
-function layer.take_turn(lane)
-    if lane.look ~= look.count then
-        look.turns = look.turns + 1
-        lane.look, lane.turn = look.count, look.turns
-    end
-end
-
 local function hand_on_piece(piece, pinfo, tree, visited)
     local conn, lane, reason = piece.conn, piece.lane, piece.reason
     if tree:referenced(inside_dissector) then
@@ -1494,19 +1485,26 @@ local due_now = { count = 0 }
 
 -- Adds bytes of message i: to what is due in this direction already, or as a piece of its own.
 local function add_due(conn, lane, offset, bytes, syn, reason)
-    local last
-    for at = 1, due_now.count do
-        if due_now[at].lane == lane then last = due_now[at] end
-    end
-    if last and not last.reason then
-        last.bytes, last.reason = last.bytes .. bytes, reason
+    local last = lane.due
+    if last and lane.due_in == look.count and not last.reason then
+        local more = last.more or { last.bytes }
+        more[#more + 1] = bytes
+        last.more, last.reason = more, reason
         return
     end
     due_now.count = due_now.count + 1
     local piece = due_now[due_now.count] or {}
-    due_now[due_now.count] = piece
+    due_now[due_now.count], lane.due, lane.due_in = piece, piece, look.count
     piece.conn, piece.lane, piece.offset, piece.bytes = conn, lane, offset, bytes
-    piece.syn, piece.reason, piece.turn = syn, reason, lane.turn
+    piece.syn, piece.reason = syn, reason
+end
+
+-- Each piece as one.
+function due_now.join()
+    for at = 1, due_now.count do
+        local piece = due_now[at]
+        if piece.more then piece.bytes, piece.more = concat(piece.more), nil end
+    end
 end
 
 -- In the first pass: of what is due only what does not wait for more of its body.
@@ -1555,7 +1553,6 @@ local function collect(i, m, visited, tree)
     local conn, order = S.m_conn[i], S.m_order[i]
     if not conn or order ~= IN_ORDER and order ~= LATE and order ~= LATE_RESENT then return end
     local lane = S.m_half[i].up and conn.up or conn.down
-    layer.take_turn(lane)
     local added = add_piece(i, m, conn, lane, visited, tree)
     local released = S.released[i]
     if released and (not visited or options.keep_mb == 0) then
@@ -1992,7 +1989,7 @@ end
 local function begin_look(frame, visited, now)
     due_now.count, told.count = 0, 0
     look.frame, look.visited, look.now = frame, visited, now
-    look.count, look.turns, look.chunks, look.told = (look.count or 0) + 1, 0, 0, nil
+    look.count, look.chunks, look.told = (look.count or 0) + 1, 0, nil
 end
 
 function end_look()
@@ -2110,7 +2107,9 @@ end
 local function quick(at, left)
     local half, tvb, content = look.half, look.tvb, options.content
     if left <= HEADER + 1 or left > look.captured - at then return nil end
-    local a, b, c, d, g, h, k, l = byte(call.raw(tvb, at, HEADER), 1, HEADER)
+    local s, from = look.bytes, at
+    if not s then s, from = call.raw(tvb, at, HEADER), 0 end
+    local a, b, c, d, g, h, k, l = byte(s, from + 1, from + HEADER)
     local size, number = k + l * 256, c + d * 256 + g * 65536 + h * 16777216
     if size <= HEADER + 1 or size > left or size > LEN_DATA_MAX then return nil end
     local session = half.stream.session
@@ -2141,7 +2140,10 @@ local function quick(at, left)
     lane.messages, lane.payload = lane.messages + 1, lane.payload + payload
     lane.seen[number] = i
     columns.tell(false, i, number, payload)
-    local bytes = content and call.raw(tvb, at + HEADER, payload)
+    if size < left and not look.bytes then look.bytes = call.raw(tvb, 0, look.captured) end
+    s = look.bytes
+    local bytes = content and (s and s:sub(at + HEADER + 1, at + size)
+        or call.raw(tvb, at + HEADER, payload))
     if early > 0 then
         state.m_order[i] = EARLY
         hold(lane, i, number, payload, nil, look.now)
@@ -2152,7 +2154,6 @@ local function quick(at, left)
     state.m_order[i], state.m_offset[i] = IN_ORDER, offset
     lane.next, lane.offset = (number + 1) % CIRCLE, offset + payload
     if content then
-        layer.take_turn(lane)
         if due_now.count > 0 or not lane.body_end or not body.holds(lane, offset, bytes) then
             add_due(conn, lane, offset, bytes)
         end
@@ -2166,6 +2167,7 @@ local function dissect(half, tvb, captured, pinfo, tree)
         begin_look(frame, visited, pinfo.abs_ts)
     end
     look.half, look.tvb, look.captured, look.base = half, tvb, captured, call.offset(tvb)
+    look.bytes = nil             -- all of them, once there are several messages
     if half.stream.sctp and look.base == 0 then
         look.chunks = look.chunks + 1
         look.base = BEYOND_FRAMES + look.chunks * LEN_DATA_MAX
@@ -2516,46 +2518,28 @@ function wire.look(tvb, pinfo)
     if flags % 2 == TCP.FIN or floor(flags / TCP.RST) % 2 == 1 then wire.ends(half) end
 end
 
--- What was not counted off with the piece of this turn at the first look is added at later ones.
-function layer.make_up(turn, tvb, pinfo, tree, visited)
+-- What was not counted off with a piece at the first look is added at later ones.
+function layer.make_up(lane, tvb, pinfo, tree, visited)
     local leaks = S.leaks[look.frame]
     if layer.asked then
         leaks = leaks or {}
-        S.leaks[look.frame], leaks[turn] = leaks, true
-    elseif visited and leaks and leaks[turn] then
+        S.leaks[look.frame], leaks[lane] = leaks, true
+    elseif visited and leaks and leaks[lane] then
         layer.raising:call(tvb, pinfo, tree)
-    end
-end
-
--- By turns, but for one piece of a direction that has several.
-local function sort_due()
-    for at = 2, due_now.count do
-        local piece, to = due_now[at], at
-        while to > 1 and due_now[to - 1].turn > piece.turn do
-            due_now[to] = due_now[to - 1]
-            to = to - 1
-        end
-        due_now[to] = piece
     end
 end
 
 -- Hands on what became due in this frame.
 local function hand_on_all(tvb, pinfo, tree, visited, after)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
-    local turn, failed = 1, nil
-    sort_due()
-    local nothing = tvb:range(0, 0):tvb()
+    local nothing, failed = tvb:range(0, 0):tvb(), nil
     layer.act, layer.pinfo, layer.tree, layer.visited = hand_on_piece, pinfo, tree, visited
     for at = 1, due_now.count do
-        layer.piece = due_now[at]
-        while turn < layer.piece.turn do
-            layer.raising:call(tvb, pinfo, tree)
-            turn = turn + 1
-        end
-        layer.asked = false
-        layer.inside:call(nothing, pinfo, tree)
+        local piece = due_now[at]
+        layer.piece, layer.asked = piece, false
+        call_tcp(layer.inside, nothing, pinfo, tree)
         failed = failed or layer.failed
-        layer.make_up(turn, tvb, pinfo, tree, visited)
+        layer.make_up(piece.lane, tvb, pinfo, tree, visited)
         if after then after(at < due_now.count) end
     end
     pinfo.src_port, pinfo.dst_port = src_port, dst_port
@@ -2621,6 +2605,7 @@ function inside.dissector(tvb, pinfo, tree)
     local visited
     if told.count > 0 and pinfo.number == look.frame then
         visited = look.visited
+        due_now.join()
         if due_now.count > 0 and not visited then body.gather() end
         columns.finish(tvb, pinfo, tree, visited)
     else
@@ -2939,7 +2924,7 @@ call_tcp = tcp_dissector.call
 x11_dissector = tcp_ports:get_dissector(6000)
 tm3_dissector = Dissector.get("tm3")
 inside_dissector = Dissector.get("tm3_stream")
-layer.raising, layer.inside = Dissector.get("tm3_turn"), Dissector.get("tm3_within")
+layer.raising, layer.inside = Dissector.get("tm3_layer"), Dissector.get("tm3_within")
 
 -- The ports of a range preference, and the range as it is written.
 local function ports_of(range)
