@@ -307,15 +307,22 @@ tm3.prefs.statistics = Pref.enum("Statistics at the end", STATISTICS_OFF,
         { 1, "off", STATISTICS_OFF },
         { 2, "table", STATISTICS_TABLE },
         { 3, "json", STATISTICS_JSON },
+        { 4, "csv", 3 },
+        { 5, "jsonl", 4 },
     }, false)
+tm3.prefs.follow = Pref.string("Follow connection", "",
+    "tshark prints in hex what this connection (tm3.stream) carried, in its order")
 
 -- Preferences as they were read last: looking one up costs a search.
 local options = {}
 
 local function read_options()
-    for _, name in ipairs({ "ext_port", "session_pipes", "content", "keep_mb", "statistics" }) do
+    for _, name in ipairs({ "ext_port", "session_pipes", "content", "keep_mb", "statistics",
+        "follow" }) do
         options[name] = tm3.prefs[name]
     end
+    -- Rows and a followed connection need each message, not only its place in the order.
+    options.in_detail = options.statistics > STATISTICS_JSON or options.follow ~= ""
 end
 
 -- Methods of Wireshark's objects, looked up once: obj:method() costs twice as much.
@@ -360,6 +367,7 @@ local function new_state()
         early = {},    -- record -> payload: of open gaps, and of the last that were closed
         kept = {}, is_kept = {}, kept_from = 1, kept_to = 0, kept_bytes = 0,
         kept_bytes_max = 0, held_bytes = 0, held_bytes_max = 0, body_bytes = 0,
+        seen = {},     -- record -> what rows tell beside it
         leaks = {},    -- frame -> directions whose layers were not all counted off: see `layer`
         ip_at = 14,    -- where the IP header was found last
         watched = {},
@@ -1520,6 +1528,26 @@ function body.gather()
     due_now.count = count
 end
 
+-- One row a message, if they are wanted: what a record does not keep.
+local listing = {}
+
+function listing.note(i, m, now)
+    local kind = m.syn and "SYN" or m.reason and "FIN" or "data"
+    S.seen[i] = { time = now, number = m.number, type = kind, bytes = m.payload }
+end
+
+-- What the connection with this index (tm3.stream) carries, in the order in which it became due. It
+-- is collected as the capture is read (tshark), or when all is looked at `again` (Wireshark).
+local follow = { pieces = {} }
+
+function follow.add(conn, lane, bytes, visited)
+    if conn.index ~= follow.index or #bytes == 0 or visited ~= (follow.again or false) then
+        return
+    end
+    local pieces = follow.pieces
+    pieces[#pieces + 1] = { up = lane.up, frame = look.frame, bytes = bytes }
+end
+
 -- Adds what becomes due with message i and goes to the application's dissectors. False: nothing.
 local function add_piece(i, m, conn, lane, visited, tree)
     if not conn.dst_port or lane.middle then return false end
@@ -1538,6 +1566,7 @@ local function add_piece(i, m, conn, lane, visited, tree)
         end
         return false
     end
+    if follow.index then follow.add(conn, lane, bytes, visited) end
     if conn.dst_port >= X11_FIRST and conn.dst_port <= X11_LAST then
         if not visited and lane.up and offset == 0 and framing.opens_as_x11(bytes) then
             conn.x11_from = i
@@ -2095,6 +2124,7 @@ local function next_piece(at, left, pinfo, tree)
     m.syn = m.len == LEN_SYN or m.id == 0 and m.len == m.size and byte(s, HEADER + 1) == OPEN
     if not look.visited then
         i = first_look(half, look.frame, pos, m, s, look.now)
+        if options.in_detail and S.m_conn[i] then listing.note(i, m, look.now) end
     end
     if i then message(i, m, s, pinfo, tree) end
     return size
@@ -2174,6 +2204,7 @@ local function dissect(half, tvb, captured, pinfo, tree)
     end
     look.shown = tree:referenced(tm3_dissector)
     local may_be_quick = not visited and not look.shown and not half.hole and half.sync == "found"
+        and not options.in_detail
     if captured < length then half.cut = true end
     local at = 0
     if half.skip and not visited then
@@ -2757,7 +2788,7 @@ end
 -- Numbers that are whole are written so by every Lua.
 function stats.json_number(n)
     if n == floor(n) and n < 1e15 then return format("%d", floor(n)) end
-    return format("%.9g", n)
+    return format(n < 1e6 and "%.9g" or "%.6f", n)
 end
 
 function stats.json(value)
@@ -2894,21 +2925,113 @@ function stats.as_text()
     return stats.pipes_table() .. "\n" .. stats.connections_table()
 end
 
+-- One row a message -------------------------------------------------------------------------
+
+listing.CSV, listing.JSON_LINES = 3, 4
+listing.NAMES = { "frame", "time", "session", "pipe", "direction", "connection", "id", "number",
+        "type", "bytes", "offset", "order", "wait_s", "held_s", "filled_by", "destination" }
+
+-- What is known of message i, by the names above; without what does not apply.
+function listing.of(i)
+    local half, conn, order = S.m_half[i], S.m_conn[i], S.m_order[i]
+    if not conn or not S.seen[i] then return nil end
+    local row, seen = {}, S.seen[i]
+    row.frame, row.time, row.session = S.m_frame[i], seen.time, half.stream.session.number
+    row.pipe, row.direction = half.stream.number, half.up and "up" or "down"
+    row.connection, row.id, row.number = conn.index, conn.id, seen.number
+    row.type, row.bytes, row.order = seen.type, seen.bytes, ORDER[order]
+    row.destination = conn.dst
+    local waited = order == EARLY and S.m_fill[i] > 0
+    if waited or order == IN_ORDER or order == LATE or order == LATE_RESENT then
+        row.offset, row.wait_s = S.m_offset[i], waited and S.m_wait[i] or 0
+    end
+    row.held_s = S.m_held[i]
+    if waited then row.filled_by = S.m_frame[S.m_fill[i]] end
+    return row
+end
+
+function listing.value(value)
+    if type(value) == "number" then return stats.json_number(value) end
+    value = value or ""
+    return value:find('[,"]') and '"' .. value:gsub('"', '""') .. '"' or value
+end
+
+function listing.csv()
+    local lines = { concat(listing.NAMES, ",") }
+    for i = 1, S.n do
+        local row = listing.of(i)
+        local cells = {}
+        for at, name in ipairs(listing.NAMES) do cells[at] = row and listing.value(row[name]) end
+        if row then lines[#lines + 1] = concat(cells, ",") end
+    end
+    return concat(lines, "\n") .. "\n"
+end
+
+function listing.json_lines()
+    local lines = {}
+    for i = 1, S.n do
+        local row = listing.of(i)
+        if row then lines[#lines + 1] = stats.json(row) end
+    end
+    lines[#lines + 1] = ""
+    return concat(lines, "\n")
+end
+
+-- Following a connection ----------------------------------------------------------------------
+
+-- All frames of the connection are looked at again, one after the other.
+function follow.show(index)
+    local tap = Listener.new("frame", format("tm3.stream == %d", index))
+    follow.index, follow.again, follow.pieces = index, true, {}
+    retap_packets()
+    follow.again = false
+    tap:remove()
+    local window = TextWindow.new(format("TM³ connection %d", index))
+    window:set(follow.text())
+    window:add_button("As text", function() window:set(follow.text()) end)
+    window:add_button("In hex", function() window:set(follow.text(true)) end)
+end
+
+-- As readable text; `hex`: each piece in hex, the answers indented, as tshark's own follow,tcp,raw.
+function follow.text(hex)
+    if not follow.index then return "TM³ connection: no number that tm3.stream has\n" end
+    local conn = S.conns[follow.index + 1]
+    local lines = { format("TM³ connection %s to %s", follow.index, conn and conn.dst or "?") }
+    for _, piece in ipairs(follow.pieces) do
+        if hex then
+            local raw = piece.bytes:gsub(".", function(c) return format("%02x", byte(c)) end)
+            lines[#lines + 1] = (piece.up and "" or "\t") .. raw
+        else
+            lines[#lines + 1] = format("%s frame %d, %d bytes", piece.up and "↑" or "↓",
+                piece.frame, #piece.bytes)
+            lines[#lines + 1] = (piece.bytes:gsub("[^\9\10\32-\126]", "."))
+        end
+    end
+    return concat(lines, "\n") .. "\n"
+end
+
 -- Registration --------------------------------------------------------------------------
 
 local report     -- the listener that prints at the end of tshark
 
 local function print_statistics()
-    if options.statistics == STATISTICS_TABLE then
+    local mode = options.statistics
+    if mode == STATISTICS_TABLE then
         io.stdout:write(stats.as_text())
-    elseif options.statistics == STATISTICS_JSON then
+    elseif mode == STATISTICS_JSON then
         io.stdout:write(stats.as_json())
+    elseif mode == listing.CSV then
+        io.stdout:write(listing.csv())
+    elseif mode == listing.JSON_LINES then
+        io.stdout:write(listing.json_lines())
     end
+    if options.follow ~= "" then io.stdout:write(follow.text(true)) end
     io.stdout:flush()
 end
 
 local function set_report()
-    local wanted = options.statistics ~= STATISTICS_OFF and not gui_enabled()
+    local wanted = (options.statistics ~= STATISTICS_OFF or options.follow ~= "")
+        and not gui_enabled()
     if wanted and not report then
         report = Listener.new("frame")
         report.draw = print_statistics
@@ -2960,6 +3083,7 @@ end
 
 function tm3.prefs_changed()
     read_options()
+    if options.follow ~= "" then follow.index = tonumber(options.follow) end
     set_ports()
     set_report()
 end
@@ -2984,4 +3108,16 @@ if gui_enabled() then
     local menu = MENU_STAT_UNSORTED or MENU_PACKET_STAT_UNSORTED or MENU_TOOLS_UNSORTED
     register_menu("TM³ pipes", in_window("TM³ pipes", stats.pipes_table), menu)
     register_menu("TM³ connections", in_window("TM³ connections", stats.connections_table), menu)
+    register_menu("Follow TM³ connection", function()
+        new_dialog("Follow TM³ connection", function(index)
+            if tonumber(index) then follow.show(tonumber(index)) end
+        end, "Connection index (tm3.stream)")
+    end, menu)
+    if register_packet_menu then
+        register_packet_menu("Follow TM³ connection", function(...)
+            for _, field in ipairs({ ... }) do
+                if field.name == "tm3.stream" then return follow.show(field.value) end
+            end
+        end, "tm3.stream")
+    end
 end
