@@ -3112,7 +3112,7 @@ if gui_enabled() then
         new_dialog("Follow TM³ connection", function(index)
             if tonumber(index) then follow.show(tonumber(index)) end
         end, "Connection index (tm3.stream)")
-    end, menu)
+    end, MENU_TOOLS_UNSORTED)
     if register_packet_menu then
         register_packet_menu("Follow TM³ connection", function(...)
             for _, field in ipairs({ ... }) do
