@@ -3004,7 +3004,7 @@ function follow.text(hex)
         else
             lines[#lines + 1] = format("%s frame %d, %d bytes", piece.up and "↑" or "↓",
                 piece.frame, #piece.bytes)
-            lines[#lines + 1] = (piece.bytes:gsub("[^\9\10\32-\126]", "."))
+            lines[#lines + 1] = (piece.bytes:gsub("\r\n", "\n"):gsub("[^\9\10\32-\126]", "."))
         end
     end
     return concat(lines, "\n") .. "\n"
