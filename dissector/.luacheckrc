@@ -6,5 +6,5 @@ read_globals = {
     "Address", "NSTime", "UInt64", "Listener", "TextWindow", "base", "expert", "frametype",
     "DESEGMENT_ONE_MORE_SEGMENT", "MENU_STAT_UNSORTED", "MENU_PACKET_STAT_UNSORTED",
     "MENU_TOOLS_UNSORTED", "get_version", "gui_enabled", "register_menu", "register_postdissector",
-    "set_plugin_info",
+    "new_dialog", "register_packet_menu", "retap_packets", "set_plugin_info",
 }

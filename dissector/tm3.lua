@@ -307,15 +307,22 @@ tm3.prefs.statistics = Pref.enum("Statistics at the end", STATISTICS_OFF,
         { 1, "off", STATISTICS_OFF },
         { 2, "table", STATISTICS_TABLE },
         { 3, "json", STATISTICS_JSON },
+        { 4, "csv", 3 },
+        { 5, "jsonl", 4 },
     }, false)
+tm3.prefs.follow = Pref.string("Follow connection", "",
+    "tshark prints in hex what this connection (tm3.stream) carried, in its order")
 
 -- Preferences as they were read last: looking one up costs a search.
 local options = {}
 
 local function read_options()
-    for _, name in ipairs({ "ext_port", "session_pipes", "content", "keep_mb", "statistics" }) do
+    for _, name in ipairs({ "ext_port", "session_pipes", "content", "keep_mb", "statistics",
+        "follow" }) do
         options[name] = tm3.prefs[name]
     end
+    -- Rows and a followed connection need each message, not only its place in the order.
+    options.in_detail = options.statistics > STATISTICS_JSON or options.follow ~= ""
 end
 
 -- Methods of Wireshark's objects, looked up once: obj:method() costs twice as much.
@@ -360,7 +367,8 @@ local function new_state()
         early = {},    -- record -> payload: of open gaps, and of the last that were closed
         kept = {}, is_kept = {}, kept_from = 1, kept_to = 0, kept_bytes = 0,
         kept_bytes_max = 0, held_bytes = 0, held_bytes_max = 0, body_bytes = 0,
-        leaks = {},    -- frame -> turns whose layers were not all counted off: see `layer`
+        seen = {},     -- record -> what rows tell beside it
+        leaks = {},    -- frame -> directions whose layers were not all counted off: see `layer`
         ip_at = 14,    -- where the IP header was found last
         watched = {},
         by_ends = {},  -- addresses and ports as they are written -> one direction of a pipe
@@ -1245,7 +1253,7 @@ local function be32(n)
 end
 
 -- TCP looks through all segments that were never acknowledged: so they are, every so often.
-local ACK_EVERY = 64
+local ACK_EVERY = 8
 -- The end of a TCP header by its flags: made once.
 local header_end = setmetatable({}, { __index = function(ends, flags)
     ends[flags] = char(0x50, flags) .. "\255\255\0\0\0\0"
@@ -1283,11 +1291,10 @@ end
 
 -- Wireshark keeps what it reassembled by the number of the layer in its frame, which counts all
 -- dissectors that had a part of it so far, and they are not the same ones in each pass: of a body
--- only its end is handed on at first. So each direction of a connection that is due in a frame has
--- a layer of its own, by its turn in the frame: `layer.raise` adds one for each turn before it, and
+-- only its end is handed on at first. So all that is handed on in a frame begins at the same layer:
 -- what `layer.within` calls is counted off again, for it declines what it was given.
 local layer = {
-    raise = Proto("tm3_turn", "TM³ turn of a connection"),
+    raise = Proto("tm3_layer", "TM³ layer"),
     within = Proto("tm3_within", "TM³ content of a connection"),
 }
 
@@ -1428,14 +1435,6 @@ function layer.within.dissector()
     return 0
 end
 
--- The turn of a direction in this frame: which one of those it is that something is due in.
-function layer.take_turn(lane)
-    if lane.look ~= look.count then
-        look.turns = look.turns + 1
-        lane.look, lane.turn = look.count, look.turns
-    end
-end
-
 local function hand_on_piece(piece, pinfo, tree, visited)
     local conn, lane, reason = piece.conn, piece.lane, piece.reason
     if tree:referenced(inside_dissector) then
@@ -1494,19 +1493,26 @@ local due_now = { count = 0 }
 
 -- Adds bytes of message i: to what is due in this direction already, or as a piece of its own.
 local function add_due(conn, lane, offset, bytes, syn, reason)
-    local last
-    for at = 1, due_now.count do
-        if due_now[at].lane == lane then last = due_now[at] end
-    end
-    if last and not last.reason then
-        last.bytes, last.reason = last.bytes .. bytes, reason
+    local last = lane.due
+    if last and lane.due_in == look.count and not last.reason then
+        local more = last.more or { last.bytes }
+        more[#more + 1] = bytes
+        last.more, last.reason = more, reason
         return
     end
     due_now.count = due_now.count + 1
     local piece = due_now[due_now.count] or {}
-    due_now[due_now.count] = piece
+    due_now[due_now.count], lane.due, lane.due_in = piece, piece, look.count
     piece.conn, piece.lane, piece.offset, piece.bytes = conn, lane, offset, bytes
-    piece.syn, piece.reason, piece.turn = syn, reason, lane.turn
+    piece.syn, piece.reason = syn, reason
+end
+
+-- Each piece as one.
+function due_now.join()
+    for at = 1, due_now.count do
+        local piece = due_now[at]
+        if piece.more then piece.bytes, piece.more = concat(piece.more), nil end
+    end
 end
 
 -- In the first pass: of what is due only what does not wait for more of its body.
@@ -1520,6 +1526,26 @@ function body.gather()
         end
     end
     due_now.count = count
+end
+
+-- One row a message, if they are wanted: what a record does not keep.
+local listing = {}
+
+function listing.note(i, m, now)
+    local kind = m.syn and "SYN" or m.reason and "FIN" or "data"
+    S.seen[i] = { time = now, number = m.number, type = kind, bytes = m.payload }
+end
+
+-- What the connection with this index (tm3.stream) carries, in the order in which it became due. It
+-- is collected as the capture is read (tshark), or when all is looked at `again` (Wireshark).
+local follow = { pieces = {} }
+
+function follow.add(conn, lane, bytes, visited)
+    if conn.index ~= follow.index or #bytes == 0 or visited ~= (follow.again or false) then
+        return
+    end
+    local pieces = follow.pieces
+    pieces[#pieces + 1] = { up = lane.up, frame = look.frame, bytes = bytes }
 end
 
 -- Adds what becomes due with message i and goes to the application's dissectors. False: nothing.
@@ -1540,6 +1566,7 @@ local function add_piece(i, m, conn, lane, visited, tree)
         end
         return false
     end
+    if follow.index then follow.add(conn, lane, bytes, visited) end
     if conn.dst_port >= X11_FIRST and conn.dst_port <= X11_LAST then
         if not visited and lane.up and offset == 0 and framing.opens_as_x11(bytes) then
             conn.x11_from = i
@@ -1555,7 +1582,6 @@ local function collect(i, m, visited, tree)
     local conn, order = S.m_conn[i], S.m_order[i]
     if not conn or order ~= IN_ORDER and order ~= LATE and order ~= LATE_RESENT then return end
     local lane = S.m_half[i].up and conn.up or conn.down
-    layer.take_turn(lane)
     local added = add_piece(i, m, conn, lane, visited, tree)
     local released = S.released[i]
     if released and (not visited or options.keep_mb == 0) then
@@ -1992,7 +2018,7 @@ end
 local function begin_look(frame, visited, now)
     due_now.count, told.count = 0, 0
     look.frame, look.visited, look.now = frame, visited, now
-    look.count, look.turns, look.chunks, look.told = (look.count or 0) + 1, 0, 0, nil
+    look.count, look.chunks, look.told = (look.count or 0) + 1, 0, nil
 end
 
 function end_look()
@@ -2098,6 +2124,7 @@ local function next_piece(at, left, pinfo, tree)
     m.syn = m.len == LEN_SYN or m.id == 0 and m.len == m.size and byte(s, HEADER + 1) == OPEN
     if not look.visited then
         i = first_look(half, look.frame, pos, m, s, look.now)
+        if options.in_detail and S.m_conn[i] then listing.note(i, m, look.now) end
     end
     if i then message(i, m, s, pinfo, tree) end
     return size
@@ -2110,7 +2137,9 @@ end
 local function quick(at, left)
     local half, tvb, content = look.half, look.tvb, options.content
     if left <= HEADER + 1 or left > look.captured - at then return nil end
-    local a, b, c, d, g, h, k, l = byte(call.raw(tvb, at, HEADER), 1, HEADER)
+    local s, from = look.bytes, at
+    if not s then s, from = call.raw(tvb, at, HEADER), 0 end
+    local a, b, c, d, g, h, k, l = byte(s, from + 1, from + HEADER)
     local size, number = k + l * 256, c + d * 256 + g * 65536 + h * 16777216
     if size <= HEADER + 1 or size > left or size > LEN_DATA_MAX then return nil end
     local session = half.stream.session
@@ -2141,7 +2170,10 @@ local function quick(at, left)
     lane.messages, lane.payload = lane.messages + 1, lane.payload + payload
     lane.seen[number] = i
     columns.tell(false, i, number, payload)
-    local bytes = content and call.raw(tvb, at + HEADER, payload)
+    if size < left and not look.bytes then look.bytes = call.raw(tvb, 0, look.captured) end
+    s = look.bytes
+    local bytes = content and (s and s:sub(at + HEADER + 1, at + size)
+        or call.raw(tvb, at + HEADER, payload))
     if early > 0 then
         state.m_order[i] = EARLY
         hold(lane, i, number, payload, nil, look.now)
@@ -2152,7 +2184,6 @@ local function quick(at, left)
     state.m_order[i], state.m_offset[i] = IN_ORDER, offset
     lane.next, lane.offset = (number + 1) % CIRCLE, offset + payload
     if content then
-        layer.take_turn(lane)
         if due_now.count > 0 or not lane.body_end or not body.holds(lane, offset, bytes) then
             add_due(conn, lane, offset, bytes)
         end
@@ -2166,12 +2197,14 @@ local function dissect(half, tvb, captured, pinfo, tree)
         begin_look(frame, visited, pinfo.abs_ts)
     end
     look.half, look.tvb, look.captured, look.base = half, tvb, captured, call.offset(tvb)
+    look.bytes = nil             -- all of them, once there are several messages
     if half.stream.sctp and look.base == 0 then
         look.chunks = look.chunks + 1
         look.base = BEYOND_FRAMES + look.chunks * LEN_DATA_MAX
     end
     look.shown = tree:referenced(tm3_dissector)
     local may_be_quick = not visited and not look.shown and not half.hole and half.sync == "found"
+        and not options.in_detail
     if captured < length then half.cut = true end
     local at = 0
     if half.skip and not visited then
@@ -2516,46 +2549,28 @@ function wire.look(tvb, pinfo)
     if flags % 2 == TCP.FIN or floor(flags / TCP.RST) % 2 == 1 then wire.ends(half) end
 end
 
--- What was not counted off with the piece of this turn at the first look is added at later ones.
-function layer.make_up(turn, tvb, pinfo, tree, visited)
+-- What was not counted off with a piece at the first look is added at later ones.
+function layer.make_up(lane, tvb, pinfo, tree, visited)
     local leaks = S.leaks[look.frame]
     if layer.asked then
         leaks = leaks or {}
-        S.leaks[look.frame], leaks[turn] = leaks, true
-    elseif visited and leaks and leaks[turn] then
+        S.leaks[look.frame], leaks[lane] = leaks, true
+    elseif visited and leaks and leaks[lane] then
         layer.raising:call(tvb, pinfo, tree)
-    end
-end
-
--- By turns, but for one piece of a direction that has several.
-local function sort_due()
-    for at = 2, due_now.count do
-        local piece, to = due_now[at], at
-        while to > 1 and due_now[to - 1].turn > piece.turn do
-            due_now[to] = due_now[to - 1]
-            to = to - 1
-        end
-        due_now[to] = piece
     end
 end
 
 -- Hands on what became due in this frame.
 local function hand_on_all(tvb, pinfo, tree, visited, after)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
-    local turn, failed = 1, nil
-    sort_due()
-    local nothing = tvb:range(0, 0):tvb()
+    local nothing, failed = tvb:range(0, 0):tvb(), nil
     layer.act, layer.pinfo, layer.tree, layer.visited = hand_on_piece, pinfo, tree, visited
     for at = 1, due_now.count do
-        layer.piece = due_now[at]
-        while turn < layer.piece.turn do
-            layer.raising:call(tvb, pinfo, tree)
-            turn = turn + 1
-        end
-        layer.asked = false
-        layer.inside:call(nothing, pinfo, tree)
+        local piece = due_now[at]
+        layer.piece, layer.asked = piece, false
+        call_tcp(layer.inside, nothing, pinfo, tree)
         failed = failed or layer.failed
-        layer.make_up(turn, tvb, pinfo, tree, visited)
+        layer.make_up(piece.lane, tvb, pinfo, tree, visited)
         if after then after(at < due_now.count) end
     end
     pinfo.src_port, pinfo.dst_port = src_port, dst_port
@@ -2621,6 +2636,7 @@ function inside.dissector(tvb, pinfo, tree)
     local visited
     if told.count > 0 and pinfo.number == look.frame then
         visited = look.visited
+        due_now.join()
         if due_now.count > 0 and not visited then body.gather() end
         columns.finish(tvb, pinfo, tree, visited)
     else
@@ -2772,7 +2788,7 @@ end
 -- Numbers that are whole are written so by every Lua.
 function stats.json_number(n)
     if n == floor(n) and n < 1e15 then return format("%d", floor(n)) end
-    return format("%.9g", n)
+    return format(n < 1e6 and "%.9g" or "%.6f", n)
 end
 
 function stats.json(value)
@@ -2909,21 +2925,113 @@ function stats.as_text()
     return stats.pipes_table() .. "\n" .. stats.connections_table()
 end
 
+-- One row a message -------------------------------------------------------------------------
+
+listing.CSV, listing.JSON_LINES = 3, 4
+listing.NAMES = { "frame", "time", "session", "pipe", "direction", "connection", "id", "number",
+        "type", "bytes", "offset", "order", "wait_s", "held_s", "filled_by", "destination" }
+
+-- What is known of message i, by the names above; without what does not apply.
+function listing.of(i)
+    local half, conn, order = S.m_half[i], S.m_conn[i], S.m_order[i]
+    if not conn or not S.seen[i] then return nil end
+    local row, seen = {}, S.seen[i]
+    row.frame, row.time, row.session = S.m_frame[i], seen.time, half.stream.session.number
+    row.pipe, row.direction = half.stream.number, half.up and "up" or "down"
+    row.connection, row.id, row.number = conn.index, conn.id, seen.number
+    row.type, row.bytes, row.order = seen.type, seen.bytes, ORDER[order]
+    row.destination = conn.dst
+    local waited = order == EARLY and S.m_fill[i] > 0
+    if waited or order == IN_ORDER or order == LATE or order == LATE_RESENT then
+        row.offset, row.wait_s = S.m_offset[i], waited and S.m_wait[i] or 0
+    end
+    row.held_s = S.m_held[i]
+    if waited then row.filled_by = S.m_frame[S.m_fill[i]] end
+    return row
+end
+
+function listing.value(value)
+    if type(value) == "number" then return stats.json_number(value) end
+    value = value or ""
+    return value:find('[,"]') and '"' .. value:gsub('"', '""') .. '"' or value
+end
+
+function listing.csv()
+    local lines = { concat(listing.NAMES, ",") }
+    for i = 1, S.n do
+        local row = listing.of(i)
+        local cells = {}
+        for at, name in ipairs(listing.NAMES) do cells[at] = row and listing.value(row[name]) end
+        if row then lines[#lines + 1] = concat(cells, ",") end
+    end
+    return concat(lines, "\n") .. "\n"
+end
+
+function listing.json_lines()
+    local lines = {}
+    for i = 1, S.n do
+        local row = listing.of(i)
+        if row then lines[#lines + 1] = stats.json(row) end
+    end
+    lines[#lines + 1] = ""
+    return concat(lines, "\n")
+end
+
+-- Following a connection ----------------------------------------------------------------------
+
+-- All frames of the connection are looked at again, one after the other.
+function follow.show(index)
+    local tap = Listener.new("frame", format("tm3.stream == %d", index))
+    follow.index, follow.again, follow.pieces = index, true, {}
+    retap_packets()
+    follow.again = false
+    tap:remove()
+    local window = TextWindow.new(format("TM³ connection %d", index))
+    window:set(follow.text())
+    window:add_button("As text", function() window:set(follow.text()) end)
+    window:add_button("In hex", function() window:set(follow.text(true)) end)
+end
+
+-- As readable text; `hex`: each piece in hex, the answers indented, as tshark's own follow,tcp,raw.
+function follow.text(hex)
+    if not follow.index then return "TM³ connection: no number that tm3.stream has\n" end
+    local conn = S.conns[follow.index + 1]
+    local lines = { format("TM³ connection %s to %s", follow.index, conn and conn.dst or "?") }
+    for _, piece in ipairs(follow.pieces) do
+        if hex then
+            local raw = piece.bytes:gsub(".", function(c) return format("%02x", byte(c)) end)
+            lines[#lines + 1] = (piece.up and "" or "\t") .. raw
+        else
+            lines[#lines + 1] = format("%s frame %d, %d bytes", piece.up and "↑" or "↓",
+                piece.frame, #piece.bytes)
+            lines[#lines + 1] = (piece.bytes:gsub("\r\n", "\n"):gsub("[^\9\10\32-\126]", "."))
+        end
+    end
+    return concat(lines, "\n") .. "\n"
+end
+
 -- Registration --------------------------------------------------------------------------
 
 local report     -- the listener that prints at the end of tshark
 
 local function print_statistics()
-    if options.statistics == STATISTICS_TABLE then
+    local mode = options.statistics
+    if mode == STATISTICS_TABLE then
         io.stdout:write(stats.as_text())
-    elseif options.statistics == STATISTICS_JSON then
+    elseif mode == STATISTICS_JSON then
         io.stdout:write(stats.as_json())
+    elseif mode == listing.CSV then
+        io.stdout:write(listing.csv())
+    elseif mode == listing.JSON_LINES then
+        io.stdout:write(listing.json_lines())
     end
+    if options.follow ~= "" then io.stdout:write(follow.text(true)) end
     io.stdout:flush()
 end
 
 local function set_report()
-    local wanted = options.statistics ~= STATISTICS_OFF and not gui_enabled()
+    local wanted = (options.statistics ~= STATISTICS_OFF or options.follow ~= "")
+        and not gui_enabled()
     if wanted and not report then
         report = Listener.new("frame")
         report.draw = print_statistics
@@ -2939,7 +3047,7 @@ call_tcp = tcp_dissector.call
 x11_dissector = tcp_ports:get_dissector(6000)
 tm3_dissector = Dissector.get("tm3")
 inside_dissector = Dissector.get("tm3_stream")
-layer.raising, layer.inside = Dissector.get("tm3_turn"), Dissector.get("tm3_within")
+layer.raising, layer.inside = Dissector.get("tm3_layer"), Dissector.get("tm3_within")
 
 -- The ports of a range preference, and the range as it is written.
 local function ports_of(range)
@@ -2975,6 +3083,7 @@ end
 
 function tm3.prefs_changed()
     read_options()
+    if options.follow ~= "" then follow.index = tonumber(options.follow) end
     set_ports()
     set_report()
 end
@@ -2999,4 +3108,16 @@ if gui_enabled() then
     local menu = MENU_STAT_UNSORTED or MENU_PACKET_STAT_UNSORTED or MENU_TOOLS_UNSORTED
     register_menu("TM³ pipes", in_window("TM³ pipes", stats.pipes_table), menu)
     register_menu("TM³ connections", in_window("TM³ connections", stats.connections_table), menu)
+    register_menu("Follow TM³ connection", function()
+        new_dialog("Follow TM³ connection", function(index)
+            if tonumber(index) then follow.show(tonumber(index)) end
+        end, "Connection index (tm3.stream)")
+    end, MENU_TOOLS_UNSORTED)
+    if register_packet_menu then
+        register_packet_menu("Follow TM³ connection", function(...)
+            for _, field in ipairs({ ... }) do
+                if field.name == "tm3.stream" then return follow.show(field.value) end
+            end
+        end, "tm3.stream")
+    end
 end

@@ -55,6 +55,7 @@ Pref = {
     uint = function(_, default) return default end,
     bool = function(_, default) return default end,
     enum = function(_, default) return default end,
+    string = function(_, default) return default end,
 }
 function Proto(name)
     local proto = { name = name, prefs = {} }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`make install-dissector` puts the file where tshark finds it, and the profile works."""
 
+import csv
 import os
 import subprocess
 
@@ -9,6 +10,10 @@ import pytest
 from tests.dissector import tshark
 
 pytestmark = pytest.mark.skipif(tshark.missing() is not None, reason=str(tshark.missing()))
+
+
+PROFILE = tshark.TOP / "dissector" / "profile"
+SAMPLES = tshark.TOP / "dissector" / "samples"
 
 
 def test_installed_for_a_user() -> None:
@@ -28,3 +33,25 @@ def test_installed_for_a_user() -> None:
     # The columns of the profile: order and wait are in the line of an early message.
     early = next(line for line in lines if "(early, waits" in line)
     assert " data early 0." in early
+
+
+def table(name: str) -> list[list[str]]:
+    lines = (PROFILE / name).read_text().splitlines()
+    return list(csv.reader(line for line in lines if not line.startswith("#")))
+
+
+def test_buttons_and_graphs_filter_for_what_there_is() -> None:
+    """A capture with early messages, losses, ends and odd ones has something for each."""
+    buttons, graphs = table("dfilter_buttons"), table("io_graphs")
+    assert {len(row) for row in buttons} == {4}
+    assert {len(row) for row in graphs} == {9}
+    expressions = {row[2] for row in [*buttons, *graphs]}
+    fields = {row[6] for row in graphs if row[6]}
+    assert len(expressions) > 10
+    samples = [SAMPLES / "download.pcap", SAMPLES / "endings.pcap"]
+    for expression in expressions:
+        rows = [tshark.field_values(each, ["frame.number"], "-2", "-Y", expression)
+                for each in samples]  # fmt: skip
+        assert any(rows), expression
+    for field in fields:
+        assert tshark.field_values(samples[0], [field], "-2", "-Y", field)
