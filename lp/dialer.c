@@ -106,14 +106,18 @@ static void complain(struct dialer *d, const char *what, const char *why)
 
 /* --- between two tries --- */
 
-/* @ns plus or minus 10 %, so that many LPs do not dial at the same moment. */
+/*
+ * Half of @ns to one and a half, so that LPs that lost RP at the same moment do
+ * not dial at the same moment. RP resets the pipes of two behind one address
+ * that do.
+ */
 static int64_t with_jitter(int64_t ns)
 {
 	uint16_t random = UINT16_MAX / 2;
 	ssize_t got = getrandom(&random, sizeof(random), GRND_NONBLOCK);
 
 	(void)got;	/* without it there is no jitter */
-	return ns - ns / 10 + ns / 5 * random / UINT16_MAX;
+	return ns / 2 + ns * random / UINT16_MAX;
 }
 
 static void back_off(struct dialer *d)

@@ -4,9 +4,9 @@
  *
  * A try looks the name up, connects all pipes to its first address at once,
  * and goes on to the next address when that fails. Tries are BACKOFF_MIN_MS
- * apart at first, doubling up to BACKOFF_MAX_MS. After a session that lasted
- * LASTED_MS they begin at BACKOFF_MIN_MS again; a shorter one counts as a
- * failed try.
+ * apart at first, doubling up to BACKOFF_MAX_MS, and up to half of that more or
+ * less. After a session that lasted LASTED_MS they begin at BACKOFF_MIN_MS
+ * again; a shorter one counts as a failed try.
  *
  * It speaks once when RP is not there or went away, again when the reason is
  * another one, and when the pipes are up.

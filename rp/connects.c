@@ -87,7 +87,7 @@ static void cannot_connect(struct connects *all, struct conn *c, int err)
  * session has more than three quarters of the others. The kernel gives the
  * lowest number that is free, so a high one tells that those below are in use.
  */
-static bool may_use(const struct conn *c, int fd)
+static bool may_use(const struct connector *c, int fd)
 {
 	unsigned long limit = sock_limit();
 	unsigned long reserve = limit / 8;
@@ -96,19 +96,19 @@ static bool may_use(const struct conn *c, int fd)
 		reserve = DESCRIPTORS_RESERVED;
 	limit -= reserve;
 	return (unsigned long)fd < limit &&
-	       session_connections(c->owner) <= limit - limit / 4;
+	       c->sockets <= limit - limit / 4;
 }
 
 /* A socket on its way to the connection's destination, or -errno. */
-static int dial(const struct conn *c)
+static int dial(const struct connector *c, const struct conn *conn)
 {
 	struct sockaddr_in to = {
 		.sin_family = AF_INET,
-		.sin_port = htons(c->dst_port),
+		.sin_port = htons(conn->dst_port),
 	};
 	int fd, err;
 
-	memcpy(&to.sin_addr, c->dst, sizeof(c->dst));
+	memcpy(&to.sin_addr, conn->dst, sizeof(conn->dst));
 	fd = sock_tcp(AF_INET);
 	if (fd >= 0 && !may_use(c, fd)) {
 		close(fd);
@@ -126,15 +126,44 @@ static int dial(const struct conn *c)
 
 /* --- whose turn it is --- */
 
-static void begin(struct connects *all, struct conn *c)
+static void begin(struct connector *c, struct conn *conn)
 {
-	int fd = dial(c);
-	int err = fd < 0 ? fd : conn_connecting(c, fd,
-						all->options->connect_timeout);
+	int64_t timeout = c->all->options->connect_timeout;
+	int fd, err;
 
-	list_del(&c->dialling);
+	list_del(&conn->dialling);
+	c->under_way++;
+	c->sockets++;
+	fd = dial(c, conn);
+	err = fd < 0 ? fd : conn_connecting(conn, fd, timeout);
 	if (err)
-		cannot_connect(all, c, -err);
+		cannot_connect(c->all, conn, -err);
+}
+
+static bool is_full(struct connector *c, const struct conn *first)
+{
+	struct engine *engine = c->all->engine;
+	unsigned int max = c->all->options->max_connects;
+	char text[CONN_TEXT];
+
+	if (c->under_way < max)
+		return false;
+	if (seldom(&c->said_at, engine->loop))
+		log_warn(engine->log, "%s and others have to wait: %u connects "
+			 "of this session are under way (--max-connects)",
+			 conn_text(first, text), max);
+	return true;
+}
+
+/* Its turn comes, if it has somebody in line and may connect. */
+static void line_up(struct connector *c)
+{
+	if (list_empty(&c->in_line) ||
+	    is_full(c, list_first(&c->in_line, struct conn, dialling)))
+		return;
+	if (list_empty(&c->member))
+		list_add_tail(&c->all->in_line, &c->member);
+	loop_after(c->all->engine->loop, &c->all->turn);
 }
 
 /* The first of one session, which stands last then if it has more. */
@@ -146,8 +175,8 @@ static void begin_one(struct connects *all)
 	list_del(&c->member);
 	if (list_empty(&c->in_line))
 		return;
-	list_add_tail(&all->in_line, &c->member);
-	begin(all, list_first(&c->in_line, struct conn, dialling));
+	begin(c, list_first(&c->in_line, struct conn, dialling));
+	line_up(c);
 }
 
 static void take_turn(struct task *t)
@@ -155,53 +184,40 @@ static void take_turn(struct task *t)
 	struct connects *all = container_of(t, struct connects, turn);
 	int64_t until = loop_clock() + CONNECTS_TURN_US * NS_PER_US;
 
-	while (!list_empty(&all->in_line)) {
+	while (!list_empty(&all->in_line) && loop_clock() < until)
 		begin_one(all);
-		if (loop_clock() >= until)
-			break;
-	}
 	if (!list_empty(&all->in_line))
 		loop_after(all->engine->loop, &all->turn);
 }
 
-static bool is_full(struct connector *c, const struct conn *conn)
-{
-	struct engine *engine = c->all->engine;
-	unsigned int max = c->all->options->max_connects;
-	char text[CONN_TEXT];
-
-	if (c->under_way < max)
-		return false;
-	if (seldom(&c->said_at, engine->loop))
-		log_warn(engine->log, "%s and others were refused: %u connects "
-			 "of this session are under way (--max-connects)",
-			 conn_text(conn, text), max);
-	return true;
-}
-
 void connector_add(struct connector *c, struct conn *conn)
 {
-	if (is_full(c, conn)) {
-		conn_refuse(conn, CONN_END_LIMIT);
-		return;
-	}
-	conn_await_connect(conn);
-	c->under_way++;
 	list_add_tail(&c->in_line, &conn->dialling);
-	if (list_empty(&c->member))
-		list_add_tail(&c->all->in_line, &c->member);
-	loop_after(c->all->engine->loop, &c->all->turn);
+	if (conn_await_connect(conn, c->all->options->connect_timeout))
+		cannot_connect(c->all, conn, ENOMEM);
+	else
+		line_up(c);
 }
 
-void connector_settled(struct connector *c)
+void connector_moved(struct connector *c, struct conn *conn, int from)
 {
+	if (!list_empty(&conn->dialling)) {
+		list_del(&conn->dialling);
+		return;
+	}
+	if (conn->state == CONN_CLOSED && from != CONN_WAIT)
+		c->sockets--;
+	if (from != CONN_CONNECTING)
+		return;
 	c->under_way--;
+	line_up(c);
 }
 
 void connector_init(struct connector *c, struct connects *all)
 {
 	c->all = all;
 	c->under_way = 0;
+	c->sockets = 0;
 	c->said_at = 0;
 	list_init(&c->member);
 	list_init(&c->in_line);

@@ -7,9 +7,10 @@
  * after the batch of events, one of each session in turn, and for
  * CONNECTS_TURN_US at most; then others have their turn.
  *
- * A session may have --max-connects under way, those in line included. One more
- * is refused. A connection that ends before its connect() does, with nothing to
- * be delivered, gives its place and its local port back at once.
+ * A session may have --max-connects under way; more of its connections stay in
+ * line until one of them comes to an end, and are refused when that takes as
+ * long as a connect() may. A connection that ends before its connect() does,
+ * with nothing to be delivered, gives its local port back at once.
  */
 #ifndef TM3_RP_CONNECTS_H
 #define TM3_RP_CONNECTS_H
@@ -29,7 +30,7 @@ enum { CONNECTS_TURN_US = 2000, CONN_TEXT = 80 };
 struct connects {
 	struct engine *engine;
 	const struct options *options;
-	struct list in_line;	/* the sessions that have somebody in line */
+	struct list in_line;	/* the sessions whose turn comes */
 	struct task turn;
 	int64_t said_at;	/* when a shortage was logged; 0 never */
 };
@@ -38,8 +39,9 @@ struct connector {		/* of one session */
 	struct connects *all;
 	struct list member;
 	struct list in_line;	/* its connections, the oldest first */
-	unsigned int under_way;	/* in line or connecting */
-	int64_t said_at;	/* when too many were logged; 0 never */
+	unsigned int under_way;
+	unsigned int sockets;	/* of its connections, those under way too */
+	int64_t said_at;	/* when it was full; 0 never */
 };
 
 void connects_init(struct connects *all, struct engine *engine,
@@ -52,8 +54,8 @@ void connector_fini(struct connector *c);
 
 /* Connects @conn to its destination when its turn comes, or refuses it. */
 void connector_add(struct connector *c, struct conn *conn);
-/* The connect() of one connection, or its wait, came to an end. */
-void connector_settled(struct connector *c);
+/* As conn_ops.moved tells: its connect() ended, or its socket was closed. */
+void connector_moved(struct connector *c, struct conn *conn, int from);
 
 /* "session 1: connection 7 to 192.0.2.1:80", for a line about it. */
 const char *conn_text(const struct conn *c, char text[CONN_TEXT]);

@@ -34,8 +34,8 @@ static const struct option_spec own_options[] = {
 	{ "connect-timeout", "SECONDS",
 	  "how long a server may take to answer (default 10)" },
 	{ "max-connects", "N",
-	  "connects to servers that a session may have under way (default "
-	  "1024)" },
+	  "connects to servers that a session may have under way, more of "
+	  "them wait (default 1024)" },
 	{ "max-sessions", "N", "local proxies at a time (default 64)" },
 	{ "max-sessions-each", "N",
 	  "local proxies at a time from one address (default: a quarter of "

@@ -61,12 +61,11 @@ static void server_syn(struct session *s, struct conn *c)
 	conn_refuse(c, CONN_END_DENIED);
 }
 
-static void server_settled(struct session *s, struct conn *c)
+static void server_moved(struct session *s, struct conn *c, int from)
 {
 	struct guest *guest = session_owner(s);
 
-	(void)c;
-	connector_settled(&guest->connector);
+	connector_moved(&guest->connector, c, from);
 }
 
 /* --- sessions --- */
@@ -100,7 +99,7 @@ static void server_ended(struct session *session)
 
 static const struct session_role role = {
 	.syn = server_syn,
-	.settled = server_settled,
+	.moved = server_moved,
 	.ended = server_ended,
 };
 

@@ -84,14 +84,14 @@ void conn_drop_held(struct conn *c)
 		c->ops->released(c, 0, bytes);
 }
 
-static void settle(struct conn *c, enum conn_state state)
+static void move_to(struct conn *c, enum conn_state state)
 {
-	bool was_connecting = c->state == CONN_CONNECTING;
+	enum conn_state from = c->state;
 
 	c->state = (uint8_t)state;
+	if (from != state && c->ops->moved)
+		c->ops->moved(c, from);
 	list_del(&c->dialling);
-	if (was_connecting && c->ops->settled)
-		c->ops->settled(c);
 }
 
 /* Linger 0 or not decides whether this is a reset. */
@@ -101,7 +101,7 @@ static void close_socket(struct conn *c)
 	loop_timer_stop(c->loop, &c->timer);
 	drop_queue(c);
 	c->readable = c->writable = false;
-	settle(c, CONN_CLOSED);
+	move_to(c, CONN_CLOSED);
 	reap_if_done(c);
 }
 
@@ -342,7 +342,7 @@ static void connect_ended(struct conn *c)
 		conn_refuse(c, failure(err));
 		return;
 	}
-	settle(c, CONN_OPEN);
+	move_to(c, CONN_OPEN);
 	c->connected_at = loop_clock();
 	if (c->over)
 		drain(c);
@@ -492,10 +492,10 @@ int conn_attach(struct conn *c, int fd)
 	return 0;
 }
 
-void conn_await_connect(struct conn *c)
+int conn_await_connect(struct conn *c, int64_t timeout_ns)
 {
-	loop_timer_stop(c->loop, &c->timer);	/* that of its SYN */
 	c->state = CONN_CONNECTING;
+	return loop_timer_in(c->loop, &c->timer, timeout_ns);
 }
 
 int conn_connecting(struct conn *c, int fd, int64_t timeout_ns)

@@ -82,8 +82,11 @@ struct conn_ops {
 	void (*queued)(struct conn *c, size_t bytes);
 	/* It holds less: in its queue to the socket, or out of order. */
 	void (*released)(struct conn *c, size_t queued, size_t held);
-	/* It is no longer connecting: open, or closed. */
-	void (*settled)(struct conn *c);
+	/*
+	 * Its connect() came to an end, or its socket was closed. One that waited
+	 * for its turn is still in line. May be NULL.
+	 */
+	void (*moved)(struct conn *c, enum conn_state from);
 	/* Over for the pipes: its id is free to rest. Called once. */
 	void (*over)(struct conn *c);
 	/* Over and closed: free it. */
@@ -156,8 +159,11 @@ void conn_free(struct conn *c);
  * conn_connecting(): a connect() is under way and may take @timeout_ns.
  */
 int conn_attach(struct conn *c, int fd);
-/* Its connect() waits for its turn: conn_connecting() is called later. */
-void conn_await_connect(struct conn *c);
+/*
+ * Its connect() waits for its turn, @timeout_ns at most; conn_connecting() is
+ * called then.
+ */
+int conn_await_connect(struct conn *c, int64_t timeout_ns);
 int conn_connecting(struct conn *c, int fd, int64_t timeout_ns);
 
 /*

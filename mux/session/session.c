@@ -69,12 +69,12 @@ static void conn_has_released(struct conn *c, size_t queued, size_t held)
 	inbound_released(c->owner, c, queued, held);
 }
 
-static void conn_is_settled(struct conn *c)
+static void conn_has_moved(struct conn *c, enum conn_state from)
 {
 	struct session *s = c->owner;
 
-	if (s->role->settled)
-		s->role->settled(s, c);
+	if (s->role->moved)
+		s->role->moved(s, c, (int)from);
 }
 
 static void tell_room(struct session *s)
@@ -127,7 +127,7 @@ static const struct conn_ops conn_ops = {
 	.idle = conn_is_idle,
 	.queued = conn_has_queued,
 	.released = conn_has_released,
-	.settled = conn_is_settled,
+	.moved = conn_has_moved,
 	.over = conn_is_over,
 	.gone = conn_is_gone,
 };

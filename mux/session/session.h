@@ -51,8 +51,8 @@ struct session_role {
 	 * session_open(), and what arrives is downlink.
 	 */
 	void (*syn)(struct session *s, struct conn *c);
-	/* A connection is no longer connecting. May be NULL. */
-	void (*settled)(struct session *s, struct conn *c);
+	/* See conn_ops.moved; @from is an enum conn_state. May be NULL. */
+	void (*moved)(struct session *s, struct conn *c, int from);
 	/* An id became free, or a connection went: there is room again. */
 	void (*room)(struct session *s);
 	/* It is over, and freed as soon as this returns. */

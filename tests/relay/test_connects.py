@@ -5,12 +5,14 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.relay import wire
 from tests.relay.ends import echo, read_to_end, serving
 from tests.relay.netns import Namespace
 from tests.relay.proxies import remote_proxy
 from tests.relay.waiting import equals
-from tests.relay.wire import BY_RST, Message, Pipe, raw_lp
+from tests.relay.wire import Message, Pipe, raw_lp
 
 NOWHERE = "10.77.0.9"  # an address that has a neighbour entry and no owner
 MAX_CONNECTS = 5
@@ -52,22 +54,45 @@ def test_what_was_sent_before_the_end_is_delivered(box: Namespace, tmp_path: Pat
 
 
 def test_connects_under_way_are_bounded(two: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    """More of them wait, as long as a connect may take, and go on when there is a place."""
     near, _ = two
     nowhere(near)
+    options = ("--max-connects", str(MAX_CONNECTS), "--connect-timeout", "2")
     with (
-        remote_proxy(near, tmp_path, "--max-connects", str(MAX_CONNECTS), pipes=1) as rp,
-        raw_lp(near, 1) as (pipe,),
+        serving(near, echo) as server,
+        remote_proxy(near, tmp_path, *options, pipes=1) as rp,
     ):
-        pipe.send(*[wire.syn(conn, NOWHERE, 80) for conn in range(1, 21)])
-        refused = [pipe.receive(3) for _ in range(20 - MAX_CONNECTS)]
-        assert refused == [
-            Message("fin", conn, 0, bytes([BY_RST])) for conn in range(MAX_CONNECTS + 1, 21)
-        ]
-        rp.expect(r"others were refused: 5 connects of this session are under way")
-        pipe.send(wire.fin(1, 1))
-        pipe.send(wire.syn(30, "127.0.0.1", 9))  # there is a place again: it is really tried
-        assert pipe.receive(3) == Message("fin", 30, 0, bytes([BY_RST]))
+        idle = rp.fd_count()
+        with raw_lp(near, 1) as (pipe,):
+            pipe.send(*[wire.syn(conn, NOWHERE, 80) for conn in range(1, 21)])
+            pipe.send(wire.syn(30, "127.0.0.1", server.port) + wire.data(30, 1, BYTE))
+            rp.expect(r"others have to wait: 5 connects of this session are under way")
+            assert rp.fd_count() == idle + 1 + MAX_CONNECTS
+            with pytest.raises(TimeoutError):
+                pipe.receive(0.3)
+            pipe.send(*[wire.fin(conn, 1) for conn in range(1, 21)])
+            assert pipe.receive(1) == Message("data", 30, 0, BYTE)
+            pipe.send(*[wire.syn(conn, NOWHERE, 80) for conn in range(41, 61)])
+            refused = [pipe.receive(4) for _ in range(20)]
+            assert {it.conn for it in refused if it and it.kind == "fin"} == set(range(41, 61))
         assert len(rp.lines("under way")) == 1
+
+
+def test_a_burst_of_connects_that_can_be_is_served(box: Namespace, tmp_path: Path) -> None:
+    """More at once than may be under way, to a server that is there."""
+    count = 3000
+    with (
+        serving(box, echo) as server,
+        remote_proxy(box, tmp_path, pipes=1),
+        raw_lp(box, 1) as (pipe,),
+    ):
+        one = [
+            wire.syn(conn, "127.0.0.1", server.port) + wire.data(conn, 1, BYTE) + wire.fin(conn, 2)
+            for conn in range(1, count + 1)
+        ]
+        pipe.send(*one)
+        for _ in range(count):
+            server.results.get(timeout=20)
 
 
 def longest_echo(pipe: Pipe, port: int, seconds: float) -> float:
