@@ -282,9 +282,9 @@ $(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o $(FUZZ_COMMON:%.c=$(FUZZ)/obj/%.o) $(FUZZ)
 	$(Q)echo "  LD    $@"
 	$(Q)$(FUZZ_CC) -g -fsanitize=fuzzer,address,undefined -o $@ $^ -pthread
 
-$(BUILD)/vectors/generate: tests/vectors/generate.c $(BUILD)/libmux.a
+$(BUILD)/vectors/generate: $(wildcard tests/vectors/*.c) tests/vectors/print.h $(BUILD)/libmux.a
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(TM3_CFLAGS) -I. -MMD -MP -o $@ $^
+	$(Q)$(CC) $(CFLAGS) $(TM3_CFLAGS) -I. -o $@ $(filter-out %.h,$^)
 
 .SECONDARY:
 # What lies in the guest's image or was built by the kernel's Makefile is not ours.

@@ -48,7 +48,6 @@ local CIRCLE, HALF_CIRCLE = 0x100000000, 0x80000000
 local AHEAD_MAX = 0x100000            -- further ahead than this ends a connection
 local REST = 30                       -- seconds that a closed id remembers its owner
 local EARLY_BASELINE = 4 * 1024 * 1024
-local EARLY_BEFORE_WELCOME, EARLY_BEFORE_WELCOME_ALL = 64 * 1024, 1024 * 1024
 -- A number that a header found in the middle of a stream may plausibly have.
 local PLAUSIBLE_NUMBER = 0x1000000
 -- Without its beginning, a direction whose numbers are at most LOW may be a new one whose
@@ -66,7 +65,6 @@ local X11_FIRST, X11_LAST = 6000, 6063
 local SCTP = { INIT = 1, ABORT = 6, SHUTDOWN = 7 } -- types of its chunks
 local TCP = { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 } -- flags of its header
 local HALF_CLOSE, FIN_ORDER, FIN_RESET = 0x77, 0x88, 0x99
-local FEATURE_EARLY, FEATURE_HALF_CLOSE = 1, 4
 
 -- What `tm3.order` can be.
 local IN_ORDER, EARLY, LATE, LATE_RESENT, COPY, AFTER, UNPLACED, TOO_FAR, APART, GARBAGE =
@@ -103,12 +101,13 @@ local TYPE_SYN, TYPE_FIN, TYPE_DATA, TYPE_EXT = 0xffff, 0xfffe, 0, 0x100
 
 local EXT_NAME = {
     "HELLO", "WELCOME", "SYNACK", "WINDOW", "PING", "PONG", "GOODBYE", "HINT", "ACK",
-    "RELEASE", "OPEN",
+    [11] = "OPEN", [12] = "DATAGRAM", [15] = "PATH",
 }
-local HELLO, WELCOME, SYNACK, OPEN = 1, 2, 3, 11
+local HELLO, WELCOME, SYNACK, ACK, OPEN, DATAGRAM = 1, 2, 3, 9, 11, 12
+local ID_OF_RP = 0x8000               -- from here on RP opens in the extension, below LP does
 
 local TYPES = { [TYPE_DATA] = "data", [TYPE_SYN] = "SYN", [TYPE_FIN] = "FIN" }
-for number, name in ipairs(EXT_NAME) do
+for number, name in pairs(EXT_NAME) do
     TYPES[TYPE_EXT + number] = name
 end
 
@@ -120,6 +119,7 @@ local REASONS = {
 local DIRECTIONS = { [1] = "uplink (LP to RP)", [2] = "downlink (RP to LP)" }
 local STATUS = {
     [0] = "new", [1] = "resumed", [2] = "unknown: reset all connections", [3] = "refused",
+    [4] = "busy: later",
 }
 local RESULTS = {
     [0] = "connected", [1] = "refused", [2] = "unreachable", [3] = "timed out",
@@ -128,7 +128,10 @@ local RESULTS = {
 local GOODBYES = {
     [0] = "shutting down", [1] = "the peer broke the protocol", [2] = "a limit",
 }
-local KINDS = { [4] = "IPv4", [6] = "IPv6", [0x6e] = "name" }
+local KINDS = { [0] = "none", [4] = "IPv4", [6] = "IPv6", [0x6e] = "name" }
+local PROTOCOLS = { [6] = "TCP", [17] = "UDP" }
+local PATH_STATES = { [0] = "in use", [1] = "backup", [2] = "off" }
+local FEATURE_SET = { [0x5f] = "all of it", [0] = "none of it" }
 
 -- Fields ---------------------------------------------------------------------
 
@@ -181,25 +184,42 @@ local f = {
     session_id = ProtoField.bytes("tm3.session_id", "Session id"),
     pipe_index = ProtoField.uint8("tm3.pipe_index", "Pipe index", base.DEC),
     pipe_count = ProtoField.uint8("tm3.pipe_count", "Pipe count", base.DEC),
-    incarnation = ProtoField.uint16("tm3.incarnation", "Incarnation", base.DEC),
-    received = ProtoField.uint64("tm3.received", "Messages received", base.DEC),
-    conn_window = ProtoField.uint32("tm3.conn_window", "Connection window", base.DEC),
-    session_window = ProtoField.uint32("tm3.session_window", "Session window", base.DEC),
+    incarnation = ProtoField.uint32("tm3.incarnation", "Incarnation", base.DEC),
+    path = ProtoField.uint8("tm3.path", "Path", base.DEC),
+    path_flags = ProtoField.uint8("tm3.path.flags", "Path's flags", base.HEX),
+    path_backup = ProtoField.bool("tm3.path.flags.backup", "Backup", 8, nil, 1),
+    path_cost = ProtoField.uint16("tm3.path.cost", "Path's cost", base.DEC),
+    path_state = ProtoField.uint8("tm3.path.state", "Path's state", base.DEC, PATH_STATES),
+    serial = ProtoField.uint32("tm3.path.serial", "Serial", base.DEC),
+    reorder_limit = ProtoField.uint32("tm3.reorder_limit", "Bytes kept out of order at most",
+        base.DEC),
+    connections = ProtoField.uint16("tm3.connections", "Connections at a time", base.DEC),
     conn_early = ProtoField.uint32("tm3.conn_early", "Connection early limit", base.DEC),
     session_early = ProtoField.uint32("tm3.session_early", "Session early limit", base.DEC),
+    waits_s = ProtoField.uint16("tm3.waits_s", "Session waits for a pipe (s)", base.DEC),
     status = ProtoField.uint8("tm3.status", "Status", base.DEC, STATUS),
     about = ProtoField.uint16("tm3.about", "About connection id", base.DEC, nil, nil,
         "The connection that a message of the extension is about"),
     result = ProtoField.uint8("tm3.result", "Result", base.DEC, RESULTS),
     window_offset = ProtoField.uint64("tm3.window_offset", "Offset", base.DEC, nil, nil,
-        "Payload bytes that the receiver of this message may have sent in all"),
+        "Payload bytes that may have been sent on this id since the session began"),
     token = ProtoField.uint64("tm3.token", "Token", base.HEX),
     sent_us = ProtoField.uint64("tm3.sent_us", "Sent (µs)", base.DEC),
     received_us = ProtoField.uint64("tm3.received_us", "Received (µs)", base.DEC),
     goodbye = ProtoField.uint8("tm3.goodbye", "Goodbye reason", base.DEC, GOODBYES),
     priority = ProtoField.uint8("tm3.priority", "Priority", base.DEC),
     remaining = ProtoField.uint64("tm3.remaining", "Remaining bytes", base.DEC),
-    reorder_bytes = ProtoField.uint32("tm3.reorder_bytes", "Bytes in reorder queues", base.DEC),
+    paths = ProtoField.uint8("tm3.paths", "Paths", base.HEX, nil, nil,
+        "A bit for each path that may be used; bit 7: copies on all of them; 0: any path"),
+    ack_time = ProtoField.uint64("tm3.ack.time_us", "Time (µs)", base.DEC),
+    reorder_bytes = ProtoField.uint32("tm3.reorder_bytes", "Bytes out of order", base.DEC),
+    ack_pipes = ProtoField.uint8("tm3.ack.pipes", "Pipes acknowledged", base.DEC),
+    ack_pipe = ProtoField.uint8("tm3.ack.pipe", "Pipe index", base.DEC),
+    ack_incarnation = ProtoField.uint32("tm3.ack.incarnation", "Incarnation", base.DEC),
+    received = ProtoField.uint64("tm3.ack.received", "Messages parsed", base.DEC),
+    protocol = ProtoField.uint8("tm3.protocol", "Protocol", base.DEC, PROTOCOLS),
+    window = ProtoField.uint32("tm3.window", "Window", base.DEC, nil, nil,
+        "Payload bytes that the other end may send in this use of the id at first"),
     kind = ProtoField.uint8("tm3.kind", "Address kind", base.DEC, KINDS),
     address_len = ProtoField.uint8("tm3.address_len", "Address length", base.DEC),
     address = ProtoField.bytes("tm3.address", "Address"),
@@ -207,15 +227,14 @@ local f = {
 }
 
 local FEATURES = {
-    { 0x01, "synack", "SYNACK and limits of early data" },
-    { 0x02, "window", "WINDOW" },
-    { 0x04, "half_close", "Half-close" },
-    { 0x08, "open", "OPEN" },
-    { 0x10, "ping", "PING and PONG" },
     { 0x20, "hint", "HINT" },
-    { 0x40, "recovery", "ACK, RELEASE and pipes that come back" },
+    { 0x80, "datagram", "DATAGRAM" },
+    { 0x100, "listen", "LISTEN and LISTENING" },
+    { 0x200, "path", "PATH" },
 }
-local feature_fields = {}
+local feature_fields = {
+    [0] = ProtoField.uint32("tm3.features.version_1", "Version 1", base.HEX, FEATURE_SET, 0x5f),
+}
 for i, feature in ipairs(FEATURES) do
     feature_fields[i] = ProtoField.bool("tm3.features." .. feature[2], feature[3], 32, nil,
         feature[1])
@@ -223,7 +242,7 @@ end
 
 local all_fields = {}
 for _, field in pairs(f) do all_fields[#all_fields + 1] = field end
-for _, field in ipairs(feature_fields) do all_fields[#all_fields + 1] = field end
+for _, field in pairs(feature_fields) do all_fields[#all_fields + 1] = field end
 tm3.fields = all_fields
 
 -- Expert information ---------------------------------------------------------
@@ -271,12 +290,18 @@ local e = {
     unknown = expert_of("unknown_type", "Unknown type: stepped over",
         GROUP.UNDECODED, SEVERITY.NOTE),
     ext_id = expert_of("ext_id", "About connection id 0", GROUP.PROTOCOL, SEVERITY.ERROR),
-    ext_syn_fin = expert_of("ext_syn_fin", "SYN and FIN of id 0 do not exist",
+    ext_syn = expert_of("ext_syn", "The extension has no SYN: ends the session",
         GROUP.PROTOCOL, SEVERITY.ERROR),
+    ext_pipe = expert_of("ext_pipe", "Pipe index is not below a count of 1 to 64: closes the pipe",
+        GROUP.PROTOCOL, SEVERITY.ERROR),
+    ext_protocol = expert_of("ext_protocol", "Neither TCP nor UDP: ends the connection",
+        GROUP.PROTOCOL, SEVERITY.ERROR),
+    ext_welcome = expert_of("ext_welcome", "Sent before WELCOME came on this pipe",
+        GROUP.PROTOCOL, SEVERITY.WARN),
     ext_first = expert_of("ext_first", "A pipe of the extension does not begin so",
         GROUP.PROTOCOL, SEVERITY.ERROR),
-    ext_direction = expert_of("ext_direction", "Not sent in this direction",
-        GROUP.PROTOCOL, SEVERITY.WARN),
+    ext_direction = expert_of("ext_direction", "Not sent in this direction: ends the session",
+        GROUP.PROTOCOL, SEVERITY.ERROR),
     address = expert_of("address", "The address does not go with its kind",
         GROUP.MALFORMED, SEVERITY.ERROR),
     not_kept = expert_of("not_kept", "Payload of early messages is no longer held: "
@@ -623,7 +648,8 @@ function framing.plausible(s, at)
     local body = byte(s, at + HEADER)
     if id == 0 then
         local known = not body or EXT_NAME[body]
-        return len == size and number == 0 and known and size or nil
+        local numbered = not body or body == OPEN or body == SYNACK
+        return len == size and (numbered or number == 0) and known and size or nil
     end
     if len == LEN_SYN and number ~= 0 then return nil end
     if len == LEN_FIN and body and not REASONS[body] then return nil end
@@ -697,12 +723,12 @@ function framing.opens_as_pipe(s, n, known)
     end
     if id == 0 then
         local kind = byte(s, 9)
-        if kind == HELLO and size >= 50 and #s >= 32 and byte(s, 10) == 1
+        if kind == HELLO and size >= 44 and #s >= 32 and byte(s, 10) == 1
             and byte(s, 31) < byte(s, 32) and byte(s, 32) <= 64 then
             return "dst"
         end
-        if kind == WELCOME and size >= 39 and #s >= 15 and byte(s, 10) == 1
-            and byte(s, 15) <= 3 then
+        if kind == WELCOME and size >= 31 and #s >= 15 and byte(s, 10) == 1
+            and byte(s, 15) <= 4 then
             return "src"
         end
         return nil
@@ -774,13 +800,19 @@ local function due(conn, lane, i, payload, reason, now)
     if reason then finish(conn, lane, reason, now) end
 end
 
+-- Behind a FIN in the extension comes another use of the id, but for a 0x99 behind a 0x77.
+local function ends_use(conn, lane, number)
+    return lane.done and conn.session.extension
+        and not (lane.reasons and lane.reasons[number] == FIN_RESET)
+end
+
 -- Releases what waited for number lane.next; `i` filled the gap. Returns how many.
 local function release(conn, lane, i, now)
     local count, bytes, fin = 0, 0, nil
     while true do
         local number = lane.next
         local j = lane.held[number]
-        if not j then break end
+        if not j or ends_use(conn, lane, number) then break end
         S.m_wait[j] = now - lane.arrived[number]
         S.m_fill[j] = i
         local size = S.m_offset[j]
@@ -912,7 +944,7 @@ local function early_for_successor(conn, number)
 end
 
 -- The connection that a message belongs to.
-local function route(half, id, number, syn, copy_ok, now)
+local function route(half, id, number, syn, now)
     local session = half.stream.session
     local slot = session.slots[id]
     if not slot then
@@ -925,7 +957,7 @@ local function route(half, id, number, syn, copy_ok, now)
     if not half.up then return conn end
     if syn then
         local begun = conn.syn or conn.up.middle or conn.over
-        if begun and not (copy_ok and not conn.over and conn.up.seen[0]) then
+        if begun then
             local old = succeed(slot, half, session, id, now)
             adopt_strays(old, slot.conn, now)
             return slot.conn, old
@@ -937,34 +969,115 @@ local function route(half, id, number, syn, copy_ok, now)
     return conn
 end
 
--- The extension: what its messages hold -----------------------------------------
+-- Uses of an id in the extension -------------------------------------------------
 
+-- There the numbers of an id go on over its uses: a use begins with the number of its OPEN, and on
+-- the way back with that of its SYNACK. So a message's use is told by its number. What comes
+-- before its OPEN or SYNACK may have to wait with the use before, and moves when that comes.
 local ext = {}
 
--- Field, offset, size; what the sizes add up to is the least length of the message.
+function ext.lane(conn, up)
+    if up then return conn.up end
+    return conn.down
+end
+
+-- Does the message belong to the use before `conn`, as far as is known?
+function ext.is_former(conn, half, m)
+    local first = ext.lane(conn, half.up).first
+    if first then return ahead(m.number, first) < 0 end
+    local before = ext.lane(conn.former, half.up)
+    if m.begins then return before.seen[m.number] ~= nil end
+    return not before.fin or ahead(m.number, before.fin) <= 1
+end
+
+-- Does the message show that the id is used anew? An OPEN does, or what lies behind the FIN of who
+-- opened; directly behind it may stand a 0x99.
+function ext.begins_another(conn, half, m)
+    local lane = ext.lane(conn, half.up)
+    if m.syn then
+        if conn.syn then return ahead(m.number, lane.first) > 0 end
+        return (lane.middle or conn.over) and not lane.seen[m.number]
+    end
+    local opener = half.up == (m.id < ID_OF_RP)
+    return opener and lane.fin and ahead(m.number, lane.fin) > 1
+end
+
+-- The use of the id that a message belongs to.
+function ext.route(half, m, now)
+    local session = half.stream.session
+    local slot = session.slots[m.id]
+    if not slot then
+        slot = { conn = new_conn(session, m.id, now) }
+        session.slots[m.id] = slot
+    end
+    local conn = slot.conn
+    if ext.begins_another(conn, half, m) then
+        slot.conn = new_conn(session, m.id, now)
+        slot.conn.former = conn
+        return slot.conn
+    end
+    while conn.former and ext.is_former(conn, half, m) do conn = conn.former end
+    return conn
+end
+
+-- Messages behind number `first` that wait in `former` are of the use that begins there.
+function ext.move_held(former, conn, up, first)
+    local from, to = ext.lane(former, up), ext.lane(conn, up)
+    for number, i in pairs(from.held) do
+        if ahead(number, first) > 0 then
+            local payload, reason = S.m_offset[i], from.reasons and from.reasons[number]
+            from.held[number], from.seen[number] = nil, nil
+            from.held_count, from.held_bytes = from.held_count - 1, from.held_bytes - payload
+            from.messages, from.payload = from.messages - 1, from.payload - payload
+            to.messages, to.payload = to.messages + 1, to.payload + payload
+            S.m_conn[i], to.seen[number] = conn, i
+            hold(to, i, number, payload, reason, from.arrived[number])
+            from.arrived[number] = nil
+            if reason then to.fin = number end
+        end
+    end
+end
+
+-- An OPEN or SYNACK: here the use begins in this direction.
+function ext.begin_use(conn, half, m)
+    local lane = ext.lane(conn, half.up)
+    if lane.first or not conn.session.whole and not conn.former then return end
+    lane.first = m.number
+    if conn.former then
+        lane.next = m.number
+        ext.move_held(conn.former, conn, half.up, m.number)
+    end
+end
+
+-- The extension: what its messages hold -----------------------------------------
+
+-- Field, offset, size; what the sizes add up to is the least length of the message. `address`: at
+-- which offset the kind of an address stands, and what follows it is added by `view.address`.
 local EXT = {
-    [HELLO] = { size = 50, way = "up",
+    [HELLO] = { size = 44, way = "up",
         { f.version, 9, 1 }, { f.features, 10, 4 }, { f.session_id, 14, 16, "bytes" },
-        { f.pipe_index, 30, 1 }, { f.pipe_count, 31, 1 }, { f.incarnation, 32, 2 },
-        { f.received, 34, 8 }, { f.conn_window, 42, 4 }, { f.session_window, 46, 4 } },
-    [WELCOME] = { size = 39, way = "down",
+        { f.pipe_index, 30, 1 }, { f.pipe_count, 31, 1 }, { f.incarnation, 32, 4 },
+        { f.path, 36, 1 }, { f.path_flags, 37, 1 }, { f.path_cost, 38, 2 },
+        { f.reorder_limit, 40, 4 } },
+    [WELCOME] = { size = 31, way = "down",
         { f.version, 9, 1 }, { f.features, 10, 4 }, { f.status, 14, 1 },
-        { f.received, 15, 8 }, { f.conn_window, 23, 4 }, { f.session_window, 27, 4 },
-        { f.conn_early, 31, 4 }, { f.session_early, 35, 4 } },
-    [SYNACK] = { size = 12, way = "down", about = true,
-        { f.about, 9, 2 }, { f.result, 11, 1 } },
-    [4] = { size = 19, { f.about, 9, 2 }, { f.window_offset, 11, 8 } },
+        { f.connections, 15, 2 }, { f.conn_early, 17, 4 }, { f.session_early, 21, 4 },
+        { f.waits_s, 25, 2 }, { f.reorder_limit, 27, 4 } },
+    [SYNACK] = { size = 20, way = "answer", about = true,
+        { f.about, 9, 2 }, { f.result, 11, 1 }, { f.window_offset, 12, 8 } },
+    [4] = { size = 19, about = true, { f.about, 9, 2 }, { f.window_offset, 11, 8 } },
     [5] = { size = 25, { f.token, 9, 8 }, { f.sent_us, 17, 8 } },
     [6] = { size = 33, { f.token, 9, 8 }, { f.sent_us, 17, 8 }, { f.received_us, 25, 8 } },
     [7] = { size = 10, { f.goodbye, 9, 1 } },
-    [8] = { size = 20, about = true,
-        { f.about, 9, 2 }, { f.priority, 11, 1 }, { f.remaining, 12, 8 } },
-    [9] = { size = 32,
-        { f.pipe_index, 9, 1 }, { f.incarnation, 10, 2 }, { f.received, 12, 8 },
-        { f.received_us, 20, 8 }, { f.reorder_bytes, 28, 4 } },
-    [10] = { size = 11, way = "down", about = true, { f.about, 9, 2 } },
-    [OPEN] = { size = 15, way = "up", about = true,
-        { f.about, 9, 2 }, { f.kind, 11, 1 }, { f.address_len, 12, 1 } },
+    [8] = { size = 21, about = true,
+        { f.about, 9, 2 }, { f.priority, 11, 1 }, { f.remaining, 12, 8 }, { f.paths, 20, 1 } },
+    [ACK] = { size = 22,
+        { f.ack_time, 9, 8 }, { f.reorder_bytes, 17, 4 }, { f.ack_pipes, 21, 1 } },
+    [OPEN] = { size = 20, way = "opener", about = true, address = 12,
+        { f.about, 9, 2 }, { f.protocol, 11, 1 } },
+    [DATAGRAM] = { size = 15, about = true, address = 11, { f.about, 9, 2 } },
+    [15] = { size = 17, way = "up",
+        { f.path, 9, 1 }, { f.path_state, 10, 1 }, { f.path_cost, 11, 2 }, { f.serial, 13, 4 } },
 }
 
 local function be(s, at, size)
@@ -983,17 +1096,20 @@ local function le32(s, at)
     return a + b * 256 + c * 65536 + d * 16777216
 end
 
--- The address of an OPEN: its bytes and how it is written, or nil and why not.
-function ext.address(s)
-    local kind, n = byte(s, 12), byte(s, 13)
-    if #s < 15 + n then return nil, "short" end
-    local address = s:sub(14, 13 + n)
-    if kind == 4 and n == 4 then
+-- The address whose kind stands at offset `at`: its bytes and how it is written, or nil and why
+-- not.
+function ext.address(s, at)
+    local kind, n = byte(s, at + 1, at + 2)
+    if #s < at + 4 + n then return nil, "short" end
+    local address = s:sub(at + 3, at + 2 + n)
+    if kind == 0 and n == 0 then
+        return address, "any address"
+    elseif kind == 4 and n == 4 then
         return address, concat({ byte(address, 1, 4) }, ".")
     elseif kind == 6 and n == 16 then
         local words = {}
-        for at = 0, 14, 2 do
-            words[#words + 1] = format("%x", byte(address, at + 1) * 256 + byte(address, at + 2))
+        for i = 0, 14, 2 do
+            words[#words + 1] = format("%x", byte(address, i + 1) * 256 + byte(address, i + 2))
         end
         return address, "[" .. concat(words, ":") .. "]"
     elseif kind == 0x6e and n > 0 and not address:find("\0", 1, true) then
@@ -1002,45 +1118,60 @@ function ext.address(s)
     return nil, "address"
 end
 
+-- How many bytes the message has to have, as far as it says so itself.
+function ext.least(s, spec)
+    if spec.address then return spec.size + byte(s, spec.address + 2) end
+    if spec == EXT[ACK] then return spec.size + 13 * byte(s, 22) end
+    return spec.size
+end
+
+-- The direction in which a message of this way and id is not sent, in words.
+function ext.wrong_way(spec, id, up)
+    local only = spec.way
+    if only == "opener" then only = id < ID_OF_RP and "up" or "down" end
+    if only == "answer" then only = id < ID_OF_RP and "down" or "up" end
+    if not only or (only == "up") == up then return nil end
+    return only == "up" and "is sent uplink only" or "is sent downlink only"
+end
+
 -- What is wrong with a message of the extension: the expert, the bytes, the words.
 function ext.fault(half, s, size)
     local kind = byte(s, 9)
     local spec = EXT[kind]
     if not spec then return e.unknown, "type", format("Unknown type %d: stepped over", kind) end
-    if size < spec.size then
+    local least = #s >= spec.size and ext.least(s, spec) or spec.size
+    if size < least then
         return e.short, "len", format("%s of %d bytes: its fields take %d", EXT_NAME[kind], size,
-            spec.size)
+            least)
     end
-    if #s < spec.size then return nil end
-    if spec.about and le16(s, 9) == 0 then return e.ext_id, "about" end
-    if kind == OPEN then
-        local address, why = ext.address(s)
-        if not address and size < 15 + byte(s, 13) then
-            return e.short, "len", "OPEN whose address reaches beyond its end"
-        end
-        if not address and why == "address" then return e.address, "address" end
+    if #s < least then return nil end
+    local id = spec.about and le16(s, 9)
+    if id == 0 then return e.ext_id, "about" end
+    local wrong = ext.wrong_way(spec, id, half.up)
+    if wrong then return e.ext_direction, "type", EXT_NAME[kind] .. " " .. wrong end
+    if kind == HELLO and (byte(s, 31) >= byte(s, 32) or byte(s, 32) > 64) then
+        return e.ext_pipe, "pipe"
     end
-    if spec.way and (spec.way == "up") ~= half.up then
-        return e.ext_direction, "type", EXT_NAME[kind] .. " is sent "
-            .. (spec.way == "up" and "uplink" or "downlink") .. " only"
+    local protocol = kind == OPEN and byte(s, 12)
+    if protocol and not PROTOCOLS[protocol] then return e.ext_protocol, "protocol" end
+    if spec.address and (not ext.address(s, spec.address)
+        or protocol == 6 and byte(s, spec.address + 1) == 0) then
+        return e.address, "address"
     end
     return nil
 end
 
--- What messages of the extension tell about the session and its connections.
+-- What messages of the extension tell about the session.
 function ext.act(half, s)
     local stream, kind = half.stream, byte(s, 9)
-    local session = stream.session
-    if kind == HELLO and half.up then
+    if kind == HELLO then
         stream.extension = true
         join_extension(stream, s:sub(15, 30), byte(s, 31))
-    elseif kind == WELCOME and not half.up then
-        session.welcome = true
-        session.features = le32(s, 10)
-        session.conn_early, session.session_early = le32(s, 31), le32(s, 35)
-    elseif kind == SYNACK then
-        local slot = session.slots[le16(s, 9)]
-        if slot then slot.conn.synack = byte(s, 12) end
+    elseif kind == WELCOME then
+        local session = stream.session
+        stream.welcome = true
+        if byte(s, 15) > 1 then return end
+        session.conn_early, session.session_early = le32(s, 17), le32(s, 21)
     end
 end
 
@@ -1053,19 +1184,24 @@ function ext.early_excess(conn, lane, payload)
         end
         return nil
     end
-    local known = session.welcome
-    if conn.synack or known and session.features % 2 ~= FEATURE_EARLY then return nil end
-    session.early = session.early + payload
-    local limit = known and session.conn_early or EARLY_BEFORE_WELCOME
-    local all = known and session.session_early or EARLY_BEFORE_WELCOME_ALL
-    if lane.payload > limit then
+    if conn.synack then return nil end
+    session.early, conn.early = session.early + payload, (conn.early or 0) + payload
+    if not session.conn_early then return nil end
+    if conn.early > session.conn_early then
         return format("%d bytes of the connection before its SYNACK, %d are allowed",
-            lane.payload, limit)
-    elseif session.early > all then
+            conn.early, session.conn_early)
+    elseif session.early > session.session_early then
         return format("%d bytes of the session before SYNACKs, %d are allowed",
-            session.early, all)
+            session.early, session.session_early)
     end
     return nil
+end
+
+-- A SYNACK ends the early limits of its use.
+function ext.answered(conn, result)
+    if conn.synack then return end
+    conn.synack = result
+    conn.session.early = conn.session.early - (conn.early or 0)
 end
 
 -- The first look at a message ---------------------------------------------------
@@ -1105,7 +1241,14 @@ end
 
 -- Places message i of a connection and notes what is to be said. `m`: the message.
 local function take(half, i, m, now)
-    local conn, old = route(half, m.id, m.number, m.syn, m.copy_ok, now)
+    local extension = half.stream.session.extension
+    local conn, old
+    if extension then
+        conn = ext.route(half, m, now)
+        if m.begins then ext.begin_use(conn, half, m) end
+    else
+        conn, old = route(half, m.id, m.number, m.syn, now)
+    end
     local lane = half.up and conn.up or conn.down
     S.m_conn[i] = conn
     conn.last = now
@@ -1113,19 +1256,25 @@ local function take(half, i, m, now)
     lane.payload = lane.payload + m.payload
     count_pipe(lane, half)
     if old and not old.over then note(i, e.id_reused, "id") end
-    if half.up and m.payload > 0 then
+    if half.up == (not extension or m.id < ID_OF_RP) and m.payload > 0 then
         local words = ext.early_excess(conn, lane, m.payload)
         if words then note(i, e.early_limit, nil, "Early data beyond the limit: " .. words) end
     end
     if m.reason then
         conn.fins[#conn.fins + 1] = S.m_frame[i]
         if m.reason == FIN_RESET then note(i, e.reset) end
-        for number, j in pairs(lane.held) do
+        for number, j in pairs(extension and {} or lane.held) do
             if ahead(number, m.number) > 0 then note(j, e.after_fin) end
         end
     end
-    if conn.over and conn.by_up ~= half.up and not m.reason then note(i, e.over) end
-    if m.syn then set_destination(conn, i, m.ip, m.text, m.port, now) end
+    if conn.over and conn.by_up ~= half.up and not m.reason
+        and not (extension and lane.seen[m.number]) then
+        note(i, e.over)
+    end
+    if m.syn and not (extension and conn.syn) then
+        set_destination(conn, i, m.ip, m.text, m.port, now)
+    end
+    if m.synack then ext.answered(conn, m.synack) end
     local resent = half.hole and wire.is_resent(half, half.hole_since, now)
     local order = place(conn, lane, i, m.number, m.payload, m.reason, resent, now)
     S.m_order[i] = order
@@ -1138,7 +1287,8 @@ local function take(half, i, m, now)
     elseif order == AFTER then
         note(i, e.after_fin)
     end
-    if half.up and lane.done and not m.syn and (order == AFTER or order == COPY) then
+    if half.up and lane.done and not m.syn and not extension
+        and (order == AFTER or order == COPY) then
         conn.strays = conn.strays or {}
         conn.strays[#conn.strays + 1] = { i = i, number = m.number, payload = m.payload,
             reason = m.reason, now = now }
@@ -1147,20 +1297,41 @@ local function take(half, i, m, now)
     end
 end
 
-function ext.first_of_pipe(half, i, id, s)
+-- The first message of a pipe is HELLO or WELCOME, and LP waits for the latter.
+function ext.check_begin(half, i, id, s)
+    local first, stream = half.first, half.stream
     half.first = false
-    if not half.stream.extension or half.sync ~= "found" then return end
+    if not stream.extension or half.sync ~= "found" or not stream.started then return end
     local want = half.up and HELLO or WELCOME
-    if not half.stream.started then return end
-    if id ~= 0 or byte(s, 9) ~= want then
-        note(i, e.ext_first, "id", "The first message of this pipe is not " .. EXT_NAME[want])
+    if first then
+        if id ~= 0 or byte(s, 9) ~= want then
+            note(i, e.ext_first, "id", "The first message of this pipe is not " .. EXT_NAME[want])
+        end
+    elseif half.up and not stream.welcome then
+        note(i, e.ext_welcome, "id")
     end
 end
 
-function ext.take(half, i, size, len, s, now)
+-- OPEN and SYNACK have their place among the messages of their connection.
+function ext.take_numbered(half, i, m, s, now)
+    local kind = byte(s, 9)
+    m.id, m.begins = le16(s, 9), true
+    if kind == SYNACK then
+        m.synack = byte(s, 12)
+    else
+        local address, text = ext.address(s, EXT[OPEN].address)
+        m.ip = byte(s, 13) == 4 and text or nil
+        m.text, m.port = text, le16(s, 14 + #address)
+    end
+    take(half, i, m, now)
+    m.id = 0
+end
+
+function ext.take(half, i, m, s, now)
     S.m_order[i] = APART
-    if len ~= size then
-        note(i, half.stream.extension and e.ext_syn_fin or e.id_0, "id")
+    if m.len ~= m.size then
+        local what = m.len == LEN_SYN and e.ext_syn or e.ext_id
+        note(i, half.stream.extension and what or e.id_0, "id")
         return
     end
     local kind = byte(s, 9)
@@ -1168,21 +1339,17 @@ function ext.take(half, i, size, len, s, now)
         and half.stream.rp_port ~= 6000) then
         note(i, e.id_0, "id")
     end
-    local fault, on, text = ext.fault(half, s, size)
+    local fault, on, text = ext.fault(half, s, m.size)
     if fault then
         note(i, fault, on, text)
         return
     end
-    if #s < EXT[kind].size then return end
-    if kind == OPEN then
-        local address, text_of = ext.address(s)
-        if not address then return end
-        local ip = byte(s, 12) == 4 and text_of or nil
-        take(half, i, { id = le16(s, 9), number = 0, payload = 0, syn = true, copy_ok = true,
-            ip = ip, text = text_of, port = le16(s, 13 + #address) }, now)
-        return
+    if #s < EXT[kind].size or #s < ext.least(s, EXT[kind]) then return end
+    if kind == OPEN or kind == SYNACK then
+        ext.take_numbered(half, i, m, s, now)
+    else
+        ext.act(half, s)
     end
-    ext.act(half, s)
 end
 
 -- A message as a whole: `s` its bytes, of a data message the header.
@@ -1196,14 +1363,17 @@ local function first_look(half, frame, pos, m, s, now)
         local came = wire.came(half, (half.begin + half.bytes) % CIRCLE)
         if came then S.m_held[i] = now - came end
     end
-    if half.first then ext.first_of_pipe(half, i, id, s) end
+    if half.first or half.stream.extension then ext.check_begin(half, i, id, s) end
+    m.payload = 0
     if id == 0 then
-        ext.take(half, i, size, len, s, now)
+        ext.take(half, i, m, s, now)
         return i
     end
-    m.payload = 0
     if len == LEN_SYN then
-        if not half.up then
+        if half.stream.extension then
+            note(i, e.ext_syn, "type")
+            return i
+        elseif not half.up then
             note(i, e.syn_downlink, "type")
             return i
         elseif number ~= 0 then
@@ -1212,14 +1382,12 @@ local function first_look(half, frame, pos, m, s, now)
         elseif #s < SIZE_SYN then
             return i
         end
-        m.copy_ok = half.stream.extension
         m.ip = concat({ byte(s, 9, 12) }, ".")
         m.text, m.port = m.ip, le16(s, 12)
     elseif len == LEN_FIN then
         m.reason = m.reason or FIN_ORDER
-        local features = half.stream.session.features or 0
-        if not REASONS[m.reason] or m.reason == HALF_CLOSE
-            and floor(features / FEATURE_HALF_CLOSE) % 2 == 0 then
+        local orderly = half.stream.extension and HALF_CLOSE or FIN_ORDER
+        if m.reason ~= orderly and m.reason ~= FIN_RESET then
             note(i, e.reason, "reason", format("Unknown reason 0x%02x of a FIN", m.reason))
         end
     else
@@ -1619,11 +1787,17 @@ local function what(m, s)
         local spec = EXT[kind]
         if not spec or #s < spec.size then return name end
         if kind == OPEN then
-            local address, text = ext.address(s)
-            if not address then return name end
-            return format("OPEN %d to %s:%d", le16(s, 9), text, le16(s, 13 + #address))
+            local address, text = ext.address(s, spec.address)
+            if not address then return name .. " of " .. le16(s, 9) end
+            return format("OPEN %d of %d to %s:%d", m.number, le16(s, 9), text,
+                le16(s, 14 + #address))
+        elseif kind == SYNACK then
+            return format("SYNACK %d of %d, %s", m.number, le16(s, 9),
+                RESULTS[byte(s, 12)] or "failed")
         elseif spec.about then
             return name .. " of " .. le16(s, 9)
+        elseif kind == ACK then
+            return format("ACK of %s", plural(byte(s, 22), "pipe"))
         elseif kind == WELCOME then
             return name .. ": " .. (STATUS[byte(s, 15)] or "?")
         elseif kind == HELLO then
@@ -1693,15 +1867,18 @@ end
 
 function view.features(tree, range)
     local item = tree:add_le(f.features, range)
-    for _, field in ipairs(feature_fields) do item:add_le(field, range) end
+    for i = 0, #feature_fields do item:add_le(feature_fields[i], range) end
 end
 
-function view.open(tree, tvb, at, avail, s, items)
-    local kind, n = byte(s, 12), byte(s, 13)
-    local fits = math.min(n, avail - 13)
+-- The address whose kind stands at offset `from`, and its port. Returns where that ends.
+function view.address(tree, tvb, at, from, avail, s, items)
+    local n = byte(s, from + 2)
+    tree:add(f.kind, tvb:range(at + from, 1))
+    tree:add(f.address_len, tvb:range(at + from + 1, 1))
+    local fits = math.min(n, avail - from - 2)
     if fits > 0 then
-        local range = tvb:range(at + 13, fits)
-        local address, text = ext.address(s)
+        local range = tvb:range(at + from + 2, fits)
+        local kind, address, text = byte(s, from + 1), ext.address(s, from)
         if address and kind == 4 then
             tree:add(f.dst_ip, range)
         elseif address and kind == 6 then
@@ -1711,11 +1888,41 @@ function view.open(tree, tvb, at, avail, s, items)
         end
         items.address = tree:add(f.address, range)
     end
-    if avail >= 15 + n then tree:add_le(f.dst_port, tvb:range(at + 13 + n, 2)) end
-    return 15 + n
+    if avail >= from + 4 + n then tree:add_le(f.dst_port, tvb:range(at + from + 2 + n, 2)) end
+    return from + 4 + n
 end
 
-function view.extension(tree, tvb, at, size, avail, s, items)
+-- What an ACK says of each pipe. Returns where that ends.
+function view.acked(tree, tvb, at, avail, s)
+    local from = EXT[ACK].size
+    for _ = 1, byte(s, 22) do
+        if from + 13 > avail then return avail end
+        tree:add(f.ack_pipe, tvb:range(at + from, 1))
+        tree:add_le(f.ack_incarnation, tvb:range(at + from + 1, 4))
+        tree:add_le(f.received, tvb:range(at + from + 5, 8))
+        from = from + 13
+    end
+    return from
+end
+
+-- What follows the fields whose place is fixed. Returns where that ends.
+function view.behind_fixed(tree, tvb, at, kind, known, avail, s, items)
+    local from = EXT[kind].address
+    if kind == ACK then return view.acked(tree, tvb, at, avail, s) end
+    if not from or avail < from + 2 then return known end
+    known = view.address(tree, tvb, at, from, avail, s, items)
+    if kind == OPEN and known + 4 <= avail then
+        tree:add_le(f.window, tvb:range(at + known, 4))
+        known = known + 4
+    elseif kind == DATAGRAM and known <= avail then
+        view.generated(tree:add(f.payload_len, avail - known))
+        if known < avail then tree:add(f.payload, tvb:range(at + known, avail - known)) end
+        known = avail
+    end
+    return known
+end
+
+function view.extension(tree, tvb, at, avail, s, items)
     local kind = byte(s, HEADER + 1)
     if not kind then return end
     items[TYPE_SPAN] = tree:add(f.type, tvb:range(at + 8, 1), TYPE_EXT + kind)
@@ -1735,18 +1942,20 @@ function view.extension(tree, tvb, at, size, avail, s, items)
             tree:add(field[1], range)
         else
             local item = tree:add_le(field[1], range)
+            if field[1] == f.path_flags then item:add(f.path_backup, range) end
             if field[1] == f.about then items.about = item end
+            if field[1] == f.pipe_count then items.pipe = item end
+            if field[1] == f.protocol then items.protocol = item end
         end
         known = to
     end
-    if kind == OPEN and avail >= 13 then known = view.open(tree, tvb, at, avail, s, items) end
+    if spec then known = view.behind_fixed(tree, tvb, at, kind, known, avail, s, items) end
     if known < avail then tree:add(f.future, tvb:range(at + known, avail - known)) end
-    if not spec and size > avail then return end
 end
 
 function view.body(tree, tvb, at, m, avail, s, items)
     if m.id == 0 and m.len == m.size then
-        view.extension(tree, tvb, at, m.size, avail, s, items)
+        view.extension(tree, tvb, at, avail, s, items)
         return
     end
     local kind = m.len == LEN_SYN and TYPE_SYN or m.len == LEN_FIN and TYPE_FIN or TYPE_DATA
@@ -1817,7 +2026,7 @@ function view.computed(tree, i, m, pinfo, items)
     if not conn then return end
     local lane = half.up and conn.up or conn.down
     view.generated(tree:add(f.stream, conn.index))
-    view.destination(tree, conn, m.len == LEN_SYN or m.id == 0)
+    view.destination(tree, conn, m.syn)
     if conn.syn_frame then
         view.generated(tree:add(f.syn_frame, conn.syn_frame))
         view.generated(tree:add(f.since_syn, view.ns_time(pinfo.abs_ts - conn.syn_time)))
@@ -2100,7 +2309,7 @@ local function next_piece(at, left, pinfo, tree)
     local rest = captured - at
     local s = call.raw(tvb, at, rest < SIZE_SYN and rest or SIZE_SYN)
     local m = message_now
-    m.tvb, m.at, m.payload, m.reason, m.copy_ok = tvb, at, 0, nil, nil
+    m.tvb, m.at, m.payload, m.reason, m.begins, m.synack = tvb, at, 0, nil, nil, nil
     m.id, m.number, m.len = header(s, 1)
     m.size = size_of(m.len)
     if not m.size then
@@ -2152,7 +2361,7 @@ local function quick(at, left)
         or lane.offset == 0
         or lane.seen[number] or lane.fin or conn.over
         or not conn.syn or lane.middle or not lane.pipes[half.stream]
-        or up and session.extension or content and (lane.torn
+        or session.extension or content and (lane.torn
             or conn.dst_port >= X11_FIRST and conn.dst_port <= X11_LAST)
         or slot.former and former_owns(slot.former, half, number, false, look.now) then
         return nil

@@ -78,10 +78,11 @@ static void hello(struct walk *w, struct wire_hello *m)
 	bytes(w, m->session, sizeof(m->session));
 	u8(w, &m->pipe);
 	u8(w, &m->pipes);
-	u16(w, &m->incarnation);
-	u64(w, &m->received);
-	u32(w, &m->conn_window);
-	u32(w, &m->session_window);
+	u32(w, &m->incarnation);
+	u8(w, &m->path);
+	u8(w, &m->path_flags);
+	u16(w, &m->path_cost);
+	u32(w, &m->reorder_limit);
 }
 
 static void welcome(struct walk *w, struct wire_welcome *m)
@@ -89,17 +90,18 @@ static void welcome(struct walk *w, struct wire_welcome *m)
 	u8(w, &m->version);
 	u32(w, &m->features);
 	u8(w, &m->status);
-	u64(w, &m->received);
-	u32(w, &m->conn_window);
-	u32(w, &m->session_window);
+	u16(w, &m->connections);
 	u32(w, &m->conn_early);
 	u32(w, &m->session_early);
+	u16(w, &m->wait_s);
+	u32(w, &m->reorder_limit);
 }
 
 static void synack(struct walk *w, struct wire_synack *m)
 {
 	u16(w, &m->id);
 	u8(w, &m->result);
+	u64(w, &m->offset);
 }
 
 static void window(struct walk *w, struct wire_window *m)
@@ -125,24 +127,57 @@ static void hint(struct walk *w, struct wire_hint *m)
 	u16(w, &m->id);
 	u8(w, &m->priority);
 	u64(w, &m->remaining);
+	u8(w, &m->paths);
 }
 
 static void ack(struct walk *w, struct wire_ack *m)
 {
-	u8(w, &m->pipe);
-	u16(w, &m->incarnation);
-	u64(w, &m->received);
-	u64(w, &m->received_us);
+	u64(w, &m->time_us);
 	u32(w, &m->reorder_bytes);
+	u8(w, &m->pipes);
+	for (int i = 0; i < m->pipes; i++) {
+		u8(w, &m->pipe[i].pipe);
+		u32(w, &m->pipe[i].incarnation);
+		u64(w, &m->pipe[i].received);
+	}
 }
 
-static void open_address(struct walk *w, struct wire_open *m)
+static void address(struct walk *w, struct wire_address *m)
+{
+	u8(w, &m->kind);
+	u8(w, &m->len);
+	bytes(w, m->bytes, m->len);
+	u16(w, &m->port);
+}
+
+static void open_to(struct walk *w, struct wire_open *m)
 {
 	u16(w, &m->id);
-	u8(w, &m->kind);
-	u8(w, &m->address_len);
-	bytes(w, m->address, m->address_len);
-	u16(w, &m->port);
+	u8(w, &m->protocol);
+	address(w, &m->to);
+	u32(w, &m->window);
+}
+
+/* All that is left is payload: alone of all types it cannot grow fields. */
+static void datagram(struct walk *w, struct wire_datagram *m)
+{
+	u16(w, &m->id);
+	address(w, &m->at);
+	if (w->in && !w->past_end) {
+		m->payload = w->in;
+		m->payload_len = (uint16_t)w->left;
+	} else if (w->out && room(w, m->payload_len) && m->payload_len) {
+		memcpy(w->out, m->payload, m->payload_len);
+		w->out += m->payload_len;
+	}
+}
+
+static void path(struct walk *w, struct wire_path *m)
+{
+	u8(w, &m->path);
+	u8(w, &m->state);
+	u16(w, &m->cost);
+	u32(w, &m->serial);
 }
 
 /* The fields behind the type. -1 for a type that is not known. */
@@ -176,26 +211,32 @@ static int fields(struct walk *w, struct wire_ext *ext)
 	case WIRE_ACK:
 		ack(w, &ext->ack);
 		return 0;
-	case WIRE_RELEASE:
-		u16(w, &ext->release.id);
-		return 0;
 	case WIRE_OPEN:
-		open_address(w, &ext->open);
+		open_to(w, &ext->open);
 		return 0;
+	case WIRE_DATAGRAM:
+		datagram(w, &ext->datagram);
+		return 0;
+	case WIRE_PATH:
+		path(w, &ext->path);
+		return 0;
+	case WIRE_EXT_NONE:
+		break;
 	}
 	return -1;
 }
 
-static int address_is_sound(const struct wire_open *m)
+static int address_is_sound(const struct wire_address *m)
 {
 	switch (m->kind) {
-	case WIRE_OPEN_IPV4:
-		return m->address_len == 4;
-	case WIRE_OPEN_IPV6:
-		return m->address_len == 16;
-	case WIRE_OPEN_NAME:
-		return m->address_len > 0 &&
-		       !memchr(m->address, 0, m->address_len);
+	case WIRE_ADDRESS_NONE:
+		return m->len == 0;
+	case WIRE_ADDRESS_IPV4:
+		return m->len == 4;
+	case WIRE_ADDRESS_IPV6:
+		return m->len == 16;
+	case WIRE_ADDRESS_NAME:
+		return m->len > 0 && !memchr(m->bytes, 0, m->len);
 	}
 	return 0;
 }
@@ -206,24 +247,76 @@ static int connection_of(const struct wire_ext *ext)
 	switch (ext->type) {
 	case WIRE_SYNACK:
 		return ext->synack.id;
+	case WIRE_WINDOW:
+		return ext->window.id;
 	case WIRE_HINT:
 		return ext->hint.id;
-	case WIRE_RELEASE:
-		return ext->release.id;
 	case WIRE_OPEN:
 		return ext->open.id;
+	case WIRE_DATAGRAM:
+		return ext->datagram.id;
 	default:
 		return -1;
 	}
 }
 
-static enum wire_ext_result judge(const struct wire_ext *ext)
+/* The ways that a message may go: LP opens the lower ids, RP the others. */
+enum { UP = 1, DOWN = 2 };
+
+static int ways_of(const struct wire_ext *ext)
+{
+	switch (ext->type) {
+	case WIRE_HELLO:
+	case WIRE_PATH:
+		return UP;
+	case WIRE_WELCOME:
+		return DOWN;
+	case WIRE_OPEN:
+		return ext->open.id <= WIRE_ID_LP_MAX ? UP : DOWN;
+	case WIRE_SYNACK:
+		return ext->synack.id <= WIRE_ID_LP_MAX ? DOWN : UP;
+	default:
+		return UP | DOWN;
+	}
+}
+
+static enum wire_ext_result judge_open(const struct wire_open *m)
+{
+	if (m->protocol != WIRE_PROTOCOL_TCP &&
+	    m->protocol != WIRE_PROTOCOL_UDP)
+		return WIRE_EXT_BAD_PROTOCOL;
+	if (!address_is_sound(&m->to))
+		return WIRE_EXT_BAD_ADDRESS;
+	if (m->protocol == WIRE_PROTOCOL_TCP && m->to.kind == WIRE_ADDRESS_NONE)
+		return WIRE_EXT_BAD_ADDRESS;
+	return WIRE_EXT_OK;
+}
+
+static enum wire_ext_result judge(const struct wire_ext *ext, int ways)
 {
 	if (connection_of(ext) == 0)
 		return WIRE_EXT_BAD_ID;
-	if (ext->type == WIRE_OPEN && !address_is_sound(&ext->open))
-		return WIRE_EXT_BAD_ADDRESS;
-	return WIRE_EXT_OK;
+	if (!(ways_of(ext) & ways))
+		return WIRE_EXT_WRONG_WAY;
+	switch (ext->type) {
+	case WIRE_HELLO:
+		return ext->hello.pipe < ext->hello.pipes &&
+		       ext->hello.pipes <= WIRE_EXT_PIPES_MAX
+			? WIRE_EXT_OK : WIRE_EXT_BAD_PIPE;
+	case WIRE_OPEN:
+		return judge_open(&ext->open);
+	case WIRE_DATAGRAM:
+		return address_is_sound(&ext->datagram.at)
+			? WIRE_EXT_OK : WIRE_EXT_BAD_ADDRESS;
+	default:
+		return WIRE_EXT_OK;
+	}
+}
+
+/* Whether the header's number means something, for this type. */
+static int is_numbered(enum wire_ext_type type)
+{
+	return type == WIRE_OPEN || type == WIRE_SYNACK;
 }
 
 size_t wire_ext_put(uint8_t *buf, const struct wire_ext *ext)
@@ -231,33 +324,97 @@ size_t wire_ext_put(uint8_t *buf, const struct wire_ext *ext)
 	struct wire_ext copy = *ext;
 	struct walk w = {
 		.out = buf + WIRE_HEADER + 1,
-		.left = WIRE_EXT_SIZE_MAX - WIRE_HEADER - 1,
+		.left = WIRE_PAYLOAD_MAX - 1,
 	};
 	size_t body;
 
-	if (judge(ext) || fields(&w, &copy))
+	if (judge(ext, UP | DOWN) || fields(&w, &copy) || w.past_end)
 		return 0;
 	body = (size_t)(w.out - buf) - WIRE_HEADER;
-	wire_put_data(buf, 0, 0, body);
+	wire_put_data(buf, 0, is_numbered(ext->type) ? ext->number : 0, body);
 	buf[WIRE_HEADER] = (uint8_t)ext->type;
 	return WIRE_HEADER + body;
 }
 
-enum wire_ext_result wire_ext_get(const struct wire_msg *msg,
-				  struct wire_ext *ext)
+static void clear(struct wire_ext *ext, unsigned int type)
+{
+	memset(ext, 0, sizeof(*ext));
+	ext->type = type;
+}
+
+static enum wire_ext_result get_own(const struct wire_msg *msg, int downlink,
+				    struct wire_ext *ext)
 {
 	struct walk w = { .in = msg->body + 1, .left = msg->body_len - 1u };
 
-	memset(ext, 0, sizeof(*ext));
-	ext->type = msg->body[0];
+	clear(ext, msg->body[0]);
 	if (fields(&w, ext))
 		return WIRE_EXT_UNKNOWN;
 	if (w.past_end) {
-		memset(ext, 0, sizeof(*ext));
-		ext->type = msg->body[0];
+		clear(ext, msg->body[0]);
 		return WIRE_EXT_SHORT;
 	}
-	return judge(ext);
+	if (is_numbered(ext->type))
+		ext->number = msg->number;
+	return judge(ext, downlink ? DOWN : UP);
+}
+
+static int reason_is_known(uint8_t reason)
+{
+	return reason == WIRE_REASON_NO_MORE || reason == WIRE_REASON_RST;
+}
+
+enum wire_ext_result wire_ext_get(const struct wire_msg *msg, int downlink,
+				  struct wire_ext *ext)
+{
+	if (msg->type == WIRE_DATA && msg->id == 0)
+		return get_own(msg, downlink, ext);
+	clear(ext, WIRE_EXT_NONE);
+	if (msg->type == WIRE_SYN)
+		return WIRE_EXT_SYN;
+	if (msg->id == 0)
+		return WIRE_EXT_BAD_ID;
+	if (msg->type == WIRE_FIN && !reason_is_known(msg->body[0]))
+		return WIRE_EXT_BAD_REASON;
+	return WIRE_EXT_OK;
+}
+
+int wire_ext_counts(const struct wire_msg *msg)
+{
+	if (msg->type != WIRE_DATA || msg->id)
+		return 1;
+	switch (msg->body[0]) {
+	case WIRE_HELLO:
+	case WIRE_WELCOME:
+	case WIRE_PING:
+	case WIRE_PONG:
+	case WIRE_ACK:
+	case WIRE_DATAGRAM:
+		return 0;
+	}
+	return 1;
+}
+
+enum wire_ext_scope wire_ext_scope(enum wire_ext_result result)
+{
+	switch (result) {
+	case WIRE_EXT_OK:
+		return WIRE_SCOPE_NONE;
+	case WIRE_EXT_UNKNOWN:
+	case WIRE_EXT_SHORT:
+	case WIRE_EXT_BAD_ID:
+		return WIRE_SCOPE_MESSAGE;
+	case WIRE_EXT_BAD_REASON:
+	case WIRE_EXT_BAD_PROTOCOL:
+	case WIRE_EXT_BAD_ADDRESS:
+		return WIRE_SCOPE_CONNECTION;
+	case WIRE_EXT_BAD_PIPE:
+		return WIRE_SCOPE_PIPE;
+	case WIRE_EXT_SYN:
+	case WIRE_EXT_WRONG_WAY:
+		break;
+	}
+	return WIRE_SCOPE_SESSION;
 }
 
 const char *wire_ext_name(unsigned int type)
@@ -272,11 +429,12 @@ const char *wire_ext_name(unsigned int type)
 		[WIRE_GOODBYE] = "GOODBYE",
 		[WIRE_HINT] = "HINT",
 		[WIRE_ACK] = "ACK",
-		[WIRE_RELEASE] = "RELEASE",
 		[WIRE_OPEN] = "OPEN",
+		[WIRE_DATAGRAM] = "DATAGRAM",
+		[WIRE_PATH] = "PATH",
 	};
 
-	if (type == 0 || type > WIRE_OPEN)
+	if (type > WIRE_PATH || !name[type])
 		return "unknown";
 	return name[type];
 }
@@ -286,12 +444,22 @@ const char *wire_ext_result_text(enum wire_ext_result result)
 	switch (result) {
 	case WIRE_EXT_OK:
 		return "nothing is wrong";
+	case WIRE_EXT_SYN:
+		return "a SYN, which the extension does not have";
+	case WIRE_EXT_BAD_REASON:
+		return "a FIN whose reason is neither 0x77 nor 0x99";
 	case WIRE_EXT_UNKNOWN:
 		return "type is unknown";
 	case WIRE_EXT_SHORT:
 		return "body is shorter than its fields";
 	case WIRE_EXT_BAD_ID:
 		return "connection id is 0";
+	case WIRE_EXT_WRONG_WAY:
+		return "it is not sent in this direction";
+	case WIRE_EXT_BAD_PIPE:
+		return "pipe index is not below a count of 1 to 64";
+	case WIRE_EXT_BAD_PROTOCOL:
+		return "protocol is neither TCP nor UDP";
 	case WIRE_EXT_BAD_ADDRESS:
 		return "address is not of its kind";
 	}

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The extension's messages: ordinary data messages of connection id 0, whose
- * first body byte is the type and whose fields follow, little-endian. A reader
- * that does not know a type steps over it; one that knows fewer fields than
- * came ignores what lies behind them. docs/wire-format.md is the long form.
+ * What may stand on a pipe of the extension. Its own messages are data messages
+ * of connection id 0 whose first body byte is the type; the fields follow,
+ * little-endian. Data messages and FINs of connections look as they do in the
+ * baseline, but the reasons of a FIN are 0x77 and 0x99, and there is no SYN.
+ * docs/wire-format.md is the long form.
  *
- * Only bytes to fields and back: what a field is good for, and which message
- * may come when, is the business of who negotiates. No sockets, no clock, no
- * allocation.
+ * Only bytes to fields and back, and what a single message tells to be wrong by
+ * itself. Which message may come when is the business of who knows the session.
+ * No sockets, no clock, no allocation.
  */
 #ifndef TM3_WIRE_EXT_H
 #define TM3_WIRE_EXT_H
@@ -21,11 +22,17 @@ enum {
 	WIRE_EXT_VERSION = 1,
 	WIRE_EXT_SESSION_SIZE = 16,	/* bytes that name a session */
 	WIRE_EXT_ADDRESS_MAX = 255,
-	/* The longest that wire_ext_put() writes: an OPEN. */
-	WIRE_EXT_SIZE_MAX = WIRE_HEADER + 5 + WIRE_EXT_ADDRESS_MAX + 2,
+	WIRE_EXT_PIPES_MAX = 64,	/* of a session */
+	WIRE_ACK_PIPES_MAX = 255,	/* that one ACK has room for */
 };
 
+/*
+ * Type 10 was RELEASE in a draft and is not used again. 13 and 14 are reserved
+ * for LISTEN and LISTENING; a reader steps over them, as over any it does not
+ * know.
+ */
 enum wire_ext_type {
+	WIRE_EXT_NONE = 0,	/* no type: a message of a connection */
 	WIRE_HELLO = 1,
 	WIRE_WELCOME = 2,
 	WIRE_SYNACK = 3,
@@ -35,18 +42,19 @@ enum wire_ext_type {
 	WIRE_GOODBYE = 7,
 	WIRE_HINT = 8,
 	WIRE_ACK = 9,
-	WIRE_RELEASE = 10,
 	WIRE_OPEN = 11,
+	WIRE_DATAGRAM = 12,
+	WIRE_PATH = 15,
 };
 
-enum wire_feature {
-	WIRE_FEATURE_SYNACK = 1 << 0,	/* and limits of early data */
-	WIRE_FEATURE_WINDOW = 1 << 1,
-	WIRE_FEATURE_HALF_CLOSE = 1 << 2,
-	WIRE_FEATURE_OPEN = 1 << 3,
-	WIRE_FEATURE_PING = 1 << 4,
-	WIRE_FEATURE_HINT = 1 << 5,
-	WIRE_FEATURE_RECOVERY = 1 << 6,	/* ACK, RELEASE, pipes come back */
+/* Version 1 is one set: who speaks it sets all of these bits. */
+#define WIRE_FEATURES_VERSION_1 0x5Fu
+
+enum wire_feature {		/* the optional ones */
+	WIRE_FEATURE_HINT = 0x20,
+	WIRE_FEATURE_DATAGRAM = 0x80,
+	WIRE_FEATURE_LISTEN = 0x100,
+	WIRE_FEATURE_PATH = 0x200,
 };
 
 enum wire_welcome_status {
@@ -54,6 +62,7 @@ enum wire_welcome_status {
 	WIRE_WELCOME_RESUMED = 1,
 	WIRE_WELCOME_UNKNOWN = 2,	/* no such session: reset all */
 	WIRE_WELCOME_REFUSED = 3,
+	WIRE_WELCOME_BUSY = 4,		/* try later */
 };
 
 enum wire_synack_result {
@@ -72,43 +81,65 @@ enum wire_goodbye_reason {
 	WIRE_GOODBYE_LIMIT = 2,
 };
 
-enum wire_open_kind {
-	WIRE_OPEN_IPV4 = 4,
-	WIRE_OPEN_IPV6 = 6,
-	WIRE_OPEN_NAME = 'n',
+enum wire_address_kind {
+	WIRE_ADDRESS_NONE = 0,		/* UDP only */
+	WIRE_ADDRESS_IPV4 = 4,
+	WIRE_ADDRESS_IPV6 = 6,
+	WIRE_ADDRESS_NAME = 'n',
+};
+
+enum wire_protocol {			/* numbers of the IP header */
+	WIRE_PROTOCOL_TCP = 6,
+	WIRE_PROTOCOL_UDP = 17,
+};
+
+enum wire_path_flag {
+	WIRE_PATH_FLAG_BACKUP = 1,
+};
+
+enum wire_path_state {
+	WIRE_PATH_USE = 0,
+	WIRE_PATH_BACKUP = 1,
+	WIRE_PATH_OFF = 2,
+};
+
+enum {
+	WIRE_HINT_COPIES = 0x80,	/* in hint.paths: on all of them */
 };
 
 struct wire_hello {
 	uint8_t version;
 	uint32_t features;
 	uint8_t session[WIRE_EXT_SESSION_SIZE];
-	uint8_t pipe;
-	uint8_t pipes;
-	uint16_t incarnation;		/* counts this pipe's redials */
-	uint64_t received;		/* on its previous incarnation */
-	uint32_t conn_window;		/* bytes the peer may send at first */
-	uint32_t session_window;
+	uint8_t pipe;			/* below pipes */
+	uint8_t pipes;			/* 1 to WIRE_EXT_PIPES_MAX */
+	uint32_t incarnation;		/* grows with each redial of the pipe */
+	uint8_t path;
+	uint8_t path_flags;		/* enum wire_path_flag */
+	uint16_t path_cost;
+	uint32_t reorder_limit;		/* bytes LP keeps out of order */
 };
 
 struct wire_welcome {
 	uint8_t version;
 	uint32_t features;		/* the common ones */
 	uint8_t status;			/* enum wire_welcome_status */
-	uint64_t received;
-	uint32_t conn_window;
-	uint32_t session_window;
-	uint32_t conn_early;		/* limits of early data */
+	uint16_t connections;		/* at a time */
+	uint32_t conn_early;		/* limits of early data, in bytes */
 	uint32_t session_early;
+	uint16_t wait_s;		/* that a session waits for a pipe */
+	uint32_t reorder_limit;		/* bytes RP keeps out of order */
 };
 
 struct wire_synack {
 	uint16_t id;
 	uint8_t result;			/* enum wire_synack_result */
+	uint64_t offset;		/* as that of a WINDOW */
 };
 
 struct wire_window {
-	uint16_t id;			/* 0: the session */
-	uint64_t offset;		/* payload bytes allowed in all */
+	uint16_t id;
+	uint64_t offset;		/* payload bytes since the start */
 };
 
 struct wire_ping {
@@ -125,32 +156,55 @@ struct wire_hint {
 	uint16_t id;
 	uint8_t priority;
 	uint64_t remaining;		/* bytes */
+	uint8_t paths;			/* one bit each; 0: any */
+};
+
+struct wire_ack_pipe {
+	uint8_t pipe;
+	uint32_t incarnation;
+	uint64_t received;		/* messages parsed, without a gap */
 };
 
 struct wire_ack {
-	uint8_t pipe;
-	uint16_t incarnation;
-	uint64_t received;		/* messages */
-	uint64_t received_us;
-	uint32_t reorder_bytes;		/* in the receiver's queues */
+	uint64_t time_us;		/* by the clock of who received */
+	uint32_t reorder_bytes;		/* held there out of order */
+	uint8_t pipes;			/* of pipe[] */
+	struct wire_ack_pipe pipe[WIRE_ACK_PIPES_MAX];
 };
 
-struct wire_release {
-	uint16_t id;
+struct wire_address {
+	uint8_t kind;			/* enum wire_address_kind */
+	uint8_t len;			/* 0, 4, 16, or that of the name */
+	/* As it is written: the first byte of an address first; a name ends in
+	 * a NUL here, which is not counted and not sent. */
+	uint8_t bytes[WIRE_EXT_ADDRESS_MAX + 1];
+	uint16_t port;			/* 0 where there is no address */
 };
 
 struct wire_open {
 	uint16_t id;
-	uint8_t kind;			/* enum wire_open_kind */
-	uint8_t address_len;		/* 4, 16, or that of the name */
-	/* As it is written: the first byte of an address first; a name ends in
-	 * a NUL here, which is not counted and not sent. */
-	uint8_t address[WIRE_EXT_ADDRESS_MAX + 1];
-	uint16_t port;
+	uint8_t protocol;		/* enum wire_protocol */
+	struct wire_address to;
+	uint32_t window;		/* that the other end may use first */
+};
+
+struct wire_datagram {
+	uint16_t id;
+	struct wire_address at;		/* kind 0: that of the flow */
+	const uint8_t *payload;		/* into the buffer that was read */
+	uint16_t payload_len;
+};
+
+struct wire_path {
+	uint8_t path;
+	uint8_t state;			/* enum wire_path_state */
+	uint16_t cost;
+	uint32_t serial;		/* of two, the larger counts */
 };
 
 struct wire_ext {
 	enum wire_ext_type type;
+	uint32_t number;	/* OPEN, SYNACK: in its connection. Else 0 */
 	union {
 		struct wire_hello hello;
 		struct wire_welcome welcome;
@@ -160,33 +214,57 @@ struct wire_ext {
 		struct wire_goodbye goodbye;
 		struct wire_hint hint;
 		struct wire_ack ack;
-		struct wire_release release;
 		struct wire_open open;
+		struct wire_datagram datagram;
+		struct wire_path path;
 	};
 };
 
+/* What can be wrong with a single message; in the order of the checks. */
 enum wire_ext_result {
 	WIRE_EXT_OK = 0,
+	WIRE_EXT_SYN,		/* the extension opens by OPEN alone */
 	WIRE_EXT_UNKNOWN,	/* a type of the future: step over it */
 	WIRE_EXT_SHORT,		/* its fields do not fit into its body */
 	WIRE_EXT_BAD_ID,	/* 0 where a connection is meant */
-	WIRE_EXT_BAD_ADDRESS,	/* OPEN: kind and length do not go together,
-				   or a name with a NUL in it */
+	WIRE_EXT_BAD_REASON,	/* a FIN with neither 0x77 nor 0x99 */
+	WIRE_EXT_WRONG_WAY,	/* uplink what only comes downlink, or so */
+	WIRE_EXT_BAD_PIPE,	/* HELLO: index not below count, or count */
+	WIRE_EXT_BAD_PROTOCOL,	/* OPEN: neither TCP nor UDP */
+	WIRE_EXT_BAD_ADDRESS,	/* kind and length do not go together, a name
+				   with a NUL, or TCP to no address */
+};
+
+/* How much ends with a bad message. */
+enum wire_ext_scope {
+	WIRE_SCOPE_NONE = 0,	/* nothing is wrong */
+	WIRE_SCOPE_MESSAGE,	/* it is dropped and counted */
+	WIRE_SCOPE_CONNECTION,	/* FIN 0x99 */
+	WIRE_SCOPE_PIPE,	/* it is closed */
+	WIRE_SCOPE_SESSION,	/* GOODBYE 1 */
 };
 
 /*
- * Writes a whole message, header included, to @buf (WIRE_EXT_SIZE_MAX bytes
- * serve for any). Returns its size, or 0 for what wire_ext_get() would refuse.
+ * Writes a whole message, header included, to @buf (WIRE_MESSAGE_MAX bytes
+ * serve for any). Returns its size, or 0 for what wire_ext_get() would refuse
+ * whatever its way, and for a DATAGRAM that is too long for a message.
  */
 size_t wire_ext_put(uint8_t *buf, const struct wire_ext *ext);
 
 /*
- * Reads what wire_read() took as a data message of connection id 0. After
- * WIRE_EXT_SHORT @ext holds no more than the type; after WIRE_EXT_BAD_ADDRESS
- * also the id of the connection that this condemns.
+ * Reads any message that wire_read() took on a pipe of the extension.
+ * @downlink: it came from RP. For a sound message of a connection (data, FIN)
+ * only @ext's type is filled, WIRE_EXT_NONE. After WIRE_EXT_SHORT @ext holds no
+ * more than the type; after each later result also the fields.
  */
-enum wire_ext_result wire_ext_get(const struct wire_msg *msg,
+enum wire_ext_result wire_ext_get(const struct wire_msg *msg, int downlink,
 				  struct wire_ext *ext);
+
+enum wire_ext_scope wire_ext_scope(enum wire_ext_result result);
+
+/* Whether a message is counted on its pipe, kept until then and acknowledged.
+ * What is wrong with it makes no difference: both ends must count alike. */
+int wire_ext_counts(const struct wire_msg *msg);
 
 const char *wire_ext_name(unsigned int type);	/* "HELLO", "unknown" */
 const char *wire_ext_result_text(enum wire_ext_result result);

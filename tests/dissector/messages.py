@@ -20,26 +20,30 @@ def fin(conn: int, number: int, reason: int = FIN_ORDER) -> bytes:
     return struct.pack("<HIHB", conn, number % 2**32, 0xFFFE, reason)
 
 
-def extension(body: bytes) -> bytes:
-    return struct.pack("<HIH", 0, 0, 8 + len(body)) + body
+def extension(body: bytes, number: int = 0) -> bytes:
+    return struct.pack("<HIH", 0, number % 2**32, 8 + len(body)) + body
 
 
-def hello(session: bytes, pipe: int, pipes: int, features: int = 0x7F) -> bytes:
+def hello(session: bytes, pipe: int, pipes: int, incarnation: int = 0) -> bytes:
+    place = struct.pack("<16sBBI", session, pipe, pipes, incarnation)
+    return extension(struct.pack("<BBI", 1, 1, 0x5F) + place + struct.pack("<BBHI", 0, 0, 0, 1))
+
+
+def welcome(conn_early: int = 65536, session_early: int = 1 << 20) -> bytes:
     return extension(
-        struct.pack("<BBI16sBBHQII", 1, 1, features, session, pipe, pipes, 0, 0, 1 << 20, 1 << 24)
+        struct.pack("<BBIBHIIHI", 2, 1, 0x5F, 0, 1024, conn_early, session_early, 120, 1)
     )
 
 
-def welcome(features: int = 0x7F, conn_early: int = 65536, session_early: int = 1 << 20) -> bytes:
-    return extension(
-        struct.pack("<BBIBQIIII", 2, 1, features, 0, 0, 1 << 20, 1 << 24, conn_early, session_early)
-    )
+def synack(conn: int, number: int = 0, result: int = 0, offset: int = 1 << 16) -> bytes:
+    return extension(struct.pack("<BHBQ", 3, conn, result, offset), number)
 
 
-def synack(conn: int, result: int = 0) -> bytes:
-    return extension(struct.pack("<BHB", 3, conn, result))
+def window(conn: int, offset: int) -> bytes:
+    return extension(struct.pack("<BHQ", 4, conn, offset))
 
 
-def open_name(conn: int, name: str, port: int) -> bytes:
+def open_name(conn: int, name: str, port: int, number: int = 0) -> bytes:
     raw = name.encode()
-    return extension(struct.pack("<BHBB", 11, conn, 0x6E, len(raw)) + raw + struct.pack("<H", port))
+    head = struct.pack("<BHBBB", 11, conn, 6, 0x6E, len(raw))
+    return extension(head + raw + struct.pack("<HI", port, 1 << 16), number)

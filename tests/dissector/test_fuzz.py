@@ -49,10 +49,11 @@ def some_message(rng: random.Random) -> bytes:
             m.fin(conn, number, rng.choice([0x88, 0x99, 0x77, 0])),
             m.hello(rng.randbytes(16), rng.randrange(256), rng.randrange(256)),
             m.welcome(),
-            m.synack(conn, rng.randrange(256)),
-            m.open_name(conn, "x" * rng.randrange(256), 80),
+            m.synack(conn, number, rng.randrange(256)),
+            m.window(conn, rng.randrange(2**64)),
+            m.open_name(conn, "x" * rng.randrange(256), 80, number),
             m.extension(rng.randbytes(rng.randint(1, 60))),
-            m.extension(bytes([rng.randint(0, 13)]) + rng.randbytes(rng.randint(0, 60))),
+            m.extension(bytes([rng.randint(0, 16)]) + rng.randbytes(rng.randint(0, 60))),
         ]
     )
 

@@ -183,6 +183,66 @@ def ext_early_limit(s: Scene) -> None:
 
 
 @scene
+def ext_early_limit_in_all(s: Scene) -> None:
+    """The bytes of a use count until its SYNACK, also when it was reset meanwhile."""
+    s.open(1, port=6010)
+    s.up(0, m.hello(b"v" * 16, 0, 1))
+    s.down(0, m.welcome(session_early=8000))
+    s.up(0, m.open_name(2, "x", 80), m.data(2, 1, bytes(4000)), m.fin(2, 2, m.FIN_RESET))
+    s.up(0, m.open_name(3, "x", 80), m.data(3, 1, bytes(4000)), m.data(3, 2, bytes(1)))
+    s.down(0, m.synack(2))
+    s.up(0, m.data(3, 3, bytes(3000)))
+
+
+@scene
+def ext_uses(s: Scene) -> None:
+    """One id, used three times: the numbers go on, whatever pipes the messages take."""
+    s.open(2, port=6010)
+    for pipe in (0, 1):
+        s.up(pipe, m.hello(b"w" * 16, pipe, 2))
+        s.down(pipe, m.welcome())
+    s.up(0, m.open_name(3, "one", 80), m.data(3, 1, b"first"), m.fin(3, 2, m.FIN_HALF))
+    s.down(0, m.synack(3), m.data(3, 1, b"first"), m.fin(3, 2, m.FIN_HALF))
+    s.up(1, m.data(3, 4, b"second"))
+    s.up(0, m.open_name(3, "two", 80, number=3), m.open_name(3, "one", 80))
+    s.down(1, m.data(3, 4, b"second"))
+    s.down(0, m.synack(3, number=3), m.data(3, 1, b"first"))
+    s.up(0, m.fin(3, 5, m.FIN_RESET))
+    s.down(0, m.fin(3, 5, m.FIN_RESET))
+    s.up(1, m.data(3, 1, b"first"), m.open_name(3, "three", 80, number=6))
+    s.up(0, m.fin(3, 2, m.FIN_HALF))
+
+
+@scene
+def ext_reset_behind_the_end(s: Scene) -> None:
+    """A 0x99 behind a 0x77 is of the same use, though the id was opened anew before it came."""
+    s.open(2, port=6010)
+    for pipe in (0, 1):
+        s.up(pipe, m.hello(b"x" * 16, pipe, 2))
+        s.down(pipe, m.welcome())
+    s.up(0, m.open_name(3, "one", 80), m.fin(3, 1, m.FIN_HALF))
+    s.down(0, m.synack(3), m.fin(3, 1, m.FIN_HALF))
+    s.up(0, m.open_name(3, "two", 80, number=2))
+    s.down(1, m.fin(3, 2, m.FIN_RESET), m.synack(3, number=3), m.data(3, 4, b"second"))
+
+
+@scene
+def ext_before_welcome(s: Scene) -> None:
+    s.open(1, port=6010)
+    s.up(0, m.hello(b"y" * 16, 0, 1), m.open_name(3, "x", 80))
+    s.down(0, m.welcome())
+    s.up(0, m.data(3, 1, b"x"))
+
+
+@scene
+def ext_fins(s: Scene) -> None:
+    s.open(1, port=6010)
+    s.up(0, m.hello(b"z" * 16, 0, 1))
+    s.down(0, m.welcome())
+    s.up(0, m.open_name(3, "x", 80), m.fin(3, 1, m.FIN_ORDER), m.syn(4, "192.0.2.2", 81))
+
+
+@scene
 def ext_session(s: Scene) -> None:
     s.open(3, port=6010)
     for pipe in (2, 0, 1):
@@ -191,7 +251,7 @@ def ext_session(s: Scene) -> None:
     s.up(1, m.data(3, 1, b"early"))
     s.up(0, m.open_name(3, "example.org", 80))
     s.up(2, m.fin(3, 2, m.FIN_HALF))
-    s.down(2, m.data(3, 0, b"still"), m.fin(3, 1, m.FIN_HALF))
+    s.down(2, m.synack(3), m.data(3, 1, b"still"), m.fin(3, 2, m.FIN_HALF))
 
 
 @scene
@@ -358,19 +418,51 @@ def test_early_data_beyond_the_limit(rows: dict[str, Rows]) -> None:
     assert limited == ["1025"]
     r = rows["ext_early_limit"]
     assert odd(r) == [[], [], [], [], ["early_limit"], [], []]
+    r = rows["ext_early_limit_in_all"]
+    assert [n for n, names in enumerate(odd(r)) if "early_limit" in names] == [7]
+
+
+def test_uses_of_an_id(rows: dict[str, Rows]) -> None:
+    r = rows["ext_uses"][4:]
+    first, second, third = sorted({int(n) for n in column(r, "stream")})
+    assert [int(n) for n in column(r, "stream")] == [
+        *[first] * 6, second, second, first, second, second, first, second, second, first, third,
+        first,
+    ]  # fmt: skip
+    names = {int(row["tm3.stream"]): row["tm3.dst.name"] for _, row in r if "tm3.dst.name" in row}
+    assert names == {first: "one", second: "two", third: "three"}
+    orders = column(r, "order")
+    assert orders[6:10] == [EARLY, LATE, COPY, EARLY]
+    assert orders[10:] == [LATE, COPY, IN_ORDER, IN_ORDER, COPY, IN_ORDER, COPY]
+    said = {name for names in odd(r) for name in names}
+    assert said == {"duplicate", "reset"}
+
+
+def test_a_reset_behind_the_end_is_of_the_same_use(rows: dict[str, Rows]) -> None:
+    r = rows["ext_reset_behind_the_end"][4:]
+    first, second = sorted({int(n) for n in column(r, "stream")})
+    assert [int(n) for n in column(r, "stream")] == [
+        first, first, first, first, second, first, second, second,
+    ]  # fmt: skip
+    assert set(column(r, "order")) == {IN_ORDER}
+
+
+def test_what_the_extension_does_not_have(rows: dict[str, Rows]) -> None:
+    assert odd(rows["ext_before_welcome"]) == [[], ["ext_welcome"], [], []]
+    assert odd(rows["ext_fins"]) == [[], [], [], ["reason"], ["ext_syn"]]
 
 
 def test_a_session_of_the_extension(rows: dict[str, Rows]) -> None:
     r = rows["ext_session"]
-    assert column(r, "pipe") == ["2", "2", "0", "0", "1", "1", "1", "0", "2", "2", "2"]
+    assert column(r, "pipe") == ["2", "2", "0", "0", "1", "1", "1", "0", "2", "2", "2", "2"]
     assert len(set(column(r, "session"))) == 1
-    assert column(r, "order")[6:] == [EARLY, LATE, IN_ORDER, IN_ORDER, IN_ORDER]
-    assert column(r, "dst.name")[6:] == ["example.org"] * 5
-    assert odd(r) == [[]] * 11
+    assert column(r, "order")[6:] == [EARLY, LATE, *[IN_ORDER] * 4]
+    assert column(r, "dst.name")[6:] == ["example.org"] * 6
+    assert odd(r) == [[]] * 12
 
 
 def test_the_wrong_first_message_and_direction(rows: dict[str, Rows]) -> None:
-    assert odd(rows["ext_first"]) == [["ext_first"]]
+    assert odd(rows["ext_first"]) == [["ext_first", "ext_syn"]]
     assert odd(rows["ext_downlink_hello"]) == [[], [], ["ext_direction"]]
 
 

@@ -82,20 +82,64 @@ static void check_baseline(const struct wire_msg *msg)
 	check(wire_error_text(up) && wire_error_field(down));
 }
 
-static void check_extension(const struct wire_msg *msg)
+/* What ends with a message depends on its bytes and its way alone. */
+static void check_scope(const struct wire_msg *msg, enum wire_ext_result result)
 {
-	uint8_t buf[WIRE_EXT_SIZE_MAX];
-	struct wire_ext ext;
+	enum wire_ext_scope scope = wire_ext_scope(result);
+
+	check((result == WIRE_EXT_OK) == (scope == WIRE_SCOPE_NONE));
+	check(wire_ext_result_text(result) != NULL);
+	if (msg->type == WIRE_SYN)
+		check(result == WIRE_EXT_SYN && wire_ext_counts(msg));
+	if (msg->id) {
+		check(wire_ext_counts(msg));
+		check(msg->type != WIRE_DATA || result == WIRE_EXT_OK);
+	}
+}
+
+static void check_own_message(const struct wire_msg *msg,
+			      const struct wire_ext *ext,
+			      enum wire_ext_result result)
+{
+	static uint8_t buf[WIRE_MESSAGE_MAX];
 	size_t size;
 
-	if (msg->type != WIRE_DATA || msg->id)
+	check(ext->type == (enum wire_ext_type)msg->body[0]);
+	if (result == WIRE_EXT_SHORT)
 		return;
-	if (wire_ext_get(msg, &ext) != WIRE_EXT_OK)
+	size = wire_ext_put(buf, ext);
+	if (result != WIRE_EXT_OK) {
+		check(result == WIRE_EXT_WRONG_WAY || size == 0);
 		return;
-	size = wire_ext_put(buf, &ext);
-	check(size > WIRE_HEADER + 1 && size <= sizeof(buf));
-	check(size - WIRE_HEADER <= msg->body_len);
+	}
+	check(size > WIRE_HEADER + 1 && size - WIRE_HEADER <= msg->body_len);
 	check(memcmp(buf + WIRE_HEADER, msg->body, size - WIRE_HEADER) == 0);
+	check(ext->number == 0 || ext->number == msg->number);
+	if (ext->type == WIRE_DATAGRAM)
+		check(ext->datagram.payload + ext->datagram.payload_len ==
+		      msg->body + msg->body_len);
+}
+
+/* The way decides only whether a message may come that way. */
+static void check_extension(const struct wire_msg *msg)
+{
+	enum wire_ext_result result[2];
+
+	for (int down = 0; down < 2; down++) {
+		static struct wire_ext ext;
+
+		result[down] = wire_ext_get(msg, down, &ext);
+		check_scope(msg, result[down]);
+		if (msg->type == WIRE_DATA && msg->id == 0)
+			check_own_message(msg, &ext, result[down]);
+		else
+			check(ext.type == WIRE_EXT_NONE);
+	}
+	if (result[0] != result[1])
+		check(result[0] == WIRE_EXT_WRONG_WAY ||
+		      result[1] == WIRE_EXT_WRONG_WAY);
+	else
+		check(result[0] != WIRE_EXT_WRONG_WAY);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

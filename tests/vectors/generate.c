@@ -1,35 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes tests/vectors/vectors.json to stdout: messages made by the encoders
- * in mux/, and their fields as mux/ reads them back. From the top:
- *
- *	cc -I. -o build/generate tests/vectors/generate.c mux/wire*.c
- *	build/generate > tests/vectors/vectors.json
+ * in mux/, and their fields as mux/ reads them back. `make vectors` runs it.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "mux/wire/wire.h"
-#include "mux/wire/wire_ext.h"
+#include "print.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum direction { UP, DOWN };
 
 static int written;		/* vectors so far, for the commas */
-
-static void print_hex(const char *name, const uint8_t *bytes, size_t n)
-{
-	printf(", \"%s\": \"", name);
-	for (size_t i = 0; i < n; i++)
-		printf("%02x", bytes[i]);
-	printf("\"");
-}
-
-static void print_number(const char *name, uint64_t value)
-{
-	printf(", \"%s\": %llu", name, (unsigned long long)value);
-}
 
 static void begin(const char *name, enum direction dir, const uint8_t *bytes,
 		  size_t n)
@@ -40,136 +24,33 @@ static void begin(const char *name, enum direction dir, const uint8_t *bytes,
 	printf(",\n     ");
 }
 
-static void print_open(const struct wire_open *m)
-{
-	print_number("connection", m->id);
-	print_number("kind", m->kind);
-	print_hex("address", m->address, m->address_len);
-	print_number("port", m->port);
-}
-
-static void print_hello(const struct wire_hello *m)
-{
-	print_number("version", m->version);
-	print_number("features", m->features);
-	print_hex("session", m->session, sizeof(m->session));
-	print_number("pipe", m->pipe);
-	print_number("pipes", m->pipes);
-	print_number("incarnation", m->incarnation);
-	print_number("received", m->received);
-	print_number("conn_window", m->conn_window);
-	print_number("session_window", m->session_window);
-}
-
-static void print_welcome(const struct wire_welcome *m)
-{
-	print_number("version", m->version);
-	print_number("features", m->features);
-	print_number("status", m->status);
-	print_number("received", m->received);
-	print_number("conn_window", m->conn_window);
-	print_number("session_window", m->session_window);
-	print_number("conn_early", m->conn_early);
-	print_number("session_early", m->session_early);
-}
-
-static void print_ack(const struct wire_ack *m)
-{
-	print_number("pipe", m->pipe);
-	print_number("incarnation", m->incarnation);
-	print_number("received", m->received);
-	print_number("received_us", m->received_us);
-	print_number("reorder_bytes", m->reorder_bytes);
-}
-
-static void print_ping(const struct wire_ext *ext)
-{
-	print_number("token", ext->ping.token);
-	print_number("sent_us", ext->ping.sent_us);
-	if (ext->type == WIRE_PONG)
-		print_number("received_us", ext->ping.received_us);
-}
-
-static void print_ext(const struct wire_ext *ext)
-{
-	printf("\"fields\": {\"type\": \"%s\"", wire_ext_name(ext->type));
-	switch (ext->type) {
-	case WIRE_HELLO:
-		print_hello(&ext->hello);
-		break;
-	case WIRE_WELCOME:
-		print_welcome(&ext->welcome);
-		break;
-	case WIRE_SYNACK:
-		print_number("connection", ext->synack.id);
-		print_number("result", ext->synack.result);
-		break;
-	case WIRE_WINDOW:
-		print_number("connection", ext->window.id);
-		print_number("offset", ext->window.offset);
-		break;
-	case WIRE_PING:
-	case WIRE_PONG:
-		print_ping(ext);
-		break;
-	case WIRE_GOODBYE:
-		print_number("reason", ext->goodbye.reason);
-		break;
-	case WIRE_HINT:
-		print_number("connection", ext->hint.id);
-		print_number("priority", ext->hint.priority);
-		print_number("remaining", ext->hint.remaining);
-		break;
-	case WIRE_ACK:
-		print_ack(&ext->ack);
-		break;
-	case WIRE_RELEASE:
-		print_number("connection", ext->release.id);
-		break;
-	case WIRE_OPEN:
-		print_open(&ext->open);
-		break;
-	}
-	printf("}}");
-}
-
-static void print_baseline(const struct wire_msg *msg)
-{
-	static const char *const type[] = {
-		[WIRE_DATA] = "data", [WIRE_SYN] = "syn", [WIRE_FIN] = "fin",
-	};
-	uint8_t a[4];
-	uint16_t port;
-
-	printf("\"fields\": {\"type\": \"%s\"", type[msg->type]);
-	print_number("connection", msg->id);
-	print_number("number", msg->number);
-	switch (msg->type) {
-	case WIRE_DATA:
-		print_hex("payload", msg->body, msg->body_len);
-		break;
-	case WIRE_SYN:
-		wire_get_syn(msg->body, a, &port);
-		printf(", \"address\": \"%d.%d.%d.%d\"", a[0], a[1], a[2], a[3]);
-		print_number("port", port);
-		break;
-	case WIRE_FIN:
-		print_number("reason", msg->body[0]);
-		break;
-	}
-	printf("}}");
-}
-
 static const char *ext_error(enum wire_ext_result result)
 {
 	static const char *const text[] = {
+		[WIRE_EXT_SYN] = "syn",
 		[WIRE_EXT_UNKNOWN] = "unknown type",
 		[WIRE_EXT_SHORT] = "short body",
 		[WIRE_EXT_BAD_ID] = "connection id",
+		[WIRE_EXT_BAD_REASON] = "reason",
+		[WIRE_EXT_WRONG_WAY] = "direction",
+		[WIRE_EXT_BAD_PIPE] = "pipe",
+		[WIRE_EXT_BAD_PROTOCOL] = "protocol",
 		[WIRE_EXT_BAD_ADDRESS] = "address",
 	};
 
 	return text[result];
+}
+
+static const char *scope(enum wire_ext_result result)
+{
+	static const char *const text[] = {
+		[WIRE_SCOPE_MESSAGE] = "message",
+		[WIRE_SCOPE_CONNECTION] = "connection",
+		[WIRE_SCOPE_PIPE] = "pipe",
+		[WIRE_SCOPE_SESSION] = "session",
+	};
+
+	return text[wire_ext_scope(result)];
 }
 
 static void print_error(const char *error)
@@ -195,7 +76,7 @@ static void baseline(const char *name, enum direction dir, const uint8_t *bytes,
 		print_baseline(&msg);
 }
 
-/* One vector: what mux/ makes of @bytes as a message of the extension. */
+/* One vector: what mux/ makes of @bytes on a pipe of the extension. */
 static void extension(const char *name, enum direction dir,
 		      const uint8_t *bytes, size_t n)
 {
@@ -205,11 +86,15 @@ static void extension(const char *name, enum direction dir,
 
 	begin(name, dir, bytes, n);
 	wire_read(bytes, n, &msg);
-	result = wire_ext_get(&msg, &ext);
-	if (result == WIRE_EXT_OK)
-		print_ext(&ext);
+	result = wire_ext_get(&msg, dir == DOWN, &ext);
+	printf("\"counts\": %s, ", wire_ext_counts(&msg) ? "true" : "false");
+	if (result != WIRE_EXT_OK)
+		printf("\"error\": \"%s\", \"ends\": \"%s\"}",
+		       ext_error(result), scope(result));
+	else if (ext.type == WIRE_EXT_NONE)
+		print_baseline(&msg);
 	else
-		print_error(ext_error(result));
+		print_ext(&ext);
 }
 
 static void data(const char *name, enum direction dir, uint16_t id,
@@ -300,7 +185,15 @@ static void baseline_errors(void)
 		  0x88, 0x99, 0xAA, 0xBB, 0xCC, 0xDD, 0xEE, 0xFF }
 #define DISTINCT_U32 0xA4A3A2A1u
 #define DISTINCT_U64 0xB8B7B6B5B4B3B2B1u
+#define OTHER_U64 0xC8C7C6C5C4C3C2C1u
 #define LONG_NAME "a-name-of-sixty-three-characters-which-is-what-one-label-may-be"
+#define TO_NONE { WIRE_ADDRESS_NONE, 0, { 0 }, 0 }
+#define TO_IPV4 { WIRE_ADDRESS_IPV4, 4, { 192, 0, 2, 33 }, 443 }
+#define TO_IPV6 { WIRE_ADDRESS_IPV6, 16, \
+		  { 0x20, 0x01, 0x0D, 0xB8, [15] = 1 }, 65535 }
+#define TO_NAME { WIRE_ADDRESS_NAME, 11, "example.org", 80 }
+#define TO_LONGEST { WIRE_ADDRESS_NAME, 255, LONG_NAME "." LONG_NAME "." \
+		     LONG_NAME "." LONG_NAME, 0x00FF }
 
 static const struct {
 	const char *name;
@@ -308,86 +201,142 @@ static const struct {
 	struct wire_ext ext;
 } ext_messages[] = {
 	{ "hello", UP, { .type = WIRE_HELLO, .hello = {
-		1, 0x7F, SESSION, 2, 4, 0, 0, 1 << 20, 16 << 20 } } },
+		1, 0x5F, SESSION, 2, 4, 0, 0, 0, 0, 64 << 20 } } },
 	{ "hello-redial", UP, { .type = WIRE_HELLO, .hello = {
-		1, DISTINCT_U32, SESSION, 63, 64, 0x0102, DISTINCT_U64,
-		0x04030201, 0x08070605 } } },
+		1, DISTINCT_U32, SESSION, 63, 64, 0x04030201, 5,
+		WIRE_PATH_FLAG_BACKUP, 0x0201, 0x08070605 } } },
 	{ "hello-largest", UP, { .type = WIRE_HELLO, .hello = {
-		255, UINT32_MAX, SESSION, 255, 255, 65535, UINT64_MAX,
-		UINT32_MAX, UINT32_MAX } } },
+		255, UINT32_MAX, SESSION, 63, 64, UINT32_MAX, 255, 255, 65535,
+		UINT32_MAX } } },
 	{ "welcome-new", DOWN, { .type = WIRE_WELCOME, .welcome = {
-		1, 0x41, WIRE_WELCOME_NEW, 0, 1 << 20, 16 << 20,
-		64 << 10, 1 << 20 } } },
+		1, 0x5F, WIRE_WELCOME_NEW, 1024, 64 << 10, 1 << 20, 120,
+		64 << 20 } } },
 	{ "welcome-resumed", DOWN, { .type = WIRE_WELCOME, .welcome = {
-		1, DISTINCT_U32, WIRE_WELCOME_RESUMED, DISTINCT_U64,
-		0x04030201, 0x08070605, 0x0C0B0A09, 0x100F0E0D } } },
+		1, DISTINCT_U32, WIRE_WELCOME_RESUMED, 0x0201, 0x0C0B0A09,
+		0x100F0E0D, 0x1211, 0x08070605 } } },
 	{ "welcome-unknown", DOWN, { .type = WIRE_WELCOME, .welcome = {
 		1, 0, WIRE_WELCOME_UNKNOWN, 0, 0, 0, 0, 0 } } },
 	{ "welcome-refused", DOWN, { .type = WIRE_WELCOME, .welcome = {
-		2, 0, WIRE_WELCOME_REFUSED, UINT64_MAX, UINT32_MAX, UINT32_MAX,
-		UINT32_MAX, UINT32_MAX } } },
-	{ "synack-connected", DOWN, { .type = WIRE_SYNACK, .synack = {
-		1, WIRE_SYNACK_CONNECTED } } },
-	{ "synack-refused", DOWN, { .type = WIRE_SYNACK, .synack = {
-		0x0102, WIRE_SYNACK_REFUSED } } },
-	{ "synack-largest", DOWN, { .type = WIRE_SYNACK, .synack = {
-		WIRE_ID_MAX, 255 } } },
-	{ "window-connection", UP, { .type = WIRE_WINDOW, .window = {
+		2, 0, WIRE_WELCOME_REFUSED, 65535, UINT32_MAX, UINT32_MAX,
+		65535, UINT32_MAX } } },
+	{ "welcome-busy", DOWN, { .type = WIRE_WELCOME, .welcome = {
+		1, 0x5F, WIRE_WELCOME_BUSY, 0, 0, 0, 0, 0 } } },
+	{ "synack-connected", DOWN, { .type = WIRE_SYNACK, .number = 0,
+		.synack = { 1, WIRE_SYNACK_CONNECTED, 1 << 16 } } },
+	{ "synack-refused", DOWN, { .type = WIRE_SYNACK,
+		.number = DISTINCT_U32,
+		.synack = { 0x0102, WIRE_SYNACK_REFUSED, DISTINCT_U64 } } },
+	{ "synack-of-lp", UP, { .type = WIRE_SYNACK, .number = UINT32_MAX,
+		.synack = { WIRE_ID_MAX, 255, UINT64_MAX } } },
+	{ "window", UP, { .type = WIRE_WINDOW, .window = {
 		0x0102, DISTINCT_U64 } } },
-	{ "window-session", DOWN, { .type = WIRE_WINDOW, .window = {
-		0, UINT64_MAX } } },
+	{ "window-largest", DOWN, { .type = WIRE_WINDOW, .window = {
+		WIRE_ID_MAX, UINT64_MAX } } },
 	{ "ping", UP, { .type = WIRE_PING, .ping = {
-		DISTINCT_U64, 0xC8C7C6C5C4C3C2C1u, 0 } } },
+		DISTINCT_U64, OTHER_U64, 0 } } },
 	{ "pong", DOWN, { .type = WIRE_PONG, .ping = {
-		DISTINCT_U64, 0xC8C7C6C5C4C3C2C1u, 0xD8D7D6D5D4D3D2D1u } } },
+		DISTINCT_U64, OTHER_U64, 0xD8D7D6D5D4D3D2D1u } } },
 	{ "goodbye", UP, { .type = WIRE_GOODBYE, .goodbye = {
 		WIRE_GOODBYE_SHUTDOWN } } },
 	{ "goodbye-largest", DOWN, { .type = WIRE_GOODBYE, .goodbye = {
 		255 } } },
 	{ "hint", UP, { .type = WIRE_HINT, .hint = {
-		0x0102, 3, DISTINCT_U64 } } },
-	{ "hint-smallest", DOWN, { .type = WIRE_HINT, .hint = { 1, 0, 0 } } },
+		0x0102, 3, DISTINCT_U64, WIRE_HINT_COPIES | 2 } } },
+	{ "hint-smallest", DOWN, { .type = WIRE_HINT, .hint = {
+		1, 0, 0, 0 } } },
 	{ "ack", DOWN, { .type = WIRE_ACK, .ack = {
-		5, 0x0102, DISTINCT_U64, 0xC8C7C6C5C4C3C2C1u,
-		DISTINCT_U32 } } },
-	{ "ack-smallest", UP, { .type = WIRE_ACK, .ack = { 0, 0, 0, 0, 0 } } },
-	{ "release", DOWN, { .type = WIRE_RELEASE, .release = { 0x7FFF } } },
+		OTHER_U64, DISTINCT_U32, 2,
+		{ { 5, 0x04030201, DISTINCT_U64 }, { 0, 0, 7 } } } } },
+	{ "ack-of-no-pipe", UP, { .type = WIRE_ACK, .ack = { .pipes = 0 } } },
+	{ "ack-of-64-pipes", UP, { .type = WIRE_ACK, .ack = {
+		UINT64_MAX, UINT32_MAX, 64,
+		{ [63] = { 63, UINT32_MAX, UINT64_MAX } } } } },
 	{ "open-ipv4", UP, { .type = WIRE_OPEN, .open = {
-		1, WIRE_OPEN_IPV4, 4, { 192, 0, 2, 33 }, 443 } } },
-	{ "open-ipv6", UP, { .type = WIRE_OPEN, .open = {
-		0x0102, WIRE_OPEN_IPV6, 16,
-		{ 0x20, 0x01, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 },
-		65535 } } },
-	{ "open-name", UP, { .type = WIRE_OPEN, .open = {
-		2, WIRE_OPEN_NAME, 11, "example.org", 80 } } },
+		1, WIRE_PROTOCOL_TCP, TO_IPV4, 64 << 10 } } },
+	{ "open-ipv6", UP, { .type = WIRE_OPEN, .number = DISTINCT_U32,
+		.open = { 0x0102, WIRE_PROTOCOL_TCP, TO_IPV6, 0x08070605 } } },
+	{ "open-name", UP, { .type = WIRE_OPEN, .number = UINT32_MAX, .open = {
+		2, WIRE_PROTOCOL_TCP, TO_NAME, UINT32_MAX } } },
 	{ "open-name-1-byte", UP, { .type = WIRE_OPEN, .open = {
-		WIRE_ID_MAX, WIRE_OPEN_NAME, 1, "x", 0 } } },
+		WIRE_ID_LP_MAX, WIRE_PROTOCOL_TCP,
+		{ WIRE_ADDRESS_NAME, 1, "x", 0 }, 0 } } },
 	{ "open-name-255-bytes", UP, { .type = WIRE_OPEN, .open = {
-		3, WIRE_OPEN_NAME, 255, LONG_NAME "." LONG_NAME "." LONG_NAME
-		"." LONG_NAME, 0x00FF } } },
+		3, WIRE_PROTOCOL_TCP, TO_LONGEST, 1 } } },
+	{ "open-of-rp", DOWN, { .type = WIRE_OPEN, .open = {
+		WIRE_ID_LP_MAX + 1, WIRE_PROTOCOL_TCP, TO_IPV4, 1 } } },
+	{ "open-udp", UP, { .type = WIRE_OPEN, .number = 4, .open = {
+		4, WIRE_PROTOCOL_UDP, TO_IPV4, 0 } } },
+	{ "open-udp-to-many", UP, { .type = WIRE_OPEN, .number = 1, .open = {
+		5, WIRE_PROTOCOL_UDP, TO_NONE, 0 } } },
+	{ "datagram", UP, { .type = WIRE_DATAGRAM, .datagram = {
+		4, TO_NONE, (const uint8_t *)"hi", 2 } } },
+	{ "datagram-empty", UP, { .type = WIRE_DATAGRAM, .datagram = {
+		4, TO_NONE, NULL, 0 } } },
+	{ "datagram-ipv4", DOWN, { .type = WIRE_DATAGRAM, .datagram = {
+		5, TO_IPV4, (const uint8_t *)"answer", 6 } } },
+	{ "datagram-ipv6", DOWN, { .type = WIRE_DATAGRAM, .datagram = {
+		WIRE_ID_MAX, TO_IPV6, (const uint8_t *)"x", 1 } } },
+	{ "datagram-name", UP, { .type = WIRE_DATAGRAM, .datagram = {
+		5, TO_NAME, (const uint8_t *)"question", 8 } } },
+	{ "path", UP, { .type = WIRE_PATH, .path = {
+		5, WIRE_PATH_BACKUP, 0x0201, 0x08070605 } } },
+	{ "path-largest", UP, { .type = WIRE_PATH, .path = {
+		255, 255, 65535, UINT32_MAX } } },
 };
+
+/* The message of the table's row @i, which must have an encoding. */
+static size_t put_row(uint8_t *buf, size_t i)
+{
+	size_t size = wire_ext_put(buf, &ext_messages[i].ext);
+
+	if (!size)
+		abort();
+	return size;
+}
+
+static void ext_connection(const char *name, enum direction dir, uint16_t id,
+			   uint32_t number, enum wire_reason reason)
+{
+	uint8_t buf[WIRE_HEADER + 2] = { [WIRE_HEADER] = 'h', 'i' };
+
+	size_t size = reason ? wire_put_fin(buf, id, number, reason)
+			     : wire_put_data(buf, id, number, 2) + 2;
+
+	extension(name, dir, buf, size);
+}
 
 static void extension_messages(void)
 {
-	uint8_t buf[WIRE_EXT_SIZE_MAX];
+	uint8_t buf[WIRE_MESSAGE_MAX];
 
 	for (size_t i = 0; i < COUNT(ext_messages); i++)
 		extension(ext_messages[i].name, ext_messages[i].dir, buf,
-			  wire_ext_put(buf, &ext_messages[i].ext));
+			  put_row(buf, i));
+	ext_connection("ext-data", UP, 1, DISTINCT_U32, 0);
+	ext_connection("ext-data-of-rp-s-id", DOWN, WIRE_ID_MAX, 1, 0);
+	ext_connection("ext-fin-no-more", UP, 1, 7, WIRE_REASON_NO_MORE);
+	ext_connection("ext-fin-reset", DOWN, 1, UINT32_MAX, WIRE_REASON_RST);
 }
 
-/* Each message with @more bytes behind its fields, or less of them. */
+/*
+ * Each message with @more bytes behind its fields, or less of them. A DATAGRAM
+ * has neither: all behind its head is payload.
+ */
 static void resized(const char *suffix, int more)
 {
 	for (size_t i = 0; i < COUNT(ext_messages); i++) {
-		uint8_t buf[WIRE_EXT_SIZE_MAX + 8];
-		size_t size = wire_ext_put(buf, &ext_messages[i].ext) +
-			      (size_t)more;
+		const struct wire_ext *ext = &ext_messages[i].ext;
+		uint8_t buf[WIRE_MESSAGE_MAX];
+		size_t size = put_row(buf, i);
+		uint32_t number = ext->number;
 		char name[80];
 
-		memset(buf + size - (more > 0 ? more : 0), 0xEE,
-		       more > 0 ? (size_t)more : 0);
-		wire_put_data(buf, 0, 0, size - WIRE_HEADER);
+		if (ext->type == WIRE_DATAGRAM)
+			continue;
+		if (more > 0)
+			memset(buf + size, 0xEE, (size_t)more);
+		size += (size_t)more;
+		wire_put_data(buf, 0, number, size - WIRE_HEADER);
 		snprintf(name, sizeof(name), "%s-%s", ext_messages[i].name,
 			 suffix);
 		extension(name, ext_messages[i].dir, buf, size);
@@ -397,7 +346,7 @@ static void resized(const char *suffix, int more)
 static void ext_bytes(const char *name, enum direction dir, const char *body,
 		      size_t n)
 {
-	uint8_t buf[WIRE_EXT_SIZE_MAX];
+	uint8_t buf[WIRE_MESSAGE_MAX];
 
 	wire_put_data(buf, 0, 0, n);
 	memcpy(buf + WIRE_HEADER, body, n);
@@ -405,22 +354,99 @@ static void ext_bytes(const char *name, enum direction dir, const char *body,
 }
 
 #define EXT_BYTES(name, dir, body) ext_bytes(name, dir, body, sizeof(body) - 1)
+#define OPEN_1 "\x0B\x01\x00"
+#define PORT_AND_WINDOW "\x50\x00\x00\x00\x01\x00"
+
+static void bad_types_and_ids(void)
+{
+	EXT_BYTES("hello-type-alone", UP, "\x01");
+	EXT_BYTES("ack-entries-beyond", UP,
+		  "\x09" "--time--" "held" "\x02" "\x00" "inca" "received");
+	EXT_BYTES("datagram-head-short", UP, "\x0C\x04\x00\x00\x00\x00");
+	EXT_BYTES("type-0", UP, "\x00\x01\x02");
+	EXT_BYTES("type-10-was-release", DOWN, "\x0A\x01\x00");
+	EXT_BYTES("type-13-listen", UP, "\x0D\x01\x00");
+	EXT_BYTES("type-14-listening", DOWN, "\x0E\x01\x00");
+	EXT_BYTES("type-16", DOWN, "\x10");
+	EXT_BYTES("type-255", DOWN, "\xFF\xFF\xFF\xFF\xFF");
+	EXT_BYTES("synack-id-0", DOWN, "\x03\x00\x00\x00" "-offset-");
+	EXT_BYTES("window-id-0", DOWN, "\x04\x00\x00" "-offset-");
+	EXT_BYTES("hint-id-0", DOWN, "\x08\x00\x00\x01" "-remain-" "\x00");
+	EXT_BYTES("datagram-id-0", UP, "\x0C\x00\x00\x00\x00\x00\x00x");
+	EXT_BYTES("open-id-0", UP,
+		  "\x0B\x00\x00\x06\x04\x04xxxx" PORT_AND_WINDOW);
+}
+
+static void bad_opens(void)
+{
+	EXT_BYTES("open-protocol-1", UP, OPEN_1 "\x01\x04\x04xxxx"
+		  PORT_AND_WINDOW);
+	EXT_BYTES("open-kind-5", UP, OPEN_1 "\x06\x05\x04xxxx"
+		  PORT_AND_WINDOW);
+	EXT_BYTES("open-tcp-to-none", UP, OPEN_1 "\x06\x00\x00"
+		  PORT_AND_WINDOW);
+	EXT_BYTES("open-udp-none-of-4", UP, OPEN_1 "\x11\x00\x04xxxx"
+		  PORT_AND_WINDOW);
+	EXT_BYTES("open-ipv4-of-5", UP, OPEN_1 "\x06\x04\x05xxxxx"
+		  PORT_AND_WINDOW);
+	EXT_BYTES("open-ipv6-of-4", UP, OPEN_1 "\x06\x06\x04xxxx"
+		  PORT_AND_WINDOW);
+	EXT_BYTES("open-name-empty", UP, OPEN_1 "\x06n\x00" PORT_AND_WINDOW);
+	EXT_BYTES("open-name-nul", UP, OPEN_1 "\x06n\x03x\x00x"
+		  PORT_AND_WINDOW);
+	EXT_BYTES("open-length-beyond", UP, OPEN_1 "\x06n\xFFxx"
+		  PORT_AND_WINDOW);
+	EXT_BYTES("datagram-ipv4-of-1", UP, "\x0C\x04\x00\x04\x01x\x50\x00x");
+}
+
+/* The row of that name, from the other side. */
+static void wrong_way(const char *name)
+{
+	uint8_t buf[WIRE_MESSAGE_MAX];
+	char text[80];
+	size_t i = 0;
+
+	while (strcmp(ext_messages[i].name, name))
+		i++;
+	snprintf(text, sizeof(text), "%s-wrong-way", name);
+	extension(text, ext_messages[i].dir == UP ? DOWN : UP, buf,
+		  put_row(buf, i));
+}
+
+/* A sound HELLO with another pipe index and count. */
+static void hello_of(const char *name, uint8_t index, uint8_t count)
+{
+	uint8_t buf[WIRE_MESSAGE_MAX];
+	size_t size = put_row(buf, 0);
+
+	buf[WIRE_HEADER + 22] = index;
+	buf[WIRE_HEADER + 23] = count;
+	extension(name, UP, buf, size);
+}
 
 static void extension_errors(void)
 {
+	static const uint8_t addr[4] = { 192, 0, 2, 1 };
+	uint8_t buf[WIRE_SYN_SIZE];
+
 	resized("short", -1);
-	EXT_BYTES("hello-type-alone", UP, "\x01");
-	EXT_BYTES("type-0", UP, "\x00\x01\x02");
-	EXT_BYTES("type-12", DOWN, "\x0C");
-	EXT_BYTES("type-255", DOWN, "\xFF\xFF\xFF\xFF\xFF");
-	EXT_BYTES("synack-id-0", DOWN, "\x03\x00\x00\x00");
-	EXT_BYTES("release-id-0", DOWN, "\x0A\x00\x00");
-	EXT_BYTES("open-kind-5", UP, "\x0B\x01\x00\x05\x04xxxx\x50\x00");
-	EXT_BYTES("open-ipv4-of-5", UP, "\x0B\x01\x00\x04\x05xxxxx\x50\x00");
-	EXT_BYTES("open-ipv6-of-4", UP, "\x0B\x01\x00\x06\x04xxxx\x50\x00");
-	EXT_BYTES("open-name-empty", UP, "\x0B\x01\x00n\x00\x50\x00");
-	EXT_BYTES("open-name-nul", UP, "\x0B\x01\x00n\x03x\x00x\x50\x00");
-	EXT_BYTES("open-length-beyond", UP, "\x0B\x01\x00n\xFFxx\x50\x00");
+	bad_types_and_ids();
+	bad_opens();
+	wrong_way("hello");
+	wrong_way("welcome-new");
+	wrong_way("synack-connected");
+	wrong_way("synack-of-lp");
+	wrong_way("open-name");
+	wrong_way("open-of-rp");
+	wrong_way("path");
+	hello_of("hello-of-no-pipes", 0, 0);
+	hello_of("hello-index-is-count", 4, 4);
+	hello_of("hello-of-65-pipes", 0, 65);
+	extension("ext-syn", UP, buf, wire_put_syn(buf, 1, addr, 80));
+	extension("ext-syn-id-0", UP, buf, wire_put_syn(buf, 0, addr, 80));
+	ext_connection("ext-fin-id-0", UP, 0, 0, WIRE_REASON_RST);
+	ext_connection("ext-fin-0x88", UP, 1, 7, WIRE_REASON_FIN);
+	ext_connection("ext-fin-0xff", DOWN, 1, 7, 0xFF);
 }
 
 static void section(const char *name, void (*vectors)(void), const char *end)

@@ -22,7 +22,7 @@ COMMITTED = HERE / "vectors.json"
 VECTORS: dict[str, Any] = json.loads(COMMITTED.read_text())
 SECTIONS = ["baseline", "baseline_errors", "extension", "extension_longer", "extension_errors"]
 
-Fields = dict[str, int | str]
+Fields = dict[str, Any]
 
 
 class Malformed(Exception):
@@ -31,18 +31,27 @@ class Malformed(Exception):
 
 # The fixed fields of the extension's messages: names and a struct format.
 EXTENSION = {
-    1: ("HELLO", "BI16sBBHQII", "version features session pipe pipes incarnation received"
-        " conn_window session_window"),
-    2: ("WELCOME", "BIBQIIII", "version features status received conn_window session_window"
-        " conn_early session_early"),
-    3: ("SYNACK", "HB", "connection result"),
+    1: ("HELLO", "BI16sBBIBBHI", "version features session pipe pipes incarnation path path_flags"
+        " path_cost reorder_limit"),
+    2: ("WELCOME", "BIBHIIHI", "version features status connections conn_early session_early"
+        " wait_s reorder_limit"),
+    3: ("SYNACK", "HBQ", "connection result offset"),
     4: ("WINDOW", "HQ", "connection offset"),
     5: ("PING", "QQ", "token sent_us"),
     6: ("PONG", "QQQ", "token sent_us received_us"),
     7: ("GOODBYE", "B", "reason"),
-    8: ("HINT", "HBQ", "connection priority remaining"),
-    9: ("ACK", "BHQQI", "pipe incarnation received received_us reorder_bytes"),
-    10: ("RELEASE", "H", "connection"),
+    8: ("HINT", "HBQB", "connection priority remaining paths"),
+    15: ("PATH", "BBHI", "path state cost serial"),
+}  # fmt: skip
+# Those whose size depends on what they hold.
+SIZED = {9: "ACK", 11: "OPEN", 12: "DATAGRAM"}
+NAMES = {name for name, _, _ in EXTENSION.values()} | set(SIZED.values())
+NOT_COUNTED = {"HELLO", "WELCOME", "PING", "PONG", "ACK", "DATAGRAM"}
+# What ends with a bad message, by what is wrong with it.
+ENDS = {
+    "syn": "session", "direction": "session", "pipe": "pipe", "reason": "connection",
+    "protocol": "connection", "address": "connection", "unknown type": "message",
+    "short body": "message", "connection id": "message",
 }  # fmt: skip
 
 
@@ -72,51 +81,127 @@ def decode_baseline(message: bytes, downlink: bool) -> Fields:
     return {"type": "data", **fields, "payload": body.hex()}
 
 
-def decode_open(fields: bytes) -> Fields:
-    """The one message whose size depends on what it holds."""
-    if len(fields) < 4:
-        raise Malformed("short body")
-    connection, kind, size = struct.unpack_from("<HBB", fields)
-    address, rest = fields[4 : 4 + size], fields[4 + size :]
-    if len(rest) < 2:
-        raise Malformed("short body")
+class Reader:
+    """The fields of a message, one behind the other."""
+
+    def __init__(self, body: bytes) -> None:
+        self.left = body
+
+    def take(self, size: int) -> bytes:
+        if len(self.left) < size:
+            raise Malformed("short body")
+        taken, self.left = self.left[:size], self.left[size:]
+        return taken
+
+    def fields(self, layout: str, names: str) -> Fields:
+        values = struct.unpack("<" + layout, self.take(struct.calcsize("<" + layout)))
+        pairs = zip(names.split(), values, strict=True)
+        return {name: v.hex() if isinstance(v, bytes) else v for name, v in pairs}
+
+    def address(self) -> Fields:
+        kind, size = self.take(2)
+        return {
+            "kind": kind,
+            "address": self.take(size).hex(),
+            "port": int.from_bytes(self.take(2), "little"),
+        }
+
+
+def decode_sized(name: str, reader: Reader) -> Fields:
+    """ACK, OPEN or DATAGRAM."""
+    if name == "ACK":
+        head = reader.fields("QI", "time_us reorder_bytes")
+        (count,) = reader.take(1)
+        each = [reader.fields("BIQ", "pipe incarnation received") for _ in range(count)]
+        return head | {"acked": each}
+    if name == "OPEN":
+        head = reader.fields("HB", "connection protocol")
+        return head | reader.address() | reader.fields("I", "window")
+    head = reader.fields("H", "connection") | reader.address()
+    return head | {"payload": reader.left.hex()}
+
+
+def address_is_sound(fields: Fields) -> bool:
+    kind, address = fields["kind"], bytes.fromhex(str(fields["address"]))
+    sizes = {0: [0], 4: [4], 6: [16], ord("n"): range(1, 256)}
+    return len(address) in sizes.get(kind, []) and not (kind == ord("n") and 0 in address)
+
+
+def judge(name: str, fields: Fields, downlink: bool) -> None:
+    """What is wrong with a message whose fields are all there."""
+    if fields.get("connection") == 0:
+        raise Malformed("connection id")
+    ways = {"HELLO": [False], "PATH": [False], "WELCOME": [True]}
+    if name in ("OPEN", "SYNACK"):
+        opened_by_rp = fields["connection"] >= 32768
+        ways[name] = [opened_by_rp if name == "OPEN" else not opened_by_rp]
+    if downlink not in ways.get(name, [False, True]):
+        raise Malformed("direction")
+    if name == "HELLO" and not (fields["pipe"] < fields["pipes"] and 1 <= fields["pipes"] <= 64):
+        raise Malformed("pipe")
+    if name == "OPEN" and fields["protocol"] not in (6, 17):
+        raise Malformed("protocol")
+    if "address" in fields and not address_is_sound(fields):
+        raise Malformed("address")
+    if name == "OPEN" and fields["protocol"] == 6 and fields["kind"] == 0:
+        raise Malformed("address")
+
+
+def decode_own(message: bytes, downlink: bool) -> Fields:
+    """A message of the extension itself; bytes behind the known fields are of the future."""
+    _, number, length = struct.unpack_from("<HIH", message)
+    assert length == len(message)
+    kind, reader = message[8], Reader(message[9:])
+    if kind in SIZED:
+        name = SIZED[kind]
+        fields = decode_sized(name, reader)
+    elif kind in EXTENSION:
+        name, layout, names = EXTENSION[kind]
+        fields = reader.fields(layout, names)
+    else:
+        raise Malformed("unknown type")
+    judge(name, fields, downlink)
+    numbered: Fields = {"number": number} if name in ("OPEN", "SYNACK") else {}
+    return {"type": name, **numbered, **fields}
+
+
+def decode_extension(message: bytes, downlink: bool) -> Fields:
+    """Any message on a pipe of the extension."""
+    connection, number, length = struct.unpack_from("<HIH", message)
+    if length == 0xFFFF:
+        raise Malformed("syn")
+    if connection == 0 and length != 0xFFFE:
+        return decode_own(message, downlink)
     if connection == 0:
         raise Malformed("connection id")
-    sizes = {4: [4], 6: [16], ord("n"): range(1, 256)}
-    if size not in sizes.get(kind, []) or (kind == ord("n") and 0 in address):
-        raise Malformed("address")
-    port = int.from_bytes(rest[:2], "little")
-    fixed: Fields = {"type": "OPEN", "connection": connection, "kind": kind}
-    return fixed | {"address": address.hex(), "port": port}
+    fields: Fields = {"connection": connection, "number": number}
+    if length != 0xFFFE:
+        return {"type": "data", **fields, "payload": message[8:].hex()}
+    if message[8] not in (0x77, 0x99):
+        raise Malformed("reason")
+    return {"type": "fin", **fields, "reason": message[8]}
 
 
-def decode_extension(message: bytes) -> Fields:
-    """One whole message of the extension; bytes behind the known fields are of the future."""
-    connection, number, length = struct.unpack_from("<HIH", message)
-    assert (connection, number, length) == (0, 0, len(message))
-    kind, fields = message[8], message[9:]
-    if kind == 11:
-        return decode_open(fields)
-    if kind not in EXTENSION:
-        raise Malformed("unknown type")
-    name, layout, names = EXTENSION[kind]
-    if len(fields) < struct.calcsize("<" + layout):
-        raise Malformed("short body")
-    values = struct.unpack_from("<" + layout, fields)
-    decoded = dict(zip(names.split(), values, strict=True))
-    if name != "WINDOW" and decoded.get("connection") == 0:
-        raise Malformed("connection id")
-    return {"type": name} | {k: v.hex() if isinstance(v, bytes) else v for k, v in decoded.items()}
+def counts(message: bytes) -> bool:
+    """Whether it has a count on its pipe: by its type, whatever else is wrong with it."""
+    connection, _, length = struct.unpack_from("<HIH", message)
+    if connection or length in (0xFFFF, 0xFFFE):
+        return True
+    name = SIZED.get(message[8]) or EXTENSION.get(message[8], ("unknown",))[0]
+    return name not in NOT_COUNTED
 
 
 def decode(section: str, vector: dict[str, Any]) -> dict[str, Any]:
-    message = bytes.fromhex(vector["hex"])
+    message, downlink = bytes.fromhex(vector["hex"]), vector["direction"] == "down"
+    if section.startswith("baseline"):
+        try:
+            return {"fields": decode_baseline(message, downlink)}
+        except Malformed as what:
+            return {"error": str(what)}
     try:
-        if section.startswith("baseline"):
-            return {"fields": decode_baseline(message, vector["direction"] == "down")}
-        return {"fields": decode_extension(message)}
+        return {"counts": counts(message), "fields": decode_extension(message, downlink)}
     except Malformed as what:
-        return {"error": str(what)}
+        return {"counts": counts(message), "error": str(what), "ends": ENDS[str(what)]}
 
 
 def cases() -> list[Any]:
@@ -129,7 +214,7 @@ def cases() -> list[Any]:
 
 @pytest.mark.parametrize(("section", "vector"), cases())
 def test_reads_the_same_here(section: str, vector: dict[str, Any]) -> None:
-    said = {key: vector[key] for key in ("fields", "error") if key in vector}
+    said = {key: value for key, value in vector.items() if key not in ("name", "direction", "hex")}
     assert decode(section, vector) == said
     assert ("error" in said) == section.endswith("_errors")
 
@@ -138,10 +223,9 @@ def test_every_type_and_every_error_has_a_vector() -> None:
     def seen(section: str, *path: str) -> set[str]:
         return {(v[path[0]][path[1]] if path[1:] else v[path[0]]) for v in VECTORS[section]}
 
-    names = {name for name, _, _ in EXTENSION.values()} | {"OPEN"}
     assert seen("baseline", "fields", "type") == {"data", "syn", "fin"}
-    assert seen("extension", "fields", "type") == names
-    assert seen("extension_longer", "fields", "type") == names
+    assert seen("extension", "fields", "type") == NAMES | {"data", "fin"}
+    assert seen("extension_longer", "fields", "type") == NAMES - {"DATAGRAM"}
     assert seen("baseline_errors", "error") == {
         "length",
         "connection id",
@@ -149,12 +233,7 @@ def test_every_type_and_every_error_has_a_vector() -> None:
         "reason",
         "direction",
     }
-    assert seen("extension_errors", "error") == {
-        "unknown type",
-        "short body",
-        "connection id",
-        "address",
-    }
+    assert seen("extension_errors", "error") == set(ENDS)
 
 
 def test_names_are_unique() -> None:
@@ -174,14 +253,36 @@ def test_what_is_longer_reads_as_without_it() -> None:
 
 def test_the_document_gives_the_same_lengths() -> None:
     text = (TOP / "docs" / "wire-format.md").read_text()
-    said = re.findall(r"^### \d+ ([A-Z]+) .*; length (\d+)( and that of the address)?$", text, re.M)
-    assert len(said) == len(EXTENSION) + 1
-    for name, length, address in said:
+    said = re.findall(r"^### (\d+) ([A-Z]+) — .*; length (\d+)( and .*)?$", text, re.M)
+    numbers = {number: name for number, (name, _, _) in EXTENSION.items()} | SIZED
+    assert {int(number): name for number, name, _, _ in said} == numbers
+    for _, name, length, more in said:
+        assert bool(more) == (name in SIZED.values())
         for vector in VECTORS["extension"]:
             fields = vector["fields"]
             if fields["type"] == name:
-                more = len(fields["address"]) // 2 if address else 0
-                assert len(vector["hex"]) // 2 == int(length) + more
+                own = len(fields.get("address", "") + fields.get("payload", "")) // 2
+                own += 13 * len(fields.get("acked", []))
+                assert len(vector["hex"]) // 2 == int(length) + own
+
+
+def test_the_document_s_tables_have_no_hole() -> None:
+    """Each message's fields lie one behind the other, from the type on."""
+    text = (TOP / "docs" / "wire-format.md").read_text()
+    tables = re.findall(
+        r"^### \d+ ([A-Z]+) — .*; length (\d+).*\n\n(?:.*\n){2}((?:\|.*\n)+)", text, re.M
+    )
+    assert {name for name, _, _ in tables} == NAMES
+    for name, length, rows in tables:
+        place, grown = 8, ""
+        for row in rows.splitlines():
+            offset, size = (cell.strip() for cell in row.split("|")[1:3])
+            assert offset == f"{place}{grown}", f"{name}: {row}"
+            if size.isdigit():
+                place += int(size)
+            else:
+                grown += f" + {size}"
+        assert place == int(length), name
 
 
 def test_the_document_s_examples_are_what_it_says() -> None:
@@ -195,12 +296,12 @@ def test_the_document_s_examples_are_what_it_says() -> None:
 
 
 def test_the_committed_file_is_what_the_encoder_makes(tmp_path: Path) -> None:
-    sources = [HERE / "generate.c", *sorted((TOP / "mux" / "wire").glob("wire*.c"))]
+    sources = [*sorted(HERE.glob("*.c")), *sorted((TOP / "mux" / "wire").glob("wire*.c"))]
     program = tmp_path / "generate"
     compiler = os.environ.get("CC", "cc").split()
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", f"-I{TOP}"]
     subprocess.run([*compiler, *flags, "-o", program, *sources], check=True)
     made = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     assert made == COMMITTED.read_text(), (
-        "vectors.json is not what the encoder makes; generate.c says how to write it anew"
+        "vectors.json is not what the encoder makes; `make vectors` writes it anew"
     )

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#include "admission.h"
+
+enum admission_verdict admission_enter(struct admission *admission,
+				       const struct wire_hello *hello)
+{
+	uint64_t bit = (uint64_t)1 << hello->pipe;
+
+	if (admission->pipes && admission->pipes != hello->pipes)
+		return ADMISSION_COUNT;
+	if (admission->known & bit &&
+	    hello->incarnation <= admission->last[hello->pipe])
+		return ADMISSION_OLD;
+	admission->pipes = hello->pipes;
+	admission->known |= bit;
+	admission->last[hello->pipe] = hello->incarnation;
+	return ADMISSION_OK;
+}
+
+uint32_t admission_features(uint32_t offered, uint32_t own)
+{
+	uint32_t common = offered & own;
+
+	if ((common & WIRE_FEATURES_VERSION_1) != WIRE_FEATURES_VERSION_1)
+		return 0;
+	return common;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "kept.h"
+
+void kept_init(struct kept *kept, uint32_t incarnation)
+{
+	*kept = (struct kept){ .incarnation = incarnation };
+	kept->end = &kept->first;
+}
+
+void kept_add(struct kept *kept, struct kept_item *item, uint32_t messages,
+	      size_t bytes)
+{
+	kept->sent += messages;
+	kept->bytes += bytes;
+	item->last = kept->sent;
+	item->bytes = bytes;
+	item->next = NULL;
+	*kept->end = item;
+	kept->end = &item->next;
+}
+
+/* Takes the items up to count @last off the front. */
+static struct kept_item *take(struct kept *kept, uint64_t last)
+{
+	struct kept_item *taken = kept->first, **at = &taken;
+
+	while (*at && (*at)->last <= last) {
+		kept->bytes -= (*at)->bytes;
+		at = &(*at)->next;
+	}
+	kept->first = *at;
+	*at = NULL;
+	if (!kept->first)
+		kept->end = &kept->first;
+	return taken;
+}
+
+enum kept_verdict kept_ack(struct kept *kept, uint32_t incarnation,
+			   uint64_t received, struct kept_item **freed)
+{
+	*freed = NULL;
+	if (incarnation != kept->incarnation)
+		return KEPT_OTHER;
+	if (received > kept->sent)
+		return KEPT_BEYOND;
+	if (received > kept->received) {
+		kept->received = received;
+		*freed = take(kept, received);
+	}
+	return KEPT_OK;
+}
+
+struct kept_item *kept_end(struct kept *kept)
+{
+	return take(kept, UINT64_MAX);
+}

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: MIT */
+#include "ends.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ends_inside.h"
+
+/* --- what is sent --- */
+
+static struct item *item_get(struct ends *m)
+{
+	struct item *item = m->spare;
+
+	if (!item)
+		return calloc(1, sizeof(*item));
+	m->spare = (struct item *)item->kept.next;
+	return item;
+}
+
+static void item_put(struct ends *m, struct item *item)
+{
+	item->kept.next = (struct kept_item *)m->spare;
+	m->spare = item;
+}
+
+void items_put(struct ends *m, struct kept_item *list)
+{
+	while (list) {
+		struct kept_item *next = list->next;
+
+		item_put(m, (struct item *)list);
+		list = next;
+	}
+}
+
+/* HELLO, WELCOME and ACK do not count; all else here does. */
+static bool counts(const struct ends *m, const struct message *msg)
+{
+	switch (msg->kind) {
+	case HELLO:
+	case WELCOME:
+		return false;
+	case ACK:
+		return m->wrong == ACK_OF_ACK;
+	case WINDOW:
+		return m->wrong != WINDOW_ONCE;
+	default:
+		return true;
+	}
+}
+
+/* Puts @msg on a wire; it is lost if the other end has closed. */
+static void transmit(struct wire *wire, int from, const struct message *msg)
+{
+	struct flight *flight = &wire->flight[from];
+
+	if (wire->open[!from])
+		flight->msg[flight->count++] = *msg;
+}
+
+static bool has_room(const struct wire *wire, int from)
+{
+	return wire->flight[from].count < FLIGHT;
+}
+
+/* A pipe of @end that takes a message now, or NULL. */
+static struct leg *usable(struct ends *m, int end)
+{
+	int start = (int)random_below(&m->r, PIPES);
+
+	for (int i = 0; i < PIPES; i++) {
+		struct leg *leg = &m->end[end].leg[(start + i) % PIPES];
+
+		if (leg->wire && leg->welcomed && has_room(leg->wire, end))
+			return leg;
+	}
+	return NULL;
+}
+
+static void send_on(struct ends *m, int end, struct leg *leg,
+		    struct message msg)
+{
+	msg.count = 0;
+	if (counts(m, &msg)) {
+		struct item *item = item_get(m);
+
+		item->msg = msg;
+		kept_add(&leg->kept, &item->kept, 1, sizeof(*item));
+		msg.count = leg->kept.sent;
+	}
+	transmit(leg->wire, end, &msg);
+}
+
+/* Sends @msg on any pipe; without one it waits with what goes again. */
+static void send_any(struct ends *m, int end, const struct message *msg)
+{
+	struct leg *leg = usable(m, end);
+	struct item *item;
+
+	if (leg && !m->end[end].again) {
+		send_on(m, end, leg, *msg);
+		return;
+	}
+	item = item_get(m);
+	item->msg = *msg;
+	item->kept.next = NULL;
+	*m->end[end].again_end = &item->kept;
+	m->end[end].again_end = &item->kept.next;
+}
+
+/* --- applications --- */
+
+static enum use_kind use_kind_of(enum message_kind kind)
+{
+	return (enum use_kind)(kind - OPEN);
+}
+
+static void forget_credit(struct id *id)
+{
+	id->out = (struct credit_out){ 0 };
+	id->in = (struct credit_in){ 0 };
+}
+
+/* One message of id @n, if it may be sent now. */
+static bool say(struct ends *m, int end, int n, struct message msg)
+{
+	struct id *id = &m->end[end].id[n];
+
+	if (!use_may_send(&id->use, use_kind_of(msg.kind)))
+		return false;
+	if (msg.kind == OPEN) {
+		id->early_sent = 0;
+		m->result.uses++;
+		if (m->wrong == NUMBERS_FROM_0)
+			id->use.number = 0;
+		if (m->wrong == WINDOW_PER_USE)
+			forget_credit(id);
+	}
+	if (msg.kind == RESET && m->wrong == EARLY_UNTIL_RESET) {
+		m->early.used -= id->early_sent;
+		id->early_sent = 0;
+	}
+	msg.id = (uint8_t)n;
+	msg.serial = ++id->serial_sent;
+	msg.number = use_send(&id->use, use_kind_of(msg.kind));
+	send_any(m, end, &msg);
+	return true;
+}
+
+static void open_use(struct ends *m, int end, int n)
+{
+	struct id *id = &m->end[end].id[n];
+	struct message msg = { .kind = OPEN, .window = WINDOW_BYTES };
+
+	if (end == LP && say(m, end, n, msg))
+		credit_grant(&id->in, WINDOW_BYTES);
+}
+
+static void answer(struct ends *m, int end, int n, bool refuse)
+{
+	struct id *id = &m->end[end].id[n];
+	struct message msg = { .kind = SYNACK };
+
+	if (!use_may_send(&id->use, USE_SYNACK))
+		return;
+	msg.offset = credit_grant(&id->in, random_below(&m->r, WINDOW_BYTES));
+	if (m->wrong == EARLY_OVER_WINDOW)
+		id->in.early = 0;
+	m->early_held -= id->early_due;
+	id->early_due = 0;
+	say(m, end, n, msg);
+	if (refuse)
+		say(m, end, n, (struct message){ .kind = RESET });
+}
+
+static void send_data(struct ends *m, int end, int n)
+{
+	struct id *id = &m->end[end].id[n];
+	bool early = id->use.opener && !id->use.answered;
+	uint64_t left = early ? early_left(&m->early, id->early_sent)
+			      : credit_left(&id->out);
+	uint32_t bytes = random_range(&m->r, 1, DATA_BYTES);
+
+	if (bytes > left)
+		return;
+	if (!say(m, end, n, (struct message){ .kind = DATA, .bytes = bytes }))
+		return;
+	id->out.sent += bytes;
+	if (early) {
+		id->early_sent += bytes;
+		m->early.used += bytes;
+	}
+}
+
+static void grant(struct ends *m, int end, int n)
+{
+	struct id *id = &m->end[end].id[n];
+	struct message msg = { .kind = WINDOW, .id = (uint8_t)n };
+	uint64_t before = id->in.granted;
+
+	if (!id->use.open || (!id->use.opener && !id->use.answered))
+		return;
+	msg.offset = credit_grant(&id->in, WINDOW_BYTES);
+	if (msg.offset > before)
+		send_any(m, end, &msg);
+}
+
+/* What each end does by itself, without an application. */
+void ends_respond(struct ends *m, int end, int n)
+{
+	struct id *id = &m->end[end].id[n];
+
+	if (!use_owes_reset(&id->use))
+		return;
+	answer(m, end, n, false);
+	say(m, end, n, (struct message){ .kind = RESET });
+}
+
+/* Within a use that was answered, or by who opened it. */
+static void talk(struct ends *m, int end, int n)
+{
+	switch (random_below(&m->r, 12)) {
+	case 0:
+		say(m, end, n, (struct message){ .kind = NO_MORE });
+		break;
+	case 1:
+		if (random_below(&m->r, 2))
+			say(m, end, n, (struct message){ .kind = RESET });
+		break;
+	case 2:
+	case 3:
+		grant(m, end, n);
+		break;
+	default:
+		send_data(m, end, n);
+	}
+}
+
+void ends_act(struct ends *m, int end)
+{
+	int n = (int)random_below(&m->r, IDS);
+	const struct use *use = &m->end[end].id[n].use;
+
+	if (use_may_send(use, USE_OPEN))
+		open_use(m, end, n);
+	else if (use_may_send(use, USE_SYNACK))
+		answer(m, end, n, random_below(&m->r, 4) == 0);
+	else
+		talk(m, end, n);
+	ends_respond(m, end, n);
+}
+
+/* --- pipes --- */
+
+static bool was_received(struct leg *leg, const struct message *msg,
+			 enum wrong_rule wrong)
+{
+	if (wrong != COUNT_FOR_INDEX)
+		return tally_put(&leg->tally, msg->count) != TALLY_TOO_FAR;
+	leg->tally.received++;
+	return true;
+}
+
+void ends_send_ack(struct ends *m, int end)
+{
+	struct message msg = { .kind = ACK };
+	struct leg *leg = usable(m, end);
+
+	if (!leg || !m->end[end].ack_due)
+		return;
+	for (int i = 0; i < PIPES; i++) {
+		struct leg *about = &m->end[end].leg[i];
+
+		if (!about->wire || !about->welcomed)
+			continue;
+		msg.acked[i].incarnation = about->wire->incarnation;
+		msg.acked[i].received = about->tally.received;
+		msg.acked[i].there = true;
+	}
+	m->end[end].ack_due = false;
+	send_on(m, end, leg, msg);
+}
+
+/* Sends again one message that was kept for a pipe that is over. */
+void ends_send_again(struct ends *m, int end)
+{
+	struct end *at = &m->end[end];
+	struct item *item = (struct item *)at->again;
+	struct leg *leg = item ? usable(m, end) : NULL;
+
+	if (!leg)
+		return;
+	at->again = item->kept.next;
+	if (!at->again)
+		at->again_end = &at->again;
+	m->result.again++;
+	send_on(m, end, leg, item->msg);
+	item_put(m, item);
+}
+
+/* A copy of the oldest message that is kept for some pipe. */
+void ends_send_copy(struct ends *m, int end)
+{
+	struct leg *from = &m->end[end].leg[random_below(&m->r, PIPES)];
+	struct leg *leg = usable(m, end);
+
+	if (!leg || !from->wire || !from->kept.first)
+		return;
+	m->result.copies++;
+	send_on(m, end, leg, ((struct item *)from->kept.first)->msg);
+}
+
+/* @end closes its end of the pipe: what is left of it goes again. */
+void ends_close(struct ends *m, int end, struct leg *leg)
+{
+	struct wire *wire = leg->wire;
+	struct end *at = &m->end[end];
+
+	if (!wire)
+		return;
+	wire->open[end] = false;
+	wire->flight[!end].count = 0;
+	leg->wire = NULL;
+	leg->welcomed = false;
+	/* An ACK may have been lost with the pipe. */
+	at->ack_due |= m->wrong != ACK_ONCE;
+	*at->again_end = kept_end(&leg->kept);
+	while (*at->again_end)
+		at->again_end = &(*at->again_end)->next;
+}
+
+void ends_dial(struct ends *m, int index)
+{
+	struct leg *leg = &m->end[LP].leg[index];
+	struct message hello = { .kind = HELLO };
+
+	if (leg->wire)
+		return;
+	for (int i = 0; i < WIRES; i++) {
+		struct wire *wire = &m->wire[i];
+
+		if (wire->open[LP] || wire->open[RP])
+			continue;
+		*wire = (struct wire){ .open = { true, true }, .index = index };
+		wire->incarnation = ++m->dialled[index];
+		leg->wire = wire;
+		kept_init(&leg->kept, wire->incarnation);
+		tally_init(&leg->tally);
+		transmit(wire, LP, &hello);
+		return;
+	}
+}
+
+/* --- what arrives --- */
+
+static void fail(struct ends *m, const char *found)
+{
+	if (!m->result.found)
+		m->result.found = found;
+}
+
+static void hello(struct ends *m, struct wire *wire)
+{
+	struct leg *leg = &m->end[RP].leg[wire->index];
+	struct wire_hello said = {
+		.pipe = (uint8_t)wire->index,
+		.pipes = PIPES,
+		.incarnation = wire->incarnation,
+	};
+	struct message welcome = { .kind = WELCOME };
+
+	if (admission_enter(&m->admission, &said) != ADMISSION_OK) {
+		wire->open[RP] = false;
+		wire->flight[LP].count = 0;
+		return;
+	}
+	ends_close(m, RP, leg);
+	leg->wire = wire;
+	leg->welcomed = true;
+	kept_init(&leg->kept, wire->incarnation);
+	tally_init(&leg->tally);
+	transmit(wire, RP, &welcome);
+}
+
+static void acknowledged(struct ends *m, int end, const struct message *msg)
+{
+	for (int i = 0; i < PIPES; i++) {
+		struct leg *leg = &m->end[end].leg[i];
+		struct kept_item *freed;
+
+		if (!msg->acked[i].there || !leg->wire)
+			continue;
+		if (kept_ack(&leg->kept, msg->acked[i].incarnation,
+			     msg->acked[i].received, &freed) == KEPT_BEYOND)
+			fail(m, "an ACK beyond what was sent");
+		items_put(m, freed);
+	}
+}
+
+/* What a message does that is due and not dropped, beyond its use. */
+static void effect(struct ends *m, struct id *id, const struct message *msg)
+{
+	switch (msg->kind) {
+	case OPEN:
+		if (m->wrong == WINDOW_PER_USE)
+			forget_credit(id);
+		credit_allow(&id->out, id->out.sent + msg->window);
+		credit_begin_early(&id->in, EARLY_BYTES);
+		break;
+	case SYNACK:
+		credit_allow(&id->out, msg->offset);
+		m->early.used -= id->early_sent;
+		id->early_sent = 0;
+		break;
+	default:
+		break;
+	}
+}
+
+static void due(struct ends *m, int end, const struct message *msg)
+{
+	struct id *id = &m->end[end].id[msg->id];
+
+	m->result.delivered++;
+	if (msg->serial != ++id->serial_due)
+		fail(m, "lost, doubled or out of order");
+	if (use_due(&id->use, use_kind_of(msg->kind)) == USE_BROKEN)
+		fail(m, "due where it cannot be");
+	if (!credit_take(&id->in, msg->bytes))
+		fail(m, "more than the window");
+	if (end == RP && id->use.open && !id->use.answered) {
+		id->early_due += msg->bytes;
+		m->early_held += msg->bytes;
+	}
+	if (m->early_held > EARLY_ALL)
+		fail(m, "more than the early limit in all");
+	effect(m, id, msg);
+	if (m->wrong == NUMBERS_FROM_0 && !id->use.open) {
+		reorder_fini(&id->order);
+		reorder_init(&id->order, 0);
+		id->use.number = 0;
+	}
+}
+
+/* A message of an id: it is put into order, and what is due taken. */
+static void numbered(struct ends *m, int end, const struct message *msg)
+{
+	struct id *id = &m->end[end].id[msg->id];
+	struct wire_msg as_wire = {
+		.type = WIRE_DATA,
+		.id = 1,
+		.number = msg->number,
+		.body = (const uint8_t *)msg,
+		.body_len = sizeof(*msg),
+	};
+	struct reorder_held *held;
+
+	if (m->wrong == SUCCESSOR && msg->kind == OPEN && id->use.open &&
+	    msg->number != id->order.next) {
+		use_init(&id->use, id->use.number);
+		due(m, end, msg);
+		return;
+	}
+	if (reorder_put(&id->order, &as_wire, 0) != REORDER_DUE)
+		return;
+	due(m, end, msg);
+	while ((held = reorder_take(&id->order))) {
+		struct message early;
+
+		memcpy(&early, held->body, sizeof(early));
+		reorder_release(held);
+		due(m, end, &early);
+	}
+}
+
+static void arrived(struct ends *m, int end, struct wire *wire,
+		    const struct message *msg)
+{
+	struct leg *leg = &m->end[end].leg[wire->index];
+
+	if (msg->kind == HELLO) {
+		hello(m, wire);
+		return;
+	}
+	if (msg->kind == WELCOME) {
+		leg->welcomed = true;
+		return;
+	}
+	if (msg->count) {
+		if (!was_received(leg, msg, m->wrong))
+			fail(m, "a tally that cannot hold a pipe's messages");
+		m->end[end].ack_due = true;
+	}
+	if (msg->kind == ACK)
+		acknowledged(m, end, msg);
+	else if (msg->kind == WINDOW)
+		credit_allow(&m->end[end].id[msg->id].out, msg->offset);
+	else
+		numbered(m, end, msg);
+	for (int n = 0; n < IDS; n++)
+		ends_respond(m, end, n);
+}
+
+/* Takes one message off a wire: HELLO and WELCOME always come first. */
+bool ends_parse(struct ends *m, struct wire *wire, int end)
+{
+	struct flight *flight = &wire->flight[!end];
+	struct message msg;
+	int at = 0;
+
+	if (!flight->count || !wire->open[end])
+		return false;
+	if (m->unordered && flight->msg[0].kind > WELCOME)
+		at = (int)random_below(&m->r, (uint32_t)flight->count);
+	msg = flight->msg[at];
+	flight->count--;
+	memmove(&flight->msg[at], &flight->msg[at + 1],
+		(size_t)(flight->count - at) * sizeof(msg));
+	arrived(m, end, wire, &msg);
+	return true;
+}
