@@ -62,7 +62,7 @@ static void be_over(struct conn *c, enum conn_end why)
 	c->over = true;
 	c->fin_pending = 0;
 	c->ops->over(c);
-	conn_drop_held(c);
+	conn_drop_early(c);
 	reap_if_done(c);
 }
 
@@ -75,7 +75,7 @@ static void drop_queue(struct conn *c)
 		c->ops->released(c, len, 0);
 }
 
-void conn_drop_held(struct conn *c)
+void conn_drop_early(struct conn *c)
 {
 	size_t bytes = c->reorder.bytes;
 
@@ -125,7 +125,7 @@ void conn_refuse(struct conn *c, enum conn_end why)
 		return;
 	}
 	reset_socket(c);
-	conn_drop_held(c);
+	conn_drop_early(c);
 	if (c->end == CONN_END_NONE)
 		c->end = (uint8_t)why;
 	c->fin_pending = WIRE_REASON_RST;
@@ -384,13 +384,13 @@ static void conn_ready(struct watch *w, uint32_t events)
 /* What came so long ago must not become part of a later connection. */
 static void syn_missed(struct conn *c)
 {
-	if (c->refused) {
+	if (c->lost_early) {
 		c->complete = true;	/* or else its owner is lost for ever */
 		conn_abort(c, CONN_END_PROTOCOL);
 		return;
 	}
-	c->refused = true;
-	conn_drop_held(c);
+	c->lost_early = true;
+	conn_drop_early(c);
 	conn_await_syn(c);
 }
 

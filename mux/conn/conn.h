@@ -81,7 +81,7 @@ struct conn_ops {
 	/* Its queue to the socket grew. */
 	void (*queued)(struct conn *c, size_t bytes);
 	/* It holds less: in its queue to the socket, or out of order. */
-	void (*released)(struct conn *c, size_t queued, size_t held);
+	void (*released)(struct conn *c, size_t queued, size_t early);
 	/*
 	 * Its connect() came to an end, or its socket was closed. One that waited
 	 * for its turn is still in line. May be NULL.
@@ -128,10 +128,10 @@ struct conn {
 	bool ours;		/* opened by this end */
 	bool had_syn;		/* the SYN was received, or is ours to send */
 	bool complete;		/* nothing of it is under way to us any more */
-	bool refused;		/* had to drop early data: refuse the SYN */
+	bool lost_early;	/* its early data was dropped: refuse its SYN */
 	bool broken;		/* a write failed: it will end as a reset */
 	bool sent_late;		/* the peer went on sending after its end */
-	bool stuck;		/* its queue is over QUEUE_MAX */
+	bool queue_full;	/* its queue is over QUEUE_MAX */
 	uint8_t dst[4];
 	uint16_t dst_port;
 
@@ -201,7 +201,7 @@ void conn_fin_framed(struct conn *c, enum wire_reason reason);
 void conn_idle(struct conn *c);
 
 /* Drop what came out of order. */
-void conn_drop_held(struct conn *c);
+void conn_drop_early(struct conn *c);
 
 const char *conn_end_name(enum conn_end end);
 const char *conn_state_name(enum conn_state state);

@@ -31,36 +31,36 @@ static size_t table_memory(uint32_t buckets)
 {
 	if (!buckets)
 		return 0;
-	return block_size(buckets * sizeof(struct reorder_held *));
+	return block_size(buckets * sizeof(struct reorder_early *));
 }
 
-static size_t held_memory(const struct reorder_held *held)
+static size_t early_memory(const struct reorder_early *early)
 {
-	return block_size(sizeof(*held) + held->body_len);
+	return block_size(sizeof(*early) + early->body_len);
 }
 
-static void count_in(struct reorder *q, const struct reorder_held *held)
+static void count_in(struct reorder *q, const struct reorder_early *early)
 {
 	q->count++;
-	q->bytes += held_memory(held);
-	if (held->type == WIRE_DATA)
-		q->payload += held->body_len;
+	q->bytes += early_memory(early);
+	if (early->type == WIRE_DATA)
+		q->payload += early->body_len;
 	if (q->count > q->max_count)
 		q->max_count = q->count;
 	if (q->payload > q->max_bytes)
 		q->max_bytes = q->payload;
 }
 
-static void count_out(struct reorder *q, const struct reorder_held *held)
+static void count_out(struct reorder *q, const struct reorder_early *early)
 {
 	q->count--;
-	q->bytes -= held_memory(held);
-	if (held->type == WIRE_DATA)
-		q->payload -= held->body_len;
+	q->bytes -= early_memory(early);
+	if (early->type == WIRE_DATA)
+		q->payload -= early->body_len;
 }
 
 /* The list is a table of one chain. */
-static struct reorder_held **heads(struct reorder *q)
+static struct reorder_early **heads(struct reorder *q)
 {
 	return q->bucket ? q->bucket : &q->few;
 }
@@ -71,36 +71,36 @@ static uint32_t chains(const struct reorder *q)
 }
 
 /* Numbers are consecutive, so their low bits spread them evenly. */
-static struct reorder_held **bucket_of(struct reorder *q, uint32_t number)
+static struct reorder_early **bucket_of(struct reorder *q, uint32_t number)
 {
 	return &heads(q)[number & (chains(q) - 1)];
 }
 
 /* Where the message with @number hangs, or the NULL at its chain's end. */
-static struct reorder_held **find(struct reorder *q, uint32_t number)
+static struct reorder_early **find(struct reorder *q, uint32_t number)
 {
-	struct reorder_held **at = bucket_of(q, number);
+	struct reorder_early **at = bucket_of(q, number);
 
 	while (*at && (*at)->number != number)
 		at = &(*at)->chain;
 	return at;
 }
 
-static void insert(struct reorder *q, struct reorder_held *held)
+static void insert(struct reorder *q, struct reorder_early *early)
 {
-	struct reorder_held **at = bucket_of(q, held->number);
+	struct reorder_early **at = bucket_of(q, early->number);
 
-	held->chain = *at;
-	*at = held;
+	early->chain = *at;
+	*at = early;
 }
 
-static struct reorder_held *pop(struct reorder_held **at)
+static struct reorder_early *pop(struct reorder_early **at)
 {
-	struct reorder_held *held = *at;
+	struct reorder_early *early = *at;
 
-	*at = held->chain;
-	held->chain = NULL;
-	return held;
+	*at = early->chain;
+	early->chain = NULL;
+	return early;
 }
 
 static void free_table(struct reorder *q)
@@ -115,10 +115,10 @@ void reorder_fini(struct reorder *q)
 {
 	for (uint32_t i = 0; i < chains(q); i++) {
 		while (heads(q)[i]) {
-			struct reorder_held *held = pop(&heads(q)[i]);
+			struct reorder_early *early = pop(&heads(q)[i]);
 
-			count_out(q, held);
-			reorder_release(held);
+			count_out(q, early);
+			reorder_release(early);
 		}
 	}
 	free_table(q);
@@ -144,32 +144,32 @@ static void grow_table(struct reorder *q)
 	*q = grown;
 }
 
-static struct reorder_held *copy(const struct wire_msg *msg, int64_t now)
+static struct reorder_early *copy(const struct wire_msg *msg, int64_t now)
 {
-	struct reorder_held *held = malloc(sizeof(*held) + msg->body_len);
+	struct reorder_early *early = malloc(sizeof(*early) + msg->body_len);
 
-	if (!held)
+	if (!early)
 		return NULL;
-	held->came_at = now;
-	held->number = msg->number;
-	held->body_len = msg->body_len;
-	held->type = (uint8_t)msg->type;
-	memcpy(held->body, msg->body, msg->body_len);
-	return held;
+	early->came_at = now;
+	early->number = msg->number;
+	early->body_len = msg->body_len;
+	early->type = (uint8_t)msg->type;
+	memcpy(early->body, msg->body, msg->body_len);
+	return early;
 }
 
 static enum reorder_verdict hold(struct reorder *q, const struct wire_msg *msg,
 				 int64_t now)
 {
-	struct reorder_held *held = copy(msg, now);
+	struct reorder_early *early = copy(msg, now);
 
-	if (!held)
+	if (!early)
 		return REORDER_NO_MEMORY;
 	if (q->count >= FEW && q->count >= q->buckets)
 		grow_table(q);
-	insert(q, held);
-	count_in(q, held);
-	return REORDER_HELD;
+	insert(q, early);
+	count_in(q, early);
+	return REORDER_EARLY;
 }
 
 enum reorder_verdict reorder_put(struct reorder *q, const struct wire_msg *msg,
@@ -189,25 +189,25 @@ enum reorder_verdict reorder_put(struct reorder *q, const struct wire_msg *msg,
 	return REORDER_DUE;
 }
 
-struct reorder_held *reorder_take(struct reorder *q)
+struct reorder_early *reorder_take(struct reorder *q)
 {
-	struct reorder_held **at;
-	struct reorder_held *held;
+	struct reorder_early **at;
+	struct reorder_early *early;
 
 	if (!q->count)
 		return NULL;
 	at = find(q, q->next);
 	if (!*at)
 		return NULL;
-	held = pop(at);
-	count_out(q, held);
+	early = pop(at);
+	count_out(q, early);
 	q->next++;
 	if (!q->count)
 		free_table(q);
-	return held;
+	return early;
 }
 
-void reorder_release(struct reorder_held *held)
+void reorder_release(struct reorder_early *early)
 {
-	free(held);
+	free(early);
 }

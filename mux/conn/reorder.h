@@ -9,8 +9,8 @@
  * NULL. (Until it did, a copy of a message that waits to be taken is a
  * duplicate like any other.)
  *
- * A message that came early is copied and held: a few in a plain list, more in
- * a hash by number, so that cost and memory follow what is held, not how far
+ * A message that came early is copied and kept: a few in a plain list, more in
+ * a hash by number, so that cost and memory follow what is kept, not how far
  * ahead it is.
  *
  * No sockets, no clock (the caller says what time it is). An empty queue owns
@@ -24,8 +24,8 @@
 
 #include "../wire/wire.h"
 
-struct reorder_held {		/* a message that came early */
-	struct reorder_held *chain;	/* then for the taker's use */
+struct reorder_early {		/* a message that came early */
+	struct reorder_early *chain;	/* then for the taker's use */
 	int64_t came_at;		/* ns */
 	uint32_t number;
 	uint16_t body_len;
@@ -34,21 +34,21 @@ struct reorder_held {		/* a message that came early */
 };
 
 struct reorder {
-	struct reorder_held *few;	/* all that is held, while it is few */
-	struct reorder_held **bucket;	/* NULL as long as `few` serves */
+	struct reorder_early *few;	/* all early messages, while they are few */
+	struct reorder_early **bucket;	/* NULL as long as `few` serves */
 	uint32_t buckets;		/* a power of two, or 0 */
 	uint32_t next;			/* the number expected */
-	uint32_t count;			/* messages held */
+	uint32_t count;			/* of early messages */
 	uint32_t max_count;		/* the longest it ever was, */
-	size_t max_bytes;		/* and the most payload it held */
-	size_t bytes;			/* memory held, bookkeeping included */
-	size_t payload;			/* payload bytes held now */
+	size_t max_bytes;		/* and the most payload it kept */
+	size_t bytes;			/* memory they take, bookkeeping included */
+	size_t payload;			/* their payload bytes */
 };
 
 enum reorder_verdict {
 	REORDER_DUE,		/* the next in order: deliver it now */
-	REORDER_HELD,
-	REORDER_DUPLICATE,	/* delivered or held before: drop it */
+	REORDER_EARLY,
+	REORDER_DUPLICATE,	/* delivered or kept before: drop it */
 	REORDER_TOO_FAR,	/* than WIRE_NUMBER_WINDOW: end it */
 	REORDER_NO_MEMORY,
 };
@@ -57,20 +57,20 @@ enum reorder_verdict {
 void reorder_init(struct reorder *q, uint32_t first);
 
 /*
- * Drops what is held. The queue is empty then and can be used on: the number
+ * Drops the early messages. The queue is empty then and can be used on: the number
  * expected and the maxima stay.
  */
 void reorder_fini(struct reorder *q);
 
-/* @msg is copied if it is held; else its bytes are not looked at. */
+/* @msg is copied if it came early; else its bytes are not looked at. */
 enum reorder_verdict reorder_put(struct reorder *q, const struct wire_msg *msg,
 				 int64_t now);
 
 /*
- * The next message if it is held, else NULL. It now is the caller's, to give
+ * The next message if it came early, else NULL. It now is the caller's, to give
  * to reorder_release(); as long as it lives its bytes stay where they are.
  */
-struct reorder_held *reorder_take(struct reorder *q);
-void reorder_release(struct reorder_held *held);
+struct reorder_early *reorder_take(struct reorder *q);
+void reorder_release(struct reorder_early *early);
 
 #endif

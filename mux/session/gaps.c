@@ -31,7 +31,7 @@ static void gap_timer(struct timer *t)
 
 	if (!s->in.paused)
 		holders_each(&s->in.holders, look, s);
-	if (s->in.held)
+	if (s->in.early)
 		loop_timer_in(s->engine->loop, t, GAP_LOOK);
 }
 

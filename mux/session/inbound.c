@@ -29,7 +29,7 @@ enum { QUEUE_RESUME = QUEUE_MAX - (1 << 20) };
 
 static bool too_much(const struct session *s)
 {
-	return s->in.stuck || s->in.queued > QUEUE_MAX_SESSION;
+	return s->in.full_queues || s->in.queued > QUEUE_MAX_SESSION;
 }
 
 static void update_pause(struct session *s)
@@ -52,15 +52,15 @@ static void update_pause(struct session *s)
 	}
 }
 
-static void set_stuck(struct session *s, struct conn *c, bool stuck)
+static void set_queue_full(struct session *s, struct conn *c, bool full)
 {
-	if (c->stuck == stuck)
+	if (c->queue_full == full)
 		return;
-	c->stuck = stuck;
-	if (stuck)
-		s->in.stuck++;
+	c->queue_full = full;
+	if (full)
+		s->in.full_queues++;
 	else
-		s->in.stuck--;
+		s->in.full_queues--;
 	update_pause(s);
 }
 
@@ -68,29 +68,29 @@ void inbound_queued(struct session *s, struct conn *c, size_t bytes)
 {
 	s->in.queued += bytes;
 	if (c->queue.len > QUEUE_MAX)
-		set_stuck(s, c, true);
+		set_queue_full(s, c, true);
 	update_pause(s);
 }
 
 void inbound_released(struct session *s, struct conn *c, size_t queued,
-		      size_t held)
+		      size_t early)
 {
-	if (held) {
-		s->in.held -= held;
+	if (early) {
+		s->in.early -= early;
 		holders_update(&s->in.holders, c);
 	}
 	if (!queued)
 		return;
 	s->in.queued -= queued;
-	if (c->stuck && c->queue.len <= QUEUE_RESUME)
-		set_stuck(s, c, false);
+	if (c->queue_full && c->queue.len <= QUEUE_RESUME)
+		set_queue_full(s, c, false);
 	update_pause(s);
 }
 
 /* Nothing more can come for it, so it stops nobody. */
 void inbound_over(struct session *s, struct conn *c)
 {
-	set_stuck(s, c, false);
+	set_queue_full(s, c, false);
 }
 
 /*
@@ -158,7 +158,7 @@ static void pause_timer(struct timer *t)
 	list_each(pos, tmp, &s->conns) {
 		struct conn *c = list_entry(pos, struct conn, member);
 
-		if (c->stuck && has_stopped(s, c))
+		if (c->queue_full && has_stopped(s, c))
 			give_up(s, c);
 	}
 	if (s->in.queued > QUEUE_MAX_SESSION) {
@@ -185,15 +185,15 @@ static void drop_early(struct session *s, struct conn *c)
 	s->counts.early_dropped++;
 	log_warn(s->engine->log, "session %u: connection %u sent %zu bytes ahead of its SYN: dropped, and the SYN will be refused",
 		 s->number, c->id, c->reorder.payload);
-	c->refused = true;
-	conn_drop_held(c);
+	c->lost_early = true;
+	conn_drop_early(c);
 }
 
-static void limit_held(struct session *s, struct conn *c)
+static void limit_early(struct session *s, struct conn *c)
 {
 	if (!c->had_syn && c->reorder.payload > EARLY_MAX)
 		drop_early(s, c);
-	while (s->in.held > REORDER_MAX_SESSION) {
+	while (s->in.early > REORDER_MAX_SESSION) {
 		struct conn *most = holders_largest(&s->in.holders);
 
 		if (!most)
@@ -204,7 +204,7 @@ static void limit_held(struct session *s, struct conn *c)
 		}
 		s->counts.reorder_limit++;
 		log_warn(s->engine->log, "session %u: out of order, connection %u holds %zu of %zu bytes: reset",
-			 s->number, most->id, most->reorder.bytes, s->in.held);
+			 s->number, most->id, most->reorder.bytes, s->in.early);
 		conn_refuse(most, CONN_END_LIMIT);
 	}
 }
@@ -217,11 +217,11 @@ void inbound_flush(struct session *s)
 
 	if (d->conn && d->n)
 		conn_deliver(d->conn, d->iov, d->n, d->len);
-	while (d->held) {
-		struct reorder_held *held = d->held;
+	while (d->early) {
+		struct reorder_early *early = d->early;
 
-		d->held = held->chain;
-		reorder_release(held);
+		d->early = early->chain;
+		reorder_release(early);
 	}
 	d->conn = NULL;
 	d->n = 0;
@@ -245,7 +245,7 @@ static void gather(struct session *s, struct conn *c, const uint8_t *body,
 static void take_syn(struct session *s, struct conn *c, const uint8_t *body)
 {
 	wire_get_syn(body, c->dst, &c->dst_port);
-	if (c->refused || s->nconns > s->engine->settings->max_conns)
+	if (c->lost_early || s->nconns > s->engine->settings->max_conns)
 		conn_refuse(c, CONN_END_LIMIT);
 	else
 		s->role->syn(s, c);
@@ -289,19 +289,19 @@ static void count_delay(struct session *s, struct conn *c, int64_t came_at)
 }
 
 /* What the message just taken released. */
-static void take_held(struct session *s, struct conn *c)
+static void take_early(struct session *s, struct conn *c)
 {
-	struct reorder_held *held;
+	struct reorder_early *early;
 	size_t before = c->reorder.bytes;
 
-	while (listens(c) && (held = reorder_take(&c->reorder))) {
-		s->in.held -= before - c->reorder.bytes;
+	while (listens(c) && (early = reorder_take(&c->reorder))) {
+		s->in.early -= before - c->reorder.bytes;
 		holders_update(&s->in.holders, c);
-		count_delay(s, c, held->came_at);
-		take(s, c, held->type, held->body, held->body_len);
+		count_delay(s, c, early->came_at);
+		take(s, c, early->type, early->body, early->body_len);
 		/* take() may have flushed: it lives until the next flush. */
-		held->chain = s->in.delivery.held;
-		s->in.delivery.held = held;
+		early->chain = s->in.delivery.early;
+		s->in.delivery.early = early;
 		before = c->reorder.bytes;
 	}
 }
@@ -316,7 +316,7 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 					loop_now(s->engine->loop));
 
 	if (c->reorder.bytes != before) {
-		s->in.held += c->reorder.bytes - before;
+		s->in.early += c->reorder.bytes - before;
 		holders_update(&s->in.holders, c);
 	}
 	switch (verdict) {
@@ -324,14 +324,14 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 		c->in_order++;
 		take(s, c, (uint8_t)msg->type, msg->body, msg->body_len);
 		if (c->reorder.count)
-			take_held(s, c);
+			take_early(s, c);
 		if (c->reorder.count)
 			gaps_note(s, c);
 		break;
-	case REORDER_HELD:
+	case REORDER_EARLY:
 		if (c->reorder.count == 1)
 			gaps_note(s, c);
-		limit_held(s, c);
+		limit_early(s, c);
 		break;
 	case REORDER_DUPLICATE:
 		s->counts.duplicates++;
@@ -386,7 +386,7 @@ bool inbound_expects(void *arg, unsigned int pipe, const struct wire_head *head,
 	*number = r.conn ? r.conn->reorder.next : 0;
 	if (!head->id || r.verdict == TABLE_LATE)
 		return false;
-	return !r.conn || (listens(r.conn) && !r.conn->refused);
+	return !r.conn || (listens(r.conn) && !r.conn->lost_early);
 }
 
 /* Sound in frame, wrong in content: its connection is ended, if it has one. */
@@ -432,7 +432,7 @@ bool inbound_message(struct session *s, struct pipe *p,
 	c = route(s, p, msg);
 	if (!c)
 		return true;
-	if (!listens(c) || (c->refused && msg->type != WIRE_SYN)) {
+	if (!listens(c) || (c->lost_early && msg->type != WIRE_SYN)) {
 		s->counts.late++;
 		return true;
 	}

@@ -24,7 +24,7 @@ enum { DELIVERY_IOV = 64 };
 
 /*
  * Messages in order for one connection, gathered from one read so that they
- * reach its socket in one call. The bytes lie in the read buffer or in held
+ * reach its socket in one call. The bytes lie in the read buffer or in early
  * messages, which are released after the call.
  */
 struct delivery {
@@ -32,20 +32,20 @@ struct delivery {
 	int n;
 	size_t len;
 	struct iovec iov[DELIVERY_IOV];
-	struct reorder_held *held;
+	struct reorder_early *early;
 };
 
 struct inbound {
 	struct delivery delivery;
-	size_t held;		/* out of order, memory */
+	size_t early;		/* out of order, memory */
 	struct holders holders;	/* by whom */
 	size_t queued;		/* in order, not taken by applications */
-	unsigned int stuck;	/* connections over QUEUE_MAX */
+	unsigned int full_queues;	/* connections over QUEUE_MAX */
 	bool paused;
 	int64_t paused_at;
 	int64_t paused_ns;	/* in all, before */
 	struct timer pause_timer;
-	struct timer gap_timer;	/* runs while anything is held */
+	struct timer gap_timer;	/* runs while anything is early */
 	struct reader reader;
 	struct task read;
 };
@@ -62,7 +62,7 @@ bool inbound_message(struct session *s, struct pipe *p,
 void inbound_flush(struct session *s);
 void inbound_queued(struct session *s, struct conn *c, size_t bytes);
 void inbound_released(struct session *s, struct conn *c, size_t queued,
-		      size_t held);
+		      size_t early);
 void inbound_over(struct session *s, struct conn *c);
 
 /*

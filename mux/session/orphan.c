@@ -10,9 +10,9 @@ static void queued(struct conn *c, size_t bytes)
 	((struct engine *)c->owner)->orphaned += bytes;
 }
 
-static void released(struct conn *c, size_t bytes, size_t held)
+static void released(struct conn *c, size_t bytes, size_t early)
 {
-	(void)held;
+	(void)early;
 	((struct engine *)c->owner)->orphaned -= bytes;
 }
 

@@ -74,7 +74,7 @@ void session_print(struct session *s, FILE *out)
 
 	fprintf(out, "session %u with %s: %u pipes, %u connections, %u ids remembered, %zu bytes queued, %zu held out of order%s\n",
 		s->number, s->peer, s->npipes, table_conns(s->table),
-		table_formers(s->table), s->in.queued, s->in.held,
+		table_formers(s->table), s->in.queued, s->in.early,
 		s->in.paused ? ", pipes paused" : "");
 	print_pipes(s, out);
 	print_conns(s, out);

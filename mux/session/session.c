@@ -64,9 +64,9 @@ static void conn_has_queued(struct conn *c, size_t bytes)
 	inbound_queued(c->owner, c, bytes);
 }
 
-static void conn_has_released(struct conn *c, size_t queued, size_t held)
+static void conn_has_released(struct conn *c, size_t queued, size_t early)
 {
-	inbound_released(c->owner, c, queued, held);
+	inbound_released(c->owner, c, queued, early);
 }
 
 static void conn_has_moved(struct conn *c, enum conn_state from)

@@ -57,7 +57,7 @@ static void compare(const struct reorder *q, const struct model *m)
 	check(q->count == m->count);
 	check(q->payload == m->payload);
 	check(q->max_count >= q->count && q->max_bytes >= q->payload);
-	check(q->bytes >= q->payload + q->count * sizeof(struct reorder_held));
+	check(q->bytes >= q->payload + q->count * sizeof(struct reorder_early));
 	check(q->bytes <= q->payload + q->count * 64 +
 	      2 * SPAN * sizeof(void *));
 	if (!q->count)
@@ -75,7 +75,7 @@ static void do_put(struct reorder *q, struct model *m, uint32_t index,
 		check(got == REORDER_DUE);
 		m->next++;
 	} else {
-		check(got == REORDER_HELD);
+		check(got == REORDER_EARLY);
 		m->held[index] = 1;
 		m->body_len[index] = body_len;
 		m->count++;
@@ -85,7 +85,7 @@ static void do_put(struct reorder *q, struct model *m, uint32_t index,
 
 static void do_take(struct reorder *q, struct model *m)
 {
-	struct reorder_held *held = reorder_take(q);
+	struct reorder_early *held = reorder_take(q);
 	uint32_t number = m->first + m->next;
 
 	if (m->next >= SPAN || !m->held[m->next]) {

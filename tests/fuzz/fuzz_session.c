@@ -216,15 +216,15 @@ static void check_books(const struct session *s)
 		queued += c->queue.len;
 		live += !c->over;
 		ready += c->ready;
-		stuck += c->stuck;
+		stuck += c->queue_full;
 		check(!c->ready || !c->over);
 		check(!c->over || !c->reorder.bytes);
 		check(c->state != CONN_CLOSED || !c->queue.len);
 	}
-	check(s->in.held == held && held <= REORDER_MAX_SESSION);
+	check(s->in.early == held && held <= REORDER_MAX_SESSION);
 	check(s->in.queued == queued);
 	check(s->sched.ready == ready);
-	check(s->in.stuck == stuck);
+	check(s->in.full_queues == stuck);
 	check(table_conns(s->table) == live);
 	if (!s->dead && !s->stopping)
 		check(s->in.paused == (stuck || queued > QUEUE_MAX_SESSION));

@@ -454,7 +454,7 @@ static void numbered(struct ends *m, int end, const struct message *msg)
 		.body = (const uint8_t *)msg,
 		.body_len = sizeof(*msg),
 	};
-	struct reorder_held *held;
+	struct reorder_early *held;
 
 	if (m->wrong == SUCCESSOR && msg->kind == OPEN && id->use.open &&
 	    msg->number != id->order.next) {

@@ -47,7 +47,7 @@ static void deliver(struct inflow *w, const struct inflow_message *m)
 	};
 	size_t before = c->q.payload;
 	enum reorder_verdict verdict;
-	struct reorder_held *held;
+	struct reorder_early *held;
 
 	if (c->reset)
 		return;
@@ -60,7 +60,7 @@ static void deliver(struct inflow *w, const struct inflow_message *m)
 			reorder_release(held);
 		}
 	} else {
-		assert_int_equal(verdict, REORDER_HELD);
+		assert_int_equal(verdict, REORDER_EARLY);
 	}
 	w->held += c->q.payload - before;
 	if (w->held > w->most_held)

@@ -362,9 +362,9 @@ static void check_end(struct world *w)
 	for (int side = 0; side < 2; side++) {
 		struct session *s = w->session[side];
 
-		assert_int_equal(s->in.held, 0);
+		assert_int_equal(s->in.early, 0);
 		assert_int_equal(s->in.queued, 0);
-		assert_int_equal(s->in.stuck, 0);
+		assert_int_equal(s->in.full_queues, 0);
 		assert_int_equal(s->sched.ready, 0);
 		assert_false(s->in.paused);
 		assert_int_equal(s->counts.duplicates, 0);
@@ -392,8 +392,8 @@ static void live(struct world *w)
 		assert_non_null(w->session[0]);
 		assert_non_null(w->session[1]);
 		for (int side = 0; side < 2; side++) {
-			if (w->session[side]->in.held > w->most_held)
-				w->most_held = w->session[side]->in.held;
+			if (w->session[side]->in.early > w->most_held)
+				w->most_held = w->session[side]->in.early;
 		}
 	}
 }

@@ -27,7 +27,7 @@ static enum reorder_verdict put(struct reorder *q, uint32_t number,
 /* Takes and drops all that is due; returns how many that were. */
 static uint32_t take_all(struct reorder *q)
 {
-	struct reorder_held *held;
+	struct reorder_early *held;
 	uint32_t n = 0;
 
 	while ((held = reorder_take(q))) {
@@ -63,13 +63,13 @@ static void in_order_is_never_held(void **state)
 
 static void a_gap_holds_what_follows(void **state)
 {
-	struct reorder_held *held;
+	struct reorder_early *held;
 	struct reorder q;
 
 	(void)state;
 	reorder_init(&q, 5);
-	assert_int_equal(put(&q, 7, 70, 1111), REORDER_HELD);
-	assert_int_equal(put(&q, 6, 60, 2222), REORDER_HELD);
+	assert_int_equal(put(&q, 7, 70, 1111), REORDER_EARLY);
+	assert_int_equal(put(&q, 6, 60, 2222), REORDER_EARLY);
 	assert_null(reorder_take(&q));
 	assert_int_equal(q.payload, 130);
 	assert_int_equal(put(&q, 5, 50, 3333), REORDER_DUE);
@@ -97,12 +97,12 @@ static void types_and_bodies_are_kept(void **state)
 		.type = WIRE_FIN, .id = 1, .number = 1,
 		.body = &reason, .body_len = 1,
 	};
-	struct reorder_held *held;
+	struct reorder_early *held;
 	struct reorder q;
 
 	(void)state;
 	reorder_init(&q, 0);
-	assert_int_equal(reorder_put(&q, &fin, 0), REORDER_HELD);
+	assert_int_equal(reorder_put(&q, &fin, 0), REORDER_EARLY);
 	assert_int_equal(q.payload, 0);	/* a FIN is none */
 	assert_true(q.bytes >= sizeof(*held) + 1);
 	assert_int_equal(put(&q, 0, 1, 0), REORDER_DUE);
@@ -136,7 +136,7 @@ static void what_is_held_is_a_duplicate(void **state)
 	for (uint32_t n = 1; n < 100; n++) {
 		size_t bytes;
 
-		assert_int_equal(put(&q, n, 10, 0), REORDER_HELD);
+		assert_int_equal(put(&q, n, 10, 0), REORDER_EARLY);
 		bytes = q.bytes;
 		for (uint32_t again = 1; again <= n; again++)
 			assert_int_equal(put(&q, again, 20, 0),
@@ -153,7 +153,7 @@ static void what_waits_to_be_taken_is_a_duplicate(void **state)
 
 	(void)state;
 	reorder_init(&q, 0);
-	assert_int_equal(put(&q, 1, 10, 0), REORDER_HELD);
+	assert_int_equal(put(&q, 1, 10, 0), REORDER_EARLY);
 	assert_int_equal(put(&q, 0, 10, 0), REORDER_DUE);
 	assert_int_equal(put(&q, 1, 10, 0), REORDER_DUPLICATE);
 	assert_int_equal(take_all(&q), 1);
@@ -171,7 +171,7 @@ static void the_window_ends_where_it_says(void **state)
 
 		reorder_init(&q, first[i]);
 		assert_int_equal(put(&q, first[i] + WIRE_NUMBER_WINDOW, 1, 0),
-				 REORDER_HELD);
+				 REORDER_EARLY);
 		assert_int_equal(put(&q, first[i] + WIRE_NUMBER_WINDOW + 1, 1,
 				     0), REORDER_TOO_FAR);
 		assert_int_equal(put(&q, first[i] + INT32_MAX, 1, 0),
@@ -192,7 +192,7 @@ static void the_window_moves_with_what_is_delivered(void **state)
 	assert_int_equal(put(&q, WIRE_NUMBER_WINDOW + 1, 1, 0),
 			 REORDER_TOO_FAR);
 	assert_int_equal(put(&q, 0, 1, 0), REORDER_DUE);
-	assert_int_equal(put(&q, WIRE_NUMBER_WINDOW + 1, 1, 0), REORDER_HELD);
+	assert_int_equal(put(&q, WIRE_NUMBER_WINDOW + 1, 1, 0), REORDER_EARLY);
 	reorder_fini(&q);
 }
 
@@ -205,7 +205,7 @@ static void a_full_window_is_held_and_released(void **state)
 	(void)state;
 	reorder_init(&q, 1u << 31);
 	for (uint32_t n = WIRE_NUMBER_WINDOW; n > 0; n--)
-		assert_int_equal(put(&q, (1u << 31) + n, 1, 0), REORDER_HELD);
+		assert_int_equal(put(&q, (1u << 31) + n, 1, 0), REORDER_EARLY);
 	assert_int_equal(q.count, WIRE_NUMBER_WINDOW);
 	assert_int_equal(put(&q, 1u << 31, 1, 0), REORDER_DUE);
 	assert_int_equal(take_all(&q), WIRE_NUMBER_WINDOW);
@@ -221,7 +221,7 @@ static void memory_follows_what_is_held(void **state)
 	(void)state;
 	reorder_init(&q, 0);
 	for (uint32_t n = 1; n <= 20; n++)
-		assert_int_equal(put(&q, n * 50000, 1, 0), REORDER_HELD);
+		assert_int_equal(put(&q, n * 50000, 1, 0), REORDER_EARLY);
 	assert_true(q.bytes < 20 * 64 + 64 * sizeof(void *));
 	reorder_fini(&q);
 }
@@ -234,7 +234,7 @@ static void a_single_swap_makes_no_table(void **state)
 	(void)state;
 	reorder_init(&q, 0);
 	for (uint32_t n = 0; n < 1000; n += 2) {
-		assert_int_equal(put(&q, n + 1, 100, 0), REORDER_HELD);
+		assert_int_equal(put(&q, n + 1, 100, 0), REORDER_EARLY);
 		assert_null(q.bucket);
 		assert_int_equal(put(&q, n, 100, 0), REORDER_DUE);
 		assert_int_equal(take_all(&q), 1);
@@ -254,7 +254,7 @@ static void fini_drops_all_and_leaves_the_queue_usable(void **state)
 	assert_owns_nothing(&q);
 	assert_int_equal(q.next, 3);
 	assert_int_equal(q.max_count, 49);
-	assert_int_equal(put(&q, 4, 1, 0), REORDER_HELD);
+	assert_int_equal(put(&q, 4, 1, 0), REORDER_EARLY);
 	assert_int_equal(put(&q, 3, 1, 0), REORDER_DUE);
 	assert_int_equal(take_all(&q), 1);
 	reorder_fini(&q);
@@ -268,7 +268,7 @@ static void a_taken_message_stays_where_it_is(void **state)
 		.type = WIRE_DATA, .id = 1, .number = 1,
 		.body = body, .body_len = sizeof(body),
 	};
-	struct reorder_held *held;
+	struct reorder_early *held;
 	struct reorder q;
 
 	(void)state;

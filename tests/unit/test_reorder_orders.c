@@ -48,7 +48,7 @@ static enum reorder_verdict arrive(struct receiver *rx, uint32_t index)
 		.body_len = rx->sent[index].len,
 	};
 	enum reorder_verdict verdict = reorder_put(&rx->q, &msg, index);
-	struct reorder_held *held;
+	struct reorder_early *held;
 
 	if (verdict != REORDER_DUE)
 		return verdict;
@@ -223,7 +223,7 @@ static void the_books_are_right_at_every_step(void **state)
 			assert_int_equal(rx.q.payload, payload);
 			assert_int_equal(rx.q.max_bytes, most);
 			assert_true(rx.q.bytes >= payload +
-				    count * sizeof(struct reorder_held));
+				    count * sizeof(struct reorder_early));
 		}
 	}
 }

@@ -85,7 +85,7 @@ static void every_order_of_five_over_three_pipes(void **state)
 		assert_app_reads(peer, id, "one two three ");
 		assert_app_reads(peer, id, "");
 		assert_int_equal(peer->conn[id].messages, 0);
-		assert_int_equal(peer->s->in.held, 0);
+		assert_int_equal(peer->s->in.early, 0);
 	}
 	assert_int_equal(table_conns(peer->s->table), 0);
 }
@@ -158,7 +158,7 @@ static void a_number_too_far_ahead_ends_its_connection(void **state)
 	assert_int_equal(peer->conn[1].fins, 0);
 	peer_data(peer, 0, 1, 3 + WIRE_NUMBER_WINDOW, 1);
 	assert_reset(peer, 1);
-	assert_int_equal(peer->s->in.held, 0);
+	assert_int_equal(peer->s->in.early, 0);
 	assert_alive(peer, 2, 2);
 }
 
@@ -225,7 +225,7 @@ static void out_of_order_is_bounded_and_the_largest_holder_pays(void **state)
 			peer_data(peer, number % PEER_PIPES, 1, number,
 				  WIRE_PAYLOAD_MAX);
 		peer_settle(peer);
-		assert_true(peer->s->in.held <= REORDER_MAX_SESSION);
+		assert_true(peer->s->in.early <= REORDER_MAX_SESSION);
 		assert_true(number < 20000);
 	}
 	assert_true(number > 15000);	/* 64 MiB are as good as used */
@@ -235,7 +235,7 @@ static void out_of_order_is_bounded_and_the_largest_holder_pays(void **state)
 	assert_int_equal(peer->conn[2].fins, 0);
 	peer_text(peer, 0, 2, 2, "gap");
 	peer_settle(peer);
-	assert_int_equal(peer->s->in.held, 0);
+	assert_int_equal(peer->s->in.early, 0);
 }
 
 static void early_data_is_bounded_and_its_syn_refused(void **state)
@@ -250,7 +250,7 @@ static void early_data_is_bounded_and_its_syn_refused(void **state)
 	peer_data(peer, 0, 1, EARLY_MAX / WIRE_PAYLOAD_MAX + 1, 1);
 	peer_settle(peer);
 	assert_int_equal(peer->s->counts.early_dropped, 1);
-	assert_int_equal(peer->s->in.held, 0);
+	assert_int_equal(peer->s->in.early, 0);
 	assert_int_equal(peer->conn[1].fins, 0);	/* not before its SYN */
 	peer_syn(peer, 1, 1);
 	assert_reset(peer, 1);
@@ -366,7 +366,7 @@ static void what_comes_late_for_a_closed_id_is_dropped(void **state)
 	peer_fin(peer, 1, 1, 3, FIN);
 	peer_settle(peer);
 	assert_int_equal(peer->conn[1].fins, 1);
-	assert_int_equal(peer->s->in.held, 0);
+	assert_int_equal(peer->s->in.early, 0);
 	assert_int_equal(table_conns(peer->s->table), 0);
 }
 

@@ -88,9 +88,9 @@ static void a_syn_that_comes_too_late_for_its_data_is_refused(void **state)
 	peer_text(peer, 0, 3, 1, "early");
 	peer_settle(peer);
 	pass(peer, REST_SECONDS - 1);
-	assert_true(peer->s->in.held > 0);
+	assert_true(peer->s->in.early > 0);
 	pass(peer, 2);
-	assert_int_equal(peer->s->in.held, 0);
+	assert_int_equal(peer->s->in.early, 0);
 	assert_int_equal(peer->conn[3].fins, 0);	/* not before its SYN */
 	peer_syn(peer, 1, 3);
 	assert_reset(peer, 3);
@@ -131,7 +131,7 @@ static void data_that_lay_in_a_paused_pipe_reach_no_successor(void **state)
 	assert_true(peer_waits_for_fin(peer, 1));	/* the pause is over */
 	assert_false(peer->s->in.paused);
 	peer_settle(peer);
-	assert_int_equal(peer->s->in.held, 0);
+	assert_int_equal(peer->s->in.early, 0);
 	peer_syn(peer, 2, 2);
 	for (uint32_t number = 1; number <= 2; number++)
 		peer_text(peer, 2, 2, number, "new");
@@ -157,7 +157,7 @@ static void a_gap_never_filled_ends_its_connection_alone(void **state)
 	assert_app_reads(peer, 2, "other");
 	pass(peer, 2);
 	assert_reset(peer, 1);
-	assert_int_equal(peer->s->in.held, 0);
+	assert_int_equal(peer->s->in.early, 0);
 	assert_int_equal(peer->s->counts.gap_limit, 1);
 	peer_text(peer, 1, 2, 3, "alive");
 	peer_settle(peer);
