@@ -71,6 +71,11 @@ ssize_t acks_send(struct acks *a, int fd, const void *buf, size_t len,
 	n = sendmsg(fd, &mh, MSG_NOSIGNAL);
 	if (n <= 0)
 		return n;
+	/* The oldest is not waited for any more: its stamp was lost. */
+	if (a->count == ACKS_MAX) {
+		a->first = (a->first + 1) % ACKS_MAX;
+		a->count--;
+	}
 	new = &a->asked[(a->first + a->count++) % ACKS_MAX];
 	*new = *what;
 	new->last = (uint32_t)(offset + (uint64_t)n - 1);
@@ -78,7 +83,10 @@ ssize_t acks_send(struct acks *a, int fd, const void *buf, size_t len,
 	return n;
 }
 
-/* It left only now: what it waited in its socket says nothing of the path. */
+/*
+ * It left only now: what it waited in its socket says nothing of the path. That
+ * it left once more, being sent again, is told too, and does not count.
+ */
 static void has_left(struct acks *a, uint32_t last, int64_t at)
 {
 	unsigned int i;
@@ -88,6 +96,8 @@ static void has_left(struct acks *a, uint32_t last, int64_t at)
 
 		if (asked->last != last)
 			continue;
+		if (asked->clean)
+			return;
 		asked->left_at = at;
 		asked->clean = true;
 		return;

@@ -14,7 +14,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* So many may be awaited on a socket; further writes go without. */
+/*
+ * So many are awaited on a socket at most. While its receive queue is full the
+ * kernel drops stamps: then the oldest make room.
+ */
 enum { ACKS_MAX = 32 };
 
 struct ack_asked {
@@ -24,6 +27,8 @@ struct ack_asked {
 	int64_t sent_at;	/* loop_clock() */
 	int64_t left_at;	/* the same, or later where that was told */
 	size_t before, held;	/* noted by whoever asked */
+	uint32_t again;		/* segments that were sent again before */
+	bool behind;		/* something that had been lost */
 };
 
 struct acks {
@@ -37,7 +42,7 @@ int acks_enable(struct acks *a, int fd);
 
 static inline bool acks_can_ask(const struct acks *a)
 {
-	return a->on && a->count < ACKS_MAX;
+	return a->on;
 }
 
 /* As send(), and asks. @offset: bytes that were written to @fd before. */

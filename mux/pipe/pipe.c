@@ -265,7 +265,7 @@ static bool take_news(struct pipe *p)
 	int64_t at;
 	int n;
 
-	while (p->acks.count &&
+	while (p->acks.on &&
 	       (n = acks_next(&p->acks, p->fd, &what, &at)) >= 0) {
 		news = true;
 		if (n)
