@@ -102,6 +102,10 @@ fuzz: $(FUZZ_BIN) ## run each fuzz target for FUZZ_SECONDS (300); findings in bu
 			-artifact_prefix=$$f. $$f.corpus $$seeds; \
 	done
 
+.PHONY: sweep
+sweep: $(BUILD)/sweep ## what the law for the pipes' sum does over many modelled paths (ARGS='-n 100 delay off')
+	@$< $(or $(ARGS),delay off)
+
 .PHONY: vectors
 vectors: $(BUILD)/vectors/generate ## write tests/vectors/vectors.json anew from the C encoders
 	@$< >tests/vectors/vectors.json.new
@@ -196,7 +200,7 @@ bench-dissector: ## time the dissector on 200 MB, beside tshark without it (ARGS
 
 .PHONY: clean
 clean: ## remove what was built (the virtual environment stays)
-	rm -rf $(BUILD)/obj $(ASAN) $(UNIT) $(FUZZ) $(BUILD)/ruff \
+	rm -rf $(BUILD)/obj $(BUILD)/sweep $(BUILD)/sweep.obj $(ASAN) $(UNIT) $(FUZZ) $(BUILD)/ruff \
 		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/vectors \
 		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem \
 		$(BUILD)/tm3lab $(BUILD)/kmod $(BUILD)/tm3.ko
@@ -281,6 +285,18 @@ $(FUZZ)/libmux.a: $(MUX_SRC:%.c=$(FUZZ)/obj/%.o)
 $(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o $(FUZZ_COMMON:%.c=$(FUZZ)/obj/%.o) $(FUZZ)/libmux.a
 	$(Q)echo "  LD    $@"
 	$(Q)$(FUZZ_CC) -g -fsanitize=fuzzer,address,undefined -o $@ $^ -pthread
+
+# Laws for what the pipes hold together, over many modelled paths.
+SWEEP_SRC := tests/sweep/sweep.c \
+	$(patsubst %,tests/unit/%.c,clock matrix model network random rival tcp tcp_window trace)
+$(BUILD)/sweep: $(SWEEP_SRC:%.c=$(BUILD)/sweep.obj/%.o) $(BUILD)/libmux.a
+	$(Q)echo "  LD    $@"
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ -lcmocka -lm -pthread
+
+$(BUILD)/sweep.obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(Q)echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(TM3_CFLAGS) -I. -MMD -MP -c -o $@ $<
 
 $(BUILD)/vectors/generate: $(wildcard tests/vectors/*.c) tests/vectors/print.h $(BUILD)/libmux.a
 	@mkdir -p $(@D)

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the pipes of a session may hold together: bytes that are in flight and
+ * What the pipes of a path may hold together: bytes that are in flight and
  * bytes that wait in their sockets.
  *
  * n windows that grow on their own fill whatever queue lies in their way, be it
  * that of the own device or one in the network, and all that comes later waits
- * behind it. So there is a limit to the sum, in one of two ways.
+ * behind it. So there is a limit to the sum, by one of two laws.
  *
- * AGGREGATE_DELAY: as much as the path needs. A message that was acknowledged
- * tells what the pipes held when it was sent and how long it took: bytes by
- * time is the rate. The limit is rate x (base + slack), where base is the
- * smallest round trip of late and the slack some milliseconds, so that the
- * bottleneck has a few segments to work on, never many:
+ * AGGREGATE_DELAY (delay.c, and docs/decisions/0010): as much as the path
+ * needs, which shows in how long messages take to be acknowledged.
  *
- *	FREE	nothing was seen to queue yet, or not for long: the limit is some
- *		first windows and grows as they do, until it is none
- *	BOUND	the limit follows once a round (a round trip and some messages)
- *	YIELD	no limit for a while: the queue stays when our share of it has
- *		gone, so it is other people's, and they would only take our share
+ *	FREE	no queue was seen yet: the limit grows as windows do
+ *	BOUND	once a round the limit follows the least round trip of it, so
+ *		that the bottleneck has a few milliseconds of work, never many
+ *	YIELD	no limit for a while: holding more or less does not change the
+ *		queue, so it is other people's, and they would take our share
  *
- * AGGREGATE_DSWA: the paper's S = lambda x RTTmin / RTTest x C, of all pipes.
+ * AGGREGATE_DSWA (dswa.c): the paper's S = lambda x RTTmin / RTTest x C.
  *
  * No sockets, no clock: fed with numbers.
  */
@@ -34,8 +31,6 @@
 
 enum aggregate_state { AGGREGATE_FREE, AGGREGATE_BOUND, AGGREGATE_YIELD };
 
-enum { RATES = 2 };
-
 #define AGGREGATE_NONE SIZE_MAX		/* no limit */
 #define LAMBDA_MIN 0.1
 #define LAMBDA_MAX 100.0
@@ -44,55 +39,68 @@ enum { RATES = 2 };
 struct aggregate_ack {
 	int64_t sent_at, left_at, acked_at;
 	size_t held;		/* by all pipes, it included, when it was sent */
-	size_t before;		/* held before it was written */
 	uint64_t delivered;	/* bytes in all, */
 	int64_t counted_at;	/* until then */
+	int64_t least;		/* round trip that the kernel ever saw, or 0 */
 	size_t mss;
 	bool more;		/* waits to be sent */
+	bool again;		/* its pipe sent something again meanwhile */
 };
+
+/* What the messages of a round told together. */
+struct aggregate_round {
+	double held, rtt;	/* means, */
+	double least;		/* and the least round trip; all in bytes and ns */
+	double rate;		/* delivered, bytes a second */
+	bool limited;		/* the limit was in the way */
+};
+
+enum aggregate_probe { PROBE_NONE, PROBE_BASE, PROBE_MORE, PROBE_LESS };
 
 struct aggregate {
 	enum aggregate_mode mode;
 	enum aggregate_state state;
 	size_t limit;		/* or AGGREGATE_NONE */
-	double rate;		/* bytes a second: the highest of these rounds */
-	double rates[RATES];
 	double lambda;
-	int64_t base_new, base_old;	/* smallest round trips of two periods */
-	int64_t period_at;	/* the newer one began */
-	bool dipping;		/* to see the path without our queue */
-	int64_t dip_from;	/* base until then */
-
-	bool fresh;		/* nothing was acknowledged yet, or after a rest */
-	int64_t fresh_at;
-	int64_t expected;	/* round trip, before one is seen */
-
-	/* this round */
-	int64_t round_at;
-	unsigned int samples;
-	int64_t least;		/* smallest round trip in it */
-	double most;		/* highest rate in it */
-	double latest;		/* rate: the last sample's, or delivery */
-	bool limited;		/* the limit was in the way */
-
-	int64_t train_at;	/* since then there is a queue, */
-	uint64_t train;		/* and so much had been delivered */
-	double delivery;	/* rate: since then, or of a train before, */
-	bool old;		/* of the round before */
-
-	int64_t least_before;	/* round trip of the round before, */
-	size_t limit_before;	/* with this limit, or 0: with none */
+	double rate;		/* bytes a second, of the last round */
 	uint64_t rounds, yields, refusals;	/* ever */
-	double best_new, best_old;	/* highest rates of two periods */
-	unsigned int in_vain;	/* rounds in which giving way did not help */
-	unsigned int leaps;	/* messages in a row behind a long queue */
-	unsigned int met;	/* the same, with nothing of ours before them */
-	unsigned int short_of;	/* rounds with nothing queued at the limit */
+	size_t mss;
+
+	/* how the limit is let out: at a pace after a rest, else by a ramp */
+	bool rested;
+	int64_t rest_at;
+	size_t ramp_from;
+	int64_t ramp_at, ramp_until;
+	int64_t expected;	/* round trip, before one is seen */
+	/* when the limit was last in the way; as yet, or 0: until then */
+	int64_t limited_from, limited_to;
 	uint64_t asked;		/* bytes written when one was last to report */
 	int64_t asked_at;
-	int64_t limited_at;	/* the limit was last in the way */
+
+	/* what is known of the path, from two periods */
+	int64_t period_at;	/* the newer one began */
+	double base_new, base_old;	/* least round trips */
+	double best_new, best_old;	/* highest rates */
+	double noise;		/* round trip: what changes it besides us */
+
+	/* the round, and the one before (held: 0 when it does not compare) */
+	int64_t round_at, first_at, counted_at;
+	uint64_t delivered;
+	unsigned int samples, limited;
+	struct aggregate_round sum, before;
+	double any;		/* least round trip of all, limited or not */
+	double growth;
+
+	enum aggregate_probe probe;
+	size_t probe_from;	/* the limit until then */
+	unsigned int vain;	/* probes that showed others' queue */
+	uint64_t vain_at;	/* round of the last one */
 	int64_t yield_until, yield_for;
-	int64_t calm_since;	/* BOUND, and the queue as wished */
+
+	/* FREE: what is delivered since there is a queue */
+	unsigned int queued;
+	int64_t train_at;
+	uint64_t train;
 };
 
 void aggregate_init(struct aggregate *a, enum aggregate_mode mode,
@@ -106,6 +114,9 @@ void aggregate_expect(struct aggregate *a, int64_t rtt);
 
 /* Somebody had to wait because of the limit. */
 void aggregate_refused(struct aggregate *a, int64_t now);
+
+/* Nobody has to: there is nothing to send, or the pipes take nothing. */
+void aggregate_unlimited(struct aggregate *a, int64_t now);
 
 /* One was acknowledged that had gone out at once: its pipe had nothing unsent. */
 void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack);

@@ -6,37 +6,51 @@
 #include "../base/loop.h"
 #include "aggregate.h"
 
-enum { FLOOR_SEGMENTS = 4 };	/* the limit is never less */
+/* What goes out first or after a rest: the first windows of 16 pipes. */
+#define AGGREGATE_FIRST (size_t)(160 * 1448)
 
-/* The smallest round trip of late; INT64_MAX: there was none. */
-static inline int64_t path_base(const struct aggregate *a)
+/* The limit is never less: the bottleneck would run dry between two stamps. */
+enum { FLOOR_SEGMENTS = 4 };
+
+enum { ROUND_SAMPLES = 8 };	/* messages that a round hears of, at least */
+
+#define UNSEEN 1e18	/* a round trip, ns: there was none yet */
+
+static inline double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static inline double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* The least round trip of late, ns, or UNSEEN. */
+static inline double base_of(const struct aggregate *a)
 {
 	return a->base_new < a->base_old ? a->base_new : a->base_old;
 }
 
-/* So much queue is wished for, in time. */
-int64_t aggregate_slack(const struct aggregate *a, size_t mss);
+/* The limit as it is let out at the moment. */
+size_t aggregate_limit(const struct aggregate *a, int64_t now);
 
-/* What arrived, at each message that was acknowledged. */
-void rate_mind_delivery(struct aggregate *a, const struct aggregate_ack *ack,
-			int64_t rtt);
-/* At the end of a round. */
-void rate_set(struct aggregate *a);
+void aggregate_set_limit(struct aggregate *a, double bytes, int64_t now);
 
-/* BOUND from here on, to the rate that is known. */
-void aggregate_bind(struct aggregate *a, int64_t now, size_t mss);
+void delay_init(struct aggregate *a, int64_t now);
+void delay_acked(struct aggregate *a, const struct aggregate_ack *ack);
 
-/* Did the message that was acknowledged meet others' queue? */
-bool others_are_met(struct aggregate *a, const struct aggregate_ack *ack,
-		    int64_t rtt);
-/* BOUND, at the end of a round that left such a @queue. */
-bool others_stay(struct aggregate *a, int64_t queue, size_t mss);
-/* YIELD: no limit for a while, */
-void others_take_it(struct aggregate *a, int64_t now);
-/* and what comes after it. */
-void others_may_be_gone(struct aggregate *a, int64_t now, size_t mss);
-/* Long enough without them, the next while is short again. */
-void others_mind_calm(struct aggregate *a, bool calm, int64_t now);
-void others_forget(struct aggregate *a);
+/* The end of a probe's round @r, before which the least round trip was @was. */
+void probe_ends(struct aggregate *a, const struct aggregate_round *r,
+		double was, int64_t now);
+/* Rounds in BOUND and in YIELD: is it time for one? */
+bool probe_begins(struct aggregate *a, const struct aggregate_round *r,
+		  int64_t now);
+
+/* delay.c, for delay_probe.c */
+double delay_slack(const struct aggregate *a);
+double delay_best(const struct aggregate *a);
+void delay_bind(struct aggregate *a, double rate, int64_t now);
+void delay_new_period(struct aggregate *a, int64_t now);
 
 #endif

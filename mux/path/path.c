@@ -66,8 +66,8 @@ void path_look(struct path *path, int64_t now)
 		look_at_windows(path);
 }
 
-/* Before the first acknowledgement, what the handshakes took. */
-static void expect_round_trip(struct path *path)
+/* The least round trip that any pipe ever saw; at first its handshake's. */
+static int64_t least_round_trip(const struct path *path)
 {
 	double least = path->pipes[0]->info.rttmin_ms;
 	unsigned int i;
@@ -76,21 +76,26 @@ static void expect_round_trip(struct path *path)
 		if (path->pipes[i]->info.rttmin_ms < least)
 			least = path->pipes[i]->info.rttmin_ms;
 	}
-	aggregate_expect(&path->aggregate, (int64_t)(least * NS_PER_MS));
+	return (int64_t)(least * NS_PER_MS);
 }
 
 size_t path_room(struct path *path, int64_t now)
 {
 	size_t room;
 
-	if (path->aggregate.fresh)
-		expect_round_trip(path);
+	if (path->aggregate.rested)
+		aggregate_expect(&path->aggregate, least_round_trip(path));
 	if (path->aggregate.limit == AGGREGATE_NONE)
 		return SIZE_MAX;
 	room = aggregate_room(&path->aggregate, path_held(path), now);
 	if (!room)
 		aggregate_refused(&path->aggregate, now);
 	return room;
+}
+
+void path_unlimited(struct path *path, int64_t now)
+{
+	aggregate_unlimited(&path->aggregate, now);
 }
 
 bool path_is_spread(struct path *path, int64_t now)
@@ -136,8 +141,10 @@ void path_acked(struct path *path, const struct pipe *p,
 	struct aggregate_ack ack = {
 		.sent_at = what->sent_at, .left_at = what->left_at,
 		.acked_at = at,
-		.held = what->held, .before = what->before,
+		.held = what->held,
 		.mss = p->info.mss, .more = more,
+		.least = least_round_trip(path),
+		.again = what->behind || p->info.retransmits != what->again,
 	};
 
 	if (what->schedule || path->aggregate.state != AGGREGATE_BOUND)

@@ -44,6 +44,9 @@ size_t path_held(const struct path *path);
 /* What may be written now, all pipes together; 0: the limit is in the way. */
 size_t path_room(struct path *path, int64_t now);
 
+/* The limit is not what keeps anybody waiting: no data, or no pipe. */
+void path_unlimited(struct path *path, int64_t now);
+
 /* Shall the other pipes wait for one that lags? */
 bool path_is_spread(struct path *path, int64_t now);
 

@@ -77,14 +77,18 @@ struct next sched_next(const struct view *v)
 	size_t together;
 
 	v->sched->round_trip = aggregate_base(&v->path->aggregate);
-	if (!v->sched->ready)
+	if (!v->sched->ready) {
+		path_unlimited(v->path, v->now);
 		return wait_for(WAIT_FOR_DATA, NEXT_NEVER);
+	}
 	for (i = 0; i < v->path->npipes; i++) {
 		if (pipe_room(v->path->pipes[i]))
 			able[n++] = v->path->pipes[i];
 	}
-	if (!n)
+	if (!n) {
+		path_unlimited(v->path, v->now);
 		return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
+	}
 	if (path_is_spread(v->path, v->now))
 		return wait_for(WAIT_FOR_OTHERS, v->now + LAG_LOOK);
 	together = path_room(v->path, v->now);

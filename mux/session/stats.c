@@ -304,7 +304,7 @@ void stats_aggregate(struct stats *st, unsigned int session,
 	put_u64(st, "held", held);
 	fprintf(st->out, ",\"rate_mbps\":%.3f,\"base_ms\":%.3f,\"rtt_ms\":%.3f",
 		a->rate * 8 / 1e6, (double)aggregate_base(a) / 1e6,
-		(double)a->least_before / 1e6);
+		a->before.least / 1e6);
 	put_u64(st, "rounds", a->rounds);
 	put_u64(st, "refusals", a->refusals);
 	put_u64(st, "yields", a->yields);

@@ -11,105 +11,93 @@
 #include "mux/pipe/carrier.h"
 #include "random.h"
 
-#define DELAYED_ACK (40 * NS_PER_MS)
-
-enum { WAITING = 1024 };	/* messages in a socket, at most */
-
-enum what { ARRIVAL, ACK, LOST, ACK_TIMER, RIVAL_ACK, RIVAL_LOST, LOOK };
+enum what { LOOK };
 
 struct model_event {
 	int64_t at;
-	uint64_t order;
 	enum what what;
 	unsigned int pipe, conn;
 	size_t len;
 	bool asked, clean;
 	int64_t sent_at, left_at;
 	size_t held;
-	uint64_t number;	/* of a delayed acknowledgement */
+	int64_t acked_at;
+	uint32_t again;		/* segments that its pipe had sent again */
+	bool behind;		/* something lost */
 };
 
 static void pump(struct model *model);
 
-/* --- events --- */
-
-static bool before(const struct model_event *a, const struct model_event *b)
+int64_t model_queue(const struct model *model)
 {
-	return a->at < b->at || (a->at == b->at && a->order < b->order);
+	return network_queue(&model->network, model->now);
 }
 
-static void swap(struct model_event *a, struct model_event *b)
-{
-	struct model_event t = *a;
+/* --- what the engine hears, and when --- */
 
-	*a = *b;
-	*b = t;
+/* A stamp for each that was acknowledged and asked to be told of. */
+static void take_stamps(struct model *model)
+{
+	unsigned int i;
+
+	/* Figures are always up to date here: so is the time they are of. */
+	path_look(&model->path, model->now);
+	for (i = 0; i < model->stamps; i++) {
+		const struct model_event *e = &model->stamp[i];
+		struct ack_asked what = {
+			.clean = true, .schedule = !e->clean,
+			.sent_at = e->sent_at, .left_at = e->left_at,
+			.before = e->held - e->len, .held = e->held,
+			.again = e->again, .behind = e->behind,
+		};
+
+		path_acked(&model->path, &model->pipe[e->pipe].pipe, &what,
+			   e->acked_at, model->now, model->sched.ready > 0);
+	}
+	model->stamps = 0;
+}
+
+static void wakes(void *who, const struct clock_event *e)
+{
+	struct model *model = who;
+
+	model->now = e->at;
+	model->waking = false;
+	take_stamps(model);
+	pump(model);
+}
+
+/* The process has a reason to run: at once, or when it gets a processor. */
+static void wake(struct model *model)
+{
+	struct clock_event e = { .at = model->clock.now, .happen = wakes,
+				 .who = model };
+
+	if (model->waking)
+		return;
+	if (!model->is.late) {
+		wakes(model, &e);
+		return;
+	}
+	model->waking = true;
+	e.at += random_below(model->chance,
+			     (uint32_t)(model->is.late / 1000)) * INT64_C(1000);
+	clock_at(&model->clock, e);
+}
+
+static void looks(void *who, const struct clock_event *e)
+{
+	struct model *model = who;
+
+	(void)e;
+	model->waits = false;
+	wake(model);
 }
 
 static void push(struct model *model, struct model_event e)
 {
-	unsigned int i;
-
-	if (model->events == model->room) {
-		model->room = model->room ? 2 * model->room : 256;
-		model->heap = realloc(model->heap,
-				     model->room * sizeof(*model->heap));
-		assert_non_null(model->heap);
-	}
-	e.order = model->order++;
-	i = model->events++;
-	model->heap[i] = e;
-	for (; i && before(&model->heap[i], &model->heap[(i - 1) / 2]);
-	     i = (i - 1) / 2)
-		swap(&model->heap[i], &model->heap[(i - 1) / 2]);
-}
-
-static struct model_event pop(struct model *model)
-{
-	struct model_event first = model->heap[0];
-	unsigned int i = 0, c;
-
-	model->heap[0] = model->heap[--model->events];
-	while ((c = 2 * i + 1) < model->events) {
-		if (c + 1 < model->events &&
-		    before(&model->heap[c + 1], &model->heap[c]))
-			c++;
-		if (before(&model->heap[i], &model->heap[c]))
-			break;
-		swap(&model->heap[i], &model->heap[c]);
-		i = c;
-	}
-	return first;
-}
-
-/* --- the bottleneck --- */
-
-int64_t model_queue(const struct model *model)
-{
-	return model->busy_until > model->now ? model->busy_until - model->now : 0;
-}
-
-/* When the last bit has passed, or -1: there is no room. */
-static int64_t pass(struct model *model, size_t len)
-{
-	double waits = (double)model_queue(model) / 1e9 * model->is.rate;
-
-	if (waits + (double)len > (double)model->is.queue) {
-		model->dropped++;
-		return -1;
-	}
-	if (model->busy_until < model->now)
-		model->busy_until = model->now;
-	model->busy_until += (int64_t)((double)len / model->is.rate * 1e9);
-	if (model_queue(model) > model->longest_queue)
-		model->longest_queue = model_queue(model);
-	return model->busy_until;
-}
-
-static bool is_unlucky(struct model *model)
-{
-	return model->is.loss > 0 &&
-	       random_below(model->chance, 1000000) < model->is.loss * 1e6;
+	clock_at(&model->clock, (struct clock_event){ .at = e.at,
+		 .happen = looks, .who = model });
 }
 
 /* --- pipes --- */
@@ -118,176 +106,95 @@ static void set_info(struct model *model, struct model_pipe *p)
 {
 	struct pipe_info *info = &p->pipe.info;
 
-	info->rate = p->cwnd * MODEL_MSS / (p->srtt / 1e9);
-	info->cwnd = (uint32_t)p->cwnd;
-	info->rtt_ms = p->srtt / 1e6;
-	info->rttmin_ms = (double)model->is.rtt / 1e6;
+	info->rate = p->tcp.cwnd * MODEL_MSS / (p->tcp.srtt / 1e9);
+	info->cwnd = (uint32_t)p->tcp.cwnd;
+	info->rtt_ms = p->tcp.srtt / 1e6;
+	info->rttmin_ms = p->tcp.least / 1e6;
+	info->retransmits = (uint32_t)p->tcp.again;
+	info->unsent = p->tcp.unsent;
+	info->in_flight = p->tcp.flying;
+	info->astray = p->tcp.sacked + p->tcp.gone;
+	info->stuck = info->in_flight ? 0 : info->unsent;
 	pipe_look_closely(&p->pipe, model->now);
 }
 
-static bool window_open(const struct model_pipe *p, size_t len)
+static struct model_event *message(struct model_pipe *p, uint64_t number)
 {
-	return p->pipe.info.in_flight + len <= (size_t)(p->cwnd * MODEL_MSS);
+	return &p->message[number % TCP_RING];
 }
 
-static void leave(struct model *model, struct model_event e)
+static void has_left(void *who, uint64_t number)
 {
-	int64_t passed = is_unlucky(model) ? -1 : pass(model, e.len);
+	struct model_pipe *p = who;
 
-	model->pipe[e.pipe].pipe.info.in_flight += e.len;
-	if (!e.clean)
-		e.left_at = model->now;
-	if (passed < 0) {
-		e.what = LOST;
-		e.at = model->now + model->is.rtt + model_queue(model);
-	} else {
-		e.what = ARRIVAL;
-		e.at = passed + model->is.rtt / 2;
-	}
-	push(model, e);
+	if (!message(p, number)->clean)
+		message(p, number)->left_at = p->tcp.clock->now;
 }
 
-static void flush(struct model *model, struct model_pipe *p)
+static void delivered(void *who, uint64_t number)
 {
-	while (p->count && window_open(p, p->waiting[p->first].len)) {
-		p->pipe.info.unsent -= p->waiting[p->first].len;
-		leave(model, p->waiting[p->first]);
-		p->first = (p->first + 1) % WAITING;
-		p->count--;
-	}
+	struct model_pipe *p = who;
+	const struct model_event *e = message(p, number);
+	struct model_conn *c = &p->model->conn[e->conn];
+
+	p->model->arrived += e->len;
+	c->arrived += e->len;
+	if (c->arrived == c->sent && !c->backlog)
+		c->done_at = p->tcp.clock->now;
 }
+
+static void acked(void *who, uint64_t number)
+{
+	struct model_pipe *p = who;
+	struct model *model = p->model;
+	struct model_event *e = message(p, number);
+
+	if (!e->asked || (model->is.lost_stamps > 0 &&
+			  random_below(model->chance, 1000000) <
+			  model->is.lost_stamps * 1e6))
+		return;
+	e->acked_at = model->clock.now;
+	if (model->stamps < MODEL_STAMPS)
+		model->stamp[model->stamps++] = *e;
+}
+
+/* An acknowledgement: epoll wakes up for stamps, and for room. */
+static void told(void *who)
+{
+	struct model_pipe *p = who;
+	struct model *model = p->model;
+	bool blocked = !pipe_room(&p->pipe);
+
+	set_info(model, p);
+	if (model->stamps || (blocked && pipe_room(&p->pipe)))
+		wake(model);
+}
+
+static const struct tcp_ops ops = {
+	.left = has_left, .delivered = delivered, .acked = acked, .told = told,
+};
 
 static void write_message(struct model *model, struct model_pipe *p,
 			  struct model_event e)
 {
-	assert_true(p->count < WAITING);
-	p->waiting[(p->first + p->count++) % WAITING] = e;
-	p->pipe.info.unsent += e.len;
-	flush(model, p);
-}
+	uint64_t number = p->tcp.end;
 
-static void opens(struct model *model, struct model_pipe *p, size_t len)
-{
-	bool used = p->pipe.info.in_flight + p->pipe.info.unsent +
-		2 * MODEL_MSS > (size_t)(p->cwnd * MODEL_MSS) / 2;
-
-	if (used && p->cwnd < p->ssthresh)
-		p->cwnd += (double)len / MODEL_MSS;
-	else if (used && p->count)
-		p->cwnd += (double)len / MODEL_MSS / p->cwnd;
+	e.again = p->pipe.info.retransmits;
+	e.behind = p->pipe.info.astray > 0;
+	*message(p, number) = e;
+	tcp_write(&p->tcp, e.len);
+	tcp_push(&p->tcp);
 	set_info(model, p);
 }
 
-static void halve(struct model *model, struct model_pipe *p)
+void model_rivals(struct model *model, unsigned int n, enum tcp_cc cc)
 {
-	if (model->now - p->halved_at < model->is.rtt)
-		return;
-	p->halved_at = model->now;
-	p->cwnd = p->ssthresh = p->cwnd > 4 ? p->cwnd / 2 : 2;
-	set_info(model, p);
-}
-
-static void acknowledged(struct model *model, const struct model_event *e)
-{
-	struct model_pipe *p = &model->pipe[e->pipe];
-	struct ack_asked what = {
-		.clean = true, .schedule = !e->clean,
-		.sent_at = e->sent_at, .left_at = e->left_at,
-		.before = e->held - e->len, .held = e->held,
-	};
-
-	p->srtt += ((double)(model->now - e->left_at) - p->srtt) / 8;
-	p->pipe.info.in_flight -= e->len;
-	opens(model, p, e->len);
-	/* Figures are always up to date here: so is the time they are of. */
-	path_look(&model->path, model->now);
-	if (e->asked)
-		path_acked(&model->path, &p->pipe, &what, model->now,
-			   model->now, model->sched.ready > 0);
-	flush(model, p);
-	pump(model);
-}
-
-/* --- the receiver --- */
-
-static void acknowledge(struct model *model, struct model_event e)
-{
-	e.what = ACK;
-	e.at = model->now + model->is.rtt / 2;
-	push(model, e);
-}
-
-static void arrived(struct model *model, struct model_event e)
-{
-	struct model_pipe *p = &model->pipe[e.pipe];
-	struct model_conn *c = &model->conn[e.conn];
-
-	model->arrived += e.len;
-	c->arrived += e.len;
-	if (c->arrived == c->sent && !c->backlog)
-		c->done_at = model->now;
-	if (!model->is.delayed_acks || p->owed_number % 2) {
-		if (p->owed_number++ % 2)
-			acknowledge(model, *p->owed);
-		acknowledge(model, e);
-		return;
-	}
-	*p->owed = e;
-	e.what = ACK_TIMER;
-	e.number = ++p->owed_number;
-	e.at = model->now + DELAYED_ACK;
-	push(model, e);
-}
-
-static void delay_is_over(struct model *model, const struct model_event *e)
-{
-	struct model_pipe *p = &model->pipe[e->pipe];
-
-	if (p->owed_number != e->number)
-		return;
-	p->owed_number++;
-	acknowledge(model, *p->owed);
-}
-
-/* --- another's connection --- */
-
-static void rival_sends(struct model *model)
-{
-	while (model->rival.on &&
-	       model->rival.in_flight + 1 <= (unsigned int)model->rival.cwnd) {
-		int64_t passed = pass(model, MODEL_MSS);
-		struct model_event e = { .what = RIVAL_ACK };
-
-		e.at = passed + model->is.rtt;
-		if (passed < 0) {
-			e.what = RIVAL_LOST;
-			e.at = model->now + model->is.rtt + model_queue(model);
-		}
-		model->rival.in_flight++;
-		push(model, e);
-	}
-}
-
-static void rival_hears(struct model *model, const struct model_event *e)
-{
-	model->rival.in_flight--;
-	if (e->what == RIVAL_ACK) {
-		model->rival.cwnd += 1 / model->rival.cwnd;
-		model->rival.arrived += MODEL_MSS;
-	} else if (model->now - model->rival.halved_at > model->is.rtt) {
-		model->rival.halved_at = model->now;
-		model->rival.cwnd = model->rival.cwnd > 4 ?
-			model->rival.cwnd / 2 : 2;
-	}
-	rival_sends(model);
+	rivals_set(&model->rivals, n, cc, &model->clock, &model->network);
 }
 
 void model_rival(struct model *model, bool on)
 {
-	model->rival.on = on;
-	if (model->rival.cwnd < 2)
-		model->rival.cwnd = MODEL_WINDOW;
-	rival_sends(model);
+	model_rivals(model, on, TCP_CUBIC);
 }
 
 /* --- the engine --- */
@@ -394,6 +301,23 @@ static void pump(struct model *model)
 
 /* --- life --- */
 
+static void init_pipe(struct model *model, unsigned int i)
+{
+	struct model_pipe *p = &model->pipe[i];
+
+	p->model = model;
+	p->pipe.index = i;
+	p->pipe.settings = &model->settings;
+	p->pipe.carrier = &carrier;
+	p->pipe.info.mss = MODEL_MSS;
+	p->message = calloc(TCP_RING, sizeof(*p->message));
+	assert_non_null(p->message);
+	tcp_init(&p->tcp, &model->clock, &model->network, model->is.cc,
+		 model->is.delayed_acks, &ops, p);
+	set_info(model, p);
+	path_add(&model->path, &p->pipe);
+}
+
 void model_init(struct model *model, const struct model_params *params,
 	       struct random *chance)
 {
@@ -402,28 +326,16 @@ void model_init(struct model *model, const struct model_params *params,
 	memset(model, 0, sizeof(*model));
 	model->is = *params;
 	model->chance = chance;
-	model->now = NS_PER_SEC;
+	model->now = model->clock.now = NS_PER_SEC;
 	model->settings.late = true;
+	model->stamp = calloc(MODEL_STAMPS, sizeof(*model->stamp));
+	assert_non_null(model->stamp);
+	network_init(&model->network, &model->is, chance);
 	sched_init(&model->sched, conn_policies[0], params->policy,
 		   params->pipes, 1);
 	aggregate_init(&model->path.aggregate, params->mode, 2, model->now);
-	for (i = 0; i < params->pipes; i++) {
-		struct model_pipe *p = &model->pipe[i];
-
-		p->pipe.index = i;
-		p->pipe.settings = &model->settings;
-		p->pipe.carrier = &carrier;
-		p->pipe.info.mss = MODEL_MSS;
-		p->cwnd = MODEL_WINDOW;
-		p->ssthresh = 1e9;
-		p->srtt = (double)params->rtt;
-		p->waiting = calloc(WAITING, sizeof(*p->waiting));
-		p->owed = calloc(1, sizeof(*p->owed));
-		assert_non_null(p->waiting);
-		assert_non_null(p->owed);
-		set_info(model, p);
-		path_add(&model->path, &p->pipe);
-	}
+	for (i = 0; i < params->pipes; i++)
+		init_pipe(model, i);
 	for (i = 0; i < MODEL_CONNS; i++) {
 		model->conn[i].conn.id = (uint16_t)(i + 1);
 		list_init(&model->conn[i].conn.turn);
@@ -436,10 +348,12 @@ void model_fini(struct model *model)
 	unsigned int i;
 
 	for (i = 0; i < model->is.pipes; i++) {
-		free(model->pipe[i].waiting);
-		free(model->pipe[i].owed);
+		free(model->pipe[i].message);
+		tcp_fini(&model->pipe[i].tcp);
 	}
-	free(model->heap);
+	rivals_fini(&model->rivals);
+	free(model->stamp);
+	clock_fini(&model->clock);
 }
 
 void model_offer(struct model *model, unsigned int i, uint64_t bytes)
@@ -453,15 +367,15 @@ void model_offer(struct model *model, unsigned int i, uint64_t bytes)
 		c->served_at = model->now;
 		sched_ready(&model->sched, &c->conn, model->now);
 	}
-	pump(model);
+	wake(model);
 }
 
 void model_forget(struct model *model)
 {
 	unsigned int i;
 
-	model->arrived = model->dropped = model->rival.arrived = 0;
-	model->longest_queue = 0;
+	model->arrived = model->network.dropped = 0;
+	model->network.longest = 0;
 	model->overshoot = model->unfair = 0;
 	for (i = 0; i < MODEL_CONNS; i++) {
 		model->conn[i].longest_wait = 0;
@@ -469,46 +383,13 @@ void model_forget(struct model *model)
 	}
 }
 
-static void happen(struct model *model, struct model_event e)
-{
-	struct model_pipe *p = &model->pipe[e.pipe];
-
-	switch (e.what) {
-	case ARRIVAL:
-		arrived(model, e);
-		break;
-	case ACK:
-		acknowledged(model, &e);
-		break;
-	case LOST:
-		p->pipe.info.in_flight -= e.len;
-		halve(model, p);
-		e.clean = false;
-		leave(model, e);
-		break;
-	case ACK_TIMER:
-		delay_is_over(model, &e);
-		break;
-	case RIVAL_ACK:
-	case RIVAL_LOST:
-		rival_hears(model, &e);
-		break;
-	case LOOK:
-		model->waits = false;
-		pump(model);
-		break;
-	}
-}
-
 void model_run(struct model *model, int64_t ns)
 {
-	int64_t until = model->now + ns;
+	int64_t until = model->clock.now + ns;
 
-	while (model->events && model->heap[0].at <= until) {
-		struct model_event e = pop(model);
-
-		model->now = e.at;
-		happen(model, e);
-	}
-	model->now = until;
+	do {
+		if (model->clock.events && model->clock.heap[0].at <= until)
+			model->now = model->clock.heap[0].at;
+	} while (clock_step(&model->clock, until));
+	model->now = model->clock.now = until;
 }

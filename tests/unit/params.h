@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* A modelled last mile, and who is at its ends. */
+#ifndef TM3_TEST_PARAMS_H
+#define TM3_TEST_PARAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mux/path/aggregate.h"
+#include "mux/sched/sched.h"
+#include "trace.h"
+
+enum tcp_cc { TCP_CUBIC, TCP_BBR };
+
+struct model_params {
+	double rate;		/* bytes a second */
+	int64_t rtt;		/* ns, without any queue */
+	size_t queue;		/* bytes that may wait */
+	double loss;		/* share of what is sent, */
+	double burst;		/* in bursts of so many on average; 0: alone */
+	double loss_back;	/* share of acknowledgements */
+	int64_t jitter;		/* ns at most, uniform */
+	bool reorder;		/* by jitter */
+	int64_t jitter_back;	/* of acknowledgements, in order */
+	const struct trace *trace;	/* of the rate, or NULL */
+
+	unsigned int pipes;
+	enum tcp_cc cc;
+	bool delayed_acks;	/* every other one, or after 40 ms */
+	double lost_stamps;	/* share of those that were asked for */
+	int64_t late;		/* ns at most until the process wakes up */
+	const struct pipe_policy *policy;
+	enum aggregate_mode mode;
+};
+
+#endif
