@@ -12,7 +12,7 @@
 #define NOTHING 0.02
 enum { GAP_EVERY = 150, GAP_STEPS = 3 };
 
-void trace_make(struct trace *t, double mean, struct random *r)
+void model_trace_make(struct trace *t, double mean, struct random *r)
 {
 	unsigned int gap = 0;
 	double part = 1;
@@ -29,12 +29,12 @@ void trace_make(struct trace *t, double mean, struct random *r)
 	}
 }
 
-double trace_rate(const struct trace *t, int64_t at)
+double model_trace_rate(const struct trace *t, int64_t at)
 {
 	return t->rate[at / STEP % TRACE_STEPS];
 }
 
-double trace_bytes(const struct trace *t, int64_t from, int64_t to)
+double model_trace_bytes(const struct trace *t, int64_t from, int64_t to)
 {
 	double sum = 0;
 
@@ -43,22 +43,22 @@ double trace_bytes(const struct trace *t, int64_t from, int64_t to)
 
 		if (end > to)
 			end = to;
-		sum += (double)(end - from) / 1e9 * trace_rate(t, from);
+		sum += (double)(end - from) / 1e9 * model_trace_rate(t, from);
 		from = end;
 	}
 	return sum;
 }
 
-int64_t trace_after(const struct trace *t, int64_t from, size_t len)
+int64_t model_trace_after(const struct trace *t, int64_t from, size_t len)
 {
 	double left = (double)len;
 
 	for (;;) {
 		int64_t end = (from / STEP + 1) * STEP;
-		double can = (double)(end - from) / 1e9 * trace_rate(t, from);
+		double can = (double)(end - from) / 1e9 * model_trace_rate(t, from);
 
 		if (can >= left)
-			return from + (int64_t)(left / trace_rate(t, from) *
+			return from + (int64_t)(left / model_trace_rate(t, from) *
 						1e9) + 1;
 		left -= can;
 		from = end;

@@ -17,11 +17,11 @@ struct trace {
 	double rate[TRACE_STEPS];	/* bytes a second; then again */
 };
 
-void trace_make(struct trace *t, double mean, struct random *r);
+void model_trace_make(struct trace *t, double mean, struct random *r);
 
-double trace_rate(const struct trace *t, int64_t at);
+double model_trace_rate(const struct trace *t, int64_t at);
 /* What passes between two times, and when @len bytes have passed. */
-double trace_bytes(const struct trace *t, int64_t from, int64_t to);
-int64_t trace_after(const struct trace *t, int64_t from, size_t len);
+double model_trace_bytes(const struct trace *t, int64_t from, int64_t to);
+int64_t model_trace_after(const struct trace *t, int64_t from, size_t len);
 
 #endif
