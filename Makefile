@@ -288,7 +288,7 @@ $(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o $(FUZZ_COMMON:%.c=$(FUZZ)/obj/%.o) $(FUZZ)
 
 # Laws for what the pipes hold together, over many modelled paths.
 SWEEP_SRC := tests/sweep/sweep.c \
-	$(patsubst %,tests/unit/%.c,clock matrix model network random rival tcp tcp_window trace)
+	$(patsubst %,tests/unit/%.c,clock matrix model network random rival tcp tcp_window cellular)
 $(BUILD)/sweep: $(SWEEP_SRC:%.c=$(BUILD)/sweep.obj/%.o) $(BUILD)/libmux.a
 	$(Q)echo "  LD    $@"
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ -lcmocka -lm -pthread

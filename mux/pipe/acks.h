@@ -26,7 +26,7 @@ struct ack_asked {
 	bool schedule;		/* tell when it left for the network, too */
 	int64_t sent_at;	/* loop_clock() */
 	int64_t left_at;	/* the same, or later where that was told */
-	size_t before, held;	/* noted by whoever asked */
+	size_t held;		/* noted by whoever asked */
 	uint32_t again;		/* segments that were sent again before */
 	bool behind;		/* something that had been lost */
 };

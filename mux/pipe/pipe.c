@@ -143,7 +143,6 @@ size_t pipe_payload(const struct pipe *p)
 void pipe_ask(struct pipe *p, size_t before, size_t len)
 {
 	p->asking = !p->queue && acks_can_ask(&p->acks);
-	p->asking_before = before;
 	p->asking_held = before + len;
 }
 

@@ -112,7 +112,7 @@ struct pipe {
 	struct timer look_again;	/* for one that does not */
 	struct acks acks;
 	bool asking;		/* the next run shall report its end */
-	size_t asking_before, asking_held;
+	size_t asking_held;	/* by all pipes, it included */
 
 	bool standby;		/* it carries nothing new for now */
 	size_t allowance;	/* late: unsent bytes it may have */

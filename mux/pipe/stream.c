@@ -212,8 +212,7 @@ static void allow_mptcp(struct pipe *p)
 
 static ssize_t write_some(struct pipe *p, const void *buf, size_t len)
 {
-	struct ack_asked what = { .before = p->asking_before,
-				  .held = p->asking_held,
+	struct ack_asked what = { .held = p->asking_held,
 				  .again = p->info.retransmits,
 				  .behind = p->info.astray > 0 };
 

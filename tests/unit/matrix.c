@@ -17,7 +17,7 @@ enum { OBJECTS = 1024 };
 struct trial {
 	struct model model;
 	struct random chance;
-	struct trace trace;
+	struct cellular trace;
 	double took[OBJECTS], early[OBJECTS];	/* ms; those in the start */
 	unsigned int n, nearly;
 	int64_t began, yielded, offered_at, capacity_from;
@@ -76,7 +76,7 @@ static void mind_path(struct trial *r, const struct matrix_case *c,
 			pow(c->steps, random_range(&r->chance, 0, 1000) / 1e3);
 	if (c->rivals && on != (model->rivals.n && model->rivals.one[0].on))
 		model_rivals(model, on ? c->rivals : 0, c->rival_cc);
-	r->capacity += (c->trace > 0 ? model_trace_rate(&r->trace, model->now) :
+	r->capacity += (c->trace > 0 ? cellular_rate(&r->trace, model->now) :
 			model->is.rate) * (double)took / 1e9;
 	if (model->path.aggregate.state == AGGREGATE_YIELD)
 		r->yielded += took;
@@ -92,7 +92,7 @@ static void begin(struct trial *r, const struct matrix_case *c,
 	r->chance.state = c->seed;
 	is.mode = mode;
 	if (c->trace > 0) {
-		model_trace_make(&r->trace, c->trace, &chance);
+		cellular_make(&r->trace, c->trace, &chance);
 		is.trace = &r->trace;
 	}
 	model_init(&r->model, &is, &r->chance);

@@ -47,7 +47,7 @@ static void take_stamps(struct model *model)
 		struct ack_asked what = {
 			.clean = true, .schedule = !e->clean,
 			.sent_at = e->sent_at, .left_at = e->left_at,
-			.before = e->held - e->len, .held = e->held,
+			.held = e->held,
 			.again = e->again, .behind = e->behind,
 		};
 

@@ -36,7 +36,7 @@ int64_t network_queue(const struct network *n, int64_t now)
 static double waiting(const struct network *n, int64_t now)
 {
 	if (n->is->trace)
-		return model_trace_bytes(n->is->trace, now, n->busy_until);
+		return cellular_bytes(n->is->trace, now, n->busy_until);
 	return (double)network_queue(n, now) / 1e9 * n->is->rate;
 }
 
@@ -56,7 +56,7 @@ static int64_t pass(struct network *n, int64_t now, size_t len)
 		return -1;
 	}
 	if (n->is->trace)
-		n->busy_until = model_trace_after(n->is->trace, n->busy_until, len);
+		n->busy_until = cellular_after(n->is->trace, n->busy_until, len);
 	else
 		n->busy_until += (int64_t)((double)len / n->is->rate * 1e9);
 	if (network_queue(n, now) > n->longest)

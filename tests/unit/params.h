@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cellular.h"
 #include "mux/path/aggregate.h"
 #include "mux/sched/sched.h"
-#include "trace.h"
 
 enum tcp_cc { TCP_CUBIC, TCP_BBR };
 
@@ -23,7 +23,7 @@ struct model_params {
 	int64_t jitter;		/* ns at most, uniform */
 	bool reorder;		/* by jitter */
 	int64_t jitter_back;	/* of acknowledgements, in order */
-	const struct trace *trace;	/* of the rate, or NULL */
+	const struct cellular *trace;	/* of the rate, or NULL */
 
 	unsigned int pipes;
 	enum tcp_cc cc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "trace.h"
+#include "cellular.h"
 
 #include "mux/base/loop.h"
 
@@ -12,12 +12,12 @@
 #define NOTHING 0.02
 enum { GAP_EVERY = 150, GAP_STEPS = 3 };
 
-void model_trace_make(struct trace *t, double mean, struct random *r)
+void cellular_make(struct cellular *t, double mean, struct random *r)
 {
 	unsigned int gap = 0;
 	double part = 1;
 
-	for (unsigned int i = 0; i < TRACE_STEPS; i++) {
+	for (unsigned int i = 0; i < CELLULAR_STEPS; i++) {
 		double by = WANDER * random_range(r, 0, 2000) / 1000;
 
 		part *= random_below(r, 2) ? 1 + by : 1 / (1 + by);
@@ -29,12 +29,12 @@ void model_trace_make(struct trace *t, double mean, struct random *r)
 	}
 }
 
-double model_trace_rate(const struct trace *t, int64_t at)
+double cellular_rate(const struct cellular *t, int64_t at)
 {
-	return t->rate[at / STEP % TRACE_STEPS];
+	return t->rate[at / STEP % CELLULAR_STEPS];
 }
 
-double model_trace_bytes(const struct trace *t, int64_t from, int64_t to)
+double cellular_bytes(const struct cellular *t, int64_t from, int64_t to)
 {
 	double sum = 0;
 
@@ -43,22 +43,22 @@ double model_trace_bytes(const struct trace *t, int64_t from, int64_t to)
 
 		if (end > to)
 			end = to;
-		sum += (double)(end - from) / 1e9 * model_trace_rate(t, from);
+		sum += (double)(end - from) / 1e9 * cellular_rate(t, from);
 		from = end;
 	}
 	return sum;
 }
 
-int64_t model_trace_after(const struct trace *t, int64_t from, size_t len)
+int64_t cellular_after(const struct cellular *t, int64_t from, size_t len)
 {
 	double left = (double)len;
 
 	for (;;) {
 		int64_t end = (from / STEP + 1) * STEP;
-		double can = (double)(end - from) / 1e9 * model_trace_rate(t, from);
+		double can = (double)(end - from) / 1e9 * cellular_rate(t, from);
 
 		if (can >= left)
-			return from + (int64_t)(left / model_trace_rate(t, from) *
+			return from + (int64_t)(left / cellular_rate(t, from) *
 						1e9) + 1;
 		left -= can;
 		from = end;
