@@ -124,7 +124,20 @@ def late_since(stand: Stand) -> list[str]:
     return lateness(stand.lab) if stand.lab is not None else []
 
 
-@pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)
+# Known, and not hidden: at times the page waits for seconds, though the pipes do not yield.
+OPEN = pytest.mark.xfail(
+    reason="1 % loss, bbr: at times the page takes seconds, cause open (decision 0010)",
+    strict=False,
+)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        pytest.param(link, marks=[OPEN] if link.params.get("cc") == "bbr" else [], id=link.name)
+        for link in LINKS
+    ],
+)
 def test_a_page_beside_a_download(stand: Stand, tmp_path: Path, link: Link) -> None:
     seen = Seen(link, stand, tmp_path)
     began = time.monotonic()
