@@ -1,26 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "path.h"
 
-#include <string.h>
-
 #include "../pipe/pipe.h"
 
 void path_add(struct path *path, struct pipe *p)
 {
 	path->pipes[path->npipes++] = p;
-}
-
-void path_remove(struct path *path, const struct pipe *p)
-{
-	unsigned int i = 0;
-
-	while (i < path->npipes && path->pipes[i] != p)
-		i++;
-	if (i == path->npipes)
-		return;
-	path->npipes--;
-	memmove(&path->pipes[i], &path->pipes[i + 1],
-		(path->npipes - i) * sizeof(path->pipes[0]));
 }
 
 size_t path_held(const struct path *path)

@@ -33,7 +33,6 @@ struct path {
 };
 
 void path_add(struct path *path, struct pipe *p);
-void path_remove(struct path *path, const struct pipe *p);
 
 /* Brings the figures of all its pipes up to date, @now by loop_clock(). */
 void path_look(struct path *path, int64_t now);
