@@ -47,6 +47,13 @@ struct aggregate_ack {
 	bool again;		/* its pipe sent something again meanwhile */
 };
 
+/* What some messages of a round told: sums, and the least round trip. */
+struct aggregate_heard {
+	int64_t from;		/* the first of them came */
+	unsigned int n, limited;
+	double held, rtt, least;
+};
+
 /* What the messages of a round told together. */
 struct aggregate_round {
 	double held, rtt;	/* means, */
@@ -84,10 +91,10 @@ struct aggregate {
 	double noise;		/* round trip: what changes it besides us */
 
 	/* the round, and the one before (held: 0 when it does not compare) */
-	int64_t round_at, first_at, counted_at;
+	int64_t round_at, counted_at;
 	uint64_t delivered;
-	unsigned int samples, limited;
-	struct aggregate_round sum, before;
+	struct aggregate_heard clean, repaired;
+	struct aggregate_round before;
 	double any;		/* least round trip of all, limited or not */
 	double growth;
 

@@ -23,7 +23,8 @@
  * stamps come none is waited for.
  */
 #define ROUND_MIN (10.0 * NS_PER_MS)
-#define ROUND_MAX (2 * NS_PER_SEC)
+#define ROUND_MAX (0.5 * NS_PER_SEC)
+#define ROUND_TRIPS 8
 
 /* In a round the limit at most halves, and grows by ever more up to twofold. */
 #define SHRINK 0.5
@@ -63,9 +64,8 @@ double delay_slack(const struct aggregate *a)
 static void begin_round(struct aggregate *a, int64_t now)
 {
 	a->round_at = now < a->ramp_until ? a->ramp_until : now;
-	a->samples = a->limited = 0;
+	a->clean = a->repaired = (struct aggregate_heard){ .least = UNSEEN };
 	a->counted_at = 0;
-	a->sum = (struct aggregate_round){ .least = UNSEEN };
 	a->any = UNSEEN;
 }
 
@@ -91,7 +91,8 @@ void delay_bind(struct aggregate *a, double rate, int64_t now)
 
 void delay_new_period(struct aggregate *a, int64_t now)
 {
-	a->base_old = a->base_new;
+	if (a->base_new < UNSEEN)
+		a->base_old = a->base_new;
 	a->base_new = UNSEEN;
 	a->best_old = a->best_new;
 	a->best_new = 0;
@@ -116,7 +117,8 @@ static void follow(struct aggregate *a, const struct aggregate_round *r,
 			aggregate_set_limit(a, larger(bytes, old * SHRINK), now);
 		return;
 	}
-	if (!r->limited || r->least > base_of(a) + slack / 2)
+	if (!r->limited || r->least > base_of(a) + slack / 2 ||
+	    a->repaired.n > a->clean.n)
 		a->growth = 1;
 	if (!r->limited)
 		return;
@@ -162,15 +164,36 @@ static void mind_base(struct aggregate *a, double least)
 		a->base_new -= below > 2 * delay_slack(a) ? below : below / 8;
 }
 
+/*
+ * Behind a hole a message tells when TCP filled it, not how long the path is.
+ * Where nearly all do, too much is lost to wait for others: the queue overflows.
+ */
+static struct aggregate_heard heard_in(const struct aggregate *a)
+{
+	struct aggregate_heard all = a->clean;
+
+	if (all.n >= ROUND_SAMPLES || !a->repaired.n)
+		return all;
+	if (!all.n || a->repaired.from < all.from)
+		all.from = a->repaired.from;
+	all.n += a->repaired.n;
+	all.limited += a->repaired.limited;
+	all.held += a->repaired.held;
+	all.rtt += a->repaired.rtt;
+	all.least = smaller(all.least, a->repaired.least);
+	return all;
+}
+
 static struct aggregate_round round_of(struct aggregate *a,
 				       const struct aggregate_ack *ack)
 {
 	double took = (double)(ack->counted_at - a->counted_at);
+	struct aggregate_heard all = heard_in(a);
 	struct aggregate_round r = {
-		.held = a->sum.held / a->samples,
-		.rtt = a->sum.rtt / a->samples,
-		.least = a->sum.least,
-		.limited = 2 * a->limited > a->samples,
+		.held = all.held / all.n,
+		.rtt = all.rtt / all.n,
+		.least = all.least,
+		.limited = 2 * all.limited > all.n,
 		.rate = a->before.rate,
 	};
 
@@ -191,8 +214,9 @@ static void end_round(struct aggregate *a, const struct aggregate_ack *ack)
 	double was = base_of(a);
 
 	a->rounds++;
-	mind_base(a, smaller(a->any, r.least));
-	mind_noise(a, &r);
+	mind_base(a, a->any);
+	if (a->clean.n >= ROUND_SAMPLES)
+		mind_noise(a, &r);
 	if (a->probe) {
 		probe_ends(a, &r, was, now);
 		a->before.held = 0;
@@ -266,13 +290,22 @@ static bool is_possible(const struct aggregate_ack *ack)
 	return rtt > 0 && (double)rtt >= LEAST_PART * (double)ack->least;
 }
 
+/* So long ago the first one told something, and since then not enough did. */
+static bool is_overdue(const struct aggregate *a, int64_t now)
+{
+	struct aggregate_heard all = heard_in(a);
+
+	return all.n && (double)(now - all.from) >
+		larger(ROUND_MAX, ROUND_TRIPS * base_of(a));
+}
+
 static void mind_time(struct aggregate *a, int64_t now)
 {
 	if (a->probe)
 		return;
 	if (now - a->period_at > 2 * PERIOD && a->state == AGGREGATE_BOUND)
 		delay_new_period(a, now);
-	if (now - a->round_at > ROUND_MAX && a->samples < ROUND_SAMPLES)
+	if (is_overdue(a, now) && heard_in(a).n < ROUND_SAMPLES)
 		begin_round(a, now);
 }
 
@@ -280,7 +313,9 @@ static bool is_over(const struct aggregate *a, int64_t now)
 {
 	double base = base_of(a);
 
-	return a->samples >= ROUND_SAMPLES && (double)(now - a->first_at) >=
+	if (is_overdue(a, now))
+		return heard_in(a).n >= ROUND_SAMPLES;
+	return a->clean.n >= ROUND_SAMPLES && (double)(now - a->clean.from) >=
 		(base < 2 * ROUND_MIN ? ROUND_MIN : base / 2);
 }
 
@@ -289,6 +324,17 @@ static bool was_limited(const struct aggregate *a, int64_t at)
 	if (a->limit == AGGREGATE_NONE)
 		return true;
 	return at >= a->limited_from && (!a->limited_to || at <= a->limited_to);
+}
+
+static void hear(struct aggregate *a, struct aggregate_heard *what,
+		 const struct aggregate_ack *ack, double rtt)
+{
+	if (!what->n++)
+		what->from = ack->acked_at;
+	what->limited += was_limited(a, ack->sent_at);
+	what->held += (double)ack->held;
+	what->rtt += rtt;
+	what->least = smaller(what->least, rtt);
 }
 
 void delay_acked(struct aggregate *a, const struct aggregate_ack *ack)
@@ -311,18 +357,12 @@ void delay_acked(struct aggregate *a, const struct aggregate_ack *ack)
 		a->counted_at = ack->counted_at;
 		a->delivered = ack->delivered;
 	}
-	/* Behind a hole it says when TCP filled it, not how long the path is. */
-	if (ack->again || ack->sent_at < a->round_at)
+	if (ack->sent_at < a->round_at)
 		return;
-	a->any = smaller(a->any, rtt);
-	if (!ack->more)
-		return;
-	if (!a->samples++)
-		a->first_at = now;
-	a->limited += was_limited(a, ack->sent_at);
-	a->sum.held += (double)ack->held;
-	a->sum.rtt += rtt;
-	a->sum.least = smaller(a->sum.least, rtt);
+	if (!ack->again)
+		a->any = smaller(a->any, rtt);
+	if (ack->more)
+		hear(a, ack->again ? &a->repaired : &a->clean, ack, rtt);
 	if (is_over(a, now))
 		end_round(a, ack);
 }

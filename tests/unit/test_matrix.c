@@ -96,6 +96,9 @@ static void a_process_that_is_late(void **state)
 		{ "late 5", 10, 25, 0.97 }, { "late 20", 20, 60, 0.95 },
 		{ "late 50", 30, 120, 0.9 },
 		{ "late 20 loss 1", 25, 130, 0.94 },
+		{ "late 20 loss 1 bbr", 20, 100, 0.94 },
+		/* The start overshoots, and all pipes repair what overflowed. */
+		{ "late 50 loss 1 bbr", 30, 300, 0.94 },
 		{ "stamps 10 % lost", 10, 20, 0.96 },
 		{ "stamps 60 % lost", 15, 30, 0.95 },
 	};
