@@ -3,7 +3,6 @@
 
 import json
 import os
-import random
 import signal
 import subprocess
 import time
@@ -247,11 +246,15 @@ def process_folders() -> list[Path]:
     return list(run_dir().iterdir()) if run_dir().exists() else []
 
 
-MOMENTS = random.Random(13)
+SPAN_S = 3.5  # of the sweep, from its first lab on
+SIXTHS = [round((number + 0.5) * SPAN_S / 6, 2) for number in range(6)]
 KILLS = [
-    (number, group, round(MOMENTS.uniform(0, 3.5), 2))
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-    for group in (False, True, False, True)
+    (signal.SIGINT, False, SIXTHS[3]),
+    (signal.SIGINT, True, SIXTHS[0]),
+    (signal.SIGTERM, False, SIXTHS[1]),
+    (signal.SIGTERM, True, SIXTHS[4]),
+    (signal.SIGKILL, False, SIXTHS[5]),
+    (signal.SIGKILL, True, SIXTHS[2]),
 ]
 
 
