@@ -18,7 +18,8 @@ JOBS	?= $(shell nproc 2>/dev/null || echo 2)
 
 FUZZ_SECONDS	?= 300
 FUZZ_CC		?= clang
-# Most tests wait for something most of the time: more at once than cores.
+# Most tests wait for something most of the time: more at once than cores. Who
+# takes which, and when, is in tests/order.py.
 PYTEST_JOBS	?= $(shell expr $(JOBS) + 1)
 PYTEST_ARGS	?=
 

@@ -6,10 +6,25 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 
+from tests import order
 from tests.relay.netns import Namespace, namespace, veth
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: order.place(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With -n; another --dist than its default is obeyed."""
+    if config.option.dist != "load":
+        return None
+    config.option.loadscopereorder = False
+    return order.scheduling()(config, log)
 
 
 @cache

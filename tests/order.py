@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""In which order tests are run, and which of them one worker of pytest-xdist runs together.
+
+A worker takes a test at a time. Workers that took many at once waited at the end for the one that
+had the long ones; xdist's own groups (loadgroup) are ignored by pytest 9.2.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadScopeScheduling
+
+# What these measure suffers from others that measure: one worker runs them all, one by one.
+MEASURING = (
+    "tests/net/test_web_beside.py",
+    "tests/net/test_truth.py",
+    "tests/net/test_blocking.py",
+)
+# Their tests take longest, these first: who begins a long one last keeps the others waiting.
+LONGEST = (
+    *MEASURING,
+    "tests/experiments/test_runner_spread.py",
+    "tests/unit/test_c_unit.py",
+    "tests/relay/test_sessions.py",
+    "tests/experiments/test_runner_stopped.py",
+    "tests/grade/test_grade.py",
+    "tests/experiments/test_web_load.py",
+    "tests/experiments/test_catalogue_traffic.py",
+    "tests/experiments/test_workload_traffic.py",
+    "tests/experiments/test_runner_real.py",
+)
+# Their tests share a fixture: it is made once if one worker runs them all.
+SHARING = (
+    "bench/test_bench.py",
+    "tests/dissector/test_again.py",
+    "tests/dissector/test_content.py",
+    "tests/dissector/test_follow.py",
+    "tests/dissector/test_malformed.py",
+    "tests/dissector/test_order.py",
+    "tests/dissector/test_statistics.py",
+    "tests/dissector/test_vectors.py",
+    "tests/experiments/test_plots.py",
+    "tests/experiments/test_report_page.py",
+    "tests/experiments/test_runner_spread.py",
+    "tests/experiments/test_web_load.py",
+    "tests/vm/test_machine.py",
+    "tests/vm/test_vmhost.py",
+)
+
+
+def module_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
+def place(nodeid: str) -> int:
+    """By which tests are sorted."""
+    module = module_of(nodeid)
+    return LONGEST.index(module) if module in LONGEST else len(LONGEST)
+
+
+def together(nodeid: str) -> str:
+    """The same for all tests that one worker runs."""
+    module = module_of(nodeid)
+    if module in MEASURING:
+        return "measuring"
+    return module if module in SHARING else nodeid
+
+
+@cache
+def scheduling() -> "type[LoadScopeScheduling]":
+    """Only where there is xdist."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return together(nodeid)
+
+    return Scheduling
