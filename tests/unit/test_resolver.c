@@ -2,6 +2,7 @@
 /*
  * The resolver against a getaddrinfo() of our own: a number is a name with so
  * many addresses, "none" is no name, and "hang..." hangs until it is let go.
+ * The clock is ours, too: most of a time limit passes at once.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -16,12 +17,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "lp/resolver.h"
 
 enum { THREADS = 3 };
+
+static int64_t ahead;	/* of the kernel's clock, in s */
+
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	long err = syscall(SYS_clock_gettime, id, ts);
+
+	ts->tv_sec += ahead;
+	return (int)err;
+}
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -122,6 +136,7 @@ static int setup(void **state)
 {
 	struct asker *a = calloc(1, sizeof(*a));
 
+	ahead = 0;
 	a->loop = loop_new();
 	*state = a;
 	return 0;
@@ -300,7 +315,7 @@ static void the_end_does_not_wait(void **state)
 	assert_int_equal(a->answers, 0);
 }
 
-/* It is the slowest of all: the time limit is real. */
+/* The loop waits for the last second of the limit, the others have passed. */
 static void too_long_is_an_answer(void **state)
 {
 	struct asker *a = *state;
@@ -313,6 +328,7 @@ static void too_long_is_an_answer(void **state)
 	await_hanging(1);
 	assert_int_equal(ask(r, a, "1"), 0);
 	a->awaited = 2;
+	ahead = LOOKUP_SECONDS - 1;
 	loop_run(a->loop);
 	assert_ptr_not_equal(first, a->lookup);
 	assert_int_equal(a->last.error, EAI_AGAIN);
