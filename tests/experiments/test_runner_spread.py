@@ -95,6 +95,13 @@ def cluster(tmp_path: Path, workers: int, *tls: str | Path) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Without TLS; for more than one sweep, as anybody's would be."""
+    with cluster(tmp_path_factory.mktemp("cluster"), 2) as address:
+        yield address
+
+
 def listening(processes: list[subprocess.Popen[bytes]]) -> list[str]:
     """On which addresses and ports they do, each at least on one."""
     found = []
@@ -120,10 +127,8 @@ def spread(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.timeout(300)
 @needs_dask
 @needs_root
-def test_workers_do_the_runs(tmp_path: Path) -> None:
-    with cluster(tmp_path, 2) as address:
-        words = ("--reps", "1", "--spread", address, "--results", "here")
-        done = spread(tmp_path, *words)
+def test_workers_do_the_runs(tmp_path: Path, two_workers: str) -> None:
+    done = spread(tmp_path, "--reps", "1", "--spread", two_workers, "--results", "here")
     assert done.returncode == 0, done.stderr
     results = Results.open(next(tmp_path.glob("here/download/*")))
     runs = results.runs()
@@ -150,11 +155,10 @@ def test_when_the_time_is_up_no_block_is_begun() -> None:
 @pytest.mark.timeout(300)
 @needs_dask
 @needs_root
-def test_a_spread_sweep_keeps_to_its_time(tmp_path: Path) -> None:
+def test_a_spread_sweep_keeps_to_its_time(tmp_path: Path, two_workers: str) -> None:
     """0.0001 minutes are up when the first block has begun; the rest can be resumed."""
-    with cluster(tmp_path, 1) as address:
-        words = ("--reps", "3", "--within", "0.0001", "--spread", address, "--results", "here")
-        done = spread(tmp_path, *words)
+    words = ("--reps", "3", "--within", "0.0001", "--spread", two_workers, "--results", "here")
+    done = spread(tmp_path, *words)
     assert done.returncode == 0, done.stderr
     results = Results.open(next(tmp_path.glob("here/download/*")))
     assert len(results.runs()) == 2 and results.unfinished() == 4
