@@ -37,6 +37,7 @@ def _up(given: argparse.Namespace) -> int:
     if given.preset:
         chosen["preset"] = given.preset
     params = parameters.complete((), chosen)
+    parameters.check_used((), [chosen], [params])
     preflight.check(None, [params])
     from experiments.up import up
 

@@ -33,6 +33,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
+    needs: tuple[tuple[str, Value], ...] = ()  # where other parameters have other values: None
 
 
 @dataclass(frozen=True)

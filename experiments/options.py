@@ -50,6 +50,7 @@ def described(parameter: Parameter) -> str:
     if isinstance(default, bool):
         default = "yes" if default else "no"
     told = [_range(parameter), f"default {default}" if default is not None else ""]
+    told.append(f"with {parameters.needs(parameter)} only" if parameter.needs else "")
     more = "; ".join(part for part in told if part)
     return parameter.help + (f" ({more})" if more else "")
 

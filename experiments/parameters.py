@@ -6,7 +6,7 @@ to the preset or to the kernel, and stands where one does not apply: those of th
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,7 @@ def _segments(name: str, text: str) -> Parameter:
     return Parameter(name, None, "whole", text, low=1, high=65535)
 
 
+_EARLY = (("binding", "early"),)
 # Of the proxies: without pipes they do not apply.
 PROXIES = (
     Parameter("binding", "late", "text", "when a message is bound to a pipe", ("late", "early")),
@@ -93,7 +94,15 @@ PROXIES = (
         "late binding: what bounds the pipes together; unset: as the proxies do by themselves",
         ("delay", "dswa", "off"),
     ),
-    Parameter("lambda", None, "number", "the paper's, with aggregate dswa", low=0.1, high=100),
+    Parameter(
+        "lambda",
+        None,
+        "number",
+        "the paper's",
+        low=0.1,
+        high=100,
+        needs=(("binding", "late"), ("aggregate", "dswa")),
+    ),
     Parameter(
         "conn_policy",
         None,
@@ -101,8 +110,8 @@ PROXIES = (
         "which connection comes next; unset: as the proxies do by themselves",
         ("las", "drr", "fifo"),
     ),
-    Parameter("app_buffer", None, "size", "early binding: queue of a pipe in the proxy", low=0),
-    Parameter("pipe_sndbuf", None, "size", "early binding: SO_SNDBUF of each pipe", low=1024),
+    Parameter("app_buffer", None, "size", "queue of a pipe in the proxy", low=0, needs=_EARLY),
+    Parameter("pipe_sndbuf", None, "size", "SO_SNDBUF of each pipe", low=1024, needs=_EARLY),
     Parameter(
         "transport",
         "tcp",
@@ -263,10 +272,34 @@ def complete(own: Iterable[Parameter], chosen: Mapping[str, Value]) -> dict[str,
         full["way"] = "direct"
     if full["way"] != "pipes":
         full.update(dict.fromkeys(OF_PIPES), pipes=0)
+    for it in known.values():
+        if not _has_what_it_needs(it, full):
+            full[it.name] = None
     if full["client"] == "vm" and full["bottleneck"] == "sender":
         raise ParameterError("client", "a virtual machine's own queue is not ours to limit")
     miles(full)
     return full
+
+
+def _has_what_it_needs(parameter: Parameter, full: Params) -> bool:
+    return all(full[name] == value for name, value in parameter.needs)
+
+
+def check_used(
+    own: Iterable[Parameter], told: Iterable[Params], configurations: Sequence[Params]
+) -> None:
+    """Refuses a parameter that was told and applies to no configuration that has pipes."""
+    with_pipes = [it for it in configurations if it["way"] == "pipes"]
+    asked = {name for it in told for name, value in it.items() if value is not None}
+    for it in by_name(own).values():
+        unused = it.needs and all(params[it.name] is None for params in with_pipes)
+        if it.name in asked and with_pipes and unused:
+            raise ParameterError(it.name, f"goes with {needs(it)} only")
+
+
+def needs(parameter: Parameter) -> str:
+    """What other parameters must be for this one to apply, in words; empty: it always does."""
+    return " and ".join(f"{name} {value}" for name, value in parameter.needs)
 
 
 def _place(full: dict[str, Value]) -> None:

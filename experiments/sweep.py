@@ -77,6 +77,7 @@ def configurations(
                 f"{' or a '.join(experiment.clients)}",
             )
         found.setdefault(tuple(params.values()), params)
+    parameters.check_used(experiment.parameters, chosen, list(found.values()))
     return list(found.values())
 
 
