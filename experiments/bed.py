@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from base.shell import until
 from experiments import parameters, stand, warm
 from experiments.model import Params
 from experiments.stand import Stand
 from topologies.lab import Lab
 from topologies.proxies import Proxies, capture
-from topologies.shell import until
 
 T = TypeVar("T")
 QUIET_S = 3.0

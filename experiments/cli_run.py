@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from base.sources import ROOT
 from experiments import catalogue, definition, options, preflight, session, sweep, tls
 from experiments.folder import FolderError, Results
 from experiments.model import Experiment
@@ -19,7 +20,6 @@ from experiments.runner import Keep
 from experiments.session import How
 from experiments.stopping import Stopped
 from topologies.mile import Range, check_number
-from topologies.programs import ROOT
 
 SEED = 1
 LEAST_LIMIT_S = 30.0

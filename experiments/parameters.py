@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from base.sources import ROOT
 from experiments import traces
 from experiments.model import Parameter, Params, Value
 from topologies.mile import BOTH, CHOICES, NAMES, RANGES, Mile, ParameterError
 from topologies.presets import PRESETS, miles_of, one_mile, two_miles
-from topologies.programs import ROOT
 
 SIZES = {"": 1, "B": 1, "KB": 10**3, "K": 10**3, "MB": 10**6, "M": 10**6, "GB": 10**9, "G": 10**9}
 SIZES |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}

@@ -4,8 +4,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
+from base.scope import Scope
 from experiments.folder import Results
 from experiments.keeper import Broken, Keeper
 from experiments.model import Experiment
@@ -26,7 +26,7 @@ from experiments.stopping import Stop, Stopped
 Labs = dict[str, object]  # what was in force, by the lab's name
 
 
-class Runs:
+class Runs(Scope):
     """Of one experiment; the lab stands between them, until the block ends or a run breaks."""
 
     def __init__(
@@ -36,17 +36,11 @@ class Runs:
         self.limit_s, self.keep = limit_s, keep
         self._keeper = Keeper(self._begin, self._aside)
 
-    def __enter__(self) -> "Runs":
-        self._keeper.__enter__()
-        return self
+    def open(self) -> None:
+        self._keeper.open()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._keeper.__exit__(kind, error, trace)
+    def close(self, error: BaseException | None) -> None:
+        self._keeper.close()
         if isinstance(error, Stopped):
             self.results.sweep()  # of the run that was broken off
 

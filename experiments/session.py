@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from base.sources import commit
 from experiments import folder, meta
 from experiments.folder import FolderError, Results
 from experiments.model import Experiment
@@ -18,7 +19,6 @@ from experiments.runner import Keep
 from experiments.runs import Runs
 from experiments.stopping import Stop, interruptible, stoppable
 from experiments.tls import Tls
-from topologies.sources import commit
 
 
 def say(text: str) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
+from base.scope import Scope
 from experiments import guest, parameters
 from experiments.model import Params
 from topologies.choice import choose
@@ -42,7 +42,7 @@ def key(params: Params) -> tuple[Any, ...]:
 
 
 @dataclass
-class Stand:
+class Stand(Scope):
     """At most one lab at a time, and what experiments keep running in it.
 
     `shared`: the results folder, above all that runs log; a client that is a virtual machine
@@ -56,15 +56,7 @@ class Stand:
     _stack: ExitStack = field(default_factory=ExitStack)
     _kept: dict[str, Any] = field(default_factory=dict)
 
-    def __enter__(self) -> "Stand":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self, error: BaseException | None) -> None:
         self.dismantle()
 
     def get(self, params: Params, seed: int) -> Lab:

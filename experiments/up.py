@@ -13,7 +13,7 @@ from experiments.bed import Bed
 from experiments.keeper import guarded
 from experiments.model import Params
 from experiments.stand import Stand
-from topologies.topos import SERVER
+from topologies.addresses import SERVER
 
 
 class Prompt(CLI):

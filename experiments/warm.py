@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.workloads import traffic
 from experiments.workloads.actors import Transfer
+from topologies.addresses import RP_PORT
 from topologies.lab import Lab
-from topologies.proxies import RP_PORT
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

@@ -9,9 +9,9 @@ from typing import Any
 from mininet.link import Intf
 from mininet.node import Node
 
+from base.shell import enter, run
 from topologies.mile import ParameterError, Range, check_number
 from topologies.registry import LabState
-from topologies.shell import enter, run
 
 # What decides how TCP behaves, the same on every machine: Linux' own defaults, which a machine
 # may have changed, and no memory of earlier connections.

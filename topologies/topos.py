@@ -15,6 +15,7 @@ from typing import Any
 from mininet.net import Mininet
 from mininet.topo import Topo
 
+from topologies.addresses import SERVER, client_address, mac, rp_address
 from topologies.choice import REALISATION, Choice, choose
 from topologies.links import BOTTLENECKS, End, LinkPlan
 from topologies.mile import Mile, ParameterError, Range, check_choice, check_number
@@ -23,7 +24,6 @@ from topologies.presets import one_mile, two_miles
 from topologies.qdisc import tbf
 from topologies.registry import LabState
 
-SERVER = "10.0.9.2"
 WAN_QUEUE_MS = 50.0
 CLIENTS = ("namespace", "vm")
 SECOND_TABLE = "102"  # the client's routes for what is bound to its second address
@@ -48,14 +48,6 @@ class Wan:
             queue_down_ms=WAN_QUEUE_MS,
             queue_up_ms=WAN_QUEUE_MS,
         )
-
-
-def client_address(mile: int = 0) -> str:
-    return f"10.0.{mile + 1}.1"
-
-
-def rp_address(mile: int = 0) -> str:
-    return f"10.0.{mile + 1}.2"
 
 
 class LastMiles(Topo):
@@ -163,10 +155,6 @@ class LastMiles(Topo):
     def _connect(self, a: str, b: str, plan: LinkPlan) -> None:
         cls = REALISATION[self.choice.realisation]
         self.addLink(a, b, cls=cls, plan=plan, lab=self.state)
-
-
-def mac(network: int, host: int) -> str:
-    return f"02:00:00:00:{network:02x}:{host:02x}"
 
 
 def _take(names: tuple[str, ...], parameters: dict[str, Any]) -> dict[str, Any]:

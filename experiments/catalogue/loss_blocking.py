@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from experiments.model import Claim, Experiment, Figure, Metric, Parameter, Params
 from experiments.workloads import blocking, pcap, rates, traffic
 from experiments.workloads.actors import Actor, Video
-from topologies.proxies import RP_PORT, capture
+from topologies.addresses import RP_PORT
+from topologies.proxies import capture
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

@@ -14,6 +14,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
+from base.sources import ROOT
 from experiments import folder
 from experiments.catalogue.loss_blocking import runs as streams
 from experiments.catalogue.reordering import MB
@@ -26,7 +27,7 @@ from experiments.plots.sheet import SETTINGS
 from experiments.plots.svg import slim
 from experiments.report.data import Results, load
 
-CURATED, DOCS = folder.ROOT / "results" / "curated", folder.ROOT / "docs"
+CURATED, DOCS = ROOT / "results" / "curated", ROOT / "docs"
 NAME = "how-it-works"
 NEEDED = ("sender-blocking", "object", "reordering", "loss-blocking")
 TITLES = ("Sender", "Order", "Loss")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from topologies.shell import until
+from base.shell import until
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

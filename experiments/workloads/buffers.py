@@ -5,7 +5,7 @@ import re
 from typing import TYPE_CHECKING
 
 from experiments.model import RunFailed
-from topologies.proxies import RP_PORT
+from topologies.addresses import RP_PORT
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

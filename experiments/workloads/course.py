@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from base.shell import enter
 from experiments.workloads.traffic import command, finished
+from topologies.addresses import SERVER
 from topologies.lab import Lab
 from topologies.programs import Program, program
-from topologies.shell import enter
-from topologies.topos import SERVER
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

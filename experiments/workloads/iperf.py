@@ -10,11 +10,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from base.shell import enter, until
 from experiments.model import RunFailed
 from experiments.workloads.traffic import finished
+from topologies.addresses import SERVER
 from topologies.programs import program
-from topologies.shell import enter, until
-from topologies.topos import SERVER
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

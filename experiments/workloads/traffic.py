@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from base.sources import ROOT
 from experiments.model import RunFailed
 from experiments.workloads import line, mptcp
 from experiments.workloads.actors import Actor, Until
+from topologies.addresses import SERVER
 from topologies.lab import Lab
-from topologies.programs import ROOT, Program, program
-from topologies.topos import SERVER
+from topologies.programs import Program, program
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

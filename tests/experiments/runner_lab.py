@@ -16,6 +16,8 @@ from experiments.stand import Stand
 from experiments.workloads import traffic
 from experiments.workloads.actors import Transfer
 
+# A small one, for the command.
+SWEEP = ("--preset", "wired", "--size", "50KB", "--pipes", "1,2", "--way", "pipes", "--warm", "no")
 Measure = Callable[[Bed], dict[str, Any]]
 
 

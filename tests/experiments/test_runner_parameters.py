@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from base.sources import ROOT
 from experiments import bed, parameters, preflight
 from experiments.model import Parameter, Value
 from experiments.options import values
 from topologies.mile import ParameterError
-from topologies.programs import ROOT, ProgramError
+from topologies.programs import ProgramError
 
 KNOWN = parameters.by_name()
 SIZE = Parameter("size", 300_000, "size", "of the file", low=1)

@@ -5,13 +5,13 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from base.processes import environment_has, everybody
+from base.shell import until
 from experiments import session, stand
 from experiments.bed import Bed
 from experiments.folder import Results
@@ -20,10 +20,8 @@ from experiments.runner import Keep
 from experiments.workloads import traffic
 from tests.conftest import why_no_namespace
 from tests.experiments.runner_lab import configuration, download, experiment, records, runner
-from topologies.processes import environment_has, everybody
 from topologies.programs import built
 from topologies.registry import MARK, run_dir
-from topologies.shell import until
 
 pytestmark = [
     pytest.mark.skipif(why_no_namespace() is not None, reason=str(why_no_namespace())),
@@ -229,34 +227,6 @@ def test_when_the_time_is_up_the_block_is_ended(tmp_path: Path) -> None:
 
 
 # --- the command ---
-
-SWEEP = ("--preset", "wired", "--size", "50KB", "--pipes", "1,2", "--way", "pipes", "--warm", "no")
-
-
-@contextmanager
-def command(tmp_path: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [built("tm3lab"), *words],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def lines(tmp_path: Path) -> list[dict[str, Any]]:
-    return [
-        json.loads(line)
-        for path in tmp_path.glob("here/*/*/runs.jsonl")
-        for line in path.read_text().splitlines(keepends=True)
-        if line.endswith("\n")
-    ]
 
 
 def test_a_prompt_in_a_lab(tmp_path: Path) -> None:

@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from base import jsonl
+from base.processes import everybody
+from base.shell import until
 from experiments.bed import Bed
 from experiments.folder import Results
 from experiments.plan import Plan, Run
@@ -21,12 +24,10 @@ from experiments.runner import Keep
 from experiments.runs import Runs
 from experiments.stopping import Stop, Stopped, stoppable
 from tests.conftest import why_no_namespace
-from tests.experiments.runner_lab import configuration, experiment
+from tests.experiments.runner_lab import SWEEP, configuration, experiment
 from topologies.entry import entries, run_dir
-from topologies.processes import everybody
 from topologies.programs import built, program
 from topologies.registry import MARK
-from topologies.shell import until
 
 pytestmark = [
     pytest.mark.skipif(why_no_namespace() is not None, reason=str(why_no_namespace())),
@@ -174,7 +175,6 @@ def test_a_signal_stops_a_run_that_ignores_it(registry: Path, tmp_path: Path) ->
 
 # --- the command ---
 
-SWEEP = ("--preset", "wired", "--size", "50KB", "--pipes", "1,2", "--way", "pipes", "--warm", "no")
 RUN = ("run", "download", *SWEEP, "--reps", "3", "--results", "here")
 
 
@@ -197,12 +197,8 @@ def command(tmp_path: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def lines(tmp_path: Path) -> list[dict[str, Any]]:
-    return [
-        json.loads(line)
-        for path in tmp_path.glob("here/*/*/runs.jsonl")
-        for line in path.read_text().splitlines(keepends=True)
-        if line.endswith("\n")
-    ]
+    files = tmp_path.glob("here/*/*/runs.jsonl")
+    return [record for path in files for record in jsonl.records(path.read_text())]
 
 
 def resumed(tmp_path: Path, before: list[dict[str, Any]]) -> None:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from base.sources import ROOT
 from experiments import catalogue, definition, sweep
 from experiments.definition import DefinitionError
 from experiments.model import Experiment, Grid, Parameter, Params, Value
 from experiments.plan import Plan
 from topologies.mile import ParameterError
-from topologies.programs import ROOT
 
 
 class Swept(Experiment):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from base.shell import until
 from experiments.model import RunFailed
 from experiments.stand import Stand
 from experiments.workloads import account, buffers, course, iperf, objects, rates, traffic
@@ -22,7 +23,6 @@ from tests.experiments.workload_bed import bed, configuration
 from tests.net.conftest import labs
 from tests.net.measure import Wrong, again_if_late, lateness, shown_to_hold
 from topologies.lab import Lab
-from topologies.shell import until
 
 __all__ = ["labs"]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from base.shell import CommandError, until
 from tests.net.measure import (
     PROCESSOR_MS,
     Load,
@@ -29,7 +30,6 @@ from topologies.mile import ParameterError
 from topologies.nodes import SettingRefused
 from topologies.programs import program
 from topologies.proxies import capture
-from topologies.shell import CommandError, until
 from topologies.topos import LastMile
 
 SMALL = Load(frame=100, packets=1000, packets_per_s=2000.0)

@@ -4,7 +4,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
-from pathlib import Path
 
 import pytest
 
@@ -134,12 +133,3 @@ def test_wrong_options_of_a_topology(name: str, options: dict[str, object], says
         LastMile(**options)
     assert str(caught.value).startswith(f"{name}: ")
     assert says in str(caught.value)
-
-
-def test_arrows() -> None:
-    """topologies imports nothing from tests, bench or experiments; nor do they hide it."""
-    for path in (Path(__file__).parents[2] / "topologies").glob("*.py"):
-        for line in path.read_text().splitlines():
-            words = line.split()
-            if words[:1] in (["from"], ["import"]) and len(words) > 1:
-                assert words[1].split(".")[0] not in {"tests", "bench", "experiments"}, (path, line)

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from base.shell import enter
+from base.sources import ROOT
 from experiments.model import Parameter, Params, RunFailed
 from experiments.preflight import CannotServe
 from experiments.workloads import line, mptcp
 from experiments.workloads.web.pages import NAMES, page
 from experiments.workloads.web.site import NETWORK, PORTS, Site, addresses, site
-from topologies.programs import ROOT
 from topologies.proxies import CONTROL
-from topologies.shell import enter
 
 if TYPE_CHECKING:
     from experiments.bed import Bed
