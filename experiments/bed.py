@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from base.shell import until
 from experiments import parameters, stand, warm
-from experiments.model import Params
 from experiments.stand import Stand
 from topologies.lab import Lab
+from topologies.parameter import Params
 from topologies.proxies import Proxies, capture
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from experiments.definition import DefinitionError
 from experiments.folder import FolderError
 from experiments.options import flag
 from experiments.preflight import CannotServe
-from topologies.mile import ParameterError
+from topologies.parameter import ParameterError
 from topologies.programs import ProgramError
 
 DESCRIPTION = """\

@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments import cli_run, options, parameters, preflight
 from topologies.cleaning import clean_and_tell
-from topologies.mile import ParameterError
+from topologies.parameter import ParameterError
 
 
 def add(commands: Any) -> None:

@@ -5,6 +5,7 @@ import argparse
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,13 @@ from experiments.progress import duration
 from experiments.runner import Keep
 from experiments.session import How
 from experiments.stopping import Stopped
-from topologies.mile import Range, check_number
+from topologies.parameter import Parameter
 
 SEED = 1
 LEAST_LIMIT_S = 30.0
 TIMES_EXPECTED = 12
 QUICK_MINUTES = 85
-WITHIN = Range(0.0001, 1e6, "minutes")
+WITHIN = Parameter("within", 60.0, "number", "", low=0.0001, high=1e6, unit="minutes")
 SWEEP = "several values, divided by commas, are a sweep: 1,2,4 or 1..8"
 
 
@@ -141,10 +142,9 @@ def plan_of(experiment: Experiment, given: argparse.Namespace, told: dict[str, s
 
 
 def _check(given: argparse.Namespace, told: dict[str, str], chosen: list[Experiment]) -> None:
-    limits = {"reps": LIMITS["reps"], "time_limit": LIMITS["limit_s"], "within": WITHIN}
-    for name, allowed in limits.items():
-        if getattr(given, name) is not None:
-            check_number(name, getattr(given, name), allowed)
+    for limit in (LIMITS["reps"], replace(LIMITS["limit_s"], name="time_limit"), WITHIN):
+        if getattr(given, limit.name) is not None:
+            limit.check(getattr(given, limit.name))
     for name in told:
         if not any(name in options.known(it) for it in chosen):
             raise unknown(name, options.known(chosen[0]))

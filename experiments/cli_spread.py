@@ -12,7 +12,7 @@ from typing import Any
 
 from experiments import preflight, session, tls
 from experiments.preflight import CannotServe
-from topologies.mile import ParameterError
+from topologies.parameter import ParameterError
 
 LOOPBACK = "127.0.0.1"
 PORT = 8786

@@ -22,7 +22,7 @@ from typing import Any
 from base.jsonl import whole_lines
 from base.sources import ROOT
 from experiments.plan import Plan
-from topologies.mile import ParameterError
+from topologies.parameter import ParameterError
 
 FORMAT = 1
 META, RUNS = "meta.json", "runs.jsonl"

@@ -10,30 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from topologies.parameter import Parameter, Params, Value
+
 if TYPE_CHECKING:
     from experiments.bed import Bed
 
-Value = int | float | str | bool | None
-Params = Mapping[str, Value]
 Grid = Mapping[str, Sequence[Value]]
 
 
 class RunFailed(RuntimeError):
     """A run that did not do what it should: wrong bytes, a time-out, a program that ended."""
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of an experiment: one value of it in each run, any number in a sweep."""
-
-    name: str
-    default: Value
-    kind: Literal["whole", "number", "size", "text", "truth"]
-    help: str
-    choices: tuple[str, ...] = ()
-    low: float | None = None
-    high: float | None = None
-    needs: tuple[tuple[str, Value], ...] = ()  # where other parameters have other values: None
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from base.scope import Scope
 from experiments import guest, parameters
-from experiments.model import Params
 from topologies.choice import choose
 from topologies.lab import Lab
-from topologies.mile import Mile, ParameterError
+from topologies.mile import Mile
 from topologies.nodes import SettingRefused
+from topologies.parameter import ParameterError, Params
 from topologies.topos import LastMile, LastMiles, TwoLastMiles, Wan
 
 T = TypeVar("T")

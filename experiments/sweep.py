@@ -7,8 +7,8 @@ from itertools import product
 from typing import Any
 
 from experiments import parameters
-from experiments.model import Experiment, Grid, Params, Value
-from topologies.mile import ParameterError
+from experiments.model import Experiment, Grid
+from topologies.parameter import ParameterError, Params, Value
 
 Overrides = Mapping[str, Sequence[Value]]
 MOST_CONFIGURATIONS = 10_000

@@ -11,9 +11,9 @@ from mininet.cli import CLI
 from experiments import bed
 from experiments.bed import Bed
 from experiments.keeper import guarded
-from experiments.model import Params
 from experiments.stand import Stand
 from topologies.addresses import SERVER
+from topologies.parameter import Params
 
 
 class Prompt(CLI):

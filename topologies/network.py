@@ -10,8 +10,8 @@ from mininet.net import Mininet
 
 from base.scope import Scope
 from topologies.links import EmulatedLink
-from topologies.mile import ParameterError
 from topologies.nodes import LabNode
+from topologies.parameter import ParameterError
 from topologies.topos import LastMiles
 
 

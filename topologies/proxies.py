@@ -7,22 +7,22 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from base import jsonl
 from base.shell import run, until
 from topologies.addresses import RP_PORT, rp_address
-from topologies.mile import ParameterError, Range, check_choice, check_number
 from topologies.network import Network
 from topologies.nodes import LabNode, SettingRefused
+from topologies.parameter import ParameterError, check_choice
+from topologies.parameters import PIPES, TRANSPORT
 from topologies.programs import Program, built, program
 
 RP_READY = r"^rp: listening on "
 LP_READY = r"^lp: \d+ pipes? to \S+ (are|is) up"
 CAPTURES = ("pipes", "application")
-TRANSPORTS = ("tcp", "mptcp", "sctp", "mixed")
 SNAPLEN = 262144
 # Of `ss -i`, the line below a socket: what it negotiated, then its congestion control.
 CONTROL = re.compile(r"\s+(?:(?:ts|sack|ecn|ecnseen|fastopen) )*([a-z0-9_]+) ")
@@ -172,9 +172,9 @@ def _command(
 
 def made_of(transport: str, pipes: int) -> tuple[int, tuple[str, ...]]:
     """How many of the pipes are SCTP's, which has no congestion control to name; the option."""
-    check_choice("transport", transport, TRANSPORTS)
+    TRANSPORT.check(transport)
     if transport == "mixed":
-        check_number("pipes", pipes, Range(2, 64, "pipes", whole=True))
+        replace(PIPES, low=2).check(pipes)
         return pipes // 2, ("--pipe", f"tcp:{pipes - pipes // 2},sctp:{pipes // 2}")
     words = () if transport == "tcp" else ("--pipe", transport)
     return (pipes if transport == "sctp" else 0), words
@@ -199,7 +199,7 @@ def proxies(
     "application" (the client's loopback and the server). `cc` None leaves it to the kernel.
     `transport` "mixed": half of the pipes TCP, half SCTP. `build`: a folder with another rp and lp.
     """
-    check_number("pipes", pipes, Range(1, 64, "pipes", whole=True))
+    PIPES.check(pipes)
     over_sctp, words = made_of(transport, pipes)
     if lab.state.logs is None and capture:
         raise ParameterError("capture", "needs a lab with logs=FOLDER")

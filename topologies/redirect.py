@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from topologies.addresses import LP_PORT, RP_PORT, rp_address
-from topologies.mile import ParameterError
 from topologies.nodes import LabNode, SettingRefused
+from topologies.parameter import ParameterError
 
 
 def rules(ports: tuple[int, ...] | None, miles: int) -> str:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """A last mile whose uplink is slower than its downlink, up to twenty times."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from experiments import parameters
-from experiments.model import Claim, Experiment, Figure, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import account, rates, traffic
 from experiments.workloads.actors import Actor, Bulk, Transfer
+from topologies.mile import MILE
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
     from experiments.bed import Bed
@@ -35,7 +38,7 @@ class Asymmetric(Experiment):
             "which way it goes; down-beside-up: while an upload without end fills the uplink",
             WAYS,
         ),
-        Parameter("down_mbps", DOWN_MBPS, "number", "rate towards the client", low=0.01),
+        replace(MILE["down_mbps"], default=DOWN_MBPS),
     )
     metrics = (
         Metric("completion_s", "completion time", "s"),

@@ -4,9 +4,10 @@
 from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.sender_blocking import as_grid
-from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import objects, rivals
 from experiments.workloads.rates import FRAME
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

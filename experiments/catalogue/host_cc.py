@@ -4,9 +4,10 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import rates, rivals, standing, traffic
 from experiments.workloads.actors import Actor, Bulk
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

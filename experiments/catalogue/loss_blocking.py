@@ -4,10 +4,11 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import blocking, pcap, rates, traffic
 from experiments.workloads.actors import Actor, Video
 from topologies.addresses import RP_PORT
+from topologies.parameter import Parameter, Params
 from topologies.proxies import capture
 
 if TYPE_CHECKING:

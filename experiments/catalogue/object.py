@@ -3,8 +3,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import objects
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

@@ -4,9 +4,10 @@
 from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.object import LATE
-from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import objects, traffic
 from experiments.workloads.actors import Bulk, Objects
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

@@ -3,9 +3,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Metric, Parameter
+from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import account, traffic
 from experiments.workloads.actors import Actor, Churn, Objects, Transfer, Video
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

@@ -3,9 +3,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import account, buffers, rates, traffic
 from experiments.workloads.actors import Transfer, Wire
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

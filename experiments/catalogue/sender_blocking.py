@@ -3,8 +3,9 @@
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from experiments.model import Claim, Experiment, Figure, Grid, Metric, Params
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import account, buffers, objects
+from topologies.parameter import Params
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

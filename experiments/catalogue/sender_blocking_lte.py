@@ -11,7 +11,8 @@ from experiments.catalogue.sender_blocking import (
     claims_of,
     grids_of,
 )
-from experiments.model import Experiment, Figure, Params
+from experiments.model import Experiment, Figure
+from topologies.parameter import Params
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

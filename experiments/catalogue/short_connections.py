@@ -3,9 +3,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Experiment, Figure, Metric, Parameter
+from experiments.model import Experiment, Figure, Metric
 from experiments.workloads import rates, traffic
 from experiments.workloads.actors import Churn
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

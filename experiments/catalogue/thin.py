@@ -3,9 +3,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import rates, traffic
 from experiments.workloads.thin import Thin
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
     from experiments.bed import Bed
@@ -35,7 +36,7 @@ class ThinStreams(Experiment):
     parameters = (
         Parameter("queries", 300, "whole", "queries of the stream", low=1),
         Parameter("size", 40, "size", "of a query, and of its answer", low=1),
-        Parameter("every_ms", 50.0, "number", "between two queries, ms", low=1),
+        Parameter("every_ms", 50.0, "number", "between two queries", low=1),
     )
     metrics = (
         Metric("answer_p99_s", "time of an answer, 99th percentile", "s"),

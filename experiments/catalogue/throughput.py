@@ -3,8 +3,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Experiment, Figure, Metric, Parameter
+from experiments.model import Experiment, Figure, Metric
 from experiments.workloads import iperf
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

@@ -3,8 +3,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Experiment, Figure, Metric, Parameter, RunFailed
+from experiments.model import Experiment, Figure, Metric, RunFailed
 from experiments.workloads import account, course
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

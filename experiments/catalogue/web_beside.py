@@ -4,8 +4,9 @@
 from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.sender_blocking import as_grid
-from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import rivals, webs
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
     from experiments.bed import Bed
@@ -98,7 +99,7 @@ class WebBeside(Experiment):
     parameters = (
         *rivals.PARAMETERS,
         Parameter("rounds", 3, "whole", "pages alone, and pages beside the bulk", low=1, high=20),
-        Parameter("bulk_s", 4.0, "number", "for which the bulk alone is measured, s", low=0.5),
+        Parameter("bulk_s", 4.0, "number", "for which the bulk alone is measured", low=0.5),
     )
     metrics = (
         Metric("web_beside_s", "time of a page beside bulk", "s"),

@@ -21,11 +21,11 @@ from experiments.catalogue.reordering import MB
 from experiments.catalogue.reordering import early as early_pipes
 from experiments.catalogue.reordering import late as late_pipes
 from experiments.catalogue.sender_blocking import TABLE
-from experiments.model import Params
 from experiments.plots.looks import BLUE, MUTED, VERMILION
 from experiments.plots.sheet import SETTINGS
 from experiments.plots.svg import slim
 from experiments.report.data import Results, load
+from topologies.parameter import Params
 
 CURATED, DOCS = ROOT / "results" / "curated", ROOT / "docs"
 NAME = "how-it-works"

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from experiments import folder, parameters
-from experiments.model import Experiment, Figure, Metric, Params, Value
+from experiments.model import Experiment, Figure, Metric
 from experiments.report.kinds import experiment_of
 from experiments.statistics import Drawn, Estimate, estimate, grouped, ratio
 from topologies.mile import BOTH
+from topologies.parameter import Params, Value
 from topologies.presets import PRESETS as ALL_PRESETS
 
 PRESETS = {name: float(k) for k, name in enumerate(ALL_PRESETS)}

@@ -4,9 +4,9 @@ anything and stay until the run ends."""
 
 from typing import TYPE_CHECKING
 
-from experiments.model import Parameter
 from experiments.workloads import traffic
 from experiments.workloads.actors import Actor, Bulk
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

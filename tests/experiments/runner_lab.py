@@ -9,12 +9,13 @@ from typing import Any
 from experiments import parameters
 from experiments.bed import Bed
 from experiments.folder import Results
-from experiments.model import Experiment, Params
+from experiments.model import Experiment
 from experiments.plan import Plan
 from experiments.runner import Keep, Runner
 from experiments.stand import Stand
 from experiments.workloads import traffic
 from experiments.workloads.actors import Transfer
+from topologies.parameter import Params
 
 # A small one, for the command.
 SWEEP = ("--preset", "wired", "--size", "50KB", "--pipes", "1,2", "--way", "pipes", "--warm", "no")

@@ -11,12 +11,13 @@ from experiments import sweep
 from experiments.catalogue import find, share
 from experiments.catalogue.fairness import shares
 from experiments.catalogue.sender_blocking import TABLE
-from experiments.model import Experiment, Params
+from experiments.model import Experiment
 from experiments.stand import Stand
 from experiments.workloads import rivals, traffic
 from experiments.workloads.actors import Pause
 from tests.experiments.workload_bed import bed, configuration
 from tests.net.conftest import labs
+from topologies.parameter import Params
 
 __all__ = ["labs"]
 

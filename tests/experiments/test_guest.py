@@ -17,7 +17,7 @@ from experiments.runner import Keep, Runner
 from experiments.stand import Stand
 from tests.experiments.runner_lab import configuration, download, experiment
 from tests.net.conftest import labs, why_no_lab
-from topologies.mile import ParameterError
+from topologies.parameter import ParameterError
 from vm import recipe
 
 __all__ = ["labs"]

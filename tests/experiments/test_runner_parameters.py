@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from base.sources import ROOT
 from experiments import bed, parameters, preflight
-from experiments.model import Parameter, Value
 from experiments.options import values
-from topologies.mile import ParameterError
+from topologies.parameter import Parameter, ParameterError, Value
 from topologies.programs import ProgramError
 
 KNOWN = parameters.by_name()

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from base.sources import ROOT
 from experiments import catalogue, definition, sweep
 from experiments.definition import DefinitionError
-from experiments.model import Experiment, Grid, Parameter, Params, Value
+from experiments.model import Experiment, Grid
 from experiments.plan import Plan
-from topologies.mile import ParameterError
+from topologies.parameter import Parameter, ParameterError, Params, Value
 
 
 class Swept(Experiment):

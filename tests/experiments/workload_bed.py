@@ -8,8 +8,8 @@ from typing import Any
 
 from experiments import parameters
 from experiments.bed import Bed, laid
-from experiments.model import Params
 from experiments.stand import Stand
+from topologies.parameter import Params
 
 QUICK = {"pipes": 2, "rtt_ms": 10.0, "mbps": 20.0, "link": "linkem"}
 

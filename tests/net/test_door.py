@@ -97,6 +97,8 @@ def test_with_its_stand_in_a_program_ends(door: Door) -> None:
     with subprocess.Popen(door.enter(words), stdout=subprocess.PIPE, text=True) as standin:
         assert standin.stdout is not None and standin.stdout.readline() == "ready\n"
         standin.kill()
-    (program,) = door.machine.started  # type: ignore[attr-defined]
+    started = door.machine.started  # type: ignore[attr-defined]
+    until("the machine to have it", lambda: started)
+    (program,) = started
     until("the program to end", lambda: program.poll() is not None)
     assert program.poll() == -signal.SIGKILL

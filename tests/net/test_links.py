@@ -26,8 +26,8 @@ from topologies import qdisc
 from topologies.lab import Lab
 from topologies.linkem import LinkemLink
 from topologies.links import LinkMismatch
-from topologies.mile import ParameterError
 from topologies.nodes import SettingRefused
+from topologies.parameter import ParameterError
 from topologies.programs import program
 from topologies.proxies import capture
 from topologies.topos import LastMile

@@ -7,7 +7,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from topologies.mile import Mile, ParameterError
+from topologies.mile import Mile
+from topologies.parameter import ParameterError
 from topologies.presets import PRESETS, one_mile, table, two_miles
 
 PUBLISHED = {  # down, up, RTT, queue down, queue up, loss: as the sources have them
@@ -45,7 +46,7 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("down_mbps", lambda: Mile(down_mbps="10Mbit"), "without its unit"),
     ("down_mbps", lambda: Mile(down_mbps=math.nan), "not a number"),
     ("down_mbps", lambda: Mile(down_mbps=True), "not a number"),
-    ("rtt_ms", lambda: Mile(rtt_ms=-50), "not from 0 to 20000 milliseconds"),
+    ("rtt_ms", lambda: Mile(rtt_ms=-50), "not from 0 to 20000 ms"),
     ("rtt_ms", lambda: Mile(rtt_ms="50ms"), "without its unit"),
     ("rtt_ms", lambda: Mile(rtt_ms=None), "not a number"),
     ("rtt_ms", lambda: Mile(rtt_ms=math.inf), "not a number"),
@@ -60,7 +61,7 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("loss_up", lambda: Mile(loss_model="bursty", loss_up=1), "no room"),
     ("jitter_ms", lambda: Mile(jitter_ms=-1), "not from 0"),
     ("jitter_dist", lambda: Mile(jitter_dist="odd"), "none of uniform"),
-    ("jitter_reorder", lambda: Mile(jitter_reorder="maybe"), "no truth value"),
+    ("jitter_reorder", lambda: Mile(jitter_reorder="maybe"), "neither yes nor no"),
     ("reorder", lambda: Mile(reorder=5), "not from 0 to 1"),
     ("duplicate", lambda: Mile(duplicate=-0.5), "not from 0 to 1"),
     ("aqm", lambda: Mile(aqm="red"), "none of tail, codel"),
@@ -122,7 +123,7 @@ def test_a_mile_is_frozen() -> None:
         ("preset", {"mile": Mile(), "preset": "lte"}, "either a preset or mile"),
         ("rtt_ms", {"mile": Mile(), "rtt_ms": 3}, "put it into mile"),
         ("down_mpbs", {"down_mpbs": 3}, "no such parameter"),
-        ("jitter_reorder", {"jitter_reorder": "maybe"}, "none of yes, no"),
+        ("jitter_reorder", {"jitter_reorder": "maybe"}, "neither yes nor no"),
     ],
 )
 def test_wrong_options_of_a_topology(name: str, options: dict[str, object], says: str) -> None:

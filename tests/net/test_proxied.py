@@ -15,8 +15,8 @@ from base.shell import CommandError, run, until
 from tests.net.measure import Wrong, idle_rtt_ms, near, shown_to_hold, tcp_mbps, ways
 from topologies.addresses import SERVER
 from topologies.lab import Lab
-from topologies.mile import ParameterError
 from topologies.nodes import SettingRefused
+from topologies.parameter import ParameterError
 from topologies.programs import ProgramError, program
 from topologies.proxies import made_of
 from topologies.redirect import rules

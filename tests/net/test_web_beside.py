@@ -24,11 +24,11 @@ import pytest
 
 from experiments.bed import Bed, laid
 from experiments.catalogue import find
-from experiments.model import Params
 from experiments.parameters import complete
 from experiments.stand import Stand
 from experiments.workloads import webs
 from tests.net.measure import Wrong, again_if_late, lateness
+from topologies.parameter import Params
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
 

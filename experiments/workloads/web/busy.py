@@ -4,13 +4,14 @@
 import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from experiments.model import Metric, Parameter
+from experiments.model import Metric
 from experiments.workloads import rates, traffic
 from experiments.workloads.actors import Bulk
 from experiments.workloads.objects import SETTLE_S
 from experiments.workloads.web.experiment import PageExperiment
 from experiments.workloads.web.load import PARAMETERS
 from experiments.workloads.web.pages import SITE_NAMES, page
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

@@ -3,11 +3,12 @@
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from experiments.model import Experiment, Metric, Params, Value
+from experiments.model import Experiment, Metric
 from experiments.parameters import WAYS
 from experiments.workloads import rates
 from experiments.workloads.web.load import PARAMETERS, Plan, load
 from experiments.workloads.web.pages import page
+from topologies.parameter import Params, Value
 
 if TYPE_CHECKING:
     from experiments.bed import Bed

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from base.shell import enter
 from base.sources import ROOT
-from experiments.model import Parameter, Params, RunFailed
+from experiments.model import RunFailed
 from experiments.preflight import CannotServe
 from experiments.workloads import line, mptcp
 from experiments.workloads.web.pages import NAMES, page
 from experiments.workloads.web.site import NETWORK, PORTS, Site, addresses, site
+from topologies.parameter import Parameter, Params
 from topologies.proxies import CONTROL
 
 if TYPE_CHECKING:
