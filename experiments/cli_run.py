@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from base.sources import ROOT
-from experiments import catalogue, definition, options, preflight, session, sweep, tls
+from experiments import campaign, catalogue, definition, options, preflight, sweep, tls
+from experiments.campaign import How
 from experiments.folder import FolderError, Results
 from experiments.model import Experiment
 from experiments.parameters import unknown
@@ -18,7 +19,6 @@ from experiments.plan import LIMITS, Plan
 from experiments.preflight import CannotServe
 from experiments.progress import duration
 from experiments.runner import Keep
-from experiments.session import How
 from experiments.stopping import Stopped
 from topologies.parameter import Parameter
 
@@ -152,10 +152,10 @@ def _check(given: argparse.Namespace, told: dict[str, str], chosen: list[Experim
 
 def _announce(plans: list[tuple[Experiment, Plan]], root: Path) -> None:
     for experiment, plan in plans:
-        session.say(session.told(experiment, plan, root))
+        campaign.say(campaign.told(experiment, plan, root))
     if len(plans) > 1:
-        total_s = sum(session.estimate_s(*both, root) for both in plans)
-        session.say(f"all together: about {duration(total_s)}")
+        total_s = sum(campaign.estimate_s(*both, root) for both in plans)
+        campaign.say(f"all together: about {duration(total_s)}")
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -170,10 +170,10 @@ def _run(given: argparse.Namespace) -> int:
         preflight.need_root()
     found = []
     for share_s, experiment, plan in _shares(plans, given):
-        how = session.How(keep(given), given.part, given.spread, share_s, tls.given(given))
+        how = campaign.How(keep(given), given.part, given.spread, share_s, tls.given(given))
         found.append(_one(experiment, plan, given, how, alone=len(plans) == 1))
     if len(plans) > 1:
-        session.index([folder for folder, _ in found if folder])
+        campaign.index([folder for folder, _ in found if folder])
     return max(status for _, status in found)
 
 
@@ -185,7 +185,7 @@ def _shares(
     if minutes is None:
         minutes = QUICK_MINUTES if given.quick and "all" in given.names else math.inf
     end = time.monotonic() + 60 * minutes
-    expected = [session.estimate_s(*both, given.results) for both in plans]
+    expected = [campaign.estimate_s(*both, given.results) for both in plans]
     for number, (experiment, plan) in enumerate(plans):
         share = expected[number] / sum(expected[number:])
         yield (end - time.monotonic()) * share, experiment, plan
@@ -198,27 +198,27 @@ def _one(
     try:
         if not how.spread:
             preflight.check(experiment, plan.configurations)
-        results = session.begin(experiment, plan, given.results, given.fresh)
+        results = campaign.begin(experiment, plan, given.results, given.fresh)
         return results.path, carry_out(experiment, results, how)
     except (CannotServe, FolderError) as why:
         if alone:
             raise
-        session.say(f"{experiment.name} is left out: {why}")
+        campaign.say(f"{experiment.name} is left out: {why}")
         return None, 1
 
 
 def carry_out(experiment: Experiment, results: Results, how: How) -> int:
     """The runs, then plots, report and table. 1 if a run failed."""
     try:
-        session.run(experiment, results, how)
+        campaign.run(experiment, results, how)
     except Stopped:
-        session.say(f"stopped; {results.unfinished()} runs to go: tm3lab resume {results.path}")
+        campaign.say(f"stopped; {results.unfinished()} runs to go: tm3lab resume {results.path}")
         raise
     if results.unfinished():
-        session.say(f"{results.unfinished()} runs of the plan are left: {results.path}")
-    print(session.finish(results), flush=True)
+        campaign.say(f"{results.unfinished()} runs of the plan are left: {results.path}")
+    print(campaign.finish(results), flush=True)
     failed = sum(record["outcome"] != "ok" for record in results.runs())
-    session.say(f"plots: {results.path / 'plots'}; report: {results.path / 'report.html'}")
+    campaign.say(f"plots: {results.path / 'plots'}; report: {results.path / 'report.html'}")
     if failed:
-        session.say(f"{failed} runs failed: their logs are in {results.path / 'logs'}")
+        campaign.say(f"{failed} runs failed: their logs are in {results.path / 'logs'}")
     return int(failed > 0)

@@ -18,7 +18,8 @@ from rich.table import Table
 from experiments.folder import FolderError
 from experiments.model import Metric
 from experiments.report import facts, words
-from experiments.report.data import Configuration, Key, Results, found, load, varying
+from experiments.report.data import Results, found, load, varying
+from experiments.report.runs import Configuration, Key
 from experiments.statistics import Estimate, paired_ratio, unpaired_ratio
 from topologies.parameter import Value
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from base.sources import ROOT
-from experiments.model import RunFailed
+from experiments.failure import RunFailed
 from vm import need
 from vm.image import Image
 from vm.machine import READY_S

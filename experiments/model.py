@@ -13,13 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from topologies.parameter import Parameter, Params, Value
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 Grid = Mapping[str, Sequence[Value]]
-
-
-class RunFailed(RuntimeError):
-    """A run that did not do what it should: wrong bytes, a time-out, a program that ended."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +94,8 @@ class Experiment(ABC):
     definition: ClassVar[Mapping[str, Any] | None] = None  # what a file says that defines the sweep
 
     @abstractmethod
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        """One run on a bed that stands ready; its metrics. Raises RunFailed.
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        """One run, whose client may go; its metrics. Raises RunFailed.
 
         The seconds until the user had it all are `completion_s`; every byte was compared.
         """

@@ -8,6 +8,7 @@ from pathlib import Path
 from base.scope import Scope
 from experiments.folder import Results
 from experiments.keeper import Broken, Keeper
+from experiments.labs import Labs
 from experiments.model import Experiment
 from experiments.plan import Run
 from experiments.runner import (
@@ -20,10 +21,9 @@ from experiments.runner import (
     head,
     save_logs,
 )
-from experiments.stand import Stand
 from experiments.stopping import Stop, Stopped
 
-Labs = dict[str, object]  # what was in force, by the lab's name
+InForce = dict[str, object]  # by the lab's name
 
 
 class Runs(Scope):
@@ -80,9 +80,9 @@ class Runs(Scope):
     @contextmanager
     def _begin(self) -> Iterator["_Doer"]:
         """In the worker."""
-        with Stand(self.results.path) as stand:
+        with Labs(self.results.path) as labs:
             limits = {"limit_s": self.limit_s, "keep": self.keep}
-            yield _Doer(Runner(self.experiment, self.results, stand, **limits))
+            yield _Doer(Runner(self.experiment, self.results, labs, **limits))
 
 
 def _has_text(path: Path) -> bool:
@@ -97,7 +97,7 @@ class _Doer:
     def allowed_s(self, run: Run) -> float:
         return self._runner.allowed_s(run)
 
-    def do(self, run: Run) -> tuple[Record, Labs]:
+    def do(self, run: Run) -> tuple[Record, InForce]:
         record = self._runner.run(run)
         labs = self._runner.results.meta.get("labs", {})
         fresh = {name: lab for name, lab in labs.items() if name not in self._told}

@@ -12,7 +12,7 @@ from topologies.mile import MILE
 from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 DOWN_MBPS = 20.0
 RATIOS = (1, 2, 5, 10, 20)
@@ -95,9 +95,9 @@ class Asymmetric(Experiment):
         "No figure is published for this.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        size, transfer = int(bed.params["size"]), str(bed.params["transfer"])  # type: ignore[arg-type]
-        how = traffic.way(bed)
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        size, transfer = int(run.params["size"]), str(run.params["transfer"])  # type: ignore[arg-type]
+        how = traffic.way(run)
         up = transfer == "up"
         beside = transfer == "down-beside-up"
         actors: dict[str, Actor] = {
@@ -110,9 +110,9 @@ class Asymmetric(Experiment):
         }
         if beside:
             actors["upload"] = Bulk(way="up", **how)
-        found = traffic.play(bed, actors)
-        mile = parameters.miles(bed.params)[0]
-        seconds, floor = found["timed"]["completion_s"], self.floor_s(bed.params)
+        found = traffic.play(run, actors)
+        mile = parameters.miles(run.params)[0]
+        seconds, floor = found["timed"]["completion_s"], self.floor_s(run.params)
         assert mile.down_mbps and mile.up_mbps
         measures = {
             "completion_s": seconds,
@@ -123,8 +123,8 @@ class Asymmetric(Experiment):
         if beside:
             until = found["timed"]["began_s"] + seconds
             measures["upload_mbps"] = rates.mbps(found["upload"]["bins"], 1.0, until)
-        if bed.pair is not None:
-            measures |= account.account(bed, len(actors)).measures("up" if up else "down")
+        if run.pair is not None:
+            measures |= account.account(run, len(actors)).measures("up" if up else "down")
         return measures
 
     def floor_s(self, params: Params) -> float:

@@ -15,7 +15,7 @@ from experiments.model import Experiment, Figure
 from topologies.parameter import Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 TABLE = (
     Row(1, None, None, 0.89, 0.17),
@@ -60,5 +60,5 @@ class SenderBlockingLte(Experiment):
         "nothing.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        return blocked(bed)
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        return blocked(run)

@@ -9,7 +9,7 @@ from experiments.workloads import rivals, webs
 from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 BASE: Params = {
     "preset": "wired",
@@ -144,7 +144,7 @@ class WebBeside(Experiment):
         "The bounds are the laboratory's own.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        late = bed.params["binding"] == "late"  # early binding's page is slow: once is enough
-        rounds = int(bed.params["rounds"]) if late else 1  # type: ignore[arg-type]
-        return webs.alone_then_beside(bed, rounds, float(bed.params["bulk_s"]))  # type: ignore[arg-type]
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        late = run.params["binding"] == "late"  # early binding's page is slow: once is enough
+        rounds = int(run.params["rounds"]) if late else 1  # type: ignore[arg-type]
+        return webs.alone_then_beside(run, rounds, float(run.params["bulk_s"]))  # type: ignore[arg-type]

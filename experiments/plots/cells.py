@@ -13,7 +13,8 @@ from experiments.model import Figure, Metric
 from experiments.plots.looks import LEVELS, ORDERED, Look, of_carried, of_values
 from experiments.report import words
 from experiments.report.beside import like
-from experiments.report.data import OF_PIPES, Configuration, Results, sortable
+from experiments.report.data import OF_PIPES, Results, sortable
+from experiments.report.runs import Configuration
 from experiments.statistics import Drawn, Estimate, grouped
 from topologies.parameter import Params, Value
 

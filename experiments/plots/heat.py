@@ -16,7 +16,8 @@ from experiments.plots import sheet
 from experiments.plots.cells import CARRIED, Scene, facet_label, measured
 from experiments.plots.looks import INK, MUTED
 from experiments.report import words
-from experiments.report.data import Configuration, Results, sortable
+from experiments.report.data import Results, sortable
+from experiments.report.runs import Configuration
 from experiments.statistics import Drawn, Estimate, grouped
 from topologies.parameter import Value
 

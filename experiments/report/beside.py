@@ -2,7 +2,8 @@
 """Each configuration beside its baseline: one pipe where there is one, else none."""
 
 from experiments.model import Metric
-from experiments.report.data import OF_PIPES, Configuration, Results
+from experiments.report.data import OF_PIPES, Results
+from experiments.report.runs import Configuration
 from experiments.statistics import NOTHING, Estimate
 from topologies.parameter import Params
 

@@ -13,7 +13,8 @@ from statistics import median
 from experiments.model import Metric
 from experiments.report import words
 from experiments.report.beside import like
-from experiments.report.data import OF_PIPES, Key, Results, sortable
+from experiments.report.data import OF_PIPES, Results, sortable
+from experiments.report.runs import Key
 from experiments.statistics import LEAST, Estimate
 from topologies.parameter import Params, Value
 

@@ -11,8 +11,9 @@ from rich.table import Table
 from experiments.report import words
 from experiments.report.beside import baseline, over_baseline
 from experiments.report.conclusions import sentences
-from experiments.report.data import Configuration, Results, load
+from experiments.report.data import Results, load
 from experiments.report.rows import Row, not_run, rows
+from experiments.report.runs import Configuration
 from topologies.parameter import Params
 
 

@@ -99,7 +99,7 @@ class Download(Experiment):
         Figure("series", "Throughput and windows", "series", where={"preset": "lossy"}),
     )
 
-    def measure(self, bed: Any) -> dict[str, Any]:
+    def measure(self, run: Any) -> dict[str, Any]:
         raise NotImplementedError
 
     def floor_s(self, params: Params) -> float | None:

@@ -17,8 +17,8 @@ import pytest
 from base import jsonl
 from base.processes import everybody
 from base.shell import until
-from experiments.bed import Bed
 from experiments.folder import Results
+from experiments.live_run import LiveRun
 from experiments.plan import Plan, Run
 from experiments.runner import Keep
 from experiments.runs import Runs
@@ -94,8 +94,8 @@ def some(reps: int) -> list[Run]:
     return list(plan(reps).runs())
 
 
-def fine(bed: Bed) -> dict[str, Any]:
-    return {"completion_s": 1.0, "lab": int(bed.lab.name.split("-")[0])}
+def fine(run: LiveRun) -> dict[str, Any]:
+    return {"completion_s": 1.0, "lab": int(run.lab.name.split("-")[0])}
 
 
 def test_a_lab_stands_between_runs_in_a_process_of_its_own(registry: Path, tmp_path: Path) -> None:
@@ -111,10 +111,10 @@ def test_a_lab_stands_between_runs_in_a_process_of_its_own(registry: Path, tmp_p
 
 @pytest.mark.parametrize("swallows", [False, True])
 def test_a_run_that_takes_too_long_is_ended(registry: Path, tmp_path: Path, swallows: bool) -> None:
-    def measure(bed: Bed) -> dict[str, Any]:
-        if bed.seed > 1:
-            return fine(bed)
-        with program(bed.lab.state, "server", "stays", ["sleep", "600"]):
+    def measure(run: LiveRun) -> dict[str, Any]:
+        if run.seed > 1:
+            return fine(run)
+        with program(run.lab.state, "server", "stays", ["sleep", "600"]):
             while True:
                 try:
                     time.sleep(60)
@@ -138,11 +138,11 @@ def test_a_run_that_takes_too_long_is_ended(registry: Path, tmp_path: Path, swal
 def test_a_run_whose_process_is_killed_is_a_failure(
     registry: Path, tmp_path: Path, who: str
 ) -> None:
-    def measure(bed: Bed) -> dict[str, Any]:
-        if bed.seed == 1:
+    def measure(run: LiveRun) -> dict[str, Any]:
+        if run.seed == 1:
             os.kill(os.getpid() if who == "worker" else os.getppid(), signal.SIGKILL)
             time.sleep(60)
-        return fine(bed)
+        return fine(run)
 
     with runs(tmp_path, measure) as (made, stop):
         failed, next_ = (made.run(run, stop) for run in some(2))
@@ -157,7 +157,7 @@ def test_a_signal_stops_a_run_that_ignores_it(registry: Path, tmp_path: Path) ->
     """And more of them do not stop the tidying."""
     me = os.getpid()
 
-    def measure(bed: Bed) -> dict[str, Any]:
+    def measure(run: LiveRun) -> dict[str, Any]:
         for _ in range(100):
             os.kill(me, signal.SIGTERM)
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -29,7 +29,7 @@ class Swept(Experiment):
     )
     quick_grids: tuple[Grid, ...] = ({"pipes": (4,)},)
 
-    def measure(self, bed: Any) -> dict[str, Any]:
+    def measure(self, run: Any) -> dict[str, Any]:
         return {}
 
 

@@ -11,7 +11,7 @@ from experiments.workloads.web.pages import page
 from topologies.parameter import Params, Value
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 
 class PageExperiment(Experiment):
@@ -29,9 +29,9 @@ class PageExperiment(Experiment):
         Metric("page_bytes", "size of the page", "bytes", "neither"),
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        measures = load(bed, Plan.of(bed.params, **self.fixed))
-        floor = self.floor_s(bed.params)
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        measures = load(run, Plan.of(run.params, **self.fixed))
+        floor = self.floor_s(run.params)
         return {**measures, "floor_s": floor, "over_floor": measures["completion_s"] / floor}
 
     def floor_s(self, params: Params) -> float:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One experiment from its plan to its report: a folder begun or continued, its runs, its plots."""
+"""A campaign is one experiment from its plan to its report.
+
+It begins a folder or continues one, does the runs that are missing there, and draws the plots.
+"""
 
 import math
 import os

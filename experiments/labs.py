@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A lab that stands between runs: changed where that will do, made anew where it will not."""
+"""A lab that stays up between runs: changed where that will do, made anew where it will not."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -14,7 +14,8 @@ from topologies.lab import Lab
 from topologies.mile import Mile
 from topologies.nodes import SettingRefused
 from topologies.parameter import ParameterError, Params
-from topologies.topos import LastMile, LastMiles, TwoLastMiles, Wan
+from topologies.topos import LastMile, LastMiles, TwoLastMiles
+from topologies.wan import Wan
 
 T = TypeVar("T")
 _FIXED = ("mtu", "seed")  # of a mile: not to be changed while its link runs
@@ -42,7 +43,7 @@ def key(params: Params) -> tuple[Any, ...]:
 
 
 @dataclass
-class Stand(Scope):
+class Labs(Scope):
     """At most one lab at a time, and what experiments keep running in it.
 
     `shared`: the results folder, above all that runs log; a client that is a virtual machine

@@ -1,63 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""What a run stands on: a lab as its configuration wants it, pipes freshly dialled, a folder."""
+"""What comes before a run's client goes and after it: a lab, pipes freshly dialled, warm or not."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
 
 from base.shell import until
-from experiments import parameters, stand, warm
-from experiments.stand import Stand
+from experiments import parameters, warm
+from experiments.labs import Labs, restart
+from experiments.live_run import LiveRun
 from topologies.lab import Lab
 from topologies.parameter import Params
 from topologies.proxies import Proxies, capture
 
-T = TypeVar("T")
 QUIET_S = 3.0
 STATS_INTERVAL_S = 0.1
 
 
-@dataclass
-class Bed:
-    """`params` are all of this run's. What a workload writes into `folder` is kept of a run that
-    failed and of repetition 0. With pipes the client is redirected: unmodified programs go
-    through them."""
-
-    lab: Lab
-    params: Params
-    seed: int
-    folder: Path
-    pair: Proxies | None
-    deadline: float  # of time.monotonic()
-    _stand: Stand
-    noted: dict[str, Any] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)  # of the run's record, beside `measures`
-    begun: bool = False
-    went: float = 0.0  # when the latest client did, by time.monotonic()
-
-    def kept(self, name: str, make: Callable[[], AbstractContextManager[T]]) -> T:
-        """What lives as long as the lab stands: a web server, say. Made when first asked for."""
-        return self._stand.kept(name, make)
-
-    def begin(self) -> None:
-        """The last thing before the client goes, once a run: pipes are warmed if they are to be,
-        and the links' draw begins anew."""
-        if self.begun:
-            return
-        self.begun = True
-        if self.params["warm"]:
-            self.facts["warm"] = warm.up(self)
-        stand.restart(self.lab, self.seed)
-
-    def note(self, **measures: Any) -> None:
-        """More for `measures`."""
-        self.noted.update(measures)
+def _warm_and_restart(run: LiveRun) -> None:
+    if run.params["warm"]:
+        run.facts["warm"] = warm.up(run)
+    restart(run.lab, run.seed)
 
 
-def _options(params: Params) -> list[str]:
+def options_of(params: Params) -> list[str]:
     """Of both proxies."""
     words = [f"--binding={params['binding']}"]
     words.append(f"--pipe-policy={params['pipe_policy']}")
@@ -81,7 +48,7 @@ def _pair(lab: Lab, params: Params, seed: int, keep_pcaps: bool) -> Iterator[Pro
                 stack.enter_context(capture(lab, lab.client, f"direct-{device}", device, "tcp"))
             yield None
         return
-    words = _seeded(_options(params), params, seed)
+    words = _seeded(options_of(params), params, seed)
     with lab.proxies(
         int(params["pipes"]),  # type: ignore[arg-type]
         cc=str(params["cc"]),
@@ -116,21 +83,22 @@ def settle(lab: Lab) -> list[str]:
 
 
 @contextmanager
-def laid(
-    stand_: Stand, params: Params, seed: int, folder: Path, limit_s: float, *, keep_pcaps: bool
-) -> Iterator[Bed]:
-    """A bed for one run. The links' draw begins with this seed when the pipes are dialled and
-    again when the client goes: a run's n-th packet meets the same fate in every configuration."""
-    lab = stand_.get(params, seed)
+def prepared(
+    labs: Labs, params: Params, seed: int, folder: Path, limit_s: float, *, keep_pcaps: bool
+) -> Iterator[LiveRun]:
+    """A run whose client may go. The links' draw begins with this seed when the pipes are dialled
+    and again when the client goes: the n-th packet meets the same fate in every configuration."""
+    lab = labs.get(params, seed)
     lab.state.logs = folder
     try:
-        stand.restart(lab, seed)
+        restart(lab, seed)
         with _pair(lab, params, seed, keep_pcaps) as pair:
-            bed = Bed(lab, params, seed, folder, pair, time.monotonic() + limit_s, stand_)
-            yield bed
+            deadline = time.monotonic() + limit_s
+            run = LiveRun(lab, params, seed, folder, pair, deadline, labs, _warm_and_restart)
+            yield run
         left = settle(lab)
         if left:
-            bed.facts["still_open"] = left
+            run.facts["still_open"] = left
     finally:
-        if stand_.lab is lab:
+        if labs.lab is lab:
             lab.state.logs = None
