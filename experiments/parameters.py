@@ -56,7 +56,7 @@ PROXIES = (
         "lambda",
         None,
         "number",
-        "the paper's",
+        "the factor of DSWA, the paper's",
         low=0.1,
         high=100,
         needs=(("binding", "late"), ("aggregate", "dswa")),
@@ -69,13 +69,19 @@ PROXIES = (
         ("las", "drr", "fifo"),
     ),
     Parameter(
-        *("app_buffer", None, "size", "queue of a pipe in the proxy"),
+        "app_buffer",
+        None,
+        "size",
+        "queue of a pipe in the proxy",
         low=0,
         needs=_EARLY,
         noun="buffer in the proxy",
     ),
     Parameter(
-        *("pipe_sndbuf", None, "size", "SO_SNDBUF of each pipe"),
+        "pipe_sndbuf",
+        None,
+        "size",
+        "SO_SNDBUF of each pipe",
         low=1024,
         needs=_EARLY,
         noun="send buffer of a pipe",
@@ -85,7 +91,10 @@ PROXIES = (
     Parameter("proxies", None, "text", "folder of another rp and lp; unset: those built here"),
 )
 _TOPOLOGY = Parameter(
-    *("topology", None, "text", "last miles side by side; unset: as many as the preset has"),
+    "topology",
+    None,
+    "text",
+    "last miles side by side; unset: as many as the preset has",
     ("one", "two"),
 )
 _OF_MILE = tuple(_unset(it) for it in (*MILE.values(), *SHORTHANDS.values()) if it.name != "seed")
@@ -94,7 +103,10 @@ COMMON = (
     Parameter("way", "pipes", "text", "how the client reaches the server", WAYS),
     replace(PIPES, default=8, low=0, help=f"{PIPES.help}; 0 is the direct way"),
     Parameter(
-        *("cc", "cubic", "text", "congestion control of pipes and of plain connections"),
+        "cc",
+        "cubic",
+        "text",
+        "congestion control of pipes and of plain connections",
         noun="congestion control",
     ),
     *PROXIES,

@@ -40,10 +40,10 @@ class Mile:
     """
 
     down_mbps: float | None = declared(
-        *(10.0, "rate towards the client"), low=0.01, high=1e4, optional=True, noun="downlink rate"
+        10.0, "rate towards the client", low=0.01, high=1e4, optional=True, noun="downlink rate"
     )
     up_mbps: float | None = declared(
-        *(10.0, "rate from the client"), low=0.01, high=1e4, optional=True, noun="uplink rate"
+        10.0, "rate from the client", low=0.01, high=1e4, optional=True, noun="uplink rate"
     )
     rtt_ms: float = declared(
         50.0, "round trip of the last mile, half of it each way", low=0, high=2e4, noun="round trip"
@@ -57,17 +57,19 @@ class Mile:
     loss_down: float = _share("packets lost towards the client", noun="downlink loss")
     loss_up: float = _share("packets lost from the client", noun="uplink loss")
     loss_model: str = declared(
-        *("bernoulli", "how losses follow each other"),
+        "bernoulli",
+        "how losses follow each other",
         choices=("bernoulli", "bursty", "periodic", "list"),
     )
     loss_burst_packets: float = declared(
-        *(8.0, "mean length of a burst, with loss_model bursty"),
+        8.0,
+        "mean length of a burst, with loss_model bursty",
         low=1,
         high=1e4,
         noun="burst of losses",
     )
     loss_list_down: str | None = declared(
-        *(None, "which packets are lost, with loss_model list: 3,7,9-12 or @FILE"), kind="text"
+        None, "which packets are lost, with loss_model list: 3,7,9-12 or @FILE", kind="text"
     )
     loss_list_up: str | None = declared(None, "the same from the client", kind="text")
     jitter_ms: float = declared(0.0, "variation of the delay", low=0, high=1e4, noun="jitter")
@@ -79,11 +81,12 @@ class Mile:
     reorder_ms: float = declared(0.0, "for how long", low=0, high=1e4)
     duplicate: float = _share("packets that arrive twice")
     aqm: str = declared(
-        *("tail", "what is dropped of a full queue: the newest (tail), or by CoDel"),
+        "tail",
+        "what is dropped of a full queue: the newest (tail), or by CoDel",
         choices=("tail", "codel"),
     )
     trace_down: str | None = declared(
-        *(None, "a file in Mahimahi's format in place of the rate towards the client"), kind="text"
+        None, "a file in Mahimahi's format in place of the rate towards the client", kind="text"
     )
     trace_up: str | None = declared(None, "the same from the client", kind="text")
     mtu: int = declared(1500, "size of an IP packet", low=576, high=9000, unit="bytes")

@@ -13,17 +13,23 @@ PRESET = Parameter(
     "preset", "wired", "text", "the last mile by name", tuple(PRESETS), noun="last mile"
 )
 BOTTLENECK = Parameter(
-    *("bottleneck", "network", "text"),
+    "bottleneck",
+    "network",
+    "text",
     "where rate and queue are: in the network or in the sender's own device",
     ("network", "sender"),
 )
 LINK = Parameter(
-    *("link", "auto", "text"),
+    "link",
+    "auto",
+    "text",
     "what emulates the last mile; veth: nothing, but the sender's own queue has a rate",
     ("auto", "netem", "linkem", "veth"),
 )
 CLIENT = Parameter(
-    *("client", "namespace", "text"),
+    "client",
+    "namespace",
+    "text",
     "where client and lp run: a namespace, or a virtual machine that tm3.ko redirects in",
     ("namespace", "vm"),
 )
@@ -32,7 +38,9 @@ HOSTS = declared_by(HostSettings)
 # Of a pair of proxies in a lab.
 PIPES = Parameter("pipes", 4, "whole", "number of pipes", low=1, high=64)
 TRANSPORT = Parameter(
-    *("transport", "tcp", "text"),
+    "transport",
+    "tcp",
+    "text",
     "what pipes are made of; mixed: half of them TCP, half SCTP",
     ("tcp", "mptcp", "sctp", "mixed"),
 )

@@ -15,7 +15,8 @@ class Wan:
         1000.0, "proxy to server", low=0.01, high=1e4, noun="rate behind the proxy"
     )
     wan_rtt_ms: float = declared(
-        *(4.0, "proxy to server, there and back"),
+        4.0,
+        "proxy to server, there and back",
         low=0,
         high=2e4,
         noun="round trip behind the proxy",

@@ -4,11 +4,13 @@
 import math
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
+from inspect import signature
 
 import pytest
 
-from topologies.mile import Mile
-from topologies.parameter import ParameterError
+from topologies import parameters
+from topologies.mile import MILE, Mile
+from topologies.parameter import ParameterError, unit_of
 from topologies.presets import PRESETS, one_mile, table, two_miles
 
 PUBLISHED = {  # down, up, RTT, queue down, queue up, loss: as the sources have them
@@ -134,3 +136,32 @@ def test_wrong_options_of_a_topology(name: str, options: dict[str, object], says
         LastMile(**options)
     assert str(caught.value).startswith(f"{name}: ")
     assert says in str(caught.value)
+
+
+def test_what_is_left_out_is_what_the_table_says() -> None:
+    pytest.importorskip("mininet", reason="no Mininet for this Python: make setup")
+    from topologies.choice import REALISATION
+    from topologies.proxies import proxies
+    from topologies.topos import LastMile, TwoLastMiles
+
+    assert parameters.LINK.choices == ("auto", *REALISATION)
+    for take, known in (
+        (LastMile.build, (parameters.LINK, parameters.BOTTLENECK, parameters.CLIENT)),
+        (TwoLastMiles.build, (parameters.LINK, parameters.BOTTLENECK, parameters.CLIENT)),
+        (proxies, (parameters.PIPES, parameters.TRANSPORT)),
+    ):
+        there = signature(take).parameters
+        assert {it.name: there[it.name].default for it in known} == {
+            it.name: it.default for it in known
+        }
+    assert LastMile().preset == parameters.PRESET.default
+
+
+def test_a_parameter_says_what_it_may_be() -> None:
+    rate, loss = MILE["down_mbps"], MILE["loss_down"]
+    assert (rate.unit, rate.noun) == ("Mbit/s", "downlink rate")
+    assert rate.values() == "0.01 to 10000 Mbit/s"
+    assert (loss.unit, loss.values()) == ("share", "0 to 1")
+    assert MILE["rtt_ms"].default == Mile().rtt_ms
+    assert {it.name for it in MILE.values()} == set(Mile().as_dict())
+    assert [unit_of(it) for it in ("ahead_s", "s", "mbps", "plain")] == ["s", "", "Mbit/s", ""]
