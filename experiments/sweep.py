@@ -77,7 +77,9 @@ def configurations(
                 f"{' or a '.join(experiment.clients)}",
             )
         found.setdefault(tuple(params.values()), params)
-    parameters.check_used(experiment.parameters, chosen, list(found.values()))
+    # What the sweep itself sets may well have lost its use by what was told in its place.
+    told = [{name: it} for name, values in overrides.items() for it in axis(values)]
+    parameters.check_used(experiment.parameters, told or chosen, list(found.values()))
     return list(found.values())
 
 

@@ -110,6 +110,20 @@ def test_what_no_configuration_has_a_use_for_is_refused(told: dict[str, Any], sa
     assert of(**told, way="direct")[0][next(iter(told))] is None
 
 
+def test_what_a_sweep_sets_gives_way_to_what_is_told() -> None:
+    class Law(Swept):
+        grids = ({"aggregate": "dswa", "lambda": (1, 2)},)
+
+    found = sweep.configurations(Law(), {"aggregate": ("delay",)})
+    assert [(it["aggregate"], it["lambda"]) for it in found] == [("delay", None)]
+
+    class Wrong(Swept):
+        grids = ({"aggregate": "delay", "lambda": (1, 2)},)
+
+    with pytest.raises(ParameterError, match="lambda: goes with"):
+        sweep.configurations(Wrong(), {})
+
+
 def plan(configurations: Sequence[Params], reps: int, seed: int) -> Plan:
     return Plan("swept", tuple(configurations), reps, seed, 30.0)
 
