@@ -5,14 +5,15 @@ import argparse
 import sys
 from typing import NoReturn
 
+from base.sources import ROOT
 from experiments import cli_folder, cli_lab, cli_list, cli_run, cli_spread
 from experiments.catalogue import UnknownExperiment
 from experiments.definition import DefinitionError
 from experiments.folder import FolderError
 from experiments.options import flag
 from experiments.preflight import CannotServe
-from topologies.mile import ParameterError
-from topologies.programs import ROOT, ProgramError
+from topologies.parameter import ParameterError
+from topologies.programs import ProgramError
 
 DESCRIPTION = """\
 Experiments on pipes over last miles that are what they say. A run needs root:
@@ -60,7 +61,7 @@ def main(argv: list[str]) -> int:
     except (CannotServe, FolderError, ProgramError) as wrong:
         return _complain(1, str(wrong))
     except ModuleNotFoundError as missing:
-        if (missing.name or "").split(".")[0] in ("experiments", "topologies"):
+        if (missing.name or "").split(".")[0] in ("base", "experiments", "topologies", "vm"):
             raise
         return _complain(1, f"no {missing.name} in Python: {_remedy(missing.name)}")
 

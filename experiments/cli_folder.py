@@ -5,9 +5,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments import catalogue, cli_run, merge, parameters, preflight, session, tls
+from experiments import campaign, catalogue, cli_run, merge, parameters, preflight, tls
+from experiments.campaign import How
 from experiments.folder import FolderError, Results
-from experiments.session import How
 
 
 def add(commands: Any) -> None:
@@ -35,8 +35,8 @@ def add(commands: Any) -> None:
 
 def _merge(given: argparse.Namespace) -> int:
     merged = merge.merge(given.folders, given.results)
-    session.say(f"{len(merged.runs())} runs, {merged.unfinished()} missing: {merged.path}")
-    print(session.finish(merged))
+    campaign.say(f"{len(merged.runs())} runs, {merged.unfinished()} missing: {merged.path}")
+    print(campaign.finish(merged))
     return 0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments import cli_run, options, parameters, preflight
 from topologies.cleaning import clean_and_tell
-from topologies.mile import ParameterError
+from topologies.parameter import ParameterError
 
 
 def add(commands: Any) -> None:
@@ -37,6 +37,7 @@ def _up(given: argparse.Namespace) -> int:
     if given.preset:
         chosen["preset"] = given.preset
     params = parameters.complete((), chosen)
+    parameters.check_used((), [chosen], [params])
     preflight.check(None, [params])
     from experiments.up import up
 

@@ -5,10 +5,13 @@ import argparse
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments import catalogue, definition, options, preflight, session, sweep, tls
+from base.sources import ROOT
+from experiments import campaign, catalogue, definition, options, preflight, sweep, tls
+from experiments.campaign import How
 from experiments.folder import FolderError, Results
 from experiments.model import Experiment
 from experiments.parameters import unknown
@@ -16,16 +19,14 @@ from experiments.plan import LIMITS, Plan
 from experiments.preflight import CannotServe
 from experiments.progress import duration
 from experiments.runner import Keep
-from experiments.session import How
 from experiments.stopping import Stopped
-from topologies.mile import Range, check_number
-from topologies.programs import ROOT
+from topologies.parameter import Parameter
 
 SEED = 1
 LEAST_LIMIT_S = 30.0
 TIMES_EXPECTED = 12
 QUICK_MINUTES = 85
-WITHIN = Range(0.0001, 1e6, "minutes")
+WITHIN = Parameter("within", 60.0, "number", "", low=0.0001, high=1e6, unit="minutes")
 SWEEP = "several values, divided by commas, are a sweep: 1,2,4 or 1..8"
 
 
@@ -141,10 +142,9 @@ def plan_of(experiment: Experiment, given: argparse.Namespace, told: dict[str, s
 
 
 def _check(given: argparse.Namespace, told: dict[str, str], chosen: list[Experiment]) -> None:
-    limits = {"reps": LIMITS["reps"], "time_limit": LIMITS["limit_s"], "within": WITHIN}
-    for name, allowed in limits.items():
-        if getattr(given, name) is not None:
-            check_number(name, getattr(given, name), allowed)
+    for limit in (LIMITS["reps"], replace(LIMITS["limit_s"], name="time_limit"), WITHIN):
+        if getattr(given, limit.name) is not None:
+            limit.check(getattr(given, limit.name))
     for name in told:
         if not any(name in options.known(it) for it in chosen):
             raise unknown(name, options.known(chosen[0]))
@@ -152,10 +152,10 @@ def _check(given: argparse.Namespace, told: dict[str, str], chosen: list[Experim
 
 def _announce(plans: list[tuple[Experiment, Plan]], root: Path) -> None:
     for experiment, plan in plans:
-        session.say(session.told(experiment, plan, root))
+        campaign.say(campaign.told(experiment, plan, root))
     if len(plans) > 1:
-        total_s = sum(session.estimate_s(*both, root) for both in plans)
-        session.say(f"all together: about {duration(total_s)}")
+        total_s = sum(campaign.estimate_s(*both, root) for both in plans)
+        campaign.say(f"all together: about {duration(total_s)}")
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -170,10 +170,10 @@ def _run(given: argparse.Namespace) -> int:
         preflight.need_root()
     found = []
     for share_s, experiment, plan in _shares(plans, given):
-        how = session.How(keep(given), given.part, given.spread, share_s, tls.given(given))
+        how = campaign.How(keep(given), given.part, given.spread, share_s, tls.given(given))
         found.append(_one(experiment, plan, given, how, alone=len(plans) == 1))
     if len(plans) > 1:
-        session.index([folder for folder, _ in found if folder])
+        campaign.index([folder for folder, _ in found if folder])
     return max(status for _, status in found)
 
 
@@ -185,7 +185,7 @@ def _shares(
     if minutes is None:
         minutes = QUICK_MINUTES if given.quick and "all" in given.names else math.inf
     end = time.monotonic() + 60 * minutes
-    expected = [session.estimate_s(*both, given.results) for both in plans]
+    expected = [campaign.estimate_s(*both, given.results) for both in plans]
     for number, (experiment, plan) in enumerate(plans):
         share = expected[number] / sum(expected[number:])
         yield (end - time.monotonic()) * share, experiment, plan
@@ -198,27 +198,27 @@ def _one(
     try:
         if not how.spread:
             preflight.check(experiment, plan.configurations)
-        results = session.begin(experiment, plan, given.results, given.fresh)
+        results = campaign.begin(experiment, plan, given.results, given.fresh)
         return results.path, carry_out(experiment, results, how)
     except (CannotServe, FolderError) as why:
         if alone:
             raise
-        session.say(f"{experiment.name} is left out: {why}")
+        campaign.say(f"{experiment.name} is left out: {why}")
         return None, 1
 
 
 def carry_out(experiment: Experiment, results: Results, how: How) -> int:
     """The runs, then plots, report and table. 1 if a run failed."""
     try:
-        session.run(experiment, results, how)
+        campaign.run(experiment, results, how)
     except Stopped:
-        session.say(f"stopped; {results.unfinished()} runs to go: tm3lab resume {results.path}")
+        campaign.say(f"stopped; {results.unfinished()} runs to go: tm3lab resume {results.path}")
         raise
     if results.unfinished():
-        session.say(f"{results.unfinished()} runs of the plan are left: {results.path}")
-    print(session.finish(results), flush=True)
+        campaign.say(f"{results.unfinished()} runs of the plan are left: {results.path}")
+    print(campaign.finish(results), flush=True)
     failed = sum(record["outcome"] != "ok" for record in results.runs())
-    session.say(f"plots: {results.path / 'plots'}; report: {results.path / 'report.html'}")
+    campaign.say(f"plots: {results.path / 'plots'}; report: {results.path / 'report.html'}")
     if failed:
-        session.say(f"{failed} runs failed: their logs are in {results.path / 'logs'}")
+        campaign.say(f"{failed} runs failed: their logs are in {results.path / 'logs'}")
     return int(failed > 0)

@@ -10,9 +10,9 @@ import ipaddress
 import os
 from typing import Any
 
-from experiments import preflight, session, tls
+from experiments import campaign, preflight, tls
 from experiments.preflight import CannotServe
-from topologies.mile import ParameterError
+from topologies.parameter import ParameterError
 
 LOOPBACK = "127.0.0.1"
 PORT = 8786
@@ -55,9 +55,9 @@ def _schedule(given: argparse.Namespace) -> int:
         raise ParameterError("port", f"{given.port} is not from 0 to 65535")
     secured = tls.given(given)
     if os.geteuid() == 0:
-        session.say("note: a scheduler needs no root; whoever reaches it acts as root here")
+        campaign.say("note: a scheduler needs no root; whoever reaches it acts as root here")
     if not is_loopback(given.host) and secured is None:
-        session.say(
+        campaign.say(
             f"warning: whoever reaches {given.host}:{given.port} can run any code on the workers, "
             "as root, and all of it can be read on its way; --tls-ca-file, --tls-cert and "
             "--tls-key let in only those who have a certificate"

@@ -16,10 +16,12 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.folder import FolderError
-from experiments.model import Metric, Value
+from experiments.model import Metric
 from experiments.report import facts, words
-from experiments.report.data import Configuration, Key, Results, found, load, varying
+from experiments.report.data import Results, found, load, varying
+from experiments.report.runs import Configuration, Key
 from experiments.statistics import Estimate, paired_ratio, unpaired_ratio
+from topologies.parameter import Value
 
 SEEN = ("kernel", "system", "cpu", "cores", "host")  # of the machine
 EN_DASH = "\N{EN DASH}"

@@ -20,7 +20,7 @@ from typing import Any, get_args, get_type_hints
 from experiments import parameters, sweep
 from experiments.model import Experiment, Figure, Grid
 from experiments.plan import MOST_RUNS
-from topologies.mile import ParameterError
+from topologies.parameter import ParameterError
 
 _TEXTS = ("experiment", "name", "title", "question")
 _KEYS = (*_TEXTS, "reps", "grid", "figure")

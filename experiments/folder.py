@@ -19,10 +19,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from base.jsonl import whole_lines
+from base.sources import ROOT
 from experiments.plan import Plan
-from topologies.mile import ParameterError
+from topologies.parameter import ParameterError
 
-ROOT = Path(__file__).resolve().parent.parent
 FORMAT = 1
 META, RUNS = "meta.json", "runs.jsonl"
 KINDS = ("logs", "pcaps")  # of files that a run leaves, each in a folder of its own: KIND/ID
@@ -161,9 +162,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         text = path.read_text()
     except FileNotFoundError:
         raise FolderError(f"{path.parent}: it has no {RUNS}") from None
-    for number, line in enumerate(text.splitlines(keepends=True), 1):
-        if not line.endswith("\n"):
-            return
+    for number, line in enumerate(whole_lines(text), 1):
         try:
             record = json.loads(line)
             told = record["format"]

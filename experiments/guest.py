@@ -5,8 +5,8 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import RunFailed
-from topologies.programs import ROOT
+from base.sources import ROOT
+from experiments.failure import RunFailed
 from vm import need
 from vm.image import Image
 from vm.machine import READY_S

@@ -13,7 +13,6 @@ and tm3lab removes what is left.
 """
 
 import contextlib
-import ctypes
 import multiprocessing
 import os
 import shutil
@@ -24,15 +23,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol
 
+from base.processes import Identity, end, end_with_parent, identify
+from base.scope import Scope
 from experiments.stopping import SIGNALS, Stop, held_back
-from topologies.processes import Identity, end, identify
 from topologies.registry import clean_of, folders_of
 
 _fork = multiprocessing.get_context("fork")
-_PR_SET_PDEATHSIG = 1
 OFF_S = 30.0  # for a worker that has nothing more to do, to take its lab down
 SPARE_S = 0.5  # beyond what is allowed: for the worker to write down where it hangs
 
@@ -59,26 +57,14 @@ class Broken(RuntimeError):
         self.late = late
 
 
-class Keeper:
+class Keeper(Scope):
     """tm3lab's end. `aside` may save what is to be seen in labs before they are removed."""
 
     def __init__(self, begin: Begin, aside: Aside) -> None:
         self._begin, self._aside = begin, aside
         self._process: Any = None
 
-    def __enter__(self) -> "Keeper":
-        self._start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._finish()
-
-    def _start(self) -> None:
+    def open(self) -> None:
         self._worker: Identity | None = None
         self._scratch = Path(tempfile.mkdtemp(prefix="tm3lab-"))
         self._orders, theirs = _fork.Pipe()
@@ -88,7 +74,7 @@ class Keeper:
             self._process.start()
         theirs.close()
 
-    def _finish(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """The keeper sees that there are no more orders, and ends with everything."""
         self._orders.close()
         self._process.join()
@@ -98,8 +84,8 @@ class Keeper:
     def ask(self, order: Any, stop: Stop) -> Any:
         """The answer. Raises Stopped, after which there is nothing more to ask, and Broken."""
         if not self._process.is_alive():
-            self._finish()
-            self._start()
+            self.close()
+            self.open()
         try:
             self._orders.send(order)
             while True:
@@ -225,7 +211,7 @@ def _work(
         other.close()
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     if os.getppid() != keeper:
         return

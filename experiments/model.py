@@ -10,29 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from topologies.parameter import Parameter, Params, Value
+
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
-Value = int | float | str | bool | None
-Params = Mapping[str, Value]
 Grid = Mapping[str, Sequence[Value]]
-
-
-class RunFailed(RuntimeError):
-    """A run that did not do what it should: wrong bytes, a time-out, a program that ended."""
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of an experiment: one value of it in each run, any number in a sweep."""
-
-    name: str
-    default: Value
-    kind: Literal["whole", "number", "size", "text", "truth"]
-    help: str
-    choices: tuple[str, ...] = ()
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -111,8 +94,8 @@ class Experiment(ABC):
     definition: ClassVar[Mapping[str, Any] | None] = None  # what a file says that defines the sweep
 
     @abstractmethod
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        """One run on a bed that stands ready; its metrics. Raises RunFailed.
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        """One run, whose client may go; its metrics. Raises RunFailed.
 
         The seconds until the user had it all are `completion_s`; every byte was compared.
         """

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from experiments import parameters, sweep
-from experiments.model import Experiment, Parameter, Value
-from topologies.mile import ParameterError
+from experiments.model import Experiment
+from topologies.parameter import SHARE, Parameter, ParameterError, Value, written
 
 _METAVAR = {"whole": "N", "number": "X", "size": "SIZE", "truth": "yes|no", "text": "WORD"}
 
@@ -35,21 +35,12 @@ def values(parameter: Parameter, text: str) -> tuple[Value, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _range(parameter: Parameter) -> str:
-    if parameter.choices:
-        return ", ".join(parameter.choices)
-    low, high = parameter.low, parameter.high
-    if low is not None and high is not None:
-        return f"{low:g} to {high:g}"
-    return f"from {low:g}" if low is not None else ""
-
-
 def described(parameter: Parameter) -> str:
     """For --help and `list`."""
-    default = parameter.default
-    if isinstance(default, bool):
-        default = "yes" if default else "no"
-    told = [_range(parameter), f"default {default}" if default is not None else ""]
+    default = written(parameter.default)
+    share = ", or 0% to 100%" if parameter.unit == SHARE else ""
+    told = [parameter.values() + share, f"default {default}" if default else ""]
+    told.append(f"with {parameters.needs(parameter)} only" if parameter.needs else "")
     more = "; ".join(part for part in told if part)
     return parameter.help + (f" ({more})" if more else "")
 

@@ -16,14 +16,16 @@ from functools import cached_property
 from typing import Any
 
 from experiments import parameters, sweep
-from experiments.model import Params
-from topologies.mile import ParameterError, Range, check_number
+from topologies.parameter import Parameter, ParameterError, Params
 
 MOST_RUNS = 100_000  # at 5 s each six days
 LIMITS = {
-    "reps": Range(1, MOST_RUNS, "", whole=True),
-    "seed": Range(0, 2**62, "", whole=True),
-    "limit_s": Range(0.001, 1e6, "seconds"),
+    it.name: it
+    for it in (
+        Parameter("reps", 20, "whole", "of each configuration", low=1, high=MOST_RUNS),
+        Parameter("seed", 1, "whole", "of repetition 0", low=0, high=2**62),
+        Parameter("limit_s", 60.0, "number", "of a run", low=0.001, high=1e6, unit="seconds"),
+    )
 }
 
 _OF_LAB = (
@@ -55,8 +57,8 @@ class Plan:
     definition: dict[str, Any] | None = None  # of a sweep that a file defines
 
     def __post_init__(self) -> None:
-        for name, allowed in LIMITS.items():
-            check_number(name, getattr(self, name), allowed)
+        for name, limit in LIMITS.items():
+            limit.check(getattr(self, name))
         wanted = len(self.configurations) * self.reps
         if wanted > MOST_RUNS:
             raise ParameterError(

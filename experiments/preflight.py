@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from experiments import guest, parameters
-from experiments.model import Experiment, Params, Value
+from experiments.model import Experiment
 from topologies import entry
 from topologies.choice import choose
+from topologies.parameter import Params, Value
 from topologies.programs import built
 from topologies.qdisc import why_no_netem
 

@@ -6,9 +6,9 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from base.scope import Scope
 from experiments import folder
 from experiments.folder import FolderError, Results
 from experiments.model import Experiment
@@ -76,7 +76,7 @@ def told(record: dict[str, Any]) -> str:
     return record["id"] + (f": {completion:.3f} s" if completion is not None else ": ok")
 
 
-class Progress:
+class Progress(Scope):
     """`plan` may be partly done: `left` are the runs to come."""
 
     def __init__(self, plan: Plan, left: list[Run], expected: Expectation) -> None:
@@ -87,17 +87,11 @@ class Progress:
         self._said = 0.0
         self._bar: Any = None
 
-    def __enter__(self) -> "Progress":
+    def open(self) -> None:
         if sys.stderr.isatty():
             self._open_bar()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self, error: BaseException | None) -> None:
         if self._bar is not None:
             self._bar.stop()
 

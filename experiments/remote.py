@@ -7,7 +7,6 @@ files.
 """
 
 import base64
-import ctypes
 import json
 import signal
 import subprocess
@@ -17,9 +16,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from base.processes import end_with_parent
 from experiments.folder import KINDS
 
-PR_SET_PDEATHSIG = 1
 SPARE_S = 60.0  # beyond a run's time limit: to set up and to tidy
 
 
@@ -80,13 +79,13 @@ def unpack(files: dict[str, str], folder: Path, run: str) -> None:
 
 
 def carry_out(order: dict[str, Any]) -> dict[str, Any]:
+    from base.sources import commit
     from experiments import catalogue, preflight
     from experiments.folder import Results
     from experiments.plan import Run
     from experiments.runner import Keep
     from experiments.runs import Runs
     from experiments.stopping import stoppable
-    from topologies.sources import commit
 
     mine = commit()
     if mine != order["commit"]:
@@ -103,14 +102,9 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
         return {"record": record, "labs": labs, "files": _packed(results.path)}
 
 
-def _end_with_parent() -> None:
-    """A worker that is killed takes its run along."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
 def main() -> int:
     try:
-        _end_with_parent()
+        end_with_parent(signal.SIGTERM)  # a worker that is killed takes its run along
         answer = carry_out(json.load(sys.stdin))
     except KeyboardInterrupt:
         return 130

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments import bed, guest, stand
+from experiments import guest
 from experiments.folder import FORMAT, Results
+from experiments.labs import Labs, account, difference, name_of
+from experiments.live_run import LiveRun
 from experiments.model import Experiment
 from experiments.plan import Run
-from experiments.stand import Stand
+from experiments.prepare import prepared
 
 GRACE_S = 5.0  # for a workload to notice its deadline by itself
 HANGS = "where-it-hangs.txt"
@@ -33,26 +35,26 @@ class Keep:
 
 
 class Runner:
-    """Runs of one experiment on one stand. It does not end what hangs: see runs.py."""
+    """Runs of one experiment in a lab of `labs`. It does not end what hangs: see runs.py."""
 
     def __init__(
         self,
         experiment: Experiment,
         results: Results,
-        stand_: Stand,
+        labs: Labs,
         *,
         limit_s: float,
         keep: Keep,
     ) -> None:
         self.experiment = experiment
         self.results = results
-        self.stand = stand_
+        self.labs = labs
         self.limit_s = limit_s
         self.keep = keep
 
     def allowed_s(self, run: Run) -> float:
         """After so long it hangs."""
-        return self.limit_s + GRACE_S + self.stand.making_s(run.params)
+        return self.limit_s + GRACE_S + self.labs.making_s(run.params)
 
     def run(self, run: Run) -> Record:
         """One run, recorded whatever becomes of it."""
@@ -72,13 +74,13 @@ class Runner:
             self._failed("timeout" if slow else "failed", error, folder, record)
 
     def _measure(self, run: Run, folder: Path, record: Record) -> None:
-        with bed.laid(
-            self.stand, run.params, run.seed, folder, self.limit_s, keep_pcaps=self.keep.pcaps
+        with prepared(
+            self.labs, run.params, run.seed, folder, self.limit_s, keep_pcaps=self.keep.pcaps
         ) as made:
             record["link"] = made.lab.topo.choice.realisation
-            before = stand.account(made.lab)
+            before = account(made.lab)
             measures = self.experiment.measure(made)
-            record["links"] = stand.difference(before, stand.account(made.lab))
+            record["links"] = difference(before, account(made.lab))
             if made.pair and run.params["client"] == "vm":
                 made.facts |= guest.redirected(made.lab)
             self._tell_of_lab(made)
@@ -86,27 +88,27 @@ class Runner:
         record["completion_s"] = record["measures"].get("completion_s")
         record.update(made.facts)
 
-    def _tell_of_lab(self, made: bed.Bed) -> None:
+    def _tell_of_lab(self, made: LiveRun) -> None:
         """What was in force, once for each kind of lab and way, read back while it is."""
-        labs = self.results.meta.setdefault("labs", {})
-        name = stand.name_of(made.params)
-        if name not in labs:
+        known = self.results.meta.setdefault("labs", {})
+        name = name_of(made.params)
+        if name not in known:
             record = made.lab.record()
             record["proxies"] = record["proxies"][-1:] if made.pair else []  # not earlier runs'
             if made.params["client"] == "vm":
                 record["nodes"]["client"]["machine"]["module"] = guest.module()
-            labs[name] = record
+            known[name] = record
             self.results.save()
 
     def _failed(self, outcome: str, error: BaseException, folder: Path, record: Record) -> None:
         """The lab may be in any state: the next run gets a new one."""
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        told = self.stand.gone() or f"{type(error).__name__}: {lines[0]}"
+        told = self.labs.gone() or f"{type(error).__name__}: {lines[0]}"
         record.update(outcome=outcome, error=told)
         text = "".join(traceback.format_exception(error))
-        save_logs(self.stand.logs(), folder)
+        save_logs(self.labs.logs(), folder)
         try:
-            self.stand.dismantle()
+            self.labs.dismantle()
         except Exception as also:  # of a lab that is broken; all that can be ended has been
             text += "\nThen, taking the lab down:\n" + "".join(traceback.format_exception(also))
         (folder / "error.txt").write_text(text)

@@ -4,10 +4,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
+from base.scope import Scope
 from experiments.folder import Results
 from experiments.keeper import Broken, Keeper
+from experiments.labs import Labs
 from experiments.model import Experiment
 from experiments.plan import Run
 from experiments.runner import (
@@ -20,13 +21,12 @@ from experiments.runner import (
     head,
     save_logs,
 )
-from experiments.stand import Stand
 from experiments.stopping import Stop, Stopped
 
-Labs = dict[str, object]  # what was in force, by the lab's name
+InForce = dict[str, object]  # by the lab's name
 
 
-class Runs:
+class Runs(Scope):
     """Of one experiment; the lab stands between them, until the block ends or a run breaks."""
 
     def __init__(
@@ -36,17 +36,11 @@ class Runs:
         self.limit_s, self.keep = limit_s, keep
         self._keeper = Keeper(self._begin, self._aside)
 
-    def __enter__(self) -> "Runs":
-        self._keeper.__enter__()
-        return self
+    def open(self) -> None:
+        self._keeper.open()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._keeper.__exit__(kind, error, trace)
+    def close(self, error: BaseException | None) -> None:
+        self._keeper.close()
         if isinstance(error, Stopped):
             self.results.sweep()  # of the run that was broken off
 
@@ -86,9 +80,9 @@ class Runs:
     @contextmanager
     def _begin(self) -> Iterator["_Doer"]:
         """In the worker."""
-        with Stand(self.results.path) as stand:
+        with Labs(self.results.path) as labs:
             limits = {"limit_s": self.limit_s, "keep": self.keep}
-            yield _Doer(Runner(self.experiment, self.results, stand, **limits))
+            yield _Doer(Runner(self.experiment, self.results, labs, **limits))
 
 
 def _has_text(path: Path) -> bool:
@@ -103,7 +97,7 @@ class _Doer:
     def allowed_s(self, run: Run) -> float:
         return self._runner.allowed_s(run)
 
-    def do(self, run: Run) -> tuple[Record, Labs]:
+    def do(self, run: Run) -> tuple[Record, InForce]:
         record = self._runner.run(run)
         labs = self._runner.results.meta.get("labs", {})
         fresh = {name: lab for name, lab in labs.items() if name not in self._told}

@@ -23,13 +23,13 @@ from urllib.parse import urlsplit
 
 from distributed import Client, Security, as_completed
 
+from base.sources import commit
 from experiments import remote
 from experiments.folder import Results
 from experiments.plan import Run
 from experiments.preflight import CannotServe, need_root
 from experiments.runner import Keep, Record
 from experiments.tls import Tls
-from topologies.sources import commit
 
 CONNECT_S = 10
 AHEAD = 2  # runs that wait at each worker beside the one that it does

@@ -7,8 +7,8 @@ from itertools import product
 from typing import Any
 
 from experiments import parameters
-from experiments.model import Experiment, Grid, Params, Value
-from topologies.mile import ParameterError
+from experiments.model import Experiment, Grid
+from topologies.parameter import ParameterError, Params, Value
 
 Overrides = Mapping[str, Sequence[Value]]
 MOST_CONFIGURATIONS = 10_000
@@ -77,6 +77,9 @@ def configurations(
                 f"{' or a '.join(experiment.clients)}",
             )
         found.setdefault(tuple(params.values()), params)
+    # What the sweep itself sets may well have lost its use by what was told in its place.
+    told = [{name: it} for name, values in overrides.items() for it in axis(values)]
+    parameters.check_used(experiment.parameters, told or chosen, list(found.values()))
     return list(found.values())
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from topologies.mile import ParameterError
+from topologies.parameter import ParameterError
 
 FLAGS = {"tls_ca_file": "--tls-ca-file", "tls_cert": "--tls-cert", "tls_key": "--tls-key"}
 _HELP = ("of the authority that signed all certificates", "the certificate to show", "its key")

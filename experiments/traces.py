@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from topologies.mile import ParameterError
+from topologies.parameter import ParameterError
 from topologies.programs import build_folder
 
 NAME = re.compile(r"synthetic-lte(?::(\d{1,9}))?")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from mininet.cli import CLI
 
-from experiments import bed
-from experiments.bed import Bed
 from experiments.keeper import guarded
-from experiments.model import Params
-from experiments.stand import Stand
-from topologies.topos import SERVER
+from experiments.labs import Labs
+from experiments.live_run import LiveRun
+from experiments.prepare import prepared
+from topologies.addresses import SERVER
+from topologies.parameter import Params
 
 
 class Prompt(CLI):
@@ -31,7 +31,7 @@ class Prompt(CLI):
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def welcome(made: Bed) -> str:
+def welcome(made: LiveRun) -> str:
     lab, pair = made.lab, made.pair
     client, preset = lab.client.namespace, made.params["preset"]
     filter_ = "tcp port 6000" if pair else "tcp"
@@ -58,7 +58,7 @@ def welcome(made: Bed) -> str:
     return "\n".join(lines)
 
 
-def _of_pipes(made: Bed) -> list[str]:
+def _of_pipes(made: LiveRun) -> list[str]:
     if made.pair is None:
         return ["no pipes: the client reaches the server directly"]
     return [
@@ -75,8 +75,8 @@ def up(params: Params, seed: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="tm3lab-up-"))
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        with guarded(folder), Stand() as stand:
-            with bed.laid(stand, params, seed, folder, float("inf"), keep_pcaps=False) as made:
+        with guarded(folder), Labs() as labs:
+            with prepared(labs, params, seed, folder, float("inf"), keep_pcaps=False) as made:
                 print(welcome(made), flush=True)
                 Prompt(made.lab.net)
     finally:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.workloads import traffic
 from experiments.workloads.actors import Transfer
+from topologies.addresses import RP_PORT
 from topologies.lab import Lab
-from topologies.proxies import RP_PORT
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 SYSCTL = "net.ipv4.tcp_slow_start_after_idle"
 WARM_BYTES = 1_000_000
@@ -32,13 +32,13 @@ def windows(lab: Lab) -> dict[str, list[float]]:
     }
 
 
-def up(bed: "Bed") -> dict[str, Any]:
-    """Warms the pipes of a bed; what they are like then, with nothing left to do but begin."""
-    slow = {it.name: it.sysctls()[SYSCTL] for it in (bed.lab.rp, bed.lab.client)}
+def up(run: "LiveRun") -> dict[str, Any]:
+    """Warms the pipes of a run; what they are like then, with nothing left to do but begin."""
+    slow = {it.name: it.sysctls()[SYSCTL] for it in (run.lab.rp, run.lab.client)}
     transfer = Transfer(port=traffic.PORT, down=WARM_BYTES)
-    traffic.play_and_go_on(bed, {"warm": transfer}, "warm")
+    traffic.play_and_go_on(run, {"warm": transfer}, "warm")
     began = time.monotonic()
-    found = windows(bed.lab)
+    found = windows(run.lab)
     idle_ms = [last + 1e3 * (time.monotonic() - began) for last in found["lastsnd"]]
     cooled = sum(idle > rto for idle, rto in zip(idle_ms, found["rto"], strict=True))
     return {"bytes": WARM_BYTES, "slow_start_after_idle": slow, **found, "cooled": cooled}

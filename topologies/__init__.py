@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Last miles in Mininet that are what they say: see README.md in this folder."""
 
-from topologies.mile import Mile, ParameterError
+from topologies.mile import Mile
+from topologies.parameter import ParameterError
 from topologies.presets import PRESETS
 
 __all__ = ["PRESETS", "Mile", "ParameterError"]

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+from topologies import parameters
 from topologies.cleaning import clean_and_tell
 from topologies.entry import NotOurs, entries
 from topologies.presets import table
@@ -26,6 +27,7 @@ def main() -> int:
     cleaning.add_argument("--all", action="store_true", help="living ones too, with their runner")
     commands.add_parser("list", help="the labs of this machine")
     commands.add_parser("presets", help="the last miles by name")
+    commands.add_parser("parameters", help="what a topology takes, as README.md has it")
     commands.add_parser("probe", help="whether this kernel has netem")
     options = parser.parse_args()
     try:
@@ -45,6 +47,8 @@ def _do(options: argparse.Namespace) -> int:
         _list()
     elif options.command == "presets":
         print(table())
+    elif options.command == "parameters":
+        print(parameters.table())
     else:
         print(why_no_netem() or "netem: there")
     return 0

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from topologies import qdisc
 from topologies.linkem import LinkemLink
 from topologies.links import EmulatedLink
-from topologies.mile import Mile, ParameterError, check_choice
+from topologies.mile import Mile
 from topologies.netem import NetemLink
+from topologies.parameter import ParameterError
+from topologies.parameters import LINK
 from topologies.veth import VethLink, why_not_by_veth
 
 REALISATION: dict[str, type[EmulatedLink]] = {
     it.realisation: it for it in (NetemLink, LinkemLink, VethLink)
 }
-REALISATIONS = ("auto", *REALISATION)
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Choice:
 
 def choose(asked: str, miles: tuple[Mile, ...]) -> Choice:
     """`auto` takes netem where the kernel has it and it can do what is asked, linkem elsewhere."""
-    check_choice("link", asked, REALISATIONS)
+    LINK.check(asked)
     if asked == "linkem":
         return Choice("linkem", "asked for")
     if asked == "veth":

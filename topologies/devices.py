@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from base.shell import CommandError, enter, run
 from topologies.qdisc import show
-from topologies.shell import CommandError, enter, run
 
 # With any of these on, loss, rate and queue act on packets of up to 64 KB that no wire carries.
 OFFLOADS = {

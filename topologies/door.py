@@ -1,52 +1,39 @@
 # SPDX-License-Identifier: MIT
 """Programs of a lab in a virtual machine, each with a process here that stands for it.
 
-    python -m topologies.door SOCKET -- ARG...
-
-starts ARG... in the machine behind the socket, hands on what it writes, signals and its status.
-So whoever starts, awaits and stops programs need not know where they run.
+The door listens for these processes, see standin.py, and starts in the machine what each asks for.
 """
 
 import base64
 import contextlib
 import json
-import os
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from vm.machine import Machine
-
-ROOT = Path(__file__).resolve().parent.parent
-HANDED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+from base.scope import Scope
+from base.sources import ROOT
+from vm.machine import Machine
 
 
-class Door:
+class Door(Scope):
     """Listens on a socket of the file system while the block runs."""
 
-    def __init__(self, machine: "Machine", path: Path) -> None:
+    def __init__(self, machine: Machine, path: Path) -> None:
         self.machine, self.path = machine, path
 
-    def __enter__(self) -> "Door":
+    def open(self) -> None:
         self._sock = socket.socket(socket.AF_UNIX)
         self._sock.bind(str(self.path))
         self._sock.listen()
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self, error: BaseException | None) -> None:
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
@@ -55,7 +42,7 @@ class Door:
 
     def enter(self, argv: Sequence[str | Path]) -> list[str]:
         """The command here that runs `argv` there."""
-        script = ROOT / "topologies" / "door.py"
+        script = ROOT / "topologies" / "standin.py"
         return [sys.executable, "-S", str(script), str(self.path), "--", *map(str, argv)]
 
     def _listen(self) -> None:
@@ -96,42 +83,3 @@ class Door:
                     remote.send_signal(json.loads(line)["signal"])
             if remote.poll() is None:  # the stand-in was killed
                 remote.send_signal(signal.SIGKILL)
-
-
-def _environment() -> dict[str, str]:
-    """What a lab's programs are told, by name: the rest is this machine's."""
-    return {key: value for key, value in os.environ.items() if key.startswith(("TM3_", "PYTHON"))}
-
-
-def main(path: str, argv: list[str]) -> int:
-    sock = socket.socket(socket.AF_UNIX)
-    sock.connect(path)
-    sock.sendall(json.dumps({"run": argv, "env": _environment()}).encode() + b"\n")
-
-    def hand_on(number: int, _: object) -> None:
-        sock.sendall(json.dumps({"signal": number}).encode() + b"\n")
-
-    for number in HANDED_ON:
-        signal.signal(number, hand_on)
-    with sock.makefile("rb") as lines:
-        for line in lines:
-            message = json.loads(line)
-            if "exit" in message:
-                return message["exit"]
-            data = base64.b64decode(message["out"])
-            while data:
-                data = data[os.write(message["fd"], data) :]
-    print("the machine is gone", file=sys.stderr)
-    return 1
-
-
-def end_like(status: int) -> None:
-    """A program that a signal ended looks so here too."""
-    if status < 0:
-        signal.signal(-status, signal.SIG_DFL)
-        os.kill(os.getpid(), -status)
-    sys.exit(status)
-
-
-if __name__ == "__main__":
-    end_like(main(sys.argv[1], sys.argv[3:]))

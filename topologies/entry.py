@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from topologies.processes import Identity, start_of
+from base.processes import Identity, start_of
 
 FORMAT = 2
 RECORD = "state.json"

@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 from mininet.link import Intf, Link
 
 from topologies import qdisc
-from topologies.mile import Mile, ParameterError
+from topologies.mile import Mile
 from topologies.nodes import LabNode
+from topologies.parameter import ParameterError
 from topologies.registry import LabState
 
-BOTTLENECKS = ("network", "sender")
 # Of the ends' own devices where the bottleneck is elsewhere; as in the published setups.
 PLAIN = (["pfifo_fast"], {"kind": "pfifo_fast"})
 

@@ -1,81 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What a last mile is: a frozen dataclass with units in its names, checked when it is made."""
 
-import math
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-LOSS_MODELS = ("bernoulli", "bursty", "periodic", "list")
-AQMS = ("tail", "codel")
-JITTER_DISTRIBUTIONS = ("uniform", "normal", "exponential", "pareto")
+from topologies.parameter import SHARE, ParameterError, check_all, declared, declared_by
+
 ETHERNET_BYTES = 14  # counted by the rate on top of each IP packet, here as in tc
-BOTH = {  # shorthands for both directions
-    "mbps": ("down_mbps", "up_mbps"),
-    "queue_ms": ("queue_down_ms", "queue_up_ms"),
-    "loss": ("loss_down", "loss_up"),
-}
-
-
-class ParameterError(ValueError):
-    """A wrong parameter; the message starts with its name."""
-
-    def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"{name}: {why}")
-        self.name = name
-
-
-@dataclass(frozen=True)
-class Range:
-    low: float
-    high: float
-    unit: str
-    whole: bool = False
-    optional: bool = False
-
-
-RANGES = {
-    "down_mbps": Range(0.01, 10_000, "Mbit/s", optional=True),
-    "up_mbps": Range(0.01, 10_000, "Mbit/s", optional=True),
-    "rtt_ms": Range(0, 20_000, "milliseconds"),
-    "queue_down_ms": Range(1, 60_000, "milliseconds"),
-    "queue_up_ms": Range(1, 60_000, "milliseconds"),
-    "loss_down": Range(0, 1, "(a share: 2 % is 0.02)"),
-    "loss_up": Range(0, 1, "(a share: 2 % is 0.02)"),
-    "loss_burst_packets": Range(1, 10_000, "packets"),
-    "jitter_ms": Range(0, 10_000, "milliseconds"),
-    "reorder": Range(0, 1, "(a share: 2 % is 0.02)"),
-    "reorder_ms": Range(0, 10_000, "milliseconds"),
-    "duplicate": Range(0, 1, "(a share: 2 % is 0.02)"),
-    "mtu": Range(576, 9000, "bytes", whole=True),
-    "seed": Range(0, 2**63 - 1, "", whole=True),
-}
-CHOICES = {
-    "loss_model": LOSS_MODELS,
-    "aqm": AQMS,
-    "jitter_dist": JITTER_DISTRIBUTIONS,
-}
-
-
-def check_number(name: str, value: Any, allowed: Range) -> None:
-    if value is None and allowed.optional:
-        return
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    unit = f" {allowed.unit}" if allowed.unit else ""
-    if not number or not -math.inf < value < math.inf:
-        without = ", without its unit" if isinstance(value, str) else ""
-        raise ParameterError(name, f"{value!r} is not a number{without} (wanted:{unit or ' any'})")
-    if allowed.whole and value != int(value):
-        raise ParameterError(name, f"{value!r} is not a whole number")
-    if not allowed.low <= value <= allowed.high:
-        raise ParameterError(
-            name, f"{value!r} is not from {allowed.low:g} to {allowed.high:g}{unit}"
-        )
-
-
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ParameterError(name, f"{value!r} is none of {', '.join(choices)}")
 
 
 @dataclass(frozen=True)
@@ -95,6 +27,10 @@ class Direction:
         return max(1, round(self.mbps * 1e6 / 8 * self.queue_ms / 1e3))
 
 
+def _share(of: str, **more: Any) -> Any:
+    return declared(0.0, f"share of {of}", low=0, high=1, unit=SHARE, **more)
+
+
 @dataclass(frozen=True)
 class Mile:
     """A last mile between the client and the remote proxy.
@@ -103,36 +39,61 @@ class Mile:
     queue. `seed`: with linkem, the n-th packet of a direction meets the same fate in each run.
     """
 
-    down_mbps: float | None = 10.0
-    up_mbps: float | None = 10.0
-    rtt_ms: float = 50.0
-    queue_down_ms: float = 100.0
-    queue_up_ms: float = 100.0
-    loss_down: float = 0.0
-    loss_up: float = 0.0
-    loss_model: str = "bernoulli"
-    loss_burst_packets: float = 8.0  # mean length of a burst, for "bursty"
-    loss_list_down: str | None = None  # for "list": numbers and ranges, 3,7,9-12, or @FILE
-    loss_list_up: str | None = None
-    jitter_ms: float = 0.0
-    jitter_dist: str = "uniform"
-    jitter_reorder: bool = False
-    reorder: float = 0.0
-    reorder_ms: float = 0.0
-    duplicate: float = 0.0
-    aqm: str = "tail"
-    trace_down: str | None = None  # a file in Mahimahi's format, instead of down_mbps
-    trace_up: str | None = None
-    mtu: int = 1500
-    seed: int = 1
+    down_mbps: float | None = declared(
+        10.0, "rate towards the client", low=0.01, high=1e4, optional=True, noun="downlink rate"
+    )
+    up_mbps: float | None = declared(
+        10.0, "rate from the client", low=0.01, high=1e4, optional=True, noun="uplink rate"
+    )
+    rtt_ms: float = declared(
+        50.0, "round trip of the last mile, half of it each way", low=0, high=2e4, noun="round trip"
+    )
+    queue_down_ms: float = declared(
+        100.0, "queue towards the client, at its rate", low=1, high=6e4, noun="downlink queue"
+    )
+    queue_up_ms: float = declared(
+        100.0, "queue from the client, at its rate", low=1, high=6e4, noun="uplink queue"
+    )
+    loss_down: float = _share("packets lost towards the client", noun="downlink loss")
+    loss_up: float = _share("packets lost from the client", noun="uplink loss")
+    loss_model: str = declared(
+        "bernoulli",
+        "how losses follow each other",
+        choices=("bernoulli", "bursty", "periodic", "list"),
+    )
+    loss_burst_packets: float = declared(
+        8.0,
+        "mean length of a burst, with loss_model bursty",
+        low=1,
+        high=1e4,
+        noun="burst of losses",
+    )
+    loss_list_down: str | None = declared(
+        None, "which packets are lost, with loss_model list: 3,7,9-12 or @FILE", kind="text"
+    )
+    loss_list_up: str | None = declared(None, "the same from the client", kind="text")
+    jitter_ms: float = declared(0.0, "variation of the delay", low=0, high=1e4, noun="jitter")
+    jitter_dist: str = declared(
+        "uniform", "its distribution", choices=("uniform", "normal", "exponential", "pareto")
+    )
+    jitter_reorder: bool = declared(False, "whether it may change the order of packets")
+    reorder: float = _share("packets that are held back")
+    reorder_ms: float = declared(0.0, "for how long", low=0, high=1e4)
+    duplicate: float = _share("packets that arrive twice")
+    aqm: str = declared(
+        "tail",
+        "what is dropped of a full queue: the newest (tail), or by CoDel",
+        choices=("tail", "codel"),
+    )
+    trace_down: str | None = declared(
+        None, "a file in Mahimahi's format in place of the rate towards the client", kind="text"
+    )
+    trace_up: str | None = declared(None, "the same from the client", kind="text")
+    mtu: int = declared(1500, "size of an IP packet", low=576, high=9000, unit="bytes")
+    seed: int = declared(1, "of all that is drawn", low=0, high=2**63 - 1)
 
     def __post_init__(self) -> None:
-        for name, allowed in RANGES.items():
-            check_number(name, getattr(self, name), allowed)
-        for name, choices in CHOICES.items():
-            check_choice(name, getattr(self, name), choices)
-        if not isinstance(self.jitter_reorder, bool):
-            raise ParameterError("jitter_reorder", f"{self.jitter_reorder!r} is no truth value")
+        check_all(self)
         self._check_loss()
         for way in ("down", "up"):
             self._check_trace(way)
@@ -172,7 +133,20 @@ class Mile:
         return asdict(self)
 
 
-NAMES = tuple(field.name for field in fields(Mile))
+MILE = {it.name: it for it in declared_by(Mile)}
+BOTH = {  # shorthands for both directions
+    "mbps": ("down_mbps", "up_mbps"),
+    "queue_ms": ("queue_down_ms", "queue_up_ms"),
+    "loss": ("loss_down", "loss_up"),
+}
+SHORTHANDS = {
+    name: replace(MILE[BOTH[name][0]], name=name, default=None, help=text, noun=noun)
+    for name, text, noun in (
+        ("mbps", "rate of both directions", "rate"),
+        ("queue_ms", "queue of both directions, at their rate", "queue"),
+        ("loss", "share of packets lost, both directions", "loss"),
+    )
+}
 
 
 def spelled_out(changes: dict[str, Any]) -> dict[str, Any]:
@@ -180,14 +154,14 @@ def spelled_out(changes: dict[str, Any]) -> dict[str, Any]:
     full: dict[str, Any] = {}
     for short, names in BOTH.items():
         if short in changes:
-            check_number(short, changes[short], RANGES[names[0]])
+            replace(MILE[names[0]], name=short).check(changes[short])
             full.update(dict.fromkeys(names, changes[short]))
     for name, value in changes.items():
         if name in BOTH:
             continue
-        if name not in NAMES:
+        if name not in MILE:
             raise ParameterError(
-                name, f"no such parameter; there are {', '.join(sorted((*NAMES, *BOTH)))}"
+                name, f"no such parameter; there are {', '.join(sorted((*MILE, *BOTH)))}"
             )
         full[name] = value
     return full

@@ -13,13 +13,13 @@ from typing import Any
 
 from mininet.node import Node
 
+from base.shell import enter, run
 from topologies import qdisc
 from topologies.devices import OFFLOADS, receive_in_order, turn_off_offloads
 from topologies.links import EmulatedLink
 from topologies.mile import Mile
 from topologies.nodes import NO_IPV6, has_ipv6, set_sysctls
 from topologies.registry import LabState
-from topologies.shell import enter, run
 
 OUTER, INNER = "outer", "inner"  # a gate's devices: towards its end, towards the other gate
 

@@ -2,16 +2,15 @@
 """Mininet nodes that are pinned in the lab's entry and whose settings are read back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mininet.link import Intf
 from mininet.node import Node
 
-from topologies.mile import ParameterError, Range, check_number
+from base.shell import enter, run
+from topologies.hosts import HostSettings
 from topologies.registry import LabState
-from topologies.shell import enter, run
 
 # What decides how TCP behaves, the same on every machine: Linux' own defaults, which a machine
 # may have changed, and no memory of earlier connections.
@@ -49,30 +48,6 @@ ALSO_TOLD = (
 
 class SettingRefused(RuntimeError):
     """The kernel did not take a setting."""
-
-
-@dataclass(frozen=True)
-class HostSettings:
-    """What the hosts' TCP is told; None and {} leave the kernel's own."""
-
-    initcwnd: int | None = None  # segments, on every route
-    initrwnd: int | None = None
-    sysctls: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name in ("initcwnd", "initrwnd"):
-            value = getattr(self, name)
-            check_number(name, value, Range(1, 65535, "segments", whole=True, optional=True))
-        for key in self.sysctls:
-            if not key.startswith("net."):
-                raise ParameterError("sysctls", f"{key!r} is not of a network namespace (net....)")
-
-    def route_words(self) -> list[str]:
-        words = []
-        for name in ("initcwnd", "initrwnd"):
-            if getattr(self, name) is not None:
-                words += [name, str(getattr(self, name))]
-        return words
 
 
 def read_sysctls(namespace: Path, keys: Sequence[str]) -> dict[str, str | None]:

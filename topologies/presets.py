@@ -7,7 +7,8 @@ dsl and satellite are common shapes. For mobile-dsl no queue was published: 250 
 
 from typing import Any
 
-from topologies.mile import Mile, ParameterError
+from topologies.mile import Mile
+from topologies.parameter import ParameterError
 
 PRESETS: dict[str, tuple[Mile, ...]] = {
     "wired": (Mile(),),

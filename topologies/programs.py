@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from base.shell import until
+from base.sources import ROOT
 from topologies.registry import LabState
-from topologies.shell import until
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 class ProgramError(RuntimeError):

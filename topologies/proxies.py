@@ -2,30 +2,27 @@
 """lp and rp inside a lab: ready when they are ready, their logs, statistics and captures kept."""
 
 import hashlib
-import json
 import re
 import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from topologies.mile import ParameterError, Range, check_choice, check_number
+from base import jsonl
+from base.shell import run, until
+from topologies.addresses import RP_PORT, rp_address
+from topologies.network import Network
 from topologies.nodes import LabNode, SettingRefused
+from topologies.parameter import ParameterError, check_choice
+from topologies.parameters import PIPES, TRANSPORT
 from topologies.programs import Program, built, program
-from topologies.shell import run, until
-from topologies.topos import rp_address
 
-if TYPE_CHECKING:
-    from topologies.lab import Lab
-
-RP_PORT = 6000
 RP_READY = r"^rp: listening on "
 LP_READY = r"^lp: \d+ pipes? to \S+ (are|is) up"
 CAPTURES = ("pipes", "application")
-TRANSPORTS = ("tcp", "mptcp", "sctp", "mixed")
 SNAPLEN = 262144
 # Of `ss -i`, the line below a socket: what it negotiated, then its congestion control.
 CONTROL = re.compile(r"\s+(?:(?:ts|sack|ecn|ecnseen|fastopen) )*([a-z0-9_]+) ")
@@ -50,8 +47,7 @@ class Proxies:
     def statistics(self, who: str) -> list[dict[str, Any]]:
         """What `rp` or `lp` wrote with --stats so far; complete once it has ended."""
         check_choice("who", who, ("rp", "lp"))
-        text = (self.folder / f"{who}.stats.jsonl").read_text()
-        return [json.loads(line) for line in text.splitlines(keepends=True) if line[-1:] == "\n"]
+        return jsonl.records((self.folder / f"{who}.stats.jsonl").read_text())
 
     def program(self, who: str) -> list[tuple[str, str]]:
         """Which program it is: two builds of one version differ in their digests."""
@@ -126,7 +122,7 @@ def _catch_up(tcpdump: Program) -> None:
 
 
 @contextmanager
-def capture(lab: "Lab", node: LabNode, name: str, device: str, what: str) -> Iterator[Path]:
+def capture(lab: Network, node: LabNode, name: str, device: str, what: str) -> Iterator[Path]:
     """tcpdump on a device until the block ends; it listens before the block begins.
 
     In immediate mode: else the kernel holds packets back for up to a second, and the last are lost.
@@ -147,7 +143,7 @@ def capture(lab: "Lab", node: LabNode, name: str, device: str, what: str) -> Ite
             _catch_up(tcpdump)
 
 
-def _captures(lab: "Lab", wanted: Sequence[str], stack: ExitStack) -> tuple[Path, ...]:
+def _captures(lab: Network, wanted: Sequence[str], stack: ExitStack) -> tuple[Path, ...]:
     for name in wanted:
         check_choice("capture", name, CAPTURES)
     pipes = f"port {RP_PORT}"
@@ -165,7 +161,7 @@ def _captures(lab: "Lab", wanted: Sequence[str], stack: ExitStack) -> tuple[Path
 
 
 def _command(
-    lab: "Lab", program_: Path, cc: str | None, interval_s: float, options: Sequence[str]
+    lab: Network, program_: Path, cc: str | None, interval_s: float, options: Sequence[str]
 ) -> list[str | Path]:
     stats = lab.state.log_folder / f"{program_.name}.stats.jsonl"
     argv: list[str | Path] = [program_, "--stats", stats, "--stats-interval", f"{interval_s:g}"]
@@ -176,9 +172,9 @@ def _command(
 
 def made_of(transport: str, pipes: int) -> tuple[int, tuple[str, ...]]:
     """How many of the pipes are SCTP's, which has no congestion control to name; the option."""
-    check_choice("transport", transport, TRANSPORTS)
+    TRANSPORT.check(transport)
     if transport == "mixed":
-        check_number("pipes", pipes, Range(2, 64, "pipes", whole=True))
+        replace(PIPES, low=2).check(pipes)
         return pipes // 2, ("--pipe", f"tcp:{pipes - pipes // 2},sctp:{pipes // 2}")
     words = () if transport == "tcp" else ("--pipe", transport)
     return (pipes if transport == "sctp" else 0), words
@@ -186,7 +182,7 @@ def made_of(transport: str, pipes: int) -> tuple[int, tuple[str, ...]]:
 
 @contextmanager
 def proxies(
-    lab: "Lab",
+    lab: Network,
     pipes: int = 4,
     *,
     cc: str | None = "cubic",
@@ -203,7 +199,7 @@ def proxies(
     "application" (the client's loopback and the server). `cc` None leaves it to the kernel.
     `transport` "mixed": half of the pipes TCP, half SCTP. `build`: a folder with another rp and lp.
     """
-    check_number("pipes", pipes, Range(1, 64, "pipes", whole=True))
+    PIPES.check(pipes)
     over_sctp, words = made_of(transport, pipes)
     if lab.state.logs is None and capture:
         raise ParameterError("capture", "needs a lab with logs=FOLDER")

@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from topologies.mile import ETHERNET_BYTES, Direction, Mile, ParameterError
-from topologies.shell import CommandError, enter, run
+from base.shell import CommandError, enter, run
+from topologies.mile import ETHERNET_BYTES, Direction, Mile
+from topologies.parameter import ParameterError
 
 # What must not be there unless named; a check of None is that it is absent.
 NOTHING_ELSE = dict.fromkeys(

@@ -9,19 +9,17 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mininet.net import VERSION as MININET_VERSION
 
+from base.shell import CommandError
+from base.sources import commit
 from topologies.devices import describe
+from topologies.network import Network
 from topologies.nodes import LabNode
 from topologies.programs import ProgramError, built
 from topologies.proxies import Proxies, pipe_controls, version
-from topologies.shell import CommandError
-from topologies.sources import commit
-
-if TYPE_CHECKING:
-    from topologies.lab import Lab
 
 FORMAT = 1
 
@@ -101,7 +99,7 @@ def _cc_available(sysctls: dict[str, str | None]) -> list[str]:
     return told.split()
 
 
-def of(lab: "Lab", proxies: Sequence[Proxies]) -> dict[str, Any]:
+def of(lab: Network, proxies: Sequence[Proxies]) -> dict[str, Any]:
     """A dict that json can write."""
     topo = lab.topo
     return {

@@ -5,12 +5,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from topologies.mile import ParameterError
+from topologies.addresses import LP_PORT, RP_PORT, rp_address
 from topologies.nodes import LabNode, SettingRefused
-from topologies.topos import rp_address
-
-LP_PORT = 6003
-RP_PORT = 6000
+from topologies.parameter import ParameterError
 
 
 def rules(ports: tuple[int, ...] | None, miles: int) -> str:

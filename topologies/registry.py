@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from base.processes import Identity, end, environment_has, everybody, identify, network_of
+from base.shell import CommandError, enter, run, until
 from topologies.entry import FORMAT, FRESH, RECORD, boot, check_registry, entries, run_dir
-from topologies.processes import Identity, end, environment_has, everybody, identify, network_of
-from topologies.shell import CommandError, enter, run, until
 
 MARK = "TM3_LAB"
 

@@ -8,54 +8,26 @@
 without any proxy. There is no switch and no controller.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mininet.net import Mininet
 from mininet.topo import Topo
 
+from topologies.addresses import SERVER, client_address, mac, rp_address
 from topologies.choice import REALISATION, Choice, choose
-from topologies.links import BOTTLENECKS, End, LinkPlan
-from topologies.mile import Mile, ParameterError, Range, check_choice, check_number
-from topologies.nodes import HostSettings, LabNode
+from topologies.hosts import HostSettings
+from topologies.links import End, LinkPlan
+from topologies.mile import Mile
+from topologies.nodes import LabNode
+from topologies.parameter import Parameter, ParameterError
+from topologies.parameters import BOTTLENECK, CLIENT, HOSTS, WAN
 from topologies.presets import one_mile, two_miles
 from topologies.qdisc import tbf
 from topologies.registry import LabState
+from topologies.wan import Wan
 
-SERVER = "10.0.9.2"
-WAN_QUEUE_MS = 50.0
-CLIENTS = ("namespace", "vm")
 SECOND_TABLE = "102"  # the client's routes for what is bound to its second address
-
-
-@dataclass(frozen=True)
-class Wan:
-    """From the remote proxy to the server."""
-
-    wan_mbps: float = 1000.0
-    wan_rtt_ms: float = 4.0
-
-    def __post_init__(self) -> None:
-        check_number("wan_mbps", self.wan_mbps, Range(0.01, 10_000, "Mbit/s"))
-        check_number("wan_rtt_ms", self.wan_rtt_ms, Range(0, 20_000, "milliseconds"))
-
-    def mile(self) -> Mile:
-        return Mile(
-            down_mbps=self.wan_mbps,
-            up_mbps=self.wan_mbps,
-            rtt_ms=self.wan_rtt_ms,
-            queue_down_ms=WAN_QUEUE_MS,
-            queue_up_ms=WAN_QUEUE_MS,
-        )
-
-
-def client_address(mile: int = 0) -> str:
-    return f"10.0.{mile + 1}.1"
-
-
-def rp_address(mile: int = 0) -> str:
-    return f"10.0.{mile + 1}.2"
 
 
 class LastMiles(Topo):
@@ -85,8 +57,8 @@ class LastMiles(Topo):
         client: str = "namespace",
         shared: Path | None = None,
     ) -> None:
-        check_choice("bottleneck", bottleneck, BOTTLENECKS)
-        check_choice("client", client, CLIENTS)
+        BOTTLENECK.check(bottleneck)
+        CLIENT.check(client)
         self.client, self.shared = client, shared
         if bottleneck == "sender":
             if client == "vm":
@@ -165,22 +137,19 @@ class LastMiles(Topo):
         self.addLink(a, b, cls=cls, plan=plan, lab=self.state)
 
 
-def mac(network: int, host: int) -> str:
-    return f"02:00:00:00:{network:02x}:{host:02x}"
-
-
-def _take(names: tuple[str, ...], parameters: dict[str, Any]) -> dict[str, Any]:
-    return {name: parameters.pop(name) for name in names if name in parameters}
+def _take(wanted: tuple[Parameter, ...], parameters: dict[str, Any]) -> dict[str, Any]:
+    return {it.name: parameters.pop(it.name) for it in wanted if it.name in parameters}
 
 
 def _apart(parameters: dict[str, Any]) -> tuple[Wan, HostSettings, dict[str, Any]]:
     """Sorts parameters into those of the wide-area link, of the hosts and of the last mile."""
     rest = dict(parameters)
-    wan = Wan(**_take(("wan_mbps", "wan_rtt_ms"), rest))
-    settings = HostSettings(**_take(("initcwnd", "initrwnd", "sysctls"), rest))
+    wan = Wan(**_take(WAN, rest))
+    more = {"sysctls": rest.pop("sysctls")} if "sysctls" in rest else {}
+    settings = HostSettings(**_take(HOSTS, rest), **more)
     if isinstance(rest.get("jitter_reorder"), str):  # from a command line
-        check_choice("jitter_reorder", rest["jitter_reorder"], ("yes", "no"))
-        rest["jitter_reorder"] = rest["jitter_reorder"] == "yes"
+        words = {"yes": True, "no": False}
+        rest["jitter_reorder"] = words.get(rest["jitter_reorder"], rest["jitter_reorder"])
     return wan, settings, rest
 
 

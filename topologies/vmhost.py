@@ -20,13 +20,12 @@ from typing import Any
 
 from mininet.link import Intf
 
+from base.shell import CommandError, enter, run
+from base.sources import ROOT
+from topologies.addresses import LP_PORT, rp_address
 from topologies.devices import turn_off_offloads
 from topologies.door import Door
 from topologies.nodes import ALSO_TOLD, NO_IPV6, SYSCTLS, LabNode, SettingRefused, sysctls_in
-from topologies.programs import ROOT
-from topologies.redirect import LP_PORT
-from topologies.shell import CommandError, enter, run
-from topologies.topos import rp_address
 from vm.image import image
 from vm.machine import CommandFailed, Machine, Nic, Share
 

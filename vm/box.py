@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from topologies.shell import CommandError, run
+from base.shell import CommandError, run
 from vm import image, need, shelf
 from vm.image import Say
 from vm.recipe import HERE, ROOT, Recipe, cache, codename, kernel_version, names_in, sources

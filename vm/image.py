@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from topologies.shell import CommandError, run
+from base.shell import CommandError, run
 from vm import need, shelf
 from vm.recipe import EXCLUDED, HERE, Recipe, Sources, cache, recipe
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from topologies.shell import run
+from base.shell import run
 from vm import image, need, shelf
 from vm.image import Say
 from vm.recipe import Sources, cache, codename

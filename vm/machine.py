@@ -20,10 +20,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
-from topologies.programs import ROOT
-from topologies.shell import until
+from base.scope import Scope
+from base.shell import until
+from base.sources import ROOT
 from vm import need, shelf
 from vm.accel import accel
 from vm.channel import Channel, Remote, Sink
@@ -67,7 +67,7 @@ class CommandFailed(GuestError):
     """A command in the guest failed; the message holds what it said."""
 
 
-class Machine:
+class Machine(Scope):
     def __init__(
         self,
         image: Image,
@@ -94,7 +94,7 @@ class Machine:
         self._console = console
         self._stack = ExitStack()
 
-    def __enter__(self) -> "Machine":
+    def open(self) -> None:
         need.programs(need.TO_RUN)
         begun = time.monotonic()
         with ExitStack() as stack:
@@ -110,14 +110,8 @@ class Machine:
                 self._mount(number, share)
             self._stack = stack.pop_all()
         self.boot_s = time.monotonic() - begun
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self, error: BaseException | None) -> None:
         self._stack.close()
 
     @property

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from topologies.shell import CommandError, run
+from base.shell import CommandError, run
 from vm.need import GuestError
 
 HERE = Path(__file__).resolve().parent

@@ -17,8 +17,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from topologies.programs import ROOT
-from topologies.shell import CommandError, run, until
+from base.shell import CommandError, run, until
+from base.sources import ROOT
 from vm import accel, need, shelf
 from vm.box import box
 from vm.image import image

@@ -10,7 +10,7 @@ import tty
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from topologies.sources import TOLD, commit
+from base.sources import TOLD, commit
 from vm.channel import Remote
 from vm.machine import Machine, to_stderr, to_stdout
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from topologies.pressure import OwnTime
+from base.pressure import OwnTime
 from vm.image import Image
 from vm.machine import Machine, Share, to_stderr, to_stdout
 from vm.need import GuestError

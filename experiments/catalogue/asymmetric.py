@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: MIT
 """A last mile whose uplink is slower than its downlink, up to twenty times."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from experiments import parameters
-from experiments.model import Claim, Experiment, Figure, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import account, rates, traffic
 from experiments.workloads.actors import Actor, Bulk, Transfer
+from topologies.mile import MILE
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 DOWN_MBPS = 20.0
 RATIOS = (1, 2, 5, 10, 20)
@@ -35,7 +38,7 @@ class Asymmetric(Experiment):
             "which way it goes; down-beside-up: while an upload without end fills the uplink",
             WAYS,
         ),
-        Parameter("down_mbps", DOWN_MBPS, "number", "rate towards the client", low=0.01),
+        replace(MILE["down_mbps"], default=DOWN_MBPS),
     )
     metrics = (
         Metric("completion_s", "completion time", "s"),
@@ -92,9 +95,9 @@ class Asymmetric(Experiment):
         "No figure is published for this.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        size, transfer = int(bed.params["size"]), str(bed.params["transfer"])  # type: ignore[arg-type]
-        how = traffic.way(bed)
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        size, transfer = int(run.params["size"]), str(run.params["transfer"])  # type: ignore[arg-type]
+        how = traffic.way(run)
         up = transfer == "up"
         beside = transfer == "down-beside-up"
         actors: dict[str, Actor] = {
@@ -107,9 +110,9 @@ class Asymmetric(Experiment):
         }
         if beside:
             actors["upload"] = Bulk(way="up", **how)
-        found = traffic.play(bed, actors)
-        mile = parameters.miles(bed.params)[0]
-        seconds, floor = found["timed"]["completion_s"], self.floor_s(bed.params)
+        found = traffic.play(run, actors)
+        mile = parameters.miles(run.params)[0]
+        seconds, floor = found["timed"]["completion_s"], self.floor_s(run.params)
         assert mile.down_mbps and mile.up_mbps
         measures = {
             "completion_s": seconds,
@@ -120,8 +123,8 @@ class Asymmetric(Experiment):
         if beside:
             until = found["timed"]["began_s"] + seconds
             measures["upload_mbps"] = rates.mbps(found["upload"]["bins"], 1.0, until)
-        if bed.pair is not None:
-            measures |= account.account(bed, len(actors)).measures("up" if up else "down")
+        if run.pair is not None:
+            measures |= account.account(run, len(actors)).measures("up" if up else "down")
         return measures
 
     def floor_s(self, params: Params) -> float:

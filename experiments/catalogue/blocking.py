@@ -4,12 +4,13 @@
 from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.sender_blocking import as_grid
-from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import objects, rivals
 from experiments.workloads.rates import FRAME
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 PLAIN: Params = {
     "preset": "wired",
@@ -210,6 +211,6 @@ class Blocking(Experiment):
         "receiver at the start is told apart from what waits later.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        bulks, way = int(bed.params["bulks"]), bed.params["bulk_way"]  # type: ignore[arg-type]
-        return objects.alone_then_beside(bed, bulks, way)  # type: ignore[arg-type]
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        bulks, way = int(run.params["bulks"]), run.params["bulk_way"]  # type: ignore[arg-type]
+        return objects.alone_then_beside(run, bulks, way)  # type: ignore[arg-type]

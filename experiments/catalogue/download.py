@@ -3,12 +3,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import account, rates, traffic
 from experiments.workloads.actors import Transfer
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 SIZES = (50_000, 300_000, 2_000_000)
 PIPES = (1, 2, 4, 8)
@@ -116,10 +117,10 @@ class Download(Experiment):
         "Every run has freshly dialled pipes. Warm ones carried 1 MB just before.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        size = int(bed.params["size"])  # type: ignore[arg-type]
-        found = traffic.play(bed, {"file": Transfer(down=size, **traffic.way(bed))})["file"]
-        floor = self.floor_s(bed.params)
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        size = int(run.params["size"])  # type: ignore[arg-type]
+        found = traffic.play(run, {"file": Transfer(down=size, **traffic.way(run))})["file"]
+        floor = self.floor_s(run.params)
         measures = {
             "completion_s": found["completion_s"],
             "connect_s": found["connect_s"],
@@ -128,8 +129,8 @@ class Download(Experiment):
             "over_floor": found["completion_s"] / floor,
             "subflows": found["subflows"],
         }
-        if bed.pair is not None:
-            measures |= account.account(bed, connections=1).measures()
+        if run.pair is not None:
+            measures |= account.account(run, connections=1).measures()
         return measures
 
     def floor_s(self, params: Params) -> float:

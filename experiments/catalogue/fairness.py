@@ -3,12 +3,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import rates, rivals, traffic
 from experiments.workloads.actors import Actor, Bulk, Pause
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 PIPES = (1, 2, 4, 8)
 PLAIN = (1, 4)
@@ -75,21 +76,21 @@ class Fairness(Experiment):
         "opinion: both of Jain's indices are told. No figure is published.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        rivals.around_lp(bed)
-        plain = int(bed.params["plain"])  # type: ignore[arg-type]
-        seconds = float(bed.params["seconds"])  # type: ignore[arg-type]
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        rivals.around_lp(run)
+        plain = int(run.params["plain"])  # type: ignore[arg-type]
+        seconds = float(run.params["seconds"])  # type: ignore[arg-type]
         actors: dict[str, Actor] = {
             f"plain{n}": Bulk(port=traffic.PLAIN_PORT) for n in range(plain)
         }
-        actors |= {"download": Bulk(**traffic.way(bed)), "clock": Pause(seconds=SETTLE_S + seconds)}
-        found = traffic.play(bed, actors)
+        actors |= {"download": Bulk(**traffic.way(run)), "clock": Pause(seconds=SETTLE_S + seconds)}
+        found = traffic.play(run, actors)
         goodput = {
             name: rates.mbps(found[name]["bins"], SETTLE_S, SETTLE_S + seconds) or 0.0
             for name in actors
             if name != "clock"
         }
-        return shares(goodput.pop("download"), list(goodput.values()), int(bed.params["pipes"]))  # type: ignore[arg-type]
+        return shares(goodput.pop("download"), list(goodput.values()), int(run.params["pipes"]))  # type: ignore[arg-type]
 
 
 def shares(download: float, plain: list[float], pipes: int) -> dict[str, Any]:

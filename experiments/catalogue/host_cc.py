@@ -4,12 +4,13 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import rates, rivals, standing, traffic
 from experiments.workloads.actors import Actor, Bulk
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 SETTLE_S = 3.0
 LTE: Params = {"preset": "lte", "cc": "cubic", "way": "pipes", "pipes": 8, "plain": 0}
@@ -144,15 +145,15 @@ class HostCc(Experiment):
         "congestion control.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        rivals.around_lp(bed)
-        seconds, plain = float(bed.params["seconds"]), int(bed.params["plain"])  # type: ignore[arg-type]
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        rivals.around_lp(run)
+        seconds, plain = float(run.params["seconds"]), int(run.params["plain"])  # type: ignore[arg-type]
         actors: dict[str, Actor] = {
             f"plain{n}": Bulk(port=traffic.PLAIN_PORT) for n in range(plain)
         }
-        with traffic.beside(bed, {"download": Bulk(**traffic.way(bed)), **actors}) as found:
+        with traffic.beside(run, {"download": Bulk(**traffic.way(run)), **actors}) as found:
             time.sleep(SETTLE_S)  # until it has filled what it will fill
-            seen = standing.watch(bed, seconds)
+            seen = standing.watch(run, seconds)
         end = found["end"]["ended_s"]
         mbps = {
             name: rates.mbps(found[name]["bins"], end - seconds, end) or 0.0

@@ -3,9 +3,10 @@
 
 from typing import Any
 
-from experiments.model import Claim, Figure, Params
+from experiments.model import Claim, Figure
 from experiments.workloads.web.experiment import PageExperiment
 from experiments.workloads.web.pages import SITE_NAMES, TEN_SITES
+from topologies.parameter import Params
 
 LOSSES = (0.005, 0.01, 0.015)
 PUBLISHED = {0.005: 0.78, 0.01: 0.67, 0.015: 0.58}

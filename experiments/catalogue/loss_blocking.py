@@ -4,13 +4,15 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import blocking, pcap, rates, traffic
 from experiments.workloads.actors import Actor, Video
-from topologies.proxies import RP_PORT, capture
+from topologies.addresses import RP_PORT
+from topologies.parameter import Parameter, Params
+from topologies.proxies import capture
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 FRAME_BYTES, INTERVAL_US = 1400, 50_000
 LOSSES = (0.005, 0.01, 0.02)
@@ -114,32 +116,32 @@ class LossBlocking(Experiment):
         "Waiting in front of the pipes, because a loss has shrunk a window, is not in it.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        if bed.pair is None:
-            return self._stream(bed)
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        if run.pair is None:
+            return self._stream(run)
         what = f"tcp src port {RP_PORT}"
         with (
-            capture(bed.lab, bed.lab.rp, "sent", "rp-eth0", what) as sent,
-            capture(bed.lab, bed.lab.client, "came", "client-eth0", what) as came,
+            capture(run.lab, run.lab.rp, "sent", "rp-eth0", what) as sent,
+            capture(run.lab, run.lab.client, "came", "client-eth0", what) as came,
         ):
-            found = self._stream(bed)
-        began = time.time() - (time.monotonic() - bed.went)
+            found = self._stream(run)
+        began = time.time() - (time.monotonic() - run.went)
         told = blocking.account(pcap.segments(sent), pcap.segments(came), since=began)
         sent.unlink()
         came.unlink()
         return {**found, **shares(list(told.values()))}
 
-    def _stream(self, bed: "Bed") -> dict[str, Any]:
-        count, seconds = int(bed.params["connections"]), float(bed.params["seconds"])  # type: ignore[arg-type]
+    def _stream(self, run: "LiveRun") -> dict[str, Any]:
+        count, seconds = int(run.params["connections"]), float(run.params["seconds"])  # type: ignore[arg-type]
         interval_s = INTERVAL_US / 1e6
         how = {"frames": round(seconds / interval_s), "frame_bytes": FRAME_BYTES}
         actors: dict[str, Actor] = {
             f"stream{n}": Video(
-                **traffic.way(bed), **how, interval_us=INTERVAL_US, after_s=n * interval_s / count
+                **traffic.way(run), **how, interval_us=INTERVAL_US, after_s=n * interval_s / count
             )
             for n in range(count)
         }
-        streams = traffic.play(bed, actors).values()
+        streams = traffic.play(run, actors).values()
         late_s = [each for stream in streams for each in stream["late_s"]]
         p50, p99 = rates.median(late_s), rates.quantile(late_s, 0.99)
         return {"frame_p50_s": p50, "frame_p99_s": p99, "frames": len(late_s)}

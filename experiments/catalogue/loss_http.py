@@ -3,9 +3,10 @@
 
 from typing import Any, ClassVar
 
-from experiments.model import Claim, Figure, Params, Value
+from experiments.model import Claim, Figure
 from experiments.workloads.web.experiment import PageExperiment
 from experiments.workloads.web.load import PARAMETERS
+from topologies.parameter import Params, Value
 
 PAGES = ("medium", "large")
 OWN = tuple(it for it in PARAMETERS if it.name not in ("protocol", "http2_per"))

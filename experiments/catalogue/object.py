@@ -3,11 +3,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import objects
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 RATES = (5.0, 10.0, 20.0)
 # Published seconds beside the bulk by rate: HTTPS (its own connection), SPDY (one shared).
@@ -130,6 +131,6 @@ class Object(Experiment):
         "holds 4 MB: one connection, with everything of the bulk that fits in front of the object.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        bulk, way = bool(bed.params["bulk"]), bed.params["bulk_way"]
-        return objects.beside_bulk(bed, bulk=bulk, way=way, count=6 if bulk else 4, seconds=3.0)  # type: ignore[arg-type]
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        bulk, way = bool(run.params["bulk"]), run.params["bulk_way"]
+        return objects.beside_bulk(run, bulk=bulk, way=way, count=6 if bulk else 4, seconds=3.0)  # type: ignore[arg-type]

@@ -4,12 +4,13 @@
 from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.object import LATE
-from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import objects, traffic
 from experiments.workloads.actors import Bulk, Objects
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 PUBLISHED_S = {0: 0.05, 500_000: 0.45, 1_000_000: 0.94, 2_000_000: 1.75, 4_000_000: 3.33}
 PUBLISHED_S |= {8_000_000: 6.70}
@@ -76,13 +77,13 @@ class ObjectSize(Experiment):
         "8 MB in the proxy stands in place of SPDY.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        how = traffic.way(bed)
-        beside = int(bed.params["beside"])  # type: ignore[arg-type]
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        how = traffic.way(run)
+        beside = int(run.params["beside"])  # type: ignore[arg-type]
         actors: dict[str, Any] = {
             "object": Objects(size=objects.OBJECT_BYTES, count=1, wait_s=BEHIND_S, **how)
         }
         if beside:
             actors["download"] = Bulk(size=beside, **how)
-        found = traffic.play(bed, actors)
+        found = traffic.play(run, actors)
         return {"completion_s": found["object"]["seconds"][0]}

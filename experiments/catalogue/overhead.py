@@ -3,12 +3,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Metric, Parameter
+from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import account, traffic
 from experiments.workloads.actors import Actor, Churn, Objects, Transfer, Video
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 MB = 1_000_000
 LOADS: dict[str, tuple[int, Actor]] = {  # how many connections, and what does it
@@ -65,13 +66,13 @@ class Overhead(Experiment):
         "stands for it here. The user's bytes include requests and replies of 72 and 36 bytes.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        connections, actor = LOADS[str(bed.params["load"])]
-        traffic.play(bed, {"load": actor})
-        told = account.account(bed, connections)
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        connections, actor = LOADS[str(run.params["load"])]
+        traffic.play(run, {"load": actor})
+        told = account.account(run, connections)
         user = sum(one["tx_bytes"] + one["rx_bytes"] for one in told.connections("lp"))
         messages = sum(one["tx_messages"] + one["rx_messages"] for one in told.pipes("lp"))
-        way = "up" if bed.params["load"] == "upload" else "down"
+        way = "up" if run.params["load"] == "upload" else "down"
         measures = told.measures(way)
         overhead = 100 * (1 - measures["efficiency"])
         return {"message_bytes": user / messages, "overhead": overhead, **measures}

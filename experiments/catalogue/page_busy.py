@@ -4,8 +4,9 @@
 from typing import Any
 
 from experiments.catalogue.sender_blocking import TABLE, Row
-from experiments.model import Claim, Figure, Params
+from experiments.model import Claim, Figure
 from experiments.workloads.web.busy import FIVE_SITES, TWELVE_SITES, BusyPage
+from topologies.parameter import Params
 
 LEAST_GAIN, MOST_GAIN = 0.75, 0.90
 SPDY: Params = {"protocol": "http2", "http2_per": "page", "tls": False, "browser": "loader"}

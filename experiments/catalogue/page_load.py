@@ -3,9 +3,10 @@
 
 from typing import Any
 
-from experiments.model import Claim, Figure, Params
+from experiments.model import Claim, Figure
 from experiments.workloads.web.experiment import PageExperiment
 from experiments.workloads.web.pages import SITE_NAMES, TEN_SITES
+from topologies.parameter import Params
 
 PROTOCOLS = ("http1", "http2")
 NAMES = {"http1": "HTTP/1.1", "http2": "HTTP/2"}

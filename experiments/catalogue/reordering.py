@@ -3,12 +3,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import account, buffers, rates, traffic
 from experiments.workloads.actors import Transfer, Wire
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 MB = 1_000_000
 # Pipes, send buffer of each, how a pipe is chosen: seconds early; late it was 0.00 everywhere.
@@ -197,11 +198,11 @@ class Reordering(Experiment):
         "seconds.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        buffers.check(bed)
-        size = int(bed.params["size"])  # type: ignore[arg-type]
-        file = Transfer(down=size, **traffic.way(bed))
-        found = traffic.play(bed, {"file": file, "wire": Wire()})
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        buffers.check(run)
+        size = int(run.params["size"])  # type: ignore[arg-type]
+        file = Transfer(down=size, **traffic.way(run))
+        found = traffic.play(run, {"file": file, "wire": Wire()})
         seconds = found["file"]["completion_s"]
         app = rates.series_mbps(found["file"]["bins"])
         wire = rates.series_mbps(found["wire"]["down"])
@@ -216,5 +217,5 @@ class Reordering(Experiment):
             "app_swing": swings[0],
             "transport_swing": swings[1],
             "swing_excess": None if None in swings else swings[0] - swings[1],
-            **account.account(bed, connections=1).measures(),
+            **account.account(run, connections=1).measures(),
         }

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Fig. 14: pages beside a download while packets are lost, over pipes of SCTP and of TCP."""
 
-from experiments.model import Claim, Figure, Params
+from experiments.model import Claim, Figure
 from experiments.workloads.web.busy import FIVE_SITES, TWELVE_SITES, BusyPage
+from topologies.parameter import Params
 
 NAMES = {"http1": "HTTP/1.1", "http2": "HTTP/2"}
 # By protocol and pipes: the least and the most that SCTP's pipes took of TCP's time.

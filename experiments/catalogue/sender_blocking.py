@@ -3,11 +3,12 @@
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from experiments.model import Claim, Experiment, Figure, Grid, Metric, Params
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import account, buffers, objects
+from topologies.parameter import Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 MB = 1_000_000
 LINK: Params = {"preset": "wired", "bottleneck": "sender"}
@@ -84,10 +85,10 @@ def claims_of(
     )
 
 
-def blocked(bed: "Bed") -> dict[str, Any]:
-    buffers.check(bed)
-    measures = objects.beside_bulk(bed, count=4, seconds=1.5)
-    return measures | account.account(bed, connections=2).measures()
+def blocked(run: "LiveRun") -> dict[str, Any]:
+    buffers.check(run)
+    measures = objects.beside_bulk(run, count=4, seconds=1.5)
+    return measures | account.account(run, connections=2).measures()
 
 
 class SenderBlocking(Experiment):
@@ -153,7 +154,7 @@ class SenderBlocking(Experiment):
         "stands beside all lines of the table.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        if bed.pair is None:
-            return objects.beside_bulk(bed, count=4, seconds=1.5)
-        return blocked(bed)
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        if run.pair is None:
+            return objects.beside_bulk(run, count=4, seconds=1.5)
+        return blocked(run)

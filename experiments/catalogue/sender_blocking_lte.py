@@ -11,10 +11,11 @@ from experiments.catalogue.sender_blocking import (
     claims_of,
     grids_of,
 )
-from experiments.model import Experiment, Figure, Params
+from experiments.model import Experiment, Figure
+from topologies.parameter import Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 TABLE = (
     Row(1, None, None, 0.89, 0.17),
@@ -59,5 +60,5 @@ class SenderBlockingLte(Experiment):
         "nothing.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        return blocked(bed)
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        return blocked(run)

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.sender_blocking import as_grid
 from experiments.catalogue.web_beside import BASE, LATE
-from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import account, rates, rivals, traffic
 from experiments.workloads.actors import Bulk, Pause
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 RIVALS = (1, 4)
 CCS = ("cubic", "bbr")
@@ -110,25 +111,25 @@ class Share(Experiment):
         "are the laboratory's own; `fairness` has them all begin at once.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        seconds = float(bed.params["seconds"])  # type: ignore[arg-type]
-        began = rivals.head_start_s(bed)
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        seconds = float(run.params["seconds"])  # type: ignore[arg-type]
+        began = rivals.head_start_s(run)
         since, until = began + SETTLE_S, began + SETTLE_S + seconds
         actors = {
-            **rivals.actors(bed),
-            "download": Bulk(after_s=began, **traffic.way(bed)),
+            **rivals.actors(run),
+            "download": Bulk(after_s=began, **traffic.way(run)),
             "clock": Pause(seconds=until),
         }
-        found = traffic.play(bed, actors)
+        found = traffic.play(run, actors)
         mbps = {
             name: rates.mbps(found[name]["bins"], since, until) or 0.0
             for name in actors
             if name != "clock"
         }
         measures = shares(mbps.pop("download"), list(mbps.values()))
-        if bed.pair is not None:
-            told = bed.pair.statistics("rp")
-            measures["yielding"] = account.yielding(told, bed.went + since)
+        if run.pair is not None:
+            told = run.pair.statistics("rp")
+            measures["yielding"] = account.yielding(told, run.went + since)
         return measures
 
 

@@ -3,12 +3,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Experiment, Figure, Metric, Parameter
+from experiments.model import Experiment, Figure, Metric
 from experiments.workloads import rates, traffic
 from experiments.workloads.actors import Churn
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 
 class ShortConnections(Experiment):
@@ -49,14 +50,14 @@ class ShortConnections(Experiment):
         ),
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
         count, parallel, up, down = (
-            int(bed.params[name])  # type: ignore[arg-type]
+            int(run.params[name])  # type: ignore[arg-type]
             for name in ("count", "parallel", "size_up", "size")
         )
-        port = traffic.way(bed)["port"]
+        port = traffic.way(run)["port"]
         churn = Churn(port=port, count=count, parallel=parallel, up=up, down=down)
-        found = traffic.play(bed, {"churn": churn})["churn"]
+        found = traffic.play(run, {"churn": churn})["churn"]
         return {
             "completion_s": rates.median(found["seconds"]),
             "connection_p95_s": rates.quantile(found["seconds"], 0.95),

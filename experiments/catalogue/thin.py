@@ -3,12 +3,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import rates, traffic
 from experiments.workloads.thin import Thin
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 PIPES = (1, 2, 4, 8)
 ONE: Params = {"way": "pipes", "pipes": 1}
@@ -35,7 +36,7 @@ class ThinStreams(Experiment):
     parameters = (
         Parameter("queries", 300, "whole", "queries of the stream", low=1),
         Parameter("size", 40, "size", "of a query, and of its answer", low=1),
-        Parameter("every_ms", 50.0, "number", "between two queries, ms", low=1),
+        Parameter("every_ms", 50.0, "number", "between two queries", low=1),
     )
     metrics = (
         Metric("answer_p99_s", "time of an answer, 99th percentile", "s"),
@@ -64,13 +65,13 @@ class ThinStreams(Experiment):
         "runs that met the same losses. The bound is the laboratory's own.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
         words: dict[str, Any] = {
-            "size": int(bed.params["size"]),  # type: ignore[arg-type]
-            "count": int(bed.params["queries"]),  # type: ignore[arg-type]
-            "every_s": float(bed.params["every_ms"]) / 1e3,  # type: ignore[arg-type]
+            "size": int(run.params["size"]),  # type: ignore[arg-type]
+            "count": int(run.params["queries"]),  # type: ignore[arg-type]
+            "every_s": float(run.params["every_ms"]) / 1e3,  # type: ignore[arg-type]
         }
-        taken = traffic.play(bed, {"thin": Thin(**words, **traffic.way(bed))})["thin"]["seconds"]
+        taken = traffic.play(run, {"thin": Thin(**words, **traffic.way(run))})["thin"]["seconds"]
         p50, p97, p99 = (rates.quantile(taken, share) for share in (0.5, 0.97, 0.99))
         return {
             "completion_s": p50,

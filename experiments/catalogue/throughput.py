@@ -3,11 +3,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Experiment, Figure, Metric, Parameter
+from experiments.model import Experiment, Figure, Metric
 from experiments.workloads import iperf
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 
 class Throughput(Experiment):
@@ -62,9 +63,9 @@ class Throughput(Experiment):
     )
     notes = ("iperf3 compares no bytes; the other experiments do.",)
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        seconds = int(bed.params["seconds"])  # type: ignore[arg-type]
-        found = iperf.throughput(bed, str(bed.params["direction"]), seconds)
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        seconds = int(run.params["seconds"])  # type: ignore[arg-type]
+        found = iperf.throughput(run, str(run.params["direction"]), seconds)
         measures: dict[str, Any] = {"series_step_s": 1.0}
         for way, each in found.items():
             measures[f"{way}_mbps"] = each.mbps

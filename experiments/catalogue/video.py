@@ -3,12 +3,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Experiment, Figure, Metric, Parameter
+from experiments.model import Experiment, Figure, Metric
 from experiments.workloads import rates, traffic
 from experiments.workloads.actors import Actor, Bulk, Video
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 FRAMES_PER_S = 25
 LATE_S = 0.2
@@ -55,9 +56,9 @@ class VideoStream(Experiment):
         ),
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        rate, seconds = float(bed.params["rate_mbps"]), float(bed.params["seconds"])  # type: ignore[arg-type]
-        how = traffic.way(bed)
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        rate, seconds = float(run.params["rate_mbps"]), float(run.params["seconds"])  # type: ignore[arg-type]
+        how = traffic.way(run)
         actors: dict[str, Actor] = {
             "video": Video(
                 frames=round(seconds * FRAMES_PER_S),
@@ -66,11 +67,11 @@ class VideoStream(Experiment):
                 **how,
             )
         }
-        if bed.params["bulk"]:
+        if run.params["bulk"]:
             actors["bulk"] = Bulk(**how)
-        found = traffic.play(bed, actors)
+        found = traffic.play(run, actors)
         late = found["video"]["late_s"]
-        count, stood_s = rates.stalls(late, float(bed.params["ahead_s"]))  # type: ignore[arg-type]
+        count, stood_s = rates.stalls(late, float(run.params["ahead_s"]))  # type: ignore[arg-type]
         measures = {
             "frame_p50_s": rates.median(late),
             "frame_p95_s": rates.quantile(late, 0.95),
@@ -79,6 +80,6 @@ class VideoStream(Experiment):
             "stalls": count,
             "stalled_s": stood_s,
         }
-        if bed.params["bulk"]:
+        if run.params["bulk"]:
             measures["bulk_mbps"] = rates.mbps(found["bulk"]["bins"], 1.0, seconds)
         return measures

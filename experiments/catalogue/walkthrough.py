@@ -3,11 +3,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Experiment, Figure, Metric, Parameter, RunFailed
+from experiments.failure import RunFailed
+from experiments.model import Experiment, Figure, Metric
 from experiments.workloads import account, course
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 
 class Walkthrough(Experiment):
@@ -33,13 +35,13 @@ class Walkthrough(Experiment):
     run_seconds = 2.0
     figures = (Figure(name="time", title="Ten responses", kind="against", facet="preset"),)
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        count, up, down = (int(bed.params[name]) for name in ("count", "size_up", "size"))  # type: ignore[arg-type]
-        done = course.walk_through(bed, count, up, down)
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        count, up, down = (int(run.params[name]) for name in ("count", "size_up", "size"))  # type: ignore[arg-type]
+        done = course.walk_through(run, count, up, down)
         if len(done) != count:
             raise RunFailed(f"{len(done)} responses of {count}")
         each = sorted(b - a for a, b in zip([0.0, *done], done, strict=False))
         measures: dict[str, Any] = {"completion_s": done[-1], "response_s": each[count // 2]}
-        if bed.pair is not None:
-            measures |= account.account(bed, connections=1).measures()
+        if run.pair is not None:
+            measures |= account.account(run, connections=1).measures()
         return measures

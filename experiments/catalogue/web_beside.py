@@ -4,11 +4,12 @@
 from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.sender_blocking import as_grid
-from experiments.model import Claim, Experiment, Figure, Grid, Metric, Parameter, Params
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import rivals, webs
+from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 BASE: Params = {
     "preset": "wired",
@@ -98,7 +99,7 @@ class WebBeside(Experiment):
     parameters = (
         *rivals.PARAMETERS,
         Parameter("rounds", 3, "whole", "pages alone, and pages beside the bulk", low=1, high=20),
-        Parameter("bulk_s", 4.0, "number", "for which the bulk alone is measured, s", low=0.5),
+        Parameter("bulk_s", 4.0, "number", "for which the bulk alone is measured", low=0.5),
     )
     metrics = (
         Metric("web_beside_s", "time of a page beside bulk", "s"),
@@ -143,7 +144,7 @@ class WebBeside(Experiment):
         "The bounds are the laboratory's own.",
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        late = bed.params["binding"] == "late"  # early binding's page is slow: once is enough
-        rounds = int(bed.params["rounds"]) if late else 1  # type: ignore[arg-type]
-        return webs.alone_then_beside(bed, rounds, float(bed.params["bulk_s"]))  # type: ignore[arg-type]
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        late = run.params["binding"] == "late"  # early binding's page is slow: once is enough
+        rounds = int(run.params["rounds"]) if late else 1  # type: ignore[arg-type]
+        return webs.alone_then_beside(run, rounds, float(run.params["bulk_s"]))  # type: ignore[arg-type]

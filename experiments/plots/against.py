@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure as Sheet
 
-from experiments.model import Value
 from experiments.plots import sheet
 from experiments.plots.cells import Line, Panel, Point, Scene
 from experiments.plots.looks import INK, MUTED, Look
 from experiments.report.data import Results, sortable
 from experiments.report.words import carried
+from topologies.parameter import Value
 
 
 def draw(results: Results, scene: Scene) -> Sheet:

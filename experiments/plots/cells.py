@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from experiments.model import Figure, Metric, Params, Value
+from experiments.model import Figure, Metric
 from experiments.plots.looks import LEVELS, ORDERED, Look, of_carried, of_values
 from experiments.report import words
 from experiments.report.beside import like
-from experiments.report.data import OF_PIPES, Configuration, Results, sortable
+from experiments.report.data import OF_PIPES, Results, sortable
+from experiments.report.runs import Configuration
 from experiments.statistics import Drawn, Estimate, grouped
+from topologies.parameter import Params, Value
 
 TOGETHER = 8  # more panels than this that no axis asked for become one
 CARRIED = ("way", "pipes")

@@ -12,13 +12,14 @@ from matplotlib.figure import Figure as Sheet
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
-from experiments.model import Value
 from experiments.plots import sheet
 from experiments.plots.cells import CARRIED, Scene, facet_label, measured
 from experiments.plots.looks import INK, MUTED
 from experiments.report import words
-from experiments.report.data import Configuration, Results, sortable
+from experiments.report.data import Results, sortable
+from experiments.report.runs import Configuration
 from experiments.statistics import Drawn, Estimate, grouped
+from topologies.parameter import Value
 
 Cells = dict[tuple[Value, Value], Estimate]
 RATIOS = (0.1, 0.2, 0.33, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0)

@@ -14,19 +14,20 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
+from base.sources import ROOT
 from experiments import folder
 from experiments.catalogue.loss_blocking import runs as streams
 from experiments.catalogue.reordering import MB
 from experiments.catalogue.reordering import early as early_pipes
 from experiments.catalogue.reordering import late as late_pipes
 from experiments.catalogue.sender_blocking import TABLE
-from experiments.model import Params
 from experiments.plots.looks import BLUE, MUTED, VERMILION
 from experiments.plots.sheet import SETTINGS
 from experiments.plots.svg import slim
 from experiments.report.data import Results, load
+from topologies.parameter import Params
 
-CURATED, DOCS = folder.ROOT / "results" / "curated", folder.ROOT / "docs"
+CURATED, DOCS = ROOT / "results" / "curated", ROOT / "docs"
 NAME = "how-it-works"
 NEEDED = ("sender-blocking", "object", "reordering", "loss-blocking")
 TITLES = ("Sender", "Order", "Loss")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.model import Value
+from topologies.parameter import Value
 
 INK = "#1b1b1b"
 PAPER = "#fefefe"

@@ -18,7 +18,8 @@ from experiments.plots import sheet
 from experiments.plots.cells import Scene
 from experiments.plots.looks import BLUE, INK, MUTED, ORANGE, ORDERED, SKY, Look
 from experiments.report import words
-from experiments.report.data import Results, Run
+from experiments.report.data import Results
+from experiments.report.runs import Run
 
 PANELS = 6
 SAMPLES = 400  # of a pipe: more are thinned out

@@ -24,10 +24,11 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
-from experiments.model import Metric, Value
+from experiments.model import Metric
 from experiments.plots.looks import INK, MUTED, PAPER, Look
 from experiments.plots.svg import slim
 from experiments.report import words
+from topologies.parameter import Value
 
 WIDTH = 7.2  # inches: a page's text
 ROW = 2.45

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Each configuration beside its baseline: one pipe where there is one, else none."""
 
-from experiments.model import Metric, Params
-from experiments.report.data import OF_PIPES, Configuration, Results
+from experiments.model import Metric
+from experiments.report.data import OF_PIPES, Results
+from experiments.report.runs import Configuration
 from experiments.statistics import NOTHING, Estimate
+from topologies.parameter import Params
 
 ONE_PIPE: Params = {"way": "pipes", "pipes": 1}
 DIRECT: Params = {"way": "direct", "pipes": 0}

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from experiments.model import Metric, Params, Value
+from experiments.model import Metric
 from experiments.report import words
 from experiments.report.beside import like
-from experiments.report.data import OF_PIPES, Key, Results, sortable
+from experiments.report.data import OF_PIPES, Results, sortable
+from experiments.report.runs import Key
 from experiments.statistics import LEAST, Estimate
+from topologies.parameter import Params, Value
 
 CARRIED = ("way", "pipes")
 NAMED = 4  # more settings than this are counted, not listed

@@ -2,7 +2,6 @@
 """A results folder as the report sees it: runs, configurations, pairs of runs."""
 
 import json
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,80 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from experiments import folder, parameters
-from experiments.model import Experiment, Figure, Metric, Params, Value
+from experiments.model import Experiment, Figure, Metric
 from experiments.report.kinds import experiment_of
-from experiments.statistics import Drawn, Estimate, estimate, grouped, ratio
+from experiments.report.runs import Configuration, Key, Run
+from experiments.statistics import Drawn, Estimate, grouped, ratio
 from topologies.mile import BOTH
+from topologies.parameter import Params, Value
 from topologies.presets import PRESETS as ALL_PRESETS
 
 PRESETS = {name: float(k) for k, name in enumerate(ALL_PRESETS)}
 MANY = 6  # lines that a plot of its own choosing holds
 OF_PIPES = tuple(it.name for it in parameters.PROXIES)
 FIRST = ("way", "pipes", "preset", "size")  # in this order where configurations are told apart
-
-
-@dataclass(frozen=True)
-class Run:
-    """One line of runs.jsonl."""
-
-    id: str
-    params: Params
-    seed: int
-    rep: int
-    outcome: str
-    measures: dict[str, Any]
-    completion_s: float | None = None
-    error: str | None = None
-    logs: str | None = None
-    started: float | None = None
-    took_s: float | None = None
-    link: str | None = None
-    links: dict[str, dict[str, int]] | None = None  # what each direction of a last mile counted
-
-    @property
-    def ok(self) -> bool:
-        return self.outcome == "ok"
-
-    def measured(self, metric: Metric) -> float | None:
-        """A failed run has the worst value there is; None: not measured in this configuration."""
-        if not self.ok:
-            return {"less": math.inf, "more": 0.0}.get(metric.better)
-        value = self.measures.get(metric.name)
-        if value is None and metric.name == "completion_s":
-            value = self.completion_s
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return None
-        return None if math.isnan(value) else float(value)
-
-
-Key = tuple[Value, ...]
-
-
-@dataclass(frozen=True)
-class Configuration:
-    """The runs that differ in nothing but seed and repetition."""
-
-    params: Params
-    runs: tuple[Run, ...]
-
-    @property
-    def failed(self) -> int:
-        return sum(1 for run in self.runs if not run.ok)
-
-    def counted(self, name: str) -> list[float]:
-        """Of each successful run, what its last miles counted in all."""
-        told = [run.links for run in self.runs if run.ok and run.links]
-        return [float(sum(each.get(name) or 0 for each in links.values())) for links in told]
-
-    def values(self, metric: Metric) -> list[float]:
-        return [v for v in (run.measured(metric) for run in self.runs) if v is not None]
-
-    def estimate(self, metric: Metric) -> Estimate:
-        """Where no successful run has this metric there is nothing to say, failures or not."""
-        measured = [run.measured(metric) for run in self.runs if run.ok]
-        if self.failed < len(self.runs) and all(value is None for value in measured):
-            return estimate([])
-        return estimate(self.values(metric), self.failed)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,11 @@
 """The experiment that a folder's runs belong to: the catalogue's, or one made up from them."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments import catalogue
 from experiments.model import Experiment, Metric
-
-if TYPE_CHECKING:
-    from experiments.report.data import Run
+from experiments.report.runs import Run
 
 Find = Callable[[str], Experiment | None]
 
@@ -29,7 +27,7 @@ class Unknown(Experiment):
     question = "The catalogue has no experiment of this name: the runs are shown as they are."
     grids = ()
 
-    def __init__(self, name: str, runs: Sequence["Run"]) -> None:
+    def __init__(self, name: str, runs: Sequence[Run]) -> None:
         self.name, self.title = name, name  # type: ignore[misc]
         numbers: dict[str, None] = {}
         for run in runs:
@@ -47,12 +45,12 @@ class Unknown(Experiment):
             metrics.insert(0, Metric("completion_s", "completion time", "s"))
         self.metrics = tuple(metrics)  # type: ignore[misc]
 
-    def measure(self, bed: Any) -> dict[str, Any]:
+    def measure(self, run: Any) -> dict[str, Any]:
         raise NotImplementedError(f"{self.name} is not in the catalogue")
 
 
 def experiment_of(
-    meta: dict[str, Any], runs: Sequence["Run"], find: Find | None = None
+    meta: dict[str, Any], runs: Sequence[Run], find: Find | None = None
 ) -> tuple[Experiment, bool]:
     """Whether it is known, too."""
     name = str(meta.get("experiment", "unknown"))

@@ -18,8 +18,9 @@ from experiments.plots.svg import inline
 from experiments.report import facts, summary, words
 from experiments.report.beside import baseline, over_baseline
 from experiments.report.conclusions import sentences
-from experiments.report.data import Configuration, Results, load
+from experiments.report.data import Results, load
 from experiments.report.rows import MARKS, SAYS, Row, not_run, rows, tally
+from experiments.report.runs import Configuration
 
 TEMPLATES = Path(__file__).parent / "templates"
 FOREST = 136.0  # units that the small picture of an interval is wide

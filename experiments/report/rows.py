@@ -9,7 +9,8 @@ from typing import Any
 
 from experiments.model import Claim, Metric
 from experiments.report import words
-from experiments.report.data import Configuration, Results
+from experiments.report.data import Results
+from experiments.report.runs import Configuration
 from experiments.statistics import LEAST, Estimate, Verdict, verdict
 
 SAYS: dict[Verdict, str] = {

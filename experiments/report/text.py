@@ -8,12 +8,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from experiments.model import Params
 from experiments.report import words
 from experiments.report.beside import baseline, over_baseline
 from experiments.report.conclusions import sentences
-from experiments.report.data import Configuration, Results, load
+from experiments.report.data import Results, load
 from experiments.report.rows import Row, not_run, rows
+from experiments.report.runs import Configuration
+from topologies.parameter import Params
 
 
 def table(folder: Path, width: int = 100) -> str:

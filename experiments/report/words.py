@@ -6,43 +6,18 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from experiments import catalogue, parameters
-from experiments.model import Params, Value
 from experiments.statistics import Estimate
+from topologies.parameter import SHARE, Parameter, Params, Value, unit_of
 
 WAYS = {"direct": "direct", "mptcp": "MPTCP", "http2": "HTTP/2", "spdy": "SPDY", "quic": "QUIC"}
-UNITS = {"_ms": "ms", "_mbps": "Mbit/s", "_s": "s"}
-PLAIN = {"mbps": "Mbit/s"}
-SHARES = ("loss", "loss_down", "loss_up", "reorder", "duplicate")
-NAMES = {
-    "mbps": "rate",
-    "down_mbps": "downlink rate",
-    "up_mbps": "uplink rate",
-    "rtt_ms": "round trip",
-    "queue_ms": "queue",
-    "queue_down_ms": "downlink queue",
-    "queue_up_ms": "uplink queue",
-    "loss": "loss",
-    "loss_down": "downlink loss",
-    "loss_up": "uplink loss",
-    "pipes": "pipes",
-    "preset": "last mile",
-    "way": "way",
-    "cc": "congestion control",
-    "app_buffer": "buffer in the proxy",
-    "pipe_sndbuf": "send buffer of a pipe",
-    "size": "size",
-    "jitter_ms": "jitter",
-    "wan_rtt_ms": "round trip behind the proxy",
-    "wan_mbps": "rate behind the proxy",
-}
 INFINITE = "\N{INFINITY}"
 
 
 @cache
-def sizes() -> frozenset[str]:
-    """The parameters that are numbers of bytes, of all experiments."""
-    known = [*parameters.COMMON, *(it for e in catalogue.experiments() for it in e.parameters)]
-    return frozenset({"size"} | {it.name for it in known if it.kind == "size"})
+def known() -> dict[str, Parameter]:
+    """The parameters of all experiments; one that only old results have is none of them."""
+    own = {it.name: it for each in catalogue.experiments() for it in each.parameters}
+    return own | parameters.by_name()
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -90,18 +65,18 @@ def size(count: float) -> str:
 
 
 def name(parameter: str) -> str:
-    return NAMES.get(parameter, parameter.replace("_", " "))
+    return known()[parameter].noun if parameter in known() else parameter.replace("_", " ")
 
 
 def unit(parameter: str) -> str:
     """Of an axis; empty for a bare number or a word."""
-    if parameter in SHARES:
-        return "%"
-    if parameter in sizes() or parameter.endswith("_bytes"):
-        return "bytes"
-    if parameter in PLAIN:
-        return PLAIN[parameter]
-    return next((text for end, text in UNITS.items() if parameter.endswith(end)), "")
+    told = known()[parameter].unit if parameter in known() else unit_of(parameter)
+    return "%" if told == SHARE else told
+
+
+def _is_size(parameter: str) -> bool:
+    told = known().get(parameter)
+    return told.kind == "size" if told else unit_of(parameter) == "bytes"
 
 
 def value(parameter: str, it: Value) -> str:
@@ -112,11 +87,11 @@ def value(parameter: str, it: Value) -> str:
         return "yes" if it else "no"
     if isinstance(it, str):
         return it
-    if parameter in SHARES:
-        return f"{it * 100:g}\N{NO-BREAK SPACE}%"
-    if unit(parameter) == "bytes":
-        return size(it)
     tail = unit(parameter)
+    if tail == "%":
+        return f"{it * 100:g}\N{NO-BREAK SPACE}%"
+    if _is_size(parameter):
+        return size(it)
     return f"{it:g}\N{NO-BREAK SPACE}{tail}" if tail else f"{it:g}"
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What goes over a network in a run: functions that take a Bed and measure inside the programs."""
+"""What goes over a network in a run: functions of a LiveRun; programs measure."""

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from topologies.shell import until
+from base.shell import until
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 Record = dict[str, Any]
 Way = Literal["down", "up"]
@@ -87,15 +87,15 @@ def complete(records: Iterable[Record], connections: int) -> bool:
     return seen >= connections and sampled
 
 
-def account(bed: "Bed", connections: int, seconds: float = 10.0) -> Account:
+def account(run: "LiveRun", connections: int, seconds: float = 10.0) -> Account:
     """What both say, once each has told of that many connections and of the pipes after them.
 
     Counters of pipes come at an interval, so they hold the connections' last bytes only then. What
     warmed the pipes was one more connection, and counts.
     """
-    pair = bed.pair
+    pair = run.pair
     assert pair is not None, "no proxies in this run"
-    wanted = connections + bool(bed.params["warm"])
+    wanted = connections + bool(run.params["warm"])
 
     def told() -> Account | None:
         both = pair.statistics("rp"), pair.statistics("lp")

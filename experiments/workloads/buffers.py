@@ -4,11 +4,11 @@
 import re
 from typing import TYPE_CHECKING
 
-from experiments.model import RunFailed
-from topologies.proxies import RP_PORT
+from experiments.failure import RunFailed
+from topologies.addresses import RP_PORT
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 
 def send_buffers(listing: str) -> list[int]:
@@ -16,12 +16,12 @@ def send_buffers(listing: str) -> list[int]:
     return [int(size) // 2 for size in re.findall(r"skmem:\([^)]*\btb(\d+)", listing)]
 
 
-def check(bed: "Bed") -> None:
+def check(run: "LiveRun") -> None:
     """Of rp's ends. Raises RunFailed where net.core.wmem_max is in the way."""
-    wanted = bed.params["pipe_sndbuf"]
+    wanted = run.params["pipe_sndbuf"]
     if wanted is None:
         return
     pipes = ("ss", "-Htinm", "state", "established", f"( sport = :{RP_PORT} )")
-    found = send_buffers(bed.lab.rp.inside(*pipes))
-    if len(found) != bed.params["pipes"] or any(size != wanted for size in found):
+    found = send_buffers(run.lab.rp.inside(*pipes))
+    if len(found) != run.params["pipes"] or any(size != wanted for size in found):
         raise RunFailed(f"send buffers of the pipes are {found}, not {wanted}: net.core.wmem_max?")

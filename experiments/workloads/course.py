@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The course's walk-through in a bed: its `server` on the server, its `client` on the client."""
+"""The course's walk-through in a run: its `server` on the server, its `client` on the client."""
 
 import json
 import time
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from base.shell import enter
 from experiments.workloads.traffic import command, finished
+from topologies.addresses import SERVER
 from topologies.lab import Lab
 from topologies.programs import Program, program
-from topologies.shell import enter
-from topologies.topos import SERVER
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 PORT = 6001
 
@@ -26,9 +26,9 @@ def server(lab: Lab, count: int) -> Iterator[Program]:
         yield running
 
 
-def walk_through(bed: "Bed", count: int, up: int, down: int) -> list[float]:
+def walk_through(run: "LiveRun", count: int, up: int, down: int) -> list[float]:
     """When each of the `count` responses was complete, since connect() was called."""
-    with server(bed.lab, count):
-        words = ("client", SERVER, str(PORT), str(count), str(up), str(down), str(bed.params["cc"]))
-        argv = enter(bed.lab.client.namespace, command("walkthrough", *words))
-        return json.loads(finished(bed, argv, "client", bed.deadline - time.monotonic()))
+    with server(run.lab, count):
+        words = ("client", SERVER, str(PORT), str(count), str(up), str(down), str(run.params["cc"]))
+        argv = enter(run.lab.client.namespace, command("walkthrough", *words))
+        return json.loads(finished(run, argv, "client", run.deadline - time.monotonic()))

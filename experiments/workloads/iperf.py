@@ -10,14 +10,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import RunFailed
+from base.shell import enter, until
+from experiments.failure import RunFailed
 from experiments.workloads.traffic import finished
+from topologies.addresses import SERVER
 from topologies.programs import program
-from topologies.shell import enter, until
-from topologies.topos import SERVER
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 PORT = 5201
 DIRECTIONS = {"down": ("--reverse",), "up": (), "both": ("--bidir",)}
@@ -32,22 +32,22 @@ class OneWay:
     series_mbps: tuple[float, ...]  # each second, at the receiver
 
 
-def throughput(bed: "Bed", direction: str, seconds: int) -> dict[str, OneWay]:
+def throughput(run: "LiveRun", direction: str, seconds: int) -> dict[str, OneWay]:
     """By `down` and `up`, those that were asked for. Raises RunFailed. Whole seconds only."""
     argv = ["iperf3", "--server", "--bind", SERVER, "--port", str(PORT), "--json"]
-    with program(bed.lab.state, "server", "iperf3", argv) as server:
-        _wait_for_port(bed, server.pid)
+    with program(run.lab.state, "server", "iperf3", argv) as server:
+        _wait_for_port(run, server.pid)
         words = ["--client", SERVER, "--port", str(PORT), "--time", str(seconds)]
         words += ["--json", "--get-server-output"]
-        words += ["--congestion", str(bed.params["cc"]), *DIRECTIONS[direction]]
-        client = enter(bed.lab.client.namespace, ["iperf3", *words])
-        report = json.loads(finished(bed, client, "iperf3", bed.deadline - time.monotonic()))
+        words += ["--congestion", str(run.params["cc"]), *DIRECTIONS[direction]]
+        client = enter(run.lab.client.namespace, ["iperf3", *words])
+        report = json.loads(finished(run, client, "iperf3", run.deadline - time.monotonic()))
     return parsed(report, direction)
 
 
-def _wait_for_port(bed: "Bed", pid: int) -> None:
+def _wait_for_port(run: "LiveRun", pid: int) -> None:
     def listening() -> str:
-        return bed.lab.server.inside("ss", "-Hltn", f"sport = :{PORT}").strip()
+        return run.lab.server.inside("ss", "-Hltn", f"sport = :{PORT}").strip()
 
     until(f"iperf3 ({pid}) on port {PORT}", listening, 10.0)
 

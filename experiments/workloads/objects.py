@@ -7,7 +7,7 @@ from experiments.workloads import account, rates, rivals, traffic
 from experiments.workloads.actors import Bulk, Objects, Way
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 OBJECT_BYTES = 4096
 SETTLE_S = 2.0  # until the bulk has found its rate and filled whatever buffers there are
@@ -17,7 +17,7 @@ LIKE_MBPS = 10.0  # where a trace has the rate
 
 
 def beside_bulk(
-    bed: "Bed",
+    run: "LiveRun",
     *,
     bulk: bool = True,
     way: Way = "down",
@@ -26,7 +26,7 @@ def beside_bulk(
 ) -> dict[str, Any]:
     """Objects one after the other, at most `count` and for `seconds`; their times and the bulk's
     goodput meanwhile."""
-    how = traffic.way(bed)
+    how = traffic.way(run)
     actors: dict[str, Any] = {
         "objects": Objects(
             size=OBJECT_BYTES,
@@ -39,7 +39,7 @@ def beside_bulk(
     }
     if bulk:
         actors["bulk"] = Bulk(way=way, **how)
-    found = traffic.play(bed, actors)
+    found = traffic.play(run, actors)
     objects = found["objects"]
     measures = summary(objects["seconds"])
     if bulk:
@@ -48,14 +48,14 @@ def beside_bulk(
     return measures
 
 
-def alone_then_beside(bed: "Bed", bulks: int, way: Way) -> dict[str, Any]:
+def alone_then_beside(run: "LiveRun", bulks: int, way: Way) -> dict[str, Any]:
     """Objects alone, then beside so many bulk transfers, some five seconds long; what it adds.
 
     A single bulk transfer has another before it that lasts for the first second, so that what
     messages wait for at the start can be told from what they wait for later.
     """
-    how = traffic.way(bed)
-    mbps_of_link = float(bed.params["mbps"] or LIKE_MBPS)  # type: ignore[arg-type]
+    how = traffic.way(run)
+    mbps_of_link = float(run.params["mbps"] or LIKE_MBPS)  # type: ignore[arg-type]
     first_s = FIRST_S if bulks == 1 else 0.0
     alone = Objects(
         size=OBJECT_BYTES,
@@ -63,7 +63,7 @@ def alone_then_beside(bed: "Bed", bulks: int, way: Way) -> dict[str, Any]:
         way=way,
         wait_s=ALONE_S,
         pause_s=0.1,
-        after_s=rivals.head_start_s(bed),
+        after_s=rivals.head_start_s(run),
         **how,
     )
     beside = Objects(
@@ -81,11 +81,11 @@ def alone_then_beside(bed: "Bed", bulks: int, way: Way) -> dict[str, Any]:
     if first_s:
         size = round(mbps_of_link * 1e6 / 8 * first_s)
         more["first"] = Bulk(way=way, size=size, after=("alone",), **how)
-    found = traffic.play(bed, {**rivals.actors(bed), "alone": alone, "beside": beside, **more})
+    found = traffic.play(run, {**rivals.actors(run), "alone": alone, "beside": beside, **more})
     span = found["beside"]["began_s"], found["beside"]["ended_s"]
     mbps = [rates.mbps(found[name]["bins"], *span) or 0.0 for name in names]
-    told = account.account(bed, connections=2 + len(more))
-    since = bed.went + span[0] - SETTLE_S - first_s
+    told = account.account(run, connections=2 + len(more))
+    since = run.went + span[0] - SETTLE_S - first_s
     return {
         **told.measures(way),
         **_added(found["alone"]["seconds"], found["beside"]["seconds"]),

@@ -4,9 +4,9 @@
 import math
 from collections.abc import Sequence
 
-from experiments.model import Params
 from experiments.parameters import miles
 from experiments.workloads.actors import BIN_S, Way
+from topologies.parameter import Params
 
 MSS = 1448  # of 1500 bytes of IP, with time stamps
 FRAME = 1514  # what they are to the link's rate

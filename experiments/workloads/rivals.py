@@ -4,12 +4,12 @@ anything and stay until the run ends."""
 
 from typing import TYPE_CHECKING
 
-from experiments.model import Parameter
 from experiments.workloads import traffic
 from experiments.workloads.actors import Actor, Bulk
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 HEAD_START_S = 3.0  # until they have the last mile to themselves, and its queue
 PARAMETERS = (
@@ -18,21 +18,21 @@ PARAMETERS = (
 )
 
 
-def around_lp(bed: "Bed") -> None:
+def around_lp(run: "LiveRun") -> None:
     """Plain connections are the same client's, and not redirected. The rule goes with its table."""
-    if bed.pair is not None:
+    if run.pair is not None:
         rule = ("tcp", "dport", str(traffic.PLAIN_PORT), "return")
-        bed.lab.client.inside("nft", "insert", "rule", "ip", "tm3", "output", *rule)
+        run.lab.client.inside("nft", "insert", "rule", "ip", "tm3", "output", *rule)
 
 
-def actors(bed: "Bed") -> dict[str, Actor]:
+def actors(run: "LiveRun") -> dict[str, Actor]:
     """As many as this run has, by name."""
-    count = int(bed.params["rivals"])  # type: ignore[arg-type]
+    count = int(run.params["rivals"])  # type: ignore[arg-type]
     if count:
-        around_lp(bed)
-    cc = str(bed.params["rival_cc"])
+        around_lp(run)
+    cc = str(run.params["rival_cc"])
     return {f"rival{n}": Bulk(port=traffic.PLAIN_PORT, cc=cc) for n in range(count)}
 
 
-def head_start_s(bed: "Bed") -> float:
-    return HEAD_START_S if bed.params["rivals"] else 0.0
+def head_start_s(run: "LiveRun") -> float:
+    return HEAD_START_S if run.params["rivals"] else 0.0

@@ -15,7 +15,7 @@ from experiments.workloads import traffic
 from experiments.workloads.rates import quantile
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 EACH_S = 0.1
 Sample = tuple[float, float]  # round trip in seconds, bytes in flight of all together
@@ -51,18 +51,18 @@ def of_pipes(records: Iterable[dict[str, Any]], since: float, until: float) -> l
     return found
 
 
-def watch(bed: "Bed", seconds: float) -> dict[str, Any]:
+def watch(run: "LiveRun", seconds: float) -> dict[str, Any]:
     """For so long; medians, and the round trip's 95th percentile."""
     since, end = time.time(), time.monotonic() + seconds
     samples: list[Sample] = []
     words = ("ss", "-Htin", "state", "established", f"( sport = :{traffic.PORT} )")
     while time.monotonic() < end:
-        if bed.pair is None:
-            sample = of_sockets(bed.lab.server.inside(*words))
+        if run.pair is None:
+            sample = of_sockets(run.lab.server.inside(*words))
             samples += [sample] if sample else []
         time.sleep(EACH_S)
-    if bed.pair is not None:
-        samples = of_pipes(bed.pair.statistics("rp"), since, time.time())
+    if run.pair is not None:
+        samples = of_pipes(run.pair.statistics("rp"), since, time.time())
     return summary(samples)
 
 

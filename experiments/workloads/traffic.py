@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Transfers between client and server of a bed: the server kept up, a client program for each run.
+"""Transfers between client and server of a run: the server kept up, a client program for each run.
 
 The ways: `pipes` (the client is redirected), `direct`, and `mptcp`, which is one connection with
 eight subflows, see mptcp.py. The programs are the same.
@@ -16,15 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import RunFailed
+from base.sources import ROOT
+from experiments.failure import RunFailed
 from experiments.workloads import line, mptcp
 from experiments.workloads.actors import Actor, Until
+from topologies.addresses import SERVER
 from topologies.lab import Lab
-from topologies.programs import ROOT, Program, program
-from topologies.topos import SERVER
+from topologies.programs import Program, program
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 PORT, PLAIN_PORT, MPTCP_PORT = 7000, 7001, 7002
 Found = dict[str, dict[str, Any]]
@@ -44,62 +45,62 @@ def server(lab: Lab) -> Iterator[Program]:
         yield running
 
 
-def way(bed: "Bed") -> dict[str, Any]:
+def way(run: "LiveRun") -> dict[str, Any]:
     """What an actor is told so that it goes the way of this run; the way is made if need be."""
-    if bed.params["way"] == "mptcp":
-        bed.kept("mptcp", lambda: mptcp.several_subflows(bed.lab))
+    if run.params["way"] == "mptcp":
+        run.kept("mptcp", lambda: mptcp.several_subflows(run.lab))
         return {"port": MPTCP_PORT, "mptcp": True}
     return {"port": PORT}
 
 
-def play(bed: "Bed", actors: Mapping[str, Actor], name: str = "client") -> Found:
+def play(run: "LiveRun", actors: Mapping[str, Actor], name: str = "client") -> Found:
     """The actors together; what each found, by name. Raises RunFailed."""
-    with _playing(bed, actors, name) as client:
+    with _playing(run, actors, name) as client:
         return json.loads(client.result())
 
 
-def play_and_go_on(bed: "Bed", actors: Mapping[str, Actor], name: str) -> None:
+def play_and_go_on(run: "LiveRun", actors: Mapping[str, Actor], name: str) -> None:
     """The same until their work is done. The program that did it is not waited for, but ended:
     what it found is lost. Raises RunFailed."""
-    with _playing(bed, actors, name) as client:
+    with _playing(run, actors, name) as client:
         if not client.wait_done():
             client.result()
 
 
 @contextmanager
-def beside(bed: "Bed", actors: Mapping[str, Actor], name: str = "beside") -> Iterator[Found]:
+def beside(run: "LiveRun", actors: Mapping[str, Actor], name: str = "beside") -> Iterator[Found]:
     """The actors, all in the background, while the block runs; what each found, after it."""
-    with tempfile.TemporaryDirectory(dir=bed.folder, prefix="until-") as folder:
+    with tempfile.TemporaryDirectory(dir=run.folder, prefix="until-") as folder:
         end = Path(folder) / "end"
         found: Found = {}
-        with _playing(bed, {**actors, "end": Until(path=str(end))}, name) as client:
+        with _playing(run, {**actors, "end": Until(path=str(end))}, name) as client:
             yield found
             end.touch()
             found |= json.loads(client.result())
 
 
 @contextmanager
-def _playing(bed: "Bed", actors: Mapping[str, Actor], name: str) -> Iterator["Client"]:
-    bed.kept("traffic", lambda: server(bed.lab))
-    seconds = max(0.1, bed.deadline - time.monotonic())
-    with tempfile.TemporaryDirectory(dir=bed.folder, prefix="line-") as folder:
+def _playing(run: "LiveRun", actors: Mapping[str, Actor], name: str) -> Iterator["Client"]:
+    run.kept("traffic", lambda: server(run.lab))
+    seconds = max(0.1, run.deadline - time.monotonic())
+    with tempfile.TemporaryDirectory(dir=run.folder, prefix="line-") as folder:
         scene = {
             "address": SERVER,
-            "cc": bed.params["cc"],
-            "seed": bed.seed,
+            "cc": run.params["cc"],
+            "seed": run.seed,
             "seconds": seconds,
             "line": folder,
             "actors": {name: actor.described() for name, actor in actors.items()},
         }
-        python = "python3" if bed.params["client"] == "vm" else sys.executable  # a guest's own
-        argv = bed.lab.state.enter("client", command("play", json.dumps(scene), python=python))
-        with running(bed, argv, name, seconds, Path(folder)) as client:
+        python = "python3" if run.params["client"] == "vm" else sys.executable  # a guest's own
+        argv = run.lab.state.enter("client", command("play", json.dumps(scene), python=python))
+        with running(run, argv, name, seconds, Path(folder)) as client:
             yield client
 
 
-def finished(bed: "Bed", argv: list[str], name: str, seconds: float) -> str:
+def finished(run: "LiveRun", argv: list[str], name: str, seconds: float) -> str:
     """Runs a client that knows no start line to its end; what it wrote. Raises RunFailed."""
-    with running(bed, argv, name, seconds) as client:
+    with running(run, argv, name, seconds) as client:
         return client.result()
 
 
@@ -132,7 +133,7 @@ class Client:
 
 @contextmanager
 def running(
-    bed: "Bed", argv: list[str], name: str, seconds: float, line_at: Path | None = None
+    run: "LiveRun", argv: list[str], name: str, seconds: float, line_at: Path | None = None
 ) -> Iterator[Client]:
     """A client while the block runs.
 
@@ -140,20 +141,20 @@ def running(
     begins with.
     """
     if line_at is None:
-        bed.begin()
-    log = bed.folder / f"{name}.log"
+        run.begin()
+    log = run.folder / f"{name}.log"
     with log.open("wb") as said:
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=said,
-            env=bed.lab.state.environment(),
+            env=run.lab.state.environment(),
         )
 
     try:
         if line_at is not None:
-            bed.went = line.start(line_at, process, bed.begin)
+            run.went = line.start(line_at, process, run.begin)
         yield Client(name, process, log, seconds, line_at)
     finally:
         process.kill()

@@ -8,31 +8,31 @@ from experiments.workloads.actors import Actor, Bulk, Pause
 from experiments.workloads.batch import Batch
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 SETTLE_S = 2.0  # until the bulk has found its rate
 PAUSE_S = 0.5  # between two pages
 
 
-def alone_then_beside(bed: "Bed", rounds: int, bulk_s: float) -> dict[str, Any]:
+def alone_then_beside(run: "LiveRun", rounds: int, bulk_s: float) -> dict[str, Any]:
     """Medians over the rounds. One page more comes first, so that those counted find windows that
     have grown, alone as well as beside the bulk.
 
     With rivals the same is asked for over one plain connection, too, while the pipes are idle.
     """
-    how = traffic.way(bed)
+    how = traffic.way(run)
     first = {"rounds": 1 + rounds, "pause_s": PAUSE_S}
-    alone = Batch(after_s=rivals.head_start_s(bed), **first, **how)
-    actors: dict[str, Actor] = {**rivals.actors(bed), "alone": alone}
+    alone = Batch(after_s=rivals.head_start_s(run), **first, **how)
+    actors: dict[str, Actor] = {**rivals.actors(run), "alone": alone}
     before = "alone"
-    if bed.params["rivals"]:
+    if run.params["rivals"]:
         before = "plain"
         actors["plain"] = Batch(port=traffic.PLAIN_PORT, kept=True, after=("alone",), **first)
     actors["bulk"] = Bulk(after=(before,), **how)
     actors["beside"] = Batch(
         rounds=rounds, pause_s=PAUSE_S, after=(before,), after_s=SETTLE_S + bulk_s, **how
     )
-    found = traffic.play(bed, actors)
+    found = traffic.play(run, actors)
     each = {name: found[name]["took_s"] for name in ("alone", "beside")}
     alone_s, beside_s = (rates.median(took[-rounds:]) for took in each.values())
     began = found["beside"]["began_s"][0]
@@ -45,20 +45,20 @@ def alone_then_beside(bed: "Bed", rounds: int, bulk_s: float) -> dict[str, Any]:
             round(it, 4) for name in ("alone", "beside") for it in found[name]["took_s"]
         ],
         **_over_plain(found, beside_s, rounds),
-        **_goodputs(bed, found, began - bulk_s, began),
+        **_goodputs(run, found, began - bulk_s, began),
     }
 
 
-def bulk_alone(bed: "Bed", bulk_s: float) -> dict[str, Any]:
+def bulk_alone(run: "LiveRun", bulk_s: float) -> dict[str, Any]:
     """The goodputs only, as `alone_then_beside` measures them."""
-    began = rivals.head_start_s(bed)
+    began = rivals.head_start_s(run)
     ended = began + SETTLE_S + bulk_s
     actors: dict[str, Actor] = {
-        **rivals.actors(bed),
-        "bulk": Bulk(after_s=began, **traffic.way(bed)),
+        **rivals.actors(run),
+        "bulk": Bulk(after_s=began, **traffic.way(run)),
         "clock": Pause(seconds=ended),
     }
-    return _goodputs(bed, traffic.play(bed, actors), ended - bulk_s, ended)
+    return _goodputs(run, traffic.play(run, actors), ended - bulk_s, ended)
 
 
 def _over_plain(found: traffic.Found, beside_s: float, rounds: int) -> dict[str, Any]:
@@ -68,15 +68,15 @@ def _over_plain(found: traffic.Found, beside_s: float, rounds: int) -> dict[str,
     return {"web_plain_s": plain_s, "web_over_plain": beside_s / plain_s}
 
 
-def _goodputs(bed: "Bed", found: traffic.Found, since: float, until: float) -> dict[str, Any]:
+def _goodputs(run: "LiveRun", found: traffic.Found, since: float, until: float) -> dict[str, Any]:
     """Between two times at which the bulk has no page beside it; and how long the pipes gave way
     since it began."""
     bins = [told["bins"] for name, told in found.items() if name.startswith("rival")]
     theirs = [rates.mbps(each, since, until) or 0.0 for each in bins]
     yielding = None
-    if bed.pair is not None:
-        began = bed.went + since - SETTLE_S
-        yielding = account.yielding(bed.pair.statistics("rp"), began)
+    if run.pair is not None:
+        began = run.went + since - SETTLE_S
+        yielding = account.yielding(run.pair.statistics("rp"), began)
     return {
         "bulk_mbps": rates.mbps(found["bulk"]["bins"], since, until) or 0.0,
         "rivals_mbps": sum(theirs) if theirs else None,

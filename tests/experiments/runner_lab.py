@@ -7,29 +7,32 @@ from pathlib import Path
 from typing import Any
 
 from experiments import parameters
-from experiments.bed import Bed
 from experiments.folder import Results
-from experiments.model import Experiment, Params
+from experiments.labs import Labs
+from experiments.live_run import LiveRun
+from experiments.model import Experiment
 from experiments.plan import Plan
 from experiments.runner import Keep, Runner
-from experiments.stand import Stand
 from experiments.workloads import traffic
 from experiments.workloads.actors import Transfer
+from topologies.parameter import Params
 
-Measure = Callable[[Bed], dict[str, Any]]
+# A small one, for the command.
+SWEEP = ("--preset", "wired", "--size", "50KB", "--pipes", "1,2", "--way", "pipes", "--warm", "no")
+Measure = Callable[[LiveRun], dict[str, Any]]
 
 
 def configuration(**chosen: Any) -> Params:
     return parameters.complete((), {"pipes": 2, "rtt_ms": 10, "link": "linkem", **chosen})
 
 
-def download(bed: Bed, size: int = 200_000) -> dict[str, Any]:
-    return traffic.play(bed, {"file": Transfer(port=traffic.PORT, down=size)})["file"]
+def download(run: LiveRun, size: int = 200_000) -> dict[str, Any]:
+    return traffic.play(run, {"file": Transfer(port=traffic.PORT, down=size)})["file"]
 
 
 def experiment(measure: Measure) -> Experiment:
-    def method(_self: Experiment, bed: Bed) -> dict[str, Any]:
-        return measure(bed)
+    def method(_self: Experiment, run: LiveRun) -> dict[str, Any]:
+        return measure(run)
 
     words = {"name": "tried", "title": "Tried", "question": "Does it run?", "grids": ()}
     return type("Tried", (Experiment,), {**words, "measure": method})()
@@ -40,11 +43,11 @@ def runner(
     tmp_path: Path, measure: Measure, *, limit_s: float = 20.0, keep: Keep | None = None
 ) -> Iterator[Runner]:
     results = Results.create(tmp_path, "tried", None, {"plan": {}})
-    with Stand() as stand:
+    with Labs() as labs:
         yield Runner(
             experiment(measure),
             results,
-            stand,
+            labs,
             limit_s=limit_s,
             keep=keep or Keep(),
         )

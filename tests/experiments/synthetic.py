@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.model import Claim, Experiment, Figure, Grid, Metric, Params, Value
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.report.data import Results, load
+from topologies.parameter import Params, Value
 
 COMMON: dict[str, Value] = {
     "way": "pipes",
@@ -98,7 +99,7 @@ class Download(Experiment):
         Figure("series", "Throughput and windows", "series", where={"preset": "lossy"}),
     )
 
-    def measure(self, bed: Any) -> dict[str, Any]:
+    def measure(self, run: Any) -> dict[str, Any]:
         raise NotImplementedError
 
     def floor_s(self, params: Params) -> float | None:

@@ -11,12 +11,13 @@ from experiments import sweep
 from experiments.catalogue import find, share
 from experiments.catalogue.fairness import shares
 from experiments.catalogue.sender_blocking import TABLE
-from experiments.model import Experiment, Params
-from experiments.stand import Stand
+from experiments.labs import Labs
+from experiments.model import Experiment
 from experiments.workloads import rivals, traffic
 from experiments.workloads.actors import Pause
-from tests.experiments.workload_bed import bed, configuration
+from tests.experiments.workload_run import configuration, live
 from tests.net.conftest import labs
+from topologies.parameter import Params
 
 __all__ = ["labs"]
 
@@ -120,8 +121,8 @@ SMALL: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.fixture
-def stand(labs: Path) -> Iterator[Stand]:
-    with Stand() as made:
+def kept(labs: Path) -> Iterator[Labs]:
+    with Labs() as made:
         yield made
 
 
@@ -134,12 +135,12 @@ def whole(experiment: Experiment, params: Params) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_each_once(stand: Stand, tmp_path: Path, name: str) -> None:
+def test_each_once(kept: Labs, tmp_path: Path, name: str) -> None:
     experiment = find(name)
     for number, chosen in enumerate(SMALL[name]):
         params = configuration(experiment.parameters, **chosen)
         whole(experiment, params)
-        with bed(stand, tmp_path / str(number), params) as made:
+        with live(kept, tmp_path / str(number), params) as made:
             measures = made.noted | experiment.measure(made)
         floor = experiment.floor_s(params)
         if floor is not None:
@@ -152,11 +153,11 @@ def test_each_once(stand: Stand, tmp_path: Path, name: str) -> None:
             assert missing <= optional, f"{missing} of {name} {chosen}"
 
 
-def test_nobody_is_faster_than_the_rate(stand: Stand, tmp_path: Path) -> None:
+def test_nobody_is_faster_than_the_rate(kept: Labs, tmp_path: Path) -> None:
     """All that share a last mile have its rate together."""
     experiment = find("fairness")
     params = configuration(experiment.parameters, plain=2, seconds=2.0, mbps=8.0)
-    with bed(stand, tmp_path / "run", params) as made:
+    with live(kept, tmp_path / "run", params) as made:
         measures = experiment.measure(made)
     assert 6.0 < measures["total_mbps"] < 8.5
     assert 0 < measures["share"] < 1
@@ -178,10 +179,10 @@ def test_a_share_is_of_all_that_was_carried() -> None:
 
 
 def test_rivals_have_their_own_congestion_control_and_go_around_the_pipes(
-    stand: Stand, tmp_path: Path
+    kept: Labs, tmp_path: Path
 ) -> None:
     params = configuration(find("share").parameters, rivals=2, rival_cc="reno", cc="cubic")
-    with bed(stand, tmp_path / "run", params) as made:
+    with live(kept, tmp_path / "run", params) as made:
         there = {**rivals.actors(made), "clock": Pause(seconds=1.0)}
         found = traffic.play(made, there)
         assert made.pair is not None

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from experiments import catalogue, guest, parameters, preflight, stand, sweep
-from experiments.bed import Bed
+from experiments import catalogue, guest, parameters, preflight, sweep
 from experiments.folder import Results
+from experiments.labs import Labs, key, name_of
+from experiments.live_run import LiveRun
 from experiments.plan import Plan
 from experiments.preflight import CannotServe
 from experiments.runner import Keep, Runner
-from experiments.stand import Stand
 from tests.experiments.runner_lab import configuration, download, experiment
 from tests.net.conftest import labs, why_no_lab
-from topologies.mile import ParameterError
+from topologies.parameter import ParameterError
 from vm import recipe
 
 __all__ = ["labs"]
@@ -73,15 +73,15 @@ def test_where_it_cannot_be_it_is_refused() -> None:
 
 def test_it_is_a_lab_of_its_own() -> None:
     one, other = (configuration(client=client) for client in ("namespace", "vm"))
-    assert stand.key(one) != stand.key(other)
-    assert stand.name_of(one) != stand.name_of(other)
-    assert Stand().making_s(other) > Stand().making_s(one) == 0
+    assert key(one) != key(other)
+    assert name_of(one) != name_of(other)
+    assert Labs().making_s(other) > Labs().making_s(one) == 0
 
 
 def test_labs_of_other_settings_are_told_apart() -> None:
     changes: list[dict[str, Any]] = [{}, {"cc": "reno"}, {"loss": 0.01}, {"way": "direct"}]
     changes += [{"link": "auto"}, {"preset": "lte"}, {"wan_rtt_ms": 9.0}, {"topology": "two"}]
-    assert len({stand.name_of(configuration(**it)) for it in changes}) == len(changes)
+    assert len({name_of(configuration(**it)) for it in changes}) == len(changes)
 
 
 @pytest.mark.slow
@@ -92,19 +92,19 @@ def test_runs_in_a_guest(labs: Path, tmp_path: Path) -> None:
         pytest.skip(reason)
     seen: list[int] = []
 
-    def measure(bed: Bed) -> dict[str, Any]:
-        machine = bed.lab.client.machine
+    def measure(run: LiveRun) -> dict[str, Any]:
+        machine = run.lab.client.machine
         seen.append(machine.pid)
-        if bed.params["pipes"] == 2:
+        if run.params["pipes"] == 2:
             machine.process.kill()
-        found = download(bed, 100_000)
-        assert bed.lab.client.inside("uname", "-r").strip() == machine.image.release
+        found = download(run, 100_000)
+        assert run.lab.client.inside("uname", "-r").strip() == machine.image.release
         return found
 
     results = Results.create(tmp_path, "tried", None, {"plan": {}})
     chosen = {"rtt_ms": 20, "client": "vm"}
     plan = [configuration(pipes=pipes, **chosen) for pipes in (1, 4, 2, 3)]
-    with Stand(results.path) as made:
+    with Labs(results.path) as made:
         runner = Runner(
             *(experiment(measure), results, made),
             limit_s=40.0,

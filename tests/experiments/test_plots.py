@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments.model import Experiment, Figure, Params
+from experiments.model import Experiment, Figure
 from experiments.plots import drawing, looks, series, svg
 from experiments.plots.cells import scene
 from experiments.report.data import Results
 from tests.experiments import synthetic
+from topologies.parameter import Params
 
 SVG = "{http://www.w3.org/2000/svg}"
 LIMIT = 150_000  # bytes of a plot that is to be committed

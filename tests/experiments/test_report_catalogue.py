@@ -11,7 +11,8 @@ from experiments.model import Experiment
 from experiments.plots import drawing
 from experiments.plots.cells import scene
 from experiments.report import conclusions, rows
-from experiments.report.data import Results, Run
+from experiments.report.data import Results
+from experiments.report.runs import Run
 
 
 def made_up(experiment: Experiment, reps: int = 5) -> Results:

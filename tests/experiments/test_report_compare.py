@@ -10,8 +10,8 @@ import pytest
 from experiments import catalogue
 from experiments.compare import Comparison, compare, of
 from experiments.folder import FolderError
-from experiments.model import Params
 from tests.experiments import synthetic
+from topologies.parameter import Params
 
 
 def pairs_of(made: Comparison) -> dict[str, tuple[float, str]]:

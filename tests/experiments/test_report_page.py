@@ -10,10 +10,11 @@ import pytest
 
 from experiments import catalogue, report
 from experiments.folder import FolderError
-from experiments.model import Experiment, Metric, Params
+from experiments.model import Experiment, Metric
 from experiments.report import conclusions, rows, text
 from experiments.report.data import load
 from tests.experiments import synthetic
+from topologies.parameter import Params
 
 VOID = {"meta", "link", "br", "img", "line", "circle", "path", "input"}
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from base.sources import ROOT
 from experiments import catalogue, cli_run, preflight, sweep
 from experiments.cli import main
 from experiments.preflight import CannotServe
 from experiments.progress import Expectation
 from topologies.presets import PRESETS
-from topologies.programs import ROOT
 from topologies.qdisc import why_no_netem
 
 

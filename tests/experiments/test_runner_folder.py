@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments import parameters, session
+from experiments import campaign, parameters
 from experiments.folder import FORMAT, FolderError, Results, find
 from experiments.plan import Plan
 
@@ -161,7 +161,7 @@ def test_the_same_plan_by_the_same_sources_is_continued(tmp_path: Path) -> None:
 
 
 def found(root: Path, commit: str, plan: Plan = PLAN) -> Path | None:
-    there = session.unfinished(root, plan, commit)
+    there = campaign.unfinished(root, plan, commit)
     return there.path if there else None
 
 

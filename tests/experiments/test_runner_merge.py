@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from experiments import catalogue, merge, parameters
+from experiments.campaign import How
 from experiments.cli import main
 from experiments.folder import FORMAT, FolderError, Results
 from experiments.plan import Plan
-from experiments.session import How
 
 OWN = catalogue.find("download").parameters
 CONFIGURATIONS = tuple(parameters.complete(OWN, {"pipes": pipes}) for pipes in (1, 8))

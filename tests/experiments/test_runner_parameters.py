@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments import bed, parameters, preflight
-from experiments.model import Parameter, Value
+from base.sources import ROOT
+from experiments import parameters, preflight, prepare
 from experiments.options import values
-from topologies.mile import ParameterError
-from topologies.programs import ROOT, ProgramError
+from topologies.parameter import Parameter, ParameterError, Value
+from topologies.programs import ProgramError
 
 KNOWN = parameters.by_name()
 SIZE = Parameter("size", 300_000, "size", "of the file", low=1)
@@ -147,8 +147,8 @@ def test_a_build_without_proxies_is_told_before_anything_runs(
 
 def test_what_is_unset_is_left_to_the_proxies() -> None:
     """An earlier build may not know what this one does by default."""
-    words = bed._options(parameters.complete((), {}))
+    words = prepare.options_of(parameters.complete((), {}))
     assert words == ["--binding=late", "--pipe-policy=soonest"]
     told = {"conn_policy": "fifo", "aggregate": "off", "binding": "early"}
-    words = bed._options(parameters.complete((), told))
+    words = prepare.options_of(parameters.complete((), told))
     assert {"--conn-policy=fifo", "--aggregate=off", "--binding=early"} < {*words}

@@ -5,25 +5,23 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments import session, stand
-from experiments.bed import Bed
+from base.processes import environment_has, everybody
+from base.shell import until
+from experiments import campaign, labs
 from experiments.folder import Results
+from experiments.live_run import LiveRun
 from experiments.plan import Plan
 from experiments.runner import Keep
 from experiments.workloads import traffic
 from tests.conftest import why_no_namespace
 from tests.experiments.runner_lab import configuration, download, experiment, records, runner
-from topologies.processes import environment_has, everybody
 from topologies.programs import built
 from topologies.registry import MARK, run_dir
-from topologies.shell import until
 
 pytestmark = [
     pytest.mark.skipif(why_no_namespace() is not None, reason=str(why_no_namespace())),
@@ -59,12 +57,12 @@ def test_a_run_is_recorded(tmp_path: Path) -> None:
 def test_the_lab_and_what_is_kept_stay_up_between_runs(tmp_path: Path) -> None:
     seen = []
 
-    def measure(bed: Bed) -> dict[str, Any]:
-        found = download(bed)
-        kept = bed.kept("traffic", lambda: traffic.server(bed.lab))
-        mile = bed.lab.links["mile"].mile
-        cc = bed.lab.client.inside("ip", "route", "show", "default").split()[-1]
-        seen.append((bed.lab.name, kept.pid, mile.loss_down, mile.rtt_ms, cc, bool(bed.pair)))
+    def measure(run: LiveRun) -> dict[str, Any]:
+        found = download(run)
+        kept = run.kept("traffic", lambda: traffic.server(run.lab))
+        mile = run.lab.links["mile"].mile
+        cc = run.lab.client.inside("ip", "route", "show", "default").split()[-1]
+        seen.append((run.lab.name, kept.pid, mile.loss_down, mile.rtt_ms, cc, bool(run.pair)))
         return found
 
     with runner(tmp_path, measure) as made:
@@ -85,10 +83,10 @@ def test_the_same_seed_meets_the_same_losses(tmp_path: Path) -> None:
     """Of two configurations and of two runs of one; another seed meets others."""
     drops: dict[tuple[int, int], list[list[int]]] = {}
 
-    def measure(bed: Bed) -> dict[str, Any]:
+    def measure(run: LiveRun) -> dict[str, Any]:
         """300 datagrams, one way; which of them did not arrive."""
-        numbers = lost_of_datagrams(bed, 300)
-        drops.setdefault((bed.seed, int(bed.params["rtt_ms"])), []).append(numbers)
+        numbers = lost_of_datagrams(run, 300)
+        drops.setdefault((run.seed, int(run.params["rtt_ms"])), []).append(numbers)
         return {}
 
     with runner(tmp_path, measure) as made:
@@ -126,12 +124,12 @@ for n in [*range(int(sys.argv[1])), *[-1] * 50]:
 """
 
 
-def lost_of_datagrams(bed: Bed, count: int) -> list[int]:
+def lost_of_datagrams(run: LiveRun, count: int) -> list[int]:
     from topologies.programs import program
 
     argv = ["/usr/bin/python3", "-S", "-c", RECEIVE]
-    with program(bed.lab.state, "server", "receiver", argv, ready="ready") as receiver:
-        bed.lab.client.inside("/usr/bin/python3", "-S", "-c", SEND, str(count))
+    with program(run.lab.state, "server", "receiver", argv, ready="ready") as receiver:
+        run.lab.client.inside("/usr/bin/python3", "-S", "-c", SEND, str(count))
         until("the last datagram", lambda: not receiver.running())
         got = {int(word) for word in receiver.out.split()}
     return sorted(set(range(count)) - got)
@@ -142,12 +140,12 @@ def test_a_failure_is_recorded_with_its_logs_and_the_next_run_has_a_new_lab(
 ) -> None:
     labs = []
 
-    def measure(bed: Bed) -> dict[str, Any]:
-        labs.append(bed.lab)
-        found = download(bed, 50_000)
+    def measure(run: LiveRun) -> dict[str, Any]:
+        labs.append(run.lab)
+        found = download(run, 50_000)
         if len(labs) == 1:
-            bed.kept("traffic", lambda: traffic.server(bed.lab)).process.kill()
-            return download(bed)
+            run.kept("traffic", lambda: traffic.server(run.lab)).process.kill()
+            return download(run)
         return found
 
     with runner(tmp_path, measure) as made:
@@ -164,11 +162,11 @@ def test_a_failure_is_recorded_with_its_logs_and_the_next_run_has_a_new_lab(
 
 
 def test_logs_of_runs_that_went_well_are_kept_of_repetition_0_only(tmp_path: Path) -> None:
-    with runner(tmp_path, lambda bed: download(bed, 1000)) as made:
+    with runner(tmp_path, lambda run: download(run, 1000)) as made:
         first, second = records(made, configuration(), reps=2)
     assert (first["logs"], second["logs"]) == (f"logs/{first['id']}", None)
     assert [path.name for path in (made.results.path / "logs").iterdir()] == [first["id"]]
-    with runner(tmp_path, lambda bed: download(bed, 1000), keep=Keep(logs=True)) as made:
+    with runner(tmp_path, lambda run: download(run, 1000), keep=Keep(logs=True)) as made:
         _, second = records(made, configuration(), reps=2)
     assert second["logs"] == f"logs/{second['id']}"
 
@@ -191,8 +189,8 @@ def test_captures_are_kept_when_asked_for(
 def test_a_wrong_byte_is_a_failure(tmp_path: Path) -> None:
     """A server of other contents; what the client compares with is not what comes."""
 
-    def measure(bed: Bed) -> dict[str, Any]:
-        bed.kept("traffic", lambda: traffic.server(bed.lab))
+    def measure(run: LiveRun) -> dict[str, Any]:
+        run.kept("traffic", lambda: traffic.server(run.lab))
         scene = {"address": "10.0.9.2", "cc": "cubic", "seed": 1, "seconds": 5.0}
         wrong = {"port": traffic.PORT, "down": 1000, "do": "Transfer"}
         code = (
@@ -204,7 +202,7 @@ def test_a_wrong_byte_is_a_failure(tmp_path: Path) -> None:
         )
         words = json.dumps({**scene, "actors": {"file": wrong}})
         argv = [*traffic.command("play")[:-2], "-c", code, words]
-        finished = traffic.finished(bed, argv, "client", 5.0)
+        finished = traffic.finished(run, argv, "client", 5.0)
         return {"said": finished}
 
     with runner(tmp_path, measure) as made:
@@ -215,48 +213,20 @@ def test_a_wrong_byte_is_a_failure(tmp_path: Path) -> None:
 
 def test_when_the_time_is_up_the_block_is_ended(tmp_path: Path) -> None:
     """What is left is no failure, and can be resumed."""
-    tried = experiment(lambda bed: {"completion_s": 1.0})
+    tried = experiment(lambda run: {"completion_s": 1.0})
     chosen = tuple(configuration(way="direct", rtt_ms=rtt) for rtt in (10, 20))
     plan = Plan("tried", chosen, reps=3, seed=1, limit_s=20.0)
     results = Results.create(tmp_path, "tried", None, {"plan": plan.as_dict()})
-    session.run(tried, results, session.How(within_s=0.0))
+    campaign.run(tried, results, campaign.How(within_s=0.0))
     assert [record["rep"] for record in results.runs()] == [0, 0]
-    session.run(tried, results, session.How(within_s=0.0))
+    campaign.run(tried, results, campaign.How(within_s=0.0))
     assert [record["rep"] for record in results.runs()] == [0, 0, 1, 1]
-    session.run(tried, results, session.How())
+    campaign.run(tried, results, campaign.How())
     assert results.unfinished() == 0
     assert [len(it) for it in results.meta["sessions"]] == [7] * 3
 
 
 # --- the command ---
-
-SWEEP = ("--preset", "wired", "--size", "50KB", "--pipes", "1,2", "--way", "pipes", "--warm", "no")
-
-
-@contextmanager
-def command(tmp_path: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [built("tm3lab"), *words],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def lines(tmp_path: Path) -> list[dict[str, Any]]:
-    return [
-        json.loads(line)
-        for path in tmp_path.glob("here/*/*/runs.jsonl")
-        for line in path.read_text().splitlines(keepends=True)
-        if line.endswith("\n")
-    ]
 
 
 def test_a_prompt_in_a_lab(tmp_path: Path) -> None:
@@ -280,12 +250,12 @@ def test_a_prompt_in_a_lab(tmp_path: Path) -> None:
 
 
 def test_a_key_says_which_runs_share_a_lab() -> None:
-    one = stand.key(configuration())
-    assert one == stand.key(configuration(preset="lossy", rtt_ms=80, cc="reno", pipes=4))
-    assert one != stand.key(configuration(mtu=1400))
-    assert one != stand.key(configuration(bottleneck="sender"))
-    assert one != stand.key(configuration(topology="two"))
-    assert one != stand.key(configuration(wan_rtt_ms=20))
+    one = labs.key(configuration())
+    assert one == labs.key(configuration(preset="lossy", rtt_ms=80, cc="reno", pipes=4))
+    assert one != labs.key(configuration(mtu=1400))
+    assert one != labs.key(configuration(bottleneck="sender"))
+    assert one != labs.key(configuration(topology="two"))
+    assert one != labs.key(configuration(wan_rtt_ms=20))
 
 
 def test_each_configuration_runs_the_proxies_that_it_names(tmp_path: Path) -> None:
@@ -298,10 +268,10 @@ def test_each_configuration_runs_the_proxies_that_it_names(tmp_path: Path) -> No
         changed.write(b"another build")  # what runs is the same, its digest is not
     ran: dict[Any, list[str]] = {}
 
-    def measure(bed: Bed) -> dict[str, Any]:
-        assert bed.pair is not None
-        ran[bed.params["proxies"]] = [bed.pair.rp.argv[0], bed.pair.lp.argv[0]]
-        return download(bed)
+    def measure(run: LiveRun) -> dict[str, Any]:
+        assert run.pair is not None
+        ran[run.params["proxies"]] = [run.pair.rp.argv[0], run.pair.lp.argv[0]]
+        return download(run)
 
     with runner(tmp_path, measure) as made:
         configurations = (configuration(), configuration(proxies=str(other)))

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from base.shell import until
 from experiments import parameters, remote
 from experiments.folder import Results
 from experiments.plan import Plan
 from tests.conftest import why_no_namespace
+from tests.experiments.runner_lab import SWEEP
 from topologies.programs import built
-from topologies.shell import until
 
 CONFIGURATIONS = tuple(parameters.complete((), {"pipes": pipes}) for pipes in (1, 8))
 PLAN = Plan("download", CONFIGURATIONS, reps=5, seed=1, limit_s=30.0)
@@ -111,9 +112,6 @@ def listening(processes: list[subprocess.Popen[bytes]]) -> list[str]:
         assert own, f"{process.args} listens nowhere"
         found += own
     return found
-
-
-SWEEP = ("--preset", "wired", "--size", "50KB", "--pipes", "1,2", "--way", "pipes", "--warm", "no")
 
 
 def spread(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:

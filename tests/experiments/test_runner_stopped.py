@@ -13,19 +13,20 @@ from typing import Any
 
 import pytest
 
-from experiments.bed import Bed
+from base import jsonl
+from base.processes import everybody
+from base.shell import until
 from experiments.folder import Results
+from experiments.live_run import LiveRun
 from experiments.plan import Plan, Run
 from experiments.runner import Keep
 from experiments.runs import Runs
 from experiments.stopping import Stop, Stopped, stoppable
 from tests.conftest import why_no_namespace
-from tests.experiments.runner_lab import configuration, experiment
+from tests.experiments.runner_lab import SWEEP, configuration, experiment
 from topologies.entry import entries, run_dir
-from topologies.processes import everybody
 from topologies.programs import built, program
 from topologies.registry import MARK
-from topologies.shell import until
 
 pytestmark = [
     pytest.mark.skipif(why_no_namespace() is not None, reason=str(why_no_namespace())),
@@ -92,8 +93,8 @@ def some(reps: int) -> list[Run]:
     return list(plan(reps).runs())
 
 
-def fine(bed: Bed) -> dict[str, Any]:
-    return {"completion_s": 1.0, "lab": int(bed.lab.name.split("-")[0])}
+def fine(run: LiveRun) -> dict[str, Any]:
+    return {"completion_s": 1.0, "lab": int(run.lab.name.split("-")[0])}
 
 
 def test_a_lab_stands_between_runs_in_a_process_of_its_own(registry: Path, tmp_path: Path) -> None:
@@ -109,10 +110,10 @@ def test_a_lab_stands_between_runs_in_a_process_of_its_own(registry: Path, tmp_p
 
 @pytest.mark.parametrize("swallows", [False, True])
 def test_a_run_that_takes_too_long_is_ended(registry: Path, tmp_path: Path, swallows: bool) -> None:
-    def measure(bed: Bed) -> dict[str, Any]:
-        if bed.seed > 1:
-            return fine(bed)
-        with program(bed.lab.state, "server", "stays", ["sleep", "600"]):
+    def measure(run: LiveRun) -> dict[str, Any]:
+        if run.seed > 1:
+            return fine(run)
+        with program(run.lab.state, "server", "stays", ["sleep", "600"]):
             while True:
                 try:
                     time.sleep(60)
@@ -136,11 +137,11 @@ def test_a_run_that_takes_too_long_is_ended(registry: Path, tmp_path: Path, swal
 def test_a_run_whose_process_is_killed_is_a_failure(
     registry: Path, tmp_path: Path, who: str
 ) -> None:
-    def measure(bed: Bed) -> dict[str, Any]:
-        if bed.seed == 1:
+    def measure(run: LiveRun) -> dict[str, Any]:
+        if run.seed == 1:
             os.kill(os.getpid() if who == "worker" else os.getppid(), signal.SIGKILL)
             time.sleep(60)
-        return fine(bed)
+        return fine(run)
 
     with runs(tmp_path, measure) as (made, stop):
         failed, next_ = (made.run(run, stop) for run in some(2))
@@ -155,7 +156,7 @@ def test_a_signal_stops_a_run_that_ignores_it(registry: Path, tmp_path: Path) ->
     """And more of them do not stop the tidying."""
     me = os.getpid()
 
-    def measure(bed: Bed) -> dict[str, Any]:
+    def measure(run: LiveRun) -> dict[str, Any]:
         for _ in range(100):
             os.kill(me, signal.SIGTERM)
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -173,7 +174,6 @@ def test_a_signal_stops_a_run_that_ignores_it(registry: Path, tmp_path: Path) ->
 
 # --- the command ---
 
-SWEEP = ("--preset", "wired", "--size", "50KB", "--pipes", "1,2", "--way", "pipes", "--warm", "no")
 RUN = ("run", "download", *SWEEP, "--reps", "3", "--results", "here")
 
 
@@ -196,12 +196,8 @@ def command(tmp_path: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def lines(tmp_path: Path) -> list[dict[str, Any]]:
-    return [
-        json.loads(line)
-        for path in tmp_path.glob("here/*/*/runs.jsonl")
-        for line in path.read_text().splitlines(keepends=True)
-        if line.endswith("\n")
-    ]
+    files = tmp_path.glob("here/*/*/runs.jsonl")
+    return [record for path in files for record in jsonl.records(path.read_text())]
 
 
 def resumed(tmp_path: Path, before: list[dict[str, Any]]) -> None:

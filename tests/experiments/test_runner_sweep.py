@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from base.sources import ROOT
 from experiments import catalogue, definition, sweep
 from experiments.definition import DefinitionError
-from experiments.model import Experiment, Grid, Parameter, Params, Value
+from experiments.model import Experiment, Grid
 from experiments.plan import Plan
-from topologies.mile import ParameterError
-from topologies.programs import ROOT
+from topologies.parameter import Parameter, ParameterError, Params, Value
 
 
 class Swept(Experiment):
@@ -29,7 +29,7 @@ class Swept(Experiment):
     )
     quick_grids: tuple[Grid, ...] = ({"pipes": (4,)},)
 
-    def measure(self, bed: Any) -> dict[str, Any]:
+    def measure(self, run: Any) -> dict[str, Any]:
         return {}
 
 
@@ -80,6 +80,48 @@ def test_any_parameter_can_be_swept() -> None:
         *((1, 0.0, "bbr"), (1, 0.1, "bbr"), (2, 0.0, "bbr"), (2, 0.1, "bbr"))
     ]
     assert sweep.varying(found) == ["loss", "size"]
+
+
+def test_what_a_configuration_has_no_use_for_is_left_out_of_it() -> None:
+    """The proxies refuse it there, and so each run of that half of a sweep."""
+    found = of(
+        aggregate=("delay", "dswa"), preset="dsl", pipes=1, way="pipes", **{"lambda": (1, 2)}
+    )
+    assert [(it["aggregate"], it["lambda"]) for it in found] == [
+        *(("delay", None), ("dswa", 1.0), ("dswa", 2.0))
+    ]
+    found = of(binding=("late", "early"), preset="dsl", pipes=1, way="pipes", app_buffer=1000)
+    assert [(it["binding"], it["app_buffer"]) for it in found] == [("late", None), ("early", 1000)]
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"lambda": 2}, "lambda: goes with binding late and aggregate dswa only"),
+        ({"lambda": 2, "aggregate": "delay"}, "lambda: goes with"),
+        ({"lambda": 2, "aggregate": "dswa", "binding": "early"}, "lambda: goes with"),
+        ({"app_buffer": 1000}, "app_buffer: goes with binding early only"),
+        ({"pipe_sndbuf": 9000, "binding": "late"}, "pipe_sndbuf: goes with binding early only"),
+    ],
+)
+def test_what_no_configuration_has_a_use_for_is_refused(told: dict[str, Any], says: str) -> None:
+    with pytest.raises(ParameterError, match=says):
+        of(**told)
+    assert of(**told, way="direct")[0][next(iter(told))] is None
+
+
+def test_what_a_sweep_sets_gives_way_to_what_is_told() -> None:
+    class Law(Swept):
+        grids = ({"aggregate": "dswa", "lambda": (1, 2)},)
+
+    found = sweep.configurations(Law(), {"aggregate": ("delay",)})
+    assert [(it["aggregate"], it["lambda"]) for it in found] == [("delay", None)]
+
+    class Wrong(Swept):
+        grids = ({"aggregate": "delay", "lambda": (1, 2)},)
+
+    with pytest.raises(ParameterError, match="lambda: goes with"):
+        sweep.configurations(Wrong(), {})
 
 
 def plan(configurations: Sequence[Params], reps: int, seed: int) -> Plan:

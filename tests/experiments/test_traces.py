@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments import parameters, traces
-from topologies.mile import ParameterError
+from topologies.parameter import ParameterError
 
 
 @pytest.mark.parametrize("seed", range(1, 9))

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from experiments import bed, parameters, preflight, sweep
-from experiments.bed import Bed
+from experiments import parameters, preflight, prepare, sweep
 from experiments.catalogue.page_busy import PageBusy
 from experiments.catalogue.sctp import Sctp
-from experiments.model import RunFailed
+from experiments.failure import RunFailed
+from experiments.labs import Labs
+from experiments.live_run import LiveRun
 from experiments.preflight import CannotServe
-from experiments.stand import Stand
 from experiments.workloads.web.busy import BESIDE
 from experiments.workloads.web.http1 import PER_HOST, length_of
 from experiments.workloads.web.load import PARAMETERS, Plan, load
@@ -46,31 +46,31 @@ need_mptcp = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def stand() -> Iterator[Stand]:
-    with Stand() as made:
+def labs() -> Iterator[Labs]:
+    with Labs() as made:
         yield made
 
 
 @pytest.fixture
-def lay(stand: Stand, tmp_path: Path) -> Callable[..., Any]:
+def live(labs: Labs, tmp_path: Path) -> Callable[..., Any]:
     @contextmanager
-    def laid(limit_s: float = 30.0, own: Any = PARAMETERS, **chosen: Any) -> Iterator[Bed]:
+    def begun(limit_s: float = 30.0, own: Any = PARAMETERS, **chosen: Any) -> Iterator[LiveRun]:
         params = parameters.complete(own, chosen)
-        with bed.laid(stand, params, 1, tmp_path, limit_s, keep_pcaps=False) as made:
+        with prepare.prepared(labs, params, 1, tmp_path, limit_s, keep_pcaps=False) as made:
             yield made
 
-    return laid
+    return begun
 
 
-def loaded(made: Bed) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
+def loaded(made: LiveRun) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
     """Measures, the loader's account, and what the server saw of this load alone."""
-    before = len(site_of(made).requests()) if "web" in made._stand._kept else 0
+    before = len(site_of(made).requests()) if "web" in made._labs._kept else 0
     measures = load(made, Plan.of(made.params))
     account = json.loads((made.folder / "objects.json").read_text())
     return measures, account, site_of(made).requests()[before:]
 
 
-def site_of(made: Bed) -> Site:
+def site_of(made: LiveRun) -> Site:
     def nothing() -> Any:
         raise AssertionError("no page was loaded yet")
 
@@ -103,8 +103,8 @@ def connections_of(seen: list[dict[str, Any]]) -> dict[str, set[int]]:
 
 
 @pytest.mark.parametrize("pipes", [0, 2])
-def test_http1(lay: Callable[..., Any], pipes: int) -> None:
-    with lay(**FAST, pipes=pipes) as made:
+def test_http1(live: Callable[..., Any], pipes: int) -> None:
+    with live(**FAST, pipes=pipes) as made:
         measures, account, seen = loaded(made)
     it = page(SITE)
     check_tree(it, account)
@@ -125,16 +125,16 @@ def test_http1(lay: Callable[..., Any], pipes: int) -> None:
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_http2_over_one_connection(lay: Callable[..., Any], tls: bool) -> None:
-    with lay(**DIRECT, protocol="http2", tls=tls) as made:
+def test_http2_over_one_connection(live: Callable[..., Any], tls: bool) -> None:
+    with live(**DIRECT, protocol="http2", tls=tls) as made:
         measures, account, seen = loaded(made)
     check_tree(page(SITE), account)
     check_requests(page(SITE), seen, "HTTP/2.0")
     assert len({told["connection"] for told in seen}) == measures["connections"] == 1
 
 
-def test_http2_over_a_connection_for_each_host(lay: Callable[..., Any]) -> None:
-    with lay(**FAST, pipes=2, protocol="http2", http2_per="host") as made:
+def test_http2_over_a_connection_for_each_host(live: Callable[..., Any]) -> None:
+    with live(**FAST, pipes=2, protocol="http2", http2_per="host") as made:
         measures, account, seen = loaded(made)
     check_tree(page(SITE), account)
     check_requests(page(SITE), seen, "HTTP/2.0")
@@ -144,8 +144,8 @@ def test_http2_over_a_connection_for_each_host(lay: Callable[..., Any]) -> None:
 
 
 @need_mptcp
-def test_http2_over_mptcp(lay: Callable[..., Any]) -> None:
-    with lay(**FAST, way="mptcp", protocol="http2") as made:
+def test_http2_over_mptcp(live: Callable[..., Any]) -> None:
+    with live(**FAST, way="mptcp", protocol="http2") as made:
         measures, _, seen = loaded(made)
     check_requests(page(SITE), seen, "HTTP/2.0")
     assert measures["connections"] == 1
@@ -153,8 +153,8 @@ def test_http2_over_mptcp(lay: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["http1", "http2"])
-def test_a_wrong_byte_fails_the_run(lay: Callable[..., Any], protocol: str) -> None:
-    with lay(**DIRECT, protocol=protocol) as made:
+def test_a_wrong_byte_fails_the_run(live: Callable[..., Any], protocol: str) -> None:
+    with live(**DIRECT, protocol=protocol) as made:
         loaded(made)
         it = page(SITE)
         item = it.items[-1]
@@ -175,14 +175,14 @@ def test_a_wrong_byte_fails_the_run(lay: Callable[..., Any], protocol: str) -> N
         load(made, Plan.of(made.params))
 
 
-def test_a_load_ends_at_its_deadline(lay: Callable[..., Any]) -> None:
-    with lay(**{**DIRECT, "mbps": 1.0}, limit_s=2.0) as made:
+def test_a_load_ends_at_its_deadline(live: Callable[..., Any]) -> None:
+    with live(**{**DIRECT, "mbps": 1.0}, limit_s=2.0) as made:
         with pytest.raises(RunFailed, match="not loaded after"):
             load(made, Plan.of(made.params))
 
 
-def test_another_congestion_control_fails_the_run(lay: Callable[..., Any]) -> None:
-    with lay(**DIRECT) as made:
+def test_another_congestion_control_fails_the_run(live: Callable[..., Any]) -> None:
+    with live(**DIRECT) as made:
         route = made.lab.server.inside("ip", "route", "show", "default").split()
         assert "cubic" in route
         try:
@@ -199,8 +199,10 @@ def test_another_congestion_control_fails_the_run(lay: Callable[..., Any]) -> No
     ("protocol", "tls", "pipes", "name"),
     [("http1", False, 2, "http/1.1"), ("http2", True, 0, "h2")],
 )
-def test_chromium(lay: Callable[..., Any], protocol: str, tls: bool, pipes: int, name: str) -> None:
-    with lay(**FAST, pipes=pipes, protocol=protocol, tls=tls, browser="chromium") as made:
+def test_chromium(
+    live: Callable[..., Any], protocol: str, tls: bool, pipes: int, name: str
+) -> None:
+    with live(**FAST, pipes=pipes, protocol=protocol, tls=tls, browser="chromium") as made:
         measures, account, seen = loaded(made)
     it = page(SITE)
     check_requests(it, seen, "HTTP/2.0" if tls else "HTTP/1.1")
@@ -219,8 +221,8 @@ def test_chromium(lay: Callable[..., Any], protocol: str, tls: bool, pipes: int,
 
 
 @need_chromium
-def test_chromium_compares_bytes(lay: Callable[..., Any]) -> None:
-    with lay(**DIRECT, browser="chromium") as made:
+def test_chromium_compares_bytes(live: Callable[..., Any]) -> None:
+    with live(**DIRECT, browser="chromium") as made:
         it = page(SITE)
         load(made, Plan.of({**made.params, "browser": "loader"}))
         item = next(item for item in it.items if item.kind == "font")
@@ -263,12 +265,12 @@ def test_heads_of_responses() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["pipes", "direct"])
-def test_a_page_beside_a_download(lay: Callable[..., Any], way: str) -> None:
+def test_a_page_beside_a_download(live: Callable[..., Any], way: str) -> None:
     """Both go on at once, and share the rate; at 3 Mbit/s the download keeps to that."""
     chosen = {**FAST, "mbps": 20.0, "way": way, "pipes": 2, "protocol": "http2"}
     rates = {}
     for beside in BESIDE.choices[1:]:
-        with lay(own=PageBusy.parameters, **chosen, beside=beside) as made:
+        with live(own=PageBusy.parameters, **chosen, beside=beside) as made:
             measures = PageBusy().measure(made)
         rates[beside] = measures["bulk_mbps"]
         assert measures["bytes"] == page(SITE).bytes

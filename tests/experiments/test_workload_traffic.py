@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from experiments.model import RunFailed
-from experiments.stand import Stand
+from base.shell import until
+from experiments.failure import RunFailed
+from experiments.labs import Labs
 from experiments.workloads import account, buffers, course, iperf, objects, rates, traffic
 from experiments.workloads.actors import Bulk, Churn, Objects, Pause, Transfer, Video, Wire
 from experiments.workloads.batch import Batch
 from experiments.workloads.thin import Thin
-from tests.experiments.workload_bed import bed, configuration
+from tests.experiments.workload_run import configuration, live
 from tests.net.conftest import labs
 from tests.net.measure import Wrong, again_if_late, lateness, shown_to_hold
 from topologies.lab import Lab
-from topologies.shell import until
 
 __all__ = ["labs"]
 
@@ -31,8 +31,8 @@ WAYS += [{"way": "pipes", "binding": "early", "app_buffer": 100_000}]
 
 
 @pytest.fixture
-def stand(labs: Path) -> Iterator[Stand]:
-    with Stand() as made:
+def kept(labs: Path) -> Iterator[Labs]:
+    with Labs() as made:
         yield made
 
 
@@ -57,8 +57,8 @@ def killed_in_the_middle(lab: Lab, pid: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(map(str, way.values())))
-def test_every_actor(stand: Stand, tmp_path: Path, way: dict[str, object]) -> None:
-    with bed(stand, tmp_path / "run", configuration(**way)) as made:
+def test_every_actor(kept: Labs, tmp_path: Path, way: dict[str, object]) -> None:
+    with live(kept, tmp_path / "run", configuration(**way)) as made:
         how = traffic.way(made)
         page: dict[str, Any] = {"port": traffic.PORT, "size": 5_000, "count": 5, "parallel": 2}
         found = traffic.play(
@@ -102,18 +102,18 @@ def test_every_actor(stand: Stand, tmp_path: Path, way: dict[str, object]) -> No
     assert found["file"]["subflows"] in ((None,) if way["way"] != "mptcp" else range(1, 9))
 
 
-def test_all_subflows_of_mptcp_carry_something(stand: Stand, tmp_path: Path) -> None:
-    with bed(stand, tmp_path / "run", configuration(way="mptcp")) as made:
+def test_all_subflows_of_mptcp_carry_something(kept: Labs, tmp_path: Path) -> None:
+    with live(kept, tmp_path / "run", configuration(way="mptcp")) as made:
         found = traffic.play(made, {"file": Transfer(down=1_000_000, **traffic.way(made))})
         assert found["file"]["subflows"] == 8
         counters = made.lab.client.inside("nstat", "-asz", "MPTcpExtMPJoinSynAckRx")
         assert int(counters.splitlines()[-1].split()[1]) >= 7
 
 
-def test_time_is_what_the_link_takes(stand: Stand, tmp_path: Path) -> None:
+def test_time_is_what_the_link_takes(kept: Labs, tmp_path: Path) -> None:
     """Ten times as much takes ten times as long; no start of a program is in it."""
     wanted = configuration(way="direct", mbps=8.0)
-    with bed(stand, tmp_path / "run", wanted) as made:
+    with live(kept, tmp_path / "run", wanted) as made:
         for size in (100_000, 1_000_000):
 
             def check(size: int = size) -> None:
@@ -127,10 +127,10 @@ def test_time_is_what_the_link_takes(stand: Stand, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_objects_wait_behind_bulk(stand: Stand, tmp_path: Path) -> None:
+def test_objects_wait_behind_bulk(kept: Labs, tmp_path: Path) -> None:
     """4 Mbit/s and 100 ms of queue: an object beside bulk takes longer than one alone."""
     wanted = configuration(way="direct", mbps=4.0)
-    with bed(stand, tmp_path / "run", wanted, limit_s=100) as made:
+    with live(kept, tmp_path / "run", wanted, limit_s=100) as made:
 
         def check() -> None:
             alone = objects.beside_bulk(made, bulk=False, count=3)
@@ -145,13 +145,13 @@ def test_objects_wait_behind_bulk(stand: Stand, tmp_path: Path) -> None:
         shown_to_hold(made.lab, "an object", check)
 
 
-def test_warm_pipes_are_warm_when_the_client_goes(stand: Stand, tmp_path: Path) -> None:
+def test_warm_pipes_are_warm_when_the_client_goes(kept: Labs, tmp_path: Path) -> None:
     """The client has started when the pipes are warmed: they are not idle for long."""
     labs: list[Lab] = []
 
     def check() -> None:
         folder = tmp_path / f"run{len(labs)}"
-        with bed(stand, folder, configuration(pipes=2, warm=True), limit_s=30) as made:
+        with live(kept, folder, configuration(pipes=2, warm=True), limit_s=30) as made:
             labs.append(made.lab)
             traffic.play(made, {"file": Transfer(port=traffic.PORT, down=50_000)})
             told = made.facts["warm"]
@@ -167,7 +167,7 @@ def test_warm_pipes_are_warm_when_the_client_goes(stand: Stand, tmp_path: Path) 
 
 
 def test_a_program_that_is_slow_to_end_lets_no_pipe_cool(
-    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kept: Labs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where others want the processors, it takes longer than the pipes' time-out to end."""
     real = traffic.command
@@ -182,7 +182,7 @@ def test_a_program_that_is_slow_to_end_lets_no_pipe_cool(
     monkeypatch.setattr(traffic, "command", command)
 
     def check() -> None:
-        with bed(stand, tmp_path / "run", configuration(pipes=2, warm=True), limit_s=30) as made:
+        with live(kept, tmp_path / "run", configuration(pipes=2, warm=True), limit_s=30) as made:
             traffic.play(made, {"file": Transfer(port=traffic.PORT, down=50_000)})
             told = made.facts["warm"]
             if told["cooled"]:
@@ -192,19 +192,19 @@ def test_a_program_that_is_slow_to_end_lets_no_pipe_cool(
     again_if_late(list, "warm pipes", check)
 
 
-def test_a_run_begins_once(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_begins_once(kept: Labs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The links' draw begins anew when the pipes are dialled and when the first client goes."""
     seeds: list[int] = []
-    monkeypatch.setattr("experiments.stand.restart", lambda lab, seed: seeds.append(seed))
-    with bed(stand, tmp_path / "run", configuration()) as made:
+    monkeypatch.setattr("experiments.prepare.restart", lambda lab, seed: seeds.append(seed))
+    with live(kept, tmp_path / "run", configuration()) as made:
         assert seeds == [1]
         for _ in range(2):
             traffic.play(made, {"file": Transfer(port=traffic.PORT, down=10_000)})
             assert seeds == [1, 1]
 
 
-def test_a_client_that_cannot_start_is_told(stand: Stand, tmp_path: Path) -> None:
-    with bed(stand, tmp_path / "run", configuration(cc="cubic")) as made:
+def test_a_client_that_cannot_start_is_told(kept: Labs, tmp_path: Path) -> None:
+    with live(kept, tmp_path / "run", configuration(cc="cubic")) as made:
         with pytest.raises(RunFailed, match=r"client ended with 1: TypeError: .*unknown"):
             actor = Transfer(port=traffic.PORT, down=1)
             monkey = {"do": "Transfer", "unknown": 1}
@@ -212,16 +212,16 @@ def test_a_client_that_cannot_start_is_told(stand: Stand, tmp_path: Path) -> Non
             traffic.play(made, {"file": actor})
 
 
-def test_a_bulk_at_a_rate_beside_another_program(stand: Stand, tmp_path: Path) -> None:
+def test_a_bulk_at_a_rate_beside_another_program(kept: Labs, tmp_path: Path) -> None:
     """It keeps its rate, and ends when the block does."""
-    with bed(stand, tmp_path / "run", configuration(way="direct", mbps=20.0)) as made:
+    with live(kept, tmp_path / "run", configuration(way="direct", mbps=20.0)) as made:
         with traffic.beside(made, {"bulk": Bulk(mbps=3.0, port=traffic.PORT)}) as found:
             traffic.play(made, {"clock": Pause(seconds=1.5)})
         assert 2.4 < rates.mbps(found["bulk"]["bins"], 0.3, 1.3) < 3.3
 
 
-def test_an_account_of_a_download(stand: Stand, tmp_path: Path) -> None:
-    with bed(stand, tmp_path / "run", configuration(pipes=4, warm=True)) as made:
+def test_an_account_of_a_download(kept: Labs, tmp_path: Path) -> None:
+    with live(kept, tmp_path / "run", configuration(pipes=4, warm=True)) as made:
         traffic.play(made, {"file": Transfer(port=traffic.PORT, down=500_000)})
         told = account.account(made, connections=1)
         assert len(told.connections("lp")) == 2, "the one that warmed the pipes is one more"
@@ -236,8 +236,8 @@ def test_an_account_of_a_download(stand: Stand, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["direct", "pipes"])
-def test_iperf3(stand: Stand, tmp_path: Path, way: str) -> None:
-    with bed(stand, tmp_path / "run", configuration(way=way)) as made:
+def test_iperf3(kept: Labs, tmp_path: Path, way: str) -> None:
+    with live(kept, tmp_path / "run", configuration(way=way)) as made:
         found = iperf.throughput(made, "both", 1)
         assert found.keys() == {"down", "up"}
         # A second of fresh pipes, both ways: how much is chance, but never more than the link.
@@ -247,8 +247,8 @@ def test_iperf3(stand: Stand, tmp_path: Path, way: str) -> None:
             assert iperf.throughput(made, direction, 1).keys() == {direction}
 
 
-def test_the_walk_through(stand: Stand, tmp_path: Path) -> None:
-    with bed(stand, tmp_path / "run", configuration()) as made:
+def test_the_walk_through(kept: Labs, tmp_path: Path) -> None:
+    with live(kept, tmp_path / "run", configuration()) as made:
         done = course.walk_through(made, 10, 4096, 4096)
         assert len(done) == 10
         assert done == sorted(done)
@@ -256,9 +256,9 @@ def test_the_walk_through(stand: Stand, tmp_path: Path) -> None:
         assert account.account(made, connections=1).connections("rp")[0]["tx_bytes"] >= 40_960
 
 
-def test_a_client_that_is_cut_off_has_failed(stand: Stand, tmp_path: Path) -> None:
+def test_a_client_that_is_cut_off_has_failed(kept: Labs, tmp_path: Path) -> None:
     """Its server dies in the middle: a reset, not a shorter file."""
-    with bed(stand, tmp_path / "run", configuration(way="direct", mbps=2.0)) as made:
+    with live(kept, tmp_path / "run", configuration(way="direct", mbps=2.0)) as made:
         server = made.kept("traffic", lambda: traffic.server(made.lab))
         actors = {"file": Transfer(down=10_000_000, **traffic.way(made))}
         with (
@@ -269,8 +269,8 @@ def test_a_client_that_is_cut_off_has_failed(stand: Stand, tmp_path: Path) -> No
         assert "client" in " ".join(path.name for path in made.folder.iterdir())
 
 
-def test_pipes_that_break_are_a_failed_run(stand: Stand, tmp_path: Path) -> None:
-    with bed(stand, tmp_path / "run", configuration(mbps=2.0)) as made:
+def test_pipes_that_break_are_a_failed_run(kept: Labs, tmp_path: Path) -> None:
+    with live(kept, tmp_path / "run", configuration(mbps=2.0)) as made:
         made.kept("traffic", lambda: traffic.server(made.lab))
         assert made.pair is not None
         actors = {"file": Transfer(down=10_000_000, **traffic.way(made))}
@@ -281,17 +281,17 @@ def test_pipes_that_break_are_a_failed_run(stand: Stand, tmp_path: Path) -> None
             traffic.play(made, actors)
 
 
-def test_a_run_ends_at_its_deadline(stand: Stand, tmp_path: Path) -> None:
+def test_a_run_ends_at_its_deadline(kept: Labs, tmp_path: Path) -> None:
     began = time.monotonic()
-    with bed(stand, tmp_path / "run", configuration(way="direct", mbps=0.5), limit_s=2) as made:
+    with live(kept, tmp_path / "run", configuration(way="direct", mbps=0.5), limit_s=2) as made:
         with pytest.raises(RunFailed, match=r"not done|TimeoutError"):
             traffic.play(made, {"file": Transfer(down=10_000_000, **traffic.way(made))})
         assert time.monotonic() - began < 8
 
 
-def test_send_buffers_that_were_not_asked_for(stand: Stand, tmp_path: Path) -> None:
+def test_send_buffers_that_were_not_asked_for(kept: Labs, tmp_path: Path) -> None:
     wanted = configuration(binding="early", pipe_sndbuf=100_000)
-    with bed(stand, tmp_path / "run", wanted) as made:
+    with live(kept, tmp_path / "run", wanted) as made:
         buffers.check(made)
         made.params = {**wanted, "pipe_sndbuf": 200_000}
         with pytest.raises(RunFailed, match="not 200000"):

@@ -22,13 +22,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+from base.pressure import pressure_us
+from base.shell import enter
 from topologies.lab import Lab
 from topologies.linkem import LinkemLink
 from topologies.links import EmulatedLink
 from topologies.mile import ETHERNET_BYTES, Direction
 from topologies.nodes import LabNode
-from topologies.pressure import pressure_us
-from topologies.shell import enter
 
 HERE = Path(__file__).parent
 IP_UDP = 28

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from base.processes import identify
+from base.shell import until
 from topologies import entry, registry
-from topologies.processes import identify
 from topologies.programs import built, program
 from topologies.registry import LabState
-from topologies.shell import until
 
 SOMEBODY = 12345  # a user, whether it has a name or not
 

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from experiments import parameters
-from experiments.bed import laid
-from experiments.stand import Stand
+from experiments.labs import Labs
+from experiments.prepare import prepared
 from experiments.workloads import account, objects
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
@@ -37,7 +37,7 @@ KINDS: dict[str, dict[str, Any]] = {
 class Seen:
     """Medians over the rounds so far."""
 
-    stand: Stand
+    labs: Labs
     folder: Path
     bottleneck: str
     rounds: int = 0
@@ -52,11 +52,11 @@ class Seen:
         params = parameters.complete((), {**WIRED, "bottleneck": self.bottleneck, **KINDS[kind]})
         folder = self.folder / f"{kind}-{self.rounds}"
         folder.mkdir()
-        with laid(self.stand, params, self.rounds, folder, 30.0, keep_pcaps=False) as bed:
+        with prepared(self.labs, params, self.rounds, folder, 30.0, keep_pcaps=False) as run:
             if kind == "idle":
-                return objects.beside_bulk(bed, bulk=False, count=4, seconds=1.0)
-            measures = objects.beside_bulk(bed, count=5, seconds=1.2)
-            return measures | account.account(bed, connections=2).measures()
+                return objects.beside_bulk(run, bulk=False, count=4, seconds=1.0)
+            measures = objects.beside_bulk(run, count=5, seconds=1.2)
+            return measures | account.account(run, connections=2).measures()
 
     def __call__(self, kind: str, name: str) -> float:
         return median(it[name] for it in self.found[kind])
@@ -90,15 +90,15 @@ def bulk_does_not_pay(seen: Seen) -> bool:
 
 
 @pytest.fixture
-def stand(labs: Path) -> Iterator[Stand]:
-    with Stand() as made:
+def labs(labs: Path) -> Iterator[Labs]:
+    with Labs() as made:
         yield made
 
 
 @pytest.mark.parametrize("bottleneck", ["sender", "network"])
-def test_late_binding_beside_early(stand: Stand, tmp_path: Path, bottleneck: str) -> None:
+def test_late_binding_beside_early(labs: Labs, tmp_path: Path, bottleneck: str) -> None:
     """Rounds are added as long as a bound does not hold: medians decide, not luck."""
-    seen = Seen(stand, tmp_path, bottleneck)
+    seen = Seen(labs, tmp_path, bottleneck)
     checks: list[Callable[[Seen], bool]] = [object_is_early, nothing_waits, bulk_does_not_pay]
     began = time.monotonic()
     while seen.rounds < MOST_ROUNDS:

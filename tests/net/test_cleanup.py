@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from base.processes import Identity, environment_has, everybody, network_of
+from base.shell import run, until
 from topologies import registry
 from topologies.lab import Lab
-from topologies.processes import Identity, environment_has, everybody, network_of
-from topologies.shell import run, until
 from topologies.topos import LastMile
 
 ROOT = Path(__file__).parents[2]

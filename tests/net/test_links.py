@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from base.shell import CommandError, until
 from tests.net.measure import (
     PROCESSOR_MS,
     Load,
@@ -25,11 +26,10 @@ from topologies import qdisc
 from topologies.lab import Lab
 from topologies.linkem import LinkemLink
 from topologies.links import LinkMismatch
-from topologies.mile import ParameterError
 from topologies.nodes import SettingRefused
+from topologies.parameter import ParameterError
 from topologies.programs import program
 from topologies.proxies import capture
-from topologies.shell import CommandError, until
 from topologies.topos import LastMile
 
 SMALL = Load(frame=100, packets=1000, packets_per_s=2000.0)

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from base.shell import CommandError, run, until
 from tests.net.measure import Wrong, idle_rtt_ms, near, shown_to_hold, tcp_mbps, ways
+from topologies.addresses import SERVER
 from topologies.lab import Lab
-from topologies.mile import ParameterError
 from topologies.nodes import SettingRefused
+from topologies.parameter import ParameterError
 from topologies.programs import ProgramError, program
 from topologies.proxies import made_of
 from topologies.redirect import rules
-from topologies.shell import CommandError, run, until
-from topologies.topos import SERVER, LastMile, TwoLastMiles
+from topologies.topos import LastMile, TwoLastMiles
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,7 +4,8 @@
 import pytest
 
 from topologies import qdisc
-from topologies.mile import Mile, ParameterError
+from topologies.mile import Mile
+from topologies.parameter import ParameterError
 
 
 def gate(mile: Mile, *, rate: bool = True) -> str:

@@ -30,11 +30,11 @@ from tests.net.measure import (
     ways,
 )
 from tests.net.standing import miles
+from topologies.addresses import SERVER
 from topologies.lab import Lab
 from topologies.links import EmulatedLink
 from topologies.mile import ETHERNET_BYTES
 from topologies.presets import PRESETS
-from topologies.topos import SERVER
 
 pytestmark = pytest.mark.slow
 

@@ -23,13 +23,14 @@ from typing import Any
 
 import pytest
 
-from experiments.bed import Bed, laid
 from experiments.catalogue import find
-from experiments.model import Params
+from experiments.labs import Labs
+from experiments.live_run import LiveRun
 from experiments.parameters import complete
-from experiments.stand import Stand
+from experiments.prepare import prepared
 from experiments.workloads import webs
 from tests.net.measure import Wrong, again_if_late, lateness
+from topologies.parameter import Params
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
 
@@ -66,27 +67,27 @@ class Seen:
     """What was measured on one link; medians over the rounds so far."""
 
     link: Link
-    stand: Stand
+    labs: Labs
     folder: Path
     late: list[dict[str, Any]] = field(default_factory=list)
     early: list[dict[str, Any]] = field(default_factory=list)
 
     def round(self) -> None:
-        with self._bed(LATE) as bed:
-            self.late.append(webs.alone_then_beside(bed, self.link.pages, self.link.bulk_s))
+        seed = 1 + len(self.late)
+        with self._run(LATE, seed) as run:
+            self.late.append(webs.alone_then_beside(run, self.link.pages, self.link.bulk_s))
         if self.rivals:
             return
-        with self._bed(EARLY) as bed:
-            self.early.append(webs.bulk_alone(bed, self.link.bulk_s))
+        with self._run(EARLY, seed) as run:
+            self.early.append(webs.bulk_alone(run, self.link.bulk_s))
 
     @contextmanager
-    def _bed(self, how: Params) -> Iterator[Bed]:
+    def _run(self, how: Params, seed: int) -> Iterator[LiveRun]:
         params = complete(find("web-beside").parameters, {**BASE, **self.link.params, **how})
-        folder = self.folder / f"{how['binding']}-{len(self.late)}"
+        folder = self.folder / f"{how['binding']}-{seed}"
         folder.mkdir()
-        seed = len(self.late) + 1
-        with laid(self.stand, params, seed, folder, LIMIT_S, keep_pcaps=False) as bed:
-            yield bed
+        with prepared(self.labs, params, seed, folder, LIMIT_S, keep_pcaps=False) as run:
+            yield run
 
     def of(self, name: str) -> float:
         return median(it[name] or 0.0 for it in self.late)
@@ -130,21 +131,21 @@ class Seen:
 
 
 @pytest.fixture
-def stand(labs: Path) -> Iterator[Stand]:
-    with Stand() as made:
+def labs(labs: Path) -> Iterator[Labs]:
+    with Labs() as made:
         yield made
 
 
-def late_since(stand: Stand) -> list[str]:
-    return lateness(stand.lab) if stand.lab is not None else []
+def late_since(labs: Labs) -> list[str]:
+    return lateness(labs.lab) if labs.lab is not None else []
 
 
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)
-def test_a_page_beside_a_download(stand: Stand, tmp_path: Path, link: Link) -> None:
-    seen = Seen(link, stand, tmp_path)
+def test_a_page_beside_a_download(labs: Labs, tmp_path: Path, link: Link) -> None:
+    seen = Seen(link, labs, tmp_path)
     began = time.monotonic()
     try:
-        again_if_late(partial(late_since, stand), link.name, seen.check)
+        again_if_late(partial(late_since, labs), link.name, seen.check)
     finally:
         if seen.late:
             print(f"{seen}; {time.monotonic() - began:.0f} s")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from base import pressure
 from tests.relay.waiting import until
-from topologies import pressure
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from topologies.pressure import OwnTime
+from base.pressure import OwnTime
 
 T = TypeVar("T")
 

@@ -54,6 +54,6 @@ def switch() -> Iterator[None]:
 
 
 def test_mininet_over_open_vswitch_and_netem(switch: None) -> None:
-    from vm.smoke import DELAY_MS, switched_rtt_ms
+    from topologies.smoke import DELAY_MS, switched_rtt_ms
 
     assert switched_rtt_ms() >= 2 * DELAY_MS

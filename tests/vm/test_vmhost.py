@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from base.shell import CommandError, until
 from tests.net.conftest import why_no_lab
+from topologies.addresses import SERVER
 from topologies.lab import Lab
-from topologies.mile import ParameterError
+from topologies.parameter import ParameterError
 from topologies.programs import program
-from topologies.shell import CommandError, until
-from topologies.topos import SERVER, LastMile
+from topologies.topos import LastMile
 from vm import image, need, recipe
 from vm.need import GuestError
 

@@ -4,16 +4,17 @@
 import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from experiments.model import Metric, Parameter
+from experiments.model import Metric
 from experiments.workloads import rates, traffic
 from experiments.workloads.actors import Bulk
 from experiments.workloads.objects import SETTLE_S
 from experiments.workloads.web.experiment import PageExperiment
 from experiments.workloads.web.load import PARAMETERS
 from experiments.workloads.web.pages import SITE_NAMES, page
+from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 TWELVE_SITES = (*SITE_NAMES[1::3], *SITE_NAMES[::15])
 FIVE_SITES = TWELVE_SITES[:9:2]
@@ -39,17 +40,17 @@ class BusyPage(PageExperiment):
         Metric("page_bytes", "size of the page", "bytes", "neither"),
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        beside = str(bed.params["beside"])
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        beside = str(run.params["beside"])
         if beside == "none":
-            return super().measure(bed)
-        bulk = Bulk(mbps=RATES[beside], **traffic.way(bed))
-        with traffic.beside(bed, {"bulk": bulk}) as found:
+            return super().measure(run)
+        bulk = Bulk(mbps=RATES[beside], **traffic.way(run))
+        with traffic.beside(run, {"bulk": bulk}) as found:
             time.sleep(SETTLE_S)  # until it has its rate, and has filled what it will fill
-            measures = super().measure(bed)
-            since_end_s = time.monotonic() - bed.went
+            measures = super().measure(run)
+            since_end_s = time.monotonic() - run.went
         began = found["end"]["ended_s"] - since_end_s
         took = measures["completion_s"]
         mbps = rates.mbps(found["bulk"]["bins"], began, began + took) or 0.0
-        own = page(str(bed.params["page"])).bytes * 8e-6 / took
+        own = page(str(run.params["page"])).bytes * 8e-6 / took
         return {**measures, "bulk_mbps": mbps, "total_mbps": mbps + own}

@@ -3,14 +3,15 @@
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from experiments.model import Experiment, Metric, Params, Value
+from experiments.model import Experiment, Metric
 from experiments.parameters import WAYS
 from experiments.workloads import rates
 from experiments.workloads.web.load import PARAMETERS, Plan, load
 from experiments.workloads.web.pages import page
+from topologies.parameter import Params, Value
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 
 class PageExperiment(Experiment):
@@ -28,9 +29,9 @@ class PageExperiment(Experiment):
         Metric("page_bytes", "size of the page", "bytes", "neither"),
     )
 
-    def measure(self, bed: "Bed") -> dict[str, Any]:
-        measures = load(bed, Plan.of(bed.params, **self.fixed))
-        floor = self.floor_s(bed.params)
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        measures = load(run, Plan.of(run.params, **self.fixed))
+        floor = self.floor_s(run.params)
         return {**measures, "floor_s": floor, "over_floor": measures["completion_s"] / floor}
 
     def floor_s(self, params: Params) -> float:

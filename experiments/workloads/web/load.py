@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One page load on a bed: by our loader or by Chromium, by HTTP/1.1 or HTTP/2.
+"""One page load in a run: by our loader or by Chromium, by HTTP/1.1 or HTTP/2.
 
 Cleartext unless `tls`: then HTTP/1.1 and HTTP/2 differ in nothing but themselves, and TLS'
 handshake, which needs its round trip whatever the way, does not thin the differences out.
@@ -17,17 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Parameter, Params, RunFailed
+from base.shell import enter
+from base.sources import ROOT
+from experiments.failure import RunFailed
 from experiments.preflight import CannotServe
 from experiments.workloads import line, mptcp
 from experiments.workloads.web.pages import NAMES, page
 from experiments.workloads.web.site import NETWORK, PORTS, Site, addresses, site
-from topologies.programs import ROOT
+from topologies.parameter import Parameter, Params
 from topologies.proxies import CONTROL
-from topologies.shell import enter
 
 if TYPE_CHECKING:
-    from experiments.bed import Bed
+    from experiments.live_run import LiveRun
 
 MODULE = {"loader": "loader", "chromium": "chromium"}
 PARAMETERS = (
@@ -90,21 +91,21 @@ class Plan:
         return [*words, *(["--one"] if self.one else [])]
 
 
-def load(bed: "Bed", plan: Plan) -> dict[str, Any]:
+def load(run: "LiveRun", plan: Plan) -> dict[str, Any]:
     """Loads the page; the times, and the server's account of its connections. Raises RunFailed."""
-    it = bed.kept("web", lambda: site(bed.lab))
+    it = run.kept("web", lambda: site(run.lab))
     if plan.mptcp:
         if not it.mptcp:
             raise CannotServe("this kernel has no MPTCP")
-        bed.kept("mptcp", lambda: mptcp.several_subflows(bed.lab))
-    seconds = bed.deadline - time.monotonic()
-    hosts = bed.folder / "hosts.json"
+        run.kept("mptcp", lambda: mptcp.several_subflows(run.lab))
+    seconds = run.deadline - time.monotonic()
+    hosts = run.folder / "hosts.json"
     hosts.write_text(json.dumps(addresses(page(plan.page), plan.one)))
-    line_at = bed.folder / f"line-{plan.browser}"
+    line_at = run.folder / f"line-{plan.browser}"
     line_at.mkdir()
-    words = plan.command(it, hosts, line_at, max(0.1, seconds), str(bed.params["cc"]))
-    argv = enter(bed.lab.client.namespace, words)
-    with (bed.folder / f"{plan.browser}.log").open("w+") as said:
+    words = plan.command(it, hosts, line_at, max(0.1, seconds), str(run.params["cc"]))
+    argv = enter(run.lab.client.namespace, words)
+    with (run.folder / f"{plan.browser}.log").open("w+") as said:
         with subprocess.Popen(
             argv,
             stdin=subprocess.PIPE,
@@ -112,22 +113,22 @@ def load(bed: "Bed", plan: Plan) -> dict[str, Any]:
             stderr=said,
             text=True,
             cwd=ROOT,
-            env=bed.lab.state.environment(),
+            env=run.lab.state.environment(),
         ) as process:
             try:
-                bed.went = line.start(line_at, process, bed.begin)
-                found, sockets = _talk(bed, process, said.name)
+                run.went = line.start(line_at, process, run.begin)
+                found, sockets = _talk(run, process, said.name)
             finally:
                 _end(process)
                 shutil.rmtree(line_at)
-    (bed.folder / "objects.json").write_text(json.dumps(found, indent=1))
+    (run.folder / "objects.json").write_text(json.dumps(found, indent=1))
     if plan.mptcp and sockets["open"] <= len(found["connections"]):
         raise RunFailed(f"{sockets['open']} subflows of {len(found['connections'])} connections")
     return _measures(plan, found, sockets)
 
 
 def _talk(
-    bed: "Bed", process: "subprocess.Popen[str]", log: str
+    run: "LiveRun", process: "subprocess.Popen[str]", log: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Its one line; the server's sockets, while it waits; its end."""
     assert process.stdin is not None and process.stdout is not None
@@ -136,7 +137,7 @@ def _talk(
         status = process.wait(timeout=10)
         lines = Path(log).read_text(errors="replace").strip().splitlines() or ["no word"]
         raise RunFailed(f"exit {status}: {lines[-1]}")
-    sockets = server_sockets(bed)
+    sockets = server_sockets(run)
     process.stdin.close()
     status = process.wait(timeout=20)
     if status:
@@ -155,13 +156,13 @@ def _end(process: "subprocess.Popen[str]") -> None:
         process.kill()
 
 
-def server_sockets(bed: "Bed") -> dict[str, Any]:
+def server_sockets(run: "LiveRun") -> dict[str, Any]:
     """What the kernel tells of the server's ends; all must be under what was asked for."""
     words = ("ss", "-Htin", "state", "established", f"( src {NETWORK}.0/24 )")
-    lines = bed.lab.server.inside(*words).splitlines()
+    lines = run.lab.server.inside(*words).splitlines()
     found = [CONTROL.match(line) for line in lines[1::2]]
     controls = {match[1] if match else "?" for match in found}
-    if controls != {bed.params["cc"]}:
+    if controls != {run.params["cc"]}:
         raise RunFailed(f"the server's connections are under {sorted(controls)}")
     again = [int(count) for count in re.findall(r"retrans:\d+/(\d+)", "".join(lines[1::2]))]
     return {"open": len(found), "retransmits": sum(again)}

@@ -22,15 +22,15 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from base.shell import run, until
 from experiments.workloads.traffic import command
 from experiments.workloads.web import bodies
 from experiments.workloads.web.page import Manifest, Page
 from experiments.workloads.web.pages import NAMES
 from experiments.workloads.web.pages import page as page_of
+from topologies.addresses import SERVER
 from topologies.lab import Lab
 from topologies.programs import ProgramError, program
-from topologies.shell import run, until
-from topologies.topos import SERVER
 
 NETWORK = "10.0.10"
 PORTS = {("http1", False): 80, ("http2", False): 81, ("http1", True): 443, ("http2", True): 443}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Beds for tests of workloads and of the catalogue, with a link that is quick."""
+"""Runs for tests of workloads and of the catalogue, with a link that is quick."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments import parameters
-from experiments.bed import Bed, laid
-from experiments.model import Params
-from experiments.stand import Stand
+from experiments.labs import Labs
+from experiments.live_run import LiveRun
+from experiments.prepare import prepared
+from topologies.parameter import Params
 
 QUICK = {"pipes": 2, "rtt_ms": 10.0, "mbps": 20.0, "link": "linkem"}
 
@@ -19,9 +20,9 @@ def configuration(own: Any = (), **chosen: Any) -> Params:
 
 
 @contextmanager
-def bed(
-    stand: Stand, folder: Path, params: Params, *, limit_s: float = 60.0, seed: int = 1
-) -> Iterator[Bed]:
+def live(
+    labs: Labs, folder: Path, params: Params, *, limit_s: float = 60.0, seed: int = 1
+) -> Iterator[LiveRun]:
     folder.mkdir(exist_ok=True)
-    with laid(stand, params, seed, folder, limit_s, keep_pcaps=False) as made:
+    with prepared(labs, params, seed, folder, limit_s, keep_pcaps=False) as made:
         yield made

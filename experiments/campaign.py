@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One experiment from its plan to its report: a folder begun or continued, its runs, its plots."""
+"""A campaign is one experiment from its plan to its report.
+
+It begins a folder or continues one, does the runs that are missing there, and draws the plots.
+"""
 
 import math
 import os
@@ -9,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from base.sources import commit
 from experiments import folder, meta
 from experiments.folder import FolderError, Results
 from experiments.model import Experiment
@@ -18,7 +22,6 @@ from experiments.runner import Keep
 from experiments.runs import Runs
 from experiments.stopping import Stop, interruptible, stoppable
 from experiments.tls import Tls
-from topologies.sources import commit
 
 
 def say(text: str) -> None:

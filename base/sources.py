@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Which sources these are."""
+"""Which sources these are, and where."""
 
 import os
+from pathlib import Path
 
-from topologies.programs import ROOT
-from topologies.shell import CommandError, run
+from base.shell import CommandError, run
 
+ROOT = Path(__file__).resolve().parent.parent
 TOLD = "TM3_COMMIT"
 
 

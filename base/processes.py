@@ -2,12 +2,15 @@
 """Processes told apart for good: an id together with when it started; and who is in a namespace."""
 
 import contextlib
+import ctypes
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -83,3 +86,8 @@ def end(find: Callable[[], set[Identity]], seconds: float = 5.0) -> None:
             if number == signal.SIGTERM or now - first > 0.5:
                 process.send(number)
         time.sleep(0.01)
+
+
+def end_with_parent(number: signal.Signals) -> None:
+    """From now on the kernel sends this process the signal when its parent is gone."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)

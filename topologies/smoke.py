@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether the laboratory works on this machine, in a minute: `python -m vm.smoke` (root).
+"""Whether the laboratory works on this machine, in a minute: `python -m topologies.smoke` (root).
 
 The tools; Mininet with Open vSwitch and netem; a download through tm3.ko, lp, netem and rp, byte
 for byte. What was found goes to results/smoke/.
@@ -16,10 +16,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from base.shell import CommandError, run
+from base.sources import ROOT
+from topologies.addresses import SERVER, rp_address
 from topologies.lab import Lab
-from topologies.programs import ROOT, program
-from topologies.shell import CommandError, run
-from topologies.topos import SERVER, LastMile, rp_address
+from topologies.programs import program
+from topologies.topos import LastMile
 
 TOOLS = ("tshark", "iperf3", "mn", "ovs-vsctl", "curl", "tc", "gcc")
 OBJECT_BYTES = 1_000_000

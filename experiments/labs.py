@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""A lab that stands between runs: changed where that will do, made anew where it will not."""
+"""A lab that stays up between runs: changed where that will do, made anew where it will not."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
+from base.scope import Scope
 from experiments import guest, parameters
-from experiments.model import Params
 from topologies.choice import choose
 from topologies.lab import Lab
-from topologies.mile import Mile, ParameterError
+from topologies.mile import Mile
 from topologies.nodes import SettingRefused
-from topologies.topos import LastMile, LastMiles, TwoLastMiles, Wan
+from topologies.parameter import ParameterError, Params
+from topologies.topos import LastMile, LastMiles, TwoLastMiles
+from topologies.wan import Wan
 
 T = TypeVar("T")
 _FIXED = ("mtu", "seed")  # of a mile: not to be changed while its link runs
@@ -42,7 +43,7 @@ def key(params: Params) -> tuple[Any, ...]:
 
 
 @dataclass
-class Stand:
+class Labs(Scope):
     """At most one lab at a time, and what experiments keep running in it.
 
     `shared`: the results folder, above all that runs log; a client that is a virtual machine
@@ -56,15 +57,7 @@ class Stand:
     _stack: ExitStack = field(default_factory=ExitStack)
     _kept: dict[str, Any] = field(default_factory=dict)
 
-    def __enter__(self) -> "Stand":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self, error: BaseException | None) -> None:
         self.dismantle()
 
     def get(self, params: Params, seed: int) -> Lab:

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""What comes before a run's client goes and after it: a lab, pipes freshly dialled, warm or not."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from base.shell import until
+from experiments import parameters, warm
+from experiments.labs import Labs, restart
+from experiments.live_run import LiveRun
+from topologies.lab import Lab
+from topologies.parameter import Params
+from topologies.proxies import Proxies, capture
+
+QUIET_S = 3.0
+STATS_INTERVAL_S = 0.1
+
+
+def _warm_and_restart(run: LiveRun) -> None:
+    if run.params["warm"]:
+        run.facts["warm"] = warm.up(run)
+    restart(run.lab, run.seed)
+
+
+def options_of(params: Params) -> list[str]:
+    """Of both proxies."""
+    words = [f"--binding={params['binding']}"]
+    words.append(f"--pipe-policy={params['pipe_policy']}")
+    for name in ("conn_policy", "aggregate", "lambda", "app_buffer", "pipe_sndbuf"):
+        if params[name] is not None:
+            words.append(f"--{name.replace('_', '-')}={params[name]}")
+    return words
+
+
+def _seeded(options: list[str], params: Params, seed: int) -> list[str]:
+    return [*options, f"--seed={seed}"] if params["pipe_policy"] == "random" else options
+
+
+@contextmanager
+def _pair(lab: Lab, params: Params, seed: int, keep_pcaps: bool) -> Iterator[Proxies | None]:
+    """The proxies of a run, or nothing; captures of what goes over the last mile."""
+    if not params["pipes"]:
+        with ExitStack() as stack:
+            if keep_pcaps:
+                device = "client-eth0"
+                stack.enter_context(capture(lab, lab.client, f"direct-{device}", device, "tcp"))
+            yield None
+        return
+    words = _seeded(options_of(params), params, seed)
+    with lab.proxies(
+        int(params["pipes"]),  # type: ignore[arg-type]
+        cc=str(params["cc"]),
+        transport=str(params["transport"]),
+        rp=words,
+        lp=words,
+        capture=("pipes", "application") if keep_pcaps else (),
+        stats_interval_s=STATS_INTERVAL_S,
+        build=parameters.proxies_folder(params),
+    ) as pair:
+        with lab.client.module() if params["client"] == "vm" else lab.redirected():
+            yield pair
+
+
+def open_sockets(lab: Lab) -> list[str]:
+    """Connections of earlier programs that may still send something."""
+    words = ("ss", "-Htn", "state", "connected", "exclude", "time-wait")
+    return [
+        f"{node.name}: {' '.join(line.split())}"
+        for node in (lab.client, lab.rp, lab.server)
+        for line in node.inside(*words).splitlines()
+    ]
+
+
+def settle(lab: Lab) -> list[str]:
+    """Waits until nobody has anything left to say; whoever has, still."""
+    try:
+        until("all connections to end", lambda: not open_sockets(lab), QUIET_S)
+    except TimeoutError:
+        return open_sockets(lab)
+    return []
+
+
+@contextmanager
+def prepared(
+    labs: Labs, params: Params, seed: int, folder: Path, limit_s: float, *, keep_pcaps: bool
+) -> Iterator[LiveRun]:
+    """A run whose client may go. The links' draw begins with this seed when the pipes are dialled
+    and again when the client goes: the n-th packet meets the same fate in every configuration."""
+    lab = labs.get(params, seed)
+    lab.state.logs = folder
+    try:
+        restart(lab, seed)
+        with _pair(lab, params, seed, keep_pcaps) as pair:
+            deadline = time.monotonic() + limit_s
+            run = LiveRun(lab, params, seed, folder, pair, deadline, labs, _warm_and_restart)
+            yield run
+        left = settle(lab)
+        if left:
+            run.facts["still_open"] = left
+    finally:
+        if labs.lab is lab:
+            lab.state.logs = None

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""Runs as the report sees them, and the configurations that they are of."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.model import Metric
+from experiments.statistics import Estimate, estimate
+from topologies.parameter import Params, Value
+
+
+@dataclass(frozen=True)
+class Run:
+    """One line of runs.jsonl."""
+
+    id: str
+    params: Params
+    seed: int
+    rep: int
+    outcome: str
+    measures: dict[str, Any]
+    completion_s: float | None = None
+    error: str | None = None
+    logs: str | None = None
+    started: float | None = None
+    took_s: float | None = None
+    link: str | None = None
+    links: dict[str, dict[str, int]] | None = None  # what each direction of a last mile counted
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome == "ok"
+
+    def measured(self, metric: Metric) -> float | None:
+        """A failed run has the worst value there is; None: not measured in this configuration."""
+        if not self.ok:
+            return {"less": math.inf, "more": 0.0}.get(metric.better)
+        value = self.measures.get(metric.name)
+        if value is None and metric.name == "completion_s":
+            value = self.completion_s
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return None if math.isnan(value) else float(value)
+
+
+Key = tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The runs that differ in nothing but seed and repetition."""
+
+    params: Params
+    runs: tuple[Run, ...]
+
+    @property
+    def failed(self) -> int:
+        return sum(1 for run in self.runs if not run.ok)
+
+    def counted(self, name: str) -> list[float]:
+        """Of each successful run, what its last miles counted in all."""
+        told = [run.links for run in self.runs if run.ok and run.links]
+        return [float(sum(each.get(name) or 0 for each in links.values())) for links in told]
+
+    def values(self, metric: Metric) -> list[float]:
+        return [v for v in (run.measured(metric) for run in self.runs) if v is not None]
+
+    def estimate(self, metric: Metric) -> Estimate:
+        """Where no successful run has this metric there is nothing to say, failures or not."""
+        measured = [run.measured(metric) for run in self.runs if run.ok]
+        if self.failed < len(self.runs) and all(value is None for value in measured):
+            return estimate([])
+        return estimate(self.values(metric), self.failed)

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+"""Who has which address in every lab, and which ports the proxies use."""
+
+SERVER = "10.0.9.2"
+RP_PORT = 6000
+LP_PORT = 6003  # where redirected connections arrive
+
+
+def client_address(mile: int = 0) -> str:
+    return f"10.0.{mile + 1}.1"
+
+
+def rp_address(mile: int = 0) -> str:
+    return f"10.0.{mile + 1}.2"
+
+
+def mac(network: int, host: int) -> str:
+    return f"02:00:00:00:{network:02x}:{host:02x}"
