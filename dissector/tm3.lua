@@ -394,6 +394,7 @@ local function new_state()
         kept_bytes_max = 0, held_bytes = 0, held_bytes_max = 0, body_bytes = 0,
         seen = {},     -- record -> what rows tell beside it
         leaks = {},    -- frame -> directions whose layers were not all counted off: see `layer`
+        segments_made = 0, -- handed on in the first pass
         ip_at = 14,    -- where the IP header was found last
         watched = {},
         by_ends = {},  -- addresses and ports as they are written -> one direction of a pipe
@@ -1452,6 +1453,7 @@ local function hand_on(conn, lane, offset, payload, flags, pinfo, tree, ack)
         .. (ack and be32((isn + ack + 1) % CIRCLE) or "\0\0\0\0") .. header_end[flags] .. payload
     local tvb = ByteArray.new(segment, true):tvb(lane.name)
     nested = look.frame
+    if not look.visited then S.segments_made = S.segments_made + 1 end
     local ok, why = pcall(call_tcp, tcp_dissector, tvb, pinfo, tree)
     nested = false
     if not ok and not malformed(why) then error(why, 0) end
@@ -1517,12 +1519,31 @@ function body.watch.dissector(tvb, pinfo, tree)
     return taken
 end
 
--- Behind the SYN of a connection to a port of HTTP.
+-- Connections that nobody reads: no dissector has their port, and of what was handed on so far none
+-- took the conversation, for then the one that stands in front of it would not have been asked.
+-- What else they carry is not handed on in the first pass, unless there is a tree to show it in.
+local unread = { watch = Proto("tm3_unread", "TM³ content that nobody reads"), TRIES = 8 }
+
+function unread.watch.dissector()
+    unread.asked = true
+    return 0
+end
+
+-- A piece was handed on.
+function unread.count(conn)
+    if not conn.unread or conn.unread >= unread.TRIES then return end
+    conn.unread = unread.asked and conn.unread + 1 or nil
+    if conn.unread == unread.TRIES then conn.nobody = true end
+end
+
+-- Behind the SYN of a connection.
 function body.begin(conn, pinfo)
     local dissector = tcp_ports:get_dissector(conn.dst_port)
     if dissector and tostring(dissector) == "HTTP" then
         body.http = dissector
         pinfo.conversation = body.watch
+    elseif not dissector then
+        conn.unread, pinfo.conversation = 0, unread.watch
     end
 end
 
@@ -1619,9 +1640,11 @@ local function hand_on_piece(piece, pinfo, tree, visited)
     local flags = #piece.bytes > 0 and TCP.PSH or 0
     if reason == FIN_ORDER or reason == HALF_CLOSE then flags = flags + TCP.FIN end
     if not visited then body.expect(lane, piece) end
+    unread.asked = false
     if flags > 0 then hand_on(conn, lane, piece.offset, piece.bytes, flags, pinfo, tree) end
     body.lane, body.asked = nil, nil
     if flags > 0 and not visited then
+        if #piece.bytes > 0 then unread.count(conn) end
         lane.handed = piece.offset + #piece.bytes
         acknowledge(conn, lane, pinfo, tree)
     end
@@ -1688,7 +1711,8 @@ function body.gather()
     local count = 0
     for at = 1, due_now.count do
         local piece = due_now[at]
-        if piece.syn or not body.waits(piece.lane, piece) then
+        local nobody = piece.conn.nobody and not look.has_tree
+        if piece.syn or not nobody and not body.waits(piece.lane, piece) then
             count = count + 1
             due_now[at], due_now[count] = due_now[count], piece
         end
@@ -2381,6 +2405,7 @@ local function quick(at, left)
     columns.tell(false, i, number, payload)
     if size < left and not look.bytes then look.bytes = call.raw(tvb, 0, look.captured) end
     s = look.bytes
+    if conn.nobody and not look.has_tree and early == 0 then content = false end
     local bytes = content and (s and s:sub(at + HEADER + 1, at + size)
         or call.raw(tvb, at + HEADER, payload))
     if early > 0 then
@@ -2411,7 +2436,7 @@ local function dissect(half, tvb, captured, pinfo, tree)
         look.chunks = look.chunks + 1
         look.base = BEYOND_FRAMES + look.chunks * LEN_DATA_MAX
     end
-    look.shown = tree:referenced(tm3_dissector)
+    look.shown, look.has_tree = tree:referenced(tm3_dissector), tree.text ~= nil
     local may_be_quick = not visited and not look.shown and not half.hole and half.sync == "found"
         and not options.in_detail
     if captured < length then half.cut = true end
@@ -2780,7 +2805,7 @@ local function hand_on_all(tvb, pinfo, tree, visited, after)
         call_tcp(layer.inside, nothing, pinfo, tree)
         failed = failed or layer.failed
         layer.make_up(piece.lane, tvb, pinfo, tree, visited)
-        if after then after(at < due_now.count) end
+        if after then after(at < due_now.count, piece.conn) end
     end
     pinfo.src_port, pinfo.dst_port = src_port, dst_port
     if failed then error(failed, 0) end
@@ -2810,11 +2835,11 @@ function columns.write(cols, info, tvb, pinfo, tree, visited)
     local text = columns.text()
     local before = columns.in_front(info, text)
     if due_now.count > 0 then
-        hand_on_all(tvb, pinfo, tree, visited, function(more)
+        hand_on_all(tvb, pinfo, tree, visited, function(more, conn)
             protocol = protocol or cols.protocol
             local inner = tostring(protocol)
             if inner ~= "TCP" and inner ~= "TM³" then
-                own = "TM³/" .. inner
+                own, conn.unread = "TM³/" .. inner, nil
                 text = text .. " | " .. tostring(info):sub(#before + 1):gsub("^[,%s]+", "")
             end
             info:clear_fence()
@@ -3028,7 +3053,7 @@ end
 function stats.as_json()
     return '{"format": 1, "pipes": ' .. stats.json(stats.pipe_rows()) .. ',\n"connections": '
         .. stats.json(stats.connection_rows()) .. ',\n"memory": ' .. stats.json(stats.memory())
-        .. "}\n"
+        .. ',\n"segments_made": ' .. stats.json(S.segments_made) .. "}\n"
 end
 
 -- A table of text: left-aligned if the heading begins with "<". Widths count characters.
