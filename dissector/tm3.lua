@@ -304,6 +304,9 @@ local e = {
         GROUP.PROTOCOL, SEVERITY.ERROR),
     address = expert_of("address", "The address does not go with its kind",
         GROUP.MALFORMED, SEVERITY.ERROR),
+    twice = expert_of("twice", "This pipe was captured at two points, which `python -m "
+        .. "dissector.join` tells apart; here each packet counts where it was seen first",
+        GROUP.SEQUENCE, SEVERITY.NOTE),
     mptcp = expert_of("mptcp", "MPTCP: the capture does not show where these bytes belong in their "
         .. "pipe, so they are not read", GROUP.UNDECODED, SEVERITY.NOTE),
     not_kept = expert_of("not_kept", "Payload of early messages is no longer held: "
@@ -396,6 +399,7 @@ local function new_state()
         kept_bytes_max = 0, held_bytes = 0, held_bytes_max = 0, body_bytes = 0,
         seen = {},     -- record -> what rows tell beside it
         leaks = {},    -- frame -> directions whose layers were not all counted off: see `layer`
+        twins = {},    -- frames of SYNs that were captured at a second point
         segments_made = 0, -- handed on in the first pass
         ip_at = 14,    -- where the IP header was found last
         watched = {},
@@ -2543,6 +2547,8 @@ end
 
 -- The TCP headers of pipes ------------------------------------------------------------
 
+-- So many packets of a pipe may come before its SYN comes from another point.
+wire.BEFORE_TWIN = 16
 wire.IP_OFFSETS = { 14, 16, 20, 18, 0, 4, 22, 24 }
 
 -- The TCP header if the IP header begins at `at`: sequence number, flags, payload bytes, addresses
@@ -2695,6 +2701,29 @@ function wire.find(pinfo, src_port, dst_port, sequence, opens)
     return half
 end
 
+-- Was a packet of this kind seen, with the same number of its sender's (`id`, of IPv4)? What TCP
+-- sends again has another number; so this is the same packet, captured at another point.
+function wire.is_twin(half, id, rest)
+    if id == "\0\0" then return false end
+    local seen = half.packets or {}
+    half.packets = seen
+    if seen[id .. rest] then return true end
+    seen[id .. rest] = true
+    return false
+end
+
+-- LP's SYN again. Is the capture one of two points?
+function wire.syn_again(half, tvb, pinfo, tree)
+    local id = byte(call.raw(tvb, S.ip_at, 1), 1) < 0x60 and call.raw(tvb, S.ip_at + 4, 2)
+    if half.syn_id and half.syn_id ~= "\0\0" and half.syn_id == id then
+        half.stream.twice = true
+        S.twins[pinfo.number] = true
+        tree:add_proto_expert_info(e.twice)
+        tree:add(f.expert).hidden = true
+    end
+    half.syn_id = id
+end
+
 -- A segment of a pipe that is known, without SYN, FIN and RST, its IPv4 header without options:
 -- as nearly all are. True if it was one.
 function wire.look_at_known(tvb, pinfo)
@@ -2706,6 +2735,10 @@ function wire.look_at_known(tvb, pinfo)
     local first, _, high, low, _, _, _, _, _, protocol = byte(s, 1, 10)
     local a, b, c, d, _, _, _, _, data, flags = byte(s, 25, 34)
     if first ~= 0x45 or protocol ~= 6 or flags % 8 ~= 0 or high + low == 0 then return false end
+    if (half.stream.twice or half.frames < wire.BEFORE_TWIN)
+        and wire.is_twin(half, s:sub(5, 6), s:sub(25, 34)) then
+        return true
+    end
     local payload = high * 256 + low - 20 - (data - data % 16) / 4
     half.frames = half.frames + 1
     half.wire = half.wire + call.reported_len(tvb)
@@ -2786,9 +2819,14 @@ function wire.look(tvb, pinfo, tree)
         S.by_ends[ends] = half
     end
     if not half then return end
+    local again = syn and half.syn_at == sequence
+    if syn and half.up then wire.syn_again(half, tvb, pinfo, tree) end
+    if again and half.stream.twice then return end
     half.frames = half.frames + 1
     half.wire = half.wire + pinfo.len
+    if again then return end
     if syn then
+        half.syn_at = sequence
         half.tcp_next = (sequence + 1) % CIRCLE
         half.begin = half.tcp_next
         -- From LP's SYN to its acknowledgement of RP's is one round trip, wherever it is captured.
@@ -2812,7 +2850,7 @@ end
 -- TCP puts together each subflow by itself, but the bytes of a pipe are spread over several. So
 -- what TCP has put together is not dissected. The bytes are taken from the segments, get their
 -- places by the option DSS, and are dissected in the frame in which they became due. The keys of
--- the first subflow tell which ones go together: one that joins names the digest of a key (RFC 8684).
+-- the first subflow tell which ones go together: who joins names the digest of one (RFC 8684).
 mptcp = { OPTION = 30, CAPABLE = 0, JOIN = 1, DSS = 2, FASTCLOSE = 7, DARK = "dark", sha = {} }
 
 -- The MPTCP options of a TCP header by their subtypes.
@@ -3194,6 +3232,10 @@ function inside.dissector(tvb, pinfo, tree)
     end
     end_look()
     if visited then
+        if S.twins[pinfo.number] then
+            tree:add_proto_expert_info(e.twice)
+            tree:add(f.expert).hidden = true
+        end
         if S.mptcp_frames[pinfo.number] == mptcp.DARK then mptcp.say(pinfo, tree) end
     elseif not over_mptcp and not wire.look_at_known(tvb, pinfo) then
         wire.look(tvb, pinfo, tree)
@@ -3284,7 +3326,8 @@ function stats.pipe_rows()
             local frames = stream.up.wire + stream.down.wire
             rows[#rows + 1] = {
                 session = session.number, pipe = stream.number,
-                carrier = stream.sctp and "sctp" or "tcp",
+                carrier = stream.sctp and "sctp" or stream.mptcp and "mptcp" or "tcp",
+                captured_twice = stream.twice and 1 or nil,
                 lp = stream.lp .. ":" .. stream.lp_port, rp = stream.rp .. ":" .. stream.rp_port,
                 up = stats.way_of(stream.up, up, delays),
                 down = stats.way_of(stream.down, down, delays),

@@ -2,6 +2,7 @@
 """Captures of both ends joined: each message once, with the time that it was under way."""
 
 import csv
+import json
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -118,6 +119,44 @@ def test_as_a_command(tmp_path: Path) -> None:
     assert "RP's clock is +5000.000 ms ahead" in done.stderr
     done = subprocess.run([*command, "--format", "jsonl"], capture_output=True, cwd=tshark.TOP)
     assert done.stdout.count(b"\n") == 7
+
+
+def numbered(capture: Capture) -> Capture:
+    """With the numbers that a sender gives to its packets, as Linux does."""
+    packets = [
+        (time, place, packet[:18] + place.to_bytes(2, "big") + packet[20:])
+        for place, (time, _, packet) in enumerate(capture.packets, 1)
+    ]
+    return Capture(packets)
+
+
+def test_two_points_in_one_capture_count_once(tmp_path: Path) -> None:
+    """Both ends by one clock, read as it is: what one end has seen is not counted again."""
+    both, path = BothEnds(), tmp_path / "merged.pcap"
+    pipe = TcpStream(both, Endpoint(LP, 40_000), Endpoint(RP, 6000))
+    pipe.open(0)
+    pipe.up(50_000, m.syn(1, "192.0.2.1", 9))
+    for number in range(20):
+        pipe.down(100_000 + number * 1000, m.data(1, number, b"payload"))
+        pipe.up(100_100 + number * 1000, m.data(1, number + 1, b"more"))
+    lp, rp = numbered(both.at_lp), numbered(both.at_rp)
+    back = [(time - CLOCK_US, place + 1000, packet) for time, place, packet in rp.packets]
+    Capture(lp.packets + back).write(path)
+    alone = tmp_path / "lp.pcap"
+    lp.write(alone)
+    found, of_one = (
+        json.loads(tshark.run(each, "-q", "-o", "tm3.statistics:json")) for each in (path, alone)
+    )
+    (pipe_row,), (as_one,) = found["pipes"], of_one["pipes"]
+    assert pipe_row.pop("captured_twice") == 1
+    for way in ("up", "down"):
+        assert pipe_row[way]["frames"] == as_one[way]["frames"]
+        assert pipe_row[way]["tcp_resent"] == pipe_row[way]["tcp_out_of_order"] == 0
+        assert pipe_row[way]["messages"] == as_one[way]["messages"]
+    assert found["connections"][0]["up"]["duplicates"] == 0
+    for passes in ((), ("-2",)):
+        rows = tshark.field_values(path, ["frame.number"], *passes, "-Y", "tm3.expert.twice")
+        assert len(rows) == 1
 
 
 def test_captures_of_two_worlds(tmp_path: Path) -> None:
