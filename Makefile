@@ -142,6 +142,12 @@ kernels: ## headers of newer kernels and checkpatch, for tests/kmod; not install
 	@status=0; $(VENV_PYTHON) -m vm kernels || status=$$?; \
 	$(hand_back); exit $$status
 
+.PHONY: wireshark
+wireshark: ## tshark of the next Debian, for tests/dissector; not installed (root)
+	@VENV=$(VENV) .ci/setup vm/packages.debian
+	@status=0; $(VENV_PYTHON) -m vm wireshark || status=$$?; \
+	$(hand_back); exit $$status
+
 .PHONY: vm
 vm: ## make the guest machine's image from Debian packages, once (root)
 	@VENV=$(VENV) .ci/setup vm/packages.debian
@@ -305,4 +311,4 @@ $(BUILD)/vectors/generate: $(wildcard tests/vectors/*.c) tests/vectors/print.h $
 
 .SECONDARY:
 # What lies in the guest's image or was built by the kernel's Makefile is not ours.
--include $(shell find $(BUILD) -path $(BUILD)/vm -prune -o -path $(BUILD)/kmod -prune -o -path $(BUILD)/kernels -prune -o -type f -name '*.d' -print 2>/dev/null)
+-include $(shell find $(BUILD) -path $(BUILD)/vm -prune -o -path $(BUILD)/kmod -prune -o -path $(BUILD)/kernels -prune -o -path $(BUILD)/wireshark -prune -o -type f -name '*.d' -print 2>/dev/null)

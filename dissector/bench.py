@@ -2,12 +2,14 @@
 """Times tshark with the dissector and without it, on the same capture, and prints the ratios.
 
     python -m dissector.bench [--megabytes 200] [--rounds 1] [--limit 60] [--capture FILE]
+    python -m dissector.bench --messages 100000 [--together 24]
 
 The measure is tshark without the dissector and with X11 disabled: it does TCP and looks at
 nothing that the pipes carry. As it comes, Wireshark takes port 6000 for X11 and reads the pipes as
 that, which takes very long: such a run is stopped after `--limit` CPU seconds. For comparison there
 is the same payload as plain HTTP, one TCP connection for each of the connections of the pipes: what
-Wireshark's own dissectors, all in C, take for what is inside.
+Wireshark's own dissectors, all in C, take for what is inside. With `--messages` the capture is of
+as many of 10 to 60 bytes, `--together` of them a segment, of a protocol nobody knows.
 CPU seconds (user and system) of whole runs, taken in turns; the median counts. The ratio is to stay
 under 4: the exit status says whether it did.
 """
@@ -32,6 +34,7 @@ PART = 1440
 PIPES, CONNECTIONS = 4, 16
 # So many messages of each connection are shuffled together: four in ten are early.
 SHUFFLED = 3
+UNKNOWN_PORT = 40404
 
 BASE = "without, X11 off"
 WITH = "with"
@@ -121,6 +124,34 @@ def make_capture(path: Path, megabytes: int) -> None:
     capture.write(path)
 
 
+def make_small(path: Path, messages: int, together: int) -> None:
+    """Messages of sixteen connections, 10 to 60 bytes each, some of them early."""
+    rng, capture, time_us = random.Random(1), Capture(), 1000
+    pipes = [
+        TcpStream(capture, Endpoint("10.7.0.1", 40_000 + n), Endpoint("10.9.0.1", 6000))
+        for n in range(PIPES)
+    ]
+    for number, pipe in enumerate(pipes):
+        pipe.open(number * 10)
+    for conn in range(1, CONNECTIONS + 1):
+        pipes[conn % PIPES].up(time_us, m.syn(conn, "192.0.2.1", UNKNOWN_PORT))
+        time_us += 10
+    for first in range(0, messages // CONNECTIONS, SHUFFLED):
+        group = [
+            m.data(conn, number, rng.randbytes(rng.randint(10, 60)))
+            for number in range(first, first + SHUFFLED)
+            for conn in range(1, CONNECTIONS + 1)
+        ]
+        rng.shuffle(group)
+        for at in range(0, len(group), together):
+            pipe = pipes[rng.randrange(PIPES)]
+            pipe.down(time_us, b"".join(group[at : at + together]))
+            time_us += 12
+            if rng.random() < 0.5:
+                pipe.up(time_us, b"", ACK)
+    capture.write(path)
+
+
 def cpu_s(capture: Path, arguments: list[str], limit_s: int) -> float | None:
     """CPU seconds of one run, in a home of its own; None if it was stopped at the limit."""
     with tempfile.TemporaryDirectory(prefix="tm3-bench-") as home:
@@ -172,11 +203,16 @@ def main() -> int:
     parser.add_argument("--megabytes", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--limit", type=int, default=60, help="CPU seconds of one run")
+    parser.add_argument("--messages", type=int, help="so many small ones, instead of downloads")
+    parser.add_argument("--together", type=int, default=24, help="of small ones, in a segment")
     parser.add_argument("--capture", type=Path, help="time this one, instead of one made for it")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tm3-bench-") as folder:
         pipes, http = arguments.capture, None
-        if not pipes:
+        if arguments.messages:
+            pipes = Path(folder) / "small.pcap"
+            make_small(pipes, arguments.messages, arguments.together)
+        elif not pipes:
             pipes, http = Path(folder) / "pipes.pcap", Path(folder) / "http.pcap"
             make_capture(pipes, arguments.megabytes)
             make_http(http, arguments.megabytes)

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from tests.relay import servers
 from tests.relay.netns import Namespace, namespace, veth
 from tests.relay.programs import finish
 from tests.relay.proxies import local_proxy, remote_proxy
+from tests.relay.waiting import until
 
 CLIENT, SERVER = "10.8.1.2", "10.8.2.2"
 SOCKS = ["curl", "--silent", "--show-error", "--socks5", "127.0.0.1:1080"]
@@ -70,13 +71,16 @@ def path_with_loss(near: Namespace, middle: Namespace, far: Namespace, loss: flo
 
 
 class Recorder(threading.Thread):
-    """Writes what passes a device to a pcap file, until it is told to stop and has caught up."""
+    """Writes what passes a device to a pcap file, until it is told to stop and has caught up.
+
+    Device "" is all of them."""
 
     def __init__(self, ns: Namespace, device: str, path: Path) -> None:
         super().__init__(name="recorder")
         with ns.entered():
             self._packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))
-            self._packets.bind((device, 0x0003))
+            if device:
+                self._packets.bind((device, 0x0003))
         self._packets.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self._packets.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
         self._packets.settimeout(0.2)
@@ -106,19 +110,50 @@ class Recorder(threading.Thread):
 
 
 @contextmanager
-def lab(capture: Path, pipes: int, loss: float, policy: str) -> Iterator[Lab]:
+def two_paths(capture: Path, recording: "Recording") -> Iterator[Lab]:
+    """Two links of 4 and 3 Mbit/s, and pipes over MPTCP that use both."""
+    tmp = Path(tempfile.mkdtemp(prefix="tm3-record-"))
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, tmp)
+        near, far = (stack.enter_context(namespace(name)) for name in ("near", "far"))
+        veth(near, "10.8.2.1/24", far, f"{SERVER}/24", name="first")
+        veth(near, "10.8.3.1/24", far, "10.8.3.2/24", name="other")
+        for ns, end in ((near, "l"), (far, "r")):
+            ns.run("sysctl", "-q", "net.mptcp.enabled=1")
+            ns.run("ip", "mptcp", "limits", "set", "subflow", "2", "add_addr_accepted", "2")
+            for device, mbps in ((f"first-{end}", 4), (f"other-{end}", 3)):
+                ns.run("ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off")
+                rate = ("rate", f"{mbps}mbit", "burst", "8k", "latency", "60ms")
+                ns.run("tc", "qdisc", "add", "dev", device, "root", "tbf", *rate)
+        far.run("ip", "mptcp", "endpoint", "add", "10.8.3.2", "dev", "other-r", "signal")
+        recorder = Recorder(near, "", capture)
+        stack.callback(recorder.finish)
+        recorder.start()
+        pipes, over = recording.pipes, ("--pipe", "mptcp")
+        beside = ("--permit", SERVER)
+        stack.enter_context(remote_proxy(far, tmp, *beside, *over, pipes=pipes, asan=False))
+        arguments = ("--redirect", "127.0.0.1:6003", *over)
+        stack.enter_context(local_proxy(near, tmp, *arguments, to=SERVER, pipes=pipes, asan=False))
+        # Each pipe has a subflow on either link.
+        subflows = ("ss", "-Htn", "state", "established", "dst", SERVER, "or", "dst", "10.8.3.2")
+        until("all subflows", lambda: len(near.run(*subflows).splitlines()) >= 2 * pipes)
+        yield Lab(near, far, tmp)
+
+
+@contextmanager
+def lab(capture: Path, recording: "Recording") -> Iterator[Lab]:
     tmp = Path(tempfile.mkdtemp(prefix="tm3-record-"))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, tmp)
         near, middle, far = (
             stack.enter_context(namespace(name)) for name in ("near", "middle", "far")
         )
-        path_with_loss(near, middle, far, loss)
+        path_with_loss(near, middle, far, recording.loss)
         recorder = Recorder(near, "access-l", capture)
         stack.callback(recorder.finish)
         recorder.start()
         # Paced segments carry the time they were to leave; cubic's carry that they left.
-        chosen = ("--pipe-policy", policy, "--cc", "cubic")
+        chosen, pipes = ("--pipe-policy", recording.policy, "--cc", "cubic"), recording.pipes
         beside = ("--permit", SERVER)  # rp and the server share a host
         stack.enter_context(remote_proxy(far, tmp, *beside, *chosen, pipes=pipes, asan=False))
         arguments = ("--redirect", "127.0.0.1:6003", *chosen)
@@ -181,6 +216,15 @@ def download(there: Lab) -> None:
         there.curl(f"http://{SERVER}/large", "--output", "/dev/null")
 
 
+def page(there: Lab) -> None:
+    """Part of a file, then a page."""
+    make_site(there.tmp / "site")
+    with servers.nginx(there.far, there.tmp, root=there.tmp / "site", address=SERVER, port=80):
+        part = ("--range", "0-99999", "--output", "/dev/null")
+        there.curl(f"http://{SERVER}/large", *part)
+        there.curl(f"http://{SERVER}/index.html", "--output", "/dev/null")
+
+
 def endings(there: Lab) -> None:
     """A refused connection, a client that gives up in mid-transfer, an orderly end."""
     make_site(there.tmp / "site")
@@ -197,6 +241,7 @@ class Recording:
     pipes: int = 4
     loss: float = 0.02
     policy: str = "least"
+    lab: Callable[[Path, "Recording"], AbstractContextManager[Lab]] = lab
 
 
 RECORDINGS = {
@@ -204,6 +249,7 @@ RECORDINGS = {
     "web": Recording(web, loss=0.04),
     "download": Recording(download, loss=0.04, policy="rr"),
     "endings": Recording(endings, pipes=2, loss=0.01),
+    "mptcp": Recording(page, pipes=1, lab=two_paths),
 }
 
 
@@ -213,7 +259,7 @@ def main() -> int:
     parser.add_argument("capture", type=Path)
     arguments = parser.parse_args()
     recording = RECORDINGS[arguments.name]
-    with lab(arguments.capture, recording.pipes, recording.loss, recording.policy) as there:
+    with recording.lab(arguments.capture, recording) as there:
         recording.play(there)
     print(f"{arguments.capture}: {arguments.capture.stat().st_size} bytes")
     return 0

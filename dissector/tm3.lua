@@ -304,6 +304,11 @@ local e = {
         GROUP.PROTOCOL, SEVERITY.ERROR),
     address = expert_of("address", "The address does not go with its kind",
         GROUP.MALFORMED, SEVERITY.ERROR),
+    twice = expert_of("twice", "This pipe was captured at two points, which `python -m "
+        .. "dissector.join` tells apart; here each packet counts where it was seen first",
+        GROUP.SEQUENCE, SEVERITY.NOTE),
+    mptcp = expert_of("mptcp", "MPTCP: the capture does not show where these bytes belong in their "
+        .. "pipe, so they are not read", GROUP.UNDECODED, SEVERITY.NOTE),
     not_kept = expert_of("not_kept", "Payload of early messages is no longer held: "
         .. "see the preference \"Early payload kept\"", GROUP.UNDECODED, SEVERITY.NOTE),
 }
@@ -394,8 +399,11 @@ local function new_state()
         kept_bytes_max = 0, held_bytes = 0, held_bytes_max = 0, body_bytes = 0,
         seen = {},     -- record -> what rows tell beside it
         leaks = {},    -- frame -> directions whose layers were not all counted off: see `layer`
+        twins = {},    -- frames of SYNs that were captured at a second point
+        segments_made = 0, -- handed on in the first pass
         ip_at = 14,    -- where the IP header was found last
         watched = {},
+        tokens = {}, subflows = {}, mptcp_frames = {}, -- see `mptcp`
         by_ends = {},  -- addresses and ports as they are written -> one direction of a pipe
     }
 end
@@ -501,7 +509,7 @@ function pipe.known(src_port, dst_port)
 end
 
 -- What is found in the TCP headers of pipes: see there.
-local wire = {}
+local wire, mptcp = {}, nil
 
 local function new_half(stream, key, up)
     return {
@@ -543,6 +551,8 @@ local function join(stream, session)
     stream.session = session
     stream.number = #session.pipes
     session.pipes[#session.pipes + 1] = stream
+    local first = session.pipes[1]
+    session.spread = session.spread or first.lp ~= stream.lp or first.rp ~= stream.rp
     if not stream.started then session.whole = false end
 end
 
@@ -579,6 +589,7 @@ local function new_stream(lp, lp_port, rp, rp_port, started, sctp)
         lp = lp, lp_port = lp_port, rp = rp, rp_port = rp_port, started = started, sctp = sctp,
         group = lp .. ">" .. rp .. ":" .. rp_port,
         extension = rp_port == options.ext_port,
+        unsure = not started and not sctp, -- whether it is one of several subflows
     }
     stream.up = new_half(stream, up, true)
     stream.down = new_half(stream, down, false)
@@ -1452,6 +1463,7 @@ local function hand_on(conn, lane, offset, payload, flags, pinfo, tree, ack)
         .. (ack and be32((isn + ack + 1) % CIRCLE) or "\0\0\0\0") .. header_end[flags] .. payload
     local tvb = ByteArray.new(segment, true):tvb(lane.name)
     nested = look.frame
+    if not look.visited then S.segments_made = S.segments_made + 1 end
     local ok, why = pcall(call_tcp, tcp_dissector, tvb, pinfo, tree)
     nested = false
     if not ok and not malformed(why) then error(why, 0) end
@@ -1517,12 +1529,31 @@ function body.watch.dissector(tvb, pinfo, tree)
     return taken
 end
 
--- Behind the SYN of a connection to a port of HTTP.
+-- Connections that nobody reads: no dissector has their port, and of what was handed on so far none
+-- took the conversation, for then the one that stands in front of it would not have been asked.
+-- What else they carry is not handed on in the first pass, unless there is a tree to show it in.
+local unread = { watch = Proto("tm3_unread", "TM³ content that nobody reads"), TRIES = 8 }
+
+function unread.watch.dissector()
+    unread.asked = true
+    return 0
+end
+
+-- A piece was handed on.
+function unread.count(conn)
+    if not conn.unread or conn.unread >= unread.TRIES then return end
+    conn.unread = unread.asked and conn.unread + 1 or nil
+    if conn.unread == unread.TRIES then conn.nobody = true end
+end
+
+-- Behind the SYN of a connection.
 function body.begin(conn, pinfo)
     local dissector = tcp_ports:get_dissector(conn.dst_port)
     if dissector and tostring(dissector) == "HTTP" then
         body.http = dissector
         pinfo.conversation = body.watch
+    elseif not dissector then
+        conn.unread, pinfo.conversation = 0, unread.watch
     end
 end
 
@@ -1619,9 +1650,11 @@ local function hand_on_piece(piece, pinfo, tree, visited)
     local flags = #piece.bytes > 0 and TCP.PSH or 0
     if reason == FIN_ORDER or reason == HALF_CLOSE then flags = flags + TCP.FIN end
     if not visited then body.expect(lane, piece) end
+    unread.asked = false
     if flags > 0 then hand_on(conn, lane, piece.offset, piece.bytes, flags, pinfo, tree) end
     body.lane, body.asked = nil, nil
     if flags > 0 and not visited then
+        if #piece.bytes > 0 then unread.count(conn) end
         lane.handed = piece.offset + #piece.bytes
         acknowledge(conn, lane, pinfo, tree)
     end
@@ -1688,7 +1721,8 @@ function body.gather()
     local count = 0
     for at = 1, due_now.count do
         local piece = due_now[at]
-        if piece.syn or not body.waits(piece.lane, piece) then
+        local nobody = piece.conn.nobody and not look.has_tree
+        if piece.syn or not nobody and not body.waits(piece.lane, piece) then
             count = count + 1
             due_now[at], due_now[count] = due_now[count], piece
         end
@@ -2381,6 +2415,7 @@ local function quick(at, left)
     columns.tell(false, i, number, payload)
     if size < left and not look.bytes then look.bytes = call.raw(tvb, 0, look.captured) end
     s = look.bytes
+    if conn.nobody and not look.has_tree and early == 0 then content = false end
     local bytes = content and (s and s:sub(at + HEADER + 1, at + size)
         or call.raw(tvb, at + HEADER, payload))
     if early > 0 then
@@ -2411,7 +2446,7 @@ local function dissect(half, tvb, captured, pinfo, tree)
         look.chunks = look.chunks + 1
         look.base = BEYOND_FRAMES + look.chunks * LEN_DATA_MAX
     end
-    look.shown = tree:referenced(tm3_dissector)
+    look.shown, look.has_tree = tree:referenced(tm3_dissector), tree.text ~= nil
     local may_be_quick = not visited and not look.shown and not half.hole and half.sync == "found"
         and not options.in_detail
     if captured < length then half.cut = true end
@@ -2437,7 +2472,7 @@ local function dissect(half, tvb, captured, pinfo, tree)
         cols.info, cols.protocol = text, "TM³"
         look.told = look.told or text
     end
-    return length
+    return length, at
 end
 
 -- X11 has port 6000 as well. A stream that opens as it does is left to it.
@@ -2454,6 +2489,7 @@ function tm3.dissector(tvb, pinfo, tree)
     if captured == 0 or nested and nested == pinfo.number then return 0 end
     local half = find_half(pinfo)
     local stream = half.stream
+    if stream.mptcp or half.dark then return captured end
     if stream.x11 == nil and not pinfo.visited then
         stream.x11 = half.up and framing.opens_as_x11(tvb:raw(0, math.min(captured, 4)))
         if stream.x11 then leave(stream) end
@@ -2474,6 +2510,7 @@ function pipe.proto.dissector(tvb, pinfo, tree)
     local captured = call.len(tvb)
     if captured == 0 or nested and nested == pinfo.number then return 0 end
     local half = pipe.known(pinfo.src_port, pinfo.dst_port) or find_half(pinfo)
+    if half.stream.mptcp or half.dark then return captured end
     return dissect(half, tvb, captured, pinfo, tree)
 end
 
@@ -2501,6 +2538,7 @@ local function heuristic(tvb, pinfo, tree)
     if not hint then return false end
     if hint == "lower" then hint = nil end
     local half = find_half(pinfo, hint)
+    if half.stream.mptcp or half.dark then return true end
     half.stream.x11 = false
     pipe.follow(pinfo)
     dissect(half, tvb, n, pinfo, tree)
@@ -2509,14 +2547,16 @@ end
 
 -- The TCP headers of pipes ------------------------------------------------------------
 
+-- So many packets of a pipe may come before its SYN comes from another point.
+wire.BEFORE_TWIN = 16
 wire.IP_OFFSETS = { 14, 16, 20, 18, 0, 4, 22, 24 }
 
--- The TCP header if the IP header begins at `at`: sequence number, flags, payload bytes, and
--- addresses and ports as they are written.
+-- The TCP header if the IP header begins at `at`: sequence number, flags, payload bytes, addresses
+-- and ports as they are written, options, and where the payload begins.
 function wire.header_at(tvb, at, src_port, dst_port)
     local n = tvb:len() - at
     if n < 40 then return nil end
-    local s = tvb:raw(at, math.min(n, 80))
+    local s = tvb:raw(at, math.min(n, 120))
     local first = byte(s, 1)
     local tcp, total
     if first >= 0x45 and first <= 0x4f and byte(s, 10) == 6 then
@@ -2536,25 +2576,24 @@ function wire.header_at(tvb, at, src_port, dst_port)
     local data, flags = byte(s, tcp + 13, tcp + 14)
     local sequence = ((g * 256 + h) * 256 + k) * 256 + l
     local ends = s:sub(first < 0x60 and 13 or 9, tcp + 4)
-    return sequence, flags, total - tcp - floor(data / 16) * 4, ends
+    local size = floor(data / 16) * 4
+    return sequence, flags, total - tcp - size, ends, s:sub(tcp + 21, tcp + size), at + tcp + size
 end
 
 function wire.header(tvb, src_port, dst_port)
-    local sequence, flags, payload, ends = wire.header_at(tvb, S.ip_at, src_port, dst_port)
-    if sequence then return sequence, flags, payload, ends end
-    for _, at in ipairs(wire.IP_OFFSETS) do
-        sequence, flags, payload, ends = wire.header_at(tvb, at, src_port, dst_port)
-        if sequence then
-            S.ip_at = at
-            return sequence, flags, payload, ends
+    if not wire.header_at(tvb, S.ip_at, src_port, dst_port) then
+        for _, at in ipairs(wire.IP_OFFSETS) do
+            if wire.header_at(tvb, at, src_port, dst_port) then S.ip_at = at end
         end
     end
-    return nil
+    return wire.header_at(tvb, S.ip_at, src_port, dst_port)
 end
 
 -- Is what comes now a retransmission, if what its sender sent later came at `since`? To be sent
--- again it takes a round trip; what was only overtaken comes sooner.
+-- again it takes a round trip; what was only overtaken comes sooner. On the subflows of MPTCP it
+-- may be overtaken by as much as they differ.
 function wire.is_resent(half, since, now)
+    if half.stream.mptcp then return false end
     local round_trip = half.stream.round_trip
     return now - since >= (round_trip and round_trip / 2 or OVERTAKEN_SECONDS)
 end
@@ -2647,6 +2686,10 @@ function wire.came(half, stop)
     return from and ahead(stop, half.pending[from]) <= 0 and half.pending_at[from] or nil
 end
 
+function wire.is_watched(port)
+    return ports[port] or S.watched[port]
+end
+
 -- Whose segment is it? A pipe opens with a SYN of LP.
 function wire.find(pinfo, src_port, dst_port, sequence, opens)
     local src, dst = tostring(pinfo.src), tostring(pinfo.dst)
@@ -2658,6 +2701,29 @@ function wire.find(pinfo, src_port, dst_port, sequence, opens)
     return half
 end
 
+-- Was a packet of this kind seen, with the same number of its sender's (`id`, of IPv4)? What TCP
+-- sends again has another number; so this is the same packet, captured at another point.
+function wire.is_twin(half, id, rest)
+    if id == "\0\0" then return false end
+    local seen = half.packets or {}
+    half.packets = seen
+    if seen[id .. rest] then return true end
+    seen[id .. rest] = true
+    return false
+end
+
+-- LP's SYN again. Is the capture one of two points?
+function wire.syn_again(half, tvb, pinfo, tree)
+    local id = byte(call.raw(tvb, S.ip_at, 1), 1) < 0x60 and call.raw(tvb, S.ip_at + 4, 2)
+    if half.syn_id and half.syn_id ~= "\0\0" and half.syn_id == id then
+        half.stream.twice = true
+        S.twins[pinfo.number] = true
+        tree:add_proto_expert_info(e.twice)
+        tree:add(f.expert).hidden = true
+    end
+    half.syn_id = id
+end
+
 -- A segment of a pipe that is known, without SYN, FIN and RST, its IPv4 header without options:
 -- as nearly all are. True if it was one.
 function wire.look_at_known(tvb, pinfo)
@@ -2665,10 +2731,14 @@ function wire.look_at_known(tvb, pinfo)
     if call.len(tvb) < at + 40 then return false end
     local s = call.raw(tvb, at, 40)
     local half = S.by_ends[s:sub(13, 24)]
-    if not half then return false end
+    if not half or half.stream.mptcp or half.stream.unsure then return false end
     local first, _, high, low, _, _, _, _, _, protocol = byte(s, 1, 10)
     local a, b, c, d, _, _, _, _, data, flags = byte(s, 25, 34)
     if first ~= 0x45 or protocol ~= 6 or flags % 8 ~= 0 or high + low == 0 then return false end
+    if (half.stream.twice or half.frames < wire.BEFORE_TWIN)
+        and wire.is_twin(half, s:sub(5, 6), s:sub(25, 34)) then
+        return true
+    end
     local payload = high * 256 + low - 20 - (data - data % 16) / 4
     half.frames = half.frames + 1
     half.wire = half.wire + call.reported_len(tvb)
@@ -2731,13 +2801,17 @@ function wire.ends(half)
     if session and not session.extension then session.over = true end
 end
 
-function wire.look(tvb, pinfo)
+function wire.look(tvb, pinfo, tree)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
-    local to_rp = ports[dst_port] or S.watched[dst_port]
-    if not to_rp and not ports[src_port] and not S.watched[src_port] then return end
-    local sequence, flags, payload, ends = wire.header(tvb, src_port, dst_port)
+    local to_rp = wire.is_watched(dst_port)
+    if not to_rp and not wire.is_watched(src_port) then return end
+    local sequence, flags, payload, ends, written = wire.header(tvb, src_port, dst_port)
     if not sequence then return wire.look_at_sctp(tvb, pinfo, to_rp) end
     local syn = floor(flags / TCP.SYN) % 2 == 1
+    local options_of = mptcp.options(written)
+    if syn and options_of[mptcp.JOIN] then
+        return mptcp.join(tvb, pinfo, sequence, ends, options_of[mptcp.JOIN])
+    end
     local half = S.by_ends[ends]
     if not half or syn then
         half = wire.find(pinfo, src_port, dst_port, sequence,
@@ -2745,17 +2819,305 @@ function wire.look(tvb, pinfo)
         S.by_ends[ends] = half
     end
     if not half then return end
+    local again = syn and half.syn_at == sequence
+    if syn and half.up then wire.syn_again(half, tvb, pinfo, tree) end
+    if again and half.stream.twice then return end
     half.frames = half.frames + 1
     half.wire = half.wire + pinfo.len
+    if again then return end
     if syn then
+        half.syn_at = sequence
         half.tcp_next = (sequence + 1) % CIRCLE
         half.begin = half.tcp_next
         -- From LP's SYN to its acknowledgement of RP's is one round trip, wherever it is captured.
         half.asked_at = half.up and pinfo.abs_ts or nil
+        if options_of[mptcp.CAPABLE] then
+            mptcp.offer(half, sequence, ends, options_of[mptcp.CAPABLE])
+        end
+        return
+    end
+    if half.stream.unsure and mptcp.jumps(half, options_of[mptcp.DSS]) then half.dark = true end
+    if half.dark and payload > 0 then
+        mptcp.say(pinfo, tree)
         return
     end
     if payload > 0 then wire.follow(half, sequence, payload, pinfo.abs_ts) end
     if flags % 2 == TCP.FIN or floor(flags / TCP.RST) % 2 == 1 then wire.ends(half) end
+end
+
+-- Pipes over MPTCP -------------------------------------------------------------------------
+
+-- TCP puts together each subflow by itself, but the bytes of a pipe are spread over several. So
+-- what TCP has put together is not dissected. The bytes are taken from the segments, get their
+-- places by the option DSS, and are dissected in the frame in which they became due. The keys of
+-- the first subflow tell which ones go together: who joins names the digest of one (RFC 8684).
+mptcp = { OPTION = 30, CAPABLE = 0, JOIN = 1, DSS = 2, FASTCLOSE = 7, DARK = "dark", sha = {} }
+
+-- The MPTCP options of a TCP header by their subtypes.
+function mptcp.options(s)
+    local found, at = {}, 1
+    while at < #s do
+        local kind, size = byte(s, at, at + 1)
+        if kind == 0 then break end
+        if kind == 1 then
+            at = at + 1
+        else
+            if size < 2 then break end
+            if kind == mptcp.OPTION and size >= 4 and at + size - 1 <= #s then
+                found[floor(byte(s, at + 2) / 16)] = s:sub(at, at + size - 1)
+            end
+            at = at + size
+        end
+    end
+    return found
+end
+
+-- Constants of SHA-256: of the fractions of roots of primes.
+function mptcp.sha.constants()
+    local sha, candidate = mptcp.sha, 2
+    if sha.k then return sha end
+    sha.k, sha.begin = {}, {}
+    while #sha.k < 64 do
+        local prime = true
+        for divisor = 2, floor(candidate ^ 0.5) do
+            if candidate % divisor == 0 then prime = false end
+        end
+        if prime then
+            sha.k[#sha.k + 1] = sha.fraction(candidate, 3)
+            if #sha.begin < 8 then sha.begin[#sha.begin + 1] = sha.fraction(candidate, 2) end
+        end
+        candidate = candidate + 1
+    end
+    return sha
+end
+
+-- The first 32 bits behind the point of the square or cube root of n.
+function mptcp.sha.fraction(n, degree)
+    local root = n ^ (1 / degree)
+    return floor((root - floor(root)) * CIRCLE)
+end
+
+-- SHA-256 of a short string, as eight numbers.
+function mptcp.digest(text)
+    local sha, b = mptcp.sha.constants(), bit
+    local padded = text .. "\128" .. rep("\0", 55 - #text) .. "\0\0\0\0" .. be32(#text * 8)
+    local w = {}
+    for i = 1, 16 do w[i] = be(padded, i * 4 - 3, 4) end
+    for i = 17, 64 do
+        local x, y = w[i - 15], w[i - 2]
+        local s0 = b.bxor(b.ror(x, 7), b.ror(x, 18), b.rshift(x, 3))
+        local s1 = b.bxor(b.ror(y, 17), b.ror(y, 19), b.rshift(y, 10))
+        w[i] = (w[i - 16] + s0 + w[i - 7] + s1) % CIRCLE
+    end
+    local v = { table.unpack(sha.begin) }
+    for i = 1, 64 do
+        local a, x = v[1], v[5]
+        local s1 = b.bxor(b.ror(x, 6), b.ror(x, 11), b.ror(x, 25))
+        local choice = b.bxor(b.band(x, v[6]), b.band(b.bnot(x), v[7]))
+        local t1 = v[8] + s1 + choice + sha.k[i] + w[i]
+        local s0 = b.bxor(b.ror(a, 2), b.ror(a, 13), b.ror(a, 22))
+        local most = b.bxor(b.band(a, v[2]), b.band(a, v[3]), b.band(v[2], v[3]))
+        table.remove(v)
+        table.insert(v, 1, (t1 + s0 + most) % CIRCLE)
+        v[5] = (v[5] + t1) % CIRCLE
+    end
+    for i = 1, 8 do v[i] = (v[i] + sha.begin[i]) % CIRCLE end
+    return v
+end
+
+-- A key: the token of who has it, and where the numbers of its bytes begin.
+function mptcp.key(half, key)
+    if half.mptcp then return end
+    local digest = mptcp.digest(key)
+    S.tokens[digest[1]] = half
+    local begin = (digest[8] + 1) % CIRCLE
+    half.mptcp = { begin = begin, next = begin, waiting = {}, rest = "" }
+    half.tcp_next, half.begin = begin, begin
+end
+
+function mptcp.subflow(half, sequence, ends, first)
+    S.subflows[ends] = { half = half, isn = sequence, maps = {}, first = first }
+    S.by_ends[ends] = half
+end
+
+-- SYN of LP and that of RP, of a first subflow. Version 0 has other digests: nobody can tell then
+-- what joins, and DSS tells only that something has.
+function mptcp.offer(half, sequence, ends, option)
+    local stream = half.stream
+    mptcp.subflow(half, sequence, ends, true)
+    if half.up then
+        stream.offered, stream.unsure = true, byte(option, 3) % 16 ~= 1
+    elseif stream.offered and not stream.unsure and #option >= 12 then
+        stream.mptcp, S.has_mptcp = true, true
+        mptcp.key(half, option:sub(5, 12))
+    end
+end
+
+-- A stream of which nothing is known but that it is a subflow of something.
+function mptcp.foreign(src, src_port, dst, dst_port)
+    local stream = { mptcp = true }
+    local key = src .. ":" .. src_port .. ">" .. dst .. ":" .. dst_port
+    stream.up, stream.down = new_half(stream, key, true), new_half(stream, key, false)
+    S.has_mptcp = true
+    return stream
+end
+
+-- SYN of a subflow that joins, or of who answers it.
+function mptcp.join(tvb, pinfo, sequence, ends, option)
+    local src, dst = tostring(pinfo.src), tostring(pinfo.dst)
+    local src_port, dst_port = pinfo.src_port, pinfo.dst_port
+    local half
+    if #option == 12 then
+        -- The token is that of the one who is asked.
+        local asked = S.tokens[be(option, 5, 4)]
+        local stream = asked and asked.stream or mptcp.foreign(src, src_port, dst, dst_port)
+        half = asked == stream.up and stream.down or stream.up
+        local other = half.up and stream.down or stream.up
+        pipe.set(src, src_port, dst, dst_port, half)
+        pipe.set(dst, dst_port, src, src_port, other)
+        if stream.session then stream.session.spread = true end
+    else
+        half = pipe.between(src, src_port, dst, dst_port)
+        if not (half and half.stream.mptcp) then
+            half = mptcp.foreign(src, src_port, dst, dst_port).up
+            pipe.set(src, src_port, dst, dst_port, half)
+            pipe.set(dst, dst_port, src, src_port, half.stream.down)
+        end
+    end
+    mptcp.subflow(half, sequence, ends, false)
+    half.frames, half.wire = half.frames + 1, half.wire + call.reported_len(tvb)
+end
+
+-- What a DSS says: number of the data, of the subflow, length; and whether it is the data's end.
+function mptcp.mapping(option)
+    local flags, at = byte(option, 4), 5
+    local fin = floor(flags / 16) % 2 == 1
+    if flags % 2 == 1 then at = at + (floor(flags / 2) % 2 == 1 and 8 or 4) end
+    if floor(flags / 4) % 2 == 0 then return nil, nil, nil, fin end
+    if floor(flags / 8) % 2 == 1 then at = at + 4 end
+    if #option < at + 9 then return nil, nil, nil, fin end
+    return be(option, at, 4), be(option, at + 4, 4), be(option, at + 8, 2), fin
+end
+
+-- Where other subflows are not known: were bytes sent on another one meanwhile?
+function mptcp.jumps(half, option)
+    if not option then return false end
+    local number, from, size = mptcp.mapping(option)
+    if not number or size == 0 or from == 0 then return false end
+    local apart = (number - from) % CIRCLE
+    local jumped = half.apart and half.apart ~= apart
+    half.apart = apart
+    return jumped
+end
+
+-- The place in the data of what begins at this sequence number of a subflow; nil: nobody knows.
+function mptcp.place(sub, sequence, option)
+    local maps, from = sub.maps, (sequence - sub.isn) % CIRCLE
+    local number, first, size
+    if option then number, first, size = mptcp.mapping(option) end
+    if number and first ~= 0 then
+        maps[#maps + 1] = { number = number, first = first, size = size > 0 and size or CIRCLE }
+        if #maps > 64 then table.remove(maps, 1) end
+    end
+    for at = #maps, 1, -1 do
+        local map = maps[at]
+        local offset = ahead(from, map.first)
+        if offset >= 0 and offset < map.size then return (map.number + offset) % CIRCLE end
+    end
+    -- The first bytes may come with the keys alone; or the peer has fallen back to TCP.
+    if sub.first and #maps == 0 then return (sub.half.mptcp.begin + from - 1) % CIRCLE end
+    return nil
+end
+
+-- Bytes have come that have this number. Returns those that are in order now, if any.
+function mptcp.arrive(state, number, bytes)
+    local d = ahead(state.next, number)
+    if d < 0 then
+        local had = state.waiting[number]
+        if not had or #had < #bytes then state.waiting[number] = bytes end
+        return nil
+    elseif d >= #bytes then
+        return nil
+    end
+    local parts, more = {}, bytes:sub(d + 1)
+    while more do
+        parts[#parts + 1] = more
+        state.next = (state.next + #more) % CIRCLE
+        more = nil
+        for from, waiting in pairs(state.waiting) do
+            local over = ahead(state.next, from)
+            if over >= 0 then
+                state.waiting[from] = nil
+                if over < #waiting then
+                    more = waiting:sub(over + 1)
+                    break
+                end
+            end
+        end
+    end
+    return concat(parts)
+end
+
+-- Messages of a pipe whose bytes came in several subflows. Returns where the last one ends.
+function mptcp.dissect(half, text, pinfo, tree)
+    local tvb = ByteArray.new(text, true):tvb("TM³ pipe over MPTCP")
+    pinfo.can_desegment = 2
+    local _, stop = dissect(half, tvb, #text, pinfo, tree)
+    pinfo.desegment_len = 0
+    return stop
+end
+
+-- These bytes are not read, and that is said.
+function mptcp.say(pinfo, tree)
+    S.mptcp_frames[pinfo.number] = mptcp.DARK
+    tree:add_proto_expert_info(e.mptcp)
+    tree:add(f.expert).hidden = true
+end
+
+function mptcp.segment(sub, tvb, from, sequence, payload, options_of, pinfo, tree)
+    local half, state = sub.half, sub.half.mptcp
+    local number = state and mptcp.place(sub, sequence, options_of[mptcp.DSS])
+    half.dark = half.dark or not number or call.len(tvb) < from + payload
+    if half.dark then return mptcp.say(pinfo, tree) end
+    local bytes = mptcp.arrive(state, number, call.raw(tvb, from, payload))
+    if bytes then
+        local text = state.rest .. bytes
+        local stop = mptcp.dissect(half, text, pinfo, tree)
+        state.rest = text:sub(stop + 1)
+        if stop > 0 then
+            S.mptcp_frames[pinfo.number] = { half = half, text = text:sub(1, stop) }
+        end
+    end
+    wire.follow(half, number, payload, pinfo.abs_ts)
+end
+
+-- A segment of a subflow: what it carries is dissected. False: it is none, or begins one.
+function mptcp.take(tvb, pinfo, tree)
+    if pinfo.visited then
+        local seen = S.mptcp_frames[pinfo.number]
+        if type(seen) == "table" then mptcp.dissect(seen.half, seen.text, pinfo, tree) end
+        return false
+    end
+    local src_port, dst_port = pinfo.src_port, pinfo.dst_port
+    if not wire.is_watched(src_port) and not wire.is_watched(dst_port) then return false end
+    local sequence, flags, payload, ends, written, from = wire.header(tvb, src_port, dst_port)
+    local sub = sequence and S.subflows[ends]
+    if not sub or not sub.half.stream.mptcp or floor(flags / TCP.SYN) % 2 == 1 then
+        return false
+    end
+    local half, options_of = sub.half, mptcp.options(written)
+    half.frames, half.wire = half.frames + 1, half.wire + call.reported_len(tvb)
+    if half.asked_at then
+        half.stream.round_trip, half.asked_at = pinfo.abs_ts - half.asked_at, nil
+    end
+    local capable = options_of[mptcp.CAPABLE]
+    if capable and #capable >= 20 then mptcp.key(half, capable:sub(5, 12)) end
+    if payload > 0 then
+        mptcp.segment(sub, tvb, from, sequence, payload, options_of, pinfo, tree)
+    end
+    local dss = options_of[mptcp.DSS]
+    if dss and select(4, mptcp.mapping(dss)) or options_of[mptcp.FASTCLOSE] then wire.ends(half) end
+    return true
 end
 
 -- What was not counted off with a piece at the first look is added at later ones.
@@ -2769,20 +3131,36 @@ function layer.make_up(lane, tvb, pinfo, tree, visited)
     end
 end
 
+-- Where the pipes of a session have several addresses, what they carry has those of the first one:
+-- TCP would take it for several connections.
+local function ends_of(session, up)
+    local first = session.pipes[1]
+    local make = first.lp:find(":", 1, true) and Address.ipv6 or Address.ip
+    local near, far = make(first.lp), make(first.rp)
+    if up then return near, far end
+    return far, near
+end
+
 -- Hands on what became due in this frame.
 local function hand_on_all(tvb, pinfo, tree, visited, after)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
     local nothing, failed = tvb:range(0, 0):tvb(), nil
+    local src, dst
     layer.act, layer.pinfo, layer.tree, layer.visited = hand_on_piece, pinfo, tree, visited
     for at = 1, due_now.count do
         local piece = due_now[at]
         layer.piece, layer.asked = piece, false
+        if piece.conn.session.spread then
+            src, dst = src or pinfo.src, dst or pinfo.dst
+            pinfo.src, pinfo.dst = ends_of(piece.conn.session, piece.lane.up)
+        end
         call_tcp(layer.inside, nothing, pinfo, tree)
         failed = failed or layer.failed
         layer.make_up(piece.lane, tvb, pinfo, tree, visited)
-        if after then after(at < due_now.count) end
+        if after then after(at < due_now.count, piece.conn) end
     end
     pinfo.src_port, pinfo.dst_port = src_port, dst_port
+    if src then pinfo.src, pinfo.dst = src, dst end
     if failed then error(failed, 0) end
 end
 
@@ -2810,11 +3188,11 @@ function columns.write(cols, info, tvb, pinfo, tree, visited)
     local text = columns.text()
     local before = columns.in_front(info, text)
     if due_now.count > 0 then
-        hand_on_all(tvb, pinfo, tree, visited, function(more)
+        hand_on_all(tvb, pinfo, tree, visited, function(more, conn)
             protocol = protocol or cols.protocol
             local inner = tostring(protocol)
             if inner ~= "TCP" and inner ~= "TM³" then
-                own = "TM³/" .. inner
+                own, conn.unread = "TM³/" .. inner, nil
                 text = text .. " | " .. tostring(info):sub(#before + 1):gsub("^[,%s]+", "")
             end
             info:clear_fence()
@@ -2843,6 +3221,7 @@ end
 function inside.dissector(tvb, pinfo, tree)
     if not call.raw then call.learn_tvb(tvb) end
     local visited
+    local over_mptcp = S.has_mptcp and mptcp.take(tvb, pinfo, tree)
     if told.count > 0 and pinfo.number == look.frame then
         visited = look.visited
         due_now.join()
@@ -2852,7 +3231,15 @@ function inside.dissector(tvb, pinfo, tree)
         visited = pinfo.visited
     end
     end_look()
-    if not visited and not wire.look_at_known(tvb, pinfo) then wire.look(tvb, pinfo) end
+    if visited then
+        if S.twins[pinfo.number] then
+            tree:add_proto_expert_info(e.twice)
+            tree:add(f.expert).hidden = true
+        end
+        if S.mptcp_frames[pinfo.number] == mptcp.DARK then mptcp.say(pinfo, tree) end
+    elseif not over_mptcp and not wire.look_at_known(tvb, pinfo) then
+        wire.look(tvb, pinfo, tree)
+    end
 end
 
 -- Statistics --------------------------------------------------------------------------
@@ -2939,7 +3326,8 @@ function stats.pipe_rows()
             local frames = stream.up.wire + stream.down.wire
             rows[#rows + 1] = {
                 session = session.number, pipe = stream.number,
-                carrier = stream.sctp and "sctp" or "tcp",
+                carrier = stream.sctp and "sctp" or stream.mptcp and "mptcp" or "tcp",
+                captured_twice = stream.twice and 1 or nil,
                 lp = stream.lp .. ":" .. stream.lp_port, rp = stream.rp .. ":" .. stream.rp_port,
                 up = stats.way_of(stream.up, up, delays),
                 down = stats.way_of(stream.down, down, delays),
@@ -3028,7 +3416,7 @@ end
 function stats.as_json()
     return '{"format": 1, "pipes": ' .. stats.json(stats.pipe_rows()) .. ',\n"connections": '
         .. stats.json(stats.connection_rows()) .. ',\n"memory": ' .. stats.json(stats.memory())
-        .. "}\n"
+        .. ',\n"segments_made": ' .. stats.json(S.segments_made) .. "}\n"
 end
 
 -- A table of text: left-aligned if the heading begins with "<". Widths count characters.

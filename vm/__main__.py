@@ -14,6 +14,7 @@ from vm.machine import Machine, Share
 from vm.need import GuestError
 from vm.recipe import cache
 from vm.terminal import attached
+from vm.wireshark import wireshark
 
 RESULTS = Path("/results")
 
@@ -75,6 +76,11 @@ def fetch(_: argparse.Namespace) -> int:
     return 0
 
 
+def fetch_wireshark(_: argparse.Namespace) -> int:
+    say(f"{wireshark(say)} is what tests/dissector run as well")
+    return 0
+
+
 def clean(_: argparse.Namespace) -> int:
     shelf.clean(say)
     return 0
@@ -87,7 +93,7 @@ def parser() -> argparse.ArgumentParser:
     def verb(name: str, does: Callable[[argparse.Namespace], int], text: str) -> None:
         it = verbs.add_parser(name, help=text)
         it.set_defaults(does=does)
-        if name in ("build", "box", "kernels", "clean"):
+        if name in ("build", "box", "kernels", "wireshark", "clean"):
             return
         if name == "test":
             it.add_argument("--only", action="append", choices=list(testing.GROUPS))
@@ -110,6 +116,7 @@ def parser() -> argparse.ArgumentParser:
     verb("test", test, "the tests that need a guest")
     verb("box", make_box, "make the box for Vagrant if it is not there (root)")
     verb("kernels", fetch, "headers of newer kernels, and checkpatch (root)")
+    verb("wireshark", fetch_wireshark, "tshark of the next Debian (root)")
     verb("clean", clean, "remove the images and boxes that nobody uses")
     return root
 

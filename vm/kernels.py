@@ -65,6 +65,14 @@ class Archive:
         others = [name for name in self._depends(amd64) if re.search("-common|-kbuild", name)]
         return [amd64, *others]
 
+    def version(self, name: str) -> str:
+        """Of the package that would be installed."""
+        text = self._ask("apt-cache", "show", "--no-all-versions", name)
+        found = re.search(r"^Version: (.*)$", text, re.MULTILINE)
+        if not found:
+            raise need.GuestError(f"no package {name} in {self.suite}")
+        return found[1]
+
     def unpack(self, names: Sequence[str], into: Path) -> None:
         self._ask("apt-get", "download", *names)
         for name in names:

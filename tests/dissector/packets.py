@@ -17,11 +17,20 @@ class Endpoint:
 
 
 def tcp_packet(
-    src: Endpoint, dst: Endpoint, seq: int, payload: bytes, flags: int = PSH | ACK, ack: int = 1
+    src: Endpoint,
+    dst: Endpoint,
+    seq: int,
+    payload: bytes,
+    flags: int = PSH | ACK,
+    ack: int = 1,
+    options: bytes = b"",
 ) -> bytes:
+    options += bytes(-len(options) % 4)
+    size = 0x50 + len(options) * 4
     tcp = struct.pack(
-        ">HHIIBBHHH", src.port, dst.port, seq % 2**32, ack % 2**32, 0x50, flags, 65535, 0, 0
+        ">HHIIBBHHH", src.port, dst.port, seq % 2**32, ack % 2**32, size, flags, 65535, 0, 0
     )
+    tcp += options
     addresses = (
         ipaddress.IPv4Address(src.address).packed + ipaddress.IPv4Address(dst.address).packed
     )

@@ -97,6 +97,6 @@ def test_a_capture_without_pipes(tmp_path: Path) -> None:
     generator.Capture().write(path)
     found = json.loads(tshark.run(path, "-q", "-o", "tm3.statistics:json"))
     memory = found.pop("memory")
-    assert found == {"format": 1, "pipes": [], "connections": []}
+    assert found == {"format": 1, "pipes": [], "connections": [], "segments_made": 0}
     assert set(memory.values()) == {0}
     assert "(none)" in tshark.run(path, "-q", "-o", "tm3.statistics:table")

@@ -3,8 +3,8 @@
 
 It runs in a home directory of its own, so that no preference and no plug-in of
 the user's has a part in it. A Lua error ends no tshark; it shows on stderr or in the
-tree, and both are looked at on every run. Which tshark is in the environment's TSHARK, a
-command with its first arguments; sharkd stands beside it.
+tree, and both are looked at on every run. Tests run with two, see conftest.py, or with the one
+in the environment's TSHARK, a command with its first arguments; sharkd stands beside it.
 """
 
 import json
@@ -23,7 +23,8 @@ from typing import Any
 TOP = Path(__file__).parents[2]
 SCRIPT = TOP / "dissector" / "tm3.lua"
 COMMAND = shlex.split(os.environ.get("TSHARK", "tshark"))
-SHARKD = [*COMMAND[:-1], str(Path(COMMAND[-1]).with_name("sharkd"))]
+TREE = Path(os.environ.get("TM3_BUILD") or TOP / "build") / "wireshark" / "tree"
+NEWER = [str(TOP / "tests" / "dissector" / "in_tree"), str(TREE), "tshark"]
 # What tshark says of being run as root; no other line may be on stderr.
 HARMLESS = ('Running as user "root" and group "root". This could be dangerous.',)
 REASSEMBLE = ("-o", "tcp.reassemble_out_of_order:TRUE")
@@ -34,6 +35,13 @@ Message = dict[str, Any]
 def missing() -> str | None:
     """Why tshark cannot be run here; None if it can."""
     return None if shutil.which(COMMAND[0]) else "no tshark on this machine: sudo make setup"
+
+
+def no_newer() -> str | None:
+    """Why the tshark of the next Debian cannot be run here; None if it can."""
+    if not TREE.is_dir():
+        return "no newer tshark on this machine: sudo make wireshark"
+    return None if os.geteuid() == 0 else "needs root to run tshark in another system's folder"
 
 
 @contextmanager
@@ -117,13 +125,14 @@ def sharkd(capture: Path, requests: list[dict[str, Any]]) -> list[dict[str, Any]
         config = where / "wireshark"
         config.mkdir()
         (config / "preferences").write_text("tcp.reassemble_out_of_order: TRUE\n")
+        command = [*COMMAND[:-1], str(Path(COMMAND[-1]).with_name("sharkd")), "-"]
         lines = [{"method": "load", "params": {"file": str(capture)}}, *requests]
         text = "".join(
             json.dumps({"jsonrpc": "2.0", "id": number, **line}) + "\n"
             for number, line in enumerate(lines, 1)
         )
         done = subprocess.run(
-            [*SHARKD, "-"], input=text, capture_output=True, text=True, timeout=100,
+            command, input=text, capture_output=True, text=True, timeout=100,
             env={**os.environ, "HOME": str(where), "XDG_CONFIG_HOME": str(where)},
         )  # fmt: skip
     answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
