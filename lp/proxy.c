@@ -101,10 +101,11 @@ int proxy_ready(const struct proxy *p)
 
 int proxy_open(struct proxy *p, int fd, const uint8_t addr[4], uint16_t port)
 {
+	struct destination to = destination_ipv4(addr, port);
 	int err = proxy_ready(p);
 
 	if (!err)
-		err = session_open(p->session, fd, addr, port);
+		err = session_open(p->session, fd, &to);
 	update_room(p);
 	return err;
 }

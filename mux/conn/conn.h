@@ -40,6 +40,7 @@
 #include "../base/bytes.h"
 #include "../base/list.h"
 #include "../base/loop.h"
+#include "../wire/destination.h"
 #include "../wire/wire.h"
 #include "reorder.h"
 
@@ -132,8 +133,8 @@ struct conn {
 	bool broken;		/* a write failed: it will end as a reset */
 	bool sent_late;		/* the peer went on sending after its end */
 	bool queue_full;	/* its queue is over QUEUE_MAX */
-	uint8_t dst[4];
-	uint16_t dst_port;
+	struct destination dst;
+	void *asker;		/* whoever called session_ask()'s */
 
 	uint32_t tx_number;	/* of the next message to the pipes */
 	struct reorder reorder;	/* from the pipes */

@@ -244,11 +244,13 @@ static void gather(struct session *s, struct conn *c, const uint8_t *body,
 
 static void take_syn(struct session *s, struct conn *c, const uint8_t *body)
 {
-	wire_get_syn(body, c->dst, &c->dst_port);
+	c->dst.kind = DESTINATION_IPV4;
+	c->dst.len = 4;
+	wire_get_syn(body, c->dst.bytes, &c->dst.port);
 	if (c->lost_early || s->nconns > s->engine->settings->max_conns)
 		conn_refuse(c, CONN_END_LIMIT);
 	else
-		s->role->syn(s, c);
+		s->role->open(s, c);
 }
 
 /* One message whose turn it is. */
@@ -361,7 +363,7 @@ static struct conn *newcomer(struct session *s, const struct wire_msg *msg)
 static struct conn *route(struct session *s, struct pipe *p,
 			  const struct wire_msg *msg)
 {
-	bool accepts = s->role->syn != NULL;
+	bool accepts = s->role->open != NULL;
 	unsigned int pipe = pipe_keeps_order(p) ? p->index : TABLE_NO_ORDER;
 	struct table_route r = table_route(s->table, msg, pipe, accepts,
 					   inbound_reading_time(s));
@@ -381,7 +383,7 @@ bool inbound_expects(void *arg, unsigned int pipe, const struct wire_head *head,
 {
 	struct session *s = arg;
 	struct table_route r = table_foresee(s->table, head, pipe,
-					     s->role->syn != NULL);
+					     s->role->open != NULL);
 
 	*number = r.conn ? r.conn->reorder.next : 0;
 	if (!head->id || r.verdict == TABLE_LATE)
@@ -417,7 +419,7 @@ static struct conn *accused(struct session *s, struct pipe *p,
 bool inbound_message(struct session *s, struct pipe *p,
 		     const struct wire_msg *msg, uint64_t offset)
 {
-	enum wire_error err = wire_check(msg, !s->role->syn);
+	enum wire_error err = wire_check(msg, !s->role->open);
 	struct conn *c;
 
 	if (s->dead)

@@ -32,10 +32,9 @@ static void print_pipes(struct session *s, FILE *out)
 
 static void print_conn(const struct conn *c, int64_t now, FILE *out)
 {
-	char dst[32];
+	char dst[DESTINATION_TEXT];
 
-	snprintf(dst, sizeof(dst), "%u.%u.%u.%u:%u", c->dst[0], c->dst[1],
-		 c->dst[2], c->dst[3], c->dst_port);
+	destination_text(&c->dst, dst);
 	fprintf(out, "  %5u %-21s %-10s %8.1f %12llu %12llu %9zu %9zu\n",
 		c->id, dst, conn_state_name(c->state),
 		(double)(now - c->opened_at) / (double)NS_PER_SEC,

@@ -156,20 +156,20 @@ bool session_has_room(const struct session *s)
 	       table_has_id(s->table);
 }
 
-int session_open(struct session *s, int fd, const uint8_t addr[4],
-		 uint16_t port)
+int session_open(struct session *s, int fd, const struct destination *to)
 {
 	struct conn *c;
 	uint16_t id;
 
+	if (to->kind != DESTINATION_IPV4)
+		return -EAFNOSUPPORT;
 	if (!session_has_room(s))
 		return -EAGAIN;
 	id = table_next_id(s->table, inbound_reading_time(s));
 	c = id ? session_conn_new(s, id) : NULL;
 	if (!c)
 		return -EAGAIN;
-	memcpy(c->dst, addr, sizeof(c->dst));
-	c->dst_port = port;
+	c->dst = *to;
 	c->ours = c->had_syn = true;
 	c->syn_pending = true;
 	if (conn_attach(c, fd) < 0)

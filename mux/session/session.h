@@ -22,6 +22,7 @@
 #include "../base/list.h"
 #include "../base/loop.h"
 #include "../settings/settings.h"
+#include "../wire/destination.h"
 
 struct conn;
 struct log;
@@ -46,11 +47,22 @@ void engine_fini(struct engine *engine);
 
 struct session_role {
 	/*
-	 * A SYN arrived: connect @c to where it wants (conn_connecting(),
-	 * conn_attach(), or conn_refuse()). NULL: this end opens connections itself, with
+	 * A SYN or OPEN arrived: connect @c to c->dst (conn_connecting(), conn_attach(),
+	 * or conn_refuse()). NULL: this end opens connections itself, with
 	 * session_open(), and what arrives is downlink.
 	 */
-	void (*syn)(struct session *s, struct conn *c);
+	void (*open)(struct session *s, struct conn *c);
+	/*
+	 * LP, in the extension: RP answered @c's OPEN with @result, an enum
+	 * wire_synack_result, and with WIRE_SYNACK_CONNECTED all is well. Else @c
+	 * is reset next, unless its socket is not there yet: see session_ask().
+	 * May be NULL.
+	 */
+	void (*answered)(struct session *s, struct conn *c, uint8_t result);
+	/*
+	 * LP, in the extension: pipes are lacking, see session_lacks(). May be NULL.
+	 */
+	void (*lacks)(struct session *s);
 	/* See conn_ops.moved; @from is an enum conn_state. May be NULL. */
 	void (*moved)(struct session *s, struct conn *c, int from);
 	/* An id became free, or a connection went: there is room again. */
@@ -76,12 +88,31 @@ void session_start(struct session *s);
 void session_free(struct session *s);
 
 /*
- * Opens a connection for @fd, an application's accepted socket, to @addr:@port.
- * Takes the socket on success; -EAGAIN when no id or place is free.
+ * Opens a connection for @fd, an application's accepted socket, to @to. Takes the
+ * socket on success; -EAGAIN when no id or place is free, -EAFNOSUPPORT when the
+ * other end cannot be told such a destination: a SYN can name IPv4 addresses
+ * alone.
  */
-int session_open(struct session *s, int fd, const uint8_t addr[4],
-		 uint16_t port);
+int session_open(struct session *s, int fd, const struct destination *to);
+/*
+ * The same for an application that must hear first whether it worked. There is
+ * no socket yet: role->answered() tells when to conn_attach() it, or that there will
+ * be nothing to attach it to. c->asker is the caller's to use. conn_abort() ends it
+ * before. NULL when no id or place is free. In the extension only.
+ */
+struct conn *session_ask(struct session *s, const struct destination *to);
 bool session_has_room(const struct session *s);
+
+/* Does it speak the extension? Then names and IPv6 can be asked for. */
+bool session_is_extended(const struct session *s);
+/*
+ * LP, in the extension: @fd, a connected socket, becomes one of the pipes that
+ * it lacks, once RP has welcomed it. @fd is the session's from here on. 0, or
+ * -errno: no pipe was lacking, or no memory.
+ */
+int session_join(struct session *s, int fd);
+/* Pipes that it should have, does not, and that do not join just now. */
+unsigned int session_lacks(const struct session *s);
 /* False from its failure, or from session_stop(), to its end. */
 bool session_is_up(const struct session *s);
 

@@ -41,7 +41,7 @@ static void on_ended(struct session *s)
 }
 
 static const struct session_role rp_role = {
-	.syn = on_syn,
+	.open = on_syn,
 	.ended = on_ended,
 };
 

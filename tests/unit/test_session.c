@@ -178,13 +178,13 @@ static void a_broken_length_ends_the_session(void **state)
 
 static void a_syn_downlink_resets_the_application(void **state)
 {
-	static const uint8_t addr[4] = { 192, 0, 2, 1 };
+	struct destination to = destination_ipv4((uint8_t[]){ 192, 0, 2, 1 }, 80);
 	struct peer *peer = *state;
 	int fd[2];
 
 	tcp_pair(fd);
 	peer->conn[1].app = fd[0];
-	assert_int_equal(session_open(peer->s, fd[1], addr, 80), 0);
+	assert_int_equal(session_open(peer->s, fd[1], &to), 0);
 	peer_settle(peer);
 	assert_int_equal(peer->conn[1].messages, 1);
 	peer_syn(peer, 0, 9);		/* of nobody */
