@@ -104,7 +104,7 @@ struct conn {
 	struct list member;	/* of the owner's list of all */
 	struct list turn, ahead;	/* the scheduler's */
 	bool in_turn;
-	uint8_t last_pipe;	/* its last message went there, */
+	uint32_t last_pipe;	/* its last message went there: a serial, */
 	uint64_t last_end;	/* up to this byte of it; 0: none went yet */
 	size_t in_flight;	/* sent since it had nothing in flight */
 	int64_t deficit;	/* the scheduler's, bytes */

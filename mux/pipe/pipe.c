@@ -339,6 +339,7 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->fd = fd;
 	p->queue_end = &p->queue;
 	p->watch.ready = pipe_ready;
+	list_init(&p->over);
 	p->info.mss = 536;	/* until the kernel says better */
 	p->look_again.fire = look_again;
 	if (open_carrier(p) < 0)
@@ -371,6 +372,7 @@ void pipe_free(struct pipe *p)
 		p->queue = run->next;
 		run_put(&p->shared->pool, run);
 	}
+	list_del(&p->over);
 	free(p->partial);
 	free(p);
 }

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../base/list.h"
 #include "../base/loop.h"
 #include "../settings/settings.h"
 #include "../wire/run.h"
@@ -100,6 +101,8 @@ struct pipe {
 	struct sctp_sent *sctp;	/* the carrier's */
 	int fd;
 	unsigned int index;	/* in its session */
+	uint32_t serial;	/* on its path: no two pipes have the same */
+	struct list over;	/* the owner's, of those to be freed */
 
 	uint8_t *partial;	/* a message whose rest is to come */
 	size_t partial_len;
