@@ -440,7 +440,6 @@ struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 	list_init(&c->member);
 	list_init(&c->turn);
 	list_init(&c->ahead);
-	list_init(&c->holds);
 	list_init(&c->dialling);
 	reorder_init(&c->reorder, 0);
 	c->opened_at = loop_clock();
@@ -455,7 +454,7 @@ void conn_free(struct conn *c)
 	list_del(&c->turn);
 	list_del(&c->ahead);
 	list_del(&c->member);
-	list_del(&c->holds);
+	list_del(&c->reorder.holds);
 	list_del(&c->dialling);
 	bytes_clear(&c->queue);
 	reorder_fini(&c->reorder);

@@ -110,8 +110,6 @@ struct conn {
 	int64_t deficit;	/* the scheduler's, bytes */
 	uint64_t served;	/* bytes, since it was last silent for long */
 	int64_t silent_since;
-	struct list holds;	/* of those that hold messages out of order */
-	uint8_t holds_class;	/* how much, see holders */
 
 	struct list dialling;	/* of those that wait for their connect() */
 

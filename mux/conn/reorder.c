@@ -18,6 +18,7 @@ void reorder_init(struct reorder *q, uint32_t first)
 {
 	memset(q, 0, sizeof(*q));
 	q->next = first;
+	list_init(&q->holds);
 }
 
 /* What a block of @n bytes takes from a 64-bit allocator: 8 bytes in front of

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../base/list.h"
 #include "../wire/wire.h"
 
 struct reorder_early {		/* a message that came early */
@@ -43,6 +44,8 @@ struct reorder {
 	size_t max_bytes;		/* and the most payload it kept */
 	size_t bytes;			/* memory they take, bookkeeping included */
 	size_t payload;			/* their payload bytes */
+	struct list holds;		/* see holders: of those with as much */
+	uint8_t holds_class;
 };
 
 enum reorder_verdict {

@@ -221,7 +221,7 @@ bool pipe_head(const struct pipe *p, struct wire_head *head)
 }
 
 /* Never to be read again: a dead socket would report itself for ever. */
-static void forsake(struct pipe *p)
+void pipe_forsake(struct pipe *p)
 {
 	loop_unwatch(p->loop, &p->watch);
 	loop_timer_stop(p->loop, &p->look_again);
@@ -229,7 +229,7 @@ static void forsake(struct pipe *p)
 
 void pipe_end(struct pipe *p, int err)
 {
-	forsake(p);
+	pipe_forsake(p);
 	p->ops->ended(p, err);
 }
 
@@ -239,7 +239,7 @@ void pipe_tear(struct pipe *p, const char *what, uint64_t offset)
 
 	snprintf(detail, sizeof(detail), "byte %llu, length: %s",
 		 (unsigned long long)offset, what);
-	forsake(p);
+	pipe_forsake(p);
 	p->ops->broken(p, what, detail);
 }
 
@@ -252,7 +252,7 @@ void pipe_break(struct pipe *p, const struct wire_msg *msg, uint64_t offset)
 	snprintf(detail, sizeof(detail), "byte %llu, %s: %u is neither 9 to 4104, SYN nor FIN (id %u, number %u)",
 		 (unsigned long long)offset, wire_error_field(WIRE_BAD_LENGTH),
 		 msg->body_len, msg->id, msg->number);
-	forsake(p);
+	pipe_forsake(p);
 	p->ops->broken(p, what, detail);
 }
 

@@ -209,6 +209,12 @@ void pipe_look_closely(struct pipe *p, int64_t now);
  */
 bool pipe_is_unheard(struct pipe *p, int64_t now, int64_t limit);
 
+/*
+ * Nothing is read from it or written to it any more, and no op is called. It can
+ * be freed once no op of it is running.
+ */
+void pipe_forsake(struct pipe *p);
+
 /* No more from this end: FIN behind what is written. */
 void pipe_shut(struct pipe *p);
 

@@ -10,8 +10,9 @@
 
 #define GAP_LOOK NS_PER_SEC
 
-static void look(void *arg, struct conn *c)
+static void look(void *arg, struct reorder *q)
 {
+	struct conn *c = container_of(q, struct conn, reorder);
 	struct session *s = arg;
 	int64_t waits = inbound_reading_time(s) - c->gap_since;
 

@@ -13,6 +13,7 @@
 #include "../base/loop.h"
 #include "../base/sock.h"
 #include "../extension/admission.h"
+#include "dialect.h"
 #include "session.h"
 
 struct session *greet_baseline(struct engine *engine,
@@ -20,7 +21,8 @@ struct session *greet_baseline(struct engine *engine,
 			       const char *peer, const int *fds,
 			       unsigned int n)
 {
-	struct session *s = session_new(engine, role, owner, peer);
+	struct session *s = session_new(engine, &dialect_baseline, role, owner,
+				       peer);
 	int err = s ? 0 : -1;
 	unsigned int i;
 

@@ -9,9 +9,6 @@
  * reset. Because of bytes out of order pipes never pause: the message that fills
  * the gap may sit behind the stop. What is early is read later (reader).
  */
-#include <stdlib.h>
-
-#include "../base/hist.h"
 #include "../base/log.h"
 #include "../conn/conn.h"
 #include "session_inside.h"
@@ -40,8 +37,8 @@ static void update_pause(struct session *s)
 	if (pause == s->in.paused || s->dead || s->stopping)
 		return;
 	s->in.paused = pause;
-	for (i = 0; i < s->npipes; i++)
-		pipe_pause(s->pipes[i], pause);
+	for (i = 0; i < s->path.npipes; i++)
+		pipe_pause(s->path.pipes[i], pause);
 	if (pause) {
 		s->counts.pauses++;
 		s->in.paused_at = loop_clock();
@@ -77,7 +74,7 @@ void inbound_released(struct session *s, struct conn *c, size_t queued,
 {
 	if (early) {
 		s->in.early -= early;
-		holders_update(&s->in.holders, c);
+		holders_update(&s->in.holders, &c->reorder);
 	}
 	if (!queued)
 		return;
@@ -194,10 +191,12 @@ static void limit_early(struct session *s, struct conn *c)
 	if (!c->had_syn && c->reorder.payload > EARLY_MAX)
 		drop_early(s, c);
 	while (s->in.early > REORDER_MAX_SESSION) {
-		struct conn *most = holders_largest(&s->in.holders);
+		struct reorder *q = holders_largest(&s->in.holders);
+		struct conn *most;
 
-		if (!most)
+		if (!q)
 			return;
+		most = container_of(q, struct conn, reorder);
 		if (!most->had_syn) {
 			drop_early(s, most);
 			continue;
@@ -209,38 +208,7 @@ static void limit_early(struct session *s, struct conn *c)
 	}
 }
 
-/* --- delivery --- */
-
-void inbound_flush(struct session *s)
-{
-	struct delivery *d = &s->in.delivery;
-
-	if (d->conn && d->n)
-		conn_deliver(d->conn, d->iov, d->n, d->len);
-	while (d->early) {
-		struct reorder_early *early = d->early;
-
-		d->early = early->chain;
-		reorder_release(early);
-	}
-	d->conn = NULL;
-	d->n = 0;
-	d->len = 0;
-}
-
-static void gather(struct session *s, struct conn *c, const uint8_t *body,
-		   size_t len)
-{
-	struct delivery *d = &s->in.delivery;
-
-	if (d->conn != c || d->n == DELIVERY_IOV)
-		inbound_flush(s);
-	d->conn = c;
-	d->iov[d->n].iov_base = (void *)(uintptr_t)body;
-	d->iov[d->n++].iov_len = len;
-	d->len += len;
-	c->rx_bytes += len;
-}
+/* --- what is due --- */
 
 static void take_syn(struct session *s, struct conn *c, const uint8_t *body)
 {
@@ -260,14 +228,14 @@ static void take(struct session *s, struct conn *c, uint8_t type,
 	c->rx_messages++;
 	switch (type) {
 	case WIRE_DATA:
-		gather(s, c, body, len);
+		delivery_add(s, c, body, len);
 		break;
 	case WIRE_SYN:
-		inbound_flush(s);
+		delivery_flush(s);
 		take_syn(s, c, body);
 		break;
 	case WIRE_FIN:
-		inbound_flush(s);
+		delivery_flush(s);
 		conn_finish(c, body[0]);
 		break;
 	}
@@ -278,18 +246,6 @@ static bool listens(const struct conn *c)
 	return !c->over && !(c->state == CONN_CLOSED);
 }
 
-static void count_delay(struct session *s, struct conn *c, int64_t came_at)
-{
-	if (!c->delays) {
-		c->delays = malloc(sizeof(*c->delays));
-		if (!c->delays)
-			return;
-		hist_init(c->delays);
-	}
-	hist_add(c->delays,
-		 (loop_now(s->engine->loop) - came_at) / NS_PER_US);
-}
-
 /* What the message just taken released. */
 static void take_early(struct session *s, struct conn *c)
 {
@@ -298,12 +254,11 @@ static void take_early(struct session *s, struct conn *c)
 
 	while (listens(c) && (early = reorder_take(&c->reorder))) {
 		s->in.early -= before - c->reorder.bytes;
-		holders_update(&s->in.holders, c);
-		count_delay(s, c, early->came_at);
+		holders_update(&s->in.holders, &c->reorder);
+		delivery_waited(s, c, early->came_at);
 		take(s, c, early->type, early->body, early->body_len);
 		/* take() may have flushed: it lives until the next flush. */
-		early->chain = s->in.delivery.early;
-		s->in.delivery.early = early;
+		delivery_keep(s, early);
 		before = c->reorder.bytes;
 	}
 }
@@ -319,7 +274,7 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 
 	if (c->reorder.bytes != before) {
 		s->in.early += c->reorder.bytes - before;
-		holders_update(&s->in.holders, c);
+		holders_update(&s->in.holders, &c->reorder);
 	}
 	switch (verdict) {
 	case REORDER_DUE:
@@ -353,7 +308,7 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 
 static struct conn *newcomer(struct session *s, const struct wire_msg *msg)
 {
-	struct conn *c = session_conn_new(s, msg->id);
+	struct conn *c = baseline_conn_new(s, msg->id);
 
 	if (c && msg->type != WIRE_SYN)
 		conn_await_syn(c);
@@ -370,7 +325,7 @@ static struct conn *route(struct session *s, struct pipe *p,
 
 	if (r.evicted)
 		conn_abort(r.evicted, CONN_END_PROTOCOL);
-	session_mind_rest(s);
+	baseline_mind_rest(s);
 	if (r.verdict == TABLE_NEW)
 		return newcomer(s, msg);
 	if (r.verdict == TABLE_LATE)
@@ -378,10 +333,9 @@ static struct conn *route(struct session *s, struct pipe *p,
 	return r.conn;
 }
 
-bool inbound_expects(void *arg, unsigned int pipe, const struct wire_head *head,
-		     uint32_t *number)
+bool inbound_expects(struct session *s, unsigned int pipe,
+		     const struct wire_head *head, uint32_t *number)
 {
-	struct session *s = arg;
 	struct table_route r = table_foresee(s->table, head, pipe,
 					     s->role->open != NULL);
 
@@ -427,7 +381,7 @@ bool inbound_message(struct session *s, struct pipe *p,
 	if (s->stopping)
 		return true;
 	if (err) {
-		inbound_flush(s);
+		delivery_flush(s);
 		condemn(s, p, accused(s, p, msg), msg, offset, err);
 		return !s->dead;
 	}

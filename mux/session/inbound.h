@@ -9,31 +9,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include "../base/loop.h"
 #include "../conn/holders.h"
 #include "../wire/wire.h"
+#include "delivery.h"
 #include "reader.h"
 
 struct conn;
 struct pipe;
 struct session;
-
-enum { DELIVERY_IOV = 64 };
-
-/*
- * Messages in order for one connection, gathered from one read so that they
- * reach its socket in one call. The bytes lie in the read buffer or in early
- * messages, which are released after the call.
- */
-struct delivery {
-	struct conn *conn;
-	int n;
-	size_t len;
-	struct iovec iov[DELIVERY_IOV];
-	struct reorder_early *early;
-};
 
 struct inbound {
 	struct delivery delivery;
@@ -53,13 +38,12 @@ struct inbound {
 void inbound_start(struct session *s);
 void inbound_stop(struct session *s);
 
-/* As reader asks: @arg is the session. */
-bool inbound_expects(void *arg, unsigned int pipe, const struct wire_head *head,
-		     uint32_t *number);
+/* As reader asks. */
+bool inbound_expects(struct session *s, unsigned int pipe,
+		     const struct wire_head *head, uint32_t *number);
 
 bool inbound_message(struct session *s, struct pipe *p,
 		     const struct wire_msg *msg, uint64_t offset);
-void inbound_flush(struct session *s);
 void inbound_queued(struct session *s, struct conn *c, size_t bytes);
 void inbound_released(struct session *s, struct conn *c, size_t queued,
 		      size_t early);

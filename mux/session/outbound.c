@@ -66,9 +66,9 @@ static void want_blocked_pipes(struct session *s)
 	bool wanted = s->out.wait == WAIT_FOR_PIPES;
 	unsigned int i;
 
-	for (i = 0; i < s->npipes; i++)
-		pipe_want(s->pipes[i], wanted && !s->pipes[i]->standby &&
-				       !pipe_room(s->pipes[i]));
+	for (i = 0; i < s->path.npipes; i++)
+		pipe_want(s->path.pipes[i], wanted && !s->path.pipes[i]->standby &&
+				       !pipe_room(s->path.pipes[i]));
 }
 
 /* Nothing more can be sent now. */

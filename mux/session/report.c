@@ -17,12 +17,12 @@ static void print_pipes(struct session *s, FILE *out)
 	fprintf(out, "  %4s %-5s %9s %6s %6s %9s %9s %9s %12s %12s %7s\n",
 		"pipe", "of", "rtt ms", "cwnd", "mss", "unsent", "in fl.", "allowed",
 		"sent", "received", "retr.");
-	for (i = 0; i < s->npipes; i++) {
-		struct pipe *p = s->pipes[i];
+	for (i = 0; i < s->path.npipes; i++) {
+		struct pipe *p = s->path.pipes[i];
 
 		pipe_look_closely(p, loop_clock());
 		fprintf(out, "  %4u %-5s %9.3f %6u %6u %9zu %9zu %9zu %12llu %12llu %7u%s\n",
-			i, transport_name(p->transport), p->info.rtt_ms, p->info.cwnd, p->info.mss,
+			p->index, transport_name(p->transport), p->info.rtt_ms, p->info.cwnd, p->info.mss,
 			p->info.unsent + p->queued, p->info.in_flight,
 			p->allowance, (unsigned long long)p->tx_bytes,
 			(unsigned long long)p->rx_bytes, p->info.retransmits,
@@ -72,7 +72,7 @@ void session_print(struct session *s, FILE *out)
 	const struct stats_counts *n = &s->counts;
 
 	fprintf(out, "session %u with %s: %u pipes, %u connections, %u ids remembered, %zu bytes queued, %zu held out of order%s\n",
-		s->number, s->peer, s->npipes, table_conns(s->table),
+		s->number, s->peer, s->path.npipes, table_conns(s->table),
 		table_formers(s->table), s->in.queued, s->in.early,
 		s->in.paused ? ", pipes paused" : "");
 	print_pipes(s, out);

@@ -25,7 +25,9 @@
 #include "../wire/destination.h"
 
 struct conn;
+struct dialect;
 struct log;
+struct pipe;
 struct session;
 struct stats;
 
@@ -77,6 +79,7 @@ struct session_role {
  * session_start(), or session_free() where it cannot start.
  */
 struct session *session_new(struct engine *engine,
+			    const struct dialect *dialect,
 			    const struct session_role *role, void *owner,
 			    const char *peer);
 /*
@@ -84,6 +87,11 @@ struct session *session_new(struct engine *engine,
  * on failure. 0 or -ENOMEM and its like.
  */
 int session_add_pipe(struct session *s, int fd);
+/*
+ * @p leaves the session, which goes on. It is freed after the batch. What was
+ * under way on it is the dialect's to care for.
+ */
+void session_lose_pipe(struct session *s, struct pipe *p);
 void session_start(struct session *s);
 void session_free(struct session *s);
 

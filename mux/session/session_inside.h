@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of a session, for the files that are its parts: session (life),
- * inbound (what pipes bring), outbound (what connections send), survey (looks
+ * baseline (its own ways), inbound (what pipes bring), outbound (what connections send), survey (looks
  * at its pipes now and then), report.
  */
 #ifndef TM3_SESSION_INSIDE_H
@@ -16,6 +16,7 @@
 #include "../pipe/pipe.h"
 #include "../sched/next.h"
 #include "../sched/sched.h"
+#include "dialect.h"
 #include "inbound.h"
 #include "session.h"
 #include "stats.h"
@@ -36,6 +37,7 @@ struct survey {
 
 struct session {
 	struct engine *engine;
+	const struct dialect *dialect;
 	const struct session_role *role;
 	void *owner;
 	unsigned int number;
@@ -45,11 +47,14 @@ struct session {
 	bool dead;		/* waits for its end task */
 
 	struct pipe_shared shared;
-	struct pipe *pipes[PIPES_MAX];
-	unsigned int npipes;
-	unsigned int open_pipes;
+	struct pipe *pipes[PIPES_MAX];	/* by index; NULL: it left */
+	unsigned int npipes;		/* the highest index and 1 */
+	unsigned int open_pipes;	/* that have not ended */
+	struct list lost_pipes;		/* to be freed after the batch */
+	struct task bury;
+	bool started;
 
-	struct table *table;
+	struct table *table;	/* of the baseline */
 	struct list conns;	/* all, lingering ones too: */
 	unsigned int nconns;	/* so many */
 	struct sched sched;
@@ -66,12 +71,20 @@ struct session {
 
 /* session */
 struct conn *session_conn_new(struct session *s, uint16_t id);
-void session_mind_rest(struct session *s);
+void session_tell_room(struct session *s);
+/* As session_add_pipe(), with the @index that it shall have. NULL on failure. */
+struct pipe *session_take_pipe(struct session *s, int fd, unsigned int index);
 void session_fail(struct session *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* baseline */
+struct conn *baseline_conn_new(struct session *s, uint16_t id);
+void baseline_mind_rest(struct session *s);
+
 /* survey */
 void survey_start(struct session *s);
+/* @p came when the session had begun. */
+void survey_pipe(struct session *s, const struct pipe *p);
 void survey_stop(struct session *s);
 void survey_sample(struct session *s, const char *state);
 
@@ -84,6 +97,7 @@ void gaps_note(struct session *s, struct conn *c);
 void reading_start(struct session *s);
 void reading_stop(struct session *s);
 void reading_add(struct session *s, const struct pipe *p);
+void reading_remove(struct session *s, const struct pipe *p);
 void reading_ready(struct session *s, struct pipe *p);
 
 /* outbound */

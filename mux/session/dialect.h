@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What sessions of the baseline and of the extension do differently. A session
+ * has one dialect from its beginning to its end; whoever asks which one it is,
+ * instead of calling it, has found something that belongs in here.
+ */
+#ifndef TM3_DIALECT_H
+#define TM3_DIALECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct conn;
+struct destination;
+struct pipe;
+struct session;
+struct wire_head;
+struct wire_msg;
+
+struct dialect {
+	/* What of the session is its own. 0 or -errno; fini() in either case. */
+	int (*init)(struct session *s);
+	void (*fini)(struct session *s);
+
+	/* Of pipes: as pipe_ops.message and reader_ops.expects. */
+	bool (*message)(struct session *s, struct pipe *p,
+			const struct wire_msg *msg, uint64_t offset);
+	bool (*expects)(struct session *s, unsigned int pipe,
+			const struct wire_head *head, uint32_t *number);
+	/*
+	 * @p cannot be read any more: it ended, or it @broke the framing. @why, for
+	 * the log. Not called while the session is stopping.
+	 */
+	void (*pipe_over)(struct session *s, struct pipe *p, bool broke,
+			  const char *why);
+
+	/* Can the other end be told of @to? */
+	bool (*can_name)(const struct destination *to);
+	/* A connection that this end opens, with an id of its own; or NULL. */
+	struct conn *(*open)(struct session *s);
+	bool (*has_id)(const struct session *s);
+	/* @c is over for the pipes. */
+	void (*conn_over)(struct session *s, struct conn *c);
+	/* As conn_ops.queued and conn_ops.released. */
+	void (*queued)(struct session *s, struct conn *c, size_t bytes);
+	void (*released)(struct session *s, struct conn *c, size_t queued,
+			 size_t early);
+};
+
+extern const struct dialect dialect_baseline;
+
+#endif
