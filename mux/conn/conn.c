@@ -31,6 +31,12 @@ static void set_ready(struct conn *c)
 	c->ops->ready(c);
 }
 
+void conn_credited(struct conn *c)
+{
+	if (c->readable && c->state == CONN_OPEN)
+		set_ready(c);
+}
+
 void conn_idle(struct conn *c)
 {
 	if (!c->ready)
@@ -208,11 +214,28 @@ static void write_failed(struct conn *c)
 		reset_socket(c);
 		return;
 	}
+	if (c->out_ended) {
+		conn_refuse(c, CONN_END_LOCAL_RESET);
+		return;
+	}
 	c->broken = true;
 	c->writable = false;
 	drop_queue(c);
 	c->readable = true;
 	set_ready(c);
+}
+
+/*
+ * Half-closed: the application is told, and goes on sending. It is watched, since
+ * one that is gone without a word would never be missed.
+ */
+static void shut_socket(struct conn *c)
+{
+	if (c->shut)
+		return;
+	c->shut = true;
+	shutdown(c->watch.fd, SHUT_WR);
+	sock_watchful(c->watch.fd);
 }
 
 static void flush_queue(struct conn *c)
@@ -236,6 +259,8 @@ static void flush_queue(struct conn *c)
 	}
 	if (c->state == CONN_DRAINING)
 		linger(c);
+	else if (c->in_ended && c->state == CONN_OPEN)
+		shut_socket(c);
 }
 
 static void drain(struct conn *c)
@@ -294,7 +319,18 @@ void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len)
 void conn_finish(struct conn *c, enum wire_reason reason)
 {
 	bool reset = reason == WIRE_REASON_RST;
+	bool other_way = c->speech->half_open && !c->out_ended;
 
+	c->in_ended = true;
+	if (other_way && reset) {	/* the other end is owed one, too */
+		conn_refuse(c, CONN_END_PEER_RESET);
+		return;
+	}
+	if (other_way) {
+		if (c->state == CONN_OPEN)
+			flush_queue(c);
+		return;
+	}
 	c->complete = true;
 	be_over(c, reset ? CONN_END_PEER_RESET : CONN_END_PEER_FIN);
 	if (reset || c->broken)
@@ -308,6 +344,12 @@ void conn_finish(struct conn *c, enum wire_reason reason)
 
 void conn_fin_framed(struct conn *c, enum wire_reason reason)
 {
+	c->out_ended = true;
+	if (reason != WIRE_REASON_RST && c->speech->half_open && !c->in_ended) {
+		c->fin_pending = 0;
+		conn_idle(c);
+		return;
+	}
 	be_over(c, c->end);
 	if (c->state == CONN_CLOSED)
 		return;
@@ -346,13 +388,19 @@ static void connect_ended(struct conn *c)
 	c->connected_at = loop_clock();
 	if (c->over)
 		drain(c);
+	else if (c->speech->answers)
+		set_ready(c);
 }
 
 static void open_ready(struct conn *c, uint32_t events)
 {
+	if (c->out_ended && events & EPOLLERR) {
+		conn_refuse(c, CONN_END_LOCAL_RESET);
+		return;
+	}
 	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI))
 		c->read_on = true;
-	if (events & ~(uint32_t)EPOLLOUT) {
+	if (events & ~(uint32_t)EPOLLOUT && !c->out_ended) {
 		c->readable = true;
 		set_ready(c);
 	}
@@ -431,6 +479,7 @@ struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 		return NULL;
 	c->loop = loop;
 	c->ops = ops;
+	c->speech = &conn_speech_baseline;
 	c->owner = owner;
 	c->id = id;
 	c->watch.fd = -1;
@@ -491,6 +540,11 @@ int conn_attach(struct conn *c, int fd)
 	return 0;
 }
 
+void conn_ask(struct conn *c)
+{
+	set_ready(c);
+}
+
 int conn_await_connect(struct conn *c, int64_t timeout_ns)
 {
 	c->state = CONN_CONNECTING;
@@ -518,6 +572,7 @@ const char *conn_end_name(enum conn_end end)
 		[CONN_END_UNREACHABLE] = "unreachable",
 		[CONN_END_TIMEOUT] = "timeout",
 		[CONN_END_DENIED] = "denied",
+		[CONN_END_NO_NAME] = "no-name",
 		[CONN_END_LIMIT] = "limit",
 		[CONN_END_PROTOCOL] = "protocol",
 		[CONN_END_SESSION] = "session-lost",

@@ -19,9 +19,10 @@
  *			the last acknowledgement, LINGER_MS at most
  *	CONN_CLOSED	no socket any more
  *
- * The pipes' side ends once, by a FIN in either direction: conn->over. Baseline
- * knows no half-open connections, so then nothing is read or delivered any more;
- * only what is queued still goes out.
+ * The pipes' side ends once: conn->over. Then nothing is read or delivered any
+ * more; only what is queued still goes out. Baseline knows no half-open
+ * connections, so a FIN in either direction is its end. In the extension each
+ * direction ends by itself (in_ended, out_ended), and a reset ends both.
  *
  * Every socket carries linger 0 until its orderly end begins: if this process
  * dies, the peer sees a reset, not a clean end of truncated data.
@@ -44,6 +45,7 @@
 #include "../wire/wire.h"
 #include "reorder.h"
 
+struct channel;
 struct conn;
 struct hist;
 struct run;
@@ -68,6 +70,7 @@ enum conn_end {
 	CONN_END_UNREACHABLE,
 	CONN_END_TIMEOUT,
 	CONN_END_DENIED,
+	CONN_END_NO_NAME,
 	CONN_END_LIMIT,
 	CONN_END_PROTOCOL,
 	CONN_END_SESSION,
@@ -94,8 +97,31 @@ struct conn_ops {
 	void (*gone)(struct conn *c);
 };
 
+/*
+ * How a connection talks on the pipes: by the messages of the baseline, or by
+ * those of the extension (channel.h).
+ */
+struct conn_speech {
+	/* Frame what must go ahead of its bytes, unless that was done: a SYN. */
+	void (*frame_first)(struct conn *c, struct run *run);
+	/* The number of its next message: data, or a FIN with @reason. */
+	uint32_t (*number)(struct conn *c, uint8_t reason);
+	/* Bytes that it may send now. */
+	size_t (*credit)(const struct conn *c);
+	/* So many bytes were framed. */
+	void (*sent)(struct conn *c, size_t bytes);
+	/* It has bytes and no credit. conn_credited() lets it go on. */
+	void (*starved)(struct conn *c);
+	uint8_t no_more;	/* the reason of a FIN that ends in order */
+	bool half_open;		/* each direction ends by itself */
+	bool answers;		/* the other end is told how a connect() ended */
+};
+
+extern const struct conn_speech conn_speech_baseline;
+
 struct conn {
 	const struct conn_ops *ops;
+	const struct conn_speech *speech;
 	void *owner;
 	struct loop *loop;
 	struct watch watch;
@@ -122,7 +148,11 @@ struct conn {
 	bool read_on;		/* a short read is not the end: a FIN follows,
 				 * or a mark of urgent data was in the way */
 	bool writable;		/* a write may take something */
-	bool syn_pending;	/* to be framed first */
+	bool syn_pending;	/* SYN or OPEN is to be framed first */
+	bool in_ended;		/* the other end sends no more of it */
+	bool out_ended;		/* nor does this end: its FIN was framed */
+	bool shut;		/* the socket was told that no more comes */
+	struct channel *channel;	/* in the extension: its id's */
 	uint8_t fin_pending;	/* enum wire_reason to be framed last, or 0 */
 	bool ours;		/* opened by this end */
 	bool had_syn;		/* the SYN was received, or is ours to send */
@@ -165,6 +195,9 @@ int conn_attach(struct conn *c, int fd);
 int conn_await_connect(struct conn *c, int64_t timeout_ns);
 int conn_connecting(struct conn *c, int fd, int64_t timeout_ns);
 
+/* Its SYN or OPEN goes now, and its socket is still to come. */
+void conn_ask(struct conn *c);
+
 /*
  * Frame what it has for the pipes into @run (empty): the SYN, then bytes read
  * from the socket, @budget of them at most in messages of up to @payload, then
@@ -198,6 +231,9 @@ void conn_abort(struct conn *c, enum conn_end why);
  */
 void conn_fin_framed(struct conn *c, enum wire_reason reason);
 void conn_idle(struct conn *c);
+
+/* It may send more bytes than before. */
+void conn_credited(struct conn *c);
 
 /* Drop what came out of order. */
 void conn_drop_early(struct conn *c);

@@ -79,6 +79,9 @@ void settings_init(struct settings *s)
 		.sctp_loss = LOSSES_DEFAULT,
 		.seed = 1,
 		.max_conns = WIRE_ID_MAX,
+		.window_memory = WINDOW_MEMORY,
+		.keep = KEEP_MAX,
+		.resume_s = RESUME_SECONDS,
 		.stats_interval = 1.0,
 		.verbosity = LOG_INFO,
 	};

@@ -124,6 +124,7 @@ struct pipe {
 	int64_t waiting_since;	/* seen with bytes to be acknowledged */
 	struct pipe_info info;
 
+	int64_t heard_at;	/* something came */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
 	/* So much of it had been written when the session had sent so much. */
 	struct pipe_mark {
@@ -177,8 +178,14 @@ static inline bool pipe_is_clear(const struct pipe *p)
 	       !p->info.unsent && !p->queued;
 }
 
-/* Write @run or queue what is left of it; the run is the pipe's from here. */
+/*
+ * Write @run or queue what is left of it; the run is the pipe's from here, until it
+ * is written if it is kept.
+ */
 void pipe_send(struct pipe *p, struct run *run);
+
+/* What waits for the socket will not be written: a part of it may have been. */
+void pipe_drop_queue(struct pipe *p);
 
 /* Call ops->writable() once it can take something, or do not. */
 void pipe_want(struct pipe *p, bool wanted);

@@ -7,12 +7,19 @@
 #include "../conn/conn.h"
 #include "session_inside.h"
 
+static void deliver(struct session *s, struct delivery *d)
+{
+	conn_deliver(d->conn, d->iov, d->n, d->len);
+	if (s->dialect->delivered)
+		s->dialect->delivered(s, d->conn);
+}
+
 void delivery_flush(struct session *s)
 {
 	struct delivery *d = &s->in.delivery;
 
 	if (d->conn && d->n)
-		conn_deliver(d->conn, d->iov, d->n, d->len);
+		deliver(s, d);
 	while (d->early) {
 		struct reorder_early *early = d->early;
 

@@ -14,7 +14,9 @@
 struct conn;
 struct destination;
 struct pipe;
+struct run;
 struct session;
+struct view;
 struct wire_head;
 struct wire_msg;
 
@@ -46,8 +48,24 @@ struct dialect {
 	void (*queued)(struct session *s, struct conn *c, size_t bytes);
 	void (*released)(struct session *s, struct conn *c, size_t queued,
 			 size_t early);
+
+	/* The others may be NULL. Something was delivered to @c. */
+	void (*delivered)(struct session *s, struct conn *c);
+	/*
+	 * What the session has to say of itself goes ahead of all else. False: some of
+	 * it waits for a pipe that takes it.
+	 */
+	bool (*control)(struct session *s);
+	/* Tells the decision what is to be sent again, and whether all is full. */
+	void (*look_kept)(struct session *s, struct view *view);
+	/* What look_kept() told of is sent again now. */
+	void (*sends_again)(struct session *s);
+	/* @run is about to be written to @p; it may move. */
+	struct run *(*keep)(struct session *s, struct pipe *p, struct run *run);
+	/* The session stops in order: last words to the pipes. */
+	void (*farewell)(struct session *s);
 };
 
-extern const struct dialect dialect_baseline;
+extern const struct dialect dialect_baseline, dialect_extended;
 
 #endif

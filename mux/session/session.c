@@ -22,6 +22,7 @@ int engine_init(struct engine *engine, const struct settings *settings,
 	engine->settings = settings;
 	engine->log = log;
 	list_init(&engine->orphans);
+	list_init(&engine->extended);
 	engine->loop = loop_new();
 	engine->scratch = malloc(SCRATCH);
 	if (engine->loop && engine->scratch)
@@ -154,6 +155,22 @@ int session_open(struct session *s, int fd, const struct destination *to)
 	return 0;
 }
 
+struct conn *session_ask(struct session *s, const struct destination *to)
+{
+	struct conn *c;
+
+	if (!session_is_extended(s) || !s->dialect->can_name(to) ||
+	    !session_has_room(s))
+		return NULL;
+	c = s->dialect->open(s);
+	if (!c)
+		return NULL;
+	c->dst = *to;
+	c->ours = true;
+	conn_ask(c);
+	return c;
+}
+
 /* --- pipes --- */
 
 __attribute__((format(printf, 2, 0)))
@@ -267,6 +284,7 @@ void session_lose_pipe(struct session *s, struct pipe *p)
 	if (p->watch.fd >= 0)
 		s->open_pipes--;
 	pipe_forsake(p);
+	pipe_drop_queue(p);
 	path_remove(&s->path, p);
 	reading_remove(s, p);
 	s->pipes[p->index] = NULL;
@@ -312,8 +330,8 @@ void session_free(struct session *s)
 		pipe_free(s->pipes[i]);
 	bury(&s->bury);
 	loop_task_stop(&s->bury);
-	run_pool_fini(&s->shared.pool);
 	s->dialect->fini(s);
+	run_pool_fini(&s->shared.pool);
 	free(s);
 }
 
@@ -356,9 +374,12 @@ void session_stop(struct session *s, const char *why)
 
 	if (s->dead || s->stopping)
 		return;
+	delivery_flush(s);
 	s->stopping = true;
 	snprintf(s->why, sizeof(s->why), "%s", why);
 	abort_conns(s, CONN_END_SHUTDOWN);
+	if (s->dialect->farewell)
+		s->dialect->farewell(s);
 	for (i = 0; i < s->path.npipes; i++) {
 		struct pipe *p = s->path.pipes[i];
 

@@ -41,6 +41,7 @@ struct engine {
 	struct list orphans;	/* connections that outlive their session */
 	size_t orphaned;	/* bytes that wait in their queues */
 	unsigned int sessions;	/* numbered from 1 */
+	struct list extended;	/* sessions that a HELLO can name */
 };
 
 int engine_init(struct engine *engine, const struct settings *settings,

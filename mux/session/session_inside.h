@@ -26,6 +26,7 @@ struct outbound {
 	struct task pump;
 	struct timer timer;	/* the end of a wait */
 	enum next_wait wait;	/* what nothing was sent for, the last time */
+	bool control_waits;	/* control, for a pipe that takes it */
 };
 
 /* What is looked at now and then. */
@@ -55,6 +56,7 @@ struct session {
 	bool started;
 
 	struct table *table;	/* of the baseline */
+	struct extended *ext;	/* of the extension */
 	struct list conns;	/* all, lingering ones too: */
 	unsigned int nconns;	/* so many */
 	struct sched sched;

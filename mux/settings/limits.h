@@ -34,6 +34,22 @@ enum {
 	/* and so long. */
 	ORPHAN_SECONDS = 60,
 
+	/* In the extension: what the other end may send ahead of applications, all */
+	WINDOW_MEMORY = 256 << 20,	/* connections together, and what waits; */
+	WINDOW_FIRST = 64 << 10,	/* a new one, while there is so much, */
+	WINDOW_LEAST = 4 << 10,		/* any in any case, */
+	WINDOW_MOST = 16 << 20,		/* and none more. */
+	/* Memory short: who took nothing for so long and has most is reset. */
+	WINDOW_IDLE_SECONDS = 30,
+	/* Sent ahead of the answer: on a connection, and on all of them. */
+	EARLY_CONN = 64 << 10,
+	EARLY_SESSION = 4 << 20,
+	/* What was sent and is not acknowledged by the other proxy. */
+	KEEP_MAX = 32 << 20,
+	/* A session without pipes is kept so long; LP takes no more after */
+	RESUME_SECONDS = 120,
+	ALONE_SECONDS = 10,
+
 	/* How long an orderly end waits for the last acknowledgement. */
 	LINGER_MS = 1000,
 };

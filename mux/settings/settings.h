@@ -36,6 +36,10 @@ struct settings {
 	const char *cc;		/* congestion control of pipes, or NULL */
 	uint64_t seed;		/* of the random policy */
 	unsigned int max_conns;	/* in a session */
+	/* Of sessions of the extension: */
+	size_t window_memory;	/* that the other end may fill */
+	size_t keep;		/* bytes sent and not acknowledged */
+	unsigned int resume_s;	/* that one without pipes is kept */
 	const char *stats_path;	/* or NULL */
 	double stats_interval;	/* s */
 	int verbosity;		/* enum log_level */

@@ -73,6 +73,7 @@ enum wire_synack_result {
 	WIRE_SYNACK_DENIED = 4,
 	WIRE_SYNACK_LIMIT = 5,
 	WIRE_SYNACK_NO_NAME = 6,	/* it does not resolve */
+	WIRE_SYNACK_FAILED = 255,	/* or any other that is not above */
 };
 
 enum wire_goodbye_reason {
