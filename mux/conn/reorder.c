@@ -37,14 +37,14 @@ static size_t table_memory(uint32_t buckets)
 
 static size_t early_memory(const struct reorder_early *early)
 {
-	return block_size(sizeof(*early) + early->body_len);
+	return block_size(sizeof(*early) + (early->hollow ? 0 : early->body_len));
 }
 
 static void count_in(struct reorder *q, const struct reorder_early *early)
 {
 	q->count++;
 	q->bytes += early_memory(early);
-	if (early->type == WIRE_DATA)
+	if (early->type == WIRE_DATA && !early->hollow)
 		q->payload += early->body_len;
 	if (q->count > q->max_count)
 		q->max_count = q->count;
@@ -56,7 +56,7 @@ static void count_out(struct reorder *q, const struct reorder_early *early)
 {
 	q->count--;
 	q->bytes -= early_memory(early);
-	if (early->type == WIRE_DATA)
+	if (early->type == WIRE_DATA && !early->hollow)
 		q->payload -= early->body_len;
 }
 
@@ -155,6 +155,7 @@ static struct reorder_early *copy(const struct wire_msg *msg, int64_t now)
 	early->number = msg->number;
 	early->body_len = msg->body_len;
 	early->type = (uint8_t)msg->type;
+	early->hollow = false;
 	memcpy(early->body, msg->body, msg->body_len);
 	return early;
 }
@@ -206,6 +207,30 @@ struct reorder_early *reorder_take(struct reorder *q)
 	if (!q->count)
 		free_table(q);
 	return early;
+}
+
+static struct reorder_early *hollow(struct reorder *q,
+				    struct reorder_early *early)
+{
+	struct reorder_early *less;
+
+	count_out(q, early);
+	early->hollow = true;
+	count_in(q, early);
+	less = realloc(early, sizeof(*early));
+	return less ? less : early;
+}
+
+void reorder_hollow(struct reorder *q)
+{
+	for (uint32_t i = 0; i < chains(q); i++) {
+		struct reorder_early **at = &heads(q)[i];
+
+		for (; *at; at = &(*at)->chain) {
+			if ((*at)->type == WIRE_DATA && !(*at)->hollow)
+				*at = hollow(q, *at);
+		}
+	}
 }
 
 void reorder_release(struct reorder_early *early)

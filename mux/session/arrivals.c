@@ -50,6 +50,7 @@ static bool fits_early(struct channel *ch, size_t len)
 	return ch->pool->limit.used <= ch->pool->limit.all;
 }
 
+/* @body is NULL where it was let go for the memory that it took. */
 static void take_data(struct session *s, struct channel *ch, bool dropped,
 		      const uint8_t *body, size_t len)
 {
@@ -57,7 +58,9 @@ static void take_data(struct session *s, struct channel *ch, bool dropped,
 
 	if (dropped)
 		return;
-	if (!fits_early(ch, len))
+	if (!body)
+		refuse(s, ch, CONN_END_LIMIT, "its bytes took too much memory out of order");
+	else if (!fits_early(ch, len))
 		refuse(s, ch, CONN_END_LIMIT, "early data beyond the limit in all");
 	else if (!allowed)
 		refuse(s, ch, CONN_END_PROTOCOL, "more bytes than its window allows");
@@ -195,23 +198,34 @@ static void take_early(struct session *s, struct channel *ch)
 		before = ch->order.bytes;
 		if (ch->conn)
 			delivery_waited(s, ch->conn, early->came_at);
-		take(s, ch, early->type, early->body, early->body_len);
+		take(s, ch, early->type, early->hollow ? NULL : early->body,
+		     early->body_len);
 		/* take() may have flushed: it lives until the next flush. */
 		delivery_keep(s, early);
 	}
 }
 
 /*
- * Windows bound what honest ends send, so only messages with little in them come
- * so far, and what they take is bookkeeping that a reset would not give back.
+ * The connection that holds most is ended, and its bytes let go. Not so the places of
+ * its messages, since the id's numbers go on: where these alone are too much,
+ * there were more messages than bytes, and the session ends.
  */
 static void limit_early(struct session *s)
 {
-	if (s->in.early <= REORDER_MAX_SESSION)
-		return;
-	s->counts.reorder_limit++;
-	extended_condemn(s, WIRE_GOODBYE_LIMIT, "%zu bytes are held out of order",
-			 s->in.early);
+	while (s->in.early > REORDER_MAX_SESSION && session_is_up(s)) {
+		struct reorder *q = holders_largest(&s->in.holders);
+		struct channel *ch = container_of(q, struct channel, order);
+		size_t before = q->bytes;
+
+		s->counts.reorder_limit++;
+		refuse(s, ch, CONN_END_LIMIT, "it holds most out of order");
+		reorder_hollow(q);
+		note_early(s, ch, before);
+		if (q->bytes > before / 2)
+			extended_condemn(s, WIRE_GOODBYE_LIMIT,
+					 "messages out of order take %zu bytes",
+					 s->in.early);
+	}
 }
 
 static void put(struct session *s, struct channel *ch,
