@@ -69,14 +69,14 @@ static void take_data(struct session *s, struct channel *ch, bool dropped,
 }
 
 static void open_conn(struct session *s, struct conn *c,
-		      const struct wire_open *open, bool fits)
+		      const struct wire_open *open)
 {
 	c->dst = open->to;
 	if (open->protocol != WIRE_PROTOCOL_TCP || c->dst.kind == DESTINATION_NONE ||
 	    !destination_is_sound(&c->dst))
 		refuse(s, c->channel, CONN_END_PROTOCOL,
 		       "OPEN of a protocol or an address that is not known");
-	else if (!fits || s->nconns > s->engine->settings->max_conns)
+	else if (s->nconns > s->engine->settings->max_conns)
 		conn_refuse(c, CONN_END_LIMIT);
 	else
 		s->role->open(s, c);
@@ -95,7 +95,8 @@ static void take_open(struct session *s, struct channel *ch,
 	c->had_syn = true;
 	credit_allow(&ch->out, ch->out.sent + open->window);
 	credit_begin_early(&ch->in, ch->pool->limit.conn);
-	open_conn(s, c, open, windows_begin(s, ch));
+	windows_begin(s, ch);
+	open_conn(s, c, open);
 }
 
 /* Early bytes of this use count no longer: others may have been waiting. */

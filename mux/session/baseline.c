@@ -55,6 +55,11 @@ static bool has_id(const struct session *s)
 	return table_has_id(s->table);
 }
 
+static unsigned int ids(const struct session *s)
+{
+	return table_formers(s->table);
+}
+
 static struct conn *open_conn(struct session *s)
 {
 	uint16_t id = table_next_id(s->table, inbound_reading_time(s));
@@ -110,6 +115,7 @@ const struct dialect dialect_baseline = {
 	.can_name = can_name,
 	.open = open_conn,
 	.has_id = has_id,
+	.ids = ids,
 	.conn_over = conn_over,
 	.queued = inbound_queued,
 	.released = inbound_released,

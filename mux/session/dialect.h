@@ -42,6 +42,8 @@ struct dialect {
 	/* A connection that this end opens, with an id of its own; or NULL. */
 	struct conn *(*open)(struct session *s);
 	bool (*has_id)(const struct session *s);
+	/* Ids of which something is remembered. */
+	unsigned int (*ids)(const struct session *s);
 	/* @c is over for the pipes. */
 	void (*conn_over)(struct session *s, struct conn *c);
 	/* As conn_ops.queued and conn_ops.released. */

@@ -27,8 +27,10 @@ struct channel *extended_channel(struct extended *x, uint16_t id)
 	if (x->channel[id])
 		return x->channel[id];
 	x->channel[id] = malloc(sizeof(struct channel));
-	if (x->channel[id])
-		channel_init(x->channel[id], id, &x->pool);
+	if (!x->channel[id])
+		return NULL;
+	channel_init(x->channel[id], id, &x->pool);
+	x->channels++;
 	return x->channel[id];
 }
 
@@ -49,6 +51,11 @@ static bool has_id(const struct session *s)
 		return false;
 	return s->nconns < x->welcome.connections &&
 	       (!list_empty(&x->spare) || x->last_id < WIRE_ID_LP_MAX);
+}
+
+static unsigned int ids(const struct session *s)
+{
+	return s->ext->channels;
 }
 
 /* Ids that were used before first: what they were granted is theirs to use. */
@@ -537,6 +544,7 @@ const struct dialect dialect_extended = {
 	.can_name = can_name,
 	.open = open_conn,
 	.has_id = has_id,
+	.ids = ids,
 	.conn_over = conn_over,
 	.queued = queued,
 	.released = released,

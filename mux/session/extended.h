@@ -47,11 +47,13 @@ struct extended {
 	int64_t lack_pause;		/* before that is said again */
 
 	struct channel *channel[WIRE_ID_MAX + 1];	/* those in use so far */
+	unsigned int channels;
 	struct list spare;	/* LP: channels between two uses */
 	uint16_t last_id;	/* LP: ids up to it have a channel */
 	struct early_pool pool;
 
-	uint64_t promised;	/* bytes that the other end may send */
+	uint64_t promised;	/* bytes that the other end may send, */
+	uint64_t idle;		/* and on ids without a connection */
 	struct list windows_due;
 	struct timer window_timer;
 
@@ -85,8 +87,8 @@ bool arrivals_expects(struct session *s, unsigned int pipe,
 /* windows */
 void windows_init(struct extended *x);
 void windows_stop(struct extended *x);
-/* @ch begins a use. False: what it was granted before is too much by now. */
-bool windows_begin(struct session *s, struct channel *ch);
+/* @ch has a connection from here on. */
+void windows_begin(struct session *s, struct channel *ch);
 /* Its connection listens no more. */
 void windows_end(struct session *s, struct channel *ch);
 /* @len bytes of @ch are due. False: more than it was granted. */

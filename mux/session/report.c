@@ -72,8 +72,8 @@ void session_print(struct session *s, FILE *out)
 	const struct stats_counts *n = &s->counts;
 
 	fprintf(out, "session %u with %s: %u pipes, %u connections, %u ids remembered, %zu bytes queued, %zu held out of order%s\n",
-		s->number, s->peer, s->path.npipes, table_conns(s->table),
-		table_formers(s->table), s->in.queued, s->in.early,
+		s->number, s->peer, s->path.npipes, s->nconns,
+		s->dialect->ids(s), s->in.queued, s->in.early,
 		s->in.paused ? ", pipes paused" : "");
 	print_pipes(s, out);
 	print_conns(s, out);

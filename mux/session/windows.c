@@ -11,6 +11,9 @@
  * of it is for those whose application took something in the last second. When the
  * rest is out, the one that has most of it and took nothing for
  * WINDOW_IDLE_SECONDS is reset.
+ *
+ * What was granted cannot be taken back: an id whose connection is over keeps the
+ * rest for its next one. That is counted apart, and may be as much again.
  */
 #include "../base/log.h"
 #include "../conn/conn.h"
@@ -55,9 +58,13 @@ static uint64_t committed(const struct session *s)
 static uint64_t memory_left(const struct session *s, bool is_active)
 {
 	uint64_t limit = s->engine->settings->window_memory;
+	uint64_t with_idle = s->ext->idle < 2 * limit ?
+		2 * limit - s->ext->idle : 0;
 
 	if (!is_active)
 		limit -= limit / 8;
+	if (with_idle < limit)
+		limit = with_idle;
 	return limit > committed(s) ? limit - committed(s) : 0;
 }
 
@@ -80,24 +87,22 @@ static bool grant(struct session *s, struct channel *ch, uint64_t want,
 	return ch->in.granted > told;
 }
 
-bool windows_begin(struct session *s, struct channel *ch)
+void windows_begin(struct session *s, struct channel *ch)
 {
-	bool fits = channel_promised(ch) <= WINDOW_LEAST ||
-		    channel_promised(ch) <= memory_left(s, true);
-
 	s->ext->promised += channel_promised(ch);
+	s->ext->idle -= channel_promised(ch);
 	ch->window = WINDOW_FIRST;
 	ch->taken = ch->round_from = ch->in.taken;
 	ch->taken_at = ch->round_at = loop_now(s->engine->loop);
 	grant(s, ch, ch->window, false);
 	if (!s->ext->window_timer.slot)
 		loop_timer_in(s->engine->loop, &s->ext->window_timer, LOOK);
-	return fits;
 }
 
 void windows_end(struct session *s, struct channel *ch)
 {
 	s->ext->promised -= channel_promised(ch);
+	s->ext->idle += channel_promised(ch);
 	list_del(&ch->window_due);
 }
 
@@ -106,8 +111,8 @@ bool windows_spend(struct session *s, struct channel *ch, size_t len)
 	uint64_t before = channel_promised(ch);
 	bool allowed = credit_take(&ch->in, len);
 
-	if (ch->conn)
-		s->ext->promised -= before - channel_promised(ch);
+	*(ch->conn ? &s->ext->promised : &s->ext->idle) -=
+		before - channel_promised(ch);
 	return allowed;
 }
 
@@ -125,8 +130,16 @@ static bool may_grant(const struct channel *ch)
 {
 	const struct use *use = &ch->use;
 
-	return use->open && !use->peer_ended && !use->reset &&
-	       (use->opener || use->answered);
+	return use->open && !use->peer_ended && !use->reset;
+}
+
+/* Who has still to answer tells it by SYNACK. */
+static void tell(struct session *s, struct channel *ch)
+{
+	if (!ch->use.opener && !ch->use.answered)
+		return;
+	list_move_tail(&s->ext->windows_due, &ch->window_due);
+	loop_after(s->engine->loop, &s->out.pump);
 }
 
 void windows_taken(struct session *s, struct channel *ch)
@@ -142,10 +155,8 @@ void windows_taken(struct session *s, struct channel *ch)
 		return;
 	if (taken - ch->round_from >= ch->window)
 		end_round(s, ch, now);
-	if (share(ch) > ch->window / 2 || !grant(s, ch, ch->window, true))
-		return;
-	list_move_tail(&s->ext->windows_due, &ch->window_due);
-	loop_after(s->engine->loop, &s->out.pump);
+	if (share(ch) <= ch->window / 2 && grant(s, ch, ch->window, true))
+		tell(s, ch);
 }
 
 /* --- those who take nothing --- */

@@ -140,6 +140,14 @@ static void welcome_failed(struct greeting *g, enum greeting_failure why)
 
 static const struct greeting_ops lp_ops = { welcome_came, welcome_failed };
 
+static void connect_ends(struct pair *pair, int fd[2])
+{
+	if (pair->connect)
+		pair->connect(pair, fd);
+	else
+		tcp_pair(fd);
+}
+
 static void await(struct pair *pair, int fd)
 {
 	int i = 0;
@@ -154,7 +162,7 @@ void pair_dial(struct pair *pair)
 {
 	int fd[2];
 
-	tcp_pair(fd);
+	connect_ends(pair, fd);
 	await(pair, fd[0]);
 	assert_int_equal(session_join(pair->lp, fd[1]), 0);
 }
@@ -165,9 +173,18 @@ void pair_kill(struct pair *pair, unsigned int index)
 	shutdown(pair->lp->pipes[index]->fd, SHUT_RDWR);
 }
 
-static bool is_welcomed(void *arg)
+bool pair_is_begun(struct pair *pair)
 {
-	return ((struct pair *)arg)->lp != NULL;
+	if (!pair->lp)
+		return false;
+	while (session_lacks(pair->lp))
+		pair_dial(pair);
+	return true;
+}
+
+static bool is_begun(void *arg)
+{
+	return pair_is_begun(arg);
 }
 
 static bool is_complete(void *arg)
@@ -196,7 +213,7 @@ void pair_init(struct pair *pair)
 		pair->conn[i].client = pair->conn[i].server = -1;
 }
 
-void pair_begin(struct pair *pair, unsigned int pipes)
+void pair_start(struct pair *pair, unsigned int pipes)
 {
 	int fd[2];
 
@@ -204,14 +221,16 @@ void pair_begin(struct pair *pair, unsigned int pipes)
 				     &pair->log), 0);
 	pair->pipes = pipes;
 	assert_int_equal(greet_hello(&pair->hello, pipes), 0);
-	tcp_pair(fd);
+	connect_ends(pair, fd);
 	await(pair, fd[0]);
 	pair->first = greeting_say(pair->engine.loop, fd[1], &pair->hello,
 				   PATIENCE, &lp_ops, pair);
-	assert_true(run_until(pair->engine.loop, "WELCOME", is_welcomed, pair));
-	assert_int_equal(session_lacks(pair->lp), pipes - 1);
-	while (session_lacks(pair->lp))
-		pair_dial(pair);
+}
+
+void pair_begin(struct pair *pair, unsigned int pipes)
+{
+	pair_start(pair, pipes);
+	assert_true(run_until(pair->engine.loop, "WELCOME", is_begun, pair));
 	pair_settle(pair);
 }
 
@@ -337,11 +356,14 @@ static bool is_at_rest(const struct session *s)
 	return list_empty(&s->conns) && !x->kept && !x->again && !s->in.early;
 }
 
+bool pair_is_at_rest(const struct pair *pair)
+{
+	return is_at_rest(pair->lp) && is_at_rest(pair->rp);
+}
+
 static bool both_at_rest(void *arg)
 {
-	struct pair *pair = arg;
-
-	return is_at_rest(pair->lp) && is_at_rest(pair->rp);
+	return pair_is_at_rest(arg);
 }
 
 static void check_rest(const struct session *s)
@@ -354,9 +376,14 @@ static void check_rest(const struct session *s)
 	assert_int_equal(s->counts.protocol, 0);
 }
 
+void pair_check_rest(const struct pair *pair)
+{
+	check_rest(pair->lp);
+	check_rest(pair->rp);
+}
+
 void pair_at_rest(struct pair *pair)
 {
 	assert_true(run_until(pair->engine.loop, "rest", both_at_rest, pair));
-	check_rest(pair->lp);
-	check_rest(pair->rp);
+	pair_check_rest(pair);
 }

@@ -38,12 +38,18 @@ struct pair {
 	struct greeting *first, *awaiting[64];
 	enum conn_end refuse;		/* RP refuses with it, unless it is NONE */
 	bool redials;			/* LP dials at once what it lacks */
+	/* Makes the two ends of a pipe; a TCP connection where it is NULL. */
+	void (*connect)(struct pair *pair, int fd[2]);
+	void *network;			/* connect()'s */
 	struct pair_conn conn[PAIR_CONNS];
 };
 
 /* Settings may be changed between these two. */
 void pair_init(struct pair *pair);
 void pair_begin(struct pair *pair, unsigned int pipes);
+/* The same in two steps, for who has to carry what the greeting says. */
+void pair_start(struct pair *pair, unsigned int pipes);
+bool pair_is_begun(struct pair *pair);
 void pair_end(struct pair *pair);
 
 /* One more pipe, from LP to RP. */
@@ -65,5 +71,7 @@ void pair_expect_end(struct pair *pair, int fd, long how);
 
 /* No connection is left at either end, nothing is held or kept. */
 void pair_at_rest(struct pair *pair);
+bool pair_is_at_rest(const struct pair *pair);
+void pair_check_rest(const struct pair *pair);
 
 #endif

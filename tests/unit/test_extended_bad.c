@@ -1,273 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What ends with a bad message of the extension: the session, the connection,
- * the pipe, or the message alone. One end is a session, the other is played by
- * hand on one or two pipes.
+ * the pipe, or the message alone.
  */
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "mux/base/log.h"
 #include "mux/conn/conn.h"
-#include "mux/options/options.h"
-#include "mux/session/extended.h"
+#include "ext_hand.h"
 #include "loopback.h"
-
-enum { ID = 7, HEARD = 1 << 16, PIPES = 2 };
-
-struct hand {
-	struct engine engine;
-	struct settings settings;
-	struct log log;
-	struct session *s;
-	bool lp;			/* what the session is */
-	char why[160];
-	struct wire_hello hello;
-	int fd[PIPES];
-	int app, opened;
-	bool connects;			/* and does not come to an end of it */
-	uint8_t heard[HEARD];		/* on pipe 0 */
-	size_t len;
-	bool closed;
-};
-
-static void on_open(struct session *s, struct conn *c)
-{
-	struct hand *h = session_owner(s);
-	int fd[2];
-
-	h->opened++;
-	if (h->connects)
-		return;
-	tcp_pair(fd);
-	if (h->app >= 0)
-		close(h->app);
-	h->app = fd[0];
-	conn_attach(c, fd[1]);
-}
-
-static void on_ended(struct session *s)
-{
-	struct hand *h = session_owner(s);
-
-	snprintf(h->why, sizeof(h->why), "%s", session_why(s));
-	h->s = NULL;
-}
-
-static const struct session_role rp_role = { .open = on_open, .ended = on_ended };
-static const struct session_role lp_role = { .ended = on_ended };
-
-static void hand_begin(struct hand *h, bool lp)
-{
-	struct wire_welcome welcome = {
-		.version = 1, .features = WIRE_FEATURES_VERSION_1,
-		.connections = 100, .conn_early = 65536,
-		.session_early = 1 << 20, .wait_s = 10,
-	};
-	int fd[2];
-
-	memset(h, 0, sizeof(*h));
-	settings_init(&h->settings);
-	log_init(&h->log, "test", LOG_ERROR);
-	h->app = h->fd[1] = -1;
-	h->lp = lp;
-	assert_int_equal(engine_init(&h->engine, &h->settings, &h->log), 0);
-	assert_int_equal(greet_hello(&h->hello, PIPES), 0);
-	tcp_pair(fd);
-	h->fd[0] = fd[1];
-	h->s = lp ? greet_welcomed(&h->engine, &lp_role, h, "rp", &h->hello,
-				   &welcome, fd[0]) :
-		    greet_new(&h->engine, &rp_role, h, "lp", &h->hello, fd[0]);
-	assert_non_null(h->s);
-}
-
-/* Reads what the session says on pipe 0. */
-static void listen_on(struct hand *h)
-{
-	long n = h->closed ? 0 : read_some(h->fd[0], h->heard + h->len,
-					   HEARD - h->len);
-
-	if (n > 0)
-		h->len += (size_t)n;
-	else if (n != -EAGAIN)
-		h->closed = true;
-}
-
-static bool is_over(void *arg)
-{
-	struct hand *h = arg;
-
-	listen_on(h);
-	if (h->closed && h->fd[0] >= 0)
-		shutdown(h->fd[0], SHUT_RDWR);
-	return !h->s;
-}
-
-static void hand_end(struct hand *h)
-{
-	if (h->s)
-		session_stop(h->s, "the test is over");
-	for (int i = 0; i < PIPES; i++) {
-		if (h->s && h->fd[i] >= 0)
-			shutdown(h->fd[i], SHUT_WR);
-	}
-	assert_true(run_until(h->engine.loop, "its end", is_over, h));
-	for (int i = 0; i < PIPES; i++) {
-		if (h->fd[i] >= 0)
-			close(h->fd[i]);
-	}
-	if (h->app >= 0)
-		close(h->app);
-	engine_fini(&h->engine);
-	log_fini(&h->log);
-}
-
-/* --- what the hand says --- */
-
-static void put(struct hand *h, const void *bytes, size_t len)
-{
-	assert_int_equal(send(h->fd[0], bytes, len, MSG_NOSIGNAL), len);
-}
-
-static void put_ext(struct hand *h, const struct wire_ext *what)
-{
-	uint8_t buf[WIRE_MESSAGE_MAX];
-	size_t len = wire_ext_put(buf, what);
-
-	assert_true(len > 0);
-	put(h, buf, len);
-}
-
-static void put_open(struct hand *h, uint32_t number)
-{
-	struct wire_ext what = {
-		.type = WIRE_OPEN, .number = number,
-		.open = {
-			.id = ID, .protocol = WIRE_PROTOCOL_TCP,
-			.to = destination_name("x", 1, 80), .window = 65536,
-		},
-	};
-
-	put_ext(h, &what);
-}
-
-static void put_data(struct hand *h, uint32_t number, size_t len)
-{
-	uint8_t buf[WIRE_MESSAGE_MAX] = { 0 };
-
-	wire_put_data(buf, ID, number, len);
-	put(h, buf, WIRE_HEADER + len);
-}
-
-static void put_fin(struct hand *h, uint16_t id, uint32_t number, int reason)
-{
-	uint8_t buf[WIRE_FIN_SIZE];
-
-	wire_put_fin(buf, id, number, WIRE_REASON_RST);
-	buf[WIRE_HEADER] = (uint8_t)reason;
-	put(h, buf, sizeof(buf));
-}
-
-/* A message of the extension with @len bytes, whatever they mean. */
-static void put_body(struct hand *h, const uint8_t *body, size_t len)
-{
-	uint8_t buf[WIRE_MESSAGE_MAX];
-
-	wire_put_data(buf, 0, 0, len);
-	memcpy(buf + WIRE_HEADER, body, len);
-	put(h, buf, WIRE_HEADER + len);
-}
-
-/* --- what it hears --- */
-
-/* The last message of @type, or a FIN (@type 0), that was heard. */
-static bool heard(struct hand *h, unsigned int type, struct wire_ext *ext,
-		  struct wire_msg *fin)
-{
-	struct wire_msg msg;
-	bool found = false;
-	size_t at = 0;
-	int n;
-
-	listen_on(h);
-	while ((n = wire_read(h->heard + at, h->len - at, &msg)) > 0) {
-		struct wire_ext said;
-
-		at += (size_t)n;
-		assert_int_equal(wire_ext_get(&msg, !h->lp, &said), 0);
-		if (type ? said.type == type : msg.type == WIRE_FIN) {
-			*ext = said;
-			*fin = msg;
-			found = true;
-		}
-	}
-	assert_int_equal(n, 0);
-	return found;
-}
-
-struct want {
-	struct hand *h;
-	unsigned int type;
-	struct wire_ext ext;
-	struct wire_msg fin;
-};
-
-static bool has_heard(void *arg)
-{
-	struct want *w = arg;
-
-	return heard(w->h, w->type, &w->ext, &w->fin);
-}
-
-static struct want hear(struct hand *h, unsigned int type)
-{
-	struct want w = { .h = h, .type = type };
-
-	assert_true(run_until(h->engine.loop, wire_ext_name(type), has_heard,
-			      &w));
-	return w;
-}
-
-static void ends_the_session(struct hand *h)
-{
-	struct want w = hear(h, WIRE_GOODBYE);
-
-	assert_int_equal(w.ext.goodbye.reason, WIRE_GOODBYE_PROTOCOL);
-	assert_true(run_until(h->engine.loop, "the session's end", is_over, h));
-	hand_end(h);
-}
-
-/* It answers a PING, so it and its pipe are there. */
-static void goes_on(struct hand *h)
-{
-	static uint64_t token = 100;
-	struct wire_ext ping = { .type = WIRE_PING, .ping.token = ++token };
-	struct want w = { .h = h };
-
-	put_ext(h, &ping);
-	do
-		w = hear(h, WIRE_PONG);
-	while (w.ext.ping.token != token && (run_round(h->engine.loop), true));
-	assert_non_null(h->s);
-}
-
-static void ends_the_connection(struct hand *h)
-{
-	struct want w;
-
-	hear(h, WIRE_SYNACK);
-	w = hear(h, 0);
-	assert_int_equal(w.fin.id, ID);
-	assert_int_equal(w.fin.body[0], WIRE_REASON_RST);
-	goes_on(h);
-}
 
 /* --- the session --- */
 
@@ -278,7 +24,7 @@ static void framing_ends_the_session(void **state)
 
 	(void)state;
 	hand_begin(&h, false);
-	put(&h, message, sizeof(message));
+	hand_put(&h, message, sizeof(message));
 	/* That pipe cannot be read any more, but it can be written. */
 	ends_the_session(&h);
 	assert_non_null(strstr(h.why, "length 8"));
@@ -292,7 +38,7 @@ static void a_syn_ends_the_session(void **state)
 	(void)state;
 	hand_begin(&h, false);
 	wire_put_syn(buf, ID, (uint8_t[]){ 1, 2, 3, 4 }, 80);
-	put(&h, buf, sizeof(buf));
+	hand_put(&h, buf, sizeof(buf));
 	ends_the_session(&h);
 }
 
@@ -316,10 +62,10 @@ static void the_wrong_way_ends_the_session(void **state)
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		hand_begin(&h, false);
-		put_ext(&h, &up[i]);
+		hand_ext(&h, &up[i]);
 		ends_the_session(&h);
 		hand_begin(&h, true);
-		put_ext(&h, &down[i]);
+		hand_ext(&h, &down[i]);
 		ends_the_session(&h);
 	}
 }
@@ -330,22 +76,22 @@ static void what_cannot_be_due_ends_the_session(void **state)
 
 	(void)state;
 	hand_begin(&h, false);	/* OPEN in a use */
-	put_open(&h, 0);
-	put_open(&h, 1);
+	hand_open(&h, 0);
+	hand_open(&h, 1);
 	ends_the_session(&h);
 	hand_begin(&h, false);	/* data outside */
-	put_data(&h, 0, 10);
+	hand_data(&h, 0, 10);
 	ends_the_session(&h);
 	hand_begin(&h, false);	/* a half-close outside */
-	put_fin(&h, ID, 0, WIRE_REASON_NO_MORE);
+	hand_fin(&h, ID, 0, WIRE_REASON_NO_MORE);
 	ends_the_session(&h);
 	hand_begin(&h, false);	/* data behind their end */
-	put_open(&h, 0);
-	put_fin(&h, ID, 1, WIRE_REASON_NO_MORE);
-	put_data(&h, 2, 10);
+	hand_open(&h, 0);
+	hand_fin(&h, ID, 1, WIRE_REASON_NO_MORE);
+	hand_data(&h, 2, 10);
 	ends_the_session(&h);
 	hand_begin(&h, true);	/* SYNACK of what was not opened */
-	put_ext(&h, &(struct wire_ext){ .type = WIRE_SYNACK, .synack.id = ID });
+	hand_ext(&h, &(struct wire_ext){ .type = WIRE_SYNACK, .synack.id = ID });
 	ends_the_session(&h);
 }
 
@@ -359,16 +105,16 @@ static void an_ack_beyond_ends_the_session(void **state)
 
 	(void)state;
 	hand_begin(&h, false);
-	put_ext(&h, &ack);	/* WELCOME does not count */
+	hand_ext(&h, &ack);	/* WELCOME does not count */
 	ends_the_session(&h);
 	hand_begin(&h, false);
-	put_open(&h, 0);
-	hear(&h, WIRE_SYNACK);
-	put_ext(&h, &ack);
+	hand_open(&h, 0);
+	hand_hears(&h, WIRE_SYNACK);
+	hand_ext(&h, &ack);
 	goes_on(&h);
 	assert_int_equal(h.s->ext->kept, 0);
 	ack.ack.pipe[0].received = 1000;
-	put_ext(&h, &ack);
+	hand_ext(&h, &ack);
 	ends_the_session(&h);
 }
 
@@ -387,16 +133,16 @@ static void a_bad_open_is_answered(void **state)
 
 	(void)state;
 	hand_begin(&h, false);
-	put_ext(&h, &open);	/* UDP was not agreed upon */
+	hand_ext(&h, &open);	/* UDP was not agreed upon */
 	ends_the_connection(&h);
 	assert_int_equal(h.opened, 0);
-	put_fin(&h, ID, 1, WIRE_REASON_RST);
-	put_open(&h, 2);
+	hand_fin(&h, ID, 1, WIRE_REASON_RST);
+	hand_open(&h, 2);
 	while (!h.opened)
 		run_round(h.engine.loop);
 	hand_end(&h);
 	hand_begin(&h, false);
-	put_body(&h, body, 16);	/* kind 5 */
+	hand_body(&h, body, 16);	/* kind 5 */
 	ends_the_connection(&h);
 	assert_int_equal(h.opened, 0);
 	hand_end(&h);
@@ -408,10 +154,10 @@ static void an_unknown_reason_ends_its_connection(void **state)
 
 	(void)state;
 	hand_begin(&h, false);
-	put_open(&h, 0);
-	put_fin(&h, ID, 1, WIRE_REASON_FIN);
+	hand_open(&h, 0);
+	hand_fin(&h, ID, 1, WIRE_REASON_FIN);
 	ends_the_connection(&h);
-	put_open(&h, 2);
+	hand_open(&h, 2);
 	while (h.opened < 2)
 		run_round(h.engine.loop);
 	hand_end(&h);
@@ -425,48 +171,17 @@ static void more_than_early_ends_its_connection(void **state)
 	(void)state;
 	hand_begin(&h, false);
 	h.connects = true;
-	put_open(&h, 0);
+	hand_open(&h, 0);
 	for (size_t sent = 0; sent < EARLY_CONN; sent += 4096)
-		put_data(&h, number++, 4096);
+		hand_data(&h, number++, 4096);
 	goes_on(&h);
 	assert_int_equal(h.s->in.queued, EARLY_CONN);
 	assert_int_equal(h.s->counts.protocol, 0);
-	put_data(&h, number, 1);
+	hand_data(&h, number, 1);
 	ends_the_connection(&h);
 	assert_int_equal(h.s->in.queued, 0);
 	assert_int_equal(h.s->ext->pool.limit.used, 0);
 	hand_end(&h);
-}
-
-/* As long as the session takes it. */
-static void put_all(struct hand *h, const uint8_t *at, size_t len)
-{
-	while (len && h->s && session_is_up(h->s)) {
-		ssize_t n = send(h->fd[0], at, len, MSG_NOSIGNAL);
-
-		if (n < 0)
-			run_round(h->engine.loop);
-		at += n > 0 ? n : 0;
-		len -= n > 0 ? (size_t)n : 0;
-	}
-}
-
-/* @n messages of @size bytes. Returns the number behind the last. */
-static uint32_t fill(struct hand *h, uint16_t id, uint32_t number, uint32_t n,
-		     size_t size)
-{
-	static uint8_t buf[64 * WIRE_MESSAGE_MAX];
-	size_t len = 0;
-
-	while (n--) {
-		wire_put_data(buf + len, id, number++, size);
-		len += WIRE_HEADER + size;
-		if (n && len + WIRE_MESSAGE_MAX <= sizeof(buf))
-			continue;
-		put_all(h, buf, len);
-		len = 0;
-	}
-	return number;
 }
 
 static void the_largest_out_of_order_is_ended_and_its_id_goes_on(void **state)
@@ -476,18 +191,18 @@ static void the_largest_out_of_order_is_ended_and_its_id_goes_on(void **state)
 
 	(void)state;
 	hand_begin(&h, false);
-	put_open(&h, 0);
-	fill(&h, 9, 2, 256, 4096);
-	next = fill(&h, ID, 2, REORDER_MAX_SESSION / 4096, 4096);
-	hear(&h, WIRE_SYNACK);
+	hand_open(&h, 0);
+	hand_fills(&h, 9, 2, 256, 4096);
+	next = hand_fills(&h, ID, 2, REORDER_MAX_SESSION / 4096, 4096);
+	hand_hears(&h, WIRE_SYNACK);
 	ends_the_connection(&h);
 	assert_int_equal(h.s->counts.reorder_limit, 1);
 	assert_true(h.s->in.early < REORDER_MAX_SESSION / 8);
 	assert_true(h.s->in.early > 1 << 20);	/* the other one's */
 	/* All of them come to be due, and the next use begins behind them. */
-	put_data(&h, 1, 1);
-	put_fin(&h, ID, next, WIRE_REASON_RST);
-	put_open(&h, next + 1);
+	hand_data(&h, 1, 1);
+	hand_fin(&h, ID, next, WIRE_REASON_RST);
+	hand_open(&h, next + 1);
 	goes_on(&h);
 	assert_int_equal(h.opened, 2);
 	assert_int_equal(h.s->ext->channel[ID]->order.count, 0);
@@ -502,10 +217,10 @@ static void crumbs_out_of_order_end_the_session(void **state)
 	(void)state;
 	hand_begin(&h, false);
 	for (uint16_t id = 1; id < 10 && session_is_up(h.s); id++)
-		fill(&h, id, 2, 1000000, 1);
-	w = hear(&h, WIRE_GOODBYE);
+		hand_fills(&h, id, 2, 1000000, 1);
+	w = hand_hears(&h, WIRE_GOODBYE);
 	assert_int_equal(w.ext.goodbye.reason, WIRE_GOODBYE_LIMIT);
-	assert_true(run_until(h.engine.loop, "the end", is_over, &h));
+	assert_true(run_until(h.engine.loop, "the end", hand_is_over, &h));
 	hand_end(&h);
 }
 
@@ -515,8 +230,8 @@ static void a_number_far_ahead_ends_its_connection(void **state)
 
 	(void)state;
 	hand_begin(&h, false);
-	put_open(&h, 0);
-	put_data(&h, 2 + WIRE_NUMBER_WINDOW, 1);
+	hand_open(&h, 0);
+	hand_data(&h, 2 + WIRE_NUMBER_WINDOW, 1);
 	ends_the_connection(&h);
 	hand_end(&h);
 }
@@ -527,7 +242,7 @@ static bool is_alone(void *arg)
 {
 	struct hand *h = arg;
 
-	listen_on(h);
+	hand_listens(h);
 	return h->closed && !h->s->path.npipes;
 }
 
@@ -537,7 +252,7 @@ static void a_second_hello_closes_its_pipe(void **state)
 
 	(void)state;
 	hand_begin(&h, false);
-	put_ext(&h, &(struct wire_ext){ .type = WIRE_HELLO, .hello = h.hello });
+	hand_ext(&h, &(struct wire_ext){ .type = WIRE_HELLO, .hello = h.hello });
 	assert_true(run_until(h.engine.loop, "no pipe", is_alone, &h));
 	assert_non_null(h.s);
 	hand_end(&h);
@@ -597,19 +312,19 @@ static void some_are_dropped_and_counted(void **state)
 
 	(void)state;
 	hand_begin(&h, false);
-	put_body(&h, unknown, sizeof(unknown));
-	put_body(&h, brief, sizeof(brief));
-	put_ext(&h, &window);			/* of no use so far */
-	put_fin(&h, 0, 0, WIRE_REASON_RST);
-	put_ext(&h, &ack);			/* of another incarnation */
-	put_open(&h, 0);
-	put_ext(&h, &window);			/* below OPEN's */
+	hand_body(&h, unknown, sizeof(unknown));
+	hand_body(&h, brief, sizeof(brief));
+	hand_ext(&h, &window);			/* of no use so far */
+	hand_fin(&h, 0, 0, WIRE_REASON_RST);
+	hand_ext(&h, &ack);			/* of another incarnation */
+	hand_open(&h, 0);
+	hand_ext(&h, &window);			/* below OPEN's */
 	goes_on(&h);
 	assert_int_equal(h.s->counts.dropped, 6);
 	assert_int_equal(h.s->counts.protocol, 0);
 	assert_int_equal(h.opened, 1);
 	/* ACK does not count; all others of these do. */
-	w = hear(&h, WIRE_ACK);
+	w = hand_hears(&h, WIRE_ACK);
 	assert_int_equal(w.ext.ack.pipe[0].received, 6);
 	hand_end(&h);
 }
