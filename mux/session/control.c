@@ -18,6 +18,9 @@ enum { ACK_BYTES = 1 << 20 };
 #define PING_PATIENCE (5 * NS_PER_SEC)
 #define PING_LOOK NS_PER_SEC
 
+/* A pipe that was heard of within this time is in use. */
+#define LATELY (500 * NS_PER_MS)
+
 /* --- writing --- */
 
 static bool takes_control(const struct pipe *p)
@@ -25,17 +28,28 @@ static bool takes_control(const struct pipe *p)
 	return p->watch.fd >= 0 && !p->queue;
 }
 
+/* An ACK on a dead pipe is lost: rather one that was heard of lately. */
+static bool is_better(const struct pipe *a, const struct pipe *b, int64_t now)
+{
+	bool a_lives = !a->standby && now - a->heard_at < LATELY;
+	bool b_lives = !b->standby && now - b->heard_at < LATELY;
+
+	if (a_lives != b_lives)
+		return a_lives;
+	return pipe_held(a) < pipe_held(b);
+}
+
 /* The pipe with the least in front of what it is given now. */
 static struct pipe *best_pipe(const struct session *s)
 {
+	int64_t now = loop_now(s->engine->loop);
 	struct pipe *best = NULL;
 	unsigned int i;
 
 	for (i = 0; i < s->path.npipes; i++) {
 		struct pipe *p = s->path.pipes[i];
 
-		if (takes_control(p) &&
-		    (!best || pipe_held(p) < pipe_held(best)))
+		if (takes_control(p) && (!best || is_better(p, best, now)))
 			best = p;
 	}
 	return best;

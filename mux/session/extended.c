@@ -15,7 +15,7 @@
 #include "../conn/conn.h"
 #include "../pipe/transport.h"
 
-/* LP: for WELCOME on a pipe that joins; and between two tries, doubling. */
+/* LP: for WELCOME on a pipe that joins; and between tries that fail, doubling. */
 #define JOIN_PATIENCE (10 * NS_PER_SEC)
 #define LACK_FIRST (100 * NS_PER_MS)
 #define LACK_MOST (5 * NS_PER_SEC)
@@ -149,6 +149,9 @@ static struct pipe *enter(struct session *s, unsigned int index,
 	leg->incarnation = incarnation;
 	leg->received = leg->told = 0;
 	leg->pong_due = leg->ping_due = leg->pinged = false;
+	leg->heard = 0;
+	leg->suspect_since = 0;
+	leg->progress_at = loop_now(s->engine->loop);
 	kept_init(&leg->kept, incarnation);
 	x->alone_since = 0;
 	loop_timer_stop(s->engine->loop, &x->alone_timer);
@@ -177,6 +180,7 @@ static void tell_lacks(struct timer *t)
 	if (session_is_up(s) && session_lacks(s) && s->role->lacks)
 		s->role->lacks(s);
 }
+
 
 static void lacks_soon(struct extended *x)
 {
@@ -270,7 +274,7 @@ static struct leg *leg_of(struct extended *x, const struct greeting *g)
 
 static void not_joined(struct extended *x)
 {
-	x->lack_pause *= 2;
+	x->lack_pause = x->lack_pause ? 2 * x->lack_pause : LACK_FIRST;
 	if (x->lack_pause > LACK_MOST)
 		x->lack_pause = LACK_MOST;
 	lacks_soon(x);
@@ -286,9 +290,11 @@ static void join_came(struct greeting *g, const struct wire_ext *said)
 	leg->joining = NULL;
 	if (status == WIRE_WELCOME_RESUMED) {
 		fd = greeting_take(g);
-		x->lack_pause = LACK_FIRST;
-		if (!enter(x->s, (unsigned int)(leg - x->leg),
-			   leg->incarnation, fd))
+		x->lack_pause = 0;
+		if (enter(x->s, (unsigned int)(leg - x->leg),
+			  leg->incarnation, fd))
+			suspects_probed(x->s);
+		else
 			not_joined(x);
 		return;
 	}
@@ -407,13 +413,13 @@ static int init(struct session *s)
 		return -ENOMEM;
 	s->ext = x;
 	x->s = s;
-	x->lack_pause = LACK_FIRST;
 	x->lack_timer.fire = tell_lacks;
 	x->alone_timer.fire = alone_too_long;
 	list_init(&x->spare);
 	list_init(&x->pool.waiters);
 	list_init(&x->member);
 	windows_init(x);
+	suspects_init(x);
 	keeping_init(x);
 	control_init(x);
 	return 0;
@@ -427,6 +433,7 @@ static void fini(struct session *s)
 	if (!x)
 		return;
 	windows_stop(x);
+	suspects_stop(x);
 	control_stop(x);
 	keeping_fini(x);
 	loop_timer_stop(s->engine->loop, &x->alone_timer);

@@ -3,7 +3,7 @@
  * The inside of a session of the extension, for the files that are its parts:
  * extended (pipes come and go, connections begin), arrivals (what pipes bring),
  * windows (what the other end may send), keeping (what may have to be sent
- * again), control (what is said of the session itself).
+ * again), suspects (pipes that look dead), control (what is said of the session).
  *
  * Control is never queued. What has to be said is state (an offset, a flag), and
  * becomes a message when a pipe takes one; so no peer makes a queue grow.
@@ -31,6 +31,9 @@ struct leg {
 	bool ping_due, pinged;	/* PING is to be sent; was, without answer */
 	uint64_t token;
 	int64_t pinged_at;
+	uint64_t heard;		/* the largest count that an ACK told, */
+	int64_t progress_at;	/* and when it grew, or the pipe began */
+	int64_t suspect_since;	/* 0: it is not */
 };
 
 struct extended {
@@ -59,6 +62,9 @@ struct extended {
 
 	struct kept_item *again, **again_end;
 	size_t kept;		/* bytes of memory, those of again included */
+	int64_t ack_takes;	/* from sending to ACK, lately */
+	struct timer suspects_timer;	/* runs while anything is kept */
+	bool probing;		/* LP: one pipe is dialled for all */
 
 	bool ack_due;
 	bool ack_all;		/* of all pipes: one may have been lost */
@@ -104,6 +110,19 @@ void keeping_look(struct session *s, struct view *view);
 void keeping_sends_again(struct session *s);
 void keeping_pipe_over(struct extended *x, struct leg *leg);
 void keeping_acked(struct session *s, const struct wire_ack *ack);
+
+/* When the oldest was sent that is kept for a pipe; 0: nothing is. */
+int64_t keeping_oldest(const struct leg *leg);
+/* What is kept for a pipe goes again now; what it says of that comes too late. */
+void keeping_suspect(struct extended *x, struct leg *leg);
+
+/* suspects */
+void suspects_init(struct extended *x);
+void suspects_stop(struct extended *x);
+/* Something is kept from now on. */
+void suspects_watch(struct extended *x);
+/* A pipe was dialled again, and welcomed. */
+void suspects_probed(struct session *s);
 
 /* control */
 void control_init(struct extended *x);

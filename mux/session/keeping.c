@@ -5,12 +5,14 @@
  * the kernel acknowledged may lie unread in a closed buffer, so it tells nothing.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "extended.h"
 
 struct sent_run {
 	struct kept_item item;
 	struct run *run;
+	int64_t sent_at;
 };
 
 static struct sent_run *of_item(struct kept_item *item)
@@ -63,6 +65,8 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 	run = fit(run);
 	run->kept = true;
 	sent->run = run;
+	sent->sent_at = loop_now(s->engine->loop);
+	suspects_watch(x);
 	x->kept += memory_of(run);
 	kept_add(&x->leg[p->index].kept, &sent->item, messages, memory_of(run));
 	return run;
@@ -94,13 +98,70 @@ void keeping_sends_again(struct session *s)
 	s->counts.again++;
 }
 
-void keeping_pipe_over(struct extended *x, struct leg *leg)
+static void append(struct extended *x, struct kept_item *list)
 {
-	*x->again_end = kept_end(&leg->kept);
+	*x->again_end = list;
 	while (*x->again_end)
 		x->again_end = &(*x->again_end)->next;
 	if (x->again)
 		loop_after(x->s->engine->loop, &x->s->out.pump);
+}
+
+void keeping_pipe_over(struct extended *x, struct leg *leg)
+{
+	append(x, kept_end(&leg->kept));
+}
+
+int64_t keeping_oldest(const struct leg *leg)
+{
+	return leg->kept.first ? of_item(leg->kept.first)->sent_at : 0;
+}
+
+/* A run of its own, for one that a pipe's queue still needs. */
+static struct sent_run *copy(struct extended *x, const struct sent_run *of)
+{
+	struct run *run = malloc(sizeof(*run) + of->run->len);
+	struct sent_run *sent = malloc(sizeof(*sent));
+
+	if (!run || !sent) {
+		free(run);
+		free(sent);
+		return NULL;
+	}
+	memcpy(run, of->run, sizeof(*run) + of->run->len);
+	run->size = run->len;
+	run->next = NULL;
+	*sent = *of;
+	sent->run = run;
+	x->kept += memory_of(run);
+	return sent;
+}
+
+/* The pipe's queue has the last of them. */
+static void copy_queued(struct extended *x, struct kept_item *first)
+{
+	for (; first; first = first->next) {
+		struct sent_run *sent = copy(x, of_item(first));
+
+		if (!sent)
+			return;
+		sent->item.next = NULL;
+		append(x, &sent->item);
+	}
+}
+
+void keeping_suspect(struct extended *x, struct leg *leg)
+{
+	struct kept_item *item = leg->kept.first, *written;
+	uint64_t last = leg->kept.received;
+
+	while (item && of_item(item)->run->sent == of_item(item)->run->len) {
+		last = item->last;
+		item = item->next;
+	}
+	kept_ack(&leg->kept, leg->incarnation, last, &written);
+	append(x, written);
+	copy_queued(x, item);
 }
 
 /* --- acknowledgements --- */
@@ -134,9 +195,32 @@ static void give_to_queue(struct extended *x, struct kept_item *list)
 	}
 }
 
+/* What acknowledgements take: it rises at once and falls slowly. */
+static void note_time(struct extended *x, struct kept_item *freed, int64_t now)
+{
+	int64_t took;
+
+	if (!freed)
+		return;
+	took = now - of_item(freed)->sent_at;
+	if (took > x->ack_takes)
+		x->ack_takes = took;
+	else
+		x->ack_takes -= (x->ack_takes - took) / 16;
+}
+
+static void note_progress(struct leg *leg, uint64_t received, int64_t now)
+{
+	if (received <= leg->heard)
+		return;
+	leg->heard = received;
+	leg->progress_at = now;
+}
+
 static void acked_pipe(struct session *s, const struct wire_ack_pipe *said)
 {
 	struct extended *x = s->ext;
+	int64_t now = loop_now(s->engine->loop);
 	struct kept_item *freed = NULL;
 	enum kept_verdict verdict = KEPT_OTHER;
 	bool sound;
@@ -146,6 +230,10 @@ static void acked_pipe(struct session *s, const struct wire_ack_pipe *said)
 				   said->received, &freed);
 	if (verdict == KEPT_OTHER)
 		s->counts.dropped++;
+	if (verdict == KEPT_OK) {
+		note_progress(&x->leg[said->pipe], said->received, now);
+		note_time(x, freed, now);
+	}
 	sound = all_were_written(freed);
 	if (sound)
 		put_all(x, freed);

@@ -187,18 +187,21 @@ static bool is_begun(void *arg)
 	return pair_is_begun(arg);
 }
 
-static bool is_complete(void *arg)
+bool pair_is_settled(const struct pair *pair)
 {
-	struct pair *pair = arg;
-
 	return pair->lp && pair->rp &&
 	       pair->lp->path.npipes == pair->pipes &&
 	       pair->rp->path.npipes == pair->pipes;
 }
 
+static bool is_settled(void *arg)
+{
+	return pair_is_settled(arg);
+}
+
 void pair_settle(struct pair *pair)
 {
-	assert_true(run_until(pair->engine.loop, "all pipes", is_complete,
+	assert_true(run_until(pair->engine.loop, "all pipes", is_settled,
 			      pair));
 }
 

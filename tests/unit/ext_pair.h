@@ -56,6 +56,7 @@ void pair_end(struct pair *pair);
 void pair_dial(struct pair *pair);
 /* All that were dialled are in use at both ends. */
 void pair_settle(struct pair *pair);
+bool pair_is_settled(const struct pair *pair);
 /* The network resets LP's pipe @index. What was under way on it is lost. */
 void pair_kill(struct pair *pair, unsigned int index);
 

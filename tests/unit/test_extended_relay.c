@@ -388,11 +388,118 @@ static void whatever_happens_to_pipes_bytes_arrive_once_in_order(void **state)
 	assert_true(resets > 20 && again > 100);	/* or it was no test */
 }
 
+/* --- a pipe that goes dark --- */
+
+struct dark {
+	struct world *w;
+	int64_t began;
+	size_t sent, got;
+	bool echoed;
+};
+
+static void begin_quiet(struct world *w, struct random *r)
+{
+	memset(w, 0, sizeof(*w));
+	w->r = r;
+	pair_init(&w->pair);
+	w->pair.connect = add_hop;
+	w->pair.network = w;
+	w->pair.redials = true;
+	pair_start(&w->pair, 4);
+	assert_true(run_until(w->pair.engine.loop, "WELCOME", is_begun, w));
+}
+
+static bool is_open(void *arg)
+{
+	struct world *w = arg;
+
+	be_network(w);
+	return w->pair.conn[0].answered && w->pair.conn[1].answered &&
+	       pair_is_settled(&w->pair);
+}
+
+static void bulk(struct dark *d)
+{
+	static uint8_t buf[1 << 16];
+	const struct pair_conn *pc = &d->w->pair.conn[0];
+	ssize_t n = send(pc->server, buf, sizeof(buf), MSG_NOSIGNAL);
+
+	d->sent += n > 0 ? (size_t)n : 0;
+	n = read_some(pc->client, buf, sizeof(buf));
+	d->got += n > 0 ? (size_t)n : 0;
+}
+
+static bool has_echoed(void *arg)
+{
+	struct dark *d = arg;
+	const struct pair_conn *pc = &d->w->pair.conn[1];
+	char byte;
+
+	be_network(d->w);
+	bulk(d);
+	if (read_some(pc->server, &byte, 1) == 1)
+		assert_int_equal(send(pc->server, &byte, 1, 0), 1);
+	return read_some(pc->client, &byte, 1) == 1;
+}
+
+static bool is_redialled(void *arg)
+{
+	struct dark *d = arg;
+
+	be_network(d->w);
+	bulk(d);
+	return d->w->pair.lp->ext->leg[0].incarnation > 0 &&
+	       pair_is_settled(&d->w->pair);
+}
+
+/* One of four pipes carries nothing any more, either way, and nobody is told. */
+static void a_dark_pipe_is_passed_over_and_dialled_again(void **state)
+{
+	static struct world w;
+	struct dark d = { .w = &w };
+	struct random r;
+	size_t got;
+
+	(void)state;
+	random_begin(&r, __func__);
+	begin_quiet(&w, &r);
+	pair_open(&w.pair, 0);
+	pair_open(&w.pair, 1);
+	assert_true(run_until(w.pair.engine.loop, "two links", is_open, &w));
+	for (int64_t end = loop_clock() + NS_PER_SEC; loop_clock() < end;) {
+		be_network(&w);
+		bulk(&d);
+		run_round(w.pair.engine.loop);
+	}
+	w.hop[0].held_until = INT64_MAX;
+	got = d.got;
+	for (int i = 0; i < 4; i++) {
+		d.began = loop_clock();
+		assert_int_equal(send(w.pair.conn[1].client, "x", 1, 0), 1);
+		assert_true(run_until(w.pair.engine.loop, "an echo", has_echoed,
+				      &d));
+		assert_true(loop_clock() - d.began < 1500 * NS_PER_MS);
+	}
+	for (int64_t end = loop_clock() + 2 * NS_PER_SEC; loop_clock() < end;) {
+		be_network(&w);
+		bulk(&d);
+		run_round(w.pair.engine.loop);
+	}
+	assert_true(d.got > got + (1 << 20));
+	for (int64_t end = loop_clock() + 4 * NS_PER_SEC;
+	     !is_redialled(&d) && loop_clock() < end;)
+		run_round(w.pair.engine.loop);
+	assert_true(run_until(w.pair.engine.loop, "a new pipe", is_redialled,
+			      &d));
+	finish(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			whatever_happens_to_pipes_bytes_arrive_once_in_order),
+		cmocka_unit_test(a_dark_pipe_is_passed_over_and_dialled_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
