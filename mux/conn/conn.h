@@ -42,6 +42,7 @@
 #include "../base/loop.h"
 #include "../wire/wire.h"
 #include "reorder.h"
+#include "stall.h"
 
 struct conn;
 struct hist;
@@ -144,8 +145,10 @@ struct conn {
 	int64_t opened_at, connected_at;	/* ns, monotonic; 0 not yet */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
 	uint64_t taken;		/* bytes its application took, and when that */
-	int64_t taken_at;	/* was seen to change; while the pipes pause */
+	int64_t taken_at;	/* was seen to change */
 	int64_t step;		/* the longest it took to change */
+	int64_t full_at;	/* since when its queue is over QUEUE_MAX */
+	struct stall stall;	/* it holds up the others */
 	struct hist *delays;	/* made when the first message waits */
 	uint64_t in_order;	/* messages that did not wait */
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of a session, for the files that are its parts: session (life),
- * inbound (what pipes bring), outbound (what connections send), survey (looks
- * at its pipes now and then), report.
+ * inbound (what pipes bring), pausing (what applications do not take), outbound
+ * (what connections send), survey (looks at its pipes now and then), report.
  */
 #ifndef TM3_SESSION_INSIDE_H
 #define TM3_SESSION_INSIDE_H
@@ -74,6 +74,10 @@ void session_fail(struct session *s, const char *fmt, ...)
 void survey_start(struct session *s);
 void survey_stop(struct session *s);
 void survey_sample(struct session *s, const char *state);
+
+/* pausing */
+void pausing_start(struct session *s);
+void pausing_stop(struct session *s);
 
 /* gaps */
 void gaps_start(struct session *s);

@@ -15,6 +15,14 @@ enum {
 	QUEUE_MAX_SESSION = 256 << 20,
 	/* without progress for this long the connection is reset. */
 	PAUSE_MS = 2000,
+	/*
+	 * A connection that goes on slowly may hold up the others for so long,
+	 */
+	STALL_MS = 5000,
+	/* and for one part in so many of the time that goes by; */
+	STALL_SHARE = 10,
+	/* who takes so many bytes a second does not hold them up. */
+	STALL_RATE = 10 << 20,
 
 	/* Out of order, bookkeeping included: the largest holder is reset. */
 	REORDER_MAX_SESSION = 64 << 20,

@@ -127,7 +127,6 @@ static void data_that_lay_in_a_paused_pipe_reach_no_successor(void **state)
 	shutdown(peer->conn[2].app, SHUT_WR);
 	assert_true(peer_waits_for_fin(peer, 2));
 	pass(peer, REST_SECONDS + 1);
-	pass(peer, REST_SECONDS + 1);
 	assert_true(peer_waits_for_fin(peer, 1));	/* the pause is over */
 	assert_false(peer->s->in.paused);
 	peer_settle(peer);
