@@ -15,6 +15,8 @@
  *			arrives is queued
  *	CONN_OPEN	both ways
  *	CONN_DRAINING	over for the pipes; the queue is still being written
+ *	CONN_HEEDING	all written, and our application ended first: whether its end is
+ *			an orderly one depends on what may still come for it
  *	CONN_LINGERING	all written and FIN sent; waiting for the peer's FIN or
  *			the last acknowledgement, LINGER_MS at most
  *	CONN_CLOSED	no socket any more
@@ -53,6 +55,7 @@ enum conn_state {
 	CONN_CONNECTING,
 	CONN_OPEN,
 	CONN_DRAINING,
+	CONN_HEEDING,
 	CONN_LINGERING,
 	CONN_CLOSED,
 };
@@ -88,6 +91,11 @@ struct conn_ops {
 	 * for its turn is still in line. May be NULL.
 	 */
 	void (*moved)(struct conn *c, enum conn_state from);
+	/*
+	 * It ended in order, and its socket brought bytes behind that: they are
+	 * lost. Called once. May be NULL.
+	 */
+	void (*lost)(struct conn *c);
 	/* Over for the pipes: its id is free to rest. Called once. */
 	void (*over)(struct conn *c);
 	/* Over and closed: free it. */
@@ -132,6 +140,9 @@ struct conn {
 	bool lost_early;	/* its early data was dropped: refuse its SYN */
 	bool broken;		/* a write failed: it will end as a reset */
 	bool sent_late;		/* the peer went on sending after its end */
+	bool unanswered;	/* it sent something, and nothing came since */
+	bool lost;		/* what came behind its end: it ends as a reset */
+	bool told_lost;		/* the owner was told of what the socket brought */
 	bool queue_full;	/* its queue is over QUEUE_MAX */
 	uint8_t dst[4];
 	uint16_t dst_port;
@@ -202,6 +213,12 @@ void conn_abort(struct conn *c, enum conn_end why);
  */
 void conn_fin_framed(struct conn *c, enum wire_reason reason);
 void conn_idle(struct conn *c);
+
+/*
+ * @msg came for it, though its application ended it before. Bytes: they are
+ * lost, so it shall not see an orderly end.
+ */
+void conn_heed(struct conn *c, const struct wire_msg *msg);
 
 /* Drop what came out of order. */
 void conn_drop_early(struct conn *c);

@@ -22,6 +22,7 @@ static void frame_slots(struct conn *c, struct run *run, size_t len,
 			size_t payload)
 {
 	c->tx_bytes += len;
+	c->unanswered = true;
 	while (len) {
 		size_t part = len < payload ? len : payload;
 

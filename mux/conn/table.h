@@ -36,6 +36,8 @@ enum table_verdict {
 struct table_route {
 	enum table_verdict verdict;
 	struct conn *conn;
+	/* TABLE_LATE: that one, if its socket is still being closed. */
+	struct conn *closing;
 	/* A detached connection that must make place: abort it. */
 	struct conn *evicted;
 };
@@ -69,6 +71,12 @@ void table_add(struct table *t, struct conn *c);
  * under way, and its id needs no rest on that account.
  */
 void table_remove(struct table *t, struct conn *c, bool complete, int64_t now);
+
+/* @c was over before, and is not there any more. */
+void table_gone(struct table *t, const struct conn *c);
+
+/* Is there no connection with this id? One that is detached does not count. */
+bool table_is_free(const struct table *t, uint16_t id);
 
 /*
  * For the end that gives out ids: the next one that is neither in use nor

@@ -210,6 +210,8 @@ static struct conn *route(struct session *s, struct pipe *p,
 		return newcomer(s, msg);
 	if (r.verdict == TABLE_LATE)
 		s->counts.late++;
+	if (r.closing)
+		conn_heed(r.closing, msg);
 	return r.conn;
 }
 

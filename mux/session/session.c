@@ -113,10 +113,24 @@ static void conn_is_over(struct conn *c)
 	tell_room(s);
 }
 
+/*
+ * A server answered behind LP's end. RP says that this was lost as if the server
+ * had reset the connection before: LP may still be able to tell its application.
+ */
+static void conn_has_lost(struct conn *c)
+{
+	struct session *s = c->owner;
+
+	if (s->role->syn && !s->dead && !s->stopping &&
+	    table_is_free(s->table, c->id))
+		outbound_say_reset(s, c);
+}
+
 static void conn_is_gone(struct conn *c)
 {
 	struct session *s = c->owner;
 
+	table_gone(s->table, c);
 	conn_free(c);
 	s->nconns--;
 	tell_room(s);
@@ -128,6 +142,7 @@ static const struct conn_ops conn_ops = {
 	.queued = conn_has_queued,
 	.released = conn_has_released,
 	.moved = conn_has_moved,
+	.lost = conn_has_lost,
 	.over = conn_is_over,
 	.gone = conn_is_gone,
 };
@@ -286,7 +301,10 @@ static const struct pipe_ops pipe_ops = {
 
 /* --- the end --- */
 
-/* Those that had ended in order go on writing what they have. */
+/*
+ * Those that had ended in order go on writing what they have. Where an orderly
+ * end depended on what may still come, it is none.
+ */
 static void abort_conns(struct session *s, enum conn_end why)
 {
 	struct list *pos, *tmp;
@@ -294,7 +312,7 @@ static void abort_conns(struct session *s, enum conn_end why)
 	list_each(pos, tmp, &s->conns) {
 		struct conn *c = list_entry(pos, struct conn, member);
 
-		if (!c->over)
+		if (!c->over || c->state == CONN_HEEDING)
 			conn_abort(c, why);
 	}
 }

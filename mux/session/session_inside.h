@@ -93,6 +93,7 @@ void reading_ready(struct session *s, struct pipe *p);
 /* outbound */
 void outbound_pump(struct task *t);
 void outbound_timer(struct timer *t);
+void outbound_say_reset(struct session *s, struct conn *c);
 void outbound_acked(struct session *s, struct pipe *p,
 		    const struct ack_asked *what, int64_t at);
 

@@ -44,6 +44,14 @@ enum {
 
 	/* How long an orderly end waits for the last acknowledgement. */
 	LINGER_MS = 1000,
+
+	/*
+	 * An application that ended first hears of an orderly end only after so
+	 * long without anything that came for it behind its end: the first where
+	 * it may be waiting for an answer, the other where it had one.
+	 */
+	UNANSWERED_MS = 1000,
+	ANSWERED_MS = 200,
 };
 
 #endif
