@@ -29,6 +29,7 @@ struct table {
 	struct list formers;
 	unsigned int conns, nformers;
 	uint16_t last_id;	/* given out */
+	uint8_t gave[(WIRE_ID_MAX + 1) / 8];	/* a bit for each id */
 	struct slot slot[WIRE_ID_MAX + 1];	/* untouched pages cost nothing */
 };
 
@@ -264,9 +265,20 @@ uint16_t table_next_id(struct table *t, int64_t now)
 		if (t->slot[id].former)
 			former_drop(t, t->slot[id].former);
 		t->last_id = id;
+		t->gave[id / 8] |= (uint8_t)(1 << id % 8);
 		return id;
 	}
 	return 0;
+}
+
+void table_begin_at(struct table *t, uint16_t id)
+{
+	t->last_id = (uint16_t)(id - 1);
+}
+
+bool table_gave(const struct table *t, uint16_t id)
+{
+	return t->gave[id / 8] & 1 << id % 8;
 }
 
 /* Every former owner stands for an id at rest: no need to walk them. */

@@ -83,6 +83,13 @@ bool table_is_free(const struct table *t, uint16_t id);
  * resting, walking the whole range; 0 when there is none.
  */
 uint16_t table_next_id(struct table *t, int64_t now);
+
+/* It walks from @id on (1 to WIRE_ID_LP_MAX). To be called before it does. */
+void table_begin_at(struct table *t, uint16_t id);
+
+/* Was @id ever given out? */
+bool table_gave(const struct table *t, uint16_t id);
+
 bool table_has_id(const struct table *t);
 
 /*

@@ -253,6 +253,25 @@ static struct conn *accused(struct session *s, struct pipe *p,
 	return msg->id ? route(s, p, &plain) : NULL;
 }
 
+/*
+ * Who opens all connections knows which there were. A message of another one is
+ * another session's, so it may have got bytes of this one as well.
+ */
+static bool is_foreign(const struct session *s, const struct wire_msg *msg)
+{
+	return !s->role->syn && msg->id && !table_gave(s->table, msg->id);
+}
+
+static void refuse_foreign(struct session *s, const struct pipe *p,
+			   const struct wire_msg *msg, uint64_t offset)
+{
+	s->counts.protocol++;
+	log_warn(s->engine->log, "session %u: pipe %u, byte %llu, connection id: %u was never opened here: session ended; does another lp share the address of this one?",
+		 s->number, p->index, (unsigned long long)offset, msg->id);
+	session_fail(s, "pipe %u brought a message of connection %u, which was never opened here",
+		     p->index, msg->id);
+}
+
 bool inbound_message(struct session *s, struct pipe *p,
 		     const struct wire_msg *msg, uint64_t offset)
 {
@@ -263,6 +282,10 @@ bool inbound_message(struct session *s, struct pipe *p,
 		return false;
 	if (s->stopping)
 		return true;
+	if (is_foreign(s, msg)) {
+		refuse_foreign(s, p, msg, offset);
+		return false;
+	}
 	if (err) {
 		inbound_flush(s);
 		condemn(s, p, accused(s, p, msg), msg, offset, err);

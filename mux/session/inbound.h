@@ -39,6 +39,7 @@ struct delivery {
 struct inbound {
 	struct delivery delivery;
 	size_t early;		/* out of order, memory */
+	int64_t said_at;	/* that there are data without their SYN */
 	struct holders holders;	/* by whom */
 	size_t queued;		/* in order, not taken by applications, */
 	uint64_t taken;		/* and taken by them, in all */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "../base/log.h"
@@ -415,6 +416,20 @@ int session_add_pipe(struct session *s, int fd)
 	return 0;
 }
 
+/*
+ * A session does not begin with the ids of another one: where messages of two
+ * local proxies are mixed up they name ids that were never opened.
+ */
+static uint16_t first_id(const struct settings *settings)
+{
+	uint64_t where = settings->seed;
+
+	if (!settings->seed_given &&
+	    getrandom(&where, sizeof(where), GRND_NONBLOCK) < 0)
+		where = (uint64_t)loop_clock();
+	return (uint16_t)(1 + where % WIRE_ID_LP_MAX);
+}
+
 static void prepare(struct session *s, struct engine *engine)
 {
 	s->engine = engine;
@@ -446,6 +461,7 @@ struct session *session_new(struct engine *engine,
 		free(s);
 		return NULL;
 	}
+	table_begin_at(s->table, first_id(settings));
 	prepare(s, engine);
 	s->role = role;
 	s->owner = owner;

@@ -34,7 +34,8 @@ struct settings {
 	double sctp_loss;	/* percent: a mixed set goes to SCTP above it */
 	bool sctp_loss_given;	/* on the command line */
 	const char *cc;		/* congestion control of pipes, or NULL */
-	uint64_t seed;		/* of the random policy */
+	uint64_t seed;		/* of the random policy, and of LP's first id */
+	bool seed_given;	/* on the command line */
 	unsigned int max_conns;	/* in a session */
 	const char *stats_path;	/* or NULL */
 	double stats_interval;	/* s */

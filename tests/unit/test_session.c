@@ -187,10 +187,42 @@ static void a_syn_downlink_resets_the_application(void **state)
 	assert_int_equal(session_open(peer->s, fd[1], addr, 80), 0);
 	peer_settle(peer);
 	assert_int_equal(peer->conn[1].messages, 1);
-	peer_syn(peer, 0, 9);		/* of nobody */
 	peer_syn(peer, 0, 1);
 	assert_reset(peer, 1);
-	assert_int_equal(peer->s->counts.protocol, 2);
+	assert_int_equal(peer->s->counts.protocol, 1);
+}
+
+/* Whoever sends that thinks this is another session. */
+static void an_id_never_opened_ends_the_session(void **state)
+{
+	static const uint8_t addr[4] = { 192, 0, 2, 1 };
+	struct peer *peer = *state;
+	char byte;
+	int fd[2];
+
+	tcp_pair(fd);
+	peer->conn[1].app = fd[0];
+	assert_int_equal(session_open(peer->s, fd[1], addr, 80), 0);
+	peer_settle(peer);
+	peer_text(peer, 1, 2, 0, "somebody else's");
+	assert_true(peer_waits_for_end(peer));
+	assert_non_null(strstr(peer->why, "connection 2, which was never"));
+	assert_int_equal(read_some(fd[0], &byte, 1), -ECONNRESET);
+}
+
+static void an_id_that_is_over_ends_nothing(void **state)
+{
+	static const uint8_t addr[4] = { 192, 0, 2, 1 };
+	struct peer *peer = *state;
+	int fd[2];
+
+	tcp_pair(fd);
+	assert_int_equal(session_open(peer->s, fd[1], addr, 80), 0);
+	close(fd[0]);
+	assert_true(peer_waits_for_fin(peer, 1));
+	peer_text(peer, 1, 1, 0, "late");
+	peer_settle(peer);
+	assert_non_null(peer->s);
 }
 
 /* --- pipes --- */
@@ -352,134 +384,6 @@ static void a_slow_reader_is_waited_for(void **state)
 	assert_true(peer->s->counts.pauses >= 1);
 }
 
-/* --- who ends first --- */
-
-static const uint8_t somewhere[4] = { 192, 0, 2, 1 };
-
-/* An application of LP's, which said something and then ended its side. */
-static void open_and_end(struct peer *peer)
-{
-	int fd[2];
-
-	tcp_pair(fd);
-	peer->conn[1].app = fd[0];
-	assert_int_equal(session_open(peer->s, fd[1], somewhere, 80), 0);
-	assert_int_equal(send(fd[0], "request", 7, 0), 7);
-	shutdown(fd[0], SHUT_WR);
-	assert_true(peer_waits_for_fin(peer, 1));
-	assert_int_equal(peer->conn[1].reason, FIN);
-}
-
-static long app_is_told(struct peer *peer)
-{
-	char byte;
-
-	return read_some(peer->conn[1].app, &byte, 1);
-}
-
-static void an_answer_that_is_lost_is_no_orderly_end(void **state)
-{
-	struct peer *peer = *state;
-
-	open_and_end(peer);
-	assert_int_equal(app_is_told(peer), -EAGAIN);
-	peer_text(peer, 1, 1, 0, "answer");
-	peer_settle(peer);
-	assert_int_equal(app_is_told(peer), -ECONNRESET);
-}
-
-static void a_reset_behind_the_end_is_one(void **state)
-{
-	struct peer *peer = *state;
-
-	open_and_end(peer);
-	peer_fin(peer, 1, 1, 0, RST);
-	peer_settle(peer);
-	assert_int_equal(app_is_told(peer), -ECONNRESET);
-}
-
-static void ends_that_cross_are_orderly(void **state)
-{
-	struct peer *peer = *state;
-
-	open_and_end(peer);
-	peer_fin(peer, 1, 1, 0, FIN);
-	peer_settle(peer);
-	assert_int_equal(app_is_told(peer), 0);
-}
-
-static bool app_was_told(void *arg)
-{
-	return app_is_told(arg) != -EAGAIN;
-}
-
-static void who_gets_no_answer_sees_an_orderly_end(void **state)
-{
-	struct peer *peer = *state;
-	int64_t began = loop_clock();
-
-	open_and_end(peer);
-	assert_true(run_until(peer->engine.loop, "an end", app_was_told, peer));
-	assert_true(loop_clock() - began >= UNANSWERED_MS * NS_PER_MS);
-	assert_int_equal(app_is_told(peer), 0);
-}
-
-static void who_had_an_answer_does_not_wait_long(void **state)
-{
-	struct peer *peer = *state;
-	int64_t began;
-	int fd[2];
-
-	tcp_pair(fd);
-	peer->conn[1].app = fd[0];
-	assert_int_equal(session_open(peer->s, fd[1], somewhere, 80), 0);
-	assert_int_equal(send(fd[0], "request", 7, 0), 7);
-	peer_settle(peer);
-	peer_text(peer, 1, 1, 0, "answer");
-	peer_settle(peer);
-	assert_app_reads(peer, 1, "answer");
-	began = loop_clock();
-	shutdown(fd[0], SHUT_WR);
-	assert_true(run_until(peer->engine.loop, "an end", app_was_told, peer));
-	assert_true(loop_clock() - began < UNANSWERED_MS * NS_PER_MS);
-	assert_int_equal(app_is_told(peer), 0);
-}
-
-static void a_server_that_answers_behind_the_end_is_told_of(void **state)
-{
-	struct peer *peer = *state;
-
-	peer_open_conn(peer, 1);
-	peer_fin(peer, 1, 1, 2, FIN);
-	peer_settle(peer);
-	assert_int_equal(peer->conn[1].fins, 0);
-	assert_int_equal(send(peer->conn[1].app, "answer", 6, 0), 6);
-	assert_true(peer_waits_for_fin(peer, 1));
-	assert_int_equal(peer->conn[1].reason, RST);
-	assert_int_equal(peer->conn[1].messages, 1);
-	peer_settle(peer);
-	assert_int_equal(peer->conn[1].fins, 1);
-}
-
-/* Its id has another owner by then, who must not be hit. */
-static void an_answer_behind_the_end_does_not_hit_a_successor(void **state)
-{
-	struct peer *peer = *state;
-	int server;
-
-	peer_open_conn(peer, 1);
-	server = dup(peer->conn[1].app);
-	peer_fin(peer, 1, 1, 2, FIN);
-	peer_settle(peer);
-	peer_open_conn(peer, 1);
-	assert_int_equal(send(server, "answer", 6, 0), 6);
-	for (int i = 0; i < 100; i++)
-		peer_settle(peer);
-	assert_int_equal(peer->conn[1].fins, 0);
-	assert_alive(peer, 1, 2);
-	close(server);
-}
-
 /* --- ids that come back --- */
 
 static void what_comes_late_for_a_closed_id_is_dropped(void **state)
@@ -539,6 +443,8 @@ int main(void)
 		SESSION_TEST(a_number_too_far_ahead_ends_its_connection, _rp),
 		SESSION_TEST(a_broken_length_ends_the_session, _rp),
 		SESSION_TEST(a_syn_downlink_resets_the_application, _lp),
+		SESSION_TEST(an_id_never_opened_ends_the_session, _lp),
+		SESSION_TEST(an_id_that_is_over_ends_nothing, _lp),
 		SESSION_TEST(a_pipe_that_ends_ends_the_session, _rp),
 		SESSION_TEST(
 			out_of_order_is_bounded_and_the_largest_holder_pays,
@@ -551,15 +457,6 @@ int main(void)
 			who_takes_nothing_pauses_the_pipes_and_then_is_reset,
 			_rp),
 		SESSION_TEST(a_slow_reader_is_waited_for, _rp),
-		SESSION_TEST(an_answer_that_is_lost_is_no_orderly_end, _lp),
-		SESSION_TEST(a_reset_behind_the_end_is_one, _lp),
-		SESSION_TEST(ends_that_cross_are_orderly, _lp),
-		SESSION_TEST(who_gets_no_answer_sees_an_orderly_end, _lp),
-		SESSION_TEST(who_had_an_answer_does_not_wait_long, _lp),
-		SESSION_TEST(a_server_that_answers_behind_the_end_is_told_of,
-			     _rp),
-		SESSION_TEST(an_answer_behind_the_end_does_not_hit_a_successor,
-			     _rp),
 		SESSION_TEST(what_comes_late_for_a_closed_id_is_dropped, _rp),
 		SESSION_TEST(a_syn_for_a_live_id_starts_anew_beside_it, _rp),
 	};
