@@ -81,6 +81,7 @@ void settings_init(struct settings *s)
 		.sctp_loss = LOSSES_DEFAULT,
 		.seed = 1,
 		.max_conns = WIRE_ID_MAX,
+		.max_held = HELD_MAX,
 		.stats_interval = 1.0,
 		.verbosity = LOG_INFO,
 	};

@@ -46,6 +46,12 @@ static void limit_early(struct session *s, struct conn *c)
 	}
 }
 
+void inbound_holds(struct session *s, int64_t bytes)
+{
+	if (hoard_add(&s->hoard, bytes) && bytes > 0)
+		loop_after(s->engine->loop, &s->engine->relief);
+}
+
 /* --- delivery --- */
 
 void inbound_flush(struct session *s)
@@ -133,6 +139,7 @@ static void take_early(struct session *s, struct conn *c)
 
 	while (listens(c) && (early = reorder_take(&c->reorder))) {
 		s->in.early -= before - c->reorder.bytes;
+		inbound_holds(s, (int64_t)(c->reorder.bytes - before));
 		holders_update(&s->in.holders, c);
 		count_delay(s, c, early->came_at);
 		take(s, c, early->type, early->body, early->body_len);
@@ -154,6 +161,7 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 
 	if (c->reorder.bytes != before) {
 		s->in.early += c->reorder.bytes - before;
+		inbound_holds(s, (int64_t)(c->reorder.bytes - before));
 		holders_update(&s->in.holders, c);
 	}
 	switch (verdict) {

@@ -66,6 +66,9 @@ bool inbound_message(struct session *s, struct pipe *p,
 		     const struct wire_msg *msg, uint64_t offset);
 void inbound_flush(struct session *s);
 
+/* So many bytes more (or less), in order or not: whether that is too much. */
+void inbound_holds(struct session *s, int64_t bytes);
+
 /* In pausing.c: what a connection holds has changed, or nothing more comes. */
 void inbound_queued(struct session *s, struct conn *c, size_t bytes);
 void inbound_released(struct session *s, struct conn *c, size_t queued,

@@ -114,6 +114,7 @@ static void set_full(struct session *s, bool full)
 void inbound_queued(struct session *s, struct conn *c, size_t bytes)
 {
 	s->in.queued += bytes;
+	inbound_holds(s, (int64_t)bytes);
 	if (c->queue.len > QUEUE_MAX)
 		set_queue_full(s, c, true);
 	if (s->in.queued > QUEUE_MAX_SESSION)
@@ -124,6 +125,7 @@ void inbound_queued(struct session *s, struct conn *c, size_t bytes)
 void inbound_released(struct session *s, struct conn *c, size_t queued,
 		      size_t early)
 {
+	inbound_holds(s, -(int64_t)(queued + early));
 	if (early) {
 		s->in.early -= early;
 		holders_update(&s->in.holders, c);
@@ -217,8 +219,11 @@ static int longer_first(const void *a, const void *b)
 	return (x->queue.len < y->queue.len) - (x->queue.len > y->queue.len);
 }
 
-/* Those that wait with something and took nothing since @since. */
-static struct crowd find_idle(struct session *s, int64_t since)
+/* Those that @is true of, the first by @order first. */
+static struct crowd gather(struct session *s,
+			   bool (*is)(const struct conn *c, int64_t since),
+			   int64_t since,
+			   int (*order)(const void *a, const void *b))
 {
 	struct crowd crowd = {
 		.conn = malloc((s->nconns + 1) * sizeof(struct conn *)),
@@ -228,18 +233,24 @@ static struct crowd find_idle(struct session *s, int64_t since)
 	list_each(pos, tmp, &s->conns) {
 		struct conn *c = list_entry(pos, struct conn, member);
 
-		if (crowd.conn && c->queue.len && c->taken_at <= since)
+		if (crowd.conn && is(c, since))
 			crowd.conn[crowd.n++] = c;
 	}
 	if (crowd.n)
-		qsort(crowd.conn, crowd.n, sizeof(*crowd.conn), longer_first);
+		qsort(crowd.conn, crowd.n, sizeof(*crowd.conn), order);
 	return crowd;
+}
+
+/* It waits with something, and took nothing since. */
+static bool is_idle(const struct conn *c, int64_t since)
+{
+	return c->queue.len && c->taken_at <= since;
 }
 
 /* Until half of the limit is free. One line for all of them. */
 static void thin_out(struct session *s, int64_t since, const char *what)
 {
-	struct crowd crowd = find_idle(s, since);
+	struct crowd crowd = gather(s, is_idle, since, longer_first);
 	size_t before = s->in.queued;
 	unsigned int i;
 
@@ -262,6 +273,45 @@ static void judge_all(struct session *s, int64_t now)
 }
 
 _Static_assert(PAUSE_MS == 2000, "a log line names it");
+
+/* --- the limit of an address, or of the process --- */
+
+static size_t holds(const struct conn *c)
+{
+	return c->queue.len + c->reorder.bytes;
+}
+
+static bool holds_something(const struct conn *c, int64_t since)
+{
+	(void)since;
+	return holds(c) > 0;
+}
+
+static int more_first(const void *a, const void *b)
+{
+	const struct conn *x = *(struct conn *const *)a;
+	const struct conn *y = *(struct conn *const *)b;
+
+	return (holds(x) < holds(y)) - (holds(x) > holds(y));
+}
+
+/* Those that hold most go, whether they are read or not. */
+void pausing_shed(struct hoard *h, size_t bytes)
+{
+	struct session *s = container_of(h, struct session, hoard);
+	struct crowd crowd = gather(s, holds_something, 0, more_first);
+	size_t before = h->held;
+	unsigned int i;
+
+	for (i = 0; i < crowd.n && before - h->held < bytes; i++) {
+		s->counts.queue_limit++;
+		conn_refuse(crowd.conn[i], CONN_END_LIMIT);
+	}
+	if (i)
+		log_warn(s->engine->log, "session %u: of all it holds most, %zu bytes, and there is too much: reset %u connections",
+			 s->number, before, i);
+	free(crowd.conn);
+}
 
 static void pause_timer(struct timer *t)
 {

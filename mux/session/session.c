@@ -19,6 +19,11 @@ enum { SCRATCH = 256 * 1024 };
 /* Ids come free one by one; those that ask for room are told in handfuls. */
 #define REST_LOOK (100 * NS_PER_MS)
 
+static void relieve(struct task *t)
+{
+	hoard_relieve(&container_of(t, struct engine, relief)->hoard);
+}
+
 int engine_init(struct engine *engine, const struct settings *settings,
 		struct log *log)
 {
@@ -26,6 +31,8 @@ int engine_init(struct engine *engine, const struct settings *settings,
 	engine->settings = settings;
 	engine->log = log;
 	list_init(&engine->orphans);
+	hoard_init(&engine->hoard, NULL, settings->max_held);
+	loop_task_init(&engine->relief, relieve);
 	engine->loop = loop_new();
 	engine->scratch = malloc(SCRATCH);
 	if (engine->loop && engine->scratch)
@@ -340,6 +347,7 @@ void session_free(struct session *s)
 	stop_timers(s);
 	for (i = 0; i < s->npipes; i++)
 		pipe_free(s->pipes[i]);
+	hoard_fini(&s->hoard);
 	run_pool_fini(&s->shared.pool);
 	table_free(s->table);
 	free(s);
@@ -444,6 +452,8 @@ static void prepare(struct session *s, struct engine *engine)
 	loop_task_init(&s->out.pump, outbound_pump);
 	loop_task_init(&s->end, end);
 	list_init(&s->conns);
+	hoard_init(&s->hoard, &engine->hoard, 0);
+	s->hoard.shed = pausing_shed;
 	inbound_start(s);
 }
 
@@ -475,6 +485,11 @@ void session_start(struct session *s)
 {
 	stats_session(s->engine->stats, s->number, "begin", s->peer, NULL);
 	survey_start(s);
+}
+
+void session_counts_in(struct session *s, struct hoard *h)
+{
+	hoard_move(&s->hoard, h);
 }
 
 void *session_owner(const struct session *s)

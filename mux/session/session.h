@@ -22,6 +22,7 @@
 #include "../base/list.h"
 #include "../base/loop.h"
 #include "../settings/settings.h"
+#include "hoard.h"
 
 struct conn;
 struct log;
@@ -37,6 +38,8 @@ struct engine {
 	uint8_t *scratch;	/* what pipes read into */
 	struct list orphans;	/* connections that outlive their session */
 	size_t orphaned;	/* bytes that wait in their queues */
+	struct hoard hoard;	/* all that sessions hold for applications, */
+	struct task relief;	/* where that is too much */
 	unsigned int sessions;	/* numbered from 1 */
 };
 
@@ -73,6 +76,9 @@ struct session *session_new(struct engine *engine,
  */
 int session_add_pipe(struct session *s, int fd);
 void session_start(struct session *s);
+
+/* What it holds for applications counts there, too. */
+void session_counts_in(struct session *s, struct hoard *h);
 void session_free(struct session *s);
 
 /*

@@ -55,6 +55,7 @@ struct session {
 	struct sched sched;
 
 	struct inbound in;
+	struct hoard hoard;	/* what is in there */
 
 	struct path path;	/* all pipes are on it */
 	struct outbound out;
@@ -78,6 +79,7 @@ void survey_sample(struct session *s, const char *state);
 /* pausing */
 void pausing_start(struct session *s);
 void pausing_stop(struct session *s);
+void pausing_shed(struct hoard *h, size_t bytes);
 
 /* gaps */
 void gaps_start(struct session *s);

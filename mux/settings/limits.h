@@ -31,6 +31,9 @@ enum {
 	/* Before its SYN, for one connection: the SYN will be refused. */
 	EARLY_MAX = 4 << 20,
 
+	/* In order and out of order, by all sessions of a process together. */
+	HELD_MAX = 640 << 20,
+
 	/* A closed id remembers its old owner for so long, and LP rests it. */
 	REST_SECONDS = 30,
 

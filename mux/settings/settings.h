@@ -37,6 +37,7 @@ struct settings {
 	uint64_t seed;		/* of the random policy, and of LP's first id */
 	bool seed_given;	/* on the command line */
 	unsigned int max_conns;	/* in a session */
+	size_t max_held;	/* bytes, by all sessions together */
 	const char *stats_path;	/* or NULL */
 	double stats_interval;	/* s */
 	int verbosity;		/* enum log_level */
