@@ -185,6 +185,8 @@ static void drain(struct conn *c)
 	/* A peer blocked in writing reads nothing until we read. */
 	conn_discard(c);
 	c->state = CONN_DRAINING;
+	if (c->drain_until)
+		loop_timer_at(c->loop, &c->timer, c->drain_until);
 	flush_queue(c);
 }
 
@@ -345,11 +347,13 @@ void conn_await_syn(struct conn *c)
 	loop_timer_in(c->loop, &c->timer, REST_SECONDS * NS_PER_SEC);
 }
 
-/* Connecting and lingering have their own. */
+/* A connect() may take less by a limit of its own. Lingering has one as well. */
 void conn_limit_time(struct conn *c, int64_t ns)
 {
-	if (c->state == CONN_DRAINING)
-		loop_timer_in(c->loop, &c->timer, ns);
+	c->drain_until = loop_clock() + ns;
+	if (c->state == CONN_DRAINING ||
+	    (c->state == CONN_CONNECTING && c->timer.at > c->drain_until))
+		loop_timer_at(c->loop, &c->timer, c->drain_until);
 }
 
 static void conn_timer(struct timer *t)

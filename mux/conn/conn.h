@@ -152,6 +152,7 @@ struct conn {
 	struct bytes queue;	/* in order, to be written to the socket */
 	int64_t gap_since;	/* the owner's: it expects that number since */
 	int64_t linger_until;
+	int64_t drain_until;	/* by conn_limit_time(); 0: no limit */
 
 	int64_t opened_at, connected_at;	/* ns, monotonic; 0 not yet */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
@@ -193,7 +194,10 @@ bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload);
  */
 void conn_await_syn(struct conn *c);
 
-/* An end to draining, if it has not come to an end by then: a reset. */
+/*
+ * If it still connects or drains after that time it is reset. It must be over,
+ * and this is called once.
+ */
 void conn_limit_time(struct conn *c, int64_t ns);
 
 /* In order from the pipes: bytes, or the end of them. */
