@@ -198,7 +198,11 @@ static struct conn *newcomer(struct session *s, const struct wire_msg *msg)
 {
 	struct conn *c = session_conn_new(s, msg->id);
 
-	if (c && msg->type != WIRE_SYN)
+	/* Were it dropped, somebody would wait for an answer for ever. */
+	if (!c)
+		session_fail(s, "there is no memory for connection %u",
+			     msg->id);
+	else if (msg->type != WIRE_SYN)
 		conn_await_syn(c);
 	return c;
 }
@@ -301,7 +305,7 @@ bool inbound_message(struct session *s, struct pipe *p,
 	}
 	c = route(s, p, msg);
 	if (!c)
-		return true;
+		return !s->dead;
 	if (!listens(c) || (c->lost_early && msg->type != WIRE_SYN)) {
 		s->counts.late++;
 		return true;
