@@ -179,6 +179,15 @@ bool session_has_room(const struct session *s)
 	       table_has_id(s->table);
 }
 
+int64_t session_next_id_in(const struct session *s)
+{
+	int64_t expiry = table_expiry(s->table);
+
+	if (table_has_id(s->table) || !expiry)
+		return 0;
+	return expiry - inbound_reading_time(s);
+}
+
 int session_open(struct session *s, int fd, const uint8_t addr[4],
 		 uint16_t port)
 {

@@ -88,6 +88,8 @@ void session_free(struct session *s);
 int session_open(struct session *s, int fd, const uint8_t addr[4],
 		 uint16_t port);
 bool session_has_room(const struct session *s);
+/* How long until an id is free, if all that are not in use must rest; else 0. */
+int64_t session_next_id_in(const struct session *s);
 /* False from its failure, or from session_stop(), to its end. */
 bool session_is_up(const struct session *s);
 

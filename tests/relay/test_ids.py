@@ -1,14 +1,26 @@
 # SPDX-License-Identifier: MIT
 """Connection ids: where they begin, and what ids tell that belong to another session."""
 
+import socket
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.relay import wire
-from tests.relay.ends import echo, read_exactly, read_to_end, serving
+from tests.relay.ends import (
+    RST_ON_CLOSE,
+    echo,
+    ending_of,
+    read_exactly,
+    read_to_end,
+    reading,
+    serving,
+)
 from tests.relay.netns import Namespace
 from tests.relay.proxies import LP_READY, local_proxy, remote_proxy
+from tests.relay.waiting import until
 from tests.relay.wire import raw_lp, raw_rp
 
 FORWARD = ("--forward", "7000:127.0.0.1:8000")
@@ -36,6 +48,34 @@ def test_ids_begin_anywhere(box: Namespace, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("seed", "conn"), [(0, 1), (6, 7), (32767, 1), (32766, 32767)])
 def test_a_seed_says_where_ids_begin(box: Namespace, tmp_path: Path, seed: int, conn: int) -> None:
     assert first_id(box, tmp_path, "--seed", str(seed)) == conn
+
+
+@pytest.mark.slow
+def test_who_would_wait_long_for_an_id_is_refused(box: Namespace, tmp_path: Path) -> None:
+    """More connections than there are ids, in less time than an id rests."""
+    with (
+        raw_rp(box) as rp,
+        local_proxy(box, tmp_path, *FORWARD, pipes=1, ready=None, asan=False) as lp,
+    ):
+        (pipe,) = rp.accept(1)
+        lp.expect(LP_READY)
+        with pipe.sock, reading(pipe.sock, 60.0):
+            with box.entered(), suppress(ConnectionResetError):
+                began = time.monotonic()
+                for _ in range(32767):
+                    with socket.create_connection(("127.0.0.1", 7000), 10) as sock:
+                        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST_ON_CLOSE)
+            took = time.monotonic() - began
+            if took > 27:
+                pytest.skip(f"this machine took {took:.0f} s for as many as there are ids")
+            lp.expect(r"all 32767 connection ids are in use or rest .* refused for \d+ s")
+            assert ending_of(box, 7000, 1.0).how == "reset"
+            until("an id to be free", lambda: answered(box), 35)
+
+
+def answered(box: Namespace) -> bool:
+    """Whether lp takes a connection: it is not reset at once."""
+    return ending_of(box, 7000, 0.3).how == "timeout"
 
 
 def test_a_message_for_another_session_ends_it(box: Namespace, tmp_path: Path) -> None:

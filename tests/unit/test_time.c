@@ -138,6 +138,32 @@ static void data_that_lay_in_a_paused_pipe_reach_no_successor(void **state)
 	assert_app_reads(peer, 2, "newnew");
 }
 
+static void resting_ids_say_when_they_are_free(void **state)
+{
+	static const uint8_t addr[4] = { 192, 0, 2, 1 };
+	struct peer *peer = *state;
+	struct session *s = peer->s;
+
+	for (int i = 0; i < WIRE_ID_LP_MAX; i++) {
+		assert_int_equal(session_next_id_in(s), 0);
+		assert_int_equal(session_open(s, sock_tcp(AF_INET), addr, 80),
+				 0);
+		conn_abort(list_entry(s->conns.prev, struct conn, member),
+			   CONN_END_LIMIT);
+		if (i % 100 == 0)
+			run_round(peer->engine.loop);
+	}
+	assert_false(session_has_room(s));
+	assert_in_range(session_next_id_in(s), 20 * NS_PER_SEC,
+			REST_SECONDS * NS_PER_SEC);
+	pass(peer, REST_SECONDS / 2);
+	assert_in_range(session_next_id_in(s), 5 * NS_PER_SEC,
+			REST_SECONDS / 2 * NS_PER_SEC);
+	pass(peer, REST_SECONDS / 2 + 1);
+	assert_int_equal(session_next_id_in(s), 0);
+	assert_true(session_has_room(s));
+}
+
 /* --- gaps --- */
 
 static void a_gap_never_filled_ends_its_connection_alone(void **state)
@@ -377,6 +403,7 @@ int main(void)
 		TIME_TEST(a_syn_that_comes_too_late_for_its_data_is_refused),
 		TIME_TEST(data_that_never_get_a_syn_reach_no_successor),
 		TIME_TEST(data_that_lay_in_a_paused_pipe_reach_no_successor),
+		TIME_TEST(resting_ids_say_when_they_are_free),
 		TIME_TEST(a_gap_never_filled_ends_its_connection_alone),
 		TIME_TEST(a_gap_that_moves_is_another_gap),
 		TIME_TEST(a_gap_does_not_age_while_pipes_pause),
