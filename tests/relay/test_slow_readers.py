@@ -94,7 +94,7 @@ def test_a_slow_reader_does_not_stop_the_others_for_long(box: Namespace, tmp_pat
             stalled += took if took > 0.3 else 0.0
             time.sleep(0.01)
         proxies.lp.expect(r"connection \d+ is read too slowly and held up all others for 5 s")
-        assert stalled < 8, f"the other connection stood still for {stalled:.1f} s"
+        assert stalled < 12, f"the other connection stood still for {stalled:.1f} s"
         reader.over.wait(5)
         assert max(round_trip_s(other) for _ in range(100)) < 0.5
 
@@ -110,10 +110,12 @@ def test_a_slow_reader_that_is_alone_may_take_its_time(box: Namespace, tmp_path:
     ):
         assert not reader.over.wait(12)
         with socks(box, "127.0.0.1", mirror.port) as other:
-            other.settimeout(20)
-            assert round_trip_s(other) < 9
-            proxies.lp.expect("read too slowly")
+            other.sendall(b"x")
+            proxies.lp.expect("read too slowly", 25)
             assert reader.over.wait(5)
+            # What the pipes lost while they were full is sent again as late as its timer says.
+            other.settimeout(30)
+            assert read_exactly(other, 1) == b"x"
 
 
 def test_one_connection_after_another(box: Namespace, tmp_path: Path) -> None:
