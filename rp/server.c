@@ -215,6 +215,7 @@ static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
 			 "be made of them", n, host);
 		return;
 	}
+	session_counts_in(guest->session, quota_hoard(&guest->share));
 	log_info(log, "session %u: %u pipe%s from %s",
 		 session_number(guest->session), n, n == 1 ? "" : "s", host);
 	if (n == 1)
@@ -334,8 +335,8 @@ int server_open(struct server *s, struct engine *engine,
 	s->engine = engine;
 	s->options = options;
 	list_init(&s->guests);
-	quota_init(&s->quota, options->max_sessions, options->max_sessions_each,
-		   is_idle);
+	quota_init(&s->quota, &engine->hoard, options->max_sessions,
+		   options->max_sessions_each, is_idle);
 	connects_init(&s->connects, engine, options);
 	host_open(&s->host, engine->loop, engine->log);
 	lobby_init(&s->lobby, &lobby_ops, engine->loop, engine->log,

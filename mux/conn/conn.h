@@ -15,6 +15,8 @@
  *			arrives is queued
  *	CONN_OPEN	both ways
  *	CONN_DRAINING	over for the pipes; the queue is still being written
+ *	CONN_HEEDING	all written, and our application ended first: whether its end is
+ *			an orderly one depends on what may still come for it
  *	CONN_LINGERING	all written and FIN sent; waiting for the peer's FIN or
  *			the last acknowledgement, LINGER_MS at most
  *	CONN_CLOSED	no socket any more
@@ -44,6 +46,7 @@
 #include "../wire/destination.h"
 #include "../wire/wire.h"
 #include "reorder.h"
+#include "stall.h"
 
 struct channel;
 struct conn;
@@ -55,6 +58,7 @@ enum conn_state {
 	CONN_CONNECTING,
 	CONN_OPEN,
 	CONN_DRAINING,
+	CONN_HEEDING,
 	CONN_LINGERING,
 	CONN_CLOSED,
 };
@@ -91,6 +95,11 @@ struct conn_ops {
 	 * for its turn is still in line. May be NULL.
 	 */
 	void (*moved)(struct conn *c, enum conn_state from);
+	/*
+	 * It ended in order, and its socket brought bytes behind that: they are
+	 * lost. Called once. May be NULL.
+	 */
+	void (*lost)(struct conn *c);
 	/* Over for the pipes: its id is free to rest. Called once. */
 	void (*over)(struct conn *c);
 	/* Over and closed: free it. */
@@ -160,6 +169,9 @@ struct conn {
 	bool lost_early;	/* its early data was dropped: refuse its SYN */
 	bool broken;		/* a write failed: it will end as a reset */
 	bool sent_late;		/* the peer went on sending after its end */
+	bool unanswered;	/* it sent something, and nothing came since */
+	bool lost;		/* what came behind its end: it ends as a reset */
+	bool told_lost;		/* the owner was told of what the socket brought */
 	bool queue_full;	/* its queue is over QUEUE_MAX */
 	struct destination dst;
 	void *asker;		/* whoever called session_ask()'s */
@@ -169,12 +181,15 @@ struct conn {
 	struct bytes queue;	/* in order, to be written to the socket */
 	int64_t gap_since;	/* the owner's: it expects that number since */
 	int64_t linger_until;
+	int64_t drain_until;	/* by conn_limit_time(); 0: no limit */
 
 	int64_t opened_at, connected_at;	/* ns, monotonic; 0 not yet */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
 	uint64_t taken;		/* bytes its application took, and when that */
-	int64_t taken_at;	/* was seen to change; while the pipes pause */
+	int64_t taken_at;	/* was seen to change */
 	int64_t step;		/* the longest it took to change */
+	int64_t full_at;	/* since when its queue is over QUEUE_MAX */
+	struct stall stall;	/* it holds up the others */
 	struct hist *delays;	/* made when the first message waits */
 	uint64_t in_order;	/* messages that did not wait */
 };
@@ -211,7 +226,10 @@ bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload);
  */
 void conn_await_syn(struct conn *c);
 
-/* An end to draining, if it has not come to an end by then: a reset. */
+/*
+ * If it still connects or drains after that time it is reset. It must be over,
+ * and this is called once.
+ */
 void conn_limit_time(struct conn *c, int64_t ns);
 
 /* In order from the pipes: bytes, or the end of them. */
@@ -234,6 +252,12 @@ void conn_idle(struct conn *c);
 
 /* It may send more bytes than before. */
 void conn_credited(struct conn *c);
+
+/*
+ * @msg came for it, though its application ended it before. Bytes: they are
+ * lost, so it shall not see an orderly end.
+ */
+void conn_heed(struct conn *c, const struct wire_msg *msg);
 
 /* Drop what came out of order. */
 void conn_drop_early(struct conn *c);

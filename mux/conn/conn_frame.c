@@ -25,6 +25,7 @@ static void frame_slots(struct conn *c, struct run *run, size_t len,
 			size_t payload)
 {
 	c->tx_bytes += len;
+	c->unanswered = true;
 	c->speech->sent(c, len);
 	while (len) {
 		size_t part = len < payload ? len : payload;

@@ -56,7 +56,9 @@ const struct option_spec engine_options[] = {
 	  "what is sent is lost, the others again at half of it (default 0.5)" },
 	{ "cc", "NAME",
 	  "congestion control of TCP and MPTCP pipes (default: the system's)" },
-	{ "seed", "N", "of the random pipe policy (default 1)" },
+	{ "seed", "N",
+	  "of the random pipe policy (default 1); lp's connection ids then begin "
+	  "with 1 + N modulo 32767 (default: anywhere)" },
 	{ "max-conns", "N",
 	  "connections of a session at a time (default: all there are ids for)" },
 	{ "stats", "FILE", "write statistics to FILE as JSON lines" },
@@ -82,6 +84,7 @@ void settings_init(struct settings *s)
 		.window_memory = WINDOW_MEMORY,
 		.keep = KEEP_MAX,
 		.resume_s = RESUME_SECONDS,
+		.max_held = HELD_MAX,
 		.stats_interval = 1.0,
 		.verbosity = LOG_INFO,
 	};
@@ -291,6 +294,7 @@ static int set_seed(struct settings *s, const char *value, char *why,
 {
 	const char *end;
 
+	s->seed_given = true;
 	if (!value_digits(value, &s->seed, &end) && !*end)
 		return 0;
 	return refuse(why, why_len,

@@ -4,6 +4,7 @@
  * which of its messages have arrived; and ids rest before they are used again.
  */
 #include <errno.h>
+#include <sys/random.h>
 
 #include "../base/log.h"
 #include "../conn/conn.h"
@@ -85,6 +86,44 @@ static void conn_over(struct session *s, struct conn *c)
 	baseline_mind_rest(s);
 }
 
+static void conn_gone(struct session *s, struct conn *c)
+{
+	table_gone(s->table, c);
+}
+
+/*
+ * A server answered behind LP's end. RP says that this was lost as if the server
+ * had reset the connection before: LP may still be able to tell its application.
+ */
+static void conn_lost(struct session *s, struct conn *c)
+{
+	if (s->role->open && table_is_free(s->table, c->id))
+		outbound_say_reset(s, c);
+}
+
+static int64_t next_id_in(const struct session *s)
+{
+	int64_t expiry = table_expiry(s->table);
+
+	if (table_has_id(s->table) || !expiry)
+		return 0;
+	return expiry - inbound_reading_time(s);
+}
+
+/*
+ * A session does not begin with the ids of another one: where messages of two
+ * local proxies are mixed up they name ids that were never opened.
+ */
+static uint16_t first_id(const struct settings *settings)
+{
+	uint64_t where = settings->seed;
+
+	if (!settings->seed_given &&
+	    getrandom(&where, sizeof(where), GRND_NONBLOCK) < 0)
+		where = (uint64_t)loop_clock();
+	return (uint16_t)(1 + where % WIRE_ID_LP_MAX);
+}
+
 static void pipe_over(struct session *s, struct pipe *p, bool broke,
 		      const char *why)
 {
@@ -97,7 +136,10 @@ static int init(struct session *s)
 {
 	s->rest_timer.fire = rest_over;
 	s->table = table_new();
-	return s->table ? 0 : -ENOMEM;
+	if (!s->table)
+		return -ENOMEM;
+	table_begin_at(s->table, first_id(s->engine->settings));
+	return 0;
 }
 
 static void fini(struct session *s)
@@ -117,6 +159,9 @@ const struct dialect dialect_baseline = {
 	.has_id = has_id,
 	.ids = ids,
 	.conn_over = conn_over,
+	.conn_gone = conn_gone,
+	.conn_lost = conn_lost,
+	.next_id_in = next_id_in,
 	.queued = inbound_queued,
 	.released = inbound_released,
 };

@@ -51,7 +51,12 @@ struct dialect {
 	void (*released)(struct session *s, struct conn *c, size_t queued,
 			 size_t early);
 
-	/* The others may be NULL. Something was delivered to @c. */
+	/* The others may be NULL. As session_next_id_in(). */
+	int64_t (*next_id_in)(const struct session *s);
+	/* @c is to be freed; or, see conn_ops.lost, what its socket brought is lost. */
+	void (*conn_gone)(struct session *s, struct conn *c);
+	void (*conn_lost)(struct session *s, struct conn *c);
+	/* Something was delivered to @c. */
 	void (*delivered)(struct session *s, struct conn *c);
 	/*
 	 * What the session has to say of itself goes ahead of all else. False: some of

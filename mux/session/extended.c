@@ -110,6 +110,7 @@ static void queued(struct session *s, struct conn *c, size_t bytes)
 {
 	(void)c;
 	s->in.queued += bytes;
+	inbound_holds(s, (int64_t)bytes);
 }
 
 /* What is out of order is the channel's, so it is never released here. */
@@ -118,6 +119,7 @@ static void released(struct session *s, struct conn *c, size_t bytes,
 {
 	(void)early;
 	s->in.queued -= bytes;
+	inbound_holds(s, -(int64_t)bytes);
 	if (c->channel && c->channel->conn == c)
 		windows_taken(s, c->channel);
 }

@@ -12,6 +12,7 @@
 
 #include "../base/loop.h"
 #include "../conn/holders.h"
+#include "../conn/stall.h"
 #include "../wire/wire.h"
 #include "delivery.h"
 #include "reader.h"
@@ -23,12 +24,16 @@ struct session;
 struct inbound {
 	struct delivery delivery;
 	size_t early;		/* out of order, memory */
+	int64_t said_at;	/* that there are data without their SYN */
 	struct holders holders;	/* by whom */
-	size_t queued;		/* in order, not taken by applications */
+	size_t queued;		/* in order, not taken by applications, */
+	uint64_t taken;		/* and taken by them, in all */
 	unsigned int full_queues;	/* connections over QUEUE_MAX */
+	bool full;		/* all of them over QUEUE_MAX_SESSION */
 	bool paused;
 	int64_t paused_at;
 	int64_t paused_ns;	/* in all, before */
+	struct stall stall;	/* what all of them together hold up */
 	struct timer pause_timer;
 	struct timer gap_timer;	/* runs while anything is early */
 	struct reader reader;
@@ -44,6 +49,10 @@ bool inbound_expects(struct session *s, unsigned int pipe,
 
 bool inbound_message(struct session *s, struct pipe *p,
 		     const struct wire_msg *msg, uint64_t offset);
+/* So many bytes more (or less), in order or not: whether that is too much. */
+void inbound_holds(struct session *s, int64_t bytes);
+
+/* In pausing.c: what a connection holds has changed, or nothing more comes. */
 void inbound_queued(struct session *s, struct conn *c, size_t bytes);
 void inbound_released(struct session *s, struct conn *c, size_t queued,
 		      size_t early);

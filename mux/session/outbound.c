@@ -75,6 +75,41 @@ static int64_t send_run(struct session *s, const struct next *next)
 	return len;
 }
 
+/* The first that takes something; it is one message, so any will do. */
+static struct pipe *any_pipe(struct session *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->path.npipes; i++) {
+		if (pipe_room(s->path.pipes[i]))
+			return s->path.pipes[i];
+	}
+	return NULL;
+}
+
+/*
+ * A FIN 0x99 of a connection that is over already. It is not worth waiting
+ * for: where no pipe takes it now it is not sent.
+ */
+void outbound_say_reset(struct session *s, struct conn *c)
+{
+	struct pipe *p = any_pipe(s);
+	struct run *run = p ? run_get(&s->shared.pool) : NULL;
+	size_t before;
+
+	if (!run)
+		return;
+	run->id = c->id;
+	run->first = c->tx_number;
+	run->messages = 1;
+	run->len = wire_put_fin(run->buf, c->id, c->tx_number++,
+				WIRE_REASON_RST);
+	if (path_sends(&s->path, p, run->len, loop_now(s->engine->loop),
+		       &before))
+		pipe_ask(p, before, run->len);
+	pipe_send(p, run);
+}
+
 /* What was just written may have left already: look before it is passed over. */
 static void look_if_full(struct session *s, struct pipe *p)
 {

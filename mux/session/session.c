@@ -15,6 +15,11 @@
 
 enum { SCRATCH = 256 * 1024 };
 
+static void relieve(struct task *t)
+{
+	hoard_relieve(&container_of(t, struct engine, relief)->hoard);
+}
+
 int engine_init(struct engine *engine, const struct settings *settings,
 		struct log *log)
 {
@@ -23,6 +28,8 @@ int engine_init(struct engine *engine, const struct settings *settings,
 	engine->log = log;
 	list_init(&engine->orphans);
 	list_init(&engine->extended);
+	hoard_init(&engine->hoard, NULL, settings->max_held);
+	loop_task_init(&engine->relief, relieve);
 	engine->loop = loop_new();
 	engine->scratch = malloc(SCRATCH);
 	if (engine->loop && engine->scratch)
@@ -95,10 +102,20 @@ static void conn_is_over(struct conn *c)
 	session_tell_room(s);
 }
 
+static void conn_has_lost(struct conn *c)
+{
+	struct session *s = c->owner;
+
+	if (s->dialect->conn_lost && session_is_up(s))
+		s->dialect->conn_lost(s, c);
+}
+
 static void conn_is_gone(struct conn *c)
 {
 	struct session *s = c->owner;
 
+	if (s->dialect->conn_gone)
+		s->dialect->conn_gone(s, c);
 	conn_free(c);
 	s->nconns--;
 	session_tell_room(s);
@@ -110,6 +127,7 @@ static const struct conn_ops conn_ops = {
 	.queued = conn_has_queued,
 	.released = conn_has_released,
 	.moved = conn_has_moved,
+	.lost = conn_has_lost,
 	.over = conn_is_over,
 	.gone = conn_is_gone,
 };
@@ -135,6 +153,11 @@ bool session_has_room(const struct session *s)
 	return session_is_up(s) &&
 	       s->nconns < s->engine->settings->max_conns &&
 	       s->dialect->has_id(s);
+}
+
+int64_t session_next_id_in(const struct session *s)
+{
+	return s->dialect->next_id_in ? s->dialect->next_id_in(s) : 0;
 }
 
 int session_open(struct session *s, int fd, const struct destination *to)
@@ -294,7 +317,10 @@ void session_lose_pipe(struct session *s, struct pipe *p)
 
 /* --- the end --- */
 
-/* Those that had ended in order go on writing what they have. */
+/*
+ * Those that had ended in order go on writing what they have. Where an orderly
+ * end depended on what may still come, it is none.
+ */
 static void abort_conns(struct session *s, enum conn_end why)
 {
 	struct list *pos, *tmp;
@@ -302,7 +328,7 @@ static void abort_conns(struct session *s, enum conn_end why)
 	list_each(pos, tmp, &s->conns) {
 		struct conn *c = list_entry(pos, struct conn, member);
 
-		if (!c->over)
+		if (!c->over || c->state == CONN_HEEDING)
 			conn_abort(c, why);
 	}
 }
@@ -331,6 +357,7 @@ void session_free(struct session *s)
 	bury(&s->bury);
 	loop_task_stop(&s->bury);
 	s->dialect->fini(s);
+	hoard_fini(&s->hoard);
 	run_pool_fini(&s->shared.pool);
 	free(s);
 }
@@ -437,6 +464,8 @@ static void prepare(struct session *s, struct engine *engine)
 	loop_task_init(&s->bury, bury);
 	list_init(&s->lost_pipes);
 	list_init(&s->conns);
+	hoard_init(&s->hoard, &engine->hoard, 0);
+	s->hoard.shed = pausing_shed;
 	inbound_start(s);
 }
 
@@ -468,6 +497,11 @@ void session_start(struct session *s)
 	stats_session(s->engine->stats, s->number, "begin", s->peer, NULL);
 	survey_start(s);
 	s->started = true;
+}
+
+void session_counts_in(struct session *s, struct hoard *h)
+{
+	hoard_move(&s->hoard, h);
 }
 
 void *session_owner(const struct session *s)

@@ -23,6 +23,7 @@
 #include "../base/loop.h"
 #include "../settings/settings.h"
 #include "../wire/destination.h"
+#include "hoard.h"
 
 struct conn;
 struct dialect;
@@ -40,6 +41,8 @@ struct engine {
 	uint8_t *scratch;	/* what pipes read into */
 	struct list orphans;	/* connections that outlive their session */
 	size_t orphaned;	/* bytes that wait in their queues */
+	struct hoard hoard;	/* all that sessions hold for applications, */
+	struct task relief;	/* where that is too much */
 	unsigned int sessions;	/* numbered from 1 */
 	struct list extended;	/* sessions that a HELLO can name */
 };
@@ -94,6 +97,9 @@ int session_add_pipe(struct session *s, int fd);
  */
 void session_lose_pipe(struct session *s, struct pipe *p);
 void session_start(struct session *s);
+
+/* What it holds for applications counts there, too. */
+void session_counts_in(struct session *s, struct hoard *h);
 void session_free(struct session *s);
 
 /*
@@ -111,6 +117,8 @@ int session_open(struct session *s, int fd, const struct destination *to);
  */
 struct conn *session_ask(struct session *s, const struct destination *to);
 bool session_has_room(const struct session *s);
+/* How long until an id is free, if all that are not in use must rest; else 0. */
+int64_t session_next_id_in(const struct session *s);
 
 /* Does it speak the extension? Then names and IPv6 can be asked for. */
 bool session_is_extended(const struct session *s);

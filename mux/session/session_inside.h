@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of a session, for the files that are its parts: session (life),
- * baseline (its own ways), inbound (what pipes bring), outbound (what connections send), survey (looks
- * at its pipes now and then), report.
+ * baseline (its own ways), inbound (what pipes bring), pausing (what applications
+ * do not take), outbound (what connections send), survey (looks at its pipes now
+ * and then), report.
  */
 #ifndef TM3_SESSION_INSIDE_H
 #define TM3_SESSION_INSIDE_H
@@ -62,6 +63,7 @@ struct session {
 	struct sched sched;
 
 	struct inbound in;
+	struct hoard hoard;	/* what is in there */
 
 	struct path path;	/* all pipes are on it */
 	struct outbound out;
@@ -90,6 +92,11 @@ void survey_pipe(struct session *s, const struct pipe *p);
 void survey_stop(struct session *s);
 void survey_sample(struct session *s, const char *state);
 
+/* pausing */
+void pausing_start(struct session *s);
+void pausing_stop(struct session *s);
+void pausing_shed(struct hoard *h, size_t bytes);
+
 /* gaps */
 void gaps_start(struct session *s);
 void gaps_stop(struct session *s);
@@ -105,6 +112,7 @@ void reading_ready(struct session *s, struct pipe *p);
 /* outbound */
 void outbound_pump(struct task *t);
 void outbound_timer(struct timer *t);
+void outbound_say_reset(struct session *s, struct conn *c);
 void outbound_acked(struct session *s, struct pipe *p,
 		    const struct ack_asked *what, int64_t at);
 

@@ -228,7 +228,8 @@ static void check_books(const struct session *s)
 	check(s->in.full_queues == stuck);
 	check(table_conns(s->table) == live);
 	if (!s->dead && !s->stopping)
-		check(s->in.paused == (stuck || queued > QUEUE_MAX_SESSION));
+		check(s->in.paused == (stuck || s->in.full));
+	check(s->in.full || queued <= QUEUE_MAX_SESSION);
 }
 
 /* What a pipe read whole it counted right. */
@@ -430,6 +431,8 @@ static void begin(struct scene *scene, uint8_t how)
 
 	memset(scene, 0, sizeof(*scene));
 	settings_init(&scene->settings);
+	scene->settings.seed = 0;	/* the first id is 1 */
+	scene->settings.seed_given = true;
 	log_init(&scene->log, "fuzz", LOG_ERROR);
 	scene->accepts = how & 1;
 	scene->settings.late = how & 2;
