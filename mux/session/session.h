@@ -112,8 +112,8 @@ int session_open(struct session *s, int fd, const struct destination *to);
 /*
  * The same for an application that must hear first whether it worked. There is
  * no socket yet: role->answered() tells when to conn_attach() it, or that there will
- * be nothing to attach it to. c->asker is the caller's to use. conn_abort() ends it
- * before. NULL when no id or place is free. In the extension only.
+ * be nothing to attach it to. c->asker is the caller's to use. conn_refuse() ends
+ * it before, and tells RP. NULL when no id or place is free. In the extension only.
  */
 struct conn *session_ask(struct session *s, const struct destination *to);
 bool session_has_room(const struct session *s);

@@ -246,6 +246,24 @@ static void who_asks_first_hears_first(void **state)
 	assert_int_equal(pc->result, WIRE_SYNACK_REFUSED);
 }
 
+static void who_asked_may_go_before_the_answer(void **state)
+{
+	struct destination to = destination_name("a", 1, PAIR_PORT);
+	struct pair *pair = *state;
+	struct conn *c = session_ask(pair->lp, &to);
+
+	conn_refuse(c, CONN_END_LOCAL_RESET);	/* before RP heard of it */
+	pair_at_rest(pair);
+	assert_int_equal(pair->conn[0].opened, 0);
+	c = session_ask(pair->lp, &to);
+	while (!c->channel->use.open)
+		run_round(pair->engine.loop);
+	conn_refuse(c, CONN_END_LOCAL_RESET);
+	pair_at_rest(pair);
+	assert_int_equal(pair->conn[0].opened, 1);
+	pair_expect_end(pair, pair->conn[0].server, -ECONNRESET);
+}
+
 /* --- who does not read --- */
 
 enum { FLOOD = 40 << 20, CHUNK = 1 << 16 };
@@ -487,6 +505,7 @@ int main(void)
 		PAIR_TEST(ids_are_used_again_at_once),
 		PAIR_TEST(names_and_ipv6_arrive),
 		PAIR_TEST(who_asks_first_hears_first),
+		PAIR_TEST(who_asked_may_go_before_the_answer),
 		PAIR_TEST(a_stopped_reader_stops_itself_alone),
 		PAIR_TEST_NEW(many_that_never_read_stay_within_the_memory),
 		PAIR_TEST(early_data_stay_within_their_limits),
