@@ -11,6 +11,7 @@
 #include "../mux/base/sock.h"
 #include "../mux/session/greeting.h"
 #include "../mux/session/session.h"
+#include "../mux/wire/wire.h"
 #include "dialer.h"
 #include "forward.h"
 #include "handshake.h"
@@ -20,11 +21,21 @@
 
 enum { RESOLVER_THREADS = 8 };
 
+/* Applications wait for an id for so long at most. */
+#define ID_WAIT_MAX NS_PER_SEC
+
 /* --- room --- */
 
-static void say_full(struct proxy *p)
+static void say_full(struct proxy *p, int64_t wait)
 {
-	if (seldom(&p->said_at, p->loop))
+	if (!seldom(&p->said_at, p->loop))
+		return;
+	if (wait > ID_WAIT_MAX)
+		log_warn(p->log, "all %d connection ids are in use or rest for "
+			 "%d s after it: connections are refused for %.0f s",
+			 WIRE_ID_LP_MAX, REST_SECONDS,
+			 (double)wait / (double)NS_PER_SEC);
+	else
 		log_warn(p->log, "as many connections as there is room for "
 			 "(--max-conns, or ids that must rest): more have to "
 			 "wait");
@@ -36,19 +47,24 @@ static bool is_up(const struct proxy *p)
 	return p->session && !p->stopping && session_is_up(p->session);
 }
 
-/* Call this whenever there may be room again, or none any more. */
+/*
+ * Call this whenever there may be room again, or none any more. Who would have to
+ * wait for long is not left waiting: what is accepted is refused then.
+ */
 static void update_room(struct proxy *p)
 {
 	bool full = is_up(p) && !session_has_room(p->session);
+	int64_t wait = full ? session_next_id_in(p->session) : 0;
 	unsigned int i;
 
 	if (full == p->full)
 		return;
 	p->full = full;
 	for (i = 0; i < p->nways_in; i++)
-		listener_pause(p->ways_in[i].listener, full);
+		listener_pause(p->ways_in[i].listener,
+			       full && wait <= ID_WAIT_MAX);
 	if (full)
-		say_full(p);
+		say_full(p, wait);
 }
 
 static void room(struct session *s)
@@ -101,10 +117,11 @@ int proxy_ready(const struct proxy *p)
 
 int proxy_open(struct proxy *p, int fd, const uint8_t addr[4], uint16_t port)
 {
+	struct destination to = destination_ipv4(addr, port);
 	int err = proxy_ready(p);
 
 	if (!err)
-		err = session_open(p->session, fd, addr, port);
+		err = session_open(p->session, fd, &to);
 	update_room(p);
 	return err;
 }
@@ -244,7 +261,7 @@ void proxy_print(struct proxy *p, FILE *out)
 		dialer_print(p->dialer, out);
 	if (p->full)
 		fprintf(out, "no room: applications wait until a connection "
-			"ends\n");
+			"ends, or are refused while all ids rest\n");
 	if (p->socks)
 		handshakes_print(p->socks, out);
 	for (i = 0; i < p->nforwards; i++)

@@ -48,7 +48,7 @@ struct proxy {
 	struct dialer *dialer;
 	struct session *session;	/* NULL: no pipes */
 	bool stopping;
-	bool full;			/* no room: the listeners are paused */
+	bool full;			/* no room */
 	int64_t said_at;		/* when that was logged; 0 never */
 
 	struct way_in_open *ways_in;

@@ -22,10 +22,10 @@ enum { DESCRIPTORS_RESERVED = 4 * PIPES_MAX };
 const char *conn_text(const struct conn *c, char text[CONN_TEXT])
 {
 	const struct session *s = c->owner;
+	char dst[DESTINATION_TEXT];
 
-	snprintf(text, CONN_TEXT, "session %u: connection %u to %u.%u.%u.%u:%u",
-		 session_number(s), c->id, c->dst[0], c->dst[1], c->dst[2],
-		 c->dst[3], c->dst_port);
+	snprintf(text, CONN_TEXT, "session %u: connection %u to %s",
+		 session_number(s), c->id, destination_text(&c->dst, dst));
 	return text;
 }
 
@@ -104,11 +104,11 @@ static int dial(const struct connector *c, const struct conn *conn)
 {
 	struct sockaddr_in to = {
 		.sin_family = AF_INET,
-		.sin_port = htons(conn->dst_port),
+		.sin_port = htons(conn->dst.port),
 	};
 	int fd, err;
 
-	memcpy(&to.sin_addr, conn->dst, sizeof(conn->dst));
+	memcpy(&to.sin_addr, conn->dst.bytes, sizeof(to.sin_addr));
 	fd = sock_tcp(AF_INET);
 	if (fd >= 0 && !may_use(c, fd)) {
 		close(fd);

@@ -25,7 +25,7 @@ struct conn;
 struct engine;
 struct options;
 
-enum { CONNECTS_TURN_US = 2000, CONN_TEXT = 80 };
+enum { CONNECTS_TURN_US = 2000, CONN_TEXT = 320 };
 
 struct connects {
 	struct engine *engine;

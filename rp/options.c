@@ -18,6 +18,7 @@ enum {
 	MAX_CONNECTS = 1024,
 	CONNECT_TIMEOUT_S = 10,
 	CONNECT_TIMEOUT_MAX_S = 3600,
+	MAX_MEMORY_MIB = 1 << 20,
 };
 
 static const struct option_spec own_options[] = {
@@ -40,6 +41,9 @@ static const struct option_spec own_options[] = {
 	{ "max-sessions-each", "N",
 	  "local proxies at a time from one address (default: a quarter of "
 	  "--max-sessions)" },
+	{ "max-memory", "MIB",
+	  "of all local proxies, for what waits for servers (default 640); half "
+	  "of it for one address" },
 	{ NULL, NULL, NULL },
 };
 
@@ -113,6 +117,17 @@ static int set_limit(unsigned int *limit, unsigned int max, const char *name,
 	return 0;
 }
 
+static int set_max_memory(struct options *o, const char *value, char *why,
+			  size_t why_len)
+{
+	unsigned int mib = 0;
+
+	if (set_limit(&mib, MAX_MEMORY_MIB, "max-memory", value, why, why_len))
+		return -1;
+	o->settings.max_held = (size_t)mib << 20;
+	return 0;
+}
+
 static int set_own(void *options, const char *name, const char *value,
 		   char *why, size_t why_len)
 {
@@ -128,6 +143,8 @@ static int set_own(void *options, const char *name, const char *value,
 	if (!strcmp(name, "max-sessions-each"))
 		return set_limit(&o->max_sessions_each, MAX_SESSIONS_MAX, name,
 				 value, why, why_len);
+	if (!strcmp(name, "max-memory"))
+		return set_max_memory(o, value, why, why_len);
 	if (!strcmp(name, "max-connects"))
 		return set_limit(&o->max_connects, WIRE_ID_MAX, name, value,
 				 why, why_len);
@@ -169,7 +186,8 @@ static const struct command_line command_line = {
 	.finish = finish,
 };
 
-_Static_assert(PIPES_MAX == 64, "--help names this number");
+_Static_assert(PIPES_MAX == 64 && HELD_MAX >> 20 == 640,
+	       "--help names these numbers");
 
 bool options_parse(struct options *o, int argc, char **argv, int *status)
 {

@@ -15,6 +15,7 @@ struct quota_address {
 	uint8_t key[KEY_LEN];
 	unsigned int n;
 	struct list shares;	/* the oldest first */
+	struct hoard hoard;	/* of their sessions */
 };
 
 static void make_key(const struct sockaddr_storage *peer, uint8_t key[KEY_LEN])
@@ -114,6 +115,7 @@ int quota_take(struct quota *q, struct quota_share *share,
 			return -ENOMEM;
 		make_key(peer, a->key);
 		list_init(&a->shares);
+		hoard_init(&a->hoard, q->hoard, q->hoard->max / 2);
 		list_add_tail(&q->addresses, &a->member);
 	}
 	share->address = a;
@@ -135,7 +137,13 @@ void quota_drop(struct quota *q, struct quota_share *share)
 	if (--a->n)
 		return;
 	list_del(&a->member);
+	hoard_fini(&a->hoard);
 	free(a);
+}
+
+struct hoard *quota_hoard(const struct quota_share *share)
+{
+	return &share->address->hoard;
 }
 
 unsigned int quota_of_address(const struct quota_share *share)
@@ -143,9 +151,11 @@ unsigned int quota_of_address(const struct quota_share *share)
 	return share->address ? share->address->n : 0;
 }
 
-void quota_init(struct quota *q, unsigned int max, unsigned int max_each,
+void quota_init(struct quota *q, struct hoard *hoard, unsigned int max,
+		unsigned int max_each,
 		bool (*is_idle)(const struct quota_share *share))
 {
+	q->hoard = hoard;
 	q->max = max;
 	q->max_each = max_each;
 	q->sessions = 0;

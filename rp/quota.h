@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 
 #include "../mux/base/list.h"
+#include "../mux/session/hoard.h"
 
 struct quota_address;
 
@@ -26,13 +27,16 @@ struct quota_share {		/* of one session, embedded in what owns it */
 };
 
 struct quota {
+	struct hoard *hoard;	/* of the process */
 	unsigned int max, max_each;
 	unsigned int sessions;
 	struct list addresses;
 	bool (*is_idle)(const struct quota_share *share);
 };
 
-void quota_init(struct quota *q, unsigned int max, unsigned int max_each,
+/* @hoard: half of it is what one address may hold. */
+void quota_init(struct quota *q, struct hoard *hoard, unsigned int max,
+		unsigned int max_each,
 		bool (*is_idle)(const struct quota_share *share));
 
 /*
@@ -47,6 +51,9 @@ const char *quota_objection(struct quota *q,
 int quota_take(struct quota *q, struct quota_share *share,
 	       const struct sockaddr_storage *peer);
 void quota_drop(struct quota *q, struct quota_share *share);
+
+/* What the sessions of the address of @share hold, until it is dropped. */
+struct hoard *quota_hoard(const struct quota_share *share);
 
 /* How many sessions the address of @share has. */
 unsigned int quota_of_address(const struct quota_share *share);

@@ -37,17 +37,17 @@ static bool may_reach(const struct guest *guest, const struct conn *c,
 		      char why[ACCESS_WHY])
 {
 	const struct server *s = guest->server;
-	bool own = host_has(&s->host, c->dst);
+	bool own = host_has(&s->host, c->dst.bytes);
 
-	if (own && lobby_listens_at(&s->lobby, c->dst, c->dst_port)) {
+	if (own && lobby_listens_at(&s->lobby, c->dst.bytes, c->dst.port)) {
 		snprintf(why, ACCESS_WHY, "it is where rp itself listens");
 		return false;
 	}
-	return access_reaches(&s->options->access, c->dst, own, guest->local,
-			      why);
+	return access_reaches(&s->options->access, c->dst.bytes, own,
+			      guest->local, why);
 }
 
-static void server_syn(struct session *s, struct conn *c)
+static void server_open_conn(struct session *s, struct conn *c)
 {
 	struct guest *guest = session_owner(s);
 	char why[ACCESS_WHY], text[CONN_TEXT];
@@ -98,7 +98,7 @@ static void server_ended(struct session *session)
 }
 
 static const struct session_role role = {
-	.syn = server_syn,
+	.open = server_open_conn,
 	.moved = server_moved,
 	.ended = server_ended,
 };
@@ -215,6 +215,7 @@ static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
 			 "be made of them", n, host);
 		return;
 	}
+	session_counts_in(guest->session, quota_hoard(&guest->share));
 	log_info(log, "session %u: %u pipe%s from %s",
 		 session_number(guest->session), n, n == 1 ? "" : "s", host);
 	if (n == 1)
@@ -334,8 +335,8 @@ int server_open(struct server *s, struct engine *engine,
 	s->engine = engine;
 	s->options = options;
 	list_init(&s->guests);
-	quota_init(&s->quota, options->max_sessions, options->max_sessions_each,
-		   is_idle);
+	quota_init(&s->quota, &engine->hoard, options->max_sessions,
+		   options->max_sessions_each, is_idle);
 	connects_init(&s->connects, engine, options);
 	host_open(&s->host, engine->loop, engine->log);
 	lobby_init(&s->lobby, &lobby_ops, engine->loop, engine->log,

@@ -198,12 +198,20 @@ void loop_timer_stop(struct loop *loop, struct timer *t)
 
 static void fire_timers(struct loop *loop)
 {
+	loop->now = loop_clock();
 	while (loop->timers && loop->heap[1]->at <= loop->now) {
 		struct timer *t = loop->heap[1];
 
 		loop_timer_stop(loop, t);
 		t->fire(t);
 	}
+}
+
+/* A batch may take long: those that are due do not wait for the end of it. */
+static void look_at_timers(struct loop *loop)
+{
+	if (loop->timers && loop->heap[1]->at <= loop_clock())
+		fire_timers(loop);
 }
 
 /* --- tasks --- */
@@ -238,6 +246,7 @@ static void run_tasks(struct loop *loop)
 
 		list_del(&t->node);
 		t->run(t);
+		look_at_timers(loop);
 	}
 }
 
@@ -276,9 +285,10 @@ static int run_round(struct loop *loop)
 
 		if (w)
 			w->ready(w, ev->events);
+		look_at_timers(loop);
 	}
 	loop->batch_len = 0;
-	fire_timers(loop);
+	look_at_timers(loop);
 	run_tasks(loop);
 	return 0;
 }

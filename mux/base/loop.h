@@ -48,7 +48,10 @@ void loop_free(struct loop *loop);
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 
-/* CLOCK_MONOTONIC in ns, as of the start of this batch (or afresh). */
+/*
+ * CLOCK_MONOTONIC in ns, as of the start of this batch or, if timers fired since,
+ * of that moment (or afresh).
+ */
 int64_t loop_now(const struct loop *loop);
 int64_t loop_clock(void);
 

@@ -12,11 +12,10 @@
 #include "../base/hist.h"
 #include "../base/sock.h"
 #include "../settings/limits.h"
+#include "conn_inside.h"
 
 enum {
 	DELIVER_IOV = 64,
-	DISCARD_READS = 64,	/* per event: others want their turn */
-	LINGER_FIRST_LOOK_MS = 2,
 };
 
 #define CONN_EVENTS (EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET)
@@ -29,6 +28,12 @@ static void set_ready(struct conn *c)
 		return;
 	c->ready = true;
 	c->ops->ready(c);
+}
+
+void conn_credited(struct conn *c)
+{
+	if (c->readable && c->state == CONN_OPEN)
+		set_ready(c);
 }
 
 void conn_idle(struct conn *c)
@@ -95,7 +100,7 @@ static void move_to(struct conn *c, enum conn_state state)
 }
 
 /* Linger 0 or not decides whether this is a reset. */
-static void close_socket(struct conn *c)
+void conn_close_socket(struct conn *c)
 {
 	loop_close(c->loop, &c->watch);
 	loop_timer_stop(c->loop, &c->timer);
@@ -105,16 +110,16 @@ static void close_socket(struct conn *c)
 	reap_if_done(c);
 }
 
-static void reset_socket(struct conn *c)
+void conn_reset_socket(struct conn *c)
 {
 	if (c->watch.fd >= 0)
 		sock_arm_reset(c->watch.fd);
-	close_socket(c);
+	conn_close_socket(c);
 }
 
 void conn_abort(struct conn *c, enum conn_end why)
 {
-	reset_socket(c);
+	conn_reset_socket(c);
 	be_over(c, why);
 }
 
@@ -124,69 +129,12 @@ void conn_refuse(struct conn *c, enum conn_end why)
 		conn_abort(c, why);
 		return;
 	}
-	reset_socket(c);
+	conn_reset_socket(c);
 	conn_drop_early(c);
 	if (c->end == CONN_END_NONE)
 		c->end = (uint8_t)why;
 	c->fin_pending = WIRE_REASON_RST;
 	set_ready(c);
-}
-
-/* --- the orderly end: drain, linger, close --- */
-
-/* What still comes is nobody's. Returns false at the end of it. */
-static bool discard_input(struct conn *c)
-{
-	char buf[16384];
-	int i;
-
-	for (i = 0; i < DISCARD_READS; i++) {
-		ssize_t n = recv(c->watch.fd, buf, sizeof(buf), 0);
-
-		if (n < 0)
-			return errno == EAGAIN || errno == EINTR;
-		if (!n)
-			return false;
-		c->sent_late = true;
-	}
-	return true;
-}
-
-/*
- * While there is no more to wait for the socket is closed; the kernel delivers
- * what a slow reader has not taken yet. Only one that is still sending to
- * nobody gets a reset.
- */
-static void linger_look(struct conn *c)
-{
-	int64_t now = loop_clock();
-	int64_t since = now - (c->linger_until - LINGER_MS * NS_PER_MS);
-
-	if (!discard_input(c) || !sock_outstanding(c->watch.fd)) {
-		close_socket(c);
-		return;
-	}
-	if (now >= c->linger_until) {
-		if (c->sent_late)
-			reset_socket(c);
-		else
-			close_socket(c);
-		return;
-	}
-	if (since < LINGER_FIRST_LOOK_MS * NS_PER_MS)
-		since = LINGER_FIRST_LOOK_MS * NS_PER_MS;
-	if (loop_timer_at(c->loop, &c->timer, now + since) < 0)
-		close_socket(c);
-}
-
-static void linger(struct conn *c)
-{
-	c->state = CONN_LINGERING;
-	c->linger_until = loop_clock() + LINGER_MS * NS_PER_MS;
-	c->sent_late = false;
-	sock_orderly(c->watch.fd);
-	shutdown(c->watch.fd, SHUT_WR);
-	linger_look(c);
 }
 
 /* --- towards the socket --- */
@@ -205,7 +153,11 @@ static ssize_t write_iov(struct conn *c, struct iovec *iov, int n)
 static void write_failed(struct conn *c)
 {
 	if (c->over) {
-		reset_socket(c);
+		conn_reset_socket(c);
+		return;
+	}
+	if (c->out_ended) {
+		conn_refuse(c, CONN_END_LOCAL_RESET);
 		return;
 	}
 	c->broken = true;
@@ -213,6 +165,19 @@ static void write_failed(struct conn *c)
 	drop_queue(c);
 	c->readable = true;
 	set_ready(c);
+}
+
+/*
+ * Half-closed: the application is told, and goes on sending. It is watched, since
+ * one that is gone without a word would never be missed.
+ */
+static void shut_socket(struct conn *c)
+{
+	if (c->shut)
+		return;
+	c->shut = true;
+	shutdown(c->watch.fd, SHUT_WR);
+	sock_watchful(c->watch.fd);
 }
 
 static void flush_queue(struct conn *c)
@@ -235,14 +200,18 @@ static void flush_queue(struct conn *c)
 			return;
 	}
 	if (c->state == CONN_DRAINING)
-		linger(c);
+		conn_all_written(c);
+	else if (c->in_ended && c->state == CONN_OPEN)
+		shut_socket(c);
 }
 
 static void drain(struct conn *c)
 {
 	/* A peer blocked in writing reads nothing until we read. */
-	discard_input(c);
+	conn_discard(c);
 	c->state = CONN_DRAINING;
+	if (c->drain_until)
+		loop_timer_at(c->loop, &c->timer, c->drain_until);
 	flush_queue(c);
 }
 
@@ -273,6 +242,7 @@ void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len)
 
 	if (c->over || c->broken || c->state == CONN_CLOSED)
 		return;
+	c->unanswered = false;
 	if (c->state == CONN_OPEN && c->writable && !c->queue.len) {
 		wrote = write_iov(c, iov, n);
 		if (wrote < 0 && errno != EAGAIN && errno != EINTR) {
@@ -294,25 +264,41 @@ void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len)
 void conn_finish(struct conn *c, enum wire_reason reason)
 {
 	bool reset = reason == WIRE_REASON_RST;
+	bool other_way = c->speech->half_open && !c->out_ended;
 
-	c->complete = true;
+	c->in_ended = c->complete = true;
+	if (other_way && reset) {	/* the other end is owed one, too */
+		conn_refuse(c, CONN_END_PEER_RESET);
+		return;
+	}
+	if (other_way) {
+		if (c->state == CONN_OPEN)
+			flush_queue(c);
+		return;
+	}
 	be_over(c, reset ? CONN_END_PEER_RESET : CONN_END_PEER_FIN);
 	if (reset || c->broken)
-		reset_socket(c);
+		conn_reset_socket(c);
 	else if (c->state == CONN_OPEN)
 		drain(c);
 	else if (c->state == CONN_WAIT || !c->queue.len)
-		close_socket(c);
+		conn_close_socket(c);
 	/* Else the connect() goes on, because early data is to be delivered. */
 }
 
 void conn_fin_framed(struct conn *c, enum wire_reason reason)
 {
+	c->out_ended = true;
+	if (reason != WIRE_REASON_RST && c->speech->half_open && !c->in_ended) {
+		c->fin_pending = 0;
+		conn_idle(c);
+		return;
+	}
 	be_over(c, c->end);
 	if (c->state == CONN_CLOSED)
 		return;
 	if (reason == WIRE_REASON_RST)
-		reset_socket(c);
+		conn_reset_socket(c);
 	else
 		drain(c);
 }
@@ -346,13 +332,19 @@ static void connect_ended(struct conn *c)
 	c->connected_at = loop_clock();
 	if (c->over)
 		drain(c);
+	else if (c->speech->answers)
+		set_ready(c);
 }
 
 static void open_ready(struct conn *c, uint32_t events)
 {
+	if (c->out_ended && events & EPOLLERR) {
+		conn_refuse(c, CONN_END_LOCAL_RESET);
+		return;
+	}
 	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI))
 		c->read_on = true;
-	if (events & ~(uint32_t)EPOLLOUT) {
+	if (events & ~(uint32_t)EPOLLOUT && !c->out_ended) {
 		c->readable = true;
 		set_ready(c);
 	}
@@ -374,10 +366,13 @@ static void conn_ready(struct watch *w, uint32_t events)
 	if (c->state == CONN_OPEN) {
 		open_ready(c, events);
 	} else if (c->state == CONN_DRAINING) {
-		discard_input(c);
+		conn_discard(c);
 		flush_queue(c);
+	} else if (c->state == CONN_HEEDING) {
+		if (events & (EPOLLERR | EPOLLHUP))
+			conn_close_socket(c);
 	} else if (c->state == CONN_LINGERING) {
-		linger_look(c);
+		conn_linger_look(c);
 	}
 }
 
@@ -399,11 +394,13 @@ void conn_await_syn(struct conn *c)
 	loop_timer_in(c->loop, &c->timer, REST_SECONDS * NS_PER_SEC);
 }
 
-/* Connecting and lingering have their own. */
+/* A connect() may take less by a limit of its own. Lingering has one as well. */
 void conn_limit_time(struct conn *c, int64_t ns)
 {
-	if (c->state == CONN_DRAINING)
-		loop_timer_in(c->loop, &c->timer, ns);
+	c->drain_until = loop_clock() + ns;
+	if (c->state == CONN_DRAINING ||
+	    (c->state == CONN_CONNECTING && c->timer.at > c->drain_until))
+		loop_timer_at(c->loop, &c->timer, c->drain_until);
 }
 
 static void conn_timer(struct timer *t)
@@ -415,9 +412,11 @@ static void conn_timer(struct timer *t)
 	else if (c->state == CONN_WAIT)
 		syn_missed(c);
 	else if (c->state == CONN_DRAINING)
-		reset_socket(c);
+		conn_reset_socket(c);
+	else if (c->state == CONN_HEEDING)
+		conn_linger(c);
 	else if (c->state == CONN_LINGERING)
-		linger_look(c);
+		conn_linger_look(c);
 }
 
 /* --- life --- */
@@ -431,6 +430,7 @@ struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 		return NULL;
 	c->loop = loop;
 	c->ops = ops;
+	c->speech = &conn_speech_baseline;
 	c->owner = owner;
 	c->id = id;
 	c->watch.fd = -1;
@@ -440,9 +440,9 @@ struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 	list_init(&c->member);
 	list_init(&c->turn);
 	list_init(&c->ahead);
-	list_init(&c->holds);
 	list_init(&c->dialling);
 	reorder_init(&c->reorder, 0);
+	c->unanswered = true;
 	c->opened_at = loop_clock();
 	return c;
 }
@@ -455,7 +455,7 @@ void conn_free(struct conn *c)
 	list_del(&c->turn);
 	list_del(&c->ahead);
 	list_del(&c->member);
-	list_del(&c->holds);
+	list_del(&c->reorder.holds);
 	list_del(&c->dialling);
 	bytes_clear(&c->queue);
 	reorder_fini(&c->reorder);
@@ -492,6 +492,11 @@ int conn_attach(struct conn *c, int fd)
 	return 0;
 }
 
+void conn_ask(struct conn *c)
+{
+	set_ready(c);
+}
+
 int conn_await_connect(struct conn *c, int64_t timeout_ns)
 {
 	c->state = CONN_CONNECTING;
@@ -505,39 +510,4 @@ int conn_connecting(struct conn *c, int fd, int64_t timeout_ns)
 	if (err)
 		return err;
 	return loop_timer_in(c->loop, &c->timer, timeout_ns);
-}
-
-const char *conn_end_name(enum conn_end end)
-{
-	static const char *const name[] = {
-		[CONN_END_NONE] = "none",
-		[CONN_END_LOCAL_FIN] = "local-fin",
-		[CONN_END_LOCAL_RESET] = "local-reset",
-		[CONN_END_PEER_FIN] = "peer-fin",
-		[CONN_END_PEER_RESET] = "peer-reset",
-		[CONN_END_REFUSED] = "refused",
-		[CONN_END_UNREACHABLE] = "unreachable",
-		[CONN_END_TIMEOUT] = "timeout",
-		[CONN_END_DENIED] = "denied",
-		[CONN_END_LIMIT] = "limit",
-		[CONN_END_PROTOCOL] = "protocol",
-		[CONN_END_SESSION] = "session-lost",
-		[CONN_END_SHUTDOWN] = "shutdown",
-	};
-
-	return name[end];
-}
-
-const char *conn_state_name(enum conn_state state)
-{
-	static const char *const name[] = {
-		[CONN_WAIT] = "waiting",
-		[CONN_CONNECTING] = "connecting",
-		[CONN_OPEN] = "open",
-		[CONN_DRAINING] = "draining",
-		[CONN_LINGERING] = "lingering",
-		[CONN_CLOSED] = "closed",
-	};
-
-	return name[state];
 }

@@ -15,13 +15,16 @@
  *			arrives is queued
  *	CONN_OPEN	both ways
  *	CONN_DRAINING	over for the pipes; the queue is still being written
+ *	CONN_HEEDING	all written, and our application ended first: whether its end is
+ *			an orderly one depends on what may still come for it
  *	CONN_LINGERING	all written and FIN sent; waiting for the peer's FIN or
  *			the last acknowledgement, LINGER_MS at most
  *	CONN_CLOSED	no socket any more
  *
- * The pipes' side ends once, by a FIN in either direction: conn->over. Baseline
- * knows no half-open connections, so then nothing is read or delivered any more;
- * only what is queued still goes out.
+ * The pipes' side ends once: conn->over. Then nothing is read or delivered any
+ * more; only what is queued still goes out. Baseline knows no half-open
+ * connections, so a FIN in either direction is its end. In the extension each
+ * direction ends by itself (in_ended, out_ended), and a reset ends both.
  *
  * Every socket carries linger 0 until its orderly end begins: if this process
  * dies, the peer sees a reset, not a clean end of truncated data.
@@ -40,9 +43,12 @@
 #include "../base/bytes.h"
 #include "../base/list.h"
 #include "../base/loop.h"
+#include "../wire/destination.h"
 #include "../wire/wire.h"
 #include "reorder.h"
+#include "stall.h"
 
+struct channel;
 struct conn;
 struct hist;
 struct run;
@@ -52,6 +58,7 @@ enum conn_state {
 	CONN_CONNECTING,
 	CONN_OPEN,
 	CONN_DRAINING,
+	CONN_HEEDING,
 	CONN_LINGERING,
 	CONN_CLOSED,
 };
@@ -67,6 +74,7 @@ enum conn_end {
 	CONN_END_UNREACHABLE,
 	CONN_END_TIMEOUT,
 	CONN_END_DENIED,
+	CONN_END_NO_NAME,
 	CONN_END_LIMIT,
 	CONN_END_PROTOCOL,
 	CONN_END_SESSION,
@@ -87,14 +95,42 @@ struct conn_ops {
 	 * for its turn is still in line. May be NULL.
 	 */
 	void (*moved)(struct conn *c, enum conn_state from);
+	/*
+	 * It ended in order, and its socket brought bytes behind that: they are
+	 * lost. Called once. May be NULL.
+	 */
+	void (*lost)(struct conn *c);
 	/* Over for the pipes: its id is free to rest. Called once. */
 	void (*over)(struct conn *c);
 	/* Over and closed: free it. */
 	void (*gone)(struct conn *c);
 };
 
+/*
+ * How a connection talks on the pipes: by the messages of the baseline, or by
+ * those of the extension (channel.h).
+ */
+struct conn_speech {
+	/* Frame what must go ahead of its bytes, unless that was done: a SYN. */
+	void (*frame_first)(struct conn *c, struct run *run);
+	/* The number of its next message: data, or a FIN with @reason. */
+	uint32_t (*number)(struct conn *c, uint8_t reason);
+	/* Bytes that it may send now. */
+	size_t (*credit)(const struct conn *c);
+	/* So many bytes were framed. */
+	void (*sent)(struct conn *c, size_t bytes);
+	/* It has bytes and no credit. conn_credited() lets it go on. */
+	void (*starved)(struct conn *c);
+	uint8_t no_more;	/* the reason of a FIN that ends in order */
+	bool half_open;		/* each direction ends by itself */
+	bool answers;		/* the other end is told how a connect() ended */
+};
+
+extern const struct conn_speech conn_speech_baseline;
+
 struct conn {
 	const struct conn_ops *ops;
+	const struct conn_speech *speech;
 	void *owner;
 	struct loop *loop;
 	struct watch watch;
@@ -103,14 +139,12 @@ struct conn {
 	struct list member;	/* of the owner's list of all */
 	struct list turn, ahead;	/* the scheduler's */
 	bool in_turn;
-	uint8_t last_pipe;	/* its last message went there, */
+	uint32_t last_pipe;	/* its last message went there: a serial, */
 	uint64_t last_end;	/* up to this byte of it; 0: none went yet */
 	size_t in_flight;	/* sent since it had nothing in flight */
 	int64_t deficit;	/* the scheduler's, bytes */
 	uint64_t served;	/* bytes, since it was last silent for long */
 	int64_t silent_since;
-	struct list holds;	/* of those that hold messages out of order */
-	uint8_t holds_class;	/* how much, see holders */
 
 	struct list dialling;	/* of those that wait for their connect() */
 
@@ -123,7 +157,11 @@ struct conn {
 	bool read_on;		/* a short read is not the end: a FIN follows,
 				 * or a mark of urgent data was in the way */
 	bool writable;		/* a write may take something */
-	bool syn_pending;	/* to be framed first */
+	bool syn_pending;	/* SYN or OPEN is to be framed first */
+	bool in_ended;		/* the other end sends no more of it */
+	bool out_ended;		/* nor does this end: its FIN was framed */
+	bool shut;		/* the socket was told that no more comes */
+	struct channel *channel;	/* in the extension: its id's */
 	uint8_t fin_pending;	/* enum wire_reason to be framed last, or 0 */
 	bool ours;		/* opened by this end */
 	bool had_syn;		/* the SYN was received, or is ours to send */
@@ -131,21 +169,27 @@ struct conn {
 	bool lost_early;	/* its early data was dropped: refuse its SYN */
 	bool broken;		/* a write failed: it will end as a reset */
 	bool sent_late;		/* the peer went on sending after its end */
+	bool unanswered;	/* it sent something, and nothing came since */
+	bool lost;		/* what came behind its end: it ends as a reset */
+	bool told_lost;		/* the owner was told of what the socket brought */
 	bool queue_full;	/* its queue is over QUEUE_MAX */
-	uint8_t dst[4];
-	uint16_t dst_port;
+	struct destination dst;
+	void *asker;		/* whoever called session_ask()'s */
 
 	uint32_t tx_number;	/* of the next message to the pipes */
 	struct reorder reorder;	/* from the pipes */
 	struct bytes queue;	/* in order, to be written to the socket */
 	int64_t gap_since;	/* the owner's: it expects that number since */
 	int64_t linger_until;
+	int64_t drain_until;	/* by conn_limit_time(); 0: no limit */
 
 	int64_t opened_at, connected_at;	/* ns, monotonic; 0 not yet */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
 	uint64_t taken;		/* bytes its application took, and when that */
-	int64_t taken_at;	/* was seen to change; while the pipes pause */
+	int64_t taken_at;	/* was seen to change */
 	int64_t step;		/* the longest it took to change */
+	int64_t full_at;	/* since when its queue is over QUEUE_MAX */
+	struct stall stall;	/* it holds up the others */
 	struct hist *delays;	/* made when the first message waits */
 	uint64_t in_order;	/* messages that did not wait */
 };
@@ -166,6 +210,9 @@ int conn_attach(struct conn *c, int fd);
 int conn_await_connect(struct conn *c, int64_t timeout_ns);
 int conn_connecting(struct conn *c, int fd, int64_t timeout_ns);
 
+/* Its SYN or OPEN goes now, and its socket is still to come. */
+void conn_ask(struct conn *c);
+
 /*
  * Frame what it has for the pipes into @run (empty): the SYN, then bytes read
  * from the socket, @budget of them at most in messages of up to @payload, then
@@ -179,7 +226,10 @@ bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload);
  */
 void conn_await_syn(struct conn *c);
 
-/* An end to draining, if it has not come to an end by then: a reset. */
+/*
+ * If it still connects or drains after that time it is reset. It must be over,
+ * and this is called once.
+ */
 void conn_limit_time(struct conn *c, int64_t ns);
 
 /* In order from the pipes: bytes, or the end of them. */
@@ -199,6 +249,15 @@ void conn_abort(struct conn *c, enum conn_end why);
  */
 void conn_fin_framed(struct conn *c, enum wire_reason reason);
 void conn_idle(struct conn *c);
+
+/* It may send more bytes than before. */
+void conn_credited(struct conn *c);
+
+/*
+ * @msg came for it, though its application ended it before. Bytes: they are
+ * lost, so it shall not see an orderly end.
+ */
+void conn_heed(struct conn *c, const struct wire_msg *msg);
 
 /* Drop what came out of order. */
 void conn_drop_early(struct conn *c);

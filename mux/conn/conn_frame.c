@@ -3,6 +3,7 @@
  * A connection's way to the pipes: read from its socket and frame, in one go.
  */
 #include <errno.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "../wire/run.h"
@@ -10,8 +11,10 @@
 
 static void frame_syn(struct conn *c, struct run *run)
 {
-	run->len += wire_put_syn(run->buf + run->len, c->id, c->dst,
-				 c->dst_port);
+	if (!c->syn_pending)
+		return;
+	run->len += wire_put_syn(run->buf + run->len, c->id, c->dst.bytes,
+				 c->dst.port);
 	run->messages++;
 	c->tx_number++;
 	c->syn_pending = false;
@@ -22,10 +25,13 @@ static void frame_slots(struct conn *c, struct run *run, size_t len,
 			size_t payload)
 {
 	c->tx_bytes += len;
+	c->unanswered = true;
+	c->speech->sent(c, len);
 	while (len) {
 		size_t part = len < payload ? len : payload;
 
-		wire_put_data(run->buf + run->len, c->id, c->tx_number++, part);
+		wire_put_data(run->buf + run->len, c->id, c->speech->number(c, 0),
+			      part);
 		run->len += WIRE_HEADER + part;
 		run->messages++;
 		len -= part;
@@ -45,7 +51,7 @@ static void input_ended(struct conn *c, ssize_t n)
 		c->fin_pending = WIRE_REASON_RST;
 		c->end = CONN_END_LOCAL_RESET;
 	} else {
-		c->fin_pending = WIRE_REASON_FIN;
+		c->fin_pending = c->speech->no_more;
 		c->end = CONN_END_LOCAL_FIN;
 	}
 }
@@ -92,10 +98,33 @@ static bool frame_fin(struct conn *c, struct run *run)
 	if (run->messages == RUN_MESSAGES ||
 	    run->size - run->len < WIRE_FIN_SIZE)
 		return false;
-	run->len += wire_put_fin(run->buf + run->len, c->id, c->tx_number++,
-				 reason);
+	run->len += wire_put_fin(run->buf + run->len, c->id,
+				 c->speech->number(c, reason), reason);
 	run->messages++;
 	return true;
+}
+
+/* Without credit for more bytes: their end needs none, if it is what is next. */
+static void look_for_end(struct conn *c)
+{
+	char byte;
+	ssize_t n = recv(c->watch.fd, &byte, 1, MSG_PEEK);
+
+	if (n <= 0 || c->broken)
+		input_ended(c, n < 0 ? n : 0);
+	else
+		c->speech->starved(c);
+}
+
+static void frame_input(struct conn *c, struct run *run, size_t budget,
+			size_t payload)
+{
+	size_t credit = c->speech->credit(c);
+
+	if (credit)
+		frame_data(c, run, credit < budget ? credit : budget, payload);
+	if (c->readable && !c->speech->credit(c))
+		look_for_end(c);
 }
 
 bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload)
@@ -105,17 +134,50 @@ bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload)
 	run->id = c->id;
 	run->first = c->tx_number;
 	run->heard = c->rx_messages > 0;
-	if (c->syn_pending)
-		frame_syn(c, run);
+	c->speech->frame_first(c, run);
 	if (c->readable && !c->fin_pending && c->state == CONN_OPEN)
-		frame_data(c, run, budget, payload);
+		frame_input(c, run, budget, payload);
 	reason = c->fin_pending;
 	if (reason && !frame_fin(c, run))
 		reason = 0;
 	c->tx_messages += run->messages;
 	if (reason)
 		conn_fin_framed(c, reason);
-	else if (!c->readable && !c->fin_pending)
+	else if (!c->fin_pending && (!c->readable || !c->speech->credit(c)))
 		conn_idle(c);
 	return c->ready;
 }
+
+/* --- the baseline's way to talk --- */
+
+static uint32_t next_number(struct conn *c, uint8_t reason)
+{
+	(void)reason;
+	return c->tx_number++;
+}
+
+static size_t any_number_of_bytes(const struct conn *c)
+{
+	(void)c;
+	return SIZE_MAX;
+}
+
+static void sent_some(struct conn *c, size_t bytes)
+{
+	(void)c;
+	(void)bytes;
+}
+
+static void never_starved(struct conn *c)
+{
+	(void)c;
+}
+
+const struct conn_speech conn_speech_baseline = {
+	.frame_first = frame_syn,
+	.number = next_number,
+	.credit = any_number_of_bytes,
+	.sent = sent_some,
+	.starved = never_starved,
+	.no_more = WIRE_REASON_FIN,
+};

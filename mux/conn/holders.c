@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "holders.h"
 
-#include "conn.h"
+#include "reorder.h"
 
 /* So many are compared; with more, any of the class will do. */
 enum { COMPARED = 64 };
@@ -26,48 +26,48 @@ static uint8_t class_of(size_t bytes)
 	return n;
 }
 
-void holders_update(struct holders *h, struct conn *c)
+void holders_update(struct holders *h, struct reorder *q)
 {
-	uint8_t class = class_of(c->reorder.bytes);
+	uint8_t class = class_of(q->bytes);
 
-	if (class == c->holds_class)
+	if (class == q->holds_class)
 		return;
-	c->holds_class = class;
-	list_del(&c->holds);
+	q->holds_class = class;
+	list_del(&q->holds);
 	if (class)
-		list_add_tail(&h->class[class], &c->holds);
+		list_add_tail(&h->class[class], &q->holds);
 }
 
 void holders_each(struct holders *h,
-		  void (*look)(void *arg, struct conn *c), void *arg)
+		  void (*look)(void *arg, struct reorder *q), void *arg)
 {
 	struct list *pos, *tmp;
 	int i;
 
 	for (i = 1; i < HOLDERS_CLASSES; i++) {
 		list_each(pos, tmp, &h->class[i])
-			look(arg, list_entry(pos, struct conn, holds));
+			look(arg, list_entry(pos, struct reorder, holds));
 	}
 }
 
-static struct conn *largest_of(struct list *class)
+static struct reorder *largest_of(struct list *class)
 {
-	struct conn *most = NULL;
+	struct reorder *most = NULL;
 	struct list *pos, *tmp;
 	int left = COMPARED;
 
 	list_each(pos, tmp, class) {
-		struct conn *c = list_entry(pos, struct conn, holds);
+		struct reorder *q = list_entry(pos, struct reorder, holds);
 
-		if (!most || c->reorder.bytes > most->reorder.bytes)
-			most = c;
+		if (!most || q->bytes > most->bytes)
+			most = q;
 		if (!--left)
 			break;
 	}
 	return most;
 }
 
-struct conn *holders_largest(struct holders *h)
+struct reorder *holders_largest(struct holders *h)
 {
 	int i;
 

@@ -10,7 +10,7 @@
 
 enum { HOLDERS_CLASSES = 32 };
 
-struct conn;
+struct reorder;
 
 struct holders {
 	struct list class[HOLDERS_CLASSES];
@@ -18,17 +18,17 @@ struct holders {
 
 void holders_init(struct holders *h);
 
-/* To be called when c->reorder.bytes changed. */
-void holders_update(struct holders *h, struct conn *c);
+/* To be called when q->bytes changed. */
+void holders_update(struct holders *h, struct reorder *q);
 
 /* All that hold something; @look may make the one it is given hold nothing. */
 void holders_each(struct holders *h,
-		  void (*look)(void *arg, struct conn *c), void *arg);
+		  void (*look)(void *arg, struct reorder *q), void *arg);
 
 /*
- * The connection that holds most, or NULL. Among very many of its class it is
+ * The queue that holds most, or NULL. Among very many of its class it is
  * one that holds at least half as much as the largest.
  */
-struct conn *holders_largest(struct holders *h);
+struct reorder *holders_largest(struct holders *h);
 
 #endif

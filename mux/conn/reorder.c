@@ -18,6 +18,7 @@ void reorder_init(struct reorder *q, uint32_t first)
 {
 	memset(q, 0, sizeof(*q));
 	q->next = first;
+	list_init(&q->holds);
 }
 
 /* What a block of @n bytes takes from a 64-bit allocator: 8 bytes in front of
@@ -36,14 +37,14 @@ static size_t table_memory(uint32_t buckets)
 
 static size_t early_memory(const struct reorder_early *early)
 {
-	return block_size(sizeof(*early) + early->body_len);
+	return block_size(sizeof(*early) + (early->hollow ? 0 : early->body_len));
 }
 
 static void count_in(struct reorder *q, const struct reorder_early *early)
 {
 	q->count++;
 	q->bytes += early_memory(early);
-	if (early->type == WIRE_DATA)
+	if (early->type == WIRE_DATA && !early->hollow)
 		q->payload += early->body_len;
 	if (q->count > q->max_count)
 		q->max_count = q->count;
@@ -55,7 +56,7 @@ static void count_out(struct reorder *q, const struct reorder_early *early)
 {
 	q->count--;
 	q->bytes -= early_memory(early);
-	if (early->type == WIRE_DATA)
+	if (early->type == WIRE_DATA && !early->hollow)
 		q->payload -= early->body_len;
 }
 
@@ -70,10 +71,23 @@ static uint32_t chains(const struct reorder *q)
 	return q->bucket ? q->buckets : 1;
 }
 
-/* Numbers are consecutive, so their low bits spread them evenly. */
+/*
+ * Who sends the numbers must not choose the bucket: a thousand in one cost sixteen
+ * times as much each. So where the table lies, which nobody outside knows, is
+ * mixed in. The mixing is that of MurmurHash3's end.
+ */
+static uint32_t mix(const struct reorder *q, uint32_t number)
+{
+	uint64_t h = number ^ (uint64_t)(uintptr_t)q->bucket;
+
+	h = (h ^ h >> 33) * UINT64_C(0xff51afd7ed558ccd);
+	h = (h ^ h >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+	return (uint32_t)(h ^ h >> 33);
+}
+
 static struct reorder_early **bucket_of(struct reorder *q, uint32_t number)
 {
-	return &heads(q)[number & (chains(q) - 1)];
+	return &heads(q)[mix(q, number) & (chains(q) - 1)];
 }
 
 /* Where the message with @number hangs, or the NULL at its chain's end. */
@@ -154,6 +168,7 @@ static struct reorder_early *copy(const struct wire_msg *msg, int64_t now)
 	early->number = msg->number;
 	early->body_len = msg->body_len;
 	early->type = (uint8_t)msg->type;
+	early->hollow = false;
 	memcpy(early->body, msg->body, msg->body_len);
 	return early;
 }
@@ -205,6 +220,30 @@ struct reorder_early *reorder_take(struct reorder *q)
 	if (!q->count)
 		free_table(q);
 	return early;
+}
+
+static struct reorder_early *hollow(struct reorder *q,
+				    struct reorder_early *early)
+{
+	struct reorder_early *less;
+
+	count_out(q, early);
+	early->hollow = true;
+	count_in(q, early);
+	less = realloc(early, sizeof(*early));
+	return less ? less : early;
+}
+
+void reorder_hollow(struct reorder *q)
+{
+	for (uint32_t i = 0; i < chains(q); i++) {
+		struct reorder_early **at = &heads(q)[i];
+
+		for (; *at; at = &(*at)->chain) {
+			if ((*at)->type == WIRE_DATA && !(*at)->hollow)
+				*at = hollow(q, *at);
+		}
+	}
 }
 
 void reorder_release(struct reorder_early *early)

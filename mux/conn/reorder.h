@@ -19,9 +19,11 @@
 #ifndef TM3_REORDER_H
 #define TM3_REORDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../base/list.h"
 #include "../wire/wire.h"
 
 struct reorder_early {		/* a message that came early */
@@ -30,6 +32,7 @@ struct reorder_early {		/* a message that came early */
 	uint32_t number;
 	uint16_t body_len;
 	uint8_t type;			/* enum wire_type */
+	bool hollow;			/* the body was let go, not its length */
 	uint8_t body[];
 };
 
@@ -43,6 +46,8 @@ struct reorder {
 	size_t max_bytes;		/* and the most payload it kept */
 	size_t bytes;			/* memory they take, bookkeeping included */
 	size_t payload;			/* their payload bytes */
+	struct list holds;		/* see holders: of those with as much */
+	uint8_t holds_class;
 };
 
 enum reorder_verdict {
@@ -61,6 +66,12 @@ void reorder_init(struct reorder *q, uint32_t first);
  * expected and the maxima stay.
  */
 void reorder_fini(struct reorder *q);
+
+/*
+ * Lets go what early data messages hold, and keeps their places: whose order goes on
+ * behind its connection takes them as they become due, and drops them.
+ */
+void reorder_hollow(struct reorder *q);
 
 /* @msg is copied if it came early; else its bytes are not looked at. */
 enum reorder_verdict reorder_put(struct reorder *q, const struct wire_msg *msg,

@@ -10,6 +10,7 @@
 struct former {
 	struct list node;	/* by expiry, oldest first */
 	struct conn *conn;	/* detached and not over yet, or NULL */
+	struct conn *closing;	/* over, its socket not yet; or NULL */
 	uint64_t switched;	/* pipes on which the successor was heard */
 	int64_t expires;
 	uint32_t next;		/* the number it expected next when it ended */
@@ -28,6 +29,7 @@ struct table {
 	struct list formers;
 	unsigned int conns, nformers;
 	uint16_t last_id;	/* given out */
+	uint8_t gave[(WIRE_ID_MAX + 1) / 8];	/* a bit for each id */
 	struct slot slot[WIRE_ID_MAX + 1];	/* untouched pages cost nothing */
 };
 
@@ -154,6 +156,7 @@ struct table_route table_route(struct table *t, const struct wire_msg *msg,
 		route.conn = f->conn;
 		if (!f->conn) {
 			route.verdict = TABLE_LATE;
+			route.closing = f->closing;
 			former_count(t, f, msg);
 		}
 		return route;
@@ -224,8 +227,23 @@ void table_remove(struct table *t, struct conn *c, bool complete, int64_t now)
 	if (complete)
 		return;
 	f = former_add(t, c->id, now);
-	if (f)
-		f->next = c->reorder.next;
+	if (!f)
+		return;
+	f->next = c->reorder.next;
+	f->closing = c;
+}
+
+void table_gone(struct table *t, const struct conn *c)
+{
+	struct former *f = t->slot[c->id].former;
+
+	if (f && f->closing == c)
+		f->closing = NULL;
+}
+
+bool table_is_free(const struct table *t, uint16_t id)
+{
+	return !t->slot[id].conn;
 }
 
 static bool id_free(const struct table *t, uint16_t id, int64_t now)
@@ -247,9 +265,20 @@ uint16_t table_next_id(struct table *t, int64_t now)
 		if (t->slot[id].former)
 			former_drop(t, t->slot[id].former);
 		t->last_id = id;
+		t->gave[id / 8] |= (uint8_t)(1 << id % 8);
 		return id;
 	}
 	return 0;
+}
+
+void table_begin_at(struct table *t, uint16_t id)
+{
+	t->last_id = (uint16_t)(id - 1);
+}
+
+bool table_gave(const struct table *t, uint16_t id)
+{
+	return t->gave[id / 8] & 1 << id % 8;
 }
 
 /* Every former owner stands for an id at rest: no need to walk them. */

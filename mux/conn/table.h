@@ -36,6 +36,8 @@ enum table_verdict {
 struct table_route {
 	enum table_verdict verdict;
 	struct conn *conn;
+	/* TABLE_LATE: that one, if its socket is still being closed. */
+	struct conn *closing;
 	/* A detached connection that must make place: abort it. */
 	struct conn *evicted;
 };
@@ -70,11 +72,24 @@ void table_add(struct table *t, struct conn *c);
  */
 void table_remove(struct table *t, struct conn *c, bool complete, int64_t now);
 
+/* @c was over before, and is not there any more. */
+void table_gone(struct table *t, const struct conn *c);
+
+/* Is there no connection with this id? One that is detached does not count. */
+bool table_is_free(const struct table *t, uint16_t id);
+
 /*
  * For the end that gives out ids: the next one that is neither in use nor
  * resting, walking the whole range; 0 when there is none.
  */
 uint16_t table_next_id(struct table *t, int64_t now);
+
+/* It walks from @id on (1 to WIRE_ID_LP_MAX). To be called before it does. */
+void table_begin_at(struct table *t, uint16_t id);
+
+/* Was @id ever given out? */
+bool table_gave(const struct table *t, uint16_t id);
+
 bool table_has_id(const struct table *t);
 
 /*

@@ -23,6 +23,7 @@
 enum {
 	BUFFER_MAX = 1 << 30,
 	SNDBUF_MIN = 1024,
+	MEMORY_MIN = 1 << 20,
 	WORDS_LEN = 256,	/* of a list of choices */
 };
 
@@ -56,9 +57,17 @@ const struct option_spec engine_options[] = {
 	  "what is sent is lost, the others again at half of it (default 0.5)" },
 	{ "cc", "NAME",
 	  "congestion control of TCP and MPTCP pipes (default: the system's)" },
-	{ "seed", "N", "of the random pipe policy (default 1)" },
+	{ "seed", "N",
+	  "of the random pipe policy (default 1); lp's connection ids then begin "
+	  "with 1 + N modulo 32767 (default: anywhere)" },
 	{ "max-conns", "N",
 	  "connections of a session at a time (default: all there are ids for)" },
+	{ "window-memory", "BYTES",
+	  "extension: what the other end may send ahead of the applications of "
+	  "a session (default 256M), and 4K for each connection" },
+	{ "keep", "BYTES",
+	  "extension: what a session keeps of what it sent until the other "
+	  "proxy has it (default 32M)" },
 	{ "stats", "FILE", "write statistics to FILE as JSON lines" },
 	{ "stats-interval", "SECONDS",
 	  "between two samples of the pipes (default 1)" },
@@ -79,6 +88,10 @@ void settings_init(struct settings *s)
 		.sctp_loss = LOSSES_DEFAULT,
 		.seed = 1,
 		.max_conns = WIRE_ID_MAX,
+		.window_memory = WINDOW_MEMORY,
+		.keep = KEEP_MAX,
+		.resume_s = RESUME_SECONDS,
+		.max_held = HELD_MAX,
 		.stats_interval = 1.0,
 		.verbosity = LOG_INFO,
 	};
@@ -127,6 +140,33 @@ static int set_pipe_sndbuf(struct settings *s, const char *value, char *why,
 			      "1024M (such as 65536, 64K, 2M)", value);
 	s->pipe_sndbuf = (int)size;
 	return 0;
+}
+
+static int set_memory(size_t *bytes, const char *option, const char *value,
+		      char *why, size_t why_len)
+{
+	size_t size;
+
+	if (value_bytes(value, &size) || size < MEMORY_MIN ||
+	    size > BUFFER_MAX)
+		return refuse(why, why_len,
+			      "--%s: '%s' is not a size from 1M to 1024M (such "
+			      "as 64M)", option, value);
+	*bytes = size;
+	return 0;
+}
+
+static int set_window_memory(struct settings *s, const char *value, char *why,
+			     size_t why_len)
+{
+	return set_memory(&s->window_memory, "window-memory", value, why,
+			  why_len);
+}
+
+static int set_keep(struct settings *s, const char *value, char *why,
+		    size_t why_len)
+{
+	return set_memory(&s->keep, "keep", value, why, why_len);
 }
 
 /* Lists the names that exist; @name(i) returns the i-th, NULL behind the last. */
@@ -288,6 +328,7 @@ static int set_seed(struct settings *s, const char *value, char *why,
 {
 	const char *end;
 
+	s->seed_given = true;
 	if (!value_digits(value, &s->seed, &end) && !*end)
 		return 0;
 	return refuse(why, why_len,
@@ -358,6 +399,8 @@ static const struct setting setters[] = {
 	{ "cc", set_cc },
 	{ "seed", set_seed },
 	{ "max-conns", set_max_conns },
+	{ "window-memory", set_window_memory },
+	{ "keep", set_keep },
 	{ "stats", set_stats },
 	{ "stats-interval", set_stats_interval },
 	{ "verbose", set_verbose },

@@ -5,7 +5,28 @@
 
 void path_add(struct path *path, struct pipe *p)
 {
+	p->serial = ++path->serials;
+	spread_begins(&path->spread, p);
 	path->pipes[path->npipes++] = p;
+}
+
+static uint64_t delivered_by(const struct pipe *p)
+{
+	return p->tx_bytes + p->queued - pipe_outstanding(p);
+}
+
+void path_remove(struct path *path, struct pipe *p)
+{
+	unsigned int i = 0;
+
+	while (i < path->npipes && path->pipes[i] != p)
+		i++;
+	if (i == path->npipes)
+		return;
+	path->delivered_before += delivered_by(p);
+	path->npipes--;
+	for (; i < path->npipes; i++)
+		path->pipes[i] = path->pipes[i + 1];
 }
 
 size_t path_held(const struct path *path)
@@ -110,12 +131,11 @@ static size_t in_flight(const struct path *path)
 /* By what was last known of the pipes. */
 static uint64_t delivered(const struct path *path)
 {
-	uint64_t sum = 0;
+	uint64_t sum = path->delivered_before;
 	unsigned int i;
 
 	for (i = 0; i < path->npipes; i++)
-		sum += path->pipes[i]->tx_bytes + path->pipes[i]->queued -
-			pipe_outstanding(path->pipes[i]);
+		sum += delivered_by(path->pipes[i]);
 	return sum;
 }
 

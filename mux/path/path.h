@@ -27,12 +27,19 @@ struct pipe;
 struct path {
 	struct pipe *pipes[PIPES_MAX];
 	unsigned int npipes;
+	uint32_t serials;	/* given to pipes so far */
+	uint64_t delivered_before;	/* by pipes that left */
 	struct aggregate aggregate;
 	struct spread spread;
 	int64_t looked_at;	/* the pipes' figures are as of then */
 };
 
+/*
+ * Pipes come and go. What a pipe had delivered stays counted when it leaves, and
+ * one that comes late is behind nobody.
+ */
 void path_add(struct path *path, struct pipe *p);
+void path_remove(struct path *path, struct pipe *p);
 
 /* Brings the figures of all its pipes up to date, @now by loop_clock(). */
 void path_look(struct path *path, int64_t now);

@@ -28,6 +28,13 @@ static void set_mark(const struct spread *s, struct pipe *p)
 				    .total = s->total };
 }
 
+void spread_begins(const struct spread *s, struct pipe *p)
+{
+	p->nmarks = 0;
+	p->passed = (struct pipe_mark){ .bytes = p->tx_bytes + p->queued,
+					.total = s->total };
+}
+
 void spread_gives(struct spread *s, struct pipe *p, size_t len)
 {
 	set_mark(s, p);

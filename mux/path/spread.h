@@ -24,6 +24,9 @@ struct spread {
 	int64_t since;		/* one pipe lags since then; 0: none does */
 };
 
+/* @p is a pipe of the path from here on, and behind no other. */
+void spread_begins(const struct spread *s, struct pipe *p);
+
 /* @p is about to be given @len bytes. */
 void spread_gives(struct spread *s, struct pipe *p, size_t len);
 

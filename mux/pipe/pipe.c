@@ -146,6 +146,14 @@ void pipe_ask(struct pipe *p, size_t before, size_t len)
 	p->asking_held = before + len;
 }
 
+/* The pipe is done with it. */
+static void let_go(struct pipe *p, struct run *run)
+{
+	run->next = NULL;
+	if (!run->kept)
+		run_put(&p->shared->pool, run);
+}
+
 /* Writes what waits, as far as the socket takes it. */
 static void flush_queue(struct pipe *p)
 {
@@ -160,7 +168,7 @@ static void flush_queue(struct pipe *p)
 		p->queue = run->next;
 		if (!p->queue)
 			p->queue_end = &p->queue;
-		run_put(&p->shared->pool, run);
+		let_go(p, run);
 	}
 }
 
@@ -177,10 +185,10 @@ void pipe_send(struct pipe *p, struct run *run)
 		err = p->carrier->write(p, run);
 	if (!err) {
 		p->info.unsent += run->len;
-		run_put(&p->shared->pool, run);
+		let_go(p, run);
 		return;
 	}
-	if (!p->settings->late)
+	if (!p->settings->late && !run->kept)
 		run = run_trim(run);
 	*p->queue_end = run;
 	p->queue_end = &run->next;
@@ -210,9 +218,14 @@ bool pipe_give(struct pipe *p, const struct wire_msg *msg, uint64_t offset)
 
 size_t pipe_read(struct pipe *p, size_t most)
 {
+	size_t got;
+
 	if (p->watch.fd < 0)
 		return 0;
-	return p->carrier->read(p, most);
+	got = p->carrier->read(p, most);
+	if (got)
+		p->heard_at = loop_now(p->loop);
+	return got;
 }
 
 bool pipe_head(const struct pipe *p, struct wire_head *head)
@@ -221,7 +234,7 @@ bool pipe_head(const struct pipe *p, struct wire_head *head)
 }
 
 /* Never to be read again: a dead socket would report itself for ever. */
-static void forsake(struct pipe *p)
+void pipe_forsake(struct pipe *p)
 {
 	loop_unwatch(p->loop, &p->watch);
 	loop_timer_stop(p->loop, &p->look_again);
@@ -229,7 +242,7 @@ static void forsake(struct pipe *p)
 
 void pipe_end(struct pipe *p, int err)
 {
-	forsake(p);
+	pipe_forsake(p);
 	p->ops->ended(p, err);
 }
 
@@ -239,7 +252,7 @@ void pipe_tear(struct pipe *p, const char *what, uint64_t offset)
 
 	snprintf(detail, sizeof(detail), "byte %llu, length: %s",
 		 (unsigned long long)offset, what);
-	forsake(p);
+	pipe_forsake(p);
 	p->ops->broken(p, what, detail);
 }
 
@@ -252,7 +265,7 @@ void pipe_break(struct pipe *p, const struct wire_msg *msg, uint64_t offset)
 	snprintf(detail, sizeof(detail), "byte %llu, %s: %u is neither 9 to 4104, SYN nor FIN (id %u, number %u)",
 		 (unsigned long long)offset, wire_error_field(WIRE_BAD_LENGTH),
 		 msg->body_len, msg->id, msg->number);
-	forsake(p);
+	pipe_forsake(p);
 	p->ops->broken(p, what, detail);
 }
 
@@ -339,13 +352,15 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->fd = fd;
 	p->queue_end = &p->queue;
 	p->watch.ready = pipe_ready;
+	list_init(&p->over);
 	p->info.mss = 536;	/* until the kernel says better */
 	p->look_again.fire = look_again;
 	if (open_carrier(p) < 0)
 		goto free_partial;
 	if (loop_watch(p->loop, &p->watch, fd, EPOLLIN) < 0)
 		goto close_carrier;
-	pipe_look_closely(p, loop_clock());
+	p->heard_at = loop_clock();
+	pipe_look_closely(p, p->heard_at);
 	return p;
 
 close_carrier:
@@ -357,6 +372,18 @@ free_pipe:
 	return NULL;
 }
 
+void pipe_drop_queue(struct pipe *p)
+{
+	while (p->queue) {
+		struct run *run = p->queue;
+
+		p->queue = run->next;
+		let_go(p, run);
+	}
+	p->queue_end = &p->queue;
+	p->queued = 0;
+}
+
 void pipe_free(struct pipe *p)
 {
 	if (!p)
@@ -365,12 +392,8 @@ void pipe_free(struct pipe *p)
 	loop_unwatch(p->loop, &p->watch);
 	p->carrier->close(p);
 	close(p->fd);
-	while (p->queue) {
-		struct run *run = p->queue;
-
-		p->queue = run->next;
-		run_put(&p->shared->pool, run);
-	}
+	pipe_drop_queue(p);
+	list_del(&p->over);
 	free(p->partial);
 	free(p);
 }

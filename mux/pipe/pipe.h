@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../base/list.h"
 #include "../base/loop.h"
 #include "../settings/settings.h"
 #include "../wire/run.h"
@@ -100,6 +101,8 @@ struct pipe {
 	struct sctp_sent *sctp;	/* the carrier's */
 	int fd;
 	unsigned int index;	/* in its session */
+	uint32_t serial;	/* on its path: no two pipes have the same */
+	struct list over;	/* the owner's, of those to be freed */
 
 	uint8_t *partial;	/* a message whose rest is to come */
 	size_t partial_len;
@@ -121,6 +124,7 @@ struct pipe {
 	int64_t waiting_since;	/* seen with bytes to be acknowledged */
 	struct pipe_info info;
 
+	int64_t heard_at;	/* something came */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
 	/* So much of it had been written when the session had sent so much. */
 	struct pipe_mark {
@@ -174,8 +178,14 @@ static inline bool pipe_is_clear(const struct pipe *p)
 	       !p->info.unsent && !p->queued;
 }
 
-/* Write @run or queue what is left of it; the run is the pipe's from here. */
+/*
+ * Write @run or queue what is left of it; the run is the pipe's from here, until it
+ * is written if it is kept.
+ */
 void pipe_send(struct pipe *p, struct run *run);
+
+/* What waits for the socket will not be written: a part of it may have been. */
+void pipe_drop_queue(struct pipe *p);
 
 /* Call ops->writable() once it can take something, or do not. */
 void pipe_want(struct pipe *p, bool wanted);
@@ -205,6 +215,12 @@ void pipe_look_closely(struct pipe *p, int64_t now);
  * (TCP_USER_TIMEOUT would also hit a peer that answers but pauses.)
  */
 bool pipe_is_unheard(struct pipe *p, int64_t now, int64_t limit);
+
+/*
+ * Nothing is read from it or written to it any more, and no op is called. It can
+ * be freed once no op of it is running.
+ */
+void pipe_forsake(struct pipe *p);
 
 /* No more from this end: FIN behind what is written. */
 void pipe_shut(struct pipe *p);

@@ -22,7 +22,10 @@
 #define MPTCP_TCPINFO 2
 #endif
 
-enum { PROBES_UNANSWERED = 4, SUBFLOWS = 8 };
+enum { SUBFLOWS = 8 };
+
+/* One alone may have been lost, and they come up to two minutes apart. */
+enum { PROBES_UNANSWERED = 2 };
 
 /* As in linux/mptcp.h, which is younger than some systems' headers. */
 struct subflows {
@@ -287,19 +290,25 @@ static size_t read_stream(struct pipe *p, size_t most)
 	return (size_t)n;
 }
 
+/*
+ * What of ours waits for an answer? A peer with a closed window is asked by probes,
+ * ever more rarely; those that fail on this host already follow twice a second. So
+ * their number tells no time.
+ */
+static bool is_asked(const struct pipe *p, const struct tcp_info *ti)
+{
+	return sock_outstanding(p->fd) &&
+	       (ti->tcpi_unacked || ti->tcpi_probes >= PROBES_UNANSWERED);
+}
+
 static bool is_unheard(struct pipe *p, int64_t now, int64_t limit)
 {
 	struct tcp_info ti;
 	int64_t since;
 
-	if (!sock_outstanding(p->fd) || !ask_tcp(p, &ti)) {
+	if (!ask_tcp(p, &ti) || !is_asked(p, &ti)) {
 		p->waiting_since = 0;
 		return false;
-	}
-	if (!ti.tcpi_unacked) {
-		/* Its window is closed: it is asked by probes, ever more rarely. */
-		p->waiting_since = 0;
-		return ti.tcpi_probes >= PROBES_UNANSWERED;
 	}
 	if (!p->waiting_since)
 		p->waiting_since = now;

@@ -70,6 +70,22 @@ static struct next choose(const struct view *v, struct pipe **able,
 	return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
 }
 
+/* It was decided once already: all that is left to choose is the pipe. */
+static struct next send_again(const struct view *v, struct pipe **able,
+			      unsigned int n)
+{
+	return (struct next){
+		.act = NEXT_AGAIN,
+		.pipe = able[v->sched->pipes->pick(v->sched, able, n)],
+		.again = v->again,
+	};
+}
+
+static bool has_nothing(const struct view *v)
+{
+	return !v->again && (v->full || !v->sched->ready);
+}
+
 struct next sched_next(const struct view *v)
 {
 	struct pipe *able[PIPES_MAX];
@@ -77,9 +93,10 @@ struct next sched_next(const struct view *v)
 	size_t together;
 
 	v->sched->round_trip = aggregate_base(&v->path->aggregate);
-	if (!v->sched->ready) {
+	if (has_nothing(v)) {
 		path_unlimited(v->path, v->now);
-		return wait_for(WAIT_FOR_DATA, NEXT_NEVER);
+		return wait_for(v->full ? WAIT_FOR_ACK : WAIT_FOR_DATA,
+				NEXT_NEVER);
 	}
 	for (i = 0; i < v->path->npipes; i++) {
 		if (pipe_room(v->path->pipes[i]))
@@ -89,10 +106,12 @@ struct next sched_next(const struct view *v)
 		path_unlimited(v->path, v->now);
 		return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
 	}
-	if (path_is_spread(v->path, v->now))
+	if (!v->again && path_is_spread(v->path, v->now))
 		return wait_for(WAIT_FOR_OTHERS, v->now + LAG_LOOK);
 	together = path_room(v->path, v->now);
 	if (!together)
 		return wait_for(WAIT_FOR_LIMIT, v->now + LIMIT_LOOK);
+	if (v->again)
+		return send_again(v, able, n);
 	return choose(v, able, n, together);
 }

@@ -10,6 +10,7 @@
 #ifndef TM3_NEXT_H
 #define TM3_NEXT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "sched.h"
@@ -28,6 +29,7 @@ enum next_wait {
 	WAIT_FOR_PIPES,	/* those that may be used take nothing now */
 	WAIT_FOR_LIMIT,	/* the pipes hold together what they may */
 	WAIT_FOR_OTHERS,	/* one pipe lags, and the others wait for it */
+	WAIT_FOR_ACK,	/* as much is kept as may be */
 };
 
 #define NEXT_NEVER INT64_MAX	/* only an event ends this wait */
@@ -36,6 +38,8 @@ struct view {
 	struct sched *sched;
 	struct path *path;
 	int64_t now;
+	struct run *again;	/* goes ahead of what is new; or NULL */
+	bool full;		/* nothing new may be sent */
 };
 
 struct next {

@@ -8,13 +8,17 @@
 /* The pipe that has the last message of @c unacknowledged, or NULL. */
 static struct pipe *last_pipe(const struct path *path, const struct conn *c)
 {
-	struct pipe *p;
+	unsigned int i;
 
-	if (!c->last_end || c->last_pipe >= path->npipes)
-		return NULL;
-	p = path->pipes[c->last_pipe];
-	return p->tx_bytes + p->queued - pipe_outstanding(p) < c->last_end ?
-		p : NULL;
+	for (i = 0; c->last_end && i < path->npipes; i++) {
+		struct pipe *p = path->pipes[i];
+
+		if (p->serial != c->last_pipe)
+			continue;
+		return p->tx_bytes + p->queued - pipe_outstanding(p) <
+			c->last_end ? p : NULL;
+	}
+	return NULL;
 }
 
 struct pipe *thin_pipe(const struct path *path, const struct conn *c,
@@ -34,6 +38,6 @@ void thin_sent(const struct path *path, struct conn *c, const struct pipe *p,
 	if (!last_pipe(path, c))
 		c->in_flight = 0;
 	c->in_flight += len;
-	c->last_pipe = (uint8_t)p->index;
+	c->last_pipe = p->serial;
 	c->last_end = p->tx_bytes + p->queued + len;
 }

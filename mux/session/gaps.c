@@ -2,21 +2,40 @@
 /*
  * A connection that holds messages out of order waits for one that is missing,
  * GAP_SECONDS at most: pipes are not so far behind each other. Then the
- * missing one will not come, and the connection is reset.
+ * missing one will not come, and the connection is reset. One that waits for
+ * its SYN is warned of.
  */
 #include "../base/log.h"
+#include "../base/seldom.h"
 #include "../conn/conn.h"
 #include "session_inside.h"
 
 #define GAP_LOOK NS_PER_SEC
 
-static void look(void *arg, struct conn *c)
+/* A SYN that is only slow does not come so much later than its data. */
+#define SYN_LATE (5 * NS_PER_SEC)
+
+static void say_no_syn(struct session *s, const struct conn *c)
 {
+	if (seldom(&s->in.said_at, s->engine->loop))
+		log_warn(s->engine->log, "session %u: messages of connection %u came, but no SYN for %lld s: if several lps share the address of %s, their connections get mixed up",
+			 s->number, c->id, (long long)(SYN_LATE / NS_PER_SEC),
+			 s->peer);
+}
+
+static void look(void *arg, struct reorder *q)
+{
+	struct conn *c = container_of(q, struct conn, reorder);
 	struct session *s = arg;
 	int64_t waits = inbound_reading_time(s) - c->gap_since;
 
 	/* One without its SYN has a timer of its own: conn_await_syn(). */
-	if (!c->had_syn || waits < GAP_SECONDS * NS_PER_SEC)
+	if (!c->had_syn) {
+		if (waits >= SYN_LATE)
+			say_no_syn(s, c);
+		return;
+	}
+	if (waits < GAP_SECONDS * NS_PER_SEC)
 		return;
 	s->counts.gap_limit++;
 	log_warn(s->engine->log, "session %u: connection %u waited %d s for number %u and holds %zu bytes that follow it: reset",

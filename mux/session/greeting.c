@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "greeting.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "../base/loop.h"
+#include "../base/sock.h"
+#include "../extension/admission.h"
+#include "dialect.h"
 #include "session.h"
 
 struct session *greet_baseline(struct engine *engine,
@@ -10,7 +21,8 @@ struct session *greet_baseline(struct engine *engine,
 			       const char *peer, const int *fds,
 			       unsigned int n)
 {
-	struct session *s = session_new(engine, role, owner, peer);
+	struct session *s = session_new(engine, &dialect_baseline, role, owner,
+				       peer);
 	int err = s ? 0 : -1;
 	unsigned int i;
 
@@ -26,4 +38,199 @@ struct session *greet_baseline(struct engine *engine,
 	}
 	session_free(s);
 	return NULL;
+}
+
+/* --- the first message each way --- */
+
+struct greeting {
+	const struct greeting_ops *ops;
+	void *owner;
+	struct loop *loop;
+	struct watch watch;
+	struct timer deadline;
+	enum wire_ext_type awaited;
+	size_t len;
+	uint8_t buf[WIRE_MESSAGE_MAX];
+};
+
+void *greeting_owner(const struct greeting *g)
+{
+	return g->owner;
+}
+
+int greeting_take(struct greeting *g)
+{
+	int fd = g->watch.fd;
+
+	loop_unwatch(g->loop, &g->watch);
+	loop_timer_stop(g->loop, &g->deadline);
+	free(g);
+	return fd;
+}
+
+void greeting_free(struct greeting *g)
+{
+	if (g)
+		close(greeting_take(g));
+}
+
+/* Nothing more is heard of it, whatever the owner does. */
+static void rest(struct greeting *g)
+{
+	loop_want(g->loop, &g->watch, 0);
+	loop_timer_stop(g->loop, &g->deadline);
+}
+
+static void fail(struct greeting *g, enum greeting_failure why)
+{
+	rest(g);
+	g->ops->failed(g, why);
+}
+
+static void silent(struct timer *t)
+{
+	fail(container_of(t, struct greeting, deadline), GREETING_SILENT);
+}
+
+/* Bytes that the message still needs, as far as that is known; -1: it has none. */
+static ssize_t missing(const struct greeting *g)
+{
+	struct wire_head head;
+
+	if (g->len < WIRE_HEADER)
+		return (ssize_t)(WIRE_HEADER - g->len);
+	if (!wire_head(g->buf, g->len, &head) || head.id)
+		return -1;
+	return (ssize_t)(head.size - g->len);
+}
+
+static void judge(struct greeting *g)
+{
+	struct wire_ext said;
+	struct wire_msg msg;
+
+	wire_read(g->buf, g->len, &msg);
+	if (wire_ext_get(&msg, g->awaited == WIRE_WELCOME, &said) ||
+	    said.type != g->awaited) {
+		fail(g, GREETING_WRONG);
+		return;
+	}
+	rest(g);
+	g->ops->came(g, &said);
+}
+
+/* What lies behind the message is the pipe's. */
+static void readable(struct watch *w, uint32_t events)
+{
+	struct greeting *g = container_of(w, struct greeting, watch);
+	ssize_t need, n;
+
+	(void)events;
+	while ((need = missing(g)) > 0) {
+		n = recv(w->fd, g->buf + g->len, (size_t)need, 0);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0) {
+			fail(g, GREETING_CLOSED);
+			return;
+		}
+		g->len += (size_t)n;
+	}
+	if (need < 0)
+		fail(g, GREETING_WRONG);
+	else
+		judge(g);
+}
+
+struct greeting *greeting_await(struct loop *loop, int fd, int64_t patience,
+				const struct greeting_ops *ops, void *owner)
+{
+	struct greeting *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		goto close_fd;
+	g->loop = loop;
+	g->ops = ops;
+	g->owner = owner;
+	g->awaited = WIRE_HELLO;
+	g->watch.ready = readable;
+	g->deadline.fire = silent;
+	sock_nodelay(fd);
+	if (loop_watch(loop, &g->watch, fd, EPOLLIN) < 0)
+		goto free_greeting;
+	if (loop_timer_in(loop, &g->deadline, patience) < 0)
+		goto unwatch;
+	return g;
+
+unwatch:
+	loop_unwatch(loop, &g->watch);
+free_greeting:
+	free(g);
+close_fd:
+	close(fd);
+	return NULL;
+}
+
+/* A socket that was just connected takes a message whole. */
+static void say(int fd, const struct wire_ext *what)
+{
+	uint8_t buf[WIRE_MESSAGE_MAX];
+	size_t len = wire_ext_put(buf, what);
+
+	if (send(fd, buf, len, MSG_NOSIGNAL) != (ssize_t)len)
+		shutdown(fd, SHUT_RDWR);	/* as if the other end had */
+}
+
+struct greeting *greeting_say(struct loop *loop, int fd,
+			      const struct wire_hello *hello, int64_t patience,
+			      const struct greeting_ops *ops, void *owner)
+{
+	struct wire_ext what = { .type = WIRE_HELLO, .hello = *hello };
+	struct greeting *g = greeting_await(loop, fd, patience, ops, owner);
+
+	if (!g)
+		return NULL;
+	g->awaited = WIRE_WELCOME;
+	say(fd, &what);
+	return g;
+}
+
+/* --- what HELLO and WELCOME say --- */
+
+enum wire_welcome_status greet_objection(const struct wire_hello *hello)
+{
+	if (hello->version < WIRE_EXT_VERSION ||
+	    !admission_features(hello->features, WIRE_FEATURES_VERSION_1))
+		return WIRE_WELCOME_REFUSED;
+	return hello->incarnation ? WIRE_WELCOME_UNKNOWN : WIRE_WELCOME_NEW;
+}
+
+void greet_refuse(int fd, enum wire_welcome_status status)
+{
+	struct wire_ext what = {
+		.type = WIRE_WELCOME,
+		.welcome = {
+			.version = WIRE_EXT_VERSION,
+			.features = WIRE_FEATURES_VERSION_1,
+			.status = (uint8_t)status,
+		},
+	};
+
+	say(fd, &what);
+	sock_orderly(fd);
+	close(fd);
+}
+
+int greet_hello(struct wire_hello *hello, unsigned int pipes)
+{
+	*hello = (struct wire_hello){
+		.version = WIRE_EXT_VERSION,
+		.features = WIRE_FEATURES_VERSION_1,
+		.pipes = (uint8_t)pipes,
+		.reorder_limit = REORDER_MAX_SESSION,
+	};
+	if (getrandom(hello->session, sizeof(hello->session), 0) !=
+	    (ssize_t)sizeof(hello->session))
+		return -EAGAIN;
+	return 0;
 }

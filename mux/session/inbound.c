@@ -2,180 +2,14 @@
 /*
  * The way in: whose message is it, is it due, and to the socket with it.
  *
- * Memory is bounded here. Out of order, a session may hold REORDER_MAX_SESSION;
- * beyond it the largest holder is reset. In order, QUEUE_MAX for a connection and
- * QUEUE_MAX_SESSION for all: past it the pipes pause, until what is too much
- * was taken or PAUSE_MS went by without progress; then that connection is
- * reset. Because of bytes out of order pipes never pause: the message that fills
- * the gap may sit behind the stop. What is early is read later (reader).
+ * Memory is bounded. Out of order, a session may hold REORDER_MAX_SESSION;
+ * beyond it the largest holder is reset. In order, pipes pause (pausing).
+ * Because of bytes out of order they never do: the message that fills the gap
+ * may sit behind the stop. What is early is read later (reader).
  */
-#include <stdlib.h>
-
-#include "../base/hist.h"
 #include "../base/log.h"
 #include "../conn/conn.h"
 #include "session_inside.h"
-
-#define PAUSE_LOOK (100 * NS_PER_MS)
-
-/* For a reader that moves by steps. */
-#define PATIENCE_STEPS 3
-#define PATIENCE_MAX (15 * NS_PER_SEC)
-
-/* Resume a little below the limit, or a slow reader toggles us at every byte. */
-enum { QUEUE_RESUME = QUEUE_MAX - (1 << 20) };
-
-/* --- pausing --- */
-
-static bool too_much(const struct session *s)
-{
-	return s->in.full_queues || s->in.queued > QUEUE_MAX_SESSION;
-}
-
-static void update_pause(struct session *s)
-{
-	bool pause = too_much(s);
-	unsigned int i;
-
-	if (pause == s->in.paused || s->dead || s->stopping)
-		return;
-	s->in.paused = pause;
-	for (i = 0; i < s->npipes; i++)
-		pipe_pause(s->pipes[i], pause);
-	if (pause) {
-		s->counts.pauses++;
-		s->in.paused_at = loop_clock();
-		loop_timer_in(s->engine->loop, &s->in.pause_timer, PAUSE_LOOK);
-	} else {
-		s->in.paused_ns += loop_clock() - s->in.paused_at;
-		loop_timer_stop(s->engine->loop, &s->in.pause_timer);
-	}
-}
-
-static void set_queue_full(struct session *s, struct conn *c, bool full)
-{
-	if (c->queue_full == full)
-		return;
-	c->queue_full = full;
-	if (full)
-		s->in.full_queues++;
-	else
-		s->in.full_queues--;
-	update_pause(s);
-}
-
-void inbound_queued(struct session *s, struct conn *c, size_t bytes)
-{
-	s->in.queued += bytes;
-	if (c->queue.len > QUEUE_MAX)
-		set_queue_full(s, c, true);
-	update_pause(s);
-}
-
-void inbound_released(struct session *s, struct conn *c, size_t queued,
-		      size_t early)
-{
-	if (early) {
-		s->in.early -= early;
-		holders_update(&s->in.holders, c);
-	}
-	if (!queued)
-		return;
-	s->in.queued -= queued;
-	if (c->queue_full && c->queue.len <= QUEUE_RESUME)
-		set_queue_full(s, c, false);
-	update_pause(s);
-}
-
-/* Nothing more can come for it, so it stops nobody. */
-void inbound_over(struct session *s, struct conn *c)
-{
-	set_queue_full(s, c, false);
-}
-
-/*
- * PAUSE_MS for one that was not seen to take anything. One that was, takes by
- * steps: its kernel opens a closed window only once a sixteenth of a buffer of
- * megabytes is free. Then it gets the time of some such steps.
- */
-static int64_t patience(const struct conn *c)
-{
-	int64_t steps = PATIENCE_STEPS * c->step;
-
-	if (steps < PAUSE_MS * NS_PER_MS)
-		return PAUSE_MS * NS_PER_MS;
-	return steps < PATIENCE_MAX ? steps : PATIENCE_MAX;
-}
-
-static void give_up(struct session *s, struct conn *c)
-{
-	s->counts.queue_limit++;
-	log_warn(s->engine->log, "session %u: connection %u took nothing for %.1f s while %zu bytes wait for it and the pipes pause: reset",
-		 s->number, c->id, (double)patience(c) / (double)NS_PER_SEC,
-		 c->queue.len);
-	conn_refuse(c, CONN_END_LIMIT);
-}
-
-static struct conn *longest_queue(struct session *s)
-{
-	struct conn *most = NULL;
-	struct list *pos, *tmp;
-
-	list_each(pos, tmp, &s->conns) {
-		struct conn *c = list_entry(pos, struct conn, member);
-
-		if (!most || c->queue.len > most->queue.len)
-			most = c;
-	}
-	return most;
-}
-
-/*
- * Progress is what the application's side acknowledged. What its socket took
- * is too coarse: the kernel calls it writable in steps of a third of its
- * buffer, which a slow reader does not manage in PAUSE_MS.
- */
-static bool has_stopped(const struct session *s, struct conn *c)
-{
-	int64_t now = loop_clock();
-	uint64_t taken = c->rx_bytes - c->queue.len -
-		(c->watch.fd < 0 ? 0 : sock_outstanding(c->watch.fd));
-
-	if (taken != c->taken || c->taken_at < s->in.paused_at) {
-		if (c->taken_at >= s->in.paused_at && now - c->taken_at > c->step)
-			c->step = now - c->taken_at;
-		c->taken = taken;
-		c->taken_at = now;
-	}
-	return now - c->taken_at >= patience(c);
-}
-
-static void pause_timer(struct timer *t)
-{
-	struct session *s = container_of(t, struct session, in.pause_timer);
-	struct list *pos, *tmp;
-
-	list_each(pos, tmp, &s->conns) {
-		struct conn *c = list_entry(pos, struct conn, member);
-
-		if (c->queue_full && has_stopped(s, c))
-			give_up(s, c);
-	}
-	if (s->in.queued > QUEUE_MAX_SESSION) {
-		struct conn *c = longest_queue(s);
-
-		if (has_stopped(s, c))
-			give_up(s, c);
-	}
-	if (s->in.paused)
-		loop_timer_in(s->engine->loop, &s->in.pause_timer, PAUSE_LOOK);
-}
-
-int64_t inbound_reading_time(const struct session *s)
-{
-	return (s->in.paused ? s->in.paused_at : loop_clock()) -
-		s->in.paused_ns;
-}
 
 /* --- out of order: the limits --- */
 
@@ -194,10 +28,12 @@ static void limit_early(struct session *s, struct conn *c)
 	if (!c->had_syn && c->reorder.payload > EARLY_MAX)
 		drop_early(s, c);
 	while (s->in.early > REORDER_MAX_SESSION) {
-		struct conn *most = holders_largest(&s->in.holders);
+		struct reorder *q = holders_largest(&s->in.holders);
+		struct conn *most;
 
-		if (!most)
+		if (!q)
 			return;
+		most = container_of(q, struct conn, reorder);
 		if (!most->had_syn) {
 			drop_early(s, most);
 			continue;
@@ -209,46 +45,23 @@ static void limit_early(struct session *s, struct conn *c)
 	}
 }
 
-/* --- delivery --- */
-
-void inbound_flush(struct session *s)
+void inbound_holds(struct session *s, int64_t bytes)
 {
-	struct delivery *d = &s->in.delivery;
-
-	if (d->conn && d->n)
-		conn_deliver(d->conn, d->iov, d->n, d->len);
-	while (d->early) {
-		struct reorder_early *early = d->early;
-
-		d->early = early->chain;
-		reorder_release(early);
-	}
-	d->conn = NULL;
-	d->n = 0;
-	d->len = 0;
+	if (hoard_add(&s->hoard, bytes) && bytes > 0)
+		loop_after(s->engine->loop, &s->engine->relief);
 }
 
-static void gather(struct session *s, struct conn *c, const uint8_t *body,
-		   size_t len)
-{
-	struct delivery *d = &s->in.delivery;
-
-	if (d->conn != c || d->n == DELIVERY_IOV)
-		inbound_flush(s);
-	d->conn = c;
-	d->iov[d->n].iov_base = (void *)(uintptr_t)body;
-	d->iov[d->n++].iov_len = len;
-	d->len += len;
-	c->rx_bytes += len;
-}
+/* --- what is due --- */
 
 static void take_syn(struct session *s, struct conn *c, const uint8_t *body)
 {
-	wire_get_syn(body, c->dst, &c->dst_port);
+	c->dst.kind = DESTINATION_IPV4;
+	c->dst.len = 4;
+	wire_get_syn(body, c->dst.bytes, &c->dst.port);
 	if (c->lost_early || s->nconns > s->engine->settings->max_conns)
 		conn_refuse(c, CONN_END_LIMIT);
 	else
-		s->role->syn(s, c);
+		s->role->open(s, c);
 }
 
 /* One message whose turn it is. */
@@ -258,14 +71,14 @@ static void take(struct session *s, struct conn *c, uint8_t type,
 	c->rx_messages++;
 	switch (type) {
 	case WIRE_DATA:
-		gather(s, c, body, len);
+		delivery_add(s, c, body, len);
 		break;
 	case WIRE_SYN:
-		inbound_flush(s);
+		delivery_flush(s);
 		take_syn(s, c, body);
 		break;
 	case WIRE_FIN:
-		inbound_flush(s);
+		delivery_flush(s);
 		conn_finish(c, body[0]);
 		break;
 	}
@@ -276,18 +89,6 @@ static bool listens(const struct conn *c)
 	return !c->over && !(c->state == CONN_CLOSED);
 }
 
-static void count_delay(struct session *s, struct conn *c, int64_t came_at)
-{
-	if (!c->delays) {
-		c->delays = malloc(sizeof(*c->delays));
-		if (!c->delays)
-			return;
-		hist_init(c->delays);
-	}
-	hist_add(c->delays,
-		 (loop_now(s->engine->loop) - came_at) / NS_PER_US);
-}
-
 /* What the message just taken released. */
 static void take_early(struct session *s, struct conn *c)
 {
@@ -296,12 +97,12 @@ static void take_early(struct session *s, struct conn *c)
 
 	while (listens(c) && (early = reorder_take(&c->reorder))) {
 		s->in.early -= before - c->reorder.bytes;
-		holders_update(&s->in.holders, c);
-		count_delay(s, c, early->came_at);
+		inbound_holds(s, (int64_t)(c->reorder.bytes - before));
+		holders_update(&s->in.holders, &c->reorder);
+		delivery_waited(s, c, early->came_at);
 		take(s, c, early->type, early->body, early->body_len);
 		/* take() may have flushed: it lives until the next flush. */
-		early->chain = s->in.delivery.early;
-		s->in.delivery.early = early;
+		delivery_keep(s, early);
 		before = c->reorder.bytes;
 	}
 }
@@ -317,7 +118,8 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 
 	if (c->reorder.bytes != before) {
 		s->in.early += c->reorder.bytes - before;
-		holders_update(&s->in.holders, c);
+		inbound_holds(s, (int64_t)(c->reorder.bytes - before));
+		holders_update(&s->in.holders, &c->reorder);
 	}
 	switch (verdict) {
 	case REORDER_DUE:
@@ -351,9 +153,13 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 
 static struct conn *newcomer(struct session *s, const struct wire_msg *msg)
 {
-	struct conn *c = session_conn_new(s, msg->id);
+	struct conn *c = baseline_conn_new(s, msg->id);
 
-	if (c && msg->type != WIRE_SYN)
+	/* Were it dropped, somebody would wait for an answer for ever. */
+	if (!c)
+		session_fail(s, "there is no memory for connection %u",
+			     msg->id);
+	else if (msg->type != WIRE_SYN)
 		conn_await_syn(c);
 	return c;
 }
@@ -361,27 +167,28 @@ static struct conn *newcomer(struct session *s, const struct wire_msg *msg)
 static struct conn *route(struct session *s, struct pipe *p,
 			  const struct wire_msg *msg)
 {
-	bool accepts = s->role->syn != NULL;
+	bool accepts = s->role->open != NULL;
 	unsigned int pipe = pipe_keeps_order(p) ? p->index : TABLE_NO_ORDER;
 	struct table_route r = table_route(s->table, msg, pipe, accepts,
 					   inbound_reading_time(s));
 
 	if (r.evicted)
 		conn_abort(r.evicted, CONN_END_PROTOCOL);
-	session_mind_rest(s);
+	baseline_mind_rest(s);
 	if (r.verdict == TABLE_NEW)
 		return newcomer(s, msg);
 	if (r.verdict == TABLE_LATE)
 		s->counts.late++;
+	if (r.closing)
+		conn_heed(r.closing, msg);
 	return r.conn;
 }
 
-bool inbound_expects(void *arg, unsigned int pipe, const struct wire_head *head,
-		     uint32_t *number)
+bool inbound_expects(struct session *s, unsigned int pipe,
+		     const struct wire_head *head, uint32_t *number)
 {
-	struct session *s = arg;
 	struct table_route r = table_foresee(s->table, head, pipe,
-					     s->role->syn != NULL);
+					     s->role->open != NULL);
 
 	*number = r.conn ? r.conn->reorder.next : 0;
 	if (!head->id || r.verdict == TABLE_LATE)
@@ -414,24 +221,47 @@ static struct conn *accused(struct session *s, struct pipe *p,
 	return msg->id ? route(s, p, &plain) : NULL;
 }
 
+/*
+ * Who opens all connections knows which there were. A message of another one is
+ * another session's, so it may have got bytes of this one as well.
+ */
+static bool is_foreign(const struct session *s, const struct wire_msg *msg)
+{
+	return !s->role->open && msg->id && !table_gave(s->table, msg->id);
+}
+
+static void refuse_foreign(struct session *s, const struct pipe *p,
+			   const struct wire_msg *msg, uint64_t offset)
+{
+	s->counts.protocol++;
+	log_warn(s->engine->log, "session %u: pipe %u, byte %llu, connection id: %u was never opened here: session ended; does another lp share the address of this one?",
+		 s->number, p->index, (unsigned long long)offset, msg->id);
+	session_fail(s, "pipe %u brought a message of connection %u, which was never opened here",
+		     p->index, msg->id);
+}
+
 bool inbound_message(struct session *s, struct pipe *p,
 		     const struct wire_msg *msg, uint64_t offset)
 {
-	enum wire_error err = wire_check(msg, !s->role->syn);
+	enum wire_error err = wire_check(msg, !s->role->open);
 	struct conn *c;
 
 	if (s->dead)
 		return false;
 	if (s->stopping)
 		return true;
+	if (is_foreign(s, msg)) {
+		refuse_foreign(s, p, msg, offset);
+		return false;
+	}
 	if (err) {
-		inbound_flush(s);
+		delivery_flush(s);
 		condemn(s, p, accused(s, p, msg), msg, offset, err);
 		return !s->dead;
 	}
 	c = route(s, p, msg);
 	if (!c)
-		return true;
+		return !s->dead;
 	if (!listens(c) || (c->lost_early && msg->type != WIRE_SYN)) {
 		s->counts.late++;
 		return true;
@@ -450,7 +280,7 @@ bool inbound_message(struct session *s, struct pipe *p,
 
 void inbound_start(struct session *s)
 {
-	s->in.pause_timer.fire = pause_timer;
+	pausing_start(s);
 	gaps_start(s);
 	holders_init(&s->in.holders);
 	reading_start(s);
@@ -458,7 +288,7 @@ void inbound_start(struct session *s)
 
 void inbound_stop(struct session *s)
 {
-	loop_timer_stop(s->engine->loop, &s->in.pause_timer);
+	pausing_stop(s);
 	gaps_stop(s);
 	reading_stop(s);
 }

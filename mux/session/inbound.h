@@ -9,41 +9,31 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include "../base/loop.h"
 #include "../conn/holders.h"
+#include "../conn/stall.h"
 #include "../wire/wire.h"
+#include "delivery.h"
 #include "reader.h"
 
 struct conn;
 struct pipe;
 struct session;
 
-enum { DELIVERY_IOV = 64 };
-
-/*
- * Messages in order for one connection, gathered from one read so that they
- * reach its socket in one call. The bytes lie in the read buffer or in early
- * messages, which are released after the call.
- */
-struct delivery {
-	struct conn *conn;
-	int n;
-	size_t len;
-	struct iovec iov[DELIVERY_IOV];
-	struct reorder_early *early;
-};
-
 struct inbound {
 	struct delivery delivery;
 	size_t early;		/* out of order, memory */
+	int64_t said_at;	/* that there are data without their SYN */
 	struct holders holders;	/* by whom */
-	size_t queued;		/* in order, not taken by applications */
+	size_t queued;		/* in order, not taken by applications, */
+	uint64_t taken;		/* and taken by them, in all */
 	unsigned int full_queues;	/* connections over QUEUE_MAX */
+	bool full;		/* all of them over QUEUE_MAX_SESSION */
 	bool paused;
 	int64_t paused_at;
 	int64_t paused_ns;	/* in all, before */
+	struct stall stall;	/* what all of them together hold up */
 	struct timer pause_timer;
 	struct timer gap_timer;	/* runs while anything is early */
 	struct reader reader;
@@ -53,13 +43,16 @@ struct inbound {
 void inbound_start(struct session *s);
 void inbound_stop(struct session *s);
 
-/* As reader asks: @arg is the session. */
-bool inbound_expects(void *arg, unsigned int pipe, const struct wire_head *head,
-		     uint32_t *number);
+/* As reader asks. */
+bool inbound_expects(struct session *s, unsigned int pipe,
+		     const struct wire_head *head, uint32_t *number);
 
 bool inbound_message(struct session *s, struct pipe *p,
 		     const struct wire_msg *msg, uint64_t offset);
-void inbound_flush(struct session *s);
+/* So many bytes more (or less), in order or not: whether that is too much. */
+void inbound_holds(struct session *s, int64_t bytes);
+
+/* In pausing.c: what a connection holds has changed, or nothing more comes. */
 void inbound_queued(struct session *s, struct conn *c, size_t bytes);
 void inbound_released(struct session *s, struct conn *c, size_t queued,
 		      size_t early);

@@ -30,12 +30,24 @@ void outbound_acked(struct session *s, struct pipe *p,
 		loop_after(s->engine->loop, &s->out.pump);
 }
 
-/* One run. Returns the bytes sent, or -1 when that cannot be. */
-static int64_t send_run(struct session *s, const struct next *next)
+static void put_on_pipe(struct session *s, struct pipe *p, struct run *run)
+{
+	size_t before;
+
+	if (path_sends(&s->path, p, run->len, loop_now(s->engine->loop),
+		       &before))
+		pipe_ask(p, before, run->len);
+	if (s->dialect->keep)
+		run = s->dialect->keep(s, p, run);
+	pipe_send(p, run);
+}
+
+/* One run of new bytes. Returns how many, or -1 when that cannot be. */
+static int64_t send_new(struct session *s, const struct next *next)
 {
 	struct run *run = run_get(&s->shared.pool);
 	struct conn *c = next->conn;
-	size_t len, before;
+	size_t len;
 
 	if (!run)
 		return -1;
@@ -47,11 +59,55 @@ static int64_t send_run(struct session *s, const struct next *next)
 		return c->ready ? -1 : 0;	/* never spin on one */
 	}
 	thin_sent(&s->path, c, next->pipe, len);
-	if (path_sends(&s->path, next->pipe, len,
-		       loop_now(s->engine->loop), &before))
-		pipe_ask(next->pipe, before, len);
-	pipe_send(next->pipe, run);
+	put_on_pipe(s, next->pipe, run);
 	return (int64_t)len;
+}
+
+static int64_t send_run(struct session *s, const struct next *next)
+{
+	int64_t len;
+
+	if (next->act != NEXT_AGAIN)
+		return send_new(s, next);
+	len = (int64_t)next->again->len;
+	s->dialect->sends_again(s);
+	put_on_pipe(s, next->pipe, next->again);
+	return len;
+}
+
+/* The first that takes something; it is one message, so any will do. */
+static struct pipe *any_pipe(struct session *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->path.npipes; i++) {
+		if (pipe_room(s->path.pipes[i]))
+			return s->path.pipes[i];
+	}
+	return NULL;
+}
+
+/*
+ * A FIN 0x99 of a connection that is over already. It is not worth waiting
+ * for: where no pipe takes it now it is not sent.
+ */
+void outbound_say_reset(struct session *s, struct conn *c)
+{
+	struct pipe *p = any_pipe(s);
+	struct run *run = p ? run_get(&s->shared.pool) : NULL;
+	size_t before;
+
+	if (!run)
+		return;
+	run->id = c->id;
+	run->first = c->tx_number;
+	run->messages = 1;
+	run->len = wire_put_fin(run->buf, c->id, c->tx_number++,
+				WIRE_REASON_RST);
+	if (path_sends(&s->path, p, run->len, loop_now(s->engine->loop),
+		       &before))
+		pipe_ask(p, before, run->len);
+	pipe_send(p, run);
 }
 
 /* What was just written may have left already: look before it is passed over. */
@@ -63,12 +119,12 @@ static void look_if_full(struct session *s, struct pipe *p)
 
 static void want_blocked_pipes(struct session *s)
 {
-	bool wanted = s->out.wait == WAIT_FOR_PIPES;
+	bool wanted = s->out.wait == WAIT_FOR_PIPES || s->out.control_waits;
 	unsigned int i;
 
-	for (i = 0; i < s->npipes; i++)
-		pipe_want(s->pipes[i], wanted && !s->pipes[i]->standby &&
-				       !pipe_room(s->pipes[i]));
+	for (i = 0; i < s->path.npipes; i++)
+		pipe_want(s->path.pipes[i], wanted && !s->path.pipes[i]->standby &&
+				       !pipe_room(s->path.pipes[i]));
 }
 
 /* Nothing more can be sent now. */
@@ -96,7 +152,11 @@ void outbound_pump(struct task *t)
 		return;
 	if (s->sched.ready)
 		path_look(&s->path, loop_clock());
+	if (s->dialect->control)
+		s->out.control_waits = !s->dialect->control(s);
 	do {
+		if (s->dialect->look_kept)
+			s->dialect->look_kept(s, &view);
 		next = sched_next(&view);
 		if (next.act == NEXT_WAIT) {
 			stand_still(s, &next);

@@ -41,6 +41,12 @@ static uint64_t bit_of(unsigned int pipe)
 	return UINT64_C(1) << pipe;
 }
 
+void reader_remove(struct reader *r, unsigned int pipe)
+{
+	r->unread &= ~bit_of(pipe);
+	r->pipe[pipe] = (struct reader_pipe){ 0 };
+}
+
 void reader_ready(struct reader *r, unsigned int pipe)
 {
 	r->unread |= bit_of(pipe);

@@ -81,6 +81,9 @@ struct reader {
 void reader_init(struct reader *r, const struct reader_ops *ops, void *arg);
 void reader_add(struct reader *r, unsigned int pipe, bool ordered);
 
+/* It is gone; another one may be added with its number. */
+void reader_remove(struct reader *r, unsigned int pipe);
+
 /* @pipe can be read. */
 void reader_ready(struct reader *r, unsigned int pipe);
 

@@ -13,11 +13,19 @@ static size_t unread(void *arg, unsigned int pipe)
 {
 	const struct pipe *p = ((struct session *)arg)->pipes[pipe];
 
-	return p->watch.fd < 0 ? 0 : sock_unread(p->watch.fd);
+	return !p || p->watch.fd < 0 ? 0 : sock_unread(p->watch.fd);
+}
+
+static bool expects(void *arg, unsigned int pipe, const struct wire_head *head,
+		    uint32_t *number)
+{
+	struct session *s = arg;
+
+	return s->dialect->expects(s, pipe, head, number);
 }
 
 static const struct reader_ops ops = {
-	.expects = inbound_expects,
+	.expects = expects,
 	.unread = unread,
 };
 
@@ -28,7 +36,7 @@ static size_t make_room(struct session *s)
 
 	if (shared->scratch_size - shared->scratch_used <
 	    READER_LEAST + WIRE_MESSAGE_MAX)
-		inbound_flush(s);
+		delivery_flush(s);
 	if (!s->in.delivery.n)
 		shared->scratch_used = 0;
 	return shared->scratch_size - shared->scratch_used - WIRE_MESSAGE_MAX;
@@ -44,6 +52,8 @@ static size_t read_pipe(struct session *s, unsigned int i, size_t most)
 	if (most > room)
 		most = room;
 	got = pipe_read(p, most);
+	if (s->pipes[i] != p)
+		return got;	/* it left by what it brought */
 	known = pipe_keeps_order(p) && pipe_head(p, &head);
 	reader_was_read(&s->in.reader, i, most, got, known ? &head : NULL,
 			p->partial_len);
@@ -66,7 +76,7 @@ static void read_round(struct task *t)
 	       (pipe = reader_next(&s->in.reader, &most)) >= 0)
 		got += read_pipe(s, (unsigned int)pipe, most);
 	reader_end(&s->in.reader);
-	inbound_flush(s);
+	delivery_flush(s);
 	s->shared.scratch_used = 0;
 }
 
@@ -81,13 +91,18 @@ void reading_ready(struct session *s, struct pipe *p)
 		return;
 	}
 	read_pipe(s, p->index, READER_MAX);
-	inbound_flush(s);
+	delivery_flush(s);
 	s->shared.scratch_used = 0;
 }
 
 void reading_add(struct session *s, const struct pipe *p)
 {
 	reader_add(&s->in.reader, p->index, pipe_keeps_order(p));
+}
+
+void reading_remove(struct session *s, const struct pipe *p)
+{
+	reader_remove(&s->in.reader, p->index);
 }
 
 void reading_start(struct session *s)

@@ -17,12 +17,12 @@ static void print_pipes(struct session *s, FILE *out)
 	fprintf(out, "  %4s %-5s %9s %6s %6s %9s %9s %9s %12s %12s %7s\n",
 		"pipe", "of", "rtt ms", "cwnd", "mss", "unsent", "in fl.", "allowed",
 		"sent", "received", "retr.");
-	for (i = 0; i < s->npipes; i++) {
-		struct pipe *p = s->pipes[i];
+	for (i = 0; i < s->path.npipes; i++) {
+		struct pipe *p = s->path.pipes[i];
 
 		pipe_look_closely(p, loop_clock());
 		fprintf(out, "  %4u %-5s %9.3f %6u %6u %9zu %9zu %9zu %12llu %12llu %7u%s\n",
-			i, transport_name(p->transport), p->info.rtt_ms, p->info.cwnd, p->info.mss,
+			p->index, transport_name(p->transport), p->info.rtt_ms, p->info.cwnd, p->info.mss,
 			p->info.unsent + p->queued, p->info.in_flight,
 			p->allowance, (unsigned long long)p->tx_bytes,
 			(unsigned long long)p->rx_bytes, p->info.retransmits,
@@ -32,10 +32,9 @@ static void print_pipes(struct session *s, FILE *out)
 
 static void print_conn(const struct conn *c, int64_t now, FILE *out)
 {
-	char dst[32];
+	char dst[DESTINATION_TEXT];
 
-	snprintf(dst, sizeof(dst), "%u.%u.%u.%u:%u", c->dst[0], c->dst[1],
-		 c->dst[2], c->dst[3], c->dst_port);
+	destination_text(&c->dst, dst);
 	fprintf(out, "  %5u %-21s %-10s %8.1f %12llu %12llu %9zu %9zu\n",
 		c->id, dst, conn_state_name(c->state),
 		(double)(now - c->opened_at) / (double)NS_PER_SEC,
@@ -73,8 +72,8 @@ void session_print(struct session *s, FILE *out)
 	const struct stats_counts *n = &s->counts;
 
 	fprintf(out, "session %u with %s: %u pipes, %u connections, %u ids remembered, %zu bytes queued, %zu held out of order%s\n",
-		s->number, s->peer, s->npipes, table_conns(s->table),
-		table_formers(s->table), s->in.queued, s->in.early,
+		s->number, s->peer, s->path.npipes, s->nconns,
+		s->dialect->ids(s), s->in.queued, s->in.early,
 		s->in.paused ? ", pipes paused" : "");
 	print_pipes(s, out);
 	print_conns(s, out);

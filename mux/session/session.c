@@ -15,8 +15,10 @@
 
 enum { SCRATCH = 256 * 1024 };
 
-/* Ids come free one by one; those that ask for room are told in handfuls. */
-#define REST_LOOK (100 * NS_PER_MS)
+static void relieve(struct task *t)
+{
+	hoard_relieve(&container_of(t, struct engine, relief)->hoard);
+}
 
 int engine_init(struct engine *engine, const struct settings *settings,
 		struct log *log)
@@ -25,6 +27,9 @@ int engine_init(struct engine *engine, const struct settings *settings,
 	engine->settings = settings;
 	engine->log = log;
 	list_init(&engine->orphans);
+	list_init(&engine->extended);
+	hoard_init(&engine->hoard, NULL, settings->max_held);
+	loop_task_init(&engine->relief, relieve);
 	engine->loop = loop_new();
 	engine->scratch = malloc(SCRATCH);
 	if (engine->loop && engine->scratch)
@@ -61,12 +66,16 @@ static void conn_is_idle(struct conn *c)
 
 static void conn_has_queued(struct conn *c, size_t bytes)
 {
-	inbound_queued(c->owner, c, bytes);
+	struct session *s = c->owner;
+
+	s->dialect->queued(s, c, bytes);
 }
 
 static void conn_has_released(struct conn *c, size_t queued, size_t early)
 {
-	inbound_released(c->owner, c, queued, early);
+	struct session *s = c->owner;
+
+	s->dialect->released(s, c, queued, early);
 }
 
 static void conn_has_moved(struct conn *c, enum conn_state from)
@@ -77,49 +86,39 @@ static void conn_has_moved(struct conn *c, enum conn_state from)
 		s->role->moved(s, c, (int)from);
 }
 
-static void tell_room(struct session *s)
+void session_tell_room(struct session *s)
 {
 	if (s->role->room && !s->dead && !s->stopping)
 		s->role->room(s);
 }
 
-void session_mind_rest(struct session *s)
-{
-	int64_t expiry = table_expiry(s->table);
-	int64_t rest;
-
-	if (!expiry || s->rest_timer.slot)
-		return;
-	rest = expiry - inbound_reading_time(s);
-	loop_timer_in(s->engine->loop, &s->rest_timer,
-		      rest > REST_LOOK ? rest : REST_LOOK);
-}
-
-/*
- * Who did not open a connection needs to remember its id only while something
- * of it may be under way. Who did rests every id: the other end cannot know
- * that much.
- */
 static void conn_is_over(struct conn *c)
 {
 	struct session *s = c->owner;
-	bool complete = !c->ours && c->complete;
 
 	sched_forget(&s->sched, c, loop_now(s->engine->loop));
-	table_remove(s->table, c, complete, inbound_reading_time(s));
-	inbound_over(s, c);
+	s->dialect->conn_over(s, c);
 	stats_conn(s->engine->stats, s->number, c, loop_clock());
-	session_mind_rest(s);
-	tell_room(s);
+	session_tell_room(s);
+}
+
+static void conn_has_lost(struct conn *c)
+{
+	struct session *s = c->owner;
+
+	if (s->dialect->conn_lost && session_is_up(s))
+		s->dialect->conn_lost(s, c);
 }
 
 static void conn_is_gone(struct conn *c)
 {
 	struct session *s = c->owner;
 
+	if (s->dialect->conn_gone)
+		s->dialect->conn_gone(s, c);
 	conn_free(c);
 	s->nconns--;
-	tell_room(s);
+	session_tell_room(s);
 }
 
 static const struct conn_ops conn_ops = {
@@ -128,6 +127,7 @@ static const struct conn_ops conn_ops = {
 	.queued = conn_has_queued,
 	.released = conn_has_released,
 	.moved = conn_has_moved,
+	.lost = conn_has_lost,
 	.over = conn_is_over,
 	.gone = conn_is_gone,
 };
@@ -138,7 +138,6 @@ struct conn *session_conn_new(struct session *s, uint16_t id)
 
 	if (!c)
 		return NULL;
-	table_add(s->table, c);
 	list_add_tail(&s->conns, &c->member);
 	s->nconns++;
 	return c;
@@ -153,39 +152,46 @@ bool session_has_room(const struct session *s)
 {
 	return session_is_up(s) &&
 	       s->nconns < s->engine->settings->max_conns &&
-	       table_has_id(s->table);
+	       s->dialect->has_id(s);
 }
 
-int session_open(struct session *s, int fd, const uint8_t addr[4],
-		 uint16_t port)
+int64_t session_next_id_in(const struct session *s)
+{
+	return s->dialect->next_id_in ? s->dialect->next_id_in(s) : 0;
+}
+
+int session_open(struct session *s, int fd, const struct destination *to)
 {
 	struct conn *c;
-	uint16_t id;
 
+	if (!s->dialect->can_name(to))
+		return -EAFNOSUPPORT;
 	if (!session_has_room(s))
 		return -EAGAIN;
-	id = table_next_id(s->table, inbound_reading_time(s));
-	c = id ? session_conn_new(s, id) : NULL;
+	c = s->dialect->open(s);
 	if (!c)
 		return -EAGAIN;
-	memcpy(c->dst, addr, sizeof(c->dst));
-	c->dst_port = port;
-	c->ours = c->had_syn = true;
-	c->syn_pending = true;
+	c->dst = *to;
+	c->ours = true;
 	if (conn_attach(c, fd) < 0)
 		conn_abort(c, CONN_END_LIMIT);
 	return 0;
 }
 
-static void rest_over(struct timer *t)
+struct conn *session_ask(struct session *s, const struct destination *to)
 {
-	struct session *s = container_of(t, struct session, rest_timer);
 	struct conn *c;
 
-	while ((c = table_expire(s->table, inbound_reading_time(s))))
-		conn_abort(c, CONN_END_PROTOCOL);
-	session_mind_rest(s);
-	tell_room(s);
+	if (!session_is_extended(s) || !s->dialect->can_name(to) ||
+	    !session_has_room(s))
+		return NULL;
+	c = s->dialect->open(s);
+	if (!c)
+		return NULL;
+	c->dst = *to;
+	c->ours = true;
+	conn_ask(c);
+	return c;
 }
 
 /* --- pipes --- */
@@ -199,7 +205,7 @@ static void fail(struct session *s, const char *fmt, va_list args)
 	 * What was gathered lies in the read buffer, and is for connections
 	 * that may be gone by the time the session is.
 	 */
-	inbound_flush(s);
+	delivery_flush(s);
 	s->dead = true;
 	vsnprintf(s->why, sizeof(s->why), fmt, args);
 	loop_after(s->engine->loop, &s->end);
@@ -208,7 +214,9 @@ static void fail(struct session *s, const char *fmt, va_list args)
 static bool pipe_message(struct pipe *p, const struct wire_msg *msg,
 			 uint64_t offset)
 {
-	return inbound_message(p->owner, p, msg, offset);
+	struct session *s = p->owner;
+
+	return s->dialect->message(s, p, msg, offset);
 }
 
 static void pipe_readable(struct pipe *p)
@@ -218,12 +226,13 @@ static void pipe_readable(struct pipe *p)
 
 /*
  * A pipe is over. Where the session is ending anyway nothing is lost by that;
- * else it is the end of it, since nobody can tell which of the pipe's messages
- * have arrived.
+ * else its dialect knows what it means.
  */
-__attribute__((format(printf, 2, 3)))
-static void lose_pipe(struct session *s, const char *fmt, ...)
+__attribute__((format(printf, 3, 4)))
+static void lose_pipe(struct pipe *p, bool broke, const char *fmt, ...)
 {
+	struct session *s = p->owner;
+	char why[sizeof(s->why)];
 	va_list args;
 
 	s->open_pipes--;
@@ -233,8 +242,9 @@ static void lose_pipe(struct session *s, const char *fmt, ...)
 		return;
 	}
 	va_start(args, fmt);
-	fail(s, fmt, args);
+	vsnprintf(why, sizeof(why), fmt, args);
 	va_end(args);
+	s->dialect->pipe_over(s, p, broke, why);
 }
 
 static void pipe_broken(struct pipe *p, const char *what, const char *detail)
@@ -244,17 +254,17 @@ static void pipe_broken(struct pipe *p, const char *what, const char *detail)
 	if (!s->stopping)
 		log_warn(s->engine->log, "session %u: pipe %u, %s: session ended",
 			 s->number, p->index, detail);
-	lose_pipe(s, "pipe %u brought %s", p->index, what);
+	lose_pipe(p, true, "pipe %u brought %s", p->index, what);
 }
 
 static void pipe_ended(struct pipe *p, int err)
 {
-	struct session *s = p->owner;
-
 	if (err)
-		lose_pipe(s, "pipe %u failed: %s", p->index, strerror(-err));
+		lose_pipe(p, false, "pipe %u failed: %s", p->index,
+			  strerror(-err));
 	else
-		lose_pipe(s, "pipe %u was closed by the other end", p->index);
+		lose_pipe(p, false, "pipe %u was closed by the other end",
+			  p->index);
 }
 
 static void pipe_writable(struct pipe *p)
@@ -284,9 +294,33 @@ static const struct pipe_ops pipe_ops = {
 	.writable = pipe_writable,
 };
 
+static void bury(struct task *t)
+{
+	struct session *s = container_of(t, struct session, bury);
+
+	while (!list_empty(&s->lost_pipes))
+		pipe_free(list_first(&s->lost_pipes, struct pipe, over));
+}
+
+void session_lose_pipe(struct session *s, struct pipe *p)
+{
+	if (p->watch.fd >= 0)
+		s->open_pipes--;
+	pipe_forsake(p);
+	pipe_drop_queue(p);
+	path_remove(&s->path, p);
+	reading_remove(s, p);
+	s->pipes[p->index] = NULL;
+	list_add_tail(&s->lost_pipes, &p->over);
+	loop_after(s->engine->loop, &s->bury);
+}
+
 /* --- the end --- */
 
-/* Those that had ended in order go on writing what they have. */
+/*
+ * Those that had ended in order go on writing what they have. Where an orderly
+ * end depended on what may still come, it is none.
+ */
 static void abort_conns(struct session *s, enum conn_end why)
 {
 	struct list *pos, *tmp;
@@ -294,7 +328,7 @@ static void abort_conns(struct session *s, enum conn_end why)
 	list_each(pos, tmp, &s->conns) {
 		struct conn *c = list_entry(pos, struct conn, member);
 
-		if (!c->over)
+		if (!c->over || c->state == CONN_HEEDING)
 			conn_abort(c, why);
 	}
 }
@@ -304,7 +338,6 @@ static void stop_timers(struct session *s)
 	struct loop *loop = s->engine->loop;
 
 	loop_timer_stop(loop, &s->out.timer);
-	loop_timer_stop(loop, &s->rest_timer);
 	inbound_stop(s);
 	survey_stop(s);
 	loop_timer_stop(loop, &s->stop_timer);
@@ -321,8 +354,11 @@ void session_free(struct session *s)
 	stop_timers(s);
 	for (i = 0; i < s->npipes; i++)
 		pipe_free(s->pipes[i]);
+	bury(&s->bury);
+	loop_task_stop(&s->bury);
+	s->dialect->fini(s);
+	hoard_fini(&s->hoard);
 	run_pool_fini(&s->shared.pool);
-	table_free(s->table);
 	free(s);
 }
 
@@ -365,36 +401,52 @@ void session_stop(struct session *s, const char *why)
 
 	if (s->dead || s->stopping)
 		return;
+	delivery_flush(s);
 	s->stopping = true;
 	snprintf(s->why, sizeof(s->why), "%s", why);
 	abort_conns(s, CONN_END_SHUTDOWN);
-	for (i = 0; i < s->npipes; i++) {
-		pipe_pause(s->pipes[i], false);
-		pipe_want(s->pipes[i], s->pipes[i]->queue != NULL);
-		if (!s->pipes[i]->queue)
-			pipe_shut(s->pipes[i]);
+	if (s->dialect->farewell)
+		s->dialect->farewell(s);
+	for (i = 0; i < s->path.npipes; i++) {
+		struct pipe *p = s->path.pipes[i];
+
+		pipe_pause(p, false);
+		pipe_want(p, p->queue != NULL);
+		if (!p->queue)
+			pipe_shut(p);
 	}
+	if (!s->open_pipes)
+		loop_after(s->engine->loop, &s->end);
 	loop_timer_in(s->engine->loop, &s->stop_timer,
 		      LINGER_MS * NS_PER_MS);
 }
 
 /* --- the beginning --- */
 
-int session_add_pipe(struct session *s, int fd)
+struct pipe *session_take_pipe(struct session *s, int fd, unsigned int index)
 {
 	struct pipe *p = pipe_new(&s->shared, &pipe_ops, s, fd);
 
 	if (!p) {
 		close(fd);
-		return -ENOMEM;
+		return NULL;
 	}
-	p->index = s->npipes;
-	s->pipes[s->npipes++] = p;
+	p->index = index;
+	s->pipes[index] = p;
+	if (index >= s->npipes)
+		s->npipes = index + 1;
 	s->open_pipes++;
 	s->sched.npipes = s->npipes;
 	path_add(&s->path, p);
 	reading_add(s, p);
-	return 0;
+	if (s->started)
+		survey_pipe(s, p);
+	return p;
+}
+
+int session_add_pipe(struct session *s, int fd)
+{
+	return session_take_pipe(s, fd, s->npipes) ? 0 : -ENOMEM;
 }
 
 static void prepare(struct session *s, struct engine *engine)
@@ -406,15 +458,19 @@ static void prepare(struct session *s, struct engine *engine)
 	s->shared.scratch_size = SCRATCH;
 	s->number = ++engine->sessions;
 	s->out.timer.fire = outbound_timer;
-	s->rest_timer.fire = rest_over;
 	s->stop_timer.fire = stop_timer;
 	loop_task_init(&s->out.pump, outbound_pump);
 	loop_task_init(&s->end, end);
+	loop_task_init(&s->bury, bury);
+	list_init(&s->lost_pipes);
 	list_init(&s->conns);
+	hoard_init(&s->hoard, &engine->hoard, 0);
+	s->hoard.shed = pausing_shed;
 	inbound_start(s);
 }
 
 struct session *session_new(struct engine *engine,
+			    const struct dialect *dialect,
 			    const struct session_role *role, void *owner,
 			    const char *peer)
 {
@@ -423,24 +479,29 @@ struct session *session_new(struct engine *engine,
 
 	if (!s)
 		return NULL;
-	s->table = table_new();
-	if (!s->table) {
-		free(s);
-		return NULL;
-	}
 	prepare(s, engine);
+	s->dialect = dialect;
 	s->role = role;
 	s->owner = owner;
 	snprintf(s->peer, sizeof(s->peer), "%s", peer);
 	sched_init(&s->sched, settings->conn_policy, settings->pipe_policy, 0,
 		   settings->seed);
-	return s;
+	if (!dialect->init(s))
+		return s;
+	session_free(s);
+	return NULL;
 }
 
 void session_start(struct session *s)
 {
 	stats_session(s->engine->stats, s->number, "begin", s->peer, NULL);
 	survey_start(s);
+	s->started = true;
+}
+
+void session_counts_in(struct session *s, struct hoard *h)
+{
+	hoard_move(&s->hoard, h);
 }
 
 void *session_owner(const struct session *s)

@@ -22,9 +22,13 @@
 #include "../base/list.h"
 #include "../base/loop.h"
 #include "../settings/settings.h"
+#include "../wire/destination.h"
+#include "hoard.h"
 
 struct conn;
+struct dialect;
 struct log;
+struct pipe;
 struct session;
 struct stats;
 
@@ -37,7 +41,10 @@ struct engine {
 	uint8_t *scratch;	/* what pipes read into */
 	struct list orphans;	/* connections that outlive their session */
 	size_t orphaned;	/* bytes that wait in their queues */
+	struct hoard hoard;	/* all that sessions hold for applications, */
+	struct task relief;	/* where that is too much */
 	unsigned int sessions;	/* numbered from 1 */
+	struct list extended;	/* sessions that a HELLO can name */
 };
 
 int engine_init(struct engine *engine, const struct settings *settings,
@@ -46,11 +53,22 @@ void engine_fini(struct engine *engine);
 
 struct session_role {
 	/*
-	 * A SYN arrived: connect @c to where it wants (conn_connecting(),
-	 * conn_attach(), or conn_refuse()). NULL: this end opens connections itself, with
+	 * A SYN or OPEN arrived: connect @c to c->dst (conn_connecting(), conn_attach(),
+	 * or conn_refuse()). NULL: this end opens connections itself, with
 	 * session_open(), and what arrives is downlink.
 	 */
-	void (*syn)(struct session *s, struct conn *c);
+	void (*open)(struct session *s, struct conn *c);
+	/*
+	 * LP, in the extension: RP answered @c's OPEN with @result, an enum
+	 * wire_synack_result, and with WIRE_SYNACK_CONNECTED all is well. Else @c
+	 * is reset next, unless its socket is not there yet: see session_ask().
+	 * May be NULL.
+	 */
+	void (*answered)(struct session *s, struct conn *c, uint8_t result);
+	/*
+	 * LP, in the extension: pipes are lacking, see session_lacks(). May be NULL.
+	 */
+	void (*lacks)(struct session *s);
 	/* See conn_ops.moved; @from is an enum conn_state. May be NULL. */
 	void (*moved)(struct session *s, struct conn *c, int from);
 	/* An id became free, or a connection went: there is room again. */
@@ -65,6 +83,7 @@ struct session_role {
  * session_start(), or session_free() where it cannot start.
  */
 struct session *session_new(struct engine *engine,
+			    const struct dialect *dialect,
 			    const struct session_role *role, void *owner,
 			    const char *peer);
 /*
@@ -72,16 +91,45 @@ struct session *session_new(struct engine *engine,
  * on failure. 0 or -ENOMEM and its like.
  */
 int session_add_pipe(struct session *s, int fd);
+/*
+ * @p leaves the session, which goes on. It is freed after the batch. What was
+ * under way on it is the dialect's to care for.
+ */
+void session_lose_pipe(struct session *s, struct pipe *p);
 void session_start(struct session *s);
+
+/* What it holds for applications counts there, too. */
+void session_counts_in(struct session *s, struct hoard *h);
 void session_free(struct session *s);
 
 /*
- * Opens a connection for @fd, an application's accepted socket, to @addr:@port.
- * Takes the socket on success; -EAGAIN when no id or place is free.
+ * Opens a connection for @fd, an application's accepted socket, to @to. Takes the
+ * socket on success; -EAGAIN when no id or place is free, -EAFNOSUPPORT when the
+ * other end cannot be told such a destination: a SYN can name IPv4 addresses
+ * alone.
  */
-int session_open(struct session *s, int fd, const uint8_t addr[4],
-		 uint16_t port);
+int session_open(struct session *s, int fd, const struct destination *to);
+/*
+ * The same for an application that must hear first whether it worked. There is
+ * no socket yet: role->answered() tells when to conn_attach() it, or that there will
+ * be nothing to attach it to. c->asker is the caller's to use. conn_refuse() ends
+ * it before, and tells RP. NULL when no id or place is free. In the extension only.
+ */
+struct conn *session_ask(struct session *s, const struct destination *to);
 bool session_has_room(const struct session *s);
+/* How long until an id is free, if all that are not in use must rest; else 0. */
+int64_t session_next_id_in(const struct session *s);
+
+/* Does it speak the extension? Then names and IPv6 can be asked for. */
+bool session_is_extended(const struct session *s);
+/*
+ * LP, in the extension: @fd, a connected socket, becomes one of the pipes that
+ * it lacks, once RP has welcomed it. @fd is the session's from here on. 0, or
+ * -errno: no pipe was lacking, or no memory.
+ */
+int session_join(struct session *s, int fd);
+/* Pipes that it should have, does not, and that do not join just now. */
+unsigned int session_lacks(const struct session *s);
 /* False from its failure, or from session_stop(), to its end. */
 bool session_is_up(const struct session *s);
 

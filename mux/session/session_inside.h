@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of a session, for the files that are its parts: session (life),
- * inbound (what pipes bring), outbound (what connections send), survey (looks
- * at its pipes now and then), report.
+ * baseline (its own ways), inbound (what pipes bring), pausing (what applications
+ * do not take), outbound (what connections send), survey (looks at its pipes now
+ * and then), report.
  */
 #ifndef TM3_SESSION_INSIDE_H
 #define TM3_SESSION_INSIDE_H
@@ -16,6 +17,7 @@
 #include "../pipe/pipe.h"
 #include "../sched/next.h"
 #include "../sched/sched.h"
+#include "dialect.h"
 #include "inbound.h"
 #include "session.h"
 #include "stats.h"
@@ -25,6 +27,7 @@ struct outbound {
 	struct task pump;
 	struct timer timer;	/* the end of a wait */
 	enum next_wait wait;	/* what nothing was sent for, the last time */
+	bool control_waits;	/* control, for a pipe that takes it */
 };
 
 /* What is looked at now and then. */
@@ -36,6 +39,7 @@ struct survey {
 
 struct session {
 	struct engine *engine;
+	const struct dialect *dialect;
 	const struct session_role *role;
 	void *owner;
 	unsigned int number;
@@ -45,16 +49,21 @@ struct session {
 	bool dead;		/* waits for its end task */
 
 	struct pipe_shared shared;
-	struct pipe *pipes[PIPES_MAX];
-	unsigned int npipes;
-	unsigned int open_pipes;
+	struct pipe *pipes[PIPES_MAX];	/* by index; NULL: it left */
+	unsigned int npipes;		/* the highest index and 1 */
+	unsigned int open_pipes;	/* that have not ended */
+	struct list lost_pipes;		/* to be freed after the batch */
+	struct task bury;
+	bool started;
 
-	struct table *table;
+	struct table *table;	/* of the baseline */
+	struct extended *ext;	/* of the extension */
 	struct list conns;	/* all, lingering ones too: */
 	unsigned int nconns;	/* so many */
 	struct sched sched;
 
 	struct inbound in;
+	struct hoard hoard;	/* what is in there */
 
 	struct path path;	/* all pipes are on it */
 	struct outbound out;
@@ -66,14 +75,27 @@ struct session {
 
 /* session */
 struct conn *session_conn_new(struct session *s, uint16_t id);
-void session_mind_rest(struct session *s);
+void session_tell_room(struct session *s);
+/* As session_add_pipe(), with the @index that it shall have. NULL on failure. */
+struct pipe *session_take_pipe(struct session *s, int fd, unsigned int index);
 void session_fail(struct session *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* baseline */
+struct conn *baseline_conn_new(struct session *s, uint16_t id);
+void baseline_mind_rest(struct session *s);
+
 /* survey */
 void survey_start(struct session *s);
+/* @p came when the session had begun. */
+void survey_pipe(struct session *s, const struct pipe *p);
 void survey_stop(struct session *s);
 void survey_sample(struct session *s, const char *state);
+
+/* pausing */
+void pausing_start(struct session *s);
+void pausing_stop(struct session *s);
+void pausing_shed(struct hoard *h, size_t bytes);
 
 /* gaps */
 void gaps_start(struct session *s);
@@ -84,11 +106,13 @@ void gaps_note(struct session *s, struct conn *c);
 void reading_start(struct session *s);
 void reading_stop(struct session *s);
 void reading_add(struct session *s, const struct pipe *p);
+void reading_remove(struct session *s, const struct pipe *p);
 void reading_ready(struct session *s, struct pipe *p);
 
 /* outbound */
 void outbound_pump(struct task *t);
 void outbound_timer(struct timer *t);
+void outbound_say_reset(struct session *s, struct conn *c);
 void outbound_acked(struct session *s, struct pipe *p,
 		    const struct ack_asked *what, int64_t at);
 

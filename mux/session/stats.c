@@ -351,13 +351,14 @@ static void put_delays(struct stats *st, const struct conn *c)
 void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 		int64_t now)
 {
+	char dst[DESTINATION_TEXT];
+
 	if (is_off(st))
 		return;
 	begin(st, "conn");
 	put_u64(st, "session", session);
 	put_u64(st, "id", c->id);
-	fprintf(st->out, ",\"dst\":\"%u.%u.%u.%u:%u\"", c->dst[0], c->dst[1],
-		c->dst[2], c->dst[3], c->dst_port);
+	put_text(st, "dst", destination_text(&c->dst, dst));
 	put_time(st, "opened", c->opened_at);
 	put_time(st, "connected", c->connected_at);
 	put_time(st, "closed", now);

@@ -15,9 +15,9 @@ void survey_sample(struct session *s, const char *state)
 	struct stats *stats = s->engine->stats;
 	unsigned int i;
 
-	for (i = 0; i < s->npipes; i++) {
-		pipe_look_closely(s->pipes[i], loop_clock());
-		stats_pipe(stats, s->number, s->pipes[i], state);
+	for (i = 0; i < s->path.npipes; i++) {
+		pipe_look_closely(s->path.pipes[i], loop_clock());
+		stats_pipe(stats, s->number, s->path.pipes[i], state);
 	}
 	stats_aggregate(stats, s->number, &s->path.aggregate,
 			path_held(&s->path));
@@ -43,13 +43,19 @@ static void check_timer(struct timer *t)
 	struct session *s = container_of(t, struct session,
 					 survey.check_timer);
 	int64_t now = loop_clock();
+	char why[64];
 	unsigned int i;
 
-	for (i = 0; i < s->npipes; i++) {
-		if (pipe_is_unheard(s->pipes[i], now,
-				    UNHEARD_SECONDS * NS_PER_SEC))
-			session_fail(s, "pipe %u: nothing was acknowledged for %d s",
-				     i, UNHEARD_SECONDS);
+	/* A pipe that is over may leave its place to the one behind it. */
+	for (i = s->path.npipes; i-- > 0;) {
+		struct pipe *p = s->path.pipes[i];
+
+		if (!pipe_is_unheard(p, now, UNHEARD_SECONDS * NS_PER_SEC))
+			continue;
+		snprintf(why, sizeof(why),
+			 "pipe %u: nothing was acknowledged for %d s", p->index,
+			 UNHEARD_SECONDS);
+		s->dialect->pipe_over(s, p, false, why);
 	}
 	if (!s->dead)
 		loop_timer_in(s->engine->loop, t, CHECK_INTERVAL);
@@ -66,8 +72,8 @@ static void put_on_standby(struct session *s)
 {
 	unsigned int i;
 
-	for (i = 0; i < s->npipes; i++)
-		s->pipes[i]->standby = is_sctp(s->pipes[i]) != s->survey.losses.over;
+	for (i = 0; i < s->path.npipes; i++)
+		s->path.pipes[i]->standby = is_sctp(s->path.pipes[i]) != s->survey.losses.over;
 }
 
 static void say_switch(struct session *s)
@@ -87,8 +93,8 @@ static void losses_timer(struct timer *t)
 	uint64_t sent = 0, again = 0;
 	unsigned int i;
 
-	for (i = 0; i < s->npipes; i++) {
-		struct pipe *p = s->pipes[i];
+	for (i = 0; i < s->path.npipes; i++) {
+		struct pipe *p = s->path.pipes[i];
 
 		if (p->standby)
 			continue;
@@ -108,9 +114,9 @@ static void start_losses(struct session *s)
 {
 	unsigned int sctp = 0, i;
 
-	for (i = 0; i < s->npipes; i++)
-		sctp += is_sctp(s->pipes[i]);
-	s->survey.mixed = sctp && sctp < s->npipes;
+	for (i = 0; i < s->path.npipes; i++)
+		sctp += is_sctp(s->path.pipes[i]);
+	s->survey.mixed = sctp && sctp < s->path.npipes;
 	losses_init(&s->survey.losses, s->engine->settings->sctp_loss);
 	if (!s->survey.mixed)
 		return;
@@ -130,6 +136,17 @@ static bool tells_enough(const struct pipe *p, enum aggregate_mode mode)
 	return mode == AGGREGATE_DELAY ? p->acks.on : !is_sctp(p);
 }
 
+static bool tells_enough_or_say(struct session *s, const struct pipe *p,
+				enum aggregate_mode mode)
+{
+	if (tells_enough(p, mode))
+		return true;
+	log_info(s->engine->log, "session %u: pipes of %s do not tell enough for --aggregate %s: it is off",
+		 s->number, transport_name(p->transport),
+		 aggregate_mode_name(mode));
+	return false;
+}
+
 static enum aggregate_mode aggregate_of(struct session *s)
 {
 	enum aggregate_mode mode = s->engine->settings->aggregate;
@@ -137,15 +154,9 @@ static enum aggregate_mode aggregate_of(struct session *s)
 
 	if (!s->engine->settings->late || mode == AGGREGATE_OFF)
 		return AGGREGATE_OFF;
-	for (i = 0; i < s->npipes; i++) {
-		const struct pipe *p = s->pipes[i];
-
-		if (tells_enough(p, mode))
-			continue;
-		log_info(s->engine->log, "session %u: pipes of %s do not tell enough for --aggregate %s: it is off",
-			 s->number, transport_name(p->transport),
-			 aggregate_mode_name(mode));
-		return AGGREGATE_OFF;
+	for (i = 0; i < s->path.npipes; i++) {
+		if (!tells_enough_or_say(s, s->path.pipes[i], mode))
+			return AGGREGATE_OFF;
 	}
 	return mode;
 }
@@ -161,6 +172,15 @@ void survey_start(struct session *s)
 	if (s->engine->stats)
 		sample_timer(&s->survey.sample_timer);
 	check_timer(&s->survey.check_timer);
+}
+
+void survey_pipe(struct session *s, const struct pipe *p)
+{
+	enum aggregate_mode mode = s->path.aggregate.mode;
+
+	if (mode != AGGREGATE_OFF && !tells_enough_or_say(s, p, mode))
+		aggregate_init(&s->path.aggregate, AGGREGATE_OFF,
+			       s->engine->settings->lambda, loop_clock());
 }
 
 void survey_stop(struct session *s)

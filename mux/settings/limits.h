@@ -15,6 +15,14 @@ enum {
 	QUEUE_MAX_SESSION = 256 << 20,
 	/* without progress for this long the connection is reset. */
 	PAUSE_MS = 2000,
+	/*
+	 * A connection that goes on slowly may hold up the others for so long,
+	 */
+	STALL_MS = 5000,
+	/* and for one part in so many of the time that goes by; */
+	STALL_SHARE = 10,
+	/* who takes so many bytes a second does not hold them up. */
+	STALL_RATE = 10 << 20,
 
 	/* Out of order, bookkeeping included: the largest holder is reset. */
 	REORDER_MAX_SESSION = 64 << 20,
@@ -22,6 +30,9 @@ enum {
 	GAP_SECONDS = 30,
 	/* Before its SYN, for one connection: the SYN will be refused. */
 	EARLY_MAX = 4 << 20,
+
+	/* In order and out of order, by all sessions of a process together. */
+	HELD_MAX = 640 << 20,
 
 	/* A closed id remembers its old owner for so long, and LP rests it. */
 	REST_SECONDS = 30,
@@ -34,8 +45,32 @@ enum {
 	/* and so long. */
 	ORPHAN_SECONDS = 60,
 
+	/* In the extension: what the other end may send ahead of applications, all */
+	WINDOW_MEMORY = 256 << 20,	/* connections together, and what waits; */
+	WINDOW_FIRST = 64 << 10,	/* a new one, while there is so much, */
+	WINDOW_LEAST = 4 << 10,		/* any in any case, */
+	WINDOW_MOST = 16 << 20,		/* and none more. */
+	/* Memory short: who took nothing for so long and has most is reset. */
+	WINDOW_IDLE_SECONDS = 30,
+	/* Sent ahead of the answer: on a connection, and on all of them. */
+	EARLY_CONN = 64 << 10,
+	EARLY_SESSION = 4 << 20,
+	/* What was sent and is not acknowledged by the other proxy. */
+	KEEP_MAX = 32 << 20,
+	/* A session without pipes is kept so long; LP takes no more after */
+	RESUME_SECONDS = 120,
+	ALONE_SECONDS = 10,
+
 	/* How long an orderly end waits for the last acknowledgement. */
 	LINGER_MS = 1000,
+
+	/*
+	 * An application that ended first hears of an orderly end only after so
+	 * long without anything that came for it behind its end: the first where
+	 * it may be waiting for an answer, the other where it had one.
+	 */
+	UNANSWERED_MS = 1000,
+	ANSWERED_MS = 200,
 };
 
 #endif

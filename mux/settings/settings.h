@@ -34,8 +34,14 @@ struct settings {
 	double sctp_loss;	/* percent: a mixed set goes to SCTP above it */
 	bool sctp_loss_given;	/* on the command line */
 	const char *cc;		/* congestion control of pipes, or NULL */
-	uint64_t seed;		/* of the random policy */
+	uint64_t seed;		/* of the random policy, and of LP's first id */
+	bool seed_given;	/* on the command line */
 	unsigned int max_conns;	/* in a session */
+	size_t max_held;	/* bytes, by all sessions together */
+	/* Of sessions of the extension: */
+	size_t window_memory;	/* that the other end may fill */
+	size_t keep;		/* bytes sent and not acknowledged */
+	unsigned int resume_s;	/* that one without pipes is kept */
 	const char *stats_path;	/* or NULL */
 	double stats_interval;	/* s */
 	int verbosity;		/* enum log_level */

@@ -3,8 +3,8 @@
  * A run: consecutive messages of one connection, framed back to back, that
  * travel on one pipe. It is what a policy commits and what a pipe writes: on a
  * slow path one message, on a fast one as many as one system call can carry.
- * Today a run lives until it is written; it knows whose messages it holds so that one day it
- * may live until they are acknowledged.
+ * In the baseline a run lives until it is written. In the extension it is kept
+ * until the other proxy acknowledged its messages.
  */
 #ifndef TM3_RUN_H
 #define TM3_RUN_H
@@ -25,6 +25,8 @@ struct run {
 	uint16_t id;		/* the connection */
 	uint32_t first;		/* number of the first message */
 	uint32_t messages;
+	uint32_t uncounted;	/* messages of it that its pipe does not count */
+	bool kept;		/* who has it needs it when it is written, too */
 	bool heard;		/* the connection's other end was, before */
 	size_t len;		/* bytes framed */
 	size_t sent;		/* bytes written to the pipe */

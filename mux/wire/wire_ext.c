@@ -142,7 +142,7 @@ static void ack(struct walk *w, struct wire_ack *m)
 	}
 }
 
-static void address(struct walk *w, struct wire_address *m)
+static void address(struct walk *w, struct destination *m)
 {
 	u8(w, &m->kind);
 	u8(w, &m->len);
@@ -226,21 +226,6 @@ static int fields(struct walk *w, struct wire_ext *ext)
 	return -1;
 }
 
-static int address_is_sound(const struct wire_address *m)
-{
-	switch (m->kind) {
-	case WIRE_ADDRESS_NONE:
-		return m->len == 0;
-	case WIRE_ADDRESS_IPV4:
-		return m->len == 4;
-	case WIRE_ADDRESS_IPV6:
-		return m->len == 16;
-	case WIRE_ADDRESS_NAME:
-		return m->len > 0 && !memchr(m->bytes, 0, m->len);
-	}
-	return 0;
-}
-
 /* The connection that a message is about, or -1 if it is about none. */
 static int connection_of(const struct wire_ext *ext)
 {
@@ -285,9 +270,9 @@ static enum wire_ext_result judge_open(const struct wire_open *m)
 	if (m->protocol != WIRE_PROTOCOL_TCP &&
 	    m->protocol != WIRE_PROTOCOL_UDP)
 		return WIRE_EXT_BAD_PROTOCOL;
-	if (!address_is_sound(&m->to))
+	if (!destination_is_sound(&m->to))
 		return WIRE_EXT_BAD_ADDRESS;
-	if (m->protocol == WIRE_PROTOCOL_TCP && m->to.kind == WIRE_ADDRESS_NONE)
+	if (m->protocol == WIRE_PROTOCOL_TCP && m->to.kind == DESTINATION_NONE)
 		return WIRE_EXT_BAD_ADDRESS;
 	return WIRE_EXT_OK;
 }
@@ -306,7 +291,7 @@ static enum wire_ext_result judge(const struct wire_ext *ext, int ways)
 	case WIRE_OPEN:
 		return judge_open(&ext->open);
 	case WIRE_DATAGRAM:
-		return address_is_sound(&ext->datagram.at)
+		return destination_is_sound(&ext->datagram.at)
 			? WIRE_EXT_OK : WIRE_EXT_BAD_ADDRESS;
 	default:
 		return WIRE_EXT_OK;

@@ -16,12 +16,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "destination.h"
 #include "wire.h"
 
 enum {
 	WIRE_EXT_VERSION = 1,
 	WIRE_EXT_SESSION_SIZE = 16,	/* bytes that name a session */
-	WIRE_EXT_ADDRESS_MAX = 255,
 	WIRE_EXT_PIPES_MAX = 64,	/* of a session */
 	WIRE_ACK_PIPES_MAX = 255,	/* that one ACK has room for */
 };
@@ -73,19 +73,13 @@ enum wire_synack_result {
 	WIRE_SYNACK_DENIED = 4,
 	WIRE_SYNACK_LIMIT = 5,
 	WIRE_SYNACK_NO_NAME = 6,	/* it does not resolve */
+	WIRE_SYNACK_FAILED = 255,	/* or any other that is not above */
 };
 
 enum wire_goodbye_reason {
 	WIRE_GOODBYE_SHUTDOWN = 0,
 	WIRE_GOODBYE_PROTOCOL = 1,	/* the peer broke the rules */
 	WIRE_GOODBYE_LIMIT = 2,
-};
-
-enum wire_address_kind {
-	WIRE_ADDRESS_NONE = 0,		/* UDP only */
-	WIRE_ADDRESS_IPV4 = 4,
-	WIRE_ADDRESS_IPV6 = 6,
-	WIRE_ADDRESS_NAME = 'n',
 };
 
 enum wire_protocol {			/* numbers of the IP header */
@@ -172,25 +166,16 @@ struct wire_ack {
 	struct wire_ack_pipe pipe[WIRE_ACK_PIPES_MAX];
 };
 
-struct wire_address {
-	uint8_t kind;			/* enum wire_address_kind */
-	uint8_t len;			/* 0, 4, 16, or that of the name */
-	/* As it is written: the first byte of an address first; a name ends in
-	 * a NUL here, which is not counted and not sent. */
-	uint8_t bytes[WIRE_EXT_ADDRESS_MAX + 1];
-	uint16_t port;			/* 0 where there is no address */
-};
-
 struct wire_open {
 	uint16_t id;
 	uint8_t protocol;		/* enum wire_protocol */
-	struct wire_address to;
+	struct destination to;
 	uint32_t window;		/* that the other end may use first */
 };
 
 struct wire_datagram {
 	uint16_t id;
-	struct wire_address at;		/* kind 0: that of the flow */
+	struct destination at;		/* kind 0: that of the flow */
 	const uint8_t *payload;		/* into the buffer that was read */
 	uint16_t payload_len;
 };

@@ -113,11 +113,11 @@ static void on_syn(struct session *s, struct conn *c)
 	int fd[2];
 
 	check(c->had_syn && !c->over);
-	if (!app || c->dst_port % 8 == 0) {
+	if (!app || c->dst.port % 8 == 0) {
 		conn_refuse(c, CONN_END_REFUSED);
 		return;
 	}
-	if (c->dst_port % 8 == 1) {
+	if (c->dst.port % 8 == 1) {
 		fd[0] = begin_connect();
 		*app = take_connect();
 		conn_connecting(c, fd[0], NS_PER_SEC);
@@ -134,7 +134,7 @@ static void on_room(struct session *s)
 }
 
 static const struct session_role rp_role = {
-	.syn = on_syn,
+	.open = on_syn,
 	.ended = on_ended,
 };
 
@@ -145,14 +145,15 @@ static const struct session_role lp_role = {
 
 static void open_app(struct scene *scene)
 {
-	static const uint8_t addr[4] = { 192, 0, 2, 1 };
+	struct destination to =
+		destination_ipv4((uint8_t[]){ 192, 0, 2, 1 }, 80);
 	int *app = free_app(scene);
 	int fd[2];
 
 	if (scene->accepts || !scene->s || !app)
 		return;
 	stream_pair(false, fd);
-	if (session_open(scene->s, fd[1], addr, 80))
+	if (session_open(scene->s, fd[1], &to))
 		close(fd[1]);
 	*app = fd[0];
 }
@@ -227,7 +228,8 @@ static void check_books(const struct session *s)
 	check(s->in.full_queues == stuck);
 	check(table_conns(s->table) == live);
 	if (!s->dead && !s->stopping)
-		check(s->in.paused == (stuck || queued > QUEUE_MAX_SESSION));
+		check(s->in.paused == (stuck || s->in.full));
+	check(s->in.full || queued <= QUEUE_MAX_SESSION);
 }
 
 /* What a pipe read whole it counted right. */
@@ -429,6 +431,8 @@ static void begin(struct scene *scene, uint8_t how)
 
 	memset(scene, 0, sizeof(*scene));
 	settings_init(&scene->settings);
+	scene->settings.seed = 0;	/* the first id is 1 */
+	scene->settings.seed_given = true;
 	log_init(&scene->log, "fuzz", LOG_ERROR);
 	scene->accepts = how & 1;
 	scene->settings.late = how & 2;

@@ -71,6 +71,7 @@ RP_WRONG = [
     (["--max-sessions", "x", "4"], "--max-sessions"),
     (["--max-sessions-each", "0", "4"], "--max-sessions-each"),
     (["--max-connects", "0", "4"], "--max-connects"),
+    (["--max-memory", "0", "4"], "--max-memory"),
     (["--max-connects", "65536", "4"], "--max-connects"),
 ]
 LP_WRONG = [
@@ -136,7 +137,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
     options = {"--binding", "--app-buffer", "--pipe-sndbuf", "--pipe-policy", "--conn-policy",
                "--cc", "--seed", "--stats", "--stats-interval", "--verbose", "--quiet", "--help",
                "--version", "--max-conns", "--pipe", "--sctp-loss", "--aggregate",
-               "--lambda"}  # fmt: skip
+               "--lambda", "--window-memory", "--keep"}  # fmt: skip
     options |= (
         {
             "--listen",
@@ -147,6 +148,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
             "--max-sessions",
             "--max-connects",
             "--max-sessions-each",
+            "--max-memory",
         }
         if side == "rp"
         else {"--redirect", "--socks", "--forward"}

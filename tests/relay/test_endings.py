@@ -11,6 +11,7 @@ from tests.relay import payload, records
 from tests.relay.ends import (
     Ending,
     Handler,
+    Server,
     read_exactly,
     read_to_end,
     reset,
@@ -171,6 +172,41 @@ def test_a_client_that_ends_first_still_gets_only_what_was_sent(
                 assert end.sha256 == payload.digest(data[: end.size])
             assert isinstance(server.results.get(timeout=10), Ending | OSError)
         proxies.settled()
+
+
+HALF_CLOSED = 300_000
+
+
+def half_closed(box: Namespace, server: Server) -> Ending:
+    """What an application sees that ends its side right behind its request."""
+    with socks(box, "127.0.0.1", server.port) as sock:
+        sock.sendall(b"request")
+        sock.shutdown(socket.SHUT_WR)
+        return read_to_end(sock)
+
+
+@pytest.mark.parametrize("thinks_s", [0.0, 0.3])
+def test_a_lost_answer_is_no_clean_end(box: Namespace, tmp_path: Path, thinks_s: float) -> None:
+    """All or a part of the answer comes behind the application's end. It must not look whole."""
+
+    def handler(sock: socket.socket) -> Ending:
+        assert read_exactly(sock, 7) == b"request"
+        time.sleep(thinks_s)  # a server that takes its time
+        sock.sendall(BULK[:HALF_CLOSED])
+        sock.shutdown(socket.SHUT_WR)
+        return read_to_end(sock)
+
+    with serving(box, handler) as server, pair(box, tmp_path):
+        for _ in range(5):
+            end = half_closed(box, server)
+            assert end.how == "reset" or end.size == HALF_CLOSED, end
+
+
+def test_who_half_closes_for_no_answer_sees_a_clean_end(box: Namespace, tmp_path: Path) -> None:
+    """An upload, say: the server reads to the end and goes."""
+    with serving(box, read_to_end) as server, pair(box, tmp_path):
+        assert half_closed(box, server).how == "eof"
+        assert server.results.get(timeout=10).how == "eof"
 
 
 def test_a_stalled_reader_holds_up_others_for_a_short_while_only(

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """rp is for many: nobody takes all of its sessions, places or descriptors."""
 
+import fcntl
 import socket
+import struct
+import termios
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -13,7 +16,8 @@ from tests.relay.ends import echo, read_exactly, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program, binary, program
 from tests.relay.proxies import RP_READY, local_proxy, remote_proxy
-from tests.relay.wire import raw_lp
+from tests.relay.waiting import equals
+from tests.relay.wire import Pipe, raw_lp
 
 GREEDY = "127.0.0.5"
 
@@ -25,6 +29,12 @@ def pipe_from(box: Namespace, source: str) -> socket.socket:
     with suppress(ConnectionResetError):  # it may come before connect() returns
         sock.connect(("127.0.0.1", 6000))
     return sock
+
+
+def unsent(pipe: Pipe) -> int:
+    """What of it is not yet in the other end's buffer."""
+    told = fcntl.ioctl(pipe.sock, termios.TIOCOUTQ, struct.pack("i", 0))
+    return int(struct.unpack("i", told)[0])
 
 
 def works(box: Namespace, port: int) -> None:
@@ -76,6 +86,55 @@ def test_pipes_that_wait_do_not_shut_out_others(box: Namespace, tmp_path: Path) 
             works(box, server.port)
             assert not lp.lines("no pipes|lost")
         rp.expect(r"1 of 4 pipes from 127\.1\.\d+\.\d+ were closed: 1024 pipes wait")
+
+
+def gap(count: int) -> list[bytes]:
+    """Messages of connection 1 that wait for its number 1."""
+    return [wire.data(1, number, bytes(4096)) for number in range(2, 2 + count)]
+
+
+def fill(pipe: Pipe, port: int, mib: int) -> None:
+    with suppress(OSError):
+        pipe.send(wire.syn(1, "127.0.0.1", port), *gap(mib << 8))
+
+
+def held_mib(box: Namespace, tmp_path: Path, sources: list[str], *options: str) -> int:
+    """Each sends 40 MiB that nobody can take; rp's growth. Somebody with little lives on."""
+    with (
+        serving(box, echo) as server,
+        remote_proxy(box, tmp_path, *options, pipes=1, asan=False) as rp,
+        ExitStack() as stack,
+    ):
+        (modest,) = stack.enter_context(raw_lp(box, 1))
+        modest.send(wire.syn(1, "127.0.0.1", server.port), wire.data(1, 2, b"two"))
+        pipes = [Pipe(stack.enter_context(pipe_from(box, source))) for source in sources]
+        before = rp.rss_kib()
+        for pipe in pipes:
+            fill(pipe, server.port, 40)
+            equals("what rp did not read", lambda p=pipe: unsent(p), 0)
+        peak = rp.rss_kib() - before
+        if options:
+            rp.expect(r"of all it holds most, \d+ bytes, and there is too much: reset 1 conn")
+        modest.send(wire.data(1, 1, b"one"))
+        answer = b""
+        while answer != b"onetwo":
+            message = modest.receive()
+            assert message is not None and message.kind == "data", message
+            answer += message.body
+        return peak >> 10
+
+
+def test_memory_of_all_together_is_bounded(box: Namespace, tmp_path: Path) -> None:
+    sources = [f"127.0.1.{n}" for n in range(1, 5)]
+    assert held_mib(box, tmp_path, sources, "--max-memory", "96") < 130
+
+
+def test_memory_of_one_address_is_bounded(box: Namespace, tmp_path: Path) -> None:
+    assert held_mib(box, tmp_path, [GREEDY] * 4, "--max-memory", "96") < 80
+
+
+def test_as_much_memory_as_is_allowed_is_there(box: Namespace, tmp_path: Path) -> None:
+    assert held_mib(box, tmp_path, [GREEDY] * 4) > 160
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Local proxies that come, go, come back, and do not know of each other."""
 
+import fcntl
 import signal
 import socket
+import struct
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.relay import payload, records
+from tests.relay import payload, records, wire
 from tests.relay.ends import (
     Ending,
     echo,
@@ -22,9 +28,10 @@ from tests.relay.ends import (
     socks_request,
 )
 from tests.relay.netns import Namespace, namespace, veth
+from tests.relay.programs import Program
 from tests.relay.proxies import LP_READY, local_proxy, pair, remote_proxy
 from tests.relay.waiting import equals, until
-from tests.relay.wire import raw_lp
+from tests.relay.wire import Pipe, raw_lp
 
 BULK = payload.seeded(4_000_000, seed=2)
 WHOLE = Ending("eof", len(BULK), payload.digest(BULK))
@@ -122,6 +129,73 @@ def test_a_killed_lp_leaves_nothing_and_the_next_is_served(box: Namespace, tmp_p
         equals("rp's descriptors", rp.fd_count, idle)
     events = [(r["session"], r["event"]) for r in records.of(stats, "session")]
     assert events == [(n, e) for n in (1, 2, 3, 4) for e in ("begin", "end")]
+
+
+DROP = """
+table inet cut {{
+chain cut {{
+type filter hook {hook} priority 0
+{direction} != "lo" drop
+}}
+}}
+"""
+
+
+def unread(pipe: Pipe) -> int:
+    told = fcntl.ioctl(pipe.sock, termios.FIONREAD, struct.pack("i", 0))
+    return int(struct.unpack("i", told)[0])
+
+
+@contextmanager
+def closed_window(near: Namespace, far: Namespace, tmp: Path) -> Iterator[tuple[Program, Pipe]]:
+    """An rp that has more to send on a pipe than its lp, which reads nothing, has room for."""
+    with (
+        serving(far, endless, ("0.0.0.0", 8000)),
+        remote_proxy(far, tmp, pipes=1) as rp,
+        raw_lp(near, 1, (FAR, 6000)) as (pipe,),
+    ):
+        pipe.send(wire.syn(1, FAR, 8000))
+        until(
+            "the window to be closed",
+            lambda: far.run("ss", "-Htno", "sport = :6000").count("persist"),
+        )
+        yield rp, pipe
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["down", "output", "input"])
+def test_a_closed_window_and_a_short_silence(
+    two: tuple[Namespace, Namespace], tmp_path: Path, how: str
+) -> None:
+    """8 s without a network while the window is closed: rp's probes go unanswered, and yet the
+    peer was heard 8 s ago, not 20."""
+    near, far = two
+    with closed_window(near, far, tmp_path) as (rp, pipe):
+        waited = unread(pipe)
+        if how == "down":
+            far.ip("link", "set", "wire-r", "down")
+        else:
+            far.nft(DROP.format(hook=how, direction="oif" if how == "output" else "iif"))
+        time.sleep(8)  # what the network is silent for
+        if how == "down":
+            far.ip("link", "set", "wire-r", "up")
+        else:
+            far.nft("delete table inet cut")
+        pipe.sock.settimeout(30)
+        read_exactly(pipe.sock, waited + (8 << 20))
+        assert not rp.lines("ended")
+
+
+@pytest.mark.slow
+def test_a_closed_window_whose_peer_is_gone(
+    two: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    near, far = two
+    with closed_window(near, far, tmp_path) as (rp, _):
+        far.nft(DROP.format(hook="input", direction="iif"))
+        began = time.monotonic()
+        rp.expect("nothing was acknowledged for 20 s", 40)
+        assert 18 < time.monotonic() - began < 32
 
 
 @pytest.mark.slow

@@ -64,16 +64,16 @@ enum wire_ext_result ext_decode(const uint8_t *body, size_t len,
 			      ext_is_downlink(body[0], id), ext);
 }
 
-static void random_address(struct random *r, struct wire_address *m, int none)
+static void random_address(struct random *r, struct destination *m, int none)
 {
-	static const uint8_t kinds[] = { WIRE_ADDRESS_IPV4, WIRE_ADDRESS_IPV6,
-					 WIRE_ADDRESS_NAME, WIRE_ADDRESS_NONE };
+	static const uint8_t kinds[] = { DESTINATION_IPV4, DESTINATION_IPV6,
+					 DESTINATION_NAME, DESTINATION_NONE };
 
 	m->port = (uint16_t)random_next(r);
 	m->kind = kinds[random_below(r, none ? 4 : 3)];
-	m->len = m->kind == WIRE_ADDRESS_NONE ? 0
-	       : m->kind == WIRE_ADDRESS_IPV4 ? 4
-	       : m->kind == WIRE_ADDRESS_IPV6 ? 16
+	m->len = m->kind == DESTINATION_NONE ? 0
+	       : m->kind == DESTINATION_IPV4 ? 4
+	       : m->kind == DESTINATION_IPV6 ? 16
 	       : (uint8_t)random_range(r, 1, 255);
 	for (int i = 0; i < m->len; i++)
 		m->bytes[i] = (uint8_t)random_range(r, 1, 255);

@@ -41,7 +41,7 @@ static void on_ended(struct session *s)
 }
 
 static const struct session_role rp_role = {
-	.syn = on_syn,
+	.open = on_syn,
 	.ended = on_ended,
 };
 
@@ -53,6 +53,8 @@ void peer_init(struct peer *peer)
 {
 	memset(peer, 0, sizeof(*peer));
 	settings_init(&peer->settings);
+	peer->settings.seed = 0;	/* the first id is 1 */
+	peer->settings.seed_given = true;
 	log_init(&peer->log, "test", LOG_ERROR);
 	for (int i = 0; i < PEER_IDS; i++)
 		peer->conn[i].app = -1;

@@ -251,6 +251,57 @@ static void a_connect_times_out(void **state)
 	close(listener);
 }
 
+/* --- a limit to what is left to do --- */
+
+static int overfull_listener(uint16_t *port, int filler[2])
+{
+	int listener = tcp_listen(0, port);	/* it answers no third SYN */
+
+	filler[0] = tcp_connect(*port);
+	filler[1] = tcp_connect(*port);
+	return listener;
+}
+
+static void a_connect_does_not_outlast_the_limit(void **state)
+{
+	struct scene *scene = *state;
+	int64_t began = loop_clock();
+	int filler[2], listener;
+	uint16_t port;
+
+	listener = overfull_listener(&port, filler);
+	assert_int_equal(conn_connecting(scene->c, tcp_connect(port),
+					 3600 * NS_PER_SEC), 0);
+	scene_deliver(scene, 0, 5000);
+	conn_finish(scene->c, WIRE_REASON_FIN);
+	conn_limit_time(scene->c, 200 * NS_PER_MS);
+	assert_ended(scene, CONN_END_PEER_FIN);
+	assert_true(loop_clock() - began >= 200 * NS_PER_MS);
+	close(filler[0]);
+	close(filler[1]);
+	close(listener);
+}
+
+/* The limit was set while it still connected; its reader reads nothing. */
+static void what_drains_after_its_connect_does_not_either(void **state)
+{
+	struct scene *scene = *state;
+	int64_t began = loop_clock();
+	uint16_t port;
+	int listener = tcp_listen(1, &port);
+
+	assert_int_equal(conn_connecting(scene->c, tcp_connect(port),
+					 NS_PER_SEC), 0);
+	scene_deliver(scene, 0, BULK);
+	conn_finish(scene->c, WIRE_REASON_FIN);
+	conn_limit_time(scene->c, 500 * NS_PER_MS);
+	scene->app = tcp_accept(listener);
+	close(listener);
+	assert_ended(scene, CONN_END_PEER_FIN);
+	assert_true(loop_clock() - began >= 500 * NS_PER_MS);
+	assert_app_ends(scene, -ECONNRESET);
+}
+
 /* --- ending it from here --- */
 
 static void a_refusal_is_told_once(void **state)
@@ -342,6 +393,8 @@ int main(void)
 		CONN_TEST(early_data_waits_for_the_connect),
 		CONN_TEST(a_refused_connect_is_told),
 		CONN_TEST(a_connect_times_out),
+		CONN_TEST(a_connect_does_not_outlast_the_limit),
+		CONN_TEST(what_drains_after_its_connect_does_not_either),
 		CONN_TEST(a_refusal_is_told_once),
 		CONN_TEST(nobody_is_told_of_what_they_never_heard_of),
 		CONN_TEST(an_abort_resets_and_says_nothing),

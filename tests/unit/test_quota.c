@@ -18,6 +18,7 @@ struct session {		/* a stand-in */
 };
 
 static struct quota quota;
+static struct hoard all;
 static struct session session[MAX + 1];
 static unsigned int n;
 
@@ -31,7 +32,8 @@ static int set_up(void **state)
 	(void)state;
 	memset(session, 0, sizeof(session));
 	n = 0;
-	quota_init(&quota, MAX, EACH, is_idle);
+	hoard_init(&all, NULL, 1000);
+	quota_init(&quota, &all, MAX, EACH, is_idle);
 	return 0;
 }
 

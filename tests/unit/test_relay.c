@@ -204,7 +204,7 @@ static void carry(struct world *w, struct transit *t)
 static void on_syn(struct session *s, struct conn *c)
 {
 	struct world *w = session_owner(s);
-	unsigned int index = c->dst_port - FIRST_PORT;
+	unsigned int index = c->dst.port - FIRST_PORT;
 	int fd[2];
 
 	assert_in_range(index, 0, w->links - 1);
@@ -224,19 +224,20 @@ static void on_ended(struct session *s)
 
 static const struct session_role role[2] = {
 	{ .ended = on_ended },
-	{ .ended = on_ended, .syn = on_syn },
+	{ .ended = on_ended, .open = on_syn },
 };
 
 static void open_link(struct world *w)
 {
 	struct link *l = &w->link[w->opened];
-	uint8_t addr[4] = { 192, 0, 2, 1 };
+	struct destination to =
+		destination_ipv4((uint8_t[]){ 192, 0, 2, 1 },
+				 (uint16_t)(FIRST_PORT + w->opened));
 	int fd[2];
 
 	tcp_pair(fd);
 	l->app[0].fd = fd[0];
-	assert_int_equal(session_open(w->session[0], fd[1], addr,
-				      (uint16_t)(FIRST_PORT + w->opened)), 0);
+	assert_int_equal(session_open(w->session[0], fd[1], &to), 0);
 	w->opened++;
 }
 

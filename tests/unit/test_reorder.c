@@ -284,6 +284,31 @@ static void a_taken_message_stays_where_it_is(void **state)
 	reorder_release(held);
 }
 
+/* Whoever sends the numbers has chosen them so that their low bits are alike. */
+static void no_choice_of_numbers_makes_long_chains(void **state)
+{
+	enum { COUNT = 4096, STEP = WIRE_NUMBER_WINDOW / COUNT };
+	uint32_t longest = 0;
+	struct reorder q;
+
+	(void)state;
+	reorder_init(&q, 0);
+	for (uint32_t n = 1; n <= COUNT; n++)
+		assert_int_equal(put(&q, n * STEP, 1, 0), REORDER_EARLY);
+	for (uint32_t i = 0; i < q.buckets; i++) {
+		const struct reorder_early *at;
+		uint32_t length = 0;
+
+		for (at = q.bucket[i]; at; at = at->chain)
+			length++;
+		if (length > longest)
+			longest = length;
+	}
+	assert_in_range(longest, 1, 16);
+	reorder_fini(&q);
+	assert_owns_nothing(&q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +322,7 @@ int main(void)
 		cmocka_unit_test(the_window_moves_with_what_is_delivered),
 		cmocka_unit_test(a_full_window_is_held_and_released),
 		cmocka_unit_test(memory_follows_what_is_held),
+		cmocka_unit_test(no_choice_of_numbers_makes_long_chains),
 		cmocka_unit_test(a_single_swap_makes_no_table),
 		cmocka_unit_test(fini_drops_all_and_leaves_the_queue_usable),
 		cmocka_unit_test(a_taken_message_stays_where_it_is),

@@ -178,19 +178,51 @@ static void a_broken_length_ends_the_session(void **state)
 
 static void a_syn_downlink_resets_the_application(void **state)
 {
-	static const uint8_t addr[4] = { 192, 0, 2, 1 };
+	struct destination to = destination_ipv4((uint8_t[]){ 192, 0, 2, 1 }, 80);
 	struct peer *peer = *state;
 	int fd[2];
 
 	tcp_pair(fd);
 	peer->conn[1].app = fd[0];
-	assert_int_equal(session_open(peer->s, fd[1], addr, 80), 0);
+	assert_int_equal(session_open(peer->s, fd[1], &to), 0);
 	peer_settle(peer);
 	assert_int_equal(peer->conn[1].messages, 1);
-	peer_syn(peer, 0, 9);		/* of nobody */
 	peer_syn(peer, 0, 1);
 	assert_reset(peer, 1);
-	assert_int_equal(peer->s->counts.protocol, 2);
+	assert_int_equal(peer->s->counts.protocol, 1);
+}
+
+/* Whoever sends that thinks this is another session. */
+static void an_id_never_opened_ends_the_session(void **state)
+{
+	struct destination to = destination_ipv4((uint8_t[]){ 192, 0, 2, 1 }, 80);
+	struct peer *peer = *state;
+	char byte;
+	int fd[2];
+
+	tcp_pair(fd);
+	peer->conn[1].app = fd[0];
+	assert_int_equal(session_open(peer->s, fd[1], &to), 0);
+	peer_settle(peer);
+	peer_text(peer, 1, 2, 0, "somebody else's");
+	assert_true(peer_waits_for_end(peer));
+	assert_non_null(strstr(peer->why, "connection 2, which was never"));
+	assert_int_equal(read_some(fd[0], &byte, 1), -ECONNRESET);
+}
+
+static void an_id_that_is_over_ends_nothing(void **state)
+{
+	struct destination to = destination_ipv4((uint8_t[]){ 192, 0, 2, 1 }, 80);
+	struct peer *peer = *state;
+	int fd[2];
+
+	tcp_pair(fd);
+	assert_int_equal(session_open(peer->s, fd[1], &to), 0);
+	close(fd[0]);
+	assert_true(peer_waits_for_fin(peer, 1));
+	peer_text(peer, 1, 1, 0, "late");
+	peer_settle(peer);
+	assert_non_null(peer->s);
 }
 
 /* --- pipes --- */
@@ -411,6 +443,8 @@ int main(void)
 		SESSION_TEST(a_number_too_far_ahead_ends_its_connection, _rp),
 		SESSION_TEST(a_broken_length_ends_the_session, _rp),
 		SESSION_TEST(a_syn_downlink_resets_the_application, _lp),
+		SESSION_TEST(an_id_never_opened_ends_the_session, _lp),
+		SESSION_TEST(an_id_that_is_over_ends_nothing, _lp),
 		SESSION_TEST(a_pipe_that_ends_ends_the_session, _rp),
 		SESSION_TEST(
 			out_of_order_is_bounded_and_the_largest_holder_pays,

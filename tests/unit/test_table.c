@@ -348,6 +348,21 @@ static void without_a_free_id_there_is_none(void **state)
 	assert_int_equal(table_next_id(scene->t, scene->now), 99);
 }
 
+static void ids_begin_where_they_are_told_to(void **state)
+{
+	static const uint16_t want[] = { WIRE_ID_LP_MAX, 1, 2 };
+	struct scene *scene = *state;
+
+	table_begin_at(scene->t, WIRE_ID_LP_MAX);
+	for (int i = 0; i < 3; i++) {
+		assert_false(table_gave(scene->t, want[i]));
+		assert_int_equal(table_next_id(scene->t, scene->now), want[i]);
+		assert_true(table_gave(scene->t, want[i]));
+	}
+	assert_false(table_gave(scene->t, 3));
+	assert_false(table_gave(scene->t, WIRE_ID_MAX));
+}
+
 #define TABLE_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -369,6 +384,7 @@ int main(void)
 		TABLE_TEST(a_detached_one_is_given_up_in_time),
 		TABLE_TEST(ids_never_come_back_early),
 		TABLE_TEST(without_a_free_id_there_is_none),
+		TABLE_TEST(ids_begin_where_they_are_told_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,6 @@ static void data_that_lay_in_a_paused_pipe_reach_no_successor(void **state)
 	shutdown(peer->conn[2].app, SHUT_WR);
 	assert_true(peer_waits_for_fin(peer, 2));
 	pass(peer, REST_SECONDS + 1);
-	pass(peer, REST_SECONDS + 1);
 	assert_true(peer_waits_for_fin(peer, 1));	/* the pause is over */
 	assert_false(peer->s->in.paused);
 	peer_settle(peer);
@@ -137,6 +136,31 @@ static void data_that_lay_in_a_paused_pipe_reach_no_successor(void **state)
 		peer_text(peer, 2, 2, number, "new");
 	peer_settle(peer);
 	assert_app_reads(peer, 2, "newnew");
+}
+
+static void resting_ids_say_when_they_are_free(void **state)
+{
+	struct destination to = destination_ipv4((uint8_t[]){ 192, 0, 2, 1 }, 80);
+	struct peer *peer = *state;
+	struct session *s = peer->s;
+
+	for (int i = 0; i < WIRE_ID_LP_MAX; i++) {
+		assert_int_equal(session_next_id_in(s), 0);
+		assert_int_equal(session_open(s, sock_tcp(AF_INET), &to), 0);
+		conn_abort(list_entry(s->conns.prev, struct conn, member),
+			   CONN_END_LIMIT);
+		if (i % 100 == 0)
+			run_round(peer->engine.loop);
+	}
+	assert_false(session_has_room(s));
+	assert_in_range(session_next_id_in(s), 20 * NS_PER_SEC,
+			REST_SECONDS * NS_PER_SEC);
+	pass(peer, REST_SECONDS / 2);
+	assert_in_range(session_next_id_in(s), 5 * NS_PER_SEC,
+			REST_SECONDS / 2 * NS_PER_SEC);
+	pass(peer, REST_SECONDS / 2 + 1);
+	assert_int_equal(session_next_id_in(s), 0);
+	assert_true(session_has_room(s));
 }
 
 /* --- gaps --- */
@@ -378,6 +402,7 @@ int main(void)
 		TIME_TEST(a_syn_that_comes_too_late_for_its_data_is_refused),
 		TIME_TEST(data_that_never_get_a_syn_reach_no_successor),
 		TIME_TEST(data_that_lay_in_a_paused_pipe_reach_no_successor),
+		TIME_TEST(resting_ids_say_when_they_are_free),
 		TIME_TEST(a_gap_never_filled_ends_its_connection_alone),
 		TIME_TEST(a_gap_that_moves_is_another_gap),
 		TIME_TEST(a_gap_does_not_age_while_pipes_pause),

@@ -117,7 +117,7 @@ static void a_name_comes_as_a_string(void **state)
 		ext_random(&r, WIRE_OPEN, &in);
 		size = wire_ext_put(buf, &in);
 		ext_decode(buf + WIRE_HEADER, size - WIRE_HEADER, 0, &out);
-		if (out.open.to.kind == WIRE_ADDRESS_NAME)
+		if (out.open.to.kind == DESTINATION_NAME)
 			assert_int_equal(strlen((char *)out.open.to.bytes),
 					 out.open.to.len);
 	}

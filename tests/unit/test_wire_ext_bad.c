@@ -322,7 +322,7 @@ static void noise_is_refused_or_means_itself(void **state)
 		body[0] = (uint8_t)random_below(&r, 18);
 		if (body[0] == WIRE_OPEN && len > 5) {
 			body[3] = WIRE_PROTOCOL_TCP;
-			body[4] = WIRE_ADDRESS_NAME;
+			body[4] = DESTINATION_NAME;
 			body[5] = (uint8_t)random_below(&r, 30);
 		}
 		if (ext_decode(body, len, 9, &ext) != WIRE_EXT_OK)

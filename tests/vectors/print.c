@@ -16,7 +16,7 @@ static void print_number(const char *name, uint64_t value)
 	printf(", \"%s\": %llu", name, (unsigned long long)value);
 }
 
-static void print_address(const struct wire_address *m)
+static void print_address(const struct destination *m)
 {
 	print_number("kind", m->kind);
 	print_hex("address", m->bytes, m->len);

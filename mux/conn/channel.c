@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "channel.h"
+
+#include "../wire/run.h"
+#include "../wire/wire_ext.h"
+#include "conn.h"
+
+void channel_init(struct channel *ch, uint16_t id, struct early_pool *pool)
+{
+	*ch = (struct channel){ .id = id, .pool = pool };
+	use_init(&ch->use, 0);
+	reorder_init(&ch->order, 0);
+	list_init(&ch->waits);
+	list_init(&ch->spare);
+	list_init(&ch->window_due);
+}
+
+void channel_fini(struct channel *ch)
+{
+	list_del(&ch->waits);
+	list_del(&ch->spare);
+	list_del(&ch->window_due);
+	reorder_fini(&ch->order);
+	list_del(&ch->order.holds);
+}
+
+void channel_attach(struct channel *ch, struct conn *c)
+{
+	ch->conn = c;
+	c->channel = ch;
+	c->speech = &channel_speech;
+}
+
+void channel_answered(struct channel *ch)
+{
+	ch->pool->limit.used -= ch->early;
+	ch->early = 0;
+	list_del(&ch->waits);
+}
+
+uint64_t channel_promised(const struct channel *ch)
+{
+	return ch->in.granted > ch->in.taken ? ch->in.granted - ch->in.taken : 0;
+}
+
+/* --- how its connection talks --- */
+
+static bool is_early(const struct channel *ch)
+{
+	return ch->use.opener && !ch->use.answered;
+}
+
+static void frame_message(struct run *run, const struct wire_ext *what)
+{
+	run->len += wire_ext_put(run->buf + run->len, what);
+	run->messages++;
+}
+
+static void frame_open(struct conn *c, struct run *run)
+{
+	struct channel *ch = c->channel;
+	struct wire_ext what = {
+		.type = WIRE_OPEN,
+		.number = use_send(&ch->use, USE_OPEN),
+		.open = {
+			.id = c->id,
+			.protocol = WIRE_PROTOCOL_TCP,
+			.to = c->dst,
+			.window = (uint32_t)channel_promised(ch),
+		},
+	};
+
+	frame_message(run, &what);
+	c->syn_pending = false;
+}
+
+static enum wire_synack_result result_of(const struct conn *c)
+{
+	switch (c->end) {
+	case CONN_END_NONE:
+	case CONN_END_PEER_FIN:
+	case CONN_END_PEER_RESET:
+		return WIRE_SYNACK_CONNECTED;
+	case CONN_END_REFUSED:
+		return WIRE_SYNACK_REFUSED;
+	case CONN_END_UNREACHABLE:
+		return WIRE_SYNACK_UNREACHABLE;
+	case CONN_END_TIMEOUT:
+		return WIRE_SYNACK_TIMEOUT;
+	case CONN_END_DENIED:
+		return WIRE_SYNACK_DENIED;
+	case CONN_END_LIMIT:
+		return WIRE_SYNACK_LIMIT;
+	case CONN_END_NO_NAME:
+		return WIRE_SYNACK_NO_NAME;
+	default:
+		return WIRE_SYNACK_FAILED;
+	}
+}
+
+static void frame_synack(struct conn *c, struct run *run)
+{
+	struct channel *ch = c->channel;
+	struct wire_ext what = {
+		.type = WIRE_SYNACK,
+		.number = use_send(&ch->use, USE_SYNACK),
+		.synack = {
+			.id = c->id,
+			.result = (uint8_t)result_of(c),
+			.offset = ch->in.granted,
+		},
+	};
+
+	frame_message(run, &what);
+	channel_answered(ch);
+}
+
+static void frame_first(struct conn *c, struct run *run)
+{
+	run->first = c->channel->use.number;
+	if (c->syn_pending)
+		frame_open(c, run);
+	else if (use_may_send(&c->channel->use, USE_SYNACK))
+		frame_synack(c, run);
+}
+
+static uint32_t next_number(struct conn *c, uint8_t reason)
+{
+	enum use_kind kind = reason == WIRE_REASON_RST ? USE_RESET :
+			     reason ? USE_NO_MORE : USE_DATA;
+
+	return use_send(&c->channel->use, kind);
+}
+
+static size_t credit(const struct conn *c)
+{
+	const struct channel *ch = c->channel;
+
+	return is_early(ch) ? early_left(&ch->pool->limit, ch->early) :
+			      credit_left(&ch->out);
+}
+
+static void sent(struct conn *c, size_t bytes)
+{
+	struct channel *ch = c->channel;
+
+	ch->out.sent += bytes;
+	if (!is_early(ch))
+		return;
+	ch->early += bytes;
+	ch->pool->limit.used += bytes;
+}
+
+static void starved(struct conn *c)
+{
+	struct channel *ch = c->channel;
+
+	if (is_early(ch))
+		list_move_tail(&ch->pool->waiters, &ch->waits);
+}
+
+const struct conn_speech channel_speech = {
+	.frame_first = frame_first,
+	.number = next_number,
+	.credit = credit,
+	.sent = sent,
+	.starved = starved,
+	.no_more = WIRE_REASON_NO_MORE,
+	.half_open = true,
+	.answers = true,
+};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A channel: an id of a session of the extension. It serves for one connection
+ * after another, and has what outlives them: the numbers, order and credit of
+ * both directions go on over all uses (extension/use.h, extension/credit.h).
+ *
+ * c->speech is &channel_speech for a connection of a channel. It frames OPEN or
+ * SYNACK first, gives numbers of the channel, and spends its credit.
+ */
+#ifndef TM3_CHANNEL_H
+#define TM3_CHANNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../base/list.h"
+#include "../extension/credit.h"
+#include "../extension/use.h"
+#include "reorder.h"
+
+struct conn;
+struct conn_speech;
+
+/* What all channels of a session share before SYNACK. */
+struct early_pool {
+	struct early limit;	/* at RP, used is what it holds of such bytes */
+	struct list waiters;	/* channels whose connection waits for more */
+};
+
+struct channel {
+	uint16_t id;
+	struct use use;
+	struct reorder order;	/* of what is received */
+	struct credit_out out;
+	struct credit_in in;
+	struct conn *conn;	/* of the use, as long as it listens; or NULL */
+	struct early_pool *pool;
+	uint64_t early;		/* bytes of this use that count in the pool */
+	struct list waits;	/* in pool->waiters */
+	struct list spare;	/* the owner's, of ids for use again */
+
+	/* The owner's: what it lets the other end send. */
+	struct list window_due;	/* of those whose WINDOW is to be sent */
+	uint64_t window;	/* bytes ahead of the application */
+	uint64_t round_from;	/* what it had taken when a round began, */
+	int64_t round_at;	/* and when that was */
+	int64_t taken_at;	/* when it was last seen to take something */
+	uint64_t taken;		/* by the application, of what is in order */
+};
+
+extern const struct conn_speech channel_speech;
+
+void channel_init(struct channel *ch, uint16_t id, struct early_pool *pool);
+void channel_fini(struct channel *ch);
+
+/* @c is the connection of the next use. */
+void channel_attach(struct channel *ch, struct conn *c);
+
+/* SYNACK was sent or came: early bytes of this use count no longer. */
+void channel_answered(struct channel *ch);
+
+/* Bytes that the other end may still send. */
+uint64_t channel_promised(const struct channel *ch);
+
+#endif

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What pipes bring in the extension. A message of an id takes its place in the id's
+ * order, whichever use it belongs to, and acts when it is due; docs/wire-format.md
+ * says what ends with a bad one.
+ *
+ * In a channel's order OPEN and SYNACK stand as WIRE_SYN, which the extension does
+ * not have: their body is that of the message, from its type on.
+ */
+#include <string.h>
+
+#include "../base/log.h"
+#include "../conn/conn.h"
+#include "extended.h"
+
+static bool listens(const struct conn *c)
+{
+	return c && !c->over && c->state != CONN_CLOSED;
+}
+
+/* --- what is due --- */
+
+static enum use_kind kind_of(uint8_t type, const uint8_t *body)
+{
+	if (type == WIRE_DATA)
+		return USE_DATA;
+	if (type == WIRE_FIN)
+		return body[0] == WIRE_REASON_NO_MORE ? USE_NO_MORE : USE_RESET;
+	return body[0] == WIRE_OPEN ? USE_OPEN : USE_SYNACK;
+}
+
+static void refuse(struct session *s, struct channel *ch, enum conn_end why,
+		   const char *what)
+{
+	if (!ch->conn || ch->conn->fin_pending == WIRE_REASON_RST)
+		return;
+	s->counts.protocol++;
+	log_warn(s->engine->log, "session %u: connection %u was ended: %s",
+		 s->number, ch->id, what);
+	conn_refuse(ch->conn, why);
+}
+
+/* Early bytes at who answers: they count until SYNACK is sent. */
+static bool fits_early(struct channel *ch, size_t len)
+{
+	if (ch->use.opener || ch->use.answered)
+		return true;
+	ch->early += len;
+	ch->pool->limit.used += len;
+	return ch->pool->limit.used <= ch->pool->limit.all;
+}
+
+/* @body is NULL where it was let go for the memory that it took. */
+static void take_data(struct session *s, struct channel *ch, bool dropped,
+		      const uint8_t *body, size_t len)
+{
+	bool allowed = windows_spend(s, ch, len);
+
+	if (dropped)
+		return;
+	if (!body)
+		refuse(s, ch, CONN_END_LIMIT, "its bytes took too much memory out of order");
+	else if (!fits_early(ch, len))
+		refuse(s, ch, CONN_END_LIMIT, "early data beyond the limit in all");
+	else if (!allowed)
+		refuse(s, ch, CONN_END_PROTOCOL, "more bytes than its window allows");
+	else if (listens(ch->conn))
+		delivery_add(s, ch->conn, body, len);
+}
+
+static void open_conn(struct session *s, struct conn *c,
+		      const struct wire_open *open)
+{
+	c->dst = open->to;
+	if (open->protocol != WIRE_PROTOCOL_TCP || c->dst.kind == DESTINATION_NONE ||
+	    !destination_is_sound(&c->dst))
+		refuse(s, c->channel, CONN_END_PROTOCOL,
+		       "OPEN of a protocol or an address that is not known");
+	else if (s->nconns > s->engine->settings->max_conns)
+		conn_refuse(c, CONN_END_LIMIT);
+	else
+		s->role->open(s, c);
+}
+
+static void take_open(struct session *s, struct channel *ch,
+		      const struct wire_open *open)
+{
+	struct conn *c = session_conn_new(s, ch->id);
+
+	if (!c) {
+		extended_condemn(s, WIRE_GOODBYE_LIMIT, "no memory for a connection");
+		return;
+	}
+	channel_attach(ch, c);
+	c->had_syn = true;
+	credit_allow(&ch->out, ch->out.sent + open->window);
+	credit_begin_early(&ch->in, ch->pool->limit.conn);
+	windows_begin(s, ch);
+	open_conn(s, c, open);
+}
+
+/* Early bytes of this use count no longer: others may have been waiting. */
+static void let_others_on(struct early_pool *pool)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &pool->waiters) {
+		struct channel *ch = list_entry(pos, struct channel, waits);
+
+		if (!early_left(&pool->limit, 0))
+			return;
+		list_del(&ch->waits);
+		if (ch->conn)
+			conn_credited(ch->conn);
+	}
+}
+
+static void take_synack(struct session *s, struct channel *ch,
+			const struct wire_synack *synack)
+{
+	struct conn *c = ch->conn;
+
+	credit_allow(&ch->out, synack->offset);
+	channel_answered(ch);
+	let_others_on(ch->pool);
+	if (!c)
+		return;
+	if (synack->result == WIRE_SYNACK_CONNECTED)
+		conn_credited(c);
+	if (s->role->answered)
+		s->role->answered(s, c, synack->result);
+}
+
+static void take_numbered(struct session *s, struct channel *ch,
+			  const uint8_t *body, size_t len)
+{
+	struct wire_msg msg = {
+		.type = WIRE_DATA, .body = body, .body_len = (uint16_t)len,
+	};
+	struct wire_ext ext;
+
+	delivery_flush(s);
+	wire_ext_get(&msg, s->ext->lp, &ext);
+	if (ext.type == WIRE_OPEN)
+		take_open(s, ch, &ext.open);
+	else
+		take_synack(s, ch, &ext.synack);
+}
+
+static void take_fin(struct session *s, struct channel *ch, enum use_kind kind)
+{
+	delivery_flush(s);
+	if (ch->conn)
+		conn_finish(ch->conn, kind == USE_RESET ? WIRE_REASON_RST :
+							  WIRE_REASON_NO_MORE);
+}
+
+/* One message whose turn it is. */
+static void take(struct session *s, struct channel *ch, uint8_t type,
+		 const uint8_t *body, size_t len)
+{
+	enum use_kind kind = kind_of(type, body);
+	enum use_verdict verdict = use_due(&ch->use, kind);
+
+	if (verdict == USE_BROKEN) {
+		extended_condemn(s, WIRE_GOODBYE_PROTOCOL,
+				 "id %u: a message that cannot be due where it is",
+				 ch->id);
+		return;
+	}
+	if (ch->conn)
+		ch->conn->rx_messages++;
+	if (type == WIRE_DATA)
+		take_data(s, ch, verdict == USE_DROP, body, len);
+	else if (type == WIRE_SYN)
+		take_numbered(s, ch, body, len);
+	else if (verdict == USE_TAKE)
+		take_fin(s, ch, kind);
+	extended_settle(s->ext, ch);
+}
+
+/* --- order --- */
+
+static void note_early(struct session *s, struct channel *ch, size_t before)
+{
+	if (ch->order.bytes == before)
+		return;
+	s->in.early += ch->order.bytes - before;
+	holders_update(&s->in.holders, &ch->order);
+}
+
+static void take_early(struct session *s, struct channel *ch)
+{
+	struct reorder_early *early;
+	size_t before = ch->order.bytes;
+
+	while (session_is_up(s) && (early = reorder_take(&ch->order))) {
+		note_early(s, ch, before);
+		before = ch->order.bytes;
+		if (ch->conn)
+			delivery_waited(s, ch->conn, early->came_at);
+		take(s, ch, early->type, early->hollow ? NULL : early->body,
+		     early->body_len);
+		/* take() may have flushed: it lives until the next flush. */
+		delivery_keep(s, early);
+	}
+}
+
+/*
+ * The connection that holds most is ended, and its bytes let go. Not so the places of
+ * its messages, since the id's numbers go on: where these alone are too much,
+ * there were more messages than bytes, and the session ends.
+ */
+static void limit_early(struct session *s)
+{
+	while (s->in.early > REORDER_MAX_SESSION && session_is_up(s)) {
+		struct reorder *q = holders_largest(&s->in.holders);
+		struct channel *ch = container_of(q, struct channel, order);
+		size_t before = q->bytes;
+
+		s->counts.reorder_limit++;
+		refuse(s, ch, CONN_END_LIMIT, "it holds most out of order");
+		reorder_hollow(q);
+		note_early(s, ch, before);
+		if (q->bytes > before / 2)
+			extended_condemn(s, WIRE_GOODBYE_LIMIT,
+					 "messages out of order take %zu bytes",
+					 s->in.early);
+	}
+}
+
+static void put(struct session *s, struct channel *ch,
+		const struct wire_msg *msg)
+{
+	size_t before = ch->order.bytes;
+	enum reorder_verdict verdict = reorder_put(&ch->order, msg,
+					loop_now(s->engine->loop));
+
+	note_early(s, ch, before);
+	switch (verdict) {
+	case REORDER_DUE:
+		if (ch->conn)
+			ch->conn->in_order++;
+		take(s, ch, (uint8_t)msg->type, msg->body, msg->body_len);
+		take_early(s, ch);
+		break;
+	case REORDER_EARLY:
+		limit_early(s);
+		break;
+	case REORDER_DUPLICATE:
+		s->counts.duplicates++;
+		break;
+	case REORDER_TOO_FAR:
+		refuse(s, ch, CONN_END_PROTOCOL, "a number too far ahead");
+		break;
+	case REORDER_NO_MEMORY:
+		extended_condemn(s, WIRE_GOODBYE_LIMIT, "no memory");
+		break;
+	}
+}
+
+static void numbered(struct session *s, uint16_t id, const struct wire_msg *msg)
+{
+	struct channel *ch = extended_channel(s->ext, id);
+
+	if (ch)
+		put(s, ch, msg);
+	else
+		extended_condemn(s, WIRE_GOODBYE_LIMIT, "no memory for id %u", id);
+}
+
+/* --- the extension's own messages --- */
+
+static void opens_or_answers(struct session *s, const struct wire_msg *msg,
+			     uint16_t id)
+{
+	struct wire_msg as_syn = *msg;
+
+	as_syn.type = WIRE_SYN;
+	as_syn.id = id;
+	numbered(s, id, &as_syn);
+}
+
+static void window_came(struct session *s, const struct wire_window *window)
+{
+	struct channel *ch = s->ext->channel[window->id];
+
+	if (!ch || !credit_allow(&ch->out, window->offset))
+		s->counts.dropped++;
+	else if (ch->conn)
+		conn_credited(ch->conn);
+}
+
+static void ping_came(struct session *s, struct leg *leg,
+		      const struct wire_ping *ping)
+{
+	leg->pong = *ping;
+	leg->pong_due = true;
+	loop_after(s->engine->loop, &s->out.pump);
+}
+
+static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
+		const struct wire_ext *ext)
+{
+	struct leg *leg = &s->ext->leg[p->index];
+
+	switch (ext->type) {
+	case WIRE_OPEN:
+		opens_or_answers(s, msg, ext->open.id);
+		break;
+	case WIRE_SYNACK:
+		opens_or_answers(s, msg, ext->synack.id);
+		break;
+	case WIRE_WINDOW:
+		window_came(s, &ext->window);
+		break;
+	case WIRE_ACK:
+		keeping_acked(s, &ext->ack);
+		break;
+	case WIRE_PING:
+		ping_came(s, leg, &ext->ping);
+		break;
+	case WIRE_PONG:
+		leg->pinged &= ext->ping.token != leg->token;
+		break;
+	case WIRE_GOODBYE:
+		session_fail(s, "the other end said GOODBYE, reason %u",
+			     ext->goodbye.reason);
+		break;
+	case WIRE_HELLO:
+	case WIRE_WELCOME:
+		extended_pipe_over(s, p, false, "a second HELLO or WELCOME");
+		break;
+	default:	/* of features that were not agreed upon */
+		s->counts.dropped++;
+	}
+}
+
+/* RP opens connections only where both ends agreed to that, and none does yet. */
+static bool is_from_rp(const struct wire_ext *ext)
+{
+	return ext->type == WIRE_OPEN && ext->open.id > WIRE_ID_LP_MAX;
+}
+
+static void bad(struct session *s, struct pipe *p, const struct wire_msg *msg,
+		const struct wire_ext *ext, enum wire_ext_result result)
+{
+	switch (wire_ext_scope(result)) {
+	case WIRE_SCOPE_CONNECTION:
+		/* It has a number, so it acts when it is due: as a reset. */
+		if (result == WIRE_EXT_BAD_REASON)
+			numbered(s, msg->id, msg);
+		else if (ext->type == WIRE_OPEN)
+			opens_or_answers(s, msg, ext->open.id);
+		else
+			s->counts.dropped++;
+		break;
+	case WIRE_SCOPE_PIPE:
+		extended_pipe_over(s, p, false, wire_ext_result_text(result));
+		break;
+	case WIRE_SCOPE_SESSION:
+		extended_condemn(s, WIRE_GOODBYE_PROTOCOL, "pipe %u, %s: %s",
+				 p->index, wire_ext_name(ext->type),
+				 wire_ext_result_text(result));
+		break;
+	default:
+		s->counts.dropped++;
+	}
+}
+
+static void own_message(struct session *s, struct pipe *p,
+			const struct wire_msg *msg)
+{
+	struct wire_ext ext;
+	enum wire_ext_result result = wire_ext_get(msg, s->ext->lp, &ext);
+
+	if (!result && is_from_rp(&ext))
+		result = WIRE_EXT_WRONG_WAY;
+	if (result)
+		bad(s, p, msg, &ext, result);
+	else if (ext.type == WIRE_EXT_NONE)
+		numbered(s, msg->id, msg);
+	else
+		act(s, p, msg, &ext);
+}
+
+bool arrivals_message(struct session *s, struct pipe *p,
+		      const struct wire_msg *msg, uint64_t offset)
+{
+	unsigned int index = p->index;
+
+	(void)offset;
+	if (s->dead)
+		return false;
+	if (s->stopping)
+		return true;
+	if (wire_ext_counts(msg))
+		control_came(s, &s->ext->leg[index],
+			     WIRE_HEADER + (size_t)msg->body_len);
+	if (msg->type == WIRE_DATA && msg->id)
+		numbered(s, msg->id, msg);	/* most are */
+	else
+		own_message(s, p, msg);
+	return !s->dead && s->pipes[index] == p;
+}
+
+bool arrivals_expects(struct session *s, unsigned int pipe,
+		      const struct wire_head *head, uint32_t *number)
+{
+	const struct channel *ch = s->ext->channel[head->id];
+
+	(void)pipe;
+	*number = ch ? ch->order.next : 0;
+	return head->id != 0;
+}

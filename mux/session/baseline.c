@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions of the baseline: a pipe that is over ends them, since nobody can tell
+ * which of its messages have arrived; and ids rest before they are used again.
+ */
+#include <errno.h>
+#include <sys/random.h>
+
+#include "../base/log.h"
+#include "../conn/conn.h"
+#include "dialect.h"
+#include "session_inside.h"
+
+/* Ids come free one by one; those that ask for room are told in handfuls. */
+#define REST_LOOK (100 * NS_PER_MS)
+
+void baseline_mind_rest(struct session *s)
+{
+	int64_t expiry = table_expiry(s->table);
+	int64_t rest;
+
+	if (!expiry || s->rest_timer.slot)
+		return;
+	rest = expiry - inbound_reading_time(s);
+	loop_timer_in(s->engine->loop, &s->rest_timer,
+		      rest > REST_LOOK ? rest : REST_LOOK);
+}
+
+static void rest_over(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, rest_timer);
+	struct conn *c;
+
+	while ((c = table_expire(s->table, inbound_reading_time(s))))
+		conn_abort(c, CONN_END_PROTOCOL);
+	baseline_mind_rest(s);
+	session_tell_room(s);
+}
+
+struct conn *baseline_conn_new(struct session *s, uint16_t id)
+{
+	struct conn *c = session_conn_new(s, id);
+
+	if (c)
+		table_add(s->table, c);
+	return c;
+}
+
+static bool can_name(const struct destination *to)
+{
+	return to->kind == DESTINATION_IPV4;
+}
+
+static bool has_id(const struct session *s)
+{
+	return table_has_id(s->table);
+}
+
+static unsigned int ids(const struct session *s)
+{
+	return table_formers(s->table);
+}
+
+static struct conn *open_conn(struct session *s)
+{
+	uint16_t id = table_next_id(s->table, inbound_reading_time(s));
+	struct conn *c = id ? baseline_conn_new(s, id) : NULL;
+
+	if (!c)
+		return NULL;
+	c->had_syn = c->syn_pending = true;
+	return c;
+}
+
+/*
+ * Who did not open a connection needs to remember its id only while something
+ * of it may be under way. Who did rests every id: the other end cannot know
+ * that much.
+ */
+static void conn_over(struct session *s, struct conn *c)
+{
+	bool complete = !c->ours && c->complete;
+
+	table_remove(s->table, c, complete, inbound_reading_time(s));
+	inbound_over(s, c);
+	baseline_mind_rest(s);
+}
+
+static void conn_gone(struct session *s, struct conn *c)
+{
+	table_gone(s->table, c);
+}
+
+/*
+ * A server answered behind LP's end. RP says that this was lost as if the server
+ * had reset the connection before: LP may still be able to tell its application.
+ */
+static void conn_lost(struct session *s, struct conn *c)
+{
+	if (s->role->open && table_is_free(s->table, c->id))
+		outbound_say_reset(s, c);
+}
+
+static int64_t next_id_in(const struct session *s)
+{
+	int64_t expiry = table_expiry(s->table);
+
+	if (table_has_id(s->table) || !expiry)
+		return 0;
+	return expiry - inbound_reading_time(s);
+}
+
+/*
+ * A session does not begin with the ids of another one: where messages of two
+ * local proxies are mixed up they name ids that were never opened.
+ */
+static uint16_t first_id(const struct settings *settings)
+{
+	uint64_t where = settings->seed;
+
+	if (!settings->seed_given &&
+	    getrandom(&where, sizeof(where), GRND_NONBLOCK) < 0)
+		where = (uint64_t)loop_clock();
+	return (uint16_t)(1 + where % WIRE_ID_LP_MAX);
+}
+
+static void pipe_over(struct session *s, struct pipe *p, bool broke,
+		      const char *why)
+{
+	(void)p;
+	(void)broke;
+	session_fail(s, "%s", why);
+}
+
+static int init(struct session *s)
+{
+	s->rest_timer.fire = rest_over;
+	s->table = table_new();
+	if (!s->table)
+		return -ENOMEM;
+	table_begin_at(s->table, first_id(s->engine->settings));
+	return 0;
+}
+
+static void fini(struct session *s)
+{
+	loop_timer_stop(s->engine->loop, &s->rest_timer);
+	table_free(s->table);
+}
+
+const struct dialect dialect_baseline = {
+	.init = init,
+	.fini = fini,
+	.message = inbound_message,
+	.expects = inbound_expects,
+	.pipe_over = pipe_over,
+	.can_name = can_name,
+	.open = open_conn,
+	.has_id = has_id,
+	.ids = ids,
+	.conn_over = conn_over,
+	.conn_gone = conn_gone,
+	.conn_lost = conn_lost,
+	.next_id_in = next_id_in,
+	.queued = inbound_queued,
+	.released = inbound_released,
+};

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an end says of the session itself: ACK, WINDOW, PING and PONG. All of it is
+ * made from state at the moment when a pipe takes it, ahead of connections' bytes and
+ * of what bounds them: a pipe takes it if nothing waits for its socket.
+ */
+#include <string.h>
+
+#include "../conn/conn.h"
+#include "extended.h"
+
+/* An ACK is due so long after counted messages came, or after so many bytes. */
+#define ACK_DELAY (100 * NS_PER_MS)
+enum { ACK_BYTES = 1 << 20 };
+
+/* A pipe on which nothing came for so long is asked, and closed without answer. */
+#define PING_AFTER (15 * NS_PER_SEC)
+#define PING_PATIENCE (5 * NS_PER_SEC)
+#define PING_LOOK NS_PER_SEC
+
+/* A pipe that was heard of within this time is in use. */
+#define LATELY (500 * NS_PER_MS)
+
+/* --- writing --- */
+
+static bool takes_control(const struct pipe *p)
+{
+	return p->watch.fd >= 0 && !p->queue;
+}
+
+/* An ACK on a dead pipe is lost: rather one that was heard of lately. */
+static bool is_better(const struct pipe *a, const struct pipe *b, int64_t now)
+{
+	bool a_lives = !a->standby && now - a->heard_at < LATELY;
+	bool b_lives = !b->standby && now - b->heard_at < LATELY;
+
+	if (a_lives != b_lives)
+		return a_lives;
+	return pipe_held(a) < pipe_held(b);
+}
+
+/* The pipe with the least in front of what it is given now. */
+static struct pipe *best_pipe(const struct session *s)
+{
+	int64_t now = loop_now(s->engine->loop);
+	struct pipe *best = NULL;
+	unsigned int i;
+
+	for (i = 0; i < s->path.npipes; i++) {
+		struct pipe *p = s->path.pipes[i];
+
+		if (takes_control(p) && (!best || is_better(p, best, now)))
+			best = p;
+	}
+	return best;
+}
+
+static void add(struct run *run, const struct wire_ext *what)
+{
+	struct wire_msg msg;
+	size_t len = wire_ext_put(run->buf + run->len, what);
+
+	wire_read(run->buf + run->len, len, &msg);
+	run->len += len;
+	run->messages++;
+	run->uncounted += !wire_ext_counts(&msg);
+}
+
+static void send_run(struct session *s, struct pipe *p, struct run *run)
+{
+	run = keeping_add(s, p, run);
+	pipe_send(p, run);
+}
+
+void control_say(struct session *s, struct pipe *p, const struct wire_ext *what)
+{
+	struct run *run = run_get(&s->shared.pool);
+
+	if (!run)
+		return;
+	add(run, what);
+	send_run(s, p, run);
+}
+
+/* --- what there is to say --- */
+
+static void add_ack(struct session *s, struct run *run)
+{
+	struct extended *x = s->ext;
+	struct wire_ext what = { .type = WIRE_ACK };
+	unsigned int i;
+
+	what.ack.time_us = (uint64_t)(loop_now(s->engine->loop) / NS_PER_US);
+	what.ack.reorder_bytes = (uint32_t)s->in.early;
+	for (i = 0; i < s->npipes; i++) {
+		struct leg *leg = &x->leg[i];
+
+		if (!s->pipes[i] || (leg->received == leg->told && !x->ack_all))
+			continue;
+		leg->told = leg->received;
+		what.ack.pipe[what.ack.pipes++] = (struct wire_ack_pipe){
+			.pipe = (uint8_t)i,
+			.incarnation = leg->incarnation,
+			.received = leg->received,
+		};
+	}
+	x->ack_due = x->ack_all = false;
+	x->unacked = 0;
+	loop_timer_stop(s->engine->loop, &x->ack_timer);
+	if (what.ack.pipes)
+		add(run, &what);
+}
+
+static bool has_space(const struct run *run)
+{
+	return run->size - run->len >= WIRE_MESSAGE_MAX;
+}
+
+static void add_windows(struct session *s, struct run *run)
+{
+	struct extended *x = s->ext;
+
+	while (!list_empty(&x->windows_due) && has_space(run)) {
+		struct channel *ch = list_first(&x->windows_due, struct channel,
+						window_due);
+		struct wire_ext what = {
+			.type = WIRE_WINDOW,
+			.window = { .id = ch->id, .offset = ch->in.granted },
+		};
+
+		list_del(&ch->window_due);
+		add(run, &what);
+	}
+}
+
+/* A WINDOW is kept, and waits where nothing more may be kept. */
+static bool windows_wait(const struct session *s)
+{
+	return !list_empty(&s->ext->windows_due) &&
+	       s->ext->kept < s->engine->settings->keep;
+}
+
+static void say_ping(struct session *s, struct pipe *p, struct leg *leg)
+{
+	int64_t now = loop_now(s->engine->loop);
+	struct wire_ext what = {
+		.type = WIRE_PING,
+		.ping = { .token = ++leg->token,
+			  .sent_us = (uint64_t)(now / NS_PER_US) },
+	};
+
+	leg->ping_due = false;
+	leg->pinged = true;
+	leg->pinged_at = now;
+	control_say(s, p, &what);
+}
+
+static void say_pong(struct session *s, struct pipe *p, struct leg *leg)
+{
+	struct wire_ext what = { .type = WIRE_PONG, .ping = leg->pong };
+
+	leg->pong_due = false;
+	what.ping.received_us =
+		(uint64_t)(loop_now(s->engine->loop) / NS_PER_US);
+	control_say(s, p, &what);
+}
+
+/* PING and PONG are about the pipe that they go on. */
+static bool send_pings(struct session *s)
+{
+	bool all = true;
+	unsigned int i;
+
+	for (i = 0; i < s->path.npipes; i++) {
+		struct pipe *p = s->path.pipes[i];
+		struct leg *leg = &s->ext->leg[p->index];
+
+		if (leg->pong_due && takes_control(p))
+			say_pong(s, p, leg);
+		if (leg->ping_due && takes_control(p))
+			say_ping(s, p, leg);
+		all &= !leg->pong_due && !leg->ping_due;
+	}
+	return all;
+}
+
+bool control_send(struct session *s)
+{
+	struct extended *x = s->ext;
+	bool all = send_pings(s);
+
+	while (x->ack_due || windows_wait(s)) {
+		struct pipe *p = best_pipe(s);
+		struct run *run = p ? run_get(&s->shared.pool) : NULL;
+
+		if (!run)
+			return false;
+		if (x->ack_due)
+			add_ack(s, run);
+		if (windows_wait(s))
+			add_windows(s, run);
+		if (run->len)
+			send_run(s, p, run);
+		else
+			run_put(&s->shared.pool, run);
+	}
+	return all;
+}
+
+/* --- when it is due --- */
+
+static void ack_now(struct extended *x)
+{
+	x->ack_due = true;
+	loop_after(x->s->engine->loop, &x->s->out.pump);
+}
+
+void control_came(struct session *s, struct leg *leg, size_t bytes)
+{
+	struct extended *x = s->ext;
+
+	leg->received++;
+	x->unacked += bytes;
+	if (x->ack_due)
+		return;
+	if (x->unacked >= ACK_BYTES)
+		ack_now(x);
+	else if (!x->ack_timer.slot)
+		loop_timer_in(s->engine->loop, &x->ack_timer, ACK_DELAY);
+}
+
+static void ack_timer(struct timer *t)
+{
+	ack_now(container_of(t, struct extended, ack_timer));
+}
+
+static void look_at_pipe(struct session *s, struct pipe *p, int64_t now)
+{
+	struct leg *leg = &s->ext->leg[p->index];
+	char why[64];
+
+	if (leg->pinged && p->heard_at > leg->pinged_at)
+		leg->pinged = false;
+	if (leg->pinged && now - leg->pinged_at > PING_PATIENCE) {
+		snprintf(why, sizeof(why), "pipe %u: a PING was not answered for %d s",
+			 p->index, (int)(PING_PATIENCE / NS_PER_SEC));
+		extended_pipe_over(s, p, false, why);
+	} else if (!leg->pinged && now - p->heard_at > PING_AFTER) {
+		leg->ping_due = true;
+		loop_after(s->engine->loop, &s->out.pump);
+	}
+}
+
+static void ping_timer(struct timer *t)
+{
+	struct extended *x = container_of(t, struct extended, ping_timer);
+	struct session *s = x->s;
+	int64_t now = loop_now(s->engine->loop);
+	unsigned int i;
+
+	/* A pipe that is over leaves its place to the one behind it. */
+	for (i = s->path.npipes; i-- > 0 && session_is_up(s);)
+		look_at_pipe(s, s->path.pipes[i], now);
+	loop_timer_in(s->engine->loop, t, PING_LOOK);
+}
+
+void control_farewell(struct session *s)
+{
+	struct wire_ext what = {
+		.type = WIRE_GOODBYE,
+		.goodbye = { .reason = s->ext->goodbye },
+	};
+	unsigned int i;
+
+	for (i = 0; i < s->path.npipes; i++)
+		control_say(s, s->path.pipes[i], &what);
+}
+
+void control_init(struct extended *x)
+{
+	x->ack_timer.fire = ack_timer;
+	x->ping_timer.fire = ping_timer;
+	loop_timer_in(x->s->engine->loop, &x->ping_timer, PING_LOOK);
+}
+
+void control_stop(struct extended *x)
+{
+	loop_timer_stop(x->s->engine->loop, &x->ack_timer);
+	loop_timer_stop(x->s->engine->loop, &x->ping_timer);
+}

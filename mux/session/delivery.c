@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include "delivery.h"
+
+#include <stdlib.h>
+
+#include "../base/hist.h"
+#include "../conn/conn.h"
+#include "session_inside.h"
+
+static void deliver(struct session *s, struct delivery *d)
+{
+	conn_deliver(d->conn, d->iov, d->n, d->len);
+	if (s->dialect->delivered)
+		s->dialect->delivered(s, d->conn);
+}
+
+void delivery_flush(struct session *s)
+{
+	struct delivery *d = &s->in.delivery;
+
+	if (d->conn && d->n)
+		deliver(s, d);
+	while (d->early) {
+		struct reorder_early *early = d->early;
+
+		d->early = early->chain;
+		reorder_release(early);
+	}
+	d->conn = NULL;
+	d->n = 0;
+	d->len = 0;
+}
+
+void delivery_add(struct session *s, struct conn *c, const uint8_t *body,
+		  size_t len)
+{
+	struct delivery *d = &s->in.delivery;
+
+	if (d->conn != c || d->n == DELIVERY_IOV)
+		delivery_flush(s);
+	d->conn = c;
+	d->iov[d->n].iov_base = (void *)(uintptr_t)body;
+	d->iov[d->n++].iov_len = len;
+	d->len += len;
+	c->rx_bytes += len;
+}
+
+void delivery_keep(struct session *s, struct reorder_early *early)
+{
+	early->chain = s->in.delivery.early;
+	s->in.delivery.early = early;
+}
+
+void delivery_waited(struct session *s, struct conn *c, int64_t came_at)
+{
+	if (!c->delays) {
+		c->delays = malloc(sizeof(*c->delays));
+		if (!c->delays)
+			return;
+		hist_init(c->delays);
+	}
+	hist_add(c->delays,
+		 (loop_now(s->engine->loop) - came_at) / NS_PER_US);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The last step of the way in: messages that are due reach their connection's
+ * socket, those of one read together.
+ */
+#ifndef TM3_DELIVERY_H
+#define TM3_DELIVERY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct conn;
+struct reorder_early;
+struct session;
+
+enum { DELIVERY_IOV = 64 };
+
+/*
+ * Messages in order for one connection, gathered from one read so that they
+ * reach its socket in one call. The bytes lie in the read buffer or in early
+ * messages, which are released after the call.
+ */
+struct delivery {
+	struct conn *conn;
+	int n;
+	size_t len;
+	struct iovec iov[DELIVERY_IOV];
+	struct reorder_early *early;
+};
+
+/* @len bytes at @body are due; they stay where they are until the flush. */
+void delivery_add(struct session *s, struct conn *c, const uint8_t *body,
+		  size_t len);
+/* @early is released with the next flush, when nothing points to it any more. */
+void delivery_keep(struct session *s, struct reorder_early *early);
+void delivery_flush(struct session *s);
+
+/* A message of @c that came at @came_at had to wait until now. */
+void delivery_waited(struct session *s, struct conn *c, int64_t came_at);
+
+#endif

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions of the extension: how they begin, how pipes come and go, and where
+ * connections get their ids.
+ */
+#include "extended.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../base/log.h"
+#include "../conn/conn.h"
+#include "../pipe/transport.h"
+
+/* LP: for WELCOME on a pipe that joins; and between tries that fail, doubling. */
+#define JOIN_PATIENCE (10 * NS_PER_SEC)
+#define LACK_FIRST (100 * NS_PER_MS)
+#define LACK_MOST (5 * NS_PER_SEC)
+
+/* --- ids --- */
+
+struct channel *extended_channel(struct extended *x, uint16_t id)
+{
+	if (x->channel[id])
+		return x->channel[id];
+	x->channel[id] = malloc(sizeof(struct channel));
+	if (!x->channel[id])
+		return NULL;
+	channel_init(x->channel[id], id, &x->pool);
+	x->channels++;
+	return x->channel[id];
+}
+
+void extended_settle(struct extended *x, struct channel *ch)
+{
+	if (!x->lp || ch->use.open || ch->conn || !list_empty(&ch->spare))
+		return;
+	list_add_tail(&x->spare, &ch->spare);
+	session_tell_room(x->s);
+}
+
+static bool has_id(const struct session *s)
+{
+	const struct extended *x = s->ext;
+
+	if (x->alone_since && loop_now(s->engine->loop) - x->alone_since >
+			      ALONE_SECONDS * NS_PER_SEC)
+		return false;
+	return s->nconns < x->welcome.connections &&
+	       (!list_empty(&x->spare) || x->last_id < WIRE_ID_LP_MAX);
+}
+
+static unsigned int ids(const struct session *s)
+{
+	return s->ext->channels;
+}
+
+/* Ids that were used before first: what they were granted is theirs to use. */
+static struct channel *free_channel(struct extended *x)
+{
+	struct channel *ch;
+
+	if (list_empty(&x->spare))
+		return x->last_id < WIRE_ID_LP_MAX ?
+			extended_channel(x, ++x->last_id) : NULL;
+	ch = list_entry(x->spare.prev, struct channel, spare);
+	list_del(&ch->spare);
+	return ch;
+}
+
+static struct conn *open_conn(struct session *s)
+{
+	struct channel *ch = free_channel(s->ext);
+	struct conn *c = ch ? session_conn_new(s, ch->id) : NULL;
+
+	if (!c) {
+		if (ch)
+			extended_settle(s->ext, ch);
+		return NULL;
+	}
+	channel_attach(ch, c);
+	c->had_syn = c->syn_pending = true;
+	windows_begin(s, ch);
+	return c;
+}
+
+static bool can_name(const struct destination *to)
+{
+	return to->kind != DESTINATION_NONE && destination_is_sound(to);
+}
+
+static void conn_over(struct session *s, struct conn *c)
+{
+	struct channel *ch = c->channel;
+
+	if (!ch)
+		return;
+	c->reorder.max_count = ch->order.max_count;
+	c->reorder.max_bytes = ch->order.max_bytes;
+	windows_end(s, ch);
+	list_del(&ch->waits);
+	ch->conn = NULL;
+	extended_settle(s->ext, ch);
+}
+
+static void queued(struct session *s, struct conn *c, size_t bytes)
+{
+	(void)c;
+	s->in.queued += bytes;
+	inbound_holds(s, (int64_t)bytes);
+}
+
+/* What is out of order is the channel's, so it is never released here. */
+static void released(struct session *s, struct conn *c, size_t bytes,
+		     size_t early)
+{
+	(void)early;
+	s->in.queued -= bytes;
+	inbound_holds(s, -(int64_t)bytes);
+	if (c->channel && c->channel->conn == c)
+		windows_taken(s, c->channel);
+}
+
+static void delivered(struct session *s, struct conn *c)
+{
+	if (c->channel && c->channel->conn == c)
+		windows_taken(s, c->channel);
+}
+
+/* --- pipes come --- */
+
+/* Over SCTP a message's count would have to travel with it. */
+static bool can_carry(int fd)
+{
+	return transport_of(fd) != TRANSPORT_SCTP;
+}
+
+static struct pipe *enter(struct session *s, unsigned int index,
+			  uint32_t incarnation, int fd)
+{
+	struct extended *x = s->ext;
+	struct leg *leg = &x->leg[index];
+	struct pipe *p = session_take_pipe(s, fd, index);
+
+	if (!p)
+		return NULL;
+	leg->known = true;
+	leg->incarnation = incarnation;
+	leg->received = leg->told = 0;
+	leg->pong_due = leg->ping_due = leg->pinged = false;
+	leg->heard = 0;
+	leg->suspect_since = 0;
+	leg->progress_at = loop_now(s->engine->loop);
+	kept_init(&leg->kept, incarnation);
+	x->alone_since = 0;
+	loop_timer_stop(s->engine->loop, &x->alone_timer);
+	loop_after(s->engine->loop, &s->out.pump);
+	return p;
+}
+
+static void welcome(struct session *s, struct pipe *p,
+		    enum wire_welcome_status status)
+{
+	struct wire_ext what = {
+		.type = WIRE_WELCOME, .welcome = s->ext->welcome,
+	};
+
+	what.welcome.status = (uint8_t)status;
+	control_say(s, p, &what);
+}
+
+/* --- pipes go --- */
+
+static void tell_lacks(struct timer *t)
+{
+	struct extended *x = container_of(t, struct extended, lack_timer);
+	struct session *s = x->s;
+
+	if (session_is_up(s) && session_lacks(s) && s->role->lacks)
+		s->role->lacks(s);
+}
+
+
+static void lacks_soon(struct extended *x)
+{
+	if (x->lp && !x->lack_timer.slot)
+		loop_timer_in(x->s->engine->loop, &x->lack_timer,
+			      x->lack_pause);
+}
+
+static void alone_too_long(struct timer *t)
+{
+	struct extended *x = container_of(t, struct extended, alone_timer);
+
+	session_fail(x->s, "it had no pipe for %u s", x->welcome.wait_s);
+}
+
+static void be_alone(struct extended *x)
+{
+	struct loop *loop = x->s->engine->loop;
+
+	x->alone_since = loop_now(loop);
+	loop_timer_in(loop, &x->alone_timer,
+		      (int64_t)x->welcome.wait_s * NS_PER_SEC);
+}
+
+static void let_go(struct session *s, struct pipe *p)
+{
+	struct extended *x = s->ext;
+
+	session_lose_pipe(s, p);
+	keeping_pipe_over(x, &x->leg[p->index]);
+	/* An ACK may have been lost with it. */
+	x->ack_due = x->ack_all = true;
+	if (!s->path.npipes)
+		be_alone(x);
+	loop_after(s->engine->loop, &s->out.pump);
+}
+
+void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
+			const char *why)
+{
+	if (broke) {
+		extended_condemn(s, WIRE_GOODBYE_PROTOCOL, "%s", why);
+		return;
+	}
+	log_info(s->engine->log, "session %u: %s; %u pipes are left", s->number,
+		 why, s->path.npipes - 1);
+	let_go(s, p);
+	lacks_soon(s->ext);
+}
+
+void extended_condemn(struct session *s, enum wire_goodbye_reason reason,
+		      const char *fmt, ...)
+{
+	char why[sizeof(s->why)];
+	va_list args;
+
+	if (!session_is_up(s))
+		return;
+	va_start(args, fmt);
+	vsnprintf(why, sizeof(why), fmt, args);
+	va_end(args);
+	s->counts.protocol++;
+	log_warn(s->engine->log, "session %u: %s: session ended", s->number,
+		 why);
+	s->ext->goodbye = (uint8_t)reason;
+	session_stop(s, why);
+}
+
+/* --- LP: pipes join --- */
+
+unsigned int session_lacks(const struct session *s)
+{
+	const struct extended *x = s->ext;
+	unsigned int i, n = 0;
+
+	if (!x || !x->lp || !session_is_up(s))
+		return 0;
+	for (i = 0; i < x->hello.pipes; i++)
+		n += !s->pipes[i] && !x->leg[i].joining;
+	return n;
+}
+
+static struct leg *leg_of(struct extended *x, const struct greeting *g)
+{
+	struct leg *leg = x->leg;
+
+	while (leg->joining != g)
+		leg++;
+	return leg;
+}
+
+static void not_joined(struct extended *x)
+{
+	x->lack_pause = x->lack_pause ? 2 * x->lack_pause : LACK_FIRST;
+	if (x->lack_pause > LACK_MOST)
+		x->lack_pause = LACK_MOST;
+	lacks_soon(x);
+}
+
+static void join_came(struct greeting *g, const struct wire_ext *said)
+{
+	struct extended *x = greeting_owner(g);
+	struct leg *leg = leg_of(x, g);
+	uint8_t status = said->welcome.status;
+	int fd;
+
+	leg->joining = NULL;
+	if (status == WIRE_WELCOME_RESUMED) {
+		fd = greeting_take(g);
+		x->lack_pause = 0;
+		if (enter(x->s, (unsigned int)(leg - x->leg),
+			  leg->incarnation, fd))
+			suspects_probed(x->s);
+		else
+			not_joined(x);
+		return;
+	}
+	greeting_free(g);
+	/* NEW: RP knew nothing of it. Its session without us will not last. */
+	if (status == WIRE_WELCOME_UNKNOWN || status == WIRE_WELCOME_NEW)
+		session_fail(x->s, "the other end does not know it any more");
+	else
+		not_joined(x);
+}
+
+static void join_failed(struct greeting *g, enum greeting_failure why)
+{
+	struct extended *x = greeting_owner(g);
+
+	(void)why;
+	leg_of(x, g)->joining = NULL;
+	greeting_free(g);
+	not_joined(x);
+}
+
+static const struct greeting_ops join_ops = {
+	.came = join_came,
+	.failed = join_failed,
+};
+
+static int join(struct session *s, unsigned int index, int fd)
+{
+	struct extended *x = s->ext;
+	struct leg *leg = &x->leg[index];
+	struct wire_hello hello = x->hello;
+
+	if (leg->known)
+		leg->incarnation++;
+	leg->known = true;
+	hello.pipe = (uint8_t)index;
+	hello.incarnation = leg->incarnation;
+	kept_init(&leg->kept, leg->incarnation);
+	leg->joining = greeting_say(s->engine->loop, fd, &hello, JOIN_PATIENCE,
+				    &join_ops, x);
+	return leg->joining ? 0 : -ENOMEM;
+}
+
+int session_join(struct session *s, int fd)
+{
+	unsigned int i = 0;
+
+	if (!session_lacks(s) || !can_carry(fd)) {
+		close(fd);
+		return -EINVAL;
+	}
+	while (s->pipes[i] || s->ext->leg[i].joining)
+		i++;
+	return join(s, i, fd);
+}
+
+/* --- RP: pipes join --- */
+
+struct session *greet_find(struct engine *engine, const struct wire_hello *hello)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &engine->extended) {
+		struct extended *x = list_entry(pos, struct extended, member);
+
+		if (!x->lp && session_is_up(x->s) &&
+		    !memcmp(x->hello.session, hello->session,
+			    sizeof(hello->session)))
+			return x->s;
+	}
+	return NULL;
+}
+
+static const char *objection(struct session *s, const struct wire_hello *hello,
+			     int fd)
+{
+	if (!can_carry(fd))
+		return "pipes of the extension are made of TCP or MPTCP";
+	switch (admission_enter(&s->ext->admission, hello)) {
+	case ADMISSION_COUNT:
+		return "its count of pipes is not the session's";
+	case ADMISSION_OLD:
+		return "its incarnation is not above the last of its index";
+	case ADMISSION_OK:
+		break;
+	}
+	return NULL;
+}
+
+bool greet_join(struct session *s, const struct wire_hello *hello, int fd)
+{
+	const char *why = objection(s, hello, fd);
+	struct pipe *p;
+
+	if (why) {
+		log_warn(s->engine->log, "session %u: pipe %u may not join: %s",
+			 s->number, hello->pipe, why);
+		close(fd);
+		return false;
+	}
+	if (s->pipes[hello->pipe])
+		let_go(s, s->pipes[hello->pipe]);
+	p = enter(s, hello->pipe, hello->incarnation, fd);
+	if (p)
+		welcome(s, p, WIRE_WELCOME_RESUMED);
+	return p != NULL;
+}
+
+/* --- sessions begin and end --- */
+
+static int init(struct session *s)
+{
+	struct extended *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return -ENOMEM;
+	s->ext = x;
+	x->s = s;
+	x->lack_timer.fire = tell_lacks;
+	x->alone_timer.fire = alone_too_long;
+	list_init(&x->spare);
+	list_init(&x->pool.waiters);
+	list_init(&x->member);
+	windows_init(x);
+	suspects_init(x);
+	keeping_init(x);
+	control_init(x);
+	return 0;
+}
+
+static void fini(struct session *s)
+{
+	struct extended *x = s->ext;
+	unsigned int i;
+
+	if (!x)
+		return;
+	windows_stop(x);
+	suspects_stop(x);
+	control_stop(x);
+	keeping_fini(x);
+	loop_timer_stop(s->engine->loop, &x->alone_timer);
+	loop_timer_stop(s->engine->loop, &x->lack_timer);
+	for (i = 0; i < PIPES_MAX; i++)
+		greeting_free(x->leg[i].joining);
+	for (i = 0; i <= WIRE_ID_MAX; i++) {
+		if (x->channel[i])
+			channel_fini(x->channel[i]);
+		free(x->channel[i]);
+	}
+	list_del(&x->member);
+	free(x);
+}
+
+static struct session *begin(struct engine *engine,
+			     const struct session_role *role, void *owner,
+			     const char *peer, const struct wire_hello *hello,
+			     const struct wire_welcome *said)
+{
+	struct session *s = session_new(engine, &dialect_extended, role, owner,
+					peer);
+
+	if (!s)
+		return NULL;
+	s->ext->hello = *hello;
+	s->ext->welcome = *said;
+	s->ext->pool.limit.conn = said->conn_early;
+	s->ext->pool.limit.all = said->session_early;
+	list_add_tail(&engine->extended, &s->ext->member);
+	return s;
+}
+
+static struct wire_welcome our_welcome(const struct settings *settings)
+{
+	unsigned int conns = settings->max_conns;
+
+	return (struct wire_welcome){
+		.version = WIRE_EXT_VERSION,
+		.features = WIRE_FEATURES_VERSION_1,
+		.connections = (uint16_t)(conns < WIRE_ID_LP_MAX ?
+					  conns : WIRE_ID_LP_MAX),
+		.conn_early = EARLY_CONN,
+		.session_early = EARLY_SESSION,
+		.wait_s = (uint16_t)settings->resume_s,
+		.reorder_limit = REORDER_MAX_SESSION,
+	};
+}
+
+struct session *greet_new(struct engine *engine,
+			  const struct session_role *role, void *owner,
+			  const char *peer, const struct wire_hello *hello,
+			  int fd)
+{
+	struct wire_welcome said = our_welcome(engine->settings);
+	struct session *s;
+	struct pipe *p;
+
+	s = begin(engine, role, owner, peer, hello, &said);
+	if (!s || objection(s, hello, fd)) {
+		close(fd);
+		goto free_session;
+	}
+	p = enter(s, hello->pipe, hello->incarnation, fd);
+	if (!p)
+		goto free_session;
+	welcome(s, p, WIRE_WELCOME_NEW);
+	session_start(s);
+	return s;
+
+free_session:
+	if (s)
+		session_free(s);
+	return NULL;
+}
+
+struct session *greet_welcomed(struct engine *engine,
+			       const struct session_role *role, void *owner,
+			       const char *peer,
+			       const struct wire_hello *hello,
+			       const struct wire_welcome *said, int fd)
+{
+	struct session *s = NULL;
+
+	if (said->status != WIRE_WELCOME_NEW || !can_carry(fd) ||
+	    !admission_features(said->features, hello->features))
+		goto close_fd;
+	s = begin(engine, role, owner, peer, hello, said);
+	if (!s)
+		goto close_fd;
+	s->ext->lp = true;
+	if (!enter(s, hello->pipe, hello->incarnation, fd)) {
+		session_free(s);
+		return NULL;
+	}
+	session_start(s);
+	return s;
+
+close_fd:
+	close(fd);
+	return NULL;
+}
+
+bool session_is_extended(const struct session *s)
+{
+	return s->ext != NULL;
+}
+
+const struct dialect dialect_extended = {
+	.init = init,
+	.fini = fini,
+	.message = arrivals_message,
+	.expects = arrivals_expects,
+	.pipe_over = extended_pipe_over,
+	.can_name = can_name,
+	.open = open_conn,
+	.has_id = has_id,
+	.ids = ids,
+	.conn_over = conn_over,
+	.queued = queued,
+	.released = released,
+	.delivered = delivered,
+	.control = control_send,
+	.look_kept = keeping_look,
+	.sends_again = keeping_sends_again,
+	.keep = keeping_add,
+	.farewell = control_farewell,
+};

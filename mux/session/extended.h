@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of a session of the extension, for the files that are its parts:
+ * extended (pipes come and go, connections begin), arrivals (what pipes bring),
+ * windows (what the other end may send), keeping (what may have to be sent
+ * again), suspects (pipes that look dead), control (what is said of the session).
+ *
+ * Control is never queued. What has to be said is state (an offset, a flag), and
+ * becomes a message when a pipe takes one; so no peer makes a queue grow.
+ */
+#ifndef TM3_EXTENDED_H
+#define TM3_EXTENDED_H
+
+#include "../conn/channel.h"
+#include "../extension/admission.h"
+#include "../extension/kept.h"
+#include "../wire/wire_ext.h"
+#include "greeting.h"
+#include "session_inside.h"
+
+/* A pipe's place: incarnations of the pipe with an index come and go. */
+struct leg {
+	uint32_t incarnation;	/* the present one, or the last */
+	bool known;		/* there was one */
+	struct greeting *joining;	/* LP: the next one awaits WELCOME */
+	uint64_t received;	/* messages of it that count and were parsed, */
+	uint64_t told;		/* and of them, as the last ACK said */
+	struct kept kept;
+	bool pong_due;
+	struct wire_ping pong;
+	bool ping_due, pinged;	/* PING is to be sent; was, without answer */
+	uint64_t token;
+	int64_t pinged_at;
+	uint64_t heard;		/* the largest count that an ACK told, */
+	int64_t progress_at;	/* and when it grew, or the pipe began */
+	int64_t suspect_since;	/* 0: it is not */
+};
+
+struct extended {
+	struct session *s;
+	struct list member;	/* of the engine's */
+	bool lp;
+	struct wire_hello hello;	/* that began the session */
+	struct wire_welcome welcome;	/* that answered it */
+	struct admission admission;
+	struct leg leg[PIPES_MAX];
+	int64_t alone_since;	/* it has had no pipe; 0: it has */
+	struct timer alone_timer;	/* the session's end then */
+	struct timer lack_timer;	/* LP: to say that pipes are lacking */
+	int64_t lack_pause;		/* before that is said again */
+
+	struct channel *channel[WIRE_ID_MAX + 1];	/* those in use so far */
+	unsigned int channels;
+	struct list spare;	/* LP: channels between two uses */
+	uint16_t last_id;	/* LP: ids up to it have a channel */
+	struct early_pool pool;
+
+	uint64_t promised;	/* bytes that the other end may send, */
+	uint64_t idle;		/* and on ids without a connection */
+	struct list windows_due;
+	struct timer window_timer;
+
+	struct kept_item *again, **again_end;
+	size_t kept;		/* bytes of memory, those of again included */
+	int64_t ack_takes;	/* from sending to ACK, lately */
+	struct timer suspects_timer;	/* runs while anything is kept */
+	bool probing;		/* LP: one pipe is dialled for all */
+
+	bool ack_due;
+	bool ack_all;		/* of all pipes: one may have been lost */
+	uint64_t unacked;	/* bytes of messages since the last ACK */
+	struct timer ack_timer, ping_timer;
+	uint8_t goodbye;	/* the reason, when it comes to that */
+};
+
+/* extended */
+struct channel *extended_channel(struct extended *x, uint16_t id);
+/* The use of @ch may be over: its id can be used again then. */
+void extended_settle(struct extended *x, struct channel *ch);
+/* The other end broke the rules: the session ends with GOODBYE. */
+void extended_condemn(struct session *s, enum wire_goodbye_reason reason,
+		      const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
+			const char *why);
+
+/* arrivals */
+bool arrivals_message(struct session *s, struct pipe *p,
+		      const struct wire_msg *msg, uint64_t offset);
+bool arrivals_expects(struct session *s, unsigned int pipe,
+		      const struct wire_head *head, uint32_t *number);
+
+/* windows */
+void windows_init(struct extended *x);
+void windows_stop(struct extended *x);
+/* @ch has a connection from here on. */
+void windows_begin(struct session *s, struct channel *ch);
+/* Its connection listens no more. */
+void windows_end(struct session *s, struct channel *ch);
+/* @len bytes of @ch are due. False: more than it was granted. */
+bool windows_spend(struct session *s, struct channel *ch, size_t len);
+/* Its application took something. */
+void windows_taken(struct session *s, struct channel *ch);
+
+/* keeping */
+void keeping_init(struct extended *x);
+void keeping_fini(struct extended *x);
+struct run *keeping_add(struct session *s, struct pipe *p, struct run *run);
+void keeping_look(struct session *s, struct view *view);
+void keeping_sends_again(struct session *s);
+void keeping_pipe_over(struct extended *x, struct leg *leg);
+void keeping_acked(struct session *s, const struct wire_ack *ack);
+
+/* When the oldest was sent that is kept for a pipe; 0: nothing is. */
+int64_t keeping_oldest(const struct leg *leg);
+/* What is kept for a pipe goes again now; what it says of that comes too late. */
+void keeping_suspect(struct extended *x, struct leg *leg);
+
+/* suspects */
+void suspects_init(struct extended *x);
+void suspects_stop(struct extended *x);
+/* Something is kept from now on. */
+void suspects_watch(struct extended *x);
+/* A pipe was dialled again, and welcomed. */
+void suspects_probed(struct session *s);
+
+/* control */
+void control_init(struct extended *x);
+void control_stop(struct extended *x);
+void control_came(struct session *s, struct leg *leg, size_t bytes);
+bool control_send(struct session *s);
+void control_farewell(struct session *s);
+/* Writes @what to @p at once. */
+void control_say(struct session *s, struct pipe *p,
+		 const struct wire_ext *what);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs that were sent are kept until the other proxy says that it parsed them;
+ * when their pipe is over they are sent again on others, ahead of what is new. What
+ * the kernel acknowledged may lie unread in a closed buffer, so it tells nothing.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "extended.h"
+
+struct sent_run {
+	struct kept_item item;
+	struct run *run;
+	int64_t sent_at;
+};
+
+static struct sent_run *of_item(struct kept_item *item)
+{
+	return container_of(item, struct sent_run, item);
+}
+
+static size_t memory_of(const struct run *run)
+{
+	return sizeof(struct sent_run) + sizeof(*run) + run->size;
+}
+
+static void put(struct extended *x, struct sent_run *sent)
+{
+	x->kept -= memory_of(sent->run);
+	sent->run->kept = false;
+	run_put(&x->s->shared.pool, sent->run);
+	free(sent);
+}
+
+static void put_all(struct extended *x, struct kept_item *list)
+{
+	while (list) {
+		struct kept_item *next = list->next;
+
+		put(x, of_item(list));
+		list = next;
+	}
+}
+
+/* A run that is mostly empty would cost a large one's memory as long as it is kept. */
+static struct run *fit(struct run *run)
+{
+	return run->len < run->size / 2 ? run_trim(run) : run;
+}
+
+struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
+{
+	struct extended *x = s->ext;
+	uint32_t messages = run->messages - run->uncounted;
+	struct sent_run *sent;
+
+	if (!messages)
+		return run;
+	sent = malloc(sizeof(*sent));
+	if (!sent) {
+		session_fail(s, "no memory to keep what is sent");
+		return run;
+	}
+	run = fit(run);
+	run->kept = true;
+	sent->run = run;
+	sent->sent_at = loop_now(s->engine->loop);
+	suspects_watch(x);
+	x->kept += memory_of(run);
+	kept_add(&x->leg[p->index].kept, &sent->item, messages, memory_of(run));
+	return run;
+}
+
+/* --- again --- */
+
+void keeping_look(struct session *s, struct view *view)
+{
+	struct extended *x = s->ext;
+
+	view->again = x->again ? of_item(x->again)->run : NULL;
+	view->full = x->kept >= s->engine->settings->keep;
+}
+
+/* It is kept anew with the pipe that it goes on. */
+void keeping_sends_again(struct session *s)
+{
+	struct extended *x = s->ext;
+	struct sent_run *sent = of_item(x->again);
+
+	x->again = sent->item.next;
+	if (!x->again)
+		x->again_end = &x->again;
+	x->kept -= memory_of(sent->run);
+	sent->run->sent = 0;
+	sent->run->next = NULL;
+	free(sent);
+	s->counts.again++;
+}
+
+static void append(struct extended *x, struct kept_item *list)
+{
+	*x->again_end = list;
+	while (*x->again_end)
+		x->again_end = &(*x->again_end)->next;
+	if (x->again)
+		loop_after(x->s->engine->loop, &x->s->out.pump);
+}
+
+void keeping_pipe_over(struct extended *x, struct leg *leg)
+{
+	append(x, kept_end(&leg->kept));
+}
+
+int64_t keeping_oldest(const struct leg *leg)
+{
+	return leg->kept.first ? of_item(leg->kept.first)->sent_at : 0;
+}
+
+/* A run of its own, for one that a pipe's queue still needs. */
+static struct sent_run *copy(struct extended *x, const struct sent_run *of)
+{
+	struct run *run = malloc(sizeof(*run) + of->run->len);
+	struct sent_run *sent = malloc(sizeof(*sent));
+
+	if (!run || !sent) {
+		free(run);
+		free(sent);
+		return NULL;
+	}
+	memcpy(run, of->run, sizeof(*run) + of->run->len);
+	run->size = run->len;
+	run->next = NULL;
+	*sent = *of;
+	sent->run = run;
+	x->kept += memory_of(run);
+	return sent;
+}
+
+/* The pipe's queue has the last of them. */
+static void copy_queued(struct extended *x, struct kept_item *first)
+{
+	for (; first; first = first->next) {
+		struct sent_run *sent = copy(x, of_item(first));
+
+		if (!sent)
+			return;
+		sent->item.next = NULL;
+		append(x, &sent->item);
+	}
+}
+
+void keeping_suspect(struct extended *x, struct leg *leg)
+{
+	struct kept_item *item = leg->kept.first, *written;
+	uint64_t last = leg->kept.received;
+
+	while (item && of_item(item)->run->sent == of_item(item)->run->len) {
+		last = item->last;
+		item = item->next;
+	}
+	kept_ack(&leg->kept, leg->incarnation, last, &written);
+	append(x, written);
+	copy_queued(x, item);
+}
+
+/* --- acknowledgements --- */
+
+/* What lies in a pipe's queue cannot have been parsed by anybody. */
+static bool all_were_written(const struct kept_item *list)
+{
+	for (; list; list = list->next) {
+		const struct run *run =
+			container_of(list, const struct sent_run, item)->run;
+
+		if (run->sent < run->len)
+			return false;
+	}
+	return true;
+}
+
+static void give_to_queue(struct extended *x, struct kept_item *list)
+{
+	while (list) {
+		struct sent_run *sent = of_item(list);
+
+		list = list->next;
+		if (sent->run->sent == sent->run->len) {
+			put(x, sent);
+			continue;
+		}
+		x->kept -= memory_of(sent->run);
+		sent->run->kept = false;	/* its pipe frees it */
+		free(sent);
+	}
+}
+
+/* What acknowledgements take: it rises at once and falls slowly. */
+static void note_time(struct extended *x, struct kept_item *freed, int64_t now)
+{
+	int64_t took;
+
+	if (!freed)
+		return;
+	took = now - of_item(freed)->sent_at;
+	if (took > x->ack_takes)
+		x->ack_takes = took;
+	else
+		x->ack_takes -= (x->ack_takes - took) / 16;
+}
+
+static void note_progress(struct leg *leg, uint64_t received, int64_t now)
+{
+	if (received <= leg->heard)
+		return;
+	leg->heard = received;
+	leg->progress_at = now;
+}
+
+static void acked_pipe(struct session *s, const struct wire_ack_pipe *said)
+{
+	struct extended *x = s->ext;
+	int64_t now = loop_now(s->engine->loop);
+	struct kept_item *freed = NULL;
+	enum kept_verdict verdict = KEPT_OTHER;
+	bool sound;
+
+	if (said->pipe < PIPES_MAX && x->leg[said->pipe].known)
+		verdict = kept_ack(&x->leg[said->pipe].kept, said->incarnation,
+				   said->received, &freed);
+	if (verdict == KEPT_OTHER)
+		s->counts.dropped++;
+	if (verdict == KEPT_OK) {
+		note_progress(&x->leg[said->pipe], said->received, now);
+		note_time(x, freed, now);
+	}
+	sound = all_were_written(freed);
+	if (sound)
+		put_all(x, freed);
+	else
+		give_to_queue(x, freed);
+	if (verdict == KEPT_BEYOND || !sound)
+		extended_condemn(s, WIRE_GOODBYE_PROTOCOL,
+				 "an ACK of %llu messages of pipe %u, which were not sent",
+				 (unsigned long long)said->received,
+				 said->pipe);
+}
+
+void keeping_acked(struct session *s, const struct wire_ack *ack)
+{
+	bool was_full = s->ext->kept >= s->engine->settings->keep;
+	unsigned int i;
+
+	for (i = 0; i < ack->pipes && session_is_up(s); i++)
+		acked_pipe(s, &ack->pipe[i]);
+	if (was_full)
+		loop_after(s->engine->loop, &s->out.pump);
+}
+
+void keeping_init(struct extended *x)
+{
+	x->again_end = &x->again;
+}
+
+void keeping_fini(struct extended *x)
+{
+	unsigned int i;
+
+	for (i = 0; i < PIPES_MAX; i++) {
+		if (x->leg[i].known)
+			put_all(x, kept_end(&x->leg[i].kept));
+	}
+	put_all(x, x->again);
+	x->again = NULL;
+}

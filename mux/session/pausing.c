@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What came in order and applications do not take. The baseline has no way to
+ * ask for less, so past QUEUE_MAX for a connection, or QUEUE_MAX_SESSION for
+ * all, the pipes are not read: they pause. That stops every connection, hence
+ * it is bounded in three ways.
+ *
+ * Who takes nothing for PAUSE_MS while pipes pause on its account is reset. So
+ * is who takes something, but holds up the others for longer than stall allows.
+ * And at the limit of the session all go that took nothing lately, those with
+ * the longest queue first, until half of the limit is free.
+ *
+ * Progress is what the application's side acknowledged. What its socket took
+ * is too coarse: the kernel calls it writable in steps of a third of its
+ * buffer, which a slow reader does not manage in PAUSE_MS.
+ */
+#include <stdlib.h>
+
+#include "../base/log.h"
+#include "../conn/conn.h"
+#include "session_inside.h"
+
+#define LOOK (100 * NS_PER_MS)
+
+/* For a reader that moves by steps. */
+#define PATIENCE_STEPS 3
+#define PATIENCE_MAX (15 * NS_PER_SEC)
+
+enum {
+	/* Resume a little below, or a slow reader toggles us at every byte. */
+	RESUME_BELOW = 1 << 20,
+	/* From here on who takes nothing is looked for; so much is left then. */
+	SESSION_HALF = QUEUE_MAX_SESSION / 2,
+};
+
+/* --- when pipes pause --- */
+
+static void pause_pipes(struct session *s, bool pause)
+{
+	unsigned int i;
+
+	s->in.paused = pause;
+	for (i = 0; i < s->path.npipes; i++)
+		pipe_pause(s->path.pipes[i], pause);
+	if (pause) {
+		s->counts.pauses++;
+		s->in.paused_at = loop_clock();
+	} else {
+		s->in.paused_ns += loop_clock() - s->in.paused_at;
+	}
+}
+
+static void update(struct session *s)
+{
+	bool pause = s->in.full_queues || s->in.full;
+
+	if (s->dead || s->stopping)
+		return;
+	if (pause != s->in.paused)
+		pause_pipes(s, pause);
+	if ((pause || s->in.queued > SESSION_HALF) && !s->in.pause_timer.slot)
+		loop_timer_in(s->engine->loop, &s->in.pause_timer, LOOK);
+}
+
+/* --- for how long: who is to blame, and for how much --- */
+
+static uint64_t written(const struct conn *c)
+{
+	return c->rx_bytes - c->queue.len;
+}
+
+/* LP opens all connections, so it knows when there are no others to hold up. */
+static bool is_alone(const struct session *s)
+{
+	return !s->role->open && table_conns(s->table) == 1;
+}
+
+static void charge(struct session *s, struct conn *c)
+{
+	if (is_alone(s))
+		stall_excuse(&c->stall, loop_clock(), written(c));
+	else
+		stall_charge(&c->stall, loop_clock(), written(c));
+}
+
+static void set_queue_full(struct session *s, struct conn *c, bool full)
+{
+	if (c->queue_full == full)
+		return;
+	c->queue_full = full;
+	if (full) {
+		s->in.full_queues++;
+		c->full_at = loop_clock();
+		stall_begin(&c->stall, c->full_at, written(c));
+	} else {
+		s->in.full_queues--;
+		charge(s, c);
+	}
+	update(s);
+}
+
+static void set_full(struct session *s, bool full)
+{
+	if (s->in.full == full)
+		return;
+	s->in.full = full;
+	if (full)
+		stall_begin(&s->in.stall, loop_clock(), s->in.taken);
+	else
+		stall_charge(&s->in.stall, loop_clock(), s->in.taken);
+	update(s);
+}
+
+void inbound_queued(struct session *s, struct conn *c, size_t bytes)
+{
+	s->in.queued += bytes;
+	inbound_holds(s, (int64_t)bytes);
+	if (c->queue.len > QUEUE_MAX)
+		set_queue_full(s, c, true);
+	if (s->in.queued > QUEUE_MAX_SESSION)
+		set_full(s, true);
+	update(s);
+}
+
+void inbound_released(struct session *s, struct conn *c, size_t queued,
+		      size_t early)
+{
+	inbound_holds(s, -(int64_t)(queued + early));
+	if (early) {
+		s->in.early -= early;
+		holders_update(&s->in.holders, &c->reorder);
+	}
+	if (!queued)
+		return;
+	s->in.queued -= queued;
+	s->in.taken += queued;
+	if (c->queue.len <= QUEUE_MAX - RESUME_BELOW)
+		set_queue_full(s, c, false);
+	if (s->in.queued <= QUEUE_MAX_SESSION - RESUME_BELOW)
+		set_full(s, false);
+}
+
+/* Nothing more can come for it, so it stops nobody. */
+void inbound_over(struct session *s, struct conn *c)
+{
+	set_queue_full(s, c, false);
+}
+
+int64_t inbound_reading_time(const struct session *s)
+{
+	return (s->in.paused ? s->in.paused_at : loop_clock()) -
+		s->in.paused_ns;
+}
+
+/* --- progress --- */
+
+/* Since when was it not seen to take anything? */
+static int64_t look_at(struct conn *c, int64_t now)
+{
+	uint64_t taken = written(c) -
+		(c->watch.fd < 0 ? 0 : sock_outstanding(c->watch.fd));
+
+	if (taken != c->taken || !c->taken_at) {
+		if (c->queue_full && c->taken_at >= c->full_at &&
+		    now - c->taken_at > c->step)
+			c->step = now - c->taken_at;
+		c->taken = taken;
+		c->taken_at = now;
+	}
+	return c->taken_at;
+}
+
+/*
+ * PAUSE_MS for one that was not seen to take anything. One that was, takes by
+ * steps: its kernel opens a closed window only once a sixteenth of a buffer of
+ * megabytes is free. Then it gets the time of some such steps.
+ */
+static int64_t patience(const struct conn *c)
+{
+	int64_t steps = PATIENCE_STEPS * c->step;
+
+	if (steps < PAUSE_MS * NS_PER_MS)
+		return PAUSE_MS * NS_PER_MS;
+	return steps < PATIENCE_MAX ? steps : PATIENCE_MAX;
+}
+
+static void judge(struct session *s, struct conn *c, int64_t now)
+{
+	int64_t since = look_at(c, now);
+
+	if (since < c->full_at)
+		since = c->full_at;
+	charge(s, c);
+	if (now - since >= patience(c))
+		log_warn(s->engine->log, "session %u: connection %u took nothing for %.1f s while %zu bytes wait for it and the pipes pause: reset",
+			 s->number, c->id, (double)(now - since) / NS_PER_SEC,
+			 c->queue.len);
+	else if (stall_is_spent(&c->stall))
+		log_warn(s->engine->log, "session %u: connection %u is read too slowly and held up all others for %d s, %zu bytes wait for it: reset",
+			 s->number, c->id, STALL_MS / 1000, c->queue.len);
+	else
+		return;
+	s->counts.queue_limit++;
+	conn_refuse(c, CONN_END_LIMIT);
+}
+
+/* --- the limit of the session --- */
+
+struct crowd {			/* those that may have to go */
+	struct conn **conn;
+	unsigned int n;
+};
+
+static int longer_first(const void *a, const void *b)
+{
+	const struct conn *x = *(struct conn *const *)a;
+	const struct conn *y = *(struct conn *const *)b;
+
+	return (x->queue.len < y->queue.len) - (x->queue.len > y->queue.len);
+}
+
+/* Those that @is true of, the first by @order first. */
+static struct crowd gather(struct session *s,
+			   bool (*is)(const struct conn *c, int64_t since),
+			   int64_t since,
+			   int (*order)(const void *a, const void *b))
+{
+	struct crowd crowd = {
+		.conn = malloc((s->nconns + 1) * sizeof(struct conn *)),
+	};
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, member);
+
+		if (crowd.conn && is(c, since))
+			crowd.conn[crowd.n++] = c;
+	}
+	if (crowd.n)
+		qsort(crowd.conn, crowd.n, sizeof(*crowd.conn), order);
+	return crowd;
+}
+
+/* It waits with something, and took nothing since. */
+static bool is_idle(const struct conn *c, int64_t since)
+{
+	return c->queue.len && c->taken_at <= since;
+}
+
+/* Until half of the limit is free. One line for all of them. */
+static void thin_out(struct session *s, int64_t since, const char *what)
+{
+	struct crowd crowd = gather(s, is_idle, since, longer_first);
+	size_t before = s->in.queued;
+	unsigned int i;
+
+	for (i = 0; i < crowd.n && s->in.queued > SESSION_HALF; i++) {
+		s->counts.queue_limit++;
+		conn_refuse(crowd.conn[i], CONN_END_LIMIT);
+	}
+	if (i)
+		log_warn(s->engine->log, "session %u: %zu bytes wait for applications, more than %d: reset %u connections that %s",
+			 s->number, before, QUEUE_MAX_SESSION, i, what);
+	free(crowd.conn);
+}
+
+static void judge_all(struct session *s, int64_t now)
+{
+	stall_charge(&s->in.stall, now, s->in.taken);
+	thin_out(s, now - PAUSE_MS * NS_PER_MS, "took nothing for 2 s");
+	if (s->in.full && stall_is_spent(&s->in.stall))
+		thin_out(s, now, "had the most of them");
+}
+
+_Static_assert(PAUSE_MS == 2000, "a log line names it");
+
+/* --- the limit of an address, or of the process --- */
+
+static size_t holds(const struct conn *c)
+{
+	return c->queue.len + c->reorder.bytes;
+}
+
+static bool holds_something(const struct conn *c, int64_t since)
+{
+	(void)since;
+	return holds(c) > 0;
+}
+
+static int more_first(const void *a, const void *b)
+{
+	const struct conn *x = *(struct conn *const *)a;
+	const struct conn *y = *(struct conn *const *)b;
+
+	return (holds(x) < holds(y)) - (holds(x) > holds(y));
+}
+
+/* Those that hold most go, whether they are read or not. */
+void pausing_shed(struct hoard *h, size_t bytes)
+{
+	struct session *s = container_of(h, struct session, hoard);
+	struct crowd crowd = gather(s, holds_something, 0, more_first);
+	size_t before = h->held;
+	unsigned int i;
+
+	for (i = 0; i < crowd.n && before - h->held < bytes; i++) {
+		s->counts.queue_limit++;
+		conn_refuse(crowd.conn[i], CONN_END_LIMIT);
+	}
+	if (i)
+		log_warn(s->engine->log, "session %u: of all it holds most, %zu bytes, and there is too much: reset %u connections",
+			 s->number, before, i);
+	free(crowd.conn);
+}
+
+static void pause_timer(struct timer *t)
+{
+	struct session *s = container_of(t, struct session, in.pause_timer);
+	int64_t now = loop_clock();
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, member);
+
+		if (c->queue_full)
+			judge(s, c, now);
+		else if (c->queue.len && s->in.queued > SESSION_HALF)
+			look_at(c, now);
+	}
+	if (s->in.full)
+		judge_all(s, now);
+	update(s);
+}
+
+void pausing_start(struct session *s)
+{
+	s->in.pause_timer.fire = pause_timer;
+}
+
+void pausing_stop(struct session *s)
+{
+	loop_timer_stop(s->engine->loop, &s->in.pause_timer);
+}

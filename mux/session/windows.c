@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the other end may send: credit for each connection, granted ahead of what
+ * its application took. So one that does not read stops itself alone, and pipes
+ * are always read.
+ *
+ * A connection begins with WINDOW_FIRST. When its application takes a whole
+ * window within two round trips, the window is what holds it up, and is doubled.
+ * What is granted and what waits for applications is, together, at most
+ * window_memory for a session; beyond that a connection has WINDOW_LEAST. An eighth
+ * of it is for those whose application took something in the last second. When the
+ * rest is out, the one that has most of it and took nothing for
+ * WINDOW_IDLE_SECONDS is reset.
+ *
+ * What was granted cannot be taken back: an id whose connection is over keeps the
+ * rest for its next one. That is counted apart, and may be as much again.
+ */
+#include "../base/log.h"
+#include "../conn/conn.h"
+#include "extended.h"
+
+/* Round trips on loopback are shorter than a batch of events. */
+#define ROUND_LEAST (10 * NS_PER_MS)
+#define LOOK NS_PER_SEC
+
+static int64_t two_round_trips(const struct session *s)
+{
+	double least = 0;
+	int64_t ns;
+	unsigned int i;
+
+	for (i = 0; i < s->path.npipes; i++) {
+		double rtt = s->path.pipes[i]->info.rtt_ms;
+
+		if (!i || rtt < least)
+			least = rtt;
+	}
+	ns = (int64_t)(2 * least * NS_PER_MS);
+	return ns > ROUND_LEAST ? ns : ROUND_LEAST;
+}
+
+static size_t waiting(const struct channel *ch)
+{
+	return ch->conn ? ch->conn->queue.len : 0;
+}
+
+/* What the channel has of the memory. */
+static uint64_t share(const struct channel *ch)
+{
+	return channel_promised(ch) + waiting(ch);
+}
+
+static uint64_t committed(const struct session *s)
+{
+	return s->ext->promised + s->in.queued;
+}
+
+static uint64_t memory_left(const struct session *s, bool is_active)
+{
+	uint64_t limit = s->engine->settings->window_memory;
+	uint64_t with_idle = s->ext->idle < 2 * limit ?
+		2 * limit - s->ext->idle : 0;
+
+	if (!is_active)
+		limit -= limit / 8;
+	if (with_idle < limit)
+		limit = with_idle;
+	return limit > committed(s) ? limit - committed(s) : 0;
+}
+
+/* Have the channel's share be @want, as far as memory allows. */
+static bool grant(struct session *s, struct channel *ch, uint64_t want,
+		  bool is_active)
+{
+	uint64_t has = share(ch), before = channel_promised(ch);
+	uint64_t left = memory_left(s, is_active);
+	uint64_t told = ch->in.granted;
+
+	if (want > has + left)
+		want = has + left;
+	if (want < WINDOW_LEAST)
+		want = WINDOW_LEAST;
+	if (want <= has)
+		return false;
+	credit_grant(&ch->in, want - waiting(ch));
+	s->ext->promised += channel_promised(ch) - before;
+	return ch->in.granted > told;
+}
+
+void windows_begin(struct session *s, struct channel *ch)
+{
+	s->ext->promised += channel_promised(ch);
+	s->ext->idle -= channel_promised(ch);
+	ch->window = WINDOW_FIRST;
+	ch->taken = ch->round_from = ch->in.taken;
+	ch->taken_at = ch->round_at = loop_now(s->engine->loop);
+	grant(s, ch, ch->window, false);
+	if (!s->ext->window_timer.slot)
+		loop_timer_in(s->engine->loop, &s->ext->window_timer, LOOK);
+}
+
+void windows_end(struct session *s, struct channel *ch)
+{
+	s->ext->promised -= channel_promised(ch);
+	s->ext->idle += channel_promised(ch);
+	list_del(&ch->window_due);
+}
+
+bool windows_spend(struct session *s, struct channel *ch, size_t len)
+{
+	uint64_t before = channel_promised(ch);
+	bool allowed = credit_take(&ch->in, len);
+
+	*(ch->conn ? &s->ext->promised : &s->ext->idle) -=
+		before - channel_promised(ch);
+	return allowed;
+}
+
+/* A whole window was taken: was that as fast as it could be filled? */
+static void end_round(struct session *s, struct channel *ch, int64_t now)
+{
+	if (now - ch->round_at <= two_round_trips(s) &&
+	    ch->window < WINDOW_MOST)
+		ch->window *= 2;
+	ch->round_from = ch->taken;
+	ch->round_at = now;
+}
+
+static bool may_grant(const struct channel *ch)
+{
+	const struct use *use = &ch->use;
+
+	return use->open && !use->peer_ended && !use->reset;
+}
+
+/* Who has still to answer tells it by SYNACK. */
+static void tell(struct session *s, struct channel *ch)
+{
+	if (!ch->use.opener && !ch->use.answered)
+		return;
+	list_move_tail(&s->ext->windows_due, &ch->window_due);
+	loop_after(s->engine->loop, &s->out.pump);
+}
+
+void windows_taken(struct session *s, struct channel *ch)
+{
+	int64_t now = loop_now(s->engine->loop);
+	uint64_t taken = ch->in.taken - waiting(ch);
+
+	if (taken == ch->taken || !ch->conn)
+		return;
+	ch->taken = taken;
+	ch->taken_at = now;
+	if (!may_grant(ch))
+		return;
+	if (taken - ch->round_from >= ch->window)
+		end_round(s, ch, now);
+	if (share(ch) <= ch->window / 2 && grant(s, ch, ch->window, true))
+		tell(s, ch);
+}
+
+/* --- those who take nothing --- */
+
+static struct channel *most_idle(struct session *s, int64_t now)
+{
+	struct channel *most = NULL;
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, member);
+		struct channel *ch = c->channel;
+
+		if (c->over || c->fin_pending == WIRE_REASON_RST ||
+		    now - ch->taken_at < WINDOW_IDLE_SECONDS * NS_PER_SEC ||
+		    share(ch) <= WINDOW_FIRST)
+			continue;
+		if (!most || share(ch) > share(most))
+			most = ch;
+	}
+	return most;
+}
+
+static void look(struct timer *t)
+{
+	struct extended *x = container_of(t, struct extended, window_timer);
+	struct session *s = x->s;
+	struct channel *ch;
+
+	if (!memory_left(s, false) && (ch = most_idle(s,
+					loop_now(s->engine->loop)))) {
+		s->counts.queue_limit++;
+		log_warn(s->engine->log, "session %u: connection %u took nothing for %d s and has %llu bytes of the memory for windows, which is out: reset",
+			 s->number, ch->id, WINDOW_IDLE_SECONDS,
+			 (unsigned long long)share(ch));
+		conn_refuse(ch->conn, CONN_END_LIMIT);
+	}
+	if (s->nconns)
+		loop_timer_in(s->engine->loop, t, LOOK);
+}
+
+void windows_init(struct extended *x)
+{
+	list_init(&x->windows_due);
+	x->window_timer.fire = look;
+}
+
+void windows_stop(struct extended *x)
+{
+	loop_timer_stop(x->s->engine->loop, &x->window_timer);
+}

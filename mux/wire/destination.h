@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a connection wants to go: an IPv4 address, an IPv6 address or a name,
+ * and a port. A SYN of the baseline can say the first alone, an OPEN of the
+ * extension all three.
+ */
+#ifndef TM3_DESTINATION_H
+#define TM3_DESTINATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	DESTINATION_NAME_MAX = 255,
+	DESTINATION_TEXT = DESTINATION_NAME_MAX + 9, /* "NAME:65535" and NUL */
+};
+
+enum destination_kind {
+	DESTINATION_NONE = 0,		/* UDP only */
+	DESTINATION_IPV4 = 4,
+	DESTINATION_IPV6 = 6,
+	DESTINATION_NAME = 'n',
+};
+
+struct destination {
+	uint8_t kind;			/* enum destination_kind */
+	uint8_t len;			/* 0, 4, 16, or that of the name */
+	/* As it is written: the first byte of an address first; a name ends in
+	 * a NUL here, which is not counted and not sent. */
+	uint8_t bytes[DESTINATION_NAME_MAX + 1];
+	uint16_t port;			/* 0 where there is no address */
+};
+
+struct destination destination_ipv4(const uint8_t addr[4], uint16_t port);
+struct destination destination_ipv6(const uint8_t addr[16], uint16_t port);
+/* @len bytes of a name. Kind NONE for one that is empty, too long or has a NUL. */
+struct destination destination_name(const char *name, size_t len, uint16_t port);
+
+/* Length and name are of their kind. */
+bool destination_is_sound(const struct destination *d);
+
+/*
+ * "192.0.2.1:80", "[2001:db8::1]:80", "example.org:80". Of a name, bytes that
+ * are not printable ASCII are shown as "?": it came from elsewhere.
+ */
+const char *destination_text(const struct destination *d,
+			     char text[DESTINATION_TEXT]);
+
+#endif

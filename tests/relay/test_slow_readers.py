@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""The baseline can only stop all pipes for a slow reader: not for long, and never for good."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from tests.relay.ends import echo, read_exactly, read_to_end, serving, socks
+from tests.relay.netns import Namespace
+from tests.relay.proxies import pair
+
+BLOCK = bytes(1 << 20)
+DRIP = 5_000  # bytes each tenth of a second
+IDLE_READERS = 255
+MIB = 1 << 20
+
+
+def endless(sock: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            sock.sendall(BLOCK)
+
+
+def forward(port: int) -> list[str]:
+    return ["--forward", f"7000:127.0.0.1:{port}"]
+
+
+@contextmanager
+def small(ns: Namespace, port: int) -> Iterator[socket.socket]:
+    """A connection whose kernel takes little, so that little steps of its reader are seen."""
+    with ns.open_socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32768)
+        sock.settimeout(10)
+        sock.connect(("127.0.0.1", port))
+        yield sock
+
+
+class Dripping:
+    """Reads 50 KB a second until the connection ends, and then knows how long that was."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.lasted_s = 0.0
+        self.over = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        began = time.monotonic()
+        with suppress(OSError):
+            while not self.over.is_set() and self.sock.recv(DRIP):
+                time.sleep(0.1)  # what makes it slow
+        self.lasted_s = time.monotonic() - began
+        self.over.set()
+
+    def stop(self) -> None:
+        self.over.set()
+        self._thread.join(timeout=10)
+
+
+@contextmanager
+def dripping(sock: socket.socket) -> Iterator[Dripping]:
+    reader = Dripping(sock)
+    try:
+        yield reader
+    finally:
+        reader.stop()
+
+
+def round_trip_s(sock: socket.socket) -> float:
+    began = time.monotonic()
+    sock.sendall(b"x")
+    read_exactly(sock, 1)
+    return time.monotonic() - began
+
+
+def test_a_slow_reader_does_not_stop_the_others_for_long(box: Namespace, tmp_path: Path) -> None:
+    """It makes progress all the time, and still is reset: the others are worth more."""
+    with (
+        serving(box, endless) as flood,
+        serving(box, echo) as mirror,
+        pair(box, tmp_path, lp=forward(flood.port), asan=False) as proxies,
+        socks(box, "127.0.0.1", mirror.port) as other,
+        small(box, 7000) as slow,
+        dripping(slow) as reader,
+    ):
+        other.settimeout(20)
+        stalled, until = 0.0, time.monotonic() + 20
+        while not reader.over.is_set() and time.monotonic() < until:
+            took = round_trip_s(other)
+            stalled += took if took > 0.3 else 0.0
+            time.sleep(0.01)
+        proxies.lp.expect(r"connection \d+ is read too slowly and held up all others for 5 s")
+        assert stalled < 12, f"the other connection stood still for {stalled:.1f} s"
+        reader.over.wait(5)
+        assert max(round_trip_s(other) for _ in range(100)) < 0.5
+
+
+def test_a_slow_reader_that_is_alone_may_take_its_time(box: Namespace, tmp_path: Path) -> None:
+    """Its pauses hold up nobody. They do as soon as there is another connection."""
+    with (
+        serving(box, endless) as flood,
+        serving(box, echo) as mirror,
+        pair(box, tmp_path, lp=forward(flood.port), asan=False) as proxies,
+        small(box, 7000) as slow,
+        dripping(slow) as reader,
+    ):
+        assert not reader.over.wait(12)
+        with socks(box, "127.0.0.1", mirror.port) as other:
+            other.sendall(b"x")
+            proxies.lp.expect("read too slowly", 25)
+            assert reader.over.wait(5)
+            # What the pipes lost while they were full is sent again as late as its timer says.
+            other.settimeout(30)
+            assert read_exactly(other, 1) == b"x"
+
+
+def test_one_connection_after_another(box: Namespace, tmp_path: Path) -> None:
+    """All of the second waits in its queue while the first is read."""
+    size = 14 * MIB
+
+    def handler(sock: socket.socket) -> None:
+        sock.sendall(bytes(size))
+
+    with (
+        serving(box, handler) as server,
+        pair(box, tmp_path, asan=False),
+        socks(box, "127.0.0.1", server.port) as first,
+        socks(box, "127.0.0.1", server.port) as second,
+    ):
+        for sock in (first, second):
+            ending = read_to_end(sock)
+            assert (ending.how, ending.size) == ("eof", size)
+
+
+def test_many_that_never_read_do_not_stop_the_others(box: Namespace, tmp_path: Path) -> None:
+    """Each has less than a queue of its own, together they have all that a session may hold."""
+    with (
+        serving(box, endless) as flood,
+        serving(box, echo) as mirror,
+        pair(box, tmp_path, asan=False) as proxies,
+        socks(box, "127.0.0.1", mirror.port) as other,
+        ExitStack() as stack,
+    ):
+        other.settimeout(20)
+        for _ in range(IDLE_READERS):
+            stack.enter_context(socks(box, "127.0.0.1", flood.port))
+        slow, until = 0, time.monotonic() + 20
+        while not proxies.lp.lines("that took nothing") and time.monotonic() < until:
+            slow += round_trip_s(other) > 1.0
+        proxies.lp.expect(r"reset \d+ connections that took nothing for 2 s")
+        for _ in range(50):
+            slow += round_trip_s(other) > 1.0
+        assert slow <= 3, f"{slow} echoes took more than a second"

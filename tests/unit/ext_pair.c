@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+#include "ext_pair.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mux/conn/conn.h"
+#include "mux/options/options.h"
+#include "loopback.h"
+
+#define PATIENCE (2 * NS_PER_SEC)
+
+/* --- the two roles --- */
+
+static struct pair_conn *conn_of(struct pair *pair, const struct conn *c)
+{
+	unsigned int i = (unsigned int)(c->dst.port - PAIR_PORT);
+
+	assert_in_range(i, 0, PAIR_CONNS - 1);
+	return &pair->conn[i];
+}
+
+static void on_open(struct session *s, struct conn *c)
+{
+	struct pair *pair = session_owner(s);
+	struct pair_conn *pc = conn_of(pair, c);
+	int fd[2];
+
+	pc->opened++;
+	pc->to = c->dst;
+	if (pair->refuse) {
+		conn_refuse(c, pair->refuse);
+		return;
+	}
+	tcp_pair(fd);
+	pc->server = fd[0];
+	conn_attach(c, fd[1]);
+}
+
+static void on_answered(struct session *s, struct conn *c, uint8_t result)
+{
+	struct pair_conn *pc = conn_of(session_owner(s), c);
+
+	pc->answered++;
+	pc->result = result;
+}
+
+static void on_lacks(struct session *s)
+{
+	struct pair *pair = session_owner(s);
+
+	while (pair->redials && session_lacks(s))
+		pair_dial(pair);
+}
+
+static void on_ended(struct session *s)
+{
+	struct pair *pair = session_owner(s);
+	bool lp = s == pair->lp;
+
+	snprintf(lp ? pair->lp_why : pair->rp_why, sizeof(pair->lp_why), "%s",
+		 session_why(s));
+	*(lp ? &pair->lp : &pair->rp) = NULL;
+}
+
+static const struct session_role lp_role = {
+	.answered = on_answered, .lacks = on_lacks, .ended = on_ended,
+};
+
+static const struct session_role rp_role = {
+	.open = on_open, .ended = on_ended,
+};
+
+/* --- pipes --- */
+
+static void forget(struct pair *pair, const struct greeting *g)
+{
+	for (int i = 0; i < 64; i++) {
+		if (pair->awaiting[i] == g)
+			pair->awaiting[i] = NULL;
+	}
+}
+
+static void hello_came(struct greeting *g, const struct wire_ext *said)
+{
+	struct pair *pair = greeting_owner(g);
+	struct wire_hello hello = said->hello;
+	int fd;
+
+	forget(pair, g);
+	fd = greeting_take(g);
+	if (greet_find(&pair->engine, &hello)) {
+		greet_join(pair->rp, &hello, fd);
+		return;
+	}
+	if (greet_objection(&hello) != WIRE_WELCOME_NEW || pair->rp) {
+		greet_refuse(fd, WIRE_WELCOME_UNKNOWN);
+		return;
+	}
+	pair->rp = greet_new(&pair->engine, &rp_role, pair, "lp", &hello, fd);
+	assert_non_null(pair->rp);
+}
+
+static void hello_failed(struct greeting *g, enum greeting_failure why)
+{
+	(void)why;
+	forget(greeting_owner(g), g);
+	greeting_free(g);
+}
+
+static const struct greeting_ops rp_ops = { hello_came, hello_failed };
+
+static void welcome_came(struct greeting *g, const struct wire_ext *said)
+{
+	struct pair *pair = greeting_owner(g);
+
+	pair->first = NULL;
+	pair->lp = greet_welcomed(&pair->engine, &lp_role, pair, "rp",
+				  &pair->hello, &said->welcome,
+				  greeting_take(g));
+	assert_non_null(pair->lp);
+}
+
+static void welcome_failed(struct greeting *g, enum greeting_failure why)
+{
+	struct pair *pair = greeting_owner(g);
+
+	(void)why;
+	pair->first = NULL;
+	greeting_free(g);
+}
+
+static const struct greeting_ops lp_ops = { welcome_came, welcome_failed };
+
+static void connect_ends(struct pair *pair, int fd[2])
+{
+	if (pair->connect)
+		pair->connect(pair, fd);
+	else
+		tcp_pair(fd);
+}
+
+static void await(struct pair *pair, int fd)
+{
+	int i = 0;
+
+	while (pair->awaiting[i])
+		i++;
+	pair->awaiting[i] = greeting_await(pair->engine.loop, fd, PATIENCE,
+					   &rp_ops, pair);
+}
+
+void pair_dial(struct pair *pair)
+{
+	int fd[2];
+
+	connect_ends(pair, fd);
+	await(pair, fd[0]);
+	assert_int_equal(session_join(pair->lp, fd[1]), 0);
+}
+
+void pair_kill(struct pair *pair, unsigned int index)
+{
+	assert_non_null(pair->lp->pipes[index]);
+	shutdown(pair->lp->pipes[index]->fd, SHUT_RDWR);
+}
+
+bool pair_is_begun(struct pair *pair)
+{
+	if (!pair->lp)
+		return false;
+	while (session_lacks(pair->lp))
+		pair_dial(pair);
+	return true;
+}
+
+static bool is_begun(void *arg)
+{
+	return pair_is_begun(arg);
+}
+
+bool pair_is_settled(const struct pair *pair)
+{
+	return pair->lp && pair->rp &&
+	       pair->lp->path.npipes == pair->pipes &&
+	       pair->rp->path.npipes == pair->pipes;
+}
+
+static bool is_settled(void *arg)
+{
+	return pair_is_settled(arg);
+}
+
+void pair_settle(struct pair *pair)
+{
+	assert_true(run_until(pair->engine.loop, "all pipes", is_settled,
+			      pair));
+}
+
+/* --- from beginning to end --- */
+
+void pair_init(struct pair *pair)
+{
+	memset(pair, 0, sizeof(*pair));
+	settings_init(&pair->settings);
+	log_init(&pair->log, "test", LOG_ERROR);
+	for (int i = 0; i < PAIR_CONNS; i++)
+		pair->conn[i].client = pair->conn[i].server = -1;
+}
+
+void pair_start(struct pair *pair, unsigned int pipes)
+{
+	int fd[2];
+
+	assert_int_equal(engine_init(&pair->engine, &pair->settings,
+				     &pair->log), 0);
+	pair->pipes = pipes;
+	assert_int_equal(greet_hello(&pair->hello, pipes), 0);
+	connect_ends(pair, fd);
+	await(pair, fd[0]);
+	pair->first = greeting_say(pair->engine.loop, fd[1], &pair->hello,
+				   PATIENCE, &lp_ops, pair);
+}
+
+void pair_begin(struct pair *pair, unsigned int pipes)
+{
+	pair_start(pair, pipes);
+	assert_true(run_until(pair->engine.loop, "WELCOME", is_begun, pair));
+	pair_settle(pair);
+}
+
+static bool both_ended(void *arg)
+{
+	struct pair *pair = arg;
+
+	return !pair->lp && !pair->rp;
+}
+
+void pair_end(struct pair *pair)
+{
+	if (pair->lp)
+		session_stop(pair->lp, "the test is over");
+	if (pair->rp && !pair->lp)
+		session_stop(pair->rp, "the test is over");
+	assert_true(run_until(pair->engine.loop, "both sessions' end",
+			      both_ended, pair));
+	greeting_free(pair->first);
+	for (int i = 0; i < 64; i++)
+		greeting_free(pair->awaiting[i]);
+	for (int i = 0; i < PAIR_CONNS; i++) {
+		if (pair->conn[i].client >= 0)
+			close(pair->conn[i].client);
+		if (pair->conn[i].server >= 0)
+			close(pair->conn[i].server);
+	}
+	engine_fini(&pair->engine);
+	log_fini(&pair->log);
+}
+
+/* --- connections --- */
+
+void pair_open(struct pair *pair, int i)
+{
+	struct destination to = destination_ipv4((uint8_t[]){ 192, 0, 2, 1 },
+						 (uint16_t)(PAIR_PORT + i));
+	int fd[2];
+
+	tcp_pair(fd);
+	pair->conn[i].client = fd[0];
+	assert_int_equal(session_open(pair->lp, fd[1], &to), 0);
+}
+
+struct wait {
+	struct pair *pair;
+	int i;			/* connection */
+	int fd;
+	const uint8_t *bytes;
+	size_t len, got;
+	long how;
+};
+
+static bool is_connected(void *arg)
+{
+	struct wait *w = arg;
+
+	return w->pair->conn[w->i].server >= 0 &&
+	       w->pair->conn[w->i].answered;
+}
+
+void pair_connect(struct pair *pair, int i)
+{
+	struct wait w = { .pair = pair, .i = i };
+
+	pair->conn[i].answered = 0;
+	pair->conn[i].server = -1;
+	pair_open(pair, i);
+	assert_true(run_until(pair->engine.loop, "SYNACK", is_connected, &w));
+}
+
+static bool has_come(void *arg)
+{
+	struct wait *w = arg;
+	uint8_t buf[65536];
+	size_t most = w->len - w->got < sizeof(buf) ? w->len - w->got :
+						       sizeof(buf);
+	long n = read_some(w->fd, buf, most);
+
+	if (n <= 0) {
+		assert_int_equal(n, -EAGAIN);
+		return false;
+	}
+	assert_memory_equal(buf, w->bytes + w->got, n);
+	w->got += (size_t)n;
+	return w->got == w->len;
+}
+
+void pair_expect(struct pair *pair, int fd, const void *bytes, size_t len)
+{
+	struct wait w = { .fd = fd, .bytes = bytes, .len = len };
+
+	assert_true(run_until(pair->engine.loop, "bytes", has_come, &w));
+}
+
+static bool has_ended(void *arg)
+{
+	struct wait *w = arg;
+	uint8_t byte;
+
+	w->how = read_some(w->fd, &byte, 1);
+	return w->how != -EAGAIN;
+}
+
+void pair_expect_end(struct pair *pair, int fd, long how)
+{
+	struct wait w = { .fd = fd };
+
+	assert_true(run_until(pair->engine.loop, "the end", has_ended, &w));
+	assert_int_equal(w.how, how);
+}
+
+/* --- at rest --- */
+
+static bool is_at_rest(const struct session *s)
+{
+	const struct extended *x = s->ext;
+
+	for (unsigned int id = 1; id <= x->last_id; id++) {
+		if (x->channel[id] && x->channel[id]->use.open)
+			return false;
+	}
+	return list_empty(&s->conns) && !x->kept && !x->again && !s->in.early;
+}
+
+bool pair_is_at_rest(const struct pair *pair)
+{
+	return is_at_rest(pair->lp) && is_at_rest(pair->rp);
+}
+
+static bool both_at_rest(void *arg)
+{
+	return pair_is_at_rest(arg);
+}
+
+static void check_rest(const struct session *s)
+{
+	assert_int_equal(s->in.queued, 0);
+	assert_int_equal(s->sched.ready, 0);
+	assert_int_equal(s->ext->promised, 0);
+	assert_int_equal(s->ext->pool.limit.used, 0);
+	assert_int_equal(s->counts.pauses, 0);
+	assert_int_equal(s->counts.protocol, 0);
+}
+
+void pair_check_rest(const struct pair *pair)
+{
+	check_rest(pair->lp);
+	check_rest(pair->rp);
+}
+
+void pair_at_rest(struct pair *pair)
+{
+	assert_true(run_until(pair->engine.loop, "rest", both_at_rest, pair));
+	pair_check_rest(pair);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two sessions of the extension, LP's and RP's, whose pipes are joined back to
+ * back: what one engine says is what the other hears. Applications are sockets;
+ * the server's is chosen by the destination's port.
+ */
+#ifndef TM3_TEST_EXT_PAIR_H
+#define TM3_TEST_EXT_PAIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mux/base/log.h"
+#include "mux/conn/conn.h"
+#include "mux/session/extended.h"
+#include "mux/settings/settings.h"
+
+enum { PAIR_PIPES = 4, PAIR_CONNS = 64, PAIR_PORT = 1000 };
+
+struct pair_conn {
+	int client, server;	/* applications; -1: not there, or gone */
+	int opened;		/* times that RP was asked for it */
+	int answered;		/* times that LP heard */
+	uint8_t result;
+	struct destination to;	/* as RP heard of it */
+	struct conn *asked;	/* session_ask()'s */
+};
+
+struct pair {
+	struct engine engine;
+	struct settings settings;
+	struct log log;
+	struct session *lp, *rp;	/* NULL once they ended */
+	char lp_why[160], rp_why[160];
+	unsigned int pipes;
+	struct wire_hello hello;
+	struct greeting *first, *awaiting[64];
+	enum conn_end refuse;		/* RP refuses with it, unless it is NONE */
+	bool redials;			/* LP dials at once what it lacks */
+	/* Makes the two ends of a pipe; a TCP connection where it is NULL. */
+	void (*connect)(struct pair *pair, int fd[2]);
+	void *network;			/* connect()'s */
+	struct pair_conn conn[PAIR_CONNS];
+};
+
+/* Settings may be changed between these two. */
+void pair_init(struct pair *pair);
+void pair_begin(struct pair *pair, unsigned int pipes);
+/* The same in two steps, for who has to carry what the greeting says. */
+void pair_start(struct pair *pair, unsigned int pipes);
+bool pair_is_begun(struct pair *pair);
+void pair_end(struct pair *pair);
+
+/* One more pipe, from LP to RP. */
+void pair_dial(struct pair *pair);
+/* All that were dialled are in use at both ends. */
+void pair_settle(struct pair *pair);
+bool pair_is_settled(const struct pair *pair);
+/* The network resets LP's pipe @index. What was under way on it is lost. */
+void pair_kill(struct pair *pair, unsigned int index);
+
+/* Opens connection @i: pair->conn[i].client talks to .server. */
+void pair_open(struct pair *pair, int i);
+/* The same, waiting until RP has it. */
+void pair_connect(struct pair *pair, int i);
+
+/* Waits until that can be read at @fd, and nothing else. */
+void pair_expect(struct pair *pair, int fd, const void *bytes, size_t len);
+/* Waits for the end at @fd: 0 in order, -ECONNRESET. */
+void pair_expect_end(struct pair *pair, int fd, long how);
+
+/* No connection is left at either end, nothing is held or kept. */
+void pair_at_rest(struct pair *pair);
+bool pair_is_at_rest(const struct pair *pair);
+void pair_check_rest(const struct pair *pair);
+
+#endif

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: MIT */
+/* Two engines speak the extension with each other. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mux/conn/conn.h"
+#include "ext_pair.h"
+#include "loopback.h"
+
+static int setup_new(void **state)
+{
+	struct pair *pair = malloc(sizeof(*pair));
+
+	pair_init(pair);
+	*state = pair;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	setup_new(state);
+	pair_begin(*state, PAIR_PIPES);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	pair_end(*state);
+	free(*state);
+	return 0;
+}
+
+static void say(int fd, const char *text)
+{
+	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL),
+			 strlen(text));
+}
+
+static void hears(struct pair *pair, int fd, const char *text)
+{
+	pair_expect(pair, fd, text, strlen(text));
+}
+
+static void data_go_both_ways_and_each_ends_by_itself(void **state)
+{
+	struct pair *pair = *state;
+	struct pair_conn *pc = &pair->conn[0];
+
+	pair_open(pair, 0);
+	say(pc->client, "a question");	/* before anybody answered */
+	shutdown(pc->client, SHUT_WR);
+	run_round(pair->engine.loop);
+	while (pc->server < 0)
+		run_round(pair->engine.loop);
+	hears(pair, pc->server, "a question");
+	pair_expect_end(pair, pc->server, 0);
+	say(pc->server, "a long answer");
+	hears(pair, pc->client, "a long answer");
+	say(pc->server, ", in two parts");
+	hears(pair, pc->client, ", in two parts");
+	assert_int_equal(pair->lp->nconns, 1);
+	close(pc->server);
+	pc->server = -1;
+	pair_expect_end(pair, pc->client, 0);
+	assert_int_equal(pc->answered, 1);
+	assert_int_equal(pc->result, WIRE_SYNACK_CONNECTED);
+	pair_at_rest(pair);
+}
+
+static void the_server_may_end_first(void **state)
+{
+	struct pair *pair = *state;
+	struct pair_conn *pc = &pair->conn[0];
+
+	pair_connect(pair, 0);
+	say(pc->server, "all I have to say");
+	shutdown(pc->server, SHUT_WR);
+	hears(pair, pc->client, "all I have to say");
+	pair_expect_end(pair, pc->client, 0);
+	say(pc->client, "and I");
+	hears(pair, pc->server, "and I");
+	shutdown(pc->client, SHUT_WR);
+	pair_expect_end(pair, pc->server, 0);
+	pair_at_rest(pair);
+}
+
+static void reset(int *fd)
+{
+	sock_reset(*fd);
+	*fd = -1;
+}
+
+static void a_reset_is_one_at_the_other_end(void **state)
+{
+	struct pair *pair = *state;
+
+	pair_connect(pair, 0);
+	pair_connect(pair, 1);
+	pair_connect(pair, 2);
+	reset(&pair->conn[0].client);
+	pair_expect_end(pair, pair->conn[0].server, -ECONNRESET);
+	reset(&pair->conn[1].server);
+	pair_expect_end(pair, pair->conn[1].client, -ECONNRESET);
+	/* Also where one way had ended in order before. */
+	shutdown(pair->conn[2].client, SHUT_WR);
+	pair_expect_end(pair, pair->conn[2].server, 0);
+	reset(&pair->conn[2].server);
+	pair_expect_end(pair, pair->conn[2].client, -ECONNRESET);
+	pair_at_rest(pair);
+}
+
+static bool cannot_write(void *arg)
+{
+	const struct pair_conn *pc = arg;
+
+	return send(pc->server, "?", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE;
+}
+
+static void who_ended_and_went_is_missed(void **state)
+{
+	struct pair *pair = *state;
+	struct pair_conn *pc = &pair->conn[0];
+
+	pair_connect(pair, 0);
+	say(pc->client, "bye");
+	close(pc->client);	/* what comes for it is answered by a reset */
+	pc->client = -1;
+	hears(pair, pc->server, "bye");
+	pair_expect_end(pair, pc->server, 0);
+	say(pc->server, "are you there?");
+	/* It was told of an end in order before, so a write tells of this one. */
+	assert_true(run_until(pair->engine.loop, "a broken pipe", cannot_write,
+			      pc));
+	pair_at_rest(pair);
+}
+
+static void refused(struct pair *pair, enum conn_end how, uint8_t result)
+{
+	struct pair_conn *pc = &pair->conn[0];
+
+	pair->refuse = how;
+	pc->answered = 0;
+	pair_open(pair, 0);
+	pair_expect_end(pair, pc->client, -ECONNRESET);
+	assert_int_equal(pc->answered, 1);
+	assert_int_equal(pc->result, result);
+	close(pc->client);
+	pc->client = -1;
+	pair_at_rest(pair);
+}
+
+static void a_refusal_tells_why(void **state)
+{
+	struct pair *pair = *state;
+
+	refused(pair, CONN_END_REFUSED, WIRE_SYNACK_REFUSED);
+	refused(pair, CONN_END_UNREACHABLE, WIRE_SYNACK_UNREACHABLE);
+	refused(pair, CONN_END_TIMEOUT, WIRE_SYNACK_TIMEOUT);
+	refused(pair, CONN_END_DENIED, WIRE_SYNACK_DENIED);
+	refused(pair, CONN_END_LIMIT, WIRE_SYNACK_LIMIT);
+	refused(pair, CONN_END_NO_NAME, WIRE_SYNACK_NO_NAME);
+	assert_int_equal(pair->lp->ext->last_id, 1);
+}
+
+static void ids_are_used_again_at_once(void **state)
+{
+	struct pair *pair = *state;
+	struct pair_conn *pc = &pair->conn[0];
+
+	for (int i = 0; i < 300; i++) {
+		pair_connect(pair, 0);
+		say(pc->client, "ping");
+		hears(pair, pc->server, "ping");
+		say(pc->server, "pong");
+		hears(pair, pc->client, "pong");
+		if (i % 3 == 0) {
+			reset(&pc->client);
+			pair_expect_end(pair, pc->server, -ECONNRESET);
+		} else {
+			close(pc->client);
+			pair_expect_end(pair, pc->server, 0);
+		}
+		close(pc->server);
+		pc->client = pc->server = -1;
+	}
+	pair_at_rest(pair);
+	/* One may still be ending when the next begins. */
+	assert_in_range(pair->lp->ext->last_id, 1, 4);
+	assert_int_equal(pc->opened, 300);
+}
+
+static void names_and_ipv6_arrive(void **state)
+{
+	static const uint8_t v6[16] = { 0x20, 1, 0xd, 0xb8, [15] = 7 };
+	struct destination to[2] = {
+		destination_ipv6(v6, PAIR_PORT),
+		destination_name("example.org", 11, PAIR_PORT + 1),
+	};
+	struct pair *pair = *state;
+
+	for (int i = 0; i < 2; i++) {
+		int fd[2];
+
+		tcp_pair(fd);
+		pair->conn[i].client = fd[0];
+		assert_int_equal(session_open(pair->lp, fd[1], &to[i]), 0);
+		while (!pair->conn[i].opened)
+			run_round(pair->engine.loop);
+		assert_memory_equal(&pair->conn[i].to, &to[i], sizeof(to[i]));
+	}
+}
+
+static void who_asks_first_hears_first(void **state)
+{
+	struct destination to = destination_name("a", 1, PAIR_PORT);
+	struct pair *pair = *state;
+	struct pair_conn *pc = &pair->conn[0];
+	struct conn *c = session_ask(pair->lp, &to);
+	int fd[2];
+
+	assert_non_null(c);
+	while (!pc->answered)
+		run_round(pair->engine.loop);
+	assert_int_equal(pc->result, WIRE_SYNACK_CONNECTED);
+	say(pc->server, "banner");
+	for (int i = 0; i < 20; i++)
+		run_round(pair->engine.loop);
+	tcp_pair(fd);
+	pc->client = fd[0];
+	assert_int_equal(conn_attach(c, fd[1]), 0);
+	hears(pair, pc->client, "banner");
+	say(pc->client, "hello");
+	hears(pair, pc->server, "hello");
+	pair->refuse = CONN_END_REFUSED;
+	pc->answered = 0;
+	assert_non_null(session_ask(pair->lp, &to));
+	while (!pc->answered)
+		run_round(pair->engine.loop);
+	assert_int_equal(pc->result, WIRE_SYNACK_REFUSED);
+}
+
+static void who_asked_may_go_before_the_answer(void **state)
+{
+	struct destination to = destination_name("a", 1, PAIR_PORT);
+	struct pair *pair = *state;
+	struct conn *c = session_ask(pair->lp, &to);
+
+	conn_refuse(c, CONN_END_LOCAL_RESET);	/* before RP heard of it */
+	pair_at_rest(pair);
+	assert_int_equal(pair->conn[0].opened, 0);
+	c = session_ask(pair->lp, &to);
+	while (!c->channel->use.open)
+		run_round(pair->engine.loop);
+	conn_refuse(c, CONN_END_LOCAL_RESET);
+	pair_at_rest(pair);
+	assert_int_equal(pair->conn[0].opened, 1);
+	pair_expect_end(pair, pair->conn[0].server, -ECONNRESET);
+}
+
+/* --- who does not read --- */
+
+enum { FLOOD = 40 << 20, CHUNK = 1 << 16 };
+
+struct flow {
+	int from, to;
+	size_t sent, got, all;
+};
+
+static uint8_t byte_at(size_t at)
+{
+	return (uint8_t)(at * 7 + (at >> 8) * 13 + (at >> 16));
+}
+
+static void push(struct flow *f)
+{
+	uint8_t buf[CHUNK];
+	size_t n = f->all - f->sent < CHUNK ? f->all - f->sent : CHUNK;
+	ssize_t sent;
+
+	for (size_t i = 0; i < n; i++)
+		buf[i] = byte_at(f->sent + i);
+	sent = n ? send(f->from, buf, n, MSG_NOSIGNAL) : 0;
+	if (sent > 0)
+		f->sent += (size_t)sent;
+}
+
+static bool pull(struct flow *f)
+{
+	static uint8_t buf[1 << 20];
+	long n = read_some(f->to, buf, sizeof(buf));
+
+	for (long i = 0; i < n; i++)
+		assert_int_equal(buf[i], byte_at(f->got + (size_t)i));
+	if (n > 0)
+		f->got += (size_t)n;
+	else
+		assert_int_equal(n, -EAGAIN);
+	return f->got == f->all;
+}
+
+static bool flows(void *arg)
+{
+	struct flow *f = arg;
+
+	push(f);
+	return pull(f);
+}
+
+struct beside {
+	struct flow stopped, flowing;
+};
+
+static bool flows_beside(void *arg)
+{
+	struct beside *b = arg;
+
+	push(&b->stopped);
+	return flows(&b->flowing);
+}
+
+static void a_stopped_reader_stops_itself_alone(void **state)
+{
+	struct pair *pair = *state;
+	struct beside b = { .stopped.all = FLOOD, .flowing.all = FLOOD };
+
+	pair_connect(pair, 0);
+	pair_connect(pair, 1);
+	b.stopped.from = pair->conn[0].server;
+	b.stopped.to = pair->conn[0].client;
+	b.flowing.from = pair->conn[1].server;
+	b.flowing.to = pair->conn[1].client;
+	assert_true(run_until(pair->engine.loop, "the one that is read",
+			      flows_beside, &b));
+	/* What it was sent fits into its window, the sockets and no more. */
+	assert_true(b.stopped.sent < FLOOD / 2);
+	assert_true(pair->lp->in.queued <= pair->lp->ext->channel[1]->window);
+	assert_int_equal(pair->lp->counts.pauses, 0);
+	assert_true(run_until(pair->engine.loop, "the other one, too", flows,
+			      &b.stopped));
+}
+
+static void many_that_never_read_stay_within_the_memory(void **state)
+{
+	struct pair *pair = *state;
+	struct flow f = { .all = FLOOD };
+	uint64_t bound;
+
+	pair->settings.window_memory = 1 << 20;
+	pair_begin(pair, PAIR_PIPES);
+	for (int i = 0; i < PAIR_CONNS - 1; i++) {
+		struct flow idle = { .all = CHUNK };
+
+		pair_connect(pair, i);
+		idle.from = pair->conn[i].server;
+		push(&idle);
+	}
+	bound = pair->settings.window_memory + PAIR_CONNS * WINDOW_LEAST;
+	assert_true(pair->lp->ext->promised + pair->lp->in.queued <= bound);
+	assert_true(pair->lp->ext->promised > bound / 2);
+	pair_connect(pair, PAIR_CONNS - 1);
+	f.from = pair->conn[PAIR_CONNS - 1].server;
+	f.to = pair->conn[PAIR_CONNS - 1].client;
+	assert_true(run_until(pair->engine.loop, "one that reads beside them",
+			      flows, &f));
+	assert_true(pair->lp->ext->promised + pair->lp->in.queued <= bound);
+}
+
+static void early_data_stay_within_their_limits(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = destination_ipv4((uint8_t[]){ 1, 2, 3, 4 },
+						 PAIR_PORT);
+	struct flow f = { .all = 1 << 20 };
+	int fd[2];
+
+	/* The answer cannot come, as RP's end does not get to read. */
+	pair->lp->ext->pool.limit.conn = 20000;
+	tcp_pair(fd);
+	f.from = pair->conn[0].client = fd[0];
+	assert_int_equal(session_open(pair->lp, fd[1], &to), 0);
+	push(&f);
+	for (int i = 0; i < 3; i++) {
+		struct conn *c = list_first(&pair->lp->conns, struct conn,
+					    member);
+
+		assert_true(c->tx_bytes <= 20000);
+		if (pair->conn[0].answered)
+			break;
+		run_round(pair->engine.loop);
+	}
+	while (pair->conn[0].server < 0)
+		run_round(pair->engine.loop);
+	f.to = pair->conn[0].server;
+	assert_true(run_until(pair->engine.loop, "all of it", flows, &f));
+	assert_int_equal(pair->lp->ext->pool.limit.used, 0);
+}
+
+/* --- pipes --- */
+
+static void bytes_outlive_pipes(void **state)
+{
+	struct pair *pair = *state;
+	struct flow f = { .all = FLOOD }, up = { .all = FLOOD };
+	unsigned int kills = 0;
+
+	pair->redials = true;
+	pair_connect(pair, 0);
+	f.from = up.to = pair->conn[0].server;
+	f.to = up.from = pair->conn[0].client;
+	while (f.got < f.all || up.got < up.all) {
+		flows(&f);
+		flows(&up);
+		run_round(pair->engine.loop);
+		if (f.got / (FLOOD / 40) > kills && pair->lp->path.npipes > 1) {
+			unsigned int i = kills++ % PAIR_PIPES;
+
+			if (pair->lp->pipes[i])
+				pair_kill(pair, i);
+		}
+		assert_non_null(pair->lp);
+		assert_non_null(pair->rp);
+	}
+	assert_true(kills > 20);
+	assert_true(pair->lp->counts.again + pair->rp->counts.again > 0);
+	close(pair->conn[0].client);
+	close(pair->conn[0].server);
+	pair->conn[0].client = pair->conn[0].server = -1;
+	pair_settle(pair);
+	pair_at_rest(pair);
+}
+
+static bool has_no_pipe(void *arg)
+{
+	struct pair *pair = arg;
+
+	return !pair->lp->path.npipes && !pair->rp->path.npipes;
+}
+
+static void a_session_outlives_all_of_its_pipes(void **state)
+{
+	struct pair *pair = *state;
+	struct pair_conn *pc = &pair->conn[0];
+
+	pair_connect(pair, 0);
+	for (unsigned int i = 0; i < PAIR_PIPES; i++)
+		pair_kill(pair, i);
+	assert_true(run_until(pair->engine.loop, "no pipe", has_no_pipe, pair));
+	say(pc->client, "into the dark");
+	for (int i = 0; i < 50; i++)
+		run_round(pair->engine.loop);
+	assert_true(session_has_room(pair->lp));
+	assert_int_equal(session_lacks(pair->lp), PAIR_PIPES);
+	while (session_lacks(pair->lp))
+		pair_dial(pair);
+	hears(pair, pc->server, "into the dark");
+	pair_settle(pair);
+	assert_int_equal(pair->lp->ext->leg[0].incarnation, 1);
+}
+
+static void who_waits_too_long_for_a_pipe_is_over(void **state)
+{
+	struct pair *pair = *state;
+
+	pair->settings.resume_s = 1;
+	pair_begin(pair, 1);
+	pair_connect(pair, 0);
+	pair_kill(pair, 0);
+	pair_expect_end(pair, pair->conn[0].client, -ECONNRESET);
+	pair_expect_end(pair, pair->conn[0].server, -ECONNRESET);
+	while (pair->lp || pair->rp)
+		run_round(pair->engine.loop);
+	assert_non_null(strstr(pair->rp_why, "no pipe"));
+}
+
+static void goodbye_ends_both_ends_at_once(void **state)
+{
+	struct pair *pair = *state;
+
+	pair_connect(pair, 0);
+	session_stop(pair->rp, "rp is ending");
+	pair_expect_end(pair, pair->conn[0].client, -ECONNRESET);
+	while (pair->lp)
+		run_round(pair->engine.loop);
+	assert_non_null(strstr(pair->lp_why, "GOODBYE, reason 0"));
+}
+
+#define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define PAIR_TEST_NEW(f) cmocka_unit_test_setup_teardown(f, setup_new, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PAIR_TEST(data_go_both_ways_and_each_ends_by_itself),
+		PAIR_TEST(the_server_may_end_first),
+		PAIR_TEST(a_reset_is_one_at_the_other_end),
+		PAIR_TEST(who_ended_and_went_is_missed),
+		PAIR_TEST(a_refusal_tells_why),
+		PAIR_TEST(ids_are_used_again_at_once),
+		PAIR_TEST(names_and_ipv6_arrive),
+		PAIR_TEST(who_asks_first_hears_first),
+		PAIR_TEST(who_asked_may_go_before_the_answer),
+		PAIR_TEST(a_stopped_reader_stops_itself_alone),
+		PAIR_TEST_NEW(many_that_never_read_stay_within_the_memory),
+		PAIR_TEST(early_data_stay_within_their_limits),
+		PAIR_TEST(bytes_outlive_pipes),
+		PAIR_TEST(a_session_outlives_all_of_its_pipes),
+		PAIR_TEST_NEW(who_waits_too_long_for_a_pipe_is_over),
+		PAIR_TEST(goodbye_ends_both_ends_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

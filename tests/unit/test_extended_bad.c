@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What ends with a bad message of the extension: the session, the connection,
+ * the pipe, or the message alone.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mux/conn/conn.h"
+#include "ext_hand.h"
+#include "loopback.h"
+
+/* --- the session --- */
+
+static void framing_ends_the_session(void **state)
+{
+	static const uint8_t message[] = { 2, 0, 7, 0, 0, 0, 8, 0 };
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_put(&h, message, sizeof(message));
+	/* That pipe cannot be read any more, but it can be written. */
+	ends_the_session(&h);
+	assert_non_null(strstr(h.why, "length 8"));
+}
+
+static void a_syn_ends_the_session(void **state)
+{
+	uint8_t buf[WIRE_SYN_SIZE];
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	wire_put_syn(buf, ID, (uint8_t[]){ 1, 2, 3, 4 }, 80);
+	hand_put(&h, buf, sizeof(buf));
+	ends_the_session(&h);
+}
+
+static void the_wrong_way_ends_the_session(void **state)
+{
+	static const struct wire_ext up[] = {
+		{ .type = WIRE_WELCOME },
+		{ .type = WIRE_SYNACK, .synack.id = ID },
+		{ .type = WIRE_OPEN, .open = { 40000, 6,
+			{ DESTINATION_NAME, 1, "x", 1 }, 0 } },
+	}, down[] = {
+		{ .type = WIRE_PATH },
+		{ .type = WIRE_OPEN, .open = { 5, 6,
+			{ DESTINATION_NAME, 1, "x", 1 }, 0 } },
+		/* The right way, but RP was not allowed to open. */
+		{ .type = WIRE_OPEN, .open = { 40000, 6,
+			{ DESTINATION_NAME, 1, "x", 1 }, 0 } },
+	};
+	struct hand h;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		hand_begin(&h, false);
+		hand_ext(&h, &up[i]);
+		ends_the_session(&h);
+		hand_begin(&h, true);
+		hand_ext(&h, &down[i]);
+		ends_the_session(&h);
+	}
+}
+
+static void what_cannot_be_due_ends_the_session(void **state)
+{
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);	/* OPEN in a use */
+	hand_open(&h, 0);
+	hand_open(&h, 1);
+	ends_the_session(&h);
+	hand_begin(&h, false);	/* data outside */
+	hand_data(&h, 0, 10);
+	ends_the_session(&h);
+	hand_begin(&h, false);	/* a half-close outside */
+	hand_fin(&h, ID, 0, WIRE_REASON_NO_MORE);
+	ends_the_session(&h);
+	hand_begin(&h, false);	/* data behind their end */
+	hand_open(&h, 0);
+	hand_fin(&h, ID, 1, WIRE_REASON_NO_MORE);
+	hand_data(&h, 2, 10);
+	ends_the_session(&h);
+	hand_begin(&h, true);	/* SYNACK of what was not opened */
+	hand_ext(&h, &(struct wire_ext){ .type = WIRE_SYNACK, .synack.id = ID });
+	ends_the_session(&h);
+}
+
+static void an_ack_beyond_ends_the_session(void **state)
+{
+	struct wire_ext ack = {
+		.type = WIRE_ACK,
+		.ack = { .pipes = 1, .pipe[0] = { 0, 0, 1 } },
+	};
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_ext(&h, &ack);	/* WELCOME does not count */
+	ends_the_session(&h);
+	hand_begin(&h, false);
+	hand_open(&h, 0);
+	hand_hears(&h, WIRE_SYNACK);
+	hand_ext(&h, &ack);
+	goes_on(&h);
+	assert_int_equal(h.s->ext->kept, 0);
+	ack.ack.pipe[0].received = 1000;
+	hand_ext(&h, &ack);
+	ends_the_session(&h);
+}
+
+/* --- the connection --- */
+
+static void a_bad_open_is_answered(void **state)
+{
+	struct wire_ext open = {
+		.type = WIRE_OPEN,
+		.open = { ID, WIRE_PROTOCOL_UDP,
+			  { DESTINATION_IPV4, 4, { 1, 2, 3, 4 }, 53 }, 0 },
+	};
+	uint8_t body[WIRE_PAYLOAD_MAX] = { WIRE_OPEN, ID, 0, 6, 5, 4, 1, 2, 3,
+					   4, 80, 0, 0, 0, 0, 0 };
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_ext(&h, &open);	/* UDP was not agreed upon */
+	ends_the_connection(&h);
+	assert_int_equal(h.opened, 0);
+	hand_fin(&h, ID, 1, WIRE_REASON_RST);
+	hand_open(&h, 2);
+	while (!h.opened)
+		run_round(h.engine.loop);
+	hand_end(&h);
+	hand_begin(&h, false);
+	hand_body(&h, body, 16);	/* kind 5 */
+	ends_the_connection(&h);
+	assert_int_equal(h.opened, 0);
+	hand_end(&h);
+}
+
+static void an_unknown_reason_ends_its_connection(void **state)
+{
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_open(&h, 0);
+	hand_fin(&h, ID, 1, WIRE_REASON_FIN);
+	ends_the_connection(&h);
+	hand_open(&h, 2);
+	while (h.opened < 2)
+		run_round(h.engine.loop);
+	hand_end(&h);
+}
+
+static void more_than_early_ends_its_connection(void **state)
+{
+	struct hand h;
+	uint32_t number = 1;
+
+	(void)state;
+	hand_begin(&h, false);
+	h.connects = true;
+	hand_open(&h, 0);
+	for (size_t sent = 0; sent < EARLY_CONN; sent += 4096)
+		hand_data(&h, number++, 4096);
+	goes_on(&h);
+	assert_int_equal(h.s->in.queued, EARLY_CONN);
+	assert_int_equal(h.s->counts.protocol, 0);
+	hand_data(&h, number, 1);
+	ends_the_connection(&h);
+	assert_int_equal(h.s->in.queued, 0);
+	assert_int_equal(h.s->ext->pool.limit.used, 0);
+	hand_end(&h);
+}
+
+static void the_largest_out_of_order_is_ended_and_its_id_goes_on(void **state)
+{
+	struct hand h;
+	uint32_t next;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_open(&h, 0);
+	hand_fills(&h, 9, 2, 256, 4096);
+	next = hand_fills(&h, ID, 2, REORDER_MAX_SESSION / 4096, 4096);
+	hand_hears(&h, WIRE_SYNACK);
+	ends_the_connection(&h);
+	assert_int_equal(h.s->counts.reorder_limit, 1);
+	assert_true(h.s->in.early < REORDER_MAX_SESSION / 8);
+	assert_true(h.s->in.early > 1 << 20);	/* the other one's */
+	/* All of them come to be due, and the next use begins behind them. */
+	hand_data(&h, 1, 1);
+	hand_fin(&h, ID, next, WIRE_REASON_RST);
+	hand_open(&h, next + 1);
+	goes_on(&h);
+	assert_int_equal(h.opened, 2);
+	assert_int_equal(h.s->ext->channel[ID]->order.count, 0);
+	hand_end(&h);
+}
+
+static void crumbs_out_of_order_end_the_session(void **state)
+{
+	struct hand h;
+	struct want w;
+
+	(void)state;
+	hand_begin(&h, false);
+	for (uint16_t id = 1; id < 10 && session_is_up(h.s); id++)
+		hand_fills(&h, id, 2, 1000000, 1);
+	w = hand_hears(&h, WIRE_GOODBYE);
+	assert_int_equal(w.ext.goodbye.reason, WIRE_GOODBYE_LIMIT);
+	assert_true(run_until(h.engine.loop, "the end", hand_is_over, &h));
+	hand_end(&h);
+}
+
+static void a_number_far_ahead_ends_its_connection(void **state)
+{
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_open(&h, 0);
+	hand_data(&h, 2 + WIRE_NUMBER_WINDOW, 1);
+	ends_the_connection(&h);
+	hand_end(&h);
+}
+
+/* --- the pipe --- */
+
+static bool is_alone(void *arg)
+{
+	struct hand *h = arg;
+
+	hand_listens(h);
+	return h->closed && !h->s->path.npipes;
+}
+
+static void a_second_hello_closes_its_pipe(void **state)
+{
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_ext(&h, &(struct wire_ext){ .type = WIRE_HELLO, .hello = h.hello });
+	assert_true(run_until(h.engine.loop, "no pipe", is_alone, &h));
+	assert_non_null(h.s);
+	hand_end(&h);
+}
+
+/* A pipe that was welcomed hears WELCOME, another one hears nothing. */
+static bool joins(struct hand *h, uint8_t index, uint8_t count,
+		  uint32_t incarnation)
+{
+	struct wire_hello hello = h->hello;
+	int fd[2];
+	bool ok;
+
+	hello.pipe = index;
+	hello.pipes = count;
+	hello.incarnation = incarnation;
+	tcp_pair(fd);
+	assert_ptr_equal(greet_find(&h->engine, &hello), h->s);
+	ok = greet_join(h->s, &hello, fd[0]);
+	if (h->fd[1] >= 0)
+		close(h->fd[1]);
+	h->fd[1] = fd[1];
+	return ok;
+}
+
+static void pipes_join_by_index_count_and_incarnation(void **state)
+{
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	assert_false(joins(&h, 0, PIPES, 0));	/* no redial */
+	assert_false(joins(&h, 1, PIPES + 1, 0));
+	assert_true(joins(&h, 1, PIPES, 5));
+	assert_false(joins(&h, 1, PIPES, 5));
+	assert_false(joins(&h, 1, PIPES, 4));
+	goes_on(&h);
+	assert_true(joins(&h, 1, PIPES, 6));	/* the older one goes */
+	goes_on(&h);
+	assert_int_equal(h.s->path.npipes, 2);
+	assert_int_equal(h.s->open_pipes, 2);
+	hand_end(&h);
+}
+
+/* --- the message alone --- */
+
+static void some_are_dropped_and_counted(void **state)
+{
+	static const uint8_t unknown[] = { 10, 1, 2, 3 }, brief[] = { WIRE_OPEN };
+	struct wire_ext window = { .type = WIRE_WINDOW, .window = { ID, 1000 } };
+	struct wire_ext ack = {
+		.type = WIRE_ACK,
+		.ack = { .pipes = 1, .pipe[0] = { 0, 9, 1000 } },
+	};
+	struct hand h;
+	struct want w;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_body(&h, unknown, sizeof(unknown));
+	hand_body(&h, brief, sizeof(brief));
+	hand_ext(&h, &window);			/* of no use so far */
+	hand_fin(&h, 0, 0, WIRE_REASON_RST);
+	hand_ext(&h, &ack);			/* of another incarnation */
+	hand_open(&h, 0);
+	hand_ext(&h, &window);			/* below OPEN's */
+	goes_on(&h);
+	assert_int_equal(h.s->counts.dropped, 6);
+	assert_int_equal(h.s->counts.protocol, 0);
+	assert_int_equal(h.opened, 1);
+	/* ACK does not count; all others of these do. */
+	w = hand_hears(&h, WIRE_ACK);
+	assert_int_equal(w.ext.ack.pipe[0].received, 6);
+	hand_end(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(framing_ends_the_session),
+		cmocka_unit_test(a_syn_ends_the_session),
+		cmocka_unit_test(the_wrong_way_ends_the_session),
+		cmocka_unit_test(what_cannot_be_due_ends_the_session),
+		cmocka_unit_test(an_ack_beyond_ends_the_session),
+		cmocka_unit_test(a_bad_open_is_answered),
+		cmocka_unit_test(an_unknown_reason_ends_its_connection),
+		cmocka_unit_test(more_than_early_ends_its_connection),
+		cmocka_unit_test(
+			the_largest_out_of_order_is_ended_and_its_id_goes_on),
+		cmocka_unit_test(crumbs_out_of_order_end_the_session),
+		cmocka_unit_test(a_number_far_ahead_ends_its_connection),
+		cmocka_unit_test(a_second_hello_closes_its_pipe),
+		cmocka_unit_test(pipes_join_by_index_count_and_incarnation),
+		cmocka_unit_test(some_are_dropped_and_counted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

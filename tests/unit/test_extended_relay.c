@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two sessions of the extension over a network that delays each pipe as it
+ * likes, stops it for a while, and resets it, with what is under way, at one end
+ * first or at both. Whatever happens: what one application reads is what the
+ * other wrote, from the beginning and without a gap; who ends in order has all
+ * its bytes delivered; a reset never looks like an end in order; and when all is
+ * over nothing is held or kept.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ext_pair.h"
+#include "loopback.h"
+#include "random.h"
+
+enum {
+	HOPS = 512,		/* pipes in all */
+	TRANSIT = 65536,
+	LINKS = 40,
+	WORLDS = 8,
+	BYTES = 400000,
+};
+
+/* In the middle of a pipe: LP's side and RP's. */
+struct hop {
+	int fd[2];		/* -1: reset */
+	size_t len[2];		/* on the way from that side */
+	uint8_t *bytes[2];
+	int64_t held_until;
+};
+
+struct app {
+	int fd;			/* -1: not there yet, or gone */
+	uint8_t seed;
+	size_t to_send, sent, got, reset_after;
+	bool ends, shut, at_end, saw_reset, came;
+};
+
+struct link {
+	struct app app[2];	/* client, server */
+	bool resets;
+	bool begun;
+};
+
+struct world {
+	struct pair pair;
+	struct random *r;
+	struct hop hop[HOPS];
+	unsigned int hops, resets;
+	struct link link[LINKS];
+};
+
+/* --- the network --- */
+
+static void add_hop(struct pair *pair, int fd[2])
+{
+	struct world *w = pair->network;
+	struct hop *h = &w->hop[w->hops++];
+	int lp[2], rp[2];
+
+	assert_true(w->hops < HOPS);
+	tcp_pair(lp);
+	tcp_pair(rp);
+	fd[0] = rp[0];
+	fd[1] = lp[0];
+	h->fd[0] = lp[1];
+	h->fd[1] = rp[1];
+	for (int i = 0; i < 2; i++)
+		h->bytes[i] = malloc(TRANSIT);
+}
+
+static void drop(struct hop *h, int side)
+{
+	if (h->fd[side] < 0)
+		return;
+	sock_reset(h->fd[side]);
+	h->fd[side] = -1;
+}
+
+static void close_hop(struct hop *h)
+{
+	for (int side = 0; side < 2; side++) {
+		drop(h, side);
+		free(h->bytes[side]);
+		h->bytes[side] = NULL;
+	}
+}
+
+/* From one side to the other. One that is over there is so here, some time. */
+static void carry(struct world *w, struct hop *h, int side)
+{
+	size_t room = TRANSIT - h->len[side];
+	long n;
+
+	if (h->fd[side] < 0)
+		return;
+	if (h->fd[!side] < 0) {
+		if (random_below(w->r, 20) == 0)
+			drop(h, side);
+		return;
+	}
+	n = read_some(h->fd[side], h->bytes[side] + h->len[side],
+		      random_range(w->r, 0, (uint32_t)room));
+	if (n < 0 && n != -EAGAIN)
+		drop(h, side);
+	if (n > 0)
+		h->len[side] += (size_t)n;
+	if (!h->len[side])
+		return;
+	n = send(h->fd[!side], h->bytes[side],
+		 random_range(w->r, 1, (uint32_t)h->len[side]), MSG_NOSIGNAL);
+	if (n <= 0)
+		return;
+	h->len[side] -= (size_t)n;
+	memmove(h->bytes[side], h->bytes[side] + n, h->len[side]);
+}
+
+static void be_network(struct world *w)
+{
+	for (unsigned int i = 0; i < w->hops; i++) {
+		struct hop *h = &w->hop[i];
+
+		if (h->held_until > loop_clock())
+			continue;
+		if (random_below(w->r, 60) == 0)
+			h->held_until = loop_clock() +
+					random_below(w->r, 15) * NS_PER_MS;
+		carry(w, h, 0);
+		carry(w, h, 1);
+	}
+}
+
+static void maybe_reset_one(struct world *w)
+{
+	struct hop *h = &w->hop[random_below(w->r, w->hops)];
+
+	if (w->hops > HOPS - 20 || random_below(w->r, 60) || h->fd[0] < 0 ||
+	    h->fd[1] < 0)
+		return;
+	w->resets++;
+	drop(h, (int)random_below(w->r, 2));
+}
+
+/* --- applications --- */
+
+static uint8_t byte_at(const struct app *writer, size_t at)
+{
+	return (uint8_t)(writer->seed + at * 7 + (at >> 8) * 13);
+}
+
+static void leave(struct app *a, bool hard)
+{
+	if (hard)
+		sock_reset(a->fd);
+	else
+		close(a->fd);
+	a->fd = -1;
+	a->at_end = true;
+}
+
+static void write_some(struct world *w, struct app *a)
+{
+	uint8_t buf[20000];
+	size_t n = random_range(w->r, 1, sizeof(buf));
+	ssize_t sent;
+
+	if (n > a->to_send - a->sent)
+		n = a->to_send - a->sent;
+	for (size_t i = 0; i < n; i++)
+		buf[i] = byte_at(a, a->sent + i);
+	sent = n ? send(a->fd, buf, n, MSG_NOSIGNAL) : 0;
+	if (sent > 0)
+		a->sent += (size_t)sent;
+	else if (sent < 0 && errno != EAGAIN)
+		a->saw_reset = a->at_end = true;
+}
+
+static void read_and_compare(struct world *w, struct app *a,
+			     const struct app *writer)
+{
+	uint8_t buf[30000];
+	long n = read_some(a->fd, buf, random_range(w->r, 1, sizeof(buf)));
+
+	if (n == -EAGAIN)
+		return;
+	if (n <= 0) {
+		a->at_end = true;
+		a->saw_reset |= n < 0;
+		return;
+	}
+	assert_true(a->got + (size_t)n <= writer->sent);
+	for (long i = 0; i < n; i++)
+		assert_int_equal(buf[i], byte_at(writer, a->got + (size_t)i));
+	a->got += (size_t)n;
+}
+
+static void play(struct world *w, struct link *l, int side)
+{
+	struct app *a = &l->app[side];
+
+	if (a->fd < 0)
+		return;
+	if (!a->shut && !a->saw_reset && random_below(w->r, 3))
+		write_some(w, a);
+	if (!a->at_end && random_below(w->r, 3))
+		read_and_compare(w, a, &l->app[!side]);
+	if (l->resets && a->ends && a->sent >= a->reset_after) {
+		leave(a, true);
+	} else if (!a->shut && !a->saw_reset && a->sent == a->to_send &&
+		   !(l->resets && a->ends)) {
+		shutdown(a->fd, SHUT_WR);
+		a->shut = true;
+	}
+	if (a->fd >= 0 && a->at_end && (a->shut || a->saw_reset))
+		leave(a, false);
+}
+
+static void script(struct world *w, struct link *l)
+{
+	struct app *ender = &l->app[random_below(w->r, 2)];
+
+	memset(l, 0, sizeof(*l));
+	l->resets = random_below(w->r, 3) == 0;
+	for (int side = 0; side < 2; side++) {
+		struct app *a = &l->app[side];
+
+		a->fd = -1;
+		a->seed = (uint8_t)random_next(w->r);
+		a->to_send = random_below(w->r, 3) ?
+			random_below(w->r, BYTES) : random_below(w->r, 3);
+	}
+	ender->ends = true;
+	ender->reset_after = random_below(w->r, (uint32_t)ender->to_send + 1);
+}
+
+static void begin_link(struct world *w, int i)
+{
+	struct link *l = &w->link[i];
+
+	pair_open(&w->pair, i);
+	l->app[0].fd = w->pair.conn[i].client;
+	w->pair.conn[i].client = -1;
+	l->app[0].came = l->begun = true;
+}
+
+/* RP has made the server's end. */
+static void welcome_server(struct world *w, int i)
+{
+	struct app *a = &w->link[i].app[1];
+
+	if (a->came || w->pair.conn[i].server < 0)
+		return;
+	a->fd = w->pair.conn[i].server;
+	w->pair.conn[i].server = -1;
+	a->came = true;
+}
+
+/* --- what must hold --- */
+
+static bool link_is_over(const struct link *l)
+{
+	/* A client may reset before the server was asked for. */
+	return l->begun && l->app[0].at_end && l->app[0].fd < 0 &&
+	       (!l->app[1].came || (l->app[1].at_end && l->app[1].fd < 0));
+}
+
+static void check_link(const struct link *l)
+{
+	const struct app *ender = l->app[0].ends ? &l->app[0] : &l->app[1];
+	const struct app *peer = ender == &l->app[0] ? &l->app[1] : &l->app[0];
+
+	if (l->resets) {
+		assert_true(!peer->came || peer->saw_reset);
+		return;
+	}
+	for (int side = 0; side < 2; side++) {
+		assert_false(l->app[side].saw_reset);
+		assert_int_equal(l->app[side].got, l->app[!side].to_send);
+	}
+}
+
+static bool all_over(struct world *w)
+{
+	for (int i = 0; i < LINKS; i++) {
+		if (!link_is_over(&w->link[i]))
+			return false;
+	}
+	return true;
+}
+
+static void live(struct world *w)
+{
+	int64_t deadline = loop_clock() + 60 * NS_PER_SEC;
+	int begun = 0;
+
+	while (!all_over(w)) {
+		assert_true(loop_clock() < deadline);
+		if (begun < LINKS && !random_below(w->r, 4))
+			begin_link(w, begun++);
+		for (int i = 0; i < begun; i++) {
+			welcome_server(w, i);
+			play(w, &w->link[i], 0);
+			play(w, &w->link[i], 1);
+		}
+		be_network(w);
+		maybe_reset_one(w);
+		run_round(w->pair.engine.loop);
+		assert_non_null(w->pair.lp);
+		assert_non_null(w->pair.rp);
+	}
+}
+
+static bool is_at_rest(void *arg)
+{
+	struct world *w = arg;
+
+	be_network(w);
+	return pair_is_at_rest(&w->pair);
+}
+
+/* The network must carry what the greeting waits for. */
+static bool is_begun(void *arg)
+{
+	struct world *w = arg;
+
+	be_network(w);
+	return pair_is_begun(&w->pair);
+}
+
+static void begin(struct world *w, struct random *r, int which)
+{
+	memset(w, 0, sizeof(*w));
+	w->r = r;
+	pair_init(&w->pair);
+	w->pair.connect = add_hop;
+	w->pair.network = w;
+	w->pair.redials = true;
+	w->pair.settings.late = which % 4 != 3;
+	w->pair.settings.app_buffer = 10000;
+	w->pair.settings.keep = which % 2 ? KEEP_MAX : 300000;
+	w->pair.settings.window_memory = which % 3 ? WINDOW_MEMORY : 1 << 20;
+	for (int i = 0; i < LINKS; i++)
+		script(w, &w->link[i]);
+	pair_start(&w->pair, random_range(r, 1, 6));
+	assert_true(run_until(w->pair.engine.loop, "WELCOME", is_begun, w));
+}
+
+static void finish(struct world *w)
+{
+	for (unsigned int i = 0; i < w->hops; i++)
+		close_hop(&w->hop[i]);
+	w->pair.redials = false;
+	session_stop(w->pair.lp, "the test is over");
+	session_stop(w->pair.rp, "the test is over");
+	pair_end(&w->pair);
+}
+
+static void whatever_happens_to_pipes_bytes_arrive_once_in_order(void **state)
+{
+	static struct world w;
+	uint64_t again = 0, resets = 0;
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	for (int which = 0; which < WORLDS; which++) {
+		begin(&w, &r, which);
+		live(&w);
+		for (int i = 0; i < LINKS; i++)
+			check_link(&w.link[i]);
+		assert_true(run_until(w.pair.engine.loop, "rest", is_at_rest,
+				      &w));
+		pair_check_rest(&w.pair);
+		again += w.pair.lp->counts.again + w.pair.rp->counts.again;
+		resets += w.resets;
+		finish(&w);
+	}
+	print_message("%llu resets, %llu runs sent again\n",
+		      (unsigned long long)resets, (unsigned long long)again);
+	assert_true(resets > 20 && again > 100);	/* or it was no test */
+}
+
+/* --- a pipe that goes dark --- */
+
+struct dark {
+	struct world *w;
+	int64_t began;
+	size_t sent, got;
+	bool echoed;
+};
+
+static void begin_quiet(struct world *w, struct random *r)
+{
+	memset(w, 0, sizeof(*w));
+	w->r = r;
+	pair_init(&w->pair);
+	w->pair.connect = add_hop;
+	w->pair.network = w;
+	w->pair.redials = true;
+	pair_start(&w->pair, 4);
+	assert_true(run_until(w->pair.engine.loop, "WELCOME", is_begun, w));
+}
+
+static bool is_open(void *arg)
+{
+	struct world *w = arg;
+
+	be_network(w);
+	return w->pair.conn[0].answered && w->pair.conn[1].answered &&
+	       pair_is_settled(&w->pair);
+}
+
+static void bulk(struct dark *d)
+{
+	static uint8_t buf[1 << 16];
+	const struct pair_conn *pc = &d->w->pair.conn[0];
+	ssize_t n = send(pc->server, buf, sizeof(buf), MSG_NOSIGNAL);
+
+	d->sent += n > 0 ? (size_t)n : 0;
+	n = read_some(pc->client, buf, sizeof(buf));
+	d->got += n > 0 ? (size_t)n : 0;
+}
+
+static bool has_echoed(void *arg)
+{
+	struct dark *d = arg;
+	const struct pair_conn *pc = &d->w->pair.conn[1];
+	char byte;
+
+	be_network(d->w);
+	bulk(d);
+	if (read_some(pc->server, &byte, 1) == 1)
+		assert_int_equal(send(pc->server, &byte, 1, 0), 1);
+	return read_some(pc->client, &byte, 1) == 1;
+}
+
+static bool is_redialled(void *arg)
+{
+	struct dark *d = arg;
+
+	be_network(d->w);
+	bulk(d);
+	return d->w->pair.lp->ext->leg[0].incarnation > 0 &&
+	       pair_is_settled(&d->w->pair);
+}
+
+/* One of four pipes carries nothing any more, either way, and nobody is told. */
+static void a_dark_pipe_is_passed_over_and_dialled_again(void **state)
+{
+	static struct world w;
+	struct dark d = { .w = &w };
+	struct random r;
+	size_t got;
+
+	(void)state;
+	random_begin(&r, __func__);
+	begin_quiet(&w, &r);
+	pair_open(&w.pair, 0);
+	pair_open(&w.pair, 1);
+	assert_true(run_until(w.pair.engine.loop, "two links", is_open, &w));
+	for (int64_t end = loop_clock() + NS_PER_SEC; loop_clock() < end;) {
+		be_network(&w);
+		bulk(&d);
+		run_round(w.pair.engine.loop);
+	}
+	w.hop[0].held_until = INT64_MAX;
+	got = d.got;
+	for (int i = 0; i < 4; i++) {
+		d.began = loop_clock();
+		assert_int_equal(send(w.pair.conn[1].client, "x", 1, 0), 1);
+		assert_true(run_until(w.pair.engine.loop, "an echo", has_echoed,
+				      &d));
+		assert_true(loop_clock() - d.began < 1500 * NS_PER_MS);
+	}
+	for (int64_t end = loop_clock() + 2 * NS_PER_SEC; loop_clock() < end;) {
+		be_network(&w);
+		bulk(&d);
+		run_round(w.pair.engine.loop);
+	}
+	assert_true(d.got > got + (1 << 20));
+	for (int64_t end = loop_clock() + 4 * NS_PER_SEC;
+	     !is_redialled(&d) && loop_clock() < end;)
+		run_round(w.pair.engine.loop);
+	assert_true(run_until(w.pair.engine.loop, "a new pipe", is_redialled,
+			      &d));
+	finish(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			whatever_happens_to_pipes_bytes_arrive_once_in_order),
+		cmocka_unit_test(a_dark_pipe_is_passed_over_and_dialled_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

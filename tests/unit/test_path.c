@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* Pipes come to a path and leave it while others are in use. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mux/conn/conn.h"
+#include "mux/path/path.h"
+#include "mux/pipe/pipe.h"
+#include "mux/sched/thin.h"
+
+enum { MIB = 1 << 20 };
+
+struct scene {
+	struct path path;
+	struct settings settings;
+	struct pipe pipe[3];
+};
+
+static void add(struct scene *s, int i)
+{
+	struct pipe *p = &s->pipe[i];
+
+	*p = (struct pipe){ .index = (unsigned int)i, .settings = &s->settings };
+	p->info.mss = 1000;
+	path_add(&s->path, p);
+}
+
+static void begin(struct scene *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->settings.late = true;
+	add(s, 0);
+	add(s, 1);
+}
+
+/* @len bytes leave on @i, of which @out are not acknowledged yet. */
+static void send_on(struct scene *s, int i, size_t len, size_t out)
+{
+	size_t before;
+
+	path_sends(&s->path, &s->pipe[i], len, 0, &before);
+	s->pipe[i].tx_bytes += len;
+	s->pipe[i].info.in_flight = out;
+}
+
+static void who_comes_late_is_behind_nobody(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	begin(&s);
+	for (int n = 0; n < 100; n++)
+		send_on(&s, n % 2, MIB, 0);
+	assert_false(path_is_spread(&s.path, 1));
+	add(&s, 2);
+	send_on(&s, 2, 5000, 5000);
+	assert_false(path_is_spread(&s.path, 2));
+	/* It is once the others are far ahead of what it has under way. */
+	for (int n = 0; n < 20; n++)
+		send_on(&s, n % 2, MIB, 0);
+	assert_true(path_is_spread(&s.path, 3));
+}
+
+static void who_left_holds_nobody_up(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	begin(&s);
+	send_on(&s, 0, 5000, 5000);
+	for (int n = 0; n < 60; n++)
+		send_on(&s, 1, MIB, 0);
+	assert_true(path_is_spread(&s.path, 1));
+	assert_int_equal(path_held(&s.path), 5000);
+	path_remove(&s.path, &s.pipe[0]);
+	assert_false(path_is_spread(&s.path, 2));
+	assert_int_equal(path_held(&s.path), 0);
+	assert_int_equal(s.path.npipes, 1);
+	assert_ptr_equal(s.path.pipes[0], &s.pipe[1]);
+}
+
+static void the_bytes_of_who_left_stay_delivered(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	begin(&s);
+	send_on(&s, 0, 7000, 2000);
+	path_remove(&s.path, &s.pipe[0]);
+	assert_int_equal(s.path.delivered_before, 5000);
+	path_remove(&s.path, &s.pipe[0]);	/* it is not on it any more */
+	assert_int_equal(s.path.delivered_before, 5000);
+	assert_int_equal(s.path.npipes, 1);
+}
+
+static void a_successor_has_not_the_last_message(void **state)
+{
+	struct scene s;
+	struct conn c = { .id = 1 };
+
+	(void)state;
+	begin(&s);
+	thin_sent(&s.path, &c, &s.pipe[0], 100);
+	send_on(&s, 0, 100, 100);
+	s.pipe[0].allowance = s.pipe[1].allowance = 10000;
+	assert_ptr_equal(thin_pipe(&s.path, &c, &s.pipe[1]), &s.pipe[0]);
+	path_remove(&s.path, &s.pipe[0]);
+	add(&s, 0);
+	s.pipe[0].allowance = 10000;
+	s.pipe[0].info.in_flight = 500;
+	assert_ptr_equal(thin_pipe(&s.path, &c, &s.pipe[1]), &s.pipe[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_comes_late_is_behind_nobody),
+		cmocka_unit_test(who_left_holds_nobody_up),
+		cmocka_unit_test(the_bytes_of_who_left_stay_delivered),
+		cmocka_unit_test(a_successor_has_not_the_last_message),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
