@@ -10,10 +10,10 @@
 #include <sys/random.h>
 
 #include "../mux/base/log.h"
+#include "../mux/base/resolver.h"
 #include "../mux/base/sock.h"
 #include "../mux/settings/limits.h"
 #include "attempt.h"
-#include "resolver.h"
 
 enum { REASON_MAX = 160 };
 

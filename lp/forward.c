@@ -9,9 +9,9 @@
 
 #include "../mux/base/list.h"
 #include "../mux/base/log.h"
+#include "../mux/base/resolver.h"
 #include "../mux/base/sock.h"
 #include "proxy.h"
-#include "resolver.h"
 #include "rule.h"
 
 struct forward {

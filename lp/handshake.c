@@ -11,11 +11,11 @@
 
 #include "../mux/base/list.h"
 #include "../mux/base/log.h"
+#include "../mux/base/resolver.h"
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
 #include "../mux/settings/settings.h"
 #include "proxy.h"
-#include "resolver.h"
 #include "socks.h"
 
 struct handshakes {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../mux/base/log.h"
+#include "../mux/base/resolver.h"
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
 #include "../mux/session/greeting.h"
@@ -16,7 +17,6 @@
 #include "handshake.h"
 #include "options.h"
 #include "redirect.h"
-#include "resolver.h"
 
 enum { RESOLVER_THREADS = 8 };
 
