@@ -3,11 +3,12 @@
 #include "attempt.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+
+#include "../mux/base/sock.h"
 
 enum { REASON_MAX = 160 };
 
@@ -136,9 +137,7 @@ static int dial_one(struct dial *dial, const struct sockaddr_storage *addr)
 	dial->fd = transport_socket(dial->kind, addr->ss_family);
 	if (dial->fd < 0)
 		return dial->fd;
-	err = connect(dial->fd, (const struct sockaddr *)addr,
-		      addr->ss_family == AF_INET6 ?
-		      sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	err = connect(dial->fd, (const struct sockaddr *)addr, addr_size(addr));
 	if (err && errno != EINPROGRESS)
 		return -errno;
 	return loop_watch(dial->attempt->loop, &dial->watch, dial->fd,

@@ -3,7 +3,6 @@
 #include "dialer.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,19 +179,11 @@ static const struct attempt_ops attempt_ops = {
 	.failed = attempt_failed,
 };
 
-static void set_port(struct sockaddr_storage *addr, uint16_t port)
-{
-	if (addr->ss_family == AF_INET6)
-		((struct sockaddr_in6 *)(void *)addr)->sin6_port = htons(port);
-	else
-		((struct sockaddr_in *)(void *)addr)->sin_port = htons(port);
-}
-
 static void try_address(struct dialer *d)
 {
 	struct sockaddr_storage *addr = &d->at.addr[d->next++];
 
-	set_port(addr, d->rp.port);
+	addr_set_port(addr, d->rp.port);
 	d->state = DIAL_CONNECTING;
 	loop_timer_in(d->loop, &d->timer, DIAL_MS * NS_PER_MS);
 	attempt_start(&d->attempt, addr);

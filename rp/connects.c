@@ -19,6 +19,24 @@
 /* For four sessions of as many pipes as there may be. */
 enum { DESCRIPTORS_RESERVED = 4 * PIPES_MAX };
 
+/* Mapped addresses go out as IPv4, so they are IPv4 from here on. */
+void conn_address(const struct conn *conn, struct sockaddr_storage *to)
+{
+	struct sockaddr_in6 *in6 = (void *)to;
+	struct sockaddr_in *in = (void *)to;
+
+	memset(to, 0, sizeof(*to));
+	if (conn->dst.kind == DESTINATION_IPV6) {
+		to->ss_family = AF_INET6;
+		memcpy(&in6->sin6_addr, conn->dst.bytes, 16);
+		addr_unmap(to);
+	} else {
+		to->ss_family = AF_INET;
+		memcpy(&in->sin_addr, conn->dst.bytes, 4);
+	}
+	addr_set_port(to, conn->dst.port);
+}
+
 const char *conn_text(const struct conn *c, char text[CONN_TEXT])
 {
 	const struct session *s = c->owner;
@@ -99,24 +117,18 @@ static bool may_use(const struct connector *c, int fd)
 	       c->sockets <= limit - limit / 4;
 }
 
-/* A socket on its way to the connection's destination, or -errno. */
-static int dial(const struct connector *c, const struct conn *conn)
+/* A socket on its way to @to, or -errno. */
+static int dial(const struct connector *c, const struct sockaddr_storage *to)
 {
-	struct sockaddr_in to = {
-		.sin_family = AF_INET,
-		.sin_port = htons(conn->dst.port),
-	};
-	int fd, err;
+	int fd = sock_tcp(to->ss_family), err;
 
-	memcpy(&to.sin_addr, conn->dst.bytes, sizeof(to.sin_addr));
-	fd = sock_tcp(AF_INET);
 	if (fd >= 0 && !may_use(c, fd)) {
 		close(fd);
 		return -EMFILE;
 	}
 	if (fd < 0)
 		return fd;
-	if (!connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
+	if (!connect(fd, (const struct sockaddr *)to, addr_size(to)) ||
 	    errno == EINPROGRESS)
 		return fd;
 	err = -errno;
@@ -129,12 +141,14 @@ static int dial(const struct connector *c, const struct conn *conn)
 static void begin(struct connector *c, struct conn *conn)
 {
 	int64_t timeout = c->all->options->connect_timeout;
+	struct sockaddr_storage to;
 	int fd, err;
 
 	list_del(&conn->dialling);
 	c->under_way++;
 	c->sockets++;
-	fd = dial(c, conn);
+	conn_address(conn, &to);
+	fd = dial(c, &to);
 	err = fd < 0 ? fd : conn_connecting(conn, fd, timeout);
 	if (err)
 		cannot_connect(c->all, conn, -err);

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "../mux/base/list.h"
 #include "../mux/base/loop.h"
@@ -57,6 +58,8 @@ void connector_add(struct connector *c, struct conn *conn);
 /* As conn_ops.moved tells: its connect() ended, or its socket was closed. */
 void connector_moved(struct connector *c, struct conn *conn, int from);
 
+/* Where @conn wants to go. */
+void conn_address(const struct conn *conn, struct sockaddr_storage *to);
 /* "session 1: connection 7 to 192.0.2.1:80", for a line about it. */
 const char *conn_text(const struct conn *c, char text[CONN_TEXT]);
 

@@ -377,20 +377,29 @@ const struct sockaddr_storage *lobby_address(const struct lobby *l,
 	return NULL;
 }
 
-bool lobby_listens_at(const struct lobby *l, const uint8_t dst[4],
-		      uint16_t port)
+/* An IPv6 listener takes no IPv4: see sock_listen(). */
+static bool takes(const struct sockaddr_storage *listening,
+		  const struct sockaddr_storage *dst)
 {
-	static const uint8_t any[4];
+	uint8_t v4[4];
+
+	if (addr_port(listening) != addr_port(dst))
+		return false;
+	return addr_same_host(listening, dst) ||
+	       (addr_is_any(listening) &&
+		addr_v4(listening, v4) == addr_v4(dst, v4));
+}
+
+bool lobby_listens_at(const struct lobby *l,
+		      const struct sockaddr_storage *dst)
+{
 	struct list *pos, *tmp;
 
 	list_each(pos, tmp, &l->entrances) {
 		struct entrance *e = list_entry(pos, struct entrance, member);
-		const struct sockaddr_storage *addr = listener_addr(e->listener);
-		uint8_t v4[4];
 
-		if (e->kind != TRANSPORT_SCTP && addr_port(addr) == port &&
-		    addr_v4(addr, v4) &&
-		    (!memcmp(v4, any, 4) || !memcmp(v4, dst, 4)))
+		if (e->kind != TRANSPORT_SCTP &&
+		    takes(listener_addr(e->listener), dst))
 			return true;
 	}
 	return false;

@@ -84,11 +84,11 @@ const struct sockaddr_storage *lobby_address(const struct lobby *l,
 					     enum transport *kind);
 
 /*
- * Is TCP's @port of the address @dst, which is one of this host's, where pipes
- * come in?
+ * Is TCP's port at @dst, whose address is one of this host's, where pipes come
+ * in?
  */
-bool lobby_listens_at(const struct lobby *l, const uint8_t dst[4],
-		      uint16_t port);
+bool lobby_listens_at(const struct lobby *l,
+		      const struct sockaddr_storage *dst);
 
 /* Stop listening, and close every waiting pipe. */
 void lobby_close(struct lobby *l);

@@ -76,11 +76,8 @@ static int add_rule(struct options *o, const char *name, const char *value,
 	if (err == -EINVAL)
 		return refuse(why, why_len,
 			      "--%s: '%s' is not an address or a network (such "
-			      "as 192.0.2.7 or 10.0.0.0/8)", name, value);
-	if (err == -EAFNOSUPPORT)
-		return refuse(why, why_len,
-			      "--%s: '%s' is IPv6, and connections go to IPv4 "
-			      "only (such as 10.0.0.0/8)", name, value);
+			      "as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32)",
+			      name, value);
 	if (err)
 		return refuse(why, why_len, "--%s: %s", name, strerror(-err));
 	return 0;

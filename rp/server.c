@@ -32,27 +32,14 @@ struct guest {
 
 /* --- connections to servers --- */
 
-/* No rule opens rp's own ports: its pipes would lead to itself. */
-static bool may_reach(const struct guest *guest, const struct conn *c,
-		      char why[ACCESS_WHY])
-{
-	const struct server *s = guest->server;
-	bool own = host_has(&s->host, c->dst.bytes);
-
-	if (own && lobby_listens_at(&s->lobby, c->dst.bytes, c->dst.port)) {
-		snprintf(why, ACCESS_WHY, "it is where rp itself listens");
-		return false;
-	}
-	return access_reaches(&s->options->access, c->dst.bytes, own,
-			      guest->local, why);
-}
-
 static void server_open_conn(struct session *s, struct conn *c)
 {
 	struct guest *guest = session_owner(s);
+	struct sockaddr_storage to;
 	char why[ACCESS_WHY], text[CONN_TEXT];
 
-	if (may_reach(guest, c, why)) {
+	conn_address(c, &to);
+	if (reach_allows(&guest->server->reach, &to, guest->local, why)) {
 		connector_add(&guest->connector, c);
 		return;
 	}
@@ -153,7 +140,7 @@ static struct guest *guest_new(struct server *s,
 	if (!guest)
 		return NULL;
 	guest->server = s;
-	guest->local = host_is_peer(&s->host, peer);
+	guest->local = host_has(&s->host, peer);
 	connector_init(&guest->connector, &s->connects);
 	guest->began_at = loop_clock();
 	if (quota_take(&s->quota, &guest->share, peer)) {
@@ -336,6 +323,7 @@ int server_open(struct server *s, struct engine *engine,
 	list_init(&s->guests);
 	quota_init(&s->quota, options->max_sessions, options->max_sessions_each,
 		   is_idle);
+	s->reach = (struct reach){ &options->access, &s->host, &s->lobby };
 	connects_init(&s->connects, engine, options);
 	host_open(&s->host, engine->loop, engine->log);
 	lobby_init(&s->lobby, &lobby_ops, engine->loop, engine->log,

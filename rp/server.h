@@ -15,6 +15,7 @@
 #include "lobby.h"
 #include "options.h"
 #include "quota.h"
+#include "reach.h"
 
 struct server {
 	struct engine *engine;
@@ -22,6 +23,7 @@ struct server {
 	struct lobby lobby;
 	struct connects connects;
 	struct host host;
+	struct reach reach;
 	struct quota quota;
 	unsigned int entrances;	/* of the lobby */
 	struct list guests;	/* one a session */
