@@ -27,7 +27,6 @@ struct guest {
 	struct connector connector;
 	struct quota_share share;
 	int64_t began_at;
-	bool local;		/* it came from this host */
 };
 
 /* --- connections to servers --- */
@@ -35,17 +34,8 @@ struct guest {
 static void server_open_conn(struct session *s, struct conn *c)
 {
 	struct guest *guest = session_owner(s);
-	struct sockaddr_storage to;
-	char why[ACCESS_WHY], text[CONN_TEXT];
 
-	conn_address(c, &to);
-	if (reach_allows(&guest->server->reach, &to, guest->local, why)) {
-		connector_add(&guest->connector, c);
-		return;
-	}
-	log_warn(session_engine(s)->log, "%s denied: %s", conn_text(c, text),
-		 why);
-	conn_refuse(c, CONN_END_DENIED);
+	connector_add(&guest->connector, c);
 }
 
 static void server_moved(struct session *s, struct conn *c, int from)
@@ -140,8 +130,8 @@ static struct guest *guest_new(struct server *s,
 	if (!guest)
 		return NULL;
 	guest->server = s;
-	guest->local = host_has(&s->host, peer);
-	connector_init(&guest->connector, &s->connects);
+	connector_init(&guest->connector, &s->connects,
+		       host_has(&s->host, peer));
 	guest->began_at = loop_clock();
 	if (quota_take(&s->quota, &guest->share, peer)) {
 		free(guest);
@@ -324,16 +314,16 @@ int server_open(struct server *s, struct engine *engine,
 	quota_init(&s->quota, options->max_sessions, options->max_sessions_each,
 		   is_idle);
 	s->reach = (struct reach){ &options->access, &s->host, &s->lobby };
-	connects_init(&s->connects, engine, options);
+	err = connects_init(&s->connects, engine, options, &s->reach);
 	host_open(&s->host, engine->loop, engine->log);
 	lobby_init(&s->lobby, &lobby_ops, engine->loop, engine->log,
 		   &options->access, options->pipes);
-	for (i = 0; i < options->listens; i++) {
+	if (err)
+		log_error(engine->log, "names cannot be looked up: %s",
+			  strerror(-err));
+	for (i = 0; !err && i < options->listens; i++)
 		err = listen_on(s, &options->listen[i]);
-		if (err)
-			return err;
-	}
-	return 0;
+	return err;
 }
 
 void server_announce(struct server *s)

@@ -162,7 +162,8 @@ struct conn {
 	bool sent_late;		/* the peer went on sending after its end */
 	bool queue_full;	/* its queue is over QUEUE_MAX */
 	struct destination dst;
-	void *asker;		/* whoever called session_ask()'s */
+	void *asker;		/* the proxy's: who waits for its connect(), or
+				 * called session_ask() */
 
 	uint32_t tx_number;	/* of the next message to the pipes */
 	struct reorder reorder;	/* from the pipes */
