@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,6 +16,7 @@
 #include "../mux/settings/settings.h"
 #include "proxy.h"
 #include "socks.h"
+#include "target.h"
 
 struct handshakes {
 	struct proxy *proxy;
@@ -91,17 +91,23 @@ static void decline(struct handshake *h, enum socks_reply reply)
 
 static enum socks_reply reply_to(int err)
 {
-	return err == -ENETDOWN ? SOCKS_NETWORK_UNREACHABLE : SOCKS_FAILURE;
+	switch (err) {
+	case -ENETDOWN:
+		return SOCKS_NETWORK_UNREACHABLE;
+	case -EAFNOSUPPORT:
+		return SOCKS_NO_ADDRESS_TYPE;
+	default:
+		return SOCKS_FAILURE;
+	}
 }
 
 /* To the engine. Success has to be said first: the socket is its own then. */
-static void relay(struct handshake *h, const void *addr)
+static void relay(struct handshake *h, const struct destination *to)
 {
 	struct proxy *p = h->all->proxy;
-	uint16_t port = h->socks.port;
-	uint8_t to[4];		/* @addr may go with the handshake */
+	struct destination target = *to;	/* it may go with @h */
 	int fd = h->fd;
-	int err = proxy_ready(p);
+	int err = proxy_ready_for(p, to);
 
 	if (err) {
 		decline(h, reply_to(err));
@@ -112,9 +118,8 @@ static void relay(struct handshake *h, const void *addr)
 		drop(h);
 		return;
 	}
-	memcpy(to, addr, sizeof(to));
 	leave(h);
-	if (proxy_open(p, fd, to, port))
+	if (proxy_open(p, fd, &target))
 		sock_reset(fd);
 }
 
@@ -130,11 +135,12 @@ static enum socks_reply reply_to_lookup(int error)
 static void looked_up(void *asker, const struct answer *answer)
 {
 	struct handshake *h = asker;
-	const struct sockaddr_in *in = (const void *)&answer->addr[0];
+	struct destination to;
 
 	h->lookup = NULL;
 	if (!answer->error) {
-		relay(h, &in->sin_addr);
+		to = target_among(answer, h->socks.to.port);
+		relay(h, &to);
 		return;
 	}
 	log_debug(h->all->proxy->log, "SOCKS5: a name that was asked for: %s",
@@ -156,8 +162,9 @@ static void look_up(struct handshake *h)
 	list_move_tail(&h->all->looking, &h->member);
 	err = loop_want(p->loop, &h->watch, 0);
 	if (!err)
-		err = resolver_ask(p->names, h->socks.name, AF_INET,
-				   looked_up, h, &h->lookup);
+		err = resolver_ask(p->names,
+				   (const char *)h->socks.to.bytes,
+				   proxy_family(p), looked_up, h, &h->lookup);
 	if (err)
 		decline(h, SOCKS_FAILURE);
 }
@@ -188,10 +195,11 @@ static bool act(struct handshake *h, enum socks_verdict verdict)
 		drop(h);
 		return false;
 	case SOCKS_REQUEST:
-		if (h->socks.name[0])
+		if (h->socks.to.kind == DESTINATION_NAME &&
+		    !proxy_carries_names(h->all->proxy))
 			look_up(h);
 		else
-			relay(h, h->socks.addr);
+			relay(h, &h->socks.to);
 		return false;
 	case SOCKS_REFUSE:
 		close_down(h);

@@ -14,8 +14,8 @@ enum { REASON_MAX = 256 };
 
 static const struct option_spec own_options[] = {
 	{ "redirect", "[ADDR:]PORT|off",
-	  "take connections that the kernel redirects here "
-	  "(default 127.0.0.1:6003)" },
+	  "take connections that the kernel redirects here; may be given "
+	  "again, as with [::1]:6003 for IPv6 (default 127.0.0.1:6003)" },
 	{ "socks", "[ADDR:]PORT|off",
 	  "take SOCKS5 CONNECT, names included (default 127.0.0.1:1080)" },
 	{ "forward", "[ADDR:]PORT:HOST:PORT",
@@ -49,17 +49,48 @@ static int set_way_in(struct way_in *way, const char *name, const char *value,
 		      default_port);
 }
 
+static struct way_in *new_redirect(struct options *o)
+{
+	struct way_in *more = realloc(o->redirects,
+				      (o->nredirects + 1) * sizeof(*more));
+
+	if (!more)
+		return NULL;
+	o->redirects = more;
+	memset(&more[o->nredirects], 0, sizeof(*more));
+	return &more[o->nredirects++];
+}
+
+/* The first that is given takes the place of the default. */
 static int set_redirect(struct options *o, const char *value, char *why,
 			size_t why_len)
 {
-	if (set_way_in(&o->redirect, "redirect", value, REDIRECT_PORT, why,
-		       why_len))
+	struct way_in *way;
+
+	if (!o->redirects_given)
+		o->nredirects = 0;
+	o->redirects_given = true;
+	way = new_redirect(o);
+	if (!way)
+		return refuse(why, why_len, "--redirect: no memory is left");
+	if (set_way_in(way, "redirect", value, REDIRECT_PORT, why, why_len))
 		return -1;
-	if (!o->redirect.on || o->redirect.addr.ss_family == AF_INET)
+	if (!way->on)
+		o->nredirects = 0;
+	return 0;
+}
+
+static int set_default_redirect(struct options *o, char *why, size_t why_len)
+{
+	struct way_in *way;
+
+	if (o->redirects_given)
 		return 0;
-	return refuse(why, why_len,
-		      "--redirect: '%s' is IPv6; only IPv4 connections can be "
-		      "carried", value);
+	way = new_redirect(o);
+	if (!way)
+		return refuse(why, why_len, "--redirect: no memory is left");
+	set_default(way, REDIRECT_PORT);
+	return 0;
 }
 
 static int add_rule(struct options *o, const char *value, char *why,
@@ -101,7 +132,7 @@ static int check(const struct options *o, char *why, size_t why_len)
 		return refuse(why, why_len,
 			      "--max-conns: '%u' is not a whole number from 1 "
 			      "to %d", o->settings.max_conns, WIRE_ID_LP_MAX);
-	if (!o->redirect.on && !o->socks.on && !o->nrules)
+	if (!o->nredirects && !o->socks.on && !o->nrules)
 		return refuse(why, why_len,
 			      "nothing to do: --redirect and --socks are off "
 			      "and there is no --forward");
@@ -122,7 +153,8 @@ static int finish(void *options, char *const *arguments, char *why,
 	if (command_line_pipes(&o->settings, arguments[1], false, &o->pipes,
 			       why, why_len))
 		return -1;
-	return check(o, why, why_len);
+	return set_default_redirect(o, why, why_len) ? -1 :
+	       check(o, why, why_len);
 }
 
 static const char *const arguments[] = {
@@ -157,7 +189,6 @@ bool options_parse(struct options *o, int argc, char **argv, int *status)
 	settings_init(&o->settings);
 	if (o->settings.max_conns > WIRE_ID_LP_MAX)
 		o->settings.max_conns = WIRE_ID_LP_MAX;
-	set_default(&o->redirect, REDIRECT_PORT);
 	set_default(&o->socks, SOCKS_PORT);
 	return command_line_parse(&command_line, &o->settings, o, argc, argv,
 				  status);
@@ -165,6 +196,9 @@ bool options_parse(struct options *o, int argc, char **argv, int *status)
 
 void options_fini(struct options *o)
 {
+	free(o->redirects);
+	o->redirects = NULL;
+	o->nredirects = 0;
 	free(o->rules);
 	o->rules = NULL;
 	o->nrules = 0;

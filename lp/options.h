@@ -24,7 +24,10 @@ struct options {
 	struct settings settings;
 	struct endpoint rp;
 	unsigned int pipes;
-	struct way_in redirect, socks;
+	struct way_in *redirects;
+	unsigned int nredirects;
+	bool redirects_given;	/* on the command line */
+	struct way_in socks;
 	struct rule *rules;	/* of --forward */
 	unsigned int nrules;
 };

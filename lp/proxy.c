@@ -99,13 +99,33 @@ int proxy_ready(const struct proxy *p)
 	return session_has_room(p->session) ? 0 : -EAGAIN;
 }
 
-int proxy_open(struct proxy *p, int fd, const uint8_t addr[4], uint16_t port)
+bool proxy_carries_names(const struct proxy *p)
 {
-	struct destination to = destination_ipv4(addr, port);
+	return is_up(p) && session_is_extended(p->session);
+}
+
+int proxy_family(const struct proxy *p)
+{
+	return is_up(p) && session_is_extended(p->session) ? AF_UNSPEC :
+	       AF_INET;
+}
+
+int proxy_ready_for(const struct proxy *p, const struct destination *to)
+{
 	int err = proxy_ready(p);
 
+	if (err || to->kind == DESTINATION_IPV4 ||
+	    session_is_extended(p->session))
+		return err;
+	return -EAFNOSUPPORT;
+}
+
+int proxy_open(struct proxy *p, int fd, const struct destination *to)
+{
+	int err = proxy_ready_for(p, to);
+
 	if (!err)
-		err = session_open(p->session, fd, &to);
+		err = session_open(p->session, fd, to);
 	update_room(p);
 	return err;
 }
@@ -152,9 +172,11 @@ bool proxy_listen_all(struct proxy *p)
 	const struct options *o = p->options;
 	unsigned int i;
 
-	if (o->redirect.on &&
-	    !redirect_start(p, &o->redirect.addr, o->redirect.len))
-		return false;
+	for (i = 0; i < o->nredirects; i++) {
+		if (!redirect_start(p, &o->redirects[i].addr,
+				    o->redirects[i].len))
+			return false;
+	}
 	if (o->socks.on) {
 		p->socks = handshakes_new(p, &o->socks.addr, o->socks.len);
 		if (!p->socks)
@@ -213,7 +235,8 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 	p->loop = engine->loop;
 	p->log = engine->log;
 	p->options = options;
-	p->ways_in = calloc(options->nrules + 2, sizeof(struct way_in_open));
+	p->ways_in = calloc(options->nredirects + options->nrules + 1,
+			    sizeof(struct way_in_open));
 	p->forwards = calloc(options->nrules + 1, sizeof(struct forward *));
 	p->names = resolver_new(p->loop, RESOLVER_THREADS);
 	p->dialer = dialer_new(p->loop, p->log, &options->rp,

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include "../mux/base/listener.h"
+#include "../mux/wire/destination.h"
 
 struct dialer;
 struct engine;
@@ -81,11 +82,20 @@ bool proxy_listen(struct proxy *p, const struct sockaddr_storage *addr,
 
 /* 0: proxy_open() can work; -ENETDOWN: no pipes; -EAGAIN: no room. */
 int proxy_ready(const struct proxy *p);
+/*
+ * The same for this destination. -EAFNOSUPPORT: rp cannot be told of it, because
+ * the baseline carries IPv4 addresses alone.
+ */
+int proxy_ready_for(const struct proxy *p, const struct destination *to);
+/* Does rp look names up? Else who has one must do it. */
+bool proxy_carries_names(const struct proxy *p);
+/* In which family (AF_...) names are worth looking up here. */
+int proxy_family(const struct proxy *p);
 
 /*
- * Relay @fd to @addr:@port. It is the engine's on success; else it still is the
+ * Relay @fd to @to. It is the engine's on success; else it still is the
  * caller's.
  */
-int proxy_open(struct proxy *p, int fd, const uint8_t addr[4], uint16_t port);
+int proxy_open(struct proxy *p, int fd, const struct destination *to);
 
 #endif
