@@ -3,15 +3,27 @@
 
 #include <stdio.h>
 
+#include "entrances.h"
 #include "host.h"
-#include "lobby.h"
+
+static bool is_an_entrance(const struct reach *r,
+			   const struct sockaddr_storage *to)
+{
+	unsigned int i;
+
+	for (i = 0; i < REACH_ENTRANCES; i++) {
+		if (entrances_listen_at(r->entrances[i], to))
+			return true;
+	}
+	return false;
+}
 
 static bool allows(const struct reach *r, const struct sockaddr_storage *to,
 		   bool local, char why[ACCESS_WHY])
 {
 	bool own = host_has(r->host, to);
 
-	if (own && lobby_listens_at(r->lobby, to)) {
+	if (own && is_an_entrance(r, to)) {
 		snprintf(why, ACCESS_WHY, "it is where rp itself listens");
 		return false;
 	}

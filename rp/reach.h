@@ -14,13 +14,16 @@
 
 #include "access.h"
 
+struct entrances;
 struct host;
-struct lobby;
+
+enum { REACH_ENTRANCES = 2 };
 
 struct reach {
 	const struct access *access;
 	const struct host *host;
-	const struct lobby *lobby;
+	/* Of the baseline, of the extension. */
+	const struct entrances *entrances[REACH_ENTRANCES];
 };
 
 /* @local: the peer comes from this host. If not, the reason is put into @why. */

@@ -24,12 +24,13 @@
 #include "mux/base/sock.h"
 #include "mux/conn/conn.h"
 #include "mux/options/options.h"
+#include "mux/session/greeting.h"
 #include "mux/session/session.h"
 #include "rp/access.h"
 #include "rp/call.h"
 #include "rp/connects.h"
+#include "rp/entrances.h"
 #include "rp/host.h"
-#include "rp/lobby.h"
 #include "rp/options.h"
 #include "rp/reach.h"
 #include "loopback.h"
@@ -125,7 +126,7 @@ static struct {
 	struct session *session;
 	struct options options;
 	struct host host;
-	struct lobby lobby;
+	struct entrances entrances;
 	struct reach reach;
 	struct connects connects;
 	struct connector connector;
@@ -199,16 +200,15 @@ static int set_up(void **state)
 	settings_init(&here.settings);
 	assert_int_equal(engine_init(&here.engine, &here.settings, &here.log),
 			 0);
-	here.session = session_new(&here.engine, NULL, NULL, "peer");
+	here.session = greet_baseline(&here.engine, NULL, NULL, "peer", NULL,
+				      0);
 	access_init(&here.options.access);
 	here.options.connect_timeout = 3 * NS_PER_SEC;
 	here.options.max_connects = CONNS;
 	host_open(&here.host, here.engine.loop, &here.log);
-	lobby_init(&here.lobby, NULL, here.engine.loop, &here.log,
-		   &here.options.access, 1);
-	here.reach = (struct reach){
-		&here.options.access, &here.host, &here.lobby
-	};
+	entrances_init(&here.entrances, here.engine.loop, &here.log, NULL, NULL);
+	here.reach = (struct reach){ &here.options.access, &here.host,
+				     { &here.entrances, &here.entrances } };
 	assert_int_equal(connects_init(&here.connects, &here.engine,
 				       &here.options, &here.reach), 0);
 	connector_init(&here.connector, &here.connects, true);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where rp lets connections go, put together: its rules, this host's addresses,
- * which are what a getifaddrs() of our own says, and the ports of a real lobby.
+ * which are what a getifaddrs() of our own says, and the ports of real listeners.
  */
 #include <ifaddrs.h>
 #include <setjmp.h>
@@ -16,8 +16,8 @@
 #include "mux/base/log.h"
 #include "mux/base/sock.h"
 #include "rp/access.h"
+#include "rp/entrances.h"
 #include "rp/host.h"
-#include "rp/lobby.h"
 #include "rp/reach.h"
 
 static const char *const ours[] = { "192.0.2.1", "2001:db8::1" };
@@ -53,7 +53,7 @@ static struct {
 	struct log log;
 	struct access access;
 	struct host host;
-	struct lobby lobby;
+	struct entrances baseline, extension;
 	struct reach reach;
 	char why[ACCESS_WHY];
 } here;
@@ -66,15 +66,18 @@ static int set_up(void **state)
 	here.loop = loop_new();
 	access_init(&here.access);
 	host_open(&here.host, here.loop, &here.log);
-	lobby_init(&here.lobby, NULL, here.loop, &here.log, &here.access, 1);
-	here.reach = (struct reach){ &here.access, &here.host, &here.lobby };
+	entrances_init(&here.baseline, here.loop, &here.log, NULL, NULL);
+	entrances_init(&here.extension, here.loop, &here.log, NULL, NULL);
+	here.reach = (struct reach){ &here.access, &here.host,
+				     { &here.baseline, &here.extension } };
 	return here.loop ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	lobby_close(&here.lobby);
+	entrances_close(&here.baseline);
+	entrances_close(&here.extension);
 	host_close(&here.host);
 	access_fini(&here.access);
 	loop_free(here.loop);
@@ -168,17 +171,17 @@ static void both_families_rules_hold(void **state)
 	assert_false(reaches("64:ff9b::10.1.2.3", 80));
 }
 
-static uint16_t listen_at(const char *text)
+static uint16_t listen_at(struct entrances *e, const char *text)
 {
 	struct sockaddr_storage addr = address(text, 0);
 	enum transport kind;
 	unsigned int i = 0;
 
-	assert_int_equal(lobby_open(&here.lobby, TRANSPORT_TCP, &addr,
-				    addr_size(&addr)), 0);
-	while (lobby_address(&here.lobby, i + 1, &kind))
+	assert_int_equal(entrances_open(e, TRANSPORT_TCP, &addr,
+					addr_size(&addr)), 0);
+	while (entrances_address(e, i + 1, &kind))
 		i++;
-	return addr_port(lobby_address(&here.lobby, i, &kind));
+	return addr_port(entrances_address(e, i, &kind));
 }
 
 static bool is_its_own(const char *text, uint16_t port)
@@ -194,17 +197,17 @@ static void ports_of_its_own(void **state)
 	(void)state;
 	access_permit(&here.access, "0.0.0.0/0");
 	access_permit(&here.access, "::/0");
-	one = listen_at("::1");
+	one = listen_at(&here.baseline, "::1");
 	assert_true(is_its_own("::1", one));
 	assert_false(is_its_own("2001:db8::1", one));
 	assert_false(is_its_own("127.0.0.1", one));
 	assert_false(is_its_own("::1", (uint16_t)(one ^ 1)));
-	any6 = listen_at("::");
+	any6 = listen_at(&here.extension, "::");
 	assert_true(is_its_own("::1", any6));
 	assert_true(is_its_own("2001:db8::1", any6));
 	assert_false(is_its_own("2001:db8::2", any6));
 	assert_false(is_its_own("192.0.2.1", any6));
-	any4 = listen_at("0.0.0.0");
+	any4 = listen_at(&here.baseline, "0.0.0.0");
 	assert_true(is_its_own("192.0.2.1", any4));
 	assert_true(is_its_own("127.9.9.9", any4));
 	assert_true(is_its_own("64:ff9b::192.0.2.1", any4));
