@@ -59,6 +59,7 @@ static void explain(struct attempt *a, const struct dial *dial, const char *why)
 	bool matters = a->transports->n > 1 ? a->up > 0 :
 		       dial->kind == TRANSPORT_SCTP;
 
+	a->err = dial->err;
 	if (!matters) {
 		attempt_failed(a, why);
 		return;
@@ -153,6 +154,7 @@ void attempt_start(struct attempt *a, const struct sockaddr_storage *addr)
 	unsigned int number = ++a->number;
 	unsigned int i;
 
+	a->err = 0;
 	for (i = 0; i < a->pipes && a->number == number; i++) {
 		int err = dial_one(&a->dial[i], addr);
 

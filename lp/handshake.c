@@ -13,7 +13,9 @@
 #include "../mux/base/resolver.h"
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
+#include "../mux/conn/conn.h"
 #include "../mux/settings/settings.h"
+#include "../mux/wire/wire_ext.h"
 #include "proxy.h"
 #include "socks.h"
 #include "target.h"
@@ -21,7 +23,7 @@
 struct handshakes {
 	struct proxy *proxy;
 	struct list talking;	/* and closing, the oldest first */
-	struct list looking;	/* up a name */
+	struct list waiting;	/* for a name, or for rp */
 	unsigned int count;
 	int64_t said_at;	/* that there are too many; 0 never */
 };
@@ -32,6 +34,7 @@ struct handshake {
 	struct watch watch;
 	struct timer timer;
 	struct lookup *lookup;
+	struct conn *asked;	/* that rp was asked for, or NULL */
 	int fd;
 	bool closing;
 	struct socks socks;
@@ -47,6 +50,10 @@ static void leave(struct handshake *h)
 	loop_unwatch(loop, &h->watch);
 	if (h->lookup)
 		resolver_cancel(h->lookup);
+	if (h->asked) {
+		h->asked->asker = NULL;
+		conn_abort(h->asked, CONN_END_LOCAL_RESET);
+	}
 	free(h);
 }
 
@@ -101,6 +108,69 @@ static enum socks_reply reply_to(int err)
 	}
 }
 
+/*
+ * Nothing of the client is read meanwhile, only its end is of interest. 0 or
+ * -errno.
+ */
+static int wait(struct handshake *h)
+{
+	struct loop *loop = h->all->proxy->loop;
+
+	loop_timer_stop(loop, &h->timer);
+	list_move_tail(&h->all->waiting, &h->member);
+	return loop_want(loop, &h->watch, 0);
+}
+
+/* --- asking rp first --- */
+
+static void ask(struct handshake *h, const struct destination *to)
+{
+	h->asked = wait(h) ? NULL : proxy_ask(h->all->proxy, to, h);
+	if (!h->asked)
+		decline(h, SOCKS_FAILURE);
+}
+
+/* The connection needs this socket no more, or has to do without. */
+static struct conn *let_go(struct handshake *h)
+{
+	struct conn *c = h->asked;
+
+	c->asker = NULL;
+	h->asked = NULL;
+	return c;
+}
+
+void handshake_answered(void *asker, uint8_t result)
+{
+	struct handshake *h = asker;
+	struct conn *c = let_go(h);
+	int fd = h->fd;
+
+	if (result != WIRE_SYNACK_CONNECTED) {
+		decline(h, socks_reply_to(result));
+		return;
+	}
+	socks_answer(&h->socks, SOCKS_SUCCEEDED);
+	if (say(h)) {
+		drop(h);
+		conn_abort(c, CONN_END_LOCAL_RESET);
+		return;
+	}
+	leave(h);
+	if (conn_attach(c, fd))
+		conn_abort(c, CONN_END_LIMIT);
+}
+
+void handshake_lost(void *asker)
+{
+	struct handshake *h = asker;
+
+	let_go(h);
+	decline(h, SOCKS_FAILURE);
+}
+
+/* --- telling first --- */
+
 /* To the engine. Success has to be said first: the socket is its own then. */
 static void relay(struct handshake *h, const struct destination *to)
 {
@@ -111,6 +181,10 @@ static void relay(struct handshake *h, const struct destination *to)
 
 	if (err) {
 		decline(h, reply_to(err));
+		return;
+	}
+	if (proxy_can_ask(p)) {
+		ask(h, to);
 		return;
 	}
 	socks_answer(&h->socks, SOCKS_SUCCEEDED);
@@ -148,7 +222,6 @@ static void looked_up(void *asker, const struct answer *answer)
 	decline(h, reply_to_lookup(answer->error));
 }
 
-/* Meanwhile only the client's end is of interest. */
 static void look_up(struct handshake *h)
 {
 	struct proxy *p = h->all->proxy;
@@ -158,9 +231,7 @@ static void look_up(struct handshake *h)
 		decline(h, reply_to(err));
 		return;
 	}
-	loop_timer_stop(p->loop, &h->timer);
-	list_move_tail(&h->all->looking, &h->member);
-	err = loop_want(p->loop, &h->watch, 0);
+	err = wait(h);
 	if (!err)
 		err = resolver_ask(p->names,
 				   (const char *)h->socks.to.bytes,
@@ -251,7 +322,7 @@ static void came(struct watch *w, uint32_t events)
 	struct handshake *h = container_of(w, struct handshake, watch);
 
 	(void)events;
-	if (h->lookup)
+	if (h->lookup || h->asked)
 		drop(h);
 	else if (h->closing)
 		discard(h);
@@ -326,7 +397,7 @@ struct handshakes *handshakes_new(struct proxy *p,
 	}
 	hs->proxy = p;
 	list_init(&hs->talking);
-	list_init(&hs->looking);
+	list_init(&hs->waiting);
 	if (proxy_listen(p, addr, len, accepted, hs, &purpose))
 		return hs;
 	free(hs);
@@ -335,8 +406,8 @@ struct handshakes *handshakes_new(struct proxy *p,
 
 void handshakes_drop_waiting(struct handshakes *hs)
 {
-	while (!list_empty(&hs->looking))
-		drop(list_first(&hs->looking, struct handshake, member));
+	while (!list_empty(&hs->waiting))
+		drop(list_first(&hs->waiting, struct handshake, member));
 }
 
 void handshakes_free(struct handshakes *hs)

@@ -10,6 +10,7 @@
 #include "../mux/base/resolver.h"
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
+#include "../mux/conn/conn.h"
 #include "../mux/session/greeting.h"
 #include "../mux/session/session.h"
 #include "dialer.h"
@@ -30,10 +31,14 @@ static void say_full(struct proxy *p)
 			 "wait");
 }
 
-/* A session that failed is still there until it ends, but takes nobody. */
+/*
+ * A session that failed is still there until it ends, but takes nobody; nor
+ * does one that has been without pipes for too long.
+ */
 static bool is_up(const struct proxy *p)
 {
-	return p->session && !p->stopping && session_is_up(p->session);
+	return p->session && !p->stopping && session_is_up(p->session) &&
+	       !session_is_alone(p->session);
 }
 
 /* Call this whenever there may be room again, or none any more. */
@@ -73,6 +78,7 @@ static void ended(struct session *s)
 	struct proxy *p = session_owner(s);
 
 	p->session = NULL;
+	joiner_stop(&p->joiner);
 	drop_waiting(p);
 	update_room(p);
 	if (p->stopping)
@@ -81,7 +87,36 @@ static void ended(struct session *s)
 		dialer_lost(p->dialer, session_why(s));
 }
 
-static const struct session_role role = { .room = room, .ended = ended };
+static void lacks(struct session *s)
+{
+	struct proxy *p = session_owner(s);
+
+	joiner_look(&p->joiner);
+	update_room(p);
+}
+
+static void answered(struct session *s, struct conn *c, uint8_t result)
+{
+	(void)s;
+	if (c->asker)
+		handshake_answered(c->asker, result);
+}
+
+static void moved(struct session *s, struct conn *c, int from)
+{
+	(void)s;
+	(void)from;
+	if (c->asker && c->state == CONN_CLOSED)
+		handshake_lost(c->asker);
+}
+
+static const struct session_role role = {
+	.answered = answered,
+	.moved = moved,
+	.room = room,
+	.lacks = lacks,
+	.ended = ended,
+};
 
 static int dialed(void *owner, const int *fds, unsigned int n)
 {
@@ -92,6 +127,26 @@ static int dialed(void *owner, const int *fds, unsigned int n)
 	return p->session ? 0 : -ENOMEM;
 }
 
+static int welcomed(void *owner, const struct wire_hello *hello,
+		    const struct wire_welcome *welcome, int fd,
+		    const struct sockaddr_storage *addr)
+{
+	struct proxy *p = owner;
+	char peer[ADDR_TEXT];
+
+	p->session = greet_welcomed(p->engine, &role, p, addr_text(addr, peer),
+				    hello, welcome, fd);
+	if (!p->session)
+		return -EPROTO;
+	joiner_start(&p->joiner, p->session, addr);
+	return 0;
+}
+
+static const struct dialer_ops dialer_ops = {
+	.dialed = dialed,
+	.welcomed = welcomed,
+};
+
 int proxy_ready(const struct proxy *p)
 {
 	if (!is_up(p))
@@ -101,7 +156,8 @@ int proxy_ready(const struct proxy *p)
 
 bool proxy_carries_names(const struct proxy *p)
 {
-	return is_up(p) && session_is_extended(p->session);
+	return !p->options->names_here && is_up(p) &&
+	       session_is_extended(p->session);
 }
 
 int proxy_family(const struct proxy *p)
@@ -128,6 +184,23 @@ int proxy_open(struct proxy *p, int fd, const struct destination *to)
 		err = session_open(p->session, fd, to);
 	update_room(p);
 	return err;
+}
+
+bool proxy_can_ask(const struct proxy *p)
+{
+	return p->options->late_reply && is_up(p) &&
+	       session_is_extended(p->session);
+}
+
+struct conn *proxy_ask(struct proxy *p, const struct destination *to,
+		       void *asker)
+{
+	struct conn *c = session_ask(p->session, to);
+
+	if (c)
+		c->asker = asker;
+	update_room(p);
+	return c;
 }
 
 /* --- ways in --- */
@@ -219,6 +292,7 @@ void proxy_stop(struct proxy *p)
 	close_ways_in(p);
 	dialer_free(p->dialer);
 	p->dialer = NULL;
+	joiner_stop(&p->joiner);
 	if (p->session)
 		session_stop(p->session, "lp was told to end");
 	else
@@ -239,9 +313,9 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 			    sizeof(struct way_in_open));
 	p->forwards = calloc(options->nrules + 1, sizeof(struct forward *));
 	p->names = resolver_new(p->loop, RESOLVER_THREADS);
-	p->dialer = dialer_new(p->loop, p->log, &options->rp,
-			       &options->settings.transports, options->pipes,
-			       dialed, p);
+	joiner_init(&p->joiner, p->loop, p->log, &options->settings.transports,
+		    options->dial.pipes);
+	p->dialer = dialer_new(p->loop, p->log, &options->dial, &dialer_ops, p);
 	if (p->ways_in && p->forwards && p->names && p->dialer)
 		return p;
 	proxy_free(p);
@@ -254,6 +328,7 @@ void proxy_free(struct proxy *p)
 		return;
 	close_ways_in(p);
 	dialer_free(p->dialer);
+	joiner_stop(&p->joiner);
 	resolver_free(p->names);
 	free(p->ways_in);
 	free(p->forwards);
@@ -266,6 +341,7 @@ void proxy_print(struct proxy *p, FILE *out)
 
 	if (p->dialer)
 		dialer_print(p->dialer, out);
+	joiner_print(&p->joiner, out);
 	if (p->full)
 		fprintf(out, "no room: applications wait until a connection "
 			"ends\n");

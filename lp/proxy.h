@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The local proxy put together: ways in for applications (redirect, handshake,
- * forward), one dialer, and the session over its pipes while there is one.
+ * forward), one dialer, and the session over its pipes while there is one. A
+ * session of the extension that lacks pipes gets them from the joiner.
  *
  * A way in takes a connection, finds out where it wants, and hands it over with
  * proxy_open(). While there is no session nobody waits: connections are reset,
@@ -17,7 +18,9 @@
 
 #include "../mux/base/listener.h"
 #include "../mux/wire/destination.h"
+#include "joiner.h"
 
+struct conn;
 struct dialer;
 struct engine;
 struct forward;
@@ -47,6 +50,7 @@ struct proxy {
 	const struct options *options;
 	struct resolver *names;
 	struct dialer *dialer;
+	struct joiner joiner;
 	struct session *session;	/* NULL: no pipes */
 	bool stopping;
 	bool full;			/* no room: the listeners are paused */
@@ -97,5 +101,15 @@ int proxy_family(const struct proxy *p);
  * caller's.
  */
 int proxy_open(struct proxy *p, int fd, const struct destination *to);
+
+/*
+ * Shall SOCKS5 be answered when rp has, and can rp be asked? Then proxy_ask() opens
+ * a connection without a socket for @asker, who is told by handshake_answered() or
+ * handshake_lost() what comes of it, unless it has cleared conn->asker. NULL:
+ * there is no room.
+ */
+bool proxy_can_ask(const struct proxy *p);
+struct conn *proxy_ask(struct proxy *p, const struct destination *to,
+		       void *asker);
 
 #endif

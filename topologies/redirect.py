@@ -10,7 +10,7 @@ from topologies.nodes import LabNode, SettingRefused
 from topologies.topos import rp_address
 
 LP_PORT = 6003
-RP_PORT = 6000
+PIPES = "{ 6000, 6010 }"  # ports of rp: of the baseline, of the extension
 
 
 def rules(ports: tuple[int, ...] | None, miles: int) -> str:
@@ -23,7 +23,7 @@ def rules(ports: tuple[int, ...] | None, miles: int) -> str:
                 raise ParameterError("ports", f"{port!r} is no port")
         match = "tcp dport {{ {} }}".format(", ".join(map(str, ports)))
     pipes = "\n".join(
-        f"\t\tip daddr {rp_address(mile)} tcp dport {RP_PORT} return" for mile in range(miles)
+        f"\t\tip daddr {rp_address(mile)} tcp dport {PIPES} return" for mile in range(miles)
     )
     return (
         "table ip tm3 {\n"
