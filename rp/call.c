@@ -99,7 +99,7 @@ static unsigned int judge(const struct call *call, const struct answer *answer,
 
 	for (i = 0; i < answer->count; i++) {
 		addr[n] = answer->addr[i];
-		addr_set_port(&addr[n], call->conn->dst.port);
+		addr_set_port(&addr[n], call->conn->dst->port);
 		addr_unmap(&addr[n]);
 		if (reach_allows(c->all->reach, &addr[n], c->local, why)) {
 			n++;
@@ -160,7 +160,7 @@ static void looked_up(void *asker, const struct answer *answer)
 static int ask(struct call *call)
 {
 	struct connector *c = call->connector;
-	const struct destination *to = &call->conn->dst;
+	const struct destination *to = call->conn->dst;
 	int err = resolver_ask(c->all->names, (const char *)to->bytes,
 			       AF_UNSPEC, looked_up, call, &call->lookup);
 

@@ -29,15 +29,15 @@ static void address_of(const struct conn *conn, struct sockaddr_storage *to)
 	struct sockaddr_in *in = (void *)to;
 
 	memset(to, 0, sizeof(*to));
-	if (conn->dst.kind == DESTINATION_IPV6) {
+	if (conn->dst->kind == DESTINATION_IPV6) {
 		to->ss_family = AF_INET6;
-		memcpy(&in6->sin6_addr, conn->dst.bytes, 16);
+		memcpy(&in6->sin6_addr, conn->dst->bytes, 16);
 		addr_unmap(to);
 	} else {
 		to->ss_family = AF_INET;
-		memcpy(&in->sin_addr, conn->dst.bytes, 4);
+		memcpy(&in->sin_addr, conn->dst->bytes, 4);
 	}
-	addr_set_port(to, conn->dst.port);
+	addr_set_port(to, conn->dst->port);
 }
 
 const char *conn_text(const struct conn *c, char text[CONN_TEXT])
@@ -46,7 +46,7 @@ const char *conn_text(const struct conn *c, char text[CONN_TEXT])
 	char dst[DESTINATION_TEXT];
 
 	snprintf(text, CONN_TEXT, "session %u: connection %u to %s",
-		 session_number(s), c->id, destination_text(&c->dst, dst));
+		 session_number(s), c->id, destination_text(c->dst, dst));
 	return text;
 }
 
@@ -177,7 +177,7 @@ static void begin(struct connector *c, struct conn *conn)
 	list_del(&conn->dialling);
 	c->under_way++;
 	c->sockets++;
-	if (conn->dst.kind == DESTINATION_NAME)
+	if (conn->dst->kind == DESTINATION_NAME)
 		begin_name(c, conn);
 	else
 		begin_address(c, conn);
@@ -239,7 +239,7 @@ static bool may_go(const struct connector *c, const struct conn *conn)
 	char why[ACCESS_WHY], text[CONN_TEXT];
 	struct sockaddr_storage to;
 
-	if (conn->dst.kind == DESTINATION_NAME)
+	if (conn->dst->kind == DESTINATION_NAME)
 		return true;
 	address_of(conn, &to);
 	if (reach_allows(c->all->reach, &to, c->local, why))

@@ -161,7 +161,7 @@ struct conn {
 	bool broken;		/* a write failed: it will end as a reset */
 	bool sent_late;		/* the peer went on sending after its end */
 	bool queue_full;	/* its queue is over QUEUE_MAX */
-	struct destination dst;
+	const struct destination *dst;	/* see conn_set_destination() */
 	void *asker;		/* the proxy's: who waits for its connect(), or
 				 * called session_ask() */
 
@@ -183,6 +183,13 @@ struct conn {
 struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 		      void *owner, uint16_t id);
 void conn_free(struct conn *c);
+
+/*
+ * It is to go to @to, of which it keeps a copy; until it is told, to nowhere. A
+ * destination may be a long name, so who only awaits one has no room for it. 0 or
+ * -ENOMEM.
+ */
+int conn_set_destination(struct conn *c, const struct destination *to);
 
 /*
  * Give it its socket (non-blocking; owned from here on, also on failure).

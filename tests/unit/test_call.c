@@ -168,7 +168,7 @@ static struct conn *connection_to(struct destination to)
 				  (uint16_t)(here.n + 1));
 
 	assert_non_null(c);
-	c->dst = to;
+	assert_int_equal(conn_set_destination(c, &to), 0);
 	here.conn[here.n++] = c;
 	connector_add(&here.connector, c);
 	return c;
