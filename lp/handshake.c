@@ -52,7 +52,7 @@ static void leave(struct handshake *h)
 		resolver_cancel(h->lookup);
 	if (h->asked) {
 		h->asked->asker = NULL;
-		conn_abort(h->asked, CONN_END_LOCAL_RESET);
+		conn_refuse(h->asked, CONN_END_LOCAL_RESET);
 	}
 	free(h);
 }
@@ -153,12 +153,12 @@ void handshake_answered(void *asker, uint8_t result)
 	socks_answer(&h->socks, SOCKS_SUCCEEDED);
 	if (say(h)) {
 		drop(h);
-		conn_abort(c, CONN_END_LOCAL_RESET);
+		conn_refuse(c, CONN_END_LOCAL_RESET);
 		return;
 	}
 	leave(h);
 	if (conn_attach(c, fd))
-		conn_abort(c, CONN_END_LIMIT);
+		conn_refuse(c, CONN_END_LIMIT);
 }
 
 void handshake_lost(void *asker)

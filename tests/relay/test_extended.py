@@ -16,6 +16,7 @@ from tests.relay.ends import (
     echo,
     read_exactly,
     read_to_end,
+    reset,
     serving,
     socks,
     socks_greet,
@@ -202,9 +203,11 @@ def test_who_leaves_before_the_answer(box: Namespace, tmp_path: Path) -> None:
     )
     with serving(box, echo) as server, extended(box, tmp_path, *LATE) as proxies:
         for host, port in (("10.9.0.1", 80), ("127.0.0.1", server.port), ("127.0.0.1", 9)) * 5:
-            with socks_greet(box) as sock:
-                sock.sendall(socks_request(host, port))
-        equals("lp's descriptors", proxies.lp.fd_count, proxies.lp_fds)
+            sock = socks_greet(box)
+            sock.sendall(socks_request(host, port))
+            reset(sock)
+        equals("lp's descriptors", proxies.lp.fd_count, proxies.lp_fds, 5)
+        equals("rp's descriptors", proxies.rp.fd_count, proxies.rp_fds, 5)
         with socks(box, "127.0.0.1", server.port) as sock:
             answers(sock)
 
