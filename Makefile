@@ -271,10 +271,9 @@ $(UNIT)/%: $(UNIT)/obj/%.o $(UNIT_COMMON:tests/unit/%.c=$(UNIT)/obj/%.o) \
 
 # What a test needs besides mux.
 $(UNIT)/test_access: $(ASAN)/obj/rp/access.o
-$(UNIT)/test_lobby: $(ASAN)/obj/rp/lobby.o $(ASAN)/obj/rp/access.o
+$(UNIT)/test_lobby: $(ASAN)/obj/rp/lobby.o $(ASAN)/obj/rp/access.o $(ASAN)/obj/rp/entrances.o
 $(UNIT)/test_socks: $(ASAN)/obj/lp/socks.o
 $(UNIT)/test_forward: $(ASAN)/obj/lp/rule.o $(ASAN)/obj/lp/endpoint.o
-$(UNIT)/test_resolver: $(ASAN)/obj/lp/resolver.o
 $(filter $(UNIT)/test_linkem_%,$(UNIT_BIN)): \
 	$(filter-out %/main.o,$(LINKEM_SRC:%.c=$(ASAN)/obj/%.o)) \
 	$(UNIT)/obj/linkem_bed.o

@@ -3,11 +3,12 @@
 #include "attempt.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+
+#include "../mux/base/sock.h"
 
 enum { REASON_MAX = 160 };
 
@@ -58,6 +59,7 @@ static void explain(struct attempt *a, const struct dial *dial, const char *why)
 	bool matters = a->transports->n > 1 ? a->up > 0 :
 		       dial->kind == TRANSPORT_SCTP;
 
+	a->err = dial->err;
 	if (!matters) {
 		attempt_failed(a, why);
 		return;
@@ -136,9 +138,7 @@ static int dial_one(struct dial *dial, const struct sockaddr_storage *addr)
 	dial->fd = transport_socket(dial->kind, addr->ss_family);
 	if (dial->fd < 0)
 		return dial->fd;
-	err = connect(dial->fd, (const struct sockaddr *)addr,
-		      addr->ss_family == AF_INET6 ?
-		      sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	err = connect(dial->fd, (const struct sockaddr *)addr, addr_size(addr));
 	if (err && errno != EINPROGRESS)
 		return -errno;
 	return loop_watch(dial->attempt->loop, &dial->watch, dial->fd,
@@ -154,6 +154,7 @@ void attempt_start(struct attempt *a, const struct sockaddr_storage *addr)
 	unsigned int number = ++a->number;
 	unsigned int i;
 
+	a->err = 0;
 	for (i = 0; i < a->pipes && a->number == number; i++) {
 		int err = dial_one(&a->dial[i], addr);
 

@@ -41,6 +41,7 @@ struct attempt {
 	const struct transport_set *transports;
 	unsigned int pipes, up, failed;
 	unsigned int number;	/* of attempts begun */
+	int err;		/* when it failed: of a pipe, an errno; or 0 */
 	struct dial dial[PIPES_MAX];
 };
 

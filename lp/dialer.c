@@ -3,17 +3,17 @@
 #include "dialer.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "../mux/base/log.h"
+#include "../mux/base/resolver.h"
 #include "../mux/base/sock.h"
 #include "../mux/settings/limits.h"
 #include "attempt.h"
-#include "resolver.h"
+#include "opening.h"
 
 enum { REASON_MAX = 160 };
 
@@ -22,7 +22,8 @@ _Static_assert(DIAL_MS == 5000, "the time is told in a line below");
 enum dial_state {
 	DIAL_IDLE,
 	DIAL_LOOKING_UP,
-	DIAL_CONNECTING,
+	DIAL_OPENING,		/* a session of the extension */
+	DIAL_CONNECTING,	/* for the baseline */
 	DIAL_UP,
 	DIAL_WAITING,
 };
@@ -32,16 +33,19 @@ struct dialer {
 	struct log *log;
 	struct resolver *resolver;	/* its own: the other one may be busy */
 	struct lookup *lookup;
-	struct endpoint rp;
+	struct dialer_options options;
 	char peer[ENDPOINT_TEXT];
-	dialed_fn dialed;
+	const struct dialer_ops *ops;
 	void *owner;
 
 	enum dial_state state;
 	struct timer timer;	/* DIAL_MS, then LASTED_MS; or the backoff */
 	struct answer at;	/* RP's addresses, */
 	unsigned int next;	/* and the one to try next */
+	struct opening opening;
 	struct attempt attempt;
+	bool welcomed;		/* this RP speaks the extension */
+	bool extended;		/* the session that is up is of it */
 
 	unsigned int failures;	/* in a row */
 	int64_t up_since;
@@ -154,6 +158,23 @@ static void attempt_failed(struct attempt *a, const char *why)
 	failed(container_of(a, struct dialer, attempt), why);
 }
 
+/* A session begins; @err: it does not. */
+static void begun(struct dialer *d, int err)
+{
+	if (err)
+		dialer_lost(d, strerror(-err));
+	else if (!d->brief && !d->extended)
+		say_up(d);
+}
+
+static void is_up(struct dialer *d, bool extended)
+{
+	d->state = DIAL_UP;
+	d->extended = extended;
+	d->up_since = loop_clock();
+	loop_timer_in(d->loop, &d->timer, LASTED_MS * NS_PER_MS);
+}
+
 /*
  * Log that the pipes are up, unless the last ones were lost within LASTED_MS.
  * Then wait until these have lasted, because a peer that accepts and closes would
@@ -162,17 +183,10 @@ static void attempt_failed(struct attempt *a, const char *why)
 static void all_up(struct attempt *a, const int *fds, unsigned int n)
 {
 	struct dialer *d = container_of(a, struct dialer, attempt);
-	int err;
 
-	d->state = DIAL_UP;
-	d->up_since = loop_clock();
-	loop_timer_in(d->loop, &d->timer, LASTED_MS * NS_PER_MS);
+	is_up(d, false);
 	say_fallback(d, fds, n);
-	err = d->dialed(d->owner, fds, n);
-	if (err)
-		dialer_lost(d, strerror(-err));
-	else if (!d->brief)
-		say_up(d);
+	begun(d, d->ops->dialed(d->owner, fds, n));
 }
 
 static const struct attempt_ops attempt_ops = {
@@ -180,22 +194,71 @@ static const struct attempt_ops attempt_ops = {
 	.failed = attempt_failed,
 };
 
-static void set_port(struct sockaddr_storage *addr, uint16_t port)
+/* The address that is being tried. */
+static struct sockaddr_storage *address(struct dialer *d)
 {
-	if (addr->ss_family == AF_INET6)
-		((struct sockaddr_in6 *)(void *)addr)->sin6_port = htons(port);
+	return &d->at.addr[d->next - 1];
+}
+
+static void try_baseline(struct dialer *d)
+{
+	addr_set_port(address(d), d->options.rp.port);
+	d->state = DIAL_CONNECTING;
+	loop_timer_in(d->loop, &d->timer, DIAL_MS * NS_PER_MS);
+	attempt_start(&d->attempt, address(d));
+}
+
+/* --- the extension --- */
+
+static void welcomed(struct opening *o, const struct wire_hello *hello,
+		     const struct wire_welcome *welcome, int fd)
+{
+	struct dialer *d = container_of(o, struct dialer, opening);
+
+	d->welcomed = true;
+	d->told[0] = '\0';
+	is_up(d, true);
+	begun(d, d->ops->welcomed(d->owner, hello, welcome, fd, address(d)));
+}
+
+static bool falls_back(const struct dialer *d, enum opening_end end)
+{
+	return d->options.extend == EXTEND_AUTO && end != OPENING_BUSY &&
+	       (end == OPENING_REFUSED || !d->welcomed);
+}
+
+static void declined(struct opening *o, enum opening_end end, const char *why)
+{
+	struct dialer *d = container_of(o, struct dialer, opening);
+
+	if (falls_back(d, end))
+		try_baseline(d);
 	else
-		((struct sockaddr_in *)(void *)addr)->sin_port = htons(port);
+		failed(d, why);
+}
+
+static const struct opening_ops opening_ops = {
+	.welcomed = welcomed,
+	.declined = declined,
+};
+
+static void try_extension(struct dialer *d)
+{
+	int64_t ms = d->options.extend == EXTEND_AUTO && !d->welcomed ?
+		EXTEND_SILENT_MS : DIAL_MS;
+
+	addr_set_port(address(d), d->options.extended_port);
+	d->state = DIAL_OPENING;
+	opening_start(&d->opening, address(d), ms * NS_PER_MS);
 }
 
 static void try_address(struct dialer *d)
 {
-	struct sockaddr_storage *addr = &d->at.addr[d->next++];
-
-	set_port(addr, d->rp.port);
-	d->state = DIAL_CONNECTING;
-	loop_timer_in(d->loop, &d->timer, DIAL_MS * NS_PER_MS);
-	attempt_start(&d->attempt, addr);
+	d->next++;
+	if (d->options.extend == EXTEND_NEVER)
+		try_baseline(d);
+	else
+		try_extension(d);
 }
 
 static void looked_up(void *asker, const struct answer *answer)
@@ -216,7 +279,7 @@ static bool is_address(struct dialer *d)
 {
 	socklen_t len;
 
-	if (addr_parse(d->rp.host, NULL, d->rp.port, &d->at.addr[0], &len))
+	if (addr_parse(d->options.rp.host, NULL, d->options.rp.port, &d->at.addr[0], &len))
 		return false;
 	d->at.error = 0;
 	d->at.count = 1;
@@ -233,7 +296,7 @@ static void look_up(struct dialer *d)
 		return;
 	}
 	d->state = DIAL_LOOKING_UP;
-	err = resolver_ask(d->resolver, d->rp.host, AF_UNSPEC, looked_up, d,
+	err = resolver_ask(d->resolver, d->options.rp.host, AF_UNSPEC, looked_up, d,
 			   &d->lookup);
 	if (err) {
 		d->at.count = d->next = 0;
@@ -273,9 +336,8 @@ void dialer_lost(struct dialer *d, const char *why)
 }
 
 struct dialer *dialer_new(struct loop *loop, struct log *log,
-			  const struct endpoint *rp,
-			  const struct transport_set *transports,
-			  unsigned int pipes, dialed_fn dialed, void *owner)
+			  const struct dialer_options *options,
+			  const struct dialer_ops *ops, void *owner)
 {
 	struct dialer *d = calloc(1, sizeof(*d));
 
@@ -288,10 +350,15 @@ struct dialer *dialer_new(struct loop *loop, struct log *log,
 	}
 	d->loop = loop;
 	d->log = log;
-	d->rp = *rp;
-	endpoint_text(rp, d->peer);
-	attempt_init(&d->attempt, &attempt_ops, loop, transports, pipes);
-	d->dialed = dialed;
+	d->options = *options;
+	if (options->extend == EXTEND_ALWAYS)
+		d->options.rp.port = options->extended_port;
+	endpoint_text(&d->options.rp, d->peer);
+	opening_init(&d->opening, &opening_ops, loop, options->transports,
+		     options->pipes);
+	attempt_init(&d->attempt, &attempt_ops, loop, options->transports,
+		     options->pipes);
+	d->ops = ops;
 	d->owner = owner;
 	d->timer.fire = time_came;
 	return d;
@@ -304,6 +371,7 @@ void dialer_free(struct dialer *d)
 	if (d->lookup)
 		resolver_cancel(d->lookup);
 	loop_timer_stop(d->loop, &d->timer);
+	opening_stop(&d->opening);
 	attempt_stop(&d->attempt);
 	resolver_free(d->resolver);
 	free(d);
@@ -319,7 +387,9 @@ bool dialer_goes_to(const struct dialer *d,
 {
 	unsigned int i;
 
-	if (addr_port(addr) != d->rp.port)
+	if (addr_port(addr) != d->options.rp.port &&
+	    (d->options.extend == EXTEND_NEVER ||
+	     addr_port(addr) != d->options.extended_port))
 		return false;
 	for (i = 0; i < d->at.count; i++)
 		if (addr_same_host(&d->at.addr[i], addr))
@@ -330,6 +400,7 @@ bool dialer_goes_to(const struct dialer *d,
 bool dialer_came_back(struct dialer *d)
 {
 	bool is_pipe = d->state == DIAL_CONNECTING ||
+		       d->state == DIAL_OPENING ||
 		       (d->state == DIAL_UP && d->timer.slot);
 
 	d->came_back |= is_pipe;
@@ -344,15 +415,20 @@ void dialer_print(const struct dialer *d, FILE *out)
 	case DIAL_IDLE:
 		break;
 	case DIAL_LOOKING_UP:
-		fprintf(out, "dialer: looking %s up\n", d->rp.host);
+		fprintf(out, "dialer: looking %s up\n", d->options.rp.host);
+		break;
+	case DIAL_OPENING:
+		fprintf(out, "dialer: asking %s for the extension, port %u\n",
+			d->peer, d->options.extended_port);
 		break;
 	case DIAL_CONNECTING:
 		fprintf(out, "dialer: connecting to %s, %u of %u pipes up\n",
 			d->peer, d->attempt.up, d->attempt.pipes);
 		break;
 	case DIAL_UP:
-		fprintf(out, "dialer: %u pipes to %s up for %.1f s\n",
-			d->attempt.pipes, d->peer,
+		fprintf(out, "dialer: %s with %s, %u pipes, for %.1f s\n",
+			d->extended ? "the extension" : "the baseline",
+			d->peer, d->attempt.pipes,
 			(double)(now - d->up_since) / NS_PER_SEC);
 		break;
 	case DIAL_WAITING:

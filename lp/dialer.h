@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dials the pipes to RP, again and again until all of them are up.
+ * Dials the pipes to RP, again and again until a session begins.
  *
- * A try looks the name up, connects all pipes to its first address at once,
- * and goes on to the next address when that fails. Tries are BACKOFF_MIN_MS
- * apart at first, doubling up to BACKOFF_MAX_MS, and up to half of that more or
- * less. After a session that lasted LASTED_MS they begin at BACKOFF_MIN_MS
- * again; a shorter one counts as a failed try.
+ * A try looks the name up and goes through its addresses. At each it asks first
+ * for the extension, with one pipe (opening.h). If RP does not speak that, it
+ * connects all pipes at once for the baseline. EXTEND_NEVER and EXTEND_ALWAYS
+ * leave out one or the other. What counts as "does not speak that": the port
+ * refuses, or whoever is there does; also anything else that fails, and silence
+ * for EXTEND_SILENT_MS, until this RP has said WELCOME once. From then on somebody
+ * who makes the port silent cannot bring the baseline back.
+ *
+ * Tries are BACKOFF_MIN_MS apart at first, doubling up to BACKOFF_MAX_MS, and up
+ * to half of that more or less. After a session that lasted LASTED_MS they begin at
+ * BACKOFF_MIN_MS again; a shorter one counts as a failed try.
  *
  * It speaks once when RP is not there or went away, again when the reason is
- * another one, and when the pipes are up.
+ * another one, and when the pipes of the baseline are up.
  */
 #ifndef TM3_DIALER_H
 #define TM3_DIALER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -24,24 +31,46 @@
 
 struct dialer;
 struct log;
+struct wire_hello;
+struct wire_welcome;
 
 enum {
 	DIAL_MS = 5000,		/* one try at one address */
 	BACKOFF_MIN_MS = 200,
 	BACKOFF_MAX_MS = 5000,
 	LASTED_MS = 1000,
+	EXTEND_SILENT_MS = 2000,
+};
+
+enum extend { EXTEND_AUTO, EXTEND_ALWAYS, EXTEND_NEVER };
+
+struct dialer_options {
+	struct endpoint rp;
+	uint16_t extended_port;
+	enum extend extend;
+	unsigned int pipes;
+	const struct transport_set *transports;
 };
 
 /*
- * @n connected sockets, the callee's from here on. Returns 0 or -errno. What
+ * Both return 0 or -errno, and the sockets are the callee's from there on. What
  * becomes of them is told by dialer_lost().
  */
-typedef int (*dialed_fn)(void *owner, const int *fds, unsigned int n);
+struct dialer_ops {
+	/* @n connected sockets, the pipes of a session of the baseline. */
+	int (*dialed)(void *owner, const int *fds, unsigned int n);
+	/*
+	 * @fd, to @addr, is the first pipe of the session that @hello
+	 * names.
+	 */
+	int (*welcomed)(void *owner, const struct wire_hello *hello,
+			const struct wire_welcome *welcome, int fd,
+			const struct sockaddr_storage *addr);
+};
 
 struct dialer *dialer_new(struct loop *loop, struct log *log,
-			  const struct endpoint *rp,
-			  const struct transport_set *transports,
-			  unsigned int pipes, dialed_fn dialed, void *owner);
+			  const struct dialer_options *options,
+			  const struct dialer_ops *ops, void *owner);
 /* Whatever is under way is dropped. */
 void dialer_free(struct dialer *d);
 

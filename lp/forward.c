@@ -2,17 +2,17 @@
 #include "forward.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
 #include "../mux/base/list.h"
 #include "../mux/base/log.h"
+#include "../mux/base/resolver.h"
 #include "../mux/base/sock.h"
 #include "proxy.h"
-#include "resolver.h"
 #include "rule.h"
+#include "target.h"
 
 struct forward {
 	struct proxy *proxy;
@@ -54,17 +54,24 @@ static void gone(struct watch *watch, uint32_t events)
 	drop(container_of(watch, struct waiting, watch));
 }
 
-static void relay(struct forward *f, int fd, const uint8_t ip[4])
+static void relay(struct forward *f, int fd, const struct destination *to)
 {
-	if (proxy_open(f->proxy, fd, ip, f->rule->to.port))
-		sock_reset(fd);
+	int err = proxy_open(f->proxy, fd, to);
+
+	if (!err)
+		return;
+	if (err == -EAFNOSUPPORT)
+		log_warn(f->proxy->log, "reset a connection to %s: rp was "
+			 "reached by the baseline, which carries IPv4 alone",
+			 f->to);
+	sock_reset(fd);
 }
 
 static void looked_up(void *asker, const struct answer *answer)
 {
 	struct waiting *w = asker;
 	struct forward *f = w->forward;
-	const struct sockaddr_in *in = (const void *)&answer->addr[0];
+	struct destination to;
 	int fd = w->fd;
 
 	w->lookup = NULL;
@@ -75,7 +82,8 @@ static void looked_up(void *asker, const struct answer *answer)
 		return;
 	}
 	leave(w);
-	relay(f, fd, (const uint8_t *)&in->sin_addr);
+	to = target_among(answer, f->rule->to.port);
+	relay(f, fd, &to);
 }
 
 static void look_up(struct forward *f, int fd)
@@ -96,8 +104,8 @@ static void look_up(struct forward *f, int fd)
 	f->nwaiting++;
 	err = loop_watch(p->loop, &w->watch, fd, 0);
 	if (!err)
-		err = resolver_ask(p->names, f->rule->to.host, AF_INET,
-				   looked_up, w, &w->lookup);
+		err = resolver_ask(p->names, f->rule->to.host,
+				   proxy_family(p), looked_up, w, &w->lookup);
 	if (!err)
 		return;
 	log_warn(p->log, "reset a connection to %s: its name cannot be looked "
@@ -113,8 +121,9 @@ static void accepted(struct listener *l, int fd,
 	(void)peer;
 	if (proxy_ready(f->proxy))
 		sock_reset(fd);
-	else if (f->rule->numeric)
-		relay(f, fd, f->rule->ip);
+	else if (f->rule->dst.kind != DESTINATION_NAME ||
+		 proxy_carries_names(f->proxy))
+		relay(f, fd, &f->rule->dst);
 	else
 		look_up(f, fd);
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -11,17 +10,20 @@
 
 #include "../mux/base/list.h"
 #include "../mux/base/log.h"
+#include "../mux/base/resolver.h"
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
+#include "../mux/conn/conn.h"
 #include "../mux/settings/settings.h"
+#include "../mux/wire/wire_ext.h"
 #include "proxy.h"
-#include "resolver.h"
 #include "socks.h"
+#include "target.h"
 
 struct handshakes {
 	struct proxy *proxy;
 	struct list talking;	/* and closing, the oldest first */
-	struct list looking;	/* up a name */
+	struct list waiting;	/* for a name, or for rp */
 	unsigned int count;
 	int64_t said_at;	/* that there are too many; 0 never */
 };
@@ -32,6 +34,7 @@ struct handshake {
 	struct watch watch;
 	struct timer timer;
 	struct lookup *lookup;
+	struct conn *asked;	/* that rp was asked for, or NULL */
 	int fd;
 	bool closing;
 	struct socks socks;
@@ -47,6 +50,10 @@ static void leave(struct handshake *h)
 	loop_unwatch(loop, &h->watch);
 	if (h->lookup)
 		resolver_cancel(h->lookup);
+	if (h->asked) {
+		h->asked->asker = NULL;
+		conn_refuse(h->asked, CONN_END_LOCAL_RESET);
+	}
 	free(h);
 }
 
@@ -91,20 +98,93 @@ static void decline(struct handshake *h, enum socks_reply reply)
 
 static enum socks_reply reply_to(int err)
 {
-	return err == -ENETDOWN ? SOCKS_NETWORK_UNREACHABLE : SOCKS_FAILURE;
+	switch (err) {
+	case -ENETDOWN:
+		return SOCKS_NETWORK_UNREACHABLE;
+	case -EAFNOSUPPORT:
+		return SOCKS_NO_ADDRESS_TYPE;
+	default:
+		return SOCKS_FAILURE;
+	}
 }
 
+/*
+ * Nothing of the client is read meanwhile, only its end is of interest. 0 or
+ * -errno.
+ */
+static int wait(struct handshake *h)
+{
+	struct loop *loop = h->all->proxy->loop;
+
+	loop_timer_stop(loop, &h->timer);
+	list_move_tail(&h->all->waiting, &h->member);
+	return loop_want(loop, &h->watch, 0);
+}
+
+/* --- asking rp first --- */
+
+static void ask(struct handshake *h, const struct destination *to)
+{
+	h->asked = wait(h) ? NULL : proxy_ask(h->all->proxy, to, h);
+	if (!h->asked)
+		decline(h, SOCKS_FAILURE);
+}
+
+/* The connection needs this socket no more, or has to do without. */
+static struct conn *let_go(struct handshake *h)
+{
+	struct conn *c = h->asked;
+
+	c->asker = NULL;
+	h->asked = NULL;
+	return c;
+}
+
+void handshake_answered(void *asker, uint8_t result)
+{
+	struct handshake *h = asker;
+	struct conn *c = let_go(h);
+	int fd = h->fd;
+
+	if (result != WIRE_SYNACK_CONNECTED) {
+		decline(h, socks_reply_to(result));
+		return;
+	}
+	socks_answer(&h->socks, SOCKS_SUCCEEDED);
+	if (say(h)) {
+		drop(h);
+		conn_refuse(c, CONN_END_LOCAL_RESET);
+		return;
+	}
+	leave(h);
+	if (conn_attach(c, fd))
+		conn_refuse(c, CONN_END_LIMIT);
+}
+
+void handshake_lost(void *asker)
+{
+	struct handshake *h = asker;
+
+	let_go(h);
+	decline(h, SOCKS_FAILURE);
+}
+
+/* --- telling first --- */
+
 /* To the engine. Success has to be said first: the socket is its own then. */
-static void relay(struct handshake *h, const void *addr)
+static void relay(struct handshake *h, const struct destination *to)
 {
 	struct proxy *p = h->all->proxy;
-	uint16_t port = h->socks.port;
-	uint8_t to[4];		/* @addr may go with the handshake */
+	struct destination target = *to;	/* it may go with @h */
 	int fd = h->fd;
-	int err = proxy_ready(p);
+	int err = proxy_ready_for(p, to);
 
 	if (err) {
 		decline(h, reply_to(err));
+		return;
+	}
+	if (proxy_can_ask(p)) {
+		ask(h, to);
 		return;
 	}
 	socks_answer(&h->socks, SOCKS_SUCCEEDED);
@@ -112,9 +192,8 @@ static void relay(struct handshake *h, const void *addr)
 		drop(h);
 		return;
 	}
-	memcpy(to, addr, sizeof(to));
 	leave(h);
-	if (proxy_open(p, fd, to, port))
+	if (proxy_open(p, fd, &target))
 		sock_reset(fd);
 }
 
@@ -130,11 +209,12 @@ static enum socks_reply reply_to_lookup(int error)
 static void looked_up(void *asker, const struct answer *answer)
 {
 	struct handshake *h = asker;
-	const struct sockaddr_in *in = (const void *)&answer->addr[0];
+	struct destination to;
 
 	h->lookup = NULL;
 	if (!answer->error) {
-		relay(h, &in->sin_addr);
+		to = target_among(answer, h->socks.to.port);
+		relay(h, &to);
 		return;
 	}
 	log_debug(h->all->proxy->log, "SOCKS5: a name that was asked for: %s",
@@ -142,7 +222,6 @@ static void looked_up(void *asker, const struct answer *answer)
 	decline(h, reply_to_lookup(answer->error));
 }
 
-/* Meanwhile only the client's end is of interest. */
 static void look_up(struct handshake *h)
 {
 	struct proxy *p = h->all->proxy;
@@ -152,12 +231,11 @@ static void look_up(struct handshake *h)
 		decline(h, reply_to(err));
 		return;
 	}
-	loop_timer_stop(p->loop, &h->timer);
-	list_move_tail(&h->all->looking, &h->member);
-	err = loop_want(p->loop, &h->watch, 0);
+	err = wait(h);
 	if (!err)
-		err = resolver_ask(p->names, h->socks.name, AF_INET,
-				   looked_up, h, &h->lookup);
+		err = resolver_ask(p->names,
+				   (const char *)h->socks.to.bytes,
+				   proxy_family(p), looked_up, h, &h->lookup);
 	if (err)
 		decline(h, SOCKS_FAILURE);
 }
@@ -188,10 +266,11 @@ static bool act(struct handshake *h, enum socks_verdict verdict)
 		drop(h);
 		return false;
 	case SOCKS_REQUEST:
-		if (h->socks.name[0])
+		if (h->socks.to.kind == DESTINATION_NAME &&
+		    !proxy_carries_names(h->all->proxy))
 			look_up(h);
 		else
-			relay(h, h->socks.addr);
+			relay(h, &h->socks.to);
 		return false;
 	case SOCKS_REFUSE:
 		close_down(h);
@@ -243,7 +322,7 @@ static void came(struct watch *w, uint32_t events)
 	struct handshake *h = container_of(w, struct handshake, watch);
 
 	(void)events;
-	if (h->lookup)
+	if (h->lookup || h->asked)
 		drop(h);
 	else if (h->closing)
 		discard(h);
@@ -318,7 +397,7 @@ struct handshakes *handshakes_new(struct proxy *p,
 	}
 	hs->proxy = p;
 	list_init(&hs->talking);
-	list_init(&hs->looking);
+	list_init(&hs->waiting);
 	if (proxy_listen(p, addr, len, accepted, hs, &purpose))
 		return hs;
 	free(hs);
@@ -327,8 +406,8 @@ struct handshakes *handshakes_new(struct proxy *p,
 
 void handshakes_drop_waiting(struct handshakes *hs)
 {
-	while (!list_empty(&hs->looking))
-		drop(list_first(&hs->looking, struct handshake, member));
+	while (!list_empty(&hs->waiting))
+		drop(list_first(&hs->waiting, struct handshake, member));
 }
 
 void handshakes_free(struct handshakes *hs)

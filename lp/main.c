@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 
 	if (options_parse(&lp.options, argc, argv, &status))
 		status = program_run(&lp.program, &ops, &lp.options.settings,
-				     lp.options.pipes);
+				     lp.options.dial.pipes);
 	options_fini(&lp.options);
 	return status;
 }

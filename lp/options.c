@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,15 +15,28 @@ enum { REASON_MAX = 256 };
 
 static const struct option_spec own_options[] = {
 	{ "redirect", "[ADDR:]PORT|off",
-	  "take connections that the kernel redirects here "
-	  "(default 127.0.0.1:6003)" },
+	  "take connections that the kernel redirects here; may be given "
+	  "again, as with [::1]:6003 for IPv6 (default 127.0.0.1:6003)" },
 	{ "socks", "[ADDR:]PORT|off",
 	  "take SOCKS5 CONNECT, names included (default 127.0.0.1:1080)" },
 	{ "forward", "[ADDR:]PORT:HOST:PORT",
 	  "relay what connects to ADDR (default 127.0.0.1) and PORT to HOST "
 	  "and its PORT; may be given again" },
+	{ "extend", "auto|always|never",
+	  "whether to speak the extension: auto asks rp at each session, and "
+	  "takes the baseline where rp does not speak it; with sctp among the "
+	  "pipes it is never (default auto)" },
+	{ "names", "rp|lp",
+	  "who looks up the names that --socks and --forward are given; in "
+	  "the baseline it is lp always (default rp)" },
+	{ "socks-reply", "early|late",
+	  "when SOCKS5 is answered: at once, or when rp has reached the "
+	  "destination or knows why not; in the baseline it is early always "
+	  "(default early)" },
 	{ NULL, NULL, NULL },
 };
+
+enum { WORDS = 3 };
 
 /* Listens on 127.0.0.1 unless the command line says otherwise. */
 static void set_default(struct way_in *way, uint16_t port)
@@ -49,17 +63,48 @@ static int set_way_in(struct way_in *way, const char *name, const char *value,
 		      default_port);
 }
 
+static struct way_in *new_redirect(struct options *o)
+{
+	struct way_in *more = realloc(o->redirects,
+				      (o->nredirects + 1) * sizeof(*more));
+
+	if (!more)
+		return NULL;
+	o->redirects = more;
+	memset(&more[o->nredirects], 0, sizeof(*more));
+	return &more[o->nredirects++];
+}
+
+/* The first that is given takes the place of the default. */
 static int set_redirect(struct options *o, const char *value, char *why,
 			size_t why_len)
 {
-	if (set_way_in(&o->redirect, "redirect", value, REDIRECT_PORT, why,
-		       why_len))
+	struct way_in *way;
+
+	if (!o->redirects_given)
+		o->nredirects = 0;
+	o->redirects_given = true;
+	way = new_redirect(o);
+	if (!way)
+		return refuse(why, why_len, "--redirect: no memory is left");
+	if (set_way_in(way, "redirect", value, REDIRECT_PORT, why, why_len))
 		return -1;
-	if (!o->redirect.on || o->redirect.addr.ss_family == AF_INET)
+	if (!way->on)
+		o->nredirects = 0;
+	return 0;
+}
+
+static int set_default_redirect(struct options *o, char *why, size_t why_len)
+{
+	struct way_in *way;
+
+	if (o->redirects_given)
 		return 0;
-	return refuse(why, why_len,
-		      "--redirect: '%s' is IPv6; only IPv4 connections can be "
-		      "carried", value);
+	way = new_redirect(o);
+	if (!way)
+		return refuse(why, why_len, "--redirect: no memory is left");
+	set_default(way, REDIRECT_PORT);
+	return 0;
 }
 
 static int add_rule(struct options *o, const char *value, char *why,
@@ -81,6 +126,46 @@ static int add_rule(struct options *o, const char *value, char *why,
 		      "8080:example.org:80): %s", value, reason);
 }
 
+/* Which of @words it is; -1 with a line in @why. */
+static int word_of(const char *const words[WORDS], const char *name,
+		   const char *value, char *why, size_t why_len)
+{
+	int i;
+
+	for (i = 0; i < WORDS && words[i]; i++) {
+		if (!strcmp(value, words[i]))
+			return i;
+	}
+	return refuse(why, why_len, "--%s: '%s' is not %s%s%s or %s", name,
+		      value, words[0], i > 2 ? ", " : "",
+		      i > 2 ? words[1] : "", words[i - 1]);
+}
+
+static int set_word(struct options *o, const char *name, const char *value,
+		    char *why, size_t why_len)
+{
+	static const char *const extend[WORDS] = {
+		[EXTEND_AUTO] = "auto", [EXTEND_ALWAYS] = "always",
+		[EXTEND_NEVER] = "never",
+	};
+	static const char *const names[WORDS] = { "rp", "lp" };
+	static const char *const reply[WORDS] = { "early", "late" };
+	int word;
+
+	if (!strcmp(name, "extend")) {
+		word = word_of(extend, name, value, why, why_len);
+		o->dial.extend = (enum extend)word;
+		o->extend_given = true;
+	} else if (!strcmp(name, "names")) {
+		word = word_of(names, name, value, why, why_len);
+		o->names_here = word == 1;
+	} else {
+		word = word_of(reply, name, value, why, why_len);
+		o->late_reply = word == 1;
+	}
+	return word < 0 ? -1 : 0;
+}
+
 static int set_own(void *options, const char *name, const char *value,
 		   char *why, size_t why_len)
 {
@@ -91,7 +176,9 @@ static int set_own(void *options, const char *name, const char *value,
 	if (!strcmp(name, "socks"))
 		return set_way_in(&o->socks, name, value, SOCKS_PORT, why,
 				  why_len);
-	return add_rule(o, value, why, why_len);
+	if (!strcmp(name, "forward"))
+		return add_rule(o, value, why, why_len);
+	return set_word(o, name, value, why, why_len);
 }
 
 /* What does not go together, once all is known. */
@@ -101,10 +188,46 @@ static int check(const struct options *o, char *why, size_t why_len)
 		return refuse(why, why_len,
 			      "--max-conns: '%u' is not a whole number from 1 "
 			      "to %d", o->settings.max_conns, WIRE_ID_LP_MAX);
-	if (!o->redirect.on && !o->socks.on && !o->nrules)
+	if (o->dial.extend == EXTEND_ALWAYS &&
+	    transport_set_has(o->dial.transports, TRANSPORT_SCTP))
+		return refuse(why, why_len,
+			      "--extend: the extension is not spoken over sctp, "
+			      "which --pipe names");
+	if (!o->nredirects && !o->socks.on && !o->nrules)
 		return refuse(why, why_len,
 			      "nothing to do: --redirect and --socks are off "
 			      "and there is no --forward");
+	return 0;
+}
+
+/*
+ * "HOST[:PORT[,EXTPORT]]". Port 6010 is that of the rp at 6000: where another
+ * one was named, there may be several, and whose it is nobody knows.
+ */
+static int set_rp(struct options *o, const char *text, char *why,
+		  size_t why_len)
+{
+	struct dialer_options *dial = &o->dial;
+	const char *comma = strrchr(text, ',');
+	char endpoint[ENDPOINT_TEXT];
+	size_t len = comma ? (size_t)(comma - text) : strlen(text);
+
+	dial->extended_port = WIRE_PORT_EXTENDED;
+	if (len >= sizeof(endpoint)) {
+		snprintf(why, why_len, "it is too long");
+		return -1;
+	}
+	memcpy(endpoint, text, len);
+	endpoint[len] = '\0';
+	if (endpoint_parse(&dial->rp, endpoint, WIRE_PORT, why, why_len))
+		return -1;
+	if (comma && port_parse(comma + 1, 1, &dial->extended_port)) {
+		snprintf(why, why_len, "'%s' is not a port from 1 to 65535",
+			 comma + 1);
+		return -1;
+	}
+	if (!comma && !o->extend_given && dial->rp.port != WIRE_PORT)
+		dial->extend = EXTEND_NEVER;
 	return 0;
 }
 
@@ -114,19 +237,23 @@ static int finish(void *options, char *const *arguments, char *why,
 	struct options *o = options;
 	char reason[REASON_MAX];
 
-	if (endpoint_parse(&o->rp, arguments[0], WIRE_PORT, reason,
-			   sizeof(reason)))
+	if (set_rp(o, arguments[0], reason, sizeof(reason)))
 		return refuse(why, why_len,
 			      "RP_ADDRESS: '%s' is not a name or address, with "
-			      "or without :PORT: %s", arguments[0], reason);
-	if (command_line_pipes(&o->settings, arguments[1], false, &o->pipes,
+			      "or without :PORT or :PORT,EXTPORT: %s",
+			      arguments[0], reason);
+	if (command_line_pipes(&o->settings, arguments[1], false, &o->dial.pipes,
 			       why, why_len))
 		return -1;
-	return check(o, why, why_len);
+	if (set_default_redirect(o, why, why_len) || check(o, why, why_len))
+		return -1;
+	if (transport_set_has(o->dial.transports, TRANSPORT_SCTP))
+		o->dial.extend = EXTEND_NEVER;
+	return 0;
 }
 
 static const char *const arguments[] = {
-	"RP_ADDRESS[:PORT]", "PIPES", NULL
+	"RP_ADDRESS[:PORT[,EXTPORT]]", "PIPES", NULL
 };
 
 static const struct command_line command_line = {
@@ -135,29 +262,33 @@ static const struct command_line command_line = {
 	.about =
 "The local proxy: takes applications' connections and carries them over PIPES\n"
 "(1 to 64) long-lived connections to the remote proxy at RP_ADDRESS, a name, an\n"
-"IPv4 address or an [IPv6] address; its PORT is 6000 unless given. rp must have\n"
-"been started for as many pipes.\n",
+"IPv4 address or an [IPv6] address. Its PORT, that of the baseline, is 6000\n"
+"unless given; there rp must have been started for as many pipes. The port of the\n"
+"extension is 6010; if PORT is another one than 6000 the extension is spoken only\n"
+"with EXTPORT or --extend.\n",
 	.heading = "Ways in for applications",
 	.options = own_options,
 	.notes =
 "An option that takes [ADDR:]PORT listens on 127.0.0.1 unless ADDR is given.\n"
 "\n"
-"rp tells local proxies apart by their address alone: whoever shares the address\n"
-"of this one (behind one NAT, on one host) can get bytes of its connections.\n",
+"In the baseline rp tells local proxies apart by their address alone: whoever\n"
+"shares the address of this one (behind one NAT, on one host) can get bytes of\n"
+"its connections.\n",
 	.set = set_own,
 	.finish = finish,
 };
 
-_Static_assert(PIPES_MAX == 64 && WIRE_PORT == 6000,
+_Static_assert(PIPES_MAX == 64 && WIRE_PORT == 6000 &&
+	       WIRE_PORT_EXTENDED == 6010,
 	       "--help names these numbers");
 
 bool options_parse(struct options *o, int argc, char **argv, int *status)
 {
 	memset(o, 0, sizeof(*o));
+	o->dial.transports = &o->settings.transports;
 	settings_init(&o->settings);
 	if (o->settings.max_conns > WIRE_ID_LP_MAX)
 		o->settings.max_conns = WIRE_ID_LP_MAX;
-	set_default(&o->redirect, REDIRECT_PORT);
 	set_default(&o->socks, SOCKS_PORT);
 	return command_line_parse(&command_line, &o->settings, o, argc, argv,
 				  status);
@@ -165,6 +296,9 @@ bool options_parse(struct options *o, int argc, char **argv, int *status)
 
 void options_fini(struct options *o)
 {
+	free(o->redirects);
+	o->redirects = NULL;
+	o->nredirects = 0;
 	free(o->rules);
 	o->rules = NULL;
 	o->nrules = 0;

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "../mux/settings/settings.h"
-#include "endpoint.h"
+#include "dialer.h"
 #include "rule.h"
 
 enum { REDIRECT_PORT = 6003, SOCKS_PORT = 1080 };
@@ -22,9 +22,14 @@ struct way_in {
 
 struct options {
 	struct settings settings;
-	struct endpoint rp;
-	unsigned int pipes;
-	struct way_in redirect, socks;
+	struct dialer_options dial;	/* RP, and how it is reached */
+	bool names_here;		/* looked up by lp, not by rp */
+	bool late_reply;		/* of SOCKS5: when rp has answered */
+	bool extend_given;		/* on the command line */
+	struct way_in *redirects;
+	unsigned int nredirects;
+	bool redirects_given;	/* on the command line */
+	struct way_in socks;
 	struct rule *rules;	/* of --forward */
 	unsigned int nrules;
 };

@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "../mux/base/log.h"
+#include "../mux/base/resolver.h"
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
+#include "../mux/conn/conn.h"
 #include "../mux/session/greeting.h"
 #include "../mux/session/session.h"
 #include "../mux/wire/wire.h"
@@ -17,7 +19,6 @@
 #include "handshake.h"
 #include "options.h"
 #include "redirect.h"
-#include "resolver.h"
 
 enum { RESOLVER_THREADS = 8 };
 
@@ -41,10 +42,14 @@ static void say_full(struct proxy *p, int64_t wait)
 			 "wait");
 }
 
-/* A session that failed is still there until it ends, but takes nobody. */
+/*
+ * A session that failed is still there until it ends, but takes nobody; nor
+ * does one that has been without pipes for too long.
+ */
 static bool is_up(const struct proxy *p)
 {
-	return p->session && !p->stopping && session_is_up(p->session);
+	return p->session && !p->stopping && session_is_up(p->session) &&
+	       !session_is_alone(p->session);
 }
 
 /*
@@ -89,6 +94,7 @@ static void ended(struct session *s)
 	struct proxy *p = session_owner(s);
 
 	p->session = NULL;
+	joiner_stop(&p->joiner);
 	drop_waiting(p);
 	update_room(p);
 	if (p->stopping)
@@ -97,7 +103,36 @@ static void ended(struct session *s)
 		dialer_lost(p->dialer, session_why(s));
 }
 
-static const struct session_role role = { .room = room, .ended = ended };
+static void lacks(struct session *s)
+{
+	struct proxy *p = session_owner(s);
+
+	joiner_look(&p->joiner);
+	update_room(p);
+}
+
+static void answered(struct session *s, struct conn *c, uint8_t result)
+{
+	(void)s;
+	if (c->asker)
+		handshake_answered(c->asker, result);
+}
+
+static void moved(struct session *s, struct conn *c, int from)
+{
+	(void)s;
+	(void)from;
+	if (c->asker && c->state == CONN_CLOSED)
+		handshake_lost(c->asker);
+}
+
+static const struct session_role role = {
+	.answered = answered,
+	.moved = moved,
+	.room = room,
+	.lacks = lacks,
+	.ended = ended,
+};
 
 static int dialed(void *owner, const int *fds, unsigned int n)
 {
@@ -108,6 +143,26 @@ static int dialed(void *owner, const int *fds, unsigned int n)
 	return p->session ? 0 : -ENOMEM;
 }
 
+static int welcomed(void *owner, const struct wire_hello *hello,
+		    const struct wire_welcome *welcome, int fd,
+		    const struct sockaddr_storage *addr)
+{
+	struct proxy *p = owner;
+	char peer[ADDR_TEXT];
+
+	p->session = greet_welcomed(p->engine, &role, p, addr_text(addr, peer),
+				    hello, welcome, fd);
+	if (!p->session)
+		return -EPROTO;
+	joiner_start(&p->joiner, p->session, addr);
+	return 0;
+}
+
+static const struct dialer_ops dialer_ops = {
+	.dialed = dialed,
+	.welcomed = welcomed,
+};
+
 int proxy_ready(const struct proxy *p)
 {
 	if (!is_up(p))
@@ -115,15 +170,53 @@ int proxy_ready(const struct proxy *p)
 	return session_has_room(p->session) ? 0 : -EAGAIN;
 }
 
-int proxy_open(struct proxy *p, int fd, const uint8_t addr[4], uint16_t port)
+bool proxy_carries_names(const struct proxy *p)
 {
-	struct destination to = destination_ipv4(addr, port);
+	return !p->options->names_here && is_up(p) &&
+	       session_is_extended(p->session);
+}
+
+int proxy_family(const struct proxy *p)
+{
+	return is_up(p) && session_is_extended(p->session) ? AF_UNSPEC :
+	       AF_INET;
+}
+
+int proxy_ready_for(const struct proxy *p, const struct destination *to)
+{
 	int err = proxy_ready(p);
 
+	if (err || to->kind == DESTINATION_IPV4 ||
+	    session_is_extended(p->session))
+		return err;
+	return -EAFNOSUPPORT;
+}
+
+int proxy_open(struct proxy *p, int fd, const struct destination *to)
+{
+	int err = proxy_ready_for(p, to);
+
 	if (!err)
-		err = session_open(p->session, fd, &to);
+		err = session_open(p->session, fd, to);
 	update_room(p);
 	return err;
+}
+
+bool proxy_can_ask(const struct proxy *p)
+{
+	return p->options->late_reply && is_up(p) &&
+	       session_is_extended(p->session);
+}
+
+struct conn *proxy_ask(struct proxy *p, const struct destination *to,
+		       void *asker)
+{
+	struct conn *c = session_ask(p->session, to);
+
+	if (c)
+		c->asker = asker;
+	update_room(p);
+	return c;
 }
 
 /* --- ways in --- */
@@ -168,9 +261,11 @@ bool proxy_listen_all(struct proxy *p)
 	const struct options *o = p->options;
 	unsigned int i;
 
-	if (o->redirect.on &&
-	    !redirect_start(p, &o->redirect.addr, o->redirect.len))
-		return false;
+	for (i = 0; i < o->nredirects; i++) {
+		if (!redirect_start(p, &o->redirects[i].addr,
+				    o->redirects[i].len))
+			return false;
+	}
 	if (o->socks.on) {
 		p->socks = handshakes_new(p, &o->socks.addr, o->socks.len);
 		if (!p->socks)
@@ -213,6 +308,7 @@ void proxy_stop(struct proxy *p)
 	close_ways_in(p);
 	dialer_free(p->dialer);
 	p->dialer = NULL;
+	joiner_stop(&p->joiner);
 	if (p->session)
 		session_stop(p->session, "lp was told to end");
 	else
@@ -229,12 +325,13 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 	p->loop = engine->loop;
 	p->log = engine->log;
 	p->options = options;
-	p->ways_in = calloc(options->nrules + 2, sizeof(struct way_in_open));
+	p->ways_in = calloc(options->nredirects + options->nrules + 1,
+			    sizeof(struct way_in_open));
 	p->forwards = calloc(options->nrules + 1, sizeof(struct forward *));
 	p->names = resolver_new(p->loop, RESOLVER_THREADS);
-	p->dialer = dialer_new(p->loop, p->log, &options->rp,
-			       &options->settings.transports, options->pipes,
-			       dialed, p);
+	joiner_init(&p->joiner, p->loop, p->log, &options->settings.transports,
+		    options->dial.pipes);
+	p->dialer = dialer_new(p->loop, p->log, &options->dial, &dialer_ops, p);
 	if (p->ways_in && p->forwards && p->names && p->dialer)
 		return p;
 	proxy_free(p);
@@ -247,6 +344,7 @@ void proxy_free(struct proxy *p)
 		return;
 	close_ways_in(p);
 	dialer_free(p->dialer);
+	joiner_stop(&p->joiner);
 	resolver_free(p->names);
 	free(p->ways_in);
 	free(p->forwards);
@@ -259,6 +357,7 @@ void proxy_print(struct proxy *p, FILE *out)
 
 	if (p->dialer)
 		dialer_print(p->dialer, out);
+	joiner_print(&p->joiner, out);
 	if (p->full)
 		fprintf(out, "no room: applications wait until a connection "
 			"ends, or are refused while all ids rest\n");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The local proxy put together: ways in for applications (redirect, handshake,
- * forward), one dialer, and the session over its pipes while there is one.
+ * forward), one dialer, and the session over its pipes while there is one. A
+ * session of the extension that lacks pipes gets them from the joiner.
  *
  * A way in takes a connection, finds out where it wants, and hands it over with
  * proxy_open(). While there is no session nobody waits: connections are reset,
@@ -16,7 +17,10 @@
 #include <sys/socket.h>
 
 #include "../mux/base/listener.h"
+#include "../mux/wire/destination.h"
+#include "joiner.h"
 
+struct conn;
 struct dialer;
 struct engine;
 struct forward;
@@ -46,6 +50,7 @@ struct proxy {
 	const struct options *options;
 	struct resolver *names;
 	struct dialer *dialer;
+	struct joiner joiner;
 	struct session *session;	/* NULL: no pipes */
 	bool stopping;
 	bool full;			/* no room */
@@ -81,11 +86,30 @@ bool proxy_listen(struct proxy *p, const struct sockaddr_storage *addr,
 
 /* 0: proxy_open() can work; -ENETDOWN: no pipes; -EAGAIN: no room. */
 int proxy_ready(const struct proxy *p);
+/*
+ * The same for this destination. -EAFNOSUPPORT: rp cannot be told of it, because
+ * the baseline carries IPv4 addresses alone.
+ */
+int proxy_ready_for(const struct proxy *p, const struct destination *to);
+/* Does rp look names up? Else who has one must do it. */
+bool proxy_carries_names(const struct proxy *p);
+/* In which family (AF_...) names are worth looking up here. */
+int proxy_family(const struct proxy *p);
 
 /*
- * Relay @fd to @addr:@port. It is the engine's on success; else it still is the
+ * Relay @fd to @to. It is the engine's on success; else it still is the
  * caller's.
  */
-int proxy_open(struct proxy *p, int fd, const uint8_t addr[4], uint16_t port);
+int proxy_open(struct proxy *p, int fd, const struct destination *to);
+
+/*
+ * Shall SOCKS5 be answered when rp has, and can rp be asked? Then proxy_ask() opens
+ * a connection without a socket for @asker, who is told by handshake_answered() or
+ * handshake_lost() what comes of it, unless it has cleared conn->asker. NULL:
+ * there is no room.
+ */
+bool proxy_can_ask(const struct proxy *p);
+struct conn *proxy_ask(struct proxy *p, const struct destination *to,
+		       void *asker);
 
 #endif

@@ -10,33 +10,42 @@
 
 /* Behind netinet/in.h, which it gives way to. */
 #include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6/ip6_tables.h>
 
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"
 #include "dialer.h"
 #include "proxy.h"
+#include "target.h"
 
-static int original_destination(int fd, struct sockaddr_storage *to)
+/* @listening: what it was redirected to, which is of the same family. */
+static int original_destination(int fd, const struct sockaddr_storage *listening,
+				struct sockaddr_storage *to)
 {
-	socklen_t len = sizeof(struct sockaddr_in);
+	socklen_t len = addr_size(listening);
+	int err;
 
 	memset(to, 0, sizeof(*to));
-	if (getsockopt(fd, SOL_IP, SO_ORIGINAL_DST, to, &len) < 0)
+	if (listening->ss_family == AF_INET6)
+		err = getsockopt(fd, SOL_IPV6, IP6T_SO_ORIGINAL_DST, to, &len);
+	else
+		err = getsockopt(fd, SOL_IP, SO_ORIGINAL_DST, to, &len);
+	if (err < 0)
 		return -errno;
-	return to->ss_family == AF_INET ? 0 : -EAFNOSUPPORT;
+	return to->ss_family == listening->ss_family ? 0 : -EAFNOSUPPORT;
 }
 
 /* Does this machine have that address? Then a socket can be bound to it. */
 static bool is_ours(const struct sockaddr_storage *addr)
 {
-	struct sockaddr_in in = *(const struct sockaddr_in *)(const void *)addr;
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_storage any_port = *addr;
+	int fd = socket(addr->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	bool ours;
 
 	if (fd < 0)
 		return false;
-	in.sin_port = 0;
-	ours = !bind(fd, (const struct sockaddr *)&in, sizeof(in));
+	addr_set_port(&any_port, 0);
+	ours = !bind(fd, (const struct sockaddr *)&any_port, addr_size(addr));
 	close(fd);
 	return ours;
 }
@@ -45,7 +54,7 @@ static bool is_ours(const struct sockaddr_storage *addr)
 static const char *objection(const struct proxy *p, const struct listener *l,
 			     int fd, struct sockaddr_storage *to)
 {
-	if (original_destination(fd, to))
+	if (original_destination(fd, listener_addr(l), to))
 		return "was not redirected here by the kernel: it has no "
 		       "original destination";
 	if (addr_port(to) == addr_port(listener_addr(l)) && is_ours(to))
@@ -71,13 +80,20 @@ static void accepted(struct listener *l, int fd,
 {
 	struct proxy *p = listener_owner(l);
 	struct sockaddr_storage to;
-	const struct sockaddr_in *in = (const void *)&to;
+	struct destination target;
 	const char *why = objection(p, l, fd, &to);
+	int err = -EINVAL;
 
+	if (!why) {
+		target = target_of(&to);
+		err = proxy_open(p, fd, &target);
+	}
+	if (err == -EAFNOSUPPORT)
+		why = "wants an IPv6 address, and rp was reached by the "
+		      "baseline, which carries IPv4 alone";
 	if (why && *why)
 		warn(p, peer, why);
-	if (why || proxy_open(p, fd, (const uint8_t *)&in->sin_addr,
-			      addr_port(&to)))
+	if (err)
 		sock_reset(fd);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../mux/base/sock.h"
+#include "target.h"
 
 /* The last ':' of @text before @end, brackets and all, or NULL. */
 static const char *colon_before(const char *text, const char *end)
@@ -46,14 +47,21 @@ static int listen_set(struct rule *r, const char *text, size_t len, char *why,
 static int destination_set(struct rule *r, const char *text, char *why,
 			   size_t why_len)
 {
-	if (*text == '[') {
-		snprintf(why, why_len,
-			 "the destination is IPv6, which pipes do not carry");
-		return -1;
-	}
+	const char *host = r->to.host;
+	uint8_t addr[16];
+
 	if (endpoint_parse(&r->to, text, 0, why, why_len))
 		return -1;
-	r->numeric = inet_pton(AF_INET, r->to.host, r->ip) == 1;
+	if (inet_pton(AF_INET, host, addr) == 1) {
+		r->dst = destination_ipv4(addr, r->to.port);
+	} else if (inet_pton(AF_INET6, host, addr) == 1) {
+		r->dst = target_ipv6(addr, r->to.port);
+	} else if (strchr(host, ':')) {
+		snprintf(why, why_len, "'%s' is not an IPv6 address", host);
+		return -1;
+	} else {
+		r->dst = destination_name(host, strlen(host), r->to.port);
+	}
 	return 0;
 }
 

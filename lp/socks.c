@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "../mux/wire/wire_ext.h"
+#include "target.h"
+
 enum { VERSION = 5, NO_AUTHENTICATION = 0, NO_METHOD = 0xFF, CONNECT = 1 };
 enum { TYPE_IPV4 = 1, TYPE_NAME = 3, TYPE_IPV6 = 4 };
 
@@ -41,6 +44,26 @@ void socks_answer(struct socks *s, enum socks_reply reply)
 	s->out[1] = (uint8_t)reply;
 	s->out[3] = TYPE_IPV4;
 	s->out_len = SOCKS_REPLY_SIZE;
+}
+
+/* There is no word for a limit; and a name that is not found has no host. */
+enum socks_reply socks_reply_to(uint8_t result)
+{
+	switch (result) {
+	case WIRE_SYNACK_CONNECTED:
+		return SOCKS_SUCCEEDED;
+	case WIRE_SYNACK_REFUSED:
+		return SOCKS_REFUSED;
+	case WIRE_SYNACK_UNREACHABLE:
+	case WIRE_SYNACK_NO_NAME:
+		return SOCKS_HOST_UNREACHABLE;
+	case WIRE_SYNACK_TIMEOUT:
+		return SOCKS_TTL_EXPIRED;
+	case WIRE_SYNACK_DENIED:
+		return SOCKS_NOT_ALLOWED;
+	default:
+		return SOCKS_FAILURE;
+	}
 }
 
 static enum socks_verdict refuse(struct socks *s, enum socks_reply reply)
@@ -118,29 +141,30 @@ static enum socks_verdict take_name_length(struct socks *s)
 	return SOCKS_MORE;
 }
 
-/* A name that is none has no address: empty, or cut short by a NUL. */
-static enum socks_verdict take_name(struct socks *s, size_t len)
+static struct destination destination(const struct socks *s, size_t len,
+				      uint16_t port)
 {
-	memcpy(s->name, s->in, len);
-	s->name[len] = '\0';
-	if (!len || memchr(s->name, '\0', len))
-		return refuse(s, SOCKS_HOST_UNREACHABLE);
-	expect(s, DONE, 0);
-	return SOCKS_REQUEST;
+	switch (s->address_type) {
+	case TYPE_IPV4:
+		return destination_ipv4(s->in, port);
+	case TYPE_IPV6:
+		return target_ipv6(s->in, port);
+	default:
+		return destination_name((const char *)s->in, len, port);
+	}
 }
 
+/* A name that is none has no address: empty, or cut short by a NUL. */
 static enum socks_verdict take_address(struct socks *s)
 {
 	size_t len = s->need - 2u;
+	uint16_t port = (uint16_t)(s->in[len] << 8 | s->in[len + 1]);
 
 	if (s->command != CONNECT)
 		return refuse(s, SOCKS_NO_COMMAND);
-	if (s->address_type == TYPE_IPV6)
-		return refuse(s, SOCKS_NO_ADDRESS_TYPE);
-	s->port = (uint16_t)(s->in[len] << 8 | s->in[len + 1]);
-	if (s->address_type == TYPE_NAME)
-		return take_name(s, len);
-	memcpy(s->addr, s->in, sizeof(s->addr));
+	s->to = destination(s, len, port);
+	if (s->to.kind == DESTINATION_NONE)
+		return refuse(s, SOCKS_HOST_UNREACHABLE);
 	expect(s, DONE, 0);
 	return SOCKS_REQUEST;
 }

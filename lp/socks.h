@@ -7,7 +7,7 @@
  * read more, so that what the application sends behind its request stays in the
  * socket for the engine.
  *
- * Only "no authentication" and CONNECT to an IPv4 address or a name are served.
+ * Only "no authentication" and CONNECT are served.
  */
 #ifndef TM3_SOCKS_H
 #define TM3_SOCKS_H
@@ -16,11 +16,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../mux/wire/destination.h"
+
 enum socks_reply {
 	SOCKS_SUCCEEDED = 0,
 	SOCKS_FAILURE = 1,
+	SOCKS_NOT_ALLOWED = 2,
 	SOCKS_NETWORK_UNREACHABLE = 3,
 	SOCKS_HOST_UNREACHABLE = 4,
+	SOCKS_REFUSED = 5,
+	SOCKS_TTL_EXPIRED = 6,
 	SOCKS_NO_COMMAND = 7,
 	SOCKS_NO_ADDRESS_TYPE = 8,
 };
@@ -47,10 +52,7 @@ struct socks {
 	uint8_t out[SOCKS_REPLY_SIZE];
 	uint8_t out_len;
 
-	/* The request: an address, or a name (then it is not empty). */
-	char name[256];
-	uint8_t addr[4];
-	uint16_t port;
+	struct destination to;	/* the request */
 };
 
 void socks_init(struct socks *s);
@@ -64,5 +66,8 @@ enum socks_verdict socks_take(struct socks *s, const uint8_t *data,
 
 /* Fills socks->out with the answer to the request, bound to 0.0.0.0:0. */
 void socks_answer(struct socks *s, enum socks_reply reply);
+
+/* What rp answered to an OPEN (enum wire_synack_result), in SOCKS5's words. */
+enum socks_reply socks_reply_to(uint8_t result);
 
 #endif

@@ -9,21 +9,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct closed {
-	uint8_t addr[4];
+#include "../mux/base/sock.h"
+
+/* A network that has a meaning of its own. */
+struct network {
 	uint8_t prefix;
+	uint8_t addr[16];
 	const char *name;
 };
 
 /* What no --permit opens. */
-static const struct closed closed[] = {
-	{ { 0, 0, 0, 0 }, 8, "unspecified" },
-	{ { 169, 254, 0, 0 }, 16, "link-local" },
-	{ { 224, 0, 0, 0 }, 4, "multicast" },
-	{ { 240, 0, 0, 0 }, 4, "reserved or broadcast" },
-	{ { 100, 100, 100, 200 }, 32, "cloud metadata" },	/* Alibaba */
-	{ { 168, 63, 129, 16 }, 32, "cloud metadata" },		/* Azure */
-	{ { 192, 0, 0, 192 }, 32, "cloud metadata" },		/* Oracle */
+static const struct network closed_v4[] = {
+	{ 8, { 0, 0, 0, 0 }, "unspecified" },
+	{ 16, { 169, 254, 0, 0 }, "link-local" },
+	{ 4, { 224, 0, 0, 0 }, "multicast" },
+	{ 4, { 240, 0, 0, 0 }, "reserved or broadcast" },
+	{ 32, { 100, 100, 100, 200 }, "cloud metadata" },	/* Alibaba */
+	{ 32, { 168, 63, 129, 16 }, "cloud metadata" },		/* Azure */
+	{ 32, { 192, 0, 0, 192 }, "cloud metadata" },		/* Oracle */
+	{ 0, { 0 }, NULL },
+};
+
+static const struct network closed_v6[] = {
+	{ 128, { 0 }, "unspecified" },
+	{ 10, { 0xfe, 0x80 }, "link-local" },
+	{ 8, { 0xff }, "multicast" },
+	{ 128, { 0xfd, 0, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54 },
+	  "cloud metadata" },					/* Amazon */
+	{ 128, { 0xfd, 0x20, 0, 0xce, [14] = 0x02, [15] = 0x54 },
+	  "cloud metadata" },					/* Google */
+	{ 128, { 0xfd, 0, 0, 0xc1, [12] = 0xa9, 0xfe, 0xa9, 0xfe },
+	  "cloud metadata" },					/* Oracle */
+	{ 0, { 0 }, NULL },
+};
+
+/* What has an IPv4 address in its last four bytes. */
+static const struct network embedding[] = {
+	{ 96, { [10] = 0xff, 0xff }, "mapped" },
+	{ 96, { 0 }, "compatible" },
+	{ 96, { 0, 0x64, 0xff, 0x9b }, "NAT64" },
+	{ 48, { 0, 0x64, 0xff, 0x9b, 0, 1 }, "NAT64" },
+	{ 96, { [8] = 0xff, 0xff }, "translated" },
+	{ 0, { 0 }, NULL },
 };
 
 void access_init(struct access *a)
@@ -54,6 +81,19 @@ static int parse_prefix(const char *text, unsigned int max, uint8_t *prefix)
 	return 0;
 }
 
+/* Mapped addresses are judged as IPv4, so rules about them are, too. */
+static void unmap(struct access_rule *rule)
+{
+	static const uint8_t mapped[16] = { [10] = 0xff, 0xff };
+
+	if (rule->addr_len != 16 || rule->prefix < 96 ||
+	    memcmp(rule->addr, mapped, 12))
+		return;
+	memmove(rule->addr, rule->addr + 12, 4);
+	rule->addr_len = 4;
+	rule->prefix = (uint8_t)(rule->prefix - 96);
+}
+
 static int parse_rule(struct access_rule *rule, const char *text)
 {
 	char host[INET6_ADDRSTRLEN];
@@ -72,9 +112,11 @@ static int parse_rule(struct access_rule *rule, const char *text)
 	else
 		return -EINVAL;
 	rule->prefix = (uint8_t)(rule->addr_len * 8);
-	if (!text[len])
-		return 0;
-	return parse_prefix(text + len + 1, rule->addr_len * 8u, &rule->prefix);
+	if (text[len] &&
+	    parse_prefix(text + len + 1, rule->addr_len * 8u, &rule->prefix))
+		return -EINVAL;
+	unmap(rule);
+	return 0;
 }
 
 static int add_rule(struct access_rules *rules, const struct access_rule *rule)
@@ -97,7 +139,6 @@ int access_allow(struct access *a, const char *text)
 	return err ? err : add_rule(&a->peers, &rule);
 }
 
-/* A SYN can only name IPv4. */
 static int add_destination(struct access *a, const char *text, bool permit)
 {
 	struct access_rule rule;
@@ -105,8 +146,6 @@ static int add_destination(struct access *a, const char *text, bool permit)
 
 	if (err)
 		return err;
-	if (rule.addr_len != 4)
-		return -EAFNOSUPPORT;
 	rule.permit = permit;
 	return add_rule(&a->destinations, &rule);
 }
@@ -180,8 +219,23 @@ bool access_admits(const struct access *a, const struct sockaddr_storage *peer)
 	return false;
 }
 
+/* --- destinations --- */
+
+static const struct network *network_of(const struct network *networks,
+					const uint8_t *addr)
+{
+	const struct network *n;
+
+	for (n = networks; n->name; n++) {
+		if (same_prefix(n->addr, addr, n->prefix))
+			return n;
+	}
+	return NULL;
+}
+
 static const struct access_rule *deciding_rule(const struct access *a,
-					       const uint8_t dst[4])
+					       const uint8_t *dst,
+					       unsigned int dst_len)
 {
 	const struct access_rule *best = NULL;
 	unsigned int i;
@@ -189,7 +243,7 @@ static const struct access_rule *deciding_rule(const struct access *a,
 	for (i = 0; i < a->destinations.n; i++) {
 		const struct access_rule *rule = &a->destinations.rule[i];
 
-		if (!covers(rule, dst, 4))
+		if (!covers(rule, dst, dst_len))
 			continue;
 		if (!best || rule->prefix > best->prefix ||
 		    (rule->prefix == best->prefix && rule->permit))
@@ -198,29 +252,53 @@ static const struct access_rule *deciding_rule(const struct access *a,
 	return best;
 }
 
-bool access_reaches(const struct access *a, const uint8_t dst[4], bool own,
-		    bool local, char why[ACCESS_WHY])
+bool access_reaches(const struct access *a, const struct sockaddr_storage *dst,
+		    bool own, bool local, char why[ACCESS_WHY])
 {
+	bool loopback = addr_is_loopback(dst);
 	const struct access_rule *rule;
-	size_t i;
+	const struct network *closed;
+	const uint8_t *addr = NULL;
+	unsigned int addr_len = address_of(dst, &addr);
 
-	for (i = 0; i < sizeof(closed) / sizeof(*closed); i++) {
-		if (same_prefix(closed[i].addr, dst, closed[i].prefix)) {
-			snprintf(why, ACCESS_WHY, "%s addresses are never open",
-				 closed[i].name);
-			return false;
-		}
+	if (!addr_len) {
+		snprintf(why, ACCESS_WHY, "it is neither IPv4 nor IPv6");
+		return false;
 	}
-	rule = deciding_rule(a, dst);
+	closed = network_of(addr_len == 4 ? closed_v4 : closed_v6, addr);
+	if (closed) {
+		snprintf(why, ACCESS_WHY, "%s addresses are never open",
+			 closed->name);
+		return false;
+	}
+	rule = deciding_rule(a, addr, addr_len);
 	if (rule && !rule->permit) {
 		snprintf(why, ACCESS_WHY, "--deny %s", rule->text);
 		return false;
 	}
-	if (!rule && !local && (own || dst[0] == 127)) {
+	if (!rule && !local && (own || loopback)) {
 		snprintf(why, ACCESS_WHY, "%s closed to peers from elsewhere "
-			 "unless a --permit covers it", dst[0] == 127 ?
+			 "unless a --permit covers it", loopback ?
 			 "loopback is" : "addresses of this host are");
 		return false;
 	}
+	return true;
+}
+
+bool access_embedded(const struct sockaddr_storage *addr,
+		     struct sockaddr_storage *v4)
+{
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+	struct sockaddr_in *in = (void *)v4;
+	const uint8_t *bytes = in6->sin6_addr.s6_addr;
+
+	if (addr->ss_family != AF_INET6 || !network_of(embedding, bytes) ||
+	    IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr) ||
+	    IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr))
+		return false;
+	memset(v4, 0, sizeof(*v4));
+	in->sin_family = AF_INET;
+	in->sin_port = in6->sin6_port;
+	memcpy(&in->sin_addr, bytes + 12, 4);
 	return true;
 }

@@ -11,6 +11,11 @@
  * this host themselves. Some addresses no rule can open: "this" network, link-local, multicast, reserved and
  * broadcast, and those where clouds answer questions about the machine.
  *
+ * Some IPv6 addresses lead to an IPv4 address that is written in them (see
+ * access_embedded()). Each rule speaks of one family alone, so whoever asks must
+ * ask for both addresses, or IPv6 would be a way around the rules of IPv4. What
+ * is given as ::ffff:10.0.0.0/104 is the rule 10.0.0.0/8.
+ *
  * No sockets.
  */
 #ifndef TM3_RP_ACCESS_H
@@ -45,8 +50,7 @@ void access_fini(struct access *a);
 
 /*
  * Add a rule; @text ("10.0.0.0/8", "::1", ...) must stay where it is. Returns
- * 0, -EINVAL when it is no such thing, -EAFNOSUPPORT for IPv6 where only IPv4
- * makes sense, -ENOMEM.
+ * 0, -EINVAL when it is no such thing, -ENOMEM.
  */
 int access_allow(struct access *a, const char *text);
 int access_deny(struct access *a, const char *text);
@@ -60,7 +64,20 @@ bool access_admits(const struct access *a, const struct sockaddr_storage *peer);
  * May a peer connect to @dst? @local: the peer comes from this host; @own: @dst
  * is an address of this host. If not, the reason is put into @why.
  */
-bool access_reaches(const struct access *a, const uint8_t dst[4], bool own,
-		    bool local, char why[ACCESS_WHY]);
+bool access_reaches(const struct access *a, const struct sockaddr_storage *dst,
+		    bool own, bool local, char why[ACCESS_WHY]);
+
+/*
+ * Is @addr an IPv6 address that the kernel, or a translator on the way, turns
+ * into an IPv4 address? Then that one is put into @v4, with the same port:
+ *
+ *	::ffff:0:0/96		mapped: the kernel itself connects by IPv4
+ *	::/96			compatible, but for :: and ::1
+ *	64:ff9b::/96		NAT64, its well-known prefix
+ *	64:ff9b:1::/48		NAT64, prefixes of a network's own in it
+ *	::ffff:0:0:0/96		stateless translation
+ */
+bool access_embedded(const struct sockaddr_storage *addr,
+		     struct sockaddr_storage *v4);
 
 #endif

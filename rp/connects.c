@@ -10,14 +10,35 @@
 #include <unistd.h>
 
 #include "../mux/base/log.h"
+#include "../mux/base/resolver.h"
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
 #include "../mux/conn/conn.h"
 #include "../mux/session/session.h"
+#include "call.h"
 #include "options.h"
+#include "reach.h"
 
 /* For four sessions of as many pipes as there may be. */
 enum { DESCRIPTORS_RESERVED = 4 * PIPES_MAX };
+
+/* Mapped addresses go out as IPv4, so they are IPv4 from here on. */
+static void address_of(const struct conn *conn, struct sockaddr_storage *to)
+{
+	struct sockaddr_in6 *in6 = (void *)to;
+	struct sockaddr_in *in = (void *)to;
+
+	memset(to, 0, sizeof(*to));
+	if (conn->dst->kind == DESTINATION_IPV6) {
+		to->ss_family = AF_INET6;
+		memcpy(&in6->sin6_addr, conn->dst->bytes, 16);
+		addr_unmap(to);
+	} else {
+		to->ss_family = AF_INET;
+		memcpy(&in->sin_addr, conn->dst->bytes, 4);
+	}
+	addr_set_port(to, conn->dst->port);
+}
 
 const char *conn_text(const struct conn *c, char text[CONN_TEXT])
 {
@@ -25,7 +46,7 @@ const char *conn_text(const struct conn *c, char text[CONN_TEXT])
 	char dst[DESTINATION_TEXT];
 
 	snprintf(text, CONN_TEXT, "session %u: connection %u to %s",
-		 session_number(s), c->id, destination_text(&c->dst, dst));
+		 session_number(s), c->id, destination_text(c->dst, dst));
 	return text;
 }
 
@@ -69,17 +90,25 @@ static void say_short(struct connects *all, const struct conn *c, int err)
 		log_warn(log, "%s and others were refused: %s", text, strerror(err));
 }
 
-static void cannot_connect(struct connects *all, struct conn *c, int err)
+void connector_failed(struct connector *c, struct conn *conn, int err)
 {
 	enum conn_end end = end_of(err);
 	char text[CONN_TEXT];
 
 	if (end == CONN_END_LIMIT)
-		say_short(all, c, err);
+		say_short(c->all, conn, err);
 	else
-		log_debug(all->engine->log, "%s: %s", conn_text(c, text),
+		log_debug(c->all->engine->log, "%s: %s", conn_text(conn, text),
 			  strerror(err));
-	conn_refuse(c, end);
+	conn_refuse(conn, end);
+}
+
+void connector_connected(struct connector *c, struct conn *conn, int fd)
+{
+	int err = conn_connecting(conn, fd, c->all->options->connect_timeout);
+
+	if (err)
+		connector_failed(c, conn, -err);
 }
 
 /*
@@ -99,24 +128,17 @@ static bool may_use(const struct connector *c, int fd)
 	       c->sockets <= limit - limit / 4;
 }
 
-/* A socket on its way to the connection's destination, or -errno. */
-static int dial(const struct connector *c, const struct conn *conn)
+int connector_dial(const struct connector *c, const struct sockaddr_storage *to)
 {
-	struct sockaddr_in to = {
-		.sin_family = AF_INET,
-		.sin_port = htons(conn->dst.port),
-	};
-	int fd, err;
+	int fd = sock_tcp(to->ss_family), err;
 
-	memcpy(&to.sin_addr, conn->dst.bytes, sizeof(to.sin_addr));
-	fd = sock_tcp(AF_INET);
 	if (fd >= 0 && !may_use(c, fd)) {
 		close(fd);
 		return -EMFILE;
 	}
 	if (fd < 0)
 		return fd;
-	if (!connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
+	if (!connect(fd, (const struct sockaddr *)to, addr_size(to)) ||
 	    errno == EINPROGRESS)
 		return fd;
 	err = -errno;
@@ -126,18 +148,39 @@ static int dial(const struct connector *c, const struct conn *conn)
 
 /* --- whose turn it is --- */
 
+static void begin_address(struct connector *c, struct conn *conn)
+{
+	struct sockaddr_storage to;
+	int fd;
+
+	address_of(conn, &to);
+	fd = connector_dial(c, &to);
+	if (fd < 0)
+		connector_failed(c, conn, -fd);
+	else
+		connector_connected(c, conn, fd);
+}
+
+/* Looking it up takes of the time that its connect() may take. */
+static void begin_name(struct connector *c, struct conn *conn)
+{
+	int err = conn_await_connect(conn, c->all->options->connect_timeout);
+
+	if (!err)
+		err = call_begin(c, conn);
+	if (err)
+		connector_failed(c, conn, -err);
+}
+
 static void begin(struct connector *c, struct conn *conn)
 {
-	int64_t timeout = c->all->options->connect_timeout;
-	int fd, err;
-
 	list_del(&conn->dialling);
 	c->under_way++;
 	c->sockets++;
-	fd = dial(c, conn);
-	err = fd < 0 ? fd : conn_connecting(conn, fd, timeout);
-	if (err)
-		cannot_connect(c->all, conn, -err);
+	if (conn->dst->kind == DESTINATION_NAME)
+		begin_name(c, conn);
+	else
+		begin_address(c, conn);
 }
 
 static bool is_full(struct connector *c, const struct conn *first)
@@ -190,11 +233,31 @@ static void take_turn(struct task *t)
 		loop_after(all->engine->loop, &all->turn);
 }
 
+/* What is a name is judged by the addresses that come of it. */
+static bool may_go(const struct connector *c, const struct conn *conn)
+{
+	char why[ACCESS_WHY], text[CONN_TEXT];
+	struct sockaddr_storage to;
+
+	if (conn->dst->kind == DESTINATION_NAME)
+		return true;
+	address_of(conn, &to);
+	if (reach_allows(c->all->reach, &to, c->local, why))
+		return true;
+	log_warn(c->all->engine->log, "%s denied: %s", conn_text(conn, text),
+		 why);
+	return false;
+}
+
 void connector_add(struct connector *c, struct conn *conn)
 {
+	if (!may_go(c, conn)) {
+		conn_refuse(conn, CONN_END_DENIED);
+		return;
+	}
 	list_add_tail(&c->in_line, &conn->dialling);
 	if (conn_await_connect(conn, c->all->options->connect_timeout))
-		cannot_connect(c->all, conn, ENOMEM);
+		connector_failed(c, conn, ENOMEM);
 	else
 		line_up(c);
 }
@@ -205,6 +268,8 @@ void connector_moved(struct connector *c, struct conn *conn, int from)
 		list_del(&conn->dialling);
 		return;
 	}
+	if (conn->asker)
+		call_free(conn->asker);
 	if (conn->state == CONN_CLOSED && from != CONN_WAIT)
 		c->sockets--;
 	if (from != CONN_CONNECTING)
@@ -213,14 +278,15 @@ void connector_moved(struct connector *c, struct conn *conn, int from)
 	line_up(c);
 }
 
-void connector_init(struct connector *c, struct connects *all)
+void connector_init(struct connector *c, struct connects *all, bool local)
 {
+	memset(c, 0, sizeof(*c));
 	c->all = all;
-	c->under_way = 0;
-	c->sockets = 0;
-	c->said_at = 0;
+	c->local = local;
 	list_init(&c->member);
 	list_init(&c->in_line);
+	list_init(&c->calls);
+	list_init(&c->unasked);
 }
 
 void connector_fini(struct connector *c)
@@ -228,20 +294,29 @@ void connector_fini(struct connector *c)
 	while (!list_empty(&c->in_line))
 		conn_abort(list_first(&c->in_line, struct conn, dialling),
 			   CONN_END_SESSION);
+	calls_end(&c->unasked);
+	calls_end(&c->calls);
 	list_del(&c->member);
 }
 
-void connects_init(struct connects *all, struct engine *engine,
-		   const struct options *options)
+int connects_init(struct connects *all, struct engine *engine,
+		  const struct options *options, const struct reach *reach)
 {
 	all->engine = engine;
 	all->options = options;
+	all->reach = reach;
 	all->said_at = 0;
 	list_init(&all->in_line);
 	loop_task_init(&all->turn, take_turn);
+	all->names = resolver_new(engine->loop, LOOKUP_THREADS);
+	return all->names ? 0 : -ENOMEM;
 }
 
 void connects_fini(struct connects *all)
 {
+	if (!all->names)
+		return;
 	loop_task_stop(&all->turn);
+	resolver_free(all->names);
+	all->names = NULL;
 }

@@ -7,6 +7,9 @@
  * after the batch of events, one of each session in turn, and for
  * CONNECTS_TURN_US at most; then others have their turn.
  *
+ * Where to is held against the rules first: see reach.h. A name may lead to
+ * several addresses, so its way is longer: see call.h.
+ *
  * A session may have --max-connects under way; more of its connections stay in
  * line until one of them comes to an end, and are refused when that takes as
  * long as a connect() may. A connection that ends before its connect() does,
@@ -17,6 +20,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "../mux/base/list.h"
 #include "../mux/base/loop.h"
@@ -24,12 +28,16 @@
 struct conn;
 struct engine;
 struct options;
+struct reach;
+struct resolver;
 
 enum { CONNECTS_TURN_US = 2000, CONN_TEXT = 320 };
 
 struct connects {
 	struct engine *engine;
 	const struct options *options;
+	const struct reach *reach;
+	struct resolver *names;
 	struct list in_line;	/* the sessions whose turn comes */
 	struct task turn;
 	int64_t said_at;	/* when a shortage was logged; 0 never */
@@ -37,25 +45,44 @@ struct connects {
 
 struct connector {		/* of one session */
 	struct connects *all;
+	bool local;		/* its peer came from this host */
 	struct list member;
 	struct list in_line;	/* its connections, the oldest first */
 	unsigned int under_way;
 	unsigned int sockets;	/* of its connections, those under way too */
+	struct list calls;	/* its connections to names, but those */
+	struct list unasked;	/* whose lookups wait for others, */
+	unsigned int looking;	/* of which there are so many */
 	int64_t said_at;	/* when it was full; 0 never */
 };
 
-void connects_init(struct connects *all, struct engine *engine,
-		   const struct options *options);
+/* 0 or -ENOMEM and its like. Call connects_fini() in either case. */
+int connects_init(struct connects *all, struct engine *engine,
+		  const struct options *options, const struct reach *reach);
 void connects_fini(struct connects *all);
 
-void connector_init(struct connector *c, struct connects *all);
-/* Ends those that are in line. What is connecting goes on by itself. */
+void connector_init(struct connector *c, struct connects *all, bool local);
+/*
+ * Ends those that are in line or on their way to a name. What is connecting
+ * goes on by itself.
+ */
 void connector_fini(struct connector *c);
 
-/* Connects @conn to its destination when its turn comes, or refuses it. */
+/*
+ * Connects @conn to its destination when its turn comes, or refuses it; at once
+ * where it may not go.
+ */
 void connector_add(struct connector *c, struct conn *conn);
 /* As conn_ops.moved tells: its connect() ended, or its socket was closed. */
 void connector_moved(struct connector *c, struct conn *conn, int from);
+
+/* For calls. A socket on its way to @to, or -errno. */
+int connector_dial(const struct connector *c,
+		   const struct sockaddr_storage *to);
+/* @fd is on its way to where @conn wants, or there. */
+void connector_connected(struct connector *c, struct conn *conn, int fd);
+/* It cannot be reached, for the reason @err, an errno. */
+void connector_failed(struct connector *c, struct conn *conn, int err);
 
 /* "session 1: connection 7 to 192.0.2.1:80", for a line about it. */
 const char *conn_text(const struct conn *c, char text[CONN_TEXT]);

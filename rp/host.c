@@ -21,32 +21,41 @@ enum { REPORT_MAX = 8192 };
 
 static int compare(const void *a, const void *b)
 {
-	return memcmp(a, b, sizeof(uint32_t));
+	return memcmp(a, b, sizeof(struct in6_addr));
 }
 
-static bool is_v4(const struct ifaddrs *i)
+/* IPv4 as IPv6 that wraps it. False: it is neither. */
+static bool make_key(const struct sockaddr *addr, struct in6_addr *key)
 {
-	return i->ifa_addr && i->ifa_addr->sa_family == AF_INET;
+	const struct sockaddr_in *in = (const void *)addr;
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+
+	if (addr && addr->sa_family == AF_INET6) {
+		*key = in6->sin6_addr;
+		return true;
+	}
+	if (!addr || addr->sa_family != AF_INET)
+		return false;
+	memset(key, 0, sizeof(*key));
+	key->s6_addr[10] = key->s6_addr[11] = 0xff;
+	memcpy(key->s6_addr + 12, &in->sin_addr, 4);
+	return true;
 }
 
-static uint32_t *copy(const struct ifaddrs *all, size_t *n)
+static struct in6_addr *copy(const struct ifaddrs *all, size_t *n)
 {
 	const struct ifaddrs *i;
-	uint32_t *addr;
+	struct in6_addr *addr;
 	size_t count = 0;
 
 	for (i = all; i; i = i->ifa_next)
-		count += is_v4(i);
+		count++;
 	addr = calloc(count + 1, sizeof(*addr));
 	if (!addr)
 		return NULL;
 	*n = 0;
-	for (i = all; i; i = i->ifa_next) {
-		const struct sockaddr_in *in = (const void *)i->ifa_addr;
-
-		if (is_v4(i))
-			addr[(*n)++] = in->sin_addr.s_addr;
-	}
+	for (i = all; i; i = i->ifa_next)
+		*n += make_key(i->ifa_addr, &addr[*n]);
 	qsort(addr, *n, sizeof(*addr), compare);
 	return addr;
 }
@@ -55,7 +64,7 @@ static uint32_t *copy(const struct ifaddrs *all, size_t *n)
 static void read_addresses(struct host *h)
 {
 	struct ifaddrs *all;
-	uint32_t *addr;
+	struct in6_addr *addr;
 	size_t n = 0;
 
 	if (getifaddrs(&all)) {
@@ -88,7 +97,7 @@ static int follow(struct host *h)
 {
 	struct sockaddr_nl kernel = {
 		.nl_family = AF_NETLINK,
-		.nl_groups = RTMGRP_IPV4_IFADDR,
+		.nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
 	};
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
 			NETLINK_ROUTE);
@@ -126,15 +135,12 @@ void host_close(struct host *h)
 	h->n = 0;
 }
 
-bool host_has(const struct host *h, const uint8_t addr[4])
+bool host_has(const struct host *h, const struct sockaddr_storage *addr)
 {
-	return addr[0] == 127 ||
-	       (h->n && bsearch(addr, h->addr, h->n, sizeof(*h->addr), compare));
-}
+	struct in6_addr key;
 
-bool host_is_peer(const struct host *h, const struct sockaddr_storage *peer)
-{
-	uint8_t v4[4];
-
-	return addr_v4(peer, v4) ? host_has(h, v4) : addr_is_loopback(peer);
+	if (addr_is_loopback(addr))
+		return true;
+	return make_key((const void *)addr, &key) && h->n &&
+	       bsearch(&key, h->addr, h->n, sizeof(*h->addr), compare);
 }

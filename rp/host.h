@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The IPv4 addresses of this host, which count as loopback: services that listen
+ * The addresses of this host, which count as loopback: services that listen
  * on them may trust whoever reaches them from within.
  *
  * They are read at the start, and again whenever the kernel reports a change.
@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "../mux/base/loop.h"
@@ -21,7 +21,7 @@ struct host {
 	struct loop *loop;
 	struct log *log;
 	struct watch watch;	/* of the kernel's reports */
-	uint32_t *addr;		/* in network order, sorted */
+	struct in6_addr *addr;	/* IPv4 as ::ffff:a.b.c.d; sorted */
 	size_t n;
 };
 
@@ -29,9 +29,10 @@ struct host {
 void host_open(struct host *h, struct loop *loop, struct log *log);
 void host_close(struct host *h);
 
-/* Is it one of this host's? Loopback (127.0.0.0/8) is, too. */
-bool host_has(const struct host *h, const uint8_t addr[4]);
-/* The same of a peer, who came from this host then. IPv6 only knows ::1. */
-bool host_is_peer(const struct host *h, const struct sockaddr_storage *peer);
+/*
+ * Is it one of this host's? Loopback (127.0.0.0/8 and ::1) is, too. Whoever comes
+ * from such an address came from this host.
+ */
+bool host_has(const struct host *h, const struct sockaddr_storage *addr);
 
 #endif

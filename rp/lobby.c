@@ -8,18 +8,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "../mux/base/listener.h"
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"
 #include "../mux/settings/limits.h"
 #include "access.h"
-
-/* One address where pipes come in. */
-struct entrance {
-	struct list member;
-	struct listener *listener;
-	enum transport kind;
-};
 
 struct group {
 	struct lobby *lobby;
@@ -336,92 +328,15 @@ void lobby_init(struct lobby *l, const struct lobby_ops *ops, struct loop *loop,
 	l->access = access;
 	l->pipes = pipes;
 	l->patience = LOBBY_PATIENCE_S * NS_PER_SEC;
-	list_init(&l->entrances);
+	entrances_init(&l->entrances, loop, log, pipe_accepted, l);
 	list_init(&l->groups);
-}
-
-int lobby_open(struct lobby *l, enum transport kind,
-	       const struct sockaddr_storage *addr, socklen_t len)
-{
-	struct entrance *e = calloc(1, sizeof(*e));
-	int err;
-
-	if (!e)
-		return -ENOMEM;
-	e->kind = kind;
-	e->listener = listener_new(l->loop, l->log,
-				   transport_socket(kind, addr->ss_family),
-				   addr, len, pipe_accepted, l);
-	if (!e->listener) {
-		err = -errno;
-		free(e);
-		return err;
-	}
-	list_add_tail(&l->entrances, &e->member);
-	return 0;
-}
-
-const struct sockaddr_storage *lobby_address(const struct lobby *l,
-					     unsigned int i,
-					     enum transport *kind)
-{
-	struct list *pos, *tmp;
-
-	list_each(pos, tmp, &l->entrances) {
-		struct entrance *e = list_entry(pos, struct entrance, member);
-
-		*kind = e->kind;
-		if (!i--)
-			return listener_addr(e->listener);
-	}
-	return NULL;
-}
-
-bool lobby_listens_at(const struct lobby *l, const uint8_t dst[4],
-		      uint16_t port)
-{
-	static const uint8_t any[4];
-	struct list *pos, *tmp;
-
-	list_each(pos, tmp, &l->entrances) {
-		struct entrance *e = list_entry(pos, struct entrance, member);
-		const struct sockaddr_storage *addr = listener_addr(e->listener);
-		uint8_t v4[4];
-
-		if (e->kind != TRANSPORT_SCTP && addr_port(addr) == port &&
-		    addr_v4(addr, v4) &&
-		    (!memcmp(v4, any, 4) || !memcmp(v4, dst, 4)))
-			return true;
-	}
-	return false;
-}
-
-static void entrance_close(struct entrance *e)
-{
-	listener_free(e->listener);
-	list_del(&e->member);
-	free(e);
 }
 
 void lobby_close(struct lobby *l)
 {
-	while (!list_empty(&l->entrances))
-		entrance_close(list_first(&l->entrances, struct entrance,
-					  member));
+	entrances_close(&l->entrances);
 	while (!list_empty(&l->groups))
 		group_dismiss(list_first(&l->groups, struct group, member));
-}
-
-static bool is_short(const struct lobby *l)
-{
-	struct list *pos, *tmp;
-
-	list_each(pos, tmp, &l->entrances) {
-		if (listener_is_short(list_entry(pos, struct entrance,
-						 member)->listener))
-			return true;
-	}
-	return false;
 }
 
 void lobby_print(const struct lobby *l, FILE *out)
@@ -431,7 +346,8 @@ void lobby_print(const struct lobby *l, FILE *out)
 
 	fprintf(out, "waiting for the others of their group: %u pipes%s\n",
 		l->waiting,
-		is_short(l) ? " (no descriptors for more)" : "");
+		entrances_are_short(&l->entrances) ?
+		" (no descriptors for more)" : "");
 	list_each(pos, tmp, &l->groups) {
 		const struct group *g = list_entry(pos, struct group, member);
 		int64_t left = g->deadline.at - loop_clock();

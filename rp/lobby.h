@@ -33,7 +33,7 @@
 
 #include "../mux/base/list.h"
 #include "../mux/base/loop.h"
-#include "../mux/pipe/transport.h"
+#include "entrances.h"
 
 enum {
 	LOBBY_WAITING_MAX = 1024,	/* pipes; the oldest group is closed */
@@ -62,7 +62,7 @@ struct lobby {
 	const struct access *access;
 	unsigned int pipes;	/* of a session */
 	int64_t patience;	/* ns, LOBBY_PATIENCE_S but in tests */
-	struct list entrances;	/* listeners */
+	struct entrances entrances;	/* to be opened by the owner */
 	struct list groups;
 	unsigned int waiting;	/* pipes in all groups */
 };
@@ -70,25 +70,6 @@ struct lobby {
 void lobby_init(struct lobby *l, const struct lobby_ops *ops, struct loop *loop,
 		struct log *log, const struct access *access,
 		unsigned int pipes);
-
-/* Listen on @addr too, for pipes of @kind. 0 or -errno. */
-int lobby_open(struct lobby *l, enum transport kind,
-	       const struct sockaddr_storage *addr, socklen_t len);
-
-/*
- * The @i-th address as it was bound (a port of 0 has become a real one), and
- * what pipes are made of there; NULL behind the last.
- */
-const struct sockaddr_storage *lobby_address(const struct lobby *l,
-					     unsigned int i,
-					     enum transport *kind);
-
-/*
- * Is TCP's @port of the address @dst, which is one of this host's, where pipes
- * come in?
- */
-bool lobby_listens_at(const struct lobby *l, const uint8_t dst[4],
-		      uint16_t port);
 
 /* Stop listening, and close every waiting pipe. */
 void lobby_close(struct lobby *l);

@@ -25,6 +25,10 @@ static const struct option_spec own_options[] = {
 	{ "listen", "ADDR[:PORT]",
 	  "where pipes come in, [ADDR]:PORT for IPv6; may be given again "
 	  "(default 0.0.0.0:6000)" },
+	{ "extended", "ADDR[:PORT]|off",
+	  "where pipes of the extension come in; may be given again (default: "
+	  "port 6010 of each --listen address whose port is 6000, but beyond "
+	  "loopback only with --allow)" },
 	{ "allow", "CIDR",
 	  "who may open pipes; may be given again (default: everybody)" },
 	{ "deny", "CIDR",
@@ -47,22 +51,76 @@ static const struct option_spec own_options[] = {
 	{ NULL, NULL, NULL },
 };
 
+static struct options_listen *new_listen(struct options_listen **list,
+					 unsigned int *n)
+{
+	struct options_listen *more = realloc(*list, (*n + 1) * sizeof(*more));
+
+	if (!more)
+		return NULL;
+	*list = more;
+	return &more[(*n)++];
+}
+
 static int add_listen(struct options *o, const char *value, char *why,
 		      size_t why_len)
 {
-	struct options_listen *more;
+	struct options_listen *l = new_listen(&o->listen, &o->listens);
 
-	more = realloc(o->listen, (o->listens + 1) * sizeof(*more));
-	if (!more)
+	if (!l)
 		return refuse(why, why_len, "--listen: %s", strerror(ENOMEM));
-	o->listen = more;
-	more += o->listens;
-	if (addr_parse(value, "0.0.0.0", WIRE_PORT, &more->addr, &more->len))
-		return refuse(why, why_len,
-			      "--listen: '%s' is not an address with or "
-			      "without a port (such as 127.0.0.1, "
-			      "0.0.0.0:6000, [::]:6000)", value);
-	o->listens++;
+	if (!addr_parse(value, "0.0.0.0", WIRE_PORT, &l->addr, &l->len))
+		return 0;
+	return refuse(why, why_len,
+		      "--listen: '%s' is not an address with or "
+		      "without a port (such as 127.0.0.1, "
+		      "0.0.0.0:6000, [::]:6000)", value);
+}
+
+static int add_extended(struct options *o, const char *value, char *why,
+			size_t why_len)
+{
+	struct options_listen *l;
+
+	o->extended_given = true;
+	if (!strcmp(value, "off")) {
+		o->extendeds = 0;
+		return 0;
+	}
+	l = new_listen(&o->extended, &o->extendeds);
+	if (!l)
+		return refuse(why, why_len, "--extended: %s", strerror(ENOMEM));
+	if (!addr_parse(value, "0.0.0.0", WIRE_PORT_EXTENDED, &l->addr,
+			&l->len))
+		return 0;
+	return refuse(why, why_len,
+		      "--extended: '%s' is neither an address with or without "
+		      "a port (such as 127.0.0.1, 0.0.0.0:6010, [::]:6010) nor "
+		      "off", value);
+}
+
+/*
+ * A bare "rp N" is the course's: whoever speaks the extension has to be let in
+ * by name. An address that was given another port is one of several rp maybe,
+ * which cannot share 6010.
+ */
+static int set_default_extended(struct options *o, char *why, size_t why_len)
+{
+	struct options_listen *l;
+	unsigned int i;
+
+	for (i = 0; !o->extended_given && i < o->listens; i++) {
+		if (addr_port(&o->listen[i].addr) != WIRE_PORT ||
+		    (access_is_open(&o->access) &&
+		     !addr_is_loopback(&o->listen[i].addr)))
+			continue;
+		l = new_listen(&o->extended, &o->extendeds);
+		if (!l)
+			return refuse(why, why_len, "--extended: %s",
+				      strerror(ENOMEM));
+		*l = o->listen[i];
+		addr_set_port(&l->addr, WIRE_PORT_EXTENDED);
+	}
 	return 0;
 }
 
@@ -80,11 +138,8 @@ static int add_rule(struct options *o, const char *name, const char *value,
 	if (err == -EINVAL)
 		return refuse(why, why_len,
 			      "--%s: '%s' is not an address or a network (such "
-			      "as 192.0.2.7 or 10.0.0.0/8)", name, value);
-	if (err == -EAFNOSUPPORT)
-		return refuse(why, why_len,
-			      "--%s: '%s' is IPv6, and connections go to IPv4 "
-			      "only (such as 10.0.0.0/8)", name, value);
+			      "as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32)",
+			      name, value);
 	if (err)
 		return refuse(why, why_len, "--%s: %s", name, strerror(-err));
 	return 0;
@@ -135,6 +190,8 @@ static int set_own(void *options, const char *name, const char *value,
 
 	if (!strcmp(name, "listen"))
 		return add_listen(o, value, why, why_len);
+	if (!strcmp(name, "extended"))
+		return add_extended(o, value, why, why_len);
 	if (!strcmp(name, "connect-timeout"))
 		return set_connect_timeout(o, value, why, why_len);
 	if (!strcmp(name, "max-sessions"))
@@ -161,7 +218,9 @@ static int finish(void *options, char *const *arguments, char *why,
 		return -1;
 	if (!o->max_sessions_each)
 		o->max_sessions_each = (o->max_sessions + 3) / 4;
-	return o->listens ? 0 : add_listen(o, "0.0.0.0", why, why_len);
+	if (!o->listens && add_listen(o, "0.0.0.0", why, why_len))
+		return -1;
+	return set_default_extended(o, why, why_len);
 }
 
 static const char *const arguments[] = { "PIPES", NULL };
@@ -180,13 +239,16 @@ static const struct command_line command_line = {
 "loopback among them, are open to local proxies on this host, to others where a\n"
 "--permit covers them.\n"
 "\n"
-"Local proxies are told apart by their address alone: whoever shares the address\n"
-"of one (behind one NAT, on one host) can get bytes of its connections.\n",
+"In the baseline local proxies are told apart by their address alone: whoever\n"
+"shares the address of one (behind one NAT, on one host) can get bytes of its\n"
+"connections. In the extension each says which one it is, and how many pipes it\n"
+"has.\n",
 	.set = set_own,
 	.finish = finish,
 };
 
-_Static_assert(PIPES_MAX == 64 && HELD_MAX >> 20 == 640,
+_Static_assert(PIPES_MAX == 64 && HELD_MAX >> 20 == 640 &&
+	       WIRE_PORT == 6000 && WIRE_PORT_EXTENDED == 6010,
 	       "--help names these numbers");
 
 bool options_parse(struct options *o, int argc, char **argv, int *status)
@@ -205,4 +267,5 @@ void options_fini(struct options *o)
 {
 	access_fini(&o->access);
 	free(o->listen);
+	free(o->extended);
 }

@@ -22,6 +22,10 @@ struct options {
 	struct access access;
 	struct options_listen *listen;	/* at least one */
 	unsigned int listens;
+	/* Where the extension is spoken; maybe nowhere. */
+	struct options_listen *extended;
+	unsigned int extendeds;
+	bool extended_given;	/* on the command line, and so meant */
 	unsigned int pipes;
 	unsigned int max_sessions;
 	unsigned int max_sessions_each;	/* of one address */

@@ -15,6 +15,7 @@
 #include "../mux/conn/conn.h"
 #include "../mux/session/greeting.h"
 #include "access.h"
+#include "listening.h"
 
 /* Pipes that one local proxy dials at once come within so much time. */
 enum { BURST_MS = 200 };
@@ -24,41 +25,19 @@ struct guest {
 	struct server *server;
 	struct list member;
 	struct session *session;
+	struct sockaddr_storage peer;
 	struct connector connector;
 	struct quota_share share;
 	int64_t began_at;
-	bool local;		/* it came from this host */
 };
 
 /* --- connections to servers --- */
 
-/* No rule opens rp's own ports: its pipes would lead to itself. */
-static bool may_reach(const struct guest *guest, const struct conn *c,
-		      char why[ACCESS_WHY])
-{
-	const struct server *s = guest->server;
-	bool own = host_has(&s->host, c->dst.bytes);
-
-	if (own && lobby_listens_at(&s->lobby, c->dst.bytes, c->dst.port)) {
-		snprintf(why, ACCESS_WHY, "it is where rp itself listens");
-		return false;
-	}
-	return access_reaches(&s->options->access, c->dst.bytes, own,
-			      guest->local, why);
-}
-
 static void server_open_conn(struct session *s, struct conn *c)
 {
 	struct guest *guest = session_owner(s);
-	char why[ACCESS_WHY], text[CONN_TEXT];
 
-	if (may_reach(guest, c, why)) {
-		connector_add(&guest->connector, c);
-		return;
-	}
-	log_warn(session_engine(s)->log, "%s denied: %s", conn_text(c, text),
-		 why);
-	conn_refuse(c, CONN_END_DENIED);
+	connector_add(&guest->connector, c);
 }
 
 static void server_moved(struct session *s, struct conn *c, int from)
@@ -153,8 +132,9 @@ static struct guest *guest_new(struct server *s,
 	if (!guest)
 		return NULL;
 	guest->server = s;
-	guest->local = host_is_peer(&s->host, peer);
-	connector_init(&guest->connector, &s->connects);
+	guest->peer = *peer;
+	connector_init(&guest->connector, &s->connects,
+		       host_has(&s->host, peer));
 	guest->began_at = loop_clock();
 	if (quota_take(&s->quota, &guest->share, peer)) {
 		free(guest);
@@ -162,6 +142,22 @@ static struct guest *guest_new(struct server *s,
 	}
 	list_add_tail(&s->guests, &guest->member);
 	s->sessions++;
+	return guest;
+}
+
+/* A place for another session of @peer. NULL: there is none, and @why. */
+static struct guest *admit(struct server *s,
+			   const struct sockaddr_storage *peer,
+			   const char **why)
+{
+	struct guest *guest;
+
+	*why = make_room(s, peer);
+	if (*why)
+		return NULL;
+	guest = guest_new(s, peer);
+	if (!guest)
+		*why = "memory is short";
 	return guest;
 }
 
@@ -195,17 +191,10 @@ static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
 	const char *why;
 
 	addr_host(peer, host);
-	why = make_room(s, peer);
-	if (why) {
-		reset_all(fds, n);
-		log_warn(log, "%u pipes from %s were reset: %s", n, host, why);
-		return;
-	}
-	guest = guest_new(s, peer);
+	guest = admit(s, peer, &why);
 	if (!guest) {
 		reset_all(fds, n);
-		log_warn(log, "%u pipes from %s were reset: %s", n, host,
-			 strerror(ENOMEM));
+		log_warn(log, "%u pipes from %s were reset: %s", n, host, why);
 		return;
 	}
 	guest->session = greet_baseline(s->engine, &role, guest, host, fds, n);
@@ -227,108 +216,80 @@ static const struct lobby_ops lobby_ops = {
 	.complete = lobby_complete,
 };
 
-/* --- the server as a whole --- */
+/* --- sessions of the extension --- */
 
-static const char *hint(int err)
+static void begin_session(struct server *s, const struct sockaddr_storage *peer,
+			  const struct wire_hello *hello, int fd)
 {
-	if (err == EADDRINUSE)
-		return "; is another rp running? --listen chooses another port";
-	if (err == EADDRNOTAVAIL)
-		return "; --listen wants an address of this host";
-	if (err == EACCES)
-		return "; ports below 1024 are for root";
-	if (err == EMFILE)
-		return "; more descriptors: ulimit -n";
-	return "";
-}
+	struct log *log = s->engine->log;
+	char host[ADDR_TEXT];
+	struct guest *guest;
+	const char *why;
 
-/* " over sctp", for a line about pipes of that @kind. */
-static const char *over_transport(enum transport kind)
-{
-	switch (kind) {
-	case TRANSPORT_MPTCP:
-		return " over mptcp or tcp";
-	case TRANSPORT_SCTP:
-		return " over sctp";
-	case TRANSPORT_TCP:
-		break;
+	addr_host(peer, host);
+	guest = admit(s, peer, &why);
+	if (!guest) {
+		greet_refuse(fd, WIRE_WELCOME_BUSY);
+		log_warn(log, "a session of %s was told to come later: %s",
+			 host, why);
+		return;
 	}
-	return "";
-}
-
-static int listen_for(struct server *s, enum transport kind,
-		      const struct sockaddr_storage *addr, socklen_t len)
-{
-	char text[ADDR_TEXT];
-	int err = lobby_open(&s->lobby, kind, addr, len);
-
-	if (err)
-		log_error(s->engine->log, "cannot listen on %s%s: %s%s",
-			  addr_text(addr, text), over_transport(kind), strerror(-err),
-			  hint(-err));
-	return err;
+	guest->session = greet_new(s->engine, &role, guest, host, hello, fd);
+	if (!guest->session) {
+		guest_free(guest);
+		log_warn(log, "no session could be made for %s", host);
+		return;
+	}
+	log_info(log, "session %u: the first of %u pipes from %s",
+		 session_number(guest->session), hello->pipes, host);
 }
 
 /*
- * An MPTCP listener accepts TCP connections too. SCTP has ports of its own. If
- * the kernel chose TCP's port, SCTP listens on the same number.
+ * The id of a session is no secret on its way, so pipes have to come from where
+ * the session began.
  */
-static int listen_on(struct server *s, const struct options_listen *where)
+static void join_session(struct session *session,
+			 const struct sockaddr_storage *peer,
+			 const struct wire_hello *hello, int fd)
 {
-	const struct transport_set *set = &s->options->settings.transports;
-	bool mptcp = transport_set_has(set, TRANSPORT_MPTCP);
-	struct sockaddr_storage addr = where->addr;
-	unsigned int before = s->entrances;
-	enum transport kind;
-	int err = 0;
+	struct guest *guest = session_owner(session);
+	char host[ADDR_TEXT];
 
-	if (mptcp || transport_set_has(set, TRANSPORT_TCP)) {
-		err = listen_for(s, mptcp ? TRANSPORT_MPTCP : TRANSPORT_TCP,
-				 &addr, where->len);
-		s->entrances++;
-	}
-	if (err || !transport_set_has(set, TRANSPORT_SCTP))
-		return err;
-	if (s->entrances > before)
-		addr = *lobby_address(&s->lobby, before, &kind);
-	s->entrances++;
-	return listen_for(s, TRANSPORT_SCTP, &addr, where->len);
-}
-
-static void say_ready(struct server *s)
-{
-	unsigned int n = s->options->pipes;
-	const struct sockaddr_storage *addr;
-	char text[ADDR_TEXT];
-	enum transport kind;
-	unsigned int i;
-
-	for (i = 0; (addr = lobby_address(&s->lobby, i, &kind)); i++)
-		log_info(s->engine->log, "listening on %s for %u pipe%s%s",
-			 addr_text(addr, text), n, n == 1 ? "" : "s",
-			 over_transport(kind));
-}
-
-/* Without --allow a warning is due, unless only loopback is listened on. */
-static void say_who_may(struct server *s)
-{
-	unsigned int i;
-
-	if (!access_is_open(&s->options->access))
-		return;
-	for (i = 0; i < s->options->listens; i++) {
-		if (addr_is_loopback(&s->options->listen[i].addr))
-			continue;
-		log_warn(s->engine->log, "anybody may open pipes and reach the "
-			 "network through this proxy; --allow CIDR narrows it");
+	if (addr_same_host(&guest->peer, peer)) {
+		greet_join(session, hello, fd);
 		return;
 	}
+	log_warn(guest->server->engine->log, "a pipe from %s was reset: it "
+		 "wants session %u, which is of %s", addr_host(peer, host),
+		 session_number(session), session_peer(session));
+	sock_reset(fd);
 }
+
+static void reception_greeted(struct reception *r,
+			      const struct sockaddr_storage *peer,
+			      const struct wire_hello *hello, int fd)
+{
+	struct server *s = container_of(r, struct server, reception);
+	struct session *session = greet_find(s->engine, hello);
+	enum wire_welcome_status status;
+
+	if (session) {
+		join_session(session, peer, hello, fd);
+		return;
+	}
+	status = greet_objection(hello);
+	if (status == WIRE_WELCOME_NEW)
+		begin_session(s, peer, hello, fd);
+	else
+		greet_refuse(fd, status);
+}
+
+/* --- the server as a whole --- */
 
 int server_open(struct server *s, struct engine *engine,
 		const struct options *options)
 {
-	unsigned int i;
+	struct log *log = engine->log;
 	int err;
 
 	memset(s, 0, sizeof(*s));
@@ -337,22 +298,32 @@ int server_open(struct server *s, struct engine *engine,
 	list_init(&s->guests);
 	quota_init(&s->quota, &engine->hoard, options->max_sessions,
 		   options->max_sessions_each, is_idle);
-	connects_init(&s->connects, engine, options);
-	host_open(&s->host, engine->loop, engine->log);
-	lobby_init(&s->lobby, &lobby_ops, engine->loop, engine->log,
-		   &options->access, options->pipes);
-	for (i = 0; i < options->listens; i++) {
-		err = listen_on(s, &options->listen[i]);
-		if (err)
-			return err;
-	}
-	return 0;
+	s->reach = (struct reach){ &options->access, &s->host,
+				   { &s->lobby.entrances,
+				     &s->reception.entrances } };
+	err = connects_init(&s->connects, engine, options, &s->reach);
+	host_open(&s->host, engine->loop, log);
+	lobby_init(&s->lobby, &lobby_ops, engine->loop, log, &options->access,
+		   options->pipes);
+	reception_init(&s->reception, reception_greeted, engine->loop, log,
+		       &options->access);
+	if (err)
+		log_error(log, "names cannot be looked up: %s", strerror(-err));
+	if (!err)
+		err = listening_open(&s->lobby.entrances, options, false, log);
+	if (!err)
+		err = listening_open(&s->reception.entrances, options, true,
+				     log);
+	return err;
 }
 
 void server_announce(struct server *s)
 {
-	say_who_may(s);
-	say_ready(s);
+	struct log *log = s->engine->log;
+
+	listening_say_who_may(s->options, log);
+	listening_say(&s->lobby.entrances, s->options, false, log);
+	listening_say(&s->reception.entrances, s->options, true, log);
 }
 
 void server_stop(struct server *s)
@@ -360,6 +331,7 @@ void server_stop(struct server *s)
 	struct list *pos, *tmp;
 
 	lobby_close(&s->lobby);
+	reception_close(&s->reception);
 	s->stopping = true;
 	list_each(pos, tmp, &s->guests)
 		session_stop(list_entry(pos, struct guest, member)->session,
@@ -370,6 +342,7 @@ void server_stop(struct server *s)
 void server_close(struct server *s)
 {
 	lobby_close(&s->lobby);
+	reception_close(&s->reception);
 	connects_fini(&s->connects);
 	host_close(&s->host);
 }
@@ -381,6 +354,7 @@ void server_print(struct server *s, FILE *out)
 	fprintf(out, "%u of %u sessions; ", s->sessions,
 		s->options->max_sessions);
 	lobby_print(&s->lobby, out);
+	reception_print(&s->reception, out);
 	list_each(pos, tmp, &s->guests) {
 		struct guest *guest = list_entry(pos, struct guest, member);
 

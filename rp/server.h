@@ -15,15 +15,18 @@
 #include "lobby.h"
 #include "options.h"
 #include "quota.h"
+#include "reach.h"
+#include "reception.h"
 
 struct server {
 	struct engine *engine;
 	const struct options *options;
-	struct lobby lobby;
+	struct lobby lobby;	/* of the baseline */
+	struct reception reception;	/* of the extension */
 	struct connects connects;
 	struct host host;
+	struct reach reach;
 	struct quota quota;
-	unsigned int entrances;	/* of the lobby */
 	struct list guests;	/* one a session */
 	unsigned int sessions;
 	bool stopping;

@@ -3,6 +3,7 @@
 
 SERVER = "10.0.9.2"
 RP_PORT = 6000
+RP_PORT_EXTENDED = 6010
 LP_PORT = 6003  # where redirected connections arrive
 
 

@@ -5,9 +5,11 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from topologies.addresses import LP_PORT, RP_PORT, rp_address
+from topologies.addresses import LP_PORT, RP_PORT, RP_PORT_EXTENDED, rp_address
 from topologies.nodes import LabNode, SettingRefused
 from topologies.parameter import ParameterError
+
+PIPES = f"{{ {RP_PORT}, {RP_PORT_EXTENDED} }}"
 
 
 def rules(ports: tuple[int, ...] | None, miles: int) -> str:
@@ -20,7 +22,7 @@ def rules(ports: tuple[int, ...] | None, miles: int) -> str:
                 raise ParameterError("ports", f"{port!r} is no port")
         match = "tcp dport {{ {} }}".format(", ".join(map(str, ports)))
     pipes = "\n".join(
-        f"\t\tip daddr {rp_address(mile)} tcp dport {RP_PORT} return" for mile in range(miles)
+        f"\t\tip daddr {rp_address(mile)} tcp dport {PIPES} return" for mile in range(miles)
     )
     return (
         "table ip tm3 {\n"

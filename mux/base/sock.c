@@ -257,10 +257,35 @@ bool addr_v4(const struct sockaddr_storage *addr, uint8_t v4[4])
 	return true;
 }
 
+void addr_unmap(struct sockaddr_storage *addr)
+{
+	struct sockaddr_in *in = (void *)addr;
+	struct in_addr v4;
+	uint16_t port;
+
+	if (!as_v4(addr, &v4, &port))
+		return;
+	memset(addr, 0, sizeof(*addr));
+	in->sin_family = AF_INET;
+	in->sin_addr = v4;
+	in->sin_port = htons(port);
+}
+
 uint16_t addr_port(const struct sockaddr_storage *addr)
 {
 	/* sin6_port lies where sin_port does. */
 	return ntohs(((const struct sockaddr_in *)(const void *)addr)->sin_port);
+}
+
+void addr_set_port(struct sockaddr_storage *addr, uint16_t port)
+{
+	((struct sockaddr_in *)(void *)addr)->sin_port = htons(port);
+}
+
+socklen_t addr_size(const struct sockaddr_storage *addr)
+{
+	return addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+	       sizeof(struct sockaddr_in);
 }
 
 bool addr_is_loopback(const struct sockaddr_storage *addr)
@@ -273,6 +298,18 @@ bool addr_is_loopback(const struct sockaddr_storage *addr)
 		return (ntohl(v4.s_addr) >> 24) == 127;
 	return addr->ss_family == AF_INET6 &&
 	       IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
+bool addr_is_any(const struct sockaddr_storage *addr)
+{
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+	struct in_addr v4;
+	uint16_t port;
+
+	if (as_v4(addr, &v4, &port))
+		return v4.s_addr == htonl(INADDR_ANY);
+	return addr->ss_family == AF_INET6 &&
+	       IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
 }
 
 bool addr_same_host(const struct sockaddr_storage *a,

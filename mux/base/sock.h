@@ -46,8 +46,14 @@ const char *addr_text(const struct sockaddr_storage *addr, char text[ADDR_TEXT])
 const char *addr_host(const struct sockaddr_storage *addr, char text[ADDR_TEXT]);
 /* Copies its IPv4 address, be it wrapped into IPv6 or not. False: it has none. */
 bool addr_v4(const struct sockaddr_storage *addr, uint8_t v4[4]);
+/* IPv6 that only wraps IPv4 becomes IPv4; any other stays as it is. */
+void addr_unmap(struct sockaddr_storage *addr);
 uint16_t addr_port(const struct sockaddr_storage *addr);
+void addr_set_port(struct sockaddr_storage *addr, uint16_t port);
+/* As bind() and connect() want it. */
+socklen_t addr_size(const struct sockaddr_storage *addr);
 bool addr_is_loopback(const struct sockaddr_storage *addr);
+bool addr_is_any(const struct sockaddr_storage *addr);	/* 0.0.0.0 or :: */
 bool addr_same_host(const struct sockaddr_storage *a,
 		    const struct sockaddr_storage *b);
 

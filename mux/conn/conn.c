@@ -421,6 +421,27 @@ static void conn_timer(struct timer *t)
 
 /* --- life --- */
 
+static const struct destination nowhere = { .kind = DESTINATION_NONE };
+
+static void forget_destination(struct conn *c)
+{
+	if (c->dst != &nowhere)
+		free((void *)(uintptr_t)c->dst);
+	c->dst = &nowhere;
+}
+
+int conn_set_destination(struct conn *c, const struct destination *to)
+{
+	struct destination *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return -ENOMEM;
+	*copy = *to;
+	forget_destination(c);
+	c->dst = copy;
+	return 0;
+}
+
 struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 		      void *owner, uint16_t id)
 {
@@ -433,6 +454,7 @@ struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 	c->speech = &conn_speech_baseline;
 	c->owner = owner;
 	c->id = id;
+	c->dst = &nowhere;
 	c->watch.fd = -1;
 	c->watch.ready = conn_ready;
 	c->timer.fire = conn_timer;
@@ -460,6 +482,7 @@ void conn_free(struct conn *c)
 	bytes_clear(&c->queue);
 	reorder_fini(&c->reorder);
 	free(c->delays);
+	forget_destination(c);
 	free(c);
 }
 

@@ -173,8 +173,9 @@ struct conn {
 	bool lost;		/* what came behind its end: it ends as a reset */
 	bool told_lost;		/* the owner was told of what the socket brought */
 	bool queue_full;	/* its queue is over QUEUE_MAX */
-	struct destination dst;
-	void *asker;		/* whoever called session_ask()'s */
+	const struct destination *dst;	/* see conn_set_destination() */
+	void *asker;		/* the proxy's: who waits for its connect(), or
+				 * called session_ask() */
 
 	uint32_t tx_number;	/* of the next message to the pipes */
 	struct reorder reorder;	/* from the pipes */
@@ -197,6 +198,13 @@ struct conn {
 struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 		      void *owner, uint16_t id);
 void conn_free(struct conn *c);
+
+/*
+ * It is to go to @to, of which it keeps a copy; until it is told, to nowhere. A
+ * destination may be a long name, so who only awaits one has no room for it. 0 or
+ * -ENOMEM.
+ */
+int conn_set_destination(struct conn *c, const struct destination *to);
 
 /*
  * Give it its socket (non-blocking; owned from here on, also on failure).

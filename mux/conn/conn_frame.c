@@ -13,8 +13,8 @@ static void frame_syn(struct conn *c, struct run *run)
 {
 	if (!c->syn_pending)
 		return;
-	run->len += wire_put_syn(run->buf + run->len, c->id, c->dst.bytes,
-				 c->dst.port);
+	run->len += wire_put_syn(run->buf + run->len, c->id, c->dst->bytes,
+				 c->dst->port);
 	run->messages++;
 	c->tx_number++;
 	c->syn_pending = false;

@@ -71,12 +71,13 @@ static void take_data(struct session *s, struct channel *ch, bool dropped,
 static void open_conn(struct session *s, struct conn *c,
 		      const struct wire_open *open)
 {
-	c->dst = open->to;
-	if (open->protocol != WIRE_PROTOCOL_TCP || c->dst.kind == DESTINATION_NONE ||
-	    !destination_is_sound(&c->dst))
+	int err = conn_set_destination(c, &open->to);
+
+	if (open->protocol != WIRE_PROTOCOL_TCP ||
+	    open->to.kind == DESTINATION_NONE || !destination_is_sound(&open->to))
 		refuse(s, c->channel, CONN_END_PROTOCOL,
 		       "OPEN of a protocol or an address that is not known");
-	else if (s->nconns > s->engine->settings->max_conns)
+	else if (err || s->nconns > s->engine->settings->max_conns)
 		conn_refuse(c, CONN_END_LIMIT);
 	else
 		s->role->open(s, c);

@@ -42,12 +42,20 @@ void extended_settle(struct extended *x, struct channel *ch)
 	session_tell_room(x->s);
 }
 
+bool session_is_alone(const struct session *s)
+{
+	const struct extended *x = s->ext;
+
+	return x && x->alone_since &&
+	       loop_now(s->engine->loop) - x->alone_since >
+	       ALONE_SECONDS * NS_PER_SEC;
+}
+
 static bool has_id(const struct session *s)
 {
 	const struct extended *x = s->ext;
 
-	if (x->alone_since && loop_now(s->engine->loop) - x->alone_since >
-			      ALONE_SECONDS * NS_PER_SEC)
+	if (session_is_alone(s))
 		return false;
 	return s->nconns < x->welcome.connections &&
 	       (!list_empty(&x->spare) || x->last_id < WIRE_ID_LP_MAX);

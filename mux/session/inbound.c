@@ -55,10 +55,11 @@ void inbound_holds(struct session *s, int64_t bytes)
 
 static void take_syn(struct session *s, struct conn *c, const uint8_t *body)
 {
-	c->dst.kind = DESTINATION_IPV4;
-	c->dst.len = 4;
-	wire_get_syn(body, c->dst.bytes, &c->dst.port);
-	if (c->lost_early || s->nconns > s->engine->settings->max_conns)
+	struct destination to = { .kind = DESTINATION_IPV4, .len = 4 };
+
+	wire_get_syn(body, to.bytes, &to.port);
+	if (conn_set_destination(c, &to) < 0 || c->lost_early ||
+	    s->nconns > s->engine->settings->max_conns)
 		conn_refuse(c, CONN_END_LIMIT);
 	else
 		s->role->open(s, c);

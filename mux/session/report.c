@@ -34,7 +34,7 @@ static void print_conn(const struct conn *c, int64_t now, FILE *out)
 {
 	char dst[DESTINATION_TEXT];
 
-	destination_text(&c->dst, dst);
+	destination_text(c->dst, dst);
 	fprintf(out, "  %5u %-21s %-10s %8.1f %12llu %12llu %9zu %9zu\n",
 		c->id, dst, conn_state_name(c->state),
 		(double)(now - c->opened_at) / (double)NS_PER_SEC,

@@ -171,8 +171,11 @@ int session_open(struct session *s, int fd, const struct destination *to)
 	c = s->dialect->open(s);
 	if (!c)
 		return -EAGAIN;
-	c->dst = *to;
 	c->ours = true;
+	if (conn_set_destination(c, to) < 0) {
+		conn_abort(c, CONN_END_LIMIT);
+		return -ENOMEM;
+	}
 	if (conn_attach(c, fd) < 0)
 		conn_abort(c, CONN_END_LIMIT);
 	return 0;
@@ -188,8 +191,11 @@ struct conn *session_ask(struct session *s, const struct destination *to)
 	c = s->dialect->open(s);
 	if (!c)
 		return NULL;
-	c->dst = *to;
 	c->ours = true;
+	if (conn_set_destination(c, to) < 0) {
+		conn_abort(c, CONN_END_LIMIT);
+		return NULL;
+	}
 	conn_ask(c);
 	return c;
 }

@@ -130,6 +130,8 @@ bool session_is_extended(const struct session *s);
 int session_join(struct session *s, int fd);
 /* Pipes that it should have, does not, and that do not join just now. */
 unsigned int session_lacks(const struct session *s);
+/* In the extension: it has had no pipe for ALONE_SECONDS, and takes nobody. */
+bool session_is_alone(const struct session *s);
 /* False from its failure, or from session_stop(), to its end. */
 bool session_is_up(const struct session *s);
 

@@ -113,11 +113,11 @@ static void on_syn(struct session *s, struct conn *c)
 	int fd[2];
 
 	check(c->had_syn && !c->over);
-	if (!app || c->dst.port % 8 == 0) {
+	if (!app || c->dst->port % 8 == 0) {
 		conn_refuse(c, CONN_END_REFUSED);
 		return;
 	}
-	if (c->dst.port % 8 == 1) {
+	if (c->dst->port % 8 == 1) {
 		fd[0] = begin_connect();
 		*app = take_connect();
 		conn_connecting(c, fd[0], NS_PER_SEC);

@@ -80,10 +80,10 @@ def reset(sock: socket.socket) -> None:
     sock.close()
 
 
-def ending_of(ns: Namespace, port: int, seconds: float = 5.0) -> Ending:
+def ending_of(ns: Namespace, port: int, seconds: float = 5.0, host: str = "127.0.0.1") -> Ending:
     """Connects and reads to the end; a reset may come before connect() has returned."""
     try:
-        with ns.connect(("127.0.0.1", port)) as sock:
+        with ns.connect((host, port)) as sock:
             return read_to_end(sock, seconds)
     except ConnectionResetError:
         return Ending("reset", 0, hashlib.sha256().hexdigest())
@@ -105,7 +105,7 @@ class Server:
         self._handler = handler
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
-        self.listener = ns.open_socket()
+        self.listener = ns.open_socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind(address)
         self.listener.listen(backlog)

@@ -91,7 +91,7 @@ class Namespace:
 
     def connect(self, address: tuple[str, int], seconds: float = 10.0) -> socket.socket:
         """A TCP connection from inside; its time-out stays at `seconds`."""
-        sock = self.open_socket()
+        sock = self.open_socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
         sock.settimeout(seconds)
         try:
             sock.connect(address)

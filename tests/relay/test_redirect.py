@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.relay import payload, records
+from tests.relay.ends import ending_of
 from tests.relay.netns import Namespace, namespace, veth
 from tests.relay.programs import ROOT, finish
 from tests.relay.proxies import Pair, pair
@@ -131,3 +132,16 @@ def test_while_rp_is_away_redirected_programs_are_reset(road: Road, tmp_path: Pa
         argv = ["curl", "-sS", "--max-time", "10", f"http://{SERVER}/page"]
         code, _, err = finish(argv, road.client, 15)
         assert code in (7, 52, 55, 56), f"curl ended with {code}: {err}"
+
+
+def test_the_baseline_cannot_carry_ipv6(box: Namespace, tmp_path: Path) -> None:
+    """lp finds out where a redirected connection wanted to go, and says why it cannot."""
+    box.ip("address", "add", "2001:db8::7/128", "dev", "lo", "nodad")
+    options = ["--redirect", "6003", "--redirect", "[::1]:6003"]
+    with pair(box, tmp_path, lp=options) as proxies:
+        proxies.lp.expect(r"redirected connections on \[::1\]:6003")
+        box.nft(from_guide("IPv6"))
+        assert ending_of(box, 80, host="2001:db8::7").how == "reset"
+        proxies.lp.expect("wants an IPv6 address, and rp was reached by the baseline")
+        assert ending_of(box, 6003, host="::1").how == "reset"
+        proxies.lp.expect("wants lp itself")

@@ -22,7 +22,7 @@
 
 static struct pair_conn *conn_of(struct pair *pair, const struct conn *c)
 {
-	unsigned int i = (unsigned int)(c->dst.port - PAIR_PORT);
+	unsigned int i = (unsigned int)(c->dst->port - PAIR_PORT);
 
 	assert_in_range(i, 0, PAIR_CONNS - 1);
 	return &pair->conn[i];
@@ -35,7 +35,7 @@ static void on_open(struct session *s, struct conn *c)
 	int fd[2];
 
 	pc->opened++;
-	pc->to = c->dst;
+	pc->to = *c->dst;
 	if (pair->refuse) {
 		conn_refuse(c, pair->refuse);
 		return;

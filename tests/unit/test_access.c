@@ -12,19 +12,26 @@
 #include "rp/access.h"
 #include "random.h"
 
-static bool admits(const struct access *a, const char *peer)
+static struct sockaddr_storage address(const char *text)
 {
 	struct sockaddr_storage addr;
 	struct sockaddr_in *in = (void *)&addr;
 	struct sockaddr_in6 *in6 = (void *)&addr;
 
 	memset(&addr, 0, sizeof(addr));
-	if (inet_pton(AF_INET, peer, &in->sin_addr) == 1) {
+	if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
 		in->sin_family = AF_INET;
 	} else {
-		assert_int_equal(inet_pton(AF_INET6, peer, &in6->sin6_addr), 1);
+		assert_int_equal(inet_pton(AF_INET6, text, &in6->sin6_addr), 1);
 		in6->sin6_family = AF_INET6;
 	}
+	return addr;
+}
+
+static bool admits(const struct access *a, const char *peer)
+{
+	struct sockaddr_storage addr = address(peer);
+
 	return access_admits(a, &addr);
 }
 
@@ -32,10 +39,9 @@ static bool admits(const struct access *a, const char *peer)
 static const char *refusal(const struct access *a, const char *dst, bool local)
 {
 	static char why[ACCESS_WHY];
-	uint8_t addr[4];
+	struct sockaddr_storage addr = address(dst);
 
-	assert_int_equal(inet_pton(AF_INET, dst, addr), 1);
-	return access_reaches(a, addr, false, local, why) ? NULL : why;
+	return access_reaches(a, &addr, false, local, why) ? NULL : why;
 }
 
 static bool reaches(const struct access *a, const char *dst)
@@ -126,8 +132,6 @@ static void what_is_no_network_is_refused(void **state)
 		assert_int_equal(access_permit(&a, wrong[i]), -EINVAL);
 	}
 	assert_true(access_is_open(&a));
-	assert_int_equal(access_deny(&a, "::/0"), -EAFNOSUPPORT);
-	assert_int_equal(access_permit(&a, "::1"), -EAFNOSUPPORT);
 	access_fini(&a);
 }
 
@@ -149,6 +153,102 @@ static void longest_prefix_decides(void **state)
 	assert_false(reaches(&a, "10.1.2.201"));
 	assert_true(reaches(&a, "11.0.0.1"));
 	access_fini(&a);
+}
+
+static void longest_prefix_decides_for_ipv6(void **state)
+{
+	struct access a;
+
+	(void)state;
+	access_init(&a);
+	assert_int_equal(access_permit(&a, "2001:db8:1::/48"), 0);
+	assert_int_equal(access_deny(&a, "2001:db8::/32"), 0);
+	assert_int_equal(access_deny(&a, "2001:db8:1:8000::/49"), 0);
+	assert_int_equal(access_permit(&a, "2001:db8:1:8000::7"), 0);
+	assert_false(reaches(&a, "2001:db8::1"));
+	assert_true(reaches(&a, "2001:db8:1::1"));
+	assert_true(reaches(&a, "2001:db8:1:7fff::1"));
+	assert_false(reaches(&a, "2001:db8:1:8000::1"));
+	assert_true(reaches(&a, "2001:db8:1:8000::7"));
+	assert_true(reaches(&a, "2001:db9::1"));
+	assert_string_equal(refusal(&a, "2001:db8::1", true),
+			    "--deny 2001:db8::/32");
+	access_fini(&a);
+}
+
+/* A rule speaks of its own family, whatever the bytes. */
+static void rules_of_one_family_leave_the_other_alone(void **state)
+{
+	struct access a;
+
+	(void)state;
+	access_init(&a);
+	access_deny(&a, "0.0.0.0/0");
+	access_permit(&a, "a00::/8");
+	assert_true(reaches(&a, "2001:db8::1"));
+	assert_false(reaches(&a, "10.0.0.1"));
+	access_fini(&a);
+	access_deny(&a, "::/0");
+	assert_false(reaches(&a, "2001:db8::1"));
+	assert_true(reaches(&a, "10.0.0.1"));
+	access_fini(&a);
+}
+
+/* Mapped addresses are those of IPv4: where they go, and in rules. */
+static void mapped_is_ipv4(void **state)
+{
+	struct access a;
+
+	(void)state;
+	access_init(&a);
+	access_deny(&a, "10.0.0.0/8");
+	access_deny(&a, "::ffff:11.0.0.0/104");
+	assert_false(reaches(&a, "::ffff:10.1.2.3"));
+	assert_false(reaches(&a, "11.1.2.3"));
+	assert_true(reaches(&a, "::ffff:12.1.2.3"));
+	assert_non_null(refusal(&a, "::ffff:169.254.169.254", true));
+	assert_non_null(refusal(&a, "::ffff:127.0.0.1", false));
+	assert_null(refusal(&a, "::ffff:127.0.0.1", true));
+	access_fini(&a);
+	access_allow(&a, "::ffff:10.0.0.0/104");
+	assert_true(admits(&a, "10.1.2.3"));
+	assert_false(admits(&a, "11.1.2.3"));
+	access_fini(&a);
+}
+
+/* Which IPv4 address it leads to, or "". */
+static const char *embedded(const char *text)
+{
+	static char v4_text[INET_ADDRSTRLEN];
+	struct sockaddr_storage addr = address(text), v4;
+	const struct sockaddr_in *in = (const void *)&v4;
+
+	((struct sockaddr_in6 *)(void *)&addr)->sin6_port = htons(80);
+	if (!access_embedded(&addr, &v4))
+		return "";
+	assert_int_equal(v4.ss_family, AF_INET);
+	assert_int_equal(ntohs(in->sin_port), 80);
+	return inet_ntop(AF_INET, &in->sin_addr, v4_text, sizeof(v4_text));
+}
+
+static void ipv6_that_leads_to_ipv4(void **state)
+{
+	static const char *const pure[] = {
+		"::", "::1", "2001:db8::7f00:1", "::fffe:127.0.0.1",
+		"64:ff9a::127.0.0.1", "64:ff9b::1:127.0.0.1",
+		"64:ff9b:2::127.0.0.1", "::1:0:127.0.0.1", "127.0.0.1",
+	};
+
+	(void)state;
+	assert_string_equal(embedded("::ffff:127.0.0.1"), "127.0.0.1");
+	assert_string_equal(embedded("::127.0.0.1"), "127.0.0.1");
+	assert_string_equal(embedded("::2"), "0.0.0.2");
+	assert_string_equal(embedded("64:ff9b::10.1.2.3"), "10.1.2.3");
+	assert_string_equal(embedded("64:ff9b:1::10.1.2.3"), "10.1.2.3");
+	assert_string_equal(embedded("64:ff9b:1:ab:cd::10.1.2.3"), "10.1.2.3");
+	assert_string_equal(embedded("::ffff:0:10.1.2.3"), "10.1.2.3");
+	for (size_t i = 0; i < sizeof(pure) / sizeof(*pure); i++)
+		assert_string_equal(embedded(pure[i]), "");
 }
 
 static void permit_wins_a_tie_in_any_order(void **state)
@@ -187,18 +287,23 @@ static void some_addresses_no_rule_opens(void **state)
 		"0.0.0.0", "0.255.255.255", "169.254.0.0", "169.254.169.254",
 		"169.254.255.255", "224.0.0.1", "239.255.255.255", "240.0.0.0",
 		"255.255.255.254", "255.255.255.255", "100.100.100.200",
-		"168.63.129.16", "192.0.0.192",
+		"168.63.129.16", "192.0.0.192", "::", "fe80::", "fe80::1",
+		"febf:ffff::1", "ff00::", "ff02::1", "ffff::1",
+		"fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe",
 	};
 	static const char *const beside[] = {
 		"1.0.0.0", "169.253.255.255", "169.255.0.0", "223.255.255.255",
 		"100.100.100.199", "100.100.100.201", "168.63.129.15",
-		"168.63.129.17", "192.0.0.191", "192.0.0.193",
+		"168.63.129.17", "192.0.0.191", "192.0.0.193", "::1",
+		"fe7f:ffff::1", "fec0::1", "feff::1", "fd00:ec2::253",
+		"fd00:ec2::255", "fd20:ce::253", "fd00:c1::a9fe:a9fd",
 	};
 	struct access a;
 
 	(void)state;
 	access_init(&a);
 	access_permit(&a, "0.0.0.0/0");
+	access_permit(&a, "::/0");
 	for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++) {
 		access_permit(&a, never[i]);
 		assert_non_null(refusal(&a, never[i], false));
@@ -220,9 +325,14 @@ static void loopback_is_for_those_on_it(void **state)
 	assert_non_null(refusal(&a, "127.255.255.255", false));
 	assert_null(refusal(&a, "126.255.255.255", false));
 	assert_null(refusal(&a, "128.0.0.0", false));
+	assert_null(refusal(&a, "::1", true));
+	assert_non_null(refusal(&a, "::1", false));
 	access_permit(&a, "127.0.0.1");
 	assert_null(refusal(&a, "127.0.0.1", false));
 	assert_non_null(refusal(&a, "127.0.0.2", false));
+	assert_non_null(refusal(&a, "::1", false));
+	access_permit(&a, "::1");
+	assert_null(refusal(&a, "::1", false));
 	access_fini(&a);
 	access_permit(&a, "0.0.0.0/0");
 	assert_null(refusal(&a, "127.0.0.2", false));
@@ -233,6 +343,7 @@ static void loopback_is_for_those_on_it(void **state)
 
 enum { CROWD = 30 };
 
+/* A rule of IPv4, or of the last four bytes of IPv6 ones in 2001:db8::/96. */
 struct model_rule {
 	uint32_t addr;
 	unsigned int prefix;
@@ -278,13 +389,21 @@ static uint32_t crowded(struct random *r)
 struct crowd {
 	struct access access;
 	struct model_rule rule[CROWD];
-	char text[CROWD][32];
+	char text[CROWD][INET6_ADDRSTRLEN + 4];
 	int n;
+	bool v6;
 };
+
+/* What stands before those four bytes, and adds to the prefix. */
+static const char *before(const struct crowd *c)
+{
+	return c->v6 ? "2001:db8::" : "";
+}
 
 static void crowd_init(struct crowd *c, struct random *r)
 {
 	access_init(&c->access);
+	c->v6 = random_below(r, 2);
 	c->n = (int)random_range(r, 1, CROWD);
 	for (int i = 0; i < c->n; i++) {
 		struct model_rule *rule = &c->rule[i];
@@ -294,10 +413,10 @@ static void crowd_init(struct crowd *c, struct random *r)
 			.prefix = random_range(r, 8, 32),
 			.permit = random_below(r, 2),
 		};
-		snprintf(c->text[i], sizeof(c->text[i]), "%u.%u.%u.%u/%u",
-			 rule->addr >> 24, rule->addr >> 16 & 255,
+		snprintf(c->text[i], sizeof(c->text[i]), "%s%u.%u.%u.%u/%u",
+			 before(c), rule->addr >> 24, rule->addr >> 16 & 255,
 			 rule->addr >> 8 & 255, rule->addr & 255,
-			 rule->prefix);
+			 rule->prefix + (c->v6 ? 96 : 0));
 		assert_int_equal(rule->permit ?
 				 access_permit(&c->access, c->text[i]) :
 				 access_deny(&c->access, c->text[i]), 0);
@@ -306,11 +425,12 @@ static void crowd_init(struct crowd *c, struct random *r)
 
 static bool crowd_agrees(const struct crowd *c, uint32_t addr)
 {
-	uint8_t dst[4] = { addr >> 24, addr >> 16 & 255, addr >> 8 & 255,
-			   addr & 255 };
-	char why[ACCESS_WHY];
-	bool may = access_reaches(&c->access, dst, false, false, why);
+	char text[INET6_ADDRSTRLEN];
+	bool may;
 
+	snprintf(text, sizeof(text), "%s%u.%u.%u.%u", before(c), addr >> 24,
+		 addr >> 16 & 255, addr >> 8 & 255, addr & 255);
+	may = reaches(&c->access, text);
 	assert_int_equal(may, model_reaches(c->rule, c->n, addr));
 	return may;
 }
@@ -318,20 +438,28 @@ static bool crowd_agrees(const struct crowd *c, uint32_t addr)
 /* As loopback is; what is closed to everybody stays closed. */
 static void addresses_of_this_host_are_as_loopback(void **state)
 {
-	const uint8_t ours[4] = { 192, 0, 2, 1 }, linklocal[4] = { 169, 254 };
+	static const char *const ours[][3] = {
+		{ "192.0.2.1", "192.0.2.0/24", "169.254.0.1" },
+		{ "2001:db8::1", "2001:db8::/64", "fe80::1" },
+	};
 	char why[ACCESS_WHY];
 	struct access a;
 
 	(void)state;
-	access_init(&a);
-	assert_true(access_reaches(&a, ours, false, false, why));
-	assert_false(access_reaches(&a, ours, true, false, why));
-	assert_non_null(strstr(why, "this host"));
-	assert_true(access_reaches(&a, ours, true, true, why));
-	access_permit(&a, "192.0.2.0/24");
-	assert_true(access_reaches(&a, ours, true, false, why));
-	assert_false(access_reaches(&a, linklocal, true, true, why));
-	access_fini(&a);
+	for (size_t i = 0; i < 2; i++) {
+		struct sockaddr_storage own = address(ours[i][0]);
+		struct sockaddr_storage linklocal = address(ours[i][2]);
+
+		access_init(&a);
+		assert_true(access_reaches(&a, &own, false, false, why));
+		assert_false(access_reaches(&a, &own, true, false, why));
+		assert_non_null(strstr(why, "this host"));
+		assert_true(access_reaches(&a, &own, true, true, why));
+		access_permit(&a, ours[i][1]);
+		assert_true(access_reaches(&a, &own, true, false, why));
+		assert_false(access_reaches(&a, &linklocal, true, true, why));
+		access_fini(&a);
+	}
 }
 
 static void agrees_with_a_slow_model(void **state)
@@ -362,6 +490,10 @@ int main(void)
 		cmocka_unit_test(all_of_one_family),
 		cmocka_unit_test(what_is_no_network_is_refused),
 		cmocka_unit_test(longest_prefix_decides),
+		cmocka_unit_test(longest_prefix_decides_for_ipv6),
+		cmocka_unit_test(rules_of_one_family_leave_the_other_alone),
+		cmocka_unit_test(mapped_is_ipv4),
+		cmocka_unit_test(ipv6_that_leads_to_ipv4),
 		cmocka_unit_test(permit_wins_a_tie_in_any_order),
 		cmocka_unit_test(deny_all_but),
 		cmocka_unit_test(some_addresses_no_rule_opens),

@@ -89,17 +89,17 @@ static void endpoints_as_text(void **state)
 /* --- rules --- */
 
 static void assert_rule(const char *text, const char *addr, const char *to,
-			const char *ip)
+			enum destination_kind kind)
 {
 	char listen[ADDR_TEXT], host[ENDPOINT_TEXT];
+	char text_of_dst[DESTINATION_TEXT];
 	struct rule r;
 
 	assert_int_equal(rule_parse(&r, text, why, sizeof(why)), 0);
 	assert_string_equal(addr_text(&r.addr, listen), addr);
 	assert_string_equal(endpoint_text(&r.to, host), to);
-	assert_int_equal(r.numeric, ip != NULL);
-	if (ip)
-		assert_memory_equal(r.ip, ip, 4);
+	assert_string_equal(destination_text(&r.dst, text_of_dst), to);
+	assert_int_equal(r.dst.kind, kind);
 }
 
 static void assert_no_rule(const char *text, const char *part_of_why)
@@ -115,13 +115,34 @@ static void rules(void **state)
 {
 	(void)state;
 	assert_rule("8080:example.org:80", "127.0.0.1:8080", "example.org:80",
-		    NULL);
+		    DESTINATION_NAME);
 	assert_rule("8080:192.0.2.7:80", "127.0.0.1:8080", "192.0.2.7:80",
-		    "\300\0\2\7");
-	assert_rule("0.0.0.0:1:h:65535", "0.0.0.0:1", "h:65535", NULL);
-	assert_rule("[::1]:8080:h:80", "[::1]:8080", "h:80", NULL);
+		    DESTINATION_IPV4);
+	assert_rule("0.0.0.0:1:h:65535", "0.0.0.0:1", "h:65535",
+		    DESTINATION_NAME);
+	assert_rule("[::1]:8080:h:80", "[::1]:8080", "h:80", DESTINATION_NAME);
 	assert_rule("[::]:8080:10.0.0.1:80", "[::]:8080", "10.0.0.1:80",
-		    "\12\0\0\1");
+		    DESTINATION_IPV4);
+	assert_rule("8080:[::1]:80", "127.0.0.1:8080", "[::1]:80",
+		    DESTINATION_IPV6);
+	assert_rule("127.0.0.1:8080:[2001:db8::1]:80", "127.0.0.1:8080",
+		    "[2001:db8::1]:80", DESTINATION_IPV6);
+	assert_rule("[::1]:8080:[2001:db8::1]:80", "[::1]:8080",
+		    "[2001:db8::1]:80", DESTINATION_IPV6);
+}
+
+/* Which any rp can be asked for. */
+static void a_mapped_address_is_ipv4(void **state)
+{
+	char text_of_dst[DESTINATION_TEXT];
+	struct rule r;
+
+	(void)state;
+	assert_int_equal(rule_parse(&r, "8080:[::ffff:192.0.2.7]:80", why,
+				    sizeof(why)), 0);
+	assert_int_equal(r.dst.kind, DESTINATION_IPV4);
+	assert_string_equal(destination_text(&r.dst, text_of_dst),
+			    "192.0.2.7:80");
 }
 
 static void rules_that_are_none(void **state)
@@ -138,8 +159,8 @@ static void rules_that_are_none(void **state)
 	assert_no_rule("8080:h:0", "'0' is not a port");
 	assert_no_rule("8080:h:", "'' is not a port");
 	assert_no_rule("8080::80", "host is missing");
-	assert_no_rule("8080:[::1]:80", "IPv6");
-	assert_no_rule("127.0.0.1:8080:[2001:db8::1]:80", "IPv6");
+	assert_no_rule("8080:[::g]:80", "'::g' is not an IPv6");
+	assert_no_rule("8080:[fe80::1%lo]:80", "is not an IPv6");
 	assert_no_rule("name:8080:h:80", "'name:8080' is not a numeric");
 	assert_no_rule("1.2.3:8080:h:80", "'1.2.3:8080' is not a numeric");
 	assert_no_rule("8080:::1:80", "is not");
@@ -174,6 +195,7 @@ int main(void)
 		cmocka_unit_test(endpoints_that_are_none),
 		cmocka_unit_test(endpoints_as_text),
 		cmocka_unit_test(rules),
+		cmocka_unit_test(a_mapped_address_is_ipv4),
 		cmocka_unit_test(rules_that_are_none),
 		cmocka_unit_test(rules_cut_anywhere),
 	};

@@ -69,12 +69,12 @@ static void open_lobby(unsigned int pipes)
 	lobby_init(&host.lobby, &ops, host.loop, &host.log, &host.access,
 		   pipes);
 	assert_int_equal(addr_parse("127.0.0.1:0", NULL, 0, &addr, &len), 0);
-	assert_int_equal(lobby_open(&host.lobby, TRANSPORT_TCP, &addr,
-				    len), 0);
-	bound = lobby_address(&host.lobby, 0, &kind);
+	assert_int_equal(entrances_open(&host.lobby.entrances, TRANSPORT_TCP,
+					&addr, len), 0);
+	bound = entrances_address(&host.lobby.entrances, 0, &kind);
 	assert_non_null(bound);
 	assert_int_equal(kind, TRANSPORT_TCP);
-	assert_null(lobby_address(&host.lobby, 1, &kind));
+	assert_null(entrances_address(&host.lobby.entrances, 1, &kind));
 	memcpy(&host.entrance, bound, sizeof(host.entrance));
 }
 

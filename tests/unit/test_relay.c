@@ -204,7 +204,7 @@ static void carry(struct world *w, struct transit *t)
 static void on_syn(struct session *s, struct conn *c)
 {
 	struct world *w = session_owner(s);
-	unsigned int index = c->dst.port - FIRST_PORT;
+	unsigned int index = c->dst->port - FIRST_PORT;
 	int fd[2];
 
 	assert_in_range(index, 0, w->links - 1);

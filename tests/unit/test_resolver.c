@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-#include "lp/resolver.h"
+#include "mux/base/resolver.h"
 
 enum { THREADS = 3 };
 
@@ -74,6 +74,22 @@ static void release_all(void)
 	pthread_mutex_unlock(&lock);
 }
 
+static struct addrinfo *an_ipv6(unsigned int last, struct addrinfo *next)
+{
+	struct addrinfo *ai = calloc(1, sizeof(*ai));
+	struct sockaddr_in6 *in6 = calloc(1, sizeof(*in6));
+
+	assert_true(ai && in6);
+	in6->sin6_family = AF_INET6;
+	in6->sin6_addr.s6_addr[0] = 0x20;
+	in6->sin6_addr.s6_addr[15] = (uint8_t)last;
+	ai->ai_family = AF_INET6;
+	ai->ai_addr = (struct sockaddr *)in6;
+	ai->ai_addrlen = sizeof(*in6);
+	ai->ai_next = next;
+	return ai;
+}
+
 static struct addrinfo *an_address(unsigned int last, struct addrinfo *next)
 {
 	struct addrinfo *ai = calloc(1, sizeof(*ai));
@@ -93,6 +109,7 @@ int getaddrinfo(const char *name, const char *service,
 		const struct addrinfo *hints, struct addrinfo **found)
 {
 	unsigned int n;
+	char *sixes;
 
 	(void)service, (void)hints;
 	*found = NULL;
@@ -100,8 +117,12 @@ int getaddrinfo(const char *name, const char *service,
 		hang();
 	if (!strcmp(name, "none"))
 		return EAI_NONAME;
-	for (n = (unsigned int)strtoul(name, NULL, 10); n; n--)
+	for (n = (unsigned int)strtoul(name, &sixes, 10); n; n--)
 		*found = an_address(n, *found);
+	if (*sixes != '+')
+		return 0;
+	for (n = (unsigned int)strtoul(sixes, NULL, 10); n; n--)
+		*found = an_ipv6(n, *found);
 	return 0;
 }
 
@@ -180,7 +201,23 @@ static void more_addresses_than_are_kept(void **state)
 	a->awaited = 1;
 	assert_int_equal(ask(r, a, "9"), 0);
 	loop_run(a->loop);
-	assert_int_equal(a->last.count, LOOKUP_ADDRESSES);
+	assert_int_equal(a->last.count, LOOKUP_OF_A_FAMILY);
+	resolver_free(r);
+}
+
+/* However many a name has of one family, the other one is heard of. */
+static void both_families(void **state)
+{
+	struct asker *a = *state;
+	struct resolver *r = resolver_new(a->loop, THREADS);
+	const unsigned int last = LOOKUP_OF_A_FAMILY + 2 - 1;
+
+	a->awaited = 1;
+	assert_int_equal(ask(r, a, "2+20"), 0);
+	loop_run(a->loop);
+	assert_int_equal(a->last.count, LOOKUP_OF_A_FAMILY + 2);
+	assert_int_equal(a->last.addr[0].ss_family, AF_INET6);
+	assert_int_equal(a->last.addr[last].ss_family, AF_INET);
 	resolver_free(r);
 }
 
@@ -348,6 +385,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_name_with_addresses),
 		TEST(more_addresses_than_are_kept),
+		TEST(both_families),
 		TEST(names_without_addresses),
 		TEST(many_names),
 		TEST(the_same_name),

@@ -106,6 +106,45 @@ static void loopback_in_both_families(void **state)
 	assert_false(is_loopback("::ffff:128.0.0.1"));
 }
 
+static bool is_any(const char *text)
+{
+	assert_int_equal(parse(text), 0);
+	return addr_is_any(&addr);
+}
+
+static void any_in_both_families(void **state)
+{
+	(void)state;
+	assert_true(is_any("0.0.0.0:80"));
+	assert_true(is_any("[::]:80"));
+	assert_true(is_any("::ffff:0.0.0.0"));
+	assert_false(is_any("0.0.0.1"));
+	assert_false(is_any("::1"));
+}
+
+static const char *unmapped(const char *text)
+{
+	static char got[ADDR_TEXT];
+
+	assert_int_equal(parse(text), 0);
+	addr_unmap(&addr);
+	return addr_text(&addr, got);
+}
+
+static void only_mapped_addresses_are_unmapped(void **state)
+{
+	(void)state;
+	assert_string_equal(unmapped("[::ffff:192.0.2.1]:80"), "192.0.2.1:80");
+	assert_int_equal(addr.ss_family, AF_INET);
+	assert_int_equal(addr_size(&addr), sizeof(struct sockaddr_in));
+	assert_string_equal(unmapped("192.0.2.1:80"), "192.0.2.1:80");
+	assert_int_equal(addr.ss_family, AF_INET);
+	assert_string_equal(unmapped("[64:ff9b::c000:201]:80"),
+			    "[64:ff9b::c000:201]:80");
+	assert_int_equal(addr.ss_family, AF_INET6);
+	assert_int_equal(addr_size(&addr), sizeof(struct sockaddr_in6));
+}
+
 static bool same(const char *a, const char *b)
 {
 	struct sockaddr_storage other;
@@ -214,6 +253,8 @@ int main(void)
 		cmocka_unit_test(all_else_is_refused),
 		cmocka_unit_test(the_host_alone),
 		cmocka_unit_test(loopback_in_both_families),
+		cmocka_unit_test(any_in_both_families),
+		cmocka_unit_test(only_mapped_addresses_are_unmapped),
 		cmocka_unit_test(hosts_are_compared_without_ports),
 		cmocka_unit_test(a_port_is_taken_once),
 		cmocka_unit_test(queues_are_seen),

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "lp/socks.h"
+#include "mux/wire/wire_ext.h"
 #include "random.h"
 
 static const uint8_t greeting[] = { 5, 1, 0 };
@@ -74,15 +75,22 @@ static void assert_refused(const uint8_t *data, size_t len,
 						 0, 0 }), SOCKS_REPLY_SIZE);
 }
 
+static void assert_to(const struct socks *s, enum destination_kind kind,
+		      const char *text)
+{
+	char got[DESTINATION_TEXT];
+
+	assert_int_equal(s->to.kind, kind);
+	assert_string_equal(destination_text(&s->to, got), text);
+}
+
 static void connect_to_an_address(void **state)
 {
 	struct socks s;
 
 	(void)state;
 	assert_int_equal(request(&s, to_ipv4, sizeof(to_ipv4)), SOCKS_REQUEST);
-	assert_memory_equal(s.addr, ((uint8_t[]){ 192, 0, 2, 7 }), 4);
-	assert_int_equal(s.port, 8080);
-	assert_string_equal(s.name, "");
+	assert_to(&s, DESTINATION_IPV4, "192.0.2.7:8080");
 }
 
 static void connect_to_a_name(void **state)
@@ -91,8 +99,7 @@ static void connect_to_a_name(void **state)
 
 	(void)state;
 	assert_int_equal(request(&s, to_name, sizeof(to_name)), SOCKS_REQUEST);
-	assert_string_equal(s.name, "example");
-	assert_int_equal(s.port, 80);
+	assert_to(&s, DESTINATION_NAME, "example:80");
 }
 
 static void the_longest_name(void **state)
@@ -105,8 +112,10 @@ static void the_longest_name(void **state)
 	data[260] = 0xFF;
 	data[261] = 0xFE;
 	assert_int_equal(request(&s, data, sizeof(data)), SOCKS_REQUEST);
-	assert_int_equal(strlen(s.name), 255);
-	assert_int_equal(s.port, 0xFFFE);
+	assert_int_equal(s.to.kind, DESTINATION_NAME);
+	assert_int_equal(s.to.len, 255);
+	assert_int_equal(strlen((const char *)s.to.bytes), 255);
+	assert_int_equal(s.to.port, 0xFFFE);
 }
 
 static void names_that_are_none(void **state)
@@ -119,12 +128,33 @@ static void names_that_are_none(void **state)
 	assert_refused(nul, sizeof(nul), SOCKS_HOST_UNREACHABLE);
 }
 
-static void ipv6_is_not_served(void **state)
+static void connect_to_ipv6(void **state)
 {
-	uint8_t data[4 + 16 + 2] = { 5, 1, 0, 4 };
+	uint8_t data[4 + 16 + 2] = { 5, 1, 0, 4, 0x20, 1, 0x0d, 0xb8 };
+	uint8_t mapped[4 + 16 + 2] = { 5, 1, 0, 4, [14] = 0xff, 0xff,
+				       192, 0, 2, 7, 0, 80 };
+	struct socks s;
 
 	(void)state;
-	assert_refused(data, sizeof(data), SOCKS_NO_ADDRESS_TYPE);
+	data[19] = 7;
+	data[21] = 80;
+	assert_int_equal(request(&s, data, sizeof(data)), SOCKS_REQUEST);
+	assert_to(&s, DESTINATION_IPV6, "[2001:db8::7]:80");
+	assert_int_equal(request(&s, mapped, sizeof(mapped)), SOCKS_REQUEST);
+	assert_to(&s, DESTINATION_IPV4, "192.0.2.7:80");
+}
+
+static void what_rp_says_in_socks_words(void **state)
+{
+	(void)state;
+	assert_int_equal(socks_reply_to(WIRE_SYNACK_CONNECTED), 0);
+	assert_int_equal(socks_reply_to(WIRE_SYNACK_REFUSED), 5);
+	assert_int_equal(socks_reply_to(WIRE_SYNACK_UNREACHABLE), 4);
+	assert_int_equal(socks_reply_to(WIRE_SYNACK_NO_NAME), 4);
+	assert_int_equal(socks_reply_to(WIRE_SYNACK_TIMEOUT), 6);
+	assert_int_equal(socks_reply_to(WIRE_SYNACK_DENIED), 2);
+	assert_int_equal(socks_reply_to(WIRE_SYNACK_LIMIT), 1);
+	assert_int_equal(socks_reply_to(255), 1);
 }
 
 static void only_connect_is_served(void **state)
@@ -277,7 +307,7 @@ static void any_cut_reads_alike(void **state)
 				 SOCKS_REQUEST);
 		assert_int_equal(at, sizeof(greeting) + sizeof(to_name));
 		assert_int_equal(socks_need(&s), 0);
-		assert_string_equal(s.name, "example");
+		assert_to(&s, DESTINATION_NAME, "example:80");
 	}
 }
 
@@ -327,7 +357,8 @@ int main(void)
 		cmocka_unit_test(connect_to_a_name),
 		cmocka_unit_test(the_longest_name),
 		cmocka_unit_test(names_that_are_none),
-		cmocka_unit_test(ipv6_is_not_served),
+		cmocka_unit_test(connect_to_ipv6),
+		cmocka_unit_test(what_rp_says_in_socks_words),
 		cmocka_unit_test(only_connect_is_served),
 		cmocka_unit_test(unknown_address_types),
 		cmocka_unit_test(without_a_method_of_ours),

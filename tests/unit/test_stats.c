@@ -149,8 +149,11 @@ static void strings_are_escaped(void **state)
 
 static struct conn a_conn(void)
 {
+	static const struct destination to = {
+		DESTINATION_IPV4, 4, { 192, 0, 2, 1 }, 80
+	};
 	return (struct conn){
-		.id = 7, .dst = { DESTINATION_IPV4, 4, { 192, 0, 2, 1 }, 80 },
+		.id = 7, .dst = &to,
 		.end = CONN_END_PEER_FIN, .opened_at = loop_clock(),
 		.tx_bytes = UINT64_C(1) << 40, .rx_bytes = 2,
 		.tx_messages = 3, .rx_messages = 4,

@@ -17,12 +17,17 @@
 
 #include <sys/socket.h>
 
-#include "../mux/base/loop.h"
+#include "loop.h"
 
 enum {
 	LOOKUPS_MAX = 4096,	/* waiting for an answer: past it, -EAGAIN */
 	LOOKUP_SECONDS = 10,
-	LOOKUP_ADDRESSES = 8,	/* of a name, at most */
+	/*
+	 * Addresses that are kept of a name: so many IPv4 and so many IPv6
+	 * ones, or many of one family would hide the other.
+	 */
+	LOOKUP_OF_A_FAMILY = 8,
+	LOOKUP_ADDRESSES = 2 * LOOKUP_OF_A_FAMILY,
 	/* How long the end waits for threads that are nearly done. */
 	RESOLVER_END_MS = 100,
 };

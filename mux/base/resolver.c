@@ -89,10 +89,19 @@ static void unqueue(struct shared *sh, struct job *job)
 	sh->queued--;
 }
 
+static unsigned int count_of(const struct answer *answer, int family)
+{
+	unsigned int n = 0, i;
+
+	for (i = 0; i < answer->count; i++)
+		n += answer->addr[i].ss_family == family;
+	return n;
+}
+
 static void keep_address(struct answer *answer, const struct addrinfo *ai)
 {
-	if (answer->count == LOOKUP_ADDRESSES ||
-	    (ai->ai_family != AF_INET && ai->ai_family != AF_INET6))
+	if ((ai->ai_family != AF_INET && ai->ai_family != AF_INET6) ||
+	    count_of(answer, ai->ai_family) == LOOKUP_OF_A_FAMILY)
 		return;
 	memcpy(&answer->addr[answer->count++], ai->ai_addr, ai->ai_addrlen);
 }

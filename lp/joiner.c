@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "joiner.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "../mux/base/log.h"
+#include "../mux/base/sock.h"
+#include "../mux/session/session.h"
+
+static int leave(struct join *join)
+{
+	struct joiner *j = join->joiner;
+	int fd = join->watch.fd;
+
+	loop_unwatch(j->loop, &join->watch);
+	loop_timer_stop(j->loop, &join->deadline);
+	j->under_way--;
+	return fd;
+}
+
+static void complain(struct joiner *j, const char *why)
+{
+	char text[ADDR_TEXT];
+
+	if (j->complained)
+		return;
+	j->complained = true;
+	j->complete = false;
+	log_warn(j->log, "%u of %u pipes to %s are not up: %s; trying again",
+		 session_lacks(j->session), j->pipes,
+		 addr_text(&j->addr, text), why);
+}
+
+static void say_if_complete(struct joiner *j)
+{
+	char text[ADDR_TEXT];
+
+	if (j->complete || j->under_way || session_lacks(j->session))
+		return;
+	j->complete = true;
+	j->complained = false;
+	log_info(j->log, "%u pipe%s to %s %s up", j->pipes,
+		 j->pipes == 1 ? "" : "s", addr_text(&j->addr, text),
+		 j->pipes == 1 ? "is" : "are");
+}
+
+static void failed(struct joiner *j, int err)
+{
+	if (!session_is_up(j->session))
+		return;
+	if (err == ECONNREFUSED && session_lacks(j->session) == j->pipes) {
+		session_stop(j->session, "rp is there no more: Connection "
+			     "refused");
+		return;
+	}
+	complain(j, strerror(err));
+	joiner_look(j);
+}
+
+static void connected(struct watch *w, uint32_t events)
+{
+	struct join *join = container_of(w, struct join, watch);
+	struct joiner *j = join->joiner;
+	socklen_t len = sizeof(int);
+	int fd = leave(join), err = 0;
+
+	(void)events;
+	getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
+	if (err) {
+		close(fd);
+		failed(j, err);
+		return;
+	}
+	err = session_join(j->session, fd);
+	if (err)
+		failed(j, -err);
+	else
+		say_if_complete(j);
+}
+
+static void too_long(struct timer *t)
+{
+	struct join *join = container_of(t, struct join, deadline);
+
+	close(leave(join));
+	failed(join->joiner, ETIMEDOUT);
+}
+
+/* 0 or -errno. */
+static int dial(struct joiner *j, struct join *join, enum transport kind)
+{
+	int fd = transport_socket(kind, j->addr.ss_family);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	if (connect(fd, (const struct sockaddr *)&j->addr,
+		    addr_size(&j->addr)) && errno != EINPROGRESS) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	err = loop_watch(j->loop, &join->watch, fd, EPOLLOUT);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	j->under_way++;
+	err = loop_timer_in(j->loop, &join->deadline,
+			    JOIN_DIAL_MS * NS_PER_MS);
+	if (err)
+		close(leave(join));
+	return err;
+}
+
+static void dial_all(struct joiner *j)
+{
+	unsigned int lacks = session_lacks(j->session), i;
+	int err = 0;
+
+	j->tried_at = loop_clock();
+	j->tries++;
+	for (i = 0; i < PIPES_MAX && !err && j->under_way < lacks; i++) {
+		if (j->join[i].watch.fd < 0)
+			err = dial(j, &j->join[i],
+				   transport_set_of(j->transports,
+						    j->pipes - lacks +
+						    j->under_way));
+	}
+	if (err)
+		failed(j, -err);
+}
+
+static int64_t pause_ms(const struct joiner *j)
+{
+	int64_t ms = JOIN_MIN_MS;
+	unsigned int i;
+
+	for (i = 1; i < j->tries && ms < JOIN_MAX_MS; i++)
+		ms *= 2;
+	return ms < JOIN_MAX_MS ? ms : JOIN_MAX_MS;
+}
+
+void joiner_look(struct joiner *j)
+{
+	int64_t now = loop_clock();
+
+	if (!j->session || j->next.slot ||
+	    session_lacks(j->session) <= j->under_way)
+		return;
+	if (now - j->tried_at > JOIN_QUIET_MS * NS_PER_MS)
+		j->tries = 0;
+	loop_timer_at(j->loop, &j->next, j->tries ?
+		      j->tried_at + pause_ms(j) * NS_PER_MS : now);
+}
+
+static void next_came(struct timer *t)
+{
+	struct joiner *j = container_of(t, struct joiner, next);
+
+	if (session_lacks(j->session) > j->under_way)
+		dial_all(j);
+}
+
+void joiner_start(struct joiner *j, struct session *s,
+		  const struct sockaddr_storage *addr)
+{
+	j->session = s;
+	j->addr = *addr;
+	j->tries = 0;
+	j->tried_at = 0;
+	j->complained = j->complete = false;
+	say_if_complete(j);
+	joiner_look(j);
+}
+
+void joiner_stop(struct joiner *j)
+{
+	unsigned int i;
+
+	j->session = NULL;
+	loop_timer_stop(j->loop, &j->next);
+	for (i = 0; i < PIPES_MAX; i++) {
+		if (j->join[i].watch.fd >= 0)
+			close(leave(&j->join[i]));
+	}
+}
+
+void joiner_init(struct joiner *j, struct loop *loop, struct log *log,
+		 const struct transport_set *transports, unsigned int pipes)
+{
+	unsigned int i;
+
+	memset(j, 0, sizeof(*j));
+	j->loop = loop;
+	j->log = log;
+	j->transports = transports;
+	j->pipes = pipes;
+	j->next.fire = next_came;
+	for (i = 0; i < PIPES_MAX; i++) {
+		j->join[i].joiner = j;
+		j->join[i].watch.fd = -1;
+		j->join[i].watch.ready = connected;
+		j->join[i].deadline.fire = too_long;
+	}
+}
+
+void joiner_print(const struct joiner *j, FILE *out)
+{
+	if (j->session && session_lacks(j->session))
+		fprintf(out, "pipes that are lacking: %u of %u, %u being "
+			"dialled\n", session_lacks(j->session), j->pipes,
+			j->under_way);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "opening.h"
+
+#include <errno.h>
+#include <string.h>
+
+void opening_stop(struct opening *o)
+{
+	loop_timer_stop(o->loop, &o->deadline);
+	attempt_stop(&o->attempt);
+	if (o->greeting)
+		greeting_free(o->greeting);
+	o->greeting = NULL;
+}
+
+static void decline(struct opening *o, enum opening_end end, const char *why)
+{
+	opening_stop(o);
+	o->ops->declined(o, end, why);
+}
+
+/* --- WELCOME --- */
+
+static void welcome_came(struct greeting *g, const struct wire_ext *said)
+{
+	struct opening *o = greeting_owner(g);
+	struct wire_welcome welcome = said->welcome;
+	struct wire_hello hello = o->hello;
+	int fd;
+
+	switch (welcome.status) {
+	case WIRE_WELCOME_NEW:
+		fd = greeting_take(g);
+		o->greeting = NULL;
+		opening_stop(o);
+		o->ops->welcomed(o, &hello, &welcome, fd);
+		break;
+	case WIRE_WELCOME_REFUSED:
+		decline(o, OPENING_REFUSED, "rp refused the extension");
+		break;
+	case WIRE_WELCOME_BUSY:
+		decline(o, OPENING_BUSY, "rp has no room for another session");
+		break;
+	default:
+		decline(o, OPENING_FAILED, "rp takes this session for another");
+		break;
+	}
+}
+
+static void no_welcome(struct greeting *g, enum greeting_failure why)
+{
+	struct opening *o = greeting_owner(g);
+
+	switch (why) {
+	case GREETING_SILENT:
+		decline(o, OPENING_SILENT, "no answer to HELLO");
+		break;
+	case GREETING_CLOSED:
+		decline(o, OPENING_FAILED, "the other end closed the first "
+			"pipe");
+		break;
+	case GREETING_WRONG:
+		decline(o, OPENING_REFUSED, "the other end does not speak the "
+			"extension");
+		break;
+	}
+}
+
+static const struct greeting_ops greeting_ops = {
+	.came = welcome_came,
+	.failed = no_welcome,
+};
+
+/* --- the pipe --- */
+
+static void pipe_up(struct attempt *a, const int *fds, unsigned int n)
+{
+	struct opening *o = container_of(a, struct opening, attempt);
+
+	(void)n;
+	loop_timer_stop(o->loop, &o->deadline);
+	o->greeting = greeting_say(o->loop, fds[0], &o->hello,
+				   o->until - loop_clock(), &greeting_ops, o);
+	if (!o->greeting)
+		decline(o, OPENING_FAILED, strerror(ENOMEM));
+}
+
+static void pipe_failed(struct attempt *a, const char *why)
+{
+	struct opening *o = container_of(a, struct opening, attempt);
+
+	decline(o, a->err == ECONNREFUSED ? OPENING_REFUSED : OPENING_FAILED,
+		why);
+}
+
+static const struct attempt_ops attempt_ops = {
+	.up = pipe_up,
+	.failed = pipe_failed,
+};
+
+static void too_late(struct timer *t)
+{
+	decline(container_of(t, struct opening, deadline), OPENING_SILENT,
+		"no answer in time");
+}
+
+void opening_start(struct opening *o, const struct sockaddr_storage *addr,
+		   int64_t patience)
+{
+	int err = greet_hello(&o->hello, o->pipes);
+
+	if (!err)
+		err = loop_timer_in(o->loop, &o->deadline, patience);
+	if (err) {
+		decline(o, OPENING_FAILED, strerror(-err));
+		return;
+	}
+	o->until = loop_clock() + patience;
+	attempt_start(&o->attempt, addr);
+}
+
+void opening_init(struct opening *o, const struct opening_ops *ops,
+		  struct loop *loop, const struct transport_set *transports,
+		  unsigned int pipes)
+{
+	memset(o, 0, sizeof(*o));
+	o->ops = ops;
+	o->loop = loop;
+	o->pipes = pipes;
+	o->deadline.fire = too_late;
+	attempt_init(&o->attempt, &attempt_ops, loop, transports, 1);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One try to open a session of the extension at one address: one pipe is
+ * connected, says HELLO, and awaits WELCOME. The other pipes are joiner.h's.
+ */
+#ifndef TM3_OPENING_H
+#define TM3_OPENING_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "../mux/session/greeting.h"
+#include "attempt.h"
+
+struct opening;
+
+enum opening_end {
+	OPENING_REFUSED,	/* nobody there speaks it, or not with us */
+	OPENING_SILENT,		/* no answer in time */
+	OPENING_BUSY,		/* it is spoken, but there is no room */
+	OPENING_FAILED,		/* all else: that may pass */
+};
+
+struct opening_ops {
+	/* @fd is the first pipe of the session that @hello names. */
+	void (*welcomed)(struct opening *o, const struct wire_hello *hello,
+			 const struct wire_welcome *welcome, int fd);
+	/* Another try may begin at once. */
+	void (*declined)(struct opening *o, enum opening_end end,
+			 const char *why);
+};
+
+struct opening {
+	const struct opening_ops *ops;
+	struct loop *loop;
+	unsigned int pipes;	/* that the session is to have */
+	struct attempt attempt;	/* of one pipe, */
+	struct timer deadline;	/* for its connect(); */
+	int64_t until;		/* and for WELCOME */
+	struct greeting *greeting;
+	struct wire_hello hello;
+};
+
+void opening_init(struct opening *o, const struct opening_ops *ops,
+		  struct loop *loop, const struct transport_set *transports,
+		  unsigned int pipes);
+/* For @patience ns in all. May call ops at once. */
+void opening_start(struct opening *o, const struct sockaddr_storage *addr,
+		   int64_t patience);
+/* Drops what is under way. Neither of ops is called. */
+void opening_stop(struct opening *o);
+
+#endif

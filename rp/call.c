@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+#include "call.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdlib.h>
+
+#include "../mux/base/log.h"
+#include "../mux/base/resolver.h"
+#include "../mux/base/sock.h"
+#include "../mux/conn/conn.h"
+#include "../mux/session/session.h"
+#include "connects.h"
+#include "race.h"
+#include "reach.h"
+
+struct call {
+	struct connector *connector;
+	struct conn *conn;
+	struct list member;	/* of the connector's calls, or its unasked */
+	struct lookup *lookup;	/* or NULL */
+	unsigned int running;	/* addresses in the race; 0: it is not on */
+	struct race race;
+};
+
+static struct call *call_of(struct race *r)
+{
+	return container_of(r, struct call, race);
+}
+
+static struct log *log_of(const struct call *call)
+{
+	return call->connector->all->engine->log;
+}
+
+/* --- the race --- */
+
+static int dial(struct race *r, const struct sockaddr_storage *to)
+{
+	struct connector *c = call_of(r)->connector;
+	int fd = connector_dial(c, to);
+
+	if (fd >= 0)
+		c->sockets++;
+	return fd;
+}
+
+static void closed(struct race *r)
+{
+	call_of(r)->connector->sockets--;
+}
+
+/* The connection has its own place among the sockets. */
+static void won(struct race *r, int fd)
+{
+	struct call *call = call_of(r);
+	struct connector *c = call->connector;
+	struct conn *conn = call->conn;
+
+	c->sockets--;
+	call_free(call);
+	connector_connected(c, conn, fd);
+}
+
+static void lost(struct race *r, int err)
+{
+	struct call *call = call_of(r);
+	struct connector *c = call->connector;
+	struct conn *conn = call->conn;
+
+	call_free(call);
+	connector_failed(c, conn, err);
+}
+
+static const struct race_ops race_ops = {
+	.dial = dial,
+	.closed = closed,
+	.won = won,
+	.lost = lost,
+};
+
+/* --- the name --- */
+
+static void refuse(struct call *call, enum conn_end why)
+{
+	struct conn *conn = call->conn;
+
+	call_free(call);
+	conn_refuse(conn, why);
+}
+
+/* Of the addresses in @answer, those that may be reached; how many. */
+static unsigned int judge(const struct call *call, const struct answer *answer,
+			  struct sockaddr_storage addr[LOOKUP_ADDRESSES])
+{
+	const struct connector *c = call->connector;
+	char why[ACCESS_WHY], text[CONN_TEXT], host[ADDR_TEXT];
+	unsigned int n = 0, i;
+
+	for (i = 0; i < answer->count; i++) {
+		addr[n] = answer->addr[i];
+		addr_set_port(&addr[n], call->conn->dst->port);
+		addr_unmap(&addr[n]);
+		if (reach_allows(c->all->reach, &addr[n], c->local, why)) {
+			n++;
+			continue;
+		}
+		log_warn(log_of(call), "%s, which is %s, denied: %s",
+			 conn_text(call->conn, text),
+			 addr_host(&addr[n], host), why);
+	}
+	return n;
+}
+
+static int ask(struct call *call);
+
+/* One was answered or given up, so another one may be asked for. */
+static void ask_next(struct connector *c)
+{
+	while (!list_empty(&c->unasked) && c->looking < CALLS_LOOKING) {
+		struct call *next = list_first(&c->unasked, struct call,
+					       member);
+		struct conn *conn = next->conn;
+		int err = ask(next);
+
+		if (!err)
+			continue;
+		call_free(next);
+		connector_failed(c, conn, -err);
+	}
+}
+
+static void looked_up(void *asker, const struct answer *answer)
+{
+	struct call *call = asker;
+	struct connector *c = call->connector;
+	struct sockaddr_storage addr[LOOKUP_ADDRESSES];
+	char text[CONN_TEXT];
+
+	call->lookup = NULL;
+	c->looking--;
+	if (answer->error) {
+		log_debug(log_of(call), "%s: %s", conn_text(call->conn, text),
+			  resolver_error_text(answer->error));
+		refuse(call, CONN_END_NO_NAME);
+	} else {
+		call->running = judge(call, answer, addr);
+		if (call->running) {
+			race_init(&call->race, &race_ops, c->all->engine->loop,
+				  addr, call->running);
+			race_start(&call->race);
+		} else {
+			refuse(call, CONN_END_DENIED);
+		}
+	}
+	ask_next(c);
+}
+
+/* 0 or -errno. */
+static int ask(struct call *call)
+{
+	struct connector *c = call->connector;
+	const struct destination *to = call->conn->dst;
+	int err = resolver_ask(c->all->names, (const char *)to->bytes,
+			       AF_UNSPEC, looked_up, call, &call->lookup);
+
+	if (err)
+		return err;
+	list_move_tail(&c->calls, &call->member);
+	c->looking++;
+	return 0;
+}
+
+int call_begin(struct connector *c, struct conn *conn)
+{
+	struct call *call = calloc(1, sizeof(*call));
+	int err = 0;
+
+	if (!call)
+		return -ENOMEM;
+	call->connector = c;
+	call->conn = conn;
+	list_add_tail(&c->unasked, &call->member);
+	conn->asker = call;
+	if (c->looking < CALLS_LOOKING)
+		err = ask(call);
+	if (err)
+		call_free(call);
+	return err;
+}
+
+void call_free(struct call *call)
+{
+	struct connector *c = call->connector;
+	bool looking = call->lookup != NULL;
+
+	call->conn->asker = NULL;
+	list_del(&call->member);
+	if (looking)
+		resolver_cancel(call->lookup);
+	if (call->running)
+		race_stop(&call->race);
+	free(call);
+	if (!looking)
+		return;
+	c->looking--;
+	ask_next(c);
+}
+
+void calls_end(struct list *calls)
+{
+	while (!list_empty(calls))
+		conn_abort(list_first(calls, struct call, member)->conn,
+			   CONN_END_SESSION);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The way of one connection to a server that it knows by name: the name is
+ * looked up, each address that comes of it is held against the rules as if it
+ * had been asked for itself, and those that may be reached are tried, see
+ * race.h.
+ *
+ * A session may have CALLS_LOOKING names looked up at a time, the others wait:
+ * so its names, if they hang, do not keep all threads that look up.
+ *
+ * A call is the connection's until it ends; conn->asker leads to it. That it
+ * does not take for ever is the connection's own to see to.
+ */
+#ifndef TM3_RP_CALL_H
+#define TM3_RP_CALL_H
+
+struct call;
+struct conn;
+struct connector;
+struct list;
+
+/* LOOKUP_THREADS of the resolver, for all sessions. */
+enum { CALLS_LOOKING = 8, LOOKUP_THREADS = 32 };
+
+/* 0 or -errno. How it ends is told by connector_connected() or _failed(). */
+int call_begin(struct connector *c, struct conn *conn);
+/* Gives it up. Nothing is told. */
+void call_free(struct call *call);
+/* Ends the connections of all @calls of a session that ended. */
+void calls_end(struct list *calls);
+
+#endif

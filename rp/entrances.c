@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "entrances.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "../mux/base/sock.h"
+
+struct entrance {
+	struct list member;
+	struct listener *listener;
+	enum transport kind;
+};
+
+static struct entrance *entrance_at(const struct list *pos)
+{
+	return list_entry(pos, struct entrance, member);
+}
+
+void entrances_init(struct entrances *e, struct loop *loop, struct log *log,
+		    accepted_fn accepted, void *owner)
+{
+	e->loop = loop;
+	e->log = log;
+	e->accepted = accepted;
+	e->owner = owner;
+	list_init(&e->all);
+}
+
+int entrances_open(struct entrances *e, enum transport kind,
+		   const struct sockaddr_storage *addr, socklen_t len)
+{
+	struct entrance *new = calloc(1, sizeof(*new));
+	int err;
+
+	if (!new)
+		return -ENOMEM;
+	new->kind = kind;
+	new->listener = listener_new(e->loop, e->log,
+				     transport_socket(kind, addr->ss_family),
+				     addr, len, e->accepted, e->owner);
+	if (!new->listener) {
+		err = -errno;
+		free(new);
+		return err;
+	}
+	list_add_tail(&e->all, &new->member);
+	return 0;
+}
+
+const struct sockaddr_storage *entrances_address(const struct entrances *e,
+						 unsigned int i,
+						 enum transport *kind)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &e->all) {
+		*kind = entrance_at(pos)->kind;
+		if (!i--)
+			return listener_addr(entrance_at(pos)->listener);
+	}
+	return NULL;
+}
+
+/* An IPv6 listener takes no IPv4: see sock_listen(). */
+static bool takes(const struct sockaddr_storage *listening,
+		  const struct sockaddr_storage *dst)
+{
+	uint8_t v4[4];
+
+	if (addr_port(listening) != addr_port(dst))
+		return false;
+	return addr_same_host(listening, dst) ||
+	       (addr_is_any(listening) &&
+		addr_v4(listening, v4) == addr_v4(dst, v4));
+}
+
+bool entrances_listen_at(const struct entrances *e,
+			 const struct sockaddr_storage *dst)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &e->all) {
+		if (entrance_at(pos)->kind != TRANSPORT_SCTP &&
+		    takes(listener_addr(entrance_at(pos)->listener), dst))
+			return true;
+	}
+	return false;
+}
+
+bool entrances_are_short(const struct entrances *e)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &e->all) {
+		if (listener_is_short(entrance_at(pos)->listener))
+			return true;
+	}
+	return false;
+}
+
+void entrances_close(struct entrances *e)
+{
+	while (!list_empty(&e->all)) {
+		struct entrance *first = entrance_at(e->all.next);
+
+		listener_free(first->listener);
+		list_del(&first->member);
+		free(first);
+	}
+}

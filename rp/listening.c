@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "listening.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "../mux/base/log.h"
+#include "../mux/base/sock.h"
+#include "entrances.h"
+#include "options.h"
+
+/* The addresses of one kind, on the way to being listened on. */
+struct listening {
+	struct entrances *entrances;
+	const struct options *options;
+	bool extended;
+	struct log *log;
+	unsigned int n;		/* of its entrances so far */
+};
+
+/* What may help, in two parts around the option that sets the address. */
+static const char *const *hint(int err)
+{
+	static const char *const none[2];
+	static const char *const in_use[2] = {
+		"; is another rp running? ", " chooses another port",
+	};
+	static const char *const not_ours[2] = {
+		"; ", " wants an address of this host",
+	};
+
+	if (err == EADDRINUSE)
+		return in_use;
+	return err == EADDRNOTAVAIL ? not_ours : none;
+}
+
+static const char *plain_hint(int err)
+{
+	if (err == EACCES)
+		return "; ports below 1024 are for root";
+	if (err == EMFILE)
+		return "; more descriptors: ulimit -n";
+	return "";
+}
+
+/* " over sctp", for a line about pipes of that @kind. */
+static const char *over_transport(enum transport kind)
+{
+	switch (kind) {
+	case TRANSPORT_MPTCP:
+		return " over mptcp or tcp";
+	case TRANSPORT_SCTP:
+		return " over sctp";
+	case TRANSPORT_TCP:
+		break;
+	}
+	return "";
+}
+
+static void say_cannot(const struct listening *l, enum transport kind,
+		       const struct sockaddr_storage *addr, int err)
+{
+	const char *option = l->extended ? "--extended" : "--listen";
+	const char *const *parts = hint(err);
+	char text[ADDR_TEXT];
+
+	addr_text(addr, text);
+	if (l->extended && !l->options->extended_given)
+		log_warn(l->log, "the extension is not spoken on %s%s: %s",
+			 text, over_transport(kind), strerror(err));
+	else if (parts[0])
+		log_error(l->log, "cannot listen on %s%s: %s%s%s%s", text,
+			  over_transport(kind), strerror(err), parts[0], option,
+			  parts[1]);
+	else
+		log_error(l->log, "cannot listen on %s%s: %s%s", text,
+			  over_transport(kind), strerror(err), plain_hint(err));
+}
+
+static int listen_for(struct listening *l, enum transport kind,
+		      const struct sockaddr_storage *addr, socklen_t len)
+{
+	int err = entrances_open(l->entrances, kind, addr, len);
+
+	if (err)
+		say_cannot(l, kind, addr, -err);
+	else
+		l->n++;
+	return err;
+}
+
+/*
+ * An MPTCP listener accepts TCP connections too. SCTP has ports of its own. If
+ * the kernel chose TCP's port, SCTP listens on the same number. The extension is
+ * not spoken over SCTP.
+ */
+static int listen_on(struct listening *l, const struct options_listen *where)
+{
+	const struct transport_set *set = &l->options->settings.transports;
+	bool mptcp = transport_set_has(set, TRANSPORT_MPTCP);
+	struct sockaddr_storage addr = where->addr;
+	unsigned int before = l->n;
+	enum transport kind;
+	int err = 0;
+
+	if (mptcp || transport_set_has(set, TRANSPORT_TCP))
+		err = listen_for(l, mptcp ? TRANSPORT_MPTCP : TRANSPORT_TCP,
+				 &addr, where->len);
+	if (err || l->extended || !transport_set_has(set, TRANSPORT_SCTP))
+		return err;
+	if (l->n > before)
+		addr = *entrances_address(l->entrances, before, &kind);
+	return listen_for(l, TRANSPORT_SCTP, &addr, where->len);
+}
+
+int listening_open(struct entrances *entrances, const struct options *options,
+		   bool extended, struct log *log)
+{
+	struct listening l = { entrances, options, extended, log, 0 };
+	const struct options_listen *where = extended ? options->extended :
+					     options->listen;
+	unsigned int n = extended ? options->extendeds : options->listens;
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < n; i++) {
+		err = listen_on(&l, &where[i]);
+		if (err && (!extended || options->extended_given))
+			return err;
+	}
+	return 0;
+}
+
+void listening_say(const struct entrances *entrances,
+		   const struct options *options, bool extended,
+		   struct log *log)
+{
+	unsigned int n = options->pipes;
+	const struct sockaddr_storage *addr;
+	char text[ADDR_TEXT];
+	enum transport kind;
+	unsigned int i;
+
+	for (i = 0; (addr = entrances_address(entrances, i, &kind)); i++) {
+		addr_text(addr, text);
+		if (extended)
+			log_info(log, "listening on %s for pipes of the "
+				 "extension%s", text, over_transport(kind));
+		else
+			log_info(log, "listening on %s for %u pipe%s%s", text,
+				 n, n == 1 ? "" : "s", over_transport(kind));
+	}
+}
+
+static bool all_loopback(const struct options_listen *where, unsigned int n)
+{
+	while (n--) {
+		if (!addr_is_loopback(&where[n].addr))
+			return false;
+	}
+	return true;
+}
+
+void listening_say_who_may(const struct options *o, struct log *log)
+{
+	if (!access_is_open(&o->access) ||
+	    (all_loopback(o->listen, o->listens) &&
+	     all_loopback(o->extended, o->extendeds)))
+		return;
+	log_warn(log, "anybody may open pipes and reach the network through "
+		 "this proxy; --allow CIDR narrows it");
+}

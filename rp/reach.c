@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "reach.h"
+
+#include <stdio.h>
+
+#include "entrances.h"
+#include "host.h"
+
+static bool is_an_entrance(const struct reach *r,
+			   const struct sockaddr_storage *to)
+{
+	unsigned int i;
+
+	for (i = 0; i < REACH_ENTRANCES; i++) {
+		if (entrances_listen_at(r->entrances[i], to))
+			return true;
+	}
+	return false;
+}
+
+static bool allows(const struct reach *r, const struct sockaddr_storage *to,
+		   bool local, char why[ACCESS_WHY])
+{
+	bool own = host_has(r->host, to);
+
+	if (own && is_an_entrance(r, to)) {
+		snprintf(why, ACCESS_WHY, "it is where rp itself listens");
+		return false;
+	}
+	return access_reaches(r->access, to, own, local, why);
+}
+
+bool reach_allows(const struct reach *r, const struct sockaddr_storage *to,
+		  bool local, char why[ACCESS_WHY])
+{
+	struct sockaddr_storage v4;
+
+	if (!allows(r, to, local, why))
+		return false;
+	return !access_embedded(to, &v4) || allows(r, &v4, local, why);
+}

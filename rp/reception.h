@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where pipes of the extension come in, until each has said by a HELLO which
+ * session it is of. So many local proxies may share an address, and each may have
+ * as many pipes as it likes.
+ *
+ * A pipe that says none within RECEPTION_PATIENCE_S is closed. Of more than
+ * RECEPTION_EACH of one address that have not said it yet the oldest is closed,
+ * and so is that of more than RECEPTION_MAX in all.
+ */
+#ifndef TM3_RP_RECEPTION_H
+#define TM3_RP_RECEPTION_H
+
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "../mux/base/list.h"
+#include "../mux/base/loop.h"
+#include "entrances.h"
+
+enum {
+	RECEPTION_MAX = 1024,	/* pipes */
+	RECEPTION_EACH = 256,
+	RECEPTION_PATIENCE_S = 10,
+};
+
+struct access;
+struct log;
+struct reception;
+struct wire_hello;
+
+/* @fd is a pipe of @peer whose HELLO was read: the callee's from now on. */
+typedef void (*greeted_fn)(struct reception *r,
+			   const struct sockaddr_storage *peer,
+			   const struct wire_hello *hello, int fd);
+
+struct reception {
+	struct loop *loop;
+	struct log *log;
+	const struct access *access;
+	greeted_fn greeted;
+	int64_t patience;	/* ns, RECEPTION_PATIENCE_S but in tests */
+	struct entrances entrances;	/* to be opened by the owner */
+	struct list callers;	/* the oldest first */
+	unsigned int waiting;
+};
+
+void reception_init(struct reception *r, greeted_fn greeted, struct loop *loop,
+		    struct log *log, const struct access *access);
+/* Stops listening, and closes whoever waits. */
+void reception_close(struct reception *r);
+/* Who waits, for a person. */
+void reception_print(const struct reception *r, FILE *out);
+
+#endif

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: MIT
+"""Whether lp and rp speak the extension: who asks, who answers, and who goes on without it."""
+
+import select
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tests.relay import wire, wire_ext
+from tests.relay.ends import (
+    echo,
+    read_exactly,
+    serving,
+    socks,
+    socks_greet,
+    socks_reply,
+    socks_request,
+)
+from tests.relay.netns import Namespace
+from tests.relay.proxies import local_proxy, remote_proxy
+from tests.relay.waiting import until
+from tests.relay.wire import Message, Pipe, RawRp, raw_lp, raw_rp
+
+HELLO = wire_ext.Hello(bytes(range(16)), 0, 3)
+EXTENDED = ("127.0.0.1", wire_ext.PORT)
+NETWORK_UNREACHABLE = 3
+
+
+def echoes(ns: Namespace, port: int) -> None:
+    with socks(ns, "127.0.0.1", port) as sock:
+        sock.sendall(b"still there")
+        assert read_exactly(sock, 11) == b"still there"
+
+
+@contextmanager
+def playing(ns: Namespace, player: Callable[[Pipe], object]) -> Iterator[list[object]]:
+    """Somebody on port 6010 who does with each pipe what `player` does; what that returned."""
+    rp = RawRp(ns, EXTENDED)
+    seen: list[object] = []
+    pipes: list[Pipe] = []
+
+    def play() -> None:
+        while True:
+            try:
+                pipes.extend(rp.accept(1))
+                seen.append(player(pipes[-1]))
+            except OSError:
+                return
+
+    rp.listener.settimeout(30)
+    thread = Thread(target=play, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        rp.listener.shutdown(2)
+        rp.listener.close()
+        for pipe in pipes:
+            pipe.sock.close()
+        thread.join(timeout=10)
+
+
+def silent(pipe: Pipe) -> wire_ext.Hello:
+    return wire_ext.hello_of(pipe.receive())
+
+
+def closes(pipe: Pipe) -> wire_ext.Hello:
+    hello = wire_ext.hello_of(pipe.receive())
+    pipe.sock.close()
+    return hello
+
+
+def says(*messages: bytes) -> Callable[[Pipe], wire_ext.Hello]:
+    def player(pipe: Pipe) -> wire_ext.Hello:
+        hello = wire_ext.hello_of(pipe.receive())
+        pipe.send(*messages)
+        return hello
+
+    return player
+
+
+# --- lp, and what it finds ------------------------------------------------------
+
+
+def test_an_rp_without_the_extension(box: Namespace, tmp_path: Path) -> None:
+    """Port 6010 refuses, so the baseline begins at once; not a byte of id 0 goes to it."""
+    with raw_rp(box) as rp, local_proxy(box, tmp_path, ready=None) as lp:
+        started = time.monotonic()
+        pipes = rp.accept(4)
+        lp.expect("4 pipes to 127.0.0.1:6000 are up")
+        assert time.monotonic() - started < 1
+        with socks(box, "192.0.2.1", 80) as sock:
+            sock.sendall(b"x" * 100_000)
+            sock.shutdown(socket.SHUT_WR)
+            got = 0
+            poll = select.poll()
+            for pipe in pipes:
+                poll.register(pipe.sock, select.POLLIN)
+            while got < 100_000:
+                assert poll.poll(10_000), f"only {got} bytes came"
+                for pipe in pipes:
+                    got += sum(len(m.body) for m in at_once(pipe) if m.kind == "data")
+
+
+def at_once(pipe: Pipe) -> Iterator[Message]:
+    """The messages that are there, none of which is of the extension."""
+    while True:
+        try:
+            message = pipe.receive(0.01)
+        except TimeoutError:
+            return
+        assert message is not None and message.conn != 0, message
+        yield message
+
+
+@pytest.mark.parametrize(
+    ("player", "least", "most"),
+    [
+        pytest.param(silent, 1.9, 4.0, id="silent"),
+        pytest.param(closes, 0.0, 1.5, id="closes"),
+        pytest.param(says(b"HTTP/1.1 400 Bad Request\r\n\r\n"), 0.0, 1.5, id="http"),
+        pytest.param(says(wire_ext.welcome(wire_ext.REFUSED)), 0.0, 1.5, id="refused"),
+    ],
+)
+def test_lp_goes_on_with_the_baseline(
+    box: Namespace,
+    tmp_path: Path,
+    player: Callable[[Pipe], object],
+    least: float,
+    most: float,
+) -> None:
+    with (
+        serving(box, echo) as server,
+        remote_proxy(box, tmp_path, "--extended", "off"),
+        playing(box, player) as seen,
+    ):
+        started = time.monotonic()
+        with local_proxy(box, tmp_path):
+            assert least <= time.monotonic() - started <= most
+            echoes(box, server.port)
+        (hello,) = seen
+        assert isinstance(hello, wire_ext.Hello)
+        assert (hello.pipe, hello.pipes, hello.incarnation) == (0, 4, 0)
+
+
+def test_a_network_that_drops_the_port(box: Namespace, tmp_path: Path) -> None:
+    box.nft(
+        "table inet t {\nchain in {\ntype filter hook input priority 0\ntcp dport 6010 drop\n}\n}\n"
+    )
+    with serving(box, echo) as server, remote_proxy(box, tmp_path):
+        started = time.monotonic()
+        with local_proxy(box, tmp_path):
+            assert 1.9 <= time.monotonic() - started <= 4.0
+            echoes(box, server.port)
+
+
+def test_each_session_is_asked_for_anew(box: Namespace, tmp_path: Path) -> None:
+    """With another id, and before the baseline is tried again."""
+    up = "4 pipes to 127.0.0.1:6000 are up"
+    off = ("--extended", "off")
+    with playing(box, closes) as seen, local_proxy(box, tmp_path, ready=None) as lp:
+        for i in range(2):
+            with remote_proxy(box, tmp_path, *off, name=f"rp{i}") as rp:
+                rp.expect("session 1: 4 pipes")
+                lp.expect(up, count=i + 1)
+        until("a third HELLO", lambda: len(seen) >= 3)
+        hellos = [hello for hello in seen if isinstance(hello, wire_ext.Hello)]
+        assert len({hello.session for hello in hellos}) == len(seen)
+
+
+def test_busy_is_waited_for(box: Namespace, tmp_path: Path) -> None:
+    """rp speaks it, and will have room: the baseline has none either."""
+    with (
+        remote_proxy(box, tmp_path, "--extended", "off") as rp,
+        playing(box, says(wire_ext.welcome(wire_ext.BUSY))) as seen,
+        local_proxy(box, tmp_path, ready="rp has no room for another session"),
+    ):
+        until("three HELLOs", lambda: len(seen) >= 3)
+        assert not rp.lines("session 1")
+
+
+def test_who_welcomed_once_is_not_given_up_for_silence(box: Namespace, tmp_path: Path) -> None:
+    """Somebody on the way who makes the port silent cannot bring the baseline back."""
+    goodbye = wire.data(0, 0, b"\x07\x00")
+    told: list[Pipe] = []
+
+    def player(pipe: Pipe) -> wire_ext.Hello:
+        hello = wire_ext.hello_of(pipe.receive())
+        told.append(pipe)
+        if len(told) == 1:
+            pipe.send(wire_ext.welcome(wire_ext.NEW), goodbye)
+        return hello
+
+    with (
+        remote_proxy(box, tmp_path, "--extended", "off", pipes=1) as rp,
+        playing(box, player) as seen,
+        local_proxy(box, tmp_path, pipes=1, ready="1 pipe to 127.0.0.1:6010 is up") as lp,
+    ):
+        lp.expect("the other end said GOODBYE")
+        lp.expect("no pipes to 127.0.0.1:6000: no answer to HELLO", seconds=15)
+        assert len(seen) >= 2 and not rp.lines("session 1")
+
+
+@pytest.mark.slow
+def test_a_session_without_pipes_refuses_after_a_while(box: Namespace, tmp_path: Path) -> None:
+    """For 10 s applications wait; then they are told, although rp may still come back."""
+    with (
+        remote_proxy(box, tmp_path, "--listen", "127.0.0.1") as rp,
+        local_proxy(box, tmp_path) as lp,
+    ):
+        box.nft(
+            "table inet t {\nchain in {\n"
+            "type filter hook input priority 0\ntcp dport 6010 drop\n}\n}\n"
+        )
+        rp.kill()
+        lp.expect("4 of 4 pipes to 127.0.0.1:6010 are not up", seconds=15)
+        with socks_greet(box) as sock:
+            sock.sendall(socks_request("127.0.0.1", 80))
+            until("lp to refuse", lambda: _refused(box), seconds=20)
+
+
+def _refused(box: Namespace) -> bool:
+    with socks_greet(box) as sock:
+        sock.sendall(socks_request("127.0.0.1", 80))
+        return socks_reply(sock) == NETWORK_UNREACHABLE
+
+
+def test_never_asks_nobody(box: Namespace, tmp_path: Path) -> None:
+    with (
+        serving(box, echo) as server,
+        remote_proxy(box, tmp_path, "--extended", "off"),
+        playing(box, silent) as seen,
+        local_proxy(box, tmp_path, "--extend", "never"),
+    ):
+        echoes(box, server.port)
+        assert seen == []
+
+
+def test_always_takes_nothing_else(box: Namespace, tmp_path: Path) -> None:
+    always = ("--extend", "always")
+    with (
+        remote_proxy(box, tmp_path, "--extended", "off") as rp,
+        local_proxy(box, tmp_path, *always, ready="no pipes to 127.0.0.1:6010") as lp,
+    ):
+        lp.expect("Connection refused")
+        with playing(box, closes) as seen:
+            until("two HELLOs", lambda: len(seen) >= 2)
+        assert not rp.lines("session 1") and "are up" not in lp.log
+
+
+def test_another_port_has_no_extension_unless_named(box: Namespace, tmp_path: Path) -> None:
+    """Port 6010 may be that of another rp on this host."""
+    listen = ("--listen", "127.0.0.1:6600", "--extended", "off")
+    with remote_proxy(box, tmp_path, *listen), playing(box, closes) as seen:
+        with local_proxy(box, tmp_path, to="127.0.0.1:6600"):
+            assert seen == []
+        with local_proxy(box, tmp_path, to="127.0.0.1:6600,6010", name="second"):
+            assert len(seen) == 1
+
+
+# --- rp, and who comes ----------------------------------------------------------
+
+
+def test_a_bare_rp_is_the_courses(box: Namespace, tmp_path: Path) -> None:
+    with remote_proxy(box, tmp_path) as rp:
+        assert box.listening(6000) and not box.listening(wire_ext.PORT)
+        assert not rp.lines("extension")
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        (["--listen", "127.0.0.1"], ["127.0.0.1:6010"]),
+        (["--allow", "127.0.0.0/8"], ["0.0.0.0:6010"]),
+        (["--listen", "127.0.0.1", "--listen", "[::1]"], ["127.0.0.1:6010", r"\[::1\]:6010"]),
+        (["--listen", "127.0.0.1:6600"], []),
+        (["--extended", "127.0.0.1:7000"], ["127.0.0.1:7000"]),
+        (["--extended", "0.0.0.0"], ["0.0.0.0:6010"]),
+        (["--allow", "127.0.0.0/8", "--extended", "off"], []),
+    ],
+)
+def test_where_rp_speaks_it(
+    box: Namespace, tmp_path: Path, options: list[str], where: list[str]
+) -> None:
+    with remote_proxy(box, tmp_path, *options) as rp:
+        for address in where:
+            rp.expect(rf"listening on {address} for pipes of the extension")
+        assert len(rp.lines("for pipes of the extension")) == len(where)
+
+
+def test_a_default_port_that_is_taken_is_no_reason_to_end(box: Namespace, tmp_path: Path) -> None:
+    taken = RawRp(box, EXTENDED)
+    with taken.listener, remote_proxy(box, tmp_path, "--listen", "127.0.0.1") as rp:
+        rp.expect("the extension is not spoken on 127.0.0.1:6010: Address already in use")
+        with raw_lp(box, 4):
+            rp.expect("session 1: 4 pipes from 127.0.0.1")
+
+
+def test_rp_is_no_destination_of_its_own_there_either(box: Namespace, tmp_path: Path) -> None:
+    with (
+        remote_proxy(box, tmp_path, "--listen", "127.0.0.1", "--permit", "0.0.0.0/0") as rp,
+        local_proxy(box, tmp_path, "--extend", "never"),
+        socks(box, "127.0.0.1", wire_ext.PORT) as sock,
+    ):
+        with pytest.raises(ConnectionResetError):
+            read_exactly(sock, 1)
+        rp.expect("127.0.0.1:6010 denied: it is where rp itself listens")
+
+
+def test_who_is_not_allowed_says_nothing(two: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    near, far = two
+    with (
+        remote_proxy(far, tmp_path, "--allow", "127.0.0.0/8") as rp,
+        raw_lp(near, 1, ("10.77.0.2", wire_ext.PORT)) as (pipe,),
+    ):
+        assert pipe.ended(5)
+        rp.expect("a pipe from 10.77.0.1:[0-9]+ was reset: no --allow covers it")
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [
+        pytest.param(wire_ext.Hello(b"s" * 16, 0, 2, features=0x1F), id="a feature is missing"),
+        pytest.param(wire_ext.Hello(b"s" * 16, 0, 2, version=0), id="version 0"),
+    ],
+)
+def test_a_hello_that_rp_refuses(box: Namespace, tmp_path: Path, hello: wire_ext.Hello) -> None:
+    with (
+        remote_proxy(box, tmp_path, "--listen", "127.0.0.1"),
+        raw_lp(box, 1, EXTENDED) as (pipe,),
+    ):
+        pipe.send(hello.to_bytes())
+        assert wire_ext.status_of(pipe.receive()) == wire_ext.REFUSED
+        assert pipe.ended(5)
+
+
+def test_a_session_that_rp_does_not_know(box: Namespace, tmp_path: Path) -> None:
+    with (
+        remote_proxy(box, tmp_path, "--listen", "127.0.0.1"),
+        raw_lp(box, 1, EXTENDED) as (pipe,),
+    ):
+        pipe.send(wire_ext.Hello(b"s" * 16, 0, 2, incarnation=3).to_bytes())
+        assert wire_ext.status_of(pipe.receive()) == wire_ext.UNKNOWN
+        assert pipe.ended(5)

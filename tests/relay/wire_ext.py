@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""HELLO and WELCOME by hand, for tests that play one end of the extension.
+
+Written from docs/wire-format.md, not from mux/, so that both cannot share a mistake.
+"""
+
+import struct
+from dataclasses import dataclass
+
+from tests.relay import wire
+
+PORT = 6010
+VERSION_1 = 0x5F
+NEW, RESUMED, UNKNOWN, REFUSED, BUSY = range(5)
+_HELLO = struct.Struct("<BBI16sBBIBBHI")
+_WELCOME = struct.Struct("<BBIBHIIHI")
+
+
+@dataclass(frozen=True)
+class Hello:
+    session: bytes
+    pipe: int
+    pipes: int
+    incarnation: int = 0
+    version: int = 1
+    features: int = VERSION_1
+
+    def to_bytes(self) -> bytes:
+        body = _HELLO.pack(
+            1, self.version, self.features, self.session, self.pipe, self.pipes,
+            self.incarnation, 0, 0, 0, 1 << 20,
+        )  # fmt: skip
+        return wire.data(0, 0, body)
+
+
+def hello_of(message: wire.Message | None) -> Hello:
+    """What lp said; fails unless it is a HELLO of version 1 to the byte."""
+    assert message is not None and message.kind == "data", message
+    assert (message.conn, message.number) == (0, 0), message
+    assert len(message.body) == _HELLO.size, message
+    kind, version, features, session, pipe, pipes, incarnation, *_ = _HELLO.unpack(message.body)
+    assert kind == 1 and version == 1 and features & VERSION_1 == VERSION_1, message
+    return Hello(session, pipe, pipes, incarnation, version, features)
+
+
+def welcome(status: int) -> bytes:
+    body = _WELCOME.pack(2, 1, VERSION_1, status, 1000, 1 << 16, 1 << 20, 120, 1 << 20)
+    return wire.data(0, 0, body)
+
+
+def status_of(message: wire.Message | None) -> int:
+    """The status in a WELCOME of rp's."""
+    assert message is not None and message.kind == "data", message
+    assert (message.conn, message.number) == (0, 0), message
+    assert len(message.body) == _WELCOME.size and message.body[0] == 2, message
+    return int(_WELCOME.unpack(message.body)[3])

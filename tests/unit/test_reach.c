@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where rp lets connections go, put together: its rules, this host's addresses,
+ * which are what a getifaddrs() of our own says, and the ports of real listeners.
+ */
+#include <ifaddrs.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "mux/base/log.h"
+#include "mux/base/sock.h"
+#include "rp/access.h"
+#include "rp/entrances.h"
+#include "rp/host.h"
+#include "rp/reach.h"
+
+static const char *const ours[] = { "192.0.2.1", "2001:db8::1" };
+
+enum { OURS = sizeof(ours) / sizeof(*ours) };
+
+static struct ifaddrs interface[OURS + 1];
+static struct sockaddr_storage interface_addr[OURS];
+
+int getifaddrs(struct ifaddrs **all)
+{
+	socklen_t len;
+	size_t i;
+
+	memset(interface, 0, sizeof(interface));
+	for (i = 0; i < OURS; i++) {
+		assert_int_equal(addr_parse(ours[i], NULL, 0,
+					    &interface_addr[i], &len), 0);
+		interface[i].ifa_addr = (void *)&interface_addr[i];
+		interface[i].ifa_next = &interface[i + 1];
+	}
+	*all = interface;	/* the last has no address, as some have */
+	return 0;
+}
+
+void freeifaddrs(struct ifaddrs *all)
+{
+	assert_ptr_equal(all, interface);
+}
+
+static struct {
+	struct loop *loop;
+	struct log log;
+	struct access access;
+	struct host host;
+	struct entrances baseline, extension;
+	struct reach reach;
+	char why[ACCESS_WHY];
+} here;
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&here, 0, sizeof(here));
+	log_init(&here.log, "test", LOG_WARN);
+	here.loop = loop_new();
+	access_init(&here.access);
+	host_open(&here.host, here.loop, &here.log);
+	entrances_init(&here.baseline, here.loop, &here.log, NULL, NULL);
+	entrances_init(&here.extension, here.loop, &here.log, NULL, NULL);
+	here.reach = (struct reach){ &here.access, &here.host,
+				     { &here.baseline, &here.extension } };
+	return here.loop ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	entrances_close(&here.baseline);
+	entrances_close(&here.extension);
+	host_close(&here.host);
+	access_fini(&here.access);
+	loop_free(here.loop);
+	return 0;
+}
+
+static struct sockaddr_storage address(const char *text, uint16_t port)
+{
+	struct sockaddr_storage addr;
+	socklen_t len;
+
+	assert_int_equal(addr_parse(text, NULL, port, &addr, &len), 0);
+	addr_set_port(&addr, port);
+	return addr;
+}
+
+/* May a peer from elsewhere go there? */
+static bool reaches(const char *text, uint16_t port)
+{
+	struct sockaddr_storage to = address(text, port);
+
+	return reach_allows(&here.reach, &to, false, here.why);
+}
+
+static bool reaches_from_here(const char *text, uint16_t port)
+{
+	struct sockaddr_storage to = address(text, port);
+
+	return reach_allows(&here.reach, &to, true, here.why);
+}
+
+static void addresses_of_this_host(void **state)
+{
+	struct sockaddr_storage addr;
+
+	(void)state;
+	for (size_t i = 0; i < OURS; i++) {
+		addr = address(ours[i], 80);
+		assert_true(host_has(&here.host, &addr));
+		assert_false(reaches(ours[i], 80));
+		assert_non_null(strstr(here.why, "this host"));
+		assert_true(reaches_from_here(ours[i], 80));
+	}
+	addr = address("::ffff:192.0.2.1", 80);
+	assert_true(host_has(&here.host, &addr));
+	addr = address("127.3.2.1", 80);
+	assert_true(host_has(&here.host, &addr));
+	addr = address("::1", 80);
+	assert_true(host_has(&here.host, &addr));
+	addr = address("2001:db8::2", 80);
+	assert_false(host_has(&here.host, &addr));
+	assert_true(reaches("192.0.2.2", 80));
+	assert_true(reaches("2001:db8::2", 80));
+}
+
+/* What IPv4's rules close is not to be had by an IPv6 address that leads there. */
+static void no_way_around_ipv4(void **state)
+{
+	static const char *const prefix[] = {
+		"::ffff:", "::", "64:ff9b::", "64:ff9b:1::", "::ffff:0:",
+	};
+	static const char *const closed[] = {
+		"127.0.0.1", "192.0.2.1", "169.254.169.254", "10.1.2.3",
+		"0.0.0.0", "224.0.0.1", "255.255.255.255",
+	};
+	char text[ADDR_TEXT];
+
+	(void)state;
+	assert_int_equal(access_deny(&here.access, "10.0.0.0/8"), 0);
+	assert_int_equal(access_permit(&here.access, "::/0"), 0);
+	for (size_t p = 0; p < sizeof(prefix) / sizeof(*prefix); p++) {
+		for (size_t i = 0; i < sizeof(closed) / sizeof(*closed); i++) {
+			snprintf(text, sizeof(text), "%s%s", prefix[p],
+				 closed[i]);
+			if (reaches(text, 80))
+				fail_msg("%s is open", text);
+		}
+		snprintf(text, sizeof(text), "%s11.1.2.3", prefix[p]);
+		if (!reaches(text, 80))
+			fail_msg("%s is closed: %s", text, here.why);
+	}
+}
+
+/* One that goes out as IPv6 has to please the rules of IPv6, too. */
+static void both_families_rules_hold(void **state)
+{
+	(void)state;
+	access_deny(&here.access, "64:ff9b::/96");
+	access_permit(&here.access, "10.0.0.0/8");
+	assert_true(reaches("10.1.2.3", 80));
+	assert_false(reaches("64:ff9b::10.1.2.3", 80));
+}
+
+static uint16_t listen_at(struct entrances *e, const char *text)
+{
+	struct sockaddr_storage addr = address(text, 0);
+	enum transport kind;
+	unsigned int i = 0;
+
+	assert_int_equal(entrances_open(e, TRANSPORT_TCP, &addr,
+					addr_size(&addr)), 0);
+	while (entrances_address(e, i + 1, &kind))
+		i++;
+	return addr_port(entrances_address(e, i, &kind));
+}
+
+static bool is_its_own(const char *text, uint16_t port)
+{
+	return !reaches_from_here(text, port) &&
+	       strstr(here.why, "rp itself");
+}
+
+static void ports_of_its_own(void **state)
+{
+	uint16_t one, any6, any4;
+
+	(void)state;
+	access_permit(&here.access, "0.0.0.0/0");
+	access_permit(&here.access, "::/0");
+	one = listen_at(&here.baseline, "::1");
+	assert_true(is_its_own("::1", one));
+	assert_false(is_its_own("2001:db8::1", one));
+	assert_false(is_its_own("127.0.0.1", one));
+	assert_false(is_its_own("::1", (uint16_t)(one ^ 1)));
+	any6 = listen_at(&here.extension, "::");
+	assert_true(is_its_own("::1", any6));
+	assert_true(is_its_own("2001:db8::1", any6));
+	assert_false(is_its_own("2001:db8::2", any6));
+	assert_false(is_its_own("192.0.2.1", any6));
+	any4 = listen_at(&here.baseline, "0.0.0.0");
+	assert_true(is_its_own("192.0.2.1", any4));
+	assert_true(is_its_own("127.9.9.9", any4));
+	assert_true(is_its_own("64:ff9b::192.0.2.1", any4));
+	if (any4 != any6)
+		assert_false(is_its_own("2001:db8::1", any4));
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(addresses_of_this_host),
+		TEST(no_way_around_ipv4),
+		TEST(both_families_rules_hold),
+		TEST(ports_of_its_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
