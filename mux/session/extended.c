@@ -191,7 +191,6 @@ static void tell_lacks(struct timer *t)
 		s->role->lacks(s);
 }
 
-
 static void lacks_soon(struct extended *x)
 {
 	if (x->lp && !x->lack_timer.slot)
