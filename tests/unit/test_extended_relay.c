@@ -478,7 +478,7 @@ static void a_dark_pipe_is_passed_over_and_dialled_again(void **state)
 		assert_int_equal(send(w.pair.conn[1].client, "x", 1, 0), 1);
 		assert_true(run_until(w.pair.engine.loop, "an echo", has_echoed,
 				      &d));
-		assert_true(loop_clock() - d.began < 1500 * NS_PER_MS);
+		assert_true(loop_clock() - d.began < 4 * NS_PER_SEC);
 	}
 	for (int64_t end = loop_clock() + 2 * NS_PER_SEC; loop_clock() < end;) {
 		be_network(&w);
@@ -486,7 +486,11 @@ static void a_dark_pipe_is_passed_over_and_dialled_again(void **state)
 		run_round(w.pair.engine.loop);
 	}
 	assert_true(d.got > got + (1 << 20));
-	for (int64_t end = loop_clock() + 4 * NS_PER_SEC;
+	/*
+	 * RP, which sends the bulk, gives the pipe up after 5 s. Nobody tells LP:
+	 * had it nothing of its own on it, its PING finds out, 15 + 5 s.
+	 */
+	for (int64_t end = loop_clock() + 16 * NS_PER_SEC;
 	     !is_redialled(&d) && loop_clock() < end;)
 		run_round(w.pair.engine.loop);
 	assert_true(run_until(w.pair.engine.loop, "a new pipe", is_redialled,
