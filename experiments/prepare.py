@@ -65,11 +65,10 @@ def _pair(lab: Lab, params: Params, seed: int, keep_pcaps: bool) -> Iterator[Pro
 
 def open_sockets(lab: Lab) -> list[str]:
     """Connections of earlier programs that may still send something."""
-    words = ("ss", "-Htn", "state", "connected", "exclude", "time-wait")
     return [
         f"{node.name}: {' '.join(line.split())}"
         for node in (lab.client, lab.rp, lab.server)
-        for line in node.inside(*words).splitlines()
+        for line in node.connections()
     ]
 
 

@@ -116,6 +116,11 @@ class LabNode(Node):
         """Runs a command inside to its end; unlike cmd(), a failure is an error."""
         return run(enter(self.namespace, argv), stdin=stdin, seconds=seconds)
 
+    def connections(self, *matching: str) -> list[str]:
+        """Of TCP, which may still carry something; as ss tells them."""
+        words = ("ss", "-Htn", "state", "connected", "exclude", "time-wait", *matching)
+        return self.inside(*words).splitlines()
+
     def config(self, **params: Any) -> dict[str, Any]:
         """Addresses are on the interfaces already; here come neighbours and routes."""
         params.update(ip=None, mac=None)

@@ -3,12 +3,14 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from base.shell import until
 from topologies.addresses import LP_PORT, RP_PORT, RP_PORT_EXTENDED, rp_address
 from topologies.nodes import LabNode, SettingRefused
 from topologies.parameter import ParameterError
 
+ENDS_S = 3.0  # what programs that are over may leave to be closed
 PIPES = f"{{ {RP_PORT}, {RP_PORT_EXTENDED} }}"
 
 
@@ -36,6 +38,14 @@ def rules(ports: tuple[int, ...] | None, miles: int) -> str:
     )
 
 
+def let_end(client: LabNode) -> None:
+    """Waits until lp has closed what was redirected. Without the rules a program's end would never
+    hear of it, and stay half-closed for a minute."""
+    at_lp = f"sport = :{LP_PORT}"
+    with suppress(TimeoutError):  # somebody still uses one
+        until("redirected connections to end", lambda: not client.connections(at_lp), ENDS_S)
+
+
 @contextmanager
 def redirected(client: LabNode, ports: tuple[int, ...] | None = None) -> Iterator[str]:
     """The rules while the block runs, as nft tells them."""
@@ -53,5 +63,6 @@ def redirected(client: LabNode, ports: tuple[int, ...] | None = None) -> Iterato
         if redirects != [{"port": LP_PORT}]:
             raise SettingRefused(f"nftables redirects {redirects}, not to {LP_PORT}")
         yield client.inside("nft", "list", "table", "ip", "tm3")
+        let_end(client)
     finally:
         client.inside("nft", "delete", "table", "ip", "tm3")

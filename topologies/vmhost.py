@@ -26,6 +26,7 @@ from topologies.addresses import LP_PORT, rp_address
 from topologies.devices import turn_off_offloads
 from topologies.door import Door
 from topologies.nodes import ALSO_TOLD, NO_IPV6, SYSCTLS, LabNode, SettingRefused, sysctls_in
+from topologies.redirect import let_end
 from vm.image import image
 from vm.machine import CommandFailed, Machine, Nic, Share
 
@@ -160,6 +161,7 @@ class VMHost(LabNode):
         self.inside(control, "--with", "module", *port, rp_address(), device, *words)
         try:
             yield self.inside(control, "status")
+            let_end(self)
         finally:
             self.inside(control, "off")
             with contextlib.suppress(CommandError):  # it may be used by other namespaces

@@ -150,6 +150,17 @@ def check_record(record: dict) -> None:
     assert pair["pipes"] == 4 and "--cc" in pair["lp"]
 
 
+def test_rules_outlive_what_they_redirect(labs: Path, tmp_path: Path) -> None:
+    """lp waits a moment before it answers a program's end; without the rules nobody hears of it."""
+    payload(tmp_path / "www", 1)
+    with Lab(LastMile("wired"), logs=tmp_path) as lab, lab.proxies(2):
+        with web(lab, tmp_path / "www"):
+            with lab.redirected():
+                lab.client.inside("bash", "-c", f"exec 3<>/dev/tcp/{SERVER}/80")
+                assert lab.client.connections(f"dst {SERVER}"), "it has ended before the rules"
+            assert not lab.client.connections(f"dst {SERVER}")
+
+
 def test_only_some_ports(labs: Path, tmp_path: Path) -> None:
     wanted = payload(tmp_path / "www", 20_000)
     with Lab(LastMile("wired"), logs=tmp_path) as lab, lab.proxies(2, cc="reno"):
