@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "../mux/base/log.h"
 #include "../mux/base/resolver.h"
@@ -24,6 +25,7 @@ enum dial_state {
 	DIAL_LOOKING_UP,
 	DIAL_OPENING,		/* a session of the extension */
 	DIAL_CONNECTING,	/* for the baseline */
+	DIAL_ASKING_AGAIN,	/* for the extension, with the baseline's pipes */
 	DIAL_UP,
 	DIAL_WAITING,
 };
@@ -44,6 +46,8 @@ struct dialer {
 	unsigned int next;	/* and the one to try next */
 	struct opening opening;
 	struct attempt attempt;
+	int fds[PIPES_MAX];	/* the baseline's pipes, in DIAL_ASKING_AGAIN */
+	bool unheard;		/* nobody listened for the extension just now */
 	bool welcomed;		/* this RP speaks the extension */
 	bool extended;		/* the session that is up is of it */
 
@@ -56,6 +60,7 @@ struct dialer {
 };
 
 static void try_address(struct dialer *d);
+static void ask(struct dialer *d, enum dial_state state);
 
 /* --- what is said --- */
 
@@ -180,13 +185,29 @@ static void is_up(struct dialer *d, bool extended)
  * Then wait until these have lasted, because a peer that accepts and closes would
  * otherwise cause two lines a try.
  */
-static void all_up(struct attempt *a, const int *fds, unsigned int n)
+static void begin_baseline(struct dialer *d, const int *fds)
 {
-	struct dialer *d = container_of(a, struct dialer, attempt);
+	unsigned int n = d->options.pipes;
 
 	is_up(d, false);
 	say_fallback(d, fds, n);
 	begun(d, d->ops->dialed(d->owner, fds, n));
+}
+
+/*
+ * RP may have been started between the two questions. It listens for the
+ * extension first, so who finds it there can find the extension too.
+ */
+static void all_up(struct attempt *a, const int *fds, unsigned int n)
+{
+	struct dialer *d = container_of(a, struct dialer, attempt);
+
+	if (!d->unheard) {
+		begin_baseline(d, fds);
+		return;
+	}
+	memcpy(d->fds, fds, n * sizeof(*fds));
+	ask(d, DIAL_ASKING_AGAIN);
 }
 
 static const struct attempt_ops attempt_ops = {
@@ -210,11 +231,33 @@ static void try_baseline(struct dialer *d)
 
 /* --- the extension --- */
 
+/* For the extension. */
+static void ask(struct dialer *d, enum dial_state state)
+{
+	int64_t ms = d->options.extend == EXTEND_AUTO && !d->welcomed ?
+		EXTEND_SILENT_MS : DIAL_MS;
+
+	loop_timer_stop(d->loop, &d->timer);
+	addr_set_port(address(d), d->options.extended_port);
+	d->state = state;
+	opening_start(&d->opening, address(d), ms * NS_PER_MS);
+}
+
+static void close_pipes(struct dialer *d)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->options.pipes; i++)
+		close(d->fds[i]);
+}
+
 static void welcomed(struct opening *o, const struct wire_hello *hello,
 		     const struct wire_welcome *welcome, int fd)
 {
 	struct dialer *d = container_of(o, struct dialer, opening);
 
+	if (d->state == DIAL_ASKING_AGAIN)
+		close_pipes(d);
 	d->welcomed = true;
 	d->told[0] = '\0';
 	is_up(d, true);
@@ -224,17 +267,22 @@ static void welcomed(struct opening *o, const struct wire_hello *hello,
 static bool falls_back(const struct dialer *d, enum opening_end end)
 {
 	return d->options.extend == EXTEND_AUTO && end != OPENING_BUSY &&
-	       (end == OPENING_REFUSED || !d->welcomed);
+	       (end == OPENING_REFUSED || end == OPENING_UNHEARD ||
+		!d->welcomed);
 }
 
 static void declined(struct opening *o, enum opening_end end, const char *why)
 {
 	struct dialer *d = container_of(o, struct dialer, opening);
 
-	if (falls_back(d, end))
+	if (d->state == DIAL_ASKING_AGAIN) {
+		begin_baseline(d, d->fds);
+	} else if (falls_back(d, end)) {
+		d->unheard = end == OPENING_UNHEARD;
 		try_baseline(d);
-	else
+	} else {
 		failed(d, why);
+	}
 }
 
 static const struct opening_ops opening_ops = {
@@ -242,23 +290,14 @@ static const struct opening_ops opening_ops = {
 	.declined = declined,
 };
 
-static void try_extension(struct dialer *d)
-{
-	int64_t ms = d->options.extend == EXTEND_AUTO && !d->welcomed ?
-		EXTEND_SILENT_MS : DIAL_MS;
-
-	addr_set_port(address(d), d->options.extended_port);
-	d->state = DIAL_OPENING;
-	opening_start(&d->opening, address(d), ms * NS_PER_MS);
-}
-
 static void try_address(struct dialer *d)
 {
 	d->next++;
+	d->unheard = false;
 	if (d->options.extend == EXTEND_NEVER)
 		try_baseline(d);
 	else
-		try_extension(d);
+		ask(d, DIAL_OPENING);
 }
 
 static void looked_up(void *asker, const struct answer *answer)
@@ -371,6 +410,8 @@ void dialer_free(struct dialer *d)
 	if (d->lookup)
 		resolver_cancel(d->lookup);
 	loop_timer_stop(d->loop, &d->timer);
+	if (d->state == DIAL_ASKING_AGAIN)
+		close_pipes(d);
 	opening_stop(&d->opening);
 	attempt_stop(&d->attempt);
 	resolver_free(d->resolver);
@@ -401,6 +442,7 @@ bool dialer_came_back(struct dialer *d)
 {
 	bool is_pipe = d->state == DIAL_CONNECTING ||
 		       d->state == DIAL_OPENING ||
+		       d->state == DIAL_ASKING_AGAIN ||
 		       (d->state == DIAL_UP && d->timer.slot);
 
 	d->came_back |= is_pipe;
@@ -418,6 +460,7 @@ void dialer_print(const struct dialer *d, FILE *out)
 		fprintf(out, "dialer: looking %s up\n", d->options.rp.host);
 		break;
 	case DIAL_OPENING:
+	case DIAL_ASKING_AGAIN:
 		fprintf(out, "dialer: asking %s for the extension, port %u\n",
 			d->peer, d->options.extended_port);
 		break;

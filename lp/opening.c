@@ -89,7 +89,7 @@ static void pipe_failed(struct attempt *a, const char *why)
 {
 	struct opening *o = container_of(a, struct opening, attempt);
 
-	decline(o, a->err == ECONNREFUSED ? OPENING_REFUSED : OPENING_FAILED,
+	decline(o, a->err == ECONNREFUSED ? OPENING_UNHEARD : OPENING_FAILED,
 		why);
 }
 

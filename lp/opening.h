@@ -15,7 +15,8 @@
 struct opening;
 
 enum opening_end {
-	OPENING_REFUSED,	/* nobody there speaks it, or not with us */
+	OPENING_UNHEARD,	/* nobody listens there */
+	OPENING_REFUSED,	/* who does speaks something else, or not with us */
 	OPENING_SILENT,		/* no answer in time */
 	OPENING_BUSY,		/* it is spoken, but there is no room */
 	OPENING_FAILED,		/* all else: that may pass */

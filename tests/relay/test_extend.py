@@ -159,6 +159,22 @@ def test_a_network_that_drops_the_port(box: Namespace, tmp_path: Path) -> None:
             echoes(box, server.port)
 
 
+def test_an_rp_that_comes_up_between_the_questions(box: Namespace, tmp_path: Path) -> None:
+    """Port 6010 refuses, and a moment later 6000 answers: 6010 is asked once more."""
+    box.nft(
+        "table inet t {\nchain in {\ntype filter hook input priority 0\n"
+        "tcp dport 6010 limit rate 1/day burst 1 packets reject with tcp reset\n}\n}\n"
+    )
+    with (
+        serving(box, echo) as server,
+        remote_proxy(box, tmp_path, "--listen", "127.0.0.1"),
+        local_proxy(box, tmp_path) as lp,
+    ):
+        echoes(box, server.port)
+        assert lp.lines("4 pipes to 127.0.0.1:6010 are up")
+        assert not lp.lines("127.0.0.1:6000 are up")
+
+
 def test_each_session_is_asked_for_anew(box: Namespace, tmp_path: Path) -> None:
     """With another id, and before the baseline is tried again."""
     up = "4 pipes to 127.0.0.1:6000 are up"
