@@ -64,6 +64,17 @@ static void guest_free(struct guest *guest)
 	free(guest);
 }
 
+/* What its session holds counts as its address's. False: there is no session. */
+static bool guest_begins(struct guest *guest, struct session *session)
+{
+	guest->session = session;
+	if (session)
+		session_counts_in(session, quota_hoard(&guest->share));
+	else
+		guest_free(guest);
+	return session;
+}
+
 static void server_ended(struct session *session)
 {
 	struct guest *guest = session_owner(session);
@@ -197,14 +208,12 @@ static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
 		log_warn(log, "%u pipes from %s were reset: %s", n, host, why);
 		return;
 	}
-	guest->session = greet_baseline(s->engine, &role, guest, host, fds, n);
-	if (!guest->session) {
-		guest_free(guest);
+	if (!guest_begins(guest, greet_baseline(s->engine, &role, guest, host,
+						fds, n))) {
 		log_warn(log, "%u pipes from %s were reset: no session could "
 			 "be made of them", n, host);
 		return;
 	}
-	session_counts_in(guest->session, quota_hoard(&guest->share));
 	log_info(log, "session %u: %u pipe%s from %s",
 		 session_number(guest->session), n, n == 1 ? "" : "s", host);
 	if (n == 1)
@@ -234,9 +243,8 @@ static void begin_session(struct server *s, const struct sockaddr_storage *peer,
 			 host, why);
 		return;
 	}
-	guest->session = greet_new(s->engine, &role, guest, host, hello, fd);
-	if (!guest->session) {
-		guest_free(guest);
+	if (!guest_begins(guest, greet_new(s->engine, &role, guest, host, hello,
+					   fd))) {
 		log_warn(log, "no session could be made for %s", host);
 		return;
 	}
@@ -309,11 +317,12 @@ int server_open(struct server *s, struct engine *engine,
 		       &options->access);
 	if (err)
 		log_error(log, "names cannot be looked up: %s", strerror(-err));
-	if (!err)
-		err = listening_open(&s->lobby.entrances, options, false, log);
+	/* A local proxy that finds the lobby open shall find the reception too. */
 	if (!err)
 		err = listening_open(&s->reception.entrances, options, true,
 				     log);
+	if (!err)
+		err = listening_open(&s->lobby.entrances, options, false, log);
 	return err;
 }
 

@@ -187,7 +187,17 @@ static void note_early(struct session *s, struct channel *ch, size_t before)
 	if (ch->order.bytes == before)
 		return;
 	s->in.early += ch->order.bytes - before;
+	inbound_holds(s, (int64_t)ch->order.bytes - (int64_t)before);
 	holders_update(&s->in.holders, &ch->order);
+}
+
+/* The places of its messages stay, since the id's numbers go on. */
+void arrivals_let_go(struct session *s, struct channel *ch)
+{
+	size_t before = ch->order.bytes;
+
+	reorder_hollow(&ch->order);
+	note_early(s, ch, before);
 }
 
 static void take_early(struct session *s, struct channel *ch)
@@ -208,9 +218,9 @@ static void take_early(struct session *s, struct channel *ch)
 }
 
 /*
- * The connection that holds most is ended, and its bytes let go. Not so the places of
- * its messages, since the id's numbers go on: where these alone are too much,
- * there were more messages than bytes, and the session ends.
+ * The connection that holds most is ended, and its bytes let go. Where the places of
+ * its messages alone are too much, there were more messages than bytes, and the
+ * session ends.
  */
 static void limit_early(struct session *s)
 {
@@ -221,8 +231,7 @@ static void limit_early(struct session *s)
 
 		s->counts.reorder_limit++;
 		refuse(s, ch, CONN_END_LIMIT, "it holds most out of order");
-		reorder_hollow(q);
-		note_early(s, ch, before);
+		arrivals_let_go(s, ch);
 		if (q->bytes > before / 2)
 			extended_condemn(s, WIRE_GOODBYE_LIMIT,
 					 "messages out of order take %zu bytes",

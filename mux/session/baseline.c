@@ -86,6 +86,11 @@ static void conn_over(struct session *s, struct conn *c)
 	baseline_mind_rest(s);
 }
 
+static size_t early(const struct conn *c)
+{
+	return c->reorder.bytes;
+}
+
 static void conn_gone(struct session *s, struct conn *c)
 {
 	table_gone(s->table, c);
@@ -164,4 +169,5 @@ const struct dialect dialect_baseline = {
 	.next_id_in = next_id_in,
 	.queued = inbound_queued,
 	.released = inbound_released,
+	.early = early,
 };

@@ -50,12 +50,16 @@ struct dialect {
 	void (*queued)(struct session *s, struct conn *c, size_t bytes);
 	void (*released)(struct session *s, struct conn *c, size_t queued,
 			 size_t early);
+	/* Memory of what came for @c out of order. */
+	size_t (*early)(const struct conn *c);
 
 	/* The others may be NULL. As session_next_id_in(). */
 	int64_t (*next_id_in)(const struct session *s);
 	/* @c is to be freed; or, see conn_ops.lost, what its socket brought is lost. */
 	void (*conn_gone)(struct session *s, struct conn *c);
 	void (*conn_lost)(struct session *s, struct conn *c);
+	/* @c was refused; what came for it out of order is not given back thereby. */
+	void (*let_go)(struct session *s, struct conn *c);
 	/* Something was delivered to @c. */
 	void (*delivered)(struct session *s, struct conn *c);
 	/*

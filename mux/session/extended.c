@@ -132,6 +132,17 @@ static void released(struct session *s, struct conn *c, size_t bytes,
 		windows_taken(s, c->channel);
 }
 
+static size_t early(const struct conn *c)
+{
+	return c->channel ? c->channel->order.bytes : 0;
+}
+
+static void let_early_go(struct session *s, struct conn *c)
+{
+	if (c->channel)
+		arrivals_let_go(s, c->channel);
+}
+
 static void delivered(struct session *s, struct conn *c)
 {
 	if (c->channel && c->channel->conn == c)
@@ -564,6 +575,8 @@ const struct dialect dialect_extended = {
 	.conn_over = conn_over,
 	.queued = queued,
 	.released = released,
+	.early = early,
+	.let_go = let_early_go,
 	.delivered = delivered,
 	.control = control_send,
 	.look_kept = keeping_look,

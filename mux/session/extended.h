@@ -89,6 +89,8 @@ bool arrivals_message(struct session *s, struct pipe *p,
 		      const struct wire_msg *msg, uint64_t offset);
 bool arrivals_expects(struct session *s, unsigned int pipe,
 		      const struct wire_head *head, uint32_t *number);
+/* What came for @ch out of order takes as little memory as it can. */
+void arrivals_let_go(struct session *s, struct channel *ch);
 
 /* windows */
 void windows_init(struct extended *x);

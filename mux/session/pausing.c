@@ -278,7 +278,9 @@ _Static_assert(PAUSE_MS == 2000, "a log line names it");
 
 static size_t holds(const struct conn *c)
 {
-	return c->queue.len + c->reorder.bytes;
+	const struct session *s = c->owner;
+
+	return c->queue.len + s->dialect->early(c);
 }
 
 static bool holds_something(const struct conn *c, int64_t since)
@@ -306,6 +308,8 @@ void pausing_shed(struct hoard *h, size_t bytes)
 	for (i = 0; i < crowd.n && before - h->held < bytes; i++) {
 		s->counts.queue_limit++;
 		conn_refuse(crowd.conn[i], CONN_END_LIMIT);
+		if (s->dialect->let_go)
+			s->dialect->let_go(s, crowd.conn[i]);
 	}
 	if (i)
 		log_warn(s->engine->log, "session %u: of all it holds most, %zu bytes, and there is too much: reset %u connections",

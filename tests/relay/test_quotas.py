@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.relay import wire
+from tests.relay import wire, wire_ext
 from tests.relay.ends import echo, read_exactly, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program, binary, program
@@ -22,12 +22,12 @@ from tests.relay.wire import Pipe, raw_lp
 GREEDY = "127.0.0.5"
 
 
-def pipe_from(box: Namespace, source: str) -> socket.socket:
+def pipe_from(box: Namespace, source: str, port: int = 6000) -> socket.socket:
     sock = box.open_socket()
     sock.settimeout(5)
     sock.bind((source, 0))
     with suppress(ConnectionResetError):  # it may come before connect() returns
-        sock.connect(("127.0.0.1", 6000))
+        sock.connect(("127.0.0.1", port))
     return sock
 
 
@@ -88,9 +88,9 @@ def test_pipes_that_wait_do_not_shut_out_others(box: Namespace, tmp_path: Path) 
         rp.expect(r"1 of 4 pipes from 127\.1\.\d+\.\d+ were closed: 1024 pipes wait")
 
 
-def gap(count: int) -> list[bytes]:
-    """Messages of connection 1 that wait for its number 1."""
-    return [wire.data(1, number, bytes(4096)) for number in range(2, 2 + count)]
+def gap(count: int, conn: int = 1) -> list[bytes]:
+    """Messages of a connection that wait for its number 1."""
+    return [wire.data(conn, number, bytes(4096)) for number in range(2, 2 + count)]
 
 
 def fill(pipe: Pipe, port: int, mib: int) -> None:
@@ -131,6 +131,23 @@ def test_memory_of_all_together_is_bounded(box: Namespace, tmp_path: Path) -> No
 
 def test_memory_of_one_address_is_bounded(box: Namespace, tmp_path: Path) -> None:
     assert held_mib(box, tmp_path, [GREEDY] * 4, "--max-memory", "96") < 80
+
+
+def test_so_is_that_of_its_sessions_of_the_extension(box: Namespace, tmp_path: Path) -> None:
+    """Two hold 0.7 MiB each, and half of what all may hold is 1 MiB."""
+    with (
+        serving(box, echo) as server,
+        remote_proxy(box, tmp_path, "--listen", "127.0.0.1", "--max-memory", "2") as rp,
+        ExitStack() as stack,
+    ):
+        for session in (b"a" * 16, b"b" * 16):
+            pipe = Pipe(stack.enter_context(pipe_from(box, GREEDY, wire_ext.PORT)))
+            pipe.send(wire_ext.Hello(session, 0, 1).to_bytes())
+            assert wire_ext.status_of(pipe.receive()) == wire_ext.NEW
+            for conn in range(1, 13):
+                start = wire_ext.open_(conn, "127.0.0.1", server.port)
+                pipe.send(start, *gap(15, conn))
+        rp.expect(r"of all it holds most, \d+ bytes, and there is too much: reset \d+ conn")
 
 
 def test_as_much_memory_as_is_allowed_is_there(box: Namespace, tmp_path: Path) -> None:

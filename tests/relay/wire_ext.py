@@ -4,6 +4,7 @@
 Written from docs/wire-format.md, not from mux/, so that both cannot share a mistake.
 """
 
+import socket
 import struct
 from dataclasses import dataclass
 
@@ -41,6 +42,13 @@ def hello_of(message: wire.Message | None) -> Hello:
     kind, version, features, session, pipe, pipes, incarnation, *_ = _HELLO.unpack(message.body)
     assert kind == 1 and version == 1 and features & VERSION_1 == VERSION_1, message
     return Hello(session, pipe, pipes, incarnation, version, features)
+
+
+def open_(conn: int, host: str, port: int, window: int = 1 << 16, number: int = 0) -> bytes:
+    """OPEN of a TCP connection to an IPv4 address."""
+    address = socket.inet_aton(host)
+    body = struct.pack("<BHBBB", 11, conn, 6, 4, len(address))
+    return wire.data(0, number, body + address + struct.pack("<HI", port, window))
 
 
 def welcome(status: int) -> bytes:
