@@ -113,12 +113,13 @@ class Program:
         if self.running():
             self.send_signal(number)
         try:
-            return self.process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
+            until(f"{self.name} to end", lambda: not self.running(), seconds)
+        except AssertionError:
             self.kill()
             raise AssertionError(
                 f"{self.name} did not end {seconds:g} s after {number.name}:\n{self.log}"
             ) from None
+        return self.process.wait()
 
     def assert_sane(self) -> None:
         report = SANITIZER_REPORT.search(self.log)

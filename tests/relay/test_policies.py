@@ -2,6 +2,8 @@
 """Every number of pipes with every binding and policy delivers the same bytes."""
 
 import threading
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -52,10 +54,20 @@ def run(box: Namespace, tmp_path: Path, pipes: int, options: list[str]) -> None:
         assert [sink.results.get(timeout=20) for _ in uploads] == [down] * 3
 
 
-@pytest.mark.parametrize("conn_policy", ["las", "drr", "fifo"])
-@pytest.mark.parametrize("pipe_policy", ["soonest", "least", "rr", "random", "fixed"])
-@pytest.mark.parametrize("binding", ["late", "early"])
-@pytest.mark.parametrize("pipes", [1, 2, 4, 8])
+BINDINGS = ("late", "early")
+PIPE_POLICIES = ("soonest", "least", "rr", "random", "fixed")
+
+
+def combinations() -> Iterator[tuple[int, str, str, str]]:
+    """Every policy of connections over four pipes, and the usual one over other numbers of them."""
+    for binding, pipe_policy in product(BINDINGS, PIPE_POLICIES):
+        for conn_policy in ("las", "drr", "fifo"):
+            yield 4, binding, pipe_policy, conn_policy
+        for pipes in (1, 2, 8):
+            yield pipes, binding, pipe_policy, "las"
+
+
+@pytest.mark.parametrize(("pipes", "binding", "pipe_policy", "conn_policy"), [*combinations()])
 def test_every_combination_delivers(
     box: Namespace, tmp_path: Path, pipes: int, binding: str, pipe_policy: str, conn_policy: str
 ) -> None:
@@ -69,7 +81,7 @@ def test_every_combination_delivers(
         assert start["conn_policy"] == conn_policy
 
 
-@pytest.mark.parametrize("policy", ["soonest", "least", "rr", "random", "fixed"])
+@pytest.mark.parametrize("policy", PIPE_POLICIES)
 def test_pipes_are_used_as_the_policy_says(box: Namespace, tmp_path: Path, policy: str) -> None:
     run(box, tmp_path, 4, ["--pipe-policy", policy, "--seed", "3"])
     sent = [p["tx_bytes"] for p in records.last_of_pipes(tmp_path / "rp.jsonl")]
