@@ -34,9 +34,11 @@ struct channel *extended_channel(struct extended *x, uint16_t id)
 	return x->channel[id];
 }
 
+/* An id that RP named before LP ever used it gets its turn by last_id, and only so. */
 void extended_settle(struct extended *x, struct channel *ch)
 {
-	if (!x->lp || ch->use.open || ch->conn || !list_empty(&ch->spare))
+	if (!x->lp || ch->id > x->last_id || ch->use.open || ch->conn ||
+	    !list_empty(&ch->spare))
 		return;
 	list_add_tail(&x->spare, &ch->spare);
 	session_tell_room(x->s);
@@ -461,8 +463,9 @@ static void fini(struct session *s)
 	for (i = 0; i < PIPES_MAX; i++)
 		greeting_free(x->leg[i].joining);
 	for (i = 0; i <= WIRE_ID_MAX; i++) {
-		if (x->channel[i])
-			channel_fini(x->channel[i]);
+		if (!x->channel[i])
+			continue;
+		channel_fini(x->channel[i]);
 		free(x->channel[i]);
 	}
 	list_del(&x->member);

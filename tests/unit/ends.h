@@ -37,6 +37,8 @@ enum wrong_rule {
 	ACK_ONCE,		/* not sent anew when a pipe is over */
 	EARLY_UNTIL_RESET,	/* early bytes of a use count until then */
 	EARLY_OVER_WINDOW,	/* SYNACK's offset bounds early bytes, too */
+	ANY_INCARNATION,	/* an ACK is not asked which one it is about */
+	KERNELS_ACK,		/* what reached the other end's buffer is let go */
 	WRONG_RULES,
 };
 

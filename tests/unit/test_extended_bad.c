@@ -236,6 +236,32 @@ static void a_number_far_ahead_ends_its_connection(void **state)
 	hand_end(&h);
 }
 
+static struct conn *asks(struct hand *h)
+{
+	struct destination to = destination_name("x", 1, 80);
+	struct conn *c = session_ask(h->s, &to);
+
+	assert_non_null(c);
+	return c;
+}
+
+/* Two connections would have one channel otherwise. */
+static void an_id_that_lp_never_used_is_not_free_twice(void **state)
+{
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, true);
+	hand_fin(&h, 2, 0, WIRE_REASON_RST);
+	goes_on(&h);
+	for (int i = 0; i < 3; i++)
+		asks(&h);
+	for (uint16_t id = 1; id <= 3; id++)
+		assert_int_equal(h.s->ext->channel[id]->conn->id, id);
+	assert_int_equal(h.s->ext->idle, 0);
+	hand_end(&h);
+}
+
 /* --- the pipe --- */
 
 static bool is_alone(void *arg)
@@ -344,6 +370,7 @@ int main(void)
 			the_largest_out_of_order_is_ended_and_its_id_goes_on),
 		cmocka_unit_test(crumbs_out_of_order_end_the_session),
 		cmocka_unit_test(a_number_far_ahead_ends_its_connection),
+		cmocka_unit_test(an_id_that_lp_never_used_is_not_free_twice),
 		cmocka_unit_test(a_second_hello_closes_its_pipe),
 		cmocka_unit_test(pipes_join_by_index_count_and_incarnation),
 		cmocka_unit_test(some_are_dropped_and_counted),
