@@ -254,7 +254,8 @@ static void begin_session(struct server *s, const struct sockaddr_storage *peer,
 
 /*
  * The id of a session is no secret on its way, so pipes have to come from where
- * the session began.
+ * the session began. For whoever comes from elsewhere there is no such session: an
+ * LP whose address changed begins another one then, and need not wait.
  */
 static void join_session(struct session *session,
 			 const struct sockaddr_storage *peer,
@@ -267,10 +268,10 @@ static void join_session(struct session *session,
 		greet_join(session, hello, fd);
 		return;
 	}
-	log_warn(guest->server->engine->log, "a pipe from %s was reset: it "
-		 "wants session %u, which is of %s", addr_host(peer, host),
+	log_warn(guest->server->engine->log, "a pipe from %s was sent away: "
+		 "it wants session %u, which is of %s", addr_host(peer, host),
 		 session_number(session), session_peer(session));
-	sock_reset(fd);
+	greet_refuse(fd, WIRE_WELCOME_UNKNOWN);
 }
 
 static void reception_greeted(struct reception *r,
@@ -310,7 +311,7 @@ int server_open(struct server *s, struct engine *engine,
 				   { &s->lobby.entrances,
 				     &s->reception.entrances } };
 	err = connects_init(&s->connects, engine, options, &s->reach);
-	host_open(&s->host, engine->loop, log);
+	host_open(&s->host, engine->loop, log, NULL);
 	lobby_init(&s->lobby, &lobby_ops, engine->loop, log, &options->access,
 		   options->pipes);
 	reception_init(&s->reception, reception_greeted, engine->loop, log,

@@ -229,6 +229,16 @@ void control_came(struct session *s, struct leg *leg, size_t bytes)
 		loop_timer_in(s->engine->loop, &x->ack_timer, ACK_DELAY);
 }
 
+void control_ask(struct session *s, const struct pipe *p)
+{
+	struct leg *leg = &s->ext->leg[p->index];
+
+	if (leg->pinged)
+		return;
+	leg->ping_due = true;
+	loop_after(s->engine->loop, &s->out.pump);
+}
+
 static void ack_timer(struct timer *t)
 {
 	ack_now(container_of(t, struct extended, ack_timer));

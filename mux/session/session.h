@@ -27,6 +27,7 @@
 
 struct conn;
 struct dialect;
+struct host;
 struct log;
 struct pipe;
 struct session;
@@ -132,6 +133,17 @@ int session_join(struct session *s, int fd);
 unsigned int session_lacks(const struct session *s);
 /* In the extension: it has had no pipe for ALONE_SECONDS, and takes nobody. */
 bool session_is_alone(const struct session *s);
+/*
+ * LP, in the extension: RP knows it no more, or lets nobody go on with it from
+ * the address that this host has now. Asked when it ended.
+ */
+bool session_is_unknown(const struct session *s);
+/*
+ * LP: addresses, routes or links of @host changed. In the extension pipes that went with
+ * an address or another route are over, and dialled again at once; all others are
+ * asked whether they are still there. In the baseline it is only said.
+ */
+void session_roam(struct session *s, const struct host *host);
 /* False from its failure, or from session_stop(), to its end. */
 bool session_is_up(const struct session *s);
 
