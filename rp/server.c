@@ -87,9 +87,39 @@ static void server_ended(struct session *session)
 	finish_if_done(s);
 }
 
+static bool is_waiting_too(const struct guest *guest, const struct guest *other)
+{
+	return other->share.address == guest->share.address &&
+	       session_is_up(other->session) &&
+	       session_alone_since(other->session);
+}
+
+/* Of those of its address that wait for pipes, the first has to go for a fifth. */
+static void server_alone(struct session *session)
+{
+	struct guest *guest = session_owner(session), *first = guest;
+	unsigned int waiting = 0;
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &guest->server->guests) {
+		struct guest *other = list_entry(pos, struct guest, member);
+
+		if (!is_waiting_too(guest, other))
+			continue;
+		waiting++;
+		if (session_alone_since(other->session) <
+		    session_alone_since(first->session))
+			first = other;
+	}
+	if (waiting > ALONE_EACH)
+		session_stop(first->session, "it had no pipe, as others of its "
+			     "address");
+}
+
 static const struct session_role role = {
 	.open = server_open_conn,
 	.moved = server_moved,
+	.alone = server_alone,
 	.ended = server_ended,
 };
 

@@ -37,12 +37,16 @@ void extended_settle(struct extended *x, struct channel *ch)
 	session_tell_room(x->s);
 }
 
+int64_t session_alone_since(const struct session *s)
+{
+	return s->ext ? s->ext->alone_since : 0;
+}
+
 bool session_is_alone(const struct session *s)
 {
-	const struct extended *x = s->ext;
+	int64_t since = session_alone_since(s);
 
-	return x && x->alone_since &&
-	       loop_now(s->engine->loop) - x->alone_since >
+	return since && loop_now(s->engine->loop) - since >
 	       ALONE_SECONDS * NS_PER_SEC;
 }
 
@@ -193,7 +197,11 @@ static void alone_too_long(struct timer *t)
 {
 	struct extended *x = container_of(t, struct extended, alone_timer);
 
-	session_fail(x->s, "it had no pipe for %u s", x->welcome.wait_s);
+	if (x->welcome.wait_s)
+		session_fail(x->s, "it had no pipe for %u s",
+			     x->welcome.wait_s);
+	else
+		session_fail(x->s, "it has no pipe left, and is not kept without");
 }
 
 static void be_alone(struct extended *x)
@@ -229,6 +237,8 @@ void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 		 why, s->path.npipes - 1);
 	let_go(s, p);
 	joining_soon(s->ext);
+	if (s->ext->alone_since && s->role->alone)
+		s->role->alone(s);
 }
 
 void extended_condemn(struct session *s, enum wire_goodbye_reason reason,

@@ -70,6 +70,11 @@ struct session_role {
 	 * LP, in the extension: pipes are lacking, see session_lacks(). May be NULL.
 	 */
 	void (*lacks)(struct session *s);
+	/*
+	 * RP, in the extension: its last pipe is gone, and it is kept for a while. May
+	 * be NULL.
+	 */
+	void (*alone)(struct session *s);
 	/* See conn_ops.moved; @from is an enum conn_state. May be NULL. */
 	void (*moved)(struct session *s, struct conn *c, int from);
 	/* An id became free, or a connection went: there is room again. */
@@ -133,6 +138,8 @@ int session_join(struct session *s, int fd);
 unsigned int session_lacks(const struct session *s);
 /* In the extension: it has had no pipe for ALONE_SECONDS, and takes nobody. */
 bool session_is_alone(const struct session *s);
+/* Since when it has had no pipe; 0: it has one, or is not of the extension. */
+int64_t session_alone_since(const struct session *s);
 /*
  * LP, in the extension: RP knows it no more, or lets nobody go on with it from
  * the address that this host has now. Asked when it ended.

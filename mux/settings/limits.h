@@ -57,8 +57,10 @@ enum {
 	EARLY_SESSION = 4 << 20,
 	/* What was sent and is not acknowledged by the other proxy. */
 	KEEP_MAX = 32 << 20,
-	/* A session without pipes is kept so long; LP takes no more after */
+	/* A session without pipes is kept so long, and so many of an address; */
 	RESUME_SECONDS = 120,
+	ALONE_EACH = 4,
+	/* LP takes no more connections for it after */
 	ALONE_SECONDS = 10,
 
 	/* How long an orderly end waits for the last acknowledgement. */
