@@ -137,7 +137,7 @@ static void add_windows(struct session *s, struct run *run)
 static bool windows_wait(const struct session *s)
 {
 	return !list_empty(&s->ext->windows_due) &&
-	       s->ext->kept < s->engine->settings->keep;
+	       !keeping_is_full(s->ext);
 }
 
 static void say_ping(struct session *s, struct pipe *p, struct leg *leg)

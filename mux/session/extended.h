@@ -126,6 +126,8 @@ void keeping_init(struct extended *x);
 void keeping_fini(struct extended *x);
 struct run *keeping_add(struct session *s, struct pipe *p, struct run *run);
 void keeping_look(struct session *s, struct view *view);
+/* It must wait with what would have to be kept. */
+bool keeping_is_full(const struct extended *x);
 void keeping_sends_again(struct session *s);
 void keeping_pipe_over(struct extended *x, struct leg *leg);
 void keeping_acked(struct session *s, const struct wire_ack *ack);

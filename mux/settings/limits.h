@@ -55,8 +55,10 @@ enum {
 	/* Sent ahead of the answer: on a connection, and on all of them. */
 	EARLY_CONN = 64 << 10,
 	EARLY_SESSION = 4 << 20,
-	/* What was sent and is not acknowledged by the other proxy. */
+	/* What was sent and is not acknowledged by the other proxy, of a session; */
 	KEEP_MAX = 32 << 20,
+	/* and by all, as a part in so many of HELD_MAX (--max-memory). */
+	KEPT_SHARE = 2,
 	/* A session without pipes is kept so long, and so many of an address; */
 	RESUME_SECONDS = 120,
 	ALONE_EACH = 4,

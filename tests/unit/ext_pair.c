@@ -393,6 +393,7 @@ void pair_check_rest(const struct pair *pair)
 {
 	check_rest(pair->lp);
 	check_rest(pair->rp);
+	assert_int_equal(pair->engine.kept, 0);
 }
 
 void pair_at_rest(struct pair *pair)

@@ -436,6 +436,49 @@ static void bytes_outlive_pipes(void **state)
 	pair_at_rest(pair);
 }
 
+/* Both sessions here are of one process. */
+static void all_sessions_keep_so_much_together(void **state)
+{
+	const size_t mib = 1 << 20;
+	struct pair *pair = *state;
+	struct extended *x = pair->lp->ext;
+
+	pair_at_rest(pair);
+	pair->settings.max_held = 8 * mib;	/* of which 4 to keep */
+	x->kept = pair->engine.kept = mib;
+	assert_false(keeping_is_full(x));
+	pair->engine.kept = 3 * mib;
+	assert_true(keeping_is_full(x));
+	x->kept = mib - 1;
+	assert_false(keeping_is_full(x));
+	pair->engine.kept = 5 * mib;
+	assert_true(keeping_is_full(x));
+	x->kept = 0;		/* one run may go in any case */
+	assert_false(keeping_is_full(x));
+	pair->settings.keep = mib;
+	pair->engine.kept = x->kept = mib;
+	assert_true(keeping_is_full(x));
+	pair->engine.kept = x->kept = 0;
+}
+
+static void what_others_keep_slows_but_does_not_stop(void **state)
+{
+	struct pair *pair = *state;
+	struct flow f = { .all = 4 * CHUNK };
+	const size_t others = pair->settings.max_held;
+
+	pair_connect(pair, 0);
+	f.from = pair->conn[0].server;
+	f.to = pair->conn[0].client;
+	pair->engine.kept += others;
+	assert_true(run_until(pair->engine.loop, "all of it", flows, &f));
+	pair->engine.kept -= others;
+	close(pair->conn[0].client);
+	close(pair->conn[0].server);
+	pair->conn[0].client = pair->conn[0].server = -1;
+	pair_at_rest(pair);
+}
+
 static bool has_no_pipe(void *arg)
 {
 	struct pair *pair = arg;
@@ -510,6 +553,8 @@ int main(void)
 		PAIR_TEST_NEW(many_that_never_read_stay_within_the_memory),
 		PAIR_TEST(early_data_stay_within_their_limits),
 		PAIR_TEST(bytes_outlive_pipes),
+		PAIR_TEST(all_sessions_keep_so_much_together),
+		PAIR_TEST(what_others_keep_slows_but_does_not_stop),
 		PAIR_TEST(a_session_outlives_all_of_its_pipes),
 		PAIR_TEST_NEW(who_waits_too_long_for_a_pipe_is_over),
 		PAIR_TEST(goodbye_ends_both_ends_at_once),
