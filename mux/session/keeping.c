@@ -115,8 +115,9 @@ void keeping_sends_again(struct session *s)
 	count(x, -(int64_t)memory_of(sent->run));
 	sent->run->sent = 0;
 	sent->run->next = NULL;
+	s->counts.again += sent->run->messages;
+	s->counts.again_bytes += sent->run->len;
 	free(sent);
-	s->counts.again++;
 }
 
 static void append(struct extended *x, struct kept_item *list)
@@ -249,8 +250,10 @@ static void acked_pipe(struct session *s, const struct wire_ack_pipe *said)
 	if (said->pipe < PIPES_MAX && x->leg[said->pipe].known)
 		verdict = kept_ack(&x->leg[said->pipe].kept, said->incarnation,
 				   said->received, &freed);
-	if (verdict == KEPT_OTHER)
+	if (verdict == KEPT_OTHER) {
 		s->counts.dropped++;
+		s->counts.stale++;
+	}
 	if (verdict == KEPT_OK) {
 		note_progress(&x->leg[said->pipe], said->received, now);
 		note_time(x, freed, now);

@@ -404,6 +404,13 @@ static void early_data_stay_within_their_limits(void **state)
 
 /* --- pipes --- */
 
+/* A message has 8 bytes of header and one more at least, 4104 at most. */
+static bool again_is_more_than_headers(const struct stats_counts *counts)
+{
+	return counts->again_bytes >= 9 * counts->again &&
+	       counts->again_bytes <= 4104 * counts->again;
+}
+
 static void bytes_outlive_pipes(void **state)
 {
 	struct pair *pair = *state;
@@ -429,6 +436,8 @@ static void bytes_outlive_pipes(void **state)
 	}
 	assert_true(kills > 20);
 	assert_true(pair->lp->counts.again + pair->rp->counts.again > 0);
+	assert_true(again_is_more_than_headers(&pair->lp->counts) &&
+		    again_is_more_than_headers(&pair->rp->counts));
 	close(pair->conn[0].client);
 	close(pair->conn[0].server);
 	pair->conn[0].client = pair->conn[0].server = -1;
