@@ -239,6 +239,17 @@ void control_ask(struct session *s, const struct pipe *p)
 	loop_after(s->engine->loop, &s->out.pump);
 }
 
+void control_ask_quiet(struct session *s)
+{
+	int64_t now = loop_now(s->engine->loop);
+	unsigned int i;
+
+	for (i = 0; i < s->path.npipes; i++) {
+		if (now - s->path.pipes[i]->heard_at > LATELY)
+			control_ask(s, s->path.pipes[i]);
+	}
+}
+
 static void ack_timer(struct timer *t)
 {
 	ack_now(container_of(t, struct extended, ack_timer));

@@ -156,6 +156,8 @@ void control_came(struct session *s, struct leg *leg, size_t bytes);
 bool control_send(struct session *s);
 /* Asks a pipe whether it is still there, unless it owes an answer already. */
 void control_ask(struct session *s, const struct pipe *p);
+/* The same of all pipes that were not heard of lately. */
+void control_ask_quiet(struct session *s);
 void control_farewell(struct session *s);
 /* Writes @what to @p at once. */
 void control_say(struct session *s, struct pipe *p,

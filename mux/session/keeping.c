@@ -270,11 +270,33 @@ static void acked_pipe(struct session *s, const struct wire_ack_pipe *said)
 				 said->pipe);
 }
 
+/*
+ * An ACK is sent when messages came, or when a pipe is over. So one that tells nothing
+ * new was sent for the latter, and which pipe it is can be found out before the next
+ * PING is due.
+ */
+static bool tells_of_an_end(const struct extended *x, const struct wire_ack *ack)
+{
+	unsigned int i;
+
+	for (i = 0; i < ack->pipes; i++) {
+		const struct wire_ack_pipe *said = &ack->pipe[i];
+		const struct leg *leg = &x->leg[said->pipe % PIPES_MAX];
+
+		if (said->incarnation != leg->incarnation ||
+		    said->received != leg->heard)
+			return false;
+	}
+	return ack->pipes;
+}
+
 void keeping_acked(struct session *s, const struct wire_ack *ack)
 {
 	bool was_full = keeping_is_full(s->ext);
 	unsigned int i;
 
+	if (s->ext->lp && tells_of_an_end(s->ext, ack))
+		control_ask_quiet(s);
 	for (i = 0; i < ack->pipes && session_is_up(s); i++)
 		acked_pipe(s, &ack->pipe[i]);
 	if (was_full)

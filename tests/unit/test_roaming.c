@@ -122,6 +122,58 @@ static void rp_does_not_roam(void **state)
 		assert_false(pair->rp->ext->leg[i].ping_due);
 }
 
+/* --- where RP gave up a pipe that LP still has --- */
+
+static void be_quiet(struct pair *pair)
+{
+	for (unsigned int i = 0; i < PAIR_PIPES; i++)
+		pair->lp->pipes[i]->heard_at -= 2 * NS_PER_SEC;
+}
+
+static unsigned int asked(const struct pair *pair)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < PAIR_PIPES; i++)
+		n += leg(pair, i)->token > 0;
+	return n;
+}
+
+static bool all_are_asked(void *arg)
+{
+	return asked(arg) == PAIR_PIPES;
+}
+
+/* What RP does when a pipe is over, on one of the others. */
+static void an_ack_that_tells_nothing_is_a_hint(void **state)
+{
+	struct pair *pair = *state;
+	struct extended *rp = pair->rp->ext;
+
+	be_quiet(pair);
+	rp->ack_due = rp->ack_all = true;
+	loop_after(pair->engine.loop, &pair->rp->out.pump);
+	assert_true(run_until(pair->engine.loop, "PINGs",
+			      all_are_asked, pair));
+}
+
+static void an_ack_that_tells_something_is_none(void **state)
+{
+	struct pair *pair = *state;
+	uint64_t got = 0;
+
+	pair_connect(pair, 0);
+	be_quiet(pair);
+	assert_int_equal(send(pair->conn[0].client, "news", 4, MSG_NOSIGNAL), 4);
+	pair_expect(pair, pair->conn[0].server, "news", 4);
+	while (pair->lp->ext->kept)
+		run_round(pair->engine.loop);
+	for (unsigned int i = 0; i < PAIR_PIPES; i++)
+		got += leg(pair, i)->heard;
+	assert_true(got >= 2);	/* OPEN and data */
+	assert_int_equal(asked(pair), 0);
+}
+
 /* --- where RP does not let it go on --- */
 
 static bool was_sent_away(void *arg)
@@ -211,6 +263,8 @@ int main(void)
 		PAIR_TEST(a_pipe_whose_way_is_another_is_dialled_again),
 		PAIR_TEST(a_way_that_was_not_known_is_learnt),
 		PAIR_TEST(rp_does_not_roam),
+		PAIR_TEST(an_ack_that_tells_nothing_is_a_hint),
+		PAIR_TEST(an_ack_that_tells_something_is_none),
 		PAIR_TEST(unknown_on_one_pipe_is_no_end),
 		PAIR_TEST(unknown_without_pipes_is_the_end),
 		PAIR_TEST(closed_from_elsewhere_is_the_end),
