@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "../mux/base/log.h"
-#include "../mux/base/resolver.h"
 #include "../mux/base/sock.h"
 #include "../mux/settings/limits.h"
 #include "attempt.h"
 #include "opening.h"
+#include "whereabouts.h"
 
 enum { REASON_MAX = 160 };
 
@@ -33,8 +33,7 @@ enum dial_state {
 struct dialer {
 	struct loop *loop;
 	struct log *log;
-	struct resolver *resolver;	/* its own: the other one may be busy */
-	struct lookup *lookup;
+	struct whereabouts rp;
 	struct dialer_options options;
 	char peer[ENDPOINT_TEXT];
 	const struct dialer_ops *ops;
@@ -52,6 +51,7 @@ struct dialer {
 	bool extended;		/* the session that is up is of it */
 
 	unsigned int failures;	/* in a row */
+	int64_t tried_at;	/* the last of them ended */
 	int64_t up_since;
 	bool brief;		/* the last session was lost at once */
 	bool came_back;		/* tries reached LP itself */
@@ -139,6 +139,7 @@ static void back_off(struct dialer *d)
 	if (ms > BACKOFF_MAX_MS)
 		ms = BACKOFF_MAX_MS;
 	d->failures++;
+	d->tried_at = loop_clock();
 	d->came_back = false;
 	d->state = DIAL_WAITING;
 	loop_timer_in(d->loop, &d->timer, with_jitter(ms * NS_PER_MS));
@@ -300,11 +301,10 @@ static void try_address(struct dialer *d)
 		ask(d, DIAL_OPENING);
 }
 
-static void looked_up(void *asker, const struct answer *answer)
+static void found(struct whereabouts *w, const struct answer *answer)
 {
-	struct dialer *d = asker;
+	struct dialer *d = container_of(w, struct dialer, rp);
 
-	d->lookup = NULL;
 	d->at = *answer;
 	d->next = 0;
 	if (answer->error)
@@ -313,30 +313,12 @@ static void looked_up(void *asker, const struct answer *answer)
 		try_address(d);
 }
 
-/* A numeric address needs no resolver thread. */
-static bool is_address(struct dialer *d)
-{
-	socklen_t len;
-
-	if (addr_parse(d->options.rp.host, NULL, d->options.rp.port, &d->at.addr[0], &len))
-		return false;
-	d->at.error = 0;
-	d->at.count = 1;
-	d->next = 0;
-	return true;
-}
-
 static void look_up(struct dialer *d)
 {
 	int err;
 
-	if (is_address(d)) {
-		try_address(d);
-		return;
-	}
 	d->state = DIAL_LOOKING_UP;
-	err = resolver_ask(d->resolver, d->options.rp.host, AF_UNSPEC, looked_up, d,
-			   &d->lookup);
+	err = whereabouts_ask(&d->rp);
 	if (err) {
 		d->at.count = d->next = 0;
 		failed(d, strerror(-err));
@@ -353,7 +335,7 @@ static void time_came(struct timer *t)
 		look_up(d);
 	} else if (d->state == DIAL_UP) {
 		d->failures = 0;
-		if (d->brief)
+		if (d->brief && !d->extended)
 			say_up(d);
 		d->brief = d->came_back = false;
 	}
@@ -366,12 +348,36 @@ void dialer_start(struct dialer *d)
 	look_up(d);
 }
 
-void dialer_lost(struct dialer *d, const char *why)
+static void lost(struct dialer *d, const char *why)
 {
 	d->brief = d->timer.slot != 0;
 	loop_timer_stop(d->loop, &d->timer);
 	complain(d, "lost the pipes to", why);
+}
+
+void dialer_lost(struct dialer *d, const char *why)
+{
+	lost(d, why);
 	back_off(d);
+}
+
+void dialer_begin_anew(struct dialer *d, const char *why)
+{
+	lost(d, why);
+	if (d->brief)
+		back_off(d);
+	else
+		look_up(d);
+}
+
+void dialer_roam(struct dialer *d)
+{
+	if (d->state != DIAL_WAITING ||
+	    loop_clock() - d->tried_at < BACKOFF_MIN_MS * NS_PER_MS)
+		return;
+	loop_timer_stop(d->loop, &d->timer);
+	d->failures = 0;
+	look_up(d);
 }
 
 struct dialer *dialer_new(struct loop *loop, struct log *log,
@@ -382,14 +388,13 @@ struct dialer *dialer_new(struct loop *loop, struct log *log,
 
 	if (!d)
 		return NULL;
-	d->resolver = resolver_new(loop, 1);
-	if (!d->resolver) {
+	d->options = *options;
+	if (whereabouts_init(&d->rp, loop, d->options.rp.host, found)) {
 		free(d);
 		return NULL;
 	}
 	d->loop = loop;
 	d->log = log;
-	d->options = *options;
 	if (options->extend == EXTEND_ALWAYS)
 		d->options.rp.port = options->extended_port;
 	endpoint_text(&d->options.rp, d->peer);
@@ -407,14 +412,12 @@ void dialer_free(struct dialer *d)
 {
 	if (!d)
 		return;
-	if (d->lookup)
-		resolver_cancel(d->lookup);
 	loop_timer_stop(d->loop, &d->timer);
 	if (d->state == DIAL_ASKING_AGAIN)
 		close_pipes(d);
 	opening_stop(&d->opening);
 	attempt_stop(&d->attempt);
-	resolver_free(d->resolver);
+	whereabouts_fini(&d->rp);
 	free(d);
 }
 

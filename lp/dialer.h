@@ -78,6 +78,11 @@ void dialer_start(struct dialer *d);
 /* The pipes are gone; dial again. */
 void dialer_lost(struct dialer *d, const char *why);
 
+/* The same, at once: RP is there, and takes another session. */
+void dialer_begin_anew(struct dialer *d, const char *why);
+/* The network is another: what failed before may work now. */
+void dialer_roam(struct dialer *d);
+
 /* "127.0.0.1:6000", as RP was named. */
 const char *dialer_peer(const struct dialer *d);
 /* Is @addr where the pipes go, or would go? */

@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "../mux/base/host.h"
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"
 #include "../mux/session/session.h"
@@ -22,7 +23,14 @@ static int leave(struct join *join)
 	return fd;
 }
 
-static void complain(struct joiner *j, const char *why)
+/* The address whose turn it is. */
+static const struct sockaddr_storage *address(const struct joiner *j)
+{
+	return &j->at.addr[j->turn];
+}
+
+static void complain(struct joiner *j, const struct sockaddr_storage *to,
+		     const char *why)
 {
 	char text[ADDR_TEXT];
 
@@ -32,7 +40,7 @@ static void complain(struct joiner *j, const char *why)
 	j->complete = false;
 	log_warn(j->log, "%u of %u pipes to %s are not up: %s; trying again",
 		 session_lacks(j->session), j->pipes,
-		 addr_text(&j->addr, text), why);
+		 addr_text(to, text), why);
 }
 
 static void say_if_complete(struct joiner *j)
@@ -44,21 +52,40 @@ static void say_if_complete(struct joiner *j)
 	j->complete = true;
 	j->complained = false;
 	log_info(j->log, "%u pipe%s to %s %s up", j->pipes,
-		 j->pipes == 1 ? "" : "s", addr_text(&j->addr, text),
+		 j->pipes == 1 ? "" : "s", addr_text(address(j), text),
 		 j->pipes == 1 ? "is" : "are");
 }
 
-static void failed(struct joiner *j, int err)
+static void dial_all(struct joiner *j);
+
+/* After the last one comes the first, once the name was looked up anew. */
+static void next_address(struct joiner *j)
+{
+	if (++j->turn < j->at.count) {
+		dial_all(j);
+		return;
+	}
+	j->turn = 0;
+	whereabouts_ask(&j->rp);
+	joiner_look(j);
+}
+
+static void failed(struct joiner *j, const struct sockaddr_storage *to, int err)
 {
 	if (!session_is_up(j->session))
 		return;
-	if (err == ECONNREFUSED && session_lacks(j->session) == j->pipes) {
+	if (err == ECONNREFUSED && addr_same_host(to, &j->home) &&
+	    session_lacks(j->session) == j->pipes) {
 		session_stop(j->session, "rp is there no more: Connection "
 			     "refused");
 		return;
 	}
-	complain(j, strerror(err));
-	joiner_look(j);
+	complain(j, to, strerror(err));
+	/* Others that were dialled there fail as well: one of them is enough. */
+	if (addr_same_host(to, address(j)))
+		next_address(j);
+	else
+		joiner_look(j);
 }
 
 static void connected(struct watch *w, uint32_t events)
@@ -72,12 +99,12 @@ static void connected(struct watch *w, uint32_t events)
 	getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	if (err) {
 		close(fd);
-		failed(j, err);
+		failed(j, &join->to, err);
 		return;
 	}
 	err = session_join(j->session, fd);
 	if (err)
-		failed(j, -err);
+		failed(j, &join->to, -err);
 	else
 		say_if_complete(j);
 }
@@ -87,19 +114,20 @@ static void too_long(struct timer *t)
 	struct join *join = container_of(t, struct join, deadline);
 
 	close(leave(join));
-	failed(join->joiner, ETIMEDOUT);
+	failed(join->joiner, &join->to, ETIMEDOUT);
 }
 
 /* 0 or -errno. */
 static int dial(struct joiner *j, struct join *join, enum transport kind)
 {
-	int fd = transport_socket(kind, j->addr.ss_family);
+	int fd = transport_socket(kind, address(j)->ss_family);
 	int err;
 
 	if (fd < 0)
 		return fd;
-	if (connect(fd, (const struct sockaddr *)&j->addr,
-		    addr_size(&j->addr)) && errno != EINPROGRESS) {
+	join->to = *address(j);
+	if (connect(fd, (const struct sockaddr *)&join->to,
+		    addr_size(&join->to)) && errno != EINPROGRESS) {
 		err = -errno;
 		close(fd);
 		return err;
@@ -132,7 +160,7 @@ static void dial_all(struct joiner *j)
 						    j->under_way));
 	}
 	if (err)
-		failed(j, -err);
+		failed(j, address(j), -err);
 }
 
 static int64_t pause_ms(const struct joiner *j)
@@ -152,6 +180,7 @@ void joiner_look(struct joiner *j)
 	if (!j->session || j->next.slot ||
 	    session_lacks(j->session) <= j->under_way)
 		return;
+	j->complete = false;
 	if (now - j->tried_at > JOIN_QUIET_MS * NS_PER_MS)
 		j->tries = 0;
 	loop_timer_at(j->loop, &j->next, j->tries ?
@@ -166,16 +195,88 @@ static void next_came(struct timer *t)
 		dial_all(j);
 }
 
+/* --- where --- */
+
+static void add(struct joiner *j, const struct sockaddr_storage *addr)
+{
+	struct sockaddr_storage *to = &j->at.addr[j->at.count++];
+
+	*to = *addr;
+	addr_set_port(to, addr_port(&j->home));
+}
+
+/* How near is @addr to where the session is? Its own address: 0, another family: 2. */
+static int distance(const struct joiner *j, const struct sockaddr_storage *addr)
+{
+	if (addr_same_host(addr, &j->home))
+		return 0;
+	return 1 + (addr->ss_family != j->home.ss_family);
+}
+
+/* What is being dialled may come to something all the same. */
+static void found(struct whereabouts *w, const struct answer *answer)
+{
+	struct joiner *j = container_of(w, struct joiner, rp);
+	unsigned int i;
+	int far;
+
+	if (answer->error)
+		return;		/* those of before are better than none */
+	j->at.count = j->turn = 0;
+	for (far = 0; far <= 2; far++) {
+		for (i = 0; i < answer->count; i++) {
+			if (distance(j, &answer->addr[i]) == far)
+				add(j, &answer->addr[i]);
+		}
+	}
+	joiner_look(j);
+}
+
+/* --- from outside --- */
+
+static void at_once(struct joiner *j)
+{
+	j->tries = 0;
+	j->tried_at = 0;
+	loop_timer_stop(j->loop, &j->next);
+	joiner_look(j);
+}
+
+static void give_up_dialling(struct joiner *j, const struct host *host)
+{
+	struct sockaddr_storage from;
+	unsigned int i;
+
+	for (i = 0; i < PIPES_MAX; i++) {
+		struct join *join = &j->join[i];
+
+		if (join->watch.fd >= 0 && !sock_address(join->watch.fd, &from) &&
+		    !host_has(host, &from))
+			close(leave(join));
+	}
+}
+
+void joiner_roam(struct joiner *j, const struct host *host)
+{
+	if (!j->session)
+		return;
+	give_up_dialling(j, host);
+	if (!session_lacks(j->session))
+		return;
+	at_once(j);
+	whereabouts_ask(&j->rp);
+}
+
 void joiner_start(struct joiner *j, struct session *s,
 		  const struct sockaddr_storage *addr)
 {
 	j->session = s;
-	j->addr = *addr;
-	j->tries = 0;
-	j->tried_at = 0;
+	j->home = *addr;
+	j->at.count = j->turn = 0;
+	add(j, addr);
 	j->complained = j->complete = false;
 	say_if_complete(j);
-	joiner_look(j);
+	at_once(j);
 }
 
 void joiner_stop(struct joiner *j)
@@ -183,6 +284,7 @@ void joiner_stop(struct joiner *j)
 	unsigned int i;
 
 	j->session = NULL;
+	whereabouts_forget(&j->rp);
 	loop_timer_stop(j->loop, &j->next);
 	for (i = 0; i < PIPES_MAX; i++) {
 		if (j->join[i].watch.fd >= 0)
@@ -190,8 +292,9 @@ void joiner_stop(struct joiner *j)
 	}
 }
 
-void joiner_init(struct joiner *j, struct loop *loop, struct log *log,
-		 const struct transport_set *transports, unsigned int pipes)
+int joiner_init(struct joiner *j, struct loop *loop, struct log *log,
+		const struct transport_set *transports, unsigned int pipes,
+		const char *host)
 {
 	unsigned int i;
 
@@ -207,6 +310,13 @@ void joiner_init(struct joiner *j, struct loop *loop, struct log *log,
 		j->join[i].watch.ready = connected;
 		j->join[i].deadline.fire = too_long;
 	}
+	return whereabouts_init(&j->rp, loop, host, found);
+}
+
+void joiner_fini(struct joiner *j)
+{
+	joiner_stop(j);
+	whereabouts_fini(&j->rp);
 }
 
 void joiner_print(const struct joiner *j, FILE *out)

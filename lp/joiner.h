@@ -5,8 +5,12 @@
  * each is the session's as soon as it is. Tries are JOIN_MIN_MS apart, doubling
  * up to JOIN_MAX_MS while pipes go on lacking.
  *
- * If none is left and the port refuses, rp has ended, and all that it knew of the
- * session with it: then the session is stopped.
+ * It dials where the session's first pipe went. If that fails it looks RP's name up
+ * anew, and goes on with all of its addresses in turn: the session's own first,
+ * then those of its family, because RP sees LP come from the same address there.
+ *
+ * If none is left and the session's own address refuses, rp has ended, and all that it
+ * knew of the session with it: then the session is stopped.
  */
 #ifndef TM3_JOINER_H
 #define TM3_JOINER_H
@@ -18,7 +22,9 @@
 #include "../mux/base/loop.h"
 #include "../mux/pipe/transport.h"
 #include "../mux/settings/limits.h"
+#include "whereabouts.h"
 
+struct host;
 struct joiner;
 struct log;
 struct session;
@@ -34,6 +40,7 @@ struct join {			/* one pipe in the making */
 	struct joiner *joiner;
 	struct watch watch;
 	struct timer deadline;
+	struct sockaddr_storage to;
 };
 
 struct joiner {
@@ -41,8 +48,11 @@ struct joiner {
 	struct log *log;
 	const struct transport_set *transports;
 	unsigned int pipes;
+	struct whereabouts rp;
 	struct session *session;	/* NULL: there is none */
-	struct sockaddr_storage addr;
+	struct sockaddr_storage home;	/* where its first pipe went */
+	struct answer at;		/* where it may be found, */
+	unsigned int turn;		/* and which of them is tried */
 	struct timer next;		/* when the next try may begin */
 	int64_t tried_at;
 	unsigned int tries;		/* since it was quiet */
@@ -51,13 +61,18 @@ struct joiner {
 	struct join join[PIPES_MAX];
 };
 
-void joiner_init(struct joiner *j, struct loop *loop, struct log *log,
-		 const struct transport_set *transports, unsigned int pipes);
+/* @host: the name or address of RP. 0 or -errno; joiner_fini() in either case. */
+int joiner_init(struct joiner *j, struct loop *loop, struct log *log,
+		const struct transport_set *transports, unsigned int pipes,
+		const char *host);
+void joiner_fini(struct joiner *j);
 /* From now on for @s, whose first pipe goes to @addr. */
 void joiner_start(struct joiner *j, struct session *s,
 		  const struct sockaddr_storage *addr);
 /* The session may lack pipes. */
 void joiner_look(struct joiner *j);
+/* The network is another, see session_roam(): what is lacking is dialled at once. */
+void joiner_roam(struct joiner *j, const struct host *host);
 /* The session is over, or will be. */
 void joiner_stop(struct joiner *j);
 void joiner_print(const struct joiner *j, FILE *out);

@@ -99,8 +99,22 @@ static void ended(struct session *s)
 	update_room(p);
 	if (p->stopping)
 		loop_stop(p->loop);
+	else if (session_is_unknown(s))
+		dialer_begin_anew(p->dialer, session_why(s));
 	else
 		dialer_lost(p->dialer, session_why(s));
+}
+
+static void roamed(struct host *host)
+{
+	struct proxy *p = container_of(host, struct proxy, host);
+
+	if (p->stopping)
+		return;
+	dialer_roam(p->dialer);
+	if (p->session)
+		session_roam(p->session, host);
+	joiner_roam(&p->joiner, host);
 }
 
 static void lacks(struct session *s)
@@ -318,6 +332,7 @@ void proxy_stop(struct proxy *p)
 struct proxy *proxy_new(struct engine *engine, const struct options *options)
 {
 	struct proxy *p = calloc(1, sizeof(*p));
+	int err;
 
 	if (!p)
 		return NULL;
@@ -329,10 +344,12 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 			    sizeof(struct way_in_open));
 	p->forwards = calloc(options->nrules + 1, sizeof(struct forward *));
 	p->names = resolver_new(p->loop, RESOLVER_THREADS);
-	joiner_init(&p->joiner, p->loop, p->log, &options->settings.transports,
-		    options->dial.pipes);
+	err = joiner_init(&p->joiner, p->loop, p->log,
+			  &options->settings.transports, options->dial.pipes,
+			  options->dial.rp.host);
+	host_open(&p->host, p->loop, p->log, roamed);
 	p->dialer = dialer_new(p->loop, p->log, &options->dial, &dialer_ops, p);
-	if (p->ways_in && p->forwards && p->names && p->dialer)
+	if (p->ways_in && p->forwards && p->names && p->dialer && !err)
 		return p;
 	proxy_free(p);
 	return NULL;
@@ -344,7 +361,8 @@ void proxy_free(struct proxy *p)
 		return;
 	close_ways_in(p);
 	dialer_free(p->dialer);
-	joiner_stop(&p->joiner);
+	joiner_fini(&p->joiner);
+	host_close(&p->host);
 	resolver_free(p->names);
 	free(p->ways_in);
 	free(p->forwards);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "../mux/base/host.h"
 #include "../mux/base/listener.h"
 #include "../mux/wire/destination.h"
 #include "joiner.h"
@@ -51,6 +52,7 @@ struct proxy {
 	struct resolver *names;
 	struct dialer *dialer;
 	struct joiner joiner;
+	struct host host;		/* this one; it may roam */
 	struct session *session;	/* NULL: no pipes */
 	bool stopping;
 	bool full;			/* no room */

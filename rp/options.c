@@ -19,6 +19,7 @@ enum {
 	CONNECT_TIMEOUT_S = 10,
 	CONNECT_TIMEOUT_MAX_S = 3600,
 	MAX_MEMORY_MIB = 1 << 20,
+	RESUME_MAX_S = 65535,	/* WELCOME tells it in 16 bits */
 };
 
 static const struct option_spec own_options[] = {
@@ -45,6 +46,9 @@ static const struct option_spec own_options[] = {
 	{ "max-sessions-each", "N",
 	  "local proxies at a time from one address (default: a quarter of "
 	  "--max-sessions)" },
+	{ "resume", "SECONDS",
+	  "extension: how long a session without pipes is kept, four of an "
+	  "address at most; 0: not at all (default 120)" },
 	{ "max-memory", "MIB",
 	  "of all local proxies, for what waits for servers (default 640); half "
 	  "of it for one address" },
@@ -183,6 +187,19 @@ static int set_max_memory(struct options *o, const char *value, char *why,
 	return 0;
 }
 
+static int set_resume(struct options *o, const char *value, char *why,
+		      size_t why_len)
+{
+	uint64_t seconds;
+
+	if (value_whole(value, 0, RESUME_MAX_S, &seconds))
+		return refuse(why, why_len,
+			      "--resume: '%s' is not a whole number of seconds "
+			      "from 0 to %d", value, RESUME_MAX_S);
+	o->settings.resume_s = (unsigned int)seconds;
+	return 0;
+}
+
 static int set_own(void *options, const char *name, const char *value,
 		   char *why, size_t why_len)
 {
@@ -202,6 +219,8 @@ static int set_own(void *options, const char *name, const char *value,
 				 value, why, why_len);
 	if (!strcmp(name, "max-memory"))
 		return set_max_memory(o, value, why, why_len);
+	if (!strcmp(name, "resume"))
+		return set_resume(o, value, why, why_len);
 	if (!strcmp(name, "max-connects"))
 		return set_limit(&o->max_connects, WIRE_ID_MAX, name, value,
 				 why, why_len);
@@ -248,7 +267,8 @@ static const struct command_line command_line = {
 };
 
 _Static_assert(PIPES_MAX == 64 && HELD_MAX >> 20 == 640 &&
-	       WIRE_PORT == 6000 && WIRE_PORT_EXTENDED == 6010,
+	       WIRE_PORT == 6000 && WIRE_PORT_EXTENDED == 6010 &&
+	       RESUME_SECONDS == 120 && ALONE_EACH == 4,
 	       "--help names these numbers");
 
 bool options_parse(struct options *o, int argc, char **argv, int *status)

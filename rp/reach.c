@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
+#include "../mux/base/host.h"
 #include "entrances.h"
-#include "host.h"
 
 static bool is_an_entrance(const struct reach *r,
 			   const struct sockaddr_storage *to)

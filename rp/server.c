@@ -87,9 +87,39 @@ static void server_ended(struct session *session)
 	finish_if_done(s);
 }
 
+static bool is_waiting_too(const struct guest *guest, const struct guest *other)
+{
+	return other->share.address == guest->share.address &&
+	       session_is_up(other->session) &&
+	       session_alone_since(other->session);
+}
+
+/* Of those of its address that wait for pipes, the first has to go for a fifth. */
+static void server_alone(struct session *session)
+{
+	struct guest *guest = session_owner(session), *first = guest;
+	unsigned int waiting = 0;
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &guest->server->guests) {
+		struct guest *other = list_entry(pos, struct guest, member);
+
+		if (!is_waiting_too(guest, other))
+			continue;
+		waiting++;
+		if (session_alone_since(other->session) <
+		    session_alone_since(first->session))
+			first = other;
+	}
+	if (waiting > ALONE_EACH)
+		session_stop(first->session, "it had no pipe, as others of its "
+			     "address");
+}
+
 static const struct session_role role = {
 	.open = server_open_conn,
 	.moved = server_moved,
+	.alone = server_alone,
 	.ended = server_ended,
 };
 
@@ -254,7 +284,8 @@ static void begin_session(struct server *s, const struct sockaddr_storage *peer,
 
 /*
  * The id of a session is no secret on its way, so pipes have to come from where
- * the session began.
+ * the session began. For whoever comes from elsewhere there is no such session: an
+ * LP whose address changed begins another one then, and need not wait.
  */
 static void join_session(struct session *session,
 			 const struct sockaddr_storage *peer,
@@ -267,10 +298,10 @@ static void join_session(struct session *session,
 		greet_join(session, hello, fd);
 		return;
 	}
-	log_warn(guest->server->engine->log, "a pipe from %s was reset: it "
-		 "wants session %u, which is of %s", addr_host(peer, host),
+	log_warn(guest->server->engine->log, "a pipe from %s was sent away: "
+		 "it wants session %u, which is of %s", addr_host(peer, host),
 		 session_number(session), session_peer(session));
-	sock_reset(fd);
+	greet_refuse(fd, WIRE_WELCOME_UNKNOWN);
 }
 
 static void reception_greeted(struct reception *r,
@@ -310,7 +341,7 @@ int server_open(struct server *s, struct engine *engine,
 				   { &s->lobby.entrances,
 				     &s->reception.entrances } };
 	err = connects_init(&s->connects, engine, options, &s->reach);
-	host_open(&s->host, engine->loop, log);
+	host_open(&s->host, engine->loop, log, NULL);
 	lobby_init(&s->lobby, &lobby_ops, engine->loop, log, &options->access,
 		   options->pipes);
 	reception_init(&s->reception, reception_greeted, engine->loop, log,

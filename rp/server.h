@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "../mux/base/host.h"
 #include "../mux/session/session.h"
 #include "connects.h"
-#include "host.h"
 #include "lobby.h"
 #include "options.h"
 #include "quota.h"

@@ -332,6 +332,14 @@ bool addr_same_host(const struct sockaddr_storage *a,
 
 /* --- listening, and the room for it --- */
 
+int sock_address(int fd, struct sockaddr_storage *addr)
+{
+	socklen_t len = sizeof(*addr);
+
+	memset(addr, 0, sizeof(*addr));
+	return getsockname(fd, (struct sockaddr *)addr, &len) ? -errno : 0;
+}
+
 int sock_tcp(int family)
 {
 	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -57,6 +57,9 @@ bool addr_is_any(const struct sockaddr_storage *addr);	/* 0.0.0.0 or :: */
 bool addr_same_host(const struct sockaddr_storage *a,
 		    const struct sockaddr_storage *b);
 
+/* The address that @fd has on this host. 0 or -errno. */
+int sock_address(int fd, struct sockaddr_storage *addr);
+
 /* A TCP socket, non-blocking and close-on-exec; or -errno. */
 int sock_tcp(int family);
 /* Binds @fd and listens. Returns @fd, or -errno after it closed @fd. */

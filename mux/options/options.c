@@ -67,7 +67,8 @@ const struct option_spec engine_options[] = {
 	  "a session (default 256M), and 4K for each connection" },
 	{ "keep", "BYTES",
 	  "extension: what a session keeps of what it sent until the other "
-	  "proxy has it (default 32M)" },
+	  "proxy has it (default 32M); all together keep 320M, or half of rp's "
+	  "--max-memory" },
 	{ "stats", "FILE", "write statistics to FILE as JSON lines" },
 	{ "stats-interval", "SECONDS",
 	  "between two samples of the pipes (default 1)" },

@@ -295,10 +295,12 @@ static void window_came(struct session *s, const struct wire_window *window)
 {
 	struct channel *ch = s->ext->channel[window->id];
 
-	if (!ch || !credit_allow(&ch->out, window->offset))
+	if (!ch || !credit_allow(&ch->out, window->offset)) {
 		s->counts.dropped++;
-	else if (ch->conn)
+		s->counts.stale += ch != NULL;
+	} else if (ch->conn) {
 		conn_credited(ch->conn);
+	}
 }
 
 static void ping_came(struct session *s, struct leg *leg,

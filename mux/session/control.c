@@ -137,7 +137,7 @@ static void add_windows(struct session *s, struct run *run)
 static bool windows_wait(const struct session *s)
 {
 	return !list_empty(&s->ext->windows_due) &&
-	       s->ext->kept < s->engine->settings->keep;
+	       !keeping_is_full(s->ext);
 }
 
 static void say_ping(struct session *s, struct pipe *p, struct leg *leg)
@@ -227,6 +227,27 @@ void control_came(struct session *s, struct leg *leg, size_t bytes)
 		ack_now(x);
 	else if (!x->ack_timer.slot)
 		loop_timer_in(s->engine->loop, &x->ack_timer, ACK_DELAY);
+}
+
+void control_ask(struct session *s, const struct pipe *p)
+{
+	struct leg *leg = &s->ext->leg[p->index];
+
+	if (leg->pinged)
+		return;
+	leg->ping_due = true;
+	loop_after(s->engine->loop, &s->out.pump);
+}
+
+void control_ask_quiet(struct session *s)
+{
+	int64_t now = loop_now(s->engine->loop);
+	unsigned int i;
+
+	for (i = 0; i < s->path.npipes; i++) {
+		if (now - s->path.pipes[i]->heard_at > LATELY)
+			control_ask(s, s->path.pipes[i]);
+	}
 }
 
 static void ack_timer(struct timer *t)

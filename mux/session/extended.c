@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions of the extension: how they begin, how pipes come and go, and where
+ * Sessions of the extension: how they begin, how pipes come to RP and go, and where
  * connections get their ids.
  */
 #include "extended.h"
@@ -14,11 +14,6 @@
 #include "../base/log.h"
 #include "../conn/conn.h"
 #include "../pipe/transport.h"
-
-/* LP: for WELCOME on a pipe that joins; and between tries that fail, doubling. */
-#define JOIN_PATIENCE (10 * NS_PER_SEC)
-#define LACK_FIRST (100 * NS_PER_MS)
-#define LACK_MOST (5 * NS_PER_SEC)
 
 /* --- ids --- */
 
@@ -44,12 +39,16 @@ void extended_settle(struct extended *x, struct channel *ch)
 	session_tell_room(x->s);
 }
 
+int64_t session_alone_since(const struct session *s)
+{
+	return s->ext ? s->ext->alone_since : 0;
+}
+
 bool session_is_alone(const struct session *s)
 {
-	const struct extended *x = s->ext;
+	int64_t since = session_alone_since(s);
 
-	return x && x->alone_since &&
-	       loop_now(s->engine->loop) - x->alone_since >
+	return since && loop_now(s->engine->loop) - since >
 	       ALONE_SECONDS * NS_PER_SEC;
 }
 
@@ -153,14 +152,13 @@ static void delivered(struct session *s, struct conn *c)
 
 /* --- pipes come --- */
 
-/* Over SCTP a message's count would have to travel with it. */
-static bool can_carry(int fd)
+bool extended_can_carry(int fd)
 {
 	return transport_of(fd) != TRANSPORT_SCTP;
 }
 
-static struct pipe *enter(struct session *s, unsigned int index,
-			  uint32_t incarnation, int fd)
+struct pipe *extended_enter(struct session *s, unsigned int index,
+			    uint32_t incarnation, int fd)
 {
 	struct extended *x = s->ext;
 	struct leg *leg = &x->leg[index];
@@ -176,6 +174,8 @@ static struct pipe *enter(struct session *s, unsigned int index,
 	leg->suspect_since = 0;
 	leg->progress_at = loop_now(s->engine->loop);
 	kept_init(&leg->kept, incarnation);
+	if (x->lp)
+		roaming_note(leg, fd);
 	x->alone_since = 0;
 	loop_timer_stop(s->engine->loop, &x->alone_timer);
 	loop_after(s->engine->loop, &s->out.pump);
@@ -195,27 +195,15 @@ static void welcome(struct session *s, struct pipe *p,
 
 /* --- pipes go --- */
 
-static void tell_lacks(struct timer *t)
-{
-	struct extended *x = container_of(t, struct extended, lack_timer);
-	struct session *s = x->s;
-
-	if (session_is_up(s) && session_lacks(s) && s->role->lacks)
-		s->role->lacks(s);
-}
-
-static void lacks_soon(struct extended *x)
-{
-	if (x->lp && !x->lack_timer.slot)
-		loop_timer_in(x->s->engine->loop, &x->lack_timer,
-			      x->lack_pause);
-}
-
 static void alone_too_long(struct timer *t)
 {
 	struct extended *x = container_of(t, struct extended, alone_timer);
 
-	session_fail(x->s, "it had no pipe for %u s", x->welcome.wait_s);
+	if (x->welcome.wait_s)
+		session_fail(x->s, "it had no pipe for %u s",
+			     x->welcome.wait_s);
+	else
+		session_fail(x->s, "it has no pipe left, and is not kept without");
 }
 
 static void be_alone(struct extended *x)
@@ -250,7 +238,9 @@ void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 	log_info(s->engine->log, "session %u: %s; %u pipes are left", s->number,
 		 why, s->path.npipes - 1);
 	let_go(s, p);
-	lacks_soon(s->ext);
+	joining_soon(s->ext);
+	if (s->ext->alone_since && s->role->alone)
+		s->role->alone(s);
 }
 
 void extended_condemn(struct session *s, enum wire_goodbye_reason reason,
@@ -269,108 +259,6 @@ void extended_condemn(struct session *s, enum wire_goodbye_reason reason,
 		 why);
 	s->ext->goodbye = (uint8_t)reason;
 	session_stop(s, why);
-}
-
-/* --- LP: pipes join --- */
-
-unsigned int session_lacks(const struct session *s)
-{
-	const struct extended *x = s->ext;
-	unsigned int i, n = 0;
-
-	if (!x || !x->lp || !session_is_up(s))
-		return 0;
-	for (i = 0; i < x->hello.pipes; i++)
-		n += !s->pipes[i] && !x->leg[i].joining;
-	return n;
-}
-
-static struct leg *leg_of(struct extended *x, const struct greeting *g)
-{
-	struct leg *leg = x->leg;
-
-	while (leg->joining != g)
-		leg++;
-	return leg;
-}
-
-static void not_joined(struct extended *x)
-{
-	x->lack_pause = x->lack_pause ? 2 * x->lack_pause : LACK_FIRST;
-	if (x->lack_pause > LACK_MOST)
-		x->lack_pause = LACK_MOST;
-	lacks_soon(x);
-}
-
-static void join_came(struct greeting *g, const struct wire_ext *said)
-{
-	struct extended *x = greeting_owner(g);
-	struct leg *leg = leg_of(x, g);
-	uint8_t status = said->welcome.status;
-	int fd;
-
-	leg->joining = NULL;
-	if (status == WIRE_WELCOME_RESUMED) {
-		fd = greeting_take(g);
-		x->lack_pause = 0;
-		if (enter(x->s, (unsigned int)(leg - x->leg),
-			  leg->incarnation, fd))
-			suspects_probed(x->s);
-		else
-			not_joined(x);
-		return;
-	}
-	greeting_free(g);
-	/* NEW: RP knew nothing of it. Its session without us will not last. */
-	if (status == WIRE_WELCOME_UNKNOWN || status == WIRE_WELCOME_NEW)
-		session_fail(x->s, "the other end does not know it any more");
-	else
-		not_joined(x);
-}
-
-static void join_failed(struct greeting *g, enum greeting_failure why)
-{
-	struct extended *x = greeting_owner(g);
-
-	(void)why;
-	leg_of(x, g)->joining = NULL;
-	greeting_free(g);
-	not_joined(x);
-}
-
-static const struct greeting_ops join_ops = {
-	.came = join_came,
-	.failed = join_failed,
-};
-
-static int join(struct session *s, unsigned int index, int fd)
-{
-	struct extended *x = s->ext;
-	struct leg *leg = &x->leg[index];
-	struct wire_hello hello = x->hello;
-
-	if (leg->known)
-		leg->incarnation++;
-	leg->known = true;
-	hello.pipe = (uint8_t)index;
-	hello.incarnation = leg->incarnation;
-	kept_init(&leg->kept, leg->incarnation);
-	leg->joining = greeting_say(s->engine->loop, fd, &hello, JOIN_PATIENCE,
-				    &join_ops, x);
-	return leg->joining ? 0 : -ENOMEM;
-}
-
-int session_join(struct session *s, int fd)
-{
-	unsigned int i = 0;
-
-	if (!session_lacks(s) || !can_carry(fd)) {
-		close(fd);
-		return -EINVAL;
-	}
-	while (s->pipes[i] || s->ext->leg[i].joining)
-		i++;
-	return join(s, i, fd);
 }
 
 /* --- RP: pipes join --- */
@@ -393,7 +281,7 @@ struct session *greet_find(struct engine *engine, const struct wire_hello *hello
 static const char *objection(struct session *s, const struct wire_hello *hello,
 			     int fd)
 {
-	if (!can_carry(fd))
+	if (!extended_can_carry(fd))
 		return "pipes of the extension are made of TCP or MPTCP";
 	switch (admission_enter(&s->ext->admission, hello)) {
 	case ADMISSION_COUNT:
@@ -419,7 +307,7 @@ bool greet_join(struct session *s, const struct wire_hello *hello, int fd)
 	}
 	if (s->pipes[hello->pipe])
 		let_go(s, s->pipes[hello->pipe]);
-	p = enter(s, hello->pipe, hello->incarnation, fd);
+	p = extended_enter(s, hello->pipe, hello->incarnation, fd);
 	if (p)
 		welcome(s, p, WIRE_WELCOME_RESUMED);
 	return p != NULL;
@@ -435,7 +323,7 @@ static int init(struct session *s)
 		return -ENOMEM;
 	s->ext = x;
 	x->s = s;
-	x->lack_timer.fire = tell_lacks;
+	joining_init(x);
 	x->alone_timer.fire = alone_too_long;
 	list_init(&x->spare);
 	list_init(&x->pool.waiters);
@@ -454,14 +342,12 @@ static void fini(struct session *s)
 
 	if (!x)
 		return;
+	joining_stop(x);
 	windows_stop(x);
 	suspects_stop(x);
 	control_stop(x);
 	keeping_fini(x);
 	loop_timer_stop(s->engine->loop, &x->alone_timer);
-	loop_timer_stop(s->engine->loop, &x->lack_timer);
-	for (i = 0; i < PIPES_MAX; i++)
-		greeting_free(x->leg[i].joining);
 	for (i = 0; i <= WIRE_ID_MAX; i++) {
 		if (!x->channel[i])
 			continue;
@@ -520,7 +406,7 @@ struct session *greet_new(struct engine *engine,
 		close(fd);
 		goto free_session;
 	}
-	p = enter(s, hello->pipe, hello->incarnation, fd);
+	p = extended_enter(s, hello->pipe, hello->incarnation, fd);
 	if (!p)
 		goto free_session;
 	welcome(s, p, WIRE_WELCOME_NEW);
@@ -541,14 +427,15 @@ struct session *greet_welcomed(struct engine *engine,
 {
 	struct session *s = NULL;
 
-	if (said->status != WIRE_WELCOME_NEW || !can_carry(fd) ||
+	if (said->status != WIRE_WELCOME_NEW || !extended_can_carry(fd) ||
 	    !admission_features(said->features, hello->features))
 		goto close_fd;
 	s = begin(engine, role, owner, peer, hello, said);
 	if (!s)
 		goto close_fd;
 	s->ext->lp = true;
-	if (!enter(s, hello->pipe, hello->incarnation, fd)) {
+	sock_address(fd, &s->ext->from);
+	if (!extended_enter(s, hello->pipe, hello->incarnation, fd)) {
 		session_free(s);
 		return NULL;
 	}

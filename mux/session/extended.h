@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of a session of the extension, for the files that are its parts:
- * extended (pipes come and go, connections begin), arrivals (what pipes bring),
- * windows (what the other end may send), keeping (what may have to be sent
- * again), suspects (pipes that look dead), control (what is said of the session).
+ * extended (pipes come and go, connections begin), joining (LP's pipes, that are
+ * dialled), arrivals (what pipes bring), windows (what the other end may send), keeping
+ * (what may have to be sent again), suspects (pipes that look dead), roaming (pipes
+ * whose way is another), control (what is said of the session).
  *
  * Control is never queued. What has to be said is state (an offset, a flag), and
  * becomes a message when a pipe takes one; so no peer makes a queue grow.
@@ -11,6 +12,7 @@
 #ifndef TM3_EXTENDED_H
 #define TM3_EXTENDED_H
 
+#include "../base/route.h"
 #include "../conn/channel.h"
 #include "../extension/admission.h"
 #include "../extension/kept.h"
@@ -23,6 +25,7 @@ struct leg {
 	uint32_t incarnation;	/* the present one, or the last */
 	bool known;		/* there was one */
 	struct greeting *joining;	/* LP: the next one awaits WELCOME */
+	struct route route;	/* LP: of its packets, when it began */
 	uint64_t received;	/* messages of it that count and were parsed, */
 	uint64_t told;		/* and of them, as the last ACK said */
 	struct kept kept;
@@ -48,6 +51,8 @@ struct extended {
 	struct timer alone_timer;	/* the session's end then */
 	struct timer lack_timer;	/* LP: to say that pipes are lacking */
 	int64_t lack_pause;		/* before that is said again */
+	struct sockaddr_storage from;	/* LP: this host's, where it began */
+	bool unknown;		/* LP: RP does not know it, or not from here */
 
 	struct channel *channel[WIRE_ID_MAX + 1];	/* those in use so far */
 	unsigned int channels;
@@ -83,6 +88,18 @@ void extended_condemn(struct session *s, enum wire_goodbye_reason reason,
 	__attribute__((format(printf, 3, 4)));
 void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 			const char *why);
+/* Over SCTP a message's count would have to travel with it. */
+bool extended_can_carry(int fd);
+/* @fd is the pipe with this index from here on. NULL: no memory. */
+struct pipe *extended_enter(struct session *s, unsigned int index,
+			    uint32_t incarnation, int fd);
+
+/* joining */
+void joining_init(struct extended *x);
+void joining_stop(struct extended *x);
+/* Pipes are lacking: that is told after a pause, if tries failed lately; or now. */
+void joining_soon(struct extended *x);
+void joining_now(struct extended *x);
 
 /* arrivals */
 bool arrivals_message(struct session *s, struct pipe *p,
@@ -109,6 +126,8 @@ void keeping_init(struct extended *x);
 void keeping_fini(struct extended *x);
 struct run *keeping_add(struct session *s, struct pipe *p, struct run *run);
 void keeping_look(struct session *s, struct view *view);
+/* It must wait with what would have to be kept. */
+bool keeping_is_full(const struct extended *x);
 void keeping_sends_again(struct session *s);
 void keeping_pipe_over(struct extended *x, struct leg *leg);
 void keeping_acked(struct session *s, const struct wire_ack *ack);
@@ -126,11 +145,19 @@ void suspects_watch(struct extended *x);
 /* A pipe was dialled again, and welcomed. */
 void suspects_probed(struct session *s);
 
+/* roaming */
+/* LP: how @fd's packets leave, for roaming to compare. */
+void roaming_note(struct leg *leg, int fd);
+
 /* control */
 void control_init(struct extended *x);
 void control_stop(struct extended *x);
 void control_came(struct session *s, struct leg *leg, size_t bytes);
 bool control_send(struct session *s);
+/* Asks a pipe whether it is still there, unless it owes an answer already. */
+void control_ask(struct session *s, const struct pipe *p);
+/* The same of all pipes that were not heard of lately. */
+void control_ask_quiet(struct session *s);
 void control_farewell(struct session *s);
 /* Writes @what to @p at once. */
 void control_say(struct session *s, struct pipe *p,

@@ -58,6 +58,11 @@ void *greeting_owner(const struct greeting *g)
 	return g->owner;
 }
 
+int greeting_fd(const struct greeting *g)
+{
+	return g->watch.fd;
+}
+
 int greeting_take(struct greeting *g)
 {
 	int fd = g->watch.fd;

@@ -82,6 +82,7 @@ struct greeting *greeting_say(struct loop *loop, int fd,
 			      const struct wire_hello *hello, int64_t patience,
 			      const struct greeting_ops *ops, void *owner);
 void *greeting_owner(const struct greeting *g);
+int greeting_fd(const struct greeting *g);
 /* Frees @g and returns its descriptor. */
 int greeting_take(struct greeting *g);
 /* Frees @g and closes its descriptor. */

@@ -3,6 +3,11 @@
  * Runs that were sent are kept until the other proxy says that it parsed them;
  * when their pipe is over they are sent again on others, ahead of what is new. What
  * the kernel acknowledged may lie unread in a closed buffer, so it tells nothing.
+ *
+ * A session keeps --keep at most, and no more than is left of what all sessions of the
+ * process may keep: of n that want as much as they can get, each has a part in n + 1,
+ * and there is as much left for another. It waits then. Nothing can be
+ * shed here as hoard.h does it: what is kept goes with its session alone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +30,25 @@ static size_t memory_of(const struct run *run)
 	return sizeof(struct sent_run) + sizeof(*run) + run->size;
 }
 
+static void count(struct extended *x, int64_t bytes)
+{
+	x->kept += (size_t)bytes;
+	x->s->engine->kept += (size_t)bytes;
+}
+
+bool keeping_is_full(const struct extended *x)
+{
+	const struct engine *engine = x->s->engine;
+	size_t all = engine->settings->max_held / KEPT_SHARE;
+	size_t left = engine->kept < all ? all - engine->kept : 0;
+
+	return x->kept && (x->kept >= engine->settings->keep ||
+			   x->kept >= left);
+}
+
 static void put(struct extended *x, struct sent_run *sent)
 {
-	x->kept -= memory_of(sent->run);
+	count(x, -(int64_t)memory_of(sent->run));
 	sent->run->kept = false;
 	run_put(&x->s->shared.pool, sent->run);
 	free(sent);
@@ -67,7 +88,7 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 	sent->run = run;
 	sent->sent_at = loop_now(s->engine->loop);
 	suspects_watch(x);
-	x->kept += memory_of(run);
+	count(x, (int64_t)memory_of(run));
 	kept_add(&x->leg[p->index].kept, &sent->item, messages, memory_of(run));
 	return run;
 }
@@ -79,7 +100,7 @@ void keeping_look(struct session *s, struct view *view)
 	struct extended *x = s->ext;
 
 	view->again = x->again ? of_item(x->again)->run : NULL;
-	view->full = x->kept >= s->engine->settings->keep;
+	view->full = keeping_is_full(x);
 }
 
 /* It is kept anew with the pipe that it goes on. */
@@ -91,11 +112,12 @@ void keeping_sends_again(struct session *s)
 	x->again = sent->item.next;
 	if (!x->again)
 		x->again_end = &x->again;
-	x->kept -= memory_of(sent->run);
+	count(x, -(int64_t)memory_of(sent->run));
 	sent->run->sent = 0;
 	sent->run->next = NULL;
+	s->counts.again += sent->run->messages;
+	s->counts.again_bytes += sent->run->len;
 	free(sent);
-	s->counts.again++;
 }
 
 static void append(struct extended *x, struct kept_item *list)
@@ -133,7 +155,7 @@ static struct sent_run *copy(struct extended *x, const struct sent_run *of)
 	run->next = NULL;
 	*sent = *of;
 	sent->run = run;
-	x->kept += memory_of(run);
+	count(x, (int64_t)memory_of(run));
 	return sent;
 }
 
@@ -189,7 +211,7 @@ static void give_to_queue(struct extended *x, struct kept_item *list)
 			put(x, sent);
 			continue;
 		}
-		x->kept -= memory_of(sent->run);
+		count(x, -(int64_t)memory_of(sent->run));
 		sent->run->kept = false;	/* its pipe frees it */
 		free(sent);
 	}
@@ -228,8 +250,10 @@ static void acked_pipe(struct session *s, const struct wire_ack_pipe *said)
 	if (said->pipe < PIPES_MAX && x->leg[said->pipe].known)
 		verdict = kept_ack(&x->leg[said->pipe].kept, said->incarnation,
 				   said->received, &freed);
-	if (verdict == KEPT_OTHER)
+	if (verdict == KEPT_OTHER) {
 		s->counts.dropped++;
+		s->counts.stale++;
+	}
 	if (verdict == KEPT_OK) {
 		note_progress(&x->leg[said->pipe], said->received, now);
 		note_time(x, freed, now);
@@ -246,11 +270,33 @@ static void acked_pipe(struct session *s, const struct wire_ack_pipe *said)
 				 said->pipe);
 }
 
-void keeping_acked(struct session *s, const struct wire_ack *ack)
+/*
+ * An ACK is sent when messages came, or when a pipe is over. So one that tells nothing
+ * new was sent for the latter, and which pipe it is can be found out before the next
+ * PING is due.
+ */
+static bool tells_of_an_end(const struct extended *x, const struct wire_ack *ack)
 {
-	bool was_full = s->ext->kept >= s->engine->settings->keep;
 	unsigned int i;
 
+	for (i = 0; i < ack->pipes; i++) {
+		const struct wire_ack_pipe *said = &ack->pipe[i];
+		const struct leg *leg = &x->leg[said->pipe % PIPES_MAX];
+
+		if (said->incarnation != leg->incarnation ||
+		    said->received != leg->heard)
+			return false;
+	}
+	return ack->pipes;
+}
+
+void keeping_acked(struct session *s, const struct wire_ack *ack)
+{
+	bool was_full = keeping_is_full(s->ext);
+	unsigned int i;
+
+	if (s->ext->lp && tells_of_an_end(s->ext, ack))
+		control_ask_quiet(s);
 	for (i = 0; i < ack->pipes && session_is_up(s); i++)
 		acked_pipe(s, &ack->pipe[i]);
 	if (was_full)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "../conn/conn.h"
-#include "session_inside.h"
+#include "extended.h"
 
 /* More lines than this nobody reads in a terminal. */
 enum { CONN_LINES = 200 };
@@ -84,4 +84,10 @@ void session_print(struct session *s, FILE *out)
 		(unsigned long long)n->gap_limit,
 		(unsigned long long)n->queue_limit,
 		(unsigned long long)n->pauses, (unsigned long long)n->protocol);
+	if (s->ext)
+		fprintf(out, "  of the extension: %zu bytes kept; %llu messages sent again (%llu bytes); %llu dropped, %llu of them stale\n",
+			s->ext->kept, (unsigned long long)n->again,
+			(unsigned long long)n->again_bytes,
+			(unsigned long long)n->dropped,
+			(unsigned long long)n->stale);
 }

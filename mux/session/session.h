@@ -27,6 +27,7 @@
 
 struct conn;
 struct dialect;
+struct host;
 struct log;
 struct pipe;
 struct session;
@@ -43,6 +44,7 @@ struct engine {
 	size_t orphaned;	/* bytes that wait in their queues */
 	struct hoard hoard;	/* all that sessions hold for applications, */
 	struct task relief;	/* where that is too much */
+	size_t kept;		/* sent and not acknowledged, by all sessions */
 	unsigned int sessions;	/* numbered from 1 */
 	struct list extended;	/* sessions that a HELLO can name */
 };
@@ -69,6 +71,11 @@ struct session_role {
 	 * LP, in the extension: pipes are lacking, see session_lacks(). May be NULL.
 	 */
 	void (*lacks)(struct session *s);
+	/*
+	 * RP, in the extension: its last pipe is gone, and it is kept for a while. May
+	 * be NULL.
+	 */
+	void (*alone)(struct session *s);
 	/* See conn_ops.moved; @from is an enum conn_state. May be NULL. */
 	void (*moved)(struct session *s, struct conn *c, int from);
 	/* An id became free, or a connection went: there is room again. */
@@ -132,6 +139,19 @@ int session_join(struct session *s, int fd);
 unsigned int session_lacks(const struct session *s);
 /* In the extension: it has had no pipe for ALONE_SECONDS, and takes nobody. */
 bool session_is_alone(const struct session *s);
+/* Since when it has had no pipe; 0: it has one, or is not of the extension. */
+int64_t session_alone_since(const struct session *s);
+/*
+ * LP, in the extension: RP knows it no more, or lets nobody go on with it from
+ * the address that this host has now. Asked when it ended.
+ */
+bool session_is_unknown(const struct session *s);
+/*
+ * LP: addresses, routes or links of @host changed. In the extension pipes that went with
+ * an address or another route are over, and dialled again at once; all others are
+ * asked whether they are still there. In the baseline it is only said.
+ */
+void session_roam(struct session *s, const struct host *host);
 /* False from its failure, or from session_stop(), to its end. */
 bool session_is_up(const struct session *s);
 

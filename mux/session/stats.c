@@ -391,5 +391,9 @@ void stats_counters(struct stats *st, unsigned int session,
 	put_u64(st, "queue_limit", counts->queue_limit);
 	put_u64(st, "pauses", counts->pauses);
 	put_u64(st, "protocol", counts->protocol);
+	put_u64(st, "dropped", counts->dropped);
+	put_u64(st, "stale", counts->stale);
+	put_u64(st, "again", counts->again);
+	put_u64(st, "again_bytes", counts->again_bytes);
 	end(st, now);
 }

@@ -46,8 +46,12 @@ void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 struct stats_counts {
 	uint64_t duplicates, late, early_dropped, reorder_limit,
 		gap_limit, queue_limit, pauses, protocol;
-	/* Of the extension: what was stepped over, and runs sent again. */
-	uint64_t dropped, again;
+	/*
+	 * Of the extension: messages of its own that were dropped, and those of
+	 * them that came too late to tell anything; messages that were sent again,
+	 * and their bytes, headers included.
+	 */
+	uint64_t dropped, stale, again, again_bytes;
 };
 
 void stats_counters(struct stats *st, unsigned int session,

@@ -55,10 +55,14 @@ enum {
 	/* Sent ahead of the answer: on a connection, and on all of them. */
 	EARLY_CONN = 64 << 10,
 	EARLY_SESSION = 4 << 20,
-	/* What was sent and is not acknowledged by the other proxy. */
+	/* What was sent and is not acknowledged by the other proxy, of a session; */
 	KEEP_MAX = 32 << 20,
-	/* A session without pipes is kept so long; LP takes no more after */
+	/* and by all, as a part in so many of HELD_MAX (--max-memory). */
+	KEPT_SHARE = 2,
+	/* A session without pipes is kept so long, and so many of an address; */
 	RESUME_SECONDS = 120,
+	ALONE_EACH = 4,
+	/* LP takes no more connections for it after */
 	ALONE_SECONDS = 10,
 
 	/* How long an orderly end waits for the last acknowledgement. */

@@ -73,6 +73,8 @@ RP_WRONG = [
     (["--max-connects", "0", "4"], "--max-connects"),
     (["--max-memory", "0", "4"], "--max-memory"),
     (["--max-connects", "65536", "4"], "--max-connects"),
+    (["--resume", "-1", "4"], "--resume"),
+    (["--resume", "65536", "4"], "--resume"),
 ]
 LP_WRONG = [
     ([], "RP_ADDRESS"),
@@ -149,6 +151,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
             "--max-connects",
             "--max-sessions-each",
             "--max-memory",
+            "--resume",
         }
         if side == "rp"
         else {"--redirect", "--socks", "--forward"}

@@ -68,6 +68,8 @@ static void on_ended(struct session *s)
 
 	snprintf(lp ? pair->lp_why : pair->rp_why, sizeof(pair->lp_why), "%s",
 		 session_why(s));
+	if (lp)
+		pair->lp_unknown = session_is_unknown(s);
 	*(lp ? &pair->lp : &pair->rp) = NULL;
 }
 
@@ -97,6 +99,14 @@ static void hello_came(struct greeting *g, const struct wire_ext *said)
 
 	forget(pair, g);
 	fd = greeting_take(g);
+	if (pair->joins == PAIR_CLOSED) {
+		close(fd);
+		return;
+	}
+	if (pair->joins == PAIR_SENT_AWAY) {
+		greet_refuse(fd, WIRE_WELCOME_UNKNOWN);
+		return;
+	}
 	if (greet_find(&pair->engine, &hello)) {
 		greet_join(pair->rp, &hello, fd);
 		return;
@@ -383,6 +393,7 @@ void pair_check_rest(const struct pair *pair)
 {
 	check_rest(pair->lp);
 	check_rest(pair->rp);
+	assert_int_equal(pair->engine.kept, 0);
 }
 
 void pair_at_rest(struct pair *pair)

@@ -38,6 +38,9 @@ struct pair {
 	struct greeting *first, *awaiting[64];
 	enum conn_end refuse;		/* RP refuses with it, unless it is NONE */
 	bool redials;			/* LP dials at once what it lacks */
+	/* RP sends away who joins, or closes its pipe. */
+	enum { PAIR_JOINS, PAIR_SENT_AWAY, PAIR_CLOSED } joins;
+	bool lp_unknown;		/* as session_is_unknown() said at its end */
 	/* Makes the two ends of a pipe; a TCP connection where it is NULL. */
 	void (*connect)(struct pair *pair, int fd[2]);
 	void *network;			/* connect()'s */

@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "mux/base/host.h"
 #include "mux/base/log.h"
 #include "mux/base/resolver.h"
 #include "mux/base/sock.h"
@@ -30,7 +31,6 @@
 #include "rp/call.h"
 #include "rp/connects.h"
 #include "rp/entrances.h"
-#include "rp/host.h"
 #include "rp/options.h"
 #include "rp/reach.h"
 #include "loopback.h"
@@ -205,7 +205,7 @@ static int set_up(void **state)
 	access_init(&here.options.access);
 	here.options.connect_timeout = 3 * NS_PER_SEC;
 	here.options.max_connects = CONNS;
-	host_open(&here.host, here.engine.loop, &here.log);
+	host_open(&here.host, here.engine.loop, &here.log, NULL);
 	entrances_init(&here.entrances, here.engine.loop, &here.log, NULL, NULL);
 	here.reach = (struct reach){ &here.options.access, &here.host,
 				     { &here.entrances, &here.entrances } };

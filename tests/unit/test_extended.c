@@ -404,6 +404,13 @@ static void early_data_stay_within_their_limits(void **state)
 
 /* --- pipes --- */
 
+/* A message has 8 bytes of header and one more at least, 4104 at most. */
+static bool again_is_more_than_headers(const struct stats_counts *counts)
+{
+	return counts->again_bytes >= 9 * counts->again &&
+	       counts->again_bytes <= 4104 * counts->again;
+}
+
 static void bytes_outlive_pipes(void **state)
 {
 	struct pair *pair = *state;
@@ -429,10 +436,55 @@ static void bytes_outlive_pipes(void **state)
 	}
 	assert_true(kills > 20);
 	assert_true(pair->lp->counts.again + pair->rp->counts.again > 0);
+	assert_true(again_is_more_than_headers(&pair->lp->counts) &&
+		    again_is_more_than_headers(&pair->rp->counts));
 	close(pair->conn[0].client);
 	close(pair->conn[0].server);
 	pair->conn[0].client = pair->conn[0].server = -1;
 	pair_settle(pair);
+	pair_at_rest(pair);
+}
+
+/* Both sessions here are of one process. */
+static void all_sessions_keep_so_much_together(void **state)
+{
+	const size_t mib = 1 << 20;
+	struct pair *pair = *state;
+	struct extended *x = pair->lp->ext;
+
+	pair_at_rest(pair);
+	pair->settings.max_held = 8 * mib;	/* of which 4 to keep */
+	x->kept = pair->engine.kept = mib;
+	assert_false(keeping_is_full(x));
+	pair->engine.kept = 3 * mib;
+	assert_true(keeping_is_full(x));
+	x->kept = mib - 1;
+	assert_false(keeping_is_full(x));
+	pair->engine.kept = 5 * mib;
+	assert_true(keeping_is_full(x));
+	x->kept = 0;		/* one run may go in any case */
+	assert_false(keeping_is_full(x));
+	pair->settings.keep = mib;
+	pair->engine.kept = x->kept = mib;
+	assert_true(keeping_is_full(x));
+	pair->engine.kept = x->kept = 0;
+}
+
+static void what_others_keep_slows_but_does_not_stop(void **state)
+{
+	struct pair *pair = *state;
+	struct flow f = { .all = 4 * CHUNK };
+	const size_t others = pair->settings.max_held;
+
+	pair_connect(pair, 0);
+	f.from = pair->conn[0].server;
+	f.to = pair->conn[0].client;
+	pair->engine.kept += others;
+	assert_true(run_until(pair->engine.loop, "all of it", flows, &f));
+	pair->engine.kept -= others;
+	close(pair->conn[0].client);
+	close(pair->conn[0].server);
+	pair->conn[0].client = pair->conn[0].server = -1;
 	pair_at_rest(pair);
 }
 
@@ -510,6 +562,8 @@ int main(void)
 		PAIR_TEST_NEW(many_that_never_read_stay_within_the_memory),
 		PAIR_TEST(early_data_stay_within_their_limits),
 		PAIR_TEST(bytes_outlive_pipes),
+		PAIR_TEST(all_sessions_keep_so_much_together),
+		PAIR_TEST(what_others_keep_slows_but_does_not_stop),
 		PAIR_TEST(a_session_outlives_all_of_its_pipes),
 		PAIR_TEST_NEW(who_waits_too_long_for_a_pipe_is_over),
 		PAIR_TEST(goodbye_ends_both_ends_at_once),

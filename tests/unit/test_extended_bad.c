@@ -347,6 +347,7 @@ static void some_are_dropped_and_counted(void **state)
 	hand_ext(&h, &window);			/* below OPEN's */
 	goes_on(&h);
 	assert_int_equal(h.s->counts.dropped, 6);
+	assert_int_equal(h.s->counts.stale, 2);
 	assert_int_equal(h.s->counts.protocol, 0);
 	assert_int_equal(h.opened, 1);
 	/* ACK does not count; all others of these do. */

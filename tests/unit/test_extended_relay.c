@@ -383,7 +383,7 @@ static void whatever_happens_to_pipes_bytes_arrive_once_in_order(void **state)
 		resets += w.resets;
 		finish(&w);
 	}
-	print_message("%llu resets, %llu runs sent again\n",
+	print_message("%llu resets, %llu messages sent again\n",
 		      (unsigned long long)resets, (unsigned long long)again);
 	assert_true(resets > 20 && again > 100);	/* or it was no test */
 }

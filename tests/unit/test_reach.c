@@ -13,11 +13,11 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "mux/base/host.h"
 #include "mux/base/log.h"
 #include "mux/base/sock.h"
 #include "rp/access.h"
 #include "rp/entrances.h"
-#include "rp/host.h"
 #include "rp/reach.h"
 
 static const char *const ours[] = { "192.0.2.1", "2001:db8::1" };
@@ -65,7 +65,7 @@ static int set_up(void **state)
 	log_init(&here.log, "test", LOG_WARN);
 	here.loop = loop_new();
 	access_init(&here.access);
-	host_open(&here.host, here.loop, &here.log);
+	host_open(&here.host, here.loop, &here.log, NULL);
 	entrances_init(&here.baseline, here.loop, &here.log, NULL, NULL);
 	entrances_init(&here.extension, here.loop, &here.log, NULL, NULL);
 	here.reach = (struct reach){ &here.access, &here.host,

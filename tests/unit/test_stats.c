@@ -434,6 +434,21 @@ static void links_of_others_are_not_followed(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+static void what_was_dropped_and_sent_again(void **state)
+{
+	struct stats *st = open_stats();
+	struct stats_counts counts = {
+		.protocol = 1, .dropped = 5, .stale = 2, .again = 3,
+		.again_bytes = UINT64_C(1) << 40,
+	};
+
+	(void)state;
+	stats_counters(st, 4, &counts);
+	assert_non_null(strstr(last_line(st), "\"protocol\":1,\"dropped\":5,"
+			       "\"stale\":2,\"again\":3,"
+			       "\"again_bytes\":1099511627776}"));
+}
+
 static void no_file_no_statistics(void **state)
 {
 	struct stats_counts counts = { .late = 1 };
@@ -475,6 +490,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_file_is_its_owners_alone,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(links_of_others_are_not_followed,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_was_dropped_and_sent_again,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_file_no_statistics,
 						set_up, tear_down),

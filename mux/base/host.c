@@ -14,8 +14,8 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 
-#include "../mux/base/log.h"
-#include "../mux/base/sock.h"
+#include "log.h"
+#include "sock.h"
 
 enum { REPORT_MAX = 8192 };
 
@@ -81,8 +81,25 @@ static void read_addresses(struct host *h)
 	h->n = n;
 }
 
+/* --- changes --- */
+
+static void tell(struct host *h)
+{
+	h->more = false;
+	loop_timer_in(h->loop, &h->gather, HOST_GATHER_MS * NS_PER_MS);
+	h->changed(h);
+}
+
+static void gathered(struct timer *t)
+{
+	struct host *h = container_of(t, struct host, gather);
+
+	if (h->more)
+		tell(h);
+}
+
 /* What changed does not matter, nor how many reports were lost. */
-static void addresses_changed(struct watch *w, uint32_t events)
+static void has_changed(struct watch *w, uint32_t events)
 {
 	struct host *h = container_of(w, struct host, watch);
 	char report[REPORT_MAX];
@@ -91,6 +108,9 @@ static void addresses_changed(struct watch *w, uint32_t events)
 	while (recv(w->fd, report, sizeof(report), 0) >= 0 || errno == ENOBUFS)
 		;
 	read_addresses(h);
+	h->more = true;
+	if (h->changed && !h->gather.slot)
+		tell(h);
 }
 
 static int follow(struct host *h)
@@ -105,6 +125,9 @@ static int follow(struct host *h)
 
 	if (fd < 0)
 		return -errno;
+	if (h->changed)
+		kernel.nl_groups |= RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE |
+				    RTMGRP_LINK;
 	err = bind(fd, (struct sockaddr *)&kernel, sizeof(kernel)) ? -errno :
 	      loop_watch(h->loop, &h->watch, fd, EPOLLIN);
 	if (err)
@@ -113,13 +136,15 @@ static int follow(struct host *h)
 }
 
 /* Reports first: no change is missed between them and the reading. */
-void host_open(struct host *h, struct loop *loop, struct log *log)
+void host_open(struct host *h, struct loop *loop, struct log *log,
+	       void (*changed)(struct host *h))
 {
 	int err;
 
-	*h = (struct host){ .loop = loop, .log = log };
+	*h = (struct host){ .loop = loop, .log = log, .changed = changed };
+	h->gather.fire = gathered;
 	h->watch.fd = -1;
-	h->watch.ready = addresses_changed;
+	h->watch.ready = has_changed;
 	err = follow(h);
 	if (err)
 		log_warn(log, "changes of this host's addresses cannot be "
@@ -130,6 +155,7 @@ void host_open(struct host *h, struct loop *loop, struct log *log)
 void host_close(struct host *h)
 {
 	loop_close(h->loop, &h->watch);
+	loop_timer_stop(h->loop, &h->gather);
 	free(h->addr);
 	h->addr = NULL;
 	h->n = 0;

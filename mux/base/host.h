@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The addresses of this host. They are read at the start, and again whenever the
+ * kernel reports a change.
+ *
+ * Who wants to hear of changes is told of those of routes and links too: at once,
+ * and after that at most every HOST_GATHER_MS.
+ */
+#ifndef TM3_HOST_H
+#define TM3_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "loop.h"
+
+struct log;
+
+enum { HOST_GATHER_MS = 100 };
+
+struct host {
+	struct loop *loop;
+	struct log *log;
+	void (*changed)(struct host *h);	/* or NULL */
+	struct timer gather;	/* until it may be called again */
+	bool more;		/* there was another change meanwhile */
+	struct watch watch;	/* of the kernel's reports */
+	struct in6_addr *addr;	/* IPv4 as ::ffff:a.b.c.d; sorted */
+	size_t n;
+};
+
+/*
+ * Failures are said; without reports the addresses stay as they were read.
+ * @changed may be NULL.
+ */
+void host_open(struct host *h, struct loop *loop, struct log *log,
+	       void (*changed)(struct host *h));
+void host_close(struct host *h);
+
+/*
+ * Is it one of this host's? Loopback (127.0.0.0/8 and ::1) is, too. Whoever comes
+ * from such an address came from this host.
+ */
+bool host_has(const struct host *h, const struct sockaddr_storage *addr);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the kernel would send a packet from one address to another just now. Two
+ * answers that differ tell that what was sent before takes another way from here.
+ *
+ * No part of the answer says whether anything arrives.
+ */
+#ifndef TM3_ROUTE_H
+#define TM3_ROUTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+enum { ROUTE_GATEWAY = 16 };
+
+struct route {
+	uint32_t device;		/* 0: it is not known */
+	uint8_t gateway[ROUTE_GATEWAY];	/* zeros: there is none */
+};
+
+/*
+ * 0, or -errno: there is no way, or @from is none of this host's (IPv4), and @r is
+ * not known then.
+ */
+int route_ask(struct route *r, const struct sockaddr_storage *from,
+	      const struct sockaddr_storage *to);
+bool route_same(const struct route *a, const struct route *b);
+
+#endif

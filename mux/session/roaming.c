@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * LP's host may get other addresses and routes under a session. The kernel keeps
+ * a pipe whose address is gone for many minutes, and says nothing; so pipes are looked
+ * at whenever it reports a change. A pipe is over when its address is none of this host's
+ * any more, or when its packets would leave by another device or gateway than when
+ * it began: behind that one may be another network, or another translation of
+ * addresses. While there is no route at all it stays: whoever replaces a route may take
+ * away the old one first.
+ */
+#include <stdio.h>
+
+#include "../base/host.h"
+#include "../base/log.h"
+#include "extended.h"
+
+/* Both ends of @fd. A pipe that is reset has none. */
+static bool ends_of(int fd, struct sockaddr_storage *from,
+		    struct sockaddr_storage *to)
+{
+	socklen_t len = sizeof(*to);
+
+	return !sock_address(fd, from) &&
+	       !getpeername(fd, (struct sockaddr *)to, &len);
+}
+
+void roaming_note(struct leg *leg, int fd)
+{
+	struct sockaddr_storage from, to;
+
+	leg->route = (struct route){ 0 };
+	if (ends_of(fd, &from, &to))
+		route_ask(&leg->route, &from, &to);
+}
+
+/* Why what is sent on @fd does not leave as it did; NULL: it does, or may again. */
+static const char *what_changed(struct leg *leg, const struct host *host, int fd)
+{
+	struct sockaddr_storage from, to;
+	struct route now;
+
+	if (!ends_of(fd, &from, &to))
+		return NULL;
+	if (!host_has(host, &from))
+		return "is this host's no more";
+	if (route_ask(&now, &from, &to))
+		return NULL;
+	if (leg->route.device && !route_same(&leg->route, &now))
+		return "goes another way now";
+	leg->route = now;
+	return NULL;
+}
+
+/* MPTCP goes on by itself over what other addresses there are. */
+static bool has_several(struct pipe *p)
+{
+	if (p->transport != TRANSPORT_MPTCP)
+		return false;
+	pipe_look_closely(p, loop_clock());
+	return p->info.subflows > 1;
+}
+
+static void look_at_pipe(struct session *s, struct pipe *p,
+			 const struct host *host)
+{
+	const char *what = has_several(p) ? NULL :
+		what_changed(&s->ext->leg[p->index], host, p->fd);
+	struct sockaddr_storage from;
+	char text[ADDR_TEXT], why[128];
+
+	if (!what) {
+		control_ask(s, p);
+		return;
+	}
+	sock_address(p->fd, &from);
+	snprintf(why, sizeof(why), "pipe %u: %s, where it leaves from, %s",
+		 p->index, addr_host(&from, text), what);
+	extended_pipe_over(s, p, false, why);
+}
+
+static void look_at_joining(struct leg *leg, const struct host *host)
+{
+	if (!leg->joining ||
+	    !what_changed(leg, host, greeting_fd(leg->joining)))
+		return;
+	greeting_free(leg->joining);
+	leg->joining = NULL;
+}
+
+static void roam(struct extended *x, const struct host *host)
+{
+	struct session *s = x->s;
+	unsigned int i;
+
+	/* A pipe that is over leaves its place to the one behind it. */
+	for (i = s->path.npipes; i-- > 0;)
+		look_at_pipe(s, s->path.pipes[i], host);
+	for (i = 0; i < PIPES_MAX; i++)
+		look_at_joining(&x->leg[i], host);
+	joining_now(x);
+}
+
+/* All pipes of the baseline go with the first, when it is found dead. */
+static void say(struct session *s, const struct host *host)
+{
+	struct sockaddr_storage from;
+	char text[ADDR_TEXT];
+
+	if (!s->path.npipes || sock_address(s->path.pipes[0]->fd, &from) ||
+	    host_has(host, &from))
+		return;
+	log_warn(s->engine->log, "session %u: %s, where its pipes leave from, is this host's no more",
+		 s->number, addr_host(&from, text));
+}
+
+void session_roam(struct session *s, const struct host *host)
+{
+	if (!session_is_up(s))
+		return;
+	if (!s->ext)
+		say(s, host);
+	else if (s->ext->lp)
+		roam(s->ext, host);
+}
