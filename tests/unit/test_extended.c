@@ -364,7 +364,7 @@ static void a_window_begins_with_two_round_trips_of_eight_new_pipes(void **state
 static void many_that_never_read_stay_within_the_memory(void **state)
 {
 	struct pair *pair = *state;
-	struct flow f = { .all = FLOOD };
+	struct flow f = { .all = FLOOD / 8 };	/* 4 KiB at a time */
 	uint64_t bound;
 
 	pair->settings.window_memory = 1 << 20;
