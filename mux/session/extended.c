@@ -162,6 +162,7 @@ static struct pipe *enter(struct session *s, unsigned int index,
 	leg->heard = 0;
 	leg->suspect_since = 0;
 	leg->progress_at = loop_now(s->engine->loop);
+	tails_enter(leg);
 	kept_init(&leg->kept, incarnation);
 	x->alone_since = 0;
 	loop_timer_stop(s->engine->loop, &x->alone_timer);
@@ -429,6 +430,7 @@ static int init(struct session *s)
 	list_init(&x->member);
 	windows_init(x);
 	suspects_init(x);
+	tails_init(x);
 	keeping_init(x);
 	control_init(x);
 	return 0;
@@ -443,6 +445,7 @@ static void fini(struct session *s)
 		return;
 	windows_stop(x);
 	suspects_stop(x);
+	tails_stop(x);
 	control_stop(x);
 	keeping_fini(x);
 	loop_timer_stop(s->engine->loop, &x->alone_timer);
@@ -568,6 +571,7 @@ const struct dialect dialect_extended = {
 	.control = control_send,
 	.look_kept = keeping_look,
 	.sends_again = keeping_sends_again,
+	.copies_tail = tails_copy,
 	.keep = keeping_add,
 	.farewell = control_farewell,
 };

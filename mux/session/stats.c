@@ -391,5 +391,6 @@ void stats_counters(struct stats *st, unsigned int session,
 	put_u64(st, "queue_limit", counts->queue_limit);
 	put_u64(st, "pauses", counts->pauses);
 	put_u64(st, "protocol", counts->protocol);
+	put_u64(st, "copies", counts->copies);
 	end(st, now);
 }

@@ -46,8 +46,11 @@ void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 struct stats_counts {
 	uint64_t duplicates, late, early_dropped, reorder_limit,
 		gap_limit, queue_limit, pauses, protocol;
-	/* Of the extension: what was stepped over, and runs sent again. */
-	uint64_t dropped, again;
+	/*
+	 * Of the extension: what was stepped over, runs sent again, and messages sent
+	 * as copies because they were overdue.
+	 */
+	uint64_t dropped, again, copies;
 };
 
 void stats_counters(struct stats *st, unsigned int session,

@@ -434,6 +434,20 @@ static void links_of_others_are_not_followed(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+static void counters_tell_of_copies(void **state)
+{
+	struct stats_counts counts = { .protocol = 2, .copies = 7 };
+	struct stats *st = open_stats();
+	const char *line;
+
+	(void)state;
+	stats_counters(st, 3, &counts);
+	line = last_line(st);
+	assert_int_equal(number(line, "session"), 3);
+	assert_int_equal(number(line, "protocol"), 2);
+	assert_int_equal(number(line, "copies"), 7);
+}
+
 static void no_file_no_statistics(void **state)
 {
 	struct stats_counts counts = { .late = 1 };
@@ -475,6 +489,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_file_is_its_owners_alone,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(links_of_others_are_not_followed,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(counters_tell_of_copies,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_file_no_statistics,
 						set_up, tear_down),
