@@ -62,6 +62,8 @@ struct sctp_sent;
 
 struct pipe_info {		/* as the kernel says */
 	double rtt_ms, rttmin_ms;
+	double patience_ms;	/* srtt + 4 rttvar; 0: not known */
+	double unheard_ms;	/* since the last acknowledgement */
 	double rate;		/* bytes a second */
 	uint32_t cwnd, mss;
 	uint32_t retransmits;	/* segments, or SCTP's chunks of data, */
@@ -118,6 +120,7 @@ struct pipe {
 	size_t asking_held;	/* by all pipes, it included */
 
 	bool standby;		/* it carries nothing new for now */
+	bool overdue;		/* its last messages are: no place for copies */
 	size_t allowance;	/* late: unsent bytes it may have */
 	size_t lowat;		/* TCP_NOTSENT_LOWAT as set */
 	int64_t looked_at;	/* when info was fetched */

@@ -111,11 +111,19 @@ static void look_at_queues(struct pipe *p)
 	p->info.stuck = p->info.in_flight ? 0 : p->info.unsent;
 }
 
+/* An acknowledgement that takes longer is late. */
+static double patience(const struct tcp_info *ti)
+{
+	return (ti->tcpi_rtt + 4.0 * ti->tcpi_rttvar) / 1e3;
+}
+
 static void take_info(struct pipe_info *info, const struct tcp_info *ti)
 {
 	info->astray = astray(ti);
 	info->rtt_ms = ti->tcpi_rtt / 1e3;
 	info->rttmin_ms = ti->tcpi_min_rtt / 1e3;
+	info->patience_ms = patience(ti);
+	info->unheard_ms = ti->tcpi_last_ack_recv;
 	info->cwnd = ti->tcpi_snd_cwnd;
 	info->mss = ti->tcpi_snd_mss;
 	info->retransmits = ti->tcpi_total_retrans;
@@ -168,6 +176,10 @@ static void add_subflow(struct pipe_info *info, const struct tcp_info *ti)
 	info->retransmits += ti->tcpi_total_retrans;
 	info->segments += ti->tcpi_data_segs_out;
 	info->rate += rate_of(ti);
+	if (patience(ti) > info->patience_ms)
+		info->patience_ms = patience(ti);
+	if (ti->tcpi_last_ack_recv < info->unheard_ms)
+		info->unheard_ms = ti->tcpi_last_ack_recv;
 	if (ti->tcpi_min_rtt && ti->tcpi_min_rtt / 1e3 < info->rttmin_ms) {
 		info->rttmin_ms = ti->tcpi_min_rtt / 1e3;
 		info->rtt_ms = ti->tcpi_rtt / 1e3;

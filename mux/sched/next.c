@@ -86,13 +86,12 @@ static bool has_nothing(const struct view *v)
 	return !v->again && (v->full || !v->sched->ready);
 }
 
-struct next sched_next(const struct view *v)
+static struct next decide(const struct view *v)
 {
 	struct pipe *able[PIPES_MAX];
 	unsigned int n = 0, i;
 	size_t together;
 
-	v->sched->round_trip = aggregate_base(&v->path->aggregate);
 	if (has_nothing(v)) {
 		path_unlimited(v->path, v->now);
 		return wait_for(v->full ? WAIT_FOR_ACK : WAIT_FOR_DATA,
@@ -114,4 +113,34 @@ struct next sched_next(const struct view *v)
 	if (v->again)
 		return send_again(v, able, n);
 	return choose(v, able, n, together);
+}
+
+/* Where it arrives first, but not behind what is overdue itself. */
+static struct next copy_tail(const struct view *v)
+{
+	struct pipe *able[PIPES_MAX];
+	unsigned int n = 0, i;
+
+	for (i = 0; i < v->path->npipes; i++) {
+		struct pipe *p = v->path->pipes[i];
+
+		if (!p->overdue && pipe_room(p))
+			able[n++] = p;
+	}
+	if (!n || !path_room(v->path, v->now))
+		return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
+	return (struct next){
+		.act = NEXT_TAIL,
+		.pipe = able[v->sched->pipes->pick(v->sched, able, n)],
+	};
+}
+
+struct next sched_next(const struct view *v)
+{
+	struct next next = { .act = NEXT_WAIT };
+
+	v->sched->round_trip = aggregate_base(&v->path->aggregate);
+	if (v->tail && !v->again)
+		next = copy_tail(v);
+	return next.act == NEXT_TAIL ? next : decide(v);
 }

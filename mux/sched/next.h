@@ -20,6 +20,7 @@ struct path;
 enum next_act {
 	NEXT_SEND,	/* new bytes of a connection on a pipe */
 	NEXT_AGAIN,	/* a run again, as a copy, on a pipe */
+	NEXT_TAIL,	/* a copy of what is overdue on another pipe */
 	NEXT_WAIT,
 };
 
@@ -39,6 +40,7 @@ struct view {
 	struct path *path;
 	int64_t now;
 	struct run *again;	/* goes ahead of what is new; or NULL */
+	bool tail;		/* a copy of what is overdue goes ahead, too */
 	bool full;		/* nothing new may be sent */
 };
 

@@ -71,6 +71,8 @@ struct dialect {
 	void (*look_kept)(struct session *s, struct view *view);
 	/* What look_kept() told of is sent again now. */
 	void (*sends_again)(struct session *s);
+	/* The same of a tail: its copy, or NULL without memory. */
+	struct run *(*copies_tail)(struct session *s);
 	/* @run is about to be written to @p; it may move. */
 	struct run *(*keep)(struct session *s, struct pipe *p, struct run *run);
 	/* The session stops in order: last words to the pipes. */

@@ -173,6 +173,7 @@ struct pipe *extended_enter(struct session *s, unsigned int index,
 	leg->heard = 0;
 	leg->suspect_since = 0;
 	leg->progress_at = loop_now(s->engine->loop);
+	tails_enter(leg);
 	kept_init(&leg->kept, incarnation);
 	if (x->lp)
 		roaming_note(leg, fd);
@@ -330,6 +331,7 @@ static int init(struct session *s)
 	list_init(&x->member);
 	windows_init(x);
 	suspects_init(x);
+	tails_init(x);
 	keeping_init(x);
 	control_init(x);
 	return 0;
@@ -345,6 +347,7 @@ static void fini(struct session *s)
 	joining_stop(x);
 	windows_stop(x);
 	suspects_stop(x);
+	tails_stop(x);
 	control_stop(x);
 	keeping_fini(x);
 	loop_timer_stop(s->engine->loop, &x->alone_timer);
@@ -471,6 +474,7 @@ const struct dialect dialect_extended = {
 	.control = control_send,
 	.look_kept = keeping_look,
 	.sends_again = keeping_sends_again,
+	.copies_tail = tails_copy,
 	.keep = keeping_add,
 	.farewell = control_farewell,
 };

@@ -3,8 +3,9 @@
  * The inside of a session of the extension, for the files that are its parts:
  * extended (pipes come and go, connections begin), joining (LP's pipes, that are
  * dialled), arrivals (what pipes bring), windows (what the other end may send), keeping
- * (what may have to be sent again), suspects (pipes that look dead), roaming (pipes
- * whose way is another), control (what is said of the session).
+ * (what may have to be sent again), suspects (pipes that look dead), tails (last
+ * messages that look lost), roaming (pipes whose way is another), control (what is
+ * said of the session).
  *
  * Control is never queued. What has to be said is state (an offset, a flag), and
  * becomes a message when a pipe takes one; so no peer makes a queue grow.
@@ -37,6 +38,9 @@ struct leg {
 	uint64_t heard;		/* the largest count that an ACK told, */
 	int64_t progress_at;	/* and when it grew, or the pipe began */
 	int64_t suspect_since;	/* 0: it is not */
+	int64_t written_at;	/* the last message that counts, */
+	bool left_at_once;	/* and the window allowed for it */
+	uint64_t copied;	/* bytes of its stream up to here are copied */
 };
 
 struct extended {
@@ -70,6 +74,10 @@ struct extended {
 	int64_t ack_takes;	/* from sending to ACK, lately */
 	struct timer suspects_timer;	/* runs while anything is kept */
 	bool probing;		/* LP: one pipe is dialled for all */
+	uint64_t sent;		/* bytes of messages that count, */
+	uint64_t copies;	/* and of them, copies of tails */
+	bool tails_due;		/* a copy is to be sent */
+	struct timer tails_timer;	/* runs while something may be overdue */
 
 	bool ack_due;
 	bool ack_all;		/* of all pipes: one may have been lost */
@@ -136,6 +144,10 @@ void keeping_acked(struct session *s, const struct wire_ack *ack);
 int64_t keeping_oldest(const struct leg *leg);
 /* What is kept for a pipe goes again now; what it says of that comes too late. */
 void keeping_suspect(struct extended *x, struct leg *leg);
+/* The first run kept for a pipe that ends beyond @at in its stream. 0: none; else its end. */
+uint64_t keeping_beyond(const struct leg *leg, uint64_t at);
+/* A copy of that run's messages that end beyond @at, or NULL without memory. */
+struct run *keeping_copy(const struct leg *leg, uint64_t at);
 
 /* suspects */
 void suspects_init(struct extended *x);
@@ -148,6 +160,17 @@ void suspects_probed(struct session *s);
 /* roaming */
 /* LP: how @fd's packets leave, for roaming to compare. */
 void roaming_note(struct leg *leg, int fd);
+
+/* tails */
+void tails_init(struct extended *x);
+void tails_stop(struct extended *x);
+/* A new pipe has the place @leg. */
+void tails_enter(struct leg *leg);
+/* @run, which is kept, is about to be written to @p. */
+void tails_written(struct session *s, struct pipe *p, const struct run *run);
+/* Is a copy to be sent? */
+bool tails_wait(struct session *s);
+struct run *tails_copy(struct session *s);
 
 /* control */
 void control_init(struct extended *x);

@@ -18,6 +18,7 @@ struct sent_run {
 	struct kept_item item;
 	struct run *run;
 	int64_t sent_at;
+	uint64_t end;		/* in the pipe's stream */
 };
 
 static struct sent_run *of_item(struct kept_item *item)
@@ -87,7 +88,9 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 	run->kept = true;
 	sent->run = run;
 	sent->sent_at = loop_now(s->engine->loop);
+	sent->end = p->tx_bytes + p->queued + run->len;
 	suspects_watch(x);
+	tails_written(s, p, run);
 	count(x, (int64_t)memory_of(run));
 	kept_add(&x->leg[p->index].kept, &sent->item, messages, memory_of(run));
 	return run;
@@ -100,6 +103,7 @@ void keeping_look(struct session *s, struct view *view)
 	struct extended *x = s->ext;
 
 	view->again = x->again ? of_item(x->again)->run : NULL;
+	view->tail = tails_wait(s);
 	view->full = keeping_is_full(x);
 }
 
@@ -184,6 +188,59 @@ void keeping_suspect(struct extended *x, struct leg *leg)
 	kept_ack(&leg->kept, leg->incarnation, last, &written);
 	append(x, written);
 	copy_queued(x, item);
+}
+
+/* --- a copy of the last messages --- */
+
+static const struct sent_run *beyond(const struct leg *leg, uint64_t at)
+{
+	struct kept_item *item = leg->kept.first;
+
+	while (item && of_item(item)->end <= at)
+		item = item->next;
+	return item ? of_item(item) : NULL;
+}
+
+uint64_t keeping_beyond(const struct leg *leg, uint64_t at)
+{
+	const struct sent_run *sent = beyond(leg, at);
+
+	return sent ? sent->end : 0;
+}
+
+/* What ends at or before @at is left out of @run, whose end is at @end. */
+static void leave_out(struct run *run, uint64_t end, uint64_t at)
+{
+	uint64_t begin = end - run->len;
+	struct wire_msg msg;
+	size_t skip = 0;
+	int n;
+
+	while ((n = wire_read(run->buf + skip, run->len - skip, &msg)) > 0 &&
+	       begin + skip + (size_t)n <= at) {
+		skip += (size_t)n;
+		run->messages--;
+		run->uncounted -= !wire_ext_counts(&msg);
+		run->first++;
+	}
+	run->len -= skip;
+	memmove(run->buf, run->buf + skip, run->len);
+}
+
+struct run *keeping_copy(const struct leg *leg, uint64_t at)
+{
+	const struct sent_run *of = beyond(leg, at);
+	struct run *run = malloc(sizeof(*run) + of->run->len);
+
+	if (!run)
+		return NULL;
+	memcpy(run, of->run, sizeof(*run) + of->run->len);
+	run->size = run->len;
+	run->sent = 0;
+	run->next = NULL;
+	run->kept = false;
+	leave_out(run, of->end, at);
+	return run;
 }
 
 /* --- acknowledgements --- */

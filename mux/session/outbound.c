@@ -65,13 +65,19 @@ static int64_t send_new(struct session *s, const struct next *next)
 
 static int64_t send_run(struct session *s, const struct next *next)
 {
+	struct run *run = next->again;
 	int64_t len;
 
-	if (next->act != NEXT_AGAIN)
+	if (next->act == NEXT_SEND)
 		return send_new(s, next);
-	len = (int64_t)next->again->len;
-	s->dialect->sends_again(s);
-	put_on_pipe(s, next->pipe, next->again);
+	if (next->act == NEXT_AGAIN)
+		s->dialect->sends_again(s);
+	else
+		run = s->dialect->copies_tail(s);
+	if (!run)
+		return -1;
+	len = (int64_t)run->len;
+	put_on_pipe(s, next->pipe, run);
 	return len;
 }
 

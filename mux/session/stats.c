@@ -395,5 +395,6 @@ void stats_counters(struct stats *st, unsigned int session,
 	put_u64(st, "stale", counts->stale);
 	put_u64(st, "again", counts->again);
 	put_u64(st, "again_bytes", counts->again_bytes);
+	put_u64(st, "copies", counts->copies);
 	end(st, now);
 }

@@ -49,9 +49,10 @@ struct stats_counts {
 	/*
 	 * Of the extension: messages of its own that were dropped, and those of
 	 * them that came too late to tell anything; messages that were sent again,
-	 * and their bytes, headers included.
+	 * and their bytes, headers included; and messages sent as
+	 * copies because they were overdue.
 	 */
-	uint64_t dropped, stale, again, again_bytes;
+	uint64_t dropped, stale, again, again_bytes, copies;
 };
 
 void stats_counters(struct stats *st, unsigned int session,

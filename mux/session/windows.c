@@ -4,13 +4,14 @@
  * its application took. So one that does not read stops itself alone, and pipes
  * are always read.
  *
- * A connection begins with WINDOW_FIRST. When its application takes a whole
- * window within two round trips, the window is what holds it up, and is doubled.
- * What is granted and what waits for applications is, together, at most
- * window_memory for a session; beyond that a connection has WINDOW_LEAST. An eighth
- * of it is for those whose application took something in the last second. When the
- * rest is out, the one that has most of it and took nothing for
- * WINDOW_IDLE_SECONDS is reset.
+ * A connection begins with WINDOW_FIRST: twice what eight new pipes send in their
+ * first round trip, so that it holds up no small object, and none with a gap that is
+ * repaired meanwhile. When its application takes a whole window within two round
+ * trips, the window is what holds it up, and is doubled. What is granted and what
+ * waits for applications is, together, at most window_memory for a session; beyond
+ * that a connection has WINDOW_LEAST. An eighth of it is for those whose application
+ * took something in the last second. When the rest is out, the one that has most of
+ * it and took nothing for WINDOW_IDLE_SECONDS is reset.
  *
  * What was granted cannot be taken back: an id whose connection is over keeps the
  * rest for its next one. That is counted apart, and may be as much again.

@@ -47,13 +47,13 @@ enum {
 
 	/* In the extension: what the other end may send ahead of applications, all */
 	WINDOW_MEMORY = 256 << 20,	/* connections together, and what waits; */
-	WINDOW_FIRST = 64 << 10,	/* a new one, while there is so much, */
+	WINDOW_FIRST = 256 << 10,	/* a new one, while there is so much, */
 	WINDOW_LEAST = 4 << 10,		/* any in any case, */
 	WINDOW_MOST = 16 << 20,		/* and none more. */
 	/* Memory short: who took nothing for so long and has most is reset. */
 	WINDOW_IDLE_SECONDS = 30,
 	/* Sent ahead of the answer: on a connection, and on all of them. */
-	EARLY_CONN = 64 << 10,
+	EARLY_CONN = WINDOW_FIRST,
 	EARLY_SESSION = 4 << 20,
 	/* What was sent and is not acknowledged by the other proxy, of a session; */
 	KEEP_MAX = 32 << 20,

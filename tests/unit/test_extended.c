@@ -346,10 +346,25 @@ static void a_stopped_reader_stops_itself_alone(void **state)
 			      &b.stopped));
 }
 
+/* Else a small object waits for a WINDOW, or a gap in it for two. */
+static void a_window_begins_with_two_round_trips_of_eight_new_pipes(void **state)
+{
+	enum { SEGMENTS = 10, SEGMENT = 1448 };
+	struct pair *pair = *state;
+	const uint64_t enough = 2 * 8 * SEGMENTS * SEGMENT;
+
+	pair_connect(pair, 0);
+	assert_in_range(channel_promised(pair->lp->ext->channel[1]), enough,
+			WINDOW_MOST);
+	assert_in_range(channel_promised(pair->rp->ext->channel[1]), enough,
+			WINDOW_MOST);
+	assert_in_range(pair->lp->ext->pool.limit.conn, enough, WINDOW_MOST);
+}
+
 static void many_that_never_read_stay_within_the_memory(void **state)
 {
 	struct pair *pair = *state;
-	struct flow f = { .all = FLOOD };
+	struct flow f = { .all = FLOOD / 8 };	/* 4 KiB at a time */
 	uint64_t bound;
 
 	pair->settings.window_memory = 1 << 20;
@@ -559,6 +574,7 @@ int main(void)
 		PAIR_TEST(who_asks_first_hears_first),
 		PAIR_TEST(who_asked_may_go_before_the_answer),
 		PAIR_TEST(a_stopped_reader_stops_itself_alone),
+		PAIR_TEST(a_window_begins_with_two_round_trips_of_eight_new_pipes),
 		PAIR_TEST_NEW(many_that_never_read_stay_within_the_memory),
 		PAIR_TEST(early_data_stay_within_their_limits),
 		PAIR_TEST(bytes_outlive_pipes),

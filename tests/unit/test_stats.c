@@ -439,14 +439,15 @@ static void what_was_dropped_and_sent_again(void **state)
 	struct stats *st = open_stats();
 	struct stats_counts counts = {
 		.protocol = 1, .dropped = 5, .stale = 2, .again = 3,
-		.again_bytes = UINT64_C(1) << 40,
+		.again_bytes = UINT64_C(1) << 40, .copies = 7,
 	};
 
 	(void)state;
 	stats_counters(st, 4, &counts);
 	assert_non_null(strstr(last_line(st), "\"protocol\":1,\"dropped\":5,"
 			       "\"stale\":2,\"again\":3,"
-			       "\"again_bytes\":1099511627776}"));
+			       "\"again_bytes\":1099511627776,"
+			       "\"copies\":7}"));
 }
 
 static void no_file_no_statistics(void **state)

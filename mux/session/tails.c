@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tails: when the last messages of a pipe are overdue (extension/tail.h), copies of them go
+ * on another pipe, ahead of what is new, where they arrive first; the other end drops
+ * what comes twice. Nothing is queued for that: which messages they are is known when a
+ * pipe takes them, and what was acknowledged meanwhile is none of them.
+ *
+ * A pipe that is overdue itself takes no copy. What the budget does not allow for is left
+ * to TCP.
+ */
+#include "../extension/tail.h"
+#include "extended.h"
+
+/* Whoever answers is busy for so long now and then, however short the round trip. */
+#define PATIENCE_LEAST (10 * NS_PER_MS)
+
+/* A copy that no pipe took is tried again after this. */
+#define AGAIN (10 * NS_PER_MS)
+
+static int64_t ns(double ms)
+{
+	return (int64_t)(ms * NS_PER_MS);
+}
+
+static int64_t patience(const struct pipe *p)
+{
+	int64_t known = ns(p->info.patience_ms);
+
+	return known && known < PATIENCE_LEAST ? PATIENCE_LEAST : known;
+}
+
+static uint64_t acked(const struct pipe *p)
+{
+	uint64_t outstanding = pipe_outstanding(p), all = p->tx_bytes + p->queued;
+
+	return outstanding < all ? all - outstanding : 0;
+}
+
+/* The place in @p's stream behind which messages are neither acknowledged nor copied. */
+static uint64_t done(const struct pipe *p, const struct leg *leg)
+{
+	uint64_t at = acked(p);
+
+	return at > leg->copied ? at : leg->copied;
+}
+
+static struct tail tail_of(const struct pipe *p, const struct leg *leg,
+			   int64_t now)
+{
+	const struct pipe_info *info = &p->info;
+
+	return (struct tail){
+		.outstanding = pipe_outstanding(p),
+		.unsent = info->unsent,
+		.in_flight = info->in_flight,
+		.astray = info->astray,
+		.segment = info->mss,
+		.written_at = leg->written_at,
+		.left_at_once = leg->left_at_once,
+		.heard_at = now - ns(info->unheard_ms),
+		.round_trip = ns(info->rtt_ms),
+		.patience = patience(p),
+	};
+}
+
+/* --- when --- */
+
+static void run_timer(struct extended *x, int64_t at)
+{
+	if (!x->tails_timer.slot || x->tails_timer.at > at)
+		loop_timer_at(x->s->engine->loop, &x->tails_timer, at);
+}
+
+void tails_written(struct session *s, struct pipe *p, const struct run *run)
+{
+	struct extended *x = s->ext;
+	struct leg *leg = &x->leg[p->index];
+
+	x->sent += run->len;
+	leg->written_at = loop_now(s->engine->loop);
+	leg->left_at_once = !p->queue && pipe_held(p) + run->len <=
+			    (size_t)p->info.cwnd * p->info.mss;
+	p->overdue = false;
+	if (s->path.npipes > 1)
+		run_timer(x, leg->written_at + patience(p));
+}
+
+/* Is @p overdue? If not, when to look again. */
+static int64_t look_at(struct session *s, struct pipe *p, int64_t now)
+{
+	struct leg *leg = &s->ext->leg[p->index];
+	int64_t at = leg->written_at + patience(p);
+	struct tail tail;
+
+	if (p->standby || p->queue || !leg->kept.first)
+		return TAIL_NEVER;
+	if (at > now)
+		return at;
+	if (!keeping_beyond(leg, done(p, leg)))
+		return TAIL_NEVER;
+	pipe_look_closely(p, now);
+	tail = tail_of(p, leg, now);
+	at = tail_overdue_at(&tail);
+	if (at > now)
+		return at;
+	p->overdue = s->ext->tails_due = true;
+	return TAIL_NEVER;
+}
+
+static void look(struct timer *t)
+{
+	struct extended *x = container_of(t, struct extended, tails_timer);
+	struct session *s = x->s;
+	int64_t now = loop_now(s->engine->loop), next = TAIL_NEVER;
+	unsigned int i;
+
+	for (i = 0; i < s->path.npipes; i++) {
+		int64_t at = look_at(s, s->path.pipes[i], now);
+
+		if (at < next)
+			next = at;
+	}
+	x->tails_due &= s->path.npipes > 1;
+	if (x->tails_due) {
+		loop_after(s->engine->loop, &s->out.pump);
+		if (next > now + AGAIN)
+			next = now + AGAIN;
+	}
+	if (next != TAIL_NEVER)
+		run_timer(x, next);
+}
+
+/* --- what --- */
+
+/* The end of what is to be copied next of @p; 0: nothing. */
+static uint64_t next_of(struct session *s, struct pipe *p)
+{
+	struct extended *x = s->ext;
+	struct leg *leg = &x->leg[p->index];
+	uint64_t end;
+
+	if (!p->overdue || p->standby || p->queue)
+		return 0;
+	pipe_look(p, loop_now(s->engine->loop));
+	p->overdue = pipe_outstanding(p) > 0;
+	end = keeping_beyond(leg, done(p, leg));
+	if (end && !tail_affords(x->sent, x->copies, end - done(p, leg))) {
+		leg->copied = p->tx_bytes;
+		return 0;
+	}
+	return end;
+}
+
+static struct pipe *next_pipe(struct session *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->path.npipes; i++) {
+		if (next_of(s, s->path.pipes[i]))
+			return s->path.pipes[i];
+	}
+	return NULL;
+}
+
+bool tails_wait(struct session *s)
+{
+	struct extended *x = s->ext;
+
+	if (x->tails_due)
+		x->tails_due = next_pipe(s) != NULL;
+	return x->tails_due;
+}
+
+struct run *tails_copy(struct session *s)
+{
+	struct extended *x = s->ext;
+	struct pipe *p = next_pipe(s);
+	struct leg *leg = p ? &x->leg[p->index] : NULL;
+	struct run *run = p ? keeping_copy(leg, done(p, leg)) : NULL;
+
+	if (!run)
+		return NULL;
+	leg->copied = keeping_beyond(leg, done(p, leg));
+	x->copies += run->len;
+	s->counts.copies += run->messages - run->uncounted;
+	return run;
+}
+
+void tails_enter(struct leg *leg)
+{
+	leg->copied = 0;
+	leg->written_at = 0;
+}
+
+void tails_init(struct extended *x)
+{
+	x->tails_timer.fire = look;
+}
+
+void tails_stop(struct extended *x)
+{
+	loop_timer_stop(x->s->engine->loop, &x->tails_timer);
+}

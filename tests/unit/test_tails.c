@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The last messages of a pipe, when they are lost: when that is decided, by a clock of
+ * the test's own; and what two engines make of it, of which one has a pipe that loses
+ * what it is told to lose.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "ext_pair.h"
+#include "loopback.h"
+#include "mux/extension/tail.h"
+
+/* --- the decision --- */
+
+enum { SEGMENT = 1448 };
+
+#define MS NS_PER_MS
+#define DELAYED_ACK (40 * MS)
+
+/* Two segments, written at 1 s, 50 ms away. */
+static struct tail two_segments(void)
+{
+	return (struct tail){
+		.outstanding = 2 * SEGMENT, .in_flight = 2 * SEGMENT,
+		.segment = SEGMENT,
+		.written_at = 1000 * MS, .left_at_once = true,
+		.heard_at = 990 * MS,
+		.round_trip = 50 * MS, .patience = 70 * MS,
+	};
+}
+
+static void a_tail_is_overdue_when_its_acknowledgement_is_late(void **state)
+{
+	struct tail t = two_segments();
+
+	(void)state;
+	assert_int_equal(tail_overdue_at(&t), 1070 * MS);
+	/* What is heard of something before it makes no difference. */
+	t.heard_at = 1050 * MS;
+	assert_int_equal(tail_overdue_at(&t), 1070 * MS);
+	t.patience = 250 * MS;
+	assert_int_equal(tail_overdue_at(&t), 1250 * MS);
+}
+
+static void nothing_is_overdue_that_nobody_owes(void **state)
+{
+	struct tail t = two_segments();
+
+	(void)state;
+	t.outstanding = t.in_flight = 0;
+	assert_int_equal(tail_overdue_at(&t), TAIL_NEVER);
+	/* The other end's window is closed: it waits in this socket. */
+	t.outstanding = t.unsent = SEGMENT;
+	assert_int_equal(tail_overdue_at(&t), TAIL_NEVER);
+	/* Nothing is known of its round trips. */
+	t = two_segments();
+	t.patience = 0;
+	assert_int_equal(tail_overdue_at(&t), TAIL_NEVER);
+}
+
+static void a_single_segment_has_the_time_of_a_delayed_acknowledgement(void **state)
+{
+	struct tail t = two_segments();
+
+	(void)state;
+	t.outstanding = t.in_flight = SEGMENT;
+	assert_true(tail_overdue_at(&t) > 1050 * MS + DELAYED_ACK);
+	assert_true(tail_overdue_at(&t) < 1050 * MS + 200 * MS);
+	t.outstanding = t.in_flight = 40;
+	assert_true(tail_overdue_at(&t) > 1050 * MS + DELAYED_ACK);
+	/* Where round trips vary by more than it, nothing is added. */
+	t.patience = 550 * MS;
+	assert_int_equal(tail_overdue_at(&t), 1550 * MS);
+	t.patience = 70 * MS;
+	t.outstanding = t.in_flight = SEGMENT + 1;
+	assert_int_equal(tail_overdue_at(&t), 1070 * MS);
+}
+
+/* The one that lies behind a gap is acknowledged at once. */
+static void what_is_being_repaired_has_one_more_round_trip(void **state)
+{
+	struct tail t = two_segments();
+
+	(void)state;
+	t.in_flight = t.astray = SEGMENT;
+	t.heard_at = 1050 * MS;
+	assert_true(tail_overdue_at(&t) > 1050 * MS + 70 * MS);
+	assert_true(tail_overdue_at(&t) < 1050 * MS + 70 * MS + 50 * MS);
+}
+
+static void what_waited_in_its_socket_left_with_the_last_acknowledgement(
+	void **state)
+{
+	struct tail t = two_segments();
+
+	(void)state;
+	t.left_at_once = false;
+	t.heard_at = 1040 * MS;
+	assert_int_equal(tail_overdue_at(&t), 1110 * MS);
+	t.heard_at = 900 * MS;
+	assert_int_equal(tail_overdue_at(&t), 1070 * MS);
+	/* Some of it still waits, whatever was thought when it was written. */
+	t = two_segments();
+	t.unsent = t.in_flight = SEGMENT;
+	t.heard_at = 1040 * MS;
+	assert_int_equal(tail_overdue_at(&t), 1110 * MS);
+}
+
+static void copies_are_a_hundredth_and_a_burst(void **state)
+{
+	(void)state;
+	assert_true(tail_affords(0, 0, TAIL_BURST));
+	assert_false(tail_affords(0, 0, TAIL_BURST + 1));
+	assert_false(tail_affords(0, 1, TAIL_BURST));
+	assert_false(tail_affords(99, TAIL_BURST, 1));
+	assert_true(tail_affords(100, TAIL_BURST, 1));
+	assert_false(tail_affords(1000000, TAIL_BURST, 10001));
+	assert_true(tail_affords(1000000, TAIL_BURST, 10000));
+}
+
+/* --- a pipe that loses --- */
+
+/* RP's pipe 0, once it is told to: of what is written so many bytes still arrive. */
+static struct {
+	const struct carrier *real;
+	size_t arrive, lost;
+} hole;
+
+static void look_at_hole(struct pipe *p)
+{
+	p->info = (struct pipe_info){
+		.rtt_ms = 2, .rttmin_ms = 2, .patience_ms = 4, .unheard_ms = 100,
+		.rate = 1e8, .cwnd = 1000, .mss = SEGMENT, .in_flight = hole.lost,
+	};
+}
+
+static int write_to_hole(struct pipe *p, struct run *run)
+{
+	size_t n = run->len - run->sent;
+	size_t arrive = n < hole.arrive ? n : hole.arrive;
+
+	if (arrive)
+		assert_int_equal(send(p->fd, run->buf + run->sent, arrive, 0),
+				 arrive);
+	hole.arrive -= arrive;
+	hole.lost += n - arrive;
+	run->sent += n;
+	p->tx_bytes += n;
+	return 0;
+}
+
+static struct carrier carrier_hole;
+
+/* All that RP writes goes to pipe 0 alone: the others stand by. */
+static void use_only_the_first(struct pair *pair, bool only)
+{
+	for (unsigned int i = 1; i < pair->pipes; i++)
+		pair->rp->pipes[i]->standby = only;
+	loop_after(pair->engine.loop, &pair->rp->out.pump);
+}
+
+static void lose(struct pair *pair, size_t arrive)
+{
+	struct pipe *p = pair->rp->pipes[0];
+
+	hole.real = p->carrier;
+	hole.arrive = arrive;
+	hole.lost = 0;
+	carrier_hole = *hole.real;
+	carrier_hole.look = carrier_hole.look_at_queues = look_at_hole;
+	carrier_hole.write = write_to_hole;
+	p->carrier = &carrier_hole;
+	pipe_look_closely(p, loop_now(pair->engine.loop));
+	use_only_the_first(pair, true);
+}
+
+static bool all_acknowledged(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return !pair->rp->ext->kept && !pair->lp->ext->kept;
+}
+
+static int setup(void **state)
+{
+	struct pair *pair = malloc(sizeof(*pair));
+
+	*state = pair;
+	pair_init(pair);
+	pair_begin(pair, PAIR_PIPES);
+	pair_connect(pair, 0);
+	/* Acknowledgements take long here: no pipe is suspect, on whatever machine. */
+	pair->rp->ext->ack_takes = pair->lp->ext->ack_takes = 100 * NS_PER_SEC;
+	assert_true(run_until(pair->engine.loop, "ACKs", all_acknowledged, pair));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	pair_end(*state);
+	free(*state);
+	return 0;
+}
+
+struct writing {
+	struct pair *pair;
+	const uint8_t *bytes;
+	size_t left;
+	uint64_t until;		/* RP sent so much */
+};
+
+static bool is_written(void *arg)
+{
+	struct writing *w = arg;
+	ssize_t n = w->left ? send(w->pair->conn[0].server, w->bytes, w->left,
+				   MSG_NOSIGNAL) : 0;
+
+	if (n > 0) {
+		w->bytes += n;
+		w->left -= (size_t)n;
+	}
+	return !w->left && w->pair->rp->ext->sent >= w->until;
+}
+
+static void write_bytes(struct pair *pair, const uint8_t *bytes, size_t len)
+{
+	struct writing w = { pair, bytes, len, pair->rp->ext->sent + len };
+
+	assert_true(run_until(pair->engine.loop, "what is written", is_written,
+			      &w));
+}
+
+static const uint8_t *some_bytes(size_t len)
+{
+	static uint8_t bytes[300000];
+
+	assert_true(len <= sizeof(bytes));
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = (uint8_t)(i * 7 + (i >> 8));
+	return bytes;
+}
+
+static void what_a_pipe_lost_last_comes_by_another(void **state)
+{
+	struct pair *pair = *state;
+	const uint8_t *bytes = some_bytes(5000);
+
+	lose(pair, 0);
+	write_bytes(pair, bytes, 5000);
+	use_only_the_first(pair, false);
+	pair_expect(pair, pair->conn[0].client, bytes, 5000);
+	assert_true(pair->rp->counts.copies > 0);
+	assert_int_equal(pair->rp->counts.again, 0);
+	assert_int_equal(pair->lp->counts.copies, 0);
+	assert_in_range(pair->rp->ext->copies, 5000, hole.lost);
+}
+
+/* Of a run of several messages those that were acknowledged are not sent again. */
+static void only_what_is_missing_is_copied(void **state)
+{
+	struct pair *pair = *state;
+	const size_t message = WIRE_HEADER + WIRE_PAYLOAD_MAX;
+	const uint8_t *bytes = some_bytes(3 * WIRE_PAYLOAD_MAX);
+
+	lose(pair, message + 100);
+	write_bytes(pair, bytes, 3 * WIRE_PAYLOAD_MAX);
+	use_only_the_first(pair, false);
+	pair_expect(pair, pair->conn[0].client, bytes, 3 * WIRE_PAYLOAD_MAX);
+	assert_int_equal(pair->rp->counts.copies, 2);
+	assert_int_equal(pair->rp->ext->copies, 2 * message);
+}
+
+static bool is_decided(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return pair->rp->ext->leg[0].copied == pair->rp->pipes[0]->tx_bytes;
+}
+
+static void what_costs_too_much_is_left_to_the_pipe(void **state)
+{
+	struct pair *pair = *state;
+	const struct extended *x = pair->rp->ext;
+	size_t len = TAIL_BURST + 100000;
+
+	lose(pair, 0);
+	write_bytes(pair, some_bytes(len), len);
+	use_only_the_first(pair, false);
+	assert_true(run_until(pair->engine.loop, "all copies", is_decided, pair));
+	assert_true(x->copies <= TAIL_BURST + x->sent / TAIL_SHARE);
+	assert_true(x->copies < hole.lost);
+}
+
+static bool looks_no_more(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return !pair->rp->ext->tails_timer.slot &&
+	       !pair->lp->ext->tails_timer.slot;
+}
+
+static void nobody_looks_when_nothing_is_outstanding(void **state)
+{
+	struct pair *pair = *state;
+	const uint8_t *bytes = some_bytes(5000);
+
+	write_bytes(pair, bytes, 5000);
+	pair_expect(pair, pair->conn[0].client, bytes, 5000);
+	assert_true(run_until(pair->engine.loop, "rest", looks_no_more, pair));
+	lose(pair, 0);
+	write_bytes(pair, bytes, 5000);
+	use_only_the_first(pair, false);
+	pair_expect(pair, pair->conn[0].client, bytes, 5000);
+	/* What was copied once is not looked at again. */
+	assert_true(run_until(pair->engine.loop, "rest", looks_no_more, pair));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_tail_is_overdue_when_its_acknowledgement_is_late),
+		cmocka_unit_test(nothing_is_overdue_that_nobody_owes),
+		cmocka_unit_test(
+			a_single_segment_has_the_time_of_a_delayed_acknowledgement),
+		cmocka_unit_test(what_is_being_repaired_has_one_more_round_trip),
+		cmocka_unit_test(
+			what_waited_in_its_socket_left_with_the_last_acknowledgement),
+		cmocka_unit_test(copies_are_a_hundredth_and_a_burst),
+		cmocka_unit_test_setup_teardown(
+			what_a_pipe_lost_last_comes_by_another, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			only_what_is_missing_is_copied, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_costs_too_much_is_left_to_the_pipe, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			nobody_looks_when_nothing_is_outstanding, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
