@@ -12,7 +12,7 @@ from experiments.keeper import guarded
 from experiments.labs import Labs
 from experiments.live_run import LiveRun
 from experiments.prepare import prepared
-from topologies.addresses import SERVER
+from topologies.addresses import OF_PIPES, SERVER
 from topologies.parameter import Params
 
 
@@ -34,7 +34,7 @@ class Prompt(CLI):
 def welcome(made: LiveRun) -> str:
     lab, pair = made.lab, made.pair
     client, preset = lab.client.namespace, made.params["preset"]
-    filter_ = "tcp port 6000" if pair else "tcp"
+    filter_ = f"tcp and ({OF_PIPES})" if pair else "tcp"
     capture = f"nsenter --net={client} tcpdump -U -w - -i client-eth0 '{filter_}'"
     wireshark = "wireshark -k -i - -C TM3"
     lines = [
