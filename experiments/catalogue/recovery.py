@@ -24,7 +24,6 @@ BASE: Params = {
     "wan_rtt_ms": 0.0,
     "pipes": 4,
 }
-EVENTS = ("silent", "reset", "resets", "dark", "nat", "address")
 WORDS = {
     "silent": "one of 4 pipes is silent",
     "reset": "one of 4 pipes is reset",
@@ -74,7 +73,7 @@ class Recovery(Experiment):
     title = "What an application sees of pipes that die"
     question = "For how long does a transfer stand still when its pipes die, and what comes after?"
     parameters = (
-        Parameter("event", "silent", "text", "what befalls the pipes", EVENTS),
+        Parameter("event", "silent", "text", "what befalls the pipes", outage.EVENTS),
         Parameter("at_s", 4.0, "number", "when, after the transfers began", low=0.5),
         Parameter("after_s", 8.0, "number", "for which it is watched afterwards", low=1),
         Parameter("dark_s", 3.0, "number", "for which nothing gets through", low=0, high=600),
@@ -94,11 +93,11 @@ class Recovery(Experiment):
         Metric("echo_usual_s", "longest wait of an echo before", "s"),
     )
     shown = ("echo_gap_s", "rate_kept", "resets", "reset_after_s", "before_mbps")
-    grids = tuple({"extend": EXTENDS, **case(event)} for event in EVENTS)
+    grids = tuple({"extend": EXTENDS, **case(event)} for event in outage.EVENTS)
     reps = 10
     quick_reps = 5
     run_seconds = 14.0
-    claims = tuple(claim for event in EVENTS for claim in claims_of(event))
+    claims = tuple(claim for event in outage.EVENTS for claim in claims_of(event))
     figures = (
         Figure(
             name="download",
@@ -171,7 +170,7 @@ class Recovery(Experiment):
             sleep_until(run.went + own["at_s"])
             at = time.monotonic()
             until = at + own["after_s"]
-            befall(stack, befalls, event, own, until)
+            befalls.befall(event, stack, own["every_ms"] / 1e3, own["dark_s"], until)
             sleep_until(until)
         run.note(dialect_after=run.pair.dialect() if run.pair else None)
         return seen(found["download"], found["echo"], at, until, lasting=event == "resets")
@@ -181,24 +180,6 @@ def sleep_until(then: float) -> None:
     time.sleep(max(0.0, then - time.monotonic()))
 
 
-def befall(
-    stack: ExitStack, it: outage.Outage, event: str, own: dict[str, float], until: float
-) -> None:
-    """What `stack` gets is undone when the run is over."""
-    if event == "silent":
-        it.silence(it.one())
-    elif event == "reset":
-        it.reset(it.one())
-    elif event == "resets":
-        it.reset_each(own["every_ms"] / 1e3, until)
-    elif event == "dark":
-        it.dark(own["dark_s"])
-    elif event == "nat":
-        it.silence(it.alive())
-    else:
-        stack.enter_context(outage.another_address(it.lab))
-
-
 def seen(
     download: dict[str, Any], echo: dict[str, Any], at: float, until: float, *, lasting: bool
 ) -> dict[str, Any]:
@@ -206,7 +187,7 @@ def seen(
     began = download["began"]
     bulk_gap, over = silence(download["came"], at, until)
     since = at if lasting or bulk_gap < STANDS_S else over + SETTLE_S
-    bins = download["bins"]
+    bins = [*download["bins"], *[0] * (int((until - began) / BIN_S) - len(download["bins"]))]
     before = rates.mbps(bins, max(0.0, at - BEFORE_S - began), at - began)
     after = rates.mbps(bins, since - began, until - began) if until - since > SHORTEST_S else None
     resets = sorted(it for it in (*download["resets"], *echo["resets"]) if at <= it <= until)

@@ -18,6 +18,7 @@ from topologies.lab import Lab
 from topologies.nodes import LabNode
 
 TABLE = "outage"
+EVENTS = ("silent", "reset", "resets", "dark", "nat", "address")
 _PIPES = f"{{ {RP_PORT}, {RP_PORT_EXTENDED} }}"
 ANOTHER = 77  # of the client's network: the last byte of its other address
 
@@ -63,6 +64,24 @@ class Outage:
 
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)
+
+    def befall(
+        self, event: str, undone: ExitStack, every_s: float, dark_s: float, until: float
+    ) -> None:
+        """One of EVENTS; experiments/catalogue/recovery.py says what they are. `undone` gets what
+        is to be undone; `until`: for how long pipes are reset, one each `every_s`."""
+        if event == "silent":
+            self.silence(self.one())
+        elif event == "reset":
+            self.reset(self.one())
+        elif event == "resets":
+            self.reset_each(every_s, until)
+        elif event == "dark":
+            self.dark(dark_s)
+        elif event == "nat":
+            self.silence(self.alive())
+        else:
+            undone.enter_context(another_address(self.lab))
 
     def alive(self) -> list[int]:
         return [port for port in pipes_of(self.lab.client) if port not in self.dead]

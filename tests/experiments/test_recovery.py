@@ -117,7 +117,7 @@ def kept(labs: Path) -> Iterator[Labs]:
 
 def test_what_befalls_pipes(kept: Labs, tmp_path: Path) -> None:
     """By the kernel's word, not the proxies': packets are dropped or refused, and then no more."""
-    for event in recovery.EVENTS:
+    for event in outage.EVENTS:
         with live(kept, tmp_path / event, configuration(pipes=2, extend="never")) as made:
             befallen(made.lab, event)
             assert "outage" not in made.lab.rp.inside("nft", "list", "tables")
@@ -130,8 +130,7 @@ def befallen(lab: Lab, event: str) -> None:
     assert len(before) == 2
     with ExitStack() as stack:
         it = stack.enter_context(outage.possible(lab, seed=1))
-        own = {"every_ms": 50.0, "dark_s": 0.2}
-        recovery.befall(stack, it, event, own, time.monotonic() + 0.2)
+        it.befall(event, stack, every_s=0.05, dark_s=0.2, until=time.monotonic() + 0.2)
         if event == "address":
             assert " 10.0.1.77/24 " in lab.client.inside("ip", "-4", "address", "show")
         elif event != "dark":
