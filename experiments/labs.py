@@ -180,6 +180,7 @@ def name_of(params: Params) -> str:
     ]
     words = [str(params["preset"]), sides, *changed, f"bottleneck {params['bottleneck']}"]
     words += [f"link {params['link']}", f"cc {params['cc']}", str(params["way"])]
+    words += [f"extend {params['extend']}"] if params.get("extend") else []
     words += ["client vm"] if params["client"] == "vm" else []
     words += [f"proxies {params['proxies']}"] if params.get("proxies") else []
     return ", ".join(words)

@@ -15,7 +15,17 @@ from base.sources import ROOT
 from experiments import traces
 from topologies.mile import MILE, SHORTHANDS, Mile
 from topologies.parameter import Parameter, ParameterError, Params, Value
-from topologies.parameters import BOTTLENECK, CLIENT, HOSTS, LINK, PIPES, PRESET, TRANSPORT, WAN
+from topologies.parameters import (
+    BOTTLENECK,
+    CLIENT,
+    EXTEND,
+    HOSTS,
+    LINK,
+    PIPES,
+    PRESET,
+    TRANSPORT,
+    WAN,
+)
 from topologies.presets import miles_of, one_mile, two_miles
 
 SIZES = {"": 1, "B": 1, "KB": 10**3, "K": 10**3, "MB": 10**6, "M": 10**6, "GB": 10**9, "G": 10**9}
@@ -87,6 +97,7 @@ PROXIES = (
         noun="send buffer of a pipe",
     ),
     TRANSPORT,
+    EXTEND,
     Parameter("warm", False, "truth", "whether the pipes carried 1 MB before the run"),
     Parameter("proxies", None, "text", "folder of another rp and lp; unset: those built here"),
 )
@@ -200,6 +211,8 @@ def complete(own: Iterable[Parameter], chosen: Mapping[str, Value]) -> dict[str,
     for it in known.values():
         if not _has_what_it_needs(it, full):
             full[it.name] = None
+    if full["extend"] == "always" and full["transport"] in ("sctp", "mixed"):
+        raise ParameterError("extend", "pipes over SCTP speak the baseline only")
     if full["client"] == "vm" and full["bottleneck"] == "sender":
         raise ParameterError("client", "a virtual machine's own queue is not ours to limit")
     miles(full)

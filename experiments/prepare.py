@@ -10,6 +10,7 @@ from base.shell import until
 from experiments import parameters, warm
 from experiments.labs import Labs, restart
 from experiments.live_run import LiveRun
+from topologies import dialect
 from topologies.lab import Lab
 from topologies.parameter import Params
 from topologies.proxies import Proxies, capture
@@ -53,6 +54,7 @@ def _pair(lab: Lab, params: Params, seed: int, keep_pcaps: bool) -> Iterator[Pro
         int(params["pipes"]),  # type: ignore[arg-type]
         cc=str(params["cc"]),
         transport=str(params["transport"]),
+        extend=str(params["extend"]),
         rp=words,
         lp=words,
         capture=("pipes", "application") if keep_pcaps else (),
@@ -95,6 +97,9 @@ def prepared(
             deadline = time.monotonic() + limit_s
             run = LiveRun(lab, params, seed, folder, pair, deadline, labs, _warm_and_restart)
             yield run
+            if pair:
+                dialect.check(str(params["extend"]), pair.dialect())
+                run.facts["dialect"] = pair.dialect()
         left = settle(lab)
         if left:
             run.facts["still_open"] = left

@@ -4,6 +4,8 @@
 import shutil
 import signal
 import tempfile
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from mininet.cli import CLI
@@ -12,7 +14,8 @@ from experiments.keeper import guarded
 from experiments.labs import Labs
 from experiments.live_run import LiveRun
 from experiments.prepare import prepared
-from topologies.addresses import SERVER
+from experiments.workloads import outage
+from topologies.addresses import OF_PIPES, SERVER
 from topologies.parameter import Params
 
 
@@ -20,6 +23,25 @@ class Prompt(CLI):
     """Mininet's, where Ctrl-C ends a command, and the lab where there is none."""
 
     prompt = "tm3lab> "
+
+    def __init__(self, made: LiveRun, befalls: outage.Outage, undone: ExitStack) -> None:
+        self.befalls, self.undone = befalls, undone
+        super().__init__(made.lab.net)
+
+    def do_outage(self, line: str) -> None:
+        """outage EVENT: something befalls the pipes, as in `tm3lab run recovery`.
+
+        silent: packets of one pipe vanish; reset: it gets a RST; resets: so does one every 200 ms,
+        for 5 s; dark: nothing gets through for 3 s; nat: all present pipes are silent, new ones
+        not; address: the client has another address until the prompt ends."""
+        event = line.strip()
+        if event not in outage.EVENTS:
+            print(f"one of {', '.join(outage.EVENTS)}; help outage says what they are")
+            return
+        before = set(self.befalls.dead)
+        self.befalls.befall(event, self.undone, 0.2, 3.0, time.monotonic() + 5.0)
+        ports = ", ".join(map(str, sorted(self.befalls.dead - before)))
+        print(f"{event}: " + (f"pipes from port {ports}" if ports else "done"))
 
     def run(self) -> None:
         try:
@@ -34,7 +56,7 @@ class Prompt(CLI):
 def welcome(made: LiveRun) -> str:
     lab, pair = made.lab, made.pair
     client, preset = lab.client.namespace, made.params["preset"]
-    filter_ = "tcp port 6000" if pair else "tcp"
+    filter_ = f"tcp and ({OF_PIPES})" if pair else "tcp"
     capture = f"nsenter --net={client} tcpdump -U -w - -i client-eth0 '{filter_}'"
     wireshark = "wireshark -k -i - -C TM3"
     lines = [
@@ -66,6 +88,7 @@ def _of_pipes(made: LiveRun) -> list[str]:
         "goes through them",
         f"logs and statistics: {made.folder}",
         f"kill -USR1 {made.pair.rp.pid} has rp tell its pipes and connections in rp.log there",
+        "outage silent, outage reset, ... does something to the pipes; help outage says what",
     ]
 
 
@@ -76,9 +99,13 @@ def up(params: Params, seed: int) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         with guarded(folder), Labs() as labs:
-            with prepared(labs, params, seed, folder, float("inf"), keep_pcaps=False) as made:
+            with (
+                prepared(labs, params, seed, folder, float("inf"), keep_pcaps=False) as made,
+                outage.possible(made.lab, seed) as befalls,
+                ExitStack() as undone,
+            ):
                 print(welcome(made), flush=True)
-                Prompt(made.lab.net)
+                Prompt(made, befalls, undone)
     finally:
         signal.signal(signal.SIGINT, before)
         shutil.rmtree(folder)

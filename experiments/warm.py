@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.workloads import traffic
 from experiments.workloads.actors import Transfer
-from topologies.addresses import RP_PORT
+from topologies.addresses import AT_RP
 from topologies.lab import Lab
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ WARM_BYTES = 1_000_000
 
 def windows(lab: Lab) -> dict[str, list[float]]:
     """Of rp's ends of the pipes, from the kernel; times in ms."""
-    text = lab.rp.inside("ss", "-Htin", "state", "established", f"( sport = :{RP_PORT} )")
+    text = lab.rp.inside("ss", "-Htin", "state", "established", AT_RP)
     return {
         name: [float(value) for value in re.findall(rf"\b{name}:([\d.]+)", text)]
         for name in ("cwnd", "ssthresh", "rtt", "rto", "lastsnd")

@@ -44,6 +44,13 @@ TRANSPORT = Parameter(
     "what pipes are made of; mixed: half of them TCP, half SCTP",
     ("tcp", "mptcp", "sctp", "mixed"),
 )
+EXTEND = Parameter(
+    "extend",
+    "auto",
+    "text",
+    "whether lp speaks the extension: auto is what users get, which is the extension here",
+    ("auto", "never", "always"),
+)
 
 
 def _row(names: tuple[str, ...], parameter: Parameter) -> str:

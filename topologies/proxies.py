@@ -13,7 +13,8 @@ from typing import Any
 
 from base import jsonl
 from base.shell import run, until
-from topologies.addresses import RP_PORT, rp_address
+from topologies import dialect
+from topologies.addresses import AT_EITHER, OF_PIPES, rp_address
 from topologies.network import Network
 from topologies.nodes import LabNode, SettingRefused
 from topologies.parameter import ParameterError, check_choice
@@ -44,6 +45,10 @@ class Proxies:
     captures: tuple[Path, ...] = field(default=())
     build: Path | None = None  # where rp and lp were built; None: where everything is
 
+    def dialect(self) -> str:
+        """What the latest session that was complete speaks: lp's log names the port."""
+        return dialect.spoken(self.lp.log)
+
     def statistics(self, who: str) -> list[dict[str, Any]]:
         """What `rp` or `lp` wrote with --stats so far; complete once it has ended."""
         check_choice("who", who, ("rp", "lp"))
@@ -59,6 +64,7 @@ class Proxies:
         return {
             "pipes": self.pipes,
             "cc": self.cc,
+            "dialect": self.dialect(),
             "rp": self.rp.argv,
             "lp": self.lp.argv,
             **{f"{who}_{name}": it for who in ("rp", "lp") for name, it in self.program(who)},
@@ -72,10 +78,7 @@ def version(path: Path) -> str:
 
 def pipe_controls(node: LabNode) -> list[str]:
     """The congestion control of each pipe that has an end here, from the kernel."""
-    text = node.inside(
-        *("ss", "-Htin", "state", "established"),
-        f"( sport = :{RP_PORT} or dport = :{RP_PORT} )",
-    )
+    text = node.inside("ss", "-Htin", "state", "established", AT_EITHER)
     return re.findall(
         r"^\s+(?:ts |sack |ecn |ecnseen |fastopen )*([a-z0-9_]+) ", text, re.MULTILINE
     )
@@ -146,11 +149,11 @@ def capture(lab: Network, node: LabNode, name: str, device: str, what: str) -> I
 def _captures(lab: Network, wanted: Sequence[str], stack: ExitStack) -> tuple[Path, ...]:
     for name in wanted:
         check_choice("capture", name, CAPTURES)
-    pipes = f"port {RP_PORT}"
     places = []
     if "pipes" in wanted:
         places += [
-            (lab.client, f"pipes-{intf.name}", intf.name, pipes) for intf in lab.client.intfList()
+            (lab.client, f"pipes-{intf.name}", intf.name, OF_PIPES)
+            for intf in lab.client.intfList()
         ]
     if "application" in wanted:
         places += [
@@ -187,6 +190,7 @@ def proxies(
     *,
     cc: str | None = "cubic",
     transport: str = "tcp",
+    extend: str = "auto",
     rp: Sequence[str] = (),
     lp: Sequence[str] = (),
     capture: Sequence[str] = (),
@@ -197,15 +201,17 @@ def proxies(
 
     `rp`, `lp`: further options. `capture`: "pipes" (the client's end of the last mile) and
     "application" (the client's loopback and the server). `cc` None leaves it to the kernel.
-    `transport` "mixed": half of the pipes TCP, half SCTP. `build`: a folder with another rp and lp.
+    `transport` "mixed": half of the pipes TCP, half SCTP. `extend`: see dialect.py. `build`: a
+    folder with another rp and lp.
     """
     PIPES.check(pipes)
     over_sctp, words = made_of(transport, pipes)
+    serves, asks = dialect.options(extend, transport, built("rp", build), built("lp", build))
     if lab.state.logs is None and capture:
         raise ParameterError("capture", "needs a lab with logs=FOLDER")
     with ExitStack() as stack:
         captures = _captures(lab, capture, stack)
-        rp, lp = (*words, *rp), (*words, *lp)
+        rp, lp = (*words, *serves, *rp), (*words, *asks, *lp)
         rp_argv = [*_command(lab, built("rp", build), cc, stats_interval_s, rp), str(pipes)]
         remote = stack.enter_context(program(lab.state, "rp", "rp", rp_argv, ready=RP_READY))
         lp_argv = [
@@ -218,4 +224,6 @@ def proxies(
         )
         check_controls(lab.client, pipes - over_sctp, cc)
         check_controls(lab.rp, pipes - over_sctp, cc)
-        yield Proxies(pipes, cc, remote, local, lab.state.log_folder, captures, build)
+        pair = Proxies(pipes, cc, remote, local, lab.state.log_folder, captures, build)
+        dialect.check(extend, pair.dialect())
+        yield pair

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import blocking, pcap, rates, traffic
 from experiments.workloads.actors import Actor, Video
-from topologies.addresses import RP_PORT
+from topologies.addresses import FROM_RP
 from topologies.parameter import Parameter, Params
 from topologies.proxies import capture
 
@@ -119,10 +119,9 @@ class LossBlocking(Experiment):
     def measure(self, run: "LiveRun") -> dict[str, Any]:
         if run.pair is None:
             return self._stream(run)
-        what = f"tcp src port {RP_PORT}"
         with (
-            capture(run.lab, run.lab.rp, "sent", "rp-eth0", what) as sent,
-            capture(run.lab, run.lab.client, "came", "client-eth0", what) as came,
+            capture(run.lab, run.lab.rp, "sent", "rp-eth0", FROM_RP) as sent,
+            capture(run.lab, run.lab.client, "came", "client-eth0", FROM_RP) as came,
         ):
             found = self._stream(run)
         began = time.time() - (time.monotonic() - run.went)

@@ -26,6 +26,7 @@ from typing import NamedTuple
 from experiments.workloads.pcap import Segment
 
 HEADER, SYN, FIN = 8, 0xFFFF, 0xFFFE
+CONTROL = 0  # not a connection: messages of the extension
 SIZES = {SYN: 14, FIN: 9}
 CAUSES = ("own", "others", "order")
 
@@ -162,17 +163,30 @@ def passages(pipes: Sequence[Pipe]) -> dict[int, list[Passage]]:
         for it in pipe.messages:
             if it.end > whole:
                 break
+            if it.connection == CONTROL:
+                continue
             sent, arrived, lost = pipe.sent_at(it.end), pipe.arrived_at(it), pipe.was_lost(it)
             due = min(arrived, sent + usual) if lost else arrived
             found[it.connection].append(
                 Passage(it.number, sent, due, arrived, pipe.readable_at(it), pipe, lost)
             )
     for some in found.values():
-        some.sort(key=lambda passage: passage.number)
+        some[:] = _first_of_copies(some)
         last = some[0].number
         whole_run = [n for n, it in enumerate(some) if it.number == last + n]
         del some[len(whole_run) :]
     return found
+
+
+def _first_of_copies(some: Iterable[Passage]) -> list[Passage]:
+    """By number. The extension may send a message again on another pipe: the first to be readable
+    is the one that counts."""
+    first: dict[int, Passage] = {}
+    for it in some:
+        known = first.get(it.number)
+        if known is None or it.readable < known.readable:
+            first[it.number] = it
+    return [first[number] for number in sorted(first)]
 
 
 def late(some: Sequence[Passage], connection: int) -> dict[str, float]:

@@ -5,7 +5,7 @@ import re
 from typing import TYPE_CHECKING
 
 from experiments.failure import RunFailed
-from topologies.addresses import RP_PORT
+from topologies.addresses import AT_RP
 
 if TYPE_CHECKING:
     from experiments.live_run import LiveRun
@@ -21,7 +21,7 @@ def check(run: "LiveRun") -> None:
     wanted = run.params["pipe_sndbuf"]
     if wanted is None:
         return
-    pipes = ("ss", "-Htinm", "state", "established", f"( sport = :{RP_PORT} )")
+    pipes = ("ss", "-Htinm", "state", "established", AT_RP)
     found = send_buffers(run.lab.rp.inside(*pipes))
     if len(found) != run.params["pipes"] or any(size != wanted for size in found):
         raise RunFailed(f"send buffers of the pipes are {found}, not {wanted}: net.core.wmem_max?")

@@ -17,6 +17,8 @@ from experiments.workloads import actors as kinds
 from experiments.workloads import line
 from experiments.workloads.actors import Actor, Scene
 from experiments.workloads.batch import Batch
+from experiments.workloads.readers import Readers
+from experiments.workloads.redialling import BulkAgain, EchoAgain
 from experiments.workloads.thin import Thin
 
 ACTORS = {
@@ -24,6 +26,7 @@ ACTORS = {
     for cls in (
         *(kinds.Transfer, kinds.Bulk, kinds.Objects, kinds.Video, kinds.Churn),
         *(kinds.Pause, kinds.Until, kinds.Wire, Batch, Thin),
+        *(BulkAgain, EchoAgain, Readers),
     )
 }
 

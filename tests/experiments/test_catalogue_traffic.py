@@ -35,9 +35,10 @@ NAMES = (
         "throughput",
         "video",
     ),
-    *("walkthrough", "web-beside"),
+    *("recovery", "slow-reader", "walkthrough", "web-beside"),
 )
-ONLY_IN_FULL = ("reordering", "blocking", "share", "thin", "web-beside")  # LTE's lines; most cases
+# LTE's lines; most cases
+ONLY_IN_FULL = ("reordering", "blocking", "share", "slow-reader", "thin", "web-beside")
 
 
 def has(params: list[Params], wanted: Params) -> bool:
@@ -98,6 +99,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "object": [{"bulk": False}, {"bulk": True, "bulk_way": "up"}, {"way": "direct"}],
     "object-size": [{"beside": 0}, {"beside": 200_000, "binding": "early"}],
     "overhead": [{"load": load} for load in ("file", "upload", "objects", "short", "video")],
+    "recovery": [{"event": "reset", "at_s": 0.5, "after_s": 1.0, "extend": "never"}],
     "reordering": [{"size": 2_500_000, "binding": "early", "pipe_sndbuf": 100_000}],
     "sender-blocking": [
         {"bottleneck": "sender", "binding": "early", "app_buffer": 50_000},
@@ -108,6 +110,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
         {"seconds": 1.0, "rivals": 2, "rival_cc": "reno", **way}
         for way in ({"way": "pipes"}, {"way": "direct"})
     ],
+    "slow-reader": [{"readers": 2, "takes": "1.2MB/s", "alone_s": 0.5, "beside_s": 0.5}],
     "thin": [{"queries": 10}, {"queries": 5, "way": "direct"}],
     "short-connections": [{"count": 10, "parallel": 4}],
     "throughput": [{"direction": "both", "seconds": 1}],

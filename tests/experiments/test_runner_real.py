@@ -42,6 +42,7 @@ def test_a_run_is_recorded(tmp_path: Path) -> None:
     assert record["params"]["pipes"] == 2
     assert 0.16 < record["completion_s"] < 5
     assert record["link"] == "linkem"
+    assert record["dialect"] == "extension"
     assert record["warm"]["bytes"] == 1_000_000
     assert len(record["warm"]["cwnd"]) == 2
     assert record["links"]["mile down"]["in_bytes"] > 200_000
@@ -230,9 +231,11 @@ def test_when_the_time_is_up_the_block_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_prompt_in_a_lab(tmp_path: Path) -> None:
+    typed = ("client ss -Htn state established dport = :6010", "server sleep 1000 &")
+    typed += ("outage reset", "outage off", "")
     prompt = subprocess.run(
         [built("tm3lab"), "up", "lte", "--pipes", "3", "--rtt-ms", "20"],
-        input="client ss -Htn state established dport = :6000\nserver sleep 1000 &\n",
+        input="\n".join(typed),
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -240,7 +243,9 @@ def test_a_prompt_in_a_lab(tmp_path: Path) -> None:
         check=False,
     )
     assert prompt.returncode == 0, prompt.stderr
-    assert prompt.stderr.count("10.0.1.2:6000") == 3, prompt.stderr
+    assert prompt.stderr.count("10.0.1.2:6010") == 3, prompt.stderr
+    assert "reset: pipes from port " in prompt.stdout
+    assert "one of silent, reset, resets" in prompt.stdout
     assert "wireshark -k -i - -C TM3" in prompt.stdout
     name = prompt.stdout.partition("/run/tm3/")[2].partition("/")[0]
     assert name

@@ -121,6 +121,18 @@ def test_a_packet_sent_again_with_its_neighbour() -> None:
     assert pipe.was_lost(first) and not pipe.was_lost(second)
 
 
+def test_control_and_copies_of_the_extension_are_no_messages_of_connections() -> None:
+    """What was lost on one pipe came on another: the connection did not wait for it."""
+    wire = Wire()
+    wire.send(0.0, 1, message(1, 0) + message(0, 0))
+    wire.send(0.1, 1, message(1, 1), lost=True)
+    wire.send(0.1, 2, message(1, 1))
+    wire.send(0.11, 2, message(1, 2) + message(0, 0))
+    told = wire.account()
+    assert set(told) == {1}
+    assert sum(told[1][cause] for cause in ("own", "others", "order")) == 0
+
+
 def test_ranges() -> None:
     assert _without(0, 10, []) == [(0, 10)]
     assert _without(0, 10, [(0, 3), (5, 7)]) == [(3, 5), (7, 10)]

@@ -148,7 +148,7 @@ def test_what_is_left_out_is_what_the_table_says() -> None:
     for take, known in (
         (LastMile.build, (parameters.LINK, parameters.BOTTLENECK, parameters.CLIENT)),
         (TwoLastMiles.build, (parameters.LINK, parameters.BOTTLENECK, parameters.CLIENT)),
-        (proxies, (parameters.PIPES, parameters.TRANSPORT)),
+        (proxies, (parameters.PIPES, parameters.TRANSPORT, parameters.EXTEND)),
     ):
         there = signature(take).parameters
         assert {it.name: there[it.name].default for it in known} == {

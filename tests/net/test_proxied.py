@@ -13,11 +13,12 @@ import pytest
 
 from base.shell import CommandError, run, until
 from tests.net.measure import Wrong, idle_rtt_ms, near, shown_to_hold, tcp_mbps, ways
-from topologies.addresses import SERVER
+from topologies import dialect
+from topologies.addresses import AT_RP, SERVER
 from topologies.lab import Lab
 from topologies.nodes import SettingRefused
 from topologies.parameter import ParameterError
-from topologies.programs import ProgramError, program
+from topologies.programs import ProgramError, built, program
 from topologies.proxies import made_of
 from topologies.redirect import rules
 from topologies.topos import LastMile, TwoLastMiles
@@ -89,6 +90,47 @@ def test_what_pipes_are_made_of(
 def test_pipes_cannot_be_made_of(transport: str, pipes: int) -> None:
     with pytest.raises(ParameterError):
         made_of(transport, pipes)
+
+
+def test_which_dialect_is_asked_for() -> None:
+    rp, lp = built("rp"), built("lp")
+    serves = ("--extended", "0.0.0.0:6010")
+    assert dialect.options("auto", "tcp", rp, lp) == (serves, ())
+    assert dialect.options("auto", "sctp", rp, lp) == (serves, ())
+    assert dialect.options("never", "tcp", rp, lp) == ((), ("--extend", "never"))
+    assert dialect.options("always", "mptcp", rp, lp) == (serves, ("--extend", "always"))
+    with pytest.raises(ParameterError, match=r"^extend: pipes over SCTP"):
+        dialect.options("always", "mixed", rp, lp)
+
+
+def test_a_build_that_does_not_know_the_extension(tmp_path: Path) -> None:
+    old = tmp_path / "rp"
+    old.write_text("#!/bin/sh\necho Usage: rp PIPES\n")
+    old.chmod(0o755)
+    assert (
+        dialect.options("auto", "tcp", old, old)
+        == dialect.options("never", "tcp", old, old)
+        == ((), ())
+    )
+    with pytest.raises(ParameterError, match=r"^extend: .*rp do not know the extension"):
+        dialect.options("always", "tcp", old, old)
+
+
+def test_the_log_tells_the_dialect() -> None:
+    both = "lp: 4 pipes to 10.0.1.2:6010 are up\nlp: 1 pipe to [fd00::2]:6000 is up\n"
+    assert dialect.spoken(both) == "baseline"
+    assert dialect.spoken(both.partition("\n")[0]) == "extension"
+    assert dialect.spoken("lp: SOCKS5 on 127.0.0.1:1080") == ""
+
+
+def test_each_dialect_in_a_lab(labs: Path, tmp_path: Path) -> None:
+    with Lab(LastMile("wired"), logs=tmp_path) as lab:
+        for extend, spoken in (("auto", "extension"), ("never", "baseline")):
+            with lab.proxies(2, extend=extend) as pair:
+                assert pair.dialect() == pair.describe()["dialect"] == spoken
+                wrong = "never" if spoken == "extension" else "always"
+                with pytest.raises(SettingRefused, match=f"extend {wrong}: the pipes speak the"):
+                    dialect.check(wrong, spoken)
 
 
 def test_mptcp_pipes_in_a_lab(labs: Path, tmp_path: Path) -> None:
@@ -219,7 +261,7 @@ def test_what_goes_wrong_is_said(labs: Path, tmp_path: Path) -> None:
 def test_the_initial_window_is_what_is_sent_first(labs: Path) -> None:
     """Read off the kernel's own account of a connection that has just begun."""
     with Lab(LastMile("wired", initcwnd=33)) as lab, lab.proxies(1):
-        said = lab.rp.inside("ss", "-Htin", "state", "established", "sport = :6000")
+        said = lab.rp.inside("ss", "-Htin", "state", "established", AT_RP)
         assert "cwnd:33" in said, said
 
 
