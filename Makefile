@@ -163,8 +163,8 @@ vm-clean: ## remove the guests' images and boxes, but those in use (root)
 	@$(PYTHON) -m vm clean
 
 .PHONY: test-vm
-test-vm: vm kmod all ## the tests that need another kernel, in guests (root; ARGS='--only kernel')
-	@status=0; $(VENV_PYTHON) -m vm test $(ARGS) || status=$$?; \
+test-vm: vm kmod all ## the tests that need another kernel, in guests (root; KERNEL=backports, ARGS='--only kernel')
+	@status=0; $(VENV_PYTHON) -m vm test $(addprefix --only ,$(KERNEL)) $(ARGS) || status=$$?; \
 	$(hand_back); exit $$status
 
 .PHONY: box

@@ -85,6 +85,7 @@ static void accepted(struct listener *l, int fd,
 	int err = -EINVAL;
 
 	if (!why) {
+		sock_ask_early(fd);
 		target = target_of(&to);
 		err = proxy_open(p, fd, &target);
 	}

@@ -6,6 +6,10 @@
  * One that was not redirected is reset with a warning, and so is one whose
  * destination is LP itself or RP's port for pipes: relaying these would go
  * round in circles.
+ *
+ * The kernel may forget that it redirected a connection (its table of
+ * connections is flushed, the rules go): the program then talks to the server
+ * itself, which resets it, and LP hears nothing more. So LP asks early.
  */
 #ifndef TM3_REDIRECT_H
 #define TM3_REDIRECT_H

@@ -19,7 +19,7 @@ from pathlib import Path
 from base.shell import run
 from vm import image, need, shelf
 from vm.image import Say
-from vm.recipe import Sources, cache, codename
+from vm.recipe import KERNEL, Sources, cache, codename
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 FOLLOWS = {"bookworm": "trixie"}
@@ -64,6 +64,10 @@ class Archive:
         amd64 = next(name for name in self._depends(META) if name.startswith("linux-headers-"))
         others = [name for name in self._depends(amd64) if re.search("-common|-kbuild", name)]
         return [amd64, *others]
+
+    def image(self) -> str:
+        """The package that is the suite's newest kernel."""
+        return next(name for name in self._depends(KERNEL) if name.startswith("linux-image-"))
 
     def version(self, name: str) -> str:
         """Of the package that would be installed."""

@@ -28,6 +28,7 @@ from vm import need, shelf
 from vm.accel import accel
 from vm.channel import Channel, Remote, Sink
 from vm.image import Image
+from vm.kernel import UnderKernel
 from vm.need import GuestError
 
 READY_S = 120.0
@@ -85,7 +86,7 @@ class Machine(Scope):
         nice: int = 0,
     ) -> None:
         self.image, self.nics, self.tree = image, tuple(nics), tree
-        self.shares = (*shares, *build_elsewhere(tree))
+        self.shares = (*shares, *build_elsewhere(tree), *other_modules(image))
         self.accel = accel(image)
         self.memory_mib, self.cpus = memory_mib, cpus
         self.kernel_words, self.within = tuple(kernel_words), tuple(within)
@@ -101,6 +102,8 @@ class Machine(Scope):
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tm3-vm-")))
             need.space(scratch, SHORT_OF_SPACE_MIB)
             stack.enter_context(shelf.in_use(self.image.folder))
+            if isinstance(self.image, UnderKernel):
+                stack.enter_context(shelf.in_use(self.image.home))
             self.console = self._console or scratch / "console.log"
             self.console.write_bytes(b"")
             self._boot(stack, scratch)
@@ -263,6 +266,13 @@ def build_elsewhere(tree: Path) -> tuple[Share, ...]:
     if not built or Path(built).resolve().is_relative_to(tree.resolve()):
         return ()
     return (Share(Path(built), Path(built)),)
+
+
+def other_modules(image: Image) -> tuple[Share, ...]:
+    """The disk has those of the image's own kernel."""
+    if not isinstance(image, UnderKernel):
+        return ()
+    return (Share(image.modules, Path("/lib/modules") / image.release),)
 
 
 def _escaped(path: Path) -> str:

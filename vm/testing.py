@@ -4,23 +4,31 @@
     netem     tests/net where a link is netem's: every preset is what it declares
     kernel    tests/vm: tm3.ko, SCTP, Open vSwitch; with the kernel's own checks on
 
+and, where they are named, under other kernels (vm/kernel.py):
+
+    backports   the tests of tm3.ko
+
 Each in a fresh guest, with Debian's pytest, whose last line is the result. A warning of the
 kernel is a failure, whatever the tests say.
 """
 
+import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from base.pressure import OwnTime
-from vm.image import Image
+from base.sources import ROOT
+from vm import kernel
+from vm.image import Image, Say
 from vm.machine import Machine, Share, to_stderr, to_stdout
 from vm.need import GuestError
 
+BUILD = Path(os.environ.get("TM3_BUILD") or ROOT / "build")
 PRESSURE = Path("/proc/pressure")
 PRESSURE_THERE = Path("/run/host/pressure")
 PYTEST = ("python3", "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rfEs", "--durations=5")
@@ -37,6 +45,7 @@ LOOK_S = 5.0
 # Of the machine that runs guests.
 HOST = ("kernels", "machine", "shelf", "vmhost")
 OF_THE_HOST = tuple(f"--ignore=tests/vm/test_{name}.py" for name in HOST)
+MODULE = ("tests/vm", *OF_THE_HOST, "-k", "test_tm3")
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,7 @@ class Group:
     seconds: float  # of the machine's own time
     kernel_words: tuple[str, ...] = ()
     measures: bool = False  # what takes the guest's time away makes it wrong
+    kernel: str = ""  # not the image's own; then the group runs only where it is named
 
 
 GROUPS = {
@@ -53,6 +63,7 @@ GROUPS = {
     for group in (
         Group("netem", ("tests/net", "-k", "netem", "--timeout=300"), 1200.0, measures=True),
         Group("kernel", ("tests/vm", *OF_THE_HOST, "--timeout=300"), 1200.0, CHECKS),
+        Group("backports", (*MODULE, "--timeout=300"), 1200.0, CHECKS, kernel="backports"),
     )
 }
 
@@ -68,12 +79,27 @@ def booted(image: Image, group: Group, results: Path) -> Iterator[Machine]:
     if PRESSURE.is_dir():  # the guest cannot see that others take its time
         shares.append(Share(PRESSURE, PRESSURE_THERE))
     console = results / f"{group.name}.console.log"
-    with Machine(image, shares=shares, kernel_words=group.kernel_words, console=console) as guest:
+    with Machine(
+        image,
+        shares=shares,
+        kernel_words=group.kernel_words,
+        console=console,
+    ) as guest:
         # Up, it needs a third of a core in the mean, but that at once: a timer 2 ms late is a wrong
         # rate. While it boots it would have both.
         if group.measures:
             guest.run_promptly()
         yield guest
+
+
+def environment(guest: Machine) -> dict[str, str]:
+    """What the tests know the guest by."""
+    env = {"TM3_HOST_PRESSURE": str(PRESSURE_THERE)} if PRESSURE.is_dir() else {}
+    if guest.accel.name == "tcg":
+        env["TM3_EMULATED"] = "1"
+    if isinstance(guest.image, kernel.UnderKernel):
+        env["TM3_KO"] = str(guest.image.tm3(BUILD / guest.image.home.name))
+    return env
 
 
 def run(image: Image, group: Group, words: list[str], results: Path) -> bool:
@@ -82,13 +108,10 @@ def run(image: Image, group: Group, words: list[str], results: Path) -> bool:
     with booted(image, group, results) as guest:
         up = f"Linux {image.release} is up after {guest.boot_s:.0f} s by {guest.accel.name}"
         print(f"vm: {group.name}: {up}", flush=True)
-        env = {"TM3_HOST_PRESSURE": str(PRESSURE_THERE)} if PRESSURE.is_dir() else {}
-        if guest.accel.name == "tcg":
-            env["TM3_EMULATED"] = "1"
         usual = set(warnings(guest))
         junit = f"--junitxml={RESULTS}/{group.name}.xml"
         argv = [*PYTEST, junit, *group.what, *words]
-        remote = guest.start(argv, to_stdout, to_stderr, env=env)
+        remote = guest.start(argv, to_stdout, to_stderr, env=environment(guest))
         remote.end_of_input()
         clock = OwnTime()
         while not remote.ended(within=LOOK_S):
@@ -104,10 +127,16 @@ def run(image: Image, group: Group, words: list[str], results: Path) -> bool:
     return status == 0 and not said
 
 
-def test(
-    image: Image, names: list[str], words: list[str], results: Path, say: Callable[[str], None]
-) -> int:
+def under(image: Image, group: Group, say: Say) -> Image:
+    return kernel.under(image, group.kernel, say) if group.kernel else image
+
+
+def test(image: Image, names: list[str], words: list[str], results: Path, say: Say) -> int:
     results.mkdir(parents=True, exist_ok=True)
-    failed = [name for name in names if not run(image, GROUPS[name], words, results.resolve())]
+    failed = [
+        name
+        for name in names
+        if not run(under(image, GROUPS[name], say), GROUPS[name], words, results.resolve())
+    ]
     say(f"failed: {', '.join(failed)}" if failed else f"passed: {', '.join(names)}")
     return 1 if failed else 0

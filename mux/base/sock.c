@@ -18,10 +18,22 @@
 
 /* Probes after 10 s of silence, lost when four in a row go unanswered. */
 enum { KEEP_IDLE_S = 10, KEEP_INTERVAL_S = 5, KEEP_COUNT = 4 };
+enum {
+	ASK_AFTER_S = 300,
+	MOST_PROBES = 127,	/* that the kernel takes for TCP_KEEPCNT */
+};
 
 static void set_int(int fd, int level, int name, int value)
 {
 	setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+static int get_int(int fd, int level, int name)
+{
+	socklen_t len = sizeof(int);
+	int value = 0;
+
+	return getsockopt(fd, level, name, &value, &len) ? 0 : value;
 }
 
 static void set_linger(int fd, int on)
@@ -60,6 +72,23 @@ void sock_urgent_inline(int fd)
 void sock_keepalive(int fd)
 {
 	set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+/* More probes than usual, so that the last one goes out when it always did. */
+void sock_ask_early(int fd)
+{
+	int idle = get_int(fd, IPPROTO_TCP, TCP_KEEPIDLE);
+	int interval = get_int(fd, IPPROTO_TCP, TCP_KEEPINTVL);
+	int left = idle + interval * get_int(fd, IPPROTO_TCP, TCP_KEEPCNT) -
+		   ASK_AFTER_S;
+
+	if (idle <= ASK_AFTER_S || interval <= 0)
+		return;
+	if (left / interval > MOST_PROBES)
+		interval = left / MOST_PROBES + 1;
+	set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, ASK_AFTER_S);
+	set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval);
+	set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, left / interval);
 }
 
 /*

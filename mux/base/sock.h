@@ -23,6 +23,12 @@ void sock_urgent_inline(int fd);
 /* Notice in the end (the system says when) that the other end is gone. */
 void sock_keepalive(int fd);
 /*
+ * Before sock_keepalive(): a host that no longer knows the connection is asked,
+ * and says so, after five minutes of silence at the latest. One that does not
+ * answer is waited for as long as the system says, as before.
+ */
+void sock_ask_early(int fd);
+/*
  * Notice within half a minute that the other end of a connection with nothing
  * under way is no longer there.
  */

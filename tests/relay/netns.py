@@ -84,10 +84,10 @@ class Namespace:
                     os._exit(70)  # a test run in the wrong namespace must not go on
 
     def open_socket(
-        self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM
+        self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, protocol: int = 0
     ) -> socket.socket:
         with self.entered():
-            return socket.socket(family, kind)
+            return socket.socket(family, kind, protocol)
 
     def connect(self, address: tuple[str, int], seconds: float = 10.0) -> socket.socket:
         """A TCP connection from inside; its time-out stays at `seconds`."""

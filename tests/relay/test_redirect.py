@@ -9,19 +9,22 @@ and, with lp on a router, for a machine behind it:
 """
 
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
-from tests.relay import payload, records
-from tests.relay.ends import ending_of
+from tests.relay import conntrack, payload, records
+from tests.relay.ends import echo, ending_of, read_exactly, read_to_end, serving, socks
 from tests.relay.netns import Namespace, namespace, veth
 from tests.relay.programs import ROOT, finish
 from tests.relay.proxies import Pair, pair
 from tests.relay.servers import nginx
+from tests.relay.waiting import equals, until
 
 RP, SERVER = "10.1.0.2", "10.2.0.2"
 GUIDE = ROOT / "docs" / "redirect.md"
@@ -145,3 +148,113 @@ def test_the_baseline_cannot_carry_ipv6(box: Namespace, tmp_path: Path) -> None:
         proxies.lp.expect("wants an IPv6 address, and rp was reached by the baseline")
         assert ending_of(box, 6003, host="::1").how == "reset"
         proxies.lp.expect("wants lp itself")
+
+
+# --- the kernel forgets what it redirected -------------------------------------------------------
+
+# Of a connection nothing but its first packet is redirected, as by `tm3ctl --with nftables`.
+FIRST_PACKETS = """
+table ip tm3 {
+	chain output {
+		type nat hook output priority -100; policy accept;
+		tcp flags & (syn | ack) == syn tcp dport 443 redirect to :6003
+	}
+}
+"""
+
+
+@dataclass(frozen=True)
+class Talk:
+    """A redirected connection on which both ends have spoken."""
+
+    program: socket.socket
+    server: socket.socket
+
+    def works(self) -> None:
+        self.program.sendall(b"word")
+        assert read_exactly(self.program, 4) == b"word"
+
+
+@contextmanager
+def talking(road: Road) -> Iterator[Talk]:
+    servers: Queue[socket.socket] = Queue()
+
+    def answer(sock: socket.socket) -> int:
+        servers.put(sock)
+        return echo(sock)
+
+    with (
+        serving(road.server, answer, (SERVER, 443)),
+        road.client.connect((SERVER, 443)) as program,
+    ):
+        talk = Talk(program, servers.get(timeout=10))
+        talk.works()
+        yield talk
+
+
+def ends_of_lp(ns: Namespace, port: int = 6003) -> list[str]:
+    """Its ends of connections at that port, with their timers."""
+    return ns.run("ss", "-Htno", "state", "established", f"sport = :{port}").splitlines()
+
+
+def asked_after_s(ns: Namespace, port: int) -> int:
+    """When the kernel will ask the only peer of lp at that port whether it is still there."""
+
+    def timer() -> re.Match[str] | None:
+        (line,) = ends_of_lp(ns, port)
+        return re.search(r"timer:\(keepalive,(\d+)min(?:(\d+)sec)?,0\)", line)
+
+    minutes, seconds = until("a timer of keepalive", timer).groups(default="0")
+    return 60 * int(minutes) + int(seconds)
+
+
+def forget(road: Road) -> None:
+    """Once all is acknowledged: a late acknowledgement of the program's would speak first."""
+    equals("bytes that lp waits for", lambda: ends_of_lp(road.client)[0].split()[1], "0")
+    conntrack.flush(road.client)
+
+
+def test_lp_asks_redirected_programs_early_whether_they_are_there(
+    road: Road, tmp_path: Path
+) -> None:
+    road.client.nft(from_guide("Programs of this machine"))
+    with relayed(road, tmp_path), talking(road):
+        assert asked_after_s(road.client, 6003) <= 300
+        with socks(road.client, SERVER, 443):
+            assert asked_after_s(road.client, 1080) > 7000
+
+
+def test_a_program_that_speaks_first_is_redirected_again(road: Road, tmp_path: Path) -> None:
+    road.client.nft(from_guide("Programs of this machine"))
+    with relayed(road, tmp_path) as (proxies, stats), talking(road) as talk:
+        forget(road)
+        talk.works()
+        talk.program.close()
+        proxies.settled()
+    assert [conn["dst"] for conn in records.of(stats, "conn")] == [f"{SERVER}:443"]
+
+
+def test_a_forgotten_connection_ends_at_lp_when_the_server_speaks(
+    road: Road, tmp_path: Path
+) -> None:
+    """What lp sends reaches the program's machine untranslated, which resets it."""
+    road.client.nft(from_guide("Programs of this machine"))
+    with relayed(road, tmp_path) as (proxies, _), talking(road) as talk:
+        forget(road)
+        talk.server.sendall(b"news")
+        equals("lp's ends", lambda: ends_of_lp(road.client), [])
+        proxies.settled()
+        talk.program.sendall(b"word")
+        assert read_to_end(talk.program).how == "reset"
+
+
+def test_a_forgotten_connection_ends_at_lp_when_nobody_speaks(road: Road, tmp_path: Path) -> None:
+    """The program was reset by the server, which knows nothing of it; lp finds out by asking."""
+    road.client.nft(FIRST_PACKETS)
+    road.client.run("sysctl", "-q", "-w", "net.ipv4.tcp_keepalive_time=1")
+    with relayed(road, tmp_path) as (proxies, _), talking(road) as talk:
+        forget(road)
+        talk.program.sendall(b"word")
+        assert read_to_end(talk.program).how == "reset"
+        equals("lp's ends", lambda: ends_of_lp(road.client), [])
+        proxies.settled()

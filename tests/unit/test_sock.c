@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -231,6 +232,48 @@ static void resets_are_armed_and_disarmed(void **state)
 	assert_int_equal(seen_after_close(sock_orderly), 0);
 }
 
+static void set_patience(int fd, int idle, int interval, int count)
+{
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+}
+
+static int option(int fd, int name)
+{
+	int value = -1;
+	socklen_t size = sizeof(value);
+
+	getsockopt(fd, IPPROTO_TCP, name, &value, &size);
+	return value;
+}
+
+static void assert_asks_early(int idle, int interval, int count)
+{
+	int fd = sock_tcp(AF_INET);
+	int before = idle + interval * count;
+	int after;
+
+	set_patience(fd, idle, interval, count);
+	sock_ask_early(fd);
+	after = option(fd, TCP_KEEPIDLE) +
+		option(fd, TCP_KEEPINTVL) * option(fd, TCP_KEEPCNT);
+	assert_in_range(option(fd, TCP_KEEPIDLE), 1, idle < 300 ? idle : 300);
+	assert_in_range(after, before - option(fd, TCP_KEEPINTVL), before);
+	close(fd);
+}
+
+static void asking_early_is_no_less_patient(void **state)
+{
+	(void)state;
+	assert_asks_early(7200, 75, 9);
+	assert_asks_early(301, 1, 1);
+	assert_asks_early(7200, 1, 1);
+	assert_asks_early(32767, 32767, 127);
+	assert_asks_early(300, 75, 9);
+	assert_asks_early(10, 5, 4);
+}
+
 static void limits_can_be_raised_to_the_hard_one(void **state)
 {
 	struct rlimit before, low;
@@ -259,6 +302,7 @@ int main(void)
 		cmocka_unit_test(a_port_is_taken_once),
 		cmocka_unit_test(queues_are_seen),
 		cmocka_unit_test(resets_are_armed_and_disarmed),
+		cmocka_unit_test(asking_early_is_no_less_patient),
 		cmocka_unit_test(limits_can_be_raised_to_the_hard_one),
 	};
 

@@ -16,7 +16,7 @@ import pytest
 from tests.relay.netns import Namespace
 from tests.relay.programs import BUILD
 
-KO = BUILD / "tm3.ko"
+KO = Path(os.environ.get("TM3_KO") or BUILD / "tm3.ko")
 # A thread's own: a test enters a namespace with one thread.
 PROC = Path("/proc/thread-self/net/tm3")
 # Up to and with warnings. A module from outside the kernel's tree is named as such, once; a busy

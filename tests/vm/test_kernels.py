@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Headers of newer kernels: what is said when they cannot be had. The rest is in tests/kmod."""
+"""Other kernels: what is said when they cannot be had, and that they are made whole.
+
+The rest is in tests/kmod, for headers, and in `make test-vm KERNEL=...`.
+"""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from vm import kernels
+from vm import kernel, kernels
+from vm.image import Image
+from vm.machine import Share, other_modules
 from vm.need import GuestError
 
 pytestmark = pytest.mark.skipif(
@@ -38,3 +43,12 @@ def test_headers_that_lie_elsewhere_find_each_other(tmp_path: Path) -> None:
     kernels.ours(Unpacked(), tmp_path, Path("/later"))  # type: ignore[arg-type]
     (makefile,) = tmp_path.rglob("Makefile")
     assert makefile.read_text() == "include /later/usr/src/linux-headers-9.9-common/Makefile\n"
+
+
+def test_a_guest_has_the_modules_of_its_kernel(tmp_path: Path) -> None:
+    (tmp_path / "release").write_text("9.9-amd64\n")
+    under = kernel.UnderKernel(tmp_path / "image", tmp_path)
+    assert (under.disk.parent, under.kernel.parent) == (tmp_path / "image", tmp_path)
+    modules = tmp_path / "lib/modules/9.9-amd64"
+    assert other_modules(under) == (Share(modules, Path("/lib/modules/9.9-amd64")),)
+    assert other_modules(Image(tmp_path)) == ()

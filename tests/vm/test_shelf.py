@@ -15,6 +15,7 @@ from vm.need import GuestError
 
 ROOT = Path(__file__).parents[2]
 WANTED, OLD, BOX = "0123456789abcdef", "f" * 16, "box-" + "a" * 16
+KERNEL = "kernel-backports"
 RECIPE = recipe.Recipe(("bash",), recipe.Sources("bookworm", "deb x bookworm main", ""), "6.1", b"")
 
 pytestmark = pytest.mark.skipif(
@@ -24,10 +25,10 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """As a build directory has it: two images, a box, what a killed maker left, and more."""
+    """As a build directory has it: two images, a box, a kernel, what a killed maker left."""
     monkeypatch.delenv("TM3_VM_CACHE", raising=False)
     monkeypatch.setenv("TM3_BUILD", str(tmp_path))
-    for name in (WANTED, OLD, BOX, ".new-killed", "tests"):
+    for name in (WANTED, OLD, BOX, KERNEL, ".new-killed", "tests"):
         (tmp_path / "vm" / name).mkdir(parents=True)
         (tmp_path / "vm" / name / "release").write_text("6.1\n")
     return tmp_path / "vm"
@@ -58,7 +59,7 @@ def test_a_new_image_takes_the_place_of_the_old(
     monkeypatch.setattr(image, "_build", lambda _, folder, say: folder.mkdir())
     said: list[str] = []
     made = image.image(said.append, RECIPE)
-    assert names(kept) == {RECIPE.name, BOX, "tests"} and made.folder.name == RECIPE.name
+    assert names(kept) == {RECIPE.name, BOX, KERNEL, "tests"} and made.folder.name == RECIPE.name
     assert [line for line in said if OLD in line] == [f"removed {kept / OLD}"]
 
 
@@ -87,7 +88,7 @@ def test_an_image_in_use_stays(kept: Path) -> None:
         user.kill()
     shelf.make_room(shelf.GUESTS, kept / WANTED, said.append)
     assert said[-1] == f"removed {kept / OLD}"
-    assert names(kept) == {WANTED, BOX, "tests"}
+    assert names(kept) == {WANTED, BOX, KERNEL, "tests"}
 
 
 def test_a_folder_that_trees_share_is_cleaned_only_when_told(
@@ -95,7 +96,7 @@ def test_a_folder_that_trees_share_is_cleaned_only_when_told(
 ) -> None:
     monkeypatch.setenv("TM3_VM_CACHE", str(kept))
     shelf.make_room(shelf.GUESTS, kept / WANTED, print)
-    assert names(kept) == {WANTED, OLD, BOX, "tests"}
+    assert names(kept) == {WANTED, OLD, BOX, KERNEL, "tests"}
     with shelf.in_use(kept / WANTED):
         shelf.clean(print)
         assert names(kept) == {WANTED, "tests"}
