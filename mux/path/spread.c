@@ -60,6 +60,12 @@ static int64_t ahead(const struct spread *s, struct pipe *p, uint64_t all)
 		(int64_t)(given - p->passed.bytes) - (int64_t)(all - here);
 }
 
+/* Of @p alone. */
+static uint64_t awaited(struct pipe *p)
+{
+	return p->relieved ? 0 : pipe_outstanding(p);
+}
+
 bool spread_is_wide(struct spread *s, struct pipe *const *pipes,
 		    unsigned int n, int64_t now)
 {
@@ -68,11 +74,11 @@ bool spread_is_wide(struct spread *s, struct pipe *const *pipes,
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		all += pipe_outstanding(pipes[i]);
+		all += awaited(pipes[i]);
 	for (i = 0; i < n; i++) {
-		int64_t bytes = ahead(s, pipes[i], all);
+		int64_t bytes = awaited(pipes[i]) ? ahead(s, pipes[i], all) : 0;
 
-		if (pipe_outstanding(pipes[i]) && bytes > most)
+		if (bytes > most)
 			most = bytes;
 	}
 	if (most <= SPREAD_MAX) {

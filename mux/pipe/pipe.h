@@ -120,6 +120,7 @@ struct pipe {
 	size_t asking_held;	/* by all pipes, it included */
 
 	bool standby;		/* it carries nothing new for now */
+	bool relieved;		/* what is under way on it goes on others, too */
 	bool overdue;		/* its last messages are: no place for copies */
 	size_t allowance;	/* late: unsent bytes it may have */
 	size_t lowat;		/* TCP_NOTSENT_LOWAT as set */

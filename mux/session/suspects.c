@@ -51,14 +51,14 @@ static void suspect(struct session *s, struct pipe *p, int64_t now)
 	log_debug(s->engine->log, "session %u: pipe %u is suspect", s->number,
 		  p->index);
 	leg->suspect_since = now;
-	p->standby = true;
+	p->standby = p->relieved = true;
 	keeping_suspect(s->ext, leg);
 }
 
 static void clear(struct session *s, struct pipe *p)
 {
 	s->ext->leg[p->index].suspect_since = 0;
-	p->standby = false;
+	p->standby = p->relieved = false;
 	loop_after(s->engine->loop, &s->out.pump);
 }
 
@@ -145,13 +145,18 @@ static void look(struct timer *t)
 	struct extended *x = container_of(t, struct extended, suspects_timer);
 	struct session *s = x->s;
 	int64_t now = loop_now(s->engine->loop);
+	bool suspects = false;
 	unsigned int i;
 
 	/* A pipe that is over leaves its place to the one behind it. */
-	for (i = s->path.npipes; i-- > 0;)
-		look_at(s, s->path.pipes[i], now);
+	for (i = s->path.npipes; i-- > 0;) {
+		struct pipe *p = s->path.pipes[i];
+
+		suspects |= x->leg[p->index].suspect_since != 0;
+		look_at(s, p, now);
+	}
 	probe(s, now);
-	if (x->kept)
+	if (x->kept || suspects)
 		loop_timer_in(s->engine->loop, t, LOOK);
 }
 

@@ -65,6 +65,22 @@ static void who_comes_late_is_behind_nobody(void **state)
 	assert_true(path_is_spread(&s.path, 3));
 }
 
+static void whose_bytes_go_elsewhere_holds_nobody_up(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	begin(&s);
+	send_on(&s, 0, 5000, 5000);
+	for (int n = 0; n < 60; n++)
+		send_on(&s, 1, MIB, 0);
+	assert_true(path_is_spread(&s.path, 1));
+	s.pipe[0].relieved = true;
+	assert_false(path_is_spread(&s.path, 2));
+	s.pipe[0].relieved = false;
+	assert_true(path_is_spread(&s.path, 3));
+}
+
 static void who_left_holds_nobody_up(void **state)
 {
 	struct scene s;
@@ -119,6 +135,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_comes_late_is_behind_nobody),
+		cmocka_unit_test(whose_bytes_go_elsewhere_holds_nobody_up),
 		cmocka_unit_test(who_left_holds_nobody_up),
 		cmocka_unit_test(the_bytes_of_who_left_stay_delivered),
 		cmocka_unit_test(a_successor_has_not_the_last_message),
