@@ -42,6 +42,7 @@ struct channel {
 	/* The owner's: what it lets the other end send. */
 	struct list window_due;	/* of those whose WINDOW is to be sent */
 	uint64_t window;	/* bytes ahead of the application */
+	bool in_use;		/* somebody is expected to use what was granted */
 	uint64_t round_from;	/* what it had taken when a round began, */
 	int64_t round_at;	/* and when that was */
 	int64_t taken_at;	/* when it was last seen to take something */

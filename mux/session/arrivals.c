@@ -218,13 +218,13 @@ static void take_early(struct session *s, struct channel *ch)
 }
 
 /*
- * The connection that holds most is ended, and its bytes let go. Where the places of
- * its messages alone are too much, there were more messages than bytes, and the
- * session ends.
+ * Until all hold @most together. The connection that holds most is ended, and its
+ * bytes let go. Where the places of its messages alone are too much, there were more
+ * messages than bytes, and the session ends.
  */
-static void limit_early(struct session *s)
+static void limit_early(struct session *s, size_t most)
 {
-	while (s->in.early > REORDER_MAX_SESSION && session_is_up(s)) {
+	while (s->in.early > most && session_is_up(s)) {
 		struct reorder *q = holders_largest(&s->in.holders);
 		struct channel *ch = container_of(q, struct channel, order);
 		size_t before = q->bytes;
@@ -237,6 +237,11 @@ static void limit_early(struct session *s)
 					 "messages out of order take %zu bytes",
 					 s->in.early);
 	}
+}
+
+void arrivals_shed(struct session *s, size_t bytes)
+{
+	limit_early(s, s->in.early > bytes ? s->in.early - bytes : 0);
 }
 
 static void put(struct session *s, struct channel *ch,
@@ -255,7 +260,7 @@ static void put(struct session *s, struct channel *ch,
 		take_early(s, ch);
 		break;
 	case REORDER_EARLY:
-		limit_early(s);
+		limit_early(s, REORDER_MAX_SESSION);
 		break;
 	case REORDER_DUPLICATE:
 		s->counts.duplicates++;

@@ -133,14 +133,20 @@ static void released(struct session *s, struct conn *c, size_t bytes,
 		windows_taken(s, c->channel);
 }
 
+/* Or is it another's by now? */
+static bool has_channel(const struct conn *c)
+{
+	return c->channel && c->channel->conn == c;
+}
+
 static size_t early(const struct conn *c)
 {
-	return c->channel ? c->channel->order.bytes : 0;
+	return has_channel(c) ? c->channel->order.bytes : 0;
 }
 
 static void let_early_go(struct session *s, struct conn *c)
 {
-	if (c->channel)
+	if (has_channel(c))
 		arrivals_let_go(s, c->channel);
 }
 
@@ -470,6 +476,7 @@ const struct dialect dialect_extended = {
 	.released = released,
 	.early = early,
 	.let_go = let_early_go,
+	.shed = arrivals_shed,
 	.delivered = delivered,
 	.control = control_send,
 	.look_kept = keeping_look,

@@ -116,6 +116,8 @@ bool arrivals_expects(struct session *s, unsigned int pipe,
 		      const struct wire_head *head, uint32_t *number);
 /* What came for @ch out of order takes as little memory as it can. */
 void arrivals_let_go(struct session *s, struct channel *ch);
+/* @bytes of what is out of order go, whoever they are for. */
+void arrivals_shed(struct session *s, size_t bytes);
 
 /* windows */
 void windows_init(struct extended *x);

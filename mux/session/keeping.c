@@ -274,12 +274,16 @@ static void give_to_queue(struct extended *x, struct kept_item *list)
 	}
 }
 
-/* What acknowledgements take: it rises at once and falls slowly. */
-static void note_time(struct extended *x, struct kept_item *freed, int64_t now)
+/*
+ * What acknowledgements take: it rises at once and falls slowly. The first one after
+ * a time without any tells how long the network was gone.
+ */
+static void note_time(struct extended *x, const struct leg *leg,
+		      struct kept_item *freed, int64_t now)
 {
 	int64_t took;
 
-	if (!freed)
+	if (!freed || now - leg->progress_at > NS_PER_SEC)
 		return;
 	took = now - of_item(freed)->sent_at;
 	if (took > x->ack_takes)
@@ -312,8 +316,8 @@ static void acked_pipe(struct session *s, const struct wire_ack_pipe *said)
 		s->counts.stale++;
 	}
 	if (verdict == KEPT_OK) {
+		note_time(x, &x->leg[said->pipe], freed, now);
 		note_progress(&x->leg[said->pipe], said->received, now);
-		note_time(x, freed, now);
 	}
 	sound = all_were_written(freed);
 	if (sound)

@@ -311,6 +311,8 @@ void pausing_shed(struct hoard *h, size_t bytes)
 		if (s->dialect->let_go)
 			s->dialect->let_go(s, crowd.conn[i]);
 	}
+	if (s->dialect->shed && before - h->held < bytes)
+		s->dialect->shed(s, bytes - (before - h->held));
 	if (i)
 		log_warn(s->engine->log, "session %u: of all it holds most, %zu bytes, and there is too much: reset %u connections",
 			 s->number, before, i);

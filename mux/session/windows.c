@@ -10,11 +10,12 @@
  * trips, the window is what holds it up, and is doubled. What is granted and what
  * waits for applications is, together, at most window_memory for a session; beyond
  * that a connection has WINDOW_LEAST. An eighth of it is for those whose application
- * took something in the last second. When the rest is out, the one that has most of
- * it and took nothing for WINDOW_IDLE_SECONDS is reset.
+ * took something in the last second. When the rest is out, of those whose application
+ * leaves bytes and took none for WINDOW_IDLE_SECONDS the one that has most is reset.
  *
  * What was granted cannot be taken back: an id whose connection is over keeps the
- * rest for its next one. That is counted apart, and may be as much again.
+ * rest for its next one, and so does a connection to which nothing comes any more.
+ * That is counted apart, and may be as much again.
  */
 #include "../base/log.h"
 #include "../conn/conn.h"
@@ -88,10 +89,21 @@ static bool grant(struct session *s, struct channel *ch, uint64_t want,
 	return ch->in.granted > told;
 }
 
+/* What @ch was granted is counted with the others' or apart. */
+static void set_in_use(struct session *s, struct channel *ch, bool in_use)
+{
+	uint64_t bytes = channel_promised(ch);
+
+	if (ch->in_use == in_use)
+		return;
+	ch->in_use = in_use;
+	*(in_use ? &s->ext->promised : &s->ext->idle) += bytes;
+	*(in_use ? &s->ext->idle : &s->ext->promised) -= bytes;
+}
+
 void windows_begin(struct session *s, struct channel *ch)
 {
-	s->ext->promised += channel_promised(ch);
-	s->ext->idle -= channel_promised(ch);
+	set_in_use(s, ch, true);
 	ch->window = WINDOW_FIRST;
 	ch->taken = ch->round_from = ch->in.taken;
 	ch->taken_at = ch->round_at = loop_now(s->engine->loop);
@@ -102,17 +114,18 @@ void windows_begin(struct session *s, struct channel *ch)
 
 void windows_end(struct session *s, struct channel *ch)
 {
-	s->ext->promised -= channel_promised(ch);
-	s->ext->idle += channel_promised(ch);
+	set_in_use(s, ch, false);
 	list_del(&ch->window_due);
 }
 
 bool windows_spend(struct session *s, struct channel *ch, size_t len)
 {
 	uint64_t before = channel_promised(ch);
-	bool allowed = credit_take(&ch->in, len);
+	bool allowed;
 
-	*(ch->conn ? &s->ext->promised : &s->ext->idle) -=
+	set_in_use(s, ch, ch->conn);
+	allowed = credit_take(&ch->in, len);
+	*(ch->in_use ? &s->ext->promised : &s->ext->idle) -=
 		before - channel_promised(ch);
 	return allowed;
 }
@@ -148,7 +161,8 @@ void windows_taken(struct session *s, struct channel *ch)
 	int64_t now = loop_now(s->engine->loop);
 	uint64_t taken = ch->in.taken - waiting(ch);
 
-	if (taken == ch->taken || !ch->conn)
+	if (taken == ch->taken || !ch->conn ||
+	    ch->conn->fin_pending == WIRE_REASON_RST)
 		return;
 	ch->taken = taken;
 	ch->taken_at = now;
@@ -162,6 +176,15 @@ void windows_taken(struct session *s, struct channel *ch)
 
 /* --- those who take nothing --- */
 
+static bool is_idle(const struct channel *ch, int64_t now)
+{
+	return now - ch->taken_at >= WINDOW_IDLE_SECONDS * NS_PER_SEC;
+}
+
+/*
+ * Those to which nothing comes have done nothing wrong, and are counted apart. Of the
+ * others that are idle, the one that has most.
+ */
 static struct channel *most_idle(struct session *s, int64_t now)
 {
 	struct channel *most = NULL;
@@ -172,10 +195,12 @@ static struct channel *most_idle(struct session *s, int64_t now)
 		struct channel *ch = c->channel;
 
 		if (c->over || c->fin_pending == WIRE_REASON_RST ||
-		    now - ch->taken_at < WINDOW_IDLE_SECONDS * NS_PER_SEC ||
-		    share(ch) <= WINDOW_FIRST)
+		    !is_idle(ch, now))
 			continue;
-		if (!most || share(ch) > share(most))
+		if (!waiting(ch))
+			set_in_use(s, ch, false);
+		else if (share(ch) > WINDOW_FIRST &&
+			 (!most || share(ch) > share(most)))
 			most = ch;
 	}
 	return most;

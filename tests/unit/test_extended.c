@@ -387,6 +387,59 @@ static void many_that_never_read_stay_within_the_memory(void **state)
 	assert_true(pair->lp->ext->promised + pair->lp->in.queued <= bound);
 }
 
+static struct channel *only_channel(struct pair *pair)
+{
+	return list_first(&pair->lp->conns, struct conn, member)->channel;
+}
+
+static bool is_apart(void *arg)
+{
+	struct pair *pair = arg;
+
+	return !only_channel(pair)->in_use;
+}
+
+/* What it was granted is out, but its application has left nothing. */
+static void who_took_all_is_not_reset(void **state)
+{
+	struct pair *pair = *state;
+	struct flow f = { .all = 1 << 20 };
+
+	pair->settings.window_memory = 256 << 10;
+	pair_begin(pair, PAIR_PIPES);
+	pair_connect(pair, 0);
+	f.from = pair->conn[0].server;
+	f.to = pair->conn[0].client;
+	assert_true(run_until(pair->engine.loop, "all of it", flows, &f));
+	assert_int_equal(pair->lp->ext->idle, 0);
+	only_channel(pair)->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
+	assert_true(run_until(pair->engine.loop, "a look", is_apart, pair));
+	assert_int_equal(pair->lp->ext->promised, 0);
+	assert_true(pair->lp->ext->idle > 0);
+	assert_int_equal(pair->lp->counts.queue_limit, 0);
+	/* It goes on as before. */
+	f.all *= 2;
+	assert_true(run_until(pair->engine.loop, "more", flows, &f));
+	assert_int_equal(pair->lp->ext->idle, 0);
+}
+
+static void who_is_refused_is_granted_nothing(void **state)
+{
+	struct pair *pair = *state;
+	struct flow f = { .all = FLOOD };
+	uint64_t granted;
+
+	pair_connect(pair, 0);
+	f.from = pair->conn[0].server;
+	while (!list_first(&pair->lp->conns, struct conn, member)->queue.len) {
+		push(&f);
+		run_round(pair->engine.loop);
+	}
+	granted = only_channel(pair)->in.granted;
+	conn_refuse(only_channel(pair)->conn, CONN_END_LIMIT);
+	assert_int_equal(only_channel(pair)->in.granted, granted);
+}
+
 static void early_data_stay_within_their_limits(void **state)
 {
 	struct pair *pair = *state;
@@ -576,6 +629,8 @@ int main(void)
 		PAIR_TEST(a_stopped_reader_stops_itself_alone),
 		PAIR_TEST(a_window_begins_with_two_round_trips_of_eight_new_pipes),
 		PAIR_TEST_NEW(many_that_never_read_stay_within_the_memory),
+		PAIR_TEST_NEW(who_took_all_is_not_reset),
+		PAIR_TEST(who_is_refused_is_granted_nothing),
 		PAIR_TEST(early_data_stay_within_their_limits),
 		PAIR_TEST(bytes_outlive_pipes),
 		PAIR_TEST(all_sessions_keep_so_much_together),

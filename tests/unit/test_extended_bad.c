@@ -209,6 +209,20 @@ static void the_largest_out_of_order_is_ended_and_its_id_goes_on(void **state)
 	hand_end(&h);
 }
 
+/* No connection is there to be ended for them. */
+static void bytes_that_nobody_opened_for_count_in_the_memory(void **state)
+{
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	h.engine.hoard.max = 1 << 20;
+	hand_fills(&h, ID, 1, 2048, 4096);
+	goes_on(&h);
+	assert_true(h.engine.hoard.held <= h.engine.hoard.max);
+	hand_end(&h);
+}
+
 static void crumbs_out_of_order_end_the_session(void **state)
 {
 	struct hand h;
@@ -369,6 +383,7 @@ int main(void)
 		cmocka_unit_test(more_than_early_ends_its_connection),
 		cmocka_unit_test(
 			the_largest_out_of_order_is_ended_and_its_id_goes_on),
+		cmocka_unit_test(bytes_that_nobody_opened_for_count_in_the_memory),
 		cmocka_unit_test(crumbs_out_of_order_end_the_session),
 		cmocka_unit_test(a_number_far_ahead_ends_its_connection),
 		cmocka_unit_test(an_id_that_lp_never_used_is_not_free_twice),
