@@ -46,16 +46,17 @@ static int weight(int err)
 	return sock_is_shortage(err) ? 2 : 1;
 }
 
-/* Of one address. The next one need not wait, unless others are running. */
+/*
+ * Of one address. The next one need not wait, unless others are running: then it
+ * begins in its time.
+ */
 static void failed(struct race *r, int err)
 {
 	if (!r->err || weight(err) > weight(r->err))
 		r->err = err;
-	if (r->running)
-		return;
-	if (r->begun < r->n)
+	if (r->begun < r->n && (!r->running || !r->step.slot))
 		begin_next(r);
-	else
+	else if (!r->running)
 		r->ops->lost(r, r->err);
 }
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 5000 };
+enum { PATIENCE_MS = 30000 };
 
 static int checked(const char *what, int result)
 {

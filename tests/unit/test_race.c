@@ -258,6 +258,16 @@ static void all_begun(void)
 	}
 }
 
+static void who_cannot_be_dialled_holds_nobody_up(void **state)
+{
+	(void)state;
+	add('4', SILENT);
+	add('6', NO_ROUTE);
+	add('4', THERE);
+	run();
+	assert_true(here.won >= 0);
+}
+
 static void stopped_in_the_middle(void **state)
 {
 	(void)state;
@@ -296,6 +306,7 @@ int main(void)
 		TEST(families_take_turns),
 		TEST(the_first_family_goes_first),
 		TEST(what_tells_most_is_told),
+		TEST(who_cannot_be_dialled_holds_nobody_up),
 		TEST(stopped_in_the_middle),
 		TEST(as_many_as_there_may_be),
 	};
