@@ -60,7 +60,7 @@ static void no_welcome(struct greeting *g, enum greeting_failure why)
 			"pipe");
 		break;
 	case GREETING_WRONG:
-		decline(o, OPENING_REFUSED, "the other end does not speak the "
+		decline(o, OPENING_WRONG, "the other end does not speak the "
 			"extension");
 		break;
 	}

@@ -16,7 +16,8 @@ struct opening;
 
 enum opening_end {
 	OPENING_UNHEARD,	/* nobody listens there */
-	OPENING_REFUSED,	/* who does speaks something else, or not with us */
+	OPENING_REFUSED,	/* who does speaks it, but not with us */
+	OPENING_WRONG,		/* who does speaks something else */
 	OPENING_SILENT,		/* no answer in time */
 	OPENING_BUSY,		/* it is spoken, but there is no room */
 	OPENING_FAILED,		/* all else: that may pass */
