@@ -43,7 +43,8 @@ static void complain(struct joiner *j, const struct sockaddr_storage *to,
 		 addr_text(to, text), why);
 }
 
-static void say_if_complete(struct joiner *j)
+/* The last of them went to @to; an answer of the resolver may have come since. */
+static void say_if_complete(struct joiner *j, const struct sockaddr_storage *to)
 {
 	char text[ADDR_TEXT];
 
@@ -52,7 +53,7 @@ static void say_if_complete(struct joiner *j)
 	j->complete = true;
 	j->complained = false;
 	log_info(j->log, "%u pipe%s to %s %s up", j->pipes,
-		 j->pipes == 1 ? "" : "s", addr_text(address(j), text),
+		 j->pipes == 1 ? "" : "s", addr_text(to, text),
 		 j->pipes == 1 ? "is" : "are");
 }
 
@@ -106,7 +107,7 @@ static void connected(struct watch *w, uint32_t events)
 	if (err)
 		failed(j, &join->to, -err);
 	else
-		say_if_complete(j);
+		say_if_complete(j, &join->to);
 }
 
 static void too_long(struct timer *t)
@@ -275,7 +276,7 @@ void joiner_start(struct joiner *j, struct session *s,
 	j->at.count = j->turn = 0;
 	add(j, addr);
 	j->complained = j->complete = false;
-	say_if_complete(j);
+	say_if_complete(j, addr);
 	at_once(j);
 }
 
