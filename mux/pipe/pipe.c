@@ -181,6 +181,8 @@ void pipe_send(struct pipe *p, struct run *run)
 	int err = -EAGAIN;
 
 	p->tx_messages += run->messages;
+	if (!run->id)
+		p->tx_control += run->messages;
 	if (!p->queue)
 		err = p->carrier->write(p, run);
 	if (!err) {

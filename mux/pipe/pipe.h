@@ -130,6 +130,7 @@ struct pipe {
 
 	int64_t heard_at;	/* something came */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
+	uint64_t tx_control;	/* messages of no connection, of those sent */
 	/* So much of it had been written when the session had sent so much. */
 	struct pipe_mark {
 		uint64_t bytes, total;

@@ -58,11 +58,13 @@ static double nearest(struct pipe *const *able, unsigned int n)
 
 /*
  * A receiver acknowledges two segments at once, one of its own only after some
- * time, in which it counts as in flight. So the second follows the first.
+ * time, in which it counts as in flight. So the second follows the first. What an end
+ * says of the session itself fills no segment, and is no first.
  */
 static bool is_half_of_a_pair(const struct pipe *p)
 {
-	return p->tx_messages % 2 && p->info.in_flight + p->info.unsent;
+	return (p->tx_messages - p->tx_control) % 2 &&
+	       p->info.in_flight + p->info.unsent;
 }
 
 static bool is_better(const struct pipe *a, const struct pipe *b)

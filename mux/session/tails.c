@@ -132,6 +132,12 @@ static void look(struct timer *t)
 
 /* --- what --- */
 
+/* A message of which a part was acknowledged goes again from its beginning. */
+static bool affords(const struct extended *x, uint64_t from, uint64_t end)
+{
+	return tail_affords(x->sent, x->copies, end - from + WIRE_MESSAGE_MAX);
+}
+
 /* The end of what is to be copied next of @p; 0: nothing. */
 static uint64_t next_of(struct session *s, struct pipe *p)
 {
@@ -144,7 +150,7 @@ static uint64_t next_of(struct session *s, struct pipe *p)
 	pipe_look(p, loop_now(s->engine->loop));
 	p->overdue = pipe_outstanding(p) > 0;
 	end = keeping_beyond(leg, done(p, leg));
-	if (end && !tail_affords(x->sent, x->copies, end - done(p, leg))) {
+	if (end && !affords(x, done(p, leg), end)) {
 		leg->copied = p->tx_bytes;
 		return 0;
 	}

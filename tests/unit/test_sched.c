@@ -125,6 +125,17 @@ static void soonest_prefers_the_nearer_path_while_that_is_sooner(void **state)
 	assert_int_equal(pick(&scene, SCENE_PIPES), 0);
 }
 
+static void fills_pairs(struct scene *scene)
+{
+	for (unsigned int i = 0; i < 2 * SCENE_PIPES; i++) {
+		unsigned int at = pick(scene, SCENE_PIPES);
+
+		assert_int_equal(at, i / 2);
+		scene->pipe[at].tx_messages++;
+		scene->pipe[at].info.in_flight += 1448;
+	}
+}
+
 static void soonest_fills_pairs_evenly(void **state)
 {
 	struct scene scene;
@@ -132,13 +143,19 @@ static void soonest_fills_pairs_evenly(void **state)
 	(void)state;
 	scene_init(&scene, &sched_drr, &sched_soonest);
 	open_paths(&scene);
-	for (unsigned int i = 0; i < 2 * SCENE_PIPES; i++) {
-		unsigned int at = pick(&scene, SCENE_PIPES);
+	fills_pairs(&scene);
+}
 
-		assert_int_equal(at, i / 2);
-		scene.pipe[at].tx_messages++;
-		scene.pipe[at].info.in_flight += 1448;
-	}
+static void what_is_said_of_the_session_is_no_half_of_a_pair(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_init(&scene, &sched_drr, &sched_soonest);
+	open_paths(&scene);
+	for (int i = 0; i < SCENE_PIPES; i++)
+		scene.pipe[i].tx_messages = scene.pipe[i].tx_control = 1;
+	fills_pairs(&scene);
 }
 
 static void rr_takes_each_in_turn_and_passes_over_the_blocked(void **state)
@@ -476,6 +493,7 @@ int main(void)
 		cmocka_unit_test(
 			soonest_prefers_the_nearer_path_while_that_is_sooner),
 		cmocka_unit_test(soonest_fills_pairs_evenly),
+		cmocka_unit_test(what_is_said_of_the_session_is_no_half_of_a_pair),
 		cmocka_unit_test(
 			rr_takes_each_in_turn_and_passes_over_the_blocked),
 		cmocka_unit_test(random_is_even_and_can_be_had_again),
