@@ -290,7 +290,7 @@ $(FUZZ)/libmux.a: $(MUX_SRC:%.c=$(FUZZ)/obj/%.o)
 
 $(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o $(FUZZ_COMMON:%.c=$(FUZZ)/obj/%.o) $(FUZZ)/libmux.a
 	$(Q)echo "  LD    $@"
-	$(Q)$(FUZZ_CC) -g -fsanitize=fuzzer,address,undefined -o $@ $^ -pthread
+	$(Q)$(FUZZ_CC) -g -fsanitize=fuzzer,address,undefined -Wl,--wrap=clock_gettime -o $@ $^ -pthread
 
 # Laws for what the pipes hold together, over many modelled paths.
 SWEEP_SRC := tests/sweep/sweep.c \
