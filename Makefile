@@ -18,6 +18,7 @@ JOBS	?= $(shell nproc 2>/dev/null || echo 2)
 
 FUZZ_SECONDS	?= 300
 FUZZ_CC		?= clang
+SOAK_SECONDS	?= 600
 # Most tests wait for something most of the time: more at once than cores. Who
 # takes which, and when, is in tests/order.py.
 PYTEST_JOBS	?= $(shell expr $(JOBS) + 1)
@@ -102,6 +103,13 @@ fuzz: $(FUZZ_BIN) ## run each fuzz target for FUZZ_SECONDS (300); findings in bu
 			-rss_limit_mb=2048 -print_final_stats=1 \
 			-artifact_prefix=$$f. $$f.corpus $$seeds; \
 	done
+
+.PHONY: soak
+soak: all ## pipes killed for SOAK_SECONDS (600) under connections of all kinds, and long pauses (root)
+	@$(MAKE) --no-print-directory -j$(JOBS) $(ASAN)/rp $(ASAN)/lp
+	@status=0; TM3_SOAK_SECONDS=$(SOAK_SECONDS) $(VENV_PYTHON) -m pytest -rP \
+		tests/relay/test_outlives.py $(PYTEST_ARGS) || status=$$?; \
+	$(hand_back); exit $$status
 
 .PHONY: sweep
 sweep: $(BUILD)/sweep ## what the law for the pipes' sum does over many modelled paths (ARGS='-n 100 delay off')
@@ -290,7 +298,7 @@ $(FUZZ)/libmux.a: $(MUX_SRC:%.c=$(FUZZ)/obj/%.o)
 
 $(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o $(FUZZ_COMMON:%.c=$(FUZZ)/obj/%.o) $(FUZZ)/libmux.a
 	$(Q)echo "  LD    $@"
-	$(Q)$(FUZZ_CC) -g -fsanitize=fuzzer,address,undefined -o $@ $^ -pthread
+	$(Q)$(FUZZ_CC) -g -fsanitize=fuzzer,address,undefined -Wl,--wrap=clock_gettime -o $@ $^ -pthread
 
 # Laws for what the pipes hold together, over many modelled paths.
 SWEEP_SRC := tests/sweep/sweep.c \

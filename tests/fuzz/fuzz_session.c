@@ -22,19 +22,15 @@
 #include "mux/options/options.h"
 #include "mux/session/greeting.h"
 #include "mux/session/session_inside.h"
+#include "apps.h"
 #include "check.h"
+#include "input.h"
 #include "sockets.h"
 
 enum {
 	PIPES = 4,
-	APPS = 16,
 	IDS = 64,		/* whose numbers are followed */
 	NUMBERS = 512,
-};
-
-struct input {
-	const uint8_t *at;
-	size_t left;
 };
 
 /* The peer's end of a pipe, and what it read of a message so far. */
@@ -58,38 +54,12 @@ struct scene {
 	bool accepts;		/* plays RP */
 	unsigned int npipes;
 	struct far_end far[PIPES];
-	int app[APPS];		/* applications' ends, -1 where free */
+	struct apps apps;
 	uint8_t seen[IDS][NUMBERS];
 	uint32_t fin[IDS];	/* number + 1 of the FIN, 0 before it */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static uint8_t take(struct input *in)
-{
-	if (!in->left)
-		return 0;
-	in->left--;
-	return *in->at++;
-}
-
-/* --- applications --- */
-
-static int *free_app(struct scene *scene)
-{
-	for (int i = 0; i < APPS; i++) {
-		if (scene->app[i] < 0)
-			return &scene->app[i];
-	}
-	return NULL;
-}
-
-static void close_app(int *app)
-{
-	if (*app >= 0)
-		close(*app);
-	*app = -1;
-}
 
 /* --- the two roles --- */
 
@@ -105,27 +75,12 @@ static void on_ended(struct session *s)
 	scene->s = NULL;
 }
 
-/* The port says how the destination does. */
 static void on_syn(struct session *s, struct conn *c)
 {
 	struct scene *scene = session_owner(s);
-	int *app = free_app(scene);
-	int fd[2];
 
 	check(c->had_syn && !c->over);
-	if (!app || c->dst->port % 8 == 0) {
-		conn_refuse(c, CONN_END_REFUSED);
-		return;
-	}
-	if (c->dst->port % 8 == 1) {
-		fd[0] = begin_connect();
-		*app = take_connect();
-		conn_connecting(c, fd[0], NS_PER_SEC);
-		return;
-	}
-	stream_pair(false, fd);
-	*app = fd[0];
-	conn_attach(c, fd[1]);
+	apps_serve(&scene->apps, c);
 }
 
 static void on_room(struct session *s)
@@ -142,21 +97,6 @@ static const struct session_role lp_role = {
 	.room = on_room,
 	.ended = on_ended,
 };
-
-static void open_app(struct scene *scene)
-{
-	struct destination to =
-		destination_ipv4((uint8_t[]){ 192, 0, 2, 1 }, 80);
-	int *app = free_app(scene);
-	int fd[2];
-
-	if (scene->accepts || !scene->s || !app)
-		return;
-	stream_pair(false, fd);
-	if (session_open(scene->s, fd[1], &to))
-		close(fd[1]);
-	*app = fd[0];
-}
 
 /* --- what the session writes --- */
 
@@ -246,23 +186,9 @@ static void check_counts(const struct scene *scene)
 	}
 }
 
-struct stopper {
-	struct task task;
-	struct loop *loop;
-};
-
-static void stop_loop(struct task *t)
+static void run(struct scene *scene)
 {
-	loop_stop(container_of(t, struct stopper, task)->loop);
-}
-
-static void run_round(struct scene *scene)
-{
-	struct stopper stopper = { .loop = scene->engine.loop };
-
-	loop_task_init(&stopper.task, stop_loop);
-	loop_after(stopper.loop, &stopper.task);
-	loop_run(stopper.loop);
+	run_round(scene->engine.loop);
 	if (scene->s) {
 		check_books(scene->s);
 		check_counts(scene);
@@ -313,7 +239,7 @@ static void send_to(struct scene *scene, unsigned int pipe, const uint8_t *buf,
 
 static void send_raw(struct scene *scene, unsigned int pipe, struct input *in)
 {
-	size_t n = take(in) & 63;
+	size_t n = input_take(in) & 63;
 
 	n = n < in->left ? n : in->left;
 	send_to(scene, pipe, in->at, n);
@@ -327,7 +253,7 @@ static void send_message(struct scene *scene, unsigned int pipe,
 {
 	static const uint8_t reasons[] = { 0x88, 0x99, 0x88, 0x77 };
 	uint8_t buf[WIRE_MESSAGE_MAX] = { 0 };
-	uint8_t kind = take(in), where = take(in);
+	uint8_t kind = input_take(in), where = input_take(in);
 	uint16_t id = (uint16_t)(kind >> 2 & 7);
 	uint32_t number = where < 250 ? where : (uint32_t)where << 16;
 	uint8_t addr[4] = { 192, 0, 2, 7 };
@@ -347,38 +273,6 @@ static void send_message(struct scene *scene, unsigned int pipe,
 	send_to(scene, pipe, buf, n);
 }
 
-/* An application writes, reads, ends, resets or vanishes. */
-static void play_app(struct scene *scene, uint8_t what)
-{
-	int *app = &scene->app[what % APPS];
-	struct linger hard = { .l_onoff = 1 };
-	static uint8_t buf[65536];
-
-	if (*app < 0)
-		return;
-	switch (what / APPS % 6) {
-	case 0:
-		(void)!send(*app, buf, 10, MSG_DONTWAIT | MSG_NOSIGNAL);
-		break;
-	case 1:
-		(void)!send(*app, buf, sizeof(buf),
-			    MSG_DONTWAIT | MSG_NOSIGNAL);
-		break;
-	case 2:
-		(void)!recv(*app, buf, sizeof(buf), MSG_DONTWAIT);
-		break;
-	case 3:
-		shutdown(*app, SHUT_WR);
-		break;
-	case 4:
-		setsockopt(*app, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
-		close_app(app);
-		break;
-	case 5:
-		close_app(app);
-	}
-}
-
 static void close_pipe(struct scene *scene, unsigned int pipe)
 {
 	if (scene->far[pipe].fd >= 0)
@@ -388,7 +282,7 @@ static void close_pipe(struct scene *scene, unsigned int pipe)
 
 static void step(struct scene *scene, struct input *in)
 {
-	uint8_t op = take(in);
+	uint8_t op = input_take(in);
 	unsigned int pipe = (op >> 4) % scene->npipes;
 
 	switch (op & 15) {
@@ -396,27 +290,28 @@ static void step(struct scene *scene, struct input *in)
 		send_raw(scene, pipe, in);
 		break;
 	case 1:
-		play_app(scene, take(in));
+		apps_play(&scene->apps, input_take(in));
 		break;
 	case 2:
 		read_far_end(scene, &scene->far[pipe]);
 		break;
 	case 3:
-		open_app(scene);
+		if (!scene->accepts && scene->s)
+			apps_open(&scene->apps, scene->s, 80);
 		break;
 	case 4:
-		if (take(in) == 0)
+		if (input_take(in) == 0)
 			close_pipe(scene, pipe);
 		break;
 	case 5:
-		if (take(in) == 0 && scene->s)
+		if (input_take(in) == 0 && scene->s)
 			session_stop(scene->s, "asked to");
 		break;
 	case 6:
 	case 7:
 	case 8:
 	case 9:
-		run_round(scene);
+		run(scene);
 		break;
 	default:
 		send_message(scene, pipe, in);
@@ -440,8 +335,7 @@ static void begin(struct scene *scene, uint8_t how)
 	scene->settings.conn_policy = conn_policies[(how >> 3 & 1) + (how >> 5 & 1)];
 	scene->settings.pipe_policy = pipe_policies[how >> 4 & 3];
 	scene->npipes = 1 + (how >> 6);
-	for (int i = 0; i < APPS; i++)
-		scene->app[i] = -1;
+	apps_init(&scene->apps);
 	check(!engine_init(&scene->engine, &scene->settings, &scene->log));
 	for (unsigned int i = 0; i < scene->npipes; i++) {
 		int fd[2];
@@ -467,10 +361,9 @@ static void finish(struct scene *scene)
 	}
 	while (scene->s) {
 		check(loop_clock() < deadline);
-		run_round(scene);
+		run(scene);
 	}
-	for (int i = 0; i < APPS; i++)
-		close_app(&scene->app[i]);
+	apps_fini(&scene->apps);
 	engine_fini(&scene->engine);
 	log_fini(&scene->log);
 }
@@ -481,7 +374,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = { data, size };
 
 	descriptors_begin();
-	begin(&scene, take(&in));
+	begin(&scene, input_take(&in));
 	while (in.left)
 		step(&scene, &in);
 	finish(&scene);

@@ -52,8 +52,12 @@ int begin_connect(void)
 int take_connect(void)
 {
 	struct sockaddr_in addr;
-	int fd = accept4(listener(&addr), NULL, NULL, SOCK_NONBLOCK);
+	struct pollfd ready = { .fd = listener(&addr), .events = POLLIN };
+	int fd;
 
+	/* Mostly it is there at once; a busy kernel hands it over later. */
+	check(poll(&ready, 1, 10000) == 1);
+	fd = accept4(ready.fd, NULL, NULL, SOCK_NONBLOCK);
 	check(fd >= 0);
 	return fd;
 }

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "ext_peer.h"
+
+
+static void say(struct far_end *far, const struct wire_ext *what)
+{
+	uint8_t buf[WIRE_MESSAGE_MAX];
+
+	far_send(far, buf, wire_ext_put(buf, what));
+}
+
+void peer_says_raw(struct ext_peer *peer, struct far_end *far,
+		   struct input *in)
+{
+	size_t n = input_take(in) & 63;
+
+	peer->said_raw = true;
+	n = n < in->left ? n : in->left;
+	far_send(far, in->at, n);
+	in->at += n;
+	in->left -= n;
+}
+
+/* Mostly the next one; or a copy's, or one ahead, or one far away. */
+static uint32_t number_for(struct followed *f, uint8_t where)
+{
+	if (where < 180)
+		return f->next++;
+	if (where < 215)
+		return f->next + where % 8 + 1;
+	if (where < 250)
+		return f->next - where % 8 - 1;
+	return (uint32_t)where << 18;
+}
+
+void peer_says_numbered(struct ext_peer *peer, struct far_end *far,
+			struct input *in)
+{
+	uint8_t kind = input_take(in), where = input_take(in);
+	uint16_t id = 1 + (kind >> 2 & 3);
+	uint32_t number = number_for(&peer->id[id], where);
+	uint8_t buf[WIRE_MESSAGE_MAX] = { 0 };
+	struct wire_ext what = { .number = number };
+
+	switch (kind & 3) {
+	case 0:
+		if (peer->hears_rp) {
+			what.type = WIRE_OPEN;
+			what.open = (struct wire_open){
+				.id = id,
+				.protocol = WIRE_PROTOCOL_TCP,
+				.to = destination_name("x", 1, kind >> 4),
+				.window = (uint32_t)where << 8,
+			};
+			peer->id[id].granted += what.open.window;
+		} else {
+			what.type = WIRE_SYNACK;
+			what.synack = (struct wire_synack){
+				.id = id,
+				.result = kind >> 4 & 7,
+				.offset = (uint64_t)where << 9,
+			};
+			peer->id[id].granted += what.synack.offset;
+		}
+		say(far, &what);
+		return;
+	case 1:
+		far_send(far, buf, wire_put_fin(buf, id, number,
+			kind & 0x80 ? WIRE_REASON_RST : WIRE_REASON_NO_MORE));
+		return;
+	default:
+		far_send(far, buf, wire_put_data(buf, id, number,
+			kind & 0x80 ? WIRE_PAYLOAD_MAX : (kind >> 5) + 1u) +
+			(kind & 0x80 ? WIRE_PAYLOAD_MAX : (kind >> 5) + 1u));
+	}
+}
+
+static void say_ack(struct ext_peer *peer, struct far_end *far, uint8_t how)
+{
+	struct wire_ext what = { .type = WIRE_ACK };
+
+	for (unsigned int i = 0; i < peer->npipes; i++) {
+		const struct far_end *of = &peer->far[i];
+
+		what.ack.pipe[what.ack.pipes++] = (struct wire_ack_pipe){
+			.pipe = (uint8_t)i,
+			.incarnation = of->incarnation - (how == 253),
+			.received = how < 250 || of->heard < how - 249u ?
+				    of->heard : of->heard - (how - 249u),
+		};
+	}
+	/* Once in a while a lie. */
+	what.ack.pipe[0].received += how == 255;
+	say(far, &what);
+}
+
+void peer_says_control(struct ext_peer *peer, struct far_end *far,
+		       struct input *in)
+{
+	uint8_t kind = input_take(in), how = input_take(in);
+	struct wire_ext what = { .type = kind % 16 };
+
+	switch (kind % 16) {
+	case WIRE_ACK:
+		say_ack(peer, far, how);
+		return;
+	case WIRE_WINDOW:
+		what.window.id = 1 + (how & 3);
+		what.window.offset = (uint64_t)how << (kind >> 4);
+		peer->id[what.window.id].granted += what.window.offset;
+		break;
+	case WIRE_PING:
+	case WIRE_PONG:
+		what.ping.token = how;
+		break;
+	case WIRE_HELLO:
+	case WIRE_WELCOME:
+	case WIRE_GOODBYE:
+		if (how)	/* they end what the input is about */
+			return;
+		what.hello.pipes = 1;
+		break;
+	case WIRE_HINT:
+		what.hint.id = 1 + (how & 3);
+		break;
+	case WIRE_DATAGRAM:
+		what.datagram.id = 1 + (how & 3);
+		what.datagram.payload = in->at;
+		what.datagram.payload_len = (uint16_t)(in->left & how);
+		break;
+	case WIRE_PATH:
+		if (!peer->hears_rp)
+			return;
+		break;
+	default:
+		return;
+	}
+	say(far, &what);
+}
+

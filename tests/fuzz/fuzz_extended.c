@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A whole session of the extension, LP's or RP's, against a peer that says
+ * whatever comes. The input chooses role and settings, and is then a program:
+ * raw bytes or well-formed messages into a pipe, what applications do, what the
+ * peer reads, pipes that end and are dialled again, rounds of the loop, time
+ * that goes by.
+ *
+ * Asserted after each round: the books (what is granted, kept, held early and
+ * queued) are what a walk over all channels, pipes and connections gives.
+ * Asserted of what the session writes: it is sound and of the right way; a number
+ * of an id never comes twice with another message; in their order the messages
+ * of an id are uses, one behind the other; an ACK never tells of more than was
+ * said; and payload stays within what the peer granted.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "mux/base/log.h"
+#include "mux/conn/conn.h"
+#include "mux/options/options.h"
+#include "mux/session/extended.h"
+#include "apps.h"
+#include "check.h"
+#include "clock.h"
+#include "ext_peer.h"
+#include "input.h"
+#include "sockets.h"
+
+struct scene {
+	struct engine engine;
+	struct settings settings;
+	struct log log;
+	struct session *s;	/* NULL once it ended */
+	bool accepts;		/* plays RP */
+	struct ext_peer peer;
+	struct apps apps;
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* --- the two roles --- */
+
+static void on_ended(struct session *s)
+{
+	struct scene *scene = session_owner(s);
+
+	check(session_why(s)[0]);
+	check(list_empty(&s->sched.newcomers) && list_empty(&s->sched.round));
+	scene->s = NULL;
+}
+
+static void on_open(struct session *s, struct conn *c)
+{
+	struct scene *scene = session_owner(s);
+
+	check(c->had_syn && !c->over);
+	apps_serve(&scene->apps, c);
+}
+
+/* One that was asked for gets its socket now. */
+static void on_answered(struct session *s, struct conn *c, uint8_t result)
+{
+	struct scene *scene = session_owner(s);
+	int *app = apps_place(&scene->apps);
+	int fd[2];
+
+	if (!c->asker || result != WIRE_SYNACK_CONNECTED)
+		return;
+	c->asker = NULL;
+	if (!app) {
+		conn_refuse(c, CONN_END_LOCAL_RESET);
+		return;
+	}
+	stream_pair(false, fd);
+	*app = fd[0];
+	conn_attach(c, fd[1]);
+}
+
+static void on_room(struct session *s)
+{
+	(void)s;
+}
+
+static const struct session_role rp_role = {
+	.open = on_open,
+	.ended = on_ended,
+};
+
+static const struct session_role lp_role = {
+	.answered = on_answered,
+	.room = on_room,
+	.ended = on_ended,
+};
+
+static void ask(struct scene *scene)
+{
+	struct destination to = destination_name("x.example", 9, 80);
+	struct conn *c = session_ask(scene->s, &to);
+
+	if (c)
+		c->asker = scene;
+}
+
+/* Who asked leaves before there was an answer. */
+static void leave(struct scene *scene)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &scene->s->conns) {
+		struct conn *c = list_entry(pos, struct conn, member);
+
+		if (!c->asker)
+			continue;
+		c->asker = NULL;
+		conn_refuse(c, CONN_END_LOCAL_RESET);
+		return;
+	}
+}
+
+static void play_lp(struct scene *scene, uint8_t what)
+{
+	if (!scene->s || scene->accepts)
+		return;
+	if (what % 4 == 0)
+		ask(scene);
+	else if (what % 4 == 1)
+		leave(scene);
+	else
+		apps_open(&scene->apps, scene->s, 80);
+}
+
+/* --- the books --- */
+
+/* Few inputs use large ids: the walk ends where all channels were met. */
+static void check_channels(const struct session *s)
+{
+	const struct extended *x = s->ext;
+	uint64_t promised = 0, idle = 0, early = 0;
+	unsigned int channels = 0;
+	size_t held = 0;
+
+	for (int id = 0; id <= WIRE_ID_MAX && channels < x->channels; id++) {
+		const struct channel *ch = x->channel[id];
+
+		if (!ch)
+			continue;
+		channels++;
+		*(ch->conn ? &promised : &idle) += channel_promised(ch);
+		early += ch->early;
+		held += ch->order.bytes;
+		check(!ch->conn || ch->conn->channel == ch);
+		check(x->lp || list_empty(&ch->spare));
+		check(list_empty(&ch->spare) || (!ch->use.open && !ch->conn));
+	}
+	check(channels == x->channels);
+	check(x->promised == promised && x->idle == idle);
+	check(x->pool.limit.used == early);
+	check(s->in.early == held && held <= REORDER_MAX_SESSION);
+}
+
+static void check_kept(const struct session *s)
+{
+	const struct extended *x = s->ext;
+	unsigned int pipes = 0;
+	size_t kept = 0;
+
+	for (int i = 0; i < PIPES_MAX; i++) {
+		const struct leg *leg = &x->leg[i];
+
+		pipes += s->pipes[i] != NULL;
+		check(s->pipes[i] || !leg->known || !leg->kept.first);
+		kept += leg->kept.bytes;
+	}
+	check(pipes == s->path.npipes);
+	check(kept <= x->kept && (x->again || kept == x->kept));
+	check(!x->alone_since == !!pipes);
+}
+
+static void check_conns(const struct session *s)
+{
+	unsigned int n = 0, ready = 0;
+	struct list *pos, *tmp;
+	size_t queued = 0;
+
+	list_each(pos, tmp, &s->conns) {
+		const struct conn *c = list_entry(pos, struct conn, member);
+
+		n++;
+		queued += c->queue.len;
+		ready += c->ready;
+		check(!c->ready || !c->over);
+		check(c->state != CONN_CLOSED || !c->queue.len);
+	}
+	check(s->nconns == n);
+	check(s->in.queued == queued);
+	check(s->sched.ready == ready);
+	check(!s->in.paused);
+}
+
+static void run(struct scene *scene)
+{
+	run_round(scene->engine.loop);
+	if (!scene->s || scene->s->dead)
+		return;
+	check_conns(scene->s);
+	if (scene->s->stopping)
+		return;
+	check_channels(scene->s);
+	check_kept(scene->s);
+}
+
+/* --- pipes come and go --- */
+
+static void dial_rp(struct scene *scene, unsigned int i, uint8_t how)
+{
+	struct far_end *far = &scene->peer.far[i];
+	struct wire_hello hello = scene->peer.hello;
+	int fd[2];
+
+	hello.pipe = (uint8_t)i;
+	hello.pipes = (uint8_t)(hello.pipes + (how == 255));
+	hello.incarnation = far->incarnation + (how != 254);
+	stream_pair(scene->settings.late, fd);
+	if (greet_join(scene->s, &hello, fd[0])) {
+		far_close(far);
+		far_begin(far, fd[1], hello.incarnation);
+	} else {
+		close(fd[1]);
+	}
+}
+
+static void dial_lp(struct scene *scene)
+{
+	struct session *s = scene->s;
+	unsigned int i = 0;
+	int fd[2];
+
+	if (!session_lacks(s))
+		return;
+	while (s->pipes[i] || s->ext->leg[i].joining)
+		i++;
+	stream_pair(scene->settings.late, fd);
+	check(!session_join(s, fd[0]));
+	far_close(&scene->peer.far[i]);
+	far_begin(&scene->peer.far[i], fd[1], s->ext->leg[i].incarnation);
+	scene->peer.far[i].joining = true;
+}
+
+static void change_pipe(struct scene *scene, unsigned int i, uint8_t how)
+{
+	if (how < 50)
+		far_close(&scene->peer.far[i]);
+	else if (!scene->s || scene->s->dead || scene->s->stopping)
+		return;
+	else if (scene->accepts)
+		dial_rp(scene, i, how);
+	else
+		dial_lp(scene);
+}
+
+/* --- the program's steps --- */
+
+static const int32_t spans_ms[] = { 1, 10, 55, 110, 460, 1100, 5100, 16000, 31000, 121000 };
+
+static void step(struct scene *scene, struct input *in)
+{
+	uint8_t op = input_take(in);
+	struct far_end *far = &scene->peer.far[(op >> 4) % scene->peer.npipes];
+
+	switch (op & 15) {
+	case 0:
+		peer_says_raw(&scene->peer, far, in);
+		break;
+	case 1:
+	case 2:
+		apps_play(&scene->apps, input_take(in));
+		break;
+	case 3:
+		play_lp(scene, op >> 4);
+		break;
+	case 4:
+		change_pipe(scene, (op >> 4) % scene->peer.npipes, input_take(in));
+		break;
+	case 5:
+		if (input_take(in) == 0 && scene->s)
+			session_stop(scene->s, "asked to");
+		break;
+	case 6:
+		clock_advance(spans_ms[input_take(in) % 10] * NS_PER_MS);
+		break;
+	case 7:
+	case 8:
+		peer_hears(&scene->peer, far);
+		break;
+	case 9:
+	case 10:
+		run(scene);
+		break;
+	case 11:
+	case 12:
+		peer_says_control(&scene->peer, far, in);
+		break;
+	default:
+		peer_says_numbered(&scene->peer, far, in);
+	}
+}
+
+/* --- a run --- */
+
+static void settle_settings(struct scene *scene, uint8_t how)
+{
+	settings_init(&scene->settings);
+	scene->settings.seed = 0;
+	scene->settings.seed_given = true;
+	scene->settings.late = how & 2;
+	scene->settings.app_buffer = how & 4 ? 10000 : 0;
+	scene->settings.window_memory = how & 8 ? 200000 : WINDOW_MEMORY;
+	scene->settings.keep = how & 16 ? 150000 : KEEP_MAX;
+	scene->settings.max_conns = how & 32 ? 3 : 100;
+}
+
+static void start(struct scene *scene, int fd)
+{
+	struct wire_welcome welcome = {
+		.version = 1, .features = WIRE_FEATURES_VERSION_1,
+		.connections = 5, .conn_early = EARLY_CONN,
+		.session_early = 1 << 20, .wait_s = 10,
+	};
+
+	scene->peer.hello = (struct wire_hello){
+		.version = 1, .features = WIRE_FEATURES_VERSION_1,
+		.session = "a session's id.", .pipes = (uint8_t)scene->peer.npipes,
+	};
+	scene->s = scene->accepts ?
+		greet_new(&scene->engine, &rp_role, scene, "nobody",
+			  &scene->peer.hello, fd) :
+		greet_welcomed(&scene->engine, &lp_role, scene, "nobody",
+			       &scene->peer.hello, &welcome, fd);
+	check(scene->s != NULL);
+}
+
+static void begin(struct scene *scene, uint8_t how)
+{
+	int fd[2];
+
+	memset(scene, 0, sizeof(*scene));
+	log_init(&scene->log, "fuzz", LOG_ERROR);
+	settle_settings(scene, how);
+	scene->accepts = scene->peer.hears_rp = how & 1;
+	scene->peer.npipes = 1 + (how >> 6) % PIPES;
+	apps_init(&scene->apps);
+	check(!engine_init(&scene->engine, &scene->settings, &scene->log));
+	for (int i = 0; i < PIPES; i++)
+		scene->peer.far[i].fd = -1;
+	stream_pair(scene->settings.late, fd);
+	far_begin(&scene->peer.far[0], fd[1], 0);
+	start(scene, fd[0]);
+}
+
+static void finish(struct scene *scene)
+{
+	for (unsigned int i = 0; i < scene->peer.npipes; i++)
+		peer_hears(&scene->peer, &scene->peer.far[i]);
+	peer_checks(&scene->peer);
+	if (scene->s)
+		session_stop(scene->s, "the input ended");
+	for (int i = 0; i < PIPES; i++)
+		far_close(&scene->peer.far[i]);
+	for (int i = 0; scene->s; i++) {
+		check(i < 100);
+		run(scene);
+		clock_advance(LINGER_MS * NS_PER_MS / 40);
+	}
+	apps_fini(&scene->apps);
+	engine_fini(&scene->engine);
+	log_fini(&scene->log);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct scene scene;
+	struct input in = { data, size };
+
+	descriptors_begin();
+	clock_begin();
+	begin(&scene, input_take(&in));
+	while (in.left)
+		step(&scene, &in);
+	finish(&scene);
+	clock_end();
+	descriptors_end();
+	return 0;
+}

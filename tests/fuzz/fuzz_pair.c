@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Both ends of a session of the extension, LP's and RP's, and between them a
+ * network that the input plays: which pipe carries how much which way, which is
+ * reset at which end, when one is dialled again, how time goes by. The input also
+ * plays the applications of some connections.
+ *
+ * Asserted: what an application reads is what the other one wrote, from the
+ * beginning and without a gap; neither end ever finds that the other broke a
+ * rule; and once the network is well again all comes to rest: who was to read
+ * has read all, nothing is kept, held or granted, no id is in use.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "mux/base/log.h"
+#include "mux/base/sock.h"
+#include "mux/conn/conn.h"
+#include "mux/options/options.h"
+#include "mux/session/extended.h"
+#include "apps.h"
+#include "check.h"
+#include "clock.h"
+#include "input.h"
+#include "sockets.h"
+
+enum {
+	LP, RP,
+	LINKS = 6,
+	HOPS = 24,
+	TRANSIT = 1 << 15,
+	ROUNDS_TO_REST = 3000,
+	STEPS = 400,
+};
+
+/* In the middle of a pipe. */
+struct hop {
+	int fd[2];		/* LP's side and RP's; -1: reset */
+	size_t len[2];		/* under way from that side */
+	uint8_t *bytes[2];
+	struct greeting *greeting;	/* RP awaits HELLO on it */
+};
+
+struct app {
+	int fd;
+	bool came, shut, at_end, saw_reset;
+	size_t sent, got;
+};
+
+struct link {
+	struct app app[2];
+	bool reset;		/* by one of them: the rest is not known */
+};
+
+struct scene {
+	struct engine engine;
+	struct settings settings;
+	struct log log;
+	struct session *lp, *rp;	/* NULL before they began, and at their end */
+	struct wire_hello hello;
+	struct greeting *first;
+	bool began, ended;
+	struct hop hop[HOPS];
+	unsigned int hops;
+	struct link link[LINKS];
+	unsigned int links;
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* --- the two roles --- */
+
+static void on_open(struct session *s, struct conn *c)
+{
+	struct scene *scene = session_owner(s);
+	struct app *app = &scene->link[c->dst->port].app[RP];
+	int fd[2];
+
+	check(c->dst->port < scene->links && !app->came);
+	stream_pair(true, fd);
+	app->fd = fd[0];
+	app->came = true;
+	conn_attach(c, fd[1]);
+}
+
+static void on_ended(struct session *s)
+{
+	struct scene *scene = session_owner(s);
+
+	check(!s->counts.protocol);
+	*(s == scene->lp ? &scene->lp : &scene->rp) = NULL;
+	scene->ended = true;
+}
+
+static const struct session_role rp_role = { .open = on_open, .ended = on_ended };
+static const struct session_role lp_role = { .ended = on_ended };
+
+/* --- pipes --- */
+
+static struct hop *hop_of(struct scene *scene, const struct greeting *g)
+{
+	struct hop *hop = scene->hop;
+
+	while (hop->greeting != g)
+		hop++;
+	return hop;
+}
+
+static void hello_came(struct greeting *g, const struct wire_ext *said)
+{
+	struct scene *scene = greeting_owner(g);
+	struct wire_hello hello = said->hello;
+	struct session *s = greet_find(&scene->engine, &hello);
+	int fd;
+
+	hop_of(scene, g)->greeting = NULL;
+	fd = greeting_take(g);
+	if (s)
+		greet_join(s, &hello, fd);
+	else if (greet_objection(&hello) == WIRE_WELCOME_NEW && !scene->rp)
+		scene->rp = greet_new(&scene->engine, &rp_role, scene, "lp",
+				      &hello, fd);
+	else
+		greet_refuse(fd, WIRE_WELCOME_UNKNOWN);
+}
+
+static void hello_failed(struct greeting *g, enum greeting_failure why)
+{
+	(void)why;
+	hop_of(greeting_owner(g), g)->greeting = NULL;
+	greeting_free(g);
+}
+
+static const struct greeting_ops rp_ops = { hello_came, hello_failed };
+
+static void welcome_came(struct greeting *g, const struct wire_ext *said)
+{
+	struct scene *scene = greeting_owner(g);
+
+	scene->first = NULL;
+	scene->lp = greet_welcomed(&scene->engine, &lp_role, scene, "rp",
+				   &scene->hello, &said->welcome,
+				   greeting_take(g));
+	check(scene->lp != NULL);
+	scene->began = true;
+}
+
+static void welcome_failed(struct greeting *g, enum greeting_failure why)
+{
+	struct scene *scene = greeting_owner(g);
+
+	(void)why;
+	scene->first = NULL;
+	greeting_free(g);
+	scene->ended = true;
+}
+
+static const struct greeting_ops lp_ops = { welcome_came, welcome_failed };
+
+/* LP's socket of a new pipe. */
+static int new_hop(struct scene *scene)
+{
+	static uint8_t bytes[HOPS][2][TRANSIT];
+	struct hop *hop = &scene->hop[scene->hops];
+	bool tcp = scene->settings.late;
+	int lp[2], rp[2];
+
+	stream_pair(tcp, lp);
+	stream_pair(tcp, rp);
+	hop->fd[LP] = lp[1];
+	hop->fd[RP] = rp[1];
+	sock_nodelay(lp[1]);
+	sock_nodelay(rp[1]);
+	hop->bytes[LP] = bytes[scene->hops][LP];
+	hop->bytes[RP] = bytes[scene->hops++][RP];
+	hop->greeting = greeting_await(scene->engine.loop, rp[0],
+				       10 * NS_PER_SEC, &rp_ops, scene);
+	return lp[0];
+}
+
+static void drop(struct hop *hop, int side)
+{
+	if (hop->fd[side] >= 0)
+		sock_reset(hop->fd[side]);
+	hop->fd[side] = -1;
+}
+
+/* One side learns that the other is gone. */
+static void pass_on(struct hop *hop, int side)
+{
+	if (hop->fd[!side] < 0 && !hop->len[!side])
+		drop(hop, side);
+}
+
+static void take_in(struct hop *hop, int side, size_t most)
+{
+	size_t room = TRANSIT - hop->len[side];
+	ssize_t n;
+
+	if (hop->fd[side] < 0 || !room)
+		return;
+	n = recv(hop->fd[side], hop->bytes[side] + hop->len[side],
+		 most < room ? most : room, MSG_DONTWAIT);
+	if (n > 0)
+		hop->len[side] += (size_t)n;
+	else if (!n || errno != EAGAIN)
+		drop(hop, side);
+}
+
+static void carry(struct hop *hop, int side, size_t most)
+{
+	ssize_t n;
+
+	take_in(hop, side, most);
+	if (!hop->len[side] || hop->fd[!side] < 0)
+		return;
+	n = send(hop->fd[!side], hop->bytes[side],
+		 most < hop->len[side] ? most : hop->len[side],
+		 MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n <= 0)
+		return;
+	hop->len[side] -= (size_t)n;
+	memmove(hop->bytes[side], hop->bytes[side] + n, hop->len[side]);
+}
+
+static void dial(struct scene *scene)
+{
+	if (scene->lp && session_lacks(scene->lp) && scene->hops < HOPS)
+		check(!session_join(scene->lp, new_hop(scene)));
+}
+
+/* --- applications --- */
+
+static uint8_t byte_at(int link, int side, size_t at)
+{
+	return (uint8_t)(link * 31 + side * 101 + at * 7 + (at >> 8) * 13);
+}
+
+static void open_link(struct scene *scene)
+{
+	struct destination to = destination_ipv4((uint8_t[]){ 192, 0, 2, 1 },
+						 (uint16_t)scene->links);
+	struct app *app;
+	int fd[2];
+
+	if (!scene->lp || scene->links == LINKS)
+		return;
+	app = &scene->link[scene->links].app[LP];
+	stream_pair(true, fd);
+	if (session_open(scene->lp, fd[1], &to)) {
+		close(fd[0]);
+		close(fd[1]);
+		return;
+	}
+	app->fd = fd[0];
+	app->came = true;
+	scene->links++;
+}
+
+static void write_some(struct app *app, int link, int side, size_t n)
+{
+	static uint8_t buf[40000];
+	ssize_t sent;
+
+	if (app->fd < 0 || app->shut)
+		return;
+	for (size_t i = 0; i < n; i++)
+		buf[i] = byte_at(link, side, app->sent + i);
+	sent = send(app->fd, buf, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (sent > 0)
+		app->sent += (size_t)sent;
+	else if (errno != EAGAIN)
+		app->saw_reset = app->at_end = true;
+}
+
+static void read_some(struct link *l, int link, int side, size_t most)
+{
+	static uint8_t buf[65536];
+	struct app *app = &l->app[side];
+	ssize_t n;
+
+	if (app->fd < 0 || app->at_end)
+		return;
+	n = recv(app->fd, buf, most, MSG_DONTWAIT);
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (n <= 0) {
+		app->at_end = true;
+		app->saw_reset |= n < 0;
+		check(n || l->app[!side].shut);	/* a clean end was meant so */
+		check(n || app->got == l->app[!side].sent);
+		return;
+	}
+	check(app->got + (size_t)n <= l->app[!side].sent);
+	for (ssize_t i = 0; i < n; i++)
+		check(buf[i] == byte_at(link, !side, app->got + (size_t)i));
+	app->got += (size_t)n;
+}
+
+static void shut(struct app *app)
+{
+	if (app->fd >= 0 && !app->shut)
+		shutdown(app->fd, SHUT_WR);
+	app->shut |= app->came;
+}
+
+static void play(struct scene *scene, uint8_t what)
+{
+	int side = what & 1, link = (what >> 1) % LINKS;
+	struct link *l = &scene->link[link];
+	struct app *app = &l->app[side];
+
+	switch (what / (2 * LINKS) % 8) {
+	case 0:
+		write_some(app, link, side, 10);
+		break;
+	case 1:
+	case 2:
+		write_some(app, link, side, 40000);
+		break;
+	case 3:
+	case 4:
+		read_some(l, link, side, 30000);
+		break;
+	case 5:
+	case 6:
+		shut(app);
+		break;
+	case 7:
+		if (app->fd < 0)
+			return;
+		sock_reset(app->fd);
+		app->fd = -1;
+		app->at_end = l->reset = true;
+	}
+}
+
+/* --- the program's steps --- */
+
+static void step(struct scene *scene, struct input *in)
+{
+	static const int32_t spans_ms[] = { 1, 10, 60, 110, 450, 900, 1500, 3000 };
+	uint8_t op = input_take(in);
+	struct hop *hop = &scene->hop[(op >> 4) % scene->hops];
+
+	switch (op & 15) {
+	case 0:
+	case 1:
+		play(scene, input_take(in));
+		break;
+	case 2:
+		open_link(scene);
+		break;
+	case 3:
+		drop(hop, op >> 7);
+		break;
+	case 4:
+		pass_on(hop, LP);
+		pass_on(hop, RP);
+		break;
+	case 5:
+		dial(scene);
+		break;
+	case 6:
+		clock_advance(spans_ms[op >> 5] * NS_PER_MS);
+		break;
+	case 7:
+	case 8:
+		carry(hop, LP, 1u << (input_take(in) & 15));
+		break;
+	case 9:
+	case 10:
+		carry(hop, RP, 1u << (input_take(in) & 15));
+		break;
+	case 11:
+		carry(hop, LP, TRANSIT);
+		carry(hop, RP, TRANSIT);
+		break;
+	default:
+		run_round(scene->engine.loop);
+	}
+}
+
+/* --- all comes to rest --- */
+
+/* A pipe in use whose middle is broken would be noticed some day: now. */
+static void be_well(struct scene *scene)
+{
+	for (unsigned int i = 0; i < scene->hops; i++) {
+		struct hop *hop = &scene->hop[i];
+
+		for (int side = 0; side < 2; side++) {
+			carry(hop, side, TRANSIT);
+			if (hop->fd[side] < 0)
+				hop->len[side] = 0;
+			pass_on(hop, !side);
+		}
+	}
+	dial(scene);
+	for (unsigned int i = 0; i < scene->links; i++) {
+		for (int side = 0; side < 2; side++) {
+			read_some(&scene->link[i], (int)i, side, 65536);
+			shut(&scene->link[i].app[side]);
+		}
+	}
+}
+
+static bool is_at_rest(const struct session *s)
+{
+	const struct extended *x = s->ext;
+
+	for (unsigned int id = 1; id <= LINKS; id++) {
+		if (x->channel[id] && x->channel[id]->use.open)
+			return false;
+	}
+	return list_empty(&s->conns) && !x->kept && !x->again && !s->in.early;
+}
+
+static void check_rest(const struct session *s)
+{
+	check(!s->in.queued && !s->sched.ready);
+	check(!s->ext->promised && !s->ext->pool.limit.used);
+	check(!s->counts.protocol && !s->counts.pauses);
+}
+
+static void check_links(const struct scene *scene)
+{
+	for (unsigned int i = 0; i < scene->links; i++) {
+		const struct link *l = &scene->link[i];
+
+		if (l->reset)
+			continue;
+		for (int side = 0; side < 2; side++) {
+			check(l->app[side].at_end && !l->app[side].saw_reset);
+			check(l->app[side].got == l->app[!side].sent);
+		}
+	}
+}
+
+static void come_to_rest(struct scene *scene)
+{
+	for (int i = 0; i < ROUNDS_TO_REST && !scene->ended; i++) {
+		be_well(scene);
+		run_round(scene->engine.loop);
+		clock_advance(20 * NS_PER_MS);
+		/* The kernel's TCP has its own clock, and may wait by it. */
+		if (i > 300)
+			poll(NULL, 0, 1);
+		if (scene->lp && scene->rp && is_at_rest(scene->lp) &&
+		    is_at_rest(scene->rp)) {
+			check_rest(scene->lp);
+			check_rest(scene->rp);
+			be_well(scene);
+			check_links(scene);
+			return;
+		}
+		if (scene->lp && scene->hops == HOPS && session_lacks(scene->lp))
+			return;		/* no more of them: it cannot go on */
+	}
+	check(scene->ended);
+}
+
+/* --- a run --- */
+
+static void begin(struct scene *scene, uint8_t how)
+{
+	memset(scene, 0, sizeof(*scene));
+	settings_init(&scene->settings);
+	scene->settings.seed = 0;
+	scene->settings.seed_given = true;
+	log_init(&scene->log, "fuzz", LOG_ERROR);
+	scene->settings.late = how & 1;
+	scene->settings.app_buffer = how & 2 ? 10000 : 0;
+	scene->settings.keep = how & 4 ? 100000 : KEEP_MAX;
+	scene->settings.window_memory = how & 8 ? 200000 : WINDOW_MEMORY;
+	for (int i = 0; i < LINKS; i++)
+		scene->link[i].app[LP].fd = scene->link[i].app[RP].fd = -1;
+	check(!engine_init(&scene->engine, &scene->settings, &scene->log));
+	scene->hello = (struct wire_hello){
+		.version = 1, .features = WIRE_FEATURES_VERSION_1,
+		.session = "a session's id.",
+		.pipes = (uint8_t)(1 + (how >> 4) % 4),
+	};
+	scene->first = greeting_say(scene->engine.loop, new_hop(scene),
+				    &scene->hello, 10 * NS_PER_SEC, &lp_ops,
+				    scene);
+}
+
+static void stop(struct scene *scene)
+{
+	if (scene->lp)
+		session_stop(scene->lp, "the input ended");
+	if (scene->rp)
+		session_stop(scene->rp, "the input ended");
+	for (unsigned int i = 0; i < scene->hops; i++) {
+		drop(&scene->hop[i], LP);
+		drop(&scene->hop[i], RP);
+	}
+	for (int i = 0; scene->lp || scene->rp; i++) {
+		check(i < 100);
+		run_round(scene->engine.loop);
+		clock_advance(LINGER_MS * NS_PER_MS / 40);
+	}
+}
+
+static void finish(struct scene *scene)
+{
+	stop(scene);
+	greeting_free(scene->first);
+	for (unsigned int i = 0; i < scene->hops; i++)
+		greeting_free(scene->hop[i].greeting);
+	for (int i = 0; i < LINKS; i++) {
+		for (int side = 0; side < 2; side++) {
+			if (scene->link[i].app[side].fd >= 0)
+				close(scene->link[i].app[side].fd);
+		}
+	}
+	engine_fini(&scene->engine);
+	log_fini(&scene->log);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct scene scene;
+	struct input in = { data, size };
+
+	descriptors_begin();
+	clock_begin();
+	begin(&scene, input_take(&in));
+	for (int i = 0; in.left && i < STEPS; i++)
+		step(&scene, &in);
+	come_to_rest(&scene);
+	finish(&scene);
+	clock_end();
+	descriptors_end();
+	return 0;
+}

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: MIT
+"""Connections over the extension outlive their pipes, and never pretend to outlive a proxy.
+
+Short here. `make soak` runs the same for SOAK_SECONDS, and with pauses as long as people know them.
+"""
+
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tests.relay.ends import serving
+from tests.relay.netns import Namespace
+from tests.relay.pipes import DOWN, UP, pipes_in
+from tests.relay.programs import Program
+from tests.relay.proxies import local_proxy, pair, remote_proxy
+from tests.relay.test_transports import mptcp
+from tests.relay.traffic import BOTH, Plan, Traffic, traffic
+from tests.relay.waiting import until
+
+SOAK_S = float(os.environ.get("TM3_SOAK_SECONDS", "0"))
+PORT = 7000
+LISTEN = ("--listen", "127.0.0.1")
+FORWARD = ("--extend", "always", "--forward", f"{PORT}:127.0.0.1:8000")
+ENDLESS = 1 << 30
+UP_AGAIN = re.compile("lost the pipes.*pipes to 127.0.0.1:6010 are up", re.DOTALL)
+
+pytestmark = pytest.mark.timeout(120 + 2 * SOAK_S)
+
+
+def short_or_long(short_s: float, long_s: float) -> float:
+    return long_s if SOAK_S else short_s
+
+
+@contextmanager
+def relay(box: Namespace, tmp: Path, *both: str) -> Iterator[Program]:
+    """rp and lp; lp is what the block gets."""
+    with (
+        remote_proxy(box, tmp, *LISTEN, *both) as rp,
+        local_proxy(box, tmp, *FORWARD, *both) as lp,
+    ):
+        yield lp
+        assert rp.running() and lp.running()
+
+
+def goes_on(going: Traffic, connections: int = 8) -> None:
+    """So many more connections are opened and come to their ends."""
+    before = going.done.total()
+    until(
+        f"{connections} more connections to end",
+        lambda: going.wrong or going.done.total() >= before + connections,
+        60,
+    )
+    assert not going.wrong, going.wrong[:3]
+
+
+def grown_kib(samples: list[int]) -> int:
+    """By how much the last fifth of the samples is above the second."""
+    fifth = max(1, len(samples) // 5)
+    return max(samples[-fifth:]) - max(samples[fifth : 2 * fifth] or samples)
+
+
+def test_pipes_are_killed_all_the_time(box: Namespace, tmp_path: Path) -> None:
+    """Long, it is the soak: what the proxies hold at its end is what they held at its beginning."""
+    memory: dict[str, list[int]] = {"rp": [], "lp": []}
+    with (
+        pipes_in(box) as pipes,
+        pair(box, tmp_path, rp=LISTEN, lp=FORWARD, asan=not SOAK_S) as proxies,
+        traffic(box, PORT) as going,
+    ):
+        end = time.monotonic() + short_or_long(2, SOAK_S)
+        while time.monotonic() < end or pipes.killed < 5:
+            pipes.kill_one()
+            for proxy in (proxies.rp, proxies.lp):
+                memory[proxy.name].append(proxy.rss_kib())
+            time.sleep(0.2)  # the pace at which they are killed
+        goes_on(going)
+        until("lp to have noticed", lambda: proxies.lp.lines("pipes are left"))
+    print(f"{pipes.killed} pipes killed, {going.done.total()} connections, {going.moved} bytes")
+    if not SOAK_S:
+        return
+    for name, samples in memory.items():
+        print(f"{name}: {min(samples)} to {max(samples)} KiB, grown {grown_kib(samples)} KiB")
+        assert grown_kib(samples) < 8192, f"{name} grew: {samples[:: len(samples) // 50 + 1]}"
+
+
+@mptcp
+def test_subflows_are_killed(box: Namespace, tmp_path: Path) -> None:
+    """Nobody tells the ends of an MPTCP connection: their pipes are dark."""
+    box.run("sysctl", "-q", "net.mptcp.enabled=1")
+    with (
+        pipes_in(box) as pipes,
+        relay(box, tmp_path, "--pipe", "mptcp"),
+        traffic(box, PORT) as going,
+    ):
+        end = time.monotonic() + short_or_long(0, 30)
+        while time.monotonic() < end or pipes.killed < 2:
+            goes_on(going)
+            pipes.kill_one()
+        goes_on(going)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        pytest.param([UP], id="up"),
+        pytest.param([DOWN], id="down"),
+        pytest.param([UP, DOWN], id="both"),
+    ],
+)
+def test_a_dark_pipe(box: Namespace, tmp_path: Path, rules: tuple[str, ...]) -> None:
+    """Its bytes go on other pipes: connections begin and end meanwhile."""
+    with pipes_in(box) as pipes, relay(box, tmp_path), traffic(box, PORT) as going:
+        goes_on(going)
+        with pipes.dark(*rules, port=pipes.ports()[0]):
+            lift = time.monotonic() + short_or_long(0, 30)
+            goes_on(going)
+            while time.monotonic() < lift:
+                goes_on(going)
+        goes_on(going)
+
+
+def test_all_pipes_dark(box: Namespace, tmp_path: Path) -> None:
+    with pipes_in(box) as pipes, relay(box, tmp_path), traffic(box, PORT) as going:
+        goes_on(going)
+        with pipes.dark(UP, DOWN):
+            time.sleep(short_or_long(2, 30))  # what is tested
+        goes_on(going)
+
+
+@pytest.mark.parametrize("which", ["lp", "rp"])
+def test_a_proxy_is_frozen(box: Namespace, tmp_path: Path, which: str) -> None:
+    with pair(box, tmp_path, rp=LISTEN, lp=FORWARD) as proxies, traffic(box, PORT) as going:
+        goes_on(going)
+        proxy = proxies.lp if which == "lp" else proxies.rp
+        proxy.send_signal(signal.SIGSTOP)
+        time.sleep(short_or_long(1, 20))  # what is tested
+        proxy.send_signal(signal.SIGCONT)
+        goes_on(going)
+
+
+def endless(box: Namespace, stack: ExitStack, going: Traffic, seen: dict[int, str]) -> list[Thread]:
+    """Connections that send both ways until something ends them; `seen` tells how at the client."""
+
+    def client(sock: socket.socket, plan: Plan) -> None:
+        sock.sendall(plan.header())
+        ways = (plan.token, plan.up), (~plan.token, plan.down)
+        seen[plan.token] = going.talk(sock, *ways)
+
+    threads = []
+    for token in range(3):
+        sock = stack.enter_context(box.connect(("127.0.0.1", PORT), seconds=60))
+        plan = Plan(token, BOTH, ENDLESS, ENDLESS)
+        threads.append(Thread(target=client, args=(sock, plan), daemon=True))
+        threads[-1].start()
+    until("bytes both ways", lambda: len(going.came) == 3 and going.moved > 1_000_000, 30)
+    return threads
+
+
+RESETS = {0: "reset", 1: "reset", 2: "reset"}
+
+
+def test_rp_is_killed_and_started_again(box: Namespace, tmp_path: Path) -> None:
+    """All are reset at both ends, and no byte comes behind the gap."""
+    going, seen = Traffic(), {}
+    with (
+        serving(box, going.serve, ("127.0.0.1", 8000)),
+        local_proxy(box, tmp_path, *FORWARD, ready=None) as lp,
+        ExitStack() as stack,
+    ):
+        with remote_proxy(box, tmp_path, *LISTEN) as rp:
+            lp.expect("4 pipes to 127.0.0.1:6010 are up")
+            threads = endless(box, stack, going, seen)
+            rp.kill()
+        with remote_proxy(box, tmp_path, *LISTEN, name="next"):
+            for thread in threads:
+                thread.join(60)
+            assert seen == RESETS, seen
+            until("the server to see resets", lambda: going.saw == RESETS, 30)
+            until("a new session", lambda: UP_AGAIN.search(lp.log), 60)
+            with box.connect(("127.0.0.1", PORT)) as sock:
+                going.play(sock, Plan(9, BOTH, 1000, 1000))
+    assert not going.wrong, going.wrong
+
+
+def test_lp_is_killed(box: Namespace, tmp_path: Path) -> None:
+    """Its clients are reset at once, and the servers when rp waits for it no longer."""
+    going, seen = Traffic(), {}
+    with (
+        serving(box, going.serve, ("127.0.0.1", 8000)),
+        remote_proxy(box, tmp_path, *LISTEN, "--resume", "1"),
+        ExitStack() as stack,
+    ):
+        with local_proxy(box, tmp_path, *FORWARD) as lp:
+            threads = endless(box, stack, going, seen)
+            lp.kill()
+        for thread in threads:
+            thread.join(60)
+        assert seen == RESETS, seen
+        with local_proxy(box, tmp_path, *FORWARD, name="next"):
+            with box.connect(("127.0.0.1", PORT)) as sock:
+                going.play(sock, Plan(9, BOTH, 1000, 1000))
+        until("the fourth to end", lambda: going.saw.get(9) == "eof")
+        until("the server to see resets", lambda: going.saw == {**RESETS, 9: "eof"}, 30)
+    assert not going.wrong, going.wrong
