@@ -146,7 +146,8 @@ class Recovery(Experiment):
         "packet of one pipe each way is answered with a RST. resets: so is one pipe after the "
         "other. dark: all packets vanish for three seconds, those of new pipes too. nat: those of "
         "all present pipes vanish for good, as when a NAT has forgotten them. address: the client "
-        "loses its address and has another one, from which rp does not go on with the session.",
+        "loses its address and has another one, from which rp does not go on with the session. The "
+        "applications' own address stays.",
         "What is measured is seen by the applications: the longest time in which nothing of the "
         "download came, and the longest wait of a query. An application whose connection is reset "
         "dials anew, 50 ms later and again until it is served, so the silence lasts until bytes "
@@ -166,6 +167,8 @@ class Recovery(Experiment):
         event = str(run.params["event"])
         with ExitStack() as stack:
             befalls = stack.enter_context(outage.possible(run.lab, run.seed))
+            if event == "address":
+                stack.enter_context(outage.applications_elsewhere(run.lab))
             found = stack.enter_context(traffic.beside(run, actors, "client"))
             sleep_until(run.went + own["at_s"])
             at = time.monotonic()
