@@ -54,7 +54,9 @@ def claims_of(event: str) -> tuple[Claim, ...]:
         text = f"{WORDS[event]}: {says}"
         return Claim("recovery", "not published", text, of, metric=metric, **more)
 
-    found = [claim("connections that are reset", "resets", unit="connections", than=0.5)]
+    found = []
+    if event != "address":  # from another address only who has a key goes on with a session
+        found.append(claim("connections that are reset", "resets", unit="connections", than=0.5))
     if event in MOST_S:
         for what, metric in (("the download", "bulk_gap_s"), ("an echo", "echo_gap_s")):
             found.append(claim(f"{what} waits", metric, unit="s", than=MOST_S[event]))
@@ -144,7 +146,8 @@ class Recovery(Experiment):
         "packet of one pipe each way is answered with a RST. resets: so is one pipe after the "
         "other. dark: all packets vanish for three seconds, those of new pipes too. nat: those of "
         "all present pipes vanish for good, as when a NAT has forgotten them. address: the client "
-        "loses its address and has another one.",
+        "loses its address and has another one, from which rp does not go on with the session. The "
+        "applications' own address stays.",
         "What is measured is seen by the applications: the longest time in which nothing of the "
         "download came, and the longest wait of a query. An application whose connection is reset "
         "dials anew, 50 ms later and again until it is served, so the silence lasts until bytes "
@@ -164,6 +167,8 @@ class Recovery(Experiment):
         event = str(run.params["event"])
         with ExitStack() as stack:
             befalls = stack.enter_context(outage.possible(run.lab, run.seed))
+            if event == "address":
+                stack.enter_context(outage.applications_elsewhere(run.lab))
             found = stack.enter_context(traffic.beside(run, actors, "client"))
             sleep_until(run.went + own["at_s"])
             at = time.monotonic()

@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from topologies.addresses import RP_PORT, RP_PORT_EXTENDED, client_address
+from topologies.addresses import RP_PORT, RP_PORT_EXTENDED, SERVER, client_address, rp_address
 from topologies.lab import Lab
 from topologies.nodes import LabNode
 
 TABLE = "outage"
 EVENTS = ("silent", "reset", "resets", "dark", "nat", "address")
 _PIPES = f"{{ {RP_PORT}, {RP_PORT_EXTENDED} }}"
+APPLICATIONS = "10.0.77.1"
 ANOTHER = 77  # of the client's network: the last byte of its other address
 
 
@@ -134,6 +135,22 @@ def possible(lab: Lab, seed: int) -> Iterator[Outage]:
             node.inside("nft", "-f", "-", stdin=rules(at_rp=node is lab.rp))
             stack.callback(node.inside, "nft", "delete", "table", "ip", TABLE)
         yield Outage(lab, seed)
+
+
+@contextmanager
+def applications_elsewhere(lab: Lab) -> Iterator[None]:
+    """Applications that dial the server do so from an address of their own, which stays. Else they
+    would lose theirs with the pipes', and a kernel does not tell who loses its address."""
+    own = (f"{APPLICATIONS}/32", "dev", "lo")
+    route = (f"{SERVER.rpartition('.')[0]}.0/24", "via", rp_address(), "src", APPLICATIONS)
+    client = lab.client
+    congctl = client.inside("ip", "route", "show", "default").partition("congctl ")[2].split()[:1]
+    client.inside("ip", "address", "add", *own)
+    try:
+        client.inside("ip", "route", "add", *route, *(("congctl", *congctl) if congctl else ()))
+        yield
+    finally:
+        client.inside("ip", "address", "del", *own)  # and the route with it
 
 
 @contextmanager

@@ -119,7 +119,10 @@ def test_what_befalls_pipes(kept: Labs, tmp_path: Path) -> None:
     """By the kernel's word, not the proxies': packets are dropped or refused, and then no more."""
     for event in outage.EVENTS:
         with live(kept, tmp_path / event, configuration(pipes=2, extend="never")) as made:
-            befallen(made.lab, event)
+            with outage.applications_elsewhere(made.lab):
+                befallen(made.lab, event)
+                server = made.lab.client.inside("ip", "route", "get", "10.0.9.2")
+                assert " src 10.0.77.1 " in server, "it went with the pipes' address"
             assert "outage" not in made.lab.rp.inside("nft", "list", "tables")
             assert " 10.0.1.1/24 " in made.lab.client.inside("ip", "-4", "address", "show")
             assert "congctl cubic" in made.lab.client.inside("ip", "route", "show", "default")
