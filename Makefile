@@ -145,8 +145,8 @@ kmod: ## build/tm3.ko, the kernel module (KDIR=headers of another kernel)
 	@$(MAKE) --no-print-directory -C kmod OUT=$(abspath $(BUILD))
 
 .PHONY: kernels
-kernels: ## headers of newer kernels and checkpatch, for tests/kmod; not installed (root)
-	@VENV=$(VENV) .ci/setup vm/packages.debian
+kernels: ## headers of newer kernels, of arm64's, and checkpatch, for tests/kmod; not installed (root)
+	@VENV=$(VENV) .ci/setup vm/packages.debian vm/kernels.debian
 	@status=0; $(VENV_PYTHON) -m vm kernels || status=$$?; \
 	$(hand_back); exit $$status
 

@@ -5,6 +5,7 @@ From the mirror that apt is configured for, into build/kernels/; nothing is inst
 
     bookworm-backports/   headers, for this Debian's compiler
     trixie-backports/     those of the next release, with its compiler: to be built in there
+    bookworm-arm64/       of this Debian's kernel for arm64, for the cross compiler
     checkpatch/           the one of the former's source
 """
 
@@ -23,7 +24,7 @@ from vm.recipe import KERNEL, Sources, cache, codename
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 FOLLOWS = {"bookworm": "trixie"}
-META = "linux-headers-amd64"
+ARM64 = "arm64"
 COMPILER = ("gcc", "make", "pahole")
 SPACE_MIB = 1500
 CHECKPATCH = ("checkpatch.pl", "spelling.txt", "const_structs.checkpatch")
@@ -34,6 +35,8 @@ Dir::State::Lists "{state}/lists";
 Dir::State::Status "{state}/status";
 Dir::Cache "{state}/cache";
 APT::Sandbox::User "root";
+APT::Architecture "{architecture}";
+APT::Architectures:: "{architecture}";
 """
 
 
@@ -50,20 +53,21 @@ def mirror(suite: str) -> str:
 class Archive:
     """apt with one suite of the mirror, beside this machine's own."""
 
-    def __init__(self, uri: str, suite: str, state: Path) -> None:
-        self.suite, self._state = suite, state
+    def __init__(self, uri: str, suite: str, state: Path, architecture: str = "amd64") -> None:
+        self.suite, self._state, self._architecture = suite, state, architecture
         for name in ("lists/partial", "cache/archives/partial", "debs"):
             (state / name).mkdir(parents=True)
         (state / "status").write_text("")  # nothing is installed
         (state / "sources.list").write_text(f"deb [signed-by={KEYRING}] {uri} {suite} main\n")
-        (state / "apt.conf").write_text(APT.format(state=state))
+        (state / "apt.conf").write_text(APT.format(state=state, architecture=architecture))
         self._ask("apt-get", "update")
 
     def headers(self) -> list[str]:
         """The packages that are the headers of the suite's newest kernel; not that kernel."""
-        amd64 = next(name for name in self._depends(META) if name.startswith("linux-headers-"))
-        others = [name for name in self._depends(amd64) if re.search("-common|-kbuild", name)]
-        return [amd64, *others]
+        meta = self._depends(f"linux-headers-{self._architecture}")
+        first = next(name for name in meta if name.startswith("linux-headers-"))
+        others = [name for name in self._depends(first) if re.search("-common|-kbuild", name)]
+        return [first, *others]
 
     def image(self) -> str:
         """The package that is the suite's newest kernel."""
@@ -99,10 +103,22 @@ class Archive:
 
 
 def ours(archive: Archive, into: Path, final: Path) -> None:
-    """Headers name each other by where they would be installed."""
     archive.unpack(archive.headers(), into)
-    for makefile in (into / "usr/src").glob("linux-headers-*-amd64/Makefile"):
+    relocate(into, final)
+
+
+def relocate(headers: Path, final: Path) -> None:
+    """Headers name each other by where they would be installed."""
+    for makefile in (headers / "usr/src").glob("linux-headers-*64/Makefile"):
         makefile.write_text(makefile.read_text().replace("include /usr", f"include {final}/usr"))
+
+
+def crossed(archive: Archive, tools: Archive, into: Path, final: Path) -> None:
+    """Headers for the other architecture, the programs of the kernel's build for this one."""
+    of_headers = archive.headers()
+    archive.unpack([name for name in of_headers if "-kbuild" not in name], into)
+    tools.unpack([name for name in of_headers if "-kbuild" in name], into)
+    relocate(into, final)
 
 
 def theirs(archive: Archive, uri: str, release: str, into: Path, scratch: Path) -> None:
@@ -124,7 +140,7 @@ def checkpatch(archive: Archive, into: Path, scratch: Path) -> None:
 
 
 def kernels(say: Say) -> Path:
-    """All three, made anew where there are newer headers than those that are there."""
+    """All four, made anew where there are newer headers than those that are there."""
     need.root("making a folder with a compiler")
     need.programs(need.TO_BUILD)
     suite, target = codename(), cache().parent / "kernels"
@@ -139,18 +155,22 @@ def kernels(say: Say) -> Path:
 def _kernels(uri: str, suite: str, target: Path, scratch: Path, say: Say) -> None:
     begun = time.monotonic()
     near, far = (f"{release}-backports" for release in (suite, FOLLOWS[suite]))
-    here, there = (Archive(uri, name, scratch / "apt" / name) for name in (near, far))
-    wanted = "\n".join((*here.headers(), *there.headers(), *COMPILER, ""))
+    here, there, this = (Archive(uri, name, scratch / "apt" / name) for name in (near, far, suite))
+    other = f"{suite}-{ARM64}"
+    foreign = Archive(uri, suite, scratch / "apt" / other, ARM64)
+    archives = (here, there, foreign)
+    wanted = "\n".join((*(name for it in archives for name in it.headers()), *COMPILER, ""))
     made = target / "made"
     if made.is_file() and made.read_text() == wanted:
         return
     need.space(target, SPACE_MIB)
-    say(f"fetching {here.headers()[0]}, {there.headers()[0]} and checkpatch")
+    say(f"fetching {', '.join(it.headers()[0] for it in archives)} and checkpatch")
     fresh = scratch / "fresh"
-    for name in (near, far, "checkpatch"):
+    for name in (near, far, other, "checkpatch"):
         (fresh / name).mkdir(parents=True)
     ours(here, fresh / near, target / near)
     theirs(there, uri, FOLLOWS[suite], fresh / far, scratch)
+    crossed(foreign, this, fresh / other, target / other)
     checkpatch(here, fresh / "checkpatch", scratch)
     made.unlink(missing_ok=True)
     for path in fresh.iterdir():

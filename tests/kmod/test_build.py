@@ -18,6 +18,7 @@ KMOD = ROOT / "kmod"
 KERNELS = Path(os.environ.get("TM3_BUILD") or ROOT / "build") / "kernels"
 HEADERS = "usr/src/linux-headers-*-amd64"
 SOURCES = sorted([*KMOD.glob("*.c"), *KMOD.glob("*.h"), KMOD / "Kbuild"])
+CROSS = "aarch64-linux-gnu-"
 COMPLAINT = re.compile(r"(warning|error): |undefined", re.IGNORECASE)
 # compat.h compares versions, which the kernel's own tree must not; the words of the parameters are
 # those of the course's script.
@@ -98,6 +99,17 @@ def test_builds_without_a_warning_for_kernels_to_come(kernel: Path | None, tmp_p
     assert not COMPLAINT.search(said), said
     assert (work / "tm3.ko").stat().st_size > 10_000
     shutil.rmtree(work)
+
+
+@pytest.mark.timeout(300)
+def test_builds_without_a_warning_for_arm64(tmp_path: Path) -> None:
+    found = sorted(KERNELS.glob("*-arm64/usr/src/linux-headers-*-arm64"))
+    if not found or not shutil.which(f"{CROSS}gcc"):
+        pytest.skip("headers of arm64 and a cross compiler: sudo make kernels")
+    said = build(tmp_path, found[-1], "W=1", "ARCH=arm64", f"CROSS_COMPILE={CROSS}")
+    assert not COMPLAINT.search(said), said
+    machine = (tmp_path / "tm3.ko").read_bytes()[18:20]  # e_machine of ELF
+    assert int.from_bytes(machine, "little") == 183, "not for arm64"
 
 
 @pytest.mark.timeout(300)
