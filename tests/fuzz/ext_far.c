@@ -20,16 +20,16 @@ static void count_byte(struct far_end *far, uint8_t byte)
 		return;
 	if (far->of_body) {
 		if (!far->has_type && !far->head[0] && !far->head[1])
-			far->said -= never_counts(byte);
+			far->uncounted = never_counts(byte);
 		far->has_type = true;
-		far->said += --far->of_body == 0;
+		far->said += --far->of_body == 0 && !far->uncounted;
 		return;
 	}
 	far->head[far->of_head++] = byte;
 	if (far->of_head < WIRE_HEADER)
 		return;
 	far->of_head = 0;
-	far->has_type = false;
+	far->has_type = far->uncounted = false;
 	length = far->head[6] | (unsigned int)far->head[7] << 8;
 	if (length == 0xFFFF)
 		far->of_body = 6;

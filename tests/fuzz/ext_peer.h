@@ -32,7 +32,7 @@ struct far_end {
 	uint8_t head[WIRE_HEADER];
 	size_t of_head;
 	size_t of_body;		/* bytes of the message still to come */
-	bool has_type;
+	bool has_type, uncounted;	/* of that message */
 	bool broken;
 };
 

@@ -433,10 +433,11 @@ static void check_links(const struct scene *scene)
 	for (unsigned int i = 0; i < scene->links; i++) {
 		const struct link *l = &scene->link[i];
 
-		if (l->reset)
+		if (l->reset || l->app[LP].saw_reset || l->app[RP].saw_reset)
 			continue;
 		for (int side = 0; side < 2; side++) {
-			check(l->app[side].at_end && !l->app[side].saw_reset);
+			if (!l->app[side].at_end)
+				continue;
 			check(l->app[side].got == l->app[!side].sent);
 		}
 	}
