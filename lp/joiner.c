@@ -188,6 +188,12 @@ void joiner_look(struct joiner *j)
 		      j->tried_at + pause_ms(j) * NS_PER_MS : now);
 }
 
+void joiner_welcomed(struct joiner *j)
+{
+	if (j->tries > 1)
+		j->tries = 1;
+}
+
 static void next_came(struct timer *t)
 {
 	struct joiner *j = container_of(t, struct joiner, next);

@@ -3,7 +3,7 @@
  * Dials the pipes that a session of the extension lacks: those beside the first
  * when it begins, and those that it loses. They are connected all at once, and
  * each is the session's as soon as it is. Tries are JOIN_MIN_MS apart, doubling
- * up to JOIN_MAX_MS while pipes go on lacking.
+ * up to JOIN_MAX_MS while none of them is welcomed.
  *
  * It dials where the session's first pipe went. If that fails it looks RP's name up
  * anew, and goes on with all of its addresses in turn: the session's own first,
@@ -71,6 +71,8 @@ void joiner_start(struct joiner *j, struct session *s,
 		  const struct sockaddr_storage *addr);
 /* The session may lack pipes. */
 void joiner_look(struct joiner *j);
+/* A pipe was welcomed: the next one that is lacking need not wait for long. */
+void joiner_welcomed(struct joiner *j);
 /* The network is another, see session_roam(): what is lacking is dialled at once. */
 void joiner_roam(struct joiner *j, const struct host *host);
 /* The session is over, or will be. */

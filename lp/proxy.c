@@ -125,6 +125,13 @@ static void lacks(struct session *s)
 	update_room(p);
 }
 
+static void joined(struct session *s)
+{
+	struct proxy *p = session_owner(s);
+
+	joiner_welcomed(&p->joiner);
+}
+
 static void answered(struct session *s, struct conn *c, uint8_t result)
 {
 	(void)s;
@@ -145,6 +152,7 @@ static const struct session_role role = {
 	.moved = moved,
 	.room = room,
 	.lacks = lacks,
+	.joined = joined,
 	.ended = ended,
 };
 

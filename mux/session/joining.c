@@ -100,6 +100,13 @@ static void one_is_unknown(struct extended *x)
 	not_joined(x);
 }
 
+static void has_joined(struct session *s)
+{
+	suspects_probed(s);
+	if (s->role->joined)
+		s->role->joined(s);
+}
+
 static void join_came(struct greeting *g, const struct wire_ext *said)
 {
 	struct extended *x = greeting_owner(g);
@@ -112,8 +119,8 @@ static void join_came(struct greeting *g, const struct wire_ext *said)
 		fd = greeting_take(g);
 		x->lack_pause = 0;
 		if (extended_enter(x->s, (unsigned int)(leg - x->leg),
-			  leg->incarnation, fd))
-			suspects_probed(x->s);
+				   leg->incarnation, fd))
+			has_joined(x->s);
 		else
 			not_joined(x);
 		return;

@@ -71,6 +71,8 @@ struct session_role {
 	 * LP, in the extension: pipes are lacking, see session_lacks(). May be NULL.
 	 */
 	void (*lacks)(struct session *s);
+	/* One that was lacking is there, and RP has welcomed it. May be NULL. */
+	void (*joined)(struct session *s);
 	/*
 	 * RP, in the extension: its last pipe is gone, and it is kept for a while. May
 	 * be NULL.

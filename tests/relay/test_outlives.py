@@ -23,7 +23,7 @@ from tests.relay.programs import Program
 from tests.relay.proxies import local_proxy, pair, remote_proxy
 from tests.relay.test_transports import mptcp
 from tests.relay.traffic import BOTH, Plan, Traffic, traffic
-from tests.relay.waiting import until
+from tests.relay.waiting import equals, until
 
 SOAK_S = float(os.environ.get("TM3_SOAK_SECONDS", "0"))
 PORT = 7000
@@ -89,6 +89,14 @@ def test_pipes_are_killed_all_the_time(box: Namespace, tmp_path: Path) -> None:
     for name, samples in memory.items():
         print(f"{name}: {min(samples)} to {max(samples)} KiB, grown {grown_kib(samples)} KiB")
         assert grown_kib(samples) < 8192, f"{name} grew: {samples[:: len(samples) // 50 + 1]}"
+
+
+def test_who_was_welcomed_is_dialled_again_soon(box: Namespace, tmp_path: Path) -> None:
+    """The pause between tries grows while they fail, not because pipes are killed often."""
+    with pipes_in(box) as pipes, pair(box, tmp_path, rp=LISTEN, lp=FORWARD):
+        for _ in range(8):
+            equals("pipes that are up", lambda: len(pipes.ports()), 4, 3)
+            pipes.kill_one()
 
 
 @mptcp
