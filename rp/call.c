@@ -16,7 +16,7 @@
 
 struct call {
 	struct connector *connector;
-	struct conn *conn;
+	struct conn *conn;	/* NULL: it was given up while it looked up */
 	struct list member;	/* of the connector's calls, or its unasked */
 	struct lookup *lookup;	/* or NULL */
 	unsigned int running;	/* addresses in the race; 0: it is not on */
@@ -130,29 +130,38 @@ static void ask_next(struct connector *c)
 	}
 }
 
-static void looked_up(void *asker, const struct answer *answer)
+static void take_answer(struct call *call, const struct answer *answer)
 {
-	struct call *call = asker;
-	struct connector *c = call->connector;
 	struct sockaddr_storage addr[LOOKUP_ADDRESSES];
 	char text[CONN_TEXT];
 
-	call->lookup = NULL;
-	c->looking--;
 	if (answer->error) {
 		log_debug(log_of(call), "%s: %s", conn_text(call->conn, text),
 			  resolver_error_text(answer->error));
 		refuse(call, CONN_END_NO_NAME);
-	} else {
-		call->running = judge(call, answer, addr);
-		if (call->running) {
-			race_init(&call->race, &race_ops, c->all->engine->loop,
-				  addr, call->running);
-			race_start(&call->race);
-		} else {
-			refuse(call, CONN_END_DENIED);
-		}
+		return;
 	}
+	call->running = judge(call, answer, addr);
+	if (!call->running) {
+		refuse(call, CONN_END_DENIED);
+		return;
+	}
+	race_init(&call->race, &race_ops, call->connector->all->engine->loop,
+		  addr, call->running);
+	race_start(&call->race);
+}
+
+static void looked_up(void *asker, const struct answer *answer)
+{
+	struct call *call = asker;
+	struct connector *c = call->connector;
+
+	call->lookup = NULL;
+	c->looking--;
+	if (call->conn)
+		take_answer(call, answer);
+	else
+		call_free(call);
 	ask_next(c);
 }
 
@@ -191,25 +200,33 @@ int call_begin(struct connector *c, struct conn *conn)
 
 void call_free(struct call *call)
 {
-	struct connector *c = call->connector;
-	bool looking = call->lookup != NULL;
-
-	call->conn->asker = NULL;
+	if (call->conn)
+		call->conn->asker = NULL;
+	call->conn = NULL;
+	if (call->lookup)
+		return;		/* a thread goes on with it: its place is taken */
 	list_del(&call->member);
-	if (looking)
-		resolver_cancel(call->lookup);
 	if (call->running)
 		race_stop(&call->race);
 	free(call);
-	if (!looking)
-		return;
-	c->looking--;
-	ask_next(c);
+}
+
+static void forget(struct call *call)
+{
+	resolver_cancel(call->lookup);
+	call->lookup = NULL;
+	call->connector->looking--;
+	call_free(call);
 }
 
 void calls_end(struct list *calls)
 {
-	while (!list_empty(calls))
-		conn_abort(list_first(calls, struct call, member)->conn,
-			   CONN_END_SESSION);
+	while (!list_empty(calls)) {
+		struct call *call = list_first(calls, struct call, member);
+
+		if (call->conn)
+			conn_abort(call->conn, CONN_END_SESSION);
+		else
+			forget(call);
+	}
 }

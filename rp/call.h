@@ -6,7 +6,8 @@
  * race.h.
  *
  * A session may have CALLS_LOOKING names looked up at a time, the others wait:
- * so its names, if they hang, do not keep all threads that look up.
+ * so its names, if they hang, do not keep all threads that look up. One whose
+ * connection was given up meanwhile counts until it is answered.
  *
  * A call is the connection's until it ends; conn->asker leads to it. That it
  * does not take for ever is the connection's own to see to.
