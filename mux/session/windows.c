@@ -161,8 +161,8 @@ void windows_taken(struct session *s, struct channel *ch)
 	int64_t now = loop_now(s->engine->loop);
 	uint64_t taken = ch->in.taken - waiting(ch);
 
-	if (taken == ch->taken || !ch->conn ||
-	    ch->conn->fin_pending == WIRE_REASON_RST)
+	/* What is dropped with its socket was not taken. */
+	if (taken == ch->taken || !ch->conn || ch->conn->watch.fd < 0)
 		return;
 	ch->taken = taken;
 	ch->taken_at = now;

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/* Who does not read, over the extension: it stops itself alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mux/conn/conn.h"
+#include "ext_pair.h"
+#include "flow.h"
+#include "loopback.h"
+
+static int setup_new(void **state)
+{
+	struct pair *pair = malloc(sizeof(*pair));
+
+	pair_init(pair);
+	*state = pair;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	setup_new(state);
+	pair_begin(*state, PAIR_PIPES);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	pair_end(*state);
+	free(*state);
+	return 0;
+}
+
+struct beside {
+	struct flow stopped, flowing;
+};
+
+static bool flows_beside(void *arg)
+{
+	struct beside *b = arg;
+
+	flow_push(&b->stopped);
+	return flows(&b->flowing);
+}
+
+static void a_stopped_reader_stops_itself_alone(void **state)
+{
+	struct pair *pair = *state;
+	struct beside b = { .stopped.all = FLOOD, .flowing.all = FLOOD };
+
+	pair_connect(pair, 0);
+	pair_connect(pair, 1);
+	b.stopped.from = pair->conn[0].server;
+	b.stopped.to = pair->conn[0].client;
+	b.flowing.from = pair->conn[1].server;
+	b.flowing.to = pair->conn[1].client;
+	assert_true(run_until(pair->engine.loop, "the one that is read",
+			      flows_beside, &b));
+	/* What it was sent fits into its window, the sockets and no more. */
+	assert_true(b.stopped.sent < FLOOD / 2);
+	assert_true(pair->lp->in.queued <= pair->lp->ext->channel[1]->window);
+	assert_int_equal(pair->lp->counts.pauses, 0);
+	assert_true(run_until(pair->engine.loop, "the other one, too", flows,
+			      &b.stopped));
+}
+
+/* Else a small object waits for a WINDOW, or a gap in it for two. */
+static void a_window_begins_with_two_round_trips_of_eight_new_pipes(void **state)
+{
+	enum { SEGMENTS = 10, SEGMENT = 1448 };
+	struct pair *pair = *state;
+	const uint64_t enough = 2 * 8 * SEGMENTS * SEGMENT;
+
+	pair_connect(pair, 0);
+	assert_in_range(channel_promised(pair->lp->ext->channel[1]), enough,
+			WINDOW_MOST);
+	assert_in_range(channel_promised(pair->rp->ext->channel[1]), enough,
+			WINDOW_MOST);
+	assert_in_range(pair->lp->ext->pool.limit.conn, enough, WINDOW_MOST);
+}
+
+static void many_that_never_read_stay_within_the_memory(void **state)
+{
+	struct pair *pair = *state;
+	struct flow f = { .all = FLOOD / 8 };	/* 4 KiB at a time */
+	uint64_t bound;
+
+	pair->settings.window_memory = 1 << 20;
+	pair_begin(pair, PAIR_PIPES);
+	for (int i = 0; i < PAIR_CONNS - 1; i++) {
+		struct flow idle = { .all = FLOW_CHUNK };
+
+		pair_connect(pair, i);
+		idle.from = pair->conn[i].server;
+		flow_push(&idle);
+	}
+	bound = pair->settings.window_memory + PAIR_CONNS * WINDOW_LEAST;
+	assert_true(pair->lp->ext->promised + pair->lp->in.queued <= bound);
+	assert_true(pair->lp->ext->promised > bound / 2);
+	pair_connect(pair, PAIR_CONNS - 1);
+	f.from = pair->conn[PAIR_CONNS - 1].server;
+	f.to = pair->conn[PAIR_CONNS - 1].client;
+	assert_true(run_until(pair->engine.loop, "one that reads beside them",
+			      flows, &f));
+	assert_true(pair->lp->ext->promised + pair->lp->in.queued <= bound);
+}
+
+static struct channel *only_channel(struct pair *pair)
+{
+	return list_first(&pair->lp->conns, struct conn, member)->channel;
+}
+
+static bool is_apart(void *arg)
+{
+	struct pair *pair = arg;
+
+	return !only_channel(pair)->in_use;
+}
+
+/* What it was granted is out, but its application has left nothing. */
+static void who_took_all_is_not_reset(void **state)
+{
+	struct pair *pair = *state;
+	struct flow f = { .all = 1 << 20 };
+
+	pair->settings.window_memory = 256 << 10;
+	pair_begin(pair, PAIR_PIPES);
+	pair_connect(pair, 0);
+	f.from = pair->conn[0].server;
+	f.to = pair->conn[0].client;
+	assert_true(run_until(pair->engine.loop, "all of it", flows, &f));
+	assert_int_equal(pair->lp->ext->idle, 0);
+	only_channel(pair)->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
+	assert_true(run_until(pair->engine.loop, "a look", is_apart, pair));
+	assert_int_equal(pair->lp->ext->promised, 0);
+	assert_true(pair->lp->ext->idle > 0);
+	assert_int_equal(pair->lp->counts.queue_limit, 0);
+	/* It goes on as before. */
+	f.all *= 2;
+	assert_true(run_until(pair->engine.loop, "more", flows, &f));
+	assert_int_equal(pair->lp->ext->idle, 0);
+}
+
+static void who_is_refused_is_granted_nothing(void **state)
+{
+	struct pair *pair = *state;
+	struct flow f = { .all = FLOOD };
+	uint64_t granted;
+
+	pair_connect(pair, 0);
+	f.from = pair->conn[0].server;
+	while (!list_first(&pair->lp->conns, struct conn, member)->queue.len) {
+		flow_push(&f);
+		run_round(pair->engine.loop);
+	}
+	granted = only_channel(pair)->in.granted;
+	conn_refuse(only_channel(pair)->conn, CONN_END_LIMIT);
+	assert_int_equal(only_channel(pair)->in.granted, granted);
+}
+
+static void early_data_stay_within_their_limits(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = destination_ipv4((uint8_t[]){ 1, 2, 3, 4 },
+						 PAIR_PORT);
+	struct flow f = { .all = 1 << 20 };
+	int fd[2];
+
+	/* The answer cannot come, as RP's end does not get to read. */
+	pair->lp->ext->pool.limit.conn = 20000;
+	tcp_pair(fd);
+	f.from = pair->conn[0].client = fd[0];
+	assert_int_equal(session_open(pair->lp, fd[1], &to), 0);
+	flow_push(&f);
+	for (int i = 0; i < 3; i++) {
+		struct conn *c = list_first(&pair->lp->conns, struct conn,
+					    member);
+
+		assert_true(c->tx_bytes <= 20000);
+		if (pair->conn[0].answered)
+			break;
+		run_round(pair->engine.loop);
+	}
+	while (pair->conn[0].server < 0)
+		run_round(pair->engine.loop);
+	f.to = pair->conn[0].server;
+	assert_true(run_until(pair->engine.loop, "all of it", flows, &f));
+	assert_int_equal(pair->lp->ext->pool.limit.used, 0);
+}
+
+#define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define PAIR_TEST_NEW(f) cmocka_unit_test_setup_teardown(f, setup_new, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PAIR_TEST(a_stopped_reader_stops_itself_alone),
+		PAIR_TEST(a_window_begins_with_two_round_trips_of_eight_new_pipes),
+		PAIR_TEST_NEW(many_that_never_read_stay_within_the_memory),
+		PAIR_TEST_NEW(who_took_all_is_not_reset),
+		PAIR_TEST(who_is_refused_is_granted_nothing),
+		PAIR_TEST(early_data_stay_within_their_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
