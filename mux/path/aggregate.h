@@ -62,7 +62,6 @@ struct aggregate_round {
 	double least;		/* and the least round trip; all in bytes and ns */
 	double rate;		/* delivered, bytes a second */
 	bool limited;		/* the limit was in the way */
-	bool repaired;		/* of most, something was sent again */
 };
 
 enum aggregate_probe { PROBE_NONE, PROBE_MORE, PROBE_LESS };

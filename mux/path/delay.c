@@ -110,12 +110,9 @@ static void follow(struct aggregate *a, const struct aggregate_round *r,
 			aggregate_set_limit(a, larger(bytes, old / STEP), now);
 		return;
 	}
-	if (!empty || r->repaired)
-		a->growth = 1;
-	if (empty) {
+	if (empty)
 		bytes = larger(bytes, old * a->growth);
-		a->growth = smaller(a->growth * GROW, STEP);
-	}
+	a->growth = empty ? smaller(a->growth * GROW, STEP) : 1;
 	if (r->limited && bytes > old)
 		aggregate_set_limit(a, smaller(bytes, old * STEP), now);
 }
@@ -205,7 +202,7 @@ static void less_ends(struct aggregate *a, const struct aggregate_round *r,
 	} else if (a->state == AGGREGATE_BOUND) {
 		aggregate_set_limit(a, (double)a->probe_from, now);
 		renew(a, least, now);
-	} else if (r->held < 0.95 * a->before.held &&
+	} else if (r->held < a->before.held &&
 		   (least <= wish_of(a) || our_share(a, r) > SHARE)) {
 		alone(a);
 		bind_to(a, a->before.held * wish_of(a) / a->before.rtt, now);
@@ -219,12 +216,9 @@ static void more_ends(struct aggregate *a, const struct aggregate_round *r,
 		      int64_t now)
 {
 	a->limit = a->probe_from;
-	if (r->held < 1.05 * a->before.held)
-		return;
 	if (our_share(a, r) >= SHARE) {
 		/* So the path has become slower. */
-		if (!a->vain)
-			a->best = a->rate;
+		a->best = a->rate;
 		alone(a);
 		return;
 	}
@@ -311,7 +305,6 @@ static struct aggregate_round round_of(struct aggregate *a,
 		.rtt = h->clean ? h->rtt / h->clean : h->least,
 		.least = h->least,
 		.limited = 2 * h->limited > h->n,
-		.repaired = 2 * h->clean < h->n,
 		.rate = a->before.rate,
 	};
 
