@@ -34,7 +34,7 @@
 /* Moving means take so much of what is new. */
 #define PART (1.0 / 8)
 
-/* Round trips and rates are those of so long to twice as long. */
+/* The base is asked for this often, and nobody yields for longer. */
 #define PERIOD (10.0 * NS_PER_SEC)
 
 /* Twice may be chance. */
