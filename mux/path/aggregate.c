@@ -36,7 +36,7 @@ void aggregate_init(struct aggregate *a, enum aggregate_mode mode,
 	a->lambda = lambda;
 	a->limit = AGGREGATE_NONE;
 	a->limited_from = a->limited_to = now;
-	a->base_new = a->base_old = UNSEEN;
+	a->base = UNSEEN;
 	if (mode == AGGREGATE_DELAY)
 		delay_init(a, now);
 }
@@ -48,7 +48,7 @@ void aggregate_expect(struct aggregate *a, int64_t rtt)
 
 int64_t aggregate_base(const struct aggregate *a)
 {
-	return base_of(a) == UNSEEN ? 0 : (int64_t)base_of(a);
+	return a->base == UNSEEN ? 0 : (int64_t)a->base;
 }
 
 static int64_t trip(const struct aggregate *a)

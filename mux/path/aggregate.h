@@ -51,7 +51,9 @@ struct aggregate_ack {
 struct aggregate_heard {
 	int64_t from;		/* the first of them came */
 	unsigned int n, limited;
-	double held, rtt, least;
+	unsigned int clean;	/* whose pipe sent nothing again meanwhile: */
+	double rtt;		/* of those alone */
+	double held, least;
 };
 
 /* What the messages of a round told together. */
@@ -62,7 +64,7 @@ struct aggregate_round {
 	bool limited;		/* the limit was in the way */
 };
 
-enum aggregate_probe { PROBE_NONE, PROBE_BASE, PROBE_MORE, PROBE_LESS };
+enum aggregate_probe { PROBE_NONE, PROBE_MORE, PROBE_LESS };
 
 struct aggregate {
 	enum aggregate_mode mode;
@@ -84,25 +86,25 @@ struct aggregate {
 	uint64_t asked;		/* bytes written when one was last to report */
 	int64_t asked_at;
 
-	/* what is known of the path, from two periods */
-	int64_t period_at;	/* the newer one began */
-	double base_new, base_old;	/* least round trips */
-	double best_new, best_old;	/* highest rates */
+	/* what is known of the path */
+	double base;		/* round trip without a queue, ns, or UNSEEN */
+	int64_t period_at;	/* when it was last looked at with less held, */
+	double seen;		/* and the least round trip since then */
+	double best;		/* highest rate, until one is found to be wrong */
 	double noise;		/* round trip: what changes it besides us */
 
 	/* the round, and the one before (held: 0 when it does not compare) */
 	int64_t round_at, counted_at;
 	uint64_t delivered;
-	struct aggregate_heard clean, repaired;
+	struct aggregate_heard heard;
 	struct aggregate_round before;
-	double any;		/* least round trip of all, limited or not */
 	double growth;
 
 	enum aggregate_probe probe;
 	size_t probe_from;	/* the limit until then */
 	unsigned int vain;	/* probes that showed others' queue */
-	uint64_t vain_at;	/* round of the last one */
-	int64_t yield_until, yield_for;
+	int64_t yield_until;
+	double yield_for;	/* the last time, ns; 0: we were alone since */
 
 	/* FREE: what is delivered since there is a queue */
 	unsigned int queued;

@@ -26,12 +26,6 @@ static inline double smaller(double a, double b)
 	return a < b ? a : b;
 }
 
-/* The least round trip of late, ns, or UNSEEN. */
-static inline double base_of(const struct aggregate *a)
-{
-	return a->base_new < a->base_old ? a->base_new : a->base_old;
-}
-
 /* The limit as it is let out at the moment. */
 size_t aggregate_limit(const struct aggregate *a, int64_t now);
 
@@ -39,18 +33,5 @@ void aggregate_set_limit(struct aggregate *a, double bytes, int64_t now);
 
 void delay_init(struct aggregate *a, int64_t now);
 void delay_acked(struct aggregate *a, const struct aggregate_ack *ack);
-
-/* The end of a probe's round @r, before which the least round trip was @was. */
-void probe_ends(struct aggregate *a, const struct aggregate_round *r,
-		double was, int64_t now);
-/* Rounds in BOUND and in YIELD: is it time for one? */
-bool probe_begins(struct aggregate *a, const struct aggregate_round *r,
-		  int64_t now);
-
-/* delay.c, for delay_probe.c */
-double delay_slack(const struct aggregate *a);
-double delay_best(const struct aggregate *a);
-void delay_bind(struct aggregate *a, double rate, int64_t now);
-void delay_new_period(struct aggregate *a, int64_t now);
 
 #endif

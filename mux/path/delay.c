@@ -15,58 +15,62 @@
 #define SLACK (4.0 * NS_PER_MS)
 #define SLACK_SEGMENTS 3
 #define SLACK_NOISE 1.25
-#define SLACK_MAX (40.0 * NS_PER_MS)	/* a rate so low is what others leave us */
+#define SLACK_MAX (40.0 * NS_PER_MS)
 
 /*
  * A round is a round trip, and then so much time that messages of at least half
- * a round trip tell: in between there may be more of them, or fewer. Where no
- * stamps come none is waited for.
+ * a round trip tell: in between there may be more of them, or fewer. Rates are
+ * those of so long, too.
  */
 #define ROUND_MIN (10.0 * NS_PER_MS)
-#define ROUND_MAX (0.5 * NS_PER_SEC)
-#define ROUND_TRIPS 8
 
-/* In a round the limit at most halves, and grows by ever more up to twofold. */
-#define SHRINK 0.5
+/* Where no stamps come none is waited for; and so long is the shortest pause. */
+#define SOON (0.5 * NS_PER_SEC)
+
+/* In a round the limit at most halves or doubles, and grows by ever more. */
+#define STEP 2.0
 #define GROW 1.25
-#define GROW_MAX 2.0
 
-/* Round trips and rates are those of so long to twice as long. */
-#define PERIOD (10 * NS_PER_SEC)
+/* Moving means take so much of what is new. */
+#define PART (1.0 / 8)
 
-/* FREE: so many messages in a row behind a queue are one, */
-enum { QUEUED = 3 };
-/* and so much must have arrived in so long to tell its rate. */
-#define TRAIN_QUEUE (1.0 * NS_PER_MS)
-#define TRAIN_TIME (10.0 * NS_PER_MS)
-#define TRAIN_MAX (200.0 * NS_PER_MS)
-enum { TRAIN_SEGMENTS = 8 };
-/* What TCP repaired takes two round trips; what takes more met a queue, too. */
-#define REPAIRED 2.5
+/* The base is asked for this often, and nobody yields for longer. */
+#define PERIOD (10.0 * NS_PER_SEC)
 
-/* A clock that is set while a message is under way, and the like. */
-#define LEAST_PART 0.9
+/* Twice may be chance. */
+enum { THRICE = 3 };
 
-double delay_best(const struct aggregate *a)
+/* The base is renewed with so much less than fills the path, by so much. */
+#define LESS 0.75
+#define LONGER 2.0
+
+/* Others are asked for by holding that much more. */
+#define MORE 0.1
+#define NOISES 3
+
+/* Less than that of its best is a rate that fell, and of a queue not all. */
+#define SHARE 0.7
+
+static double slack_of(const struct aggregate *a)
 {
-	return larger(a->best_new, a->best_old);
+	double ns = larger(SLACK, SLACK_NOISE * a->noise);
+
+	if (a->best > 0)
+		ns = larger(ns, SLACK_SEGMENTS * (double)a->mss / a->best * 1e9);
+	return smaller(ns, SLACK_MAX);
 }
 
-double delay_slack(const struct aggregate *a)
+/* The round trip that is wished for. */
+static double wish_of(const struct aggregate *a)
 {
-	double best = delay_best(a), ns = larger(SLACK, SLACK_NOISE * a->noise);
-
-	if (best > 0)
-		ns = larger(ns, SLACK_SEGMENTS * (double)a->mss / best * 1e9);
-	return smaller(ns, SLACK_MAX);
+	return a->base + slack_of(a);
 }
 
 static void begin_round(struct aggregate *a, int64_t now)
 {
 	a->round_at = now < a->ramp_until ? a->ramp_until : now;
-	a->clean = a->repaired = (struct aggregate_heard){ .least = UNSEEN };
+	a->heard = (struct aggregate_heard){ .least = UNSEEN };
 	a->counted_at = 0;
-	a->any = UNSEEN;
 }
 
 void delay_init(struct aggregate *a, int64_t now)
@@ -75,28 +79,16 @@ void delay_init(struct aggregate *a, int64_t now)
 	a->rested = true;
 	a->rest_at = a->period_at = now;
 	a->growth = 1;
+	a->seen = UNSEEN;
 	begin_round(a, now);
 }
 
-void delay_bind(struct aggregate *a, double rate, int64_t now)
+static void bind_to(struct aggregate *a, double bytes, int64_t now)
 {
 	a->state = AGGREGATE_BOUND;
-	a->best_new = rate;
-	a->best_old = 0;
-	a->vain = 0;
 	a->growth = 1;
 	a->before.held = 0;
-	aggregate_set_limit(a, rate * (base_of(a) + delay_slack(a)) / 1e9, now);
-}
-
-void delay_new_period(struct aggregate *a, int64_t now)
-{
-	if (a->base_new < UNSEEN)
-		a->base_old = a->base_new;
-	a->base_new = UNSEEN;
-	a->best_old = a->best_new;
-	a->best_new = 0;
-	a->period_at = now;
+	aggregate_set_limit(a, bytes, now);
 }
 
 /* --- rounds --- */
@@ -105,29 +97,24 @@ void delay_new_period(struct aggregate *a, int64_t now)
 static void follow(struct aggregate *a, const struct aggregate_round *r,
 		   int64_t now)
 {
-	double slack = delay_slack(a), wish = base_of(a) + slack;
+	double slack = slack_of(a), wish = wish_of(a);
 	double old = a->limit == AGGREGATE_NONE ? r->held : (double)a->limit;
 	double bytes = r->held * wish / r->least;
+	bool empty = r->limited && r->least < a->base + slack / 2;
 
 	if (r->least > wish) {
 		a->growth = 1;
 		/* Once, and a little, may be chance. */
 		if (bytes < old && (r->least > wish + 2 * slack ||
 				    a->before.least > wish))
-			aggregate_set_limit(a, larger(bytes, old * SHRINK), now);
+			aggregate_set_limit(a, larger(bytes, old / STEP), now);
 		return;
 	}
-	if (!r->limited || r->least > base_of(a) + slack / 2 ||
-	    a->repaired.n > a->clean.n)
-		a->growth = 1;
-	if (!r->limited)
-		return;
-	if (r->least < base_of(a) + slack / 2) {
+	if (empty)
 		bytes = larger(bytes, old * a->growth);
-		a->growth = smaller(a->growth * GROW, GROW_MAX);
-	}
-	if (bytes > old)
-		aggregate_set_limit(a, smaller(bytes, old * GROW_MAX), now);
+	a->growth = empty ? smaller(a->growth * GROW, STEP) : 1;
+	if (r->limited && bytes > old)
+		aggregate_set_limit(a, smaller(bytes, old * STEP), now);
 }
 
 static double distance(double a, double b)
@@ -147,7 +134,7 @@ static void mind_noise(struct aggregate *a, const struct aggregate_round *r)
 		return;
 	ns = smaller(distance(r->rtt, a->before.rtt),
 		     distance(r->rtt, a->before.rtt * r->held / a->before.held));
-	a->noise += (larger(ns, r->rtt - r->least) - a->noise) / 8;
+	a->noise += (larger(ns, r->rtt - r->least) - a->noise) * PART;
 }
 
 /*
@@ -156,44 +143,168 @@ static void mind_noise(struct aggregate *a, const struct aggregate_round *r)
  */
 static void mind_base(struct aggregate *a, double least)
 {
-	double below = a->base_new - least;
+	double below = a->base - least;
 
-	if (a->base_new == UNSEEN)
-		a->base_new = least;
+	if (below > 2 * slack_of(a))
+		a->base = least;
 	else if (below > 0)
-		a->base_new -= below > 2 * delay_slack(a) ? below : below / 8;
+		a->base -= below * PART;
+}
+
+/* --- experiments --- */
+
+static double our_share(const struct aggregate *a,
+			const struct aggregate_round *r)
+{
+	return (r->rtt / a->before.rtt - 1) / (r->held / a->before.held - 1);
 }
 
 /*
- * Behind a hole a message tells when TCP filled it, not how long the path is.
- * Where nearly all do, too much is lost to wait for others: the queue overflows.
+ * The base becomes longer only here, and by more than the slack only if round
+ * trips have been the same all the time: those of a queue of others are not.
  */
-static struct aggregate_heard heard_in(const struct aggregate *a)
+static void renew(struct aggregate *a, double least, int64_t now)
 {
-	struct aggregate_heard all = a->clean;
+	double most = wish_of(a);
 
-	if (all.n >= ROUND_SAMPLES || !a->repaired.n)
-		return all;
-	if (!all.n || a->repaired.from < all.from)
-		all.from = a->repaired.from;
-	all.n += a->repaired.n;
-	all.limited += a->repaired.limited;
-	all.held += a->repaired.held;
-	all.rtt += a->repaired.rtt;
-	all.least = smaller(all.least, a->repaired.least);
-	return all;
+	if (now - a->period_at <= PERIOD)
+		return;
+	if (a->state == AGGREGATE_YIELD || least < a->seen + slack_of(a))
+		most = larger(most, smaller(a->seen, LONGER * a->base));
+	a->base = larger(a->base, smaller(least, most));
+	a->period_at = now;
+	a->seen = UNSEEN;
 }
+
+static void yield(struct aggregate *a, int64_t now)
+{
+	a->state = AGGREGATE_YIELD;
+	a->limit = AGGREGATE_NONE;
+	a->yield_for = a->yield_for > 0 ? smaller(2 * a->yield_for, PERIOD) : SOON;
+	a->yield_until = now + (int64_t)a->yield_for;
+}
+
+/* Nobody else: the queue is ours, or there is none. */
+static void alone(struct aggregate *a)
+{
+	a->vain = 0;
+	a->yield_for = 0;
+}
+
+static void less_ends(struct aggregate *a, const struct aggregate_round *r,
+		      int64_t now)
+{
+	double slack = slack_of(a), least = r->least;
+
+	if (a->state == AGGREGATE_BOUND && least < a->base - slack / 2) {
+		/* The path is shorter than was known: and again. */
+		aggregate_set_limit(a, r->held * (least + slack) / least, now);
+	} else if (a->state == AGGREGATE_BOUND) {
+		aggregate_set_limit(a, (double)a->probe_from, now);
+		renew(a, least, now);
+	} else if (r->held < a->before.held &&
+		   (least <= wish_of(a) || our_share(a, r) > SHARE)) {
+		alone(a);
+		bind_to(a, a->before.held * wish_of(a) / a->before.rtt, now);
+	} else {
+		yield(a, now);
+		renew(a, least, now);
+	}
+}
+
+static void more_ends(struct aggregate *a, const struct aggregate_round *r,
+		      int64_t now)
+{
+	a->limit = a->probe_from;
+	if (our_share(a, r) >= SHARE) {
+		/* So the path has become slower. */
+		a->best = a->rate;
+		alone(a);
+		return;
+	}
+	/* More costs nothing: it is either others' queue or none. */
+	aggregate_set_limit(a, larger(r->held, (double)a->limit), now);
+	if (r->least <= wish_of(a))
+		return;
+	if (++a->vain < THRICE)
+		return;
+	a->yields++;
+	yield(a, now);
+}
+
+/*
+ * Others come by little and little, and our rate falls; or they were there first,
+ * and that the limit shrinks does not help.
+ */
+static bool is_suspicious(const struct aggregate *a,
+			  const struct aggregate_round *r)
+{
+	double queue = r->least - a->base, slack = slack_of(a);
+
+	if (!r->limited || queue <= slack)
+		return false;
+	if (queue <= 2 * slack)
+		return a->rate < SHARE * a->best;
+	return a->limit <= FLOOR_SEGMENTS * a->mss ||
+		(a->before.held > 0 && r->held < 0.9 * a->before.held &&
+		 our_share(a, r) < SHARE);
+}
+
+static bool probe(struct aggregate *a, enum aggregate_probe kind,
+		  const struct aggregate_round *r, double bytes, int64_t now)
+{
+	a->probe = kind;
+	a->probe_from = a->limit;
+	a->before = *r;
+	aggregate_set_limit(a, bytes, now);
+	return true;
+}
+
+static bool probe_begins(struct aggregate *a, const struct aggregate_round *r,
+			 int64_t now)
+{
+	double slack = slack_of(a), part;
+
+	if (a->state == AGGREGATE_YIELD)
+		return now >= a->yield_until && r->least > wish_of(a) &&
+			probe(a, PROBE_LESS, r, SHARE * r->held, now);
+	a->best = larger(a->best, a->rate);
+	if (r->least <= a->base + slack / 2)
+		alone(a);
+	part = larger(MORE, larger(NOISES * a->noise, 2 * slack) / r->rtt);
+	if (is_suspicious(a, r) && NOISES * a->noise < r->rtt / 2)
+		return probe(a, PROBE_MORE, r, r->held + larger(part * r->held,
+			     2 * (double)a->mss), now);
+	if (now - a->period_at <= PERIOD)
+		return false;
+	return probe(a, PROBE_LESS, r, LESS * r->held * a->base / r->least,
+		     now);
+}
+
+static void probe_ends(struct aggregate *a, const struct aggregate_round *r,
+		       int64_t now)
+{
+	if (a->probe == PROBE_LESS)
+		less_ends(a, r, now);
+	else
+		more_ends(a, r, now);
+	a->probe = PROBE_NONE;
+	a->before.held = 0;
+	a->before.rate = r->rate;
+}
+
+/* --- rounds --- */
 
 static struct aggregate_round round_of(struct aggregate *a,
 				       const struct aggregate_ack *ack)
 {
+	const struct aggregate_heard *h = &a->heard;
 	double took = (double)(ack->counted_at - a->counted_at);
-	struct aggregate_heard all = heard_in(a);
 	struct aggregate_round r = {
-		.held = all.held / all.n,
-		.rtt = all.rtt / all.n,
-		.least = all.least,
-		.limited = 2 * all.limited > all.n,
+		.held = h->held / h->n,
+		.rtt = h->clean ? h->rtt / h->clean : h->least,
+		.least = h->least,
+		.limited = 2 * h->limited > h->n,
 		.rate = a->before.rate,
 	};
 
@@ -211,21 +322,21 @@ static void end_round(struct aggregate *a, const struct aggregate_ack *ack)
 {
 	struct aggregate_round r = round_of(a, ack);
 	int64_t now = ack->acked_at;
-	double was = base_of(a);
 
 	a->rounds++;
-	mind_base(a, a->any);
-	if (a->clean.n >= ROUND_SAMPLES)
+	a->seen = smaller(a->seen, r.least);
+	if (!a->probe)
+		mind_base(a, r.least);
+	if (a->heard.clean >= ROUND_SAMPLES)
 		mind_noise(a, &r);
 	if (a->probe) {
-		probe_ends(a, &r, was, now);
-		a->before.held = 0;
-		a->before.rate = r.rate;
+		probe_ends(a, &r, now);
+		mind_base(a, r.least);
 	} else if (!probe_begins(a, &r, now)) {
 		if (a->state == AGGREGATE_BOUND)
 			follow(a, &r, now);
-		else if (r.least <= base_of(a) + delay_slack(a))
-			delay_bind(a, a->rate, now);
+		else if (r.least <= wish_of(a))
+			bind_to(a, a->rate * wish_of(a) / 1e9, now);
 		a->before = r;
 	}
 	begin_round(a, now);
@@ -249,74 +360,40 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 		  double rtt)
 {
 	double took = (double)(ack->counted_at - a->train_at);
-	double bytes = (double)(ack->delivered - a->train);
-	double queue, base;
+	double bytes = (double)(ack->delivered - a->train), queue;
 
-	a->base_new = smaller(a->base_new, rtt);
-	base = base_of(a);
-	queue = rtt - base;
+	a->base = smaller(a->base, rtt);
+	queue = rtt - a->base;
 	if (2 * ack->held > a->limit)
 		aggregate_set_limit(a, 2 * (double)ack->held, a->ramp_at);
-	if (queue < TRAIN_QUEUE) {
+	if (queue < SLACK / 4) {
 		a->train_at = 0;
-		a->rate = 0;
+		a->best = 0;
 		a->queued = 0;
 		return;
 	}
-	if (!a->train_at || took > TRAIN_MAX) {
+	if (!a->train_at) {
 		begin_train(a, ack);
-	} else if (took >= TRAIN_TIME && bytes > TRAIN_SEGMENTS * (double)a->mss) {
-		a->rate = larger(a->rate, bytes * 1e9 / took);
+	} else if (took >= ROUND_MIN && bytes > ROUND_SAMPLES * (double)a->mss) {
+		a->best = larger(a->best, bytes * 1e9 / took);
 		begin_train(a, ack);
 	}
-	if (ack->again && rtt < REPAIRED * base)
-		return;
-	if (!ack->more || queue < base / 8 || queue < 2 * delay_slack(a))
+	if (!ack->more || queue < a->base * PART || queue < 2 * slack_of(a))
 		a->queued = 0;
-	else if (++a->queued >= QUEUED && a->rate > 0) {
-		delay_bind(a, a->rate, ack->acked_at);
+	else if (++a->queued >= THRICE && a->best > 0) {
+		a->rate = a->best;
+		bind_to(a, a->best * wish_of(a) / 1e9, ack->acked_at);
 		/* It has been sent in bursts: a round trip spreads them. */
-		begin_round(a, ack->acked_at + (int64_t)base);
+		begin_round(a, ack->acked_at + (int64_t)a->base);
 	}
 }
 
 /* --- messages --- */
 
-/* What cannot be: sooner than any segment ever was, or not after it was sent. */
-static bool is_possible(const struct aggregate_ack *ack)
+/* Sooner than any segment ever was by more than makes no difference. */
+static bool is_possible(const struct aggregate_ack *ack, double rtt)
 {
-	int64_t rtt = ack->acked_at - ack->left_at;
-
-	return rtt > 0 && (double)rtt >= LEAST_PART * (double)ack->least;
-}
-
-/* So long ago the first one told something, and since then not enough did. */
-static bool is_overdue(const struct aggregate *a, int64_t now)
-{
-	struct aggregate_heard all = heard_in(a);
-
-	return all.n && (double)(now - all.from) >
-		larger(ROUND_MAX, ROUND_TRIPS * base_of(a));
-}
-
-static void mind_time(struct aggregate *a, int64_t now)
-{
-	if (a->probe)
-		return;
-	if (now - a->period_at > 2 * PERIOD && a->state == AGGREGATE_BOUND)
-		delay_new_period(a, now);
-	if (is_overdue(a, now) && heard_in(a).n < ROUND_SAMPLES)
-		begin_round(a, now);
-}
-
-static bool is_over(const struct aggregate *a, int64_t now)
-{
-	double base = base_of(a);
-
-	if (is_overdue(a, now))
-		return heard_in(a).n >= ROUND_SAMPLES;
-	return a->clean.n >= ROUND_SAMPLES && (double)(now - a->clean.from) >=
-		(base < 2 * ROUND_MIN ? ROUND_MIN : base / 2);
+	return rtt > 0 && rtt >= (double)ack->least - SLACK;
 }
 
 static bool was_limited(const struct aggregate *a, int64_t at)
@@ -326,23 +403,29 @@ static bool was_limited(const struct aggregate *a, int64_t at)
 	return at >= a->limited_from && (!a->limited_to || at <= a->limited_to);
 }
 
-static void hear(struct aggregate *a, struct aggregate_heard *what,
-		 const struct aggregate_ack *ack, double rtt)
+/* Behind a hole a message tells when TCP filled it, not how long the path is. */
+static void hear(struct aggregate *a, const struct aggregate_ack *ack,
+		 double rtt)
 {
-	if (!what->n++)
-		what->from = ack->acked_at;
-	what->limited += was_limited(a, ack->sent_at);
-	what->held += (double)ack->held;
-	what->rtt += rtt;
-	what->least = smaller(what->least, rtt);
+	struct aggregate_heard *h = &a->heard;
+
+	if (!h->n++)
+		h->from = ack->acked_at;
+	h->limited += was_limited(a, ack->sent_at);
+	h->held += (double)ack->held;
+	h->least = smaller(h->least, rtt);
+	if (ack->again)
+		return;
+	h->clean++;
+	h->rtt += rtt;
 }
 
 void delay_acked(struct aggregate *a, const struct aggregate_ack *ack)
 {
-	double rtt = (double)(ack->acked_at - ack->left_at);
+	double rtt = (double)(ack->acked_at - ack->left_at), since;
 	int64_t now = ack->acked_at;
 
-	if (!is_possible(ack))
+	if (!is_possible(ack, rtt))
 		return;
 	a->mss = ack->mss;
 	if (a->rested && a->state == AGGREGATE_FREE)
@@ -352,17 +435,20 @@ void delay_acked(struct aggregate *a, const struct aggregate_ack *ack)
 		start(a, ack, rtt);
 		return;
 	}
-	mind_time(a, now);
+	since = (double)(now - a->heard.from);
+	/* Too few for long: those tell of another time. */
+	if (!a->probe && a->heard.n && a->heard.n < ROUND_SAMPLES &&
+	    since > larger(SOON, ROUND_SAMPLES * a->base))
+		begin_round(a, now);
 	if (!a->counted_at) {
 		a->counted_at = ack->counted_at;
 		a->delivered = ack->delivered;
 	}
 	if (ack->sent_at < a->round_at)
 		return;
-	if (!ack->again)
-		a->any = smaller(a->any, rtt);
 	if (ack->more)
-		hear(a, ack->again ? &a->repaired : &a->clean, ack, rtt);
-	if (is_over(a, now))
+		hear(a, ack, rtt);
+	if (a->heard.n >= ROUND_SAMPLES && (double)(now - a->heard.from) >=
+	    larger(ROUND_MIN, a->base / 2))
 		end_round(a, ack);
 }

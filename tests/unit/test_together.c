@@ -200,7 +200,7 @@ static void a_round_trip_that_changes_is_followed(void **state)
 	random_begin(&r, __func__);
 	bulk_from_the_start(&model, &is, &r, 4 * S);
 	model.is.rtt = 120 * MS;
-	model_run(&model, 85 * S);
+	model_run(&model, 50 * S);
 	model_forget(&model);
 	model_run(&model, 10 * S);
 	assert_true(used(&model, 10 * S) > 0.9);
