@@ -104,9 +104,12 @@ static void follow(struct aggregate *a, const struct aggregate_round *r,
 
 	if (r->least > wish) {
 		a->growth = 1;
-		/* Once, and a little, may be chance. */
-		if (bytes < old && (r->least > wish + 2 * slack ||
-				    a->before.least > wish))
+		/*
+		 * Once, and a little, may be chance; and the burst that ends a
+		 * rest is a queue for a moment, but of less than the limit.
+		 */
+		if ((r->limited || !a->before.limited) && bytes < old &&
+		    (r->least > wish + 2 * slack || a->before.least > wish))
 			aggregate_set_limit(a, larger(bytes, old / STEP), now);
 		return;
 	}

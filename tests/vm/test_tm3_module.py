@@ -215,8 +215,8 @@ def listening(ns: Namespace, address: str, port: int) -> socket.socket:
 def test_the_pipes_go_out_when_everything_is_redirected(way: Road) -> None:
     load(way.near, **words("all"))
     with way.proxies():
-        # lp asks for the extension, which is refused, and then dials its four pipes.
-        assert counters(way.near)["pipes"] == 1 + 4
+        # lp asks for the extension, which is refused, before and after it dials its four pipes.
+        assert counters(way.near)["pipes"] == 2 + 4
         assert fetch(way.near) == way.page
     assert way.relayed() == [f"{RP}:80"]
 
