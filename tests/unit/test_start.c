@@ -199,6 +199,45 @@ static void who_waits_for_room_is_told_of_it(void **state)
 	assert_in_range(asked, 6, 9);
 }
 
+/*
+ * The first round behind a rest holds less than the limit, and its burst is a queue for a
+ * moment. That tells nothing of the limit.
+ */
+static void a_rest_does_not_shrink_the_limit(void **state)
+{
+	struct aggregate a;
+	int64_t at = 100 * S;
+
+	(void)state;
+	aggregate_init(&a, AGGREGATE_DELAY, 0, 0);
+	a.state = AGGREGATE_BOUND;
+	a.rested = false;
+	a.base = 50 * MS;
+	a.limit = 67000;
+	a.best = a.rate = 10 * MBIT;
+	a.period_at = at;
+	a.round_at = at;
+	a.limited_from = at + S;	/* it is not in the way before */
+	a.before = (struct aggregate_round){
+		.held = 67000, .rtt = 57 * MS, .least = 57 * MS,
+		.rate = 10 * MBIT, .limited = true,
+	};
+	for (int i = 0; i < 30 && !a.rounds; i++) {
+		struct aggregate_ack ack = {
+			.sent_at = at + i * MS, .left_at = at + i * MS,
+			.acked_at = at + i * MS + 57 * MS,
+			.counted_at = at + i * MS + 57 * MS,
+			.delivered = (uint64_t)i * 1250,
+			.held = (size_t)i * 2000,
+			.least = 50 * MS, .mss = 1448, .more = true,
+		};
+
+		aggregate_acked(&a, &ack);
+	}
+	assert_int_equal(a.rounds, 1);
+	assert_int_equal(a.limit, 67000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +246,7 @@ int main(void)
 		cmocka_unit_test(a_bulk_behind_objects_loses_little),
 		cmocka_unit_test(a_page_does_not_hide_the_rate),
 		cmocka_unit_test(who_waits_for_room_is_told_of_it),
+		cmocka_unit_test(a_rest_does_not_shrink_the_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
