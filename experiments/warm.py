@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from experiments.workloads import traffic
 from experiments.workloads.actors import Transfer
 from topologies.addresses import AT_RP
-from topologies.lab import Lab
 
 if TYPE_CHECKING:
     from experiments.live_run import LiveRun
@@ -23,13 +22,17 @@ SYSCTL = "net.ipv4.tcp_slow_start_after_idle"
 WARM_BYTES = 1_000_000
 
 
-def windows(lab: Lab) -> dict[str, list[float]]:
-    """Of rp's ends of the pipes, from the kernel; times in ms."""
-    text = lab.rp.inside("ss", "-Htin", "state", "established", AT_RP)
-    return {
-        name: [float(value) for value in re.findall(rf"\b{name}:([\d.]+)", text)]
-        for name in ("cwnd", "ssthresh", "rtt", "rto", "lastsnd")
-    }
+def windows(told: str) -> dict[str, list[float]]:
+    """Of rp's ends of the pipes, from what ss tells of each on a line; times in ms.
+
+    A pipe on which something was sent just now has no `lastsnd` there.
+    """
+    found: dict[str, list[float]] = {}
+    for line in told.splitlines():
+        for name in ("cwnd", "ssthresh", "rtt", "rto", "lastsnd"):
+            values = re.findall(rf"\b{name}:([\d.]+)", line) or ["0"] * (name == "lastsnd")
+            found.setdefault(name, []).extend(float(value) for value in values)
+    return found
 
 
 def up(run: "LiveRun") -> dict[str, Any]:
@@ -38,7 +41,7 @@ def up(run: "LiveRun") -> dict[str, Any]:
     transfer = Transfer(port=traffic.PORT, down=WARM_BYTES)
     traffic.play_and_go_on(run, {"warm": transfer}, "warm")
     began = time.monotonic()
-    found = windows(run.lab)
+    found = windows(run.lab.rp.inside("ss", "-HtinO", "state", "established", AT_RP))
     idle_ms = [last + 1e3 * (time.monotonic() - began) for last in found["lastsnd"]]
     cooled = sum(idle > rto for idle, rto in zip(idle_ms, found["rto"], strict=True))
     return {"bytes": WARM_BYTES, "slow_start_after_idle": slow, **found, "cooled": cooled}
