@@ -169,7 +169,7 @@ static void begun(struct dialer *d, int err)
 {
 	if (err)
 		dialer_lost(d, strerror(-err));
-	else if (!d->brief && !d->extended)
+	else if (!d->brief)
 		say_up(d);
 }
 
@@ -252,19 +252,6 @@ static void close_pipes(struct dialer *d)
 		close(d->fds[i]);
 }
 
-static void welcomed(struct opening *o, const struct wire_hello *hello,
-		     const struct wire_welcome *welcome, int fd)
-{
-	struct dialer *d = container_of(o, struct dialer, opening);
-
-	if (d->state == DIAL_ASKING_AGAIN)
-		close_pipes(d);
-	d->welcomed = true;
-	d->told[0] = '\0';
-	is_up(d, true);
-	begun(d, d->ops->welcomed(d->owner, hello, welcome, fd, address(d)));
-}
-
 static bool falls_back(const struct dialer *d, enum opening_end end)
 {
 	return d->options.extend == EXTEND_AUTO && end != OPENING_BUSY &&
@@ -284,6 +271,28 @@ static void declined(struct opening *o, enum opening_end end, const char *why)
 	} else {
 		failed(d, why);
 	}
+}
+
+/* What is welcomed, but not to all that version 1 is, does not speak it. */
+static void welcomed(struct opening *o, const struct wire_hello *hello,
+		     const struct wire_welcome *welcome, int fd)
+{
+	struct dialer *d = container_of(o, struct dialer, opening);
+	enum dial_state asked = d->state;
+	int err;
+
+	is_up(d, true);
+	err = d->ops->welcomed(d->owner, hello, welcome, fd, address(d));
+	if (err) {
+		loop_timer_stop(d->loop, &d->timer);
+		d->state = asked;
+		declined(o, OPENING_WRONG, strerror(-err));
+		return;
+	}
+	if (asked == DIAL_ASKING_AGAIN)
+		close_pipes(d);
+	d->welcomed = true;
+	d->told[0] = '\0';
 }
 
 static const struct opening_ops opening_ops = {

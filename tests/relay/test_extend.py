@@ -134,6 +134,7 @@ def at_once(pipe: Pipe) -> Iterator[Message]:
         pytest.param(closes, 0.0, 1.5, id="closes"),
         pytest.param(says(b"HTTP/1.1 400 Bad Request\r\n\r\n"), 0.0, 1.5, id="http"),
         pytest.param(says(wire_ext.welcome(wire_ext.REFUSED)), 0.0, 1.5, id="refused"),
+        pytest.param(says(wire_ext.welcome(wire_ext.NEW, 1)), 0.0, 1.5, id="half of it"),
     ],
 )
 def test_lp_goes_on_with_the_baseline(

@@ -51,8 +51,8 @@ def open_(conn: int, host: str, port: int, window: int = 1 << 16, number: int = 
     return wire.data(0, number, body + address + struct.pack("<HI", port, window))
 
 
-def welcome(status: int) -> bytes:
-    body = _WELCOME.pack(2, 1, VERSION_1, status, 1000, 1 << 16, 1 << 20, 120, 1 << 20)
+def welcome(status: int, features: int = VERSION_1) -> bytes:
+    body = _WELCOME.pack(2, 1, features, status, 1000, 1 << 16, 1 << 20, 120, 1 << 20)
     return wire.data(0, 0, body)
 
 
