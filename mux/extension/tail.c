@@ -21,6 +21,15 @@ static int64_t left_at(const struct tail *t)
 }
 
 /*
+ * Half a round trip at least: round trips that were all alike say nothing of the queue
+ * of a burst, ours or others'.
+ */
+static int64_t patience(const struct tail *t)
+{
+	return later(t->patience, t->round_trip + t->round_trip / 2);
+}
+
+/*
  * A gap is believed in after a quarter of a round trip: segments may be swapped. That
  * an acknowledgement is delayed and comes by the slowest way is not looked for.
  */
@@ -29,10 +38,10 @@ static int64_t wait(const struct tail *t)
 	int64_t variation = (t->patience - t->round_trip) / 4;
 
 	if (t->astray)
-		return t->patience + t->round_trip / 4;
+		return patience(t) + t->round_trip / 4;
 	if (t->outstanding > t->segment)
-		return t->patience;
-	return later(t->patience,
+		return patience(t);
+	return later(patience(t),
 		     t->round_trip + 2 * variation + DELAYED_ACK);
 }
 

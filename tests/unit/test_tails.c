@@ -31,7 +31,7 @@ static struct tail two_segments(void)
 		.segment = SEGMENT,
 		.written_at = 1000 * MS, .left_at_once = true,
 		.heard_at = 990 * MS,
-		.round_trip = 50 * MS, .patience = 70 * MS,
+		.round_trip = 50 * MS, .patience = 80 * MS,
 	};
 }
 
@@ -40,12 +40,15 @@ static void a_tail_is_overdue_when_its_acknowledgement_is_late(void **state)
 	struct tail t = two_segments();
 
 	(void)state;
-	assert_int_equal(tail_overdue_at(&t), 1070 * MS);
+	assert_int_equal(tail_overdue_at(&t), 1080 * MS);
 	/* What is heard of something before it makes no difference. */
 	t.heard_at = 1050 * MS;
-	assert_int_equal(tail_overdue_at(&t), 1070 * MS);
+	assert_int_equal(tail_overdue_at(&t), 1080 * MS);
 	t.patience = 250 * MS;
 	assert_int_equal(tail_overdue_at(&t), 1250 * MS);
+	/* All were alike, but the next burst is a queue. */
+	t.patience = 52 * MS;
+	assert_int_equal(tail_overdue_at(&t), 1075 * MS);
 }
 
 static void nothing_is_overdue_that_nobody_owes(void **state)
@@ -77,9 +80,9 @@ static void a_single_segment_has_the_time_of_a_delayed_acknowledgement(void **st
 	/* Where round trips vary by more than it, nothing is added. */
 	t.patience = 550 * MS;
 	assert_int_equal(tail_overdue_at(&t), 1550 * MS);
-	t.patience = 70 * MS;
+	t.patience = 80 * MS;
 	t.outstanding = t.in_flight = SEGMENT + 1;
-	assert_int_equal(tail_overdue_at(&t), 1070 * MS);
+	assert_int_equal(tail_overdue_at(&t), 1080 * MS);
 }
 
 /* The one that lies behind a gap is acknowledged at once. */
@@ -90,8 +93,8 @@ static void what_is_being_repaired_has_one_more_round_trip(void **state)
 	(void)state;
 	t.in_flight = t.astray = SEGMENT;
 	t.heard_at = 1050 * MS;
-	assert_true(tail_overdue_at(&t) > 1050 * MS + 70 * MS);
-	assert_true(tail_overdue_at(&t) < 1050 * MS + 70 * MS + 50 * MS);
+	assert_true(tail_overdue_at(&t) > 1050 * MS + 80 * MS);
+	assert_true(tail_overdue_at(&t) < 1050 * MS + 80 * MS + 50 * MS);
 }
 
 static void what_waited_in_its_socket_left_with_the_last_acknowledgement(
@@ -102,14 +105,14 @@ static void what_waited_in_its_socket_left_with_the_last_acknowledgement(
 	(void)state;
 	t.left_at_once = false;
 	t.heard_at = 1040 * MS;
-	assert_int_equal(tail_overdue_at(&t), 1110 * MS);
+	assert_int_equal(tail_overdue_at(&t), 1120 * MS);
 	t.heard_at = 900 * MS;
-	assert_int_equal(tail_overdue_at(&t), 1070 * MS);
+	assert_int_equal(tail_overdue_at(&t), 1080 * MS);
 	/* Some of it still waits, whatever was thought when it was written. */
 	t = two_segments();
 	t.unsent = t.in_flight = SEGMENT;
 	t.heard_at = 1040 * MS;
-	assert_int_equal(tail_overdue_at(&t), 1110 * MS);
+	assert_int_equal(tail_overdue_at(&t), 1120 * MS);
 }
 
 static void copies_are_a_hundredth_and_a_burst(void **state)
