@@ -95,6 +95,10 @@ class Recovery(Experiment):
     shown = ("echo_gap_s", "rate_kept", "resets", "reset_after_s", "before_mbps")
     grids = ({"extend": EXTENDS, **BASE, "event": outage.EVENTS},)
     reps = 10
+    quick_grids = (
+        {"extend": "auto", **BASE, "event": outage.EVENTS},
+        {"extend": "never", **BASE, "event": "silent"},
+    )
     quick_reps = 5
     run_seconds = 14.0
     claims = tuple(claim for event in outage.EVENTS for claim in claims_of(event))

@@ -149,7 +149,8 @@ static void check_channels(const struct session *s)
 		if (!ch)
 			continue;
 		channels++;
-		*(ch->conn ? &promised : &idle) += channel_promised(ch);
+		*(ch->in_use ? &promised : &idle) += channel_promised(ch);
+		check(ch->conn || !ch->in_use);
 		early += ch->early;
 		held += ch->order.bytes;
 		check(!ch->conn || ch->conn->channel == ch);
