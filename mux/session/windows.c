@@ -4,10 +4,9 @@
  * its application took. So one that does not read stops itself alone, and pipes
  * are always read.
  *
- * A connection begins with WINDOW_FIRST_MOST as long as that is a small part of the
- * memory that is left: then no object of that size waits for a WINDOW while a gap
- * is repaired. Then with less, down to WINDOW_FIRST, twice what eight new pipes send in
- * their first round trip. When its application takes a whole window within two round
+ * A connection begins with WINDOW_FIRST: twice what eight new pipes send in their
+ * first round trip, so that it holds up no small object, and none with a gap that is
+ * repaired meanwhile. When its application takes a whole window within two round
  * trips, the window is what holds it up, and is doubled. What is granted and what
  * waits for applications is, together, at most window_memory for a session; beyond
  * that a connection has WINDOW_LEAST. An eighth of it is for those whose application
@@ -102,19 +101,10 @@ static void set_in_use(struct session *s, struct channel *ch, bool in_use)
 	*(in_use ? &s->ext->idle : &s->ext->promised) -= bytes;
 }
 
-static uint64_t first_window(const struct session *s)
-{
-	uint64_t part = memory_left(s, false) / WINDOW_FIRST_PART;
-
-	if (part > WINDOW_FIRST_MOST)
-		return WINDOW_FIRST_MOST;
-	return part > WINDOW_FIRST ? part : WINDOW_FIRST;
-}
-
 void windows_begin(struct session *s, struct channel *ch)
 {
 	set_in_use(s, ch, true);
-	ch->window = first_window(s);
+	ch->window = WINDOW_FIRST;
 	ch->taken = ch->round_from = ch->in.taken;
 	ch->taken_at = ch->round_at = loop_now(s->engine->loop);
 	grant(s, ch, ch->window, false);
