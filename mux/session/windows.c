@@ -6,12 +6,13 @@
  *
  * A connection begins with WINDOW_FIRST: twice what eight new pipes send in their
  * first round trip, so that it holds up no small object, and none with a gap that is
- * repaired meanwhile. When its application takes a whole window within two round
- * trips, the window is what holds it up, and is doubled. What is granted and what
- * waits for applications is, together, at most window_memory for a session; beyond
- * that a connection has WINDOW_LEAST. An eighth of it is for those whose application
- * took something in the last second. When the rest is out, of those whose application
- * leaves bytes and took none for WINDOW_IDLE_SECONDS the one that has most is reset.
+ * repaired meanwhile. When its application takes a quarter of it within a round trip,
+ * it is doubled: who sends doubles what is under way each round trip at first, and shall
+ * not meet the window. What is granted and what waits for applications is, together,
+ * at most window_memory for a session; beyond that a connection has WINDOW_LEAST. An
+ * eighth of it is for those whose application took something in the last second. When
+ * the rest is out, of those whose application leaves bytes and took none for
+ * WINDOW_IDLE_SECONDS the one that has most is reset.
  *
  * What was granted cannot be taken back: an id whose connection is over keeps the
  * rest for its next one, and so does a connection to which nothing comes any more.
@@ -25,7 +26,7 @@
 #define ROUND_LEAST (10 * NS_PER_MS)
 #define LOOK NS_PER_SEC
 
-static int64_t two_round_trips(const struct session *s)
+static int64_t round_trip(const struct session *s)
 {
 	double least = 0;
 	int64_t ns;
@@ -37,7 +38,7 @@ static int64_t two_round_trips(const struct session *s)
 		if (!i || rtt < least)
 			least = rtt;
 	}
-	ns = (int64_t)(2 * least * NS_PER_MS);
+	ns = (int64_t)(least * NS_PER_MS);
 	return ns > ROUND_LEAST ? ns : ROUND_LEAST;
 }
 
@@ -130,10 +131,10 @@ bool windows_spend(struct session *s, struct channel *ch, size_t len)
 	return allowed;
 }
 
-/* A whole window was taken: was that as fast as it could be filled? */
+/* A quarter of the window was taken: in how long? */
 static void end_round(struct session *s, struct channel *ch, int64_t now)
 {
-	if (now - ch->round_at <= two_round_trips(s) &&
+	if (now - ch->round_at <= round_trip(s) &&
 	    ch->window < WINDOW_MOST)
 		ch->window *= 2;
 	ch->round_from = ch->taken;
@@ -168,7 +169,7 @@ void windows_taken(struct session *s, struct channel *ch)
 	ch->taken_at = now;
 	if (!may_grant(ch))
 		return;
-	if (taken - ch->round_from >= ch->window)
+	if (taken - ch->round_from >= ch->window / 4)
 		end_round(s, ch, now);
 	if (share(ch) <= ch->window / 2 && grant(s, ch, ch->window, true))
 		tell(s, ch);

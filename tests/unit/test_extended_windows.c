@@ -115,6 +115,27 @@ static struct channel *only_channel(struct pair *pair)
 	return list_first(&pair->lp->conns, struct conn, member)->channel;
 }
 
+static bool is_twice_as_wide(void *arg)
+{
+	return only_channel(arg)->window == 2 * WINDOW_FIRST;
+}
+
+/* Who sends doubles what is under way each round trip: the window is not met. */
+static void a_window_is_doubled_long_before_it_is_full(void **state)
+{
+	struct pair *pair = *state;
+	struct flow f = { .all = WINDOW_FIRST / 4 };
+
+	pair_connect(pair, 0);
+	f.from = pair->conn[0].server;
+	f.to = pair->conn[0].client;
+	only_channel(pair)->round_at += 60 * NS_PER_SEC;	/* never too late */
+	assert_true(run_until(pair->engine.loop, "a quarter", flows, &f));
+	assert_true(run_until(pair->engine.loop, "a wider window",
+			      is_twice_as_wide, pair));
+	assert_true(channel_promised(only_channel(pair)) > WINDOW_FIRST);
+}
+
 static bool is_apart(void *arg)
 {
 	struct pair *pair = arg;
@@ -202,6 +223,7 @@ int main(void)
 		PAIR_TEST(a_stopped_reader_stops_itself_alone),
 		PAIR_TEST(a_window_begins_with_two_round_trips_of_eight_new_pipes),
 		PAIR_TEST_NEW(many_that_never_read_stay_within_the_memory),
+		PAIR_TEST(a_window_is_doubled_long_before_it_is_full),
 		PAIR_TEST_NEW(who_took_all_is_not_reset),
 		PAIR_TEST(who_is_refused_is_granted_nothing),
 		PAIR_TEST(early_data_stay_within_their_limits),
