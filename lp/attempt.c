@@ -111,11 +111,9 @@ static void answered(struct watch *w, uint32_t events)
 {
 	struct dial *dial = container_of(w, struct dial, watch);
 	struct attempt *a = dial->attempt;
-	socklen_t len = sizeof(int);
-	int err = 0;
+	int err = sock_error(dial->fd);
 
 	(void)events;
-	getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	if (err) {
 		dial_failed(a, dial, err);
 		return;

@@ -93,11 +93,9 @@ static void connected(struct watch *w, uint32_t events)
 {
 	struct join *join = container_of(w, struct join, watch);
 	struct joiner *j = join->joiner;
-	socklen_t len = sizeof(int);
-	int fd = leave(join), err = 0;
+	int fd = leave(join), err = sock_error(fd);
 
 	(void)events;
-	getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	if (err) {
 		close(fd);
 		failed(j, &join->to, err);

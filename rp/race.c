@@ -64,11 +64,9 @@ static void ended(struct watch *w, uint32_t events)
 {
 	struct runner *runner = container_of(w, struct runner, watch);
 	struct race *r = runner->race;
-	socklen_t len = sizeof(int);
-	int fd = leave(runner), err = 0;
+	int fd = leave(runner), err = sock_error(fd);
 
 	(void)events;
-	getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	if (!err) {
 		race_stop(r);
 		r->ops->won(r, fd);

@@ -36,6 +36,11 @@ static int get_int(int fd, int level, int name)
 	return getsockopt(fd, level, name, &value, &len) ? 0 : value;
 }
 
+int sock_error(int fd)
+{
+	return get_int(fd, SOL_SOCKET, SO_ERROR);
+}
+
 static void set_linger(int fd, int on)
 {
 	struct linger linger = { .l_onoff = on, .l_linger = 0 };

@@ -63,6 +63,9 @@ bool addr_is_any(const struct sockaddr_storage *addr);	/* 0.0.0.0 or :: */
 bool addr_same_host(const struct sockaddr_storage *a,
 		    const struct sockaddr_storage *b);
 
+/* Why what was under way on @fd ended, connect() say: 0 or an errno. Tells it once. */
+int sock_error(int fd);
+
 /* The address that @fd has on this host. 0 or -errno. */
 int sock_address(int fd, struct sockaddr_storage *addr);
 

@@ -319,10 +319,8 @@ static enum conn_end failure(int err)
 
 static void connect_ended(struct conn *c)
 {
-	int err = 0;
-	socklen_t len = sizeof(err);
+	int err = sock_error(c->watch.fd);
 
-	getsockopt(c->watch.fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	loop_timer_stop(c->loop, &c->timer);
 	if (err) {
 		conn_refuse(c, failure(err));
