@@ -76,9 +76,9 @@ bool spread_is_wide(struct spread *s, struct pipe *const *pipes,
 	for (i = 0; i < n; i++)
 		all += awaited(pipes[i]);
 	for (i = 0; i < n; i++) {
-		int64_t bytes = awaited(pipes[i]) ? ahead(s, pipes[i], all) : 0;
+		int64_t bytes = ahead(s, pipes[i], all);	/* moves marks */
 
-		if (bytes > most)
+		if (awaited(pipes[i]) && bytes > most)
 			most = bytes;
 	}
 	if (most <= SPREAD_MAX) {
