@@ -20,13 +20,9 @@ static int64_t left_at(const struct tail *t)
 	return later(t->written_at, t->heard_at);
 }
 
-/*
- * Half a round trip at least: round trips that were all alike say nothing of the queue
- * of a burst, ours or others'.
- */
-static int64_t patience(const struct tail *t)
+int64_t tail_patience(int64_t round_trip, int64_t patience)
 {
-	return later(t->patience, t->round_trip + t->round_trip / 2);
+	return later(patience, round_trip + round_trip / 2);
 }
 
 /*
@@ -35,13 +31,14 @@ static int64_t patience(const struct tail *t)
  */
 static int64_t wait(const struct tail *t)
 {
+	int64_t least = tail_patience(t->round_trip, t->patience);
 	int64_t variation = (t->patience - t->round_trip) / 4;
 
 	if (t->astray)
-		return patience(t) + t->round_trip / 4;
+		return least + t->round_trip / 4;
 	if (t->outstanding > t->segment)
-		return patience(t);
-	return later(patience(t),
+		return least;
+	return later(least,
 		     t->round_trip + 2 * variation + DELAYED_ACK);
 }
 

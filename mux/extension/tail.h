@@ -36,6 +36,13 @@ struct tail {
 };
 
 /*
+ * How long to wait for an acknowledgement at least, where a pipe is known to take @round_trip
+ * and @patience. Half a round trip more: round trips that were all alike say nothing of the
+ * queue of a burst, ours or others'.
+ */
+int64_t tail_patience(int64_t round_trip, int64_t patience);
+
+/*
  * When what is outstanding is overdue, unless something is written or heard until then.
  * TAIL_NEVER: nothing is, or the other end's window is closed.
  */

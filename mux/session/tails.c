@@ -29,6 +29,12 @@ static int64_t patience(const struct pipe *p)
 	return known && known < PATIENCE_LEAST ? PATIENCE_LEAST : known;
 }
 
+/* Before that nothing of @p can be overdue. */
+static int64_t look_after(const struct pipe *p)
+{
+	return tail_patience(ns(p->info.rtt_ms), patience(p));
+}
+
 static uint64_t acked(const struct pipe *p)
 {
 	uint64_t outstanding = pipe_outstanding(p), all = p->tx_bytes + p->queued;
@@ -82,14 +88,14 @@ void tails_written(struct session *s, struct pipe *p, const struct run *run)
 			    (size_t)p->info.cwnd * p->info.mss;
 	p->overdue = false;
 	if (s->path.npipes > 1)
-		run_timer(x, leg->written_at + patience(p));
+		run_timer(x, leg->written_at + look_after(p));
 }
 
 /* Is @p overdue? If not, when to look again. */
 static int64_t look_at(struct session *s, struct pipe *p, int64_t now)
 {
 	struct leg *leg = &s->ext->leg[p->index];
-	int64_t at = leg->written_at + patience(p);
+	int64_t at = leg->written_at + look_after(p);
 	struct tail tail;
 
 	if (p->standby || p->queue || !leg->kept.first)
