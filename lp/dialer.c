@@ -164,15 +164,6 @@ static void attempt_failed(struct attempt *a, const char *why)
 	failed(container_of(a, struct dialer, attempt), why);
 }
 
-/* A session begins; @err: it does not. */
-static void begun(struct dialer *d, int err)
-{
-	if (err)
-		dialer_lost(d, strerror(-err));
-	else if (!d->brief)
-		say_up(d);
-}
-
 static void is_up(struct dialer *d, bool extended)
 {
 	d->state = DIAL_UP;
@@ -189,10 +180,15 @@ static void is_up(struct dialer *d, bool extended)
 static void begin_baseline(struct dialer *d, const int *fds)
 {
 	unsigned int n = d->options.pipes;
+	int err;
 
 	is_up(d, false);
 	say_fallback(d, fds, n);
-	begun(d, d->ops->dialed(d->owner, fds, n));
+	err = d->ops->dialed(d->owner, fds, n);
+	if (err)
+		dialer_lost(d, strerror(-err));
+	else if (!d->brief)
+		say_up(d);
 }
 
 /*

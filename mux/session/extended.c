@@ -122,6 +122,12 @@ static void queued(struct session *s, struct conn *c, size_t bytes)
 	inbound_holds(s, (int64_t)bytes);
 }
 
+/* Or is it another's by now? */
+static bool has_channel(const struct conn *c)
+{
+	return c->channel && c->channel->conn == c;
+}
+
 /* What is out of order is the channel's, so it is never released here. */
 static void released(struct session *s, struct conn *c, size_t bytes,
 		     size_t early)
@@ -129,14 +135,8 @@ static void released(struct session *s, struct conn *c, size_t bytes,
 	(void)early;
 	s->in.queued -= bytes;
 	inbound_holds(s, -(int64_t)bytes);
-	if (c->channel && c->channel->conn == c)
+	if (has_channel(c))
 		windows_taken(s, c->channel);
-}
-
-/* Or is it another's by now? */
-static bool has_channel(const struct conn *c)
-{
-	return c->channel && c->channel->conn == c;
 }
 
 static size_t early(const struct conn *c)
@@ -152,7 +152,7 @@ static void let_early_go(struct session *s, struct conn *c)
 
 static void delivered(struct session *s, struct conn *c)
 {
-	if (c->channel && c->channel->conn == c)
+	if (has_channel(c))
 		windows_taken(s, c->channel);
 }
 

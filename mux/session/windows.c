@@ -93,10 +93,11 @@ static bool grant(struct session *s, struct channel *ch, uint64_t want,
 /* What @ch was granted is counted with the others' or apart. */
 static void set_in_use(struct session *s, struct channel *ch, bool in_use)
 {
-	uint64_t bytes = channel_promised(ch);
+	uint64_t bytes;
 
 	if (ch->in_use == in_use)
 		return;
+	bytes = channel_promised(ch);
 	ch->in_use = in_use;
 	*(in_use ? &s->ext->promised : &s->ext->idle) += bytes;
 	*(in_use ? &s->ext->idle : &s->ext->promised) -= bytes;
