@@ -275,6 +275,29 @@ void pair_end(struct pair *pair)
 	log_fini(&pair->log);
 }
 
+int pair_setup_new(void **state)
+{
+	struct pair *pair = malloc(sizeof(*pair));
+
+	pair_init(pair);
+	*state = pair;
+	return 0;
+}
+
+int pair_setup(void **state)
+{
+	pair_setup_new(state);
+	pair_begin(*state, PAIR_PIPES);
+	return 0;
+}
+
+int pair_teardown(void **state)
+{
+	pair_end(*state);
+	free(*state);
+	return 0;
+}
+
 /* --- connections --- */
 
 void pair_open(struct pair *pair, int i)

@@ -55,6 +55,11 @@ void pair_start(struct pair *pair, unsigned int pipes);
 bool pair_is_begun(struct pair *pair);
 void pair_end(struct pair *pair);
 
+/* For cmocka: *state is a pair, initialised; or one that has begun, with PAIR_PIPES. */
+int pair_setup_new(void **state);
+int pair_setup(void **state);
+int pair_teardown(void **state);
+
 /* One more pipe, from LP to RP. */
 void pair_dial(struct pair *pair);
 /* All that were dialled are in use at both ends. */

@@ -15,29 +15,6 @@
 #include "flow.h"
 #include "loopback.h"
 
-static int setup_new(void **state)
-{
-	struct pair *pair = malloc(sizeof(*pair));
-
-	pair_init(pair);
-	*state = pair;
-	return 0;
-}
-
-static int setup(void **state)
-{
-	setup_new(state);
-	pair_begin(*state, PAIR_PIPES);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	pair_end(*state);
-	free(*state);
-	return 0;
-}
-
 static void say(int fd, const char *text)
 {
 	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL),
@@ -406,8 +383,8 @@ static void goodbye_ends_both_ends_at_once(void **state)
 	assert_non_null(strstr(pair->lp_why, "GOODBYE, reason 0"));
 }
 
-#define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define PAIR_TEST_NEW(f) cmocka_unit_test_setup_teardown(f, setup_new, teardown)
+#define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, pair_setup, pair_teardown)
+#define PAIR_TEST_NEW(f) cmocka_unit_test_setup_teardown(f, pair_setup_new, pair_teardown)
 
 int main(void)
 {

@@ -13,29 +13,6 @@
 #include "flow.h"
 #include "loopback.h"
 
-static int setup_new(void **state)
-{
-	struct pair *pair = malloc(sizeof(*pair));
-
-	pair_init(pair);
-	*state = pair;
-	return 0;
-}
-
-static int setup(void **state)
-{
-	setup_new(state);
-	pair_begin(*state, PAIR_PIPES);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	pair_end(*state);
-	free(*state);
-	return 0;
-}
-
 struct beside {
 	struct flow stopped, flowing;
 };
@@ -214,8 +191,8 @@ static void early_data_stay_within_their_limits(void **state)
 	assert_int_equal(pair->lp->ext->pool.limit.used, 0);
 }
 
-#define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define PAIR_TEST_NEW(f) cmocka_unit_test_setup_teardown(f, setup_new, teardown)
+#define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, pair_setup, pair_teardown)
+#define PAIR_TEST_NEW(f) cmocka_unit_test_setup_teardown(f, pair_setup_new, pair_teardown)
 
 int main(void)
 {

@@ -65,16 +65,22 @@ static void who_comes_late_is_behind_nobody(void **state)
 	assert_true(path_is_spread(&s.path, 3));
 }
 
+/* Pipe 0 does not come on, and is waited for. */
+static void begin_spread(struct scene *s)
+{
+	begin(s);
+	send_on(s, 0, 5000, 5000);
+	for (int n = 0; n < 60; n++)
+		send_on(s, 1, MIB, 0);
+	assert_true(path_is_spread(&s->path, 1));
+}
+
 static void whose_bytes_go_elsewhere_holds_nobody_up(void **state)
 {
 	struct scene s;
 
 	(void)state;
-	begin(&s);
-	send_on(&s, 0, 5000, 5000);
-	for (int n = 0; n < 60; n++)
-		send_on(&s, 1, MIB, 0);
-	assert_true(path_is_spread(&s.path, 1));
+	begin_spread(&s);
 	s.pipe[0].relieved = true;
 	assert_false(path_is_spread(&s.path, 2));
 	s.pipe[0].relieved = false;
@@ -86,11 +92,7 @@ static void who_left_holds_nobody_up(void **state)
 	struct scene s;
 
 	(void)state;
-	begin(&s);
-	send_on(&s, 0, 5000, 5000);
-	for (int n = 0; n < 60; n++)
-		send_on(&s, 1, MIB, 0);
-	assert_true(path_is_spread(&s.path, 1));
+	begin_spread(&s);
 	assert_int_equal(path_held(&s.path), 5000);
 	path_remove(&s.path, &s.pipe[0]);
 	assert_false(path_is_spread(&s.path, 2));

@@ -18,23 +18,6 @@
 /* Of loopback addresses it says that they are there. */
 static const struct host here;
 
-static int setup(void **state)
-{
-	struct pair *pair = malloc(sizeof(*pair));
-
-	pair_init(pair);
-	pair_begin(pair, PAIR_PIPES);
-	*state = pair;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	pair_end(*state);
-	free(*state);
-	return 0;
-}
-
 static struct leg *leg(const struct pair *pair, unsigned int i)
 {
 	return &pair->lp->ext->leg[i];
@@ -254,7 +237,7 @@ static void closed_from_the_same_address_is_tried_again(void **state)
 	assert_int_equal(leg(pair, 0)->incarnation, 2);
 }
 
-#define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, pair_setup, pair_teardown)
 
 int main(void)
 {

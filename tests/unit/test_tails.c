@@ -206,11 +206,10 @@ static bool all_acknowledged(void *arg)
 
 static int setup(void **state)
 {
-	struct pair *pair = malloc(sizeof(*pair));
+	struct pair *pair;
 
-	*state = pair;
-	pair_init(pair);
-	pair_begin(pair, PAIR_PIPES);
+	pair_setup(state);
+	pair = *state;
 	hole.real = pair->rp->pipes[0]->carrier;
 	carrier_patient = *hole.real;
 	carrier_patient.look = look_patiently;
@@ -220,13 +219,6 @@ static int setup(void **state)
 	/* Acknowledgements take long here: no pipe is suspect, on whatever machine. */
 	pair->rp->ext->ack_takes = pair->lp->ext->ack_takes = 100 * NS_PER_SEC;
 	assert_true(run_until(pair->engine.loop, "ACKs", all_acknowledged, pair));
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	pair_end(*state);
-	free(*state);
 	return 0;
 }
 
@@ -356,13 +348,13 @@ int main(void)
 			what_waited_in_its_socket_left_with_the_last_acknowledgement),
 		cmocka_unit_test(copies_are_a_hundredth_and_a_burst),
 		cmocka_unit_test_setup_teardown(
-			what_a_pipe_lost_last_comes_by_another, setup, teardown),
+			what_a_pipe_lost_last_comes_by_another, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
-			only_what_is_missing_is_copied, setup, teardown),
+			only_what_is_missing_is_copied, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
-			what_costs_too_much_is_left_to_the_pipe, setup, teardown),
+			what_costs_too_much_is_left_to_the_pipe, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
-			nobody_looks_when_nothing_is_outstanding, setup, teardown),
+			nobody_looks_when_nothing_is_outstanding, setup, pair_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
