@@ -2,7 +2,6 @@
 #include "ext_peer.h"
 
 #include <string.h>
-#include <sys/socket.h>
 
 #include "mux/extension/use.h"
 #include "mux/settings/limits.h"
@@ -91,9 +90,17 @@ static void answer_hello(struct ext_peer *peer, struct far_end *far,
 	far_send(far, buf, wire_ext_put(buf, &what));
 }
 
-static void hear(struct ext_peer *peer, struct far_end *far,
-		 const struct wire_msg *msg)
+/* Whoever hears something, and on which pipe. */
+struct listener {
+	struct ext_peer *peer;
+	struct far_end *far;
+};
+
+static void hear(void *owner, const struct wire_msg *msg)
 {
+	const struct listener *listener = owner;
+	struct ext_peer *peer = listener->peer;
+	struct far_end *far = listener->far;
 	struct wire_ext ext;
 
 	check(wire_ext_get(msg, peer->hears_rp, &ext) == WIRE_EXT_OK);
@@ -125,25 +132,9 @@ static void hear(struct ext_peer *peer, struct far_end *far,
 
 void peer_hears(struct ext_peer *peer, struct far_end *far)
 {
-	struct wire_msg msg;
-	size_t at = 0;
-	ssize_t got;
-	int n;
+	struct listener listener = { peer, far };
 
-	if (far->fd < 0)
-		return;
-	got = recv(far->fd, far->buf + far->len, sizeof(far->buf) - far->len,
-		   MSG_DONTWAIT);
-	if (got <= 0)
-		return;
-	far->len += (size_t)got;
-	while ((n = wire_read(far->buf + at, far->len - at, &msg)) > 0) {
-		hear(peer, far, &msg);
-		at += (size_t)n;
-	}
-	check(n == 0);
-	far->len -= at;
-	memmove(far->buf, far->buf + at, far->len);
+	hearing_read(&far->hearing, far->fd, hear, &listener);
 }
 
 void peer_checks(const struct ext_peer *peer)

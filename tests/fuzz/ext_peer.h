@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "mux/wire/wire_ext.h"
+#include "framing.h"
 #include "input.h"
 
 enum {
@@ -24,16 +25,11 @@ struct far_end {
 	int fd;
 	bool joining;		/* LP's HELLO is awaited on it */
 	uint32_t incarnation;
-	uint8_t buf[2 * WIRE_MESSAGE_MAX];
-	size_t len;
+	struct hearing hearing;
 	uint64_t heard;		/* messages that count, of the session's */
 	/* What went into it, counted byte by byte: at least what counts. */
 	uint64_t said;
-	uint8_t head[WIRE_HEADER];
-	size_t of_head;
-	size_t of_body;		/* bytes of the message still to come */
-	bool has_type, uncounted;	/* of that message */
-	bool broken;
+	struct framing framing;
 };
 
 struct followed {		/* of an id, what the session said of it */

@@ -24,6 +24,7 @@
 #include "mux/session/session_inside.h"
 #include "apps.h"
 #include "check.h"
+#include "framing.h"
 #include "input.h"
 #include "sockets.h"
 
@@ -33,17 +34,13 @@ enum {
 	NUMBERS = 512,
 };
 
-/* The peer's end of a pipe, and what it read of a message so far. */
+/* The peer's end of a pipe. */
 struct far_end {
 	int fd;
-	uint8_t buf[2 * WIRE_MESSAGE_MAX];
-	size_t len;
+	struct hearing hearing;
 	/* What went into it, counted byte by byte. */
 	uint64_t bytes, messages;
-	uint8_t head[WIRE_HEADER];
-	size_t of_head;
-	size_t of_body;		/* bytes of the message still to come */
-	bool broken;
+	struct framing framing;
 };
 
 struct scene {
@@ -100,10 +97,12 @@ static const struct session_role lp_role = {
 
 /* --- what the session writes --- */
 
-static void check_number(struct scene *scene, const struct wire_msg *msg)
+static void check_message(void *owner, const struct wire_msg *msg)
 {
+	struct scene *scene = owner;
 	uint32_t id = msg->id, number = msg->number;
 
+	check(wire_check(msg, scene->accepts) == WIRE_OK);
 	/* RP's ids are used again as the input likes; LP walks its range. */
 	if (scene->accepts || id >= IDS || number >= NUMBERS)
 		return;
@@ -120,26 +119,7 @@ static void check_number(struct scene *scene, const struct wire_msg *msg)
 
 static void read_far_end(struct scene *scene, struct far_end *far)
 {
-	struct wire_msg msg;
-	size_t at = 0;
-	ssize_t got;
-	int n;
-
-	if (far->fd < 0)
-		return;
-	got = recv(far->fd, far->buf + far->len, sizeof(far->buf) - far->len,
-		   MSG_DONTWAIT);
-	if (got <= 0)
-		return;
-	far->len += (size_t)got;
-	while ((n = wire_read(far->buf + at, far->len - at, &msg)) > 0) {
-		check(wire_check(&msg, scene->accepts) == WIRE_OK);
-		check_number(scene, &msg);
-		at += (size_t)n;
-	}
-	check(n == 0);
-	far->len -= at;
-	memmove(far->buf, far->buf + at, far->len);
+	hearing_read(&far->hearing, far->fd, check_message, scene);
 }
 
 /* --- the books --- */
@@ -197,33 +177,6 @@ static void run(struct scene *scene)
 
 /* --- the program's steps --- */
 
-/* The framing, once more and as plainly as it can be read. */
-static void count_byte(struct far_end *far, uint8_t byte)
-{
-	unsigned int length;
-
-	far->bytes++;
-	if (far->broken)
-		return;
-	if (far->of_body) {
-		far->messages += --far->of_body == 0;
-		return;
-	}
-	far->head[far->of_head++] = byte;
-	if (far->of_head < WIRE_HEADER)
-		return;
-	far->of_head = 0;
-	length = far->head[6] | (unsigned int)far->head[7] << 8;
-	if (length == 0xFFFF)
-		far->of_body = 6;
-	else if (length == 0xFFFE)
-		far->of_body = 1;
-	else if (length > 8 && length <= 4104)
-		far->of_body = length - 8;
-	else
-		far->broken = true;
-}
-
 static void send_to(struct scene *scene, unsigned int pipe, const uint8_t *buf,
 		    size_t n)
 {
@@ -233,8 +186,10 @@ static void send_to(struct scene *scene, unsigned int pipe, const uint8_t *buf,
 	if (far->fd < 0)
 		return;
 	sent = send(far->fd, buf, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-	for (ssize_t i = 0; i < sent; i++)
-		count_byte(far, buf[i]);
+	for (ssize_t i = 0; i < sent; i++) {
+		far->bytes++;
+		far->messages += framing_ends(&far->framing, buf[i]);
+	}
 }
 
 static void send_raw(struct scene *scene, unsigned int pipe, struct input *in)
