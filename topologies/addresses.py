@@ -4,9 +4,12 @@
 SERVER = "10.0.9.2"
 RP_PORT = 6000
 RP_PORT_EXTENDED = 6010
-# Of ss: the pipes' ends at rp, and both ends.
+# Of ss: the pipes' ends at rp, those at lp, and both.
 AT_RP = f"( sport = :{RP_PORT} or sport = :{RP_PORT_EXTENDED} )"
-AT_EITHER = f"( {AT_RP} or dport = :{RP_PORT} or dport = :{RP_PORT_EXTENDED} )"
+TO_RP = f"( dport = :{RP_PORT} or dport = :{RP_PORT_EXTENDED} )"
+AT_EITHER = f"( {AT_RP} or {TO_RP} )"
+# Of nftables: rp's ports for pipes.
+PIPE_PORTS = f"{{ {RP_PORT}, {RP_PORT_EXTENDED} }}"
 # Of tcpdump.
 FROM_RP = f"tcp and (src port {RP_PORT} or src port {RP_PORT_EXTENDED})"
 OF_PIPES = f"port {RP_PORT} or port {RP_PORT_EXTENDED}"

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from base.shell import until
-from topologies.addresses import LP_PORT, RP_PORT, RP_PORT_EXTENDED, rp_address
+from topologies.addresses import LP_PORT, PIPE_PORTS, rp_address
 from topologies.nodes import LabNode, SettingRefused
 from topologies.parameter import ParameterError
 
 ENDS_S = 3.0  # what programs that are over may leave to be closed
-PIPES = f"{{ {RP_PORT}, {RP_PORT_EXTENDED} }}"
 
 
 def rules(ports: tuple[int, ...] | None, miles: int) -> str:
@@ -24,7 +23,7 @@ def rules(ports: tuple[int, ...] | None, miles: int) -> str:
                 raise ParameterError("ports", f"{port!r} is no port")
         match = "tcp dport {{ {} }}".format(", ".join(map(str, ports)))
     pipes = "\n".join(
-        f"\t\tip daddr {rp_address(mile)} tcp dport {PIPES} return" for mile in range(miles)
+        f"\t\tip daddr {rp_address(mile)} tcp dport {PIPE_PORTS} return" for mile in range(miles)
     )
     return (
         "table ip tm3 {\n"

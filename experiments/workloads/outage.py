@@ -13,13 +13,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from topologies.addresses import RP_PORT, RP_PORT_EXTENDED, SERVER, client_address, rp_address
+from topologies.addresses import (
+    PIPE_PORTS,
+    RP_PORT,
+    RP_PORT_EXTENDED,
+    SERVER,
+    TO_RP,
+    client_address,
+    rp_address,
+)
 from topologies.lab import Lab
 from topologies.nodes import LabNode
 
 TABLE = "outage"
 EVENTS = ("silent", "reset", "resets", "dark", "nat", "address")
-_PIPES = f"{{ {RP_PORT}, {RP_PORT_EXTENDED} }}"
 APPLICATIONS = "10.0.77.1"
 ANOTHER = 77  # of the client's network: the last byte of its other address
 
@@ -36,8 +43,8 @@ def rules(at_rp: bool) -> str:
         "\tchain arrives {\n"
         "\t\ttype filter hook prerouting priority -300; policy accept;\n"
         f"\t\ttcp {ours} @dark drop\n"
-        f"\t\ttcp {ours} {_PIPES} tcp {theirs} @silenced drop\n"
-        f"\t\ttcp {ours} {_PIPES} tcp {theirs} @refused tcp flags & rst == 0 "
+        f"\t\ttcp {ours} {PIPE_PORTS} tcp {theirs} @silenced drop\n"
+        f"\t\ttcp {ours} {PIPE_PORTS} tcp {theirs} @refused tcp flags & rst == 0 "
         "reject with tcp reset\n"
         "\t}\n"
         "}\n"
@@ -46,8 +53,7 @@ def rules(at_rp: bool) -> str:
 
 def pipes_of(node: LabNode) -> list[int]:
     """The client's ports of the pipes that are established, by their numbers."""
-    to = f"( dport = :{RP_PORT} or dport = :{RP_PORT_EXTENDED} )"
-    return ports_in(node.inside("ss", "-Htn", "state", "established", to))
+    return ports_in(node.inside("ss", "-Htn", "state", "established", TO_RP))
 
 
 def ports_in(listing: str) -> list[int]:
