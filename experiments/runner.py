@@ -94,7 +94,6 @@ class Runner:
         name = name_of(made.params)
         if name not in known:
             record = made.lab.record()
-            record["proxies"] = record["proxies"][-1:] if made.pair else []  # not earlier runs'
             if made.params["client"] == "vm":
                 record["nodes"]["client"]["machine"]["module"] = guest.module()
             known[name] = record

@@ -25,7 +25,10 @@ class Lab(Network):
         """rp and lp, running and connected; see topologies.proxies."""
         with proxies(self, pipes, **options) as pair:
             self._proxies.append(pair)
-            yield pair
+            try:
+                yield pair
+            finally:
+                self._proxies.remove(pair)
 
     @contextmanager
     def redirected(self, ports: tuple[int, ...] | None = None) -> Iterator[str]:
@@ -34,5 +37,5 @@ class Lab(Network):
             yield rules
 
     def record(self) -> dict[str, Any]:
-        """What is in force, read back now; of the proxies, those that were started so far."""
+        """What is in force, read back now; of the proxies, those that run."""
         return record.of(self, self._proxies)

@@ -172,6 +172,17 @@ def test_logs_of_runs_that_went_well_are_kept_of_repetition_0_only(tmp_path: Pat
     assert second["logs"] == f"logs/{second['id']}"
 
 
+def test_a_part_may_begin_with_any_repetition(tmp_path: Path) -> None:
+    """The logs of earlier runs are gone when the record of a further lab is made."""
+    with runner(tmp_path, lambda run: download(run, 1000)) as made:
+        configurations = (configuration(), configuration(cc="reno"))
+        plan = Plan("tried", configurations, 2, seed=1, limit_s=made.limit_s)
+        found = [made.run(run) for run in plan.runs() if run.rep == 1]
+        told = made.results.meta["labs"]
+    assert [(it["outcome"], it["error"]) for it in found] == [("ok", None)] * 2
+    assert [len(it["proxies"]) for it in told.values()] == [1, 1]
+
+
 @pytest.mark.parametrize(("chosen", "names"), [
     ({}, {"pipes-client-eth0.pcap", "application-client.pcap", "application-server.pcap"}),
     ({"way": "direct"}, {"direct-client-eth0.pcap"}),
