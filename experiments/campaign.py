@@ -78,16 +78,18 @@ def run(experiment: Experiment, results: Results, how: How) -> None:
     plan = results.plan
     with results.locked():
         done = results.done()
-        left = [run for run in plan.runs() if run.id not in done and how.has(run)]
+        mine = [run for run in plan.runs() if how.has(run)]
+        left = [run for run in mine if run.id not in done]
         session = _session(results)
         expected = expectation(experiment, results.path.parent.parent)
+        bar = Progress(plan.experiment, len(mine), left, expected)
         try:
             if how.spread:
-                with interruptible(), Progress(plan, left, expected) as progress:
+                with interruptible(), bar as progress:
                     _elsewhere(results, left, how, progress)
             else:
                 runs = Runs(experiment, results, limit_s=plan.limit_s, keep=how.keep)
-                with stoppable() as stop, runs, Progress(plan, left, expected) as progress:
+                with stoppable() as stop, runs, bar as progress:
                     _here(runs, left, how, progress, stop)
         finally:
             session["ended"] = round(time.time(), 3)

@@ -12,7 +12,7 @@ from base.scope import Scope
 from experiments import folder
 from experiments.folder import FolderError, Results
 from experiments.model import Experiment
-from experiments.plan import Plan, Run, digest
+from experiments.plan import Run, digest
 
 LINE_EVERY_S = 10.0
 OVERHEAD_S = 0.6  # proxies started, sockets ended; on top of an experiment's own guess
@@ -77,10 +77,11 @@ def told(record: dict[str, Any]) -> str:
 
 
 class Progress(Scope):
-    """`plan` may be partly done: `left` are the runs to come."""
+    """Of `total` runs some may be done: `left` are those to come."""
 
-    def __init__(self, plan: Plan, left: list[Run], expected: Expectation) -> None:
-        self.plan = plan
+    def __init__(self, name: str, total: int, left: list[Run], expected: Expectation) -> None:
+        self.name = name
+        self.total = total
         self.left = {run.id: run for run in left}
         self.expected = expected
         self.failed = 0
@@ -110,9 +111,9 @@ class Progress(Scope):
             refresh_per_second=2,  # it shares the cores with what is measured
         )
         self._task = self._bar.add_task(
-            self.plan.experiment,
-            total=len(self.plan),
-            completed=len(self.plan) - len(self.left),
+            self.name,
+            total=self.total,
+            completed=self.total - len(self.left),
             left=duration(self.left_s()),
             failed="",
             last="",
@@ -131,9 +132,9 @@ class Progress(Scope):
             self._show(record, bad)
         elif bad or time.monotonic() - self._said >= LINE_EVERY_S or not self.left:
             self._said = time.monotonic()
-            done = len(self.plan) - len(self.left)
+            done = self.total - len(self.left)
             left = f"{duration(self.left_s())} left" if self.left else "done"
-            text = f"{self.plan.experiment} {done}/{len(self.plan)}, {left}; {told(record)}"
+            text = f"{self.name} {done}/{self.total}, {left}; {told(record)}"
             print(text, file=sys.stderr, flush=True)
 
     def _show(self, record: dict[str, Any], bad: bool) -> None:

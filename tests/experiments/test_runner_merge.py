@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from experiments import catalogue, merge, parameters
+from experiments import campaign, catalogue, merge, parameters
 from experiments.campaign import How
 from experiments.cli import main
 from experiments.folder import FORMAT, FolderError, Results
-from experiments.plan import Plan
+from experiments.plan import Plan, Run
+from experiments.progress import Progress
 
 OWN = catalogue.find("download").parameters
 CONFIGURATIONS = tuple(parameters.complete(OWN, {"pipes": pipes}) for pipes in (1, 8))
@@ -169,3 +170,19 @@ def test_nothing_is_written_or_deleted_through_a_link(
     for command in ("resume", "report", "plot"):
         assert main([command, str(theirs.path)]) == 1
         assert precious.read_text() == "mine"
+
+
+def test_progress_counts_the_runs_of_the_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[int, int]] = []
+
+    def here(runs: Any, left: list[Run], how: How, bar: Progress, stop: Any) -> None:
+        told.append((len(left), bar.total))
+
+    monkeypatch.setattr(campaign, "_here", here)
+    meta = {"experiment": "download", "plan": PLAN.as_dict(), "commit": "abc"}
+    results = Results.create(tmp_path, "download", "abc", meta)
+    for first in (1, 2):
+        campaign.run(catalogue.find("download"), results, How(part=(first, 2)))
+    assert told == [(6, 6), (4, 4)]
