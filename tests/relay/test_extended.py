@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """lp and rp over the extension: names, IPv6, true answers, and many behind one address."""
 
+import re
 import signal
 import socket
 import struct
@@ -290,6 +291,42 @@ def test_when_rp_comes_back(box: Namespace, tmp_path: Path, how: str) -> None:
                         rp.stop()
                     assert read_to_end(sock, 5).how == "reset"
                 lp.expect("lost the pipes", count=i + 1)
+
+
+def sent_on_pipes(ns: Namespace) -> dict[tuple[str, str], int]:
+    """Bytes so far, by the addresses of a pipe's end and its peer; both ends are here."""
+    told = ns.run("ss", "-tinHO", "state", "established", "( sport = :6010 or dport = :6010 )")
+    found = {}
+    for line in told.splitlines():
+        sent = re.search(r"\bbytes_sent:(\d+)", line)
+        _, _, end, peer, *_ = line.split()
+        found[end, peer] = int(sent[1]) if sent else 0
+    return found
+
+
+@pytest.mark.slow
+def test_an_idle_session_says_nothing_but_ping(box: Namespace, tmp_path: Path) -> None:
+    """With connections open, one of which has just had a megabyte, all of it acknowledged."""
+    ping, pong, seconds = 25, 33, 18.0
+    with (
+        serving(box, echo) as server,
+        extended(box, tmp_path),
+        socks(box, "127.0.0.1", server.port) as sock,
+        socks(box, "127.0.0.1", server.port) as other,
+    ):
+        answers(other)
+        for _ in range(10):
+            answers(sock, bytes(100_000))
+        time.sleep(1)
+        before = sent_on_pipes(box)
+        time.sleep(seconds)
+        after = sent_on_pipes(box)
+        assert len(before) == 8 and set(after) == set(before)
+        grown = [after[end] - before[end] for end in before]
+        # Each end of a pipe asks every 15 s at most and answers the other.
+        few = {pings * ping + pongs * pong for pings in (0, 1, 2) for pongs in (0, 1, 2)}
+        assert set(grown) <= few and sum(grown) > 0, grown
+        answers(sock)
 
 
 @pytest.mark.parametrize("size", [0, 1, 50_000, 500_000])
