@@ -45,7 +45,6 @@ struct channel {
 	bool in_use;		/* somebody is expected to use what was granted */
 	uint64_t round_from;	/* what it had taken when a round began, */
 	int64_t round_at;	/* and when that was */
-	int64_t taken_at;	/* when it was last seen to take something */
 	uint64_t taken;		/* by the application, of what is in order */
 };
 

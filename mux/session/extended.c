@@ -135,8 +135,7 @@ static void released(struct session *s, struct conn *c, size_t bytes,
 	(void)early;
 	s->in.queued -= bytes;
 	inbound_holds(s, -(int64_t)bytes);
-	if (has_channel(c))
-		windows_taken(s, c->channel);
+	windows_taken(s, c);
 }
 
 static size_t early(const struct conn *c)
@@ -150,11 +149,6 @@ static void let_early_go(struct session *s, struct conn *c)
 		arrivals_let_go(s, c->channel);
 }
 
-static void delivered(struct session *s, struct conn *c)
-{
-	if (has_channel(c))
-		windows_taken(s, c->channel);
-}
 
 /* --- pipes come --- */
 
@@ -477,7 +471,7 @@ const struct dialect dialect_extended = {
 	.early = early,
 	.let_go = let_early_go,
 	.shed = arrivals_shed,
-	.delivered = delivered,
+	.delivered = windows_taken,
 	.control = control_send,
 	.look_kept = keeping_look,
 	.sends_again = keeping_sends_again,

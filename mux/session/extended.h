@@ -128,8 +128,8 @@ void windows_begin(struct session *s, struct channel *ch);
 void windows_end(struct session *s, struct channel *ch);
 /* @len bytes of @ch are due. False: more than it was granted. */
 bool windows_spend(struct session *s, struct channel *ch, size_t len);
-/* Its application took something. */
-void windows_taken(struct session *s, struct channel *ch);
+/* The application of @c took something. */
+void windows_taken(struct session *s, struct conn *c);
 
 /* keeping */
 void keeping_init(struct extended *x);
