@@ -73,7 +73,7 @@ struct extended {
 	size_t kept;		/* bytes of memory, those of again included */
 	int64_t ack_takes;	/* from sending to ACK, lately */
 	struct timer suspects_timer;	/* runs while anything is kept */
-	bool probing;		/* LP: one pipe is dialled for all */
+	int64_t probing_since;	/* LP: one pipe is dialled for all; 0: none */
 	uint64_t sent;		/* bytes of messages that count, */
 	uint64_t copies;	/* and of them, copies of tails */
 	bool tails_due;		/* a copy is to be sent */
