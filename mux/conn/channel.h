@@ -55,6 +55,8 @@ void channel_fini(struct channel *ch);
 
 /* @c is the connection of the next use. */
 void channel_attach(struct channel *ch, struct conn *c);
+/* Its connection listens no more. */
+void channel_detach(struct channel *ch);
 
 /* SYNACK was sent or came: early bytes of this use count no longer. */
 void channel_answered(struct channel *ch);

@@ -110,8 +110,7 @@ static void conn_over(struct session *s, struct conn *c)
 	c->reorder.max_count = ch->order.max_count;
 	c->reorder.max_bytes = ch->order.max_bytes;
 	windows_end(s, ch);
-	list_del(&ch->waits);
-	ch->conn = NULL;
+	channel_detach(ch);
 	extended_settle(s->ext, ch);
 }
 
