@@ -81,6 +81,35 @@ static struct next send_again(const struct view *v, struct pipe **able,
 	};
 }
 
+/* Is there a pipe that is in use, and of which nothing is overdue? */
+static bool has_sound_pipe(const struct path *path)
+{
+	unsigned int i;
+
+	for (i = 0; i < path->npipes; i++) {
+		const struct pipe *p = path->pipes[i];
+
+		if (!p->doubtful && !p->standby && p->watch.fd >= 0)
+			return true;
+	}
+	return false;
+}
+
+/* Those that take something now. How many. */
+static unsigned int find_able(const struct path *path, struct pipe **able)
+{
+	bool sound = has_sound_pipe(path);
+	unsigned int n = 0, i;
+
+	for (i = 0; i < path->npipes; i++) {
+		struct pipe *p = path->pipes[i];
+
+		if (pipe_room(p) && !(sound && p->doubtful))
+			able[n++] = p;
+	}
+	return n;
+}
+
 static bool has_nothing(const struct view *v)
 {
 	return !v->again && (v->full || !v->sched->ready);
@@ -89,7 +118,7 @@ static bool has_nothing(const struct view *v)
 static struct next decide(const struct view *v)
 {
 	struct pipe *able[PIPES_MAX];
-	unsigned int n = 0, i;
+	unsigned int n;
 	size_t together;
 
 	if (has_nothing(v)) {
@@ -97,10 +126,7 @@ static struct next decide(const struct view *v)
 		return wait_for(v->full ? WAIT_FOR_ACK : WAIT_FOR_DATA,
 				NEXT_NEVER);
 	}
-	for (i = 0; i < v->path->npipes; i++) {
-		if (pipe_room(v->path->pipes[i]))
-			able[n++] = v->path->pipes[i];
-	}
+	n = find_able(v->path, able);
 	if (!n) {
 		path_unlimited(v->path, v->now);
 		return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
@@ -124,7 +150,7 @@ static struct next copy_tail(const struct view *v)
 	for (i = 0; i < v->path->npipes; i++) {
 		struct pipe *p = v->path->pipes[i];
 
-		if (!p->overdue && pipe_room(p))
+		if (!p->overdue && !p->doubtful && pipe_room(p))
 			able[n++] = p;
 	}
 	if (!n || !path_room(v->path, v->now))

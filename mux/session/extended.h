@@ -41,6 +41,7 @@ struct leg {
 	int64_t written_at;	/* the last message that counts, */
 	bool left_at_once;	/* and the window allowed for it */
 	uint64_t copied;	/* bytes of its stream up to here are copied */
+	uint64_t doubted_at;	/* so many were acknowledged when it became doubtful */
 };
 
 struct extended {
@@ -77,6 +78,7 @@ struct extended {
 	uint64_t sent;		/* bytes of messages that count, */
 	uint64_t copies;	/* and of them, copies of tails */
 	bool tails_due;		/* a copy is to be sent */
+	bool doubts;		/* a pipe may be doubtful */
 	struct timer tails_timer;	/* runs while something may be overdue */
 
 	bool ack_due;
