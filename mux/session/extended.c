@@ -17,6 +17,13 @@
 
 /* --- ids --- */
 
+/* What ids go on with counts as what is held for applications does. */
+static void remember(struct extended *x, int64_t bytes)
+{
+	x->remembered += (size_t)bytes;
+	inbound_holds(x->s, bytes);
+}
+
 struct channel *extended_channel(struct extended *x, uint16_t id)
 {
 	if (x->channel[id])
@@ -26,7 +33,21 @@ struct channel *extended_channel(struct extended *x, uint16_t id)
 		return NULL;
 	channel_init(x->channel[id], id, &x->pool);
 	x->channels++;
+	remember(x, sizeof(struct channel));
 	return x->channel[id];
+}
+
+/*
+ * Of what all sessions hold this one has most, and nothing but its ids is left. Without
+ * an id's numbers nobody could tell its next use from the last one: it ends.
+ */
+static void give_up(struct session *s)
+{
+	struct extended *x = s->ext;
+
+	extended_condemn(s, WIRE_GOODBYE_LIMIT, "%u ids take %zu bytes of the memory for all sessions, which is out",
+			 x->channels, x->remembered);
+	remember(x, -(int64_t)x->remembered);
 }
 
 /* An id that RP named before LP ever used it gets its turn by last_id, and only so. */
@@ -470,6 +491,7 @@ const struct dialect dialect_extended = {
 	.early = early,
 	.let_go = let_early_go,
 	.shed = arrivals_shed,
+	.give_up = give_up,
 	.delivered = windows_taken,
 	.control = control_send,
 	.look_kept = keeping_look,

@@ -61,6 +61,7 @@ struct extended {
 
 	struct channel *channel[WIRE_ID_MAX + 1];	/* those in use so far */
 	unsigned int channels;
+	size_t remembered;	/* bytes of them, as told with inbound_holds() */
 	struct list spare;	/* LP: channels between two uses */
 	uint16_t last_id;	/* LP: ids up to it have a channel */
 	struct early_pool pool;
