@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../mux/base/log.h"
+#include "../mux/base/race.h"
 #include "../mux/base/sock.h"
 #include "../mux/settings/limits.h"
 #include "attempt.h"
@@ -43,6 +44,9 @@ struct dialer {
 	struct timer timer;	/* DIAL_MS, then LASTED_MS; or the backoff */
 	struct answer at;	/* RP's addresses, */
 	unsigned int next;	/* and the one to try next */
+	struct sockaddr_storage answered;	/* the one that did last */
+	struct timer knock_timer;	/* until those behind it are knocked at, */
+	struct race knock;		/* to see who is there */
 	struct opening opening;
 	struct attempt attempt;
 	int fds[PIPES_MAX];	/* the baseline's pipes, in DIAL_ASKING_AGAIN */
@@ -164,8 +168,11 @@ static void attempt_failed(struct attempt *a, const char *why)
 	failed(container_of(a, struct dialer, attempt), why);
 }
 
+static struct sockaddr_storage *address(struct dialer *d);
+
 static void is_up(struct dialer *d, bool extended)
 {
+	d->answered = *address(d);
 	d->state = DIAL_UP;
 	d->extended = extended;
 	d->up_since = loop_clock();
@@ -228,6 +235,106 @@ static void try_baseline(struct dialer *d)
 
 /* --- the extension --- */
 
+static void stop_knocking(struct dialer *d)
+{
+	loop_timer_stop(d->loop, &d->knock_timer);
+	race_stop(&d->knock);
+}
+
+static int knock_at(struct race *r, const struct sockaddr_storage *to)
+{
+	struct dialer *d = container_of(r, struct dialer, knock);
+	int fd = transport_socket(transport_set_of(d->options.transports, 0),
+				  to->ss_family);
+	int err;
+
+	if (fd < 0 || !connect(fd, (const struct sockaddr *)to, addr_size(to)) ||
+	    errno == EINPROGRESS)
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+static void knocked(struct race *r)
+{
+	(void)r;
+}
+
+static unsigned int find(const struct answer *at,
+			 const struct sockaddr_storage *addr)
+{
+	unsigned int i = 0;
+
+	while (i < at->count && !addr_same_host(&at->addr[i], addr))
+		i++;
+	return i;
+}
+
+static void move(struct answer *at, unsigned int from, unsigned int to)
+{
+	struct sockaddr_storage addr = at->addr[from];
+
+	for (; from < to; from++)
+		at->addr[from] = at->addr[from + 1];
+	for (; from > to; from--)
+		at->addr[from] = at->addr[from - 1];
+	at->addr[to] = addr;
+}
+
+/* What is tried is silent still, and goes behind all others. */
+static void pass_over(struct dialer *d)
+{
+	opening_stop(&d->opening);
+	move(&d->at, --d->next, d->at.count - 1);
+	try_address(d);
+}
+
+static void somebody_is_there(struct race *r, int fd)
+{
+	struct dialer *d = container_of(r, struct dialer, knock);
+	struct sockaddr_storage addr = { 0 };
+	socklen_t len = sizeof(addr);
+	unsigned int i = getpeername(fd, (struct sockaddr *)&addr, &len) ?
+		d->at.count : find(&d->at, &addr);
+
+	close(fd);
+	if (opening_is_heard(&d->opening) || i < d->next || i >= d->at.count)
+		return;
+	move(&d->at, i, d->next);
+	pass_over(d);
+}
+
+/* One that refuses is there, too, and may speak the baseline. */
+static void nobody_listens(struct race *r, int err)
+{
+	struct dialer *d = container_of(r, struct dialer, knock);
+
+	if (err == ECONNREFUSED && !opening_is_heard(&d->opening))
+		pass_over(d);
+}
+
+static const struct race_ops knock_ops = {
+	.dial = knock_at,
+	.closed = knocked,
+	.won = somebody_is_there,
+	.lost = nobody_listens,
+};
+
+static void knock(struct timer *t)
+{
+	struct dialer *d = container_of(t, struct dialer, knock_timer);
+	unsigned int i;
+
+	if (opening_is_heard(&d->opening))
+		return;
+	for (i = d->next; i < d->at.count; i++)
+		addr_set_port(&d->at.addr[i], d->options.extended_port);
+	race_init(&d->knock, &knock_ops, d->loop, &d->at.addr[d->next],
+		  d->at.count - d->next);
+	race_start(&d->knock);
+}
+
 /* For the extension. */
 static void ask(struct dialer *d, enum dial_state state)
 {
@@ -237,6 +344,9 @@ static void ask(struct dialer *d, enum dial_state state)
 	loop_timer_stop(d->loop, &d->timer);
 	addr_set_port(address(d), d->options.extended_port);
 	d->state = state;
+	if (state == DIAL_OPENING && d->next < d->at.count)
+		loop_timer_in(d->loop, &d->knock_timer,
+			      RACE_STEP_MS * NS_PER_MS);
 	opening_start(&d->opening, address(d), ms * NS_PER_MS);
 }
 
@@ -259,6 +369,7 @@ static void declined(struct opening *o, enum opening_end end, const char *why)
 {
 	struct dialer *d = container_of(o, struct dialer, opening);
 
+	stop_knocking(d);
 	if (d->state == DIAL_ASKING_AGAIN) {
 		begin_baseline(d, d->fds);
 	} else if (falls_back(d, end)) {
@@ -277,6 +388,7 @@ static void welcomed(struct opening *o, const struct wire_hello *hello,
 	enum dial_state asked = d->state;
 	int err;
 
+	stop_knocking(d);
 	is_up(d, true);
 	err = d->ops->welcomed(d->owner, hello, welcome, fd, address(d));
 	if (err) {
@@ -309,9 +421,13 @@ static void try_address(struct dialer *d)
 static void found(struct whereabouts *w, const struct answer *answer)
 {
 	struct dialer *d = container_of(w, struct dialer, rp);
+	unsigned int i;
 
 	d->at = *answer;
 	d->next = 0;
+	i = find(&d->at, &d->answered);
+	if (i < d->at.count)
+		move(&d->at, i, 0);
 	if (answer->error)
 		failed(d, resolver_error_text(answer->error));
 	else
@@ -410,6 +526,8 @@ struct dialer *dialer_new(struct loop *loop, struct log *log,
 	d->ops = ops;
 	d->owner = owner;
 	d->timer.fire = time_came;
+	d->knock_timer.fire = knock;
+	d->knock.loop = loop;
 	return d;
 }
 
@@ -420,6 +538,7 @@ void dialer_free(struct dialer *d)
 	loop_timer_stop(d->loop, &d->timer);
 	if (d->state == DIAL_ASKING_AGAIN)
 		close_pipes(d);
+	stop_knocking(d);
 	opening_stop(&d->opening);
 	attempt_stop(&d->attempt);
 	whereabouts_fini(&d->rp);

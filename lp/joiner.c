@@ -101,6 +101,7 @@ static void connected(struct watch *w, uint32_t events)
 		failed(j, &join->to, err);
 		return;
 	}
+	j->answered = join->to;
 	err = session_join(j->session, fd);
 	if (err)
 		failed(j, &join->to, -err);
@@ -210,12 +211,16 @@ static void add(struct joiner *j, const struct sockaddr_storage *addr)
 	addr_set_port(to, addr_port(&j->home));
 }
 
-/* How near is @addr to where the session is? Its own address: 0, another family: 2. */
+enum { FARTHEST = 3 };
+
+/* The smaller, the sooner it is tried. */
 static int distance(const struct joiner *j, const struct sockaddr_storage *addr)
 {
-	if (addr_same_host(addr, &j->home))
+	if (addr_same_host(addr, &j->answered))
 		return 0;
-	return 1 + (addr->ss_family != j->home.ss_family);
+	if (addr_same_host(addr, &j->home))
+		return 1;
+	return addr->ss_family == j->home.ss_family ? 2 : FARTHEST;
 }
 
 /* What is being dialled may come to something all the same. */
@@ -228,7 +233,7 @@ static void found(struct whereabouts *w, const struct answer *answer)
 	if (answer->error)
 		return;		/* those of before are better than none */
 	j->at.count = j->turn = 0;
-	for (far = 0; far <= 2; far++) {
+	for (far = 0; far <= FARTHEST; far++) {
 		for (i = 0; i < answer->count; i++) {
 			if (distance(j, &answer->addr[i]) == far)
 				add(j, &answer->addr[i]);
@@ -276,7 +281,7 @@ void joiner_start(struct joiner *j, struct session *s,
 		  const struct sockaddr_storage *addr)
 {
 	j->session = s;
-	j->home = *addr;
+	j->home = j->answered = *addr;
 	j->at.count = j->turn = 0;
 	add(j, addr);
 	j->complained = j->complete = false;

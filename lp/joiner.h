@@ -6,8 +6,9 @@
  * up to JOIN_MAX_MS while none of them is welcomed.
  *
  * It dials where the session's first pipe went. If that fails it looks RP's name up
- * anew, and goes on with all of its addresses in turn: the session's own first,
- * then those of its family, because RP sees LP come from the same address there.
+ * anew, and goes on with all of its addresses in turn: the one that answered last
+ * first, the session's own, then those of its family, because RP sees LP come from the
+ * same address there.
  *
  * If none is left and the session's own address refuses, rp has ended, and all that it
  * knew of the session with it: then the session is stopped.
@@ -50,7 +51,8 @@ struct joiner {
 	unsigned int pipes;
 	struct whereabouts rp;
 	struct session *session;	/* NULL: there is none */
-	struct sockaddr_storage home;	/* where its first pipe went */
+	struct sockaddr_storage home;	/* where its first pipe went, */
+	struct sockaddr_storage answered;	/* and the one that came up last */
 	struct answer at;		/* where it may be found, */
 	unsigned int turn;		/* and which of them is tried */
 	struct timer next;		/* when the next try may begin */
