@@ -75,6 +75,7 @@ static void failed(struct joiner *j, const struct sockaddr_storage *to, int err)
 {
 	if (!session_is_up(j->session))
 		return;
+	j->failing = true;
 	if (err == ECONNREFUSED && addr_same_host(to, &j->home) &&
 	    session_lacks(j->session) == j->pipes) {
 		session_stop(j->session, "rp is there no more: Connection "
@@ -138,6 +139,9 @@ static int dial(struct joiner *j, struct join *join, enum transport kind)
 		return err;
 	}
 	j->under_way++;
+	if (j->paid_until < j->tried_at)
+		j->paid_until = j->tried_at;
+	j->paid_until += JOIN_MIN_MS * NS_PER_MS;
 	err = loop_timer_in(j->loop, &join->deadline,
 			    JOIN_DIAL_MS * NS_PER_MS);
 	if (err)
@@ -151,7 +155,8 @@ static void dial_all(struct joiner *j)
 	int err = 0;
 
 	j->tried_at = loop_clock();
-	j->tries++;
+	j->retries += j->failing;
+	j->failing = false;
 	for (i = 0; i < PIPES_MAX && !err && j->under_way < lacks; i++) {
 		if (j->join[i].watch.fd < 0)
 			err = dial(j, &j->join[i],
@@ -163,14 +168,24 @@ static void dial_all(struct joiner *j)
 		failed(j, address(j), -err);
 }
 
-static int64_t pause_ms(const struct joiner *j)
+/* A pipe's worth of JOIN_MIN_MS may be owed for each that the session has. */
+static int64_t next_at(const struct joiner *j)
 {
 	int64_t ms = JOIN_MIN_MS;
 	unsigned int i;
 
-	for (i = 1; i < j->tries && ms < JOIN_MAX_MS; i++)
+	if (!j->failing && !j->retries)
+		return j->paid_until - j->pipes * JOIN_MIN_MS * NS_PER_MS;
+	for (i = 0; i < j->retries && ms < JOIN_MAX_MS; i++)
 		ms *= 2;
-	return ms < JOIN_MAX_MS ? ms : JOIN_MAX_MS;
+	return j->tried_at +
+	       (ms < JOIN_MAX_MS ? ms : JOIN_MAX_MS) * NS_PER_MS;
+}
+
+static void forget_failures(struct joiner *j)
+{
+	j->failing = false;
+	j->retries = 0;
 }
 
 void joiner_look(struct joiner *j)
@@ -182,15 +197,13 @@ void joiner_look(struct joiner *j)
 		return;
 	j->complete = false;
 	if (now - j->tried_at > JOIN_QUIET_MS * NS_PER_MS)
-		j->tries = 0;
-	loop_timer_at(j->loop, &j->next, j->tries ?
-		      j->tried_at + pause_ms(j) * NS_PER_MS : now);
+		forget_failures(j);
+	loop_timer_at(j->loop, &j->next, next_at(j));
 }
 
 void joiner_welcomed(struct joiner *j)
 {
-	if (j->tries > 1)
-		j->tries = 1;
+	forget_failures(j);
 }
 
 static void next_came(struct timer *t)
@@ -246,8 +259,8 @@ static void found(struct whereabouts *w, const struct answer *answer)
 
 static void at_once(struct joiner *j)
 {
-	j->tries = 0;
-	j->tried_at = 0;
+	forget_failures(j);
+	j->tried_at = j->paid_until = 0;
 	loop_timer_stop(j->loop, &j->next);
 	joiner_look(j);
 }

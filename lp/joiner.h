@@ -2,7 +2,9 @@
 /*
  * Dials the pipes that a session of the extension lacks: those beside the first
  * when it begins, and those that it loses. They are connected all at once, and
- * each is the session's as soon as it is. Tries are JOIN_MIN_MS apart, doubling
+ * each is the session's as soon as it is. A pipe that is lost is dialled again at
+ * once, however many others are under way; but in the long run no more than one in
+ * JOIN_MIN_MS. After a try that failed the next one is JOIN_MIN_MS later, and that doubles
  * up to JOIN_MAX_MS while none of them is welcomed.
  *
  * It dials where the session's first pipe went. If that fails it looks RP's name up
@@ -57,7 +59,9 @@ struct joiner {
 	unsigned int turn;		/* and which of them is tried */
 	struct timer next;		/* when the next try may begin */
 	int64_t tried_at;
-	unsigned int tries;		/* since it was quiet */
+	bool failing;			/* the last try failed, */
+	unsigned int retries;		/* and so many that came behind one */
+	int64_t paid_until;		/* by JOIN_MIN_MS for each that was dialled */
 	unsigned int under_way;
 	bool complained, complete;	/* which was said */
 	struct join join[PIPES_MAX];
