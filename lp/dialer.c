@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "../mux/base/log.h"
-#include "../mux/base/race.h"
 #include "../mux/base/sock.h"
 #include "../mux/settings/limits.h"
 #include "attempt.h"
+#include "knock.h"
 #include "opening.h"
 #include "whereabouts.h"
 
@@ -45,8 +45,7 @@ struct dialer {
 	struct answer at;	/* RP's addresses, */
 	unsigned int next;	/* and the one to try next */
 	struct sockaddr_storage answered;	/* the one that did last */
-	struct timer knock_timer;	/* until those behind it are knocked at, */
-	struct race knock;		/* to see who is there */
+	struct knock knock;	/* at those behind the one that is tried */
 	struct opening opening;
 	struct attempt attempt;
 	int fds[PIPES_MAX];	/* the baseline's pipes, in DIAL_ASKING_AGAIN */
@@ -235,32 +234,6 @@ static void try_baseline(struct dialer *d)
 
 /* --- the extension --- */
 
-static void stop_knocking(struct dialer *d)
-{
-	loop_timer_stop(d->loop, &d->knock_timer);
-	race_stop(&d->knock);
-}
-
-static int knock_at(struct race *r, const struct sockaddr_storage *to)
-{
-	struct dialer *d = container_of(r, struct dialer, knock);
-	int fd = transport_socket(transport_set_of(d->options.transports, 0),
-				  to->ss_family);
-	int err;
-
-	if (fd < 0 || !connect(fd, (const struct sockaddr *)to, addr_size(to)) ||
-	    errno == EINPROGRESS)
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
-}
-
-static void knocked(struct race *r)
-{
-	(void)r;
-}
-
 static unsigned int find(const struct answer *at,
 			 const struct sockaddr_storage *addr)
 {
@@ -282,71 +255,49 @@ static void move(struct answer *at, unsigned int from, unsigned int to)
 	at->addr[to] = addr;
 }
 
-/* What is tried is silent still, and goes behind all others. */
-static void pass_over(struct dialer *d)
+static bool is_silent(const struct knock *k)
 {
+	return !opening_is_heard(&container_of(k, const struct dialer,
+					       knock)->opening);
+}
+
+/*
+ * Who is there is tried now, and the silent one behind all others. One that refuses
+ * is there, too, and may speak the baseline.
+ */
+static void somebody_is_there(struct knock *k,
+			      const struct sockaddr_storage *who)
+{
+	struct dialer *d = container_of(k, struct dialer, knock);
+	unsigned int i = who ? find(&d->at, who) : d->next;
+
+	if (i < d->next || i >= d->at.count)
+		return;
 	opening_stop(&d->opening);
+	move(&d->at, i, d->next);
 	move(&d->at, --d->next, d->at.count - 1);
 	try_address(d);
 }
 
-static void somebody_is_there(struct race *r, int fd)
-{
-	struct dialer *d = container_of(r, struct dialer, knock);
-	struct sockaddr_storage addr = { 0 };
-	socklen_t len = sizeof(addr);
-	unsigned int i = getpeername(fd, (struct sockaddr *)&addr, &len) ?
-		d->at.count : find(&d->at, &addr);
-
-	close(fd);
-	if (opening_is_heard(&d->opening) || i < d->next || i >= d->at.count)
-		return;
-	move(&d->at, i, d->next);
-	pass_over(d);
-}
-
-/* One that refuses is there, too, and may speak the baseline. */
-static void nobody_listens(struct race *r, int err)
-{
-	struct dialer *d = container_of(r, struct dialer, knock);
-
-	if (err == ECONNREFUSED && !opening_is_heard(&d->opening))
-		pass_over(d);
-}
-
-static const struct race_ops knock_ops = {
-	.dial = knock_at,
-	.closed = knocked,
-	.won = somebody_is_there,
-	.lost = nobody_listens,
+static const struct knock_ops knock_ops = {
+	.is_silent = is_silent,
+	.answered = somebody_is_there,
 };
-
-static void knock(struct timer *t)
-{
-	struct dialer *d = container_of(t, struct dialer, knock_timer);
-	unsigned int i;
-
-	if (opening_is_heard(&d->opening))
-		return;
-	for (i = d->next; i < d->at.count; i++)
-		addr_set_port(&d->at.addr[i], d->options.extended_port);
-	race_init(&d->knock, &knock_ops, d->loop, &d->at.addr[d->next],
-		  d->at.count - d->next);
-	race_start(&d->knock);
-}
 
 /* For the extension. */
 static void ask(struct dialer *d, enum dial_state state)
 {
 	int64_t ms = d->options.extend == EXTEND_AUTO && !d->welcomed ?
 		EXTEND_SILENT_MS : DIAL_MS;
+	unsigned int i;
 
 	loop_timer_stop(d->loop, &d->timer);
-	addr_set_port(address(d), d->options.extended_port);
+	for (i = d->next - 1; i < d->at.count; i++)
+		addr_set_port(&d->at.addr[i], d->options.extended_port);
 	d->state = state;
-	if (state == DIAL_OPENING && d->next < d->at.count)
-		loop_timer_in(d->loop, &d->knock_timer,
-			      RACE_STEP_MS * NS_PER_MS);
+	if (state == DIAL_OPENING)
+		knock_soon(&d->knock, &d->at.addr[d->next],
+			   d->at.count - d->next);
 	opening_start(&d->opening, address(d), ms * NS_PER_MS);
 }
 
@@ -369,7 +320,7 @@ static void declined(struct opening *o, enum opening_end end, const char *why)
 {
 	struct dialer *d = container_of(o, struct dialer, opening);
 
-	stop_knocking(d);
+	knock_stop(&d->knock);
 	if (d->state == DIAL_ASKING_AGAIN) {
 		begin_baseline(d, d->fds);
 	} else if (falls_back(d, end)) {
@@ -388,7 +339,7 @@ static void welcomed(struct opening *o, const struct wire_hello *hello,
 	enum dial_state asked = d->state;
 	int err;
 
-	stop_knocking(d);
+	knock_stop(&d->knock);
 	is_up(d, true);
 	err = d->ops->welcomed(d->owner, hello, welcome, fd, address(d));
 	if (err) {
@@ -526,8 +477,7 @@ struct dialer *dialer_new(struct loop *loop, struct log *log,
 	d->ops = ops;
 	d->owner = owner;
 	d->timer.fire = time_came;
-	d->knock_timer.fire = knock;
-	d->knock.loop = loop;
+	knock_init(&d->knock, &knock_ops, loop, options->transports);
 	return d;
 }
 
@@ -538,7 +488,7 @@ void dialer_free(struct dialer *d)
 	loop_timer_stop(d->loop, &d->timer);
 	if (d->state == DIAL_ASKING_AGAIN)
 		close_pipes(d);
-	stop_knocking(d);
+	knock_stop(&d->knock);
 	opening_stop(&d->opening);
 	attempt_stop(&d->attempt);
 	whereabouts_fini(&d->rp);

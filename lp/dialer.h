@@ -11,9 +11,9 @@
  * who makes the port silent cannot bring the baseline back.
  *
  * The address that answered last is tried first. Where the port for the extension
- * is silent for RACE_STEP_MS the other addresses are knocked at, one after the other
- * (race.h); if one of them is there first it is tried now, and the silent one last. In
- * the baseline nobody is knocked at: a single connection would be a pipe of a group.
+ * is silent the others are knocked at (knock.h); if one of them is there first it is
+ * tried now, and the silent one last. In the baseline nobody is knocked at: a single
+ * connection would be a pipe of a group.
  *
  * Tries are BACKOFF_MIN_MS apart at first, doubling up to BACKOFF_MAX_MS, and up
  * to half of that more or less. After a session that lasted LASTED_MS they begin at
