@@ -10,6 +10,8 @@
 #define LAG_LOOK NS_PER_MS
 /* and the limit after this, should no acknowledgement be told of. */
 #define LIMIT_LOOK (5 * NS_PER_MS)
+/* What takes nothing only because it is doubtful, should it be acknowledged. */
+#define DOUBT_LOOK (10 * NS_PER_MS)
 
 static struct next wait_for(enum next_wait what, int64_t until)
 {
@@ -48,6 +50,18 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
+/* For pipes that take nothing now: nobody tells that one is doubtful no more. */
+static struct next wait_for_pipes(const struct view *v)
+{
+	unsigned int i;
+
+	for (i = 0; i < v->path->npipes; i++) {
+		if (v->path->pipes[i]->doubtful)
+			return wait_for(WAIT_FOR_PIPES, v->now + DOUBT_LOOK);
+	}
+	return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
+}
+
 /* @able: the @n pipes that can take something; @together: all of them. */
 static struct next choose(const struct view *v, struct pipe **able,
 			  unsigned int n, size_t together)
@@ -67,7 +81,7 @@ static struct next choose(const struct view *v, struct pipe **able,
 			return send_on(p, &choice, room);
 		able[i] = able[--n];
 	}
-	return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
+	return wait_for_pipes(v);
 }
 
 /* It was decided once already: all that is left to choose is the pipe. */
@@ -129,7 +143,7 @@ static struct next decide(const struct view *v)
 	n = find_able(v->path, able);
 	if (!n) {
 		path_unlimited(v->path, v->now);
-		return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
+		return wait_for_pipes(v);
 	}
 	if (!v->again && path_is_spread(v->path, v->now))
 		return wait_for(WAIT_FOR_OTHERS, v->now + LAG_LOOK);

@@ -15,6 +15,7 @@
 #include "ext_pair.h"
 #include "loopback.h"
 #include "mux/extension/tail.h"
+#include "mux/sched/next.h"
 #include "mux/sched/sched.h"
 
 /* --- the decision --- */
@@ -332,6 +333,33 @@ static void what_is_overdue_gets_nothing_new(void **state)
 	assert_true(pair->rp->pipes[0]->tx_bytes > lost + 10000);
 }
 
+/* Its acknowledgement is told to nobody. */
+static void who_waits_for_others_looks_again(void **state)
+{
+	struct pair *pair = *state;
+	struct session *s = pair->rp;
+	struct run run = { .len = 100 };
+	struct view view = {
+		.sched = &s->sched, .path = &s->path, .again = &run,
+		.now = loop_now(pair->engine.loop),
+	};
+	struct next next;
+
+	lose(pair, 0);
+	write_bytes(pair, some_bytes(5000), 5000);
+	assert_true(run_until(pair->engine.loop, "its tail", is_doubted, pair));
+	for (unsigned int i = 1; i < pair->pipes; i++) {
+		s->pipes[i]->standby = false;
+		s->pipes[i]->allowance = 0;
+	}
+	next = sched_next(&view);
+	assert_int_equal(next.act, NEXT_WAIT);
+	assert_int_equal(next.wait, WAIT_FOR_PIPES);
+	assert_in_range(next.until - view.now, 1, 100 * NS_PER_MS);
+	s->pipes[0]->doubtful = false;
+	assert_int_equal(sched_next(&view).act, NEXT_AGAIN);
+}
+
 /* With nothing better it is used on. */
 static void where_all_are_overdue_all_are_used(void **state)
 {
@@ -411,6 +439,8 @@ int main(void)
 			what_costs_too_much_is_left_to_the_pipe, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
 			what_is_overdue_gets_nothing_new, setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			who_waits_for_others_looks_again, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
 			where_all_are_overdue_all_are_used, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
