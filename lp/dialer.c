@@ -13,6 +13,7 @@
 #include "../mux/base/sock.h"
 #include "../mux/settings/limits.h"
 #include "attempt.h"
+#include "knock.h"
 #include "opening.h"
 #include "whereabouts.h"
 
@@ -43,6 +44,8 @@ struct dialer {
 	struct timer timer;	/* DIAL_MS, then LASTED_MS; or the backoff */
 	struct answer at;	/* RP's addresses, */
 	unsigned int next;	/* and the one to try next */
+	struct sockaddr_storage answered;	/* the one that did last */
+	struct knock knock;	/* at those behind the one that is tried */
 	struct opening opening;
 	struct attempt attempt;
 	int fds[PIPES_MAX];	/* the baseline's pipes, in DIAL_ASKING_AGAIN */
@@ -164,8 +167,11 @@ static void attempt_failed(struct attempt *a, const char *why)
 	failed(container_of(a, struct dialer, attempt), why);
 }
 
+static struct sockaddr_storage *address(struct dialer *d);
+
 static void is_up(struct dialer *d, bool extended)
 {
+	d->answered = *address(d);
 	d->state = DIAL_UP;
 	d->extended = extended;
 	d->up_since = loop_clock();
@@ -228,15 +234,70 @@ static void try_baseline(struct dialer *d)
 
 /* --- the extension --- */
 
+static unsigned int find(const struct answer *at,
+			 const struct sockaddr_storage *addr)
+{
+	unsigned int i = 0;
+
+	while (i < at->count && !addr_same_host(&at->addr[i], addr))
+		i++;
+	return i;
+}
+
+static void move(struct answer *at, unsigned int from, unsigned int to)
+{
+	struct sockaddr_storage addr = at->addr[from];
+
+	for (; from < to; from++)
+		at->addr[from] = at->addr[from + 1];
+	for (; from > to; from--)
+		at->addr[from] = at->addr[from - 1];
+	at->addr[to] = addr;
+}
+
+static bool is_silent(const struct knock *k)
+{
+	return !opening_is_heard(&container_of(k, const struct dialer,
+					       knock)->opening);
+}
+
+/*
+ * Who is there is tried now, and the silent one behind all others. One that refuses
+ * is there, too, and may speak the baseline.
+ */
+static void somebody_is_there(struct knock *k,
+			      const struct sockaddr_storage *who)
+{
+	struct dialer *d = container_of(k, struct dialer, knock);
+	unsigned int i = who ? find(&d->at, who) : d->next;
+
+	if (i < d->next || i >= d->at.count)
+		return;
+	opening_stop(&d->opening);
+	move(&d->at, i, d->next);
+	move(&d->at, --d->next, d->at.count - 1);
+	try_address(d);
+}
+
+static const struct knock_ops knock_ops = {
+	.is_silent = is_silent,
+	.answered = somebody_is_there,
+};
+
 /* For the extension. */
 static void ask(struct dialer *d, enum dial_state state)
 {
 	int64_t ms = d->options.extend == EXTEND_AUTO && !d->welcomed ?
 		EXTEND_SILENT_MS : DIAL_MS;
+	unsigned int i;
 
 	loop_timer_stop(d->loop, &d->timer);
-	addr_set_port(address(d), d->options.extended_port);
+	for (i = d->next - 1; i < d->at.count; i++)
+		addr_set_port(&d->at.addr[i], d->options.extended_port);
 	d->state = state;
+	if (state == DIAL_OPENING)
+		knock_soon(&d->knock, &d->at.addr[d->next],
+			   d->at.count - d->next);
 	opening_start(&d->opening, address(d), ms * NS_PER_MS);
 }
 
@@ -259,6 +320,7 @@ static void declined(struct opening *o, enum opening_end end, const char *why)
 {
 	struct dialer *d = container_of(o, struct dialer, opening);
 
+	knock_stop(&d->knock);
 	if (d->state == DIAL_ASKING_AGAIN) {
 		begin_baseline(d, d->fds);
 	} else if (falls_back(d, end)) {
@@ -277,6 +339,7 @@ static void welcomed(struct opening *o, const struct wire_hello *hello,
 	enum dial_state asked = d->state;
 	int err;
 
+	knock_stop(&d->knock);
 	is_up(d, true);
 	err = d->ops->welcomed(d->owner, hello, welcome, fd, address(d));
 	if (err) {
@@ -309,9 +372,13 @@ static void try_address(struct dialer *d)
 static void found(struct whereabouts *w, const struct answer *answer)
 {
 	struct dialer *d = container_of(w, struct dialer, rp);
+	unsigned int i;
 
 	d->at = *answer;
 	d->next = 0;
+	i = find(&d->at, &d->answered);
+	if (i < d->at.count)
+		move(&d->at, i, 0);
 	if (answer->error)
 		failed(d, resolver_error_text(answer->error));
 	else
@@ -410,6 +477,7 @@ struct dialer *dialer_new(struct loop *loop, struct log *log,
 	d->ops = ops;
 	d->owner = owner;
 	d->timer.fire = time_came;
+	knock_init(&d->knock, &knock_ops, loop, options->transports);
 	return d;
 }
 
@@ -420,6 +488,7 @@ void dialer_free(struct dialer *d)
 	loop_timer_stop(d->loop, &d->timer);
 	if (d->state == DIAL_ASKING_AGAIN)
 		close_pipes(d);
+	knock_stop(&d->knock);
 	opening_stop(&d->opening);
 	attempt_stop(&d->attempt);
 	whereabouts_fini(&d->rp);

@@ -10,6 +10,11 @@
  * for EXTEND_SILENT_MS, until this RP has said WELCOME once. From then on somebody
  * who makes the port silent cannot bring the baseline back.
  *
+ * The address that answered last is tried first. Where the port for the extension
+ * is silent the others are knocked at (knock.h); if one of them is there first it is
+ * tried now, and the silent one last. In the baseline nobody is knocked at: a single
+ * connection would be a pipe of a group.
+ *
  * Tries are BACKOFF_MIN_MS apart at first, doubling up to BACKOFF_MAX_MS, and up
  * to half of that more or less. After a session that lasted LASTED_MS they begin at
  * BACKOFF_MIN_MS again; a shorter one counts as a failed try.

@@ -75,6 +75,7 @@ static void failed(struct joiner *j, const struct sockaddr_storage *to, int err)
 {
 	if (!session_is_up(j->session))
 		return;
+	j->failing = true;
 	if (err == ECONNREFUSED && addr_same_host(to, &j->home) &&
 	    session_lacks(j->session) == j->pipes) {
 		session_stop(j->session, "rp is there no more: Connection "
@@ -101,6 +102,7 @@ static void connected(struct watch *w, uint32_t events)
 		failed(j, &join->to, err);
 		return;
 	}
+	j->answered = join->to;
 	err = session_join(j->session, fd);
 	if (err)
 		failed(j, &join->to, -err);
@@ -137,6 +139,9 @@ static int dial(struct joiner *j, struct join *join, enum transport kind)
 		return err;
 	}
 	j->under_way++;
+	if (j->paid_until < j->tried_at)
+		j->paid_until = j->tried_at;
+	j->paid_until += JOIN_MIN_MS * NS_PER_MS;
 	err = loop_timer_in(j->loop, &join->deadline,
 			    JOIN_DIAL_MS * NS_PER_MS);
 	if (err)
@@ -150,7 +155,8 @@ static void dial_all(struct joiner *j)
 	int err = 0;
 
 	j->tried_at = loop_clock();
-	j->tries++;
+	j->retries += j->failing;
+	j->failing = false;
 	for (i = 0; i < PIPES_MAX && !err && j->under_way < lacks; i++) {
 		if (j->join[i].watch.fd < 0)
 			err = dial(j, &j->join[i],
@@ -162,14 +168,24 @@ static void dial_all(struct joiner *j)
 		failed(j, address(j), -err);
 }
 
-static int64_t pause_ms(const struct joiner *j)
+/* A pipe's worth of JOIN_MIN_MS may be owed for each that the session has. */
+static int64_t next_at(const struct joiner *j)
 {
 	int64_t ms = JOIN_MIN_MS;
 	unsigned int i;
 
-	for (i = 1; i < j->tries && ms < JOIN_MAX_MS; i++)
+	if (!j->failing && !j->retries)
+		return j->paid_until - j->pipes * JOIN_MIN_MS * NS_PER_MS;
+	for (i = 0; i < j->retries && ms < JOIN_MAX_MS; i++)
 		ms *= 2;
-	return ms < JOIN_MAX_MS ? ms : JOIN_MAX_MS;
+	return j->tried_at +
+	       (ms < JOIN_MAX_MS ? ms : JOIN_MAX_MS) * NS_PER_MS;
+}
+
+static void forget_failures(struct joiner *j)
+{
+	j->failing = false;
+	j->retries = 0;
 }
 
 void joiner_look(struct joiner *j)
@@ -181,15 +197,13 @@ void joiner_look(struct joiner *j)
 		return;
 	j->complete = false;
 	if (now - j->tried_at > JOIN_QUIET_MS * NS_PER_MS)
-		j->tries = 0;
-	loop_timer_at(j->loop, &j->next, j->tries ?
-		      j->tried_at + pause_ms(j) * NS_PER_MS : now);
+		forget_failures(j);
+	loop_timer_at(j->loop, &j->next, next_at(j));
 }
 
 void joiner_welcomed(struct joiner *j)
 {
-	if (j->tries > 1)
-		j->tries = 1;
+	forget_failures(j);
 }
 
 static void next_came(struct timer *t)
@@ -210,12 +224,16 @@ static void add(struct joiner *j, const struct sockaddr_storage *addr)
 	addr_set_port(to, addr_port(&j->home));
 }
 
-/* How near is @addr to where the session is? Its own address: 0, another family: 2. */
+enum { FARTHEST = 3 };
+
+/* The smaller, the sooner it is tried. */
 static int distance(const struct joiner *j, const struct sockaddr_storage *addr)
 {
-	if (addr_same_host(addr, &j->home))
+	if (addr_same_host(addr, &j->answered))
 		return 0;
-	return 1 + (addr->ss_family != j->home.ss_family);
+	if (addr_same_host(addr, &j->home))
+		return 1;
+	return addr->ss_family == j->home.ss_family ? 2 : FARTHEST;
 }
 
 /* What is being dialled may come to something all the same. */
@@ -228,7 +246,7 @@ static void found(struct whereabouts *w, const struct answer *answer)
 	if (answer->error)
 		return;		/* those of before are better than none */
 	j->at.count = j->turn = 0;
-	for (far = 0; far <= 2; far++) {
+	for (far = 0; far <= FARTHEST; far++) {
 		for (i = 0; i < answer->count; i++) {
 			if (distance(j, &answer->addr[i]) == far)
 				add(j, &answer->addr[i]);
@@ -241,8 +259,8 @@ static void found(struct whereabouts *w, const struct answer *answer)
 
 static void at_once(struct joiner *j)
 {
-	j->tries = 0;
-	j->tried_at = 0;
+	forget_failures(j);
+	j->tried_at = j->paid_until = 0;
 	loop_timer_stop(j->loop, &j->next);
 	joiner_look(j);
 }
@@ -276,7 +294,7 @@ void joiner_start(struct joiner *j, struct session *s,
 		  const struct sockaddr_storage *addr)
 {
 	j->session = s;
-	j->home = *addr;
+	j->home = j->answered = *addr;
 	j->at.count = j->turn = 0;
 	add(j, addr);
 	j->complained = j->complete = false;

@@ -2,12 +2,15 @@
 /*
  * Dials the pipes that a session of the extension lacks: those beside the first
  * when it begins, and those that it loses. They are connected all at once, and
- * each is the session's as soon as it is. Tries are JOIN_MIN_MS apart, doubling
+ * each is the session's as soon as it is. A pipe that is lost is dialled again at
+ * once, however many others are under way; but in the long run no more than one in
+ * JOIN_MIN_MS. After a try that failed the next one is JOIN_MIN_MS later, and that doubles
  * up to JOIN_MAX_MS while none of them is welcomed.
  *
  * It dials where the session's first pipe went. If that fails it looks RP's name up
- * anew, and goes on with all of its addresses in turn: the session's own first,
- * then those of its family, because RP sees LP come from the same address there.
+ * anew, and goes on with all of its addresses in turn: the one that answered last
+ * first, the session's own, then those of its family, because RP sees LP come from the
+ * same address there.
  *
  * If none is left and the session's own address refuses, rp has ended, and all that it
  * knew of the session with it: then the session is stopped.
@@ -50,12 +53,15 @@ struct joiner {
 	unsigned int pipes;
 	struct whereabouts rp;
 	struct session *session;	/* NULL: there is none */
-	struct sockaddr_storage home;	/* where its first pipe went */
+	struct sockaddr_storage home;	/* where its first pipe went, */
+	struct sockaddr_storage answered;	/* and the one that came up last */
 	struct answer at;		/* where it may be found, */
 	unsigned int turn;		/* and which of them is tried */
 	struct timer next;		/* when the next try may begin */
 	int64_t tried_at;
-	unsigned int tries;		/* since it was quiet */
+	bool failing;			/* the last try failed, */
+	unsigned int retries;		/* and so many that came behind one */
+	int64_t paid_until;		/* by JOIN_MIN_MS for each that was dialled */
 	unsigned int under_way;
 	bool complained, complete;	/* which was said */
 	struct join join[PIPES_MAX];

@@ -13,6 +13,11 @@ void opening_stop(struct opening *o)
 	o->greeting = NULL;
 }
 
+bool opening_is_heard(const struct opening *o)
+{
+	return o->greeting != NULL;
+}
+
 static void decline(struct opening *o, enum opening_end end, const char *why)
 {
 	opening_stop(o);

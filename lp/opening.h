@@ -49,6 +49,8 @@ void opening_init(struct opening *o, const struct opening_ops *ops,
 /* For @patience ns in all. May call ops at once. */
 void opening_start(struct opening *o, const struct sockaddr_storage *addr,
 		   int64_t patience);
+/* Is the pipe connected, and WELCOME awaited? */
+bool opening_is_heard(const struct opening *o);
 /* Drops what is under way. Neither of ops is called. */
 void opening_stop(struct opening *o);
 

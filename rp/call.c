@@ -6,12 +6,12 @@
 #include <stdlib.h>
 
 #include "../mux/base/log.h"
+#include "../mux/base/race.h"
 #include "../mux/base/resolver.h"
 #include "../mux/base/sock.h"
 #include "../mux/conn/conn.h"
 #include "../mux/session/session.h"
 #include "connects.h"
-#include "race.h"
 #include "reach.h"
 
 struct call {

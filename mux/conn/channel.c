@@ -31,11 +31,34 @@ void channel_attach(struct channel *ch, struct conn *c)
 	c->speech = &channel_speech;
 }
 
+/*
+ * One at a time: when it has sent, and there is room still, the next one may. Were all
+ * woken at once, each answer would wake all that are left.
+ */
+static void let_next_on(struct early_pool *pool)
+{
+	struct channel *ch;
+
+	if (list_empty(&pool->waiters) || !early_left(&pool->limit, 0))
+		return;
+	ch = list_first(&pool->waiters, struct channel, waits);
+	list_del(&ch->waits);
+	conn_credited(ch->conn);
+}
+
+void channel_detach(struct channel *ch)
+{
+	list_del(&ch->waits);
+	ch->conn = NULL;
+	let_next_on(ch->pool);
+}
+
 void channel_answered(struct channel *ch)
 {
 	ch->pool->limit.used -= ch->early;
 	ch->early = 0;
 	list_del(&ch->waits);
+	let_next_on(ch->pool);
 }
 
 uint64_t channel_promised(const struct channel *ch)
@@ -149,13 +172,15 @@ static void sent(struct conn *c, size_t bytes)
 		return;
 	ch->early += bytes;
 	ch->pool->limit.used += bytes;
+	let_next_on(ch->pool);
 }
 
+/* Beyond the limit of its own only its own answer helps. */
 static void starved(struct conn *c)
 {
 	struct channel *ch = c->channel;
 
-	if (is_early(ch))
+	if (is_early(ch) && ch->early < ch->pool->limit.conn)
 		list_move_tail(&ch->pool->waiters, &ch->waits);
 }
 

@@ -45,7 +45,6 @@ struct channel {
 	bool in_use;		/* somebody is expected to use what was granted */
 	uint64_t round_from;	/* what it had taken when a round began, */
 	int64_t round_at;	/* and when that was */
-	int64_t taken_at;	/* when it was last seen to take something */
 	uint64_t taken;		/* by the application, of what is in order */
 };
 
@@ -56,6 +55,8 @@ void channel_fini(struct channel *ch);
 
 /* @c is the connection of the next use. */
 void channel_attach(struct channel *ch, struct conn *c);
+/* Its connection listens no more. */
+void channel_detach(struct channel *ch);
 
 /* SYNACK was sent or came: early bytes of this use count no longer. */
 void channel_answered(struct channel *ch);

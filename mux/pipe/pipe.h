@@ -121,7 +121,8 @@ struct pipe {
 
 	bool standby;		/* it carries nothing new for now */
 	bool relieved;		/* what is under way on it goes on others, too */
-	bool overdue;		/* its last messages are: no place for copies */
+	bool overdue;		/* its last messages are: no place for copies, */
+	bool doubtful;		/* nor for others, until one of them is acknowledged */
 	size_t allowance;	/* late: unsent bytes it may have */
 	size_t lowat;		/* TCP_NOTSENT_LOWAT as set */
 	int64_t looked_at;	/* when info was fetched */

@@ -10,6 +10,8 @@
 #define LAG_LOOK NS_PER_MS
 /* and the limit after this, should no acknowledgement be told of. */
 #define LIMIT_LOOK (5 * NS_PER_MS)
+/* What takes nothing only because it is doubtful, should it be acknowledged. */
+#define DOUBT_LOOK (10 * NS_PER_MS)
 
 static struct next wait_for(enum next_wait what, int64_t until)
 {
@@ -48,6 +50,18 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
+/* For pipes that take nothing now: nobody tells that one is doubtful no more. */
+static struct next wait_for_pipes(const struct view *v)
+{
+	unsigned int i;
+
+	for (i = 0; i < v->path->npipes; i++) {
+		if (v->path->pipes[i]->doubtful)
+			return wait_for(WAIT_FOR_PIPES, v->now + DOUBT_LOOK);
+	}
+	return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
+}
+
 /* @able: the @n pipes that can take something; @together: all of them. */
 static struct next choose(const struct view *v, struct pipe **able,
 			  unsigned int n, size_t together)
@@ -67,7 +81,7 @@ static struct next choose(const struct view *v, struct pipe **able,
 			return send_on(p, &choice, room);
 		able[i] = able[--n];
 	}
-	return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
+	return wait_for_pipes(v);
 }
 
 /* It was decided once already: all that is left to choose is the pipe. */
@@ -81,6 +95,35 @@ static struct next send_again(const struct view *v, struct pipe **able,
 	};
 }
 
+/* Is there a pipe that is in use, and of which nothing is overdue? */
+static bool has_sound_pipe(const struct path *path)
+{
+	unsigned int i;
+
+	for (i = 0; i < path->npipes; i++) {
+		const struct pipe *p = path->pipes[i];
+
+		if (!p->doubtful && !p->standby && p->watch.fd >= 0)
+			return true;
+	}
+	return false;
+}
+
+/* Those that take something now. How many. */
+static unsigned int find_able(const struct path *path, struct pipe **able)
+{
+	bool sound = has_sound_pipe(path);
+	unsigned int n = 0, i;
+
+	for (i = 0; i < path->npipes; i++) {
+		struct pipe *p = path->pipes[i];
+
+		if (pipe_room(p) && !(sound && p->doubtful))
+			able[n++] = p;
+	}
+	return n;
+}
+
 static bool has_nothing(const struct view *v)
 {
 	return !v->again && (v->full || !v->sched->ready);
@@ -89,7 +132,7 @@ static bool has_nothing(const struct view *v)
 static struct next decide(const struct view *v)
 {
 	struct pipe *able[PIPES_MAX];
-	unsigned int n = 0, i;
+	unsigned int n;
 	size_t together;
 
 	if (has_nothing(v)) {
@@ -97,13 +140,10 @@ static struct next decide(const struct view *v)
 		return wait_for(v->full ? WAIT_FOR_ACK : WAIT_FOR_DATA,
 				NEXT_NEVER);
 	}
-	for (i = 0; i < v->path->npipes; i++) {
-		if (pipe_room(v->path->pipes[i]))
-			able[n++] = v->path->pipes[i];
-	}
+	n = find_able(v->path, able);
 	if (!n) {
 		path_unlimited(v->path, v->now);
-		return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
+		return wait_for_pipes(v);
 	}
 	if (!v->again && path_is_spread(v->path, v->now))
 		return wait_for(WAIT_FOR_OTHERS, v->now + LAG_LOOK);
@@ -124,7 +164,7 @@ static struct next copy_tail(const struct view *v)
 	for (i = 0; i < v->path->npipes; i++) {
 		struct pipe *p = v->path->pipes[i];
 
-		if (!p->overdue && pipe_room(p))
+		if (!p->overdue && !p->doubtful && pipe_room(p))
 			able[n++] = p;
 	}
 	if (!n || !path_room(v->path, v->now))

@@ -29,7 +29,7 @@ struct pipe *thin_pipe(const struct path *path, const struct conn *c,
 	if (!c->in_flight || c->in_flight >= p->info.mss)
 		return p;
 	last = last_pipe(path, c);
-	return last && pipe_room(last) ? last : p;
+	return last && !last->doubtful && pipe_room(last) ? last : p;
 }
 
 void thin_sent(const struct path *path, struct conn *c, const struct pipe *p,

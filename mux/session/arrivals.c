@@ -100,22 +100,6 @@ static void take_open(struct session *s, struct channel *ch,
 	open_conn(s, c, open);
 }
 
-/* Early bytes of this use count no longer: others may have been waiting. */
-static void let_others_on(struct early_pool *pool)
-{
-	struct list *pos, *tmp;
-
-	list_each(pos, tmp, &pool->waiters) {
-		struct channel *ch = list_entry(pos, struct channel, waits);
-
-		if (!early_left(&pool->limit, 0))
-			return;
-		list_del(&ch->waits);
-		if (ch->conn)
-			conn_credited(ch->conn);
-	}
-}
-
 static void take_synack(struct session *s, struct channel *ch,
 			const struct wire_synack *synack)
 {
@@ -123,7 +107,6 @@ static void take_synack(struct session *s, struct channel *ch,
 
 	credit_allow(&ch->out, synack->offset);
 	channel_answered(ch);
-	let_others_on(ch->pool);
 	if (!c)
 		return;
 	if (synack->result == WIRE_SYNACK_CONNECTED)

@@ -62,6 +62,8 @@ struct dialect {
 	void (*let_go)(struct session *s, struct conn *c);
 	/* @bytes have to go of what no connection has. */
 	void (*shed)(struct session *s, size_t bytes);
+	/* It holds most of all, and has nothing that could go: end it. */
+	void (*give_up)(struct session *s);
 	/* Something was delivered to @c. */
 	void (*delivered)(struct session *s, struct conn *c);
 	/*

@@ -17,6 +17,13 @@
 
 /* --- ids --- */
 
+/* What ids go on with counts as what is held for applications does. */
+static void remember(struct extended *x, int64_t bytes)
+{
+	x->remembered += (size_t)bytes;
+	inbound_holds(x->s, bytes);
+}
+
 struct channel *extended_channel(struct extended *x, uint16_t id)
 {
 	if (x->channel[id])
@@ -26,7 +33,21 @@ struct channel *extended_channel(struct extended *x, uint16_t id)
 		return NULL;
 	channel_init(x->channel[id], id, &x->pool);
 	x->channels++;
+	remember(x, sizeof(struct channel));
 	return x->channel[id];
+}
+
+/*
+ * Of what all sessions hold this one has most, and nothing but its ids is left. Without
+ * an id's numbers nobody could tell its next use from the last one: it ends.
+ */
+static void give_up(struct session *s)
+{
+	struct extended *x = s->ext;
+
+	extended_condemn(s, WIRE_GOODBYE_LIMIT, "%u ids take %zu bytes of the memory for all sessions, which is out",
+			 x->channels, x->remembered);
+	remember(x, -(int64_t)x->remembered);
 }
 
 /* An id that RP named before LP ever used it gets its turn by last_id, and only so. */
@@ -110,8 +131,7 @@ static void conn_over(struct session *s, struct conn *c)
 	c->reorder.max_count = ch->order.max_count;
 	c->reorder.max_bytes = ch->order.max_bytes;
 	windows_end(s, ch);
-	list_del(&ch->waits);
-	ch->conn = NULL;
+	channel_detach(ch);
 	extended_settle(s->ext, ch);
 }
 
@@ -135,8 +155,7 @@ static void released(struct session *s, struct conn *c, size_t bytes,
 	(void)early;
 	s->in.queued -= bytes;
 	inbound_holds(s, -(int64_t)bytes);
-	if (has_channel(c))
-		windows_taken(s, c->channel);
+	windows_taken(s, c);
 }
 
 static size_t early(const struct conn *c)
@@ -150,11 +169,6 @@ static void let_early_go(struct session *s, struct conn *c)
 		arrivals_let_go(s, c->channel);
 }
 
-static void delivered(struct session *s, struct conn *c)
-{
-	if (has_channel(c))
-		windows_taken(s, c->channel);
-}
 
 /* --- pipes come --- */
 
@@ -477,7 +491,8 @@ const struct dialect dialect_extended = {
 	.early = early,
 	.let_go = let_early_go,
 	.shed = arrivals_shed,
-	.delivered = delivered,
+	.give_up = give_up,
+	.delivered = windows_taken,
 	.control = control_send,
 	.look_kept = keeping_look,
 	.sends_again = keeping_sends_again,

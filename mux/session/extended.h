@@ -41,6 +41,7 @@ struct leg {
 	int64_t written_at;	/* the last message that counts, */
 	bool left_at_once;	/* and the window allowed for it */
 	uint64_t copied;	/* bytes of its stream up to here are copied */
+	uint64_t doubted_at;	/* so many were acknowledged when it became doubtful */
 };
 
 struct extended {
@@ -60,6 +61,7 @@ struct extended {
 
 	struct channel *channel[WIRE_ID_MAX + 1];	/* those in use so far */
 	unsigned int channels;
+	size_t remembered;	/* bytes of them, as told with inbound_holds() */
 	struct list spare;	/* LP: channels between two uses */
 	uint16_t last_id;	/* LP: ids up to it have a channel */
 	struct early_pool pool;
@@ -73,10 +75,11 @@ struct extended {
 	size_t kept;		/* bytes of memory, those of again included */
 	int64_t ack_takes;	/* from sending to ACK, lately */
 	struct timer suspects_timer;	/* runs while anything is kept */
-	bool probing;		/* LP: one pipe is dialled for all */
+	int64_t probing_since;	/* LP: one pipe is dialled for all; 0: none */
 	uint64_t sent;		/* bytes of messages that count, */
 	uint64_t copies;	/* and of them, copies of tails */
 	bool tails_due;		/* a copy is to be sent */
+	bool doubts;		/* a pipe may be doubtful */
 	struct timer tails_timer;	/* runs while something may be overdue */
 
 	bool ack_due;
@@ -128,8 +131,8 @@ void windows_begin(struct session *s, struct channel *ch);
 void windows_end(struct session *s, struct channel *ch);
 /* @len bytes of @ch are due. False: more than it was granted. */
 bool windows_spend(struct session *s, struct channel *ch, size_t len);
-/* Its application took something. */
-void windows_taken(struct session *s, struct channel *ch);
+/* The application of @c took something. */
+void windows_taken(struct session *s, struct conn *c);
 
 /* keeping */
 void keeping_init(struct extended *x);

@@ -313,6 +313,8 @@ void pausing_shed(struct hoard *h, size_t bytes)
 	}
 	if (s->dialect->shed && before - h->held < bytes)
 		s->dialect->shed(s, bytes - (before - h->held));
+	if (s->dialect->give_up && h->held == before)
+		s->dialect->give_up(s);
 	if (i)
 		log_warn(s->engine->log, "session %u: of all it holds most, %zu bytes, and there is too much: reset %u connections",
 			 s->number, before, i);

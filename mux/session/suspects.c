@@ -9,6 +9,8 @@
  *
  * Where no pipe made progress for STALLED, the network may have changed under all of
  * them: LP dials one again as a probe, and all others as soon as that one is welcomed.
+ * Where another one makes progress first, the network is what it was: the probe is a
+ * pipe that is lacking as any other, and says nothing of those that are there.
  */
 #include "../base/log.h"
 #include "extended.h"
@@ -108,34 +110,47 @@ static struct pipe *stalled(const struct session *s, int64_t now)
 	return now - since > STALLED + patience(s->ext) ? longest : NULL;
 }
 
+static bool any_goes_on(const struct session *s, int64_t since)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->path.npipes; i++) {
+		if (s->ext->leg[s->path.pipes[i]->index].progress_at > since)
+			return true;
+	}
+	return false;
+}
+
 static void probe(struct session *s, int64_t now)
 {
 	struct extended *x = s->ext;
 	struct pipe *p;
 
-	if (!x->lp || x->probing)
+	if (!x->lp)
 		return;
-	p = stalled(s, now);
+	if (x->probing_since && any_goes_on(s, x->probing_since))
+		x->probing_since = 0;
+	p = x->probing_since ? NULL : stalled(s, now);
 	if (!p)
 		return;
-	x->probing = true;
+	x->probing_since = now;
 	extended_pipe_over(s, p, false, "no pipe makes progress: one is dialled again");
 }
 
+/* The new pipe holds nothing yet. */
 void suspects_probed(struct session *s)
 {
 	struct extended *x = s->ext;
-	int64_t now = loop_now(s->engine->loop);
+	int64_t now = loop_now(s->engine->loop), since = x->probing_since;
 	unsigned int i;
 
-	if (!x->probing)
-		return;
-	x->probing = false;
-	for (i = s->path.npipes; i-- > 0;) {
+	x->probing_since = 0;
+	for (i = s->path.npipes; since && i-- > 0;) {
 		struct pipe *p = s->path.pipes[i];
-		int64_t oldest = keeping_oldest(&x->leg[p->index]);
+		const struct leg *leg = &x->leg[p->index];
+		int64_t oldest = keeping_oldest(leg);
 
-		if (oldest && now - oldest > STALLED)
+		if (oldest && now - oldest > STALLED && leg->progress_at <= since)
 			extended_pipe_over(s, p, false, "another one was dialled and works");
 	}
 }

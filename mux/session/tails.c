@@ -5,8 +5,9 @@
  * what comes twice. Nothing is queued for that: which messages they are is known when a
  * pipe takes them, and what was acknowledged meanwhile is none of them.
  *
- * A pipe that is overdue itself takes no copy. What the budget does not allow for is left
- * to TCP.
+ * A pipe that is overdue itself takes no copy, and until something of it is acknowledged
+ * nothing else either, where there is another one: it may be dead, and what it gets now
+ * would be missed once more. What the budget does not allow for is left to TCP.
  */
 #include "../extension/tail.h"
 #include "extended.h"
@@ -110,6 +111,8 @@ static int64_t look_at(struct session *s, struct pipe *p, int64_t now)
 	if (at > now)
 		return at;
 	p->overdue = s->ext->tails_due = true;
+	p->doubtful = s->ext->doubts = true;
+	leg->doubted_at = acked(p);
 	return TAIL_NEVER;
 }
 
@@ -174,10 +177,28 @@ static struct pipe *next_pipe(struct session *s)
 	return NULL;
 }
 
+/* By what is known of the pipes now. */
+static void end_doubts(struct session *s)
+{
+	struct extended *x = s->ext;
+	unsigned int i;
+
+	x->doubts = false;
+	for (i = 0; i < s->path.npipes; i++) {
+		struct pipe *p = s->path.pipes[i];
+
+		p->doubtful = p->doubtful &&
+			      acked(p) <= x->leg[p->index].doubted_at;
+		x->doubts |= p->doubtful;
+	}
+}
+
 bool tails_wait(struct session *s)
 {
 	struct extended *x = s->ext;
 
+	if (x->doubts)
+		end_doubts(s);
 	if (x->tails_due)
 		x->tails_due = next_pipe(s) != NULL;
 	return x->tails_due;

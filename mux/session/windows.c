@@ -12,7 +12,9 @@
  * at most window_memory for a session; beyond that a connection has WINDOW_LEAST. An
  * eighth of it is for those whose application took something in the last second. When
  * the rest is out, of those whose application leaves bytes and took none for
- * WINDOW_IDLE_SECONDS the one that has most is reset.
+ * WINDOW_IDLE_SECONDS the one that has most is reset. A connection that has ended on the
+ * pipes is one of them as long as it has bytes to write: it is granted nothing more,
+ * but its application may never read.
  *
  * What was granted cannot be taken back: an id whose connection is over keeps the
  * rest for its next one, and so does a connection to which nothing comes any more.
@@ -108,7 +110,7 @@ void windows_begin(struct session *s, struct channel *ch)
 	set_in_use(s, ch, true);
 	ch->window = WINDOW_FIRST;
 	ch->taken = ch->round_from = ch->in.taken;
-	ch->taken_at = ch->round_at = loop_now(s->engine->loop);
+	ch->conn->taken_at = ch->round_at = loop_now(s->engine->loop);
 	grant(s, ch, ch->window, false);
 	if (!s->ext->window_timer.slot)
 		loop_timer_in(s->engine->loop, &s->ext->window_timer, LOOK);
@@ -158,16 +160,14 @@ static void tell(struct session *s, struct channel *ch)
 	loop_after(s->engine->loop, &s->out.pump);
 }
 
-void windows_taken(struct session *s, struct channel *ch)
+static void widen(struct session *s, struct channel *ch, int64_t now)
 {
-	int64_t now = loop_now(s->engine->loop);
 	uint64_t taken = ch->in.taken - waiting(ch);
 
-	/* What is dropped with its socket was not taken. */
-	if (taken == ch->taken || !ch->conn || ch->conn->watch.fd < 0)
+	if (taken == ch->taken)
 		return;
 	ch->taken = taken;
-	ch->taken_at = now;
+	ch->conn->taken_at = now;
 	if (!may_grant(ch))
 		return;
 	if (taken - ch->round_from >= ch->window / 4)
@@ -176,34 +176,56 @@ void windows_taken(struct session *s, struct channel *ch)
 		tell(s, ch);
 }
 
+void windows_taken(struct session *s, struct conn *c)
+{
+	int64_t now = loop_now(s->engine->loop);
+
+	/* What is dropped with its socket was not taken. */
+	if (c->watch.fd < 0)
+		return;
+	if (c->over)
+		c->taken_at = now;
+	else
+		widen(s, c->channel, now);
+}
+
 /* --- those who take nothing --- */
 
-static bool is_idle(const struct channel *ch, int64_t now)
+static bool is_idle(const struct conn *c, int64_t now)
 {
-	return now - ch->taken_at >= WINDOW_IDLE_SECONDS * NS_PER_SEC;
+	return now - c->taken_at >= WINDOW_IDLE_SECONDS * NS_PER_SEC;
+}
+
+/* The memory that is free without @c. */
+static uint64_t holds(const struct conn *c)
+{
+	return c->over ? c->queue.len : share(c->channel);
+}
+
+/* May it be reset for what it holds? */
+static bool is_much(const struct conn *c)
+{
+	return holds(c) > (c->over ? 0 : WINDOW_FIRST);
 }
 
 /*
  * Those to which nothing comes have done nothing wrong, and are counted apart. Of the
  * others that are idle, the one that has most.
  */
-static struct channel *most_idle(struct session *s, int64_t now)
+static struct conn *most_idle(struct session *s, int64_t now)
 {
-	struct channel *most = NULL;
+	struct conn *most = NULL;
 	struct list *pos, *tmp;
 
 	list_each(pos, tmp, &s->conns) {
 		struct conn *c = list_entry(pos, struct conn, member);
-		struct channel *ch = c->channel;
 
-		if (c->over || c->fin_pending == WIRE_REASON_RST ||
-		    !is_idle(ch, now))
+		if (c->fin_pending == WIRE_REASON_RST || !is_idle(c, now))
 			continue;
-		if (!waiting(ch))
-			set_in_use(s, ch, false);
-		else if (share(ch) > WINDOW_FIRST &&
-			 (!most || share(ch) > share(most)))
-			most = ch;
+		if (!c->over && !c->queue.len)
+			set_in_use(s, c->channel, false);
+		else if (is_much(c) && (!most || holds(c) > holds(most)))
+			most = c;
 	}
 	return most;
 }
@@ -212,15 +234,15 @@ static void look(struct timer *t)
 {
 	struct extended *x = container_of(t, struct extended, window_timer);
 	struct session *s = x->s;
-	struct channel *ch;
+	struct conn *c;
 
-	if (!memory_left(s, false) && (ch = most_idle(s,
-					loop_now(s->engine->loop)))) {
+	if (!memory_left(s, false) &&
+	    (c = most_idle(s, loop_now(s->engine->loop)))) {
 		s->counts.queue_limit++;
 		log_warn(s->engine->log, "session %u: connection %u took nothing for %d s and has %llu bytes of the memory for windows, which is out: reset",
-			 s->number, ch->id, WINDOW_IDLE_SECONDS,
-			 (unsigned long long)share(ch));
-		conn_refuse(ch->conn, CONN_END_LIMIT);
+			 s->number, c->id, WINDOW_IDLE_SECONDS,
+			 (unsigned long long)holds(c));
+		conn_refuse(c, CONN_END_LIMIT);
 	}
 	if (s->nconns)
 		loop_timer_in(s->engine->loop, t, LOOK);

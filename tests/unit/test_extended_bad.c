@@ -223,6 +223,58 @@ static void bytes_that_nobody_opened_for_count_in_the_memory(void **state)
 	hand_end(&h);
 }
 
+/* Each id that was named goes on with its numbers as long as the session. */
+static void ids_count_in_the_memory(void **state)
+{
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	for (uint16_t id = 1; id <= 1000; id++)
+		hand_fin(&h, id, 0, WIRE_REASON_RST);
+	goes_on(&h);
+	assert_int_equal(h.engine.hoard.held, 1000 * sizeof(struct channel));
+	hand_end(&h);
+}
+
+static void ids_beyond_the_memory_end_the_session(void **state)
+{
+	struct hand h;
+	struct want w;
+
+	(void)state;
+	hand_begin(&h, false);
+	h.engine.hoard.max = 100000;
+	hand_open(&h, 0);
+	for (uint16_t id = ID + 1; id <= 1000 && session_is_up(h.s); id++) {
+		hand_fin(&h, id, 0, WIRE_REASON_RST);
+		run_round(h.engine.loop);
+	}
+	w = hand_hears(&h, WIRE_GOODBYE);
+	assert_int_equal(w.ext.goodbye.reason, WIRE_GOODBYE_LIMIT);
+	assert_true(run_until(h.engine.loop, "the end", hand_is_over, &h));
+	assert_int_equal(h.engine.hoard.held, 0);
+	hand_end(&h);
+}
+
+/* Who holds bytes pays with them first. */
+static void ids_stay_where_bytes_are_enough(void **state)
+{
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	h.engine.hoard.max = 300000;
+	for (uint16_t id = 100; id <= 500; id++)
+		hand_fin(&h, id, 0, WIRE_REASON_RST);
+	hand_fills(&h, ID, 1, 64, 4096);
+	goes_on(&h);
+	assert_in_range(h.engine.hoard.held, 400 * sizeof(struct channel),
+			h.engine.hoard.max);
+	assert_true(session_is_up(h.s));
+	hand_end(&h);
+}
+
 static void crumbs_out_of_order_end_the_session(void **state)
 {
 	struct hand h;
@@ -384,6 +436,9 @@ int main(void)
 		cmocka_unit_test(
 			the_largest_out_of_order_is_ended_and_its_id_goes_on),
 		cmocka_unit_test(bytes_that_nobody_opened_for_count_in_the_memory),
+		cmocka_unit_test(ids_count_in_the_memory),
+		cmocka_unit_test(ids_beyond_the_memory_end_the_session),
+		cmocka_unit_test(ids_stay_where_bytes_are_enough),
 		cmocka_unit_test(crumbs_out_of_order_end_the_session),
 		cmocka_unit_test(a_number_far_ahead_ends_its_connection),
 		cmocka_unit_test(an_id_that_lp_never_used_is_not_free_twice),

@@ -133,7 +133,7 @@ static void who_took_all_is_not_reset(void **state)
 	f.to = pair->conn[0].client;
 	assert_true(run_until(pair->engine.loop, "all of it", flows, &f));
 	assert_int_equal(pair->lp->ext->idle, 0);
-	only_channel(pair)->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
+	only_channel(pair)->conn->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
 	assert_true(run_until(pair->engine.loop, "a look", is_apart, pair));
 	assert_int_equal(pair->lp->ext->promised, 0);
 	assert_true(pair->lp->ext->idle > 0);
@@ -159,6 +159,108 @@ static void who_is_refused_is_granted_nothing(void **state)
 	granted = only_channel(pair)->in.granted;
 	conn_refuse(only_channel(pair)->conn, CONN_END_LIMIT);
 	assert_int_equal(only_channel(pair)->in.granted, granted);
+}
+
+/* --- over on the pipes, and not read --- */
+
+enum { UNREAD = 200 << 10 };
+
+static struct conn *only_conn(struct pair *pair)
+{
+	return list_first(&pair->lp->conns, struct conn, member);
+}
+
+static bool is_over(void *arg)
+{
+	return only_conn(arg)->over;
+}
+
+/* A server has sent UNREAD bytes and both ends have ended; its client reads nothing. */
+static void leave_unread(struct pair *pair)
+{
+	struct flow f = { .all = UNREAD };
+	int small = 16 << 10;
+
+	pair->settings.window_memory = 1 << 20;
+	pair_begin(pair, PAIR_PIPES);
+	pair_connect(pair, 0);
+	setsockopt(pair->conn[0].client, SOL_SOCKET, SO_RCVBUF, &small,
+		   sizeof(small));
+	setsockopt(only_conn(pair)->watch.fd, SOL_SOCKET, SO_SNDBUF, &small,
+		   sizeof(small));
+	f.from = pair->conn[0].server;
+	while (f.sent < f.all)
+		flow_push(&f);
+	shutdown(pair->conn[0].server, SHUT_WR);
+	shutdown(pair->conn[0].client, SHUT_WR);
+	assert_true(run_until(pair->engine.loop, "its end on the pipes",
+			      is_over, pair));
+	assert_true(only_conn(pair)->queue.len > UNREAD / 2);
+}
+
+static bool is_gone(void *arg)
+{
+	struct pair *pair = arg;
+
+	return !pair->lp->nconns;
+}
+
+static void who_is_over_and_not_read_gives_its_memory_back(void **state)
+{
+	struct pair *pair = *state;
+
+	leave_unread(pair);
+	pair->settings.window_memory = UNREAD / 2;
+	only_conn(pair)->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
+	assert_true(run_until(pair->engine.loop, "its reset", is_gone, pair));
+	assert_int_equal(pair->lp->in.queued, 0);
+	assert_int_equal(pair->lp->counts.queue_limit, 1);
+}
+
+static bool looked(void *arg)
+{
+	struct pair *pair = arg;
+
+	return pair->lp->ext->window_timer.at >
+	       loop_now(pair->engine.loop) + NS_PER_SEC / 2;
+}
+
+static void look_again(struct pair *pair)
+{
+	struct timer *t = &pair->lp->ext->window_timer;
+
+	loop_timer_in(pair->engine.loop, t, 0);
+	assert_true(run_until(pair->engine.loop, "a look", looked, pair));
+}
+
+static void who_is_over_and_slow_is_waited_for(void **state)
+{
+	struct pair *pair = *state;
+	static uint8_t buf[UNREAD];
+	size_t got = 0;
+
+	leave_unread(pair);
+	pair->settings.window_memory = UNREAD / 2;
+	only_conn(pair)->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
+	while (got < UNREAD / 2) {
+		long n = read_some(pair->conn[0].client, buf, sizeof(buf));
+
+		got += n > 0 ? (size_t)n : 0;
+		run_round(pair->engine.loop);
+	}
+	look_again(pair);
+	assert_int_equal(pair->lp->nconns, 1);
+	/* Where memory is left nobody is in the way. */
+	pair->settings.window_memory = 1 << 20;
+	only_conn(pair)->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
+	look_again(pair);
+	assert_int_equal(pair->lp->counts.queue_limit, 0);
+	while (got < UNREAD) {
+		long n = read_some(pair->conn[0].client, buf, sizeof(buf));
+
+		got += n > 0 ? (size_t)n : 0;
+		run_round(pair->engine.loop);
+	}
 }
 
 static void early_data_stay_within_their_limits(void **state)
@@ -203,6 +305,8 @@ int main(void)
 		PAIR_TEST(a_window_is_doubled_long_before_it_is_full),
 		PAIR_TEST_NEW(who_took_all_is_not_reset),
 		PAIR_TEST(who_is_refused_is_granted_nothing),
+		PAIR_TEST_NEW(who_is_over_and_not_read_gives_its_memory_back),
+		PAIR_TEST_NEW(who_is_over_and_slow_is_waited_for),
 		PAIR_TEST(early_data_stay_within_their_limits),
 	};
 

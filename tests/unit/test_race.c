@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 
 #include "mux/base/sock.h"
-#include "rp/race.h"
+#include "mux/base/race.h"
 #include "loopback.h"
 
 /* What may be behind an address: its port. */

@@ -15,6 +15,8 @@
 #include "ext_pair.h"
 #include "loopback.h"
 #include "mux/extension/tail.h"
+#include "mux/sched/next.h"
+#include "mux/sched/sched.h"
 
 /* --- the decision --- */
 
@@ -290,6 +292,88 @@ static void only_what_is_missing_is_copied(void **state)
 	assert_int_equal(pair->rp->ext->copies, 2 * message);
 }
 
+static bool is_doubted(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return pair->rp->pipes[0]->doubtful;
+}
+
+static bool trusts_the_first(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return !pair->rp->pipes[0]->doubtful;
+}
+
+/* It may be dead: what it was given now would be missed once more. */
+static void what_is_overdue_gets_nothing_new(void **state)
+{
+	struct pair *pair = *state;
+	const uint8_t *bytes = some_bytes(300000);
+	size_t lost;
+
+	pair->rp->sched.pipes = &sched_rr;	/* each in turn */
+	lose(pair, 0);
+	write_bytes(pair, bytes, 5000);
+	use_only_the_first(pair, false);
+	pair_expect(pair, pair->conn[0].client, bytes, 5000);
+	lost = hole.lost;
+	for (int i = 0; i < 20; i++) {
+		write_bytes(pair, bytes, 10000);
+		pair_expect(pair, pair->conn[0].client, bytes, 10000);
+	}
+	assert_int_equal(hole.lost, lost);
+	/* It is as good as the others once something of it is acknowledged. */
+	pair->rp->pipes[0]->carrier = &carrier_patient;
+	write_bytes(pair, bytes, 300000);
+	pair_expect(pair, pair->conn[0].client, bytes, 300000);
+	assert_true(run_until(pair->engine.loop, "its acknowledgement",
+			      trusts_the_first, pair));
+	assert_true(pair->rp->pipes[0]->tx_bytes > lost + 10000);
+}
+
+/* Its acknowledgement is told to nobody. */
+static void who_waits_for_others_looks_again(void **state)
+{
+	struct pair *pair = *state;
+	struct session *s = pair->rp;
+	struct run run = { .len = 100 };
+	struct view view = {
+		.sched = &s->sched, .path = &s->path, .again = &run,
+		.now = loop_now(pair->engine.loop),
+	};
+	struct next next;
+
+	lose(pair, 0);
+	write_bytes(pair, some_bytes(5000), 5000);
+	assert_true(run_until(pair->engine.loop, "its tail", is_doubted, pair));
+	for (unsigned int i = 1; i < pair->pipes; i++) {
+		s->pipes[i]->standby = false;
+		s->pipes[i]->allowance = 0;
+	}
+	next = sched_next(&view);
+	assert_int_equal(next.act, NEXT_WAIT);
+	assert_int_equal(next.wait, WAIT_FOR_PIPES);
+	assert_in_range(next.until - view.now, 1, 100 * NS_PER_MS);
+	s->pipes[0]->doubtful = false;
+	assert_int_equal(sched_next(&view).act, NEXT_AGAIN);
+}
+
+/* With nothing better it is used on. */
+static void where_all_are_overdue_all_are_used(void **state)
+{
+	struct pair *pair = *state;
+	size_t lost;
+
+	lose(pair, 0);
+	write_bytes(pair, some_bytes(5000), 5000);
+	lost = hole.lost;
+	assert_true(run_until(pair->engine.loop, "its tail", is_doubted, pair));
+	write_bytes(pair, some_bytes(5000), 5000);
+	assert_true(hole.lost > lost);
+}
+
 static bool is_decided(void *arg)
 {
 	const struct pair *pair = arg;
@@ -353,6 +437,12 @@ int main(void)
 			only_what_is_missing_is_copied, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
 			what_costs_too_much_is_left_to_the_pipe, setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			what_is_overdue_gets_nothing_new, setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			who_waits_for_others_looks_again, setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			where_all_are_overdue_all_are_used, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
 			nobody_looks_when_nothing_is_outstanding, setup, pair_teardown),
 	};

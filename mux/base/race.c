@@ -6,7 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "../mux/base/sock.h"
+#include "sock.h"
 
 static void begin_next(struct race *r);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connect() to a server that has several addresses, after RFC 8305: they
+ * One connect() to somebody who has several addresses, after RFC 8305: they
  * are tried one after the other, a family after the other, RACE_STEP_MS apart
  * or as soon as all those before have failed. The first that connects wins, and
  * the others are closed.
  *
  * How long it may take in all is the owner's to say: race_stop().
  */
-#ifndef TM3_RP_RACE_H
-#define TM3_RP_RACE_H
+#ifndef TM3_RACE_H
+#define TM3_RACE_H
 
 #include <sys/socket.h>
 
-#include "../mux/base/loop.h"
-#include "../mux/base/resolver.h"
+#include "loop.h"
+#include "resolver.h"
 
 enum { RACE_STEP_MS = 250, RACE_MAX = LOOKUP_ADDRESSES };
 

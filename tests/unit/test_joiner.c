@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* LP dials pipes that its session lacks: when the next one is, and what it waits for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ext_pair.h"
+#include "lp/joiner.h"
+#include "loopback.h"
+#include "mux/base/sock.h"
+
+/* Nobody answers what is dialled: who listens does not even accept. */
+static struct {
+	struct joiner joiner;
+	int listener;
+} here;
+
+static void begin(struct pair *pair, bool listens)
+{
+	struct sockaddr_storage to;
+	uint16_t port;
+	socklen_t len;
+
+	here.listener = tcp_listen(64, &port);
+	assert_int_equal(addr_parse("127.0.0.1", NULL, port, &to, &len), 0);
+	if (!listens)
+		close(here.listener);
+	assert_int_equal(joiner_init(&here.joiner, pair->engine.loop,
+				     &pair->log, &pair->settings.transports,
+				     PAIR_PIPES, "127.0.0.1"), 0);
+	joiner_start(&here.joiner, pair->lp, &to);
+}
+
+static int teardown(void **state)
+{
+	joiner_fini(&here.joiner);
+	close(here.listener);
+	return pair_teardown(state);
+}
+
+static void lose(struct pair *pair, unsigned int i)
+{
+	pair_kill(pair, i);
+	while (pair->lp->pipes[i])
+		run_round(pair->engine.loop);
+	joiner_look(&here.joiner);
+}
+
+static bool is_dialled(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return !session_lacks(pair->lp) && !here.joiner.under_way;
+}
+
+/* Each while those before it still wait for their WELCOME. */
+static void what_is_lost_is_dialled_again_at_once(void **state)
+{
+	struct pair *pair = *state;
+
+	begin(pair, true);
+	for (unsigned int i = 0; i < PAIR_PIPES - 1; i++) {
+		lose(pair, i);
+		assert_true(here.joiner.next.slot);
+		assert_true(here.joiner.next.at <= loop_clock());
+		assert_true(run_until(pair->engine.loop, "its dial",
+				      is_dialled, pair));
+	}
+}
+
+/* As if its WELCOME had come, and the pipe been lost again. */
+static void lose_again(struct pair *pair)
+{
+	struct leg *leg = &pair->lp->ext->leg[0];
+
+	joiner_welcomed(&here.joiner);
+	greeting_free(leg->joining);
+	leg->joining = NULL;
+	joiner_look(&here.joiner);
+}
+
+/* Somebody who welcomes and closes is not dialled as fast as that goes. */
+static void in_the_long_run_there_is_a_pause(void **state)
+{
+	enum { TIMES = 3 * PAIR_PIPES };
+	struct pair *pair = *state;
+	int64_t began;
+
+	begin(pair, true);
+	began = loop_clock();
+	lose(pair, 0);
+	for (int i = 0; i < TIMES; i++) {
+		assert_true(run_until(pair->engine.loop, "its dial",
+				      is_dialled, pair));
+		lose_again(pair);
+	}
+	assert_true(loop_clock() - began >= (TIMES - 1 - PAIR_PIPES) *
+					    JOIN_MIN_MS * NS_PER_MS);
+}
+
+static bool has_failed(void *arg)
+{
+	return here.joiner.failing && here.joiner.next.slot && arg;
+}
+
+static void the_pause_doubles_while_tries_fail(void **state)
+{
+	struct pair *pair = *state;
+	struct joiner *j = &here.joiner;
+
+	begin(pair, false);
+	lose(pair, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_true(run_until(pair->engine.loop, "a refusal",
+				      has_failed, pair));
+		assert_int_equal(j->next.at - j->tried_at,
+				 (JOIN_MIN_MS << i) * NS_PER_MS);
+		while (j->next.slot)
+			run_round(pair->engine.loop);
+	}
+	assert_true(run_until(pair->engine.loop, "a refusal", has_failed, pair));
+	joiner_welcomed(j);
+	assert_false(j->failing || j->retries);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, pair_setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_is_lost_is_dialled_again_at_once),
+		TEST(in_the_long_run_there_is_a_pause),
+		TEST(the_pause_doubles_while_tries_fail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
