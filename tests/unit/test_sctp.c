@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -24,6 +25,7 @@
 #include "mux/pipe/pipe.h"
 #include "mux/wire/run.h"
 #include "mux/wire/wire.h"
+#include "mux/wire/wire_ext.h"
 
 enum { SCRATCH = 256 * 1024, PIECES = 80, MOST = 200000,
        LETTERS = 64, MSS = 1452 };
@@ -32,6 +34,7 @@ static struct piece {		/* what a recvmsg() brings */
 	const void *bytes;
 	size_t len;
 	int flags, err;
+	uint32_t ppid;
 } piece[PIECES];
 
 static struct {
@@ -46,6 +49,7 @@ static struct {
 static struct {
 	unsigned int messages;
 	uint16_t id[PIECES];
+	uint32_t ppid[PIECES];
 	size_t len[PIECES];
 	uint64_t offset[PIECES];
 	char broken[200], detail[200];
@@ -58,6 +62,18 @@ static struct settings settings;
 static struct pipe p;
 
 /* --- the kernel --- */
+
+static void tell_ppid(struct msghdr *mh, uint32_t ppid)
+{
+	struct sctp_rcvinfo info = { .rcv_ppid = htonl(ppid) };
+	struct cmsghdr *cm = CMSG_FIRSTHDR(mh);
+
+	assert_true(mh->msg_controllen >= CMSG_SPACE(sizeof(info)));
+	cm->cmsg_level = IPPROTO_SCTP;
+	cm->cmsg_type = SCTP_RCVINFO;
+	cm->cmsg_len = CMSG_LEN(sizeof(info));
+	memcpy(CMSG_DATA(cm), &info, sizeof(info));
+}
 
 ssize_t recvmsg(int fd, struct msghdr *mh, int flags)
 {
@@ -74,6 +90,7 @@ ssize_t recvmsg(int fd, struct msghdr *mh, int flags)
 		errno = now->err;
 		return -1;
 	}
+	tell_ppid(mh, now->ppid);
 	if (now->len > room) {
 		memcpy(mh->msg_iov[0].iov_base, now->bytes, room);
 		now->bytes = (const uint8_t *)now->bytes + room;
@@ -136,8 +153,8 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 
 static bool take(struct pipe *pipe, const struct wire_msg *msg, uint64_t offset)
 {
-	(void)pipe;
 	seen.id[seen.messages] = msg->id;
+	seen.ppid[seen.messages] = pipe->ppid;
 	seen.len[seen.messages] = msg->body_len;
 	seen.offset[seen.messages++] = offset;
 	return true;
@@ -219,7 +236,7 @@ static size_t reads(struct pipe *pipe)
 
 static void comes(const void *data, size_t len, int flags)
 {
-	piece[kernel.pieces++] = (struct piece){ data, len, flags, 0 };
+	piece[kernel.pieces++] = (struct piece){ data, len, flags, 0, 0 };
 }
 
 static void each_letter_is_a_message(void **state)
@@ -266,6 +283,26 @@ static void a_message_may_come_in_parts(void **state)
 	}
 	assert_false(seen.over);
 	assert_string_equal(seen.broken, "");
+}
+
+/* Of one that comes in parts the first tells; and what has none has 0. */
+static void each_letter_has_its_ppid(void **state)
+{
+	size_t len = message(bytes, 3, 40);
+	unsigned int i;
+
+	(void)state;
+	comes(bytes, 20, 0);
+	comes(bytes + 20, len - 20, MSG_EOR);
+	comes(bytes, len, MSG_EOR);
+	comes(bytes, len, MSG_EOR);
+	for (i = 0; i < 3; i++)
+		piece[i].ppid = (uint32_t[]){ 0x01020304, 9, UINT32_MAX }[i];
+	reads(&p);
+	assert_int_equal(seen.messages, 3);
+	assert_int_equal(seen.ppid[0], 0x01020304);
+	assert_int_equal(seen.ppid[1], UINT32_MAX);
+	assert_int_equal(seen.ppid[2], 0);
 }
 
 static void the_longest_message_has_room(void **state)
@@ -384,6 +421,7 @@ static void streams_go_by_connection(void **state)
 		assert_int_equal(kernel.letter[i].info.snd_sid, 35 % 16);
 		assert_int_equal(kernel.letter[i].info.snd_flags,
 				 SCTP_UNORDERED);
+		assert_int_equal(kernel.letter[i].info.snd_ppid, 0);
 	}
 	assert_int_equal(p.tx_bytes, run->len);
 	free(run);
@@ -398,6 +436,65 @@ static void a_connection_begins_in_order(void **state)
 	assert_int_equal(carrier_sctp.write(&p, run), 0);
 	assert_int_equal(kernel.letter[0].info.snd_flags, 0);
 	assert_int_equal(kernel.letter[1].info.snd_flags, 0);
+	free(run);
+}
+
+/* An ACK, which does not count, and a WINDOW, which does, in front of data. */
+static struct run *make_control_run(void)
+{
+	struct wire_ext ack = { .type = WIRE_ACK };
+	struct wire_ext window = { .type = WIRE_WINDOW, .window.id = 1 };
+	struct run *run = make_run(0, 0, 0, true);
+
+	run->len += wire_ext_put(run->buf, &ack);
+	run->len += wire_ext_put(run->buf + run->len, &window);
+	run->len += message(run->buf + run->len, 7, 10);
+	run->messages = 3;
+	run->uncounted = 1;
+	run->count = 0xfffffff0;
+	return run;
+}
+
+static uint32_t ppid_sent(unsigned int i)
+{
+	return ntohl(kernel.letter[i].info.snd_ppid);
+}
+
+/* Also where the socket takes a run in parts. */
+static void a_run_s_count_goes_with_what_counts(void **state)
+{
+	unsigned int room;
+
+	(void)state;
+	for (room = 1; room <= 3; room++) {
+		struct run *run = make_control_run();
+
+		kernel.letters = 0;
+		kernel.room = room;
+		carrier_sctp.write(&p, run);
+		kernel.room = 3;
+		carrier_sctp.write(&p, run);
+		assert_int_equal(kernel.letters, 3);
+		assert_int_equal(ppid_sent(0), 0);
+		assert_int_equal(ppid_sent(1), 0xfffffff0);
+		assert_int_equal(ppid_sent(2), 0xfffffff1);
+		free(run);
+	}
+}
+
+/* Until WELCOME is known to have come nothing may overtake it. */
+static void a_pipe_may_be_in_order(void **state)
+{
+	struct run *run = make_run(35, 2, 100, true);
+	unsigned int i;
+
+	(void)state;
+	p.in_order = true;
+	assert_int_equal(carrier_sctp.write(&p, run), 0);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(kernel.letter[i].info.snd_sid, 0);
+		assert_int_equal(kernel.letter[i].info.snd_flags, 0);
+	}
 	free(run);
 }
 
@@ -547,12 +644,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SCTP_TEST(each_letter_is_a_message),
 		SCTP_TEST(a_message_may_come_in_parts),
+		SCTP_TEST(each_letter_has_its_ppid),
 		SCTP_TEST(the_longest_message_has_room),
 		SCTP_TEST(what_is_no_message_breaks_the_pipe),
 		SCTP_TEST(ends_are_told),
 		SCTP_TEST(a_shutdown_is_told_by_notification),
 		SCTP_TEST(streams_go_by_connection),
 		SCTP_TEST(a_connection_begins_in_order),
+		SCTP_TEST(a_run_s_count_goes_with_what_counts),
+		SCTP_TEST(a_pipe_may_be_in_order),
 		SCTP_TEST(a_full_socket_takes_whole_messages),
 		SCTP_TEST(chunks_become_bytes),
 		SCTP_TEST(the_window_is_in_segments),
