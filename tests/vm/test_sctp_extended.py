@@ -22,6 +22,8 @@ from tests.relay.proxies import LP_READY, Pair, local_proxy, pair, remote_proxy
 from tests.relay.waiting import until
 from tests.vm.associations import associations, dark
 from tests.vm.test_sctp import CMSG_SNDINFO, MIXED, RP, SCTP, SNDINFO, UNORDERED, Two, link, works
+from topologies.lab import Lab
+from topologies.topos import LastMile
 
 pytestmark = [
     pytest.mark.skipif(
@@ -162,6 +164,22 @@ def test_rp_takes_tcp_alone(two: Two, tmp_path: Path) -> None:
         rp.expect("session 1: the first of 4 pipes from 10.77.0.1")
         works(near, mirror.port)
         assert len(lp.lines("are not up")) == 1
+
+
+@pytest.mark.timeout(300)
+def test_what_a_lab_s_pipes_speak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TM3_RUN", str(tmp_path / "run"))
+    with Lab(LastMile("wired", link="netem"), logs=tmp_path) as lab:
+        for transport, extend, spoken in (
+            ("sctp", "always", "extension"),
+            ("mixed", "auto", "extension"),
+            ("sctp", "never", "baseline"),
+        ):
+            with lab.proxies(4, transport=transport, extend=extend) as both:
+                assert both.dialect() == both.describe()["dialect"] == spoken
+            pipes = [line for line in both.statistics("rp") if line["type"] == "pipe"]
+            kinds = {line["transport"] for line in pipes}
+            assert kinds == ({"sctp"} if transport == "sctp" else {"tcp", "sctp"})
 
 
 # --- by hand -------------------------------------------------------------------------------------
