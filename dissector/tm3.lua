@@ -409,8 +409,11 @@ local function new_state()
 end
 S = new_state()
 
+local at_init = {} -- what else is to be done where a capture begins
+
 function tm3.init()
     S = new_state()
+    for _, each in ipairs(at_init) do each() end
     end_look()
 end
 
@@ -479,6 +482,8 @@ end
 
 local pipe = {
     chunk = Proto("tm3_chunk", "TM³ pipe over SCTP"),
+    -- The same where Wireshark would go by the PPID; see `pipe.take_ppids`.
+    counted = Proto("tm3_counted", "TM³ pipe over SCTP, counted"),
     -- Dissects pipes that were seen before; see `pipe.known`.
     proto = Proto("tm3_pipe", "TM³ pipe, followed"),
 }
@@ -2520,10 +2525,43 @@ function pipe.chunk.dissector(tvb, pinfo, tree)
     if not call.raw then call.learn_tvb(tvb) end
     local captured = call.len(tvb)
     if captured == 0 or nested and nested == pinfo.number then return 0 end
+    pipe.take_ppids()
     local half = pipe.of_sctp(tostring(pinfo.src), pinfo.src_port, tostring(pinfo.dst),
         pinfo.dst_port)
     half.sync = "found"
     return dissect(half, tvb, captured, pinfo, tree)
+end
+
+-- In the extension the PPID of a message is its count. Wireshark takes most up to 75 for
+-- protocols, and asks these before it asks by port. From the first pipe of a capture on they are
+-- asked through here; what is on other ports stays theirs.
+local PPID_LAST = 255
+local by_ppid = {} -- the dissectors that had them
+
+function pipe.take_ppids()
+    if next(by_ppid) then return end
+    local ppids = DissectorTable.get("sctp.ppi")
+    for ppid = 1, PPID_LAST do
+        by_ppid[ppid] = ppids:get_dissector(ppid)
+        if by_ppid[ppid] then ppids:add(ppid, pipe.counted) end
+    end
+end
+
+function pipe.give_ppids_back()
+    local ppids = DissectorTable.get("sctp.ppi")
+    for ppid, dissector in pairs(by_ppid) do ppids:add(ppid, dissector) end
+    by_ppid = {}
+end
+at_init[1] = pipe.give_ppids_back
+
+function pipe.counted.dissector(tvb, pinfo, tree)
+    if ports[pinfo.src_port] or ports[pinfo.dst_port]
+        or pipe.between(tostring(pinfo.src), pinfo.src_port, tostring(pinfo.dst), pinfo.dst_port,
+            true) then
+        return pipe.chunk.dissector(tvb, pinfo, tree)
+    end
+    local other = by_ppid[pinfo.match_uint]
+    return other and other:call(tvb, pinfo, tree) or 0
 end
 
 local function heuristic(tvb, pinfo, tree)
@@ -2783,6 +2821,7 @@ function wire.look_at_sctp(tvb, pinfo, to_rp)
     local src_port, dst_port = pinfo.src_port, pinfo.dst_port
     local types = wire.chunks(tvb, src_port, dst_port)
     if not types then return end
+    pipe.take_ppids()
     local src, dst = tostring(pinfo.src), tostring(pinfo.dst)
     local half = pipe.between(src, src_port, dst, dst_port, true)
     if types[SCTP.INIT] and to_rp and not (half and half.frames == 0) then
@@ -3191,7 +3230,7 @@ function columns.write(cols, info, tvb, pinfo, tree, visited)
         hand_on_all(tvb, pinfo, tree, visited, function(more, conn)
             protocol = protocol or cols.protocol
             local inner = tostring(protocol)
-            if inner ~= "TCP" and inner ~= "TM³" then
+            if inner ~= "TCP" and inner ~= "SCTP" and inner ~= "TM³" then
                 own, conn.unread = "TM³/" .. inner, nil
                 text = text .. " | " .. tostring(info):sub(#before + 1):gsub("^[,%s]+", "")
             end

@@ -211,8 +211,6 @@ def complete(own: Iterable[Parameter], chosen: Mapping[str, Value]) -> dict[str,
     for it in known.values():
         if not _has_what_it_needs(it, full):
             full[it.name] = None
-    if full["extend"] == "always" and full["transport"] in ("sctp", "mixed"):
-        raise ParameterError("extend", "pipes over SCTP speak the baseline only")
     if full["client"] == "vm" and full["bottleneck"] == "sender":
         raise ParameterError("client", "a virtual machine's own queue is not ours to limit")
     miles(full)

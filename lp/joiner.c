@@ -29,18 +29,21 @@ static const struct sockaddr_storage *address(const struct joiner *j)
 	return &j->at.addr[j->turn];
 }
 
-static void complain(struct joiner *j, const struct sockaddr_storage *to,
-		     const char *why)
+/* "sctp: ", where others may be up: the transport may be the reason. */
+static void complain(struct joiner *j, const struct join *join, const char *why)
 {
+	bool matters = j->transports->n > 1;
 	char text[ADDR_TEXT];
 
 	if (j->complained)
 		return;
 	j->complained = true;
 	j->complete = false;
-	log_warn(j->log, "%u of %u pipes to %s are not up: %s; trying again",
+	log_warn(j->log, "%u of %u pipes to %s are not up: %s%s%s; trying again",
 		 session_lacks(j->session), j->pipes,
-		 addr_text(to, text), why);
+		 addr_text(&join->to, text),
+		 matters ? transport_name(join->kind) : "",
+		 matters ? ": " : "", why);
 }
 
 /* The last of them went to @to; an answer of the resolver may have come since. */
@@ -71,18 +74,21 @@ static void next_address(struct joiner *j)
 	joiner_look(j);
 }
 
-static void failed(struct joiner *j, const struct sockaddr_storage *to, int err)
+static void failed(struct joiner *j, const struct join *join, int err)
 {
+	const struct sockaddr_storage *to = &join->to;
+
 	if (!session_is_up(j->session))
 		return;
 	j->failing = true;
 	if (err == ECONNREFUSED && addr_same_host(to, &j->home) &&
+	    join->kind == j->join[0].kind &&
 	    session_lacks(j->session) == j->pipes) {
 		session_stop(j->session, "rp is there no more: Connection "
 			     "refused");
 		return;
 	}
-	complain(j, to, strerror(err));
+	complain(j, join, strerror(err));
 	/* Others that were dialled there fail as well: one of them is enough. */
 	if (addr_same_host(to, address(j)))
 		next_address(j);
@@ -99,13 +105,13 @@ static void connected(struct watch *w, uint32_t events)
 	(void)events;
 	if (err) {
 		close(fd);
-		failed(j, &join->to, err);
+		failed(j, join, err);
 		return;
 	}
 	j->answered = join->to;
-	err = session_join(j->session, fd);
+	err = session_join(j->session, (unsigned int)(join - j->join), fd);
 	if (err)
-		failed(j, &join->to, -err);
+		failed(j, join, -err);
 	else
 		say_if_complete(j, &join->to);
 }
@@ -115,18 +121,18 @@ static void too_long(struct timer *t)
 	struct join *join = container_of(t, struct join, deadline);
 
 	close(leave(join));
-	failed(join->joiner, &join->to, ETIMEDOUT);
+	failed(join->joiner, join, ETIMEDOUT);
 }
 
 /* 0 or -errno. */
-static int dial(struct joiner *j, struct join *join, enum transport kind)
+static int dial(struct joiner *j, struct join *join)
 {
-	int fd = transport_socket(kind, address(j)->ss_family);
+	int fd = transport_socket(join->kind, address(j)->ss_family);
 	int err;
 
+	join->to = *address(j);
 	if (fd < 0)
 		return fd;
-	join->to = *address(j);
 	if (connect(fd, (const struct sockaddr *)&join->to,
 		    addr_size(&join->to)) && errno != EINPROGRESS) {
 		err = -errno;
@@ -151,21 +157,19 @@ static int dial(struct joiner *j, struct join *join, enum transport kind)
 
 static void dial_all(struct joiner *j)
 {
-	unsigned int lacks = session_lacks(j->session), i;
+	unsigned int i;
 	int err = 0;
 
 	j->tried_at = loop_clock();
 	j->retries += j->failing;
 	j->failing = false;
-	for (i = 0; i < PIPES_MAX && !err && j->under_way < lacks; i++) {
-		if (j->join[i].watch.fd < 0)
-			err = dial(j, &j->join[i],
-				   transport_set_of(j->transports,
-						    j->pipes - lacks +
-						    j->under_way));
+	for (i = 0; i < j->pipes && !err; i++) {
+		if (session_lacks_pipe(j->session, i) &&
+		    j->join[i].watch.fd < 0)
+			err = dial(j, &j->join[i]);
 	}
 	if (err)
-		failed(j, address(j), -err);
+		failed(j, &j->join[i - 1], -err);
 }
 
 /* A pipe's worth of JOIN_MIN_MS may be owed for each that the session has. */
@@ -329,6 +333,7 @@ int joiner_init(struct joiner *j, struct loop *loop, struct log *log,
 	j->next.fire = next_came;
 	for (i = 0; i < PIPES_MAX; i++) {
 		j->join[i].joiner = j;
+		j->join[i].kind = transport_set_of(transports, i);
 		j->join[i].watch.fd = -1;
 		j->join[i].watch.ready = connected;
 		j->join[i].deadline.fire = too_long;

@@ -12,8 +12,11 @@
  * first, the session's own, then those of its family, because RP sees LP come from the
  * same address there.
  *
- * If none is left and the session's own address refuses, rp has ended, and all that it
- * knew of the session with it: then the session is stopped.
+ * If none is left and the session's own address refuses such a pipe as the first one was, rp
+ * has ended, and all that it knew of the session with it: then the session is stopped.
+ *
+ * What a pipe is made of goes by its index. One that cannot be had, because rp does not take
+ * its kind, leaves the session with the others.
  */
 #ifndef TM3_JOINER_H
 #define TM3_JOINER_H
@@ -39,8 +42,9 @@ enum {
 	JOIN_QUIET_MS = 10000,	/* without a try: the next one is at once */
 };
 
-struct join {			/* one pipe in the making */
+struct join {			/* a pipe in the making, by its index */
 	struct joiner *joiner;
+	enum transport kind;
 	struct watch watch;
 	struct timer deadline;
 	struct sockaddr_storage to;

@@ -24,8 +24,7 @@ static const struct option_spec own_options[] = {
 	  "and its PORT; may be given again" },
 	{ "extend", "auto|always|never",
 	  "whether to speak the extension: auto asks rp at each session, and "
-	  "takes the baseline where rp does not speak it; with sctp among the "
-	  "pipes it is never (default auto)" },
+	  "takes the baseline where rp does not speak it (default auto)" },
 	{ "names", "rp|lp",
 	  "who looks up the names that --socks and --forward are given; in "
 	  "the baseline it is lp always (default rp)" },
@@ -188,11 +187,6 @@ static int check(const struct options *o, char *why, size_t why_len)
 		return refuse(why, why_len,
 			      "--max-conns: '%u' is not a whole number from 1 "
 			      "to %d", o->settings.max_conns, WIRE_ID_LP_MAX);
-	if (o->dial.extend == EXTEND_ALWAYS &&
-	    transport_set_has(o->dial.transports, TRANSPORT_SCTP))
-		return refuse(why, why_len,
-			      "--extend: the extension is not spoken over sctp, "
-			      "which --pipe names");
 	if (!o->nredirects && !o->socks.on && !o->nrules)
 		return refuse(why, why_len,
 			      "nothing to do: --redirect and --socks are off "
@@ -245,11 +239,8 @@ static int finish(void *options, char *const *arguments, char *why,
 	if (command_line_pipes(&o->settings, arguments[1], false, &o->dial.pipes,
 			       why, why_len))
 		return -1;
-	if (set_default_redirect(o, why, why_len) || check(o, why, why_len))
-		return -1;
-	if (transport_set_has(o->dial.transports, TRANSPORT_SCTP))
-		o->dial.extend = EXTEND_NEVER;
-	return 0;
+	return set_default_redirect(o, why, why_len) ? -1 :
+	       check(o, why, why_len);
 }
 
 static const char *const arguments[] = {

@@ -91,8 +91,7 @@ static int listen_for(struct listening *l, enum transport kind,
 
 /*
  * An MPTCP listener accepts TCP connections too. SCTP has ports of its own. If
- * the kernel chose TCP's port, SCTP listens on the same number. The extension is
- * not spoken over SCTP.
+ * the kernel chose TCP's port, SCTP listens on the same number.
  */
 static int listen_on(struct listening *l, const struct options_listen *where)
 {
@@ -106,7 +105,7 @@ static int listen_on(struct listening *l, const struct options_listen *where)
 	if (mptcp || transport_set_has(set, TRANSPORT_TCP))
 		err = listen_for(l, mptcp ? TRANSPORT_MPTCP : TRANSPORT_TCP,
 				 &addr, where->len);
-	if (err || l->extended || !transport_set_has(set, TRANSPORT_SCTP))
+	if (err || !transport_set_has(set, TRANSPORT_SCTP))
 		return err;
 	if (l->n > before)
 		addr = *entrances_address(l->entrances, before, &kind);

@@ -14,15 +14,11 @@ from topologies.parameters import EXTEND
 _IS_UP = re.compile(r"^lp: \d+ pipes? to \S+:(\d+) (?:are|is) up", re.MULTILINE)
 
 
-def options(
-    extend: str, transport: str, rp: Path, lp: Path
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def options(extend: str, rp: Path, lp: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The options of rp and of lp. Builds from before the extension have none; of those that have,
     lp asks for it by itself, and rp speaks it on other addresses than loopback where it is told."""
     EXTEND.check(extend)
     known = all("--exten" in run([path, "--help"]) for path in (rp, lp))
-    if extend == "always" and transport in ("sctp", "mixed"):
-        raise ParameterError("extend", "pipes over SCTP speak the baseline only")
     if extend == "always" and not known:
         raise ParameterError("extend", f"{rp} and {lp} do not know the extension")
     if not known:

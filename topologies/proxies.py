@@ -206,7 +206,7 @@ def proxies(
     """
     PIPES.check(pipes)
     over_sctp, words = made_of(transport, pipes)
-    serves, asks = dialect.options(extend, transport, built("rp", build), built("lp", build))
+    serves, asks = dialect.options(extend, built("rp", build), built("lp", build))
     if lab.state.logs is None and capture:
         raise ParameterError("capture", "needs a lab with logs=FOLDER")
     with ExitStack() as stack:

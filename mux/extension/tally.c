@@ -45,3 +45,28 @@ uint64_t tally_from_low(const struct tally *tally, uint32_t low)
 		return 0;
 	return tally->received + (uint64_t)(int64_t)ahead;
 }
+
+void tally_next(struct tally *tally)
+{
+	tally->received++;
+}
+
+enum tally_verdict tally_told(struct tally *tally, bool counts, uint32_t ppid)
+{
+	if (counts != (ppid != 0))
+		return TALLY_UNLIKE;
+	return counts ? tally_put(tally, tally_from_low(tally, ppid)) :
+			TALLY_NEW;
+}
+
+const char *tally_text(enum tally_verdict verdict)
+{
+	static const char *const texts[] = {
+		[TALLY_NEW] = "nothing",
+		[TALLY_SEEN] = "a count that came before",
+		[TALLY_TOO_FAR] = "a count too far ahead",
+		[TALLY_UNLIKE] = "a count where none is due, or none where one is",
+	};
+
+	return texts[verdict];
+}

@@ -108,6 +108,7 @@ struct pipe {
 
 	uint8_t *partial;	/* a message whose rest is to come */
 	size_t partial_len;
+	uint32_t ppid;		/* SCTP: that of the message that came last */
 	bool paused;
 
 	struct run *queue, **queue_end;
@@ -119,6 +120,7 @@ struct pipe {
 	bool asking;		/* the next run shall report its end */
 	size_t asking_held;	/* by all pipes, it included */
 
+	bool in_order;		/* SCTP: no message may overtake another yet */
 	bool standby;		/* it carries nothing new for now */
 	bool relieved;		/* what is under way on it goes on others, too */
 	bool overdue;		/* its last messages are: no place for copies, */
@@ -132,6 +134,9 @@ struct pipe {
 	int64_t heard_at;	/* something came */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
 	uint64_t tx_control;	/* messages of no connection, of those sent */
+	struct {
+		uint64_t sent, again;	/* segments that losses were judged by */
+	} judged;
 	/* So much of it had been written when the session had sent so much. */
 	struct pipe_mark {
 		uint64_t bytes, total;

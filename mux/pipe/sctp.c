@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "sctp.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdint.h>
@@ -14,6 +15,7 @@
 #include <linux/sctp.h>
 #include <linux/sock_diag.h>
 
+#include "../wire/wire_ext.h"
 #include "carrier.h"
 #include "pipe.h"
 
@@ -209,18 +211,23 @@ static bool is_unheard(struct pipe *p, int64_t now, int64_t limit)
 
 struct letter {
 	struct iovec iov;
+	uint32_t counted;	/* messages that it counts as: 1 or 0 */
 	union {
 		char buf[CMSG_SPACE(sizeof(struct sctp_sndinfo))];
 		struct cmsghdr align;
 	} control;
 };
 
+/* @count: its own, or 0. */
 static void address(const struct pipe *p, const struct run *run,
-		    struct letter *l, struct msghdr *mh)
+		    uint32_t count, struct letter *l, struct msghdr *mh)
 {
+	bool any_order = run->heard && !p->in_order;
 	struct sctp_sndinfo info = {
-		.snd_sid = (uint16_t)(run->id % p->sctp->streams),
-		.snd_flags = run->heard ? SCTP_UNORDERED : 0,
+		.snd_sid = p->in_order ? 0 :
+			(uint16_t)(run->id % p->sctp->streams),
+		.snd_flags = any_order ? SCTP_UNORDERED : 0,
+		.snd_ppid = htonl(count),
 	};
 	struct cmsghdr *cm;
 
@@ -256,6 +263,7 @@ static int write_messages(struct pipe *p, struct run *run)
 {
 	struct letter letter[RUN_MESSAGES];
 	struct mmsghdr mm[RUN_MESSAGES];
+	uint32_t count = run->count;
 	unsigned int n = 0, i;
 	size_t at = run->sent;
 	int done, len;
@@ -266,13 +274,17 @@ static int write_messages(struct pipe *p, struct run *run)
 		len = wire_read(run->buf + at, run->len - at, &msg);
 		letter[n].iov.iov_base = run->buf + at;
 		letter[n].iov.iov_len = (size_t)len;
-		address(p, run, &letter[n], &mm[n].msg_hdr);
+		letter[n].counted = run->count && wire_ext_counts(&msg);
+		address(p, run, letter[n].counted ? count : 0, &letter[n],
+			&mm[n].msg_hdr);
+		count += letter[n].counted;
 		at += (size_t)len;
 		n++;
 	}
 	done = sendmmsg(p->fd, mm, n, MSG_NOSIGNAL);
 	for (i = 0; done > 0 && i < (unsigned int)done; i++) {
 		run->sent += letter[i].iov.iov_len;
+		run->count += letter[i].counted;
 		note_sent(p, letter[i].iov.iov_len);
 	}
 	return done < 0 ? -errno : 0;
@@ -331,15 +343,36 @@ static bool is_over(const uint8_t *buf, size_t len)
 		change.sac_state == SCTP_COMM_LOST);
 }
 
+static uint32_t ppid_of(struct msghdr *mh)
+{
+	struct cmsghdr *cm = CMSG_FIRSTHDR(mh);
+	struct sctp_rcvinfo info;
+
+	if (!cm || cm->cmsg_level != IPPROTO_SCTP ||
+	    cm->cmsg_type != SCTP_RCVINFO ||
+	    cm->cmsg_len < CMSG_LEN(sizeof(info)))
+		return 0;
+	memcpy(&info, CMSG_DATA(cm), sizeof(info));
+	return ntohl(info.rcv_ppid);
+}
+
 /*
  * One user message, or a part of it, behind what came of it before; @buf has
  * room for the longest and a byte. 1: go on, 0: that was all, -1: the end.
  */
 static int read_letter(struct pipe *p, uint8_t *buf, size_t *used)
 {
+	union {
+		char buf[CMSG_SPACE(sizeof(struct sctp_rcvinfo))];
+		struct cmsghdr align;
+	} control;
 	size_t had = p->partial_len;
 	struct iovec iov = { buf + had, WIRE_MESSAGE_MAX + 1 - had };
-	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct msghdr mh = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf),
+	};
 	ssize_t n = recvmsg(p->fd, &mh, 0);
 	size_t len = had + (size_t)n;
 
@@ -358,6 +391,8 @@ static int read_letter(struct pipe *p, uint8_t *buf, size_t *used)
 	}
 	memcpy(buf, p->partial, had);
 	p->rx_bytes += (uint64_t)n;
+	if (!had)
+		p->ppid = ppid_of(&mh);
 	if (len > WIRE_MESSAGE_MAX) {
 		pipe_tear(p, "more than any message has in one of SCTP's",
 			  p->rx_bytes - len);
@@ -406,6 +441,7 @@ static int open_sctp(struct pipe *p)
 	if (ask_status(p, &status) && status.sstat_outstrms)
 		p->sctp->streams = status.sstat_outstrms;
 	set(p->fd, SCTP_NODELAY, &on, sizeof(on));
+	set(p->fd, SCTP_RECVRCVINFO, &on, sizeof(on));
 	return 0;
 }
 

@@ -10,6 +10,10 @@
  * it had to be dropped (EARLY_MAX). Numbers put all in order, as they do
  * between pipes. That order holds on a pipe is so no more: pipe_keeps_order().
  *
+ * So a message's place on its pipe tells nothing. A run that has a count gives it to its
+ * messages that count, as their PPID, in network order; all others have 0. What a message that
+ * comes has is in p->ppid while it is given.
+ *
  * The kernel tells of chunks, not of bytes. So the sizes of the last ones are
  * kept: those sent once are counted by it, what was acknowledged is as of the last
  * SACK.

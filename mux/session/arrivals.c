@@ -7,6 +7,7 @@
  * In a channel's order OPEN and SYNACK stand as WIRE_SYN, which the extension does
  * not have: their body is that of the message, from its type on.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "../base/log.h"
@@ -384,6 +385,31 @@ static void own_message(struct session *s, struct pipe *p,
 		act(s, p, msg, &ext);
 }
 
+/* False: @p is over, by what the message says of its count. */
+static bool is_counted(struct session *s, struct pipe *p,
+		       const struct wire_msg *msg)
+{
+	struct leg *leg = &s->ext->leg[p->index];
+	bool counts = wire_ext_counts(msg);
+	enum tally_verdict verdict = TALLY_NEW;
+	char why[96];
+
+	if (!pipe_keeps_order(p))
+		verdict = tally_told(&leg->tally, counts, p->ppid);
+	else if (counts)
+		tally_next(&leg->tally);
+	if (verdict) {
+		snprintf(why, sizeof(why), "pipe %u brought %s: %u", p->index,
+			 tally_text(verdict), p->ppid);
+		s->counts.protocol++;
+		extended_pipe_over(s, p, false, why);
+		return false;
+	}
+	if (counts)
+		control_came(s, WIRE_HEADER + (size_t)msg->body_len);
+	return true;
+}
+
 bool arrivals_message(struct session *s, struct pipe *p,
 		      const struct wire_msg *msg, uint64_t offset)
 {
@@ -394,9 +420,9 @@ bool arrivals_message(struct session *s, struct pipe *p,
 		return false;
 	if (s->stopping)
 		return true;
-	if (wire_ext_counts(msg))
-		control_came(s, &s->ext->leg[index],
-			     WIRE_HEADER + (size_t)msg->body_len);
+	p->in_order = false;	/* who sends had WELCOME */
+	if (!is_counted(s, p, msg))
+		return false;
 	if (msg->type == WIRE_DATA && msg->id)
 		numbered(s, msg->id, msg);	/* most are */
 	else

@@ -66,8 +66,10 @@ static void add(struct run *run, const struct wire_ext *what)
 	run->uncounted += !wire_ext_counts(&msg);
 }
 
+/* It is in order with nothing. */
 static void send_run(struct session *s, struct pipe *p, struct run *run)
 {
+	run->heard = true;
 	run = keeping_add(s, p, run);
 	pipe_send(p, run);
 }
@@ -95,13 +97,14 @@ static void add_ack(struct session *s, struct run *run)
 	for (i = 0; i < s->npipes; i++) {
 		struct leg *leg = &x->leg[i];
 
-		if (!s->pipes[i] || (leg->received == leg->told && !x->ack_all))
+		if (!s->pipes[i] ||
+		    (leg->tally.received == leg->told && !x->ack_all))
 			continue;
-		leg->told = leg->received;
+		leg->told = leg->tally.received;
 		what.ack.pipe[what.ack.pipes++] = (struct wire_ack_pipe){
 			.pipe = (uint8_t)i,
 			.incarnation = leg->incarnation,
-			.received = leg->received,
+			.received = leg->tally.received,
 		};
 	}
 	x->ack_due = x->ack_all = false;
@@ -215,11 +218,10 @@ static void ack_now(struct extended *x)
 	loop_after(x->s->engine->loop, &x->s->out.pump);
 }
 
-void control_came(struct session *s, struct leg *leg, size_t bytes)
+void control_came(struct session *s, size_t bytes)
 {
 	struct extended *x = s->ext;
 
-	leg->received++;
 	x->unacked += bytes;
 	if (x->ack_due)
 		return;
@@ -260,6 +262,12 @@ static void look_at_pipe(struct session *s, struct pipe *p, int64_t now)
 	struct leg *leg = &s->ext->leg[p->index];
 	char why[64];
 
+	if (!pipe_keeps_order(p) && leg->kept.sent > TALLY_MOST) {
+		snprintf(why, sizeof(why), "pipe %u: its counts are used up",
+			 p->index);
+		extended_pipe_over(s, p, false, why);
+		return;
+	}
 	if (leg->pinged && p->heard_at > leg->pinged_at)
 		leg->pinged = false;
 	if (leg->pinged && now - leg->pinged_at > PING_PATIENCE) {

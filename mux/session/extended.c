@@ -13,8 +13,6 @@
 
 #include "../base/log.h"
 #include "../conn/conn.h"
-#include "../pipe/transport.h"
-
 /* --- ids --- */
 
 /* What ids go on with counts as what is held for applications does. */
@@ -172,11 +170,6 @@ static void let_early_go(struct session *s, struct conn *c)
 
 /* --- pipes come --- */
 
-bool extended_can_carry(int fd)
-{
-	return transport_of(fd) != TRANSPORT_SCTP;
-}
-
 struct pipe *extended_enter(struct session *s, unsigned int index,
 			    uint32_t incarnation, int fd)
 {
@@ -188,7 +181,8 @@ struct pipe *extended_enter(struct session *s, unsigned int index,
 		return NULL;
 	leg->known = true;
 	leg->incarnation = incarnation;
-	leg->received = leg->told = 0;
+	tally_init(&leg->tally);
+	leg->told = 0;
 	leg->pong_due = leg->ping_due = leg->pinged = false;
 	leg->heard = 0;
 	leg->suspect_since = 0;
@@ -203,6 +197,7 @@ struct pipe *extended_enter(struct session *s, unsigned int index,
 	return p;
 }
 
+/* Nothing may overtake it: LP takes nothing before. */
 static void welcome(struct session *s, struct pipe *p,
 		    enum wire_welcome_status status)
 {
@@ -211,6 +206,7 @@ static void welcome(struct session *s, struct pipe *p,
 	};
 
 	what.welcome.status = (uint8_t)status;
+	p->in_order = true;
 	control_say(s, p, &what);
 }
 
@@ -299,11 +295,8 @@ struct session *greet_find(struct engine *engine, const struct wire_hello *hello
 	return NULL;
 }
 
-static const char *objection(struct session *s, const struct wire_hello *hello,
-			     int fd)
+static const char *objection(struct session *s, const struct wire_hello *hello)
 {
-	if (!extended_can_carry(fd))
-		return "pipes of the extension are made of TCP or MPTCP";
 	switch (admission_enter(&s->ext->admission, hello)) {
 	case ADMISSION_COUNT:
 		return "its count of pipes is not the session's";
@@ -317,7 +310,7 @@ static const char *objection(struct session *s, const struct wire_hello *hello,
 
 bool greet_join(struct session *s, const struct wire_hello *hello, int fd)
 {
-	const char *why = objection(s, hello, fd);
+	const char *why = objection(s, hello);
 	struct pipe *p;
 
 	if (why) {
@@ -425,7 +418,7 @@ struct session *greet_new(struct engine *engine,
 	struct pipe *p;
 
 	s = begin(engine, role, owner, peer, hello, &said);
-	if (!s || objection(s, hello, fd)) {
+	if (!s || objection(s, hello)) {
 		close(fd);
 		goto free_session;
 	}
@@ -450,7 +443,7 @@ struct session *greet_welcomed(struct engine *engine,
 {
 	struct session *s = NULL;
 
-	if (said->status != WIRE_WELCOME_NEW || !extended_can_carry(fd) ||
+	if (said->status != WIRE_WELCOME_NEW ||
 	    !admission_features(said->features, hello->features))
 		goto close_fd;
 	s = begin(engine, role, owner, peer, hello, said);

@@ -17,6 +17,7 @@
 #include "../conn/channel.h"
 #include "../extension/admission.h"
 #include "../extension/kept.h"
+#include "../extension/tally.h"
 #include "../wire/wire_ext.h"
 #include "greeting.h"
 #include "session_inside.h"
@@ -27,7 +28,7 @@ struct leg {
 	bool known;		/* there was one */
 	struct greeting *joining;	/* LP: the next one awaits WELCOME */
 	struct route route;	/* LP: of its packets, when it began */
-	uint64_t received;	/* messages of it that count and were parsed, */
+	struct tally tally;	/* messages of it that count and were parsed, */
 	uint64_t told;		/* and of them, as the last ACK said */
 	struct kept kept;
 	bool pong_due;
@@ -99,8 +100,6 @@ void extended_condemn(struct session *s, enum wire_goodbye_reason reason,
 	__attribute__((format(printf, 3, 4)));
 void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 			const char *why);
-/* Over SCTP a message's count would have to travel with it. */
-bool extended_can_carry(int fd);
 /* @fd is the pipe with this index from here on. NULL: no memory. */
 struct pipe *extended_enter(struct session *s, unsigned int index,
 			    uint32_t incarnation, int fd);
@@ -180,7 +179,8 @@ struct run *tails_copy(struct session *s);
 /* control */
 void control_init(struct extended *x);
 void control_stop(struct extended *x);
-void control_came(struct session *s, struct leg *leg, size_t bytes);
+/* Messages that count, of so many bytes. */
+void control_came(struct session *s, size_t bytes);
 bool control_send(struct session *s);
 /* Asks a pipe whether it is still there, unless it owes an answer already. */
 void control_ask(struct session *s, const struct pipe *p);

@@ -13,6 +13,7 @@
 #include "../base/loop.h"
 #include "../base/sock.h"
 #include "../extension/admission.h"
+#include "../pipe/transport.h"
 #include "dialect.h"
 #include "session.h"
 
@@ -49,6 +50,7 @@ struct greeting {
 	struct watch watch;
 	struct timer deadline;
 	enum wire_ext_type awaited;
+	bool in_letters;	/* over SCTP: it has to be one, whole and alone */
 	size_t len;
 	uint8_t buf[WIRE_MESSAGE_MAX];
 };
@@ -132,7 +134,10 @@ static void readable(struct watch *w, uint32_t events)
 
 	(void)events;
 	while ((need = missing(g)) > 0) {
-		n = recv(w->fd, g->buf + g->len, (size_t)need, 0);
+		struct iovec iov = { g->buf + g->len, (size_t)need };
+		struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+		n = recvmsg(w->fd, &mh, 0);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (n <= 0) {
@@ -140,6 +145,11 @@ static void readable(struct watch *w, uint32_t events)
 			return;
 		}
 		g->len += (size_t)n;
+		if (g->in_letters &&
+		    !(mh.msg_flags & MSG_EOR) != (missing(g) > 0)) {
+			fail(g, GREETING_WRONG);
+			return;
+		}
 	}
 	if (need < 0)
 		fail(g, GREETING_WRONG);
@@ -158,6 +168,7 @@ struct greeting *greeting_await(struct loop *loop, int fd, int64_t patience,
 	g->ops = ops;
 	g->owner = owner;
 	g->awaited = WIRE_HELLO;
+	g->in_letters = transport_of(fd) == TRANSPORT_SCTP;
 	g->watch.ready = readable;
 	g->deadline.fire = silent;
 	sock_nodelay(fd);

@@ -17,15 +17,20 @@
 
 /* --- pipes are lacking --- */
 
-unsigned int session_lacks(const struct session *s)
+bool session_lacks_pipe(const struct session *s, unsigned int index)
 {
 	const struct extended *x = s->ext;
+
+	return x && x->lp && session_is_up(s) && index < x->hello.pipes &&
+	       !s->pipes[index] && !x->leg[index].joining;
+}
+
+unsigned int session_lacks(const struct session *s)
+{
 	unsigned int i, n = 0;
 
-	if (!x || !x->lp || !session_is_up(s))
-		return 0;
-	for (i = 0; i < x->hello.pipes; i++)
-		n += !s->pipes[i] && !x->leg[i].joining;
+	for (i = 0; i < PIPES_MAX; i++)
+		n += session_lacks_pipe(s, i);
 	return n;
 }
 
@@ -179,17 +184,13 @@ static int join(struct session *s, unsigned int index, int fd)
 	return leg->joining ? 0 : -ENOMEM;
 }
 
-int session_join(struct session *s, int fd)
+int session_join(struct session *s, unsigned int index, int fd)
 {
-	unsigned int i = 0;
-
-	if (!session_lacks(s) || !extended_can_carry(fd)) {
+	if (!session_lacks_pipe(s, index)) {
 		close(fd);
 		return -EINVAL;
 	}
-	while (s->pipes[i] || s->ext->leg[i].joining)
-		i++;
-	return join(s, i, fd);
+	return join(s, index, fd);
 }
 
 void joining_init(struct extended *x)

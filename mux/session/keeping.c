@@ -93,6 +93,7 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 	tails_written(s, p, run);
 	count(x, (int64_t)memory_of(run));
 	kept_add(&x->leg[p->index].kept, &sent->item, messages, memory_of(run));
+	run->count = (uint32_t)(sent->item.last - messages + 1);
 	return run;
 }
 
@@ -300,6 +301,13 @@ static void note_progress(struct leg *leg, uint64_t received, int64_t now)
 	leg->progress_at = now;
 }
 
+/* Who parsed what counts had WELCOME before. */
+static void heard_of(struct session *s, const struct wire_ack_pipe *said)
+{
+	if (said->received && s->pipes[said->pipe])
+		s->pipes[said->pipe]->in_order = false;
+}
+
 static void acked_pipe(struct session *s, const struct wire_ack_pipe *said)
 {
 	struct extended *x = s->ext;
@@ -316,6 +324,7 @@ static void acked_pipe(struct session *s, const struct wire_ack_pipe *said)
 		s->counts.stale++;
 	}
 	if (verdict == KEPT_OK) {
+		heard_of(s, said);
 		note_time(x, &x->leg[said->pipe], freed, now);
 		note_progress(&x->leg[said->pipe], said->received, now);
 	}

@@ -315,6 +315,7 @@ void session_lose_pipe(struct session *s, struct pipe *p)
 	pipe_forsake(p);
 	pipe_drop_queue(p);
 	path_remove(&s->path, p);
+	survey_standby(s);
 	reading_remove(s, p);
 	s->pipes[p->index] = NULL;
 	list_add_tail(&s->lost_pipes, &p->over);

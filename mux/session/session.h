@@ -132,13 +132,15 @@ int64_t session_next_id_in(const struct session *s);
 /* Does it speak the extension? Then names and IPv6 can be asked for. */
 bool session_is_extended(const struct session *s);
 /*
- * LP, in the extension: @fd, a connected socket, becomes one of the pipes that
+ * LP, in the extension: @fd, a connected socket, becomes pipe @index, which
  * it lacks, once RP has welcomed it. @fd is the session's from here on. 0, or
- * -errno: no pipe was lacking, or no memory.
+ * -errno: that pipe was not lacking, or no memory.
  */
-int session_join(struct session *s, int fd);
-/* Pipes that it should have, does not, and that do not join just now. */
+int session_join(struct session *s, unsigned int index, int fd);
+/* Pipes that it should have, does not, and that do not join just now: so many, */
 unsigned int session_lacks(const struct session *s);
+/* and is this one of them? */
+bool session_lacks_pipe(const struct session *s, unsigned int index);
 /* In the extension: it has had no pipe for ALONE_SECONDS, and takes nobody. */
 bool session_is_alone(const struct session *s);
 /* Since when it has had no pipe; 0: it has one, or is not of the extension. */

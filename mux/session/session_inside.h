@@ -34,7 +34,8 @@ struct outbound {
 struct survey {
 	struct timer sample_timer, check_timer, losses_timer;
 	struct losses losses;	/* of a mixed set */
-	bool mixed;		/* of SCTP and other pipes */
+	uint64_t sent, again;	/* segments, of pipes that carried */
+	bool mixed;		/* of SCTP and other pipes, once */
 };
 
 struct session {
@@ -89,6 +90,8 @@ void baseline_mind_rest(struct session *s);
 void survey_start(struct session *s);
 /* @p came when the session had begun. */
 void survey_pipe(struct session *s, const struct pipe *p);
+/* One went, or is one that nothing new shall go on, or is so no more. */
+void survey_standby(struct session *s);
 void survey_stop(struct session *s);
 void survey_sample(struct session *s, const char *state);
 

@@ -68,12 +68,26 @@ static bool is_sctp(const struct pipe *p)
 	return p->transport == TRANSPORT_SCTP;
 }
 
-static void put_on_standby(struct session *s)
+/* Of those whose turn it is. A set of one kind has no turns. */
+static bool has_turn(const struct session *s, const struct pipe *p)
 {
+	return is_sctp(p) == s->survey.losses.over;
+}
+
+/* Where none of them can carry anything, the others do. */
+void survey_standby(struct session *s)
+{
+	bool any = false;
 	unsigned int i;
 
 	for (i = 0; i < s->path.npipes; i++)
-		s->path.pipes[i]->standby = is_sctp(s->path.pipes[i]) != s->survey.losses.over;
+		any |= has_turn(s, s->path.pipes[i]) &&
+		       !s->path.pipes[i]->relieved;
+	for (i = 0; i < s->path.npipes; i++) {
+		struct pipe *p = s->path.pipes[i];
+
+		p->standby = p->relieved || (any && !has_turn(s, p));
+	}
 }
 
 static void say_switch(struct session *s)
@@ -85,42 +99,53 @@ static void say_switch(struct session *s)
 		 l->threshold * 100, l->over ? "sctp" : "the other pipes");
 }
 
+/* By how much it grew. MPTCP's falls when a subflow goes. */
+static uint64_t grown(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+/* What @p sent since the last time counts if it carries the traffic. */
+static void count_losses(struct survey *survey, struct pipe *p, int64_t now)
+{
+	pipe_look_closely(p, now);
+	if (!p->standby) {
+		survey->sent += grown(p->info.segments, p->judged.sent);
+		survey->again += grown(p->info.retransmits, p->judged.again);
+	}
+	p->judged.sent = p->info.segments;
+	p->judged.again = p->info.retransmits;
+}
+
 static void losses_timer(struct timer *t)
 {
 	struct session *s = container_of(t, struct session,
 					 survey.losses_timer);
 	int64_t now = loop_clock();
-	uint64_t sent = 0, again = 0;
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++) {
-		struct pipe *p = s->path.pipes[i];
-
-		if (p->standby)
-			continue;
-		pipe_look_closely(p, now);
-		sent += p->info.segments;
-		again += p->info.retransmits;
-	}
-	if (losses_add(&s->survey.losses, now, sent, again)) {
-		put_on_standby(s);
+	for (i = 0; i < s->path.npipes; i++)
+		count_losses(&s->survey, s->path.pipes[i], now);
+	if (losses_add(&s->survey.losses, now, s->survey.sent,
+		       s->survey.again)) {
+		survey_standby(s);
 		say_switch(s);
 		loop_after(s->engine->loop, &s->out.pump);
 	}
 	loop_timer_in(s->engine->loop, t, LOSSES_STEP);
 }
 
-static void start_losses(struct session *s)
+/* From the first pipe of another kind on. */
+static void watch_losses(struct session *s)
 {
 	unsigned int sctp = 0, i;
 
 	for (i = 0; i < s->path.npipes; i++)
 		sctp += is_sctp(s->path.pipes[i]);
-	s->survey.mixed = sctp && sctp < s->path.npipes;
-	losses_init(&s->survey.losses, s->engine->settings->sctp_loss);
-	if (!s->survey.mixed)
+	survey_standby(s);
+	if (s->survey.mixed || !sctp || sctp == s->path.npipes)
 		return;
-	put_on_standby(s);
+	s->survey.mixed = true;
 	losses_timer(&s->survey.losses_timer);
 }
 
@@ -168,7 +193,8 @@ void survey_start(struct session *s)
 	s->survey.losses_timer.fire = losses_timer;
 	aggregate_init(&s->path.aggregate, aggregate_of(s),
 		       s->engine->settings->lambda, loop_clock());
-	start_losses(s);
+	losses_init(&s->survey.losses, s->engine->settings->sctp_loss);
+	watch_losses(s);
 	if (s->engine->stats)
 		sample_timer(&s->survey.sample_timer);
 	check_timer(&s->survey.check_timer);
@@ -178,6 +204,7 @@ void survey_pipe(struct session *s, const struct pipe *p)
 {
 	enum aggregate_mode mode = s->path.aggregate.mode;
 
+	watch_losses(s);
 	if (mode != AGGREGATE_OFF && !tells_enough_or_say(s, p, mode))
 		aggregate_init(&s->path.aggregate, AGGREGATE_OFF,
 			       s->engine->settings->lambda, loop_clock());

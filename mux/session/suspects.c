@@ -53,14 +53,16 @@ static void suspect(struct session *s, struct pipe *p, int64_t now)
 	log_debug(s->engine->log, "session %u: pipe %u is suspect", s->number,
 		  p->index);
 	leg->suspect_since = now;
-	p->standby = p->relieved = true;
+	p->relieved = true;
+	survey_standby(s);
 	keeping_suspect(s->ext, leg);
 }
 
 static void clear(struct session *s, struct pipe *p)
 {
 	s->ext->leg[p->index].suspect_since = 0;
-	p->standby = p->relieved = false;
+	p->relieved = false;
+	survey_standby(s);
 	loop_after(s->engine->loop, &s->out.pump);
 }
 

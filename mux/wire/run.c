@@ -19,7 +19,7 @@ struct run *run_get(struct run_pool *pool)
 	run->next = NULL;
 	run->id = 0;
 	run->first = run->messages = 0;
-	run->uncounted = 0;
+	run->uncounted = run->count = 0;
 	run->heard = run->kept = false;
 	run->len = run->sent = 0;
 	return run;

@@ -26,6 +26,7 @@ struct run {
 	uint32_t first;		/* number of the first message */
 	uint32_t messages;
 	uint32_t uncounted;	/* messages of it that its pipe does not count */
+	uint32_t count;		/* of its next one that counts; 0: none does */
 	bool kept;		/* who has it needs it when it is written, too */
 	bool heard;		/* the connection's other end was, before */
 	size_t len;		/* bytes framed */

@@ -50,8 +50,8 @@ class Association:
             time_us + 1, False, chunk(INIT_ACK, 0, struct.pack(">IIHHI", 7, 1 << 16, 4, 4, 900))
         )
 
-    def data(self, up: bool, raw: bytes, flags: int = WHOLE | UNORDERED) -> bytes:
-        head = struct.pack(">IHHI", self.tsn[up], 1, 0, 0)
+    def data(self, up: bool, raw: bytes, flags: int = WHOLE | UNORDERED, ppid: int = 0) -> bytes:
+        head = struct.pack(">IHHI", self.tsn[up], 1, 0, ppid)
         self.tsn[up] += 1
         return chunk(DATA, flags, head + raw)
 
@@ -115,6 +115,48 @@ def test_the_list_and_the_statistics(tmp_path: Path) -> None:
     assert pipe["up"]["wire_bytes"] == sum(int(row[0]) for row in sizes)
     assert "tcp_resent" not in pipe["up"]
     tshark.run(path, "-q", "-o", "tm3.statistics:table")
+
+
+def write_extension(path: Path, uses: int) -> list[str]:
+    """Messages with their counts as PPIDs, beside M3UA, whose PPID is 3. What they say."""
+    capture = Capture()
+    sctp = Association(capture, server=Endpoint("10.9.0.1", 6010))
+    other = Association(capture, Endpoint("10.5.0.1", 40_001), Endpoint("10.9.0.1", 2905))
+    beat = struct.pack(">BBBBI", 1, 0, 3, 3, 8)  # M3UA: BEAT
+    other.packet(0, True, other.data(True, beat, ppid=3))
+    sctp.open(100)
+    sctp.packet(1000, True, sctp.data(True, m.hello(b"s" * 16, 0, 1), WHOLE))
+    sctp.packet(1001, False, sctp.data(False, m.welcome(), WHOLE))
+    messages = [m.open_name(5, "example.org", 9)]
+    messages += [m.data(5, number, b"abc") for number in range(1, uses)]
+    for count, raw in enumerate(messages, 1):
+        sctp.packet(2000 + count, True, sctp.data(True, raw, ppid=count))
+    sctp.packet(9000, False, sctp.data(False, m.synack(5), ppid=1))
+    sctp.packet(9001, False, sctp.data(False, m.window(5, 1 << 17), ppid=2))
+    other.packet(9002, True, other.data(True, beat, ppid=3))
+    capture.write(path)
+    said = [
+        "OPEN 0 of 5 to example.org:9",
+        *(f"data {number}, 3 bytes" for number in range(1, uses)),
+    ]
+    return said
+
+
+@pytest.mark.parametrize("passes", ["one", "two"])
+def test_the_extension_s_counts_are_no_protocols(tmp_path: Path, passes: str) -> None:
+    """Wireshark knows protocols for most PPIDs up to 75; what is on other ports stays theirs."""
+    path, arguments = tmp_path / "extension.pcap", ["-2"] if passes == "two" else []
+    said = write_extension(path, 90)
+    rows = tshark.columns(path, *arguments)
+    first, _, _, hello, welcome, *counted, synack, window, last = rows
+    assert first[0] == last[0] == "M3UA (RFC 4666)", "not ours to read"
+    assert (hello, welcome) == (["TM³", "↑ HELLO: pipe 0 of 1"], ["TM³", "↓ WELCOME: new"])
+    assert {protocol for protocol, _ in (*counted, synack, window)} == {"TM³"}
+    assert [info.replace("5↑", "↑").split("↑ ")[1] for _, info in counted] == said
+    found = [each for _, each in tshark.messages(path, *arguments)]
+    assert len(found) == len(said) + 4
+    assert all(tshark.experts(row) == [] for row in found)
+    assert [row["tm3.order"] for row in found[2:-2]] == [IN_ORDER] * len(said)
 
 
 def test_a_session_of_both(tmp_path: Path) -> None:

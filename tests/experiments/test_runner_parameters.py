@@ -107,12 +107,12 @@ def test_without_pipes_what_is_of_pipes_does_not_apply(chosen: dict[str, Value])
     assert {full[name] for name in parameters.OF_PIPES} == {None}
 
 
-def test_the_extension_is_what_users_get_and_sctp_does_not_speak_it() -> None:
+def test_the_extension_is_what_users_get_over_sctp_too() -> None:
     assert parameters.complete((), {})["extend"] == "auto"
     assert parameters.complete((), {"way": "direct", "extend": "always"})["extend"] is None
     assert parameters.complete((), {"transport": "sctp"})["extend"] == "auto"
-    with pytest.raises(ParameterError, match=r"^extend: pipes over SCTP"):
-        parameters.complete((), {"transport": "mixed", "extend": "always"})
+    mixed = parameters.complete((), {"transport": "mixed", "extend": "always"})
+    assert (mixed["transport"], mixed["extend"]) == ("mixed", "always")
 
 
 def test_unknown_names_list_the_known() -> None:

@@ -242,10 +242,10 @@ static void dial_lp(struct scene *scene)
 
 	if (!session_lacks(s))
 		return;
-	while (s->pipes[i] || s->ext->leg[i].joining)
+	while (!session_lacks_pipe(s, i))
 		i++;
 	stream_pair(scene->settings.late, fd);
-	check(!session_join(s, fd[0]));
+	check(!session_join(s, i, fd[0]));
 	far_close(&scene->peer.far[i]);
 	far_begin(&scene->peer.far[i], fd[1], s->ext->leg[i].incarnation);
 	scene->peer.far[i].joining = true;

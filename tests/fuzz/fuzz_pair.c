@@ -237,8 +237,13 @@ static void carry(struct hop *hop, int side, size_t most)
 
 static void dial(struct scene *scene)
 {
-	if (scene->lp && session_lacks(scene->lp) && scene->hops < HOPS)
-		check(!session_join(scene->lp, new_hop(scene)));
+	unsigned int i = 0;
+
+	if (!scene->lp || !session_lacks(scene->lp) || scene->hops >= HOPS)
+		return;
+	while (!session_lacks_pipe(scene->lp, i))
+		i++;
+	check(!session_join(scene->lp, i, new_hop(scene)));
 }
 
 /* --- applications --- */

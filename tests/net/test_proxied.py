@@ -95,25 +95,18 @@ def test_pipes_cannot_be_made_of(transport: str, pipes: int) -> None:
 def test_which_dialect_is_asked_for() -> None:
     rp, lp = built("rp"), built("lp")
     serves = ("--extended", "0.0.0.0:6010")
-    assert dialect.options("auto", "tcp", rp, lp) == (serves, ())
-    assert dialect.options("auto", "sctp", rp, lp) == (serves, ())
-    assert dialect.options("never", "tcp", rp, lp) == ((), ("--extend", "never"))
-    assert dialect.options("always", "mptcp", rp, lp) == (serves, ("--extend", "always"))
-    with pytest.raises(ParameterError, match=r"^extend: pipes over SCTP"):
-        dialect.options("always", "mixed", rp, lp)
+    assert dialect.options("auto", rp, lp) == (serves, ())
+    assert dialect.options("never", rp, lp) == ((), ("--extend", "never"))
+    assert dialect.options("always", rp, lp) == (serves, ("--extend", "always"))
 
 
 def test_a_build_that_does_not_know_the_extension(tmp_path: Path) -> None:
     old = tmp_path / "rp"
     old.write_text("#!/bin/sh\necho Usage: rp PIPES\n")
     old.chmod(0o755)
-    assert (
-        dialect.options("auto", "tcp", old, old)
-        == dialect.options("never", "tcp", old, old)
-        == ((), ())
-    )
+    assert dialect.options("auto", old, old) == dialect.options("never", old, old) == ((), ())
     with pytest.raises(ParameterError, match=r"^extend: .*rp do not know the extension"):
-        dialect.options("always", "tcp", old, old)
+        dialect.options("always", old, old)
 
 
 def test_the_log_tells_the_dialect() -> None:

@@ -96,11 +96,17 @@ static void keep(struct ends *m, int end, struct leg *leg,
 static void send_on(struct ends *m, int end, struct leg *leg,
 		    struct message msg)
 {
+	uint64_t before = msg.count;
+
 	msg.count = 0;
+	msg.ordered = end == RP && !leg->greeted &&
+		      m->wrong != BEHIND_NO_WELCOME;
 	if (counts(m, &msg)) {
+		msg.count = leg->kept.sent + 1;
 		keep(m, end, leg, &msg);
-		msg.count = leg->kept.sent;
 	}
+	if (before && m->wrong == COUNT_OF_BEFORE)
+		msg.count = before;
 	transmit(leg->wire, end, &msg);
 }
 
@@ -265,12 +271,14 @@ void ends_act(struct ends *m, int end)
 
 /* --- pipes --- */
 
-static bool was_received(struct leg *leg, const struct message *msg,
-			 enum wrong_rule wrong)
+static bool was_received(const struct ends *m, struct leg *leg,
+			 const struct message *msg)
 {
-	if (wrong != COUNT_FOR_INDEX)
-		return tally_put(&leg->tally, msg->count) != TALLY_TOO_FAR;
-	leg->tally.received++;
+	if (m->unordered && m->wrong != COUNT_FOR_INDEX)
+		return tally_told(&leg->tally, counts(m, msg),
+				  (uint32_t)msg->count) == TALLY_NEW;
+	if (counts(m, msg))
+		tally_next(&leg->tally);
 	return true;
 }
 
@@ -334,7 +342,7 @@ void ends_close(struct ends *m, int end, struct leg *leg)
 	wire->open[end] = false;
 	wire->flight[!end].count = 0;
 	leg->wire = NULL;
-	leg->welcomed = false;
+	leg->welcomed = leg->greeted = false;
 	/* An ACK may have been lost with the pipe. */
 	at->ack_due |= m->wrong != ACK_ONCE;
 	*at->again_end = kept_end(&leg->kept);
@@ -345,7 +353,7 @@ void ends_close(struct ends *m, int end, struct leg *leg)
 void ends_dial(struct ends *m, int index)
 {
 	struct leg *leg = &m->end[LP].leg[index];
-	struct message hello = { .kind = HELLO };
+	struct message hello = { .kind = HELLO, .ordered = true };
 
 	if (leg->wire)
 		return;
@@ -380,7 +388,7 @@ static void hello(struct ends *m, struct wire *wire)
 		.pipes = PIPES,
 		.incarnation = wire->incarnation,
 	};
-	struct message welcome = { .kind = WELCOME };
+	struct message welcome = { .kind = WELCOME, .ordered = true };
 
 	if (admission_enter(&m->admission, &said) != ADMISSION_OK) {
 		wire->open[RP] = false;
@@ -408,6 +416,7 @@ static void acknowledged(struct ends *m, int end, const struct message *msg)
 		if (kept_ack(&leg->kept, incarnation, msg->acked[i].received,
 			     &freed) == KEPT_BEYOND)
 			fail(m, "an ACK beyond what was sent");
+		leg->greeted |= leg->kept.received > 0;
 		items_put(m, freed);
 	}
 }
@@ -501,11 +510,12 @@ static void arrived(struct ends *m, int end, struct wire *wire,
 		leg->welcomed = true;
 		return;
 	}
-	if (msg->count) {
-		if (!was_received(leg, msg, m->wrong))
-			fail(m, "a tally that cannot hold a pipe's messages");
-		m->end[end].ack_due = true;
-	}
+	if (!leg->welcomed)
+		fail(m, "it came before WELCOME");
+	leg->greeted = true;
+	if (!was_received(m, leg, msg))
+		fail(m, "a count that cannot be");
+	m->end[end].ack_due |= counts(m, msg);
 	if (msg->kind == ACK)
 		acknowledged(m, end, msg);
 	else if (msg->kind == WINDOW)
@@ -516,7 +526,16 @@ static void arrived(struct ends *m, int end, struct wire *wire,
 		ends_respond(m, end, n);
 }
 
-/* Takes one message off a wire: HELLO and WELCOME always come first. */
+static int first_ordered(const struct flight *flight)
+{
+	int at = 0;
+
+	while (!flight->msg[at].ordered)
+		at++;
+	return at;
+}
+
+/* Takes one message off a wire. */
 bool ends_parse(struct ends *m, struct wire *wire, int end)
 {
 	struct flight *flight = &wire->flight[!end];
@@ -525,8 +544,10 @@ bool ends_parse(struct ends *m, struct wire *wire, int end)
 
 	if (!flight->count || !wire->open[end])
 		return false;
-	if (m->unordered && flight->msg[0].kind > WELCOME)
+	if (m->unordered)
 		at = (int)random_below(&m->r, (uint32_t)flight->count);
+	if (flight->msg[at].ordered)
+		at = first_ordered(flight);
 	msg = flight->msg[at];
 	flight->count--;
 	memmove(&flight->msg[at], &flight->msg[at + 1],

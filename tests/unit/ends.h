@@ -19,6 +19,10 @@
  * Each message of an id and direction has a serial that only the model knows:
  * they must be due one by one. `wrong` turns on one rule that is known to break
  * (the first six are the first draft's), and then the model has to find it.
+ *
+ * Half of the sessions have pipes that keep no order, as SCTP's: there a message has its
+ * count with it, of which an end sees 32 bits, and may overtake others unless it is
+ * sent in order.
  */
 #ifndef TM3_TEST_ENDS_H
 #define TM3_TEST_ENDS_H
@@ -39,6 +43,8 @@ enum wrong_rule {
 	EARLY_OVER_WINDOW,	/* SYNACK's offset bounds early bytes, too */
 	ANY_INCARNATION,	/* an ACK is not asked which one it is about */
 	KERNELS_ACK,		/* what reached the other end's buffer is let go */
+	COUNT_OF_BEFORE,	/* what is sent again says its count on the former pipe */
+	BEHIND_NO_WELCOME,	/* RP sends out of order before it knows that WELCOME came */
 	WRONG_RULES,
 };
 

@@ -31,6 +31,7 @@ struct message {
 	uint64_t offset;	/* SYNACK, WINDOW */
 	uint64_t serial;	/* the model's, not on the wire */
 	uint64_t count;		/* on its pipe; 0: does not count */
+	bool ordered;		/* overtakes no other such one */
 	struct {
 		bool there;
 		uint32_t incarnation;
@@ -58,6 +59,7 @@ struct wire {			/* one incarnation of a pipe */
 struct leg {			/* a pipe at one end */
 	struct wire *wire;	/* NULL: it has none now */
 	bool welcomed;
+	bool greeted;		/* RP: WELCOME is known to have come */
 	struct kept kept;
 	struct tally tally;
 };

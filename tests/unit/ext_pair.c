@@ -170,11 +170,14 @@ static void await(struct pair *pair, int fd)
 
 void pair_dial(struct pair *pair)
 {
+	unsigned int index = 0;
 	int fd[2];
 
 	connect_ends(pair, fd);
 	await(pair, fd[0]);
-	assert_int_equal(session_join(pair->lp, fd[1]), 0);
+	while (!session_lacks_pipe(pair->lp, index))
+		index++;
+	assert_int_equal(session_join(pair->lp, index, fd[1]), 0);
 }
 
 void pair_kill(struct pair *pair, unsigned int index)

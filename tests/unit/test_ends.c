@@ -31,6 +31,8 @@ static const char *const rules[] = {
 	[EARLY_OVER_WINDOW] = "early bytes are held against SYNACK's offset",
 	[ANY_INCARNATION] = "an ACK of another incarnation is taken",
 	[KERNELS_ACK] = "the kernel's acknowledgement frees what was sent",
+	[COUNT_OF_BEFORE] = "what is sent again keeps its count",
+	[BEHIND_NO_WELCOME] = "RP sends out of order at once",
 };
 
 static uint64_t steps_wanted(void)

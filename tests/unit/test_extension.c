@@ -74,6 +74,65 @@ static void low_bits_tell_the_count(void **state)
 		    ((uint64_t)7 << 32) - 1);
 }
 
+static void what_is_told_must_fit(void **state)
+{
+	struct tally t;
+
+	(void)state;
+	tally_init(&t);
+	assert_int_equal(tally_told(&t, false, 0), TALLY_NEW);
+	assert_int_equal(tally_told(&t, true, 2), TALLY_NEW);
+	assert_int_equal(t.received, 0);
+	assert_int_equal(tally_told(&t, true, 2), TALLY_SEEN);
+	assert_int_equal(tally_told(&t, true, 1), TALLY_NEW);
+	assert_int_equal(t.received, 2);
+	assert_int_equal(tally_told(&t, true, 1), TALLY_SEEN);
+	assert_int_equal(tally_told(&t, true, 0), TALLY_UNLIKE);
+	assert_int_equal(tally_told(&t, false, 3), TALLY_UNLIKE);
+	assert_int_equal(tally_told(&t, true, 3 + TALLY_AHEAD), TALLY_TOO_FAR);
+	assert_int_equal(tally_told(&t, true, UINT32_MAX), TALLY_SEEN);
+	assert_int_equal(t.received, 2);
+	/* A stream's place and what SCTP tells are one and the same. */
+	tally_next(&t);
+	assert_int_equal(tally_told(&t, true, 3), TALLY_SEEN);
+	assert_int_equal(tally_told(&t, true, 4), TALLY_NEW);
+	assert_int_equal(t.received, 4);
+	t.received = TALLY_MOST;
+	assert_int_equal(tally_told(&t, true, (uint32_t)TALLY_MOST + 1), TALLY_NEW);
+	assert_int_equal(t.received, (uint64_t)TALLY_MOST + 1);
+}
+
+/* Counts in any order, no two more than TALLY_AHEAD apart, against a plain list of them. */
+static void holes_are_remembered(void **state)
+{
+	enum { ALL = 200000 };
+	static bool came[ALL + 1];
+	uint64_t received = 0, n = 0;
+	struct random r;
+	struct tally t;
+
+	(void)state;
+	random_begin(&r, __func__);
+	memset(came, 0, sizeof(came));
+	tally_init(&t);
+	while (received < ALL) {
+		uint64_t most = received + TALLY_AHEAD;
+		uint32_t count = (uint32_t)random_range(&r, 1, 3) == 1 ?
+			(uint32_t)received + 1 :
+			random_range(&r, received > 50 ? (uint32_t)received - 50 : 1,
+				     most < ALL ? (uint32_t)most : ALL);
+
+		assert_int_equal(tally_told(&t, true, count),
+				 came[count] ? TALLY_SEEN : TALLY_NEW);
+		n += !came[count];
+		came[count] = true;
+		while (received < ALL && came[received + 1])
+			received++;
+		assert_int_equal(t.received, received);
+	}
+	assert_int_equal(n, ALL);
+}
+
 static uint32_t length(const struct kept_item *list)
 {
 	uint32_t n = 0;
@@ -326,6 +385,8 @@ int main(void)
 		cmocka_unit_test(received_is_without_a_gap),
 		cmocka_unit_test(any_order_is_counted),
 		cmocka_unit_test(low_bits_tell_the_count),
+		cmocka_unit_test(what_is_told_must_fit),
+		cmocka_unit_test(holes_are_remembered),
 		cmocka_unit_test(what_is_acknowledged_is_freed),
 		cmocka_unit_test(an_ack_is_of_its_incarnation),
 		cmocka_unit_test(numbers_go_on_over_uses),

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""What happens to pipes over SCTP: one end is told that the other is gone, or all goes dark."""
+
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.relay import wire_ext
+from tests.relay.netns import Namespace
+
+ABORT = struct.pack(">BBH", 6, 0, 4)
+POLYNOMIAL = 0x82F63B78  # CRC32c, reflected
+ETH_P_ALL = 3  # those that leave, too
+LP, DEVICE = "10.77.0.1", "wire-r"  # and rp's end of the link to it
+
+
+def crc32c(data: bytes) -> int:
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (POLYNOMIAL if value & 1 else 0)
+    return value ^ 0xFFFFFFFF
+
+
+def packet(src_port: int, dst_port: int, tag: int, chunk: bytes) -> bytes:
+    ports = struct.pack(">HHI", src_port, dst_port, tag)
+    return ports + struct.pack("<I", crc32c(ports + bytes(4) + chunk)) + chunk
+
+
+class Associations:
+    """Those of lp with the extension's port of rp, which is in `far`."""
+
+    def __init__(self, far: Namespace) -> None:
+        self.killed = 0
+        with far.entered():
+            self.tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+            self.raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_SCTP)
+        self.tap.bind((DEVICE, ETH_P_ALL))
+        self.tap.settimeout(10)
+
+    def _seen(self) -> tuple[int, int]:
+        """lp's port and tag of the next pipe to which rp sends something."""
+        while True:
+            seen = self.tap.recv(2048)
+            at = seen[0] % 16 * 4
+            if seen[0] >> 4 != 4 or seen[9] != socket.IPPROTO_SCTP or len(seen) < at + 13:
+                continue
+            rp, lp, tag = struct.unpack_from(">HHI", seen, at)
+            if rp == wire_ext.PORT and tag and seen[at + 12] != ABORT[0]:
+                return lp, tag
+
+    def kill_one(self) -> int:
+        """lp's end of some pipe that is in use gets an ABORT; rp's learns of it by the answer."""
+        self.tap.setblocking(False)
+        try:
+            while True:
+                self.tap.recv(2048)  # what is of before
+        except BlockingIOError:
+            self.tap.settimeout(10)
+        lp, tag = self._seen()
+        self.raw.sendto(packet(wire_ext.PORT, lp, tag, ABORT), (LP, 0))
+        self.killed += 1
+        return lp
+
+    def close(self) -> None:
+        self.tap.close()
+        self.raw.close()
+
+
+@contextmanager
+def associations(far: Namespace) -> Iterator[Associations]:
+    found = Associations(far)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+@contextmanager
+def dark(far: Namespace, what: str) -> Iterator[None]:
+    """Pipes of that transport bring nothing to rp, and rp's bring nothing; nobody is told."""
+    rules = "\n".join(
+        f"chain {hook} {{\ntype filter hook {hook} priority 0\n"
+        f"{what} {end} {wire_ext.PORT} counter drop\n}}"
+        for hook, end in (("input", "dport"), ("output", "sport"))
+    )
+    far.nft(f"table inet dark {{\n{rules}\n}}\n")
+    try:
+        yield
+    finally:
+        far.run("nft", "delete", "table", "inet", "dark")

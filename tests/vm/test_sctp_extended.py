@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: MIT
+"""The extension over pipes of SCTP, in the guest's kernel: pipes die, and no byte is missed.
+
+near (lp, clients) --- 10.77.0.0/24, netem --- far (rp, servers)
+"""
+
+import os
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.relay import payload, records, wire, wire_ext
+from tests.relay.ends import Ending, echo, read_exactly, read_to_end, sending, serving, socks
+from tests.relay.programs import Program
+from tests.relay.proxies import LP_READY, Pair, local_proxy, pair, remote_proxy
+from tests.relay.waiting import until
+from tests.vm.associations import associations, dark
+from tests.vm.test_sctp import CMSG_SNDINFO, MIXED, RP, SCTP, SNDINFO, UNORDERED, Two, link, works
+from topologies.lab import Lab
+from topologies.topos import LastMile
+
+pytestmark = [
+    pytest.mark.skipif(
+        os.environ.get("TM3_GUEST") != "1", reason="SCTP is of the guest's kernel: make test-vm"
+    ),
+    pytest.mark.timeout(240),
+]
+ALLOW = ["--allow", "10.77.0.1"]
+ALWAYS = ["--extend", "always"]
+RCVINFO = 32  # socket option: each message comes with its PPID
+CMSG_RCVINFO = 3
+WINDOW = wire.data(0, 0, struct.pack("<BHQ", 4, 9, 1))  # of an id that is not in use: it counts
+SIZE = 3_000_000
+
+
+@contextmanager
+def proxies(two: Two, tmp: Path, *both: str) -> Iterator[Pair]:
+    near, far = two
+    words = {
+        "rp": [*ALLOW, "--stats", str(tmp / "rp.jsonl"), "--stats-interval", "0.5"],
+        "lp": [*ALWAYS, "--stats", str(tmp / "lp.jsonl"), "--stats-interval", "0.5"],
+    }
+    with pair(far, tmp, lp_ns=near, to=RP, both=both, asan=False, **words) as running:
+        yield running
+
+
+def sent_over(tmp: Path, who: str, kind: str) -> int:
+    pipes = records.of(tmp / f"{who}.jsonl", "pipe")
+    return max((p["tx_bytes"] for p in pipes if p["transport"] == kind), default=0)
+
+
+def both_ways(two: Two, pool: ThreadPoolExecutor, data: bytes, source: int, sink: int) -> list:
+    """Two downloads and an upload under way: what each will have come to."""
+
+    def download() -> Ending:
+        with socks(two[0], RP, source) as sock:
+            return read_to_end(sock, 100)
+
+    def upload() -> Ending:
+        with socks(two[0], RP, sink) as sock:
+            sock.sendall(data)
+            sock.shutdown(socket.SHUT_WR)
+            return read_to_end(sock, 100)
+
+    return [pool.submit(download), pool.submit(download), pool.submit(upload)]
+
+
+@pytest.mark.parametrize("pipes", [SCTP, MIXED], ids=["sctp", "mixed"])
+def test_pipes_die_and_no_byte_is_missed(two: Two, tmp_path: Path, pipes: list[str]) -> None:
+    """Loss and disorder, and every half second a pipe over SCTP is aborted under both proxies."""
+    near, far = two
+    link(two, "delay", "5ms", "reorder", "75%", "loss", "1.5%", "rate", "8mbit")
+    data = payload.seeded(SIZE, seed=7)
+    whole = Ending("eof", len(data), payload.digest(data))
+    with (
+        ThreadPoolExecutor() as pool,
+        serving(far, sending(data), (RP, 0)) as source,
+        serving(far, read_to_end, (RP, 0)) as sink,
+        proxies(two, tmp_path, *pipes) as running,
+        associations(far) as wire_of,
+    ):
+        under_way = both_ways(two, pool, data, source.port, sink.port)
+        pause = threading.Event()
+        until("SCTP to carry", lambda: sent_over(tmp_path, "rp", "sctp") > 100_000, 60)
+        for _ in range(6):
+            wire_of.kill_one()
+            pause.wait(0.5)
+        downs = [it.result(150) for it in under_way]
+        assert downs[:2] == [whole] * 2
+        assert downs[2].how == "eof" and sink.results.get(timeout=30) == whole
+        assert wire_of.killed == 6
+        running.lp.expect(r"session 1: pipe \d failed: .*pipes are left", 10)
+        running.lp.expect(LP_READY, 30, count=2)
+        for who in (running.lp, running.rp):
+            assert not who.lines("brought"), who.log
+            assert not who.lines("session 1 .*ended"), "the session did not outlive its pipes"
+        with serving(far, echo, (RP, 0)) as mirror:
+            works(near, mirror.port)
+
+
+def test_a_mixed_set_lives_on_what_is_left(two: Two, tmp_path: Path) -> None:
+    """TCP's pipes go dark, SCTP's carry; and when TCP is there again its pipes come back."""
+    near, far = two
+    link(two, "delay", "5ms", "rate", "16mbit")
+    data = payload.seeded(4 * SIZE, seed=8)
+    with (
+        serving(far, sending(data), (RP, 0)) as source,
+        proxies(two, tmp_path, *MIXED) as running,
+        socks(near, RP, source.port) as sock,
+    ):
+        got = read_exactly(sock, 1_000_000)
+        assert sent_over(tmp_path, "rp", "sctp") < 100_000, "TCP was to carry while all is well"
+        with dark(far, "tcp"):
+            got += read_exactly(sock, SIZE)
+            until("SCTP to carry", lambda: sent_over(tmp_path, "rp", "sctp") > SIZE / 6, 30)
+            running.rp.expect(r"session 1: pipe \d: nothing was acknowledged for", 30)
+        got += read_exactly(sock, len(data) - len(got))
+        assert got == data
+        running.lp.expect(LP_READY, 30, count=2)
+        assert not running.rp.lines("session 1 .*ended")
+
+
+# --- who speaks what -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rp_words", "lp_words", "said"),
+    [
+        ([], [], "listening on 0.0.0.0:6000 for 4 pipes over sctp"),
+        ([*ALLOW, "--extended", "off"], [], "listening on 0.0.0.0:6000 for 4 pipes over sctp"),
+        (ALLOW, ["--extend", "never"], "listening on 0.0.0.0:6010 for pipes of the extension over"),
+    ],
+    ids=["not-allowed", "rp-off", "lp-never"],
+)
+def test_the_baseline_where_one_of_them_does_not(
+    two: Two, tmp_path: Path, rp_words: list[str], lp_words: list[str], said: str
+) -> None:
+    near, far = two
+    with (
+        serving(far, echo, (RP, 0)) as mirror,
+        remote_proxy(far, tmp_path, *SCTP, *rp_words, asan=False) as rp,
+        local_proxy(near, tmp_path, *SCTP, *lp_words, to=RP, asan=False),
+    ):
+        assert said in rp.log
+        rp.expect("session 1: 4 pipes from 10.77.0.1")
+        works(near, mirror.port)
+
+
+def test_rp_takes_tcp_alone(two: Two, tmp_path: Path) -> None:
+    """A session of the extension goes on with the pipes that rp takes; lp says what is missing."""
+    near, far = two
+    with (
+        serving(far, echo, (RP, 0)) as mirror,
+        remote_proxy(far, tmp_path, *ALLOW, asan=False) as rp,
+        local_proxy(near, tmp_path, *MIXED, *ALWAYS, to=RP, asan=False, ready=None) as lp,
+    ):
+        lp.expect(r"2 of 4 pipes to 10\.77\.0\.2:6010 are not up: sctp: Connection refused", 20)
+        rp.expect("session 1: the first of 4 pipes from 10.77.0.1")
+        works(near, mirror.port)
+        assert len(lp.lines("are not up")) == 1
+
+
+@pytest.mark.timeout(300)
+def test_what_a_lab_s_pipes_speak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TM3_RUN", str(tmp_path / "run"))
+    with Lab(LastMile("wired", link="netem"), logs=tmp_path) as lab:
+        for transport, extend, spoken in (
+            ("sctp", "always", "extension"),
+            ("mixed", "auto", "extension"),
+            ("sctp", "never", "baseline"),
+        ):
+            with lab.proxies(4, transport=transport, extend=extend) as both:
+                assert both.dialect() == both.describe()["dialect"] == spoken
+            pipes = [line for line in both.statistics("rp") if line["type"] == "pipe"]
+            kinds = {line["transport"] for line in pipes}
+            assert kinds == ({"sctp"} if transport == "sctp" else {"tcp", "sctp"})
+
+
+# --- by hand -------------------------------------------------------------------------------------
+
+
+class Hand:
+    """The test is lp, on one pipe: what it says has the counts that it likes."""
+
+    def __init__(self, two: Two, session: int) -> None:
+        self.counts: list[int] = []
+        with two[0].entered():
+            self.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_SCTP)
+        self.sock.settimeout(20)
+        self.sock.setsockopt(socket.IPPROTO_SCTP, RCVINFO, 1)
+        self.sock.connect((RP, wire_ext.PORT))
+        self.say(wire_ext.Hello(bytes([session] * 16), 0, 1).to_bytes(), 0, unordered=False)
+        self.welcome = self.hears()
+
+    def say(self, message: bytes, count: int, *, unordered: bool = True) -> None:
+        flags = UNORDERED if unordered else 0
+        info = SNDINFO.pack(0, flags, socket.htonl(count), 0, 0)
+        self.sock.sendmsg([message], [(socket.IPPROTO_SCTP, CMSG_SNDINFO, info)])
+
+    def hears(self) -> tuple[bytes, int, int]:
+        """The next message, its stream and its count."""
+        message, ancillary, _, _ = self.sock.recvmsg(8192, 256)
+        ((_, kind, info),) = ancillary
+        assert kind == CMSG_RCVINFO
+        count = int.from_bytes(info[8:12], "big")
+        self.counts += [count] if count else []
+        return message, int.from_bytes(info[:2], "little"), count
+
+    def hears_ack(self) -> int:
+        """*received* of the next ACK, all else passed over."""
+        while True:
+            message, _, count = self.hears()
+            if message[:2] == b"\0\0" and message[8] == 9:
+                assert count == 0, "an ACK that counts"
+                assert message[21] == 1
+                return int.from_bytes(message[27:35], "little")
+
+
+@pytest.fixture
+def rp(two: Two, tmp_path: Path) -> Iterator[Program]:
+    with remote_proxy(two[1], tmp_path, *SCTP, *ALLOW, asan=False) as running:
+        yield running
+
+
+def test_counts_travel_with_messages(two: Two, rp: Program) -> None:
+    text = [b"one ", b"two ", b"three ", b"four"]
+    with serving(two[1], echo, (RP, 0)) as mirror:
+        hand = Hand(two, 1)
+        message, stream, count = hand.welcome
+        assert (message[8], stream, count) == (2, 0, 0)
+        hand.say(wire.data(5, 4, text[3]), 5)
+        hand.say(wire.data(5, 2, text[1]), 3)
+        hand.say(wire_ext.open_(5, RP, mirror.port, number=0), 1)
+        assert hand.hears_ack() == 1, "of 1, 3 and 5 all up to 1 were parsed"
+        hand.say(wire.data(5, 3, text[2]), 4)
+        hand.say(wire.data(5, 1, text[0]), 2)
+        echoed = b""
+        while echoed != b"".join(text):
+            message, _, _ = hand.hears()
+            if message[:2] == b"\5\0":
+                echoed += message[8:]
+        assert sorted(hand.counts) == list(range(1, len(hand.counts) + 1)), "rp's counts"
+        assert hand.hears_ack() == 5
+        hand.sock.close()
+    rp.expect("session 1: pipe 0")
+
+
+@pytest.mark.parametrize(
+    ("counts", "wrong"),
+    [
+        ((1, 2, 2), "a count that came before: 2"),
+        ((1, 3, 3), "a count that came before: 3"),
+        ((1, 4098), "a count too far ahead: 4098"),
+        ((1, 0), "a count where none is due, or none where one is: 0"),
+        ((0xFFFFFFFF,), "a count that came before: 4294967295"),
+    ],
+)
+def test_a_count_that_cannot_be(two: Two, rp: Program, counts: tuple[int, ...], wrong: str) -> None:
+    """It costs the pipe and nothing else; the session waits for the next one."""
+    hand = Hand(two, 2)
+    for count in counts:
+        hand.say(WINDOW, count, unordered=False)
+    rp.expect(f"session 1: pipe 0 brought {wrong}; 0 pipes are left")
+    assert read_to_end(hand.sock).how in ("eof", "reset")
+    assert not rp.lines("session 1 .*ended")
