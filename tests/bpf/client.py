@@ -9,6 +9,7 @@ client.py obey                   a line on standard input asks for a connection:
 
 import errno
 import json
+import resource
 import selectors
 import socket
 import struct
@@ -58,6 +59,8 @@ def pairs(words: list[str]) -> Iterator[tuple[str, int]]:
 
 def many(wanted: list[tuple[str, int]]) -> list[dict[str, object]]:
     """All are under way before the first is looked at."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     waiting = selectors.DefaultSelector()
     for address in wanted:
         sock = socket.socket(family_of(address[0]))

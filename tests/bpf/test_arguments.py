@@ -86,7 +86,7 @@ def test_only_root_may(tm3bpf: Path) -> None:
     [
         ("/no/such", "there is no cgroup '/no/such'"),
         ("/proc/version", "'/proc/version' is no cgroup: Not a directory"),
-        ("/tmp", "'/tmp' is not in a file system of cgroup2"),
+        ("/usr", "'/usr' is not in a file system of cgroup2"),
     ],
 )
 def test_a_folder_that_is_no_cgroup(way: Road, folder: str, why: str) -> None:
