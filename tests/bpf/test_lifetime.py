@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.bpf.conftest import cgroup2
-from tests.bpf.road import A6, CLIENT, RP, TM3CTL, A, Road, Talker, join
+from tests.bpf.road import A6, CLIENT, RP, TM3BPF, TM3CTL, A, Road, Talker, join
 from tests.relay.waiting import equals, until
 
 
@@ -114,6 +114,14 @@ def test_its_exit_status_is_the_commands(way: Road) -> None:
     assert done.returncode == 127
     assert "cannot run '/no/such/command': No such file or directory" in done.stderr
     wait_until_off(way)
+
+
+def test_of_many_short_ones_nothing_is_left(way: Road) -> None:
+    """Each that begins clears up empty cgroups, and may be faster than the one's own keeper."""
+    for _ in range(25):
+        assert way.near.run(TM3BPF, "--", "true") == ""
+    wait_until_off(way)
+    assert not list(own_cgroup().glob("tm3ctl.*"))
 
 
 def test_a_command_within_a_command(way: Road) -> None:
