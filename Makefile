@@ -18,6 +18,7 @@ JOBS	?= $(shell nproc 2>/dev/null || echo 2)
 
 FUZZ_SECONDS	?= 300
 FUZZ_CC		?= clang
+BPF_CC		?= clang
 SOAK_SECONDS	?= 600
 # Most tests wait for something most of the time: more at once than cores. Who
 # takes which, and when, is in tests/order.py.
@@ -70,7 +71,7 @@ setup: ## install what is missing, from Debian and PyPI only (root; else it says
 .PHONY: test-programs
 test-programs: $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem $(BUILD)/tm3lab \
 	$(ASAN)/rp $(ASAN)/lp $(ASAN)/linkem \
-	$(UNIT_BIN) $(FUZZ_BIN)
+	$(UNIT_BIN) $(FUZZ_BIN) $(BUILD)/tm3bpf
 
 .PHONY: test
 test: ## setup, build, then every test that this machine can run
@@ -129,6 +130,10 @@ bench: $(BUILD)/rp $(BUILD)/lp ## measure rp and lp beside other relays (ARGS=--
 	@VENV=$(VENV) .ci/setup bench/packages.debian
 	@$(PYTHON) -m bench $(ARGS)
 
+.PHONY: bench-redirect
+bench-redirect: $(BUILD)/tm3bpf $(BUILD)/bpf/connects ## measure what a redirected connection costs, by nftables and by BPF (root; ARGS=--help)
+	@$(PYTHON) -m tests.bpf.measure $(ARGS)
+
 .PHONY: calibrate
 calibrate: $(BUILD)/linkem ## measure how exact linkem is here (root; ARGS=--quick, --help)
 	@$(PYTHON) -m tests.net.calibrate $(ARGS)
@@ -143,6 +148,9 @@ demo: ## setup, build, then a small sweep: 1, 4, 8 pipes and none, over two last
 .PHONY: kmod
 kmod: ## build/tm3.ko, the kernel module (KDIR=headers of another kernel)
 	@$(MAKE) --no-print-directory -C kmod OUT=$(abspath $(BUILD))
+
+.PHONY: bpf
+bpf: $(BUILD)/tm3bpf ## build/tm3bpf for `tm3ctl --bpf` (clang, libbpf-dev)
 
 .PHONY: kernels
 kernels: ## headers of newer kernels, of arm64's, and checkpatch, for tests/kmod; not installed (root)
@@ -171,7 +179,7 @@ vm-clean: ## remove the guests' images and boxes, but those in use (root)
 	@$(PYTHON) -m vm clean
 
 .PHONY: test-vm
-test-vm: vm kmod all ## the tests that need another kernel, in guests (root; KERNEL=backports, ARGS='--only kernel')
+test-vm: vm kmod bpf all ## the tests that need another kernel, in guests (root; KERNEL=backports, ARGS='--only kernel')
 	@status=0; $(VENV_PYTHON) -m vm test $(addprefix --only ,$(KERNEL)) $(ARGS) || status=$$?; \
 	$(hand_back); exit $$status
 
@@ -218,7 +226,8 @@ clean: ## remove what was built (the virtual environment stays)
 	rm -rf $(BUILD)/obj $(BUILD)/sweep $(BUILD)/sweep.obj $(ASAN) $(UNIT) $(FUZZ) $(BUILD)/ruff \
 		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/vectors \
 		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem \
-		$(BUILD)/tm3lab $(BUILD)/kmod $(BUILD)/tm3.ko
+		$(BUILD)/tm3lab $(BUILD)/kmod $(BUILD)/tm3.ko \
+		$(BUILD)/bpf $(BUILD)/tm3bpf
 
 .PHONY: help
 help: ## list these targets
@@ -300,6 +309,33 @@ $(FUZZ)/libmux.a: $(MUX_SRC:%.c=$(FUZZ)/obj/%.o)
 $(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o $(FUZZ_COMMON:%.c=$(FUZZ)/obj/%.o) $(FUZZ)/libmux.a
 	$(Q)echo "  LD    $@"
 	$(Q)$(FUZZ_CC) -g -fsanitize=fuzzer,address,undefined -Wl,--wrap=clock_gettime -o $@ $^ -pthread
+
+# What `tm3ctl --bpf` starts, with the programs for the kernel in it.
+TM3BPF_SRC := $(filter-out %.bpf.c,$(sort $(wildcard bpf/*.c)))
+$(BUILD)/tm3bpf: $(TM3BPF_SRC:bpf/%.c=$(BUILD)/bpf/%.o) $(BUILD)/bpf/embed.o
+	$(Q)echo "  LD    $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lbpf
+
+$(BUILD)/bpf/%.o: bpf/%.c Makefile
+	@mkdir -p $(@D)
+	@echo '#include <bpf/libbpf.h>' | $(CC) -E -x c - >/dev/null 2>&1 || \
+		{ echo 'bpf: no libbpf here: apt-get install clang libbpf-dev' >&2; exit 1; }
+	$(Q)echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(TM3_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/bpf/embed.o: bpf/embed.S $(BUILD)/bpf/redirect.bpf.o Makefile
+	$(Q)$(CC) -Wa,-I$(BUILD)/bpf -c -o $@ $<
+
+# clang's BPF target does not look where Debian has the headers of one architecture.
+$(BUILD)/bpf/redirect.bpf.o: bpf/redirect.bpf.c bpf/redirect.h Makefile
+	@mkdir -p $(@D)
+	$(Q)echo "  BPF   $@"
+	$(Q)$(BPF_CC) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror \
+		-I/usr/include/$(shell $(CC) -print-multiarch) -c -o $@ $<
+
+$(BUILD)/bpf/connects: tests/bpf/connects.c lp/origin.c $(BUILD)/libmux.a Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(TM3_CFLAGS) -I. -o $@ $(filter-out Makefile,$^)
 
 # Laws for what the pipes hold together, over many modelled paths.
 SWEEP_SRC := tests/sweep/sweep.c \

@@ -18,6 +18,7 @@
 #include "forward.h"
 #include "handshake.h"
 #include "options.h"
+#include "origin.h"
 #include "redirect.h"
 
 enum { RESOLVER_THREADS = 8 };
@@ -248,12 +249,14 @@ bool proxy_listen(struct proxy *p, const struct sockaddr_storage *addr,
 		  const struct purpose *purpose)
 {
 	struct way_in_open *way = &p->ways_in[p->nways_in];
+	int fd = sock_tcp(addr->ss_family);
 	char text[ADDR_TEXT];
 
 	way->purpose = *purpose;
-	way->listener = listener_new(p->loop, p->log,
-				     sock_tcp(addr->ss_family), addr, len,
-				     accepted, owner);
+	if (purpose->keeps_syns)
+		origin_keep_syns(fd);
+	way->listener = listener_new(p->loop, p->log, fd, addr, len, accepted,
+				     owner);
 	if (!way->listener) {
 		log_error(p->log, "cannot listen on %s: %s; %s chooses another "
 			  "address", addr_text(addr, text), strerror(errno),

@@ -37,6 +37,7 @@ struct purpose {
 	const char *option;	/* which one sets the address: "--forward" */
 	const char *what;	/* in front of the address: "forwarding" */
 	const char *to;		/* or NULL: where its connections go */
+	bool keeps_syns;	/* for origin.h */
 };
 
 struct way_in_open {

@@ -15,6 +15,7 @@
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"
 #include "dialer.h"
+#include "origin.h"
 #include "proxy.h"
 #include "target.h"
 
@@ -25,6 +26,9 @@ static int original_destination(int fd, const struct sockaddr_storage *listening
 	socklen_t len = addr_size(listening);
 	int err;
 
+	/* First: of such a one connection tracking, too, thinks to know it. */
+	if (!origin_of(fd, to))
+		return 0;
 	memset(to, 0, sizeof(*to));
 	if (listening->ss_family == AF_INET6)
 		err = getsockopt(fd, SOL_IPV6, IP6T_SO_ORIGINAL_DST, to, &len);
@@ -104,6 +108,7 @@ bool redirect_start(struct proxy *p, const struct sockaddr_storage *addr,
 	static const struct purpose purpose = {
 		.option = "--redirect",
 		.what = "redirected connections on",
+		.keeps_syns = true,
 	};
 
 	return proxy_listen(p, addr, len, accepted, p, &purpose);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Connections that the kernel redirected to LP (iptables REDIRECT, nftables
- * redirect, or tm3.ko): it still knows where they wanted to go.
+ * redirect, or tm3.ko): it still knows where they wanted to go. Those that
+ * `tm3ctl --bpf` redirected say it themselves (origin.h).
  *
  * One that was not redirected is reset with a warning, and so is one whose
  * destination is LP itself or RP's port for pipes: relaying these would go

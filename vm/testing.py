@@ -2,7 +2,8 @@
 """Tests that need another kernel than this machine's, run in guests: python -m vm test
 
     netem     tests/net where a link is netem's: every preset is what it declares
-    kernel    tests/vm: tm3.ko, SCTP, Open vSwitch; with the kernel's own checks on
+    kernel    tests/vm, and what tm3ctl --bpf redirects: tm3.ko, SCTP, Open vSwitch; with the
+              kernel's own checks on
 
 and, where they are named, under other kernels (vm/kernel.py):
 
@@ -45,6 +46,17 @@ LOOK_S = 5.0
 # Of the machine that runs guests.
 HOST = ("kernels", "machine", "shelf", "vmhost")
 OF_THE_HOST = tuple(f"--ignore=tests/vm/test_{name}.py" for name in HOST)
+# What another kernel may do otherwise; the rest is seen on the machine that runs guests.
+BPF = tuple(
+    f"tests/bpf/test_redirect.py::test_{name}"
+    for name in (
+        "a_command_goes_through_lp_and_nobody_else",
+        "ipv6_too",
+        "many_at_once_arrive_where_they_wanted",
+        "mptcp_and_fast_open",
+        "another_network_namespace_is_left_alone",
+    )
+)
 MODULE = ("tests/vm", *OF_THE_HOST, "-k", "test_tm3")
 
 
@@ -62,7 +74,7 @@ GROUPS = {
     group.name: group
     for group in (
         Group("netem", ("tests/net", "-k", "netem", "--timeout=300"), 1200.0, measures=True),
-        Group("kernel", ("tests/vm", *OF_THE_HOST, "--timeout=300"), 1200.0, CHECKS),
+        Group("kernel", ("tests/vm", *BPF, *OF_THE_HOST, "--timeout=300"), 1200.0, CHECKS),
         Group("backports", (*MODULE, "--timeout=300"), 1200.0, CHECKS, kernel="backports"),
     )
 }
