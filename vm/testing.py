@@ -13,7 +13,6 @@ kernel is a failure, whatever the tests say.
 """
 
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from vm import kernel
 from vm.image import Image, Say
 from vm.machine import Machine, Share, to_stderr, to_stdout
 from vm.need import GuestError
+from vm.watch import Watch
 
 BUILD = Path(os.environ.get("TM3_BUILD") or ROOT / "build")
 PRESSURE = Path("/proc/pressure")
@@ -34,16 +34,10 @@ PRESSURE_THERE = Path("/run/host/pressure")
 PYTEST = ("python3", "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rfEs", "--durations=5")
 # What the stock kernel can check of itself: freed and overrun memory.
 CHECKS = ("slub_debug=FZP", "page_poison=1")
-# Of what a guest's kernel says when all is well, be it that others took its time. What the module
-# itself says is judged by its tests, one by one; one of them hands insmod what is no module.
-USUAL = re.compile(
-    r"out-of-tree module taints|module verification failed|Possible SYN flooding"
-    r"|^tm3: |Invalid ELF header magic|hrtimer: interrupt took"
-)
 RESULTS = Path("/results")
 LOOK_S = 5.0
 # Of the machine that runs guests.
-HOST = ("kernels", "machine", "shelf", "vmhost")
+HOST = ("kernels", "machine", "shelf", "vmhost", "watch")
 OF_THE_HOST = tuple(f"--ignore=tests/vm/test_{name}.py" for name in HOST)
 MODULE = ("tests/vm", *OF_THE_HOST, "-k", "test_tm3")
 
@@ -66,11 +60,6 @@ GROUPS = {
         Group("backports", (*MODULE, "--timeout=300"), 1200.0, CHECKS, kernel="backports"),
     )
 }
-
-
-def warnings(guest: Machine) -> list[str]:
-    said = guest.run(["dmesg", "--level=emerg,alert,crit,err,warn", "--notime"]).out
-    return [line for line in said.splitlines() if line.strip()]
 
 
 @contextmanager
@@ -108,7 +97,7 @@ def run(image: Image, group: Group, words: list[str], results: Path) -> bool:
     with booted(image, group, results) as guest:
         up = f"Linux {image.release} is up after {guest.boot_s:.0f} s by {guest.accel.name}"
         print(f"vm: {group.name}: {up}", flush=True)
-        usual = set(warnings(guest))
+        watch = Watch(guest, checks=False)
         junit = f"--junitxml={RESULTS}/{group.name}.xml"
         argv = [*PYTEST, junit, *group.what, *words]
         remote = guest.start(argv, to_stdout, to_stderr, env=environment(guest))
@@ -120,7 +109,7 @@ def run(image: Image, group: Group, words: list[str], results: Path) -> bool:
             remote.send_signal(9)
             raise GuestError(f"{group.name}: not done in {group.seconds:g} s\n{guest.tail()}")
         status = remote.wait()
-        said = [w for w in warnings(guest) if w not in usual and not USUAL.search(w)]
+        said = watch.complaints()
     print(f"vm: {group.name}: took {time.monotonic() - begun:.0f} s", flush=True)
     for line in said:
         print(f"vm: {group.name}: the kernel warns: {line}", file=sys.stderr)
