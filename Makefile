@@ -171,7 +171,9 @@ vm-clean: ## remove the guests' images and boxes, but those in use (root)
 	@$(PYTHON) -m vm clean
 
 .PHONY: test-vm
-test-vm: vm kmod all ## the tests that need another kernel, in guests (root; KERNEL=backports, ARGS='--only kernel')
+test-vm: vm kmod all ## the tests that need another kernel, in guests (root; KERNEL=backports or arm64, ARGS='--only kernel')
+	@lists='$(wildcard $(KERNEL:%=vm/%.debian))'; \
+	[ -z "$$lists" ] || VENV=$(VENV) .ci/setup $$lists || true # vm says what it misses
 	@status=0; $(VENV_PYTHON) -m vm test $(addprefix --only ,$(KERNEL)) $(ARGS) || status=$$?; \
 	$(hand_back); exit $$status
 

@@ -7,6 +7,7 @@
 and, where they are named, under other kernels (vm/kernel.py):
 
     backports   the tests of tm3.ko
+    arm64       tm3.ko on that architecture, where one program exercises it (vm/arm64.py)
 
 Each in a fresh guest, with Debian's pytest, whose last line is the result. A warning of the
 kernel is a failure, whatever the tests say.
@@ -22,8 +23,9 @@ from pathlib import Path
 
 from base.pressure import OwnTime
 from base.sources import ROOT
-from vm import kernel
+from vm import arm64, kernel
 from vm.image import Image, Say
+from vm.kernels import ARM64
 from vm.machine import Machine, Share, to_stderr, to_stdout
 from vm.need import GuestError
 from vm.watch import Watch
@@ -37,7 +39,7 @@ CHECKS = ("slub_debug=FZP", "page_poison=1")
 RESULTS = Path("/results")
 LOOK_S = 5.0
 # Of the machine that runs guests.
-HOST = ("kernels", "machine", "shelf", "vmhost", "watch")
+HOST = ("arm64", "kernels", "machine", "shelf", "vmhost", "watch")
 OF_THE_HOST = tuple(f"--ignore=tests/vm/test_{name}.py" for name in HOST)
 MODULE = ("tests/vm", *OF_THE_HOST, "-k", "test_tm3")
 
@@ -60,6 +62,9 @@ GROUPS = {
         Group("backports", (*MODULE, "--timeout=300"), 1200.0, CHECKS, kernel="backports"),
     )
 }
+
+# By which they are named.
+NAMES = (*GROUPS, ARM64)
 
 
 @contextmanager
@@ -120,12 +125,14 @@ def under(image: Image, group: Group, say: Say) -> Image:
     return kernel.under(image, group.kernel, say) if group.kernel else image
 
 
+def passes(image: Image, name: str, words: list[str], results: Path, say: Say) -> bool:
+    if name == ARM64:
+        return arm64.test(results, say)
+    return run(under(image, GROUPS[name], say), GROUPS[name], words, results)
+
+
 def test(image: Image, names: list[str], words: list[str], results: Path, say: Say) -> int:
     results.mkdir(parents=True, exist_ok=True)
-    failed = [
-        name
-        for name in names
-        if not run(under(image, GROUPS[name], say), GROUPS[name], words, results.resolve())
-    ]
+    failed = [name for name in names if not passes(image, name, words, results.resolve(), say)]
     say(f"failed: {', '.join(failed)}" if failed else f"passed: {', '.join(names)}")
     return 1 if failed else 0
