@@ -177,6 +177,10 @@ test-vm: vm kmod all ## the tests that need another kernel, in guests (root; KER
 	@status=0; $(VENV_PYTHON) -m vm test $(addprefix --only ,$(KERNEL)) $(ARGS) || status=$$?; \
 	$(hand_back); exit $$status
 
+.PHONY: test-vm-debug
+test-vm-debug: ## tm3.ko's tests under a kernel with KASAN, lockdep and kmemleak, built here once (root; nightly)
+	@$(MAKE) --no-print-directory test-vm KERNEL=debug
+
 .PHONY: box
 box: ## the box for `vagrant up` without network, from Debian packages (root)
 	@VENV=$(VENV) .ci/setup vm/packages.debian vm/vagrant.debian

@@ -14,6 +14,7 @@ PACKAGES = {
     "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
     "modprobe": "kmod",
     "depmod": "kmod",
+    "xz": "xz-utils",
     "setpriv": "util-linux",
     "cpio": "cpio",
 }

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
     os.environ.get("TM3_GUEST") == "1", reason="of the machine that runs guests, not of a guest"
 )
 
-BEGUN = "Linux version 6.1.192-tm3-debug (gcc-12) #1 SMP PREEMPT"
+BEGUN = "Linux version 6.1.192 (gcc-12) #1 SMP PREEMPT"
 QUIET = [BEGUN, "tm3: loading out-of-tree module taints kernel.", "eth0: link is up"]
 # Each as a kernel says it.
 REPORTS = [
