@@ -179,9 +179,15 @@ vm-clean: ## remove the guests' images and boxes, but those in use (root)
 	@$(PYTHON) -m vm clean
 
 .PHONY: test-vm
-test-vm: vm kmod bpf all ## the tests that need another kernel, in guests (root; KERNEL=backports, ARGS='--only kernel')
+test-vm: vm kmod bpf all ## the tests that need another kernel, in guests (root; KERNEL=backports or arm64, ARGS='--only kernel')
+	@lists='$(wildcard $(KERNEL:%=vm/%.debian))'; \
+	[ -z "$$lists" ] || VENV=$(VENV) .ci/setup $$lists || true # vm says what it misses
 	@status=0; $(VENV_PYTHON) -m vm test $(addprefix --only ,$(KERNEL)) $(ARGS) || status=$$?; \
 	$(hand_back); exit $$status
+
+.PHONY: test-vm-debug
+test-vm-debug: ## tm3.ko's tests under a kernel with KASAN, lockdep and kmemleak, built here once (root; nightly)
+	@$(MAKE) --no-print-directory test-vm KERNEL=debug
 
 .PHONY: box
 box: ## the box for `vagrant up` without network, from Debian packages (root)

@@ -96,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
         if name in ("build", "box", "kernels", "wireshark", "clean"):
             return
         if name == "test":
-            it.add_argument("--only", action="append", choices=list(testing.GROUPS))
+            it.add_argument("--only", action="append", choices=testing.NAMES)
             it.add_argument("--results", type=Path, metavar="DIR", default=cache() / "tests")
             it.add_argument("words", nargs=argparse.REMAINDER, metavar="-- WORDS of pytest")
             return

@@ -2,12 +2,13 @@
 """The guest under another kernel than its image's.
 
     backports   the newest that there are packages of for this Debian
+    debug       the image's own with the kernel's checks on, built here (vm/debug.py)
 
 It has a folder beside the images, kernel-NAME, in which it is made once:
 
     vmlinuz, initrd, release   as in an image
     lib/modules/               what the guest has at that path
-    headers                    a link to what modules are built with
+    headers                    what modules are built with, or a link to it
     made                       what the folder was made of; there only when all of it is
 """
 
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from base.shell import CommandError, run
 from base.sources import ROOT
-from vm import image, need, shelf
+from vm import debug, image, need, shelf
 from vm.image import Image, Say
 from vm.kernels import Archive, mirror, ours
 from vm.recipe import EXCLUDED, cache, codename
@@ -73,14 +74,18 @@ def under(found: Image, name: str, say: Say) -> UnderKernel:
     return UnderKernel(found.folder, home)
 
 
+def is_made(home: Path, wanted: str) -> bool:
+    made = home / "made"
+    return made.is_file() and made.read_text() == wanted
+
+
 def _backports(home: Path, say: Say) -> None:
     suite = codename()
     with tempfile.TemporaryDirectory(dir=home, prefix=".new-") as name:
         archive = Archive(mirror(suite), f"{suite}-backports", Path(name) / "apt")
         package, *headers = archive.image(), *archive.headers()
         wanted = "\n".join((package, *headers, ""))
-        made = home / "made"
-        if made.is_file() and made.read_text() == wanted:
+        if is_made(home, wanted):
             return
         need.space(home, SPACE_MIB)
         begun = time.monotonic()
@@ -93,10 +98,21 @@ def _backports(home: Path, say: Say) -> None:
         ours(archive, fresh, home)
         (found,) = (fresh / "usr/src").glob("linux-headers-*-amd64")
         (fresh / "headers").symlink_to(f"usr/src/{found.name}")
-        made.unlink(missing_ok=True)
-        replace(home, fresh)
-        made.write_text(wanted)
+        replace(home, fresh, wanted)
     say(f"fetched in {time.monotonic() - begun:.0f} s: {home}")
+
+
+def _debug(home: Path, say: Say) -> None:
+    wanted = debug.made_of()
+    if is_made(home, wanted):
+        return
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(dir=home, prefix=".new-") as name:
+        fresh = Path(name) / "fresh"
+        fresh.mkdir()
+        bootable(fresh, debug.build(Path(name), fresh, say))
+        replace(home, fresh, wanted)
+    say(f"built in {time.monotonic() - begun:.0f} s: {home}")
 
 
 def prune(tree: Path) -> None:
@@ -123,7 +139,9 @@ def bootable(tree: Path, vmlinuz: Path) -> None:
     image.initial(tree, release, tree / "initrd")
 
 
-def replace(home: Path, fresh: Path) -> None:
+def replace(home: Path, fresh: Path, wanted: str) -> None:
+    made = home / "made"
+    made.unlink(missing_ok=True)
     for path in fresh.iterdir():
         old = home / path.name
         if old.is_dir() and not old.is_symlink():
@@ -131,6 +149,7 @@ def replace(home: Path, fresh: Path) -> None:
         else:
             old.unlink(missing_ok=True)
         path.rename(old)
+    made.write_text(wanted)
 
 
-MAKERS: dict[str, Callable[[Path, Say], None]] = {"backports": _backports}
+MAKERS: dict[str, Callable[[Path, Say], None]] = {"backports": _backports, "debug": _debug}

@@ -20,7 +20,7 @@ from pathlib import Path
 from base.shell import run
 from vm import image, need, shelf
 from vm.image import Say
-from vm.recipe import KERNEL, Sources, cache, codename
+from vm.recipe import Sources, cache, codename
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 FOLLOWS = {"bookworm": "trixie"}
@@ -71,7 +71,8 @@ class Archive:
 
     def image(self) -> str:
         """The package that is the suite's newest kernel."""
-        return next(name for name in self._depends(KERNEL) if name.startswith("linux-image-"))
+        meta = f"linux-image-{self._architecture}"
+        return next(name for name in self._depends(meta) if name.startswith("linux-image-"))
 
     def version(self, name: str) -> str:
         """Of the package that would be installed."""

@@ -10,7 +10,11 @@ from pathlib import Path
 PACKAGES = {
     "qemu-system-x86_64": "qemu-system-x86",
     "mke2fs": "e2fsprogs",
+    "qemu-system-aarch64": "qemu-system-arm",
+    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
     "modprobe": "kmod",
+    "depmod": "kmod",
+    "xz": "xz-utils",
     "setpriv": "util-linux",
     "cpio": "cpio",
 }

@@ -18,7 +18,7 @@ from vm.need import GuestError
 from vm.recipe import cache
 
 GUESTS, BOXES = re.compile(r"[0-9a-f]{16}"), re.compile(r"box-[0-9a-f]{16}")
-KERNELS = re.compile(r"kernel-[a-z]+")
+KERNELS = re.compile(r"kernel-[a-z0-9]+")
 LEFT_OVER = re.compile(r"\.(new|old)-.*")  # by one that was killed while it made or removed
 
 

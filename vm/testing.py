@@ -8,13 +8,15 @@
 and, where they are named, under other kernels (vm/kernel.py):
 
     backports   the tests of tm3.ko
+    debug       the same, with every check on that finds what a test cannot see; then faults made on
+                purpose, which those checks have to report
+    arm64       tm3.ko on that architecture, where one program exercises it (vm/arm64.py)
 
 Each in a fresh guest, with Debian's pytest, whose last line is the result. A warning of the
 kernel is a failure, whatever the tests say.
 """
 
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -24,10 +26,12 @@ from pathlib import Path
 
 from base.pressure import OwnTime
 from base.sources import ROOT
-from vm import kernel
+from vm import arm64, faults, kernel
 from vm.image import Image, Say
-from vm.machine import Machine, Share, to_stderr, to_stdout
+from vm.kernels import ARM64
+from vm.machine import READY_S, Machine, Share, to_stderr, to_stdout
 from vm.need import GuestError
+from vm.watch import Watch
 
 BUILD = Path(os.environ.get("TM3_BUILD") or ROOT / "build")
 PRESSURE = Path("/proc/pressure")
@@ -35,16 +39,12 @@ PRESSURE_THERE = Path("/run/host/pressure")
 PYTEST = ("python3", "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rfEs", "--durations=5")
 # What the stock kernel can check of itself: freed and overrun memory.
 CHECKS = ("slub_debug=FZP", "page_poison=1")
-# Of what a guest's kernel says when all is well, be it that others took its time. What the module
-# itself says is judged by its tests, one by one; one of them hands insmod what is no module.
-USUAL = re.compile(
-    r"out-of-tree module taints|module verification failed|Possible SYN flooding"
-    r"|^tm3: |Invalid ELF header magic|hrtimer: interrupt took"
-)
+# Each report of KASAN, not only the first.
+DEBUG_CHECKS = (*CHECKS, "kasan_multi_shot")
 RESULTS = Path("/results")
 LOOK_S = 5.0
 # Of the machine that runs guests.
-HOST = ("kernels", "machine", "shelf", "vmhost")
+HOST = ("arm64", "debug", "kernels", "machine", "shelf", "vmhost", "watch")
 OF_THE_HOST = tuple(f"--ignore=tests/vm/test_{name}.py" for name in HOST)
 # What another kernel may do otherwise; the rest is seen on the machine that runs guests.
 BPF = tuple(
@@ -68,6 +68,9 @@ class Group:
     kernel_words: tuple[str, ...] = ()
     measures: bool = False  # what takes the guest's time away makes it wrong
     kernel: str = ""  # not the image's own; then the group runs only where it is named
+    memory_mib: int = 2048
+    ready_s: float = READY_S
+    debug: bool = False  # that kernel has checks of its own, which are asked
 
 
 GROUPS = {
@@ -76,13 +79,21 @@ GROUPS = {
         Group("netem", ("tests/net", "-k", "netem", "--timeout=300"), 1200.0, measures=True),
         Group("kernel", ("tests/vm", *BPF, *OF_THE_HOST, "--timeout=300"), 1200.0, CHECKS),
         Group("backports", (*MODULE, "--timeout=300"), 1200.0, CHECKS, kernel="backports"),
+        Group(
+            "debug",
+            (*MODULE, "--timeout=900"),
+            3600.0,
+            DEBUG_CHECKS,
+            kernel="debug",
+            memory_mib=4096,
+            ready_s=300.0,
+            debug=True,
+        ),
     )
 }
 
-
-def warnings(guest: Machine) -> list[str]:
-    said = guest.run(["dmesg", "--level=emerg,alert,crit,err,warn", "--notime"]).out
-    return [line for line in said.splitlines() if line.strip()]
+# By which they are named.
+NAMES = (*GROUPS, ARM64)
 
 
 @contextmanager
@@ -96,6 +107,8 @@ def booted(image: Image, group: Group, results: Path) -> Iterator[Machine]:
         shares=shares,
         kernel_words=group.kernel_words,
         console=console,
+        memory_mib=group.memory_mib,
+        ready_s=group.ready_s,
     ) as guest:
         # Up, it needs a third of a core in the mean, but that at once: a timer 2 ms late is a wrong
         # rate. While it boots it would have both.
@@ -117,10 +130,11 @@ def environment(guest: Machine) -> dict[str, str]:
 def run(image: Image, group: Group, words: list[str], results: Path) -> bool:
     """One group in one guest; whether all is well."""
     begun = time.monotonic()
+    on_purpose = _faults(image) if group.debug else None
     with booted(image, group, results) as guest:
         up = f"Linux {image.release} is up after {guest.boot_s:.0f} s by {guest.accel.name}"
         print(f"vm: {group.name}: {up}", flush=True)
-        usual = set(warnings(guest))
+        watch = Watch(guest, checks=group.debug)
         junit = f"--junitxml={RESULTS}/{group.name}.xml"
         argv = [*PYTEST, junit, *group.what, *words]
         remote = guest.start(argv, to_stdout, to_stderr, env=environment(guest))
@@ -132,23 +146,36 @@ def run(image: Image, group: Group, words: list[str], results: Path) -> bool:
             remote.send_signal(9)
             raise GuestError(f"{group.name}: not done in {group.seconds:g} s\n{guest.tail()}")
         status = remote.wait()
-        said = [w for w in warnings(guest) if w not in usual and not USUAL.search(w)]
+        said = watch.complaints()
+        missed = faults.unseen(guest, on_purpose) if on_purpose else []
     print(f"vm: {group.name}: took {time.monotonic() - begun:.0f} s", flush=True)
     for line in said:
         print(f"vm: {group.name}: the kernel warns: {line}", file=sys.stderr)
-    return status == 0 and not said
+    for fault in missed:
+        print(f"vm: {group.name}: nobody reported the fault {fault}", file=sys.stderr)
+    if on_purpose and not missed:
+        print(f"vm: {group.name}: {len(faults.REPORTED)} faults made on purpose were all reported")
+    return status == 0 and not said and not missed
+
+
+def _faults(image: Image) -> Path:
+    """Built before the guest looks: it would not see what comes later."""
+    assert isinstance(image, kernel.UnderKernel)
+    return faults.built(image, BUILD / image.home.name / "faults")
 
 
 def under(image: Image, group: Group, say: Say) -> Image:
     return kernel.under(image, group.kernel, say) if group.kernel else image
 
 
+def passes(image: Image, name: str, words: list[str], results: Path, say: Say) -> bool:
+    if name == ARM64:
+        return arm64.test(results, say)
+    return run(under(image, GROUPS[name], say), GROUPS[name], words, results)
+
+
 def test(image: Image, names: list[str], words: list[str], results: Path, say: Say) -> int:
     results.mkdir(parents=True, exist_ok=True)
-    failed = [
-        name
-        for name in names
-        if not run(under(image, GROUPS[name], say), GROUPS[name], words, results.resolve())
-    ]
+    failed = [name for name in names if not passes(image, name, words, results.resolve(), say)]
     say(f"failed: {', '.join(failed)}" if failed else f"passed: {', '.join(names)}")
     return 1 if failed else 0

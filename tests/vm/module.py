@@ -30,6 +30,11 @@ USUAL = re.compile(
 in_guest = pytest.mark.skipif(
     os.environ.get("TM3_GUEST") != "1", reason="loads a kernel module: in the guest, make test-vm"
 )
+# The debug kernel, whose checks take their time and their memory.
+DEBUG = Path("/sys/kernel/debug/kmemleak").exists()
+of_what_is_free = pytest.mark.skipif(
+    DEBUG, reason="KASAN keeps what is freed for a while: not of the debug kernel"
+)
 
 
 def loaded() -> bool:

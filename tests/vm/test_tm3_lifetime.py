@@ -24,6 +24,7 @@ from tests.vm.module import (
     in_guest,
     load,
     loaded,
+    of_what_is_free,
     rmmod,
     setting,
     write,
@@ -136,6 +137,7 @@ def kernel_kib() -> int:
     return int(found[1])
 
 
+@of_what_is_free
 @pytest.mark.timeout(300)
 def test_a_hundred_times_in_and_out(way: Road, tmp_path: Path) -> None:
     """With a connection refused in each, one to somebody else open all the while, and no leak."""

@@ -21,6 +21,7 @@ from tests.vm.module import (
     insmod,
     load,
     loaded,
+    of_what_is_free,
     rmmod,
     setting,
 )
@@ -157,6 +158,7 @@ def test_loopback_that_is_down(two: Two, log: Log) -> None:
     assert refused.value.errno == errno.ENETDOWN
 
 
+@of_what_is_free
 def test_who_configures_without_end_takes_no_memory_without_end(two: Two, log: Log) -> None:
     """What is replaced is freed before the next can come: the owner of any namespace may write."""
     near, _ = two
