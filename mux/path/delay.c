@@ -274,14 +274,14 @@ static bool probe_begins(struct aggregate *a, const struct aggregate_round *r,
 	a->best = larger(a->best, a->rate);
 	if (r->least <= a->base + slack / 2)
 		alone(a);
+	/* First, as who has the base wrong suspects others all the time. */
+	if (now - a->period_at > PERIOD)
+		return probe(a, PROBE_LESS, r,
+			     LESS * r->held * a->base / r->least, now);
 	part = larger(MORE, larger(NOISES * a->noise, 2 * slack) / r->rtt);
-	if (is_suspicious(a, r) && NOISES * a->noise < r->rtt / 2)
-		return probe(a, PROBE_MORE, r, r->held + larger(part * r->held,
-			     2 * (double)a->mss), now);
-	if (now - a->period_at <= PERIOD)
-		return false;
-	return probe(a, PROBE_LESS, r, LESS * r->held * a->base / r->least,
-		     now);
+	return is_suspicious(a, r) && NOISES * a->noise < r->rtt / 2 &&
+		probe(a, PROBE_MORE, r, r->held + larger(part * r->held,
+		      2 * (double)a->mss), now);
 }
 
 static void probe_ends(struct aggregate *a, const struct aggregate_round *r,
@@ -365,7 +365,7 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 	double took = (double)(ack->counted_at - a->train_at);
 	double bytes = (double)(ack->delivered - a->train), queue;
 
-	a->base = smaller(a->base, rtt);
+	mind_base(a, rtt);
 	queue = rtt - a->base;
 	if (2 * ack->held > a->limit)
 		aggregate_set_limit(a, 2 * (double)ack->held, a->ramp_at);

@@ -22,7 +22,7 @@ struct trial {
 	unsigned int n, nearly;
 	int64_t began, yielded, offered_at, capacity_from;
 	double capacity;	/* bytes */
-	uint64_t drops;
+	uint64_t arrived, drops;	/* bytes before it began */
 };
 
 static int by_size(const void *a, const void *b)
@@ -125,13 +125,28 @@ static double idle(const struct matrix_case *c, enum aggregate_mode mode)
 	return ms;
 }
 
-static double goodput_of(const struct trial *r)
+static uint64_t arrived(const struct trial *r)
 {
 	uint64_t sum = 0;
 
 	for (unsigned int i = 0; i < MODEL_CONNS; i++)
 		sum += r->model.conn[i].arrived;
-	return (double)sum / r->capacity;
+	return sum;
+}
+
+static double goodput_of(const struct trial *r)
+{
+	return (double)(arrived(r) - r->arrived) / r->capacity;
+}
+
+/* What was measured so far is forgotten, what the law has learnt is not. */
+static void begin_anew(struct trial *r)
+{
+	r->began = r->model.now;
+	r->arrived = arrived(r);
+	r->capacity = 0;
+	r->yielded = 0;
+	r->n = r->nearly = 0;
 }
 
 static struct trial *beside_bulk(const struct matrix_case *c,
@@ -140,6 +155,8 @@ static struct trial *beside_bulk(const struct matrix_case *c,
 	struct trial *r = malloc(sizeof(*r));
 
 	begin(r, c, mode);
+	go_on(r, c, c->alone);
+	begin_anew(r);
 	model_offer(&r->model, 1, UINT64_MAX);
 	go_on(r, c, c->lasts);
 	return r;
@@ -196,6 +213,7 @@ static const struct {
 	double queue;		/* BDPs, 0: one */
 	unsigned int pipes;	/* 0: 8 */
 	int64_t from, to;
+	int64_t alone;
 } named[] = {
 	{ .name = "clean" },
 	{ .name = "clean bbr", .bbr = true },
@@ -221,6 +239,13 @@ static const struct {
 	{ .name = "jitter 30", .jitter = 30 * MS },
 	{ .name = "jitter 10 reorder", .jitter = 10 * MS, .reorder = true },
 	{ .name = "jitter 10 loss 1", .jitter = 10 * MS, .loss = 0.01 },
+	{ .name = "objects first", .alone = 5 * S },
+	{ .name = "objects first bbr", .alone = 5 * S, .bbr = true },
+	{ .name = "objects first, jitter 20 both", .jitter = 20 * MS,
+	  .both = true, .alone = 5 * S },
+	{ .name = "objects first, jitter 20 both bbr", .jitter = 20 * MS,
+	  .both = true, .alone = 5 * S, .bbr = true },
+	{ .name = "objects first, late 20", .late = 20 * MS, .alone = 5 * S },
 	{ .name = "late 5", .late = 5 * MS },
 	{ .name = "late 20", .late = 20 * MS },
 	{ .name = "late 50", .late = 50 * MS },
@@ -299,6 +324,7 @@ bool matrix_named(unsigned int i, struct matrix_case *c)
 	c->rival_cc = named[i].rival_bbr ? TCP_BBR : TCP_CUBIC;
 	c->rivals_from = named[i].from;
 	c->rivals_to = named[i].to;
+	c->alone = named[i].alone;
 	if (c->rivals)
 		c->lasts = 60 * S;
 	return true;
@@ -318,11 +344,12 @@ static void name_random(struct matrix_case *c, double mbit, double rtt_ms,
 			 is->pipes);
 
 	snprintf(c->name + n, sizeof(c->name) - (size_t)n,
-		 "%s%s%.2g%s j%d%s l%d%s%s", is->cc == TCP_BBR ? " bbr" : "",
+		 "%s%s%.2g%s j%d%s l%d%s%s%s", is->cc == TCP_BBR ? " bbr" : "",
 		 is->burst > 0 ? " b" : " ", is->loss * 100,
 		 is->loss_back > 0 ? "a" : "", (int)(is->jitter / MS),
 		 is->reorder ? "r" : "", (int)(is->late / MS),
-		 c->steps > 0 ? " steps" : "", c->trace > 0 ? " trace" : "");
+		 c->steps > 0 ? " steps" : "", c->trace > 0 ? " trace" : "",
+		 c->alone ? " alone" : "");
 }
 
 struct matrix_case matrix_random(uint64_t seed)
@@ -351,6 +378,7 @@ struct matrix_case matrix_random(uint64_t seed)
 	c.is.lost_stamps = random_below(&r, 4) ? 0 : 0.3;
 	c.steps = random_below(&r, 5) ? 0 : log_between(&r, 0.2, 3);
 	c.trace = random_below(&r, 8) ? 0 : mbit * MBIT;
+	c.alone = random_below(&r, 2) ? 0 : 5 * S;
 	name_random(&c, mbit, rtt_ms, queue_ms);
 	return c;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the law for the sum of the pipes is held to, path by path: a bulk from
- * the start and a small object now and then, in virtual time.
+ * What the law for the sum of the pipes is held to, path by path: a bulk,
+ * from the start or later, and a small object now and then, in virtual time.
  */
 #ifndef TM3_TEST_MATRIX_H
 #define TM3_TEST_MATRIX_H
@@ -16,6 +16,7 @@ struct matrix_case {
 	int64_t rivals_from, rivals_to;	/* or 0: always */
 	double steps;		/* the rate is up to so many times as much, or 0 */
 	double trace;		/* mean of a trace, bytes a second, or 0 */
+	int64_t alone;		/* objects alone for so long before the bulk */
 	int64_t lasts;
 	uint64_t seed;
 };

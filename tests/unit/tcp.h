@@ -14,7 +14,7 @@
 #include "clock.h"
 #include "network.h"
 
-enum { TCP_MSS = 1448, TCP_WINDOW = 10, TCP_RING = 1 << 15, BBR_ROUNDS = 10 };
+enum { TCP_MSS = 1448, TCP_WINDOW = 10, TCP_RING = 1 << 17, BBR_ROUNDS = 10 };
 
 struct tcp_ops {	/* by number of the segment */
 	void (*left)(void *who, uint64_t number);	/* for the first time */

@@ -90,6 +90,24 @@ static void paths_that_jitter(void **state)
 	ALL(bounds);
 }
 
+/*
+ * What is known of the path when the bulk comes, small objects told: one by one,
+ * so that jitter made some of them sooner than any message of a bulk is.
+ */
+static void objects_before_the_bulk(void **state)
+{
+	static const struct bound bounds[] = {
+		{ "objects first", 10, 15, 0.97 },
+		{ "objects first bbr", 15, 30, 0.95 },
+		{ "objects first, late 20", 20, 60, 0.95 },
+		{ "objects first, jitter 20 both", 22, 45, 0.88 },
+		{ "objects first, jitter 20 both bbr", 30, 60, 0.94 },
+	};
+
+	(void)state;
+	ALL(bounds);
+}
+
 static void a_process_that_is_late(void **state)
 {
 	static const struct bound bounds[] = {
@@ -178,6 +196,7 @@ int main(void)
 		cmocka_unit_test(clean_paths),
 		cmocka_unit_test(paths_that_lose),
 		cmocka_unit_test(paths_that_jitter),
+		cmocka_unit_test(objects_before_the_bulk),
 		cmocka_unit_test(a_process_that_is_late),
 		cmocka_unit_test(rates_that_change),
 		cmocka_unit_test(others_and_we_have_a_share),
