@@ -141,7 +141,7 @@ def test_a_cgroup_and_what_is_below_it(way: Road, cgroup: Path) -> None:
     below = cgroup / "below"
     below.mkdir()
     try:
-        with way.proxies() as both, way.started("--cgroup", cgroup) as holder:
+        with way.proxies(), way.started("--cgroup", cgroup) as holder:
             assert holder.complains() == (
                 f"tm3ctl: connections of {cgroup} to port all go to lp, until this process ends\n"
             )
@@ -152,8 +152,7 @@ def test_a_cgroup_and_what_is_below_it(way: Road, cgroup: Path) -> None:
             holder.process.send_signal(signal.SIGINT)
             assert holder.complains() == "tm3ctl: off\n"
             assert holder.process.wait(timeout=10) == 0
-            both.settled()
-            assert way.relayed() == [f"{A}:8000"] * 2
+            equals("what lp relayed", way.relayed, [f"{A}:8000"] * 2)
             assert status(way) == "tm3ctl: off\n"
     finally:
         below.rmdir()

@@ -127,7 +127,7 @@ def write_extension(path: Path, uses: int) -> list[str]:
     sctp.open(100)
     sctp.packet(1000, True, sctp.data(True, m.hello(b"s" * 16, 0, 1), WHOLE))
     sctp.packet(1001, False, sctp.data(False, m.welcome(), WHOLE))
-    messages = [m.open_name(5, "example.org", 9)]
+    messages = [m.open_name(5, "example.org", 49_999)]
     messages += [m.data(5, number, b"abc") for number in range(1, uses)]
     for count, raw in enumerate(messages, 1):
         sctp.packet(2000 + count, True, sctp.data(True, raw, ppid=count))
@@ -136,7 +136,7 @@ def write_extension(path: Path, uses: int) -> list[str]:
     other.packet(9002, True, other.data(True, beat, ppid=3))
     capture.write(path)
     said = [
-        "OPEN 0 of 5 to example.org:9",
+        "OPEN 0 of 5 to example.org:49999",
         *(f"data {number}, 3 bytes" for number in range(1, uses)),
     ]
     return said
