@@ -27,6 +27,8 @@ def run(argv: Sequence[str | Path], *, stdin: str = "", seconds: float = 30.0) -
         )
     except FileNotFoundError:
         raise CommandError(words[0], "not installed") from None
+    except subprocess.TimeoutExpired:
+        raise CommandError(" ".join(words), f"no end within {seconds:g} s") from None
     if done.returncode:
         said = (done.stderr + done.stdout).strip()
         raise CommandError(" ".join(words), said or f"exit {done.returncode}")
