@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "attempt.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -131,14 +130,10 @@ static void answered(struct watch *w, uint32_t events)
 
 static int dial_one(struct dial *dial, const struct sockaddr_storage *addr)
 {
-	int err;
-
-	dial->fd = transport_socket(dial->kind, addr->ss_family);
+	dial->fd = sock_connect(transport_socket(dial->kind, addr->ss_family),
+				addr);
 	if (dial->fd < 0)
 		return dial->fd;
-	err = connect(dial->fd, (const struct sockaddr *)addr, addr_size(addr));
-	if (err && errno != EINPROGRESS)
-		return -errno;
 	return loop_watch(dial->attempt->loop, &dial->watch, dial->fd,
 			  EPOLLOUT);
 }

@@ -167,7 +167,11 @@ static void attempt_failed(struct attempt *a, const char *why)
 	failed(container_of(a, struct dialer, attempt), why);
 }
 
-static struct sockaddr_storage *address(struct dialer *d);
+/* The address that is being tried. */
+static struct sockaddr_storage *address(struct dialer *d)
+{
+	return &d->at.addr[d->next - 1];
+}
 
 static void is_up(struct dialer *d, bool extended)
 {
@@ -217,12 +221,6 @@ static const struct attempt_ops attempt_ops = {
 	.up = all_up,
 	.failed = attempt_failed,
 };
-
-/* The address that is being tried. */
-static struct sockaddr_storage *address(struct dialer *d)
-{
-	return &d->at.addr[d->next - 1];
-}
 
 static void try_baseline(struct dialer *d)
 {

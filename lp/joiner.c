@@ -127,18 +127,13 @@ static void too_long(struct timer *t)
 /* 0 or -errno. */
 static int dial(struct joiner *j, struct join *join)
 {
-	int fd = transport_socket(join->kind, address(j)->ss_family);
-	int err;
+	int fd, err;
 
 	join->to = *address(j);
+	fd = sock_connect(transport_socket(join->kind, join->to.ss_family),
+			  &join->to);
 	if (fd < 0)
 		return fd;
-	if (connect(fd, (const struct sockaddr *)&join->to,
-		    addr_size(&join->to)) && errno != EINPROGRESS) {
-		err = -errno;
-		close(fd);
-		return err;
-	}
 	err = loop_watch(j->loop, &join->watch, fd, EPOLLOUT);
 	if (err) {
 		close(fd);

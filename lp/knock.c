@@ -10,16 +10,9 @@
 static int dial(struct race *r, const struct sockaddr_storage *to)
 {
 	struct knock *k = container_of(r, struct knock, race);
-	int fd = transport_socket(transport_set_of(k->transports, 0),
-				  to->ss_family);
-	int err;
 
-	if (fd < 0 || !connect(fd, (const struct sockaddr *)to, addr_size(to)) ||
-	    errno == EINPROGRESS)
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
+	return sock_connect(transport_socket(transport_set_of(k->transports, 0),
+					     to->ss_family), to);
 }
 
 static void closed(struct race *r)

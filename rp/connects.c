@@ -130,20 +130,13 @@ static bool may_use(const struct connector *c, int fd)
 
 int connector_dial(const struct connector *c, const struct sockaddr_storage *to)
 {
-	int fd = sock_tcp(to->ss_family), err;
+	int fd = sock_tcp(to->ss_family);
 
 	if (fd >= 0 && !may_use(c, fd)) {
 		close(fd);
 		return -EMFILE;
 	}
-	if (fd < 0)
-		return fd;
-	if (!connect(fd, (const struct sockaddr *)to, addr_size(to)) ||
-	    errno == EINPROGRESS)
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
+	return sock_connect(fd, to);
 }
 
 /* --- whose turn it is --- */

@@ -381,6 +381,18 @@ int sock_tcp(int family)
 	return fd < 0 ? -errno : fd;
 }
 
+int sock_connect(int fd, const struct sockaddr_storage *to)
+{
+	int err;
+
+	if (fd < 0 || !connect(fd, (const struct sockaddr *)to, addr_size(to)) ||
+	    errno == EINPROGRESS)
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
 /* An IPv6 socket takes IPv6 alone: what was asked for, and nothing beside. */
 int sock_listen(int fd, const struct sockaddr_storage *addr, socklen_t len)
 {

@@ -63,6 +63,11 @@ bool addr_is_any(const struct sockaddr_storage *addr);	/* 0.0.0.0 or :: */
 bool addr_same_host(const struct sockaddr_storage *a,
 		    const struct sockaddr_storage *b);
 
+/*
+ * Begins a connect() on @fd, which does not block; -errno instead of one is handed on. What comes
+ * of it sock_error() tells once @fd can be written. @fd, or -errno: then it is closed.
+ */
+int sock_connect(int fd, const struct sockaddr_storage *to);
 /* Why what was under way on @fd ended, connect() say: 0 or an errno. Tells it once. */
 int sock_error(int fd);
 
