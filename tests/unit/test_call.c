@@ -33,6 +33,7 @@
 #include "rp/entrances.h"
 #include "rp/options.h"
 #include "rp/reach.h"
+#include "addrinfo.h"
 #include "loopback.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -47,19 +48,6 @@ static void hang(void)
 		pthread_cond_wait(&changed, &lock);
 	hanging--;
 	pthread_cond_broadcast(&changed);
-}
-
-static struct addrinfo *an_address(const char *text, struct addrinfo *next)
-{
-	struct addrinfo *ai = calloc(1, sizeof(*ai));
-	struct sockaddr_storage *addr = calloc(1, sizeof(*addr));
-
-	assert_true(ai && addr);
-	addr_parse(text, NULL, 0, addr, &ai->ai_addrlen);
-	ai->ai_family = addr->ss_family;
-	ai->ai_addr = (struct sockaddr *)addr;
-	ai->ai_next = next;
-	return ai;
 }
 
 int getaddrinfo(const char *name, const char *service,
@@ -83,17 +71,6 @@ int getaddrinfo(const char *name, const char *service,
 	}
 	*found = an_address(copy, *found);
 	return 0;
-}
-
-void freeaddrinfo(struct addrinfo *ai)
-{
-	while (ai) {
-		struct addrinfo *next = ai->ai_next;
-
-		free(ai->ai_addr);
-		free(ai);
-		ai = next;
-	}
 }
 
 static unsigned int now_hanging(void)

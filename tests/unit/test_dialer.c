@@ -22,6 +22,7 @@
 #include "mux/base/sock.h"
 #include "mux/options/options.h"
 #include "mux/session/greeting.h"
+#include "addrinfo.h"
 #include "loopback.h"
 
 enum { FILLERS = 8 };
@@ -38,36 +39,12 @@ static struct {
 	int64_t accepted_at;
 } here;
 
-static struct addrinfo *an_address(const char *text, struct addrinfo *next)
-{
-	struct addrinfo *ai = calloc(1, sizeof(*ai));
-	struct sockaddr_storage *addr = calloc(1, sizeof(*addr));
-
-	assert_true(ai && addr);
-	addr_parse(text, NULL, 0, addr, &ai->ai_addrlen);
-	ai->ai_family = addr->ss_family;
-	ai->ai_addr = (struct sockaddr *)addr;
-	ai->ai_next = next;
-	return ai;
-}
-
 int getaddrinfo(const char *name, const char *service,
 		const struct addrinfo *hints, struct addrinfo **found)
 {
 	(void)name, (void)service, (void)hints;
 	*found = an_address("127.0.0.1", an_address("127.0.0.2", NULL));
 	return 0;
-}
-
-void freeaddrinfo(struct addrinfo *ai)
-{
-	while (ai) {
-		struct addrinfo *next = ai->ai_next;
-
-		free(ai->ai_addr);
-		free(ai);
-		ai = next;
-	}
 }
 
 /* --- RP --- */

@@ -24,6 +24,8 @@
 #include <cmocka.h>
 
 #include "mux/base/resolver.h"
+#include "mux/base/sock.h"
+#include "addrinfo.h"
 
 enum { THREADS = 3 };
 
@@ -74,42 +76,11 @@ static void release_all(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static struct addrinfo *an_ipv6(unsigned int last, struct addrinfo *next)
-{
-	struct addrinfo *ai = calloc(1, sizeof(*ai));
-	struct sockaddr_in6 *in6 = calloc(1, sizeof(*in6));
-
-	assert_true(ai && in6);
-	in6->sin6_family = AF_INET6;
-	in6->sin6_addr.s6_addr[0] = 0x20;
-	in6->sin6_addr.s6_addr[15] = (uint8_t)last;
-	ai->ai_family = AF_INET6;
-	ai->ai_addr = (struct sockaddr *)in6;
-	ai->ai_addrlen = sizeof(*in6);
-	ai->ai_next = next;
-	return ai;
-}
-
-static struct addrinfo *an_address(unsigned int last, struct addrinfo *next)
-{
-	struct addrinfo *ai = calloc(1, sizeof(*ai));
-	struct sockaddr_in *in = calloc(1, sizeof(*in));
-
-	assert_true(ai && in);
-	in->sin_family = AF_INET;
-	in->sin_addr.s_addr = htonl(0xC0000200 + last);
-	ai->ai_family = AF_INET;
-	ai->ai_addr = (struct sockaddr *)in;
-	ai->ai_addrlen = sizeof(*in);
-	ai->ai_next = next;
-	return ai;
-}
-
 int getaddrinfo(const char *name, const char *service,
 		const struct addrinfo *hints, struct addrinfo **found)
 {
+	char text[ADDR_TEXT], *sixes;
 	unsigned int n;
-	char *sixes;
 
 	(void)service, (void)hints;
 	*found = NULL;
@@ -117,24 +88,17 @@ int getaddrinfo(const char *name, const char *service,
 		hang();
 	if (!strcmp(name, "none"))
 		return EAI_NONAME;
-	for (n = (unsigned int)strtoul(name, &sixes, 10); n; n--)
-		*found = an_address(n, *found);
+	for (n = (unsigned int)strtoul(name, &sixes, 10); n; n--) {
+		snprintf(text, sizeof(text), "192.0.2.%u", n);
+		*found = an_address(text, *found);
+	}
 	if (*sixes != '+')
 		return 0;
-	for (n = (unsigned int)strtoul(sixes, NULL, 10); n; n--)
-		*found = an_ipv6(n, *found);
-	return 0;
-}
-
-void freeaddrinfo(struct addrinfo *ai)
-{
-	while (ai) {
-		struct addrinfo *next = ai->ai_next;
-
-		free(ai->ai_addr);
-		free(ai);
-		ai = next;
+	for (n = (unsigned int)strtoul(sixes, NULL, 10); n; n--) {
+		snprintf(text, sizeof(text), "2000::%x", n);
+		*found = an_address(text, *found);
 	}
+	return 0;
 }
 
 struct asker {
