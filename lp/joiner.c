@@ -46,17 +46,20 @@ static void complain(struct joiner *j, const struct join *join, const char *why)
 		 matters ? ": " : "", why);
 }
 
-/* The last of them went to @to; an answer of the resolver may have come since. */
-static void say_if_complete(struct joiner *j, const struct sockaddr_storage *to)
+/*
+ * A pipe that is connected is not up: where rp just ended, or hangs, its kernel still
+ * takes connections.
+ */
+static void say_if_complete(struct joiner *j)
 {
 	char text[ADDR_TEXT];
 
-	if (j->complete || j->under_way || session_lacks(j->session))
+	if (j->complete || !session_is_complete(j->session))
 		return;
 	j->complete = true;
 	j->complained = false;
 	log_info(j->log, "%u pipe%s to %s %s up", j->pipes,
-		 j->pipes == 1 ? "" : "s", addr_text(to, text),
+		 j->pipes == 1 ? "" : "s", addr_text(&j->answered, text),
 		 j->pipes == 1 ? "is" : "are");
 }
 
@@ -112,8 +115,6 @@ static void connected(struct watch *w, uint32_t events)
 	err = session_join(j->session, (unsigned int)(join - j->join), fd);
 	if (err)
 		failed(j, join, -err);
-	else
-		say_if_complete(j, &join->to);
 }
 
 static void too_long(struct timer *t)
@@ -203,6 +204,7 @@ void joiner_look(struct joiner *j)
 void joiner_welcomed(struct joiner *j)
 {
 	forget_failures(j);
+	say_if_complete(j);
 }
 
 static void next_came(struct timer *t)
@@ -297,7 +299,7 @@ void joiner_start(struct joiner *j, struct session *s,
 	j->at.count = j->turn = 0;
 	add(j, addr);
 	j->complained = j->complete = false;
-	say_if_complete(j, addr);
+	say_if_complete(j);
 	at_once(j);
 }
 

@@ -34,6 +34,12 @@ unsigned int session_lacks(const struct session *s)
 	return n;
 }
 
+bool session_is_complete(const struct session *s)
+{
+	return s->ext && session_is_up(s) &&
+	       s->path.npipes == s->ext->hello.pipes;
+}
+
 static void tell_lacks(struct timer *t)
 {
 	struct extended *x = container_of(t, struct extended, lack_timer);

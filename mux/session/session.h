@@ -141,6 +141,8 @@ int session_join(struct session *s, unsigned int index, int fd);
 unsigned int session_lacks(const struct session *s);
 /* and is this one of them? */
 bool session_lacks_pipe(const struct session *s, unsigned int index);
+/* Has it all pipes that it should have, each welcomed by RP? */
+bool session_is_complete(const struct session *s);
 /* In the extension: it has had no pipe for ALONE_SECONDS, and takes nobody. */
 bool session_is_alone(const struct session *s);
 /* Since when it has had no pipe; 0: it has one, or is not of the extension. */

@@ -73,6 +73,21 @@ static void what_is_lost_is_dialled_again_at_once(void **state)
 	}
 }
 
+/* The kernel of an rp that has ended or hangs takes connections all the same. */
+static void what_is_connected_is_not_yet_up(void **state)
+{
+	struct pair *pair = *state;
+
+	begin(pair, true);
+	assert_true(here.joiner.complete);
+	lose(pair, 0);
+	assert_false(here.joiner.complete);
+	assert_true(run_until(pair->engine.loop, "its dial", is_dialled, pair));
+	assert_false(here.joiner.complete);
+	joiner_welcomed(&here.joiner);	/* another */
+	assert_false(here.joiner.complete);
+}
+
 /* As if its WELCOME had come, and the pipe been lost again. */
 static void lose_again(struct pair *pair)
 {
@@ -134,6 +149,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_lost_is_dialled_again_at_once),
+		TEST(what_is_connected_is_not_yet_up),
 		TEST(in_the_long_run_there_is_a_pause),
 		TEST(the_pause_doubles_while_tries_fail),
 	};
