@@ -66,12 +66,10 @@ class Runner:
         return record
 
     def _attempt(self, run: Run, folder: Path, record: Record) -> None:
-        began = time.monotonic()
         try:
             self._measure(run, folder, record)
         except Exception as error:
-            slow = time.monotonic() - began >= self.limit_s
-            self._failed("timeout" if slow else "failed", error, folder, record)
+            self._failed(error, folder, record)
 
     def _measure(self, run: Run, folder: Path, record: Record) -> None:
         with prepared(
@@ -79,7 +77,7 @@ class Runner:
         ) as made:
             record["link"] = made.lab.topo.choice.realisation
             before = account(made.lab)
-            measures = self.experiment.measure(made)
+            measures = self._measures(made, record)
             record["links"] = difference(before, account(made.lab))
             if made.pair and run.params["client"] == "vm":
                 made.facts |= guest.redirected(made.lab)
@@ -87,6 +85,15 @@ class Runner:
         record["measures"] = made.noted | measures
         record["completion_s"] = record["measures"].get("completion_s")
         record.update(made.facts)
+
+    def _measures(self, made: LiveRun, record: Record) -> dict[str, Any]:
+        """Late is what had all of its own time, however long the lab took to make."""
+        try:
+            return self.experiment.measure(made)
+        except Exception:
+            if time.monotonic() >= made.deadline:
+                record["outcome"] = "timeout"
+            raise
 
     def _tell_of_lab(self, made: LiveRun) -> None:
         """What was in force, once for each kind of lab and way, read back while it is."""
@@ -99,8 +106,9 @@ class Runner:
             known[name] = record
             self.results.save()
 
-    def _failed(self, outcome: str, error: BaseException, folder: Path, record: Record) -> None:
+    def _failed(self, error: BaseException, folder: Path, record: Record) -> None:
         """The lab may be in any state: the next run gets a new one."""
+        outcome = "timeout" if record["outcome"] == "timeout" else "failed"
         lines = str(error).strip().splitlines() or [type(error).__name__]
         told = self.labs.gone() or f"{type(error).__name__}: {lines[0]}"
         record.update(outcome=outcome, error=told)

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from base.processes import environment_has, everybody
 from base.shell import until
 from experiments import campaign, labs
+from experiments.failure import RunFailed
 from experiments.folder import Results
 from experiments.live_run import LiveRun
 from experiments.plan import Plan
@@ -160,6 +162,20 @@ def test_a_failure_is_recorded_with_its_logs_and_the_next_run_has_a_new_lab(
     assert "ready on 10.0.9.2" in (logs / "lab-traffic.log").read_text()
     assert (logs / "rp.log").exists()
     assert labs[0] is not labs[1]
+
+
+def test_late_is_what_had_its_own_time(tmp_path: Path) -> None:
+    """And not what failed after its lab took long to make."""
+
+    def measure(run: LiveRun) -> dict[str, Any]:
+        late = run.seed % 2 == 0
+        run.deadline = time.monotonic() + (-1 if late else 1)
+        raise RunFailed(f"it had {'all' if late else 'none'} of its time")
+
+    with runner(tmp_path, measure, limit_s=0.001) as made:
+        found = {it["error"]: it["outcome"] for it in records(made, configuration(), reps=2)}
+    told = "RunFailed: it had {} of its time"
+    assert found == {told.format("all"): "timeout", told.format("none"): "failed"}
 
 
 def test_logs_of_runs_that_went_well_are_kept_of_repetition_0_only(tmp_path: Path) -> None:
