@@ -28,7 +28,7 @@ from tests.relay.netns import Namespace
 from tests.relay.programs import Program, binary, program
 from tests.relay.proxies import LP_READY, RP_READY, Pair, local_proxy, pair, remote_proxy
 from tests.relay.test_redirect import from_guide
-from tests.relay.waiting import equals
+from tests.relay.waiting import equals, until
 
 REFUSED, UNREACHABLE, DENIED, TIMED_OUT = 5, 4, 2, 6
 LISTEN = ("--listen", "127.0.0.1")
@@ -293,15 +293,29 @@ def test_when_rp_comes_back(box: Namespace, tmp_path: Path, how: str) -> None:
                 lp.expect("lost the pipes", count=i + 1)
 
 
-def sent_on_pipes(ns: Namespace) -> dict[tuple[str, str], int]:
-    """Bytes so far, by the addresses of a pipe's end and its peer; both ends are here."""
+def ends_of_pipes(ns: Namespace) -> list[str]:
+    """A line for each, with what its kernel counted; both ends are here."""
     told = ns.run("ss", "-tinHO", "state", "established", "( sport = :6010 or dport = :6010 )")
+    return told.splitlines()
+
+
+def counted(line: str, what: str) -> int:
+    found = re.search(rf"\b{what}:(\d+)", line)
+    return int(found[1]) if found else 0
+
+
+def sent_on_pipes(ns: Namespace) -> dict[tuple[str, str], int]:
+    """Bytes so far, by the addresses of a pipe's end and its peer."""
     found = {}
-    for line in told.splitlines():
-        sent = re.search(r"\bbytes_sent:(\d+)", line)
+    for line in ends_of_pipes(ns):
         _, _, end, peer, *_ = line.split()
-        found[end, peer] = int(sent[1]) if sent else 0
+        found[end, peer] = counted(line, "bytes_sent")
     return found
+
+
+def quiet_ms(ns: Namespace) -> int:
+    """How long none of them has sent data."""
+    return min(counted(line, "lastsnd") for line in ends_of_pipes(ns))
 
 
 @pytest.mark.slow
@@ -317,7 +331,7 @@ def test_an_idle_session_says_nothing_but_ping(box: Namespace, tmp_path: Path) -
         answers(other)
         for _ in range(10):
             answers(sock, bytes(100_000))
-        time.sleep(1)
+        until("what is left of the megabyte to be said", lambda: quiet_ms(box) > 500)
         before = sent_on_pipes(box)
         time.sleep(seconds)
         after = sent_on_pipes(box)
