@@ -57,16 +57,24 @@ def direct(_: Place) -> list[Program]:
     return []
 
 
-def tm3(options: tuple[str, ...]) -> Callable[[Place], list[Program]]:
+def tm3(options: tuple[str, ...], lp: tuple[str, ...] = ()) -> Callable[[Place], list[Program]]:
+    """`options` of both, `lp` of one."""
+
     def start(place: Place) -> list[Program]:
         at = f"127.0.0.1:{MIDDLE_PORT}"
         rp = (place.tools["rp"], *options, "--listen", at, str(PIPES))
         forward = f"127.0.0.1:{ENTRY_PORT}:127.0.0.1:{SERVER_PORT}"
         off = ("--socks", "off", "--redirect", "off")
-        lp = (place.tools["lp"], *options, *off, "--forward", forward, at, str(PIPES))
+        words = (*options, *lp, *off, "--forward", forward)
         return [
             Program("rp", rp, place.cores[1], port=MIDDLE_PORT),
-            Program("lp", lp, place.cores[0], port=ENTRY_PORT, says=f"{PIPES} pipes to"),
+            Program(
+                "lp",
+                (place.tools["lp"], *words, at, str(PIPES)),
+                place.cores[0],
+                port=ENTRY_PORT,
+                says=f"{PIPES} pipes to",
+            ),
         ]
 
     return start
@@ -192,6 +200,12 @@ RIVALS = (
         ("rp", "lp"),
         tm3(("--binding", "early")),
         measures=BULK,
+    ),
+    Rival(
+        "tm3-baseline",
+        f"rp + lp, {PIPES} pipes, baseline",
+        ("rp", "lp"),
+        tm3((), lp=("--extend", "never")),
     ),
     Rival(OURS, f"rp + lp, {PIPES} pipes", ("rp", "lp"), tm3(())),
 )
