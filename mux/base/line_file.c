@@ -30,6 +30,15 @@ static int open_file(const char *path, int flags)
 	return fd;
 }
 
+/* Also where the file was there before, and others could read it. */
+static void keep_to_owner(int fd)
+{
+	struct stat st;
+
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid())
+		fchmod(fd, 0600);
+}
+
 int line_file_open(struct line_file *f, const char *path)
 {
 	int fd = open_file(path, O_NOFOLLOW);
@@ -39,6 +48,7 @@ int line_file_open(struct line_file *f, const char *path)
 		fd = open_file(path, 0);
 	if (fd < 0)
 		return -errno;
+	keep_to_owner(fd);
 	*f = (struct line_file){ .fd = fd };
 	f->out.fd = fd;		/* it does not wait, as it was opened */
 	f->kept = malloc(LINE_FILE_MAX);
