@@ -308,7 +308,9 @@ static void pipe_accepted(struct listener *listener, int fd,
 			group_free(g);
 		return;
 	}
-	if (l->pipes == 1)
+	if (g->n > LOBBY_GROUP_MAX)
+		reset_group(g);
+	else if (l->pipes == 1)
 		group_complete(g);	/* nothing can be mixed up */
 	else if (g->n == l->pipes &&
 		 loop_timer_in(l->loop, &g->settle, settle_time(g)))

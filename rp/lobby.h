@@ -19,9 +19,10 @@
  *    reset; local proxies dial again, at different times. So it also ends for
  *    one local proxy that was started for more pipes than rp.
  *
- * All of it is bounded. Sessions are by ops->objection(). Of more pipes than
- * LOBBY_WAITING_MAX the oldest group is closed, so that those that never become
- * complete do not shut out others. When descriptors run out the listeners
+ * All of it is bounded. Sessions are by ops->objection(). Of one address no more
+ * than LOBBY_GROUP_MAX pipes wait, so that it cannot take the places of others. Of
+ * more pipes than LOBBY_WAITING_MAX the oldest group is closed, so that those that
+ * never become complete do not shut out others. When descriptors run out the listeners
  * pause for a moment.
  */
 #ifndef TM3_RP_LOBBY_H
@@ -37,6 +38,7 @@
 
 enum {
 	LOBBY_WAITING_MAX = 1024,	/* pipes; the oldest group is closed */
+	LOBBY_GROUP_MAX = 128,		/* pipes of one address; all are reset */
 	LOBBY_SETTLE_MIN_MS = 4,	/* whether more pipes come */
 	LOBBY_SETTLE_MAX_MS = 250,
 	LOBBY_PATIENCE_S = 10,		/* until a group must be complete */

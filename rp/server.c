@@ -17,8 +17,8 @@
 #include "access.h"
 #include "listening.h"
 
-/* Pipes that one local proxy dials at once come within so much time. */
-enum { BURST_MS = 200 };
+/* Pipes that one local proxy dials at once come within so much time, or not at all. */
+enum { BURST_S = 5 };
 
 /* A local proxy that has its session. */
 struct guest {
@@ -203,10 +203,13 @@ static struct guest *admit(struct server *s,
 }
 
 /*
- * With one pipe a session, nothing tells a local proxy that was started for more
- * from several local proxies. But then its sessions begin at once.
+ * A local proxy that was started for more pipes gets several sessions where its
+ * pipes do not come all at once: with one pipe a session, or when SYNs were lost.
+ * Nothing tells them from those of several local proxies behind one address. But
+ * they begin soon after one another.
  */
-static void say_if_in_one_burst(struct server *s, const struct guest *guest)
+static void say_if_in_one_burst(struct server *s, const struct guest *guest,
+				unsigned int pipes)
 {
 	const struct guest *before;
 
@@ -214,12 +217,15 @@ static void say_if_in_one_burst(struct server *s, const struct guest *guest)
 		return;
 	before = guest_of(list_entry(guest->share.member.prev,
 				     struct quota_share, member));
-	if (guest->began_at - before->began_at > BURST_MS * NS_PER_MS)
+	if (session_is_extended(before->session) ||
+	    guest->began_at - before->began_at > BURST_S * NS_PER_SEC)
 		return;
-	log_warn(s->engine->log, "sessions %u and %u of %s began at once, and "
-		 "rp was started for 1 pipe: if lp was started for more, its "
-		 "connections will not work", session_number(before->session),
-		 session_number(guest->session), session_peer(guest->session));
+	log_warn(s->engine->log, "sessions %u and %u of %s began within %u s, "
+		 "and rp was started for %u pipe%s: if both are of one lp that was "
+		 "started for more, its connections will not work",
+		 session_number(before->session),
+		 session_number(guest->session), session_peer(guest->session),
+		 BURST_S, pipes, pipes == 1 ? "" : "s");
 }
 
 static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
@@ -246,8 +252,7 @@ static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
 	}
 	log_info(log, "session %u: %u pipe%s from %s",
 		 session_number(guest->session), n, n == 1 ? "" : "s", host);
-	if (n == 1)
-		say_if_in_one_burst(s, guest);
+	say_if_in_one_burst(s, guest, n);
 }
 
 static const struct lobby_ops lobby_ops = {

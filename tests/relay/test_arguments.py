@@ -160,6 +160,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
     named = "late early delay dswa soonest least rr random fixed las drr fifo"
     for name in named.split():
         assert re.search(rf"\b{name}\b", out), f"--help does not name {name}"
+    assert "shares the address" in out, "who can get bytes of others"
     code, out, err = finish([binary(side), "--version"], box, 10)
     assert (code, err) == (0, "")
     assert re.match(rf"{side}\b.* \d+\.\d+", out)
