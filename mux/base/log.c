@@ -2,10 +2,10 @@
 #include "log.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +43,7 @@ void log_init(struct log *log, const char *name, enum log_level level)
 
 void log_fini(struct log *log)
 {
+	log_give_up(log);
 	writer_fini(&log->out);
 }
 
@@ -106,6 +107,10 @@ void log_line(struct log *log, enum log_level level, const char *fmt, ...)
 		log->left_out++;
 		return;
 	}
+	if (log_go_on(log)) {
+		log->lost++;
+		return;
+	}
 	say_what_is_missing(log);
 	va_start(args, fmt);
 	if (!emit(log, fmt, args))
@@ -113,29 +118,37 @@ void log_line(struct log *log, enum log_level level, const char *fmt, ...)
 	va_end(args);
 }
 
-/* Waits until @until at most. Returns whether there may be room. */
-static bool wait_for_room(const struct log *log, int64_t until)
+void log_give_up(struct log *log)
 {
-	struct pollfd p = { .fd = log->out.fd, .events = POLLOUT };
-	int64_t left = until - now_ns();
+	size_t i;
 
-	return left > 0 && poll(&p, 1, (int)(left / 1000000) + 1) > 0;
+	for (i = log->text_at; i < log->text_len; i++)
+		log->lost += log->text[i] == '\n';
+	free(log->text);
+	log->text = NULL;
+	log->text_len = log->text_at = 0;
 }
 
-void log_text(struct log *log, const char *text, size_t len)
+bool log_go_on(struct log *log)
 {
-	int64_t until = now_ns() + LOG_TEXT_MS * INT64_C(1000000);
+	while (log->text_at < log->text_len) {
+		ssize_t wrote = writer_write(&log->out, log->text + log->text_at,
+					     log->text_len - log->text_at);
 
-	while (len) {
-		ssize_t wrote = writer_write(&log->out, text, len);
-
-		if (wrote > 0) {
-			text += wrote;
-			len -= (size_t)wrote;
-		} else if (wrote != -EAGAIN || !wait_for_room(log, until)) {
+		if (wrote == -EAGAIN)
+			return true;
+		if (wrote < 0)
 			break;
-		}
+		log->text_at += (size_t)wrote;
 	}
-	for (; len; len--)
-		log->lost += *text++ == '\n';
+	log_give_up(log);
+	return false;
+}
+
+void log_text(struct log *log, char *text, size_t len)
+{
+	log_give_up(log);
+	log->text = text;
+	log->text_len = len;
+	log_go_on(log);
 }

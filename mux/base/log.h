@@ -10,6 +10,7 @@
 #ifndef TM3_LOG_H
 #define TM3_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,8 @@ struct log {
 	enum log_level level;
 	struct writer out;
 	struct log_bucket bucket[LOG_LEVELS];
+	char *text;		/* many lines that are being written, or NULL, */
+	size_t text_len, text_at;
 	unsigned long left_out;	/* lines, too many at once */
 	unsigned long lost;	/* lines, nobody read them in time */
 };
@@ -45,11 +48,13 @@ void log_line(struct log *log, enum log_level level, const char *fmt, ...);
 #define log_debug(log, ...) log_line(log, LOG_DEBUG, __VA_ARGS__)
 
 /*
- * Many lines that a person asked for. A reader gets LOG_TEXT_MS in all to make
- * room for them; what is left then is lost.
+ * Many lines that a person asked for. @text is the log's from here on, to be freed.
+ * It writes what there is room for, and more each time that log_go_on() is called, which
+ * says whether any is left. Other lines that come meanwhile are lost.
  */
-void log_text(struct log *log, const char *text, size_t len);
-
-enum { LOG_TEXT_MS = 200 };
+void log_text(struct log *log, char *text, size_t len);
+bool log_go_on(struct log *log);
+/* What is left is lost. */
+void log_give_up(struct log *log);
 
 #endif

@@ -9,6 +9,11 @@
 #include "../base/sock.h"
 #include "../session/stats.h"
 
+enum {
+	PRINT_MS = 2000,	/* a table's reader has so much time in all */
+	PRINT_EVERY_MS = 5,
+};
+
 /* --- signals --- */
 
 static void end(struct signals *s, const char *name)
@@ -36,6 +41,18 @@ static void hang_up(struct signals *s, const char *name)
 	log_info(&p->log, "%s: going on", name);
 }
 
+/* The rest of the table, as its reader makes room. Nobody else waits for that. */
+static void print_on(struct timer *t)
+{
+	struct program *p = container_of(t, struct program, print_timer);
+
+	if (!log_go_on(&p->log))
+		return;
+	if (loop_clock() > p->print_until ||
+	    loop_timer_in(p->engine.loop, t, PRINT_EVERY_MS * NS_PER_MS))
+		log_give_up(&p->log);
+}
+
 /* The table is built in memory first, so that no other line cuts it in two. */
 static void print(struct signals *s)
 {
@@ -49,7 +66,8 @@ static void print(struct signals *s)
 	p->ops->print(p, out);
 	fclose(out);
 	log_text(&p->log, text, len);
-	free(text);
+	p->print_until = loop_clock() + PRINT_MS * NS_PER_MS;
+	print_on(&p->print_timer);
 }
 
 static const struct signals_ops signals_ops = {
@@ -105,6 +123,7 @@ int program_run(struct program *p, const struct program_ops *ops,
 	int err;
 
 	p->ops = ops;
+	p->print_timer.fire = print_on;
 	log_init(&p->log, ops->name, (enum log_level)settings->verbosity);
 	sock_raise_limit();
 	if (engine_init(&p->engine, settings, &p->log)) {

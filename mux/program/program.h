@@ -40,6 +40,8 @@ struct program {
 	struct log log;
 	struct engine engine;
 	struct signals signals;
+	struct timer print_timer;	/* set while a table is being written */
+	int64_t print_until;
 };
 
 /* Runs until a signal ends it. Returns the exit status, 0 or 1. */
