@@ -20,6 +20,7 @@
 #include "ext_pair.h"
 #include "loopback.h"
 #include "random.h"
+#include "voice.h"
 
 enum {
 	HOPS = 512,		/* pipes in all */
@@ -39,8 +40,8 @@ struct hop {
 
 struct app {
 	int fd;			/* -1: not there yet, or gone */
-	uint8_t seed;
-	size_t to_send, sent, got, reset_after;
+	struct voice voice;
+	size_t reset_after;	/* bytes sent */
 	bool ends, shut, at_end, saw_reset, came;
 };
 
@@ -151,11 +152,6 @@ static void maybe_reset_one(struct world *w)
 
 /* --- applications --- */
 
-static uint8_t byte_at(const struct app *writer, size_t at)
-{
-	return (uint8_t)(writer->seed + at * 7 + (at >> 8) * 13);
-}
-
 static void leave(struct app *a, bool hard)
 {
 	if (hard)
@@ -166,40 +162,22 @@ static void leave(struct app *a, bool hard)
 	a->at_end = true;
 }
 
-static void write_some(struct world *w, struct app *a)
+static void speak(struct world *w, struct app *a)
 {
-	uint8_t buf[20000];
-	size_t n = random_range(w->r, 1, sizeof(buf));
-	ssize_t sent;
+	long n = voice_speak(&a->voice, w->r, a->fd);
 
-	if (n > a->to_send - a->sent)
-		n = a->to_send - a->sent;
-	for (size_t i = 0; i < n; i++)
-		buf[i] = byte_at(a, a->sent + i);
-	sent = n ? send(a->fd, buf, n, MSG_NOSIGNAL) : 0;
-	if (sent > 0)
-		a->sent += (size_t)sent;
-	else if (sent < 0 && errno != EAGAIN)
+	if (n < 0 && n != -EAGAIN)
 		a->saw_reset = a->at_end = true;
 }
 
-static void read_and_compare(struct world *w, struct app *a,
-			     const struct app *writer)
+static void listen_to(struct world *w, struct app *a, const struct app *writer)
 {
-	uint8_t buf[30000];
-	long n = read_some(a->fd, buf, random_range(w->r, 1, sizeof(buf)));
+	long n = voice_listen(&a->voice, &writer->voice, w->r, a->fd);
 
-	if (n == -EAGAIN)
+	if (n > 0 || n == -EAGAIN)
 		return;
-	if (n <= 0) {
-		a->at_end = true;
-		a->saw_reset |= n < 0;
-		return;
-	}
-	assert_true(a->got + (size_t)n <= writer->sent);
-	for (long i = 0; i < n; i++)
-		assert_int_equal(buf[i], byte_at(writer, a->got + (size_t)i));
-	a->got += (size_t)n;
+	a->at_end = true;
+	a->saw_reset |= n < 0;
 }
 
 static void play(struct world *w, struct link *l, int side)
@@ -209,12 +187,13 @@ static void play(struct world *w, struct link *l, int side)
 	if (a->fd < 0)
 		return;
 	if (!a->shut && !a->saw_reset && random_below(w->r, 3))
-		write_some(w, a);
+		speak(w, a);
 	if (!a->at_end && random_below(w->r, 3))
-		read_and_compare(w, a, &l->app[!side]);
-	if (l->resets && a->ends && a->sent >= a->reset_after) {
+		listen_to(w, a, &l->app[!side]);
+	if (l->resets && a->ends && a->voice.sent >= a->reset_after) {
 		leave(a, true);
-	} else if (!a->shut && !a->saw_reset && a->sent == a->to_send &&
+	} else if (!a->shut && !a->saw_reset &&
+		   a->voice.sent == a->voice.to_send &&
 		   !(l->resets && a->ends)) {
 		shutdown(a->fd, SHUT_WR);
 		a->shut = true;
@@ -233,12 +212,13 @@ static void script(struct world *w, struct link *l)
 		struct app *a = &l->app[side];
 
 		a->fd = -1;
-		a->seed = (uint8_t)random_next(w->r);
-		a->to_send = random_below(w->r, 3) ?
+		a->voice.seed = (uint8_t)random_next(w->r);
+		a->voice.to_send = random_below(w->r, 3) ?
 			random_below(w->r, BYTES) : random_below(w->r, 3);
 	}
 	ender->ends = true;
-	ender->reset_after = random_below(w->r, (uint32_t)ender->to_send + 1);
+	ender->reset_after =
+		random_below(w->r, (uint32_t)ender->voice.to_send + 1);
 }
 
 static void begin_link(struct world *w, int i)
@@ -283,7 +263,8 @@ static void check_link(const struct link *l)
 	}
 	for (int side = 0; side < 2; side++) {
 		assert_false(l->app[side].saw_reset);
-		assert_int_equal(l->app[side].got, l->app[!side].to_send);
+		assert_int_equal(l->app[side].voice.got,
+				 l->app[!side].voice.to_send);
 	}
 }
 

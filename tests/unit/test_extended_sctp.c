@@ -28,6 +28,7 @@
 #include "ext_pair.h"
 #include "loopback.h"
 #include "random.h"
+#include "voice.h"
 
 enum {
 	FDS = 4096, HOPS = 400, TRANSIT = 48, CONNS = 16, WORLDS = 6, BYTES = 300000,
@@ -343,47 +344,30 @@ static void maybe_cut_one(struct world *w)
 
 struct app {
 	int fd;
-	uint8_t seed;
-	size_t to_send, sent, got;
+	struct voice voice;
 	bool shut, at_end;
 };
 
 static struct app apps[CONNS][2];	/* client, server */
 
-static uint8_t byte_at(const struct app *writer, size_t at)
-{
-	return (uint8_t)(writer->seed + at * 7 + (at >> 8) * 13);
-}
-
 static void speak(struct world *w, struct app *a)
 {
-	uint8_t buf[20000];
-	size_t n = random_range(w->r, 1, sizeof(buf));
-	ssize_t sent;
+	long n = voice_speak(&a->voice, w->r, a->fd);
 
-	if (n > a->to_send - a->sent)
-		n = a->to_send - a->sent;
-	for (size_t i = 0; i < n; i++)
-		buf[i] = byte_at(a, a->sent + i);
-	sent = n ? send(a->fd, buf, n, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
-	assert_true(sent >= 0 || errno == EAGAIN);
-	a->sent += sent > 0 ? (size_t)sent : 0;
-	if (a->sent == a->to_send && !a->shut)
+	assert_true(n >= 0 || n == -EAGAIN);
+	if (a->voice.sent == a->voice.to_send && !a->shut)
 		a->shut = !shutdown(a->fd, SHUT_WR);
 }
 
 static void listen_to(struct app *a, const struct app *writer)
 {
-	uint8_t buf[30000];
-	long n = a->at_end ? -EAGAIN : read_some(a->fd, buf, sizeof(buf));
+	long n;
 
-	if (n == -EAGAIN)
+	if (a->at_end)
 		return;
-	assert_true(n >= 0);
+	n = voice_listen(&a->voice, &writer->voice, NULL, a->fd);
+	assert_true(n >= 0 || n == -EAGAIN);
 	a->at_end = !n;
-	for (long i = 0; i < n; i++)
-		assert_int_equal(buf[i], byte_at(writer, a->got + (size_t)i));
-	a->got += (size_t)n;
 }
 
 static bool play(struct world *w, int i)
@@ -409,8 +393,8 @@ static void script(struct world *w)
 	for (int i = 0; i < 2 * CONNS; i++) {
 		struct app *a = &apps[i / 2][i % 2];
 
-		a->seed = (uint8_t)random_next(w->r);
-		a->to_send = random_below(w->r, BYTES);
+		a->voice.seed = (uint8_t)random_next(w->r);
+		a->voice.to_send = random_below(w->r, BYTES);
 	}
 }
 
@@ -466,8 +450,8 @@ static void live(struct world *w)
 		assert_non_null(w->pair.rp);
 	}
 	for (int i = 0; i < 2 * CONNS; i++)
-		assert_int_equal(apps[i / 2][i % 2].got,
-				 apps[i / 2][!(i % 2)].to_send);
+		assert_int_equal(apps[i / 2][i % 2].voice.got,
+				 apps[i / 2][!(i % 2)].voice.to_send);
 }
 
 static void finish(struct world *w)
