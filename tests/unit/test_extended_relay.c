@@ -124,8 +124,10 @@ static void carry(struct world *w, struct hop *h, int side)
 	memmove(h->bytes[side], h->bytes[side] + n, h->len[side]);
 }
 
-static void be_network(struct world *w)
+static void be_network(struct pair *pair)
 {
+	struct world *w = pair->network;
+
 	for (unsigned int i = 0; i < w->hops; i++) {
 		struct hop *h = &w->hop[i];
 
@@ -291,29 +293,12 @@ static void live(struct world *w)
 			play(w, &w->link[i], 0);
 			play(w, &w->link[i], 1);
 		}
-		be_network(w);
+		be_network(&w->pair);
 		maybe_reset_one(w);
 		run_round(w->pair.engine.loop);
 		assert_non_null(w->pair.lp);
 		assert_non_null(w->pair.rp);
 	}
-}
-
-static bool is_at_rest(void *arg)
-{
-	struct world *w = arg;
-
-	be_network(w);
-	return pair_is_at_rest(&w->pair);
-}
-
-/* The network must carry what the greeting waits for. */
-static bool is_begun(void *arg)
-{
-	struct world *w = arg;
-
-	be_network(w);
-	return pair_is_begun(&w->pair);
 }
 
 static void begin(struct world *w, struct random *r, int which)
@@ -322,6 +307,7 @@ static void begin(struct world *w, struct random *r, int which)
 	w->r = r;
 	pair_init(&w->pair);
 	w->pair.connect = add_hop;
+	w->pair.carry = be_network;
 	w->pair.network = w;
 	w->pair.redials = true;
 	w->pair.settings.late = which % 4 != 3;
@@ -331,13 +317,12 @@ static void begin(struct world *w, struct random *r, int which)
 	for (int i = 0; i < LINKS; i++)
 		script(w, &w->link[i]);
 	pair_start(&w->pair, random_range(r, 1, 6));
-	assert_true(run_until(w->pair.engine.loop, "WELCOME", is_begun, w));
 }
 
 static void finish(struct world *w)
 {
-	for (unsigned int i = 0; i < w->hops; i++)
-		close_hop(&w->hop[i]);
+	while (w->hops)
+		close_hop(&w->hop[--w->hops]);
 	w->pair.redials = false;
 	session_stop(w->pair.lp, "the test is over");
 	session_stop(w->pair.rp, "the test is over");
@@ -357,9 +342,7 @@ static void whatever_happens_to_pipes_bytes_arrive_once_in_order(void **state)
 		live(&w);
 		for (int i = 0; i < LINKS; i++)
 			check_link(&w.link[i]);
-		assert_true(run_until(w.pair.engine.loop, "rest", is_at_rest,
-				      &w));
-		pair_check_rest(&w.pair);
+		pair_at_rest(&w.pair);
 		again += w.pair.lp->counts.again + w.pair.rp->counts.again;
 		resets += w.resets;
 		finish(&w);
@@ -384,17 +367,17 @@ static void begin_quiet(struct world *w, struct random *r)
 	w->r = r;
 	pair_init(&w->pair);
 	w->pair.connect = add_hop;
+	w->pair.carry = be_network;
 	w->pair.network = w;
 	w->pair.redials = true;
 	pair_start(&w->pair, 4);
-	assert_true(run_until(w->pair.engine.loop, "WELCOME", is_begun, w));
 }
 
 static bool is_open(void *arg)
 {
 	struct world *w = arg;
 
-	be_network(w);
+	be_network(&w->pair);
 	return w->pair.conn[0].answered && w->pair.conn[1].answered &&
 	       pair_is_settled(&w->pair);
 }
@@ -416,7 +399,7 @@ static bool has_echoed(void *arg)
 	const struct pair_conn *pc = &d->w->pair.conn[1];
 	char byte;
 
-	be_network(d->w);
+	be_network(&d->w->pair);
 	bulk(d);
 	if (read_some(pc->server, &byte, 1) == 1)
 		assert_int_equal(send(pc->server, &byte, 1, 0), 1);
@@ -427,7 +410,7 @@ static bool is_redialled(void *arg)
 {
 	struct dark *d = arg;
 
-	be_network(d->w);
+	be_network(&d->w->pair);
 	bulk(d);
 	return d->w->pair.lp->ext->leg[0].incarnation > 0 &&
 	       pair_is_settled(&d->w->pair);
@@ -448,7 +431,7 @@ static void a_dark_pipe_is_passed_over_and_dialled_again(void **state)
 	pair_open(&w.pair, 1);
 	assert_true(run_until(w.pair.engine.loop, "two links", is_open, &w));
 	for (int64_t end = loop_clock() + NS_PER_SEC; loop_clock() < end;) {
-		be_network(&w);
+		be_network(&w.pair);
 		bulk(&d);
 		run_round(w.pair.engine.loop);
 	}
@@ -462,7 +445,7 @@ static void a_dark_pipe_is_passed_over_and_dialled_again(void **state)
 		assert_true(loop_clock() - d.began < 12 * NS_PER_SEC);
 	}
 	for (int64_t end = loop_clock() + 2 * NS_PER_SEC; loop_clock() < end;) {
-		be_network(&w);
+		be_network(&w.pair);
 		bulk(&d);
 		run_round(w.pair.engine.loop);
 	}

@@ -305,8 +305,10 @@ static void carry(struct world *w, struct hop *h, int side)
 		deliver(w, h, side);
 }
 
-static void be_network(struct world *w)
+static void be_network(struct pair *pair)
 {
+	struct world *w = pair->network;
+
 	for (unsigned int i = 0; i < w->hops; i++) {
 		for (int times = 0; times < 12; times++) {
 			carry(w, &w->hop[i], 0);
@@ -400,22 +402,6 @@ static void script(struct world *w)
 
 /* --- what must hold --- */
 
-static bool is_begun(void *arg)
-{
-	struct world *w = arg;
-
-	be_network(w);
-	return pair_is_begun(&w->pair);
-}
-
-static bool is_at_rest(void *arg)
-{
-	struct world *w = arg;
-
-	be_network(w);
-	return pair_is_at_rest(&w->pair);
-}
-
 static void begin(struct world *w, struct random *r, bool mixed)
 {
 	memset(w, 0, sizeof(*w));
@@ -423,11 +409,11 @@ static void begin(struct world *w, struct random *r, bool mixed)
 	w->mixed = mixed;
 	pair_init(&w->pair);
 	w->pair.connect = add_hop;
+	w->pair.carry = be_network;
 	w->pair.network = w;
 	w->pair.redials = true;
 	script(w);
 	pair_start(&w->pair, random_range(r, 2, 6));
-	assert_true(run_until(w->pair.engine.loop, "WELCOME", is_begun, w));
 }
 
 static void live(struct world *w)
@@ -442,7 +428,7 @@ static void live(struct world *w)
 		over = true;
 		for (int i = 0; i < CONNS; i++)
 			over &= play(w, i);
-		be_network(w);
+		be_network(&w->pair);
 		maybe_cut_one(w);
 		maybe_cut_tcp(w);
 		run_round(w->pair.engine.loop);
@@ -456,10 +442,12 @@ static void live(struct world *w)
 
 static void finish(struct world *w)
 {
-	for (unsigned int i = 0; i < w->hops; i++) {
+	while (w->hops) {
+		struct hop *h = &w->hop[--w->hops];
+
 		for (int side = 0; side < 2; side++) {
-			cut(&w->hop[i], side);
-			free(w->hop[i].letter[side]);
+			cut(h, side);
+			free(h->letter[side]);
 		}
 	}
 	w->pair.redials = false;
@@ -480,9 +468,7 @@ static void bytes_arrive_over(const char *name, bool mixed)
 	for (int which = 0; which < WORLDS; which++) {
 		begin(&w, &r, mixed);
 		live(&w);
-		assert_true(run_until(w.pair.engine.loop, "rest", is_at_rest,
-				      &w));
-		pair_check_rest(&w.pair);
+		pair_at_rest(&w.pair);
 		again += w.pair.lp->counts.again + w.pair.rp->counts.again;
 		cuts += w.cuts;
 		overtaken += w.overtaken;
