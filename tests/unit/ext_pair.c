@@ -18,6 +18,31 @@
 
 #define PATIENCE (2 * NS_PER_SEC)
 
+/* --- waiting --- */
+
+struct until {
+	struct pair *pair;
+	bool (*done)(void *arg);
+	void *arg;
+};
+
+static bool look(void *arg)
+{
+	struct until *u = arg;
+
+	if (u->pair->carry)
+		u->pair->carry(u->pair);
+	return u->done(u->arg);
+}
+
+static void until(struct pair *pair, const char *what, bool (*done)(void *arg),
+		  void *arg)
+{
+	struct until u = { pair, done, arg };
+
+	assert_true(run_until(pair->engine.loop, what, look, &u));
+}
+
 /* --- the two roles --- */
 
 static struct pair_conn *conn_of(struct pair *pair, const struct conn *c)
@@ -186,18 +211,15 @@ void pair_kill(struct pair *pair, unsigned int index)
 	shutdown(pair->lp->pipes[index]->fd, SHUT_RDWR);
 }
 
-bool pair_is_begun(struct pair *pair)
+static bool is_begun(void *arg)
 {
+	struct pair *pair = arg;
+
 	if (!pair->lp)
 		return false;
 	while (session_lacks(pair->lp))
 		pair_dial(pair);
 	return true;
-}
-
-static bool is_begun(void *arg)
-{
-	return pair_is_begun(arg);
 }
 
 bool pair_is_settled(const struct pair *pair)
@@ -214,8 +236,7 @@ static bool is_settled(void *arg)
 
 void pair_settle(struct pair *pair)
 {
-	assert_true(run_until(pair->engine.loop, "all pipes", is_settled,
-			      pair));
+	until(pair, "all pipes", is_settled, pair);
 }
 
 /* --- from beginning to end --- */
@@ -241,12 +262,12 @@ void pair_start(struct pair *pair, unsigned int pipes)
 	await(pair, fd[0]);
 	pair->first = greeting_say(pair->engine.loop, fd[1], &pair->hello,
 				   PATIENCE, &lp_ops, pair);
+	until(pair, "WELCOME", is_begun, pair);
 }
 
 void pair_begin(struct pair *pair, unsigned int pipes)
 {
 	pair_start(pair, pipes);
-	assert_true(run_until(pair->engine.loop, "WELCOME", is_begun, pair));
 	pair_settle(pair);
 }
 
@@ -263,8 +284,7 @@ void pair_end(struct pair *pair)
 		session_stop(pair->lp, "the test is over");
 	if (pair->rp && !pair->lp)
 		session_stop(pair->rp, "the test is over");
-	assert_true(run_until(pair->engine.loop, "both sessions' end",
-			      both_ended, pair));
+	until(pair, "both sessions' end", both_ended, pair);
 	greeting_free(pair->first);
 	for (int i = 0; i < 64; i++)
 		greeting_free(pair->awaiting[i]);
@@ -338,7 +358,7 @@ void pair_connect(struct pair *pair, int i)
 	pair->conn[i].answered = 0;
 	pair->conn[i].server = -1;
 	pair_open(pair, i);
-	assert_true(run_until(pair->engine.loop, "SYNACK", is_connected, &w));
+	until(pair, "SYNACK", is_connected, &w);
 }
 
 static bool has_come(void *arg)
@@ -362,7 +382,7 @@ void pair_expect(struct pair *pair, int fd, const void *bytes, size_t len)
 {
 	struct wait w = { .fd = fd, .bytes = bytes, .len = len };
 
-	assert_true(run_until(pair->engine.loop, "bytes", has_come, &w));
+	until(pair, "bytes", has_come, &w);
 }
 
 static bool has_ended(void *arg)
@@ -378,7 +398,7 @@ void pair_expect_end(struct pair *pair, int fd, long how)
 {
 	struct wait w = { .fd = fd };
 
-	assert_true(run_until(pair->engine.loop, "the end", has_ended, &w));
+	until(pair, "the end", has_ended, &w);
 	assert_int_equal(w.how, how);
 }
 
@@ -395,14 +415,11 @@ static bool is_at_rest(const struct session *s)
 	return list_empty(&s->conns) && !x->kept && !x->again && !s->in.early;
 }
 
-bool pair_is_at_rest(const struct pair *pair)
-{
-	return is_at_rest(pair->lp) && is_at_rest(pair->rp);
-}
-
 static bool both_at_rest(void *arg)
 {
-	return pair_is_at_rest(arg);
+	const struct pair *pair = arg;
+
+	return is_at_rest(pair->lp) && is_at_rest(pair->rp);
 }
 
 static void check_rest(const struct session *s)
@@ -415,15 +432,10 @@ static void check_rest(const struct session *s)
 	assert_int_equal(s->counts.protocol, 0);
 }
 
-void pair_check_rest(const struct pair *pair)
+void pair_at_rest(struct pair *pair)
 {
+	until(pair, "rest", both_at_rest, pair);
 	check_rest(pair->lp);
 	check_rest(pair->rp);
 	assert_int_equal(pair->engine.kept, 0);
-}
-
-void pair_at_rest(struct pair *pair)
-{
-	assert_true(run_until(pair->engine.loop, "rest", both_at_rest, pair));
-	pair_check_rest(pair);
 }

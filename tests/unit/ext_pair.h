@@ -43,16 +43,20 @@ struct pair {
 	bool lp_unknown;		/* as session_is_unknown() said at its end */
 	/* Makes the two ends of a pipe; a TCP connection where it is NULL. */
 	void (*connect)(struct pair *pair, int fd[2]);
-	void *network;			/* connect()'s */
+	/*
+	 * Lets the network that connect() put between the two ends carry some
+	 * bytes. All the waits below call it; NULL: there is no such network.
+	 */
+	void (*carry)(struct pair *pair);
+	void *network;			/* connect()'s and carry()'s */
 	struct pair_conn conn[PAIR_CONNS];
 };
 
 /* Settings may be changed between these two. */
 void pair_init(struct pair *pair);
 void pair_begin(struct pair *pair, unsigned int pipes);
-/* The same in two steps, for who has to carry what the greeting says. */
+/* The same, but returns when LP is welcomed: the other pipes may not be in use yet. */
 void pair_start(struct pair *pair, unsigned int pipes);
-bool pair_is_begun(struct pair *pair);
 void pair_end(struct pair *pair);
 
 /* For cmocka: *state is a pair, initialised; or one that has begun, with PAIR_PIPES. */
@@ -80,7 +84,5 @@ void pair_expect_end(struct pair *pair, int fd, long how);
 
 /* No connection is left at either end, nothing is held or kept. */
 void pair_at_rest(struct pair *pair);
-bool pair_is_at_rest(const struct pair *pair);
-void pair_check_rest(const struct pair *pair);
 
 #endif

@@ -20,6 +20,7 @@
 #include "ext_pair.h"
 #include "loopback.h"
 #include "random.h"
+#include "voice.h"
 
 enum {
 	HOPS = 512,		/* pipes in all */
@@ -39,8 +40,8 @@ struct hop {
 
 struct app {
 	int fd;			/* -1: not there yet, or gone */
-	uint8_t seed;
-	size_t to_send, sent, got, reset_after;
+	struct voice voice;
+	size_t reset_after;	/* bytes sent */
 	bool ends, shut, at_end, saw_reset, came;
 };
 
@@ -123,8 +124,10 @@ static void carry(struct world *w, struct hop *h, int side)
 	memmove(h->bytes[side], h->bytes[side] + n, h->len[side]);
 }
 
-static void be_network(struct world *w)
+static void be_network(struct pair *pair)
 {
+	struct world *w = pair->network;
+
 	for (unsigned int i = 0; i < w->hops; i++) {
 		struct hop *h = &w->hop[i];
 
@@ -151,11 +154,6 @@ static void maybe_reset_one(struct world *w)
 
 /* --- applications --- */
 
-static uint8_t byte_at(const struct app *writer, size_t at)
-{
-	return (uint8_t)(writer->seed + at * 7 + (at >> 8) * 13);
-}
-
 static void leave(struct app *a, bool hard)
 {
 	if (hard)
@@ -166,40 +164,22 @@ static void leave(struct app *a, bool hard)
 	a->at_end = true;
 }
 
-static void write_some(struct world *w, struct app *a)
+static void speak(struct world *w, struct app *a)
 {
-	uint8_t buf[20000];
-	size_t n = random_range(w->r, 1, sizeof(buf));
-	ssize_t sent;
+	long n = voice_speak(&a->voice, w->r, a->fd);
 
-	if (n > a->to_send - a->sent)
-		n = a->to_send - a->sent;
-	for (size_t i = 0; i < n; i++)
-		buf[i] = byte_at(a, a->sent + i);
-	sent = n ? send(a->fd, buf, n, MSG_NOSIGNAL) : 0;
-	if (sent > 0)
-		a->sent += (size_t)sent;
-	else if (sent < 0 && errno != EAGAIN)
+	if (n < 0 && n != -EAGAIN)
 		a->saw_reset = a->at_end = true;
 }
 
-static void read_and_compare(struct world *w, struct app *a,
-			     const struct app *writer)
+static void listen_to(struct world *w, struct app *a, const struct app *writer)
 {
-	uint8_t buf[30000];
-	long n = read_some(a->fd, buf, random_range(w->r, 1, sizeof(buf)));
+	long n = voice_listen(&a->voice, &writer->voice, w->r, a->fd);
 
-	if (n == -EAGAIN)
+	if (n > 0 || n == -EAGAIN)
 		return;
-	if (n <= 0) {
-		a->at_end = true;
-		a->saw_reset |= n < 0;
-		return;
-	}
-	assert_true(a->got + (size_t)n <= writer->sent);
-	for (long i = 0; i < n; i++)
-		assert_int_equal(buf[i], byte_at(writer, a->got + (size_t)i));
-	a->got += (size_t)n;
+	a->at_end = true;
+	a->saw_reset |= n < 0;
 }
 
 static void play(struct world *w, struct link *l, int side)
@@ -209,12 +189,13 @@ static void play(struct world *w, struct link *l, int side)
 	if (a->fd < 0)
 		return;
 	if (!a->shut && !a->saw_reset && random_below(w->r, 3))
-		write_some(w, a);
+		speak(w, a);
 	if (!a->at_end && random_below(w->r, 3))
-		read_and_compare(w, a, &l->app[!side]);
-	if (l->resets && a->ends && a->sent >= a->reset_after) {
+		listen_to(w, a, &l->app[!side]);
+	if (l->resets && a->ends && a->voice.sent >= a->reset_after) {
 		leave(a, true);
-	} else if (!a->shut && !a->saw_reset && a->sent == a->to_send &&
+	} else if (!a->shut && !a->saw_reset &&
+		   a->voice.sent == a->voice.to_send &&
 		   !(l->resets && a->ends)) {
 		shutdown(a->fd, SHUT_WR);
 		a->shut = true;
@@ -233,12 +214,13 @@ static void script(struct world *w, struct link *l)
 		struct app *a = &l->app[side];
 
 		a->fd = -1;
-		a->seed = (uint8_t)random_next(w->r);
-		a->to_send = random_below(w->r, 3) ?
+		a->voice.seed = (uint8_t)random_next(w->r);
+		a->voice.to_send = random_below(w->r, 3) ?
 			random_below(w->r, BYTES) : random_below(w->r, 3);
 	}
 	ender->ends = true;
-	ender->reset_after = random_below(w->r, (uint32_t)ender->to_send + 1);
+	ender->reset_after =
+		random_below(w->r, (uint32_t)ender->voice.to_send + 1);
 }
 
 static void begin_link(struct world *w, int i)
@@ -283,7 +265,8 @@ static void check_link(const struct link *l)
 	}
 	for (int side = 0; side < 2; side++) {
 		assert_false(l->app[side].saw_reset);
-		assert_int_equal(l->app[side].got, l->app[!side].to_send);
+		assert_int_equal(l->app[side].voice.got,
+				 l->app[!side].voice.to_send);
 	}
 }
 
@@ -310,29 +293,12 @@ static void live(struct world *w)
 			play(w, &w->link[i], 0);
 			play(w, &w->link[i], 1);
 		}
-		be_network(w);
+		be_network(&w->pair);
 		maybe_reset_one(w);
 		run_round(w->pair.engine.loop);
 		assert_non_null(w->pair.lp);
 		assert_non_null(w->pair.rp);
 	}
-}
-
-static bool is_at_rest(void *arg)
-{
-	struct world *w = arg;
-
-	be_network(w);
-	return pair_is_at_rest(&w->pair);
-}
-
-/* The network must carry what the greeting waits for. */
-static bool is_begun(void *arg)
-{
-	struct world *w = arg;
-
-	be_network(w);
-	return pair_is_begun(&w->pair);
 }
 
 static void begin(struct world *w, struct random *r, int which)
@@ -341,6 +307,7 @@ static void begin(struct world *w, struct random *r, int which)
 	w->r = r;
 	pair_init(&w->pair);
 	w->pair.connect = add_hop;
+	w->pair.carry = be_network;
 	w->pair.network = w;
 	w->pair.redials = true;
 	w->pair.settings.late = which % 4 != 3;
@@ -350,13 +317,12 @@ static void begin(struct world *w, struct random *r, int which)
 	for (int i = 0; i < LINKS; i++)
 		script(w, &w->link[i]);
 	pair_start(&w->pair, random_range(r, 1, 6));
-	assert_true(run_until(w->pair.engine.loop, "WELCOME", is_begun, w));
 }
 
 static void finish(struct world *w)
 {
-	for (unsigned int i = 0; i < w->hops; i++)
-		close_hop(&w->hop[i]);
+	while (w->hops)
+		close_hop(&w->hop[--w->hops]);
 	w->pair.redials = false;
 	session_stop(w->pair.lp, "the test is over");
 	session_stop(w->pair.rp, "the test is over");
@@ -376,9 +342,7 @@ static void whatever_happens_to_pipes_bytes_arrive_once_in_order(void **state)
 		live(&w);
 		for (int i = 0; i < LINKS; i++)
 			check_link(&w.link[i]);
-		assert_true(run_until(w.pair.engine.loop, "rest", is_at_rest,
-				      &w));
-		pair_check_rest(&w.pair);
+		pair_at_rest(&w.pair);
 		again += w.pair.lp->counts.again + w.pair.rp->counts.again;
 		resets += w.resets;
 		finish(&w);
@@ -403,17 +367,17 @@ static void begin_quiet(struct world *w, struct random *r)
 	w->r = r;
 	pair_init(&w->pair);
 	w->pair.connect = add_hop;
+	w->pair.carry = be_network;
 	w->pair.network = w;
 	w->pair.redials = true;
 	pair_start(&w->pair, 4);
-	assert_true(run_until(w->pair.engine.loop, "WELCOME", is_begun, w));
 }
 
 static bool is_open(void *arg)
 {
 	struct world *w = arg;
 
-	be_network(w);
+	be_network(&w->pair);
 	return w->pair.conn[0].answered && w->pair.conn[1].answered &&
 	       pair_is_settled(&w->pair);
 }
@@ -435,7 +399,7 @@ static bool has_echoed(void *arg)
 	const struct pair_conn *pc = &d->w->pair.conn[1];
 	char byte;
 
-	be_network(d->w);
+	be_network(&d->w->pair);
 	bulk(d);
 	if (read_some(pc->server, &byte, 1) == 1)
 		assert_int_equal(send(pc->server, &byte, 1, 0), 1);
@@ -446,7 +410,7 @@ static bool is_redialled(void *arg)
 {
 	struct dark *d = arg;
 
-	be_network(d->w);
+	be_network(&d->w->pair);
 	bulk(d);
 	return d->w->pair.lp->ext->leg[0].incarnation > 0 &&
 	       pair_is_settled(&d->w->pair);
@@ -467,7 +431,7 @@ static void a_dark_pipe_is_passed_over_and_dialled_again(void **state)
 	pair_open(&w.pair, 1);
 	assert_true(run_until(w.pair.engine.loop, "two links", is_open, &w));
 	for (int64_t end = loop_clock() + NS_PER_SEC; loop_clock() < end;) {
-		be_network(&w);
+		be_network(&w.pair);
 		bulk(&d);
 		run_round(w.pair.engine.loop);
 	}
@@ -481,7 +445,7 @@ static void a_dark_pipe_is_passed_over_and_dialled_again(void **state)
 		assert_true(loop_clock() - d.began < 12 * NS_PER_SEC);
 	}
 	for (int64_t end = loop_clock() + 2 * NS_PER_SEC; loop_clock() < end;) {
-		be_network(&w);
+		be_network(&w.pair);
 		bulk(&d);
 		run_round(w.pair.engine.loop);
 	}

@@ -28,6 +28,7 @@
 #include "ext_pair.h"
 #include "loopback.h"
 #include "random.h"
+#include "voice.h"
 
 enum {
 	FDS = 4096, HOPS = 400, TRANSIT = 48, CONNS = 16, WORLDS = 6, BYTES = 300000,
@@ -304,8 +305,10 @@ static void carry(struct world *w, struct hop *h, int side)
 		deliver(w, h, side);
 }
 
-static void be_network(struct world *w)
+static void be_network(struct pair *pair)
 {
+	struct world *w = pair->network;
+
 	for (unsigned int i = 0; i < w->hops; i++) {
 		for (int times = 0; times < 12; times++) {
 			carry(w, &w->hop[i], 0);
@@ -343,47 +346,30 @@ static void maybe_cut_one(struct world *w)
 
 struct app {
 	int fd;
-	uint8_t seed;
-	size_t to_send, sent, got;
+	struct voice voice;
 	bool shut, at_end;
 };
 
 static struct app apps[CONNS][2];	/* client, server */
 
-static uint8_t byte_at(const struct app *writer, size_t at)
-{
-	return (uint8_t)(writer->seed + at * 7 + (at >> 8) * 13);
-}
-
 static void speak(struct world *w, struct app *a)
 {
-	uint8_t buf[20000];
-	size_t n = random_range(w->r, 1, sizeof(buf));
-	ssize_t sent;
+	long n = voice_speak(&a->voice, w->r, a->fd);
 
-	if (n > a->to_send - a->sent)
-		n = a->to_send - a->sent;
-	for (size_t i = 0; i < n; i++)
-		buf[i] = byte_at(a, a->sent + i);
-	sent = n ? send(a->fd, buf, n, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
-	assert_true(sent >= 0 || errno == EAGAIN);
-	a->sent += sent > 0 ? (size_t)sent : 0;
-	if (a->sent == a->to_send && !a->shut)
+	assert_true(n >= 0 || n == -EAGAIN);
+	if (a->voice.sent == a->voice.to_send && !a->shut)
 		a->shut = !shutdown(a->fd, SHUT_WR);
 }
 
 static void listen_to(struct app *a, const struct app *writer)
 {
-	uint8_t buf[30000];
-	long n = a->at_end ? -EAGAIN : read_some(a->fd, buf, sizeof(buf));
+	long n;
 
-	if (n == -EAGAIN)
+	if (a->at_end)
 		return;
-	assert_true(n >= 0);
+	n = voice_listen(&a->voice, &writer->voice, NULL, a->fd);
+	assert_true(n >= 0 || n == -EAGAIN);
 	a->at_end = !n;
-	for (long i = 0; i < n; i++)
-		assert_int_equal(buf[i], byte_at(writer, a->got + (size_t)i));
-	a->got += (size_t)n;
 }
 
 static bool play(struct world *w, int i)
@@ -409,28 +395,12 @@ static void script(struct world *w)
 	for (int i = 0; i < 2 * CONNS; i++) {
 		struct app *a = &apps[i / 2][i % 2];
 
-		a->seed = (uint8_t)random_next(w->r);
-		a->to_send = random_below(w->r, BYTES);
+		a->voice.seed = (uint8_t)random_next(w->r);
+		a->voice.to_send = random_below(w->r, BYTES);
 	}
 }
 
 /* --- what must hold --- */
-
-static bool is_begun(void *arg)
-{
-	struct world *w = arg;
-
-	be_network(w);
-	return pair_is_begun(&w->pair);
-}
-
-static bool is_at_rest(void *arg)
-{
-	struct world *w = arg;
-
-	be_network(w);
-	return pair_is_at_rest(&w->pair);
-}
 
 static void begin(struct world *w, struct random *r, bool mixed)
 {
@@ -439,11 +409,11 @@ static void begin(struct world *w, struct random *r, bool mixed)
 	w->mixed = mixed;
 	pair_init(&w->pair);
 	w->pair.connect = add_hop;
+	w->pair.carry = be_network;
 	w->pair.network = w;
 	w->pair.redials = true;
 	script(w);
 	pair_start(&w->pair, random_range(r, 2, 6));
-	assert_true(run_until(w->pair.engine.loop, "WELCOME", is_begun, w));
 }
 
 static void live(struct world *w)
@@ -458,7 +428,7 @@ static void live(struct world *w)
 		over = true;
 		for (int i = 0; i < CONNS; i++)
 			over &= play(w, i);
-		be_network(w);
+		be_network(&w->pair);
 		maybe_cut_one(w);
 		maybe_cut_tcp(w);
 		run_round(w->pair.engine.loop);
@@ -466,16 +436,18 @@ static void live(struct world *w)
 		assert_non_null(w->pair.rp);
 	}
 	for (int i = 0; i < 2 * CONNS; i++)
-		assert_int_equal(apps[i / 2][i % 2].got,
-				 apps[i / 2][!(i % 2)].to_send);
+		assert_int_equal(apps[i / 2][i % 2].voice.got,
+				 apps[i / 2][!(i % 2)].voice.to_send);
 }
 
 static void finish(struct world *w)
 {
-	for (unsigned int i = 0; i < w->hops; i++) {
+	while (w->hops) {
+		struct hop *h = &w->hop[--w->hops];
+
 		for (int side = 0; side < 2; side++) {
-			cut(&w->hop[i], side);
-			free(w->hop[i].letter[side]);
+			cut(h, side);
+			free(h->letter[side]);
 		}
 	}
 	w->pair.redials = false;
@@ -496,9 +468,7 @@ static void bytes_arrive_over(const char *name, bool mixed)
 	for (int which = 0; which < WORLDS; which++) {
 		begin(&w, &r, mixed);
 		live(&w);
-		assert_true(run_until(w.pair.engine.loop, "rest", is_at_rest,
-				      &w));
-		pair_check_rest(&w.pair);
+		pair_at_rest(&w.pair);
 		again += w.pair.lp->counts.again + w.pair.rp->counts.again;
 		cuts += w.cuts;
 		overtaken += w.overtaken;

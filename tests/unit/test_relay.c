@@ -29,6 +29,7 @@
 #include "mux/session/session_inside.h"
 #include "loopback.h"
 #include "random.h"
+#include "voice.h"
 
 enum {
 	PIPES = 5,
@@ -47,11 +48,10 @@ enum manner {
 	MANNERS,
 };
 
-/* An application. Its bytes are told by a seed, so nothing need be kept. */
+/* An application. */
 struct app {
 	int fd;			/* -1: not there yet, or gone */
-	uint8_t seed;
-	size_t to_send, sent, got;
+	struct voice voice;
 	size_t reset_after;	/* bytes sent */
 	bool ends;		/* it is the one that ends the link */
 	bool shut;
@@ -84,11 +84,6 @@ struct world {
 	size_t most_held;		/* out of order, at either end */
 };
 
-static uint8_t byte_at(const struct app *writer, size_t at)
-{
-	return (uint8_t)(writer->seed + at * 7 + (at >> 8) * 13);
-}
-
 /* --- applications --- */
 
 static struct app *other(struct link *l, const struct app *a)
@@ -106,40 +101,22 @@ static void leave(struct app *a, bool hard)
 	a->at_end = true;
 }
 
-static void write_some(struct world *w, struct app *a)
+static void speak(struct world *w, struct app *a)
 {
-	uint8_t buf[20000];
-	size_t n = random_range(w->r, 1, sizeof(buf));
-	ssize_t sent;
+	long n = voice_speak(&a->voice, w->r, a->fd);
 
-	if (n > a->to_send - a->sent)
-		n = a->to_send - a->sent;
-	for (size_t i = 0; i < n; i++)
-		buf[i] = byte_at(a, a->sent + i);
-	sent = send(a->fd, buf, n, MSG_NOSIGNAL);
-	if (sent > 0)
-		a->sent += (size_t)sent;
-	else if (sent < 0 && errno != EAGAIN)
+	if (n < 0 && n != -EAGAIN)
 		a->saw_reset = true;
 }
 
-static void read_and_compare(struct world *w, struct link *l, struct app *a)
+static void listen_to(struct world *w, struct app *a, const struct app *writer)
 {
-	const struct app *writer = other(l, a);
-	uint8_t buf[30000];
-	long n = read_some(a->fd, buf, random_range(w->r, 1, sizeof(buf)));
+	long n = voice_listen(&a->voice, &writer->voice, w->r, a->fd);
 
-	if (n == -EAGAIN)
+	if (n > 0 || n == -EAGAIN)
 		return;
-	if (n <= 0) {
-		a->at_end = true;
-		a->saw_reset |= n < 0;
-		return;
-	}
-	assert_true(a->got + (size_t)n <= writer->sent);
-	for (long i = 0; i < n; i++)
-		assert_int_equal(buf[i], byte_at(writer, a->got + (size_t)i));
-	a->got += (size_t)n;
+	a->at_end = true;
+	a->saw_reset |= n < 0;
 }
 
 /* Is it time for the one that ends the link to do so? */
@@ -148,12 +125,13 @@ static void maybe_end(struct link *l, struct app *a)
 	if (!a->ends || a->shut)
 		return;
 	if (l->manner == RESET) {
-		if (a->sent >= a->reset_after)
+		if (a->voice.sent >= a->reset_after)
 			leave(a, true);
 		return;
 	}
-	if (a->sent < a->to_send ||
-	    (l->manner == COMPLETE && a->got < other(l, a)->to_send))
+	if (a->voice.sent < a->voice.to_send ||
+	    (l->manner == COMPLETE &&
+	     a->voice.got < other(l, a)->voice.to_send))
 		return;
 	shutdown(a->fd, SHUT_WR);
 	a->shut = true;
@@ -163,10 +141,11 @@ static void play(struct world *w, struct link *l, struct app *a)
 {
 	if (a->fd < 0)
 		return;
-	if (a->sent < a->to_send && !a->saw_reset && random_below(w->r, 3))
-		write_some(w, a);
+	if (a->voice.sent < a->voice.to_send && !a->saw_reset &&
+	    random_below(w->r, 3))
+		speak(w, a);
 	if (random_below(w->r, 3))
-		read_and_compare(w, l, a);
+		listen_to(w, a, other(l, a));
 	if (a->at_end)
 		leave(a, false);
 	else
@@ -250,12 +229,13 @@ static void script(struct world *w, struct link *l)
 		struct app *a = &l->app[side];
 
 		a->fd = -1;
-		a->seed = (uint8_t)random_next(w->r);
-		a->to_send = random_below(w->r, 3) ?
+		a->voice.seed = (uint8_t)random_next(w->r);
+		a->voice.to_send = random_below(w->r, 3) ?
 			random_below(w->r, BYTES) : random_below(w->r, 3);
 	}
 	ender->ends = true;
-	ender->reset_after = random_below(w->r, (uint32_t)ender->to_send + 1);
+	ender->reset_after =
+		random_below(w->r, (uint32_t)ender->voice.to_send + 1);
 }
 
 static void connect_pipes(struct world *w)
@@ -332,10 +312,10 @@ static void check_link(struct link *l)
 		assert_true(peer->saw_reset);
 		return;
 	}
-	assert_int_equal(ender->sent, ender->to_send);
-	assert_int_equal(peer->got, ender->to_send);
+	assert_int_equal(ender->voice.sent, ender->voice.to_send);
+	assert_int_equal(peer->voice.got, ender->voice.to_send);
 	if (l->manner == COMPLETE) {
-		assert_int_equal(ender->got, peer->to_send);
+		assert_int_equal(ender->voice.got, peer->voice.to_send);
 		assert_false(peer->saw_reset);
 	}
 }

@@ -82,13 +82,19 @@ static void drain(struct pair *pair)
 		;
 }
 
+/* The network, and who reads at the server. */
+static void carry_on(struct pair *pair)
+{
+	be_network();
+	if (pair->conn[0].server >= 0)
+		drain(pair);
+}
+
 static bool it_is(void *arg)
 {
 	struct wait *w = arg;
 
-	be_network();
-	if (w->pair->conn[0].server >= 0)
-		drain(w->pair);
+	carry_on(w->pair);
 	return w->is(w->pair);
 }
 
@@ -108,34 +114,21 @@ static int setup(void **state)
 	pair = *state;
 	net.hops = 0;
 	pair->connect = add_hop;
+	pair->carry = carry_on;
 	pair->settings.pipe_policy = &sched_rr;
 	pair_start(pair, PAIR_PIPES);
-	until(pair, "WELCOME", pair_is_begun);
 	return 0;
-}
-
-static bool both_ended(struct pair *pair)
-{
-	return !pair->lp && !pair->rp;
 }
 
 static int teardown(void **state)
 {
-	struct pair *pair = *state;
-
 	be_dark(false);
-	session_stop(pair->lp, "the test is over");
-	until(pair, "both sessions' end", both_ended);
+	pair_teardown(state);
 	for (int i = 0; i < net.hops; i++) {
 		close(net.hop[i].fd[0]);
 		close(net.hop[i].fd[1]);
 	}
-	return pair_teardown(state);
-}
-
-static bool settled(struct pair *pair)
-{
-	return pair_is_settled(pair);
+	return 0;
 }
 
 static bool answered(struct pair *pair)
@@ -150,7 +143,7 @@ static bool nothing_is_kept(struct pair *pair)
 
 static void begin(struct pair *pair)
 {
-	until(pair, "all pipes", settled);
+	pair_settle(pair);
 	pair_open(pair, 0);
 	until(pair, "SYNACK", answered);
 	until(pair, "rest", nothing_is_kept);
@@ -204,7 +197,7 @@ static void one_is_dialled_for_all(void **state)
 	until(pair, "one to be given up", one_is_lacking);
 	pair->redials = true;
 	pair_dial(pair);	/* along a way that works */
-	until(pair, "all pipes", settled);
+	pair_settle(pair);
 	assert_in_range(dialled_again(pair), 2, PAIR_PIPES);
 	until(pair, "rest", nothing_is_kept);
 }
@@ -227,7 +220,7 @@ static void who_goes_on_ends_a_probe(void **state)
 
 static bool is_whole(struct pair *pair)
 {
-	return session_lacks(pair->lp) == 0 && settled(pair);
+	return session_lacks(pair->lp) == 0 && pair_is_settled(pair);
 }
 
 static int64_t dark_until;
