@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from base.pressure import OwnTime
+
 T = TypeVar("T")
 
 
@@ -41,14 +43,18 @@ def enter(namespace: Path, argv: Sequence[str | Path]) -> list[str]:
 
 
 def until(what: str, condition: Callable[[], T], seconds: float = 10.0) -> T:
-    """The first true answer of `condition`; a TimeoutError names `what` after `seconds`."""
-    deadline = time.monotonic() + seconds
+    """The first true answer of `condition`; a TimeoutError names `what` after `seconds`.
+
+    They are of the machine's own time: what others took of it is not held against a program.
+    """
+    clock = OwnTime()
     pause_s = 0.002
     while True:
         answer = condition()
         if answer:
             return answer
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds:g} s for {what}; last answer: {answer!r}")
+        if clock.went_s() > seconds and clock.passed_s() > seconds:
+            by_all = f" ({clock.went_s():.0f} by the clock)"
+            raise TimeoutError(f"waited {seconds:g} s{by_all} for {what}; last answer: {answer!r}")
         time.sleep(pause_s)
         pause_s = min(1.5 * pause_s, 0.05)

@@ -10,7 +10,6 @@ The disk is the image's; what the guest writes to it is forgotten with it.
 """
 
 import contextlib
-import math
 import os
 import socket
 import subprocess
@@ -22,7 +21,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from base.pressure import OwnTime
 from base.scope import Scope
 from base.shell import until
 from base.sources import ROOT
@@ -186,11 +184,11 @@ class Machine(Scope):
                 raise GuestError(f"the guest ended before it was up\n{self.tail()}")
             return self._channel.ready is not None
 
-        # Of this machine's own time: what others take of it would be the guest's.
-        clock = OwnTime()
-        until("the guest", lambda: ready() or clock.passed_s() > self.ready_s, math.inf)
-        if not ready():
-            raise GuestError(f"the guest did not come up within {self.ready_s:g} s\n{self.tail()}")
+        try:
+            until("the guest", ready, self.ready_s)
+        except TimeoutError:
+            never = f"the guest did not come up within {self.ready_s:g} s"
+            raise GuestError(f"{never}\n{self.tail()}") from None
 
     def tail(self, lines: int = TAIL_LINES) -> str:
         """The console's last lines, and what qemu itself said."""
