@@ -3,8 +3,11 @@
 
 import hashlib
 import json
+import os
 import random
 import re
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -186,13 +189,17 @@ def check_record(record: dict) -> None:
 
 
 def test_rules_outlive_what_they_redirect(labs: Path, tmp_path: Path) -> None:
-    """lp waits a moment before it answers a program's end; without the rules nobody hears of it."""
+    """lp takes a moment to answer a program's end; without the rules nobody would hear of it."""
     payload(tmp_path / "www", 1)
-    with Lab(LastMile("wired"), logs=tmp_path) as lab, lab.proxies(2):
+    with Lab(LastMile("wired"), logs=tmp_path) as lab, lab.proxies(2) as pair:
         with web(lab, tmp_path / "www"):
             with lab.redirected():
+                os.kill(pair.lp.pid, signal.SIGSTOP)
                 lab.client.inside("bash", "-c", f"exec 3<>/dev/tcp/{SERVER}/80")
                 assert lab.client.connections(f"dst {SERVER}"), "it has ended before the rules"
+                moment = threading.Timer(0.5, os.kill, (pair.lp.pid, signal.SIGCONT))
+                moment.start()
+            moment.join()
             assert not lab.client.connections(f"dst {SERVER}")
 
 

@@ -7,23 +7,32 @@ from pathlib import Path
 
 import pytest
 
+from tests.relay.waiting import until
+
 HERE = Path(__file__).parent
 BUILD = Path(os.environ.get("TM3_BUILD") or HERE.parents[1] / "build")
 PROGRAMS = sorted(path.stem for path in HERE.glob("test_*.c"))
 
 
+@pytest.mark.timeout(420)  # by the clock; the limit below is of the machine's own time
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_unit(name: str) -> None:
+def test_unit(name: str, tmp_path: Path) -> None:
     program = BUILD / "unit" / name
     assert program.exists(), f"{program} is not built: make {program}"
-    done = subprocess.run(
-        [program],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=100,
-        env={**os.environ, "ASAN_OPTIONS": "detect_leaks=1"},
-    )
-    assert done.returncode == 0, f"{name} ended with {done.returncode}\n{done.stdout}{done.stderr}"
-    assert "[  PASSED  ]" in done.stdout + done.stderr, f"{name} ran no test"
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [program],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env={**os.environ, "ASAN_OPTIONS": "detect_leaks=1"},
+        )
+    try:
+        until(f"{name} to end", lambda: process.poll() is not None, 100)
+    finally:
+        process.kill()
+        process.wait()
+    said = log.read_text(errors="replace")
+    assert process.returncode == 0, f"{name} ended with {process.returncode}\n{said}"
+    assert "[  PASSED  ]" in said, f"{name} ran no test"
