@@ -1745,12 +1745,16 @@ end
 
 -- What the connection with this index (tm3.stream) carries, in the order in which it became due. It
 -- is collected as the capture is read (tshark), or when all is looked at `again` (Wireshark).
-local follow = { pieces = {} }
+local follow = { pieces = {}, again = false }
+
+-- Nothing is collected yet, and nothing else is to be than the preference says.
+function follow.begin()
+    follow.index, follow.pieces, follow.again = tonumber(options.follow), {}, false
+end
+at_init[#at_init + 1] = follow.begin
 
 function follow.add(conn, lane, bytes, visited)
-    if conn.index ~= follow.index or #bytes == 0 or visited ~= (follow.again or false) then
-        return
-    end
+    if conn.index ~= follow.index or #bytes == 0 or visited ~= follow.again then return end
     local pieces = follow.pieces
     pieces[#pieces + 1] = { up = lane.up, frame = look.frame, bytes = bytes }
 end
@@ -2552,7 +2556,7 @@ function pipe.give_ppids_back()
     for ppid, dissector in pairs(by_ppid) do ppids:add(ppid, dissector) end
     by_ppid = {}
 end
-at_init[1] = pipe.give_ppids_back
+at_init[#at_init + 1] = pipe.give_ppids_back
 
 function pipe.counted.dissector(tvb, pinfo, tree)
     if ports[pinfo.src_port] or ports[pinfo.dst_port]
@@ -3615,25 +3619,32 @@ end
 
 -- Following a connection ----------------------------------------------------------------------
 
--- All frames of the connection are looked at again, one after the other.
+-- All frames of the connection are looked at again, one after the other. The window keeps what was
+-- found: its buttons show the same when another capture is open, or more of this one has come.
 function follow.show(index)
     local tap = Listener.new("frame", format("tm3.stream == %d", index))
-    follow.index, follow.again, follow.pieces = index, true, {}
+    follow.begin()
+    follow.index, follow.again = index, true
     retap_packets()
-    follow.again = false
+    local title, pieces = follow.title(index), follow.pieces
+    follow.begin()
     tap:remove()
     local window = TextWindow.new(format("TM³ connection %d", index))
-    window:set(follow.text())
-    window:add_button("As text", function() window:set(follow.text()) end)
-    window:add_button("In hex", function() window:set(follow.text(true)) end)
+    window:set(follow.text(title, pieces))
+    window:add_button("As text", function() window:set(follow.text(title, pieces)) end)
+    window:add_button("In hex", function() window:set(follow.text(title, pieces, true)) end)
+end
+
+function follow.title(index)
+    if not index then return "TM³ connection: no number that tm3.stream has" end
+    local conn = S.conns[index + 1]
+    return format("TM³ connection %.0f to %s", index, conn and conn.dst or "?")
 end
 
 -- As readable text; `hex`: each piece in hex, the answers indented, as tshark's own follow,tcp,raw.
-function follow.text(hex)
-    if not follow.index then return "TM³ connection: no number that tm3.stream has\n" end
-    local conn = S.conns[follow.index + 1]
-    local lines = { format("TM³ connection %s to %s", follow.index, conn and conn.dst or "?") }
-    for _, piece in ipairs(follow.pieces) do
+function follow.text(title, pieces, hex)
+    local lines = { title }
+    for _, piece in ipairs(pieces) do
         if hex then
             local raw = piece.bytes:gsub(".", function(c) return format("%02x", byte(c)) end)
             lines[#lines + 1] = (piece.up and "" or "\t") .. raw
@@ -3661,7 +3672,9 @@ local function print_statistics()
     elseif mode == listing.JSON_LINES then
         io.stdout:write(listing.json_lines())
     end
-    if options.follow ~= "" then io.stdout:write(follow.text(true)) end
+    if options.follow ~= "" then
+        io.stdout:write(follow.text(follow.title(follow.index), follow.pieces, true))
+    end
     io.stdout:flush()
 end
 
@@ -3719,7 +3732,7 @@ end
 
 function tm3.prefs_changed()
     read_options()
-    if options.follow ~= "" then follow.index = tonumber(options.follow) end
+    follow.index = tonumber(options.follow)
     set_ports()
     set_report()
 end

@@ -86,7 +86,7 @@ return function(packets, look_at, init)
     end
     function act.packet(entry, value)
         local each = packet_entries[entry]
-        each.act({ name = "tm3.conn", value = 77 }, { name = each.field, value = tonumber(value) })
+        each.act({ name = "tm3.conn", value = 77 }, { name = each.field, value = tonumber(value) + 0.0 })
     end
     function act.press(title, button) windows[title].buttons[button]() end
 

@@ -19,7 +19,7 @@ STATISTICS = [("Statistics", "TM³ pipes"), ("Statistics", "TM³ connections")]
 FOLLOW = "Follow TM³ connection"
 ASKED, ANSWERED = b"what is it?", [b"this, ", b"that ", b"and the rest"]
 OTHER = b"of another connection"
-ALL = 99
+ALL, LAST_BUT_ONE = 99, 10
 Line = tuple[str, ...]
 
 
@@ -96,6 +96,29 @@ def test_a_connection_is_followed(lua: str, packets: Path, picked: tuple[object,
     assert lines[0] == "TM³ connection 1 to 192.0.2.6:7"
     assert lines[2::2] == ["what is it?", "this, ", "that and the rest"]
     assert [line.split()[0] for line in lines[1::2]] == ["↑", "↓", "↓"]
+
+
+LATER: dict[str, list[tuple[object, ...]]] = {
+    "a reload": [("open",), ("read", 1, ALL)],
+    "nothing in the capture yet": [("open",)],
+    "another connection": [("menu", FOLLOW, 0)],
+    "more frames": [("read", LAST_BUT_ONE + 1, ALL)],
+}
+
+
+@pytest.mark.parametrize("later", LATER.values(), ids=LATER)
+def test_a_window_keeps_what_it_has_found(
+    lua: str, packets: Path, later: list[tuple[object, ...]]
+) -> None:
+    """Its buttons show the bytes that the connection had carried when the window was opened."""
+    title = "TM³ connection 1"
+    read = LAST_BUT_ONE if later[0][0] == "read" else ALL
+    found = [("open",), ("read", 1, read), ("menu", FOLLOW, 1), ("press", title, "In hex")]
+    pressed = [("press", title, "In hex"), ("press", title, "As text")]
+    said = use(lua, packets, *found, *later, *pressed)
+    as_text, in_hex, *again = texts(said, title)
+    assert pieces(in_hex) == CARRIED[: 2 if read < ALL else None]
+    assert again == [in_hex, as_text]
 
 
 def test_what_is_no_number_is_not_followed(lua: str, packets: Path) -> None:
