@@ -895,7 +895,7 @@ local function place(conn, lane, i, number, payload, reason, resent, now)
     if reason then lane.fin = number end
     local d = lane.next and ahead(number, lane.next) or 1
     if d == 0 then
-        local waiting = lane.held_count > 0
+        local waiting = lane.held[(number + 1) % CIRCLE]
         local begins = lane.middle and lane.offset == 0 and lane.messages <= 1
         due(conn, lane, i, payload, reason, now)
         lane.next = (number + 1) % CIRCLE
@@ -1233,6 +1233,18 @@ local function new_record(half, frame, pos, order)
     return i
 end
 
+-- A message counts for its direction of the pipe, where it came with this frame.
+local function count_in_half(half, size, payload)
+    half.messages, half.bytes = half.messages + 1, half.bytes + size
+    half.payload = half.payload + payload
+end
+
+-- Message i is of this direction of a connection, whatever its place there will be.
+local function count_in_lane(conn, lane, i, payload, now)
+    S.m_conn[i], conn.last = conn, now
+    lane.messages, lane.payload = lane.messages + 1, lane.payload + payload
+end
+
 local function set_destination(conn, i, ip, text, port, now)
     conn.syn, conn.syn_frame, conn.syn_time = i, S.m_frame[i], now
     conn.dst_ip, conn.dst_text, conn.dst_port = ip, text, port
@@ -1266,10 +1278,7 @@ local function take(half, i, m, now)
         conn, old = route(half, m.id, m.number, m.syn, now)
     end
     local lane = half.up and conn.up or conn.down
-    S.m_conn[i] = conn
-    conn.last = now
-    lane.messages = lane.messages + 1
-    lane.payload = lane.payload + m.payload
+    count_in_lane(conn, lane, i, m.payload, now)
     count_pipe(lane, half)
     if old and not old.over then note(i, e.id_reused, "id") end
     if half.up == (not extension or m.id < ID_OF_RP) and m.payload > 0 then
@@ -1372,15 +1381,14 @@ end
 local function first_look(half, frame, pos, m, s, now)
     local i = new_record(half, frame, pos, APART)
     local id, number, len, size = m.id, m.number, m.len, m.size
-    half.messages = half.messages + 1
-    half.bytes = half.bytes + size
+    m.payload = id ~= 0 and len < LEN_FIN and size - HEADER or 0
+    count_in_half(half, size, m.payload)
     if not half.up then half.stream.session.answered = true end
     if half.hole and half.begin then
         local came = wire.came(half, (half.begin + half.bytes) % CIRCLE)
         if came then S.m_held[i] = now - came end
     end
     if half.first or half.stream.extension then ext.check_begin(half, i, id, s) end
-    m.payload = 0
     if id == 0 then
         ext.take(half, i, m, s, now)
         return i
@@ -1406,9 +1414,6 @@ local function first_look(half, frame, pos, m, s, now)
         if m.reason ~= orderly and m.reason ~= FIN_RESET then
             note(i, e.reason, "reason", format("Unknown reason 0x%02x of a FIN", m.reason))
         end
-    else
-        m.payload = size - HEADER
-        half.payload = half.payload + m.payload
     end
     take(half, i, m, now)
     return i
@@ -2384,8 +2389,8 @@ end
 
 -- A data message as nearly all are: seen for the first time, whole, of a connection whose SYN is
 -- known, the next of it or early, releasing nothing, and not to be shown. It needs few of the
--- questions that `next_piece` asks; its answers are the same. Returns the message's size, or nil:
--- ask them.
+-- questions that `next_piece` and `first_look` ask; what is recorded is the same. Returns the
+-- message's size, or nil: ask them.
 local function quick(at, left)
     local half, tvb, content = look.half, look.tvb, options.content
     if left <= HEADER + 1 or left > look.captured - at then return nil end
@@ -2409,37 +2414,22 @@ local function quick(at, left)
         or slot.former and former_owns(slot.former, half, number, false, look.now) then
         return nil
     end
-    local state, payload = S, size - HEADER
-    local i = state.n + 1
-    state.n = i
-    if not state.first[look.frame] then state.first[look.frame] = i end
-    state.m_frame[i], state.m_half[i], state.m_conn[i] = look.frame, half, conn
-    local pos = look.base == 0 and at or -look.base - at
-    if pos ~= 0 then state.m_pos[i] = pos end
-    half.messages, half.bytes = half.messages + 1, half.bytes + size
-    half.payload = half.payload + payload
-    conn.last = look.now
-    lane.messages, lane.payload = lane.messages + 1, lane.payload + payload
-    lane.seen[number] = i
+    local payload = size - HEADER
+    local i = new_record(half, look.frame, look.base == 0 and at or -look.base - at, IN_ORDER)
+    count_in_half(half, size, payload)
+    count_in_lane(conn, lane, i, payload, look.now)
+    local order = place(conn, lane, i, number, payload, nil, false, look.now)
+    S.m_order[i] = order
     columns.tell(false, i, number, payload)
     if size < left and not look.bytes then look.bytes = call.raw(tvb, 0, look.captured) end
     s = look.bytes
-    if conn.nobody and not look.has_tree and early == 0 then content = false end
-    local bytes = content and (s and s:sub(at + HEADER + 1, at + size)
-        or call.raw(tvb, at + HEADER, payload))
-    if early > 0 then
-        state.m_order[i] = EARLY
-        hold(lane, i, number, payload, nil, look.now)
-        if content then store.hold(i, bytes) end
-        return size
-    end
-    local offset = lane.offset
-    state.m_order[i], state.m_offset[i] = IN_ORDER, offset
-    lane.next, lane.offset = (number + 1) % CIRCLE, offset + payload
-    if content then
-        if due_now.count > 0 or not lane.body_end or not body.holds(lane, offset, bytes) then
-            add_due(conn, lane, offset, bytes)
-        end
+    if not content or order == IN_ORDER and conn.nobody and not look.has_tree then return size end
+    local bytes = s and s:sub(at + HEADER + 1, at + size) or call.raw(tvb, at + HEADER, payload)
+    local offset = S.m_offset[i]
+    if order == EARLY then
+        store.hold(i, bytes)
+    elseif due_now.count > 0 or not lane.body_end or not body.holds(lane, offset, bytes) then
+        add_due(conn, lane, offset, bytes)
     end
     return size
 end
