@@ -398,7 +398,7 @@ local function new_state()
         kept = {}, is_kept = {}, kept_from = 1, kept_to = 0, kept_bytes = 0,
         kept_bytes_max = 0, held_bytes = 0, held_bytes_max = 0, body_bytes = 0,
         seen = {},     -- record -> what rows tell beside it
-        leaks = {},    -- frame -> directions whose layers were not all counted off: see `layer`
+        calls = {},    -- frame -> direction -> calls of who stands in front: see `layer`
         twins = {},    -- frames of SYNs that were captured at a second point
         segments_made = 0, -- handed on in the first pass
         ip_at = 14,    -- where the IP header was found last
@@ -1489,9 +1489,16 @@ local layer = {
 }
 
 -- Before 4.4, while there is a tree to write into, Wireshark forgets to count off the layer of a
--- dissector that asks for more bytes. It is not asked when the frame is looked at again; then one
--- is added.
+-- dissector that asks for more bytes and has written nothing, as nearly all do; TLS writes first.
+-- It is not called when the frame is looked at again; then one is added. Whether it is called is
+-- seen by who stands in front of it and declines: `layer.watch` or `body.watch`.
 layer.LEAKS = VERSION < 404
+layer.watch = Proto("tm3_known", "TM³ content of a known port")
+
+function layer.watch.dissector()
+    layer.calls = layer.calls + 1
+    return 0
+end
 
 -- Bodies whose length HTTP knows. Until such a body is whole, TCP only files its segments, and
 -- for each of them looks through all those before it. So in the first pass what is inside a body
@@ -1518,6 +1525,7 @@ end
 -- to HEAD). All else it declines, for TCP tells HTTP more than can be told from here.
 function body.watch.dissector(tvb, pinfo, tree)
     local lane = body.lane
+    layer.calls = layer.calls + 1
     if not lane then
         if body.asked then body.asked.body_end = nil end
         return 0
@@ -1526,13 +1534,11 @@ function body.watch.dissector(tvb, pinfo, tree)
     local missing = body.missing(tvb)
     if missing <= 0 or pinfo.can_desegment == 0 then return 0 end
     pinfo.can_desegment = 2
-    layer.asked = layer.LEAKS and tree.text ~= nil
     local ok, taken = pcall(call_tcp, body.http, tvb, pinfo, tree)
     if not ok then
         if not malformed(taken) then error(taken, 0) end
         return tvb:len()
     end
-    layer.asked = layer.asked and pinfo.desegment_len > 0
     if pinfo.desegment_len == missing then
         lane.body_end, body.asked = body.stop + missing, lane
     end
@@ -1564,6 +1570,8 @@ function body.begin(conn, pinfo)
         pinfo.conversation = body.watch
     elseif not dissector then
         conn.unread, pinfo.conversation = 0, unread.watch
+    elseif layer.LEAKS and tostring(dissector) ~= "TLS" then
+        pinfo.conversation = layer.watch
     end
 end
 
@@ -3155,12 +3163,14 @@ end
 
 -- What was not counted off with a piece at the first look is added at later ones.
 function layer.make_up(lane, tvb, pinfo, tree, visited)
-    local leaks = S.leaks[look.frame]
-    if layer.asked then
-        leaks = leaks or {}
-        S.leaks[look.frame], leaks[lane] = leaks, true
-    elseif visited and leaks and leaks[lane] then
-        layer.raising:call(tvb, pinfo, tree)
+    if not layer.LEAKS then return end
+    local calls = S.calls[look.frame]
+    if not visited then
+        if layer.calls == 0 or not look.has_tree then return end
+        calls = calls or {}
+        S.calls[look.frame], calls[lane] = calls, layer.calls
+    elseif calls then
+        for _ = layer.calls + 1, calls[lane] or 0 do layer.raising:call(tvb, pinfo, tree) end
     end
 end
 
@@ -3182,7 +3192,7 @@ local function hand_on_all(tvb, pinfo, tree, visited, after)
     layer.act, layer.pinfo, layer.tree, layer.visited = hand_on_piece, pinfo, tree, visited
     for at = 1, due_now.count do
         local piece = due_now[at]
-        layer.piece, layer.asked = piece, false
+        layer.piece, layer.calls = piece, 0
         if piece.conn.session.spread then
             src, dst = src or pinfo.src, dst or pinfo.dst
             pinfo.src, pinfo.dst = ends_of(piece.conn.session, piece.lane.up)
