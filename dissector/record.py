@@ -30,6 +30,7 @@ from tests.relay.waiting import until
 CLIENT, SERVER = "10.8.1.2", "10.8.2.2"
 SOCKS = ["curl", "--silent", "--show-error", "--socks5", "127.0.0.1:1080"]
 HANDOUT_PORT = 6001
+BASELINE, EXTENSION = 6000, 6010  # ports of rp
 RATE_MBPS = 10
 SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35
 
@@ -48,7 +49,9 @@ class Lab:
             )
 
 
-def path_with_loss(near: Namespace, middle: Namespace, far: Namespace, loss: float) -> None:
+def path_with_loss(
+    near: Namespace, middle: Namespace, far: Namespace, loss: float, port: int
+) -> None:
     """Two links and a router between them that is slow and drops some of the pipes' packets."""
     veth(near, f"{CLIENT}/24", middle, "10.8.1.1/24", name="access")
     veth(middle, "10.8.2.1/24", far, f"{SERVER}/24", name="core")
@@ -65,8 +68,8 @@ def path_with_loss(near: Namespace, middle: Namespace, far: Namespace, loss: flo
     middle.run("sysctl", "-q", "-w", "net.ipv4.ip_forward=1")
     middle.nft(
         "table ip loss { chain forward { type filter hook forward priority 0;\n"
-        f"tcp sport 6000 numgen random mod 1000 < {round(loss * 1000)} drop\n"
-        f"tcp dport 6000 numgen random mod 1000 < {round(loss * 1000)} drop\n}}\n}}\n"
+        f"tcp sport {port} numgen random mod 1000 < {round(loss * 1000)} drop\n"
+        f"tcp dport {port} numgen random mod 1000 < {round(loss * 1000)} drop\n}}\n}}\n"
     )
 
 
@@ -75,8 +78,9 @@ class Recorder(threading.Thread):
 
     Device "" is all of them."""
 
-    def __init__(self, ns: Namespace, device: str, path: Path) -> None:
+    def __init__(self, ns: Namespace, device: str, path: Path, port: int = BASELINE) -> None:
         super().__init__(name="recorder")
+        self._port = struct.pack(">H", port)
         with ns.entered():
             self._packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))
             if device:
@@ -96,7 +100,7 @@ class Recorder(threading.Thread):
                 if self._stop_asked.is_set():
                     break
                 continue
-            if b"\x17\x70" not in packet[34:38]:  # port 6000, source or destination
+            if self._port not in (packet[34:36], packet[36:38]):  # source, destination
                 continue
             second, nanosecond = struct.unpack("<qq", ancillary[0][2][:16])
             head = struct.pack("<IIII", second, nanosecond // 1000, len(packet), len(packet))
@@ -148,15 +152,19 @@ def lab(capture: Path, recording: "Recording") -> Iterator[Lab]:
         near, middle, far = (
             stack.enter_context(namespace(name)) for name in ("near", "middle", "far")
         )
-        path_with_loss(near, middle, far, recording.loss)
-        recorder = Recorder(near, "access-l", capture)
+        port = EXTENSION if recording.extended else BASELINE
+        path_with_loss(near, middle, far, recording.loss, port)
+        recorder = Recorder(near, "access-l", capture, port)
         stack.callback(recorder.finish)
         recorder.start()
         # Paced segments carry the time they were to leave; cubic's carry that they left.
         chosen, pipes = ("--pipe-policy", recording.policy, "--cc", "cubic"), recording.pipes
         beside = ("--permit", SERVER)  # rp and the server share a host
-        stack.enter_context(remote_proxy(far, tmp, *beside, *chosen, pipes=pipes, asan=False))
-        arguments = ("--redirect", "127.0.0.1:6003", *chosen)
+        extended = ("--extended", "0.0.0.0") if recording.extended else ()
+        extend = ("--extend", "always" if recording.extended else "never")
+        at_rp = (*beside, *extended, *chosen)
+        stack.enter_context(remote_proxy(far, tmp, *at_rp, pipes=pipes, asan=False))
+        arguments = ("--redirect", "127.0.0.1:6003", *extend, *chosen)
         stack.enter_context(local_proxy(near, tmp, *arguments, to=SERVER, pipes=pipes, asan=False))
         yield Lab(near, far, tmp)
 
@@ -241,6 +249,7 @@ class Recording:
     pipes: int = 4
     loss: float = 0.02
     policy: str = "least"
+    extended: bool = False
     lab: Callable[[Path, "Recording"], AbstractContextManager[Lab]] = lab
 
 
@@ -249,6 +258,7 @@ RECORDINGS = {
     "web": Recording(web, loss=0.04),
     "download": Recording(download, loss=0.04, policy="rr"),
     "endings": Recording(endings, pipes=2, loss=0.01),
+    "extension": Recording(web, loss=0.04, extended=True),
     "mptcp": Recording(page, pipes=1, lab=two_paths),
 }
 

@@ -398,7 +398,7 @@ local function new_state()
         kept = {}, is_kept = {}, kept_from = 1, kept_to = 0, kept_bytes = 0,
         kept_bytes_max = 0, held_bytes = 0, held_bytes_max = 0, body_bytes = 0,
         seen = {},     -- record -> what rows tell beside it
-        leaks = {},    -- frame -> directions whose layers were not all counted off: see `layer`
+        calls = {},    -- frame -> direction -> calls of who stands in front: see `layer`
         twins = {},    -- frames of SYNs that were captured at a second point
         segments_made = 0, -- handed on in the first pass
         ip_at = 14,    -- where the IP header was found last
@@ -895,7 +895,7 @@ local function place(conn, lane, i, number, payload, reason, resent, now)
     if reason then lane.fin = number end
     local d = lane.next and ahead(number, lane.next) or 1
     if d == 0 then
-        local waiting = lane.held_count > 0
+        local waiting = lane.held[(number + 1) % CIRCLE]
         local begins = lane.middle and lane.offset == 0 and lane.messages <= 1
         due(conn, lane, i, payload, reason, now)
         lane.next = (number + 1) % CIRCLE
@@ -1233,6 +1233,18 @@ local function new_record(half, frame, pos, order)
     return i
 end
 
+-- A message counts for its direction of the pipe, where it came with this frame.
+local function count_in_half(half, size, payload)
+    half.messages, half.bytes = half.messages + 1, half.bytes + size
+    half.payload = half.payload + payload
+end
+
+-- Message i is of this direction of a connection, whatever its place there will be.
+local function count_in_lane(conn, lane, i, payload, now)
+    S.m_conn[i], conn.last = conn, now
+    lane.messages, lane.payload = lane.messages + 1, lane.payload + payload
+end
+
 local function set_destination(conn, i, ip, text, port, now)
     conn.syn, conn.syn_frame, conn.syn_time = i, S.m_frame[i], now
     conn.dst_ip, conn.dst_text, conn.dst_port = ip, text, port
@@ -1266,10 +1278,7 @@ local function take(half, i, m, now)
         conn, old = route(half, m.id, m.number, m.syn, now)
     end
     local lane = half.up and conn.up or conn.down
-    S.m_conn[i] = conn
-    conn.last = now
-    lane.messages = lane.messages + 1
-    lane.payload = lane.payload + m.payload
+    count_in_lane(conn, lane, i, m.payload, now)
     count_pipe(lane, half)
     if old and not old.over then note(i, e.id_reused, "id") end
     if half.up == (not extension or m.id < ID_OF_RP) and m.payload > 0 then
@@ -1372,15 +1381,14 @@ end
 local function first_look(half, frame, pos, m, s, now)
     local i = new_record(half, frame, pos, APART)
     local id, number, len, size = m.id, m.number, m.len, m.size
-    half.messages = half.messages + 1
-    half.bytes = half.bytes + size
+    m.payload = id ~= 0 and len < LEN_FIN and size - HEADER or 0
+    count_in_half(half, size, m.payload)
     if not half.up then half.stream.session.answered = true end
     if half.hole and half.begin then
         local came = wire.came(half, (half.begin + half.bytes) % CIRCLE)
         if came then S.m_held[i] = now - came end
     end
     if half.first or half.stream.extension then ext.check_begin(half, i, id, s) end
-    m.payload = 0
     if id == 0 then
         ext.take(half, i, m, s, now)
         return i
@@ -1406,9 +1414,6 @@ local function first_look(half, frame, pos, m, s, now)
         if m.reason ~= orderly and m.reason ~= FIN_RESET then
             note(i, e.reason, "reason", format("Unknown reason 0x%02x of a FIN", m.reason))
         end
-    else
-        m.payload = size - HEADER
-        half.payload = half.payload + m.payload
     end
     take(half, i, m, now)
     return i
@@ -1484,9 +1489,16 @@ local layer = {
 }
 
 -- Before 4.4, while there is a tree to write into, Wireshark forgets to count off the layer of a
--- dissector that asks for more bytes. It is not asked when the frame is looked at again; then one
--- is added.
+-- dissector that asks for more bytes and has written nothing, as nearly all do; TLS writes first.
+-- It is not called when the frame is looked at again; then one is added. Whether it is called is
+-- seen by who stands in front of it and declines: `layer.watch` or `body.watch`.
 layer.LEAKS = VERSION < 404
+layer.watch = Proto("tm3_known", "TM³ content of a known port")
+
+function layer.watch.dissector()
+    layer.calls = layer.calls + 1
+    return 0
+end
 
 -- Bodies whose length HTTP knows. Until such a body is whole, TCP only files its segments, and
 -- for each of them looks through all those before it. So in the first pass what is inside a body
@@ -1513,6 +1525,7 @@ end
 -- to HEAD). All else it declines, for TCP tells HTTP more than can be told from here.
 function body.watch.dissector(tvb, pinfo, tree)
     local lane = body.lane
+    layer.calls = layer.calls + 1
     if not lane then
         if body.asked then body.asked.body_end = nil end
         return 0
@@ -1521,13 +1534,11 @@ function body.watch.dissector(tvb, pinfo, tree)
     local missing = body.missing(tvb)
     if missing <= 0 or pinfo.can_desegment == 0 then return 0 end
     pinfo.can_desegment = 2
-    layer.asked = layer.LEAKS and tree.text ~= nil
     local ok, taken = pcall(call_tcp, body.http, tvb, pinfo, tree)
     if not ok then
         if not malformed(taken) then error(taken, 0) end
         return tvb:len()
     end
-    layer.asked = layer.asked and pinfo.desegment_len > 0
     if pinfo.desegment_len == missing then
         lane.body_end, body.asked = body.stop + missing, lane
     end
@@ -1559,6 +1570,8 @@ function body.begin(conn, pinfo)
         pinfo.conversation = body.watch
     elseif not dissector then
         conn.unread, pinfo.conversation = 0, unread.watch
+    elseif layer.LEAKS and tostring(dissector) ~= "TLS" then
+        pinfo.conversation = layer.watch
     end
 end
 
@@ -1745,12 +1758,16 @@ end
 
 -- What the connection with this index (tm3.stream) carries, in the order in which it became due. It
 -- is collected as the capture is read (tshark), or when all is looked at `again` (Wireshark).
-local follow = { pieces = {} }
+local follow = { pieces = {}, again = false }
+
+-- Nothing is collected yet, and nothing else is to be than the preference says.
+function follow.begin()
+    follow.index, follow.pieces, follow.again = tonumber(options.follow), {}, false
+end
+at_init[#at_init + 1] = follow.begin
 
 function follow.add(conn, lane, bytes, visited)
-    if conn.index ~= follow.index or #bytes == 0 or visited ~= (follow.again or false) then
-        return
-    end
+    if conn.index ~= follow.index or #bytes == 0 or visited ~= follow.again then return end
     local pieces = follow.pieces
     pieces[#pieces + 1] = { up = lane.up, frame = look.frame, bytes = bytes }
 end
@@ -2380,8 +2397,8 @@ end
 
 -- A data message as nearly all are: seen for the first time, whole, of a connection whose SYN is
 -- known, the next of it or early, releasing nothing, and not to be shown. It needs few of the
--- questions that `next_piece` asks; its answers are the same. Returns the message's size, or nil:
--- ask them.
+-- questions that `next_piece` and `first_look` ask; what is recorded is the same. Returns the
+-- message's size, or nil: ask them.
 local function quick(at, left)
     local half, tvb, content = look.half, look.tvb, options.content
     if left <= HEADER + 1 or left > look.captured - at then return nil end
@@ -2405,37 +2422,22 @@ local function quick(at, left)
         or slot.former and former_owns(slot.former, half, number, false, look.now) then
         return nil
     end
-    local state, payload = S, size - HEADER
-    local i = state.n + 1
-    state.n = i
-    if not state.first[look.frame] then state.first[look.frame] = i end
-    state.m_frame[i], state.m_half[i], state.m_conn[i] = look.frame, half, conn
-    local pos = look.base == 0 and at or -look.base - at
-    if pos ~= 0 then state.m_pos[i] = pos end
-    half.messages, half.bytes = half.messages + 1, half.bytes + size
-    half.payload = half.payload + payload
-    conn.last = look.now
-    lane.messages, lane.payload = lane.messages + 1, lane.payload + payload
-    lane.seen[number] = i
+    local payload = size - HEADER
+    local i = new_record(half, look.frame, look.base == 0 and at or -look.base - at, IN_ORDER)
+    count_in_half(half, size, payload)
+    count_in_lane(conn, lane, i, payload, look.now)
+    local order = place(conn, lane, i, number, payload, nil, false, look.now)
+    S.m_order[i] = order
     columns.tell(false, i, number, payload)
     if size < left and not look.bytes then look.bytes = call.raw(tvb, 0, look.captured) end
     s = look.bytes
-    if conn.nobody and not look.has_tree and early == 0 then content = false end
-    local bytes = content and (s and s:sub(at + HEADER + 1, at + size)
-        or call.raw(tvb, at + HEADER, payload))
-    if early > 0 then
-        state.m_order[i] = EARLY
-        hold(lane, i, number, payload, nil, look.now)
-        if content then store.hold(i, bytes) end
-        return size
-    end
-    local offset = lane.offset
-    state.m_order[i], state.m_offset[i] = IN_ORDER, offset
-    lane.next, lane.offset = (number + 1) % CIRCLE, offset + payload
-    if content then
-        if due_now.count > 0 or not lane.body_end or not body.holds(lane, offset, bytes) then
-            add_due(conn, lane, offset, bytes)
-        end
+    if not content or order == IN_ORDER and conn.nobody and not look.has_tree then return size end
+    local bytes = s and s:sub(at + HEADER + 1, at + size) or call.raw(tvb, at + HEADER, payload)
+    local offset = S.m_offset[i]
+    if order == EARLY then
+        store.hold(i, bytes)
+    elseif due_now.count > 0 or not lane.body_end or not body.holds(lane, offset, bytes) then
+        add_due(conn, lane, offset, bytes)
     end
     return size
 end
@@ -2552,7 +2554,7 @@ function pipe.give_ppids_back()
     for ppid, dissector in pairs(by_ppid) do ppids:add(ppid, dissector) end
     by_ppid = {}
 end
-at_init[1] = pipe.give_ppids_back
+at_init[#at_init + 1] = pipe.give_ppids_back
 
 function pipe.counted.dissector(tvb, pinfo, tree)
     if ports[pinfo.src_port] or ports[pinfo.dst_port]
@@ -3161,12 +3163,14 @@ end
 
 -- What was not counted off with a piece at the first look is added at later ones.
 function layer.make_up(lane, tvb, pinfo, tree, visited)
-    local leaks = S.leaks[look.frame]
-    if layer.asked then
-        leaks = leaks or {}
-        S.leaks[look.frame], leaks[lane] = leaks, true
-    elseif visited and leaks and leaks[lane] then
-        layer.raising:call(tvb, pinfo, tree)
+    if not layer.LEAKS then return end
+    local calls = S.calls[look.frame]
+    if not visited then
+        if layer.calls == 0 or not look.has_tree then return end
+        calls = calls or {}
+        S.calls[look.frame], calls[lane] = calls, layer.calls
+    elseif calls then
+        for _ = layer.calls + 1, calls[lane] or 0 do layer.raising:call(tvb, pinfo, tree) end
     end
 end
 
@@ -3188,7 +3192,7 @@ local function hand_on_all(tvb, pinfo, tree, visited, after)
     layer.act, layer.pinfo, layer.tree, layer.visited = hand_on_piece, pinfo, tree, visited
     for at = 1, due_now.count do
         local piece = due_now[at]
-        layer.piece, layer.asked = piece, false
+        layer.piece, layer.calls = piece, 0
         if piece.conn.session.spread then
             src, dst = src or pinfo.src, dst or pinfo.dst
             pinfo.src, pinfo.dst = ends_of(piece.conn.session, piece.lane.up)
@@ -3615,25 +3619,32 @@ end
 
 -- Following a connection ----------------------------------------------------------------------
 
--- All frames of the connection are looked at again, one after the other.
+-- All frames of the connection are looked at again, one after the other. The window keeps what was
+-- found: its buttons show the same when another capture is open, or more of this one has come.
 function follow.show(index)
     local tap = Listener.new("frame", format("tm3.stream == %d", index))
-    follow.index, follow.again, follow.pieces = index, true, {}
+    follow.begin()
+    follow.index, follow.again = index, true
     retap_packets()
-    follow.again = false
+    local title, pieces = follow.title(index), follow.pieces
+    follow.begin()
     tap:remove()
     local window = TextWindow.new(format("TM³ connection %d", index))
-    window:set(follow.text())
-    window:add_button("As text", function() window:set(follow.text()) end)
-    window:add_button("In hex", function() window:set(follow.text(true)) end)
+    window:set(follow.text(title, pieces))
+    window:add_button("As text", function() window:set(follow.text(title, pieces)) end)
+    window:add_button("In hex", function() window:set(follow.text(title, pieces, true)) end)
+end
+
+function follow.title(index)
+    if not index then return "TM³ connection: no number that tm3.stream has" end
+    local conn = S.conns[index + 1]
+    return format("TM³ connection %.0f to %s", index, conn and conn.dst or "?")
 end
 
 -- As readable text; `hex`: each piece in hex, the answers indented, as tshark's own follow,tcp,raw.
-function follow.text(hex)
-    if not follow.index then return "TM³ connection: no number that tm3.stream has\n" end
-    local conn = S.conns[follow.index + 1]
-    local lines = { format("TM³ connection %s to %s", follow.index, conn and conn.dst or "?") }
-    for _, piece in ipairs(follow.pieces) do
+function follow.text(title, pieces, hex)
+    local lines = { title }
+    for _, piece in ipairs(pieces) do
         if hex then
             local raw = piece.bytes:gsub(".", function(c) return format("%02x", byte(c)) end)
             lines[#lines + 1] = (piece.up and "" or "\t") .. raw
@@ -3661,7 +3672,9 @@ local function print_statistics()
     elseif mode == listing.JSON_LINES then
         io.stdout:write(listing.json_lines())
     end
-    if options.follow ~= "" then io.stdout:write(follow.text(true)) end
+    if options.follow ~= "" then
+        io.stdout:write(follow.text(follow.title(follow.index), follow.pieces, true))
+    end
     io.stdout:flush()
 end
 
@@ -3719,7 +3732,7 @@ end
 
 function tm3.prefs_changed()
     read_options()
-    if options.follow ~= "" then follow.index = tonumber(options.follow) end
+    follow.index = tonumber(options.follow)
     set_ports()
     set_report()
 end

@@ -9,7 +9,7 @@ import pytest
 from tests.dissector import tshark
 
 # These run no tshark.
-WITHOUT = ("test_lint", "test_lua")
+WITHOUT = ("test_lint", "test_lua", "test_gui")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -3,11 +3,13 @@
 -- As much of Wireshark's Lua API as tm3.lua uses, for Lua alone: `lua stand_in.lua tm3.lua PACKETS`.
 -- PACKETS has a line a packet: frame, time, payload's place, the frame in hex; each segment holds
 -- whole messages. Prints what the dissector puts into the tree in two passes, and the statistics.
+-- With `gui.lua` and what that wants behind PACKETS it is Wireshark instead of tshark.
 
-local script, packets = arg[1], arg[2]
+local script, packets, gui = arg[1], arg[2], arg[3]
 local depth, dissectors, post = 0, {}, nil
 
 local function say(...)
+    if gui then return end
     local parts = { ... }
     for i = 1, #parts do parts[i] = tostring(parts[i]) end
     print(string.rep("  ", depth) .. table.concat(parts, " "))
@@ -92,6 +94,7 @@ function Proto(name)
     return proto
 end
 
+local use = gui and dofile(gui)
 dofile(script)
 
 local function unhex(text)
@@ -100,23 +103,26 @@ end
 
 local function number16(s, at) return s:byte(at) * 256 + s:byte(at + 1) end
 
+local function look_at(line, visited)
+    local frame, time, place, hex = line:match("(%d+) (%S+) (%d+) (%x+)")
+    local s = unhex(hex)
+    local pinfo = {
+        number = math.floor(tonumber(frame)), abs_ts = tonumber(time), visited = visited,
+        src = table.concat({ s:byte(27, 30) }, "."), dst = table.concat({ s:byte(31, 34) }, "."),
+        src_port = number16(s, 35), dst_port = number16(s, 37), len = #s, can_desegment = 1,
+        cols = { info = "(info)", protocol = "(protocol)" },
+    }
+    say("frame", frame, "pass", visited and 2 or 1)
+    depth = 1
+    place = math.floor(tonumber(place))
+    if place < #s then tm3.dissector(new_tvb(s:sub(place + 1), place), pinfo, new_tree()) end
+    post.dissector(new_tvb(s, 0), pinfo, new_tree())
+    depth = 0
+end
+
+if use then return use(packets, look_at, tm3.init) end
 for pass = 1, 2 do
-    for line in io.lines(packets) do
-        local frame, time, place, hex = line:match("(%d+) (%S+) (%d+) (%x+)")
-        local s = unhex(hex)
-        local pinfo = {
-            number = math.floor(tonumber(frame)), abs_ts = tonumber(time), visited = pass == 2,
-            src = table.concat({ s:byte(27, 30) }, "."), dst = table.concat({ s:byte(31, 34) }, "."),
-            src_port = number16(s, 35), dst_port = number16(s, 37), len = #s, can_desegment = 1,
-            cols = { info = "(info)", protocol = "(protocol)" },
-        }
-        say("frame", frame, "pass", pass)
-        depth = 1
-        place = math.floor(tonumber(place))
-        if place < #s then tm3.dissector(new_tvb(s:sub(place + 1), place), pinfo, new_tree()) end
-        post.dissector(new_tvb(s, 0), pinfo, new_tree())
-        depth = 0
-    end
+    for line in io.lines(packets) do look_at(line, pass == 2) end
 end
 local listener
 Listener.new = function()

@@ -106,6 +106,62 @@ def test_answers_are_there_at_the_second_look(side_by_side: Path, passes: list[s
     assert tshark.field_values(side_by_side, fields, *passes, "-Y", "http.response") == once
 
 
+def record(kind: int, text: bytes) -> bytes:
+    """Of TLS 1.2."""
+    return bytes([kind, 3, 3]) + len(text).to_bytes(2, "big") + text
+
+
+DNS_ASKED = b"\0\x13" + bytes.fromhex("000101000001000000000000") + b"\1w\0\0\x10\0\1"
+DNS_TEXT = (
+    b"\xc0\x0c\0\x10\0\1\0\0\0\0" + (20_000).to_bytes(2, "big") + (b"\xc7" + b"~" * 199) * 100
+)
+DNS_ANSWER = bytes.fromhex("000181800001000100000000") + b"\1w\0\0\x10\0\1" + DNS_TEXT
+# Their answers come in parts, and their dissectors wait for the rest.
+PROTOCOLS = {
+    "dns": (53, DNS_ASKED, len(DNS_ANSWER).to_bytes(2, "big") + DNS_ANSWER),
+    "tls": (443, record(22, b"\0"), record(23, b"~" * 16_000)),
+    "http": (80, REQUEST, ANSWER),
+    "http's head": (
+        80,
+        REQUEST,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Any: " + b"~" * 6000 + b"\r\n\r\n",
+    ),
+}
+
+
+@pytest.fixture(params=PROTOCOLS.values(), ids=PROTOCOLS)
+def beside_another(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """An answer over HTTP; in the frame that ends it another connection's begins, in front."""
+    port, asked, answer = request.param
+    capture, path = Capture(), tmp_path / "beside.pcap"
+    pipes, time_us = pipes_of(capture, 4), 1000
+    for conn, to, what in ((1, 80, REQUEST), (2, port, asked)):
+        pipes[0].up(time_us, m.syn(conn, "192.0.2.80", to) + m.data(conn, 1, what))
+        time_us += 100
+    parts = [ANSWER[at : at + PART] for at in range(0, len(ANSWER), PART)]
+    others = [answer[at : at + PART] for at in range(0, len(answer), PART)]
+    for number in range(len(parts) + len(others)):
+        behind = number - len(parts) + 1
+        raw = m.data(2, behind, others[behind]) if 0 <= behind < len(others) else b""
+        raw += m.data(1, number, parts[number]) if number < len(parts) else b""
+        if raw:
+            pipes[number % 4].down(time_us, raw)
+            time_us += 100
+    capture.write(path)
+    return path
+
+
+@pytest.mark.parametrize("passes", [["-2"], ["-2", "-R", "tcp"]], ids=["two", "two, with trees"])
+def test_another_connection_takes_no_answer_away(beside_another: Path, passes: list[str]) -> None:
+    fields = ["frame.number", "http.response.code", "http.content_length", "dns.count.answers",
+              "tls.record.length"]  # fmt: skip
+    shown = ("-Y", "http.response or dns.flags.response == 1 or tls.record.content_type == 23")
+    once = tshark.field_values(beside_another, fields, *shown)
+    assert any(row[2] == "60000" for row in once)
+    assert len(once) >= 2
+    assert tshark.field_values(beside_another, fields, *passes, *shown) == once
+
+
 def test_answers_are_there_when_clicked(side_by_side: Path) -> None:
     rows = tshark.field_values(side_by_side, ["frame.number"], "-Y", "http.response")
     numbers = [int(row[0]) for row in rows]

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(tshark.missing() is not None, reason=str(tshark.
 
 SAMPLES = sorted((tshark.TOP / "dissector" / "samples").glob("*.pcap"))
 each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=[path.stem for path in SAMPLES])
-TOLD = re.compile(r"(\[TCP [A-Za-z -]+\] )?\d+[↑↓] (data|SYN|FIN) ")
+TOLD = re.compile(r"(\[TCP [A-Za-z -]+\] )?(\d+[↑↓] (data|SYN|FIN) |[↑↓] [A-Z]{3,}\b)")
 
 
 @each_sample

@@ -19,8 +19,8 @@ from tests.dissector import tshark
 SAMPLES = sorted((tshark.TOP / "dissector" / "samples").glob("*.pcap"))
 GOLDEN = Path(__file__).parent / "golden"
 PORT = 6000
-# The reader below knows nothing of MPTCP.
-OVER_TCP = [path for path in SAMPLES if path.stem != "mptcp"]
+# The reader below knows nothing of MPTCP and the extension.
+OVER_TCP = [path for path in SAMPLES if path.stem not in ("mptcp", "extension")]
 
 pytestmark = pytest.mark.skipif(tshark.missing() is not None, reason=str(tshark.missing()))
 each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=[path.stem for path in SAMPLES])
@@ -160,8 +160,22 @@ def test_against_a_reader_of_its_own(sample: Path) -> None:
             assert row["tm3.payload"] == hashlib.sha1(message.body).hexdigest()
 
 
+def test_the_extension_in_a_sample() -> None:
+    """Each pipe and connection begins as the extension has it, and the site comes whole."""
+    sample = next(path for path in SAMPLES if path.stem == "extension")
+    rows = found(sample)
+    kinds = [row.get("tm3.ext.type") for row in rows]
+    assert [kinds.count(kind) for kind in ("1", "2", "11", "3", "7")] == [4, 4, 5, 5, 1]
+    assert all(row["tm3.session"] == "1" for row in rows)
+    statistics = json.loads(tshark.run(sample, "-q", "-o", "tm3.statistics:json"))
+    assert {row["dst"] for row in statistics["connections"]} == {"10.8.2.2:80"}
+    bodies = tshark.field_values(sample, ["http.content_length"], "-2", "-Y", "http.response")
+    pictures = [3000 + 4000 * number for number in range(4)]
+    assert sorted(int(size) for (size,) in bodies)[1:] == pictures
+
+
 def test_there_are_samples_with_what_the_readme_says() -> None:
-    orders = {row["tm3.order"] for sample in SAMPLES for row in found(sample)}
+    orders = {row.get("tm3.order") for sample in SAMPLES for row in found(sample)}
     assert orders >= {"1", "2", "3", "4"}
     readme = (tshark.SCRIPT.parent / "README.md").read_text()
     assert all(f"samples/{sample.name}" in readme for sample in SAMPLES)

@@ -27,6 +27,28 @@ def percentile(values: list[int], share: float) -> float:
     return sorted(values)[max(1, math.ceil(share * len(values))) - 1] / 1000
 
 
+def check_delays(row: dict, sent: list[generator.Sent]) -> None:
+    """Of these messages: what those that were delivered waited, and what all were held."""
+    waits = [m.wait_us for m in sent if m.order != "copy" and m.wait_us is not None]
+    for name, values in (("reorder_ms", waits), ("held_ms", [m.held_us for m in sent])):
+        shares = (("p50", 0.5), ("p75", 0.75), ("p99", 0.99), ("max", 1)) if values else ()
+        wanted = {key: percentile(values, share) for key, share in shares}
+        found = row[name] or {}  # without any an empty list
+        assert found.keys() == wanted.keys()
+        for key, value in wanted.items():
+            assert found[key] == pytest.approx(value, abs=0.001)
+
+
+def first_byte_ms(conn: generator.Connection) -> float | None:
+    """From the SYN to when the answer's first byte was due; None if it has none."""
+    syn = next(m for m in conn.sent if m.kind == "syn")
+    answer = [m for m in conn.sent if not m.up and m.payload and m.order != "copy"]
+    first = min(answer, key=lambda m: m.number, default=None)
+    if first is None or first.wait_us is None:
+        return None
+    return (first.arrived_us + first.wait_us - syn.arrived_us) / 1000
+
+
 def test_connections(generated: tuple[list[generator.Session], dict, Path]) -> None:
     sessions, found, _ = generated
     rows = {(row["dst"], row["id"]): row for row in found["connections"]}
@@ -40,9 +62,10 @@ def test_connections(generated: tuple[list[generator.Session], dict, Path]) -> N
             assert row[way]["payload_bytes"] == sum(len(message.payload) for message in sent)
             assert row[way]["pipes"] == len({message.pipe for message in sent})
             assert row[way]["duplicates"] == sum(message.order == "copy" for message in sent)
-        waits = [m.wait_us for m in conn.sent if m.order != "copy" and m.wait_us is not None]
-        for name, share in (("p50", 0.5), ("p75", 0.75), ("p99", 0.99), ("max", 1)):
-            assert row["reorder_ms"][name] == pytest.approx(percentile(waits, share), abs=0.001)
+            check_delays(row[way], sent)
+        check_delays(row, conn.sent)
+        wanted = first_byte_ms(conn)
+        assert row.get("first_byte_ms") == (wanted and pytest.approx(wanted, abs=0.001))
         assert row["pipes"] == len({message.pipe for message in conn.sent})
         ended = any(message.kind == "fin" for message in conn.sent)
         assert (row["end"] == "open") == (not ended)
@@ -66,11 +89,26 @@ def test_pipes(generated: tuple[list[generator.Session], dict, Path]) -> None:
             sent = [message for message in session.sent() if message.pipe == pipe]
             payload = sum(len(message.payload) for message in sent)
             ways = (row["up"], row["down"])
+            for way, up in zip(ways, (True, False), strict=True):
+                check_delays(way, [message for message in sent if message.up == up])
             assert sum(way["messages"] for way in ways) == len(sent)
             assert sum(way["payload_bytes"] for way in ways) == payload
             assert sum(way["wire_bytes"] for way in ways) == wire[session.lp, pipe]
             assert row["efficiency"] == pytest.approx(payload / wire[session.lp, pipe])
             assert row["share"] == pytest.approx(payload / total if total else 0)
+
+
+def test_there_is_something_to_wait_for(
+    generated: tuple[list[generator.Session], dict, Path],
+) -> None:
+    sessions, _, _ = generated
+    conns = [conn for session in sessions for conn in session.connections]
+    assert any(first_byte_ms(conn) is None for conn in conns)
+    for session in sessions:
+        for message in session.sent():
+            if message.wait_us and message.held_us:
+                return
+    pytest.fail("no message of these waits, or none is held up")
 
 
 def test_two_passes_count_once(generated: tuple[list[generator.Session], dict, Path]) -> None:
