@@ -9,6 +9,7 @@ import ctypes
 import errno
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ FAILSLAB = Path("/sys/kernel/debug/failslab")
 FINIT_MODULE = {"x86_64": 313, "aarch64": 273}
 MOST = 3000
 OWN = 100  # more than the module's own
+MANY = 200  # more than a connection's
 
 pytestmark = [
     in_guest,
@@ -111,13 +113,15 @@ def test_when_a_connection_is_redirected(
     """It is refused, or made all the same; where it cannot be remembered, that is counted."""
     near, _ = two
     load(near, **words())
-    with near.open_socket() as lp:
+    with near.open_socket() as lp, ExitStack() as stack:
         lp.bind(("127.0.0.1", 6003))
-        lp.listen()
-        for error in each_refused(lambda: near.connect((RP, 80), 60).close()):
+        lp.listen(MANY)
+        fresh = [stack.enter_context(near.open_socket()) for _ in range(MANY)]
+        for sock in fresh:
+            sock.settimeout(60)
+        for error in each_refused(lambda: fresh.pop().connect((RP, 80))):
             assert error in (None, errno.ENOMEM, errno.ENOBUFS), os.strerror(error)
-            lp.accept()[0].close() if error is None else None
-    assert counters(near)["unwatched"] == 1
+        assert counters(near)["unwatched"] == 1
     rmmod()
 
 
