@@ -63,7 +63,7 @@ static bool is_in_use(const struct sock *sk)
 }
 
 /* It has not heard of the other side's end, and somebody waits for that. */
-static bool is_waiting(const struct sock *sk)
+bool tm3_is_waiting(const struct sock *sk)
 {
 	const int before_its_end = TCPF_ESTABLISHED | TCPF_FIN_WAIT1 |
 				   TCPF_FIN_WAIT2;
@@ -99,7 +99,7 @@ static const struct side programs = {
 
 static const struct side lps = {
 	.find = find_lp,
-	.is_wanted = is_waiting,
+	.is_wanted = tm3_is_waiting,
 	.err = ECONNRESET,
 };
 

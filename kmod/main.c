@@ -36,6 +36,7 @@ struct tm3_net *tm3_net(const struct net *net)
 static int __net_init begin(struct net *net)
 {
 	mutex_init(&tm3_net(net)->lock);
+	tm3_redirected_begin(net);
 	return tm3_proc_init(net);
 }
 
@@ -85,19 +86,28 @@ static int __init configure(struct net *net)
 
 static int __init tm3_init(void)
 {
-	int err = register_pernet_subsys(&tm3_net_ops);
+	int err = tm3_redirected_init();
 
 	if (err)
 		return err;
+	err = register_pernet_subsys(&tm3_net_ops);
+	if (err)
+		goto fini;
 	err = configure(current->nsproxy->net_ns);
 	if (err)
-		unregister_pernet_subsys(&tm3_net_ops);
+		goto unregister;
+	return 0;
+unregister:
+	unregister_pernet_subsys(&tm3_net_ops);
+fini:
+	tm3_redirected_fini();
 	return err;
 }
 
 static void __exit tm3_exit(void)
 {
 	unregister_pernet_subsys(&tm3_net_ops);
+	tm3_redirected_fini();
 }
 
 module_init(tm3_init);

@@ -26,6 +26,8 @@ static const char * const names[TM3_COUNTERS] = {
 	[TM3_BOUND] = "bound",
 	[TM3_DROPPED] = "dropped",
 	[TM3_ABORTED] = "aborted",
+	[TM3_FORGOTTEN] = "forgotten",
+	[TM3_UNWATCHED] = "unwatched",
 };
 
 static int show(struct seq_file *seq, void *unused)

@@ -56,7 +56,8 @@ static bool is_wanted(const struct tm3_config *config, struct sk_buff *skb,
 
 static unsigned int hand_over(struct tm3_net *tn,
 			      const struct tm3_config *config,
-			      struct sk_buff *skb, struct net *net)
+			      struct sk_buff *skb,
+			      const struct nf_hook_state *state)
 {
 	const __be32 loopback = htonl(INADDR_LOOPBACK);
 	const struct nf_nat_range2 lp = {
@@ -70,12 +71,16 @@ static unsigned int hand_over(struct tm3_net *tn,
 	struct nf_conn *ct = nf_ct_get(skb, &info);
 	unsigned int verdict = nf_nat_setup_info(ct, &lp, NF_NAT_MANIP_DST);
 
-	if (verdict != NF_ACCEPT)
+	if (verdict != NF_ACCEPT) {
 		count(tn, TM3_DROPPED);
-	else if (tm3_find_listener(net, loopback, config->local_port))
+	} else if (tm3_find_listener(state->net, loopback,
+				     config->local_port)) {
 		count(tn, TM3_REDIRECTED);
-	else	/* loopback answers with a reset: connection refused, at once */
+		tm3_redirected_add(state->net, state->sk, ct);
+	} else {
+		/* Loopback answers with a reset: refused, at once. */
 		count(tn, TM3_REFUSED);
+	}
 	return verdict;
 }
 
@@ -107,7 +112,7 @@ static unsigned int local_out(void *priv, struct sk_buff *skb,
 		count(tn, TM3_BOUND);
 		return NF_ACCEPT;
 	}
-	return hand_over(tn, config, skb, state->net);
+	return hand_over(tn, config, skb, state);
 }
 
 static const struct nf_hook_ops hook = {
@@ -190,6 +195,7 @@ void tm3_redirect_end(struct net *net)
 	if (!tn->hooked)
 		return;
 	tm3_cut(net, tn->local_port);
+	tm3_redirected_end(net);
 	detach(net);
 	tn->hooked = false;
 }

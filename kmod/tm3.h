@@ -20,7 +20,8 @@
  *
  * Only the end of the module or of the namespace takes the hook away. What is
  * still redirected then could no longer be translated, and its programs would
- * wait for ever: these connections are aborted, see cut.c.
+ * wait for ever: these connections are aborted, see cut.c. So are those that
+ * connection tracking forgets before their end, see redirected.c.
  */
 #ifndef TM3_H
 #define TM3_H
@@ -28,12 +29,17 @@
 #include <linux/atomic.h>
 #include <linux/bitmap.h>
 #include <linux/if.h>
+#include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
 struct net;
+struct nf_conn;
 struct seq_file;
+struct sock;
 
 #define TM3_PORTS 65536
 
@@ -61,7 +67,18 @@ enum tm3_counter {
 	TM3_BOUND,		/* of a socket bound to a device, let through */
 	TM3_DROPPED,		/* could not be translated */
 	TM3_ABORTED,		/* redirected before and ended by us */
+	TM3_FORGOTTEN,		/* the same, for they were tracked no more */
+	TM3_UNWATCHED,		/* redirected, and not remembered */
 	TM3_COUNTERS
+};
+
+/* The programs whose connections were redirected, see redirected.c. */
+struct tm3_redirected {
+	spinlock_t lock;	/* of the next two */
+	struct list_head programs;
+	unsigned int count;	/* also of those that are being looked at */
+	struct delayed_work look;	/* due while there are any */
+	struct net *net;
 };
 
 struct tm3_net {
@@ -69,6 +86,7 @@ struct tm3_net {
 	struct tm3_config __rcu *config;	/* NULL: off */
 	__be16 local_port;	/* where open connections were redirected to */
 	bool hooked;
+	struct tm3_redirected redirected;
 	atomic64_t counters[TM3_COUNTERS];
 };
 
@@ -86,7 +104,16 @@ int tm3_redirect_on(struct net *net, struct tm3_config *config);
 void tm3_redirect_off(struct net *net);
 void tm3_redirect_end(struct net *net);
 
+/* redirected.c */
+int tm3_redirected_init(void);
+void tm3_redirected_fini(void);
+void tm3_redirected_begin(struct net *net);
+void tm3_redirected_add(struct net *net, struct sock *sk,
+			const struct nf_conn *ct);
+void tm3_redirected_end(struct net *net);
+
 /* cut.c */
+bool tm3_is_waiting(const struct sock *sk);
 void tm3_cut(struct net *net, __be16 local_port);
 
 /* proc.c */

@@ -81,7 +81,7 @@ def counters(ns: Namespace) -> dict[str, int]:
     with ns.entered():
         lines = PROC.read_text().splitlines()[1:]
     found = {name: int(value) for name, value in (line.split() for line in lines)}
-    assert len(found) == 6, found
+    assert len(found) == 8, found
     return {name: value for name, value in found.items() if value}
 
 

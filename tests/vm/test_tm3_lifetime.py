@@ -4,6 +4,7 @@
 import errno
 import re
 import socket
+import struct
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.relay import conntrack
 from tests.relay.netns import Namespace, namespace, veth
 from tests.relay.waiting import equals, until
 from tests.vm.module import (
@@ -79,6 +81,157 @@ def test_rmmod_ends_what_is_redirected_and_restores_normal_traffic(way: Road) ->
         assert set(way.ends()) == {"local-reset"}
         assert fetch(way.near) == way.page
     assert len(way.relayed()) == 70
+
+
+# --- forgotten by connection tracking ------------------------------------------------------------
+
+# The module looks every 5 s (kmod/redirected.c); this guest's processor is emulated.
+TOLD_S = 30.0
+
+
+def forget(way: Road) -> None:
+    """Once all is acknowledged: a late acknowledgement of the program's would be reset."""
+
+    def unheard() -> set[str]:
+        ends = "( sport = :6003 or dport = :6003 or dport = :80 or dport = :81 )"
+        lines = way.near.run("ss", "-Htn", "state", "connected", ends).splitlines()
+        return {line.split()[2] for line in lines if "SYN-SENT" not in line}
+
+    until("all to be acknowledged", lambda: unheard() <= {"0"})
+    conntrack.flush(way.near)
+
+
+@contextmanager
+def served(way: Road, count: int) -> Iterator[list[tuple[socket.socket, socket.socket]]]:
+    """Programs and, behind lp and rp, their server's ends, which have spoken once."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(way.far.open_socket())
+        listener.settimeout(TOLD_S)
+        listener.bind((RP, 81))
+        listener.listen()
+        pairs = []
+        for _ in range(count):
+            program = stack.enter_context(way.near.connect((RP, 81), TOLD_S))
+            server = stack.enter_context(listener.accept()[0])
+            server.sendall(b"first")
+            assert program.recv(5, socket.MSG_WAITALL) == b"first"
+            pairs.append((program, server))
+        yield pairs
+
+
+def lp_asks_soon(way: Road) -> None:
+    """After 3 s of silence, not 5 minutes, whether its programs are there."""
+    way.near.run("sysctl", "-qw", "net.ipv4.tcp_keepalive_time=3")
+
+
+@pytest.mark.parametrize("how", ["on", "off"])
+def test_who_only_listens_is_told_that_its_connection_was_forgotten(way: Road, how: str) -> None:
+    """And who sends, by whomever; not who never was redirected."""
+    lp_asks_soon(way)
+    with way.proxies() as both, way.near.connect((RP, 80), 30) as older:
+        ask(older)
+        load(way.near, **words("81"))
+        with served(way, 2) as pairs, way.near.connect((RP, 80), 30) as direct:
+            (idle, _), (active, _) = pairs
+            ask(direct)
+            if how == "off":
+                write(way.near, "off")
+            forget(way)
+            active.sendall(b"word")
+            active.settimeout(TOLD_S)
+            with pytest.raises((ConnectionResetError, ConnectionAbortedError)):
+                active.recv(1)
+            ends_with(idle, errno.ECONNABORTED, TOLD_S)
+            told = counters(way.near)
+            assert told.pop("forgotten") in (1, 2), "who sends may be reset by its server first"
+            assert told == {"redirected": 2}
+            for sock in (older, direct):
+                ask(sock)
+            equals("connections at lp", lambda: established(way.near, 6003), 0, TOLD_S)
+        both.settled(TOLD_S)
+        rmmod()
+        ask(older)
+
+
+def test_who_waits_for_nothing_that_was_forgotten_is_left_alone(way: Road) -> None:
+    """What has come is read to its end; who is still connecting is redirected once more."""
+    size = 100_000
+    deaf = "table ip deaf { chain o { type filter hook output priority 0;"
+    deaf += " tcp sport 6003 tcp dport 45678 tcp flags & (syn | ack) == (syn | ack) drop; }; }"
+    lp_asks_soon(way)
+    with way.proxies() as both:
+        load(way.near, **words("80,81"))
+        with served(way, 1) as [(reader, server)], way.near.open_socket() as asking:
+            server.sendall(b"x" * size)
+            server.close()
+            closed = ("ss", "-Htn", "state", "close-wait", "dport = :81")
+            until("the end to come", lambda: way.near.run(*closed))
+            way.near.nft(deaf)
+            asking.bind(("10.77.0.1", 45678))
+            asking.setblocking(False)
+            assert asking.connect_ex((RP, 80)) == errno.EINPROGRESS
+            with connected(way, 1) as [last]:  # in whose turn the others have had theirs
+                forget(way)
+                ends_with(last, errno.ECONNABORTED, TOLD_S)
+            assert reader.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+            got = 0
+            while part := reader.recv(65536):
+                got += len(part)
+            assert got == size
+            way.near.nft("delete table ip deaf")
+            asking.settimeout(60)
+            until("the connection", lambda: is_connected(asking), 60)
+            ask(asking)
+            assert counters(way.near)["forgotten"] == 1
+        both.settled(TOLD_S)
+
+
+def is_connected(sock: socket.socket) -> bool:
+    try:
+        sock.getpeername()
+    except OSError as why:
+        assert why.errno == errno.ENOTCONN
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+        return False
+    return True
+
+
+def test_who_comes_later_with_the_same_addresses_is_somebody_else(way: Road) -> None:
+    """Redirected and closed, then the same again and directly, before the module looked."""
+    lp_asks_soon(way)
+    with way.proxies() as both:
+        load(way.near, **words())
+        with connected(way, 1) as [last]:
+            for number in range(2):
+                sock = way.near.open_socket()
+                sock.settimeout(30)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                sock.bind(("10.77.0.1", 45678))
+                sock.connect((RP, 80))
+                if number == 0:
+                    sock.close()
+                    write(way.near, "off")
+            with sock:
+                ask(sock)
+                forget(way)
+                ends_with(last, errno.ECONNABORTED, TOLD_S)
+                ask(sock)
+        assert counters(way.near) == {"redirected": 2, "forgotten": 1}
+        both.settled(TOLD_S)
+
+
+def test_rmmod_tells_who_was_forgotten_a_moment_ago(way: Road) -> None:
+    lp_asks_soon(way)
+    with way.proxies() as both:
+        load(way.near, **words())
+        with connected(way, 3) as socks:
+            forget(way)
+            rmmod()
+            for sock in socks:
+                ends_with(sock, errno.ECONNABORTED, seconds=0.0)
+        equals("connections at lp", lambda: established(way.near, 6003), 0, TOLD_S)
+        both.settled(TOLD_S)
 
 
 def test_unloads_under_load(way: Road) -> None:

@@ -9,20 +9,22 @@ import ctypes
 import errno
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.relay.netns import Namespace
-from tests.vm.module import KO, PROC, Log, in_guest, load, loaded, rmmod, setting
-from tests.vm.road import words
+from tests.vm.module import KO, PROC, Log, counters, in_guest, load, loaded, rmmod, setting
+from tests.vm.road import RP, words
 
 # How many more allocations of this thread succeed before one is refused; 0: none is.
 COUNTDOWN = Path("/proc/thread-self/fail-nth")
 FAILSLAB = Path("/sys/kernel/debug/failslab")
 FINIT_MODULE = {"x86_64": 313, "aarch64": 273}
 MOST = 3000
-OWN = 40  # more than the module's own
+OWN = 100  # more than the module's own
+MANY = 200  # more than a connection's
 
 pytestmark = [
     in_guest,
@@ -102,6 +104,24 @@ def test_when_it_is_configured(two: tuple[Namespace, Namespace], log: Log, refus
     assert setting(near).startswith("remoteProxyIP=")
     os.close(files.pop())
     assert refused > 3
+    rmmod()
+
+
+def test_when_a_connection_is_redirected(
+    two: tuple[Namespace, Namespace], log: Log, refusing: None
+) -> None:
+    """It is refused, or made all the same; where it cannot be remembered, that is counted."""
+    near, _ = two
+    load(near, **words())
+    with near.open_socket() as lp, ExitStack() as stack:
+        lp.bind(("127.0.0.1", 6003))
+        lp.listen(MANY)
+        fresh = [stack.enter_context(near.open_socket()) for _ in range(MANY)]
+        for sock in fresh:
+            sock.settimeout(60)
+        for error in each_refused(lambda: fresh.pop().connect((RP, 80))):
+            assert error in (None, errno.ENOMEM, errno.ENOBUFS), os.strerror(error)
+        assert counters(near)["unwatched"] == 1
     rmmod()
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.relay import conntrack
 from tests.relay.netns import Namespace, namespace, veth
 from tests.relay.proxies import remote_proxy
 from tests.relay.waiting import equals, until
@@ -97,6 +98,23 @@ def test_namespaces_come_and_go_meanwhile(way: Road) -> None:
         undone(way)
         both.settled(SETTLES_S)
     until("the namespaces to be gone", lambda: namespaces() <= before, SETTLES_S)
+
+
+def test_connections_are_forgotten_over_and_over(way: Road) -> None:
+    """While the module goes and comes: nobody waits for ever, and lp is left with nothing."""
+    way.near.run("sysctl", "-qw", "net.ipv4.tcp_keepalive_time=3")
+    visit = visits(way.near, (RP, 80))
+    with way.proxies() as both:
+        with storm(one=visit, two=visit, three=visit, four=visit) as them:
+            for _ in range(ROUNDS // 3):  # each time they wait for the module's next look
+                load(way.near, **words())
+                for _ in range(3):
+                    them.more(1)
+                    conntrack.flush(way.near)
+                rmmod()
+                them.more(1)
+        undone(way)
+        both.settled(SETTLES_S)
 
 
 def test_lp_killed_over_and_over(way: Road) -> None:
