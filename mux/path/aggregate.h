@@ -102,7 +102,8 @@ struct aggregate {
 
 	enum aggregate_probe probe;
 	size_t probe_from;	/* the limit until then */
-	unsigned int vain;	/* probes that showed others' queue */
+	unsigned int vain;	/* probes that showed others' queue, less those of ours */
+	unsigned int clear;	/* rounds without a queue, in a row, while we yield */
 	int64_t yield_until;
 	double yield_for;	/* the last time, ns; 0: we were alone since */
 

@@ -185,6 +185,9 @@ static void yield(struct aggregate *a, int64_t now)
 	a->limit = AGGREGATE_NONE;
 	a->yield_for = a->yield_for > 0 ? smaller(2 * a->yield_for, PERIOD) : SOON;
 	a->yield_until = now + (int64_t)a->yield_for;
+	if (a->vain < THRICE)
+		a->vain++;
+	a->clear = 0;
 }
 
 /* Nobody else: the queue is ours, or there is none. */
@@ -205,8 +208,13 @@ static void less_ends(struct aggregate *a, const struct aggregate_round *r,
 	} else if (a->state == AGGREGATE_BOUND) {
 		aggregate_set_limit(a, (double)a->probe_from, now);
 		renew(a, least, now);
-	} else if (r->held < a->before.held &&
+	} else if (r->limited && r->held < a->before.held &&
 		   (least <= wish_of(a) || our_share(a, r) > SHARE)) {
+		/* Ours. When all lose at once others' queue is gone as well. */
+		a->limit = AGGREGATE_NONE;
+		a->yield_for = 0;
+		if (--a->vain)
+			return;
 		alone(a);
 		bind_to(a, a->before.held * wish_of(a) / a->before.rtt, now);
 	} else {
@@ -338,7 +346,9 @@ static void end_round(struct aggregate *a, const struct aggregate_ack *ack)
 	} else if (!probe_begins(a, &r, now)) {
 		if (a->state == AGGREGATE_BOUND)
 			follow(a, &r, now);
-		else if (r.least <= wish_of(a))
+		else if (r.least > wish_of(a))
+			a->clear = 0;
+		else if (++a->clear >= THRICE)
 			bind_to(a, a->rate * wish_of(a) / 1e9, now);
 		a->before = r;
 	}
