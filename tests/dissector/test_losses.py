@@ -28,13 +28,23 @@ def statistics(path: Path) -> dict[str, Any]:
     return json.loads(tshark.run(path, "-q", "-o", "tm3.statistics:json"))
 
 
+def sent_again(sample: Path) -> int:
+    """Wireshark calls what follows another segment within its round trip "out of order", also where
+    the capture, taken before the loss, has the same segment twice."""
+    fields = ["tcp.stream", "tcp.srcport", "tcp.seq", "tcp.len", "tcp.analysis.retransmission"]
+    alone = ("--disable-protocol", "x11", "-Y", "tcp.len > 0")
+    seen, count = set(), 0
+    for *segment, retransmission in tshark.field_values(sample, fields, *alone, script=None):
+        count += bool(retransmission) or tuple(segment) in seen
+        seen.add(tuple(segment))
+    return count
+
+
 @pytest.mark.parametrize("sample", SAMPLES, ids=[path.stem for path in SAMPLES])
 def test_as_many_were_sent_again_as_wireshark_says(sample: Path) -> None:
-    again = "tcp.analysis.retransmission && tcp.len > 0"
-    alone = ("--disable-protocol", "x11", "-Y", again)
-    wanted = len(tshark.field_values(sample, ["frame.number"], *alone, script=None))
     pipes = statistics(sample)["pipes"]
-    assert sum(row[way]["tcp_resent"] for row in pipes for way in ("up", "down")) == wanted
+    found = sum(row[way]["tcp_resent"] for row in pipes for way in ("up", "down"))
+    assert found == sent_again(sample)
 
 
 def capture_of(path: Path, gap_us: int, *, handshake: bool = True, fifth: bool = False) -> None:
