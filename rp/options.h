@@ -34,8 +34,8 @@ struct options {
 };
 
 /*
- * Returns whether to go on; else the program is to exit with @status. Strings in
- * @argv are kept, not copied. Call options_fini() in either case.
+ * Returns whether to go on; else the program is to exit with @status. Call
+ * options_fini() in either case.
  */
 bool options_parse(struct options *o, int argc, char **argv, int *status);
 void options_fini(struct options *o);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "command_line.h"
 
+#include <ctype.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,16 +10,25 @@
 #include <string.h>
 
 #include "../base/refuse.h"
+#include "config_file.h"
 #include "values.h"
 
 enum {
 	REASON_MAX = 512,
 	SECTIONS = 3,
+	ARGUMENTS = 2,
+	ARGUMENT_MAX = 512,
 	/* Above all characters, which getopt_long() puts into optopt. */
 	VAL_BASE = 256,
 };
 
 static const struct option_spec about_options[] = {
+	{ "config", "FILE",
+	  "options from FILE, one a line and without dashes, as if they stood "
+	  "here; arguments, too, such as \"pipes 4\", if they are not given "
+	  "here" },
+	{ "check", NULL,
+	  "say whether command line and files are right, and exit" },
 	{ "help", NULL, "show this and exit" },
 	{ "version", NULL, "show the version and exit" },
 	{ NULL, NULL, NULL },
@@ -31,6 +41,10 @@ struct parser {
 	const struct option_spec *section[SECTIONS];
 	struct option *table;	/* for getopt_long() */
 	bool answered;		/* --help or --version did */
+	bool check;
+	const char *file;	/* while lines of it are read */
+	unsigned int line;
+	char argument[ARGUMENTS][ARGUMENT_MAX];	/* of files, "" if none */
 };
 
 /* --- the table: an option's val is its place in all sections together --- */
@@ -87,7 +101,11 @@ static int wrong(const struct parser *p, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
-	fprintf(stderr, "%s: %s\n", p->cl->program, line);
+	if (p->file)
+		fprintf(stderr, "%s: %s:%u: %s\n", p->cl->program, p->file,
+			p->line, line);
+	else
+		fprintf(stderr, "%s: %s\n", p->cl->program, line);
 	return -1;
 }
 
@@ -145,49 +163,151 @@ static int wrong_option(const struct parser *p, int what, const char *word)
 		     (int)strcspn(word, "="), word, program);
 }
 
-/* --- from left to right --- */
+/* --- one option --- */
 
-static int take_option(struct parser *p, unsigned int i)
+static int take_about(struct parser *p, const char *name)
 {
-	unsigned int section;
-	const struct option_spec *o = option_at(p, i, &section);
+	if (!strcmp(name, "check")) {
+		p->check = true;
+		return 0;
+	}
+	p->answered = true;
+	if (!strcmp(name, "help"))
+		print_help(p);
+	else
+		printf("%s (TM3) " TM3_VERSION "\n", p->cl->program);
+	return 0;
+}
+
+static int take_option(struct parser *p, const struct option_spec *o,
+		       const char *value)
+{
 	char why[REASON_MAX];
 	int err;
 
-	if (p->section[section] == about_options) {
-		p->answered = true;
-		if (!strcmp(o->name, "help"))
-			print_help(p);
-		else
-			printf("%s (TM3) " TM3_VERSION "\n", p->cl->program);
-		return 0;
-	}
-	if (p->section[section] == engine_options)
-		err = settings_set(p->settings, o->name, optarg, why,
+	if (option_named(engine_options, o->name) == o)
+		err = settings_set(p->settings, o->name, value, why,
 				   sizeof(why));
 	else
-		err = p->cl->set(p->options, o->name, optarg, why,
+		err = p->cl->set(p->options, o->name, value, why,
 				 sizeof(why));
 	return err ? wrong(p, "%s", why) : 0;
 }
 
-static int take_arguments(struct parser *p, char *const *arguments, int n)
+/* --- a file --- */
+
+/* "RP_ADDRESS[:PORT]" is "rp-address" there. */
+static bool is_argument(const char *argument, const char *name)
+{
+	size_t i, n = strcspn(argument, "[");
+
+	if (strlen(name) != n)
+		return false;
+	for (i = 0; i < n; i++) {
+		int c = argument[i] == '_' ? '-' :
+			tolower((unsigned char)argument[i]);
+
+		if (c != name[i])
+			return false;
+	}
+	return true;
+}
+
+static int take_argument_line(struct parser *p, unsigned int i,
+			      const struct config_line *line)
+{
+	if (!line->value)
+		return wrong(p, "%s: its value is missing", line->name);
+	if (strlen(line->value) >= ARGUMENT_MAX)
+		return wrong(p, "%s: it is too long", line->name);
+	strcpy(p->argument[i], line->value);
+	return 0;
+}
+
+static int take_line(struct parser *p, const struct config_line *line)
+{
+	const struct option_spec *o = option_named(p->cl->options, line->name);
+	const char *const *names = p->cl->arguments;
+	unsigned int i;
+
+	for (i = 0; names[i]; i++) {
+		if (is_argument(names[i], line->name))
+			return take_argument_line(p, i, line);
+	}
+	if (!o)
+		o = option_named(engine_options, line->name);
+	if (!o && option_named(about_options, line->name))
+		return wrong(p, "%s: this goes on the command line only",
+			     line->name);
+	if (!o && *line->name == '-')
+		return wrong(p, "%s: options stand here without dashes",
+			     line->name);
+	if (!o)
+		return wrong(p, "%s: there is no such option; %s --help lists "
+			     "them", line->name, p->cl->program);
+	if (o->arg && !line->value)
+		return wrong(p, "%s: its value (%s) is missing", o->name,
+			     o->arg);
+	if (!o->arg && line->value)
+		return wrong(p, "%s takes no value", o->name);
+	return take_option(p, o, line->value);
+}
+
+static int take_file(struct parser *p, const char *path)
+{
+	struct config_file file;
+	struct config_line line;
+	char why[REASON_MAX];
+	int err = 0;
+
+	if (config_file_open(&file, path, why, sizeof(why)))
+		return wrong(p, "--config: %s", why);
+	p->file = path;
+	while (!err && config_file_next(&file, &line)) {
+		p->line = line.number;
+		err = take_line(p, &line);
+	}
+	p->file = NULL;
+	config_file_close(&file);
+	return err;
+}
+
+/* --- from left to right --- */
+
+static int take_word(struct parser *p, unsigned int i, const char *value)
+{
+	unsigned int section;
+	const struct option_spec *o = option_at(p, i, &section);
+
+	if (p->section[section] != about_options)
+		return take_option(p, o, value);
+	if (!strcmp(o->name, "config"))
+		return take_file(p, value);
+	return take_about(p, o->name);
+}
+
+static int take_arguments(struct parser *p, char *const *given, int n)
 {
 	const char *const *names = p->cl->arguments;
+	char *arguments[ARGUMENTS];
 	char why[REASON_MAX];
-	int wanted = 0;
+	int i;
 
-	while (names[wanted])
-		wanted++;
-	if (n < wanted)
-		return wrong(p, "%s is missing; usage: %s (more: %s --help)",
-			     names[n], usage(p, why), p->cl->program);
-	if (n > wanted)
+	for (i = 0; names[i]; i++) {
+		arguments[i] = i < n ? given[i] : p->argument[i];
+		if (i >= n && !*arguments[i])
+			return wrong(p, "%s is missing; usage: %s "
+				     "(more: %s --help)", names[i],
+				     usage(p, why), p->cl->program);
+	}
+	if (n > i)
 		return wrong(p, "'%s' is one argument too many; usage: %s "
-			     "(more: %s --help)", arguments[wanted],
-			     usage(p, why), p->cl->program);
+			     "(more: %s --help)", given[i], usage(p, why),
+			     p->cl->program);
 	if (p->cl->finish(p->options, arguments, why, sizeof(why)))
 		return wrong(p, "%s", why);
+	if (p->check)
+		printf("%s: all is right\n", p->cl->program);
 	return 0;
 }
 
@@ -199,7 +319,7 @@ static int parse(struct parser *p, int argc, char **argv)
 	while ((val = getopt_long(argc, argv, ":", p->table, NULL)) != -1) {
 		if (val < VAL_BASE)
 			return wrong_option(p, val, argv[optind - 1]);
-		if (take_option(p, (unsigned int)val - VAL_BASE))
+		if (take_word(p, (unsigned int)val - VAL_BASE, optarg))
 			return -1;
 		if (p->answered)
 			return 0;
@@ -224,7 +344,7 @@ bool command_line_parse(const struct command_line *cl,
 		err = parse(&p, argc, argv);
 	free(p.table);
 	*status = err ? EXIT_WRONG_ARGUMENTS : EXIT_SUCCESS;
-	return !err && !p.answered;
+	return !err && !p.answered && !p.check;
 }
 
 int command_line_pipes(struct settings *settings, const char *text, bool loose,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The command line of a proxy: options of its own, the engine's settings,
- * --help and --version, and its arguments behind them. If something is wrong with
- * it, one line on stderr says what, in the same words for both proxies.
+ * files of them, --help and --version, and its arguments behind them. If something
+ * is wrong with it, one line on stderr says what, in the same words for both proxies.
  */
 #ifndef TM3_COMMAND_LINE_H
 #define TM3_COMMAND_LINE_H
@@ -35,8 +35,7 @@ struct command_line {
 
 /*
  * Returns whether the program is to run. If not, it is to exit with @status:
- * help was given, or what is wrong was said. Strings in @argv are kept, not
- * copied.
+ * help was given, or what is wrong was said. No string of @argv is kept.
  */
 bool command_line_parse(const struct command_line *cl,
 			struct settings *settings, void *options, int argc,

@@ -301,10 +301,11 @@ static int set_cc(struct settings *s, const char *value, char *why,
 		  size_t why_len)
 {
 	char words[WORDS_LEN];
-	int err = *value ? try_cc(value) : -ENOENT;
+	int err = *value && strlen(value) < CC_NAME_MAX ? try_cc(value) :
+		  -ENOENT;
 
 	if (!err) {
-		s->cc = value;
+		strcpy(s->cc, value);
 		return 0;
 	}
 	if (err == -EPERM) {
@@ -356,7 +357,10 @@ static int set_stats(struct settings *s, const char *value, char *why,
 {
 	if (!*value)
 		return refuse(why, why_len, "--stats: the file has no name");
-	s->stats_path = value;
+	if (strlen(value) >= sizeof(s->stats_path))
+		return refuse(why, why_len, "--stats: %s",
+			      strerror(ENAMETOOLONG));
+	strcpy(s->stats_path, value);
 	return 0;
 }
 
@@ -408,19 +412,18 @@ static const struct setting setters[] = {
 	{ "quiet", set_quiet },
 };
 
-static const struct option_spec *option_named(const char *name)
+const struct option_spec *option_named(const struct option_spec *options,
+				       const char *name)
 {
-	const struct option_spec *o = engine_options;
-
-	while (o->name && strcmp(o->name, name))
-		o++;
-	return o->name ? o : NULL;
+	while (options->name && strcmp(options->name, name))
+		options++;
+	return options->name ? options : NULL;
 }
 
 int settings_set(struct settings *s, const char *name, const char *value,
 	       char *why, size_t why_len)
 {
-	const struct option_spec *option = option_named(name);
+	const struct option_spec *option = option_named(engine_options, name);
 	size_t i;
 
 	if (!option)

@@ -20,6 +20,10 @@ struct option_spec {
 /* Ends with a name of NULL. */
 extern const struct option_spec engine_options[];
 
+/* Of such a list, or NULL. */
+const struct option_spec *option_named(const struct option_spec *options,
+				       const char *name);
+
 /* As if no option had been given. */
 void settings_init(struct settings *settings);
 

@@ -41,7 +41,7 @@ static int open_stream(struct pipe *p)
 
 	sock_nodelay(p->fd);
 	sock_watchful(p->fd);
-	if (settings->cc)
+	if (*settings->cc)
 		setsockopt(p->fd, IPPROTO_TCP, TCP_CONGESTION, settings->cc,
 			   (socklen_t)strlen(settings->cc));
 	if (p->transport != TRANSPORT_TCP)

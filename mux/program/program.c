@@ -83,7 +83,7 @@ static int open_stats(struct program *p, unsigned int pipes)
 {
 	const struct settings *settings = p->engine.settings;
 
-	if (!settings->stats_path)
+	if (!*settings->stats_path)
 		return 0;
 	p->engine.stats = stats_open(settings->stats_path, &p->log, settings,
 				     pipes);

@@ -25,8 +25,6 @@
 #include "../sched/sched.h"
 #include "../settings/settings.h"
 
-enum { CC_NAME_MAX = 16 };
-
 /* Unwritten bytes that are worth a write before the interval ends. */
 enum { FLUSH_BYTES = 64 * 1024 };
 

@@ -6,6 +6,7 @@
 #ifndef TM3_SETTINGS_H
 #define TM3_SETTINGS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,8 @@ struct pipe_policy;
 /* How the sum of what the pipes hold is bounded: see path/. */
 enum aggregate_mode { AGGREGATE_DELAY, AGGREGATE_DSWA, AGGREGATE_OFF };
 
+enum { CC_NAME_MAX = 16 };	/* the kernel's TCP_CA_NAME_MAX */
+
 struct settings {
 	bool late;		/* binding */
 	size_t app_buffer;	/* early: bytes queued per pipe */
@@ -33,7 +36,7 @@ struct settings {
 	struct transport_set transports;	/* what pipes are made of */
 	double sctp_loss;	/* percent: a mixed set goes to SCTP above it */
 	bool sctp_loss_given;	/* on the command line */
-	const char *cc;		/* congestion control of pipes, or NULL */
+	char cc[CC_NAME_MAX];	/* congestion control of pipes, "" the system's */
 	uint64_t seed;		/* of the random policy, and of LP's first id */
 	bool seed_given;	/* on the command line */
 	unsigned int max_conns;	/* in a session */
@@ -42,7 +45,7 @@ struct settings {
 	size_t window_memory;	/* that the other end may fill */
 	size_t keep;		/* bytes sent and not acknowledged */
 	unsigned int resume_s;	/* that one without pipes is kept */
-	const char *stats_path;	/* or NULL */
+	char stats_path[PATH_MAX];	/* "" if there are none */
 	double stats_interval;	/* s */
 	int verbosity;		/* enum log_level */
 };

@@ -44,7 +44,7 @@ static void assert_refused(const char *name, const char *value)
 	assert_int_equal(settings.app_buffer, before.app_buffer);
 	assert_int_equal(settings.pipe_sndbuf, before.pipe_sndbuf);
 	assert_int_equal(settings.max_conns, before.max_conns);
-	assert_ptr_equal(settings.cc, before.cc);
+	assert_string_equal(settings.cc, before.cc);
 	assert_true(settings.stats_interval == before.stats_interval);
 }
 
@@ -58,8 +58,8 @@ static void what_holds_unless_told(void **state)
 	assert_true(transport_set_is(&settings.transports, TRANSPORT_TCP));
 	assert_true(settings.sctp_loss == 0.5);
 	assert_string_equal(settings.conn_policy->name, "las");
-	assert_null(settings.cc);
-	assert_null(settings.stats_path);
+	assert_string_equal(settings.cc, "");
+	assert_string_equal(settings.stats_path, "");
 	assert_int_equal(settings.verbosity, LOG_INFO);
 	assert_true(settings.stats_interval == 1.0);
 	assert_int_equal(settings_check(&settings, why, sizeof(why)), 0);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "config_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../base/refuse.h"
+
+enum { FILE_MAX = 1 << 20 };
+
+static const char blanks[] = " \t\r\v\f";
+
+/* All there is, and a byte more: so much of a pipe or device is too long. */
+static ssize_t read_all(int fd, char *text, size_t size)
+{
+	size_t n = 0;
+	ssize_t got;
+
+	while (n < size) {
+		got = read(fd, text + n, size - n);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -1;
+		if (!got)
+			break;
+		n += (size_t)got;
+	}
+	return (ssize_t)n;
+}
+
+static int take_text(struct config_file *f, const char *path, ssize_t n,
+		     char *why, size_t why_len)
+{
+	if (n < 0)
+		return refuse(why, why_len, "%s: %s", path, strerror(errno));
+	if (n > FILE_MAX)
+		return refuse(why, why_len, "%s: is longer than %d bytes",
+			      path, FILE_MAX);
+	if (memchr(f->text, '\0', (size_t)n))
+		return refuse(why, why_len, "%s: is not a text", path);
+	f->text[n] = '\0';
+	f->at = f->text;
+	return 0;
+}
+
+int config_file_open(struct config_file *f, const char *path, char *why,
+		     size_t why_len)
+{
+	int fd, err;
+
+	memset(f, 0, sizeof(*f));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return refuse(why, why_len, "%s: %s", path, strerror(errno));
+	f->text = malloc(FILE_MAX + 2);
+	if (f->text)
+		err = take_text(f, path, read_all(fd, f->text, FILE_MAX + 1),
+				why, why_len);
+	else
+		err = refuse(why, why_len, "%s: %s", path, strerror(ENOMEM));
+	close(fd);
+	if (err)
+		config_file_close(f);
+	return err;
+}
+
+void config_file_close(struct config_file *f)
+{
+	free(f->text);
+	memset(f, 0, sizeof(*f));
+}
+
+/* Ends @line before its last blanks. */
+static void trim(char *line)
+{
+	size_t n = strlen(line);
+
+	while (n && strchr(blanks, line[n - 1]))
+		n--;
+	line[n] = '\0';
+}
+
+int config_file_next(struct config_file *f, struct config_line *line)
+{
+	while (f->at) {
+		char *text = strsep(&f->at, "\n");
+		char *value;
+
+		f->lines++;
+		trim(text);
+		text += strspn(text, blanks);
+		if (!*text || *text == '#')
+			continue;
+		value = text + strcspn(text, blanks);
+		if (*value) {
+			*value++ = '\0';
+			value += strspn(value, blanks);
+		}
+		*line = (struct config_line){
+			.number = f->lines,
+			.name = text,
+			.value = *value ? value : NULL,
+		};
+		return 1;
+	}
+	return 0;
+}
