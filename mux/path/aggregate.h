@@ -143,7 +143,7 @@ void aggregate_windows(struct aggregate *a, double cwnd, double rttmin,
 bool aggregate_asks(struct aggregate *a, uint64_t written, size_t held,
 		    int64_t now);
 
-/* The smallest round trip of late; 0 as long as there was none. */
+/* The path's round trip without a queue, as the law takes it; 0 while unknown. */
 int64_t aggregate_base(const struct aggregate *a);
 
 const char *aggregate_state_name(enum aggregate_state state);

@@ -8,7 +8,7 @@
  * unordered, so that it waits for no other one, as soon as the connection's other end
  * was heard: until then data could overtake the SYN in such masses that
  * it had to be dropped (EARLY_MAX). Numbers put all in order, as they do
- * between pipes. That order holds on a pipe is so no more: pipe_keeps_order().
+ * between pipes; on such a pipe messages overtake one another, see pipe_keeps_order().
  *
  * So a message's place on its pipe tells nothing. A run that has a count gives it to its
  * messages that count, as their PPID, in network order; all others have 0. What a message that

@@ -102,7 +102,7 @@ static void conn_gone(struct session *s, struct conn *c)
  */
 static void conn_lost(struct session *s, struct conn *c)
 {
-	if (s->role->open && table_is_free(s->table, c->id))
+	if (!c->ours && table_is_free(s->table, c->id))
 		outbound_say_reset(s, c);
 }
 

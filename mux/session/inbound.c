@@ -168,7 +168,7 @@ static struct conn *newcomer(struct session *s, const struct wire_msg *msg)
 static struct conn *route(struct session *s, struct pipe *p,
 			  const struct wire_msg *msg)
 {
-	bool accepts = s->role->open != NULL;
+	bool accepts = session_accepts(s);
 	unsigned int pipe = pipe_keeps_order(p) ? p->index : TABLE_NO_ORDER;
 	struct table_route r = table_route(s->table, msg, pipe, accepts,
 					   inbound_reading_time(s));
@@ -189,7 +189,7 @@ bool inbound_expects(struct session *s, unsigned int pipe,
 		     const struct wire_head *head, uint32_t *number)
 {
 	struct table_route r = table_foresee(s->table, head, pipe,
-					     s->role->open != NULL);
+					     session_accepts(s));
 
 	*number = r.conn ? r.conn->reorder.next : 0;
 	if (!head->id || r.verdict == TABLE_LATE)
@@ -228,7 +228,7 @@ static struct conn *accused(struct session *s, struct pipe *p,
  */
 static bool is_foreign(const struct session *s, const struct wire_msg *msg)
 {
-	return !s->role->open && msg->id && !table_gave(s->table, msg->id);
+	return !session_accepts(s) && msg->id && !table_gave(s->table, msg->id);
 }
 
 static void refuse_foreign(struct session *s, const struct pipe *p,
@@ -244,7 +244,7 @@ static void refuse_foreign(struct session *s, const struct pipe *p,
 bool inbound_message(struct session *s, struct pipe *p,
 		     const struct wire_msg *msg, uint64_t offset)
 {
-	enum wire_error err = wire_check(msg, !s->role->open);
+	enum wire_error err = wire_check(msg, !session_accepts(s));
 	struct conn *c;
 
 	if (s->dead)

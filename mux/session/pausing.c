@@ -72,7 +72,7 @@ static uint64_t written(const struct conn *c)
 /* LP opens all connections, so it knows when there are no others to hold up. */
 static bool is_alone(const struct session *s)
 {
-	return !s->role->open && table_conns(s->table) == 1;
+	return !session_accepts(s) && table_conns(s->table) == 1;
 }
 
 static void charge(struct session *s, struct conn *c)

@@ -74,6 +74,12 @@ struct session {
 	struct stats_counts counts;
 };
 
+/* Does the other end open connections here? In the baseline LP opens them all. */
+static inline bool session_accepts(const struct session *s)
+{
+	return s->role->open != NULL;
+}
+
 /* session */
 struct conn *session_conn_new(struct session *s, uint16_t id);
 void session_tell_room(struct session *s);

@@ -3,8 +3,8 @@
  * The engine's decisions over a modelled last mile, in virtual time: what the
  * pipes hold together, who waits and for how long, and whether the path is
  * used. Scheduler, allowance and limit are the engine's; the loop that asks
- * them, a message at a time, is the model's and stands for mux/outbound. That
- * no message waits while a pipe could send, and that nothing is written beyond
+ * them, a message at a time, is the model's and stands for mux/session/outbound.
+ * That no message waits while a pipe could send, and that nothing is written beyond
  * the limit but the message that reaches it, the model asserts itself.
  */
 #include <setjmp.h>
