@@ -14,7 +14,7 @@ from typing import Any
 
 from bench import machine, namespace, report, tools
 from bench.measures import Bench, Size
-from bench.rivals import ALL, BY_NAME, RIVALS, Place, Rival
+from bench.rivals import ALL, BEFORE, BY_NAME, RIVALS, Place, Rival
 from bench.run import carry_out, plan
 
 FORMAT = 1
@@ -67,6 +67,12 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         default=Path(os.environ.get("TM3_BUILD") or "build"),
         help="where rp and lp are and helpers are built (default: build)",
     )
+    parser.add_argument(
+        "--before",
+        type=Path,
+        metavar="DIR",
+        help=f"where the rp and lp of another build are: {BEFORE}, beside ours",
+    )
     parser.add_argument("--out", type=Path, help="where results go (default: BUILD/bench)")
     return parser.parse_args(arguments)
 
@@ -76,9 +82,10 @@ def size_of(options: argparse.Namespace) -> Size:
     return dataclasses.replace(size, bytes=options.bytes or size.bytes)
 
 
-def default_rivals(build: Path) -> list[str]:
-    spare = "v2ray" if tools.sing_box_path(build).exists() else "sing-box"
-    return [rival.name for rival in RIVALS if rival.name != spare]
+def default_rivals(build: Path, before: Path | None) -> list[str]:
+    spare = {"v2ray" if tools.sing_box_path(build).exists() else "sing-box"}
+    spare |= set() if before else {BEFORE}
+    return [rival.name for rival in RIVALS if rival.name not in spare]
 
 
 def choose(wanted: list[str], found: tools.Tools) -> tuple[list[Rival], dict[str, str]]:
@@ -114,8 +121,9 @@ def write(result: dict[str, Any], out: Path) -> None:
 def measure(options: argparse.Namespace, command: str) -> int:
     namespace.furnish()
     cores = two_cores()
-    wanted = options.rivals or default_rivals(options.build)
-    found = tools.find({need for name in wanted for need in BY_NAME[name].needs}, options.build)
+    wanted = options.rivals or default_rivals(options.build, options.before)
+    needs = {need for name in wanted for need in BY_NAME[name].needs}
+    found = tools.find(needs, options.build, options.before)
     rivals, skipped = choose(wanted, found)
     seed = random.randrange(1 << 31) if options.seed is None else options.seed
     blocks = options.reps or (2 if options.quick else 7)

@@ -19,6 +19,7 @@ SERVER_PORT = 7000
 ENTRY_PORT = 7100  # where the load enters a relay
 MIDDLE_PORT = 6000  # between a relay's two halves
 OURS = "tm3"
+BEFORE = "tm3-before"
 BULK = ("down", "up")
 ALL = ("down", "up", "connects", "echo", "idle")
 
@@ -57,12 +58,16 @@ def direct(_: Place) -> list[Program]:
     return []
 
 
-def tm3(options: tuple[str, ...], lp: tuple[str, ...] = ()) -> Callable[[Place], list[Program]]:
+def tm3(
+    options: tuple[str, ...],
+    lp: tuple[str, ...] = (),
+    tools: tuple[str, str] = ("rp", "lp"),
+) -> Callable[[Place], list[Program]]:
     """`options` of both, `lp` of one."""
 
     def start(place: Place) -> list[Program]:
         at = f"127.0.0.1:{MIDDLE_PORT}"
-        rp = (place.tools["rp"], *options, "--listen", at, str(PIPES))
+        rp = (place.tools[tools[0]], *options, "--listen", at, str(PIPES))
         forward = f"127.0.0.1:{ENTRY_PORT}:127.0.0.1:{SERVER_PORT}"
         off = ("--socks", "off", "--redirect", "off")
         words = (*options, *lp, *off, "--forward", forward)
@@ -70,7 +75,7 @@ def tm3(options: tuple[str, ...], lp: tuple[str, ...] = ()) -> Callable[[Place],
             Program("rp", rp, place.cores[1], port=MIDDLE_PORT),
             Program(
                 "lp",
-                (place.tools["lp"], *words, at, str(PIPES)),
+                (place.tools[tools[1]], *words, at, str(PIPES)),
                 place.cores[0],
                 port=ENTRY_PORT,
                 says=f"{PIPES} pipes to",
@@ -206,6 +211,12 @@ RIVALS = (
         f"rp + lp, {PIPES} pipes, baseline",
         ("rp", "lp"),
         tm3((), lp=("--extend", "never")),
+    ),
+    Rival(
+        BEFORE,
+        f"rp + lp of another build, {PIPES} pipes",
+        ("rp-before", "lp-before"),
+        tm3((), tools=("rp-before", "lp-before")),
     ),
     Rival(OURS, f"rp + lp, {PIPES} pipes", ("rp", "lp"), tm3(())),
 )

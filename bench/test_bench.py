@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from bench import accounts, programs, report, stats, tools
-from bench.__main__ import parse_arguments
+from bench.__main__ import default_rivals, parse_arguments
 from bench.measures import last_words, metrics
 from bench.programs import Program, Trouble, running
-from bench.rivals import ALL, OURS, RIVALS
+from bench.rivals import ALL, BEFORE, OURS, RIVALS
 from bench.run import IDLE_BLOCKS, plan
 
 
@@ -289,3 +289,21 @@ def cut_after(limit: int) -> Callable[[bytes], bytes]:
         return data
 
     return cut
+
+
+def test_another_build_beside_ours(tmp_path: Path) -> None:
+    names = {"rp", "lp", "rp-before", "lp-before"}
+    for build in ("now", "old"):
+        (tmp_path / build).mkdir()
+        for name in ("rp", "lp"):
+            (tmp_path / build / name).touch()
+    found = tools.find(names, tmp_path / "now")
+    assert set(found.paths) == {"rp", "lp"}
+    assert found.missing["rp-before"] == "it needs --before DIR"
+    found = tools.find(names, tmp_path / "now", tmp_path / "old")
+    assert found.paths["lp-before"] == str(tmp_path / "old" / "lp") and not found.missing
+    (tmp_path / "old" / "lp").unlink()
+    found = tools.find(names, tmp_path / "now", tmp_path / "old")
+    assert found.missing == {"lp-before": f"{tmp_path / 'old' / 'lp'} is not built"}
+    assert BEFORE in default_rivals(tmp_path / "now", tmp_path / "old")
+    assert BEFORE not in default_rivals(tmp_path / "now", None)

@@ -21,6 +21,8 @@ VERSION_ARGS = {
     "v2ray": ("-version",),
     "rp": ("--version",),
     "lp": ("--version",),
+    "rp-before": ("--version",),
+    "lp-before": ("--version",),
 }
 
 
@@ -85,15 +87,20 @@ def build_sing_box(build: Path) -> str | None:
     return None
 
 
-def find(names: set[str], build: Path) -> Tools:
-    """Looks only; build_sing_box() and `make` come before."""
+def find(names: set[str], build: Path, before: Path | None = None) -> Tools:
+    """Looks only; build_sing_box() and `make` come first. `before` has the rp and lp of another
+    build."""
     own = {"rp": build / "rp", "lp": build / "lp", "sing-box": sing_box_path(build)}
+    if before:
+        own |= {"rp-before": before / "rp", "lp-before": before / "lp"}
     paths, missing = {}, {}
     for name in sorted(names):
         path = str(own[name].resolve()) if name in own else which(name)
         if path and Path(path).exists():
             paths[name] = path
-        elif name in ("rp", "lp"):
+        elif name.endswith("-before") and not before:
+            missing[name] = "it needs --before DIR"
+        elif name in own and name != "sing-box":
             missing[name] = f"{own[name]} is not built"
         else:
             missing[name] = f"{name} is not installed"
