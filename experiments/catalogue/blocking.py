@@ -19,6 +19,7 @@ PLAIN: Params = {
     "cc": "cubic",
     "bulks": 1,
     "bulk_way": "down",
+    "rivals": 0,
     "queue_ms": 100.0,
     "rtt_ms": 50.0,
     "loss": 0.0,
@@ -49,6 +50,7 @@ GIGABIT: Params = {
 LOSS: Params = {"loss": 0.01}
 JITTER: Params = {"jitter_ms": 10.0}
 TRACE: Params = {"trace_down": "synthetic-lte"}
+RIVAL: Params = {"rivals": 1}
 # Each of these last miles with each number of pipes, under each congestion control.
 MILES: tuple[Params, ...] = (
     SENDER,
@@ -63,6 +65,7 @@ CASES: tuple[Params, ...] = tuple(
         for case in (
             *({**SENDER, **it} for it in (*VARIED, GIGABIT)),
             *({**NETWORK, **it} for it in VARIED),
+            {**NETWORK, **RIVAL},
             *(
                 {**mile, "pipes": pipes, "cc": cc}
                 for mile in MILES
@@ -72,7 +75,11 @@ CASES: tuple[Params, ...] = tuple(
         )
     }.values()
 )
-QUICK: tuple[Params, ...] = (SENDER, NETWORK, {**NETWORK, **LOSS}, {**NETWORK, **TRACE})
+QUICK: tuple[Params, ...] = (
+    SENDER,
+    NETWORK,
+    *({**NETWORK, **it} for it in (LOSS, JITTER, TRACE, RIVAL)),
+)
 PLACES = {"sender": "queue of the sender", "network": "queue in the network"}
 LATE: Params = {"binding": "late", "pipe_policy": "soonest"}
 EARLY: Params = {"binding": "early", "pipe_policy": "least"}
@@ -89,6 +96,7 @@ def words(case: Params) -> str:
     told += [str(case["cc"])] * (case["cc"] != PLAIN["cc"])
     told += [f"{case['bulks']} bulk connections"] * (case["bulks"] != 1)
     told += ["upwards"] * (case["bulk_way"] == "up")
+    told += ["beside a plain connection"] * bool(case["rivals"])
     return f"{PLACES[str(case['bottleneck'])]}, {', '.join(told)}"
 
 
@@ -108,6 +116,8 @@ def goodput_at_least(case: Params) -> float:
 
 
 def claims_of(case: Params) -> tuple[Claim, ...]:
+    if case["rivals"]:  # whose queue it is nobody can bound: see share
+        return ()
     late: Params = {**case, **LATE}
 
     def claim(says: str, metric: str, **more: Any) -> Claim:
@@ -206,6 +216,10 @@ class Blocking(Experiment):
         "16 pipes under CUBIC and BBR. Loss is on both ways.",
         "synthetic-lte is a rate that wanders as those of published LTE captures do, drawn from a "
         "seed: experiments/traces.py. No user was captured.",
+        "Beside a plain connection, which began before, there is no bound: the queue is its own. "
+        "What the pipes' share is then the experiment share bounds.",
+        "Where packets are lost or overtake one another a message waits for the one before it, "
+        "which TCP has to repair; so the bounds of that waiting are of clean links.",
         "The bounds are the laboratory's own. Three segments, or 4 ms, may wait in a queue by "
         "design. The bulk's first second is a connection of its own, so that what waits at the "
         "receiver at the start is told apart from what waits later.",
