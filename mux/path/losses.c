@@ -63,7 +63,7 @@ static bool is_time(const struct losses *l)
 {
 	if (losses_sent(l) < LOSSES_SENT)
 		return false;
-	if (l->over)
+	if (l->on_sctp)
 		return is_whole(l) && losses_share(l) < l->threshold / 2;
 	return losses_again(l) >= LOSSES_AGAIN &&
 	       losses_share(l) > l->threshold;
@@ -75,7 +75,7 @@ bool losses_add(struct losses *l, int64_t now, uint64_t sent, uint64_t again)
 	if (!is_time(l))
 		return false;
 	l->share = losses_share(l);
-	l->over = !l->over;
+	l->on_sctp = !l->on_sctp;
 	l->switches++;
 	l->first = l->count = 0;
 	return true;

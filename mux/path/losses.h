@@ -33,7 +33,7 @@ enum {
 
 struct losses {
 	double threshold;	/* share */
-	bool over;		/* the threshold: traffic is on SCTP */
+	bool on_sctp;		/* traffic: above the threshold */
 	double share;		/* at the last switch */
 	unsigned int switches;	/* ever */
 	struct losses_at {

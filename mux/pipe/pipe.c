@@ -354,7 +354,7 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->fd = fd;
 	p->queue_end = &p->queue;
 	p->watch.ready = pipe_ready;
-	list_init(&p->over);
+	list_init(&p->lost);
 	p->info.mss = 536;	/* until the kernel says better */
 	p->look_again.fire = look_again;
 	if (open_carrier(p) < 0)
@@ -395,7 +395,7 @@ void pipe_free(struct pipe *p)
 	p->carrier->close(p);
 	close(p->fd);
 	pipe_drop_queue(p);
-	list_del(&p->over);
+	list_del(&p->lost);
 	free(p->partial);
 	free(p);
 }

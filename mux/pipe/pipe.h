@@ -104,7 +104,7 @@ struct pipe {
 	int fd;
 	unsigned int index;	/* in its session */
 	uint32_t serial;	/* on its path: no two pipes have the same */
-	struct list over;	/* the owner's, of those to be freed */
+	struct list lost;	/* the owner's, of those to be freed */
 
 	uint8_t *partial;	/* a message whose rest is to come */
 	size_t partial_len;

@@ -13,14 +13,14 @@ void hoard_init(struct hoard *h, struct hoard *above, size_t max)
 static void add_above(struct hoard *h, int64_t bytes)
 {
 	while ((h = h->above))
-		h->held += (size_t)bytes;
+		h->bytes += (size_t)bytes;
 }
 
 void hoard_move(struct hoard *h, struct hoard *above)
 {
-	add_above(h, -(int64_t)h->held);
+	add_above(h, -(int64_t)h->bytes);
 	h->above = above;
-	add_above(h, (int64_t)h->held);
+	add_above(h, (int64_t)h->bytes);
 	list_move_tail(&above->below, &h->member);
 }
 
@@ -29,7 +29,7 @@ void hoard_fini(struct hoard *h)
 	while (!list_empty(&h->below))
 		hoard_move(list_first(&h->below, struct hoard, member),
 			   h->above);
-	add_above(h, -(int64_t)h->held);
+	add_above(h, -(int64_t)h->bytes);
 	list_del(&h->member);
 }
 
@@ -38,10 +38,10 @@ bool hoard_add(struct hoard *leaf, int64_t bytes)
 	bool too_much = false;
 	struct hoard *h;
 
-	leaf->held += (size_t)bytes;
+	leaf->bytes += (size_t)bytes;
 	add_above(leaf, bytes);
 	for (h = leaf->above; h; h = h->above)
-		too_much |= h->held > h->max;
+		too_much |= h->bytes > h->max;
 	return too_much;
 }
 
@@ -55,7 +55,7 @@ static struct hoard *leaf_of_most(struct hoard *h)
 			struct hoard *one = list_entry(pos, struct hoard,
 						       member);
 
-			if (!most || one->held > most->held)
+			if (!most || one->bytes > most->bytes)
 				most = one;
 		}
 		h = most;
@@ -70,16 +70,16 @@ void hoard_relieve(struct hoard *root)
 
 	list_each(pos, tmp, &root->below)
 		hoard_relieve(list_entry(pos, struct hoard, member));
-	if (list_empty(&root->below) || root->held <= root->max)
+	if (list_empty(&root->below) || root->bytes <= root->max)
 		return;
-	while (root->held > root->max - root->max / 8) {
+	while (root->bytes > root->max - root->max / 8) {
 		struct hoard *leaf = leaf_of_most(root);
-		size_t before = root->held;
+		size_t before = root->bytes;
 
 		if (!leaf->shed)
 			return;
-		leaf->shed(leaf, root->held - (root->max - root->max / 8));
-		if (root->held >= before)
+		leaf->shed(leaf, root->bytes - (root->max - root->max / 8));
+		if (root->bytes >= before)
 			return;
 	}
 }

@@ -23,7 +23,7 @@ struct hoard {
 	struct hoard *above;	/* NULL: the root */
 	struct list member;	/* of those below it */
 	struct list below;
-	size_t held;
+	size_t bytes;
 	size_t max;		/* of a leaf: not looked at */
 	/*
 	 * Of a leaf: gives up @bytes, or less if it has no more. It says so with

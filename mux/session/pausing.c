@@ -302,18 +302,18 @@ void pausing_shed(struct hoard *h, size_t bytes)
 {
 	struct session *s = container_of(h, struct session, hoard);
 	struct crowd crowd = gather(s, holds_something, 0, more_first);
-	size_t before = h->held;
+	size_t before = h->bytes;
 	unsigned int i;
 
-	for (i = 0; i < crowd.n && before - h->held < bytes; i++) {
+	for (i = 0; i < crowd.n && before - h->bytes < bytes; i++) {
 		s->counts.queue_limit++;
 		conn_refuse(crowd.conn[i], CONN_END_LIMIT);
 		if (s->dialect->let_go)
 			s->dialect->let_go(s, crowd.conn[i]);
 	}
-	if (s->dialect->shed && before - h->held < bytes)
-		s->dialect->shed(s, bytes - (before - h->held));
-	if (s->dialect->give_up && h->held == before)
+	if (s->dialect->shed && before - h->bytes < bytes)
+		s->dialect->shed(s, bytes - (before - h->bytes));
+	if (s->dialect->give_up && h->bytes == before)
 		s->dialect->give_up(s);
 	if (i)
 		log_warn(s->engine->log, "session %u: of all it holds most, %zu bytes, and there is too much: reset %u connections",

@@ -55,7 +55,7 @@ void reader_ready(struct reader *r, unsigned int pipe)
 void reader_begin(struct reader *r)
 {
 	r->all_named = true;
-	r->over = false;
+	r->round_over = false;
 }
 
 void reader_end(struct reader *r)
@@ -274,7 +274,7 @@ static int take(struct reader *r, int pipe, bool early, size_t *most)
 {
 	r->early_turn = !early;
 	/* What fills the gap may come any moment: look after each read. */
-	r->over = early;
+	r->round_over = early;
 	*most = useful(r, (unsigned int)pipe);
 	return pipe;
 }
@@ -284,7 +284,7 @@ int reader_next(struct reader *r, size_t *most)
 	struct rating rating[PIPES_MAX];
 	struct choice c;
 
-	if (r->over || !r->unread)
+	if (r->round_over || !r->unread)
 		return -1;
 	c = look_round(r, rating);
 	if (c.unknown >= 0) {

@@ -305,7 +305,7 @@ static void bury(struct task *t)
 	struct session *s = container_of(t, struct session, bury);
 
 	while (!list_empty(&s->lost_pipes))
-		pipe_free(list_first(&s->lost_pipes, struct pipe, over));
+		pipe_free(list_first(&s->lost_pipes, struct pipe, lost));
 }
 
 void session_lose_pipe(struct session *s, struct pipe *p)
@@ -318,7 +318,7 @@ void session_lose_pipe(struct session *s, struct pipe *p)
 	survey_standby(s);
 	reading_remove(s, p);
 	s->pipes[p->index] = NULL;
-	list_add_tail(&s->lost_pipes, &p->over);
+	list_add_tail(&s->lost_pipes, &p->lost);
 	loop_after(s->engine->loop, &s->bury);
 }
 

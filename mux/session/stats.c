@@ -319,7 +319,7 @@ void stats_losses(struct stats *st, unsigned int session,
 	begin(st, "losses");
 	put_time(st, "time", now);
 	put_u64(st, "session", session);
-	put_text(st, "carried_by", l->over ? "sctp" : "others");
+	put_text(st, "carried_by", l->on_sctp ? "sctp" : "others");
 	fprintf(st->out, ",\"percent\":%.3f,\"threshold\":%g",
 		losses_share(l) * 100, l->threshold * 100);
 	put_u64(st, "segments", losses_sent(l));

@@ -71,7 +71,7 @@ static bool is_sctp(const struct pipe *p)
 /* Of those whose turn it is. A set of one kind has no turns. */
 static bool has_turn(const struct session *s, const struct pipe *p)
 {
-	return is_sctp(p) == s->survey.losses.over;
+	return is_sctp(p) == s->survey.losses.on_sctp;
 }
 
 /* Where none of them can carry anything, the others do. */
@@ -95,8 +95,8 @@ static void say_switch(struct session *s)
 	const struct losses *l = &s->survey.losses;
 
 	log_info(s->engine->log, "session %u: %.2f %% of what the %s pipes sent was lost (threshold %g %%): sending over %s",
-		 s->number, l->share * 100, l->over ? "other" : "sctp",
-		 l->threshold * 100, l->over ? "sctp" : "the other pipes");
+		 s->number, l->share * 100, l->on_sctp ? "other" : "sctp",
+		 l->threshold * 100, l->on_sctp ? "sctp" : "the other pipes");
 }
 
 /* By how much it grew. MPTCP's falls when a subflow goes. */

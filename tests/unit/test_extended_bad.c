@@ -219,7 +219,7 @@ static void bytes_that_nobody_opened_for_count_in_the_memory(void **state)
 	h.engine.hoard.max = 1 << 20;
 	hand_fills(&h, ID, 1, 2048, 4096);
 	goes_on(&h);
-	assert_true(h.engine.hoard.held <= h.engine.hoard.max);
+	assert_true(h.engine.hoard.bytes <= h.engine.hoard.max);
 	hand_end(&h);
 }
 
@@ -233,7 +233,7 @@ static void ids_count_in_the_memory(void **state)
 	for (uint16_t id = 1; id <= 1000; id++)
 		hand_fin(&h, id, 0, WIRE_REASON_RST);
 	goes_on(&h);
-	assert_int_equal(h.engine.hoard.held, 1000 * sizeof(struct channel));
+	assert_int_equal(h.engine.hoard.bytes, 1000 * sizeof(struct channel));
 	hand_end(&h);
 }
 
@@ -253,7 +253,7 @@ static void ids_beyond_the_memory_end_the_session(void **state)
 	w = hand_hears(&h, WIRE_GOODBYE);
 	assert_int_equal(w.ext.goodbye.reason, WIRE_GOODBYE_LIMIT);
 	assert_true(run_until(h.engine.loop, "the end", hand_is_over, &h));
-	assert_int_equal(h.engine.hoard.held, 0);
+	assert_int_equal(h.engine.hoard.bytes, 0);
 	hand_end(&h);
 }
 
@@ -269,7 +269,7 @@ static void ids_stay_where_bytes_are_enough(void **state)
 		hand_fin(&h, id, 0, WIRE_REASON_RST);
 	hand_fills(&h, ID, 1, 64, 4096);
 	goes_on(&h);
-	assert_in_range(h.engine.hoard.held, 400 * sizeof(struct channel),
+	assert_in_range(h.engine.hoard.bytes, 400 * sizeof(struct channel),
 			h.engine.hoard.max);
 	assert_true(session_is_up(h.s));
 	hand_end(&h);

@@ -19,8 +19,8 @@ static void shed(struct hoard *h, size_t bytes)
 {
 	size_t given = (bytes + 9) / 10 * 10;
 
-	if (given > h->held)
-		given = h->held;
+	if (given > h->bytes)
+		given = h->bytes;
 	hoard_add(h, -(int64_t)given);
 }
 
@@ -46,13 +46,13 @@ static void what_is_held_counts_all_the_way_up(void **state)
 	assert_false(hoard_add(&leaf[0], 100));
 	assert_false(hoard_add(&leaf[1], 200));
 	assert_false(hoard_add(&leaf[2], 300));
-	assert_int_equal(address[0].held, 300);
-	assert_int_equal(root.held, 600);
+	assert_int_equal(address[0].bytes, 300);
+	assert_int_equal(root.bytes, 600);
 	assert_false(hoard_add(&leaf[1], -150));
-	assert_int_equal(address[0].held, 150);
-	assert_int_equal(root.held, 450);
+	assert_int_equal(address[0].bytes, 150);
+	assert_int_equal(root.bytes, 450);
 	hoard_relieve(&root);
-	assert_int_equal(root.held, 450);
+	assert_int_equal(root.bytes, 450);
 }
 
 static void an_address_over_its_limit_pays_alone(void **state)
@@ -62,9 +62,9 @@ static void an_address_over_its_limit_pays_alone(void **state)
 	hoard_add(&leaf[0], 100);
 	assert_true(hoard_add(&leaf[1], 310));
 	hoard_relieve(&root);
-	assert_int_equal(address[0].held, MAX_EACH - MAX_EACH / 8);
-	assert_int_equal(leaf[0].held, 100);
-	assert_int_equal(leaf[2].held, 390);
+	assert_int_equal(address[0].bytes, MAX_EACH - MAX_EACH / 8);
+	assert_int_equal(leaf[0].bytes, 100);
+	assert_int_equal(leaf[2].bytes, 390);
 }
 
 static void over_the_limit_of_all_who_holds_most_pays(void **state)
@@ -75,10 +75,10 @@ static void over_the_limit_of_all_who_holds_most_pays(void **state)
 	hoard_add(&leaf[2], 390);
 	assert_true(hoard_add(&leaf[3], 50));
 	hoard_relieve(&root);
-	assert_int_equal(root.held, MAX - MAX / 8);
-	assert_int_equal(leaf[0].held + leaf[1].held, 380);
-	assert_int_equal(leaf[3].held, 50);
-	assert_int_equal(leaf[2].held, 270);
+	assert_int_equal(root.bytes, MAX - MAX / 8);
+	assert_int_equal(leaf[0].bytes + leaf[1].bytes, 380);
+	assert_int_equal(leaf[3].bytes, 50);
+	assert_int_equal(leaf[2].bytes, 270);
 }
 
 /* It would be asked for ever. */
@@ -88,7 +88,7 @@ static void who_sheds_nothing_ends_it(void **state)
 	leaf[0].shed = NULL;
 	assert_true(hoard_add(&leaf[0], MAX + 1));
 	hoard_relieve(&root);
-	assert_int_equal(root.held, MAX + 1);
+	assert_int_equal(root.bytes, MAX + 1);
 }
 
 static void a_session_outlives_its_address(void **state)
@@ -97,13 +97,13 @@ static void a_session_outlives_its_address(void **state)
 	hoard_add(&leaf[0], 100);
 	hoard_add(&leaf[1], 50);
 	hoard_fini(&address[0]);
-	assert_int_equal(root.held, 150);
+	assert_int_equal(root.bytes, 150);
 	assert_ptr_equal(leaf[0].above, &root);
 	assert_true(hoard_add(&leaf[0], MAX));
 	hoard_fini(&leaf[0]);
-	assert_int_equal(root.held, 50);
+	assert_int_equal(root.bytes, 50);
 	hoard_fini(&leaf[1]);
-	assert_int_equal(root.held, 0);
+	assert_int_equal(root.bytes, 0);
 }
 
 int main(void)

@@ -40,7 +40,7 @@ static unsigned int play(struct scene *s, double seconds, unsigned int rate,
 	unsigned int before = s->l.switches, i, j;
 
 	for (i = 0; i < steps; i++) {
-		unsigned int on = s->l.over;
+		unsigned int on = s->l.on_sctp;
 		unsigned int n = (unsigned int)(rate * (LOSSES_STEP / 1e9));
 
 		for (j = 0; j < n; j++) {
@@ -67,16 +67,16 @@ static void traffic_moves_to_sctp_and_back(void **state)
 
 		scene_init(&s, LOSSES_DEFAULT, seed);
 		assert_int_equal(play(&s, 20, 800, 0), 0);
-		assert_false(s.l.over);
+		assert_false(s.l.on_sctp);
 		/* 1 % is twice the threshold: within a window of seconds. */
 		assert_int_equal(play(&s, 8, 800, 0.01), 1);
-		assert_true(s.l.over);
+		assert_true(s.l.on_sctp);
 		assert_true(s.l.share > 0.005 && s.l.share < 0.05);
 		assert_int_equal(play(&s, 30, 800, 0.01), 0);
 		/* And back, not before a whole window is clean. */
 		assert_int_equal(play(&s, 2, 800, 0), 0);
 		assert_int_equal(play(&s, 6, 800, 0), 1);
-		assert_false(s.l.over);
+		assert_false(s.l.on_sctp);
 		assert_true(s.l.share < 0.0025);
 	}
 }
@@ -88,7 +88,7 @@ static void a_little_loss_moves_nothing(void **state)
 	(void)state;
 	scene_init(&s, LOSSES_DEFAULT, 7);
 	assert_int_equal(play(&s, 120, 8000, 0.003), 0);
-	assert_false(s.l.over);
+	assert_false(s.l.on_sctp);
 }
 
 /* Between half of it and all of it, it stays where it is. */
@@ -103,7 +103,7 @@ static void it_does_not_swing_at_the_threshold(void **state)
 	scene_init(&s, LOSSES_DEFAULT, 4);
 	assert_int_equal(play(&s, 10, 8000, 0.02), 1);
 	assert_int_equal(play(&s, 300, 8000, 0.004), 0);
-	assert_true(s.l.over);
+	assert_true(s.l.on_sctp);
 }
 
 static void a_handful_is_no_evidence(void **state)
@@ -117,7 +117,7 @@ static void a_handful_is_no_evidence(void **state)
 	/* Nor is silence evidence of a clean path. */
 	assert_int_equal(play(&s, 10, 800, 0.02), 1);
 	assert_int_equal(play(&s, 60, 0, 0), 0);
-	assert_true(s.l.over);
+	assert_true(s.l.on_sctp);
 	assert_int_equal(losses_sent(&s.l), 0);
 	assert_true(losses_share(&s.l) == 0);
 }
