@@ -436,6 +436,20 @@ bool sock_is_shortage(int err)
 	       err == ENOMEM;
 }
 
+int sock_try_cc(const char *name)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name,
+		       (socklen_t)strlen(name)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
 unsigned long sock_limit(void)
 {
 	struct rlimit limit;

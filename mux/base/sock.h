@@ -87,6 +87,13 @@ bool sock_is_shortage(int err);
 /* accept() failed for the one connection that waited, and may go on. */
 bool sock_is_passing(int err);
 
+/*
+ * Whether this process may use a congestion control only setting it on a socket
+ * can tell. Returns 0; -ENOENT if there is none of that name, -EPERM if it is for
+ * root alone.
+ */
+int sock_try_cc(const char *name);
+
 /* The limit of descriptors; the other one raises it as far as allowed. */
 unsigned long sock_limit(void);
 unsigned long sock_raise_limit(void);

@@ -4,15 +4,13 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "../base/log.h"
 #include "../base/refuse.h"
+#include "../base/sock.h"
+#include "../base/user.h"
 #include "../path/aggregate.h"
 #include "../path/losses.h"
 #include "../pipe/transport.h"
@@ -72,6 +70,9 @@ const struct option_spec engine_options[] = {
 	{ "stats", "FILE", "write statistics to FILE as JSON lines" },
 	{ "stats-interval", "SECONDS",
 	  "between two samples of the pipes (default 1)" },
+	{ "user", "NAME",
+	  "become this user, for good, as soon as the ports are taken and the "
+	  "statistics opened (default: stay who started it)" },
 	{ "verbose", NULL, "say more" },
 	{ "quiet", NULL, "say only what is wrong" },
 	{ NULL, NULL, NULL },
@@ -282,26 +283,11 @@ static void read_words(const char *path, char words[WORDS_LEN])
 	fclose(in);
 }
 
-/* Whether this process may use @name only setting it on a socket can tell. */
-static int try_cc(const char *name)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int err = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name,
-		       (socklen_t)strlen(name)) < 0)
-		err = -errno;
-	close(fd);
-	return err;
-}
-
 static int set_cc(struct settings *s, const char *value, char *why,
 		  size_t why_len)
 {
 	char words[WORDS_LEN];
-	int err = *value && strlen(value) < CC_NAME_MAX ? try_cc(value) :
+	int err = *value && strlen(value) < CC_NAME_MAX ? sock_try_cc(value) :
 		  -ENOENT;
 
 	if (!err) {
@@ -375,6 +361,26 @@ static int set_stats_interval(struct settings *s, const char *value,
 		      "%g to %g", value, INTERVAL_MIN, INTERVAL_MAX);
 }
 
+static int set_user(struct settings *s, const char *value, char *why,
+		    size_t why_len)
+{
+	struct user user;
+	int err = strlen(value) < sizeof(s->user) ? user_find(&user, value) :
+		  -ENOENT;
+
+	if (err == -ENOENT)
+		return refuse(why, why_len, "--user: there is no user '%s'",
+			      value);
+	if (err)
+		return refuse(why, why_len, "--user: '%s': %s", value,
+			      strerror(-err));
+	if (!user.uid)
+		return refuse(why, why_len,
+			      "--user: '%s' is allowed everything", value);
+	strcpy(s->user, value);
+	return 0;
+}
+
 static int set_verbose(struct settings *s, const char *value, char *why,
 		       size_t why_len)
 {
@@ -408,6 +414,7 @@ static const struct setting setters[] = {
 	{ "keep", set_keep },
 	{ "stats", set_stats },
 	{ "stats-interval", set_stats_interval },
+	{ "user", set_user },
 	{ "verbose", set_verbose },
 	{ "quiet", set_quiet },
 };

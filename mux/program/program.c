@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../base/sock.h"
+#include "../base/user.h"
 #include "../session/stats.h"
 
 enum {
@@ -94,6 +95,28 @@ static int open_stats(struct program *p, unsigned int pipes)
 	return -1;
 }
 
+/* What root alone may do has been done. A new pipe's --cc will come later. */
+static int become(struct program *p)
+{
+	const struct settings *settings = p->engine.settings;
+	int err = 0;
+
+	if (!*settings->user)
+		return 0;
+	err = user_become(settings->user);
+	if (err) {
+		log_error(&p->log, "--user: this process cannot become %s: %s",
+			  settings->user, strerror(-err));
+		return -1;
+	}
+	if (*settings->cc && sock_try_cc(settings->cc)) {
+		log_error(&p->log, "--cc: %s is not for --user %s on this system: net.ipv4.tcp_allowed_congestion_control",
+			  settings->cc, settings->user);
+		return -1;
+	}
+	return 0;
+}
+
 /*
  * Statistics are opened once the addresses are ours: a second process, started
  * by mistake, does not overwrite the file of the first.
@@ -104,6 +127,8 @@ static int serve(struct program *p, unsigned int pipes)
 
 	if (!err)
 		err = open_stats(p, pipes);
+	if (!err)
+		err = become(p);
 	if (!err) {
 		p->ops->start(p);
 		err = loop_run(p->engine.loop);

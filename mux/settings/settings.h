@@ -22,7 +22,10 @@ struct pipe_policy;
 /* How the sum of what the pipes hold is bounded: see path/. */
 enum aggregate_mode { AGGREGATE_DELAY, AGGREGATE_DSWA, AGGREGATE_OFF };
 
-enum { CC_NAME_MAX = 16 };	/* the kernel's TCP_CA_NAME_MAX */
+enum {
+	CC_NAME_MAX = 16,	/* the kernel's TCP_CA_NAME_MAX */
+	USER_NAME_MAX = 64,
+};
 
 struct settings {
 	bool late;		/* binding */
@@ -48,6 +51,7 @@ struct settings {
 	char stats_path[PATH_MAX];	/* "" if there are none */
 	double stats_interval;	/* s */
 	int verbosity;		/* enum log_level */
+	char user[USER_NAME_MAX];	/* to become, "" as it was started */
 };
 
 #endif

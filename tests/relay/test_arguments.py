@@ -139,7 +139,8 @@ def test_help_and_version(box: Namespace, side: str) -> None:
     options = {"--binding", "--app-buffer", "--pipe-sndbuf", "--pipe-policy", "--conn-policy",
                "--cc", "--seed", "--stats", "--stats-interval", "--verbose", "--quiet", "--help",
                "--version", "--max-conns", "--pipe", "--sctp-loss", "--aggregate",
-               "--lambda", "--window-memory", "--keep", "--config", "--check"}  # fmt: skip
+               "--lambda", "--window-memory", "--keep", "--user", "--config",
+               "--check"}  # fmt: skip
     options |= (
         {
             "--listen",

@@ -76,7 +76,8 @@ static void every_option_can_be_set(void **state)
 		{ "sctp-loss", "1.5" }, { "cc", "reno" }, { "seed", "7" },
 		{ "max-conns", "100" }, { "window-memory", "64M" },
 		{ "keep", "2M" }, { "stats", "file" },
-		{ "stats-interval", "0.5" }, { "verbose", NULL },
+		{ "stats-interval", "0.5" }, { "user", "nobody" },
+		{ "verbose", NULL },
 		{ "quiet", NULL },
 	};
 	const struct option_spec *o = engine_options;
@@ -104,6 +105,7 @@ static void every_option_can_be_set(void **state)
 	assert_int_equal(settings.seed, 7);
 	assert_int_equal(settings.max_conns, 100);
 	assert_string_equal(settings.stats_path, "file");
+	assert_string_equal(settings.user, "nobody");
 	assert_true(settings.stats_interval == 0.5);
 	assert_int_equal(settings.verbosity, LOG_WARN);
 	settings.lambda_given = false;	/* early has no use for it */
