@@ -146,7 +146,7 @@ def test_one_connection_after_another(
 
 
 def test_readers_that_stop_stop_themselves_alone(box: Namespace, tmp_path: Path) -> None:
-    """Some have taken much before, so windows are wide; hundreds never read. None is reset."""
+    """Some have taken much before, so windows are wide; a hundred never read. None is reset."""
     memory = ("--window-memory", f"{WINDOWS_MIB}M")
     with (
         serving(box, endless) as flood,
@@ -159,7 +159,7 @@ def test_readers_that_stop_stop_themselves_alone(box: Namespace, tmp_path: Path)
         readers = [stack.enter_context(socks(box, "127.0.0.1", flood.port)) for _ in range(4)]
         for sock in readers:
             read_exactly(sock, 8 * MIB)
-        for _ in range(IDLE_READERS):
+        for _ in range(100):
             readers.append(stack.enter_context(socks(box, "127.0.0.1", flood.port)))
         slowest = max(round_trip_s(other) for _ in range(200))
         grown = proxies.lp.rss_kib() - before
