@@ -232,7 +232,7 @@ def test_a_stalled_reader_holds_up_others_for_a_short_while_only(
     with (
         serving(box, endless) as flood,
         serving(box, sending(BULK)) as server,
-        pair(box, tmp_path, lp=["--stats", str(stats)], asan=False),
+        pair(box, tmp_path, lp=records.soon(stats), asan=False),
     ):
         stalled = socks(box, "127.0.0.1", flood.port)
         read_exactly(stalled, 1000)

@@ -115,7 +115,7 @@ def write_until_it_fails(sock: socket.socket) -> str:
 def test_a_reader_that_does_not_read(box: Namespace, tmp_path: Path, reader: str) -> None:
     """16 MiB and two seconds, then it is reset; another connection lives on."""
     stats = tmp_path / "stats.jsonl"
-    proxy_options = ["--stats", str(stats)]
+    proxy_options = records.soon(stats)
     release = threading.Event()
 
     def stalled(sock: socket.socket) -> str:
