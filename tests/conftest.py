@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests import order
-from tests.relay.netns import Namespace, namespace, veth
+from tests.relay.netns import Namespace, namespace, two_on_a_link
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -55,6 +55,5 @@ def two() -> Iterator[tuple[Namespace, Namespace]]:
     reason = why_no_namespace()
     if reason:
         pytest.skip(reason)
-    with namespace("near") as near, namespace("far") as far:
-        veth(near, "10.77.0.1/24", far, "10.77.0.2/24")
-        yield near, far
+    with two_on_a_link() as both:
+        yield both

@@ -52,7 +52,7 @@ static void input_ended(struct conn *c, ssize_t n)
 		c->end = CONN_END_LOCAL_RESET;
 	} else {
 		c->fin_pending = c->speech->no_more;
-		c->end = CONN_END_LOCAL_FIN;
+		c->end = c->in_ended ? CONN_END_PEER_FIN : CONN_END_LOCAL_FIN;
 	}
 }
 

@@ -350,6 +350,13 @@ static int init(struct session *s)
 	return 0;
 }
 
+/* A WELCOME that comes from now on is for nobody. */
+static void farewell(struct session *s)
+{
+	joining_stop(s->ext);
+	control_farewell(s);
+}
+
 static void fini(struct session *s)
 {
 	struct extended *x = s->ext;
@@ -491,5 +498,5 @@ const struct dialect dialect_extended = {
 	.sends_again = keeping_sends_again,
 	.copies_tail = tails_copy,
 	.keep = keeping_add,
-	.farewell = control_farewell,
+	.farewell = farewell,
 };

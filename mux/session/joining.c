@@ -209,6 +209,8 @@ void joining_stop(struct extended *x)
 	unsigned int i;
 
 	loop_timer_stop(x->s->engine->loop, &x->lack_timer);
-	for (i = 0; i < PIPES_MAX; i++)
+	for (i = 0; i < PIPES_MAX; i++) {
 		greeting_free(x->leg[i].joining);
+		x->leg[i].joining = NULL;
+	}
 }

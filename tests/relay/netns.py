@@ -126,3 +126,11 @@ def veth(
     for ns, device, address in ends:
         ns.ip("address", "add", address, "dev", device)
         ns.ip("link", "set", device, "up")
+
+
+@contextmanager
+def two_on_a_link() -> Iterator[tuple[Namespace, Namespace]]:
+    """10.77.0.1 (lp's side) and 10.77.0.2 (rp's side)."""
+    with namespace("near") as near, namespace("far") as far:
+        veth(near, "10.77.0.1/24", far, "10.77.0.2/24")
+        yield near, far

@@ -3,6 +3,7 @@
 
 import errno
 import random
+import re
 import socket
 import struct
 from collections.abc import Iterator
@@ -12,9 +13,10 @@ from pathlib import Path
 from tests.grade import sockdiag
 from tests.relay import wire_ext
 from tests.relay.netns import Namespace
+from tests.relay.waiting import until
 
-UP = "tcp dport {rp} tcp sport {lp} drop"
-DOWN = "tcp sport {rp} tcp dport {lp} drop"
+UP = "tcp dport {rp} tcp sport {lp} counter drop"
+DOWN = "tcp sport {rp} tcp dport {lp} counter drop"
 ESTABLISHED = "01"
 SOCK_DESTROY = 21
 NLM_F_ACK = 4
@@ -73,15 +75,23 @@ class Pipes:
 
     @contextmanager
     def dark(self, *rules: str, port: int | None = None) -> Iterator[None]:
-        """What the rules name is dropped, of the pipe at lp's `port` or of all; nobody is told."""
+        """What the rules name is dropped, of the pipe at lp's `port` or of all; nobody is told.
+
+        It lasts until each of them had something to drop.
+        """
         lp = "1-65535" if port is None else str(port)
         lines = "\n".join(rule.format(rp=wire_ext.PORT, lp=lp) for rule in rules)
         chain = f"type filter hook input priority 0\n{lines}"
         self.ns.nft(f"table inet dark {{\nchain in {{\n{chain}\n}}\n}}\n")
         try:
             yield
+            until("each rule to drop something", lambda: self._dropping() == len(rules))
         finally:
             self.ns.run("nft", "delete", "table", "inet", "dark")
+
+    def _dropping(self) -> int:
+        told = self.ns.run("nft", "list", "table", "inet", "dark")
+        return len(re.findall(r"packets [1-9]", told))
 
 
 @contextmanager

@@ -169,15 +169,18 @@ def program(
         raise
 
 
-def finish(argv: Sequence[str | Path], ns: Namespace, seconds: float) -> tuple[int, str, str]:
+def finish(
+    argv: Sequence[str | Path], ns: Namespace, seconds: float, stdin: Path = Path(os.devnull)
+) -> tuple[int, str, str]:
     """Runs a command inside to its end: exit status, standard output, standard error."""
-    done = subprocess.run(
-        ns.command(argv),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=seconds,
-        env={**os.environ, **SANITIZER_ENV},
-    )
+    with stdin.open("rb") as given:
+        done = subprocess.run(
+            ns.command(argv),
+            stdin=given,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            env={**os.environ, **SANITIZER_ENV},
+        )
     return done.returncode, done.stdout, done.stderr

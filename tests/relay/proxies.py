@@ -11,6 +11,9 @@ from tests.relay.programs import Program, binary, program
 from tests.relay.waiting import equals
 
 RP_READY = r"^rp: listening on "
+# Who may come is said, so rp speaks the extension too; without, it is the course's.
+LISTEN = ("--listen", "127.0.0.1")
+EXTENDED = r"^lp: \d+ pipes? to \S+:6010 (are|is) up"
 # Of two namespaces the far one has both rp and the servers, whose address is rp's own then.
 SERVERS_BESIDE_RP = ("--permit", "10.77.0.2/32")
 LP_READY = r"^lp: \d+ pipes? to \S+ (are|is) up"
@@ -76,7 +79,10 @@ def pair(
     lp_ns: Namespace | None = None,
     to: str = "127.0.0.1",
 ) -> Iterator[Pair]:
-    """rp and lp; at the end nothing has leaked and both end with 0 on SIGTERM."""
+    """rp and lp; at the end nothing has leaked and both end with 0 on SIGTERM.
+
+    They speak the baseline unless `rp` says who may come: see `extended_pair`.
+    """
     with ExitStack() as stack:
         remote = stack.enter_context(remote_proxy(ns, tmp, *both, *rp, pipes=pipes, asan=asan))
         idle = remote.fd_count()
@@ -88,3 +94,20 @@ def pair(
         yield both_up
         if remote.running() and local.running():
             both_up.settled()
+
+
+@contextmanager
+def extended_pair(
+    ns: Namespace,
+    tmp: Path,
+    *,
+    pipes: int = 4,
+    rp: Sequence[str] = (),
+    lp: Sequence[str] = (),
+    both: Sequence[str] = (),
+    asan: bool = True,
+) -> Iterator[Pair]:
+    """The same as users have them, over the extension."""
+    with pair(ns, tmp, pipes=pipes, rp=[*LISTEN, *rp], lp=lp, both=both, asan=asan) as proxies:
+        assert proxies.lp.lines(EXTENDED), proxies.lp.log
+        yield proxies

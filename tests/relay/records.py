@@ -8,6 +8,11 @@ from typing import Any
 Record = dict[str, Any]
 
 
+def soon(path: Path) -> list[str]:
+    """Options for a test that waits for a record: with others it may be written a second later."""
+    return ["--stats", str(path), "--stats-interval", "0.05"]
+
+
 def read(path: Path) -> list[Record]:
     """All whole lines so far; every one must be JSON."""
     if not path.exists():

@@ -40,7 +40,7 @@ def across(
     stats = tmp_path / "rp.jsonl"
     with (
         serving(far, echo, ("0.0.0.0", PORT)),
-        pair(far, tmp_path, rp=["--stats", str(stats), *rp_options], lp_ns=near, to=FAR),
+        pair(far, tmp_path, rp=[*records.soon(stats), *rp_options], lp_ns=near, to=FAR),
     ):
         yield near, stats
 
@@ -221,7 +221,7 @@ def test_listen_chooses_addresses(two: tuple[Namespace, Namespace], tmp_path: Pa
 
 def test_refused_is_a_reset_at_once(box: Namespace, tmp_path: Path) -> None:
     stats = tmp_path / "rp.jsonl"
-    with pair(box, tmp_path, rp=["--stats", str(stats)]):
+    with pair(box, tmp_path, rp=records.soon(stats)):
         with socks(box, "127.0.0.1", 9) as sock:
             started = time.monotonic()
             assert read_to_end(sock, 5).how == "reset"
@@ -245,7 +245,7 @@ def test_early_data_for_a_refused_destination(box: Namespace, tmp_path: Path) ->
 def test_unreachable_is_a_reset_at_once(box: Namespace, tmp_path: Path) -> None:
     stats = tmp_path / "rp.jsonl"
     box.ip("route", "add", "unreachable", "10.8.0.0/16")
-    with pair(box, tmp_path, rp=["--stats", str(stats)]):
+    with pair(box, tmp_path, rp=records.soon(stats)):
         for host in ("10.8.1.1", "10.9.1.1"):  # a route that says no, and none at all
             with socks(box, host, PORT) as sock:
                 started = time.monotonic()

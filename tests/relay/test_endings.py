@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""How connections end: an orderly end arrives as one, and so does a reset."""
+"""How connections end: an orderly end arrives as one, and so does a reset.
+
+Over the extension, but for what the baseline alone does: it knows no half-closed connection, and a
+reader that stops holds up the others.
+"""
 
 import socket
 import time
@@ -20,7 +24,7 @@ from tests.relay.ends import (
     socks,
 )
 from tests.relay.netns import Namespace
-from tests.relay.proxies import pair
+from tests.relay.proxies import extended_pair, pair
 from tests.relay.waiting import equals, until
 
 BULK = payload.seeded(8_000_000, seed=11)
@@ -46,7 +50,7 @@ def test_server_fin_after_all_its_bytes(box: Namespace, tmp_path: Path) -> None:
     stats = tmp_path / "lp.jsonl"
     with (
         serving(box, sending(BULK)) as server,
-        pair(box, tmp_path, lp=["--stats", str(stats)]),
+        extended_pair(box, tmp_path, lp=["--stats", str(stats)]),
         socks(box, "127.0.0.1", server.port) as sock,
     ):
         assert read_to_end(sock) == WHOLE
@@ -55,7 +59,10 @@ def test_server_fin_after_all_its_bytes(box: Namespace, tmp_path: Path) -> None:
 
 def test_client_fin_after_all_its_bytes(box: Namespace, tmp_path: Path) -> None:
     stats = tmp_path / "lp.jsonl"
-    with serving(box, read_to_end) as server, pair(box, tmp_path, lp=["--stats", str(stats)]):
+    with (
+        serving(box, read_to_end) as server,
+        extended_pair(box, tmp_path, lp=["--stats", str(stats)]),
+    ):
         with socks(box, "127.0.0.1", server.port) as sock:
             sock.sendall(BULK)
         assert server.results.get(timeout=20) == WHOLE
@@ -67,7 +74,7 @@ def test_server_reset_is_a_reset_for_the_client(box: Namespace, tmp_path: Path, 
     stats = tmp_path / "lp.jsonl"
     with (
         serving(box, resetting(b"x" * size)) as server,
-        pair(box, tmp_path, lp=["--stats", str(stats)]),
+        extended_pair(box, tmp_path, lp=["--stats", str(stats)]),
         socks(box, "127.0.0.1", server.port) as sock,
     ):
         sock.sendall(b"!")
@@ -82,7 +89,7 @@ def test_client_reset_is_a_reset_for_the_server(box: Namespace, tmp_path: Path) 
         sock.sendall(b"!")
         return read_to_end(sock)
 
-    with serving(box, handler) as server, pair(box, tmp_path, rp=["--stats", str(stats)]):
+    with serving(box, handler) as server, extended_pair(box, tmp_path, rp=["--stats", str(stats)]):
         sock = socks(box, "127.0.0.1", server.port)
         read_exactly(sock, 1)
         reset(sock)
@@ -101,7 +108,7 @@ def test_client_closes_in_mid_download(box: Namespace, tmp_path: Path) -> None:
         except ConnectionError as error:
             return type(error).__name__
 
-    with serving(box, endless) as server, pair(box, tmp_path) as proxies:
+    with serving(box, endless) as server, extended_pair(box, tmp_path) as proxies:
         sock = socks(box, "127.0.0.1", server.port)
         read_exactly(sock, 1_000_000)
         sock.close()
@@ -113,7 +120,7 @@ def test_server_closes_in_mid_upload(box: Namespace, tmp_path: Path) -> None:
     def handler(sock: socket.socket) -> None:
         read_exactly(sock, 1_000_000)
 
-    with serving(box, handler) as server, pair(box, tmp_path) as proxies:
+    with serving(box, handler) as server, extended_pair(box, tmp_path) as proxies:
         with socks(box, "127.0.0.1", server.port) as sock, pytest.raises(ConnectionError):
             for _ in range(200):
                 sock.sendall(BULK)
@@ -125,7 +132,7 @@ def test_slow_reader_gets_everything_before_the_end(box: Namespace, tmp_path: Pa
     data = BULK[:3_000_000]
     with (
         serving(box, sending(data)) as server,
-        pair(box, tmp_path),
+        extended_pair(box, tmp_path),
         socks(box, "127.0.0.1", server.port) as sock,
     ):
         got = b""
@@ -142,7 +149,7 @@ def test_bytes_under_way_reach_a_client_that_still_sends(box: Namespace, tmp_pat
     data = BULK[:400_000]
     with (
         serving(box, sending(data)) as server,
-        pair(box, tmp_path, lp=["--forward", f"7000:127.0.0.1:{server.port}"]),
+        extended_pair(box, tmp_path, lp=["--forward", f"7000:127.0.0.1:{server.port}"]),
         box.open_socket() as sock,
     ):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -225,7 +232,7 @@ def test_a_stalled_reader_holds_up_others_for_a_short_while_only(
     with (
         serving(box, endless) as flood,
         serving(box, sending(BULK)) as server,
-        pair(box, tmp_path, lp=["--stats", str(stats)], asan=False),
+        pair(box, tmp_path, lp=records.soon(stats), asan=False),
     ):
         stalled = socks(box, "127.0.0.1", flood.port)
         read_exactly(stalled, 1000)
@@ -244,7 +251,7 @@ def test_ids_last_through_many_short_connections(box: Namespace, tmp_path: Path)
 
     with (
         serving(box, handler) as server,
-        pair(box, tmp_path, lp=["--forward", f"7000:127.0.0.1:{server.port}"]) as proxies,
+        extended_pair(box, tmp_path, lp=["--forward", f"7000:127.0.0.1:{server.port}"]) as proxies,
     ):
         for n in range(1500):
             with box.connect(("127.0.0.1", 7000)) as sock:

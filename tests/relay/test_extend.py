@@ -2,12 +2,13 @@
 """Whether lp and rp speak the extension: who asks, who answers, and who goes on without it."""
 
 import select
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -230,6 +231,33 @@ def test_who_welcomed_once_is_not_given_up_for_silence(box: Namespace, tmp_path:
         lp.expect("the other end said GOODBYE")
         lp.expect("no pipes to 127.0.0.1:6000: no answer to HELLO", seconds=15)
         assert len(seen) >= 2 and not rp.lines("session 1")
+
+
+def test_a_pipe_that_is_welcomed_while_lp_ends(box: Namespace, tmp_path: Path) -> None:
+    """It comes too late: the session that it was dialled for takes leave already."""
+    ending = Event()
+
+    def player(pipe: Pipe) -> wire_ext.Hello:
+        hello = wire_ext.hello_of(pipe.receive())
+        if hello.pipe:
+            assert ending.wait(10)
+        pipe.send(wire_ext.welcome(wire_ext.RESUMED if hello.pipe else wire_ext.NEW))
+        return hello
+
+    with playing(box, player) as seen:
+        with local_proxy(box, tmp_path, pipes=2, ready=None) as lp:
+            until("the first pipe to be up and the second to be dialled", lambda: dialled(box) == 2)
+            assert len(seen) == 1
+            lp.send_signal(signal.SIGTERM)
+            lp.expect("SIGTERM: ending")
+            ending.set()
+            until("lp to end", lambda: not lp.running())
+
+
+def dialled(ns: Namespace) -> int:
+    """lp's pipes on which it has said HELLO."""
+    ends = ns.run("ss", "-tinHO", "state", "established", f"dport = :{wire_ext.PORT}")
+    return ends.count("bytes_sent")
 
 
 @pytest.mark.slow

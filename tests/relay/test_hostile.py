@@ -20,7 +20,15 @@ from tests.relay import payload, wire
 from tests.relay.ends import Ending, echo, read_exactly, read_to_end, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program, binary, program
-from tests.relay.proxies import LP_READY, RP_READY, local_proxy, pair, remote_proxy
+from tests.relay.proxies import (
+    EXTENDED,
+    LISTEN,
+    LP_READY,
+    RP_READY,
+    extended_pair,
+    local_proxy,
+    remote_proxy,
+)
 from tests.relay.waiting import equals, until
 from tests.relay.wire import BY_RST, Message, Pipe, raw_lp, raw_rp
 
@@ -160,7 +168,7 @@ def test_urgent_data_are_part_of_the_stream(box: Namespace, tmp_path: Path, side
         listener.settimeout(10)
         forward = f"7000:127.0.0.1:{listener.getsockname()[1]}"
         with (
-            pair(box, tmp_path, lp=["--forward", forward]) as proxies,
+            extended_pair(box, tmp_path, lp=["--forward", forward]) as proxies,
             box.connect(("127.0.0.1", 7000)) as client,
             listener.accept()[0] as server,
         ):
@@ -199,9 +207,11 @@ def test_a_full_quota_of_statistics_ends_nothing(
 
     with (
         serving(box, echo) as server,
-        program(box, argv("rp", "4"), tmp_path / "rp.log", name="rp", ready=RP_READY) as rp,
         program(
-            box, argv("lp", "127.0.0.1", "4"), tmp_path / "lp.log", name="lp", ready=LP_READY
+            box, argv("rp", *LISTEN, "4"), tmp_path / "rp.log", name="rp", ready=RP_READY
+        ) as rp,
+        program(
+            box, argv("lp", "127.0.0.1", "4"), tmp_path / "lp.log", name="lp", ready=EXTENDED
         ) as lp,
         socks(box, "127.0.0.1", server.port) as sock,
     ):

@@ -3,6 +3,8 @@
 
 import hashlib
 import subprocess
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,9 @@ import pytest
 from tests.relay import payload, records
 from tests.relay.ends import Ending, read_to_end, serving
 from tests.relay.netns import Namespace
-from tests.relay.programs import finish
-from tests.relay.proxies import pair
+from tests.relay.programs import finish, program
+from tests.relay.proxies import Pair, extended_pair, pair
 from tests.relay.servers import nginx
-from tests.relay.waiting import until
 
 SIZES = (0, 1, 4095, 4096, 4097, 1_000_000)
 GIB = 1 << 30
@@ -38,7 +39,7 @@ def test_files_by_hash(box: Namespace, tmp_path: Path, way: str) -> None:
     root = tmp_path / "root"
     root.mkdir()
     down = {size: payload.write(root / f"{size}", size, seed=size) for size in SIZES}
-    with nginx(box, tmp_path, root), pair(box, tmp_path, lp=FORWARD):
+    with nginx(box, tmp_path, root), extended_pair(box, tmp_path, lp=FORWARD):
         for size, wanted in down.items():
             got = tmp_path / f"got-{size}"
             curl(box, *options, "-o", got, f"{url}/{size}")
@@ -51,8 +52,16 @@ def test_files_by_hash(box: Namespace, tmp_path: Path, way: str) -> None:
             assert payload.file_digest(root / f"up-{size}") == wanted, f"{size} bytes went wrong"
 
 
-@pytest.mark.parametrize("pipes", [1, 4])
-def test_one_connection_carries_many_requests(box: Namespace, tmp_path: Path, pipes: int) -> None:
+@pytest.mark.parametrize(
+    ("proxies", "pipes"),
+    [pytest.param(extended_pair, 4, id="extension"), pytest.param(pair, 1, id="baseline")],
+)
+def test_one_connection_carries_many_requests(
+    box: Namespace,
+    tmp_path: Path,
+    proxies: Callable[..., AbstractContextManager[Pair]],
+    pipes: int,
+) -> None:
     root = tmp_path / "root"
     root.mkdir()
     wanted = {f"{n}": payload.write(root / f"{n}", 1 + n * 997, seed=n) for n in range(40)}
@@ -61,7 +70,7 @@ def test_one_connection_carries_many_requests(box: Namespace, tmp_path: Path, pi
     stats = tmp_path / "lp.jsonl"
     with (
         nginx(box, tmp_path, root),
-        pair(box, tmp_path, pipes=pipes, lp=[*FORWARD, "--stats", str(stats)]),
+        proxies(box, tmp_path, pipes=pipes, lp=[*FORWARD, "--stats", str(stats)]),
     ):
         curl(box, "--output-dir", out, "--remote-name-all",
              *(f"http://127.0.0.1:8081/{name}" for name in wanted))  # fmt: skip
@@ -81,7 +90,7 @@ def test_300_connections_at_once(box: Namespace, tmp_path: Path) -> None:
     urls.write_text("".join(f'url="http://127.0.0.1:8081/{n}"\noutput="{n}"\n' for n in wanted))
     with (
         nginx(box, tmp_path, root),
-        pair(box, tmp_path, lp=[*FORWARD, "--stats", str(stats)]),
+        extended_pair(box, tmp_path, lp=[*FORWARD, "--stats", str(stats)]),
     ):
         curl(box, "--parallel", "--parallel-immediate", "--parallel-max", "300",
              "-H", "Connection: close", "--output-dir", out, "-K", urls)  # fmt: skip
@@ -93,35 +102,28 @@ def test_300_connections_at_once(box: Namespace, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-def test_a_gibibyte_down_by_hash(box: Namespace, tmp_path: Path) -> None:
+def test_a_gibibyte_each_way_at_once_by_hash(box: Namespace, tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
-    wanted = payload.write(root / "big", GIB)
-    sha = hashlib.sha256()
-    size = 0
-    with nginx(box, tmp_path, root), pair(box, tmp_path, lp=FORWARD, asan=False):
-        argv = ["curl", "-sS", "--fail", "--max-time", "120", "http://127.0.0.1:8081/big"]
-        with subprocess.Popen(box.command(argv), stdout=subprocess.PIPE) as client:
-            assert client.stdout is not None
-            while block := client.stdout.read(1 << 20):
-                sha.update(block)
-                size += len(block)
-        assert client.returncode == 0
-    (root / "big").unlink()
-    assert (size, sha.hexdigest()) == (GIB, wanted)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(180)
-def test_a_gibibyte_up_by_hash(box: Namespace, tmp_path: Path) -> None:
-    big = tmp_path / "big"
-    wanted = payload.write(big, GIB)
-    with serving(box, read_to_end, ("127.0.0.1", 8080)) as server:
-        with pair(box, tmp_path, lp=FORWARD, asan=False):
-            argv = ["socat", "-u", "-b", "262144", f"FILE:{big}", "TCP:127.0.0.1:8081"]
-            code, _, err = finish(argv, box, 120)
-            assert code == 0, err
-            got = until("the server to see the end", lambda: not server.results.empty(), 60)
-            assert got
-        assert server.results.get() == Ending("eof", GIB, wanted)
+    big = root / "big"
+    wanted = Ending("eof", GIB, payload.write(big, GIB))
+    ways = (*FORWARD, "--forward", "8082:127.0.0.1:8088")
+    download = ["curl", "-sS", "--fail", "--max-time", "120", "http://127.0.0.1:8081/big"]
+    upload = ["socat", "-u", "-b", "262144", f"FILE:{big}", "TCP:127.0.0.1:8082"]
+    with (
+        nginx(box, tmp_path, root),
+        serving(box, read_to_end, ("127.0.0.1", 8088)) as server,
+        extended_pair(box, tmp_path, lp=ways, asan=False),
+        program(box, upload, tmp_path / "socat.log", status=None) as up,
+        subprocess.Popen(box.command(download), stdout=subprocess.PIPE) as down,
+    ):
+        assert down.stdout is not None
+        sha, size = hashlib.sha256(), 0
+        while block := down.stdout.read(1 << 20):
+            sha.update(block)
+            size += len(block)
+        assert down.wait() == 0
+        assert Ending("eof", size, sha.hexdigest()) == wanted
+        assert server.results.get(timeout=60) == wanted
+        assert up.process.wait(timeout=10) == 0
     big.unlink()

@@ -11,7 +11,7 @@ from tests.relay import payload
 from tests.relay.ends import echo, read_exactly, serving
 from tests.relay.netns import Namespace
 from tests.relay.programs import finish, program
-from tests.relay.proxies import pair
+from tests.relay.proxies import extended_pair
 from tests.relay.servers import iperf3, sshd
 
 
@@ -20,7 +20,7 @@ def test_ssh_runs_commands_and_copies_files(box: Namespace, tmp_path: Path) -> N
     wanted = payload.write(sent, 3_000_000)
     with (
         sshd(box, tmp_path) as options,
-        pair(box, tmp_path, lp=["--forward", "2022:127.0.0.1:2222"]),
+        extended_pair(box, tmp_path, lp=["--forward", "2022:127.0.0.1:2222"]),
     ):
         for n in range(3):
             argv = ["ssh", *options, "-p", "2022", "root@127.0.0.1", f"echo answer {n}"]
@@ -44,7 +44,9 @@ def test_socat_echoes_single_bytes(box: Namespace, tmp_path: Path, binding: str)
     echo_server = ["socat", "TCP-LISTEN:7777,bind=127.0.0.1,reuseaddr,fork", "EXEC:cat"]
     with (
         program(box, echo_server, tmp_path / "socat.log", port=7777, status=None),
-        pair(box, tmp_path, lp=["--forward", "7000:127.0.0.1:7777"], both=["--binding", binding]),
+        extended_pair(
+            box, tmp_path, lp=["--forward", "7000:127.0.0.1:7777"], both=["--binding", binding]
+        ),
         box.connect(("127.0.0.1", 7000)) as sock,
     ):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -70,7 +72,7 @@ def test_an_echo_beside_a_bulk_transfer_keeps_moving(box: Namespace, tmp_path: P
     with (
         serving(box, endless) as flood,
         serving(box, echo) as mirror,
-        pair(
+        extended_pair(
             box,
             tmp_path,
             lp=[
@@ -97,7 +99,7 @@ def test_iperf3(box: Namespace, tmp_path: Path, direction: str) -> None:
     argv += ["--parallel", "4"] + (["--reverse"] if direction == "down" else [])
     with (
         iperf3(box, tmp_path),
-        pair(box, tmp_path, lp=["--forward", "5999:127.0.0.1:5201"], asan=False),
+        extended_pair(box, tmp_path, lp=["--forward", "5999:127.0.0.1:5201"], asan=False),
     ):
         code, out, err = finish(argv, box, 40)
         report = json.loads(out)

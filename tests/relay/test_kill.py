@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """kill -9 at moments nobody chose: survivors see a reset, nothing is stuck, nothing leaks.
 
+Over the extension; test_sessions and test_transports have the same of the baseline.
+
 The moment is a number of bytes at the reader, drawn with a seed.
 """
 
@@ -18,7 +20,7 @@ from tests.relay import payload
 from tests.relay.ends import Ending, Handler, echo, read_exactly, read_to_end, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program
-from tests.relay.proxies import LP_READY, local_proxy, remote_proxy
+from tests.relay.proxies import EXTENDED, LISTEN, local_proxy, remote_proxy
 from tests.relay.servers import nginx
 from tests.relay.waiting import equals, until
 
@@ -26,6 +28,12 @@ BLOCK = payload.seeded(1 << 18, seed=9)
 ROUNDS = 4
 STREAMS = 4
 MOST_BYTES = 20_000_000
+ALWAYS = ("--extend", "always")
+
+
+def forgetting(seconds: int) -> tuple[str, ...]:
+    """Of rp: a session whose lp was killed is kept for so long, and then all it had is reset."""
+    return (*LISTEN, "--resume", str(seconds))
 
 
 def write_forever(sock: socket.socket) -> str:
@@ -97,40 +105,49 @@ def survivors_see_a_reset(counter: Counter, written: Queue[object]) -> None:
         assert written.get(timeout=15) in ("ConnectionResetError", "BrokenPipeError")
 
 
-@pytest.mark.parametrize("direction", ["up", "down"])
-def test_lp_killed(box: Namespace, tmp_path: Path, direction: str) -> None:
+@pytest.mark.parametrize(
+    ("direction", "resume_s", "rounds"),
+    [
+        pytest.param("up", 0, ROUNDS, id="up"),
+        pytest.param("down", 0, ROUNDS, id="down"),
+        pytest.param("down", 1, 1, id="down, and rp waits"),
+    ],
+)
+def test_lp_killed(
+    box: Namespace, tmp_path: Path, direction: str, resume_s: int, rounds: int
+) -> None:
     rng = random.Random(f"lp {direction}")
-    with serving(box, echo) as mirror, remote_proxy(box, tmp_path) as rp:
+    with serving(box, echo) as mirror, remote_proxy(box, tmp_path, *forgetting(resume_s)) as rp:
         idle = rp.fd_count()
-        for turn in range(ROUNDS):
+        for turn in range(rounds):
             moment = rng.randrange(1, MOST_BYTES)
-            with local_proxy(box, tmp_path, name=f"lp{turn}") as lp, ExitStack() as stack:
+            with local_proxy(box, tmp_path, *ALWAYS, name=f"lp{turn}") as lp, ExitStack() as stack:
                 counter, written = streams(box, stack, direction)
                 until(f"{moment} bytes", lambda c=counter, m=moment: c.reached(m), 30)
                 lp.kill()
                 survivors_see_a_reset(counter, written)
             equals("rp's descriptors", rp.fd_count, idle)
-        with local_proxy(box, tmp_path, name="next"):
+        with local_proxy(box, tmp_path, *ALWAYS, name="next"):
             works(box, mirror.port)
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])
 def test_rp_killed(box: Namespace, tmp_path: Path, direction: str) -> None:
     rng = random.Random(f"rp {direction}")
-    with serving(box, echo) as mirror, local_proxy(box, tmp_path, ready=None) as lp:
-        lp.expect(r"^lp: .*127\.0\.0\.1:6000")
+    with serving(box, echo) as mirror, local_proxy(box, tmp_path, *ALWAYS, ready=None) as lp:
+        lp.expect(r"^lp: .*127\.0\.0\.1:6010")
         idle = lp.fd_count()
         for turn in range(ROUNDS):
             moment = rng.randrange(1, MOST_BYTES)
-            with remote_proxy(box, tmp_path, name=f"rp{turn}") as rp, ExitStack() as stack:
-                lp.expect(LP_READY, 20, count=turn + 1)
+            with remote_proxy(box, tmp_path, *LISTEN, name=f"rp{turn}") as rp, ExitStack() as stack:
+                lp.expect(EXTENDED, 20, count=turn + 1)
                 counter, written = streams(box, stack, direction)
                 until(f"{moment} bytes", lambda c=counter, m=moment: c.reached(m), 30)
                 rp.kill()
                 survivors_see_a_reset(counter, written)
             until("lp to close all it had open", lambda: lp.fd_count() <= idle + 1)
-        with remote_proxy(box, tmp_path, name="next"):
-            lp.expect(LP_READY, 20, count=ROUNDS + 1)
+        with remote_proxy(box, tmp_path, *LISTEN, name="next"):
+            lp.expect(EXTENDED, 20, count=ROUNDS + 1)
             works(box, mirror.port)
 
 
@@ -154,9 +171,9 @@ def test_an_end_killed(box: Namespace, tmp_path: Path, victim: str, direction: s
     size = 1 << 30  # sparse: no block of it is on the disk
     with (root / "big").open("r+b") as big:
         big.truncate(size)
-    with remote_proxy(box, tmp_path) as rp:
+    with remote_proxy(box, tmp_path, *LISTEN) as rp:
         idle = rp.fd_count()
-        with local_proxy(box, tmp_path) as lp, serving(box, echo) as mirror:
+        with local_proxy(box, tmp_path, *ALWAYS) as lp, serving(box, echo) as mirror:
             lp_idle = lp.fd_count()
             for turn in range(ROUNDS):
                 tmp = tmp_path / f"{turn}"
@@ -190,9 +207,9 @@ def test_an_end_killed(box: Namespace, tmp_path: Path, victim: str, direction: s
 
 
 def test_many_idle_connections_when_lp_is_killed(box: Namespace, tmp_path: Path) -> None:
-    with serving(box, read_to_end) as server, remote_proxy(box, tmp_path) as rp:
+    with serving(box, read_to_end) as server, remote_proxy(box, tmp_path, *forgetting(0)) as rp:
         idle = rp.fd_count()
-        with local_proxy(box, tmp_path) as lp:
+        with local_proxy(box, tmp_path, *ALWAYS) as lp:
             held = [socks(box, "127.0.0.1", server.port) for _ in range(200)]
             equals("rp's descriptors", rp.fd_count, idle + 4 + 200)
             lp.kill()

@@ -18,7 +18,7 @@ from tests.relay import records, wire
 from tests.relay.ends import echo, read_exactly, read_to_end, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program, program
-from tests.relay.proxies import LP_READY, local_proxy, pair, remote_proxy
+from tests.relay.proxies import LP_READY, extended_pair, local_proxy, pair, remote_proxy
 from tests.relay.waiting import equals, until
 from tests.relay.wire import BY_RST, Pipe, raw_lp, raw_rp
 
@@ -48,7 +48,9 @@ def test_ten_thousand_idle_connections(box: Namespace, tmp_path: Path) -> None:
     echo_server = [sys.executable, Path(__file__).with_name("echo_server.py"), "127.0.0.1", "7777"]
     with (
         program(box, echo_server, tmp_path / "echo.log", port=7777, status=None) as server,
-        pair(box, tmp_path, lp=["--forward", "7000:127.0.0.1:7777"], asan=False) as proxies,
+        extended_pair(
+            box, tmp_path, lp=["--forward", "7000:127.0.0.1:7777"], asan=False
+        ) as proxies,
         ExitStack() as stack,
     ):
         before = {p.name: p.rss_kib() for p in (proxies.rp, proxies.lp)}
@@ -113,7 +115,7 @@ def write_until_it_fails(sock: socket.socket) -> str:
 def test_a_reader_that_does_not_read(box: Namespace, tmp_path: Path, reader: str) -> None:
     """16 MiB and two seconds, then it is reset; another connection lives on."""
     stats = tmp_path / "stats.jsonl"
-    proxy_options = ["--stats", str(stats)]
+    proxy_options = records.soon(stats)
     release = threading.Event()
 
     def stalled(sock: socket.socket) -> str:
@@ -266,7 +268,7 @@ def test_memory_comes_back(box: Namespace, tmp_path: Path) -> None:
 
     with (
         serving(box, handler) as server,
-        pair(
+        extended_pair(
             box, tmp_path, lp=["--forward", f"7000:127.0.0.1:{server.port}"], asan=False
         ) as proxies,
     ):

@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 
@@ -20,14 +21,14 @@ from tests.relay.ends import serving
 from tests.relay.netns import Namespace
 from tests.relay.pipes import DOWN, UP, pipes_in
 from tests.relay.programs import Program
-from tests.relay.proxies import local_proxy, pair, remote_proxy
+from tests.relay.proxies import LISTEN, Pair, local_proxy, pair, remote_proxy
 from tests.relay.test_transports import mptcp
 from tests.relay.traffic import BOTH, Plan, Traffic, traffic
 from tests.relay.waiting import equals, until
 
 SOAK_S = float(os.environ.get("TM3_SOAK_SECONDS", "0"))
 PORT = 7000
-LISTEN = ("--listen", "127.0.0.1")
+PIPES, WORKERS = 4, 4
 FORWARD = ("--extend", "always", "--forward", f"{PORT}:127.0.0.1:8000")
 ENDLESS = 1 << 30
 UP_AGAIN = re.compile("lost the pipes.*pipes to 127.0.0.1:6010 are up", re.DOTALL)
@@ -39,15 +40,28 @@ def short_or_long(short_s: float, long_s: float) -> float:
     return long_s if SOAK_S else short_s
 
 
+@pytest.fixture(params=["tcp", pytest.param("mptcp", marks=mptcp)])
+def kind(box: Namespace, request: pytest.FixtureRequest) -> tuple[str, str]:
+    """What pipes are made of, as an option of both proxies."""
+    if request.param == "mptcp":
+        box.run("sysctl", "-q", "net.mptcp.enabled=1")
+    return "--pipe", request.param
+
+
 @contextmanager
-def relay(box: Namespace, tmp: Path, *both: str) -> Iterator[Program]:
-    """rp and lp; lp is what the block gets."""
+def relay(box: Namespace, tmp: Path, kind: tuple[str, str]) -> Iterator[None]:
     with (
-        remote_proxy(box, tmp, *LISTEN, *both) as rp,
-        local_proxy(box, tmp, *FORWARD, *both) as lp,
+        remote_proxy(box, tmp, *LISTEN, *kind) as rp,
+        local_proxy(box, tmp, *FORWARD, *kind) as lp,
     ):
-        yield lp
+        assert pipes_of_mptcp(box) == (PIPES if "mptcp" in kind else 0)
+        yield
         assert rp.running() and lp.running()
+
+
+def pipes_of_mptcp(ns: Namespace) -> int:
+    """Pipes that did not go on as plain TCP; lp's ends of them."""
+    return len(ns.run("ss", "-HMn", "state", "established", "dport = :6010").splitlines())
 
 
 def goes_on(going: Traffic, connections: int = 8) -> None:
@@ -61,34 +75,66 @@ def goes_on(going: Traffic, connections: int = 8) -> None:
     assert not going.wrong, going.wrong[:3]
 
 
-def grown_kib(samples: list[int]) -> int:
+def grown(samples: list[int]) -> int:
     """By how much the last fifth of the samples is above the second."""
     fifth = max(1, len(samples) // 5)
     return max(samples[-fifth:]) - max(samples[fifth : 2 * fifth] or samples)
 
 
+@dataclass(frozen=True)
+class Held:
+    """What a proxy holds, sampled while its pipes are killed."""
+
+    proxy: Program
+    most_fds: int
+    kib: list[int] = field(default_factory=list)
+    fds: list[int] = field(default_factory=list)
+
+    def look(self) -> None:
+        self.kib.append(self.proxy.rss_kib())
+        self.fds.append(self.proxy.fd_count())
+
+    def check(self) -> None:
+        """Descriptors are within what runs at a time; over a long run neither grows."""
+        name = self.proxy.name
+        for what, samples in (("KiB", self.kib), ("descriptors", self.fds)):
+            print(f"{name}: {min(samples)} to {max(samples)} {what}, grown {grown(samples)}")
+        assert max(self.fds) <= self.most_fds, f"{name} held {max(self.fds)} descriptors"
+        if SOAK_S:
+            assert grown(self.kib) < 8192, f"{name} grew: {self.kib[:: len(self.kib) // 50 + 1]}"
+            assert grown(self.fds) <= WORKERS, (
+                f"{name} grew: {self.fds[:: len(self.fds) // 50 + 1]}"
+            )
+
+
+def held(proxies: Pair) -> list[Held]:
+    """A connection has a descriptor, and so has one that lingers; a pipe has two for a moment."""
+    more = 2 * WORKERS + PIPES
+    return [
+        Held(proxies.rp, proxies.rp_fds + more),
+        Held(proxies.lp, proxies.lp_fds + more),
+    ]
+
+
 def test_pipes_are_killed_all_the_time(box: Namespace, tmp_path: Path) -> None:
     """Long, it is the soak: what the proxies hold at its end is what they held at its beginning."""
-    memory: dict[str, list[int]] = {"rp": [], "lp": []}
     with (
         pipes_in(box) as pipes,
         pair(box, tmp_path, rp=LISTEN, lp=FORWARD, asan=not SOAK_S) as proxies,
-        traffic(box, PORT) as going,
+        traffic(box, PORT, workers=WORKERS) as going,
     ):
+        both = held(proxies)
         end = time.monotonic() + short_or_long(2, SOAK_S)
         while time.monotonic() < end or pipes.killed < 5:
             pipes.kill_one()
-            for proxy in (proxies.rp, proxies.lp):
-                memory[proxy.name].append(proxy.rss_kib())
+            for one in both:
+                one.look()
             time.sleep(0.2)  # the pace at which they are killed
         goes_on(going)
         until("lp to have noticed", lambda: proxies.lp.lines("pipes are left"))
     print(f"{pipes.killed} pipes killed, {going.done.total()} connections, {going.moved} bytes")
-    if not SOAK_S:
-        return
-    for name, samples in memory.items():
-        print(f"{name}: {min(samples)} to {max(samples)} KiB, grown {grown_kib(samples)} KiB")
-        assert grown_kib(samples) < 8192, f"{name} grew: {samples[:: len(samples) // 50 + 1]}"
+    for one in both:
+        one.check()
 
 
 def test_who_was_welcomed_is_dialled_again_soon(box: Namespace, tmp_path: Path) -> None:
@@ -100,12 +146,12 @@ def test_who_was_welcomed_is_dialled_again_soon(box: Namespace, tmp_path: Path) 
 
 
 @mptcp
-def test_subflows_are_killed(box: Namespace, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["mptcp"], indirect=True)
+def test_subflows_are_killed(box: Namespace, tmp_path: Path, kind: tuple[str, str]) -> None:
     """Nobody tells the ends of an MPTCP connection: their pipes are dark."""
-    box.run("sysctl", "-q", "net.mptcp.enabled=1")
     with (
         pipes_in(box) as pipes,
-        relay(box, tmp_path, "--pipe", "mptcp"),
+        relay(box, tmp_path, kind),
         traffic(box, PORT) as going,
     ):
         end = time.monotonic() + short_or_long(0, 30)
@@ -123,9 +169,11 @@ def test_subflows_are_killed(box: Namespace, tmp_path: Path) -> None:
         pytest.param([UP, DOWN], id="both"),
     ],
 )
-def test_a_dark_pipe(box: Namespace, tmp_path: Path, rules: tuple[str, ...]) -> None:
+def test_a_dark_pipe(
+    box: Namespace, tmp_path: Path, kind: tuple[str, str], rules: tuple[str, ...]
+) -> None:
     """Its bytes go on other pipes: connections begin and end meanwhile."""
-    with pipes_in(box) as pipes, relay(box, tmp_path), traffic(box, PORT) as going:
+    with pipes_in(box) as pipes, relay(box, tmp_path, kind), traffic(box, PORT) as going:
         goes_on(going)
         with pipes.dark(*rules, port=pipes.ports()[0]):
             lift = time.monotonic() + short_or_long(0, 30)
@@ -135,8 +183,8 @@ def test_a_dark_pipe(box: Namespace, tmp_path: Path, rules: tuple[str, ...]) -> 
         goes_on(going)
 
 
-def test_all_pipes_dark(box: Namespace, tmp_path: Path) -> None:
-    with pipes_in(box) as pipes, relay(box, tmp_path), traffic(box, PORT) as going:
+def test_all_pipes_dark(box: Namespace, tmp_path: Path, kind: tuple[str, str]) -> None:
+    with pipes_in(box) as pipes, relay(box, tmp_path, kind), traffic(box, PORT) as going:
         goes_on(going)
         with pipes.dark(UP, DOWN):
             time.sleep(short_or_long(2, 30))  # what is tested
@@ -144,8 +192,13 @@ def test_all_pipes_dark(box: Namespace, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["lp", "rp"])
-def test_a_proxy_is_frozen(box: Namespace, tmp_path: Path, which: str) -> None:
-    with pair(box, tmp_path, rp=LISTEN, lp=FORWARD) as proxies, traffic(box, PORT) as going:
+def test_a_proxy_is_frozen(
+    box: Namespace, tmp_path: Path, kind: tuple[str, str], which: str
+) -> None:
+    with (
+        pair(box, tmp_path, rp=LISTEN, lp=FORWARD, both=kind) as proxies,
+        traffic(box, PORT) as going,
+    ):
         goes_on(going)
         proxy = proxies.lp if which == "lp" else proxies.rp
         proxy.send_signal(signal.SIGSTOP)
@@ -175,19 +228,21 @@ def endless(box: Namespace, stack: ExitStack, going: Traffic, seen: dict[int, st
 RESETS = {0: "reset", 1: "reset", 2: "reset"}
 
 
-def test_rp_is_killed_and_started_again(box: Namespace, tmp_path: Path) -> None:
+def test_rp_is_killed_and_started_again(
+    box: Namespace, tmp_path: Path, kind: tuple[str, str]
+) -> None:
     """All are reset at both ends, and no byte comes behind the gap."""
     going, seen = Traffic(), {}
     with (
         serving(box, going.serve, ("127.0.0.1", 8000)),
-        local_proxy(box, tmp_path, *FORWARD, ready=None) as lp,
+        local_proxy(box, tmp_path, *FORWARD, *kind, ready=None) as lp,
         ExitStack() as stack,
     ):
-        with remote_proxy(box, tmp_path, *LISTEN) as rp:
+        with remote_proxy(box, tmp_path, *LISTEN, *kind) as rp:
             lp.expect("4 pipes to 127.0.0.1:6010 are up")
             threads = endless(box, stack, going, seen)
             rp.kill()
-        with remote_proxy(box, tmp_path, *LISTEN, name="next"):
+        with remote_proxy(box, tmp_path, *LISTEN, *kind, name="next"):
             for thread in threads:
                 thread.join(60)
             assert seen == RESETS, seen

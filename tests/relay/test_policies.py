@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Every number of pipes with every binding and policy delivers the same bytes."""
+"""Every number of pipes with every binding and policy delivers the same bytes.
+
+Two pipes are of the baseline, which has each policy of pipes once so, all others of the extension.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -11,9 +14,10 @@ import pytest
 from tests.relay import payload, records
 from tests.relay.ends import Ending, read_to_end, sending, serving
 from tests.relay.netns import Namespace
-from tests.relay.proxies import pair
+from tests.relay.proxies import extended_pair, pair
 
 BULK = payload.seeded(700_000, seed=7)
+BASELINE_PIPES = 2
 
 
 def run(box: Namespace, tmp_path: Path, pipes: int, options: list[str]) -> None:
@@ -25,10 +29,11 @@ def run(box: Namespace, tmp_path: Path, pipes: int, options: list[str]) -> None:
         with box.connect(("127.0.0.1", port)) as sock:
             ends.append(read_to_end(sock))
 
+    proxies = pair if pipes == BASELINE_PIPES else extended_pair
     with (
         serving(box, sending(BULK)) as source,
         serving(box, read_to_end) as sink,
-        pair(
+        proxies(
             box,
             tmp_path,
             pipes=pipes,
@@ -108,7 +113,7 @@ def test_early_binding_with_buffers_of_any_size(
 
 @pytest.mark.parametrize("cc", ["reno", "cubic"])
 def test_congestion_control_of_the_pipes(box: Namespace, tmp_path: Path, cc: str) -> None:
-    run(box, tmp_path, 2, ["--cc", cc])
+    run(box, tmp_path, 3, ["--cc", cc])
     for side in ("rp", "lp"):
         samples = records.of(tmp_path / f"{side}.jsonl", "pipe")
         assert {sample["cc"] for sample in samples} == {cc}

@@ -89,7 +89,7 @@ def test_a_transfer_over_many_pipes_holds_little(
     stats = tmp_path / "stats.jsonl"
     with (
         serving(box, pouring(BULK)) as server,
-        pair(box, tmp_path, pipes=pipes, lp=["--stats", str(stats)], asan=False),
+        pair(box, tmp_path, pipes=pipes, lp=records.soon(stats), asan=False),
         socks(box, "127.0.0.1", server.port) as sock,
     ):
         ending = read_to_end(sock, 20.0, BULK)

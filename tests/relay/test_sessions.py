@@ -7,8 +7,9 @@ import socket
 import struct
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,10 @@ from tests.relay.ends import (
     socks_reply,
     socks_request,
 )
-from tests.relay.netns import Namespace, namespace, veth
+from tests.relay.netns import Namespace, namespace, two_on_a_link, veth
 from tests.relay.programs import Program
 from tests.relay.proxies import LP_READY, local_proxy, pair, remote_proxy
-from tests.relay.waiting import equals, until
+from tests.relay.waiting import at_once, equals, until
 from tests.relay.wire import Pipe, raw_lp
 
 BULK = payload.seeded(4_000_000, seed=2)
@@ -162,15 +163,10 @@ def closed_window(near: Namespace, far: Namespace, tmp: Path) -> Iterator[tuple[
         yield rp, pipe
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["down", "output", "input"])
-def test_a_closed_window_and_a_short_silence(
-    two: tuple[Namespace, Namespace], tmp_path: Path, how: str
-) -> None:
+def closed_window_and_a_short_silence(tmp: Path, how: str) -> None:
     """8 s without a network while the window is closed: rp's probes go unanswered, and yet the
     peer was heard 8 s ago, not 20."""
-    near, far = two
-    with closed_window(near, far, tmp_path) as (rp, pipe):
+    with two_on_a_link() as (near, far), closed_window(near, far, tmp) as (rp, pipe):
         waited = unread(pipe)
         if how == "down":
             far.ip("link", "set", "wire-r", "down")
@@ -186,37 +182,28 @@ def test_a_closed_window_and_a_short_silence(
         assert not rp.lines("ended")
 
 
-@pytest.mark.slow
-def test_a_closed_window_whose_peer_is_gone(
-    two: tuple[Namespace, Namespace], tmp_path: Path
-) -> None:
-    near, far = two
-    with closed_window(near, far, tmp_path) as (rp, _):
+def closed_window_whose_peer_is_gone(tmp: Path) -> None:
+    with two_on_a_link() as (near, far), closed_window(near, far, tmp) as (rp, _):
         far.nft(DROP.format(hook="input", direction="iif"))
         began = time.monotonic()
         rp.expect("nothing was acknowledged for 20 s", 40)
         assert 18 < time.monotonic() - began < 32
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
-def test_a_network_that_goes_silent(
-    two: tuple[Namespace, Namespace], tmp_path: Path, busy: bool
-) -> None:
+def network_that_goes_silent(tmp: Path, busy: bool) -> None:
     """No packet gets through any more: both proxies notice, rp keeps nothing of it."""
-    near, far = two
-
-    with serving(far, endless, ("0.0.0.0", 8000)) as flood, remote_proxy(far, tmp_path) as rp:
+    with (
+        two_on_a_link() as (near, far),
+        serving(far, endless, ("0.0.0.0", 8000)) as flood,
+        remote_proxy(far, tmp) as rp,
+    ):
         idle = rp.fd_count()
-        with local_proxy(near, tmp_path, to=FAR) as lp:
+        with local_proxy(near, tmp, to=FAR) as lp:
             equals("rp's descriptors with all pipes up", rp.fd_count, idle + 4)
             sock = socks(near, FAR, 8000) if busy else None
             if sock:
                 read_exactly(sock, 200_000)
-            far.nft(
-                "table inet cut {\nchain in {\n"
-                'type filter hook input priority 0\niif != "lo" drop\n}\n}\n'
-            )
+            far.nft(DROP.format(hook="input", direction="iif"))
             equals("rp's descriptors", rp.fd_count, idle, 60)
             if sock:
                 with sock:
@@ -226,6 +213,48 @@ def test_a_network_that_goes_silent(
             lp.expect(LP_READY, 60, count=2)
             with socks(near, FAR, 8000) as again:
                 read_exactly(again, 200_000)
+
+
+def half_a_group_of_pipes_is_closed_after_ten_seconds(tmp: Path) -> None:
+    """rp wants 4 and 3 come: one line with both counts, and the 3 are closed."""
+    with namespace("box") as box, remote_proxy(box, tmp, pipes=4) as rp:
+        idle = rp.fd_count()
+        with raw_lp(box, 3) as pipes:
+            line = rp.expect(r"\b3\b.*\b4\b|\b4\b.*\b3\b", 14)
+            assert "127.0.0.1" in line
+            assert all(pipe.ended(5) for pipe in pipes)
+        equals("rp's descriptors", rp.fd_count, idle)
+        with serving(box, sending(BULK), SERVER), local_proxy(box, tmp):
+            downloads(box, "127.0.0.1")
+
+
+def numbers_of_pipes_that_do_not_agree(tmp: Path) -> None:
+    """`rp 4` and `lp 3`: rp's line says what to mend; lp does not claim a working session."""
+    with namespace("box") as box, remote_proxy(box, tmp, pipes=4) as rp:
+        with local_proxy(box, tmp, pipes=3, ready=None):
+            rp.expect(r"\b3\b.*\b4\b|\b4\b.*\b3\b", 14)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("box")
+def test_what_ends_by_its_time_alone(tmp_path: Path) -> None:
+    """All at once, each in a network of its own: none has more to do than to wait."""
+    cases: dict[str, Callable[[Path], None]] = {
+        "a network that goes silent, idle": partial(network_that_goes_silent, busy=False),
+        "a network that goes silent, busy": partial(network_that_goes_silent, busy=True),
+        "a closed window whose peer is gone": closed_window_whose_peer_is_gone,
+        "half a group": half_a_group_of_pipes_is_closed_after_ten_seconds,
+        "numbers that do not agree": numbers_of_pipes_that_do_not_agree,
+    }
+    for how in ("down", "output", "input"):
+        short = partial(closed_window_and_a_short_silence, how=how)
+        cases[f"a closed window and a short silence, {how}"] = short
+    jobs = {}
+    for name, case in cases.items():
+        tmp = tmp_path / name
+        tmp.mkdir()
+        jobs[name] = partial(case, tmp)
+    at_once(jobs)
 
 
 def test_lp_before_rp(box: Namespace, tmp_path: Path) -> None:
@@ -297,28 +326,6 @@ def test_both_end_cleanly_in_mid_transfer(
     for path in paths.values():
         assert [r["event"] for r in records.of(path, "session")] == ["begin", "end"]
         assert len(records.of(path, "conn")) == 1
-
-
-@pytest.mark.slow
-def test_half_a_group_of_pipes_is_closed_after_ten_seconds(box: Namespace, tmp_path: Path) -> None:
-    """rp wants 4 and 3 come: one line with both counts, and the 3 are closed."""
-    with remote_proxy(box, tmp_path, pipes=4) as rp:
-        idle = rp.fd_count()
-        with raw_lp(box, 3) as pipes:
-            line = rp.expect(r"\b3\b.*\b4\b|\b4\b.*\b3\b", 14)
-            assert "127.0.0.1" in line
-            assert all(pipe.ended(5) for pipe in pipes)
-        equals("rp's descriptors", rp.fd_count, idle)
-        with serving(box, sending(BULK), SERVER), local_proxy(box, tmp_path):
-            downloads(box, "127.0.0.1")
-
-
-@pytest.mark.slow
-def test_numbers_of_pipes_that_do_not_agree(box: Namespace, tmp_path: Path) -> None:
-    """`rp 4` and `lp 3`: rp's line says what to mend; lp does not claim a working session."""
-    with remote_proxy(box, tmp_path, pipes=4) as rp:
-        with local_proxy(box, tmp_path, pipes=3, ready=None):
-            rp.expect(r"\b3\b.*\b4\b|\b4\b.*\b3\b", 14)
 
 
 def test_ipv6_pipes(box: Namespace, tmp_path: Path) -> None:

@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""The baseline can only stop all pipes for a slow reader: not for long, and never for good."""
+"""Readers that are slow, or do not read. Over the extension each of them stops itself alone.
+
+The baseline can only stop all pipes for one: not for long, and never for good.
+"""
 
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
+
+import pytest
 
 from tests.relay.ends import echo, read_exactly, read_to_end, serving, socks
 from tests.relay.netns import Namespace
-from tests.relay.proxies import pair
+from tests.relay.proxies import Pair, extended_pair, pair
 
 BLOCK = bytes(1 << 20)
 DRIP = 5_000  # bytes each tenth of a second
 IDLE_READERS = 255
+WINDOWS_MIB = 32
 MIB = 1 << 20
 
 
@@ -108,7 +114,7 @@ def test_a_slow_reader_that_is_alone_may_take_its_time(box: Namespace, tmp_path:
         small(box, 7000) as slow,
         dripping(slow) as reader,
     ):
-        assert not reader.over.wait(12)
+        assert not reader.over.wait(8)
         with socks(box, "127.0.0.1", mirror.port) as other:
             other.sendall(b"x")
             proxies.lp.expect("read too slowly", 25)
@@ -118,8 +124,11 @@ def test_a_slow_reader_that_is_alone_may_take_its_time(box: Namespace, tmp_path:
             assert read_exactly(other, 1) == b"x"
 
 
-def test_one_connection_after_another(box: Namespace, tmp_path: Path) -> None:
-    """All of the second waits in its queue while the first is read."""
+@pytest.mark.parametrize("proxies", [extended_pair, pair], ids=["extension", "baseline"])
+def test_one_connection_after_another(
+    box: Namespace, tmp_path: Path, proxies: Callable[..., AbstractContextManager[Pair]]
+) -> None:
+    """All of the second waits, at lp or at the server, while the first is read."""
     size = 14 * MIB
 
     def handler(sock: socket.socket) -> None:
@@ -127,13 +136,39 @@ def test_one_connection_after_another(box: Namespace, tmp_path: Path) -> None:
 
     with (
         serving(box, handler) as server,
-        pair(box, tmp_path, asan=False),
+        proxies(box, tmp_path, asan=False),
         socks(box, "127.0.0.1", server.port) as first,
         socks(box, "127.0.0.1", server.port) as second,
     ):
         for sock in (first, second):
             ending = read_to_end(sock)
             assert (ending.how, ending.size) == ("eof", size)
+
+
+def test_readers_that_stop_stop_themselves_alone(box: Namespace, tmp_path: Path) -> None:
+    """Some have taken much before, so windows are wide; a hundred never read. None is reset."""
+    memory = ("--window-memory", f"{WINDOWS_MIB}M")
+    with (
+        serving(box, endless) as flood,
+        serving(box, echo) as mirror,
+        extended_pair(box, tmp_path, both=memory, asan=False) as proxies,
+        socks(box, "127.0.0.1", mirror.port) as other,
+        ExitStack() as stack,
+    ):
+        before = proxies.lp.rss_kib()
+        readers = [stack.enter_context(socks(box, "127.0.0.1", flood.port)) for _ in range(4)]
+        for sock in readers:
+            read_exactly(sock, 8 * MIB)
+        for _ in range(100):
+            readers.append(stack.enter_context(socks(box, "127.0.0.1", flood.port)))
+        slowest = max(round_trip_s(other) for _ in range(200))
+        grown = proxies.lp.rss_kib() - before
+        for sock in readers:
+            read_exactly(sock, MIB // 8)
+        print(f"lp grew by {grown} KiB, an echo took {slowest * 1000:.0f} ms at most")
+        assert slowest < 1.0, f"an echo took {slowest:.2f} s"
+        assert grown < (WINDOWS_MIB * 1024 + len(readers) * 4) * 1.1 + 8192, f"{grown} KiB"
+        assert not proxies.lp.lines("reset")
 
 
 def test_many_that_never_read_do_not_stop_the_others(box: Namespace, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 """Waiting for something: polled, with a deadline that names what was waited for."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from base import shell
@@ -31,3 +32,14 @@ def equals(what: str, read: Callable[[], T], wanted: T, seconds: float = 10.0) -
         raise AssertionError(
             f"waited {seconds:g} s for {what} to be {wanted!r}; it is {last[0]!r}"
         ) from None
+
+
+def at_once(jobs: dict[str, Callable[[], object]]) -> None:
+    """Does them all at the same time, where each mostly waits; fails as the first that failed."""
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        done = {name: pool.submit(job) for name, job in jobs.items()}
+    for name, job in done.items():
+        error = job.exception()
+        if error is not None:
+            error.add_note(f"this was: {name}")
+            raise error
