@@ -3,6 +3,7 @@
  * The rules of the memory for windows, each by itself: who is reset when it is out,
  * who is not, what is set aside for whom, and what the other end is held to.
  */
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -30,6 +31,18 @@ static void small_buffers(int to, int from)
 
 	setsockopt(to, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
 	setsockopt(from, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+}
+
+/* An application's socket, at @from, takes nothing any more: it holds what it can. */
+static void fill_socket(int from)
+{
+	static const uint8_t bytes[1 << 16];
+
+	for (int still = 0; still < 3; still++) {
+		while (send(from, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0)
+			still = 0;
+		poll(NULL, 0, 2);	/* some of it may be on its way */
+	}
 }
 
 struct unread {
@@ -70,7 +83,10 @@ static void hold(struct pair *pair, int i, uint64_t window)
 
 static void wait_idle(struct pair *pair, int i, int seconds)
 {
-	channel_of(pair, i)->conn->taken_at -= seconds * NS_PER_SEC;
+	struct conn *c = channel_of(pair, i)->conn;
+
+	fill_socket(c->watch.fd);
+	c->taken_at = loop_clock() - seconds * NS_PER_SEC;
 }
 
 static bool looked(void *arg)
@@ -96,17 +112,24 @@ static bool is_there(struct pair *pair, int i)
 	return ch->conn && ch->conn->fin_pending != WIRE_REASON_RST;
 }
 
+/* All of it is out by now, but no more waits than may. */
+static void run_out(struct pair *pair)
+{
+	pair->settings.window_memory = pair->lp->ext->promised +
+				       pair->lp->in.queued;
+}
+
 /* All three are live: their servers would go on. @most holds most. */
 static void the_one_that_holds_most_is_reset(struct pair *pair, int most)
 {
 	pair_begin(pair, PAIR_PIPES);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++)
 		hold(pair, i, (i == most ? 4 : 2) * WINDOW_FIRST);
+	for (int i = 0; i < 3; i++)
 		wait_idle(pair, i, WINDOW_IDLE_SECONDS);
-	}
 	look(pair);
 	assert_int_equal(pair->lp->counts.queue_limit, 0);
-	pair->settings.window_memory = 1 << 20;
+	run_out(pair);
 	look(pair);
 	assert_int_equal(pair->lp->counts.queue_limit, 1);
 	for (int i = 0; i < 3; i++)
@@ -137,7 +160,7 @@ static void who_took_something_lately_is_not_reset(void **state)
 	hold(pair, 1, 2 * WINDOW_FIRST);
 	wait_idle(pair, 0, WINDOW_IDLE_SECONDS - 5);
 	wait_idle(pair, 1, WINDOW_IDLE_SECONDS);
-	pair->settings.window_memory = 1 << 20;
+	run_out(pair);
 	look(pair);
 	assert_true(is_there(pair, 0));
 	assert_false(is_there(pair, 1));
@@ -151,7 +174,7 @@ static void who_holds_what_all_begin_with_is_not_reset(void **state)
 	pair_begin(pair, PAIR_PIPES);
 	hold(pair, 0, WINDOW_FIRST);
 	wait_idle(pair, 0, WINDOW_IDLE_SECONDS);
-	pair->settings.window_memory = WINDOW_FIRST / 2;
+	run_out(pair);
 	look(pair);
 	assert_true(is_there(pair, 0));
 	assert_int_equal(pair->lp->counts.queue_limit, 0);
@@ -193,10 +216,12 @@ static void an_eighth_is_for_those_who_read(void **state)
 
 /* --- what the other end is held to --- */
 
-static void open_id(struct hand *h, uint16_t id)
+enum { MANY = 24 };
+
+static void open_again(struct hand *h, uint16_t id, uint32_t number)
 {
 	struct wire_ext what = {
-		.type = WIRE_OPEN,
+		.type = WIRE_OPEN, .number = number,
 		.open = {
 			.id = id, .protocol = WIRE_PROTOCOL_TCP,
 			.to = destination_name("x", 1, 80), .window = 65536,
@@ -206,18 +231,14 @@ static void open_id(struct hand *h, uint16_t id)
 	hand_ext(h, &what);
 }
 
+static void open_id(struct hand *h, uint16_t id)
+{
+	open_again(h, id, 0);
+}
+
 static struct conn *conn_of(struct hand *h, uint16_t id)
 {
 	return h->s->ext->channel[id]->conn;
-}
-
-/* So its application's socket takes nothing. */
-static void fill_socket(int fd)
-{
-	static const uint8_t bytes[1 << 16];
-
-	while (send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0)
-		;
 }
 
 static void more_than_its_window_ends_a_connection(void **state)
@@ -269,6 +290,124 @@ static void more_early_data_than_all_may_send_ends_a_connection(void **state)
 	assert_int_equal(h.s->ext->pool.limit.used, FIRST);
 	assert_int_equal(conn_of(&h, 9)->queue.len, FIRST);
 	hand_end(&h);
+}
+
+/* --- the bound of what waits, whatever was granted --- */
+
+static int app_of[MANY];
+
+/* Opens an id whose application takes nothing. */
+static void open_unread(struct hand *h, int i, uint32_t number)
+{
+	h->app = -1;
+	open_again(h, (uint16_t)(ID + i), number);
+	goes_on(h);
+	assert_true(h->app >= 0);
+	app_of[i] = h->app;
+	h->app = -1;
+	small_buffers(app_of[i], conn_of(h, (uint16_t)(ID + i))->watch.fd);
+	fill_socket(conn_of(h, (uint16_t)(ID + i))->watch.fd);
+}
+
+static void close_apps(int n)
+{
+	while (n--)
+		close(app_of[n]);
+}
+
+static void assert_bound(struct hand *h, size_t most, int n)
+{
+	goes_on(h);
+	assert_true(h->s->in.queued <= most + (size_t)n * WINDOW_LEAST);
+	/* No more than had to be. */
+	assert_true(h->s->in.queued > most / 2);
+	assert_int_equal(h->s->counts.protocol, 0);
+	assert_true(h->s->counts.queue_limit > 0);
+}
+
+/* What an opener may send ahead of SYNACK is more than the memory has for it. */
+static void early_data_of_many_do_not_pass_the_bound(void **state)
+{
+	const size_t memory = 2 << 20;
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	h.settings.window_memory = memory;
+	for (int i = 0; i < MANY; i++) {
+		open_unread(&h, i, 0);
+		hand_fills(&h, (uint16_t)(ID + i), 1, WINDOW_FIRST / 4096, 4096);
+		goes_on(&h);
+		assert_true(h.s->in.queued <= memory + MANY * WINDOW_LEAST);
+	}
+	assert_bound(&h, memory, MANY);
+	hand_end(&h);
+	close_apps(MANY);
+}
+
+/* Ids keep what their last connections were granted, and others are granted as much. */
+static void ids_that_are_used_again_do_not_pass_the_bound(void **state)
+{
+	enum { HALF = 7 };
+	const size_t memory = 2 << 20;
+	struct hand h;
+	uint32_t number;
+	int i;
+
+	(void)state;
+	hand_begin(&h, false);
+	h.settings.window_memory = memory;
+	h.s->ext->pool.limit.conn = 0;
+	for (i = 0; i < HALF; i++) {
+		open_unread(&h, i, 0);
+		hand_fin(&h, (uint16_t)(ID + i), 1, WIRE_REASON_RST);
+	}
+	goes_on(&h);
+	assert_int_equal(h.s->ext->idle, HALF * WINDOW_FIRST);
+	close_apps(HALF);
+	/* The others first: they are granted what is left. */
+	for (i = 0; i < HALF; i++)
+		open_unread(&h, HALF + i, 0);
+	for (i = 0; i < HALF; i++)
+		open_unread(&h, i, 2);
+	/* All that was granted is allowed to come: nearly twice the memory. */
+	assert_int_equal(h.s->ext->promised, 2 * HALF * WINDOW_FIRST);
+	for (i = 0; i < 2 * HALF; i++) {
+		number = i < HALF ? 3 : 1;
+		hand_fills(&h, (uint16_t)(ID + i), number, WINDOW_FIRST / 4096,
+			   4096);
+	}
+	assert_bound(&h, memory, 2 * HALF);
+	hand_end(&h);
+	close_apps(2 * HALF);
+}
+
+static void who_took_something_lately_is_the_last_to_go(void **state)
+{
+	static const uint32_t pages[] = { 50, 25, 10 };
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	h.settings.window_memory = 85 * 4096;
+	for (int i = 0; i < 3; i++) {
+		open_unread(&h, i, 0);
+		hand_fills(&h, (uint16_t)(ID + i), 1, pages[i], 4096);
+	}
+	goes_on(&h);
+	assert_int_equal(h.s->in.queued, 85 * 4096);
+	assert_int_equal(h.s->counts.queue_limit, 0);
+	conn_of(&h, ID)->taken_at = loop_clock();
+	conn_of(&h, ID + 1)->taken_at -= 2 * NS_PER_SEC;
+	conn_of(&h, ID + 2)->taken_at -= 2 * NS_PER_SEC;
+	hand_fills(&h, ID, 1 + pages[0], 4, 4096);
+	goes_on(&h);
+	assert_int_equal(h.s->in.queued, 64 * 4096);
+	assert_int_equal(conn_of(&h, ID)->queue.len, 54 * 4096);
+	assert_int_equal(conn_of(&h, ID + 2)->queue.len, 10 * 4096);
+	assert_int_equal(h.s->counts.queue_limit, 1);
+	hand_end(&h);
+	close_apps(3);
 }
 
 static bool is_due(void *arg)
@@ -371,6 +510,9 @@ int main(void)
 		cmocka_unit_test(more_than_its_window_ends_a_connection),
 		cmocka_unit_test(
 			more_early_data_than_all_may_send_ends_a_connection),
+		cmocka_unit_test(early_data_of_many_do_not_pass_the_bound),
+		cmocka_unit_test(ids_that_are_used_again_do_not_pass_the_bound),
+		cmocka_unit_test(who_took_something_lately_is_the_last_to_go),
 		cmocka_unit_test(a_window_waits_where_no_more_may_be_kept),
 		cmocka_unit_test(rp_takes_no_more_connections_than_it_said),
 		cmocka_unit_test(lp_opens_no_more_connections_than_rp_said),
