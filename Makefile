@@ -290,7 +290,7 @@ $(UNIT)/obj/%.o: tests/unit/%.c Makefile
 $(UNIT)/%: $(UNIT)/obj/%.o $(UNIT_COMMON:tests/unit/%.c=$(UNIT)/obj/%.o) \
 		$(ASAN)/librp.a $(ASAN)/liblp.a $(ASAN)/libmux.a
 	$(Q)echo "  LD    $@"
-	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka -lm -pthread
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -Wl,--wrap=clock_gettime -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka -lm -pthread
 
 # What a test needs besides mux.
 $(UNIT)/test_access: $(ASAN)/obj/rp/access.o

@@ -168,16 +168,24 @@ static void write_failed(struct conn *c)
 }
 
 /*
- * Half-closed: the application is told, and goes on sending. It is watched, since
- * one that is gone without a word would never be missed.
+ * One direction has ended, whichever it is. An application that closed its socket
+ * looks the same as one that waits for an answer, and where nothing is sent to it, it
+ * would be missed after the two hours of TCP's keepalive. So it is asked.
  */
+static void be_half_closed(struct conn *c)
+{
+	if (c->watch.fd >= 0)
+		sock_watchful(c->watch.fd);
+}
+
+/* The application is told, and goes on sending. */
 static void shut_socket(struct conn *c)
 {
 	if (c->shut)
 		return;
 	c->shut = true;
 	shutdown(c->watch.fd, SHUT_WR);
-	sock_watchful(c->watch.fd);
+	be_half_closed(c);
 }
 
 static void flush_queue(struct conn *c)
@@ -292,6 +300,7 @@ void conn_fin_framed(struct conn *c, enum wire_reason reason)
 	if (reason != WIRE_REASON_RST && c->speech->half_open && !c->in_ended) {
 		c->fin_pending = 0;
 		conn_idle(c);
+		be_half_closed(c);
 		return;
 	}
 	be_over(c, c->end);

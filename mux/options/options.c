@@ -61,8 +61,8 @@ const struct option_spec engine_options[] = {
 	{ "max-conns", "N",
 	  "connections of a session at a time (default: all there are ids for)" },
 	{ "window-memory", "BYTES",
-	  "extension: what the other end may send ahead of the applications of "
-	  "a session (default 256M), and 4K for each connection" },
+	  "extension: what may wait for the applications of a session (default "
+	  "256M), and 4K for each connection" },
 	{ "keep", "BYTES",
 	  "extension: what a session keeps of what it sent until the other "
 	  "proxy has it (default 32M); all together keep 320M, or half of rp's "

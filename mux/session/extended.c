@@ -138,6 +138,7 @@ static void queued(struct session *s, struct conn *c, size_t bytes)
 	(void)c;
 	s->in.queued += bytes;
 	inbound_holds(s, (int64_t)bytes);
+	windows_queued(s);
 }
 
 /* Or is it another's by now? */

@@ -71,6 +71,7 @@ struct extended {
 	uint64_t idle;		/* and on ids without a connection */
 	struct list windows_due;
 	struct timer window_timer;
+	struct task window_task;	/* where more waits than may */
 
 	struct kept_item *again, **again_end;
 	size_t kept;		/* bytes of memory, those of again included */
@@ -130,6 +131,8 @@ void windows_begin(struct session *s, struct channel *ch);
 void windows_end(struct session *s, struct channel *ch);
 /* @len bytes of @ch are due. False: more than it was granted. */
 bool windows_spend(struct session *s, struct channel *ch, size_t len);
+/* More waits for applications than before. */
+void windows_queued(struct session *s);
 /* The application of @c took something. */
 void windows_taken(struct session *s, struct conn *c);
 

@@ -7,7 +7,8 @@
  * it then goes again on others, and it gets nothing new. Progress clears it. Without any
  * for SUSPECT_PATIENCE it is over, and LP dials it again.
  *
- * Where no pipe made progress for STALLED, the network may have changed under all of
+ * Where no pipe made progress for STALLED_LEAST, nor for three times what acknowledgements
+ * take, the network may have changed under all of
  * them: LP dials one again as a probe, and all others as soon as that one is welcomed.
  * Where another one makes progress first, the network is what it was: the probe is a
  * pipe that is lacking as any other, and says nothing of those that are there.
@@ -18,13 +19,14 @@
 #define LOOK (50 * NS_PER_MS)
 #define SUSPECT_LEAST (400 * NS_PER_MS)
 #define SUSPECT_PATIENCE (5 * NS_PER_SEC)
-#define STALLED NS_PER_SEC
+#define STALLED_LEAST NS_PER_SEC
 
-static int64_t patience(const struct extended *x)
+/* Where acknowledgements take long, longer than @least. */
+static int64_t patience(const struct extended *x, int64_t least)
 {
 	int64_t lately = 3 * x->ack_takes;
 
-	return lately > SUSPECT_LEAST ? lately : SUSPECT_LEAST;
+	return lately > least ? lately : least;
 }
 
 /*
@@ -76,7 +78,7 @@ static void look_at(struct session *s, struct pipe *p, int64_t now)
 	if (leg->suspect_since && leg->progress_at > leg->suspect_since)
 		clear(s, p);
 	if (!leg->suspect_since) {
-		if (oldest && now - oldest > patience(x) &&
+		if (oldest && now - oldest > patience(x, SUSPECT_LEAST) &&
 		    others_go_on(x, leg, oldest))
 			suspect(s, p, now);
 		return;
@@ -93,6 +95,7 @@ static void look_at(struct session *s, struct pipe *p, int64_t now)
 /* The pipe that waits longest, if all that wait have done so for long. */
 static struct pipe *stalled(const struct session *s, int64_t now)
 {
+	int64_t most = patience(s->ext, STALLED_LEAST);
 	struct pipe *longest = NULL;
 	int64_t since = now;
 	unsigned int i;
@@ -102,14 +105,14 @@ static struct pipe *stalled(const struct session *s, int64_t now)
 		const struct leg *leg = &s->ext->leg[p->index];
 		int64_t oldest = keeping_oldest(leg);
 
-		if (now - leg->progress_at < STALLED + patience(s->ext))
+		if (now - leg->progress_at < most)
 			return NULL;
 		if (oldest && oldest < since) {
 			longest = p;
 			since = oldest;
 		}
 	}
-	return now - since > STALLED + patience(s->ext) ? longest : NULL;
+	return now - since > most ? longest : NULL;
 }
 
 static bool any_goes_on(const struct session *s, int64_t since)
@@ -152,7 +155,7 @@ void suspects_probed(struct session *s)
 		const struct leg *leg = &x->leg[p->index];
 		int64_t oldest = keeping_oldest(leg);
 
-		if (oldest && now - oldest > STALLED && leg->progress_at <= since)
+		if (oldest && now - oldest > STALLED_LEAST && leg->progress_at <= since)
 			extended_pipe_over(s, p, false, "another one was dialled and works");
 	}
 }

@@ -19,6 +19,10 @@
  * What was granted cannot be taken back: an id whose connection is over keeps the
  * rest for its next one, and so does a connection to which nothing comes any more.
  * That is counted apart, and may be as much again.
+ *
+ * So may what an opener sends before it hears how little it was granted. If all of that comes
+ * at once and nobody reads, more is on its way than window_memory. It is not kept: who has
+ * most lying there is reset at once, those first that took nothing in the last second.
  */
 #include "../base/log.h"
 #include "../conn/conn.h"
@@ -230,6 +234,55 @@ static struct conn *most_idle(struct session *s, int64_t now)
 	return most;
 }
 
+/* --- no more waits than was said --- */
+
+static bool is_too_much(const struct session *s)
+{
+	return s->in.queued > s->engine->settings->window_memory +
+			      (uint64_t)s->nconns * WINDOW_LEAST;
+}
+
+/* Of those that took nothing for @ns, who has most lying there. */
+static struct conn *most_queued(struct session *s, int64_t now, int64_t ns)
+{
+	struct conn *most = NULL;
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, member);
+
+		if (c->queue.len && now - c->taken_at >= ns &&
+		    (!most || c->queue.len > most->queue.len))
+			most = c;
+	}
+	return most;
+}
+
+static void limit_queued(struct task *t)
+{
+	struct session *s = container_of(t, struct extended, window_task)->s;
+	int64_t now = loop_now(s->engine->loop);
+
+	while (is_too_much(s)) {
+		struct conn *c = most_queued(s, now, NS_PER_SEC);
+
+		if (!c)
+			c = most_queued(s, now, 0);
+		if (!c)
+			return;
+		s->counts.queue_limit++;
+		log_warn(s->engine->log, "session %u: connection %u has most, %zu bytes, of what waits for applications, which is too much: reset",
+			 s->number, c->id, c->queue.len);
+		conn_refuse(c, CONN_END_LIMIT);
+	}
+}
+
+void windows_queued(struct session *s)
+{
+	if (is_too_much(s))
+		loop_after(s->engine->loop, &s->ext->window_task);
+}
+
 static void look(struct timer *t)
 {
 	struct extended *x = container_of(t, struct extended, window_timer);
@@ -252,9 +305,11 @@ void windows_init(struct extended *x)
 {
 	list_init(&x->windows_due);
 	x->window_timer.fire = look;
+	loop_task_init(&x->window_task, limit_queued);
 }
 
 void windows_stop(struct extended *x)
 {
 	loop_timer_stop(x->s->engine->loop, &x->window_timer);
+	loop_task_stop(&x->window_task);
 }

@@ -45,7 +45,7 @@ struct settings {
 	unsigned int max_conns;	/* in a session */
 	size_t max_held;	/* bytes, by all sessions together */
 	/* Of sessions of the extension: */
-	size_t window_memory;	/* that the other end may fill */
+	size_t window_memory;	/* for what applications did not take */
 	size_t keep;		/* bytes sent and not acknowledged */
 	unsigned int resume_s;	/* that one without pipes is kept */
 	char stats_path[PATH_MAX];	/* "" if there are none */

@@ -2,12 +2,13 @@
 """lp and rp over the extension: names, IPv6, true answers, and many behind one address."""
 
 import re
+import select
 import signal
 import socket
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -359,3 +360,38 @@ def test_half_close(box: Namespace, tmp_path: Path, size: int) -> None:
         sock.shutdown(socket.SHUT_WR)
         assert sock.recv(100) == str(size).encode()
         assert read_to_end(sock).how == "eof"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["socks", "forward", "redirect"])
+def test_who_half_closed_and_went_is_missed(
+    two: tuple[Namespace, Namespace], tmp_path: Path, way: str
+) -> None:
+    """Nobody sends anything; lp asks after 10 s, and the kernel knows no such connection."""
+    near, far = two
+    near.run("sysctl", "-q", "-w", "net.ipv4.tcp_fin_timeout=1")
+    rules = ["--allow", "10.77.0.1/32", "--permit", "10.77.0.0/24"]
+    forward = ["--forward", "7000:10.77.0.2:80"]
+
+    def is_told(sock: socket.socket) -> tuple[str, bool]:
+        how = read_to_end(sock).how
+        poller = select.poll()
+        poller.register(sock, 0)
+        return how, bool(poller.poll(20_000))
+
+    def connected() -> AbstractContextManager[socket.socket]:
+        if way == "socks":
+            return socks(near, "10.77.0.2", 80)
+        return near.connect(("127.0.0.1", 7000) if way == "forward" else ("10.77.0.2", 80))
+
+    with (
+        serving(far, is_told, ("10.77.0.2", 80)) as server,
+        pair(far, tmp_path, rp=rules, lp=forward, lp_ns=near, to="10.77.0.2") as proxies,
+    ):
+        assert proxies.lp.lines("4 pipes to 10.77.0.2:6010 are up")
+        near.nft(from_guide("Programs of this machine"))
+        with connected() as sock:
+            sock.sendall(b"a question")
+            sock.shutdown(socket.SHUT_WR)
+        assert server.results.get(timeout=30) == ("eof", True)
+        proxies.settled()

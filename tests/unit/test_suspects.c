@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pipes that look dead: one is dialled again for all of them. */
+/* Pipes that look dead: passed over, given up, and one dialled again for all of them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +10,10 @@
 
 #include <cmocka.h>
 
-#include "ext_pair.h"
+#include "mux/base/sock.h"
 #include "mux/sched/sched.h"
+#include "ext_pair.h"
+#include "halted.h"
 #include "loopback.h"
 
 enum { HOPS = 16, TRANSIT = 65536 };
@@ -25,6 +27,8 @@ struct hop {
 static struct network {
 	struct hop hop[HOPS];
 	int hops;
+	size_t written, read;	/* by the client, by the server */
+	int lost;		/* the pipe that lose_one() chose */
 } net;
 
 static void add_hop(struct pair *pair, int fd[2])
@@ -36,6 +40,8 @@ static void add_hop(struct pair *pair, int fd[2])
 	assert_true(net.hops <= HOPS);
 	tcp_pair(lp);
 	tcp_pair(rp);
+	sock_nodelay(lp[1]);
+	sock_nodelay(rp[1]);
 	fd[0] = rp[0];
 	fd[1] = lp[0];
 	*h = (struct hop){ .fd = { lp[1], rp[1] } };
@@ -77,9 +83,10 @@ struct wait {
 static void drain(struct pair *pair)
 {
 	static uint8_t buf[1 << 18];
+	long n;
 
-	while (read_some(pair->conn[0].server, buf, sizeof(buf)) > 0)
-		;
+	while ((n = read_some(pair->conn[0].server, buf, sizeof(buf))) > 0)
+		net.read += (size_t)n;
 }
 
 /* The network, and who reads at the server. */
@@ -113,6 +120,8 @@ static int setup(void **state)
 	pair_setup_new(state);
 	pair = *state;
 	net.hops = 0;
+	net.read = net.written = 0;
+	net.lost = 0;
 	pair->connect = add_hop;
 	pair->carry = carry_on;
 	pair->settings.pipe_policy = &sched_rr;
@@ -122,6 +131,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
+	clock_go_on();
 	be_dark(false);
 	pair_teardown(state);
 	for (int i = 0; i < net.hops; i++) {
@@ -154,8 +164,11 @@ static void say_much(struct pair *pair)
 {
 	static const uint8_t bytes[1 << 18];
 
-	assert_true(send(pair->conn[0].client, bytes, sizeof(bytes),
-			 MSG_NOSIGNAL) > 0);
+	ssize_t n = send(pair->conn[0].client, bytes, sizeof(bytes),
+			 MSG_NOSIGNAL);
+
+	assert_true(n > 0);
+	net.written += (size_t)n;
 }
 
 static bool one_is_lacking(struct pair *pair)
@@ -247,6 +260,196 @@ static void a_probe_that_is_late_ends_nobody(void **state)
 	until(pair, "all pipes", is_whole);
 }
 
+/* --- what takes so long and no longer: the clock stands but for the test --- */
+
+enum { WORDS = 8 };
+
+#define MS NS_PER_MS
+
+static void come_and_go(struct pair *pair)
+{
+	for (int i = 0; i < 4; i++) {
+		carry_on(pair);
+		run_round(pair->engine.loop);
+	}
+}
+
+static void live(struct pair *pair, int64_t ns)
+{
+	for (int64_t at = 0; at < ns; at += 10 * MS) {
+		clock_pass(10 * MS);
+		come_and_go(pair);
+	}
+}
+
+/* Messages of a byte: each pipe that may take something has two of them, or more. */
+static void say_words(struct pair *pair)
+{
+	for (int i = 0; i < WORDS; i++) {
+		assert_int_equal(send(pair->conn[0].client, "?", 1,
+				      MSG_NOSIGNAL), 1);
+		net.written++;
+		come_and_go(pair);
+	}
+}
+
+/*
+ * No copies of tails: they go by the acknowledgements of the kernel, whose clock is
+ * another one.
+ */
+static void begin_halted(struct pair *pair)
+{
+	begin(pair);
+	pair->lp->ext->copies = pair->rp->ext->copies = UINT32_MAX;
+	clock_halt();
+}
+
+static struct leg *leg_of(struct pair *pair, int i)
+{
+	return &pair->lp->ext->leg[i];
+}
+
+/* Bytes that LP's pipe was given so far. */
+static uint64_t given(struct pair *pair, int i)
+{
+	const struct pipe *p = pair->lp->pipes[i];
+
+	assert_non_null(p);
+	return p->tx_bytes + p->queued;
+}
+
+static uint64_t given_to_others(struct pair *pair)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < PAIR_PIPES; i++)
+		n += i == net.lost ? 0 : given(pair, i);
+	return n;
+}
+
+/* One pipe is dark: one that has some of what is on its way. */
+static void lose_one(struct pair *pair)
+{
+	begin_halted(pair);
+	be_dark(true);
+	say_words(pair);
+	for (net.lost = 0; !keeping_oldest(leg_of(pair, net.lost)); net.lost++)
+		;
+	be_dark(false);
+	net.hop[net.lost].dark = true;
+	live(pair, 380 * MS);
+	assert_int_equal(leg_of(pair, net.lost)->suspect_since, 0);
+	assert_true(net.read < net.written);
+	/* Looked at every 50 ms. */
+	live(pair, 90 * MS);
+	assert_int_not_equal(leg_of(pair, net.lost)->suspect_since, 0);
+	live(pair, 10 * MS);
+	assert_int_equal(net.read, net.written);
+}
+
+static void a_suspect_pipe_gets_nothing_new_and_is_over_after_5_s(void **state)
+{
+	struct pair *pair = *state;
+	uint64_t before, others;
+
+	lose_one(pair);
+	before = given(pair, net.lost);
+	others = given_to_others(pair);
+	for (int i = 0; i < 9; i++) {
+		say_much(pair);
+		live(pair, 500 * MS);
+		assert_int_equal(given(pair, net.lost), before);
+	}
+	assert_int_equal(net.read, net.written);
+	assert_true(given_to_others(pair) > others + 9 * (1 << 17));
+	live(pair, 380 * MS);
+	assert_int_equal(session_lacks(pair->lp), 0);
+	pair->redials = true;
+	live(pair, 150 * MS);
+	assert_int_equal(leg_of(pair, net.lost)->incarnation, 1);
+	assert_true(pair_is_settled(pair));
+	/* Along a way that works. */
+	say_much(pair);
+	live(pair, 500 * MS);
+	assert_true(given(pair, net.lost) >= WIRE_MESSAGE_MAX);
+	assert_int_equal(net.read, net.written);
+	assert_int_equal(dialled_again(pair), 1);
+}
+
+static void an_ack_clears_a_suspect_pipe(void **state)
+{
+	struct pair *pair = *state;
+	uint64_t before;
+
+	lose_one(pair);
+	live(pair, 4000 * MS);
+	assert_int_not_equal(leg_of(pair, net.lost)->suspect_since, 0);
+	net.hop[net.lost].dark = false;
+	live(pair, 200 * MS);
+	assert_int_equal(leg_of(pair, net.lost)->suspect_since, 0);
+	before = given(pair, net.lost);
+	say_much(pair);
+	live(pair, 300 * MS);
+	assert_true(given(pair, net.lost) >= before + WIRE_MESSAGE_MAX);
+	live(pair, 6000 * MS);
+	assert_int_equal(session_lacks(pair->lp), 0);
+	assert_int_equal(dialled_again(pair), 0);
+	assert_int_equal(net.read, net.written);
+}
+
+/* Of a single message no other pipe could tell: one that is free is as good. */
+static void a_single_message_does_not_wait_for_others(void **state)
+{
+	struct pair *pair = *state;
+
+	begin_halted(pair);
+	be_dark(true);
+	assert_int_equal(send(pair->conn[0].client, "?", 1, MSG_NOSIGNAL), 1);
+	come_and_go(pair);
+	while (!keeping_oldest(leg_of(pair, net.lost)))
+		net.lost++;
+	be_dark(false);
+	net.hop[net.lost].dark = true;
+	live(pair, 380 * MS);
+	assert_int_equal(net.read, 0);
+	live(pair, 100 * MS);
+	assert_int_equal(net.read, 1);
+}
+
+static void all_are_lost(struct pair *pair)
+{
+	begin_halted(pair);
+	be_dark(true);
+	say_much(pair);
+	live(pair, 10 * MS);
+}
+
+static void one_is_given_up_after_a_second_without_progress(void **state)
+{
+	struct pair *pair = *state;
+
+	all_are_lost(pair);
+	live(pair, 970 * MS);
+	assert_int_equal(session_lacks(pair->lp), 0);
+	live(pair, 90 * MS);
+	assert_int_equal(session_lacks(pair->lp), 1);
+	/* And no other one before it is welcomed, or asked in vain. */
+	live(pair, 3000 * MS);
+	assert_int_equal(session_lacks(pair->lp), 1);
+}
+
+static void where_acknowledgements_take_long_that_second_is_longer(void **state)
+{
+	struct pair *pair = *state;
+
+	all_are_lost(pair);
+	pair->lp->ext->ack_takes = 500 * MS;
+	live(pair, 1470 * MS);
+	assert_int_equal(session_lacks(pair->lp), 0);
+	live(pair, 90 * MS);
+	assert_int_equal(session_lacks(pair->lp), 1);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -255,6 +458,11 @@ int main(void)
 		TEST(one_is_dialled_for_all),
 		TEST(who_goes_on_ends_a_probe),
 		TEST(a_probe_that_is_late_ends_nobody),
+		TEST(a_suspect_pipe_gets_nothing_new_and_is_over_after_5_s),
+		TEST(an_ack_clears_a_suspect_pipe),
+		TEST(a_single_message_does_not_wait_for_others),
+		TEST(one_is_given_up_after_a_second_without_progress),
+		TEST(where_acknowledgements_take_long_that_second_is_longer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
