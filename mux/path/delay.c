@@ -403,10 +403,15 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 
 /* --- messages --- */
 
-/* Sooner than any segment ever was by more than makes no difference. */
+/*
+ * Sooner than any segment ever was, by more than makes no difference: on a short
+ * path that is a part of it.
+ */
 static bool is_possible(const struct aggregate_ack *ack, double rtt)
 {
-	return rtt > 0 && rtt >= (double)ack->least - SLACK;
+	double least = (double)ack->least;
+
+	return rtt > 0 && rtt >= least - smaller(SLACK, PART * least);
 }
 
 static bool was_limited(const struct aggregate *a, int64_t at)
