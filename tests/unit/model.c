@@ -120,7 +120,7 @@ static void set_info(struct model *model, struct model_pipe *p)
 
 static struct model_event *message(struct model_pipe *p, uint64_t number)
 {
-	return &p->message[number % TCP_RING];
+	return &p->message[number % p->room];
 }
 
 static void has_left(void *who, uint64_t number)
@@ -181,6 +181,8 @@ static void write_message(struct model *model, struct model_pipe *p,
 
 	e.again = p->pipe.info.retransmits;
 	e.behind = p->pipe.info.astray > 0;
+	p->message = ring_for(p->message, sizeof(e), &p->room, p->tcp.first,
+			      number);
 	*message(p, number) = e;
 	tcp_write(&p->tcp, e.len);
 	tcp_push(&p->tcp);
@@ -310,8 +312,6 @@ static void init_pipe(struct model *model, unsigned int i)
 	p->pipe.settings = &model->settings;
 	p->pipe.carrier = &carrier;
 	p->pipe.info.mss = MODEL_MSS;
-	p->message = calloc(TCP_RING, sizeof(*p->message));
-	assert_non_null(p->message);
 	tcp_init(&p->tcp, &model->clock, &model->network, model->is.cc,
 		 model->is.delayed_acks, &ops, p);
 	set_info(model, p);

@@ -35,7 +35,8 @@ struct model_pipe {
 	struct pipe pipe;
 	struct model *model;
 	struct tcp tcp;
-	struct model_event *message;	/* by number: a ring */
+	struct model_event *message;	/* by number: a ring, */
+	uint64_t room;			/* of so many */
 };
 
 struct model_conn {
