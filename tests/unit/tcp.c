@@ -57,7 +57,9 @@ static void timer(void *who, const struct clock_event *e);
 
 static void set_timer(struct tcp *t)
 {
-	double probe = 2 * t->srtt + (t->delayed_acks ? DELAYED_ACK : 0);
+	/* One alone might be kept back for as long as Linux lets that take. */
+	double probe = 2 * t->srtt + (double)(t->next - t->first == 1 ?
+				LEAST_TIMEOUT : t->delayed_acks ? DELAYED_ACK : 0);
 	double rto = t->srtt + (4 * t->rttvar > (double)LEAST_TIMEOUT ?
 				4 * t->rttvar : (double)LEAST_TIMEOUT);
 
