@@ -286,6 +286,17 @@ static const struct {
 	{ .name = "4 rivals 0.5", .rivals = 4, .queue = 0.5 },
 	{ .name = "4 rivals 1", .rivals = 4 },
 	{ .name = "4 rivals 5", .rivals = 4, .queue = 5 },
+	{ .name = "1 rival 0.5, 4 pipes", .rivals = 1, .queue = 0.5, .pipes = 4 },
+	{ .name = "1 rival 0.5, 16 pipes", .rivals = 1, .queue = 0.5, .pipes = 16 },
+	{ .name = "1 rival 1, 4 pipes", .rivals = 1, .pipes = 4 },
+	{ .name = "1 rival 1, 16 pipes", .rivals = 1, .pipes = 16 },
+	{ .name = "1 rival 5, 4 pipes", .rivals = 1, .queue = 5, .pipes = 4 },
+	{ .name = "1 rival 5, 16 pipes", .rivals = 1, .queue = 5, .pipes = 16 },
+	{ .name = "4 rivals 1, 4 pipes", .rivals = 4, .pipes = 4 },
+	{ .name = "4 rivals 1, 16 pipes", .rivals = 4, .pipes = 16 },
+	{ .name = "4 rivals 5, 4 pipes", .rivals = 4, .queue = 5, .pipes = 4 },
+	{ .name = "4 rivals 5, 16 pipes", .rivals = 4, .queue = 5, .pipes = 16 },
+	{ .name = "1 bbr 0.5", .rivals = 1, .rival_bbr = true, .queue = 0.5 },
 	{ .name = "1 bbr 1", .rivals = 1, .rival_bbr = true },
 	{ .name = "1 bbr 5", .rivals = 1, .rival_bbr = true, .queue = 5 },
 	{ .name = "bbr, 1 bbr 0.5", .bbr = true, .rivals = 1,
@@ -293,7 +304,11 @@ static const struct {
 	{ .name = "bbr, 1 bbr 1", .bbr = true, .rivals = 1, .rival_bbr = true },
 	{ .name = "bbr, 1 bbr 5", .bbr = true, .rivals = 1, .rival_bbr = true,
 	  .queue = 5 },
+	{ .name = "bbr, 4 bbr 0.5", .bbr = true, .rivals = 4,
+	  .rival_bbr = true, .queue = 0.5 },
 	{ .name = "bbr, 4 bbr 1", .bbr = true, .rivals = 4, .rival_bbr = true },
+	{ .name = "bbr, 4 bbr 5", .bbr = true, .rivals = 4, .rival_bbr = true,
+	  .queue = 5 },
 	{ .name = "1 rival 10-20 s", .rivals = 1, .from = 10 * S, .to = 20 * S },
 	{ .name = "4 rivals 10-20 s", .rivals = 4, .from = 10 * S,
 	  .to = 20 * S },
@@ -411,7 +426,7 @@ struct matrix_case matrix_crowded(uint64_t seed)
 	double least = 20 * MODEL_MSS / (mbit * MBIT) * 1e3;
 	/* As many events as these take seconds. */
 	struct matrix_case c = { .seed = seed,
-		.lasts = mbit > 200 ? 3 * S : mbit > 50 ? 10 * S : 30 * S };
+		.lasts = mbit > 200 ? 2 * S : mbit > 50 ? 6 * S : 20 * S };
 	int n;
 
 	c.is = mile(mbit, (int64_t)(rtt_ms * 1e6),
