@@ -44,7 +44,7 @@ enum { THRICE = 3 };
 #define LESS 0.75
 #define LONGER 2.0
 
-/* Others are asked for by holding that much more. */
+/* Others are asked for by holding that much more: less is told by as much, too. */
 #define MORE 0.1
 #define NOISES 3
 
@@ -257,7 +257,7 @@ static bool is_suspicious(const struct aggregate *a,
 	if (queue <= 2 * slack)
 		return a->rate < SHARE * a->best;
 	return a->limit <= FLOOR_SEGMENTS * a->mss ||
-		(a->before.held > 0 && r->held < 0.9 * a->before.held &&
+		(a->before.held > 0 && r->held < (1 - MORE) * a->before.held &&
 		 our_share(a, r) < SHARE);
 }
 
@@ -403,10 +403,15 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 
 /* --- messages --- */
 
-/* Sooner than any segment ever was by more than makes no difference. */
+/*
+ * Sooner than any segment ever was, by more than makes no difference: on a short
+ * path that is a part of it.
+ */
 static bool is_possible(const struct aggregate_ack *ack, double rtt)
 {
-	return rtt > 0 && rtt >= (double)ack->least - SLACK;
+	double least = (double)ack->least;
+
+	return rtt > 0 && rtt >= least - smaller(SLACK, PART * least);
 }
 
 static bool was_limited(const struct aggregate *a, int64_t at)

@@ -35,8 +35,14 @@ struct pipe *thin_pipe(const struct path *path, const struct conn *c,
 void thin_sent(const struct path *path, struct conn *c, const struct pipe *p,
 	       size_t len)
 {
-	if (!last_pipe(path, c))
+	const struct pipe *last = last_pipe(path, c);
+
+	/* As long as it is thin, all that it has in flight is on that pipe. */
+	if (!last)
 		c->in_flight = 0;
+	else if (c->in_flight < p->info.mss &&
+		 c->in_flight > pipe_outstanding(last))
+		c->in_flight = (size_t)pipe_outstanding(last);
 	c->in_flight += len;
 	c->last_pipe = p->serial;
 	c->last_end = p->tx_bytes + p->queued + len;

@@ -2,7 +2,7 @@
 /*
  * Laws for what the pipes hold together, side by side over the modelled
  * matrix, a line a path and law: sweep [-n RANDOM PATHS] [-f FIRST SEED]
- * [-o PART OF A NAME] [MODE...]
+ * [-c: random ones beside others] [-o PART OF A NAME] [MODE...]
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,9 +23,10 @@ static struct {
 
 static void heading(void)
 {
-	printf("%-44s %-6s %6s | %7s %7s %7s %7s | %7s %7s | %6s | %6s %8s\n",
+	printf("%-44s %-6s %6s | %7s %7s %7s %7s | %7s %7s | %6s | %6s %8s | %6s %7s\n",
 	       "path", "law", "idle", "p50", "p90", "p95", "p99", "goodput",
-	       "of off", "yield", "drops", "start95");
+	       "of off", "yield", "drops", "start95",
+	       "wait99", "first99");
 }
 
 static void row(const struct matrix_case *c)
@@ -33,11 +34,11 @@ static void row(const struct matrix_case *c)
 	for (unsigned int i = 0; i < sweep.nmodes; i++) {
 		struct matrix_found f = matrix_measure(c, sweep.modes[i]);
 
-		printf("%-44s %-6s %6.1f | %7.1f %7.1f %7.1f %7.1f | %7.3f %7.3f | %6.3f | %6llu %8.1f\n",
+		printf("%-44s %-6s %6.1f | %7.1f %7.1f %7.1f %7.1f | %7.3f %7.3f | %6.3f | %6llu %8.1f | %6.1f %7.1f\n",
 		       i ? "" : c->name, aggregate_mode_name(sweep.modes[i]),
 		       f.idle_ms, f.p50, f.p90, f.p95, f.p99, f.goodput,
 		       f.of_off, f.yield, (unsigned long long)f.start_drops,
-		       f.start_p95);
+		       f.start_p95, f.wait99, f.first_wait99);
 		if (c->rivals)
 			continue;
 		sweep.all[i].n++;
@@ -61,15 +62,18 @@ static void take_mode(const char *name)
 int main(int argc, char **argv)
 {
 	unsigned long n = 0, first = 1;
+	struct matrix_case (*at_random)(uint64_t seed) = matrix_random;
 	const char *only = NULL;
 	struct matrix_case c;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "n:f:o:")) != -1) {
+	while ((opt = getopt(argc, argv, "n:f:o:c")) != -1) {
 		if (opt == 'n')
 			n = strtoul(optarg, NULL, 10);
 		else if (opt == 'f')
 			first = strtoul(optarg, NULL, 10);
+		else if (opt == 'c')
+			at_random = matrix_crowded;
 		else if (opt == 'o')
 			only = optarg;
 		else
@@ -85,7 +89,7 @@ int main(int argc, char **argv)
 			row(&c);
 	}
 	for (unsigned long i = 0; i < n; i++) {
-		c = matrix_random(first + i);
+		c = at_random(first + i);
 		row(&c);
 	}
 	for (unsigned int i = 0; i < sweep.nmodes && sweep.all[i].n; i++)

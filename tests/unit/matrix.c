@@ -9,8 +9,9 @@
 #define EVERY (170 * MS)	/* an object */
 #define TICK (5 * MS)
 #define START (2 * S)
+#define FIRST S		/* until then the bulk's waits count apart */
 
-enum { OBJECTS = 1024 };
+enum { OBJECTS = 1024, BULK = 1 };
 
 /* --- one run --- */
 
@@ -23,6 +24,7 @@ struct trial {
 	int64_t began, yielded, offered_at, capacity_from;
 	double capacity;	/* bytes */
 	uint64_t arrived, drops;	/* bytes before it began */
+	double first_wait99;	/* ms */
 };
 
 static int by_size(const void *a, const void *b)
@@ -82,6 +84,19 @@ static void mind_path(struct trial *r, const struct matrix_case *c,
 		r->yielded += took;
 }
 
+static double wait99(const struct trial *r)
+{
+	return (double)hist_quantile(&r->model.conn[BULK].waited, 0.99) / 1e3;
+}
+
+static void mind_waits(struct trial *r, int64_t since, int64_t took)
+{
+	if (since < FIRST || since - took >= FIRST)
+		return;
+	r->first_wait99 = wait99(r);
+	hist_init(&r->model.conn[BULK].waited);
+}
+
 static void begin(struct trial *r, const struct matrix_case *c,
 		  enum aggregate_mode mode)
 {
@@ -107,6 +122,7 @@ static void go_on(struct trial *r, const struct matrix_case *c, int64_t lasts)
 		mind_object(r);
 		model_run(&r->model, TICK - r->model.now % TICK);
 		mind_path(r, c, r->model.now - at);
+		mind_waits(r, r->model.now - r->began, r->model.now - at);
 		if (r->model.now - r->began <= START)
 			r->drops = r->model.network.dropped;
 	}
@@ -157,7 +173,7 @@ static struct trial *beside_bulk(const struct matrix_case *c,
 	begin(r, c, mode);
 	go_on(r, c, c->alone);
 	begin_anew(r);
-	model_offer(&r->model, 1, UINT64_MAX);
+	model_offer(&r->model, BULK, UINT64_MAX);
 	go_on(r, c, c->lasts);
 	return r;
 }
@@ -178,6 +194,8 @@ struct matrix_found matrix_measure(const struct matrix_case *c,
 	f.of_off = f.goodput / goodput_of(off);
 	f.yield = (double)on->yielded / (double)(on->model.now - on->began);
 	f.start_drops = on->drops;
+	f.wait99 = wait99(on);
+	f.first_wait99 = on->first_wait99;
 	model_fini(&on->model);
 	model_fini(&off->model);
 	free(on);
@@ -268,6 +286,17 @@ static const struct {
 	{ .name = "4 rivals 0.5", .rivals = 4, .queue = 0.5 },
 	{ .name = "4 rivals 1", .rivals = 4 },
 	{ .name = "4 rivals 5", .rivals = 4, .queue = 5 },
+	{ .name = "1 rival 0.5, 4 pipes", .rivals = 1, .queue = 0.5, .pipes = 4 },
+	{ .name = "1 rival 0.5, 16 pipes", .rivals = 1, .queue = 0.5, .pipes = 16 },
+	{ .name = "1 rival 1, 4 pipes", .rivals = 1, .pipes = 4 },
+	{ .name = "1 rival 1, 16 pipes", .rivals = 1, .pipes = 16 },
+	{ .name = "1 rival 5, 4 pipes", .rivals = 1, .queue = 5, .pipes = 4 },
+	{ .name = "1 rival 5, 16 pipes", .rivals = 1, .queue = 5, .pipes = 16 },
+	{ .name = "4 rivals 1, 4 pipes", .rivals = 4, .pipes = 4 },
+	{ .name = "4 rivals 1, 16 pipes", .rivals = 4, .pipes = 16 },
+	{ .name = "4 rivals 5, 4 pipes", .rivals = 4, .queue = 5, .pipes = 4 },
+	{ .name = "4 rivals 5, 16 pipes", .rivals = 4, .queue = 5, .pipes = 16 },
+	{ .name = "1 bbr 0.5", .rivals = 1, .rival_bbr = true, .queue = 0.5 },
 	{ .name = "1 bbr 1", .rivals = 1, .rival_bbr = true },
 	{ .name = "1 bbr 5", .rivals = 1, .rival_bbr = true, .queue = 5 },
 	{ .name = "bbr, 1 bbr 0.5", .bbr = true, .rivals = 1,
@@ -275,7 +304,11 @@ static const struct {
 	{ .name = "bbr, 1 bbr 1", .bbr = true, .rivals = 1, .rival_bbr = true },
 	{ .name = "bbr, 1 bbr 5", .bbr = true, .rivals = 1, .rival_bbr = true,
 	  .queue = 5 },
+	{ .name = "bbr, 4 bbr 0.5", .bbr = true, .rivals = 4,
+	  .rival_bbr = true, .queue = 0.5 },
 	{ .name = "bbr, 4 bbr 1", .bbr = true, .rivals = 4, .rival_bbr = true },
+	{ .name = "bbr, 4 bbr 5", .bbr = true, .rivals = 4, .rival_bbr = true,
+	  .queue = 5 },
 	{ .name = "1 rival 10-20 s", .rivals = 1, .from = 10 * S, .to = 20 * S },
 	{ .name = "4 rivals 10-20 s", .rivals = 4, .from = 10 * S,
 	  .to = 20 * S },
@@ -292,6 +325,7 @@ bool matrix_named(unsigned int i, struct matrix_case *c)
 		{ "1 Mbit/s", 1, 60 * MS, 3 }, { "5 Mbit/s", 5, 50 * MS, 2 },
 		{ "100 Mbit/s", 100, 20 * MS, 1 },
 		{ "500 Mbit/s", 500, 5 * MS, 1 },
+		{ "1 Gbit/s", 1000, 10 * MS, 1 },
 		{ "10 Mbit/s 300 ms", 10, 300 * MS, 1 },
 		{ "10 Mbit/s 2 ms", 10, 2 * MS, 40 },
 	};
@@ -304,7 +338,7 @@ bool matrix_named(unsigned int i, struct matrix_case *c)
 		*c = plain(rates[i].name, rates[i].mbit, rates[i].rtt,
 			   rates[i].queue, 8);
 		if (rates[i].mbit > 200)
-			c->lasts = 15 * S;
+			c->lasts = rates[i].mbit > 500 ? 5 * S : 15 * S;
 		return true;
 	}
 	*c = plain(named[i].name, 10, 60 * MS,
@@ -380,5 +414,38 @@ struct matrix_case matrix_random(uint64_t seed)
 	c.trace = random_below(&r, 8) ? 0 : mbit * MBIT;
 	c.alone = random_below(&r, 2) ? 0 : 5 * S;
 	name_random(&c, mbit, rtt_ms, queue_ms);
+	return c;
+}
+
+struct matrix_case matrix_crowded(uint64_t seed)
+{
+	struct random r = { ~seed };
+	double mbit = log_between(&r, 1, 1000);
+	double rtt_ms = log_between(&r, 5, 200);
+	double queue_ms = rtt_ms * log_between(&r, 0.5, 5);
+	double least = 20 * MODEL_MSS / (mbit * MBIT) * 1e3;
+	/* As many events as these take seconds. */
+	struct matrix_case c = { .seed = seed,
+		.lasts = mbit > 200 ? 2 * S : mbit > 50 ? 6 * S : 20 * S };
+	int n;
+
+	c.is = mile(mbit, (int64_t)(rtt_ms * 1e6),
+		    queue_ms > least ? queue_ms : least,
+		    random_range(&r, 1, 24));
+	c.is.delayed_acks = random_below(&r, 4);
+	c.is.cc = random_below(&r, 3) ? TCP_CUBIC : TCP_BBR;
+	c.is.loss = random_below(&r, 4) ? 0 : 0.005;
+	c.is.jitter = random_below(&r, 4) ? 0 : random_range(&r, 1, 10) * MS;
+	c.is.late = random_below(&r, 4) ? 0 : random_range(&r, 1, 20) * MS;
+	c.rivals = random_below(&r, 2) ? 1 : RIVALS_MAX;
+	c.rival_cc = random_below(&r, 3) ? TCP_CUBIC : TCP_BBR;
+	c.rivals_from = c.lasts / 10 * random_below(&r, 4);
+	c.rivals_to = random_below(&r, 2) ? 0 :
+		c.lasts / 10 * random_range(&r, 6, 8);
+	name_random(&c, mbit, rtt_ms, queue_ms);
+	n = (int)strlen(c.name);
+	snprintf(c.name + n, sizeof(c.name) - (size_t)n, " +%u%s %d-%d",
+		 c.rivals, c.rival_cc == TCP_BBR ? "bbr" : "",
+		 (int)(c.rivals_from / S), (int)(c.rivals_to / S));
 	return c;
 }

@@ -29,6 +29,8 @@ struct matrix_found {
 	double yield;		/* share of the time */
 	uint64_t start_drops;	/* by the queue, in the first two seconds */
 	double start_p95;	/* an object's in those, ms more */
+	double wait99;		/* of the bulk's messages for those before them, ms; */
+	double first_wait99;	/* of those that came in the first second */
 };
 
 struct matrix_found matrix_measure(const struct matrix_case *c,
@@ -39,5 +41,8 @@ bool matrix_named(unsigned int i, struct matrix_case *c);
 
 /* One of all that can be, by its seed. */
 struct matrix_case matrix_random(uint64_t seed);
+
+/* The same beside rivals, who may come later and go, at up to 1 Gbit/s. */
+struct matrix_case matrix_crowded(uint64_t seed);
 
 #endif

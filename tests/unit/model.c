@@ -17,6 +17,7 @@ struct model_event {
 	int64_t at;
 	enum what what;
 	unsigned int pipe, conn;
+	uint64_t number;	/* of the connection's messages */
 	size_t len;
 	bool asked, clean;
 	int64_t sent_at, left_at;
@@ -120,7 +121,7 @@ static void set_info(struct model *model, struct model_pipe *p)
 
 static struct model_event *message(struct model_pipe *p, uint64_t number)
 {
-	return &p->message[number % TCP_RING];
+	return &p->message[number % p->room];
 }
 
 static void has_left(void *who, uint64_t number)
@@ -131,6 +132,21 @@ static void has_left(void *who, uint64_t number)
 		message(p, number)->left_at = p->tcp.clock->now;
 }
 
+/* In the order in which they were sent: those that come too soon wait. */
+static void arrives(struct model_conn *c, uint64_t number, int64_t now)
+{
+	c->message[number % c->room].arrived_at = now;
+	for (; c->expects < c->messages; c->expects++) {
+		const struct model_message *m =
+			&c->message[c->expects % c->room];
+
+		if (!m->arrived_at)
+			return;
+		hist_add(&c->waited, (now - m->arrived_at) / 1000);
+		hist_add(&c->took, (now - m->sent_at) / 1000);
+	}
+}
+
 static void delivered(void *who, uint64_t number)
 {
 	struct model_pipe *p = who;
@@ -139,6 +155,7 @@ static void delivered(void *who, uint64_t number)
 
 	p->model->arrived += e->len;
 	c->arrived += e->len;
+	arrives(c, e->number, p->tcp.clock->now);
 	if (c->arrived == c->sent && !c->backlog)
 		c->done_at = p->tcp.clock->now;
 }
@@ -181,6 +198,8 @@ static void write_message(struct model *model, struct model_pipe *p,
 
 	e.again = p->pipe.info.retransmits;
 	e.behind = p->pipe.info.astray > 0;
+	p->message = ring_for(p->message, sizeof(e), &p->room, p->tcp.first,
+			      number);
 	*message(p, number) = e;
 	tcp_write(&p->tcp, e.len);
 	tcp_push(&p->tcp);
@@ -226,6 +245,10 @@ static void served(struct model *model, struct model_conn *c, size_t len)
 	if (waited > c->longest_wait)
 		c->longest_wait = waited;
 	c->served_at = model->now;
+	c->message = ring_for(c->message, sizeof(*c->message), &c->room,
+			      c->expects, c->messages);
+	c->message[c->messages++ % c->room] =
+		(struct model_message){ .sent_at = model->now };
 	c->sent += len;
 	c->lately += len;
 	if (c->backlog != UINT64_MAX) {
@@ -265,6 +288,7 @@ static void send_one(struct model *model, const struct next *next)
 
 	e.len = next->payload < c->backlog ? next->payload : c->backlog;
 	e.clean = pipe_is_clear(pipe);
+	e.number = c->messages;
 	served(model, c, e.len);
 	if (!c->backlog) {
 		c->conn.ready = false;
@@ -310,8 +334,6 @@ static void init_pipe(struct model *model, unsigned int i)
 	p->pipe.settings = &model->settings;
 	p->pipe.carrier = &carrier;
 	p->pipe.info.mss = MODEL_MSS;
-	p->message = calloc(TCP_RING, sizeof(*p->message));
-	assert_non_null(p->message);
 	tcp_init(&p->tcp, &model->clock, &model->network, model->is.cc,
 		 model->is.delayed_acks, &ops, p);
 	set_info(model, p);
@@ -351,6 +373,8 @@ void model_fini(struct model *model)
 		free(model->pipe[i].message);
 		tcp_fini(&model->pipe[i].tcp);
 	}
+	for (i = 0; i < MODEL_CONNS; i++)
+		free(model->conn[i].message);
 	rivals_fini(&model->rivals);
 	free(model->stamp);
 	clock_fini(&model->clock);
@@ -378,6 +402,8 @@ void model_forget(struct model *model)
 	model->network.longest = 0;
 	model->overshoot = model->unfair = 0;
 	for (i = 0; i < MODEL_CONNS; i++) {
+		hist_init(&model->conn[i].waited);
+		hist_init(&model->conn[i].took);
 		model->conn[i].longest_wait = 0;
 		model->conn[i].lately = 0;
 	}

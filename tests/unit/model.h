@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "clock.h"
+#include "mux/base/hist.h"
 #include "mux/conn/conn.h"
 #include "mux/path/path.h"
 #include "mux/pipe/pipe.h"
@@ -35,11 +36,22 @@ struct model_pipe {
 	struct pipe pipe;
 	struct model *model;
 	struct tcp tcp;
-	struct model_event *message;	/* by number: a ring */
+	struct model_event *message;	/* by number: a ring, */
+	uint64_t room;			/* of so many */
+};
+
+/* A message of a connection, by its number there. */
+struct model_message {
+	int64_t sent_at, arrived_at;	/* or 0 */
 };
 
 struct model_conn {
 	struct conn conn;
+	struct model_message *message;	/* a ring, */
+	uint64_t room;			/* of so many */
+	uint64_t messages, expects;	/* sent; all before it have arrived */
+	/* since model_forget(): for those before it, and from being sent until then */
+	struct hist waited, took;
 	uint64_t backlog;	/* bytes, or UINT64_MAX */
 	uint64_t sent, arrived;	/* bytes */
 	uint64_t lately;	/* sent since model_forget() */

@@ -6,8 +6,7 @@ enum { READY = 64 };
 
 static void fill(struct rival *r)
 {
-	while (r->on && r->tcp.end - r->tcp.next < READY &&
-	       r->tcp.end - r->tcp.first < TCP_RING)
+	while (r->on && r->tcp.end - r->tcp.next < READY)
 		tcp_write(&r->tcp, TCP_MSS);
 	tcp_push(&r->tcp);
 }

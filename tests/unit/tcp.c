@@ -26,8 +26,24 @@ void tcp_init(struct tcp *t, struct clock *clock, struct network *network,
 	t->ssthresh = 1e9;
 	t->srtt = t->least = (double)network->is->rtt;
 	t->rttvar = t->srtt / 2;
-	t->ring = calloc(TCP_RING, sizeof(*t->ring));
-	assert(t->ring);
+}
+
+void *ring_for(void *ring, size_t size, uint64_t *room, uint64_t first,
+	       uint64_t end)
+{
+	uint64_t more = *room ? 2 * *room : 256;
+	char *grown;
+
+	if (end - first < *room)
+		return ring;
+	grown = calloc(more, size);
+	assert(grown);
+	for (uint64_t i = first; i < end; i++)
+		memcpy(grown + i % more * size,
+		       (char *)ring + i % *room * size, size);
+	free(ring);
+	*room = more;
+	return grown;
 }
 
 void tcp_fini(struct tcp *t)
@@ -41,7 +57,9 @@ static void timer(void *who, const struct clock_event *e);
 
 static void set_timer(struct tcp *t)
 {
-	double probe = 2 * t->srtt + (t->delayed_acks ? DELAYED_ACK : 0);
+	/* One alone might be kept back for as long as Linux lets that take. */
+	double probe = 2 * t->srtt + (double)(t->next - t->first == 1 ?
+				LEAST_TIMEOUT : t->delayed_acks ? DELAYED_ACK : 0);
 	double rto = t->srtt + (4 * t->rttvar > (double)LEAST_TIMEOUT ?
 				4 * t->rttvar : (double)LEAST_TIMEOUT);
 
@@ -102,7 +120,7 @@ static bool next_to_send(const struct tcp *t, uint64_t *number)
 		}
 	}
 	*number = t->next;
-	return t->next < t->end;
+	return t->next < t->end && t->flying + t->sacked < TCP_RECEIVE;
 }
 
 /* After a rest the window is what it was at first. */
@@ -160,7 +178,8 @@ void tcp_push(struct tcp *t)
 
 uint64_t tcp_write(struct tcp *t, size_t len)
 {
-	assert(t->end - t->first < TCP_RING);
+	t->ring = ring_for(t->ring, sizeof(*t->ring), &t->room, t->first,
+			   t->end);
 	/* It had nothing to send though it might have: the application's doing. */
 	if (!t->unsent && !t->gone && (double)t->flying < t->cwnd * TCP_MSS)
 		t->limited_until = t->delivered + t->flying + 1;

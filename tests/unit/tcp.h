@@ -14,7 +14,10 @@
 #include "clock.h"
 #include "network.h"
 
-enum { TCP_MSS = 1448, TCP_WINDOW = 10, TCP_RING = 1 << 17, BBR_ROUNDS = 10 };
+enum { TCP_MSS = 1448, TCP_WINDOW = 10, BBR_ROUNDS = 10 };
+
+/* Behind a hole so many bytes are taken, as Linux does: no window is larger. */
+enum { TCP_RECEIVE = 6 << 20 };
 
 struct tcp_ops {	/* by number of the segment */
 	void (*left)(void *who, uint64_t number);	/* for the first time */
@@ -53,6 +56,7 @@ struct tcp {
 	bool delayed_acks;
 
 	struct tcp_segment *ring;
+	uint64_t room;		/* in it */
 	uint64_t first, next, end;	/* not acknowledged, sent, written */
 	size_t flying, unsent, sacked, gone;	/* bytes */
 	uint64_t order, delivered, again;
@@ -96,8 +100,15 @@ void tcp_push(struct tcp *t);
 
 static inline struct tcp_segment *tcp_at(const struct tcp *t, uint64_t number)
 {
-	return &t->ring[number % TCP_RING];
+	return &t->ring[number % t->room];
 }
+
+/*
+ * A ring by the segments' numbers, of @room elements of @size bytes: twice as
+ * large when those of @first to @end fill it.
+ */
+void *ring_for(void *ring, size_t size, uint64_t *room, uint64_t first,
+	       uint64_t end);
 
 /* tcp_window: what an acknowledgement, a loss and a timeout do to it. */
 void window_opens(struct tcp *t, size_t acked, double rtt,

@@ -14,76 +14,132 @@
 
 #include "matrix.h"
 
-/* What a group of paths is held to. */
+enum { NAMED_MAX = 128 };
+
+/*
+ * What a path is held to: what it does now and a little more, as each is the same
+ * in every run. Where that is more than what is accepted, see each table.
+ */
 struct bound {
 	const char *path;
-	double p50, p95;	/* ms more than alone, at most */
+	double p50, p90, p95;	/* ms more than alone, at most */
 	double of_off;		/* goodput, of that without a limit */
+	double start95;		/* p95 of objects in the first two seconds */
+	/* p99 of the bulk's messages for those before them, ms: in the first second; later */
+	double first_wait99, wait99;
 };
 
-static void holds(const struct bound *b)
+static bool is_held[NAMED_MAX];
+
+static struct matrix_found measure(const char *path)
 {
 	struct matrix_case c;
-	struct matrix_found f;
 	unsigned int i = 0;
 
-	while (matrix_named(i++, &c) && strcmp(c.name, b->path))
-		;
-	assert_string_equal(c.name, b->path);
-	f = matrix_measure(&c, AGGREGATE_DELAY);
-	if (f.p50 > b->p50 || f.p95 > b->p95 || f.of_off < b->of_off ||
-	    f.yield > 0.02)
-		fail_msg("%s: p50 %.1f, p95 %.1f ms, %.3f of without a limit, in yield %.3f of the time",
-			 c.name, f.p50, f.p95, f.of_off, f.yield);
+	while (matrix_named(i, &c) && strcmp(c.name, path))
+		i++;
+	assert_string_equal(c.name, path);
+	assert_true(i < NAMED_MAX);
+	is_held[i] = true;
+	return matrix_measure(&c, AGGREGATE_DELAY);
+}
+
+static void at_most(const struct bound *b, const char *what, double is,
+		    double most)
+{
+	if (!(is <= most))
+		fail_msg("%s: %s %.3f, not %.3f at most", b->path, what, is,
+			 most);
+}
+
+static void holds(const struct bound *b, double yield)
+{
+	struct matrix_found f = measure(b->path);
+
+	at_most(b, "p50", f.p50, b->p50);
+	at_most(b, "p90", f.p90, b->p90);
+	at_most(b, "p95", f.p95, b->p95);
+	at_most(b, "p95 in the start", f.start_p95, b->start95);
+	at_most(b, "wait in the first second", f.first_wait99,
+		b->first_wait99);
+	at_most(b, "wait", f.wait99, b->wait99);
+	at_most(b, "part of the time in yield", f.yield, yield);
+	if (!(f.of_off >= b->of_off))
+		fail_msg("%s: %.3f of without a limit", b->path, f.of_off);
 }
 
 #define ALL(bounds) for (unsigned int i = 0; \
 	i < sizeof(bounds) / sizeof((bounds)[0]); i++) \
-	holds(&(bounds)[i])
+	holds(&(bounds)[i], 0.02)
 
+/*
+ * Accepted are p50 5, p95 25 ms, and waits of 50 ms in the first second and 25 later.
+ * Not reached: p50, as three segments of 10 Mbit/s are 3.5 ms and the queue
+ * wished for is 4 (5.6 and 6.0; bbr 8.6; 5 Mbit/s 11, 1 Mbit/s 55); the first
+ * second where the queue is shorter than the first flight (0.25 BDP: 94 ms), at 1 Mbit/s
+ * and over 300 ms.
+ */
 static void clean_paths(void **state)
 {
 	static const struct bound bounds[] = {
-		{ "clean", 8, 12, 0.97 }, { "clean 1 pipe", 8, 12, 0.97 },
-		{ "clean 4 pipes", 8, 12, 0.97 },
-		{ "clean 16 pipes", 8, 12, 0.97 },
-		{ "clean 64 pipes", 8, 12, 0.97 },
-		{ "queue 8", 8, 12, 0.97 },
-		{ "queue 0.25", 8, 25, 0.97 },
-		{ "clean bbr", 12, 30, 0.92 },
-		{ "5 Mbit/s", 15, 20, 0.97 },
-		{ "100 Mbit/s", 8, 12, 0.97 },
-		{ "10 Mbit/s 300 ms", 10, 40, 0.95 },
-		{ "10 Mbit/s 2 ms", 10, 15, 0.97 },
+		{ "clean", 8, 9, 9, 0.98, 11, 34, 2 },
+		{ "clean 1 pipe", 8, 9, 9, 0.98, 25, 2, 2 },
+		{ "clean 4 pipes", 7, 8, 9, 0.98, 10, 15, 2 },
+		{ "clean 16 pipes", 7, 8, 9, 0.98, 10, 2, 2 },
+		{ "clean 64 pipes", 7, 8, 9, 0.98, 10, 2, 2 },
+		{ "queue 8", 8, 9, 9, 0.98, 11, 34, 2 },
+		{ "queue 0.25", 7, 8, 9, 0.97, 65, 106, 2 },
+		{ "clean bbr", 10, 19, 22, 0.97, 14, 9, 8 },
+		{ "queue 8 bbr", 10, 19, 22, 0.96, 14, 9, 8 },
+		{ "1 Mbit/s", 62, 74, 77, 0.97, 1272, 568, 624 },
+		{ "5 Mbit/s", 13, 16, 16, 0.98, 88, 44, 2 },
+		{ "100 Mbit/s", 6, 6, 6, 0.98, 6, 16, 2 },
+		{ "500 Mbit/s", 6, 7, 9, 0.98, 11, 11, 11 },
+		{ "1 Gbit/s", 6, 6, 6, 0.98, 6, 18, 2 },
+		{ "10 Mbit/s 300 ms", 8, 10, 12, 0.97, 153, 193, 2 },
+		{ "10 Mbit/s 2 ms", 8, 10, 11, 0.98, 10, 18, 2 },
 	};
 
 	(void)state;
 	ALL(bounds);
 }
 
-/* Where TCP repairs something an object waits with it: that is not the law's. */
+/*
+ * Accepted are p50 10 and p90 40 ms, and waits of 25. Where TCP repairs something an
+ * object waits with it, and what is behind waits for a round trip: that is not
+ * the law's. p50 is 8 with 0.5 %, 12 (bbr) and 16 with 1, 38 with 2; p90 21
+ * (bbr), 49, 63, 99; waits are 119 to 172 ms.
+ */
 static void paths_that_lose(void **state)
 {
 	static const struct bound bounds[] = {
-		{ "loss 0.5", 15, 110, 0.96 }, { "loss 1", 20, 130, 0.96 },
-		{ "loss 1 bursts", 15, 130, 0.96 },
-		{ "loss 1 queue 8", 20, 130, 0.96 },
-		{ "loss 2", 60, 150, 0.95 }, { "loss 3", 70, 170, 0.94 },
-		{ "loss 1 bbr", 20, 120, 0.95 },
+		{ "loss 0.5", 10, 55, 77, 0.98, 11, 134, 134 },
+		{ "loss 1", 19, 72, 93, 0.98, 53, 143, 143 },
+		{ "loss 1 bursts", 10, 62, 77, 0.97, 70, 134, 134 },
+		{ "loss 1 queue 8", 19, 72, 93, 0.98, 53, 143, 143 },
+		{ "loss 2", 43, 111, 119, 0.96, 105, 134, 157 },
+		{ "loss 3", 50, 121, 140, 0.97, 139, 134, 193 },
+		{ "loss 1 bbr", 13, 24, 32, 0.98, 123, 143, 175 },
 	};
 
 	(void)state;
 	ALL(bounds);
 }
 
+/*
+ * Accepted are p50 10 and p95 25 ms. Jitter that is in order keeps back what
+ * comes behind, by up to 10 ms here: p50 is 11, of bbr 16 with a p95 of 30.
+ */
 static void paths_that_jitter(void **state)
 {
 	static const struct bound bounds[] = {
-		{ "jitter 10", 15, 30, 0.95 },
-		{ "jitter 10 reorder", 18, 30, 0.95 },
-		{ "jitter 10 loss 1", 20, 120, 0.92 },
-		{ "jitter 20 both", 22, 45, 0.92 },
-		{ "jitter 30", 30, 60, 0.92 },
+		{ "jitter 10", 13, 19, 20, 0.98, 18, 34, 2 },
+		{ "jitter 10 bbr", 18, 31, 35, 0.98, 24, 11, 15 },
+		{ "jitter 10 reorder", 15, 22, 23, 0.98, 27, 27, 9 },
+		{ "jitter 10 loss 1", 19, 96, 119, 0.98, 106, 134, 175 },
+		{ "jitter 20 both", 19, 31, 36, 0.97, 35, 31, 2 },
+		{ "jitter 20 both bbr", 34, 57, 65, 0.98, 37, 17, 193 },
+		{ "jitter 30", 23, 31, 33, 0.98, 29, 34, 2 },
 	};
 
 	(void)state;
@@ -97,11 +153,11 @@ static void paths_that_jitter(void **state)
 static void objects_before_the_bulk(void **state)
 {
 	static const struct bound bounds[] = {
-		{ "objects first", 10, 15, 0.97 },
-		{ "objects first bbr", 15, 30, 0.95 },
-		{ "objects first, late 20", 20, 60, 0.95 },
-		{ "objects first, jitter 20 both", 22, 45, 0.88 },
-		{ "objects first, jitter 20 both bbr", 30, 60, 0.94 },
+		{ "objects first", 7, 8, 8, 0.98, 13, 62, 2 },
+		{ "objects first bbr", 11, 21, 24, 0.98, 16, 78, 8 },
+		{ "objects first, late 20", 15, 23, 26, 0.98, 34, 22, 2 },
+		{ "objects first, jitter 20 both", 12, 24, 38, 0.89, 31, 88, 2 },
+		{ "objects first, jitter 20 both bbr", 22, 38, 41, 0.96, 26, 150, 25 },
 	};
 
 	(void)state;
@@ -111,26 +167,31 @@ static void objects_before_the_bulk(void **state)
 static void a_process_that_is_late(void **state)
 {
 	static const struct bound bounds[] = {
-		{ "late 5", 10, 25, 0.97 }, { "late 20", 20, 60, 0.95 },
-		{ "late 50", 30, 120, 0.9 },
-		{ "late 20 loss 1", 25, 130, 0.94 },
-		{ "late 20 loss 1 bbr", 20, 100, 0.94 },
-		/* The start overshoots, and all pipes repair what overflowed. */
-		{ "late 50 loss 1 bbr", 30, 300, 0.94 },
-		{ "stamps 10 % lost", 10, 20, 0.96 },
-		{ "stamps 60 % lost", 15, 30, 0.95 },
+		{ "late 5", 7, 9, 10, 0.98, 9, 29, 2 },
+		{ "late 20", 15, 26, 31, 0.98, 29, 16, 2 },
+		{ "late 50", 18, 47, 64, 0.95, 226, 2, 157 },
+		{ "late 20 loss 1", 16, 90, 130, 0.96, 143, 193, 143 },
+		{ "late 20 loss 1 bbr", 15, 37, 102, 0.96, 169, 157, 175 },
+		{ "late 50 loss 1 bbr", 14, 89, 157, 0.98, 67, 134, 312 },
+		{ "stamps 10 % lost", 8, 10, 10, 0.98, 11, 34, 2 },
+		{ "stamps 60 % lost", 10, 15, 16, 0.97, 22, 88, 2 },
 	};
 
 	(void)state;
 	ALL(bounds);
 }
 
+/*
+ * Accepted are p50 10, p95 25 ms and 0.9 of the goodput. When a rate falls to a tenth
+ * what is in flight already takes ten times as long: p50 27, p95 125 ms.
+ */
 static void rates_that_change(void **state)
 {
 	static const struct bound bounds[] = {
-		{ "rate steps", 8, 40, 0.95 },
-		{ "rate steps loss 1", 20, 110, 0.9 },
-		{ "cellular", 45, 250, 0.9 },
+		{ "rate steps", 5, 9, 17, 0.98, 12, 34, 2 },
+		{ "rate steps loss 1", 15, 64, 70, 0.98, 53, 143, 134 },
+		{ "cellular", 31, 90, 140, 0.96, 117, 34, 2 },
+		{ "cellular bbr", 29, 96, 122, 0.98, 111, 15, 18 },
 	};
 
 	(void)state;
@@ -140,6 +201,8 @@ static void rates_that_change(void **state)
 /*
  * Never below 0.8 of one flow's share, and no more than as many flows as pipes. What
  * all lose at once, as bbr's do in short queues, is no sign that nobody is there.
+ * Not reached: cubic beside bbr in a queue of half a BDP or one gets 0.20 and 0.22
+ * instead of 0.4, and without a limit 0.20 and 0.25.
  */
 static void others_and_we_have_a_share(void **state)
 {
@@ -147,52 +210,160 @@ static void others_and_we_have_a_share(void **state)
 		const char *path;
 		double least, most;
 	} shares[] = {
-		{ "1 rival 0.5", 0.4, 0.93 }, { "1 rival 1", 0.4, 0.93 },
-		{ "1 rival 5", 0.4, 0.93 }, { "1 rival 1, 1 pipe", 0.4, 0.6 },
-		{ "1 rival 5, 1 pipe", 0.4, 0.6 }, { "4 rivals 0.5", 0.16, 0.75 },
-		{ "4 rivals 1", 0.16, 0.75 }, { "4 rivals 5", 0.16, 0.75 },
-		{ "1 bbr 5", 0.4, 0.93 }, { "bbr, 1 bbr 0.5", 0.65, 0.93 },
-		{ "bbr, 1 bbr 1", 0.6, 0.93 }, { "bbr, 1 bbr 5", 0.4, 0.93 },
-		{ "bbr, 4 bbr 1", 0.45, 0.75 },
+		{ "1 rival 0.5", 0.40, 0.56 },
+		{ "1 rival 1", 0.46, 0.69 },
+		{ "1 rival 5", 0.47, 0.70 },
+		{ "1 rival 1, 1 pipe", 0.40, 0.50 },
+		{ "1 rival 5, 1 pipe", 0.41, 0.54 },
+		{ "4 rivals 0.5", 0.30, 0.53 },
+		{ "4 rivals 1", 0.34, 0.57 },
+		{ "4 rivals 5", 0.45, 0.67 },
+		{ "1 rival 0.5, 4 pipes", 0.40, 0.57 },
+		{ "1 rival 0.5, 16 pipes", 0.42, 0.64 },
+		{ "1 rival 1, 4 pipes", 0.44, 0.67 },
+		{ "1 rival 1, 16 pipes", 0.47, 0.70 },
+		{ "1 rival 5, 4 pipes", 0.44, 0.67 },
+		{ "1 rival 5, 16 pipes", 0.59, 0.82 },
+		{ "4 rivals 1, 4 pipes", 0.30, 0.50 },
+		{ "4 rivals 1, 16 pipes", 0.53, 0.75 },
+		{ "4 rivals 5, 4 pipes", 0.30, 0.50 },
+		{ "4 rivals 5, 16 pipes", 0.46, 0.69 },
+		{ "1 bbr 0.5", 0.18, 0.33 },
+		{ "1 bbr 1", 0.20, 0.34 },
+		{ "1 bbr 5", 0.42, 0.65 },
+		{ "bbr, 1 bbr 0.5", 0.67, 0.89 },
+		{ "bbr, 1 bbr 1", 0.66, 0.89 },
+		{ "bbr, 1 bbr 5", 0.58, 0.81 },
+		{ "bbr, 4 bbr 0.5", 0.37, 0.60 },
+		{ "bbr, 4 bbr 1", 0.47, 0.67 },
+		{ "bbr, 4 bbr 5", 0.23, 0.46 },
 	};
 
 	(void)state;
 	for (unsigned int k = 0; k < sizeof(shares) / sizeof(shares[0]); k++) {
-		struct matrix_case c;
-		struct matrix_found f;
-		unsigned int i = 0;
+		struct matrix_found f = measure(shares[k].path);
 
-		while (matrix_named(i++, &c) && strcmp(c.name, shares[k].path))
-			;
-		f = matrix_measure(&c, AGGREGATE_DELAY);
 		if (f.goodput < shares[k].least || f.goodput > shares[k].most)
-			fail_msg("%s: share %.3f", c.name, f.goodput);
+			fail_msg("%s: share %.3f", shares[k].path, f.goodput);
 	}
+}
+
+/* From the tenth second to the twentieth: before and after, the path is ours. */
+static void others_who_come_and_go(void **state)
+{
+	static const struct bound bounds[] = {
+		{ "1 rival 10-20 s", 8, 22, 37, 0.92, 11, 34, 115 },
+		{ "4 rivals 10-20 s", 8, 91, 121, 0.94, 11, 34, 193 },
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+		holds(&bounds[i], 0.25);
+}
+
+static void no_named_path_is_left_out(void **state)
+{
+	struct matrix_case c;
+
+	(void)state;
+	for (unsigned int i = 0; matrix_named(i, &c); i++) {
+		if (!is_held[i])
+			fail_msg("%s has no bound", c.name);
+	}
+}
+
+/* --- random paths --- */
+
+/* A path by its seed: at least so much of what it gets without a limit. */
+struct kept {
+	uint64_t seed;
+	bool crowded;
+	double of_off, yield;
+};
+
+/*
+ * Those that fail what is asked of any: once found they are in every run. Most
+ * are short or fast, with jitter or a late process of many round trips, with loss, or
+ * over one pipe that always repairs; 3077 once broke the model.
+ */
+static const struct kept kept[] = {
+	{ 22, false, 0.48, 0.5 }, { 46, false, 0.48, 0.5 },
+	{ 59, false, 0.85, 0.9 }, { 81, false, 0.45, 0.5 },
+	{ 86, false, 0.24, 0.5 }, { 90, false, 0.42, 0.5 },
+	{ 98, false, 0.2, 0.5 }, { 1061, false, 0.05, 0.5 },
+	{ 3077, false, 0.19, 0.5 }, { 7004, false, 0.03, 0.5 },
+	{ 7005, false, 0.07, 0.5 }, { 7057, false, 0.2, 0.5 },
+	{ 16, true, 0.5, 1 }, { 36, true, 0.15, 1 },
+};
+
+static struct kept asked_of(uint64_t seed, bool crowded)
+{
+	for (unsigned int i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		if (kept[i].seed == seed && kept[i].crowded == crowded)
+			return kept[i];
+	}
+	return (struct kept){ seed, crowded, 0.6, crowded ? 1 : 0.5 };
+}
+
+static struct matrix_found at_random(uint64_t seed, bool crowded)
+{
+	struct kept asked = asked_of(seed, crowded);
+	struct matrix_case c = crowded ? matrix_crowded(seed) :
+		matrix_random(seed);
+	struct matrix_found f;
+
+	/* As many events as these take seconds under sanitizers. */
+	if (!crowded)
+		c.lasts = c.is.rate > 50 * MBIT ? 2 * S : 8 * S;
+	f = matrix_measure(&c, AGGREGATE_DELAY);
+	if (f.of_off < asked.of_off || f.yield > asked.yield)
+		fail_msg("%s: %.3f of without a limit, in yield %.3f of the time; mend it or keep its seed",
+			 c.name, f.of_off, f.yield);
+	return f;
+}
+
+static void kept_paths(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		at_random(kept[i].seed, kept[i].crowded);
+}
+
+static uint64_t first_seed(void)
+{
+	const char *seed = getenv("TM3_SEED");
+
+	return seed ? strtoull(seed, NULL, 0) : 1;
 }
 
 /* By seed, so that each is the same in every run; TM3_SEED=N begins elsewhere. */
 static void random_paths(void **state)
 {
-	const char *seed = getenv("TM3_SEED");
-	uint64_t first = seed ? strtoull(seed, NULL, 0) : 1;
 	double yield = 0, of_off = 0;
-	enum { PATHS = 30 };
+	enum { PATHS = 100 };
 
 	(void)state;
 	for (uint64_t i = 0; i < PATHS; i++) {
-		struct matrix_case c = matrix_random(first + i);
-		struct matrix_found f;
+		struct matrix_found f = at_random(first_seed() + i, false);
 
-		/* As many events as these take seconds under sanitizers. */
-		c.lasts = c.is.rate > 50 * MBIT ? 5 * S : 15 * S;
-		f = matrix_measure(&c, AGGREGATE_DELAY);
 		yield += f.yield / PATHS;
-		of_off += f.of_off / PATHS;
+		/* Some get several times as much: they make up for nobody. */
+		of_off += (f.of_off < 1 ? f.of_off : 1) / PATHS;
 	}
 	print_message("%.4f of the time in yield, %.3f of what comes through without a limit\n",
 		      yield, of_off);
-	assert_true(yield < 0.05);
+	assert_true(yield < 0.02);
 	assert_true(of_off > 0.9);
+}
+
+/* Beside others, who may come later and go, at up to 1 Gbit/s. */
+static void random_paths_with_others(void **state)
+{
+	enum { PATHS = 12 };
+
+	(void)state;
+	for (uint64_t i = 0; i < PATHS; i++)
+		at_random(first_seed() + i, true);
 }
 
 int main(void)
@@ -205,7 +376,11 @@ int main(void)
 		cmocka_unit_test(a_process_that_is_late),
 		cmocka_unit_test(rates_that_change),
 		cmocka_unit_test(others_and_we_have_a_share),
+		cmocka_unit_test(others_who_come_and_go),
+		cmocka_unit_test(no_named_path_is_left_out),
+		cmocka_unit_test(kept_paths),
 		cmocka_unit_test(random_paths),
+		cmocka_unit_test(random_paths_with_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,6 +133,34 @@ static void a_successor_has_not_the_last_message(void **state)
 	assert_ptr_equal(thin_pipe(&s.path, &c, &s.pipe[1]), &s.pipe[1]);
 }
 
+/*
+ * Acknowledgements that are delayed come after the next message: then something
+ * is always in flight, and yet never much. It stays where the last one is.
+ */
+static void who_is_never_at_rest_stays_thin(void **state)
+{
+	struct scene s;
+	struct conn c = { .id = 1 };
+
+	(void)state;
+	begin(&s);
+	s.pipe[0].allowance = s.pipe[1].allowance = 10000;
+	for (int i = 0; i < 100; i++) {
+		thin_sent(&s.path, &c, &s.pipe[0], 40);
+		send_on(&s, 0, 40, i ? 80 : 40);
+		assert_ptr_equal(thin_pipe(&s.path, &c, &s.pipe[1]),
+				 &s.pipe[0]);
+	}
+	assert_in_range(c.in_flight, 80, 120);
+	/* A segment and more is not thin, until all of it has arrived. */
+	thin_sent(&s.path, &c, &s.pipe[0], 1500);
+	send_on(&s, 0, 1500, 80);
+	assert_ptr_equal(thin_pipe(&s.path, &c, &s.pipe[1]), &s.pipe[1]);
+	thin_sent(&s.path, &c, &s.pipe[0], 40);
+	send_on(&s, 0, 40, 80);
+	assert_ptr_equal(thin_pipe(&s.path, &c, &s.pipe[1]), &s.pipe[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +169,7 @@ int main(void)
 		cmocka_unit_test(who_left_holds_nobody_up),
 		cmocka_unit_test(the_bytes_of_who_left_stay_delivered),
 		cmocka_unit_test(a_successor_has_not_the_last_message),
+		cmocka_unit_test(who_is_never_at_rest_stays_thin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,15 +245,28 @@ static double beside_a_rival(unsigned int pipes, enum aggregate_mode mode,
 	return part;
 }
 
+/*
+ * 0.8 of one flow's share are 0.4: not reached by one pipe, which gets 0.17, and by
+ * 8, with 0.37 (2, 4 and 16: 0.60, 0.50, 0.43; without a limit 0.40 to 0.95).
+ */
 static void a_full_queue_is_no_reason_to_hide(void **state)
 {
+	static const struct {
+		unsigned int pipes;
+		double least;
+	} shares[] = { { 1, 0.16 }, { 2, 0.5 }, { 4, 0.44 }, { 8, 0.35 },
+		       { 16, 0.4 } };
 	struct random r;
 
 	(void)state;
 	random_begin(&r, __func__);
-	for (unsigned int n = 1; n <= 16; n *= 2)
-		assert_true(beside_a_rival(n, AGGREGATE_DELAY, &r) >
-			    0.4 * beside_a_rival(n, AGGREGATE_OFF, &r));
+	for (int i = 0; i < 5; i++) {
+		unsigned int n = shares[i].pipes;
+		double share = beside_a_rival(n, AGGREGATE_DELAY, &r);
+
+		assert_true(share > shares[i].least);
+		assert_true(share > 0.4 * beside_a_rival(n, AGGREGATE_OFF, &r));
+	}
 }
 
 /* The machine stands still for a moment, as a bulk begins, and later. */
@@ -302,16 +315,17 @@ static void others_are_known_in_time(void **state)
 		model_rival(&model, true);
 		model_offer(&model, 0, UINT64_MAX);
 		model_run(&model, 18 * S);
-		assert_true(used(&model, 18 * S) > (n > 1 ? 0.4 : 0.25));
+		/* 0.33 and 0.35 over one pipe, 0.55 to 0.74 over more. */
+		assert_true(used(&model, 18 * S) > (n > 1 ? 0.5 : 0.3));
 		/* No more than so many connections would have. */
-		assert_true(used(&model, 18 * S) < n / (n + 1) + 0.12);
+		assert_true(used(&model, 18 * S) < n / (n + 1));
 		model_fini(&model);
 	}
 }
 
 /*
- * One that fills the queue, as any download does, must not take all. What is
- * its fair share among n + 1 is not the question here, but that we keep ours.
+ * One that fills the queue, as any download does, must not take all: 0.8 of one
+ * flow's share are ours at least.
  */
 static void another_connection_does_not_starve_us(void **state)
 {
@@ -330,7 +344,8 @@ static void another_connection_does_not_starve_us(void **state)
 		model_run(&model, 20 * S);
 		model_forget(&model);
 		model_run(&model, 60 * S);
-		assert_true(used(&model, 60 * S) > 0.3);
+		/* 0.8 of one flow's share; found 0.42 to 0.63. */
+		assert_true(used(&model, 60 * S) > 0.4);
 		/* When it has gone, the queue goes too, soon after a look. */
 		model_rival(&model, false);
 		model_run(&model, 1 * S);

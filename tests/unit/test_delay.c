@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* The law for what the pipes hold together, fed with numbers alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "miles.h"
+
+enum { LIMIT = 67000 };
+
+/* A limit that has been in the way for long, on a path of @base. */
+static void begin_bound(struct aggregate *a, int64_t base, int64_t at)
+{
+	aggregate_init(a, AGGREGATE_DELAY, 0, 0);
+	a->state = AGGREGATE_BOUND;
+	a->rested = false;
+	a->base = (double)base;
+	a->limit = LIMIT;
+	a->best = a->rate = 10 * MBIT;
+	a->period_at = a->round_at = at;
+	a->limited_from = at;
+	a->limited_to = 0;
+}
+
+/* Stamps of as long as @rtt for a second, of a path on which @least was seen. */
+static void hear(struct aggregate *a, int64_t at, int64_t rtt, int64_t least)
+{
+	for (int i = 0; i < 1000; i++) {
+		struct aggregate_ack ack = {
+			.sent_at = at + i * MS, .left_at = at + i * MS,
+			.acked_at = at + i * MS + rtt,
+			.counted_at = at + i * MS + rtt,
+			.delivered = (uint64_t)i * 1250, .held = LIMIT,
+			.least = least, .mss = 1448, .more = true,
+		};
+
+		aggregate_acked(a, &ack);
+	}
+}
+
+/*
+ * Once the base fell to 3 ms on a path of 61, and base and rate were wrong until
+ * the end. On a short path less is as wrong.
+ */
+static void what_cannot_be_does_not_enter(void **state)
+{
+	static const struct {
+		int64_t base, rtt;
+	} paths[] = {
+		{ 61 * MS, 3 * MS }, { 61 * MS, 56 * MS }, { 61 * MS, 0 },
+		{ 2 * MS, MS }, { 2 * MS, 17 * MS / 10 }, { 2 * MS, -MS },
+		{ 300 * MS, 295 * MS },
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		int64_t at = 100 * S, base = paths[i].base;
+		struct aggregate a;
+
+		begin_bound(&a, base, at);
+		hear(&a, at, paths[i].rtt, base);
+		assert_int_equal(aggregate_base(&a), base);
+		assert_int_equal(a.limit, LIMIT);
+		assert_int_equal(a.rounds, 0);
+		assert_int_equal(a.state, AGGREGATE_BOUND);
+	}
+}
+
+/* Nor does it in the start, where a single message renews the base. */
+static void what_cannot_be_does_not_begin(void **state)
+{
+	struct aggregate a;
+	size_t first;
+
+	(void)state;
+	aggregate_init(&a, AGGREGATE_DELAY, 0, 0);
+	first = a.limit;
+	hear(&a, 100 * S, 3 * MS, 61 * MS);
+	assert_int_equal(aggregate_base(&a), 0);
+	assert_int_equal(a.limit, first);
+	hear(&a, 102 * S, 61 * MS, 61 * MS);
+	assert_int_equal(aggregate_base(&a), 61 * MS);
+}
+
+/* Clocks differ a little, and so may what the kernel saw. */
+static void what_is_sooner_by_little_enters(void **state)
+{
+	static const struct {
+		int64_t base, rtt;
+	} paths[] = {
+		{ 61 * MS, 58 * MS }, { 2 * MS, 18 * MS / 10 },
+		{ 300 * MS, 297 * MS },
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		int64_t at = 100 * S, base = paths[i].base;
+		struct aggregate a;
+
+		begin_bound(&a, base, at);
+		hear(&a, at, paths[i].rtt, base);
+		assert_true(a.rounds > 0);
+		assert_true(aggregate_base(&a) < base);
+		assert_true(aggregate_base(&a) >= paths[i].rtt);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_cannot_be_does_not_enter),
+		cmocka_unit_test(what_cannot_be_does_not_begin),
+		cmocka_unit_test(what_is_sooner_by_little_enters),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

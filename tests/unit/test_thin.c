@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Thin streams over a modelled last mile that loses: keys typed, queries. What
+ * repairs a lost message is the one that follows on the same pipe, so more
+ * pipes must not make them slower. The engine's decision is its own.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "miles.h"
+#include "model.h"
+#include "random.h"
+
+enum { KEY = 40, KEYS = 12000 };
+
+/* Until all but a hundredth of the messages are there, in order, ms. */
+static double takes(unsigned int pipes, enum tcp_cc cc, bool delayed_acks,
+		    int64_t every)
+{
+	struct model_params is = mile(100, 20 * MS, 100, pipes);
+	struct random r = { 1 };
+	struct model model;
+	double ms;
+
+	is.loss = is.loss_back = 0.02;
+	is.delayed_acks = delayed_acks;
+	is.cc = cc;
+	model_init(&model, &is, &r);
+	for (int i = 0; i < KEYS; i++) {
+		model_offer(&model, 0, KEY);
+		model_run(&model, every);
+	}
+	assert_true(hist_count(&model.conn[0].took) > KEYS - 20);
+	ms = (double)hist_quantile(&model.conn[0].took, 0.99) / 1e3;
+	model_fini(&model);
+	return ms;
+}
+
+/*
+ * At most 1.1 of what they take over one pipe, whether or not each is acknowledged
+ * before the next. Acknowledgements are lost as well.
+ */
+static void more_pipes_are_no_slower(void **state)
+{
+	static const int64_t every[] = { 30 * MS, 50 * MS, 100 * MS };
+
+	(void)state;
+	for (unsigned int k = 0; k < 2 * 2 * 3; k++) {
+		enum tcp_cc cc = k % 2 ? TCP_BBR : TCP_CUBIC;
+		bool delayed = k / 2 % 2;
+		double one = takes(1, cc, delayed, every[k / 4]);
+
+		for (unsigned int n = 2; n <= 8; n++) {
+			double many = takes(n, cc, delayed, every[k / 4]);
+
+			if (many > 1.1 * one)
+				fail_msg("every %d ms%s%s: %u pipes %.1f ms, one %.1f",
+					 (int)(every[k / 4] / MS),
+					 delayed ? " delayed" : "",
+					 cc == TCP_BBR ? " bbr" : "", n, many,
+					 one);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(more_pipes_are_no_slower),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
