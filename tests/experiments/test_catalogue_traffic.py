@@ -31,6 +31,7 @@ NAMES = (
         "sender-blocking-lte",
         "share",
         "short-connections",
+        "slow-reader-crowd",
         "extension-costs",
         "extension-lossy",
         "thin",
@@ -121,6 +122,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
         for way in ({"way": "pipes"}, {"way": "direct"})
     ],
     "slow-reader": [{"readers": 2, "takes": "1.2MB/s", "alone_s": 0.5, "beside_s": 0.5}],
+    "slow-reader-crowd": [{"readers": 200, "alone_s": 0.5, "beside_s": 0.5}],
     "thin": [{"queries": 10}, {"queries": 5, "way": "direct"}],
     "short-connections": [{"count": 10, "parallel": 4}],
     "throughput": [{"direction": "both", "seconds": 1}],
