@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Grid = Mapping[str, Sequence[Value]]
 Statistic = Literal["median", "p95"]
+STATISTICS: dict[Statistic, str] = {"median": "", "p95": "95th percentile"}
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,16 @@ class Claim:
     than: float = 1.0  # the value that `expect` compares with; but for ratios in the metric's unit
     within: float = 0.1  # for "same": the share by which it may differ
     note: str = ""  # why it comes out otherwise, where that was found out by measuring
+
+    @property
+    def is_difference(self) -> bool:
+        return self.over is not None and self.compared == "difference"
+
+    @property
+    def measured(self) -> str:
+        """What is told where that is no median and no ratio of two."""
+        told = STATISTICS[self.statistic], "difference" if self.is_difference else ""
+        return ", ".join(filter(None, told))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from experiments.model import Claim, Metric, Statistic
+from experiments.model import STATISTICS, Claim, Metric
 from experiments.report import words
 from experiments.report.data import Results
 from experiments.report.runs import Configuration
@@ -21,7 +21,6 @@ SAYS: dict[Verdict, str] = {
     "none": "not run",
 }
 MARKS: dict[Verdict, str] = {"yes": "✓", "no": "✗", "unclear": "~", "few": "?", "none": "-"}
-STATISTICS: dict[Statistic, str] = {"median": "", "p95": "95th percentile"}
 NAMED = 8  # claims without runs, by name; of more only the number
 
 COUNTED = (
@@ -43,23 +42,13 @@ class Row:
         return self.claim.over is not None and self.claim.compared == "ratio"
 
     @property
-    def is_difference(self) -> bool:
-        return self.claim.over is not None and self.claim.compared == "difference"
-
-    @property
     def kind(self) -> str:
         """What is told, in words."""
-        compared = "ratio" if self.is_ratio else "difference" if self.is_difference else ""
+        compared = self.claim.compared if self.claim.over is not None else ""
         statistic = STATISTICS[self.claim.statistic]
         if not statistic:
             return f"paired {compared}" if compared else "median"
         return f"{compared} of the {statistic}s" if compared else statistic
-
-    @property
-    def measured(self) -> str:
-        """What a table says besides where it was published, but for the median of a metric."""
-        told = STATISTICS[self.claim.statistic], "difference" if self.is_difference else ""
-        return ", ".join(filter(None, told))
 
     @property
     def paper(self) -> str:

@@ -107,7 +107,7 @@ def comparison(found: list[Row]) -> Table:
     made.add_column("published")
     _right(made, "paper", "ours", "95 %", "pairs", "same direction?")
     for row in found:
-        told = f" ({row.measured})" if row.measured else ""
+        told = f" ({row.claim.measured})" if row.claim.measured else ""
         made.add_row(
             f"{row.claim.where}: {row.claim.says}{told}",
             row.paper,
