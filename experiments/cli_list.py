@@ -41,7 +41,8 @@ def described(experiment: Experiment) -> str:
     lines.append("  measures: " + ", ".join(f"{it.name} ({it.label})" for it in experiment.metrics))
     for claim in experiment.claims:
         figure = f", {claim.paper:g}{' ' + claim.unit if claim.unit else ''}" if claim.paper else ""
-        lines.append(f"  published: {claim.where}: {claim.says}{figure}")
+        told = f" ({claim.measured})" if claim.measured else ""
+        lines.append(f"  published: {claim.where}: {claim.says}{told}{figure}")
     lines += ["", "  parameters:"]
     known = parameters.by_name(experiment.parameters)
     for name, parameter in known.items():

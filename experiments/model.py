@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from experiments.live_run import LiveRun
 
 Grid = Mapping[str, Sequence[Value]]
+Statistic = Literal["median", "p95"]
+STATISTICS: dict[Statistic, str] = {"median": "", "p95": "95th percentile"}
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,10 @@ class Claim:
     """A published figure and the runs of ours that answer it.
 
     `of` and `over` choose runs by parameters (those not named may be anything but are paired by
-    value and seed). With `over`, the answer is the median of the paired ratios of/over, else
-    the median itself. `expect` is the direction that was published, in the same terms.
+    value and seed). With `over`, the answer is the median of the paired ratios of/over, or of the
+    paired differences of-over, else the median itself. Where the 95th percentile is asked for, it
+    is taken of each side, and these two are compared. `expect` is the direction that was
+    published, in the same terms.
     """
 
     row: str  # the experiment's name in the list of published figures: download, object-size, ...
@@ -43,12 +47,24 @@ class Claim:
     of: Params
     over: Params | None = None
     metric: str = "completion_s"
+    statistic: Statistic = "median"
+    compared: Literal["ratio", "difference"] = "ratio"  # with `over`
     paper: float | None = None  # what was published, as a ratio with `over`
     unit: str = ""  # of `paper` without `over`
     expect: Literal["less", "more", "same"] = "less"
-    than: float = 1.0  # the value that `expect` compares with; without `over`: in the metric's unit
+    than: float = 1.0  # the value that `expect` compares with; but for ratios in the metric's unit
     within: float = 0.1  # for "same": the share by which it may differ
     note: str = ""  # why it comes out otherwise, where that was found out by measuring
+
+    @property
+    def is_difference(self) -> bool:
+        return self.over is not None and self.compared == "difference"
+
+    @property
+    def measured(self) -> str:
+        """What is told where that is no median and no ratio of two."""
+        told = STATISTICS[self.statistic], "difference" if self.is_difference else ""
+        return ", ".join(filter(None, told))
 
 
 @dataclass(frozen=True)

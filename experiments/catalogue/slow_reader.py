@@ -5,7 +5,7 @@ import time
 from collections import deque
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from base.shell import until
 from experiments.model import Claim, Experiment, Figure, Metric
@@ -60,6 +60,7 @@ BEGIN_S = 2.0  # until the download has its rate
 FULL_S = 1.0  # for which nothing more went into the readers' buffers: then they are full
 FULL_BYTES = 500_000  # more or less, for the download has some, too
 FILLS_S = 90.0  # at most
+LOOK_S = 0.2  # between two looks, each of which lists every connection
 LEAST = 0.95  # of its rate alone
 MIB = 1 << 20
 # Megabytes, a tenth above: what lp's applications may leave lying (--window-memory), and what rp
@@ -71,13 +72,15 @@ def grid(takes: str, counts: tuple[int, ...], base: Params = BASE) -> dict[str, 
     return {"extend": EXTENDS, **base, "takes": takes, "readers": counts}
 
 
-def claims_of(takes: str, count: int, base: Params = BASE) -> tuple[Claim, ...]:
+def claims_of(
+    takes: str, count: int, base: Params = BASE, row: str = "slow-reader"
+) -> tuple[Claim, ...]:
     of: Params = {**base, "takes": takes, "readers": count, "extend": "auto"}
     several = "readers" if count > 1 else "reader"
     words = f"beside {count} {several} {WORDS[takes]}"
 
     def claim(says: str, metric: str, **more: Any) -> Claim:
-        return Claim("slow-reader", "not published", f"{words}: {says}", of, metric=metric, **more)
+        return Claim(row, "not published", f"{words}: {says}", of, metric=metric, **more)
 
     kept = claim(
         "rate of a download, to that alone", "rate_kept", unit="times", expect="more", than=LEAST
@@ -125,6 +128,7 @@ class SlowReader(Experiment):
     quick_grids = (grid("nothing", (1, 16)),)
     quick_reps = 5
     run_seconds = 25.0
+    fills_s: ClassVar[float] = FILLS_S
     claims = (
         *(
             claim
@@ -174,8 +178,8 @@ class SlowReader(Experiment):
         "A download without end runs alone for three seconds. Then readers come: each has a "
         "connection of its own on which the server sends without end, and takes nothing; 50 KB or "
         "1.2 MB a second; or 10 MB as fast as it can and nothing after that. When the kernel's "
-        "buffers of the readers are full, and a second has passed, the download's rate is measured "
-        "again. Until then even who does not read has its share of the rate.",
+        "buffers of the readers and lp's are full, and a second has passed, the download's rate is "
+        "measured again. Until then even who does not read has its share of the rate.",
         "What it is compared with is its rate alone less what the readers take. Memory is the most "
         "that was resident of each proxy.",
         "50 Mbit/s, 50 ms, four pipes; 255 readers over a link of 200 Mbit/s that "
@@ -183,6 +187,10 @@ class SlowReader(Experiment):
     )
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:
+        return self.observe(run)
+
+    def observe(self, run: "LiveRun", **how: Any) -> dict[str, Any]:
+        """`how`: more for the actor of the readers."""
         own = run.params
         first, rate = TAKES[str(own["takes"])]
         alone_s, beside_s = float(own["alone_s"]), float(own["beside_s"])  # type: ignore[arg-type]
@@ -196,13 +204,14 @@ class SlowReader(Experiment):
                 rate=rate,
                 path=str(had),
                 after_s=BEGIN_S + alone_s,
+                **how,
             ),
         }
         with traffic.beside(run, actors, "client") as found:
             until(
                 "each reader to have its first bytes", had.exists, run.deadline - time.monotonic()
             )
-            wait_until_full(run)
+            wait_until_full(run, self.fills_s)
             since = time.monotonic() - run.went
             time.sleep(beside_s)
         assert run.pair is not None
@@ -212,31 +221,39 @@ class SlowReader(Experiment):
         return seen(found["download"]["bins"], found["readers"], (began, since, beside_s)) | memory
 
 
-def wait_until_full(run: "LiveRun") -> None:
-    """The kernel has buffers for who does not read: until nothing more goes into them, readers
-    take their share of the rate, whatever they read."""
+def wait_until_full(run: "LiveRun", seconds: float) -> None:
+    """Kernel and lp have buffers for who does not read: until nothing more goes into them,
+    readers take their share of the rate, whatever they read."""
     told: deque[tuple[float, int]] = deque()
 
     def full() -> bool:
         now = time.monotonic()
+        if told and now - told[-1][0] < LOOK_S:
+            return False
         told.append((now, in_buffers(run)))
         while len(told) > 1 and told[1][0] <= now - FULL_S:
             told.popleft()
         return now - told[0][0] >= FULL_S and told[-1][1] - told[0][1] < FULL_BYTES
 
-    until("the readers' buffers to be full", full, FILLS_S)
+    until("the readers' buffers to be full", full, seconds)
 
 
 def in_buffers(run: "LiveRun") -> int:
-    """Bytes between lp and the applications."""
+    """Bytes between lp and the applications, and those that lp has."""
+    assert run.pair is not None
     listing = run.lab.client.connections(f"( sport = :{LP_PORT} or dport = :{traffic.PORT} )")
-    return sum(int(number) for line in listing for number in line.split()[1:3])
+    queued = sum(int(number) for line in listing for number in line.split()[1:3])
+    return queued + resident(run.pair.lp.pid, "VmRSS")
 
 
 def most_resident_mb(pid: int) -> float:
     """Of a process, ever."""
+    return resident(pid, "VmHWM") / 1e6
+
+
+def resident(pid: int, which: str) -> int:
     status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
+    return int(status.partition(f"{which}:")[2].split()[0]) * 1024
 
 
 def seen(

@@ -15,7 +15,7 @@ from experiments.report import words
 from experiments.report.beside import like
 from experiments.report.data import OF_PIPES, Results, sortable
 from experiments.report.runs import Configuration
-from experiments.statistics import Drawn, Estimate, grouped
+from experiments.statistics import Drawn, Estimate, grouped, ratio
 from topologies.parameter import Params, Value
 
 TOGETHER = 8  # more panels than this that no axis asked for become one
@@ -156,7 +156,8 @@ def measured(results: Results, it: Configuration, figure: Figure, metric: Metric
     of = {name: it.params.get(name) for name in (*results.varying, *over) if name in it.params}
     over = like(results, of, over)
     setting = Results.key(it.params, results.varying)
-    return [replace(pair, setting=setting) for pair in results.pairs(of, over, metric)]
+    pairs = results.pairs(of, over, metric)
+    return [replace(pair.drawn(ratio), setting=setting) for pair in pairs]
 
 
 def x_of(it: Configuration, figure: Figure, results: Results) -> Value:

@@ -2,7 +2,8 @@
 """What can and cannot be concluded from this many runs, in sentences.
 
 The contrasts follow from what was swept: most pipes against one and against none; without
-pipes in the sweep, the last value of the first parameter against its first.
+pipes in the sweep, the last value of a parameter against its first: of the first parameter that
+differs between runs which are alike otherwise.
 """
 
 import math
@@ -104,8 +105,9 @@ def _sides(results: Results) -> list[tuple[Params, Params]]:
     for name in results.varying:
         values = sorted({it.params.get(name) for it in results.configurations}, key=sortable)
         if len(values) > 1:
-            return [({name: values[-1]}, {name: values[0]})]
-    return []
+            sides.append(({name: values[-1]}, {name: values[0]}))
+    alike = (it for it in sides if results.pairs(*it, results.main))
+    return [next(alike, sides[0])] if sides else []
 
 
 def _settings(results: Results, of: Params, names: Sequence[str]) -> list[dict[str, Value]]:

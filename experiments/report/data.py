@@ -9,10 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from experiments import folder, parameters
-from experiments.model import Experiment, Figure, Metric
+from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.report.kinds import experiment_of
 from experiments.report.runs import Configuration, Key, Run
-from experiments.statistics import Drawn, Estimate, grouped, ratio
+from experiments.statistics import (
+    Drawn,
+    Estimate,
+    Pair,
+    compared_p95,
+    difference,
+    grouped,
+    p95,
+    ratio,
+)
 from topologies.mile import BOTH
 from topologies.parameter import Params, Value
 from topologies.presets import PRESETS as ALL_PRESETS
@@ -113,8 +122,8 @@ class Results:
             if matches(it.params, where if it.params.get("pipes") else without)
         ]
 
-    def pairs(self, of: Params, over: Params, metric: Metric) -> list[Drawn]:
-        """The ratios of runs that differ only in what `of` and `over` name."""
+    def pairs(self, of: Params, over: Params, metric: Metric) -> list[Pair]:
+        """The values of runs that differ only in what `of` and `over` name."""
         sides = [self.select(of), self.select(over)]
         named = spelled({**of, **over}).keys()
         rest = [
@@ -138,16 +147,31 @@ class Results:
             for b in others.get(key, []):
                 one, other = a.measured(metric), b.measured(metric)
                 if one is not None and other is not None:
-                    found.append(Drawn(key[:-1], a.seed, ratio(one, other), a.ok and b.ok))
+                    found.append(Pair(key[:-1], a.seed, one, other, a.ok and b.ok))
         return found
 
     def ratio(self, of: Params, over: Params, metric: Metric) -> Estimate:
-        return grouped(self.pairs(of, over, metric))
+        return grouped([it.drawn(ratio) for it in self.pairs(of, over, metric)])
 
     def pooled(self, where: Params, metric: Metric) -> Estimate:
         """The runs of all configurations that match, as one."""
+        return grouped(self._pool(where, metric))
+
+    def _pool(self, where: Params, metric: Metric) -> list[Drawn]:
         chosen = [it for it in self.select(where) if it.estimate(metric).n]
-        return grouped([value for it in chosen for value in self.drawn(it, metric)])
+        return [value for it in chosen for value in self.drawn(it, metric)]
+
+    def answer(self, claim: Claim) -> Estimate:
+        """What the runs say to it."""
+        metric, is_p95 = self.metric(claim.metric), claim.statistic == "p95"
+        if claim.over is None:
+            values = self._pool(claim.of, metric)
+            return p95(values) if is_p95 else grouped(values)
+        compared = ratio if claim.compared == "ratio" else difference
+        pairs = self.pairs(claim.of, claim.over, metric)
+        if is_p95:
+            return compared_p95(pairs, compared)
+        return grouped([it.drawn(compared) for it in pairs])
 
     def drawn(self, it: Configuration, metric: Metric) -> list[Drawn]:
         setting = self.key(it.params, self.varying)

@@ -101,9 +101,10 @@ def counts(found: dict[Any, int]) -> list[tuple[str, str, str, int]]:
 def shown(row: Row, results: Results) -> dict[str, Any]:
     """A row as the template takes it."""
     main = row.metric.name == results.main.name
+    told = filter(None, ("" if main else row.metric.label, row.claim.measured))
     return {
         "claim": row.claim,
-        "metric_label": "" if main else row.metric.label,
+        "metric_label": ", ".join(told),
         "paper": row.paper,
         "ours": row.ours,
         "interval": row.interval,
@@ -121,7 +122,7 @@ def shown(row: Row, results: Results) -> dict[str, Any]:
 def _forest(row: Row) -> dict[str, float | None] | None:
     """Places in the small picture: from 0 to a little beyond what is to be seen."""
     got, than, paper = row.got, row.claim.than, row.claim.paper
-    if not got.n or not 0 <= got.median < float("inf"):
+    if row.claim.is_difference or not got.n or not 0 <= got.median < float("inf"):
         return None
     seen = [than, got.median, min(got.high, 3 * max(than, got.median)), paper or 0.0]
     end = 1.15 * max(seen) or 1.0

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from experiments.model import Claim, Metric
+from experiments.model import STATISTICS, Claim, Metric
 from experiments.report import words
 from experiments.report.data import Results
 from experiments.report.runs import Configuration
-from experiments.statistics import LEAST, Estimate, Verdict, verdict
+from experiments.statistics import Estimate, Verdict, verdict
 
 SAYS: dict[Verdict, str] = {
     "yes": "yes",
@@ -39,7 +39,16 @@ class Row:
 
     @property
     def is_ratio(self) -> bool:
-        return self.claim.over is not None
+        return self.claim.over is not None and self.claim.compared == "ratio"
+
+    @property
+    def kind(self) -> str:
+        """What is told, in words."""
+        compared = self.claim.compared if self.claim.over is not None else ""
+        statistic = STATISTICS[self.claim.statistic]
+        if not statistic:
+            return f"paired {compared}" if compared else "median"
+        return f"{compared} of the {statistic}s" if compared else statistic
 
     @property
     def paper(self) -> str:
@@ -87,12 +96,15 @@ class Row:
             "of": dict(claim.of),
             "over": None if claim.over is None else dict(claim.over),
             "metric": claim.metric,
-            "kind": "paired ratio" if self.is_ratio else "median",
+            "kind": self.kind,
             "unit": "" if self.is_ratio else claim.unit or self.metric.unit,
             "expect": claim.expect,
             "than": claim.than,
             "paper": claim.paper,
-            **numbers(self.got),
+            **{
+                claim.statistic if name == "median" else name: value
+                for name, value in numbers(self.got).items()
+            },
             "verdict": self.verdict,
             "why": list(self.why),
         }
@@ -122,10 +134,7 @@ def rows(results: Results) -> list[Row]:
 
 def row(results: Results, claim: Claim) -> Row:
     metric = results.metric(claim.metric)
-    if claim.over is None:
-        got = results.pooled(claim.of, metric)
-    else:
-        got = results.ratio(claim.of, claim.over, metric)
+    got = results.answer(claim)
     holds = verdict(got, claim.expect, claim.than, claim.within)
     why = () if holds == "yes" else tuple(reasons(results, claim, got, holds))
     return Row(claim, metric, got, holds, why)
@@ -143,7 +152,7 @@ def reasons(results: Results, claim: Claim, got: Estimate, holds: Verdict) -> li
         return [*found, _missing(results, claim)]
     if holds == "few":
         counted = words.count(got.n, _counted(claim, got)[:-1])
-        found.append(f"{counted}: an interval needs {LEAST}.")
+        found.append(f"{counted}: an interval needs {got.least}.")
     if holds == "unclear":
         found.append("The interval includes the border: these runs do not decide it.")
     if got.failed:
@@ -167,7 +176,9 @@ def _missing(results: Results, claim: Claim) -> str:
 
 def _floor(results: Results, claim: Claim) -> list[str]:
     """How near to the least possible the runs that are to be undercut are already."""
-    if claim.over is None or claim.expect != "less" or claim.metric != "completion_s":
+    plain = claim.statistic == "median" and claim.compared == "ratio"
+    of_times = claim.expect == "less" and claim.metric == "completion_s"
+    if claim.over is None or not plain or not of_times:
         return []
     metric = results.metric(claim.metric)
     shares = []

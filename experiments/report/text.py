@@ -107,8 +107,9 @@ def comparison(found: list[Row]) -> Table:
     made.add_column("published")
     _right(made, "paper", "ours", "95 %", "pairs", "same direction?")
     for row in found:
+        told = f" ({row.claim.measured})" if row.claim.measured else ""
         made.add_row(
-            f"{row.claim.where}: {row.claim.says}",
+            f"{row.claim.where}: {row.claim.says}{told}",
             row.paper,
             row.ours,
             row.interval,

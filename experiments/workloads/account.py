@@ -104,6 +104,29 @@ def account(run: "LiveRun", connections: int, seconds: float = 10.0) -> Account:
     return until(f"statistics of {wanted} connections", told, seconds)
 
 
+GROWING = ("tx_bytes", "tx_ack_bytes", "tx_acks")
+
+
+def grown(records: Iterable[Record], since: float, until: float) -> dict[str, int]:
+    """What pipes sent between two moments of time.monotonic(): how much their counters grew from
+    sample to sample, of the last one before each."""
+    ahead = time.time() - time.monotonic()
+    before: dict[tuple[int, int], Record] = {}
+    after: dict[tuple[int, int], Record] = {}
+    for it in records:
+        if it["type"] == "pipe" and it["time"] <= until + ahead:
+            key = it["session"], it["pipe"]
+            after[key] = it
+            if it["time"] <= since + ahead:
+                before[key] = it
+    return {
+        name: sum(
+            it[name] - (before[key][name] if key in before else 0) for key, it in after.items()
+        )
+        for name in GROWING
+    }
+
+
 def yielding(records: Iterable[Record], since: float) -> float | None:
     """Share of the samples from a moment on (of time.monotonic()) at which the pipes' common limit
     gave way to others; None where nothing bounded the pipes together."""

@@ -51,9 +51,9 @@ class Scene:
             with suppress(OSError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
-    def dial(self, port: int, mptcp: bool = False, cc: str = "") -> Connection:
+    def dial(self, port: int, mptcp: bool = False, cc: str = "", rcvbuf: int = 0) -> Connection:
         to = (self.address, port)
-        return Connection(to, cc or self.cc, mptcp=mptcp, seconds=self.seconds)
+        return Connection(to, cc or self.cc, mptcp=mptcp, seconds=self.seconds, rcvbuf=rcvbuf)
 
     def request(self, up: int = 0, down: int = 0, cc: str = "", **more: int) -> Request:
         """With streams of its own, so that no bytes of others pass for its."""

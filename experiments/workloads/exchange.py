@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from experiments.workloads.pattern import CHUNK, WrongByte, check, piece
+from experiments.workloads.pattern import CHUNK, WrongByte, check, piece, view
 
 TCP_CONGESTION = 13
 IPPROTO_MPTCP = 262
@@ -128,7 +128,7 @@ def read_stream(
 
 def write_stream(sock: socket.socket, size: int, start: int, done: int = 0) -> None:
     while done < size:
-        data = piece(start, done, size - done)
+        data = view(start, done, size - done)
         sock.sendall(data)
         done += len(data)
 
@@ -146,7 +146,13 @@ class Connection:
     """The client's end. `began` is when connect() was called."""
 
     def __init__(
-        self, to: tuple[str, int], cc: str, *, mptcp: bool = False, seconds: float = 60.0
+        self,
+        to: tuple[str, int],
+        cc: str,
+        *,
+        mptcp: bool = False,
+        seconds: float = 60.0,
+        rcvbuf: int = 0,
     ) -> None:
         self.cc = cc
         protocol = IPPROTO_MPTCP if mptcp else socket.IPPROTO_TCP
@@ -154,6 +160,8 @@ class Connection:
         try:
             set_congestion_control(self.sock, cc)
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if rcvbuf:
+                self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
             self.sock.settimeout(seconds)
             self.began = time.monotonic()
             self.sock.connect(to)

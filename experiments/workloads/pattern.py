@@ -23,10 +23,16 @@ def start_of(seed: int, stream: int) -> int:
     return (seed * 15_485_863 + stream * 32_452_843 + 17) % PERIOD
 
 
-def piece(start: int, position: int, size: int) -> bytes:
-    """At most CHUNK bytes of a stream, from `position` on."""
+def view(start: int, position: int, size: int) -> memoryview:
+    """At most CHUNK bytes of a stream, from `position` on. Nothing is copied: who has to wait
+    with them, as thousands may, has no memory of its own for them."""
     at = (start + position) % PERIOD
-    return _UNROLLED[at : at + min(size, CHUNK)]
+    return memoryview(_UNROLLED)[at : at + min(size, CHUNK)]
+
+
+def piece(start: int, position: int, size: int) -> bytes:
+    """The same as bytes."""
+    return bytes(view(start, position, size))
 
 
 def check(start: int, position: int, data: bytes) -> None:

@@ -5,15 +5,19 @@ All of them are one thread's. A reset is noticed also by who does not read.
 """
 
 import select
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from experiments.workloads.actors import BIN_S, ENDLESS, Actor, Scene
+from experiments.workloads.descriptors import descriptors
 from experiments.workloads.exchange import REPLY_BYTES, Connection, CutShort, Reply, Request
 from experiments.workloads.pattern import CHUNK, check
 
 TICK_MS = 10
+IDLE_TICK_MS = 100  # where nobody reads: thousands of them are a millisecond's work each time
+SPARE = 256  # descriptors beside those of the readers
 
 
 @dataclass
@@ -51,13 +55,16 @@ class Reader:
 class Readers(Actor):
     """`count` of them: each takes `first` bytes as fast as they come, then `rate` bytes a second.
 
-    When each has had its first bytes, or was reset, there is a file `path`.
+    When each has had its first bytes, or was reset, there is a file `path`. `rcvbuf`: bytes of each
+    one's SO_RCVBUF, if not the kernel's own. `pause_s`: between one that dials and the next.
     """
 
     count: int = 1
     first: int = 0
     rate: float = 0.0
     path: str = ""
+    rcvbuf: int = 0
+    pause_s: float = 0.0
     background: bool = True
 
     def run(self, scene: Scene) -> dict[str, Any]:
@@ -65,6 +72,7 @@ class Readers(Actor):
         resets: list[float] = []
         taken: list[tuple[float, int]] = []  # by all of them until then
         alive, settled = dict(readers), None
+        tick_ms = TICK_MS if self.first or self.rate else IDLE_TICK_MS
         poll = select.poll()
         for number in readers:
             poll.register(number, 0)  # errors only
@@ -72,8 +80,10 @@ class Readers(Actor):
             while not scene.over.is_set():
                 now = scene.now()
                 upto = self.first + int(self.rate * (now - (settled or now)))
-                lost = {number for number, _ in poll.poll(TICK_MS)}
-                for number in [it for it in alive if it in lost or not _took(alive[it], upto)]:
+                gone = {number for number, _ in poll.poll(tick_ms)}
+                if upto:
+                    gone |= {it for it in alive if it not in gone and not _took(alive[it], upto)}
+                for number in gone:
                     poll.unregister(number)
                     del alive[number]
                     resets.append(scene.now())
@@ -89,11 +99,14 @@ class Readers(Actor):
 
     def _all(self, scene: Scene) -> dict[int, Reader]:
         found = {}
+        descriptors(self.count + SPARE)
         for _ in range(self.count):
-            connection, request = scene.dial(self.port), scene.request(down=ENDLESS)
+            connection = scene.dial(self.port, rcvbuf=self.rcvbuf)
+            request = scene.request(down=ENDLESS)
             connection.ask(request)
             connection.sock.setblocking(False)
             found[connection.sock.fileno()] = Reader(connection, request)
+            time.sleep(self.pause_s)
         return found
 
 

@@ -134,6 +134,7 @@ struct pipe {
 	int64_t heard_at;	/* something came */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
 	uint64_t tx_control;	/* messages of no connection, of those sent */
+	uint64_t tx_acks, tx_ack_bytes;	/* of these ACKs, and their bytes */
 	struct {
 		uint64_t sent, again;	/* segments that losses were judged by */
 	} judged;

@@ -86,7 +86,8 @@ void control_say(struct session *s, struct pipe *p, const struct wire_ext *what)
 
 /* --- what there is to say --- */
 
-static void add_ack(struct session *s, struct run *run)
+/* The first message of @run, which @p takes. */
+static void add_ack(struct session *s, struct pipe *p, struct run *run)
 {
 	struct extended *x = s->ext;
 	struct wire_ext what = { .type = WIRE_ACK };
@@ -110,8 +111,11 @@ static void add_ack(struct session *s, struct run *run)
 	x->ack_due = x->ack_all = false;
 	x->unacked = 0;
 	loop_timer_stop(s->engine->loop, &x->ack_timer);
-	if (what.ack.pipes)
-		add(run, &what);
+	if (!what.ack.pipes)
+		return;
+	add(run, &what);
+	p->tx_acks++;
+	p->tx_ack_bytes += run->len;
 }
 
 static bool has_space(const struct run *run)
@@ -199,7 +203,7 @@ bool control_send(struct session *s)
 		if (!run)
 			return false;
 		if (x->ack_due)
-			add_ack(s, run);
+			add_ack(s, p, run);
 		if (windows_wait(s))
 			add_windows(s, run);
 		if (run->len)

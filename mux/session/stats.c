@@ -276,6 +276,8 @@ void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
 	put_u64(st, "rx_bytes", p->rx_bytes);
 	put_u64(st, "tx_messages", p->tx_messages);
 	put_u64(st, "rx_messages", p->rx_messages);
+	put_u64(st, "tx_acks", p->tx_acks);
+	put_u64(st, "tx_ack_bytes", p->tx_ack_bytes);
 	put_u64(st, "retransmits", info->retransmits);
 	put_u64(st, "segments", info->segments);
 	if (p->transport == TRANSPORT_MPTCP)

@@ -31,6 +31,9 @@ NAMES = (
         "sender-blocking-lte",
         "share",
         "short-connections",
+        "slow-reader-crowd",
+        "extension-costs",
+        "extension-lossy",
         "thin",
         "throughput",
         "video",
@@ -75,6 +78,8 @@ def test_figures_and_claims_use_what_there_is(name: str) -> None:
         assert claim.metric in own, claim.says
 
 
+BY_LOAD = ("extension-costs",)  # each run measures what its load is about
+EXTENDS = ("auto", "never")
 SMALL: dict[str, list[dict[str, Any]]] = {
     "asymmetric": [
         {"size": 50_000, "transfer": transfer, "up_mbps": 5.0}
@@ -87,6 +92,12 @@ SMALL: dict[str, list[dict[str, Any]]] = {
         {"bottleneck": "sender", "link": "veth", "rtt_ms": 0.0, "wan_rtt_ms": 0.0, "mbps": 50.0},
     ],
     "download": [{"size": 50_000, "way": way} for way in ("pipes", "direct", "mptcp")],
+    "extension-costs": [
+        {"load": "stream", "seconds": 1.0, "extend": "never"},
+        {"load": "object", "seconds": 1.0, "bottleneck": "sender"},
+        {"load": "both-ways", "seconds": 1.0, "up_mbps": 2.0},
+    ],
+    "extension-lossy": [{"size": 50_000, "loss": 0.01, "extend": extend} for extend in EXTENDS],
     "fairness": [{"plain": 2, "seconds": 1.0, "way": way} for way in ("pipes", "direct")],
     "host-cc": [
         {"seconds": 1.0, "plain": 1, "aggregate": "dswa", "lambda": 2.0},
@@ -111,6 +122,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
         for way in ({"way": "pipes"}, {"way": "direct"})
     ],
     "slow-reader": [{"readers": 2, "takes": "1.2MB/s", "alone_s": 0.5, "beside_s": 0.5}],
+    "slow-reader-crowd": [{"readers": 200, "alone_s": 0.5, "beside_s": 0.5}],
     "thin": [{"queries": 10}, {"queries": 5, "way": "direct"}],
     "short-connections": [{"count": 10, "parallel": 4}],
     "throughput": [{"direction": "both", "seconds": 1}],
@@ -140,6 +152,7 @@ def whole(experiment: Experiment, params: Params) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_once(kept: Labs, tmp_path: Path, name: str) -> None:
     experiment = find(name)
+    seen: set[str] = set()
     for number, chosen in enumerate(SMALL[name]):
         params = configuration(experiment.parameters, **chosen)
         whole(experiment, params)
@@ -150,10 +163,13 @@ def test_each_once(kept: Labs, tmp_path: Path, name: str) -> None:
             assert measures["completion_s"] >= 0.95 * floor
         if "completion_s" in measures:
             assert measures["completion_s"] > 0
-        if params["pipes"]:
+        seen |= set(measures)
+        if params["pipes"] and name not in BY_LOAD:
             missing = {it.name for it in experiment.metrics} - set(measures)
             optional = {"upload_mbps", "bulk_mbps", "up_mbps", "down_mbps"}
             assert missing <= optional, f"{missing} of {name} {chosen}"
+    if name in BY_LOAD:
+        assert {it.name for it in experiment.metrics} <= seen
 
 
 def test_nobody_is_faster_than_the_rate(kept: Labs, tmp_path: Path) -> None:

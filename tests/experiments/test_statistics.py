@@ -10,11 +10,17 @@ from scipy import stats
 from experiments import statistics
 from experiments.statistics import (
     LEAST,
+    LEAST_P95,
     Drawn,
+    Pair,
+    compared_p95,
+    difference,
     estimate,
     grouped,
+    p95,
     paired_difference,
     paired_ratio,
+    ratio,
     verdict,
 )
 
@@ -196,6 +202,78 @@ def test_failures_in_a_group_are_counted_once() -> None:
     values += [Drawn(page, 9, INF, ok=False) for page in (0, 1)]
     got = grouped(values)
     assert (got.n, got.failed, got.median) == (5, 2, 1.0)
+
+
+def tails(seed: int, n: int = 40, factor: float = 1.0) -> list[Pair]:
+    """Times of two sides that met the same losses, the first `factor` of the second's tail."""
+    rng = np.random.default_rng(seed)
+    lost = rng.exponential(0.3, n)
+    noise = rng.uniform(1.0, 1.05, (2, n))
+    return [
+        Pair("one", k, float(a), float(b))
+        for k, (a, b) in enumerate(
+            zip((0.5 + factor * lost) * noise[0], (0.5 + lost) * noise[1], strict=True)
+        )
+    ]
+
+
+def test_a_percentile_is_numpys_and_its_interval_scipys() -> None:
+    pairs = tails(1)
+    of, over = ([getattr(it, side) for it in pairs] for side in ("of", "over"))
+    alone = p95([Drawn("one", it.seed, it.of) for it in pairs])
+    assert alone.median == pytest.approx(np.quantile(of, 0.95))
+    got = compared_p95(pairs, ratio)
+    assert got.median == pytest.approx(np.quantile(of, 0.95) / np.quantile(over, 0.95))
+    theirs = stats.bootstrap(
+        (of, over),
+        lambda a, b, axis: np.quantile(a, 0.95, axis=axis) / np.quantile(b, 0.95, axis=axis),
+        method="percentile",
+        paired=True,
+        n_resamples=20_000,
+        rng=np.random.default_rng(3),
+    ).confidence_interval
+    assert (got.low, got.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
+    assert (got.n, got.failed, got.enough) == (40, 0, True)
+
+
+def test_a_smaller_tail_is_seen_and_an_equal_one_is_not() -> None:
+    """Also where the medians hardly differ."""
+    small, equal = (compared_p95(tails(2, factor=factor), ratio) for factor in (0.4, 1.0))
+    assert verdict(small, "less", 0.75) == "yes"
+    assert verdict(equal, "less", 0.75) == "no"
+    assert compared_p95(tails(2, factor=0.4), difference).high < 0
+
+
+def test_the_interval_of_compared_percentiles_covers() -> None:
+    true = 1.0
+    held = sum(
+        it.low <= true <= it.high for it in (compared_p95(tails(k), ratio) for k in range(300))
+    )
+    assert held / 300 > 0.9
+
+
+def test_a_percentile_of_few_has_no_verdict() -> None:
+    few = compared_p95(tails(3, LEAST_P95 - 1, 0.1), ratio)
+    assert not few.enough and verdict(few, "less", 0.75) == "few"
+    assert verdict(compared_p95([], ratio), "less") == "none" == verdict(p95([]), "less")
+
+
+def test_failures_are_the_tail() -> None:
+    """Two of forty reach the percentile; of both sides they are alike."""
+    good = tails(4)[:38]
+    bad = [Pair("one", 90 + k, INF, 0.6, ok=False) for k in range(2)]
+    got = compared_p95([*good, *bad], ratio)
+    assert (got.median, got.failed, got.high) == (INF, 2, INF)
+    both = [Pair("one", 90 + k, INF, INF, ok=False) for k in range(2)]
+    assert compared_p95([*good, *both], ratio).median == 1.0
+
+
+def test_of_several_settings_each_seed_is_one_value_of_the_percentile() -> None:
+    pairs = tails(5)
+    doubled = [*pairs, *(Pair("other", it.seed, it.of, it.over) for it in pairs)]
+    one, two = compared_p95(pairs, ratio), compared_p95(doubled, ratio)
+    assert (two.n, two.unit) == (40, "seeds")
+    assert (two.median, two.low, two.high) == pytest.approx((one.median, one.low, one.high))
 
 
 def test_no_runs() -> None:

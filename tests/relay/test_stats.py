@@ -15,6 +15,7 @@ from tests.relay.proxies import pair
 from tests.relay.waiting import until
 
 NUMBER = (int, float)
+ONE_PIPE_ACK = 35  # bytes of an ACK that speaks of one pipe
 START = {
     "type": str, "program": str, "version": str, "time": NUMBER, "pipes": int,
     "transport": str, "binding": str, "pipe_policy": str, "conn_policy": str,
@@ -25,7 +26,7 @@ PIPE = {
     "cc": str,
     "rtt_ms": NUMBER, "rttmin_ms": NUMBER, "cwnd": int, "mss": int, "unsent": int,
     "in_flight": int, "allowance": int, "tx_bytes": int, "rx_bytes": int, "tx_messages": int,
-    "rx_messages": int, "retransmits": int, "segments": int,
+    "rx_messages": int, "tx_acks": int, "tx_ack_bytes": int, "retransmits": int, "segments": int,
 }  # fmt: skip
 CONN = {
     "type": str, "session": int, "id": int, "dst": str, "opened": NUMBER, "connected": NUMBER,
@@ -110,6 +111,37 @@ def test_records_and_their_sums(box: Namespace, tmp_path: Path) -> None:
     assert sum(p["tx_bytes"] for p in lp) == sum(p["rx_bytes"] for p in rp)
     assert sum(p["rx_bytes"] for p in lp) == sum(p["tx_bytes"] for p in rp)
     assert sum(p["tx_messages"] for p in rp) == sum(p["rx_messages"] for p in lp)
+
+
+def test_acks_are_counted(box: Namespace, tmp_path: Path) -> None:
+    """Of the extension's: with one pipe each has 35 bytes. The baseline has none."""
+    down = payload.seeded(3_000_000)
+    for extend in ("always", "never"):
+        folder = tmp_path / extend
+        folder.mkdir()
+        stats = ["--stats-interval", "0.1", "--stats"]
+        with (
+            serving(box, sending(down)) as source,
+            pair(
+                box,
+                folder,
+                pipes=1,
+                rp=["--listen", "127.0.0.1", *stats, str(folder / "rp.jsonl")],
+                lp=["--extend", extend, *stats, str(folder / "lp.jsonl")],
+            ),
+            socks(box, "127.0.0.1", source.port) as sock,
+        ):
+            assert read_to_end(sock).size == len(down)
+        acks = {}
+        for side in ("rp", "lp"):
+            (pipe,) = records.last_of_pipes(folder / f"{side}.jsonl")
+            acks[side] = pipe["tx_acks"]
+            assert pipe["tx_ack_bytes"] == acks[side] * ONE_PIPE_ACK
+            assert acks[side] <= pipe["tx_messages"]
+        if extend == "always":
+            assert 2 <= acks["lp"] < 100, "one for each MiB at least, or each 100 ms"
+        else:
+            assert acks == {"rp": 0, "lp": 0}
 
 
 def test_samples_come_at_the_interval(box: Namespace, tmp_path: Path) -> None:

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""Room for thousands of connections that nobody reads: descriptors, and small buffers in kernels.
+
+All TCP memory of a machine is one budget (tcp_mem). Four kernel buffers for each of ten thousand
+connections, some megabytes each, would exceed it, and then the download beside them waits for the
+kernel and not for the proxies. None of the buffers that are made small here carries a pipe's
+downlink.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from experiments.failure import RunFailed
+from experiments.workloads import traffic
+from experiments.workloads.descriptors import TooFew, descriptors
+from topologies.nodes import LabNode, read_sysctls, set_sysctls
+
+if TYPE_CHECKING:
+    from experiments.live_run import LiveRun
+
+SPARE = 4096  # descriptors for everything else; rp gives one session three quarters of its own
+SMALL = "4096 16384 32768"
+RCVBUF = 8192  # of a reader
+TO_APPLICATIONS = {"net.ipv4.tcp_wmem": SMALL}  # of lp and of the server: the sender's buffer
+FROM_SERVERS = {"net.ipv4.tcp_rmem": SMALL}  # of rp
+
+
+@contextmanager
+def room(run: "LiveRun", connections: int) -> Iterator[None]:
+    assert run.pair is not None
+    served = run.kept("traffic", lambda: traffic.server(run.lab))
+    try:
+        for each in (run.pair.rp, run.pair.lp, served):
+            descriptors(connections * 4 // 3 + SPARE, each.pid)
+    except TooFew as error:
+        raise RunFailed(str(error)) from None
+    lab = run.lab
+    with ExitStack() as stack:
+        stack.enter_context(_set(lab.client, TO_APPLICATIONS))
+        stack.enter_context(_set(lab.server, TO_APPLICATIONS))
+        stack.enter_context(_set(lab.rp, FROM_SERVERS))
+        yield
+
+
+@contextmanager
+def _set(node: LabNode, wanted: Mapping[str, str]) -> Iterator[None]:
+    """As long as the block runs. The lab stays up, for runs that want none of this."""
+    before = read_sysctls(node.namespace, list(wanted))
+    set_sysctls(node.namespace, wanted)
+    try:
+        yield
+    finally:
+        set_sysctls(node.namespace, {key: str(value) for key, value in before.items()})
