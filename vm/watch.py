@@ -15,7 +15,7 @@ from vm.machine import Machine
 # itself says is judged by its tests, one by one; one of them hands insmod what is no module.
 USUAL = re.compile(
     r"out-of-tree module taints|module verification failed|Possible SYN flooding"
-    r"|^tm3: |Invalid ELF header magic|hrtimer: interrupt took"
+    r"|^tm3: |^tm3_\w+: \d+ callbacks suppressed|Invalid ELF header magic|hrtimer: interrupt took"
 )
 # The line by which a report is known, at whatever level it comes.
 REPORT = re.compile(
