@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from vm.machine import Machine
 
 # Of what a guest's kernel says when all is well, be it that others took its time. What the module
-# itself says is judged by its tests, one by one; one of them hands insmod what is no module.
+# itself says is judged by its tests, one by one; one of them hands insmod what is no module, one
+# refuses memory to whoever loads it.
 USUAL = re.compile(
     r"out-of-tree module taints|module verification failed|Possible SYN flooding"
     r"|^tm3: |^tm3_\w+: \d+ callbacks suppressed|Invalid ELF header magic|hrtimer: interrupt took"
+    r"|^kobject_\w+\b.* \(?error: -12"
 )
 # The line by which a report is known, at whatever level it comes.
 REPORT = re.compile(
