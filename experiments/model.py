@@ -99,6 +99,7 @@ class Experiment(ABC):
     reps: ClassVar[int] = 20
     quick_grids: ClassVar[tuple[Grid, ...]] = ()  # () is the same as `grids`
     quick_reps: ClassVar[int] = 10
+    in_all_quick: ClassVar[bool] = True  # short enough for `run all --quick`
     run_seconds: ClassVar[float] = 5.0  # a first guess of what a run takes; learnt while running
     claims: ClassVar[tuple[Claim, ...]] = ()
     figures: ClassVar[tuple[Figure, ...]] = ()

@@ -75,11 +75,7 @@ CASES: tuple[Params, ...] = tuple(
         )
     }.values()
 )
-QUICK: tuple[Params, ...] = (
-    SENDER,
-    NETWORK,
-    *({**NETWORK, **it} for it in (LOSS, JITTER, TRACE, RIVAL)),
-)
+QUICK: tuple[Params, ...] = (SENDER, NETWORK, {**NETWORK, **LOSS}, {**NETWORK, **TRACE})
 PLACES = {"sender": "queue of the sender", "network": "queue in the network"}
 LATE: Params = {"binding": "late", "pipe_policy": "soonest"}
 EARLY: Params = {"binding": "early", "pipe_policy": "least"}

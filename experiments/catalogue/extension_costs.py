@@ -73,7 +73,11 @@ class ExtensionCosts(Experiment):
         {"extend": EXTENDS, **BOTH_WAYS, "pipes": 8},
     )
     reps = 10
-    quick_grids = ()
+    quick_grids = (
+        {"extend": EXTENDS, **STREAM, "pipes": 8},
+        {"extend": EXTENDS, **beside_bulk(10.0), "pipes": 8},
+        {"extend": EXTENDS, **BOTH_WAYS, "pipes": 8},
+    )
     quick_reps = 5
     run_seconds = 9.0
     claims = (

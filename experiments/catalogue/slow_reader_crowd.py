@@ -21,6 +21,7 @@ class SlowReaderCrowd(SlowReader):
     reps = 5
     quick_grids = ()
     quick_reps = 5
+    in_all_quick = False
     run_seconds = 90.0
     fills_s = 240.0
     claims = claims_of("nothing", MOST, FAST, row="slow-reader-crowd")

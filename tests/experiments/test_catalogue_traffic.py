@@ -41,7 +41,10 @@ NAMES = (
     *("recovery", "slow-reader", "walkthrough", "web-beside"),
 )
 # LTE's lines; most cases
-ONLY_IN_FULL = ("reordering", "blocking", "share", "slow-reader", "thin", "web-beside")
+ONLY_IN_FULL = (
+    *("reordering", "blocking", "share", "slow-reader", "thin", "web-beside"),
+    *("extension-costs", "extension-lossy"),
+)
 
 
 def has(params: list[Params], wanted: Params) -> bool:
