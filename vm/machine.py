@@ -84,10 +84,11 @@ class Machine(Scope):
         tree: Path = ROOT,
         ready_s: float = READY_S,
         nice: int = 0,
+        in_turn: bool = False,  # if emulated: one processor after the other
     ) -> None:
         self.image, self.nics, self.tree = image, tuple(nics), tree
         self.shares = (*shares, *build_elsewhere(tree), *other_modules(image))
-        self.accel = accel(image)
+        self.accel = accel(image, in_turn=in_turn)
         self.memory_mib, self.cpus = memory_mib, cpus
         self.kernel_words, self.within = tuple(kernel_words), tuple(within)
         self.environment = dict(environment or os.environ)
