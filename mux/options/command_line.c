@@ -145,16 +145,15 @@ static void print_help(const struct parser *p)
 static int wrong_option(const struct parser *p, int what, const char *word)
 {
 	const char *program = p->cl->program;
-	const struct option_spec *o = NULL;
+	char why[REASON_MAX];
 	unsigned int section;
 
-	if (optopt >= VAL_BASE)
-		o = option_at(p, (unsigned int)optopt - VAL_BASE, &section);
-	if (o && what == ':')
-		return wrong(p, "--%s: its value (%s) is missing", o->name,
-			     o->arg);
-	if (o)
-		return wrong(p, "--%s takes no value", o->name);
+	if (optopt >= VAL_BASE) {
+		option_fits(option_at(p, (unsigned int)optopt - VAL_BASE,
+				      &section),
+			    what == ':' ? NULL : "", why, sizeof(why));
+		return wrong(p, "%s", why);
+	}
 	if (optopt)
 		return wrong(p, "-%c: there is no such option; %s --help lists "
 			     "them", optopt, program);
@@ -228,6 +227,7 @@ static int take_line(struct parser *p, const struct config_line *line)
 {
 	const struct option_spec *o = option_named(p->cl->options, line->name);
 	const char *const *names = p->cl->arguments;
+	char why[REASON_MAX];
 	unsigned int i;
 
 	for (i = 0; names[i]; i++) {
@@ -245,11 +245,8 @@ static int take_line(struct parser *p, const struct config_line *line)
 	if (!o)
 		return wrong(p, "%s: there is no such option; %s --help lists "
 			     "them", line->name, p->cl->program);
-	if (o->arg && !line->value)
-		return wrong(p, "%s: its value (%s) is missing", o->name,
-			     o->arg);
-	if (!o->arg && line->value)
-		return wrong(p, "%s takes no value", o->name);
+	if (option_fits(o, line->value, why, sizeof(why)))
+		return wrong(p, "%s", why);
 	return take_option(p, o, line->value);
 }
 

@@ -427,6 +427,18 @@ const struct option_spec *option_named(const struct option_spec *options,
 	return options->name ? options : NULL;
 }
 
+int option_fits(const struct option_spec *option, const char *value, char *why,
+		size_t why_len)
+{
+	if (option->arg && !value)
+		return refuse(why, why_len, "--%s: its value (%s) is missing",
+			      option->name, option->arg);
+	if (!option->arg && value)
+		return refuse(why, why_len, "--%s takes no value",
+			      option->name);
+	return 0;
+}
+
 int settings_set(struct settings *s, const char *name, const char *value,
 	       char *why, size_t why_len)
 {
@@ -436,11 +448,8 @@ int settings_set(struct settings *s, const char *name, const char *value,
 	if (!option)
 		return refuse(why, why_len, "--%s: there is no such option",
 			      name);
-	if (option->arg && !value)
-		return refuse(why, why_len, "--%s: its value (%s) is missing",
-			      name, option->arg);
-	if (!option->arg && value)
-		return refuse(why, why_len, "--%s takes no value", name);
+	if (option_fits(option, value, why, why_len))
+		return -1;
 	for (i = 0; strcmp(setters[i].name, name); i++)
 		;
 	return setters[i].set(s, value, why, why_len);

@@ -24,6 +24,13 @@ extern const struct option_spec engine_options[];
 const struct option_spec *option_named(const struct option_spec *options,
 				       const char *name);
 
+/*
+ * Is there a @value (else NULL) if and only if @option takes one? Returns 0, or -1
+ * with a reason in @why that names the option.
+ */
+int option_fits(const struct option_spec *option, const char *value, char *why,
+		size_t why_len);
+
 /* As if no option had been given. */
 void settings_init(struct settings *settings);
 

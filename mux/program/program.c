@@ -99,7 +99,7 @@ static int open_stats(struct program *p, unsigned int pipes)
 static int become(struct program *p)
 {
 	const struct settings *settings = p->engine.settings;
-	int err = 0;
+	int err;
 
 	if (!*settings->user)
 		return 0;
