@@ -213,17 +213,22 @@ def _of_p95s(columns: np.ndarray, combined: Callable[..., float], failed: int) -
     point = combined(*(quantile(np.sort(column), 0.95) for column in columns))
     rows = [np.sort(column[_draws(n, RESAMPLES, SEED)], axis=1) for column in columns]
     resampled = zip(*(_of_rows(it, 0.95) for it in rows), strict=True)
-    drawn = np.sort([combined(*map(float, each)) for each in resampled])
-    low, high = percentiles(drawn)
+    drawn = [combined(*map(float, each)) for each in resampled]
+    return replace(_resampled(n, failed, point, drawn), least=LEAST_P95)
+
+
+def _resampled(n: int, failed: int, point: float, drawn: Sequence[float]) -> Estimate:
+    """An estimate by what came of resampled values."""
+    ordered = np.sort(drawn)
+    low, high = percentiles(ordered)
     return Estimate(
         n=n,
         failed=failed,
         median=point,
         low=low,
         high=high,
-        q1=quantile(drawn, 0.25),
-        q3=quantile(drawn, 0.75),
-        least=LEAST_P95,
+        q1=quantile(ordered, 0.25),
+        q3=quantile(ordered, 0.75),
     )
 
 
@@ -256,17 +261,8 @@ def unpaired_ratio(of: Sequence[float], over: Sequence[float], failed: int = 0) 
         np.median(side[_draws(len(side), RESAMPLES, SEED + k)], axis=1)
         for k, side in enumerate((of_ordered, over_ordered))
     ]
-    ratios = np.sort([ratio(float(a), float(b)) for a, b in zip(*drawn, strict=True)])
-    low, high = percentiles(ratios)
-    return Estimate(
-        n=min(len(of), len(over)),
-        failed=failed,
-        median=point,
-        low=low,
-        high=high,
-        q1=quantile(ratios, 0.25),
-        q3=quantile(ratios, 0.75),
-    )
+    ratios = [ratio(float(a), float(b)) for a, b in zip(*drawn, strict=True)]
+    return _resampled(min(len(of), len(over)), failed, point, ratios)
 
 
 def verdict(

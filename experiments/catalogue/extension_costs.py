@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What the extension may cost: a stream's rate, an object's time, the uplink's room."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import Claim, Experiment, Figure, Metric
+from experiments.catalogue.sender_blocking import as_grid
+from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import account, objects, rates, traffic
 from experiments.workloads.actors import BIN_S, Bulk, Pause
 from topologies.parameter import Parameter, Params
@@ -33,6 +35,11 @@ MOST_ACKS = 0.02  # of the uplink's bytes
 
 def beside_bulk(mbps: float) -> Params:
     return {"preset": "wired", "bottleneck": "sender", "mbps": mbps, "load": "object"}
+
+
+def grids_of(object_mbps: Sequence[float]) -> tuple[Grid, ...]:
+    loads = (STREAM, *map(beside_bulk, object_mbps), BOTH_WAYS)
+    return tuple({"extend": EXTENDS, **as_grid(load, {"pipes": 8})} for load in loads)
 
 
 def claim(says: str, load: Params, metric: str, *, paired: bool = True, **more: Any) -> Claim:
@@ -67,33 +74,24 @@ class ExtensionCosts(Experiment):
         Metric("up_mbps", "goodput of the upload", "Mbit/s", "more"),
     )
     shown = ("first_mbps", "object_ms", "ack_share", "up_mbps")
-    grids = (
-        {"extend": EXTENDS, **STREAM, "pipes": 8},
-        *({"extend": EXTENDS, **beside_bulk(mbps), "pipes": 8} for mbps in OBJECT_MBPS),
-        {"extend": EXTENDS, **BOTH_WAYS, "pipes": 8},
-    )
+    grids = grids_of(OBJECT_MBPS)
     reps = 10
-    quick_grids = (
-        {"extend": EXTENDS, **STREAM, "pipes": 8},
-        {"extend": EXTENDS, **beside_bulk(10.0), "pipes": 8},
-        {"extend": EXTENDS, **BOTH_WAYS, "pipes": 8},
-    )
+    quick_grids = grids_of((10.0,))
     quick_reps = 5
     run_seconds = 9.0
     claims = (
-        claim(
-            "one stream, 100 Mbit/s, 100 ms: rate from the sixth round trip on",
-            STREAM,
-            "down_mbps",
-            expect="more",
-            than=LEAST_RATE,
-        ),
-        claim(
-            "one stream, 100 Mbit/s, 100 ms: rate in the sixth to fifteenth round trip",
-            STREAM,
-            "first_mbps",
-            expect="more",
-            than=LEAST_RATE,
+        *(
+            claim(
+                f"one stream, 100 Mbit/s, 100 ms: rate {when}",
+                STREAM,
+                metric,
+                expect="more",
+                than=LEAST_RATE,
+            )
+            for when, metric in (
+                ("from the sixth round trip on", "down_mbps"),
+                ("in the sixth to fifteenth round trip", "first_mbps"),
+            )
         ),
         *(
             claim(

@@ -239,6 +239,7 @@ def test_virtualisation_that_does_not_run_is_not_taken(
     monkeypatch.setattr(accel, "runs", lambda *_: asked.append(1))
     found = image.Image(tmp_path)
     assert accel.accel(found) is accel.TCG
+    assert accel.accel(found) is accel.TCG
     assert accel.accel(found, in_turn=True) is accel.TCG_IN_TURN
     assert asked == [1]
     monkeypatch.setenv("TM3_VM_ACCEL", "kvm")
