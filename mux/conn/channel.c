@@ -88,7 +88,7 @@ static void frame_open(struct conn *c, struct run *run)
 		.open = {
 			.id = c->id,
 			.protocol = WIRE_PROTOCOL_TCP,
-			.to = *c->dst,
+			.to = destination_copy(c->dst),
 			.window = (uint32_t)channel_promised(ch),
 		},
 	};

@@ -439,11 +439,10 @@ static void forget_destination(struct conn *c)
 
 int conn_set_destination(struct conn *c, const struct destination *to)
 {
-	struct destination *copy = malloc(sizeof(*copy));
+	struct destination *copy = destination_keep(to);
 
 	if (!copy)
 		return -ENOMEM;
-	*copy = *to;
 	forget_destination(c);
 	c->dst = copy;
 	return 0;

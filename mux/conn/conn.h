@@ -138,9 +138,9 @@ struct conn {
 	struct task reap;
 	struct list member;	/* of the owner's list of all */
 	struct list turn, ahead;	/* the scheduler's */
-	bool in_turn;
-	uint32_t last_pipe;	/* its last message went there: a serial, */
-	uint64_t last_end;	/* up to this byte of it; 0: none went yet */
+	uint64_t last_end;	/* its last message ends at this byte; 0: none went yet */
+	uint32_t last_pipe;	/* of that pipe: a serial */
+	uint32_t tx_number;	/* of the next message to the pipes */
 	size_t in_flight;	/* sent since it had nothing in flight */
 	int64_t deficit;	/* the scheduler's, bytes */
 	uint64_t served;	/* bytes, since it was last silent for long */
@@ -151,33 +151,34 @@ struct conn {
 	uint16_t id;
 	uint8_t state;		/* enum conn_state */
 	uint8_t end;		/* enum conn_end */
-	bool over;		/* for the pipes */
-	bool ready;		/* the owner was told so */
-	bool readable;		/* a read may bring something */
-	bool read_on;		/* a short read is not the end: a FIN follows,
-				 * or a mark of urgent data was in the way */
-	bool writable;		/* a write may take something */
-	bool syn_pending;	/* SYN or OPEN is to be framed first */
-	bool in_ended;		/* the other end sends no more of it */
-	bool out_ended;		/* nor does this end: its FIN was framed */
-	bool shut;		/* the socket was told that no more comes */
-	struct channel *channel;	/* in the extension: its id's */
 	uint8_t fin_pending;	/* enum wire_reason to be framed last, or 0 */
-	bool ours;		/* opened by this end */
-	bool had_syn;		/* the SYN was received, or is ours to send */
-	bool complete;		/* nothing of it is under way to us any more */
-	bool lost_early;	/* its early data was dropped: refuse its SYN */
-	bool broken;		/* a write failed: it will end as a reset */
-	bool sent_late;		/* the peer went on sending after its end */
-	bool unanswered;	/* it sent something, and nothing came since */
-	bool lost;		/* what came behind its end: it ends as a reset */
-	bool told_lost;		/* the owner was told of what the socket brought */
-	bool queue_full;	/* its queue is over QUEUE_MAX */
-	const struct destination *dst;	/* see conn_set_destination() */
+	bool over : 1;		/* for the pipes */
+	bool ready : 1;		/* the owner was told so */
+	bool readable : 1;	/* a read may bring something */
+	bool read_on : 1;	/* a short read is not the end: a FIN follows,
+				 * or a mark of urgent data was in the way */
+	bool writable : 1;	/* a write may take something */
+	bool syn_pending : 1;	/* SYN or OPEN is to be framed first */
+	bool in_ended : 1;	/* the other end sends no more of it */
+	bool out_ended : 1;	/* nor does this end: its FIN was framed */
+	bool shut : 1;		/* the socket was told that no more comes */
+	bool ours : 1;		/* opened by this end */
+	bool had_syn : 1;	/* the SYN was received, or is ours to send */
+	bool complete : 1;	/* nothing of it is under way to us any more */
+	bool lost_early : 1;	/* its early data was dropped: refuse its SYN */
+	bool broken : 1;	/* a write failed: it will end as a reset */
+	bool sent_late : 1;	/* the peer went on sending after its end */
+	bool unanswered : 1;	/* it sent something, and nothing came since */
+	bool lost : 1;		/* what came behind its end: it ends as a reset */
+	bool told_lost : 1;	/* the owner was told of what the socket brought */
+	bool queue_full : 1;	/* its queue is over QUEUE_MAX */
+	bool in_turn : 1;	/* the scheduler's */
+
+	struct channel *channel;	/* in the extension: its id's */
+	const struct destination *dst;	/* kept, see conn_set_destination() */
 	void *asker;		/* the proxy's: who waits for its connect(), or
 				 * called session_ask() */
 
-	uint32_t tx_number;	/* of the next message to the pipes */
 	struct reorder reorder;	/* from the pipes */
 	struct bytes queue;	/* in order, to be written to the socket */
 	int64_t gap_since;	/* the owner's: it expects that number since */
@@ -200,9 +201,8 @@ struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 void conn_free(struct conn *c);
 
 /*
- * It is to go to @to, of which it keeps a copy; until it is told, to nowhere. A
- * destination may be a long name, so who only awaits one has no room for it. 0 or
- * -ENOMEM.
+ * It is to go to @to, of which it keeps a copy (destination_keep()); until it is
+ * told, to nowhere. 0 or -ENOMEM.
  */
 int conn_set_destination(struct conn *c, const struct destination *to);
 

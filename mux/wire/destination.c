@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct destination of_bytes(enum destination_kind kind, const void *bytes,
@@ -32,6 +33,26 @@ struct destination destination_name(const char *name, size_t len, uint16_t port)
 	if (!len || len > DESTINATION_NAME_MAX || memchr(name, 0, len))
 		return (struct destination){ .kind = DESTINATION_NONE };
 	return of_bytes(DESTINATION_NAME, name, len, port);
+}
+
+static size_t used(const struct destination *d)
+{
+	return offsetof(struct destination, bytes) + d->len + 1u;
+}
+
+struct destination *destination_keep(const struct destination *d)
+{
+	struct destination *kept = malloc(used(d));
+
+	return kept ? memcpy(kept, d, used(d)) : NULL;
+}
+
+struct destination destination_copy(const struct destination *d)
+{
+	struct destination copy = { .kind = DESTINATION_NONE };
+
+	memcpy(&copy, d, used(d));
+	return copy;
 }
 
 bool destination_is_sound(const struct destination *d)

@@ -26,16 +26,23 @@ enum destination_kind {
 struct destination {
 	uint8_t kind;			/* enum destination_kind */
 	uint8_t len;			/* 0, 4, 16, or that of the name */
+	uint16_t port;			/* 0 where there is no address */
 	/* As it is written: the first byte of an address first; a name ends in
 	 * a NUL here, which is not counted and not sent. */
 	uint8_t bytes[DESTINATION_NAME_MAX + 1];
-	uint16_t port;			/* 0 where there is no address */
 };
 
 struct destination destination_ipv4(const uint8_t addr[4], uint16_t port);
 struct destination destination_ipv6(const uint8_t addr[16], uint16_t port);
 /* @len bytes of a name. Kind NONE for one that is empty, too long or has a NUL. */
 struct destination destination_name(const char *name, size_t len, uint16_t port);
+
+/*
+ * A copy of @d to be freed, in as much memory as its bytes need: not to be copied
+ * whole, but by destination_copy(). NULL: out of memory.
+ */
+struct destination *destination_keep(const struct destination *d);
+struct destination destination_copy(const struct destination *d);
 
 /* Length and name are of their kind. */
 bool destination_is_sound(const struct destination *d);

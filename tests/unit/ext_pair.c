@@ -60,7 +60,7 @@ static void on_open(struct session *s, struct conn *c)
 	int fd[2];
 
 	pc->opened++;
-	pc->to = *c->dst;
+	pc->to = destination_copy(c->dst);
 	if (pair->refuse) {
 		conn_refuse(c, pair->refuse);
 		return;

@@ -48,14 +48,14 @@ static void the_wrong_way_ends_the_session(void **state)
 		{ .type = WIRE_WELCOME },
 		{ .type = WIRE_SYNACK, .synack.id = ID },
 		{ .type = WIRE_OPEN, .open = { 40000, 6,
-			{ DESTINATION_NAME, 1, "x", 1 }, 0 } },
+			{ DESTINATION_NAME, 1, 1, "x" }, 0 } },
 	}, down[] = {
 		{ .type = WIRE_PATH },
 		{ .type = WIRE_OPEN, .open = { 5, 6,
-			{ DESTINATION_NAME, 1, "x", 1 }, 0 } },
+			{ DESTINATION_NAME, 1, 1, "x" }, 0 } },
 		/* The right way, but RP was not allowed to open. */
 		{ .type = WIRE_OPEN, .open = { 40000, 6,
-			{ DESTINATION_NAME, 1, "x", 1 }, 0 } },
+			{ DESTINATION_NAME, 1, 1, "x" }, 0 } },
 	};
 	struct hand h;
 
@@ -125,7 +125,7 @@ static void a_bad_open_is_answered(void **state)
 	struct wire_ext open = {
 		.type = WIRE_OPEN,
 		.open = { ID, WIRE_PROTOCOL_UDP,
-			  { DESTINATION_IPV4, 4, { 1, 2, 3, 4 }, 53 }, 0 },
+			  { DESTINATION_IPV4, 4, 53, { 1, 2, 3, 4 } }, 0 },
 	};
 	uint8_t body[WIRE_PAYLOAD_MAX] = { WIRE_OPEN, ID, 0, 6, 5, 4, 1, 2, 3,
 					   4, 80, 0, 0, 0, 0, 0 };

@@ -49,7 +49,7 @@ static int teardown(void **state)
 }
 
 static const struct destination somewhere = {
-	DESTINATION_IPV4, 4, { 192, 0, 2, 1 }, 80,
+	DESTINATION_IPV4, 4, 80, { 192, 0, 2, 1 },
 };
 
 /* An application of LP's, which said something and then ended its side. */

@@ -150,7 +150,7 @@ static void strings_are_escaped(void **state)
 static struct conn a_conn(void)
 {
 	static const struct destination to = {
-		DESTINATION_IPV4, 4, { 192, 0, 2, 1 }, 80
+		DESTINATION_IPV4, 4, 80, { 192, 0, 2, 1 }
 	};
 	return (struct conn){
 		.id = 7, .dst = &to,

@@ -187,13 +187,13 @@ static void baseline_errors(void)
 #define DISTINCT_U64 0xB8B7B6B5B4B3B2B1u
 #define OTHER_U64 0xC8C7C6C5C4C3C2C1u
 #define LONG_NAME "a-name-of-sixty-three-characters-which-is-what-one-label-may-be"
-#define TO_NONE { DESTINATION_NONE, 0, { 0 }, 0 }
-#define TO_IPV4 { DESTINATION_IPV4, 4, { 192, 0, 2, 33 }, 443 }
-#define TO_IPV6 { DESTINATION_IPV6, 16, \
-		  { 0x20, 0x01, 0x0D, 0xB8, [15] = 1 }, 65535 }
-#define TO_NAME { DESTINATION_NAME, 11, "example.org", 80 }
-#define TO_LONGEST { DESTINATION_NAME, 255, LONG_NAME "." LONG_NAME "." \
-		     LONG_NAME "." LONG_NAME, 0x00FF }
+#define TO_NONE { DESTINATION_NONE, 0, 0, { 0 } }
+#define TO_IPV4 { DESTINATION_IPV4, 4, 443, { 192, 0, 2, 33 } }
+#define TO_IPV6 { DESTINATION_IPV6, 16, 65535, \
+		  { 0x20, 0x01, 0x0D, 0xB8, [15] = 1 } }
+#define TO_NAME { DESTINATION_NAME, 11, 80, "example.org" }
+#define TO_LONGEST { DESTINATION_NAME, 255, 0x00FF, LONG_NAME "." LONG_NAME "." \
+		     LONG_NAME "." LONG_NAME }
 
 static const struct {
 	const char *name;
@@ -259,7 +259,7 @@ static const struct {
 		2, WIRE_PROTOCOL_TCP, TO_NAME, UINT32_MAX } } },
 	{ "open-name-1-byte", UP, { .type = WIRE_OPEN, .open = {
 		WIRE_ID_LP_MAX, WIRE_PROTOCOL_TCP,
-		{ DESTINATION_NAME, 1, "x", 0 }, 0 } } },
+		{ DESTINATION_NAME, 1, 0, "x" }, 0 } } },
 	{ "open-name-255-bytes", UP, { .type = WIRE_OPEN, .open = {
 		3, WIRE_PROTOCOL_TCP, TO_LONGEST, 1 } } },
 	{ "open-of-rp", DOWN, { .type = WIRE_OPEN, .open = {
