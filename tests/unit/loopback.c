@@ -103,6 +103,25 @@ static void look(struct timer *t)
 		loop_timer_in(u->loop, t, NS_PER_MS / 2);
 }
 
+void small_buffers(int to, int from)
+{
+	int small = 16 << 10;
+
+	setsockopt(to, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	setsockopt(from, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+}
+
+void fill_socket(int from)
+{
+	static const uint8_t bytes[1 << 16];
+
+	for (int still = 0; still < 3; still++) {
+		while (send(from, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0)
+			still = 0;
+		poll(NULL, 0, 2);	/* some of it may be on its way */
+	}
+}
+
 bool run_until(struct loop *loop, const char *what, bool (*done)(void *arg),
 	       void *arg)
 {

@@ -26,6 +26,12 @@ int tcp_accept(int listener);
 /* Reads what is there: the bytes, 0 at the end, -errno. */
 long read_some(int fd, void *buf, size_t size);
 
+/* What goes from one end to the other waits in 16 KiB of buffers, or as few as there are. */
+void small_buffers(int to, int from);
+
+/* The end at @from can send no more: the other one takes nothing. */
+void fill_socket(int from);
+
 /*
  * Runs the loop until @done says so. False when 5 s went by without; the
  * name of what was waited for is then printed.
