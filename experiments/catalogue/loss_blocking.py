@@ -4,6 +4,7 @@
 import time
 from typing import TYPE_CHECKING, Any
 
+from experiments.failure import RunFailed
 from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import blocking, pcap, rates, traffic
 from experiments.workloads.actors import Actor, Video
@@ -147,9 +148,13 @@ class LossBlocking(Experiment):
 
 
 def shares(told: list[dict[str, float]]) -> dict[str, Any]:
-    """Of what was accounted for each connection: the mean of the shares of its life."""
+    """Of what was accounted for each connection: the mean of the shares of its life. On a machine
+    that is late, captures may show one that ended at the moment it began: it has no shares."""
+    some = [it for it in told if it["lived"] > 0]
+    if not some:
+        raise RunFailed(f"none of {len(told)} connections can be accounted for")
     found = {
-        f"{cause}_share": sum(it[cause] / it["lived"] for it in told) / len(told)
+        f"{cause}_share": sum(it[cause] / it["lived"] for it in some) / len(some)
         for cause in blocking.CAUSES
     }
-    return {**found, "lost_share": sum(found.values()), "accounted": len(told)}
+    return {**found, "lost_share": sum(found.values()), "accounted": len(some)}

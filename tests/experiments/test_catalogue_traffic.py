@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from experiments import sweep
-from experiments.catalogue import find, share
+from experiments.catalogue import find, loss_blocking, share
 from experiments.catalogue.fairness import shares
 from experiments.catalogue.sender_blocking import TABLE
+from experiments.failure import RunFailed
 from experiments.labs import Labs
 from experiments.model import Experiment
 from experiments.workloads import rivals, traffic
@@ -192,6 +193,17 @@ def test_shares() -> None:
     assert found["jain"] == pytest.approx(100 / (3 * 44))
     assert found["plain_mbps"] == 2.0
     assert shares(5.0, [5.0], pipes=0)["jain_pipes"] == pytest.approx(1)
+
+
+def test_a_connection_that_ended_as_it_began_has_no_shares() -> None:
+    lived = {"own": 0.1, "others": 0.2, "order": 0.0, "lived": 1.0}
+    ended = {"own": 0.0, "others": 0.0, "order": 0.0, "lived": 0.0}
+    assert loss_blocking.shares([lived, ended]) == {
+        **{"own_share": 0.1, "others_share": 0.2, "order_share": 0.0},
+        **{"lost_share": pytest.approx(0.3), "accounted": 1},
+    }
+    with pytest.raises(RunFailed, match="none of 1 connections"):
+        loss_blocking.shares([ended])
 
 
 def test_a_share_is_of_all_that_was_carried() -> None:
