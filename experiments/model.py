@@ -92,6 +92,7 @@ class Experiment(ABC):
     question: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("completion_s", "completion time", "s"),)
+    units: ClassVar[tuple[str, ...]] = ()  # parameters whose values are draws from many: pages
     shown: ClassVar[tuple[str, ...]] = ()  # metrics that the terminal's table has besides
     ways: ClassVar[tuple[str, ...]] = ("pipes", "direct", "mptcp")  # that it measures
     clients: ClassVar[tuple[str, ...]] = ("namespace",)  # where its client programs can run
