@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from experiments.model import Figure, Metric
-from experiments.plots.looks import LEVELS, ORDERED, Look, of_carried, of_values
+from experiments.model import Claim, Figure, Metric
+from experiments.plots.looks import ORDERED, Look, dash_of, of_carried, of_values
 from experiments.report import words
 from experiments.report.beside import CARRIED, like
 from experiments.report.data import OF_PIPES, Results, sortable
@@ -34,6 +34,7 @@ class Point:
     got: Estimate
     values: tuple[float, ...]
     of: tuple[Configuration, ...] = ()
+    published: tuple[float, ...] = ()  # of just these runs
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Line:
     look: Look
     points: tuple[Point, ...]
     baseline: bool = False  # not on the x axis: a level
+    published: tuple[float, ...] = ()  # of all of its points together
 
 
 @dataclass(frozen=True)
@@ -171,31 +173,53 @@ def line_look(
         if value is not None or name == others[0]
     )
     if len(others) == 1:
-        look = of_values(others[0], values_of(results, others[0]))[own[0]]
+        told = words.parameter_of(others[0], own[0])
+        values = values_of(results, others[0])
+        look = of_values(others[0], values, told.choices if told else ())[own[0]]
     else:
-        every = {results.key(it.params, others) for it in results.configurations}
-        ordered = sorted(every, key=lambda key: [sortable(value) for value in key])
-        look = ORDERED[ordered.index(tuple(own)) % len(ORDERED)]
+        look = _looks_of_several(results, others)[tuple(own)]
+    look = Look(look.colour, look.marker, dash_of(carried))
     if without or set(names) & set(CARRIED):
         by = of_carried(carried) if len(others) == 1 and several else look
-        return f"{carried}, {text}", Look(look.colour, by.marker, by.dash)
+        return f"{carried}, {text}", Look(look.colour, by.marker, look.dash)
     return text, look
+
+
+def _looks_of_several(results: Results, names: Sequence[str]) -> dict[tuple[Value, ...], Look]:
+    """The first line of a value has the look that this value has elsewhere: late is late."""
+    every = {results.key(it.params, names) for it in results.configurations}
+    ordered = sorted(every, key=lambda key: [sortable(value) for value in key])
+    told = words.parameter_of(names[0])
+    own = of_values(names[0], values_of(results, names[0]), told.choices if told else ())
+    firsts = {key[0]: key for key in reversed(ordered)}
+    taken = {own[value] for value in firsts}
+    others = [look for look in ORDERED if look not in taken] or list(ORDERED)
+    rest = [key for key in ordered if firsts[key[0]] != key]
+    return {
+        **{key: own[value] for value, key in firsts.items()},
+        **{key: others[k % len(others)] for k, key in enumerate(rest)},
+    }
 
 
 def measured(results: Results, it: Configuration, figure: Figure, metric: Metric) -> list[Drawn]:
     """The values of a point: the runs', or their ratios to the runs that they are paired with."""
     if not figure.over:
         return results.drawn(it, metric) if it.estimate(metric).n else []
-    over = dict(figure.over)
-    if over.get("pipes") and "way" in it.params:
-        over.setdefault("way", "pipes")
-    of = {name: it.params.get(name) for name in (*results.varying, *over) if name in it.params}
-    over = like(results, of, over)
+    of, over = _divisor(results, it, figure)
     setting = Results.key(it.params, results.varying)
     pairs = results.pairs(of, over, metric)
     if len(pairs) > len(it.runs) and len({run.seed for run in it.runs}) == len(it.runs):
         raise Mixed(f"{figure.name}: {dict(of)} is divided by more than one configuration")
     return [replace(pair.drawn(ratio), setting=setting) for pair in pairs]
+
+
+def _divisor(results: Results, it: Configuration, figure: Figure) -> tuple[Params, Params]:
+    """A configuration, and what chooses the one that it is divided by."""
+    over = dict(figure.over)
+    if over.get("pipes") and "way" in it.params:
+        over.setdefault("way", "pipes")
+    of = {name: it.params.get(name) for name in (*results.varying, *over) if name in it.params}
+    return of, like(results, of, over)
 
 
 def x_of(it: Configuration, figure: Figure, results: Results) -> Value:
@@ -280,7 +304,7 @@ def lines(
         if baseline:
             carried = words.carried(it.params)
             colour = look.colour if names else of_carried(carried).colour
-            look = Look(colour, "", LEVELS.get(carried, (0, (1, 1.6))))
+            look = Look(colour, "", dash_of(carried))
         there = place(it, figure, results)
         found.setdefault((label, baseline), (look, {}))[1].setdefault(there, []).append(it)
     made = []
@@ -289,8 +313,40 @@ def lines(
             _point(results, figure, metric, by_place[there], free)
             for there in sorted(by_place, key=_along)
         ]
-        made.append(Line(label, look, tuple(points), baseline))
+        every = [it for its in by_place.values() for it in its]
+        whole = published(results, figure, metric, every) if len(points) > 1 else ()
+        made.append(Line(label, look, tuple(points), baseline, whole))
     return tuple(made)
+
+
+def published(
+    results: Results, figure: Figure, metric: Metric, its: Sequence[Configuration]
+) -> tuple[float, ...]:
+    """What was published of these configurations, and of no others, in the figure's terms."""
+    ours = {id(it) for it in its}
+    found: list[float | None] = []
+    for claim in results.experiment.claims:
+        if claim.metric != metric.name or claim.statistic != "median" or claim.is_difference:
+            continue
+        sides = [claim.of] if claim.over is None else [claim.of, claim.over]
+        same = [{id(it) for it in results.select(side)} == ours for side in sides]
+        if same[0] and _same_divisor(results, figure, claim, its):
+            found.append(claim.paper)
+        elif not figure.over and claim.over is not None:
+            found += [
+                told for told, is_ours in zip(claim.paper_sides, same, strict=True) if is_ours
+            ]
+    return tuple(dict.fromkeys(it for it in found if it is not None))
+
+
+def _same_divisor(
+    results: Results, figure: Figure, claim: Claim, its: Sequence[Configuration]
+) -> bool:
+    if not figure.over or claim.over is None:
+        return not figure.over and claim.over is None
+    theirs = {id(it) for it in results.select(claim.over)}
+    ours = [_divisor(results, it, figure)[1] for it in its]
+    return {id(each) for over in ours for each in results.select(over)} == theirs
 
 
 def _along(there: Any) -> Any:
@@ -310,7 +366,18 @@ def _point(
             raise Mixed(f"{figure.name}: one point of {[dict(it.params) for it in its]}")
     x = None if figure.kind == "cdf" or _is_level(its[0], figure) else x_of(its[0], figure, results)
     values = [v for it in its for v in measured(results, it, figure, metric)]
-    return Point(x, grouped(values), tuple(drawn.value for drawn in values), tuple(its))
+    return Point(
+        x,
+        grouped(values),
+        tuple(drawn.value for drawn in values),
+        tuple(its),
+        published(results, figure, metric, its),
+    )
+
+
+def has_published(panels: Sequence[Panel]) -> bool:
+    lines_of = [line for panel in panels for line in panel.lines]
+    return any(line.published or any(p.published for p in line.points) for line in lines_of)
 
 
 def floor(
