@@ -15,6 +15,7 @@ from pathlib import Path
 from base.sources import commit
 from experiments import folder, meta
 from experiments.folder import FolderError, Results
+from experiments.machine import ATTEMPTS, VOID
 from experiments.model import Experiment
 from experiments.plan import Plan, Run
 from experiments.progress import Progress, duration, expectation
@@ -106,7 +107,14 @@ def _here(runs: Runs, left: list[Run], how: How, progress: Progress, stop: Stop)
             say(f"time is up after {run.rep} blocks of {runs.results.plan.reps}")
             break
         block = run.rep
-        progress.ended(runs.run(run, stop))
+        record = runs.run(run, stop)
+        for attempt in range(2, ATTEMPTS + 1):
+            if record["outcome"] != VOID:
+                break
+            progress.note(f"{record['id']}: void, attempt {attempt} follows: {record['error']}")
+            stop.check("between two runs")
+            record = runs.run(run, stop)
+        progress.ended(record)
 
 
 def _elsewhere(results: Results, left: list[Run], how: How, progress: Progress) -> None:

@@ -13,6 +13,7 @@ from base.sources import ROOT
 from experiments import campaign, catalogue, definition, options, preflight, sweep, tls
 from experiments.campaign import How
 from experiments.folder import FolderError, Results
+from experiments.machine import VOID, attempts
 from experiments.model import Experiment
 from experiments.parameters import unknown
 from experiments.plan import LIMITS, Plan
@@ -69,6 +70,11 @@ def add_results(parser: Any) -> None:
 def add_keep(parser: Any) -> None:
     parser.add_argument("--keep-logs", action="store_true", help="of every run, not of rep 0 only")
     parser.add_argument("--keep-pcaps", action="store_true", help="capture what runs send")
+    parser.add_argument(
+        "--keep-late",
+        action="store_true",
+        help="count runs in which this machine did not keep up, which are void otherwise",
+    )
 
 
 def add_machines(parser: Any) -> None:
@@ -89,7 +95,7 @@ def add_machines(parser: Any) -> None:
 
 
 def keep(given: argparse.Namespace) -> Keep:
-    return Keep(logs=given.keep_logs, pcaps=given.keep_pcaps)
+    return Keep(logs=given.keep_logs, pcaps=given.keep_pcaps, late=given.keep_late)
 
 
 def _part(text: str) -> tuple[int, int]:
@@ -217,7 +223,14 @@ def carry_out(experiment: Experiment, results: Results, how: How) -> int:
     if results.unfinished():
         campaign.say(f"{results.unfinished()} runs of the plan are left: {results.path}")
     print(campaign.finish(results), flush=True)
-    failed = sum(record["outcome"] != "ok" for record in results.runs())
+    records = results.runs()
+    failed = sum(record["outcome"] not in ("ok", VOID) for record in records)
+    void = attempts(records)
+    if void:
+        campaign.say(
+            f"{len(void)} runs are void, after {sum(void.values())} attempts: this machine did not "
+            "keep up (the report says by what). They count for nothing"
+        )
     campaign.say(f"plots: {results.path / 'plots'}; report: {results.path / 'report.html'}")
     if failed:
         campaign.say(f"{failed} runs failed: their logs are in {results.path / 'logs'}")

@@ -21,6 +21,7 @@ from typing import Any
 
 from base.jsonl import whole_lines
 from base.sources import ROOT
+from experiments.machine import ATTEMPTS, attempts
 from experiments.plan import Plan
 from topologies.parameter import ParameterError
 
@@ -102,7 +103,10 @@ class Results:
         return list(_lines(self.path / RUNS))
 
     def done(self) -> set[str]:
-        return {run["id"] for run in self.runs()}
+        """Void runs are done when they were tried often enough."""
+        records = self.runs()
+        again = {it for it, n in attempts(records).items() if n < ATTEMPTS}
+        return {run["id"] for run in records} - again
 
     def unfinished(self) -> int:
         """How many runs of the plan are missing."""

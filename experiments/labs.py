@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from base.scope import Scope
 from experiments import guest, parameters
+from experiments.machine import Late
 from topologies.choice import choose
 from topologies.lab import Lab
 from topologies.mile import Mile
@@ -161,6 +162,25 @@ def account(lab: Lab) -> Counts:
                 counters = told[side]["counters"]
                 found[f"{name} {way}"] = {it: counters[it] for it in _COUNTED}
     return found
+
+
+def lateness(lab: Lab) -> Late:
+    """How late each linkem delivered since its draw last began; nothing where there is none."""
+    found: Late = {}
+    for name, link in lab.links.items():
+        truth = getattr(link, "truth", None)
+        told = truth() if truth is not None else {}
+        for way, side in (("up", "ab"), ("down", "ba")):
+            late = told.get(side, {}).get("late_us")
+            if late and late["packets"]:
+                found[f"{name} {way}"] = {it: late[it] for it in ("packets", "p99", "max")}
+    return found
+
+
+def emulators(lab: Lab) -> tuple[int, ...]:
+    """The processes of the links that are emulated here."""
+    programs = [getattr(link, "program", None) for link in lab.links.values()]
+    return tuple(it.pid for it in programs if it is not None)
 
 
 def difference(before: Counts, after: Counts) -> Counts:

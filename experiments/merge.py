@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.folder import KINDS, FolderError, Results
+from experiments.machine import VOID
 
 
 def merge(paths: Sequence[Path], root: Path) -> Results:
@@ -38,13 +39,18 @@ def merge(paths: Sequence[Path], root: Path) -> Results:
 def _taken(parts: Sequence[Results]) -> list[tuple[Results, dict[str, Any]]]:
     """The first record of each run, and whose it is; all that lies in its folders can be copied."""
     found: dict[str, tuple[Results, dict[str, Any]]] = {}
+    void = {}  # attempts, of which none is the run
     for part in parts:
         for record in part.runs():
-            found.setdefault(record["id"], (part, record))
-    for part, record in found.values():
+            if record["outcome"] == VOID:
+                void.setdefault((record["id"], record["started"]), (part, record))
+            else:
+                found.setdefault(record["id"], (part, record))
+    taken = [*void.values(), *found.values()]
+    for part, record in taken:
         for folder in _folders(part, record):
             _check_plain(folder)
-    return list(found.values())
+    return taken
 
 
 def _folders(part: Results, record: dict[str, Any]) -> list[Path]:

@@ -50,6 +50,8 @@ class Claim:
     statistic: Statistic = "median"
     compared: Literal["ratio", "difference"] = "ratio"  # with `over`
     paper: float | None = None  # what was published, as a ratio with `over`
+    # Of a ratio, what was published of both sides in the metric's unit, where it was.
+    paper_sides: tuple[float | None, float | None] = (None, None)
     unit: str = ""  # of `paper` without `over`
     expect: Literal["less", "more", "same"] = "less"
     than: float = 1.0  # the value that `expect` compares with; but for ratios in the metric's unit
@@ -92,6 +94,7 @@ class Experiment(ABC):
     question: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("completion_s", "completion time", "s"),)
+    units: ClassVar[tuple[str, ...]] = ()  # parameters whose values are draws from many: pages
     shown: ClassVar[tuple[str, ...]] = ()  # metrics that the terminal's table has besides
     ways: ClassVar[tuple[str, ...]] = ("pipes", "direct", "mptcp")  # that it measures
     clients: ClassVar[tuple[str, ...]] = ("namespace",)  # where its client programs can run

@@ -11,6 +11,7 @@ from typing import Any
 from base.scope import Scope
 from experiments import folder
 from experiments.folder import FolderError, Results
+from experiments.machine import VOID
 from experiments.model import Experiment
 from experiments.plan import Run, digest
 
@@ -127,7 +128,7 @@ class Progress(Scope):
         self.left.pop(record["id"], None)
         self.expected.learn(record)
         bad = record["outcome"] != "ok"
-        self.failed += bad
+        self.failed += bad and record["outcome"] != VOID
         if self._bar is not None:
             self._show(record, bad)
         elif bad or time.monotonic() - self._said >= LINE_EVERY_S or not self.left:
@@ -135,6 +136,12 @@ class Progress(Scope):
             done = self.total - len(self.left)
             left = f"{duration(self.left_s())} left" if self.left else "done"
             text = f"{self.name} {done}/{self.total}, {left}; {told(record)}"
+            print(text, file=sys.stderr, flush=True)
+
+    def note(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False)
+        else:
             print(text, file=sys.stderr, flush=True)
 
     def _show(self, record: dict[str, Any], bad: bool) -> None:

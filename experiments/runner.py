@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments import guest
+from experiments import guest, machine
 from experiments.folder import FORMAT, Results
-from experiments.labs import Labs, account, difference, name_of
+from experiments.labs import Labs, account, difference, emulators, lateness, name_of
 from experiments.live_run import LiveRun
 from experiments.model import Experiment
 from experiments.plan import Run
@@ -28,10 +28,12 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Keep:
-    """Logs of failed runs and of repetition 0 are kept in any case."""
+    """Logs of failed runs and of repetition 0 are kept in any case. `late`: runs in which the
+    machine did not keep up, which are void otherwise."""
 
     logs: bool = False
     pcaps: bool = False
+    late: bool = False
 
 
 class Runner:
@@ -76,12 +78,16 @@ class Runner:
             self.labs, run.params, run.seed, folder, self.limit_s, keep_pcaps=self.keep.pcaps
         ) as made:
             record["link"] = made.lab.topo.choice.realisation
-            before = account(made.lab)
+            before, meter = account(made.lab), machine.Meter(emulators(made.lab))
             measures = self._measures(made, record)
+            record["machine"] = meter.told(lateness(made.lab))
             record["links"] = difference(before, account(made.lab))
             if made.pair and run.params["client"] == "vm":
                 made.facts |= guest.redirected(made.lab)
             self._tell_of_lab(made)
+        why = machine.beyond(record["machine"])
+        if why and not self.keep.late:
+            record.update(outcome=machine.VOID, error=why)
         record["measures"] = made.noted | measures
         record["completion_s"] = record["measures"].get("completion_s")
         record.update(made.facts)
@@ -169,6 +175,8 @@ def finish(results: Results, keep: Keep, run: Run, record: Record) -> None:
             path.rename(there / path.name)
         record["pcaps"] = f"pcaps/{run.id}"
     kept = record["outcome"] != "ok" or run.rep == 0 or keep.logs
+    if record["outcome"] == machine.VOID:  # the next attempt has the same folder
+        kept = False
     if not kept or not any(folder.iterdir()):
         shutil.rmtree(folder)
     record["logs"] = f"logs/{run.id}" if folder.exists() else None

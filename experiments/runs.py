@@ -47,17 +47,21 @@ class Runs(Scope):
     def run(self, run: Run, stop: Stop) -> Record:
         """Its record, which is written already. Raises Stopped, which leaves none."""
         record = head(self.experiment, run)
+        before = len(self._written(run))  # attempts that are void
         try:
             record, labs = self._keeper.ask(run, stop)
         except Broken as why:
-            return self._broken(run, record, why)
+            return self._broken(run, record, why, before)
         self.results.meta.setdefault("labs", {}).update(labs)
         return record
 
-    def _broken(self, run: Run, record: Record, why: Broken) -> Record:
+    def _written(self, run: Run) -> list[Record]:
+        return [it for it in self.results.runs() if it["id"] == run.id]
+
+    def _broken(self, run: Run, record: Record, why: Broken, before: int) -> Record:
         """The run's process is gone, and wrote no record or perhaps half of one."""
         self.results.mend()
-        written = [it for it in self.results.runs() if it["id"] == run.id]
+        written = self._written(run)[before:]
         if written:
             return written[0]
         folder = self.results.path / "logs" / run.id

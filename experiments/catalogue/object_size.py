@@ -24,7 +24,11 @@ class ObjectSize(Experiment):
     name = "object-size"
     title = "A small object beside downloads of growing size"
     question = "From which size on does a download delay what else its user asks for?"
-    parameters = (Parameter("beside", 500_000, "size", "of the download; 0: none", low=0),)
+    parameters = (
+        Parameter(
+            "beside", 500_000, "size", "of the download; 0: none", low=0, noun="download beside it"
+        ),
+    )
     metrics = (Metric("completion_s", "time of the object", "s"),)
     grids = (
         {**BASE, "way": ("direct",)},
@@ -50,6 +54,7 @@ class ObjectSize(Experiment):
                 of={**SHARED, "beside": size},
                 over={**SHARED, "beside": 0},
                 paper=seconds / PUBLISHED_S[0],
+                paper_sides=(seconds, PUBLISHED_S[0]),
                 expect="more",
             ),
             Claim(

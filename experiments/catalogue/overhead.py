@@ -41,15 +41,15 @@ class Overhead(Experiment):
         Claim(
             row="overhead",
             where="§6.7",
-            says=f"{load}, user's bytes over the pipes' bytes",
+            says=f"{load}, bytes of the pipes that are not the user's",
             of={"load": load, "binding": "late", "preset": "wired"},
-            metric="efficiency",
+            metric="overhead",
             paper=paper,
-            unit="share",
-            expect="more",
-            than=0.985,
+            unit="%",
+            expect="less",
+            than=1.5,
         )
-        for load, paper in (("file", 0.987), ("video", 0.987), ("objects", 0.987))
+        for load, paper in (("file", 1.3), ("video", 1.3), ("objects", 1.3))
     )
     figures = (
         Figure(
@@ -62,8 +62,9 @@ class Overhead(Experiment):
         ),
     )
     notes = (
-        "Published: 98.5 to 98.9 % for whatever was tried, browsing, files and video; 98.7 % "
-        "stands for it here. The user's bytes include requests and replies of 72 and 36 bytes.",
+        "Published: 98.5 to 98.9 % is the user's for whatever was tried, browsing, files and "
+        "video; 98.7 %, so 1.3 % that is not, stands for it here. The user's bytes include "
+        "requests and replies of 72 and 36 bytes.",
     )
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:

@@ -9,10 +9,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure as Sheet
 
 from experiments.plots import sheet
-from experiments.plots.cells import Line, Panel, Point, Scene
+from experiments.plots.cells import Line, Panel, Point, Scene, has_published
 from experiments.plots.looks import INK, MUTED, Look
 from experiments.report.data import Results, sortable
-from experiments.report.words import carried
 from topologies.parameter import Value
 
 
@@ -23,18 +22,23 @@ def draw(results: Results, scene: Scene) -> Sheet:
         for panel, [axes] in zip(scene.panels, groups, strict=True):
             _panel(results, axes, panel, scene, xs)
             if axes.get_subplotspec().is_first_col():
-                over = carried({"way": "pipes", **figure.over}) if figure.over else ""
-                axes.set_ylabel(sheet.label_of(scene.metric, over))
+                axes.set_ylabel(sheet.label_of(scene.metric, figure.over))
         _y_axis(groups[0][0], scene)
         _failures(groups, scene, xs)
         floor = any(panel.floor for panel in scene.panels)
-        sheet.legend(made, entries(scene.panels), "floor" if floor else "")
+        names = entries(scene.panels)
+        sheet.legend(made, names, "floor" if floor else "", has_published(scene.panels))
         return made
 
 
 def entries(panels: Sequence[Panel]) -> list[tuple[str, Look]]:
-    """Each name once; levels last."""
-    found = {line.label: (line.baseline, line.look) for it in panels for line in it.lines}
+    """Each name once, of lines that have something to show; levels last."""
+    found = {
+        line.label: (line.baseline, line.look)
+        for it in panels
+        for line in it.lines
+        if any(point.got.n for point in line.points)
+    }
     ordered = sorted(found.items(), key=lambda item: item[1][0])
     return [(label, look) for label, (_, look) in ordered]
 
@@ -98,12 +102,21 @@ def _line(axes: Axes, line: Line, where: dict[Value, float], shift: float) -> No
         bars = LineCollection([bar], colors=line.look.colour, linewidths=1.5, alpha=0.75, zorder=2)
         # An interval without an end goes out of the picture; it must not stretch it.
         axes.add_collection(bars, autolim=finite)
+    marks = [(x, it) for x, point in zip(xs, points, strict=True) for it in point.published]
+    for x, value in marks:
+        axes.plot(x, value, color=line.look.colour, zorder=4, **sheet.PUBLISHED)
+    for value in line.published:  # of all points together: at the end of the line
+        axes.axhline(value, color=line.look.colour, linewidth=0.8, alpha=0.6, zorder=1)
+        axes.plot(xs[-1], value, color=line.look.colour, zorder=4, **sheet.PUBLISHED)
 
 
 def _level(axes: Axes, line: Line) -> None:
     for point in _finite(line.points):
         got, look = point.got, line.look
         axes.axhline(got.median, color=look.colour, linestyle=look.dash, linewidth=1.4, zorder=2)
+        for value in point.published:
+            at = axes.get_yaxis_transform()
+            axes.plot(0.97, value, color=look.colour, zorder=4, transform=at, **sheet.PUBLISHED)
         if math.isfinite(got.high):
             axes.axhspan(got.low, got.high, color=look.colour, alpha=0.1, linewidth=0, zorder=0)
 

@@ -9,10 +9,9 @@ from matplotlib.figure import Figure as Sheet
 
 from experiments.plots import sheet
 from experiments.plots.against import entries
-from experiments.plots.cells import Line, Scene
+from experiments.plots.cells import Line, Scene, has_published
 from experiments.plots.looks import MUTED
 from experiments.report.data import Results
-from experiments.report.words import carried
 
 MARKED = 6  # markers on a curve
 
@@ -28,13 +27,17 @@ def draw(results: Results, scene: Scene) -> Sheet:
                 _curve(axes, line)
             _axes(axes, scene)
         floor = any(panel.floor for panel in scene.panels)
-        sheet.legend(made, entries(scene.panels), "floor" if floor else "")
+        if scene.figure.over:  # ratios are to be compared from panel to panel
+            spans = [axes.get_xlim() for [axes] in groups]
+            for [axes] in groups:
+                axes.set_xlim(min(low for low, _ in spans), max(high for _, high in spans))
+        names = entries(scene.panels)
+        sheet.legend(made, names, "floor" if floor else "", has_published(scene.panels))
         return made
 
 
 def _axes(axes: Axes, scene: Scene) -> None:
-    over = carried({"way": "pipes", **scene.figure.over}) if scene.figure.over else ""
-    axes.set_xlabel(sheet.label_of(scene.metric, over))
+    axes.set_xlabel(sheet.label_of(scene.metric, scene.figure.over))
     if axes.get_subplotspec().is_first_col():
         axes.set_ylabel("share of runs")
     axes.set_ylim(0, 1.02)
@@ -51,10 +54,17 @@ def _curve(axes: Axes, line: Line) -> None:
     done = values[np.isfinite(values)]
     if not len(done):
         return
+    if len(values) == 1:  # one run is a place, and no distribution
+        axes.plot(
+            done, [1.0], color=line.look.colour, marker=line.look.marker or "o", clip_on=False
+        )
+        return
+    look = line.look
+    for value in (it for point in line.points for it in point.published):  # at the median
+        axes.plot(value, 0.5, color=look.colour, zorder=4, linestyle="none", **sheet.PUBLISHED)
     shares = np.arange(1, len(done) + 1) / len(values)
     xs = np.concatenate(([done[0]], done))
     ys = np.concatenate(([0.0], shares))
-    look = line.look
     axes.plot(
         xs,
         ys,

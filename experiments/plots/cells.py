@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: MIT
 """What a figure shows, without drawing: panels of lines of points, each with its interval.
 
-What is swept but named by no axis of the figure makes panels of its own rather than being mixed;
-only where that would be too many is it taken together, and the caption says so.
+What is swept but named by no axis of the figure makes panels or lines of its own. A point is one
+configuration: what nobody measured is not drawn. Two things only are taken together, and the
+caption says so: the units that an experiment draws from many, such as pages; and in a
+distribution, where each step is a run, what would make too many panels.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
+from typing import Any
 
-from experiments.model import Figure, Metric
-from experiments.plots.looks import LEVELS, ORDERED, Look, of_carried, of_values
+from experiments.model import Claim, Figure, Metric
+from experiments.plots.looks import ORDERED, Look, dash_of, of_carried, of_values
 from experiments.report import words
-from experiments.report.beside import like
+from experiments.report.beside import CARRIED, like
 from experiments.report.data import OF_PIPES, Results, sortable
 from experiments.report.runs import Configuration
 from experiments.statistics import Drawn, Estimate, grouped, ratio
 from topologies.parameter import Params, Value
 
-TOGETHER = 8  # more panels than this that no axis asked for become one
-CARRIED = ("way", "pipes")
+TOGETHER = 8  # more panels than this that no axis asked for become one, if they may
+
+
+class Mixed(AssertionError):
+    """A point of several configurations that nobody asked to be taken together."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,8 @@ class Point:
     x: Value
     got: Estimate
     values: tuple[float, ...]
+    of: tuple[Configuration, ...] = ()
+    published: tuple[float, ...] = ()  # of just these runs
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,7 @@ class Line:
     look: Look
     points: tuple[Point, ...]
     baseline: bool = False  # not on the x axis: a level
+    published: tuple[float, ...] = ()  # of all of its points together
 
 
 @dataclass(frozen=True)
@@ -94,11 +103,40 @@ def facet_names(results: Results, figure: Figure) -> tuple[tuple[str, ...], tupl
             return own, ()
     chosen = results.shown(figure.where)
     left = differing(results, figure, used)
-    left.sort(key=lambda name: len({it.params.get(name) for it in chosen}))
+    units = [name for name in left if name in results.experiment.units]
+    if figure.kind == "cdf":  # of one unit there are few runs, and they are no distribution
+        left, may = [name for name in left if name not in units], left
+    else:
+        may = units
+    left.sort(key=lambda name: (name in may, len({it.params.get(name) for it in chosen})))
     for k in range(len(left), 0, -1):
-        if len({Results.key(it.params, left[:k]) for it in chosen}) <= TOGETHER:
-            return (*own, *left[:k]), tuple(left[k:])
-    return own, tuple(left)
+        few = len({Results.key(it.params, left[:k]) for it in chosen}) <= TOGETHER
+        if few or left[k - 1] not in may:
+            together = [*left[k:], *(name for name in units if name not in left)]
+            return (*own, *left[:k]), tuple(together)
+    return own, tuple(dict.fromkeys((*left, *units)))
+
+
+def apart(
+    results: Results, figure: Figure, facets: Sequence[str], free: Sequence[str]
+) -> tuple[str, ...]:
+    """What configurations still differ in that would be one point; it tells lines apart, too.
+
+    None is a value like any other here: a buffer that is left to the kernel is another one."""
+    hues = hue_names(results, figure)
+    of_units = on_axis(results, figure) and results.experiment.units  # a line has each once
+    points: dict[tuple[Any, ...], list[Configuration]] = {}
+    for it in results.shown(figure.where):
+        there = results.key(it.params, of_units) if of_units else place(it, figure, results)
+        line = line_look(results, it.params, hues)[0]
+        key = (tuple(_facet(it, name) for name in facets), line, there)
+        points.setdefault(key, []).append(it)
+    return tuple(
+        name
+        for name in results.varying
+        if name not in (*free, *hues)
+        and any(len({repr(it.params.get(name)) for it in its}) > 1 for its in points.values())
+    )
 
 
 def metric_of(results: Results, figure: Figure) -> Metric:
@@ -135,29 +173,53 @@ def line_look(
         if value is not None or name == others[0]
     )
     if len(others) == 1:
-        look = of_values(others[0], values_of(results, others[0]))[own[0]]
+        told = words.parameter_of(others[0], own[0])
+        values = values_of(results, others[0])
+        look = of_values(others[0], values, told.choices if told else ())[own[0]]
     else:
-        every = {results.key(it.params, others) for it in results.configurations}
-        ordered = sorted(every, key=lambda key: [sortable(value) for value in key])
-        look = ORDERED[ordered.index(tuple(own)) % len(ORDERED)]
+        look = _looks_of_several(results, others)[tuple(own)]
+    look = Look(look.colour, look.marker, dash_of(carried))
     if without or set(names) & set(CARRIED):
         by = of_carried(carried) if len(others) == 1 and several else look
-        return f"{carried}, {text}", Look(look.colour, by.marker, by.dash)
+        return f"{carried}, {text}", Look(look.colour, by.marker, look.dash)
     return text, look
+
+
+def _looks_of_several(results: Results, names: Sequence[str]) -> dict[tuple[Value, ...], Look]:
+    """The first line of a value has the look that this value has elsewhere: late is late."""
+    every = {results.key(it.params, names) for it in results.configurations}
+    ordered = sorted(every, key=lambda key: [sortable(value) for value in key])
+    told = words.parameter_of(names[0])
+    own = of_values(names[0], values_of(results, names[0]), told.choices if told else ())
+    firsts = {key[0]: key for key in reversed(ordered)}
+    taken = {own[value] for value in firsts}
+    others = [look for look in ORDERED if look not in taken] or list(ORDERED)
+    rest = [key for key in ordered if firsts[key[0]] != key]
+    return {
+        **{key: own[value] for value, key in firsts.items()},
+        **{key: others[k % len(others)] for k, key in enumerate(rest)},
+    }
 
 
 def measured(results: Results, it: Configuration, figure: Figure, metric: Metric) -> list[Drawn]:
     """The values of a point: the runs', or their ratios to the runs that they are paired with."""
     if not figure.over:
         return results.drawn(it, metric) if it.estimate(metric).n else []
+    of, over = _divisor(results, it, figure)
+    setting = Results.key(it.params, results.varying)
+    pairs = results.pairs(of, over, metric)
+    if len(pairs) > len(it.runs) and len({run.seed for run in it.runs}) == len(it.runs):
+        raise Mixed(f"{figure.name}: {dict(of)} is divided by more than one configuration")
+    return [replace(pair.drawn(ratio), setting=setting) for pair in pairs]
+
+
+def _divisor(results: Results, it: Configuration, figure: Figure) -> tuple[Params, Params]:
+    """A configuration, and what chooses the one that it is divided by."""
     over = dict(figure.over)
     if over.get("pipes") and "way" in it.params:
         over.setdefault("way", "pipes")
     of = {name: it.params.get(name) for name in (*results.varying, *over) if name in it.params}
-    over = like(results, of, over)
-    setting = Results.key(it.params, results.varying)
-    pairs = results.pairs(of, over, metric)
-    return [replace(pair.drawn(ratio), setting=setting) for pair in pairs]
+    return of, like(results, of, over)
 
 
 def x_of(it: Configuration, figure: Figure, results: Results) -> Value:
@@ -168,9 +230,30 @@ def x_of(it: Configuration, figure: Figure, results: Results) -> Value:
     return got.median if got.n else None
 
 
+def place(it: Configuration, figure: Figure, results: Results) -> Any:
+    """Where a configuration stands in its panel; those of one place and line are one point."""
+    if figure.kind == "cdf":
+        return None
+    if _is_level(it, figure):
+        return "level"
+    x = x_of(it, figure, results)
+    return (x, id(it)) if on_axis(results, figure) else (x, None)
+
+
+def _is_level(it: Configuration, figure: Figure) -> bool:
+    """Without pipes there is no place on an axis that is about them."""
+    levels = figure.x in (*CARRIED, *OF_PIPES) and figure.kind in ("against", "normalised")
+    return levels and it.params.get("way", "pipes") != "pipes"
+
+
 def scene(results: Results, figure: Figure) -> Scene:
+    """Raises Mixed."""
     metric = metric_of(results, figure)
     names, together = facet_names(results, figure)
+    free = (*together, *(results.experiment.units if on_axis(results, figure) else ()))
+    hues = hue_names(results, figure)
+    if figure.kind not in ("heat", "series"):  # a map has cells, a series one run
+        hues += apart(results, figure, names, free)
     panels: dict[tuple[Value, ...], list[Configuration]] = {}
     everywhere: list[tuple[tuple[Value, ...], Configuration]] = []
     for it in results.shown(figure.where):
@@ -186,7 +269,7 @@ def scene(results: Results, figure: Figure) -> Scene:
     made = tuple(
         Panel(
             facet_label(results, its[0].params, names),
-            lines(results, figure, metric, its),
+            lines(results, figure, metric, its, hues, free),
             floor(results, figure, its),
         )
         for its in panels.values()
@@ -206,29 +289,95 @@ def _fits(key: tuple[Value, ...], other: tuple[Value, ...]) -> bool:
 
 
 def lines(
-    results: Results, figure: Figure, metric: Metric, its: Sequence[Configuration]
+    results: Results,
+    figure: Figure,
+    metric: Metric,
+    its: Sequence[Configuration],
+    names: Sequence[str],
+    free: Sequence[str],
 ) -> tuple[Line, ...]:
-    names = hue_names(results, figure)
-    levels = figure.x in (*CARRIED, *OF_PIPES) and figure.kind in ("against", "normalised")
-    found: dict[tuple[str, bool], tuple[Look, dict[Value, list[Configuration]]]] = {}
+    found: dict[tuple[str, bool], tuple[Look, dict[Any, list[Configuration]]]] = {}
     several = len({words.carried(it.params) for it in results.shown(figure.where)}) > 1
     for it in its:
         label, look = line_look(results, it.params, names, several)
-        baseline = levels and it.params.get("way", "pipes") != "pipes"
+        baseline = _is_level(it, figure)
         if baseline:
             carried = words.carried(it.params)
             colour = look.colour if names else of_carried(carried).colour
-            look = Look(colour, "", LEVELS.get(carried, (0, (1, 1.6))))
-        x = None if baseline or figure.kind == "cdf" else x_of(it, figure, results)
-        found.setdefault((label, baseline), (look, {}))[1].setdefault(x, []).append(it)
+            look = Look(colour, "", dash_of(carried))
+        there = place(it, figure, results)
+        found.setdefault((label, baseline), (look, {}))[1].setdefault(there, []).append(it)
     made = []
-    for (label, baseline), (look, by_x) in found.items():
-        points = []
-        for x in sorted(by_x, key=sortable):
-            values = [v for it in by_x[x] for v in measured(results, it, figure, metric)]
-            points.append(Point(x, grouped(values), tuple(drawn.value for drawn in values)))
-        made.append(Line(label, look, tuple(points), baseline))
+    for (label, baseline), (look, by_place) in found.items():
+        points = [
+            _point(results, figure, metric, by_place[there], free)
+            for there in sorted(by_place, key=_along)
+        ]
+        every = [it for its in by_place.values() for it in its]
+        whole = published(results, figure, metric, every) if len(points) > 1 else ()
+        made.append(Line(label, look, tuple(points), baseline, whole))
     return tuple(made)
+
+
+def published(
+    results: Results, figure: Figure, metric: Metric, its: Sequence[Configuration]
+) -> tuple[float, ...]:
+    """What was published of these configurations, and of no others, in the figure's terms."""
+    ours = {id(it) for it in its}
+    found: list[float | None] = []
+    for claim in results.experiment.claims:
+        if claim.metric != metric.name or claim.statistic != "median" or claim.is_difference:
+            continue
+        sides = [claim.of] if claim.over is None else [claim.of, claim.over]
+        same = [{id(it) for it in results.select(side)} == ours for side in sides]
+        if same[0] and _same_divisor(results, figure, claim, its):
+            found.append(claim.paper)
+        elif not figure.over and claim.over is not None:
+            found += [
+                told for told, is_ours in zip(claim.paper_sides, same, strict=True) if is_ours
+            ]
+    return tuple(dict.fromkeys(it for it in found if it is not None))
+
+
+def _same_divisor(
+    results: Results, figure: Figure, claim: Claim, its: Sequence[Configuration]
+) -> bool:
+    if not figure.over or claim.over is None:
+        return not figure.over and claim.over is None
+    theirs = {id(it) for it in results.select(claim.over)}
+    ours = [_divisor(results, it, figure)[1] for it in its]
+    return {id(each) for over in ours for each in results.select(over)} == theirs
+
+
+def _along(there: Any) -> Any:
+    return sortable(there[0]) if isinstance(there, tuple) else (0, 0.0, "")
+
+
+def _point(
+    results: Results,
+    figure: Figure,
+    metric: Metric,
+    its: Sequence[Configuration],
+    free: Sequence[str],
+) -> Point:
+    if figure.kind not in ("heat", "series"):
+        apart = [name for name in results.varying if name not in free]
+        if len({results.key(it.params, apart) for it in its}) > 1:
+            raise Mixed(f"{figure.name}: one point of {[dict(it.params) for it in its]}")
+    x = None if figure.kind == "cdf" or _is_level(its[0], figure) else x_of(its[0], figure, results)
+    values = [v for it in its for v in measured(results, it, figure, metric)]
+    return Point(
+        x,
+        grouped(values),
+        tuple(drawn.value for drawn in values),
+        tuple(its),
+        published(results, figure, metric, its),
+    )
+
+
+def has_published(panels: Sequence[Panel]) -> bool:
+    lines_of = [line for panel in panels for line in panel.lines]
+    return any(line.published or any(p.published for p in line.points) for line in lines_of)
 
 
 def floor(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from experiments.model import Figure
 from experiments.plots import against, cdf, heat, series, sheet
-from experiments.plots.cells import Scene, scene
+from experiments.plots.cells import Scene, has_published, scene
 from experiments.report import words
 from experiments.report.data import Results
 
@@ -64,6 +64,8 @@ def caption(results: Results, figure: Figure) -> str:
     if figure.floor:
         parts.append("Grey line: what no proxy can go below.")
     drawn = scene(results, figure)
+    if figure.kind not in ("heat", "series") and has_published(drawn.panels):
+        parts.append("Diamond: published" + (", at the median." if figure.kind == "cdf" else "."))
     if any(line.baseline for panel in drawn.panels for line in panel.lines):
         parts.append("Lines across: without pipes, the interval as a band.")
     if drawn.together and figure.kind != "series":

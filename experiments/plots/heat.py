@@ -38,9 +38,8 @@ def draw(results: Results, scene: Scene) -> Sheet:
             sheet.title(axes, label)
             _map(axes, cells, xs, ys, shades, bool(figure.over))
             _names(axes, figure.x, figure.hue, xs, ys)
-        over = words.carried({"way": "pipes", **figure.over}) if figure.over else ""
         bar = made.colorbar(shades, ax=[axes for [axes] in groups], shrink=0.9, aspect=25, pad=0.02)
-        bar.set_label(sheet.label_of(scene.metric, over), fontsize=8)
+        bar.set_label(sheet.label_of(scene.metric, figure.over), fontsize=8)
         if figure.over:
             low, high = shades.get_clim()
             bar.set_ticks([it for it in RATIOS if low <= it <= high])
@@ -144,6 +143,6 @@ def _names(axes: Axes, x: str, y: str, xs: list[Value], ys: list[Value]) -> None
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    axes.set_xlabel(sheet.parameter_label(x))
+    axes.set_xlabel(sheet.parameter_label(x, xs[0] if xs else None))
     if axes.get_subplotspec().is_first_col():
-        axes.set_ylabel(sheet.parameter_label(y))
+        axes.set_ylabel(sheet.parameter_label(y, ys[0] if ys else None))

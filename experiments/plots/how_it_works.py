@@ -10,6 +10,7 @@ whose losses a connection waits for. All of it was measured; no figure is writte
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -21,7 +22,7 @@ from experiments.catalogue.reordering import MB
 from experiments.catalogue.reordering import early as early_pipes
 from experiments.catalogue.reordering import late as late_pipes
 from experiments.catalogue.sender_blocking import TABLE
-from experiments.plots.looks import BLUE, MUTED, VERMILION
+from experiments.plots.looks import BLUE, INK, MUTED, VERMILION
 from experiments.plots.sheet import SETTINGS
 from experiments.plots.svg import slim
 from experiments.report.data import Results, load
@@ -35,6 +36,7 @@ OBJECT = "a 4 KB object beside bulk [ms]"
 WAITING = "messages wait at the receiver, p75 [ms]"
 LOST = "% of a connection's time\nthat losses of 1 % cost"
 PIPES = (1, 2, 4, 8)
+INTERVAL: dict[str, Any] = {"fmt": "none", "ecolor": INK, "elinewidth": 1.2, "capsize": 2.5}
 EIGHT = [row for row in TABLE if row.pipes == 8]
 SENDER: Params = {"preset": "wired", "bottleneck": "sender"}
 
@@ -94,17 +96,23 @@ def loss_bars(results: Results) -> dict[str, list[Bar]]:
     }
 
 
+def beyond(bars: Sequence[Bar]) -> tuple[list[float], list[float]]:
+    """How far the intervals reach below and above the values."""
+    return [it.value - it.low for it in bars], [it.high - it.value for it in bars]
+
+
 def across(axes: Axes, bars: Sequence[Bar], label: str) -> None:
     """Lying bars with their values, on an axis that shows ratios."""
     places = range(len(bars))
     axes.barh(places, [it.value for it in bars], color=[it.colour for it in bars], height=0.6)
+    axes.errorbar([it.value for it in bars], places, xerr=beyond(bars), **INTERVAL)
     axes.set_yticks(places, [it.name for it in bars])
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     most = max(it.value for it in bars)
     for place, it in zip(places, bars, strict=True):
-        axes.text(it.value + most / 40, place, f"{it.value:.0f}", va="center")
-    axes.set_xlim(0, most * 1.2)
+        axes.text(max(it.value, it.high) + most / 40, place, f"{it.value:.0f}", va="center")
+    axes.set_xlim(0, max(it.high for it in bars) * 1.2)
     axes.set_xlabel(label)
 
 
@@ -115,14 +123,18 @@ def stacked(axes: Axes, causes: dict[str, list[Bar]]) -> None:
         heights = [it.value for it in bars]
         axes.bar(places, heights, 0.6, below, color=bars[0].colour, label=f"{name} losses")
         below = [b + h for b, h in zip(below, heights, strict=True)]
-    for place, it, top in zip(places, causes["others'"], below, strict=True):
+        shift = -0.12 if name == "its own" else 0.12  # so that both can be seen
+        axes.errorbar([at + shift for at in places], below, yerr=beyond(bars), **INTERVAL)
+    tops = [b + it.high - it.value for b, it in zip(below, causes["others'"], strict=True)]
+    tops = [max(top, own.high) for top, own in zip(tops, causes["its own"], strict=True)]
+    for place, it, top in zip(places, causes["others'"], tops, strict=True):
         text = f"{it.value:.1f}"
         axes.text(place, top, text, ha="center", va="bottom", color=it.colour, weight="bold")
     axes.set_xticks(places, [str(n) for n in PIPES])
     axes.set_xlabel("pipes")
     axes.set_ylabel(LOST)
     axes.grid(visible=False, axis="x")
-    axes.set_ylim(0, max(below) * 1.35)
+    axes.set_ylim(0, max(tops) * 1.35)
     axes.legend(loc="upper right", ncols=2, fontsize=8, handlelength=1.2, columnspacing=1.2)
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""One colour, marker and line style for each configuration, the same in every plot.
+"""One look for each configuration, the same in every plot.
 
-The colours are those of Okabe and Ito, which colour-blind people tell apart; markers and line
-styles differ as well, for print in grey.
+The line says how the bytes were carried: pipes are solid, without them direct is dotted, MPTCP
+dash-dotted, HTTP/2 dashed. Colour and marker say the number of pipes, or a parameter's value. The
+colours are those of Okabe and Ito, which colour-blind people tell apart; markers differ as well,
+for print in grey.
 """
 
 from collections.abc import Sequence
@@ -41,24 +43,24 @@ COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, OLIVE, BROWN)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
 ORDERED = tuple(map(Look, COLOURS, MARKERS, DASHES))
 
-DIRECT = Look(INK, "x", (0, (1, 1.6)))
-CARRIED = {
-    "direct": DIRECT,
-    "1 pipe": Look(ORANGE, "s", (0, (5, 1.5))),
-    "2 pipes": Look(SKY, "^", (0, (6, 1.5, 1.2, 1.5))),
-    "3 pipes": Look(OLIVE, "v", (0, (2, 2.4))),
-    "4 pipes": Look(GREEN, "D", (0, (1.2, 1.2))),
-    "6 pipes": Look(BROWN, "h", (0, (9, 2))),
-    "8 pipes": Look(BLUE, "o", "-"),
-    "16 pipes": Look(PURPLE, "P", (0, (3, 1.2))),
-    "32 pipes": Look(MUTED, "*", (0, (6, 1.2, 1.2, 1.2, 1.2, 1.2))),
-    "MPTCP": Look(VERMILION, "X", (0, (6, 1.2, 1.2, 1.2))),
-    "HTTP/2": Look(PURPLE, "p", (0, (2, 1))),
-}
-LEVELS: dict[str, Dash] = {  # lines across: without pipes
+PIPES: Dash = "-"
+WITHOUT: dict[str, Dash] = {  # pipes
     "direct": (0, (1, 1.6)),
     "MPTCP": (0, (4, 1.5, 1, 1.5)),
     "HTTP/2": (0, (2.5, 1.2)),
+}
+CARRIED = {
+    "direct": Look(INK, "x", WITHOUT["direct"]),
+    "1 pipe": Look(ORANGE, "s"),
+    "2 pipes": Look(SKY, "^"),
+    "3 pipes": Look(OLIVE, "v"),
+    "4 pipes": Look(GREEN, "D"),
+    "6 pipes": Look(BROWN, "h"),
+    "8 pipes": Look(BLUE, "o"),
+    "16 pipes": Look(PURPLE, "P"),
+    "32 pipes": Look(MUTED, "*"),
+    "MPTCP": Look(VERMILION, "X", WITHOUT["MPTCP"]),
+    "HTTP/2": Look(PURPLE, "p", WITHOUT["HTTP/2"]),
 }
 PRESETS = ("wired", "lossy", "dsl", "wifi", "lte", "thin", "satellite", "mobile-dsl")
 
@@ -68,9 +70,16 @@ def of_carried(text: str) -> Look:
     return CARRIED.get(text) or ORDERED[sum(text.encode()) % len(ORDERED)]
 
 
-def of_values(parameter: str, values: Sequence[Value]) -> dict[Value, Look]:
-    """Of the values of one parameter, in their order."""
-    if parameter == "preset":
-        others = [it for it in values if it not in PRESETS]
-        values = (*PRESETS, *others)
-    return {it: ORDERED[k % len(ORDERED)] for k, it in enumerate(values)}
+def dash_of(carried: str) -> Dash:
+    """Of pipes, however many, or of what goes without."""
+    return WITHOUT.get(carried, PIPES)
+
+
+def of_values(
+    parameter: str, values: Sequence[Value], choices: Sequence[Value] = ()
+) -> dict[Value, Look]:
+    """Of the values of one parameter, in their order; those that are chosen from a list keep their
+    look where others are not there."""
+    first = PRESETS if parameter == "preset" else choices
+    others = [it for it in values if it not in first]
+    return {it: ORDERED[k % len(ORDERED)] for k, it in enumerate((*first, *others))}

@@ -108,8 +108,11 @@ def _chosen(results: Results, scene: Scene) -> list[Shown]:
 
 
 def listed(run: Run, name: str) -> dict[str, tuple[list[float], list[float]]]:
-    """Series that a run measured itself: the named one, and others in the same unit."""
+    """Series that a run measured itself: the named one, and others in the same unit. Each value
+    with the end of the time that it is of; none of a time after the run was to end."""
     step = run.measures.get("series_step_s", 1.0)
+    until = run.params.get("seconds")
+    most = round(until / step) if isinstance(until, int | float) else None
     if not isinstance(run.measures.get(name), list):
         return {}
     unit = name.rsplit("_", 1)[-1]
@@ -118,6 +121,7 @@ def listed(run: Run, name: str) -> dict[str, tuple[list[float], list[float]]]:
     for key in names:
         values = run.measures[key]
         if isinstance(values, list) and values:
+            values = values[:most]
             found[key] = ([step * (k + 1) for k in range(len(values))], values)
     return found
 
@@ -139,9 +143,22 @@ def draw(results: Results, scene: Scene) -> Sheet | None:
             group[-1].set_xlabel("time [s]")
             if group[0].get_subplotspec().is_first_col():
                 group[0].set_ylabel("Mbit/s")
-                group[-1].set_ylabel("window [segments]" if rows == 2 else "Mbit/s")
+                if rows == 2:
+                    group[1].set_ylabel("window [segments]")
+        _aligned(chosen, groups)
         sheet.legend(made, list(names.items()))
         return made
+
+
+def _aligned(chosen: Sequence[Shown], groups: Sequence[Sequence[Axes]]) -> None:
+    """The same second stands at the same place in all panels, the same rate at the same height."""
+    ends = [seconds[-1] for it in chosen for seconds, _ in it.told.values() if seconds]
+    ends += [trace.seconds[-1] for it in chosen for trace in it.traces if not it.told]
+    for k in range(len(groups[0])):
+        top = max(group[k].get_ylim()[1] for group in groups)
+        for group in groups:
+            group[k].set_xlim(0, max(ends))
+            group[k].set_ylim(0, top)
 
 
 def _told(axes: Axes, it: Shown) -> dict[str, Look]:
@@ -150,13 +167,13 @@ def _told(axes: Axes, it: Shown) -> dict[str, Look]:
     looks = (Look(INK, ""), Look(ORANGE, "", (0, (5, 1.5))), Look(SKY, "", (0, (1.2, 1.2))))
     for k, (key, (seconds, values)) in enumerate(it.told.items()):
         look = looks[min(k, 2)]
-        axes.plot(
-            seconds,
+        axes.stairs(
             values,
+            [0.0, *seconds],
+            baseline=None,
             color=look.colour,
             linestyle=look.dash,
             linewidth=1.3,
-            drawstyle="steps-pre",
             zorder=3 - k,
         )
         names[key.removesuffix("_mbps").removeprefix("series_").replace("_", " ")] = look

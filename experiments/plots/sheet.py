@@ -28,11 +28,13 @@ from experiments.model import Metric
 from experiments.plots.looks import INK, MUTED, PAPER, Look
 from experiments.plots.svg import slim
 from experiments.report import words
-from topologies.parameter import Value
+from topologies.parameter import Params, Value
 
 WIDTH = 7.2  # inches: a page's text
 ROW = 2.45
 NAMED = 9  # ticks with a name
+UNNAMED = "pipes"  # a line that stands alone has no name, until there is another beside it
+PUBLISHED: dict[str, Any] = {"marker": "D", "markersize": 8, "markerfacecolor": "none"}
 SETTINGS = {
     "svg.fonttype": "none",
     "svg.hashsalt": "tm3",
@@ -102,14 +104,24 @@ def _grouped(axes: Any, panels: int, columns: int, rows_each: int) -> list[list[
     return groups
 
 
-def legend(figure: Sheet, entries: Sequence[tuple[str, Look | None]], floor: str = "") -> None:
-    """One for all panels, below them; a line of its own for the floor."""
+def legend(
+    figure: Sheet,
+    entries: Sequence[tuple[str, Look | None]],
+    floor: str = "",
+    published: bool = False,
+) -> None:
+    """One for all panels, below them; entries of their own for the floor and published values."""
     handles = [
         Line2D([], [], color=look.colour, marker=look.marker or None, linestyle=look.dash)
         for _, look in entries
         if look
     ]
     labels = [label for label, look in entries if look]
+    if len(labels) > 1 or (labels and (floor or published)):
+        labels = [label or UNNAMED for label in labels]
+    if published:
+        handles.append(Line2D([], [], **PUBLISHED, color=INK, linestyle="none"))
+        labels.append("published")
     if floor:
         handles.append(Line2D([], [], color=MUTED, linewidth=1.1))
         labels.append(floor)
@@ -120,18 +132,48 @@ def legend(figure: Sheet, entries: Sequence[tuple[str, Look | None]], floor: str
     figure.legend(handles, labels, loc="outside lower left", ncols=columns, handlelength=3.2)
 
 
-def label_of(metric: Metric, ratio_to: str = "") -> str:
-    """An axis: what, and in which unit."""
-    if ratio_to:
-        return f"{metric.label} / that of {ratio_to}"
+def label_of(metric: Metric, over: Params | None = None) -> str:
+    """An axis: what, and in which unit; of ratios, to what."""
+    if over:
+        return f"{metric.label} / that of {divisor(over)}"
     return f"{metric.label} [{metric.unit}]" if metric.unit else metric.label
 
 
-def parameter_label(name: str) -> str:
-    unit = words.unit(name)
+def divisor(over: Params) -> str:
+    """What a figure's values are divided by: 1 pipe, direct, early binding, transport tcp."""
+    return words.label(over, [*over])
+
+
+def fit_labels(figure: Sheet) -> None:
+    """Labels of y axes in as many lines as their axes are high enough for."""
+    for _ in range(3):  # each line takes from the width, and so from the height of titles
+        figure.draw_without_rendering()
+        wide = [it for it in figure.axes if it.get_ylabel() and _sticks_out(it)]
+        for axes in wide:
+            text = " ".join(axes.get_ylabel().split("\n"))
+            share = axes.get_window_extent().height / _label_height(axes, text)
+            columns = max(10, int(len(text) * share))
+            axes.set_ylabel("\n".join(textwrap.wrap(text, columns)))
+        if not wide:
+            return
+
+
+def _sticks_out(axes: Axes) -> bool:
+    return axes.yaxis.label.get_window_extent().height > axes.get_window_extent().height
+
+
+def _label_height(axes: Axes, text: str) -> float:
+    """Of a label in one line, whichever way it is written now."""
+    axes.set_ylabel(text)
+    return float(axes.yaxis.label.get_window_extent().height)
+
+
+def parameter_label(name: str, value: Value = None) -> str:
+    """`value`: one of those on the axis."""
+    unit, noun = words.unit(name, value), words.name(name, value)
     if name in ("pipes", "way"):
         return "pipes"
-    return f"{words.name(name)} [{unit}]" if unit and unit != "bytes" else words.name(name)
+    return f"{noun} [{unit}]" if unit and unit != "bytes" else noun
 
 
 def tick(name: str, value: Value) -> str:
@@ -139,7 +181,7 @@ def tick(name: str, value: Value) -> str:
     if isinstance(value, str) or value is None or isinstance(value, bool):
         return words.carried({"way": value}) if name == "way" else words.value(name, value)
     text = words.value(name, value)
-    unit = words.unit(name)
+    unit = words.unit(name, value)
     return text.removesuffix(f"\N{NO-BREAK SPACE}{unit}") if unit != "bytes" else text
 
 
@@ -167,16 +209,16 @@ def x_axis(
     if spread:
         axes.set_xscale("log", base=2)
     if metric and len(at) > NAMED:
-        axes.set_xlabel(label_of(metric) if metric.unit != "bytes" else metric.label)
+        axes.set_xlabel(_x_label(name, values, metric))
         plain_numbers(axes.xaxis)
         if metric.unit == "bytes":
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: words.size(v)))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: words.measured_size(v)))
         return where
     if at and not all(isinstance(it, int | float) for it in values):
         axes.set_xlim(-0.5, len(at) - 0.5)
     axes.xaxis.set_major_locator(FixedLocator(at))
     axes.xaxis.set_minor_locator(NullLocator())
-    by_place = {place: tick(name, value) for value, place in where.items()}
+    by_place = {place: _tick(name, value, metric) for value, place in where.items()}
     step = math.ceil(len(at) / NAMED)
     named = set(at[::step]) | {at[-1]} if at else set()
     axes.xaxis.set_major_formatter(
@@ -194,8 +236,22 @@ def x_axis(
     longest = max(map(len, by_place.values()), default=0)
     if len(at) > 1 and longest * len(named) > 34:
         axes.tick_params(axis="x", labelrotation=35)
-    axes.set_xlabel(label_of(metric) if metric else parameter_label(name))
+        for label in axes.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
+    axes.set_xlabel(_x_label(name, values, metric))
     return where
+
+
+def _tick(name: str, value: Value, metric: Metric | None) -> str:
+    if metric and metric.unit == "bytes" and isinstance(value, int | float):
+        return words.measured_size(value)
+    return tick(name, value)
+
+
+def _x_label(name: str, values: Sequence[Value], metric: Metric | None) -> str:
+    if metric:
+        return label_of(metric) if metric.unit != "bytes" else metric.label
+    return parameter_label(name, next((it for it in values if it is not None), None))
 
 
 def plain_numbers(axis: Any) -> None:
@@ -213,6 +269,7 @@ def save(figure: Sheet, folder: Path, name: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     svg, png = folder / f"{name}.svg", folder / f"{name}.png"
     with plt.rc_context(SETTINGS):
+        fit_labels(figure)
         figure.savefig(svg, metadata={"Date": None, "Creator": None})
         figure.savefig(png, dpi=160, metadata={"Software": None})
     svg.write_text(slim(svg.read_text()))

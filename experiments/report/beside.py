@@ -7,6 +7,7 @@ from experiments.report.runs import Configuration
 from experiments.statistics import NOTHING, Estimate
 from topologies.parameter import Params
 
+CARRIED = ("way", "pipes")
 ONE_PIPE: Params = {"way": "pipes", "pipes": 1}
 DIRECT: Params = {"way": "direct", "pipes": 0}
 
@@ -28,13 +29,16 @@ def over_baseline(results: Results, it: Configuration, beside: Params, metric: M
 
 
 def like(results: Results, of: Params, over: Params) -> Params:
-    """`over`, with all else as `of` has it; what does not apply there is not asked of it."""
+    """`over`, with all else as `of` has it; what does not apply there is not asked of it.
+
+    The number of pipes stays too, unless `over` is about how the bytes are carried."""
     others = results.select(over)
     full = dict(over)
+    fixed = {*over, *(CARRIED if set(CARRIED) & set(over) else ())}
     for name in results.varying:
         value = of.get(name)
         applies = any(other.params.get(name) is not None for other in others)
         asked = applies or (name not in OF_PIPES and value is not None)
-        if asked and name in of and name not in over and name not in ("way", "pipes"):
+        if asked and name in of and name not in fixed:
             full[name] = value
     return full

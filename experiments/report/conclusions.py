@@ -142,10 +142,11 @@ def _runs(results: Results) -> str:
         f"{words.count(len(results.configurations), 'configuration')} with "
         f"{each} {'run' if high == 1 else 'runs'} each, {len(results.runs)} in all"
     )
+    void = f" {results.void} more are void, the machine did not keep up." if results.void else ""
     failed = len(results.failed)
     if not failed:
-        return f"{text}; none failed."
-    return f"{text}; {failed} failed and count as infinitely slow (as nothing, for rates)."
+        return f"{text}; none failed.{void}"
+    return f"{text}; {failed} failed and count as infinitely slow (as nothing, for rates).{void}"
 
 
 def _of_pair(of: str, over: str, all_found: Sequence[Contrast], metric: Metric) -> str:

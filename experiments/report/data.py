@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import folder, parameters
+from experiments.machine import VOID
 from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.report.kinds import experiment_of
 from experiments.report.runs import Configuration, Key, Run
@@ -41,6 +42,12 @@ class Results:
     experiment: Experiment
     known: bool  # the catalogue has this experiment; else it is what the runs themselves tell
     notes: dict[str, str] = field(default_factory=dict)
+    voided: tuple[Run, ...] = ()  # attempts in which the machine did not keep up: in no figure
+
+    @property
+    def void(self) -> int:
+        """How many runs have no attempt that counts."""
+        return len({run.id for run in self.voided} - {run.id for run in self.runs})
 
     @property
     def name(self) -> str:
@@ -281,7 +288,9 @@ def _numbers(results: Results, name: str) -> bool:
 def load(path: Path, find: Callable[[str], Experiment | None] | None = None) -> Results:
     """Reads a results folder; `find` looks an experiment up by name (else: the catalogue)."""
     there = folder.Results.open(Path(path))
-    latest = {str(record["id"]): record for record in there.runs()}
+    records = there.runs()
+    void = [record for record in records if record["outcome"] == VOID]
+    latest = {str(it["id"]): it for it in records if it["outcome"] != VOID}
     runs = [_run(record) for record in latest.values() if record["outcome"] != "interrupted"]
     experiment, known = experiment_of(there.meta, runs, find)
     return Results(
@@ -292,11 +301,12 @@ def load(path: Path, find: Callable[[str], Experiment | None] | None = None) -> 
         experiment=experiment,
         known=known,
         notes=_notes(there.path / "notes.json"),
+        voided=tuple(_run(record) for record in void),
     )
 
 
 def _run(line: dict[str, Any]) -> Run:
-    names = ("completion_s", "error", "logs", "started", "took_s", "link", "links")
+    names = ("completion_s", "error", "logs", "started", "took_s", "link", "links", "machine")
     return Run(
         id=str(line["id"]),
         params=line["params"],

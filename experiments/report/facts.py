@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from experiments import machine
 from experiments.report import words
 from experiments.report.data import Results, found
 
@@ -39,7 +40,8 @@ def short(results: Results) -> list[str]:
     return [
         date(began),
         f"{words.count(len(results.configurations), 'configuration')}, {each}",
-        f"{words.count(len(results.runs), 'run')}, {failed}",
+        f"{words.count(len(results.runs), 'run')}, {failed}"
+        + (f", {results.void} void" if results.void else ""),
         f"link: {links(results)}",
         f"commit {str(results.meta.get('commit') or NOT_TOLD)[:10]}",
     ]
@@ -62,6 +64,8 @@ def _all(results: Results) -> Iterator[tuple[str, str]]:
     yield "congestion control", _controls(results)
     yield "seeds", _seeds(results)
     yield "ran", _when(results)
+    yield "machine kept up", kept_up(results)
+    yield "void", _void(results)
     yield "alike in all runs", _alike(results)
     if results.interrupted:
         yield "interrupted", f"{words.count(results.interrupted, 'run')}, not counted"
@@ -134,6 +138,46 @@ def _when(results: Results) -> str:
     text = f"{date(min(t for t, _ in times))} to {date(max(t + took for t, took in times))}"
     held = len(sessions(results))
     return f"{text}, in {held} sessions" if held > 1 else text
+
+
+def lateness(results: Results) -> dict[str, float] | None:
+    """The worst of all runs that count; None where a run has none: nobody knows of that one."""
+    told = [(run.machine or {}).get("late_us") for run in results.runs if run.ok]
+    if not told or not all(told):
+        return None
+    return {f"{key}_us": max(machine.worst(it, key)[0] for it in told) for key in ("p99", "max")}
+
+
+def kept_up(results: Results) -> str:
+    """How late linkem was, of all runs the worst."""
+    late = lateness(results)
+    if late is None and any(run.machine for run in results.runs):
+        return f"{NOT_TOLD}: not all links ({links(results)}) told how late they were"
+    if late is None:
+        return f"{NOT_TOLD}: nobody knows whether linkem was late in these runs"
+    loads = [run.machine["load"] for run in results.runs if run.machine and run.ok]
+    waits = [
+        run.machine["linkem_waited_s"] / run.machine["took_s"]
+        for run in results.runs
+        if run.ok and run.machine and run.machine.get("linkem_waited_s") and run.machine["took_s"]
+    ]
+    text = f"linkem was at most {late['p99_us'] / 1e3:g} ms late in 99 % of a run's packets, "
+    text += f"{late['max_us'] / 1e3:g} ms in all"
+    if waits:
+        text += f"; it waited for a processor for at most {100 * max(waits):.1f} % of a run"
+    return f"{text}; load at most {max(loads):g}"
+
+
+def _void(results: Results) -> str:
+    """Attempts that count for nothing, and why."""
+    if not results.voided:
+        return ""
+    attempts = words.count(len(results.voided), "attempt")
+    left = words.count(results.void, "run") if results.void else "no run"
+    return (
+        f"{attempts}, in no figure, because the machine did not keep up; {left} without another. "
+        f"The last of them: {results.voided[-1].error}"
+    )
 
 
 def _alike(results: Results) -> str:

@@ -27,6 +27,7 @@ class Run:
     took_s: float | None = None
     link: str | None = None
     links: dict[str, dict[str, int]] | None = None  # what each direction of a last mile counted
+    machine: dict[str, Any] | None = None  # how it kept up, see experiments/machine.py
 
     @property
     def ok(self) -> bool:

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from experiments.report import facts
 from experiments.report.conclusions import contrasts, sentences
 from experiments.report.data import Results
 from experiments.report.rows import Row, estimates, numbers, tally
@@ -25,6 +26,9 @@ def of(results: Results, rows: list[Row]) -> dict[str, Any]:
         "configurations_run": len(results.configurations),
         "runs": len(results.runs),
         "failed": len(results.failed),
+        "void": results.void,
+        "void_attempts": len(results.voided),
+        "late": facts.lateness(results),
         "links": sorted({run.link for run in results.runs if run.link}),
         "tally": tally(rows),
         "comparison": [row.as_dict() for row in rows],

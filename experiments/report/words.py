@@ -14,10 +14,26 @@ INFINITE = "\N{INFINITY}"
 
 
 @cache
-def known() -> dict[str, Parameter]:
-    """The parameters of all experiments; one that only old results have is none of them."""
-    own = {it.name: it for each in catalogue.experiments() for it in each.parameters}
-    return own | parameters.by_name()
+def known() -> dict[str, tuple[Parameter, ...]]:
+    """The parameters of all experiments, some of which share a name; one that only old results
+    have is none of them."""
+    found: dict[str, list[Parameter]] = {}
+    for it in (*parameters.by_name().values(), *_own()):
+        found.setdefault(it.name, []).append(it)
+    return {name: tuple(its) for name, its in found.items()}
+
+
+def _own() -> list[Parameter]:
+    return [it for each in catalogue.experiments() for it in each.parameters]
+
+
+def parameter_of(name: str, it: Value = None) -> Parameter | None:
+    """Of several of one name the first that such a value fits."""
+    kinds = ("text",) if isinstance(it, str) else ("truth",) if isinstance(it, bool) else ()
+    for each in known().get(name, ()):
+        if it is None or (each.kind in kinds if kinds else each.kind not in ("text", "truth")):
+            return each
+    return None
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -30,6 +46,8 @@ def number(value: float, digits: int = 3) -> str:
         return "0"
     places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:.{min(places, 6)}f}"
+    if float(text) == 0:  # less than anybody measures, and without a sign
+        return "0"
     return f"{float(text):,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}") if places == 0 else text
 
 
@@ -43,6 +61,11 @@ def ratio(value: float) -> str:
     if not math.isfinite(value) or value >= 10:
         return number(value)
     return f"{value:.2f}" if value >= 0.01 or value == 0 else number(value, 2)
+
+
+def measured_size(count: float) -> str:
+    """Three digits: nobody compares pages by the byte."""
+    return size(float(f"{count:.3g}"))
 
 
 def span(got: Estimate, write: Callable[[float], str] = number) -> str:
@@ -64,18 +87,20 @@ def size(count: float) -> str:
     return f"{count:g}\N{NO-BREAK SPACE}B"
 
 
-def name(parameter: str) -> str:
-    return known()[parameter].noun if parameter in known() else parameter.replace("_", " ")
+def name(parameter: str, it: Value = None) -> str:
+    told = parameter_of(parameter, it)
+    return told.noun if told else parameter.replace("_", " ")
 
 
-def unit(parameter: str) -> str:
-    """Of an axis; empty for a bare number or a word."""
-    told = known()[parameter].unit if parameter in known() else unit_of(parameter)
+def unit(parameter: str, it: Value = None) -> str:
+    """Of an axis; empty for a bare number or a word. `it`: one of the values on it."""
+    found = parameter_of(parameter, it)
+    told = found.unit if found else unit_of(parameter)
     return "%" if told == SHARE else told
 
 
-def _is_size(parameter: str) -> bool:
-    told = known().get(parameter)
+def _is_size(parameter: str, it: Value) -> bool:
+    told = parameter_of(parameter, it)
     return told.kind == "size" if told else unit_of(parameter) == "bytes"
 
 
@@ -87,10 +112,10 @@ def value(parameter: str, it: Value) -> str:
         return "yes" if it else "no"
     if isinstance(it, str):
         return it
-    tail = unit(parameter)
+    tail = unit(parameter, it)
     if tail == "%":
         return f"{it * 100:g}\N{NO-BREAK SPACE}%"
-    if _is_size(parameter):
+    if _is_size(parameter, it):
         return size(it)
     return f"{it:g}\N{NO-BREAK SPACE}{tail}" if tail else f"{it:g}"
 
@@ -126,7 +151,7 @@ def setting(parameter: str, it: Value) -> str:
         return f"proxies of {'/'.join(str(it).split('/')[-2:])}"
     if parameter in ("binding", "direction"):
         return f"{it} {name(parameter)}" if parameter == "binding" else str(it)
-    return f"{name(parameter)} {value(parameter, it)}"
+    return f"{name(parameter, it)} {value(parameter, it)}"
 
 
 def label(params: Params, names: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from experiments.live_run import LiveRun
 
 PORT = 5201
+WHOLE = 0.9  # of a second, to be one of the series
 DIRECTIONS = {"down": ("--reverse",), "up": (), "both": ("--bidir",)}
 
 
@@ -67,5 +68,7 @@ def parsed(report: dict[str, Any], direction: str) -> dict[str, OneWay]:
 
 def _one(report: dict[str, Any], receiver: dict[str, Any], suffix: str) -> OneWay:
     received, sent = report["end"][f"sum_received{suffix}"], report["end"][f"sum_sent{suffix}"]
-    series = [part[f"sum{suffix}"]["bits_per_second"] / 1e6 for part in receiver["intervals"]]
+    parts = [part[f"sum{suffix}"] for part in receiver["intervals"]]
+    # The last one may be a few milliseconds in which a queue runs dry, at no rate of the link's.
+    series = [it["bits_per_second"] / 1e6 for it in parts if it["seconds"] >= WHOLE]
     return OneWay(received["bits_per_second"] / 1e6, int(sent.get("retransmits", 0)), tuple(series))

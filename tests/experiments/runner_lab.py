@@ -19,6 +19,7 @@ from topologies.parameter import Params
 
 # A small one, for the command.
 SWEEP = ("--preset", "wired", "--size", "50KB", "--pipes", "1,2", "--way", "pipes", "--warm", "no")
+SWEEP += ("--keep-late",)  # tests run beside others
 Measure = Callable[[LiveRun], dict[str, Any]]
 
 
@@ -49,7 +50,7 @@ def runner(
             results,
             labs,
             limit_s=limit_s,
-            keep=keep or Keep(),
+            keep=keep or Keep(late=True),
         )
 
 

@@ -108,7 +108,7 @@ def test_runs_in_a_guest(labs: Path, tmp_path: Path) -> None:
         runner = Runner(
             *(experiment(measure), results, made),
             limit_s=40.0,
-            keep=Keep(),
+            keep=Keep(late=True),
         )
         records = []
         for params in plan:

@@ -15,11 +15,11 @@ from experiments.report.data import Results
 from experiments.report.runs import Run
 
 
-def made_up(experiment: Experiment, reps: int = 5) -> Results:
-    """Every configuration of the quick sweep, with numbers that mean nothing."""
+def made_up(experiment: Experiment, reps: int = 5, *, quick: bool = True) -> Results:
+    """Every configuration of a sweep, with numbers that mean nothing."""
     chance = random.Random(experiment.name)
     runs = []
-    for params in sweep.configurations(experiment, {}, quick=True):
+    for params in sweep.configurations(experiment, {}, quick=quick):
         for rep in range(reps):
             took = chance.uniform(0.5, 1.0)
             measures = {it.name: chance.uniform(0.5, 1.0) for it in experiment.metrics}

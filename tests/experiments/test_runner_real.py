@@ -13,7 +13,7 @@ import pytest
 
 from base.processes import environment_has, everybody
 from base.shell import until
-from experiments import campaign, labs
+from experiments import campaign, labs, machine
 from experiments.failure import RunFailed
 from experiments.folder import Results
 from experiments.live_run import LiveRun
@@ -55,6 +55,24 @@ def test_a_run_is_recorded(tmp_path: Path) -> None:
     assert lab["nodes"]["client"]["sysctls"]["net.ipv4.tcp_sack"] == "1"
     assert lab["nodes"]["rp"]["cc_of_pipes"] == ["cubic", "cubic"]
     assert not labs_of(os.getpid())
+
+
+def test_a_run_keeps_how_the_machine_kept_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of its own packets alone; past a bound it is void, and leaves no logs."""
+    with runner(tmp_path, download, keep=Keep()) as made:
+        monkeypatch.setattr(machine, "beyond", lambda told: "")
+        first, second = records(made, configuration(), reps=2)
+        monkeypatch.setattr(machine, "beyond", lambda told: "linkem was late")
+        (void,) = records(made, configuration())
+    for record in (first, second):
+        late = record["machine"]["late_us"]["mile down"]
+        assert 0 <= late["p99"] <= late["max"]
+        assert 130 < late["packets"] < 1000, "200 KB, and nothing of another run's"
+        assert record["machine"]["took_s"] > 0.1 and record["machine"]["load"] >= 0
+    assert (void["outcome"], void["error"]) == ("void", "linkem was late")
+    assert void["logs"] is None and not (made.results.path / "logs" / void["id"]).exists()
 
 
 def test_the_lab_and_what_is_kept_stay_up_between_runs(tmp_path: Path) -> None:
@@ -183,7 +201,7 @@ def test_logs_of_runs_that_went_well_are_kept_of_repetition_0_only(tmp_path: Pat
         first, second = records(made, configuration(), reps=2)
     assert (first["logs"], second["logs"]) == (f"logs/{first['id']}", None)
     assert [path.name for path in (made.results.path / "logs").iterdir()] == [first["id"]]
-    with runner(tmp_path, lambda run: download(run, 1000), keep=Keep(logs=True)) as made:
+    with runner(tmp_path, lambda run: download(run, 1000), keep=Keep(logs=True, late=True)) as made:
         _, second = records(made, configuration(), reps=2)
     assert second["logs"] == f"logs/{second['id']}"
 
@@ -206,7 +224,7 @@ def test_a_part_may_begin_with_any_repetition(tmp_path: Path) -> None:
 def test_captures_are_kept_when_asked_for(
     tmp_path: Path, chosen: dict[str, Any], names: set[str]
 ) -> None:
-    with runner(tmp_path, download, keep=Keep(pcaps=True)) as made:
+    with runner(tmp_path, download, keep=Keep(pcaps=True, late=True)) as made:
         (record,) = records(made, configuration(**chosen))
     there = {path.name: path.stat().st_size for path in (tmp_path / "tried").glob("*/pcaps/*/*")}
     assert set(there) == names

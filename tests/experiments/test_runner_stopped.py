@@ -80,7 +80,7 @@ def runs(tmp_path: Path, measure: Any, limit_s: float = 20.0) -> Iterator[tuple[
     results = Results.create(tmp_path, "tried", None, {"plan": plan(1).as_dict()})
     with (
         stoppable() as stop,
-        Runs(experiment(measure), results, limit_s=limit_s, keep=Keep()) as made,
+        Runs(experiment(measure), results, limit_s=limit_s, keep=Keep(late=True)) as made,
     ):
         yield made, stop
 
@@ -203,7 +203,7 @@ def lines(tmp_path: Path) -> list[dict[str, Any]]:
 def resumed(tmp_path: Path, before: list[dict[str, Any]]) -> None:
     """To its end, with the runs that were finished as they were."""
     folder = next(tmp_path.glob("here/download/*"))
-    with command(tmp_path, "resume", f"here/download/{folder.name}") as again:
+    with command(tmp_path, "resume", "--keep-late", f"here/download/{folder.name}") as again:
         _, err = again.communicate(timeout=100)
     assert again.returncode == 0, err
     after = lines(tmp_path)

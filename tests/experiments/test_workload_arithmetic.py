@@ -134,8 +134,8 @@ def test_send_buffers_as_ss_tells_them() -> None:
 
 
 def test_what_iperf3_tells_of_both_ways() -> None:
-    def half(suffix: str, mbps: float) -> dict[str, Any]:
-        return {f"sum{suffix}": {"bits_per_second": mbps * 1e6}}
+    def half(suffix: str, mbps: float, seconds: float = 1.0) -> dict[str, Any]:
+        return {f"sum{suffix}": {"bits_per_second": mbps * 1e6, "seconds": seconds}}
 
     end = {
         "sum_sent": {"bits_per_second": 2e6, "retransmits": 5},
@@ -144,9 +144,9 @@ def test_what_iperf3_tells_of_both_ways() -> None:
         "sum_received_bidir_reverse": {"bits_per_second": 8e6},
     }
     client = {"end": end, "intervals": [{**half("", 3), **half("_bidir_reverse", 8)}]}
-    report = {**client, "server_output_json": {"intervals": [half("", 1)]}}
+    report = {**client, "server_output_json": {"intervals": [half("", 1), half("", 16, 0.04)]}}
     found = iperf.parsed(report, "both")
-    assert found["up"] == iperf.OneWay(1.0, 5, (1.0,))
+    assert found["up"] == iperf.OneWay(1.0, 5, (1.0,)), "40 ms are no second"
     assert found["down"] == iperf.OneWay(8.0, 0, (8.0,))
 
 

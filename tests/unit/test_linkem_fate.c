@@ -73,6 +73,34 @@ static void a_restart_draws_as_a_new_link_does(void **state)
 	bed_free(used);
 }
 
+static void write_late(struct bed *bed, int64_t at)
+{
+	struct packet *p;
+
+	link_run(&bed->link, at);
+	p = link_exit(&bed->link, at);
+	assert_non_null(p);
+	link_done(&bed->link, p, true, at);
+}
+
+/* So that a run can tell how late its own packets were. */
+static void a_restart_forgets_how_late_packets_were(void **state)
+{
+	struct bed *bed = bed_new("delay_ms=1", 1);
+
+	(void)state;
+	bed_ip(bed, 0, FULL);
+	write_late(bed, 9 * NS_PER_MS);
+	assert_int_equal(hist_count(&bed->link.late), 1);
+	assert_int_equal(hist_quantile(&bed->link.late, 1), 8000);
+	link_restart(&bed->link, 1, 9 * NS_PER_MS);
+	assert_int_equal(hist_count(&bed->link.late), 0);
+	bed_ip(bed, 10 * NS_PER_MS, FULL);
+	write_late(bed, 13 * NS_PER_MS);
+	assert_int_equal(hist_quantile(&bed->link.late, 1), 2000);
+	bed_free(bed);
+}
+
 static void a_restart_begins_the_trace_anew(void **state)
 {
 	struct bed *bed = bed_new_traced("10\n70\n100\n", "delay_ms=0");
@@ -267,6 +295,7 @@ int main(void)
 		cmocka_unit_test(
 			the_nth_packet_has_its_fate_whatever_else_happens),
 		cmocka_unit_test(a_restart_draws_as_a_new_link_does),
+		cmocka_unit_test(a_restart_forgets_how_late_packets_were),
 		cmocka_unit_test(a_restart_begins_the_trace_anew),
 		cmocka_unit_test(arp_takes_the_delay_and_nothing_else),
 		cmocka_unit_test(loss_at_exit_takes_its_share_of_the_rate),

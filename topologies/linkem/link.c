@@ -275,6 +275,7 @@ void link_restart(struct link *l, uint64_t seed, int64_t now)
 	l->behind = 0;
 	l->params.loss.is_bad = false;
 	l->rate.rest = 0;
+	hist_init(&l->late);
 	memset(&l->codel, 0, sizeof(l->codel));
 	if (l->params.trace.n)
 		trace_start(&l->params.trace, now);

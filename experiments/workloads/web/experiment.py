@@ -19,6 +19,7 @@ class PageExperiment(Experiment):
 
     fixed: ClassVar[dict[str, Value]] = {}
     parameters = PARAMETERS
+    units = ("page",)
     ways = WAYS
     packages = ("nginx", "openssl")
     metrics = (

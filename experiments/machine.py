@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""How the machine kept up while a run was measured, and whether that was well enough.
+
+A link of linkem's delivers a packet at the moment that was computed for it, or later, when the
+processors were elsewhere. Such a run measures the machine. Each run keeps how late linkem was, how
+long the run's own process and linkem waited for a processor, the time in which any process of the
+machine did (the kernel's pressure), and the load. Past a bound the run is void: it is kept apart,
+repeated, and enters no median.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+VOID = "void"  # an outcome, as ok and failed are
+ATTEMPTS = 3  # of one run, before it is left void
+LATE_P99_US = 1_000  # a fiftieth of the shortest round trip of the last miles
+LATE_MAX_US = 50_000  # one late packet may be a round trip late, as after a loss
+WAITED_SHARE = 0.1  # of the run's time
+Late = dict[str, dict[str, int]]  # by link and direction: packets, p99 and max in microseconds
+
+
+def _waited_ns(pid: int) -> int | None:
+    """For a processor, all threads together; None where the kernel does not tell."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        return sum(int((task / "schedstat").read_text().split()[1]) for task in tasks)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _pressure_us() -> int | None:
+    """In which some process of the machine waited for a processor."""
+    try:
+        first = Path("/proc/pressure/cpu").read_text().splitlines()[0]
+        return int(first.rsplit("total=", 1)[1])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+@dataclass
+class Meter:
+    """From its making on. `linkem`: the processes of the links."""
+
+    linkem: tuple[int, ...] = ()
+    began: float = field(default_factory=time.monotonic)
+    before: dict[str, int | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.before = self._now()
+
+    def _now(self) -> dict[str, int | None]:
+        links = [_waited_ns(pid) for pid in self.linkem]
+        told = [it for it in links if it is not None]
+        return {
+            "run_waited_s": _waited_ns(os.getpid()),
+            "linkem_waited_s": sum(told) if links and len(told) == len(links) else None,
+            "pressure_s": _pressure_us(),
+        }
+
+    def told(self, late: Late) -> dict[str, Any]:
+        """For the run's record; what this kernel does not tell is None."""
+        scale = {"pressure_s": 1e-6}
+        waited = {
+            name: round((now - was) * scale.get(name, 1e-9), 6)
+            if now is not None and was is not None
+            else None
+            for (name, now), was in zip(self._now().items(), self.before.values(), strict=True)
+        }
+        took_s = round(time.monotonic() - self.began, 3)
+        load = round(os.getloadavg()[0], 2)
+        return {"took_s": took_s, "late_us": late, **waited, "load": load}
+
+
+def beyond(told: Mapping[str, Any]) -> str:
+    """Which bounds a run's machine did not keep, in words; empty: it kept all that is known."""
+    late = told.get("late_us") or {}
+    found = [
+        f"linkem was {us / 1e3:g} ms late ({link}, {name}; {most / 1e3:g} may be)"
+        for key, name, most in (
+            ("p99", "99th percentile", LATE_P99_US),
+            ("max", "most", LATE_MAX_US),
+        )
+        for us, link in [worst(late, key)]
+        if us > most
+    ]
+    for name, who in (("run_waited_s", "the run's process"), ("linkem_waited_s", "linkem")):
+        waited, took = told.get(name), told.get("took_s")
+        if waited and took and waited > WAITED_SHARE * took:
+            share = f"{100 * waited / took:.0f} % of the time"
+            found.append(f"{who} waited for a processor for {share}")
+    return "; ".join(found)
+
+
+def worst(late: Late, key: str) -> tuple[int, str]:
+    """Of all directions, and which it was."""
+    return max(((it[key], link) for link, it in late.items()), default=(0, ""))
+
+
+def attempts(records: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """How often each run was void, of those that have no other outcome."""
+    counts: dict[str, int] = {}
+    settled = set()
+    for it in records:
+        if it["outcome"] == VOID:
+            counts[it["id"]] = counts.get(it["id"], 0) + 1
+        else:
+            settled.add(it["id"])
+    return {name: n for name, n in counts.items() if name not in settled}

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT
+"""How a machine kept up: what is void is repeated, kept apart, and in no median."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import campaign, catalogue, machine, merge, parameters, report
+from experiments.campaign import How
+from experiments.folder import FORMAT, Results
+from experiments.machine import ATTEMPTS, LATE_MAX_US, LATE_P99_US, WAITED_SHARE
+from experiments.model import Experiment
+from experiments.plan import Plan
+from experiments.report import conclusions, facts
+from tests.experiments import synthetic
+
+PLAN = Plan(
+    "download",
+    tuple(parameters.complete((), {"pipes": pipes}) for pipes in (1, 8)),
+    reps=2,
+    seed=1,
+    limit_s=30.0,
+)
+
+
+def told(p99: int = 100, most: int = 900, **more: Any) -> dict[str, Any]:
+    late = {
+        "mile up": {"packets": 9, "p99": 1, "max": 2},
+        "mile down": {"packets": 900, "p99": p99, "max": most},
+    }
+    plain = {"run_waited_s": 0.0, "linkem_waited_s": 0.0, "pressure_s": 0.4, "load": 1.0}
+    return {"took_s": 10.0, "late_us": late, **plain, **more}
+
+
+def test_what_is_within_the_bounds_counts() -> None:
+    assert machine.beyond(told()) == ""
+    at = told(LATE_P99_US, LATE_MAX_US, linkem_waited_s=10 * WAITED_SHARE)
+    assert machine.beyond(at) == "", "a bound may be reached"
+    assert machine.beyond(told(load=99.0, pressure_s=9.9)) == "", "they are told, not judged"
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (told(p99=LATE_P99_US + 1), "linkem was 1.001 ms late (mile down, 99th percentile"),
+        (told(most=LATE_MAX_US + 1), "linkem was 50.001 ms late (mile down, most; 50 may be)"),
+        (told(linkem_waited_s=1.5), "linkem waited for a processor for 15 % of the time"),
+        (told(run_waited_s=2.0), "the run's process waited for a processor for 20 % of the time"),
+    ],
+)
+def test_past_a_bound_it_says_which(found: dict[str, Any], says: str) -> None:
+    assert says in machine.beyond(found)
+
+
+def test_what_nobody_knows_is_not_held_against_a_run() -> None:
+    """A link of netem's, a kernel without schedstat."""
+    unknown = told(run_waited_s=None, linkem_waited_s=None, pressure_s=None)
+    assert machine.beyond({**unknown, "late_us": {}}) == ""
+
+
+def test_a_meter_knows_this_process() -> None:
+    meter = machine.Meter((os.getpid(),))
+    sum(range(100_000))
+    found = meter.told({})
+    assert found["took_s"] >= 0 and found["load"] >= 0
+    for name in ("run_waited_s", "linkem_waited_s", "pressure_s"):
+        assert found[name] is None or found[name] >= 0
+    gone = machine.Meter((2**22 - 1,)).told({})
+    assert gone["linkem_waited_s"] is None, "what cannot be read is not 0"
+
+
+# --- repeated, up to a limit ---
+
+
+def folder(root: Path) -> Results:
+    meta = {"experiment": "download", "plan": PLAN.as_dict(), "commit": "0123", "sessions": []}
+    return Results.create(root, "download", "0123", meta)
+
+
+def record(name: str, outcome: str, started: float = 1.0) -> dict[str, Any]:
+    return {"format": FORMAT, "id": name, "outcome": outcome, "error": "late", "started": started}
+
+
+class Attempts:
+    """In place of Runs: outcomes in order; ok when there are no more."""
+
+    def __init__(self, results: Results, *outcomes: str) -> None:
+        self.results, self.outcomes = results, iter(outcomes)
+
+    def run(self, run: Any, _stop: Any) -> dict[str, Any]:
+        made = record(run.id, next(self.outcomes, "ok"))
+        self.results.append(made)
+        return made
+
+
+class Watcher:
+    """In place of Progress and Stop."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.done: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def ended(self, it: dict[str, Any]) -> None:
+        self.done.append(it["outcome"])
+
+    def check(self, _what: str) -> None:
+        pass
+
+
+def carried_out(results: Results, *outcomes: str) -> Watcher:
+    seen: Any = Watcher()
+    made: Any = Attempts(results, *outcomes)
+    done = results.done()
+    left = [run for run in PLAN.runs() if run.id not in done]
+    campaign._here(made, left, How(), seen, seen)
+    return seen
+
+
+def test_a_void_run_is_repeated(tmp_path: Path) -> None:
+    results = folder(tmp_path)
+    seen = carried_out(results, "void", "void", "ok")
+    assert seen.done == ["ok"] * 4 and len(results.runs()) == 6
+    assert ["attempt 2 follows: late" in seen.notes[0], "attempt 3" in seen.notes[1]] == [True] * 2
+    assert results.unfinished() == 0
+
+
+def test_not_for_ever(tmp_path: Path) -> None:
+    results = folder(tmp_path)
+    seen = carried_out(results, *["void"] * ATTEMPTS)
+    assert seen.done == ["void", "ok", "ok", "ok"] and len(seen.notes) == ATTEMPTS - 1
+    assert results.unfinished() == 0, "it was tried often enough"
+    assert list(machine.attempts(results.runs()).values()) == [ATTEMPTS]
+
+
+def test_a_failure_is_not_repeated(tmp_path: Path) -> None:
+    seen = carried_out(folder(tmp_path), "failed")
+    assert seen.done == ["failed", "ok", "ok", "ok"]
+
+
+def test_resume_does_what_was_void_when_it_stopped(tmp_path: Path) -> None:
+    results = folder(tmp_path)
+    first = next(iter(PLAN.runs()))
+    results.append(record(first.id, "void"))
+    assert first.id not in results.done() and results.unfinished() == 4
+    results.append(record(first.id, "ok"))
+    assert first.id in results.done() and machine.attempts(results.runs()) == {}
+
+
+def test_merged_folders_keep_void_attempts_apart(tmp_path: Path) -> None:
+    parts = [folder(tmp_path) for _ in range(2)]
+    ids = [run.id for run in PLAN.runs()]
+    parts[0].append(record(ids[0], "void"))
+    parts[1].append(record(ids[0], "ok", 2.0))
+    whole = merge.merge([it.path for it in (parts[0], parts[0], parts[1])], tmp_path)
+    assert [it["outcome"] for it in whole.runs()] == ["void", "ok"]
+    assert whole.done() == {ids[0]}
+
+
+# --- in no median ---
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[Experiment]:
+    made = synthetic.Plain()
+    monkeypatch.setattr(catalogue, "of", lambda meta: made)
+    yield made
+
+
+def with_void(path: Path) -> Path:
+    """A void attempt at every run, of absurd length, written after the one that counts; and a run
+    that has no other."""
+    runs = path / "runs.jsonl"
+    lines = [json.loads(line) for line in runs.read_text().splitlines()]
+    voids = []
+    for line in lines:
+        measures = {name: 1e9 for name in line["measures"]}
+        more = {"outcome": "void", "error": "linkem was 9 ms late", "logs": None}
+        voids.append({**line, **more, "completion_s": 1e9, "measures": measures})
+    voids.append({**voids[0], "id": "alone"})
+    runs.write_text("".join(json.dumps(it) + "\n" for it in [*lines, *voids]))
+    return path
+
+
+def test_a_void_run_never_enters_a_median(tmp_path: Path, known: Experiment) -> None:
+    clean = synthetic.make(tmp_path / "A", known, 5)
+    void = with_void(synthetic.make(tmp_path / "B", known, 5))
+    for path in (clean, void):
+        report.write(path)
+    one, other = (json.loads((path / "summary.json").read_text()) for path in (clean, void))
+    assert other["configurations"] == one["configurations"]
+    assert other["comparison"] == one["comparison"]
+    assert other["contrasts"] == one["contrasts"]
+    assert (one["void"], one["void_attempts"]) == (0, 0)
+    assert (other["void"], other["void_attempts"]) == (1, one["runs"] + 1)
+    assert other["runs"] == one["runs"] and other["failed"] == 0
+
+
+def test_the_report_says_what_is_void_and_why(tmp_path: Path, known: Experiment) -> None:
+    path = with_void(synthetic.make(tmp_path / "A", known, 5))
+    page = report.write(path).read_text()
+    assert "linkem was 9 ms late" in page and "1 void" in page
+    assert "1 run without another" in page
+    results = synthetic.loaded(path, known)
+    assert "1 more are void" in conclusions.sentences(results)[0]
+
+
+def test_a_folder_without_lateness_says_so(tmp_path: Path, known: Experiment) -> None:
+    """Made before runs kept it; or by a link that does not tell."""
+    path = synthetic.make(tmp_path / "A", known, 2)
+    results = synthetic.loaded(path, known)
+    assert "nobody knows whether linkem was late" in facts.kept_up(results)
+    assert "nobody knows whether linkem was late" in report.write(path).read_text()
+    assert json.loads((path / "summary.json").read_text())["late"] is None
+    lines = [json.loads(line) for line in (path / "runs.jsonl").read_text().splitlines()]
+    lines[0]["machine"] = told()
+    write(path, lines)
+    assert "not all links" in facts.kept_up(synthetic.loaded(path, known)), "of one run it is known"
+
+
+def test_the_worst_of_all_runs_is_told(tmp_path: Path, known: Experiment) -> None:
+    path = synthetic.make(tmp_path / "A", known, 2)
+    lines = [json.loads(line) for line in (path / "runs.jsonl").read_text().splitlines()]
+    for k, line in enumerate(lines):
+        line["machine"] = told(100 + k, 3000 if k else 40_000, load=1.5 + k, linkem_waited_s=0.25)
+    write(path, lines)
+    results = synthetic.loaded(path, known)
+    assert facts.lateness(results) == {"p99_us": 99 + len(lines), "max_us": 40_000}
+    says = facts.kept_up(results)
+    assert "40 ms in all" in says and f"load at most {0.5 + len(lines):g}" in says
+    assert "at most 2.5 % of a run" in says
+
+
+def write(path: Path, lines: list[dict[str, Any]]) -> None:
+    (path / "runs.jsonl").write_text("".join(json.dumps(it) + "\n" for it in lines))
