@@ -8,6 +8,8 @@
 
 struct lp {
 	struct program program;
+	int argc;
+	char **argv;
 	struct options options;
 	struct proxy *proxy;
 };
@@ -48,6 +50,20 @@ static void print(struct program *p, FILE *out)
 	proxy_print(lp_of(p)->proxy, out);
 }
 
+static int reload(struct program *p, struct reloaded *what, char *why,
+		  size_t why_len)
+{
+	struct lp *lp = lp_of(p);
+	struct changes changes;
+
+	if (options_again(&lp->options, lp->argc, lp->argv, &changes, why,
+			  why_len))
+		return -1;
+	snprintf(what->taken, sizeof(what->taken), "%s", changes.taken);
+	snprintf(what->kept, sizeof(what->kept), "%s", changes.kept);
+	return 0;
+}
+
 static const struct program_ops ops = {
 	.name = "lp",
 	.open = open,
@@ -55,11 +71,12 @@ static const struct program_ops ops = {
 	.stop = stop,
 	.close = close,
 	.print = print,
+	.reload = reload,
 };
 
 int main(int argc, char **argv)
 {
-	struct lp lp = { .proxy = NULL };
+	struct lp lp = { .argc = argc, .argv = argv };
 	int status;
 
 	if (options_parse(&lp.options, argc, argv, &status))

@@ -8,6 +8,8 @@
 
 struct rp {
 	struct program program;
+	int argc;
+	char **argv;
 	struct options options;
 	struct server server;
 };
@@ -44,6 +46,21 @@ static void print(struct program *p, FILE *out)
 	server_print(&rp_of(p)->server, out);
 }
 
+static int reload(struct program *p, struct reloaded *what, char *why,
+		  size_t why_len)
+{
+	struct rp *rp = rp_of(p);
+	struct changes changes;
+
+	if (options_again(&rp->options, rp->argc, rp->argv, &changes, why,
+			  why_len))
+		return -1;
+	snprintf(what->taken, sizeof(what->taken), "%s", changes.taken);
+	snprintf(what->kept, sizeof(what->kept), "%s", changes.kept);
+	server_reload(&rp->server);
+	return 0;
+}
+
 static const struct program_ops ops = {
 	.name = "rp",
 	.open = open,
@@ -51,11 +68,12 @@ static const struct program_ops ops = {
 	.stop = stop,
 	.close = close,
 	.print = print,
+	.reload = reload,
 };
 
 int main(int argc, char **argv)
 {
-	struct rp rp = { 0 };
+	struct rp rp = { .argc = argc, .argv = argv };
 	int status;
 
 	if (options_parse(&rp.options, argc, argv, &status))

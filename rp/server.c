@@ -371,6 +371,17 @@ void server_announce(struct server *s)
 	listening_say(&s->reception.entrances, s->options, true, log);
 }
 
+void server_reload(struct server *s)
+{
+	struct engine *engine = s->engine;
+
+	engine->hoard.max = s->options->settings.max_held;
+	quota_set(&s->quota, s->options->max_sessions,
+		  s->options->max_sessions_each);
+	loop_after(engine->loop, &engine->relief);
+	listening_say_who_may(s->options, engine->log);
+}
+
 void server_stop(struct server *s)
 {
 	struct list *pos, *tmp;

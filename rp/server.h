@@ -42,6 +42,12 @@ int server_open(struct server *s, struct engine *engine,
 /* Says that it is ready, where, and who may come. */
 void server_announce(struct server *s);
 
+/*
+ * SIGHUP: the options are others now. Sessions and connections stay, also those
+ * that could not begin any more.
+ */
+void server_reload(struct server *s);
+
 /* Ends all in order, and then the loop. */
 void server_stop(struct server *s);
 /* Stops listening, if it still does. */

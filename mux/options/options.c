@@ -78,6 +78,18 @@ const struct option_spec engine_options[] = {
 	{ NULL, NULL, NULL },
 };
 
+const char *const engine_changing[] = {
+	"window-memory", "keep", "stats-interval", "verbose", "quiet", NULL
+};
+
+void settings_take(struct settings *s, const struct settings *from)
+{
+	s->window_memory = from->window_memory;
+	s->keep = from->keep;
+	s->stats_interval = from->stats_interval;
+	s->verbosity = from->verbosity;
+}
+
 void settings_init(struct settings *s)
 {
 	*s = (struct settings){

@@ -13,6 +13,7 @@
 enum {
 	PRINT_MS = 2000,	/* a table's reader has so much time in all */
 	PRINT_EVERY_MS = 5,
+	REASON_MAX = 1024,	/* a line of the log */
 };
 
 /* --- signals --- */
@@ -34,12 +35,25 @@ static void end_now(struct signals *s, const char *name)
 	stats_flush(p->engine.stats);
 }
 
-/* There is no configuration file that could be read again. */
+/* A file with an error changes nothing. */
 static void hang_up(struct signals *s, const char *name)
 {
 	struct program *p = container_of(s, struct program, signals);
+	const struct settings *settings = p->engine.settings;
+	struct reloaded what = { "", "" };
+	char why[REASON_MAX];
 
-	log_info(&p->log, "%s: going on", name);
+	if (p->ops->reload(p, &what, why, sizeof(why))) {
+		log_error(&p->log, "%s: %s; all stays as it was", name, why);
+		return;
+	}
+	p->log.level = (enum log_level)settings->verbosity;
+	stats_set_interval(p->engine.stats, settings);
+	if (*what.kept)
+		log_warn(&p->log, "%s: what changed of %s waits for a restart",
+			 name, what.kept);
+	log_info(&p->log, "%s: going on%s%s", name,
+		 *what.taken ? " with new " : "", what.taken);
 }
 
 /* The rest of the table, as its reader makes room. Nobody else waits for that. */

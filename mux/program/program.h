@@ -17,7 +17,15 @@
 #include "../base/signals.h"
 #include "../session/session.h"
 
+enum { RELOADED_TEXT = 256 };
+
 struct program;
+
+/* By their names, "--allow, --deny"; "" if there are none. */
+struct reloaded {
+	char taken[RELOADED_TEXT];	/* what is new */
+	char kept[RELOADED_TEXT];	/* what cannot change, but should have */
+};
 
 struct program_ops {
 	const char *name;	/* "rp", in front of each line of the log */
@@ -33,6 +41,13 @@ struct program_ops {
 	void (*close)(struct program *p);
 	/* The table that SIGUSR1 asks for. */
 	void (*print)(struct program *p, FILE *out);
+	/*
+	 * SIGHUP: read what the program was told once more, and take over what
+	 * can change; no session may be lost. Returns 0, or -1 with a line in
+	 * @why: then all is as before.
+	 */
+	int (*reload)(struct program *p, struct reloaded *what, char *why,
+		      size_t why_len);
 };
 
 struct program {

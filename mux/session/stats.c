@@ -180,6 +180,13 @@ static void put_start(struct stats *st, const char *program,
 	stats_flush(st);
 }
 
+void stats_set_interval(struct stats *st, const struct settings *settings)
+{
+	if (st)
+		st->interval = (int64_t)(settings->stats_interval *
+					 (double)NS_PER_SEC);
+}
+
 struct stats *stats_open(const char *path, struct log *log,
 			 const struct settings *settings, unsigned int pipes)
 {
@@ -198,7 +205,7 @@ struct stats *stats_open(const char *path, struct log *log,
 	st->path = path;
 	st->log = log;
 	st->unix_offset = clock_offset();
-	st->interval = (int64_t)(settings->stats_interval * (double)NS_PER_SEC);
+	stats_set_interval(st, settings);
 	st->flushed_at = loop_clock();
 	put_start(st, log->name, settings, pipes);
 	return st;
