@@ -23,7 +23,7 @@ static int open(struct program *p)
 {
 	struct rp *rp = rp_of(p);
 
-	return server_open(&rp->server, &p->engine, &rp->options) ? -1 : 0;
+	return server_open(&rp->server, &p->engine, &rp->options, p->awaited);
 }
 
 static void start(struct program *p)
@@ -44,6 +44,13 @@ static void close(struct program *p)
 static void print(struct program *p, FILE *out)
 {
 	server_print(&rp_of(p)->server, out);
+}
+
+static void status(struct program *p, char *text, size_t len)
+{
+	unsigned int n = rp_of(p)->server.sessions;
+
+	snprintf(text, len, "%u session%s", n, n == 1 ? "" : "s");
 }
 
 static int reload(struct program *p, struct reloaded *what, char *why,
@@ -68,6 +75,7 @@ static const struct program_ops ops = {
 	.stop = stop,
 	.close = close,
 	.print = print,
+	.status = status,
 	.reload = reload,
 };
 

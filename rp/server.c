@@ -331,7 +331,7 @@ static void reception_greeted(struct reception *r,
 /* --- the server as a whole --- */
 
 int server_open(struct server *s, struct engine *engine,
-		const struct options *options)
+		const struct options *options, char awaited[ADDR_TEXT])
 {
 	struct log *log = engine->log;
 	int err;
@@ -356,9 +356,10 @@ int server_open(struct server *s, struct engine *engine,
 	/* A local proxy that finds the lobby open shall find the reception too. */
 	if (!err)
 		err = listening_open(&s->reception.entrances, options, true,
-				     log);
+				     log, awaited);
 	if (!err)
-		err = listening_open(&s->lobby.entrances, options, false, log);
+		err = listening_open(&s->lobby.entrances, options, false, log,
+				     awaited);
 	return err;
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "../mux/base/host.h"
+#include "../mux/base/sock.h"
 #include "../mux/session/session.h"
 #include "connects.h"
 #include "lobby.h"
@@ -33,11 +34,11 @@ struct server {
 };
 
 /*
- * Listens. Returns 0, or -errno after it said what is wrong. Call server_close()
- * in either case.
+ * Listens. Returns 0, or -errno after it said what is wrong, see listening_open().
+ * Call server_close() in either case; then it may be opened again.
  */
 int server_open(struct server *s, struct engine *engine,
-		const struct options *options);
+		const struct options *options, char awaited[ADDR_TEXT]);
 
 /* Says that it is ready, where, and who may come. */
 void server_announce(struct server *s);

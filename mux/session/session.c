@@ -531,6 +531,11 @@ unsigned int session_number(const struct session *s)
 	return s->number;
 }
 
+unsigned int session_pipes(const struct session *s)
+{
+	return s->path.npipes;
+}
+
 unsigned int session_connections(const struct session *s)
 {
 	return s->nconns;

@@ -171,6 +171,7 @@ void *session_owner(const struct session *s);
 const char *session_peer(const struct session *s);
 const char *session_why(const struct session *s);	/* it ended */
 unsigned int session_number(const struct session *s);
+unsigned int session_pipes(const struct session *s);
 /* That it has now, those included that are still being closed. */
 unsigned int session_connections(const struct session *s);
 struct engine *session_engine(const struct session *s);

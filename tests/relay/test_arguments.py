@@ -180,7 +180,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
 def test_port_in_use(box: Namespace, side: str, args: list[str], port: int) -> None:
     with serving(box, echo, ("127.0.0.1", port)):
         code, _, err = finish([binary(side), *args], box, 10)
-    assert code == 1, f"ended with {code}: {err}"
+    assert code == 2, f"ended with {code}: {err}"
     assert [line for line in err.splitlines() if "in use" in line] == [err.splitlines()[-1]], err
     assert f":{port}" in err.splitlines()[-1]
 
