@@ -39,6 +39,7 @@ static void end_now(struct signals *s, const char *name)
 
 	log_info(&p->log, "%s again: ending at once", name);
 	stats_flush(p->engine.stats);
+	metrics_close(&p->metrics);
 }
 
 /* A file with an error changes nothing. */
@@ -204,16 +205,22 @@ static int open_all(struct program *p)
  */
 static int serve(struct program *p, unsigned int pipes)
 {
-	int err = open_all(p);
+	int err = open_all(p), status;
 
 	if (err)
 		return p->ended ? EXIT_SUCCESS : err == -EADDRINUSE ?
 		       EXIT_IN_THE_WAY : EXIT_FAILURE;
-	err = open_stats(p, pipes);
+	err = metrics_open(&p->metrics, &p->engine, p->ops->name);
+	status = err == -EADDRINUSE ? EXIT_IN_THE_WAY : EXIT_FAILURE;
+	if (!err)
+		err = open_stats(p, pipes);
 	if (!err)
 		err = become(p);
 	if (!err) {
 		p->ops->start(p);
+		if (p->metrics.listener)
+			log_info(&p->log, "metrics on %s",
+				 p->engine.settings->metrics);
 		notify_ready(&p->notify);
 		err = loop_run(p->engine.loop);
 		if (err)
@@ -221,8 +228,9 @@ static int serve(struct program *p, unsigned int pipes)
 				  strerror(-err));
 	}
 	p->ops->close(p);
+	metrics_close(&p->metrics);
 	stats_close(p->engine.stats);
-	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+	return err ? status : EXIT_SUCCESS;
 }
 
 static void tell_who_started(struct program *p)

@@ -19,6 +19,7 @@
 #include "../base/notify.h"
 #include "../base/signals.h"
 #include "../session/session.h"
+#include "metrics.h"
 
 enum {
 	RELOADED_TEXT = 256,
@@ -70,6 +71,7 @@ struct program {
 	struct timer print_timer;	/* set while a table is being written */
 	int64_t print_until;
 	struct notify notify;
+	struct metrics metrics;
 	char awaited[AWAITED_TEXT];	/* an address; "" once all are there */
 	struct timer await_timer;
 	bool ended;			/* by a signal, while it waited for that */

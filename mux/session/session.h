@@ -23,6 +23,7 @@
 #include "../base/loop.h"
 #include "../settings/settings.h"
 #include "../wire/destination.h"
+#include "figures.h"
 #include "hoard.h"
 
 struct conn;
@@ -46,7 +47,9 @@ struct engine {
 	struct task relief;	/* where that is too much */
 	size_t kept;		/* sent and not acknowledged, by all sessions */
 	unsigned int sessions;	/* numbered from 1 */
+	struct list all;	/* sessions, the oldest first */
 	struct list extended;	/* sessions that a HELLO can name */
+	struct sums gone;	/* of pipes, connections, sessions that are over */
 };
 
 int engine_init(struct engine *engine, const struct settings *settings,

@@ -51,6 +51,12 @@ BOTH_WRONG = [
     (["--sctp-loss", "1", "--pipe", "tcp:2,mptcp:2"], "--sctp-loss"),
 ]
 RP_WRONG = [
+    (["--metrics", "0.0.0.0:9600", "4"], "--metrics: '0.0.0.0:9600' is not a loopback address"),
+    (["--metrics", "[2001:db8::1]:9600", "4"], "is not a loopback address"),
+    (["--metrics", "nine", "4"], "--metrics: 'nine' is neither"),
+    (["--metrics", "0", "4"], "--metrics: '0' is neither"),
+    (["--metrics", "", "4"], "--metrics: '' is neither"),
+    (["--metrics", "/" + "x" * 107, "4"], "--metrics: File name too long"),
     ([], "PIPES"),
     (["0"], "0"),
     (["65"], "65"),
