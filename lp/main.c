@@ -2,12 +2,16 @@
 /*
  * lp, the local proxy: what it is put together of.
  */
+#include <errno.h>
+
 #include "../mux/program/program.h"
 #include "options.h"
 #include "proxy.h"
 
 struct lp {
 	struct program program;
+	int argc;
+	char **argv;
 	struct options options;
 	struct proxy *proxy;
 };
@@ -23,9 +27,9 @@ static int open(struct program *p)
 
 	lp->proxy = proxy_new(&p->engine, &lp->options);
 	if (lp->proxy)
-		return proxy_listen_all(lp->proxy) ? 0 : -1;
+		return proxy_listen_all(lp->proxy, p->awaited);
 	log_error(&p->log, "there is no memory or no descriptor to start with");
-	return -1;
+	return -ENOMEM;
 }
 
 static void start(struct program *p)
@@ -41,11 +45,31 @@ static void stop(struct program *p)
 static void close(struct program *p)
 {
 	proxy_free(lp_of(p)->proxy);
+	lp_of(p)->proxy = NULL;
 }
 
 static void print(struct program *p, FILE *out)
 {
 	proxy_print(lp_of(p)->proxy, out);
+}
+
+static void status(struct program *p, char *text, size_t len)
+{
+	proxy_status(lp_of(p)->proxy, text, len);
+}
+
+static int reload(struct program *p, struct reloaded *what, char *why,
+		  size_t why_len)
+{
+	struct lp *lp = lp_of(p);
+	struct changes changes;
+
+	if (options_again(&lp->options, lp->argc, lp->argv, &changes, why,
+			  why_len))
+		return -1;
+	snprintf(what->taken, sizeof(what->taken), "%s", changes.taken);
+	snprintf(what->kept, sizeof(what->kept), "%s", changes.kept);
+	return 0;
 }
 
 static const struct program_ops ops = {
@@ -55,11 +79,13 @@ static const struct program_ops ops = {
 	.stop = stop,
 	.close = close,
 	.print = print,
+	.status = status,
+	.reload = reload,
 };
 
 int main(int argc, char **argv)
 {
-	struct lp lp = { .proxy = NULL };
+	struct lp lp = { .argc = argc, .argv = argv };
 	int status;
 
 	if (options_parse(&lp.options, argc, argv, &status))

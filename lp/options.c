@@ -35,6 +35,8 @@ static const struct option_spec own_options[] = {
 	{ NULL, NULL, NULL },
 };
 
+static const char *const lp_changing[] = { "names", "socks-reply", NULL };
+
 enum { WORDS = 3 };
 
 /* Listens on 127.0.0.1 unless the command line says otherwise. */
@@ -259,6 +261,7 @@ static const struct command_line command_line = {
 "with EXTPORT or --extend.\n",
 	.heading = "Ways in for applications",
 	.options = own_options,
+	.changing = lp_changing,
 	.notes =
 "An option that takes [ADDR:]PORT listens on 127.0.0.1 unless ADDR is given.\n"
 "\n"
@@ -273,7 +276,7 @@ _Static_assert(PIPES_MAX == 64 && WIRE_PORT == 6000 &&
 	       WIRE_PORT_EXTENDED == 6010,
 	       "--help names these numbers");
 
-bool options_parse(struct options *o, int argc, char **argv, int *status)
+static void init(struct options *o)
 {
 	memset(o, 0, sizeof(*o));
 	o->dial.transports = &o->settings.transports;
@@ -281,16 +284,49 @@ bool options_parse(struct options *o, int argc, char **argv, int *status)
 	if (o->settings.max_conns > WIRE_ID_LP_MAX)
 		o->settings.max_conns = WIRE_ID_LP_MAX;
 	set_default(&o->socks, SOCKS_PORT);
-	return command_line_parse(&command_line, &o->settings, o, argc, argv,
-				  status);
+}
+
+bool options_parse(struct options *o, int argc, char **argv, int *status)
+{
+	init(o);
+	return command_line_parse(&command_line, &o->settings, o, &o->words,
+				  argc, argv, status);
 }
 
 void options_fini(struct options *o)
 {
+	words_fini(&o->words);
 	free(o->redirects);
 	o->redirects = NULL;
 	o->nredirects = 0;
 	free(o->rules);
 	o->rules = NULL;
 	o->nrules = 0;
+}
+
+/* --- once more --- */
+
+static void take(struct options *o, const struct options *from)
+{
+	settings_take(&o->settings, &from->settings);
+	o->names_here = from->names_here;
+	o->late_reply = from->late_reply;
+}
+
+int options_again(struct options *o, int argc, char **argv,
+		  struct changes *changes, char *why, size_t why_len)
+{
+	struct options new;
+	int err;
+
+	init(&new);
+	err = command_line_again(&command_line, &new.settings, &new,
+				 &new.words, argc, argv, why, why_len);
+	if (!err) {
+		command_line_take(&command_line, &o->words, &new.words,
+				  changes);
+		take(o, &new);
+	}
+	options_fini(&new);
+	return err;
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
+#include "../mux/options/command_line.h"
 #include "../mux/settings/settings.h"
 #include "dialer.h"
 #include "rule.h"
@@ -32,6 +33,7 @@ struct options {
 	struct way_in socks;
 	struct rule *rules;	/* of --forward */
 	unsigned int nrules;
+	struct words words;	/* all of it, as it was given */
 };
 
 /*
@@ -40,5 +42,14 @@ struct options {
  */
 bool options_parse(struct options *o, int argc, char **argv, int *status);
 void options_fini(struct options *o);
+
+/*
+ * Reads command line and files once more. What can change while sessions go on is
+ * in @o then, where it was before, and @changes says what. Returns 0, or -1 with a
+ * line in @why: then @o is as it was. An option that shall change on SIGHUP is named
+ * in lp_changing and copied in take(), both in options.c.
+ */
+int options_again(struct options *o, int argc, char **argv,
+		  struct changes *changes, char *why, size_t why_len);
 
 #endif

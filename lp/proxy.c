@@ -258,6 +258,10 @@ bool proxy_listen(struct proxy *p, const struct sockaddr_storage *addr,
 	way->listener = listener_new(p->loop, p->log, fd, addr, len, accepted,
 				     owner);
 	if (!way->listener) {
+		p->listen_err = -errno;
+		p->listen_addr = *addr;
+		if (errno == EADDRNOTAVAIL)
+			return false;
 		log_error(p->log, "cannot listen on %s: %s; %s chooses another "
 			  "address", addr_text(addr, text), strerror(errno),
 			  purpose->option);
@@ -281,7 +285,7 @@ static void announce(const struct proxy *p, const struct way_in_open *way)
 			 purpose->option, text);
 }
 
-bool proxy_listen_all(struct proxy *p)
+static bool listen_all(struct proxy *p)
 {
 	const struct options *o = p->options;
 	unsigned int i;
@@ -304,6 +308,16 @@ bool proxy_listen_all(struct proxy *p)
 		p->forwards[p->nforwards++] = f;
 	}
 	return true;
+}
+
+/* Without an errno it was memory that lacked. */
+int proxy_listen_all(struct proxy *p, char awaited[ADDR_TEXT])
+{
+	if (listen_all(p))
+		return 0;
+	if (p->listen_err == -EADDRNOTAVAIL)
+		addr_text(&p->listen_addr, awaited);
+	return p->listen_err ? p->listen_err : -ENOMEM;
 }
 
 static void close_ways_in(struct proxy *p)
@@ -396,4 +410,15 @@ void proxy_print(struct proxy *p, FILE *out)
 		forward_print(p->forwards[i], out);
 	if (p->session)
 		session_print(p->session, out);
+}
+
+void proxy_status(const struct proxy *p, char *text, size_t len)
+{
+	unsigned int n = is_up(p) ? session_pipes(p->session) : 0;
+
+	if (n)
+		snprintf(text, len, "%u pipe%s to %s", n, n == 1 ? "" : "s",
+			 session_peer(p->session));
+	else
+		snprintf(text, len, "no pipes");
 }

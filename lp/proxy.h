@@ -18,6 +18,7 @@
 
 #include "../mux/base/host.h"
 #include "../mux/base/listener.h"
+#include "../mux/base/sock.h"
 #include "../mux/wire/destination.h"
 #include "joiner.h"
 
@@ -61,6 +62,8 @@ struct proxy {
 
 	struct way_in_open *ways_in;
 	unsigned int nways_in;
+	int listen_err;			/* of the one that failed, */
+	struct sockaddr_storage listen_addr;	/* and where that was */
 	struct handshakes *socks;	/* or NULL */
 	struct forward **forwards;
 	unsigned int nforwards;
@@ -69,8 +72,11 @@ struct proxy {
 struct proxy *proxy_new(struct engine *engine, const struct options *options);
 void proxy_free(struct proxy *p);
 
-/* Listens on all ways in. False: it cannot, and why was said. */
-bool proxy_listen_all(struct proxy *p);
+/*
+ * Listens on all ways in. 0, or -errno after it said what is wrong; -EADDRNOTAVAIL
+ * is not said: the address is in @awaited then, because it may come later.
+ */
+int proxy_listen_all(struct proxy *p, char awaited[ADDR_TEXT]);
 /*
  * Says what is listened on, and dials. Goes on dialling whenever the pipes are
  * lost.
@@ -79,6 +85,8 @@ void proxy_start(struct proxy *p);
 /* End in order; then the loop stops. */
 void proxy_stop(struct proxy *p);
 void proxy_print(struct proxy *p, FILE *out);
+/* In a few words: are there pipes? */
+void proxy_status(const struct proxy *p, char *text, size_t len);
 
 /* --- for the ways in --- */
 

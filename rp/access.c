@@ -100,9 +100,9 @@ static int parse_rule(struct access_rule *rule, const char *text)
 	size_t len = strcspn(text, "/");
 
 	memset(rule, 0, sizeof(*rule));
-	rule->text = text;
-	if (len >= sizeof(host))
+	if (len >= sizeof(host) || strlen(text) >= sizeof(rule->text))
 		return -EINVAL;
+	strcpy(rule->text, text);
 	memcpy(host, text, len);
 	host[len] = '\0';
 	if (inet_pton(AF_INET, host, rule->addr) == 1)

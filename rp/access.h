@@ -25,10 +25,13 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-enum { ACCESS_WHY = 128 };
+enum {
+	ACCESS_WHY = 128,
+	ACCESS_TEXT = 52,	/* the longest address, its prefix, and the end */
+};
 
 struct access_rule {
-	const char *text;	/* as it was given */
+	char text[ACCESS_TEXT];	/* as it was given */
 	bool permit;
 	uint8_t addr_len;	/* 4 or 16 */
 	uint8_t prefix;
@@ -49,8 +52,8 @@ void access_init(struct access *a);
 void access_fini(struct access *a);
 
 /*
- * Add a rule; @text ("10.0.0.0/8", "::1", ...) must stay where it is. Returns
- * 0, -EINVAL when it is no such thing, -ENOMEM.
+ * Add the rule @text ("10.0.0.0/8", "::1", ...). Returns 0, -EINVAL when it is no
+ * such thing, -ENOMEM.
  */
 int access_allow(struct access *a, const char *text);
 int access_deny(struct access *a, const char *text);

@@ -16,6 +16,7 @@ struct listening {
 	bool extended;
 	struct log *log;
 	unsigned int n;		/* of its entrances so far */
+	char *awaited;		/* see listening_open() */
 };
 
 /* What may help, in two parts around the option that sets the address. */
@@ -25,13 +26,8 @@ static const char *const *hint(int err)
 	static const char *const in_use[2] = {
 		"; is another rp running? ", " chooses another port",
 	};
-	static const char *const not_ours[2] = {
-		"; ", " wants an address of this host",
-	};
 
-	if (err == EADDRINUSE)
-		return in_use;
-	return err == EADDRNOTAVAIL ? not_ours : none;
+	return err == EADDRINUSE ? in_use : none;
 }
 
 static const char *plain_hint(int err)
@@ -68,6 +64,8 @@ static void say_cannot(const struct listening *l, enum transport kind,
 	if (l->extended && !l->options->extended_given)
 		log_warn(l->log, "the extension is not spoken on %s%s: %s",
 			 text, over_transport(kind), strerror(err));
+	else if (err == EADDRNOTAVAIL)
+		strcpy(l->awaited, text);
 	else if (parts[0])
 		log_error(l->log, "cannot listen on %s%s: %s%s%s%s", text,
 			  over_transport(kind), strerror(err), parts[0], option,
@@ -113,9 +111,9 @@ static int listen_on(struct listening *l, const struct options_listen *where)
 }
 
 int listening_open(struct entrances *entrances, const struct options *options,
-		   bool extended, struct log *log)
+		   bool extended, struct log *log, char awaited[ADDR_TEXT])
 {
-	struct listening l = { entrances, options, extended, log, 0 };
+	struct listening l = { entrances, options, extended, log, 0, awaited };
 	const struct options_listen *where = extended ? options->extended :
 					     options->listen;
 	unsigned int n = extended ? options->extendeds : options->listens;

@@ -7,17 +7,20 @@
 
 #include <stdbool.h>
 
+#include "../mux/base/sock.h"
+
 struct entrances;
 struct log;
 struct options;
 
 /*
  * Opens the @entrances of the baseline, or with @extended those of the
- * extension. 0, or -errno after it said what is wrong. That the extension's
+ * extension. 0, or -errno after it said what is wrong; -EADDRNOTAVAIL is not said:
+ * the address is in @awaited then, because it may come later. That the extension's
  * default addresses cannot be had is said, but is no failure.
  */
 int listening_open(struct entrances *entrances, const struct options *options,
-		   bool extended, struct log *log);
+		   bool extended, struct log *log, char awaited[ADDR_TEXT]);
 
 /* "listening on 127.0.0.1:6000 for 4 pipes", for each of them. */
 void listening_say(const struct entrances *entrances,

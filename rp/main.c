@@ -8,6 +8,8 @@
 
 struct rp {
 	struct program program;
+	int argc;
+	char **argv;
 	struct options options;
 	struct server server;
 };
@@ -21,7 +23,7 @@ static int open(struct program *p)
 {
 	struct rp *rp = rp_of(p);
 
-	return server_open(&rp->server, &p->engine, &rp->options) ? -1 : 0;
+	return server_open(&rp->server, &p->engine, &rp->options, p->awaited);
 }
 
 static void start(struct program *p)
@@ -44,6 +46,28 @@ static void print(struct program *p, FILE *out)
 	server_print(&rp_of(p)->server, out);
 }
 
+static void status(struct program *p, char *text, size_t len)
+{
+	unsigned int n = rp_of(p)->server.sessions;
+
+	snprintf(text, len, "%u session%s", n, n == 1 ? "" : "s");
+}
+
+static int reload(struct program *p, struct reloaded *what, char *why,
+		  size_t why_len)
+{
+	struct rp *rp = rp_of(p);
+	struct changes changes;
+
+	if (options_again(&rp->options, rp->argc, rp->argv, &changes, why,
+			  why_len))
+		return -1;
+	snprintf(what->taken, sizeof(what->taken), "%s", changes.taken);
+	snprintf(what->kept, sizeof(what->kept), "%s", changes.kept);
+	server_reload(&rp->server);
+	return 0;
+}
+
 static const struct program_ops ops = {
 	.name = "rp",
 	.open = open,
@@ -51,11 +75,13 @@ static const struct program_ops ops = {
 	.stop = stop,
 	.close = close,
 	.print = print,
+	.status = status,
+	.reload = reload,
 };
 
 int main(int argc, char **argv)
 {
-	struct rp rp = { 0 };
+	struct rp rp = { .argc = argc, .argv = argv };
 	int status;
 
 	if (options_parse(&rp.options, argc, argv, &status))

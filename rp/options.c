@@ -55,6 +55,11 @@ static const struct option_spec own_options[] = {
 	{ NULL, NULL, NULL },
 };
 
+static const char *const rp_changing[] = {
+	"allow", "deny", "permit", "connect-timeout", "max-connects",
+	"max-sessions", "max-sessions-each", "resume", "max-memory", NULL
+};
+
 static struct options_listen *new_listen(struct options_listen **list,
 					 unsigned int *n)
 {
@@ -252,6 +257,7 @@ static const struct command_line command_line = {
 "proxy and connects to servers on its behalf.\n",
 	.heading = "Who and where",
 	.options = own_options,
+	.changing = rp_changing,
 	.notes =
 "Link-local, multicast, reserved and cloud metadata addresses are never open as\n"
 "destinations, nor are the ports that rp listens on. Addresses of this host,\n"
@@ -271,7 +277,7 @@ _Static_assert(PIPES_MAX == 64 && HELD_MAX >> 20 == 640 &&
 	       RESUME_SECONDS == 120 && ALONE_EACH == 4,
 	       "--help names these numbers");
 
-bool options_parse(struct options *o, int argc, char **argv, int *status)
+static void init(struct options *o)
 {
 	memset(o, 0, sizeof(*o));
 	settings_init(&o->settings);
@@ -279,13 +285,59 @@ bool options_parse(struct options *o, int argc, char **argv, int *status)
 	o->max_sessions = MAX_SESSIONS;
 	o->max_connects = MAX_CONNECTS;
 	o->connect_timeout = CONNECT_TIMEOUT_S * NS_PER_SEC;
-	return command_line_parse(&command_line, &o->settings, o, argc, argv,
-				  status);
+}
+
+bool options_parse(struct options *o, int argc, char **argv, int *status)
+{
+	init(o);
+	return command_line_parse(&command_line, &o->settings, o, &o->words,
+				  argc, argv, status);
 }
 
 void options_fini(struct options *o)
 {
 	access_fini(&o->access);
+	words_fini(&o->words);
 	free(o->listen);
 	free(o->extended);
+}
+
+/* --- once more --- */
+
+static void take(struct options *o, struct options *from)
+{
+	struct access before = o->access;
+
+	settings_take(&o->settings, &from->settings);
+	o->settings.resume_s = from->settings.resume_s;
+	o->settings.max_held = from->settings.max_held;
+	o->access = from->access;
+	from->access = before;
+	o->max_sessions = from->max_sessions;
+	o->max_sessions_each = from->max_sessions_each;
+	o->max_connects = from->max_connects;
+	o->connect_timeout = from->connect_timeout;
+}
+
+int options_again(struct options *o, int argc, char **argv,
+		  struct changes *changes, char *why, size_t why_len)
+{
+	struct options new;
+	int err;
+
+	init(&new);
+	err = command_line_again(&command_line, &new.settings, &new,
+				 &new.words, argc, argv, why, why_len);
+	if (!err) {
+		command_line_take(&command_line, &o->words, &new.words,
+				  changes);
+		/* With the first --allow the extension is spoken by default. */
+		if (!o->extended_given && !new.extended_given &&
+		    o->extendeds != new.extendeds)
+			changes_add(changes->kept, "",
+				    "where the extension is spoken");
+		take(o, &new);
+	}
+	options_fini(&new);
+	return err;
 }

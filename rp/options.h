@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "../mux/options/command_line.h"
 #include "../mux/settings/settings.h"
 #include "access.h"
 
@@ -31,6 +32,7 @@ struct options {
 	unsigned int max_sessions_each;	/* of one address */
 	unsigned int max_connects;	/* of a session, under way */
 	int64_t connect_timeout;	/* ns */
+	struct words words;	/* all of it, as it was given */
 };
 
 /*
@@ -39,5 +41,17 @@ struct options {
  */
 bool options_parse(struct options *o, int argc, char **argv, int *status);
 void options_fini(struct options *o);
+
+/*
+ * Reads command line and files once more. What can change while sessions go on is
+ * in @o then, where it was before, and @changes says what. Returns 0, or -1 with a
+ * line in @why: then @o is as it was.
+ *
+ * An option that shall change on SIGHUP is named in rp_changing and copied or
+ * moved in take(), both in options.c; who looks at @o each time has it at once,
+ * others are told by server_reload().
+ */
+int options_again(struct options *o, int argc, char **argv,
+		  struct changes *changes, char *why, size_t why_len);
 
 #endif

@@ -162,3 +162,14 @@ void quota_init(struct quota *q, struct hoard *hoard, unsigned int max,
 	q->is_idle = is_idle;
 	list_init(&q->addresses);
 }
+
+void quota_set(struct quota *q, unsigned int max, unsigned int max_each)
+{
+	struct list *pos, *tmp;
+
+	q->max = max;
+	q->max_each = max_each;
+	list_each(pos, tmp, &q->addresses)
+		list_entry(pos, struct quota_address, member)->hoard.max =
+			q->hoard->max / 2;
+}

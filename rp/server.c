@@ -331,7 +331,7 @@ static void reception_greeted(struct reception *r,
 /* --- the server as a whole --- */
 
 int server_open(struct server *s, struct engine *engine,
-		const struct options *options)
+		const struct options *options, char awaited[ADDR_TEXT])
 {
 	struct log *log = engine->log;
 	int err;
@@ -356,9 +356,10 @@ int server_open(struct server *s, struct engine *engine,
 	/* A local proxy that finds the lobby open shall find the reception too. */
 	if (!err)
 		err = listening_open(&s->reception.entrances, options, true,
-				     log);
+				     log, awaited);
 	if (!err)
-		err = listening_open(&s->lobby.entrances, options, false, log);
+		err = listening_open(&s->lobby.entrances, options, false, log,
+				     awaited);
 	return err;
 }
 
@@ -369,6 +370,17 @@ void server_announce(struct server *s)
 	listening_say_who_may(s->options, log);
 	listening_say(&s->lobby.entrances, s->options, false, log);
 	listening_say(&s->reception.entrances, s->options, true, log);
+}
+
+void server_reload(struct server *s)
+{
+	struct engine *engine = s->engine;
+
+	engine->hoard.max = s->options->settings.max_held;
+	quota_set(&s->quota, s->options->max_sessions,
+		  s->options->max_sessions_each);
+	loop_after(engine->loop, &engine->relief);
+	listening_say_who_may(s->options, engine->log);
 }
 
 void server_stop(struct server *s)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "../mux/base/host.h"
+#include "../mux/base/sock.h"
 #include "../mux/session/session.h"
 #include "connects.h"
 #include "lobby.h"
@@ -33,14 +34,20 @@ struct server {
 };
 
 /*
- * Listens. Returns 0, or -errno after it said what is wrong. Call server_close()
- * in either case.
+ * Listens. Returns 0, or -errno after it said what is wrong, see listening_open().
+ * Call server_close() in either case; then it may be opened again.
  */
 int server_open(struct server *s, struct engine *engine,
-		const struct options *options);
+		const struct options *options, char awaited[ADDR_TEXT]);
 
 /* Says that it is ready, where, and who may come. */
 void server_announce(struct server *s);
+
+/*
+ * SIGHUP: the options are others now. Sessions and connections stay, also those
+ * that could not begin any more.
+ */
+void server_reload(struct server *s);
 
 /* Ends all in order, and then the loop. */
 void server_stop(struct server *s);

@@ -103,17 +103,12 @@ static void connections_wait(struct watch *w, uint32_t events)
 		;
 }
 
-/* The listening descriptor or -errno; @fd is closed when it fails. */
-static int open_socket(struct listener *l, int fd,
-		       const struct sockaddr_storage *addr, socklen_t len)
+/* @fd listens, and is closed when this fails. */
+static int watch_socket(struct listener *l, int fd)
 {
+	socklen_t len = sizeof(l->addr);
 	int err;
 
-	if (fd >= 0)
-		fd = sock_listen(fd, addr, len);
-	if (fd < 0)
-		return fd;
-	len = sizeof(l->addr);
 	getsockname(fd, (struct sockaddr *)&l->addr, &len);
 	err = loop_watch(l->loop, &l->watch, fd, EPOLLIN);
 	if (err)
@@ -121,16 +116,14 @@ static int open_socket(struct listener *l, int fd,
 	return err;
 }
 
-struct listener *listener_new(struct loop *loop, struct log *log, int fd,
-			      const struct sockaddr_storage *addr,
-			      socklen_t len, accepted_fn accepted, void *owner)
+struct listener *listener_adopt(struct loop *loop, struct log *log, int fd,
+				accepted_fn accepted, void *owner)
 {
 	struct listener *l = calloc(1, sizeof(*l));
 	int err;
 
 	if (!l) {
-		if (fd >= 0)
-			close(fd);
+		close(fd);
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -140,11 +133,23 @@ struct listener *listener_new(struct loop *loop, struct log *log, int fd,
 	l->backoff.fire = backoff_expired;
 	l->accepted = accepted;
 	l->owner = owner;
-	err = open_socket(l, fd, addr, len);
+	err = watch_socket(l, fd);
 	if (!err)
 		return l;
 	free(l);
 	errno = -err;
+	return NULL;
+}
+
+struct listener *listener_new(struct loop *loop, struct log *log, int fd,
+			      const struct sockaddr_storage *addr,
+			      socklen_t len, accepted_fn accepted, void *owner)
+{
+	if (fd >= 0)
+		fd = sock_listen(fd, addr, len);
+	if (fd >= 0)
+		return listener_adopt(loop, log, fd, accepted, owner);
+	errno = -fd;
 	return NULL;
 }
 

@@ -38,6 +38,12 @@ struct listener *listener_new(struct loop *loop, struct log *log, int fd,
 			      const struct sockaddr_storage *addr,
 			      socklen_t len, accepted_fn accepted,
 			      void *owner);
+/*
+ * The same with @fd, which listens already: on a path, or since before this process. The
+ * listener owns it, and closes it if this fails.
+ */
+struct listener *listener_adopt(struct loop *loop, struct log *log, int fd,
+				accepted_fn accepted, void *owner);
 /* Must not be called by accepted(). NULL is allowed. */
 void listener_free(struct listener *l);
 

@@ -3,7 +3,8 @@
  * Signals as events of the loop.
  *
  * SIGTERM and SIGINT ask for the end, the second of them for one at once.
- * SIGHUP, which a terminal sends when it closes, does not end anything.
+ * SIGHUP, which a terminal sends when it closes too, does not end anything: what
+ * the program was told is read again.
  * SIGUSR1 asks for a table on stderr. SIGPIPE and SIGXFSZ are ignored: a write
  * fails instead.
  */
@@ -21,7 +22,7 @@ struct signals_ops {
 	void (*end)(struct signals *s, const char *name);
 	/* One more: save what is to be saved, then the process exits with 0. */
 	void (*end_now)(struct signals *s, const char *name);
-	/* SIGHUP, its @name. */
+	/* SIGHUP, its @name: read again, and go on. */
 	void (*hang_up)(struct signals *s, const char *name);
 	/* SIGUSR1: print the table. */
 	void (*print)(struct signals *s);

@@ -10,6 +10,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "core_dumps.h"
+
 enum { ENTRY_MAX = 16 * 1024 };	/* of a user, with all that is said of it */
 
 int user_find(struct user *user, const char *name)
@@ -53,5 +55,5 @@ int user_become(const char *name)
 		err = change(name, &user);
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
-	return err;
+	return err ? err : core_dumps_off();
 }

@@ -14,8 +14,9 @@ struct user {
 int user_find(struct user *user, const char *name);
 
 /*
- * All threads are @name from now on, with its groups and no way back. Returns 0
- * or a negative error: -EPERM where this process may not do so.
+ * All threads are @name from now on, with its groups and no way back, and the process
+ * leaves no core dump: it may remember what root alone may read. Returns 0 or a
+ * negative error: -EPERM where this process may not do so.
  */
 int user_become(const char *name);
 

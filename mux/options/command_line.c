@@ -42,6 +42,9 @@ struct parser {
 	struct option *table;	/* for getopt_long() */
 	bool answered;		/* --help or --version did */
 	bool check;
+	struct words *words;
+	char *why;		/* NULL: what is wrong goes to stderr */
+	size_t why_len;
 	const char *file;	/* while lines of it are read */
 	unsigned int line;
 	char argument[ARGUMENTS][ARGUMENT_MAX];	/* of files, "" if none */
@@ -101,7 +104,12 @@ static int wrong(const struct parser *p, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
-	if (p->file)
+	if (p->why && p->file)
+		snprintf(p->why, p->why_len, "%s:%u: %s", p->file, p->line,
+			 line);
+	else if (p->why)
+		snprintf(p->why, p->why_len, "%s", line);
+	else if (p->file)
 		fprintf(stderr, "%s: %s:%u: %s\n", p->cl->program, p->file,
 			p->line, line);
 	else
@@ -136,9 +144,9 @@ static void print_help(const struct parser *p)
 	printf("\n%s\n"
 	       "SIGUSR1 prints a table of pipes and connections; SIGTERM and "
 	       "SIGINT end in order,\n"
-	       "a second one at once; SIGHUP ends nothing.\n"
+	       "a second one at once; SIGHUP reads command line and files again.\n"
 	       "Exit status: 0 ended by a signal, 1 something failed, 2 wrong "
-	       "arguments.\n", cl->notes);
+	       "arguments,\nor an address that is in use.\n", cl->notes);
 }
 
 /* @what and @word are getopt_long()'s answer and the argument it was about. */
@@ -184,6 +192,8 @@ static int take_option(struct parser *p, const struct option_spec *o,
 	char why[REASON_MAX];
 	int err;
 
+	if (words_add(p->words, o->name, value))
+		return wrong(p, "--%s: no memory is left", o->name);
 	if (option_named(engine_options, o->name) == o)
 		err = settings_set(p->settings, o->name, value, why,
 				   sizeof(why));
@@ -296,6 +306,8 @@ static int take_arguments(struct parser *p, char *const *given, int n)
 			return wrong(p, "%s is missing; usage: %s "
 				     "(more: %s --help)", names[i],
 				     usage(p, why), p->cl->program);
+		if (words_add(p->words, names[i], arguments[i]))
+			return wrong(p, "%s: no memory is left", names[i]);
 	}
 	if (n > i)
 		return wrong(p, "'%s' is one argument too many; usage: %s "
@@ -324,24 +336,105 @@ static int parse(struct parser *p, int argc, char **argv)
 	return take_arguments(p, argv + optind, argc - optind);
 }
 
+static int run(struct parser *p, int argc, char **argv)
+{
+	int err = build_table(p);
+
+	if (err)
+		wrong(p, "there is no memory for the command line");
+	else
+		err = parse(p, argc, argv);
+	free(p->table);
+	return err;
+}
+
 bool command_line_parse(const struct command_line *cl,
-			struct settings *settings, void *options, int argc,
-			char **argv, int *status)
+			struct settings *settings, void *options,
+			struct words *words, int argc, char **argv,
+			int *status)
 {
 	struct parser p = {
 		.cl = cl,
 		.settings = settings,
 		.options = options,
+		.words = words,
 	};
-	int err;
+	int err = run(&p, argc, argv);
 
-	if (build_table(&p))
-		err = wrong(&p, "there is no memory for the command line");
-	else
-		err = parse(&p, argc, argv);
-	free(p.table);
 	*status = err ? EXIT_WRONG_ARGUMENTS : EXIT_SUCCESS;
 	return !err && !p.answered && !p.check;
+}
+
+/* --- once more, while the program runs --- */
+
+int command_line_again(const struct command_line *cl,
+		       struct settings *settings, void *options,
+		       struct words *words, int argc, char **argv, char *why,
+		       size_t why_len)
+{
+	struct parser p = {
+		.cl = cl,
+		.settings = settings,
+		.options = options,
+		.words = words,
+		.why = why,
+		.why_len = why_len,
+	};
+
+	optind = 0;		/* getopt_long() begins anew */
+	return run(&p, argc, argv);
+}
+
+void changes_add(char list[CHANGES_TEXT], const char *dashes, const char *name)
+{
+	size_t used = strlen(list);
+
+	snprintf(list + used, CHANGES_TEXT - used, "%s%s%.*s",
+		 used ? ", " : "", dashes, (int)strcspn(name, "["), name);
+}
+
+static bool is_among(const char *const *names, const char *name)
+{
+	while (*names && strcmp(*names, name))
+		names++;
+	return *names;
+}
+
+static bool can_change(const struct command_line *cl, const char *name)
+{
+	return is_among(cl->changing, name) ||
+	       is_among(engine_changing, name);
+}
+
+/* Without memory for the words a later change is told wrongly, and no more. */
+static void take_options(const struct command_line *cl, struct words *words,
+			 const struct words *now,
+			 const struct option_spec *o, struct changes *changes)
+{
+	for (; o->name; o++) {
+		if (words_same(words, now, o->name))
+			continue;
+		if (!can_change(cl, o->name)) {
+			changes_add(changes->kept, "--", o->name);
+			continue;
+		}
+		changes_add(changes->taken, "--", o->name);
+		words_take(words, now, o->name);
+	}
+}
+
+void command_line_take(const struct command_line *cl, struct words *words,
+		       const struct words *now, struct changes *changes)
+{
+	const char *const *argument;
+
+	memset(changes, 0, sizeof(*changes));
+	take_options(cl, words, now, cl->options, changes);
+	take_options(cl, words, now, engine_options, changes);
+	for (argument = cl->arguments; *argument; argument++) {
+		if (!words_same(words, now, *argument))
+			changes_add(changes->kept, "", *argument);
+	}
 }
 
 int command_line_pipes(struct settings *settings, const char *text, bool loose,

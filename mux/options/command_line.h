@@ -11,8 +11,9 @@
 #include <stddef.h>
 
 #include "options.h"
+#include "words.h"
 
-enum { EXIT_WRONG_ARGUMENTS = 2 };
+enum { EXIT_WRONG_ARGUMENTS = 2, CHANGES_TEXT = 256 };
 
 struct command_line {
 	const char *program;			/* "rp" */
@@ -20,6 +21,7 @@ struct command_line {
 	const char *about;			/* --help begins with it */
 	const char *heading;			/* of the program's own options: */
 	const struct option_spec *options;
+	const char *const *changing;	/* those that SIGHUP may change; NULL ends */
 	const char *notes;			/* --help ends with it */
 
 	/*
@@ -35,11 +37,35 @@ struct command_line {
 
 /*
  * Returns whether the program is to run. If not, it is to exit with @status:
- * help was given, or what is wrong was said. No string of @argv is kept.
+ * help was given, or what is wrong was said. No string of @argv is kept; @words,
+ * empty before, are what was given.
  */
 bool command_line_parse(const struct command_line *cl,
-			struct settings *settings, void *options, int argc,
-			char **argv, int *status);
+			struct settings *settings, void *options,
+			struct words *words, int argc, char **argv,
+			int *status);
+
+/*
+ * The same for a program that runs already, whose files may say something else
+ * now. Returns 0, or -1 with a line in @why: "FILE:3: what is wrong".
+ */
+int command_line_again(const struct command_line *cl,
+		       struct settings *settings, void *options,
+		       struct words *words, int argc, char **argv, char *why,
+		       size_t why_len);
+
+/* By name, such as "--allow, --deny"; "" if there are none. */
+struct changes {
+	char taken[CHANGES_TEXT];	/* can change, and did */
+	char kept[CHANGES_TEXT];	/* differ, but cannot change */
+};
+
+/* How @now differs from @words. Those that can change are in @words then, too. */
+void command_line_take(const struct command_line *cl, struct words *words,
+		       const struct words *now, struct changes *changes);
+/* One more for such a list. */
+void changes_add(char list[CHANGES_TEXT], const char *dashes,
+		 const char *name);
 
 /*
  * For finish(): reads PIPES, and checks the settings together with it; @loose as

@@ -70,6 +70,9 @@ const struct option_spec engine_options[] = {
 	{ "stats", "FILE", "write statistics to FILE as JSON lines" },
 	{ "stats-interval", "SECONDS",
 	  "between two samples of the pipes (default 1)" },
+	{ "metrics", "[ADDR:]PORT|PATH",
+	  "serve figures to Prometheus on a loopback address (default "
+	  "127.0.0.1), or on a UNIX socket, whose PATH has a slash" },
 	{ "user", "NAME",
 	  "become this user, for good, as soon as the ports are taken and the "
 	  "statistics opened (default: stay who started it)" },
@@ -77,6 +80,18 @@ const struct option_spec engine_options[] = {
 	{ "quiet", NULL, "say only what is wrong" },
 	{ NULL, NULL, NULL },
 };
+
+const char *const engine_changing[] = {
+	"window-memory", "keep", "stats-interval", "verbose", "quiet", NULL
+};
+
+void settings_take(struct settings *s, const struct settings *from)
+{
+	s->window_memory = from->window_memory;
+	s->keep = from->keep;
+	s->stats_interval = from->stats_interval;
+	s->verbosity = from->verbosity;
+}
 
 void settings_init(struct settings *s)
 {
@@ -361,6 +376,31 @@ static int set_stats_interval(struct settings *s, const char *value,
 		      "%g to %g", value, INTERVAL_MIN, INTERVAL_MAX);
 }
 
+static int set_metrics(struct settings *s, const char *value, char *why,
+		       size_t why_len)
+{
+	struct sockaddr_storage addr;
+
+	if (strlen(value) < METRICS_MAX && strchr(value, '/')) {
+		strcpy(s->metrics, value);
+		return 0;
+	}
+	if (strlen(value) >= METRICS_MAX)
+		return refuse(why, why_len, "--metrics: %s",
+			      strerror(ENAMETOOLONG));
+	if (metrics_address(value, &addr))
+		return refuse(why, why_len,
+			      "--metrics: '%s' is neither [ADDR:]PORT (such as "
+			      "9600 or [::1]:9600) nor a path with a slash",
+			      value);
+	if (!addr_is_loopback(&addr))
+		return refuse(why, why_len,
+			      "--metrics: '%s' is not a loopback address, and "
+			      "everybody who reaches it could read them", value);
+	strcpy(s->metrics, value);
+	return 0;
+}
+
 static int set_user(struct settings *s, const char *value, char *why,
 		    size_t why_len)
 {
@@ -414,6 +454,7 @@ static const struct setting setters[] = {
 	{ "keep", set_keep },
 	{ "stats", set_stats },
 	{ "stats-interval", set_stats_interval },
+	{ "metrics", set_metrics },
 	{ "user", set_user },
 	{ "verbose", set_verbose },
 	{ "quiet", set_quiet },

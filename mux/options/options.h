@@ -20,6 +20,12 @@ struct option_spec {
 /* Ends with a name of NULL. */
 extern const struct option_spec engine_options[];
 
+/*
+ * Those of them that SIGHUP may change; ends with NULL. settings_take() is what
+ * changes them.
+ */
+extern const char *const engine_changing[];
+
 /* Of such a list, or NULL. */
 const struct option_spec *option_named(const struct option_spec *options,
 				       const char *name);
@@ -40,6 +46,9 @@ void settings_init(struct settings *settings);
  */
 int settings_set(struct settings *settings, const char *name, const char *value,
 	       char *why, size_t why_len);
+
+/* What can change while sessions go on is as in @from from now on. */
+void settings_take(struct settings *settings, const struct settings *from);
 
 /* After all options: what does not go together. */
 int settings_check(const struct settings *settings, char *why, size_t why_len);

@@ -13,6 +13,8 @@
 enum {
 	PRINT_MS = 2000,	/* a table's reader has so much time in all */
 	PRINT_EVERY_MS = 5,
+	REASON_MAX = 1024,	/* a line of the log */
+	AWAIT_MS = 1000,	/* between two looks whether an address is there */
 };
 
 /* --- signals --- */
@@ -22,7 +24,12 @@ static void end(struct signals *s, const char *name)
 	struct program *p = container_of(s, struct program, signals);
 
 	log_info(&p->log, "%s: ending", name);
-	p->ops->stop(p);
+	notify_stopping(&p->notify);
+	p->ended = true;
+	if (*p->awaited)
+		loop_stop(p->engine.loop);
+	else
+		p->ops->stop(p);
 }
 
 /* This waits for nobody. Sockets are armed so that what is open is reset. */
@@ -32,14 +39,36 @@ static void end_now(struct signals *s, const char *name)
 
 	log_info(&p->log, "%s again: ending at once", name);
 	stats_flush(p->engine.stats);
+	metrics_close(&p->metrics);
 }
 
-/* There is no configuration file that could be read again. */
+/* A file with an error changes nothing. */
 static void hang_up(struct signals *s, const char *name)
 {
 	struct program *p = container_of(s, struct program, signals);
+	const struct settings *settings = p->engine.settings;
+	struct reloaded what = { "", "" };
+	char why[REASON_MAX];
+	int err;
 
-	log_info(&p->log, "%s: going on", name);
+	if (*p->awaited) {
+		log_info(&p->log, "%s: still waiting for %s", name, p->awaited);
+		return;
+	}
+	notify_reloading(&p->notify);
+	err = p->ops->reload(p, &what, why, sizeof(why));
+	notify_ready(&p->notify);
+	if (err) {
+		log_error(&p->log, "%s: %s; all stays as it was", name, why);
+		return;
+	}
+	p->log.level = (enum log_level)settings->verbosity;
+	stats_set_interval(p->engine.stats, settings);
+	if (*what.kept)
+		log_warn(&p->log, "%s: what changed of %s waits for a restart",
+			 name, what.kept);
+	log_info(&p->log, "%s: going on%s%s", name,
+		 *what.taken ? " with new " : "", what.taken);
 }
 
 /* The rest of the table, as its reader makes room. Nobody else waits for that. */
@@ -64,11 +93,21 @@ static void print(struct signals *s)
 
 	if (!out)
 		return;
-	p->ops->print(p, out);
+	if (*p->awaited)
+		fprintf(out, "waiting for %s\n", p->awaited);
+	else
+		p->ops->print(p, out);
 	fclose(out);
 	log_text(&p->log, text, len);
 	p->print_until = loop_clock() + PRINT_MS * NS_PER_MS;
 	print_on(&p->print_timer);
+}
+
+static void describe(struct notify *n, char *text, size_t len)
+{
+	struct program *p = container_of(n, struct program, notify);
+
+	p->ops->status(p, text, len);
 }
 
 static const struct signals_ops signals_ops = {
@@ -117,28 +156,90 @@ static int become(struct program *p)
 	return 0;
 }
 
+/* --- an address that comes later --- */
+
+static void look_again(struct timer *t)
+{
+	struct program *p = container_of(t, struct program, await_timer);
+
+	loop_stop(p->engine.loop);
+}
+
+static int await(struct program *p, char said[AWAITED_TEXT])
+{
+	char status[NOTIFY_STATUS];
+	int err;
+
+	if (strcmp(said, p->awaited))
+		log_warn(&p->log, "waiting for %s, which is no address of this "
+			 "host yet", p->awaited);
+	strcpy(said, p->awaited);
+	snprintf(status, sizeof(status), "waiting for %s", p->awaited);
+	notify_later(&p->notify, status, 10 * AWAIT_MS);
+	err = loop_timer_in(p->engine.loop, &p->await_timer,
+			    AWAIT_MS * NS_PER_MS);
+	return err ? err : loop_run(p->engine.loop);
+}
+
+/* Nothing is kept meanwhile: who connects to one address finds all or none. */
+static int open_all(struct program *p)
+{
+	char said[AWAITED_TEXT] = "";
+	int err;
+
+	while ((err = p->ops->open(p)) == -EADDRNOTAVAIL) {
+		p->ops->close(p);
+		err = await(p, said);
+		if (err || p->ended)
+			return err ? err : -ECANCELED;
+		*p->awaited = '\0';
+	}
+	if (err)
+		p->ops->close(p);
+	return err;
+}
+
 /*
  * Statistics are opened once the addresses are ours: a second process, started
  * by mistake, does not overwrite the file of the first.
  */
 static int serve(struct program *p, unsigned int pipes)
 {
-	int err = p->ops->open(p);
+	int err = open_all(p), status;
 
+	if (err)
+		return p->ended ? EXIT_SUCCESS : err == -EADDRINUSE ?
+		       EXIT_IN_THE_WAY : EXIT_FAILURE;
+	err = metrics_open(&p->metrics, &p->engine, p->ops->name);
+	status = err == -EADDRINUSE ? EXIT_IN_THE_WAY : EXIT_FAILURE;
 	if (!err)
 		err = open_stats(p, pipes);
 	if (!err)
 		err = become(p);
 	if (!err) {
 		p->ops->start(p);
+		if (p->metrics.listener)
+			log_info(&p->log, "metrics on %s",
+				 p->engine.settings->metrics);
+		notify_ready(&p->notify);
 		err = loop_run(p->engine.loop);
 		if (err)
 			log_error(&p->log, "waiting for events failed: %s",
 				  strerror(-err));
 	}
 	p->ops->close(p);
+	metrics_close(&p->metrics);
 	stats_close(p->engine.stats);
-	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+	return err ? status : EXIT_SUCCESS;
+}
+
+static void tell_who_started(struct program *p)
+{
+	int err = notify_open(&p->notify, p->engine.loop, describe);
+
+	if (err)
+		log_warn(&p->log, "NOTIFY_SOCKET: %s: %s; nobody is told how "
+			 "this goes", getenv("NOTIFY_SOCKET"), strerror(-err));
 }
 
 int program_run(struct program *p, const struct program_ops *ops,
@@ -149,6 +250,7 @@ int program_run(struct program *p, const struct program_ops *ops,
 
 	p->ops = ops;
 	p->print_timer.fire = print_on;
+	p->await_timer.fire = look_again;
 	log_init(&p->log, ops->name, (enum log_level)settings->verbosity);
 	sock_raise_limit();
 	if (engine_init(&p->engine, settings, &p->log)) {
@@ -159,7 +261,9 @@ int program_run(struct program *p, const struct program_ops *ops,
 	if (err) {
 		log_error(&p->log, "cannot take signals: %s", strerror(-err));
 	} else {
+		tell_who_started(p);
 		status = serve(p, pipes);
+		notify_close(&p->notify);
 		signals_close(&p->signals);
 	}
 	engine_fini(&p->engine);

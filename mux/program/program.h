@@ -3,9 +3,11 @@
  * A proxy as a process: log, engine, signals and statistics around what makes
  * it a remote or a local one.
  *
- *	program_run()	open()		listens
+ *	program_run()	open()		listens; again each second while an
+ *					address is not there yet
  *			start()		says that it does; dials
- *			(loop)		print(), then stop() on a signal
+ *			(loop)		print(), reload(), then stop() on a
+ *					signal
  *			close()
  */
 #ifndef TM3_PROGRAM_H
@@ -14,16 +16,33 @@
 #include <stdio.h>
 
 #include "../base/log.h"
+#include "../base/notify.h"
 #include "../base/signals.h"
 #include "../session/session.h"
+#include "metrics.h"
+
+enum {
+	RELOADED_TEXT = 256,
+	AWAITED_TEXT = 64,
+	EXIT_IN_THE_WAY = 2,	/* somebody else has what it was told to take */
+};
 
 struct program;
+
+/* By their names, "--allow, --deny"; "" if there are none. */
+struct reloaded {
+	char taken[RELOADED_TEXT];	/* what is new */
+	char kept[RELOADED_TEXT];	/* what cannot change, but should have */
+};
 
 struct program_ops {
 	const char *name;	/* "rp", in front of each line of the log */
 	/*
-	 * Get ready, and take the addresses to listen on. Returns 0, or -1
-	 * after it said what is wrong.
+	 * Get ready, and take the addresses to listen on. Returns 0, or a
+	 * negative error after it said what is wrong: -EADDRINUSE where an
+	 * address is somebody's. With -EADDRNOTAVAIL it said nothing and put the
+	 * address into @awaited: no address of this host yet. It will be called
+	 * again, after close().
 	 */
 	int (*open)(struct program *p);
 	void (*start)(struct program *p);
@@ -33,6 +52,15 @@ struct program_ops {
 	void (*close)(struct program *p);
 	/* The table that SIGUSR1 asks for. */
 	void (*print)(struct program *p, FILE *out);
+	/* How it is in a few words, for who started it. */
+	void (*status)(struct program *p, char *text, size_t len);
+	/*
+	 * SIGHUP: read what the program was told once more, and take over what
+	 * can change; no session may be lost. Returns 0, or -1 with a line in
+	 * @why: then all is as before.
+	 */
+	int (*reload)(struct program *p, struct reloaded *what, char *why,
+		      size_t why_len);
 };
 
 struct program {
@@ -42,9 +70,14 @@ struct program {
 	struct signals signals;
 	struct timer print_timer;	/* set while a table is being written */
 	int64_t print_until;
+	struct notify notify;
+	struct metrics metrics;
+	char awaited[AWAITED_TEXT];	/* an address; "" once all are there */
+	struct timer await_timer;
+	bool ended;			/* by a signal, while it waited for that */
 };
 
-/* Runs until a signal ends it. Returns the exit status, 0 or 1. */
+/* Runs until a signal ends it. Returns the exit status, 0, 1 or EXIT_IN_THE_WAY. */
 int program_run(struct program *p, const struct program_ops *ops,
 		const struct settings *settings, unsigned int pipes);
 

@@ -28,6 +28,7 @@ int engine_init(struct engine *engine, const struct settings *settings,
 	engine->log = log;
 	list_init(&engine->orphans);
 	list_init(&engine->extended);
+	list_init(&engine->all);
 	hoard_init(&engine->hoard, NULL, settings->max_held);
 	loop_task_init(&engine->relief, relieve);
 	engine->loop = loop_new();
@@ -99,6 +100,7 @@ static void conn_is_over(struct conn *c)
 	sched_forget(&s->sched, c, loop_now(s->engine->loop));
 	s->dialect->conn_over(s, c);
 	stats_conn(s->engine->stats, s->number, c, loop_clock());
+	s->engine->gone.ended[c->end]++;
 	session_tell_room(s);
 }
 
@@ -315,6 +317,7 @@ void session_lose_pipe(struct session *s, struct pipe *p)
 	pipe_forsake(p);
 	pipe_drop_queue(p);
 	path_remove(&s->path, p);
+	sums_add(s->engine->gone.pipe, pipe_figures, p);
 	survey_standby(s);
 	reading_remove(s, p);
 	s->pipes[p->index] = NULL;
@@ -359,8 +362,14 @@ void session_free(struct session *s)
 	while (!list_empty(&s->conns))
 		orphan(s->engine, list_first(&s->conns, struct conn, member));
 	stop_timers(s);
-	for (i = 0; i < s->npipes; i++)
+	for (i = 0; i < s->npipes; i++) {
+		if (s->pipes[i])
+			sums_add(s->engine->gone.pipe, pipe_figures,
+				 s->pipes[i]);
 		pipe_free(s->pipes[i]);
+	}
+	sums_add(s->engine->gone.counts, counts_figures, &s->counts);
+	list_del(&s->all);
 	bury(&s->bury);
 	loop_task_stop(&s->bury);
 	s->dialect->fini(s);
@@ -470,6 +479,7 @@ static void prepare(struct session *s, struct engine *engine)
 	loop_task_init(&s->end, end);
 	loop_task_init(&s->bury, bury);
 	list_init(&s->lost_pipes);
+	list_add_tail(&engine->all, &s->all);
 	list_init(&s->conns);
 	hoard_init(&s->hoard, &engine->hoard, 0);
 	s->hoard.shed = pausing_shed;
@@ -529,6 +539,11 @@ const char *session_why(const struct session *s)
 unsigned int session_number(const struct session *s)
 {
 	return s->number;
+}
+
+unsigned int session_pipes(const struct session *s)
+{
+	return s->path.npipes;
 }
 
 unsigned int session_connections(const struct session *s)

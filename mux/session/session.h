@@ -23,6 +23,7 @@
 #include "../base/loop.h"
 #include "../settings/settings.h"
 #include "../wire/destination.h"
+#include "figures.h"
 #include "hoard.h"
 
 struct conn;
@@ -46,7 +47,9 @@ struct engine {
 	struct task relief;	/* where that is too much */
 	size_t kept;		/* sent and not acknowledged, by all sessions */
 	unsigned int sessions;	/* numbered from 1 */
+	struct list all;	/* sessions, the oldest first */
 	struct list extended;	/* sessions that a HELLO can name */
+	struct sums gone;	/* of pipes, connections, sessions that are over */
 };
 
 int engine_init(struct engine *engine, const struct settings *settings,
@@ -171,6 +174,7 @@ void *session_owner(const struct session *s);
 const char *session_peer(const struct session *s);
 const char *session_why(const struct session *s);	/* it ended */
 unsigned int session_number(const struct session *s);
+unsigned int session_pipes(const struct session *s);
 /* That it has now, those included that are still being closed. */
 unsigned int session_connections(const struct session *s);
 struct engine *session_engine(const struct session *s);

@@ -3,7 +3,7 @@
  * The inside of a session, for the files that are its parts: session (life),
  * baseline (its own ways), inbound (what pipes bring), pausing (what applications
  * do not take), outbound (what connections send), survey (looks at its pipes now
- * and then), report.
+ * and then), report, exposition.
  */
 #ifndef TM3_SESSION_INSIDE_H
 #define TM3_SESSION_INSIDE_H
@@ -40,6 +40,7 @@ struct survey {
 
 struct session {
 	struct engine *engine;
+	struct list all;	/* of the engine's */
 	const struct dialect *dialect;
 	const struct session_role *role;
 	void *owner;

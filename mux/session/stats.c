@@ -24,6 +24,7 @@
 #include "../pipe/pipe.h"
 #include "../sched/sched.h"
 #include "../settings/settings.h"
+#include "figures.h"
 
 /* Unwritten bytes that are worth a write before the interval ends. */
 enum { FLUSH_BYTES = 64 * 1024 };
@@ -78,6 +79,14 @@ static void put_time(struct stats *st, const char *name, int64_t at)
 static void put_u64(struct stats *st, const char *name, uint64_t value)
 {
 	fprintf(st->out, ",\"%s\":%" PRIu64, name, value);
+}
+
+static void put_figures(struct stats *st, const struct figure *f, const void *of)
+{
+	for (; f->name; f++) {
+		fprintf(st->out, ",\"%s\":", f->name);
+		figure_print(f, of, st->out);
+	}
 }
 
 static void put_text(struct stats *st, const char *name, const char *text)
@@ -180,6 +189,13 @@ static void put_start(struct stats *st, const char *program,
 	stats_flush(st);
 }
 
+void stats_set_interval(struct stats *st, const struct settings *settings)
+{
+	if (st)
+		st->interval = (int64_t)(settings->stats_interval *
+					 (double)NS_PER_SEC);
+}
+
 struct stats *stats_open(const char *path, struct log *log,
 			 const struct settings *settings, unsigned int pipes)
 {
@@ -198,7 +214,7 @@ struct stats *stats_open(const char *path, struct log *log,
 	st->path = path;
 	st->log = log;
 	st->unix_offset = clock_offset();
-	st->interval = (int64_t)(settings->stats_interval * (double)NS_PER_SEC);
+	stats_set_interval(st, settings);
 	st->flushed_at = loop_clock();
 	put_start(st, log->name, settings, pipes);
 	return st;
@@ -253,7 +269,6 @@ static void put_cc(struct stats *st, int fd)
 void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
 		const char *state)
 {
-	const struct pipe_info *info = &p->info;
 	int64_t now = loop_clock();
 
 	if (is_off(st))
@@ -265,23 +280,9 @@ void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
 	put_text(st, "state", state);
 	put_text(st, "transport", transport_name(p->transport));
 	put_cc(st, p->fd);
-	fprintf(st->out, ",\"rtt_ms\":%.3f,\"rttmin_ms\":%.3f", info->rtt_ms,
-		info->rttmin_ms);
-	put_u64(st, "cwnd", info->cwnd);
-	put_u64(st, "mss", info->mss);
-	put_u64(st, "unsent", info->unsent);
-	put_u64(st, "in_flight", info->in_flight);
-	put_u64(st, "allowance", p->allowance);
-	put_u64(st, "tx_bytes", p->tx_bytes);
-	put_u64(st, "rx_bytes", p->rx_bytes);
-	put_u64(st, "tx_messages", p->tx_messages);
-	put_u64(st, "rx_messages", p->rx_messages);
-	put_u64(st, "tx_acks", p->tx_acks);
-	put_u64(st, "tx_ack_bytes", p->tx_ack_bytes);
-	put_u64(st, "retransmits", info->retransmits);
-	put_u64(st, "segments", info->segments);
+	put_figures(st, pipe_figures, p);
 	if (p->transport == TRANSPORT_MPTCP)
-		put_u64(st, "subflows", info->subflows);
+		put_u64(st, "subflows", p->info.subflows);
 	end(st, now);
 }
 
@@ -305,9 +306,7 @@ void stats_aggregate(struct stats *st, unsigned int session,
 	fprintf(st->out, ",\"rate_mbps\":%.3f,\"base_ms\":%.3f,\"rtt_ms\":%.3f",
 		a->rate * 8 / 1e6, (double)aggregate_base(a) / 1e6,
 		a->before.least / 1e6);
-	put_u64(st, "rounds", a->rounds);
-	put_u64(st, "refusals", a->refusals);
-	put_u64(st, "yields", a->yields);
+	put_figures(st, aggregate_figures, a);
 	end(st, now);
 }
 
@@ -383,18 +382,6 @@ void stats_counters(struct stats *st, unsigned int session,
 	begin(st, "counters");
 	put_time(st, "time", now);
 	put_u64(st, "session", session);
-	put_u64(st, "duplicates", counts->duplicates);
-	put_u64(st, "late", counts->late);
-	put_u64(st, "early_dropped", counts->early_dropped);
-	put_u64(st, "reorder_limit", counts->reorder_limit);
-	put_u64(st, "gap_limit", counts->gap_limit);
-	put_u64(st, "queue_limit", counts->queue_limit);
-	put_u64(st, "pauses", counts->pauses);
-	put_u64(st, "protocol", counts->protocol);
-	put_u64(st, "dropped", counts->dropped);
-	put_u64(st, "stale", counts->stale);
-	put_u64(st, "again", counts->again);
-	put_u64(st, "again_bytes", counts->again_bytes);
-	put_u64(st, "copies", counts->copies);
+	put_figures(st, counts_figures, counts);
 	end(st, now);
 }

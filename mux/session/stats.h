@@ -26,6 +26,8 @@ struct stats;
 struct stats *stats_open(const char *path, struct log *log,
 			 const struct settings *settings, unsigned int pipes);
 void stats_close(struct stats *st);
+/* The interval is another one from now on. NULL is allowed. */
+void stats_set_interval(struct stats *st, const struct settings *settings);
 void stats_flush(struct stats *st);
 
 /* All take NULL for "no statistics". */

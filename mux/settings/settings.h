@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "limits.h"
 #include "transports.h"
@@ -25,6 +26,7 @@ enum aggregate_mode { AGGREGATE_DELAY, AGGREGATE_DSWA, AGGREGATE_OFF };
 enum {
 	CC_NAME_MAX = 16,	/* the kernel's TCP_CA_NAME_MAX */
 	USER_NAME_MAX = 64,
+	METRICS_MAX = 108,	/* of a path of a UNIX socket */
 };
 
 struct settings {
@@ -50,8 +52,12 @@ struct settings {
 	unsigned int resume_s;	/* that one without pipes is kept */
 	char stats_path[PATH_MAX];	/* "" if there are none */
 	double stats_interval;	/* s */
+	char metrics[METRICS_MAX];	/* where they are served, "" nowhere */
 	int verbosity;		/* enum log_level */
 	char user[USER_NAME_MAX];	/* to become, "" as it was started */
 };
+
+/* Of settings.metrics, where it is no path. 0 or -1. */
+int metrics_address(const char *text, struct sockaddr_storage *addr);
 
 #endif

@@ -51,6 +51,12 @@ BOTH_WRONG = [
     (["--sctp-loss", "1", "--pipe", "tcp:2,mptcp:2"], "--sctp-loss"),
 ]
 RP_WRONG = [
+    (["--metrics", "0.0.0.0:9600", "4"], "--metrics: '0.0.0.0:9600' is not a loopback address"),
+    (["--metrics", "[2001:db8::1]:9600", "4"], "is not a loopback address"),
+    (["--metrics", "nine", "4"], "--metrics: 'nine' is neither"),
+    (["--metrics", "0", "4"], "--metrics: '0' is neither"),
+    (["--metrics", "", "4"], "--metrics: '' is neither"),
+    (["--metrics", "/" + "x" * 107, "4"], "--metrics: File name too long"),
     ([], "PIPES"),
     (["0"], "0"),
     (["65"], "65"),
@@ -180,7 +186,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
 def test_port_in_use(box: Namespace, side: str, args: list[str], port: int) -> None:
     with serving(box, echo, ("127.0.0.1", port)):
         code, _, err = finish([binary(side), *args], box, 10)
-    assert code == 1, f"ended with {code}: {err}"
+    assert code == 2, f"ended with {code}: {err}"
     assert [line for line in err.splitlines() if "in use" in line] == [err.splitlines()[-1]], err
     assert f":{port}" in err.splitlines()[-1]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.relay.ends import echo, read_exactly, serving
+from tests.relay.ends import echo, read_exactly, read_to_end, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import binary, finish, program
-from tests.relay.proxies import LP_READY, RP_READY
+from tests.relay.proxies import LP_READY, RP_READY, local_proxy
 
 RP_FILE = """\
 # rp of the house, as an operator writes it
@@ -99,6 +99,20 @@ def test_check_opens_nothing(box: Namespace, tmp_path: Path) -> None:
         before = stats.stat()
         assert said_of(box, "--config", str(file), "--check") == (0, "rp: all is right\n", "")
         assert (stats.stat().st_ino, stats.stat().st_size) == (before.st_ino, before.st_size)
+
+
+def test_a_rule_of_a_file_is_named_later(box: Namespace, tmp_path: Path) -> None:
+    """What rp says of a rule are the words of the file, which was closed long before."""
+    file = tmp_path / "rp.conf"
+    file.write_text("pipes 4\nlisten 127.0.0.1\ndeny 127.0.0.2/31\n")
+    argv = [binary("rp"), "--config", str(file)]
+    with (
+        program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY) as rp,
+        local_proxy(box, tmp_path),
+        socks(box, "127.0.0.2", 80) as sock,
+    ):
+        assert read_to_end(sock, 5).how == "reset"
+        rp.expect(r"127\.0\.0\.2:80 denied: --deny 127\.0\.0\.2/31$")
 
 
 @pytest.mark.parametrize(

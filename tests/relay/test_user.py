@@ -51,6 +51,20 @@ def test_both_proxies_as_nobody(box: Namespace, tmp_path: Path) -> None:
     assert '"end"' in stats.read_text()
 
 
+def test_who_gave_root_up_leaves_no_core(box: Namespace, tmp_path: Path) -> None:
+    """A limit from outside does not bring core dumps back; without --user they are as they were."""
+    limits = {}
+    for user in ([], ["--user", "nobody"]):
+        argv = ["prlimit", "--core=unlimited", binary("rp", asan=False), *user]
+        argv += ["--listen", "127.0.0.1", "4"]
+        with program(box, argv, tmp_path / "rp.log", name="rp", port=6000) as rp:
+            text = Path(f"/proc/{rp.pid}/limits").read_text()
+            limits[bool(user)] = re.findall(r"^Max core file size +(\w+) +(\w+) ", text, re.M)
+            if user:
+                assert Path(f"/proc/{rp.pid}/mem").stat().st_uid == 0
+    assert limits == {False: [("unlimited", "unlimited")], True: [("0", "0")]}
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [("no-such-user", "there is no user 'no-such-user'"), ("root", "'root' is allowed everything"),

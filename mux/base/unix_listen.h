@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A UNIX socket with a path of its own in the file system, to listen on.
+ *
+ * What a process of the same user left there when it was killed is replaced:
+ * a socket that nobody listens on. Anything else in the way stays.
+ */
+#ifndef TM3_UNIX_LISTEN_H
+#define TM3_UNIX_LISTEN_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct unix_path {
+	const char *path;
+	dev_t device;		/* what was made, so that nobody else's goes */
+	ino_t inode;
+};
+
+/*
+ * A listening socket, non-blocking, for owner and group (0660). Or -errno with a
+ * reason in @why, which does not name @path: -EADDRINUSE where something is in the
+ * way. @path must stay where it is.
+ */
+int unix_listen(struct unix_path *made, const char *path, char *why,
+		size_t why_len);
+/* Removes it, if it still is what was made and may be. */
+void unix_unlink(const struct unix_path *made);
+
+#endif

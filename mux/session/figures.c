@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "figures.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "../path/aggregate.h"
+#include "../pipe/pipe.h"
+#include "stats.h"
+
+#define FIELD(type, field) \
+	offsetof(struct type, field), sizeof(((struct type *)NULL)->field)
+#define NOW(type, name, field, help) \
+	{ name, help, false, false, FIELD(type, field) }
+#define EVER(type, name, field, help) \
+	{ name, help, true, false, FIELD(type, field) }
+#define FRACTION(type, name, field, help) \
+	{ name, help, false, true, FIELD(type, field) }
+#define END { NULL, NULL, false, false, 0, 0 }
+
+const struct figure pipe_figures[] = {
+	FRACTION(pipe, "rtt_ms", info.rtt_ms, "Smoothed round trip."),
+	FRACTION(pipe, "rttmin_ms", info.rttmin_ms, "Smallest round trip."),
+	NOW(pipe, "cwnd", info.cwnd, "Congestion window, in segments."),
+	NOW(pipe, "mss", info.mss, "A segment, in bytes."),
+	NOW(pipe, "unsent", info.unsent,
+	    "Bytes in the socket that were not sent yet."),
+	NOW(pipe, "in_flight", info.in_flight,
+	    "Bytes sent and not acknowledged."),
+	NOW(pipe, "allowance", allowance,
+	    "Bytes that late binding lets it have unsent."),
+	EVER(pipe, "tx_bytes", tx_bytes,
+	     "Bytes given to pipes, headers included."),
+	EVER(pipe, "rx_bytes", rx_bytes,
+	     "Bytes that came by pipes, headers included."),
+	EVER(pipe, "tx_messages", tx_messages, "Messages given to pipes."),
+	EVER(pipe, "rx_messages", rx_messages, "Messages that came by pipes."),
+	EVER(pipe, "tx_acks", tx_acks,
+	     "The extension's ACKs among the messages given to pipes."),
+	EVER(pipe, "tx_ack_bytes", tx_ack_bytes, "Bytes of these ACKs."),
+	EVER(pipe, "retransmits", info.retransmits,
+	     "Segments (SCTP: chunks) that were sent again."),
+	EVER(pipe, "segments", info.segments,
+	     "Segments (SCTP: chunks) with data that were sent."),
+	END,
+};
+
+const struct figure aggregate_figures[] = {
+	EVER(aggregate, "rounds", rounds, "Measurements of the path."),
+	EVER(aggregate, "refusals", refusals,
+	     "Times that the limit of what pipes hold together was in the way."),
+	EVER(aggregate, "yields", yields,
+	     "Times that this limit gave way to others' queues."),
+	END,
+};
+
+const struct figure counts_figures[] = {
+	EVER(stats_counts, "duplicates", duplicates,
+	     "Messages that had come before."),
+	EVER(stats_counts, "late", late,
+	     "Messages for a connection that was over."),
+	EVER(stats_counts, "early_dropped", early_dropped,
+	     "Early data beyond its limit."),
+	EVER(stats_counts, "reorder_limit", reorder_limit,
+	     "Connections reset because too much was out of order."),
+	EVER(stats_counts, "gap_limit", gap_limit,
+	     "Connections reset because a message was missing for too long."),
+	EVER(stats_counts, "queue_limit", queue_limit,
+	     "Connections reset because too much was in order and not taken."),
+	EVER(stats_counts, "pauses", pauses, "Times the pipes paused."),
+	EVER(stats_counts, "protocol", protocol, "Malformed messages."),
+	EVER(stats_counts, "dropped", dropped,
+	     "Messages of the extension that were stepped over."),
+	EVER(stats_counts, "stale", stale,
+	     "Of these, those that came too late to tell anything."),
+	EVER(stats_counts, "again", again,
+	     "Messages that were sent again on another pipe."),
+	EVER(stats_counts, "again_bytes", again_bytes,
+	     "Bytes of these, headers included."),
+	EVER(stats_counts, "copies", copies,
+	     "Messages sent a second time because they were overdue."),
+	END,
+};
+
+_Static_assert(sizeof(pipe_figures) / sizeof(*pipe_figures) <= FIGURES_MAX &&
+	       sizeof(counts_figures) / sizeof(*counts_figures) <= FIGURES_MAX,
+	       "there is room for the sum of each");
+
+uint64_t figure_whole(const struct figure *f, const void *of)
+{
+	const char *field = (const char *)of + f->offset;
+	uint64_t large;
+	uint32_t small;
+
+	if (f->size == sizeof(small)) {
+		memcpy(&small, field, sizeof(small));
+		return small;
+	}
+	memcpy(&large, field, sizeof(large));
+	return large;
+}
+
+void figure_print(const struct figure *f, const void *of, FILE *out)
+{
+	double fraction;
+
+	if (!f->fraction) {
+		fprintf(out, "%" PRIu64, figure_whole(f, of));
+		return;
+	}
+	memcpy(&fraction, (const char *)of + f->offset, sizeof(fraction));
+	fprintf(out, "%.3f", fraction);
+}
+
+void sums_add(uint64_t sum[FIGURES_MAX], const struct figure *figures,
+	      const void *of)
+{
+	unsigned int i;
+
+	for (i = 0; figures[i].name; i++) {
+		if (figures[i].counts)
+			sum[i] += figure_whole(&figures[i], of);
+	}
+}
