@@ -95,6 +95,27 @@ static int open_stats(struct program *p, unsigned int pipes)
 	return -1;
 }
 
+/* Once an interval, if there is anything new. */
+static void tell_limits(struct program *p)
+{
+	struct refusals *refusals = &p->engine.refusals;
+
+	if (!refusals->changed)
+		return;
+	refusals->changed = false;
+	stats_limits(p->engine.stats, refusals);
+}
+
+static void limits_timer(struct timer *t)
+{
+	struct program *p = container_of(t, struct program, limits_timer);
+	double seconds = p->engine.settings->stats_interval;
+
+	tell_limits(p);
+	loop_timer_in(p->engine.loop, t,
+		      (int64_t)(seconds * (double)NS_PER_SEC));
+}
+
 /* What root alone may do has been done. A new pipe's --cc will come later. */
 static int become(struct program *p)
 {
@@ -127,6 +148,8 @@ static int serve(struct program *p, unsigned int pipes)
 
 	if (!err)
 		err = open_stats(p, pipes);
+	if (!err && p->engine.stats)
+		limits_timer(&p->limits_timer);
 	if (!err)
 		err = become(p);
 	if (!err) {
@@ -137,6 +160,7 @@ static int serve(struct program *p, unsigned int pipes)
 				  strerror(-err));
 	}
 	p->ops->close(p);
+	tell_limits(p);
 	stats_close(p->engine.stats);
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -149,6 +173,7 @@ int program_run(struct program *p, const struct program_ops *ops,
 
 	p->ops = ops;
 	p->print_timer.fire = print_on;
+	p->limits_timer.fire = limits_timer;
 	log_init(&p->log, ops->name, (enum log_level)settings->verbosity);
 	sock_raise_limit();
 	if (engine_init(&p->engine, settings, &p->log)) {

@@ -32,6 +32,7 @@ int engine_init(struct engine *engine, const struct settings *settings,
 	loop_task_init(&engine->relief, relieve);
 	engine->loop = loop_new();
 	engine->scratch = malloc(SCRATCH);
+	refusals_init(&engine->refusals, engine->loop, log, refusal_kinds);
 	if (engine->loop && engine->scratch)
 		return 0;
 	engine_fini(engine);
@@ -41,6 +42,7 @@ int engine_init(struct engine *engine, const struct settings *settings,
 void engine_fini(struct engine *engine)
 {
 	orphans_free(engine);
+	refusals_fini(&engine->refusals);
 	loop_free(engine->loop);
 	free(engine->scratch);
 	engine->loop = NULL;

@@ -21,6 +21,7 @@
 
 #include "../base/list.h"
 #include "../base/loop.h"
+#include "../settings/refusal.h"
 #include "../settings/settings.h"
 #include "../wire/destination.h"
 #include "hoard.h"
@@ -47,6 +48,7 @@ struct engine {
 	size_t kept;		/* sent and not acknowledged, by all sessions */
 	unsigned int sessions;	/* numbered from 1 */
 	struct list extended;	/* sessions that a HELLO can name */
+	struct refusals refusals;	/* which limits were met, and by whom */
 };
 
 int engine_init(struct engine *engine, const struct settings *settings,

@@ -23,6 +23,7 @@
 #include "../path/losses.h"
 #include "../pipe/pipe.h"
 #include "../sched/sched.h"
+#include "../settings/refusal.h"
 #include "../settings/settings.h"
 
 /* Unwritten bytes that are worth a write before the interval ends. */
@@ -396,5 +397,19 @@ void stats_counters(struct stats *st, unsigned int session,
 	put_u64(st, "again", counts->again);
 	put_u64(st, "again_bytes", counts->again_bytes);
 	put_u64(st, "copies", counts->copies);
+	end(st, now);
+}
+
+void stats_limits(struct stats *st, const struct refusals *refusals)
+{
+	int64_t now = loop_clock();
+	unsigned int i;
+
+	if (is_off(st))
+		return;
+	begin(st, "limits");
+	put_time(st, "time", now);
+	for (i = 0; i < REFUSAL_KINDS; i++)
+		put_u64(st, refusal_kinds[i].name, refusals->count[i]);
 	end(st, now);
 }
