@@ -16,6 +16,8 @@ enum {
 	MAX_SESSIONS = 64,	/* unless told */
 	MAX_SESSIONS_MAX = 65536,
 	MAX_CONNECTS = 1024,
+	MAX_OPENS = 5000,	/* in a second */
+	MAX_OPENS_MAX = 1000000,
 	CONNECT_TIMEOUT_S = 10,
 	CONNECT_TIMEOUT_MAX_S = 3600,
 	MAX_MEMORY_MIB = 1 << 20,
@@ -42,10 +44,13 @@ static const struct option_spec own_options[] = {
 	{ "max-connects", "N",
 	  "connects to servers that a session may have under way, more of "
 	  "them wait (default 1024)" },
+	{ "max-opens", "N",
+	  "connects to servers that a session may begin in a second, more of "
+	  "them wait (default 5000)" },
 	{ "max-sessions", "N", "local proxies at a time (default 64)" },
 	{ "max-sessions-each", "N",
-	  "local proxies at a time from one address (default: a quarter of "
-	  "--max-sessions)" },
+	  "local proxies at a time from one address, or network of 64 bits of "
+	  "IPv6 (default: an eighth of --max-sessions)" },
 	{ "resume", "SECONDS",
 	  "extension: how long a session without pipes is kept, four of an "
 	  "address at most; 0: not at all (default 120)" },
@@ -224,6 +229,9 @@ static int set_own(void *options, const char *name, const char *value,
 	if (!strcmp(name, "max-connects"))
 		return set_limit(&o->max_connects, WIRE_ID_MAX, name, value,
 				 why, why_len);
+	if (!strcmp(name, "max-opens"))
+		return set_limit(&o->max_opens, MAX_OPENS_MAX, name, value,
+				 why, why_len);
 	return add_rule(o, name, value, why, why_len);
 }
 
@@ -236,7 +244,7 @@ static int finish(void *options, char *const *arguments, char *why,
 			       why_len))
 		return -1;
 	if (!o->max_sessions_each)
-		o->max_sessions_each = (o->max_sessions + 3) / 4;
+		o->max_sessions_each = (o->max_sessions + 7) / 8;
 	if (!o->listens && add_listen(o, "0.0.0.0", why, why_len))
 		return -1;
 	return set_default_extended(o, why, why_len);
@@ -278,6 +286,7 @@ bool options_parse(struct options *o, int argc, char **argv, int *status)
 	access_init(&o->access);
 	o->max_sessions = MAX_SESSIONS;
 	o->max_connects = MAX_CONNECTS;
+	o->max_opens = MAX_OPENS;
 	o->connect_timeout = CONNECT_TIMEOUT_S * NS_PER_SEC;
 	return command_line_parse(&command_line, &o->settings, o, argc, argv,
 				  status);
