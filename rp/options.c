@@ -20,7 +20,6 @@ enum {
 	MAX_OPENS_MAX = 1000000,
 	CONNECT_TIMEOUT_S = 10,
 	CONNECT_TIMEOUT_MAX_S = 3600,
-	MAX_MEMORY_MIB = 1 << 20,
 	RESUME_MAX_S = 65535,	/* WELCOME tells it in 16 bits */
 };
 
@@ -55,8 +54,7 @@ static const struct option_spec own_options[] = {
 	  "extension: how long a session without pipes is kept, four of an "
 	  "address at most; 0: not at all (default 120)" },
 	{ "max-memory", "MIB",
-	  "of all local proxies, for what waits for servers (default 640); half "
-	  "of it for one address" },
+	  "an older name of --memory; one address may hold half of it" },
 	{ NULL, NULL, NULL },
 };
 
@@ -181,17 +179,6 @@ static int set_limit(unsigned int *limit, unsigned int max, const char *name,
 	return 0;
 }
 
-static int set_max_memory(struct options *o, const char *value, char *why,
-			  size_t why_len)
-{
-	unsigned int mib = 0;
-
-	if (set_limit(&mib, MAX_MEMORY_MIB, "max-memory", value, why, why_len))
-		return -1;
-	o->settings.max_held = (size_t)mib << 20;
-	return 0;
-}
-
 static int set_resume(struct options *o, const char *value, char *why,
 		      size_t why_len)
 {
@@ -223,7 +210,8 @@ static int set_own(void *options, const char *name, const char *value,
 		return set_limit(&o->max_sessions_each, MAX_SESSIONS_MAX, name,
 				 value, why, why_len);
 	if (!strcmp(name, "max-memory"))
-		return set_max_memory(o, value, why, why_len);
+		return settings_set_memory(&o->settings, name, value, why,
+					   why_len);
 	if (!strcmp(name, "resume"))
 		return set_resume(o, value, why, why_len);
 	if (!strcmp(name, "max-connects"))
@@ -274,7 +262,7 @@ static const struct command_line command_line = {
 	.finish = finish,
 };
 
-_Static_assert(PIPES_MAX == 64 && HELD_MAX >> 20 == 640 &&
+_Static_assert(PIPES_MAX == 64 && MEMORY_SHARE == 4 &&
 	       WIRE_PORT == 6000 && WIRE_PORT_EXTENDED == 6010 &&
 	       RESUME_SECONDS == 120 && ALONE_EACH == 4,
 	       "--help names these numbers");

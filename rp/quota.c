@@ -109,7 +109,7 @@ int quota_take(struct quota *q, struct quota_share *share,
 			return -ENOMEM;
 		a->payer = payer_of(peer);
 		list_init(&a->shares);
-		hoard_init(&a->hoard, q->hoard, q->hoard->max / 2);
+		hoard_init(&a->hoard, q->hoard, q->hoard_each);
 		list_add_tail(&q->addresses, &a->member);
 	}
 	share->address = a;
@@ -150,6 +150,7 @@ void quota_init(struct quota *q, struct hoard *hoard, unsigned int max,
 		bool (*is_idle)(const struct quota_share *share))
 {
 	q->hoard = hoard;
+	q->hoard_each = hoard->max / 2;
 	q->max = max;
 	q->max_each = max_each;
 	q->sessions = 0;

@@ -27,7 +27,8 @@ struct quota_share {		/* of one session, embedded in what owns it */
 };
 
 struct quota {
-	struct hoard *hoard;	/* of the process */
+	struct hoard *hoard;	/* of the process, */
+	size_t hoard_each;	/* and of it, of one peer */
 	unsigned int max, max_each;
 	unsigned int sessions;
 	struct list addresses;

@@ -39,6 +39,18 @@ int engine_init(struct engine *engine, const struct settings *settings,
 	return -1;
 }
 
+void engine_balance(struct engine *engine)
+{
+	size_t all = engine->settings->max_held;
+	size_t least = all / HOARD_SHARE;
+	size_t taken = engine->kept + engine->orphaned +
+		       (size_t)engine->conns * CONN_MEMORY;
+
+	engine->hoard.max = taken < all - least ? all - taken : least;
+	if (engine->hoard.bytes > engine->hoard.max)
+		loop_after(engine->loop, &engine->relief);
+}
+
 void engine_fini(struct engine *engine)
 {
 	orphans_free(engine);
@@ -120,6 +132,8 @@ static void conn_is_gone(struct conn *c)
 		s->dialect->conn_gone(s, c);
 	conn_free(c);
 	s->nconns--;
+	s->engine->conns--;
+	engine_balance(s->engine);
 	session_tell_room(s);
 }
 
@@ -142,6 +156,8 @@ struct conn *session_conn_new(struct session *s, uint16_t id)
 		return NULL;
 	list_add_tail(&s->conns, &c->member);
 	s->nconns++;
+	s->engine->conns++;
+	engine_balance(s->engine);
 	return c;
 }
 
@@ -150,9 +166,17 @@ bool session_is_up(const struct session *s)
 	return !s->dead && !s->stopping;
 }
 
+bool session_is_crowded(const struct session *s)
+{
+	const struct engine *engine = s->engine;
+	size_t most = engine->settings->max_held / CONNS_SHARE / CONN_MEMORY;
+
+	return s->nconns > 1 && s->nconns + engine->conns > most;
+}
+
 bool session_has_room(const struct session *s)
 {
-	return session_is_up(s) &&
+	return session_is_up(s) && !session_is_crowded(s) &&
 	       s->nconns < s->engine->settings->max_conns &&
 	       s->dialect->has_id(s);
 }
@@ -358,8 +382,10 @@ void session_free(struct session *s)
 {
 	unsigned int i;
 
+	s->engine->conns -= s->nconns;
 	while (!list_empty(&s->conns))
 		orphan(s->engine, list_first(&s->conns, struct conn, member));
+	engine_balance(s->engine);
 	stop_timers(s);
 	for (i = 0; i < s->npipes; i++)
 		pipe_free(s->pipes[i]);

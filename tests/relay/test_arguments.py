@@ -73,6 +73,7 @@ RP_WRONG = [
     (["--max-opens", "0", "4"], "--max-opens"),
     (["--max-connects", "0", "4"], "--max-connects"),
     (["--max-memory", "0", "4"], "--max-memory"),
+    (["--memory", "1G", "4"], "--memory"),
     (["--max-connects", "65536", "4"], "--max-connects"),
     (["--resume", "-1", "4"], "--resume"),
     (["--resume", "65536", "4"], "--resume"),
@@ -140,7 +141,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
     options = {"--binding", "--app-buffer", "--pipe-sndbuf", "--pipe-policy", "--conn-policy",
                "--cc", "--seed", "--stats", "--stats-interval", "--verbose", "--quiet", "--help",
                "--version", "--max-conns", "--pipe", "--sctp-loss", "--aggregate",
-               "--lambda", "--window-memory", "--keep", "--user", "--config",
+               "--lambda", "--memory", "--window-memory", "--keep", "--user", "--config",
                "--check"}  # fmt: skip
     options |= (
         {
