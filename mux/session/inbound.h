@@ -37,6 +37,7 @@ struct inbound {
 	struct timer pause_timer;
 	struct timer gap_timer;	/* runs while anything is early */
 	struct reader reader;
+	uint64_t messages;	/* that this round has brought */
 	struct task read;
 };
 
