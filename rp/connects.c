@@ -11,10 +11,10 @@
 
 #include "../mux/base/log.h"
 #include "../mux/base/resolver.h"
-#include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
 #include "../mux/conn/conn.h"
 #include "../mux/session/session.h"
+#include "../mux/settings/refusal.h"
 #include "call.h"
 #include "options.h"
 #include "reach.h"
@@ -71,19 +71,28 @@ static enum conn_end end_of(int err)
 	}
 }
 
+static bool say_it(const struct connects *all, enum refusal what,
+		   const struct conn *c)
+{
+	return refusals_note(&all->engine->refusals, what,
+			     session_peer(c->owner));
+}
+
 /* While a shortage lasts it meets every connection, so it is logged seldom. */
 static void say_short(struct connects *all, const struct conn *c, int err)
 {
+	bool ports = err == EADDRNOTAVAIL || err == EAGAIN;
 	struct log *log = all->engine->log;
 	char text[CONN_TEXT];
 
-	if (!seldom(&all->said_at, all->engine->loop))
+	if (!say_it(all, ports ? REFUSAL_PORTS : err == EMFILE ?
+		    REFUSAL_DESCRIPTORS : REFUSAL_MEMORY, c))
 		return;
 	conn_text(c, text);
 	if (err == EMFILE)
 		log_warn(log, "%s and others were refused: no descriptor is left for them; "
 			 "more: ulimit -n (now %lu)", text, sock_limit());
-	else if (err == EADDRNOTAVAIL || err == EAGAIN)
+	else if (ports)
 		log_warn(log, "%s and others were refused: no local port is left",
 			 text);
 	else
@@ -167,7 +176,12 @@ static void begin_name(struct connector *c, struct conn *conn)
 
 static void begin(struct connector *c, struct conn *conn)
 {
+	int64_t now = loop_now(c->all->engine->loop);
+
 	list_del(&conn->dialling);
+	c->open_at = (c->open_at > now ? c->open_at : now) +
+		     NS_PER_SEC / c->all->options->max_opens;
+	c->waits = false;
 	c->under_way++;
 	c->sockets++;
 	if (conn->dst->kind == DESTINATION_NAME)
@@ -176,30 +190,68 @@ static void begin(struct connector *c, struct conn *conn)
 		begin_address(c, conn);
 }
 
-static bool is_full(struct connector *c, const struct conn *first)
+static bool is_full(const struct connector *c)
 {
-	struct engine *engine = c->all->engine;
-	unsigned int max = c->all->options->max_connects;
+	return c->under_way >= c->all->options->max_connects;
+}
+
+/* How long until another one may be begun; 0: now. */
+static int64_t too_early_by(const struct connector *c)
+{
+	int64_t ahead = c->open_at - loop_now(c->all->engine->loop);
+
+	return ahead > NS_PER_SEC ? ahead - NS_PER_SEC : 0;
+}
+
+/* Those in line have to wait: once until one of them may begin. */
+static void say_they_wait(struct connector *c, bool full)
+{
+	const struct options *o = c->all->options;
+	struct log *log = c->all->engine->log;
+	const struct conn *first = list_first(&c->in_line, struct conn,
+					      dialling);
 	char text[CONN_TEXT];
 
-	if (c->under_way < max)
-		return false;
-	if (seldom(&c->said_at, engine->loop))
-		log_warn(engine->log, "%s and others have to wait: %u connects "
-			 "of this session are under way (--max-connects)",
-			 conn_text(first, text), max);
-	return true;
+	if (c->waits)
+		return;
+	c->waits = true;
+	if (!say_it(c->all, full ? REFUSAL_CONNECTS : REFUSAL_OPENS, first))
+		return;
+	conn_text(first, text);
+	if (full)
+		log_warn(log, "%s and others have to wait: %u connects of this "
+			 "session are under way (--max-connects)", text,
+			 o->max_connects);
+	else
+		log_warn(log, "%s and others have to wait: this session opens "
+			 "more than %u in a second (--max-opens)", text,
+			 o->max_opens);
 }
 
 /* Its turn comes, if it has somebody in line and may connect. */
 static void line_up(struct connector *c)
 {
-	if (list_empty(&c->in_line) ||
-	    is_full(c, list_first(&c->in_line, struct conn, dialling)))
+	struct loop *loop = c->all->engine->loop;
+	int64_t early = too_early_by(c);
+
+	if (list_empty(&c->in_line))
 		return;
+	if (is_full(c)) {
+		say_they_wait(c, true);
+		return;
+	}
+	if (early && !loop_timer_in(loop, &c->open_timer, early)) {
+		say_they_wait(c, false);
+		return;
+	}
 	if (list_empty(&c->member))
 		list_add_tail(&c->all->in_line, &c->member);
-	loop_after(c->all->engine->loop, &c->all->turn);
+	loop_after(loop, &c->all->turn);
+}
+
+static void open_again(struct timer *t)
+{
+	line_up(container_of(t, struct connector, open_timer));
 }
 
 /* The first of one session, which stands last then if it has more. */
@@ -276,6 +328,7 @@ void connector_init(struct connector *c, struct connects *all, bool local)
 	memset(c, 0, sizeof(*c));
 	c->all = all;
 	c->local = local;
+	c->open_timer.fire = open_again;
 	list_init(&c->member);
 	list_init(&c->in_line);
 	list_init(&c->calls);
@@ -284,6 +337,7 @@ void connector_init(struct connector *c, struct connects *all, bool local)
 
 void connector_fini(struct connector *c)
 {
+	loop_timer_stop(c->all->engine->loop, &c->open_timer);
 	while (!list_empty(&c->in_line))
 		conn_abort(list_first(&c->in_line, struct conn, dialling),
 			   CONN_END_SESSION);
@@ -298,7 +352,6 @@ int connects_init(struct connects *all, struct engine *engine,
 	all->engine = engine;
 	all->options = options;
 	all->reach = reach;
-	all->said_at = 0;
 	list_init(&all->in_line);
 	loop_task_init(&all->turn, take_turn);
 	all->names = resolver_new(engine->loop, LOOKUP_THREADS);

@@ -10,10 +10,13 @@
  * Where to is held against the rules first: see reach.h. A name may lead to
  * several addresses, so its way is longer: see call.h.
  *
- * A session may have --max-connects under way; more of its connections stay in
- * line until one of them comes to an end, and are refused when that takes as
- * long as a connect() may. A connection that ends before its connect() does,
- * with nothing to be delivered, gives its local port back at once.
+ * A session may have --max-connects under way, and begin --max-opens in a second; more
+ * of its connections stay in line until one of them comes to an end, or the time has
+ * come, and are refused when that takes as long as a connect() may. A connection
+ * counts as under way until its connect() is over or was cancelled: one that ends
+ * before, with nothing to be delivered, gives its local port back at once. So who
+ * opens and resets does not have more under way than others, but it could begin them
+ * as fast as it can write. A second's worth may be begun at once by who began none.
  */
 #ifndef TM3_RP_CONNECTS_H
 #define TM3_RP_CONNECTS_H
@@ -40,7 +43,6 @@ struct connects {
 	struct resolver *names;
 	struct list in_line;	/* the sessions whose turn comes */
 	struct task turn;
-	int64_t said_at;	/* when a shortage was logged; 0 never */
 };
 
 struct connector {		/* of one session */
@@ -53,7 +55,9 @@ struct connector {		/* of one session */
 	struct list calls;	/* its connections to names, but those */
 	struct list unasked;	/* whose lookups wait for others, */
 	unsigned int looking;	/* of which there are so many */
-	int64_t said_at;	/* when it was full; 0 never */
+	bool waits;		/* those in line do, and it was counted */
+	int64_t open_at;	/* when the next one is due, if they come evenly */
+	struct timer open_timer;	/* set while those in line wait for that */
 };
 
 /* 0 or -ENOMEM and its like. Call connects_fini() in either case. */

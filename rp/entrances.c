@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../mux/base/sock.h"
+#include "../mux/settings/refusal.h"
 
 struct entrance {
 	struct list member;
@@ -18,10 +19,12 @@ static struct entrance *entrance_at(const struct list *pos)
 }
 
 void entrances_init(struct entrances *e, struct loop *loop, struct log *log,
-		    accepted_fn accepted, void *owner)
+		    struct refusals *refusals, accepted_fn accepted,
+		    void *owner)
 {
 	e->loop = loop;
 	e->log = log;
+	e->refusals = refusals;
 	e->accepted = accepted;
 	e->owner = owner;
 	list_init(&e->all);
@@ -44,6 +47,7 @@ int entrances_open(struct entrances *e, enum transport kind,
 		free(new);
 		return err;
 	}
+	listener_counts_in(new->listener, e->refusals, REFUSAL_DESCRIPTORS);
 	list_add_tail(&e->all, &new->member);
 	return 0;
 }

@@ -14,17 +14,20 @@
 
 struct log;
 struct loop;
+struct refusals;
 
 struct entrances {
 	struct loop *loop;
 	struct log *log;
+	struct refusals *refusals;
 	accepted_fn accepted;
 	void *owner;		/* of the listeners */
 	struct list all;
 };
 
 void entrances_init(struct entrances *e, struct loop *loop, struct log *log,
-		    accepted_fn accepted, void *owner);
+		    struct refusals *refusals, accepted_fn accepted,
+		    void *owner);
 
 /* Listen on @addr too, for pipes of @kind. 0 or -errno. */
 int entrances_open(struct entrances *e, enum transport kind,

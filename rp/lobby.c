@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "../mux/base/log.h"
+#include "../mux/base/payer.h"
 #include "../mux/base/sock.h"
 #include "../mux/settings/limits.h"
+#include "../mux/settings/refusal.h"
 #include "access.h"
 
 struct group {
@@ -26,9 +28,18 @@ struct group {
 struct waiter {
 	struct group *group;
 	struct list member;
+	struct place place;
 	struct watch watch;
 	int64_t came_at;
 };
+
+static bool say_it(struct lobby *l, enum refusal what,
+		   const struct sockaddr_storage *peer)
+{
+	char who[PAYER_TEXT];
+
+	return refusals_note(l->refusals, what, payer_name(peer, who));
+}
 
 /* --- groups and who waits in them --- */
 
@@ -63,7 +74,7 @@ static int waiter_leave(struct waiter *w)
 	loop_unwatch(g->lobby->loop, &w->watch);
 	list_del(&w->member);
 	g->n--;
-	g->lobby->waiting--;
+	places_leave(&g->lobby->waiting, &w->place);
 	free(w);
 	return fd;
 }
@@ -86,9 +97,10 @@ static void group_expired(struct timer *t)
 		loop_timer_in(l->loop, t, LOBBY_SETTLE_MAX_MS * NS_PER_MS);
 		return;
 	}
-	log_warn(l->log, "%u of %u pipes came from %s within %g s: closed",
-		 g->n, l->pipes, addr_host(&g->peer, host),
-		 (double)l->patience / (double)NS_PER_SEC);
+	if (say_it(l, REFUSAL_GROUP, &g->peer))
+		log_warn(l->log, "%u of %u pipes came from %s within %g s: closed",
+			 g->n, l->pipes, addr_host(&g->peer, host),
+			 (double)l->patience / (double)NS_PER_SEC);
 	group_dismiss(g);
 }
 
@@ -165,10 +177,11 @@ static void reset_group(struct group *g)
 	struct lobby *l = g->lobby;
 	char host[ADDR_TEXT];
 
-	log_warn(l->log, "%u pipes came from %s at once, and rp was started for "
-		 "%u: all were reset. Either lp was started for another number "
-		 "of pipes, or there are several behind this address",
-		 g->n, addr_host(&g->peer, host), l->pipes);
+	if (say_it(l, REFUSAL_GROUP, &g->peer))
+		log_warn(l->log, "%u pipes came from %s at once, and rp was started for "
+			 "%u: all were reset. Either lp was started for another number "
+			 "of pipes, or there are several behind this address",
+			 g->n, addr_host(&g->peer, host), l->pipes);
 	while (g->n)
 		sock_reset(waiter_leave(waiter_at(g->waiters.next)));
 	group_free(g);
@@ -186,9 +199,10 @@ static void group_settled(struct timer *t)
 		return;
 	}
 	if (surplus) {
-		log_warn(l->log, "%u pipes from %s were closed: they were left "
-			 "over when %u others came at once", surplus,
-			 addr_host(&g->peer, host), l->pipes);
+		if (say_it(l, REFUSAL_GROUP, &g->peer))
+			log_warn(l->log, "%u pipes from %s were closed: they were left "
+				 "over when %u others came at once", surplus,
+				 addr_host(&g->peer, host), l->pipes);
 		close_first(g, surplus);
 	}
 	group_complete(g);
@@ -240,75 +254,108 @@ static int waiter_add(struct group *g, int fd)
 
 	if (!w)
 		return -ENOMEM;
+	err = places_take(&g->lobby->waiting, &w->place, &g->peer);
+	if (err)
+		goto free_waiter;
 	w->group = g;
 	w->came_at = loop_clock();
 	w->watch.ready = waiter_ended;
 	err = loop_watch(g->lobby->loop, &w->watch, fd, EPOLLRDHUP);
-	if (err) {
-		free(w);
-		return err;
-	}
+	if (err)
+		goto leave;
 	list_add_tail(&g->waiters, &w->member);
 	g->n++;
-	g->lobby->waiting++;
 	return 0;
+
+leave:
+	places_leave(&g->lobby->waiting, &w->place);
+free_waiter:
+	free(w);
+	return err;
 }
 
 /* --- who comes in --- */
 
 /* Why a new pipe from @peer cannot stay, or NULL. */
 static const char *objection(struct lobby *l,
-			     const struct sockaddr_storage *peer)
+			     const struct sockaddr_storage *peer,
+			     enum refusal *what)
 {
+	*what = REFUSAL_ALLOW;
 	if (!access_admits(l->access, peer))
 		return "no --allow covers it";
+	*what = REFUSAL_SESSIONS;
 	return l->ops->objection(l, peer);
 }
 
 static void reset_pipe(struct lobby *l, const struct sockaddr_storage *peer,
-		       int fd, const char *why)
+		       int fd, enum refusal what, const char *why)
 {
 	char text[ADDR_TEXT];
 
-	log_warn(l->log, "a pipe from %s was reset: %s", addr_text(peer, text),
-		 why);
+	if (say_it(l, what, peer))
+		log_warn(l->log, "a pipe from %s was reset: %s",
+			 addr_text(peer, text), why);
 	sock_reset(fd);
 }
 
-static void close_oldest_group(struct lobby *l)
+static struct group *group_of(const struct place *p)
 {
-	struct group *g = list_first(&l->groups, struct group, member);
+	return container_of(p, struct waiter, place)->group;
+}
+
+static void close_group(struct group *g, unsigned int waiting)
+{
+	struct lobby *l = g->lobby;
 	char host[ADDR_TEXT];
 
-	log_warn(l->log, "%u of %u pipes from %s were closed: %u pipes wait for "
-		 "the others of their group", g->n, l->pipes,
-		 addr_host(&g->peer, host), l->waiting);
+	if (say_it(l, REFUSAL_WAITING, &g->peer))
+		log_warn(l->log, "%u of %u pipes from %s were closed: %u pipes "
+			 "wait for the others of their group", g->n, l->pipes,
+			 addr_host(&g->peer, host), waiting);
 	group_dismiss(g);
+}
+
+/* Where all of them are of one address, that address is told in another way. */
+static void make_place(struct lobby *l, const struct sockaddr_storage *peer)
+{
+	unsigned int n = places_of(&l->waiting, peer);
+
+	if (n >= l->each) {
+		struct group *oldest = group_of(places_oldest_of(&l->waiting,
+								 peer, NULL));
+
+		if (oldest->n < n)
+			close_group(oldest, n);
+	}
+	if (l->waiting.n >= l->max)
+		close_group(group_of(places_victim(&l->waiting, NULL)),
+			    l->waiting.n);
 }
 
 static void pipe_accepted(struct listener *listener, int fd,
 			  const struct sockaddr_storage *peer)
 {
 	struct lobby *l = listener_owner(listener);
-	const char *why = objection(l, peer);
+	enum refusal what;
+	const char *why = objection(l, peer, &what);
 	struct group *g;
 
 	if (why) {
-		reset_pipe(l, peer, fd, why);
+		reset_pipe(l, peer, fd, what, why);
 		return;
 	}
-	if (l->waiting >= LOBBY_WAITING_MAX)
-		close_oldest_group(l);
+	make_place(l, peer);
 	g = group_find(l, peer);
 	if (!g)
 		g = group_new(l, peer);
 	if (!g || waiter_add(g, fd)) {
-		reset_pipe(l, peer, fd, "memory is short");
+		reset_pipe(l, peer, fd, REFUSAL_MEMORY, "memory is short");
 		if (g && !g->n)
 			group_free(g);
 		return;
 	}
-	if (g->n > LOBBY_GROUP_MAX)
+	if (g->n > l->each)
 		reset_group(g);
 	else if (l->pipes == 1)
 		group_complete(g);	/* nothing can be mixed up */
@@ -320,17 +367,21 @@ static void pipe_accepted(struct listener *listener, int fd,
 /* --- the lobby as a whole --- */
 
 void lobby_init(struct lobby *l, const struct lobby_ops *ops, struct loop *loop,
-		struct log *log, const struct access *access,
-		unsigned int pipes)
+		struct log *log, struct refusals *refusals,
+		const struct access *access, unsigned int pipes)
 {
 	memset(l, 0, sizeof(*l));
 	l->ops = ops;
 	l->loop = loop;
 	l->log = log;
+	l->refusals = refusals;
 	l->access = access;
 	l->pipes = pipes;
+	l->max = LOBBY_WAITING_MAX;
+	l->each = 2 * pipes > LOBBY_EACH ? 2 * pipes : LOBBY_EACH;
+	places_init(&l->waiting, pipes);
 	l->patience = LOBBY_PATIENCE_S * NS_PER_SEC;
-	entrances_init(&l->entrances, loop, log, pipe_accepted, l);
+	entrances_init(&l->entrances, loop, log, refusals, pipe_accepted, l);
 	list_init(&l->groups);
 }
 
@@ -347,7 +398,7 @@ void lobby_print(const struct lobby *l, FILE *out)
 	char host[ADDR_TEXT];
 
 	fprintf(out, "waiting for the others of their group: %u pipes%s\n",
-		l->waiting,
+		l->waiting.n,
 		entrances_are_short(&l->entrances) ?
 		" (no descriptors for more)" : "");
 	list_each(pos, tmp, &l->groups) {

@@ -19,11 +19,13 @@
  *    reset; local proxies dial again, at different times. So it also ends for
  *    one local proxy that was started for more pipes than rp.
  *
- * All of it is bounded. Sessions are by ops->objection(). Of one address no more
- * than LOBBY_GROUP_MAX pipes wait, so that it cannot take the places of others. Of
- * more pipes than LOBBY_WAITING_MAX the oldest group is closed, so that those that
- * never become complete do not shut out others. When descriptors run out the listeners
- * pause for a moment.
+ * All of it is bounded. Sessions are by ops->objection(). Of one peer (see payer.h) as
+ * many pipes wait as two sessions have, LOBBY_EACH at least: with fewer it could not be
+ * seen that there are two. If there are more at one address they are reset; if they come
+ * from several addresses that count for one, its oldest group is closed. Of more pipes
+ * than LOBBY_WAITING_MAX in all a group goes as places.h says, so that those that never
+ * become complete do not shut out others. When descriptors run out the listeners pause
+ * for a moment.
  */
 #ifndef TM3_RP_LOBBY_H
 #define TM3_RP_LOBBY_H
@@ -35,10 +37,11 @@
 #include "../mux/base/list.h"
 #include "../mux/base/loop.h"
 #include "entrances.h"
+#include "places.h"
 
 enum {
-	LOBBY_WAITING_MAX = 1024,	/* pipes; the oldest group is closed */
-	LOBBY_GROUP_MAX = 128,		/* pipes of one address; all are reset */
+	LOBBY_WAITING_MAX = 1024,	/* pipes */
+	LOBBY_EACH = 64,		/* of one peer, or of two sessions */
 	LOBBY_SETTLE_MIN_MS = 4,	/* whether more pipes come */
 	LOBBY_SETTLE_MAX_MS = 250,
 	LOBBY_PATIENCE_S = 10,		/* until a group must be complete */
@@ -47,6 +50,7 @@ enum {
 struct access;
 struct lobby;
 struct log;
+struct refusals;
 
 struct lobby_ops {
 	/* Why there can be no other session with @peer, or NULL. */
@@ -61,17 +65,19 @@ struct lobby {
 	const struct lobby_ops *ops;
 	struct loop *loop;
 	struct log *log;
+	struct refusals *refusals;
 	const struct access *access;
 	unsigned int pipes;	/* of a session */
 	int64_t patience;	/* ns, LOBBY_PATIENCE_S but in tests */
 	struct entrances entrances;	/* to be opened by the owner */
 	struct list groups;
-	unsigned int waiting;	/* pipes in all groups */
+	struct places waiting;	/* pipes in all groups, */
+	unsigned int max, each;	/* as many as these; @max may be less in tests */
 };
 
 void lobby_init(struct lobby *l, const struct lobby_ops *ops, struct loop *loop,
-		struct log *log, const struct access *access,
-		unsigned int pipes);
+		struct log *log, struct refusals *refusals,
+		const struct access *access, unsigned int pipes);
 
 /* Stop listening, and close every waiting pipe. */
 void lobby_close(struct lobby *l);

@@ -16,9 +16,10 @@ enum {
 	MAX_SESSIONS = 64,	/* unless told */
 	MAX_SESSIONS_MAX = 65536,
 	MAX_CONNECTS = 1024,
+	MAX_OPENS = 5000,	/* in a second */
+	MAX_OPENS_MAX = 1000000,
 	CONNECT_TIMEOUT_S = 10,
 	CONNECT_TIMEOUT_MAX_S = 3600,
-	MAX_MEMORY_MIB = 1 << 20,
 	RESUME_MAX_S = 65535,	/* WELCOME tells it in 16 bits */
 };
 
@@ -42,16 +43,18 @@ static const struct option_spec own_options[] = {
 	{ "max-connects", "N",
 	  "connects to servers that a session may have under way, more of "
 	  "them wait (default 1024)" },
+	{ "max-opens", "N",
+	  "connects to servers that a session may begin in a second, more of "
+	  "them wait (default 5000)" },
 	{ "max-sessions", "N", "local proxies at a time (default 64)" },
 	{ "max-sessions-each", "N",
-	  "local proxies at a time from one address (default: a quarter of "
-	  "--max-sessions)" },
+	  "local proxies at a time from one address, or network of 64 bits of "
+	  "IPv6 (default: an eighth of --max-sessions)" },
 	{ "resume", "SECONDS",
 	  "extension: how long a session without pipes is kept, four of an "
 	  "address at most; 0: not at all (default 120)" },
 	{ "max-memory", "MIB",
-	  "of all local proxies, for what waits for servers (default 640); half "
-	  "of it for one address" },
+	  "an older name of --memory; one address may hold half of it" },
 	{ NULL, NULL, NULL },
 };
 
@@ -181,17 +184,6 @@ static int set_limit(unsigned int *limit, unsigned int max, const char *name,
 	return 0;
 }
 
-static int set_max_memory(struct options *o, const char *value, char *why,
-			  size_t why_len)
-{
-	unsigned int mib = 0;
-
-	if (set_limit(&mib, MAX_MEMORY_MIB, "max-memory", value, why, why_len))
-		return -1;
-	o->settings.max_held = (size_t)mib << 20;
-	return 0;
-}
-
 static int set_resume(struct options *o, const char *value, char *why,
 		      size_t why_len)
 {
@@ -223,11 +215,15 @@ static int set_own(void *options, const char *name, const char *value,
 		return set_limit(&o->max_sessions_each, MAX_SESSIONS_MAX, name,
 				 value, why, why_len);
 	if (!strcmp(name, "max-memory"))
-		return set_max_memory(o, value, why, why_len);
+		return settings_set_memory(&o->settings, name, value, why,
+					   why_len);
 	if (!strcmp(name, "resume"))
 		return set_resume(o, value, why, why_len);
 	if (!strcmp(name, "max-connects"))
 		return set_limit(&o->max_connects, WIRE_ID_MAX, name, value,
+				 why, why_len);
+	if (!strcmp(name, "max-opens"))
+		return set_limit(&o->max_opens, MAX_OPENS_MAX, name, value,
 				 why, why_len);
 	return add_rule(o, name, value, why, why_len);
 }
@@ -241,7 +237,7 @@ static int finish(void *options, char *const *arguments, char *why,
 			       why_len))
 		return -1;
 	if (!o->max_sessions_each)
-		o->max_sessions_each = (o->max_sessions + 3) / 4;
+		o->max_sessions_each = (o->max_sessions + 7) / 8;
 	if (!o->listens && add_listen(o, "0.0.0.0", why, why_len))
 		return -1;
 	return set_default_extended(o, why, why_len);
@@ -272,7 +268,7 @@ static const struct command_line command_line = {
 	.finish = finish,
 };
 
-_Static_assert(PIPES_MAX == 64 && HELD_MAX >> 20 == 640 &&
+_Static_assert(PIPES_MAX == 64 && MEMORY_SHARE == 4 &&
 	       WIRE_PORT == 6000 && WIRE_PORT_EXTENDED == 6010 &&
 	       RESUME_SECONDS == 120 && ALONE_EACH == 4,
 	       "--help names these numbers");
@@ -284,6 +280,7 @@ static void init(struct options *o)
 	access_init(&o->access);
 	o->max_sessions = MAX_SESSIONS;
 	o->max_connects = MAX_CONNECTS;
+	o->max_opens = MAX_OPENS;
 	o->connect_timeout = CONNECT_TIMEOUT_S * NS_PER_SEC;
 }
 

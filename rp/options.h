@@ -31,6 +31,7 @@ struct options {
 	unsigned int max_sessions;
 	unsigned int max_sessions_each;	/* of one address */
 	unsigned int max_connects;	/* of a session, under way */
+	unsigned int max_opens;		/* of a session, in a second */
 	int64_t connect_timeout;	/* ns */
 	struct words words;	/* all of it, as it was given */
 };

@@ -2,54 +2,36 @@
 #include "quota.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "../mux/base/sock.h"
-
-enum { KEY_LEN = 9, V6_KEY_BYTES = 8 };
+#include "../mux/base/payer.h"
 
 struct quota_address {
 	struct list member;
-	uint8_t key[KEY_LEN];
+	struct payer payer;
 	unsigned int n;
 	struct list shares;	/* the oldest first */
 	struct hoard hoard;	/* of their sessions */
 };
 
-static void make_key(const struct sockaddr_storage *peer, uint8_t key[KEY_LEN])
-{
-	const struct sockaddr_in6 *in6 = (const void *)peer;
-
-	memset(key, 0, KEY_LEN);
-	if (addr_v4(peer, key + 1)) {
-		key[0] = 4;
-	} else if (peer->ss_family == AF_INET6) {
-		key[0] = 6;
-		memcpy(key + 1, &in6->sin6_addr, V6_KEY_BYTES);
-	}
-}
-
 static struct quota_address *find(const struct quota *q,
 				  const struct sockaddr_storage *peer)
 {
+	const struct payer payer = payer_of(peer);
 	struct list *pos, *tmp;
-	uint8_t key[KEY_LEN];
 
-	make_key(peer, key);
 	list_each(pos, tmp, &q->addresses) {
 		struct quota_address *a = list_entry(pos, struct quota_address,
 						     member);
 
-		if (!memcmp(a->key, key, KEY_LEN))
+		if (payer_is(&a->payer, &payer))
 			return a;
 	}
 	return NULL;
 }
 
-static struct quota_share *oldest_idle(const struct quota *q,
-				       const struct quota_address *a)
+static struct quota_share *oldest(const struct quota *q,
+				  const struct quota_address *a, bool idle)
 {
 	struct list *pos, *tmp;
 
@@ -57,15 +39,15 @@ static struct quota_share *oldest_idle(const struct quota *q,
 		struct quota_share *share = list_entry(pos, struct quota_share,
 						       member);
 
-		if (q->is_idle(share))
+		if (!idle || q->is_idle(share))
 			return share;
 	}
 	return NULL;
 }
 
 /* Of the address that has most sessions, which must be more than @least. */
-static struct quota_share *idle_of_most(const struct quota *q,
-					unsigned int least)
+static struct quota_share *oldest_of_most(const struct quota *q,
+					  unsigned int least, bool idle)
 {
 	struct quota_share *found = NULL;
 	unsigned int most = least;
@@ -78,13 +60,25 @@ static struct quota_share *idle_of_most(const struct quota *q,
 
 		if (a->n <= most)
 			continue;
-		share = oldest_idle(q, a);
+		share = oldest(q, a, idle);
 		if (!share)
 			continue;
 		found = share;
 		most = a->n;
 	}
 	return found;
+}
+
+/* For another session of an address that has @n. */
+static struct quota_share *who_goes(const struct quota *q, unsigned int n)
+{
+	struct quota_share *share = oldest_of_most(q, n + 1, true);
+
+	if (!share)
+		share = oldest_of_most(q, n + 1, false);
+	if (!share && !n)
+		share = oldest_of_most(q, 0, true);
+	return share;
 }
 
 const char *quota_objection(struct quota *q,
@@ -100,7 +94,7 @@ const char *quota_objection(struct quota *q,
 		       "--max-sessions-each allows";
 	if (q->sessions < q->max)
 		return NULL;
-	*victim = idle_of_most(q, n + 1);
+	*victim = who_goes(q, n);
 	return "there are as many sessions as --max-sessions allows";
 }
 
@@ -113,9 +107,9 @@ int quota_take(struct quota *q, struct quota_share *share,
 		a = calloc(1, sizeof(*a));
 		if (!a)
 			return -ENOMEM;
-		make_key(peer, a->key);
+		a->payer = payer_of(peer);
 		list_init(&a->shares);
-		hoard_init(&a->hoard, q->hoard, q->hoard->max / 2);
+		hoard_init(&a->hoard, q->hoard, q->hoard_each);
 		list_add_tail(&q->addresses, &a->member);
 	}
 	share->address = a;
@@ -156,6 +150,7 @@ void quota_init(struct quota *q, struct hoard *hoard, unsigned int max,
 		bool (*is_idle)(const struct quota_share *share))
 {
 	q->hoard = hoard;
+	q->hoard_each = hoard->max / 2;
 	q->max = max;
 	q->max_each = max_each;
 	q->sessions = 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many sessions each address has, so that one address cannot shut out all
- * others. IPv6 addresses are told apart by their first 64 bits, because whoever
- * has one of them has all of them.
+ * How many sessions each peer (see payer.h) has, so that none can shut out all
+ * others.
  *
- * An address at its own limit gets no more sessions. When there are as many as
- * there may be of all addresses together, one may have to go for a new one: the
- * oldest idle session of the address that has most, if that does not leave this
- * address with fewer than the newcomer's.
+ * A peer at its own limit gets no more sessions. When there are as many as there may
+ * be of all peers together, one has to go for a new one, of a peer that has fewer
+ * after that: the oldest idle session of the peer that has most, or if nobody is idle
+ * the oldest one of the peer that has most. Where nobody has more than one, an
+ * idle one still goes for a newcomer who has none: nothing is lost with it.
  */
 #ifndef TM3_RP_QUOTA_H
 #define TM3_RP_QUOTA_H
@@ -27,7 +27,8 @@ struct quota_share {		/* of one session, embedded in what owns it */
 };
 
 struct quota {
-	struct hoard *hoard;	/* of the process */
+	struct hoard *hoard;	/* of the process, */
+	size_t hoard_each;	/* and of it, of one peer */
 	unsigned int max, max_each;
 	unsigned int sessions;
 	struct list addresses;

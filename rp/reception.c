@@ -5,13 +5,16 @@
 #include <string.h>
 
 #include "../mux/base/log.h"
+#include "../mux/base/payer.h"
 #include "../mux/base/sock.h"
 #include "../mux/session/greeting.h"
+#include "../mux/settings/refusal.h"
 #include "access.h"
 
 struct caller {			/* a pipe whose HELLO is awaited */
 	struct reception *reception;
 	struct list member;
+	struct place place;
 	struct sockaddr_storage peer;
 	struct greeting *greeting;
 };
@@ -21,11 +24,19 @@ static struct caller *caller_at(const struct list *pos)
 	return list_entry(pos, struct caller, member);
 }
 
+static bool say_it(struct reception *r, enum refusal what,
+		   const struct sockaddr_storage *peer)
+{
+	char who[PAYER_TEXT];
+
+	return refusals_note(r->refusals, what, payer_name(peer, who));
+}
+
 /* Its descriptor is not looked at. */
 static void caller_free(struct caller *c)
 {
 	list_del(&c->member);
-	c->reception->waiting--;
+	places_leave(&c->reception->waiting, &c->place);
 	free(c);
 }
 
@@ -60,14 +71,17 @@ static void no_hello(struct greeting *g, enum greeting_failure why)
 			  "HELLO", text);
 		break;
 	case GREETING_SILENT:
-		log_warn(log, "a pipe from %s was closed: it did not say HELLO "
-			 "within %g s", text, (double)c->reception->patience /
-			 (double)NS_PER_SEC);
+		if (say_it(c->reception, REFUSAL_HELLO, &c->peer))
+			log_warn(log, "a pipe from %s was closed: it did not say "
+				 "HELLO within %g s", text,
+				 (double)c->reception->patience /
+				 (double)NS_PER_SEC);
 		break;
 	case GREETING_WRONG:
-		log_warn(log, "a pipe from %s was closed: it began with "
-			 "something else than HELLO; pipes of the baseline go to "
-			 "another port", text);
+		if (say_it(c->reception, REFUSAL_HELLO, &c->peer))
+			log_warn(log, "a pipe from %s was closed: it began with "
+				 "something else than HELLO; pipes of the baseline "
+				 "go to another port", text);
 		break;
 	}
 	dismiss(c);
@@ -80,43 +94,58 @@ static const struct greeting_ops greeting_ops = {
 
 /* --- not too many --- */
 
-/* The oldest of @peer's, or of all where it is NULL; and how many there are. */
-static struct caller *oldest(const struct reception *r,
-			     const struct sockaddr_storage *peer,
-			     unsigned int *n)
+static struct caller *caller_of(const struct place *p)
 {
-	struct caller *found = NULL;
-	struct list *pos, *tmp;
+	return container_of(p, struct caller, place);
+}
 
-	*n = 0;
-	list_each(pos, tmp, &r->callers) {
-		if (peer && !addr_same_host(&caller_at(pos)->peer, peer))
-			continue;
-		if (!found)
-			found = caller_at(pos);
-		++*n;
-	}
-	return found;
+/* Its HELLO may be there, and its turn to be read comes in this batch. */
+static bool is_silent(const struct place *p)
+{
+	return !sock_unread(greeting_fd(caller_of(p)->greeting));
+}
+
+static void turn_out(struct caller *c, unsigned int waiting)
+{
+	struct reception *r = c->reception;
+	char text[ADDR_TEXT];
+
+	if (say_it(r, REFUSAL_WAITING, &c->peer))
+		log_warn(r->log, "a pipe from %s was closed: %u pipes have not "
+			 "said HELLO yet", addr_text(&c->peer, text), waiting);
+	dismiss(c);
 }
 
 static void make_place(struct reception *r,
 		       const struct sockaddr_storage *newcomer)
 {
-	char text[ADDR_TEXT];
-	struct caller *goes;
-	unsigned int n;
+	unsigned int n = places_of(&r->waiting, newcomer);
 
-	if (r->waiting < RECEPTION_EACH)
+	if (n >= RECEPTION_EACH)
+		turn_out(caller_of(places_oldest_of(&r->waiting, newcomer,
+						    is_silent)), n);
+	if (r->waiting.n >= r->max)
+		turn_out(caller_of(places_victim(&r->waiting, is_silent)),
+			 r->waiting.n);
+}
+
+/* If memory is short @fd is closed. */
+static void caller_new(struct reception *r, int fd,
+		       const struct sockaddr_storage *peer)
+{
+	struct caller *c = calloc(1, sizeof(*c));
+
+	if (!c || places_take(&r->waiting, &c->place, peer)) {
+		free(c);
+		sock_reset(fd);
 		return;
-	goes = oldest(r, newcomer, &n);
-	if (n < RECEPTION_EACH) {
-		goes = oldest(r, NULL, &n);
-		if (n < RECEPTION_MAX)
-			return;
 	}
-	log_warn(r->log, "a pipe from %s was closed: %u pipes have not said "
-		 "HELLO yet", addr_text(&goes->peer, text), n);
-	dismiss(goes);
+	c->reception = r;
+	c->peer = *peer;
+	list_add_tail(&r->callers, &c->member);
+	c->greeting = greeting_await(r->loop, fd, r->patience, &greeting_ops, c);
+	if (!c->greeting)
+		caller_free(c);
 }
 
 static void pipe_accepted(struct listener *listener, int fd,
@@ -124,39 +153,32 @@ static void pipe_accepted(struct listener *listener, int fd,
 {
 	struct reception *r = listener_owner(listener);
 	char text[ADDR_TEXT];
-	struct caller *c;
 
 	if (!access_admits(r->access, peer)) {
-		log_warn(r->log, "a pipe from %s was reset: no --allow covers "
-			 "it", addr_text(peer, text));
+		if (say_it(r, REFUSAL_ALLOW, peer))
+			log_warn(r->log, "a pipe from %s was reset: no --allow "
+				 "covers it", addr_text(peer, text));
 		sock_reset(fd);
 		return;
 	}
 	make_place(r, peer);
-	c = calloc(1, sizeof(*c));
-	if (!c) {
-		sock_reset(fd);
-		return;
-	}
-	c->reception = r;
-	c->peer = *peer;
-	list_add_tail(&r->callers, &c->member);
-	r->waiting++;
-	c->greeting = greeting_await(r->loop, fd, r->patience, &greeting_ops, c);
-	if (!c->greeting)
-		caller_free(c);
+	caller_new(r, fd, peer);
 }
 
 void reception_init(struct reception *r, greeted_fn greeted, struct loop *loop,
-		    struct log *log, const struct access *access)
+		    struct log *log, struct refusals *refusals,
+		    const struct access *access)
 {
 	memset(r, 0, sizeof(*r));
 	r->loop = loop;
 	r->log = log;
+	r->refusals = refusals;
 	r->access = access;
 	r->greeted = greeted;
+	r->max = RECEPTION_MAX;
+	places_init(&r->waiting, RECEPTION_FAIR);
 	r->patience = RECEPTION_PATIENCE_S * NS_PER_SEC;
-	entrances_init(&r->entrances, loop, log, pipe_accepted, r);
+	entrances_init(&r->entrances, loop, log, refusals, pipe_accepted, r);
 	list_init(&r->callers);
 }
 
@@ -171,7 +193,7 @@ void reception_print(const struct reception *r, FILE *out)
 {
 	if (list_empty(&r->entrances.all))
 		return;
-	fprintf(out, "waiting for their HELLO: %u pipes%s\n", r->waiting,
+	fprintf(out, "waiting for their HELLO: %u pipes%s\n", r->waiting.n,
 		entrances_are_short(&r->entrances) ?
 		" (no descriptors for more)" : "");
 }

@@ -4,9 +4,11 @@
  * session it is of. So many local proxies may share an address, and each may have
  * as many pipes as it likes.
  *
- * A pipe that says none within RECEPTION_PATIENCE_S is closed. Of more than
- * RECEPTION_EACH of one address that have not said it yet the oldest is closed,
- * and so is that of more than RECEPTION_MAX in all.
+ * A pipe that says none within RECEPTION_PATIENCE_S is closed, and so is one that says
+ * more than a HELLO can be (greeting.h). Of more than RECEPTION_EACH of one peer
+ * (payer.h) that have not said it yet its oldest is closed; of more than RECEPTION_MAX in
+ * all one goes as places.h says. Whose HELLO is there and was not read yet does not go
+ * while there is another one.
  */
 #ifndef TM3_RP_RECEPTION_H
 #define TM3_RP_RECEPTION_H
@@ -17,16 +19,19 @@
 #include "../mux/base/list.h"
 #include "../mux/base/loop.h"
 #include "entrances.h"
+#include "places.h"
 
 enum {
 	RECEPTION_MAX = 1024,	/* pipes */
-	RECEPTION_EACH = 256,
-	RECEPTION_PATIENCE_S = 10,
+	RECEPTION_EACH = 64,
+	RECEPTION_FAIR = 8,	/* see places.h */
+	RECEPTION_PATIENCE_S = 5,
 };
 
 struct access;
 struct log;
 struct reception;
+struct refusals;
 struct wire_hello;
 
 /* @fd is a pipe of @peer whose HELLO was read: the callee's from now on. */
@@ -37,16 +42,19 @@ typedef void (*greeted_fn)(struct reception *r,
 struct reception {
 	struct loop *loop;
 	struct log *log;
+	struct refusals *refusals;
 	const struct access *access;
 	greeted_fn greeted;
 	int64_t patience;	/* ns, RECEPTION_PATIENCE_S but in tests */
 	struct entrances entrances;	/* to be opened by the owner */
 	struct list callers;	/* the oldest first */
-	unsigned int waiting;
+	struct places waiting;
+	unsigned int max;	/* RECEPTION_MAX, or less */
 };
 
 void reception_init(struct reception *r, greeted_fn greeted, struct loop *loop,
-		    struct log *log, const struct access *access);
+		    struct log *log, struct refusals *refusals,
+		    const struct access *access);
 /* Stops listening, and closes whoever waits. */
 void reception_close(struct reception *r);
 /* Who waits, for a person. */

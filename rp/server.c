@@ -10,15 +10,19 @@
 #include <unistd.h>
 
 #include "../mux/base/log.h"
-#include "../mux/base/seldom.h"
+#include "../mux/base/payer.h"
 #include "../mux/base/sock.h"
 #include "../mux/conn/conn.h"
 #include "../mux/session/greeting.h"
+#include "../mux/settings/refusal.h"
 #include "access.h"
 #include "listening.h"
 
 /* Pipes that one local proxy dials at once come within so much time, or not at all. */
 enum { BURST_S = 5 };
+
+/* In the lobby, and in the reception, a part in so many of the descriptors may wait. */
+enum { WAITING_SHARE = 8 };
 
 /* A local proxy that has its session. */
 struct guest {
@@ -30,6 +34,15 @@ struct guest {
 	struct quota_share share;
 	int64_t began_at;
 };
+
+static bool say_it(struct server *s, enum refusal what,
+		   const struct sockaddr_storage *peer)
+{
+	char who[PAYER_TEXT];
+
+	return refusals_note(&s->engine->refusals, what,
+			     payer_name(peer, who));
+}
 
 /* --- connections to servers --- */
 
@@ -150,12 +163,20 @@ static const char *make_room(struct server *s,
 {
 	struct quota_share *victim;
 	const char *why = quota_objection(&s->quota, peer, &victim);
+	struct guest *goes;
 
 	if (!victim)
 		return why;
+	goes = guest_of(victim);
+	why = is_idle(victim) ?
+	      "it had no connections, and another one needs its place" :
+	      "its address has most sessions, and another one needs its place";
+	if (say_it(s, REFUSAL_SESSIONS, &goes->peer))
+		log_warn(s->engine->log, "session %u of %s has to go: %s",
+			 session_number(goes->session),
+			 session_peer(goes->session), why);
 	quota_drop(&s->quota, victim);
-	session_stop(guest_of(victim)->session,
-		     "it had no connections, and another one needs its place");
+	session_stop(goes->session, why);
 	return NULL;
 }
 
@@ -241,7 +262,9 @@ static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
 	guest = admit(s, peer, &why);
 	if (!guest) {
 		reset_all(fds, n);
-		log_warn(log, "%u pipes from %s were reset: %s", n, host, why);
+		if (say_it(s, REFUSAL_SESSIONS, peer))
+			log_warn(log, "%u pipes from %s were reset: %s", n, host,
+				 why);
 		return;
 	}
 	if (!guest_begins(guest, greet_baseline(s->engine, &role, guest, host,
@@ -274,8 +297,9 @@ static void begin_session(struct server *s, const struct sockaddr_storage *peer,
 	guest = admit(s, peer, &why);
 	if (!guest) {
 		greet_refuse(fd, WIRE_WELCOME_BUSY);
-		log_warn(log, "a session of %s was told to come later: %s",
-			 host, why);
+		if (say_it(s, REFUSAL_SESSIONS, peer))
+			log_warn(log, "a session of %s was told to come later: %s",
+				 host, why);
 		return;
 	}
 	if (!guest_begins(guest, greet_new(s->engine, &role, guest, host, hello,
@@ -303,9 +327,11 @@ static void join_session(struct session *session,
 		greet_join(session, hello, fd);
 		return;
 	}
-	log_warn(guest->server->engine->log, "a pipe from %s was sent away: "
-		 "it wants session %u, which is of %s", addr_host(peer, host),
-		 session_number(session), session_peer(session));
+	if (say_it(guest->server, REFUSAL_ELSEWHERE, peer))
+		log_warn(guest->server->engine->log, "a pipe from %s was sent "
+			 "away: it wants session %u, which is of %s",
+			 addr_host(peer, host), session_number(session),
+			 session_peer(session));
 	greet_refuse(fd, WIRE_WELCOME_UNKNOWN);
 }
 
@@ -330,6 +356,19 @@ static void reception_greeted(struct reception *r,
 
 /* --- the server as a whole --- */
 
+/* Pipes that wait shall not take the descriptors that others need. */
+static void limit_waiting(struct server *s)
+{
+	unsigned long most = sock_limit() / WAITING_SHARE;
+
+	if (most < 1)
+		most = 1;
+	if (s->lobby.max > most)
+		s->lobby.max = (unsigned int)most;
+	if (s->reception.max > most)
+		s->reception.max = (unsigned int)most;
+}
+
 int server_open(struct server *s, struct engine *engine,
 		const struct options *options, char awaited[ADDR_TEXT])
 {
@@ -347,10 +386,11 @@ int server_open(struct server *s, struct engine *engine,
 				     &s->reception.entrances } };
 	err = connects_init(&s->connects, engine, options, &s->reach);
 	host_open(&s->host, engine->loop, log, NULL);
-	lobby_init(&s->lobby, &lobby_ops, engine->loop, log, &options->access,
-		   options->pipes);
+	lobby_init(&s->lobby, &lobby_ops, engine->loop, log, &engine->refusals,
+		   &options->access, options->pipes);
 	reception_init(&s->reception, reception_greeted, engine->loop, log,
-		       &options->access);
+		       &engine->refusals, &options->access);
+	limit_waiting(s);
 	if (err)
 		log_error(log, "names cannot be looked up: %s", strerror(-err));
 	/* A local proxy that finds the lobby open shall find the reception too. */

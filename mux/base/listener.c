@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "refusals.h"
 #include "seldom.h"
 #include "sock.h"
 
@@ -18,6 +19,8 @@ struct listener {
 	struct watch watch;
 	struct timer backoff;	/* set while descriptors or memory are short */
 	int64_t said_at;	/* when the shortage was logged; 0 never */
+	struct refusals *refusals;	/* where it counts, or NULL, */
+	unsigned int kind;	/* and as what */
 	bool paused;		/* by the owner */
 	bool arms_resets;
 	struct sockaddr_storage addr;
@@ -56,6 +59,20 @@ void listener_arm_resets(struct listener *l)
 	l->arms_resets = true;
 }
 
+void listener_counts_in(struct listener *l, struct refusals *refusals,
+			unsigned int kind)
+{
+	l->refusals = refusals;
+	l->kind = kind;
+}
+
+static bool is_to_be_said(struct listener *l, const char *where)
+{
+	if (l->refusals)
+		return refusals_note(l->refusals, l->kind, where);
+	return seldom(&l->said_at, l->loop);
+}
+
 /* Without memory for the timer it goes on at once, and tries again. */
 static void back_off(struct listener *l, int err)
 {
@@ -63,11 +80,12 @@ static void back_off(struct listener *l, int err)
 
 	loop_timer_in(l->loop, &l->backoff, LISTENER_BACKOFF_MS * NS_PER_MS);
 	update_watch(l);
-	if (!seldom(&l->said_at, l->loop))
+	addr_text(&l->addr, text);
+	if (!is_to_be_said(l, text))
 		return;
 	log_error(l->log, "cannot accept connections on %s: %s; they wait, and "
 		  "it is tried again every %d ms. More descriptors: ulimit -n "
-		  "(now %lu)", addr_text(&l->addr, text), strerror(err),
+		  "(now %lu)", text, strerror(err),
 		  LISTENER_BACKOFF_MS, sock_limit());
 }
 

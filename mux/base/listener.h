@@ -19,6 +19,7 @@
 
 struct listener;
 struct log;
+struct refusals;
 
 enum {
 	LISTENER_BATCH = 64,	/* connections that one round accepts */
@@ -52,6 +53,10 @@ void listener_free(struct listener *l);
  * sock_orderly(): if this process dies, nobody takes that for an orderly end.
  */
 void listener_arm_resets(struct listener *l);
+
+/* Shortages count as @kind there, and are said as often as it says. */
+void listener_counts_in(struct listener *l, struct refusals *refusals,
+			unsigned int kind);
 
 /* Stops accepting, or starts again. May be called at any time. */
 void listener_pause(struct listener *l, bool paused);

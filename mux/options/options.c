@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../base/log.h"
+#include "../base/memory.h"
 #include "../base/refuse.h"
 #include "../base/sock.h"
 #include "../base/user.h"
@@ -22,6 +23,7 @@ enum {
 	BUFFER_MAX = 1 << 30,
 	SNDBUF_MIN = 1024,
 	MEMORY_MIN = 1 << 20,
+	MEMORY_MAX_MIB = 1 << 20,
 	WORDS_LEN = 256,	/* of a list of choices */
 };
 
@@ -60,13 +62,16 @@ const struct option_spec engine_options[] = {
 	  "with 1 + N modulo 32767 (default: anywhere)" },
 	{ "max-conns", "N",
 	  "connections of a session at a time (default: all there are ids for)" },
+	{ "memory", "MIB",
+	  "what all sessions may hold together: what waits for applications, is "
+	  "out of order or not acknowledged, and connections by their number "
+	  "(default: a quarter of what the machine or its cgroup has)" },
 	{ "window-memory", "BYTES",
 	  "extension: what may wait for the applications of a session (default "
-	  "256M), and 4K for each connection" },
+	  "256M, or half of --memory), and 4K for each connection" },
 	{ "keep", "BYTES",
 	  "extension: what a session keeps of what it sent until the other "
-	  "proxy has it (default 32M); all together keep 320M, or half of rp's "
-	  "--max-memory" },
+	  "proxy has it (default 32M); all together keep half of --memory" },
 	{ "stats", "FILE", "write statistics to FILE as JSON lines" },
 	{ "stats-interval", "SECONDS",
 	  "between two samples of the pipes (default 1)" },
@@ -171,6 +176,26 @@ static int set_memory(size_t *bytes, const char *option, const char *value,
 			      "as 64M)", option, value);
 	*bytes = size;
 	return 0;
+}
+
+int settings_set_memory(struct settings *s, const char *option,
+			const char *value, char *why, size_t why_len)
+{
+	uint64_t mib;
+
+	if (value_whole(value, 1, MEMORY_MAX_MIB, &mib))
+		return refuse(why, why_len,
+			      "--%s: '%s' is not a whole number of MiB from 1 to "
+			      "%d", option, value, MEMORY_MAX_MIB);
+	s->max_held = (size_t)mib << 20;
+	s->memory_given = true;
+	return 0;
+}
+
+static int set_all_memory(struct settings *s, const char *value, char *why,
+			  size_t why_len)
+{
+	return settings_set_memory(s, "memory", value, why, why_len);
 }
 
 static int set_window_memory(struct settings *s, const char *value, char *why,
@@ -450,6 +475,7 @@ static const struct setting setters[] = {
 	{ "cc", set_cc },
 	{ "seed", set_seed },
 	{ "max-conns", set_max_conns },
+	{ "memory", set_all_memory },
 	{ "window-memory", set_window_memory },
 	{ "keep", set_keep },
 	{ "stats", set_stats },
@@ -524,9 +550,22 @@ int settings_check(const struct settings *s, char *why, size_t why_len)
 	return 0;
 }
 
+/* No session is granted what all together may not hold. */
+static void fit_memory(struct settings *s)
+{
+	size_t half;
+
+	if (!s->memory_given)
+		s->max_held = memory_there_is() / MEMORY_SHARE;
+	half = s->max_held / 2 > MEMORY_MIN ? s->max_held / 2 : MEMORY_MIN;
+	if (s->window_memory > half)
+		s->window_memory = half;
+}
+
 int settings_fit(struct settings *s, unsigned int pipes, bool loose,
 	       char *why, size_t why_len)
 {
+	fit_memory(s);
 	if (transport_set_fit(&s->transports, pipes, loose, why, why_len))
 		return -1;
 	return transport_set_try(&s->transports, why, why_len);

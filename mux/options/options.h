@@ -37,6 +37,13 @@ const struct option_spec *option_named(const struct option_spec *options,
 int option_fits(const struct option_spec *option, const char *value, char *why,
 		size_t why_len);
 
+/*
+ * --memory by any of its names: @value in MiB, for @option. Returns 0, or -1 with a reason
+ * in @why.
+ */
+int settings_set_memory(struct settings *settings, const char *option,
+			const char *value, char *why, size_t why_len);
+
 /* As if no option had been given. */
 void settings_init(struct settings *settings);
 

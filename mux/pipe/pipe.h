@@ -133,6 +133,7 @@ struct pipe {
 
 	int64_t heard_at;	/* something came */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
+	bool rx_small;		/* what came last were small messages */
 	uint64_t tx_control;	/* messages of no connection, of those sent */
 	uint64_t tx_acks, tx_ack_bytes;	/* of these ACKs, and their bytes */
 	struct {

@@ -134,6 +134,27 @@ static int open_stats(struct program *p, unsigned int pipes)
 	return -1;
 }
 
+/* Once an interval, if there is anything new. */
+static void tell_limits(struct program *p)
+{
+	struct refusals *refusals = &p->engine.refusals;
+
+	if (!refusals->changed)
+		return;
+	refusals->changed = false;
+	stats_limits(p->engine.stats, refusals);
+}
+
+static void limits_timer(struct timer *t)
+{
+	struct program *p = container_of(t, struct program, limits_timer);
+	double seconds = p->engine.settings->stats_interval;
+
+	tell_limits(p);
+	loop_timer_in(p->engine.loop, t,
+		      (int64_t)(seconds * (double)NS_PER_SEC));
+}
+
 /* What root alone may do has been done. A new pipe's --cc will come later. */
 static int become(struct program *p)
 {
@@ -214,6 +235,8 @@ static int serve(struct program *p, unsigned int pipes)
 	status = err == -EADDRINUSE ? EXIT_IN_THE_WAY : EXIT_FAILURE;
 	if (!err)
 		err = open_stats(p, pipes);
+	if (!err && p->engine.stats)
+		limits_timer(&p->limits_timer);
 	if (!err)
 		err = become(p);
 	if (!err) {
@@ -229,6 +252,7 @@ static int serve(struct program *p, unsigned int pipes)
 	}
 	p->ops->close(p);
 	metrics_close(&p->metrics);
+	tell_limits(p);
 	stats_close(p->engine.stats);
 	return err ? status : EXIT_SUCCESS;
 }
@@ -251,6 +275,7 @@ int program_run(struct program *p, const struct program_ops *ops,
 	p->ops = ops;
 	p->print_timer.fire = print_on;
 	p->await_timer.fire = look_again;
+	p->limits_timer.fire = limits_timer;
 	log_init(&p->log, ops->name, (enum log_level)settings->verbosity);
 	sock_raise_limit();
 	if (engine_init(&p->engine, settings, &p->log)) {

@@ -69,6 +69,7 @@ struct program {
 	struct engine engine;
 	struct signals signals;
 	struct timer print_timer;	/* set while a table is being written */
+	struct timer limits_timer;	/* statistics of what was refused */
 	int64_t print_until;
 	struct notify notify;
 	struct metrics metrics;

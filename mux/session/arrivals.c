@@ -78,7 +78,7 @@ static void open_conn(struct session *s, struct conn *c,
 	    open->to.kind == DESTINATION_NONE || !destination_is_sound(&open->to))
 		refuse(s, c->channel, CONN_END_PROTOCOL,
 		       "OPEN of a protocol or an address that is not known");
-	else if (err || s->nconns > s->engine->settings->max_conns)
+	else if (err || !inbound_takes(s, c))
 		conn_refuse(c, CONN_END_LIMIT);
 	else
 		s->role->open(s, c);

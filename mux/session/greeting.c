@@ -43,6 +43,9 @@ struct session *greet_baseline(struct engine *engine,
 
 /* --- the first message each way --- */
 
+/* HELLO and WELCOME take some dozen bytes; later versions may have longer ones. */
+enum { GREETING_MAX = 4096 };
+
 struct greeting {
 	const struct greeting_ops *ops;
 	void *owner;
@@ -52,7 +55,7 @@ struct greeting {
 	enum wire_ext_type awaited;
 	bool in_letters;	/* over SCTP: it has to be one, whole and alone */
 	size_t len;
-	uint8_t buf[WIRE_MESSAGE_MAX];
+	uint8_t buf[GREETING_MAX];
 };
 
 void *greeting_owner(const struct greeting *g)
@@ -106,7 +109,8 @@ static ssize_t missing(const struct greeting *g)
 
 	if (g->len < WIRE_HEADER)
 		return (ssize_t)(WIRE_HEADER - g->len);
-	if (!wire_head(g->buf, g->len, &head) || head.id)
+	if (!wire_head(g->buf, g->len, &head) || head.id ||
+	    head.size > GREETING_MAX)
 		return -1;
 	return (ssize_t)(head.size - g->len);
 }

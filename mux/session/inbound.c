@@ -53,13 +53,25 @@ void inbound_holds(struct session *s, int64_t bytes)
 
 /* --- what is due --- */
 
+bool inbound_takes(struct session *s, const struct conn *c)
+{
+	if (s->nconns > s->engine->settings->max_conns)
+		return false;
+	if (!session_is_crowded(s))
+		return true;
+	if (refusals_note(&s->engine->refusals, REFUSAL_CONNECTIONS, s->peer))
+		log_warn(s->engine->log, "session %u: connection %u and others were refused: its %u connections take too much of --memory",
+			 s->number, c->id, s->nconns);
+	return false;
+}
+
 static void take_syn(struct session *s, struct conn *c, const uint8_t *body)
 {
 	struct destination to = { .kind = DESTINATION_IPV4, .len = 4 };
 
 	wire_get_syn(body, to.bytes, &to.port);
 	if (conn_set_destination(c, &to) < 0 || c->lost_early ||
-	    s->nconns > s->engine->settings->max_conns)
+	    !inbound_takes(s, c))
 		conn_refuse(c, CONN_END_LIMIT);
 	else
 		s->role->open(s, c);

@@ -37,6 +37,7 @@ struct inbound {
 	struct timer pause_timer;
 	struct timer gap_timer;	/* runs while anything is early */
 	struct reader reader;
+	uint64_t messages;	/* that this round has brought */
 	struct task read;
 };
 
@@ -49,6 +50,8 @@ bool inbound_expects(struct session *s, unsigned int pipe,
 
 bool inbound_message(struct session *s, struct pipe *p,
 		     const struct wire_msg *msg, uint64_t offset);
+/* May there be another connection, this one? If not it is to be refused. */
+bool inbound_takes(struct session *s, const struct conn *c);
 /* So many bytes more (or less), in order or not: whether that is too much. */
 void inbound_holds(struct session *s, int64_t bytes);
 

@@ -7,7 +7,8 @@
  * A session keeps --keep at most, and no more than is left of what all sessions of the
  * process may keep: of n that want as much as they can get, each has a part in n + 1,
  * and there is as much left for another. It waits then. Nothing can be
- * shed here as hoard.h does it: what is kept goes with its session alone.
+ * shed here as hoard.h does it: what is kept goes with its session alone. It counts in
+ * the same memory, though: what is kept the hoard may not have.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ static void count(struct extended *x, int64_t bytes)
 {
 	x->kept += (size_t)bytes;
 	x->s->engine->kept += (size_t)bytes;
+	engine_balance(x->s->engine);
 }
 
 bool keeping_is_full(const struct extended *x)

@@ -8,12 +8,14 @@
 static void queued(struct conn *c, size_t bytes)
 {
 	((struct engine *)c->owner)->orphaned += bytes;
+	engine_balance(c->owner);
 }
 
 static void released(struct conn *c, size_t bytes, size_t early)
 {
 	(void)early;
 	((struct engine *)c->owner)->orphaned -= bytes;
+	engine_balance(c->owner);
 }
 
 static void gone(struct conn *c)
@@ -39,7 +41,9 @@ void orphan(struct engine *engine, struct conn *c)
 	engine->orphaned += c->queue.len;
 	list_move_tail(&engine->orphans, &c->member);
 	conn_limit_time(c, ORPHAN_SECONDS * NS_PER_SEC);
-	if (engine->orphaned > ORPHANS_MAX)
+	engine_balance(engine);
+	if (engine->orphaned > ORPHANS_MAX ||
+	    engine->orphaned > engine->settings->max_held / ORPHANS_SHARE)
 		conn_abort(c, CONN_END_LIMIT);
 }
 

@@ -315,7 +315,7 @@ void pausing_shed(struct hoard *h, size_t bytes)
 		s->dialect->shed(s, bytes - (before - h->bytes));
 	if (s->dialect->give_up && h->bytes == before)
 		s->dialect->give_up(s);
-	if (i)
+	if (refusals_note(&s->engine->refusals, REFUSAL_MEMORY, s->peer) && i)
 		log_warn(s->engine->log, "session %u: of all it holds most, %zu bytes, and there is too much: reset %u connections",
 			 s->number, before, i);
 	free(crowd.conn);

@@ -6,8 +6,15 @@
 #include "../conn/conn.h"
 #include "session_inside.h"
 
-/* After so many bytes the loop gets its turn, for applications' sockets. */
-enum { ROUND_MAX = 1 << 20 };
+/*
+ * After so many bytes, or messages, the loop gets its turn, for applications' sockets and
+ * other sessions. Small messages cost as much as large ones: who sends a mebibyte of single
+ * bytes would take the time of a hundred of full size.
+ */
+enum { ROUND_MAX = 1 << 20, ROUND_MESSAGES = 4096 };
+
+/* A pipe whose messages are smaller than this in the mean is read by READER_LEAST. */
+enum { LARGE = 256 };
 
 static size_t unread(void *arg, unsigned int pipe)
 {
@@ -46,12 +53,18 @@ static size_t read_pipe(struct session *s, unsigned int i, size_t most)
 {
 	struct pipe *p = s->pipes[i];
 	size_t got, room = make_room(s);
+	uint64_t messages = p->rx_messages;
 	struct wire_head head;
 	bool known;
 
 	if (most > room)
 		most = room;
+	if (p->rx_small && most > READER_LEAST)
+		most = READER_LEAST;
 	got = pipe_read(p, most);
+	messages = p->rx_messages - messages;
+	s->in.messages += messages;
+	p->rx_small = got < messages * LARGE;
 	if (s->pipes[i] != p)
 		return got;	/* it left by what it brought */
 	known = pipe_keeps_order(p) && pipe_head(p, &head);
@@ -71,8 +84,10 @@ static void read_round(struct task *t)
 	size_t got = 0, most;
 	int pipe;
 
+	s->in.messages = 0;
 	reader_begin(&s->in.reader);
 	while (!s->dead && !stands_still(s) && got < ROUND_MAX &&
+	       s->in.messages < ROUND_MESSAGES &&
 	       (pipe = reader_next(&s->in.reader, &most)) >= 0)
 		got += read_pipe(s, (unsigned int)pipe, most);
 	reader_end(&s->in.reader);

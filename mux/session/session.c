@@ -33,15 +33,29 @@ int engine_init(struct engine *engine, const struct settings *settings,
 	loop_task_init(&engine->relief, relieve);
 	engine->loop = loop_new();
 	engine->scratch = malloc(SCRATCH);
+	refusals_init(&engine->refusals, engine->loop, log, refusal_kinds);
 	if (engine->loop && engine->scratch)
 		return 0;
 	engine_fini(engine);
 	return -1;
 }
 
+void engine_balance(struct engine *engine)
+{
+	size_t all = engine->settings->max_held;
+	size_t least = all / HOARD_SHARE;
+	size_t taken = engine->kept + engine->orphaned +
+		       (size_t)engine->conns * CONN_MEMORY;
+
+	engine->hoard.max = taken < all - least ? all - taken : least;
+	if (engine->hoard.bytes > engine->hoard.max)
+		loop_after(engine->loop, &engine->relief);
+}
+
 void engine_fini(struct engine *engine)
 {
 	orphans_free(engine);
+	refusals_fini(&engine->refusals);
 	loop_free(engine->loop);
 	free(engine->scratch);
 	engine->loop = NULL;
@@ -120,6 +134,8 @@ static void conn_is_gone(struct conn *c)
 		s->dialect->conn_gone(s, c);
 	conn_free(c);
 	s->nconns--;
+	s->engine->conns--;
+	engine_balance(s->engine);
 	session_tell_room(s);
 }
 
@@ -142,6 +158,8 @@ struct conn *session_conn_new(struct session *s, uint16_t id)
 		return NULL;
 	list_add_tail(&s->conns, &c->member);
 	s->nconns++;
+	s->engine->conns++;
+	engine_balance(s->engine);
 	return c;
 }
 
@@ -150,9 +168,17 @@ bool session_is_up(const struct session *s)
 	return !s->dead && !s->stopping;
 }
 
+bool session_is_crowded(const struct session *s)
+{
+	const struct engine *engine = s->engine;
+	size_t most = engine->settings->max_held / CONNS_SHARE / CONN_MEMORY;
+
+	return s->nconns > 1 && s->nconns + engine->conns > most;
+}
+
 bool session_has_room(const struct session *s)
 {
-	return session_is_up(s) &&
+	return session_is_up(s) && !session_is_crowded(s) &&
 	       s->nconns < s->engine->settings->max_conns &&
 	       s->dialect->has_id(s);
 }
@@ -359,8 +385,10 @@ void session_free(struct session *s)
 {
 	unsigned int i;
 
+	s->engine->conns -= s->nconns;
 	while (!list_empty(&s->conns))
 		orphan(s->engine, list_first(&s->conns, struct conn, member));
+	engine_balance(s->engine);
 	stop_timers(s);
 	for (i = 0; i < s->npipes; i++) {
 		if (s->pipes[i])

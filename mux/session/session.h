@@ -21,6 +21,7 @@
 
 #include "../base/list.h"
 #include "../base/loop.h"
+#include "../settings/refusal.h"
 #include "../settings/settings.h"
 #include "../wire/destination.h"
 #include "figures.h"
@@ -46,15 +47,22 @@ struct engine {
 	struct hoard hoard;	/* all that sessions hold for applications, */
 	struct task relief;	/* where that is too much */
 	size_t kept;		/* sent and not acknowledged, by all sessions */
+	unsigned int conns;	/* of all sessions */
 	unsigned int sessions;	/* numbered from 1 */
 	struct list all;	/* sessions, the oldest first */
 	struct list extended;	/* sessions that a HELLO can name */
 	struct sums gone;	/* of pipes, connections, sessions that are over */
+	struct refusals refusals;	/* which limits were met, and by whom */
 };
 
 int engine_init(struct engine *engine, const struct settings *settings,
 		struct log *log);
 void engine_fini(struct engine *engine);
+/*
+ * What is kept, what is orphaned, or the number of connections has changed: the hoard
+ * may have the rest of the memory, and who holds most of it sheds where that is less.
+ */
+void engine_balance(struct engine *engine);
 
 struct session_role {
 	/*
@@ -129,6 +137,12 @@ int session_open(struct session *s, int fd, const struct destination *to);
  */
 struct conn *session_ask(struct session *s, const struct destination *to);
 bool session_has_room(const struct session *s);
+/*
+ * Do its connections take as much memory as is left for those of all sessions? So one
+ * session has a half of that, and each of n that want as many as they can get a part
+ * in n + 1: who has few can always have another one.
+ */
+bool session_is_crowded(const struct session *s);
 /* How long until an id is free, if all that are not in use must rest; else 0. */
 int64_t session_next_id_in(const struct session *s);
 

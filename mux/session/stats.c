@@ -23,6 +23,7 @@
 #include "../path/losses.h"
 #include "../pipe/pipe.h"
 #include "../sched/sched.h"
+#include "../settings/refusal.h"
 #include "../settings/settings.h"
 #include "figures.h"
 
@@ -383,5 +384,19 @@ void stats_counters(struct stats *st, unsigned int session,
 	put_time(st, "time", now);
 	put_u64(st, "session", session);
 	put_figures(st, counts_figures, counts);
+	end(st, now);
+}
+
+void stats_limits(struct stats *st, const struct refusals *refusals)
+{
+	int64_t now = loop_clock();
+	unsigned int i;
+
+	if (is_off(st))
+		return;
+	begin(st, "limits");
+	put_time(st, "time", now);
+	for (i = 0; i < REFUSAL_KINDS; i++)
+		put_u64(st, refusal_kinds[i].name, refusals->count[i]);
 	end(st, now);
 }

@@ -16,6 +16,7 @@ struct conn;
 struct log;
 struct losses;
 struct pipe;
+struct refusals;
 struct stats;
 
 /*
@@ -56,6 +57,9 @@ struct stats_counts {
 	 */
 	uint64_t dropped, stale, again, again_bytes, copies;
 };
+
+/* How often each limit of the process was met so far. */
+void stats_limits(struct stats *st, const struct refusals *refusals);
 
 void stats_counters(struct stats *st, unsigned int session,
 		    const struct stats_counts *counts);

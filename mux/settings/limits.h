@@ -31,8 +31,23 @@ enum {
 	/* Before its SYN, for one connection: the SYN will be refused. */
 	EARLY_MAX = 4 << 20,
 
-	/* In order and out of order, by all sessions of a process together. */
+	/*
+	 * All that sessions of a process hold together, in order, out of order and
+	 * kept, where nobody said how much that may be: --memory is a part in so many
+	 * of what the machine has.
+	 */
 	HELD_MAX = 640 << 20,
+	MEMORY_SHARE = 4,
+	/*
+	 * Of it: what was sent and is not acknowledged has KEPT_SHARE, connections by
+	 * their number, so many bytes each, and what outlives its session have these
+	 * parts at most; and so much is there in any case for what waits for
+	 * applications and what is out of order.
+	 */
+	CONN_MEMORY = 2048,
+	CONNS_SHARE = 4,
+	ORPHANS_SHARE = 8,
+	HOARD_SHARE = 8,
 
 	/* A closed id remembers its old owner for so long, and LP rests it. */
 	REST_SECONDS = 30,
@@ -57,7 +72,7 @@ enum {
 	EARLY_SESSION = 4 << 20,
 	/* What was sent and is not acknowledged by the other proxy, of a session; */
 	KEEP_MAX = 32 << 20,
-	/* and by all, as a part in so many of HELD_MAX (--max-memory). */
+	/* and by all, as a part in so many of --memory. */
 	KEPT_SHARE = 2,
 	/* A session without pipes is kept so long, and so many of an address; */
 	RESUME_SECONDS = 120,

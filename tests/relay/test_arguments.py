@@ -76,8 +76,10 @@ RP_WRONG = [
     (["--max-sessions", "0", "4"], "--max-sessions"),
     (["--max-sessions", "x", "4"], "--max-sessions"),
     (["--max-sessions-each", "0", "4"], "--max-sessions-each"),
+    (["--max-opens", "0", "4"], "--max-opens"),
     (["--max-connects", "0", "4"], "--max-connects"),
     (["--max-memory", "0", "4"], "--max-memory"),
+    (["--memory", "1G", "4"], "--memory"),
     (["--max-connects", "65536", "4"], "--max-connects"),
     (["--resume", "-1", "4"], "--resume"),
     (["--resume", "65536", "4"], "--resume"),
@@ -145,7 +147,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
     options = {"--binding", "--app-buffer", "--pipe-sndbuf", "--pipe-policy", "--conn-policy",
                "--cc", "--seed", "--stats", "--stats-interval", "--verbose", "--quiet", "--help",
                "--version", "--max-conns", "--pipe", "--sctp-loss", "--aggregate",
-               "--lambda", "--window-memory", "--keep", "--user", "--config",
+               "--lambda", "--memory", "--window-memory", "--keep", "--user", "--config",
                "--check"}  # fmt: skip
     options |= (
         {
@@ -156,6 +158,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
             "--connect-timeout",
             "--max-sessions",
             "--max-connects",
+            "--max-opens",
             "--max-sessions-each",
             "--max-memory",
             "--resume",

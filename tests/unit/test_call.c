@@ -182,8 +182,10 @@ static int set_up(void **state)
 	access_init(&here.options.access);
 	here.options.connect_timeout = 3 * NS_PER_SEC;
 	here.options.max_connects = CONNS;
+	here.options.max_opens = 1000;
 	host_open(&here.host, here.engine.loop, &here.log, NULL);
-	entrances_init(&here.entrances, here.engine.loop, &here.log, NULL, NULL);
+	entrances_init(&here.entrances, here.engine.loop, &here.log,
+		       &here.engine.refusals, NULL, NULL);
 	here.reach = (struct reach){ &here.options.access, &here.host,
 				     { &here.entrances, &here.entrances } };
 	assert_int_equal(connects_init(&here.connects, &here.engine,

@@ -15,7 +15,10 @@
 #include <sys/socket.h>
 
 #include "mux/base/log.h"
+#include "mux/base/refusals.h"
 #include "mux/base/sock.h"
+#include "mux/settings/limits.h"
+#include "mux/settings/refusal.h"
 #include "rp/access.h"
 #include "rp/lobby.h"
 #include "loopback.h"
@@ -26,6 +29,7 @@ struct host {
 	struct lobby lobby;
 	struct loop *loop;
 	struct log log;
+	struct refusals refusals;
 	struct access access;
 	struct sockaddr_in entrance;
 	bool full;
@@ -66,8 +70,8 @@ static void open_lobby(unsigned int pipes)
 	enum transport kind;
 	socklen_t len;
 
-	lobby_init(&host.lobby, &ops, host.loop, &host.log, &host.access,
-		   pipes);
+	lobby_init(&host.lobby, &ops, host.loop, &host.log, &host.refusals,
+		   &host.access, pipes);
 	assert_int_equal(addr_parse("127.0.0.1:0", NULL, 0, &addr, &len), 0);
 	assert_int_equal(entrances_open(&host.lobby.entrances, TRANSPORT_TCP,
 					&addr, len), 0);
@@ -85,6 +89,7 @@ static int set_up(void **state)
 	access_init(&host.access);
 	log_init(&host.log, "test", LOG_DEBUG);
 	host.loop = loop_new();
+	refusals_init(&host.refusals, host.loop, &host.log, refusal_kinds);
 	return host.loop ? 0 : -1;
 }
 
@@ -99,6 +104,7 @@ static int tear_down(void **state)
 			close(host.session[s].fd[--host.session[s].n]);
 	}
 	access_fini(&host.access);
+	refusals_fini(&host.refusals);
 	loop_free(host.loop);
 	return 0;
 }
@@ -120,7 +126,7 @@ static int pipe_from(const char *source)
 
 static bool as_many_wait(void *arg)
 {
-	return host.lobby.waiting == *(const unsigned int *)arg;
+	return host.lobby.waiting.n == *(const unsigned int *)arg;
 }
 
 static void assert_waiting(unsigned int n)
@@ -181,7 +187,7 @@ static void complete_groups_leave_in_order(void **state)
 	for (i = 0; i < 3; i++)
 		fd[i] = pipe_from("127.0.0.1");
 	assert_sessions(1);
-	assert_int_equal(host.lobby.waiting, 0);
+	assert_int_equal(host.lobby.waiting.n, 0);
 	assert_int_equal(host.session[0].n, 3);
 	assert_string_equal(host.session[0].peer, "127.0.0.1");
 	for (i = 0; i < 3; i++) {
@@ -256,7 +262,7 @@ static void what_was_left_over_is_closed(void **state)
 				 port_of(fd[i], getsockname));
 		close(fd[i]);
 	}
-	assert_int_equal(host.lobby.waiting, 0);
+	assert_int_equal(host.lobby.waiting.n, 0);
 }
 
 /* The SYN of one pipe was lost and came again, and that is all that came. */
@@ -317,7 +323,7 @@ static void the_oldest_group_makes_room(void **state)
 	assert_sessions(1);
 	assert_dismissed(fd[0], 0);
 	assert_dismissed(fd[1], 0);
-	assert_int_equal(host.lobby.waiting, ALL - 2);
+	assert_int_equal(host.lobby.waiting.n, ALL - 2);
 	for (int i = 2; i < ALL; i++)
 		close(fd[i]);
 	close(friends[0]);
@@ -337,10 +343,36 @@ static void each_address_has_its_group(void **state)
 	c = pipe_from("127.0.0.2");
 	assert_sessions(1);
 	assert_string_equal(host.session[0].peer, "127.0.0.2");
-	assert_int_equal(host.lobby.waiting, 1);
+	assert_int_equal(host.lobby.waiting.n, 1);
 	close(a);
 	close(b);
 	close(c);
+}
+
+/* More than two sessions could have, and they never stop for a group to be made. */
+static void too_many_of_one_address(void **state)
+{
+	int fd[LOBBY_EACH + 1], other;
+
+	(void)state;
+	open_lobby(2);
+	other = pipe_from("127.0.0.2");
+	for (int i = 0; i <= LOBBY_EACH; i++)
+		fd[i] = pipe_from("127.0.0.1");
+	for (int i = 0; i <= LOBBY_EACH; i++)
+		assert_dismissed(fd[i], -ECONNRESET);
+	assert_waiting(1);
+	assert_int_equal(host.sessions, 0);
+	assert_int_equal(host.refusals.count[REFUSAL_GROUP], 1);
+	close(other);
+}
+
+/* Two local proxies with as many pipes as there may be: it is seen that there are two. */
+static void room_for_two_of_the_largest(void **state)
+{
+	(void)state;
+	open_lobby(PIPES_MAX);
+	assert_int_equal(host.lobby.each, 2 * PIPES_MAX);
 }
 
 /* Closed, half closed, reset: each leaves, and the others still count. */
@@ -399,7 +431,7 @@ static void unread_bytes_do_not_spin(void **state)
 	assert_int_equal(send(fd, "early", 5, 0), 5);
 	assert_waiting(1);
 	assert_true(loop_load(host.loop, 200) < 50);
-	assert_int_equal(host.lobby.waiting, 1);
+	assert_int_equal(host.lobby.waiting.n, 1);
 	close(fd);
 }
 
@@ -464,7 +496,7 @@ static void closing_dismisses_all(void **state)
 	b = pipe_from("127.0.0.2");
 	assert_waiting(2);
 	lobby_close(&host.lobby);
-	assert_int_equal(host.lobby.waiting, 0);
+	assert_int_equal(host.lobby.waiting.n, 0);
 	assert_dismissed(a, 0);
 	assert_dismissed(b, 0);
 	a = socket(AF_INET, SOCK_STREAM, 0);
@@ -488,6 +520,8 @@ int main(void)
 		TEST(who_ends_before_the_session_begins),
 		TEST(the_oldest_group_makes_room),
 		TEST(each_address_has_its_group),
+		TEST(too_many_of_one_address),
+		TEST(room_for_two_of_the_largest),
 		TEST(who_ends_leaves_the_group),
 		TEST(nothing_is_read_in_the_lobby),
 		TEST(unread_bytes_do_not_spin),

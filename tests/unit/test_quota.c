@@ -125,7 +125,8 @@ static void who_has_most_makes_room(void **state)
 	assert_null(victim);
 }
 
-static void who_is_busy_stays(void **state)
+/* Somebody has to: of whoever has most. */
+static void who_is_busy_goes_last(void **state)
 {
 	struct quota_share *victim;
 
@@ -139,6 +140,30 @@ static void who_is_busy_stays(void **state)
 	for (int i = EACH; i < MAX; i++)
 		session[i].busy = true;
 	assert_non_null(objection("192.0.2.3", &victim));
+	assert_ptr_equal(victim, &session[0].share);
+	assert_non_null(objection("192.0.2.2", &victim));
+	assert_ptr_equal(victim, &session[0].share);
+}
+
+/* One each: who comes for the first time gets the place of somebody idle. */
+static void a_newcomer_finds_a_place(void **state)
+{
+	struct quota_share *victim;
+	char text[32];
+
+	(void)state;
+	for (int i = 0; i < MAX; i++) {
+		snprintf(text, sizeof(text), "192.0.2.%d", i + 1);
+		take(text);
+		session[i].busy = i < 3;
+	}
+	assert_non_null(objection("192.0.2.99", &victim));
+	assert_ptr_equal(victim, &session[3].share);
+	assert_non_null(objection("192.0.2.1", &victim));
+	assert_null(victim);
+	for (int i = 3; i < MAX; i++)
+		session[i].busy = true;
+	assert_non_null(objection("192.0.2.99", &victim));
 	assert_null(victim);
 }
 
@@ -150,7 +175,8 @@ int main(void)
 		TEST(one_address_has_its_own_limit),
 		TEST(ipv6_counts_by_network),
 		TEST(who_has_most_makes_room),
-		TEST(who_is_busy_stays),
+		TEST(who_is_busy_goes_last),
+		TEST(a_newcomer_finds_a_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,8 +66,10 @@ static int set_up(void **state)
 	here.loop = loop_new();
 	access_init(&here.access);
 	host_open(&here.host, here.loop, &here.log, NULL);
-	entrances_init(&here.baseline, here.loop, &here.log, NULL, NULL);
-	entrances_init(&here.extension, here.loop, &here.log, NULL, NULL);
+	entrances_init(&here.baseline, here.loop, &here.log, NULL,
+		       NULL, NULL);
+	entrances_init(&here.extension, here.loop, &here.log, NULL,
+		       NULL, NULL);
 	here.reach = (struct reach){ &here.access, &here.host,
 				     { &here.baseline, &here.extension } };
 	return here.loop ? 0 : -1;

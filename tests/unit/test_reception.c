@@ -16,8 +16,10 @@
 #include <sys/socket.h>
 
 #include "mux/base/log.h"
+#include "mux/base/refusals.h"
 #include "mux/base/sock.h"
 #include "mux/session/greeting.h"
+#include "mux/settings/refusal.h"
 #include "rp/access.h"
 #include "rp/reception.h"
 #include "loopback.h"
@@ -28,6 +30,7 @@ static struct {
 	struct reception reception;
 	struct loop *loop;
 	struct log log;
+	struct refusals refusals;
 	struct access access;
 	struct sockaddr_storage entrance;
 	struct {
@@ -61,8 +64,9 @@ static int set_up(void **state)
 	access_init(&here.access);
 	log_init(&here.log, "test", LOG_ERROR);
 	here.loop = loop_new();
+	refusals_init(&here.refusals, here.loop, &here.log, refusal_kinds);
 	reception_init(&here.reception, greeted, here.loop, &here.log,
-		       &here.access);
+		       &here.refusals, &here.access);
 	assert_int_equal(addr_parse("127.0.0.1:0", NULL, 0, &addr, &len), 0);
 	assert_int_equal(entrances_open(&here.reception.entrances,
 					TRANSPORT_TCP, &addr, len), 0);
@@ -74,12 +78,13 @@ static int tear_down(void **state)
 {
 	(void)state;
 	reception_close(&here.reception);
-	assert_int_equal(here.reception.waiting, 0);
+	assert_int_equal(here.reception.waiting.n, 0);
 	while (here.n)
 		close(here.greeted[--here.n].fd);
 	while (here.pipes)
 		close(here.pipe[--here.pipes]);
 	access_fini(&here.access);
+	refusals_fini(&here.refusals);
 	loop_free(here.loop);
 	return 0;
 }
@@ -118,7 +123,7 @@ static void say_hello(int fd, uint8_t pipe, uint8_t pipes, uint8_t session)
 
 static bool as_many_wait(void *arg)
 {
-	return here.reception.waiting == *(const unsigned int *)arg;
+	return here.reception.waiting.n == *(const unsigned int *)arg;
 }
 
 static void assert_waiting(unsigned int n)
@@ -155,7 +160,7 @@ static void who_says_hello_is_handed_on(void **state)
 	say_hello(fd, 3, 64, 9);
 	assert_int_equal(write(fd, "behind", 6), 6);
 	assert_greeted(1);
-	assert_int_equal(here.reception.waiting, 0);
+	assert_int_equal(here.reception.waiting.n, 0);
 	assert_string_equal(here.greeted[0].peer, "127.0.0.7");
 	assert_int_equal(here.greeted[0].hello.pipe, 3);
 	assert_int_equal(here.greeted[0].hello.pipes, 64);
@@ -261,6 +266,59 @@ static void so_many_of_one_address(void **state)
 	assert_greeted(1);
 }
 
+/* Whose HELLO came in the same batch as others of its address does not go for them. */
+static void who_has_said_it_stays(void **state)
+{
+	unsigned int i;
+	int fd;
+
+	(void)state;
+	for (i = 0; i < RECEPTION_EACH; i++)
+		pipe_from("127.0.0.7");
+	assert_waiting(RECEPTION_EACH);
+	fd = here.pipe[0];
+	say_hello(fd, 0, 2, 1);	/* the oldest, unread as yet */
+	pipe_from("127.0.0.7");
+	assert_greeted(1);
+	assert_int_equal(here.greeted[0].hello.pipes, 2);
+	assert_int_equal(ending(fd), -EAGAIN);
+}
+
+/* The head of a message that is longer than any HELLO: nothing more of it is read. */
+static void what_is_too_long_is_closed(void **state)
+{
+	static const uint8_t head[] = { 0, 0, 0, 0, 0, 0, 0x08, 0x10 };
+	int fd = pipe_from("127.0.0.7");
+
+	(void)state;
+	assert_waiting(1);
+	assert_int_equal(write(fd, head, sizeof(head)), sizeof(head));
+	assert_waiting(0);
+	assert_int_equal(here.refusals.count[REFUSAL_HELLO], 1);
+	assert_int_equal(here.n, 0);
+}
+
+/* A byte at a time buys no time: the whole HELLO has to be there in time. */
+static void who_drips_is_closed(void **state)
+{
+	static const uint8_t head[] = { 0, 0, 0, 0, 0, 0, 44, 0 };
+	int fd;
+
+	(void)state;
+	assert_int_equal(here.reception.patience, 5 * NS_PER_SEC);
+	here.reception.patience = 300 * NS_PER_MS;
+	fd = pipe_from("127.0.0.7");
+	assert_waiting(1);
+	for (unsigned int i = 0; i < 6; i++) {
+		assert_int_equal(write(fd, &head[i], 1), 1);
+		loop_load(here.loop, 40);
+		assert_int_equal(here.reception.waiting.n, 1);
+	}
+	loop_load(here.loop, 200);
+	assert_int_equal(here.reception.waiting.n, 0);
+	assert_true(ending(fd) != -EAGAIN);
+}
+
 static void so_many_in_all(void **state)
 {
 	char source[32];
@@ -271,7 +329,7 @@ static void so_many_in_all(void **state)
 	if (sock_raise_limit() < 2 * PIPES + 100)
 		skip();
 	for (i = 0; i < RECEPTION_MAX; i++) {
-		snprintf(source, sizeof(source), "127.0.0.%u", 7 + i % 8);
+		snprintf(source, sizeof(source), "127.0.0.%u", 7 + i % 16);
 		pipe_from(source);
 		run_round(here.loop);
 	}
@@ -294,6 +352,9 @@ int main(void)
 		TEST(who_leaves_is_forgotten),
 		TEST(who_is_not_allowed_is_reset),
 		TEST(so_many_of_one_address),
+		TEST(who_has_said_it_stays),
+		TEST(what_is_too_long_is_closed),
+		TEST(who_drips_is_closed),
 		TEST(so_many_in_all),
 	};
 

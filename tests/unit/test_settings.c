@@ -74,7 +74,8 @@ static void every_option_can_be_set(void **state)
 		{ "conn-policy", "fifo" }, { "aggregate", "dswa" },
 		{ "lambda", "1.5" }, { "pipe", "tcp:2,sctp:2" },
 		{ "sctp-loss", "1.5" }, { "cc", "reno" }, { "seed", "7" },
-		{ "max-conns", "100" }, { "window-memory", "64M" },
+		{ "max-conns", "100" }, { "memory", "96" },
+		{ "window-memory", "64M" },
 		{ "keep", "2M" }, { "stats", "file" },
 		{ "stats-interval", "0.5" }, { "user", "nobody" },
 		{ "verbose", NULL },
@@ -91,6 +92,7 @@ static void every_option_can_be_set(void **state)
 	assert_null(o->name);
 	assert_false(settings.late);
 	assert_int_equal(settings.app_buffer, 65536);
+	assert_int_equal(settings.max_held, 96 << 20);
 	assert_int_equal(settings.window_memory, 64 << 20);
 	assert_int_equal(settings.keep, 2 << 20);
 	assert_int_equal(settings.pipe_sndbuf, 65536);
@@ -132,6 +134,7 @@ static void wrong_values_are_refused(void **state)
 		{ "cc", "no-such-cc" }, { "cc", "" }, { "seed", "-1" },
 		{ "seed", "1.5" }, { "seed", "18446744073709551616" },
 		{ "max-conns", "0" }, { "max-conns", "65536" },
+		{ "memory", "0" }, { "memory", "x" }, { "memory", "64M" },
 		{ "window-memory", "1000K" }, { "keep", "0" }, { "keep", "2G" },
 		{ "max-conns", "4294967297" }, { "stats", "" },
 		{ "stats-interval", "0" }, { "stats-interval", "nan" },

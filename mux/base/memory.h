@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How much memory this process may have at most: what the machine has, or what its
+ * control group and those above it allow, of version 2 or 1, where that is less.
+ */
+#ifndef TM3_MEMORY_H
+#define TM3_MEMORY_H
+
+#include <stdint.h>
+
+/* Bytes; never 0. */
+uint64_t memory_there_is(void);
+
+/*
+ * The same of a machine that has @bytes, whose /proc/self/cgroup is the file
+ * @groups, and whose groups lie below the directory @root. What cannot be read
+ * does not limit.
+ */
+uint64_t memory_allowed(uint64_t bytes, const char *groups, const char *root);
+
+#endif

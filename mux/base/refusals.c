@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "refusals.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "seldom.h"
+
+#define QUIET (SELDOM_SECONDS * NS_PER_SEC)
+
+struct told {			/* of one peer and kind */
+	struct list member;
+	unsigned int what;
+	char who[REFUSALS_WHO];
+	uint64_t more;		/* since the last line */
+	int64_t said_at;
+};
+
+static struct told *told_at(struct list *pos)
+{
+	return list_entry(pos, struct told, member);
+}
+
+static struct told *find(const struct refusals *r, unsigned int what,
+			 const char *who)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &r->said) {
+		struct told *t = told_at(pos);
+
+		if (t->what == what && !strcmp(t->who, who))
+			return t;
+	}
+	return NULL;
+}
+
+static void said_now(struct refusals *r, struct told *t)
+{
+	t->more = 0;
+	t->said_at = loop_now(r->loop);
+	list_move_tail(&r->said, &t->member);
+}
+
+static void forget(struct refusals *r, struct told *t)
+{
+	list_del(&t->member);
+	r->peers--;
+	free(t);
+}
+
+/* The next who may be spoken of again is the first. */
+static void sleep_on(struct refusals *r)
+{
+	if (!list_empty(&r->said))
+		loop_timer_at(r->loop, &r->timer,
+			      told_at(r->said.next)->said_at + QUIET);
+}
+
+static void look(struct timer *timer)
+{
+	struct refusals *r = container_of(timer, struct refusals, timer);
+	int64_t now = loop_now(r->loop);
+
+	while (!list_empty(&r->said) &&
+	       now - told_at(r->said.next)->said_at >= QUIET) {
+		struct told *t = told_at(r->said.next);
+
+		if (!t->more) {
+			forget(r, t);
+			continue;
+		}
+		log_warn(r->log, "%s: in the last %d s %llu more %s", t->who,
+			 SELDOM_SECONDS, (unsigned long long)t->more,
+			 r->kind[t->what].text);
+		said_now(r, t);
+	}
+	sleep_on(r);
+}
+
+static struct told *add(struct refusals *r, unsigned int what, const char *who)
+{
+	struct told *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->what = what;
+	snprintf(t->who, sizeof(t->who), "%s", who);
+	list_init(&t->member);
+	r->peers++;
+	said_now(r, t);
+	if (!r->timer.slot)
+		sleep_on(r);
+	return t;
+}
+
+bool refusals_note(struct refusals *r, unsigned int what, const char *who)
+{
+	struct told *t = find(r, what, who);
+
+	r->count[what]++;
+	r->changed = true;
+	if (!t && r->peers >= REFUSALS_PEERS) {
+		who = "others";
+		t = find(r, what, who);
+	}
+	if (!t)
+		return add(r, what, who) != NULL;
+	t->more++;
+	return false;
+}
+
+void refusals_init(struct refusals *r, struct loop *loop, struct log *log,
+		   const struct refusals_kind *kind)
+{
+	memset(r, 0, sizeof(*r));
+	r->loop = loop;
+	r->log = log;
+	r->kind = kind;
+	r->timer.fire = look;
+	list_init(&r->said);
+}
+
+void refusals_fini(struct refusals *r)
+{
+	if (!r->loop)
+		return;
+	loop_timer_stop(r->loop, &r->timer);
+	while (!list_empty(&r->said))
+		forget(r, told_at(r->said.next));
+	r->loop = NULL;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#include "refusal.h"
+
+const struct refusals_kind refusal_kinds[REFUSAL_KINDS] = {
+	[REFUSAL_ALLOW] = { "allow", "pipes were reset: no --allow covers them" },
+	[REFUSAL_SESSIONS] = { "sessions", "times there was no room for another session (--max-sessions, --max-sessions-each)" },
+	[REFUSAL_WAITING] = { "waiting", "pipes were closed: too many waited" },
+	[REFUSAL_GROUP] = { "group", "groups of pipes were not what rp was started for" },
+	[REFUSAL_HELLO] = { "hello", "pipes were closed: they did not say HELLO" },
+	[REFUSAL_ELSEWHERE] = { "elsewhere", "pipes were sent away: their session is of another address" },
+	[REFUSAL_CONNECTS] = { "connects", "times connections had to wait (--max-connects)" },
+	[REFUSAL_OPENS] = { "opens", "times connections had to wait (--max-opens)" },
+	[REFUSAL_CONNECTIONS] = { "connections", "connections were refused: they take too much of --memory" },
+	[REFUSAL_MEMORY] = { "memory", "times it held most of too much memory" },
+	[REFUSAL_DESCRIPTORS] = { "descriptors", "times there was no descriptor (ulimit -n)" },
+	[REFUSAL_PORTS] = { "ports", "connections were refused: no local port was left" },
+};
+
+_Static_assert((int)REFUSAL_KINDS <= (int)REFUSALS_KINDS, "there is a count for each");

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The limits of a process that are counted and said by peer, see base/refusals.h.
+ */
+#ifndef TM3_REFUSAL_H
+#define TM3_REFUSAL_H
+
+#include "../base/refusals.h"
+
+enum refusal {
+	REFUSAL_ALLOW,		/* no --allow covers it */
+	REFUSAL_SESSIONS,	/* sessions of all, or of its address */
+	REFUSAL_WAITING,	/* pipes that waited, of all or of its address */
+	REFUSAL_GROUP,		/* pipes that made no group, or not in time */
+	REFUSAL_HELLO,		/* none in time, or something else came */
+	REFUSAL_ELSEWHERE,	/* pipes for a session of another address */
+	REFUSAL_CONNECTS,	/* times connects had to wait for others, */
+	REFUSAL_OPENS,		/* or for the next moment */
+	REFUSAL_CONNECTIONS,	/* connections, by what they take of memory */
+	REFUSAL_MEMORY,		/* times that memory was taken from who had most */
+	REFUSAL_DESCRIPTORS,	/* no descriptor was left */
+	REFUSAL_PORTS,		/* no local port was left */
+	REFUSAL_KINDS,
+};
+
+extern const struct refusals_kind refusal_kinds[REFUSAL_KINDS];
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is said of refusals, and how often; in halted time, with stderr as a pipe.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mux/base/log.h"
+#include "mux/base/loop.h"
+#include "mux/base/refusals.h"
+#include "mux/base/seldom.h"
+#include "halted.h"
+#include "loopback.h"
+
+enum { APPLES, PEARS };
+
+static const struct refusals_kind kinds[] = {
+	[APPLES] = { "apples", "apples were refused" },
+	[PEARS] = { "pears", "pears were refused" },
+};
+
+static struct {
+	struct loop *loop;
+	struct log log;
+	struct refusals refusals;
+	int saved, fd[2];
+	char said[1 << 16];
+} here;
+
+static int set_up(void **state)
+{
+	(void)state;
+	assert_int_equal(pipe2(here.fd, O_NONBLOCK), 0);
+	here.saved = dup(STDERR_FILENO);
+	assert_true(here.saved >= 0);
+	assert_int_equal(dup2(here.fd[1], STDERR_FILENO), STDERR_FILENO);
+	clock_halt();
+	log_init(&here.log, "test", LOG_DEBUG);
+	here.loop = loop_new();
+	refusals_init(&here.refusals, here.loop, &here.log, kinds);
+	run_round(here.loop);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	refusals_fini(&here.refusals);
+	assert_int_equal(here.refusals.peers, 0);
+	refusals_fini(&here.refusals);
+	loop_free(here.loop);
+	log_fini(&here.log);
+	dup2(here.saved, STDERR_FILENO);
+	close(here.saved);
+	close(here.fd[0]);
+	close(here.fd[1]);
+	clock_go_on();
+	return 0;
+}
+
+static void pass(int64_t ns)
+{
+	clock_pass(ns);
+	run_round(here.loop);
+	run_round(here.loop);
+}
+
+static const char *what_was_said(void)
+{
+	ssize_t n = read(here.fd[0], here.said, sizeof(here.said) - 1);
+
+	here.said[n > 0 ? n : 0] = '\0';
+	return here.said;
+}
+
+static void each_peer_and_kind_once(void **state)
+{
+	(void)state;
+	assert_true(refusals_note(&here.refusals, APPLES, "192.0.2.1"));
+	assert_false(refusals_note(&here.refusals, APPLES, "192.0.2.1"));
+	assert_true(refusals_note(&here.refusals, PEARS, "192.0.2.1"));
+	assert_true(refusals_note(&here.refusals, APPLES, "192.0.2.2"));
+	assert_int_equal(here.refusals.count[APPLES], 3);
+	assert_int_equal(here.refusals.count[PEARS], 1);
+	assert_true(here.refusals.changed);
+}
+
+static void how_many_more_there_were(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 313; i++)
+		assert_int_equal(refusals_note(&here.refusals, PEARS, "192.0.2.1"),
+				 !i);
+	pass((SELDOM_SECONDS - 1) * NS_PER_SEC);
+	assert_string_equal(what_was_said(), "");
+	pass(NS_PER_SEC);
+	assert_string_equal(what_was_said(), "test: 192.0.2.1: in the last 10 s "
+			    "312 more pears were refused\n");
+	/* Nothing more came; then it is forgotten, and news again. */
+	pass(SELDOM_SECONDS * NS_PER_SEC);
+	assert_string_equal(what_was_said(), "");
+	assert_int_equal(here.refusals.peers, 0);
+	assert_true(refusals_note(&here.refusals, PEARS, "192.0.2.1"));
+}
+
+static void one_that_goes_on_is_said_again(void **state)
+{
+	(void)state;
+	assert_true(refusals_note(&here.refusals, APPLES, "192.0.2.1"));
+	for (int i = 0; i < 3; i++) {
+		assert_false(refusals_note(&here.refusals, APPLES, "192.0.2.1"));
+		pass(SELDOM_SECONDS * NS_PER_SEC);
+		assert_non_null(strstr(what_was_said(), " 1 more apples"));
+	}
+}
+
+/* From ever more addresses: so many lines, and one for all others. */
+static void lines_are_bounded(void **state)
+{
+	unsigned int said = 0, lines = 0;
+	const char *at;
+	char who[32];
+
+	(void)state;
+	for (int turn = 0; turn < 2; turn++) {
+		for (int i = 0; i < 1000; i++) {
+			snprintf(who, sizeof(who), "192.0.%d.%d", i / 250, i % 250);
+			said += refusals_note(&here.refusals, APPLES, who);
+		}
+	}
+	assert_int_equal(said, REFUSALS_PEERS + 1);
+	assert_int_equal(here.refusals.count[APPLES], 2000);
+	pass(SELDOM_SECONDS * NS_PER_SEC);
+	for (at = what_was_said(); (at = strchr(at, '\n')); at++)
+		lines++;
+	assert_int_equal(lines, REFUSALS_PEERS + 1);
+	snprintf(who, sizeof(who), "s %d more apples",
+		 2 * (1000 - REFUSALS_PEERS) - 1);
+	assert_non_null(strstr(here.said, "test: others: in the last 10 "));
+	assert_non_null(strstr(here.said, who));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(each_peer_and_kind_once),
+		TEST(how_many_more_there_were),
+		TEST(one_that_goes_on_is_said_again),
+		TEST(lines_are_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
