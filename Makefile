@@ -12,7 +12,6 @@
 
 BUILD	?= build
 VENV	?= build/venv
-PREFIX	?= /usr/local
 Q	:= $(if $(V),,@)
 JOBS	?= $(shell nproc 2>/dev/null || echo 2)
 
@@ -210,10 +209,16 @@ lint: ## ruff over the Python
 	@$(VENV_PYTHON) -m ruff check --cache-dir $(BUILD)/ruff .
 	@$(VENV_PYTHON) -m ruff format --check --cache-dir $(BUILD)/ruff .
 
+include install/files.mk
+
 .PHONY: install
-install: $(BUILD)/rp $(BUILD)/lp ## install rp and lp (PREFIX=/usr/local, DESTDIR=)
-	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(BUILD)/rp $(BUILD)/lp $(DESTDIR)$(PREFIX)/bin
+install: $(INSTALLED) ## install tm3-rp and tm3-lp, tm3ctl, manual, completions, units (PREFIX=/usr/local, DESTDIR=)
+	@$(put_files)
+	@$(hand_back)
+
+.PHONY: uninstall
+uninstall: ## remove what `make install` with the same PREFIX and DESTDIR has installed
+	@$(remove_files)
 
 .PHONY: install-dissector
 install-dissector: ## install the Wireshark dissector and its profile for this user
@@ -233,7 +238,7 @@ clean: ## remove what was built (the virtual environment stays)
 		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/vectors \
 		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem \
 		$(BUILD)/tm3lab $(BUILD)/kmod $(BUILD)/tm3.ko \
-		$(BUILD)/bpf $(BUILD)/tm3bpf
+		$(BUILD)/bpf $(BUILD)/tm3bpf $(BUILD)/install
 
 .PHONY: help
 help: ## list these targets
