@@ -15,6 +15,9 @@ VENV	?= build/venv
 Q	:= $(if $(V),,@)
 JOBS	?= $(shell nproc 2>/dev/null || echo 2)
 
+# For small machines: a C library that is made to be linked statically.
+STATIC_CC	?= musl-gcc
+STATIC_CFLAGS	?= -Os -ffunction-sections -fdata-sections
 FUZZ_SECONDS	?= 300
 FUZZ_CC		?= clang
 BPF_CC		?= clang
@@ -34,6 +37,7 @@ FUZZ_SANITIZE := -fsanitize=fuzzer-no-link,address,undefined \
 
 OUT	:= $(BUILD)$(if $(SAN),/asan)
 ASAN	:= $(BUILD)/asan
+STATIC	:= $(BUILD)/static
 UNIT	:= $(BUILD)/unit
 FUZZ	:= $(BUILD)/fuzz
 VENV_PYTHON := $(abspath $(VENV))/bin/python
@@ -66,6 +70,9 @@ all: $(OUT)/rp $(OUT)/lp $(OUT)/linkem $(BUILD)/tm3lab ## build rp, lp, linkem a
 .PHONY: setup
 setup: ## install what is missing, from Debian and PyPI only (root; else it says what)
 	@VENV=$(VENV) REQUIREMENTS=$(REQUIREMENTS) .ci/setup $(LISTS)
+
+.PHONY: static
+static: $(STATIC)/rp $(STATIC)/lp ## rp and lp for small machines in build/static: one stripped file each, of musl (musl-tools)
 
 .PHONY: test-programs
 test-programs: $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem $(BUILD)/tm3lab \
@@ -234,7 +241,7 @@ bench-dissector: ## time the dissector on 200 MB, beside tshark without it (ARGS
 
 .PHONY: clean
 clean: ## remove what was built (the virtual environment stays)
-	rm -rf $(BUILD)/obj $(BUILD)/sweep $(BUILD)/sweep.obj $(ASAN) $(UNIT) $(FUZZ) $(BUILD)/ruff \
+	rm -rf $(BUILD)/obj $(STATIC) $(BUILD)/sweep $(BUILD)/sweep.obj $(ASAN) $(UNIT) $(FUZZ) $(BUILD)/ruff \
 		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/vectors \
 		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem \
 		$(BUILD)/tm3lab $(BUILD)/kmod $(BUILD)/tm3.ko \
@@ -278,6 +285,20 @@ endef
 
 $(eval $(call program,$(BUILD),))
 $(eval $(call program,$(ASAN),$(SANITIZE)))
+$(eval $(call program,$(STATIC),))
+
+# musl has no headers of the kernel's: those of this machine do, which are looked
+# at last. Its compiler may be another one with a folder of them already.
+$(STATIC)/%: private CC = $(STATIC_CC)
+$(STATIC)/%: private CFLAGS = $(STATIC_CFLAGS) -idirafter $(STATIC)/include
+$(STATIC)/%: private LDFLAGS = -static -s -Wl,--gc-sections
+$(RP_SRC:%.c=$(STATIC)/obj/%.o) $(LP_SRC:%.c=$(STATIC)/obj/%.o) $(MUX_SRC:%.c=$(STATIC)/obj/%.o): | $(STATIC)/include
+$(STATIC)/include:
+	@command -v $(firstword $(STATIC_CC)) >/dev/null || \
+		{ echo 'static: no $(firstword $(STATIC_CC)) here: apt-get install musl-tools' >&2; exit 1; }
+	@mkdir -p $@
+	@ln -s /usr/include/linux /usr/include/asm-generic \
+		/usr/include/$(shell $(CC) -print-multiarch)/asm $@
 
 $(BUILD)/tm3lab: experiments/tm3lab.in Makefile
 	@mkdir -p $(@D)
