@@ -227,6 +227,11 @@ install: $(INSTALLED) ## install tm3-rp and tm3-lp, tm3ctl, manual, completions,
 uninstall: ## remove what `make install` with the same PREFIX and DESTDIR has installed
 	@$(remove_files)
 
+.PHONY: deb
+deb: ## Debian packages tm3-proxies and tm3-dkms in build/deb (debhelper, dh-dkms, clang, libbpf-dev)
+	@$(build_packages)
+	@$(hand_back)
+
 .PHONY: install-dissector
 install-dissector: ## install the Wireshark dissector and its profile for this user
 	@dissector/install
@@ -245,7 +250,7 @@ clean: ## remove what was built (the virtual environment stays)
 		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/vectors \
 		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem \
 		$(BUILD)/tm3lab $(BUILD)/kmod $(BUILD)/tm3.ko \
-		$(BUILD)/bpf $(BUILD)/tm3bpf $(BUILD)/install
+		$(BUILD)/bpf $(BUILD)/tm3bpf $(BUILD)/install $(BUILD)/deb
 
 .PHONY: help
 help: ## list these targets

@@ -72,3 +72,27 @@ put_files = set -e; for it in $(FILES) $(if $(wildcard $(BUILD)/tm3bpf),$(BPF_FI
 remove_files = set -e; for it in $(FILES) $(BPF_FILE); do rm -f "$(DESTDIR)$${it\#\#*:}"; done; \
 	for it in $(FOLDERS); do [ ! -d "$(DESTDIR)$$it" ] || \
 		rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$it"; done
+
+# --- Debian packages ---
+
+VERSION	:= $(shell sed -n 's/^\#define TM3_VERSION "\(.*\)"$$/\1/p' mux/settings/settings.h)
+DEB	:= $(BUILD)/deb
+DEB_TREE := $(DEB)/tm3-$(VERSION)
+# The tree but for what no package is made of.
+DEB_PARTS := $(filter-out Vagrantfile bench build dissector experiments results tests topologies vm,$(wildcard *))
+# Of the last commit, so that the same tree makes the same packages.
+DEB_EPOCH = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),$(shell date +%s))
+
+# Nothing of what was told to this make, such as another BUILD, is told to that of the packages.
+build_packages = set -e; \
+	rm -rf $(DEB); mkdir -p $(DEB_TREE); \
+	cp -R $(DEB_PARTS) $(DEB_TREE); \
+	cp -R install/debian $(DEB_TREE)/debian; \
+	sed -e 's/@VERSION@/$(VERSION)/' -e "s/@DATE@/$$(LC_ALL=C date -u -R -d @$(DEB_EPOCH))/" \
+		install/debian/changelog.in >$(DEB_TREE)/debian/changelog; \
+	rm $(DEB_TREE)/debian/changelog.in; \
+	command -v dpkg-buildpackage >/dev/null || \
+		{ echo 'deb: no dpkg-buildpackage here: apt-get install dpkg-dev' >&2; exit 1; }; \
+	cd $(DEB_TREE); \
+	env -i PATH="$$PATH" HOME="$$HOME" DEB_BUILD_OPTIONS="$$DEB_BUILD_OPTIONS" \
+		dpkg-buildpackage -b -us -uc

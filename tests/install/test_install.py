@@ -26,10 +26,10 @@ TM3BPF = "libexec/tm3/tm3bpf"
 EXPOSURE_MAX = 1.5  # of 10, as systemd counts
 
 
-def make(*words: str) -> None:
+def make(*words: str, seconds: float = 100) -> None:
     env = {key: value for key, value in os.environ.items() if not key.startswith("MAKE")}
     argv = ["make", "--no-print-directory", "-C", ROOT, f"BUILD={BUILD}", *words]
-    done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=100)
+    done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=seconds)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
