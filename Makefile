@@ -12,10 +12,12 @@
 
 BUILD	?= build
 VENV	?= build/venv
-PREFIX	?= /usr/local
 Q	:= $(if $(V),,@)
 JOBS	?= $(shell nproc 2>/dev/null || echo 2)
 
+# For small machines: a C library that is made to be linked statically.
+STATIC_CC	?= musl-gcc
+STATIC_CFLAGS	?= -Os -ffunction-sections -fdata-sections
 FUZZ_SECONDS	?= 300
 FUZZ_CC		?= clang
 BPF_CC		?= clang
@@ -35,6 +37,7 @@ FUZZ_SANITIZE := -fsanitize=fuzzer-no-link,address,undefined \
 
 OUT	:= $(BUILD)$(if $(SAN),/asan)
 ASAN	:= $(BUILD)/asan
+STATIC	:= $(BUILD)/static
 UNIT	:= $(BUILD)/unit
 FUZZ	:= $(BUILD)/fuzz
 VENV_PYTHON := $(abspath $(VENV))/bin/python
@@ -67,6 +70,9 @@ all: $(OUT)/rp $(OUT)/lp $(OUT)/linkem $(BUILD)/tm3lab ## build rp, lp, linkem a
 .PHONY: setup
 setup: ## install what is missing, from Debian and PyPI only (root; else it says what)
 	@VENV=$(VENV) REQUIREMENTS=$(REQUIREMENTS) .ci/setup $(LISTS)
+
+.PHONY: static
+static: $(STATIC)/rp $(STATIC)/lp ## rp and lp for small machines in build/static: one stripped file each, of musl (musl-tools)
 
 .PHONY: test-programs
 test-programs: $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem $(BUILD)/tm3lab \
@@ -210,10 +216,21 @@ lint: ## ruff over the Python
 	@$(VENV_PYTHON) -m ruff check --cache-dir $(BUILD)/ruff .
 	@$(VENV_PYTHON) -m ruff format --check --cache-dir $(BUILD)/ruff .
 
+include install/files.mk
+
 .PHONY: install
-install: $(BUILD)/rp $(BUILD)/lp ## install rp and lp (PREFIX=/usr/local, DESTDIR=)
-	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(BUILD)/rp $(BUILD)/lp $(DESTDIR)$(PREFIX)/bin
+install: $(INSTALLED) ## install tm3-rp and tm3-lp, tm3ctl, manual, completions, units (PREFIX=/usr/local, DESTDIR=)
+	@$(put_files)
+	@$(hand_back)
+
+.PHONY: uninstall
+uninstall: ## remove what `make install` with the same PREFIX and DESTDIR has installed
+	@$(remove_files)
+
+.PHONY: deb
+deb: ## Debian packages tm3-proxies and tm3-dkms in build/deb (debhelper, dh-dkms, clang, libbpf-dev)
+	@$(build_packages)
+	@$(hand_back)
 
 .PHONY: install-dissector
 install-dissector: ## install the Wireshark dissector and its profile for this user
@@ -229,11 +246,11 @@ bench-dissector: ## time the dissector on 200 MB, beside tshark without it (ARGS
 
 .PHONY: clean
 clean: ## remove what was built (the virtual environment stays)
-	rm -rf $(BUILD)/obj $(BUILD)/sweep $(BUILD)/sweep.obj $(ASAN) $(UNIT) $(FUZZ) $(BUILD)/ruff \
+	rm -rf $(BUILD)/obj $(STATIC) $(BUILD)/sweep $(BUILD)/sweep.obj $(ASAN) $(UNIT) $(FUZZ) $(BUILD)/ruff \
 		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/vectors \
 		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem \
 		$(BUILD)/tm3lab $(BUILD)/kmod $(BUILD)/tm3.ko \
-		$(BUILD)/bpf $(BUILD)/tm3bpf
+		$(BUILD)/bpf $(BUILD)/tm3bpf $(BUILD)/install $(BUILD)/deb
 
 .PHONY: help
 help: ## list these targets
@@ -273,6 +290,20 @@ endef
 
 $(eval $(call program,$(BUILD),))
 $(eval $(call program,$(ASAN),$(SANITIZE)))
+$(eval $(call program,$(STATIC),))
+
+# musl has no headers of the kernel's: those of this machine do, which are looked
+# at last. Its compiler may be another one with a folder of them already.
+$(STATIC)/%: private CC = $(STATIC_CC)
+$(STATIC)/%: private CFLAGS = $(STATIC_CFLAGS) -idirafter $(STATIC)/include
+$(STATIC)/%: private LDFLAGS = -static -s -Wl,--gc-sections
+$(RP_SRC:%.c=$(STATIC)/obj/%.o) $(LP_SRC:%.c=$(STATIC)/obj/%.o) $(MUX_SRC:%.c=$(STATIC)/obj/%.o): | $(STATIC)/include
+$(STATIC)/include:
+	@command -v $(firstword $(STATIC_CC)) >/dev/null || \
+		{ echo 'static: no $(firstword $(STATIC_CC)) here: apt-get install musl-tools' >&2; exit 1; }
+	@mkdir -p $@
+	@ln -s /usr/include/linux /usr/include/asm-generic \
+		/usr/include/$(shell $(CC) -print-multiarch)/asm $@
 
 $(BUILD)/tm3lab: experiments/tm3lab.in Makefile
 	@mkdir -p $(@D)

@@ -46,6 +46,9 @@ SHARING = (
     "tests/experiments/test_report_page.py",
     "tests/experiments/test_runner_spread.py",
     "tests/experiments/test_web_load.py",
+    "tests/install/test_deb.py",
+    "tests/install/test_install.py",
+    "tests/install/test_static.py",
     "tests/vm/test_machine.py",
     "tests/vm/test_vmhost.py",
 )

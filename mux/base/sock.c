@@ -18,6 +18,8 @@
 
 /* Probes after 10 s of silence, lost when four in a row go unanswered. */
 enum { KEEP_IDLE_S = 10, KEEP_INTERVAL_S = 5, KEEP_COUNT = 4 };
+/* Linux cuts it to net.core.somaxconn. SOMAXCONN is 128 in some C libraries. */
+enum { BACKLOG = 4096 };
 enum {
 	ASK_AFTER_S = 300,
 	MOST_PROBES = 127,	/* that the kernel takes for TCP_KEEPCNT */
@@ -402,7 +404,7 @@ int sock_listen(int fd, const struct sockaddr_storage *addr, socklen_t len)
 	if (addr->ss_family == AF_INET6)
 		set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (bind(fd, (const struct sockaddr *)addr, len) < 0 ||
-	    listen(fd, SOMAXCONN) < 0) {
+	    listen(fd, BACKLOG) < 0) {
 		err = -errno;
 		close(fd);
 		return err;

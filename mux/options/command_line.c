@@ -3,6 +3,7 @@
 #include "command_line.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -117,11 +118,17 @@ static int wrong(const struct parser *p, const char *fmt, ...)
 	return -1;
 }
 
+/* What to type: it may be installed under another name than its own. */
+static const char *command(void)
+{
+	return program_invocation_short_name;
+}
+
 static const char *usage(const struct parser *p, char text[REASON_MAX])
 {
 	const char *const *argument = p->cl->arguments;
 	size_t used = (size_t)snprintf(text, REASON_MAX, "%s [OPTION]...",
-				       p->cl->program);
+				       command());
 
 	for (; *argument && used < REASON_MAX; argument++)
 		used += (size_t)snprintf(text + used, REASON_MAX - used, " %s",
@@ -152,7 +159,6 @@ static void print_help(const struct parser *p)
 /* @what and @word are getopt_long()'s answer and the argument it was about. */
 static int wrong_option(const struct parser *p, int what, const char *word)
 {
-	const char *program = p->cl->program;
 	char why[REASON_MAX];
 	unsigned int section;
 
@@ -164,10 +170,10 @@ static int wrong_option(const struct parser *p, int what, const char *word)
 	}
 	if (optopt)
 		return wrong(p, "-%c: there is no such option; %s --help lists "
-			     "them", optopt, program);
+			     "them", optopt, command());
 	return wrong(p, "%.*s: there is no such option, or more than one that "
 		     "begins like this; %s --help lists them",
-		     (int)strcspn(word, "="), word, program);
+		     (int)strcspn(word, "="), word, command());
 }
 
 /* --- one option --- */
@@ -254,7 +260,7 @@ static int take_line(struct parser *p, const struct config_line *line)
 			     line->name);
 	if (!o)
 		return wrong(p, "%s: there is no such option; %s --help lists "
-			     "them", line->name, p->cl->program);
+			     "them", line->name, command());
 	if (option_fits(o, line->value, why, sizeof(why)))
 		return wrong(p, "%s", why);
 	return take_option(p, o, line->value);
@@ -305,14 +311,14 @@ static int take_arguments(struct parser *p, char *const *given, int n)
 		if (i >= n && !*arguments[i])
 			return wrong(p, "%s is missing; usage: %s "
 				     "(more: %s --help)", names[i],
-				     usage(p, why), p->cl->program);
+				     usage(p, why), command());
 		if (words_add(p->words, names[i], arguments[i]))
 			return wrong(p, "%s: no memory is left", names[i]);
 	}
 	if (n > i)
 		return wrong(p, "'%s' is one argument too many; usage: %s "
 			     "(more: %s --help)", given[i], usage(p, why),
-			     p->cl->program);
+			     command());
 	if (p->cl->finish(p->options, arguments, why, sizeof(why)))
 		return wrong(p, "%s", why);
 	if (p->check)

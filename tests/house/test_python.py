@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The rooms in Python: which way their arrows run, and what their READMEs copy from them.
 
-base <- vm <- topologies <- experiments          bench
+base <- vm <- topologies <- experiments          bench          install
 """
 
 import ast
@@ -20,6 +20,7 @@ ROOMS = {
     "topologies": ("base", "vm"),
     "experiments": ("base", "vm", "topologies"),
     "bench": (),
+    "install": (),
 }
 
 

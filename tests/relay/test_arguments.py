@@ -176,6 +176,17 @@ def test_help_and_version(box: Namespace, side: str) -> None:
     assert re.match(rf"{side}\b.* \d+\.\d+", out)
 
 
+def test_installed_under_another_name(box: Namespace, tmp_path: Path) -> None:
+    """What is told to type is the name it was called by; lines of its log begin with its own."""
+    called = tmp_path / "tm3-rp"
+    called.symlink_to(binary("rp").resolve())
+    _, out, _ = finish([called, "--help"], box, 10)
+    assert out.startswith("Usage: tm3-rp [OPTION]... PIPES\n")
+    for args in ([], ["4", "5"], ["--nonsense"], ["-Z"]):
+        code, _, err = finish([called, *args], box, 10)
+        assert code == 2 and err.startswith("rp: ") and "tm3-rp --help" in err, err
+
+
 @pytest.mark.parametrize(
     ("side", "args", "port"),
     [

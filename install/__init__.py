@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""What is installed beside the programs, made of what their --help says."""
