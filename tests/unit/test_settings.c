@@ -77,7 +77,8 @@ static void every_option_can_be_set(void **state)
 		{ "max-conns", "100" }, { "memory", "96" },
 		{ "window-memory", "64M" },
 		{ "keep", "2M" }, { "stats", "file" },
-		{ "stats-interval", "0.5" }, { "user", "nobody" },
+		{ "stats-interval", "0.5" }, { "metrics", "9600" },
+		{ "user", "nobody" },
 		{ "verbose", NULL },
 		{ "quiet", NULL },
 	};
