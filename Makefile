@@ -72,7 +72,10 @@ setup: ## install what is missing, from Debian and PyPI only (root; else it says
 	@VENV=$(VENV) REQUIREMENTS=$(REQUIREMENTS) .ci/setup $(LISTS)
 
 .PHONY: static
-static: $(STATIC)/rp $(STATIC)/lp ## rp and lp for small machines in build/static: one stripped file each, of musl (musl-tools)
+static: $(STATIC)/include ## rp and lp for small machines in build/static: one stripped file each, of musl (musl-tools)
+	@$(MAKE) --no-print-directory BUILD=$(STATIC) CC='$(STATIC_CC)' \
+		CFLAGS='$(STATIC_CFLAGS) -idirafter $(STATIC)/include' \
+		LDFLAGS='-static -s -Wl,--gc-sections' $(STATIC)/rp $(STATIC)/lp
 
 .PHONY: test-programs
 test-programs: $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem $(BUILD)/tm3lab \
@@ -290,14 +293,9 @@ endef
 
 $(eval $(call program,$(BUILD),))
 $(eval $(call program,$(ASAN),$(SANITIZE)))
-$(eval $(call program,$(STATIC),))
 
 # musl has no headers of the kernel's: those of this machine do, which are looked
 # at last. Its compiler may be another one with a folder of them already.
-$(STATIC)/%: private CC = $(STATIC_CC)
-$(STATIC)/%: private CFLAGS = $(STATIC_CFLAGS) -idirafter $(STATIC)/include
-$(STATIC)/%: private LDFLAGS = -static -s -Wl,--gc-sections
-$(RP_SRC:%.c=$(STATIC)/obj/%.o) $(LP_SRC:%.c=$(STATIC)/obj/%.o) $(MUX_SRC:%.c=$(STATIC)/obj/%.o): | $(STATIC)/include
 $(STATIC)/include:
 	@command -v $(firstword $(STATIC_CC)) >/dev/null || \
 		{ echo 'static: no $(firstword $(STATIC_CC)) here: apt-get install musl-tools' >&2; exit 1; }

@@ -13,7 +13,7 @@ USERS = "--user"
 
 
 def is_file(option: Option) -> bool:
-    return option.argument == "FILE"
+    return bool({"FILE", "PATH"} & set((option.argument or "").split("|")))
 
 
 def short(option: Option) -> str:

@@ -60,10 +60,10 @@ $(eval $(call pages,tm3ctl,kmod/tm3ctl,8))
 
 # The folder of the programs is not in the name of the file: it is asked each time.
 .PHONY: $(MADE)/tm3-rp.service $(MADE)/tm3-lp.service
-$(MADE)/tm3-rp.service $(MADE)/tm3-lp.service: $(MADE)/%.service: install/units/%.service.in install/units/hardening
+$(MADE)/tm3-rp.service $(MADE)/tm3-lp.service: $(MADE)/%.service: install/units/%.service.in install/units/common
 	@mkdir -p $(@D)
 	$(Q)echo "  GEN   $@"
-	$(Q)sed -e 's|@BINDIR@|$(BINDIR)|' -e '/^@HARDENING@$$/{r install/units/hardening' -e 'd}' $< >$@
+	$(Q)sed -e 's|@BINDIR@|$(BINDIR)|' -e '/^@COMMON@$$/{r install/units/common' -e 'd}' $< >$@
 
 put_files = set -e; for it in $(FILES) $(if $(wildcard $(BUILD)/tm3bpf),$(BPF_FILE)); do \
 	rest=$${it\#*:}; \

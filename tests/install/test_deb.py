@@ -12,7 +12,7 @@ import pytest
 from install.__main__ import version
 from install.programs import INSTALLED
 from tests.install.test_install import BINARIES, OTHERS, TM3BPF, files_in, make
-from tests.relay.programs import BUILD, ROOT
+from tests.relay.programs import BUILD, ROOT, binary
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -88,6 +88,9 @@ def test_proxies_are_all_in_one(packages: dict[str, Path], tmp_path: Path) -> No
     for name in ("tm3-rp", "tm3-lp"):
         done = subprocess.run([tmp_path / "usr/bin" / name, "--version"], capture_output=True)
         assert done.stdout.decode() == f"{INSTALLED[name].called} (TM3) {version()}\n"
+        packaged = INSTALLED[name].told(tmp_path / "usr/bin" / name)
+        built = INSTALLED[name].told(binary(INSTALLED[name].called, asan=False))
+        assert packaged == built, "a library that the tree is built with was not there"
 
 
 def test_dkms_has_the_module_s_source(packages: dict[str, Path], tmp_path: Path) -> None:

@@ -99,6 +99,19 @@ def test_uninstall_leaves_nothing(tmp_path: Path, folders: tuple[str, ...]) -> N
     make("uninstall", *where)  # again, with nothing there
 
 
+def test_kernel_settings_are_there(installed: Path) -> None:
+    """Those that are only proposed, too; each is given as many values as it has."""
+    text = (installed / "share/doc/tm3/examples/60-tm3.conf").read_text()
+    settings = dict(re.findall(r"^(?:# )?(net\.\S+) = (.+)$", text, re.MULTILINE))
+    assert len(settings) == len(re.findall(r"^(?:# )?net\.", text, re.MULTILINE)) >= 8
+    for name, value in settings.items():
+        now = Path("/proc/sys", *name.split(".")).read_text().split()
+        if name.endswith("_congestion_control"):
+            assert re.fullmatch("[a-z ]+", value)
+        else:
+            assert len(value.split()) == len(now), name
+
+
 # --- units ---
 
 
