@@ -238,6 +238,7 @@ static int finish(void *options, char *const *arguments, char *why,
 		return -1;
 	if (!o->max_sessions_each)
 		o->max_sessions_each = (o->max_sessions + 7) / 8;
+	o->listen_given = o->listens;
 	if (!o->listens && add_listen(o, "0.0.0.0", why, why_len))
 		return -1;
 	return set_default_extended(o, why, why_len);
