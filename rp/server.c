@@ -432,9 +432,8 @@ void server_reload(struct server *s)
 {
 	struct engine *engine = s->engine;
 
-	engine->hoard.max = s->options->settings.max_held;
-	quota_set(&s->quota, s->options->max_sessions,
-		  s->options->max_sessions_each);
+	quota_set(&s->quota, s->options->settings.max_held,
+		  s->options->max_sessions, s->options->max_sessions_each);
 	loop_after(engine->loop, &engine->relief);
 	listening_say_who_may(s->options, &s->lobby.entrances,
 			      &s->reception.entrances, engine->log);

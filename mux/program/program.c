@@ -62,6 +62,7 @@ static void hang_up(struct signals *s, const char *name)
 		log_error(&p->log, "%s: %s; all stays as it was", name, why);
 		return;
 	}
+	engine_balance(&p->engine);
 	p->log.level = (enum log_level)settings->verbosity;
 	stats_set_interval(p->engine.stats, settings);
 	if (*what.kept)
