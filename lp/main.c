@@ -27,7 +27,7 @@ static int open(struct program *p)
 
 	lp->proxy = proxy_new(&p->engine, &lp->options);
 	if (lp->proxy)
-		return proxy_listen_all(lp->proxy, p->awaited);
+		return proxy_listen_all(lp->proxy, &p->ports);
 	log_error(&p->log, "there is no memory or no descriptor to start with");
 	return -ENOMEM;
 }

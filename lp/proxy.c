@@ -244,19 +244,32 @@ struct conn *proxy_ask(struct proxy *p, const struct destination *to,
 
 /* --- ways in --- */
 
+/* Its name is the option's, without dashes. */
+static struct handed_socket *handed_for(const struct proxy *p,
+					const struct sockaddr_storage *addr,
+					const struct purpose *purpose)
+{
+	struct handed *h = &p->ports->handed;
+	struct handed_socket *s = handed_named(h, purpose->option + 2);
+
+	return s ? s : handed_at(h, addr);
+}
+
 bool proxy_listen(struct proxy *p, const struct sockaddr_storage *addr,
 		  socklen_t len, accepted_fn accepted, void *owner,
 		  const struct purpose *purpose)
 {
 	struct way_in_open *way = &p->ways_in[p->nways_in];
-	int fd = sock_tcp(addr->ss_family);
+	struct handed_socket *handed = handed_for(p, addr, purpose);
+	int fd = handed ? handed_take(handed) : sock_tcp(addr->ss_family);
 	char text[ADDR_TEXT];
 
 	way->purpose = *purpose;
 	if (purpose->keeps_syns)
 		origin_keep_syns(fd);
-	way->listener = listener_new(p->loop, p->log, fd, addr, len, accepted,
-				     owner);
+	way->listener = handed && fd >= 0 ?
+		listener_adopt(p->loop, p->log, fd, accepted, owner) :
+		listener_new(p->loop, p->log, fd, addr, len, accepted, owner);
 	if (!way->listener) {
 		p->listen_err = -errno;
 		p->listen_addr = *addr;
@@ -310,13 +323,28 @@ static bool listen_all(struct proxy *p)
 	return true;
 }
 
-/* Without an errno it was memory that lacked. */
-int proxy_listen_all(struct proxy *p, char awaited[ADDR_TEXT])
+/* A socket of the unit file that nobody accepts from would be silent for good. */
+static int all_are_taken(const struct proxy *p)
 {
-	if (listen_all(p))
+	const struct handed_socket *left = handed_left(&p->ports->handed);
+	char text[ADDR_TEXT];
+
+	if (!left)
 		return 0;
+	log_error(p->log, "a socket on %s was handed over by the name '%s', "
+		  "which is no way in, nor is that address",
+		  addr_text(&left->addr, text), left->name);
+	return -EINVAL;
+}
+
+/* Without an errno it was memory that lacked. */
+int proxy_listen_all(struct proxy *p, struct ports *ports)
+{
+	p->ports = ports;
+	if (listen_all(p))
+		return all_are_taken(p);
 	if (p->listen_err == -EADDRNOTAVAIL)
-		addr_text(&p->listen_addr, awaited);
+		addr_text(&p->listen_addr, ports->awaited);
 	return p->listen_err ? p->listen_err : -ENOMEM;
 }
 

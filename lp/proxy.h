@@ -18,7 +18,7 @@
 
 #include "../mux/base/host.h"
 #include "../mux/base/listener.h"
-#include "../mux/base/sock.h"
+#include "../mux/base/ports.h"
 #include "../mux/wire/destination.h"
 #include "joiner.h"
 
@@ -62,6 +62,7 @@ struct proxy {
 
 	struct way_in_open *ways_in;
 	unsigned int nways_in;
+	struct ports *ports;		/* while it begins to listen */
 	int listen_err;			/* of the one that failed, */
 	struct sockaddr_storage listen_addr;	/* and where that was */
 	struct handshakes *socks;	/* or NULL */
@@ -74,9 +75,11 @@ void proxy_free(struct proxy *p);
 
 /*
  * Listens on all ways in. 0, or -errno after it said what is wrong; -EADDRNOTAVAIL
- * is not said: the address is in @awaited then, because it may come later.
+ * is not said: the address is in @ports then, because it may come later. A way in takes
+ * the socket in @ports that has its option's name (socks, redirect, forward), or
+ * its address.
  */
-int proxy_listen_all(struct proxy *p, char awaited[ADDR_TEXT]);
+int proxy_listen_all(struct proxy *p, struct ports *ports);
 /*
  * Says what is listened on, and dials. Goes on dialling whenever the pipes are
  * lost.

@@ -11,6 +11,7 @@ struct entrance {
 	struct list member;
 	struct listener *listener;
 	enum transport kind;
+	bool both;		/* of IPv6, and takes IPv4 too */
 };
 
 static struct entrance *entrance_at(const struct list *pos)
@@ -30,26 +31,43 @@ void entrances_init(struct entrances *e, struct loop *loop, struct log *log,
 	list_init(&e->all);
 }
 
+/* 0 or -errno; @listener is NULL where that is why. */
+static int add(struct entrances *e, enum transport kind, bool both,
+	       struct listener *listener)
+{
+	struct entrance *new;
+	int err = listener ? 0 : -errno;
+
+	if (err)
+		return err;
+	new = calloc(1, sizeof(*new));
+	if (!new) {
+		listener_free(listener);
+		return -ENOMEM;
+	}
+	new->kind = kind;
+	new->both = both;
+	new->listener = listener;
+	listener_counts_in(listener, e->refusals, REFUSAL_DESCRIPTORS);
+	list_add_tail(&e->all, &new->member);
+	return 0;
+}
+
 int entrances_open(struct entrances *e, enum transport kind,
 		   const struct sockaddr_storage *addr, socklen_t len)
 {
-	struct entrance *new = calloc(1, sizeof(*new));
-	int err;
+	return add(e, kind, false,
+		   listener_new(e->loop, e->log,
+				transport_socket(kind, addr->ss_family), addr,
+				len, e->accepted, e->owner));
+}
 
-	if (!new)
-		return -ENOMEM;
-	new->kind = kind;
-	new->listener = listener_new(e->loop, e->log,
-				     transport_socket(kind, addr->ss_family),
-				     addr, len, e->accepted, e->owner);
-	if (!new->listener) {
-		err = -errno;
-		free(new);
-		return err;
-	}
-	listener_counts_in(new->listener, e->refusals, REFUSAL_DESCRIPTORS);
-	list_add_tail(&e->all, &new->member);
-	return 0;
+int entrances_adopt(struct entrances *e, enum transport kind, int fd)
+{
+	bool both = sock_takes_both(fd);
+
+	return add(e, kind, both,
+		   listener_adopt(e->loop, e->log, fd, e->accepted, e->owner));
 }
 
 const struct sockaddr_storage *entrances_address(const struct entrances *e,
@@ -66,17 +84,17 @@ const struct sockaddr_storage *entrances_address(const struct entrances *e,
 	return NULL;
 }
 
-/* An IPv6 listener takes no IPv4: see sock_listen(). */
-static bool takes(const struct sockaddr_storage *listening,
-		  const struct sockaddr_storage *dst)
+/* An IPv6 listener of ours takes no IPv4, see sock_listen(); others' may. */
+static bool takes(const struct entrance *e, const struct sockaddr_storage *dst)
 {
+	const struct sockaddr_storage *listening = listener_addr(e->listener);
 	uint8_t v4[4];
 
 	if (addr_port(listening) != addr_port(dst))
 		return false;
 	return addr_same_host(listening, dst) ||
 	       (addr_is_any(listening) &&
-		addr_v4(listening, v4) == addr_v4(dst, v4));
+		(e->both || addr_v4(listening, v4) == addr_v4(dst, v4)));
 }
 
 bool entrances_listen_at(const struct entrances *e,
@@ -86,7 +104,7 @@ bool entrances_listen_at(const struct entrances *e,
 
 	list_each(pos, tmp, &e->all) {
 		if (entrance_at(pos)->kind != TRANSPORT_SCTP &&
-		    takes(listener_addr(entrance_at(pos)->listener), dst))
+		    takes(entrance_at(pos), dst))
 			return true;
 	}
 	return false;

@@ -33,6 +33,9 @@ void entrances_init(struct entrances *e, struct loop *loop, struct log *log,
 int entrances_open(struct entrances *e, enum transport kind,
 		   const struct sockaddr_storage *addr, socklen_t len);
 
+/* The same with @fd, which listens already, and is theirs. */
+int entrances_adopt(struct entrances *e, enum transport kind, int fd);
+
 /*
  * The @i-th address as it was bound (a port of 0 has become a real one), and
  * what pipes are made of there; NULL behind the last.

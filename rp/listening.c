@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"
+#include "../mux/wire/wire.h"
 #include "entrances.h"
 #include "options.h"
 
@@ -16,7 +18,7 @@ struct listening {
 	bool extended;
 	struct log *log;
 	unsigned int n;		/* of its entrances so far */
-	char *awaited;		/* see listening_open() */
+	struct ports *ports;
 };
 
 /* What may help, in two parts around the option that sets the address. */
@@ -65,7 +67,7 @@ static void say_cannot(const struct listening *l, enum transport kind,
 		log_warn(l->log, "the extension is not spoken on %s%s: %s",
 			 text, over_transport(kind), strerror(err));
 	else if (err == EADDRNOTAVAIL)
-		strcpy(l->awaited, text);
+		strcpy(l->ports->awaited, text);
 	else if (parts[0])
 		log_error(l->log, "cannot listen on %s%s: %s%s%s%s", text,
 			  over_transport(kind), strerror(err), parts[0], option,
@@ -110,17 +112,100 @@ static int listen_on(struct listening *l, const struct options_listen *where)
 	return listen_for(l, TRANSPORT_SCTP, &addr, where->len);
 }
 
-int listening_open(struct entrances *entrances, const struct options *options,
-		   bool extended, struct log *log, char awaited[ADDR_TEXT])
+/* --- sockets that were handed over --- */
+
+static bool is_listed(const struct options_listen *where, unsigned int n,
+		      const struct sockaddr_storage *addr)
 {
-	struct listening l = { entrances, options, extended, log, 0, awaited };
+	while (n--) {
+		if (addr_port(&where[n].addr) == addr_port(addr) &&
+		    addr_same_host(&where[n].addr, addr))
+			return true;
+	}
+	return false;
+}
+
+static bool is_for(const struct listening *l, const struct handed_socket *s)
+{
+	const struct options *o = l->options;
+	bool pipes = is_listed(o->listen, o->listens, &s->addr);
+	bool extended = is_listed(o->extended, o->extendeds, &s->addr);
+
+	if (!strcmp(s->name, "pipes") || !strcmp(s->name, "extended"))
+		return l->extended == !strcmp(s->name, "extended");
+	if (pipes || extended)
+		return l->extended ? extended : pipes;
+	return addr_port(&s->addr) ==
+	       (l->extended ? WIRE_PORT_EXTENDED : WIRE_PORT);
+}
+
+static int adopt(struct listening *l, struct handed_socket *s)
+{
+	int fd = handed_take(s);
+	enum transport kind;
+	int err = fd;
+
+	if (fd >= 0) {
+		kind = transport_of(fd);
+		if (!transport_set_has(&l->options->settings.transports, kind)) {
+			log_error(l->log, "a socket of %s was handed over, "
+				  "which is not of --pipe",
+				  transport_name(kind));
+			close(fd);
+			return -EINVAL;
+		}
+		err = entrances_adopt(l->entrances, kind, fd);
+	}
+	if (err)
+		log_error(l->log, "a socket that was handed over cannot be "
+			  "used: %s", strerror(-err));
+	return err;
+}
+
+static int adopt_all(struct listening *l)
+{
+	struct handed *h = &l->ports->handed;
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; !err && i < h->n; i++) {
+		if (!h->socket[i].taken && is_for(l, &h->socket[i]))
+			err = adopt(l, &h->socket[i]);
+	}
+	return err;
+}
+
+static bool is_open(const struct listening *l,
+		    const struct options_listen *where)
+{
+	const struct sockaddr_storage *addr;
+	enum transport kind;
+	unsigned int i;
+
+	for (i = 0; (addr = entrances_address(l->entrances, i, &kind)); i++) {
+		if (addr_port(addr) && addr_port(addr) == addr_port(&where->addr) &&
+		    addr_same_host(addr, &where->addr))
+			return true;
+	}
+	return false;
+}
+
+int listening_open(struct entrances *entrances, const struct options *options,
+		   bool extended, struct log *log, struct ports *ports)
+{
+	struct listening l = { entrances, options, extended, log, 0, ports };
 	const struct options_listen *where = extended ? options->extended :
 					     options->listen;
 	unsigned int n = extended ? options->extendeds : options->listens;
+	bool given = extended ? options->extended_given : options->listen_given;
 	unsigned int i;
-	int err;
+	int err = adopt_all(&l);
 
+	if (err)
+		return err;
 	for (i = 0; i < n; i++) {
+		if (ports->handed.n && (!given || is_open(&l, &where[i])))
+			continue;
 		err = listen_on(&l, &where[i]);
 		if (err && (!extended || options->extended_given))
 			return err;
@@ -149,20 +234,25 @@ void listening_say(const struct entrances *entrances,
 	}
 }
 
-static bool all_loopback(const struct options_listen *where, unsigned int n)
+static bool all_loopback(const struct entrances *entrances)
 {
-	while (n--) {
-		if (!addr_is_loopback(&where[n].addr))
+	const struct sockaddr_storage *addr;
+	enum transport kind;
+	unsigned int i;
+
+	for (i = 0; (addr = entrances_address(entrances, i, &kind)); i++) {
+		if (!addr_is_loopback(addr))
 			return false;
 	}
 	return true;
 }
 
-void listening_say_who_may(const struct options *o, struct log *log)
+void listening_say_who_may(const struct options *o,
+			   const struct entrances *baseline,
+			   const struct entrances *extended, struct log *log)
 {
 	if (!access_is_open(&o->access) ||
-	    (all_loopback(o->listen, o->listens) &&
-	     all_loopback(o->extended, o->extendeds)))
+	    (all_loopback(baseline) && all_loopback(extended)))
 		return;
 	log_warn(log, "anybody may open pipes and reach the network through "
 		 "this proxy; --allow CIDR narrows it");

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "../mux/base/sock.h"
+#include "../mux/base/ports.h"
 
 struct entrances;
 struct log;
@@ -16,17 +16,23 @@ struct options;
 /*
  * Opens the @entrances of the baseline, or with @extended those of the
  * extension. 0, or -errno after it said what is wrong; -EADDRNOTAVAIL is not said:
- * the address is in @awaited then, because it may come later. That the extension's
+ * the address is in @ports then, because it may come later. That the extension's
  * default addresses cannot be had is said, but is no failure.
+ *
+ * Sockets in @ports are taken that are named "pipes", or with @extended "extended";
+ * without such a name those at an address of this kind, or else at its usual port.
+ * Where there are any sockets, addresses that are mere defaults are not listened on.
  */
 int listening_open(struct entrances *entrances, const struct options *options,
-		   bool extended, struct log *log, char awaited[ADDR_TEXT]);
+		   bool extended, struct log *log, struct ports *ports);
 
 /* "listening on 127.0.0.1:6000 for 4 pipes", for each of them. */
 void listening_say(const struct entrances *entrances,
 		   const struct options *options, bool extended,
 		   struct log *log);
 /* Without --allow a warning is due, unless only loopback is listened on. */
-void listening_say_who_may(const struct options *options, struct log *log);
+void listening_say_who_may(const struct options *options,
+			   const struct entrances *baseline,
+			   const struct entrances *extended, struct log *log);
 
 #endif

@@ -23,7 +23,8 @@ static int open(struct program *p)
 {
 	struct rp *rp = rp_of(p);
 
-	return server_open(&rp->server, &p->engine, &rp->options, p->awaited);
+	return server_open(&rp->server, &p->engine, &rp->options,
+			   &p->ports);
 }
 
 static void start(struct program *p)

@@ -59,7 +59,7 @@ static const struct option_spec own_options[] = {
 };
 
 static const char *const rp_changing[] = {
-	"allow", "deny", "permit", "connect-timeout", "max-connects",
+	"allow", "deny", "permit", "connect-timeout", "max-connects", "max-opens",
 	"max-sessions", "max-sessions-each", "resume", "max-memory", NULL
 };
 
@@ -238,6 +238,7 @@ static int finish(void *options, char *const *arguments, char *why,
 		return -1;
 	if (!o->max_sessions_each)
 		o->max_sessions_each = (o->max_sessions + 7) / 8;
+	o->listen_given = o->listens;
 	if (!o->listens && add_listen(o, "0.0.0.0", why, why_len))
 		return -1;
 	return set_default_extended(o, why, why_len);
@@ -307,12 +308,12 @@ static void take(struct options *o, struct options *from)
 
 	settings_take(&o->settings, &from->settings);
 	o->settings.resume_s = from->settings.resume_s;
-	o->settings.max_held = from->settings.max_held;
 	o->access = from->access;
 	from->access = before;
 	o->max_sessions = from->max_sessions;
 	o->max_sessions_each = from->max_sessions_each;
 	o->max_connects = from->max_connects;
+	o->max_opens = from->max_opens;
 	o->connect_timeout = from->connect_timeout;
 }
 

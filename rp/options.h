@@ -23,6 +23,7 @@ struct options {
 	struct access access;
 	struct options_listen *listen;	/* at least one */
 	unsigned int listens;
+	bool listen_given;	/* on the command line */
 	/* Where the extension is spoken; maybe nowhere. */
 	struct options_listen *extended;
 	unsigned int extendeds;

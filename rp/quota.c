@@ -158,13 +158,15 @@ void quota_init(struct quota *q, struct hoard *hoard, unsigned int max,
 	list_init(&q->addresses);
 }
 
-void quota_set(struct quota *q, unsigned int max, unsigned int max_each)
+void quota_set(struct quota *q, size_t all, unsigned int max,
+	       unsigned int max_each)
 {
 	struct list *pos, *tmp;
 
 	q->max = max;
 	q->max_each = max_each;
+	q->hoard_each = all / 2;
 	list_each(pos, tmp, &q->addresses)
 		list_entry(pos, struct quota_address, member)->hoard.max =
-			q->hoard->max / 2;
+			q->hoard_each;
 }

@@ -40,8 +40,9 @@ void quota_init(struct quota *q, struct hoard *hoard, unsigned int max,
 		unsigned int max_each,
 		bool (*is_idle)(const struct quota_share *share));
 
-/* Other limits from now on, those of the hoard too; nobody has to go for them. */
-void quota_set(struct quota *q, unsigned int max, unsigned int max_each);
+/* Other limits from now on, @all bytes for the hoard; no session has to go for them. */
+void quota_set(struct quota *q, size_t all, unsigned int max,
+	       unsigned int max_each);
 
 /*
  * Why there is no room for another session of @peer, or NULL. It may still take

@@ -369,8 +369,23 @@ static void limit_waiting(struct server *s)
 		s->reception.max = (unsigned int)most;
 }
 
+/* A socket of the unit file that nobody accepts from would be silent for good. */
+static int all_are_taken(const struct server *s, const struct ports *ports)
+{
+	const struct handed_socket *left = handed_left(&ports->handed);
+	char text[ADDR_TEXT];
+
+	if (!left)
+		return 0;
+	log_error(s->engine->log, "a socket on %s was handed over by the name "
+		  "'%s', which is neither pipes nor extended, and that address "
+		  "is not one of --listen or --extended",
+		  addr_text(&left->addr, text), left->name);
+	return -EINVAL;
+}
+
 int server_open(struct server *s, struct engine *engine,
-		const struct options *options, char awaited[ADDR_TEXT])
+		const struct options *options, struct ports *ports)
 {
 	struct log *log = engine->log;
 	int err;
@@ -396,18 +411,19 @@ int server_open(struct server *s, struct engine *engine,
 	/* A local proxy that finds the lobby open shall find the reception too. */
 	if (!err)
 		err = listening_open(&s->reception.entrances, options, true,
-				     log, awaited);
+				     log, ports);
 	if (!err)
 		err = listening_open(&s->lobby.entrances, options, false, log,
-				     awaited);
-	return err;
+				     ports);
+	return err ? err : all_are_taken(s, ports);
 }
 
 void server_announce(struct server *s)
 {
 	struct log *log = s->engine->log;
 
-	listening_say_who_may(s->options, log);
+	listening_say_who_may(s->options, &s->lobby.entrances,
+			      &s->reception.entrances, log);
 	listening_say(&s->lobby.entrances, s->options, false, log);
 	listening_say(&s->reception.entrances, s->options, true, log);
 }
@@ -416,11 +432,11 @@ void server_reload(struct server *s)
 {
 	struct engine *engine = s->engine;
 
-	engine->hoard.max = s->options->settings.max_held;
-	quota_set(&s->quota, s->options->max_sessions,
-		  s->options->max_sessions_each);
+	quota_set(&s->quota, s->options->settings.max_held,
+		  s->options->max_sessions, s->options->max_sessions_each);
 	loop_after(engine->loop, &engine->relief);
-	listening_say_who_may(s->options, engine->log);
+	listening_say_who_may(s->options, &s->lobby.entrances,
+			      &s->reception.entrances, engine->log);
 }
 
 void server_stop(struct server *s)

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "../mux/base/host.h"
-#include "../mux/base/sock.h"
+#include "../mux/base/ports.h"
 #include "../mux/session/session.h"
 #include "connects.h"
 #include "lobby.h"
@@ -38,7 +38,7 @@ struct server {
  * Call server_close() in either case; then it may be opened again.
  */
 int server_open(struct server *s, struct engine *engine,
-		const struct options *options, char awaited[ADDR_TEXT]);
+		const struct options *options, struct ports *ports);
 
 /* Says that it is ready, where, and who may come. */
 void server_announce(struct server *s);

@@ -13,8 +13,12 @@
 int core_dumps_off(void)
 {
 	static const struct rlimit none = { 0, 0 };
+	struct rlimit now;
 
-	if (setrlimit(RLIMIT_CORE, &none) < 0)
-		return -errno;
+	/* Who started us may have set it, and forbidden to set any. */
+	if (getrlimit(RLIMIT_CORE, &now) < 0 || now.rlim_max) {
+		if (setrlimit(RLIMIT_CORE, &none) < 0)
+			return -errno;
+	}
 	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
 }

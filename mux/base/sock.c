@@ -412,6 +412,14 @@ int sock_listen(int fd, const struct sockaddr_storage *addr, socklen_t len)
 	return fd;
 }
 
+bool sock_takes_both(int fd)
+{
+	int only = 1;
+	socklen_t len = sizeof(only);
+
+	return !getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len) && !only;
+}
+
 bool sock_is_passing(int err)
 {
 	switch (err) {

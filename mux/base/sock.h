@@ -79,6 +79,9 @@ int sock_tcp(int family);
 /* Binds @fd and listens. Returns @fd, or -errno after it closed @fd. */
 int sock_listen(int fd, const struct sockaddr_storage *addr, socklen_t len);
 
+/* Is @fd a listening socket of IPv6 that takes IPv4, too? */
+bool sock_takes_both(int fd);
+
 /*
  * Is errno @err a shortage of descriptors or memory? Whoever comes next meets
  * it too, until it passes.

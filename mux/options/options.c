@@ -87,11 +87,12 @@ const struct option_spec engine_options[] = {
 };
 
 const char *const engine_changing[] = {
-	"window-memory", "keep", "stats-interval", "verbose", "quiet", NULL
+	"memory", "window-memory", "keep", "stats-interval", "verbose", "quiet", NULL
 };
 
 void settings_take(struct settings *s, const struct settings *from)
 {
+	s->max_held = from->max_held;
 	s->window_memory = from->window_memory;
 	s->keep = from->keep;
 	s->stats_interval = from->stats_interval;

@@ -26,7 +26,7 @@ static void end(struct signals *s, const char *name)
 	log_info(&p->log, "%s: ending", name);
 	notify_stopping(&p->notify);
 	p->ended = true;
-	if (*p->awaited)
+	if (*p->ports.awaited)
 		loop_stop(p->engine.loop);
 	else
 		p->ops->stop(p);
@@ -51,8 +51,8 @@ static void hang_up(struct signals *s, const char *name)
 	char why[REASON_MAX];
 	int err;
 
-	if (*p->awaited) {
-		log_info(&p->log, "%s: still waiting for %s", name, p->awaited);
+	if (*p->ports.awaited) {
+		log_info(&p->log, "%s: still waiting for %s", name, p->ports.awaited);
 		return;
 	}
 	notify_reloading(&p->notify);
@@ -62,6 +62,7 @@ static void hang_up(struct signals *s, const char *name)
 		log_error(&p->log, "%s: %s; all stays as it was", name, why);
 		return;
 	}
+	engine_balance(&p->engine);
 	p->log.level = (enum log_level)settings->verbosity;
 	stats_set_interval(p->engine.stats, settings);
 	if (*what.kept)
@@ -93,8 +94,8 @@ static void print(struct signals *s)
 
 	if (!out)
 		return;
-	if (*p->awaited)
-		fprintf(out, "waiting for %s\n", p->awaited);
+	if (*p->ports.awaited)
+		fprintf(out, "waiting for %s\n", p->ports.awaited);
 	else
 		p->ops->print(p, out);
 	fclose(out);
@@ -186,16 +187,16 @@ static void look_again(struct timer *t)
 	loop_stop(p->engine.loop);
 }
 
-static int await(struct program *p, char said[AWAITED_TEXT])
+static int await(struct program *p, char said[ADDR_TEXT])
 {
 	char status[NOTIFY_STATUS];
 	int err;
 
-	if (strcmp(said, p->awaited))
+	if (strcmp(said, p->ports.awaited))
 		log_warn(&p->log, "waiting for %s, which is no address of this "
-			 "host yet", p->awaited);
-	strcpy(said, p->awaited);
-	snprintf(status, sizeof(status), "waiting for %s", p->awaited);
+			 "host yet", p->ports.awaited);
+	strcpy(said, p->ports.awaited);
+	snprintf(status, sizeof(status), "waiting for %s", p->ports.awaited);
 	notify_later(&p->notify, status, 10 * AWAIT_MS);
 	err = loop_timer_in(p->engine.loop, &p->await_timer,
 			    AWAIT_MS * NS_PER_MS);
@@ -205,18 +206,20 @@ static int await(struct program *p, char said[AWAITED_TEXT])
 /* Nothing is kept meanwhile: who connects to one address finds all or none. */
 static int open_all(struct program *p)
 {
-	char said[AWAITED_TEXT] = "";
+	char said[ADDR_TEXT] = "";
 	int err;
 
 	while ((err = p->ops->open(p)) == -EADDRNOTAVAIL) {
 		p->ops->close(p);
+		handed_offer(&p->ports.handed);
 		err = await(p, said);
 		if (err || p->ended)
 			return err ? err : -ECANCELED;
-		*p->awaited = '\0';
+		*p->ports.awaited = '\0';
 	}
 	if (err)
 		p->ops->close(p);
+	handed_fini(&p->ports.handed);
 	return err;
 }
 
@@ -229,7 +232,8 @@ static int serve(struct program *p, unsigned int pipes)
 	int err = open_all(p), status;
 
 	if (err)
-		return p->ended ? EXIT_SUCCESS : err == -EADDRINUSE ?
+		return p->ended ? EXIT_SUCCESS :
+		       err == -EADDRINUSE || err == -EINVAL ?
 		       EXIT_IN_THE_WAY : EXIT_FAILURE;
 	err = metrics_open(&p->metrics, &p->engine, p->ops->name);
 	status = err == -EADDRINUSE ? EXIT_IN_THE_WAY : EXIT_FAILURE;
@@ -270,6 +274,7 @@ int program_run(struct program *p, const struct program_ops *ops,
 		const struct settings *settings, unsigned int pipes)
 {
 	int status = EXIT_FAILURE;
+	char why[REASON_MAX];
 	int err;
 
 	p->ops = ops;
@@ -277,6 +282,11 @@ int program_run(struct program *p, const struct program_ops *ops,
 	p->await_timer.fire = look_again;
 	p->limits_timer.fire = limits_timer;
 	log_init(&p->log, ops->name, (enum log_level)settings->verbosity);
+	if (handed_init(&p->ports.handed, why, sizeof(why))) {
+		log_error(&p->log, "%s", why);
+		log_fini(&p->log);
+		return EXIT_IN_THE_WAY;
+	}
 	sock_raise_limit();
 	if (engine_init(&p->engine, settings, &p->log)) {
 		log_error(&p->log, "cannot start: %s", strerror(errno));

@@ -17,14 +17,14 @@
 
 #include "../base/log.h"
 #include "../base/notify.h"
+#include "../base/ports.h"
 #include "../base/signals.h"
 #include "../session/session.h"
 #include "metrics.h"
 
 enum {
 	RELOADED_TEXT = 256,
-	AWAITED_TEXT = 64,
-	EXIT_IN_THE_WAY = 2,	/* somebody else has what it was told to take */
+	EXIT_IN_THE_WAY = 2,	/* it cannot have what it was told to take */
 };
 
 struct program;
@@ -40,9 +40,10 @@ struct program_ops {
 	/*
 	 * Get ready, and take the addresses to listen on. Returns 0, or a
 	 * negative error after it said what is wrong: -EADDRINUSE where an
-	 * address is somebody's. With -EADDRNOTAVAIL it said nothing and put the
-	 * address into @awaited: no address of this host yet. It will be called
-	 * again, after close().
+	 * address is somebody's, -EINVAL where a socket that was handed over is
+	 * nobody's. With -EADDRNOTAVAIL it said nothing and put the address into
+	 * @ports: no address of this host yet. It will be called again, after
+	 * close().
 	 */
 	int (*open)(struct program *p);
 	void (*start)(struct program *p);
@@ -73,7 +74,7 @@ struct program {
 	int64_t print_until;
 	struct notify notify;
 	struct metrics metrics;
-	char awaited[AWAITED_TEXT];	/* an address; "" once all are there */
+	struct ports ports;
 	struct timer await_timer;
 	bool ended;			/* by a signal, while it waited for that */
 };

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "../settings/refusal.h"
 #include "figures.h"
 #include "session_inside.h"
 
@@ -115,6 +116,17 @@ static void put_process(struct exposition *x, const char *program)
 		fprintf(x->out, "tm3_connections_ended_total{end=\"%s\"} %"
 			PRIu64 "\n", conn_end_name((enum conn_end)i),
 			x->sums.ended[i]);
+}
+
+static void put_limits(struct exposition *x)
+{
+	unsigned int i;
+
+	put_head(x, "", "limits", "What was refused because of a limit, by which.",
+		 true);
+	for (i = 0; i < REFUSAL_KINDS; i++)
+		fprintf(x->out, "tm3_limits_total{limit=\"%s\"} %" PRIu64 "\n",
+			refusal_kinds[i].name, x->engine->refusals.count[i]);
 }
 
 /* A peer is an address, or a name that somebody gave on a command line. */
@@ -234,6 +246,7 @@ void exposition_write(struct engine *engine, const char *program, FILE *out)
 
 	look(&x, engine);
 	put_process(&x, program);
+	put_limits(&x);
 	put_sessions(&x);
 	put_pipes(&x);
 }

@@ -15,7 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.relay import records
-from tests.relay.ends import echo, read_exactly, read_to_end, serving, socks
+from tests.relay.ends import echo, ending_of, read_exactly, read_to_end, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program, binary, finish, program
 from tests.relay.proxies import RP_READY, extended_pair, local_proxy, remote_proxy
@@ -158,6 +158,19 @@ def alone(box: Namespace, tmp_path: Path, *argv: str, name: str = "rp") -> Itera
     command = [binary("rp"), *argv, "--listen", "127.0.0.1", "1"]
     with program(box, command, tmp_path / f"{name}.log", name="rp", ready=RP_READY) as rp:
         yield rp
+
+
+def test_limits(box: Namespace, tmp_path: Path) -> None:
+    stats = tmp_path / "rp.jsonl"
+    argv = (*records.soon(stats), "--metrics", str(PORT), "--allow", "192.0.2.0/24")
+    with alone(box, tmp_path, *argv):
+        for _ in range(3):
+            assert ending_of(box, 6000).how == "reset"
+        until("the record", lambda: [it for it in records.of(stats, "limits") if it["allow"] == 3])
+        (limits,) = records.of(stats, "limits")[-1:]
+        figures = scraped(box)
+        for name in limits.keys() - {"type", "time"}:
+            assert figures.of("tm3_limits_total", limit=name) == limits[name], name
 
 
 @pytest.mark.parametrize(

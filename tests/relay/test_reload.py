@@ -91,7 +91,7 @@ def test_who_may_open_pipes(box: Namespace, tmp_path: Path) -> None:
 
 def test_limits(box: Namespace, tmp_path: Path) -> None:
     second = ("--socks", "off", "--redirect", "off", "--forward", "7000:127.0.0.1:80")
-    limits = "max-sessions-each 2\nmax-connects 9\nmax-memory 64\nkeep 8M\nconnect-timeout 3\n"
+    limits = "max-sessions-each 2\nmax-connects 9\nmemory 64\nkeep 8M\nconnect-timeout 3\n"
     with (
         serving(box, echo) as server,
         rp_by_file(box, tmp_path, "max-sessions-each 1\nquiet\n", "--verbose") as rp,
@@ -100,7 +100,7 @@ def test_limits(box: Namespace, tmp_path: Path) -> None:
     ):
         rp.expect("--max-sessions-each allows")
         assert not late.lines(LP_READY)
-        said = "--connect-timeout, --max-connects, --max-sessions-each, --max-memory, --keep"
+        said = "--connect-timeout, --max-connects, --max-sessions-each, --memory, --keep"
         reread(rp, tmp_path, limits, rf"going on with new {said}, --quiet")
         late.expect(LP_READY)
         works(box, "127.0.0.1", server.port)
