@@ -20,8 +20,10 @@ from experiments.statistics import (
     compared_p95,
     difference,
     grouped,
+    independent,
     p95,
     ratio,
+    sign_test,
 )
 from topologies.mile import BOTH
 from topologies.parameter import Params, Value
@@ -170,15 +172,39 @@ class Results:
 
     def answer(self, claim: Claim) -> Estimate:
         """What the runs say to it."""
-        metric, is_p95 = self.metric(claim.metric), claim.statistic == "p95"
+        if claim.statistic != "p95":
+            return grouped(self._drawn_for(claim))
         if claim.over is None:
-            values = self._pool(claim.of, metric)
-            return p95(values) if is_p95 else grouped(values)
+            return p95(self._drawn_for(claim))
+        pairs = self.pairs(claim.of, claim.over, self.metric(claim.metric))
+        return compared_p95(pairs, ratio if claim.compared == "ratio" else difference)
+
+    def _drawn_for(self, claim: Claim) -> list[Drawn]:
+        metric = self.metric(claim.metric)
+        if claim.over is None:
+            return self._pool(claim.of, metric)
         compared = ratio if claim.compared == "ratio" else difference
-        pairs = self.pairs(claim.of, claim.over, metric)
-        if is_p95:
-            return compared_p95(pairs, compared)
-        return grouped([it.drawn(compared) for it in pairs])
+        return [it.drawn(compared) for it in self.pairs(claim.of, claim.over, metric)]
+
+    def chance(self, claim: Claim) -> float | None:
+        """Of the direction, if there were none; None where no sign test says it: of percentiles."""
+        if claim.statistic != "median":
+            return None
+        counted, _, _ = independent(self._drawn_for(claim))
+        if not counted:
+            return None
+        if claim.expect != "same":
+            return sign_test(counted, claim.than, claim.expect)
+        low, high = sorted(claim.than * (1 + it) for it in (-claim.within, claim.within))
+        return max(sign_test(counted, low, "more"), sign_test(counted, high, "less"))
+
+    def is_signed(self, metric: Metric) -> bool:
+        """Whether it may be below 0, so that a ratio of two says nothing."""
+        values = (run.measured(metric) for run in self.runs if run.ok)
+        return any(value is not None and value < 0 for value in values)
+
+    def difference(self, of: Params, over: Params, metric: Metric) -> Estimate:
+        return grouped([it.drawn(difference) for it in self.pairs(of, over, metric)])
 
     def drawn(self, it: Configuration, metric: Metric) -> list[Drawn]:
         setting = self.key(it.params, self.varying)
