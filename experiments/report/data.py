@@ -4,7 +4,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from experiments.statistics import (
 from topologies.mile import BOTH
 from topologies.parameter import Params, Value
 from topologies.presets import PRESETS as ALL_PRESETS
+from topologies.presets import miles_of
 
 PRESETS = {name: float(k) for k, name in enumerate(ALL_PRESETS)}
 MANY = 6  # lines that a plot of its own choosing holds
@@ -252,11 +253,32 @@ def spelled(where: Params) -> dict[str, Value]:
 
 
 def matches(params: Params, where: Params) -> bool:
+    """What a folder's runs did not know yet was not there: no rival in a folder from before. What
+    was left to the preset has the preset's value."""
     for name, value in where.items():
         names = (name,) if name in params else BOTH.get(name, (name,))
-        if any(params.get(one) != value for one in names):
+        if any(params[one] != value if one in params else value for one in names) and not (
+            params.get(name) is None and value is not None and _of_preset(params, name) == value
+        ):
             return False
     return True
+
+
+def _of_preset(params: Params, name: str) -> Value:
+    """What a preset of one last mile says, alike both ways; None where something else decides."""
+    short = next((it for it, names in BOTH.items() if name in names), name)
+    decide = (name, short, *BOTH.get(name, ()), "topology", "trace_down", "trace_up")
+    preset = params.get("preset")
+    if preset not in ALL_PRESETS or any(params.get(it) is not None for it in decide):
+        return None
+    return _preset_value(str(preset), name)
+
+
+@lru_cache(maxsize=1024)
+def _preset_value(preset: str, name: str) -> Value:
+    miles = miles_of(preset)
+    values = {getattr(miles[0], it, None) for it in BOTH.get(name, (name,))}
+    return values.pop() if len(miles) == len(values) == 1 else None
 
 
 def sortable(value: Value) -> tuple[int, float, str]:

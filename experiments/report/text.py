@@ -107,13 +107,14 @@ def _cells(results: Results, it: Configuration, beside: Params) -> list[str]:
 
 
 def comparison(found: list[Row]) -> Table:
+    """Of rows that were published, or of own bounds."""
     made = _plain()
-    made.add_column("published")
+    made.add_column("bound" if found and found[0].claim.is_own else "published")
     _right(made, "paper", "ours", "95 %", "pairs", "same direction?", "same size?")
     for row in found:
         told = f" ({row.claim.measured})" if row.claim.measured else ""
         made.add_row(
-            f"{row.claim.where}: {row.claim.says}{told}",
+            f"{'' if row.claim.is_own else row.claim.where + ': '}{row.claim.says}{told}",
             row.paper,
             row.ours,
             row.interval,

@@ -13,7 +13,7 @@ import pytest
 from experiments import catalogue
 from experiments.model import OWN, Claim, Experiment, Metric
 from experiments.report import conclusions, overview, page, rows, summary, text
-from experiments.report.data import Results
+from experiments.report.data import Results, matches
 from experiments.report.runs import Run
 from experiments.statistics import (
     Estimate,
@@ -24,6 +24,7 @@ from experiments.statistics import (
     size_verdict,
 )
 from topologies.parameter import Params
+from topologies.presets import PRESETS
 
 EIGHT: Params = {"way": "pipes", "pipes": 8}
 ONE: Params = {"way": "pipes", "pipes": 1}
@@ -144,8 +145,8 @@ def test_direction_and_size_are_two_verdicts() -> None:
     assert plain.size is None
 
 
-def test_own_bounds_stand_apart() -> None:
-    results = made_up()
+def test_own_bounds_stand_apart(tmp_path: Path) -> None:
+    results = made_up(folder=tmp_path)
     found = rows.rows(results)
     published, own = rows.apart(found)
     assert [it.claim.says for it in own] == ["a bound"] and len(published) == 4
@@ -168,13 +169,13 @@ def test_own_bounds_stand_apart_in_the_index(tmp_path: Path) -> None:
     assert "4 rows of published figures" in html
 
 
-def test_with_few_runs_nothing_holds_together() -> None:
+def test_with_few_runs_nothing_holds_together(tmp_path: Path) -> None:
     """Five runs on one side are 1 in 16, and one of five claims."""
     five, twenty = rows.rows(made_up(5)), rows.rows(made_up(20))
     assert five[0].verdict == twenty[0].verdict == "yes"
     assert (five[0].together, twenty[0].together) == (False, True)
     assert five[0].holm and not twenty[0].holm
-    results = made_up(5)
+    results = made_up(5, tmp_path)
     assert "alone, not together with all others" in page.render(results, five)
     (first, *_) = summary.of(results, five)["comparison"]
     assert first["holm"] is False and first["chance"] == pytest.approx(2 / 32)
@@ -185,8 +186,8 @@ def test_a_percentile_is_in_no_sign_test() -> None:
     assert made_up().chance(claim) is None
 
 
-def test_mean_and_p95_stand_beside_every_median() -> None:
-    results = made_up()
+def test_mean_and_p95_stand_beside_every_median(tmp_path: Path) -> None:
+    results = made_up(folder=tmp_path)
     told = summary.of(results, rows.rows(results))
     for it in told["configurations"]:
         for metric in it["metrics"].values():
@@ -248,9 +249,9 @@ def test_the_sentence_says_what_does_not_matter() -> None:
     assert "slower" not in told and "larger" not in told
 
 
-def test_what_may_be_below_zero_has_no_ratio() -> None:
+def test_what_may_be_below_zero_has_no_ratio(tmp_path: Path) -> None:
     """A ratio of -9.3 to 6.87 was told of two differences."""
-    results = made_up()
+    results = made_up(folder=tmp_path)
     swing = results.metric("swing")
     assert results.is_signed(swing) and not results.is_signed(results.main)
     (found,) = contrasted("swing", results)
@@ -265,6 +266,27 @@ def test_what_may_be_below_zero_has_no_ratio() -> None:
 def test_the_fullest_folder_counts_in_an_index(tmp_path: Path) -> None:
     few, many = made_up(4, tmp_path / "x" / "Z"), made_up(20, tmp_path / "x" / "A")
     assert sorted([few, many], key=overview._fullness)[-1] is many
+
+
+def test_a_parameter_that_came_later_was_not_there() -> None:
+    """250 runs of blocking answered no claim: they are older than its rivals."""
+    old: Params = {"pipes": 8, "loss_up": 0.0, "loss_down": 0.0}
+    assert matches(old, {"pipes": 8, "rivals": 0, "trace_down": None, "loss": 0.0})
+    assert not matches(old, {"rivals": 1})
+    assert not matches(old, {"rival_cc": "cubic"}), "nobody knows which"
+    assert not matches(old, {"pipes": 0})
+
+
+def test_what_is_left_to_the_preset_has_its_value() -> None:
+    old: Params = {"preset": "wired", "loss": None, "jitter_ms": None, "loss_down": None}
+    assert matches(old, {"loss": 0.0, "jitter_ms": 0.0, "loss_down": 0.0})
+    assert not matches(old, {"loss": 0.01})
+    assert matches({**old, "preset": "lossy"}, {"loss": PRESETS["lossy"][0].loss_down})
+    assert not matches({**old, "preset": "lossy"}, {"loss": 0.0})
+    assert not matches({**old, "preset": "nowhere"}, {"loss": 0.0})
+    assert not matches({**old, "loss": 0.02}, {"loss": 0.0})
+    assert not matches({**old, "loss_down": 0.02}, {"loss": 0.0})
+    assert not matches({**old, "mbps": None, "trace_down": "lte"}, {"mbps": 10.0})
 
 
 @pytest.mark.parametrize("name", catalogue.names())
