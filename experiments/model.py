@@ -20,6 +20,9 @@ Statistic = Literal["median", "p95"]
 STATISTICS: dict[Statistic, str] = {"median": "", "p95": "95th percentile"}
 
 
+OWN = "not published"  # where a bound of the laboratory's own was published
+
+
 @dataclass(frozen=True)
 class Metric:
     """A number that each run measures, by its name in `measures` of a run's record."""
@@ -28,6 +31,7 @@ class Metric:
     label: str
     unit: str
     better: Literal["less", "more", "neither"] = "less"
+    matters: float = 0.05  # the smallest effect of interest: a share of what is compared with
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,13 @@ class Claim:
     expect: Literal["less", "more", "same"] = "less"
     than: float = 1.0  # the value that `expect` compares with; but for ratios in the metric's unit
     within: float = 0.1  # for "same": the share by which it may differ
+    margin: float = 0.1  # the share of `paper` by which ours may differ and be of the same size
     note: str = ""  # why it comes out otherwise, where that was found out by measuring
+
+    @property
+    def is_own(self) -> bool:
+        """A bound of the laboratory's, which nobody published."""
+        return self.where == OWN
 
     @property
     def is_difference(self) -> bool:

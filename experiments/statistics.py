@@ -27,7 +27,10 @@ LEAST = 5
 # at the largest of them, and still is too low in one case of eight; with fewer it says too little.
 LEAST_P95 = 40
 
-Verdict = Literal["yes", "no", "unclear", "few", "none"]
+# "nil": wholly within the smallest effect of interest, to whichever side.
+Verdict = Literal["yes", "no", "unclear", "nil", "few", "none"]
+Size = Literal["yes", "weaker", "stronger", "other", "few", "none"]
+READ_TO = 0.005  # published values have two places
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Estimate:
     q3: float
     unit: str = ""  # what was counted, where it is neither runs nor pairs
     least: int = LEAST  # values that an interval needs
+    mean: float = math.nan  # of the same values, and their 95th percentile: what a median hides
+    p95: float = math.nan
 
     @property
     def enough(self) -> bool:
@@ -113,6 +118,8 @@ def estimate(
         high=high,
         q1=quantile(ordered, 0.25),
         q3=quantile(ordered, 0.75),
+        mean=float(np.mean(ordered)),
+        p95=quantile(ordered, 0.95),
     )
 
 
@@ -239,16 +246,22 @@ def grouped(values: Sequence[Drawn]) -> Estimate:
     with LEAST settings or more each counts once, by its median, and the interval is for settings
     like these. Of fewer, the interval is for these very settings: each seed counts once.
     """
+    counted, failed, unit = independent(values)
+    return replace(estimate(counted, failed), unit=unit)
+
+
+def independent(values: Sequence[Drawn]) -> tuple[list[float], int, str]:
+    """The values that count, how many of them had a failure, what they are of."""
     settings = {it.setting for it in values}
     if len(settings) <= 1:
-        return estimate([it.value for it in values], sum(not it.ok for it in values))
+        return [it.value for it in values], sum(not it.ok for it in values), ""
     by_setting = len(settings) >= LEAST
     units: dict[Hashable, list[Drawn]] = {}
     for it in values:
         units.setdefault(it.setting if by_setting else it.seed, []).append(it)
     medians = [quantile(np.sort([it.value for it in its]), 0.5) for its in units.values()]
     failed = sum(any(not it.ok for it in its) for its in units.values())
-    return replace(estimate(medians, failed), unit="settings" if by_setting else "seeds")
+    return medians, failed, "settings" if by_setting else "seeds"
 
 
 def unpaired_ratio(of: Sequence[float], over: Sequence[float], failed: int = 0) -> Estimate:
@@ -263,6 +276,49 @@ def unpaired_ratio(of: Sequence[float], over: Sequence[float], failed: int = 0) 
     ]
     ratios = [ratio(float(a), float(b)) for a, b in zip(*drawn, strict=True)]
     return _resampled(min(len(of), len(over)), failed, point, ratios)
+
+
+def sign_test(values: Sequence[float], than: float, expect: Literal["less", "more"]) -> float:
+    """How likely so many of the values lie where they were expected, if their median is `than`:
+    two-sided, as the intervals are. Exact, and of no distribution but that runs are independent.
+    Ties count against."""
+    n = len(values)
+    there = sum(it < than if expect == "less" else it > than for it in values)
+    return min(1.0, 2 * sum(math.comb(n, k) for k in range(there, n + 1)) / 2**n)
+
+
+def holm(chances: Sequence[float], level: float = 1 - LEVEL) -> list[bool]:
+    """Which of several findings hold together: in all of them no more than one false in twenty
+    reports. Holm's procedure, which needs no independence."""
+    held = [False] * len(chances)
+    ordered = sorted(range(len(chances)), key=lambda k: chances[k])
+    for rank, k in enumerate(ordered):
+        if chances[k] > level / (len(chances) - rank):
+            break
+        held[k] = True
+    return held
+
+
+def size_verdict(got: Estimate, paper: float, margin: float, than: float = 1.0) -> Size:
+    """Is the published value, give or take the margin, within our interval? If not, is our effect
+    weaker, which is between `than` (no effect) and the published one, or stronger, or of the other
+    side of `than`?"""
+    if got.n == 0:
+        return "none"
+    if not got.enough:
+        return "few"
+    reach = max(margin * abs(paper), READ_TO)
+    if got.low <= paper + reach and got.high >= paper - reach:
+        return "yes"
+    if (got.median - than) * (paper - than) < 0:
+        return "other"
+    return "weaker" if abs(got.median - than) < abs(paper - than) else "stronger"
+
+
+def is_nil(got: Estimate, than: float, matters: float) -> bool:
+    """Whether the interval lies wholly within the smallest effect of interest."""
+    bottom, top = sorted((than * (1 - matters), than * (1 + matters)))
+    return got.enough and bottom < got.low and got.high < top
 
 
 def verdict(

@@ -21,8 +21,11 @@ def baseline(results: Results) -> Params:
 
 
 def over_baseline(results: Results, it: Configuration, beside: Params, metric: Metric) -> Estimate:
-    """The paired ratio to runs that differ in how they were carried, and in nothing else."""
-    if all(it.params.get(name) == value for name, value in beside.items()):
+    """The paired ratio to runs that differ in how they were carried, and in nothing else; of what
+    may be below 0 there is none."""
+    if results.is_signed(metric) or all(
+        it.params.get(name) == value for name, value in beside.items()
+    ):
         return NOTHING
     of = {name: it.params.get(name) for name in (*results.varying, *beside)}
     return results.ratio(of, like(results, of, beside), metric)

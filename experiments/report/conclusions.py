@@ -31,12 +31,23 @@ class Contrast:
     over: str
     setting: str
     got: Estimate
+    matters: float = 0.0  # the smallest effect of interest, as `got` has it
+    compared: str = "ratio"  # or the difference, of what may be below 0
+    unit: str = ""  # of a difference
 
     @property
     def says(self) -> str:
+        """An effect is said to be there if the interval excludes none and the median is at least
+        what matters; alike are two whose interval is within what matters."""
         if not self.got.enough:
             return "few"
-        return "less" if self.got.high < 1 else "more" if self.got.low > 1 else "unclear"
+        none = 0.0 if self.compared == "difference" else 1.0
+        low, high, median = (it - none for it in (self.got.low, self.got.high, self.got.median))
+        if -self.matters < low and high < self.matters:
+            return "alike"
+        if high < 0 and -median >= self.matters:
+            return "less"
+        return "more" if low > 0 and median >= self.matters else "unclear"
 
 
 def contrasts(results: Results, metric: Metric) -> list[Contrast]:
@@ -66,11 +77,18 @@ def _contrasts(results: Results, metric: Metric, names: Sequence[str]) -> list[C
         mixed = [name for name in over_all if name not in of]
         for setting in _settings(results, of, names):
             whole = {**setting, **of}
-            got = results.ratio(whole, like(results, whole, over), metric)
+            other = like(results, whole, over)
+            signed = results.is_signed(metric)
+            got = (results.difference if signed else results.ratio)(whole, other, metric)
             if got.n:
                 text = words.settings(setting, [*setting])
                 text = text and f"{'on' if 'preset' in setting else 'with'} {text}"
-                found.append(Contrast(_called(of), _called(over), _over(text, mixed), got))
+                matters = metric.matters
+                if signed:
+                    matters *= abs(results.pooled(other, metric).median)
+                kind = ("difference", metric.unit) if signed else ("ratio", "")
+                place = _over(text, mixed)
+                found.append(Contrast(_called(of), _called(over), place, got, matters, *kind))
     return found
 
 
@@ -153,7 +171,7 @@ def _of_pair(of: str, over: str, all_found: Sequence[Contrast], metric: Metric) 
     """8 pipes are faster than 1 pipe: 0.31 (95 % 0.26 to 0.38) on lossy. Nothing can be ..."""
     found = [it for it in all_found if (it.of, it.over) == (of, over)]
     all_told = []
-    for says in ("less", "more", "unclear", "few"):
+    for says in ("less", "more", "alike", "unclear", "few"):
         its = [it for it in found if it.says == says]
         if its:
             said = _compared(of, over, says, metric)
@@ -169,6 +187,9 @@ def _of_pair(of: str, over: str, all_found: Sequence[Contrast], metric: Metric) 
 def _compared(of: str, over: str, says: str, metric: Metric) -> str:
     if says in ("unclear", "few"):
         return f"nothing can be said of {of} against {over}"
+    if says == "alike":
+        share = f"{metric.matters * 100:g}\N{NO-BREAK SPACE}%"
+        return f"{metric.label}: {of} and {over} differ by less than {share}, which matters little"
     if metric.name == "completion_s":
         verb = "are" if of.endswith("pipes") else "is"
         return f"{of} {verb} {'faster' if says == 'less' else 'slower'} than {over}"
@@ -186,13 +207,16 @@ def _where(its: Sequence[Contrast], of_all: int) -> str:
 def _told(it: Contrast) -> str:
     """0.31 (95 % 0.26 to 0.38) on lossy, 300 KB."""
     level = "95\N{NO-BREAK SPACE}% " if it.got.enough else "range "
-    inside = f" ({level}{words.span(it.got, words.ratio)})" if it.got.n > 1 else ""
+    write = words.number if it.compared == "difference" else words.ratio
+    inside = f" ({level}{words.span(it.got, write)})" if it.got.n > 1 else ""
+    unit = f"\N{NO-BREAK SPACE}{it.unit}" if it.unit else ""
+    more = " more" if it.compared == "difference" else ""
     where = f" {it.setting}" if it.setting else ""
-    return f"{words.ratio(it.got.median)}{inside}{where}"
+    return f"{write(it.got.median)}{unit}{more}{inside}{where}"
 
 
 def _limits(found: Sequence[Contrast]) -> list[str]:
-    enough = [it.got.half_width for it in found if it.got.enough]
+    enough = [it.got.half_width for it in found if it.got.enough and it.compared == "ratio"]
     finite = [width for width in enough if math.isfinite(width)]
     told = []
     if finite:

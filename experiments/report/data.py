@@ -4,7 +4,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,15 @@ from experiments.statistics import (
     compared_p95,
     difference,
     grouped,
+    independent,
     p95,
     ratio,
+    sign_test,
 )
 from topologies.mile import BOTH
 from topologies.parameter import Params, Value
 from topologies.presets import PRESETS as ALL_PRESETS
+from topologies.presets import miles_of
 
 PRESETS = {name: float(k) for k, name in enumerate(ALL_PRESETS)}
 MANY = 6  # lines that a plot of its own choosing holds
@@ -170,15 +173,39 @@ class Results:
 
     def answer(self, claim: Claim) -> Estimate:
         """What the runs say to it."""
-        metric, is_p95 = self.metric(claim.metric), claim.statistic == "p95"
+        if claim.statistic != "p95":
+            return grouped(self._drawn_for(claim))
         if claim.over is None:
-            values = self._pool(claim.of, metric)
-            return p95(values) if is_p95 else grouped(values)
+            return p95(self._drawn_for(claim))
+        pairs = self.pairs(claim.of, claim.over, self.metric(claim.metric))
+        return compared_p95(pairs, ratio if claim.compared == "ratio" else difference)
+
+    def _drawn_for(self, claim: Claim) -> list[Drawn]:
+        metric = self.metric(claim.metric)
+        if claim.over is None:
+            return self._pool(claim.of, metric)
         compared = ratio if claim.compared == "ratio" else difference
-        pairs = self.pairs(claim.of, claim.over, metric)
-        if is_p95:
-            return compared_p95(pairs, compared)
-        return grouped([it.drawn(compared) for it in pairs])
+        return [it.drawn(compared) for it in self.pairs(claim.of, claim.over, metric)]
+
+    def chance(self, claim: Claim) -> float | None:
+        """Of the direction, if there were none; None where no sign test says it: of percentiles."""
+        if claim.statistic != "median":
+            return None
+        counted, _, _ = independent(self._drawn_for(claim))
+        if not counted:
+            return None
+        if claim.expect != "same":
+            return sign_test(counted, claim.than, claim.expect)
+        low, high = sorted(claim.than * (1 + it) for it in (-claim.within, claim.within))
+        return max(sign_test(counted, low, "more"), sign_test(counted, high, "less"))
+
+    def is_signed(self, metric: Metric) -> bool:
+        """Whether it may be below 0, so that a ratio of two says nothing."""
+        values = (run.measured(metric) for run in self.runs if run.ok)
+        return any(value is not None and value < 0 for value in values)
+
+    def difference(self, of: Params, over: Params, metric: Metric) -> Estimate:
+        return grouped([it.drawn(difference) for it in self.pairs(of, over, metric)])
 
     def drawn(self, it: Configuration, metric: Metric) -> list[Drawn]:
         setting = self.key(it.params, self.varying)
@@ -226,11 +253,32 @@ def spelled(where: Params) -> dict[str, Value]:
 
 
 def matches(params: Params, where: Params) -> bool:
+    """What a folder's runs did not know yet was not there: no rival in a folder from before. What
+    was left to the preset has the preset's value."""
     for name, value in where.items():
         names = (name,) if name in params else BOTH.get(name, (name,))
-        if any(params.get(one) != value for one in names):
+        if any(params[one] != value if one in params else value for one in names) and not (
+            params.get(name) is None and value is not None and _of_preset(params, name) == value
+        ):
             return False
     return True
+
+
+def _of_preset(params: Params, name: str) -> Value:
+    """What a preset of one last mile says, alike both ways; None where something else decides."""
+    short = next((it for it, names in BOTH.items() if name in names), name)
+    decide = (name, short, *BOTH.get(name, ()), "topology", "trace_down", "trace_up")
+    preset = params.get("preset")
+    if preset not in ALL_PRESETS or any(params.get(it) is not None for it in decide):
+        return None
+    return _preset_value(str(preset), name)
+
+
+@lru_cache(maxsize=1024)
+def _preset_value(preset: str, name: str) -> Value:
+    miles = miles_of(preset)
+    values = {getattr(miles[0], it, None) for it in BOTH.get(name, (name,))}
+    return values.pop() if len(miles) == len(values) == 1 else None
 
 
 def sortable(value: Value) -> tuple[int, float, str]:

@@ -15,18 +15,24 @@ from experiments.plots.plain import NoPlot
 from experiments.plots.svg import inline
 from experiments.report import facts, page, words
 from experiments.report.data import Results, load
-from experiments.report.rows import Row, not_run, rows, tally
+from experiments.report.rows import Row, apart, not_run, rows, tally
 
 
 def write(folders: Sequence[Path]) -> Path:
-    """The newest folder of each experiment counts where several are named."""
+    """Where several folders of an experiment are named, the one counts that answers most of its
+    claims, of the fullest the one with most runs, of these the newest."""
     all_results = [load(folder) for folder in folders]
     root = Path(os.path.commonpath([it.folder.resolve().parent.parent for it in all_results]))
-    latest = {it.name: it for it in sorted(all_results, key=lambda it: it.folder.name)}
-    chosen = sorted(latest.values(), key=_place)
+    fullest = {it.name: it for it in sorted(all_results, key=_fullness)}
+    chosen = sorted(fullest.values(), key=_place)
     path = root / "index.html"
     path.write_text(render(chosen, root))
     return path
+
+
+def _fullness(results: Results) -> tuple[int, int, str]:
+    answered = sum(results.answer(claim).enough for claim in results.experiment.claims)
+    return answered, len(results.runs), results.folder.name
 
 
 def _place(results: Results) -> tuple[int, str]:
@@ -40,19 +46,22 @@ def _place(results: Results) -> tuple[int, str]:
 def render(all_results: Sequence[Results], root: Path) -> str:
     sections = [_section(it, root) for it in all_results]
     every = [row for section in sections for row in section["found"]]
+    published, own = apart(every)
     answered = {row.claim.row for row in every if row.got.n}
     text = (
         page.environment()
         .get_template("index.html")
         .render(
-            counts=page.counts(tally(every)),
+            counts=page.counts(tally(published)),
+            sizes=page.size_counts(published),
+            own_counts=page.counts(tally(own)),
             sections=sections,
             missing=[it for it in paper.ROWS if it.row not in answered],
             runs=words.count(sum(len(it.runs) for it in all_results), "run"),
             failed=sum(len(it.failed) for it in all_results),
             experiments=words.count(len(all_results), "experiment"),
             commits=_commits(all_results),
-            total=words.count(len(every), "row"),
+            total=words.count(len(published), "row"),
         )
     )
     return text.lstrip()
@@ -65,6 +74,7 @@ def _commits(all_results: Sequence[Results]) -> str:
 
 def _section(results: Results, root: Path) -> dict[str, Any]:
     found: list[Row] = rows(results)
+    published, own = apart(found)
     there = Path(os.path.relpath(results.folder.resolve(), root))
     return {
         "name": results.name,
@@ -73,7 +83,8 @@ def _section(results: Results, root: Path) -> dict[str, Any]:
         "href": (there / "report.html").as_posix(),
         "facts": facts.short(results),
         "found": found,
-        "rows": [page.shown(row, results) for row in found if row.verdict != "none"],
+        "rows": [page.shown(row, results) for row in published if row.verdict != "none"],
+        "own": [page.shown(row, results) for row in own if row.verdict != "none"],
         "not_run": not_run(found),
         "plot": _plot(results),
     }

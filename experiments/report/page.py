@@ -19,7 +19,17 @@ from experiments.report import facts, summary, words
 from experiments.report.beside import baseline, over_baseline
 from experiments.report.conclusions import sentences
 from experiments.report.data import Results, load
-from experiments.report.rows import MARKS, SAYS, Row, not_run, rows, tally
+from experiments.report.rows import (
+    MARKS,
+    SAYS,
+    SIZES,
+    Row,
+    apart,
+    not_run,
+    rows,
+    sizes,
+    tally,
+)
 from experiments.report.runs import Configuration
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -50,6 +60,7 @@ def write(folder: Path) -> Path:
 
 def render(results: Results, found: list[Row]) -> str:
     experiment = results.experiment
+    published, own = apart(found)
     plots = [(figure, _svg(results, figure)) for figure in results.figures()]
     text = (
         environment()
@@ -59,9 +70,12 @@ def render(results: Results, found: list[Row]) -> str:
             question=experiment.question,
             about=experiment.notes,
             facts_short=facts.short(results),
-            rows=[shown(row, results) for row in found if row.verdict != "none"],
+            rows=[shown(row, results) for row in published if row.verdict != "none"],
+            own=[shown(row, results) for row in own if row.verdict != "none"],
             not_run=not_run(found),
-            counts=counts(tally(found)),
+            counts=counts(tally(published)),
+            sizes=size_counts(published),
+            own_counts=counts(tally(own)),
             conclusions=sentences(results),
             plots=[
                 {"svg": Markup(svg), "caption": caption(results, figure)}
@@ -98,6 +112,10 @@ def counts(found: dict[Any, int]) -> list[tuple[str, str, str, int]]:
     return [(name, SAYS[name], MARKS[name], n) for name, n in found.items()]
 
 
+def size_counts(found: list[Row]) -> list[tuple[str, int]]:
+    return [(SIZES[name], n) for name, n in sizes(found).items() if n]
+
+
 def shown(row: Row, results: Results) -> dict[str, Any]:
     """A row as the template takes it."""
     main = row.metric.name == results.main.name
@@ -114,6 +132,11 @@ def shown(row: Row, results: Results) -> dict[str, Any]:
         "verdict": row.verdict,
         "mark": row.mark,
         "said": row.says,
+        "size": row.size or "",
+        "size_said": row.size_says,
+        "margin": row.margin,
+        "holm": row.holm,
+        "tail": row.tail,
         "why": row.why,
         "forest": _forest(row),
     }
@@ -171,6 +194,8 @@ def _line(results: Results, it: Configuration, metric: Metric, beside: Any) -> d
         "enough": got.enough,
         "median": words.number(got.median),
         "interval": words.interval(got),
+        "mean": words.number(got.mean) if got.n else "",
+        "p95": words.number(got.p95) if got.n else "",
         "quartiles": f"{words.number(got.q1)} to {words.number(got.q3)}" if got.n else "",
         "ratio": words.ratio(over.median) if over and over.n else "",
         "ratio_interval": words.interval(over, words.ratio) if over else "",

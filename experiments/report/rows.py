@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -11,16 +11,36 @@ from experiments.model import STATISTICS, Claim, Metric
 from experiments.report import words
 from experiments.report.data import Results
 from experiments.report.runs import Configuration
-from experiments.statistics import Estimate, Verdict, verdict
+from experiments.statistics import (
+    Estimate,
+    Size,
+    Verdict,
+    holm,
+    is_nil,
+    size_verdict,
+    verdict,
+)
 
 SAYS: dict[Verdict, str] = {
     "yes": "yes",
     "no": "no",
     "unclear": "not decided",
+    "nil": "no effect that matters",
     "few": "too few runs",
     "none": "not run",
 }
-MARKS: dict[Verdict, str] = {"yes": "✓", "no": "✗", "unclear": "~", "few": "?", "none": "-"}
+MARKS: dict[Verdict, str] = {
+    **{"yes": "✓", "no": "✗", "unclear": "~"},
+    **{"nil": "≈", "few": "?", "none": "-"},
+}
+SIZES: dict[Size, str] = {
+    "yes": "✓ same size",
+    "weaker": "✗ weaker",
+    "stronger": "✗ stronger",
+    "other": "✗ the other way",
+    "few": "? too few runs",
+    "none": "- not run",
+}
 NAMED = 8  # claims without runs, by name; of more only the number
 
 COUNTED = (
@@ -36,6 +56,9 @@ class Row:
     got: Estimate
     verdict: Verdict
     why: tuple[str, ...]
+    size: Size | None = None  # None: no value was published
+    chance: float | None = None  # of the direction, by a sign test
+    together: bool | None = None  # whether it holds with all others of the report, by Holm
 
     @property
     def is_ratio(self) -> bool:
@@ -76,6 +99,29 @@ class Row:
         return f"{'below' if self.claim.expect == 'less' else 'above'} {than}"
 
     @property
+    def size_says(self) -> str:
+        return SIZES[self.size] if self.size else ""
+
+    @property
+    def margin(self) -> str:
+        """Of the size, in words."""
+        return f"± {self.claim.margin * 100:g}\N{NO-BREAK SPACE}%" if self.size else ""
+
+    @property
+    def holm(self) -> str:
+        """Of a direction that holds alone and not together with the others."""
+        alone = self.verdict == "yes" and self.together is False
+        return "alone, not together with all others" if alone else ""
+
+    @property
+    def tail(self) -> str:
+        """What the median hides; empty where the answer is no median."""
+        if not self.got.n or math.isnan(self.got.mean):
+            return ""
+        write = words.ratio if self.is_ratio else words.number
+        return f"mean {write(self.got.mean)}, p95 {write(self.got.p95)}"
+
+    @property
     def mark(self) -> str:
         return MARKS[self.verdict]
 
@@ -105,7 +151,12 @@ class Row:
                 claim.statistic if name == "median" else name: value
                 for name, value in numbers(self.got).items()
             },
+            "own": claim.is_own,
             "verdict": self.verdict,
+            "size": self.size,
+            "margin": claim.margin if self.size else None,
+            "chance": None if self.chance is None else float(f"{self.chance:.3g}"),
+            "holm": self.together,
             "why": list(self.why),
         }
 
@@ -125,19 +176,36 @@ def numbers(got: Estimate) -> dict[str, Any]:
         "high": finite(got.high),
         "q1": finite(got.q1),
         "q3": finite(got.q3),
+        **({} if math.isnan(got.mean) else {"mean": finite(got.mean), "p95": finite(got.p95)}),
     }
 
 
 def rows(results: Results) -> list[Row]:
-    return [row(results, claim) for claim in results.experiment.claims]
+    """Holm's procedure is over all claims of a report that have enough runs, bounds included."""
+    found = [row(results, claim) for claim in results.experiment.claims]
+    tested = [it for it in found if it.got.enough and it.chance is not None]
+    held = holm([it.chance for it in tested if it.chance is not None])
+    together = {id(it): ok for it, ok in zip(tested, held, strict=True)}
+    return [replace(it, together=together.get(id(it))) for it in found]
+
+
+def apart(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Published figures, and bounds of the laboratory's own."""
+    return [it for it in found if not it.claim.is_own], [it for it in found if it.claim.is_own]
 
 
 def row(results: Results, claim: Claim) -> Row:
     metric = results.metric(claim.metric)
     got = results.answer(claim)
     holds = verdict(got, claim.expect, claim.than, claim.within)
+    effect = claim.over is not None and claim.than == 1 and not claim.is_difference
+    if effect and claim.expect != "same" and is_nil(got, 1.0, metric.matters):
+        holds = "nil"
     why = () if holds == "yes" else tuple(reasons(results, claim, got, holds))
-    return Row(claim, metric, got, holds, why)
+    # Beside a bound of a value alone there is no effect: more than published is stronger.
+    none = claim.than if claim.over is not None else 0.0
+    size = None if claim.paper is None else size_verdict(got, claim.paper, claim.margin, none)
+    return Row(claim, metric, got, holds, why, size, results.chance(claim))
 
 
 def reasons(results: Results, claim: Claim, got: Estimate, holds: Verdict) -> list[str]:
@@ -146,19 +214,22 @@ def reasons(results: Results, claim: Claim, got: Estimate, holds: Verdict) -> li
     noted = results.notes.get(f"{claim.where}: {claim.says}")
     if noted:
         found.append(noted)
-    elif claim.note and holds in ("no", "unclear"):
+    elif claim.note and holds in ("no", "unclear", "nil"):
         found.append(f"Measured before, not in these runs: {claim.note}")
     if holds == "none":
         return [*found, _missing(results, claim)]
     if holds == "few":
         counted = words.count(got.n, _counted(claim, got)[:-1])
         found.append(f"{counted}: an interval needs {got.least}.")
+    if holds == "nil":
+        share = f"{results.metric(claim.metric).matters * 100:g}\N{NO-BREAK SPACE}%"
+        found.append(f"The whole interval is within {share}, the smallest effect of interest.")
     if holds == "unclear":
         found.append("The interval includes the border: these runs do not decide it.")
     if got.failed:
         found.append(f"{got.failed} of {got.n} {_counted(claim, got)} had a failure.")
     found += _floor(results, claim)
-    if claim.over is not None and holds in ("no", "unclear"):
+    if claim.over is not None and holds in ("no", "unclear", "nil"):
         found += _others(results, claim)
     return found
 
@@ -233,6 +304,10 @@ def not_run(found: Sequence[Row]) -> str:
 
 def tally(found: Sequence[Row]) -> dict[Verdict, int]:
     return {name: sum(1 for it in found if it.verdict == name) for name in SAYS}
+
+
+def sizes(found: Sequence[Row]) -> dict[Size, int]:
+    return {name: sum(1 for it in found if it.size == name) for name in SIZES}
 
 
 def estimates(results: Results, it: Configuration) -> list[tuple[Metric, Estimate]]:

@@ -8,13 +8,14 @@ from typing import Any
 from experiments.report import facts
 from experiments.report.conclusions import contrasts, sentences
 from experiments.report.data import Results
-from experiments.report.rows import Row, estimates, numbers, tally
+from experiments.report.rows import Row, apart, estimates, numbers, sizes, tally
 
 FORMAT = 1
 
 
 def of(results: Results, rows: list[Row]) -> dict[str, Any]:
     experiment = results.experiment
+    published, own = apart(rows)
     return {
         "format": FORMAT,
         "experiment": experiment.name,
@@ -30,7 +31,9 @@ def of(results: Results, rows: list[Row]) -> dict[str, Any]:
         "void_attempts": len(results.voided),
         "late": facts.lateness(results),
         "links": sorted({run.link for run in results.runs if run.link}),
-        "tally": tally(rows),
+        "tally": tally(published),
+        "sizes": sizes(published),
+        "own_tally": tally(own),
         "comparison": [row.as_dict() for row in rows],
         "contrasts": [
             {
@@ -38,6 +41,8 @@ def of(results: Results, rows: list[Row]) -> dict[str, Any]:
                 "over": it.over,
                 "setting": it.setting,
                 "metric": results.main.name,
+                "compared": it.compared,
+                "says": it.says,
                 **numbers(it.got),
             }
             for it in contrasts(results, results.main)

@@ -12,7 +12,7 @@ from experiments.report import words
 from experiments.report.beside import baseline, over_baseline
 from experiments.report.conclusions import sentences
 from experiments.report.data import Results, load
-from experiments.report.rows import Row, not_run, rows
+from experiments.report.rows import Row, apart, not_run, rows
 from experiments.report.runs import Configuration
 from topologies.parameter import Params
 
@@ -30,9 +30,13 @@ def of(results: Results, width: int = 100) -> str:
         console.print("\nMedians of what else was measured")
         console.print(further(results))
     if results.experiment.claims:
-        console.print("\nBeside the published figures")
         found = rows(results)
-        console.print(comparison([row for row in found if row.verdict != "none"]))
+        titles = ("Beside the published figures", "The laboratory's own bounds")
+        for title, its in zip(titles, apart(found), strict=True):
+            told = [row for row in its if row.verdict != "none"]
+            if told:
+                console.print(f"\n{title}")
+                console.print(comparison(told))
         if not_run(found):
             console.print(f"\n{not_run(found)}")
     console.print()
@@ -103,17 +107,19 @@ def _cells(results: Results, it: Configuration, beside: Params) -> list[str]:
 
 
 def comparison(found: list[Row]) -> Table:
+    """Of rows that were published, or of own bounds."""
     made = _plain()
-    made.add_column("published")
-    _right(made, "paper", "ours", "95 %", "pairs", "same direction?")
+    made.add_column("bound" if found and found[0].claim.is_own else "published")
+    _right(made, "paper", "ours", "95 %", "pairs", "same direction?", "same size?")
     for row in found:
         told = f" ({row.claim.measured})" if row.claim.measured else ""
         made.add_row(
-            f"{row.claim.where}: {row.claim.says}{told}",
+            f"{'' if row.claim.is_own else row.claim.where + ': '}{row.claim.says}{told}",
             row.paper,
             row.ours,
             row.interval,
             str(row.got.n or ""),
             f"{row.mark} {row.says}",
+            row.size_says,
         )
     return made

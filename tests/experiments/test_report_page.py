@@ -219,8 +219,8 @@ def test_index_over_several(folder: Path, tmp_path: Path) -> None:
     assert path == folder.parent.parent / "index.html"
     page = path.read_text()
     checked(page)
-    assert f"{synthetic.Download.name}/B/report.html" in page, "the newest counts"
-    assert f"{synthetic.Download.name}/A/report.html" not in page
+    assert f"{synthetic.Download.name}/A/report.html" in page, "the fullest counts"
+    assert f"{synthetic.Download.name}/B/report.html" not in page
     assert "thirty pages" in page, "a published row that was not run is named"
 
 

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: MIT
+"""Two verdicts for each published value, direction and size; what matters; what holds together."""
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments import catalogue
+from experiments.model import OWN, Claim, Experiment, Metric
+from experiments.report import conclusions, overview, page, rows, summary, text
+from experiments.report.data import Results, matches
+from experiments.report.runs import Run
+from experiments.statistics import (
+    Estimate,
+    estimate,
+    holm,
+    is_nil,
+    sign_test,
+    size_verdict,
+)
+from topologies.parameter import Params
+from topologies.presets import PRESETS
+
+EIGHT: Params = {"way": "pipes", "pipes": 8}
+ONE: Params = {"way": "pipes", "pipes": 1}
+
+
+def got(low: float, median: float, high: float, n: int = 10) -> Estimate:
+    return Estimate(n, 0, median, low, high, low, high)
+
+
+@pytest.mark.parametrize(
+    ("interval", "paper", "margin", "says"),
+    [
+        ((0.4, 0.45, 0.5), 0.42, 0.0, "yes"),
+        ((0.4, 0.45, 0.5), 0.5, 0.0, "yes"),  # at the end of the interval
+        ((0.4, 0.45, 0.5), 0.55, 0.1, "yes"),  # 0.495 with the margin
+        ((0.4, 0.45, 0.5), 0.56, 0.1, "stronger"),  # 0.504: not any more
+        ((0.8, 0.83, 0.86), 0.175, 0.1, "weaker"),  # Fig. 13 wired
+        ((0.1, 0.2, 0.3), 0.5, 0.1, "stronger"),
+        ((1.1, 1.2, 1.3), 0.5, 0.1, "other"),
+        ((0.0, 0.002, 0.004), 0.0, 0.1, "yes"),  # two places were published
+        ((0.006, 0.007, 0.008), 0.0, 0.1, "weaker"),
+        ((0.4, 0.45, math.inf), 0.9, 0.1, "yes"),
+    ],
+)
+def test_the_size(
+    interval: tuple[float, float, float], paper: float, margin: float, says: str
+) -> None:
+    assert size_verdict(got(*interval), paper, margin) == says
+    assert size_verdict(got(*interval, n=4), paper, margin) == "few"
+    assert size_verdict(estimate([]), paper, margin) == "none"
+
+
+def test_no_effect_is_within_what_matters_on_both_sides() -> None:
+    assert is_nil(got(1.0, 1.0, 1.01), 1.0, 0.05)
+    assert is_nil(got(0.951, 1.0, 1.049), 1.0, 0.05)
+    assert not is_nil(got(0.95, 1.0, 1.04), 1.0, 0.05)
+    assert not is_nil(got(0.96, 1.0, 1.05), 1.0, 0.05)
+    assert not is_nil(got(1.0, 1.0, 1.01, n=4), 1.0, 0.05), "few runs show nothing"
+
+
+def test_the_sign_test_is_exact() -> None:
+    assert sign_test([0.5] * 5, 1.0, "less") == pytest.approx(2 / 32)
+    assert sign_test([0.5] * 6, 1.0, "less") == pytest.approx(2 / 64)
+    assert sign_test([0.5] * 9 + [2.0], 1.0, "less") == pytest.approx(22 / 1024)
+    assert sign_test([2.0] * 6, 1.0, "less") == 1.0
+    assert sign_test([1.0] * 6, 1.0, "less") == 1.0, "ties are no evidence"
+    assert sign_test([math.inf] * 6, 1.0, "more") == pytest.approx(2 / 64)
+
+
+def test_holm_steps_down() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == [True, False, False, True]
+    assert holm([0.01, 0.02, 0.04]) == [True, True, True]
+    assert holm([0.02, 0.02, 0.02]) == [False, False, False]
+    assert holm([]) == []
+
+
+def test_holm_keeps_false_findings_to_one_report_in_twenty() -> None:
+    """Of ten claims without any effect; alone, every third report has one."""
+    rng = np.random.default_rng(7)
+    reports = rng.normal(1.0, 0.2, (600, 10, 12))
+    alone = together = 0
+    for each in reports:
+        chances = [sign_test(list(values), 1.0, "less") for values in each]
+        alone += any(chance <= 0.05 for chance in chances)
+        together += any(holm(chances))
+    assert together / 600 < 0.05 < alone / 600
+
+
+# --- in a report ---
+
+
+class Pipes(Experiment):
+    name = "synthetic-verdicts"
+    title = "Made up"
+    question = "Is it as large as published?"
+    metrics = (
+        Metric("completion_s", "completion time", "s"),
+        Metric("other_s", "another time", "s"),
+        Metric("swing", "swing beyond the link's", "", matters=0.2),
+    )
+    grids = ({"pipes": (1, 8)},)
+    claims = (
+        Claim("x", "Fig. 1", "as published", EIGHT, ONE, paper=0.5),
+        Claim("x", "Fig. 1", "weaker than published", EIGHT, ONE, paper=0.2),
+        Claim("x", "Fig. 1", "nearly nothing", EIGHT, ONE, metric="other_s", paper=0.5),
+        Claim("x", OWN, "a bound", EIGHT, than=3.0),
+        Claim("x", "§2", "no value", EIGHT, ONE),
+    )
+
+    def measure(self, run: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+def made_up(n: int = 20, folder: Path = Path("nowhere")) -> Results:
+    """8 pipes take half as long; the other time is 1 % longer."""
+    chance = random.Random(4)
+    runs = []
+    for seed in range(n):
+        base = chance.uniform(3.0, 5.0)
+        for params, share, more in ((EIGHT, 0.5, 1.01), (ONE, 1.0, 1.0)):
+            took = base * share * chance.uniform(0.99, 1.01)
+            other = base * more * chance.uniform(0.999, 1.001)
+            swing = chance.uniform(-0.01, 0.01)
+            measures = {"completion_s": took, "other_s": other, "swing": swing}
+            name = f"{params['pipes']}-{seed}"
+            runs.append(Run(name, params, seed, seed, "ok", measures, took))
+    meta = {"format": 1, "experiment": Pipes.name}
+    return Results(folder, meta, tuple(runs), 0, Pipes(), True)
+
+
+def test_direction_and_size_are_two_verdicts() -> None:
+    alike, weaker, nil, own, plain = rows.rows(made_up())
+    assert (alike.verdict, alike.size) == ("yes", "yes")
+    assert (weaker.verdict, weaker.size) == ("yes", "weaker"), "a direction says no size"
+    assert (nil.verdict, nil.size) == ("nil", "other")
+    assert "smallest effect of interest" in nil.why[0]
+    assert (own.verdict, own.size, own.size_says) == ("yes", None, "")
+    assert plain.size is None
+
+
+def test_own_bounds_stand_apart(tmp_path: Path) -> None:
+    results = made_up(folder=tmp_path)
+    found = rows.rows(results)
+    published, own = rows.apart(found)
+    assert [it.claim.says for it in own] == ["a bound"] and len(published) == 4
+    told = summary.of(results, found)
+    assert sum(told["tally"].values()) == 4 and sum(told["own_tally"].values()) == 1
+    assert told["sizes"]["yes"] == 1 and told["sizes"]["weaker"] == 1
+    assert [it["own"] for it in told["comparison"]] == [False, False, False, True, False]
+    html = page.render(results, found)
+    first, second = html.split('<h2 id="own">')
+    assert "a bound" in second and "a bound" not in first
+    assert "✗ weaker" in first and "same size?" in first
+    shown = text.of(results, 160)
+    assert shown.index("Beside the published") < shown.index("own bounds") < shown.index("a bound")
+
+
+def test_own_bounds_stand_apart_in_the_index(tmp_path: Path) -> None:
+    html = overview.render([made_up(folder=tmp_path / "x" / "A")], tmp_path)
+    first, second = html.split("<h3>The laboratory's own bounds</h3>")
+    assert "a bound" in second and "as published" in first
+    assert "4 rows of published figures" in html
+
+
+def test_with_few_runs_nothing_holds_together(tmp_path: Path) -> None:
+    """Five runs on one side are 1 in 16, and one of five claims."""
+    five, twenty = rows.rows(made_up(5)), rows.rows(made_up(20))
+    assert five[0].verdict == twenty[0].verdict == "yes"
+    assert (five[0].together, twenty[0].together) == (False, True)
+    assert five[0].holm and not twenty[0].holm
+    results = made_up(5, tmp_path)
+    assert "alone, not together with all others" in page.render(results, five)
+    (first, *_) = summary.of(results, five)["comparison"]
+    assert first["holm"] is False and first["chance"] == pytest.approx(2 / 32)
+
+
+def test_a_percentile_is_in_no_sign_test() -> None:
+    claim = Claim("x", OWN, "p95", EIGHT, statistic="p95", than=3.0)
+    assert made_up().chance(claim) is None
+
+
+def test_mean_and_p95_stand_beside_every_median(tmp_path: Path) -> None:
+    results = made_up(folder=tmp_path)
+    told = summary.of(results, rows.rows(results))
+    for it in told["configurations"]:
+        for metric in it["metrics"].values():
+            assert {"median", "mean", "p95"} <= metric.keys()
+    (eight,) = results.select(EIGHT)
+    values = [run.measures["completion_s"] for run in eight.runs]
+    first = told["configurations"][1]["metrics"]["completion_s"]
+    assert first["mean"] == pytest.approx(np.mean(values), 1e-5)
+    assert first["p95"] == pytest.approx(np.quantile(values, 0.95), 1e-5)
+    html = page.render(results, rows.rows(results))
+    assert '<th class="n">mean</th><th class="n">p95</th>' in html and "mean 0.50, p95" in html
+
+
+def test_a_failed_run_is_in_the_mean() -> None:
+    got = estimate([1.0, 2.0, math.inf], 1)
+    assert math.isinf(got.mean) and got.median == 2.0
+    assert json.dumps(rows.numbers(got), allow_nan=False)
+
+
+# --- in sentences ---
+
+
+def contrasted(metric: str, results: Results) -> list[conclusions.Contrast]:
+    return conclusions.contrasts(results, results.metric(metric))
+
+
+def test_a_hundredth_is_not_called_slower() -> None:
+    """ "8 pipes are slower than 1: 1.00 (1.00 to 1.01)" says nothing that matters to anybody."""
+    results = made_up()
+    (found,) = contrasted("other_s", results)
+    assert found.got.low > 1 and found.says == "alike"
+    (other,) = contrasted("completion_s", results)
+    assert other.says == "less"
+
+
+@pytest.mark.parametrize(
+    ("interval", "says"),
+    [
+        ((0.8, 0.9, 0.99), "less"),
+        ((0.9, 0.96, 0.99), "unclear"),  # some effect, and perhaps none that matters
+        ((0.96, 0.98, 0.99), "alike"),
+        ((0.96, 1.0, 1.04), "alike"),
+        ((0.9, 1.0, 1.1), "unclear"),
+        ((1.01, 1.06, 1.2), "more"),
+    ],
+)
+def test_what_is_said_of_an_interval(interval: tuple[float, float, float], says: str) -> None:
+    assert conclusions.Contrast("a", "b", "", got(*interval), 0.05).says == says
+
+
+def test_the_sentence_says_what_does_not_matter() -> None:
+    class Other(Pipes):
+        metrics = Pipes.metrics[1:]
+
+    results = made_up()
+    swapped = Results(results.folder, results.meta, results.runs, 0, Other(), True)
+    told = " ".join(conclusions.sentences(swapped))
+    assert "8 pipes and 1 pipe differ by less than 5\N{NO-BREAK SPACE}%" in told
+    assert "slower" not in told and "larger" not in told
+
+
+def test_what_may_be_below_zero_has_no_ratio(tmp_path: Path) -> None:
+    """A ratio of -9.3 to 6.87 was told of two differences."""
+    results = made_up(folder=tmp_path)
+    swing = results.metric("swing")
+    assert results.is_signed(swing) and not results.is_signed(results.main)
+    (found,) = contrasted("swing", results)
+    assert found.compared == "difference" and abs(found.got.median) < 0.02
+    html = page.render(results, rows.rows(results))
+    table = html[html.index("<summary>swing beyond") :]
+    table = table[: table.index("</table>")]
+    line = next(it for it in table.splitlines() if it.startswith("<tr><td>8 pipes"))
+    assert line.endswith('<td class="n"></td><td class="n"></td></tr>'), "no ratio to 1 pipe"
+
+
+def test_the_fullest_folder_counts_in_an_index(tmp_path: Path) -> None:
+    few, many = made_up(4, tmp_path / "x" / "Z"), made_up(20, tmp_path / "x" / "A")
+    assert sorted([few, many], key=overview._fullness)[-1] is many
+
+
+def test_a_parameter_that_came_later_was_not_there() -> None:
+    """250 runs of blocking answered no claim: they are older than its rivals."""
+    old: Params = {"pipes": 8, "loss_up": 0.0, "loss_down": 0.0}
+    assert matches(old, {"pipes": 8, "rivals": 0, "trace_down": None, "loss": 0.0})
+    assert not matches(old, {"rivals": 1})
+    assert not matches(old, {"rival_cc": "cubic"}), "nobody knows which"
+    assert not matches(old, {"pipes": 0})
+
+
+def test_what_is_left_to_the_preset_has_its_value() -> None:
+    old: Params = {"preset": "wired", "loss": None, "jitter_ms": None, "loss_down": None}
+    assert matches(old, {"loss": 0.0, "jitter_ms": 0.0, "loss_down": 0.0})
+    assert not matches(old, {"loss": 0.01})
+    assert matches({**old, "preset": "lossy"}, {"loss": PRESETS["lossy"][0].loss_down})
+    assert not matches({**old, "preset": "lossy"}, {"loss": 0.0})
+    assert not matches({**old, "preset": "nowhere"}, {"loss": 0.0})
+    assert not matches({**old, "loss": 0.02}, {"loss": 0.0})
+    assert not matches({**old, "loss_down": 0.02}, {"loss": 0.0})
+    assert not matches({**old, "mbps": None, "trace_down": "lte"}, {"mbps": 10.0})
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_margins_and_what_matters_are_declared(name: str) -> None:
+    experiment = catalogue.find(name)
+    assert all(0 < metric.matters < 1 for metric in experiment.metrics)
+    assert all(0 <= claim.margin < 1 for claim in experiment.claims if claim.paper is not None)
+    for claim in experiment.claims:
+        assert not claim.is_own or claim.paper is None, f"{claim.says}: published, or not?"
