@@ -7,12 +7,15 @@
  * A session keeps --keep at most, and no more than is left of what all sessions of the
  * process may keep: of n that want as much as they can get, each has a part in n + 1,
  * and there is as much left for another. It waits then. Nothing can be
- * shed here as hoard.h does it: what is kept goes with its session alone. It counts in
+ * shed here as hoard.h does it: what is kept goes with its session alone. So when little
+ * is left the session that has most ends, if it had no ACK of its oldest run for
+ * KEPT_LATE_SECONDS: else some that never acknowledge anything would stop all others. It counts in
  * the same memory, though: what is kept the hoard may not have.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/log.h"
 #include "extended.h"
 
 struct sent_run {
@@ -32,17 +35,30 @@ static size_t memory_of(const struct run *run)
 	return sizeof(struct sent_run) + sizeof(*run) + run->size;
 }
 
+static size_t all_may_keep(const struct engine *engine)
+{
+	return engine->settings->max_held / KEPT_SHARE;
+}
+
+/* @kept by all leaves so little that those who keep for long have to go. */
+static bool is_short(const struct engine *engine, size_t kept)
+{
+	return kept > all_may_keep(engine) - all_may_keep(engine) / 4;
+}
+
 static void count(struct extended *x, int64_t bytes)
 {
 	x->kept += (size_t)bytes;
 	x->s->engine->kept += (size_t)bytes;
 	engine_balance(x->s->engine);
+	if (bytes > 0 && is_short(x->s->engine, x->s->engine->kept))
+		loop_after(x->s->engine->loop, &x->s->engine->kept_relief);
 }
 
 bool keeping_is_full(const struct extended *x)
 {
 	const struct engine *engine = x->s->engine;
-	size_t all = engine->settings->max_held / KEPT_SHARE;
+	size_t all = all_may_keep(engine);
 	size_t left = engine->kept < all ? all - engine->kept : 0;
 
 	return x->kept && (x->kept >= engine->settings->keep ||
@@ -97,6 +113,62 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 	kept_add(&x->leg[p->index].kept, &sent->item, messages, memory_of(run));
 	run->count = (uint32_t)(sent->item.last - messages + 1);
 	return run;
+}
+
+/* --- when all keep too much --- */
+
+/* When its oldest run was sent. */
+static int64_t oldest_of(const struct extended *x)
+{
+	int64_t oldest = x->again ? of_item(x->again)->sent_at : INT64_MAX;
+	unsigned int i;
+
+	for (i = 0; i < PIPES_MAX; i++) {
+		int64_t sent_at = keeping_oldest(&x->leg[i]);
+
+		if (sent_at && sent_at < oldest)
+			oldest = sent_at;
+	}
+	return oldest;
+}
+
+/*
+ * Of those whose oldest run was sent before @before, who keeps most; and what those keep
+ * that are about to end, which will be free in a moment.
+ */
+static struct extended *most_late(const struct engine *engine, int64_t before,
+				  size_t *going)
+{
+	struct extended *most = NULL;
+	struct list *pos, *tmp;
+
+	*going = 0;
+	list_each(pos, tmp, &engine->extended) {
+		struct extended *x = list_entry(pos, struct extended, member);
+
+		if (!session_is_up(x->s))
+			*going += x->kept;
+		else if (x->kept && (!most || x->kept > most->kept) &&
+			 oldest_of(x) < before)
+			most = x;
+	}
+	return most;
+}
+
+void keeping_relieve(struct task *t)
+{
+	struct engine *engine = container_of(t, struct engine, kept_relief);
+	int64_t before = loop_now(engine->loop) -
+			 KEPT_LATE_SECONDS * NS_PER_SEC;
+	struct extended *x;
+	size_t going;
+
+	while ((x = most_late(engine, before, &going)) &&
+	       is_short(engine, engine->kept - going)) {
+		refusals_note(&engine->refusals, REFUSAL_MEMORY, x->s->peer);
+		extended_condemn(x->s, WIRE_GOODBYE_LIMIT, "%zu bytes were not acknowledged for %d s, and all sessions keep too much",
+				 x->kept, KEPT_LATE_SECONDS);
+	}
 }
 
 /* --- again --- */

@@ -31,6 +31,7 @@ int engine_init(struct engine *engine, const struct settings *settings,
 	list_init(&engine->all);
 	hoard_init(&engine->hoard, NULL, settings->max_held);
 	loop_task_init(&engine->relief, relieve);
+	loop_task_init(&engine->kept_relief, keeping_relieve);
 	engine->loop = loop_new();
 	engine->scratch = malloc(SCRATCH);
 	refusals_init(&engine->refusals, engine->loop, log, refusal_kinds);

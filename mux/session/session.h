@@ -46,7 +46,8 @@ struct engine {
 	size_t orphaned;	/* bytes that wait in their queues */
 	struct hoard hoard;	/* all that sessions hold for applications, */
 	struct task relief;	/* where that is too much */
-	size_t kept;		/* sent and not acknowledged, by all sessions */
+	size_t kept;		/* sent and not acknowledged, by all sessions, */
+	struct task kept_relief;	/* where little is left for others */
 	unsigned int conns;	/* of all sessions */
 	unsigned int sessions;	/* numbered from 1 */
 	struct list all;	/* sessions, the oldest first */

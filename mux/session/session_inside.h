@@ -22,6 +22,9 @@
 #include "session.h"
 #include "stats.h"
 
+/* Of the extension: sessions that keep most, for too long, make room for others. */
+void keeping_relieve(struct task *t);
+
 /* The way out. */
 struct outbound {
 	struct task pump;

@@ -74,6 +74,8 @@ enum {
 	KEEP_MAX = 32 << 20,
 	/* and by all, as a part in so many of --memory. */
 	KEPT_SHARE = 2,
+	/* When no more than a quarter of that is left: who has most, for so long, ends. */
+	KEPT_LATE_SECONDS = 2,
 	/* A session without pipes is kept so long, and so many of an address; */
 	RESUME_SECONDS = 120,
 	ALONE_EACH = 4,

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: MIT
+"""The ill-behaved: each attack costs who makes it, rp stays small, and a friend gets through.
+
+Sources of 127.0.0.0/8 are peers that differ, and so are networks of 64 bits.
+"""
+
+import itertools
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from tests.relay import records, wire, wire_ext
+from tests.relay.ends import echo, read_exactly, serving, socks
+from tests.relay.friend import friend
+from tests.relay.netns import Namespace
+from tests.relay.programs import Program, binary, program
+from tests.relay.proxies import LISTEN, RP_READY, local_proxy, remote_proxy
+from tests.relay.waiting import equals, until
+from tests.relay.wire import Pipe
+
+MIB = 1024  # KiB, as VmRSS counts
+WAITING_EACH = 64
+SESSIONS_EACH = 8
+HELLO_S = 5
+SAID_EVERY_S = 10
+IPV6_FREEBIND = 78  # an address that only a route calls local
+
+
+def pipe_from(box: Namespace, source: str, port: int = wire_ext.PORT) -> socket.socket:
+    """It may be reset before connect() returns: then its reader finds out."""
+    six = ":" in source
+    sock = box.open_socket(socket.AF_INET6 if six else socket.AF_INET)
+    sock.settimeout(5)
+    if six:
+        sock.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
+    sock.bind((source, 0))
+    with suppress(ConnectionResetError):
+        sock.connect(("::1" if six else "127.0.0.1", port))
+    return sock
+
+
+def is_open(sock: socket.socket) -> bool:
+    sock.setblocking(False)
+    try:
+        return bool(sock.recv(1))
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+def session_of(box: Namespace, source: str, name: bytes, pipes: int = 1) -> Pipe:
+    """The first pipe of a session of the extension that has begun."""
+    pipe = Pipe(pipe_from(box, source))
+    pipe.send(wire_ext.Hello(name.ljust(16, b"."), 0, pipes).to_bytes())
+    assert wire_ext.status_of(pipe.receive()) == wire_ext.NEW
+    return pipe
+
+
+def ping(token: int) -> bytes:
+    return wire.data(0, 0, struct.pack("<BQQ", 5, token, 0))
+
+
+def push(pipe: Pipe, block: bytes, over: threading.Event) -> int:
+    """Writes it again and again, reading nothing; how often, until `over` or nobody takes it."""
+    pipe.sock.settimeout(0.5)
+    for times in itertools.count():
+        if over.is_set():
+            return times
+        try:
+            pipe.sock.sendall(block)
+        except TimeoutError:
+            over.wait(0.1)
+        except OSError:
+            return times
+
+
+@contextmanager
+def small(rp: Program, mib: int) -> Iterator[None]:
+    """It does not grow by more than that, as seen at the end and 20 times a second."""
+    start = rp.rss_kib()
+    peak = [start]
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.05) and rp.running():
+            peak[0] = max(peak[0], rp.rss_kib())
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    grown = max(peak[0], rp.rss_kib()) - start
+    print(f"rp grew by {grown} KiB")
+    assert grown < mib * MIB, f"rp grew by {grown} KiB"
+
+
+def spoke_seldom(rp: Program, pattern: str, most: int) -> None:
+    """A line that tells of refusals, and no more than so many of the kind."""
+    lines = rp.lines(pattern)
+    assert 1 <= len(lines) <= most, lines[:5]
+
+
+def flood_of_pipes(box: Namespace, port: int, pipes: int, sources: int) -> None:
+    """So many pipes that say nothing, 500 of them open at a time."""
+    with ExitStack() as stack:
+        for n in range(pipes):
+            if n % 500 == 0:
+                stack.close()
+            stack.enter_context(pipe_from(box, f"127.2.0.{n % sources + 1}", port))
+
+
+def test_ten_thousand_pipes_that_say_nothing(box: Namespace, tmp_path: Path) -> None:
+    """5,000 in the lobby and as many in the reception, from 20 addresses."""
+    with (
+        remote_proxy(box, tmp_path, *LISTEN, asan=False) as rp,
+        friend(box, tmp_path) as him,
+        small(rp, 16),
+    ):
+        for port in (6000, wire_ext.PORT):
+            done = threading.Event()
+
+            def attack(_: threading.Event, port: int = port, done: threading.Event = done) -> None:
+                flood_of_pipes(box, port, 5000, 20)
+                done.set()
+
+            him.beside(f"silent pipes at {port}", attack)
+            assert done.is_set()
+        with local_proxy(box, tmp_path, "--socks", "1081", "--redirect", "off", name="late"):
+            pass
+        assert not him.lp.lines("no pipes|lost")
+
+
+def test_pipes_of_one_address_that_wait(box: Namespace, tmp_path: Path) -> None:
+    """The oldest goes, and it is said once."""
+    with (
+        remote_proxy(box, tmp_path, *LISTEN) as rp,
+        ExitStack() as stack,
+    ):
+        idle = rp.fd_count()
+        other = stack.enter_context(pipe_from(box, "127.0.0.6"))
+        pipes = [stack.enter_context(pipe_from(box, "127.0.0.5")) for _ in range(2 * WAITING_EACH)]
+        remain = [False] * WAITING_EACH + [True] * WAITING_EACH
+        equals("pipes that wait", lambda: [is_open(sock) for sock in pipes], remain)
+        assert rp.fd_count() - idle == WAITING_EACH + 1
+        assert is_open(other)
+        spoke_seldom(rp, r"127\.0\.0\.5.* have not said HELLO yet", 1)
+        said = rp.expect(r"127\.0\.0\.5: in the last 10 s .* too many waited", 1.5 * SAID_EVERY_S)
+        assert f" {WAITING_EACH - 1} more pipes" in said
+
+
+def test_a_hello_byte_by_byte(box: Namespace, tmp_path: Path) -> None:
+    """It has its time in all; and a friend can begin a session meanwhile."""
+    hello = wire_ext.Hello(b"d" * 16, 0, 1).to_bytes()
+    with remote_proxy(box, tmp_path, *LISTEN) as rp, ExitStack() as stack:
+        idle = rp.fd_count()
+        began = time.monotonic()
+        pipes = [stack.enter_context(pipe_from(box, "127.0.0.5")) for _ in range(WAITING_EACH)]
+        for byte in hello[:10]:
+            for sock in pipes:
+                sock.send(bytes([byte]))
+            time.sleep(0.2)
+        equals("pipes that drip", lambda: rp.fd_count() - idle, WAITING_EACH)
+        with local_proxy(box, tmp_path, pipes=4):
+            pass
+        assert time.monotonic() - began < HELLO_S or not is_open(pipes[0])
+        equals("pipes that drip", lambda: rp.fd_count() - idle, 0, 2 * HELLO_S)
+        spoke_seldom(rp, rf"did not say HELLO within {HELLO_S} s", 1)
+
+
+def test_no_more_than_one_message_is_taken_for_a_hello(box: Namespace, tmp_path: Path) -> None:
+    """Its head is enough: who sends on without end is reset, and nothing was kept of it."""
+    with remote_proxy(box, tmp_path, *LISTEN, asan=False) as rp, small(rp, 4), ExitStack() as stack:
+        for _ in range(20):
+            sock = stack.enter_context(pipe_from(box, "127.0.0.5"))
+            with suppress(OSError):
+                sock.sendall(wire.data(0, 0, b"\x01" * 4096) * 1000)
+            until("the pipe to be closed", lambda sock=sock: not is_open(sock))
+        spoke_seldom(rp, "began with something else than HELLO", 1)
+
+
+def test_a_network_of_64_bits_is_one_peer(box: Namespace, tmp_path: Path) -> None:
+    """Pipes and sessions from 200 of its addresses; a friend of the next network gets in."""
+    box.ip("-6", "route", "add", "local", "2001:db8::/32", "dev", "lo")
+    where = ("--listen", "[::1]:6000", "--extended", "[::1]:6010", "--listen", "127.0.0.1")
+    with remote_proxy(box, tmp_path, *where, asan=False) as rp, ExitStack() as stack:
+        idle = rp.fd_count()
+        sources = [f"2001:db8:0:5::{n:x}" for n in range(1, 201)]
+        pipes = [stack.enter_context(pipe_from(box, source)) for source in sources]
+        equals("pipes that wait", lambda: sum(map(is_open, pipes)), WAITING_EACH)
+        assert rp.fd_count() - idle == WAITING_EACH
+        for sock in pipes:
+            sock.close()
+        equals("pipes that wait", lambda: rp.fd_count() - idle, 0)
+        told = []
+        for n, source in enumerate(sources[: 3 * SESSIONS_EACH]):
+            pipe = Pipe(stack.enter_context(pipe_from(box, source)))
+            pipe.send(wire_ext.Hello(n.to_bytes(16, "big"), 0, 1).to_bytes())
+            told.append(wire_ext.status_of(pipe.receive()))
+        new, busy = [wire_ext.NEW], [wire_ext.BUSY]
+        assert told == new * SESSIONS_EACH + busy * 2 * SESSIONS_EACH
+        session_of(box, "2001:db8:0:6::1", b"a friend").sock.close()
+        spoke_seldom(rp, r"a session of 2001:db8:0:5::.* told to come later", 1)
+
+
+def test_a_full_house_has_a_place_for_a_newcomer(box: Namespace, tmp_path: Path) -> None:
+    """64 sessions of 8 peers, a connection open on each: who has most loses its oldest."""
+    with (
+        serving(box, echo) as server,
+        remote_proxy(box, tmp_path, pipes=1, asan=False) as rp,
+        ExitStack() as stack,
+    ):
+        pipes = []
+        for n in range(64):
+            pipes.append(Pipe(stack.enter_context(pipe_from(box, f"127.0.1.{n % 8 + 1}", 6000))))
+            pipes[-1].send(wire.syn(1, "127.0.0.1", server.port), wire.data(1, 1, b"here"))
+            message = pipes[-1].receive()
+            assert message is not None and message.body == b"here"
+        with friend(box, tmp_path, pipes=1) as him:
+            him.figures()
+            assert pipes[0].ended(), "the oldest of all is of one that has most"
+            assert sum(is_open(pipe.sock) for pipe in pipes[1:]) == 63
+        spoke_seldom(rp, r"session 1 of 127\.0\.1\.1 has to go: its address has most sessions", 1)
+
+
+def test_a_flood_of_pings(box: Namespace, tmp_path: Path) -> None:
+    """Nobody reads the answers: nothing grows for them."""
+    with (
+        remote_proxy(box, tmp_path, *LISTEN, asan=False) as rp,
+        friend(box, tmp_path) as him,
+        session_of(box, "127.0.0.5", b"pings").sock as sock,
+        small(rp, 16),
+    ):
+        block = b"".join(ping(token) for token in range(2000))
+        blocks = []
+        him.beside("PINGs", lambda over: blocks.append(push(Pipe(sock), block, over)))
+        assert blocks[0] > 10, "no flood"
+
+
+def test_opened_and_reset_at_once(box: Namespace, tmp_path: Path) -> None:
+    """SYN and FIN 0x99 in turn: they cost a line each, and no connect where both came together."""
+    stats = tmp_path / "stats.jsonl"
+    options = ("--stats", str(stats), "--stats-interval", "0.2", "--max-opens", "200")
+    with (
+        remote_proxy(box, tmp_path, *LISTEN, *options, pipes=1, asan=False) as rp,
+        friend(box, tmp_path, pipes=1) as him,
+        serving(box, echo) as server,
+        pipe_from(box, "127.0.0.5", 6000) as sock,
+        small(rp, 32),
+    ):
+
+        def attack(over: threading.Event) -> None:
+            ids = itertools.cycle(range(1, 30001))
+            pipe = Pipe(sock)
+            while not over.is_set():
+                some = list(itertools.islice(ids, 300))
+                with suppress(TimeoutError):
+                    pipe.send(*(wire.syn(conn, "127.0.0.1", server.port) for conn in some))
+                    over.wait(0.05)
+                    pipe.send(*(wire.fin(conn, 1, wire.BY_RST) for conn in some))
+                over.wait(0.05)
+
+        him.beside("opens and resets", attack)
+        until("the limit to be counted", lambda: opens_counted(stats))
+        spoke_seldom(rp, r"session \d+: .* opens more than 200 in a second \(--max-opens\)", 1)
+
+
+def opens_counted(stats: Path) -> int:
+    told = records.of(stats, "limits")
+    return int(told[-1]["opens"]) if told else 0
+
+
+def test_bytes_one_by_one_out_of_order(box: Namespace, tmp_path: Path) -> None:
+    """Bookkeeping counts: four sessions of one peer together have half of --memory."""
+    options = ("--memory", "64")
+    with (
+        remote_proxy(box, tmp_path, *LISTEN, *options, pipes=1, asan=False) as rp,
+        friend(box, tmp_path, pipes=4) as him,
+        serving(box, echo) as server,
+        ExitStack() as stack,
+        small(rp, 70),
+    ):
+        pipes = [Pipe(stack.enter_context(pipe_from(box, "127.0.0.5", 6000))) for _ in range(4)]
+
+        blocks = [
+            wire.syn(conn, "127.0.0.1", server.port)
+            + b"".join(wire.data(conn, number, b"g") for number in range(2, 60000, 2))
+            for conn in range(1, 11)
+        ]
+
+        def attack(pipe: Pipe, over: threading.Event) -> None:
+            for block in blocks:
+                with suppress(OSError):
+                    pipe.send(block)
+                if over.is_set():
+                    return
+
+        attacks = [lambda over, pipe=pipe: attack(pipe, over) for pipe in pipes]
+        him.beside("bytes out of order", *attacks)
+        rp.expect(r"127\.0\.0\.5: |of all it holds most", 15)
+
+
+def test_who_never_reads(box: Namespace, tmp_path: Path) -> None:
+    """Eight sessions whose servers send without end: what is kept for all has its bound, 16 MiB.
+
+    They have nearly all of it, so the friend is slow until the one that has most has to go.
+    """
+
+    def endless(sock: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                sock.sendall(b"e" * 262_144)
+
+    with (
+        remote_proxy(box, tmp_path, *LISTEN, "--memory", "32", asan=False) as rp,
+        friend(box, tmp_path) as him,
+        serving(box, endless) as server,
+        ExitStack() as stack,
+        small(rp, 36),
+    ):
+        for n in range(SESSIONS_EACH):
+            pipe = session_of(box, "127.0.0.5", b"deaf%d" % n, pipes=4)
+            stack.enter_context(pipe.sock)
+            for index in range(1, 4):
+                other = Pipe(stack.enter_context(pipe_from(box, "127.0.0.5")))
+                other.send(wire_ext.Hello((b"deaf%d" % n).ljust(16, b"."), index, 4).to_bytes())
+            pipe.send(wire_ext.open_(1, "127.0.0.1", server.port, window=1 << 30))
+        late = r"bytes were not acknowledged for \d+ s, and all sessions keep too much"
+        until("room to be made", lambda: him.bulk() and rp.lines(late), 20)
+        him.beside("who never reads, from then on")
+
+
+def test_connections_beyond_the_memory_of_all(box: Namespace, tmp_path: Path) -> None:
+    """2 MiB are 1,024 connections: one session has half of them, and a friend still gets some."""
+    options = ("--memory", "8")
+    with (
+        remote_proxy(box, tmp_path, *LISTEN, *options, pipes=1, asan=False) as rp,
+        friend(box, tmp_path, pipes=4) as him,
+        serving(box, echo) as server,
+        pipe_from(box, "127.0.0.5", 6000) as sock,
+    ):
+        pipe = Pipe(sock)
+        pipe.send(*(wire.syn(conn, "127.0.0.1", server.port) for conn in range(1, 1025)))
+        refused = 0
+        while refused < 500:
+            message = pipe.receive()
+            assert message is not None and message.kind == "fin", message
+            refused += 1
+        spoke_seldom(rp, r"session \d+: .* connections take too much of --memory", 1)
+        him.figures()
+
+
+def cpu_over(rp: Program, seconds: float) -> float:
+    before = rp.cpu_s()
+    time.sleep(seconds)
+    return (rp.cpu_s() - before) / seconds
+
+
+def test_without_descriptors_a_friend_waits(box: Namespace, tmp_path: Path) -> None:
+    """rp neither spins nor forgets him: he comes in when descriptors come free."""
+    argv = ["prlimit", "--nofile=40:40", binary("rp", asan=False), *LISTEN, "1"]
+    with (
+        program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY) as rp,
+        ExitStack() as greedy,
+    ):
+        for n in range(48):
+            greedy.enter_context(pipe_from(box, f"127.0.1.{n % 40 + 1}", 6000))
+        rp.expect(r"cannot accept connections on 127\.0\.0\.1:6000")
+        assert cpu_over(rp, 1.0) < 0.5
+        with local_proxy(box, tmp_path, "--extend", "never", pipes=1, asan=False, ready=None) as lp:
+            with suppress(AssertionError):
+                lp.expect("1 pipe to .* is up", 1)
+            greedy.close()
+            with serving(box, echo) as server:
+                until("a friend to be served", lambda: served(box, server.port), 15)
+        spoke_seldom(rp, "cannot accept connections", 2)
+
+
+def served(box: Namespace, port: int) -> bool:
+    try:
+        with socks(box, "127.0.0.1", port) as sock:
+            sock.sendall(b"x")
+            return read_exactly(sock, 1) == b"x"
+    except (OSError, AssertionError):
+        return False
