@@ -65,6 +65,12 @@ void hand_begin(struct hand *h, bool lp)
 	assert_non_null(h->s);
 }
 
+void hand_memory(struct hand *h, size_t most)
+{
+	h->settings.max_held = most;
+	engine_balance(&h->engine);
+}
+
 /* Reads what the session says on pipe 0. */
 void hand_listens(struct hand *h)
 {

@@ -35,6 +35,8 @@ struct hand {
 /* @lp: the session is LP's, and the hand is RP. */
 void hand_begin(struct hand *h, bool lp);
 void hand_end(struct hand *h);
+/* All that its sessions may hold together. */
+void hand_memory(struct hand *h, size_t most);
 
 /* What it says on pipe 0. */
 void hand_put(struct hand *h, const void *bytes, size_t len);

@@ -216,7 +216,7 @@ static void bytes_that_nobody_opened_for_count_in_the_memory(void **state)
 
 	(void)state;
 	hand_begin(&h, false);
-	h.engine.hoard.max = 1 << 20;
+	hand_memory(&h, 1 << 20);
 	hand_fills(&h, ID, 1, 2048, 4096);
 	goes_on(&h);
 	assert_true(h.engine.hoard.bytes <= h.engine.hoard.max);
@@ -244,7 +244,7 @@ static void ids_beyond_the_memory_end_the_session(void **state)
 
 	(void)state;
 	hand_begin(&h, false);
-	h.engine.hoard.max = 100000;
+	hand_memory(&h, 100000);
 	hand_open(&h, 0);
 	for (uint16_t id = ID + 1; id <= 1000 && session_is_up(h.s); id++) {
 		hand_fin(&h, id, 0, WIRE_REASON_RST);
@@ -264,7 +264,7 @@ static void ids_stay_where_bytes_are_enough(void **state)
 
 	(void)state;
 	hand_begin(&h, false);
-	h.engine.hoard.max = 300000;
+	hand_memory(&h, 300000);
 	for (uint16_t id = 100; id <= 500; id++)
 		hand_fin(&h, id, 0, WIRE_REASON_RST);
 	hand_fills(&h, ID, 1, 64, 4096);
