@@ -38,9 +38,10 @@ static void look(void *arg, struct reorder *q)
 	if (waits < GAP_SECONDS * NS_PER_SEC)
 		return;
 	s->counts.gap_limit++;
-	log_warn(s->engine->log, "session %u: connection %u waited %d s for number %u and holds %zu bytes that follow it: reset",
-		 s->number, c->id, GAP_SECONDS, c->reorder.next,
-		 c->reorder.payload);
+	if (session_refuses(s, REFUSAL_GAP))
+		log_warn(s->engine->log, "session %u: connection %u waited %d s for number %u and holds %zu bytes that follow it: reset",
+			 s->number, c->id, GAP_SECONDS, c->reorder.next,
+			 c->reorder.payload);
 	conn_refuse(c, CONN_END_LIMIT);
 }
 

@@ -17,8 +17,9 @@
 static void drop_early(struct session *s, struct conn *c)
 {
 	s->counts.early_dropped++;
-	log_warn(s->engine->log, "session %u: connection %u sent %zu bytes ahead of its SYN: dropped, and the SYN will be refused",
-		 s->number, c->id, c->reorder.payload);
+	if (session_refuses(s, REFUSAL_EARLY))
+		log_warn(s->engine->log, "session %u: connection %u sent %zu bytes ahead of its SYN: dropped, and the SYN will be refused",
+			 s->number, c->id, c->reorder.payload);
 	c->lost_early = true;
 	conn_drop_early(c);
 }
@@ -39,8 +40,9 @@ static void limit_early(struct session *s, struct conn *c)
 			continue;
 		}
 		s->counts.reorder_limit++;
-		log_warn(s->engine->log, "session %u: out of order, connection %u holds %zu of %zu bytes: reset",
-			 s->number, most->id, most->reorder.bytes, s->in.early);
+		if (session_refuses(s, REFUSAL_REORDER))
+			log_warn(s->engine->log, "session %u: out of order, connection %u holds %zu of %zu bytes: reset",
+				 s->number, most->id, most->reorder.bytes, s->in.early);
 		conn_refuse(most, CONN_END_LIMIT);
 	}
 }
@@ -59,7 +61,7 @@ bool inbound_takes(struct session *s, const struct conn *c)
 		return false;
 	if (!session_is_crowded(s))
 		return true;
-	if (refusals_note(&s->engine->refusals, REFUSAL_CONNECTIONS, s->peer))
+	if (session_refuses(s, REFUSAL_CONNECTIONS))
 		log_warn(s->engine->log, "session %u: connection %u and others were refused: its %u connections take too much of --memory",
 			 s->number, c->id, s->nconns);
 	return false;

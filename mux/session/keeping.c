@@ -165,7 +165,7 @@ void keeping_relieve(struct task *t)
 
 	while ((x = most_late(engine, before, &going)) &&
 	       is_short(engine, engine->kept - going)) {
-		refusals_note(&engine->refusals, REFUSAL_MEMORY, x->s->peer);
+		session_refuses(x->s, REFUSAL_MEMORY);
 		extended_condemn(x->s, WIRE_GOODBYE_LIMIT, "%zu bytes were not acknowledged for %d s, and all sessions keep too much",
 				 x->kept, KEPT_LATE_SECONDS);
 	}

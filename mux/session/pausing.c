@@ -200,6 +200,7 @@ static void judge(struct session *s, struct conn *c, int64_t now)
 			 s->number, c->id, STALL_MS / 1000, c->queue.len);
 	else
 		return;
+	session_refuses(s, REFUSAL_QUEUE);
 	s->counts.queue_limit++;
 	conn_refuse(c, CONN_END_LIMIT);
 }
@@ -259,6 +260,8 @@ static void thin_out(struct session *s, int64_t since, const char *what)
 		conn_refuse(crowd.conn[i], CONN_END_LIMIT);
 	}
 	if (i)
+		session_refuses(s, REFUSAL_QUEUE);
+	if (i)
 		log_warn(s->engine->log, "session %u: %zu bytes wait for applications, more than %d: reset %u connections that %s",
 			 s->number, before, QUEUE_MAX_SESSION, i, what);
 	free(crowd.conn);
@@ -315,7 +318,7 @@ void pausing_shed(struct hoard *h, size_t bytes)
 		s->dialect->shed(s, bytes - (before - h->bytes));
 	if (s->dialect->give_up && h->bytes == before)
 		s->dialect->give_up(s);
-	if (refusals_note(&s->engine->refusals, REFUSAL_MEMORY, s->peer) && i)
+	if (session_refuses(s, REFUSAL_MEMORY) && i)
 		log_warn(s->engine->log, "session %u: of all it holds most, %zu bytes, and there is too much: reset %u connections",
 			 s->number, before, i);
 	free(crowd.conn);

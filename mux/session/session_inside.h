@@ -25,6 +25,9 @@
 /* Of the extension: sessions that keep most, for too long, make room for others. */
 void keeping_relieve(struct task *t);
 
+/* The peer of @s met the limit @what: counts it, and says whether to log it. */
+bool session_refuses(struct session *s, enum refusal what);
+
 /* The way out. */
 struct outbound {
 	struct task pump;

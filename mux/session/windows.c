@@ -271,8 +271,9 @@ static void limit_queued(struct task *t)
 		if (!c)
 			return;
 		s->counts.queue_limit++;
-		log_warn(s->engine->log, "session %u: connection %u has most, %zu bytes, of what waits for applications, which is too much: reset",
-			 s->number, c->id, c->queue.len);
+		if (session_refuses(s, REFUSAL_QUEUE))
+			log_warn(s->engine->log, "session %u: connection %u has most, %zu bytes, of what waits for applications, which is too much: reset",
+				 s->number, c->id, c->queue.len);
 		conn_refuse(c, CONN_END_LIMIT);
 	}
 }
@@ -292,9 +293,10 @@ static void look(struct timer *t)
 	if (!memory_left(s, false) &&
 	    (c = most_idle(s, loop_now(s->engine->loop)))) {
 		s->counts.queue_limit++;
-		log_warn(s->engine->log, "session %u: connection %u took nothing for %d s and has %llu bytes of the memory for windows, which is out: reset",
-			 s->number, c->id, WINDOW_IDLE_SECONDS,
-			 (unsigned long long)holds(c));
+		if (session_refuses(s, REFUSAL_QUEUE))
+			log_warn(s->engine->log, "session %u: connection %u took nothing for %d s and has %llu bytes of the memory for windows, which is out: reset",
+				 s->number, c->id, WINDOW_IDLE_SECONDS,
+				 (unsigned long long)holds(c));
 		conn_refuse(c, CONN_END_LIMIT);
 	}
 	if (s->nconns)

@@ -16,6 +16,10 @@ enum refusal {
 	REFUSAL_ELSEWHERE,	/* pipes for a session of another address */
 	REFUSAL_CONNECTS,	/* times connects had to wait for others, */
 	REFUSAL_OPENS,		/* or for the next moment */
+	REFUSAL_EARLY,		/* data ahead of their SYN, of a connection, */
+	REFUSAL_REORDER,	/* messages out of order, of a session, */
+	REFUSAL_GAP,		/* the time that one of them was missing, */
+	REFUSAL_QUEUE,		/* what applications did not take */
 	REFUSAL_CONNECTIONS,	/* connections, by what they take of memory */
 	REFUSAL_MEMORY,		/* times that memory was taken from who had most */
 	REFUSAL_DESCRIPTORS,	/* no descriptor was left */
