@@ -273,6 +273,8 @@ static int take_file(struct parser *p, const char *path)
 	char why[REASON_MAX];
 	int err = 0;
 
+	if (p->why && config_file_stays(path, why, sizeof(why)))
+		return wrong(p, "--config: %s", why);
 	if (config_file_open(&file, path, why, sizeof(why)))
 		return wrong(p, "--config: %s", why);
 	p->file = path;

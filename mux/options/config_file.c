@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../base/refuse.h"
@@ -67,6 +68,18 @@ int config_file_open(struct config_file *f, const char *path, char *why,
 	if (err)
 		config_file_close(f);
 	return err;
+}
+
+int config_file_stays(const char *path, char *why, size_t why_len)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return refuse(why, why_len, "%s: %s", path, strerror(errno));
+	if (S_ISREG(st.st_mode))
+		return 0;
+	return refuse(why, why_len, "%s: is no regular file, so it cannot be "
+		      "read again", path);
 }
 
 void config_file_close(struct config_file *f)

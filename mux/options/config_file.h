@@ -31,6 +31,13 @@ int config_file_open(struct config_file *f, const char *path, char *why,
 void config_file_close(struct config_file *f);
 
 /*
+ * Can it be read once more, as it was, without waiting for anybody? A pipe has given
+ * what it had: it would block, or be an empty file. Returns 0, or -1 with a reason in
+ * @why.
+ */
+int config_file_stays(const char *path, char *why, size_t why_len);
+
+/*
  * The next line that says something. Returns 1; 0 at the end. @line's texts last
  * until the file is closed.
  */

@@ -2,6 +2,7 @@
 """Becomes a program that is handed listening sockets, as systemd starts it by a .socket unit.
 
     activate.py NAME=ADDRESS:PORT... -- COMMAND...
+    activate.py NAME=#DESCRIPTOR... -- COMMAND...
 
 A port without an address is [::] for IPv4 too, as in ListenStream=; NAME may be empty. The kind
 `dgram` in front of the address makes it one that nobody can use.
@@ -16,6 +17,8 @@ FIRST = 3
 
 
 def handed(where: str) -> socket.socket:
+    if where.startswith("#"):
+        return socket.socket(fileno=int(where[1:]))
     host, _, port = where.rpartition(":")
     kind = socket.SOCK_STREAM
     if host.startswith("dgram"):

@@ -38,6 +38,7 @@ class Program:
         *,
         name: str | None = None,
         env: Mapping[str, str] | None = None,
+        pass_fds: Sequence[int] = (),
     ) -> None:
         self.name = name or Path(argv[0]).name
         self.ns = ns
@@ -49,6 +50,7 @@ class Program:
                 stdout=out,
                 stderr=out,
                 env={**os.environ, **SANITIZER_ENV, **(env or {})},
+                pass_fds=pass_fds,
             )
 
     @property

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """SIGHUP: command line and files are read again, and no session is lost."""
 
+import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -172,6 +174,25 @@ def test_lp_reads_its_file(box: Namespace, tmp_path: Path) -> None:
                 socks(box, "127.0.0.1", 1).close()
             works(box, "127.0.0.1", server.port)
             assert len(lp.lines(LP_READY)) == 1
+
+
+def test_a_file_that_was_a_pipe(box: Namespace, tmp_path: Path) -> None:
+    """As `--config <(...)` of a shell: it gave what it had, and nobody shall wait for more."""
+    fifo = tmp_path / "rp.fifo"
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=fifo.write_text, args=(BASE + "deny 127.0.0.2\n",))
+    writer.start()
+    argv = [binary("rp"), "--config", str(fifo)]
+    with (
+        serving(box, echo) as server,
+        program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY) as rp,
+        local_proxy(box, tmp_path, pipes=2),
+    ):
+        writer.join()
+        said = "is no regular file, so it cannot be read again"
+        hang_up(rp, f"--config: {fifo}: {said}; all stays as it was")
+        works(box, "127.0.0.1", server.port)
+        is_denied(box, "127.0.0.2", server.port)
 
 
 def test_a_file_of_roots_alone(box: Namespace, tmp_path: Path) -> None:
