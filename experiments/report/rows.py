@@ -111,7 +111,7 @@ class Row:
     def holm(self) -> str:
         """Of a direction that holds alone and not together with the others."""
         alone = self.verdict == "yes" and self.together is False
-        return "alone, not together with all others" if alone else ""
+        return "alone" if alone else ""
 
     @property
     def tail(self) -> str:

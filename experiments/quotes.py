@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+"""The figures that README and docs quote, held to the summaries of results/curated.
+
+    build/venv/bin/python -m experiments.quotes
+
+Each quote is a sentence with places for numbers and, for each place, where the number comes from.
+What is written must be what the summary says, to as many digits; a sentence that is gone or was
+rewritten is to be quoted anew here. Prints what differs, and ends with 1.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from base.sources import ROOT
+
+CURATED = ROOT / "results" / "curated"
+Summary = dict[str, Any]
+Number = Callable[[], float]
+
+
+@cache
+def fullest(experiment: str) -> Summary:
+    """The summary of the folder with most runs."""
+    paths = (CURATED / experiment).glob("*/summary.json")
+    found: list[Summary] = [json.loads(path.read_text()) for path in sorted(paths)]
+    return max(found, key=lambda it: it["runs"])
+
+
+def matching(experiment: str, where: Mapping[str, Any]) -> list[Summary]:
+    """Configurations with these parameters, as far as they vary there."""
+    found = [
+        it
+        for it in fullest(experiment)["configurations"]
+        if all(it["params"].get(name) == value for name, value in where.items())
+    ]
+    if not found:
+        raise LookupError(f"{experiment}: no configuration with {dict(where)}")
+    return found
+
+
+def one(experiment: str, metric: str, scale: float = 1.0, **where: Any) -> Number:
+    """The median of a configuration."""
+
+    def number() -> float:
+        found, *more = matching(experiment, where)
+        if more:
+            raise LookupError(f"{experiment}: {len(more) + 1} configurations with {dict(where)}")
+        return float(found["metrics"][metric]["median"]) * scale
+
+    return number
+
+
+def ratio(setting: str) -> Number:
+    """8 pipes to 1, in the download's contrasts."""
+
+    def number() -> float:
+        found = [
+            it["median"]
+            for it in fullest("download")["contrasts"]
+            if (it["of"], it["over"]) == ("8 pipes", "1 pipe")
+            and it["setting"].replace("\N{NO-BREAK SPACE}", " ") == setting
+        ]
+        return float(found[0])
+
+    return number
+
+
+def of_all(choose: Callable[[list[float]], float], numbers: list[Number]) -> Number:
+    return lambda: choose([it() for it in numbers])
+
+
+BESIDE = {"bulks": 1, "bulk_way": "down", "cc": "cubic", "queue_ms": 100.0, "rtt_ms": 50.0}
+USUAL = [{"pipes": n, "mbps": 10.0} for n in (1, 2, 4, 8, 16)]
+USUAL += [{"pipes": 8, "mbps": rate} for rate in (20.0, 100.0)]
+SLOW = {"pipes": 8, "mbps": 5.0}
+
+
+def blocking(metric: str, scale: float, binding: str = "late", **case: Any) -> Number:
+    return one("blocking", metric, scale, binding=binding, **{**BESIDE, **case})
+
+
+def cost(**case: Any) -> Number:
+    """What late binding loses of early binding's goodput, in %."""
+    late, early = (blocking("bulk_mbps", 1.0, binding, **case) for binding in ("late", "early"))
+    return lambda: 100 * (1 - late() / early())
+
+
+def added(place: str) -> list[Number]:
+    return [blocking("added_s", 1e3, bottleneck=place, **case) for case in USUAL]
+
+
+def costs(place: str, *more: Mapping[str, Any]) -> list[Number]:
+    return [cost(bottleneck=place, **case) for case in (*USUAL, *more)]
+
+
+def waits(**where: Any) -> Number:
+    return one("reordering", "reorder_p75_s", 1e3, pipes=4, bottleneck="sender", **where)
+
+
+def others(pipes: int) -> Number:
+    return one("loss-blocking", "others_share", 100, way="pipes", pipes=pipes, loss=0.01)
+
+
+def standing(aggregate: str, scale: float) -> Number:
+    return one("host-cc", "rtt_s", scale, way="pipes", plain=0, aggregate=aggregate)
+
+
+def an_object(**where: Any) -> Number:
+    return one("object", "object_p50_s", mbps=10.0, **where)
+
+
+@dataclass(frozen=True)
+class Quote:
+    """`text`: with {} for each number; white space is as it may be."""
+
+    file: str
+    text: str
+    numbers: tuple[Number, ...]
+
+
+README, HOW = "README.md", "docs/how-it-works.md"
+FIFTY = [ratio(f"on {preset}, 50 KB, fresh pipes") for preset in ("wired", "lossy", "lte")]
+FAST = [
+    blocking("reorder_p75_s", 1e3, bottleneck=place, pipes=8, mbps=rate)
+    for place in ("sender", "network")
+    for rate in (20.0, 100.0)
+]
+GIGABIT = one("blocking", "reorder_p75_s", 1e3, binding="late", bottleneck="sender", mbps=1000.0)
+QUOTES = (
+    Quote(README, "2 MB take {} of the time on `lossy`", (ratio("on lossy, 2 MB, fresh pipes"),)),
+    Quote(README, "50 KB take {} to {} of it everywhere", (of_all(min, FIFTY), of_all(max, FIFTY))),
+    Quote(
+        README,
+        "Alone it takes {} s at 10 Mbit/s; over eight pipes with the bulk {}; on connections of "
+        "their own {}; behind the bulk on one shared connection {}.",
+        (
+            an_object(way="direct", bulk=False),
+            an_object(pipes=8, bulk=True),
+            an_object(way="direct", bulk=True),
+            an_object(pipes=1, bulk=True),
+        ),
+    ),
+    Quote(
+        HOW,
+        "With the rate limit in the sender's own queue that is {} to {} ms from 1 to 16 pipes and "
+        "from 10 to 100 Mbit/s, {} at 5 Mbit/s, for at most {} % of early binding's goodput",
+        (
+            of_all(min, added("sender")),
+            of_all(max, added("sender")),
+            blocking("added_s", 1e3, bottleneck="sender", **SLOW),
+            of_all(max, costs("sender", SLOW)),
+        ),
+    ),
+    Quote(
+        HOW,
+        "with a queue in the network it is {} to {} ms for at most {} %, and at 5 Mbit/s {} ms "
+        "for {} %",
+        (
+            of_all(min, added("network")),
+            of_all(max, added("network")),
+            of_all(max, costs("network")),
+            blocking("added_s", 1e3, bottleneck="network", **SLOW),
+            cost(bottleneck="network", **SLOW),
+        ),
+    ),
+    Quote(
+        HOW,
+        "{} ms where each message goes to the pipe with the least unsent, and {} ms so with 2 MB "
+        "for each pipe, which stay level; {} ms with as much where any pipe takes it",
+        (
+            waits(binding="early", pipe_sndbuf=None, pipe_policy="least"),
+            waits(binding="early", pipe_sndbuf=2_000_000, pipe_policy="least"),
+            waits(binding="early", pipe_sndbuf=2_000_000, pipe_policy="random"),
+        ),
+    ),
+    Quote(
+        HOW,
+        "Three of four messages then wait {} ms up to 10 Mbit/s, at most {} ms from 20 Mbit/s on",
+        (waits(binding="late"), of_all(max, [*FAST, GIGABIT])),
+    ),
+    Quote(
+        HOW,
+        "one message in a hundred waits for {} s at 10 Mbit/s, and for {} s at 5 Mbit/s",
+        (
+            blocking("reorder_p99_s", 1.0, bottleneck="network", pipes=8, mbps=10.0),
+            blocking("reorder_p99_s", 1.0, bottleneck="network", **SLOW),
+        ),
+    ),
+    Quote(HOW, "lose {} % of their time to losses of other streams' packets", (others(1),)),
+    Quote(HOW, "At eight pipes {} % is left", (others(8),)),
+    Quote(
+        HOW,
+        "round trip is {} ms so, {} s without, at the same goodput",
+        (standing("delay", 1e3), standing("off", 1.0)),
+    ),
+)
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    parts = [r"\s+".join(map(re.escape, part.split(" "))) for part in text.split("{}")]
+    return re.compile(r"(-?\d+(?:\.\d+)?)".join(parts))
+
+
+def places(written: str) -> int:
+    return len(written.partition(".")[2])
+
+
+def wrong(quote: Quote, text: str) -> list[str]:
+    """What is written otherwise than it was measured."""
+    found = pattern(quote.text).search(text)
+    if not found:
+        return [f"{quote.file}: {quote.text!r} is not there any more"]
+    told = []
+    for written, number in zip(found.groups(), quote.numbers, strict=True):
+        measured = number()
+        if f"{measured:.{places(written)}f}" not in (written, f"-{written}"):
+            told.append(f"{quote.file}: {quote.text!r}: {written}, measured {measured:.4g}")
+    return told
+
+
+def main() -> int:
+    told = [it for quote in QUOTES for it in wrong(quote, (ROOT / quote.file).read_text())]
+    for line in told:
+        print(line, file=sys.stderr)
+    print(f"{len(QUOTES)} sentences, {sum(len(it.numbers) for it in QUOTES)} numbers")
+    return 1 if told else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
