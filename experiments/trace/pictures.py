@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The curves of findings, in the look of all other plots. matplotlib is imported with this file."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -76,24 +76,34 @@ def _figure(
             for curve, values in curves.items():
                 if len(values):
                     _curve(axes, values, looks[curve])
-            _axes(axes, label, of_what, curves)
+            _axes(axes, label, of_what)
+        _scale([axes for [axes] in groups], panels.values())
         shown = [it for it in looks if any(len(curves[it]) for curves in panels.values())]
         sheet.legend(made, [(it, looks[it]) for it in shown])
         return sheet.save(made, folder, name)
 
 
-def _axes(axes: Axes, label: str, of_what: str, curves: Curves) -> None:
+def _axes(axes: Axes, label: str, of_what: str) -> None:
     axes.set_xlabel(label)
     if axes.get_subplotspec().is_first_col():
         axes.set_ylabel(f"share of {of_what}")
     axes.set_ylim(0, 1.02)
-    positive = [it for curve in curves.values() for it in curve.values if it > 0]
-    if positive and max(positive) / min(positive) >= 20:
-        axes.set_xscale("log")
-    elif axes.get_xlim()[0] > 0:
-        axes.set_xlim(left=0)
-    sheet.plain_numbers(axes.xaxis)
     axes.tick_params(axis="x", which="both", labelsize=8)
+
+
+def _scale(every: Sequence[Axes], panels: Iterable[Curves]) -> None:
+    """One for all panels, which are to be compared."""
+    values = [it for curves in panels for curve in curves.values() for it in curve.values]
+    positive = [it for it in values if it > 0]
+    log = bool(positive) and max(positive) / min(positive) >= 20
+    for axes in every:
+        if log:
+            axes.set_xscale("log")
+    spans = [axes.get_xlim() for axes in every]
+    low, high = min(low for low, _ in spans), max(high for _, high in spans)
+    for axes in every:
+        axes.set_xlim(low if log else min(0, low), high)
+        sheet.plain_numbers(axes.xaxis)
 
 
 def _curve(axes: Axes, it: Distribution, look: Look) -> None:

@@ -69,6 +69,26 @@ def test_all_it_tells(capture: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "pipes" in text
 
 
+@pytest.mark.parametrize(("least", "scale"), [(0.2, "linear"), (0.05, "log")])
+def test_panels_have_one_axis(least: float, scale: str) -> None:
+    """Pipes and connections are to be compared, whichever has the smaller values."""
+    from experiments.plots import sheet
+    from experiments.trace import pictures
+    from experiments.trace.distribution import Distribution
+
+    panels = [{"up": Distribution([least, 0.9])}, {"up": Distribution([0.8, 1.0])}]
+    with sheet.sheet(2, "two") as (_, groups):
+        every = [axes for [axes] in groups]
+        for axes, curves in zip(every, panels, strict=True):
+            axes.plot(curves["up"].values, [0, 1])
+        pictures._scale(every, panels)
+        first, second = (axes.get_xlim() for axes in every)
+        assert [axes.get_xscale() for axes in every] == [scale] * 2
+    assert first == second
+    assert first[0] <= least
+    assert first[1] >= 1
+
+
 def test_other_ports_of_pipes(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", str(capture), "--pipe-ports", "443"]) == 0
     assert "pipes: rate up, Mbit/s" in capsys.readouterr().out
