@@ -6,12 +6,13 @@ import sys
 from typing import NoReturn
 
 from base.sources import ROOT
-from experiments import cli_folder, cli_lab, cli_list, cli_run, cli_spread
+from experiments import cli_folder, cli_lab, cli_list, cli_run, cli_spread, cli_trace
 from experiments.catalogue import UnknownExperiment
 from experiments.definition import DefinitionError
 from experiments.folder import FolderError
 from experiments.options import flag
 from experiments.preflight import CannotServe
+from experiments.trace.capture import CaptureError
 from topologies.parameter import ParameterError
 from topologies.programs import ProgramError
 
@@ -25,6 +26,7 @@ EPILOG = """\
   tm3lab run download --pipes 1,2,4,8 --preset lossy --size 300KB --reps 30
   tm3lab run all --quick                        all of them, in under 90 minutes
   tm3lab up lte --pipes 8                       a prompt in a lab
+  tm3lab trace FILE.pcap --plots DIR            what a capture tells
 """
 
 
@@ -50,6 +52,7 @@ def parser(argv: list[str]) -> Parser:
     cli_folder.add(commands)
     cli_lab.add(commands)
     cli_spread.add(commands)
+    cli_trace.add(commands)
     return found
 
 
@@ -58,7 +61,7 @@ def main(argv: list[str]) -> int:
         return _do(argv)
     except (ParameterError, UnknownExperiment, DefinitionError) as wrong:
         return _complain(2, str(wrong))
-    except (CannotServe, FolderError, ProgramError) as wrong:
+    except (CannotServe, CaptureError, FolderError, ProgramError) as wrong:
         return _complain(1, str(wrong))
     except ModuleNotFoundError as missing:
         if (missing.name or "").split(".")[0] in ("base", "experiments", "topologies", "vm"):

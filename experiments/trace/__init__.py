@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""What a capture tells of the traffic in it: sessions, bursts, rates, concurrency, round trips."""
