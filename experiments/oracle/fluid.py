@@ -16,6 +16,7 @@ from experiments.oracle.path import OracleError, Path, check_size, nearest_first
 from experiments.oracle.policies import PathPolicy, connection_policy, dealt, path_policy
 
 QUANTUM = 1460  # bytes
+MOST_TURNS = 10**6  # more take minutes
 _LEAST = 1e-6  # bytes: less than that is a rounding error
 
 
@@ -88,6 +89,9 @@ def simulate(
     ordered = nearest_first(paths)
     check(messages)
     check_size(quantum)
+    turns = sum(it.size for it in messages) / quantum
+    if connection == "rr" and turns > MOST_TURNS:
+        raise OracleError(f"{turns:.0f} turns of {quantum:g} bytes: at most {MOST_TURNS}")
     return _Run(
         ordered, messages, connection_policy(connection), path_policy(path, ordered), quantum
     ).outcome()

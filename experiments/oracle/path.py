@@ -20,19 +20,21 @@ class Path:
     name: str
     rate: float  # bytes a second
     delay: float  # seconds, one way
-    rtt: float = -1.0  # seconds; negative: 2 * delay
+    own_rtt: float | None = None  # seconds; None: twice the delay
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.rate) and self.rate > 0):
             raise OracleError(f"path {self.name}: a rate of {self.rate:g} bytes/s is not above 0")
         if not (math.isfinite(self.delay) and self.delay >= 0):
             raise OracleError(f"path {self.name}: a delay of {self.delay:g} s is not 0 or more")
-        if self.rtt < 0:
-            object.__setattr__(self, "rtt", 2 * self.delay)
         if not self.delay <= self.rtt < math.inf:
             raise OracleError(
                 f"path {self.name}: a round trip of {self.rtt:g} s is shorter than one way"
             )
+
+    @property
+    def rtt(self) -> float:
+        return 2 * self.delay if self.own_rtt is None else self.own_rtt
 
 
 def nearest_first(paths: Sequence[Path]) -> list[Path]:

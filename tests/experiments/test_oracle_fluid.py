@@ -83,7 +83,7 @@ def test_what_dealing_policies_do_to_one_message() -> None:
 
 
 def test_txdelay_is_the_rule_where_a_round_trip_is_a_delay() -> None:
-    alike = [Path(it.name, it.rate, it.delay, rtt=it.delay) for it in SMALL]
+    alike = [Path(it.name, it.rate, it.delay, own_rtt=it.delay) for it in SMALL]
     got = simulate(alike, [Message(10e3)], "fcfs", "txdelay")
     assert milliseconds(got) == pytest.approx([22.857], abs=5e-4)
 
@@ -243,7 +243,7 @@ def test_knowing_what_will_come_helps() -> None:
 def test_no_policy_beats_who_knows_what_will_come() -> None:
     """Not proven, so the instances are drawn once and for all."""
     draw = random.Random(3)
-    for _ in range(200):
+    for _ in range(100):
         paths = [
             Path(f"p{i}", draw.randint(10, 2000) * 1e3, draw.randint(0, 300) / 1e3)
             for i in range(draw.randint(1, 3))
@@ -286,5 +286,7 @@ def test_questions_without_an_answer() -> None:
         simulate(SMALL, [Message(1, -1)])
     with pytest.raises(OracleError, match="a split needs two paths, not 1"):
         simulate(SMALL[:1], TWO, "fcfs", "split:50")
+    with pytest.raises(OracleError, match="2000000 turns"):
+        simulate(SMALL, [Message(2e9)], "rr", "ecf", quantum=1000)
     with pytest.raises(OracleError, match="8 paths"):
         simulate([Path(str(i), 1, 0) for i in range(8)], TWO)

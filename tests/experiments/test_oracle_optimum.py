@@ -155,14 +155,15 @@ def test_a_far_path_is_worth_it_earlier_with_fresh_windows() -> None:
 @pytest.mark.parametrize(
     ("rate", "delay", "rtt", "told"),
     [
-        (0, 0.1, -1, "path p: a rate of 0 bytes/s"),
-        (-5, 0.1, -1, "path p: a rate of -5"),
-        (float("nan"), 0.1, -1, "path p: a rate of nan"),
-        (1, -0.1, -1, "path p: a delay of -0.1 s"),
+        (0, 0.1, None, "path p: a rate of 0 bytes/s"),
+        (-5, 0.1, None, "path p: a rate of -5"),
+        (float("nan"), 0.1, None, "path p: a rate of nan"),
+        (1, -0.1, None, "path p: a delay of -0.1 s"),
         (1, 0.1, 0.05, "path p: a round trip of 0.05 s is shorter"),
+        (1, 0.1, -1, "path p: a round trip of -1 s is shorter"),
     ],
 )
-def test_paths_that_are_none(rate: float, delay: float, rtt: float, told: str) -> None:
+def test_paths_that_are_none(rate: float, delay: float, rtt: float | None, told: str) -> None:
     with pytest.raises(OracleError, match=told):
         Path("p", rate, delay, rtt)
 
