@@ -6,7 +6,15 @@ import sys
 from typing import NoReturn
 
 from base.sources import ROOT
-from experiments import cli_folder, cli_lab, cli_list, cli_run, cli_spread, cli_trace
+from experiments import (
+    cli_folder,
+    cli_lab,
+    cli_list,
+    cli_oracle,
+    cli_run,
+    cli_spread,
+    cli_trace,
+)
 from experiments.catalogue import UnknownExperiment
 from experiments.definition import DefinitionError
 from experiments.folder import FolderError
@@ -51,6 +59,7 @@ def parser(argv: list[str]) -> Parser:
     cli_run.add(commands, argv)
     cli_folder.add(commands)
     cli_lab.add(commands)
+    cli_oracle.add(commands)
     cli_spread.add(commands)
     cli_trace.add(commands)
     return found
