@@ -286,7 +286,8 @@ static const struct lobby_ops lobby_ops = {
 /* --- sessions of the extension --- */
 
 static void begin_session(struct server *s, const struct sockaddr_storage *peer,
-			  const struct wire_hello *hello, int fd)
+			  const struct wire_hello *hello,
+			  struct conduit conduit)
 {
 	struct log *log = s->engine->log;
 	char host[ADDR_TEXT];
@@ -296,14 +297,14 @@ static void begin_session(struct server *s, const struct sockaddr_storage *peer,
 	addr_host(peer, host);
 	guest = admit(s, peer, &why);
 	if (!guest) {
-		greet_refuse(fd, WIRE_WELCOME_BUSY);
+		greet_refuse(conduit, WIRE_WELCOME_BUSY);
 		if (say_it(s, REFUSAL_SESSIONS, peer))
 			log_warn(log, "a session of %s was told to come later: %s",
 				 host, why);
 		return;
 	}
 	if (!guest_begins(guest, greet_new(s->engine, &role, guest, host, hello,
-					   fd))) {
+					   conduit))) {
 		log_warn(log, "no session could be made for %s", host);
 		return;
 	}
@@ -318,13 +319,14 @@ static void begin_session(struct server *s, const struct sockaddr_storage *peer,
  */
 static void join_session(struct session *session,
 			 const struct sockaddr_storage *peer,
-			 const struct wire_hello *hello, int fd)
+			 const struct wire_hello *hello,
+			 struct conduit conduit)
 {
 	struct guest *guest = session_owner(session);
 	char host[ADDR_TEXT];
 
 	if (addr_same_host(&guest->peer, peer)) {
-		greet_join(session, hello, fd);
+		greet_join(session, hello, conduit);
 		return;
 	}
 	if (say_it(guest->server, REFUSAL_ELSEWHERE, peer))
@@ -332,26 +334,27 @@ static void join_session(struct session *session,
 			 "away: it wants session %u, which is of %s",
 			 addr_host(peer, host), session_number(session),
 			 session_peer(session));
-	greet_refuse(fd, WIRE_WELCOME_UNKNOWN);
+	greet_refuse(conduit, WIRE_WELCOME_UNKNOWN);
 }
 
 static void reception_greeted(struct reception *r,
 			      const struct sockaddr_storage *peer,
-			      const struct wire_hello *hello, int fd)
+			      const struct wire_hello *hello,
+			      struct conduit conduit)
 {
 	struct server *s = container_of(r, struct server, reception);
 	struct session *session = greet_find(s->engine, hello);
 	enum wire_welcome_status status;
 
 	if (session) {
-		join_session(session, peer, hello, fd);
+		join_session(session, peer, hello, conduit);
 		return;
 	}
 	status = greet_objection(hello);
 	if (status == WIRE_WELCOME_NEW)
-		begin_session(s, peer, hello, fd);
+		begin_session(s, peer, hello, conduit);
 	else
-		greet_refuse(fd, status);
+		greet_refuse(conduit, status);
 }
 
 /* --- the server as a whole --- */
