@@ -190,11 +190,16 @@ void reception_init(struct reception *r, greeted_fn greeted, struct loop *loop,
 	list_init(&r->callers);
 }
 
+void reception_dismiss(struct reception *r)
+{
+	while (!list_empty(&r->callers))
+		dismiss(caller_at(r->callers.next));
+}
+
 void reception_close(struct reception *r)
 {
 	entrances_close(&r->entrances);
-	while (!list_empty(&r->callers))
-		dismiss(caller_at(r->callers.next));
+	reception_dismiss(r);
 }
 
 void reception_print(const struct reception *r, FILE *out)

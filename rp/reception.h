@@ -58,6 +58,8 @@ struct reception {
 void reception_init(struct reception *r, greeted_fn greeted, struct loop *loop,
 		    struct log *log, struct refusals *refusals,
 		    const struct access *access);
+/* Closes whoever waits. */
+void reception_dismiss(struct reception *r);
 /* Stops listening, and closes whoever waits. */
 void reception_close(struct reception *r);
 /* Who waits, for a person. */
