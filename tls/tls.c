@@ -160,7 +160,8 @@ struct layers *tls_layers_new(const struct keys *keys, const char *keylog,
 	    getrandom(tls->nobody.secret, KEY_MADE, 0) != KEY_MADE)
 		goto no_memory;
 	tls->ctx = make_ctx(tls);
-	if (!tls->ctx)
+	tls->memory = tls_memory_new();
+	if (!tls->ctx || !tls->memory)
 		goto no_memory;
 	if (!open_keylog(tls, keylog, log))
 		return &tls->layers;
@@ -169,7 +170,8 @@ struct layers *tls_layers_new(const struct keys *keys, const char *keylog,
 
 no_memory:
 	log_error(log, "TLS cannot be started");
-	free(tls);
+	if (tls)
+		tls_layers_free(&tls->layers);
 	return NULL;
 }
 
@@ -181,6 +183,7 @@ void tls_layers_free(struct layers *layers)
 		return;
 	tls = container_of(layers, struct tls, layers);
 	SSL_CTX_free(tls->ctx);
+	BIO_meth_free(tls->memory);
 	if (tls->keylog_on)
 		line_file_close(&tls->keylog);
 	free(tls);

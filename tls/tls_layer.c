@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One layer: an SSL between two memory BIOs. What the socket has is read here and
- * put into one of them; what is in the other is written by whoever has the conduit.
+ * One layer: an SSL over memory. What the socket has is read here and given to it;
+ * the records that it makes are written by whoever has the conduit.
  */
 #include <errno.h>
 #include <openssl/err.h>
@@ -28,15 +28,69 @@ static struct tls_layer *layer_of(struct layer *l)
 	return container_of(l, struct tls_layer, layer);
 }
 
-/* --- between the BIOs and the socket --- */
+/* --- what the SSL sees as its socket --- */
 
-static void look_at_out(struct tls_layer *t)
+static int memory_read(BIO *bio, char *buf, size_t len, size_t *got)
 {
-	char *bytes;
-	long len = BIO_get_mem_data(t->out, &bytes);
+	struct tls_layer *t = BIO_get_data(bio);
 
-	t->layer.out = (const uint8_t *)bytes + t->written;
-	t->layer.out_len = (size_t)len - t->written;
+	BIO_clear_retry_flags(bio);
+	*got = len < t->in_len ? len : t->in_len;
+	if (!*got) {
+		BIO_set_retry_read(bio);
+		return 0;
+	}
+	memcpy(buf, t->in, *got);
+	t->in += *got;
+	t->in_len -= *got;
+	return 1;
+}
+
+static int memory_write(BIO *bio, const char *buf, size_t len, size_t *took)
+{
+	struct tls_layer *t = BIO_get_data(bio);
+	size_t used = t->written + t->layer.out_len;
+	uint8_t *more;
+
+	*took = 0;
+	if (used + len > t->out_size) {
+		more = realloc(t->out, used + len);
+		if (!more)
+			return 0;
+		t->out = more;
+		t->out_size = used + len;
+	}
+	memcpy(t->out + used, buf, len);
+	t->layer.out = t->out + t->written;
+	t->layer.out_len += len;
+	*took = len;
+	return 1;
+}
+
+static long memory_ctrl(BIO *bio, int what, long number, void *where)
+{
+	(void)bio, (void)number, (void)where;
+	return what == BIO_CTRL_FLUSH;
+}
+
+static int memory_create(BIO *bio)
+{
+	BIO_set_init(bio, 1);
+	return 1;
+}
+
+BIO_METHOD *tls_memory_new(void)
+{
+	BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() |
+					  BIO_TYPE_SOURCE_SINK, "layer");
+
+	if (!method)
+		return NULL;
+	BIO_meth_set_read_ex(method, memory_read);
+	BIO_meth_set_write_ex(method, memory_write);
+	BIO_meth_set_ctrl(method, memory_ctrl);
+	BIO_meth_set_create(method, memory_create);
+	return method;
 }
 
 static void wrote(struct layer *l, size_t n)
@@ -46,13 +100,14 @@ static void wrote(struct layer *l, size_t n)
 	t->written += n;
 	l->out += n;
 	l->out_len -= n;
-	if (l->out_len)
-		return;
-	(void)BIO_reset(t->out);
-	t->written = 0;
+	if (!l->out_len)
+		t->written = 0;
 }
 
-/* Up to @most bytes. How many, 0 at the end, or -errno. */
+/*
+ * Up to @most bytes; the SSL has taken all of before. How many, 0 at the end, or
+ * -errno.
+ */
 static ssize_t take_in(struct tls_layer *t, size_t most)
 {
 	ssize_t n = recv(t->layer.fd, t->tls->in, most < IN_SIZE ? most : IN_SIZE,
@@ -60,9 +115,25 @@ static ssize_t take_in(struct tls_layer *t, size_t most)
 
 	if (n < 0)
 		return -errno;
-	if (n && BIO_write(t->in, t->tls->in, (int)n) != n)
-		return -ENOMEM;
+	t->in = t->tls->in;
+	t->in_len = (size_t)n;
+	t->in_rest = false;
 	return n;
+}
+
+/* The next layer that reads needs tls->in. */
+static int keep_rest(struct tls_layer *t)
+{
+	if (!t->in_len || t->in_rest)
+		return 0;
+	if (!t->rest)
+		t->rest = malloc(IN_SIZE);
+	if (!t->rest)
+		return -ENOMEM;
+	memcpy(t->rest, t->in, t->in_len);
+	t->in = t->rest;
+	t->in_rest = true;
+	return 0;
 }
 
 /* --- the handshake --- */
@@ -121,9 +192,8 @@ static int shake(struct layer *l)
 	while (!t->over) {
 		ERR_clear_error();
 		ok = SSL_do_handshake(t->ssl);
-		look_at_out(t);
 		if (ok == 1)
-			return finish(t);
+			return keep_rest(t) ? -ENOMEM : finish(t);
 		if (SSL_get_error(t->ssl, ok) != SSL_ERROR_WANT_READ)
 			return refused(t);
 		if (t->came == UNKNOWN_MAX) {
@@ -182,7 +252,7 @@ static void note_end(struct tls_layer *t, ssize_t n)
 
 static size_t held(const struct tls_layer *t)
 {
-	return (size_t)SSL_pending(t->ssl) + BIO_ctrl_pending(t->in);
+	return (size_t)SSL_pending(t->ssl) + t->in_len;
 }
 
 static ssize_t read_tls(struct layer *l, void *buf, size_t len)
@@ -205,6 +275,8 @@ static ssize_t read_tls(struct layer *l, void *buf, size_t len)
 		}
 		drained = (size_t)n < most && n < IN_SIZE;
 	}
+	if (keep_rest(t))
+		t->error = ENOMEM;
 	/* What is left may be no whole record: then it is looked at in vain, once. */
 	l->held = got == len ? held(t) : t->shut || t->error;
 	if (got || t->shut)
@@ -223,7 +295,6 @@ static int seal(struct layer *l, const void *buf, size_t len)
 	ERR_clear_error();
 	if (!SSL_write_ex(t->ssl, buf, len, &n) || n != len)
 		return -EPROTO;
-	look_at_out(t);
 	return 0;
 }
 
@@ -235,7 +306,6 @@ static void shut(struct layer *l)
 		return;
 	ERR_clear_error();
 	SSL_shutdown(t->ssl);
-	look_at_out(t);
 }
 
 /* --- life --- */
@@ -245,6 +315,8 @@ static void layer_free(struct layer *l)
 	struct tls_layer *t = layer_of(l);
 
 	SSL_free(t->ssl);
+	free(t->rest);
+	free(t->out);
 	free(t);
 }
 
@@ -260,16 +332,16 @@ static const struct layer_ops ops = {
 
 static int make_ssl(struct tls_layer *t, bool accepted)
 {
+	BIO *bio = BIO_new(t->tls->memory);
+
 	t->ssl = SSL_new(t->tls->ctx);
-	t->in = BIO_new(BIO_s_mem());
-	t->out = BIO_new(BIO_s_mem());
-	if (!t->ssl || !t->in || !t->out) {
+	if (!t->ssl || !bio) {
 		SSL_free(t->ssl);
-		BIO_free(t->in);
-		BIO_free(t->out);
+		BIO_free(bio);
 		return -ENOMEM;
 	}
-	SSL_set_bio(t->ssl, t->in, t->out);
+	BIO_set_data(bio, t);
+	SSL_set_bio(t->ssl, bio, bio);
 	SSL_set_app_data(t->ssl, t);
 	if (!accepted) {
 		SSL_set_connect_state(t->ssl);
