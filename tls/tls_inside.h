@@ -48,8 +48,8 @@ struct tls_layer {
 
 struct layer *tls_layer_new(struct layers *from, int fd, bool accepted);
 /*
- * BIOs in memory, a layer's own. Those of OpenSSL fill what they grow by and what
- * they give back with zeros, which costs as much as half of the encryption.
+ * BIOs in memory, a layer's own. Those of OpenSSL fill with zeros what they grow by
+ * and what they give back: see decision 0017.
  */
 BIO_METHOD *tls_memory_new(void);
 
