@@ -27,9 +27,13 @@ SOAK_SECONDS	?= 600
 PYTEST_JOBS	?= $(shell expr $(JOBS) + 1)
 PYTEST_ARGS	?=
 
+# Without the headers of OpenSSL the proxies are built without --key-file.
+TLS	:= $(shell echo '\#include <openssl/ssl.h>' | $(CC) $(CPPFLAGS) -E -x c - >/dev/null 2>&1 && echo 1)
+TLS_LIBS := $(if $(TLS),-lssl -lcrypto)
+
 CFLAGS	?= -O2 -g
 TM3_CFLAGS := -std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror \
-	-pthread
+	-pthread $(if $(TLS),-DTM3_TLS)
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
 FUZZ_SANITIZE := -fsanitize=fuzzer-no-link,address,undefined \
@@ -47,8 +51,9 @@ PYTHON	:= $(or $(wildcard $(VENV_PYTHON)),python3)
 RP_SRC	:= $(sort $(wildcard rp/*.c))
 LP_SRC	:= $(sort $(wildcard lp/*.c))
 MUX_SRC	:= $(sort $(wildcard mux/*/*.c))
+TLS_SRC	:= $(if $(TLS),$(sort $(wildcard tls/*.c)))
 LINKEM_SRC := $(sort $(wildcard topologies/linkem/*.c))
-UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
+UNIT_SRC := $(filter-out $(if $(TLS),,tests/unit/test_tls.c),$(sort $(wildcard tests/unit/test_*.c)))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 # Files beside the tests that are shared by them: linked into each.
 UNIT_COMMON := $(filter-out $(UNIT_SRC) tests/unit/linkem_% tests/unit/sctp_% tests/unit/addrinfo.c,$(sort $(wildcard tests/unit/*.c)))
@@ -75,7 +80,7 @@ setup: ## install what is missing, from Debian and PyPI only (root; else it says
 static: $(STATIC)/include ## rp and lp for small machines in build/static: one stripped file each, of musl (musl-tools)
 	@$(MAKE) --no-print-directory BUILD=$(STATIC) CC='$(STATIC_CC)' \
 		CFLAGS='$(STATIC_CFLAGS) -idirafter $(STATIC)/include' \
-		LDFLAGS='-static -s -Wl,--gc-sections' $(STATIC)/rp $(STATIC)/lp
+		LDFLAGS='-static -s -Wl,--gc-sections' TLS= $(STATIC)/rp $(STATIC)/lp
 
 .PHONY: test-programs
 test-programs: $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem $(BUILD)/tm3lab \
@@ -266,13 +271,13 @@ help: ## list these targets
 # have beside their main(), are libraries too, so that a unit test links only
 # what it uses.
 define program
-$(1)/rp: $(RP_SRC:%.c=$(1)/obj/%.o) $(1)/libmux.a
-	$(Q)echo "  LD    $$@"
-	$(Q)$$(CC) $$(CFLAGS) $(2) $$(LDFLAGS) -o $$@ $$^ -pthread
+$(1)/rp: $(RP_SRC:%.c=$(1)/obj/%.o) $(TLS_SRC:%.c=$(1)/obj/%.o) $(1)/libmux.a
+	$(Q)echo "  LD    $$@$(if $(TLS),, without --key-file: no libssl-dev)"
+	$(Q)$$(CC) $$(CFLAGS) $(2) $$(LDFLAGS) -o $$@ $$^ $(TLS_LIBS) -pthread
 
-$(1)/lp: $(LP_SRC:%.c=$(1)/obj/%.o) $(1)/libmux.a
-	$(Q)echo "  LD    $$@"
-	$(Q)$$(CC) $$(CFLAGS) $(2) $$(LDFLAGS) -o $$@ $$^ -pthread
+$(1)/lp: $(LP_SRC:%.c=$(1)/obj/%.o) $(TLS_SRC:%.c=$(1)/obj/%.o) $(1)/libmux.a
+	$(Q)echo "  LD    $$@$(if $(TLS),, without --key-file: no libssl-dev)"
+	$(Q)$$(CC) $$(CFLAGS) $(2) $$(LDFLAGS) -o $$@ $$^ $(TLS_LIBS) -pthread
 
 $(1)/linkem: $(LINKEM_SRC:%.c=$(1)/obj/%.o) $(1)/libmux.a
 	$(Q)echo "  LD    $$@"
@@ -319,13 +324,15 @@ $(UNIT)/obj/%.o: tests/unit/%.c Makefile
 $(UNIT)/%: $(UNIT)/obj/%.o $(UNIT_COMMON:tests/unit/%.c=$(UNIT)/obj/%.o) \
 		$(ASAN)/librp.a $(ASAN)/liblp.a $(ASAN)/libmux.a
 	$(Q)echo "  LD    $@"
-	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -Wl,--wrap=clock_gettime -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka -lm -pthread
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -Wl,--wrap=clock_gettime -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka -lm $(UNIT_LIBS) -pthread
 
 # What a test needs besides mux.
 $(UNIT)/test_access: $(ASAN)/obj/rp/access.o
 $(UNIT)/test_lobby: $(ASAN)/obj/rp/lobby.o $(ASAN)/obj/rp/access.o $(ASAN)/obj/rp/entrances.o
 $(UNIT)/test_socks: $(ASAN)/obj/lp/socks.o
 $(UNIT)/test_forward: $(ASAN)/obj/lp/rule.o $(ASAN)/obj/lp/endpoint.o
+$(UNIT)/test_tls: $(TLS_SRC:%.c=$(ASAN)/obj/%.o)
+$(UNIT)/test_tls: UNIT_LIBS := $(TLS_LIBS)
 $(UNIT)/test_call $(UNIT)/test_dialer $(UNIT)/test_resolver: $(UNIT)/obj/addrinfo.o
 $(filter $(UNIT)/test_sctp%,$(UNIT_BIN)): $(UNIT)/obj/sctp_kernel.o
 $(filter $(UNIT)/test_linkem_%,$(UNIT_BIN)): \

@@ -6,9 +6,11 @@ connections to accept, the faster cipher. A relay of two processes has its clien
 first core and its server's side on the second, as lp and rp; a single process has the second.
 """
 
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_bytes
 
 from bench import configs
 from bench.programs import Program
@@ -83,6 +85,14 @@ def tm3(
         ]
 
     return start
+
+
+def tm3_key(place: Place) -> list[Program]:
+    """Both show a key, and the pipes are encrypted."""
+    key = place.directory / "key"
+    key.touch(0o600)
+    key.write_text(f"bench {b64encode(token_bytes(32)).decode()}\n")
+    return tm3(("--key-file", str(key)))(place)
 
 
 def socat(buffer: tuple[str, ...]) -> Callable[[Place], list[Program]]:
@@ -212,6 +222,7 @@ RIVALS = (
         ("rp", "lp"),
         tm3((), lp=("--extend", "never")),
     ),
+    Rival("tm3-key", f"rp + lp, {PIPES} pipes, TLS with a key", ("rp", "lp"), tm3_key),
     Rival(
         BEFORE,
         f"rp + lp of another build, {PIPES} pipes",

@@ -641,7 +641,7 @@ end
 
 -- Framing --------------------------------------------------------------------
 
-local framing = {}
+local framing = { TLS_MAX = 0x10000 } -- what is put together of records is shorter
 
 local function size_of(len)
     if len >= LEN_DATA_MIN and len <= LEN_DATA_MAX then return len end
@@ -758,6 +758,13 @@ function framing.opens_as_pipe(s, n, known)
         at = at + size
     end
     return count >= 3 and "lower" or nil
+end
+
+-- A record of TLS that begins with a ClientHello: no message begins with such a number.
+function framing.opens_as_tls(s)
+    if #s < 6 then return false end
+    local kind, major, minor, _, _, what = byte(s, 1, 6)
+    return kind == 22 and major == 3 and minor <= 4 and what == 1
 end
 
 function framing.opens_as_x11(s)
@@ -2449,9 +2456,10 @@ local function dissect(half, tvb, captured, pinfo, tree)
     end
     look.half, look.tvb, look.captured, look.base = half, tvb, captured, call.offset(tvb)
     look.bytes = nil             -- all of them, once there are several messages
-    if half.stream.sctp and look.base == 0 then
+    if (half.stream.sctp or half.stream.tls) and look.base == 0 then
+        local most = half.stream.tls and framing.TLS_MAX or LEN_DATA_MAX
         look.chunks = look.chunks + 1
-        look.base = BEYOND_FRAMES + look.chunks * LEN_DATA_MAX
+        look.base = BEYOND_FRAMES + look.chunks * most
     end
     look.shown, look.has_tree = tree:referenced(tm3_dissector), tree.text ~= nil
     local may_be_quick = not visited and not look.shown and not half.hole and half.sync == "found"
@@ -2485,6 +2493,10 @@ end
 -- X11 has port 6000 as well. A stream that opens as it does is left to it.
 local x11_dissector
 
+-- With a key a pipe is TLS. What is in it comes back to us by "tls.port", record by record, if
+-- Wireshark was given the file of --keylog; handshakes and alerts do not.
+pipe.tls, pipe.in_tls, pipe.tls_ports = nil, false, nil
+
 -- From now on this TCP connection is given to `pipe.proto`.
 function pipe.follow(pinfo)
     pinfo.conversation = pipe.proto
@@ -2497,6 +2509,16 @@ function tm3.dissector(tvb, pinfo, tree)
     local half = find_half(pinfo)
     local stream = half.stream
     if stream.mptcp or half.dark then return captured end
+    if stream.tls == nil and not pinfo.visited then
+        stream.tls = half.up and framing.opens_as_tls(tvb:raw(0, math.min(captured, 6)))
+    end
+    if stream.tls and not pipe.in_tls then
+        pipe.in_tls, pinfo.can_desegment = true, 2
+        local size = pipe.tls:call(tvb, pinfo, tree)
+        pipe.in_tls = false
+        return size
+    end
+    if stream.tls then return dissect(half, tvb, captured, pinfo, tree) end
     if stream.x11 == nil and not pinfo.visited then
         stream.x11 = half.up and framing.opens_as_x11(tvb:raw(0, math.min(captured, 4)))
         if stream.x11 then leave(stream) end
@@ -3693,6 +3715,7 @@ end
 tcp_ports, sctp_ports = DissectorTable.get("tcp.port"), DissectorTable.get("sctp.port")
 tcp_dissector = Dissector.get("tcp")
 call_tcp = tcp_dissector.call
+pipe.tls_ports, pipe.tls = DissectorTable.get("tls.port"), Dissector.get("tls")
 x11_dissector = tcp_ports:get_dissector(6000)
 tm3_dissector = Dissector.get("tm3")
 inside_dissector = Dissector.get("tm3_stream")
@@ -3718,6 +3741,7 @@ do
         if registered ~= "" then
             tcp_ports:remove(registered, tm3)
             sctp_ports:remove(registered, pipe.chunk)
+            pipe.tls_ports:remove(registered, tm3)
         end
         for port, dissector in pairs(displaced) do tcp_ports:add(port, dissector) end
         ports, displaced = ports_of(range), {}
@@ -3725,6 +3749,7 @@ do
         if range ~= "" then
             tcp_ports:add(range, tm3)
             sctp_ports:add(range, pipe.chunk)
+            pipe.tls_ports:add(range, tm3)
         end
         registered = range
     end

@@ -331,7 +331,8 @@ static void declined(struct opening *o, enum opening_end end, const char *why)
 
 /* What is welcomed, but not to all that version 1 is, does not speak it. */
 static void welcomed(struct opening *o, const struct wire_hello *hello,
-		     const struct wire_welcome *welcome, int fd)
+		     const struct wire_welcome *welcome,
+		     struct conduit conduit)
 {
 	struct dialer *d = container_of(o, struct dialer, opening);
 	enum dial_state asked = d->state;
@@ -339,7 +340,7 @@ static void welcomed(struct opening *o, const struct wire_hello *hello,
 
 	knock_stop(&d->knock);
 	is_up(d, true);
-	err = d->ops->welcomed(d->owner, hello, welcome, fd, address(d));
+	err = d->ops->welcomed(d->owner, hello, welcome, conduit, address(d));
 	if (err) {
 		loop_timer_stop(d->loop, &d->timer);
 		d->state = asked;
@@ -470,6 +471,7 @@ struct dialer *dialer_new(struct loop *loop, struct log *log,
 	endpoint_text(&d->options.rp, d->peer);
 	opening_init(&d->opening, &opening_ops, loop, options->transports,
 		     options->pipes);
+	d->opening.layers = options->layers;
 	attempt_init(&d->attempt, &attempt_ops, loop, options->transports,
 		     options->pipes);
 	d->ops = ops;

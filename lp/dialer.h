@@ -31,6 +31,7 @@
 #include <sys/socket.h>
 
 #include "../mux/base/loop.h"
+#include "../mux/pipe/conduit.h"
 #include "../mux/pipe/transport.h"
 #include "endpoint.h"
 
@@ -55,6 +56,7 @@ struct dialer_options {
 	enum extend extend;
 	unsigned int pipes;
 	const struct transport_set *transports;
+	struct layers *layers;	/* of pipes of the extension, or NULL */
 };
 
 /*
@@ -65,11 +67,12 @@ struct dialer_ops {
 	/* @n connected sockets, the pipes of a session of the baseline. */
 	int (*dialed)(void *owner, const int *fds, unsigned int n);
 	/*
-	 * @fd, to @addr, is the first pipe of the session that @hello
+	 * @conduit, to @addr, is the first pipe of the session that @hello
 	 * names.
 	 */
 	int (*welcomed)(void *owner, const struct wire_hello *hello,
-			const struct wire_welcome *welcome, int fd,
+			const struct wire_welcome *welcome,
+			struct conduit conduit,
 			const struct sockaddr_storage *addr);
 };
 

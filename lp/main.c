@@ -5,6 +5,8 @@
 #include <errno.h>
 
 #include "../mux/program/program.h"
+#include "../tls/tls.h"
+#include "make_key.h"
 #include "options.h"
 #include "proxy.h"
 
@@ -25,6 +27,13 @@ static int open(struct program *p)
 {
 	struct lp *lp = lp_of(p);
 
+	if (lp->options.keys.n) {
+		p->engine.layers = tls_layers_new(&lp->options.keys,
+						  lp->options.settings.keylog,
+						  &p->log);
+		if (!p->engine.layers)
+			return -1;
+	}
 	lp->proxy = proxy_new(&p->engine, &lp->options);
 	if (lp->proxy)
 		return proxy_listen_all(lp->proxy, &p->ports);
@@ -88,9 +97,12 @@ int main(int argc, char **argv)
 	struct lp lp = { .argc = argc, .argv = argv };
 	int status;
 
-	if (options_parse(&lp.options, argc, argv, &status))
+	if (make_key(argc, argv, &status))
+		return status;
+	if (options_parse(&lp.options, TLS_BUILT, argc, argv, &status))
 		status = program_run(&lp.program, &ops, &lp.options.settings,
 				     lp.options.dial.pipes);
+	tls_layers_free(lp.program.engine.layers);
 	options_fini(&lp.options);
 	return status;
 }

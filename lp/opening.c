@@ -2,7 +2,10 @@
 #include "opening.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+
+enum { REASON_MAX = 160 };
 
 void opening_stop(struct opening *o)
 {
@@ -31,14 +34,14 @@ static void welcome_came(struct greeting *g, const struct wire_ext *said)
 	struct opening *o = greeting_owner(g);
 	struct wire_welcome welcome = said->welcome;
 	struct wire_hello hello = o->hello;
-	int fd;
+	struct conduit conduit;
 
 	switch (welcome.status) {
 	case WIRE_WELCOME_NEW:
-		fd = greeting_take(g);
+		conduit = greeting_take(g);
 		o->greeting = NULL;
 		opening_stop(o);
-		o->ops->welcomed(o, &hello, &welcome, fd);
+		o->ops->welcomed(o, &hello, &welcome, conduit);
 		break;
 	case WIRE_WELCOME_REFUSED:
 		decline(o, OPENING_REFUSED, "rp refused the extension");
@@ -55,6 +58,7 @@ static void welcome_came(struct greeting *g, const struct wire_ext *said)
 static void no_welcome(struct greeting *g, enum greeting_failure why)
 {
 	struct opening *o = greeting_owner(g);
+	char reason[REASON_MAX];
 
 	switch (why) {
 	case GREETING_SILENT:
@@ -67,6 +71,10 @@ static void no_welcome(struct greeting *g, enum greeting_failure why)
 	case GREETING_WRONG:
 		decline(o, OPENING_WRONG, "the other end does not speak the "
 			"extension");
+		break;
+	case GREETING_STRANGER:
+		snprintf(reason, sizeof(reason), "%s", greeting_why(g));
+		decline(o, OPENING_STRANGER, reason);
 		break;
 	}
 }
@@ -81,11 +89,14 @@ static const struct greeting_ops greeting_ops = {
 static void pipe_up(struct attempt *a, const int *fds, unsigned int n)
 {
 	struct opening *o = container_of(a, struct opening, attempt);
+	struct conduit conduit;
 
 	(void)n;
 	loop_timer_stop(o->loop, &o->deadline);
-	o->greeting = greeting_say(o->loop, fds[0], &o->hello,
-				   o->until - loop_clock(), &greeting_ops, o);
+	if (!conduit_open(&conduit, o->layers, fds[0], false))
+		o->greeting = greeting_say(o->loop, conduit, &o->hello,
+					   o->until - loop_clock(),
+					   &greeting_ops, o);
 	if (!o->greeting)
 		decline(o, OPENING_FAILED, strerror(ENOMEM));
 }

@@ -18,15 +18,17 @@ enum opening_end {
 	OPENING_UNHEARD,	/* nobody listens there */
 	OPENING_REFUSED,	/* who does speaks it, but not with us */
 	OPENING_WRONG,		/* who does speaks something else */
+	OPENING_STRANGER,	/* who does has not our key */
 	OPENING_SILENT,		/* no answer in time */
 	OPENING_BUSY,		/* it is spoken, but there is no room */
 	OPENING_FAILED,		/* all else: that may pass */
 };
 
 struct opening_ops {
-	/* @fd is the first pipe of the session that @hello names. */
+	/* @conduit is the first pipe of the session that @hello names. */
 	void (*welcomed)(struct opening *o, const struct wire_hello *hello,
-			 const struct wire_welcome *welcome, int fd);
+			 const struct wire_welcome *welcome,
+			 struct conduit conduit);
 	/* Another try may begin at once. */
 	void (*declined)(struct opening *o, enum opening_end end,
 			 const char *why);
@@ -35,6 +37,7 @@ struct opening_ops {
 struct opening {
 	const struct opening_ops *ops;
 	struct loop *loop;
+	struct layers *layers;	/* that pipes have, or NULL */
 	unsigned int pipes;	/* that the session is to have */
 	struct attempt attempt;	/* of one pipe, */
 	struct timer deadline;	/* for its connect(); */

@@ -32,6 +32,9 @@ static const struct option_spec own_options[] = {
 	  "when SOCKS5 is answered: at once, or when rp has reached the "
 	  "destination or knows why not; in the baseline it is early always "
 	  "(default early)" },
+	{ "make-key", NULL,
+	  "lp --make-key [NAME]: print a line for --key-file, with a new key, "
+	  "and exit" },
 	{ NULL, NULL, NULL },
 };
 
@@ -179,6 +182,8 @@ static int set_own(void *options, const char *name, const char *value,
 				  why_len);
 	if (!strcmp(name, "forward"))
 		return add_rule(o, value, why, why_len);
+	if (!strcmp(name, "make-key"))
+		return refuse(why, why_len, "--make-key: it stands alone: lp --make-key [NAME]");
 	return set_word(o, name, value, why, why_len);
 }
 
@@ -227,6 +232,22 @@ static int set_rp(struct options *o, const char *text, char *why,
 	return 0;
 }
 
+/* A key is for one rp, by one lp; and nothing goes over pipes that are not encrypted. */
+static int take_key(struct options *o, char *why, size_t why_len)
+{
+	if (keys_of_settings(&o->keys, &o->settings, o->encrypts, why, why_len))
+		return -1;
+	if (!o->keys.n)
+		return 0;
+	if (o->keys.n > 1)
+		return refuse(why, why_len, "--key-file: %s has %u keys, and lp shows one",
+			      o->settings.key_file, o->keys.n);
+	if (o->extend_given && o->dial.extend == EXTEND_NEVER)
+		return refuse(why, why_len, "--extend: it cannot be never with --key-file, which is for the extension");
+	o->dial.extend = EXTEND_ALWAYS;
+	return 0;
+}
+
 static int finish(void *options, char *const *arguments, char *why,
 		  size_t why_len)
 {
@@ -240,6 +261,8 @@ static int finish(void *options, char *const *arguments, char *why,
 			      arguments[0], reason);
 	if (command_line_pipes(&o->settings, arguments[1], false, &o->dial.pipes,
 			       why, why_len))
+		return -1;
+	if (take_key(o, why, why_len))
 		return -1;
 	return set_default_redirect(o, why, why_len) ? -1 :
 	       check(o, why, why_len);
@@ -265,6 +288,9 @@ static const struct command_line command_line = {
 	.notes =
 "An option that takes [ADDR:]PORT listens on 127.0.0.1 unless ADDR is given.\n"
 "\n"
+"With --key-file, which has one key then, the extension alone is spoken: nothing\n"
+"goes over pipes that are not encrypted.\n"
+"\n"
 "In the baseline rp tells local proxies apart by their address alone: whoever\n"
 "shares the address of this one (behind one NAT, on one host) can get bytes of\n"
 "its connections.\n",
@@ -286,9 +312,11 @@ static void init(struct options *o)
 	set_default(&o->socks, SOCKS_PORT);
 }
 
-bool options_parse(struct options *o, int argc, char **argv, int *status)
+bool options_parse(struct options *o, bool encrypts, int argc, char **argv,
+		   int *status)
 {
 	init(o);
+	o->encrypts = encrypts;
 	return command_line_parse(&command_line, &o->settings, o, &o->words,
 				  argc, argv, status);
 }
@@ -296,6 +324,7 @@ bool options_parse(struct options *o, int argc, char **argv, int *status)
 void options_fini(struct options *o)
 {
 	words_fini(&o->words);
+	keys_fini(&o->keys);
 	free(o->redirects);
 	o->redirects = NULL;
 	o->nredirects = 0;
@@ -320,6 +349,7 @@ int options_again(struct options *o, int argc, char **argv,
 	int err;
 
 	init(&new);
+	new.encrypts = o->encrypts;
 	err = command_line_again(&command_line, &new.settings, &new,
 				 &new.words, argc, argv, why, why_len);
 	if (!err) {

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "../mux/options/command_line.h"
+#include "../mux/options/key_file.h"
 #include "../mux/settings/settings.h"
 #include "dialer.h"
 #include "rule.h"
@@ -24,6 +25,8 @@ struct way_in {
 struct options {
 	struct settings settings;
 	struct dialer_options dial;	/* RP, and how it is reached */
+	bool encrypts;			/* this program can */
+	struct keys keys;		/* the one that is shown; or none */
 	bool names_here;		/* looked up by lp, not by rp */
 	bool late_reply;		/* of SOCKS5: when rp has answered */
 	bool extend_given;		/* on the command line */
@@ -38,9 +41,10 @@ struct options {
 
 /*
  * Returns whether to go on; else the program is to exit with @status. Call
- * options_fini() in either case.
+ * options_fini() in either case. @encrypts: this program can.
  */
-bool options_parse(struct options *o, int argc, char **argv, int *status);
+bool options_parse(struct options *o, bool encrypts, int argc, char **argv,
+		   int *status);
 void options_fini(struct options *o);
 
 /*

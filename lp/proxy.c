@@ -167,14 +167,15 @@ static int dialed(void *owner, const int *fds, unsigned int n)
 }
 
 static int welcomed(void *owner, const struct wire_hello *hello,
-		    const struct wire_welcome *welcome, int fd,
+		    const struct wire_welcome *welcome,
+		    struct conduit conduit,
 		    const struct sockaddr_storage *addr)
 {
 	struct proxy *p = owner;
 	char peer[ADDR_TEXT];
 
 	p->session = greet_welcomed(p->engine, &role, p, addr_text(addr, peer),
-				    hello, welcome, fd);
+				    hello, welcome, conduit);
 	if (!p->session)
 		return -EPROTO;
 	joiner_start(&p->joiner, p->session, addr);
@@ -384,6 +385,7 @@ void proxy_stop(struct proxy *p)
 
 struct proxy *proxy_new(struct engine *engine, const struct options *options)
 {
+	struct dialer_options dial = options->dial;
 	struct proxy *p = calloc(1, sizeof(*p));
 	int err;
 
@@ -401,7 +403,8 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 			  &options->settings.transports, options->dial.pipes,
 			  options->dial.rp.host);
 	host_open(&p->host, p->loop, p->log, roamed);
-	p->dialer = dialer_new(p->loop, p->log, &options->dial, &dialer_ops, p);
+	dial.layers = engine->layers;
+	p->dialer = dialer_new(p->loop, p->log, &dial, &dialer_ops, p);
 	if (p->ways_in && p->forwards && p->names && p->dialer && !err)
 		return p;
 	proxy_free(p);

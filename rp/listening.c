@@ -227,7 +227,8 @@ void listening_say(const struct entrances *entrances,
 		addr_text(addr, text);
 		if (extended)
 			log_info(log, "listening on %s for pipes of the "
-				 "extension%s", text, over_transport(kind));
+				 "extension%s%s", text, over_transport(kind),
+				 options->keys.n ? ", with a key" : "");
 		else
 			log_info(log, "listening on %s for %u pipe%s%s", text,
 				 n, n == 1 ? "" : "s", over_transport(kind));
@@ -252,7 +253,8 @@ void listening_say_who_may(const struct options *o,
 			   const struct entrances *extended, struct log *log)
 {
 	if (!access_is_open(&o->access) ||
-	    (all_loopback(baseline) && all_loopback(extended)))
+	    (all_loopback(baseline) &&
+	     (o->keys.n || all_loopback(extended))))
 		return;
 	log_warn(log, "anybody may open pipes and reach the network through "
 		 "this proxy; --allow CIDR narrows it");

@@ -3,6 +3,7 @@
  * rp, the remote proxy: what it is put together of.
  */
 #include "../mux/program/program.h"
+#include "../tls/tls.h"
 #include "options.h"
 #include "server.h"
 
@@ -23,6 +24,13 @@ static int open(struct program *p)
 {
 	struct rp *rp = rp_of(p);
 
+	if (rp->options.keys.n) {
+		p->engine.layers = tls_layers_new(&rp->options.keys,
+						  rp->options.settings.keylog,
+						  &p->log);
+		if (!p->engine.layers)
+			return -1;
+	}
 	return server_open(&rp->server, &p->engine, &rp->options,
 			   &p->ports);
 }
@@ -85,9 +93,10 @@ int main(int argc, char **argv)
 	struct rp rp = { .argc = argc, .argv = argv };
 	int status;
 
-	if (options_parse(&rp.options, argc, argv, &status))
+	if (options_parse(&rp.options, TLS_BUILT, argc, argv, &status))
 		status = program_run(&rp.program, &ops, &rp.options.settings,
 				     rp.options.pipes);
+	tls_layers_free(rp.program.engine.layers);
 	options_fini(&rp.options);
 	return status;
 }

@@ -26,11 +26,11 @@ enum {
 static const struct option_spec own_options[] = {
 	{ "listen", "ADDR[:PORT]",
 	  "where pipes come in, [ADDR]:PORT for IPv6; may be given again "
-	  "(default 0.0.0.0:6000)" },
+	  "(default 0.0.0.0:6000; with --key-file nowhere)" },
 	{ "extended", "ADDR[:PORT]|off",
 	  "where pipes of the extension come in; may be given again (default: "
 	  "port 6010 of each --listen address whose port is 6000, but beyond "
-	  "loopback only with --allow)" },
+	  "loopback only with --allow or --key-file)" },
 	{ "allow", "CIDR",
 	  "who may open pipes; may be given again (default: everybody)" },
 	{ "deny", "CIDR",
@@ -114,7 +114,7 @@ static int add_extended(struct options *o, const char *value, char *why,
 /*
  * A bare "rp N" is the course's: whoever speaks the extension has to be let in
  * by name. An address that was given another port is one of several rp maybe,
- * which cannot share 6010.
+ * which cannot share 6010. With keys it is where pipes are meant to come in.
  */
 static int set_default_extended(struct options *o, char *why, size_t why_len)
 {
@@ -123,7 +123,7 @@ static int set_default_extended(struct options *o, char *why, size_t why_len)
 
 	for (i = 0; !o->extended_given && i < o->listens; i++) {
 		if (addr_port(&o->listen[i].addr) != WIRE_PORT ||
-		    (access_is_open(&o->access) &&
+		    (access_is_open(&o->access) && !o->keys.n &&
 		     !addr_is_loopback(&o->listen[i].addr)))
 			continue;
 		l = new_listen(&o->extended, &o->extendeds);
@@ -133,6 +133,13 @@ static int set_default_extended(struct options *o, char *why, size_t why_len)
 		*l = o->listen[i];
 		addr_set_port(&l->addr, WIRE_PORT_EXTENDED);
 	}
+	if (!o->keys.n)
+		return 0;
+	if (o->extended_given && !o->extendeds)
+		return refuse(why, why_len, "--extended: it cannot be off with --key-file, which is for the extension");
+	if (!o->extendeds)
+		return add_extended(o, "0.0.0.0", why, why_len);
+	o->extended_given = true;
 	return 0;
 }
 
@@ -239,7 +246,10 @@ static int finish(void *options, char *const *arguments, char *why,
 	if (!o->max_sessions_each)
 		o->max_sessions_each = (o->max_sessions + 7) / 8;
 	o->listen_given = o->listens;
-	if (!o->listens && add_listen(o, "0.0.0.0", why, why_len))
+	if (keys_of_settings(&o->keys, &o->settings, o->encrypts, why, why_len))
+		return -1;
+	if (!o->listens && !o->keys.n &&
+	    add_listen(o, "0.0.0.0", why, why_len))
 		return -1;
 	return set_default_extended(o, why, why_len);
 }
@@ -264,7 +274,8 @@ static const struct command_line command_line = {
 "In the baseline local proxies are told apart by their address alone: whoever\n"
 "shares the address of one (behind one NAT, on one host) can get bytes of its\n"
 "connections. In the extension each says which one it is, and how many pipes it\n"
-"has.\n",
+"has. With --key-file the extension alone is spoken, unless --listen is given;\n"
+"SIGHUP has the file read again, and ends sessions whose key is gone.\n",
 	.set = set_own,
 	.finish = finish,
 };
@@ -285,9 +296,11 @@ static void init(struct options *o)
 	o->connect_timeout = CONNECT_TIMEOUT_S * NS_PER_SEC;
 }
 
-bool options_parse(struct options *o, int argc, char **argv, int *status)
+bool options_parse(struct options *o, bool encrypts, int argc, char **argv,
+		   int *status)
 {
 	init(o);
+	o->encrypts = encrypts;
 	return command_line_parse(&command_line, &o->settings, o, &o->words,
 				  argc, argv, status);
 }
@@ -296,11 +309,25 @@ void options_fini(struct options *o)
 {
 	access_fini(&o->access);
 	words_fini(&o->words);
+	keys_fini(&o->keys);
 	free(o->listen);
 	free(o->extended);
 }
 
 /* --- once more --- */
+
+/* Others of the same file; which file it is cannot change. */
+static bool take_keys(struct options *o, struct options *from)
+{
+	struct keys before = o->keys;
+
+	if (strcmp(o->settings.key_file, from->settings.key_file) != 0 ||
+	    keys_same(&o->keys, &from->keys))
+		return false;
+	o->keys = from->keys;
+	from->keys = before;
+	return true;
+}
 
 static void take(struct options *o, struct options *from)
 {
@@ -324,6 +351,7 @@ int options_again(struct options *o, int argc, char **argv,
 	int err;
 
 	init(&new);
+	new.encrypts = o->encrypts;
 	err = command_line_again(&command_line, &new.settings, &new,
 				 &new.words, argc, argv, why, why_len);
 	if (!err) {
@@ -334,6 +362,8 @@ int options_again(struct options *o, int argc, char **argv,
 		    o->extendeds != new.extendeds)
 			changes_add(changes->kept, "",
 				    "where the extension is spoken");
+		if (take_keys(o, &new))
+			changes_add(changes->taken, "", "keys");
 		take(o, &new);
 	}
 	options_fini(&new);

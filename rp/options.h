@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "../mux/options/command_line.h"
+#include "../mux/options/key_file.h"
 #include "../mux/settings/settings.h"
 #include "access.h"
 
@@ -21,7 +22,9 @@ struct options_listen {
 struct options {
 	struct settings settings;
 	struct access access;
-	struct options_listen *listen;	/* at least one */
+	bool encrypts;		/* this program can */
+	struct keys keys;	/* of those who may come; none: no keys are asked for */
+	struct options_listen *listen;	/* at least one, unless there are keys */
 	unsigned int listens;
 	bool listen_given;	/* on the command line */
 	/* Where the extension is spoken; maybe nowhere. */
@@ -39,9 +42,10 @@ struct options {
 
 /*
  * Returns whether to go on; else the program is to exit with @status. Call
- * options_fini() in either case.
+ * options_fini() in either case. @encrypts: this program can.
  */
-bool options_parse(struct options *o, int argc, char **argv, int *status);
+bool options_parse(struct options *o, bool encrypts, int argc, char **argv,
+		   int *status);
 void options_fini(struct options *o);
 
 /*

@@ -52,10 +52,10 @@ static void hello_came(struct greeting *g, const struct wire_ext *said)
 	struct reception *r = c->reception;
 	struct sockaddr_storage peer = c->peer;
 	struct wire_hello hello = said->hello;
-	int fd = greeting_take(g);
+	struct conduit conduit = greeting_take(g);
 
 	caller_free(c);
-	r->greeted(r, &peer, &hello, fd);
+	r->greeted(r, &peer, &hello, conduit);
 }
 
 static void no_hello(struct greeting *g, enum greeting_failure why)
@@ -82,6 +82,11 @@ static void no_hello(struct greeting *g, enum greeting_failure why)
 			log_warn(log, "a pipe from %s was closed: it began with "
 				 "something else than HELLO; pipes of the baseline "
 				 "go to another port", text);
+		break;
+	case GREETING_STRANGER:
+		if (say_it(c->reception, REFUSAL_HELLO, &c->peer))
+			log_warn(log, "a pipe from %s was closed: %s", text,
+				 greeting_why(g));
 		break;
 	}
 	dismiss(c);
@@ -134,6 +139,7 @@ static void caller_new(struct reception *r, int fd,
 		       const struct sockaddr_storage *peer)
 {
 	struct caller *c = calloc(1, sizeof(*c));
+	struct conduit conduit;
 
 	if (!c || places_take(&r->waiting, &c->place, peer)) {
 		free(c);
@@ -143,7 +149,9 @@ static void caller_new(struct reception *r, int fd,
 	c->reception = r;
 	c->peer = *peer;
 	list_add_tail(&r->callers, &c->member);
-	c->greeting = greeting_await(r->loop, fd, r->patience, &greeting_ops, c);
+	if (!conduit_open(&conduit, r->layers, fd, true))
+		c->greeting = greeting_await(r->loop, conduit, r->patience,
+					     &greeting_ops, c);
 	if (!c->greeting)
 		caller_free(c);
 }
@@ -182,11 +190,16 @@ void reception_init(struct reception *r, greeted_fn greeted, struct loop *loop,
 	list_init(&r->callers);
 }
 
+void reception_dismiss(struct reception *r)
+{
+	while (!list_empty(&r->callers))
+		dismiss(caller_at(r->callers.next));
+}
+
 void reception_close(struct reception *r)
 {
 	entrances_close(&r->entrances);
-	while (!list_empty(&r->callers))
-		dismiss(caller_at(r->callers.next));
+	reception_dismiss(r);
 }
 
 void reception_print(const struct reception *r, FILE *out)

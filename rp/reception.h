@@ -18,6 +18,7 @@
 
 #include "../mux/base/list.h"
 #include "../mux/base/loop.h"
+#include "../mux/pipe/conduit.h"
 #include "entrances.h"
 #include "places.h"
 
@@ -34,16 +35,18 @@ struct reception;
 struct refusals;
 struct wire_hello;
 
-/* @fd is a pipe of @peer whose HELLO was read: the callee's from now on. */
+/* @conduit is a pipe of @peer whose HELLO was read: the callee's from now on. */
 typedef void (*greeted_fn)(struct reception *r,
 			   const struct sockaddr_storage *peer,
-			   const struct wire_hello *hello, int fd);
+			   const struct wire_hello *hello,
+			   struct conduit conduit);
 
 struct reception {
 	struct loop *loop;
 	struct log *log;
 	struct refusals *refusals;
 	const struct access *access;
+	struct layers *layers;	/* that pipes have, or NULL */
 	greeted_fn greeted;
 	int64_t patience;	/* ns, RECEPTION_PATIENCE_S but in tests */
 	struct entrances entrances;	/* to be opened by the owner */
@@ -55,6 +58,8 @@ struct reception {
 void reception_init(struct reception *r, greeted_fn greeted, struct loop *loop,
 		    struct log *log, struct refusals *refusals,
 		    const struct access *access);
+/* Closes whoever waits. */
+void reception_dismiss(struct reception *r);
 /* Stops listening, and closes whoever waits. */
 void reception_close(struct reception *r);
 /* Who waits, for a person. */

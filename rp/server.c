@@ -30,6 +30,7 @@ struct guest {
 	struct list member;
 	struct session *session;
 	struct sockaddr_storage peer;
+	struct key key;		/* whose it is; the name is "": pipes have none */
 	struct connector connector;
 	struct quota_share share;
 	int64_t began_at;
@@ -74,6 +75,7 @@ static void guest_free(struct guest *guest)
 	quota_drop(&guest->server->quota, &guest->share);
 	guest->server->sessions--;
 	list_del(&guest->member);
+	explicit_bzero(&guest->key, sizeof(guest->key));
 	free(guest);
 }
 
@@ -286,7 +288,8 @@ static const struct lobby_ops lobby_ops = {
 /* --- sessions of the extension --- */
 
 static void begin_session(struct server *s, const struct sockaddr_storage *peer,
-			  const struct wire_hello *hello, int fd)
+			  const struct wire_hello *hello,
+			  struct conduit conduit)
 {
 	struct log *log = s->engine->log;
 	char host[ADDR_TEXT];
@@ -296,62 +299,112 @@ static void begin_session(struct server *s, const struct sockaddr_storage *peer,
 	addr_host(peer, host);
 	guest = admit(s, peer, &why);
 	if (!guest) {
-		greet_refuse(fd, WIRE_WELCOME_BUSY);
+		greet_refuse(conduit, WIRE_WELCOME_BUSY);
 		if (say_it(s, REFUSAL_SESSIONS, peer))
 			log_warn(log, "a session of %s was told to come later: %s",
 				 host, why);
 		return;
 	}
+	if (conduit.layer)
+		guest->key = *keys_find(&s->options->keys, conduit.layer->name,
+					strlen(conduit.layer->name));
 	if (!guest_begins(guest, greet_new(s->engine, &role, guest, host, hello,
-					   fd))) {
+					   conduit))) {
 		log_warn(log, "no session could be made for %s", host);
 		return;
 	}
-	log_info(log, "session %u: the first of %u pipes from %s",
-		 session_number(guest->session), hello->pipes, host);
+	log_info(log, "session %u: the first of %u pipes from %s%s%s",
+		 session_number(guest->session), hello->pipes, host,
+		 *guest->key.name ? ", with the key of " : "",
+		 guest->key.name);
 }
 
 /*
- * The id of a session is no secret on its way, so pipes have to come from where
- * the session began. For whoever comes from elsewhere there is no such session: an
+ * A session is whose key it began with, wherever pipes come from. Without keys the
+ * id of a session is no secret on its way, so pipes have to come from where the
+ * session began. For whoever comes from elsewhere there is no such session: an
  * LP whose address changed begins another one then, and need not wait.
  */
+static bool is_of(const struct guest *guest,
+		  const struct sockaddr_storage *peer, struct conduit conduit)
+{
+	if (conduit.layer)
+		return !strcmp(guest->key.name, conduit.layer->name);
+	return !*guest->key.name && addr_same_host(&guest->peer, peer);
+}
+
 static void join_session(struct session *session,
 			 const struct sockaddr_storage *peer,
-			 const struct wire_hello *hello, int fd)
+			 const struct wire_hello *hello,
+			 struct conduit conduit)
 {
 	struct guest *guest = session_owner(session);
 	char host[ADDR_TEXT];
 
-	if (addr_same_host(&guest->peer, peer)) {
-		greet_join(session, hello, fd);
+	if (is_of(guest, peer, conduit)) {
+		greet_join(session, hello, conduit);
 		return;
 	}
 	if (say_it(guest->server, REFUSAL_ELSEWHERE, peer))
 		log_warn(guest->server->engine->log, "a pipe from %s was sent "
-			 "away: it wants session %u, which is of %s",
+			 "away: it wants session %u, which is of %s%s%s",
 			 addr_host(peer, host), session_number(session),
-			 session_peer(session));
-	greet_refuse(fd, WIRE_WELCOME_UNKNOWN);
+			 session_peer(session),
+			 *guest->key.name ? " and the key of " : "",
+			 guest->key.name);
+	greet_refuse(conduit, WIRE_WELCOME_UNKNOWN);
 }
 
 static void reception_greeted(struct reception *r,
 			      const struct sockaddr_storage *peer,
-			      const struct wire_hello *hello, int fd)
+			      const struct wire_hello *hello,
+			      struct conduit conduit)
 {
 	struct server *s = container_of(r, struct server, reception);
 	struct session *session = greet_find(s->engine, hello);
 	enum wire_welcome_status status;
 
 	if (session) {
-		join_session(session, peer, hello, fd);
+		join_session(session, peer, hello, conduit);
 		return;
 	}
 	status = greet_objection(hello);
 	if (status == WIRE_WELCOME_NEW)
-		begin_session(s, peer, hello, fd);
+		begin_session(s, peer, hello, conduit);
 	else
-		greet_refuse(fd, status);
+		greet_refuse(conduit, status);
+}
+
+/* --- keys --- */
+
+static bool has_key(const struct keys *keys, const struct key *key)
+{
+	const struct key *found = keys_find(keys, key->name, strlen(key->name));
+
+	return found && key_same(found, key);
+}
+
+/* Who is about to say HELLO may have shown a key that is gone, too. */
+static void end_without_key(struct server *s)
+{
+	unsigned int ended = 0;
+	struct list *pos, *tmp;
+
+	if (!s->engine->layers)
+		return;
+	reception_dismiss(&s->reception);
+	list_each(pos, tmp, &s->guests) {
+		struct guest *guest = list_entry(pos, struct guest, member);
+
+		if (!*guest->key.name || !session_is_up(guest->session) ||
+		    has_key(&s->options->keys, &guest->key))
+			continue;
+		session_stop(guest->session, "its key was taken away");
+		ended++;
+	}
+	if (ended)
+		log_info(s->engine->log, "%u session%s, whose key was taken away",
+			 ended, ended == 1 ? " ends" : "s end");
 }
 
 /* --- the server as a whole --- */
@@ -406,6 +459,7 @@ int server_open(struct server *s, struct engine *engine,
 	reception_init(&s->reception, reception_greeted, engine->loop, log,
 		       &engine->refusals, &options->access);
 	limit_waiting(s);
+	s->reception.layers = engine->layers;
 	if (err)
 		log_error(log, "names cannot be looked up: %s", strerror(-err));
 	/* A local proxy that finds the lobby open shall find the reception too. */
@@ -435,6 +489,7 @@ void server_reload(struct server *s)
 	quota_set(&s->quota, s->options->settings.max_held,
 		  s->options->max_sessions, s->options->max_sessions_each);
 	loop_after(engine->loop, &engine->relief);
+	end_without_key(s);
 	listening_say_who_may(s->options, &s->lobby.entrances,
 			      &s->reception.entrances, engine->log);
 }

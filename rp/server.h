@@ -11,6 +11,7 @@
 
 #include "../mux/base/host.h"
 #include "../mux/base/ports.h"
+#include "../mux/options/key_file.h"
 #include "../mux/session/session.h"
 #include "connects.h"
 #include "lobby.h"

@@ -81,6 +81,12 @@ const struct option_spec engine_options[] = {
 	{ "user", "NAME",
 	  "become this user, for good, as soon as the ports are taken and the "
 	  "statistics opened (default: stay who started it)" },
+	{ "key-file", "FILE",
+	  "keys, one a line: a name, and the key in base64. Pipes of the "
+	  "extension are encrypted, and who has not got the key is sent away" },
+	{ "keylog", "FILE",
+	  "with --key-file: write what Wireshark needs to read the pipes; "
+	  "whoever can read FILE can read them" },
 	{ "verbose", NULL, "say more" },
 	{ "quiet", NULL, "say only what is wrong" },
 	{ NULL, NULL, NULL },
@@ -379,16 +385,34 @@ static int set_max_conns(struct settings *s, const char *value, char *why,
 	return 0;
 }
 
+static int set_path(char path[PATH_MAX], const char *name, const char *value,
+		    char *why, size_t why_len)
+{
+	if (!*value)
+		return refuse(why, why_len, "--%s: the file has no name", name);
+	if (strlen(value) >= PATH_MAX)
+		return refuse(why, why_len, "--%s: %s", name,
+			      strerror(ENAMETOOLONG));
+	strcpy(path, value);
+	return 0;
+}
+
 static int set_stats(struct settings *s, const char *value, char *why,
 		     size_t why_len)
 {
-	if (!*value)
-		return refuse(why, why_len, "--stats: the file has no name");
-	if (strlen(value) >= sizeof(s->stats_path))
-		return refuse(why, why_len, "--stats: %s",
-			      strerror(ENAMETOOLONG));
-	strcpy(s->stats_path, value);
-	return 0;
+	return set_path(s->stats_path, "stats", value, why, why_len);
+}
+
+static int set_key_file(struct settings *s, const char *value, char *why,
+			size_t why_len)
+{
+	return set_path(s->key_file, "key-file", value, why, why_len);
+}
+
+static int set_keylog(struct settings *s, const char *value, char *why,
+		      size_t why_len)
+{
+	return set_path(s->keylog, "keylog", value, why, why_len);
 }
 
 static int set_stats_interval(struct settings *s, const char *value,
@@ -483,6 +507,8 @@ static const struct setting setters[] = {
 	{ "stats-interval", set_stats_interval },
 	{ "metrics", set_metrics },
 	{ "user", set_user },
+	{ "key-file", set_key_file },
+	{ "keylog", set_keylog },
 	{ "verbose", set_verbose },
 	{ "quiet", set_quiet },
 };

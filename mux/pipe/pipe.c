@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "../base/sock.h"
 #include "transport.h"
@@ -84,12 +83,28 @@ static void look_again(struct timer *t)
 	p->ops->writable(p);
 }
 
+/* As the loop does for what lies in the socket: says it as long as it is so. */
+static void tell_of_held(struct pipe *p)
+{
+	if (p->layer && p->layer->held && !p->paused && p->watch.fd >= 0)
+		loop_after(p->loop, &p->held);
+}
+
+static void has_held(struct task *t)
+{
+	struct pipe *p = container_of(t, struct pipe, held);
+
+	tell_of_held(p);
+	p->ops->readable(p);
+}
+
 static void update_watch(struct pipe *p)
 {
 	uint32_t events = 0;
 
 	if (p->watch.fd < 0)
 		return;
+	tell_of_held(p);
 	if (!p->paused)
 		events |= EPOLLIN;
 	if ((p->wanted && p->tells) || p->queue)
@@ -129,6 +144,8 @@ size_t pipe_payload(const struct pipe *p)
 {
 	size_t mss = p->info.mss;
 
+	if (p->layer && mss > p->layer->overhead)
+		mss -= p->layer->overhead;
 	/* What is lost of SCTP is a chunk: a message shall be no more than that. */
 	if (p->transport != TRANSPORT_SCTP &&
 	    (!p->settings->late || p->allowance >= FAST_ALLOWANCE))
@@ -178,6 +195,7 @@ static void flush_queue(struct pipe *p)
  */
 void pipe_send(struct pipe *p, struct run *run)
 {
+	uint64_t before = p->tx_bytes;
 	int err = -EAGAIN;
 
 	p->tx_messages += run->messages;
@@ -186,7 +204,7 @@ void pipe_send(struct pipe *p, struct run *run)
 	if (!p->queue)
 		err = p->carrier->write(p, run);
 	if (!err) {
-		p->info.unsent += run->len;
+		p->info.unsent += (size_t)(p->tx_bytes - before);
 		let_go(p, run);
 		return;
 	}
@@ -227,7 +245,15 @@ size_t pipe_read(struct pipe *p, size_t most)
 	got = p->carrier->read(p, most);
 	if (got)
 		p->heard_at = loop_now(p->loop);
+	tell_of_held(p);
 	return got;
+}
+
+size_t pipe_unread(const struct pipe *p)
+{
+	if (p->watch.fd < 0)
+		return 0;
+	return sock_unread(p->fd) + (p->layer ? p->layer->held : 0);
 }
 
 bool pipe_head(const struct pipe *p, struct wire_head *head)
@@ -240,6 +266,8 @@ void pipe_forsake(struct pipe *p)
 {
 	loop_unwatch(p->loop, &p->watch);
 	loop_timer_stop(p->loop, &p->look_again);
+	if (p->layer)
+		loop_task_stop(&p->held);
 }
 
 void pipe_end(struct pipe *p, int err)
@@ -337,7 +365,7 @@ static int open_carrier(struct pipe *p)
 }
 
 struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
-		      void *owner, int fd)
+		      void *owner, struct conduit conduit)
 {
 	struct pipe *p = calloc(1, sizeof(*p));
 
@@ -351,7 +379,9 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->settings = shared->settings;
 	p->ops = ops;
 	p->owner = owner;
-	p->fd = fd;
+	p->fd = conduit.fd;
+	p->layer = conduit.layer;
+	loop_task_init(&p->held, has_held);
 	p->queue_end = &p->queue;
 	p->watch.ready = pipe_ready;
 	list_init(&p->lost);
@@ -359,10 +389,11 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->look_again.fire = look_again;
 	if (open_carrier(p) < 0)
 		goto free_partial;
-	if (loop_watch(p->loop, &p->watch, fd, EPOLLIN) < 0)
+	if (loop_watch(p->loop, &p->watch, p->fd, EPOLLIN) < 0)
 		goto close_carrier;
 	p->heard_at = loop_clock();
 	pipe_look_closely(p, p->heard_at);
+	tell_of_held(p);
 	return p;
 
 close_carrier:
@@ -390,10 +421,9 @@ void pipe_free(struct pipe *p)
 {
 	if (!p)
 		return;
-	loop_timer_stop(p->loop, &p->look_again);
-	loop_unwatch(p->loop, &p->watch);
+	pipe_forsake(p);
 	p->carrier->close(p);
-	close(p->fd);
+	conduit_close((struct conduit){ p->fd, p->layer });
 	pipe_drop_queue(p);
 	list_del(&p->lost);
 	free(p->partial);

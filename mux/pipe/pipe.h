@@ -26,6 +26,7 @@
 #include "../wire/wire.h"
 #include "acks.h"
 #include "carrier.h"
+#include "conduit.h"
 
 struct pipe;
 
@@ -102,6 +103,8 @@ struct pipe {
 	const struct carrier *carrier;
 	struct sctp_sent *sctp;	/* the carrier's */
 	int fd;
+	struct layer *layer;	/* of its conduit; NULL: bytes go as they are */
+	struct task held;	/* the layer holds what can be read */
 	unsigned int index;	/* in its session */
 	uint32_t serial;	/* on its path: no two pipes have the same */
 	struct list lost;	/* the owner's, of those to be freed */
@@ -132,6 +135,7 @@ struct pipe {
 	struct pipe_info info;
 
 	int64_t heard_at;	/* something came */
+	/* tx_bytes: those of the socket, so with what the layer adds. */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
 	bool rx_small;		/* what came last were small messages */
 	uint64_t tx_control;	/* messages of no connection, of those sent */
@@ -148,11 +152,12 @@ struct pipe {
 };
 
 /*
- * Takes over @fd, a connected socket; set up here (cc, options, binding). What
- * it is of a session, its index, is given to it by whoever takes it in.
+ * Takes over @conduit, whose socket is set up here (cc, options, binding). What
+ * it is of a session, its index, is given to it by whoever takes it in. NULL: the
+ * conduit is still the caller's.
  */
 struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
-		      void *owner, int fd);
+		      void *owner, struct conduit conduit);
 void pipe_free(struct pipe *p);		/* resets it unless pipe_shut() came first */
 
 /* Bytes it would take now, as one run or less; 0 when it is blocked. */
@@ -210,6 +215,9 @@ void pipe_want(struct pipe *p, bool wanted);
  * may be called meanwhile.
  */
 size_t pipe_read(struct pipe *p, size_t most);
+
+/* The bytes that came and were not read. */
+size_t pipe_unread(const struct pipe *p);
 
 /* The message that comes next on it. False: its header was not read yet. */
 bool pipe_head(const struct pipe *p, struct wire_head *head);

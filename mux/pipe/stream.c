@@ -239,8 +239,40 @@ static ssize_t write_some(struct pipe *p, const void *buf, size_t len)
 	return acks_send(&p->acks, p->fd, buf, len, p->tx_bytes, &what);
 }
 
+/*
+ * Records of the run that are not written stay in the layer, and it counts as
+ * written when they are. Until then what was written of them counts as if it were of the
+ * run itself, all but its last byte.
+ */
+static int write_sealed(struct pipe *p, struct run *run)
+{
+	struct layer *l = p->layer;
+	int err;
+
+	if (!l->out_len) {
+		err = l->ops->seal(l, run->buf, run->len);
+		if (err)
+			return err;
+	}
+	while (l->out_len) {
+		ssize_t n = write_some(p, l->out, l->out_len);
+
+		if (n < 0)
+			return errno == EINTR ? -EAGAIN : -errno;
+		l->ops->wrote(l, (size_t)n);
+		p->tx_bytes += (uint64_t)n;
+		run->sent += (size_t)n;
+		if (run->sent >= run->len)
+			run->sent = run->len - 1;
+	}
+	run->sent = run->len;
+	return 0;
+}
+
 static int write_stream(struct pipe *p, struct run *run)
 {
+	if (p->layer)
+		return write_sealed(p, run);
 	while (run->sent < run->len) {
 		ssize_t n = write_some(p, run->buf + run->sent,
 				       run->len - run->sent);
@@ -286,7 +318,7 @@ static size_t read_stream(struct pipe *p, size_t most)
 	ssize_t n;
 
 	memcpy(buf, p->partial, had);
-	n = recv(p->fd, buf + had, most, 0);
+	n = conduit_read((struct conduit){ p->fd, p->layer }, buf + had, most);
 	if (n < 0) {
 		if (errno != EAGAIN && errno != EINTR)
 			pipe_end(p, -errno);
@@ -332,7 +364,7 @@ static bool is_unheard(struct pipe *p, int64_t now, int64_t limit)
 
 static void shut_stream(struct pipe *p)
 {
-	shutdown(p->fd, SHUT_WR);
+	conduit_shut((struct conduit){ p->fd, p->layer });
 }
 
 const struct carrier carrier_stream = {

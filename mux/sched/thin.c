@@ -45,5 +45,5 @@ void thin_sent(const struct path *path, struct conn *c, const struct pipe *p,
 		c->in_flight = (size_t)pipe_outstanding(last);
 	c->in_flight += len;
 	c->last_pipe = p->serial;
-	c->last_end = p->tx_bytes + p->queued + len;
+	c->last_end = p->tx_bytes + p->queued + layer_len(p->layer, len);
 }

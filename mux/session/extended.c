@@ -172,11 +172,11 @@ static void let_early_go(struct session *s, struct conn *c)
 /* --- pipes come --- */
 
 struct pipe *extended_enter(struct session *s, unsigned int index,
-			    uint32_t incarnation, int fd)
+			    uint32_t incarnation, struct conduit conduit)
 {
 	struct extended *x = s->ext;
 	struct leg *leg = &x->leg[index];
-	struct pipe *p = session_take_pipe(s, fd, index);
+	struct pipe *p = session_take_pipe(s, conduit, index);
 
 	if (!p)
 		return NULL;
@@ -191,7 +191,7 @@ struct pipe *extended_enter(struct session *s, unsigned int index,
 	tails_enter(leg);
 	kept_init(&leg->kept, incarnation);
 	if (x->lp)
-		roaming_note(leg, fd);
+		roaming_note(leg, conduit.fd);
 	x->alone_since = 0;
 	loop_timer_stop(s->engine->loop, &x->alone_timer);
 	loop_after(s->engine->loop, &s->out.pump);
@@ -309,7 +309,8 @@ static const char *objection(struct session *s, const struct wire_hello *hello)
 	return NULL;
 }
 
-bool greet_join(struct session *s, const struct wire_hello *hello, int fd)
+bool greet_join(struct session *s, const struct wire_hello *hello,
+		struct conduit conduit)
 {
 	const char *why = objection(s, hello);
 	struct pipe *p;
@@ -317,12 +318,12 @@ bool greet_join(struct session *s, const struct wire_hello *hello, int fd)
 	if (why) {
 		log_warn(s->engine->log, "session %u: pipe %u may not join: %s",
 			 s->number, hello->pipe, why);
-		close(fd);
+		conduit_close(conduit);
 		return false;
 	}
 	if (s->pipes[hello->pipe])
 		let_go(s, s->pipes[hello->pipe]);
-	p = extended_enter(s, hello->pipe, hello->incarnation, fd);
+	p = extended_enter(s, hello->pipe, hello->incarnation, conduit);
 	if (p)
 		welcome(s, p, WIRE_WELCOME_RESUMED);
 	return p != NULL;
@@ -419,7 +420,7 @@ static struct wire_welcome our_welcome(const struct settings *settings)
 struct session *greet_new(struct engine *engine,
 			  const struct session_role *role, void *owner,
 			  const char *peer, const struct wire_hello *hello,
-			  int fd)
+			  struct conduit conduit)
 {
 	struct wire_welcome said = our_welcome(engine->settings);
 	struct session *s;
@@ -427,10 +428,10 @@ struct session *greet_new(struct engine *engine,
 
 	s = begin(engine, role, owner, peer, hello, &said);
 	if (!s || objection(s, hello)) {
-		close(fd);
+		conduit_close(conduit);
 		goto free_session;
 	}
-	p = extended_enter(s, hello->pipe, hello->incarnation, fd);
+	p = extended_enter(s, hello->pipe, hello->incarnation, conduit);
 	if (!p)
 		goto free_session;
 	welcome(s, p, WIRE_WELCOME_NEW);
@@ -447,27 +448,28 @@ struct session *greet_welcomed(struct engine *engine,
 			       const struct session_role *role, void *owner,
 			       const char *peer,
 			       const struct wire_hello *hello,
-			       const struct wire_welcome *said, int fd)
+			       const struct wire_welcome *said,
+			       struct conduit conduit)
 {
 	struct session *s = NULL;
 
 	if (said->status != WIRE_WELCOME_NEW ||
 	    !admission_features(said->features, hello->features))
-		goto close_fd;
+		goto close_conduit;
 	s = begin(engine, role, owner, peer, hello, said);
 	if (!s)
-		goto close_fd;
+		goto close_conduit;
 	s->ext->lp = true;
-	sock_address(fd, &s->ext->from);
-	if (!extended_enter(s, hello->pipe, hello->incarnation, fd)) {
+	sock_address(conduit.fd, &s->ext->from);
+	if (!extended_enter(s, hello->pipe, hello->incarnation, conduit)) {
 		session_free(s);
 		return NULL;
 	}
 	session_start(s);
 	return s;
 
-close_fd:
-	close(fd);
+close_conduit:
+	conduit_close(conduit);
 	return NULL;
 }
 

@@ -103,7 +103,7 @@ void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 			const char *why);
 /* @fd is the pipe with this index from here on. NULL: no memory. */
 struct pipe *extended_enter(struct session *s, unsigned int index,
-			    uint32_t incarnation, int fd);
+			    uint32_t incarnation, struct conduit conduit);
 
 /* joining */
 void joining_init(struct extended *x);

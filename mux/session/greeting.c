@@ -52,6 +52,9 @@ struct greeting {
 	struct loop *loop;
 	struct watch watch;
 	struct timer deadline;
+	struct conduit conduit;
+	bool shaken;		/* its layer's handshake is over */
+	struct wire_hello hello;	/* LP: to be said then */
 	enum wire_ext_type awaited;
 	bool in_letters;	/* over SCTP: it has to be one, whole and alone */
 	size_t len;
@@ -68,20 +71,25 @@ int greeting_fd(const struct greeting *g)
 	return g->watch.fd;
 }
 
-int greeting_take(struct greeting *g)
+const char *greeting_why(const struct greeting *g)
 {
-	int fd = g->watch.fd;
+	return g->conduit.layer->ops->why(g->conduit.layer);
+}
+
+struct conduit greeting_take(struct greeting *g)
+{
+	struct conduit conduit = g->conduit;
 
 	loop_unwatch(g->loop, &g->watch);
 	loop_timer_stop(g->loop, &g->deadline);
 	free(g);
-	return fd;
+	return conduit;
 }
 
 void greeting_free(struct greeting *g)
 {
 	if (g)
-		close(greeting_take(g));
+		conduit_close(greeting_take(g));
 }
 
 /* Nothing more is heard of it, whatever the owner does. */
@@ -130,18 +138,59 @@ static void judge(struct greeting *g)
 	g->ops->came(g, &said);
 }
 
+/* A socket that was just connected takes a message whole. */
+static void say(struct conduit conduit, const struct wire_ext *what)
+{
+	uint8_t buf[WIRE_MESSAGE_MAX];
+
+	if (!conduit_say(conduit, buf, wire_ext_put(buf, what)))
+		shutdown(conduit.fd, SHUT_RDWR);	/* as if the other end had */
+}
+
+/* False: it is not over yet, or failed. */
+static bool shake(struct greeting *g)
+{
+	struct wire_ext what = { .type = WIRE_HELLO, .hello = g->hello };
+	int err = g->shaken ? 0 : conduit_shake(g->conduit);
+
+	if (err == -EAGAIN)
+		return false;
+	if (err) {
+		fail(g, err == -ECONNRESET ? GREETING_CLOSED :
+		     GREETING_STRANGER);
+		return false;
+	}
+	if (!g->shaken && g->awaited == WIRE_WELCOME)
+		say(g->conduit, &what);
+	g->shaken = true;
+	return true;
+}
+
+/* As recv(). @whole: over SCTP, that is where one of the socket's messages ends. */
+static ssize_t read_some(struct greeting *g, size_t len, bool *whole)
+{
+	struct iovec iov = { g->buf + g->len, len };
+	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n = g->conduit.layer ?
+		    conduit_read(g->conduit, iov.iov_base, len) :
+		    recvmsg(g->conduit.fd, &mh, 0);
+
+	*whole = mh.msg_flags & MSG_EOR;
+	return n;
+}
+
 /* What lies behind the message is the pipe's. */
 static void readable(struct watch *w, uint32_t events)
 {
 	struct greeting *g = container_of(w, struct greeting, watch);
 	ssize_t need, n;
+	bool whole;
 
 	(void)events;
+	if (!shake(g))
+		return;
 	while ((need = missing(g)) > 0) {
-		struct iovec iov = { g->buf + g->len, (size_t)need };
-		struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-		n = recvmsg(w->fd, &mh, 0);
+		n = read_some(g, (size_t)need, &whole);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (n <= 0) {
@@ -149,8 +198,7 @@ static void readable(struct watch *w, uint32_t events)
 			return;
 		}
 		g->len += (size_t)n;
-		if (g->in_letters &&
-		    !(mh.msg_flags & MSG_EOR) != (missing(g) > 0)) {
+		if (g->in_letters && whole != (missing(g) <= 0)) {
 			fail(g, GREETING_WRONG);
 			return;
 		}
@@ -161,22 +209,24 @@ static void readable(struct watch *w, uint32_t events)
 		judge(g);
 }
 
-struct greeting *greeting_await(struct loop *loop, int fd, int64_t patience,
+struct greeting *greeting_await(struct loop *loop, struct conduit conduit,
+				int64_t patience,
 				const struct greeting_ops *ops, void *owner)
 {
 	struct greeting *g = calloc(1, sizeof(*g));
 
 	if (!g)
-		goto close_fd;
+		goto close_conduit;
 	g->loop = loop;
 	g->ops = ops;
 	g->owner = owner;
+	g->conduit = conduit;
 	g->awaited = WIRE_HELLO;
-	g->in_letters = transport_of(fd) == TRANSPORT_SCTP;
+	g->in_letters = transport_of(conduit.fd) == TRANSPORT_SCTP;
 	g->watch.ready = readable;
 	g->deadline.fire = silent;
-	sock_nodelay(fd);
-	if (loop_watch(loop, &g->watch, fd, EPOLLIN) < 0)
+	sock_nodelay(conduit.fd);
+	if (loop_watch(loop, &g->watch, conduit.fd, EPOLLIN) < 0)
 		goto free_greeting;
 	if (loop_timer_in(loop, &g->deadline, patience) < 0)
 		goto unwatch;
@@ -186,32 +236,32 @@ unwatch:
 	loop_unwatch(loop, &g->watch);
 free_greeting:
 	free(g);
-close_fd:
-	close(fd);
+close_conduit:
+	conduit_close(conduit);
 	return NULL;
 }
 
-/* A socket that was just connected takes a message whole. */
-static void say(int fd, const struct wire_ext *what)
-{
-	uint8_t buf[WIRE_MESSAGE_MAX];
-	size_t len = wire_ext_put(buf, what);
-
-	if (send(fd, buf, len, MSG_NOSIGNAL) != (ssize_t)len)
-		shutdown(fd, SHUT_RDWR);	/* as if the other end had */
-}
-
-struct greeting *greeting_say(struct loop *loop, int fd,
+/*
+ * With a layer this begins the handshake. What may be wrong with it already is
+ * told from the loop, not to a caller who does not know @g yet.
+ */
+struct greeting *greeting_say(struct loop *loop, struct conduit conduit,
 			      const struct wire_hello *hello, int64_t patience,
 			      const struct greeting_ops *ops, void *owner)
 {
 	struct wire_ext what = { .type = WIRE_HELLO, .hello = *hello };
-	struct greeting *g = greeting_await(loop, fd, patience, ops, owner);
+	struct greeting *g = greeting_await(loop, conduit, patience, ops,
+					    owner);
 
 	if (!g)
 		return NULL;
 	g->awaited = WIRE_WELCOME;
-	say(fd, &what);
+	g->hello = *hello;
+	g->shaken = !conduit.layer;
+	if (g->shaken)
+		say(conduit, &what);
+	else if (conduit_shake(conduit) != -EAGAIN)
+		shutdown(conduit.fd, SHUT_RDWR);
 	return g;
 }
 
@@ -225,7 +275,7 @@ enum wire_welcome_status greet_objection(const struct wire_hello *hello)
 	return hello->incarnation ? WIRE_WELCOME_UNKNOWN : WIRE_WELCOME_NEW;
 }
 
-void greet_refuse(int fd, enum wire_welcome_status status)
+void greet_refuse(struct conduit conduit, enum wire_welcome_status status)
 {
 	struct wire_ext what = {
 		.type = WIRE_WELCOME,
@@ -236,9 +286,10 @@ void greet_refuse(int fd, enum wire_welcome_status status)
 		},
 	};
 
-	say(fd, &what);
-	sock_orderly(fd);
-	close(fd);
+	say(conduit, &what);
+	sock_orderly(conduit.fd);
+	conduit_shut(conduit);
+	conduit_close(conduit);
 }
 
 int greet_hello(struct wire_hello *hello, unsigned int pipes)

@@ -7,8 +7,9 @@
  * are there: greet_baseline().
  *
  * In the extension the first message of a pipe up is HELLO, which names the
- * session, and the first down is WELCOME. A struct greeting is a descriptor on
- * which one of them is awaited; it reads no byte behind it.
+ * session, and the first down is WELCOME. A struct greeting is a conduit on
+ * which one of them is awaited; it reads no byte behind it. Where the conduit has
+ * a layer its handshake comes first.
  *
  * RP, for each descriptor accepted on the extension's port:
  *
@@ -36,6 +37,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../pipe/conduit.h"
 #include "../wire/wire_ext.h"
 
 struct engine;
@@ -59,6 +61,7 @@ enum greeting_failure {
 	GREETING_CLOSED,	/* the other end closed or reset it first */
 	GREETING_SILENT,	/* it did not come in time */
 	GREETING_WRONG,		/* what came is something else */
+	GREETING_STRANGER,	/* its handshake failed: greeting_why() */
 };
 
 struct greeting_ops {
@@ -72,20 +75,23 @@ struct greeting_ops {
 };
 
 /*
- * RP awaits the HELLO of @fd, LP says @hello on @fd, a connected socket, and awaits
- * the WELCOME; for @patience ns. @fd is the greeting's from here on, also when
- * NULL is returned for want of memory.
+ * RP awaits the HELLO of @conduit, LP says @hello on it and awaits the WELCOME;
+ * for @patience ns, the handshake of its layer included. The conduit is the
+ * greeting's from here on, also when NULL is returned for want of memory.
  */
-struct greeting *greeting_await(struct loop *loop, int fd, int64_t patience,
+struct greeting *greeting_await(struct loop *loop, struct conduit conduit,
+				int64_t patience,
 				const struct greeting_ops *ops, void *owner);
-struct greeting *greeting_say(struct loop *loop, int fd,
+struct greeting *greeting_say(struct loop *loop, struct conduit conduit,
 			      const struct wire_hello *hello, int64_t patience,
 			      const struct greeting_ops *ops, void *owner);
 void *greeting_owner(const struct greeting *g);
 int greeting_fd(const struct greeting *g);
-/* Frees @g and returns its descriptor. */
-int greeting_take(struct greeting *g);
-/* Frees @g and closes its descriptor. */
+/* Why the handshake failed. */
+const char *greeting_why(const struct greeting *g);
+/* Frees @g and returns its conduit. */
+struct conduit greeting_take(struct greeting *g);
+/* Frees @g and closes its conduit. */
 void greeting_free(struct greeting *g);
 
 /* --- RP --- */
@@ -100,33 +106,35 @@ struct session *greet_find(struct engine *engine,
  */
 enum wire_welcome_status greet_objection(const struct wire_hello *hello);
 /*
- * Begins the session that @hello names, with @fd as its first pipe, and says
- * WELCOME. NULL for want of memory; @fd is closed then.
+ * Begins the session that @hello names, with @conduit as its first pipe, and says
+ * WELCOME. NULL for want of memory; @conduit is closed then.
  */
 struct session *greet_new(struct engine *engine,
 			  const struct session_role *role, void *owner,
 			  const char *peer, const struct wire_hello *hello,
-			  int fd);
+			  struct conduit conduit);
 /*
- * @fd joins its session. False: it may not, by index, count or incarnation; why was
- * logged, and @fd is closed.
+ * @conduit joins its session. False: it may not, by index, count or incarnation;
+ * why was logged, and it is closed.
  */
-bool greet_join(struct session *s, const struct wire_hello *hello, int fd);
-/* Says WELCOME with a @status that is neither NEW nor RESUMED, and closes @fd. */
-void greet_refuse(int fd, enum wire_welcome_status status);
+bool greet_join(struct session *s, const struct wire_hello *hello,
+		struct conduit conduit);
+/* Says WELCOME with a @status that is neither NEW nor RESUMED, and closes @conduit. */
+void greet_refuse(struct conduit conduit, enum wire_welcome_status status);
 
 /* --- LP --- */
 
 /* The HELLO of a new session's first pipe. 0 or -errno. */
 int greet_hello(struct wire_hello *hello, unsigned int pipes);
 /*
- * @welcome, with status NEW, answered @hello on @fd: begins the session. NULL
- * for want of memory, or when what RP says it speaks will not do; @fd is closed then.
+ * @welcome, with status NEW, answered @hello on @conduit: begins the session. NULL
+ * for want of memory, or when what RP says it speaks will not do; it is closed then.
  */
 struct session *greet_welcomed(struct engine *engine,
 			       const struct session_role *role, void *owner,
 			       const char *peer,
 			       const struct wire_hello *hello,
-			       const struct wire_welcome *welcome, int fd);
+			       const struct wire_welcome *welcome,
+			       struct conduit conduit);
 
 #endif

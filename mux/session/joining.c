@@ -123,14 +123,14 @@ static void join_came(struct greeting *g, const struct wire_ext *said)
 	struct extended *x = greeting_owner(g);
 	struct leg *leg = leg_of(x, g);
 	uint8_t status = said->welcome.status;
-	int fd;
+	struct conduit conduit;
 
 	leg->joining = NULL;
 	if (status == WIRE_WELCOME_RESUMED) {
-		fd = greeting_take(g);
+		conduit = greeting_take(g);
 		x->lack_pause = 0;
 		if (extended_enter(x->s, (unsigned int)(leg - x->leg),
-				   leg->incarnation, fd))
+				   leg->incarnation, conduit))
 			has_joined(x->s);
 		else
 			not_joined(x);
@@ -177,7 +177,10 @@ static int join(struct session *s, unsigned int index, int fd)
 	struct extended *x = s->ext;
 	struct leg *leg = &x->leg[index];
 	struct wire_hello hello = x->hello;
+	struct conduit conduit;
 
+	if (conduit_open(&conduit, s->engine->layers, fd, false))
+		return -ENOMEM;
 	if (leg->known)
 		leg->incarnation++;
 	leg->known = true;
@@ -185,8 +188,8 @@ static int join(struct session *s, unsigned int index, int fd)
 	hello.incarnation = leg->incarnation;
 	kept_init(&leg->kept, leg->incarnation);
 	roaming_note(leg, fd);
-	leg->joining = greeting_say(s->engine->loop, fd, &hello, JOIN_PATIENCE,
-				    &join_ops, x);
+	leg->joining = greeting_say(s->engine->loop, conduit, &hello,
+				    JOIN_PATIENCE, &join_ops, x);
 	return leg->joining ? 0 : -ENOMEM;
 }
 

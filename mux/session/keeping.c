@@ -106,7 +106,7 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 	run->kept = true;
 	sent->run = run;
 	sent->sent_at = loop_now(s->engine->loop);
-	sent->end = p->tx_bytes + p->queued + run->len;
+	sent->end = p->tx_bytes + p->queued + layer_len(p->layer, run->len);
 	suspects_watch(x);
 	tails_written(s, p, run);
 	count(x, (int64_t)memory_of(run));

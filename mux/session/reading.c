@@ -20,7 +20,7 @@ static size_t unread(void *arg, unsigned int pipe)
 {
 	const struct pipe *p = ((struct session *)arg)->pipes[pipe];
 
-	return !p || p->watch.fd < 0 ? 0 : sock_unread(p->watch.fd);
+	return p ? pipe_unread(p) : 0;
 }
 
 static bool expects(void *arg, unsigned int pipe, const struct wire_head *head,

@@ -473,12 +473,13 @@ void session_stop(struct session *s, const char *why)
 
 /* --- the beginning --- */
 
-struct pipe *session_take_pipe(struct session *s, int fd, unsigned int index)
+struct pipe *session_take_pipe(struct session *s, struct conduit conduit,
+			       unsigned int index)
 {
-	struct pipe *p = pipe_new(&s->shared, &pipe_ops, s, fd);
+	struct pipe *p = pipe_new(&s->shared, &pipe_ops, s, conduit);
 
 	if (!p) {
-		close(fd);
+		conduit_close(conduit);
 		return NULL;
 	}
 	p->index = index;
@@ -496,7 +497,7 @@ struct pipe *session_take_pipe(struct session *s, int fd, unsigned int index)
 
 int session_add_pipe(struct session *s, int fd)
 {
-	return session_take_pipe(s, fd, s->npipes) ? 0 : -ENOMEM;
+	return session_take_pipe(s, conduit_plain(fd), s->npipes) ? 0 : -ENOMEM;
 }
 
 static void prepare(struct session *s, struct engine *engine)

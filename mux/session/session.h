@@ -52,6 +52,7 @@ struct engine {
 	unsigned int sessions;	/* numbered from 1 */
 	struct list all;	/* sessions, the oldest first */
 	struct list extended;	/* sessions that a HELLO can name */
+	struct layers *layers;	/* for pipes of the extension; NULL: plain */
 	struct sums gone;	/* of pipes, connections, sessions that are over */
 	struct refusals refusals;	/* which limits were met, and by whom */
 };

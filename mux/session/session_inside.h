@@ -91,7 +91,8 @@ static inline bool session_accepts(const struct session *s)
 struct conn *session_conn_new(struct session *s, uint16_t id);
 void session_tell_room(struct session *s);
 /* As session_add_pipe(), with the @index that it shall have. NULL on failure. */
-struct pipe *session_take_pipe(struct session *s, int fd, unsigned int index);
+struct pipe *session_take_pipe(struct session *s, struct conduit conduit,
+			       unsigned int index);
 void session_fail(struct session *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

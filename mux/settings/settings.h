@@ -56,6 +56,8 @@ struct settings {
 	char metrics[METRICS_MAX];	/* where they are served, "" nowhere */
 	int verbosity;		/* enum log_level */
 	char user[USER_NAME_MAX];	/* to become, "" as it was started */
+	char key_file[PATH_MAX];	/* "": pipes are not encrypted */
+	char keylog[PATH_MAX];	/* "" for none */
 };
 
 /* Of settings.metrics, where it is no path. 0 or -1. */

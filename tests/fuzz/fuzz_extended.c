@@ -226,7 +226,7 @@ static void dial_rp(struct scene *scene, unsigned int i, uint8_t how)
 	hello.pipes = (uint8_t)(hello.pipes + (how == 255));
 	hello.incarnation = far->incarnation + (how != 254);
 	stream_pair(scene->settings.late, fd);
-	if (greet_join(scene->s, &hello, fd[0])) {
+	if (greet_join(scene->s, &hello, conduit_plain(fd[0]))) {
 		far_close(far);
 		far_begin(far, fd[1], hello.incarnation);
 	} else {
@@ -338,9 +338,10 @@ static void start(struct scene *scene, int fd)
 	};
 	scene->s = scene->accepts ?
 		greet_new(&scene->engine, &rp_role, scene, "nobody",
-			  &scene->peer.hello, fd) :
+			  &scene->peer.hello, conduit_plain(fd)) :
 		greet_welcomed(&scene->engine, &lp_role, scene, "nobody",
-			       &scene->peer.hello, &welcome, fd);
+			       &scene->peer.hello, &welcome,
+			       conduit_plain(fd));
 	check(scene->s != NULL);
 }
 

@@ -123,17 +123,17 @@ static void hello_came(struct greeting *g, const struct wire_ext *said)
 	struct scene *scene = greeting_owner(g);
 	struct wire_hello hello = said->hello;
 	struct session *s = greet_find(&scene->engine, &hello);
-	int fd;
+	struct conduit conduit;
 
 	hop_of(scene, g)->greeting = NULL;
-	fd = greeting_take(g);
+	conduit = greeting_take(g);
 	if (s)
-		greet_join(s, &hello, fd);
+		greet_join(s, &hello, conduit);
 	else if (greet_objection(&hello) == WIRE_WELCOME_NEW && !scene->rp)
 		scene->rp = greet_new(&scene->engine, &rp_role, scene, "lp",
-				      &hello, fd);
+				      &hello, conduit);
 	else
-		greet_refuse(fd, WIRE_WELCOME_UNKNOWN);
+		greet_refuse(conduit, WIRE_WELCOME_UNKNOWN);
 }
 
 static void hello_failed(struct greeting *g, enum greeting_failure why)
@@ -185,8 +185,8 @@ static int new_hop(struct scene *scene)
 	sock_nodelay(rp[1]);
 	hop->bytes[LP] = bytes[scene->hops][LP];
 	hop->bytes[RP] = bytes[scene->hops++][RP];
-	hop->greeting = greeting_await(scene->engine.loop, rp[0],
-				       10 * NS_PER_SEC, &rp_ops, scene);
+	hop->greeting = greeting_await(scene->engine.loop,
+				       conduit_plain(rp[0]), 10 * NS_PER_SEC, &rp_ops, scene);
 	return lp[0];
 }
 
@@ -535,8 +535,8 @@ static void begin(struct scene *scene, uint8_t how)
 		.session = "a session's id.",
 		.pipes = (uint8_t)(1 + (how >> 4) % 4),
 	};
-	scene->first = greeting_say(scene->engine.loop, new_hop(scene),
-				    &scene->hello, 10 * NS_PER_SEC, &lp_ops,
+	scene->first = greeting_say(scene->engine.loop,
+				    conduit_plain(new_hop(scene)), &scene->hello, 10 * NS_PER_SEC, &lp_ops,
 				    scene);
 }
 

@@ -60,8 +60,9 @@ void hand_begin(struct hand *h, bool lp)
 	tcp_pair(fd);
 	h->fd[0] = fd[1];
 	h->s = lp ? greet_welcomed(&h->engine, &lp_role, h, "rp", &h->hello,
-				   &welcome, fd[0]) :
-		    greet_new(&h->engine, &rp_role, h, "lp", &h->hello, fd[0]);
+				   &welcome, conduit_plain(fd[0])) :
+		    greet_new(&h->engine, &rp_role, h, "lp", &h->hello,
+			      conduit_plain(fd[0]));
 	assert_non_null(h->s);
 }
 

@@ -120,27 +120,28 @@ static void hello_came(struct greeting *g, const struct wire_ext *said)
 {
 	struct pair *pair = greeting_owner(g);
 	struct wire_hello hello = said->hello;
-	int fd;
+	struct conduit conduit;
 
 	forget(pair, g);
-	fd = greeting_take(g);
+	conduit = greeting_take(g);
 	if (pair->joins == PAIR_CLOSED) {
-		close(fd);
+		conduit_close(conduit);
 		return;
 	}
 	if (pair->joins == PAIR_SENT_AWAY) {
-		greet_refuse(fd, WIRE_WELCOME_UNKNOWN);
+		greet_refuse(conduit, WIRE_WELCOME_UNKNOWN);
 		return;
 	}
 	if (greet_find(&pair->engine, &hello)) {
-		greet_join(pair->rp, &hello, fd);
+		greet_join(pair->rp, &hello, conduit);
 		return;
 	}
 	if (greet_objection(&hello) != WIRE_WELCOME_NEW || pair->rp) {
-		greet_refuse(fd, WIRE_WELCOME_UNKNOWN);
+		greet_refuse(conduit, WIRE_WELCOME_UNKNOWN);
 		return;
 	}
-	pair->rp = greet_new(&pair->engine, &rp_role, pair, "lp", &hello, fd);
+	pair->rp = greet_new(&pair->engine, &rp_role, pair, "lp", &hello,
+			     conduit);
 	assert_non_null(pair->rp);
 }
 
@@ -185,12 +186,14 @@ static void connect_ends(struct pair *pair, int fd[2])
 
 static void await(struct pair *pair, int fd)
 {
+	struct conduit conduit;
 	int i = 0;
 
 	while (pair->awaiting[i])
 		i++;
-	pair->awaiting[i] = greeting_await(pair->engine.loop, fd, PATIENCE,
-					   &rp_ops, pair);
+	assert_int_equal(conduit_open(&conduit, pair->layers, fd, true), 0);
+	pair->awaiting[i] = greeting_await(pair->engine.loop, conduit,
+					   PATIENCE, &rp_ops, pair);
 }
 
 void pair_dial(struct pair *pair)
@@ -252,15 +255,18 @@ void pair_init(struct pair *pair)
 
 void pair_start(struct pair *pair, unsigned int pipes)
 {
+	struct conduit conduit;
 	int fd[2];
 
 	assert_int_equal(engine_init(&pair->engine, &pair->settings,
 				     &pair->log), 0);
+	pair->engine.layers = pair->layers;
 	pair->pipes = pipes;
 	assert_int_equal(greet_hello(&pair->hello, pipes), 0);
 	connect_ends(pair, fd);
 	await(pair, fd[0]);
-	pair->first = greeting_say(pair->engine.loop, fd[1], &pair->hello,
+	assert_int_equal(conduit_open(&conduit, pair->layers, fd[1], false), 0);
+	pair->first = greeting_say(pair->engine.loop, conduit, &pair->hello,
 				   PATIENCE, &lp_ops, pair);
 	until(pair, "WELCOME", is_begun, pair);
 }

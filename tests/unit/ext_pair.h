@@ -41,6 +41,7 @@ struct pair {
 	/* RP sends away who joins, or closes its pipe. */
 	enum { PAIR_JOINS, PAIR_SENT_AWAY, PAIR_CLOSED } joins;
 	bool lp_unknown;		/* as session_is_unknown() said at its end */
+	struct layers *layers;	/* of all pipes, or NULL */
 	/* Makes the two ends of a pipe; a TCP connection where it is NULL. */
 	void (*connect)(struct pair *pair, int fd[2]);
 	/*

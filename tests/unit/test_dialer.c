@@ -57,7 +57,7 @@ static void hello_came(struct greeting *g, const struct wire_ext *said)
 	};
 	uint8_t buf[WIRE_MESSAGE_MAX];
 	size_t len = wire_ext_put(buf, &what);
-	int fd = greeting_take(g);
+	int fd = greeting_take(g).fd;
 
 	(void)said;
 	here.greeting = NULL;
@@ -84,20 +84,21 @@ static void be_rp(void)
 		return;
 	if (!here.accepted++)
 		here.accepted_at = loop_clock();
-	here.greeting = greeting_await(here.loop, fd, 2 * NS_PER_SEC, &rp_ops,
-				       NULL);
+	here.greeting = greeting_await(here.loop, conduit_plain(fd),
+				       2 * NS_PER_SEC, &rp_ops, NULL);
 }
 
 /* --- LP --- */
 
 static int on_welcomed(void *owner, const struct wire_hello *hello,
-		       const struct wire_welcome *welcome, int fd,
+		       const struct wire_welcome *welcome,
+		       struct conduit conduit,
 		       const struct sockaddr_storage *addr)
 {
 	(void)owner, (void)hello, (void)welcome;
 	assert_int_equal(addr_port(addr), here.port);
 	here.welcomed++;
-	close(fd);
+	close(conduit.fd);
 	return 0;
 }
 

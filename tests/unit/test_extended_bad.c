@@ -363,7 +363,7 @@ static bool joins(struct hand *h, uint8_t index, uint8_t count,
 	hello.incarnation = incarnation;
 	tcp_pair(fd);
 	assert_ptr_equal(greet_find(&h->engine, &hello), h->s);
-	ok = greet_join(h->s, &hello, fd[0]);
+	ok = greet_join(h->s, &hello, conduit_plain(fd[0]));
 	if (h->fd[1] >= 0)
 		close(h->fd[1]);
 	h->fd[1] = fd[1];

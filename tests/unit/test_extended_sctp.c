@@ -530,7 +530,8 @@ static void hear_hello(struct loop *loop, size_t first, size_t more)
 	len = wire_ext_put(buf, &hello) + more;
 	sctp_pair(fd);
 	heard = NOTHING;
-	assert_non_null(greeting_await(loop, fd[0], NS_PER_SEC, &ops, NULL));
+	assert_non_null(greeting_await(loop, conduit_plain(fd[0]), NS_PER_SEC,
+				       &ops, NULL));
 	send(fd[1], buf, first < len ? first : len, 0);
 	if (first < len)
 		send(fd[1], buf + first, len - first, 0);

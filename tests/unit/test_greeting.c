@@ -66,7 +66,8 @@ static void await_hello(struct scene *s)
 
 	tcp_pair(fd);
 	s->far = fd[1];
-	s->g = greeting_await(s->loop, fd[0], PATIENCE, &ops, s);
+	s->g = greeting_await(s->loop, conduit_plain(fd[0]), PATIENCE,
+			      &ops, s);
 	assert_non_null(s->g);
 }
 
@@ -103,7 +104,7 @@ static void a_hello_comes_in_any_pieces_and_no_byte_behind_it(void **state)
 	settle(&s);
 	assert_true(s.came);
 	assert_int_equal(s.said.hello.pipes, 3);
-	int fd = greeting_take(s.g);
+	int fd = greeting_take(s.g).fd;
 	s.g = NULL;
 	assert_int_equal(recv(fd, behind, sizeof(behind), 0), 4);
 	assert_string_equal(behind, "next");
@@ -155,8 +156,10 @@ static void hello_is_said_and_a_refusal_heard(void **state)
 	rp.loop = lp.loop;
 	tcp_pair(fd);
 	assert_int_equal(greet_hello(&hello, 8), 0);
-	rp.g = greeting_await(rp.loop, fd[0], PATIENCE, &ops, &rp);
-	lp.g = greeting_say(lp.loop, fd[1], &hello, PATIENCE, &ops, &lp);
+	rp.g = greeting_await(rp.loop, conduit_plain(fd[0]), PATIENCE, &ops,
+			      &rp);
+	lp.g = greeting_say(lp.loop, conduit_plain(fd[1]), &hello, PATIENCE,
+			    &ops, &lp);
 	settle(&rp);
 	assert_true(rp.came);
 	assert_memory_equal(rp.said.hello.session, hello.session,

@@ -48,7 +48,8 @@ static int set_up(void **state)
 	here.shared.settings = &here.settings;
 	tcp_pair(fd);
 	here.peer = fd[1];
-	here.pipe = pipe_new(&here.shared, &ops, NULL, fd[0]);
+	here.pipe = pipe_new(&here.shared, &ops, NULL,
+			     conduit_plain(fd[0]));
 	return here.pipe && acks_can_ask(&here.pipe->acks) ? 0 : -1;
 }
 

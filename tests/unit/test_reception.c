@@ -44,13 +44,13 @@ static struct {
 } here;
 
 static void greeted(struct reception *r, const struct sockaddr_storage *peer,
-		    const struct wire_hello *hello, int fd)
+		    const struct wire_hello *hello, struct conduit conduit)
 {
 	assert_ptr_equal(r, &here.reception);
 	assert_true(here.n < GREETED);
 	addr_host(peer, here.greeted[here.n].peer);
 	here.greeted[here.n].hello = *hello;
-	here.greeted[here.n++].fd = fd;
+	here.greeted[here.n++].fd = conduit.fd;
 }
 
 static int set_up(void **state)

@@ -79,6 +79,7 @@ static void every_option_can_be_set(void **state)
 		{ "keep", "2M" }, { "stats", "file" },
 		{ "stats-interval", "0.5" }, { "metrics", "9600" },
 		{ "user", "nobody" },
+		{ "key-file", "keys" }, { "keylog", "log" },
 		{ "verbose", NULL },
 		{ "quiet", NULL },
 	};
@@ -109,6 +110,8 @@ static void every_option_can_be_set(void **state)
 	assert_int_equal(settings.max_conns, 100);
 	assert_string_equal(settings.stats_path, "file");
 	assert_string_equal(settings.user, "nobody");
+	assert_string_equal(settings.key_file, "keys");
+	assert_string_equal(settings.keylog, "log");
 	assert_true(settings.stats_interval == 0.5);
 	assert_int_equal(settings.verbosity, LOG_WARN);
 	settings.lambda_given = false;	/* early has no use for it */

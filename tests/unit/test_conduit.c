@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A layer between a pipe and its socket: the handshake goes before the greeting,
+ * what was read behind it is the pipe's, records are made no further ahead than one
+ * run, and what the layer holds is told of although the socket has nothing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mux/options/options.h"
+#include "mux/pipe/pipe.h"
+#include "mux/session/greeting.h"
+#include "loopback.h"
+#include "toy_layer.h"
+
+#define PATIENCE (2 * NS_PER_SEC)
+
+enum { RUNS = 64, SCRATCH = 1 << 18 };
+
+static struct {
+	struct settings settings;
+	struct pipe_shared shared;
+	struct toy_layers rp_toys, lp_toys;
+	struct conduit rp, lp;		/* after the handshake */
+	struct greeting *g[2];
+	bool failed[2];
+	enum greeting_failure why[2];
+	size_t read_at_once;
+	struct pipe *writer, *reader;
+	unsigned int messages, pause_at, ended;
+	int end;
+	uint32_t next;
+} here;
+
+/* --- a greeting through a layer --- */
+
+static void came(struct greeting *g, const struct wire_ext *said)
+{
+	assert_int_equal(said->type, WIRE_HELLO);
+	here.rp = greeting_take(g);
+	here.g[0] = NULL;
+}
+
+static void failed(struct greeting *g, enum greeting_failure why)
+{
+	int side = g == here.g[0] ? 0 : 1;
+
+	here.failed[side] = true;
+	here.why[side] = why;
+	if (why == GREETING_STRANGER)
+		assert_string_equal(greeting_why(g), "the words differ");
+	greeting_free(g);
+	here.g[side] = NULL;
+}
+
+static const struct greeting_ops greeting_ops = { came, failed };
+
+static void greet(const char *rp, const char *lp)
+{
+	struct wire_hello hello;
+	int fd[2];
+
+	tcp_pair(fd);
+	toy_layers_init(&here.rp_toys, rp);
+	toy_layers_init(&here.lp_toys, lp);
+	assert_int_equal(greet_hello(&hello, 1), 0);
+	assert_int_equal(conduit_open(&here.rp, &here.rp_toys.layers, fd[0],
+				      true), 0);
+	assert_int_equal(conduit_open(&here.lp, &here.lp_toys.layers, fd[1],
+				      false), 0);
+	here.g[0] = greeting_await(here.shared.loop, here.rp, PATIENCE,
+				   &greeting_ops, NULL);
+	here.g[1] = greeting_say(here.shared.loop, here.lp, &hello, PATIENCE,
+				 &greeting_ops, NULL);
+}
+
+static bool rp_knows(void *arg)
+{
+	(void)arg;
+	return !here.g[0];
+}
+
+static bool both_know(void *arg)
+{
+	(void)arg;
+	return !here.g[0] && !here.g[1];
+}
+
+static void who_has_another_word_is_a_stranger(void **state)
+{
+	(void)state;
+	greet("one", "two");
+	assert_true(run_until(here.shared.loop, "an end", both_know, NULL));
+	assert_true(here.failed[0]);
+	assert_int_equal(here.why[0], GREETING_STRANGER);
+	assert_true(here.failed[1]);
+	assert_int_equal(here.why[1], GREETING_CLOSED);
+	assert_int_equal(here.rp_toys.there + here.lp_toys.there, 0);
+}
+
+/* --- pipes --- */
+
+static bool message(struct pipe *p, const struct wire_msg *msg, uint64_t offset)
+{
+	(void)offset;
+	assert_int_equal(msg->number, here.next++);
+	if (++here.messages == here.pause_at)
+		pipe_pause(p, true);
+	return true;
+}
+
+static void readable(struct pipe *p)
+{
+	here.shared.scratch_used = 0;
+	pipe_read(p, here.read_at_once);
+}
+
+static void writable(struct pipe *p)
+{
+	pipe_want(p, false);
+}
+
+static void ended(struct pipe *p, int err)
+{
+	(void)p;
+	here.ended++;
+	here.end = err;
+}
+
+static const struct pipe_ops pipe_ops = {
+	.message = message, .readable = readable, .writable = writable,
+	.ended = ended,
+};
+
+static void make_pipes(void)
+{
+	greet("same", "same");
+	assert_true(run_until(here.shared.loop, "HELLO", rp_knows, NULL));
+	assert_false(here.failed[0]);
+	here.lp = greeting_take(here.g[1]);
+	here.g[1] = NULL;
+	here.writer = pipe_new(&here.shared, &pipe_ops, NULL, here.rp);
+	here.reader = pipe_new(&here.shared, &pipe_ops, NULL, here.lp);
+	assert_non_null(here.writer);
+	assert_non_null(here.reader);
+}
+
+/* Full-sized messages, and one byte behind them. */
+static struct run *a_run(unsigned int messages, uint32_t *number)
+{
+	struct run *run = run_get(&here.shared.pool);
+
+	run->id = 1;
+	for (unsigned int i = 0; i < messages; i++) {
+		size_t len = i + 1 < messages ? WIRE_PAYLOAD_MAX : 1;
+
+		wire_put_data(run->buf + run->len, 1, (*number)++, len);
+		run->len += WIRE_HEADER + len;
+		run->messages++;
+	}
+	return run;
+}
+
+static bool all_came(void *arg)
+{
+	return here.messages == *(const unsigned int *)arg;
+}
+
+static bool has_ended(void *arg)
+{
+	(void)arg;
+	return here.ended > 0;
+}
+
+static void runs_that_wait_are_not_made_into_records(void **state)
+{
+	unsigned int all = RUNS * RUN_MESSAGES;
+	uint32_t number = 0;
+
+	(void)state;
+	make_pipes();
+	pipe_pause(here.reader, true);
+	for (int i = 0; i < RUNS; i++)
+		pipe_send(here.writer, a_run(RUN_MESSAGES, &number));
+	assert_non_null(here.writer->queue);
+	assert_non_null(here.writer->queue->next);
+	assert_true(here.writer->layer->out_len > 0);
+	assert_true(here.writer->layer->out_len <=
+		    layer_len(here.writer->layer, here.writer->queue->len));
+	for (struct run *run = here.writer->queue->next; run; run = run->next)
+		assert_int_equal(run->sent, 0);
+	pipe_pause(here.reader, false);
+	assert_true(run_until(here.shared.loop, "all messages", all_came, &all));
+	assert_null(here.writer->queue);
+	assert_int_equal(here.writer->queued, 0);
+	assert_int_equal(here.writer->layer->out_len, 0);
+}
+
+/* The socket is empty long before: nothing but the layer tells of the rest. */
+static void what_the_layer_holds_is_read_in_any_pieces(void **state)
+{
+	unsigned int all = 100;
+	uint32_t number = 0;
+
+	(void)state;
+	here.read_at_once = 7;
+	make_pipes();
+	for (unsigned int i = 0; i < all; i++)
+		pipe_send(here.writer, a_run(1, &number));
+	assert_true(run_until(here.shared.loop, "all messages", all_came, &all));
+}
+
+static void a_pipe_that_is_paused_hears_of_what_is_held_when_it_is_not(void **state)
+{
+	unsigned int one = 1, all = 2;
+	uint32_t number = 0;
+
+	(void)state;
+	here.read_at_once = WIRE_MESSAGE_MAX;
+	here.pause_at = 1;
+	make_pipes();
+	pipe_send(here.writer, a_run(2, &number));
+	assert_true(run_until(here.shared.loop, "the first", all_came, &one));
+	for (int i = 0; i < 5; i++)
+		run_round(here.shared.loop);
+	assert_int_equal(here.messages, 1);
+	pipe_pause(here.reader, false);
+	assert_true(run_until(here.shared.loop, "the others", all_came, &all));
+}
+
+static void messages_leave_room_for_a_record(void **state)
+{
+	size_t plain, sealed;
+
+	(void)state;
+	make_pipes();
+	here.writer->info.mss = 1448;
+	here.writer->allowance = 4096;
+	sealed = pipe_payload(here.writer);
+	here.writer->layer = NULL;
+	plain = pipe_payload(here.writer);
+	here.writer->layer = here.rp.layer;
+	assert_int_equal(plain - sealed, TOY_OVERHEAD);
+}
+
+static void an_end_that_is_said_is_one(void **state)
+{
+	(void)state;
+	make_pipes();
+	pipe_shut(here.writer);
+	assert_true(run_until(here.shared.loop, "the end", has_ended, NULL));
+	assert_int_equal(here.end, 0);
+}
+
+static void an_end_that_is_not_said_is_a_reset(void **state)
+{
+	(void)state;
+	make_pipes();
+	shutdown(here.writer->fd, SHUT_WR);
+	assert_true(run_until(here.shared.loop, "the end", has_ended, NULL));
+	assert_int_equal(here.end, -ECONNRESET);
+}
+
+static void a_record_that_is_cut_is_a_reset(void **state)
+{
+	(void)state;
+	make_pipes();
+	assert_int_equal(send(here.writer->fd, "\0\7abc", 5, 0), 5);
+	shutdown(here.writer->fd, SHUT_WR);
+	assert_true(run_until(here.shared.loop, "the end", has_ended, NULL));
+	assert_int_equal(here.end, -ECONNRESET);
+	assert_int_equal(here.messages, 0);
+}
+
+/* --- the scene --- */
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&here, 0, sizeof(here));
+	settings_init(&here.settings);
+	here.read_at_once = SCRATCH - WIRE_MESSAGE_MAX;
+	here.shared.loop = loop_new();
+	here.shared.settings = &here.settings;
+	here.shared.scratch = malloc(SCRATCH);
+	here.shared.scratch_size = SCRATCH;
+	return here.shared.scratch ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	pipe_free(here.writer);
+	pipe_free(here.reader);
+	assert_int_equal(here.rp_toys.there + here.lp_toys.there, 0);
+	run_pool_fini(&here.shared.pool);
+	free(here.shared.scratch);
+	loop_free(here.shared.loop);
+	return 0;
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(who_has_another_word_is_a_stranger),
+		T(runs_that_wait_are_not_made_into_records),
+		T(what_the_layer_holds_is_read_in_any_pieces),
+		T(a_pipe_that_is_paused_hears_of_what_is_held_when_it_is_not),
+		T(messages_leave_room_for_a_record),
+		T(an_end_that_is_said_is_one),
+		T(an_end_that_is_not_said_is_a_reset),
+		T(a_record_that_is_cut_is_a_reset),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

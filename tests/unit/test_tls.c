@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Layers of TLS, RP's and LP's joined back to back: who is let in, what is told to
+ * whom, and what becomes of records that are cut, changed or said twice.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ext_pair.h"
+#include "loopback.h"
+#include "mux/base/sock.h"
+#include "mux/options/key_file.h"
+#include "mux/pipe/conduit.h"
+#include "tls/tls.h"
+
+enum { ROUNDS = 20, BYTES = 1 << 20, RECORD_MORE = 22 };
+
+static struct key house[] = {
+	{ .name = "laptop", .len = 32, .secret = { 1, 2, 3 } },
+	{ .name = "phone", .len = 16, .secret = { 4, 5, 6 } },
+};
+static struct key strange[] = {
+	{ .name = "laptop", .len = 32, .secret = { 1, 2, 4 } },
+	{ .name = "nobody", .len = 32, .secret = { 1, 2, 3 } },
+};
+
+static struct {
+	struct log log;
+	struct keys rp_keys, lp_keys;
+	struct layers *rp_layers, *lp_layers;
+	struct conduit rp, lp;
+	int rp_err, lp_err;
+} here;
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&here, 0, sizeof(here));
+	log_init(&here.log, "test", LOG_ERROR);
+	here.rp_keys = (struct keys){ house, 2 };
+	here.rp_layers = tls_layers_new(&here.rp_keys, "", &here.log);
+	here.lp_layers = tls_layers_new(&here.lp_keys, "", &here.log);
+	return here.rp_layers && here.lp_layers ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (here.rp.layer)
+		conduit_close(here.rp);
+	if (here.lp.layer)
+		conduit_close(here.lp);
+	tls_layers_free(here.rp_layers);
+	tls_layers_free(here.lp_layers);
+	return 0;
+}
+
+static void join(struct key *shown)
+{
+	int fd[2];
+
+	here.lp_keys = (struct keys){ shown, 1 };
+	tcp_pair(fd);
+	sock_nodelay(fd[0]);
+	sock_nodelay(fd[1]);
+	assert_int_equal(conduit_open(&here.rp, here.rp_layers, fd[0], true), 0);
+	assert_int_equal(conduit_open(&here.lp, here.lp_layers, fd[1], false),
+			 0);
+}
+
+static void shake(struct key *shown)
+{
+	join(shown);
+	here.rp_err = here.lp_err = -EAGAIN;
+	for (int i = 0; i < ROUNDS; i++) {
+		if (here.lp_err == -EAGAIN)
+			here.lp_err = conduit_shake(here.lp);
+		if (here.rp_err == -EAGAIN)
+			here.rp_err = conduit_shake(here.rp);
+	}
+}
+
+static void each_key_of_rp_is_let_in_by_its_name(void **state)
+{
+	char got[8] = "";
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		shake(&house[i]);
+		assert_int_equal(here.rp_err, 0);
+		assert_int_equal(here.lp_err, 0);
+		assert_string_equal(here.rp.layer->name, house[i].name);
+		assert_true(conduit_say(here.lp, "hello", 6));
+		assert_int_equal(conduit_read(here.rp, got, sizeof(got)), 6);
+		assert_string_equal(got, "hello");
+		assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
+		assert_int_equal(errno, EAGAIN);
+		conduit_close(here.rp);
+		conduit_close(here.lp);
+	}
+	here.rp = here.lp = (struct conduit){ 0 };
+}
+
+static void nobody_else_is(void **state)
+{
+	static const char *const said[] = {
+		"its key is not the one of laptop here",
+		"it gave a name that no key here has",
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		shake(&strange[i]);
+		assert_int_equal(here.rp_err, -EACCES);
+		assert_int_equal(here.lp_err, -EACCES);
+		assert_string_equal(here.rp.layer->ops->why(here.rp.layer),
+				    said[i]);
+		assert_non_null(strstr(here.lp.layer->ops->why(here.lp.layer),
+				       "rp has not got this key of "));
+		conduit_close(here.rp);
+		conduit_close(here.lp);
+	}
+	here.rp = here.lp = (struct conduit){ 0 };
+}
+
+/* A ClientHello may be long, but nobody may go on for ever before it has shown a key. */
+static void a_stranger_may_not_say_much(void **state)
+{
+	static const uint8_t head[] = { 22, 3, 1, 0x3f, 0xff, 1, 0, 0x3f, 0xfb };
+	uint8_t bytes[8192] = { 0 };
+
+	(void)state;
+	join(&house[0]);
+	memcpy(bytes, head, sizeof(head));
+	assert_int_equal(send(here.lp.fd, bytes, 4000, 0), 4000);
+	assert_int_equal(conduit_shake(here.rp), -EAGAIN);
+	assert_int_equal(send(here.lp.fd, bytes + 4000, 4000, 0), 4000);
+	assert_int_equal(conduit_shake(here.rp), -EMSGSIZE);
+	assert_int_equal(recv(here.rp.fd, bytes, sizeof(bytes), 0),
+			 8000 - 4096);
+}
+
+static void what_is_no_tls_is_told_at_once(void **state)
+{
+	(void)state;
+	join(&house[0]);
+	assert_int_equal(send(here.lp.fd, "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
+	assert_int_equal(conduit_shake(here.rp), -EACCES);
+}
+
+/* A record is longer than what is in it by 22 bytes, and has 16 KiB at most. */
+static void records_are_as_long_as_is_said(void **state)
+{
+	static const size_t lens[] = { 1, 9, 1000, 16384, 16385, 65728 };
+	uint8_t *bytes = calloc(1, 65728);
+
+	(void)state;
+	shake(&house[0]);
+	for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
+		struct layer *l = here.rp.layer;
+
+		assert_int_equal(l->out_len, 0);
+		assert_int_equal(l->ops->seal(l, bytes, lens[i]), 0);
+		assert_int_equal(l->out_len, layer_len(l, lens[i]));
+		l->ops->wrote(l, l->out_len);
+	}
+	assert_int_equal(here.rp.layer->overhead, RECORD_MORE);
+	free(bytes);
+}
+
+/* What is read in small pieces is told of by what is held. */
+static void nothing_that_is_held_is_forgotten(void **state)
+{
+	uint8_t *bytes = malloc(BYTES);
+	size_t got = 0, sent = 0;
+	ssize_t n = 0;
+
+	(void)state;
+	shake(&house[0]);
+	for (size_t i = 0; i < BYTES; i++)
+		bytes[i] = (uint8_t)(i * 7 + i / 1000);
+	while (got < BYTES) {
+		uint8_t piece[1777];
+
+		if (sent < BYTES && !here.lp.layer->held && n <= 0) {
+			assert_true(conduit_say(here.rp, bytes + sent, 32768));
+			sent += 32768;
+		}
+		n = conduit_read(here.lp, piece, sizeof(piece));
+		if (n <= 0) {
+			assert_int_equal(n, -1);
+			assert_int_equal(errno, EAGAIN);
+			assert_int_equal(here.lp.layer->held, 0);
+			continue;
+		}
+		assert_memory_equal(piece, bytes + got, (size_t)n);
+		got += (size_t)n;
+	}
+	free(bytes);
+}
+
+static void an_end_is_one_when_it_was_said(void **state)
+{
+	char got[8];
+
+	(void)state;
+	shake(&house[0]);
+	assert_true(conduit_say(here.lp, "last", 4));
+	conduit_shut(here.lp);
+	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), 4);
+	assert_true(here.rp.layer->held);
+	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), 0);
+}
+
+static void an_end_inside_a_record_is_a_reset(void **state)
+{
+	struct layer *l;
+	char got[8];
+
+	(void)state;
+	shake(&house[0]);
+	l = here.lp.layer;
+	assert_int_equal(l->ops->seal(l, "whole", 5), 0);
+	assert_int_equal(send(l->fd, l->out, l->out_len - 1, 0),
+			 l->out_len - 1);
+	shutdown(l->fd, SHUT_WR);
+	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
+	assert_int_equal(errno, EAGAIN);	/* the end is not read yet */
+	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
+	assert_int_equal(errno, ECONNRESET);
+}
+
+static void send_changed(size_t at)
+{
+	struct layer *l = here.lp.layer;
+	uint8_t record[64];
+	size_t len;
+
+	assert_int_equal(l->ops->seal(l, "whole", 5), 0);
+	len = l->out_len;
+	memcpy(record, l->out, len);
+	l->ops->wrote(l, len);
+	if (at < len)
+		record[at] ^= 1;
+	assert_int_equal(send(l->fd, record, len, 0), len);
+	if (at >= len)
+		assert_int_equal(send(l->fd, record, len, 0), len);
+}
+
+static void a_record_that_is_changed_or_said_twice_is_none(void **state)
+{
+	char got[16];
+
+	(void)state;
+	shake(&house[0]);
+	send_changed(10);
+	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
+	assert_int_equal(errno, EBADMSG);
+	conduit_close(here.rp);
+	conduit_close(here.lp);
+	shake(&house[0]);
+	send_changed(SIZE_MAX);
+	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), 5);
+	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
+	assert_int_equal(errno, EBADMSG);
+}
+
+static void a_handshake_that_is_said_again_leads_nowhere(void **state)
+{
+	uint8_t first[2048], second[2048];
+	struct conduit again;
+	ssize_t n, m;
+	int fd[2];
+
+	(void)state;
+	join(&house[0]);
+	assert_int_equal(conduit_shake(here.lp), -EAGAIN);
+	n = recv(here.rp.fd, first, sizeof(first), MSG_PEEK);
+	assert_int_equal(conduit_shake(here.rp), -EAGAIN);
+	assert_int_equal(conduit_shake(here.lp), 0);
+	assert_true(conduit_say(here.lp, "HELLO", 5));
+	m = recv(here.rp.fd, second, sizeof(second), MSG_PEEK);
+	assert_int_equal(conduit_shake(here.rp), 0);
+
+	tcp_pair(fd);
+	assert_int_equal(conduit_open(&again, here.rp_layers, fd[0], true), 0);
+	assert_int_equal(send(fd[1], first, (size_t)n, 0), n);
+	assert_int_equal(conduit_shake(again), -EAGAIN);
+	assert_int_equal(send(fd[1], second, (size_t)m, 0), m);
+	assert_int_equal(conduit_shake(again), -EACCES);
+	conduit_close(again);
+	close(fd[1]);
+}
+
+/* --- whole sessions --- */
+
+static void a_session_outlives_a_pipe_with_keys_too(void **state)
+{
+	static struct pair pair;
+
+	(void)state;
+	here.rp_keys = (struct keys){ house, 1 };
+	pair_init(&pair);
+	pair.layers = here.rp_layers;
+	pair.redials = true;
+	pair_begin(&pair, PAIR_PIPES);
+	pair_connect(&pair, 0);
+	for (unsigned int i = 0; i < PAIR_PIPES; i++) {
+		pair_kill(&pair, i);
+		assert_int_equal(send(pair.conn[0].client, "alive", 6, 0), 6);
+		pair_expect(&pair, pair.conn[0].server, "alive", 6);
+		pair_settle(&pair);
+	}
+	pair_end(&pair);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(each_key_of_rp_is_let_in_by_its_name),
+		T(nobody_else_is),
+		T(a_stranger_may_not_say_much),
+		T(what_is_no_tls_is_told_at_once),
+		T(records_are_as_long_as_is_said),
+		T(nothing_that_is_held_is_forgotten),
+		T(an_end_is_one_when_it_was_said),
+		T(an_end_inside_a_record_is_a_reset),
+		T(a_record_that_is_changed_or_said_twice_is_none),
+		T(a_handshake_that_is_said_again_leads_nowhere),
+		T(a_session_outlives_a_pipe_with_keys_too),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Layers of TLS 1.3 for a process that has keys. rp takes whoever shows one of
+ * its keys; lp shows the only one that it has, and takes nobody who has not got
+ * it, too.
+ *
+ * A build without OpenSSL has the same names: TLS_BUILT tells.
+ */
+#ifndef TM3_TLS_H
+#define TM3_TLS_H
+
+#include <stddef.h>
+
+#include "../mux/pipe/conduit.h"
+
+struct keys;
+struct log;
+
+/*
+ * @keys stay the caller's, who may change them: a handshake takes those that there
+ * are. With a @keylog ("" for none) whoever has that file can read all that goes
+ * over the pipes. NULL: why was logged.
+ */
+#ifdef TM3_TLS
+enum { TLS_BUILT = 1 };
+struct layers *tls_layers_new(const struct keys *keys, const char *keylog,
+			      struct log *log);
+void tls_layers_free(struct layers *layers);
+#else
+enum { TLS_BUILT = 0 };
+static inline struct layers *tls_layers_new(const struct keys *keys,
+					    const char *keylog,
+					    struct log *log)
+{
+	(void)keys, (void)keylog, (void)log;
+	return NULL;
+}
+static inline void tls_layers_free(struct layers *layers)
+{
+	(void)layers;
+}
+#endif
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* What the two files of this room share. */
+#ifndef TM3_TLS_INSIDE_H
+#define TM3_TLS_INSIDE_H
+
+#include <openssl/ssl.h>
+#include <stdbool.h>
+
+#include "../mux/base/line_file.h"
+#include "../mux/options/key_file.h"
+#include "tls.h"
+
+enum {
+	/* What a stranger may say in all before it has shown a key. */
+	UNKNOWN_MAX = 4096,
+	IN_SIZE = 64 * 1024,
+	WHY_MAX = 160,
+};
+
+struct tls {
+	struct layers layers;
+	const struct keys *keys;
+	SSL_CTX *ctx;
+	BIO_METHOD *memory;	/* see tls_memory_new() */
+	struct key nobody;	/* that nobody has: for names that are unknown */
+	bool keylog_on;
+	struct line_file keylog;
+	uint8_t in[IN_SIZE];	/* as it comes from a socket */
+};
+
+struct tls_layer {
+	struct layer layer;
+	struct tls *tls;
+	SSL *ssl;
+	const uint8_t *in;	/* that the SSL has not taken: in tls->in, */
+	size_t in_len;
+	uint8_t *rest;		/* or here, of IN_SIZE, or NULL, */
+	bool in_rest;		/* where this is so */
+	uint8_t *out;		/* records */
+	size_t out_size, written;	/* so much of what is in it was written */
+	size_t came;		/* before the handshake was over */
+	bool over;		/* the handshake is */
+	bool shut;		/* the other end said that nothing more comes */
+	int error;		/* or what is wrong with what came, an errno */
+	char name[KEY_NAME_MAX + 1];	/* that the other end gave, or ours */
+	char why[WHY_MAX];
+};
+
+struct layer *tls_layer_new(struct layers *from, int fd, bool accepted);
+/*
+ * BIOs in memory, a layer's own. Those of OpenSSL fill with zeros what they grow by
+ * and what they give back: see decision 0017.
+ */
+BIO_METHOD *tls_memory_new(void);
+
+/* What two ends that speak of the same thing say by ALPN. */
+extern const unsigned char tls_alpn[6];
+
+#endif

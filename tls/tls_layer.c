@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One layer: an SSL over memory. What the socket has is read here and given to it;
+ * the records that it makes are written by whoever has the conduit.
+ */
+#include <errno.h>
+#include <openssl/err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../mux/base/list.h"
+#include "tls_inside.h"
+
+enum {
+	/* Of a record: header, the type that lies in it, and what proves it. */
+	RECORD_MAX = 16384,
+	RECORD_HEADER = 5,
+	RECORD_TYPE = 1,
+	RECORD_TAG = 16,
+	RECORD_MORE = RECORD_HEADER + RECORD_TYPE + RECORD_TAG,
+	/* Less than a whole one is not worth a call. */
+	READ_LEAST = RECORD_MAX + 256,
+};
+
+static struct tls_layer *layer_of(struct layer *l)
+{
+	return container_of(l, struct tls_layer, layer);
+}
+
+/* --- what the SSL sees as its socket --- */
+
+static int memory_read(BIO *bio, char *buf, size_t len, size_t *got)
+{
+	struct tls_layer *t = BIO_get_data(bio);
+
+	BIO_clear_retry_flags(bio);
+	*got = len < t->in_len ? len : t->in_len;
+	if (!*got) {
+		BIO_set_retry_read(bio);
+		return 0;
+	}
+	memcpy(buf, t->in, *got);
+	t->in += *got;
+	t->in_len -= *got;
+	return 1;
+}
+
+static int memory_write(BIO *bio, const char *buf, size_t len, size_t *took)
+{
+	struct tls_layer *t = BIO_get_data(bio);
+	size_t used = t->written + t->layer.out_len;
+	uint8_t *more;
+
+	*took = 0;
+	if (used + len > t->out_size) {
+		more = realloc(t->out, used + len);
+		if (!more)
+			return 0;
+		t->out = more;
+		t->out_size = used + len;
+	}
+	memcpy(t->out + used, buf, len);
+	t->layer.out = t->out + t->written;
+	t->layer.out_len += len;
+	*took = len;
+	return 1;
+}
+
+static long memory_ctrl(BIO *bio, int what, long number, void *where)
+{
+	(void)bio, (void)number, (void)where;
+	return what == BIO_CTRL_FLUSH;
+}
+
+static int memory_create(BIO *bio)
+{
+	BIO_set_init(bio, 1);
+	return 1;
+}
+
+BIO_METHOD *tls_memory_new(void)
+{
+	BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() |
+					  BIO_TYPE_SOURCE_SINK, "layer");
+
+	if (!method)
+		return NULL;
+	BIO_meth_set_read_ex(method, memory_read);
+	BIO_meth_set_write_ex(method, memory_write);
+	BIO_meth_set_ctrl(method, memory_ctrl);
+	BIO_meth_set_create(method, memory_create);
+	return method;
+}
+
+static void wrote(struct layer *l, size_t n)
+{
+	struct tls_layer *t = layer_of(l);
+
+	t->written += n;
+	l->out += n;
+	l->out_len -= n;
+	if (!l->out_len)
+		t->written = 0;
+}
+
+/*
+ * Up to @most bytes; the SSL has taken all of before. How many, 0 at the end, or
+ * -errno.
+ */
+static ssize_t take_in(struct tls_layer *t, size_t most)
+{
+	ssize_t n = recv(t->layer.fd, t->tls->in, most < IN_SIZE ? most : IN_SIZE,
+			 0);
+
+	if (n < 0)
+		return -errno;
+	t->in = t->tls->in;
+	t->in_len = (size_t)n;
+	t->in_rest = false;
+	return n;
+}
+
+/* The next layer that reads needs tls->in. */
+static int keep_rest(struct tls_layer *t)
+{
+	if (!t->in_len || t->in_rest)
+		return 0;
+	if (!t->rest)
+		t->rest = malloc(IN_SIZE);
+	if (!t->rest)
+		return -ENOMEM;
+	memcpy(t->rest, t->in, t->in_len);
+	t->in = t->rest;
+	t->in_rest = true;
+	return 0;
+}
+
+/* --- the handshake --- */
+
+static const char *reason(void)
+{
+	const char *text = ERR_reason_error_string(ERR_peek_error());
+
+	return text ? text : "no reason is known";
+}
+
+/* 0: both ends know that the other one has the key. */
+static int finish(struct tls_layer *t)
+{
+	const unsigned char *chosen;
+	unsigned int len;
+
+	SSL_get0_alpn_selected(t->ssl, &chosen, &len);
+	if (!SSL_session_reused(t->ssl) || !*t->name) {
+		snprintf(t->why, sizeof(t->why), "it did not show a key");
+		return -EACCES;
+	}
+	if (len + 1 != sizeof(tls_alpn) || memcmp(chosen, tls_alpn + 1, len)) {
+		snprintf(t->why, sizeof(t->why), "it does not speak of TM3 (ALPN)");
+		return -EACCES;
+	}
+	t->layer.name = t->name;
+	t->over = true;
+	return 0;
+}
+
+static int refused(struct tls_layer *t)
+{
+	int code = ERR_GET_REASON(ERR_peek_error());
+
+	if (SSL_is_server(t->ssl) && code == SSL_R_BINDER_DOES_NOT_VERIFY)
+		snprintf(t->why, sizeof(t->why), *t->name ?
+			 "its key is not the one of %s here" :
+			 "it gave a name that no key here has%s", t->name);
+	else if (code == SSL_R_TLSV1_ALERT_DECRYPT_ERROR ||
+		 code == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER)
+		snprintf(t->why, sizeof(t->why), "rp has not got this key of %s",
+			 t->name);
+	else
+		snprintf(t->why, sizeof(t->why), "TLS with a key did not come about: %s",
+			 reason());
+	return -EACCES;
+}
+
+static int shake(struct layer *l)
+{
+	struct tls_layer *t = layer_of(l);
+	ssize_t n;
+	int ok;
+
+	while (!t->over) {
+		ERR_clear_error();
+		ok = SSL_do_handshake(t->ssl);
+		if (ok == 1)
+			return keep_rest(t) ? -ENOMEM : finish(t);
+		if (SSL_get_error(t->ssl, ok) != SSL_ERROR_WANT_READ)
+			return refused(t);
+		if (t->came == UNKNOWN_MAX) {
+			snprintf(t->why, sizeof(t->why),
+				 "it said %d bytes without showing a key",
+				 UNKNOWN_MAX);
+			return -EMSGSIZE;
+		}
+		n = take_in(t, UNKNOWN_MAX - t->came);
+		if (n <= 0)
+			return n == -EAGAIN || n == -EINTR ? -EAGAIN :
+			       -ECONNRESET;
+		t->came += (size_t)n;
+	}
+	return 0;
+}
+
+static const char *why(const struct layer *l)
+{
+	return layer_of((struct layer *)(uintptr_t)l)->why;
+}
+
+/* --- in --- */
+
+/* As much as there is of @len. False: there is no whole record more, or none ever. */
+static bool open_records(struct tls_layer *t, uint8_t *buf, size_t len,
+			 size_t *got)
+{
+	size_t n;
+	int err;
+
+	while (*got < len) {
+		ERR_clear_error();
+		if (SSL_read_ex(t->ssl, buf + *got, len - *got, &n)) {
+			*got += n;
+			continue;
+		}
+		err = SSL_get_error(t->ssl, 0);
+		if (err == SSL_ERROR_ZERO_RETURN)
+			t->shut = true;
+		else if (err != SSL_ERROR_WANT_READ)
+			t->error = EBADMSG;
+		return false;
+	}
+	return true;
+}
+
+/* An end of the socket that was not said by TLS may be anybody's. */
+static void note_end(struct tls_layer *t, ssize_t n)
+{
+	if (!n)
+		t->error = ECONNRESET;
+	else if (n != -EAGAIN && n != -EINTR)
+		t->error = (int)-n;
+}
+
+static size_t held(const struct tls_layer *t)
+{
+	return (size_t)SSL_pending(t->ssl) + t->in_len;
+}
+
+static ssize_t read_tls(struct layer *l, void *buf, size_t len)
+{
+	struct tls_layer *t = layer_of(l);
+	bool drained = t->shut || t->error;
+	size_t got = 0, most;
+	ssize_t n;
+
+	while (!open_records(t, buf, len, &got)) {
+		if (drained || t->shut || t->error)
+			break;
+		most = len - got + RECORD_MORE;
+		if (most < READ_LEAST)
+			most = READ_LEAST;
+		n = take_in(t, most);
+		if (n <= 0) {
+			note_end(t, n);
+			break;
+		}
+		drained = (size_t)n < most && n < IN_SIZE;
+	}
+	if (keep_rest(t))
+		t->error = ENOMEM;
+	/* What is left may be no whole record: then it is looked at in vain, once. */
+	l->held = got == len ? held(t) : t->shut || t->error;
+	if (got || t->shut)
+		return (ssize_t)got;
+	errno = t->error ? t->error : EAGAIN;
+	return -1;
+}
+
+/* --- out --- */
+
+static int seal(struct layer *l, const void *buf, size_t len)
+{
+	struct tls_layer *t = layer_of(l);
+	size_t n;
+
+	ERR_clear_error();
+	if (!SSL_write_ex(t->ssl, buf, len, &n) || n != len)
+		return -EPROTO;
+	return 0;
+}
+
+static void shut(struct layer *l)
+{
+	struct tls_layer *t = layer_of(l);
+
+	if (!t->over || t->error)
+		return;
+	ERR_clear_error();
+	SSL_shutdown(t->ssl);
+}
+
+/* --- life --- */
+
+static void layer_free(struct layer *l)
+{
+	struct tls_layer *t = layer_of(l);
+
+	SSL_free(t->ssl);
+	free(t->rest);
+	free(t->out);
+	free(t);
+}
+
+static const struct layer_ops ops = {
+	.shake = shake,
+	.read = read_tls,
+	.seal = seal,
+	.wrote = wrote,
+	.shut = shut,
+	.why = why,
+	.free = layer_free,
+};
+
+static int make_ssl(struct tls_layer *t, bool accepted)
+{
+	BIO *bio = BIO_new(t->tls->memory);
+
+	t->ssl = SSL_new(t->tls->ctx);
+	if (!t->ssl || !bio) {
+		SSL_free(t->ssl);
+		BIO_free(bio);
+		return -ENOMEM;
+	}
+	BIO_set_data(bio, t);
+	SSL_set_bio(t->ssl, bio, bio);
+	SSL_set_app_data(t->ssl, t);
+	if (!accepted) {
+		SSL_set_connect_state(t->ssl);
+		return 0;
+	}
+	SSL_set_accept_state(t->ssl);
+	/* A server that would verify certificates takes no key without it. */
+	if (SSL_set_session_id_context(t->ssl, tls_alpn + 1,
+				       sizeof(tls_alpn) - 1))
+		return 0;
+	SSL_free(t->ssl);
+	return -ENOMEM;
+}
+
+struct layer *tls_layer_new(struct layers *from, int fd, bool accepted)
+{
+	struct tls_layer *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->tls = container_of(from, struct tls, layers);
+	t->layer = (struct layer){
+		.ops = &ops, .fd = fd, .overhead = RECORD_MORE,
+		.record = RECORD_MAX,
+	};
+	if (!make_ssl(t, accepted))
+		return &t->layer;
+	free(t);
+	return NULL;
+}
