@@ -21,6 +21,7 @@ const char *conn_end_name(enum conn_end end)
 		[CONN_END_PROTOCOL] = "protocol",
 		[CONN_END_SESSION] = "session-lost",
 		[CONN_END_SHUTDOWN] = "shutdown",
+		[CONN_END_IDLE] = "idle",
 	};
 
 	return name[end];
