@@ -383,6 +383,33 @@ int sock_tcp(int family)
 	return fd < 0 ? -errno : fd;
 }
 
+int sock_udp(int family)
+{
+	int fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (family == AF_INET6)
+		set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+	return fd;
+}
+
+int sock_bound_udp(const struct sockaddr_storage *addr)
+{
+	int fd = sock_udp(addr->ss_family);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	if (addr->ss_family == AF_INET6)
+		set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	if (!bind(fd, (const struct sockaddr *)addr, addr_size(addr)))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
 int sock_connect(int fd, const struct sockaddr_storage *to)
 {
 	int err;
