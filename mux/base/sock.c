@@ -383,6 +383,12 @@ int sock_tcp(int family)
 	return fd < 0 ? -errno : fd;
 }
 
+/*
+ * What comes while the loop is busy with others. The kernel's own 208 KiB overflowed on a
+ * busy machine at 100 Mbit/s in packets of 1,200 bytes.
+ */
+enum { UDP_BUFFER = 1 << 20 };
+
 int sock_udp(int family)
 {
 	int fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -391,6 +397,7 @@ int sock_udp(int family)
 		return -errno;
 	if (family == AF_INET6)
 		set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+	set_int(fd, SOL_SOCKET, SO_RCVBUF, UDP_BUFFER);
 	return fd;
 }
 
