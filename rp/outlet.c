@@ -376,7 +376,7 @@ static struct known *learn(struct outlet *o, const struct destination *to)
 	if (o->nnames == OUTLET_NAMES)
 		forget(list_first(&o->names, struct known, member));
 	k->outlet = o;
-	k->name = *to;
+	k->name = destination_copy(to);	/* a connection's is no whole one */
 	datagrams_init(&k->held);
 	list_add_tail(&o->names, &k->member);
 	o->nnames++;
