@@ -436,7 +436,7 @@ def test_port_in_use(box: Namespace, tmp_path: Path) -> None:
     with udp(box) as taken:
         taken.bind(("127.0.0.1", 7000))
         options = ("--forward", "udp:7000:127.0.0.1:9")
-        with local_proxy(box, tmp_path, *options, ready="cannot take datagrams", status=1):
+        with local_proxy(box, tmp_path, *options, ready="cannot take datagrams", status=2):
             pass
 
 
