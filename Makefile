@@ -345,6 +345,9 @@ $(FUZZ)/obj/%.o: %.c Makefile
 	$(Q)echo "  CC    $@"
 	$(Q)$(FUZZ_CC) -O1 -g $(TM3_CFLAGS) $(FUZZ_SANITIZE) -I. -MMD -MP -c -o $@ $<
 
+# What a target needs besides mux.
+$(FUZZ)/fuzz_socks_udp: $(FUZZ)/obj/lp/socks_udp.o $(FUZZ)/obj/lp/target.o
+
 $(FUZZ)/libmux.a: $(MUX_SRC:%.c=$(FUZZ)/obj/%.o)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^

@@ -16,6 +16,7 @@
 #include "../mux/conn/conn.h"
 #include "../mux/settings/settings.h"
 #include "../mux/wire/wire_ext.h"
+#include "association.h"
 #include "proxy.h"
 #include "socks.h"
 #include "target.h"
@@ -26,6 +27,8 @@ struct handshakes {
 	struct list waiting;	/* for a name, or for rp */
 	unsigned int count;
 	int64_t said_at;	/* that there are too many; 0 never */
+	int64_t refused_at;	/* that UDP was refused; 0 never */
+	struct associations *associations;
 };
 
 struct handshake {
@@ -197,6 +200,48 @@ static void relay(struct handshake *h, const struct destination *to)
 		sock_reset(fd);
 }
 
+/* --- UDP --- */
+
+static void refuse_udp(struct handshake *h)
+{
+	struct proxy *p = h->all->proxy;
+
+	if (seldom(&h->all->refused_at, p->loop))
+		log_warn(p->log, "refused a SOCKS5 UDP ASSOCIATE: %s",
+			 proxy_no_flows(p));
+	decline(h, SOCKS_NO_COMMAND);
+}
+
+static void associate(struct handshake *h)
+{
+	int err = proxy_ready(h->all->proxy);
+	struct association *a;
+	struct destination at;
+
+	if (err) {
+		decline(h, reply_to(err));
+		return;
+	}
+	if (!proxy_carries_flows(h->all->proxy)) {
+		refuse_udp(h);
+		return;
+	}
+	a = association_new(h->all->associations, h->fd, &h->socks.to);
+	if (!a) {
+		decline(h, SOCKS_FAILURE);
+		return;
+	}
+	at = target_of(association_addr(a));
+	socks_grant(&h->socks, &at);
+	if (say(h)) {
+		association_free(a);
+		drop(h);
+		return;
+	}
+	leave(h);
+	association_start(a);
+}
+
 /* --- names --- */
 
 /* Is it the name that has no address, or is it this machine that failed? */
@@ -271,6 +316,9 @@ static bool act(struct handshake *h, enum socks_verdict verdict)
 			look_up(h);
 		else
 			relay(h, &h->socks.to);
+		return false;
+	case SOCKS_ASSOCIATE:
+		associate(h);
 		return false;
 	case SOCKS_REFUSE:
 		close_down(h);
@@ -398,8 +446,12 @@ struct handshakes *handshakes_new(struct proxy *p,
 	hs->proxy = p;
 	list_init(&hs->talking);
 	list_init(&hs->waiting);
-	if (proxy_listen(p, addr, len, accepted, hs, &purpose))
+	hs->associations = associations_new(p);
+	if (!hs->associations)
+		log_error(p->log, "no memory for --socks");
+	else if (proxy_listen(p, addr, len, accepted, hs, &purpose))
 		return hs;
+	associations_free(hs->associations);
 	free(hs);
 	return NULL;
 }
@@ -417,6 +469,7 @@ void handshakes_free(struct handshakes *hs)
 	handshakes_drop_waiting(hs);
 	while (!list_empty(&hs->talking))
 		drop(list_first(&hs->talking, struct handshake, member));
+	associations_free(hs->associations);
 	free(hs);
 }
 
@@ -424,4 +477,5 @@ void handshakes_print(const struct handshakes *hs, FILE *out)
 {
 	if (hs->count)
 		fprintf(out, "SOCKS5 handshakes: %u\n", hs->count);
+	associations_print(hs->associations, out);
 }

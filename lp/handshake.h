@@ -12,6 +12,8 @@
  *			would send a reset that may overtake the
  *			answer
  *
+ * Who asked for UDP ASSOCIATE is association.h's from the answer on.
+ *
  * Without --socks-reply late success is told before anything is known of the
  * destination: connections open without waiting.
  */

@@ -18,10 +18,12 @@ static const struct option_spec own_options[] = {
 	  "take connections that the kernel redirects here; may be given "
 	  "again, as with [::1]:6003 for IPv6 (default 127.0.0.1:6003)" },
 	{ "socks", "[ADDR:]PORT|off",
-	  "take SOCKS5 CONNECT, names included (default 127.0.0.1:1080)" },
-	{ "forward", "[ADDR:]PORT:HOST:PORT",
+	  "take SOCKS5 CONNECT and, in the extension, UDP ASSOCIATE, names "
+	  "included (default 127.0.0.1:1080)" },
+	{ "forward", "[udp:][ADDR:]PORT:HOST:PORT",
 	  "relay what connects to ADDR (default 127.0.0.1) and PORT to HOST "
-	  "and its PORT; may be given again" },
+	  "and its PORT; with udp: what is sent there in datagrams, in the "
+	  "extension; may be given again" },
 	{ "extend", "auto|always|never",
 	  "whether to speak the extension: auto asks rp at each session, and "
 	  "takes the baseline where rp does not speak it (default auto)" },
@@ -126,7 +128,7 @@ static int add_rule(struct options *o, const char *value, char *why,
 		return 0;
 	}
 	return refuse(why, why_len,
-		      "--forward: '%s' is not [ADDR:]PORT:HOST:PORT (such as "
+		      "--forward: '%s' is not [udp:][ADDR:]PORT:HOST:PORT (such as "
 		      "8080:example.org:80): %s", value, reason);
 }
 
@@ -187,9 +189,32 @@ static int set_own(void *options, const char *name, const char *value,
 	return set_word(o, name, value, why, why_len);
 }
 
+/* Names of datagrams are looked up by rp alone. */
+static int check_udp(const struct options *o, char *why, size_t why_len)
+{
+	unsigned int i;
+
+	for (i = 0; i < o->nrules; i++) {
+		const struct rule *r = &o->rules[i];
+
+		if (r->udp && o->dial.extend == EXTEND_NEVER)
+			return refuse(why, why_len,
+				      "--forward: udp: needs the extension, and "
+				      "it is not spoken here (--extend)");
+		if (r->udp && o->names_here &&
+		    r->dst.kind == DESTINATION_NAME)
+			return refuse(why, why_len,
+				      "--forward: udp: to the name %s does not "
+				      "go with --names lp", r->to.host);
+	}
+	return 0;
+}
+
 /* What does not go together, once all is known. */
 static int check(const struct options *o, char *why, size_t why_len)
 {
+	if (check_udp(o, why, why_len))
+		return -1;
 	if (o->settings.max_conns > WIRE_ID_LP_MAX)
 		return refuse(why, why_len,
 			      "--max-conns: '%u' is not a whole number from 1 "

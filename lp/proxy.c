@@ -11,6 +11,7 @@
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
 #include "../mux/conn/conn.h"
+#include "../mux/session/flow.h"
 #include "../mux/session/greeting.h"
 #include "../mux/session/session.h"
 #include "../mux/wire/wire.h"
@@ -20,6 +21,7 @@
 #include "options.h"
 #include "origin.h"
 #include "redirect.h"
+#include "udp_forward.h"
 
 enum { RESOLVER_THREADS = 8 };
 
@@ -226,6 +228,32 @@ int proxy_open(struct proxy *p, int fd, const struct destination *to)
 	return err;
 }
 
+bool proxy_carries_flows(const struct proxy *p)
+{
+	return is_up(p) && session_carries_flows(p->session);
+}
+
+struct flow *proxy_open_flow(struct proxy *p, const struct destination *to,
+			     const struct flow_ops *ops, void *owner)
+{
+	struct flow *f = proxy_carries_flows(p) ?
+		flow_open(p->session, to, ops, owner) : NULL;
+
+	update_room(p);
+	return f;
+}
+
+const char *proxy_no_flows(const struct proxy *p)
+{
+	if (!is_up(p))
+		return "there are no pipes";
+	if (!session_is_extended(p->session))
+		return "rp was reached by the baseline, which carries TCP alone";
+	if (!session_carries_flows(p->session))
+		return "this rp does not carry UDP: it is an older one, or has --udp off";
+	return "there are as many connections and flows as there may be";
+}
+
 bool proxy_can_ask(const struct proxy *p)
 {
 	return p->options->late_reply && is_up(p) &&
@@ -299,6 +327,23 @@ static void announce(const struct proxy *p, const struct way_in_open *way)
 			 purpose->option, text);
 }
 
+static bool start_forward(struct proxy *p, const struct rule *rule)
+{
+	if (rule->udp) {
+		struct udp_forward *f = udp_forward_new(p, rule);
+
+		if (f)
+			p->udp_forwards[p->nudp_forwards++] = f;
+		return f;
+	} else {
+		struct forward *f = forward_new(p, rule);
+
+		if (f)
+			p->forwards[p->nforwards++] = f;
+		return f;
+	}
+}
+
 static bool listen_all(struct proxy *p)
 {
 	const struct options *o = p->options;
@@ -315,11 +360,8 @@ static bool listen_all(struct proxy *p)
 			return false;
 	}
 	for (i = 0; i < o->nrules; i++) {
-		struct forward *f = forward_new(p, &o->rules[i]);
-
-		if (!f)
+		if (!start_forward(p, &o->rules[i]))
 			return false;
-		p->forwards[p->nforwards++] = f;
 	}
 	return true;
 }
@@ -357,6 +399,8 @@ static void close_ways_in(struct proxy *p)
 	p->socks = NULL;
 	while (p->nforwards)
 		forward_free(p->forwards[--p->nforwards]);
+	while (p->nudp_forwards)
+		udp_forward_free(p->udp_forwards[--p->nudp_forwards]);
 }
 
 /* --- from start to end --- */
@@ -367,6 +411,8 @@ void proxy_start(struct proxy *p)
 
 	for (i = 0; i < p->nways_in; i++)
 		announce(p, &p->ways_in[i]);
+	for (i = 0; i < p->nudp_forwards; i++)
+		udp_forward_announce(p->udp_forwards[i]);
 	dialer_start(p->dialer);
 }
 
@@ -398,6 +444,8 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 	p->ways_in = calloc(options->nredirects + options->nrules + 1,
 			    sizeof(struct way_in_open));
 	p->forwards = calloc(options->nrules + 1, sizeof(struct forward *));
+	p->udp_forwards = calloc(options->nrules + 1,
+				 sizeof(struct udp_forward *));
 	p->names = resolver_new(p->loop, RESOLVER_THREADS);
 	err = joiner_init(&p->joiner, p->loop, p->log,
 			  &options->settings.transports, options->dial.pipes,
@@ -405,7 +453,8 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 	host_open(&p->host, p->loop, p->log, roamed);
 	dial.layers = engine->layers;
 	p->dialer = dialer_new(p->loop, p->log, &dial, &dialer_ops, p);
-	if (p->ways_in && p->forwards && p->names && p->dialer && !err)
+	if (p->ways_in && p->forwards && p->udp_forwards && p->names &&
+	    p->dialer && !err)
 		return p;
 	proxy_free(p);
 	return NULL;
@@ -422,6 +471,7 @@ void proxy_free(struct proxy *p)
 	resolver_free(p->names);
 	free(p->ways_in);
 	free(p->forwards);
+	free(p->udp_forwards);
 	free(p);
 }
 
@@ -439,6 +489,8 @@ void proxy_print(struct proxy *p, FILE *out)
 		handshakes_print(p->socks, out);
 	for (i = 0; i < p->nforwards; i++)
 		forward_print(p->forwards[i], out);
+	for (i = 0; i < p->nudp_forwards; i++)
+		udp_forward_print(p->udp_forwards[i], out);
 	if (p->session)
 		session_print(p->session, out);
 }

@@ -5,7 +5,7 @@
  * session of the extension that lacks pipes gets them from the joiner.
  *
  * A way in takes a connection, finds out where it wants, and hands it over with
- * proxy_open(). While there is no session nobody waits: connections are reset,
+ * proxy_open(). Datagrams go by proxy_open_flow(). While there is no session nobody waits: connections are reset,
  * or told so where the way in has words for it.
  */
 #ifndef TM3_PROXY_H
@@ -25,6 +25,8 @@
 struct conn;
 struct dialer;
 struct engine;
+struct flow;
+struct flow_ops;
 struct forward;
 struct handshakes;
 struct log;
@@ -32,6 +34,7 @@ struct loop;
 struct options;
 struct resolver;
 struct session;
+struct udp_forward;
 
 /* What an address is listened on for, in the words of the log. */
 struct purpose {
@@ -68,6 +71,8 @@ struct proxy {
 	struct handshakes *socks;	/* or NULL */
 	struct forward **forwards;
 	unsigned int nforwards;
+	struct udp_forward **udp_forwards;
+	unsigned int nudp_forwards;
 };
 
 struct proxy *proxy_new(struct engine *engine, const struct options *options);
@@ -115,6 +120,14 @@ int proxy_family(const struct proxy *p);
  * caller's.
  */
 int proxy_open(struct proxy *p, int fd, const struct destination *to);
+
+/* Does rp carry flows of datagrams? */
+bool proxy_carries_flows(const struct proxy *p);
+/* As flow_open(). NULL: there is no room, or proxy_no_flows() tells why. */
+struct flow *proxy_open_flow(struct proxy *p, const struct destination *to,
+			     const struct flow_ops *ops, void *owner);
+/* Why there is no flow, for the log. */
+const char *proxy_no_flows(const struct proxy *p);
 
 /*
  * Shall SOCKS5 be answered when rp has, and can rp be asked? Then proxy_ask() opens

@@ -67,11 +67,13 @@ static int destination_set(struct rule *r, const char *text, char *why,
 
 int rule_parse(struct rule *r, const char *text, char *why, size_t why_len)
 {
-	const char *end = text + strlen(text);
-	const char *port = colon_before(text, end);
-	const char *host = NULL;
+	bool udp = !strncmp(text, "udp:", 4);
+	const char *port, *host = NULL;
 
 	memset(r, 0, sizeof(*r));
+	r->udp = udp;
+	text += udp ? 4 : 0;
+	port = colon_before(text, text + strlen(text));
 	if (port && port > text && port[-1] == ']') {
 		host = port - 1;
 		while (host > text && *host != '[')

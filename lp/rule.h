@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What --forward is told: "[ADDR:]PORT:HOST:PORT". Only text and addresses; the
+ * What --forward is told: "[udp:][ADDR:]PORT:HOST:PORT". Only text and addresses; the
  * sockets are forward's.
  */
 #ifndef TM3_RULE_H
 #define TM3_RULE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 
@@ -13,6 +14,7 @@
 #include "endpoint.h"
 
 struct rule {
+	bool udp;			/* datagrams, not connections */
 	struct sockaddr_storage addr;	/* where LP listens */
 	socklen_t addr_len;
 	struct endpoint to;

@@ -6,8 +6,8 @@
 #include "../mux/wire/wire_ext.h"
 #include "target.h"
 
-enum { VERSION = 5, NO_AUTHENTICATION = 0, NO_METHOD = 0xFF, CONNECT = 1 };
-enum { TYPE_IPV4 = 1, TYPE_NAME = 3, TYPE_IPV6 = 4 };
+enum { VERSION = 5, NO_AUTHENTICATION = 0, NO_METHOD = 0xFF };
+enum { CONNECT = 1, UDP_ASSOCIATE = 3 };
 
 /* The pieces, in the order they come. */
 enum state {
@@ -37,13 +37,34 @@ size_t socks_need(const struct socks *s)
 	return (size_t)(s->need - s->have);
 }
 
-void socks_answer(struct socks *s, enum socks_reply reply)
+static void answer(struct socks *s, enum socks_reply reply,
+		   const struct destination *at)
 {
-	memset(s->out, 0, sizeof(s->out));
+	uint8_t *out = s->out + 4;
+
 	s->out[0] = VERSION;
 	s->out[1] = (uint8_t)reply;
-	s->out[3] = TYPE_IPV4;
-	s->out_len = SOCKS_REPLY_SIZE;
+	s->out[2] = 0;
+	s->out[3] = at->kind == DESTINATION_IPV6 ? SOCKS_TYPE_IPV6 :
+						   SOCKS_TYPE_IPV4;
+	memcpy(out, at->bytes, at->len);
+	out += at->len;
+	*out++ = (uint8_t)(at->port >> 8);
+	*out++ = (uint8_t)at->port;
+	s->out_len = (uint8_t)(out - s->out);
+}
+
+void socks_answer(struct socks *s, enum socks_reply reply)
+{
+	const struct destination nowhere = destination_ipv4((uint8_t[4]){ 0 },
+							    0);
+
+	answer(s, reply, &nowhere);
+}
+
+void socks_grant(struct socks *s, const struct destination *at)
+{
+	answer(s, SOCKS_SUCCEEDED, at);
 }
 
 /* There is no word for a limit; and a name that is not found has no host. */
@@ -120,17 +141,18 @@ static enum socks_verdict take_request(struct socks *s)
 	s->command = s->in[1];
 	s->address_type = s->in[3];
 	switch (s->address_type) {
-	case TYPE_IPV4:
+	case SOCKS_TYPE_IPV4:
 		expect(s, ADDRESS, 4 + 2);
 		return SOCKS_MORE;
-	case TYPE_IPV6:
+	case SOCKS_TYPE_IPV6:
 		expect(s, ADDRESS, 16 + 2);
 		return SOCKS_MORE;
-	case TYPE_NAME:
+	case SOCKS_TYPE_NAME:
 		expect(s, NAME_LENGTH, 1);
 		return SOCKS_MORE;
 	default:
-		return refuse(s, s->command == CONNECT ?
+		return refuse(s, s->command == CONNECT ||
+				 s->command == UDP_ASSOCIATE ?
 			      SOCKS_NO_ADDRESS_TYPE : SOCKS_NO_COMMAND);
 	}
 }
@@ -145,9 +167,9 @@ static struct destination destination(const struct socks *s, size_t len,
 				      uint16_t port)
 {
 	switch (s->address_type) {
-	case TYPE_IPV4:
+	case SOCKS_TYPE_IPV4:
 		return destination_ipv4(s->in, port);
-	case TYPE_IPV6:
+	case SOCKS_TYPE_IPV6:
 		return target_ipv6(s->in, port);
 	default:
 		return destination_name((const char *)s->in, len, port);
@@ -160,9 +182,14 @@ static enum socks_verdict take_address(struct socks *s)
 	size_t len = s->need - 2u;
 	uint16_t port = (uint16_t)(s->in[len] << 8 | s->in[len + 1]);
 
-	if (s->command != CONNECT)
+	if (s->command != CONNECT && s->command != UDP_ASSOCIATE)
 		return refuse(s, SOCKS_NO_COMMAND);
 	s->to = destination(s, len, port);
+	if (s->command == UDP_ASSOCIATE) {
+		s->to.port = port;
+		expect(s, DONE, 0);
+		return SOCKS_ASSOCIATE;
+	}
 	if (s->to.kind == DESTINATION_NONE)
 		return refuse(s, SOCKS_HOST_UNREACHABLE);
 	expect(s, DONE, 0);

@@ -7,7 +7,8 @@
  * read more, so that what the application sends behind its request stays in the
  * socket for the engine.
  *
- * Only "no authentication" and CONNECT are served.
+ * Only "no authentication", and CONNECT and UDP ASSOCIATE are served. What an association's
+ * datagrams look like is in socks_udp.h.
  */
 #ifndef TM3_SOCKS_H
 #define TM3_SOCKS_H
@@ -34,13 +35,17 @@ enum socks_verdict {
 	SOCKS_MORE,		/* read on */
 	SOCKS_SAY,		/* send socks->out, then read on */
 	SOCKS_REQUEST,		/* a CONNECT: see the fields */
+	SOCKS_ASSOCIATE,	/* a UDP ASSOCIATE; to: where it will send from, or
+				 * port 0: it does not say */
 	SOCKS_REFUSE,		/* send socks->out, then close */
 	SOCKS_GARBAGE,		/* not SOCKS5: close */
 };
 
+enum { SOCKS_TYPE_IPV4 = 1, SOCKS_TYPE_NAME = 3, SOCKS_TYPE_IPV6 = 4 };
+
 enum {
 	SOCKS_PIECE_MAX = 257,	/* a name of 255 and its port */
-	SOCKS_REPLY_SIZE = 10,
+	SOCKS_REPLY_MAX = 22,	/* with an IPv6 address */
 };
 
 struct socks {
@@ -49,7 +54,7 @@ struct socks {
 	uint8_t address_type;
 	uint16_t need, have;	/* of the piece that is being read */
 	uint8_t in[SOCKS_PIECE_MAX];
-	uint8_t out[SOCKS_REPLY_SIZE];
+	uint8_t out[SOCKS_REPLY_MAX];
 	uint8_t out_len;
 
 	struct destination to;	/* the request */
@@ -66,6 +71,9 @@ enum socks_verdict socks_take(struct socks *s, const uint8_t *data,
 
 /* Fills socks->out with the answer to the request, bound to 0.0.0.0:0. */
 void socks_answer(struct socks *s, enum socks_reply reply);
+
+/* The same, granted, and bound to @at, an address. */
+void socks_grant(struct socks *s, const struct destination *at);
 
 /* What rp answered to an OPEN (enum wire_synack_result), in SOCKS5's words. */
 enum socks_reply socks_reply_to(uint8_t result);

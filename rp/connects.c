@@ -137,6 +137,17 @@ static bool may_use(const struct connector *c, int fd)
 	       c->sockets <= limit - limit / 4;
 }
 
+int connector_udp(const struct connector *c, int family)
+{
+	int fd = sock_udp(family);
+
+	if (fd >= 0 && !may_use(c, fd)) {
+		close(fd);
+		return -EMFILE;
+	}
+	return fd;
+}
+
 int connector_dial(const struct connector *c, const struct sockaddr_storage *to)
 {
 	int fd = sock_tcp(to->ss_family);

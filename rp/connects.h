@@ -83,6 +83,8 @@ void connector_moved(struct connector *c, struct conn *conn, int from);
 /* For calls. A socket on its way to @to, or -errno. */
 int connector_dial(const struct connector *c,
 		   const struct sockaddr_storage *to);
+/* A socket for datagrams, which counts in c->sockets once it is used; or -errno. */
+int connector_udp(const struct connector *c, int family);
 /* @fd is on its way to where @conn wants, or there. */
 void connector_connected(struct connector *c, struct conn *conn, int fd);
 /* It cannot be reached, for the reason @err, an errno. */

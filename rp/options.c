@@ -53,6 +53,8 @@ static const struct option_spec own_options[] = {
 	{ "resume", "SECONDS",
 	  "extension: how long a session without pipes is kept, four of an "
 	  "address at most; 0: not at all (default 120)" },
+	{ "udp", "on|off",
+	  "extension: whether datagrams of UDP are carried, too (default on)" },
 	{ "max-memory", "MIB",
 	  "an older name of --memory; one address may hold half of it" },
 	{ NULL, NULL, NULL },
@@ -204,6 +206,15 @@ static int set_resume(struct options *o, const char *value, char *why,
 	return 0;
 }
 
+static int set_udp(struct options *o, const char *value, char *why,
+		   size_t why_len)
+{
+	o->settings.udp = !strcmp(value, "on");
+	if (o->settings.udp || !strcmp(value, "off"))
+		return 0;
+	return refuse(why, why_len, "--udp: '%s' is neither on nor off", value);
+}
+
 static int set_own(void *options, const char *name, const char *value,
 		   char *why, size_t why_len)
 {
@@ -224,6 +235,8 @@ static int set_own(void *options, const char *name, const char *value,
 	if (!strcmp(name, "max-memory"))
 		return settings_set_memory(&o->settings, name, value, why,
 					   why_len);
+	if (!strcmp(name, "udp"))
+		return set_udp(o, value, why, why_len);
 	if (!strcmp(name, "resume"))
 		return set_resume(o, value, why, why_len);
 	if (!strcmp(name, "max-connects"))

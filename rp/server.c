@@ -17,6 +17,7 @@
 #include "../mux/settings/refusal.h"
 #include "access.h"
 #include "listening.h"
+#include "outlet.h"
 
 /* Pipes that one local proxy dials at once come within so much time, or not at all. */
 enum { BURST_S = 5 };
@@ -32,6 +33,7 @@ struct guest {
 	struct sockaddr_storage peer;
 	struct key key;		/* whose it is; the name is "": pipes have none */
 	struct connector connector;
+	struct outlets outlets;
 	struct quota_share share;
 	int64_t began_at;
 };
@@ -54,6 +56,13 @@ static void server_open_conn(struct session *s, struct conn *c)
 	connector_add(&guest->connector, c);
 }
 
+static void server_open_flow(struct session *s, struct conn *c)
+{
+	struct guest *guest = session_owner(s);
+
+	outlet_open(&guest->outlets, c);
+}
+
 static void server_moved(struct session *s, struct conn *c, int from)
 {
 	struct guest *guest = session_owner(s);
@@ -71,6 +80,7 @@ static void finish_if_done(struct server *s)
 
 static void guest_free(struct guest *guest)
 {
+	outlets_fini(&guest->outlets);
 	connector_fini(&guest->connector);
 	quota_drop(&guest->server->quota, &guest->share);
 	guest->server->sessions--;
@@ -133,6 +143,7 @@ static void server_alone(struct session *session)
 
 static const struct session_role role = {
 	.open = server_open_conn,
+	.open_flow = server_open_flow,
 	.moved = server_moved,
 	.alone = server_alone,
 	.ended = server_ended,
@@ -199,6 +210,7 @@ static struct guest *guest_new(struct server *s,
 	guest->peer = *peer;
 	connector_init(&guest->connector, &s->connects,
 		       host_has(&s->host, peer));
+	outlets_init(&guest->outlets, &guest->connector, s->connects.names);
 	guest->began_at = loop_clock();
 	if (quota_take(&s->quota, &guest->share, peer)) {
 		free(guest);

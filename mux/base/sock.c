@@ -383,6 +383,40 @@ int sock_tcp(int family)
 	return fd < 0 ? -errno : fd;
 }
 
+/*
+ * What comes while the loop is busy with others. The kernel's own 208 KiB overflowed on a
+ * busy machine at 100 Mbit/s in packets of 1,200 bytes.
+ */
+enum { UDP_BUFFER = 1 << 20 };
+
+int sock_udp(int family)
+{
+	int fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (family == AF_INET6)
+		set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+	set_int(fd, SOL_SOCKET, SO_RCVBUF, UDP_BUFFER);
+	return fd;
+}
+
+int sock_bound_udp(const struct sockaddr_storage *addr)
+{
+	int fd = sock_udp(addr->ss_family);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	if (addr->ss_family == AF_INET6)
+		set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	if (!bind(fd, (const struct sockaddr *)addr, addr_size(addr)))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
 int sock_connect(int fd, const struct sockaddr_storage *to)
 {
 	int err;

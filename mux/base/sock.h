@@ -76,6 +76,10 @@ int sock_address(int fd, struct sockaddr_storage *addr);
 
 /* A TCP socket, non-blocking and close-on-exec; or -errno. */
 int sock_tcp(int family);
+/* The same for UDP; one of AF_INET6 takes IPv4 wrapped into IPv6, too. */
+int sock_udp(int family);
+/* One bound to @addr, and for its family alone; or -errno. */
+int sock_bound_udp(const struct sockaddr_storage *addr);
 /* Binds @fd and listens. Returns @fd, or -errno after it closed @fd. */
 int sock_listen(int fd, const struct sockaddr_storage *addr, socklen_t len);
 

@@ -87,9 +87,11 @@ static void frame_open(struct conn *c, struct run *run)
 		.number = use_send(&ch->use, USE_OPEN),
 		.open = {
 			.id = c->id,
-			.protocol = WIRE_PROTOCOL_TCP,
+			.protocol = c->flow ? WIRE_PROTOCOL_UDP :
+					      WIRE_PROTOCOL_TCP,
 			.to = destination_copy(c->dst),
-			.window = (uint32_t)channel_promised(ch),
+			.window = c->flow ? 0 :
+				  (uint32_t)channel_promised(ch),
 		},
 	};
 
@@ -103,6 +105,7 @@ static enum wire_synack_result result_of(const struct conn *c)
 	case CONN_END_NONE:
 	case CONN_END_PEER_FIN:
 	case CONN_END_PEER_RESET:
+	case CONN_END_IDLE:
 		return WIRE_SYNACK_CONNECTED;
 	case CONN_END_REFUSED:
 		return WIRE_SYNACK_REFUSED;

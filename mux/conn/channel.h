@@ -38,6 +38,8 @@ struct channel {
 	uint64_t early;		/* bytes of this use that count in the pool */
 	struct list waits;	/* in pool->waiters */
 	struct list spare;	/* the owner's, of ids for use again */
+	bool flow_had_it;	/* so it has to rest, */
+	int64_t rests_until;	/* by the owner's clock */
 
 	/* The owner's: what it lets the other end send. */
 	struct list window_due;	/* of those whose WINDOW is to be sent */

@@ -308,6 +308,8 @@ void conn_fin_framed(struct conn *c, enum wire_reason reason)
 		return;
 	if (reason == WIRE_REASON_RST)
 		conn_reset_socket(c);
+	else if (c->flow)
+		conn_close_socket(c);
 	else
 		drain(c);
 }
@@ -488,6 +490,7 @@ void conn_free(struct conn *c)
 	bytes_clear(&c->queue);
 	reorder_fini(&c->reorder);
 	free(c->delays);
+	free(c->flow);
 	forget_destination(c);
 	free(c);
 }
@@ -523,6 +526,20 @@ int conn_attach(struct conn *c, int fd)
 
 void conn_ask(struct conn *c)
 {
+	set_ready(c);
+}
+
+void conn_end(struct conn *c, enum conn_end why)
+{
+	if (c->over || c->fin_pending || c->out_ended)
+		return;
+	if (c->syn_pending) {	/* nobody to tell */
+		conn_abort(c, why);
+		return;
+	}
+	if (c->end == CONN_END_NONE)
+		c->end = (uint8_t)why;
+	c->fin_pending = c->speech->no_more;
 	set_ready(c);
 }
 

@@ -21,6 +21,9 @@
  *			the last acknowledgement, LINGER_MS at most
  *	CONN_CLOSED	no socket any more
  *
+ * A flow of datagrams (conn->flow) is a connection that never has a socket: it stays in
+ * CONN_WAIT until it is closed, and only opens, answers and ends by its numbers.
+ *
  * The pipes' side ends once: conn->over. Then nothing is read or delivered any
  * more; only what is queued still goes out. Baseline knows no half-open
  * connections, so a FIN in either direction is its end. In the extension each
@@ -50,6 +53,7 @@
 
 struct channel;
 struct conn;
+struct flow;
 struct hist;
 struct run;
 
@@ -79,6 +83,7 @@ enum conn_end {
 	CONN_END_PROTOCOL,
 	CONN_END_SESSION,
 	CONN_END_SHUTDOWN,
+	CONN_END_IDLE,
 };
 
 struct conn_ops {
@@ -175,6 +180,7 @@ struct conn {
 	bool in_turn : 1;	/* the scheduler's */
 
 	struct channel *channel;	/* in the extension: its id's */
+	struct flow *flow;	/* it is one of datagrams; freed with it */
 	const struct destination *dst;	/* kept, see conn_set_destination() */
 	void *asker;		/* the proxy's: who waits for its connect(), or
 				 * called session_ask() */
@@ -218,8 +224,13 @@ int conn_attach(struct conn *c, int fd);
 int conn_await_connect(struct conn *c, int64_t timeout_ns);
 int conn_connecting(struct conn *c, int fd, int64_t timeout_ns);
 
-/* Its SYN or OPEN goes now, and its socket is still to come. */
+/*
+ * Its SYN or OPEN goes now, and its socket is still to come; or the answer to an OPEN,
+ * where it is to have no socket.
+ */
 void conn_ask(struct conn *c);
+/* One without a socket ends in order, for its part. */
+void conn_end(struct conn *c, enum conn_end why);
 
 /*
  * Frame what it has for the pipes into @run (empty): the SYN, then bytes read

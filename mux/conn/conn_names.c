@@ -21,6 +21,7 @@ const char *conn_end_name(enum conn_end end)
 		[CONN_END_PROTOCOL] = "protocol",
 		[CONN_END_SESSION] = "session-lost",
 		[CONN_END_SHUTDOWN] = "shutdown",
+		[CONN_END_IDLE] = "idle",
 	};
 
 	return name[end];
@@ -33,6 +34,7 @@ const char *conn_state_name(enum conn_state state)
 		[CONN_CONNECTING] = "connecting",
 		[CONN_OPEN] = "open",
 		[CONN_DRAINING] = "draining",
+		[CONN_HEEDING] = "heeding",
 		[CONN_LINGERING] = "lingering",
 		[CONN_CLOSED] = "closed",
 	};

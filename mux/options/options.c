@@ -120,6 +120,7 @@ void settings_init(struct settings *s)
 		.window_memory = WINDOW_MEMORY,
 		.keep = KEEP_MAX,
 		.resume_s = RESUME_SECONDS,
+		.udp = true,
 		.max_held = HELD_MAX,
 		.stats_interval = 1.0,
 		.verbosity = LOG_INFO,

@@ -99,6 +99,17 @@ size_t path_room(struct path *path, int64_t now)
 	return room;
 }
 
+size_t path_room_ahead(struct path *path, int64_t now)
+{
+	size_t limit = path->aggregate.limit, held;
+
+	if (limit == AGGREGATE_NONE)
+		return SIZE_MAX;
+	limit += limit / 4;
+	held = path_held(path);
+	return held < limit ? limit - held : path_room(path, now);
+}
+
 void path_unlimited(struct path *path, int64_t now)
 {
 	aggregate_unlimited(&path->aggregate, now);

@@ -50,6 +50,12 @@ size_t path_held(const struct path *path);
 /* What may be written now, all pipes together; 0: the limit is in the way. */
 size_t path_room(struct path *path, int64_t now);
 
+/*
+ * The same for what goes ahead of others: it may go beyond the limit by a quarter of
+ * it, so as not to wait for what was sent before it.
+ */
+size_t path_room_ahead(struct path *path, int64_t now);
+
 /* The limit is not what keeps anybody waiting: no data, or no pipe. */
 void path_unlimited(struct path *path, int64_t now);
 

@@ -175,6 +175,57 @@ static struct next copy_tail(const struct view *v)
 	};
 }
 
+/*
+ * On the pipe where it arrives first. It is small and asks for little, so it need not
+ * wait until a bulk has made room below the limit; but what is sent so is bounded, too.
+ */
+static struct next send_datagrams(const struct view *v)
+{
+	struct pipe *able[PIPES_MAX];
+	unsigned int n = find_able(v->path, able), i;
+	size_t together;
+
+	for (i = 0; v->datagram_on && i < n; i++) {
+		if (able[i] == v->datagram_on)
+			able[0] = able[i];
+	}
+	if (v->datagram_on)
+		n = n && able[0] == v->datagram_on;
+	if (!n)
+		return wait_for_pipes(v);
+	together = path_room_ahead(v->path, v->now);
+	if (!together)
+		return wait_for(WAIT_FOR_LIMIT, v->now + LIMIT_LOOK);
+	i = v->sched->pipes->pick(v->sched, able, n);
+	return (struct next){
+		.act = NEXT_DATAGRAMS,
+		.pipe = able[i],
+		.bytes = least(pipe_room(able[i]), together),
+	};
+}
+
+/* Both wait: for what comes first, as far as that is known. */
+static struct next wait_for_both(struct next datagram, struct next others)
+{
+	if (others.wait == WAIT_FOR_DATA || others.wait == WAIT_FOR_ACK)
+		others.wait = datagram.wait;
+	if (datagram.until < others.until)
+		others.until = datagram.until;
+	return others;
+}
+
+static struct next decide_beside(const struct view *v)
+{
+	struct next datagram, others;
+
+	datagram = send_datagrams(v);
+	if (datagram.act != NEXT_WAIT)
+		return datagram;
+	others = decide(v);
+	return others.act == NEXT_WAIT ? wait_for_both(datagram, others) :
+					 others;
+}
+
 struct next sched_next(const struct view *v)
 {
 	struct next next = { .act = NEXT_WAIT };
@@ -182,5 +233,7 @@ struct next sched_next(const struct view *v)
 	v->sched->round_trip = aggregate_base(&v->path->aggregate);
 	if (v->tail && !v->again)
 		next = copy_tail(v);
-	return next.act == NEXT_TAIL ? next : decide(v);
+	if (next.act == NEXT_TAIL)
+		return next;
+	return v->datagram ? decide_beside(v) : decide(v);
 }

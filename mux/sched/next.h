@@ -21,6 +21,7 @@ enum next_act {
 	NEXT_SEND,	/* new bytes of a connection on a pipe */
 	NEXT_AGAIN,	/* a run again, as a copy, on a pipe */
 	NEXT_TAIL,	/* a copy of what is overdue on another pipe */
+	NEXT_DATAGRAMS,	/* those of flows that wait, so many bytes on a pipe */
 	NEXT_WAIT,
 };
 
@@ -42,13 +43,16 @@ struct view {
 	struct run *again;	/* goes ahead of what is new; or NULL */
 	bool tail;		/* a copy of what is overdue goes ahead, too */
 	bool full;		/* nothing new may be sent */
+	bool datagram;		/* one waits: it goes ahead of all others, */
+	struct pipe *datagram_on;	/* on this pipe alone; NULL: on any */
 };
 
 struct next {
 	enum next_act act;
 	struct pipe *pipe;
 	struct conn *conn;	/* NEXT_SEND, */
-	size_t bytes;		/* of payload at most, in whole messages */
+	size_t bytes;		/* of payload at most, in whole messages; also
+				   NEXT_DATAGRAMS */
 	size_t payload;		/* of each */
 	struct run *again;	/* NEXT_AGAIN */
 	enum next_wait wait;	/* NEXT_WAIT, */

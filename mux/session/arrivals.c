@@ -13,6 +13,7 @@
 #include "../base/log.h"
 #include "../conn/conn.h"
 #include "extended.h"
+#include "flow.h"
 
 static bool listens(const struct conn *c)
 {
@@ -59,7 +60,9 @@ static void take_data(struct session *s, struct channel *ch, bool dropped,
 
 	if (dropped)
 		return;
-	if (!body)
+	if (ch->conn && ch->conn->flow)
+		refuse(s, ch, CONN_END_PROTOCOL, "data on a flow of datagrams");
+	else if (!body)
 		refuse(s, ch, CONN_END_LIMIT, "its bytes took too much memory out of order");
 	else if (!fits_early(ch, len))
 		refuse(s, ch, CONN_END_LIMIT, "early data beyond the limit in all");
@@ -84,6 +87,26 @@ static void open_conn(struct session *s, struct conn *c,
 		s->role->open(s, c);
 }
 
+/* Whether OPEN may ask for @c, which is judged when it is there. */
+static bool is_flow(const struct session *s, const struct wire_open *open)
+{
+	return open->protocol == WIRE_PROTOCOL_UDP && s->role->open_flow &&
+	       session_carries_flows(s) && destination_is_sound(&open->to);
+}
+
+static void open_flow(struct session *s, struct conn *c,
+		      const struct wire_open *open)
+{
+	bool is_one = flows_begin(s, c);
+	int err = conn_set_destination(c, &open->to);
+
+	if (!is_one || err || s->ext->nflows > FLOWS_MAX ||
+	    s->nconns > s->engine->settings->max_conns)
+		conn_refuse(c, CONN_END_LIMIT);
+	else
+		s->role->open_flow(s, c);
+}
+
 static void take_open(struct session *s, struct channel *ch,
 		      const struct wire_open *open)
 {
@@ -97,6 +120,10 @@ static void take_open(struct session *s, struct channel *ch,
 	c->had_syn = true;
 	credit_allow(&ch->out, ch->out.sent + open->window);
 	credit_begin_early(&ch->in, ch->pool->limit.conn);
+	if (is_flow(s, open)) {
+		open_flow(s, c, open);
+		return;
+	}
 	windows_begin(s, ch);
 	open_conn(s, c, open);
 }
@@ -112,6 +139,8 @@ static void take_synack(struct session *s, struct channel *ch,
 		return;
 	if (synack->result == WIRE_SYNACK_CONNECTED)
 		conn_credited(c);
+	if (c->flow)
+		return;
 	if (s->role->answered)
 		s->role->answered(s, c, synack->result);
 }
@@ -134,10 +163,15 @@ static void take_numbered(struct session *s, struct channel *ch,
 
 static void take_fin(struct session *s, struct channel *ch, enum use_kind kind)
 {
+	struct conn *c = ch->conn;
+
 	delivery_flush(s);
-	if (ch->conn)
-		conn_finish(ch->conn, kind == USE_RESET ? WIRE_REASON_RST :
-							  WIRE_REASON_NO_MORE);
+	if (!c)
+		return;
+	conn_finish(c, kind == USE_RESET ? WIRE_REASON_RST :
+					   WIRE_REASON_NO_MORE);
+	if (c->flow)
+		flows_finished(s, c);
 }
 
 /* One message whose turn it is. */
@@ -324,6 +358,9 @@ static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
 	case WIRE_PONG:
 		leg->pinged &= ext->ping.token != leg->token;
 		break;
+	case WIRE_DATAGRAM:
+		flows_came(s, &ext->datagram);
+		break;
 	case WIRE_GOODBYE:
 		session_fail(s, "the other end said GOODBYE, reason %u",
 			     ext->goodbye.reason);
@@ -354,7 +391,7 @@ static void bad(struct session *s, struct pipe *p, const struct wire_msg *msg,
 		else if (ext->type == WIRE_OPEN)
 			opens_or_answers(s, msg, ext->open.id);
 		else
-			s->counts.dropped++;
+			flows_bad(s, ext->datagram.id);
 		break;
 	case WIRE_SCOPE_PIPE:
 		extended_pipe_over(s, p, false, wire_ext_result_text(result));

@@ -71,12 +71,15 @@ struct dialect {
 	 * it waits for a pipe that takes it.
 	 */
 	bool (*control)(struct session *s);
-	/* Tells the decision what is to be sent again, and whether all is full. */
+	/* Tells the decision what is to be sent again, which datagrams wait, and whether
+	 * all is full. */
 	void (*look_kept)(struct session *s, struct view *view);
 	/* What look_kept() told of is sent again now. */
 	void (*sends_again)(struct session *s);
 	/* The same of a tail: its copy, or NULL without memory. */
 	struct run *(*copies_tail)(struct session *s);
+	/* Datagrams for @p, of @bytes or a little more; NULL without memory. */
+	struct run *(*datagrams)(struct session *s, struct pipe *p, size_t bytes);
 	/* @run is about to be written to @p; it may move. */
 	struct run *(*keep)(struct session *s, struct pipe *p, struct run *run);
 	/* The session stops in order: last words to the pipes. */

@@ -48,12 +48,49 @@ static void give_up(struct session *s)
 	remember(x, -(int64_t)x->remembered);
 }
 
+/*
+ * A datagram has no number that would tell which use of its id it belongs to. So an
+ * id that a flow had rests until none can be under way any more.
+ */
+static void rest(struct extended *x, struct channel *ch)
+{
+	ch->rests_until = loop_now(x->s->engine->loop) +
+			  REST_SECONDS * NS_PER_SEC;
+	list_add_tail(&x->resting, &ch->spare);
+	if (!x->rest_timer.slot)
+		loop_timer_at(x->s->engine->loop, &x->rest_timer,
+			      ch->rests_until);
+}
+
+static void have_rested(struct timer *t)
+{
+	struct extended *x = container_of(t, struct extended, rest_timer);
+	int64_t now = loop_now(x->s->engine->loop);
+
+	while (!list_empty(&x->resting)) {
+		struct channel *ch = list_first(&x->resting, struct channel,
+						spare);
+
+		if (ch->rests_until > now) {
+			loop_timer_at(x->s->engine->loop, t, ch->rests_until);
+			break;
+		}
+		ch->flow_had_it = false;
+		list_move_tail(&x->spare, &ch->spare);
+	}
+	session_tell_room(x->s);
+}
+
 /* An id that RP named before LP ever used it gets its turn by last_id, and only so. */
 void extended_settle(struct extended *x, struct channel *ch)
 {
 	if (!x->lp || ch->id > x->last_id || ch->use.open || ch->conn ||
 	    !list_empty(&ch->spare))
 		return;
+	if (ch->flow_had_it) {
+		rest(x, ch);
+		return;
+	}
 	list_add_tail(&x->spare, &ch->spare);
 	session_tell_room(x->s);
 }
@@ -99,7 +136,7 @@ static struct channel *free_channel(struct extended *x)
 	return ch;
 }
 
-static struct conn *open_conn(struct session *s)
+struct conn *extended_open(struct session *s)
 {
 	struct channel *ch = free_channel(s->ext);
 	struct conn *c = ch ? session_conn_new(s, ch->id) : NULL;
@@ -111,7 +148,15 @@ static struct conn *open_conn(struct session *s)
 	}
 	channel_attach(ch, c);
 	c->had_syn = c->syn_pending = true;
-	windows_begin(s, ch);
+	return c;
+}
+
+static struct conn *open_conn(struct session *s)
+{
+	struct conn *c = extended_open(s);
+
+	if (c)
+		windows_begin(s, c->channel);
 	return c;
 }
 
@@ -342,9 +387,12 @@ static int init(struct session *s)
 	joining_init(x);
 	x->alone_timer.fire = alone_too_long;
 	list_init(&x->spare);
+	list_init(&x->resting);
+	x->rest_timer.fire = have_rested;
 	list_init(&x->pool.waiters);
 	list_init(&x->member);
 	windows_init(x);
+	flows_init(x);
 	suspects_init(x);
 	tails_init(x);
 	keeping_init(x);
@@ -373,6 +421,7 @@ static void fini(struct session *s)
 	control_stop(x);
 	keeping_fini(x);
 	loop_timer_stop(s->engine->loop, &x->alone_timer);
+	loop_timer_stop(s->engine->loop, &x->rest_timer);
 	for (i = 0; i <= WIRE_ID_MAX; i++) {
 		if (!x->channel[i])
 			continue;
@@ -401,13 +450,17 @@ static struct session *begin(struct engine *engine,
 	return s;
 }
 
-static struct wire_welcome our_welcome(const struct settings *settings)
+/* To @hello, which has all of version 1. */
+static struct wire_welcome our_welcome(const struct settings *settings,
+				       const struct wire_hello *hello)
 {
+	uint32_t own = WIRE_FEATURES_VERSION_1 |
+		       (settings->udp ? WIRE_FEATURE_DATAGRAM : 0);
 	unsigned int conns = settings->max_conns;
 
 	return (struct wire_welcome){
 		.version = WIRE_EXT_VERSION,
-		.features = WIRE_FEATURES_VERSION_1,
+		.features = admission_features(hello->features, own),
 		.connections = (uint16_t)(conns < WIRE_ID_LP_MAX ?
 					  conns : WIRE_ID_LP_MAX),
 		.conn_early = EARLY_CONN,
@@ -422,7 +475,7 @@ struct session *greet_new(struct engine *engine,
 			  const char *peer, const struct wire_hello *hello,
 			  struct conduit conduit)
 {
-	struct wire_welcome said = our_welcome(engine->settings);
+	struct wire_welcome said = our_welcome(engine->settings, hello);
 	struct session *s;
 	struct pipe *p;
 
@@ -460,6 +513,8 @@ struct session *greet_welcomed(struct engine *engine,
 	if (!s)
 		goto close_conduit;
 	s->ext->lp = true;
+	s->ext->welcome.features = admission_features(said->features,
+						      hello->features);
 	sock_address(conduit.fd, &s->ext->from);
 	if (!extended_enter(s, hello->pipe, hello->incarnation, conduit)) {
 		session_free(s);
@@ -476,6 +531,12 @@ close_conduit:
 bool session_is_extended(const struct session *s)
 {
 	return s->ext != NULL;
+}
+
+static void look(struct session *s, struct view *view)
+{
+	keeping_look(s, view);
+	flows_look(s, view);
 }
 
 const struct dialect dialect_extended = {
@@ -497,9 +558,10 @@ const struct dialect dialect_extended = {
 	.give_up = give_up,
 	.delivered = windows_taken,
 	.control = control_send,
-	.look_kept = keeping_look,
+	.look_kept = look,
 	.sends_again = keeping_sends_again,
 	.copies_tail = tails_copy,
+	.datagrams = flows_frame,
 	.keep = keeping_add,
 	.farewell = farewell,
 };

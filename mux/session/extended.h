@@ -4,7 +4,7 @@
  * extended (pipes come and go, connections begin), joining (LP's pipes, that are
  * dialled), arrivals (what pipes bring), windows (what the other end may send), keeping
  * (what may have to be sent again), suspects (pipes that look dead), tails (last
- * messages that look lost), roaming (pipes whose way is another), control (what is
+ * messages that look lost), flows (of datagrams), roaming (pipes whose way is another), control (what is
  * said of the session).
  *
  * Control is never queued. What has to be said is state (an offset, a flag), and
@@ -63,7 +63,9 @@ struct extended {
 	struct channel *channel[WIRE_ID_MAX + 1];	/* those in use so far */
 	unsigned int channels;
 	size_t remembered;	/* bytes of them, as told with inbound_holds() */
-	struct list spare;	/* LP: channels between two uses */
+	struct list spare;	/* LP: channels between two uses, */
+	struct list resting;	/* and those that may not be used yet, */
+	struct timer rest_timer;	/* until then */
 	uint16_t last_id;	/* LP: ids up to it have a channel */
 	struct early_pool pool;
 
@@ -88,6 +90,9 @@ struct extended {
 	bool ack_all;		/* of all pipes: one may have been lost */
 	uint64_t unacked;	/* bytes of messages since the last ACK */
 	struct timer ack_timer, ping_timer;
+	struct list flows;	/* those with datagrams that wait, by turns */
+	unsigned int nflows;	/* all there are, */
+	size_t flows_bytes;	/* and what their queues take */
 	uint8_t goodbye;	/* the reason, when it comes to that */
 };
 
@@ -104,6 +109,9 @@ void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 /* @fd is the pipe with this index from here on. NULL: no memory. */
 struct pipe *extended_enter(struct session *s, unsigned int index,
 			    uint32_t incarnation, struct conduit conduit);
+
+/* LP: a connection with an id of its own, and nothing granted; or NULL. */
+struct conn *extended_open(struct session *s);
 
 /* joining */
 void joining_init(struct extended *x);
@@ -178,6 +186,18 @@ void tails_written(struct session *s, struct pipe *p, const struct run *run);
 /* Is a copy to be sent? */
 bool tails_wait(struct session *s);
 struct run *tails_copy(struct session *s);
+
+/* flows */
+void flows_init(struct extended *x);
+/* @c, opened by the other end, is a flow from here on. False: no memory. */
+bool flows_begin(struct session *s, struct conn *c);
+/* A DATAGRAM came; or one whose address is not of its kind. */
+void flows_came(struct session *s, const struct wire_datagram *what);
+void flows_bad(struct session *s, uint16_t id);
+/* The other end will send no more on it. */
+void flows_finished(struct session *s, struct conn *c);
+void flows_look(struct session *s, struct view *view);
+struct run *flows_frame(struct session *s, struct pipe *p, size_t bytes);
 
 /* control */
 void control_init(struct extended *x);

@@ -15,7 +15,7 @@
 
 struct pipe;
 
-enum { FIGURES_MAX = 24, FIGURE_ENDS = CONN_END_SHUTDOWN + 1 };
+enum { FIGURES_MAX = 24, FIGURE_ENDS = CONN_END_IDLE + 1 };
 
 struct figure {
 	const char *name;

@@ -296,7 +296,7 @@ int greet_hello(struct wire_hello *hello, unsigned int pipes)
 {
 	*hello = (struct wire_hello){
 		.version = WIRE_EXT_VERSION,
-		.features = WIRE_FEATURES_VERSION_1,
+		.features = WIRE_FEATURES_VERSION_1 | WIRE_FEATURE_DATAGRAM,
 		.pipes = (uint8_t)pipes,
 		.reorder_limit = REORDER_MAX_SESSION,
 	};

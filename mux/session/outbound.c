@@ -72,6 +72,8 @@ static int64_t send_run(struct session *s, const struct next *next)
 		return send_new(s, next);
 	if (next->act == NEXT_AGAIN)
 		s->dialect->sends_again(s);
+	else if (next->act == NEXT_DATAGRAMS)
+		run = s->dialect->datagrams(s, next->pipe, next->bytes);
 	else
 		run = s->dialect->copies_tail(s);
 	if (!run)
@@ -156,7 +158,7 @@ void outbound_pump(struct task *t)
 
 	if (s->dead || s->stopping)
 		return;
-	if (s->sched.ready)
+	if (s->sched.ready || s->out.datagrams)
 		path_look(&s->path, loop_clock());
 	if (s->dialect->control)
 		s->out.control_waits = !s->dialect->control(s);

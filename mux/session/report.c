@@ -36,7 +36,7 @@ static void print_conn(const struct conn *c, int64_t now, FILE *out)
 
 	destination_text(c->dst, dst);
 	fprintf(out, "  %5u %-21s %-10s %8.1f %12llu %12llu %9zu %9zu\n",
-		c->id, dst, conn_state_name(c->state),
+		c->id, dst, c->flow ? "udp" : conn_state_name(c->state),
 		(double)(now - c->opened_at) / (double)NS_PER_SEC,
 		(unsigned long long)c->tx_bytes,
 		(unsigned long long)c->rx_bytes, c->queue.len,
@@ -90,4 +90,14 @@ void session_print(struct session *s, FILE *out)
 			(unsigned long long)n->again_bytes,
 			(unsigned long long)n->dropped,
 			(unsigned long long)n->stale);
+	if (n->datagrams.sent || n->datagrams.received)
+		fprintf(out, "  datagrams: %llu sent, %llu received; dropped: %llu stale, %llu crowded, %llu large, %llu stray, %llu denied, %llu unsent\n",
+			(unsigned long long)n->datagrams.sent,
+			(unsigned long long)n->datagrams.received,
+			(unsigned long long)n->datagrams.stale,
+			(unsigned long long)n->datagrams.crowded,
+			(unsigned long long)n->datagrams.large,
+			(unsigned long long)n->datagrams.stray,
+			(unsigned long long)n->datagrams.denied,
+			(unsigned long long)n->datagrams.unsent);
 }

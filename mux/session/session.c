@@ -98,6 +98,11 @@ static void conn_has_moved(struct conn *c, enum conn_state from)
 {
 	struct session *s = c->owner;
 
+	if (c->flow) {
+		if (c->state == CONN_CLOSED)
+			flows_closed(s, c);
+		return;
+	}
 	if (s->role->moved)
 		s->role->moved(s, c, (int)from);
 }

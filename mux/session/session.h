@@ -74,6 +74,11 @@ struct session_role {
 	 */
 	void (*open)(struct session *s, struct conn *c);
 	/*
+	 * RP, in the extension: an OPEN of a flow of datagrams arrived. Take it
+	 * (flow_take()) or refuse it (conn_refuse()). NULL: none are taken.
+	 */
+	void (*open_flow)(struct session *s, struct conn *c);
+	/*
 	 * LP, in the extension: RP answered @c's OPEN with @result, an enum
 	 * wire_synack_result, and with WIRE_SYNACK_CONNECTED all is well. Else @c
 	 * is reset next, unless its socket is not there yet: see session_ask().

@@ -2,8 +2,8 @@
 /*
  * The inside of a session, for the files that are its parts: session (life),
  * baseline (its own ways), inbound (what pipes bring), pausing (what applications
- * do not take), outbound (what connections send), survey (looks at its pipes now
- * and then), report, exposition.
+ * do not take), outbound (what connections send), flows (of datagrams), survey (looks at
+ * its pipes now and then), report, exposition.
  */
 #ifndef TM3_SESSION_INSIDE_H
 #define TM3_SESSION_INSIDE_H
@@ -34,6 +34,7 @@ struct outbound {
 	struct timer timer;	/* the end of a wait */
 	enum next_wait wait;	/* what nothing was sent for, the last time */
 	bool control_waits;	/* control, for a pipe that takes it */
+	bool datagrams;		/* some wait for a pipe */
 };
 
 /* What is looked at now and then. */
@@ -99,6 +100,9 @@ void session_fail(struct session *s, const char *fmt, ...)
 /* baseline */
 struct conn *baseline_conn_new(struct session *s, uint16_t id);
 void baseline_mind_rest(struct session *s);
+
+/* flows */
+void flows_closed(struct session *s, struct conn *c);
 
 /* survey */
 void survey_start(struct session *s);

@@ -358,7 +358,9 @@ void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 	begin(st, "conn");
 	put_u64(st, "session", session);
 	put_u64(st, "id", c->id);
-	put_text(st, "dst", destination_text(c->dst, dst));
+	put_text(st, "protocol", c->flow ? "udp" : "tcp");
+	put_text(st, "dst", c->flow && c->dst->kind == DESTINATION_NONE ?
+		 "any" : destination_text(c->dst, dst));
 	put_time(st, "opened", c->opened_at);
 	put_time(st, "connected", c->connected_at);
 	put_time(st, "closed", now);

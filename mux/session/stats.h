@@ -56,6 +56,15 @@ struct stats_counts {
 	 * copies because they were overdue.
 	 */
 	uint64_t dropped, stale, again, again_bytes, copies;
+	/*
+	 * Datagrams of flows that were sent, that came, and that were dropped:
+	 * they waited too long, too many waited, they were too large for a message,
+	 * belonged to no flow, may not go there, or their socket did not take them.
+	 */
+	struct {
+		uint64_t sent, received, stale, crowded, large, stray, denied,
+			unsent;
+	} datagrams;
 };
 
 /* How often each limit of the process was met so far. */

@@ -82,6 +82,10 @@ enum {
 	/* LP takes no more connections for it after */
 	ALONE_SECONDS = 10,
 
+	/* Flows of datagrams of a session, and bytes that wait in all their queues. */
+	FLOWS_MAX = 1024,
+	FLOWS_MEMORY = 16 << 20,
+
 	/* How long an orderly end waits for the last acknowledgement. */
 	LINGER_MS = 1000,
 

@@ -51,6 +51,7 @@ struct settings {
 	size_t window_memory;	/* for what applications did not take */
 	size_t keep;		/* bytes sent and not acknowledged */
 	unsigned int resume_s;	/* that one without pipes is kept */
+	bool udp;		/* flows of datagrams are carried, too */
 	char stats_path[PATH_MAX];	/* "" if there are none */
 	double stats_interval;	/* s */
 	char metrics[METRICS_MAX];	/* where they are served, "" nowhere */

@@ -48,10 +48,13 @@ void peer_says_numbered(struct ext_peer *peer, struct far_end *far,
 			what.type = WIRE_OPEN;
 			what.open = (struct wire_open){
 				.id = id,
-				.protocol = WIRE_PROTOCOL_TCP,
+				.protocol = kind & 0x80 ? WIRE_PROTOCOL_UDP :
+							  WIRE_PROTOCOL_TCP,
 				.to = destination_name("x", 1, kind >> 4),
 				.window = (uint32_t)where << 8,
 			};
+			if ((kind & 0xc0) == 0xc0)
+				what.open.to = (struct destination){ 0 };
 			peer->id[id].granted += what.open.window;
 		} else {
 			what.type = WIRE_SYNACK;
@@ -125,6 +128,8 @@ void peer_says_control(struct ext_peer *peer, struct far_end *far,
 		break;
 	case WIRE_DATAGRAM:
 		what.datagram.id = 1 + (how & 3);
+		if (kind & 16)
+			what.datagram.at = destination_name("y", 1, how);
 		what.datagram.payload = in->at;
 		what.datagram.payload_len = (uint16_t)(in->left & how);
 		break;

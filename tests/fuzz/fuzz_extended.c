@@ -6,8 +6,8 @@
  * peer reads, pipes that end and are dialled again, rounds of the loop, time
  * that goes by.
  *
- * Asserted after each round: the books (what is granted, kept, held early and
- * queued) are what a walk over all channels, pipes and connections gives.
+ * Asserted after each round: the books (what is granted, kept, held early, queued,
+ * and waits in flows of datagrams) are what a walk over all channels, pipes and connections gives.
  * Asserted of what the session writes: it is sound and of the right way; a number
  * of an id never comes twice with another message; in their order the messages
  * of an id are uses, one behind the other; an ACK never tells of more than was
@@ -23,12 +23,18 @@
 #include "mux/conn/conn.h"
 #include "mux/options/options.h"
 #include "mux/session/extended.h"
+#include "mux/session/flow.h"
 #include "apps.h"
 #include "check.h"
 #include "clock.h"
 #include "ext_peer.h"
 #include "input.h"
 #include "sockets.h"
+
+enum {
+	FLOWS = 6,
+	FEATURES = WIRE_FEATURES_VERSION_1 | WIRE_FEATURE_DATAGRAM,
+};
 
 struct scene {
 	struct engine engine;
@@ -38,6 +44,7 @@ struct scene {
 	bool accepts;		/* plays RP */
 	struct ext_peer peer;
 	struct apps apps;
+	struct flow *flow[FLOWS];	/* NULL where there is none */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -80,6 +87,94 @@ static void on_answered(struct session *s, struct conn *c, uint8_t result)
 	conn_attach(c, fd[1]);
 }
 
+/* --- flows of datagrams --- */
+
+static struct flow **place_of(struct scene *scene, const struct flow *f)
+{
+	for (int i = 0; i < FLOWS; i++) {
+		if (scene->flow[i] == f)
+			return &scene->flow[i];
+	}
+	return NULL;
+}
+
+/* Every other one is answered with what came, which says where it was to go. */
+static void flow_came(struct flow *f, const struct destination *at,
+		      const uint8_t *payload, size_t len)
+{
+	const struct destination *to = at->kind ? at : NULL;
+
+	check(destination_is_sound(at));
+	check(!to == (flow_to(f)->kind != DESTINATION_NONE));
+	check(place_of(flow_owner(f), f) != NULL);
+	if (len % 2)
+		flow_send(f, to, payload, len);
+}
+
+static void flow_over(struct flow *f)
+{
+	struct flow **place = place_of(flow_owner(f), f);
+
+	check(place != NULL);
+	*place = NULL;
+}
+
+static const struct flow_ops flow_ops = { flow_came, flow_over };
+
+static void on_open_flow(struct session *s, struct conn *c)
+{
+	struct scene *scene = session_owner(s);
+	struct flow **place = place_of(scene, NULL);
+
+	check(c->had_syn && !c->over && c->flow);
+	if (!place || c->dst->port % 8 == 0) {
+		conn_refuse(c, CONN_END_DENIED);
+		return;
+	}
+	*place = flow_take(c, &flow_ops, scene);
+	if (c->dst->port % 8 != 1)
+		flow_answer(*place);
+}
+
+static void play_flow(struct scene *scene, uint8_t what)
+{
+	static const uint8_t bytes[WIRE_PAYLOAD_MAX + 1];
+	struct destination to = destination_name("x", 1, what & 16 ? 53 : 7);
+	const struct destination any = { .kind = DESTINATION_NONE };
+	struct flow **place = &scene->flow[what % FLOWS];
+	struct flow *f = *place;
+
+	if (!f && !scene->accepts && scene->s) {
+		*place = flow_open(scene->s, what & 16 ? &to : &any, &flow_ops,
+				   scene);
+		return;
+	}
+	if (!f)
+		return;
+	if (what >= 240) {
+		*place = NULL;
+		flow_close(f);
+		return;
+	}
+	if (scene->accepts && (what & 192) == 192)
+		flow_answer(f);
+	flow_send(f, flow_to(f)->kind ? NULL : &to, bytes,
+		  what & 32 ? what : WIRE_PAYLOAD_MAX + 1 - (what & 15));
+}
+
+static void check_flows(const struct session *s)
+{
+	const struct extended *x = s->ext;
+	unsigned int flows = 0;
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->conns)
+		flows += list_entry(pos, struct conn, member)->flow != NULL;
+	check(x->nflows <= flows);
+	check(x->flows_bytes <= FLOWS_MEMORY + WIRE_MESSAGE_MAX);
+	check(!x->flows_bytes == list_empty(&x->flows));
+}
+
 static void on_room(struct session *s)
 {
 	(void)s;
@@ -87,6 +182,7 @@ static void on_room(struct session *s)
 
 static const struct session_role rp_role = {
 	.open = on_open,
+	.open_flow = on_open_flow,
 	.ended = on_ended,
 };
 
@@ -212,6 +308,7 @@ static void run(struct scene *scene)
 		return;
 	check_channels(scene->s);
 	check_kept(scene->s);
+	check_flows(scene->s);
 }
 
 /* --- pipes come and go --- */
@@ -281,7 +378,10 @@ static void step(struct scene *scene, struct input *in)
 		apps_play(&scene->apps, input_take(in));
 		break;
 	case 3:
-		play_lp(scene, op >> 4);
+		if (op & 0x80)
+			play_flow(scene, input_take(in));
+		else
+			play_lp(scene, op >> 4);
 		break;
 	case 4:
 		change_pipe(scene, (op >> 4) % scene->peer.npipes, input_take(in));
@@ -327,13 +427,13 @@ static void settle_settings(struct scene *scene, uint8_t how)
 static void start(struct scene *scene, int fd)
 {
 	struct wire_welcome welcome = {
-		.version = 1, .features = WIRE_FEATURES_VERSION_1,
+		.version = 1, .features = FEATURES,
 		.connections = 5, .conn_early = EARLY_CONN,
 		.session_early = 1 << 20, .wait_s = 10,
 	};
 
 	scene->peer.hello = (struct wire_hello){
-		.version = 1, .features = WIRE_FEATURES_VERSION_1,
+		.version = 1, .features = FEATURES,
 		.session = "a session's id.", .pipes = (uint8_t)scene->peer.npipes,
 	};
 	scene->s = scene->accepts ?

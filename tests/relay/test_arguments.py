@@ -83,6 +83,7 @@ RP_WRONG = [
     (["--max-connects", "65536", "4"], "--max-connects"),
     (["--resume", "-1", "4"], "--resume"),
     (["--resume", "65536", "4"], "--resume"),
+    (["--udp", "maybe", "4"], "--udp"),
 ]
 LP_WRONG = [
     ([], "RP_ADDRESS"),
@@ -101,6 +102,10 @@ LP_WRONG = [
     (["--forward", "8000:host", "127.0.0.1", "4"], "--forward"),
     (["--forward", "8000:host:0", "127.0.0.1", "4"], "--forward"),
     (["--forward", "8000::80", "127.0.0.1", "4"], "--forward"),
+    (["--forward", "udp:7000:host", "127.0.0.1", "4"], "--forward"),
+    (["--forward", "udp:host:7000:80:1:1", "127.0.0.1", "4"], "--forward"),
+    (["--forward", "udp:7000:h.example:53", "--names", "lp", "127.0.0.1", "4"], "h.example"),
+    (["--forward", "udp:7000:10.0.0.1:53", "--extend", "never", "127.0.0.1", "4"], "extension"),
     (["--pipe", "tcp,mptcp", "127.0.0.1", "4"], "add up to PIPES, 4"),
 ]
 WRONG = (
@@ -162,6 +167,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
             "--max-sessions-each",
             "--max-memory",
             "--resume",
+            "--udp",
         }
         if side == "rp"
         else {"--redirect", "--socks", "--forward"}

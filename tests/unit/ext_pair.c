@@ -70,6 +70,16 @@ static void on_open(struct session *s, struct conn *c)
 	conn_attach(c, fd[1]);
 }
 
+static void on_open_flow(struct session *s, struct conn *c)
+{
+	struct pair *pair = session_owner(s);
+
+	if (pair->open_flow)
+		pair->open_flow(pair, c);
+	else
+		conn_refuse(c, CONN_END_DENIED);
+}
+
 static void on_answered(struct session *s, struct conn *c, uint8_t result)
 {
 	struct pair_conn *pc = conn_of(session_owner(s), c);
@@ -103,7 +113,7 @@ static const struct session_role lp_role = {
 };
 
 static const struct session_role rp_role = {
-	.open = on_open, .ended = on_ended,
+	.open = on_open, .open_flow = on_open_flow, .ended = on_ended,
 };
 
 /* --- pipes --- */

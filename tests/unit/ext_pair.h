@@ -37,6 +37,8 @@ struct pair {
 	struct wire_hello hello;
 	struct greeting *first, *awaiting[64];
 	enum conn_end refuse;		/* RP refuses with it, unless it is NONE */
+	/* RP is asked for a flow of datagrams; NULL: it refuses. */
+	void (*open_flow)(struct pair *pair, struct conn *c);
 	bool redials;			/* LP dials at once what it lacks */
 	/* RP sends away who joins, or closes its pipe. */
 	enum { PAIR_JOINS, PAIR_SENT_AWAY, PAIR_CLOSED } joins;

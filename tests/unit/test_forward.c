@@ -131,6 +131,25 @@ static void rules(void **state)
 		    "[2001:db8::1]:80", DESTINATION_IPV6);
 }
 
+static void rules_for_datagrams(void **state)
+{
+	struct rule r;
+
+	(void)state;
+	assert_rule("udp:53:example.org:53", "127.0.0.1:53", "example.org:53",
+		    DESTINATION_NAME);
+	assert_rule("udp:[::1]:53:[2001:db8::1]:54", "[::1]:53",
+		    "[2001:db8::1]:54", DESTINATION_IPV6);
+	assert_int_equal(rule_parse(&r, "udp:1:h:2", why, sizeof(why)), 0);
+	assert_true(r.udp);
+	assert_int_equal(rule_parse(&r, "1:udp:2", why, sizeof(why)), 0);
+	assert_false(r.udp);
+	assert_no_rule("udp:53:53", "there is too little of it");
+	assert_no_rule("udp:", "there is too little of it");
+	assert_no_rule("udp:0:h:53", "'0' is not a port");
+	assert_no_rule("tcp:1:h:53", "listen on");
+}
+
 /* Which any rp can be asked for. */
 static void a_mapped_address_is_ipv4(void **state)
 {
@@ -195,6 +214,7 @@ int main(void)
 		cmocka_unit_test(endpoints_that_are_none),
 		cmocka_unit_test(endpoints_as_text),
 		cmocka_unit_test(rules),
+		cmocka_unit_test(rules_for_datagrams),
 		cmocka_unit_test(a_mapped_address_is_ipv4),
 		cmocka_unit_test(rules_that_are_none),
 		cmocka_unit_test(rules_cut_anywhere),

@@ -70,9 +70,9 @@ static void assert_refused(const uint8_t *data, size_t len,
 	struct socks s;
 
 	assert_int_equal(request(&s, data, len), SOCKS_REFUSE);
-	assert_int_equal(s.out_len, SOCKS_REPLY_SIZE);
+	assert_int_equal(s.out_len, 10);
 	assert_memory_equal(s.out, ((uint8_t[]){ 5, reply, 0, 1, 0, 0, 0, 0,
-						 0, 0 }), SOCKS_REPLY_SIZE);
+						 0, 0 }), 10);
 }
 
 static void assert_to(const struct socks *s, enum destination_kind kind,
@@ -157,7 +157,7 @@ static void what_rp_says_in_socks_words(void **state)
 	assert_int_equal(socks_reply_to(255), 1);
 }
 
-static void only_connect_is_served(void **state)
+static void only_two_commands_are_served(void **state)
 {
 	uint8_t ipv6[4 + 16 + 2] = { 5, 2, 0, 4 };
 	uint8_t ipv4[sizeof(to_ipv4)];
@@ -168,13 +168,57 @@ static void only_connect_is_served(void **state)
 	memcpy(ipv4, to_ipv4, sizeof(ipv4));
 	memcpy(name, to_name, sizeof(name));
 	for (command = 0; command < 256; command++) {
-		if (command == 1)
+		if (command == 1 || command == 3)
 			continue;
 		ipv4[1] = name[1] = ipv6[1] = (uint8_t)command;
 		assert_refused(ipv4, sizeof(ipv4), SOCKS_NO_COMMAND);
 		assert_refused(name, sizeof(name), SOCKS_NO_COMMAND);
 		assert_refused(ipv6, sizeof(ipv6), SOCKS_NO_COMMAND);
 	}
+}
+
+/* It says where it will send from; the port alone is of interest. */
+static void associate(void **state)
+{
+	static const uint8_t from_ipv4[] = {
+		5, 3, 0, 1, 0, 0, 0, 0, 0x1F, 0x90
+	};
+	static const uint8_t from_ipv6[4 + 16 + 2] = { 5, 3, 0, 4 };
+	static const uint8_t from_no_name[] = { 5, 3, 0, 3, 0, 0x1F, 0x91 };
+	static const uint8_t from_nowhere[] = { 5, 3, 0, 2 };
+	struct socks s;
+
+	(void)state;
+	assert_int_equal(request(&s, from_ipv4, sizeof(from_ipv4)),
+			 SOCKS_ASSOCIATE);
+	assert_int_equal(s.to.port, 0x1F90);
+	assert_int_equal(request(&s, from_ipv6, sizeof(from_ipv6)),
+			 SOCKS_ASSOCIATE);
+	assert_int_equal(s.to.port, 0);
+	assert_int_equal(request(&s, from_no_name, sizeof(from_no_name)),
+			 SOCKS_ASSOCIATE);
+	assert_int_equal(s.to.port, 0x1F91);
+	assert_refused(from_nowhere, sizeof(from_nowhere),
+		       SOCKS_NO_ADDRESS_TYPE);
+}
+
+static void grants(void **state)
+{
+	static const uint8_t from[] = { 5, 3, 0, 1, 0, 0, 0, 0, 0, 0 };
+	uint8_t addr[16] = { 0x20, 1, [15] = 7 };
+	struct destination at = destination_ipv6(addr, 0x1F90);
+	struct socks s;
+
+	(void)state;
+	assert_int_equal(request(&s, from, sizeof(from)), SOCKS_ASSOCIATE);
+	socks_grant(&s, &at);
+	assert_int_equal(s.out_len, SOCKS_REPLY_MAX);
+	assert_memory_equal(s.out, "\5\0\0\4\x20\1", 6);
+	assert_memory_equal(s.out + 19, "\7\x1F\x90", 3);
+	at = destination_ipv4((uint8_t[]){ 192, 0, 2, 7 }, 53);
+	socks_grant(&s, &at);
+	assert_int_equal(s.out_len, 10);
+	assert_memory_equal(s.out, "\5\0\0\1\300\0\2\7\0\65", 10);
 }
 
 /* Their length is unknown, so the head of the request is all that is read. */
@@ -359,7 +403,9 @@ int main(void)
 		cmocka_unit_test(names_that_are_none),
 		cmocka_unit_test(connect_to_ipv6),
 		cmocka_unit_test(what_rp_says_in_socks_words),
-		cmocka_unit_test(only_connect_is_served),
+		cmocka_unit_test(only_two_commands_are_served),
+		cmocka_unit_test(associate),
+		cmocka_unit_test(grants),
 		cmocka_unit_test(unknown_address_types),
 		cmocka_unit_test(without_a_method_of_ours),
 		cmocka_unit_test(our_method_anywhere_in_the_list),

@@ -195,7 +195,8 @@ static void a_connection_in_full(void **state)
 	stats_conn(st, 2, &c, c.opened_at + 3 * NS_PER_SEC);
 	line = last_line(st);
 	assert_memory_equal(line, "{\"type\":\"conn\",\"session\":2,\"id\":7,"
-			    "\"dst\":\"192.0.2.1:80\",\"opened\":", 64);
+			    "\"protocol\":\"tcp\","
+			    "\"dst\":\"192.0.2.1:80\",\"opened\":", 81);
 	assert_true(number(line, "opened") >= unix_now() - 1);
 	assert_true(number(line, "opened") <= unix_now() + 1e-3);
 	assert_near(number(line, "connected") - number(line, "opened"), 0.02);
@@ -449,6 +450,7 @@ static void what_was_dropped_and_sent_again(void **state)
 	struct stats_counts counts = {
 		.protocol = 1, .dropped = 5, .stale = 2, .again = 3,
 		.again_bytes = UINT64_C(1) << 40, .copies = 7,
+		.datagrams = { 11, 12, 13, 14, 15, 16, 17, 18 },
 	};
 
 	(void)state;
@@ -456,7 +458,15 @@ static void what_was_dropped_and_sent_again(void **state)
 	assert_non_null(strstr(last_line(st), "\"protocol\":1,\"dropped\":5,"
 			       "\"stale\":2,\"again\":3,"
 			       "\"again_bytes\":1099511627776,"
-			       "\"copies\":7}"));
+			       "\"copies\":7,"
+			       "\"datagrams_sent\":11,"
+			       "\"datagrams_received\":12,"
+			       "\"datagrams_stale\":13,"
+			       "\"datagrams_crowded\":14,"
+			       "\"datagrams_large\":15,"
+			       "\"datagrams_stray\":16,"
+			       "\"datagrams_denied\":17,"
+			       "\"datagrams_unsent\":18}"));
 }
 
 static void no_file_no_statistics(void **state)

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "udp_forward.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "../mux/base/list.h"
+#include "../mux/base/log.h"
+#include "../mux/base/loop.h"
+#include "../mux/base/seldom.h"
+#include "../mux/base/sock.h"
+#include "../mux/session/flow.h"
+#include "proxy.h"
+#include "rule.h"
+
+/* Datagrams that are read at once; then others have their turn. */
+enum { READS = 64, DATAGRAM_MAX = 65536, BUCKETS = 256 };
+
+struct udp_forward {
+	struct proxy *proxy;
+	const struct rule *rule;
+	char to[ENDPOINT_TEXT];
+	struct watch watch;
+	struct sockaddr_storage addr;
+	struct list clients;	/* who sent something last stands last */
+	struct list bucket[BUCKETS];
+	unsigned int count;
+	unsigned long dropped;	/* datagrams, for want of a flow */
+	int64_t said_at;	/* that they are; 0 never */
+};
+
+struct client {
+	struct udp_forward *forward;
+	struct list member;
+	struct list bucket;
+	struct sockaddr_storage addr;
+	struct flow *flow;
+};
+
+static void forget(struct client *c)
+{
+	list_del(&c->member);
+	list_del(&c->bucket);
+	c->forward->count--;
+	free(c);
+}
+
+static void drop(struct client *c)
+{
+	flow_close(c->flow);
+	forget(c);
+}
+
+/* --- to clients --- */
+
+static void came(struct flow *f, const struct destination *at,
+		 const uint8_t *payload, size_t len)
+{
+	struct client *c = flow_owner(f);
+
+	(void)at;
+	if (sendto(c->forward->watch.fd, payload, len, MSG_NOSIGNAL,
+		   (const struct sockaddr *)&c->addr, addr_size(&c->addr)) < 0)
+		flow_lost(f, FLOW_UNSENT);
+}
+
+static void over(struct flow *f)
+{
+	forget(flow_owner(f));
+}
+
+static const struct flow_ops flow_ops = { .came = came, .over = over };
+
+/* --- from clients --- */
+
+/* An address may have many ports, and a port many addresses. */
+static struct list *bucket_of(struct udp_forward *f,
+			      const struct sockaddr_storage *addr)
+{
+	const uint8_t *bytes = (const uint8_t *)addr;
+	uint32_t hash = 2166136261u;
+	size_t i;
+
+	for (i = 0; i < addr_size(addr); i++)
+		hash = (hash ^ bytes[i]) * 16777619u;
+	return &f->bucket[(hash ^ hash >> 16) % BUCKETS];
+}
+
+static struct client *find(struct udp_forward *f,
+			   const struct sockaddr_storage *addr)
+{
+	struct list *bucket = bucket_of(f, addr), *pos, *tmp;
+
+	list_each(pos, tmp, bucket) {
+		struct client *c = list_entry(pos, struct client, bucket);
+
+		if (addr_same_host(&c->addr, addr) &&
+		    addr_port(&c->addr) == addr_port(addr))
+			return c;
+	}
+	return NULL;
+}
+
+static struct client *add(struct udp_forward *f,
+			  const struct sockaddr_storage *addr)
+{
+	struct client *c;
+
+	if (f->count == UDP_CLIENTS_MAX)
+		drop(list_first(&f->clients, struct client, member));
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->flow = proxy_open_flow(f->proxy, &f->rule->dst, &flow_ops, c);
+	if (!c->flow) {
+		free(c);
+		return NULL;
+	}
+	c->forward = f;
+	c->addr = *addr;
+	list_add_tail(&f->clients, &c->member);
+	list_add_tail(bucket_of(f, addr), &c->bucket);
+	f->count++;
+	return c;
+}
+
+static void pass_on(struct udp_forward *f, const struct sockaddr_storage *from,
+		    const uint8_t *payload, size_t len)
+{
+	struct client *c = find(f, from);
+
+	if (!c)
+		c = add(f, from);
+	if (c) {
+		list_move_tail(&f->clients, &c->member);
+		flow_send(c->flow, NULL, payload, len);
+		return;
+	}
+	f->dropped++;
+	if (seldom(&f->said_at, f->proxy->loop))
+		log_warn(f->proxy->log, "datagrams for %s are dropped: %s",
+			 f->to, proxy_no_flows(f->proxy));
+}
+
+static void readable(struct watch *w, uint32_t events)
+{
+	struct udp_forward *f = container_of(w, struct udp_forward, watch);
+	uint8_t buf[DATAGRAM_MAX];
+	int i;
+
+	(void)events;
+	for (i = 0; i < READS; i++) {
+		struct sockaddr_storage from = { 0 };
+		socklen_t len = sizeof(from);
+		ssize_t n = recvfrom(w->fd, buf, sizeof(buf), 0,
+				     (struct sockaddr *)&from, &len);
+
+		if (n < 0)
+			return;
+		pass_on(f, &from, buf, (size_t)n);
+	}
+}
+
+/* --- from beginning to end --- */
+
+static int open_socket(struct udp_forward *f)
+{
+	int fd = sock_bound_udp(&f->rule->addr);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = sock_address(fd, &f->addr);
+	if (!err)
+		err = loop_watch(f->proxy->loop, &f->watch, fd, EPOLLIN);
+	if (err)
+		close(fd);
+	return err;
+}
+
+struct udp_forward *udp_forward_new(struct proxy *p, const struct rule *rule)
+{
+	struct udp_forward *f = calloc(1, sizeof(*f));
+	char text[ADDR_TEXT];
+	int i, err;
+
+	if (!f) {
+		log_error(p->log, "no memory for --forward");
+		return NULL;
+	}
+	f->proxy = p;
+	f->rule = rule;
+	f->watch.fd = -1;
+	f->watch.ready = readable;
+	endpoint_text(&rule->to, f->to);
+	list_init(&f->clients);
+	for (i = 0; i < BUCKETS; i++)
+		list_init(&f->bucket[i]);
+	err = open_socket(f);
+	if (!err)
+		return f;
+	free(f);
+	p->listen_err = err;
+	p->listen_addr = rule->addr;
+	if (err != -EADDRNOTAVAIL)	/* it is waited for */
+		log_error(p->log, "cannot take datagrams at %s: %s; --forward chooses another address",
+			  addr_text(&rule->addr, text), strerror(-err));
+	return NULL;
+}
+
+void udp_forward_free(struct udp_forward *f)
+{
+	while (!list_empty(&f->clients))
+		drop(list_first(&f->clients, struct client, member));
+	loop_close(f->proxy->loop, &f->watch);
+	free(f);
+}
+
+void udp_forward_announce(const struct udp_forward *f)
+{
+	char text[ADDR_TEXT];
+
+	log_info(f->proxy->log, "forwarding UDP at %s to %s",
+		 addr_text(&f->addr, text), f->to);
+	if (!addr_is_loopback(&f->addr))
+		log_warn(f->proxy->log, "--forward udp:%s serves everybody who can reach it",
+			 text);
+}
+
+void udp_forward_print(const struct udp_forward *f, FILE *out)
+{
+	if (f->count || f->dropped)
+		fprintf(out, "UDP to %s: %u clients, %lu datagrams dropped for want of a flow\n",
+			f->to, f->count, f->dropped);
+}

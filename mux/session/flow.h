@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A flow: a use of an id of the extension that carries datagrams, each by itself, in
+ * no order, and none of them twice. It goes to one destination, or, if its
+ * destination is of kind DESTINATION_NONE, to any: then each datagram says where
+ * to, or where from.
+ *
+ *	LP	flow_open(), and flow_send() at once
+ *	RP	role->open_flow(): flow_take() there; flow_answer() once there is a
+ *		socket, or flow_refuse()
+ *
+ * It ends when either end calls flow_close(), when it is refused, or with its session. At
+ * RP it also ends when nothing passed for FLOW_IDLE_S. ops->over() is called once, for
+ * every end but one's own; then the flow must not be used any more.
+ *
+ * A datagram waits in its flow's queue (extension/datagrams.h) for a pipe. It goes ahead
+ * of all that connections send.
+ */
+#ifndef TM3_FLOW_H
+#define TM3_FLOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../conn/conn.h"
+#include "../wire/destination.h"
+
+struct flow;
+struct session;
+
+struct flow_ops {
+	/* A datagram came. @at: kind NONE, or where to (RP) or where from (LP). */
+	void (*came)(struct flow *f, const struct destination *at,
+		     const uint8_t *payload, size_t len);
+	void (*over)(struct flow *f);
+};
+
+/* Why a flow's owner had to drop a datagram, for the counters. */
+enum flow_loss {
+	FLOW_DENIED,		/* by a rule */
+	FLOW_UNSENT,		/* by its socket, or for want of an address */
+	FLOW_STRAY,		/* it is nobody's */
+	FLOW_LARGE,
+};
+
+/* Did both ends of the session agree to carry flows, and is it up? */
+bool session_carries_flows(const struct session *s);
+
+/* LP: NULL where there is no room, or flows are not carried. */
+struct flow *flow_open(struct session *s, const struct destination *to,
+		       const struct flow_ops *ops, void *owner);
+
+/* RP: @c is the one that role->open_flow() was called for. */
+struct flow *flow_take(struct conn *c, const struct flow_ops *ops,
+		       void *owner);
+void flow_answer(struct flow *f);
+/* It is over, and ops->over() is not called. */
+void flow_refuse(struct flow *f, enum conn_end why);
+
+/*
+ * Queues a datagram for the other end. @at: where it came from (RP) or is to go (LP);
+ * NULL where the flow has a destination. It may be dropped now or later, and is counted
+ * then.
+ */
+void flow_send(struct flow *f, const struct destination *at,
+	       const uint8_t *payload, size_t len);
+void flow_lost(struct flow *f, enum flow_loss why);
+
+/* It ends in order, and what waits in its queue is dropped. ops->over() is not called. */
+void flow_close(struct flow *f);
+
+void *flow_owner(const struct flow *f);
+const struct destination *flow_to(const struct flow *f);
+const struct conn *flow_conn(const struct flow *f);
+
+#endif

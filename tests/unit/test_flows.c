@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Flows of datagrams between two sessions whose pipes are joined back to back. What
+ * has to do with time is tested with a clock that stands still.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mux/extension/datagrams.h"
+#include "mux/session/flow.h"
+#include "ext_pair.h"
+#include "halted.h"
+#include "loopback.h"
+
+enum { SIDES = 100, LARGEST = WIRE_PAYLOAD_MAX - 7 };
+
+/* One end of a flow, as its owner sees it. */
+struct side {
+	struct flow *flow;	/* NULL: there is none, or it is over */
+	unsigned int came, over;
+	size_t len;
+	uint8_t last[WIRE_PAYLOAD_MAX];
+	struct destination at;
+};
+
+static struct side lp[SIDES], rp[SIDES];
+static unsigned int rps;	/* flows that RP was asked for */
+static bool rp_echoes, rp_waits;
+
+static void came(struct flow *f, const struct destination *at,
+		 const uint8_t *payload, size_t len)
+{
+	struct side *side = flow_owner(f);
+
+	side->came++;
+	side->at = *at;
+	side->len = len;
+	memcpy(side->last, payload, len);
+	if (rp_echoes && side >= rp && side < rp + SIDES)
+		flow_send(f, at->kind ? at : NULL, payload, len);
+}
+
+static void over(struct flow *f)
+{
+	struct side *side = flow_owner(f);
+
+	side->over++;
+	side->flow = NULL;
+}
+
+static const struct flow_ops ops = { came, over };
+
+static void rp_opens(struct pair *pair, struct conn *c)
+{
+	struct side *side = &rp[rps++ % SIDES];
+
+	if (pair->refuse) {
+		conn_refuse(c, pair->refuse);
+		return;
+	}
+	side->flow = flow_take(c, &ops, side);
+	if (!rp_waits)
+		flow_answer(side->flow);
+}
+
+static void prepare(struct pair *pair)
+{
+	memset(lp, 0, sizeof(lp));
+	memset(rp, 0, sizeof(rp));
+	rps = 0;
+	rp_echoes = true;
+	rp_waits = false;
+	pair->open_flow = rp_opens;
+}
+
+static int set_up(void **state)
+{
+	pair_setup(state);
+	prepare(*state);
+	return 0;
+}
+
+/* Also where the clock was left standing by a test that failed. */
+static int tear_down(void **state)
+{
+	clock_go_on();
+	return pair_teardown(state);
+}
+
+static struct destination server(uint16_t port)
+{
+	return destination_ipv4((uint8_t[]){ 192, 0, 2, 1 }, port);
+}
+
+static const struct destination any = { .kind = DESTINATION_NONE };
+
+static void begin(struct pair *pair, int i, const struct destination *to)
+{
+	lp[i].flow = flow_open(pair->lp, to, &ops, &lp[i]);
+	assert_non_null(lp[i].flow);
+}
+
+struct wait {
+	const unsigned int *count;
+	unsigned int n;
+};
+
+static bool has_come(void *arg)
+{
+	const struct wait *w = arg;
+
+	return *w->count >= w->n;
+}
+
+static void expect(struct pair *pair, const unsigned int *count, unsigned int n)
+{
+	struct wait w = { count, n };
+
+	assert_true(run_until(pair->engine.loop, "a datagram", has_come, &w));
+	assert_int_equal(*count, n);
+}
+
+/* While the clock stands: 300 ms, so that what was sent is acknowledged, too. */
+static void rounds(struct pair *pair)
+{
+	for (int i = 0; i < 30; i++) {
+		clock_pass(10 * NS_PER_MS);
+		run_round(pair->engine.loop);
+	}
+}
+
+static void goes_both_ways(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = server(7);
+
+	begin(pair, 0, &to);
+	flow_send(lp[0].flow, NULL, (const uint8_t *)"hello", 5);
+	expect(pair, &lp[0].came, 1);
+	assert_int_equal(lp[0].len, 5);
+	assert_memory_equal(lp[0].last, "hello", 5);
+	assert_int_equal(lp[0].at.kind, DESTINATION_NONE);
+	assert_int_equal(flow_to(rp[0].flow)->port, 7);
+	flow_send(lp[0].flow, NULL, NULL, 0);
+	expect(pair, &lp[0].came, 2);
+	assert_int_equal(lp[0].len, 0);
+	assert_int_equal(pair->lp->counts.datagrams.sent, 2);
+	assert_int_equal(pair->lp->counts.datagrams.received, 2);
+	flow_close(lp[0].flow);
+	expect(pair, &rp[0].over, 1);
+	assert_int_equal(lp[0].over, 0);
+	pair_at_rest(pair);
+}
+
+static void says_where_to_and_where_from(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to[3] = {
+		server(7), destination_name("x.example", 9, 53),
+		destination_ipv6((uint8_t[16]){ 0x20, 1, [15] = 9 }, 9),
+	};
+
+	begin(pair, 0, &any);
+	for (unsigned int i = 0; i < 3; i++) {
+		flow_send(lp[0].flow, &to[i], (const uint8_t *)&i, sizeof(i));
+		expect(pair, &lp[0].came, i + 1);
+		assert_memory_equal(&rp[0].at, &to[i], sizeof(to[i]));
+		assert_memory_equal(&lp[0].at, &to[i], sizeof(to[i]));
+	}
+	/* One without an address is nobody's here, and neither is the other. */
+	flow_send(lp[0].flow, NULL, (const uint8_t *)"x", 1);
+	begin(pair, 1, &to[0]);
+	flow_send(lp[1].flow, &to[0], (const uint8_t *)"x", 1);
+	flow_send(lp[1].flow, NULL, (const uint8_t *)"y", 1);
+	expect(pair, &lp[1].came, 1);
+	assert_int_equal(pair->rp->counts.datagrams.stray, 2);
+	assert_int_equal(rp[0].came, 3);
+}
+
+/* The first datagram is worth most: a name server's client waits seconds for it. */
+static void none_overtakes_its_open(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = server(7);
+
+	rp_waits = true;
+	rp_echoes = false;
+	for (int i = 0; i < SIDES; i++) {
+		begin(pair, i, &to);
+		flow_send(lp[i].flow, NULL, (const uint8_t *)"1", 1);
+		flow_send(lp[i].flow, NULL, (const uint8_t *)"2", 1);
+	}
+	for (int i = 0; i < SIDES; i++)
+		expect(pair, &rp[i].came, 2);
+	assert_int_equal(pair->rp->counts.datagrams.stray, 0);
+	for (int i = 0; i < SIDES; i++)
+		flow_answer(rp[i].flow);
+	for (int i = 0; i < SIDES; i++)
+		flow_close(rp[i].flow);
+	for (int i = 0; i < SIDES; i++)
+		expect(pair, &lp[i].over, 1);
+	pair_at_rest(pair);
+}
+
+static void is_refused_with_a_reason(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = server(PAIR_PORT);
+
+	pair->refuse = CONN_END_DENIED;
+	begin(pair, 0, &to);
+	flow_send(lp[0].flow, NULL, (const uint8_t *)"x", 1);
+	expect(pair, &lp[0].over, 1);
+	assert_int_equal(rps, 1);
+	pair_at_rest(pair);
+}
+
+static void session_takes_its_flows_along(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = server(7);
+
+	begin(pair, 0, &to);
+	flow_send(lp[0].flow, NULL, (const uint8_t *)"x", 1);
+	expect(pair, &lp[0].came, 1);
+	session_stop(pair->lp, "the test wants it");
+	expect(pair, &rp[0].over, 1);
+	assert_int_equal(lp[0].over, 1);
+}
+
+static void large_one_is_dropped(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = server(7);
+	uint8_t *bytes = calloc(1, 70000);
+
+	begin(pair, 0, &to);
+	flow_send(lp[0].flow, NULL, bytes, LARGEST + 1);
+	flow_send(lp[0].flow, NULL, bytes, 65507);
+	flow_send(lp[0].flow, NULL, bytes, 69999);
+	assert_int_equal(pair->lp->counts.datagrams.large, 3);
+	flow_send(lp[0].flow, NULL, bytes, LARGEST);
+	expect(pair, &lp[0].came, 1);
+	assert_int_equal(lp[0].len, LARGEST);
+	free(bytes);
+}
+
+static void queue_has_newest_alone(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = server(7);
+
+	begin(pair, 0, &to);
+	for (unsigned int i = 0; i < 100; i++)
+		flow_send(lp[0].flow, NULL, (const uint8_t *)&i, sizeof(i));
+	assert_int_equal(pair->lp->counts.datagrams.crowded,
+			 100 - DATAGRAMS_MOST);
+	expect(pair, &rp[0].came, DATAGRAMS_MOST);
+	assert_int_equal(rp[0].last[0], 99);
+	assert_int_equal(pair->lp->ext->flows_bytes, 0);
+}
+
+static void all_queues_together_are_bounded(void **state)
+{
+	struct pair *pair = *state;
+	uint8_t bytes[LARGEST] = { 0 };
+	struct destination to = server(7);
+	size_t most = 0;
+
+	for (int i = 0; i < SIDES; i++) {
+		begin(pair, i, &to);
+		for (int n = 0; n < DATAGRAMS_MOST; n++)
+			flow_send(lp[i].flow, NULL, bytes, sizeof(bytes));
+		if (pair->lp->ext->flows_bytes > most)
+			most = pair->lp->ext->flows_bytes;
+	}
+	assert_in_range(most, FLOWS_MEMORY, FLOWS_MEMORY + WIRE_MESSAGE_MAX);
+	assert_true(pair->lp->counts.datagrams.crowded > 0);
+}
+
+static void old_one_is_not_sent(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = server(7);
+
+	begin(pair, 0, &to);
+	flow_send(lp[0].flow, NULL, (const uint8_t *)"x", 1);
+	expect(pair, &lp[0].came, 1);
+	clock_halt();
+	flow_send(lp[0].flow, NULL, (const uint8_t *)"old", 3);
+	clock_pass(DATAGRAM_PATIENCE_MS * NS_PER_MS + 1);
+	rounds(pair);
+	assert_int_equal(pair->lp->counts.datagrams.stale, 1);
+	assert_int_equal(lp[0].came, 1);
+	flow_send(lp[0].flow, NULL, (const uint8_t *)"new", 3);
+	rounds(pair);
+	assert_int_equal(lp[0].came, 2);
+	assert_memory_equal(lp[0].last, "new", 3);
+	clock_go_on();
+}
+
+static void number_of_flows_is_bounded(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = server(7);
+	unsigned int n = 0;
+
+	rp_waits = true;
+	while (n < 2 * FLOWS_MAX && flow_open(pair->lp, &to, &ops, &lp[0]))
+		n++;
+	assert_int_equal(n, FLOWS_MAX);
+	expect(pair, &rps, FLOWS_MAX);
+}
+
+static void idle_one_ends(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to[3] = { server(53), server(54), any };
+
+	for (int i = 0; i < 3; i++)
+		begin(pair, i, &to[i]);
+	flow_send(lp[2].flow, &to[0], (const uint8_t *)"x", 1);
+	expect(pair, &lp[2].came, 1);
+	expect(pair, &rps, 3);
+	clock_halt();
+	clock_pass(9 * NS_PER_SEC);
+	rounds(pair);
+	flow_send(lp[0].flow, NULL, (const uint8_t *)"x", 1);
+	rounds(pair);
+	assert_int_equal(lp[0].came, 1);
+	clock_pass(2 * NS_PER_SEC);
+	rounds(pair);
+	/* The one of many destinations had asked a name server only. */
+	assert_int_equal(lp[0].over, 0);
+	assert_int_equal(lp[1].over, 0);
+	assert_int_equal(lp[2].over, 1);
+	clock_pass(9 * NS_PER_SEC);
+	rounds(pair);
+	assert_int_equal(lp[0].over, 1);
+	clock_pass(97 * NS_PER_SEC);
+	rounds(pair);
+	assert_int_equal(lp[1].over, 0);
+	clock_pass(2 * NS_PER_SEC);
+	rounds(pair);
+	assert_int_equal(lp[1].over, 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(rp[i].over, 1);
+	clock_go_on();
+	pair_at_rest(pair);
+}
+
+/* A late datagram of the one before must not become the next one's. */
+static void id_rests(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = server(7);
+	uint16_t first;
+
+	begin(pair, 0, &to);
+	first = flow_conn(lp[0].flow)->id;
+	flow_send(lp[0].flow, NULL, (const uint8_t *)"x", 1);
+	expect(pair, &lp[0].came, 1);
+	flow_close(lp[0].flow);
+	pair_at_rest(pair);
+	clock_halt();
+	clock_pass((REST_SECONDS - 1) * NS_PER_SEC);
+	rounds(pair);
+	begin(pair, 1, &to);
+	assert_int_not_equal(flow_conn(lp[1].flow)->id, first);
+	clock_pass(2 * NS_PER_SEC);
+	rounds(pair);
+	begin(pair, 2, &to);
+	assert_int_equal(flow_conn(lp[2].flow)->id, first);
+	clock_go_on();
+	flow_send(lp[2].flow, NULL, (const uint8_t *)"again", 5);
+	expect(pair, &lp[2].came, 1);
+	assert_memory_equal(lp[2].last, "again", 5);
+	assert_int_equal(lp[0].came, 1);
+}
+
+/* All pipes full of a bulk: each datagram goes ahead of what is still to be sent. */
+static void goes_ahead_of_bulk(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = server(7);
+	static uint8_t bytes[1 << 20];
+	size_t written = 0;
+
+	pair_connect(pair, 0);
+	begin(pair, 0, &to);
+	for (unsigned int i = 0; i < 200; i++) {
+		ssize_t n = write(pair->conn[0].client, bytes, sizeof(bytes));
+
+		written += n > 0 ? (size_t)n : 0;
+		flow_send(lp[0].flow, NULL, (const uint8_t *)&i, sizeof(i));
+		expect(pair, &lp[0].came, i + 1);
+		assert_memory_equal(lp[0].last, &i, sizeof(i));
+		while (read_some(pair->conn[0].server, bytes,
+				 sizeof(bytes)) > 0)
+			;
+	}
+	assert_true(written > 10 * sizeof(bytes));
+}
+
+static void pipes_that_die_take_some_along(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = server(7);
+
+	pair->redials = true;
+	begin(pair, 0, &to);
+	flow_send(lp[0].flow, NULL, (const uint8_t *)"x", 1);
+	expect(pair, &lp[0].came, 1);
+	for (unsigned int i = 0; i < PAIR_PIPES; i++) {
+		unsigned int before = lp[0].came;
+
+		pair_kill(pair, i);
+		pair_settle(pair);
+		while (lp[0].came == before) {
+			flow_send(lp[0].flow, NULL, (const uint8_t *)"y", 1);
+			run_round(pair->engine.loop);
+		}
+	}
+	assert_int_equal(lp[0].over, 0);
+}
+
+static void not_where_rp_does_not(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = server(7);
+
+	pair->settings.udp = false;
+	prepare(pair);
+	pair_begin(pair, 1);
+	assert_false(session_carries_flows(pair->lp));
+	assert_false(session_carries_flows(pair->rp));
+	assert_null(flow_open(pair->lp, &to, &ops, &lp[0]));
+	assert_int_equal(pair->lp->ext->nflows, 0);
+}
+
+#define FLOW_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FLOW_TEST(goes_both_ways),
+		FLOW_TEST(says_where_to_and_where_from),
+		FLOW_TEST(none_overtakes_its_open),
+		FLOW_TEST(is_refused_with_a_reason),
+		FLOW_TEST(session_takes_its_flows_along),
+		FLOW_TEST(large_one_is_dropped),
+		FLOW_TEST(queue_has_newest_alone),
+		FLOW_TEST(all_queues_together_are_bounded),
+		FLOW_TEST(old_one_is_not_sent),
+		FLOW_TEST(number_of_flows_is_bounded),
+		FLOW_TEST(idle_one_ends),
+		FLOW_TEST(id_rests),
+		FLOW_TEST(goes_ahead_of_bulk),
+		FLOW_TEST(pipes_that_die_take_some_along),
+		cmocka_unit_test_setup_teardown(not_where_rp_does_not,
+						pair_setup_new, pair_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
