@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "table.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "../settings/limits.h"
 #include "conn.h"
@@ -41,12 +43,18 @@ static uint64_t bit_of(unsigned int pipe)
 	return pipe < TABLE_NO_ORDER ? UINT64_C(1) << pipe : 0;
 }
 
+/*
+ * A mapping of its own: calloc() gives memory of the heap, all of it written, to who
+ * comes after one that gave so much back, and needs a piece that is not scattered.
+ */
 struct table *table_new(void)
 {
-	struct table *t = calloc(1, sizeof(*t));
+	struct table *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (t)
-		list_init(&t->formers);
+	if (t == MAP_FAILED)
+		return NULL;
+	list_init(&t->formers);
 	return t;
 }
 
@@ -64,7 +72,7 @@ void table_free(struct table *t)
 		return;
 	while (!list_empty(&t->formers))
 		former_drop(t, list_first(&t->formers, struct former, node));
-	free(t);
+	munmap(t, sizeof(*t));
 }
 
 static struct former *former_add(struct table *t, uint16_t id, int64_t now)
