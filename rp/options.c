@@ -357,6 +357,13 @@ static void take(struct options *o, struct options *from)
 	o->connect_timeout = from->connect_timeout;
 }
 
+/* An empty file is a slip of the hand more often than an invitation. */
+static bool opens_to_all(const struct options *o, const struct options *new)
+{
+	return access_is_open(&new->access) && !access_is_open(&o->access) &&
+	       (!new->keys.n || new->listens);
+}
+
 int options_again(struct options *o, int argc, char **argv,
 		  struct changes *changes, char *why, size_t why_len)
 {
@@ -367,6 +374,10 @@ int options_again(struct options *o, int argc, char **argv,
 	new.encrypts = o->encrypts;
 	err = command_line_again(&command_line, &new.settings, &new,
 				 &new.words, argc, argv, why, why_len);
+	if (!err && opens_to_all(o, &new))
+		err = refuse(why, why_len, "--allow: without the last one "
+			     "anybody could open pipes; 0.0.0.0/0 and ::/0 say "
+			     "that in words");
 	if (!err) {
 		command_line_take(&command_line, &o->words, &new.words,
 				  changes);

@@ -91,6 +91,16 @@ def test_who_may_open_pipes(box: Namespace, tmp_path: Path) -> None:
         works(box, "127.0.0.1", server.port)
 
 
+def test_nobody_is_let_in_by_an_empty_file(box: Namespace, tmp_path: Path) -> None:
+    with serving(box, echo) as server, rp_by_file(box, tmp_path, "allow 192.0.2.0/24\n") as rp:
+        reread(rp, tmp_path, "", r"--allow: without the last one .*; all stays as it was")
+        with local_proxy(box, tmp_path, "--extend", "always", pipes=2, ready=None) as lp:
+            rp.expect(r"a pipe from 127\.0\.0\.1\S* was reset: no --allow")
+            reread(rp, tmp_path, "allow 0.0.0.0/0\n", "going on with new --allow")
+            lp.expect(LP_READY)
+            works(box, "127.0.0.1", server.port)
+
+
 def test_limits(box: Namespace, tmp_path: Path) -> None:
     second = ("--socks", "off", "--redirect", "off", "--forward", "7000:127.0.0.1:80")
     limits = "max-sessions-each 2\nmax-connects 9\nmemory 64\nkeep 8M\nconnect-timeout 3\n"
