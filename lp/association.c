@@ -216,6 +216,8 @@ static int open_socket(struct association *a, int control)
 		err = -errno;
 	if (err)
 		return err;
+	addr_unmap(&a->addr);	/* its listener may take both */
+	addr_unmap(&a->client);
 	addr_set_port(&a->addr, 0);
 	fd = sock_bound_udp(&a->addr);
 	if (fd < 0)

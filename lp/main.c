@@ -27,7 +27,7 @@ static int open(struct program *p)
 {
 	struct lp *lp = lp_of(p);
 
-	if (lp->options.keys.n) {
+	if (lp->options.keys.n && !p->engine.layers) {
 		p->engine.layers = tls_layers_new(&lp->options.keys,
 						  lp->options.settings.keylog,
 						  &p->log);

@@ -380,6 +380,8 @@ int options_again(struct options *o, int argc, char **argv,
 	if (!err) {
 		command_line_take(&command_line, &o->words, &new.words,
 				  changes);
+		if (!keys_same(&o->keys, &new.keys))
+			changes_add(changes->kept, "", "the key");
 		take(o, &new);
 	}
 	options_fini(&new);

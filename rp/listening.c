@@ -63,7 +63,7 @@ static void say_cannot(const struct listening *l, enum transport kind,
 	char text[ADDR_TEXT];
 
 	addr_text(addr, text);
-	if (l->extended && !l->options->extended_given)
+	if (l->extended && !l->options->extended_meant)
 		log_warn(l->log, "the extension is not spoken on %s%s: %s",
 			 text, over_transport(kind), strerror(err));
 	else if (err == EADDRNOTAVAIL)
@@ -207,7 +207,7 @@ int listening_open(struct entrances *entrances, const struct options *options,
 		if (ports->handed.n && (!given || is_open(&l, &where[i])))
 			continue;
 		err = listen_on(&l, &where[i]);
-		if (err && (!extended || options->extended_given))
+		if (err && (!extended || options->extended_meant))
 			return err;
 	}
 	return 0;

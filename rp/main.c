@@ -24,7 +24,7 @@ static int open(struct program *p)
 {
 	struct rp *rp = rp_of(p);
 
-	if (rp->options.keys.n) {
+	if (rp->options.keys.n && !p->engine.layers) {
 		p->engine.layers = tls_layers_new(&rp->options.keys,
 						  rp->options.settings.keylog,
 						  &p->log);

@@ -32,7 +32,8 @@ static const struct option_spec own_options[] = {
 	  "port 6010 of each --listen address whose port is 6000, but beyond "
 	  "loopback only with --allow or --key-file)" },
 	{ "allow", "CIDR",
-	  "who may open pipes; may be given again (default: everybody)" },
+	  "who may open pipes; may be given again (default: everybody; with "
+	  "--key-file everybody who has a key)" },
 	{ "deny", "CIDR",
 	  "where connections may not go; may be given again" },
 	{ "permit", "CIDR",
@@ -94,14 +95,8 @@ static int add_listen(struct options *o, const char *value, char *why,
 static int add_extended(struct options *o, const char *value, char *why,
 			size_t why_len)
 {
-	struct options_listen *l;
+	struct options_listen *l = new_listen(&o->extended, &o->extendeds);
 
-	o->extended_given = true;
-	if (!strcmp(value, "off")) {
-		o->extendeds = 0;
-		return 0;
-	}
-	l = new_listen(&o->extended, &o->extendeds);
 	if (!l)
 		return refuse(why, why_len, "--extended: %s", strerror(ENOMEM));
 	if (!addr_parse(value, "0.0.0.0", WIRE_PORT_EXTENDED, &l->addr,
@@ -111,6 +106,16 @@ static int add_extended(struct options *o, const char *value, char *why,
 		      "--extended: '%s' is neither an address with or without "
 		      "a port (such as 127.0.0.1, 0.0.0.0:6010, [::]:6010) nor "
 		      "off", value);
+}
+
+static int set_extended(struct options *o, const char *value, char *why,
+			size_t why_len)
+{
+	o->extended_given = o->extended_meant = true;
+	if (strcmp(value, "off"))
+		return add_extended(o, value, why, why_len);
+	o->extendeds = 0;
+	return 0;
 }
 
 /*
@@ -139,10 +144,8 @@ static int set_default_extended(struct options *o, char *why, size_t why_len)
 		return 0;
 	if (o->extended_given && !o->extendeds)
 		return refuse(why, why_len, "--extended: it cannot be off with --key-file, which is for the extension");
-	if (!o->extendeds)
-		return add_extended(o, "0.0.0.0", why, why_len);
-	o->extended_given = true;
-	return 0;
+	o->extended_meant = true;
+	return o->extendeds ? 0 : add_extended(o, "0.0.0.0", why, why_len);
 }
 
 static int add_rule(struct options *o, const char *name, const char *value,
@@ -223,7 +226,7 @@ static int set_own(void *options, const char *name, const char *value,
 	if (!strcmp(name, "listen"))
 		return add_listen(o, value, why, why_len);
 	if (!strcmp(name, "extended"))
-		return add_extended(o, value, why, why_len);
+		return set_extended(o, value, why, why_len);
 	if (!strcmp(name, "connect-timeout"))
 		return set_connect_timeout(o, value, why, why_len);
 	if (!strcmp(name, "max-sessions"))
@@ -360,8 +363,7 @@ static void take(struct options *o, struct options *from)
 /* An empty file is a slip of the hand more often than an invitation. */
 static bool opens_to_all(const struct options *o, const struct options *new)
 {
-	return access_is_open(&new->access) && !access_is_open(&o->access) &&
-	       (!new->keys.n || new->listens);
+	return access_is_open(&new->access) && !access_is_open(&o->access);
 }
 
 int options_again(struct options *o, int argc, char **argv,

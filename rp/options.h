@@ -30,7 +30,8 @@ struct options {
 	/* Where the extension is spoken; maybe nowhere. */
 	struct options_listen *extended;
 	unsigned int extendeds;
-	bool extended_given;	/* on the command line, and so meant */
+	bool extended_given;	/* on the command line */
+	bool extended_meant;	/* so rp does not go without */
 	unsigned int pipes;
 	unsigned int max_sessions;
 	unsigned int max_sessions_each;	/* of one address */

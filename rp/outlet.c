@@ -422,7 +422,7 @@ static void send_to_name(struct outlet *o, const struct destination *to,
 		look_up(k);
 	if (k && k->finding)
 		hold(k, payload, len);
-	else if (k && k->has_address)
+	else if (k && k->has_address && may_pass(o, &k->addr, true))
 		send_to(o, &k->addr, payload, len);
 	else
 		flow_lost(o->flow, FLOW_UNSENT);

@@ -354,6 +354,8 @@ static void join_session(struct session *session,
 	char host[ADDR_TEXT];
 
 	if (is_of(guest, peer, conduit)) {
+		/* What is for those on this host is not for who comes from elsewhere. */
+		guest->connector.local &= host_has(&guest->server->host, peer);
 		greet_join(session, hello, conduit);
 		return;
 	}

@@ -14,6 +14,8 @@ enum {
 	/* What a stranger may say in all before it has shown a key. */
 	UNKNOWN_MAX = 4096,
 	IN_SIZE = 64 * 1024,
+	/* What TLS has to say for itself, in one read: a new key each 2^24 records. */
+	CHATTER_MAX = 32,
 	WHY_MAX = 160,
 };
 
@@ -39,6 +41,7 @@ struct tls_layer {
 	uint8_t *out;		/* records */
 	size_t out_size, written;	/* so much of what is in it was written */
 	size_t came;		/* before the handshake was over */
+	unsigned int chatter;	/* messages of TLS itself since a read began */
 	bool over;		/* the handshake is */
 	bool shut;		/* the other end said that nothing more comes */
 	int error;		/* or what is wrong with what came, an errno */

@@ -35,6 +35,9 @@ static int memory_read(BIO *bio, char *buf, size_t len, size_t *got)
 	struct tls_layer *t = BIO_get_data(bio);
 
 	BIO_clear_retry_flags(bio);
+	*got = 0;
+	if (t->chatter > CHATTER_MAX)
+		return 0;	/* as where a socket failed */
 	*got = len < t->in_len ? len : t->in_len;
 	if (!*got) {
 		BIO_set_retry_read(bio);
@@ -255,15 +258,32 @@ static size_t held(const struct tls_layer *t)
 	return (size_t)SSL_pending(t->ssl) + t->in_len;
 }
 
+/* A peer may say more and more of it without a byte for anybody: that is to end. */
+static void note_chatter(int sent, int version, int type, const void *message,
+			 size_t len, SSL *ssl, void *arg)
+{
+	struct tls_layer *t = SSL_get_app_data(ssl);
+
+	(void)version, (void)message, (void)len, (void)arg;
+	if (!sent && type == SSL3_RT_HANDSHAKE && t->over)
+		t->chatter++;
+}
+
+/*
+ * No more comes out of the socket in one call than @len bytes need: records may be
+ * large and have hardly a byte in them, and others have their turns.
+ */
 static ssize_t read_tls(struct layer *l, void *buf, size_t len)
 {
 	struct tls_layer *t = layer_of(l);
 	bool drained = t->shut || t->error;
-	size_t got = 0, most;
+	size_t got = 0, taken = 0, most;
 	ssize_t n;
 
+	t->chatter = 0;
 	while (!open_records(t, buf, len, &got)) {
-		if (drained || t->shut || t->error)
+		if (drained || t->shut || t->error ||
+		    taken >= len + READ_LEAST)
 			break;
 		most = len - got + RECORD_MORE;
 		if (most < READ_LEAST)
@@ -273,6 +293,7 @@ static ssize_t read_tls(struct layer *l, void *buf, size_t len)
 			note_end(t, n);
 			break;
 		}
+		taken += (size_t)n;
 		drained = (size_t)n < most && n < IN_SIZE;
 	}
 	if (keep_rest(t))
@@ -343,6 +364,7 @@ static int make_ssl(struct tls_layer *t, bool accepted)
 	BIO_set_data(bio, t);
 	SSL_set_bio(t->ssl, bio, bio);
 	SSL_set_app_data(t->ssl, t);
+	SSL_set_msg_callback(t->ssl, note_chatter);
 	if (!accepted) {
 		SSL_set_connect_state(t->ssl);
 		return 0;

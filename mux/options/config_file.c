@@ -84,6 +84,8 @@ int config_file_stays(const char *path, char *why, size_t why_len)
 
 void config_file_close(struct config_file *f)
 {
+	if (f->text)
+		explicit_bzero(f->text, strlen(f->text));	/* keys, maybe */
 	free(f->text);
 	memset(f, 0, sizeof(*f));
 }

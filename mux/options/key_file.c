@@ -9,6 +9,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "../base/core_dumps.h"
 #include "../base/refuse.h"
 #include "../settings/settings.h"
 #include "config_file.h"
@@ -189,7 +190,13 @@ int keys_read(struct keys *keys, const char *path, char *why, size_t why_len)
 	int err;
 
 	*keys = (struct keys){ 0 };
-	if (check_mode(path, why, why_len) ||
+	err = core_dumps_off();
+	if (err)
+		return refuse(why, why_len, "%s: core dumps would have its keys "
+			      "in them, and cannot be switched off: %s", path,
+			      strerror(-err));
+	if (config_file_stays(path, why, why_len) ||
+	    check_mode(path, why, why_len) ||
 	    config_file_open(&file, path, why, why_len))
 		return -1;
 	err = take_lines(keys, &file, path, why, why_len);

@@ -47,7 +47,7 @@ int keys_read(struct keys *keys, const char *path, char *why, size_t why_len);
  */
 int keys_of_settings(struct keys *keys, const struct settings *settings,
 		     bool built, char *why, size_t why_len);
-/* Leaves nothing of them in memory. */
+/* Wipes them. */
 void keys_fini(struct keys *keys);
 
 /* NULL: there is none of that name. */

@@ -251,8 +251,11 @@ static int write_sealed(struct pipe *p, struct run *run)
 
 	if (!l->out_len) {
 		err = l->ops->seal(l, run->buf, run->len);
-		if (err)
+		if (err) {
+			/* Some records of the run may be there: none must go. */
+			shutdown(p->fd, SHUT_RDWR);
 			return err;
+		}
 	}
 	while (l->out_len) {
 		ssize_t n = write_some(p, l->out, l->out_len);

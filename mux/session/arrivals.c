@@ -101,7 +101,7 @@ static void open_flow(struct session *s, struct conn *c,
 	int err = conn_set_destination(c, &open->to);
 
 	if (!is_one || err || s->ext->nflows > FLOWS_MAX ||
-	    s->nconns > s->engine->settings->max_conns)
+	    !inbound_takes(s, c))
 		conn_refuse(c, CONN_END_LIMIT);
 	else
 		s->role->open_flow(s, c);

@@ -57,6 +57,7 @@ static void rest(struct extended *x, struct channel *ch)
 	ch->rests_until = loop_now(x->s->engine->loop) +
 			  REST_SECONDS * NS_PER_SEC;
 	list_add_tail(&x->resting, &ch->spare);
+	x->nresting++;
 	if (!x->rest_timer.slot)
 		loop_timer_at(x->s->engine->loop, &x->rest_timer,
 			      ch->rests_until);
@@ -77,6 +78,7 @@ static void have_rested(struct timer *t)
 		}
 		ch->flow_had_it = false;
 		list_move_tail(&x->spare, &ch->spare);
+		x->nresting--;
 	}
 	session_tell_room(x->s);
 }

@@ -65,6 +65,7 @@ struct extended {
 	size_t remembered;	/* bytes of them, as told with inbound_holds() */
 	struct list spare;	/* LP: channels between two uses, */
 	struct list resting;	/* and those that may not be used yet, */
+	unsigned int nresting;	/* so many, */
 	struct timer rest_timer;	/* until then */
 	uint16_t last_id;	/* LP: ids up to it have a channel */
 	struct early_pool pool;
@@ -161,8 +162,11 @@ int64_t keeping_oldest(const struct leg *leg);
 void keeping_suspect(struct extended *x, struct leg *leg);
 /* The first run kept for a pipe that ends beyond @at in its stream. 0: none; else its end. */
 uint64_t keeping_beyond(const struct leg *leg, uint64_t at);
-/* A copy of that run's messages that end beyond @at, or NULL without memory. */
-struct run *keeping_copy(const struct leg *leg, uint64_t at);
+/*
+ * A copy of that run's messages that end beyond @at, of all where they were @sealed. Or
+ * NULL without memory.
+ */
+struct run *keeping_copy(const struct leg *leg, uint64_t at, bool sealed);
 
 /* suspects */
 void suspects_init(struct extended *x);

@@ -175,10 +175,11 @@ void flow_answer(struct flow *f)
 	conn_ask(f->conn);
 }
 
+/* Half of the ids are for connections, however many flows come and go. */
 static bool has_room(const struct session *s)
 {
 	return session_carries_flows(s) && s->ext->nflows < FLOWS_MAX &&
-	       session_has_room(s);
+	       s->ext->nresting < WIRE_ID_LP_MAX / 2 && session_has_room(s);
 }
 
 struct flow *flow_open(struct session *s, const struct destination *to,

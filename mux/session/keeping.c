@@ -133,26 +133,31 @@ static int64_t oldest_of(const struct extended *x)
 }
 
 /*
- * Of those whose oldest run was sent before @before, who keeps most; and what those keep
- * that are about to end, which will be free in a moment.
+ * Of those whose oldest run was sent before @before, who keeps most, unless that is
+ * less than the mean: then others are at fault, and they are not late. And what those
+ * keep that are about to end, which will be free in a moment.
  */
 static struct extended *most_late(const struct engine *engine, int64_t before,
 				  size_t *going)
 {
 	struct extended *most = NULL;
 	struct list *pos, *tmp;
+	size_t n = 0;
 
 	*going = 0;
 	list_each(pos, tmp, &engine->extended) {
 		struct extended *x = list_entry(pos, struct extended, member);
 
-		if (!session_is_up(x->s))
+		if (!session_is_up(x->s)) {
 			*going += x->kept;
-		else if (x->kept && (!most || x->kept > most->kept) &&
-			 oldest_of(x) < before)
+			continue;
+		}
+		n += x->kept > 0;
+		if (x->kept && (!most || x->kept > most->kept) &&
+		    oldest_of(x) < before)
 			most = x;
 	}
-	return most;
+	return most && most->kept >= (engine->kept - *going) / n ? most : NULL;
 }
 
 void keeping_relieve(struct task *t)
@@ -302,7 +307,7 @@ static void leave_out(struct run *run, uint64_t end, uint64_t at)
 	memmove(run->buf, run->buf + skip, run->len);
 }
 
-struct run *keeping_copy(const struct leg *leg, uint64_t at)
+struct run *keeping_copy(const struct leg *leg, uint64_t at, bool sealed)
 {
 	const struct sent_run *of = beyond(leg, at);
 	struct run *run = malloc(sizeof(*run) + of->run->len);
@@ -314,7 +319,8 @@ struct run *keeping_copy(const struct leg *leg, uint64_t at)
 	run->sent = 0;
 	run->next = NULL;
 	run->kept = false;
-	leave_out(run, of->end, at);
+	if (!sealed)	/* half of a record is nothing to read */
+		leave_out(run, of->end, at);
 	return run;
 }
 

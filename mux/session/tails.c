@@ -209,8 +209,9 @@ struct run *tails_copy(struct session *s)
 	struct extended *x = s->ext;
 	struct pipe *p = next_pipe(s);
 	struct leg *leg = p ? &x->leg[p->index] : NULL;
-	struct run *run = p ? keeping_copy(leg, done(p, leg)) : NULL;
+	struct run *run;
 
+	run = p ? keeping_copy(leg, done(p, leg), p->layer) : NULL;
 	if (!run)
 		return NULL;
 	leg->copied = keeping_beyond(leg, done(p, leg));

@@ -317,6 +317,43 @@ static void number_of_flows_is_bounded(void **state)
 	expect(pair, &rps, FLOWS_MAX);
 }
 
+/* What a connection costs in memory a flow does, too: see test_memory.c. */
+static void is_refused_where_its_session_has_many(void **state)
+{
+	struct pair *pair = *state;
+	struct engine *engine = &pair->engine;
+	struct destination to = server(PAIR_PORT);
+
+	pair->settings.max_held = 12 * CONNS_SHARE * CONN_MEMORY;
+	for (int i = 0; i < 3; i++)
+		begin(pair, i, &to);
+	expect(pair, &rps, 3);
+	assert_true(session_has_room(pair->lp));
+	begin(pair, 3, &to);
+	engine->conns += 2;		/* somebody else's */
+	expect(pair, &lp[3].over, 1);
+	assert_int_equal(rps, 3);
+	assert_int_equal(engine->refusals.count[REFUSAL_CONNECTIONS], 1);
+	engine->conns -= 2;
+}
+
+/* Programs that ask from ever other ports shall not shut out connections. */
+static void half_of_the_ids_is_not_for_flows(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = server(PAIR_PORT);
+
+	pair->lp->ext->nresting = WIRE_ID_LP_MAX / 2;
+	assert_null(flow_open(pair->lp, &to, &ops, &lp[0]));
+	assert_true(session_has_room(pair->lp));
+	pair->lp->ext->nresting--;
+	begin(pair, 0, &to);
+	pair->lp->ext->nresting = 0;
+	flow_close(lp[0].flow);
+	pair_at_rest(pair);
+	assert_int_equal(pair->lp->ext->nresting, 1);
+}
+
 static void idle_one_ends(void **state)
 {
 	struct pair *pair = *state;
@@ -458,6 +495,8 @@ int main(void)
 		FLOW_TEST(all_queues_together_are_bounded),
 		FLOW_TEST(old_one_is_not_sent),
 		FLOW_TEST(number_of_flows_is_bounded),
+		FLOW_TEST(is_refused_where_its_session_has_many),
+		FLOW_TEST(half_of_the_ids_is_not_for_flows),
 		FLOW_TEST(idle_one_ends),
 		FLOW_TEST(id_rests),
 		FLOW_TEST(goes_ahead_of_bulk),

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "mux/options/key_file.h"
 #include "mux/pipe/conduit.h"
 #include "tls/tls.h"
+#include "tls/tls_inside.h"
 
 enum { ROUNDS = 20, BYTES = 1 << 20, RECORD_MORE = 22 };
 
@@ -298,6 +300,71 @@ static void a_handshake_that_is_said_again_leads_nowhere(void **state)
 	close(fd[1]);
 }
 
+/* What TLS may say at any time after the handshake, and OpenSSL takes without end. */
+static void change_keys(struct conduit from, int times)
+{
+	struct layer *l = from.layer;
+	SSL *ssl = container_of(l, struct tls_layer, layer)->ssl;
+
+	while (times--) {
+		assert_int_equal(SSL_key_update(ssl,
+						SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+		assert_int_equal(SSL_do_handshake(ssl), 1);
+	}
+	/* As one segment, so that one read has all of them. */
+	assert_int_equal(send(from.fd, l->out, l->out_len, 0), l->out_len);
+	l->ops->wrote(l, l->out_len);
+}
+
+static void who_says_nothing_but_new_keys_is_not_heard_for_ever(void **state)
+{
+	char got[8] = "";
+
+	(void)state;
+	shake(&house[0]);
+	for (int i = 0; i < 3; i++) {
+		change_keys(here.lp, CHATTER_MAX);
+		assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
+		assert_int_equal(errno, EAGAIN);
+	}
+	assert_true(conduit_say(here.lp, "hello", 6));
+	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), 6);
+	assert_string_equal(got, "hello");
+	change_keys(here.lp, CHATTER_MAX + 1);
+	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
+	assert_int_equal(errno, EBADMSG);
+}
+
+/* Records are full of padding: others get their turn before much of it was read. */
+static void one_read_takes_no_more_than_it_needs(void **state)
+{
+	static uint8_t got[1 << 16];
+	struct layer *l;
+	SSL *ssl;
+	int left;
+
+	(void)state;
+	shake(&house[0]);
+	l = here.lp.layer;
+	ssl = container_of(l, struct tls_layer, layer)->ssl;
+	assert_int_equal(SSL_set_block_padding(ssl, 16384), 1);
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(l->ops->seal(l, "x", 1), 0);
+		assert_int_equal(send(here.lp.fd, l->out, l->out_len, 0),
+				 l->out_len);
+		l->ops->wrote(l, l->out_len);
+	}
+	assert_in_range(conduit_read(here.rp, got, 4), 1, 2);
+	assert_int_equal(ioctl(here.rp.fd, FIONREAD, &left), 0);
+	assert_in_range(left, 4 * 16384, 8 * 16384);
+	for (int i = 0, n = 0; n < 6; i++) {
+		ssize_t more = conduit_read(here.rp, got, 1);
+
+		assert_in_range(i, 0, 20);
+		n += more > 0 ? (int)more : 0;
+	}
+}
+
 /* --- whole sessions --- */
 
 static void a_session_outlives_a_pipe_with_keys_too(void **state)
@@ -335,6 +402,8 @@ int main(void)
 		T(an_end_inside_a_record_is_a_reset),
 		T(a_record_that_is_changed_or_said_twice_is_none),
 		T(a_handshake_that_is_said_again_leads_nowhere),
+		T(who_says_nothing_but_new_keys_is_not_heard_for_ever),
+		T(one_read_takes_no_more_than_it_needs),
 		T(a_session_outlives_a_pipe_with_keys_too),
 	};
 
