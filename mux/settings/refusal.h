@@ -12,7 +12,7 @@ enum refusal {
 	REFUSAL_SESSIONS,	/* sessions of all, or of its address */
 	REFUSAL_WAITING,	/* pipes that waited, of all or of its address */
 	REFUSAL_GROUP,		/* pipes that made no group, or not in time */
-	REFUSAL_HELLO,		/* none in time, or something else came */
+	REFUSAL_HELLO,		/* no key, none in time, or something else */
 	REFUSAL_ELSEWHERE,	/* pipes for a session of another address */
 	REFUSAL_CONNECTS,	/* times connects had to wait for others, */
 	REFUSAL_OPENS,		/* or for the next moment */
