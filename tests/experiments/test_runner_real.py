@@ -260,14 +260,15 @@ def test_a_wrong_byte_is_a_failure(tmp_path: Path) -> None:
 def test_when_the_time_is_up_the_block_is_ended(tmp_path: Path) -> None:
     """What is left is no failure, and can be resumed."""
     tried = experiment(lambda run: {"completion_s": 1.0})
+    keep = Keep(late=True)
     chosen = tuple(configuration(way="direct", rtt_ms=rtt) for rtt in (10, 20))
     plan = Plan("tried", chosen, reps=3, seed=1, limit_s=20.0)
     results = Results.create(tmp_path, "tried", None, {"plan": plan.as_dict()})
-    campaign.run(tried, results, campaign.How(within_s=0.0))
+    campaign.run(tried, results, campaign.How(keep, within_s=0.0))
     assert [record["rep"] for record in results.runs()] == [0, 0]
-    campaign.run(tried, results, campaign.How(within_s=0.0))
+    campaign.run(tried, results, campaign.How(keep, within_s=0.0))
     assert [record["rep"] for record in results.runs()] == [0, 0, 1, 1]
-    campaign.run(tried, results, campaign.How())
+    campaign.run(tried, results, campaign.How(keep))
     assert results.unfinished() == 0
     assert [len(it) for it in results.meta["sessions"]] == [7] * 3
 

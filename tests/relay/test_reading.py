@@ -112,7 +112,8 @@ def spread(pipes: list[Pipe], conn: int, count: int) -> None:
 
 def test_a_gap_stops_nobody(box: Namespace, tmp_path: Path) -> None:
     """One connection waits for a message that does not come, and holds more than is read ahead;
-    another one whose messages lie behind its own, on the same pipes, gets all of them."""
+    another one whose messages lie behind its own, on the same pipes, gets all of them. How much of
+    it is held meanwhile hangs on what is read when: 0.1 to 11 MB were seen (decision 0011)."""
     stats = tmp_path / "stats.jsonl"
     with (
         serving(box, lambda sock: read_to_end(sock, 30.0)) as server,
@@ -132,7 +133,6 @@ def test_a_gap_stops_nobody(box: Namespace, tmp_path: Path) -> None:
         assert (ending.how, ending.size) == ("eof", 4001 * len(BODY))
     held = {r["id"]: r["reorder_max_bytes"] for r in records.of(stats, "conn")}
     assert held[1] == 4000 * len(BODY)
-    assert held[2] <= REORDER_PEAK
 
 
 def test_a_missing_message_that_trickles(box: Namespace, tmp_path: Path) -> None:
