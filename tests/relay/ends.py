@@ -180,6 +180,12 @@ def sending(data: bytes) -> Handler:
     return handler
 
 
+def answers(sock: socket.socket, data: bytes = b"are you there") -> None:
+    """Who echoes at the other end does."""
+    sock.sendall(data)
+    assert read_exactly(sock, len(data)) == data
+
+
 # --- SOCKS5, spoken by hand ---------------------------------------------------
 
 
@@ -225,3 +231,11 @@ def socks(
         sock.close()
         raise
     return sock
+
+
+def serves(
+    ns: Namespace, port: int, host: str = "127.0.0.1", lp: tuple[str, int] = ("127.0.0.1", 1080)
+) -> None:
+    """A new connection through lp reaches who echoes there."""
+    with socks(ns, host, port, lp) as sock:
+        answers(sock)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.relay.ends import echo, read_exactly, read_to_end, serving, socks
+from tests.relay.ends import echo, read_exactly, read_to_end, serves, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program, binary, finish, program
 from tests.relay.proxies import LP_READY, RP_READY, local_proxy, remote_proxy
@@ -30,12 +30,6 @@ def activated(
         yield proxy
 
 
-def works(box: Namespace, port: int, lp: int = 1080) -> None:
-    with socks(box, "127.0.0.1", port, ("127.0.0.1", lp)) as sock:
-        sock.sendall(b"hello")
-        assert read_exactly(sock, 5) == b"hello"
-
-
 def test_rp_by_names(box: Namespace, tmp_path: Path) -> None:
     """At ports that only root may open, though it never was root's to open them."""
     sockets = ["extended=127.0.0.1:82", "pipes=127.0.0.1:81"]
@@ -47,9 +41,9 @@ def test_rp_by_names(box: Namespace, tmp_path: Path) -> None:
         rp.expect(r"^rp: listening on 127\.0\.0\.1:82 for pipes of the extension$")
         assert not box.listening(6000) and not box.listening(6010)
         with local_proxy(box, tmp_path, to="127.0.0.1:81,82", pipes=2):
-            works(box, server.port)
+            serves(box, server.port)
         with local_proxy(box, tmp_path, "--extend", "never", to="127.0.0.1:81", pipes=2, name="b"):
-            works(box, server.port)
+            serves(box, server.port)
 
 
 def test_rp_by_ports_of_both_families(box: Namespace, tmp_path: Path) -> None:
@@ -62,7 +56,7 @@ def test_rp_by_ports_of_both_families(box: Namespace, tmp_path: Path) -> None:
     ):
         rp.expect(r"^rp: listening on \[::\]:6000 for 2 pipes$")
         lp.expect("6010 are up")
-        works(box, server.port)
+        serves(box, server.port)
         for port in (6000, 6010):
             with socks(box, "127.0.0.1", port) as sock:
                 assert read_to_end(sock, 5).how == "reset"
@@ -77,7 +71,7 @@ def test_rp_by_addresses(box: Namespace, tmp_path: Path) -> None:
         activated(box, tmp_path, "rp", ["=127.0.0.1:7001"], *argv) as rp,
         local_proxy(box, tmp_path, to="127.0.0.1:7001", pipes=2),
     ):
-        works(box, server.port)
+        serves(box, server.port)
         assert len(rp.lines("listening on")) == 2
         assert box.listening(7002) and not box.listening(6010)
 
@@ -92,7 +86,7 @@ def test_lp(box: Namespace, tmp_path: Path) -> None:
         ):
             sock.sendall(b"hello")
             assert read_exactly(sock, 5) == b"hello"
-            works(box, server.port, lp=1082)
+            serves(box, server.port, lp=("127.0.0.1", 1082))
             lp.expect(r"^lp: redirected connections on 127\.0\.0\.1:83$")
             assert not box.listening(1080) and not box.listening(6003)
 

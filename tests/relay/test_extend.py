@@ -16,6 +16,7 @@ from tests.relay import wire, wire_ext
 from tests.relay.ends import (
     echo,
     read_exactly,
+    serves,
     serving,
     socks,
     socks_greet,
@@ -30,12 +31,6 @@ from tests.relay.wire import Message, Pipe, RawRp, raw_lp, raw_rp
 HELLO = wire_ext.Hello(bytes(range(16)), 0, 3)
 EXTENDED = ("127.0.0.1", wire_ext.PORT)
 NETWORK_UNREACHABLE = 3
-
-
-def echoes(ns: Namespace, port: int) -> None:
-    with socks(ns, "127.0.0.1", port) as sock:
-        sock.sendall(b"still there")
-        assert read_exactly(sock, 11) == b"still there"
 
 
 @contextmanager
@@ -153,7 +148,7 @@ def test_lp_goes_on_with_the_baseline(
         started = time.monotonic()
         with local_proxy(box, tmp_path):
             assert least <= time.monotonic() - started <= most
-            echoes(box, server.port)
+            serves(box, server.port)
         (hello,) = seen
         assert isinstance(hello, wire_ext.Hello)
         assert (hello.pipe, hello.pipes, hello.incarnation) == (0, 4, 0)
@@ -167,7 +162,7 @@ def test_a_network_that_drops_the_port(box: Namespace, tmp_path: Path) -> None:
         started = time.monotonic()
         with local_proxy(box, tmp_path):
             assert 1.9 <= time.monotonic() - started <= 4.0
-            echoes(box, server.port)
+            serves(box, server.port)
 
 
 def test_an_rp_that_comes_up_between_the_questions(box: Namespace, tmp_path: Path) -> None:
@@ -181,7 +176,7 @@ def test_an_rp_that_comes_up_between_the_questions(box: Namespace, tmp_path: Pat
         remote_proxy(box, tmp_path, "--listen", "127.0.0.1"),
         local_proxy(box, tmp_path) as lp,
     ):
-        echoes(box, server.port)
+        serves(box, server.port)
         assert lp.lines("4 pipes to 127.0.0.1:6010 are up")
         assert not lp.lines("127.0.0.1:6000 are up")
 
@@ -291,7 +286,7 @@ def test_never_asks_nobody(box: Namespace, tmp_path: Path) -> None:
         playing(box, silent) as seen,
         local_proxy(box, tmp_path, "--extend", "never"),
     ):
-        echoes(box, server.port)
+        serves(box, server.port)
         assert seen == []
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from tests.relay import payload
 from tests.relay.ends import (
+    answers,
     echo,
-    read_exactly,
     read_to_end,
     reset,
     serving,
@@ -57,11 +57,6 @@ def rp_that_knows(
     argv += [binary("rp"), *LISTEN, *rp, "4"]
     with program(box, argv, tmp / "rp.log", name="rp", ready=RP_READY) as running:
         yield running
-
-
-def answers(sock: socket.socket, data: bytes = b"are you there") -> None:
-    sock.sendall(data)
-    assert read_exactly(sock, len(data)) == data
 
 
 def reply_to(ns: Namespace, host: str, port: int) -> int:

@@ -17,7 +17,15 @@ from queue import Queue
 import pytest
 
 from tests.relay import payload
-from tests.relay.ends import Ending, Handler, echo, read_exactly, read_to_end, serving, socks
+from tests.relay.ends import (
+    Ending,
+    Handler,
+    echo,
+    read_to_end,
+    serves,
+    serving,
+    socks,
+)
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program
 from tests.relay.proxies import EXTENDED, LISTEN, local_proxy, remote_proxy
@@ -76,12 +84,6 @@ class Counter:
         self.ends.put(Ending(how, size, ""))
 
 
-def works(box: Namespace, port: int) -> None:
-    with socks(box, "127.0.0.1", port) as sock:
-        sock.sendall(b"alive")
-        assert read_exactly(sock, 5) == b"alive"
-
-
 def streams(box: Namespace, stack: ExitStack, direction: str) -> tuple[Counter, Queue[object]]:
     """Some connections that transfer without end: who reads, and how the writers end."""
     counter = Counter()
@@ -128,7 +130,7 @@ def test_lp_killed(
                 survivors_see_a_reset(counter, written)
             equals("rp's descriptors", rp.fd_count, idle)
         with local_proxy(box, tmp_path, *ALWAYS, name="next"):
-            works(box, mirror.port)
+            serves(box, mirror.port)
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])
@@ -148,7 +150,7 @@ def test_rp_killed(box: Namespace, tmp_path: Path, direction: str) -> None:
             until("lp to close all it had open", lambda: lp.fd_count() <= idle + 1)
         with remote_proxy(box, tmp_path, *LISTEN, name="next"):
             lp.expect(EXTENDED, 20, count=ROUNDS + 1)
-            works(box, mirror.port)
+            serves(box, mirror.port)
 
 
 def curl(box: Namespace, tmp: Path, *args: str | Path) -> Program:
@@ -203,7 +205,7 @@ def test_an_end_killed(box: Namespace, tmp_path: Path, victim: str, direction: s
                 equals("lp's descriptors", lp.fd_count, lp_idle)
                 got.unlink(missing_ok=True)
                 (root / "up").unlink(missing_ok=True)
-            works(box, mirror.port)
+            serves(box, mirror.port)
 
 
 def test_many_idle_connections_when_lp_is_killed(box: Namespace, tmp_path: Path) -> None:

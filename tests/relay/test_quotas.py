@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.relay import wire, wire_ext
-from tests.relay.ends import echo, read_exactly, serving, socks
+from tests.relay.ends import echo, serves, serving
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program, binary, program
 from tests.relay.proxies import RP_READY, local_proxy, remote_proxy
@@ -37,12 +37,6 @@ def unsent(pipe: Pipe) -> int:
     return int(struct.unpack("i", told)[0])
 
 
-def works(box: Namespace, port: int) -> None:
-    with socks(box, "127.0.0.1", port) as sock:
-        sock.sendall(b"x" * 1000)
-        assert read_exactly(sock, 1000) == b"x" * 1000
-
-
 def test_one_address_does_not_shut_out_others(box: Namespace, tmp_path: Path) -> None:
     """128 idle pipes of one address, which were 64 sessions."""
     with (
@@ -53,7 +47,7 @@ def test_one_address_does_not_shut_out_others(box: Namespace, tmp_path: Path) ->
         for _ in range(128):
             stack.enter_context(pipe_from(box, GREEDY))
         with local_proxy(box, tmp_path, pipes=1):
-            works(box, server.port)
+            serves(box, server.port)
         rp.expect(r"was reset: its address has as many sessions as --max-sessions-each allows")
         assert len(rp.lines(rf"session \d+: 1 pipe from {GREEDY}")) <= 16
 
@@ -66,7 +60,7 @@ def test_who_has_most_idle_sessions_makes_room(box: Namespace, tmp_path: Path) -
     ):
         pipes = [stack.enter_context(pipe_from(box, GREEDY)) for _ in range(4)]
         with local_proxy(box, tmp_path, pipes=1):
-            works(box, server.port)
+            serves(box, server.port)
             assert pipes[0].recv(1) == b"", "the oldest went"
             pipes[1].setblocking(False)
             with pytest.raises(BlockingIOError):
@@ -83,7 +77,7 @@ def test_pipes_that_wait_do_not_shut_out_others(box: Namespace, tmp_path: Path) 
         for n in range(1500):
             stack.enter_context(pipe_from(box, f"127.1.{n // 250}.{n % 250 + 1}"))
         with local_proxy(box, tmp_path, asan=False) as lp:
-            works(box, server.port)
+            serves(box, server.port)
             assert not lp.lines("no pipes|lost")
         rp.expect(r"1 of 4 pipes from 127\.1\.\d+\.\d+ were closed: 1024 pipes wait")
 
@@ -245,4 +239,4 @@ def test_one_session_does_not_take_all_descriptors(box: Namespace, tmp_path: Pat
         greedy.send(*[wire.syn(conn, "127.0.0.1", server.port) for conn in range(1, 301)])
         rp.expect(r"others were refused: no descriptor")
         with local_proxy(box, tmp_path, pipes=1):
-            works(box, server.port)
+            serves(box, server.port)

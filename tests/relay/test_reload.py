@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.relay.ends import echo, read_exactly, read_to_end, serving, socks
+from tests.relay.ends import echo, read_exactly, read_to_end, serves, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program, binary, program
 from tests.relay.proxies import LP_READY, RP_READY, local_proxy
@@ -37,12 +37,6 @@ def reread(rp: Program, tmp_path: Path, text: str, said: str) -> None:
     hang_up(rp, said)
 
 
-def works(box: Namespace, host: str, port: int) -> None:
-    with socks(box, host, port) as sock:
-        sock.sendall(b"hello")
-        assert read_exactly(sock, 5) == b"hello"
-
-
 def is_denied(box: Namespace, host: str, port: int) -> None:
     with socks(box, host, port) as sock:
         assert read_to_end(sock, 5).how == "reset"
@@ -64,9 +58,9 @@ def test_rules_of_destinations(box: Namespace, tmp_path: Path, extend: str) -> N
         assert read_exactly(before, 5) == b"after"
         is_denied(box, "127.0.0.2", 8000)
         rp.expect(r"denied: --deny 127\.0\.0\.2$")
-        works(box, "127.0.0.3", 8000)
+        serves(box, 8000, "127.0.0.3")
         reread(rp, tmp_path, "deny 127.0.0.2\npermit 127.0.0.2\n", "going on with new --permit")
-        works(box, "127.0.0.2", 8000)
+        serves(box, 8000, "127.0.0.2")
         assert len(rp.lines("session 1")) == len(rp.lines("session 1: ")), rp.log
         assert len(lp.lines(LP_READY)) == 1
 
@@ -80,7 +74,7 @@ def test_who_may_open_pipes(box: Namespace, tmp_path: Path) -> None:
         local_proxy(box, tmp_path, pipes=2),
     ):
         reread(rp, tmp_path, "allow 192.0.2.0/24\n", "going on with new --allow")
-        works(box, "127.0.0.1", server.port)
+        serves(box, server.port)
         more = (*ways_in, "--forward", f"7000:127.0.0.1:{server.port}")
         with local_proxy(box, tmp_path, *more, pipes=2, name="second", ready=None) as second:
             rp.expect(r"a pipe from 127\.0\.0\.1\S* was reset: no --allow")
@@ -88,7 +82,7 @@ def test_who_may_open_pipes(box: Namespace, tmp_path: Path) -> None:
             (tmp_path / "rp.conf").write_text(BASE + "allow 127.0.0.0/8\n")
             hang_up(rp, "going on with new --allow", count=2)
             second.expect(LP_READY)
-        works(box, "127.0.0.1", server.port)
+        serves(box, server.port)
 
 
 def test_nobody_is_let_in_by_an_empty_file(box: Namespace, tmp_path: Path) -> None:
@@ -98,7 +92,7 @@ def test_nobody_is_let_in_by_an_empty_file(box: Namespace, tmp_path: Path) -> No
             rp.expect(r"a pipe from 127\.0\.0\.1\S* was reset: no --allow")
             reread(rp, tmp_path, "allow 0.0.0.0/0\n", "going on with new --allow")
             lp.expect(LP_READY)
-            works(box, "127.0.0.1", server.port)
+            serves(box, server.port)
 
 
 def test_limits(box: Namespace, tmp_path: Path) -> None:
@@ -115,7 +109,7 @@ def test_limits(box: Namespace, tmp_path: Path) -> None:
         said = "--connect-timeout, --max-connects, --max-sessions-each, --memory, --keep"
         reread(rp, tmp_path, limits, rf"going on with new {said}, --quiet")
         late.expect(LP_READY)
-        works(box, "127.0.0.1", server.port)
+        serves(box, server.port)
 
 
 def test_what_cannot_change_is_named(box: Namespace, tmp_path: Path) -> None:
@@ -134,7 +128,7 @@ def test_what_cannot_change_is_named(box: Namespace, tmp_path: Path) -> None:
         )
         assert box.listening(6000) and not box.listening(6001)
         assert not (tmp_path / "rp.jsonl").exists()
-        works(box, "127.0.0.1", server.port)
+        serves(box, server.port)
         (tmp_path / "rp.conf").write_text(BASE + "resume 5\n")
         hang_up(rp, "going on")
         assert len(rp.lines("waits for a restart")) == 1
@@ -162,7 +156,7 @@ def test_an_error_changes_nothing(
         if text is not None:
             file.write_text(BASE + text)
         hang_up(rp, said.replace("FILE", str(file)) + "; all stays as it was")
-        works(box, "127.0.0.1", server.port)
+        serves(box, server.port)
         file.write_text(BASE + "deny 127.0.0.0/8\n")
         hang_up(rp, "going on with new --deny")
         is_denied(box, "127.0.0.1", server.port)
@@ -175,14 +169,14 @@ def test_lp_reads_its_file(box: Namespace, tmp_path: Path) -> None:
     with serving(box, echo) as server, rp_by_file(box, tmp_path, ""):
         argv = [binary("lp"), "--config", str(file)]
         with program(box, argv, tmp_path / "lp.log", name="lp", ready=LP_READY) as lp:
-            works(box, "127.0.0.1", server.port)
+            serves(box, server.port)
             file.write_text(text.replace("127.0.0.1", "127.0.0.2") + "socks-reply late\n")
             hang_up(lp, "going on with new --socks-reply")
             lp.expect("^lp: SIGHUP: what changed of RP_ADDRESS waits for a restart$")
             # SOCKS5 knows now that nobody is there, which an early answer cannot tell.
             with pytest.raises(AssertionError, match="SOCKS with 5"):
                 socks(box, "127.0.0.1", 1).close()
-            works(box, "127.0.0.1", server.port)
+            serves(box, server.port)
             assert len(lp.lines(LP_READY)) == 1
 
 
@@ -201,7 +195,7 @@ def test_a_file_that_was_a_pipe(box: Namespace, tmp_path: Path) -> None:
         writer.join()
         said = "is no regular file, so it cannot be read again"
         hang_up(rp, f"--config: {fifo}: {said}; all stays as it was")
-        works(box, "127.0.0.1", server.port)
+        serves(box, server.port)
         is_denied(box, "127.0.0.2", server.port)
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """lp's host gets another address or route, rp another address, while connections are open."""
 
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.relay import payload
-from tests.relay.ends import echo, read_exactly, read_to_end, serving, socks
+from tests.relay.ends import answers, echo, read_to_end, serving, socks
 from tests.relay.netns import Namespace, namespace, veth
 from tests.relay.programs import Program, binary, program
 from tests.relay.proxies import local_proxy, remote_proxy
@@ -35,11 +34,6 @@ def over(near: Namespace, far: Namespace, tmp: Path, *lp: str) -> Iterator[Both]
         local_proxy(near, tmp, *lp, to=RP) as local,
     ):
         yield Both(local, remote, server.port)
-
-
-def answers(sock: socket.socket, data: bytes = b"are you there") -> None:
-    sock.sendall(data)
-    assert read_exactly(sock, len(data)) == data
 
 
 def readdress(near: Namespace, device: str, old: str, new: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.relay.ends import (
+    answers,
     echo,
     read_exactly,
     read_to_end,
@@ -26,11 +27,6 @@ UNREACHABLE_HOST = 4
 NO_SUCH_COMMAND = 7
 NO_SUCH_ADDRESS_TYPE = 8
 NO_METHOD = b"\x05\xff"
-
-
-def answers(sock: socket.socket) -> None:
-    sock.sendall(b"are you there")
-    assert read_exactly(sock, 13) == b"are you there"
 
 
 def refuses(ns: Namespace, request: bytes, code: int) -> None:
