@@ -354,7 +354,7 @@ $(FUZZ)/libmux.a: $(MUX_SRC:%.c=$(FUZZ)/obj/%.o)
 
 $(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o $(FUZZ_COMMON:%.c=$(FUZZ)/obj/%.o) $(FUZZ)/libmux.a
 	$(Q)echo "  LD    $@"
-	$(Q)$(FUZZ_CC) -g -fsanitize=fuzzer,address,undefined -Wl,--wrap=clock_gettime -o $@ $^ -pthread
+	$(Q)$(FUZZ_CC) -g -fsanitize=fuzzer,address,undefined -Wl,--wrap=clock_gettime -o $@ $(filter %.o,$^) $(filter %.a,$^) -pthread
 
 # What `tm3ctl --bpf` starts, with the programs for the kernel in it.
 TM3BPF_SRC := $(filter-out %.bpf.c,$(sort $(wildcard bpf/*.c)))

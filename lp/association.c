@@ -16,9 +16,7 @@
 #include "../mux/session/flow.h"
 #include "proxy.h"
 #include "socks_udp.h"
-
-/* Datagrams that are read at once; then others have their turn. */
-enum { READS = 64, DATAGRAM_MAX = 65536 };
+#include "udp_port.h"
 
 struct associations {
 	struct proxy *proxy;
@@ -34,8 +32,7 @@ struct association {
 	struct list member;
 	int fd;			/* its connection, once it is ours, */
 	struct watch control;	/* which is watched */
-	struct watch watch;	/* its datagrams */
-	struct sockaddr_storage addr;	/* where they come in, */
+	struct udp_port port;	/* where its datagrams come in, */
 	struct sockaddr_storage client;	/* and from where; port 0: not known yet */
 	struct flow *flow;	/* or NULL */
 };
@@ -50,7 +47,7 @@ void association_free(struct association *a)
 	if (a->flow)
 		flow_close(a->flow);
 	loop_unwatch(loop_of(a), &a->control);
-	loop_close(loop_of(a), &a->watch);
+	loop_close(loop_of(a), &a->port.watch);
 	list_del(&a->member);
 	a->all->count--;
 	free(a);
@@ -109,7 +106,7 @@ static void came(struct flow *f, const struct destination *at,
 	};
 
 	if (!iov[0].iov_len || !addr_port(&a->client) ||
-	    sendmsg(a->watch.fd, &mh, MSG_NOSIGNAL) < 0)
+	    sendmsg(a->port.watch.fd, &mh, MSG_NOSIGNAL) < 0)
 		flow_lost(f, FLOW_UNSENT);
 }
 
@@ -181,53 +178,34 @@ static bool is_clients(struct association *a,
 	return addr_port(from) == addr_port(&a->client);
 }
 
-static void readable(struct watch *w, uint32_t events)
+static void datagram(struct udp_port *port, const struct sockaddr_storage *from,
+		     const uint8_t *buf, size_t len)
 {
-	struct association *a = container_of(w, struct association, watch);
-	uint8_t buf[DATAGRAM_MAX];
-	int i;
+	struct association *a = container_of(port, struct association, port);
 
-	(void)events;
-	for (i = 0; i < READS; i++) {
-		struct sockaddr_storage from = { 0 };
-		socklen_t len = sizeof(from);
-		ssize_t n = recvfrom(w->fd, buf, sizeof(buf), 0,
-				     (struct sockaddr *)&from, &len);
-
-		if (n < 0)
-			return;
-		if (is_clients(a, &from))
-			pass_on(a, buf, (size_t)n);
-		else
-			a->all->strangers++;
-	}
+	if (is_clients(a, from))
+		pass_on(a, buf, len);
+	else
+		a->all->strangers++;
 }
 
 /* --- from beginning to end --- */
 
 /* On the address where the client came in, which it can reach. 0 or -errno. */
-static int open_socket(struct association *a, int control)
+static int open_port(struct association *a, int control)
 {
 	socklen_t len = sizeof(a->client);
-	int err = sock_address(control, &a->addr);
-	int fd;
+	struct sockaddr_storage addr;
+	int err = sock_address(control, &addr);
 
 	if (!err && getpeername(control, (struct sockaddr *)&a->client, &len))
 		err = -errno;
 	if (err)
 		return err;
-	addr_unmap(&a->addr);	/* its listener may take both */
+	addr_unmap(&addr);	/* its listener may take both */
 	addr_unmap(&a->client);
-	addr_set_port(&a->addr, 0);
-	fd = sock_bound_udp(&a->addr);
-	if (fd < 0)
-		return fd;
-	err = sock_address(fd, &a->addr);
-	if (!err)
-		err = loop_watch(loop_of(a), &a->watch, fd, EPOLLIN);
-	if (err)
-		close(fd);
-	return err;
+	addr_set_port(&addr, 0);
+	return udp_port_open(&a->port, loop_of(a), &addr);
 }
 
 struct association *association_new(struct associations *all, int control,
@@ -240,11 +218,11 @@ struct association *association_new(struct associations *all, int control,
 		return NULL;
 	a->all = all;
 	a->fd = control;
-	a->control.fd = a->watch.fd = -1;
-	a->watch.ready = readable;
+	a->control.fd = a->port.watch.fd = -1;
+	a->port.came = datagram;
 	list_add_tail(&all->all, &a->member);
 	all->count++;
-	if (!open_socket(a, control)) {
+	if (!open_port(a, control)) {
 		addr_set_port(&a->client, from->port);
 		return a;
 	}
@@ -254,7 +232,7 @@ struct association *association_new(struct associations *all, int control,
 
 const struct sockaddr_storage *association_addr(const struct association *a)
 {
-	return &a->addr;
+	return &a->port.addr;
 }
 
 struct associations *associations_new(struct proxy *p)

@@ -13,6 +13,7 @@
 #include "../mux/base/resolver.h"
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
+#include "../mux/conn/address.h"
 #include "../mux/conn/conn.h"
 #include "../mux/settings/settings.h"
 #include "../mux/wire/wire_ext.h"
@@ -231,7 +232,7 @@ static void associate(struct handshake *h)
 		decline(h, SOCKS_FAILURE);
 		return;
 	}
-	at = target_of(association_addr(a));
+	at = address_destination(association_addr(a));
 	socks_grant(&h->socks, &at);
 	if (say(h)) {
 		association_free(a);

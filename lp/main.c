@@ -23,17 +23,21 @@ static struct lp *lp_of(struct program *p)
 	return container_of(p, struct lp, program);
 }
 
+static int prepare(struct program *p)
+{
+	const struct options *o = &lp_of(p)->options;
+
+	if (!o->keys.n)
+		return 0;
+	p->engine.layers = tls_layers_new(&o->keys, o->settings.keylog,
+					  &p->log);
+	return p->engine.layers ? 0 : -1;
+}
+
 static int open(struct program *p)
 {
 	struct lp *lp = lp_of(p);
 
-	if (lp->options.keys.n && !p->engine.layers) {
-		p->engine.layers = tls_layers_new(&lp->options.keys,
-						  lp->options.settings.keylog,
-						  &p->log);
-		if (!p->engine.layers)
-			return -1;
-	}
 	lp->proxy = proxy_new(&p->engine, &lp->options);
 	if (lp->proxy)
 		return proxy_listen_all(lp->proxy, &p->ports);
@@ -67,22 +71,18 @@ static void status(struct program *p, char *text, size_t len)
 	proxy_status(lp_of(p)->proxy, text, len);
 }
 
-static int reload(struct program *p, struct reloaded *what, char *why,
+static int reload(struct program *p, struct changes *changes, char *why,
 		  size_t why_len)
 {
 	struct lp *lp = lp_of(p);
-	struct changes changes;
 
-	if (options_again(&lp->options, lp->argc, lp->argv, &changes, why,
-			  why_len))
-		return -1;
-	snprintf(what->taken, sizeof(what->taken), "%s", changes.taken);
-	snprintf(what->kept, sizeof(what->kept), "%s", changes.kept);
-	return 0;
+	return options_again(&lp->options, lp->argc, lp->argv, changes, why,
+			     why_len);
 }
 
 static const struct program_ops ops = {
 	.name = "lp",
+	.prepare = prepare,
 	.open = open,
 	.start = start,
 	.stop = stop,

@@ -9,6 +9,7 @@
 #include "../mux/base/refuse.h"
 #include "../mux/base/sock.h"
 #include "../mux/options/command_line.h"
+#include "../mux/settings/changes.h"
 #include "../mux/wire/wire.h"
 
 enum { REASON_MAX = 256 };

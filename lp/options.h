@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#include "../mux/options/command_line.h"
 #include "../mux/options/key_file.h"
+#include "../mux/options/words.h"
 #include "../mux/settings/settings.h"
 #include "dialer.h"
 #include "rule.h"
@@ -21,6 +21,8 @@ struct way_in {
 	struct sockaddr_storage addr;
 	socklen_t len;
 };
+
+struct changes;
 
 struct options {
 	struct settings settings;

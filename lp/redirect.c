@@ -14,10 +14,10 @@
 
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"
+#include "../mux/conn/address.h"
 #include "dialer.h"
 #include "origin.h"
 #include "proxy.h"
-#include "target.h"
 
 /* @listening: what it was redirected to, which is of the same family. */
 static int original_destination(int fd, const struct sockaddr_storage *listening,
@@ -90,7 +90,7 @@ static void accepted(struct listener *l, int fd,
 
 	if (!why) {
 		sock_ask_early(fd);
-		target = target_of(&to);
+		target = address_destination(&to);
 		err = proxy_open(p, fd, &target);
 	}
 	if (err == -EAFNOSUPPORT)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "target.h"
 
-#include <netinet/in.h>
 #include <string.h>
 
 #include "../mux/base/resolver.h"
 #include "../mux/base/sock.h"
+#include "../mux/conn/address.h"
 
 struct destination target_ipv6(const uint8_t addr[16], uint16_t port)
 {
@@ -14,16 +14,6 @@ struct destination target_ipv6(const uint8_t addr[16], uint16_t port)
 	if (!memcmp(addr, mapped, sizeof(mapped)))
 		return destination_ipv4(addr + 12, port);
 	return destination_ipv6(addr, port);
-}
-
-struct destination target_of(const struct sockaddr_storage *addr)
-{
-	const struct sockaddr_in6 *in6 = (const void *)addr;
-	uint8_t v4[4];
-
-	if (addr_v4(addr, v4))
-		return destination_ipv4(v4, addr_port(addr));
-	return destination_ipv6(in6->sin6_addr.s6_addr, addr_port(addr));
 }
 
 struct destination target_among(const struct answer *answer, uint16_t port)
@@ -35,5 +25,5 @@ struct destination target_among(const struct answer *answer, uint16_t port)
 		i++;
 	addr = answer->addr[i < answer->count ? i : 0];
 	addr_set_port(&addr, port);
-	return target_of(&addr);
+	return address_destination(&addr);
 }

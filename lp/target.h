@@ -14,8 +14,6 @@ struct answer;
 
 /* IPv6 that only wraps IPv4 is IPv4, which any rp can be asked for. */
 struct destination target_ipv6(const uint8_t addr[16], uint16_t port);
-/* @addr and its port. */
-struct destination target_of(const struct sockaddr_storage *addr);
 /*
  * One of the addresses of a name, and @port: of IPv4 if there is one, since it is
  * rp that has to get there, and what it has is not known here.

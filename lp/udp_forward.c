@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include "../mux/base/list.h"
 #include "../mux/base/log.h"
@@ -15,16 +13,15 @@
 #include "../mux/session/flow.h"
 #include "proxy.h"
 #include "rule.h"
+#include "udp_port.h"
 
-/* Datagrams that are read at once; then others have their turn. */
-enum { READS = 64, DATAGRAM_MAX = 65536, BUCKETS = 256 };
+enum { BUCKETS = 256 };
 
 struct udp_forward {
 	struct proxy *proxy;
 	const struct rule *rule;
 	char to[ENDPOINT_TEXT];
-	struct watch watch;
-	struct sockaddr_storage addr;
+	struct udp_port port;
 	struct list clients;	/* who sent something last stands last */
 	struct list bucket[BUCKETS];
 	unsigned int count;
@@ -62,7 +59,7 @@ static void came(struct flow *f, const struct destination *at,
 	struct client *c = flow_owner(f);
 
 	(void)at;
-	if (sendto(c->forward->watch.fd, payload, len, MSG_NOSIGNAL,
+	if (sendto(c->forward->port.watch.fd, payload, len, MSG_NOSIGNAL,
 		   (const struct sockaddr *)&c->addr, addr_size(&c->addr)) < 0)
 		flow_lost(f, FLOW_UNSENT);
 }
@@ -97,8 +94,7 @@ static struct client *find(struct udp_forward *f,
 	list_each(pos, tmp, bucket) {
 		struct client *c = list_entry(pos, struct client, bucket);
 
-		if (addr_same_host(&c->addr, addr) &&
-		    addr_port(&c->addr) == addr_port(addr))
+		if (addr_same(&c->addr, addr))
 			return c;
 	}
 	return NULL;
@@ -127,9 +123,10 @@ static struct client *add(struct udp_forward *f,
 	return c;
 }
 
-static void pass_on(struct udp_forward *f, const struct sockaddr_storage *from,
-		    const uint8_t *payload, size_t len)
+static void datagram(struct udp_port *port, const struct sockaddr_storage *from,
+		     const uint8_t *payload, size_t len)
 {
+	struct udp_forward *f = container_of(port, struct udp_forward, port);
 	struct client *c = find(f, from);
 
 	if (!c)
@@ -145,41 +142,7 @@ static void pass_on(struct udp_forward *f, const struct sockaddr_storage *from,
 			 f->to, proxy_no_flows(f->proxy));
 }
 
-static void readable(struct watch *w, uint32_t events)
-{
-	struct udp_forward *f = container_of(w, struct udp_forward, watch);
-	uint8_t buf[DATAGRAM_MAX];
-	int i;
-
-	(void)events;
-	for (i = 0; i < READS; i++) {
-		struct sockaddr_storage from = { 0 };
-		socklen_t len = sizeof(from);
-		ssize_t n = recvfrom(w->fd, buf, sizeof(buf), 0,
-				     (struct sockaddr *)&from, &len);
-
-		if (n < 0)
-			return;
-		pass_on(f, &from, buf, (size_t)n);
-	}
-}
-
 /* --- from beginning to end --- */
-
-static int open_socket(struct udp_forward *f)
-{
-	int fd = sock_bound_udp(&f->rule->addr);
-	int err;
-
-	if (fd < 0)
-		return fd;
-	err = sock_address(fd, &f->addr);
-	if (!err)
-		err = loop_watch(f->proxy->loop, &f->watch, fd, EPOLLIN);
-	if (err)
-		close(fd);
-	return err;
-}
 
 struct udp_forward *udp_forward_new(struct proxy *p, const struct rule *rule)
 {
@@ -193,13 +156,12 @@ struct udp_forward *udp_forward_new(struct proxy *p, const struct rule *rule)
 	}
 	f->proxy = p;
 	f->rule = rule;
-	f->watch.fd = -1;
-	f->watch.ready = readable;
+	f->port.came = datagram;
 	endpoint_text(&rule->to, f->to);
 	list_init(&f->clients);
 	for (i = 0; i < BUCKETS; i++)
 		list_init(&f->bucket[i]);
-	err = open_socket(f);
+	err = udp_port_open(&f->port, p->loop, &rule->addr);
 	if (!err)
 		return f;
 	free(f);
@@ -215,7 +177,7 @@ void udp_forward_free(struct udp_forward *f)
 {
 	while (!list_empty(&f->clients))
 		drop(list_first(&f->clients, struct client, member));
-	loop_close(f->proxy->loop, &f->watch);
+	loop_close(f->proxy->loop, &f->port.watch);
 	free(f);
 }
 
@@ -224,8 +186,8 @@ void udp_forward_announce(const struct udp_forward *f)
 	char text[ADDR_TEXT];
 
 	log_info(f->proxy->log, "forwarding UDP at %s to %s",
-		 addr_text(&f->addr, text), f->to);
-	if (!addr_is_loopback(&f->addr))
+		 addr_text(&f->port.addr, text), f->to);
+	if (!addr_is_loopback(&f->port.addr))
 		log_warn(f->proxy->log, "--forward udp:%s serves everybody who can reach it",
 			 text);
 }

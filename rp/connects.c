@@ -3,7 +3,6 @@
 #include "connects.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +11,7 @@
 #include "../mux/base/log.h"
 #include "../mux/base/resolver.h"
 #include "../mux/base/sock.h"
+#include "../mux/conn/address.h"
 #include "../mux/conn/conn.h"
 #include "../mux/session/session.h"
 #include "../mux/settings/refusal.h"
@@ -21,24 +21,6 @@
 
 /* For four sessions of as many pipes as there may be. */
 enum { DESCRIPTORS_RESERVED = 4 * PIPES_MAX };
-
-/* Mapped addresses go out as IPv4, so they are IPv4 from here on. */
-static void address_of(const struct conn *conn, struct sockaddr_storage *to)
-{
-	struct sockaddr_in6 *in6 = (void *)to;
-	struct sockaddr_in *in = (void *)to;
-
-	memset(to, 0, sizeof(*to));
-	if (conn->dst->kind == DESTINATION_IPV6) {
-		to->ss_family = AF_INET6;
-		memcpy(&in6->sin6_addr, conn->dst->bytes, 16);
-		addr_unmap(to);
-	} else {
-		to->ss_family = AF_INET;
-		memcpy(&in->sin_addr, conn->dst->bytes, 4);
-	}
-	addr_set_port(to, conn->dst->port);
-}
 
 const char *conn_text(const struct conn *c, char text[CONN_TEXT])
 {
@@ -163,11 +145,9 @@ int connector_dial(const struct connector *c, const struct sockaddr_storage *to)
 
 static void begin_address(struct connector *c, struct conn *conn)
 {
-	struct sockaddr_storage to;
-	int fd;
+	struct sockaddr_storage to = destination_address(conn->dst);
+	int fd = connector_dial(c, &to);
 
-	address_of(conn, &to);
-	fd = connector_dial(c, &to);
 	if (fd < 0)
 		connector_failed(c, conn, -fd);
 	else
@@ -297,7 +277,7 @@ static bool may_go(const struct connector *c, const struct conn *conn)
 
 	if (conn->dst->kind == DESTINATION_NAME)
 		return true;
-	address_of(conn, &to);
+	to = destination_address(conn->dst);
 	if (reach_allows(c->all->reach, &to, c->local, why))
 		return true;
 	log_warn(c->all->engine->log, "%s denied: %s", conn_text(conn, text),

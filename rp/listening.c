@@ -118,8 +118,7 @@ static bool is_listed(const struct options_listen *where, unsigned int n,
 		      const struct sockaddr_storage *addr)
 {
 	while (n--) {
-		if (addr_port(&where[n].addr) == addr_port(addr) &&
-		    addr_same_host(&where[n].addr, addr))
+		if (addr_same(&where[n].addr, addr))
 			return true;
 	}
 	return false;
@@ -183,8 +182,7 @@ static bool is_open(const struct listening *l,
 	unsigned int i;
 
 	for (i = 0; (addr = entrances_address(l->entrances, i, &kind)); i++) {
-		if (addr_port(addr) && addr_port(addr) == addr_port(&where->addr) &&
-		    addr_same_host(addr, &where->addr))
+		if (addr_port(addr) && addr_same(addr, &where->addr))
 			return true;
 	}
 	return false;

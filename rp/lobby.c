@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "../mux/base/log.h"
-#include "../mux/base/payer.h"
 #include "../mux/base/sock.h"
 #include "../mux/settings/limits.h"
 #include "../mux/settings/refusal.h"
@@ -32,14 +31,6 @@ struct waiter {
 	struct watch watch;
 	int64_t came_at;
 };
-
-static bool say_it(struct lobby *l, enum refusal what,
-		   const struct sockaddr_storage *peer)
-{
-	char who[PAYER_TEXT];
-
-	return refusals_note(l->refusals, what, payer_name(peer, who));
-}
 
 /* --- groups and who waits in them --- */
 
@@ -97,7 +88,7 @@ static void group_expired(struct timer *t)
 		loop_timer_in(l->loop, t, LOBBY_SETTLE_MAX_MS * NS_PER_MS);
 		return;
 	}
-	if (say_it(l, REFUSAL_GROUP, &g->peer))
+	if (refusals_note_peer(l->refusals, REFUSAL_GROUP, &g->peer))
 		log_warn(l->log, "%u of %u pipes came from %s within %g s: closed",
 			 g->n, l->pipes, addr_host(&g->peer, host),
 			 (double)l->patience / (double)NS_PER_SEC);
@@ -177,7 +168,7 @@ static void reset_group(struct group *g)
 	struct lobby *l = g->lobby;
 	char host[ADDR_TEXT];
 
-	if (say_it(l, REFUSAL_GROUP, &g->peer))
+	if (refusals_note_peer(l->refusals, REFUSAL_GROUP, &g->peer))
 		log_warn(l->log, "%u pipes came from %s at once, and rp was started for "
 			 "%u: all were reset. Either lp was started for another number "
 			 "of pipes, or there are several behind this address",
@@ -199,7 +190,7 @@ static void group_settled(struct timer *t)
 		return;
 	}
 	if (surplus) {
-		if (say_it(l, REFUSAL_GROUP, &g->peer))
+		if (refusals_note_peer(l->refusals, REFUSAL_GROUP, &g->peer))
 			log_warn(l->log, "%u pipes from %s were closed: they were left "
 				 "over when %u others came at once", surplus,
 				 addr_host(&g->peer, host), l->pipes);
@@ -293,7 +284,7 @@ static void reset_pipe(struct lobby *l, const struct sockaddr_storage *peer,
 {
 	char text[ADDR_TEXT];
 
-	if (say_it(l, what, peer))
+	if (refusals_note_peer(l->refusals, what, peer))
 		log_warn(l->log, "a pipe from %s was reset: %s",
 			 addr_text(peer, text), why);
 	sock_reset(fd);
@@ -309,7 +300,7 @@ static void close_group(struct group *g, unsigned int waiting)
 	struct lobby *l = g->lobby;
 	char host[ADDR_TEXT];
 
-	if (say_it(l, REFUSAL_WAITING, &g->peer))
+	if (refusals_note_peer(l->refusals, REFUSAL_WAITING, &g->peer))
 		log_warn(l->log, "%u of %u pipes from %s were closed: %u pipes "
 			 "wait for the others of their group", g->n, l->pipes,
 			 addr_host(&g->peer, host), waiting);

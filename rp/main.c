@@ -20,17 +20,21 @@ static struct rp *rp_of(struct program *p)
 	return container_of(p, struct rp, program);
 }
 
+static int prepare(struct program *p)
+{
+	const struct options *o = &rp_of(p)->options;
+
+	if (!o->keys.n)
+		return 0;
+	p->engine.layers = tls_layers_new(&o->keys, o->settings.keylog,
+					  &p->log);
+	return p->engine.layers ? 0 : -1;
+}
+
 static int open(struct program *p)
 {
 	struct rp *rp = rp_of(p);
 
-	if (rp->options.keys.n && !p->engine.layers) {
-		p->engine.layers = tls_layers_new(&rp->options.keys,
-						  rp->options.settings.keylog,
-						  &p->log);
-		if (!p->engine.layers)
-			return -1;
-	}
 	return server_open(&rp->server, &p->engine, &rp->options,
 			   &p->ports);
 }
@@ -62,23 +66,21 @@ static void status(struct program *p, char *text, size_t len)
 	snprintf(text, len, "%u session%s", n, n == 1 ? "" : "s");
 }
 
-static int reload(struct program *p, struct reloaded *what, char *why,
+static int reload(struct program *p, struct changes *changes, char *why,
 		  size_t why_len)
 {
 	struct rp *rp = rp_of(p);
-	struct changes changes;
 
-	if (options_again(&rp->options, rp->argc, rp->argv, &changes, why,
+	if (options_again(&rp->options, rp->argc, rp->argv, changes, why,
 			  why_len))
 		return -1;
-	snprintf(what->taken, sizeof(what->taken), "%s", changes.taken);
-	snprintf(what->kept, sizeof(what->kept), "%s", changes.kept);
 	server_reload(&rp->server);
 	return 0;
 }
 
 static const struct program_ops ops = {
 	.name = "rp",
+	.prepare = prepare,
 	.open = open,
 	.start = start,
 	.stop = stop,

@@ -10,6 +10,7 @@
 #include "../mux/base/sock.h"
 #include "../mux/options/command_line.h"
 #include "../mux/options/values.h"
+#include "../mux/settings/changes.h"
 #include "../mux/wire/wire.h"
 
 enum {

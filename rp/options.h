@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "../mux/options/command_line.h"
 #include "../mux/options/key_file.h"
+#include "../mux/options/words.h"
 #include "../mux/settings/settings.h"
 #include "access.h"
 
@@ -18,6 +18,8 @@ struct options_listen {
 	struct sockaddr_storage addr;
 	socklen_t len;
 };
+
+struct changes;
 
 struct options {
 	struct settings settings;

@@ -13,6 +13,7 @@
 #include "../mux/base/loop.h"
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
+#include "../mux/conn/address.h"
 #include "../mux/extension/datagrams.h"
 #include "../mux/session/flow.h"
 #include "../mux/session/session.h"
@@ -126,16 +127,6 @@ static void over(struct flow *f)
 
 /* --- in: from servers --- */
 
-static struct destination destination_of(const struct sockaddr_storage *addr)
-{
-	const struct sockaddr_in6 *in6 = (const void *)addr;
-	uint8_t v4[4];
-
-	if (addr_v4(addr, v4))
-		return destination_ipv4(v4, addr_port(addr));
-	return destination_ipv6(in6->sin6_addr.s6_addr, addr_port(addr));
-}
-
 static void pass_on(struct outlet *o, struct sockaddr_storage *from,
 		    const uint8_t *payload, size_t len)
 {
@@ -150,7 +141,7 @@ static void pass_on(struct outlet *o, struct sockaddr_storage *from,
 		flow_lost(o->flow, FLOW_DENIED);
 		return;
 	}
-	at = destination_of(from);
+	at = address_destination(from);
 	flow_send(o->flow, &at, payload, len);
 }
 
@@ -430,24 +421,6 @@ static void send_to_name(struct outlet *o, const struct destination *to,
 
 /* --- from LP --- */
 
-static struct sockaddr_storage address_of(const struct destination *to)
-{
-	struct sockaddr_storage addr = { 0 };
-	struct sockaddr_in6 *in6 = (void *)&addr;
-	struct sockaddr_in *in = (void *)&addr;
-
-	if (to->kind == DESTINATION_IPV6) {
-		addr.ss_family = AF_INET6;
-		memcpy(&in6->sin6_addr, to->bytes, 16);
-		addr_unmap(&addr);
-	} else {
-		addr.ss_family = AF_INET;
-		memcpy(&in->sin_addr, to->bytes, 4);
-	}
-	addr_set_port(&addr, to->port);
-	return addr;
-}
-
 static void send_to_any(struct outlet *o, const struct destination *at,
 			const uint8_t *payload, size_t len)
 {
@@ -457,7 +430,7 @@ static void send_to_any(struct outlet *o, const struct destination *at,
 		send_to_name(o, at, payload, len);
 		return;
 	}
-	to = address_of(at);
+	to = destination_address(at);
 	if (may_pass(o, &to, true))
 		send_to(o, &to, payload, len);
 	else
@@ -483,7 +456,7 @@ static const struct flow_ops flow_ops = { .came = came, .over = over };
 
 static void open_by_address(struct outlet *o, const struct destination *to)
 {
-	struct sockaddr_storage addr = address_of(to);
+	struct sockaddr_storage addr = destination_address(to);
 
 	if (may_pass(o, &addr, true))
 		answer(o, -open_to(o, &addr));

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "../mux/base/log.h"
-#include "../mux/base/payer.h"
 #include "../mux/base/sock.h"
 #include "../mux/session/greeting.h"
 #include "../mux/settings/refusal.h"
@@ -22,14 +21,6 @@ struct caller {			/* a pipe whose HELLO is awaited */
 static struct caller *caller_at(const struct list *pos)
 {
 	return list_entry(pos, struct caller, member);
-}
-
-static bool say_it(struct reception *r, enum refusal what,
-		   const struct sockaddr_storage *peer)
-{
-	char who[PAYER_TEXT];
-
-	return refusals_note(r->refusals, what, payer_name(peer, who));
 }
 
 /* Its descriptor is not looked at. */
@@ -61,6 +52,7 @@ static void hello_came(struct greeting *g, const struct wire_ext *said)
 static void no_hello(struct greeting *g, enum greeting_failure why)
 {
 	struct caller *c = greeting_owner(g);
+	struct refusals *refusals = c->reception->refusals;
 	struct log *log = c->reception->log;
 	char text[ADDR_TEXT];
 
@@ -71,20 +63,20 @@ static void no_hello(struct greeting *g, enum greeting_failure why)
 			  "HELLO", text);
 		break;
 	case GREETING_SILENT:
-		if (say_it(c->reception, REFUSAL_HELLO, &c->peer))
+		if (refusals_note_peer(refusals, REFUSAL_HELLO, &c->peer))
 			log_warn(log, "a pipe from %s was closed: it did not say "
 				 "HELLO within %g s", text,
 				 (double)c->reception->patience /
 				 (double)NS_PER_SEC);
 		break;
 	case GREETING_WRONG:
-		if (say_it(c->reception, REFUSAL_HELLO, &c->peer))
+		if (refusals_note_peer(refusals, REFUSAL_HELLO, &c->peer))
 			log_warn(log, "a pipe from %s was closed: it began with "
 				 "something else than HELLO; pipes of the baseline "
 				 "go to another port", text);
 		break;
 	case GREETING_STRANGER:
-		if (say_it(c->reception, REFUSAL_HELLO, &c->peer))
+		if (refusals_note_peer(refusals, REFUSAL_HELLO, &c->peer))
 			log_warn(log, "a pipe from %s was closed: %s", text,
 				 greeting_why(g));
 		break;
@@ -115,7 +107,7 @@ static void turn_out(struct caller *c, unsigned int waiting)
 	struct reception *r = c->reception;
 	char text[ADDR_TEXT];
 
-	if (say_it(r, REFUSAL_WAITING, &c->peer))
+	if (refusals_note_peer(r->refusals, REFUSAL_WAITING, &c->peer))
 		log_warn(r->log, "a pipe from %s was closed: %u pipes have not "
 			 "said HELLO yet", addr_text(&c->peer, text), waiting);
 	dismiss(c);
@@ -163,7 +155,7 @@ static void pipe_accepted(struct listener *listener, int fd,
 	char text[ADDR_TEXT];
 
 	if (!access_admits(r->access, peer)) {
-		if (say_it(r, REFUSAL_ALLOW, peer))
+		if (refusals_note_peer(r->refusals, REFUSAL_ALLOW, peer))
 			log_warn(r->log, "a pipe from %s was reset: no --allow "
 				 "covers it", addr_text(peer, text));
 		sock_reset(fd);

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "../mux/base/log.h"
-#include "../mux/base/payer.h"
 #include "../mux/base/sock.h"
 #include "../mux/conn/conn.h"
 #include "../mux/session/greeting.h"
@@ -37,15 +36,6 @@ struct guest {
 	struct quota_share share;
 	int64_t began_at;
 };
-
-static bool say_it(struct server *s, enum refusal what,
-		   const struct sockaddr_storage *peer)
-{
-	char who[PAYER_TEXT];
-
-	return refusals_note(&s->engine->refusals, what,
-			     payer_name(peer, who));
-}
 
 /* --- connections to servers --- */
 
@@ -184,7 +174,8 @@ static const char *make_room(struct server *s,
 	why = is_idle(victim) ?
 	      "it had no connections, and another one needs its place" :
 	      "its address has most sessions, and another one needs its place";
-	if (say_it(s, REFUSAL_SESSIONS, &goes->peer))
+	if (refusals_note_peer(&s->engine->refusals, REFUSAL_SESSIONS,
+			       &goes->peer))
 		log_warn(s->engine->log, "session %u of %s has to go: %s",
 			 session_number(goes->session),
 			 session_peer(goes->session), why);
@@ -276,7 +267,8 @@ static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
 	guest = admit(s, peer, &why);
 	if (!guest) {
 		reset_all(fds, n);
-		if (say_it(s, REFUSAL_SESSIONS, peer))
+		if (refusals_note_peer(&s->engine->refusals, REFUSAL_SESSIONS,
+				       peer))
 			log_warn(log, "%u pipes from %s were reset: %s", n, host,
 				 why);
 		return;
@@ -312,7 +304,8 @@ static void begin_session(struct server *s, const struct sockaddr_storage *peer,
 	guest = admit(s, peer, &why);
 	if (!guest) {
 		greet_refuse(conduit, WIRE_WELCOME_BUSY);
-		if (say_it(s, REFUSAL_SESSIONS, peer))
+		if (refusals_note_peer(&s->engine->refusals, REFUSAL_SESSIONS,
+				       peer))
 			log_warn(log, "a session of %s was told to come later: %s",
 				 host, why);
 		return;
@@ -359,7 +352,8 @@ static void join_session(struct session *session,
 		greet_join(session, hello, conduit);
 		return;
 	}
-	if (say_it(guest->server, REFUSAL_ELSEWHERE, peer))
+	if (refusals_note_peer(&guest->server->engine->refusals,
+			       REFUSAL_ELSEWHERE, peer))
 		log_warn(guest->server->engine->log, "a pipe from %s was sent "
 			 "away: it wants session %u, which is of %s%s%s",
 			 addr_host(peer, host), session_number(session),

@@ -138,9 +138,7 @@ struct handed_socket *handed_at(struct handed *h,
 	unsigned int i;
 
 	for (i = 0; i < h->n; i++) {
-		if (!h->socket[i].taken &&
-		    addr_port(&h->socket[i].addr) == addr_port(addr) &&
-		    addr_same_host(&h->socket[i].addr, addr))
+		if (!h->socket[i].taken && addr_same(&h->socket[i].addr, addr))
 			return &h->socket[i];
 	}
 	return NULL;

@@ -29,7 +29,7 @@ bool payer_is(const struct payer *a, const struct payer *b)
 	       !memcmp(a->bytes, b->bytes, PAYER_NET);
 }
 
-const char *payer_text(const struct payer *p, char text[PAYER_TEXT])
+static const char *payer_text(const struct payer *p, char text[PAYER_TEXT])
 {
 	uint8_t v6[16] = { 0 };
 	size_t used;

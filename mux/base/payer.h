@@ -24,9 +24,7 @@ struct payer {
 
 struct payer payer_of(const struct sockaddr_storage *addr);
 bool payer_is(const struct payer *a, const struct payer *b);
-/* "192.0.2.7" or "2001:db8::/64". */
-const char *payer_text(const struct payer *p, char text[PAYER_TEXT]);
-/* The same of whom @addr counts for. */
+/* Whom @addr counts for: "192.0.2.7" or "2001:db8::/64". */
 const char *payer_name(const struct sockaddr_storage *addr,
 		       char text[PAYER_TEXT]);
 

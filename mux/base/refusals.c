@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "payer.h"
 #include "seldom.h"
 
 #define QUIET (SELDOM_SECONDS * NS_PER_SEC)
@@ -110,6 +111,14 @@ bool refusals_note(struct refusals *r, unsigned int what, const char *who)
 		return add(r, what, who) != NULL;
 	t->more++;
 	return false;
+}
+
+bool refusals_note_peer(struct refusals *r, unsigned int what,
+			const struct sockaddr_storage *peer)
+{
+	char who[PAYER_TEXT];
+
+	return refusals_note(r, what, payer_name(peer, who));
 }
 
 void refusals_init(struct refusals *r, struct loop *loop, struct log *log,

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "list.h"
 #include "loop.h"
@@ -48,5 +49,8 @@ void refusals_fini(struct refusals *r);
  */
 bool refusals_note(struct refusals *r, unsigned int what,
 		   const char *who);
+/* The same of whom @peer counts for (payer.h). */
+bool refusals_note_peer(struct refusals *r, unsigned int what,
+			const struct sockaddr_storage *peer);
 
 #endif

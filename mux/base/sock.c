@@ -366,6 +366,12 @@ bool addr_same_host(const struct sockaddr_storage *a,
 	       a6->sin6_scope_id == b6->sin6_scope_id;
 }
 
+bool addr_same(const struct sockaddr_storage *a,
+	       const struct sockaddr_storage *b)
+{
+	return addr_port(a) == addr_port(b) && addr_same_host(a, b);
+}
+
 /* --- listening, and the room for it --- */
 
 int sock_address(int fd, struct sockaddr_storage *addr)

@@ -62,6 +62,8 @@ bool addr_is_loopback(const struct sockaddr_storage *addr);
 bool addr_is_any(const struct sockaddr_storage *addr);	/* 0.0.0.0 or :: */
 bool addr_same_host(const struct sockaddr_storage *a,
 		    const struct sockaddr_storage *b);
+bool addr_same(const struct sockaddr_storage *a,	/* and port */
+	       const struct sockaddr_storage *b);
 
 /*
  * Begins a connect() on @fd, which does not block; -errno instead of one is handed on. What comes

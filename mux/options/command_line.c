@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../base/refuse.h"
+#include "../settings/changes.h"
 #include "config_file.h"
 #include "values.h"
 
@@ -391,14 +392,6 @@ int command_line_again(const struct command_line *cl,
 
 	optind = 0;		/* getopt_long() begins anew */
 	return run(&p, argc, argv);
-}
-
-void changes_add(char list[CHANGES_TEXT], const char *dashes, const char *name)
-{
-	size_t used = strlen(list);
-
-	snprintf(list + used, CHANGES_TEXT - used, "%s%s%.*s",
-		 used ? ", " : "", dashes, (int)strcspn(name, "["), name);
 }
 
 static bool is_among(const char *const *names, const char *name)

@@ -13,7 +13,9 @@
 #include "options.h"
 #include "words.h"
 
-enum { EXIT_WRONG_ARGUMENTS = 2, CHANGES_TEXT = 256 };
+enum { EXIT_WRONG_ARGUMENTS = 2 };
+
+struct changes;
 
 struct command_line {
 	const char *program;			/* "rp" */
@@ -54,18 +56,9 @@ int command_line_again(const struct command_line *cl,
 		       struct words *words, int argc, char **argv, char *why,
 		       size_t why_len);
 
-/* By name, such as "--allow, --deny"; "" if there are none. */
-struct changes {
-	char taken[CHANGES_TEXT];	/* can change, and did */
-	char kept[CHANGES_TEXT];	/* differ, but cannot change */
-};
-
 /* How @now differs from @words. Those that can change are in @words then, too. */
 void command_line_take(const struct command_line *cl, struct words *words,
 		       const struct words *now, struct changes *changes);
-/* One more for such a list. */
-void changes_add(char list[CHANGES_TEXT], const char *dashes,
-		 const char *name);
 
 /*
  * For finish(): reads PIPES, and checks the settings together with it; @loose as

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "conduit.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 int conduit_open(struct conduit *c, struct layers *layers, int fd,

@@ -13,7 +13,6 @@
 #ifndef TM3_CONDUIT_H
 #define TM3_CONDUIT_H
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -47,7 +47,7 @@ static void hang_up(struct signals *s, const char *name)
 {
 	struct program *p = container_of(s, struct program, signals);
 	const struct settings *settings = p->engine.settings;
-	struct reloaded what = { "", "" };
+	struct changes changes = { "", "" };
 	char why[REASON_MAX];
 	int err;
 
@@ -56,7 +56,7 @@ static void hang_up(struct signals *s, const char *name)
 		return;
 	}
 	notify_reloading(&p->notify);
-	err = p->ops->reload(p, &what, why, sizeof(why));
+	err = p->ops->reload(p, &changes, why, sizeof(why));
 	notify_ready(&p->notify);
 	if (err) {
 		log_error(&p->log, "%s: %s; all stays as it was", name, why);
@@ -65,11 +65,11 @@ static void hang_up(struct signals *s, const char *name)
 	engine_balance(&p->engine);
 	p->log.level = (enum log_level)settings->verbosity;
 	stats_set_interval(p->engine.stats, settings);
-	if (*what.kept)
+	if (*changes.kept)
 		log_warn(&p->log, "%s: what changed of %s waits for a restart",
-			 name, what.kept);
+			 name, changes.kept);
 	log_info(&p->log, "%s: going on%s%s", name,
-		 *what.taken ? " with new " : "", what.taken);
+		 *changes.taken ? " with new " : "", changes.taken);
 }
 
 /* The rest of the table, as its reader makes room. Nobody else waits for that. */
@@ -207,15 +207,18 @@ static int await(struct program *p, char said[ADDR_TEXT])
 static int open_all(struct program *p)
 {
 	char said[ADDR_TEXT] = "";
-	int err;
+	int err = p->ops->prepare(p);
 
-	while ((err = p->ops->open(p)) == -EADDRNOTAVAIL) {
+	if (!err)
+		err = p->ops->open(p);
+	while (err == -EADDRNOTAVAIL) {
 		p->ops->close(p);
 		handed_offer(&p->ports.handed);
 		err = await(p, said);
 		if (err || p->ended)
 			return err ? err : -ECANCELED;
 		*p->ports.awaited = '\0';
+		err = p->ops->open(p);
 	}
 	if (err)
 		p->ops->close(p);

@@ -20,23 +20,17 @@
 #include "../base/ports.h"
 #include "../base/signals.h"
 #include "../session/session.h"
+#include "../settings/changes.h"
 #include "metrics.h"
 
-enum {
-	RELOADED_TEXT = 256,
-	EXIT_IN_THE_WAY = 2,	/* it cannot have what it was told to take */
-};
+enum { EXIT_IN_THE_WAY = 2 };	/* it cannot have what it was told to take */
 
 struct program;
 
-/* By their names, "--allow, --deny"; "" if there are none. */
-struct reloaded {
-	char taken[RELOADED_TEXT];	/* what is new */
-	char kept[RELOADED_TEXT];	/* what cannot change, but should have */
-};
-
 struct program_ops {
 	const char *name;	/* "rp", in front of each line of the log */
+	/* Once, before open(). 0, or a negative error after it said what is wrong. */
+	int (*prepare)(struct program *p);
 	/*
 	 * Get ready, and take the addresses to listen on. Returns 0, or a
 	 * negative error after it said what is wrong: -EADDRINUSE where an
@@ -49,7 +43,7 @@ struct program_ops {
 	void (*start)(struct program *p);
 	/* End in order, and then the loop. */
 	void (*stop)(struct program *p);
-	/* After the loop, or when open() failed. */
+	/* After the loop, or when prepare() or open() failed. */
 	void (*close)(struct program *p);
 	/* The table that SIGUSR1 asks for. */
 	void (*print)(struct program *p, FILE *out);
@@ -60,7 +54,7 @@ struct program_ops {
 	 * can change; no session may be lost. Returns 0, or -1 with a line in
 	 * @why: then all is as before.
 	 */
-	int (*reload)(struct program *p, struct reloaded *what, char *why,
+	int (*reload)(struct program *p, struct changes *changes, char *why,
 		      size_t why_len);
 };
 

@@ -171,7 +171,7 @@ static void take_fin(struct session *s, struct channel *ch, enum use_kind kind)
 	conn_finish(c, kind == USE_RESET ? WIRE_REASON_RST :
 					   WIRE_REASON_NO_MORE);
 	if (c->flow)
-		flows_finished(s, c);
+		flows_finished(c);
 }
 
 /* One message whose turn it is. */

@@ -199,7 +199,7 @@ bool flows_begin(struct session *s, struct conn *c);
 void flows_came(struct session *s, const struct wire_datagram *what);
 void flows_bad(struct session *s, uint16_t id);
 /* The other end will send no more on it. */
-void flows_finished(struct session *s, struct conn *c);
+void flows_finished(struct conn *c);
 void flows_look(struct session *s, struct view *view);
 struct run *flows_frame(struct session *s, struct pipe *p, size_t bytes);
 

@@ -104,15 +104,13 @@ void flow_refuse(struct flow *f, enum conn_end why)
 	conn_refuse(f->conn, why);
 }
 
-void flows_closed(struct session *s, struct conn *c)
+void flows_closed(struct conn *c)
 {
-	(void)s;
 	tell_over(c->flow);
 }
 
-void flows_finished(struct session *s, struct conn *c)
+void flows_finished(struct conn *c)
 {
-	(void)s;
 	if (c->over)
 		return;
 	tell_over(c->flow);

@@ -100,7 +100,7 @@ static void conn_has_moved(struct conn *c, enum conn_state from)
 
 	if (c->flow) {
 		if (c->state == CONN_CLOSED)
-			flows_closed(s, c);
+			flows_closed(c);
 		return;
 	}
 	if (s->role->moved)

@@ -102,7 +102,7 @@ struct conn *baseline_conn_new(struct session *s, uint16_t id);
 void baseline_mind_rest(struct session *s);
 
 /* flows */
-void flows_closed(struct session *s, struct conn *c);
+void flows_closed(struct conn *c);
 
 /* survey */
 void survey_start(struct session *s);

@@ -10,27 +10,12 @@
 #include <netinet/in.h>
 
 #include "rp/access.h"
+#include "addr.h"
 #include "random.h"
-
-static struct sockaddr_storage address(const char *text)
-{
-	struct sockaddr_storage addr;
-	struct sockaddr_in *in = (void *)&addr;
-	struct sockaddr_in6 *in6 = (void *)&addr;
-
-	memset(&addr, 0, sizeof(addr));
-	if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
-		in->sin_family = AF_INET;
-	} else {
-		assert_int_equal(inet_pton(AF_INET6, text, &in6->sin6_addr), 1);
-		in6->sin6_family = AF_INET6;
-	}
-	return addr;
-}
 
 static bool admits(const struct access *a, const char *peer)
 {
-	struct sockaddr_storage addr = address(peer);
+	struct sockaddr_storage addr = address(peer, 1);
 
 	return access_admits(a, &addr);
 }
@@ -39,7 +24,7 @@ static bool admits(const struct access *a, const char *peer)
 static const char *refusal(const struct access *a, const char *dst, bool local)
 {
 	static char why[ACCESS_WHY];
-	struct sockaddr_storage addr = address(dst);
+	struct sockaddr_storage addr = address(dst, 1);
 
 	return access_reaches(a, &addr, false, local, why) ? NULL : why;
 }
@@ -220,7 +205,7 @@ static void mapped_is_ipv4(void **state)
 static const char *embedded(const char *text)
 {
 	static char v4_text[INET_ADDRSTRLEN];
-	struct sockaddr_storage addr = address(text), v4;
+	struct sockaddr_storage addr = address(text, 1), v4;
 	const struct sockaddr_in *in = (const void *)&v4;
 
 	((struct sockaddr_in6 *)(void *)&addr)->sin6_port = htons(80);
@@ -447,8 +432,8 @@ static void addresses_of_this_host_are_as_loopback(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		struct sockaddr_storage own = address(ours[i][0]);
-		struct sockaddr_storage linklocal = address(ours[i][2]);
+		struct sockaddr_storage own = address(ours[i][0], 1);
+		struct sockaddr_storage linklocal = address(ours[i][2], 1);
 
 		access_init(&a);
 		assert_true(access_reaches(&a, &own, false, false, why));

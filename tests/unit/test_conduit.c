@@ -4,6 +4,7 @@
  * what was read behind it is the pipe's, records are made no further ahead than one
  * run, and what the layer holds is told of although the socket has nothing.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -12,6 +12,7 @@
 #include "mux/base/payer.h"
 #include "mux/base/sock.h"
 #include "rp/places.h"
+#include "addr.h"
 
 enum { MOST = 32, FAIR = 4 };
 
@@ -19,18 +20,9 @@ static struct places all;
 static struct place place[MOST];
 static unsigned int n;
 
-static struct sockaddr_storage address(const char *text)
-{
-	struct sockaddr_storage addr;
-	socklen_t len;
-
-	assert_int_equal(addr_parse(text, NULL, 1, &addr, &len), 0);
-	return addr;
-}
-
 static struct place *take(const char *text)
 {
-	struct sockaddr_storage addr = address(text);
+	struct sockaddr_storage addr = address(text, 1);
 
 	assert_true(n < MOST);
 	assert_int_equal(places_take(&all, &place[n], &addr), 0);
@@ -66,7 +58,7 @@ static void leave(struct place *p)
 
 static bool same(const char *a, const char *b)
 {
-	struct sockaddr_storage one = address(a), other = address(b);
+	struct sockaddr_storage one = address(a, 1), other = address(b, 1);
 	struct payer p = payer_of(&one), q = payer_of(&other);
 
 	return payer_is(&p, &q);
@@ -74,7 +66,7 @@ static bool same(const char *a, const char *b)
 
 static void assert_name(const char *addr, const char *name)
 {
-	struct sockaddr_storage a = address(addr);
+	struct sockaddr_storage a = address(addr, 1);
 	char text[PAYER_TEXT];
 
 	assert_string_equal(payer_name(&a, text), name);
@@ -104,13 +96,13 @@ static void whom_an_address_counts_for(void **state)
 static void the_oldest_goes(void **state)
 {
 	struct place *first = take("192.0.2.1"), *second = take("192.0.2.2");
-	struct sockaddr_storage other = address("192.0.2.3");
+	struct sockaddr_storage other = address("192.0.2.3", 1);
 
 	(void)state;
 	take("192.0.2.1");
 	assert_int_equal(places_of(&all, &other), 0);
 	assert_null(places_oldest_of(&all, &other, NULL));
-	other = address("192.0.2.1");
+	other = address("192.0.2.1", 1);
 	assert_int_equal(places_of(&all, &other), 2);
 	assert_ptr_equal(places_oldest_of(&all, &other, NULL), first);
 	assert_ptr_equal(places_victim(&all, NULL), first);

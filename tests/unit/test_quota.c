@@ -9,6 +9,7 @@
 
 #include "mux/base/sock.h"
 #include "rp/quota.h"
+#include "addr.h"
 
 enum { MAX = 8, EACH = 5 };
 
@@ -46,18 +47,9 @@ static int tear_down(void **state)
 	return (int)quota.sessions;
 }
 
-static struct sockaddr_storage address(const char *text)
-{
-	struct sockaddr_storage addr;
-	socklen_t len;
-
-	assert_int_equal(addr_parse(text, NULL, 1, &addr, &len), 0);
-	return addr;
-}
-
 static struct quota_share *take(const char *text)
 {
-	struct sockaddr_storage addr = address(text);
+	struct sockaddr_storage addr = address(text, 1);
 
 	assert_int_equal(quota_take(&quota, &session[n].share, &addr), 0);
 	return &session[n++].share;
@@ -65,7 +57,7 @@ static struct quota_share *take(const char *text)
 
 static const char *objection(const char *text, struct quota_share **victim)
 {
-	struct sockaddr_storage addr = address(text);
+	struct sockaddr_storage addr = address(text, 1);
 
 	return quota_objection(&quota, &addr, victim);
 }

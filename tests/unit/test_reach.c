@@ -19,6 +19,7 @@
 #include "rp/access.h"
 #include "rp/entrances.h"
 #include "rp/reach.h"
+#include "addr.h"
 
 static const char *const ours[] = { "192.0.2.1", "2001:db8::1" };
 
@@ -84,16 +85,6 @@ static int tear_down(void **state)
 	access_fini(&here.access);
 	loop_free(here.loop);
 	return 0;
-}
-
-static struct sockaddr_storage address(const char *text, uint16_t port)
-{
-	struct sockaddr_storage addr;
-	socklen_t len;
-
-	assert_int_equal(addr_parse(text, NULL, port, &addr, &len), 0);
-	addr_set_port(&addr, port);
-	return addr;
 }
 
 /* May a peer from elsewhere go there? */

@@ -3,6 +3,7 @@
  * Layers of TLS, RP's and LP's joined back to back: who is let in, what is told to
  * whom, and what becomes of records that are cut, changed or said twice.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

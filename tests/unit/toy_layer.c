@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "toy_layer.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

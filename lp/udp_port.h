@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A port where applications' datagrams come in.
+ */
+#ifndef TM3_UDP_PORT_H
+#define TM3_UDP_PORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "../mux/base/loop.h"
+
+struct udp_port {
+	struct watch watch;	/* its owner closes it: loop_close() */
+	struct sockaddr_storage addr;
+	/* One came. The port must stay open meanwhile. */
+	void (*came)(struct udp_port *port, const struct sockaddr_storage *from,
+		     const uint8_t *payload, size_t len);
+};
+
+/* port->came is set. At @addr; if its port is 0 port->addr says which. 0 or -errno. */
+int udp_port_open(struct udp_port *port, struct loop *loop,
+		  const struct sockaddr_storage *addr);
+
+#endif
