@@ -476,7 +476,8 @@ static void open_by_name(struct outlet *o, const struct destination *to)
 
 void outlet_open(struct outlets *all, struct conn *c)
 {
-	struct outlet *o = calloc(1, sizeof(*o));
+	struct outlet *o = connector_takes_flow(all->connector, c) ?
+		calloc(1, sizeof(*o)) : NULL;
 	const struct destination *to = c->dst;
 
 	if (!o) {
