@@ -556,6 +556,7 @@ const struct dialect dialect_extended = {
 	.released = released,
 	.early = early,
 	.let_go = let_early_go,
+	.shed_datagrams = flows_shed,
 	.shed = arrivals_shed,
 	.give_up = give_up,
 	.delivered = windows_taken,

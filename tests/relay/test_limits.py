@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tests.relay import records, wire, wire_ext
-from tests.relay.datagrams import answering, associated
 from tests.relay.ends import echo, read_exactly, serving, socks
 from tests.relay.friend import friend
 from tests.relay.netns import Namespace
@@ -277,27 +276,6 @@ def test_opened_and_reset_at_once(box: Namespace, tmp_path: Path) -> None:
 def opens_counted(stats: Path) -> int:
     told = records.of(stats, "limits")
     return int(told[-1]["opens"]) if told else 0
-
-
-def test_flows_are_opens(box: Namespace, tmp_path: Path) -> None:
-    """Those past --max-opens are refused and counted, and get no socket; said once."""
-    stats, flows = tmp_path / "stats.jsonl", 500
-    options = ("--stats", str(stats), "--stats-interval", "0.2", "--max-opens", "20")
-    with (
-        answering(box) as server,
-        remote_proxy(box, tmp_path, *LISTEN, *options, asan=False) as rp,
-        local_proxy(box, tmp_path, asan=False),
-        session_of(box, "127.0.0.5", b"flows").sock as sock,
-        associated(box) as client,
-    ):
-        assert client.ask(b"x", "127.0.0.1", server.port) == b"x"
-        idle = rp.fd_count()
-        ids = range(1, flows + 1)
-        Pipe(sock).send(*(wire_ext.open_flow(n, "127.0.0.1", server.port) for n in ids))
-        equals("flows", lambda: rp.fd_count() - idle + opens_counted(stats), flows)
-        assert rp.fd_count() - idle < flows / 2
-        spoke_seldom(rp, r"session \d+: .* opens more than 20 in a second \(--max-opens\)", 1)
-        assert client.ask(b"y", "127.0.0.1", server.port) == b"y"
 
 
 def test_bytes_one_by_one_out_of_order(box: Namespace, tmp_path: Path) -> None:

@@ -59,6 +59,14 @@ def open_flow(conn: int, host: str, port: int) -> bytes:
     return wire.data(0, 0, body + struct.pack("<HI", port, 0))
 
 
+def datagram(
+    conn: int, payload: bytes, kind: int = 0, address: bytes = b"", port: int = 0
+) -> bytes:
+    """DATAGRAM, as right or wrong as the caller wants its address."""
+    body = struct.pack("<BHBB", 12, conn, kind, len(address)) + address
+    return wire.data(0, 0, body + struct.pack("<H", port) + payload)
+
+
 def welcome(status: int, features: int = VERSION_1) -> bytes:
     body = _WELCOME.pack(2, 1, features, status, 1000, 1 << 16, 1 << 20, 120, 1 << 20)
     return wire.data(0, 0, body)
