@@ -49,7 +49,6 @@ static void over(struct flow *f)
 {
 	struct side *side = flow_owner(f);
 
-	flow_holds(f, -(int64_t)flow_held(f));
 	side->over++;
 	side->flow = NULL;
 }
@@ -285,112 +284,6 @@ static void all_queues_together_are_bounded(void **state)
 	assert_true(pair->lp->counts.datagrams.crowded > 0);
 }
 
-static void fill(struct pair *pair, int i)
-{
-	static const uint8_t bytes[LARGEST];
-	struct destination to = server(7);
-
-	begin(pair, i, &to);
-	for (int n = 0; n < DATAGRAMS_MOST; n++)
-		flow_send(lp[i].flow, NULL, bytes, sizeof(bytes));
-}
-
-static void queues_are_in_the_account(void **state)
-{
-	struct pair *pair = *state;
-	size_t before;
-
-	begin(pair, 0, &any);
-	before = pair->engine.hoard.bytes;
-	fill(pair, 1);
-	assert_in_range(pair->engine.hoard.bytes - before,
-			DATAGRAMS_MOST * LARGEST,
-			DATAGRAMS_MOST * (LARGEST + 100) + 4096);
-	flow_close(lp[1].flow);
-	assert_in_range(pair->engine.hoard.bytes - before, 0, 4096);
-	flow_close(lp[0].flow);
-	pair_at_rest(pair);
-}
-
-/* A batch may bring more than all may hold: the first that is too much is the last. */
-static void none_come_while_memory_is_short(void **state)
-{
-	struct pair *pair = *state;
-	const uint64_t *crowded = &pair->lp->counts.datagrams.crowded;
-
-	pair->settings.max_held = pair->engine.hoard.bytes + 100 * 1024;
-	fill(pair, 0);
-	assert_in_range(pair->engine.hoard.bytes, pair->engine.hoard.max,
-			pair->engine.hoard.max + 2 * WIRE_MESSAGE_MAX);
-	assert_in_range(*crowded, DATAGRAMS_MOST / 2, DATAGRAMS_MOST - 1);
-	run_round(pair->engine.loop);
-	assert_in_range(pair->engine.hoard.bytes, 0, pair->engine.hoard.max);
-	assert_int_equal(lp[0].over, 0);
-}
-
-/* So much too much is there, and is shed: who holds most is LP's session. */
-static void is_too_much_by(struct pair *pair, size_t bytes)
-{
-	struct hoard *all = &pair->engine.hoard;
-
-	all->max = all->bytes - bytes;
-	hoard_relieve(all);
-	assert_true(all->bytes <= all->max - all->max / 8);
-}
-
-static bool heard_more(void *arg)
-{
-	const struct side *side = arg;
-
-	return side->len == 4 && !memcmp(side->last, "more", 4);
-}
-
-/* They can be missed: connections stay, and so do flows, and those that have few. */
-static void memory_short_takes_datagrams(void **state)
-{
-	struct pair *pair = *state;
-	struct stats_counts *counts = &pair->lp->counts;
-	struct destination to = server(7);
-
-	pair_connect(pair, 0);
-	begin(pair, 0, &to);
-	flow_send(lp[0].flow, NULL, (const uint8_t *)"few", 3);
-	fill(pair, 1);
-	fill(pair, 2);
-	is_too_much_by(pair, 100 << 10);
-	assert_in_range(counts->datagrams.crowded, DATAGRAMS_MOST,
-			2 * DATAGRAMS_MOST);
-	assert_int_equal(counts->datagrams.crowded % DATAGRAMS_MOST, 0);
-	assert_int_equal(counts->queue_limit, 0);
-	assert_int_equal(pair->engine.refusals.count[REFUSAL_MEMORY], 1);
-	expect(pair, &lp[0].came, 1);
-	for (int i = 1; i <= 2; i++) {
-		flow_send(lp[i].flow, NULL, (const uint8_t *)"more", 4);
-		assert_true(run_until(pair->engine.loop, "the next one",
-				      heard_more, &lp[i]));
-	}
-	assert_int_equal(write(pair->conn[0].client, "on", 2), 2);
-	pair_expect(pair, pair->conn[0].server, "on", 2);
-}
-
-/* The flow whose owner holds most ends; others do not. */
-static void memory_short_takes_who_holds_most(void **state)
-{
-	struct pair *pair = *state;
-	struct destination to = server(7);
-
-	begin(pair, 0, &to);
-	begin(pair, 1, &to);
-	flow_holds(lp[0].flow, 100 << 10);
-	flow_holds(lp[1].flow, 1 << 20);
-	is_too_much_by(pair, 500 << 10);
-	assert_int_equal(lp[0].over, 0);
-	assert_int_equal(lp[1].over, 1);
-	flow_close(lp[0].flow);
-	flow_holds(lp[0].flow, -(100 << 10));
-	pair_at_rest(pair);
-}
-
 static void old_one_is_not_sent(void **state)
 {
 	struct pair *pair = *state;
@@ -601,10 +494,6 @@ int main(void)
 		FLOW_TEST(large_one_is_dropped),
 		FLOW_TEST(queue_has_newest_alone),
 		FLOW_TEST(all_queues_together_are_bounded),
-		FLOW_TEST(queues_are_in_the_account),
-		FLOW_TEST(none_come_while_memory_is_short),
-		FLOW_TEST(memory_short_takes_datagrams),
-		FLOW_TEST(memory_short_takes_who_holds_most),
 		FLOW_TEST(old_one_is_not_sent),
 		FLOW_TEST(number_of_flows_is_bounded),
 		FLOW_TEST(is_refused_where_its_session_has_many),
