@@ -165,13 +165,18 @@ static void begin_name(struct connector *c, struct conn *conn)
 		connector_failed(c, conn, -err);
 }
 
-static void begin(struct connector *c, struct conn *conn)
+static void count_open(struct connector *c)
 {
 	int64_t now = loop_now(c->all->engine->loop);
 
-	list_del(&conn->dialling);
 	c->open_at = (c->open_at > now ? c->open_at : now) +
 		     NS_PER_SEC / c->all->options->max_opens;
+}
+
+static void begin(struct connector *c, struct conn *conn)
+{
+	list_del(&conn->dialling);
+	count_open(c);
 	c->waits = false;
 	c->under_way++;
 	c->sockets++;
@@ -192,6 +197,21 @@ static int64_t too_early_by(const struct connector *c)
 	int64_t ahead = c->open_at - loop_now(c->all->engine->loop);
 
 	return ahead > NS_PER_SEC ? ahead - NS_PER_SEC : 0;
+}
+
+bool connector_takes_flow(struct connector *c, const struct conn *conn)
+{
+	char text[CONN_TEXT];
+
+	if (!too_early_by(c)) {
+		count_open(c);
+		return true;
+	}
+	if (say_it(c->all, REFUSAL_OPENS, conn))
+		log_warn(c->all->engine->log, "%s and others were refused: this "
+			 "session opens more than %u in a second (--max-opens)",
+			 conn_text(conn, text), c->all->options->max_opens);
+	return false;
 }
 
 /* Those in line have to wait: once until one of them may begin. */

@@ -17,6 +17,7 @@
  * before, with nothing to be delivered, gives its local port back at once. So who
  * opens and resets does not have more under way than others, but it could begin them
  * as fast as it can write. A second's worth may be begun at once by who began none.
+ * Flows of datagrams count among --max-opens, and are refused where others wait.
  */
 #ifndef TM3_RP_CONNECTS_H
 #define TM3_RP_CONNECTS_H
@@ -83,6 +84,11 @@ void connector_moved(struct connector *c, struct conn *conn, int from);
 /* For calls. A socket on its way to @to, or -errno. */
 int connector_dial(const struct connector *c,
 		   const struct sockaddr_storage *to);
+/*
+ * For outlets. May the flow @conn begin now? It is an open as a connect() is, but does not
+ * wait: what its datagrams are worth would be gone. False: it is to be refused.
+ */
+bool connector_takes_flow(struct connector *c, const struct conn *conn);
 /* A socket for datagrams, which counts in c->sockets once it is used; or -errno. */
 int connector_udp(const struct connector *c, int family);
 /* @fd is on its way to where @conn wants, or there. */

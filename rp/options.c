@@ -47,7 +47,7 @@ static const struct option_spec own_options[] = {
 	  "them wait (default 1024)" },
 	{ "max-opens", "N",
 	  "connects to servers that a session may begin in a second, more of "
-	  "them wait (default 5000)" },
+	  "them wait; flows of UDP count, too, and are refused (default 5000)" },
 	{ "max-sessions", "N", "local proxies at a time (default 64)" },
 	{ "max-sessions-each", "N",
 	  "local proxies at a time from one address, or network of 64 bits of "

@@ -82,9 +82,15 @@ static bool may_pass(struct outlet *o, const struct sockaddr_storage *addr,
 
 /* --- names --- */
 
+static void account(struct outlet *o, int64_t bytes)
+{
+	o->all->held += (size_t)bytes;
+	flow_holds(o->flow, bytes);
+}
+
 static void drop_held(struct known *k, struct datagram_item *item)
 {
-	k->outlet->all->held -= item->size;
+	account(k->outlet, -(int64_t)datagram_memory(item));
 	free(container_of(item, struct held, item));
 }
 
@@ -98,6 +104,7 @@ static void forget(struct known *k)
 		finding_give_up(k->finding);
 	list_del(&k->member);
 	k->outlet->nnames--;
+	flow_holds(k->outlet->flow, -(int64_t)sizeof(*k));
 	free(k);
 }
 
@@ -301,20 +308,19 @@ static bool choose(struct known *k, const struct answer *answer)
 static void send_held(struct known *k)
 {
 	struct outlet *o = k->outlet;
-	struct outlets *all = o->all;
 	struct datagram_item *item;
 
 	while ((item = datagrams_take(&k->held))) {
 		struct held *h = container_of(item, struct held, item);
 		bool there = true;
 
+		account(o, -(int64_t)datagram_memory(item));
 		if (!k->has_address)
 			flow_lost(o->flow, FLOW_UNSENT);
 		else if (o->connected)
 			there = send_here(o, h->payload, item->size);
 		else
 			send_to(o, &k->addr, h->payload, item->size);
-		all->held -= item->size;
 		free(h);
 		if (!there)	/* The others went with the outlet. */
 			return;
@@ -371,6 +377,7 @@ static struct known *learn(struct outlet *o, const struct destination *to)
 	datagrams_init(&k->held);
 	list_add_tail(&o->names, &k->member);
 	o->nnames++;
+	flow_holds(o->flow, sizeof(*k));
 	return k;
 }
 
@@ -394,7 +401,7 @@ static void hold(struct known *k, const uint8_t *payload, size_t len)
 	}
 	h->item.size = len;
 	memcpy(h->payload, payload, len);
-	o->all->held += len;
+	account(o, (int64_t)datagram_memory(&h->item));
 	oldest = datagrams_put(&k->held, &h->item, 0);
 	if (oldest) {
 		flow_lost(o->flow, FLOW_UNSENT);
@@ -476,7 +483,8 @@ static void open_by_name(struct outlet *o, const struct destination *to)
 
 void outlet_open(struct outlets *all, struct conn *c)
 {
-	struct outlet *o = calloc(1, sizeof(*o));
+	struct outlet *o = connector_takes_flow(all->connector, c) ?
+		calloc(1, sizeof(*o)) : NULL;
 	const struct destination *to = c->dst;
 
 	if (!o) {

@@ -45,7 +45,7 @@ void outlets_init(struct outlets *all, struct connector *connector,
 /* All flows of the session are over by then. */
 void outlets_fini(struct outlets *all);
 
-/* The flow @c was opened by the other end. */
+/* The flow @c was opened by the other end. Past --max-opens it is refused. */
 void outlet_open(struct outlets *all, struct conn *c);
 
 #endif

@@ -417,15 +417,17 @@ static void end_without_key(struct server *s)
 
 /* --- the server as a whole --- */
 
-/* Pipes that wait shall not take the descriptors that others need. */
+/* Pipes that wait shall not take the descriptors that others need, nor their memory. */
 static void limit_waiting(struct server *s)
 {
 	unsigned long most = sock_limit() / WAITING_SHARE;
+	unsigned int fit = engine_may_wait(s->engine, RECEPTION_MAX);
 
 	if (most < 1)
 		most = 1;
 	if (s->lobby.max > most)
 		s->lobby.max = (unsigned int)most;
+	s->reception.max = fit > RECEPTION_FAIR ? fit : RECEPTION_FAIR;
 	if (s->reception.max > most)
 		s->reception.max = (unsigned int)most;
 }
@@ -497,6 +499,7 @@ void server_reload(struct server *s)
 	quota_set(&s->quota, s->options->settings.max_held,
 		  s->options->max_sessions, s->options->max_sessions_each);
 	loop_after(engine->loop, &engine->relief);
+	limit_waiting(s);
 	end_without_key(s);
 	listening_say_who_may(s->options, &s->lobby.entrances,
 			      &s->reception.entrances, engine->log);

@@ -154,6 +154,7 @@ struct layers *tls_layers_new(const struct keys *keys, const char *keylog,
 	if (!tls)
 		goto no_memory;
 	tls->layers.new = tls_layer_new;
+	tls->layers.memory_shaking = LAYER_MEMORY_SHAKING;
 	tls->keys = keys;
 	tls->nobody.len = KEY_MADE;
 	if (!OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) ||

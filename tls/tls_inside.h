@@ -17,6 +17,13 @@ enum {
 	/* What TLS has to say for itself, in one read: a new key each 2^24 records. */
 	CHATTER_MAX = 32,
 	WHY_MAX = 160,
+	/*
+	 * What a layer takes of memory at most: its struct, IN_SIZE that were not taken
+	 * yet, the records of one run and what OpenSSL has, as test_tls measures it. The
+	 * other is for one that has only begun.
+	 */
+	LAYER_MEMORY = 180 * 1024,
+	LAYER_MEMORY_SHAKING = 80 * 1024,
 };
 
 struct tls {

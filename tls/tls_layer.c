@@ -387,7 +387,7 @@ struct layer *tls_layer_new(struct layers *from, int fd, bool accepted)
 	t->tls = container_of(from, struct tls, layers);
 	t->layer = (struct layer){
 		.ops = &ops, .fd = fd, .overhead = RECORD_MORE,
-		.record = RECORD_MAX,
+		.record = RECORD_MAX, .memory = LAYER_MEMORY,
 	};
 	if (!make_ssl(t, accepted))
 		return &t->layer;

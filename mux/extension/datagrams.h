@@ -36,6 +36,12 @@ struct datagram_queue {
 	size_t bytes;
 };
 
+/* What one takes of memory, its owner's bytes behind it and the allocator's included. */
+static inline size_t datagram_memory(const struct datagram_item *item)
+{
+	return (sizeof(*item) + item->size + 8 + 15) & ~(size_t)15;
+}
+
 void datagrams_init(struct datagram_queue *q);
 
 /* Returns the one that goes for it, the owner's again; NULL: there is room. */

@@ -63,8 +63,8 @@ const struct option_spec engine_options[] = {
 	{ "max-conns", "N",
 	  "connections of a session at a time (default: all there are ids for)" },
 	{ "memory", "MIB",
-	  "what all sessions may hold together: what waits for applications, is "
-	  "out of order or not acknowledged, and connections by their number "
+	  "what all sessions may hold together: what waits, is out of order or "
+	  "not acknowledged, connections by their number, encryption of pipes "
 	  "(default: a quarter of what the machine or its cgroup has)" },
 	{ "window-memory", "BYTES",
 	  "extension: what may wait for the applications of a session (default "

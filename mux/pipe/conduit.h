@@ -51,6 +51,7 @@ struct layer {
 	const char *name;	/* whose key it is, when the handshake is over */
 	size_t overhead;	/* of a record, in bytes */
 	size_t record;		/* the most that one has, without it */
+	size_t memory;		/* that the layer takes at most */
 	const uint8_t *out;	/* records that are to be written */
 	size_t out_len;
 	/* More may be read although the socket has nothing, so many bytes. */
@@ -61,6 +62,8 @@ struct layer {
 struct layers {
 	/* @accepted: not we have connected @fd. NULL for want of memory. */
 	struct layer *(*new)(struct layers *from, int fd, bool accepted);
+	/* What one takes of memory at most before its handshake is over. */
+	size_t memory_shaking;
 };
 
 struct conduit {

@@ -60,6 +60,8 @@ struct dialect {
 	void (*conn_lost)(struct session *s, struct conn *c);
 	/* @c was refused; what came for it out of order is not given back thereby. */
 	void (*let_go)(struct session *s, struct conn *c);
+	/* @bytes have to go, and datagrams that wait are what can be missed first. */
+	void (*shed_datagrams)(struct session *s, size_t bytes);
 	/* @bytes have to go of what no connection has. */
 	void (*shed)(struct session *s, size_t bytes);
 	/* It holds most of all, and has nothing that could go: end it. */

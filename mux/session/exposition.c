@@ -104,8 +104,8 @@ static void put_process(struct exposition *x, const char *program)
 		engine->sessions);
 	put_one(x, "connections_now", "Connections of all sessions.", false,
 		x->conns);
-	put_one(x, "held_bytes", "Bytes that wait for applications or servers.",
-		false, engine->hoard.bytes);
+	put_one(x, "held_bytes", "Bytes that wait for applications or servers, "
+		"and what ids and encryption take.", false, engine->hoard.bytes);
 	put_one(x, "kept_bytes", "Bytes sent and not acknowledged by the other "
 		"proxy.", false, engine->kept);
 	put_sums(x, pipe_figures, x->sums.pipe);

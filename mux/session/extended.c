@@ -36,16 +36,17 @@ struct channel *extended_channel(struct extended *x, uint16_t id)
 }
 
 /*
- * Of what all sessions hold this one has most, and nothing but its ids is left. Without
- * an id's numbers nobody could tell its next use from the last one: it ends.
+ * Of what all sessions hold this one has most, and nothing but its ids and its pipes' layers
+ * is left. Without an id's numbers nobody could tell its next use from the last one: it ends.
  */
 static void give_up(struct session *s)
 {
 	struct extended *x = s->ext;
 
-	extended_condemn(s, WIRE_GOODBYE_LIMIT, "%u ids take %zu bytes of the memory for all sessions, which is out",
-			 x->channels, x->remembered);
+	extended_condemn(s, WIRE_GOODBYE_LIMIT, "%u ids take %zu bytes and the encryption of %u pipes %zu of the memory for all sessions, which is out",
+			 x->channels, x->remembered, s->open_pipes, s->layered);
 	remember(x, -(int64_t)x->remembered);
+	layered_disregard(s);
 }
 
 /*
@@ -556,6 +557,7 @@ const struct dialect dialect_extended = {
 	.released = released,
 	.early = early,
 	.let_go = let_early_go,
+	.shed_datagrams = flows_shed,
 	.shed = arrivals_shed,
 	.give_up = give_up,
 	.delivered = windows_taken,

@@ -93,7 +93,8 @@ struct extended {
 	struct timer ack_timer, ping_timer;
 	struct list flows;	/* those with datagrams that wait, by turns */
 	unsigned int nflows;	/* all there are, */
-	size_t flows_bytes;	/* and what their queues take */
+	size_t flows_bytes;	/* and what their queues take of memory */
+	int64_t flows_said_at;	/* that a datagram broke the rules; 0 never */
 	uint8_t goodbye;	/* the reason, when it comes to that */
 };
 
@@ -200,6 +201,8 @@ void flows_came(struct session *s, const struct wire_datagram *what);
 void flows_bad(struct session *s, uint16_t id);
 /* The other end will send no more on it. */
 void flows_finished(struct conn *c);
+/* Datagrams that wait are dropped, @bytes of them or all: of who has many. */
+void flows_shed(struct session *s, size_t bytes);
 void flows_look(struct session *s, struct view *view);
 struct run *flows_frame(struct session *s, struct pipe *p, size_t bytes);
 

@@ -70,6 +70,13 @@ void flow_lost(struct flow *f, enum flow_loss why);
 /* It ends in order, and what waits in its queue is dropped. ops->over() is not called. */
 void flow_close(struct flow *f);
 
+/*
+ * Its owner holds so much more for it (or less): that counts as what its session holds, and
+ * who holds most may be ended with CONN_END_LIMIT.
+ */
+void flow_holds(struct flow *f, int64_t bytes);
+size_t flow_held(const struct flow *f);
+
 void *flow_owner(const struct flow *f);
 const struct destination *flow_to(const struct flow *f);
 const struct conn *flow_conn(const struct flow *f);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../base/log.h"
+#include "../base/seldom.h"
 #include "../extension/datagrams.h"
 #include "extended.h"
 #include "flow.h"
@@ -20,6 +21,7 @@ struct flow {
 	void *owner;
 	struct conn *conn;
 	struct datagram_queue queue;
+	size_t held;		/* by its owner, see flow_holds() */
 	struct list turn;	/* in extended.flows while something waits */
 	bool counted;		/* in extended.nflows */
 	bool names;		/* all of it went to port 53 */
@@ -60,22 +62,45 @@ bool session_carries_flows(const struct session *s)
 
 /* --- from beginning to end --- */
 
+static void account(struct session *s, int64_t bytes)
+{
+	s->ext->flows_bytes += (size_t)bytes;
+	inbound_holds(s, bytes);
+}
+
 static void drop(struct session *s, struct datagram_item *item)
 {
-	s->ext->flows_bytes -= item->size;
+	account(s, -(int64_t)datagram_memory(item));
 	free(container_of(item, struct waiting, item));
+}
+
+static void drop_all(struct session *s, struct flow *f)
+{
+	struct datagram_item *item;
+
+	list_del(&f->turn);
+	while ((item = datagrams_take(&f->queue)))
+		drop(s, item);
+}
+
+void flow_holds(struct flow *f, int64_t bytes)
+{
+	f->held += (size_t)bytes;
+	inbound_holds(session_of(f), bytes);
+}
+
+size_t flow_held(const struct flow *f)
+{
+	return f->held;
 }
 
 /* Nothing more passes. What is left is for its connection to end. */
 static void detach(struct flow *f)
 {
 	struct session *s = session_of(f);
-	struct datagram_item *item;
 
-	list_del(&f->turn);
 	loop_timer_stop(s->engine->loop, &f->idle);
-	while ((item = datagrams_take(&f->queue)))
-		drop(s, item);
+	drop_all(s, f);
 	s->ext->nflows -= f->counted;
 	f->counted = false;
 }
@@ -262,7 +287,8 @@ void flow_send(struct flow *f, const struct destination *at,
 	struct datagram_item *oldest;
 	struct waiting *w;
 
-	if (s->ext->flows_bytes > FLOWS_MEMORY) {
+	/* Until the batch is over nobody sheds, and in it many may come. */
+	if (s->ext->flows_bytes > FLOWS_MEMORY || hoard_is_over(&s->hoard)) {
 		s->counts.datagrams.crowded++;
 		return;
 	}
@@ -270,7 +296,7 @@ void flow_send(struct flow *f, const struct destination *at,
 	if (!w)
 		return;
 	f->passed_at = now;
-	s->ext->flows_bytes += w->item.size;
+	account(s, (int64_t)datagram_memory(&w->item));
 	oldest = datagrams_put(&f->queue, &w->item, now);
 	if (oldest) {
 		s->counts.datagrams.crowded++;
@@ -416,6 +442,40 @@ struct run *flows_frame(struct session *s, struct pipe *p, size_t bytes)
 	return NULL;
 }
 
+/* --- memory is short --- */
+
+/* At least half of all goes, or so much that no more than @left remain. */
+static void drop_large(struct session *s, size_t left)
+{
+	struct list *pos, *tmp;
+	size_t all = 0, n = 0, least;
+
+	list_each(pos, tmp, &s->ext->flows) {
+		all += list_entry(pos, struct flow, turn)->queue.bytes;
+		n++;
+	}
+	least = all / n / 2;
+	list_each(pos, tmp, &s->ext->flows) {
+		struct flow *f = list_entry(pos, struct flow, turn);
+
+		if (s->ext->flows_bytes <= left)
+			return;
+		if (f->queue.bytes < least)
+			continue;
+		s->counts.datagrams.crowded += f->queue.count;
+		drop_all(s, f);
+	}
+}
+
+void flows_shed(struct session *s, size_t bytes)
+{
+	size_t all = s->ext->flows_bytes;
+	size_t left = all > bytes ? all - bytes : 0;
+
+	while (s->ext->flows_bytes > left)
+		drop_large(s, left);
+}
+
 /* --- in --- */
 
 void flows_came(struct session *s, const struct wire_datagram *what)
@@ -448,8 +508,9 @@ void flows_bad(struct session *s, uint16_t id)
 		return;
 	}
 	s->counts.protocol++;
-	log_warn(s->engine->log, "session %u: connection %u was ended: an address of a datagram is not of its kind",
-		 s->number, id);
+	if (seldom(&s->ext->flows_said_at, s->engine->loop))
+		log_warn(s->engine->log, "session %u: connection %u was ended, and others may be: an address of a datagram is not of its kind",
+			 s->number, id);
 	conn_refuse(ch->conn, CONN_END_PROTOCOL);
 }
 

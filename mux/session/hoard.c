@@ -33,16 +33,22 @@ void hoard_fini(struct hoard *h)
 	list_del(&h->member);
 }
 
+bool hoard_is_over(const struct hoard *leaf)
+{
+	const struct hoard *h;
+
+	for (h = leaf->above; h; h = h->above) {
+		if (h->bytes > h->max)
+			return true;
+	}
+	return false;
+}
+
 bool hoard_add(struct hoard *leaf, int64_t bytes)
 {
-	bool too_much = false;
-	struct hoard *h;
-
 	leaf->bytes += (size_t)bytes;
 	add_above(leaf, bytes);
-	for (h = leaf->above; h; h = h->above)
-		too_much |= h->bytes > h->max;
-	return too_much;
+	return hoard_is_over(leaf);
 }
 
 static struct hoard *leaf_of_most(struct hoard *h)

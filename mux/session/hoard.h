@@ -43,6 +43,9 @@ void hoard_move(struct hoard *h, struct hoard *above);
 /* A leaf holds so much more (or less). Returns whether that is too much somewhere. */
 bool hoard_add(struct hoard *leaf, int64_t bytes);
 
+/* Whether it is: then what can be missed had better not come. */
+bool hoard_is_over(const struct hoard *leaf);
+
 /* Has leaves shed until nobody holds too much. @root: see above. */
 void hoard_relieve(struct hoard *root);
 

@@ -18,6 +18,7 @@
 
 #include "../base/log.h"
 #include "../conn/conn.h"
+#include "flow.h"
 #include "session_inside.h"
 
 #define LOOK (100 * NS_PER_MS)
@@ -283,7 +284,8 @@ static size_t holds(const struct conn *c)
 {
 	const struct session *s = c->owner;
 
-	return c->queue.len + s->dialect->early(c);
+	return c->queue.len + s->dialect->early(c) +
+	       (c->flow ? flow_held(c->flow) : 0);
 }
 
 static bool holds_something(const struct conn *c, int64_t since)
@@ -300,14 +302,18 @@ static int more_first(const void *a, const void *b)
 	return (holds(x) < holds(y)) - (holds(x) > holds(y));
 }
 
-/* Those that hold most go, whether they are read or not. */
+/* Datagrams, and then those that hold most, whether they are read or not. */
 void pausing_shed(struct hoard *h, size_t bytes)
 {
 	struct session *s = container_of(h, struct session, hoard);
-	struct crowd crowd = gather(s, holds_something, 0, more_first);
-	size_t before = h->bytes;
+	size_t before = h->bytes, dropped;
+	struct crowd crowd;
 	unsigned int i;
 
+	if (s->dialect->shed_datagrams)
+		s->dialect->shed_datagrams(s, bytes);
+	dropped = before - h->bytes;
+	crowd = gather(s, holds_something, 0, more_first);
 	for (i = 0; i < crowd.n && before - h->bytes < bytes; i++) {
 		s->counts.queue_limit++;
 		conn_refuse(crowd.conn[i], CONN_END_LIMIT);
@@ -318,9 +324,9 @@ void pausing_shed(struct hoard *h, size_t bytes)
 		s->dialect->shed(s, bytes - (before - h->bytes));
 	if (s->dialect->give_up && h->bytes == before)
 		s->dialect->give_up(s);
-	if (session_refuses(s, REFUSAL_MEMORY) && i)
-		log_warn(s->engine->log, "session %u: of all it holds most, %zu bytes, and there is too much: reset %u connections",
-			 s->number, before, i);
+	if (session_refuses(s, REFUSAL_MEMORY) && (i || dropped))
+		log_warn(s->engine->log, "session %u: of all it holds most, %zu bytes, and there is too much: reset %u connections, dropped datagrams of %zu bytes",
+			 s->number, before, i, dropped);
 	free(crowd.conn);
 }
 

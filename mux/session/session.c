@@ -43,7 +43,7 @@ int engine_init(struct engine *engine, const struct settings *settings,
 
 void engine_balance(struct engine *engine)
 {
-	size_t all = engine->settings->max_held;
+	size_t all = layered_leave(engine);
 	size_t least = all / HOARD_SHARE;
 	size_t taken = engine->kept + engine->orphaned +
 		       (size_t)engine->conns * CONN_MEMORY;
@@ -349,6 +349,7 @@ static void bury(struct task *t)
 
 void session_lose_pipe(struct session *s, struct pipe *p)
 {
+	layered_leaves(s, p->layer);
 	if (p->watch.fd >= 0)
 		s->open_pipes--;
 	pipe_forsake(p);
@@ -492,6 +493,7 @@ struct pipe *session_take_pipe(struct session *s, struct conduit conduit,
 	if (index >= s->npipes)
 		s->npipes = index + 1;
 	s->open_pipes++;
+	layered_enters(s, conduit.layer);
 	s->sched.npipes = s->npipes;
 	path_add(&s->path, p);
 	reading_add(s, p);

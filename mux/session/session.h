@@ -66,6 +66,9 @@ void engine_fini(struct engine *engine);
  */
 void engine_balance(struct engine *engine);
 
+/* Of @most pipes, how many may await their HELLO at once, by what their layers take. */
+unsigned int engine_may_wait(const struct engine *engine, unsigned int most);
+
 struct session_role {
 	/*
 	 * A SYN or OPEN arrived: connect @c to c->dst (conn_connecting(), conn_attach(),

@@ -72,7 +72,8 @@ struct session {
 	struct sched sched;
 
 	struct inbound in;
-	struct hoard hoard;	/* what is in there */
+	struct hoard hoard;	/* what is in there, */
+	size_t layered;		/* and what the layers of its pipes take */
 
 	struct path path;	/* all pipes are on it */
 	struct outbound out;
@@ -96,6 +97,15 @@ struct pipe *session_take_pipe(struct session *s, struct conduit conduit,
 			       unsigned int index);
 void session_fail(struct session *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* layered */
+/* The @layer of a pipe (NULL: it has none) counts from now on, or no more. */
+void layered_enters(struct session *s, const struct layer *layer);
+void layered_leaves(struct session *s, const struct layer *layer);
+/* None does: the session is about to end. */
+void layered_disregard(struct session *s);
+/* What is left of all memory beside those who have not said HELLO. */
+size_t layered_leave(const struct engine *engine);
 
 /* baseline */
 struct conn *baseline_conn_new(struct session *s, uint16_t id);

@@ -48,6 +48,8 @@ enum {
 	CONNS_SHARE = 4,
 	ORPHANS_SHARE = 8,
 	HOARD_SHARE = 8,
+	/* With keys, what is taken by pipes that have not said HELLO has this one. */
+	SHAKING_SHARE = 8,
 
 	/* A closed id remembers its old owner for so long, and LP rests it. */
 	REST_SECONDS = 30,

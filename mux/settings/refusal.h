@@ -15,7 +15,7 @@ enum refusal {
 	REFUSAL_HELLO,		/* no key, none in time, or something else */
 	REFUSAL_ELSEWHERE,	/* pipes for a session of another address */
 	REFUSAL_CONNECTS,	/* times connects had to wait for others, */
-	REFUSAL_OPENS,		/* or for the next moment */
+	REFUSAL_OPENS,		/* or for the next moment, or flows came too soon */
 	REFUSAL_EARLY,		/* data ahead of their SYN, of a connection, */
 	REFUSAL_REORDER,	/* messages out of order, of a session, */
 	REFUSAL_GAP,		/* the time that one of them was missing, */

@@ -171,7 +171,7 @@ static void check_flows(const struct session *s)
 	list_each(pos, tmp, &s->conns)
 		flows += list_entry(pos, struct conn, member)->flow != NULL;
 	check(x->nflows <= flows);
-	check(x->flows_bytes <= FLOWS_MEMORY + WIRE_MESSAGE_MAX);
+	check(x->flows_bytes <= FLOWS_MEMORY + 2 * WIRE_MESSAGE_MAX);
 	check(!x->flows_bytes == list_empty(&x->flows));
 }
 

@@ -571,3 +571,22 @@ def test_keylog_is_said_and_for_its_owner_alone(box: Namespace, tmp_path: Path, 
     assert all(re.fullmatch(r"[A-Z_0-9]+ [0-9a-f]{64} [0-9a-f]{64}", line) for line in lines)
     assert log.stat().st_mode & 0o777 == 0o600
     assert shutil.which("openssl")
+
+
+def test_what_encryption_takes_is_in_the_memory(box: Namespace, tmp_path: Path, keys: Keys) -> None:
+    """64 pipes take more than an address may hold of 16 MiB: their session ends, and no other."""
+    many = ("--socks", "1081", "--redirect", "off")
+    with (
+        serving(box, echo, ("127.0.0.1", 8000)),
+        remote_proxy(box, tmp_path, *keys.rp, "--memory", "16") as rp,
+        local_proxy(box, tmp_path, *keys.lp, *FORWARD, ready=UP),
+        box.connect(("127.0.0.1", PORT)) as sock,
+    ):
+        answers(sock)
+        with local_proxy(
+            box, tmp_path, *keys.lp, *many, pipes=64, name="many", ready="SOCKS5 on"
+        ) as lp:
+            rp.expect(r"session 2: .* the encryption of \d+ pipes \d+ of the memory for all", 30)
+            lp.expect("GOODBYE, reason 2", 30)
+            answers(sock)
+            served(box)

@@ -56,7 +56,8 @@ def is_open(sock: socket.socket) -> bool:
 def session_of(box: Namespace, source: str, name: bytes, pipes: int = 1) -> Pipe:
     """The first pipe of a session of the extension that has begun."""
     pipe = Pipe(pipe_from(box, source))
-    pipe.send(wire_ext.Hello(name.ljust(16, b"."), 0, pipes).to_bytes())
+    features = wire_ext.VERSION_1 | wire_ext.DATAGRAM
+    pipe.send(wire_ext.Hello(name.ljust(16, b"."), 0, pipes, features=features).to_bytes())
     assert wire_ext.status_of(pipe.receive()) == wire_ext.NEW
     return pipe
 

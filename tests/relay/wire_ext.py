@@ -12,6 +12,8 @@ from tests.relay import wire
 
 PORT = 6010
 VERSION_1 = 0x5F
+DATAGRAM = 0x80
+UDP = 17
 NEW, RESUMED, UNKNOWN, REFUSED, BUSY = range(5)
 _HELLO = struct.Struct("<BBI16sBBIBBHI")
 _WELCOME = struct.Struct("<BBIBHIIHI")
@@ -49,6 +51,20 @@ def open_(conn: int, host: str, port: int, window: int = 1 << 16, number: int = 
     address = socket.inet_aton(host)
     body = struct.pack("<BHBBB", 11, conn, 6, 4, len(address))
     return wire.data(0, number, body + address + struct.pack("<HI", port, window))
+
+
+def open_flow(conn: int, host: str, port: int) -> bytes:
+    """OPEN of a flow of datagrams to an IPv4 address."""
+    body = struct.pack("<BHBBB", 11, conn, UDP, 4, 4) + socket.inet_aton(host)
+    return wire.data(0, 0, body + struct.pack("<HI", port, 0))
+
+
+def datagram(
+    conn: int, payload: bytes, kind: int = 0, address: bytes = b"", port: int = 0
+) -> bytes:
+    """DATAGRAM, as right or wrong as the caller wants its address."""
+    body = struct.pack("<BHBB", 12, conn, kind, len(address)) + address
+    return wire.data(0, 0, body + struct.pack("<H", port) + payload)
 
 
 def welcome(status: int, features: int = VERSION_1) -> bytes:

@@ -34,6 +34,7 @@
 #include "rp/options.h"
 #include "rp/reach.h"
 #include "addrinfo.h"
+#include "halted.h"
 #include "loopback.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -393,6 +394,32 @@ static void reset_while_it_runs(void **state)
 	loop_load(here.engine.loop, 20);
 }
 
+/* They share a limit with connects, and are refused where those wait. */
+static void flows_are_opens(void **state)
+{
+	struct conn *c;
+
+	(void)state;
+	here.options.max_opens = 4;
+	clock_halt();
+	c = connection_to(destination_ipv4((uint8_t[]){ 127, 0, 0, 1 },
+					   here.port));
+	run_round(here.engine.loop);
+	for (int i = 1; i <= 4; i++)
+		assert_true(connector_takes_flow(&here.connector, c));
+	assert_int_equal(here.engine.refusals.count[REFUSAL_OPENS], 0);
+	assert_false(connector_takes_flow(&here.connector, c));
+	assert_false(connector_takes_flow(&here.connector, c));
+	assert_int_equal(here.engine.refusals.count[REFUSAL_OPENS], 2);
+	assert_int_equal(here.engine.refusals.peers, 1);
+	clock_pass(NS_PER_SEC / 4);
+	run_round(here.engine.loop);
+	assert_true(connector_takes_flow(&here.connector, c));
+	assert_false(connector_takes_flow(&here.connector, c));
+	clock_go_on();
+	assert_connected(c, 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -406,6 +433,7 @@ int main(void)
 		TEST(so_many_names_at_a_time),
 		TEST(a_session_that_ends),
 		TEST(reset_while_it_runs),
+		TEST(flows_are_opens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -19,6 +20,7 @@
 #include "mux/base/sock.h"
 #include "mux/options/key_file.h"
 #include "mux/pipe/conduit.h"
+#include "mux/wire/run.h"
 #include "tls/tls.h"
 #include "tls/tls_inside.h"
 
@@ -366,6 +368,103 @@ static void one_read_takes_no_more_than_it_needs(void **state)
 	}
 }
 
+/* --- memory --- */
+
+/* What OpenSSL has, as it asks for it. */
+static size_t taken;
+
+static void *take(size_t n, const char *file, int line)
+{
+	size_t *block = malloc(sizeof(max_align_t) + n);
+
+	(void)file, (void)line;
+	if (!block)
+		return NULL;
+	*block = n;
+	taken += n;
+	return (char *)block + sizeof(max_align_t);
+}
+
+static void give_back(void *where, const char *file, int line)
+{
+	size_t *block;
+
+	(void)file, (void)line;
+	if (!where)
+		return;
+	block = (size_t *)(void *)((char *)where - sizeof(max_align_t));
+	taken -= *block;
+	free(block);
+}
+
+static void *take_other(void *where, size_t n, const char *file, int line)
+{
+	size_t had = where ? *(size_t *)(void *)((char *)where -
+						  sizeof(max_align_t)) : 0;
+	void *other = n ? take(n, file, line) : NULL;
+
+	if (where && other)
+		memcpy(other, where, had < n ? had : n);
+	if (other || !n)
+		give_back(where, file, line);
+	return other;
+}
+
+static size_t own(const struct conduit c)
+{
+	const struct tls_layer *t = container_of(c.layer, struct tls_layer,
+						 layer);
+
+	return sizeof(*t) + t->out_size + (t->rest ? IN_SIZE : 0);
+}
+
+static size_t both(size_t before)
+{
+	return taken - before + own(here.rp) + own(here.lp);
+}
+
+/* As long a run as there is goes, of which little is read. */
+static void fill(struct conduit from, struct conduit to)
+{
+	static uint8_t run[RUN_SIZE];
+	struct layer *l = from.layer;
+	uint8_t got[100];
+
+	assert_int_equal(l->ops->seal(l, run, sizeof(run)), 0);
+	while (l->out_len) {
+		ssize_t n = send(from.fd, l->out, l->out_len, 0);
+
+		if (n > 0)
+			l->ops->wrote(l, (size_t)n);
+		while (conduit_read(to, got, sizeof(got)) < 0)
+			assert_int_equal(errno, EAGAIN);
+	}
+	assert_int_equal(l->ops->seal(l, run, sizeof(run)), 0);
+}
+
+/* Not more than rp and lp count it for, nor half of it. */
+static void a_layer_takes_no_more_than_it_counts_for(void **state)
+{
+	size_t before = taken, begun;
+
+	(void)state;
+	join(&house[0]);
+	begun = (taken - before) / 2;
+	assert_int_equal(conduit_shake(here.lp), -EAGAIN);
+	begun -= taken;
+	assert_int_equal(conduit_shake(here.rp), -EAGAIN);
+	begun += taken + own(here.rp);
+	print_message("a layer takes %zu bytes when it has begun", begun);
+	assert_in_range(begun, LAYER_MEMORY_SHAKING / 2, LAYER_MEMORY_SHAKING);
+	assert_int_equal(conduit_shake(here.lp), 0);
+	assert_int_equal(conduit_shake(here.rp), 0);
+	print_message(", %zu at rest", both(before) / 2);
+	fill(here.lp, here.rp);
+	fill(here.rp, here.lp);
+	print_message(", %zu when it is full\n", both(before) / 2);
+	assert_in_range(both(before), LAYER_MEMORY, 2 * LAYER_MEMORY);
+}
+
 /* --- whole sessions --- */
 
 static void a_session_outlives_a_pipe_with_keys_too(void **state)
@@ -388,6 +487,79 @@ static void a_session_outlives_a_pipe_with_keys_too(void **state)
 	pair_end(&pair);
 }
 
+static bool both_ended(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return !pair->lp && !pair->rp;
+}
+
+static bool one_less(void *arg)
+{
+	const struct session *s = arg;
+
+	return s->layered == (PAIR_PIPES - 1) * LAYER_MEMORY;
+}
+
+static bool have_all(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return pair->lp->layered == PAIR_PIPES * LAYER_MEMORY &&
+	       pair->rp->layered == PAIR_PIPES * LAYER_MEMORY;
+}
+
+/* What pipes take counts while they are there; a session that holds nothing else ends. */
+static void layers_are_in_the_account(void **state)
+{
+	static struct pair pair;
+	struct hoard *all = &pair.engine.hoard;
+	size_t before;
+
+	(void)state;
+	here.rp_keys = (struct keys){ house, 1 };
+	pair_init(&pair);
+	pair.layers = here.rp_layers;
+	pair.redials = true;
+	pair_begin(&pair, PAIR_PIPES);
+	assert_int_equal(pair.lp->layered, PAIR_PIPES * LAYER_MEMORY);
+	assert_int_equal(pair.rp->layered, PAIR_PIPES * LAYER_MEMORY);
+	assert_true(all->bytes >= 2 * PAIR_PIPES * LAYER_MEMORY);
+	pair_kill(&pair, 1);
+	assert_true(run_until(pair.engine.loop, "a pipe to go", one_less,
+			      pair.lp));
+	assert_true(run_until(pair.engine.loop, "a pipe to come", have_all,
+			      &pair));
+	before = all->bytes;
+	all->max = before - 1;
+	hoard_relieve(all);
+	assert_int_not_equal(session_is_up(pair.lp), session_is_up(pair.rp));
+	assert_true(all->bytes <= before - PAIR_PIPES * LAYER_MEMORY);
+	assert_true(run_until(pair.engine.loop, "the end of both", both_ended,
+			      &pair));
+	assert_int_equal(all->bytes, 0);
+	pair_end(&pair);
+}
+
+/* With keys an eighth is for those who have not shown theirs, and for no others. */
+static void strangers_have_a_part(void **state)
+{
+	struct engine engine = { .layers = here.rp_layers };
+	struct settings settings = { .max_held = 64 << 20 };
+
+	(void)state;
+	engine.settings = &settings;
+	assert_int_equal(engine_may_wait(&engine, 1024),
+			 (8 << 20) / LAYER_MEMORY_SHAKING);
+	assert_int_equal(engine_may_wait(&engine, 20), 20);
+	engine_balance(&engine);
+	assert_int_equal(engine.hoard.max, 56 << 20);
+	engine.layers = NULL;
+	assert_int_equal(engine_may_wait(&engine, 1024), 1024);
+	engine_balance(&engine);
+	assert_int_equal(engine.hoard.max, 64 << 20);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -405,8 +577,13 @@ int main(void)
 		T(a_handshake_that_is_said_again_leads_nowhere),
 		T(who_says_nothing_but_new_keys_is_not_heard_for_ever),
 		T(one_read_takes_no_more_than_it_needs),
+		T(a_layer_takes_no_more_than_it_counts_for),
+		T(layers_are_in_the_account),
+		T(strangers_have_a_part),
 		T(a_session_outlives_a_pipe_with_keys_too),
 	};
 
+	if (!CRYPTO_set_mem_functions(take, take_other, give_back))
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

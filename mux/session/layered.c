@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the layers of pipes take of memory: each counts for the most that one may have,
+ * whatever it has now, as what its session holds. A layer's buffers fill and empty with
+ * each read and write; a session that has many pipes can have all of them full.
+ *
+ * Who has not said yet which session a pipe is of has a part of its own.
+ */
+#include "session_inside.h"
+
+static void account(struct session *s, int64_t bytes)
+{
+	s->layered += (size_t)bytes;
+	inbound_holds(s, bytes);
+}
+
+void layered_enters(struct session *s, const struct layer *layer)
+{
+	if (layer)
+		account(s, (int64_t)layer->memory);
+}
+
+void layered_leaves(struct session *s, const struct layer *layer)
+{
+	if (layer && s->layered)
+		account(s, -(int64_t)layer->memory);
+}
+
+void layered_disregard(struct session *s)
+{
+	account(s, -(int64_t)s->layered);
+}
+
+unsigned int engine_may_wait(const struct engine *engine, unsigned int most)
+{
+	size_t fit;
+
+	if (!engine->layers || !engine->layers->memory_shaking)
+		return most;
+	fit = engine->settings->max_held / SHAKING_SHARE /
+	      engine->layers->memory_shaking;
+	return fit < most ? (unsigned int)fit : most;
+}
+
+size_t layered_leave(const struct engine *engine)
+{
+	size_t all = engine->settings->max_held;
+
+	return engine->layers ? all - all / SHAKING_SHARE : all;
+}

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Flows of datagrams of the ill-behaved: how many, how many bytes, and what the log says."""
+
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.relay import wire_ext
+from tests.relay.datagrams import answering, associated
+from tests.relay.friend import friend
+from tests.relay.netns import Namespace
+from tests.relay.proxies import LISTEN, local_proxy, remote_proxy
+from tests.relay.test_limits import opens_counted, session_of, small, spoke_seldom
+from tests.relay.waiting import equals, until
+from tests.relay.wire import Pipe
+
+
+def test_flows_are_opens(box: Namespace, tmp_path: Path) -> None:
+    """Those past --max-opens are refused and counted, and get no socket; said once."""
+    stats, flows = tmp_path / "stats.jsonl", 500
+    options = ("--stats", str(stats), "--stats-interval", "0.2", "--max-opens", "20")
+    with (
+        answering(box) as server,
+        remote_proxy(box, tmp_path, *LISTEN, *options, asan=False) as rp,
+        local_proxy(box, tmp_path, asan=False),
+        session_of(box, "127.0.0.5", b"flows").sock as sock,
+        associated(box) as client,
+    ):
+        assert client.ask(b"x", "127.0.0.1", server.port) == b"x"
+        idle = rp.fd_count()
+        ids = range(1, flows + 1)
+        Pipe(sock).send(*(wire_ext.open_flow(n, "127.0.0.1", server.port) for n in ids))
+        equals("flows", lambda: rp.fd_count() - idle + opens_counted(stats), flows)
+        assert rp.fd_count() - idle < flows / 2
+        spoke_seldom(rp, r"session \d+: .* opens more than 20 in a second \(--max-opens\)", 1)
+        assert client.ask(b"y", "127.0.0.1", server.port) == b"y"
+
+
+def test_datagrams_that_break_the_rules(box: Namespace, tmp_path: Path) -> None:
+    """Each ends its flow; one line tells of all."""
+    flows = range(1, 101)
+    with (
+        answering(box) as server,
+        remote_proxy(box, tmp_path, *LISTEN) as rp,
+        session_of(box, "127.0.0.5", b"wrong").sock as sock,
+    ):
+        pipe, idle = Pipe(sock), rp.fd_count()
+        pipe.send(*(wire_ext.open_flow(n, "127.0.0.1", server.port) for n in flows))
+        equals("flows", lambda: rp.fd_count() - idle, len(flows))
+        six = socket.inet_pton(socket.AF_INET6, "2001:db8::1")
+        pipe.send(*(wire_ext.datagram(n, b"x", 4, six, 7) for n in flows))
+        equals("flows", lambda: rp.fd_count() - idle, 0)
+        spoke_seldom(rp, "an address of a datagram is not of its kind", 1)
+
+
+def test_datagrams_that_nobody_takes(box: Namespace, tmp_path: Path) -> None:
+    """Eight sessions of one address that read nothing have half of --memory, not 16 MiB each."""
+    sessions, flows, rounds = 8, 60, 70
+    with (
+        answering(box, lambda _: None) as server,
+        remote_proxy(box, tmp_path, *LISTEN, "--memory", "16", asan=False) as rp,
+        friend(box, tmp_path) as him,
+        ExitStack() as stack,
+    ):
+        for n in range(sessions):
+            pipe = session_of(box, "127.0.0.5", b"deaf%d" % n)
+            stack.enter_context(pipe.sock).setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            for flow in range(1, flows + 1):
+                pipe.send(
+                    wire_ext.open_flow(flow, "127.0.0.1", server.port),
+                    wire_ext.datagram(flow, b"here"),
+                )
+        equals("flows", lambda: len(server.clients), sessions * flows)
+        with small(rp, 24):
+            for _ in range(rounds):
+                for client in server.clients:
+                    server.sock.sendto(bytes(4000), client)
+            said = r"127\.0\.0\.5.* of all it holds most|of all it holds most.* dropped datagrams"
+            until("memory to be short", lambda: rp.lines(said))
+            him.figures()
+        spoke_seldom(rp, r"dropped datagrams of \d+ bytes", 1)
