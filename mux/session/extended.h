@@ -107,6 +107,8 @@ void extended_condemn(struct session *s, enum wire_goodbye_reason reason,
 	__attribute__((format(printf, 3, 4)));
 void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 			const char *why);
+/* What @p brought ends it, and it alone; said seldom, since a peer can do it often. */
+void extended_pipe_erred(struct session *s, struct pipe *p, const char *why);
 /* @fd is the pipe with this index from here on. NULL: no memory. */
 struct pipe *extended_enter(struct session *s, unsigned int index,
 			    uint32_t incarnation, struct conduit conduit);
