@@ -53,13 +53,6 @@ static enum conn_end end_of(int err)
 	}
 }
 
-static bool say_it(const struct connects *all, enum refusal what,
-		   const struct conn *c)
-{
-	return refusals_note(&all->engine->refusals, what,
-			     session_peer(c->owner));
-}
-
 /* While a shortage lasts it meets every connection, so it is logged seldom. */
 static void say_short(struct connects *all, const struct conn *c, int err)
 {
@@ -67,8 +60,8 @@ static void say_short(struct connects *all, const struct conn *c, int err)
 	struct log *log = all->engine->log;
 	char text[CONN_TEXT];
 
-	if (!say_it(all, ports ? REFUSAL_PORTS : err == EMFILE ?
-		    REFUSAL_DESCRIPTORS : REFUSAL_MEMORY, c))
+	if (!session_refuses(c->owner, ports ? REFUSAL_PORTS : err == EMFILE ?
+			     REFUSAL_DESCRIPTORS : REFUSAL_MEMORY))
 		return;
 	conn_text(c, text);
 	if (err == EMFILE)
@@ -206,7 +199,8 @@ static void say_they_wait(struct connector *c, bool full)
 	if (c->waits)
 		return;
 	c->waits = true;
-	if (!say_it(c->all, full ? REFUSAL_CONNECTS : REFUSAL_OPENS, first))
+	if (!session_refuses(first->owner, full ? REFUSAL_CONNECTS :
+						  REFUSAL_OPENS))
 		return;
 	conn_text(first, text);
 	if (full)

@@ -79,15 +79,17 @@ static void guest_free(struct guest *guest)
 	free(guest);
 }
 
-/* What its session holds counts as its address's. False: there is no session. */
+/* What its session holds, and is refused, counts as its address's. False: there is no session. */
 static bool guest_begins(struct guest *guest, struct session *session)
 {
 	guest->session = session;
-	if (session)
-		session_counts_in(session, quota_hoard(&guest->share));
-	else
+	if (!session) {
 		guest_free(guest);
-	return session;
+		return false;
+	}
+	session_counts_in(session, quota_hoard(&guest->share));
+	session_pays_as(session, &guest->peer);
+	return true;
 }
 
 static void server_ended(struct session *session)

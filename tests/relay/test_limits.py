@@ -210,6 +210,33 @@ def test_a_network_of_64_bits_is_one_peer(box: Namespace, tmp_path: Path) -> Non
         spoke_seldom(rp, r"a session of 2001:db8:0:5::.* told to come later", 1)
 
 
+def test_sessions_of_a_network_of_64_bits_share_a_line(box: Namespace, tmp_path: Path) -> None:
+    """Whatever is refused to them: pipes that may not join, connects that have to wait."""
+    box.ip("-6", "route", "add", "local", "2001:db8::/32", "dev", "lo")
+    stats = tmp_path / "stats.jsonl"
+    where = ("--listen", "[::1]:6000", "--extended", "[::1]:6010", "--max-opens", "1")
+    where += ("--permit", "127.0.0.0/8")
+    with (
+        remote_proxy(box, tmp_path, *where, *records.soon(stats)) as rp,
+        ExitStack() as stack,
+    ):
+        for n in range(SESSIONS_EACH):
+            source = f"2001:db8:0:5::{n + 1:x}"
+            pipe = session_of(box, source, b"of many %d" % n)
+            stack.enter_context(pipe.sock)
+            pipe.send(*(wire_ext.open_(conn, "127.0.0.1", 9) for conn in range(1, 5)))
+            twin = stack.enter_context(pipe_from(box, source))
+            twin.sendall(wire_ext.Hello((b"of many %d" % n).ljust(16, b"."), 0, 1).to_bytes())
+
+        def counted() -> bool:
+            told = records.of(stats, "limits")
+            return bool(told) and min(told[-1][it] for it in ("join", "opens")) >= SESSIONS_EACH
+
+        until("all of it to be counted", counted)
+        for pattern in ("may not join", r"\(--max-opens\)$"):
+            assert len(rp.lines(rf"session \d+: .*{pattern}")) == 1, rp.log
+
+
 def test_a_full_house_has_a_place_for_a_newcomer(box: Namespace, tmp_path: Path) -> None:
     """64 sessions of 8 peers, a connection open on each: who has most loses its oldest."""
     with (
