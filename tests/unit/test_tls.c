@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -174,6 +175,72 @@ static void records_are_as_long_as_is_said(void **state)
 		l->ops->wrote(l, l->out_len);
 	}
 	assert_int_equal(here.rp.layer->overhead, RECORD_MORE);
+	free(bytes);
+}
+
+/* So many records of one end, of which so many are read as they were said. */
+static unsigned int says(struct conduit from, struct conduit to, unsigned int times,
+			 unsigned int *key_updates)
+{
+	unsigned int right = 0;
+	char said[32], got[32];
+
+	for (unsigned int i = 0; i < times; i++) {
+		struct layer *l = from.layer;
+		int len = snprintf(said, sizeof(said), "record %u", i) + 1;
+
+		assert_int_equal(l->ops->seal(l, said, (size_t)len), 0);
+		*key_updates += l->out_len > layer_len(l, (size_t)len);
+		assert_int_equal(send(from.fd, l->out, l->out_len, 0),
+				 l->out_len);
+		l->ops->wrote(l, l->out_len);
+		assert_int_equal(conduit_read(to, got, sizeof(got)), len);
+		right += !strcmp(said, got);
+	}
+	return right;
+}
+
+/* An update is what is written beyond the record itself. */
+static void a_key_is_changed_before_it_was_used_too_often(void **state)
+{
+	enum { MOST = 10, TIMES = 95 };
+	unsigned int up = 0, down = 0;
+	struct tls *tls;
+
+	(void)state;
+	tls = container_of(here.rp_layers, struct tls, layers);
+	assert_int_equal(tls->records_most, RECORDS_OF_A_KEY);
+	assert_in_range(RECORDS_OF_A_KEY, 1, 1 << 24);
+	tls->records_most = MOST;
+	container_of(here.lp_layers, struct tls, layers)->records_most = MOST;
+	shake(&house[0]);
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(says(here.lp, here.rp, TIMES, &up), TIMES);
+		assert_int_equal(says(here.rp, here.lp, TIMES, &down), TIMES);
+	}
+	/* One before each record that would be one too many. */
+	assert_int_equal(up, (2 * TIMES - 1) / MOST);
+	assert_int_equal(down, (2 * TIMES - 1) / MOST);
+}
+
+/* Of a long run each 16 KiB are a record. */
+static void records_of_a_long_run_count_one_by_one(void **state)
+{
+	uint8_t *bytes = calloc(1, 65728);
+	struct layer *l;
+
+	(void)state;
+	container_of(here.rp_layers, struct tls, layers)->records_most = 10;
+	shake(&house[0]);
+	l = here.rp.layer;
+	for (unsigned int i = 0; i < 3; i++) {	/* 5, 10, and none is left */
+		assert_int_equal(l->ops->seal(l, bytes, 65728), 0);
+		if (i < 2)
+			assert_int_equal(l->out_len, layer_len(l, 65728));
+		else
+			assert_true(l->out_len > layer_len(l, 65728));
+		l->ops->wrote(l, l->out_len);
+	}
 	free(bytes);
 }
 
@@ -398,6 +465,8 @@ int main(void)
 		T(a_stranger_may_not_say_much),
 		T(what_is_no_tls_is_told_at_once),
 		T(records_are_as_long_as_is_said),
+		T(a_key_is_changed_before_it_was_used_too_often),
+		T(records_of_a_long_run_count_one_by_one),
 		T(nothing_that_is_held_is_forgotten),
 		T(an_end_is_one_when_it_was_said),
 		T(an_end_inside_a_record_is_a_reset),
