@@ -134,6 +134,8 @@ void session_counts_in(struct session *s, struct hoard *h);
 void session_pays_as(struct session *s, const struct sockaddr_storage *addr);
 /* It met the limit @what: counts it, and says whether to log it. */
 bool session_refuses(struct session *s, enum refusal what);
+/* Its oldest connection that has a socket is reset; false: there is none. */
+bool session_gives_up(struct session *s);
 void session_free(struct session *s);
 
 /*

@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tests.relay import records, wire, wire_ext
@@ -53,10 +53,12 @@ def is_open(sock: socket.socket) -> bool:
         return False
 
 
-def session_of(box: Namespace, source: str, name: bytes, pipes: int = 1) -> Pipe:
+def session_of(
+    box: Namespace, source: str, name: bytes, pipes: int = 1, features: int = wire_ext.VERSION_1
+) -> Pipe:
     """The first pipe of a session of the extension that has begun."""
     pipe = Pipe(pipe_from(box, source))
-    pipe.send(wire_ext.Hello(name.ljust(16, b"."), 0, pipes).to_bytes())
+    pipe.send(wire_ext.Hello(name.ljust(16, b"."), 0, pipes, features=features).to_bytes())
     assert wire_ext.status_of(pipe.receive()) == wire_ext.NEW
     return pipe
 
@@ -408,6 +410,83 @@ def test_without_descriptors_a_friend_waits(box: Namespace, tmp_path: Path) -> N
             with serving(box, echo) as server:
                 until("a friend to be served", lambda: served(box, server.port), 15)
         spoke_seldom(rp, "cannot accept connections", 2)
+
+
+def with_descriptors(
+    box: Namespace, tmp_path: Path, most: int, *options: str
+) -> AbstractContextManager[Program]:
+    argv = ["prlimit", f"--nofile={most}:{most}", binary("rp", asan=False), *options, "1"]
+    return program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY)
+
+
+def hoarded(box: Namespace, source: str, port: int, connects: int) -> Pipe:
+    """A session whose connections stay open; those that were refused are not looked at."""
+    pipe = Pipe(pipe_from(box, source, 6000))
+    pipe.send(*(wire.syn(conn, "127.0.0.1", port) for conn in range(1, connects + 1)))
+    return pipe
+
+
+def test_sessions_of_one_address_leave_descriptors_for_others(
+    box: Namespace, tmp_path: Path
+) -> None:
+    """Of 100 they have 66: three quarters of those that are not for pipes."""
+    with (
+        serving(box, echo) as server,
+        with_descriptors(box, tmp_path, 100) as rp,
+        ExitStack() as stack,
+    ):
+        idle = rp.fd_count()
+        for _ in range(3):
+            stack.enter_context(hoarded(box, "127.0.0.5", server.port, 60).sock)
+        rp.expect("others were refused: no descriptor")
+        equals("descriptors", lambda: rp.fd_count() - idle, 3 + 66)
+        with local_proxy(box, tmp_path, pipes=1, asan=False):
+            assert all(served(box, server.port) for _ in range(10))
+        assert rp.fd_count() - idle >= 3 + 66, "nobody had to give way"
+
+
+def friend_has_twenty(box: Namespace, tmp_path: Path, port: int) -> None:
+    """Connections, at the same time."""
+    with local_proxy(box, tmp_path, pipes=1, asan=False), ExitStack() as stack:
+        for _ in range(20):
+            sock = stack.enter_context(socks(box, "127.0.0.1", port))
+            sock.sendall(b"x")
+            assert read_exactly(sock, 1) == b"x"
+
+
+def test_who_has_most_descriptors_makes_room(box: Namespace, tmp_path: Path) -> None:
+    """One has 60 of some 75, so it pays for the other's 30, and for all 20 of a friend."""
+    with (
+        serving(box, echo) as server,
+        with_descriptors(box, tmp_path, 100) as rp,
+        ExitStack() as stack,
+    ):
+        idle = rp.fd_count()
+        stack.enter_context(hoarded(box, "127.0.0.5", server.port, 60).sock)
+        equals("descriptors", lambda: rp.fd_count() - idle, 1 + 60)
+        stack.enter_context(hoarded(box, "127.0.0.6", server.port, 30).sock)
+        rp.expect(r"session 1: connection \d+ was reset: its peer has most of the descriptors")
+        friend_has_twenty(box, tmp_path, server.port)
+        assert not rp.lines("others were refused"), "nobody had more than his part"
+
+
+def test_flows_of_datagrams_make_room_too(box: Namespace, tmp_path: Path) -> None:
+    with (
+        serving(box, echo) as server,
+        with_descriptors(box, tmp_path, 100, *LISTEN) as rp,
+        ExitStack() as stack,
+    ):
+        idle = rp.fd_count()
+        features = wire_ext.VERSION_1 | wire_ext.DATAGRAM
+        for source, flows in (("127.0.0.5", 60), ("127.0.0.6", 30)):
+            pipe = session_of(box, source, source.encode(), features=features)
+            stack.enter_context(pipe.sock)
+            ids = range(1, flows + 1)
+            pipe.send(*(wire_ext.open_(it, "127.0.0.1", 9, 0, protocol=wire_ext.UDP) for it in ids))
+            if source == "127.0.0.5":
+                equals("descriptors", lambda: rp.fd_count() - idle, 1 + 60)
+        rp.expect(r"session 1: connection \d+ was reset: its peer has most of the descriptors")
+        friend_has_twenty(box, tmp_path, server.port)
 
 
 def served(box: Namespace, port: int) -> bool:
