@@ -106,9 +106,10 @@ static unsigned int judge(const struct call *call, const struct answer *answer,
 			n++;
 			continue;
 		}
-		log_warn(log_of(call), "%s, which is %s, denied: %s",
-			 conn_text(call->conn, text),
-			 addr_host(&addr[n], host), why);
+		if (session_refuses(call->conn->owner, REFUSAL_DENIED))
+			log_warn(log_of(call), "%s, which is %s, denied: %s",
+				 conn_text(call->conn, text),
+				 addr_host(&addr[n], host), why);
 	}
 	return n;
 }

@@ -289,8 +289,9 @@ static bool may_go(const struct connector *c, const struct conn *conn)
 	to = destination_address(conn->dst);
 	if (reach_allows(c->all->reach, &to, c->local, why))
 		return true;
-	log_warn(c->all->engine->log, "%s denied: %s", conn_text(conn, text),
-		 why);
+	if (session_refuses(conn->owner, REFUSAL_DENIED))
+		log_warn(c->all->engine->log, "%s denied: %s",
+			 conn_text(conn, text), why);
 	return false;
 }
 

@@ -10,6 +10,7 @@ const struct refusals_kind refusal_kinds[REFUSAL_KINDS] = {
 	[REFUSAL_ELSEWHERE] = { "elsewhere", "pipes were sent away: their session is of another address or key" },
 	[REFUSAL_JOIN] = { "join", "pipes might not join their session" },
 	[REFUSAL_PROTOCOL] = { "protocol", "times a connection, a pipe or a message was given up for what came" },
+	[REFUSAL_DENIED] = { "denied", "connections, or addresses of a name, were denied" },
 	[REFUSAL_CONNECTS] = { "connects", "times connections had to wait (--max-connects)" },
 	[REFUSAL_OPENS] = { "opens", "times connections had to wait (--max-opens)" },
 	[REFUSAL_EARLY] = { "early", "connections lost what came ahead of their SYN" },

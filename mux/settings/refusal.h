@@ -16,6 +16,7 @@ enum refusal {
 	REFUSAL_ELSEWHERE,	/* pipes for a session of another address */
 	REFUSAL_JOIN,		/* pipes that their session has no use for */
 	REFUSAL_PROTOCOL,	/* what came broke the rules of a connection or a pipe */
+	REFUSAL_DENIED,		/* connections to where they may not go */
 	REFUSAL_CONNECTS,	/* times connects had to wait for others, */
 	REFUSAL_OPENS,		/* or for the next moment */
 	REFUSAL_EARLY,		/* data ahead of their SYN, of a connection, */

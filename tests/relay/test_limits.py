@@ -229,14 +229,23 @@ def test_sessions_of_a_network_of_64_bits_share_a_line(box: Namespace, tmp_path:
             pipe.send(*(wire_ext.open_(conn, "127.0.0.1", 9) for conn in range(1, 5)))
             twin = stack.enter_context(pipe_from(box, source))
             twin.sendall(wire_ext.Hello((b"of many %d" % n).ljust(16, b"."), 0, 1).to_bytes())
-
-        def counted() -> bool:
-            told = records.of(stats, "limits")
-            return bool(told) and min(told[-1][it] for it in ("join", "opens")) >= SESSIONS_EACH
-
-        until("all of it to be counted", counted)
+        for kind in ("join", "opens"):
+            until(
+                f"{kind} to be counted", lambda it=kind: limit_counted(stats, it) >= SESSIONS_EACH
+            )
         for pattern in ("may not join", r"\(--max-opens\)$"):
             assert len(rp.lines(rf"session \d+: .*{pattern}")) == 1, rp.log
+
+
+def test_connects_that_are_denied_share_a_line(box: Namespace, tmp_path: Path) -> None:
+    stats = tmp_path / "stats.jsonl"
+    with (
+        remote_proxy(box, tmp_path, *LISTEN, *records.soon(stats)) as rp,
+        session_of(box, "127.0.0.5", b"denied").sock as sock,
+    ):
+        Pipe(sock).send(*(wire_ext.open_(it, "169.254.169.254", 80) for it in range(1, 51)))
+        until("all to be counted", lambda: limit_counted(stats, "denied") == 50)
+        spoke_seldom(rp, r"connection \d+ to 169\.254\.169\.254:80 denied", 1)
 
 
 def test_a_full_house_has_a_place_for_a_newcomer(box: Namespace, tmp_path: Path) -> None:
@@ -297,13 +306,13 @@ def test_opened_and_reset_at_once(box: Namespace, tmp_path: Path) -> None:
                 over.wait(0.05)
 
         him.beside("opens and resets", attack)
-        until("the limit to be counted", lambda: opens_counted(stats))
+        until("the limit to be counted", lambda: limit_counted(stats, "opens"))
         spoke_seldom(rp, r"session \d+: .* opens more than 200 in a second \(--max-opens\)", 1)
 
 
-def opens_counted(stats: Path) -> int:
+def limit_counted(stats: Path, kind: str) -> int:
     told = records.of(stats, "limits")
-    return int(told[-1]["opens"]) if told else 0
+    return int(told[-1][kind]) if told else 0
 
 
 def test_bytes_one_by_one_out_of_order(box: Namespace, tmp_path: Path) -> None:
