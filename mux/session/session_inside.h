@@ -3,7 +3,7 @@
  * The inside of a session, for the files that are its parts: session (life),
  * baseline (its own ways), inbound (what pipes bring), pausing (what applications
  * do not take), outbound (what connections send), flows (of datagrams), survey (looks at
- * its pipes now and then), report, exposition.
+ * its pipes now and then), refusing (what it is refused or loses), report, exposition.
  */
 #ifndef TM3_SESSION_INSIDE_H
 #define TM3_SESSION_INSIDE_H
