@@ -53,7 +53,7 @@ LP_SRC	:= $(sort $(wildcard lp/*.c))
 MUX_SRC	:= $(sort $(wildcard mux/*/*.c))
 TLS_SRC	:= $(if $(TLS),$(sort $(wildcard tls/*.c)))
 LINKEM_SRC := $(sort $(wildcard topologies/linkem/*.c))
-UNIT_SRC := $(filter-out $(if $(TLS),,tests/unit/test_tls.c),$(sort $(wildcard tests/unit/test_*.c)))
+UNIT_SRC := $(filter-out $(if $(TLS),,tests/unit/test_tls%),$(sort $(wildcard tests/unit/test_*.c)))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 # Files beside the tests that are shared by them: linked into each.
 UNIT_COMMON := $(filter-out $(UNIT_SRC) tests/unit/linkem_% tests/unit/sctp_% tests/unit/addrinfo.c,$(sort $(wildcard tests/unit/*.c)))
@@ -331,8 +331,8 @@ $(UNIT)/test_access: $(ASAN)/obj/rp/access.o
 $(UNIT)/test_lobby: $(ASAN)/obj/rp/lobby.o $(ASAN)/obj/rp/access.o $(ASAN)/obj/rp/entrances.o
 $(UNIT)/test_socks: $(ASAN)/obj/lp/socks.o
 $(UNIT)/test_forward: $(ASAN)/obj/lp/rule.o $(ASAN)/obj/lp/endpoint.o
-$(UNIT)/test_tls: $(TLS_SRC:%.c=$(ASAN)/obj/%.o)
-$(UNIT)/test_tls: UNIT_LIBS := $(TLS_LIBS)
+$(UNIT)/test_tls $(UNIT)/test_tls_sessions: $(TLS_SRC:%.c=$(ASAN)/obj/%.o)
+$(UNIT)/test_tls $(UNIT)/test_tls_sessions: UNIT_LIBS := $(TLS_LIBS)
 $(UNIT)/test_call $(UNIT)/test_dialer $(UNIT)/test_resolver: $(UNIT)/obj/addrinfo.o
 $(filter $(UNIT)/test_sctp%,$(UNIT_BIN)): $(UNIT)/obj/sctp_kernel.o
 $(filter $(UNIT)/test_linkem_%,$(UNIT_BIN)): \

@@ -12,6 +12,7 @@
 #include "../mux/conn/conn.h"
 #include "../mux/session/session.h"
 #include "connects.h"
+#include "quota.h"
 #include "reach.h"
 
 struct call {
@@ -41,13 +42,13 @@ static int dial(struct race *r, const struct sockaddr_storage *to)
 	int fd = connector_dial(c, to);
 
 	if (fd >= 0)
-		c->sockets++;
+		c->share->sockets++;
 	return fd;
 }
 
 static void closed(struct race *r)
 {
-	call_of(r)->connector->sockets--;
+	call_of(r)->connector->share->sockets--;
 }
 
 /* The connection has its own place among the sockets. */
@@ -57,7 +58,7 @@ static void won(struct race *r, int fd)
 	struct connector *c = call->connector;
 	struct conn *conn = call->conn;
 
-	c->sockets--;
+	c->share->sockets--;
 	call_free(call);
 	connector_connected(c, conn, fd);
 }
@@ -105,9 +106,10 @@ static unsigned int judge(const struct call *call, const struct answer *answer,
 			n++;
 			continue;
 		}
-		log_warn(log_of(call), "%s, which is %s, denied: %s",
-			 conn_text(call->conn, text),
-			 addr_host(&addr[n], host), why);
+		if (session_refuses(call->conn->owner, REFUSAL_DENIED))
+			log_warn(log_of(call), "%s, which is %s, denied: %s",
+				 conn_text(call->conn, text),
+				 addr_host(&addr[n], host), why);
 	}
 	return n;
 }

@@ -17,6 +17,7 @@
 #include "../mux/settings/refusal.h"
 #include "call.h"
 #include "options.h"
+#include "quota.h"
 #include "reach.h"
 
 /* For four sessions of as many pipes as there may be. */
@@ -53,13 +54,6 @@ static enum conn_end end_of(int err)
 	}
 }
 
-static bool say_it(const struct connects *all, enum refusal what,
-		   const struct conn *c)
-{
-	return refusals_note(&all->engine->refusals, what,
-			     session_peer(c->owner));
-}
-
 /* While a shortage lasts it meets every connection, so it is logged seldom. */
 static void say_short(struct connects *all, const struct conn *c, int err)
 {
@@ -67,8 +61,8 @@ static void say_short(struct connects *all, const struct conn *c, int err)
 	struct log *log = all->engine->log;
 	char text[CONN_TEXT];
 
-	if (!say_it(all, ports ? REFUSAL_PORTS : err == EMFILE ?
-		    REFUSAL_DESCRIPTORS : REFUSAL_MEMORY, c))
+	if (!session_refuses(c->owner, ports ? REFUSAL_PORTS : err == EMFILE ?
+			     REFUSAL_DESCRIPTORS : REFUSAL_MEMORY))
 		return;
 	conn_text(c, text);
 	if (err == EMFILE)
@@ -102,43 +96,57 @@ void connector_connected(struct connector *c, struct conn *conn, int fd)
 		connector_failed(c, conn, -err);
 }
 
-/*
- * Some descriptors are kept for the pipes of those who come later, and no
- * session has more than three quarters of the others. The kernel gives the
- * lowest number that is free, so a high one tells that those below are in use.
- */
-static bool may_use(const struct connector *c, int fd)
+/* Some descriptors are kept for the pipes of those who come later. */
+static unsigned long limit_of_sockets(void)
 {
 	unsigned long limit = sock_limit();
 	unsigned long reserve = limit / 8;
 
 	if (reserve > DESCRIPTORS_RESERVED)
 		reserve = DESCRIPTORS_RESERVED;
-	limit -= reserve;
-	return (unsigned long)fd < limit &&
-	       c->sockets <= limit - limit / 4;
+	return limit - reserve;
 }
 
-int connector_udp(const struct connector *c, int family)
+/* No address has more than three quarters of what is left. */
+static bool has_too_many(const struct connector *c)
 {
-	int fd = sock_udp(family);
+	unsigned long limit = limit_of_sockets();
 
-	if (fd >= 0 && !may_use(c, fd)) {
-		close(fd);
-		return -EMFILE;
-	}
-	return fd;
+	return quota_sockets(c->share) > limit - limit / 4;
 }
 
-int connector_dial(const struct connector *c, const struct sockaddr_storage *to)
+/*
+ * The kernel gives the lowest number that is free, so a high one tells that those
+ * below are in use.
+ */
+static int below_limit(int fd)
 {
-	int fd = sock_tcp(to->ss_family);
+	if (fd < 0 || (unsigned long)fd < limit_of_sockets())
+		return fd;
+	close(fd);
+	return -EMFILE;
+}
 
-	if (fd >= 0 && !may_use(c, fd)) {
-		close(fd);
-		return -EMFILE;
-	}
-	return sock_connect(fd, to);
+/* Who has most pays for one that has fewer. A descriptor, or -errno. */
+static int make_socket(struct connector *c, int (*make)(int family), int family)
+{
+	bool at_home = has_too_many(c);
+	int fd = at_home ? -EMFILE : below_limit(make(family));
+
+	if (fd != -EMFILE ||
+	    !quota_relieves(c->all->quota, c->share, at_home))
+		return fd;
+	return below_limit(make(family));
+}
+
+int connector_udp(struct connector *c, int family)
+{
+	return make_socket(c, sock_udp, family);
+}
+
+int connector_dial(struct connector *c, const struct sockaddr_storage *to)
+{
+	return sock_connect(make_socket(c, sock_tcp, to->ss_family), to);
 }
 
 /* --- whose turn it is --- */
@@ -179,7 +187,7 @@ static void begin(struct connector *c, struct conn *conn)
 	count_open(c);
 	c->waits = false;
 	c->under_way++;
-	c->sockets++;
+	c->share->sockets++;
 	if (conn->dst->kind == DESTINATION_NAME)
 		begin_name(c, conn);
 	else
@@ -207,7 +215,7 @@ bool connector_takes_flow(struct connector *c, const struct conn *conn)
 		count_open(c);
 		return true;
 	}
-	if (say_it(c->all, REFUSAL_OPENS, conn))
+	if (session_refuses(conn->owner, REFUSAL_OPENS))
 		log_warn(c->all->engine->log, "%s and others were refused: this "
 			 "session opens more than %u in a second (--max-opens)",
 			 conn_text(conn, text), c->all->options->max_opens);
@@ -226,7 +234,8 @@ static void say_they_wait(struct connector *c, bool full)
 	if (c->waits)
 		return;
 	c->waits = true;
-	if (!say_it(c->all, full ? REFUSAL_CONNECTS : REFUSAL_OPENS, first))
+	if (!session_refuses(first->owner, full ? REFUSAL_CONNECTS :
+						  REFUSAL_OPENS))
 		return;
 	conn_text(first, text);
 	if (full)
@@ -300,8 +309,9 @@ static bool may_go(const struct connector *c, const struct conn *conn)
 	to = destination_address(conn->dst);
 	if (reach_allows(c->all->reach, &to, c->local, why))
 		return true;
-	log_warn(c->all->engine->log, "%s denied: %s", conn_text(conn, text),
-		 why);
+	if (session_refuses(conn->owner, REFUSAL_DENIED))
+		log_warn(c->all->engine->log, "%s denied: %s",
+			 conn_text(conn, text), why);
 	return false;
 }
 
@@ -327,17 +337,19 @@ void connector_moved(struct connector *c, struct conn *conn, int from)
 	if (conn->asker)
 		call_free(conn->asker);
 	if (conn->state == CONN_CLOSED && from != CONN_WAIT)
-		c->sockets--;
+		c->share->sockets--;
 	if (from != CONN_CONNECTING)
 		return;
 	c->under_way--;
 	line_up(c);
 }
 
-void connector_init(struct connector *c, struct connects *all, bool local)
+void connector_init(struct connector *c, struct connects *all,
+		    struct quota_share *share, bool local)
 {
 	memset(c, 0, sizeof(*c));
 	c->all = all;
+	c->share = share;
 	c->local = local;
 	c->open_timer.fire = open_again;
 	list_init(&c->member);
@@ -358,11 +370,13 @@ void connector_fini(struct connector *c)
 }
 
 int connects_init(struct connects *all, struct engine *engine,
-		  const struct options *options, const struct reach *reach)
+		  const struct options *options, const struct reach *reach,
+		  struct quota *quota)
 {
 	all->engine = engine;
 	all->options = options;
 	all->reach = reach;
+	all->quota = quota;
 	list_init(&all->in_line);
 	loop_task_init(&all->turn, take_turn);
 	all->names = resolver_new(engine->loop, LOOKUP_THREADS);

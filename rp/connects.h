@@ -18,6 +18,10 @@
  * opens and resets does not have more under way than others, but it could begin them
  * as fast as it can write. A second's worth may be begun at once by who began none.
  * Flows of datagrams count among --max-opens, and are refused where others wait.
+ *
+ * Of the descriptors, sessions of one address may have three quarters. Where none
+ * is left, the address that has most sockets loses one for an address that has fewer;
+ * and of an address, the session that has most for one that has fewer (quota.h).
  */
 #ifndef TM3_RP_CONNECTS_H
 #define TM3_RP_CONNECTS_H
@@ -32,6 +36,8 @@
 struct conn;
 struct engine;
 struct options;
+struct quota;
+struct quota_share;
 struct reach;
 struct resolver;
 
@@ -41,6 +47,7 @@ struct connects {
 	struct engine *engine;
 	const struct options *options;
 	const struct reach *reach;
+	struct quota *quota;
 	struct resolver *names;
 	struct list in_line;	/* the sessions whose turn comes */
 	struct task turn;
@@ -49,10 +56,10 @@ struct connects {
 struct connector {		/* of one session */
 	struct connects *all;
 	bool local;		/* its peer came from this host */
+	struct quota_share *share;	/* counts the sockets, of those under way too */
 	struct list member;
 	struct list in_line;	/* its connections, the oldest first */
 	unsigned int under_way;
-	unsigned int sockets;	/* of its connections, those under way too */
 	struct list calls;	/* its connections to names, but those */
 	struct list unasked;	/* whose lookups wait for others, */
 	unsigned int looking;	/* of which there are so many */
@@ -63,10 +70,12 @@ struct connector {		/* of one session */
 
 /* 0 or -ENOMEM and its like. Call connects_fini() in either case. */
 int connects_init(struct connects *all, struct engine *engine,
-		  const struct options *options, const struct reach *reach);
+		  const struct options *options, const struct reach *reach,
+		  struct quota *quota);
 void connects_fini(struct connects *all);
 
-void connector_init(struct connector *c, struct connects *all, bool local);
+void connector_init(struct connector *c, struct connects *all,
+		    struct quota_share *share, bool local);
 /*
  * Ends those that are in line or on their way to a name. What is connecting
  * goes on by itself.
@@ -82,15 +91,14 @@ void connector_add(struct connector *c, struct conn *conn);
 void connector_moved(struct connector *c, struct conn *conn, int from);
 
 /* For calls. A socket on its way to @to, or -errno. */
-int connector_dial(const struct connector *c,
-		   const struct sockaddr_storage *to);
+int connector_dial(struct connector *c, const struct sockaddr_storage *to);
 /*
  * For outlets. May the flow @conn begin now? It is an open as a connect() is, but does not
  * wait: what its datagrams are worth would be gone. False: it is to be refused.
  */
 bool connector_takes_flow(struct connector *c, const struct conn *conn);
-/* A socket for datagrams, which counts in c->sockets once it is used; or -errno. */
-int connector_udp(const struct connector *c, int family);
+/* A socket for datagrams, which counts in c->share once it is used; or -errno. */
+int connector_udp(struct connector *c, int family);
 /* @fd is on its way to where @conn wants, or there. */
 void connector_connected(struct connector *c, struct conn *conn, int fd);
 /* It cannot be reached, for the reason @err, an errno. */

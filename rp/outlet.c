@@ -18,6 +18,7 @@
 #include "../mux/session/flow.h"
 #include "../mux/session/session.h"
 #include "connects.h"
+#include "quota.h"
 #include "reach.h"
 
 /* Datagrams that are read at once; then others have their turn. */
@@ -116,7 +117,7 @@ static void outlet_free(struct outlet *o)
 		forget(list_first(&o->names, struct known, member));
 	if (o->watch.fd >= 0) {
 		loop_close(engine_of(o)->loop, &o->watch);
-		o->all->connector->sockets--;
+		o->all->connector->share->sockets--;
 	}
 	free(o);
 }
@@ -252,7 +253,7 @@ static int watch_socket(struct outlet *o, int fd)
 	if (err)
 		close(fd);
 	else
-		c->sockets++;
+		c->share->sockets++;
 	return err;
 }
 

@@ -145,9 +145,76 @@ unsigned int quota_of_address(const struct quota_share *share)
 	return share->address ? share->address->n : 0;
 }
 
+/* --- sockets --- */
+
+static unsigned int sockets_of(const struct quota_address *a)
+{
+	unsigned int n = 0;
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &a->shares)
+		n += list_entry(pos, struct quota_share, member)->sockets;
+	return n;
+}
+
+unsigned int quota_sockets(const struct quota_share *share)
+{
+	return share->address ? sockets_of(share->address) : share->sockets;
+}
+
+static struct quota_share *most_of(const struct quota_address *a)
+{
+	struct quota_share *most = list_first(&a->shares, struct quota_share,
+					      member);
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &a->shares) {
+		struct quota_share *share = list_entry(pos, struct quota_share,
+						       member);
+
+		if (share->sockets > most->sockets)
+			most = share;
+	}
+	return most;
+}
+
+/* Or the one of @share, if none has more. */
+static const struct quota_address *most_of_all(const struct quota *q,
+					       const struct quota_share *share)
+{
+	const struct quota_address *found = share->address;
+	unsigned int most = quota_sockets(share);
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &q->addresses) {
+		const struct quota_address *a =
+			list_entry(pos, struct quota_address, member);
+		unsigned int n = sockets_of(a);
+
+		if (n <= most)
+			continue;
+		found = a;
+		most = n;
+	}
+	return found;
+}
+
+bool quota_relieves(struct quota *q, const struct quota_share *share,
+		    bool at_home)
+{
+	const struct quota_address *a = at_home ? share->address :
+					most_of_all(q, share);
+	struct quota_share *most = a ? most_of(a) : NULL;
+
+	if (!most || (a == share->address && most->sockets <= share->sockets))
+		return false;
+	return q->give_up(most);
+}
+
 void quota_init(struct quota *q, struct hoard *hoard, unsigned int max,
 		unsigned int max_each,
-		bool (*is_idle)(const struct quota_share *share))
+		bool (*is_idle)(const struct quota_share *share),
+		bool (*give_up)(struct quota_share *share))
 {
 	q->hoard = hoard;
 	q->hoard_each = hoard->max / 2;
@@ -155,6 +222,7 @@ void quota_init(struct quota *q, struct hoard *hoard, unsigned int max,
 	q->max_each = max_each;
 	q->sessions = 0;
 	q->is_idle = is_idle;
+	q->give_up = give_up;
 	list_init(&q->addresses);
 }
 

@@ -8,6 +8,8 @@
  * after that: the oldest idle session of the peer that has most, or if nobody is idle
  * the oldest one of the peer that has most. Where nobody has more than one, an
  * idle one still goes for a newcomer who has none: nothing is lost with it.
+ *
+ * Sockets to servers, of which there are as many as descriptors, go the same way.
  */
 #ifndef TM3_RP_QUOTA_H
 #define TM3_RP_QUOTA_H
@@ -24,6 +26,7 @@ struct quota_address;
 struct quota_share {		/* of one session, embedded in what owns it */
 	struct quota_address *address;	/* NULL: it does not count */
 	struct list member;
+	unsigned int sockets;	/* to servers; its owner counts them */
 };
 
 struct quota {
@@ -33,12 +36,17 @@ struct quota {
 	unsigned int sessions;
 	struct list addresses;
 	bool (*is_idle)(const struct quota_share *share);
+	bool (*give_up)(struct quota_share *share);
 };
 
-/* @hoard: half of it is what one address may hold. */
+/*
+ * @hoard: half of it is what one address may hold. @give_up: closes the oldest socket
+ * of @share, and says whether it had one.
+ */
 void quota_init(struct quota *q, struct hoard *hoard, unsigned int max,
 		unsigned int max_each,
-		bool (*is_idle)(const struct quota_share *share));
+		bool (*is_idle)(const struct quota_share *share),
+		bool (*give_up)(struct quota_share *share));
 
 /* Other limits from now on, @all bytes for the hoard; no session has to go for them. */
 void quota_set(struct quota *q, size_t all, unsigned int max,
@@ -60,7 +68,17 @@ void quota_drop(struct quota *q, struct quota_share *share);
 /* What the sessions of the address of @share hold, until it is dropped. */
 struct hoard *quota_hoard(const struct quota_share *share);
 
-/* How many sessions the address of @share has. */
+/* How many sessions the address of @share has, */
 unsigned int quota_of_address(const struct quota_share *share);
+/* and how many sockets all of these. */
+unsigned int quota_sockets(const struct quota_share *share);
+/*
+ * There is no descriptor for a socket of @share, which is counted: of the address
+ * that has most sockets, if that is more than the one of @share has, the session
+ * that has most gives one up. Else, and in any case where all is to stay @at_home, it
+ * is a session of the same address, if that has more than @share. False: nobody does.
+ */
+bool quota_relieves(struct quota *q, const struct quota_share *share,
+		    bool at_home);
 
 #endif

@@ -79,15 +79,17 @@ static void guest_free(struct guest *guest)
 	free(guest);
 }
 
-/* What its session holds counts as its address's. False: there is no session. */
+/* What its session holds, and is refused, counts as its address's. False: there is no session. */
 static bool guest_begins(struct guest *guest, struct session *session)
 {
 	guest->session = session;
-	if (session)
-		session_counts_in(session, quota_hoard(&guest->share));
-	else
+	if (!session) {
 		guest_free(guest);
-	return session;
+		return false;
+	}
+	session_counts_in(session, quota_hoard(&guest->share));
+	session_pays_as(session, &guest->peer);
+	return true;
 }
 
 static void server_ended(struct session *session)
@@ -149,6 +151,12 @@ static bool is_idle(const struct quota_share *share)
 	return !session_connections(guest_of(share)->session);
 }
 
+/* A connection of it goes, for one of an address that has fewer. */
+static bool give_up(struct quota_share *share)
+{
+	return session_gives_up(guest_of(share)->session);
+}
+
 /* Somebody may have to go for it, but not before all of its pipes are there. */
 static const char *lobby_objection(struct lobby *l,
 				   const struct sockaddr_storage *peer)
@@ -199,7 +207,7 @@ static struct guest *guest_new(struct server *s,
 		return NULL;
 	guest->server = s;
 	guest->peer = *peer;
-	connector_init(&guest->connector, &s->connects,
+	connector_init(&guest->connector, &s->connects, &guest->share,
 		       host_has(&s->host, peer));
 	outlets_init(&guest->outlets, &guest->connector, s->connects.names);
 	guest->began_at = loop_clock();
@@ -458,11 +466,12 @@ int server_open(struct server *s, struct engine *engine,
 	s->options = options;
 	list_init(&s->guests);
 	quota_init(&s->quota, &engine->hoard, options->max_sessions,
-		   options->max_sessions_each, is_idle);
+		   options->max_sessions_each, is_idle, give_up);
 	s->reach = (struct reach){ &options->access, &s->host,
 				   { &s->lobby.entrances,
 				     &s->reception.entrances } };
-	err = connects_init(&s->connects, engine, options, &s->reach);
+	err = connects_init(&s->connects, engine, options, &s->reach,
+			    &s->quota);
 	host_open(&s->host, engine->loop, log, NULL);
 	lobby_init(&s->lobby, &lobby_ops, engine->loop, log, &engine->refusals,
 		   &options->access, options->pipes);

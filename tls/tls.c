@@ -157,6 +157,7 @@ struct layers *tls_layers_new(const struct keys *keys, const char *keylog,
 	tls->layers.memory_shaking = LAYER_MEMORY_SHAKING;
 	tls->keys = keys;
 	tls->nobody.len = KEY_MADE;
+	tls->records_most = RECORDS_OF_A_KEY;
 	if (!OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) ||
 	    getrandom(tls->nobody.secret, KEY_MADE, 0) != KEY_MADE)
 		goto no_memory;

@@ -14,8 +14,13 @@ enum {
 	/* What a stranger may say in all before it has shown a key. */
 	UNKNOWN_MAX = 4096,
 	IN_SIZE = 64 * 1024,
-	/* What TLS has to say for itself, in one read: a new key each 2^24 records. */
+	/* What TLS has to say for itself, in one read: a new key now and then. */
 	CHATTER_MAX = 32,
+	/*
+	 * So many records have the same key, and then there is another one. AES-GCM
+	 * takes 2^24.5 of full length (RFC 8446, 5.5), and OpenSSL does not count.
+	 */
+	RECORDS_OF_A_KEY = 1 << 22,
 	WHY_MAX = 160,
 	/*
 	 * What a layer takes of memory at most: its struct, IN_SIZE that were not taken
@@ -32,6 +37,7 @@ struct tls {
 	SSL_CTX *ctx;
 	BIO_METHOD *memory;	/* see tls_memory_new() */
 	struct key nobody;	/* that nobody has: for names that are unknown */
+	unsigned int records_most;	/* RECORDS_OF_A_KEY; fewer in tests */
 	bool keylog_on;
 	struct line_file keylog;
 	uint8_t in[IN_SIZE];	/* as it comes from a socket */
@@ -48,6 +54,7 @@ struct tls_layer {
 	uint8_t *out;		/* records */
 	size_t out_size, written;	/* so much of what is in it was written */
 	size_t came;		/* before the handshake was over */
+	unsigned int records;	/* of the present key, that were made */
 	unsigned int chatter;	/* messages of TLS itself since a read began */
 	bool over;		/* the handshake is */
 	bool shut;		/* the other end said that nothing more comes */

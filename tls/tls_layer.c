@@ -308,14 +308,30 @@ static ssize_t read_tls(struct layer *l, void *buf, size_t len)
 
 /* --- out --- */
 
+/*
+ * A KeyUpdate of our own, and what we make is of another key from then on. The other end
+ * looks after its direction itself.
+ */
+static int change_key(struct tls_layer *t)
+{
+	if (!SSL_key_update(t->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) ||
+	    SSL_do_handshake(t->ssl) != 1)
+		return -EPROTO;
+	t->records = 0;
+	return 0;
+}
+
 static int seal(struct layer *l, const void *buf, size_t len)
 {
 	struct tls_layer *t = layer_of(l);
 	size_t n;
 
 	ERR_clear_error();
+	if (t->records >= t->tls->records_most && change_key(t))
+		return -EPROTO;
 	if (!SSL_write_ex(t->ssl, buf, len, &n) || n != len)
 		return -EPROTO;
+	t->records += (unsigned int)((len + RECORD_MAX - 1) / RECORD_MAX);
 	return 0;
 }
 

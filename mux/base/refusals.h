@@ -18,7 +18,7 @@
 #include "list.h"
 #include "loop.h"
 
-enum { REFUSALS_PEERS = 64, REFUSALS_WHO = 64, REFUSALS_KINDS = 16 };
+enum { REFUSALS_PEERS = 64, REFUSALS_WHO = 64, REFUSALS_KINDS = 24 };
 
 struct log;
 

@@ -94,7 +94,7 @@ bool conduit_say(struct conduit c, const void *buf, size_t len);
 /* No more from this end. */
 void conduit_shut(struct conduit c);
 
-/* The bytes that @len become in the socket. */
+/* The bytes that @len become in the socket, but for what a layer says itself now and then. */
 static inline size_t layer_len(const struct layer *l, size_t len)
 {
 	return !l || !len ? len :

@@ -129,8 +129,51 @@ static char *target_of(char *line)
 	return *target == '/' ? target : NULL;
 }
 
+/* Does @line, a header with its name cut off, say that we were asked as loopback? */
+static bool is_loopback(const char *line)
+{
+	struct sockaddr_storage addr;
+	char host[ADDR_TEXT];
+	socklen_t addr_len;
+	size_t len;
+
+	line += strspn(line, " \t");
+	len = strcspn(line, "\r\n");
+	while (len && (line[len - 1] == ' ' || line[len - 1] == '\t'))
+		len--;
+	if (len >= sizeof(host))
+		return false;
+	memcpy(host, line, len);
+	host[len] = '\0';
+	if (!strncasecmp(host, "localhost", 9) &&
+	    (!host[9] || host[9] == ':'))
+		return true;
+	return !addr_parse(host, NULL, 0, &addr, &addr_len) &&
+	       addr_is_loopback(&addr);
+}
+
+/*
+ * A page that a browser on this host shows may have a name that leads to loopback (DNS
+ * rebinding), and reads what we say then as its own. The browser tells us that name. A
+ * path no page can reach; who sends no Host is no browser.
+ */
+static bool asks_a_stranger(const struct client *c)
+{
+	const char *line = c->request;
+
+	if (c->metrics->path.path)
+		return false;
+	while ((line = strchr(line, '\n'))) {
+		line++;
+		if (!strncasecmp(line, "Host:", 5) && !is_loopback(line + 5))
+			return true;
+	}
+	return false;
+}
+
 static void take_request(struct client *c)
 {
+	bool stranger = asks_a_stranger(c);
 	char *target;
 
 	c->request[strcspn(c->request, "\r\n")] = '\0';
@@ -139,6 +182,8 @@ static void take_request(struct client *c)
 		refuse_with(c, "400 Bad Request", "");
 	else if (strcmp(c->request, "GET"))
 		refuse_with(c, "405 Method Not Allowed", "Allow: GET\r\n");
+	else if (stranger)
+		refuse_with(c, "403 Forbidden", "");
 	else if (strcmp(target, "/metrics"))
 		refuse_with(c, "404 Not Found", "");
 	else

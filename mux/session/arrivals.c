@@ -37,8 +37,9 @@ static void refuse(struct session *s, struct channel *ch, enum conn_end why,
 	if (!ch->conn || ch->conn->fin_pending == WIRE_REASON_RST)
 		return;
 	s->counts.protocol++;
-	log_warn(s->engine->log, "session %u: connection %u was ended: %s",
-		 s->number, ch->id, what);
+	if (session_refuses(s, REFUSAL_PROTOCOL))
+		log_warn(s->engine->log, "session %u: connection %u was ended: %s",
+			 s->number, ch->id, what);
 	conn_refuse(ch->conn, why);
 }
 
@@ -367,7 +368,7 @@ static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
 		break;
 	case WIRE_HELLO:
 	case WIRE_WELCOME:
-		extended_pipe_over(s, p, false, "a second HELLO or WELCOME");
+		extended_pipe_erred(s, p, "a second HELLO or WELCOME");
 		break;
 	default:	/* of features that were not agreed upon */
 		s->counts.dropped++;
@@ -394,7 +395,7 @@ static void bad(struct session *s, struct pipe *p, const struct wire_msg *msg,
 			flows_bad(s, ext->datagram.id);
 		break;
 	case WIRE_SCOPE_PIPE:
-		extended_pipe_over(s, p, false, wire_ext_result_text(result));
+		extended_pipe_erred(s, p, wire_ext_result_text(result));
 		break;
 	case WIRE_SCOPE_SESSION:
 		extended_condemn(s, WIRE_GOODBYE_PROTOCOL, "pipe %u, %s: %s",
@@ -439,7 +440,7 @@ static bool is_counted(struct session *s, struct pipe *p,
 		snprintf(why, sizeof(why), "pipe %u brought %s: %u", p->index,
 			 tally_text(verdict), p->ppid);
 		s->counts.protocol++;
-		extended_pipe_over(s, p, false, why);
+		extended_pipe_erred(s, p, why);
 		return false;
 	}
 	if (counts)

@@ -294,6 +294,15 @@ static void let_go(struct session *s, struct pipe *p)
 	loop_after(s->engine->loop, &s->out.pump);
 }
 
+/* The session waits for another one in its place. */
+static void part_with(struct session *s, struct pipe *p)
+{
+	let_go(s, p);
+	joining_soon(s->ext);
+	if (s->ext->alone_since && s->role->alone)
+		s->role->alone(s);
+}
+
 void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 			const char *why)
 {
@@ -303,10 +312,15 @@ void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 	}
 	log_info(s->engine->log, "session %u: %s; %u pipes are left", s->number,
 		 why, s->path.npipes - 1);
-	let_go(s, p);
-	joining_soon(s->ext);
-	if (s->ext->alone_since && s->role->alone)
-		s->role->alone(s);
+	part_with(s, p);
+}
+
+void extended_pipe_erred(struct session *s, struct pipe *p, const char *why)
+{
+	if (session_refuses(s, REFUSAL_PROTOCOL))
+		log_warn(s->engine->log, "session %u: %s; %u pipes are left",
+			 s->number, why, s->path.npipes - 1);
+	part_with(s, p);
 }
 
 void extended_condemn(struct session *s, enum wire_goodbye_reason reason,
@@ -364,8 +378,9 @@ bool greet_join(struct session *s, const struct wire_hello *hello,
 	struct pipe *p;
 
 	if (why) {
-		log_warn(s->engine->log, "session %u: pipe %u may not join: %s",
-			 s->number, hello->pipe, why);
+		if (session_refuses(s, REFUSAL_JOIN))
+			log_warn(s->engine->log, "session %u: pipe %u may not join: %s",
+				 s->number, hello->pipe, why);
 		conduit_close(conduit);
 		return false;
 	}

@@ -94,7 +94,6 @@ struct extended {
 	struct list flows;	/* those with datagrams that wait, by turns */
 	unsigned int nflows;	/* all there are, */
 	size_t flows_bytes;	/* and what their queues take of memory */
-	int64_t flows_said_at;	/* that a datagram broke the rules; 0 never */
 	uint8_t goodbye;	/* the reason, when it comes to that */
 };
 
@@ -108,6 +107,8 @@ void extended_condemn(struct session *s, enum wire_goodbye_reason reason,
 	__attribute__((format(printf, 3, 4)));
 void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 			const char *why);
+/* What @p brought ends it, and it alone; said seldom, since a peer can do it often. */
+void extended_pipe_erred(struct session *s, struct pipe *p, const char *why);
 /* @fd is the pipe with this index from here on. NULL: no memory. */
 struct pipe *extended_enter(struct session *s, unsigned int index,
 			    uint32_t incarnation, struct conduit conduit);

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "../base/log.h"
-#include "../base/seldom.h"
 #include "../extension/datagrams.h"
 #include "extended.h"
 #include "flow.h"
@@ -508,8 +507,8 @@ void flows_bad(struct session *s, uint16_t id)
 		return;
 	}
 	s->counts.protocol++;
-	if (seldom(&s->ext->flows_said_at, s->engine->loop))
-		log_warn(s->engine->log, "session %u: connection %u was ended, and others may be: an address of a datagram is not of its kind",
+	if (session_refuses(s, REFUSAL_PROTOCOL))
+		log_warn(s->engine->log, "session %u: connection %u was ended: an address of a datagram is not of its kind",
 			 s->number, id);
 	conn_refuse(ch->conn, CONN_END_PROTOCOL);
 }

@@ -155,9 +155,10 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 		break;
 	case REORDER_TOO_FAR:
 		s->counts.protocol++;
-		log_warn(s->engine->log, "session %u: pipe %u, byte %llu, number: %u is too far ahead of %u (id %u): connection ended",
-			 s->number, p->index, (unsigned long long)offset,
-			 msg->number, c->reorder.next, c->id);
+		if (session_refuses(s, REFUSAL_PROTOCOL))
+			log_warn(s->engine->log, "session %u: pipe %u, byte %llu, number: %u is too far ahead of %u (id %u): connection ended",
+				 s->number, p->index, (unsigned long long)offset,
+				 msg->number, c->reorder.next, c->id);
 		conn_refuse(c, CONN_END_PROTOCOL);
 		break;
 	case REORDER_NO_MEMORY:
@@ -217,11 +218,12 @@ static void condemn(struct session *s, struct pipe *p, struct conn *c,
 		    enum wire_error err)
 {
 	s->counts.protocol++;
-	log_warn(s->engine->log, "session %u: pipe %u, byte %llu, %s: %s (id %u, number %u): %s",
-		 s->number, p->index, (unsigned long long)offset,
-		 wire_error_field(err), wire_error_text(err), msg->id,
-		 msg->number,
-		 c ? "connection ended" : "message dropped");
+	if (session_refuses(s, REFUSAL_PROTOCOL))
+		log_warn(s->engine->log, "session %u: pipe %u, byte %llu, %s: %s (id %u, number %u): %s",
+			 s->number, p->index, (unsigned long long)offset,
+			 wire_error_field(err), wire_error_text(err), msg->id,
+			 msg->number,
+			 c ? "connection ended" : "message dropped");
 	if (c)
 		conn_refuse(c, CONN_END_PROTOCOL);
 }

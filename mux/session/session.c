@@ -107,11 +107,6 @@ static void conn_has_moved(struct conn *c, enum conn_state from)
 		s->role->moved(s, c, (int)from);
 }
 
-bool session_refuses(struct session *s, enum refusal what)
-{
-	return refusals_note(&s->engine->refusals, what, s->peer);
-}
-
 void session_tell_room(struct session *s)
 {
 	if (s->role->room && !s->dead && !s->stopping)

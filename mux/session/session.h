@@ -130,6 +130,15 @@ void session_start(struct session *s);
 
 /* What it holds for applications counts there, too. */
 void session_counts_in(struct session *s, struct hoard *h);
+/*
+ * What it is refused counts for whom @addr counts for (base/payer.h), as do refusals
+ * that know no session. Else for the name of its peer.
+ */
+void session_pays_as(struct session *s, const struct sockaddr_storage *addr);
+/* It met the limit @what: counts it, and says whether to log it. */
+bool session_refuses(struct session *s, enum refusal what);
+/* Its oldest connection that has a socket is reset; false: there is none. */
+bool session_gives_up(struct session *s);
 void session_free(struct session *s);
 
 /*

@@ -3,13 +3,14 @@
  * The inside of a session, for the files that are its parts: session (life),
  * baseline (its own ways), inbound (what pipes bring), pausing (what applications
  * do not take), outbound (what connections send), flows (of datagrams), survey (looks at
- * its pipes now and then), report, exposition.
+ * its pipes now and then), refusing (what it is refused or loses), report, exposition.
  */
 #ifndef TM3_SESSION_INSIDE_H
 #define TM3_SESSION_INSIDE_H
 
 #include "../base/list.h"
 #include "../base/loop.h"
+#include "../base/payer.h"
 #include "../base/sock.h"
 #include "../conn/table.h"
 #include "../path/losses.h"
@@ -24,9 +25,6 @@
 
 /* Of the extension: sessions that keep most, for too long, make room for others. */
 void keeping_relieve(struct task *t);
-
-/* The peer of @s met the limit @what: counts it, and says whether to log it. */
-bool session_refuses(struct session *s, enum refusal what);
 
 /* The way out. */
 struct outbound {
@@ -53,6 +51,7 @@ struct session {
 	void *owner;
 	unsigned int number;
 	char peer[ADDR_TEXT];
+	char payer[PAYER_TEXT];	/* whom its refusals count for; "": for @peer */
 	char why[160];		/* it ended */
 	bool stopping;		/* in order; nothing is relayed any more */
 	bool dead;		/* waits for its end task */

@@ -14,6 +14,9 @@ enum refusal {
 	REFUSAL_GROUP,		/* pipes that made no group, or not in time */
 	REFUSAL_HELLO,		/* no key, none in time, or something else */
 	REFUSAL_ELSEWHERE,	/* pipes for a session of another address */
+	REFUSAL_JOIN,		/* pipes that their session has no use for */
+	REFUSAL_PROTOCOL,	/* what came broke the rules of a connection or a pipe */
+	REFUSAL_DENIED,		/* connections to where they may not go */
 	REFUSAL_CONNECTS,	/* times connects had to wait for others, */
 	REFUSAL_OPENS,		/* or for the next moment, or flows came too soon */
 	REFUSAL_EARLY,		/* data ahead of their SYN, of a connection, */

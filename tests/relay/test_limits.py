@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tests.relay import records, wire, wire_ext
@@ -211,6 +211,42 @@ def test_a_network_of_64_bits_is_one_peer(box: Namespace, tmp_path: Path) -> Non
         spoke_seldom(rp, r"a session of 2001:db8:0:5::.* told to come later", 1)
 
 
+def test_sessions_of_a_network_of_64_bits_share_a_line(box: Namespace, tmp_path: Path) -> None:
+    """Whatever is refused to them: pipes that may not join, connects that have to wait."""
+    box.ip("-6", "route", "add", "local", "2001:db8::/32", "dev", "lo")
+    stats = tmp_path / "stats.jsonl"
+    where = ("--listen", "[::1]:6000", "--extended", "[::1]:6010", "--max-opens", "1")
+    where += ("--permit", "127.0.0.0/8")
+    with (
+        remote_proxy(box, tmp_path, *where, *records.soon(stats)) as rp,
+        ExitStack() as stack,
+    ):
+        for n in range(SESSIONS_EACH):
+            source = f"2001:db8:0:5::{n + 1:x}"
+            pipe = session_of(box, source, b"of many %d" % n)
+            stack.enter_context(pipe.sock)
+            pipe.send(*(wire_ext.open_(conn, "127.0.0.1", 9) for conn in range(1, 5)))
+            twin = stack.enter_context(pipe_from(box, source))
+            twin.sendall(wire_ext.Hello((b"of many %d" % n).ljust(16, b"."), 0, 1).to_bytes())
+        for kind in ("join", "opens"):
+            until(
+                f"{kind} to be counted", lambda it=kind: limit_counted(stats, it) >= SESSIONS_EACH
+            )
+        for pattern in ("may not join", r"\(--max-opens\)$"):
+            assert len(rp.lines(rf"session \d+: .*{pattern}")) == 1, rp.log
+
+
+def test_connects_that_are_denied_share_a_line(box: Namespace, tmp_path: Path) -> None:
+    stats = tmp_path / "stats.jsonl"
+    with (
+        remote_proxy(box, tmp_path, *LISTEN, *records.soon(stats)) as rp,
+        session_of(box, "127.0.0.5", b"denied").sock as sock,
+    ):
+        Pipe(sock).send(*(wire_ext.open_(it, "169.254.169.254", 80) for it in range(1, 51)))
+        until("all to be counted", lambda: limit_counted(stats, "denied") == 50)
+        spoke_seldom(rp, r"connection \d+ to 169\.254\.169\.254:80 denied", 1)
+
+
 def test_a_full_house_has_a_place_for_a_newcomer(box: Namespace, tmp_path: Path) -> None:
     """64 sessions of 8 peers, a connection open on each: who has most loses its oldest."""
     with (
@@ -269,13 +305,13 @@ def test_opened_and_reset_at_once(box: Namespace, tmp_path: Path) -> None:
                 over.wait(0.05)
 
         him.beside("opens and resets", attack)
-        until("the limit to be counted", lambda: opens_counted(stats))
+        until("the limit to be counted", lambda: limit_counted(stats, "opens"))
         spoke_seldom(rp, r"session \d+: .* opens more than 200 in a second \(--max-opens\)", 1)
 
 
-def opens_counted(stats: Path) -> int:
+def limit_counted(stats: Path, kind: str) -> int:
     told = records.of(stats, "limits")
-    return int(told[-1]["opens"]) if told else 0
+    return int(told[-1][kind]) if told else 0
 
 
 def test_bytes_one_by_one_out_of_order(box: Namespace, tmp_path: Path) -> None:
@@ -382,6 +418,82 @@ def test_without_descriptors_a_friend_waits(box: Namespace, tmp_path: Path) -> N
             with serving(box, echo) as server:
                 until("a friend to be served", lambda: served(box, server.port), 15)
         spoke_seldom(rp, "cannot accept connections", 2)
+
+
+def with_descriptors(
+    box: Namespace, tmp_path: Path, most: int, *options: str
+) -> AbstractContextManager[Program]:
+    argv = ["prlimit", f"--nofile={most}:{most}", binary("rp", asan=False), *options, "1"]
+    return program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY)
+
+
+def hoarded(box: Namespace, source: str, port: int, connects: int) -> Pipe:
+    """A session whose connections stay open; those that were refused are not looked at."""
+    pipe = Pipe(pipe_from(box, source, 6000))
+    pipe.send(*(wire.syn(conn, "127.0.0.1", port) for conn in range(1, connects + 1)))
+    return pipe
+
+
+def test_sessions_of_one_address_leave_descriptors_for_others(
+    box: Namespace, tmp_path: Path
+) -> None:
+    """Of 100 they have 66: three quarters of those that are not for pipes."""
+    with (
+        serving(box, echo) as server,
+        with_descriptors(box, tmp_path, 100) as rp,
+        ExitStack() as stack,
+    ):
+        idle = rp.fd_count()
+        for _ in range(3):
+            stack.enter_context(hoarded(box, "127.0.0.5", server.port, 60).sock)
+        rp.expect("others were refused: no descriptor")
+        equals("descriptors", lambda: rp.fd_count() - idle, 3 + 66)
+        with local_proxy(box, tmp_path, pipes=1, asan=False):
+            assert all(served(box, server.port) for _ in range(10))
+        assert rp.fd_count() - idle >= 3 + 66, "nobody had to give way"
+
+
+def friend_has_twenty(box: Namespace, tmp_path: Path, port: int) -> None:
+    """Connections, at the same time."""
+    with local_proxy(box, tmp_path, pipes=1, asan=False), ExitStack() as stack:
+        for _ in range(20):
+            sock = stack.enter_context(socks(box, "127.0.0.1", port))
+            sock.sendall(b"x")
+            assert read_exactly(sock, 1) == b"x"
+
+
+def test_who_has_most_descriptors_makes_room(box: Namespace, tmp_path: Path) -> None:
+    """One has 60 of some 75, so it pays for the other's 30, and for all 20 of a friend."""
+    with (
+        serving(box, echo) as server,
+        with_descriptors(box, tmp_path, 100) as rp,
+        ExitStack() as stack,
+    ):
+        idle = rp.fd_count()
+        stack.enter_context(hoarded(box, "127.0.0.5", server.port, 60).sock)
+        equals("descriptors", lambda: rp.fd_count() - idle, 1 + 60)
+        stack.enter_context(hoarded(box, "127.0.0.6", server.port, 30).sock)
+        rp.expect(r"session 1: connection \d+ was reset: its peer has most of the descriptors")
+        friend_has_twenty(box, tmp_path, server.port)
+        assert not rp.lines("others were refused"), "nobody had more than his part"
+
+
+def test_flows_of_datagrams_make_room_too(box: Namespace, tmp_path: Path) -> None:
+    with (
+        serving(box, echo) as server,
+        with_descriptors(box, tmp_path, 100, *LISTEN) as rp,
+        ExitStack() as stack,
+    ):
+        idle = rp.fd_count()
+        for source, flows in (("127.0.0.5", 60), ("127.0.0.6", 30)):
+            pipe = session_of(box, source, source.encode())
+            stack.enter_context(pipe.sock)
+            ids = range(1, flows + 1)
+            pipe.send(*(wire_ext.open_(it, "127.0.0.1", 9, 0, protocol=wire_ext.UDP) for it in ids))
+            if source == "127.0.0.5":
+                equals("descriptors", lambda: rp.fd_count() - idle, 1 + 60)
+        rp.expect(r"session 1: connection \d+ was reset: its peer has most of the descriptors")
+        friend_has_twenty(box, tmp_path, server.port)
 
 
 def served(box: Namespace, port: int) -> bool:

@@ -25,7 +25,7 @@ from tests.relay.waiting import equals, until
 PORT = 9600
 DEADLINE_S = 5
 CLIENTS = 8
-GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+GET = b"GET /metrics HTTP/1.1\r\nHost: localhost:9600\r\n\r\n"
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -146,9 +146,10 @@ def test_lp_and_a_path(box: Namespace, tmp_path: Path) -> None:
 
 
 def asked(path: Path) -> Figures:
+    """No page of a browser reaches a path: any Host will do."""
     with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(str(path))
-        status, _, body = exchanged(sock)
+        status, _, body = exchanged(sock, b"GET /metrics HTTP/1.1\r\nHost: rp.example\r\n\r\n")
     assert status == "HTTP/1.1 200 OK"
     return parsed(body)
 
@@ -178,6 +179,17 @@ def test_limits(box: Namespace, tmp_path: Path) -> None:
     [
         (b"GET /metrics HTTP/1.0\n\n", "200 OK"),
         (b"GET /metrics?x=y HTTP/1.1\r\nAccept: a\r\n\r\n", "200 OK"),
+        (b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "200 OK"),
+        (b"GET /metrics HTTP/1.1\r\nhost:[::1]:80 \r\n\r\n", "200 OK"),
+        (b"GET /metrics HTTP/1.0\nHOST:\tLocalhost\n\n", "200 OK"),
+        (b"GET /metrics HTTP/1.1\r\nA: b\r\nHost: rebound.example\r\n\r\n", "403 Forbidden"),
+        (b"GET /metrics HTTP/1.1\r\nHost: rebound.example:9600\r\n\r\n", "403 Forbidden"),
+        (b"GET /metrics HTTP/1.1\r\nHost: localhost.example\r\n\r\n", "403 Forbidden"),
+        (b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1.example\r\n\r\n", "403 Forbidden"),
+        (b"GET /metrics HTTP/1.1\r\nHost: 192.0.2.1\r\n\r\n", "403 Forbidden"),
+        (b"GET /metrics HTTP/1.1\r\nHost:\r\n\r\n", "403 Forbidden"),
+        (b"GET /metrics HTTP/1.1\r\nHost: ::1\r\nHost: x\r\n\r\n", "403 Forbidden"),
+        (b"GET / HTTP/1.1\r\nHost: rebound.example\r\n\r\n", "403 Forbidden"),
         (b"GET / HTTP/1.1\r\n\r\n", "404 Not Found"),
         (b"POST /metrics HTTP/1.1\r\n\r\n", "405 Method Not Allowed"),
         (b"GET /metrics HTTP/2.0\r\n\r\n", "400 Bad Request"),

@@ -10,7 +10,7 @@ from tests.relay.datagrams import answering, associated
 from tests.relay.friend import friend
 from tests.relay.netns import Namespace
 from tests.relay.proxies import LISTEN, local_proxy, remote_proxy
-from tests.relay.test_limits import opens_counted, session_of, small, spoke_seldom
+from tests.relay.test_limits import limit_counted, session_of, small, spoke_seldom
 from tests.relay.waiting import equals, until
 from tests.relay.wire import Pipe
 
@@ -30,7 +30,7 @@ def test_flows_are_opens(box: Namespace, tmp_path: Path) -> None:
         idle = rp.fd_count()
         ids = range(1, flows + 1)
         Pipe(sock).send(*(wire_ext.open_flow(n, "127.0.0.1", server.port) for n in ids))
-        equals("flows", lambda: rp.fd_count() - idle + opens_counted(stats), flows)
+        equals("flows", lambda: rp.fd_count() - idle + limit_counted(stats, "opens"), flows)
         assert rp.fd_count() - idle < flows / 2
         spoke_seldom(rp, r"session \d+: .* opens more than 20 in a second \(--max-opens\)", 1)
         assert client.ask(b"y", "127.0.0.1", server.port) == b"y"

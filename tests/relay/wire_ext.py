@@ -13,7 +13,7 @@ from tests.relay import wire
 PORT = 6010
 VERSION_1 = 0x5F
 DATAGRAM = 0x80
-UDP = 17
+TCP, UDP = 6, 17
 NEW, RESUMED, UNKNOWN, REFUSED, BUSY = range(5)
 _HELLO = struct.Struct("<BBI16sBBIBBHI")
 _WELCOME = struct.Struct("<BBIBHIIHI")
@@ -46,10 +46,12 @@ def hello_of(message: wire.Message | None) -> Hello:
     return Hello(session, pipe, pipes, incarnation, version, features)
 
 
-def open_(conn: int, host: str, port: int, window: int = 1 << 16, number: int = 0) -> bytes:
-    """OPEN of a TCP connection to an IPv4 address."""
+def open_(
+    conn: int, host: str, port: int, window: int = 1 << 16, number: int = 0, protocol: int = TCP
+) -> bytes:
+    """OPEN to an IPv4 address."""
     address = socket.inet_aton(host)
-    body = struct.pack("<BHBBB", 11, conn, 6, 4, len(address))
+    body = struct.pack("<BHBBB", 11, conn, protocol, 4, len(address))
     return wire.data(0, number, body + address + struct.pack("<HI", port, window))
 
 

@@ -32,6 +32,7 @@
 #include "rp/connects.h"
 #include "rp/entrances.h"
 #include "rp/options.h"
+#include "rp/quota.h"
 #include "rp/reach.h"
 #include "addrinfo.h"
 #include "halted.h"
@@ -108,6 +109,8 @@ static struct {
 	struct reach reach;
 	struct connects connects;
 	struct connector connector;
+	struct quota quota;
+	struct quota_share share;
 	int listener[2];
 	uint16_t port;
 	struct conn *conn[CONNS];
@@ -189,9 +192,10 @@ static int set_up(void **state)
 		       &here.engine.refusals, NULL, NULL);
 	here.reach = (struct reach){ &here.options.access, &here.host,
 				     { &here.entrances, &here.entrances } };
+	quota_init(&here.quota, &here.engine.hoard, 1, 1, NULL, NULL);
 	assert_int_equal(connects_init(&here.connects, &here.engine,
-				       &here.options, &here.reach), 0);
-	connector_init(&here.connector, &here.connects, true);
+				       &here.options, &here.reach, &here.quota), 0);
+	connector_init(&here.connector, &here.connects, &here.share, true);
 	here.listener[0] = listen_at("127.0.0.1", 0);
 	getsockname(here.listener[0], (struct sockaddr *)&addr, &len);
 	here.port = addr_port(&addr);
@@ -213,7 +217,7 @@ static int tear_down(void **state)
 		conn_free(c);
 	}
 	assert_int_equal(here.connector.under_way, 0);
-	assert_int_equal(here.connector.sockets, 0);
+	assert_int_equal(here.share.sockets, 0);
 	release_all();
 	connects_fini(&here.connects);
 	host_close(&here.host);
@@ -254,7 +258,7 @@ static void assert_connected(struct conn *c, unsigned int listener)
 	assert_true(has_caller(listener));
 	assert_false(has_caller(!listener));
 	assert_int_equal(here.connector.under_way, 0);
-	assert_int_equal(here.connector.sockets, 1);
+	assert_int_equal(here.share.sockets, 1);
 	assert_null(c->asker);
 }
 
@@ -293,7 +297,7 @@ static void assert_refused(const char *name, enum conn_end end)
 	assert_int_equal(c->end, end);
 	assert_int_equal(c->fin_pending, WIRE_REASON_RST);
 	assert_int_equal(here.connector.under_way, 0);
-	assert_int_equal(here.connector.sockets, 0);
+	assert_int_equal(here.share.sockets, 0);
 	assert_null(c->asker);
 }
 

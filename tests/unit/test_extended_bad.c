@@ -5,6 +5,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -389,6 +390,65 @@ static void pipes_join_by_index_count_and_incarnation(void **state)
 	hand_end(&h);
 }
 
+/* --- what is said of it --- */
+
+/* How many lines of what was said have @text. */
+static int lines_with(FILE *told, const char *text)
+{
+	char line[512];
+	int n = 0;
+
+	rewind(told);
+	while (fgets(line, sizeof(line), told))
+		n += strstr(line, text) != NULL;
+	return n;
+}
+
+/* From here on @h's log goes to the file. */
+static FILE *told_by(struct hand *h)
+{
+	FILE *told = tmpfile();
+
+	assert_non_null(told);
+	setvbuf(told, NULL, _IONBF, 0);
+	h->log.level = LOG_WARN;
+	writer_fini(&h->log.out);
+	writer_init(&h->log.out, fileno(told));
+	return told;
+}
+
+static void who_is_told_again_and_again_is_counted(void **state)
+{
+	enum { TIMES = 50 };
+	struct hand h;
+	FILE *told;
+
+	(void)state;
+	hand_begin(&h, false);
+	told = told_by(&h);
+	for (int i = 0; i < TIMES; i++)
+		assert_false(joins(&h, 0, PIPES, 0));
+	assert_int_equal(lines_with(told, "may not join"), 1);
+	assert_int_equal(h.engine.refusals.count[REFUSAL_JOIN], TIMES);
+	hand_open(&h, 0);
+	for (uint32_t i = 0; i < TIMES; i++) {
+		hand_data(&h, 2 * i + 2 + WIRE_NUMBER_WINDOW, 1);
+		goes_on(&h);
+		hand_fin(&h, ID, 2 * i + 1, WIRE_REASON_RST);
+		hand_open(&h, 2 * i + 2);
+	}
+	goes_on(&h);
+	assert_int_equal(lines_with(told, "was ended"), 1);
+	assert_int_equal(h.engine.refusals.count[REFUSAL_PROTOCOL], TIMES);
+	/* A pipe that ends for cause is of the same kind. */
+	hand_ext(&h, &(struct wire_ext){ .type = WIRE_HELLO, .hello = h.hello });
+	assert_true(run_until(h.engine.loop, "no pipe", is_alone, &h));
+	assert_int_equal(lines_with(told, "second HELLO"), 0);
+	assert_int_equal(h.engine.refusals.count[REFUSAL_PROTOCOL], TIMES + 1);
+	hand_end(&h);
+	fclose(told);
+}
+
 /* --- the message alone --- */
 
 static void some_are_dropped_and_counted(void **state)
@@ -444,6 +504,7 @@ int main(void)
 		cmocka_unit_test(an_id_that_lp_never_used_is_not_free_twice),
 		cmocka_unit_test(a_second_hello_closes_its_pipe),
 		cmocka_unit_test(pipes_join_by_index_count_and_incarnation),
+		cmocka_unit_test(who_is_told_again_and_again_is_counted),
 		cmocka_unit_test(some_are_dropped_and_counted),
 	};
 

@@ -28,13 +28,19 @@ static bool is_idle(const struct quota_share *share)
 	return !((const struct session *)(const void *)share)->busy;
 }
 
+static bool give_up(struct quota_share *share)
+{
+	share->sockets--;
+	return true;
+}
+
 static int set_up(void **state)
 {
 	(void)state;
 	memset(session, 0, sizeof(session));
 	n = 0;
 	hoard_init(&all, NULL, 1000);
-	quota_init(&quota, &all, MAX, EACH, is_idle);
+	quota_init(&quota, &all, MAX, EACH, is_idle, give_up);
 	return 0;
 }
 
@@ -159,6 +165,57 @@ static void a_newcomer_finds_a_place(void **state)
 	assert_null(victim);
 }
 
+static void who_has_most_sockets_gives_one_up(void **state)
+{
+	struct quota_share *a[2], *b, *c;
+
+	(void)state;
+	a[0] = take("192.0.2.1");
+	a[1] = take("192.0.2.1");
+	b = take("192.0.2.2");
+	c = take("192.0.2.3");
+	a[0]->sockets = 3;
+	a[1]->sockets = 4;
+	b->sockets = 6;		/* more than a session of the first, less than both */
+	c->sockets = 1;
+	assert_int_equal(quota_sockets(a[0]), 7);
+	assert_true(quota_relieves(&quota, c, false));
+	assert_int_equal(a[1]->sockets, 3);
+	assert_int_equal(b->sockets, 6);
+	b->sockets = 5;
+	assert_true(quota_relieves(&quota, b, false));
+	assert_int_equal(quota_sockets(a[0]), 5);
+	/* Who would have as many as who has most is refused, and so is that one. */
+	assert_false(quota_relieves(&quota, b, false));
+	assert_false(quota_relieves(&quota, b, true));
+	assert_int_equal(quota_sockets(a[0]), 5);
+	assert_int_equal(b->sockets, 5);
+}
+
+static void at_home_it_is_the_same_by_session(void **state)
+{
+	struct quota_share *a[2], *b;
+
+	(void)state;
+	a[0] = take("192.0.2.1");
+	a[1] = take("192.0.2.1");
+	b = take("192.0.2.2");
+	a[0]->sockets = 4;
+	a[1]->sockets = 1;
+	b->sockets = 6;
+	assert_true(quota_relieves(&quota, a[1], true));
+	assert_int_equal(a[0]->sockets, 3);
+	assert_int_equal(b->sockets, 6);
+	/* None has more than its address. */
+	b->sockets = 4;
+	assert_true(quota_relieves(&quota, a[1], false));
+	assert_int_equal(a[0]->sockets, 2);
+	b->sockets = 3;
+	assert_false(quota_relieves(&quota, a[0], false));
+	a[1]->sockets = 2;
+	assert_false(quota_relieves(&quota, a[1], true));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -169,6 +226,8 @@ int main(void)
 		TEST(who_has_most_makes_room),
 		TEST(who_is_busy_goes_last),
 		TEST(a_newcomer_finds_a_place),
+		TEST(who_has_most_sockets_gives_one_up),
+		TEST(at_home_it_is_the_same_by_session),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -176,6 +177,72 @@ static void records_are_as_long_as_is_said(void **state)
 		l->ops->wrote(l, l->out_len);
 	}
 	assert_int_equal(here.rp.layer->overhead, RECORD_MORE);
+	free(bytes);
+}
+
+/* So many records of one end, of which so many are read as they were said. */
+static unsigned int says(struct conduit from, struct conduit to, unsigned int times,
+			 unsigned int *key_updates)
+{
+	unsigned int right = 0;
+	char said[32], got[32];
+
+	for (unsigned int i = 0; i < times; i++) {
+		struct layer *l = from.layer;
+		int len = snprintf(said, sizeof(said), "record %u", i) + 1;
+
+		assert_int_equal(l->ops->seal(l, said, (size_t)len), 0);
+		*key_updates += l->out_len > layer_len(l, (size_t)len);
+		assert_int_equal(send(from.fd, l->out, l->out_len, 0),
+				 l->out_len);
+		l->ops->wrote(l, l->out_len);
+		assert_int_equal(conduit_read(to, got, sizeof(got)), len);
+		right += !strcmp(said, got);
+	}
+	return right;
+}
+
+/* An update is what is written beyond the record itself. */
+static void a_key_is_changed_before_it_was_used_too_often(void **state)
+{
+	enum { MOST = 10, TIMES = 95 };
+	unsigned int up = 0, down = 0;
+	struct tls *tls;
+
+	(void)state;
+	tls = container_of(here.rp_layers, struct tls, layers);
+	assert_int_equal(tls->records_most, RECORDS_OF_A_KEY);
+	assert_in_range(RECORDS_OF_A_KEY, 1, 1 << 24);
+	tls->records_most = MOST;
+	container_of(here.lp_layers, struct tls, layers)->records_most = MOST;
+	shake(&house[0]);
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(says(here.lp, here.rp, TIMES, &up), TIMES);
+		assert_int_equal(says(here.rp, here.lp, TIMES, &down), TIMES);
+	}
+	/* One before each record that would be one too many. */
+	assert_int_equal(up, (2 * TIMES - 1) / MOST);
+	assert_int_equal(down, (2 * TIMES - 1) / MOST);
+}
+
+/* Of a long run each 16 KiB are a record. */
+static void records_of_a_long_run_count_one_by_one(void **state)
+{
+	uint8_t *bytes = calloc(1, 65728);
+	struct layer *l;
+
+	(void)state;
+	container_of(here.rp_layers, struct tls, layers)->records_most = 10;
+	shake(&house[0]);
+	l = here.rp.layer;
+	for (unsigned int i = 0; i < 3; i++) {	/* 5, 10, and none is left */
+		assert_int_equal(l->ops->seal(l, bytes, 65728), 0);
+		if (i < 2)
+			assert_int_equal(l->out_len, layer_len(l, 65728));
+		else
+			assert_true(l->out_len > layer_len(l, 65728));
+		l->ops->wrote(l, l->out_len);
+	}
 	free(bytes);
 }
 
@@ -465,101 +532,6 @@ static void a_layer_takes_no_more_than_it_counts_for(void **state)
 	assert_in_range(both(before), LAYER_MEMORY, 2 * LAYER_MEMORY);
 }
 
-/* --- whole sessions --- */
-
-static void a_session_outlives_a_pipe_with_keys_too(void **state)
-{
-	static struct pair pair;
-
-	(void)state;
-	here.rp_keys = (struct keys){ house, 1 };
-	pair_init(&pair);
-	pair.layers = here.rp_layers;
-	pair.redials = true;
-	pair_begin(&pair, PAIR_PIPES);
-	pair_connect(&pair, 0);
-	for (unsigned int i = 0; i < PAIR_PIPES; i++) {
-		pair_kill(&pair, i);
-		assert_int_equal(send(pair.conn[0].client, "alive", 6, 0), 6);
-		pair_expect(&pair, pair.conn[0].server, "alive", 6);
-		pair_settle(&pair);
-	}
-	pair_end(&pair);
-}
-
-static bool both_ended(void *arg)
-{
-	const struct pair *pair = arg;
-
-	return !pair->lp && !pair->rp;
-}
-
-static bool one_less(void *arg)
-{
-	const struct session *s = arg;
-
-	return s->layered == (PAIR_PIPES - 1) * LAYER_MEMORY;
-}
-
-static bool have_all(void *arg)
-{
-	const struct pair *pair = arg;
-
-	return pair->lp->layered == PAIR_PIPES * LAYER_MEMORY &&
-	       pair->rp->layered == PAIR_PIPES * LAYER_MEMORY;
-}
-
-/* What pipes take counts while they are there; a session that holds nothing else ends. */
-static void layers_are_in_the_account(void **state)
-{
-	static struct pair pair;
-	struct hoard *all = &pair.engine.hoard;
-	size_t before;
-
-	(void)state;
-	here.rp_keys = (struct keys){ house, 1 };
-	pair_init(&pair);
-	pair.layers = here.rp_layers;
-	pair.redials = true;
-	pair_begin(&pair, PAIR_PIPES);
-	assert_int_equal(pair.lp->layered, PAIR_PIPES * LAYER_MEMORY);
-	assert_int_equal(pair.rp->layered, PAIR_PIPES * LAYER_MEMORY);
-	assert_true(all->bytes >= 2 * PAIR_PIPES * LAYER_MEMORY);
-	pair_kill(&pair, 1);
-	assert_true(run_until(pair.engine.loop, "a pipe to go", one_less,
-			      pair.lp));
-	assert_true(run_until(pair.engine.loop, "a pipe to come", have_all,
-			      &pair));
-	before = all->bytes;
-	all->max = before - 1;
-	hoard_relieve(all);
-	assert_int_not_equal(session_is_up(pair.lp), session_is_up(pair.rp));
-	assert_true(all->bytes <= before - PAIR_PIPES * LAYER_MEMORY);
-	assert_true(run_until(pair.engine.loop, "the end of both", both_ended,
-			      &pair));
-	assert_int_equal(all->bytes, 0);
-	pair_end(&pair);
-}
-
-/* With keys an eighth is for those who have not shown theirs, and for no others. */
-static void strangers_have_a_part(void **state)
-{
-	struct engine engine = { .layers = here.rp_layers };
-	struct settings settings = { .max_held = 64 << 20 };
-
-	(void)state;
-	engine.settings = &settings;
-	assert_int_equal(engine_may_wait(&engine, 1024),
-			 (8 << 20) / LAYER_MEMORY_SHAKING);
-	assert_int_equal(engine_may_wait(&engine, 20), 20);
-	engine_balance(&engine);
-	assert_int_equal(engine.hoard.max, 56 << 20);
-	engine.layers = NULL;
-	assert_int_equal(engine_may_wait(&engine, 1024), 1024);
-	engine_balance(&engine);
-	assert_int_equal(engine.hoard.max, 64 << 20);
-}
-
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -570,6 +542,8 @@ int main(void)
 		T(a_stranger_may_not_say_much),
 		T(what_is_no_tls_is_told_at_once),
 		T(records_are_as_long_as_is_said),
+		T(a_key_is_changed_before_it_was_used_too_often),
+		T(records_of_a_long_run_count_one_by_one),
 		T(nothing_that_is_held_is_forgotten),
 		T(an_end_is_one_when_it_was_said),
 		T(an_end_inside_a_record_is_a_reset),
@@ -578,9 +552,6 @@ int main(void)
 		T(who_says_nothing_but_new_keys_is_not_heard_for_ever),
 		T(one_read_takes_no_more_than_it_needs),
 		T(a_layer_takes_no_more_than_it_counts_for),
-		T(layers_are_in_the_account),
-		T(strangers_have_a_part),
-		T(a_session_outlives_a_pipe_with_keys_too),
 	};
 
 	if (!CRYPTO_set_mem_functions(take, take_other, give_back))

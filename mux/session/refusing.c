@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* What a session is refused, and loses, for want of something, and for whom that counts. */
+#include "../base/log.h"
+#include "../conn/conn.h"
+#include "session_inside.h"
+
+void session_pays_as(struct session *s, const struct sockaddr_storage *addr)
+{
+	payer_name(addr, s->payer);
+}
+
+bool session_refuses(struct session *s, enum refusal what)
+{
+	return refusals_note(&s->engine->refusals, what,
+			     *s->payer ? s->payer : s->peer);
+}
+
+/* Those that race for the addresses of a name have no socket of their own yet. */
+static struct conn *oldest(const struct session *s, bool has_socket)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, member);
+
+		if (c->state == CONN_CLOSED || !list_empty(&c->dialling))
+			continue;
+		if (!has_socket || c->watch.fd >= 0 || c->flow)
+			return c;
+	}
+	return NULL;
+}
+
+bool session_gives_up(struct session *s)
+{
+	struct conn *c = oldest(s, true);
+
+	if (!c)
+		c = oldest(s, false);
+	if (!c)
+		return false;
+	if (session_refuses(s, REFUSAL_DESCRIPTORS))
+		log_warn(s->engine->log, "session %u: connection %u was reset: its peer has most of the descriptors, and another one needs one",
+			 s->number, c->id);
+	conn_refuse(c, CONN_END_LIMIT);
+	return true;
+}
