@@ -13,15 +13,13 @@
 #include "../mux/base/loop.h"
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
+#include "../mux/base/udp_in.h"
 #include "../mux/conn/address.h"
 #include "../mux/extension/datagrams.h"
 #include "../mux/session/flow.h"
 #include "../mux/session/session.h"
 #include "connects.h"
 #include "reach.h"
-
-/* Datagrams that are read at once; then others have their turn. */
-enum { READS = 64 };
 
 /* A name that datagrams go to. */
 struct known {
@@ -167,30 +165,25 @@ static enum conn_end end_of(int err)
 	return err == ECONNREFUSED ? CONN_END_REFUSED : CONN_END_UNREACHABLE;
 }
 
+static void server_said(void *arg, struct sockaddr_storage *from,
+			const uint8_t *buf, size_t len)
+{
+	struct outlet *o = arg;
+
+	if (len > UDP_IN_SLOT)
+		flow_lost(o->flow, FLOW_LARGE);
+	else
+		pass_on(o, from, buf, len);
+}
+
 static void readable(struct watch *w, uint32_t events)
 {
 	struct outlet *o = container_of(w, struct outlet, watch);
-	uint8_t buf[WIRE_PAYLOAD_MAX];
-	int i;
+	int err = -udp_in_read(w->fd, server_said, o);
 
 	(void)events;
-	for (i = 0; i < READS; i++) {
-		struct sockaddr_storage from = { 0 };
-		socklen_t len = sizeof(from);
-		ssize_t n = recvfrom(w->fd, buf, sizeof(buf), MSG_TRUNC,
-				     (struct sockaddr *)&from, &len);
-
-		if (n < 0 && is_refusal(o, errno)) {
-			refuse(o, end_of(errno));
-			return;
-		}
-		if (n < 0)
-			return;
-		if ((size_t)n > sizeof(buf))
-			flow_lost(o->flow, FLOW_LARGE);
-		else
-			pass_on(o, &from, buf, (size_t)n);
-	}
+	if (err && is_refusal(o, err))
+		refuse(o, end_of(err));
 }
 
 /* --- out: to servers --- */
