@@ -46,6 +46,8 @@ struct outlet {
 	bool connected;
 	struct list names;	/* the one that was asked for first */
 	unsigned int nnames;
+	int refusal;		/* an errno that sending met; */
+	struct task refused;	/* it ends the flow after the batch */
 };
 
 static struct engine *engine_of(const struct outlet *o)
@@ -112,6 +114,7 @@ static void outlet_free(struct outlet *o)
 {
 	while (!list_empty(&o->names))
 		forget(list_first(&o->names, struct known, member));
+	loop_task_stop(&o->refused);
 	if (o->watch.fd >= 0) {
 		loop_close(engine_of(o)->loop, &o->watch);
 		o->all->connector->sockets--;
@@ -203,33 +206,39 @@ static void wrap(struct sockaddr_storage *addr)
 	memcpy(addr, &in6, sizeof(in6));
 }
 
-/* False: the outlet is gone. */
-static bool sent(struct outlet *o, ssize_t n)
+static void unsent(struct flow *f, int err)
 {
-	if (n >= 0)
-		return true;
-	if (is_refusal(o, errno)) {
-		refuse(o, end_of(errno));
-		return false;
-	}
-	flow_lost(o->flow, FLOW_UNSENT);
-	return true;
+	struct outlet *o = flow_owner(f);
+
+	if (!is_refusal(o, err))
+		return;
+	o->refusal = err;
+	loop_after(engine_of(o)->loop, &o->refused);
 }
 
-static bool send_here(struct outlet *o, const uint8_t *payload, size_t len)
+static void refused(struct task *t)
 {
-	return sent(o, send(o->watch.fd, payload, len, MSG_NOSIGNAL));
+	struct outlet *o = container_of(t, struct outlet, refused);
+
+	refuse(o, end_of(o->refusal));
+}
+
+static void send_here(struct outlet *o, const uint8_t *payload, size_t len)
+{
+	struct iovec whole = { (void *)(uintptr_t)payload, len };
+
+	flow_put(o->flow, o->watch.fd, NULL, &whole, 1);
 }
 
 static void send_to(struct outlet *o, const struct sockaddr_storage *addr,
 		    const uint8_t *payload, size_t len)
 {
+	struct iovec whole = { (void *)(uintptr_t)payload, len };
 	struct sockaddr_storage to = *addr;
 
 	if (o->family == AF_INET6)
 		wrap(&to);
-	sent(o, sendto(o->watch.fd, payload, len, MSG_NOSIGNAL,
-		       (const struct sockaddr *)&to, addr_size(&to)));
+	flow_put(o->flow, o->watch.fd, &to, &whole, 1);
 }
 
 /* --- sockets --- */
@@ -305,18 +314,15 @@ static void send_held(struct known *k)
 
 	while ((item = datagrams_take(&k->held))) {
 		struct held *h = container_of(item, struct held, item);
-		bool there = true;
 
 		account(o, -(int64_t)datagram_memory(item));
 		if (!k->has_address)
 			flow_lost(o->flow, FLOW_UNSENT);
 		else if (o->connected)
-			there = send_here(o, h->payload, item->size);
+			send_here(o, h->payload, item->size);
 		else
 			send_to(o, &k->addr, h->payload, item->size);
 		free(h);
-		if (!there)	/* The others went with the outlet. */
-			return;
 	}
 }
 
@@ -450,7 +456,7 @@ static void came(struct flow *f, const struct destination *at,
 		hold(list_first(&o->names, struct known, member), payload, len);
 }
 
-static const struct flow_ops flow_ops = { .came = came, .over = over };
+static const struct flow_ops flow_ops = { .came = came, .over = over, .unsent = unsent };
 
 /* --- from beginning to end --- */
 
@@ -489,6 +495,7 @@ void outlet_open(struct outlets *all, struct conn *c)
 	o->watch.ready = readable;
 	o->connected = to->kind != DESTINATION_NONE;
 	list_init(&o->names);
+	loop_task_init(&o->refused, refused);
 	o->flow = flow_take(c, &flow_ops, o);
 	if (to->kind == DESTINATION_NONE)
 		answer(o, -open_wide(o));
