@@ -16,7 +16,7 @@
 #endif
 
 /* What one packet of IPv6 may hold, less headers: the kernel cuts such a one up. */
-enum { SEGMENTED_MOST = 65535 - 40 - 8 };
+enum { SEGMENTED_MAX = 65535 - 40 - 8 };
 
 struct item {
 	struct udp_sender *by;	/* NULL: it went, or could not */
@@ -134,7 +134,7 @@ static unsigned int alike(struct item *const *own, unsigned int n)
 	for (i = 1; i < n; i++) {
 		bytes += own[i]->len;
 		if (!own[i]->len || own[i]->len > size ||
-		    bytes > SEGMENTED_MOST || !same_place(own[i], own[0]))
+		    bytes > SEGMENTED_MAX || !same_place(own[i], own[0]))
 			return i;
 		if (own[i]->len < size)
 			return i + 1;

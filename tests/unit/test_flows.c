@@ -3,6 +3,7 @@
  * Flows of datagrams between two sessions whose pipes are joined back to back. What
  * has to do with time is tested with a clock that stands still.
  */
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -236,15 +237,18 @@ static void what_was_put_leaves_before_the_end(void **state)
 {
 	struct pair *pair = *state;
 	struct destination to = server(7);
+	struct pollfd p = { .events = POLLIN };
 	uint8_t heard[16];
 	socklen_t len;
 
 	assert_int_equal(addr_parse("127.0.0.1:0", NULL, 0, &put.to, &len), 0);
 	put.fd = sock_bound_udp(&put.to);
 	assert_int_equal(sock_address(put.fd, &put.to), 0);
+	p.fd = put.fd;
 	begin(pair, 0, &to);
 	flow_send(lp[0].flow, NULL, (const uint8_t *)"last", 4);
 	expect(pair, &lp[0].over, 1);
+	assert_int_equal(poll(&p, 1, 30000), 1);
 	assert_int_equal(recv(put.fd, heard, sizeof(heard), 0), 4);
 	assert_memory_equal(heard, "last", 4);
 	assert_int_equal(pair->rp->counts.datagrams.unsent, 0);
