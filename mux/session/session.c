@@ -62,8 +62,6 @@ void engine_fini(struct engine *engine)
 	udp_out_free(engine->udp_out);
 	loop_free(engine->loop);
 	free(engine->scratch);
-	engine->loop = NULL;
-	engine->scratch = NULL;
 }
 
 /* --- connections --- */
