@@ -14,12 +14,12 @@ from typing import Any
 
 from bench import machine, namespace, report, tools
 from bench.measures import Bench, Size
-from bench.rivals import ALL, BEFORE, BY_NAME, RIVALS, Place, Rival
+from bench.rivals import BEFORE, BY_NAME, MEASURES, RIVALS, Place, Rival
 from bench.run import carry_out, plan
 
 FORMAT = 1
-NORMAL = Size(bytes=1 << 30, connects=5_000, round_trips=10_000, idle=10_000)
-QUICK = Size(bytes=1 << 28, connects=1_000, round_trips=2_000, idle=2_000)
+NORMAL = Size(bytes=1 << 30, connects=5_000, round_trips=10_000, idle=10_000, packets=41_667)
+QUICK = Size(bytes=1 << 28, connects=1_000, round_trips=2_000, idle=2_000, packets=20_833)
 
 
 def names(allowed: tuple[str, ...]) -> Any:
@@ -43,7 +43,9 @@ def positive(text: str) -> int:
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--only", type=names(ALL), default=list(ALL), metavar="MEASURE,...")
+    parser.add_argument(
+        "--only", type=names(MEASURES), default=list(MEASURES), metavar="MEASURE,..."
+    )
     parser.add_argument(
         "--rivals",
         type=names(tuple(BY_NAME)),

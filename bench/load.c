@@ -350,6 +350,39 @@ static void measure_echo(int count)
 	free(took);
 }
 
+static void paced_done(int err, uint64_t packets, uint64_t came)
+{
+	if (err)
+		fail("paced: %s", strerror(-err));
+	printf("{\"packets\": %llu, \"came\": %llu}\n",
+	       (unsigned long long)packets, (unsigned long long)came);
+	wait_for_caller();
+}
+
+/* paced-tcp PACKETS: their bytes at PACED_RATE, until the server has them. */
+static void measure_paced_tcp(uint64_t packets)
+{
+	int fd = open_connection();
+	uint64_t right;
+	int err;
+
+	request(fd, LOAD_UP, packets * PACED_SIZE);
+	err = paced_bytes(fd, packets);
+	if (!err)
+		read_all(fd, &right, sizeof(right));
+	paced_done(err, packets, packets);
+	close(fd);
+}
+
+/* paced-udp PACKETS SINK_PORT: as datagrams, which come back to this process. */
+static void measure_paced_udp(uint64_t packets, const struct sockaddr_in *sink)
+{
+	uint64_t came;
+	int err = paced_datagrams(&target, sink, packets, &came);
+
+	paced_done(err, packets, came);
+}
+
 static uint64_t number(const char *text)
 {
 	char *end;
@@ -377,11 +410,14 @@ static const char usage[] =
 	"usage: bench-load serve PORT\n"
 	"       bench-load PORT SOCKS_PORT|- bulk down|up BYTES CONNECTIONS\n"
 	"       bench-load PORT SOCKS_PORT|- check BYTES\n"
-	"       bench-load PORT SOCKS_PORT|- connects|idle|echo COUNT\n";
+	"       bench-load PORT SOCKS_PORT|- connects|idle|echo COUNT\n"
+	"       bench-load PORT SOCKS_PORT|- paced-tcp PACKETS\n"
+	"       bench-load PORT - paced-udp PACKETS SINK_PORT\n";
 
 static int measure(int argc, char **argv)
 {
 	const char *what = argv[3];
+	struct sockaddr_in sink = { 0 };
 
 	if (strcmp(what, "bulk") == 0 && argc == 7)
 		measure_bulk(argv[4], number(argv[5]), (int)number(argv[6]));
@@ -393,7 +429,12 @@ static int measure(int argc, char **argv)
 		measure_opens((int)number(argv[4]), 1);
 	else if (strcmp(what, "echo") == 0)
 		measure_echo((int)number(argv[4]));
-	else
+	else if (strcmp(what, "paced-tcp") == 0)
+		measure_paced_tcp(number(argv[4]));
+	else if (strcmp(what, "paced-udp") == 0 && argc == 6) {
+		loopback(&sink, argv[5]);
+		measure_paced_udp(number(argv[4]), &sink);
+	} else
 		return -EINVAL;
 	return 0;
 }

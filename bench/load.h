@@ -20,6 +20,7 @@
 #define TM3_BENCH_LOAD_H
 
 #include <stddef.h>
+#include <netinet/in.h>
 #include <stdint.h>
 
 #define LOAD_MAGIC 0x334d544cu
@@ -52,6 +53,15 @@ void pattern_init(void);
 const uint8_t *pattern_at(uint64_t offset);
 /* How many of @len bytes at @offset are right, up to the first wrong one. */
 size_t pattern_match(const uint8_t *buf, size_t len, uint64_t offset);
+
+/* 100 Mbit/s in packets of 1,200 bytes, 50 of them every 4.8 ms. */
+enum { PACED_SIZE = 1200, PACED_BURST = 50, PACED_RATE = 100000000 };
+
+/* So many packets' bytes on a connection. 0 or -errno. */
+int paced_bytes(int fd, uint64_t packets);
+/* The same as datagrams, and how many of them come at @sink. */
+int paced_datagrams(const struct sockaddr_in *to, const struct sockaddr_in *sink,
+		    uint64_t packets, uint64_t *came);
 
 /* Serves on 127.0.0.1:@port until killed; 0 or -errno if it cannot start. */
 int serve(uint16_t port);

@@ -33,6 +33,7 @@ class Size:
     connects: int
     round_trips: int
     idle: int
+    packets: int  # of UDP, and as many bytes of TCP
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,24 @@ def check(bench: Bench, rival: Rival, measure: str) -> None:
         pass
 
 
+def take_paced(bench: Bench, rival: Rival, relay: list[Running]) -> dict[str, Any]:
+    """What datagrams cost, and what a connection's bytes cost at the same pace."""
+    taken: dict[str, Any] = {}
+    packets = str(bench.size.packets)
+    for protocol, words in (
+        ("tcp", ["paced-tcp", packets]),
+        ("udp", ["paced-udp", packets, str(SERVER_PORT)]),
+    ):
+        cpu = per_role(relay, accounts.cpu_seconds)
+        with loaded(load_command(bench, rival, words)) as figure:
+            figure["cpu_seconds"] = minus(per_role(relay, accounts.cpu_seconds), cpu)
+        taken[protocol] = figure
+    return taken
+
+
 def take(bench: Bench, rival: Rival, measure: str, relay: list[Running]) -> dict[str, Any]:
+    if measure == "udp":
+        return take_paced(bench, rival, relay)
     command = load_command(bench, rival, arguments(measure, rival, bench))
     memory = settled_rss(relay) if measure == "idle" else {}
     cpu = per_role(relay, accounts.cpu_seconds)
@@ -173,6 +191,17 @@ def metrics(measure: str, figure: dict[str, Any]) -> dict[str, float]:
     """The numbers of a figure that are compared, by name."""
     if "failed" in figure:
         return {}
+    if measure == "udp":
+        cost = {
+            name: sum(figure[name]["cpu_seconds"].values()) / figure[name]["packets"]
+            for name in ("tcp", "udp")
+        }
+        return {
+            "udp.cpu": cost["udp"] * 1e6,
+            "udp.tcp": cost["tcp"] * 1e6,
+            "udp.ratio": cost["udp"] / cost["tcp"],
+            "udp.lost": 100 * (1 - figure["udp"]["came"] / figure["udp"]["packets"]),
+        }
     cpu = figure.get("cpu_seconds", {})
     if measure in ("down", "up"):
         found = {f"{measure}.rate": figure["bytes"] / figure["seconds"] / GIGA}

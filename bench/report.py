@@ -46,6 +46,15 @@ FIGURES = (
             Column("echo.p99", "echo p99 µs", 1),
         ),
     ),
+    Table(
+        "100 Mbit/s of UDP, 1,200 bytes a packet, and of TCP",
+        (
+            Column("udp.cpu", "UDP CPU µs/packet", 2),
+            Column("udp.tcp", "TCP CPU µs/packet", 2),
+            Column("udp.ratio", "UDP/TCP", 2),
+            Column("udp.lost", "lost %", 2),
+        ),
+    ),
 )
 ADDED = Table(
     "Added to a direct echo",

@@ -24,6 +24,8 @@ OURS = "tm3"
 BEFORE = "tm3-before"
 BULK = ("down", "up")
 ALL = ("down", "up", "connects", "echo", "idle")
+MEASURES = (*ALL, "udp")  # not all relays carry it
+UDP_FORWARD = ("--forward", f"udp:127.0.0.1:{ENTRY_PORT}:127.0.0.1:{SERVER_PORT}")
 
 
 @dataclass(frozen=True)
@@ -227,8 +229,9 @@ RIVALS = (
         BEFORE,
         f"rp + lp of another build, {PIPES} pipes",
         ("rp-before", "lp-before"),
-        tm3((), tools=("rp-before", "lp-before")),
+        tm3((), lp=UDP_FORWARD, tools=("rp-before", "lp-before")),
+        measures=MEASURES,
     ),
-    Rival(OURS, f"rp + lp, {PIPES} pipes", ("rp", "lp"), tm3(())),
+    Rival(OURS, f"rp + lp, {PIPES} pipes", ("rp", "lp"), tm3((), lp=UDP_FORWARD), MEASURES),
 )
 BY_NAME = {rival.name: rival for rival in RIVALS}

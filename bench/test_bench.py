@@ -81,6 +81,14 @@ def test_metrics_of_each_measure() -> None:
     idle = {"connections": 100, "rss_kib": {"rp": 300, "lp": 100}}
     assert metrics("idle", idle) == {"idle.memory": 4.0, "idle.rp": 3.0, "idle.lp": 1.0}
     assert metrics("echo", {"failed": "no figure"}) == {}
+    paced = {
+        "tcp": {"packets": 1000, "came": 1000, "cpu_seconds": {"rp": 0.002, "lp": 0.003}},
+        "udp": {"packets": 1000, "came": 750, "cpu_seconds": {"rp": 0.004, "lp": 0.006}},
+    }
+    found = metrics("udp", paced)
+    assert found == pytest.approx(
+        {"udp.cpu": 10.0, "udp.tcp": 5.0, "udp.ratio": 2.0, "udp.lost": 25.0}
+    )
 
 
 def test_plan_is_the_same_for_a_seed_and_complete() -> None:
@@ -217,6 +225,7 @@ def run_load(load: Path, port: int, *arguments: str) -> subprocess.CompletedProc
         (("connects", "50"), "connections", 50),
         (("idle", "50"), "connections", 50),
         (("echo", "20"), "round_trips", 20),
+        (("paced-tcp", "120"), "came", 120),
     ],
 )
 def test_load_does_what_it_says(
@@ -225,6 +234,19 @@ def test_load_does_what_it_says(
     done = run_load(load, server, *arguments)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)[key] == value
+
+
+def test_datagrams_that_come_are_counted(load: Path) -> None:
+    """Sent to the sink itself all of them are there; sent to another port none is."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        for to, came in ((port, 120), (other.getsockname()[1], 0)):
+            done = run_load(load, to, "paced-udp", "120", str(port))
+            assert done.returncode == 0, done.stderr
+            assert json.loads(done.stdout) == {"packets": 120, "came": came}
 
 
 @contextlib.contextmanager

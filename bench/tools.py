@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LOAD_SOURCES = ("load.c", "serve.c", "pattern.c")
+LOAD_SOURCES = ("load.c", "paced.c", "serve.c", "pattern.c")
 SING_BOX = "github.com/sagernet/sing-box/cmd/sing-box"
 SING_BOX_VERSION = "v1.14.1"
 SING_BOX_BUILD_SECONDS = 900

@@ -94,19 +94,14 @@ static void came(struct flow *f, const struct destination *at,
 {
 	struct association *a = flow_owner(f);
 	uint8_t head[SOCKS_UDP_HEAD_MAX];
-	struct iovec iov[2] = {
+	struct iovec parts[2] = {
 		{ head, socks_udp_put(head, at) },
 		{ (void *)(uintptr_t)payload, len },
 	};
-	struct msghdr mh = {
-		.msg_name = &a->client,
-		.msg_namelen = addr_size(&a->client),
-		.msg_iov = iov,
-		.msg_iovlen = 2,
-	};
 
-	if (!iov[0].iov_len || !addr_port(&a->client) ||
-	    sendmsg(a->port.watch.fd, &mh, MSG_NOSIGNAL) < 0)
+	if (parts[0].iov_len && addr_port(&a->client))
+		flow_put(f, a->port.watch.fd, &a->client, parts, 2);
+	else
 		flow_lost(f, FLOW_UNSENT);
 }
 

@@ -56,12 +56,11 @@ static void drop(struct client *c)
 static void came(struct flow *f, const struct destination *at,
 		 const uint8_t *payload, size_t len)
 {
+	struct iovec whole = { (void *)(uintptr_t)payload, len };
 	struct client *c = flow_owner(f);
 
 	(void)at;
-	if (sendto(c->forward->port.watch.fd, payload, len, MSG_NOSIGNAL,
-		   (const struct sockaddr *)&c->addr, addr_size(&c->addr)) < 0)
-		flow_lost(f, FLOW_UNSENT);
+	flow_put(f, c->forward->port.watch.fd, &c->addr, &whole, 1);
 }
 
 static void over(struct flow *f)

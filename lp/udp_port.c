@@ -6,27 +6,29 @@
 
 #include "../mux/base/list.h"
 #include "../mux/base/sock.h"
+#include "../mux/base/udp_in.h"
+#include "../mux/wire/wire.h"
 
-/* Datagrams that are read at once; then others have their turn. */
-enum { READS = 64, DATAGRAM_MAX = 65536 };
+/* SOCKS5's head in front of it; a name in there has 255 bytes and one for its length. */
+enum { HEAD_MOST = 4 + 1 + 255 + 2 };
+
+_Static_assert(UDP_IN_SLOT >= HEAD_MOST + WIRE_PAYLOAD_MAX,
+	       "a datagram that fits into a message is read whole");
+
+static void came(void *arg, struct sockaddr_storage *from, const uint8_t *buf,
+		 size_t len)
+{
+	struct udp_port *port = arg;
+
+	port->came(port, from, buf, len);
+}
 
 static void readable(struct watch *w, uint32_t events)
 {
 	struct udp_port *port = container_of(w, struct udp_port, watch);
-	uint8_t buf[DATAGRAM_MAX];
-	int i;
 
 	(void)events;
-	for (i = 0; i < READS; i++) {
-		struct sockaddr_storage from = { 0 };
-		socklen_t len = sizeof(from);
-		ssize_t n = recvfrom(w->fd, buf, sizeof(buf), 0,
-				     (struct sockaddr *)&from, &len);
-
-		if (n < 0)
-			return;
-		port->came(port, &from, buf, (size_t)n);
-	}
+	udp_in_read(w->fd, came, port);
 }
 
 int udp_port_open(struct udp_port *port, struct loop *loop,

@@ -14,7 +14,7 @@
 struct udp_port {
 	struct watch watch;	/* its owner closes it: loop_close() */
 	struct sockaddr_storage addr;
-	/* One came. The port must stay open meanwhile. */
+	/* One came; of @len bytes UDP_IN_SLOT are there. The port must stay open meanwhile. */
 	void (*came)(struct udp_port *port, const struct sockaddr_storage *from,
 		     const uint8_t *payload, size_t len);
 };

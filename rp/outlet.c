@@ -13,6 +13,7 @@
 #include "../mux/base/loop.h"
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
+#include "../mux/base/udp_in.h"
 #include "../mux/conn/address.h"
 #include "../mux/extension/datagrams.h"
 #include "../mux/session/flow.h"
@@ -20,9 +21,6 @@
 #include "connects.h"
 #include "quota.h"
 #include "reach.h"
-
-/* Datagrams that are read at once; then others have their turn. */
-enum { READS = 64 };
 
 /* A name that datagrams go to. */
 struct known {
@@ -49,6 +47,8 @@ struct outlet {
 	bool connected;
 	struct list names;	/* the one that was asked for first */
 	unsigned int nnames;
+	int refusal;		/* an errno that sending met; */
+	struct task refused;	/* it ends the flow after the batch */
 };
 
 static struct engine *engine_of(const struct outlet *o)
@@ -115,6 +115,7 @@ static void outlet_free(struct outlet *o)
 {
 	while (!list_empty(&o->names))
 		forget(list_first(&o->names, struct known, member));
+	loop_task_stop(&o->refused);
 	if (o->watch.fd >= 0) {
 		loop_close(engine_of(o)->loop, &o->watch);
 		o->all->connector->share->sockets--;
@@ -168,30 +169,25 @@ static enum conn_end end_of(int err)
 	return err == ECONNREFUSED ? CONN_END_REFUSED : CONN_END_UNREACHABLE;
 }
 
+static void server_said(void *arg, struct sockaddr_storage *from,
+			const uint8_t *buf, size_t len)
+{
+	struct outlet *o = arg;
+
+	if (len > UDP_IN_SLOT)
+		flow_lost(o->flow, FLOW_LARGE);
+	else
+		pass_on(o, from, buf, len);
+}
+
 static void readable(struct watch *w, uint32_t events)
 {
 	struct outlet *o = container_of(w, struct outlet, watch);
-	uint8_t buf[WIRE_PAYLOAD_MAX];
-	int i;
+	int err = -udp_in_read(w->fd, server_said, o);
 
 	(void)events;
-	for (i = 0; i < READS; i++) {
-		struct sockaddr_storage from = { 0 };
-		socklen_t len = sizeof(from);
-		ssize_t n = recvfrom(w->fd, buf, sizeof(buf), MSG_TRUNC,
-				     (struct sockaddr *)&from, &len);
-
-		if (n < 0 && is_refusal(o, errno)) {
-			refuse(o, end_of(errno));
-			return;
-		}
-		if (n < 0)
-			return;
-		if ((size_t)n > sizeof(buf))
-			flow_lost(o->flow, FLOW_LARGE);
-		else
-			pass_on(o, &from, buf, (size_t)n);
-	}
+	if (err && is_refusal(o, err))
+		refuse(o, end_of(err));
 }
 
 /* --- out: to servers --- */
@@ -211,33 +207,39 @@ static void wrap(struct sockaddr_storage *addr)
 	memcpy(addr, &in6, sizeof(in6));
 }
 
-/* False: the outlet is gone. */
-static bool sent(struct outlet *o, ssize_t n)
+static void unsent(struct flow *f, int err)
 {
-	if (n >= 0)
-		return true;
-	if (is_refusal(o, errno)) {
-		refuse(o, end_of(errno));
-		return false;
-	}
-	flow_lost(o->flow, FLOW_UNSENT);
-	return true;
+	struct outlet *o = flow_owner(f);
+
+	if (!is_refusal(o, err))
+		return;
+	o->refusal = err;
+	loop_after(engine_of(o)->loop, &o->refused);
 }
 
-static bool send_here(struct outlet *o, const uint8_t *payload, size_t len)
+static void refused(struct task *t)
 {
-	return sent(o, send(o->watch.fd, payload, len, MSG_NOSIGNAL));
+	struct outlet *o = container_of(t, struct outlet, refused);
+
+	refuse(o, end_of(o->refusal));
+}
+
+static void send_here(struct outlet *o, const uint8_t *payload, size_t len)
+{
+	struct iovec whole = { (void *)(uintptr_t)payload, len };
+
+	flow_put(o->flow, o->watch.fd, NULL, &whole, 1);
 }
 
 static void send_to(struct outlet *o, const struct sockaddr_storage *addr,
 		    const uint8_t *payload, size_t len)
 {
+	struct iovec whole = { (void *)(uintptr_t)payload, len };
 	struct sockaddr_storage to = *addr;
 
 	if (o->family == AF_INET6)
 		wrap(&to);
-	sent(o, sendto(o->watch.fd, payload, len, MSG_NOSIGNAL,
-		       (const struct sockaddr *)&to, addr_size(&to)));
+	flow_put(o->flow, o->watch.fd, &to, &whole, 1);
 }
 
 /* --- sockets --- */
@@ -313,18 +315,15 @@ static void send_held(struct known *k)
 
 	while ((item = datagrams_take(&k->held))) {
 		struct held *h = container_of(item, struct held, item);
-		bool there = true;
 
 		account(o, -(int64_t)datagram_memory(item));
 		if (!k->has_address)
 			flow_lost(o->flow, FLOW_UNSENT);
 		else if (o->connected)
-			there = send_here(o, h->payload, item->size);
+			send_here(o, h->payload, item->size);
 		else
 			send_to(o, &k->addr, h->payload, item->size);
 		free(h);
-		if (!there)	/* The others went with the outlet. */
-			return;
 	}
 }
 
@@ -458,7 +457,7 @@ static void came(struct flow *f, const struct destination *at,
 		hold(list_first(&o->names, struct known, member), payload, len);
 }
 
-static const struct flow_ops flow_ops = { .came = came, .over = over };
+static const struct flow_ops flow_ops = { .came = came, .over = over, .unsent = unsent };
 
 /* --- from beginning to end --- */
 
@@ -497,6 +496,7 @@ void outlet_open(struct outlets *all, struct conn *c)
 	o->watch.ready = readable;
 	o->connected = to->kind != DESTINATION_NONE;
 	list_init(&o->names);
+	loop_task_init(&o->refused, refused);
 	o->flow = flow_take(c, &flow_ops, o);
 	if (to->kind == DESTINATION_NONE)
 		answer(o, -open_wide(o));

@@ -22,6 +22,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "../conn/conn.h"
 #include "../wire/destination.h"
@@ -34,6 +36,11 @@ struct flow_ops {
 	void (*came)(struct flow *f, const struct destination *at,
 		     const uint8_t *payload, size_t len);
 	void (*over)(struct flow *f);
+	/*
+	 * What flow_put() took could not be sent, because of errno @err, and is counted. The
+	 * flow must not be ended here. May be NULL.
+	 */
+	void (*unsent)(struct flow *f, int err);
 };
 
 /* Why a flow's owner had to drop a datagram, for the counters. */
@@ -66,6 +73,14 @@ void flow_refuse(struct flow *f, enum conn_end why);
 void flow_send(struct flow *f, const struct destination *at,
 	       const uint8_t *payload, size_t len);
 void flow_lost(struct flow *f, enum flow_loss why);
+
+/*
+ * What came leaves by the owner's UDP socket, once all that came with it is known: a
+ * datagram of @n parts. @to: NULL where @fd is connected, which stays open as long as
+ * the flow is there.
+ */
+void flow_put(struct flow *f, int fd, const struct sockaddr_storage *to,
+	      const struct iovec *parts, int n);
 
 /* It ends in order, and what waits in its queue is dropped. ops->over() is not called. */
 void flow_close(struct flow *f);

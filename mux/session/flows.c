@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../base/log.h"
+#include "../base/udp_out.h"
 #include "../extension/datagrams.h"
 #include "extended.h"
 #include "flow.h"
@@ -26,6 +27,7 @@ struct flow {
 	bool names;		/* all of it went to port 53 */
 	int64_t passed_at;	/* something did */
 	struct timer idle;	/* RP */
+	struct udp_sender sender;
 };
 
 struct waiting {
@@ -98,6 +100,7 @@ static void detach(struct flow *f)
 {
 	struct session *s = session_of(f);
 
+	udp_out_flush_of(s->engine->udp_out, &f->sender);
 	loop_timer_stop(s->engine->loop, &f->idle);
 	drop_all(s, f);
 	s->ext->nflows -= f->counted;
@@ -108,8 +111,8 @@ static void tell_over(struct flow *f)
 {
 	const struct flow_ops *ops = f->ops;
 
-	detach(f);
 	f->ops = NULL;
+	detach(f);
 	if (ops)
 		ops->over(f);
 }
@@ -155,6 +158,15 @@ static void idle(struct timer *t)
 	conn_end(f->conn, CONN_END_IDLE);
 }
 
+static void unsent(struct udp_sender *by, int err)
+{
+	struct flow *f = container_of(by, struct flow, sender);
+
+	flow_lost(f, FLOW_UNSENT);
+	if (f->ops && f->ops->unsent)
+		f->ops->unsent(f, err);
+}
+
 static struct flow *begin(struct session *s, struct conn *c)
 {
 	struct flow *f = calloc(1, sizeof(*f));
@@ -166,6 +178,7 @@ static struct flow *begin(struct session *s, struct conn *c)
 	f->names = true;
 	f->passed_at = loop_now(s->engine->loop);
 	f->idle.fire = idle;
+	udp_sender_init(&f->sender, unsent);
 	datagrams_init(&f->queue);
 	list_init(&f->turn);
 	f->counted = true;
@@ -496,6 +509,13 @@ void flows_came(struct session *s, const struct wire_datagram *what)
 	if (addressed && what->at.port != NAMES_PORT)
 		f->names = false;
 	f->ops->came(f, &what->at, what->payload, what->payload_len);
+}
+
+void flow_put(struct flow *f, int fd, const struct sockaddr_storage *to,
+	      const struct iovec *parts, int n)
+{
+	udp_out_add(session_of(f)->engine->udp_out, &f->sender, fd, to, parts,
+		    n);
 }
 
 void flows_bad(struct session *s, uint16_t id)

@@ -3,6 +3,7 @@
  * Reads the pipes, in the order that reader says. A task after each batch of
  * events that named some: all that can be read is known then.
  */
+#include "../base/udp_out.h"
 #include "../conn/conn.h"
 #include "session_inside.h"
 
@@ -92,6 +93,7 @@ static void read_round(struct task *t)
 		got += read_pipe(s, (unsigned int)pipe, most);
 	reader_end(&s->in.reader);
 	delivery_flush(s);
+	udp_out_flush(s->engine->udp_out);
 	s->shared.scratch_used = 0;
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../base/log.h"
+#include "../base/udp_out.h"
 #include "../conn/conn.h"
 #include "orphan.h"
 #include "session_inside.h"
@@ -34,8 +35,9 @@ int engine_init(struct engine *engine, const struct settings *settings,
 	loop_task_init(&engine->kept_relief, keeping_relieve);
 	engine->loop = loop_new();
 	engine->scratch = malloc(SCRATCH);
+	engine->udp_out = udp_out_new(engine->loop);
 	refusals_init(&engine->refusals, engine->loop, log, refusal_kinds);
-	if (engine->loop && engine->scratch)
+	if (engine->loop && engine->scratch && engine->udp_out)
 		return 0;
 	engine_fini(engine);
 	return -1;
@@ -57,10 +59,9 @@ void engine_fini(struct engine *engine)
 {
 	orphans_free(engine);
 	refusals_fini(&engine->refusals);
+	udp_out_free(engine->udp_out);
 	loop_free(engine->loop);
 	free(engine->scratch);
-	engine->loop = NULL;
-	engine->scratch = NULL;
 }
 
 /* --- connections --- */

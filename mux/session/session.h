@@ -42,6 +42,7 @@ struct engine {
 	struct log *log;
 	struct stats *stats;	/* or NULL */
 	uint8_t *scratch;	/* what pipes read into */
+	struct udp_out *udp_out;	/* datagrams of flows, on their way to sockets */
 	struct list orphans;	/* connections that outlive their session */
 	size_t orphaned;	/* bytes that wait in their queues */
 	struct hoard hoard;	/* all that sessions hold for applications, */

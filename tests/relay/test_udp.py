@@ -199,6 +199,43 @@ def test_size(box: Namespace, tmp_path: Path) -> None:
     assert counted(rp_stats, "datagrams_large") == 4
 
 
+def test_a_burst_keeps_its_order(box: Namespace, tmp_path: Path) -> None:
+    """One pipe, since nothing puts datagrams of several pipes in order."""
+    burst = [b"%03d" % number + b"x" * (number % 3) * 500 for number in range(50)]
+    with (
+        answering(box) as server,
+        extended_pair(box, tmp_path, pipes=1),
+        associated(box) as client,
+    ):
+        assert client.ask(b"is there", "127.0.0.1", server.port) == b"is there"
+        for _ in range(20):
+            for payload in burst:
+                client.send(payload, "127.0.0.1", server.port)
+            assert [client.receive()[1] for _ in burst] == burst
+        assert server.heard == [b"is there", *burst * 20]
+
+
+def test_one_that_cannot_be_sent_takes_no_other_with_it(box: Namespace, tmp_path: Path) -> None:
+    """rp's socket refuses what goes to a network that is not there; the rest of the burst goes."""
+    stats = tmp_path / "rp.jsonl"
+    burst = [b"%03d" % number for number in range(40)]
+    with answering(box) as server:
+        with (
+            extended_pair(box, tmp_path, rp=records.soon(stats), pipes=1),
+            associated(box) as client,
+        ):
+            assert client.ask(b"is there", "127.0.0.1", server.port) == b"is there"
+            for number, payload in enumerate(burst):
+                if number % 10 == 5:
+                    client.send(b"nobody", "203.0.113.1", 9)
+                client.send(payload, "127.0.0.1", server.port)
+            assert [client.receive()[1] for _ in burst] == burst
+        assert server.heard == [b"is there", *burst]
+    assert counted(stats, "datagrams_unsent") == 4
+    assert counted(stats, "datagrams_received") == 1 + len(burst) + 4
+    assert counted(stats, "datagrams_sent") == 1 + len(burst)
+
+
 def test_flow_begins_again_in_the_next_session(box: Namespace, tmp_path: Path) -> None:
     with answering(box) as server, local_proxy(box, tmp_path, ready="SOCKS5 on") as lp:
         with remote_proxy(box, tmp_path, *LISTEN, name="first"):

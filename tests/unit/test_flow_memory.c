@@ -46,7 +46,7 @@ static void over(struct flow *f)
 	side->over++;
 }
 
-static const struct flow_ops lp_ops = { came, over };
+static const struct flow_ops lp_ops = { .came = came, .over = over };
 
 static void echo(struct flow *f, const struct destination *at,
 		 const uint8_t *payload, size_t len)
@@ -60,7 +60,7 @@ static void echo_over(struct flow *f)
 	(void)f;
 }
 
-static const struct flow_ops rp_ops = { echo, echo_over };
+static const struct flow_ops rp_ops = { .came = echo, .over = echo_over };
 
 static void rp_opens(struct pair *pair, struct conn *c)
 {

@@ -3,6 +3,7 @@
  * Flows of datagrams between two sessions whose pipes are joined back to back. What
  * has to do with time is tested with a clock that stands still.
  */
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "mux/base/sock.h"
 #include "mux/extension/datagrams.h"
 #include "mux/session/flow.h"
 #include "ext_pair.h"
@@ -31,6 +33,11 @@ struct side {
 static struct side lp[SIDES], rp[SIDES];
 static unsigned int rps;	/* flows that RP was asked for */
 static bool rp_echoes, rp_waits;
+static struct {
+	int fd;			/* -1: RP puts nothing */
+	struct sockaddr_storage to;
+	unsigned int unsent;
+} put;
 
 static void came(struct flow *f, const struct destination *at,
 		 const uint8_t *payload, size_t len)
@@ -41,6 +48,13 @@ static void came(struct flow *f, const struct destination *at,
 	side->at = *at;
 	side->len = len;
 	memcpy(side->last, payload, len);
+	if (put.fd >= 0) {
+		flow_put(f, put.fd, &put.to,
+			 &(struct iovec){ side->last, len }, 1);
+		flow_close(f);
+		side->flow = NULL;
+		return;
+	}
 	if (rp_echoes && side >= rp && side < rp + SIDES)
 		flow_send(f, at->kind ? at : NULL, payload, len);
 }
@@ -53,7 +67,16 @@ static void over(struct flow *f)
 	side->flow = NULL;
 }
 
-static const struct flow_ops ops = { came, over };
+static void unsent(struct flow *f, int err)
+{
+	(void)f;
+	(void)err;
+	put.unsent++;
+}
+
+static const struct flow_ops ops = {
+	.came = came, .over = over, .unsent = unsent,
+};
 
 static void rp_opens(struct pair *pair, struct conn *c)
 {
@@ -75,6 +98,8 @@ static void prepare(struct pair *pair)
 	rps = 0;
 	rp_echoes = true;
 	rp_waits = false;
+	put.fd = -1;
+	put.unsent = 0;
 	pair->open_flow = rp_opens;
 }
 
@@ -204,6 +229,37 @@ static void none_overtakes_its_open(void **state)
 		flow_close(rp[i].flow);
 	for (int i = 0; i < SIDES; i++)
 		expect(pair, &lp[i].over, 1);
+	pair_at_rest(pair);
+}
+
+/* What a flow put leaves before its end, which may come in the same round. */
+static void what_was_put_leaves_before_the_end(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = server(7);
+	struct pollfd p = { .events = POLLIN };
+	uint8_t heard[16];
+	socklen_t len;
+
+	assert_int_equal(addr_parse("127.0.0.1:0", NULL, 0, &put.to, &len), 0);
+	put.fd = sock_bound_udp(&put.to);
+	assert_int_equal(sock_address(put.fd, &put.to), 0);
+	p.fd = put.fd;
+	begin(pair, 0, &to);
+	flow_send(lp[0].flow, NULL, (const uint8_t *)"last", 4);
+	expect(pair, &lp[0].over, 1);
+	assert_int_equal(poll(&p, 1, 30000), 1);
+	assert_int_equal(recv(put.fd, heard, sizeof(heard), 0), 4);
+	assert_memory_equal(heard, "last", 4);
+	assert_int_equal(pair->rp->counts.datagrams.unsent, 0);
+
+	addr_set_port(&put.to, 0);	/* that is nowhere */
+	begin(pair, 1, &to);
+	flow_send(lp[1].flow, NULL, (const uint8_t *)"lost", 4);
+	expect(pair, &lp[1].over, 1);
+	assert_int_equal(pair->rp->counts.datagrams.unsent, 1);
+	assert_int_equal(put.unsent, 0);	/* it is over by then */
+	close(put.fd);
 	pair_at_rest(pair);
 }
 
@@ -490,6 +546,7 @@ int main(void)
 		FLOW_TEST(says_where_to_and_where_from),
 		FLOW_TEST(none_overtakes_its_open),
 		FLOW_TEST(is_refused_with_a_reason),
+		FLOW_TEST(what_was_put_leaves_before_the_end),
 		FLOW_TEST(session_takes_its_flows_along),
 		FLOW_TEST(large_one_is_dropped),
 		FLOW_TEST(queue_has_newest_alone),
