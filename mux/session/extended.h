@@ -217,8 +217,8 @@ void control_ask(struct session *s, const struct pipe *p);
 /* The same of all pipes that were not heard of lately. */
 void control_ask_quiet(struct session *s);
 void control_farewell(struct session *s);
-/* Writes @what to @p at once. */
-void control_say(struct session *s, struct pipe *p,
+/* Writes @what to @p at once. False: no memory. */
+bool control_say(struct session *s, struct pipe *p,
 		 const struct wire_ext *what);
 
 #endif
