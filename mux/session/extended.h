@@ -78,6 +78,7 @@ struct extended {
 
 	struct kept_item *again, **again_end;
 	size_t kept;		/* bytes of memory, those of again included */
+	struct task unkept;	/* once a run had no memory to be kept */
 	int64_t ack_takes;	/* from sending to ACK, lately */
 	struct timer suspects_timer;	/* runs while anything is kept */
 	int64_t probing_since;	/* LP: one pipe is dialled for all; 0: none */
