@@ -110,6 +110,7 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 		return run;
 	sent = malloc(sizeof(*sent));
 	if (!sent) {
+		run->kept = false;	/* it was, if it is sent again */
 		x->leg[p->index].kept.sent += messages;
 		loop_after(s->engine->loop, &x->unkept);
 		return run;
