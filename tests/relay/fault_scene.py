@@ -31,6 +31,7 @@ from tests.relay.ends import (
 )
 from tests.relay.faults import faulty
 from tests.relay.netns import Namespace, namespace
+from tests.relay.pipes import pipes_in
 from tests.relay.programs import Program
 from tests.relay.waiting import until
 
@@ -139,9 +140,10 @@ class Scene:
     # --- users ---
 
     def users(self) -> list[User]:
-        datagrams = [self.associates, self.forwarded_datagrams] if self.setup.extended else []
+        of_all = [self.echoed, self.by_name, self.refused, self.forwarded]
+        of_extended = [self.associates, self.forwarded_datagrams, self.outlives_pipes]
         return [
-            *(self.echoed, self.by_name, self.refused, self.forwarded, *datagrams),
+            *(of_all + of_extended if self.setup.extended else of_all),
             *(self.watches_rp, self.watches_lp),
         ]
 
@@ -151,6 +153,16 @@ class Scene:
         with sock, using():
             sock.sendall(BLOCK)
             assert read_exactly(sock, len(BLOCK)) == BLOCK, "other bytes came back"
+
+    def outlives_pipes(self) -> None:
+        """The network resets pipes, twice: whoever uses one does not see that."""
+        with greeting():
+            sock = socks(self.ns, "127.0.0.1", ECHO)
+        with sock, using(), pipes_in(self.ns) as pipes:
+            for _ in range(2):
+                sock.sendall(BLOCK)
+                pipes.kill_one()
+                assert read_exactly(sock, len(BLOCK)) == BLOCK, "other bytes came back"
 
     def by_name(self) -> None:
         with greeting():
