@@ -9,6 +9,7 @@ import re
 import select
 import signal
 import socket
+import struct
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +39,9 @@ from tests.relay.waiting import until
 NAMES = ("rp", "lp")
 ECHO, DATAGRAMS, NOBODY = 8000, 8001, 9
 FORWARDED, FORWARDED_DATAGRAMS = 7000, 7001
+# getaddrinfo() knows this name of 127.0.0.1 on any machine, and no other address of it.
+BY_NAME = b"\0\0\0\3\x05127.1" + struct.pack("!H", DATAGRAMS)
+DENIED = "192.0.2.1"
 METRICS = {"rp": 9600, "lp": 9601}
 READY = {"rp": r"^rp: listening on ", "lp": r"^lp: \d+ pipes? to \S+ (are|is) up"}
 BLOCK = payload.seeded(60_000, seed=15)
@@ -117,7 +121,7 @@ class Scene:
         return proxy.running()
 
     def _arguments(self, name: str) -> list[str]:
-        own = {"rp": self.setup.rp, "lp": self.setup.lp}[name]
+        own = {"rp": (*self.setup.rp, "--deny", DENIED), "lp": self.setup.lp}[name]
         if self.setup.keys:
             own = (*own, "--key-file", str(self.tmp / "keys"))
         if name == "lp":
@@ -140,7 +144,7 @@ class Scene:
     # --- users ---
 
     def users(self) -> list[User]:
-        of_all = [self.echoed, self.by_name, self.refused, self.forwarded]
+        of_all = [self.echoed, self.by_name, self.refused, self.denied, self.forwarded]
         of_extended = [self.associates, self.forwarded_datagrams, self.outlives_pipes]
         return [
             *(of_all + of_extended if self.setup.extended else of_all),
@@ -171,12 +175,20 @@ class Scene:
             answers(sock)
 
     def refused(self) -> None:
-        """Nobody listens there: who asks is told. The baseline grants first."""
+        """Nobody listens there."""
+        self._turned_away("127.0.0.1")
+
+    def denied(self) -> None:
+        """rp does not let anybody go there."""
+        self._turned_away(DENIED)
+
+    def _turned_away(self, host: str) -> None:
+        """Who asks is told. The baseline grants first."""
         with greeting():
             sock = socks_greet(self.ns)
         with sock:
             with greeting():
-                sock.sendall(socks_request("127.0.0.1", NOBODY))
+                sock.sendall(socks_request(host, NOBODY))
                 granted = socks_reply(sock) == 0
             assert not (granted and self.setup.extended), "a destination that refuses was granted"
             ending = read_to_end(sock, ANSWER_S)
@@ -192,8 +204,13 @@ class Scene:
         with ExitStack() as stack:
             with greeting():
                 client = stack.enter_context(associated(self.ns, LP))
-            said = header("127.0.0.1", DATAGRAMS) + b"datagram"
-            _asks(lambda: client.sock.sendto(said, client.lp), client.sock, client.control)
+            for head in (header("127.0.0.1", DATAGRAMS), BY_NAME):
+                said = head + b"datagram"
+                _asks(
+                    lambda said=said: client.sock.sendto(said, client.lp),
+                    client.sock,
+                    client.control,
+                )
 
     def forwarded_datagrams(self) -> None:
         with self.ns.open_socket(kind=socket.SOCK_DGRAM) as sock, using():
