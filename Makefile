@@ -43,6 +43,7 @@ OUT	:= $(BUILD)$(if $(SAN),/asan)
 ASAN	:= $(BUILD)/asan
 STATIC	:= $(BUILD)/static
 UNIT	:= $(BUILD)/unit
+FAULTS	:= $(BUILD)/faults
 FUZZ	:= $(BUILD)/fuzz
 VENV_PYTHON := $(abspath $(VENV))/bin/python
 # For what needs nothing but the standard library: without set-up too.
@@ -84,7 +85,7 @@ static: $(STATIC)/include ## rp and lp for small machines in build/static: one s
 
 .PHONY: test-programs
 test-programs: $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem $(BUILD)/tm3lab \
-	$(ASAN)/rp $(ASAN)/lp $(ASAN)/linkem \
+	$(ASAN)/rp $(ASAN)/lp $(ASAN)/linkem $(FAULTS)/rp $(FAULTS)/lp \
 	$(UNIT_BIN) $(FUZZ_BIN) $(BUILD)/tm3bpf
 
 .PHONY: test
@@ -254,7 +255,7 @@ bench-dissector: ## time the dissector on 200 MB, beside tshark without it (ARGS
 
 .PHONY: clean
 clean: ## remove what was built (the virtual environment stays)
-	rm -rf $(BUILD)/obj $(STATIC) $(BUILD)/sweep $(BUILD)/sweep.obj $(ASAN) $(UNIT) $(FUZZ) $(BUILD)/ruff \
+	rm -rf $(BUILD)/obj $(STATIC) $(BUILD)/sweep $(BUILD)/sweep.obj $(ASAN) $(UNIT) $(FUZZ) $(FAULTS) $(BUILD)/ruff \
 		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/vectors \
 		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem \
 		$(BUILD)/tm3lab $(BUILD)/kmod $(BUILD)/tm3.ko \
@@ -338,6 +339,22 @@ $(filter $(UNIT)/test_sctp%,$(UNIT_BIN)): $(UNIT)/obj/sctp_kernel.o
 $(filter $(UNIT)/test_linkem_%,$(UNIT_BIN)): \
 	$(filter-out %/main.o,$(LINKEM_SRC:%.c=$(ASAN)/obj/%.o)) \
 	$(UNIT)/obj/linkem_bed.o
+
+# rp and lp whose calls of these can be made to fail, for tests/relay/test_faults.py.
+FAULTY := malloc calloc realloc strdup open_memstream socket accept4 eventfd signalfd fopen open \
+	epoll_create1 epoll_ctl epoll_wait pthread_create
+comma := ,
+
+$(FAULTS)/inject.o: tests/faults/inject.c Makefile
+	@mkdir -p $(@D)
+	$(Q)echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(TM3_CFLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<
+
+$(FAULTS)/rp: $(RP_SRC:%.c=$(ASAN)/obj/%.o)
+$(FAULTS)/lp: $(LP_SRC:%.c=$(ASAN)/obj/%.o)
+$(FAULTS)/rp $(FAULTS)/lp: $(FAULTS)/inject.o $(TLS_SRC:%.c=$(ASAN)/obj/%.o) $(ASAN)/libmux.a
+	$(Q)echo "  LD    $@"
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS) $(FAULTY:%=-Wl$(comma)--wrap=%) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(TLS_LIBS) -pthread
 
 # Fuzz targets: libFuzzer programs, mux instrumented along with them.
 $(FUZZ)/obj/%.o: %.c Makefile

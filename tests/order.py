@@ -23,6 +23,7 @@ LONGEST = (
     "tests/experiments/test_runner_spread.py",
     "tests/unit/test_c_unit.py",
     "tests/relay/test_sessions.py",
+    "tests/relay/test_faults.py",
     "tests/experiments/test_runner_stopped.py",
     "tests/grade/test_grade.py",
     "tests/experiments/test_web_load.py",

@@ -209,8 +209,9 @@ static int open_all(struct program *p)
 	char said[ADDR_TEXT] = "";
 	int err = p->ops->prepare(p);
 
-	if (!err)
-		err = p->ops->open(p);
+	if (err)
+		goto fini_handed;	/* there is nothing to close yet */
+	err = p->ops->open(p);
 	while (err == -EADDRNOTAVAIL) {
 		p->ops->close(p);
 		handed_offer(&p->ports.handed);
@@ -222,6 +223,7 @@ static int open_all(struct program *p)
 	}
 	if (err)
 		p->ops->close(p);
+fini_handed:
 	handed_fini(&p->ports.handed);
 	return err;
 }

@@ -43,7 +43,7 @@ struct program_ops {
 	void (*start)(struct program *p);
 	/* End in order, and then the loop. */
 	void (*stop)(struct program *p);
-	/* After the loop, or when prepare() or open() failed. */
+	/* After the loop, or when open() failed. */
 	void (*close)(struct program *p);
 	/* The table that SIGUSR1 asks for. */
 	void (*print)(struct program *p, FILE *out);

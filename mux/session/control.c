@@ -74,14 +74,15 @@ static void send_run(struct session *s, struct pipe *p, struct run *run)
 	pipe_send(p, run);
 }
 
-void control_say(struct session *s, struct pipe *p, const struct wire_ext *what)
+bool control_say(struct session *s, struct pipe *p, const struct wire_ext *what)
 {
 	struct run *run = run_get(&s->shared.pool);
 
 	if (!run)
-		return;
+		return false;
 	add(run, what);
 	send_run(s, p, run);
+	return true;
 }
 
 /* --- what there is to say --- */

@@ -246,8 +246,8 @@ struct pipe *extended_enter(struct session *s, unsigned int index,
 	return p;
 }
 
-/* Nothing may overtake it: LP takes nothing before. */
-static void welcome(struct session *s, struct pipe *p,
+/* Nothing may overtake it: LP takes nothing before. False: no memory. */
+static bool welcome(struct session *s, struct pipe *p,
 		    enum wire_welcome_status status)
 {
 	struct wire_ext what = {
@@ -256,7 +256,7 @@ static void welcome(struct session *s, struct pipe *p,
 
 	what.welcome.status = (uint8_t)status;
 	p->in_order = true;
-	control_say(s, p, &what);
+	return control_say(s, p, &what);
 }
 
 /* --- pipes go --- */
@@ -387,9 +387,12 @@ bool greet_join(struct session *s, const struct wire_hello *hello,
 	if (s->pipes[hello->pipe])
 		let_go(s, s->pipes[hello->pipe]);
 	p = extended_enter(s, hello->pipe, hello->incarnation, conduit);
-	if (p)
-		welcome(s, p, WIRE_WELCOME_RESUMED);
-	return p != NULL;
+	if (!p)
+		return false;
+	if (welcome(s, p, WIRE_WELCOME_RESUMED))
+		return true;
+	let_go(s, p);
+	return false;
 }
 
 /* --- sessions begin and end --- */
@@ -503,9 +506,8 @@ struct session *greet_new(struct engine *engine,
 		goto free_session;
 	}
 	p = extended_enter(s, hello->pipe, hello->incarnation, conduit);
-	if (!p)
+	if (!p || !welcome(s, p, WIRE_WELCOME_NEW))
 		goto free_session;
-	welcome(s, p, WIRE_WELCOME_NEW);
 	session_start(s);
 	return s;
 

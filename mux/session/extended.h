@@ -78,6 +78,7 @@ struct extended {
 
 	struct kept_item *again, **again_end;
 	size_t kept;		/* bytes of memory, those of again included */
+	struct task unkept;	/* once a run had no memory to be kept */
 	int64_t ack_takes;	/* from sending to ACK, lately */
 	struct timer suspects_timer;	/* runs while anything is kept */
 	int64_t probing_since;	/* LP: one pipe is dialled for all; 0: none */
@@ -218,8 +219,8 @@ void control_ask(struct session *s, const struct pipe *p);
 /* The same of all pipes that were not heard of lately. */
 void control_ask_quiet(struct session *s);
 void control_farewell(struct session *s);
-/* Writes @what to @p at once. */
-void control_say(struct session *s, struct pipe *p,
+/* Writes @what to @p at once. False: no memory. */
+bool control_say(struct session *s, struct pipe *p,
 		 const struct wire_ext *what);
 
 #endif

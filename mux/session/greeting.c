@@ -37,7 +37,8 @@ struct session *greet_baseline(struct engine *engine,
 		session_start(s);
 		return s;
 	}
-	session_free(s);
+	if (s)
+		session_free(s);
 	return NULL;
 }
 

@@ -89,6 +89,17 @@ static struct run *fit(struct run *run)
 	return run->len < run->size / 2 ? run_trim(run) : run;
 }
 
+/*
+ * A run went out that could not be sent again. The other end is told: it would
+ * wait for new pipes otherwise. Not while that run is being sent, since this
+ * ends connections.
+ */
+static void end_unkept(struct task *t)
+{
+	extended_condemn(container_of(t, struct extended, unkept)->s,
+			 WIRE_GOODBYE_LIMIT, "no memory to keep what is sent");
+}
+
 struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 {
 	struct extended *x = s->ext;
@@ -99,7 +110,9 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 		return run;
 	sent = malloc(sizeof(*sent));
 	if (!sent) {
-		session_fail(s, "no memory to keep what is sent");
+		run->kept = false;	/* it was, if it is sent again */
+		x->leg[p->index].kept.sent += messages;
+		loop_after(s->engine->loop, &x->unkept);
 		return run;
 	}
 	run = fit(run);
@@ -456,12 +469,14 @@ void keeping_acked(struct session *s, const struct wire_ack *ack)
 void keeping_init(struct extended *x)
 {
 	x->again_end = &x->again;
+	loop_task_init(&x->unkept, end_unkept);
 }
 
 void keeping_fini(struct extended *x)
 {
 	unsigned int i;
 
+	loop_task_stop(&x->unkept);
 	for (i = 0; i < PIPES_MAX; i++) {
 		if (x->leg[i].known)
 			put_all(x, kept_end(&x->leg[i].kept));

@@ -570,6 +570,14 @@ def test_keylog_is_said_and_for_its_owner_alone(box: Namespace, tmp_path: Path, 
     assert len([line for line in lines if line.startswith("CLIENT_TRAFFIC_SECRET_0 ")]) == 4
     assert all(re.fullmatch(r"[A-Z_0-9]+ [0-9a-f]{64} [0-9a-f]{64}", line) for line in lines)
     assert log.stat().st_mode & 0o777 == 0o600
+    nowhere = tmp_path / "missing" / "keys.log"
+    for name, own, rest in (("rp", keys.rp, ["4"]), ("lp", keys.lp, ["127.0.0.1", "4"])):
+        argv = [binary(name), *own, "--keylog", str(nowhere), *rest]
+        code, _, said = finish(argv, box, 20)
+        assert (code, said.splitlines()) == (
+            1,
+            [f"{name}: --keylog: cannot write {nowhere}: No such file or directory"],
+        )
     assert shutil.which("openssl")
 
 

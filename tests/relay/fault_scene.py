@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: MIT
+"""rp and lp in a namespace of their own, and the users that a fault may disturb.
+
+What a user does raises what its user sees. To be refused, or cut off with a reset, is Refused; to
+hang is a TimeoutError; all else that is not as it should be is a lie, and an AssertionError.
+"""
+
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.relay import payload
+from tests.relay.datagrams import LP, answering, associated, header
+from tests.relay.ends import (
+    answers,
+    echo,
+    read_exactly,
+    read_to_end,
+    serving,
+    socks,
+    socks_greet,
+    socks_reply,
+    socks_request,
+)
+from tests.relay.faults import faulty
+from tests.relay.netns import Namespace, namespace
+from tests.relay.pipes import pipes_in
+from tests.relay.programs import Program
+from tests.relay.waiting import until
+
+NAMES = ("rp", "lp")
+ECHO, DATAGRAMS, NOBODY = 8000, 8001, 9
+FORWARDED, FORWARDED_DATAGRAMS = 7000, 7001
+# getaddrinfo() knows this name of 127.0.0.1 on any machine, and no other address of it.
+BY_NAME = b"\0\0\0\3\x05127.1" + struct.pack("!H", DATAGRAMS)
+DENIED = "192.0.2.1"
+METRICS = {"rp": 9600, "lp": 9601}
+READY = {"rp": r"^rp: listening on ", "lp": r"^lp: \d+ pipes? to \S+ (are|is) up"}
+BLOCK = payload.seeded(60_000, seed=15)
+GREETING_ENDED = re.compile(r"^(lp answered|the connection ended after)")
+ANSWER_S = 10
+QUIET_S = 1.0
+SPINS_S = 0.5
+
+User = Callable[[], None]
+
+
+class Refused(Exception):
+    """A user got nothing, and was told."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How both are started."""
+
+    rp: tuple[str, ...]
+    lp: tuple[str, ...]
+    keys: bool = False
+    extended: bool = True
+
+
+DATAGRAMS_TOO = ("--forward", f"udp:{FORWARDED_DATAGRAMS}:127.0.0.1:{DATAGRAMS}")
+LATE = ("--socks-reply", "late")
+EXTENSION = Setup(("--listen", "127.0.0.1"), (*LATE, *DATAGRAMS_TOO))
+KEYS = Setup((), (*LATE, *DATAGRAMS_TOO), keys=True)
+BASELINE = Setup((), ("--extend", "never"), extended=False)
+
+
+@contextmanager
+def greeting() -> Iterator[None]:
+    """Until a connection is granted, its end is an answer; afterwards only a reset is."""
+    try:
+        yield
+    except TimeoutError:
+        raise
+    except OSError as error:
+        raise Refused(str(error)) from None
+    except AssertionError as error:
+        if GREETING_ENDED.match(str(error)):
+            raise Refused(str(error)) from None
+        raise
+
+
+@contextmanager
+def using() -> Iterator[None]:
+    try:
+        yield
+    except ConnectionError as error:
+        raise Refused(str(error)) from None
+
+
+def busy_s(program: Program) -> float:
+    """How long its threads have run, or waited for a core: a loop that never sleeps does always.
+
+    Processor time alone would be little on a busy machine, whoever spins.
+    """
+    tasks = Path(f"/proc/{program.pid}/task").glob("*/schedstat")
+    return sum(int(ns) for task in tasks for ns in task.read_text().split()[:2]) / 1e9
+
+
+@dataclass
+class Scene:
+    ns: Namespace
+    tmp: Path
+    setup: Setup
+    proxies: dict[str, Program] = field(default_factory=dict)
+
+    def start(self, name: str, fault: str | None = None) -> bool:
+        """Whether it is up; else it has ended."""
+        env = {"FAULT_REPORT": str(self.report(name))}
+        if fault:
+            env["FAULT"] = fault
+        argv = [faulty(name), *self._arguments(name)]
+        proxy = Program(self.ns, argv, self.tmp / f"{name}.log", env=env)
+        self.proxies[name] = proxy
+        until(
+            f"{name} to be up or to end",
+            lambda: proxy.lines(READY[name]) or not proxy.running(),
+            20,
+        )
+        return proxy.running()
+
+    def _arguments(self, name: str) -> list[str]:
+        own = {"rp": (*self.setup.rp, "--deny", DENIED), "lp": self.setup.lp}[name]
+        if self.setup.keys:
+            own = (*own, "--key-file", str(self.tmp / "keys"))
+        if name == "lp":
+            own = (*own, "--forward", f"{FORWARDED}:127.0.0.1:{ECHO}")
+        return [
+            *("--stats", str(self.tmp / f"{name}.jsonl"), "--stats-interval", "0.1"),
+            *("--metrics", str(METRICS[name]), "--verbose", *own),
+            *{"rp": ["2"], "lp": ["127.0.0.1", "2"]}[name],
+        ]
+
+    def report(self, name: str) -> Path:
+        return self.tmp / f"{name}.report"
+
+    def logs(self) -> str:
+        return "".join(f"--- {name} ---\n{it.log[-4000:]}" for name, it in self.proxies.items())
+
+    def held(self) -> dict[str, int]:
+        return {name: it.fd_count() for name, it in self.proxies.items()}
+
+    # --- users ---
+
+    def users(self) -> list[User]:
+        of_all = [self.echoed, self.by_name, self.refused, self.denied, self.forwarded]
+        of_extended = [self.associates, self.forwarded_datagrams, self.outlives_pipes]
+        return [
+            *(of_all + of_extended if self.setup.extended else of_all),
+            *(self.watches_rp, self.watches_lp),
+        ]
+
+    def echoed(self) -> None:
+        with greeting():
+            sock = socks(self.ns, "127.0.0.1", ECHO)
+        with sock, using():
+            sock.sendall(BLOCK)
+            assert read_exactly(sock, len(BLOCK)) == BLOCK, "other bytes came back"
+
+    def outlives_pipes(self) -> None:
+        """The network resets pipes, twice: whoever uses one does not see that."""
+        with greeting():
+            sock = socks(self.ns, "127.0.0.1", ECHO)
+        with sock, using(), pipes_in(self.ns) as pipes:
+            for _ in range(2):
+                sock.sendall(BLOCK)
+                pipes.kill_one()
+                assert read_exactly(sock, len(BLOCK)) == BLOCK, "other bytes came back"
+
+    def by_name(self) -> None:
+        with greeting():
+            sock = socks(self.ns, "localhost", ECHO)
+        with sock, using():
+            answers(sock)
+
+    def refused(self) -> None:
+        """Nobody listens there."""
+        self._turned_away("127.0.0.1")
+
+    def denied(self) -> None:
+        """rp does not let anybody go there."""
+        self._turned_away(DENIED)
+
+    def _turned_away(self, host: str) -> None:
+        """Who asks is told. The baseline grants first."""
+        with greeting():
+            sock = socks_greet(self.ns)
+        with sock:
+            with greeting():
+                sock.sendall(socks_request(host, NOBODY))
+                granted = socks_reply(sock) == 0
+            assert not (granted and self.setup.extended), "a destination that refuses was granted"
+            ending = read_to_end(sock, ANSWER_S)
+            assert ending.how in ("eof", "reset") and not ending.size, ending
+
+    def forwarded(self) -> None:
+        with greeting():
+            sock = self.ns.connect(("127.0.0.1", FORWARDED))
+        with sock, using():
+            answers(sock)
+
+    def associates(self) -> None:
+        with ExitStack() as stack:
+            with greeting():
+                client = stack.enter_context(associated(self.ns, LP))
+            for head in (header("127.0.0.1", DATAGRAMS), BY_NAME):
+                said = head + b"datagram"
+                _asks(
+                    lambda said=said: client.sock.sendto(said, client.lp),
+                    client.sock,
+                    client.control,
+                )
+
+    def forwarded_datagrams(self) -> None:
+        with self.ns.open_socket(kind=socket.SOCK_DGRAM) as sock, using():
+            sock.connect(("127.0.0.1", FORWARDED_DATAGRAMS))
+            _asks(lambda: sock.send(b"datagram"), sock)
+
+    def watches_rp(self) -> None:
+        self._watches("rp")
+
+    def watches_lp(self) -> None:
+        self._watches("lp")
+
+    def _watches(self, name: str) -> None:
+        with greeting():
+            sock = self.ns.connect(("127.0.0.1", METRICS[name]))
+        with sock:
+            with greeting():
+                sock.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+                head = read_exactly(sock, 12)
+            if not head.endswith(b"200"):
+                raise Refused(repr(head))
+            rest = read_to_end(sock, ANSWER_S)
+            assert rest.how == "eof" and rest.size > 1000, rest
+
+    # --- what an operator does, and what must hold ---
+
+    def asked_to_report(self) -> None:
+        """A table and the files anew: either may fail, and both go on."""
+        for proxy in self.proxies.values():
+            proxy.send_signal(signal.SIGUSR1)
+            proxy.send_signal(signal.SIGHUP)
+            proxy.expect("SIGHUP: ")
+
+    def is_quiet(self) -> None:
+        """Nobody asks anything of either, and soon both sleep for most of a second."""
+
+        def busy() -> dict[str, float]:
+            before = {name: busy_s(it) for name, it in self.proxies.items()}
+            time.sleep(QUIET_S)
+            return {name: busy_s(it) - before[name] for name, it in self.proxies.items()}
+
+        until("both to have nothing to do", lambda: max(busy().values()) < SPINS_S)
+
+    def end(self) -> None:
+        for name, proxy in reversed(self.proxies.items()):
+            assert proxy.running(), f"{name} ended with {proxy.process.returncode}"
+            code = proxy.stop()
+            proxy.assert_sane()
+            assert code == 0, f"{name} ended with {code}"
+
+
+def _asks(ask: User, sock: socket.socket, control: socket.socket | None = None) -> None:
+    """A datagram may be lost; while nobody says that this is over, a later one gets there."""
+    until_s = time.monotonic() + ANSWER_S
+    while time.monotonic() < until_s:
+        ask()
+        ready = select.select([it for it in (sock, control) if it], [], [], 0.3)[0]
+        if sock in ready:
+            assert sock.recv(100).endswith(b"datagram")
+            return
+        if control in ready:
+            raise Refused("the association ended")
+    raise TimeoutError("no datagram came back")
+
+
+@contextmanager
+def scene(tmp: Path, setup: Setup) -> Iterator[Scene]:
+    """Servers that wait for rp, and no proxy yet; what is started ends with the block."""
+    tmp.mkdir()
+    if setup.keys:
+        made = subprocess.run([faulty("lp"), "--make-key", "it"], capture_output=True, check=True)
+        (tmp / "keys").touch(0o600)
+        (tmp / "keys").write_bytes(made.stdout)
+    with (
+        namespace("faults") as ns,
+        serving(ns, echo, ("127.0.0.1", ECHO)),
+        answering(ns, address=("127.0.0.1", DATAGRAMS)),
+    ):
+        it = Scene(ns, tmp, setup)
+        try:
+            yield it
+        finally:
+            for proxy in it.proxies.values():
+                if proxy.running():
+                    proxy.kill()
