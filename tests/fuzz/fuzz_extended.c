@@ -119,7 +119,7 @@ static void flow_over(struct flow *f)
 	*place = NULL;
 }
 
-static const struct flow_ops flow_ops = { flow_came, flow_over };
+static const struct flow_ops flow_ops = { .came = flow_came, .over = flow_over };
 
 static void on_open_flow(struct session *s, struct conn *c)
 {

@@ -14,9 +14,9 @@
 #include "ext_pair.h"
 #include "loopback.h"
 #include "mux/options/key_file.h"
-#include "mux/pipe/conduit.h"
 #include "mux/session/session_inside.h"
 #include "tls/tls.h"
+#include "tls/tls_inside.h"
 
 static struct key house[] = {
 	{ .name = "laptop", .len = 32, .secret = { 1, 2, 3 } },
