@@ -446,7 +446,8 @@ def test_sessions_of_one_address_leave_descriptors_for_others(
         idle = rp.fd_count()
         for _ in range(3):
             stack.enter_context(hoarded(box, "127.0.0.5", server.port, 60).sock)
-        rp.expect("others were refused: no descriptor")
+        # One line in ten seconds, so that of the first who met it: refused, or made room for.
+        rp.expect("others were refused: no descriptor|has most of the descriptors")
         equals("descriptors", lambda: rp.fd_count() - idle, 3 + 66)
         with local_proxy(box, tmp_path, pipes=1, asan=False):
             assert all(served(box, server.port) for _ in range(10))
