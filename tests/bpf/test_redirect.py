@@ -62,10 +62,10 @@ def test_many_at_once_arrive_where_they_wanted(way: Road) -> None:
     with way.proxies():
         asked = "\n".join(f"{host} {port}" for host, port in wanted)
         told = way.client("many", stdin=asked)
-    assert sorted(tuple(it["asked"]) for it in told) == sorted(wanted)
-    for it in told:
-        assert it.get("server", "").startswith(said_of(it["asked"]) + " "), it
-        assert it["peer"] == it["asked"]
+        assert sorted(tuple(it["asked"]) for it in told) == sorted(wanted)
+        for it in told:
+            assert it.get("server", "").startswith(said_of(it["asked"]) + " "), it
+            assert it["peer"] == it["asked"]
 
 
 def test_a_source_port_that_is_used_again(way: Road) -> None:

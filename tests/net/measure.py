@@ -22,6 +22,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from base.pressure import pressure_us
 from base.shell import enter
 from topologies.lab import Lab
@@ -296,8 +298,13 @@ def shown_to_hold(lab: Lab, what: str, attempt: Callable[[], T]) -> T:
 
 
 def again_if_late(late: Callable[[], list[str]], what: str, attempt: Callable[[], T]) -> T:
-    """The same, for who knows by `late` whether it was."""
-    history = []
+    """The same, for who knows by `late` whether it was.
+
+    An emulated processor beside which its host does other work may be late each time. Then nothing
+    was measured, and the test is skipped with what was seen.
+    """
+    history: list[str] = []
+    causes: list[str] = []
     for _ in range(ATTEMPTS):
         before, start = pressure_us(), time.monotonic()
         try:
@@ -312,7 +319,10 @@ def again_if_late(late: Callable[[], list[str]], what: str, attempt: Callable[[]
             history.append(f"{wrong} ({'; '.join(causes) or 'nothing was late'})")
             if not causes:
                 break
-    raise Wrong(f"{what}: " + " | ".join(history))
+    found = f"{what}: " + " | ".join(history)
+    if EMULATED and causes:
+        pytest.skip(f"this emulated processor was late in each of {ATTEMPTS} attempts: {found}")
+    raise Wrong(found)
 
 
 def near(what: str, value: float, wanted: float, *, part: float = 0.0, plus: float = 0.0) -> None:
