@@ -25,6 +25,9 @@
 /* Without a limit, one in so many bytes reports, at least. */
 #define FREE_SPACING 6000.0
 
+/* Where a round trip is shorter, the start asks no sooner than that. */
+#define FREE_PAUSE (NS_PER_MS / 2)
+
 /* An empty path is asked for its round trip this often. */
 #define EMPTY_SPACING (10 * NS_PER_MS)
 
@@ -138,6 +141,16 @@ static void mind_rest(struct aggregate *a, size_t held, int64_t now)
 	aggregate_unlimited(a, now);
 }
 
+/*
+ * Within one host, or next to it, no queue is long enough to end the start, and half of
+ * what a bulk's runs take would be to hear of each.
+ */
+static bool has_just_asked(const struct aggregate *a, int64_t now)
+{
+	return a->state == AGGREGATE_FREE && trip(a) < FREE_PAUSE &&
+	       now - a->asked_at < FREE_PAUSE;
+}
+
 bool aggregate_asks(struct aggregate *a, uint64_t written, size_t held,
 		    int64_t now)
 {
@@ -153,6 +166,8 @@ bool aggregate_asks(struct aggregate *a, uint64_t written, size_t held,
 		mind_rest(a, held, now);
 	if ((double)(written - a->asked) < spacing &&
 	    (held || now - a->asked_at < EMPTY_SPACING))
+		return false;
+	if (has_just_asked(a, now))
 		return false;
 	a->asked = written;
 	a->asked_at = now;
