@@ -144,7 +144,9 @@ def measure(options: argparse.Namespace, command: str) -> int:
     }
     print(f"{len(steps)} measurements, seed {seed}, on cores {cores[0]} and {cores[1]}", flush=True)
     begin = time.monotonic()
-    place = Place(namespace.RUN / "bench", found.paths, cores, namespace.descriptors())
+    descriptors = namespace.descriptors()
+    datagrams = "udp" in options.only
+    place = Place(namespace.RUN / "bench", found.paths, cores, descriptors, datagrams)
     bench = Bench((options.build / "bench-load").resolve(), place, size_of(options))
     result["figures"] = carry_out(bench, steps, options.patience)
     result["seconds"] = round(time.monotonic() - begin, 1)

@@ -36,6 +36,7 @@ class Place:
     tools: dict[str, str]  # name -> path of what is installed
     cores: tuple[int, int]
     descriptors: int
+    datagrams: bool = False  # are to be relayed, too: older builds of ours cannot
 
     def room(self, fds_per_connection: int) -> int:
         """Connections that a process can hold."""
@@ -74,7 +75,8 @@ def tm3(
         rp = (place.tools[tools[0]], *options, "--listen", at, str(PIPES))
         forward = f"127.0.0.1:{ENTRY_PORT}:127.0.0.1:{SERVER_PORT}"
         off = ("--socks", "off", "--redirect", "off")
-        words = (*options, *lp, *off, "--forward", forward)
+        udp = UDP_FORWARD if place.datagrams else ()
+        words = (*options, *lp, *off, "--forward", forward, *udp)
         return [
             Program("rp", rp, place.cores[1], port=MIDDLE_PORT),
             Program(
@@ -229,9 +231,9 @@ RIVALS = (
         BEFORE,
         f"rp + lp of another build, {PIPES} pipes",
         ("rp-before", "lp-before"),
-        tm3((), lp=UDP_FORWARD, tools=("rp-before", "lp-before")),
+        tm3((), tools=("rp-before", "lp-before")),
         measures=MEASURES,
     ),
-    Rival(OURS, f"rp + lp, {PIPES} pipes", ("rp", "lp"), tm3((), lp=UDP_FORWARD), MEASURES),
+    Rival(OURS, f"rp + lp, {PIPES} pipes", ("rp", "lp"), tm3(()), MEASURES),
 )
 BY_NAME = {rival.name: rival for rival in RIVALS}
