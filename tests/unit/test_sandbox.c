@@ -26,7 +26,7 @@
 
 #include "mux/program/sandbox.h"
 
-enum { RIGHT = 0, WRONG = 3, NO_FILTER = 4 };
+enum { RIGHT = 0, WRONG = 3, NO_FILTER, NO_I386 };
 
 #define NO (-1L)
 
@@ -231,6 +231,49 @@ static void threads_start_and_are_in_it(void **state)
 	assert_int_equal(in_child(start_thread, NULL), RIGHT);
 }
 
+#ifdef __x86_64__
+
+enum { GETPID_OF_I386 = 20 };
+
+static long getpid_of_i386(void)
+{
+	long answer;
+
+	__asm__ volatile("int $0x80" : "=a" (answer) : "a" (GETPID_OF_I386) :
+			 "r8", "r9", "r10", "r11", "memory");
+	return answer;
+}
+
+static void not_there(int sig)
+{
+	(void)sig;
+	_exit(NO_I386);
+}
+
+static int call_as_i386(void *arg)
+{
+	(void)arg;
+	signal(SIGSEGV, not_there);
+	if (getpid_of_i386() != getpid() || sandbox_enter())
+		return WRONG;
+	return getpid_of_i386() == -EPERM && getpid() > 0 ? RIGHT : WRONG;
+}
+
+/* Its calls have other numbers: 11 is execve() there. */
+static void calls_of_i386_are_forbidden(void **state)
+{
+	int seen = in_child(call_as_i386, NULL);
+
+	(void)state;
+	if (seen == NO_I386) {
+		print_message("this kernel has no calls of i386\n");
+		skip();
+	}
+	assert_int_equal(seen, RIGHT);
+}
+
+#endif
+
 static int look_up(void *arg)
 {
 	struct addrinfo *found;
@@ -282,6 +325,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_forbidden_and_what_is_not),
 		cmocka_unit_test(threads_start_and_are_in_it),
+#ifdef __x86_64__
+		cmocka_unit_test(calls_of_i386_are_forbidden),
+#endif
 		cmocka_unit_test(names_are_looked_up),
 		cmocka_unit_test(a_system_without_filters_says_so),
 	};
