@@ -86,7 +86,7 @@ static: $(STATIC)/include ## rp and lp for small machines in build/static: one s
 .PHONY: test-programs
 test-programs: $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem $(BUILD)/tm3lab \
 	$(ASAN)/rp $(ASAN)/lp $(ASAN)/linkem $(FAULTS)/rp $(FAULTS)/lp \
-	$(UNIT_BIN) $(FUZZ_BIN) $(BUILD)/tm3bpf
+	$(UNIT_BIN) $(FUZZ_BIN) $(BUILD)/tm3bpf $(BUILD)/intruder.so
 
 .PHONY: test
 test: ## setup, build, then every test that this machine can run
@@ -259,7 +259,7 @@ clean: ## remove what was built (the virtual environment stays)
 		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/vectors \
 		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem \
 		$(BUILD)/tm3lab $(BUILD)/kmod $(BUILD)/tm3.ko \
-		$(BUILD)/bpf $(BUILD)/tm3bpf $(BUILD)/install $(BUILD)/deb
+		$(BUILD)/bpf $(BUILD)/tm3bpf $(BUILD)/install $(BUILD)/deb $(BUILD)/intruder.so
 
 .PHONY: help
 help: ## list these targets
@@ -355,6 +355,12 @@ $(FAULTS)/lp: $(LP_SRC:%.c=$(ASAN)/obj/%.o)
 $(FAULTS)/rp $(FAULTS)/lp: $(FAULTS)/inject.o $(TLS_SRC:%.c=$(ASAN)/obj/%.o) $(ASAN)/libmux.a
 	$(Q)echo "  LD    $@"
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS) $(FAULTY:%=-Wl$(comma)--wrap=%) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(TLS_LIBS) -pthread
+
+# Code of others within rp and lp, for tests/relay/test_sandbox.py.
+$(BUILD)/intruder.so: tests/relay/intruder.c Makefile
+	@mkdir -p $(@D)
+	$(Q)echo "  CC    $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(TM3_CFLAGS) $(LDFLAGS) -fPIC -shared -o $@ $< -ldl
 
 # Fuzz targets: libFuzzer programs, mux instrumented along with them.
 $(FUZZ)/obj/%.o: %.c Makefile

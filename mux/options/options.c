@@ -11,12 +11,12 @@
 #include "../base/memory.h"
 #include "../base/refuse.h"
 #include "../base/sock.h"
-#include "../base/user.h"
 #include "../path/aggregate.h"
 #include "../path/losses.h"
 #include "../pipe/transport.h"
 #include "../sched/sched.h"
 #include "../wire/wire.h"
+#include "privileges.h"
 #include "values.h"
 
 enum {
@@ -81,6 +81,9 @@ const struct option_spec engine_options[] = {
 	{ "user", "NAME",
 	  "become this user, for good, as soon as the ports are taken and the "
 	  "statistics opened (default: stay who started it)" },
+	{ "seccomp", "on|off",
+	  "ask the kernel to refuse what a proxy never needs from then on, such as "
+	  "to run programs or to mount (default on)" },
 	{ "key-file", "FILE",
 	  "keys, one a line: a name, and the key in base64. Pipes of the "
 	  "extension are encrypted, and who has not got the key is sent away" },
@@ -121,6 +124,7 @@ void settings_init(struct settings *s)
 		.keep = KEEP_MAX,
 		.resume_s = RESUME_SECONDS,
 		.udp = true,
+		.seccomp = true,
 		.max_held = HELD_MAX,
 		.stats_interval = 1.0,
 		.verbosity = LOG_INFO,
@@ -452,26 +456,6 @@ static int set_metrics(struct settings *s, const char *value, char *why,
 	return 0;
 }
 
-static int set_user(struct settings *s, const char *value, char *why,
-		    size_t why_len)
-{
-	struct user user;
-	int err = strlen(value) < sizeof(s->user) ? user_find(&user, value) :
-		  -ENOENT;
-
-	if (err == -ENOENT)
-		return refuse(why, why_len, "--user: there is no user '%s'",
-			      value);
-	if (err)
-		return refuse(why, why_len, "--user: '%s': %s", value,
-			      strerror(-err));
-	if (!user.uid)
-		return refuse(why, why_len,
-			      "--user: '%s' is allowed everything", value);
-	strcpy(s->user, value);
-	return 0;
-}
-
 static int set_verbose(struct settings *s, const char *value, char *why,
 		       size_t why_len)
 {
@@ -507,7 +491,8 @@ static const struct setting setters[] = {
 	{ "stats", set_stats },
 	{ "stats-interval", set_stats_interval },
 	{ "metrics", set_metrics },
-	{ "user", set_user },
+	{ "user", privileges_set_user },
+	{ "seccomp", privileges_set_seccomp },
 	{ "key-file", set_key_file },
 	{ "keylog", set_keylog },
 	{ "verbose", set_verbose },

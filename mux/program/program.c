@@ -9,6 +9,7 @@
 #include "../base/sock.h"
 #include "../base/user.h"
 #include "../session/stats.h"
+#include "sandbox.h"
 
 enum {
 	PRINT_MS = 2000,	/* a table's reader has so much time in all */
@@ -178,6 +179,19 @@ static int become(struct program *p)
 	return 0;
 }
 
+/* Before a stranger's first byte, and before there is another thread. */
+static void confine(struct program *p)
+{
+	int err;
+
+	if (!p->engine.settings->seccomp)
+		return;
+	err = sandbox_enter();
+	if (err)
+		log_warn(&p->log, "--seccomp: no filter is in force: %s",
+			 strerror(-err));
+}
+
 /* --- an address that comes later --- */
 
 static void look_again(struct timer *t)
@@ -249,6 +263,7 @@ static int serve(struct program *p, unsigned int pipes)
 	if (!err)
 		err = become(p);
 	if (!err) {
+		confine(p);
 		p->ops->start(p);
 		if (p->metrics.listener)
 			log_info(&p->log, "metrics on %s",

@@ -57,6 +57,7 @@ struct settings {
 	char metrics[METRICS_MAX];	/* where they are served, "" nowhere */
 	int verbosity;		/* enum log_level */
 	char user[USER_NAME_MAX];	/* to become, "" as it was started */
+	bool seccomp;		/* calls that are never needed are given up */
 	char key_file[PATH_MAX];	/* "": pipes are not encrypted */
 	char keylog[PATH_MAX];	/* "" for none */
 };

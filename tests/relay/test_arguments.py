@@ -153,7 +153,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
                "--cc", "--seed", "--stats", "--stats-interval", "--verbose", "--quiet", "--help",
                "--version", "--max-conns", "--pipe", "--sctp-loss", "--aggregate",
                "--lambda", "--memory", "--window-memory", "--keep", "--user", "--config",
-               "--check"}  # fmt: skip
+               "--check", "--seccomp"}  # fmt: skip
     options |= (
         {
             "--listen",

@@ -52,6 +52,7 @@ static void what_holds_unless_told(void **state)
 {
 	(void)state;
 	assert_true(settings.late);
+	assert_true(settings.seccomp);
 	assert_string_equal(settings.pipe_policy->name, "soonest");
 	assert_int_equal(settings.aggregate, AGGREGATE_DELAY);
 	assert_true(settings.lambda == 2.0);
@@ -79,6 +80,7 @@ static void every_option_can_be_set(void **state)
 		{ "keep", "2M" }, { "stats", "file" },
 		{ "stats-interval", "0.5" }, { "metrics", "9600" },
 		{ "user", "nobody" },
+		{ "seccomp", "off" },
 		{ "key-file", "keys" }, { "keylog", "log" },
 		{ "verbose", NULL },
 		{ "quiet", NULL },
@@ -110,6 +112,7 @@ static void every_option_can_be_set(void **state)
 	assert_int_equal(settings.max_conns, 100);
 	assert_string_equal(settings.stats_path, "file");
 	assert_string_equal(settings.user, "nobody");
+	assert_false(settings.seccomp);
 	assert_string_equal(settings.key_file, "keys");
 	assert_string_equal(settings.keylog, "log");
 	assert_true(settings.stats_interval == 0.5);
@@ -121,6 +124,7 @@ static void every_option_can_be_set(void **state)
 static void wrong_values_are_refused(void **state)
 {
 	static const char *const bad[][2] = {
+		{ "seccomp", "maybe" }, { "seccomp", "" },
 		{ "binding", "" }, { "binding", "Late" }, { "app-buffer", "" },
 		{ "app-buffer", "-1" }, { "app-buffer", "64KB" },
 		{ "app-buffer", "1025M" }, { "app-buffer", "1e3" },
