@@ -50,6 +50,7 @@ SHARING = (
     "tests/install/test_deb.py",
     "tests/install/test_install.py",
     "tests/install/test_static.py",
+    "tests/kmod/test_build.py",
     "tests/vm/test_machine.py",
     "tests/vm/test_vmhost.py",
 )
