@@ -20,11 +20,14 @@ MEASURING = (
 # Their tests take longest, these first: who begins a long one last keeps the others waiting.
 LONGEST = (
     *MEASURING,
+    "tests/experiments/test_guest.py",
     "tests/experiments/test_runner_spread.py",
     "tests/unit/test_c_unit.py",
     "tests/relay/test_sessions.py",
     "tests/relay/test_faults.py",
     "tests/experiments/test_runner_stopped.py",
+    "tests/install/test_deb.py",
+    "tests/kmod/test_build.py",
     "tests/grade/test_grade.py",
     "tests/experiments/test_web_load.py",
     "tests/experiments/test_catalogue_traffic.py",
@@ -50,6 +53,7 @@ SHARING = (
     "tests/install/test_deb.py",
     "tests/install/test_install.py",
     "tests/install/test_static.py",
+    "tests/kmod/test_build.py",
     "tests/vm/test_machine.py",
     "tests/vm/test_vmhost.py",
 )

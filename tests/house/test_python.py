@@ -5,6 +5,8 @@ base <- vm <- topologies <- experiments          bench          install
 """
 
 import ast
+import os
+import subprocess
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -79,3 +81,18 @@ def test_readme_has_the_parameters_of_a_topology() -> None:
     parameters = pytest.importorskip("topologies.parameters")
     told = (ROOT / "topologies" / "README.md").read_text()
     assert f"\n\n{parameters.table()}\n\n" in told, "python -m topologies parameters has another"
+
+
+def test_bytecode_is_kept_under_make(tmp_path: Path) -> None:
+    """In the build directory, whatever make was started with."""
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("MAKE")}
+    done = subprocess.run(
+        ["make", "-s", "--eval", "what:; @env", f"BUILD={tmp_path}", "what"],
+        env={**environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    told = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    assert told["PYTHONPYCACHEPREFIX"] == f"{tmp_path}/pycache"
+    assert "PYTHONDONTWRITEBYTECODE" not in told

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -61,18 +62,35 @@ def finished(argv: list[str | Path]) -> str:
     return said
 
 
-@pytest.fixture(params=headers() or [None], ids=lambda path: path.name if path else "none")
+@pytest.fixture(
+    scope="module",
+    params=headers() or [None],
+    ids=lambda path: path.name if path else "none",
+)
 def kernel(request: pytest.FixtureRequest) -> Path:
     if request.param is None:
         pytest.skip("no kernel headers on this machine: apt-get install linux-headers-amd64")
     return request.param
 
 
+@dataclass(frozen=True)
+class Built:
+    module: Path
+    said: str
+
+
+@pytest.fixture(scope="module")
+def built(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """With all that the compiler can say and, if there is one here, sparse."""
+    out = tmp_path_factory.mktemp("built")
+    checked = ["C=2", "CF=-Wno-unknown-attribute"] if shutil.which("sparse") else []
+    return Built(out / "tm3.ko", build(out, kernel, "W=1", *checked))
+
+
 @pytest.mark.timeout(300)
-def test_builds_without_a_warning(kernel: Path, tmp_path: Path) -> None:
-    said = build(tmp_path, kernel, "W=1")
-    assert not COMPLAINT.search(said), said
-    assert (tmp_path / "tm3.ko").stat().st_size > 10_000
+def test_builds_without_a_warning(built: Built) -> None:
+    assert not COMPLAINT.search(built.said), built.said
+    assert built.module.stat().st_size > 10_000
 
 
 @pytest.mark.timeout(300)
@@ -113,20 +131,18 @@ def test_builds_without_a_warning_for_arm64(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_sparse_has_nothing_to_say(kernel: Path, tmp_path: Path) -> None:
+def test_sparse_has_nothing_to_say(built: Built) -> None:
     if not shutil.which("sparse"):
         pytest.skip("no sparse on this machine: apt-get install sparse")
-    said = build(tmp_path, kernel, "C=2", "CF=-Wno-unknown-attribute")
-    assert said.count("CHECK ") == len(list(KMOD.glob("*.c"))), said
-    assert not COMPLAINT.search(said), said
+    assert built.said.count("CHECK ") == len(list(KMOD.glob("*.c"))), built.said
+    assert not COMPLAINT.search(built.said), built.said
 
 
 @pytest.mark.timeout(300)
-def test_what_the_module_says_of_itself(kernel: Path, tmp_path: Path) -> None:
+def test_what_the_module_says_of_itself(built: Built) -> None:
     if not shutil.which("modinfo"):
         pytest.skip("no modinfo on this machine: apt-get install kmod")
-    build(tmp_path, kernel)
-    done = subprocess.run(["modinfo", tmp_path / "tm3.ko"], capture_output=True, text=True)
+    done = subprocess.run(["modinfo", built.module], capture_output=True, text=True)
     info = done.stdout
     assert re.search(r"^license:\s+GPL$", info, re.MULTILINE), info
     for name in ("remoteProxyIP", "fwdInterface", "portList", "localPort"):
