@@ -10,28 +10,27 @@ from topologies.parameter import Parameter, Params
 if TYPE_CHECKING:
     from experiments.live_run import LiveRun
 
-BULKS = ("none", "down", "up")
+LOADS = ("alone", *udp.BULKS)
 PIPES = {"pipes": 8, "direct": 0}
 WAYS = tuple(PIPES)
-TRANSFER = {"down": "a download", "up": "an upload"}
 MOST_ADDED_MS = 15.0
 MOST_LOST = 0.001  # more than the path loses: less than one packet of a run
 MOST_IDLE = 1.05  # of the direct query's time: closer is no effect that matters
 
 
-def cell(preset: str, way: str, bulk: str) -> Params:
-    return {"preset": preset, "way": way, "pipes": PIPES[way], "bulk": bulk}
+def cell(preset: str, way: str, load: str) -> Params:
+    return {"preset": preset, "way": way, "pipes": PIPES[way], "load": load}
 
 
 def claim(says: str, of: Params, over: Params, metric: str, **more: Any) -> Claim:
     return Claim("udp", OWN, says, of, over, metric=metric, **more)
 
 
-def claims_beside(bulk: str) -> tuple[Claim, ...]:
-    """On lte: what the issue of these datagrams asks for."""
-    pipes, direct = cell("lte", "pipes", bulk), cell("lte", "direct", bulk)
-    idle, path = cell("lte", "pipes", "none"), cell("lte", "direct", "none")
-    where = f"lte, beside {TRANSFER[bulk]}"
+def claims_beside(load: str) -> tuple[Claim, ...]:
+    """On lte, beside a download or an upload."""
+    pipes, direct = cell("lte", "pipes", load), cell("lte", "direct", load)
+    idle, path = cell("lte", "pipes", "alone"), cell("lte", "direct", "alone")
+    where = f"lte, beside {'a download' if load == 'download' else 'an upload'}"
     game, added = "game_p99_ms", "99th percentile of the round trip beyond that of idle pipes"
     return (
         claim(
@@ -56,7 +55,7 @@ class Udp(Experiment):
     title = "Datagrams beside a bulk transfer"
     question = "What do a game, a call and DNS see of a bulk transfer that shares the last mile?"
     parameters = (
-        Parameter("bulk", "down", "text", "the transfer beside the datagrams", BULKS),
+        Parameter("load", "download", "text", "what goes on beside the datagrams", LOADS),
         Parameter("seconds", 8.0, "number", "for which it is measured", low=0.5),
     )
     metrics = (
@@ -73,21 +72,29 @@ class Udp(Experiment):
         Metric("bulk_mbps", "goodput of the bulk", "Mbit/s", "more"),
     )
     shown = ("game_p50_ms", "game_p99_ms", "audio_late", "dns_p50_ms", "bulk_mbps")
-    grids = ({"preset": ("lte", "wifi", "dsl", "lossy"), "way": WAYS, "bulk": BULKS},)
+    grids = ({"preset": ("lte", "wifi", "dsl", "lossy"), "way": WAYS, "load": LOADS},)
     reps = 10
-    quick_grids = ({"preset": ("lte",), "way": WAYS, "bulk": BULKS},)
+    quick_grids = ({"preset": ("lte",), "way": WAYS, "load": LOADS},)
     quick_reps = 5
     in_all_quick = False  # what there is takes the time that it has
     run_seconds = 11.5
     claims = (
-        *claims_beside("down"),
-        *claims_beside("up"),
+        *claims_beside("download"),
+        *claims_beside("upload"),
         claim(
             "DNS, lte, idle: median, pipes instead of direct",
-            cell("lte", "pipes", "none"),
-            cell("lte", "direct", "none"),
+            cell("lte", "pipes", "alone"),
+            cell("lte", "direct", "alone"),
             "dns_p50_ms",
             than=MOST_IDLE,
+        ),
+        claim(
+            "audio, lossy, beside a download: loss beyond that of the path when it is idle",
+            cell("lossy", "pipes", "download"),
+            cell("lossy", "direct", "alone"),
+            "audio_loss",
+            compared="difference",
+            than=MOST_LOST,
         ),
     )
     figures = (
@@ -96,7 +103,7 @@ class Udp(Experiment):
             title="Round trip of a game's packets, 99th percentile",
             kind="against",
             y="game_p99_ms",
-            x="bulk",
+            x="load",
             hue="way",
             facet="preset",
             log=True,
@@ -106,7 +113,7 @@ class Udp(Experiment):
             title="Audio that was lost, or came more than 100 ms late",
             kind="against",
             y="audio_late",
-            x="bulk",
+            x="load",
             hue="way",
             facet="preset",
         ),
@@ -115,7 +122,7 @@ class Udp(Experiment):
             title="Time of a DNS query, median",
             kind="against",
             y="dns_p50_ms",
-            x="bulk",
+            x="load",
             hue="way",
             facet="preset",
             log=True,
@@ -142,4 +149,4 @@ class Udp(Experiment):
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:
         seconds = float(run.params["seconds"])  # type: ignore[arg-type]
-        return udp.beside_bulk(run, str(run.params["bulk"]), seconds)
+        return udp.beside_bulk(run, str(run.params["load"]), seconds)

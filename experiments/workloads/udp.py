@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from experiments.workloads import rates, traffic
-from experiments.workloads.actors import Bulk
+from experiments.workloads.actors import Bulk, Way
 from experiments.workloads.datagrams import FLOWS_PORT, NAMES_PORT
 from experiments.workloads.talk import Flow, Queries
 from topologies.addresses import SERVER
@@ -21,6 +21,7 @@ AUDIO = {"size": 160, "rate": 50.0}
 LATE_S = 0.1  # what a receiver of audio can wait for, beyond the packet that took least
 SETTLE_S = 3.0  # until the bulk has found its rate and filled whatever queues there are
 ALONE_S = 0.3
+BULKS: dict[str, Way] = {"download": "down", "upload": "up"}
 
 
 @contextmanager
@@ -30,10 +31,12 @@ def server(lab: Lab) -> Iterator[Program]:
         yield running
 
 
-def beside_bulk(run: "LiveRun", bulk: str, seconds: float) -> dict[str, Any]:
-    """`bulk`: none, down or up. It has a program of its own, whose reading delays no packet."""
+def beside_bulk(run: "LiveRun", load: str, seconds: float) -> dict[str, Any]:
+    """`load`: alone, or one of BULKS. The bulk has a program of its own: its bytes, as they are
+    compared, delay no packet of the others."""
     run.kept("datagrams", lambda: server(run.lab))
-    settle_s = ALONE_S if bulk == "none" else SETTLE_S
+    bulk = BULKS.get(load)
+    settle_s = SETTLE_S if bulk else ALONE_S
     common: dict[str, Any] = {
         "relayed": run.pair is not None,
         "after_s": settle_s,
@@ -46,14 +49,14 @@ def beside_bulk(run: "LiveRun", bulk: str, seconds: float) -> dict[str, Any]:
     }
     found: dict[str, Any] = {}
     with ExitStack() as stack:
-        if bulk != "none":
-            actors = {"bulk": Bulk(way=bulk, **traffic.way(run))}  # type: ignore[arg-type]
+        if bulk:
+            actors = {"bulk": Bulk(way=bulk, **traffic.way(run))}
             found = stack.enter_context(traffic.beside(run, actors))
         began = run.went
         talked = traffic.play(run, talking)
         since = run.went - began + settle_s
     measures = of_flows(talked["game"], talked["audio"]) | of_queries(talked["names"])
-    if bulk != "none":
+    if bulk:
         measures["bulk_mbps"] = rates.mbps(found["bulk"]["bins"], since, since + seconds)
     return measures
 

@@ -229,8 +229,8 @@ def test_bounds_that_hold_and_that_do_not(
 ) -> None:
     experiment = find("udp")
     runs = []
-    for number, params in enumerate(sweep.configurations(experiment, {}, quick=True)):
-        pipes, idle = params["way"] == "pipes", params["bulk"] == "none"
+    for number, params in enumerate(sweep.configurations(experiment, {})):
+        pipes, idle = params["way"] == "pipes", params["load"] == "alone"
         for seed in range(10):
             direct_ms = random.Random(f"{seed}").uniform(74, 75) + (0 if idle else 20)
             measures = {
@@ -242,7 +242,7 @@ def test_bounds_that_hold_and_that_do_not(
     results = Results(Path("nowhere"), {"format": 1}, tuple(runs), 0, experiment, True)
     found = rows.rows(results)
     assert {row.verdict for row in found} == {said}, [(it.claim.says, it.ours) for it in found]
-    assert len(found) == 9
+    assert len(found) == 10
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ def kept(labs: Path) -> Iterator[Labs]:
 
 def test_all_datagrams_go_through_the_pipes(kept: Labs, tmp_path: Path) -> None:
     experiment = find("udp")
-    params = configuration(experiment.parameters, bulk="none", seconds=0.5)
+    params = configuration(experiment.parameters, load="alone", seconds=0.5)
     with live(kept, tmp_path / "run", params) as made:
         measures = experiment.measure(made)
         assert made.pair is not None
@@ -268,7 +268,7 @@ def test_all_datagrams_go_through_the_pipes(kept: Labs, tmp_path: Path) -> None:
 
 def test_direct_datagrams_beside_an_upload(kept: Labs, tmp_path: Path) -> None:
     """They need no proxies, and the bulk is there before them."""
-    params = configuration(find("udp").parameters, way="direct", bulk="up", seconds=0.5)
+    params = configuration(find("udp").parameters, way="direct", load="upload", seconds=0.5)
     with live(kept, tmp_path / "run", params) as made:
         measures = find("udp").measure(made)
     assert measures["bulk_mbps"] > 1
@@ -276,7 +276,7 @@ def test_direct_datagrams_beside_an_upload(kept: Labs, tmp_path: Path) -> None:
 
 
 def test_the_baseline_carries_no_datagrams(kept: Labs, tmp_path: Path) -> None:
-    params = configuration(find("udp").parameters, extend="never", bulk="none", seconds=0.5)
+    params = configuration(find("udp").parameters, extend="never", load="alone", seconds=0.5)
     with live(kept, tmp_path / "run", params) as made:
         with pytest.raises(RunFailed, match="lp refused UDP ASSOCIATE: 0507"):
             find("udp").measure(made)
