@@ -19,6 +19,7 @@ from experiments.workloads.actors import Actor, Scene
 from experiments.workloads.batch import Batch
 from experiments.workloads.readers import Readers
 from experiments.workloads.redialling import BulkAgain, EchoAgain
+from experiments.workloads.talk import Flow, Queries
 from experiments.workloads.thin import Thin
 
 ACTORS = {
@@ -26,7 +27,7 @@ ACTORS = {
     for cls in (
         *(kinds.Transfer, kinds.Bulk, kinds.Objects, kinds.Video, kinds.Churn),
         *(kinds.Pause, kinds.Until, kinds.Wire, Batch, Thin),
-        *(BulkAgain, EchoAgain, Readers),
+        *(BulkAgain, EchoAgain, Readers, Flow, Queries),
     )
 }
 

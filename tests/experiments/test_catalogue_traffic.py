@@ -37,6 +37,7 @@ NAMES = (
         "extension-lossy",
         "thin",
         "throughput",
+        "udp",
         "video",
     ),
     *("recovery", "slow-reader", "walkthrough", "web-beside"),
@@ -44,7 +45,7 @@ NAMES = (
 # LTE's lines; most cases
 ONLY_IN_FULL = (
     *("reordering", "blocking", "share", "slow-reader", "thin", "web-beside"),
-    *("extension-costs", "extension-lossy"),
+    *("extension-costs", "extension-lossy", "udp"),
 )
 
 
@@ -130,6 +131,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "thin": [{"queries": 10}, {"queries": 5, "way": "direct"}],
     "short-connections": [{"count": 10, "parallel": 4}],
     "throughput": [{"direction": "both", "seconds": 1}],
+    "udp": [{"seconds": 0.5}, {"seconds": 0.5, "load": "alone", "way": "direct"}],
     "video": [{"seconds": 1.0, "bulk": True}, {"seconds": 1.0, "bulk": False}],
     "walkthrough": [{"count": 3}],
     "web-beside": [
