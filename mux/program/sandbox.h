@@ -3,7 +3,7 @@
  * What this process may never ask of the kernel again: to run programs, to look
  * into other processes, to mount, to load modules, and so on. It parses what
  * strangers send; who makes it run code of theirs finds less to do. The list, and
- * why it is one of what is forbidden, is in docs/decisions/0021.
+ * why it is one of what is forbidden, is in docs/decisions/0020.
  */
 #ifndef TM3_SANDBOX_H
 #define TM3_SANDBOX_H
