@@ -3,8 +3,8 @@
  * Pipes that look dead. The kernel says so only after many seconds, if at all; but
  * each end knows what the other proxy has parsed. A pipe is suspect when the oldest
  * of what is kept for it is older than SUSPECT_LEAST and than three times what
- * acknowledgements take lately, and another pipe made progress since or is free. What is kept for
- * it then goes again on others, and it gets nothing new. Progress clears it. Without any
+ * acknowledgements take (lately, but a round trip at least), and another pipe made progress
+ * since or is free. What is kept for it then goes again on others, and it gets nothing new. Progress clears it. Without any
  * for SUSPECT_PATIENCE it is over, and LP dials it again.
  *
  * Where no pipe made progress for STALLED_LEAST, nor for three times what acknowledgements
@@ -21,12 +21,17 @@
 #define SUSPECT_PATIENCE (5 * NS_PER_SEC)
 #define STALLED_LEAST NS_PER_SEC
 
-/* Where acknowledgements take long, longer than @least. */
-static int64_t patience(const struct extended *x, int64_t least)
+/*
+ * Where acknowledgements take long, longer than @least. None is sooner than a round trip of
+ * @p, and that is known before one came.
+ */
+static int64_t patience(const struct extended *x, const struct pipe *p,
+			int64_t least)
 {
-	int64_t lately = 3 * x->ack_takes;
+	int64_t trip = (int64_t)(p->info.rtt_ms * NS_PER_MS);
+	int64_t takes = 3 * (x->ack_takes > trip ? x->ack_takes : trip);
 
-	return lately > least ? lately : least;
+	return takes > least ? takes : least;
 }
 
 /*
@@ -78,7 +83,7 @@ static void look_at(struct session *s, struct pipe *p, int64_t now)
 	if (leg->suspect_since && leg->progress_at > leg->suspect_since)
 		clear(s, p);
 	if (!leg->suspect_since) {
-		if (oldest && now - oldest > patience(x, SUSPECT_LEAST) &&
+		if (oldest && now - oldest > patience(x, p, SUSPECT_LEAST) &&
 		    others_go_on(x, leg, oldest))
 			suspect(s, p, now);
 		return;
@@ -95,7 +100,6 @@ static void look_at(struct session *s, struct pipe *p, int64_t now)
 /* The pipe that waits longest, if all that wait have done so for long. */
 static struct pipe *stalled(const struct session *s, int64_t now)
 {
-	int64_t most = patience(s->ext, STALLED_LEAST);
 	struct pipe *longest = NULL;
 	int64_t since = now;
 	unsigned int i;
@@ -105,14 +109,16 @@ static struct pipe *stalled(const struct session *s, int64_t now)
 		const struct leg *leg = &s->ext->leg[p->index];
 		int64_t oldest = keeping_oldest(leg);
 
-		if (now - leg->progress_at < most)
+		if (now - leg->progress_at < patience(s->ext, p, STALLED_LEAST))
 			return NULL;
 		if (oldest && oldest < since) {
 			longest = p;
 			since = oldest;
 		}
 	}
-	return now - since > most ? longest : NULL;
+	if (!longest || now - since <= patience(s->ext, longest, STALLED_LEAST))
+		return NULL;
+	return longest;
 }
 
 static bool any_goes_on(const struct session *s, int64_t since)

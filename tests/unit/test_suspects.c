@@ -450,6 +450,39 @@ static void where_acknowledgements_take_long_that_second_is_longer(void **state)
 	assert_int_equal(session_lacks(pair->lp), 1);
 }
 
+/* As on a path by satellite; who would ask the kernel for its round trip does not. */
+static void live_far(struct pair *pair, int64_t ns)
+{
+	struct session *s = pair->lp;
+
+	loop_timer_stop(s->engine->loop, &s->survey.losses_timer);
+	loop_timer_stop(s->engine->loop, &s->ext->tails_timer);
+	for (int64_t at = 0; at < ns; at += 10 * MS) {
+		for (int i = 0; i < PAIR_PIPES; i++) {
+			s->pipes[i]->info.rtt_ms = 600;
+			s->pipes[i]->looked_at = loop_clock();
+		}
+		live(pair, 10 * MS);
+	}
+}
+
+/* Each would go again before its acknowledgement can be there, and none would ever be timed. */
+static void nobody_is_suspect_before_three_round_trips(void **state)
+{
+	struct pair *pair = *state;
+
+	begin_halted(pair);
+	be_dark(true);
+	say_words(pair);
+	live_far(pair, 1700 * MS);
+	for (int i = 0; i < PAIR_PIPES; i++)
+		assert_int_equal(leg_of(pair, i)->suspect_since, 0);
+	assert_int_equal(pair->lp->counts.again, 0);
+	be_dark(false);
+	live(pair, 100 * MS);
+	assert_int_equal(net.read, net.written);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -463,6 +496,7 @@ int main(void)
 		TEST(a_single_message_does_not_wait_for_others),
 		TEST(one_is_given_up_after_a_second_without_progress),
 		TEST(where_acknowledgements_take_long_that_second_is_longer),
+		TEST(nobody_is_suspect_before_three_round_trips),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
