@@ -48,10 +48,11 @@ def swapped(count: int) -> list[int]:
 @pytest.mark.parametrize("passes", ["one", "two"])
 def test_in_order_nothing_is_held(tmp_path: Path, passes: str) -> None:
     path = tmp_path / "ordered.pcap"
-    write(path, range(COUNT))
-    assert path.stat().st_size > 40 * MB
+    count = COUNT // 4
+    write(path, range(count))
+    assert path.stat().st_size > 10 * MB
     found = memory(path, *(["-2"] if passes == "two" else []))
-    assert found.pop("messages") == COUNT + 1
+    assert found.pop("messages") == count + 1
     assert set(found.values()) == {0}
 
 
@@ -69,7 +70,8 @@ def test_what_waited_is_kept_up_to_a_limit(tmp_path: Path) -> None:
 def test_an_open_gap_holds_what_is_behind_it(tmp_path: Path) -> None:
     path = tmp_path / "gap.pcap"
     write(path, [0, *range(2, 100)])
-    assert memory(path)["held_bytes"] == memory(path)["held_bytes_max"] == 98 * PART
+    found = memory(path)
+    assert found["held_bytes"] == found["held_bytes_max"] == 98 * PART
 
 
 def test_nothing_is_kept_that_goes_to_no_dissector(tmp_path: Path) -> None:
