@@ -69,6 +69,7 @@ class Udp(Experiment):
         Metric("audio_late", "share of audio lost, or more than 100 ms late", ""),
         Metric("dns_p50_ms", "time of a DNS query, median", "ms"),
         Metric("dns_p99_ms", "time of a DNS query, 99th percentile", "ms"),
+        Metric("dns_unanswered", "share of DNS queries that were given up", ""),
         Metric("bulk_mbps", "goodput of the bulk", "Mbit/s", "more"),
     )
     shown = ("game_p50_ms", "audio_late", "dns_p50_ms", "bulk_mbps")
@@ -140,6 +141,8 @@ class Udp(Experiment):
         "read the same clock, so each way has a delay of its own as well. Loss is of the round "
         "trip: a packet that is not back three seconds after the last was sent. Percentiles are "
         "of a run's packets that came back, 480 of the game at most.",
+        "A query without an answer is asked again each second, five times in all. Then it is given "
+        "up, and counts with these five seconds.",
         "Audio is late when it takes 100 ms more than the run's fastest packet: a player that "
         "buffers so much has to go on without it.",
         "The bounds are the laboratory's own: 15 ms at the 99th percentile, no more loss than the "

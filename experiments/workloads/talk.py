@@ -44,6 +44,8 @@ class Flow(Actor):
             writer.join()
         if failed:
             raise failed[0]
+        if not came:
+            raise CutShort(f"none of {count} packets came back")
         return {
             "sent": count,
             "began_s": began,
@@ -81,7 +83,8 @@ class Flow(Actor):
 @dataclass(frozen=True, kw_only=True)
 class Queries(Actor):
     """A DNS query every so often for so long, each from a socket of its own: with lp, from an
-    association of its own, whose making counts. The next one waits for the answer."""
+    association of its own, whose making counts. The next one waits for the answer, or until this
+    one is given up."""
 
     every_s: float = 0.2
     seconds: float = 1.0
@@ -89,21 +92,25 @@ class Queries(Actor):
 
     def run(self, scene: Scene) -> dict[str, Any]:
         taken: list[float] = []
-        again = 0
+        again = unanswered = 0
         began = due = time.monotonic()
         while due < began + self.seconds:
             time.sleep(max(0.0, due - time.monotonic()))
             asked = time.monotonic()
-            again += self._ask(scene, len(taken))
+            tries = self._ask(scene, len(taken))
+            unanswered += tries is None
+            again += (tries or TRIES) - 1
             taken.append(time.monotonic() - asked)
             due = max(due + self.every_s, time.monotonic())
-        return {"seconds": taken, "again": again}
+        if unanswered == len(taken):
+            raise CutShort(f"none of {unanswered} queries was answered in {TRIES} tries")
+        return {"seconds": taken, "again": again, "unanswered": unanswered}
 
-    def _ask(self, scene: Scene, number: int) -> int:
-        """How often it had to be asked again."""
+    def _ask(self, scene: Scene, number: int) -> int | None:
+        """How often it was asked until there was an answer; None: there is none."""
         to, asks = (scene.address, self.port), query(number)
         with Association(to, relayed=self.relayed, seconds=scene.seconds) as sock:
-            for tried in range(TRIES):
+            for tried in range(1, TRIES + 1):
                 sock.send(asks)
                 try:
                     answer = sock.receive(AGAIN_S)
@@ -112,4 +119,4 @@ class Queries(Actor):
                 if answer != resolved(asks):
                     raise WrongByte(f"the answer to query {number} is {answer.hex()}")
                 return tried
-        raise CutShort(f"query {number}: no answer in {TRIES} tries")
+        return None

@@ -82,4 +82,5 @@ def of_queries(names: dict[str, Any]) -> dict[str, Any]:
         "dns_p99_ms": p99 * 1e3,
         "queries": len(names["seconds"]),
         "asked_again": names["again"],
+        "dns_unanswered": names["unanswered"] / len(names["seconds"]),
     }
