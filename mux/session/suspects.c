@@ -4,12 +4,12 @@
  * each end knows what the other proxy has parsed. A pipe is suspect when the oldest
  * of what is kept for it is older than SUSPECT_LEAST and than three times what
  * acknowledgements take (lately, but a round trip at least), and another pipe made progress
- * since or is free. What is kept for it then goes again on others, and it gets nothing new. Progress clears it. Without any
- * for SUSPECT_PATIENCE it is over, and LP dials it again.
+ * since or is free. What is kept for it then goes again on others, and it gets nothing new.
+ * Progress clears it. Without any for SUSPECT_PATIENCE it is over, and LP dials it again.
  *
  * Where no pipe made progress for STALLED_LEAST, nor for three times what acknowledgements
- * take, the network may have changed under all of
- * them: LP dials one again as a probe, and all others as soon as that one is welcomed.
+ * take, the network may have changed under all of them: LP dials one again as a probe, and
+ * all others as soon as that one is welcomed.
  * Where another one makes progress first, the network is what it was: the probe is a
  * pipe that is lacking as any other, and says nothing of those that are there.
  */
