@@ -143,12 +143,12 @@ static void mind_rest(struct aggregate *a, size_t held, int64_t now)
 
 /*
  * Within one host, or next to it, no queue is long enough to end the start, and half of
- * what a bulk's runs take would be to hear of each.
+ * what a bulk's runs take would be to hear of each. Who may soon wait for room asks on.
  */
-static bool has_just_asked(const struct aggregate *a, int64_t now)
+static bool has_just_asked(const struct aggregate *a, size_t held, int64_t now)
 {
-	return a->state == AGGREGATE_FREE && trip(a) < FREE_PAUSE &&
-	       now - a->asked_at < FREE_PAUSE;
+	return a->state == AGGREGATE_FREE && held < a->limit / 2 &&
+	       trip(a) && trip(a) < FREE_PAUSE && now - a->asked_at < FREE_PAUSE;
 }
 
 bool aggregate_asks(struct aggregate *a, uint64_t written, size_t held,
@@ -167,7 +167,7 @@ bool aggregate_asks(struct aggregate *a, uint64_t written, size_t held,
 	if ((double)(written - a->asked) < spacing &&
 	    (held || now - a->asked_at < EMPTY_SPACING))
 		return false;
-	if (has_just_asked(a, now))
+	if (has_just_asked(a, held, now))
 		return false;
 	a->asked = written;
 	a->asked_at = now;

@@ -199,6 +199,34 @@ static void who_waits_for_room_is_told_of_it(void **state)
 	assert_in_range(asked, 6, 9);
 }
 
+/* Next door the start asks by the clock while there is room; else by what is written. */
+static void a_start_next_door_asks_by_the_clock(void **state)
+{
+	static const struct {
+		int64_t rtt;
+		size_t held;
+		unsigned int asked;
+	} paths[] = {
+		{ MS / 20, 64000, 20 },
+		{ MS / 20, 600000, 1000 },
+		{ 50 * MS, 64000, 1000 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		struct aggregate a;
+		unsigned int asked = 0;
+		int64_t at = S;
+
+		aggregate_init(&a, AGGREGATE_DELAY, 0, S);
+		aggregate_expect(&a, paths[i].rtt);
+		a.limit = 1000000;
+		for (uint64_t run = 1; run <= 1000; run++, at += MS / 100)
+			asked += aggregate_asks(&a, run * 150000, paths[i].held, at);
+		assert_int_equal(asked, paths[i].asked);
+	}
+}
+
 /*
  * The first round behind a rest holds less than the limit, and its burst is a queue for a
  * moment. That tells nothing of the limit.
@@ -246,6 +274,7 @@ int main(void)
 		cmocka_unit_test(a_bulk_behind_objects_loses_little),
 		cmocka_unit_test(a_page_does_not_hide_the_rate),
 		cmocka_unit_test(who_waits_for_room_is_told_of_it),
+		cmocka_unit_test(a_start_next_door_asks_by_the_clock),
 		cmocka_unit_test(a_rest_does_not_shrink_the_limit),
 	};
 
