@@ -37,9 +37,7 @@ IP_UDP = 28
 TCP_HEADERS = 52  # IP, TCP and its time stamps
 LATE_US = 500  # linkem's own promise for the 99th percentile
 PRESSURE = 0.05  # share of the time that somebody waited for a core
-# An emulated processor takes 0.6-0.7 ms for a ping and its answer over a lab without any delay.
 EMULATED = os.environ.get("TM3_EMULATED") == "1"
-PROCESSOR_MS = 1.0 if EMULATED else 0.0
 ATTEMPTS = 4
 
 T = TypeVar("T")
@@ -253,6 +251,7 @@ def tcp_mbps(way: Way, rtt_ms: float, folder: Path, seconds: float = 1.5) -> flo
 
 PING_PAYLOAD = 16
 PING_FRAME = PING_PAYLOAD + 8 + 20 + ETHERNET_BYTES
+SHORT_RTT_MS = 2.0
 
 
 def ping_ms(node: LabNode, address: str, count: int = 15) -> list[float]:
@@ -263,6 +262,24 @@ def ping_ms(node: LabNode, address: str, count: int = 15) -> list[float]:
 
 def idle_rtt_ms(link: EmulatedLink) -> float:
     return statistics.median(ping_ms(link.node_a, link.intf2.ip))
+
+
+def wanted_rtt_ms(link: EmulatedLink) -> float:
+    """What is declared, and a small packet's time on both ways."""
+    return link.mile.rtt_ms + sum(way.packet_ms(PING_FRAME) for way in ways(link))
+
+
+def processor_ms(link: EmulatedLink) -> float:
+    """What an emulated processor takes for a ping, its answer and the timers of the link: what is
+    too much where next to nothing is declared."""
+    if not EMULATED:
+        return 0.0
+    declared = link.mile
+    link.change(rtt_ms=SHORT_RTT_MS, jitter_ms=0.0)
+    try:
+        return max(0.0, idle_rtt_ms(link) - wanted_rtt_ms(link))
+    finally:
+        link.change(**declared.as_dict())
 
 
 # --- disturbances -----------------------------------------------------------------------------

@@ -11,13 +11,13 @@ import pytest
 
 from base.shell import CommandError, until
 from tests.net.measure import (
-    PROCESSOR_MS,
     Load,
     Way,
     Wrong,
     idle_rtt_ms,
     near,
     overload,
+    processor_ms,
     shown_to_hold,
     udp,
     ways,
@@ -25,7 +25,7 @@ from tests.net.measure import (
 from topologies import qdisc
 from topologies.lab import Lab
 from topologies.linkem import LinkemLink
-from topologies.links import LinkMismatch
+from topologies.links import EmulatedLink, LinkMismatch
 from topologies.nodes import SettingRefused
 from topologies.parameter import ParameterError
 from topologies.programs import program
@@ -182,11 +182,11 @@ def test_parameters_change_while_it_runs(lab_of: LabOf) -> None:
         link = lab.links["mile"]
 
         def rtt(wanted: float) -> None:
-            shown_to_hold(
-                lab,
-                "RTT",
-                lambda: near("RTT", idle_rtt_ms(link), wanted, part=0.02, plus=1.1 + PROCESSOR_MS),
-            )
+            def check() -> None:
+                plus = 1.1 + processor_ms(link)
+                near("RTT", idle_rtt_ms(link), wanted, part=0.02, plus=plus)
+
+            shown_to_hold(lab, "RTT", check)
 
         rtt(50.0)
         lab.change(rtt_ms=120.0, down_mbps=3.0)
@@ -274,8 +274,9 @@ def test_two_labs_at_once(labs: Path) -> None:
         for lab, wanted in ((one, 50.0), (other, 70.0)):
             link = lab.links["mile"]
 
-            def check(link: object = link, wanted: float = wanted) -> None:
-                near("RTT", idle_rtt_ms(link), wanted, part=0.02, plus=1.3 + PROCESSOR_MS)  # type: ignore[arg-type]
+            def check(link: EmulatedLink = link, wanted: float = wanted) -> None:
+                plus = 1.3 + processor_ms(link)
+                near("RTT", idle_rtt_ms(link), wanted, part=0.02, plus=plus)
 
             shown_to_hold(lab, "RTT", check)
 

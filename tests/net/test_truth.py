@@ -12,8 +12,6 @@ import pytest
 from tests.net.binomial import interval
 from tests.net.measure import (
     EMULATED,
-    PING_FRAME,
-    PROCESSOR_MS,
     TCP_HEADERS,
     Arrivals,
     Load,
@@ -24,9 +22,11 @@ from tests.net.measure import (
     near,
     overload,
     ping_ms,
+    processor_ms,
     shown_to_hold,
     tcp_mbps,
     udp,
+    wanted_rtt_ms,
     ways,
 )
 from tests.net.standing import miles
@@ -100,9 +100,9 @@ def slowed(link: EmulatedLink, folder: Path) -> str:
 
 
 def check_idle(link: EmulatedLink) -> None:
-    """RTT within 1 ms + 2 % of what is declared and a small packet's time on both ways."""
-    wanted = link.mile.rtt_ms + sum(way.packet_ms(PING_FRAME) for way in ways(link))
-    near(f"{link} RTT", idle_rtt_ms(link), wanted, part=0.02, plus=1.0 + PROCESSOR_MS)
+    """RTT within 1 ms + 2 %."""
+    plus = 1.0 + processor_ms(link)
+    near(f"{link} RTT", idle_rtt_ms(link), wanted_rtt_ms(link), part=0.02, plus=plus)
 
 
 def check_load(link: EmulatedLink, folder: Path) -> None:
@@ -194,7 +194,7 @@ def test_the_way_to_the_server(lab_of: LabOf, tmp_path: Path) -> None:
                 if got.lost() or not got.in_order():
                     raise Wrong(f"lost {len(got.lost())}, in order: {got.in_order()}")
                 delay = statistics.median(got.delays_ms())
-                near("delay", delay, 2.0, part=0.02, plus=0.5 + PROCESSOR_MS / 2)
+                near("delay", delay, 2.0, part=0.02, plus=0.5 + processor_ms(wan) / 2)
 
         shown_to_hold(lab, "the whole way", whole_way)
         shown_to_hold(lab, "load", no_loss_and_no_queue)
