@@ -29,7 +29,7 @@ logs = Path(sys.argv[1])
 with Lab(LastMile("wired"), logs=logs) as lab:
     sleeper = program(lab.state, "server", "sleeper", ["sleep", "600"])
     with lab.proxies(2), lab.redirected(), sleeper:
-        lab.client.cmd("sleep 601 &")
+        lab.client.cmd("sleep 601 &")  # for a moment it is still the shell's copy
         print("ready", flush=True)
         sys.stdin.read()
 """
@@ -68,20 +68,29 @@ def members(folder: Path) -> set[Identity]:
     }
 
 
+def command_of(process: Identity) -> bytes:
+    """Its arguments, each ended by a zero byte; nothing of a process that has gone."""
+    try:
+        return Path(f"/proc/{process.pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def has_a(name: bytes, processes: set[Identity]) -> bool:
+    return any(name in command_of(process) for process in processes)
+
+
 def registry_pids(folder: Path) -> list[int]:
     return list(json.loads((folder / "state.json").read_text())["namespaces"].values())
 
 
 def nothing_left(folder: Path, known: set[Identity]) -> None:
     alive = [process for process in known if process.alive()]
-    assert not alive, [Path(f"/proc/{p.pid}/cmdline").read_bytes() for p in alive]
+    assert not alive, [command_of(process) for process in alive]
     assert not folder.exists()
     assert str(folder) not in Path("/proc/self/mountinfo").read_text()
     for process in everybody():
-        try:
-            command = Path(f"/proc/{process.pid}/cmdline").read_bytes()
-        except OSError:
-            continue
+        command = command_of(process)
         assert str(folder).encode() not in command, command
 
 
@@ -98,10 +107,9 @@ def test_the_end_of_the_block(tree: None, tmp_path: Path) -> None:
     runner = start_runner(tmp_path)
     wait_ready(runner)
     folder = folder_of(runner)
-    known = members(folder)
-    commands = [Path(f"/proc/{p.pid}/cmdline").read_bytes() for p in known]
     for expected in (b"linkem", b"rp\0", b"lp\0", b"sleep\x00600", b"sleep\x00601", b"mininet:rp"):
-        assert any(expected in command for command in commands), (expected, commands)
+        until(f"{expected!r} in the lab", lambda name=expected: has_a(name, members(folder)))
+    known = members(folder)
     _, errors = runner.communicate("", timeout=60)
     assert runner.returncode == 0, errors
     nothing_left(folder, known)
