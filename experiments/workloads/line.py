@@ -43,7 +43,8 @@ def wait_done(folder: Path, client: "subprocess.Popen[Any]", seconds: float) -> 
 
 
 def start(folder: Path, client: "subprocess.Popen[Any]", begin: Callable[[], None]) -> float:
-    """The runner's: `begin` is called when the client is ready, which then goes at once; when.
+    """The runner's: `begin` is called when the client is ready, which then goes at once. When:
+    nothing that it does was before.
 
     A client that ends before has its own word about why.
     """
@@ -55,5 +56,6 @@ def start(folder: Path, client: "subprocess.Popen[Any]", begin: Callable[[], Non
             raise TimeoutError(f"waited {STARTS_S:g} s for the client to start")
         time.sleep(LOOK_S)
     begin()
+    went = time.monotonic()
     (folder / GO).touch()
-    return time.monotonic()
+    return went

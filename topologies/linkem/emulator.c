@@ -233,5 +233,8 @@ int emulator_run(struct emulator *e, const struct emulator_watch *watch)
 		if (ready & 4)
 			watch->handle(watch->arg);
 	}
+	/* What left since the last one is counted as well. */
+	if (e->samples)
+		truth_sample(e, e->samples, clock_now());
 	return ret;
 }
