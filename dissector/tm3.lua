@@ -101,7 +101,7 @@ local TYPE_SYN, TYPE_FIN, TYPE_DATA, TYPE_EXT = 0xffff, 0xfffe, 0, 0x100
 
 local EXT_NAME = {
     "HELLO", "WELCOME", "SYNACK", "WINDOW", "PING", "PONG", "GOODBYE", "HINT", "ACK",
-    [11] = "OPEN", [12] = "DATAGRAM", [15] = "PATH",
+    [11] = "OPEN", [12] = "DATAGRAM", [13] = "LISTEN", [14] = "LISTENING", [15] = "PATH",
 }
 local HELLO, WELCOME, SYNACK, ACK, OPEN, DATAGRAM = 1, 2, 3, 9, 11, 12
 local ID_OF_RP = 0x8000               -- from here on RP opens in the extension, below LP does
@@ -128,7 +128,9 @@ local RESULTS = {
 local GOODBYES = {
     [0] = "shutting down", [1] = "the peer broke the protocol", [2] = "a limit",
 }
-local KINDS = { [0] = "none", [4] = "IPv4", [6] = "IPv6", [0x6e] = "name" }
+local KINDS = {
+    [0] = "none", [4] = "IPv4", [6] = "IPv6", [0x6e] = "name", [0x4c] = "listener",
+}
 local PROTOCOLS = { [6] = "TCP", [17] = "UDP" }
 local PATH_STATES = { [0] = "in use", [1] = "backup", [2] = "off" }
 local FEATURE_SET = { [0x5f] = "all of it", [0] = "none of it" }
@@ -207,6 +209,12 @@ local f = {
     sent_us = ProtoField.uint64("tm3.sent_us", "Sent (µs)", base.DEC),
     received_us = ProtoField.uint64("tm3.received_us", "Received (µs)", base.DEC),
     goodbye = ProtoField.uint8("tm3.goodbye", "Goodbye reason", base.DEC, GOODBYES),
+    listener = ProtoField.uint16("tm3.listener", "Listener", base.DEC, nil, nil,
+        "What RP listens on for LP, by LP's number"),
+    listening = ProtoField.uint8("tm3.listening", "Listening", base.DEC, {
+        [0] = "listens", [1] = "in use", [2] = "no such address there", [4] = "denied",
+        [5] = "a limit",
+    }),
     priority = ProtoField.uint8("tm3.priority", "Priority", base.DEC),
     remaining = ProtoField.uint64("tm3.remaining", "Remaining bytes", base.DEC),
     paths = ProtoField.uint8("tm3.paths", "Paths", base.HEX, nil, nil,
@@ -1099,6 +1107,10 @@ local EXT = {
     [OPEN] = { size = 20, way = "opener", about = true, address = 12,
         { f.about, 9, 2 }, { f.protocol, 11, 1 } },
     [DATAGRAM] = { size = 15, about = true, address = 11, { f.about, 9, 2 } },
+    [13] = { size = 16, way = "up", address = 12,
+        { f.listener, 9, 2 }, { f.protocol, 11, 1 } },
+    [14] = { size = 14, way = "down",
+        { f.listener, 9, 2 }, { f.listening, 11, 1 }, { f.dst_port, 12, 2 } },
     [15] = { size = 17, way = "up",
         { f.path, 9, 1 }, { f.path_state, 10, 1 }, { f.path_cost, 11, 2 }, { f.serial, 13, 4 } },
 }
@@ -1125,16 +1137,22 @@ function ext.address(s, at)
     local kind, n = byte(s, at + 1, at + 2)
     if #s < at + 4 + n then return nil, "short" end
     local address = s:sub(at + 3, at + 2 + n)
+    local from = ""
+    if kind == 0x4c and (n == 6 or n == 18) then
+        from = format("listener %d from ", le16(address, 0))
+        kind, n = n == 6 and 4 or 6, n - 2
+    end
+    local ip = from == "" and address or address:sub(3)
     if kind == 0 and n == 0 then
         return address, "any address"
     elseif kind == 4 and n == 4 then
-        return address, concat({ byte(address, 1, 4) }, ".")
+        return address, from .. concat({ byte(ip, 1, 4) }, ".")
     elseif kind == 6 and n == 16 then
         local words = {}
         for i = 0, 14, 2 do
-            words[#words + 1] = format("%x", byte(address, i + 1) * 256 + byte(address, i + 2))
+            words[#words + 1] = format("%x", byte(ip, i + 1) * 256 + byte(ip, i + 2))
         end
-        return address, "[" .. concat(words, ":") .. "]"
+        return address, from .. "[" .. concat(words, ":") .. "]"
     elseif kind == 0x6e and n > 0 and not address:find("\0", 1, true) then
         return address, (address:gsub("[^\33-\126]", "?"))
     end
@@ -1177,8 +1195,10 @@ function ext.fault(half, s, size)
     end
     local protocol = kind == OPEN and byte(s, 12)
     if protocol and not PROTOCOLS[protocol] then return e.ext_protocol, "protocol" end
+    local address = spec.address and byte(s, spec.address + 1)
     if spec.address and (not ext.address(s, spec.address)
-        or protocol == 6 and byte(s, spec.address + 1) == 0) then
+        or protocol == 6 and address == 0
+        or address == 0x4c and not (protocol == 6 and id >= ID_OF_RP)) then
         return e.address, "address"
     end
     return nil
@@ -1859,6 +1879,9 @@ local function what(m, s)
                 RESULTS[byte(s, 12)] or "failed")
         elseif spec.about then
             return name .. " of " .. le16(s, 9)
+        elseif name == "LISTENING" then
+            return format("LISTENING of listener %d: %s", le16(s, 9),
+                byte(s, 12) == 0 and "on port " .. le16(s, 12) or "no")
         elseif kind == ACK then
             return format("ACK of %s", plural(byte(s, 22), "pipe"))
         elseif kind == WELCOME then
@@ -1946,6 +1969,8 @@ function view.address(tree, tvb, at, from, avail, s, items)
             tree:add(f.dst_ip, range)
         elseif address and kind == 6 then
             tree:add(f.dst_ip6, range)
+        elseif address and kind == 0x4c then
+            tree:add_le(f.listener, tvb:range(at + from + 2, 2))
         elseif address then
             tree:add(f.dst_name, range, text)
         end

@@ -53,7 +53,7 @@ INSTALLED = {
         Installed(
             "tm3ctl",
             8,
-            "redirect outgoing TCP connections to the local proxy of TM3",
+            "redirect outgoing connections and datagrams to the local proxy of TM3",
             "tm3ctl",
             ("tm3-lp(1)", "nft(8)"),
         ),

@@ -472,6 +472,7 @@ struct dialer *dialer_new(struct loop *loop, struct log *log,
 	opening_init(&d->opening, &opening_ops, loop, options->transports,
 		     options->pipes);
 	d->opening.layers = options->layers;
+	d->opening.listens = options->listens;
 	attempt_init(&d->attempt, &attempt_ops, loop, options->transports,
 		     options->pipes);
 	d->ops = ops;

@@ -57,6 +57,7 @@ struct dialer_options {
 	unsigned int pipes;
 	const struct transport_set *transports;
 	struct layers *layers;	/* of pipes of the extension, or NULL */
+	bool listens;		/* RP is to be asked to listen */
 };
 
 /*

@@ -125,6 +125,8 @@ void opening_start(struct opening *o, const struct sockaddr_storage *addr,
 {
 	int err = greet_hello(&o->hello, o->pipes);
 
+	if (o->listens)
+		o->hello.features |= WIRE_FEATURE_LISTEN;
 	if (!err)
 		err = loop_timer_in(o->loop, &o->deadline, patience);
 	if (err) {

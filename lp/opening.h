@@ -6,6 +6,7 @@
 #ifndef TM3_OPENING_H
 #define TM3_OPENING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -39,6 +40,7 @@ struct opening {
 	struct loop *loop;
 	struct layers *layers;	/* that pipes have, or NULL */
 	unsigned int pipes;	/* that the session is to have */
+	bool listens;		/* in it RP is to be asked to listen */
 	struct attempt attempt;	/* of one pipe, */
 	struct timer deadline;	/* for its connect(); */
 	int64_t until;		/* and for WELCOME */

@@ -9,6 +9,7 @@
 #include "../mux/base/refuse.h"
 #include "../mux/base/sock.h"
 #include "../mux/options/command_line.h"
+#include "../mux/session/reverse.h"
 #include "../mux/settings/changes.h"
 #include "../mux/wire/wire.h"
 
@@ -18,6 +19,11 @@ static const struct option_spec own_options[] = {
 	{ "redirect", "[ADDR:]PORT|off",
 	  "take connections that the kernel redirects here; may be given "
 	  "again, as with [::1]:6003 for IPv6 (default 127.0.0.1:6003)" },
+	{ "tproxy", "[ADDR:]PORT|off",
+	  "take UDP datagrams that nftables' tproxy brings here, in the "
+	  "extension; needs CAP_NET_RAW, and for answers from ports below 1024 "
+	  "CAP_NET_BIND_SERVICE; may be given again, as with [::1]:6003 for IPv6 "
+	  "(default off)" },
 	{ "socks", "[ADDR:]PORT|off",
 	  "take SOCKS5 CONNECT and, in the extension, UDP ASSOCIATE, names "
 	  "included (default 127.0.0.1:1080)" },
@@ -25,6 +31,11 @@ static const struct option_spec own_options[] = {
 	  "relay what connects to ADDR (default 127.0.0.1) and PORT to HOST "
 	  "and its PORT; with udp: what is sent there in datagrams, in the "
 	  "extension; may be given again" },
+	{ "remote-forward", "[ADDR:]PORT:HOST:PORT",
+	  "have rp listen on ADDR (default 127.0.0.1, of its host) and PORT, "
+	  "and relay what connects there to HOST and its PORT, as lp reaches "
+	  "them; in the extension, where rp permits it (--permit-listen); may "
+	  "be given again, up to 64 times" },
 	{ "extend", "auto|always|never",
 	  "whether to speak the extension: auto asks rp at each session, and "
 	  "takes the baseline where rp does not speak it (default auto)" },
@@ -70,16 +81,20 @@ static int set_way_in(struct way_in *way, const char *name, const char *value,
 		      default_port);
 }
 
-static struct way_in *new_redirect(struct options *o)
+static struct way_in *new_way_in(struct way_in **all, unsigned int *n)
 {
-	struct way_in *more = realloc(o->redirects,
-				      (o->nredirects + 1) * sizeof(*more));
+	struct way_in *more = realloc(*all, (*n + 1) * sizeof(*more));
 
 	if (!more)
 		return NULL;
-	o->redirects = more;
-	memset(&more[o->nredirects], 0, sizeof(*more));
-	return &more[o->nredirects++];
+	*all = more;
+	memset(&more[*n], 0, sizeof(*more));
+	return &more[(*n)++];
+}
+
+static struct way_in *new_redirect(struct options *o)
+{
+	return new_way_in(&o->redirects, &o->nredirects);
 }
 
 /* The first that is given takes the place of the default. */
@@ -101,6 +116,20 @@ static int set_redirect(struct options *o, const char *value, char *why,
 	return 0;
 }
 
+static int add_tproxy(struct options *o, const char *value, char *why,
+		      size_t why_len)
+{
+	struct way_in *way = new_way_in(&o->tproxies, &o->ntproxies);
+
+	if (!way)
+		return refuse(why, why_len, "--tproxy: no memory is left");
+	if (set_way_in(way, "tproxy", value, REDIRECT_PORT, why, why_len))
+		return -1;
+	if (!way->on)
+		o->ntproxies = 0;
+	return 0;
+}
+
 static int set_default_redirect(struct options *o, char *why, size_t why_len)
 {
 	struct way_in *way;
@@ -114,17 +143,53 @@ static int set_default_redirect(struct options *o, char *why, size_t why_len)
 	return 0;
 }
 
+/* Of @n. NULL with a line in @why. */
+static struct rule *next_rule(struct rule **rules, unsigned int n,
+			      const char *name, char *why, size_t why_len)
+{
+	struct rule *more = realloc(*rules, (n + 1) * sizeof(struct rule));
+
+	if (!more) {
+		refuse(why, why_len, "--%s: no memory is left", name);
+		return NULL;
+	}
+	*rules = more;
+	return &more[n];
+}
+
+static int add_remote(struct options *o, const char *value, char *why,
+		      size_t why_len)
+{
+	struct rule *rule = next_rule(&o->remotes, o->nremotes,
+				      "remote-forward", why, why_len);
+	char reason[REASON_MAX];
+
+	if (!rule)
+		return -1;
+	if (o->nremotes == LISTENERS_MAX)
+		return refuse(why, why_len,
+			      "--remote-forward: there are more than %d",
+			      LISTENERS_MAX);
+	if (!rule_parse(rule, value, reason, sizeof(reason)) && !rule->udp) {
+		o->nremotes++;
+		return 0;
+	}
+	return refuse(why, why_len,
+		      "--remote-forward: '%s' is not [ADDR:]PORT:HOST:PORT (such "
+		      "as 8080:localhost:80): %s", value,
+		      rule->udp ? "datagrams are not listened for" : reason);
+}
+
 static int add_rule(struct options *o, const char *value, char *why,
 		    size_t why_len)
 {
+	struct rule *rule = next_rule(&o->rules, o->nrules, "forward", why,
+				      why_len);
 	char reason[REASON_MAX];
-	struct rule *rules = realloc(o->rules,
-				     (o->nrules + 1) * sizeof(struct rule));
 
-	if (!rules)
-		return refuse(why, why_len, "--forward: no memory is left");
-	o->rules = rules;
-	if (!rule_parse(&rules[o->nrules], value, reason, sizeof(reason))) {
+	if (!rule)
+		return -1;
+	if (!rule_parse(rule, value, reason, sizeof(reason))) {
 		o->nrules++;
 		return 0;
 	}
@@ -180,11 +245,15 @@ static int set_own(void *options, const char *name, const char *value,
 
 	if (!strcmp(name, "redirect"))
 		return set_redirect(o, value, why, why_len);
+	if (!strcmp(name, "tproxy"))
+		return add_tproxy(o, value, why, why_len);
 	if (!strcmp(name, "socks"))
 		return set_way_in(&o->socks, name, value, SOCKS_PORT, why,
 				  why_len);
 	if (!strcmp(name, "forward"))
 		return add_rule(o, value, why, why_len);
+	if (!strcmp(name, "remote-forward"))
+		return add_remote(o, value, why, why_len);
 	if (!strcmp(name, "make-key"))
 		return refuse(why, why_len, "--make-key: it stands alone: lp --make-key [NAME]");
 	return set_word(o, name, value, why, why_len);
@@ -195,6 +264,10 @@ static int check_udp(const struct options *o, char *why, size_t why_len)
 {
 	unsigned int i;
 
+	if (o->ntproxies && o->dial.extend == EXTEND_NEVER)
+		return refuse(why, why_len, "--tproxy: it needs the extension, and it is not spoken here (--extend)");
+	if (o->ntproxies && *o->settings.user)
+		return refuse(why, why_len, "--tproxy: it does not go with --user, which gives up the rights that each answer takes");
 	for (i = 0; i < o->nrules; i++) {
 		const struct rule *r = &o->rules[i];
 
@@ -216,14 +289,18 @@ static int check(const struct options *o, char *why, size_t why_len)
 {
 	if (check_udp(o, why, why_len))
 		return -1;
+	if (o->nremotes && o->dial.extend == EXTEND_NEVER)
+		return refuse(why, why_len, "--remote-forward: it needs the extension, and it is not spoken here (--extend)");
 	if (o->settings.max_conns > WIRE_ID_LP_MAX)
 		return refuse(why, why_len,
 			      "--max-conns: '%u' is not a whole number from 1 "
 			      "to %d", o->settings.max_conns, WIRE_ID_LP_MAX);
-	if (!o->nredirects && !o->socks.on && !o->nrules)
+	if (!o->nredirects && !o->socks.on && !o->nrules && !o->ntproxies &&
+	    !o->nremotes)
 		return refuse(why, why_len,
 			      "nothing to do: --redirect and --socks are off "
-			      "and there is no --forward");
+			      "and there is no --forward, --remote-forward "
+			      "or --tproxy");
 	return 0;
 }
 
@@ -290,6 +367,7 @@ static int finish(void *options, char *const *arguments, char *why,
 		return -1;
 	if (take_key(o, why, why_len))
 		return -1;
+	o->dial.listens = o->nremotes > 0;
 	return set_default_redirect(o, why, why_len) ? -1 :
 	       check(o, why, why_len);
 }
@@ -324,7 +402,7 @@ static const struct command_line command_line = {
 	.finish = finish,
 };
 
-_Static_assert(PIPES_MAX == 64 && WIRE_PORT == 6000 &&
+_Static_assert(PIPES_MAX == 64 && LISTENERS_MAX == 64 && WIRE_PORT == 6000 &&
 	       WIRE_PORT_EXTENDED == 6010,
 	       "--help names these numbers");
 
@@ -354,9 +432,15 @@ void options_fini(struct options *o)
 	free(o->redirects);
 	o->redirects = NULL;
 	o->nredirects = 0;
+	free(o->tproxies);
+	o->tproxies = NULL;
+	o->ntproxies = 0;
 	free(o->rules);
 	o->rules = NULL;
 	o->nrules = 0;
+	free(o->remotes);
+	o->remotes = NULL;
+	o->nremotes = 0;
 }
 
 /* --- once more --- */

@@ -35,9 +35,13 @@ struct options {
 	struct way_in *redirects;
 	unsigned int nredirects;
 	bool redirects_given;	/* on the command line */
+	struct way_in *tproxies;	/* off unless given */
+	unsigned int ntproxies;
 	struct way_in socks;
 	struct rule *rules;	/* of --forward */
 	unsigned int nrules;
+	struct rule *remotes;	/* of --remote-forward, where addr is rp's */
+	unsigned int nremotes;
 	struct words words;	/* all of it, as it was given */
 };
 

@@ -21,6 +21,8 @@
 #include "options.h"
 #include "origin.h"
 #include "redirect.h"
+#include "remote_forward.h"
+#include "tproxy.h"
 #include "udp_forward.h"
 
 enum { RESOLVER_THREADS = 8 };
@@ -96,6 +98,7 @@ static void ended(struct session *s)
 {
 	struct proxy *p = session_owner(s);
 
+	remote_forwards_end(p->remote);
 	p->session = NULL;
 	joiner_stop(&p->joiner);
 	drop_waiting(p);
@@ -146,12 +149,33 @@ static void moved(struct session *s, struct conn *c, int from)
 {
 	(void)s;
 	(void)from;
-	if (c->asker && c->state == CONN_CLOSED)
+	if (c->state != CONN_CLOSED)
+		return;
+	if (!c->ours)
+		remote_forwards_closed(c);
+	else if (c->asker)
 		handshake_lost(c->asker);
+}
+
+static void listening(struct session *s, uint16_t listener, uint8_t result,
+		      uint16_t port)
+{
+	struct proxy *p = session_owner(s);
+
+	remote_forwards_listening(p->remote, listener, result, port);
+}
+
+static void remote_accepted(struct session *s, struct conn *c)
+{
+	struct proxy *p = session_owner(s);
+
+	remote_forwards_accepted(p->remote, c);
 }
 
 static const struct session_role role = {
 	.answered = answered,
+	.listening = listening,
+	.accepted = remote_accepted,
 	.moved = moved,
 	.room = room,
 	.lacks = lacks,
@@ -165,7 +189,10 @@ static int dialed(void *owner, const int *fds, unsigned int n)
 
 	p->session = greet_baseline(p->engine, &role, p, dialer_peer(p->dialer),
 				 fds, n);
-	return p->session ? 0 : -ENOMEM;
+	if (!p->session)
+		return -ENOMEM;
+	remote_forwards_begin(p->remote);
+	return 0;
 }
 
 static int welcomed(void *owner, const struct wire_hello *hello,
@@ -181,6 +208,7 @@ static int welcomed(void *owner, const struct wire_hello *hello,
 	if (!p->session)
 		return -EPROTO;
 	joiner_start(&p->joiner, p->session, addr);
+	remote_forwards_begin(p->remote);
 	return 0;
 }
 
@@ -236,9 +264,13 @@ bool proxy_carries_flows(const struct proxy *p)
 struct flow *proxy_open_flow(struct proxy *p, const struct destination *to,
 			     const struct flow_ops *ops, void *owner)
 {
-	struct flow *f = proxy_carries_flows(p) ?
-		flow_open(p->session, to, ops, owner) : NULL;
+	struct flow *f = NULL;
 
+	if (proxy_carries_flows(p)) {
+		if (flows_are_full(p->session))
+			tproxy_make_room(p);
+		f = flow_open(p->session, to, ops, owner);
+	}
 	update_room(p);
 	return f;
 }
@@ -344,6 +376,20 @@ static bool start_forward(struct proxy *p, const struct rule *rule)
 	}
 }
 
+static bool start_tproxies(struct proxy *p)
+{
+	const struct options *o = p->options;
+
+	while (p->ntproxies < o->ntproxies) {
+		struct tproxy *t = tproxy_new(p, &o->tproxies[p->ntproxies].addr);
+
+		if (!t)
+			return false;
+		p->tproxies[p->ntproxies++] = t;
+	}
+	return true;
+}
+
 static bool listen_all(struct proxy *p)
 {
 	const struct options *o = p->options;
@@ -363,7 +409,7 @@ static bool listen_all(struct proxy *p)
 		if (!start_forward(p, &o->rules[i]))
 			return false;
 	}
-	return true;
+	return start_tproxies(p);
 }
 
 /* A socket of the unit file that nobody accepts from would be silent for good. */
@@ -401,6 +447,8 @@ static void close_ways_in(struct proxy *p)
 		forward_free(p->forwards[--p->nforwards]);
 	while (p->nudp_forwards)
 		udp_forward_free(p->udp_forwards[--p->nudp_forwards]);
+	while (p->ntproxies)
+		tproxy_free(p->tproxies[--p->ntproxies]);
 }
 
 /* --- from start to end --- */
@@ -413,6 +461,8 @@ void proxy_start(struct proxy *p)
 		announce(p, &p->ways_in[i]);
 	for (i = 0; i < p->nudp_forwards; i++)
 		udp_forward_announce(p->udp_forwards[i]);
+	for (i = 0; i < p->ntproxies; i++)
+		tproxy_announce(p->tproxies[i]);
 	dialer_start(p->dialer);
 }
 
@@ -446,6 +496,8 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 	p->forwards = calloc(options->nrules + 1, sizeof(struct forward *));
 	p->udp_forwards = calloc(options->nrules + 1,
 				 sizeof(struct udp_forward *));
+	p->remote = remote_forwards_new(p);
+	p->tproxies = calloc(options->ntproxies + 1, sizeof(struct tproxy *));
 	p->names = resolver_new(p->loop, RESOLVER_THREADS);
 	err = joiner_init(&p->joiner, p->loop, p->log,
 			  &options->settings.transports, options->dial.pipes,
@@ -453,8 +505,8 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 	host_open(&p->host, p->loop, p->log, roamed);
 	dial.layers = engine->layers;
 	p->dialer = dialer_new(p->loop, p->log, &dial, &dialer_ops, p);
-	if (p->ways_in && p->forwards && p->udp_forwards && p->names &&
-	    p->dialer && !err)
+	if (p->ways_in && p->forwards && p->udp_forwards && p->tproxies && p->remote &&
+	    p->names && p->dialer && !err)
 		return p;
 	proxy_free(p);
 	return NULL;
@@ -468,10 +520,12 @@ void proxy_free(struct proxy *p)
 	dialer_free(p->dialer);
 	joiner_fini(&p->joiner);
 	host_close(&p->host);
+	remote_forwards_free(p->remote);
 	resolver_free(p->names);
 	free(p->ways_in);
 	free(p->forwards);
 	free(p->udp_forwards);
+	free(p->tproxies);
 	free(p);
 }
 
@@ -491,6 +545,9 @@ void proxy_print(struct proxy *p, FILE *out)
 		forward_print(p->forwards[i], out);
 	for (i = 0; i < p->nudp_forwards; i++)
 		udp_forward_print(p->udp_forwards[i], out);
+	remote_forwards_print(p->remote, out);
+	for (i = 0; i < p->ntproxies; i++)
+		tproxy_print(p->tproxies[i], out);
 	if (p->session)
 		session_print(p->session, out);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The local proxy put together: ways in for applications (redirect, handshake,
- * forward), one dialer, and the session over its pipes while there is one. A
+ * forward), the one way out (remote_forward), one dialer, and the session over its pipes while there is one. A
  * session of the extension that lacks pipes gets them from the joiner.
  *
  * A way in takes a connection, finds out where it wants, and hands it over with
@@ -32,8 +32,10 @@ struct handshakes;
 struct log;
 struct loop;
 struct options;
+struct remote_forwards;
 struct resolver;
 struct session;
+struct tproxy;
 struct udp_forward;
 
 /* What an address is listened on for, in the words of the log. */
@@ -73,6 +75,9 @@ struct proxy {
 	unsigned int nforwards;
 	struct udp_forward **udp_forwards;
 	unsigned int nudp_forwards;
+	struct remote_forwards *remote;
+	struct tproxy **tproxies;
+	unsigned int ntproxies;
 };
 
 struct proxy *proxy_new(struct engine *engine, const struct options *options);
@@ -123,7 +128,10 @@ int proxy_open(struct proxy *p, int fd, const struct destination *to);
 
 /* Does rp carry flows of datagrams? */
 bool proxy_carries_flows(const struct proxy *p);
-/* As flow_open(). NULL: there is no room, or proxy_no_flows() tells why. */
+/*
+ * As flow_open(). A flow of --tproxy ends to make room for this one. NULL: there is none
+ * even so, or proxy_no_flows() tells why.
+ */
 struct flow *proxy_open_flow(struct proxy *p, const struct destination *to,
 			     const struct flow_ops *ops, void *owner);
 /* Why there is no flow, for the log. */

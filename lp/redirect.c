@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Behind netinet/in.h, which it gives way to. */
 #include <linux/netfilter_ipv4.h>
@@ -39,21 +38,6 @@ static int original_destination(int fd, const struct sockaddr_storage *listening
 	return to->ss_family == listening->ss_family ? 0 : -EAFNOSUPPORT;
 }
 
-/* Does this machine have that address? Then a socket can be bound to it. */
-static bool is_ours(const struct sockaddr_storage *addr)
-{
-	struct sockaddr_storage any_port = *addr;
-	int fd = socket(addr->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool ours;
-
-	if (fd < 0)
-		return false;
-	addr_set_port(&any_port, 0);
-	ours = !bind(fd, (const struct sockaddr *)&any_port, addr_size(addr));
-	close(fd);
-	return ours;
-}
-
 /* Why it cannot be relayed, "" if the dialer will say it, or NULL. */
 static const char *objection(const struct proxy *p, const struct listener *l,
 			     int fd, struct sockaddr_storage *to)
@@ -61,7 +45,7 @@ static const char *objection(const struct proxy *p, const struct listener *l,
 	if (original_destination(fd, listener_addr(l), to))
 		return "was not redirected here by the kernel: it has no "
 		       "original destination";
-	if (addr_port(to) == addr_port(listener_addr(l)) && is_ours(to))
+	if (addr_port(to) == addr_port(listener_addr(l)) && addr_is_ours(to))
 		return "wants lp itself: it was not redirected, or it would "
 		       "go round in circles";
 	if (dialer_goes_to(p->dialer, to))

@@ -72,17 +72,10 @@ static const struct flow_ops flow_ops = { .came = came, .over = over };
 
 /* --- from clients --- */
 
-/* An address may have many ports, and a port many addresses. */
 static struct list *bucket_of(struct udp_forward *f,
 			      const struct sockaddr_storage *addr)
 {
-	const uint8_t *bytes = (const uint8_t *)addr;
-	uint32_t hash = 2166136261u;
-	size_t i;
-
-	for (i = 0; i < addr_size(addr); i++)
-		hash = (hash ^ bytes[i]) * 16777619u;
-	return &f->bucket[(hash ^ hash >> 16) % BUCKETS];
+	return &f->bucket[addr_hash(addr) % BUCKETS];
 }
 
 static struct client *find(struct udp_forward *f,

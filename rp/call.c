@@ -20,13 +20,18 @@ struct call {
 	struct conn *conn;	/* NULL: it was given up while it looked up */
 	struct list member;	/* of the connector's calls, or its unasked */
 	struct lookup *lookup;	/* or NULL */
-	unsigned int running;	/* addresses in the race; 0: it is not on */
+	struct racing *racing;	/* NULL: there is no race yet */
+};
+
+/* Apart from the call, as most calls of many wait for their names: it is large. */
+struct racing {
+	struct call *call;
 	struct race race;
 };
 
 static struct call *call_of(struct race *r)
 {
-	return container_of(r, struct call, race);
+	return container_of(r, struct racing, race)->call;
 }
 
 static struct log *log_of(const struct call *call)
@@ -39,10 +44,12 @@ static struct log *log_of(const struct call *call)
 static int dial(struct race *r, const struct sockaddr_storage *to)
 {
 	struct connector *c = call_of(r)->connector;
-	int fd = connector_dial(c, to);
+	int fd;
 
-	if (fd >= 0)
-		c->share->sockets++;
+	c->share->sockets++;
+	fd = connector_dial(c, to);
+	if (fd < 0)
+		c->share->sockets--;
 	return fd;
 }
 
@@ -132,10 +139,29 @@ static void ask_next(struct connector *c)
 	}
 }
 
+static void begin_race(struct call *call, const struct sockaddr_storage *addr,
+		       unsigned int n)
+{
+	struct racing *racing = malloc(sizeof(*racing));
+	struct connector *c = call->connector;
+	struct conn *conn = call->conn;
+
+	if (!racing) {
+		call_free(call);
+		connector_failed(c, conn, ENOMEM);
+		return;
+	}
+	racing->call = call;
+	call->racing = racing;
+	race_init(&racing->race, &race_ops, c->all->engine->loop, addr, n);
+	race_start(&racing->race);
+}
+
 static void take_answer(struct call *call, const struct answer *answer)
 {
 	struct sockaddr_storage addr[LOOKUP_ADDRESSES];
 	char text[CONN_TEXT];
+	unsigned int n;
 
 	if (answer->error) {
 		log_debug(log_of(call), "%s: %s", conn_text(call->conn, text),
@@ -143,14 +169,11 @@ static void take_answer(struct call *call, const struct answer *answer)
 		refuse(call, CONN_END_NO_NAME);
 		return;
 	}
-	call->running = judge(call, answer, addr);
-	if (!call->running) {
+	n = judge(call, answer, addr);
+	if (n)
+		begin_race(call, addr, n);
+	else
 		refuse(call, CONN_END_DENIED);
-		return;
-	}
-	race_init(&call->race, &race_ops, call->connector->all->engine->loop,
-		  addr, call->running);
-	race_start(&call->race);
 }
 
 static void looked_up(void *asker, const struct answer *answer)
@@ -193,6 +216,7 @@ int call_begin(struct connector *c, struct conn *conn)
 	call->conn = conn;
 	list_add_tail(&c->unasked, &call->member);
 	conn->asker = call;
+	c->share->sockets--;	/* a name has none; those that race count */
 	if (c->looking < CALLS_LOOKING)
 		err = ask(call);
 	if (err)
@@ -202,14 +226,17 @@ int call_begin(struct connector *c, struct conn *conn)
 
 void call_free(struct call *call)
 {
-	if (call->conn)
+	if (call->conn) {
 		call->conn->asker = NULL;
+		call->connector->share->sockets++;
+	}
 	call->conn = NULL;
 	if (call->lookup)
 		return;		/* a thread goes on with it: its place is taken */
 	list_del(&call->member);
-	if (call->running)
-		race_stop(&call->race);
+	if (call->racing)
+		race_stop(&call->racing->race);
+	free(call->racing);
 	free(call);
 }
 

@@ -108,11 +108,16 @@ static unsigned long limit_of_sockets(void)
 }
 
 /* No address has more than three quarters of what is left. */
-static bool has_too_many(const struct connector *c)
+static unsigned long limit_of_address(void)
 {
 	unsigned long limit = limit_of_sockets();
 
-	return quota_sockets(c->share) > limit - limit / 4;
+	return limit - limit / 4;
+}
+
+static bool has_too_many(const struct connector *c)
+{
+	return quota_sockets(c->share) > limit_of_address();
 }
 
 /*
@@ -127,7 +132,7 @@ static int below_limit(int fd)
 	return -EMFILE;
 }
 
-/* Who has most pays for one that has fewer. A descriptor, or -errno. */
+/* It is counted. Who has most pays for one that has fewer. A descriptor, or -errno. */
 static int make_socket(struct connector *c, int (*make)(int family), int family)
 {
 	bool at_home = has_too_many(c);
@@ -141,7 +146,31 @@ static int make_socket(struct connector *c, int (*make)(int family), int family)
 
 int connector_udp(struct connector *c, int family)
 {
-	return make_socket(c, sock_udp, family);
+	int fd;
+
+	c->share->sockets++;	/* as when it is there */
+	fd = make_socket(c, sock_udp, family);
+	c->share->sockets--;
+	return fd;
+}
+
+bool connector_takes_lent(const struct connector *c)
+{
+	return quota_lent(c->share) < limit_of_address() / 2;
+}
+
+void connector_counts_lent(struct connector *c)
+{
+	c->share->sockets++;
+	c->share->lent++;
+}
+
+bool connector_keeps(struct connector *c, int fd)
+{
+	bool at_home = has_too_many(c);
+
+	return (!at_home && (unsigned long)fd < limit_of_sockets()) ||
+	       quota_relieves(c->all->quota, c->share, at_home);
 }
 
 int connector_dial(struct connector *c, const struct sockaddr_storage *to)
@@ -336,8 +365,10 @@ void connector_moved(struct connector *c, struct conn *conn, int from)
 	}
 	if (conn->asker)
 		call_free(conn->asker);
-	if (conn->state == CONN_CLOSED && from != CONN_WAIT)
+	if (conn->state == CONN_CLOSED && from != CONN_WAIT) {
 		c->share->sockets--;
+		c->share->lent -= conn->ours;
+	}
 	if (from != CONN_CONNECTING)
 		return;
 	c->under_way--;

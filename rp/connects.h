@@ -21,7 +21,9 @@
  *
  * Of the descriptors, sessions of one address may have three quarters. Where none
  * is left, the address that has most sockets loses one for an address that has fewer;
- * and of an address, the session that has most for one that has fewer (quota.h).
+ * and of an address, the session that has most for one that has fewer (quota.h). Who
+ * comes to lent ports has half of what an address may have: the rest is for what its
+ * local proxies open.
  */
 #ifndef TM3_RP_CONNECTS_H
 #define TM3_RP_CONNECTS_H
@@ -56,7 +58,7 @@ struct connects {
 struct connector {		/* of one session */
 	struct connects *all;
 	bool local;		/* its peer came from this host */
-	struct quota_share *share;	/* counts the sockets, of those under way too */
+	struct quota_share *share;	/* counts the sockets, of those under way too; no names */
 	struct list member;
 	struct list in_line;	/* its connections, the oldest first */
 	unsigned int under_way;
@@ -99,6 +101,14 @@ int connector_dial(struct connector *c, const struct sockaddr_storage *to);
 bool connector_takes_flow(struct connector *c, const struct conn *conn);
 /* A socket for datagrams, which counts in c->share once it is used; or -errno. */
 int connector_udp(struct connector *c, int family);
+/*
+ * For lent ports. Is there a descriptor for @fd, which is open? Who has most may have to
+ * give one up. False: it is to be closed.
+ */
+bool connector_keeps(struct connector *c, int fd);
+/* May its address have another one who came to a lent port? That one counts from now on. */
+bool connector_takes_lent(const struct connector *c);
+void connector_counts_lent(struct connector *c);
 /* @fd is on its way to where @conn wants, or there. */
 void connector_connected(struct connector *c, struct conn *conn, int fd);
 /* It cannot be reached, for the reason @err, an errno. */

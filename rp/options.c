@@ -40,6 +40,10 @@ static const struct option_spec own_options[] = {
 	{ "permit", "CIDR",
 	  "where they may; of all --deny and --permit that cover an address "
 	  "the longest prefix decides, --permit in a tie" },
+	{ "permit-listen", "[ADDR:]PORT[-PORT]",
+	  "extension: where rp listens if a local proxy asks for it "
+	  "(--remote-forward), on loopback unless ADDR is given; 0.0.0.0 and "
+	  "[::] are all addresses; may be given again (default: nowhere)" },
 	{ "connect-timeout", "SECONDS",
 	  "how long a server may take to answer (default 10)" },
 	{ "max-connects", "N",
@@ -63,7 +67,7 @@ static const struct option_spec own_options[] = {
 };
 
 static const char *const rp_changing[] = {
-	"allow", "deny", "permit", "connect-timeout", "max-connects", "max-opens",
+	"allow", "deny", "permit", "permit-listen", "connect-timeout", "max-connects", "max-opens",
 	"max-sessions", "max-sessions-each", "resume", "max-memory", NULL
 };
 
@@ -170,6 +174,19 @@ static int add_rule(struct options *o, const char *name, const char *value,
 	return 0;
 }
 
+static int add_permit_listen(struct options *o, const char *value, char *why,
+			     size_t why_len)
+{
+	int err = permits_add(&o->permits, value);
+
+	if (err == -EINVAL)
+		return refuse(why, why_len,
+			      "--permit-listen: '%s' is not [ADDR:]PORT[-PORT] (such "
+			      "as 8080, 0.0.0.0:8000-8099 or [::1]:8080)", value);
+	return err ? refuse(why, why_len, "--permit-listen: %s",
+			    strerror(-err)) : 0;
+}
+
 static int set_connect_timeout(struct options *o, const char *value, char *why,
 			       size_t why_len)
 {
@@ -228,6 +245,8 @@ static int set_own(void *options, const char *name, const char *value,
 		return add_listen(o, value, why, why_len);
 	if (!strcmp(name, "extended"))
 		return set_extended(o, value, why, why_len);
+	if (!strcmp(name, "permit-listen"))
+		return add_permit_listen(o, value, why, why_len);
 	if (!strcmp(name, "connect-timeout"))
 		return set_connect_timeout(o, value, why, why_len);
 	if (!strcmp(name, "max-sessions"))
@@ -284,7 +303,7 @@ static const struct command_line command_line = {
 	.changing = rp_changing,
 	.notes =
 "Link-local, multicast, reserved and cloud metadata addresses are never open as\n"
-"destinations, nor are the ports that rp listens on. Addresses of this host,\n"
+"destinations, nor are the ports that rp takes pipes on. Addresses of this host,\n"
 "loopback among them, are open to local proxies on this host, to others where a\n"
 "--permit covers them.\n"
 "\n"
@@ -325,6 +344,7 @@ bool options_parse(struct options *o, bool encrypts, int argc, char **argv,
 void options_fini(struct options *o)
 {
 	access_fini(&o->access);
+	permits_fini(&o->permits);
 	words_fini(&o->words);
 	keys_fini(&o->keys);
 	free(o->listen);
@@ -349,11 +369,14 @@ static bool take_keys(struct options *o, struct options *from)
 static void take(struct options *o, struct options *from)
 {
 	struct access before = o->access;
+	struct permits permits = o->permits;
 
 	settings_take(&o->settings, &from->settings);
 	o->settings.resume_s = from->settings.resume_s;
 	o->access = from->access;
 	from->access = before;
+	o->permits = from->permits;
+	from->permits = permits;
 	o->max_sessions = from->max_sessions;
 	o->max_sessions_each = from->max_sessions_each;
 	o->max_connects = from->max_connects;

@@ -13,6 +13,7 @@
 #include "../mux/options/words.h"
 #include "../mux/settings/settings.h"
 #include "access.h"
+#include "permits.h"
 
 struct options_listen {
 	struct sockaddr_storage addr;
@@ -24,6 +25,7 @@ struct changes;
 struct options {
 	struct settings settings;
 	struct access access;
+	struct permits permits;	/* where rp may listen for local proxies */
 	bool encrypts;		/* this program can */
 	struct keys keys;	/* of those who may come; none: no keys are asked for */
 	struct options_listen *listen;	/* at least one, unless there are keys */

@@ -252,11 +252,13 @@ static int watch_socket(struct outlet *o, int fd)
 	if (fd < 0)
 		return fd;
 	err = loop_watch(engine_of(o)->loop, &o->watch, fd, EPOLLIN);
-	if (err)
+	if (err) {
 		close(fd);
-	else
-		c->share->sockets++;
-	return err;
+		return err;
+	}
+	c->share->sockets++;
+	flow_took_socket(o->flow);
+	return 0;
 }
 
 /* To any: for both families where there is IPv6. 0 or -errno. */

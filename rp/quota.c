@@ -162,6 +162,18 @@ unsigned int quota_sockets(const struct quota_share *share)
 	return share->address ? sockets_of(share->address) : share->sockets;
 }
 
+unsigned int quota_lent(const struct quota_share *share)
+{
+	unsigned int n = 0;
+	struct list *pos, *tmp;
+
+	if (!share->address)
+		return share->lent;
+	list_each(pos, tmp, &share->address->shares)
+		n += list_entry(pos, struct quota_share, member)->lent;
+	return n;
+}
+
 static struct quota_share *most_of(const struct quota_address *a)
 {
 	struct quota_share *most = list_first(&a->shares, struct quota_share,

@@ -5,7 +5,8 @@
  *
  * A peer at its own limit gets no more sessions. When there are as many as there may
  * be of all peers together, one has to go for a new one, of a peer that has fewer
- * after that: the oldest idle session of the peer that has most, or if nobody is idle
+ * after that: the oldest idle session of the peer that has most (it has neither connections
+ * nor, with pipes, lent ports), or if nobody is idle
  * the oldest one of the peer that has most. Where nobody has more than one, an
  * idle one still goes for a newcomer who has none: nothing is lost with it.
  *
@@ -26,7 +27,8 @@ struct quota_address;
 struct quota_share {		/* of one session, embedded in what owns it */
 	struct quota_address *address;	/* NULL: it does not count */
 	struct list member;
-	unsigned int sockets;	/* to servers; its owner counts them */
+	unsigned int sockets;	/* to servers; its owner counts them, */
+	unsigned int lent;	/* and of them, those of who came to lent ports */
 };
 
 struct quota {
@@ -72,6 +74,7 @@ struct hoard *quota_hoard(const struct quota_share *share);
 unsigned int quota_of_address(const struct quota_share *share);
 /* and how many sockets all of these. */
 unsigned int quota_sockets(const struct quota_share *share);
+unsigned int quota_lent(const struct quota_share *share);
 /*
  * There is no descriptor for a socket of @share, which is counted: of the address
  * that has most sockets, if that is more than the one of @share has, the session

@@ -15,6 +15,7 @@
 #include "../mux/session/greeting.h"
 #include "../mux/settings/refusal.h"
 #include "access.h"
+#include "lent_ports.h"
 #include "listening.h"
 #include "outlet.h"
 
@@ -33,6 +34,7 @@ struct guest {
 	struct key key;		/* whose it is; the name is "": pipes have none */
 	struct connector connector;
 	struct outlets outlets;
+	struct lent_ports lent;
 	struct quota_share share;
 	int64_t began_at;
 };
@@ -60,6 +62,40 @@ static void server_moved(struct session *s, struct conn *c, int from)
 	connector_moved(&guest->connector, c, from);
 }
 
+/* --- connections to rp --- */
+
+static bool is_same_owner(const struct guest *a, const struct guest *b)
+{
+	return !strcmp(a->key.name, b->key.name) &&
+	       (*a->key.name || addr_same_host(&a->peer, &b->peer));
+}
+
+/* A local proxy that was started anew need not wait until its old session ends. */
+static bool another_gives_way(struct lent_ports *l,
+			      const struct sockaddr_storage *addr)
+{
+	struct guest *guest = container_of(l, struct guest, lent);
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &guest->server->guests) {
+		struct guest *other = list_entry(pos, struct guest, member);
+
+		if (other != guest && is_same_owner(guest, other) &&
+		    session_alone_since(other->session) &&
+		    lent_ports_give_way(&other->lent, addr))
+			return true;
+	}
+	return false;
+}
+
+static void server_listen(struct session *s, uint16_t listener,
+			  const struct destination *at)
+{
+	struct guest *guest = session_owner(s);
+
+	lent_ports_open(&guest->lent, s, listener, at);
+}
+
 /* --- sessions --- */
 
 static void finish_if_done(struct server *s)
@@ -70,6 +106,7 @@ static void finish_if_done(struct server *s)
 
 static void guest_free(struct guest *guest)
 {
+	lent_ports_fini(&guest->lent);
 	outlets_fini(&guest->outlets);
 	connector_fini(&guest->connector);
 	quota_drop(&guest->server->quota, &guest->share);
@@ -136,6 +173,7 @@ static void server_alone(struct session *session)
 static const struct session_role role = {
 	.open = server_open_conn,
 	.open_flow = server_open_flow,
+	.listen = server_listen,
 	.moved = server_moved,
 	.alone = server_alone,
 	.ended = server_ended,
@@ -148,13 +186,15 @@ static struct guest *guest_of(const struct quota_share *share)
 
 static bool is_idle(const struct quota_share *share)
 {
-	return !session_connections(guest_of(share)->session);
+	return !session_connections(guest_of(share)->session) &&
+	       !lent_ports_serve(&guest_of(share)->lent);
 }
 
-/* A connection of it goes, for one of an address that has fewer. */
+/* A connection or a lent port of it goes, for one of an address that has fewer. */
 static bool give_up(struct quota_share *share)
 {
-	return session_gives_up(guest_of(share)->session);
+	return session_gives_up(guest_of(share)->session) ||
+	       lent_ports_give_up(&guest_of(share)->lent);
 }
 
 /* Somebody may have to go for it, but not before all of its pipes are there. */
@@ -210,6 +250,8 @@ static struct guest *guest_new(struct server *s,
 	connector_init(&guest->connector, &s->connects, &guest->share,
 		       host_has(&s->host, peer));
 	outlets_init(&guest->outlets, &guest->connector, s->connects.names);
+	lent_ports_init(&guest->lent, &guest->connector, s->options,
+			another_gives_way);
 	guest->began_at = loop_clock();
 	if (quota_take(&s->quota, &guest->share, peer)) {
 		free(guest);
@@ -283,8 +325,7 @@ static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
 	}
 	if (!guest_begins(guest, greet_baseline(s->engine, &role, guest, host,
 						fds, n))) {
-		log_warn(log, "%u pipes from %s were reset: no session could "
-			 "be made of them", n, host);
+		log_warn(log, "%u pipes from %s were reset: no session could be made of them", n, host);
 		return;
 	}
 	log_info(log, "session %u: %u pipe%s from %s",
@@ -504,7 +545,10 @@ void server_announce(struct server *s)
 void server_reload(struct server *s)
 {
 	struct engine *engine = s->engine;
+	struct list *pos, *tmp;
 
+	list_each(pos, tmp, &s->guests)
+		lent_ports_review(&list_entry(pos, struct guest, member)->lent);
 	quota_set(&s->quota, s->options->settings.max_held,
 		  s->options->max_sessions, s->options->max_sessions_each);
 	loop_after(engine->loop, &engine->relief);
@@ -547,6 +591,7 @@ void server_print(struct server *s, FILE *out)
 		struct guest *guest = list_entry(pos, struct guest, member);
 
 		session_print(guest->session, out);
+		lent_ports_print(&guest->lent, out);
 		if (guest->connector.under_way)
 			fprintf(out, "  connects under way: %u of %u\n",
 				guest->connector.under_way,

@@ -372,6 +372,17 @@ bool addr_same(const struct sockaddr_storage *a,
 	return addr_port(a) == addr_port(b) && addr_same_host(a, b);
 }
 
+uint32_t addr_hash(const struct sockaddr_storage *addr)
+{
+	const uint8_t *bytes = (const uint8_t *)addr;
+	uint32_t hash = 2166136261u;
+	size_t i;
+
+	for (i = 0; i < addr_size(addr); i++)
+		hash = (hash ^ bytes[i]) * 16777619u;
+	return hash ^ hash >> 16;
+}
+
 /* --- listening, and the room for it --- */
 
 int sock_address(int fd, struct sockaddr_storage *addr)
@@ -407,13 +418,10 @@ int sock_udp(int family)
 	return fd;
 }
 
-int sock_bound_udp(const struct sockaddr_storage *addr)
+static int bound_udp(int fd, const struct sockaddr_storage *addr)
 {
-	int fd = sock_udp(addr->ss_family);
 	int err;
 
-	if (fd < 0)
-		return fd;
 	if (addr->ss_family == AF_INET6)
 		set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (!bind(fd, (const struct sockaddr *)addr, addr_size(addr)))
@@ -421,6 +429,50 @@ int sock_bound_udp(const struct sockaddr_storage *addr)
 	err = -errno;
 	close(fd);
 	return err;
+}
+
+int sock_bound_udp(const struct sockaddr_storage *addr)
+{
+	int fd = sock_udp(addr->ss_family);
+
+	return fd < 0 ? fd : bound_udp(fd, addr);
+}
+
+/* Of Linux; libraries are late with it. */
+#ifndef IPV6_TRANSPARENT
+#define IPV6_TRANSPARENT 75
+#endif
+
+int sock_transparent_udp(const struct sockaddr_storage *addr, bool shared)
+{
+	bool six = addr->ss_family == AF_INET6;
+	int fd = sock_udp(addr->ss_family), on = 1, err;
+
+	if (fd < 0)
+		return fd;
+	if (!setsockopt(fd, six ? IPPROTO_IPV6 : IPPROTO_IP,
+			six ? IPV6_TRANSPARENT : IP_TRANSPARENT, &on,
+			sizeof(on))) {
+		set_int(fd, SOL_SOCKET, SO_REUSEADDR, shared);
+		return bound_udp(fd, addr);
+	}
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+/* Then a socket can be bound to it. */
+bool addr_is_ours(const struct sockaddr_storage *addr)
+{
+	struct sockaddr_storage any_port = *addr;
+	int fd = sock_udp(addr->ss_family);
+
+	addr_set_port(&any_port, 0);
+	if (fd >= 0)
+		fd = bound_udp(fd, &any_port);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 int sock_connect(int fd, const struct sockaddr_storage *to)

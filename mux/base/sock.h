@@ -60,10 +60,14 @@ void addr_set_port(struct sockaddr_storage *addr, uint16_t port);
 socklen_t addr_size(const struct sockaddr_storage *addr);
 bool addr_is_loopback(const struct sockaddr_storage *addr);
 bool addr_is_any(const struct sockaddr_storage *addr);	/* 0.0.0.0 or :: */
+/* Does this machine have that address? The kernel is asked. */
+bool addr_is_ours(const struct sockaddr_storage *addr);
 bool addr_same_host(const struct sockaddr_storage *a,
 		    const struct sockaddr_storage *b);
 bool addr_same(const struct sockaddr_storage *a,	/* and port */
 	       const struct sockaddr_storage *b);
+/* Of address and port: an address may have many ports, and a port many addresses. */
+uint32_t addr_hash(const struct sockaddr_storage *addr);
 
 /*
  * Begins a connect() on @fd, which does not block; -errno instead of one is handed on. What comes
@@ -82,6 +86,11 @@ int sock_tcp(int family);
 int sock_udp(int family);
 /* One bound to @addr, and for its family alone; or -errno. */
 int sock_bound_udp(const struct sockaddr_storage *addr);
+/*
+ * The same where @addr may be another host's, as TPROXY wants it. -EPERM: that takes
+ * CAP_NET_RAW or CAP_NET_ADMIN. @shared: others may have one bound there, too.
+ */
+int sock_transparent_udp(const struct sockaddr_storage *addr, bool shared);
 /* Binds @fd and listens. Returns @fd, or -errno after it closed @fd. */
 int sock_listen(int fd, const struct sockaddr_storage *addr, socklen_t len);
 

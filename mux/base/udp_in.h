@@ -27,4 +27,16 @@ typedef void udp_in_came(void *arg, struct sockaddr_storage *from,
 /* In the order in which they came. 0, or -errno where there were none. */
 int udp_in_read(int fd, udp_in_came *came, void *arg);
 
+/*
+ * The same with where each was sent to, which is another place than @fd is bound to where
+ * the kernel brought it here (TPROXY). @to is of family AF_UNSPEC if @fd was not asked to tell:
+ * udp_in_tell_to().
+ */
+typedef void udp_in_came_to(void *arg, struct sockaddr_storage *from,
+			    const struct sockaddr_storage *to,
+			    const uint8_t *buf, size_t len);
+int udp_in_read_to(int fd, udp_in_came_to *came, void *arg);
+/* @family is the socket's. 0 or -errno. */
+int udp_in_tell_to(int fd, int family);
+
 #endif

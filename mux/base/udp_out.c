@@ -29,6 +29,7 @@ struct item {
 struct udp_out {
 	struct loop *loop;
 	struct task late;	/* flushes what nobody has */
+	bool asked, segments;	/* does the kernel send several at a time? */
 	unsigned int n;
 	size_t used;
 	struct item item[UDP_OUT_MOST];
@@ -68,6 +69,7 @@ struct udp_out *udp_out_new(struct loop *loop)
 		return NULL;
 	out->loop = loop;
 	loop_task_init(&out->late, late);
+	out->asked = out->segments = false;
 	out->n = 0;
 	out->used = 0;
 	return out;
@@ -203,6 +205,22 @@ static void learn(struct udp_sender *by, uint32_t size, int err)
 }
 
 /*
+ * A kernel before Linux 4.18 does not refuse UDP_SEGMENT with a message: it takes no notice,
+ * and all would leave as one datagram. So it is asked for the option itself.
+ */
+static bool knows_segments(struct udp_out *out, int fd)
+{
+	int value;
+	socklen_t len = sizeof(value);
+
+	if (!out->asked)
+		out->segments = !getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT,
+					    &value, &len);
+	out->asked = true;
+	return out->segments;
+}
+
+/*
  * An error behind a message that was sent is not told by sendmmsg(), so the rest is tried
  * again. If it was one that came by ICMP, it is gone: another packet will bring the next.
  */
@@ -214,6 +232,8 @@ static void send_own(struct udp_out *out, struct item *const *own,
 	struct burst b;
 	int sent;
 
+	if (n > 1 && !knows_segments(out, own[0]->fd))
+		alone = n;
 	while (at < n) {
 		make(out, &b, own + at, n - at, alone > at ? alone - at : 0);
 		sent = sendmmsg(own[at]->fd, b.msg, b.n, MSG_NOSIGNAL);

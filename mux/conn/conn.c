@@ -516,6 +516,8 @@ int conn_attach(struct conn *c, int fd)
 {
 	int err = take_socket(c, fd, CONN_OPEN);
 
+	/* If only to be closed at once: who counts sockets has counted it. */
+	c->state = CONN_OPEN;
 	if (err)
 		return err;
 	c->connected_at = loop_clock();

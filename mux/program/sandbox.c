@@ -45,6 +45,7 @@ enum {
 	CALL_MOUNT_SETATTR = 442,
 	CALL_QUOTACTL_FD,
 	CALL_MEMFD_SECRET = 447,
+	CALL_OPEN_TREE_ATTR = 467,
 };
 
 enum {
@@ -115,6 +116,7 @@ static const struct sock_filter filter[] = {
 	FORBID(SYS_pivot_root),
 	FORBID(SYS_chroot),
 	FORBID(CALL_OPEN_TREE),
+	FORBID(CALL_OPEN_TREE_ATTR),
 	FORBID(CALL_MOVE_MOUNT),
 	FORBID(CALL_FSOPEN),
 	FORBID(CALL_FSCONFIG),
@@ -187,6 +189,12 @@ static const struct sock_filter filter[] = {
 			IF_NOT(SOCK_RAW, 2), IF_NOT(SOCK_PACKET, 1), ALLOW,
 		ANSWER(EPERM),
 
+	/* Pairs are made of other families, too, and their modules loaded. */
+	IF(SYS_socketpair, 4),
+		LOAD(args[0]),
+		IF(AF_UNIX, 1), ALLOW,
+		ANSWER(EPERM),
+
 	/* Memory is to be written or to be run. Libraries that names need are mapped. */
 	IF(SYS_mmap, 5),
 		LOAD(args[2]),
@@ -199,6 +207,8 @@ static const struct sock_filter filter[] = {
 		IF_ANY(PROT_EXEC, 1), ANSWER(EPERM),
 		ALLOW,
 	FORBID(SYS_shmat),
+	/* READ_IMPLIES_EXEC: then all that may be read may be run, whatever is asked for. */
+	FORBID(SYS_personality),
 
 	/* To type into the terminal that it was started from. */
 	IF(SYS_ioctl, 5),

@@ -76,14 +76,19 @@ static void take_data(struct session *s, struct channel *ch, bool dropped,
 static void open_conn(struct session *s, struct conn *c,
 		      const struct wire_open *open)
 {
+	bool reverse = c->id > WIRE_ID_LP_MAX;
+	bool sound = reverse ? destination_is_listener(&open->to) :
+			       destination_is_sound(&open->to);
 	int err = conn_set_destination(c, &open->to);
 
 	if (open->protocol != WIRE_PROTOCOL_TCP ||
-	    open->to.kind == DESTINATION_NONE || !destination_is_sound(&open->to))
+	    open->to.kind == DESTINATION_NONE || !sound)
 		refuse(s, c->channel, CONN_END_PROTOCOL,
 		       "OPEN of a protocol or an address that is not known");
 	else if (err || !inbound_takes(s, c))
 		conn_refuse(c, CONN_END_LIMIT);
+	else if (reverse)
+		reverse_open(s, c);
 	else
 		s->role->open(s, c);
 }
@@ -101,7 +106,7 @@ static void open_flow(struct session *s, struct conn *c,
 	bool is_one = flows_begin(s, c);
 	int err = conn_set_destination(c, &open->to);
 
-	if (!is_one || err || s->ext->nflows > FLOWS_MAX ||
+	if (!is_one || err || s->ext->nflows > FLOWS_MAX + FLOWS_LEAVING ||
 	    !inbound_takes(s, c))
 		conn_refuse(c, CONN_END_LIMIT);
 	else
@@ -117,6 +122,7 @@ static void take_open(struct session *s, struct channel *ch,
 		extended_condemn(s, WIRE_GOODBYE_LIMIT, "no memory for a connection");
 		return;
 	}
+	reverse_begins(s, c);
 	channel_attach(ch, c);
 	c->had_syn = true;
 	credit_allow(&ch->out, ch->out.sent + open->window);
@@ -362,6 +368,12 @@ static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
 	case WIRE_DATAGRAM:
 		flows_came(s, &ext->datagram);
 		break;
+	case WIRE_LISTEN:
+		reverse_listen(s, &ext->listen);
+		break;
+	case WIRE_LISTENING:
+		reverse_listening(s, &ext->listening);
+		break;
 	case WIRE_GOODBYE:
 		session_fail(s, "the other end said GOODBYE, reason %u",
 			     ext->goodbye.reason);
@@ -375,7 +387,7 @@ static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
 	}
 }
 
-/* RP opens connections only where both ends agreed to that, and none does yet. */
+/* RP opens connections only where both ends agreed to that. */
 static bool is_from_rp(const struct wire_ext *ext)
 {
 	return ext->type == WIRE_OPEN && ext->open.id > WIRE_ID_LP_MAX;
@@ -413,7 +425,7 @@ static void own_message(struct session *s, struct pipe *p,
 	struct wire_ext ext;
 	enum wire_ext_result result = wire_ext_get(msg, s->ext->lp, &ext);
 
-	if (!result && is_from_rp(&ext))
+	if (is_from_rp(&ext) && !session_reverses(s))
 		result = WIRE_EXT_WRONG_WAY;
 	if (result)
 		bad(s, p, msg, &ext, result);

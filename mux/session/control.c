@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an end says of the session itself: ACK, WINDOW, PING and PONG. All of it is
+ * What an end says of the session itself: ACK, WINDOW, PING and PONG, LISTEN and LISTENING. All of it is
  * made from state at the moment when a pipe takes it, ahead of connections' bytes and
  * of what bounds them: a pipe takes it if nothing waits for its socket.
  */
@@ -141,10 +141,18 @@ static void add_windows(struct session *s, struct run *run)
 	}
 }
 
-/* A WINDOW is kept, and waits where nothing more may be kept. */
-static bool windows_wait(const struct session *s)
+static void add_listeners(struct session *s, struct run *run)
 {
-	return !list_empty(&s->ext->windows_due) &&
+	struct wire_ext what;
+
+	while (has_space(run) && reverse_next(s->ext, &what))
+		add(run, &what);
+}
+
+/* These are kept, and wait where nothing more may be kept. */
+static bool kept_waits(const struct session *s)
+{
+	return (!list_empty(&s->ext->windows_due) || s->ext->reverse.due) &&
 	       !keeping_is_full(s->ext);
 }
 
@@ -197,7 +205,7 @@ bool control_send(struct session *s)
 	struct extended *x = s->ext;
 	bool all = send_pings(s);
 
-	while (x->ack_due || windows_wait(s)) {
+	while (x->ack_due || kept_waits(s)) {
 		struct pipe *p = best_pipe(s);
 		struct run *run = p ? run_get(&s->shared.pool) : NULL;
 
@@ -205,8 +213,10 @@ bool control_send(struct session *s)
 			return false;
 		if (x->ack_due)
 			add_ack(s, p, run);
-		if (windows_wait(s))
+		if (kept_waits(s)) {
 			add_windows(s, run);
+			add_listeners(s, run);
+		}
 		if (run->len)
 			send_run(s, p, run);
 		else

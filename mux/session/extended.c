@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions of the extension: how they begin, how pipes come to RP and go, and where
- * connections get their ids.
+ * Sessions of the extension: how they begin, and how pipes come to RP and go.
  */
 #include "extended.h"
 
@@ -13,146 +12,7 @@
 
 #include "../base/log.h"
 #include "../conn/conn.h"
-/* --- ids --- */
-
-/* What ids go on with counts as what is held for applications does. */
-static void remember(struct extended *x, int64_t bytes)
-{
-	x->remembered += (size_t)bytes;
-	inbound_holds(x->s, bytes);
-}
-
-struct channel *extended_channel(struct extended *x, uint16_t id)
-{
-	if (x->channel[id])
-		return x->channel[id];
-	x->channel[id] = malloc(sizeof(struct channel));
-	if (!x->channel[id])
-		return NULL;
-	channel_init(x->channel[id], id, &x->pool);
-	x->channels++;
-	remember(x, sizeof(struct channel));
-	return x->channel[id];
-}
-
-/*
- * Of what all sessions hold this one has most, and nothing but its ids and its pipes' layers
- * is left. Without an id's numbers nobody could tell its next use from the last one: it ends.
- */
-static void give_up(struct session *s)
-{
-	struct extended *x = s->ext;
-
-	extended_condemn(s, WIRE_GOODBYE_LIMIT, "%u ids take %zu bytes and the encryption of %u pipes %zu of the memory for all sessions, which is out",
-			 x->channels, x->remembered, s->open_pipes, s->layered);
-	remember(x, -(int64_t)x->remembered);
-	layered_disregard(s);
-}
-
-/*
- * A datagram has no number that would tell which use of its id it belongs to. So an
- * id that a flow had rests until none can be under way any more.
- */
-static void rest(struct extended *x, struct channel *ch)
-{
-	ch->rests_until = loop_now(x->s->engine->loop) +
-			  REST_SECONDS * NS_PER_SEC;
-	list_add_tail(&x->resting, &ch->spare);
-	x->nresting++;
-	if (!x->rest_timer.slot)
-		loop_timer_at(x->s->engine->loop, &x->rest_timer,
-			      ch->rests_until);
-}
-
-static void have_rested(struct timer *t)
-{
-	struct extended *x = container_of(t, struct extended, rest_timer);
-	int64_t now = loop_now(x->s->engine->loop);
-
-	while (!list_empty(&x->resting)) {
-		struct channel *ch = list_first(&x->resting, struct channel,
-						spare);
-
-		if (ch->rests_until > now) {
-			loop_timer_at(x->s->engine->loop, t, ch->rests_until);
-			break;
-		}
-		ch->flow_had_it = false;
-		list_move_tail(&x->spare, &ch->spare);
-		x->nresting--;
-	}
-	session_tell_room(x->s);
-}
-
-/* An id that RP named before LP ever used it gets its turn by last_id, and only so. */
-void extended_settle(struct extended *x, struct channel *ch)
-{
-	if (!x->lp || ch->id > x->last_id || ch->use.open || ch->conn ||
-	    !list_empty(&ch->spare))
-		return;
-	if (ch->flow_had_it) {
-		rest(x, ch);
-		return;
-	}
-	list_add_tail(&x->spare, &ch->spare);
-	session_tell_room(x->s);
-}
-
-int64_t session_alone_since(const struct session *s)
-{
-	return s->ext ? s->ext->alone_since : 0;
-}
-
-bool session_is_alone(const struct session *s)
-{
-	int64_t since = session_alone_since(s);
-
-	return since && loop_now(s->engine->loop) - since >
-	       ALONE_SECONDS * NS_PER_SEC;
-}
-
-static bool has_id(const struct session *s)
-{
-	const struct extended *x = s->ext;
-
-	if (session_is_alone(s))
-		return false;
-	return s->nconns < x->welcome.connections &&
-	       (!list_empty(&x->spare) || x->last_id < WIRE_ID_LP_MAX);
-}
-
-static unsigned int ids(const struct session *s)
-{
-	return s->ext->channels;
-}
-
-/* Ids that were used before first: what they were granted is theirs to use. */
-static struct channel *free_channel(struct extended *x)
-{
-	struct channel *ch;
-
-	if (list_empty(&x->spare))
-		return x->last_id < WIRE_ID_LP_MAX ?
-			extended_channel(x, ++x->last_id) : NULL;
-	ch = list_entry(x->spare.prev, struct channel, spare);
-	list_del(&ch->spare);
-	return ch;
-}
-
-struct conn *extended_open(struct session *s)
-{
-	struct channel *ch = free_channel(s->ext);
-	struct conn *c = ch ? session_conn_new(s, ch->id) : NULL;
-
-	if (!c) {
-		if (ch)
-			extended_settle(s->ext, ch);
-		return NULL;
-	}
-	channel_attach(ch, c);
-	c->had_syn = c->syn_pending = true;
-	return c;
-}
+/* --- connections --- */
 
 static struct conn *open_conn(struct session *s)
 {
@@ -260,6 +120,19 @@ static bool welcome(struct session *s, struct pipe *p,
 }
 
 /* --- pipes go --- */
+
+int64_t session_alone_since(const struct session *s)
+{
+	return s->ext ? s->ext->alone_since : 0;
+}
+
+bool session_is_alone(const struct session *s)
+{
+	int64_t since = session_alone_since(s);
+
+	return since && loop_now(s->engine->loop) - since >
+	       ALONE_SECONDS * NS_PER_SEC;
+}
 
 static void alone_too_long(struct timer *t)
 {
@@ -407,10 +280,7 @@ static int init(struct session *s)
 	x->s = s;
 	joining_init(x);
 	x->alone_timer.fire = alone_too_long;
-	list_init(&x->spare);
-	list_init(&x->resting);
-	x->rest_timer.fire = have_rested;
-	list_init(&x->pool.waiters);
+	ids_init(x);
 	list_init(&x->member);
 	windows_init(x);
 	flows_init(x);
@@ -431,7 +301,6 @@ static void farewell(struct session *s)
 static void fini(struct session *s)
 {
 	struct extended *x = s->ext;
-	unsigned int i;
 
 	if (!x)
 		return;
@@ -442,13 +311,7 @@ static void fini(struct session *s)
 	control_stop(x);
 	keeping_fini(x);
 	loop_timer_stop(s->engine->loop, &x->alone_timer);
-	loop_timer_stop(s->engine->loop, &x->rest_timer);
-	for (i = 0; i <= WIRE_ID_MAX; i++) {
-		if (!x->channel[i])
-			continue;
-		channel_fini(x->channel[i]);
-		free(x->channel[i]);
-	}
+	ids_fini(x);
 	list_del(&x->member);
 	free(x);
 }
@@ -467,16 +330,19 @@ static struct session *begin(struct engine *engine,
 	s->ext->welcome = *said;
 	s->ext->pool.limit.conn = said->conn_early;
 	s->ext->pool.limit.all = said->session_early;
+	s->ext->pool_of_rp.limit = s->ext->pool.limit;
 	list_add_tail(&engine->extended, &s->ext->member);
 	return s;
 }
 
 /* To @hello, which has all of version 1. */
 static struct wire_welcome our_welcome(const struct settings *settings,
+				       const struct session_role *role,
 				       const struct wire_hello *hello)
 {
 	uint32_t own = WIRE_FEATURES_VERSION_1 |
-		       (settings->udp ? WIRE_FEATURE_DATAGRAM : 0);
+		       (settings->udp ? WIRE_FEATURE_DATAGRAM : 0) |
+		       (role->listen ? WIRE_FEATURE_LISTEN : 0);
 	unsigned int conns = settings->max_conns;
 
 	return (struct wire_welcome){
@@ -496,7 +362,7 @@ struct session *greet_new(struct engine *engine,
 			  const char *peer, const struct wire_hello *hello,
 			  struct conduit conduit)
 {
-	struct wire_welcome said = our_welcome(engine->settings, hello);
+	struct wire_welcome said = our_welcome(engine->settings, role, hello);
 	struct session *s;
 	struct pipe *p;
 
@@ -533,6 +399,7 @@ struct session *greet_welcomed(struct engine *engine,
 	if (!s)
 		goto close_conduit;
 	s->ext->lp = true;
+	ids_are_of_lp(s->ext);
 	s->ext->welcome.features = admission_features(said->features,
 						      hello->features);
 	sock_address(conduit.fd, &s->ext->from);
@@ -567,16 +434,17 @@ const struct dialect dialect_extended = {
 	.pipe_over = extended_pipe_over,
 	.can_name = can_name,
 	.open = open_conn,
-	.has_id = has_id,
-	.ids = ids,
+	.has_id = ids_has_one,
+	.ids = ids_known,
 	.conn_over = conn_over,
+	.conn_gone = reverse_gone,
 	.queued = queued,
 	.released = released,
 	.early = early,
 	.let_go = let_early_go,
 	.shed_datagrams = flows_shed,
 	.shed = arrivals_shed,
-	.give_up = give_up,
+	.give_up = ids_give_up,
 	.delivered = windows_taken,
 	.control = control_send,
 	.look_kept = look,

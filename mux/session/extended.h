@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of a session of the extension, for the files that are its parts:
- * extended (pipes come and go, connections begin), joining (LP's pipes, that are
+ * extended (pipes come and go), ids (what connections begin with), joining (LP's pipes, that are
  * dialled), arrivals (what pipes bring), windows (what the other end may send), keeping
  * (what may have to be sent again), suspects (pipes that look dead), tails (last
- * messages that look lost), flows (of datagrams), roaming (pipes whose way is another), control (what is
+ * messages that look lost), flows (of datagrams), reverse (what RP opens), roaming (pipes whose way is another), control (what is
  * said of the session).
  *
  * Control is never queued. What has to be said is state (an offset, a flag), and
@@ -20,6 +20,7 @@
 #include "../extension/tally.h"
 #include "../wire/wire_ext.h"
 #include "greeting.h"
+#include "reverse.h"
 #include "session_inside.h"
 
 /* A pipe's place: incarnations of the pipe with an index come and go. */
@@ -45,6 +46,19 @@ struct leg {
 	uint64_t doubted_at;	/* so many were acknowledged when it became doubtful */
 };
 
+/* What is to be said of a listener. */
+struct listener_state {
+	const struct destination *at;	/* LP */
+	uint16_t port;			/* RP */
+	uint8_t result;
+};
+
+struct reverse {
+	uint64_t due;		/* bits: of these listeners something is */
+	unsigned int conns;	/* that RP opened, until they are gone */
+	struct listener_state listener[LISTENERS_MAX];
+};
+
 struct extended {
 	struct session *s;
 	struct list member;	/* of the engine's */
@@ -63,12 +77,13 @@ struct extended {
 	struct channel *channel[WIRE_ID_MAX + 1];	/* those in use so far */
 	unsigned int channels;
 	size_t remembered;	/* bytes of them, as told with inbound_holds() */
-	struct list spare;	/* LP: channels between two uses, */
+	struct list spare;	/* of own ids, between two uses, */
 	struct list resting;	/* and those that may not be used yet, */
 	unsigned int nresting;	/* so many, */
 	struct timer rest_timer;	/* until then */
-	uint16_t last_id;	/* LP: ids up to it have a channel */
-	struct early_pool pool;
+	uint16_t last_id;	/* own ids up to it have a channel */
+	struct early_pool pool, pool_of_rp;	/* by who opens */
+	struct reverse reverse;
 
 	uint64_t promised;	/* bytes that the other end may send, */
 	uint64_t idle;		/* and on ids without a connection */
@@ -98,10 +113,22 @@ struct extended {
 	uint8_t goodbye;	/* the reason, when it comes to that */
 };
 
-/* extended */
+/* ids */
+void ids_init(struct extended *x);
+/* They are LP's; until that is said, RP's. */
+void ids_are_of_lp(struct extended *x);
+void ids_fini(struct extended *x);
 struct channel *extended_channel(struct extended *x, uint16_t id);
 /* The use of @ch may be over: its id can be used again then. */
 void extended_settle(struct extended *x, struct channel *ch);
+/* A connection with an id of its own, and nothing granted; or NULL. */
+struct conn *extended_open(struct session *s);
+/* As dialect.has_id, .ids and .give_up. */
+bool ids_has_one(const struct session *s);
+unsigned int ids_known(const struct session *s);
+void ids_give_up(struct session *s);
+
+/* extended */
 /* The other end broke the rules: the session ends with GOODBYE. */
 void extended_condemn(struct session *s, enum wire_goodbye_reason reason,
 		      const char *fmt, ...)
@@ -113,9 +140,6 @@ void extended_pipe_erred(struct session *s, struct pipe *p, const char *why);
 /* @fd is the pipe with this index from here on. NULL: no memory. */
 struct pipe *extended_enter(struct session *s, unsigned int index,
 			    uint32_t incarnation, struct conduit conduit);
-
-/* LP: a connection with an id of its own, and nothing granted; or NULL. */
-struct conn *extended_open(struct session *s);
 
 /* joining */
 void joining_init(struct extended *x);
@@ -207,6 +231,17 @@ void flows_finished(struct conn *c);
 void flows_shed(struct session *s, size_t bytes);
 void flows_look(struct session *s, struct view *view);
 struct run *flows_frame(struct session *s, struct pipe *p, size_t bytes);
+
+/* reverse */
+/* The next that is to be said, which counts as said then. False: nothing is. */
+bool reverse_next(struct extended *x, struct wire_ext *what);
+/* @c is new, or about to be freed: it counts if it is of RP's ids. */
+void reverse_begins(struct session *s, const struct conn *c);
+void reverse_gone(struct session *s, struct conn *c);
+/* LISTEN or LISTENING came; or RP opened @c. */
+void reverse_listen(struct session *s, const struct wire_listen *what);
+void reverse_listening(struct session *s, const struct wire_listening *what);
+void reverse_open(struct session *s, struct conn *c);
 
 /* control */
 void control_init(struct extended *x);

@@ -54,6 +54,13 @@ enum flow_loss {
 /* Did both ends of the session agree to carry flows, and is it up? */
 bool session_carries_flows(const struct session *s);
 
+/*
+ * Are there as many as a session may have? One that ends makes room at once: before RP
+ * knows of its end, which may take another pipe than the next OPEN. So RP takes
+ * FLOWS_LEAVING more than LP opens.
+ */
+bool flows_are_full(const struct session *s);
+
 /* LP: NULL where there is no room, or flows are not carried. */
 struct flow *flow_open(struct session *s, const struct destination *to,
 		       const struct flow_ops *ops, void *owner);
@@ -91,6 +98,10 @@ void flow_close(struct flow *f);
  */
 void flow_holds(struct flow *f, int64_t bytes);
 size_t flow_held(const struct flow *f);
+
+/* Its owner has a socket for it now, which goes when the flow is over or let go. */
+void flow_took_socket(struct flow *f);
+bool flow_has_socket(const struct flow *f);
 
 void *flow_owner(const struct flow *f);
 const struct destination *flow_to(const struct flow *f);

@@ -24,6 +24,7 @@ struct flow {
 	size_t held;		/* by its owner, see flow_holds() */
 	struct list turn;	/* in extended.flows while something waits */
 	bool counted;		/* in extended.nflows */
+	bool socket;		/* its owner has one for it */
 	bool names;		/* all of it went to port 53 */
 	int64_t passed_at;	/* something did */
 	struct timer idle;	/* RP */
@@ -61,6 +62,11 @@ bool session_carries_flows(const struct session *s)
 	       s->ext->welcome.features & WIRE_FEATURE_DATAGRAM;
 }
 
+bool flows_are_full(const struct session *s)
+{
+	return s->ext && s->ext->nflows >= FLOWS_MAX;
+}
+
 /* --- from beginning to end --- */
 
 static void account(struct session *s, int64_t bytes)
@@ -95,6 +101,16 @@ size_t flow_held(const struct flow *f)
 	return f->held;
 }
 
+void flow_took_socket(struct flow *f)
+{
+	f->socket = true;
+}
+
+bool flow_has_socket(const struct flow *f)
+{
+	return f->socket;
+}
+
 /* Nothing more passes. What is left is for its connection to end. */
 static void detach(struct flow *f)
 {
@@ -104,7 +120,7 @@ static void detach(struct flow *f)
 	loop_timer_stop(s->engine->loop, &f->idle);
 	drop_all(s, f);
 	s->ext->nflows -= f->counted;
-	f->counted = false;
+	f->counted = f->socket = false;
 }
 
 static void tell_over(struct flow *f)
@@ -213,7 +229,7 @@ void flow_answer(struct flow *f)
 /* Half of the ids are for connections, however many flows come and go. */
 static bool has_room(const struct session *s)
 {
-	return session_carries_flows(s) && s->ext->nflows < FLOWS_MAX &&
+	return session_carries_flows(s) && !flows_are_full(s) &&
 	       s->ext->nresting < WIRE_ID_LP_MAX / 2 && session_has_room(s);
 }
 

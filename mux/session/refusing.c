@@ -2,6 +2,7 @@
 /* What a session is refused, and loses, for want of something, and for whom that counts. */
 #include "../base/log.h"
 #include "../conn/conn.h"
+#include "flow.h"
 #include "session_inside.h"
 
 void session_pays_as(struct session *s, const struct sockaddr_storage *addr)
@@ -15,6 +16,12 @@ bool session_refuses(struct session *s, enum refusal what)
 			     *s->payer ? s->payer : s->peer);
 }
 
+/* A flow may have none yet, or no more while its end waits for a pipe. */
+static bool has_own_socket(const struct conn *c)
+{
+	return c->flow ? flow_has_socket(c->flow) : c->watch.fd >= 0;
+}
+
 /* Those that race for the addresses of a name have no socket of their own yet. */
 static struct conn *oldest(const struct session *s, bool has_socket)
 {
@@ -25,7 +32,7 @@ static struct conn *oldest(const struct session *s, bool has_socket)
 
 		if (c->state == CONN_CLOSED || !list_empty(&c->dialling))
 			continue;
-		if (!has_socket || c->watch.fd >= 0 || c->flow)
+		if (!has_socket || has_own_socket(c))
 			return c;
 	}
 	return NULL;

@@ -195,12 +195,10 @@ int64_t session_next_id_in(const struct session *s)
 	return s->dialect->next_id_in ? s->dialect->next_id_in(s) : 0;
 }
 
-int session_open(struct session *s, int fd, const struct destination *to)
+int session_open_to(struct session *s, int fd, const struct destination *to)
 {
 	struct conn *c;
 
-	if (!s->dialect->can_name(to))
-		return -EAFNOSUPPORT;
 	if (!session_has_room(s))
 		return -EAGAIN;
 	c = s->dialect->open(s);
@@ -214,6 +212,12 @@ int session_open(struct session *s, int fd, const struct destination *to)
 	if (conn_attach(c, fd) < 0)
 		conn_abort(c, CONN_END_LIMIT);
 	return 0;
+}
+
+int session_open(struct session *s, int fd, const struct destination *to)
+{
+	return s->dialect->can_name(to) ? session_open_to(s, fd, to) :
+					  -EAFNOSUPPORT;
 }
 
 struct conn *session_ask(struct session *s, const struct destination *to)

@@ -83,6 +83,20 @@ struct session_role {
 	 */
 	void (*open_flow)(struct session *s, struct conn *c);
 	/*
+	 * RP, in the extension: it shall listen on @at, an address, unless it does so
+	 * already for @listener: see session_listening(). NULL: none is asked for.
+	 */
+	void (*listen)(struct session *s, uint16_t listener,
+		       const struct destination *at);
+	/*
+	 * LP, in the extension: RP listens for @listener, on @port, or it does not, or
+	 * no more: @result is an enum wire_listening_result. And @c came to a listener:
+	 * c->dst says to which, and from whom. Connect it, as open() does. May be NULL.
+	 */
+	void (*listening)(struct session *s, uint16_t listener, uint8_t result,
+			  uint16_t port);
+	void (*accepted)(struct session *s, struct conn *c);
+	/*
 	 * LP, in the extension: RP answered @c's OPEN with @result, an enum
 	 * wire_synack_result, and with WIRE_SYNACK_CONNECTED all is well. Else @c
 	 * is reset next, unless its socket is not there yet: see session_ask().

@@ -91,6 +91,8 @@ static inline bool session_accepts(const struct session *s)
 /* session */
 struct conn *session_conn_new(struct session *s, uint16_t id);
 void session_tell_room(struct session *s);
+/* As session_open(), wherever to. */
+int session_open_to(struct session *s, int fd, const struct destination *to);
 /* As session_add_pipe(), with the @index that it shall have. NULL on failure. */
 struct pipe *session_take_pipe(struct session *s, struct conduit conduit,
 			       unsigned int index);

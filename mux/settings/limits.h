@@ -87,6 +87,8 @@ enum {
 	/* Flows of datagrams of a session, and bytes that wait in all their queues. */
 	FLOWS_MAX = 1024,
 	FLOWS_MEMORY = 16 << 20,
+	/* RP takes so many more: FINs of those that LP ended may come behind OPENs. */
+	FLOWS_LEAVING = FLOWS_MAX,
 
 	/* How long an orderly end waits for the last acknowledgement. */
 	LINGER_MS = 1000,

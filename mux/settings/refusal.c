@@ -12,15 +12,16 @@ const struct refusals_kind refusal_kinds[REFUSAL_KINDS] = {
 	[REFUSAL_PROTOCOL] = { "protocol", "times a connection, a pipe or a message was given up for what came" },
 	[REFUSAL_DENIED] = { "denied", "connections, or addresses of a name, were denied" },
 	[REFUSAL_CONNECTS] = { "connects", "times connections had to wait (--max-connects)" },
-	[REFUSAL_OPENS] = { "opens", "times connections had to wait, or flows of datagrams were refused (--max-opens)" },
+	[REFUSAL_OPENS] = { "opens", "times connections had to wait, or flows of datagrams and what came to lent ports were refused (--max-opens)" },
 	[REFUSAL_EARLY] = { "early", "connections lost what came ahead of their SYN" },
 	[REFUSAL_REORDER] = { "reorder", "connections were reset: they held most out of order" },
 	[REFUSAL_GAP] = { "gap", "connections were reset: a message was missing too long" },
 	[REFUSAL_QUEUE] = { "queue", "times connections were reset for what waits for them" },
-	[REFUSAL_CONNECTIONS] = { "connections", "connections were refused: they take too much of --memory" },
+	[REFUSAL_CONNECTIONS] = { "connections", "connections were refused: they take too much of --memory, or no place is left for those that come to lent ports" },
 	[REFUSAL_MEMORY] = { "memory", "times something of it was ended because memory was short" },
 	[REFUSAL_DESCRIPTORS] = { "descriptors", "times there was no descriptor (ulimit -n)" },
 	[REFUSAL_PORTS] = { "ports", "connections were refused: no local port was left" },
+	[REFUSAL_LISTEN] = { "listen", "times rp was asked to listen and did not (--permit-listen, or it cannot)" },
 };
 
 _Static_assert((int)REFUSAL_KINDS <= (int)REFUSALS_KINDS, "there is a count for each");

@@ -23,10 +23,11 @@ enum refusal {
 	REFUSAL_REORDER,	/* messages out of order, of a session, */
 	REFUSAL_GAP,		/* the time that one of them was missing, */
 	REFUSAL_QUEUE,		/* what applications did not take */
-	REFUSAL_CONNECTIONS,	/* connections, by what they take of memory */
+	REFUSAL_CONNECTIONS,	/* connections, by what they take of memory, or of places */
 	REFUSAL_MEMORY,		/* times that memory was taken from who had most */
 	REFUSAL_DESCRIPTORS,	/* no descriptor was left */
 	REFUSAL_PORTS,		/* no local port was left */
+	REFUSAL_LISTEN,		/* addresses that local proxies wanted listened on */
 	REFUSAL_KINDS,
 };
 

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The number of the listener, in front of the peer's address. */
+enum { LISTENER_LEN = 2 };
+
 static struct destination of_bytes(enum destination_kind kind, const void *bytes,
 				   size_t len, uint16_t port)
 {
@@ -70,6 +73,39 @@ bool destination_is_sound(const struct destination *d)
 	return false;
 }
 
+struct destination destination_listener(uint16_t listener,
+					const struct destination *peer)
+{
+	struct destination d = {
+		.kind = DESTINATION_LISTENER,
+		.len = (uint8_t)(LISTENER_LEN + peer->len),
+		.port = peer->port,
+		.bytes = { (uint8_t)listener, (uint8_t)(listener >> 8) },
+	};
+
+	memcpy(d.bytes + LISTENER_LEN, peer->bytes, peer->len);
+	return d;
+}
+
+bool destination_is_listener(const struct destination *d)
+{
+	return d->kind == DESTINATION_LISTENER &&
+	       (d->len == LISTENER_LEN + 4 || d->len == LISTENER_LEN + 16);
+}
+
+uint16_t destination_listener_of(const struct destination *d)
+{
+	return (uint16_t)(d->bytes[0] | d->bytes[1] << 8);
+}
+
+struct destination destination_peer_of(const struct destination *d)
+{
+	const uint8_t *addr = d->bytes + LISTENER_LEN;
+
+	return d->len == LISTENER_LEN + 4 ? destination_ipv4(addr, d->port) :
+					    destination_ipv6(addr, d->port);
+}
+
 static void name_text(const struct destination *d,
 		      char text[DESTINATION_NAME_MAX + 1])
 {
@@ -85,7 +121,12 @@ const char *destination_text(const struct destination *d,
 			     char text[DESTINATION_TEXT])
 {
 	char host[DESTINATION_NAME_MAX + 1];
+	struct destination peer;
 
+	if (destination_is_listener(d)) {
+		peer = destination_peer_of(d);
+		d = &peer;
+	}
 	switch (d->kind) {
 	case DESTINATION_IPV4:
 		inet_ntop(AF_INET, d->bytes, host, sizeof(host));

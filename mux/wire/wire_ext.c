@@ -172,6 +172,20 @@ static void datagram(struct walk *w, struct wire_datagram *m)
 	}
 }
 
+static void listen_at(struct walk *w, struct wire_listen *m)
+{
+	u16(w, &m->listener);
+	u8(w, &m->protocol);
+	address(w, &m->at);
+}
+
+static void listening(struct walk *w, struct wire_listening *m)
+{
+	u16(w, &m->listener);
+	u8(w, &m->result);
+	u16(w, &m->port);
+}
+
 static void path(struct walk *w, struct wire_path *m)
 {
 	u8(w, &m->path);
@@ -217,6 +231,12 @@ static int fields(struct walk *w, struct wire_ext *ext)
 	case WIRE_DATAGRAM:
 		datagram(w, &ext->datagram);
 		return 0;
+	case WIRE_LISTEN:
+		listen_at(w, &ext->listen);
+		return 0;
+	case WIRE_LISTENING:
+		listening(w, &ext->listening);
+		return 0;
 	case WIRE_PATH:
 		path(w, &ext->path);
 		return 0;
@@ -252,9 +272,11 @@ static int ways_of(const struct wire_ext *ext)
 {
 	switch (ext->type) {
 	case WIRE_HELLO:
+	case WIRE_LISTEN:
 	case WIRE_PATH:
 		return UP;
 	case WIRE_WELCOME:
+	case WIRE_LISTENING:
 		return DOWN;
 	case WIRE_OPEN:
 		return ext->open.id <= WIRE_ID_LP_MAX ? UP : DOWN;
@@ -270,6 +292,10 @@ static enum wire_ext_result judge_open(const struct wire_open *m)
 	if (m->protocol != WIRE_PROTOCOL_TCP &&
 	    m->protocol != WIRE_PROTOCOL_UDP)
 		return WIRE_EXT_BAD_PROTOCOL;
+	if (destination_is_listener(&m->to))
+		return m->protocol == WIRE_PROTOCOL_TCP &&
+		       m->id > WIRE_ID_LP_MAX ? WIRE_EXT_OK :
+						WIRE_EXT_BAD_ADDRESS;
 	if (!destination_is_sound(&m->to))
 		return WIRE_EXT_BAD_ADDRESS;
 	if (m->protocol == WIRE_PROTOCOL_TCP && m->to.kind == DESTINATION_NONE)
@@ -416,6 +442,8 @@ const char *wire_ext_name(unsigned int type)
 		[WIRE_ACK] = "ACK",
 		[WIRE_OPEN] = "OPEN",
 		[WIRE_DATAGRAM] = "DATAGRAM",
+		[WIRE_LISTEN] = "LISTEN",
+		[WIRE_LISTENING] = "LISTENING",
 		[WIRE_PATH] = "PATH",
 	};
 

@@ -27,9 +27,8 @@ enum {
 };
 
 /*
- * Type 10 was RELEASE in a draft and is not used again. 13 and 14 are reserved
- * for LISTEN and LISTENING; a reader steps over them, as over any it does not
- * know.
+ * Type 10 was RELEASE in a draft and is not used again; a reader steps over it, as
+ * over any it does not know.
  */
 enum wire_ext_type {
 	WIRE_EXT_NONE = 0,	/* no type: a message of a connection */
@@ -44,6 +43,8 @@ enum wire_ext_type {
 	WIRE_ACK = 9,
 	WIRE_OPEN = 11,
 	WIRE_DATAGRAM = 12,
+	WIRE_LISTEN = 13,
+	WIRE_LISTENING = 14,
 	WIRE_PATH = 15,
 };
 
@@ -74,6 +75,16 @@ enum wire_synack_result {
 	WIRE_SYNACK_LIMIT = 5,
 	WIRE_SYNACK_NO_NAME = 6,	/* it does not resolve */
 	WIRE_SYNACK_FAILED = 255,	/* or any other that is not above */
+};
+
+/* As SYNACK has them, where they mean the same. */
+enum wire_listening_result {
+	WIRE_LISTENING_YES = 0,
+	WIRE_LISTENING_IN_USE = 1,
+	WIRE_LISTENING_NOT_HERE = 2,	/* RP's host has no such address */
+	WIRE_LISTENING_DENIED = 4,
+	WIRE_LISTENING_LIMIT = 5,
+	WIRE_LISTENING_FAILED = 255,	/* or any other that is not above */
 };
 
 enum wire_goodbye_reason {
@@ -180,6 +191,18 @@ struct wire_datagram {
 	uint16_t payload_len;
 };
 
+struct wire_listen {
+	uint16_t listener;
+	uint8_t protocol;		/* enum wire_protocol */
+	struct destination at;
+};
+
+struct wire_listening {
+	uint16_t listener;
+	uint8_t result;			/* enum wire_listening_result */
+	uint16_t port;			/* that is listened on, or 0 */
+};
+
 struct wire_path {
 	uint8_t path;
 	uint8_t state;			/* enum wire_path_state */
@@ -201,6 +224,8 @@ struct wire_ext {
 		struct wire_ack ack;
 		struct wire_open open;
 		struct wire_datagram datagram;
+		struct wire_listen listen;
+		struct wire_listening listening;
 		struct wire_path path;
 	};
 };
@@ -217,7 +242,8 @@ enum wire_ext_result {
 	WIRE_EXT_BAD_PIPE,	/* HELLO: index not below count, or count */
 	WIRE_EXT_BAD_PROTOCOL,	/* OPEN: neither TCP nor UDP */
 	WIRE_EXT_BAD_ADDRESS,	/* kind and length do not go together, a name
-				   with a NUL, or TCP to no address */
+				   with a NUL, TCP to no address, or a listener
+				   where RP opens no connection of TCP */
 };
 
 /* How much ends with a bad message. */

@@ -28,7 +28,7 @@ NAMES = {
     "priority": "tm3.priority", "remaining": "tm3.remaining", "paths": "tm3.paths",
     "time_us": "tm3.ack.time_us", "reorder_bytes": "tm3.reorder_bytes", "kind": "tm3.kind",
     "address": "tm3.address", "port": "tm3.dst.port", "protocol": "tm3.protocol",
-    "window": "tm3.window", "payload": "tm3.payload",
+    "window": "tm3.window", "payload": "tm3.payload", "listener": "tm3.listener",
 }  # fmt: skip
 ACKED = {
     "pipe": "tm3.ack.pipe",
@@ -37,7 +37,8 @@ ACKED = {
 }
 TYPES = {
     "HELLO": 1, "WELCOME": 2, "SYNACK": 3, "WINDOW": 4, "PING": 5, "PONG": 6, "GOODBYE": 7,
-    "HINT": 8, "ACK": 9, "OPEN": 11, "DATAGRAM": 12, "PATH": 15,
+    "HINT": 8, "ACK": 9, "OPEN": 11, "DATAGRAM": 12, "LISTEN": 13,
+    "LISTENING": 14, "PATH": 15,
 }  # fmt: skip
 BASELINE = {"data": 0, "syn": 0xFFFF, "fin": 0xFFFE}
 EXPERTS = {
@@ -146,6 +147,8 @@ def test_extension(dissected: dict[str, Any], section: str, vector: dict[str, An
         said = [each[entry] for each in fields.get("acked", [])]
         assert listed(message, name) == said
     fields.pop("acked", None)
+    if kind == TYPES["LISTENING"]:
+        assert number(message, "tm3.listening") == fields.pop("result")
     for name, value in fields.items():
         if name in ("session", "address", "payload"):
             assert raw(message, NAMES[name]) == value

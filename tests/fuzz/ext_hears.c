@@ -20,7 +20,7 @@ static uint32_t hash_of(const struct wire_msg *msg)
 static void follow(struct ext_peer *peer, uint16_t id, uint32_t number,
 		   const struct wire_msg *msg, enum use_kind kind)
 {
-	struct followed *f = id < IDS ? &peer->id[id] : NULL;
+	struct followed *f = followed_id(peer, id);
 	uint32_t hash = hash_of(msg);
 
 	if (!f || number >= NUMBERS)
@@ -34,7 +34,8 @@ static void follow(struct ext_peer *peer, uint16_t id, uint32_t number,
 /* In their order: uses, each of which begins and ends. */
 static void check_uses(const struct ext_peer *peer, const struct followed *f)
 {
-	enum use_kind first = peer->hears_rp ? USE_SYNACK : USE_OPEN;
+	bool of_rp = f >= &peer->id[IDS];
+	enum use_kind first = peer->hears_rp == of_rp ? USE_OPEN : USE_SYNACK;
 	enum use_kind before = USE_RESET;
 	uint64_t payload = 0, early = 0;
 
@@ -139,6 +140,6 @@ void peer_hears(struct ext_peer *peer, struct far_end *far)
 
 void peer_checks(const struct ext_peer *peer)
 {
-	for (int id = 1; id < IDS; id++)
-		check_uses(peer, &peer->id[id]);
+	for (int i = 1; i < 2 * IDS; i++)
+		check_uses(peer, &peer->id[i]);
 }

@@ -16,7 +16,7 @@
 
 enum {
 	PIPES = 3,
-	IDS = 8,		/* whose numbers are followed */
+	IDS = 8,		/* of each half, whose numbers are followed */
 	NUMBERS = 512,
 };
 
@@ -45,9 +45,18 @@ struct ext_peer {
 	struct wire_hello hello;	/* that began the session */
 	unsigned int npipes;
 	struct far_end far[PIPES];
-	struct followed id[IDS];
+	struct followed id[2 * IDS];	/* LP's, then RP's */
 	bool said_raw;		/* so nobody knows what it granted */
 };
+
+/* NULL: it is not followed. */
+static inline struct followed *followed_id(struct ext_peer *peer, uint16_t id)
+{
+	bool of_rp = id > WIRE_ID_LP_MAX;
+	unsigned int i = of_rp ? id - WIRE_ID_LP_MAX - 1u : id;
+
+	return i < IDS ? &peer->id[i + (of_rp ? IDS : 0)] : NULL;
+}
 
 void far_begin(struct far_end *far, int fd, uint32_t incarnation);
 void far_close(struct far_end *far);

@@ -33,18 +33,29 @@ static uint32_t number_for(struct followed *f, uint8_t where)
 	return (uint32_t)where << 18;
 }
 
+/* To one of some listeners, of which the session has asked for a few. */
+static struct destination who_came(uint8_t kind)
+{
+	struct destination peer = destination_ipv4((uint8_t[]){ 192, 0, 2, 9 },
+						   kind >> 6);
+
+	return destination_listener(kind >> 2 & 7, &peer);
+}
+
 void peer_says_numbered(struct ext_peer *peer, struct far_end *far,
 			struct input *in)
 {
 	uint8_t kind = input_take(in), where = input_take(in);
-	uint16_t id = 1 + (kind >> 2 & 3);
-	uint32_t number = number_for(&peer->id[id], where);
+	bool of_rp = kind & 0x20;
+	uint16_t id = (of_rp ? WIRE_ID_LP_MAX + 1 : 1) + (kind >> 2 & 3);
+	struct followed *f = followed_id(peer, id);
+	uint32_t number = number_for(f, where);
 	uint8_t buf[WIRE_MESSAGE_MAX] = { 0 };
 	struct wire_ext what = { .number = number };
 
 	switch (kind & 3) {
 	case 0:
-		if (peer->hears_rp) {
+		if (peer->hears_rp != of_rp) {
 			what.type = WIRE_OPEN;
 			what.open = (struct wire_open){
 				.id = id,
@@ -55,7 +66,9 @@ void peer_says_numbered(struct ext_peer *peer, struct far_end *far,
 			};
 			if ((kind & 0xc0) == 0xc0)
 				what.open.to = (struct destination){ 0 };
-			peer->id[id].granted += what.open.window;
+			if (of_rp && kind & 0x10)
+				what.open.to = who_came(kind);
+			f->granted += what.open.window;
 		} else {
 			what.type = WIRE_SYNACK;
 			what.synack = (struct wire_synack){
@@ -63,7 +76,7 @@ void peer_says_numbered(struct ext_peer *peer, struct far_end *far,
 				.result = kind >> 4 & 7,
 				.offset = (uint64_t)where << 9,
 			};
-			peer->id[id].granted += what.synack.offset;
+			f->granted += what.synack.offset;
 		}
 		say(far, &what);
 		return;
@@ -108,9 +121,9 @@ void peer_says_control(struct ext_peer *peer, struct far_end *far,
 		say_ack(peer, far, how);
 		return;
 	case WIRE_WINDOW:
-		what.window.id = 1 + (how & 3);
+		what.window.id = (how & 4 ? WIRE_ID_LP_MAX + 1 : 1) + (how & 3);
 		what.window.offset = (uint64_t)how << (kind >> 4);
-		peer->id[what.window.id].granted += what.window.offset;
+		followed_id(peer, what.window.id)->granted += what.window.offset;
 		break;
 	case WIRE_PING:
 	case WIRE_PONG:
@@ -132,6 +145,20 @@ void peer_says_control(struct ext_peer *peer, struct far_end *far,
 			what.datagram.at = destination_name("y", 1, how);
 		what.datagram.payload = in->at;
 		what.datagram.payload_len = (uint16_t)(in->left & how);
+		break;
+	case WIRE_LISTEN:
+		if (!peer->hears_rp)
+			return;
+		what.listen.listener = how;
+		what.listen.protocol = WIRE_PROTOCOL_TCP;
+		what.listen.at = destination_ipv4((uint8_t[]){ 127, 0, 0, 1 },
+						  how);
+		break;
+	case WIRE_LISTENING:
+		if (peer->hears_rp)
+			return;
+		what.listening.listener = how;
+		what.listening.result = kind >> 4;
 		break;
 	case WIRE_PATH:
 		if (!peer->hears_rp)

@@ -33,7 +33,8 @@
 
 enum {
 	FLOWS = 6,
-	FEATURES = WIRE_FEATURES_VERSION_1 | WIRE_FEATURE_DATAGRAM,
+	FEATURES = WIRE_FEATURES_VERSION_1 | WIRE_FEATURE_DATAGRAM |
+		   WIRE_FEATURE_LISTEN,
 };
 
 struct scene {
@@ -180,14 +181,62 @@ static void on_room(struct session *s)
 	(void)s;
 }
 
+/* --- what RP listens for --- */
+
+static void on_listen(struct session *s, uint16_t listener,
+		      const struct destination *at)
+{
+	check(listener < LISTENERS_MAX && destination_is_sound(at));
+	session_listening(s, listener, at->port % 3, at->port);
+}
+
+static void on_listening(struct session *s, uint16_t listener, uint8_t result,
+			 uint16_t port)
+{
+	(void)s;
+	(void)result;
+	(void)port;
+	check(listener < LISTENERS_MAX);
+}
+
+static void on_accepted(struct session *s, struct conn *c)
+{
+	struct scene *scene = session_owner(s);
+
+	check(!scene->accepts && !c->over && destination_is_listener(c->dst));
+	apps_serve(&scene->apps, c);
+}
+
+static void play_listener(struct scene *scene, uint8_t what)
+{
+	static const struct destination at = { DESTINATION_IPV4, 4, 7000, { 127, 0, 0, 1 } };
+	struct sockaddr_storage peer = { .ss_family = AF_INET };
+	int *app = apps_place(&scene->apps);
+	int fd[2];
+
+	if (!scene->s || !session_reverses(scene->s))
+		return;
+	if (!scene->accepts) {
+		session_listen(scene->s, what % LISTENERS_MAX, &at);
+	} else if (app) {
+		stream_pair(false, fd);
+		*app = fd[0];
+		if (session_accept(scene->s, fd[1], what, &peer))
+			close(fd[1]);
+	}
+}
+
 static const struct session_role rp_role = {
 	.open = on_open,
 	.open_flow = on_open_flow,
+	.listen = on_listen,
 	.ended = on_ended,
 };
 
 static const struct session_role lp_role = {
 	.answered = on_answered,
+	.listening = on_listening,
+	.accepted = on_accepted,
 	.room = on_room,
 	.ended = on_ended,
 };
@@ -231,32 +280,47 @@ static void play_lp(struct scene *scene, uint8_t what)
 
 /* --- the books --- */
 
-/* Few inputs use large ids: the walk ends where all channels were met. */
+struct books {
+	uint64_t promised, idle, early[2];
+	unsigned int channels;
+	size_t held;
+};
+
+static void check_channel(const struct extended *x, const struct channel *ch,
+			  struct books *sum)
+{
+	bool of_rp = ch->id > WIRE_ID_LP_MAX;
+
+	sum->channels++;
+	*(ch->in_use ? &sum->promised : &sum->idle) += channel_promised(ch);
+	check(ch->conn || !ch->in_use);
+	sum->early[of_rp] += ch->early;
+	sum->held += ch->order.bytes;
+	check(!ch->conn || ch->conn->channel == ch);
+	check(x->lp != of_rp || list_empty(&ch->spare));
+	check(list_empty(&ch->spare) || (!ch->use.open && !ch->conn));
+}
+
+/* Of each half few inputs use large ids: the walk ends where all channels were met. */
 static void check_channels(const struct session *s)
 {
+	static const int first[] = { 0, 0x8000, 64, 0x8040 };
+	static const int end[] = { 64, 0x8040, 0x8000, WIRE_ID_MAX + 1 };
 	const struct extended *x = s->ext;
-	uint64_t promised = 0, idle = 0, early = 0;
-	unsigned int channels = 0;
-	size_t held = 0;
+	struct books sum = { 0 };
 
-	for (int id = 0; id <= WIRE_ID_MAX && channels < x->channels; id++) {
-		const struct channel *ch = x->channel[id];
-
-		if (!ch)
-			continue;
-		channels++;
-		*(ch->in_use ? &promised : &idle) += channel_promised(ch);
-		check(ch->conn || !ch->in_use);
-		early += ch->early;
-		held += ch->order.bytes;
-		check(!ch->conn || ch->conn->channel == ch);
-		check(x->lp || list_empty(&ch->spare));
-		check(list_empty(&ch->spare) || (!ch->use.open && !ch->conn));
+	for (int part = 0; part < 4; part++) {
+		for (int id = first[part];
+		     id < end[part] && sum.channels < x->channels; id++) {
+			if (x->channel[id])
+				check_channel(x, x->channel[id], &sum);
+		}
 	}
-	check(channels == x->channels);
-	check(x->promised == promised && x->idle == idle);
-	check(x->pool.limit.used == early);
-	check(s->in.early == held && held <= REORDER_MAX_SESSION);
+	check(sum.channels == x->channels);
+	check(x->promised == sum.promised && x->idle == sum.idle);
+	check(x->pool.limit.used == sum.early[0]);
+	check(x->pool_of_rp.limit.used == sum.early[1]);
+	check(s->in.early == sum.held && sum.held <= REORDER_MAX_SESSION);
 }
 
 static void check_kept(const struct session *s)
@@ -279,7 +343,7 @@ static void check_kept(const struct session *s)
 
 static void check_conns(const struct session *s)
 {
-	unsigned int n = 0, ready = 0;
+	unsigned int n = 0, ready = 0, of_rp = 0;
 	struct list *pos, *tmp;
 	size_t queued = 0;
 
@@ -289,11 +353,13 @@ static void check_conns(const struct session *s)
 		n++;
 		queued += c->queue.len;
 		ready += c->ready;
+		of_rp += c->id > WIRE_ID_LP_MAX;
 		check(!c->ready || !c->over);
 		check(c->state != CONN_CLOSED || !c->queue.len);
 	}
 	check(s->nconns == n);
 	check(s->in.queued == queued);
+	check(s->ext->reverse.conns == of_rp);
 	check(s->sched.ready == ready);
 	check(!s->in.paused);
 }
@@ -380,6 +446,8 @@ static void step(struct scene *scene, struct input *in)
 	case 3:
 		if (op & 0x80)
 			play_flow(scene, input_take(in));
+		else if (op & 0x40)
+			play_listener(scene, input_take(in));
 		else
 			play_lp(scene, op >> 4);
 		break;

@@ -258,7 +258,7 @@ def test_rules_of_the_document_stay_as_they_are(two: Two) -> None:
     """A router's, beside tm3ctl's own; neither takes the other away."""
     near, _ = two
     document = (ROOT / "docs" / "redirect.md").read_text()
-    (router,) = (text for text in document.split("```") if "prerouting priority" in text)
+    (router,) = (text for text in document.split("```") if "nat hook prerouting" in text)
     near.nft(router.removeprefix("nft"))
     before = near.run("nft", "list", "ruleset")
     assert 'iifname "lan0" tcp dport' in before

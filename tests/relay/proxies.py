@@ -78,10 +78,12 @@ def pair(
     asan: bool = True,
     lp_ns: Namespace | None = None,
     to: str = "127.0.0.1",
+    lent: int = 0,
 ) -> Iterator[Pair]:
     """rp and lp; at the end nothing has leaked and both end with 0 on SIGTERM.
 
-    They speak the baseline unless `rp` says who may come: see `extended_pair`.
+    They speak the baseline unless `rp` says who may come: see `extended_pair`. rp listens on
+    `lent` ports for lp.
     """
     with ExitStack() as stack:
         remote = stack.enter_context(remote_proxy(ns, tmp, *both, *rp, pipes=pipes, asan=asan))
@@ -89,8 +91,8 @@ def pair(
         local = stack.enter_context(
             local_proxy(lp_ns or ns, tmp, *both, *lp, pipes=pipes, asan=asan, to=to)
         )
-        equals("rp's descriptors with all pipes up", remote.fd_count, idle + pipes)
-        both_up = Pair(remote, local, idle + pipes, local.fd_count())
+        equals("rp's descriptors with all pipes up", remote.fd_count, idle + pipes + lent)
+        both_up = Pair(remote, local, idle + pipes + lent, local.fd_count())
         yield both_up
         if remote.running() and local.running():
             both_up.settled()
@@ -106,8 +108,10 @@ def extended_pair(
     lp: Sequence[str] = (),
     both: Sequence[str] = (),
     asan: bool = True,
+    lent: int = 0,
 ) -> Iterator[Pair]:
     """The same as users have them, over the extension."""
-    with pair(ns, tmp, pipes=pipes, rp=[*LISTEN, *rp], lp=lp, both=both, asan=asan) as proxies:
+    rp = [*LISTEN, *rp]
+    with pair(ns, tmp, pipes=pipes, rp=rp, lp=lp, both=both, asan=asan, lent=lent) as proxies:
         assert proxies.lp.lines(EXTENDED), proxies.lp.log
         yield proxies

@@ -71,6 +71,12 @@ RP_WRONG = [
     (["--allow", "everybody", "4"], "--allow"),
     (["--deny", "10.0.0/8", "4"], "--deny"),
     (["--permit", "10.0.0.0/x", "4"], "--permit"),
+    (["--permit-listen", "0", "4"], "--permit-listen"),
+    (["--permit-listen", "9-8", "4"], "--permit-listen"),
+    (["--permit-listen", "80-", "4"], "--permit-listen"),
+    (["--permit-listen", "::1:80", "4"], "--permit-listen"),
+    (["--permit-listen", "host:80", "4"], "--permit-listen"),
+    (["--permit-listen", ":80", "4"], "--permit-listen"),
     (["--connect-timeout", "0", "4"], "--connect-timeout"),
     (["--connect-timeout", "x", "4"], "--connect-timeout"),
     (["--max-sessions", "0", "4"], "--max-sessions"),
@@ -102,10 +108,16 @@ LP_WRONG = [
     (["--forward", "8000:host", "127.0.0.1", "4"], "--forward"),
     (["--forward", "8000:host:0", "127.0.0.1", "4"], "--forward"),
     (["--forward", "8000::80", "127.0.0.1", "4"], "--forward"),
+    (["--remote-forward", "8000:host", "127.0.0.1", "4"], "--remote-forward"),
+    (["--remote-forward", "udp:80:h:80", "127.0.0.1", "4"], "datagrams"),
+    (["--remote-forward", "80:h:80", "--extend", "never", "127.0.0.1", "4"], "extension"),
     (["--forward", "udp:7000:host", "127.0.0.1", "4"], "--forward"),
     (["--forward", "udp:host:7000:80:1:1", "127.0.0.1", "4"], "--forward"),
     (["--forward", "udp:7000:h.example:53", "--names", "lp", "127.0.0.1", "4"], "h.example"),
     (["--forward", "udp:7000:10.0.0.1:53", "--extend", "never", "127.0.0.1", "4"], "extension"),
+    (["--tproxy", "x", "127.0.0.1", "4"], "--tproxy"),
+    (["--tproxy", "6003", "--extend", "never", "127.0.0.1", "4"], "extension"),
+    (["--tproxy", "6003", "--user", "nobody", "127.0.0.1", "4"], "does not go with --user"),
     (["--pipe", "tcp,mptcp", "127.0.0.1", "4"], "add up to PIPES, 4"),
 ]
 WRONG = (
@@ -160,6 +172,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
             "--allow",
             "--deny",
             "--permit",
+            "--permit-listen",
             "--connect-timeout",
             "--max-sessions",
             "--max-connects",
@@ -170,7 +183,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
             "--udp",
         }
         if side == "rp"
-        else {"--redirect", "--socks", "--forward"}
+        else {"--redirect", "--tproxy", "--socks", "--forward", "--remote-forward"}
     )
     assert options <= set(re.findall(r"--[a-z-]+", out))
     named = "late early delay dswa soonest least rr random fixed las drr fifo"

@@ -147,6 +147,7 @@ def test_each_place_fails_once(tmp_path: Path, setup: str, program: str) -> None
     if reason:
         pytest.skip(reason)
     all_of = faults(tmp_path, setup, program)
+    assert all_of, f"{program} has no place of its own in this setup"
     where = described(program, [fault.place for fault in all_of])
     with ThreadPoolExecutor(AT_ONCE) as pool:
         folders = [tmp_path / str(number) for number in range(len(all_of))]

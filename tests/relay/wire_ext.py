@@ -13,6 +13,7 @@ from tests.relay import wire
 PORT = 6010
 VERSION_1 = 0x5F
 DATAGRAM = 0x80
+LISTEN = 0x100
 TCP, UDP = 6, 17
 NEW, RESUMED, UNKNOWN, REFUSED, BUSY = range(5)
 _HELLO = struct.Struct("<BBI16sBBIBBHI")
@@ -67,6 +68,39 @@ def datagram(
     """DATAGRAM, as right or wrong as the caller wants its address."""
     body = struct.pack("<BHBB", 12, conn, kind, len(address)) + address
     return wire.data(0, 0, body + struct.pack("<H", port) + payload)
+
+
+def listen(listener: int, host: str, port: int, protocol: int = TCP) -> bytes:
+    """LISTEN on an address; what is neither IPv4 nor IPv6 goes as a name."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        address, kind = socket.inet_pton(family, host), 6 if ":" in host else 4
+    except OSError:
+        address, kind = host.encode(), ord("n")
+    body = struct.pack("<BHBBB", 13, listener, protocol, kind, len(address)) + address
+    return wire.data(0, 0, body + struct.pack("<H", port))
+
+
+def listening(listener: int, result: int, port: int = 0) -> bytes:
+    return wire.data(0, 0, struct.pack("<BHBH", 14, listener, result, port))
+
+
+def open_of(
+    conn: int, listener: int, host: str = "192.0.2.9", kind: str = "L", number: int = 0
+) -> bytes:
+    """RP's OPEN for who came from `host` to a listener; of kind "\\4" it is one to `host`."""
+    address = (struct.pack("<H", listener) if kind == "L" else b"") + socket.inet_aton(host)
+    body = struct.pack("<BHBBB", 11, conn, TCP, ord(kind), len(address)) + address
+    return wire.data(0, number, body + struct.pack("<HI", 4711, 1 << 16))
+
+
+def listening_of(message: wire.Message | None) -> tuple[int, int, int] | None:
+    """Listener, result and port of a LISTENING; None: it is another message."""
+    assert message is not None, "the pipe ended"
+    if message.kind != "data" or message.conn or message.body[0] != 14:
+        return None
+    _, listener, result, port = struct.unpack("<BHBH", message.body)
+    return listener, result, port
 
 
 def welcome(status: int, features: int = VERSION_1) -> bytes:

@@ -12,13 +12,15 @@ const struct ext_layout ext_layout[EXT_TYPES] = {
 	{ WIRE_HELLO, 44 },	{ WIRE_WELCOME, 31 },	{ WIRE_SYNACK, 20 },
 	{ WIRE_WINDOW, 19 },	{ WIRE_PING, 25 },	{ WIRE_PONG, 33 },
 	{ WIRE_GOODBYE, 10 },	{ WIRE_HINT, 21 },	{ WIRE_ACK, 22 },
-	{ WIRE_OPEN, 20 },	{ WIRE_DATAGRAM, 15 },	{ WIRE_PATH, 17 },
+	{ WIRE_OPEN, 20 },	{ WIRE_DATAGRAM, 15 },	{ WIRE_LISTEN, 16 },
+	{ WIRE_LISTENING, 14 },	{ WIRE_PATH, 17 },
 };
 
 int ext_is_downlink(enum wire_ext_type type, uint16_t id)
 {
 	switch (type) {
 	case WIRE_WELCOME:
+	case WIRE_LISTENING:
 		return 1;
 	case WIRE_SYNACK:
 		return id <= 32767;
@@ -84,6 +86,9 @@ static void random_open(struct random *r, struct wire_open *m)
 	m->protocol = random_below(r, 2) ? WIRE_PROTOCOL_UDP
 					 : WIRE_PROTOCOL_TCP;
 	random_address(r, &m->to, m->protocol == WIRE_PROTOCOL_UDP);
+	if (m->id > WIRE_ID_LP_MAX && m->protocol == WIRE_PROTOCOL_TCP &&
+	    m->to.kind != DESTINATION_NAME)
+		m->to = destination_listener((uint16_t)random_next(r), &m->to);
 	m->window = (uint32_t)random_next(r);
 }
 
@@ -187,6 +192,16 @@ void ext_random(struct random *r, enum wire_ext_type type,
 	case WIRE_DATAGRAM:
 		ext->datagram.id = id;
 		random_datagram(r, &ext->datagram);
+		break;
+	case WIRE_LISTEN:
+		ext->listen.listener = (uint16_t)random_next(r);
+		ext->listen.protocol = (uint8_t)random_next(r);
+		random_address(r, &ext->listen.at, 1);
+		break;
+	case WIRE_LISTENING:
+		ext->listening.listener = (uint16_t)random_next(r);
+		ext->listening.result = (uint8_t)random_next(r);
+		ext->listening.port = (uint16_t)random_next(r);
 		break;
 	case WIRE_PATH:
 		ext->path.path = (uint8_t)random_next(r);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "mux/conn/address.h"
 #include "mux/conn/conn.h"
 #include "mux/options/options.h"
 #include "loopback.h"
@@ -88,6 +89,45 @@ static void on_answered(struct session *s, struct conn *c, uint8_t result)
 	pc->result = result;
 }
 
+static void on_listen(struct session *s, uint16_t listener,
+		      const struct destination *at)
+{
+	struct pair *pair = session_owner(s);
+
+	pair->asked++;
+	pair->listen_at = *at;
+	session_listening(s, listener, pair->says, PAIR_PORT);
+}
+
+static void on_listening(struct session *s, uint16_t listener, uint8_t result,
+			 uint16_t port)
+{
+	struct pair *pair = session_owner(s);
+
+	pair->heard++;
+	pair->listener = listener;
+	pair->listening = result;
+	pair->port = port;
+}
+
+/* The peer's port says which connection it is. */
+static void on_accepted(struct session *s, struct conn *c)
+{
+	struct pair *pair = session_owner(s);
+	struct pair_conn *pc = conn_of(pair, c);
+	int fd[2];
+
+	pc->opened++;
+	pc->to = destination_copy(c->dst);
+	if (pair->refuse) {
+		conn_refuse(c, pair->refuse);
+		return;
+	}
+	tcp_pair(fd);
+	pc->client = fd[0];
+	conn_attach(c, fd[1]);
+}
+
 static void on_lacks(struct session *s)
 {
 	struct pair *pair = session_owner(s);
@@ -109,11 +149,21 @@ static void on_ended(struct session *s)
 }
 
 static const struct session_role lp_role = {
-	.answered = on_answered, .lacks = on_lacks, .ended = on_ended,
+	.answered = on_answered, .listening = on_listening,
+	.accepted = on_accepted, .lacks = on_lacks, .ended = on_ended,
 };
 
+static void on_moved(struct session *s, struct conn *c, int from)
+{
+	struct pair *pair = session_owner(s);
+
+	if (c->state == CONN_CLOSED)
+		pair->closed_from = from;
+}
+
 static const struct session_role rp_role = {
-	.open = on_open, .open_flow = on_open_flow, .ended = on_ended,
+	.moved = on_moved, .open = on_open, .open_flow = on_open_flow, .listen = on_listen,
+	.answered = on_answered, .ended = on_ended,
 };
 
 /* --- pipes --- */
@@ -273,6 +323,8 @@ void pair_start(struct pair *pair, unsigned int pipes)
 	pair->engine.layers = pair->layers;
 	pair->pipes = pipes;
 	assert_int_equal(greet_hello(&pair->hello, pipes), 0);
+	if (pair->reverses)
+		pair->hello.features |= WIRE_FEATURE_LISTEN;
 	connect_ends(pair, fd);
 	await(pair, fd[0]);
 	assert_int_equal(conduit_open(&conduit, pair->layers, fd[1], false), 0);
@@ -338,6 +390,21 @@ int pair_teardown(void **state)
 }
 
 /* --- connections --- */
+
+int pair_accept(struct pair *pair, int i, uint16_t listener)
+{
+	struct destination from = destination_ipv4((uint8_t[]){ 192, 0, 2, 9 },
+						   (uint16_t)(PAIR_PORT + i));
+	struct sockaddr_storage peer = destination_address(&from);
+	int fd[2], err;
+
+	tcp_pair(fd);
+	err = session_accept(pair->rp, fd[1], listener, &peer);
+	if (err)
+		close(fd[1]);
+	pair->conn[i].server = fd[0];
+	return err;
+}
 
 void pair_open(struct pair *pair, int i)
 {
@@ -424,7 +491,7 @@ static bool is_at_rest(const struct session *s)
 {
 	const struct extended *x = s->ext;
 
-	for (unsigned int id = 1; id <= x->last_id; id++) {
+	for (unsigned int id = 1; id <= WIRE_ID_MAX; id++) {
 		if (x->channel[id] && x->channel[id]->use.open)
 			return false;
 	}

@@ -39,6 +39,14 @@ struct pair {
 	enum conn_end refuse;		/* RP refuses with it, unless it is NONE */
 	/* RP is asked for a flow of datagrams; NULL: it refuses. */
 	void (*open_flow)(struct pair *pair, struct conn *c);
+	/* LP may ask RP to listen. What came of it, and what RP did. */
+	bool reverses;
+	unsigned int asked, heard;
+	uint16_t listener, port;
+	uint8_t listening;
+	struct destination listen_at;
+	enum wire_listening_result says;	/* RP, with the port PAIR_PORT */
+	int closed_from;		/* what RP's last one was before it closed */
 	bool redials;			/* LP dials at once what it lacks */
 	/* RP sends away who joins, or closes its pipe. */
 	enum { PAIR_JOINS, PAIR_SENT_AWAY, PAIR_CLOSED } joins;
@@ -74,6 +82,9 @@ void pair_settle(struct pair *pair);
 bool pair_is_settled(const struct pair *pair);
 /* The network resets LP's pipe @index. What was under way on it is lost. */
 void pair_kill(struct pair *pair, unsigned int index);
+
+/* RP accepts connection @i: pair->conn[i].server talks to .client. Its 0 or -errno. */
+int pair_accept(struct pair *pair, int i, uint16_t listener);
 
 /* Opens connection @i: pair->conn[i].client talks to .server. */
 void pair_open(struct pair *pair, int i);

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <malloc.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -34,6 +36,7 @@
 #include "rp/options.h"
 #include "rp/quota.h"
 #include "rp/reach.h"
+#include "addr.h"
 #include "addrinfo.h"
 #include "halted.h"
 #include "loopback.h"
@@ -353,6 +356,8 @@ static void so_many_names_at_a_time(void **state)
 	struct conn *first = hang_all(), *waits, *passes;
 
 	(void)state;
+	assert_int_equal(here.share.sockets, 0);	/* a name takes none, */
+	assert_in_range(malloc_usable_size(first->asker), 1, 256);	/* and little else */
 	waits = call("127.0.0.1");
 	passes = connection_to(destination_ipv4(addr, here.port));
 	await(passes);
@@ -360,6 +365,7 @@ static void so_many_names_at_a_time(void **state)
 	assert_true(has_caller(1));
 	assert_int_equal(asked, CALLS_LOOKING);
 	assert_int_equal(waits->state, CONN_CONNECTING);
+	assert_int_equal(here.share.sockets, 1);
 	/* Who gives up a name has no more of them: the thread is as busy as before. */
 	conn_abort(first, CONN_END_PEER_RESET);
 	loop_load(here.engine.loop, 100);
@@ -424,6 +430,52 @@ static void flows_are_opens(void **state)
 	assert_connected(c, 0);
 }
 
+static struct quota_share other;
+static unsigned int given_up;
+
+static bool gives_up(struct quota_share *share)
+{
+	assert_ptr_equal(share, &other);
+	share->sockets--;
+	given_up++;
+	return true;
+}
+
+/* Who would have as many as the other one then is refused: else each would take from each. */
+static void a_socket_for_datagrams_counts_when_it_is_asked_for(void **state)
+{
+	const struct sockaddr_storage own = address("192.0.2.1", 1),
+				      theirs = address("192.0.2.2", 1);
+	struct rlimit before, low;
+	unsigned int paid[2];
+	int got[2];
+
+	(void)state;
+	given_up = 0;
+	quota_init(&here.quota, &here.engine.hoard, 2, 1, NULL, gives_up);
+	assert_int_equal(quota_take(&here.quota, &here.share, &own), 0);
+	assert_int_equal(quota_take(&here.quota, &other, &theirs), 0);
+	here.share.sockets = 1;
+	getrlimit(RLIMIT_NOFILE, &before);
+	low = before;
+	low.rlim_cur = 6;	/* what is open stays so */
+	setrlimit(RLIMIT_NOFILE, &low);
+	for (unsigned int i = 0; i < 2; i++) {
+		other.sockets = 2 + i;
+		got[i] = connector_udp(&here.connector, AF_INET);
+		paid[i] = given_up;
+	}
+	setrlimit(RLIMIT_NOFILE, &before);
+	assert_int_equal(got[0], -EMFILE);
+	assert_int_equal(paid[0], 0);
+	assert_int_equal(got[1], -EMFILE);
+	assert_int_equal(paid[1], 1);
+	assert_int_equal(here.share.sockets, 1);
+	here.share.sockets = other.sockets = 0;
+	quota_drop(&here.quota, &other);
+	quota_drop(&here.quota, &here.share);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -438,6 +490,7 @@ int main(void)
 		TEST(a_session_that_ends),
 		TEST(reset_while_it_runs),
 		TEST(flows_are_opens),
+		TEST(a_socket_for_datagrams_counts_when_it_is_asked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

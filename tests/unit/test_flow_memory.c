@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What flows of datagrams hold: that it is in the account of all memory, and what becomes
- * of it when that is short. RP's end of each flow sends back what comes.
+ * of it when that is short; and which of them goes where descriptors are. RP's end of each
+ * flow sends back what comes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,92 +12,16 @@
 #include <cmocka.h>
 
 #include "mux/extension/datagrams.h"
-#include "mux/session/flow.h"
-#include "ext_pair.h"
 #include "loopback.h"
+#include "sides.h"
 
-enum { SIDES = 3, LARGEST = WIRE_PAYLOAD_MAX - 7 };
-
-/* LP's end of a flow, as its owner sees it. */
-struct side {
-	struct flow *flow;
-	unsigned int came, over;
-	size_t len;
-	uint8_t last[WIRE_PAYLOAD_MAX];
-};
-
-static struct side lp[SIDES];
-
-static void came(struct flow *f, const struct destination *at,
-		 const uint8_t *payload, size_t len)
-{
-	struct side *side = flow_owner(f);
-
-	(void)at;
-	side->came++;
-	side->len = len;
-	memcpy(side->last, payload, len);
-}
-
-static void over(struct flow *f)
-{
-	struct side *side = flow_owner(f);
-
-	flow_holds(f, -(int64_t)flow_held(f));
-	side->over++;
-}
-
-static const struct flow_ops lp_ops = { .came = came, .over = over };
-
-static void echo(struct flow *f, const struct destination *at,
-		 const uint8_t *payload, size_t len)
-{
-	(void)at;
-	flow_send(f, NULL, payload, len);
-}
-
-static void echo_over(struct flow *f)
-{
-	(void)f;
-}
-
-static const struct flow_ops rp_ops = { .came = echo, .over = echo_over };
-
-static void rp_opens(struct pair *pair, struct conn *c)
-{
-	(void)pair;
-	flow_answer(flow_take(c, &rp_ops, NULL));
-}
-
-static int set_up(void **state)
-{
-	struct pair *pair;
-
-	pair_setup(state);
-	pair = *state;
-	memset(lp, 0, sizeof(lp));
-	pair->open_flow = rp_opens;
-	return 0;
-}
-
-static struct destination server(uint16_t port)
-{
-	return destination_ipv4((uint8_t[]){ 192, 0, 2, 1 }, port);
-}
+enum { LARGEST = WIRE_PAYLOAD_MAX - 7 };
 
 static void begin(struct pair *pair, int i)
 {
-	struct destination to = server(7);
+	struct destination to = sides_server(7);
 
-	lp[i].flow = flow_open(pair->lp, &to, &lp_ops, &lp[i]);
-	assert_non_null(lp[i].flow);
-}
-
-static bool has_come(void *arg)
-{
-	const struct side *side = arg;
-
-	return side->came > 0;
+	sides_begin(pair, i, &to);
 }
 
 static void fill(struct pair *pair, int i)
@@ -105,7 +30,7 @@ static void fill(struct pair *pair, int i)
 
 	begin(pair, i);
 	for (int n = 0; n < DATAGRAMS_MOST; n++)
-		flow_send(lp[i].flow, NULL, bytes, sizeof(bytes));
+		flow_send(lp_side[i].flow, NULL, bytes, sizeof(bytes));
 }
 
 static void queues_are_in_the_account(void **state)
@@ -119,9 +44,9 @@ static void queues_are_in_the_account(void **state)
 	assert_in_range(pair->engine.hoard.bytes - before,
 			DATAGRAMS_MOST * LARGEST,
 			DATAGRAMS_MOST * (LARGEST + 100) + 4096);
-	flow_close(lp[1].flow);
+	flow_close(lp_side[1].flow);
 	assert_in_range(pair->engine.hoard.bytes - before, 0, 4096);
-	flow_close(lp[0].flow);
+	flow_close(lp_side[0].flow);
 	pair_at_rest(pair);
 }
 
@@ -138,7 +63,7 @@ static void none_come_while_memory_is_short(void **state)
 	assert_in_range(*crowded, DATAGRAMS_MOST / 2, DATAGRAMS_MOST - 1);
 	run_round(pair->engine.loop);
 	assert_in_range(pair->engine.hoard.bytes, 0, pair->engine.hoard.max);
-	assert_int_equal(lp[0].over, 0);
+	assert_int_equal(lp_side[0].over, 0);
 }
 
 /* So much too much is there, and is shed: who holds most is LP's session. */
@@ -166,7 +91,7 @@ static void memory_short_takes_datagrams(void **state)
 
 	pair_connect(pair, 0);
 	begin(pair, 0);
-	flow_send(lp[0].flow, NULL, (const uint8_t *)"few", 3);
+	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"few", 3);
 	fill(pair, 1);
 	fill(pair, 2);
 	is_too_much_by(pair, 100 << 10);
@@ -175,12 +100,11 @@ static void memory_short_takes_datagrams(void **state)
 	assert_int_equal(counts->datagrams.crowded % DATAGRAMS_MOST, 0);
 	assert_int_equal(counts->queue_limit, 0);
 	assert_int_equal(pair->engine.refusals.count[REFUSAL_MEMORY], 1);
-	assert_true(run_until(pair->engine.loop, "a datagram", has_come,
-			      &lp[0]));
+	sides_expect(pair, &lp_side[0].came, 1);
 	for (int i = 1; i <= 2; i++) {
-		flow_send(lp[i].flow, NULL, (const uint8_t *)"more", 4);
+		flow_send(lp_side[i].flow, NULL, (const uint8_t *)"more", 4);
 		assert_true(run_until(pair->engine.loop, "the next one",
-				      heard_more, &lp[i]));
+				      heard_more, &lp_side[i]));
 	}
 	assert_int_equal(write(pair->conn[0].client, "on", 2), 2);
 	pair_expect(pair, pair->conn[0].server, "on", 2);
@@ -193,17 +117,37 @@ static void memory_short_takes_who_holds_most(void **state)
 
 	begin(pair, 0);
 	begin(pair, 1);
-	flow_holds(lp[0].flow, 100 << 10);
-	flow_holds(lp[1].flow, 1 << 20);
+	flow_holds(lp_side[0].flow, 100 << 10);
+	flow_holds(lp_side[1].flow, 1 << 20);
 	is_too_much_by(pair, 500 << 10);
-	assert_int_equal(lp[0].over, 0);
-	assert_int_equal(lp[1].over, 1);
-	flow_close(lp[0].flow);
-	flow_holds(lp[0].flow, -(100 << 10));
+	assert_int_equal(lp_side[0].over, 0);
+	assert_int_equal(lp_side[1].over, 1);
+	flow_close(lp_side[0].flow);
+	flow_holds(lp_side[0].flow, -(100 << 10));
 	pair_at_rest(pair);
 }
 
-#define FLOW_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, pair_teardown)
+/* Neither one whose name is looked up, nor one whose end waits for a pipe, has a descriptor. */
+static void descriptors_short_take_who_has_one(void **state)
+{
+	struct pair *pair = *state;
+
+	for (int i = 0; i < 3; i++)
+		begin(pair, i);
+	sides_expect(pair, &sides_asked, 3);
+	flow_took_socket(rp_side[1].flow);
+	flow_took_socket(rp_side[2].flow);
+	flow_close(rp_side[1].flow);
+	assert_true(session_gives_up(pair->rp));
+	assert_int_equal(rp_side[0].over, 0);
+	assert_int_equal(rp_side[2].over, 1);
+	assert_int_equal(pair->engine.refusals.count[REFUSAL_DESCRIPTORS], 1);
+	flow_close(rp_side[0].flow);
+	pair_at_rest(pair);
+}
+
+#define FLOW_TEST(f) \
+	cmocka_unit_test_setup_teardown(f, sides_set_up, sides_tear_down)
 
 int main(void)
 {
@@ -212,6 +156,7 @@ int main(void)
 		FLOW_TEST(none_come_while_memory_is_short),
 		FLOW_TEST(memory_short_takes_datagrams),
 		FLOW_TEST(memory_short_takes_who_holds_most),
+		FLOW_TEST(descriptors_short_take_who_has_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,141 +14,13 @@
 
 #include "mux/base/sock.h"
 #include "mux/extension/datagrams.h"
-#include "mux/session/flow.h"
-#include "ext_pair.h"
 #include "halted.h"
 #include "loopback.h"
+#include "sides.h"
 
-enum { SIDES = 100, LARGEST = WIRE_PAYLOAD_MAX - 7 };
-
-/* One end of a flow, as its owner sees it. */
-struct side {
-	struct flow *flow;	/* NULL: there is none, or it is over */
-	unsigned int came, over;
-	size_t len;
-	uint8_t last[WIRE_PAYLOAD_MAX];
-	struct destination at;
-};
-
-static struct side lp[SIDES], rp[SIDES];
-static unsigned int rps;	/* flows that RP was asked for */
-static bool rp_echoes, rp_waits;
-static struct {
-	int fd;			/* -1: RP puts nothing */
-	struct sockaddr_storage to;
-	unsigned int unsent;
-} put;
-
-static void came(struct flow *f, const struct destination *at,
-		 const uint8_t *payload, size_t len)
-{
-	struct side *side = flow_owner(f);
-
-	side->came++;
-	side->at = *at;
-	side->len = len;
-	memcpy(side->last, payload, len);
-	if (put.fd >= 0) {
-		flow_put(f, put.fd, &put.to,
-			 &(struct iovec){ side->last, len }, 1);
-		flow_close(f);
-		side->flow = NULL;
-		return;
-	}
-	if (rp_echoes && side >= rp && side < rp + SIDES)
-		flow_send(f, at->kind ? at : NULL, payload, len);
-}
-
-static void over(struct flow *f)
-{
-	struct side *side = flow_owner(f);
-
-	side->over++;
-	side->flow = NULL;
-}
-
-static void unsent(struct flow *f, int err)
-{
-	(void)f;
-	(void)err;
-	put.unsent++;
-}
-
-static const struct flow_ops ops = {
-	.came = came, .over = over, .unsent = unsent,
-};
-
-static void rp_opens(struct pair *pair, struct conn *c)
-{
-	struct side *side = &rp[rps++ % SIDES];
-
-	if (pair->refuse) {
-		conn_refuse(c, pair->refuse);
-		return;
-	}
-	side->flow = flow_take(c, &ops, side);
-	if (!rp_waits)
-		flow_answer(side->flow);
-}
-
-static void prepare(struct pair *pair)
-{
-	memset(lp, 0, sizeof(lp));
-	memset(rp, 0, sizeof(rp));
-	rps = 0;
-	rp_echoes = true;
-	rp_waits = false;
-	put.fd = -1;
-	put.unsent = 0;
-	pair->open_flow = rp_opens;
-}
-
-static int set_up(void **state)
-{
-	pair_setup(state);
-	prepare(*state);
-	return 0;
-}
-
-/* Also where the clock was left standing by a test that failed. */
-static int tear_down(void **state)
-{
-	clock_go_on();
-	return pair_teardown(state);
-}
-
-static struct destination server(uint16_t port)
-{
-	return destination_ipv4((uint8_t[]){ 192, 0, 2, 1 }, port);
-}
+enum { LARGEST = WIRE_PAYLOAD_MAX - 7 };
 
 static const struct destination any = { .kind = DESTINATION_NONE };
-
-static void begin(struct pair *pair, int i, const struct destination *to)
-{
-	lp[i].flow = flow_open(pair->lp, to, &ops, &lp[i]);
-	assert_non_null(lp[i].flow);
-}
-
-struct wait {
-	const unsigned int *count;
-	unsigned int n;
-};
-
-static bool has_come(void *arg)
-{
-	const struct wait *w = arg;
-
-	return *w->count >= w->n;
-}
-
-static void expect(struct pair *pair, const unsigned int *count, unsigned int n)
-{
-	struct wait w = { count, n };
-
-	assert_true(run_until(pair->engine.loop, "a datagram", has_come, &w));
-	assert_int_equal(*count, n);
-}
 
 /* While the clock stands: 300 ms, so that what was sent is acknowledged, too. */
 static void rounds(struct pair *pair)
@@ -162,23 +34,23 @@ static void rounds(struct pair *pair)
 static void goes_both_ways(void **state)
 {
 	struct pair *pair = *state;
-	struct destination to = server(7);
+	struct destination to = sides_server(7);
 
-	begin(pair, 0, &to);
-	flow_send(lp[0].flow, NULL, (const uint8_t *)"hello", 5);
-	expect(pair, &lp[0].came, 1);
-	assert_int_equal(lp[0].len, 5);
-	assert_memory_equal(lp[0].last, "hello", 5);
-	assert_int_equal(lp[0].at.kind, DESTINATION_NONE);
-	assert_int_equal(flow_to(rp[0].flow)->port, 7);
-	flow_send(lp[0].flow, NULL, NULL, 0);
-	expect(pair, &lp[0].came, 2);
-	assert_int_equal(lp[0].len, 0);
+	sides_begin(pair, 0, &to);
+	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"hello", 5);
+	sides_expect(pair, &lp_side[0].came, 1);
+	assert_int_equal(lp_side[0].len, 5);
+	assert_memory_equal(lp_side[0].last, "hello", 5);
+	assert_int_equal(lp_side[0].at.kind, DESTINATION_NONE);
+	assert_int_equal(flow_to(rp_side[0].flow)->port, 7);
+	flow_send(lp_side[0].flow, NULL, NULL, 0);
+	sides_expect(pair, &lp_side[0].came, 2);
+	assert_int_equal(lp_side[0].len, 0);
 	assert_int_equal(pair->lp->counts.datagrams.sent, 2);
 	assert_int_equal(pair->lp->counts.datagrams.received, 2);
-	flow_close(lp[0].flow);
-	expect(pair, &rp[0].over, 1);
-	assert_int_equal(lp[0].over, 0);
+	flow_close(lp_side[0].flow);
+	sides_expect(pair, &rp_side[0].over, 1);
+	assert_int_equal(lp_side[0].over, 0);
 	pair_at_rest(pair);
 }
 
@@ -186,49 +58,49 @@ static void says_where_to_and_where_from(void **state)
 {
 	struct pair *pair = *state;
 	struct destination to[3] = {
-		server(7), destination_name("x.example", 9, 53),
+		sides_server(7), destination_name("x.example", 9, 53),
 		destination_ipv6((uint8_t[16]){ 0x20, 1, [15] = 9 }, 9),
 	};
 
-	begin(pair, 0, &any);
+	sides_begin(pair, 0, &any);
 	for (unsigned int i = 0; i < 3; i++) {
-		flow_send(lp[0].flow, &to[i], (const uint8_t *)&i, sizeof(i));
-		expect(pair, &lp[0].came, i + 1);
-		assert_memory_equal(&rp[0].at, &to[i], sizeof(to[i]));
-		assert_memory_equal(&lp[0].at, &to[i], sizeof(to[i]));
+		flow_send(lp_side[0].flow, &to[i], (const uint8_t *)&i, sizeof(i));
+		sides_expect(pair, &lp_side[0].came, i + 1);
+		assert_memory_equal(&rp_side[0].at, &to[i], sizeof(to[i]));
+		assert_memory_equal(&lp_side[0].at, &to[i], sizeof(to[i]));
 	}
 	/* One without an address is nobody's here, and neither is the other. */
-	flow_send(lp[0].flow, NULL, (const uint8_t *)"x", 1);
-	begin(pair, 1, &to[0]);
-	flow_send(lp[1].flow, &to[0], (const uint8_t *)"x", 1);
-	flow_send(lp[1].flow, NULL, (const uint8_t *)"y", 1);
-	expect(pair, &lp[1].came, 1);
+	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"x", 1);
+	sides_begin(pair, 1, &to[0]);
+	flow_send(lp_side[1].flow, &to[0], (const uint8_t *)"x", 1);
+	flow_send(lp_side[1].flow, NULL, (const uint8_t *)"y", 1);
+	sides_expect(pair, &lp_side[1].came, 1);
 	assert_int_equal(pair->rp->counts.datagrams.stray, 2);
-	assert_int_equal(rp[0].came, 3);
+	assert_int_equal(rp_side[0].came, 3);
 }
 
 /* The first datagram is worth most: a name server's client waits seconds for it. */
 static void none_overtakes_its_open(void **state)
 {
 	struct pair *pair = *state;
-	struct destination to = server(7);
+	struct destination to = sides_server(7);
 
-	rp_waits = true;
-	rp_echoes = false;
+	sides_wait = true;
+	sides_echo = false;
 	for (int i = 0; i < SIDES; i++) {
-		begin(pair, i, &to);
-		flow_send(lp[i].flow, NULL, (const uint8_t *)"1", 1);
-		flow_send(lp[i].flow, NULL, (const uint8_t *)"2", 1);
+		sides_begin(pair, i, &to);
+		flow_send(lp_side[i].flow, NULL, (const uint8_t *)"1", 1);
+		flow_send(lp_side[i].flow, NULL, (const uint8_t *)"2", 1);
 	}
 	for (int i = 0; i < SIDES; i++)
-		expect(pair, &rp[i].came, 2);
+		sides_expect(pair, &rp_side[i].came, 2);
 	assert_int_equal(pair->rp->counts.datagrams.stray, 0);
 	for (int i = 0; i < SIDES; i++)
-		flow_answer(rp[i].flow);
+		flow_answer(rp_side[i].flow);
 	for (int i = 0; i < SIDES; i++)
-		flow_close(rp[i].flow);
+		flow_close(rp_side[i].flow);
 	for (int i = 0; i < SIDES; i++)
-		expect(pair, &lp[i].over, 1);
+		sides_expect(pair, &lp_side[i].over, 1);
 	pair_at_rest(pair);
 }
 
@@ -236,88 +108,88 @@ static void none_overtakes_its_open(void **state)
 static void what_was_put_leaves_before_the_end(void **state)
 {
 	struct pair *pair = *state;
-	struct destination to = server(7);
+	struct destination to = sides_server(7);
 	struct pollfd p = { .events = POLLIN };
 	uint8_t heard[16];
 	socklen_t len;
 
-	assert_int_equal(addr_parse("127.0.0.1:0", NULL, 0, &put.to, &len), 0);
-	put.fd = sock_bound_udp(&put.to);
-	assert_int_equal(sock_address(put.fd, &put.to), 0);
-	p.fd = put.fd;
-	begin(pair, 0, &to);
-	flow_send(lp[0].flow, NULL, (const uint8_t *)"last", 4);
-	expect(pair, &lp[0].over, 1);
+	assert_int_equal(addr_parse("127.0.0.1:0", NULL, 0, &side_put.to, &len), 0);
+	side_put.fd = sock_bound_udp(&side_put.to);
+	assert_int_equal(sock_address(side_put.fd, &side_put.to), 0);
+	p.fd = side_put.fd;
+	sides_begin(pair, 0, &to);
+	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"last", 4);
+	sides_expect(pair, &lp_side[0].over, 1);
 	assert_int_equal(poll(&p, 1, 30000), 1);
-	assert_int_equal(recv(put.fd, heard, sizeof(heard), 0), 4);
+	assert_int_equal(recv(side_put.fd, heard, sizeof(heard), 0), 4);
 	assert_memory_equal(heard, "last", 4);
 	assert_int_equal(pair->rp->counts.datagrams.unsent, 0);
 
-	addr_set_port(&put.to, 0);	/* that is nowhere */
-	begin(pair, 1, &to);
-	flow_send(lp[1].flow, NULL, (const uint8_t *)"lost", 4);
-	expect(pair, &lp[1].over, 1);
+	addr_set_port(&side_put.to, 0);	/* that is nowhere */
+	sides_begin(pair, 1, &to);
+	flow_send(lp_side[1].flow, NULL, (const uint8_t *)"lost", 4);
+	sides_expect(pair, &lp_side[1].over, 1);
 	assert_int_equal(pair->rp->counts.datagrams.unsent, 1);
-	assert_int_equal(put.unsent, 0);	/* it is over by then */
-	close(put.fd);
+	assert_int_equal(side_put.unsent, 0);	/* it is over by then */
+	close(side_put.fd);
 	pair_at_rest(pair);
 }
 
 static void is_refused_with_a_reason(void **state)
 {
 	struct pair *pair = *state;
-	struct destination to = server(PAIR_PORT);
+	struct destination to = sides_server(PAIR_PORT);
 
 	pair->refuse = CONN_END_DENIED;
-	begin(pair, 0, &to);
-	flow_send(lp[0].flow, NULL, (const uint8_t *)"x", 1);
-	expect(pair, &lp[0].over, 1);
-	assert_int_equal(rps, 1);
+	sides_begin(pair, 0, &to);
+	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"x", 1);
+	sides_expect(pair, &lp_side[0].over, 1);
+	assert_int_equal(sides_asked, 1);
 	pair_at_rest(pair);
 }
 
 static void session_takes_its_flows_along(void **state)
 {
 	struct pair *pair = *state;
-	struct destination to = server(7);
+	struct destination to = sides_server(7);
 
-	begin(pair, 0, &to);
-	flow_send(lp[0].flow, NULL, (const uint8_t *)"x", 1);
-	expect(pair, &lp[0].came, 1);
+	sides_begin(pair, 0, &to);
+	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"x", 1);
+	sides_expect(pair, &lp_side[0].came, 1);
 	session_stop(pair->lp, "the test wants it");
-	expect(pair, &rp[0].over, 1);
-	assert_int_equal(lp[0].over, 1);
+	sides_expect(pair, &rp_side[0].over, 1);
+	assert_int_equal(lp_side[0].over, 1);
 }
 
 static void large_one_is_dropped(void **state)
 {
 	struct pair *pair = *state;
-	struct destination to = server(7);
+	struct destination to = sides_server(7);
 	uint8_t *bytes = calloc(1, 70000);
 
-	begin(pair, 0, &to);
-	flow_send(lp[0].flow, NULL, bytes, LARGEST + 1);
-	flow_send(lp[0].flow, NULL, bytes, 65507);
-	flow_send(lp[0].flow, NULL, bytes, 69999);
+	sides_begin(pair, 0, &to);
+	flow_send(lp_side[0].flow, NULL, bytes, LARGEST + 1);
+	flow_send(lp_side[0].flow, NULL, bytes, 65507);
+	flow_send(lp_side[0].flow, NULL, bytes, 69999);
 	assert_int_equal(pair->lp->counts.datagrams.large, 3);
-	flow_send(lp[0].flow, NULL, bytes, LARGEST);
-	expect(pair, &lp[0].came, 1);
-	assert_int_equal(lp[0].len, LARGEST);
+	flow_send(lp_side[0].flow, NULL, bytes, LARGEST);
+	sides_expect(pair, &lp_side[0].came, 1);
+	assert_int_equal(lp_side[0].len, LARGEST);
 	free(bytes);
 }
 
 static void queue_has_newest_alone(void **state)
 {
 	struct pair *pair = *state;
-	struct destination to = server(7);
+	struct destination to = sides_server(7);
 
-	begin(pair, 0, &to);
+	sides_begin(pair, 0, &to);
 	for (unsigned int i = 0; i < 100; i++)
-		flow_send(lp[0].flow, NULL, (const uint8_t *)&i, sizeof(i));
+		flow_send(lp_side[0].flow, NULL, (const uint8_t *)&i, sizeof(i));
 	assert_int_equal(pair->lp->counts.datagrams.crowded,
 			 100 - DATAGRAMS_MOST);
-	expect(pair, &rp[0].came, DATAGRAMS_MOST);
-	assert_int_equal(rp[0].last[0], 99);
+	sides_expect(pair, &rp_side[0].came, DATAGRAMS_MOST);
+	assert_int_equal(rp_side[0].last[0], 99);
 	assert_int_equal(pair->lp->ext->flows_bytes, 0);
 }
 
@@ -325,13 +197,13 @@ static void all_queues_together_are_bounded(void **state)
 {
 	struct pair *pair = *state;
 	uint8_t bytes[LARGEST] = { 0 };
-	struct destination to = server(7);
+	struct destination to = sides_server(7);
 	size_t most = 0;
 
 	for (int i = 0; i < SIDES; i++) {
-		begin(pair, i, &to);
+		sides_begin(pair, i, &to);
 		for (int n = 0; n < DATAGRAMS_MOST; n++)
-			flow_send(lp[i].flow, NULL, bytes, sizeof(bytes));
+			flow_send(lp_side[i].flow, NULL, bytes, sizeof(bytes));
 		if (pair->lp->ext->flows_bytes > most)
 			most = pair->lp->ext->flows_bytes;
 	}
@@ -343,107 +215,57 @@ static void all_queues_together_are_bounded(void **state)
 static void old_one_is_not_sent(void **state)
 {
 	struct pair *pair = *state;
-	struct destination to = server(7);
+	struct destination to = sides_server(7);
 
-	begin(pair, 0, &to);
-	flow_send(lp[0].flow, NULL, (const uint8_t *)"x", 1);
-	expect(pair, &lp[0].came, 1);
+	sides_begin(pair, 0, &to);
+	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"x", 1);
+	sides_expect(pair, &lp_side[0].came, 1);
 	clock_halt();
-	flow_send(lp[0].flow, NULL, (const uint8_t *)"old", 3);
+	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"old", 3);
 	clock_pass(DATAGRAM_PATIENCE_MS * NS_PER_MS + 1);
 	rounds(pair);
 	assert_int_equal(pair->lp->counts.datagrams.stale, 1);
-	assert_int_equal(lp[0].came, 1);
-	flow_send(lp[0].flow, NULL, (const uint8_t *)"new", 3);
+	assert_int_equal(lp_side[0].came, 1);
+	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"new", 3);
 	rounds(pair);
-	assert_int_equal(lp[0].came, 2);
-	assert_memory_equal(lp[0].last, "new", 3);
+	assert_int_equal(lp_side[0].came, 2);
+	assert_memory_equal(lp_side[0].last, "new", 3);
 	clock_go_on();
-}
-
-static void number_of_flows_is_bounded(void **state)
-{
-	struct pair *pair = *state;
-	struct destination to = server(7);
-	unsigned int n = 0;
-
-	rp_waits = true;
-	while (n < 2 * FLOWS_MAX && flow_open(pair->lp, &to, &ops, &lp[0]))
-		n++;
-	assert_int_equal(n, FLOWS_MAX);
-	expect(pair, &rps, FLOWS_MAX);
-}
-
-/* What a connection costs in memory a flow does, too: see test_memory.c. */
-static void is_refused_where_its_session_has_many(void **state)
-{
-	struct pair *pair = *state;
-	struct engine *engine = &pair->engine;
-	struct destination to = server(PAIR_PORT);
-
-	pair->settings.max_held = 12 * CONNS_SHARE * CONN_MEMORY;
-	for (int i = 0; i < 3; i++)
-		begin(pair, i, &to);
-	expect(pair, &rps, 3);
-	assert_true(session_has_room(pair->lp));
-	begin(pair, 3, &to);
-	engine->conns += 2;		/* somebody else's */
-	expect(pair, &lp[3].over, 1);
-	assert_int_equal(rps, 3);
-	assert_int_equal(engine->refusals.count[REFUSAL_CONNECTIONS], 1);
-	engine->conns -= 2;
-}
-
-/* Programs that ask from ever other ports shall not shut out connections. */
-static void half_of_the_ids_is_not_for_flows(void **state)
-{
-	struct pair *pair = *state;
-	struct destination to = server(PAIR_PORT);
-
-	pair->lp->ext->nresting = WIRE_ID_LP_MAX / 2;
-	assert_null(flow_open(pair->lp, &to, &ops, &lp[0]));
-	assert_true(session_has_room(pair->lp));
-	pair->lp->ext->nresting--;
-	begin(pair, 0, &to);
-	pair->lp->ext->nresting = 0;
-	flow_close(lp[0].flow);
-	pair_at_rest(pair);
-	assert_int_equal(pair->lp->ext->nresting, 1);
 }
 
 static void idle_one_ends(void **state)
 {
 	struct pair *pair = *state;
-	struct destination to[3] = { server(53), server(54), any };
+	struct destination to[3] = { sides_server(53), sides_server(54), any };
 
 	for (int i = 0; i < 3; i++)
-		begin(pair, i, &to[i]);
-	flow_send(lp[2].flow, &to[0], (const uint8_t *)"x", 1);
-	expect(pair, &lp[2].came, 1);
-	expect(pair, &rps, 3);
+		sides_begin(pair, i, &to[i]);
+	flow_send(lp_side[2].flow, &to[0], (const uint8_t *)"x", 1);
+	sides_expect(pair, &lp_side[2].came, 1);
+	sides_expect(pair, &sides_asked, 3);
 	clock_halt();
 	clock_pass(9 * NS_PER_SEC);
 	rounds(pair);
-	flow_send(lp[0].flow, NULL, (const uint8_t *)"x", 1);
+	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"x", 1);
 	rounds(pair);
-	assert_int_equal(lp[0].came, 1);
+	assert_int_equal(lp_side[0].came, 1);
 	clock_pass(2 * NS_PER_SEC);
 	rounds(pair);
 	/* The one of many destinations had asked a name server only. */
-	assert_int_equal(lp[0].over, 0);
-	assert_int_equal(lp[1].over, 0);
-	assert_int_equal(lp[2].over, 1);
+	assert_int_equal(lp_side[0].over, 0);
+	assert_int_equal(lp_side[1].over, 0);
+	assert_int_equal(lp_side[2].over, 1);
 	clock_pass(9 * NS_PER_SEC);
 	rounds(pair);
-	assert_int_equal(lp[0].over, 1);
+	assert_int_equal(lp_side[0].over, 1);
 	clock_pass(97 * NS_PER_SEC);
 	rounds(pair);
-	assert_int_equal(lp[1].over, 0);
+	assert_int_equal(lp_side[1].over, 0);
 	clock_pass(2 * NS_PER_SEC);
 	rounds(pair);
-	assert_int_equal(lp[1].over, 1);
+	assert_int_equal(lp_side[1].over, 1);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(rp[i].over, 1);
+		assert_int_equal(rp_side[i].over, 1);
 	clock_go_on();
 	pair_at_rest(pair);
 }
@@ -452,48 +274,48 @@ static void idle_one_ends(void **state)
 static void id_rests(void **state)
 {
 	struct pair *pair = *state;
-	struct destination to = server(7);
+	struct destination to = sides_server(7);
 	uint16_t first;
 
-	begin(pair, 0, &to);
-	first = flow_conn(lp[0].flow)->id;
-	flow_send(lp[0].flow, NULL, (const uint8_t *)"x", 1);
-	expect(pair, &lp[0].came, 1);
-	flow_close(lp[0].flow);
+	sides_begin(pair, 0, &to);
+	first = flow_conn(lp_side[0].flow)->id;
+	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"x", 1);
+	sides_expect(pair, &lp_side[0].came, 1);
+	flow_close(lp_side[0].flow);
 	pair_at_rest(pair);
 	clock_halt();
 	clock_pass((REST_SECONDS - 1) * NS_PER_SEC);
 	rounds(pair);
-	begin(pair, 1, &to);
-	assert_int_not_equal(flow_conn(lp[1].flow)->id, first);
+	sides_begin(pair, 1, &to);
+	assert_int_not_equal(flow_conn(lp_side[1].flow)->id, first);
 	clock_pass(2 * NS_PER_SEC);
 	rounds(pair);
-	begin(pair, 2, &to);
-	assert_int_equal(flow_conn(lp[2].flow)->id, first);
+	sides_begin(pair, 2, &to);
+	assert_int_equal(flow_conn(lp_side[2].flow)->id, first);
 	clock_go_on();
-	flow_send(lp[2].flow, NULL, (const uint8_t *)"again", 5);
-	expect(pair, &lp[2].came, 1);
-	assert_memory_equal(lp[2].last, "again", 5);
-	assert_int_equal(lp[0].came, 1);
+	flow_send(lp_side[2].flow, NULL, (const uint8_t *)"again", 5);
+	sides_expect(pair, &lp_side[2].came, 1);
+	assert_memory_equal(lp_side[2].last, "again", 5);
+	assert_int_equal(lp_side[0].came, 1);
 }
 
 /* All pipes full of a bulk: each datagram goes ahead of what is still to be sent. */
 static void goes_ahead_of_bulk(void **state)
 {
 	struct pair *pair = *state;
-	struct destination to = server(7);
+	struct destination to = sides_server(7);
 	static uint8_t bytes[1 << 20];
 	size_t written = 0;
 
 	pair_connect(pair, 0);
-	begin(pair, 0, &to);
+	sides_begin(pair, 0, &to);
 	for (unsigned int i = 0; i < 200; i++) {
 		ssize_t n = write(pair->conn[0].client, bytes, sizeof(bytes));
 
 		written += n > 0 ? (size_t)n : 0;
-		flow_send(lp[0].flow, NULL, (const uint8_t *)&i, sizeof(i));
-		expect(pair, &lp[0].came, i + 1);
-		assert_memory_equal(lp[0].last, &i, sizeof(i));
+		flow_send(lp_side[0].flow, NULL, (const uint8_t *)&i, sizeof(i));
+		sides_expect(pair, &lp_side[0].came, i + 1);
+		assert_memory_equal(lp_side[0].last, &i, sizeof(i));
 		while (read_some(pair->conn[0].server, bytes,
 				 sizeof(bytes)) > 0)
 			;
@@ -504,40 +326,41 @@ static void goes_ahead_of_bulk(void **state)
 static void pipes_that_die_take_some_along(void **state)
 {
 	struct pair *pair = *state;
-	struct destination to = server(7);
+	struct destination to = sides_server(7);
 
 	pair->redials = true;
-	begin(pair, 0, &to);
-	flow_send(lp[0].flow, NULL, (const uint8_t *)"x", 1);
-	expect(pair, &lp[0].came, 1);
+	sides_begin(pair, 0, &to);
+	flow_send(lp_side[0].flow, NULL, (const uint8_t *)"x", 1);
+	sides_expect(pair, &lp_side[0].came, 1);
 	for (unsigned int i = 0; i < PAIR_PIPES; i++) {
-		unsigned int before = lp[0].came;
+		unsigned int before = lp_side[0].came;
 
 		pair_kill(pair, i);
 		pair_settle(pair);
-		while (lp[0].came == before) {
-			flow_send(lp[0].flow, NULL, (const uint8_t *)"y", 1);
+		while (lp_side[0].came == before) {
+			flow_send(lp_side[0].flow, NULL, (const uint8_t *)"y", 1);
 			run_round(pair->engine.loop);
 		}
 	}
-	assert_int_equal(lp[0].over, 0);
+	assert_int_equal(lp_side[0].over, 0);
 }
 
 static void not_where_rp_does_not(void **state)
 {
 	struct pair *pair = *state;
-	struct destination to = server(7);
+	struct destination to = sides_server(7);
 
 	pair->settings.udp = false;
-	prepare(pair);
+	sides_prepare(pair);
 	pair_begin(pair, 1);
 	assert_false(session_carries_flows(pair->lp));
 	assert_false(session_carries_flows(pair->rp));
-	assert_null(flow_open(pair->lp, &to, &ops, &lp[0]));
+	assert_null(flow_open(pair->lp, &to, &side_ops, &lp_side[0]));
 	assert_int_equal(pair->lp->ext->nflows, 0);
 }
 
-#define FLOW_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define FLOW_TEST(f) \
+	cmocka_unit_test_setup_teardown(f, sides_set_up, sides_tear_down)
 
 int main(void)
 {
@@ -552,9 +375,6 @@ int main(void)
 		FLOW_TEST(queue_has_newest_alone),
 		FLOW_TEST(all_queues_together_are_bounded),
 		FLOW_TEST(old_one_is_not_sent),
-		FLOW_TEST(number_of_flows_is_bounded),
-		FLOW_TEST(is_refused_where_its_session_has_many),
-		FLOW_TEST(half_of_the_ids_is_not_for_flows),
 		FLOW_TEST(idle_one_ends),
 		FLOW_TEST(id_rests),
 		FLOW_TEST(goes_ahead_of_bulk),

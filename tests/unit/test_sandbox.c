@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -59,6 +60,7 @@ static const struct call forbidden[] = {
 	BAD_NEW(fsmount, 432),
 	BAD_NEW(fspick, 433),
 	BAD_NEW(mount_setattr, 442),
+	BAD_NEW(open_tree_attr, 467),
 	BAD(swapon), BAD(swapoff), BAD(quotactl),
 	BAD_NEW(quotactl_fd, 443),
 	BAD(mknodat), BAD(open_by_handle_at), BAD(fanotify_init),
@@ -69,6 +71,7 @@ static const struct call forbidden[] = {
 	BAD(setdomainname), BAD(settimeofday), BAD(clock_settime),
 	BAD(adjtimex), BAD(clock_adjtime),
 	BAD(add_key), BAD(request_key), BAD(keyctl), BAD(shmat),
+	BAD(personality),
 #ifdef __x86_64__
 	BAD(kexec_file_load), BAD(mknod), BAD(iopl), BAD(ioperm),
 	BAD(modify_ldt),
@@ -93,6 +96,8 @@ static const struct call forbidden[] = {
 	{ "netlink 2", SYS_socket, { AF_NETLINK, NO, NETLINK_USERSOCK } },
 	{ "netlink 10", SYS_socket, { AF_NETLINK, NO, AF_INET6 } },
 	{ "netfilter", SYS_socket, { AF_NETLINK, NO, NETLINK_NETFILTER } },
+	{ "TIPC pair", SYS_socketpair, { AF_TIPC, NO } },
+	{ "pair of IPv4", SYS_socketpair, { AF_INET, NO } },
 	{ "mmap to write and run", SYS_mmap,
 	  { 0, 0, PROT_READ | PROT_WRITE | PROT_EXEC } },
 	{ "mprotect to run", SYS_mprotect, { 1, 0, PROT_READ | PROT_EXEC } },
@@ -113,7 +118,8 @@ static const struct call allowed[] = {
 	{ "mmap to write", SYS_mmap, { 0, 0, PROT_READ | PROT_WRITE } },
 	{ "mprotect", SYS_mprotect, { 1, 0, PROT_READ | PROT_WRITE } },
 	{ "ioctl", SYS_ioctl, { NO, FIONREAD } },
-	BAD(openat), BAD(unlinkat), BAD(socketpair), BAD(tgkill), BAD(prctl),
+	{ "UNIX pair", SYS_socketpair, { AF_UNIX, NO } },
+	BAD(openat), BAD(unlinkat), BAD(tgkill), BAD(prctl),
 	BAD(setsockopt), BAD(sendmmsg), BAD(prlimit64), BAD(futex),
 };
 
@@ -277,6 +283,47 @@ static void calls_of_i386_are_forbidden(void **state)
 
 #endif
 
+/* To return at once. */
+#ifdef __x86_64__
+static const uint8_t code[] = { 0xc3 };
+#else
+static const uint8_t code[] = { 0xc0, 0x03, 0x5f, 0xd6 };
+#endif
+
+static void not_to_be_run(int sig)
+{
+	(void)sig;
+	_exit(RIGHT);
+}
+
+static int run_what_was_written(void *arg)
+{
+	void (*run)(void);
+	char *memory;
+
+	(void)arg;
+	if (sandbox_enter())
+		return NO_FILTER;
+	personality(READ_IMPLIES_EXEC);
+	memory = mmap(NULL, sizeof(code), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return RIGHT;
+	memcpy(memory, code, sizeof(code));
+	__builtin___clear_cache(memory, memory + sizeof(code));
+	*(void **)&run = memory;
+	signal(SIGSEGV, not_to_be_run);
+	run();
+	return WRONG;
+}
+
+/* Nor after the kernel was asked to take all that may be read for what may be run. */
+static void what_was_written_is_not_run(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(run_what_was_written, NULL), RIGHT);
+}
+
 /* By what is in the C library, and by what /etc/nsswitch.conf may have it load. */
 static int look_up(void *arg)
 {
@@ -334,6 +381,7 @@ int main(void)
 #ifdef __x86_64__
 		cmocka_unit_test(calls_of_i386_are_forbidden),
 #endif
+		cmocka_unit_test(what_was_written_is_not_run),
 		cmocka_unit_test(names_are_looked_up),
 		cmocka_unit_test(a_system_without_filters_says_so),
 	};

@@ -20,7 +20,7 @@ enum { MANY = 3 * UDP_IN_MOST / 2, LARGE = 20000, PATIENCE_MS = 30000 };
 static struct {
 	int in, out;		/* each connected to the other */
 	uint16_t out_port;
-	unsigned int n;
+	unsigned int n, told;	/* of so many where they were sent to */
 	size_t len[MANY];
 	uint8_t first[MANY], last[MANY];	/* bytes of each, 0 where it is empty */
 } here;
@@ -128,6 +128,44 @@ static void what_is_cut_off_is_told(void **state)
 	assert_int_equal(here.first[3], 4);
 }
 
+static void came_to(void *arg, struct sockaddr_storage *from,
+		    const struct sockaddr_storage *to, const uint8_t *buf,
+		    size_t len)
+{
+	struct sockaddr_storage own;
+
+	assert_int_equal(sock_address(here.in, &own), 0);
+	if (to->ss_family)
+		assert_true(addr_same(to, &own));
+	here.told += to->ss_family == own.ss_family;
+	came(arg, from, buf, len);
+}
+
+static void read_one_to(void)
+{
+	struct pollfd p = { .fd = here.in, .events = POLLIN };
+
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	assert_int_equal(udp_in_read_to(here.in, came_to, &here), 0);
+}
+
+static void where_it_was_sent_to_is_told_if_asked_for(void **state)
+{
+	(void)state;
+	say(1, 10);
+	read_one_to();
+	assert_int_equal(here.n, 1);
+	assert_int_equal(here.told, 0);
+	assert_int_equal(udp_in_tell_to(here.in, AF_INET), 0);
+	say(2, 20);
+	read_one_to();
+	assert_int_equal(here.n, 2);
+	assert_int_equal(here.told, 1);
+	assert_int_equal(here.len[1], 20);
+	assert_int_equal(here.first[1], 2);
+	assert_int_equal(udp_in_read_to(here.in, came_to, &here), -EAGAIN);
+}
+
 static void that_nobody_is_there_is_told(void **state)
 {
 	struct pollfd p = { .fd = here.out };
@@ -146,6 +184,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(all_come_in_their_order,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_cut_off_is_told,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(where_it_was_sent_to_is_told_if_asked_for,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(that_nobody_is_there_is_told,
 						set_up, tear_down),

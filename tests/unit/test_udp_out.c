@@ -44,7 +44,17 @@ static struct {
 	int err;		/* that was told last */
 	int bad, bad_err;	/* a datagram that begins so is not sent: -1 none */
 	size_t most;		/* that several at a time may have; 0: all */
+	bool old;		/* the kernel is older than UDP_SEGMENT */
 } here;
+
+int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	if (here.old && level == IPPROTO_UDP) {
+		errno = ENOPROTOOPT;
+		return -1;
+	}
+	return (int)syscall(SYS_getsockopt, fd, level, name, value, len);
+}
 
 static int error_of(const struct msghdr *mh)
 {
@@ -69,6 +79,8 @@ int sendmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags)
 	unsigned int i;
 
 	here.calls++;
+	for (i = 0; here.old && i < n; i++)	/* it takes no notice of that */
+		msg[i].msg_hdr.msg_controllen = 0;
 	for (i = 0; i < n && !error_of(&msg[i].msg_hdr); i++)
 		;
 	if (!i) {
@@ -355,6 +367,17 @@ static void kernel_that_does_not_take_several(void **state)
 	assert_int_equal(here.calls, 1);
 }
 
+/* It would send all that is said to be several as one. */
+static void kernel_that_has_not_heard_of_several(void **state)
+{
+	(void)state;
+	here.old = true;
+	send_ten(100);
+	assert_int_equal(here.calls, 1);
+	send_ten(SIZE);
+	assert_int_equal(here.calls, 1);
+}
+
 static void one_sender_does_not_wait(void **state)
 {
 	unsigned int i;
@@ -407,6 +430,7 @@ int main(void)
 		OUT_TEST(one_to_nowhere_goes_alone),
 		OUT_TEST(what_does_not_go_several_at_a_time_goes_one_by_one),
 		OUT_TEST(kernel_that_does_not_take_several),
+		OUT_TEST(kernel_that_has_not_heard_of_several),
 		OUT_TEST(one_sender_does_not_wait),
 		OUT_TEST(nobody_flushes),
 	};

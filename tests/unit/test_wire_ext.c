@@ -16,6 +16,8 @@ static size_t more_of(const struct wire_ext *ext)
 		return ext->open.to.len;
 	case WIRE_ACK:
 		return 13u * ext->ack.pipes;
+	case WIRE_LISTEN:
+		return ext->listen.at.len;
 	case WIRE_DATAGRAM:
 		return ext->datagram.at.len + (size_t)ext->datagram.payload_len;
 	default:

@@ -123,6 +123,8 @@ static void who_may_send_what(void **state)
 		case WIRE_WELCOME:
 		case WIRE_SYNACK:
 		case WIRE_OPEN:
+		case WIRE_LISTEN:
+		case WIRE_LISTENING:
 		case WIRE_PATH:
 			assert_int_equal(result[!way], WIRE_EXT_WRONG_WAY);
 			break;

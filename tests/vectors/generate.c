@@ -191,6 +191,10 @@ static void baseline_errors(void)
 #define TO_IPV4 { DESTINATION_IPV4, 4, 443, { 192, 0, 2, 33 } }
 #define TO_IPV6 { DESTINATION_IPV6, 16, 65535, \
 		  { 0x20, 0x01, 0x0D, 0xB8, [15] = 1 } }
+#define AT_LISTENER { DESTINATION_LISTENER, 6, 4711, \
+		      { 0x03, 0x02, 192, 0, 2, 9 } }
+#define AT_LISTENER_IPV6 { DESTINATION_LISTENER, 18, 4711, \
+			   { 0, 0, 0x20, 0x01, 0x0D, 0xB8, [17] = 9 } }
 #define TO_NAME { DESTINATION_NAME, 11, 80, "example.org" }
 #define TO_LONGEST { DESTINATION_NAME, 255, 0x00FF, LONG_NAME "." LONG_NAME "." \
 		     LONG_NAME "." LONG_NAME }
@@ -264,6 +268,11 @@ static const struct {
 		3, WIRE_PROTOCOL_TCP, TO_LONGEST, 1 } } },
 	{ "open-of-rp", DOWN, { .type = WIRE_OPEN, .open = {
 		WIRE_ID_LP_MAX + 1, WIRE_PROTOCOL_TCP, TO_IPV4, 1 } } },
+	{ "open-of-listener", DOWN, { .type = WIRE_OPEN, .open = {
+		WIRE_ID_LP_MAX + 1, WIRE_PROTOCOL_TCP, AT_LISTENER, 1 << 16 } } },
+	{ "open-of-listener-ipv6", DOWN, { .type = WIRE_OPEN, .number = 9,
+		.open = { WIRE_ID_MAX, WIRE_PROTOCOL_TCP, AT_LISTENER_IPV6,
+			  0x08070605 } } },
 	{ "open-udp", UP, { .type = WIRE_OPEN, .number = 4, .open = {
 		4, WIRE_PROTOCOL_UDP, TO_IPV4, 0 } } },
 	{ "open-udp-to-many", UP, { .type = WIRE_OPEN, .number = 1, .open = {
@@ -278,6 +287,16 @@ static const struct {
 		WIRE_ID_MAX, TO_IPV6, (const uint8_t *)"x", 1 } } },
 	{ "datagram-name", UP, { .type = WIRE_DATAGRAM, .datagram = {
 		5, TO_NAME, (const uint8_t *)"question", 8 } } },
+	{ "listen", UP, { .type = WIRE_LISTEN, .listen = {
+		0x0203, WIRE_PROTOCOL_TCP, TO_IPV4 } } },
+	{ "listen-ipv6", UP, { .type = WIRE_LISTEN, .listen = {
+		0, WIRE_PROTOCOL_TCP, TO_IPV6 } } },
+	{ "listening", DOWN, { .type = WIRE_LISTENING, .listening = {
+		0x0203, WIRE_LISTENING_YES, 443 } } },
+	{ "listening-denied", DOWN, { .type = WIRE_LISTENING, .listening = {
+		0, WIRE_LISTENING_DENIED, 0 } } },
+	{ "listening-largest", DOWN, { .type = WIRE_LISTENING, .listening = {
+		65535, 255, 65535 } } },
 	{ "path", UP, { .type = WIRE_PATH, .path = {
 		5, WIRE_PATH_BACKUP, 0x0201, 0x08070605 } } },
 	{ "path-largest", UP, { .type = WIRE_PATH, .path = {
@@ -365,8 +384,8 @@ static void bad_types_and_ids(void)
 	EXT_BYTES("datagram-head-short", UP, "\x0C\x04\x00\x00\x00\x00");
 	EXT_BYTES("type-0", UP, "\x00\x01\x02");
 	EXT_BYTES("type-10-was-release", DOWN, "\x0A\x01\x00");
-	EXT_BYTES("type-13-listen", UP, "\x0D\x01\x00");
-	EXT_BYTES("type-14-listening", DOWN, "\x0E\x01\x00");
+	EXT_BYTES("listen-type-and-listener", UP, "\x0D\x01\x00");
+	EXT_BYTES("listening-type-and-listener", DOWN, "\x0E\x01\x00");
 	EXT_BYTES("type-16", DOWN, "\x10");
 	EXT_BYTES("type-255", DOWN, "\xFF\xFF\xFF\xFF\xFF");
 	EXT_BYTES("synack-id-0", DOWN, "\x03\x00\x00\x00" "-offset-");
@@ -394,6 +413,12 @@ static void bad_opens(void)
 	EXT_BYTES("open-name-empty", UP, OPEN_1 "\x06n\x00" PORT_AND_WINDOW);
 	EXT_BYTES("open-name-nul", UP, OPEN_1 "\x06n\x03x\x00x"
 		  PORT_AND_WINDOW);
+	EXT_BYTES("open-of-lp-by-listener", UP, OPEN_1 "\x06L\x06xxxxxx"
+		  PORT_AND_WINDOW);
+	EXT_BYTES("open-udp-by-listener", DOWN,
+		  "\x0B\x00\x80\x11L\x06xxxxxx" PORT_AND_WINDOW);
+	EXT_BYTES("open-listener-of-5", DOWN,
+		  "\x0B\x00\x80\x06L\x05xxxxx" PORT_AND_WINDOW);
 	EXT_BYTES("open-length-beyond", UP, OPEN_1 "\x06n\xFFxx"
 		  PORT_AND_WINDOW);
 	EXT_BYTES("datagram-ipv4-of-1", UP, "\x0C\x04\x00\x04\x01x\x50\x00x");
@@ -438,6 +463,9 @@ static void extension_errors(void)
 	wrong_way("synack-of-lp");
 	wrong_way("open-name");
 	wrong_way("open-of-rp");
+	wrong_way("open-of-listener");
+	wrong_way("listen");
+	wrong_way("listening");
 	wrong_way("path");
 	hello_of("hello-of-no-pipes", 0, 0);
 	hello_of("hello-index-is-count", 4, 4);

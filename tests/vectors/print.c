@@ -110,6 +110,20 @@ static void print_path(const struct wire_path *m)
 	print_number("serial", m->serial);
 }
 
+static void print_listen(const struct wire_listen *m)
+{
+	print_number("listener", m->listener);
+	print_number("protocol", m->protocol);
+	print_address(&m->at);
+}
+
+static void print_listening(const struct wire_listening *m)
+{
+	print_number("listener", m->listener);
+	print_number("result", m->result);
+	print_number("port", m->port);
+}
+
 void print_ext(const struct wire_ext *ext)
 {
 	printf("\"fields\": {\"type\": \"%s\"", wire_ext_name(ext->type));
@@ -145,6 +159,12 @@ void print_ext(const struct wire_ext *ext)
 		break;
 	case WIRE_DATAGRAM:
 		print_datagram(&ext->datagram);
+		break;
+	case WIRE_LISTEN:
+		print_listen(&ext->listen);
+		break;
+	case WIRE_LISTENING:
+		print_listening(&ext->listening);
 		break;
 	case WIRE_PATH:
 		print_path(&ext->path);

@@ -41,10 +41,11 @@ EXTENSION = {
     6: ("PONG", "QQQ", "token sent_us received_us"),
     7: ("GOODBYE", "B", "reason"),
     8: ("HINT", "HBQB", "connection priority remaining paths"),
+    14: ("LISTENING", "HBH", "listener result port"),
     15: ("PATH", "BBHI", "path state cost serial"),
 }  # fmt: skip
 # Those whose size depends on what they hold.
-SIZED = {9: "ACK", 11: "OPEN", 12: "DATAGRAM"}
+SIZED = {9: "ACK", 11: "OPEN", 12: "DATAGRAM", 13: "LISTEN"}
 NAMES = {name for name, _, _ in EXTENSION.values()} | set(SIZED.values())
 NOT_COUNTED = {"HELLO", "WELCOME", "PING", "PONG", "ACK", "DATAGRAM"}
 # What ends with a bad message, by what is wrong with it.
@@ -108,7 +109,7 @@ class Reader:
 
 
 def decode_sized(name: str, reader: Reader) -> Fields:
-    """ACK, OPEN or DATAGRAM."""
+    """ACK, OPEN, DATAGRAM or LISTEN."""
     if name == "ACK":
         head = reader.fields("QI", "time_us reorder_bytes")
         (count,) = reader.take(1)
@@ -117,6 +118,8 @@ def decode_sized(name: str, reader: Reader) -> Fields:
     if name == "OPEN":
         head = reader.fields("HB", "connection protocol")
         return head | reader.address() | reader.fields("I", "window")
+    if name == "LISTEN":
+        return reader.fields("HB", "listener protocol") | reader.address()
     head = reader.fields("H", "connection") | reader.address()
     return head | {"payload": reader.left.hex()}
 
@@ -124,6 +127,8 @@ def decode_sized(name: str, reader: Reader) -> Fields:
 def address_is_sound(fields: Fields) -> bool:
     kind, address = fields["kind"], bytes.fromhex(str(fields["address"]))
     sizes = {0: [0], 4: [4], 6: [16], ord("n"): range(1, 256)}
+    if fields.get("connection", 0) >= 32768 and fields.get("protocol") == 6:
+        sizes[ord("L")] = [6, 18]
     return len(address) in sizes.get(kind, []) and not (kind == ord("n") and 0 in address)
 
 
@@ -132,6 +137,7 @@ def judge(name: str, fields: Fields, downlink: bool) -> None:
     if fields.get("connection") == 0:
         raise Malformed("connection id")
     ways = {"HELLO": [False], "PATH": [False], "WELCOME": [True]}
+    ways |= {"LISTEN": [False], "LISTENING": [True]}
     if name in ("OPEN", "SYNACK"):
         opened_by_rp = fields["connection"] >= 32768
         ways[name] = [opened_by_rp if name == "OPEN" else not opened_by_rp]

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ids of a session of the extension, and what goes on over their uses. Each end opens
+ * connections with ids of its own half: LP with the lower ones, RP with the others.
+ */
+#include <stdlib.h>
+
+#include "../conn/conn.h"
+#include "extended.h"
+
+/* What ids go on with counts as what is held for applications does. */
+static void remember(struct extended *x, int64_t bytes)
+{
+	x->remembered += (size_t)bytes;
+	inbound_holds(x->s, bytes);
+}
+
+struct channel *extended_channel(struct extended *x, uint16_t id)
+{
+	if (x->channel[id])
+		return x->channel[id];
+	x->channel[id] = malloc(sizeof(struct channel));
+	if (!x->channel[id])
+		return NULL;
+	channel_init(x->channel[id], id, id <= WIRE_ID_LP_MAX ? &x->pool :
+							&x->pool_of_rp);
+	x->channels++;
+	remember(x, sizeof(struct channel));
+	return x->channel[id];
+}
+
+/*
+ * Of what all sessions hold this one has most, and nothing but its ids and its pipes' layers
+ * is left. Without an id's numbers nobody could tell its next use from the last one: it ends.
+ */
+void ids_give_up(struct session *s)
+{
+	struct extended *x = s->ext;
+
+	extended_condemn(s, WIRE_GOODBYE_LIMIT, "%u ids take %zu bytes and the encryption of %u pipes %zu of the memory for all sessions, which is out",
+			 x->channels, x->remembered, s->open_pipes, s->layered);
+	remember(x, -(int64_t)x->remembered);
+	layered_disregard(s);
+}
+
+/*
+ * A datagram has no number that would tell which use of its id it belongs to. So an
+ * id that a flow had rests until none can be under way any more.
+ */
+static void rest(struct extended *x, struct channel *ch)
+{
+	ch->rests_until = loop_now(x->s->engine->loop) +
+			  REST_SECONDS * NS_PER_SEC;
+	list_add_tail(&x->resting, &ch->spare);
+	x->nresting++;
+	if (!x->rest_timer.slot)
+		loop_timer_at(x->s->engine->loop, &x->rest_timer,
+			      ch->rests_until);
+}
+
+static void have_rested(struct timer *t)
+{
+	struct extended *x = container_of(t, struct extended, rest_timer);
+	int64_t now = loop_now(x->s->engine->loop);
+
+	while (!list_empty(&x->resting)) {
+		struct channel *ch = list_first(&x->resting, struct channel,
+						spare);
+
+		if (ch->rests_until > now) {
+			loop_timer_at(x->s->engine->loop, t, ch->rests_until);
+			break;
+		}
+		ch->flow_had_it = false;
+		list_move_tail(&x->spare, &ch->spare);
+		x->nresting--;
+	}
+	session_tell_room(x->s);
+}
+
+/* Of its own half: LP's ids are the lower ones. */
+static bool is_own(const struct extended *x, uint16_t id)
+{
+	return x->lp == (id <= WIRE_ID_LP_MAX);
+}
+
+static uint16_t last_own(const struct extended *x)
+{
+	return x->lp ? WIRE_ID_LP_MAX : WIRE_ID_MAX;
+}
+
+/*
+ * An id that the other end named before its owner ever used it gets its turn by last_id,
+ * and only so.
+ */
+void extended_settle(struct extended *x, struct channel *ch)
+{
+	if (!is_own(x, ch->id) || ch->id > x->last_id || ch->use.open || ch->conn ||
+	    !list_empty(&ch->spare))
+		return;
+	if (ch->flow_had_it) {
+		rest(x, ch);
+		return;
+	}
+	list_add_tail(&x->spare, &ch->spare);
+	session_tell_room(x->s);
+}
+
+bool ids_has_one(const struct session *s)
+{
+	const struct extended *x = s->ext;
+
+	if (session_is_alone(s))
+		return false;
+	return s->nconns < x->welcome.connections &&
+	       (!list_empty(&x->spare) || x->last_id < last_own(x));
+}
+
+unsigned int ids_known(const struct session *s)
+{
+	return s->ext->channels;
+}
+
+/* Ids that were used before first: what they were granted is theirs to use. */
+static struct channel *free_channel(struct extended *x)
+{
+	struct channel *ch;
+
+	if (list_empty(&x->spare))
+		return x->last_id < last_own(x) ?
+			extended_channel(x, ++x->last_id) : NULL;
+	ch = list_entry(x->spare.prev, struct channel, spare);
+	list_del(&ch->spare);
+	return ch;
+}
+
+struct conn *extended_open(struct session *s)
+{
+	struct channel *ch = free_channel(s->ext);
+	struct conn *c = ch ? session_conn_new(s, ch->id) : NULL;
+
+	if (!c) {
+		if (ch)
+			extended_settle(s->ext, ch);
+		return NULL;
+	}
+	reverse_begins(s, c);
+	channel_attach(ch, c);
+	c->had_syn = c->syn_pending = true;
+	return c;
+}
+
+void ids_init(struct extended *x)
+{
+	list_init(&x->spare);
+	list_init(&x->resting);
+	x->rest_timer.fire = have_rested;
+	list_init(&x->pool.waiters);
+	list_init(&x->pool_of_rp.waiters);
+	x->last_id = WIRE_ID_LP_MAX;
+}
+
+void ids_are_of_lp(struct extended *x)
+{
+	x->last_id = 0;
+}
+
+void ids_fini(struct extended *x)
+{
+	unsigned int i;
+
+	loop_timer_stop(x->s->engine->loop, &x->rest_timer);
+	for (i = 0; i <= WIRE_ID_MAX; i++) {
+		if (!x->channel[i])
+			continue;
+		channel_fini(x->channel[i]);
+		free(x->channel[i]);
+	}
+}
