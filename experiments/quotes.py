@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The figures that README and docs quote, held to the summaries of results/curated.
+"""The figures that READMEs and docs quote, held to the summaries of results/curated.
 
     build/venv/bin/python -m experiments.quotes
 
@@ -114,6 +114,24 @@ def an_object(**where: Any) -> Number:
     return one("object", "object_p50_s", mbps=10.0, **where)
 
 
+def claimed(experiment: str, says: str, key: str = "median") -> Number:
+    """What the report says of a claim."""
+
+    def number() -> float:
+        found = [it[key] for it in fullest(experiment)["comparison"] if it["says"] == says]
+        return float(found[0])
+
+    return number
+
+
+def died(event: str, extend: str = "auto") -> tuple[Number, Number]:
+    """How long a download was silent, and an echo was waited for."""
+    return (
+        one("recovery", "bulk_gap_s", event=event, extend=extend),
+        one("recovery", "echo_gap_s", event=event, extend=extend),
+    )
+
+
 @dataclass(frozen=True)
 class Quote:
     """`text`: with {} for each number; white space is as it may be."""
@@ -124,6 +142,28 @@ class Quote:
 
 
 README, HOW = "README.md", "docs/how-it-works.md"
+EXPERIMENTS = "experiments/README.md"
+STREAM = "one stream, 100 Mbit/s, 100 ms: rate "
+BESIDE_READERS = (  # the rows of the table, and whom each number is beside
+    (
+        "1 and 255 that take nothing",
+        ("1 reader that take nothing", "255 readers that take nothing"),
+    ),
+    (
+        "1 and 16 that took 10 MB, then nothing",
+        ("1 reader that took 10 MB, then nothing", "16 readers that took 10 MB, then nothing"),
+    ),
+    (
+        "255 that took 10 MB, then nothing, at 200 Mbit/s",
+        ("255 readers that took 10 MB, then nothing",),
+    ),
+    ("1 and 16 that take 50 KB/s", ("1 reader that take 50 KB/s", "16 readers that take 50 KB/s")),
+    ("1 that takes 1.2 MB/s", ("1 reader that take 1.2 MB/s",)),
+)
+CROWD = "beside 10000 readers that take nothing: "
+KEPT = "rate of a download, to that alone"
+SLOW_ONES = "KB, lossy, 8 fresh pipes: the slow ones, to the baseline's"
+TIMES = "KB, lossy, 8 fresh pipes: time, to the baseline's (no worse: below 1.02)"
 FIFTY = [ratio(f"on {preset}, 50 KB, fresh pipes") for preset in ("wired", "lossy", "lte")]
 FAST = [
     blocking("reorder_p75_s", 1e3, bottleneck=place, pipes=8, mbps=rate)
@@ -197,6 +237,71 @@ QUOTES = (
         HOW,
         "round trip is {} ms so, {} s without, at the same goodput",
         (standing("delay", 1e3), standing("off", 1.0)),
+    ),
+    Quote(EXPERIMENTS, "| a pipe falls silent | {} s | {} s |", died("silent")),
+    Quote(EXPERIMENTS, "| a pipe is reset | {} s | {} s |", died("reset")),
+    Quote(
+        EXPERIMENTS,
+        "| one is reset every 200 ms | {} s | {} s | all go on, at {} of the rate",
+        (*died("resets"), one("recovery", "rate_kept", event="resets", extend="auto")),
+    ),
+    Quote(
+        EXPERIMENTS,
+        "| all are silent for 3 s | {} s | {} s | all go on | all go on: {} and {} s |",
+        (*died("dark"), *died("dark", extend="never")),
+    ),
+    Quote(EXPERIMENTS, "| a NAT forgets all pipes | {} s | {} s |", died("nat")),
+    Quote(EXPERIMENTS, "| the client has another address | {} s | {} s |", died("address")),
+    *(
+        Quote(
+            EXPERIMENTS,
+            f"| {row} | " + ", ".join("{} ({} to {})" for _ in beside),
+            tuple(
+                claimed("slow-reader", f"beside {it}: {KEPT}", key)
+                for it in beside
+                for key in ("median", "low", "high")
+            ),
+        )
+        for row, beside in BESIDE_READERS
+    ),
+    Quote(
+        EXPERIMENTS,
+        "keeps {} ({} to {}) of its rate, less than the 0.95 that the laboratory asks; lp takes "
+        "{} MB and rp {} MB",
+        (
+            *(claimed("slow-reader-crowd", CROWD + KEPT, key) for key in ("median", "low", "high")),
+            claimed("slow-reader-crowd", CROWD + "memory of lp"),
+            claimed("slow-reader-crowd", CROWD + "memory of rp"),
+        ),
+    ),
+    Quote(
+        EXPERIMENTS,
+        "One stream: {} of the rate, {} ({} to {}) of it from",
+        (
+            claimed("extension-costs", STREAM + "from the sixth round trip on"),
+            *(
+                claimed("extension-costs", STREAM + "in the sixth to fifteenth round trip", key)
+                for key in ("median", "low", "high")
+            ),
+        ),
+    ),
+    Quote(
+        EXPERIMENTS,
+        "slowest twentieth of 50 KB took {} ({} to {}) of the time, of 300 KB {} ({} to {})",
+        tuple(
+            claimed("extension-lossy", f"{size} {SLOW_ONES}", key)
+            for size in (50, 300)
+            for key in ("p95", "low", "high")
+        ),
+    ),
+    Quote(
+        EXPERIMENTS,
+        "Medians are {} ({} to {}) and {} ({} to {})",
+        tuple(
+            claimed("extension-lossy", f"{size} {TIMES}", key)
+            for size in (50, 300)
+            for key in ("median", "low", "high")
+        ),
     ),
 )
 

@@ -7,6 +7,7 @@ kernel and not for the proxies. None of the buffers that are made small here car
 downlink.
 """
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ FROM_SERVERS = {"net.ipv4.tcp_rmem": SMALL}  # of rp
 def room(run: "LiveRun", connections: int) -> Iterator[None]:
     assert run.pair is not None
     served = run.kept("traffic", lambda: traffic.server(run.lab))
+    traffic.wait_until_idle(served, run.deadline - time.monotonic())
     try:
         for each in (run.pair.rp, run.pair.lp, served):
             descriptors(connections * 4 // 3 + SPARE, each.pid)

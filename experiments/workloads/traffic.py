@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from base.shell import until
 from base.sources import ROOT
 from experiments.failure import RunFailed
 from experiments.workloads import line, mptcp
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from experiments.live_run import LiveRun
 
 PORT, PLAIN_PORT, MPTCP_PORT = 7000, 7001, 7002
+LISTENED = (str(PORT), str(PLAIN_PORT), f"mptcp:{MPTCP_PORT}")
 Found = dict[str, dict[str, Any]]
 
 
@@ -39,10 +41,17 @@ def command(module: str, *words: str, python: str = sys.executable) -> list[str]
 
 @contextmanager
 def server(lab: Lab) -> Iterator[Program]:
-    ports = (str(PORT), str(PLAIN_PORT), f"mptcp:{MPTCP_PORT}")
-    argv = command("serve", SERVER, *ports)
+    argv = command("serve", SERVER, *LISTENED)
     with program(lab.state, "server", "traffic", argv, ready=r"^serve: ready") as running:
         yield running
+
+
+def wait_until_idle(served: Program, seconds: float) -> None:
+    """Until the server has ended the connections of the run before, a thread each. That takes it
+    longer than the kernel takes to end their sockets."""
+    tasks = Path(f"/proc/{served.pid}/task")
+    own = 1 + len(LISTENED)
+    until("the server to end what it served", lambda: len(list(tasks.iterdir())) <= own, seconds)
 
 
 def way(run: "LiveRun") -> dict[str, Any]:
