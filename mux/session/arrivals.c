@@ -100,14 +100,23 @@ static bool is_flow(const struct session *s, const struct wire_open *open)
 	       session_carries_flows(s) && destination_is_sound(&open->to);
 }
 
+static bool takes_flow(struct session *s, const struct conn *c)
+{
+	if (s->ext->nflows <= FLOWS_MAX + FLOWS_LEAVING)
+		return inbound_takes(s, c);
+	if (session_refuses(s, REFUSAL_FLOWS))
+		log_warn(s->engine->log, "session %u: connection %u and others were refused: it has %u flows of datagrams already",
+			 s->number, c->id, s->ext->nflows - 1);
+	return false;
+}
+
 static void open_flow(struct session *s, struct conn *c,
 		      const struct wire_open *open)
 {
 	bool is_one = flows_begin(s, c);
 	int err = conn_set_destination(c, &open->to);
 
-	if (!is_one || err || s->ext->nflows > FLOWS_MAX + FLOWS_LEAVING ||
-	    !inbound_takes(s, c))
+	if (!is_one || err || !takes_flow(s, c))
 		conn_refuse(c, CONN_END_LIMIT);
 	else
 		s->role->open_flow(s, c);

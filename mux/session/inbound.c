@@ -57,13 +57,15 @@ void inbound_holds(struct session *s, int64_t bytes)
 
 bool inbound_takes(struct session *s, const struct conn *c)
 {
-	if (s->nconns > s->engine->settings->max_conns)
-		return false;
-	if (!session_is_crowded(s))
+	bool many = s->nconns > s->engine->settings->max_conns;
+
+	if (!many && !session_is_crowded(s))
 		return true;
 	if (session_refuses(s, REFUSAL_CONNECTIONS))
-		log_warn(s->engine->log, "session %u: connection %u and others were refused: its %u connections take too much of --memory",
-			 s->number, c->id, s->nconns);
+		log_warn(s->engine->log, "session %u: connection %u and others were refused: its %u connections %s",
+			 s->number, c->id, s->nconns,
+			 many ? "are more than --max-conns allows" :
+				"take too much of --memory");
 	return false;
 }
 

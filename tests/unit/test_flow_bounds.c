@@ -46,6 +46,7 @@ static void late_fins_do_not_refuse_the_next(void **state)
 	struct pair *pair = *state;
 	struct destination to = sides_server(7);
 	struct flow *f[FLOWS_MAX];
+	const uint64_t *refused = &pair->engine.refusals.count[REFUSAL_FLOWS];
 
 	for (int i = 0; i < FLOWS_MAX; i++)
 		f[i] = flow_open(pair->lp, &to, &side_ops, &lp_side[0]);
@@ -59,7 +60,9 @@ static void late_fins_do_not_refuse_the_next(void **state)
 	assert_int_equal(pair->rp->ext->nflows, FLOWS_MAX + FLOWS_LEAVING);
 	end_late(pair, f[0]);
 	sides_begin(pair, 2, &to);
+	assert_int_equal(*refused, 0);
 	sides_expect(pair, &lp_side[2].over, 1);	/* RP's own limit */
+	assert_int_equal(*refused, 1);
 	assert_int_equal(lp_side[1].over, 0);
 	for (int i = 0; i < FLOWS_MAX; i++)
 		conn_ask(leaving[i]);

@@ -348,8 +348,10 @@ static void more_connections_than_allowed_are_refused(void **state)
 	peer_open(peer, true);
 	peer_open_conn(peer, 1);
 	peer_open_conn(peer, 2);
+	assert_int_equal(peer->engine.refusals.count[REFUSAL_CONNECTIONS], 0);
 	peer_syn(peer, 0, 3);
 	assert_reset(peer, 3);
+	assert_int_equal(peer->engine.refusals.count[REFUSAL_CONNECTIONS], 1);
 	peer_fin(peer, 0, 1, 2, FIN);
 	/* It lingers until its application's end acknowledged the FIN. */
 	assert_true(run_until(peer->engine.loop, "the first to go", one_is_left,
