@@ -61,7 +61,8 @@ const struct option_spec engine_options[] = {
 	  "of the random pipe policy (default 1); lp's connection ids then begin "
 	  "with 1 + N modulo 32767 (default: anywhere)" },
 	{ "max-conns", "N",
-	  "connections of a session at a time (default: all there are ids for)" },
+	  "connections of a session at a time, of which flows of UDP datagrams have "
+	  "half at rp, and lp opens a quarter (default: all there are ids for)" },
 	{ "memory", "MIB",
 	  "what all sessions may hold together: what waits, is out of order or "
 	  "not acknowledged, connections by their number, encryption of pipes "

@@ -102,7 +102,7 @@ static bool is_flow(const struct session *s, const struct wire_open *open)
 
 static bool takes_flow(struct session *s, const struct conn *c)
 {
-	if (s->ext->nflows <= FLOWS_MAX + FLOWS_LEAVING)
+	if (s->ext->nflows <= flows_most(s))
 		return inbound_takes(s, c);
 	if (session_refuses(s, REFUSAL_FLOWS))
 		log_warn(s->engine->log, "session %u: connection %u and others were refused: it has %u flows of datagrams already",

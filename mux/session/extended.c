@@ -335,6 +335,14 @@ static struct session *begin(struct engine *engine,
 	return s;
 }
 
+unsigned int extended_places(const struct session *s)
+{
+	unsigned int own = s->engine->settings->max_conns;
+	unsigned int said = s->ext->welcome.connections;
+
+	return own < said ? own : said;
+}
+
 /* To @hello, which has all of version 1. */
 static struct wire_welcome our_welcome(const struct settings *settings,
 				       const struct session_role *role,

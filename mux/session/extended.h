@@ -137,6 +137,8 @@ void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 			const char *why);
 /* What @p brought ends it, and it alone; said seldom, since a peer can do it often. */
 void extended_pipe_erred(struct session *s, struct pipe *p, const char *why);
+/* Connections that it may have at a time, as both ends say. */
+unsigned int extended_places(const struct session *s);
 /* @fd is the pipe with this index from here on. NULL: no memory. */
 struct pipe *extended_enter(struct session *s, unsigned int index,
 			    uint32_t incarnation, struct conduit conduit);
@@ -220,6 +222,8 @@ struct run *tails_copy(struct session *s);
 
 /* flows */
 void flows_init(struct extended *x);
+/* How many there may be: of LP's, that it opens, or of RP's, that it takes. */
+unsigned int flows_most(const struct session *s);
 /* @c, opened by the other end, is a flow from here on. False: no memory. */
 bool flows_begin(struct session *s, struct conn *c);
 /* A DATAGRAM came; or one whose address is not of its kind. */

@@ -57,7 +57,7 @@ bool session_carries_flows(const struct session *s);
 /*
  * Are there as many as a session may have? One that ends makes room at once: before RP
  * knows of its end, which may take another pipe than the next OPEN. So RP takes
- * FLOWS_LEAVING more than LP opens.
+ * FLOWS_LEAVING times as many as LP opens.
  */
 bool flows_are_full(const struct session *s);
 

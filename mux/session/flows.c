@@ -62,9 +62,21 @@ bool session_carries_flows(const struct session *s)
 	       s->ext->welcome.features & WIRE_FEATURE_DATAGRAM;
 }
 
+/* Half of the places at RP, so that connections have the others. */
+unsigned int flows_most(const struct session *s)
+{
+	unsigned int part = extended_places(s) / FLOWS_SHARE;
+
+	if (part > FLOWS_MAX)
+		part = FLOWS_MAX;
+	else if (!part)
+		part = 1;
+	return s->ext->lp ? part : part * FLOWS_LEAVING;
+}
+
 bool flows_are_full(const struct session *s)
 {
-	return s->ext && s->ext->nflows >= FLOWS_MAX;
+	return s->ext && s->ext->nflows >= flows_most(s);
 }
 
 /* --- from beginning to end --- */

@@ -86,10 +86,8 @@ void reverse_gone(struct session *s, struct conn *c)
 /* Strangers come to RP's listeners: they leave LP half of the session's places. */
 static unsigned int most(const struct session *s)
 {
-	unsigned int all = s->engine->settings->max_conns;
+	unsigned int all = extended_places(s);
 
-	if (s->ext->welcome.connections < all)
-		all = s->ext->welcome.connections;
 	return all - all / 2;
 }
 

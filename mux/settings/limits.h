@@ -87,8 +87,10 @@ enum {
 	/* Flows of datagrams of a session, and bytes that wait in all their queues. */
 	FLOWS_MAX = 1024,
 	FLOWS_MEMORY = 16 << 20,
-	/* RP takes so many more: FINs of those that LP ended may come behind OPENs. */
-	FLOWS_LEAVING = FLOWS_MAX,
+	/* Where there are few places for connections, LP opens a part in so many of them. */
+	FLOWS_SHARE = 4,
+	/* RP takes so many times as many: FINs of those that LP ended may come behind OPENs. */
+	FLOWS_LEAVING = 2,
 
 	/* How long an orderly end waits for the last acknowledgement. */
 	LINGER_MS = 1000,

@@ -57,7 +57,7 @@ static void late_fins_do_not_refuse_the_next(void **state)
 		flow_send(f[i], NULL, (const uint8_t *)"x", 1);
 		sides_expect(pair, &lp_side[1].came, (unsigned int)i + 1);
 	}
-	assert_int_equal(pair->rp->ext->nflows, FLOWS_MAX + FLOWS_LEAVING);
+	assert_int_equal(pair->rp->ext->nflows, FLOWS_MAX * FLOWS_LEAVING);
 	end_late(pair, f[0]);
 	sides_begin(pair, 2, &to);
 	assert_int_equal(*refused, 0);
@@ -68,6 +68,54 @@ static void late_fins_do_not_refuse_the_next(void **state)
 		conn_ask(leaving[i]);
 	assert_true(run_until(pair->engine.loop, "the ends", rp_has_most,
 			      pair));
+}
+
+static bool has_opened(void *arg)
+{
+	return ((struct pair *)arg)->conn[1].opened > 0;
+}
+
+static bool has_refused_one(void *arg)
+{
+	return ((struct pair *)arg)->engine.refusals.count[REFUSAL_FLOWS] == 1;
+}
+
+/* With few places LP opens a quarter of them, */
+static void few_places_are_shared(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = sides_server(7);
+
+	pair->settings.max_conns = 8;
+	sides_begin(pair, 0, &to);
+	sides_begin(pair, 1, &to);
+	assert_true(flows_are_full(pair->lp));
+	assert_null(flow_open(pair->lp, &to, &side_ops, &lp_side[2]));
+	pair->settings.max_conns = 1;
+	flow_close(lp_side[0].flow);
+	flow_close(lp_side[1].flow);
+	pair_at_rest(pair);
+	sides_begin(pair, 2, &to);
+	assert_true(flows_are_full(pair->lp));
+}
+
+/* and RP keeps half of them for connections, whatever LP opens. */
+static void half_of_the_places_is_not_for_flows(void **state)
+{
+	struct pair *pair = *state;
+	struct destination to = sides_server(7);
+	const uint64_t *refused = pair->engine.refusals.count;
+
+	for (int i = 0; i < 5; i++)
+		sides_begin(pair, i, &to);
+	pair->settings.max_conns = 8;
+	assert_true(run_until(pair->engine.loop, "a refusal", has_refused_one,
+			      pair));
+	sides_expect(pair, &sides_asked, 4);
+	pair_open(pair, 1);
+	assert_true(run_until(pair->engine.loop, "the connection", has_opened,
+			      pair));
+	assert_int_equal(refused[REFUSAL_CONNECTIONS], 0);
 }
 
 /* What a connection costs in memory a flow does, too: see test_memory.c. */
@@ -115,6 +163,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FLOW_TEST(number_of_flows_is_bounded),
 		FLOW_TEST(late_fins_do_not_refuse_the_next),
+		FLOW_TEST(few_places_are_shared),
+		FLOW_TEST(half_of_the_places_is_not_for_flows),
 		FLOW_TEST(is_refused_where_its_session_has_many),
 		FLOW_TEST(half_of_the_ids_is_not_for_flows),
 	};
