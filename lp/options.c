@@ -157,6 +157,23 @@ static struct rule *next_rule(struct rule **rules, unsigned int n,
 	return &more[n];
 }
 
+/* rp would listen for the first of two, and lp would ask for the other one again and again. */
+static int take_remote(struct options *o, const struct rule *rule, char *why,
+		       size_t why_len)
+{
+	char text[ADDR_TEXT];
+	unsigned int i;
+
+	for (i = 0; i < o->nremotes; i++) {
+		if (addr_same(&o->remotes[i].addr, &rule->addr))
+			return refuse(why, why_len,
+				      "--remote-forward: %s is given twice",
+				      addr_text(&rule->addr, text));
+	}
+	o->nremotes++;
+	return 0;
+}
+
 static int add_remote(struct options *o, const char *value, char *why,
 		      size_t why_len)
 {
@@ -170,10 +187,8 @@ static int add_remote(struct options *o, const char *value, char *why,
 		return refuse(why, why_len,
 			      "--remote-forward: there are more than %d",
 			      LISTENERS_MAX);
-	if (!rule_parse(rule, value, reason, sizeof(reason)) && !rule->udp) {
-		o->nremotes++;
-		return 0;
-	}
+	if (!rule_parse(rule, value, reason, sizeof(reason)) && !rule->udp)
+		return take_remote(o, rule, why, why_len);
 	return refuse(why, why_len,
 		      "--remote-forward: '%s' is not [ADDR:]PORT:HOST:PORT (such "
 		      "as 8080:localhost:80): %s", value,

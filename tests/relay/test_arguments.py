@@ -111,6 +111,8 @@ LP_WRONG = [
     (["--remote-forward", "8000:host", "127.0.0.1", "4"], "--remote-forward"),
     (["--remote-forward", "udp:80:h:80", "127.0.0.1", "4"], "datagrams"),
     (["--remote-forward", "80:h:80", "--extend", "never", "127.0.0.1", "4"], "extension"),
+    (["--remote-forward", "80:h:80", "--remote-forward", "80:h:80", "127.0.0.1", "4"], "twice"),
+    (["--remote-forward", "8:h:8", "--remote-forward", "127.0.0.1:8:i:9", "1.2.3.4", "4"], "twice"),
     (["--forward", "udp:7000:host", "127.0.0.1", "4"], "--forward"),
     (["--forward", "udp:host:7000:80:1:1", "127.0.0.1", "4"], "--forward"),
     (["--forward", "udp:7000:h.example:53", "--names", "lp", "127.0.0.1", "4"], "h.example"),
