@@ -107,6 +107,7 @@ void conn_close_socket(struct conn *c)
 	drop_queue(c);
 	c->readable = c->writable = false;
 	move_to(c, CONN_CLOSED);
+	list_del(&c->holding);
 	reap_if_done(c);
 }
 
@@ -468,6 +469,7 @@ struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 	c->timer.fire = conn_timer;
 	loop_task_init(&c->reap, reap);
 	list_init(&c->member);
+	list_init(&c->holding);
 	list_init(&c->turn);
 	list_init(&c->ahead);
 	list_init(&c->dialling);
@@ -485,6 +487,7 @@ void conn_free(struct conn *c)
 	list_del(&c->turn);
 	list_del(&c->ahead);
 	list_del(&c->member);
+	list_del(&c->holding);
 	list_del(&c->reorder.holds);
 	list_del(&c->dialling);
 	bytes_clear(&c->queue);

@@ -141,7 +141,8 @@ struct conn {
 	struct watch watch;
 	struct timer timer;	/* connecting: its end; lingering: next look */
 	struct task reap;
-	struct list member;	/* of the owner's list of all */
+	struct list member;	/* of the owner's list of all, */
+	struct list holding;	/* and of those that are not closed */
 	struct list turn, ahead;	/* the scheduler's */
 	uint64_t last_end;	/* its last message ends at this byte; 0: none went yet */
 	uint32_t last_pipe;	/* of that pipe: a serial */

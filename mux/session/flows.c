@@ -131,6 +131,7 @@ static void detach(struct flow *f)
 	udp_out_flush_of(s->engine->udp_out, &f->sender);
 	loop_timer_stop(s->engine->loop, &f->idle);
 	drop_all(s, f);
+	list_del(&f->conn->holding);
 	s->ext->nflows -= f->counted;
 	f->counted = f->socket = false;
 }

@@ -39,6 +39,7 @@ void orphan(struct engine *engine, struct conn *c)
 	c->ops = &ops;
 	c->owner = engine;
 	engine->orphaned += c->queue.len;
+	list_del(&c->holding);
 	list_move_tail(&engine->orphans, &c->member);
 	conn_limit_time(c, ORPHAN_SECONDS * NS_PER_SEC);
 	engine_balance(engine);

@@ -16,21 +16,24 @@ bool session_refuses(struct session *s, enum refusal what)
 			     *s->payer ? s->payer : s->peer);
 }
 
-/* A flow may have none yet, or no more while its end waits for a pipe. */
+/* A flow may have none yet. */
 static bool has_own_socket(const struct conn *c)
 {
 	return c->flow ? flow_has_socket(c->flow) : c->watch.fd >= 0;
 }
 
-/* Those that race for the addresses of a name have no socket of their own yet. */
+/*
+ * Those that race for the addresses of a name have no socket of their own yet. Those that are
+ * closed, and wait for a pipe that takes their end, may be many, and are not walked past.
+ */
 static struct conn *oldest(const struct session *s, bool has_socket)
 {
 	struct list *pos, *tmp;
 
-	list_each(pos, tmp, &s->conns) {
-		struct conn *c = list_entry(pos, struct conn, member);
+	list_each(pos, tmp, &s->holding) {
+		struct conn *c = list_entry(pos, struct conn, holding);
 
-		if (c->state == CONN_CLOSED || !list_empty(&c->dialling))
+		if (!list_empty(&c->dialling))
 			continue;
 		if (!has_socket || has_own_socket(c))
 			return c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of a session, for the files that are its parts: session (life),
- * baseline (its own ways), inbound (what pipes bring), pausing (what applications
+ * opens (what this end opens), baseline (its own ways), inbound (what pipes bring), pausing (what applications
  * do not take), outbound (what connections send), flows (of datagrams), survey (looks at
  * its pipes now and then), refusing (what it is refused or loses), report, exposition.
  */
@@ -67,7 +67,8 @@ struct session {
 	struct table *table;	/* of the baseline */
 	struct extended *ext;	/* of the extension */
 	struct list conns;	/* all, lingering ones too: */
-	unsigned int nconns;	/* so many */
+	unsigned int nconns;	/* so many, */
+	struct list holding;	/* and those that have a socket or may get one */
 	struct sched sched;
 
 	struct inbound in;
@@ -88,11 +89,13 @@ static inline bool session_accepts(const struct session *s)
 	return s->role->open != NULL;
 }
 
+/* opens */
+/* As session_open(), wherever to. */
+int session_open_to(struct session *s, int fd, const struct destination *to);
+
 /* session */
 struct conn *session_conn_new(struct session *s, uint16_t id);
 void session_tell_room(struct session *s);
-/* As session_open(), wherever to. */
-int session_open_to(struct session *s, int fd, const struct destination *to);
 /* As session_add_pipe(), with the @index that it shall have. NULL on failure. */
 struct pipe *session_take_pipe(struct session *s, struct conduit conduit,
 			       unsigned int index);

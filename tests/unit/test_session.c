@@ -360,6 +360,33 @@ static void more_connections_than_allowed_are_refused(void **state)
 	assert_alive(peer, 2, 2);
 }
 
+static uint16_t first_that_holds(const struct session *s)
+{
+	return list_first(&s->holding, struct conn, holding)->id;
+}
+
+/* For want of descriptors; those whose end waits for a pipe are not looked at again. */
+static void the_oldest_are_given_up_one_after_the_other(void **state)
+{
+	struct peer *peer = *state;
+	uint16_t id;
+
+	peer_open(peer, true);
+	for (id = 1; id <= 4; id++)
+		peer_open_conn(peer, id);
+	for (id = 1; id <= 3; id++) {
+		assert_int_equal(first_that_holds(peer->s), id);
+		assert_true(session_gives_up(peer->s));
+	}
+	assert_int_equal(peer->s->nconns, 4);
+	for (id = 1; id <= 3; id++)
+		assert_reset(peer, id);
+	assert_alive(peer, 4, 2);
+	assert_true(session_gives_up(peer->s));
+	assert_false(session_gives_up(peer->s));
+	assert_reset(peer, 4);
+}
+
 static void who_takes_nothing_pauses_the_pipes_and_then_is_reset(void **state)
 {
 	struct peer *peer = *state;
@@ -489,6 +516,7 @@ int main(void)
 		SESSION_TEST(early_data_within_the_limit_waits_for_its_syn,
 			     _rp),
 		SESSION_TEST(more_connections_than_allowed_are_refused, ),
+		SESSION_TEST(the_oldest_are_given_up_one_after_the_other, ),
 		SESSION_TEST(
 			who_takes_nothing_pauses_the_pipes_and_then_is_reset,
 			_rp),
