@@ -173,14 +173,17 @@ static struct talk *add(struct tproxy *t, const struct sockaddr_storage *from,
 
 /*
  * It was sent to lp itself, or is an answer of lp's that rules without an exception for it
- * brought back. Either would go round in circles.
+ * brought back. Either would go round in circles. Where lp has answered nobody, it is no
+ * answer of lp's: somebody forged a datagram to this program, ahead of the program's first.
  */
 static bool is_stray(struct tproxy *t, const struct sockaddr_storage *from,
 		     const struct sockaddr_storage *to)
 {
+	const struct talk *back = find(t, to, from);
+
 	return to->ss_family != t->addr.ss_family || !addr_port(to) ||
 	       (addr_port(to) == addr_port(&t->addr) && addr_is_ours(to)) ||
-	       find(t, to, from);
+	       (back && back->source);
 }
 
 static void say_dropped(struct tproxy *t, const struct sockaddr_storage *from,

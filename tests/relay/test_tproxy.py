@@ -395,19 +395,53 @@ def block(title: str, kind: str) -> str:
     return found[1]
 
 
-def test_machines_behind_a_router(lane: Two, tmp_path: Path) -> None:
-    near, far = lane
+@contextmanager
+def laptop_behind(lane: Two) -> Iterator[Namespace]:
+    near, _ = lane
     title = "Datagrams of machines behind a router"
-    address = SERVERS["IPv4"]
-    with (
-        namespace("laptop") as laptop,
-        answering(far, address=(address, 443)) as server,
-        relayed(lane, tmp_path),
-    ):
+    with namespace("laptop") as laptop:
         veth(laptop, "10.3.0.2/24", near, "10.3.0.1/24", name="lan")
         laptop.ip("route", "add", "default", "via", "10.3.0.1")
         near.nft(block(title, "nft").replace('"lan0"', '"lan-r"'))
         near.run("sh", "-e", "-c", block(title, "sh"))
+        yield laptop
+
+
+def test_a_forged_datagram_keeps_nobody_from_a_server(lane: Two, tmp_path: Path) -> None:
+    """A neighbour pretends to be the server, and sends to the program before it has begun."""
+    _, far = lane
+    server, victim = (SERVERS["IPv4"], 443), ("10.3.0.9", 5000)
+    far.ip("route", "add", "10.3.0.0/24", "via", NEAR)  # or rp ends the forger's flow at once
+    with (
+        laptop_behind(lane) as laptop,
+        answering(far, address=server),
+        relayed(lane, tmp_path) as lp,
+    ):
+        laptop.ip("address", "add", f"{server[0]}/32", "dev", "lo")
+        laptop.ip("route", "add", victim[0], "via", "10.3.0.1")
+        with laptop.open_socket(kind=socket.SOCK_DGRAM) as forger:
+            forger.bind(server)
+            forger.sendto(b"forged", victim)
+            equals("flows", lambda: figures(lp)[0], 1)
+        laptop.ip("address", "del", f"{server[0]}/32", "dev", "lo")
+        laptop.ip("route", "del", victim[0])
+        laptop.ip("address", "add", f"{victim[0]}/24", "dev", "lan-l")
+        with laptop.open_socket(kind=socket.SOCK_DGRAM) as sock:
+            sock.settimeout(10)
+            sock.bind(victim)
+            sock.connect(server)
+            assert ask(sock, b"question") == b"question"
+        assert figures(lp)[0] == 2
+
+
+def test_machines_behind_a_router(lane: Two, tmp_path: Path) -> None:
+    near, far = lane
+    address = SERVERS["IPv4"]
+    with (
+        laptop_behind(lane) as laptop,
+        answering(far, address=(address, 443)) as server,
+        relayed(lane, tmp_path),
+    ):
         with program_to(laptop, address, 443) as sock:
             assert ask(sock, b"one") == b"one"
             # The router's own programs there, as well: lp's answers go out the same way.
