@@ -3,13 +3,15 @@
  * Both ends of a session of the extension, LP's and RP's, and between them a
  * network that the input plays: which pipe carries how much which way, which is
  * reset at which end, when one is dialled again, how time goes by. The input also
- * plays the applications of some connections.
+ * plays the applications of some connections. Where both ends agree on feature LISTEN it says
+ * what LP asks RP to listen on, who comes there, and when RP takes it back.
  *
  * Asserted: what an application reads is what the other one wrote, from the
  * beginning and without a gap; it sees an end in order only where the other one
  * ended so, and all of it came; neither end ever finds that the other broke a
  * rule; and once the network is well again all comes to rest: who was to read
- * has read all, nothing is kept, held or granted, no id is in use.
+ * has read all, nothing is kept, held or granted, no id is in use, RP listens where LP
+ * believes it does.
  *
  * Where an application resets its connection, how much of what either of them wrote
  * arrives is not known, nor whether one that had ended in order before is seen to
@@ -26,6 +28,7 @@
 
 #include "mux/base/log.h"
 #include "mux/base/sock.h"
+#include "mux/conn/address.h"
 #include "mux/conn/conn.h"
 #include "mux/options/options.h"
 #include "mux/session/extended.h"
@@ -33,15 +36,15 @@
 #include "check.h"
 #include "clock.h"
 #include "input.h"
+#include "links.h"
 #include "sockets.h"
 
 enum {
-	LP, RP,
 	LINKS = 6,
+	LISTENERS = 4,
 	HOPS = 24,
 	TRANSIT = 1 << 15,
 	ROUNDS_TO_REST = 3000,
-	PATIENCE_MS = 2000,
 	STEPS = 400,
 };
 
@@ -53,16 +56,8 @@ struct hop {
 	struct greeting *greeting;	/* RP awaits HELLO on it */
 };
 
-struct app {
-	int fd;
-	bool came, shut, at_end, saw_reset;
-	bool did_reset;
-	size_t sent, got;
-};
-
-struct link {
-	struct app app[2];
-};
+/* LP, of a listener: it was not asked for, is, was refused, is there. */
+enum asks { ASKS_NOTHING, ASKS_NOW, ASKS_REFUSED, ASKS_HAS };
 
 struct scene {
 	struct engine engine;
@@ -76,23 +71,63 @@ struct scene {
 	unsigned int hops;
 	struct link link[LINKS];
 	unsigned int links;
+	struct destination at[LISTENERS];
+	enum asks asks[LISTENERS];
+	bool listens[LISTENERS];	/* RP does */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* --- the two roles --- */
 
-static void on_open(struct session *s, struct conn *c)
+/* @c is of the connection that @port tells, whose other application is at @side. */
+static void answer(struct scene *scene, struct conn *c, int side, uint16_t port)
 {
-	struct scene *scene = session_owner(s);
-	struct app *app = &scene->link[c->dst->port].app[RP];
 	int fd[2];
 
-	check(c->dst->port < scene->links && !app->came);
+	check(port < scene->links && scene->link[port].opener != side);
 	stream_pair(true, fd);
-	app->fd = fd[0];
-	app->came = true;
+	link_comes(&scene->link[port], side, fd[0]);
 	conn_attach(c, fd[1]);
+}
+
+static void on_open(struct session *s, struct conn *c)
+{
+	answer(session_owner(s), c, RP, c->dst->port);
+}
+
+static void on_accepted(struct session *s, struct conn *c)
+{
+	struct scene *scene = session_owner(s);
+	struct destination peer = destination_peer_of(c->dst);
+
+	check(scene->asks[destination_listener_of(c->dst)] != ASKS_NOTHING);
+	answer(scene, c, LP, peer.port);
+}
+
+static void on_listen(struct session *s, uint16_t listener,
+		      const struct destination *at)
+{
+	struct scene *scene = session_owner(s);
+
+	check(listener < LISTENERS && at->port == 1000 + listener);
+	scene->listens[listener] = true;
+	session_listening(s, listener, WIRE_LISTENING_YES, at->port);
+}
+
+/* Copies of what RP said before may come late. */
+static void on_listening(struct session *s, uint16_t listener, uint8_t result,
+			 uint16_t port)
+{
+	struct scene *scene = session_owner(s);
+	enum asks *asks = &scene->asks[listener];
+
+	check(listener < LISTENERS && *asks != ASKS_NOTHING);
+	check(result == WIRE_LISTENING_LIMIT || port == 1000 + listener);
+	if (result)
+		*asks = ASKS_REFUSED;
+	else if (*asks == ASKS_NOW)
+		*asks = ASKS_HAS;
 }
 
 static void on_ended(struct session *s)
@@ -104,8 +139,12 @@ static void on_ended(struct session *s)
 	scene->ended = true;
 }
 
-static const struct session_role rp_role = { .open = on_open, .ended = on_ended };
-static const struct session_role lp_role = { .ended = on_ended };
+static const struct session_role rp_role = {
+	.open = on_open, .listen = on_listen, .ended = on_ended,
+};
+static const struct session_role lp_role = {
+	.accepted = on_accepted, .listening = on_listening, .ended = on_ended,
+};
 
 /* --- pipes --- */
 
@@ -248,110 +287,83 @@ static void dial(struct scene *scene)
 
 /* --- applications --- */
 
-static uint8_t byte_at(int link, int side, size_t at)
-{
-	return (uint8_t)(link * 31 + side * 101 + at * 7 + (at >> 8) * 13);
-}
-
 static void open_link(struct scene *scene)
 {
 	struct destination to = destination_ipv4((uint8_t[]){ 192, 0, 2, 1 },
 						 (uint16_t)scene->links);
-	struct app *app;
 	int fd[2];
 
 	if (!scene->lp || scene->links == LINKS)
 		return;
-	app = &scene->link[scene->links].app[LP];
 	stream_pair(true, fd);
 	if (session_open(scene->lp, fd[1], &to)) {
 		close(fd[0]);
 		close(fd[1]);
 		return;
 	}
-	app->fd = fd[0];
-	app->came = true;
-	scene->links++;
+	link_comes(&scene->link[scene->links++], LP, fd[0]);
 }
 
-static void write_some(struct app *app, int link, int side, size_t n)
+/* Somebody comes to what RP listens on for LP. */
+static void come_to(struct scene *scene, uint16_t listener)
 {
-	static uint8_t buf[40000];
-	ssize_t sent;
+	struct destination from = destination_ipv4((uint8_t[]){ 192, 0, 2, 9 },
+						   (uint16_t)scene->links);
+	struct sockaddr_storage peer = destination_address(&from);
+	int fd[2];
 
-	if (app->fd < 0 || app->shut)
+	if (!scene->listens[listener] || scene->links == LINKS)
 		return;
-	for (size_t i = 0; i < n; i++)
-		buf[i] = byte_at(link, side, app->sent + i);
-	sent = send(app->fd, buf, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (sent > 0)
-		app->sent += (size_t)sent;
-	else if (errno != EAGAIN)
-		app->saw_reset = app->at_end = true;
-}
-
-static void read_some(struct link *l, int link, int side, size_t most)
-{
-	static uint8_t buf[65536];
-	struct app *app = &l->app[side];
-	ssize_t n;
-
-	if (app->fd < 0 || app->at_end)
-		return;
-	n = recv(app->fd, buf, most, MSG_DONTWAIT);
-	if (n < 0 && errno == EAGAIN)
-		return;
-	if (n <= 0) {
-		app->at_end = true;
-		app->saw_reset |= n < 0;
-		check(n || l->app[!side].shut);	/* a clean end was meant so */
-		check(n || app->got == l->app[!side].sent);
+	stream_pair(true, fd);
+	if (session_accept(scene->rp, fd[1], listener, &peer)) {
+		close(fd[0]);
+		close(fd[1]);
 		return;
 	}
-	check(app->got + (size_t)n <= l->app[!side].sent);
-	for (ssize_t i = 0; i < n; i++)
-		check(buf[i] == byte_at(link, !side, app->got + (size_t)i));
-	app->got += (size_t)n;
+	scene->link[scene->links].opener = RP;
+	link_comes(&scene->link[scene->links++], RP, fd[0]);
 }
 
-static void shut(struct app *app)
+static void ask(struct scene *scene, uint16_t listener)
 {
-	if (app->fd < 0 || app->shut)
+	scene->at[listener] = destination_ipv4((uint8_t[]){ 127, 0, 0, 1 },
+					       (uint16_t)(1000 + listener));
+	scene->asks[listener] = ASKS_NOW;
+	session_listen(scene->lp, listener, &scene->at[listener]);
+}
+
+static void take_back(struct scene *scene, uint16_t listener)
+{
+	if (!scene->listens[listener])
 		return;
-	shutdown(app->fd, SHUT_WR);
-	app->shut = true;
+	scene->listens[listener] = false;
+	session_listening(scene->rp, listener, WIRE_LISTENING_LIMIT, 0);
+}
+
+static bool reverses(const struct scene *scene)
+{
+	return scene->lp && scene->rp && session_reverses(scene->lp) &&
+	       session_reverses(scene->rp);
+}
+
+static void play_listener(struct scene *scene, uint8_t what)
+{
+	uint16_t listener = (what >> 2) % LISTENERS;
+
+	if ((what & 3) == 0)
+		ask(scene, listener);
+	else if ((what & 3) == 1)
+		take_back(scene, listener);
+	else
+		come_to(scene, listener);
 }
 
 static void play(struct scene *scene, uint8_t what)
 {
-	int side = what & 1, link = (what >> 1) % LINKS;
-	struct link *l = &scene->link[link];
-	struct app *app = &l->app[side];
-
-	switch (what / (2 * LINKS) % 8) {
-	case 0:
-		write_some(app, link, side, 10);
-		break;
-	case 1:
-	case 2:
-		write_some(app, link, side, 40000);
-		break;
-	case 3:
-	case 4:
-		read_some(l, link, side, 30000);
-		break;
-	case 5:
-	case 6:
-		shut(app);
-		break;
-	case 7:
-		if (app->fd < 0)
-			return;
-		sock_reset(app->fd);
-		app->fd = -1;
-		app->at_end = app->did_reset = true;
-	}
+	link_play(&scene->link[(what >> 1) % LINKS], what & 1,
+		  what / (2 * LINKS));
 }
+
 
 /* --- the program's steps --- */
 
@@ -394,6 +406,12 @@ static void step(struct scene *scene, struct input *in)
 		carry(hop, LP, TRANSIT);
 		carry(hop, RP, TRANSIT);
 		break;
+	case 12:
+		if (reverses(scene)) {
+			play_listener(scene, input_take(in));
+			break;
+		}
+		/* fall through */
 	default:
 		run_round(scene->engine.loop);
 	}
@@ -415,12 +433,27 @@ static void be_well(struct scene *scene)
 		}
 	}
 	dial(scene);
-	for (unsigned int i = 0; i < scene->links; i++) {
-		for (int side = 0; side < 2; side++) {
-			read_some(&scene->link[i], (int)i, side, 65536);
-			shut(&scene->link[i].app[side]);
-		}
+	for (unsigned int i = 0; i < scene->links; i++)
+		link_be_well(&scene->link[i]);
+	for (uint16_t i = 0; reverses(scene) && i < LISTENERS; i++) {
+		if (scene->asks[i] == ASKS_REFUSED)
+			ask(scene, i);
 	}
+}
+
+/* LP has what it asked for. */
+static bool all_listen(const struct scene *scene)
+{
+	for (int i = 0; i < LISTENERS; i++) {
+		if (scene->asks[i] == ASKS_NOW || scene->asks[i] == ASKS_REFUSED)
+			return false;
+	}
+	return true;
+}
+
+static bool is_in_use(const struct channel *ch)
+{
+	return ch && ch->use.open;
 }
 
 static bool is_at_rest(const struct session *s)
@@ -428,53 +461,20 @@ static bool is_at_rest(const struct session *s)
 	const struct extended *x = s->ext;
 
 	for (unsigned int id = 1; id <= LINKS; id++) {
-		if (x->channel[id] && x->channel[id]->use.open)
+		if (is_in_use(x->channel[id]) ||
+		    is_in_use(x->channel[WIRE_ID_LP_MAX + id]))
 			return false;
 	}
-	return list_empty(&s->conns) && !x->kept && !x->again && !s->in.early;
+	return list_empty(&s->conns) && !x->kept && !x->again && !s->in.early &&
+	       !x->reverse.due;
 }
 
 static void check_rest(const struct session *s)
 {
 	check(!s->in.queued && !s->sched.ready);
 	check(!s->ext->promised && !s->ext->pool.limit.used);
+	check(!s->ext->pool_of_rp.limit.used && !s->ext->reverse.conns);
 	check(!s->counts.protocol && !s->counts.pauses);
-}
-
-/* The sockets of applications may hold more than one read, and take their time. */
-static void read_to_end(struct link *l, int link, int side)
-{
-	struct app *app = &l->app[side];
-
-	for (int i = 0; !app->at_end; i++) {
-		size_t before = app->got;
-
-		check(i < PATIENCE_MS);
-		read_some(l, link, side, 65536);
-		if (app->got == before && !app->at_end)
-			poll(NULL, 0, 1);
-		else
-			i = 0;
-	}
-}
-
-/* Whoever came is at an end. Was one reset that did not do it itself? */
-static bool check_link(struct link *l, int link)
-{
-	struct app *lp = &l->app[LP], *rp = &l->app[RP];
-	bool reset = lp->did_reset || rp->did_reset;
-
-	check(lp->came && (rp->came || lp->did_reset || lp->saw_reset));
-	for (int side = 0; side < 2; side++) {
-		if (l->app[side].came)
-			read_to_end(l, link, side);
-	}
-	if (reset)
-		return false;
-	if (lp->saw_reset || rp->saw_reset)
-		return true;
-	check(lp->got == rp->sent && rp->got == lp->sent);
-	return false;
 }
 
 static uint64_t limits_met(const struct session *s)
@@ -487,8 +487,10 @@ static void check_links(struct scene *scene)
 	uint64_t resets = 0;
 
 	for (unsigned int i = 0; i < scene->links; i++)
-		resets += check_link(&scene->link[i], (int)i);
+		resets += link_check(&scene->link[i]);
 	check(resets <= limits_met(scene->lp) + limits_met(scene->rp));
+	for (int i = 0; i < LISTENERS; i++)
+		check(scene->listens[i] == (scene->asks[i] == ASKS_HAS));
 }
 
 static void come_to_rest(struct scene *scene)
@@ -501,7 +503,7 @@ static void come_to_rest(struct scene *scene)
 		if (i > 300)
 			poll(NULL, 0, 1);
 		if (scene->lp && scene->rp && is_at_rest(scene->lp) &&
-		    is_at_rest(scene->rp)) {
+		    is_at_rest(scene->rp) && all_listen(scene)) {
 			check_rest(scene->lp);
 			check_rest(scene->rp);
 			be_well(scene);
@@ -528,10 +530,11 @@ static void begin(struct scene *scene, uint8_t how)
 	scene->settings.keep = how & 4 ? 100000 : KEEP_MAX;
 	scene->settings.window_memory = how & 8 ? 200000 : WINDOW_MEMORY;
 	for (int i = 0; i < LINKS; i++)
-		scene->link[i].app[LP].fd = scene->link[i].app[RP].fd = -1;
+		link_init(&scene->link[i], i);
 	check(!engine_init(&scene->engine, &scene->settings, &scene->log));
 	scene->hello = (struct wire_hello){
-		.version = 1, .features = WIRE_FEATURES_VERSION_1,
+		.version = 1, .features = WIRE_FEATURES_VERSION_1 |
+					  (how & 64 ? WIRE_FEATURE_LISTEN : 0),
 		.session = "a session's id.",
 		.pipes = (uint8_t)(1 + (how >> 4) % 4),
 	};
@@ -563,12 +566,8 @@ static void finish(struct scene *scene)
 	greeting_free(scene->first);
 	for (unsigned int i = 0; i < scene->hops; i++)
 		greeting_free(scene->hop[i].greeting);
-	for (int i = 0; i < LINKS; i++) {
-		for (int side = 0; side < 2; side++) {
-			if (scene->link[i].app[side].fd >= 0)
-				close(scene->link[i].app[side].fd);
-		}
-	}
+	for (int i = 0; i < LINKS; i++)
+		link_fini(&scene->link[i]);
 	engine_fini(&scene->engine);
 	log_fini(&scene->log);
 }
