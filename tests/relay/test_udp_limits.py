@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.relay import wire_ext
 from tests.relay.datagrams import answering, associated
+from tests.relay.ends import echo, serving
 from tests.relay.friend import friend
 from tests.relay.netns import Namespace
 from tests.relay.proxies import LISTEN, local_proxy, remote_proxy
@@ -34,6 +35,27 @@ def test_flows_are_opens(box: Namespace, tmp_path: Path) -> None:
         assert rp.fd_count() - idle < flows / 2
         spoke_seldom(rp, r"session \d+: .* opens more than 20 in a second \(--max-opens\)", 1)
         assert client.ask(b"y", "127.0.0.1", server.port) == b"y"
+
+
+def test_flows_have_half_of_the_places(box: Namespace, tmp_path: Path) -> None:
+    """The others are refused, counted and said once; a connection still finds a place."""
+    stats, flows, places = tmp_path / "stats.jsonl", 30, 20
+    options = ("--stats", str(stats), "--stats-interval", "0.2", "--max-conns", str(places))
+    with (
+        answering(box) as server,
+        serving(box, echo) as web,
+        remote_proxy(box, tmp_path, *LISTEN, *options) as rp,
+        session_of(box, "127.0.0.5", b"half").sock as sock,
+    ):
+        pipe, idle = Pipe(sock), rp.fd_count()
+        ids = range(1, flows + 1)
+        pipe.send(*(wire_ext.open_flow(n, "127.0.0.1", server.port) for n in ids))
+        equals("refusals", lambda: limit_counted(stats, "flows"), flows - places // 2)
+        equals("flows", lambda: rp.fd_count() - idle, places // 2)
+        spoke_seldom(rp, r"session \d+: .* it has 10 flows of datagrams already", 1)
+        pipe.send(wire_ext.open_(flows + 1, "127.0.0.1", web.port))
+        equals("sockets", lambda: rp.fd_count() - idle, places // 2 + 1)
+        assert limit_counted(stats, "connections") == 0
 
 
 def test_datagrams_that_break_the_rules(box: Namespace, tmp_path: Path) -> None:
