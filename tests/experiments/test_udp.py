@@ -19,6 +19,7 @@ from experiments.catalogue import find
 from experiments.catalogue.udp import ENTRIES
 from experiments.failure import RunFailed
 from experiments.labs import Labs
+from experiments.plots import cells
 from experiments.report import rows
 from experiments.report.data import Results
 from experiments.report.runs import Run
@@ -251,6 +252,13 @@ def test_late_audio_is_gone_as_lost_audio_is() -> None:
 def test_bounds_that_hold_and_that_do_not(
     added: float, lost: float, factor: float, said: str
 ) -> None:
+    found = rows.rows(results_of(added, lost, factor))
+    assert {row.verdict for row in found} == {said}, [(it.claim.says, it.ours) for it in found]
+    assert len(found) == 25
+
+
+def results_of(added: float, lost: float, factor: float) -> Results:
+    """Of the whole sweep: how pipes differ from direct."""
     experiment = find("udp")
     runs = []
     for number, params in enumerate(sweep.configurations(experiment, {})):
@@ -264,10 +272,21 @@ def test_bounds_that_hold_and_that_do_not(
                 "http3_p50_ms": 3 * direct_ms * (factor if pipes else 1),
             }
             runs.append(Run(f"{number}-{seed}", params, seed, seed, "ok", measures))
-    results = Results(Path("nowhere"), {"format": 1}, tuple(runs), 0, experiment, True)
-    found = rows.rows(results)
-    assert {row.verdict for row in found} == {said}, [(it.claim.says, it.ours) for it in found]
-    assert len(found) == 25
+    return Results(Path("nowhere"), {"format": 1}, tuple(runs), 0, experiment, True)
+
+
+def test_a_figure_has_both_entries_beside_direct() -> None:
+    """In one panel of each preset; without pipes there is no entry that would need its own."""
+    results = results_of(9.0, 0.0, 0.3)
+    figure = next(it for it in results.experiment.figures if it.name == "http3")
+    found = {
+        panel.label: {line.label for line in panel.lines}
+        for panel in cells.scene(results, figure).panels
+    }
+    both = {"direct", "8 pipes, entry socks5", "8 pipes, entry forward"}
+    assert found.pop("lte") == both
+    assert set(found) == {"wifi", "dsl", "lossy"}
+    assert all(labels == both - {"8 pipes, entry forward"} for labels in found.values())
 
 
 @pytest.fixture
