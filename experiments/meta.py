@@ -16,7 +16,7 @@ from experiments.model import Experiment
 from experiments.plan import Plan
 from topologies import record
 
-_LIBRARIES = ("numpy", "scipy", "matplotlib", "rich")
+_LIBRARIES = ("numpy", "scipy", "matplotlib", "rich", "aioquic")
 
 
 def _library(name: str) -> str | None:

@@ -117,11 +117,16 @@ class Experiment(ABC):
     claims: ClassVar[tuple[Claim, ...]] = ()
     figures: ClassVar[tuple[Figure, ...]] = ()
     packages: ClassVar[tuple[str, ...]] = ()  # programs that must be there
+    modules: ClassVar[tuple[str, ...]] = ()  # of Python, which its programs import
     notes: ClassVar[
         tuple[str, ...]
     ] = ()  # paragraphs for the report: how it is set up, what stands for what
 
     definition: ClassVar[Mapping[str, Any] | None] = None  # what a file says that defines the sweep
+
+    def lp_options(self, params: Params) -> Sequence[str]:
+        """More options that lp is started with, where a run has pipes."""
+        return ()
 
     @abstractmethod
     def measure(self, run: "LiveRun") -> dict[str, Any]:

@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 from experiments import guest, parameters
@@ -33,6 +34,7 @@ def check(experiment: Experiment | None, configurations: Iterable[Params]) -> No
     need_root()
     check_registry()
     check_programs(experiment.packages if experiment else ())
+    check_modules(experiment.modules if experiment else ())
     configurations = list(configurations)
     for cc in {
         params[name] for params in configurations for name in ("cc", "rival_cc") if name in params
@@ -65,6 +67,13 @@ def check_programs(more: Iterable[str]) -> None:
         missing = [name for name in names if shutil.which(name) is None]
         if missing:
             raise CannotServe(f"not installed: {', '.join(missing)}: {remedy}")
+
+
+def check_modules(names: Iterable[str]) -> None:
+    """Of Python packages that only programs of a run import."""
+    missing = [name for name in names if find_spec(name) is None]
+    if missing:
+        raise CannotServe(f"no {', '.join(missing)} in Python: sudo make setup")
 
 
 def check_cc(cc: Value) -> None:

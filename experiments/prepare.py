@@ -2,7 +2,7 @@
 """What comes before a run's client goes and after it: a lab, pipes freshly dialled, warm or not."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -40,7 +40,9 @@ def _seeded(options: list[str], params: Params, seed: int) -> list[str]:
 
 
 @contextmanager
-def _pair(lab: Lab, params: Params, seed: int, keep_pcaps: bool) -> Iterator[Proxies | None]:
+def _pair(
+    lab: Lab, params: Params, seed: int, keep_pcaps: bool, more: Sequence[str]
+) -> Iterator[Proxies | None]:
     """The proxies of a run, or nothing; captures of what goes over the last mile."""
     if not params["pipes"]:
         with ExitStack() as stack:
@@ -56,7 +58,7 @@ def _pair(lab: Lab, params: Params, seed: int, keep_pcaps: bool) -> Iterator[Pro
         transport=str(params["transport"]),
         extend=str(params["extend"]),
         rp=words,
-        lp=words,
+        lp=[*words, *more],
         capture=("pipes", "application") if keep_pcaps else (),
         stats_interval_s=STATS_INTERVAL_S,
         build=parameters.proxies_folder(params),
@@ -85,15 +87,23 @@ def settle(lab: Lab) -> list[str]:
 
 @contextmanager
 def prepared(
-    labs: Labs, params: Params, seed: int, folder: Path, limit_s: float, *, keep_pcaps: bool
+    labs: Labs,
+    params: Params,
+    seed: int,
+    folder: Path,
+    limit_s: float,
+    *,
+    keep_pcaps: bool,
+    lp: Sequence[str] = (),
 ) -> Iterator[LiveRun]:
-    """A run whose client may go. The links' draw begins with this seed when the pipes are dialled
-    and again when the client goes: the n-th packet meets the same fate in every configuration."""
+    """A run whose client may go; `lp`: more options of lp, where there are pipes. The links' draw
+    begins with this seed when the pipes are dialled and again when the client goes: the n-th packet
+    meets the same fate in every configuration."""
     lab = labs.get(params, seed)
     lab.state.logs = folder
     try:
         restart(lab, seed)
-        with _pair(lab, params, seed, keep_pcaps) as pair:
+        with _pair(lab, params, seed, keep_pcaps, lp) as pair:
             deadline = time.monotonic() + limit_s
             run = LiveRun(lab, params, seed, folder, pair, deadline, labs, _warm_and_restart)
             yield run

@@ -75,7 +75,13 @@ class Runner:
 
     def _measure(self, run: Run, folder: Path, record: Record) -> None:
         with prepared(
-            self.labs, run.params, run.seed, folder, self.limit_s, keep_pcaps=self.keep.pcaps
+            self.labs,
+            run.params,
+            run.seed,
+            folder,
+            self.limit_s,
+            keep_pcaps=self.keep.pcaps,
+            lp=self.experiment.lp_options(run.params),
         ) as made:
             record["link"] = made.lab.topo.choice.realisation
             before, meter = account(made.lab), machine.Meter(emulators(made.lab))

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from experiments import folder, parameters
+from experiments import catalogue, folder, parameters
 from experiments.machine import VOID
 from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.report.kinds import experiment_of
@@ -32,7 +32,16 @@ from topologies.presets import miles_of
 
 PRESETS = {name: float(k) for k, name in enumerate(ALL_PRESETS)}
 MANY = 6  # lines that a plot of its own choosing holds
-OF_PIPES = tuple(it.name for it in parameters.PROXIES)
+# Those of experiments, too: without pipes they do not apply.
+OF_PIPES = (
+    *parameters.OF_PIPES,
+    *(
+        it.name
+        for each in catalogue.experiments()
+        for it in each.parameters
+        if ("way", "pipes") in it.needs
+    ),
+)
 FIRST = ("way", "pipes", "preset", "size")  # in this order where configurations are told apart
 
 

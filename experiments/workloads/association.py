@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""A client's UDP socket to one server: its own, or one that lp relays by SOCKS5's UDP ASSOCIATE."""
+"""A client's UDP socket to one server: straight there, or by one of lp's two ways in.
+
+`socks5`: an association by UDP ASSOCIATE, whose header each datagram has. `forward`: a port of the
+client's loopback, which lp relays to the server's port of the same number.
+"""
 
 import socket
 import struct
+from collections.abc import Iterable
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from experiments.workloads.exchange import read_exactly
 
-SOCKS = ("127.0.0.1", 1080)  # where lp listens
+LOOPBACK = "127.0.0.1"
+SOCKS = (LOOPBACK, 1080)  # where lp listens
 REPLY_BYTES = 10  # of SOCKS5, with an IPv4 address
 LARGEST = 65_536
 Address = tuple[str, int]
+Entry = Literal["none", "socks5", "forward"]  # how datagrams come to lp; none: they do not
 
 
 class NotRelayed(OSError):
@@ -35,15 +42,22 @@ def associate(control: socket.socket) -> Address:
     return socket.inet_ntoa(reply[4:8]), struct.unpack("!H", reply[8:])[0]
 
 
-class Association:
-    """`relayed`: by lp, whose header is taken off again. What others send is not heard."""
+def forwards(address: str, ports: Iterable[int]) -> list[str]:
+    """lp's options for the entry `forward` to these ports of a server."""
+    return [f"--forward=udp:{port}:{address}:{port}" for port in ports]
 
-    def __init__(self, to: Address, *, relayed: bool, seconds: float) -> None:
-        self._head = wrapped(to) if relayed else b""
-        self._control = socket.create_connection(SOCKS, seconds) if relayed else None
-        self._sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+class Association:
+    """By SOCKS5, lp's header is taken off again. What others send is not heard."""
+
+    def __init__(self, to: Address, *, entry: Entry, seconds: float) -> None:
+        socks = entry == "socks5"
+        self._head = wrapped(to) if socks else b""
+        self._control = socket.create_connection(SOCKS, seconds) if socks else None
+        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        straight = (LOOPBACK, to[1]) if entry == "forward" else to
         try:
-            self._sock.connect(associate(self._control) if self._control else to)
+            self.sock.connect(associate(self._control) if self._control else straight)
         except BaseException:
             self.close()
             raise
@@ -60,17 +74,24 @@ class Association:
         self.close()
 
     def close(self) -> None:
-        self._sock.close()
+        self.sock.close()
         if self._control:
             self._control.close()
 
     def send(self, payload: bytes) -> None:
-        self._sock.send(self._head + payload)
+        self.sock.send(self.packed(payload))
 
     def receive(self, seconds: float) -> bytes:
         """The next datagram's payload; TimeoutError if none comes."""
-        self._sock.settimeout(max(seconds, 1e-6))
-        data = self._sock.recv(LARGEST)
+        self.sock.settimeout(max(seconds, 1e-6))
+        return self.payload(self.sock.recv(LARGEST))
+
+    def packed(self, payload: bytes) -> bytes:
+        """As it goes over the socket."""
+        return self._head + payload
+
+    def payload(self, data: bytes) -> bytes:
+        """Of what came over the socket. Raises NotRelayed."""
         if not data.startswith(self._head):
             raise NotRelayed(f"a datagram from elsewhere: {data[:REPLY_BYTES].hex()}")
         return data[len(self._head) :]

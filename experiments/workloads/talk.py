@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Actors that talk in datagrams: a flow of packets at a rate, and DNS queries.
 
-`relayed`: through lp, by SOCKS5. What is lost stays lost, but a query is asked again.
+`entry`: how they come to lp, see association.py. What is lost stays lost, but a query is asked
+again.
 """
 
 import threading
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.workloads.actors import Actor, Scene
-from experiments.workloads.association import Association
+from experiments.workloads.association import Association, Entry
 from experiments.workloads.datagrams import Packet, query, resolved
 from experiments.workloads.exchange import CutShort
 from experiments.workloads.pattern import WrongByte, start_of
@@ -28,13 +29,13 @@ class Flow(Actor):
     size: int = 100
     rate: float = 60.0
     seconds: float = 1.0
-    relayed: bool = False
+    entry: Entry = "none"
 
     def run(self, scene: Scene) -> dict[str, Any]:
         start = start_of(scene.seed, next(scene.streams))
         count = round(self.rate * self.seconds)
         to = (scene.address, self.port)
-        with Association(to, relayed=self.relayed, seconds=scene.seconds) as sock:
+        with Association(to, entry=self.entry, seconds=scene.seconds) as sock:
             failed: list[OSError] = []
             words = sock, start, count, failed
             writer = threading.Thread(target=self._send, args=words, daemon=True)
@@ -82,13 +83,13 @@ class Flow(Actor):
 
 @dataclass(frozen=True, kw_only=True)
 class Queries(Actor):
-    """A DNS query every so often for so long, each from a socket of its own: with lp, from an
-    association of its own, whose making counts. The next one waits for the answer, or until this
+    """A DNS query every so often for so long, each from a socket of its own: by SOCKS5, from
+    an association of its own, whose making counts. The next one waits for the answer, or until this
     one is given up."""
 
     every_s: float = 0.2
     seconds: float = 1.0
-    relayed: bool = False
+    entry: Entry = "none"
 
     def run(self, scene: Scene) -> dict[str, Any]:
         taken: list[float] = []
@@ -109,7 +110,7 @@ class Queries(Actor):
     def _ask(self, scene: Scene, number: int) -> int | None:
         """How often it was asked until there was an answer; None: there is none."""
         to, asks = (scene.address, self.port), query(number)
-        with Association(to, relayed=self.relayed, seconds=scene.seconds) as sock:
+        with Association(to, entry=self.entry, seconds=scene.seconds) as sock:
             for tried in range(1, TRIES + 1):
                 sock.send(asks)
                 try:

@@ -33,9 +33,11 @@ LISTENED = (str(PORT), str(PLAIN_PORT), f"mptcp:{MPTCP_PORT}")
 Found = dict[str, dict[str, Any]]
 
 
-def command(module: str, *words: str, python: str = sys.executable) -> list[str]:
-    """A program of ours, started without looking for packages that it does not need."""
-    start = ["env", f"PYTHONPATH={ROOT}", python, "-S", "-m"]
+def command(
+    module: str, *words: str, python: str = sys.executable, packages: bool = False
+) -> list[str]:
+    """A program of ours, started without looking for packages, unless it needs some."""
+    start = ["env", f"PYTHONPATH={ROOT}", python, *([] if packages else ["-S"]), "-m"]
     return [*start, f"experiments.workloads.{module}", *words]
 
 

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""A game, a call and DNS at the same time, alone or beside a bulk transfer of the same user."""
+"""A game, a call and DNS at the same time, then objects by HTTP/3.
+
+Alone, or beside a bulk transfer of the same user.
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from experiments.workloads import rates, traffic
+from experiments.workloads import association, http3, rates, traffic
 from experiments.workloads.actors import Bulk, Way
+from experiments.workloads.association import Entry
 from experiments.workloads.datagrams import FLOWS_PORT, NAMES_PORT
 from experiments.workloads.talk import Flow, Queries
 from topologies.addresses import SERVER
@@ -22,6 +26,12 @@ LATE_S = 0.1  # what a receiver of audio can wait for, beyond the packet that to
 SETTLE_S = 3.0  # until the bulk has found its rate and filled whatever queues there are
 ALONE_S = 0.3
 BULKS: dict[str, Way] = {"download": "down", "upload": "up"}
+PORTS = (NAMES_PORT, FLOWS_PORT, *http3.PORTS.values())
+
+
+def forwards() -> list[str]:
+    """lp's options where datagrams come by a port of its own for each of the server's."""
+    return association.forwards(SERVER, PORTS)
 
 
 @contextmanager
@@ -31,14 +41,15 @@ def server(lab: Lab) -> Iterator[Program]:
         yield running
 
 
-def beside_bulk(run: "LiveRun", load: str, seconds: float) -> dict[str, Any]:
+def beside_bulk(run: "LiveRun", load: str, entry: Entry, seconds: float) -> dict[str, Any]:
     """`load`: alone, or one of BULKS. The bulk has a program of its own: its bytes, as they are
-    compared, delay no packet of the others."""
+    compared, delay no packet of the others. Objects by HTTP/3 come after the packets, for as long:
+    in their bursts a packet would wait, with pipes and without."""
     run.kept("datagrams", lambda: server(run.lab))
     bulk = BULKS.get(load)
     settle_s = SETTLE_S if bulk else ALONE_S
     common: dict[str, Any] = {
-        "relayed": run.pair is not None,
+        "entry": entry,
         "after_s": settle_s,
         "seconds": seconds,
     }
@@ -55,7 +66,9 @@ def beside_bulk(run: "LiveRun", load: str, seconds: float) -> dict[str, Any]:
         began = run.went
         talked = traffic.play(run, talking)
         since = run.went - began + settle_s
+        fetched = http3.fetch(run, entry, seconds)
     measures = of_flows(talked["game"], talked["audio"]) | of_queries(talked["names"])
+    measures |= http3.measures_of(fetched)
     if bulk:
         measures["bulk_mbps"] = rates.mbps(found["bulk"]["bins"], since, since + seconds)
     return measures

@@ -187,6 +187,9 @@ def test_a_kernel_without_netem_says_what_would_serve(
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(CannotServe, match="not installed: no-such-program: sudo "):
         preflight.check_programs(("sh", "no-such-program"))
+    preflight.check_modules(("json",))
+    with pytest.raises(CannotServe, match=r"^no no_such_module in Python: sudo make setup$"):
+        preflight.check_modules(("json", "no_such_module"))
     with pytest.raises(CannotServe, match=r"^cc hasty: this kernel has .*reno"):
         preflight.check_cc("hasty")
 

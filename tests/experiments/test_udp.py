@@ -16,8 +16,10 @@ import pytest
 
 from experiments import sweep
 from experiments.catalogue import find
+from experiments.catalogue.udp import ENTRIES
 from experiments.failure import RunFailed
 from experiments.labs import Labs
+from experiments.plots import cells
 from experiments.report import rows
 from experiments.report.data import Results
 from experiments.report.runs import Run
@@ -110,7 +112,7 @@ def test_a_flow_counts_what_comes_back() -> None:
 
 
 def test_a_packet_that_comes_twice_counts_once() -> None:
-    with answering(stamped) as port, Association((HERE, port), relayed=False, seconds=5) as sock:
+    with answering(stamped) as port, Association((HERE, port), entry="none", seconds=5) as sock:
         flow = Flow(port=port, seconds=0.1)
         for _ in range(2):
             sock.send(Packet(0, 1).packed(11, 100))
@@ -199,15 +201,24 @@ def relaying(monkeypatch: pytest.MonkeyPatch, code: int, source: str = "") -> It
 
 def test_lp_is_told_where_a_datagram_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     with relaying(monkeypatch, 0) as heard:
-        with Association(("192.0.2.7", 258), relayed=True, seconds=5) as sock:
+        with Association(("192.0.2.7", 258), entry="socks5", seconds=5) as sock:
             sock.send(b"abc")
             assert sock.receive(5) == b"cba"
     assert heard == [b"\0\0\0\1\xc0\0\2\7\1\2abc"]
 
 
+def test_a_forward_is_a_port_of_the_loopback() -> None:
+    """It takes what the server's port of the same number would, as it is."""
+    with answering(lambda data: data[::-1]) as port:
+        with Association(("192.0.2.7", port), entry="forward", seconds=5) as sock:
+            sock.send(b"abc")
+            assert sock.receive(5) == b"cba"
+    assert association.forwards("192.0.2.7", (53,)) == ["--forward=udp:53:192.0.2.7:53"]
+
+
 def test_what_another_host_sent_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with relaying(monkeypatch, 0, source="192.0.2.8"):
-        with Association(("192.0.2.7", 258), relayed=True, seconds=5) as sock:
+        with Association(("192.0.2.7", 258), entry="socks5", seconds=5) as sock:
             sock.send(b"abc")
             with pytest.raises(NotRelayed, match="from elsewhere: 00000001c0000208"):
                 sock.receive(5)
@@ -215,7 +226,7 @@ def test_what_another_host_sent_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_proxy_that_carries_no_datagrams(monkeypatch: pytest.MonkeyPatch) -> None:
     with relaying(monkeypatch, 7), pytest.raises(NotRelayed, match="refused UDP ASSOCIATE: 0507"):
-        Association(("192.0.2.7", 258), relayed=True, seconds=5)
+        Association(("192.0.2.7", 258), entry="socks5", seconds=5)
 
 
 def flow_of(took_s: list[float], sent: int) -> dict[str, Any]:
@@ -241,6 +252,13 @@ def test_late_audio_is_gone_as_lost_audio_is() -> None:
 def test_bounds_that_hold_and_that_do_not(
     added: float, lost: float, factor: float, said: str
 ) -> None:
+    found = rows.rows(results_of(added, lost, factor))
+    assert {row.verdict for row in found} == {said}, [(it.claim.says, it.ours) for it in found]
+    assert len(found) == 25
+
+
+def results_of(added: float, lost: float, factor: float) -> Results:
+    """Of the whole sweep: how pipes differ from direct."""
     experiment = find("udp")
     runs = []
     for number, params in enumerate(sweep.configurations(experiment, {})):
@@ -251,12 +269,24 @@ def test_bounds_that_hold_and_that_do_not(
                 "game_p99_ms": 76 + seed / 10 + (0 if idle else added if pipes else 9 + added / 2),
                 "audio_loss": 0.0 if idle or not pipes else lost,
                 "dns_p50_ms": direct_ms * (factor if pipes else 1),
+                "http3_p50_ms": 3 * direct_ms * (factor if pipes else 1),
             }
             runs.append(Run(f"{number}-{seed}", params, seed, seed, "ok", measures))
-    results = Results(Path("nowhere"), {"format": 1}, tuple(runs), 0, experiment, True)
-    found = rows.rows(results)
-    assert {row.verdict for row in found} == {said}, [(it.claim.says, it.ours) for it in found]
-    assert len(found) == 10
+    return Results(Path("nowhere"), {"format": 1}, tuple(runs), 0, experiment, True)
+
+
+def test_a_figure_has_both_entries_beside_direct() -> None:
+    """In one panel of each preset; without pipes there is no entry that would need its own."""
+    results = results_of(9.0, 0.0, 0.3)
+    figure = next(it for it in results.experiment.figures if it.name == "http3")
+    found = {
+        panel.label: {line.label for line in panel.lines}
+        for panel in cells.scene(results, figure).panels
+    }
+    both = {"direct", "8 pipes, entry socks5", "8 pipes, entry forward"}
+    assert found.pop("lte") == both
+    assert set(found) == {"wifi", "dsl", "lossy"}
+    assert all(labels == both - {"8 pipes, entry forward"} for labels in found.values())
 
 
 @pytest.fixture
@@ -265,19 +295,23 @@ def kept(labs: Path) -> Iterator[Labs]:
         yield made
 
 
-def test_all_datagrams_go_through_the_pipes(kept: Labs, tmp_path: Path) -> None:
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_all_datagrams_go_through_the_pipes(kept: Labs, tmp_path: Path, entry: str) -> None:
+    """Whatever lp's way in. What ends a QUIC connection may come when its association is gone."""
     experiment = find("udp")
-    params = configuration(experiment.parameters, load="alone", seconds=0.5)
-    with live(kept, tmp_path / "run", params) as made:
+    params = configuration(experiment.parameters, load="alone", seconds=0.5, entry=entry)
+    with live(kept, tmp_path / "run", params, lp=experiment.lp_options(params)) as made:
         measures = experiment.measure(made)
         assert made.pair is not None
         told = made.pair
-    sent = 30 + 25 + measures["queries"] + measures["asked_again"]
+    sent = 30 + 25 + measures["queries"] + measures["asked_again"] + measures["http3_sent"]
     (counters,) = [it for it in told.statistics("lp") if it["type"] == "counters"]
     dropped = counters["datagrams_stale"]  # a machine that is busy may make them wait
-    assert counters["datagrams_sent"] + dropped == sent
+    assert 0 <= sent - counters["datagrams_sent"] - dropped <= measures["http3_objects"]
+    assert measures["http3_sent"] > 3 * measures["http3_objects"] > 0
     assert counters["datagrams_received"] > 0
     assert min(measures["game_p50_ms"], measures["dns_p50_ms"]) >= 10, "faster than the path"
+    assert measures["http3_p50_ms"] >= measures["http3_connect_ms"] + 10, "faster than the path"
     assert "bulk_mbps" not in measures
 
 
@@ -288,6 +322,7 @@ def test_direct_datagrams_beside_an_upload(kept: Labs, tmp_path: Path) -> None:
         measures = find("udp").measure(made)
     assert measures["bulk_mbps"] > 0
     assert measures["game_p50_ms"] >= 10, "faster than the path"
+    assert measures["http3_p50_ms"] >= 20, "faster than the path"
 
 
 def test_the_baseline_carries_no_datagrams(kept: Labs, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs for tests of workloads and of the catalogue, with a link that is quick."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,14 @@ def configuration(own: Any = (), **chosen: Any) -> Params:
 
 @contextmanager
 def live(
-    labs: Labs, folder: Path, params: Params, *, limit_s: float = 60.0, seed: int = 1
+    labs: Labs,
+    folder: Path,
+    params: Params,
+    *,
+    limit_s: float = 60.0,
+    seed: int = 1,
+    lp: Sequence[str] = (),
 ) -> Iterator[LiveRun]:
     folder.mkdir(exist_ok=True)
-    with prepared(labs, params, seed, folder, limit_s, keep_pcaps=False) as made:
+    with prepared(labs, params, seed, folder, limit_s, keep_pcaps=False, lp=lp) as made:
         yield made

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from base.shell import run, until
+from experiments.workloads import certificate
 from experiments.workloads.traffic import command
 from experiments.workloads.web import bodies
 from experiments.workloads.web.page import Manifest, Page
@@ -122,7 +123,7 @@ def site(lab: Lab) -> Iterator[Site]:
         folder.chmod(0o755)
         it = Site(folder, _mptcp_ports())
         it.root.mkdir()
-        _make_certificate(it)
+        certificate.make(it.certificate, it.folder / "key.pem", _names())
         (folder / "nginx.conf").write_text(_configuration(it))
         ports = [*map(str, sorted(set(PORTS.values()))), *_mptcp_words(it)]
         argv = command("web.nginx", str(folder), *ports)
@@ -153,19 +154,9 @@ def _configuration(it: Site) -> str:
     )
 
 
-def _make_certificate(it: Site) -> None:
-    """Signed by itself, of all hosts of all pages: they may share a connection."""
-    run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
-            *("-noenc", "-days", "30", "-subj", "/CN=pages.test", "-keyout", it.folder / "key.pem"),
-            *("-out", it.certificate, "-addext", f"subjectAltName={','.join(_names())}"),
-        ]
-    )
-
-
 def _names() -> list[str]:
-    return [f"DNS:*.{name}.test" for name in NAMES]
+    """All hosts of all pages: they may share a connection."""
+    return [f"*.{name}.test" for name in NAMES]
 
 
 @contextmanager
