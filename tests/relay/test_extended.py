@@ -7,8 +7,9 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,12 +26,13 @@ from tests.relay.ends import (
     socks_reply,
     socks_request,
 )
-from tests.relay.netns import Namespace
+from tests.relay.netns import Namespace, two_on_a_link
 from tests.relay.programs import Program, binary, program
 from tests.relay.proxies import LP_READY, RP_READY, Pair, local_proxy, pair, remote_proxy
 from tests.relay.test_redirect import from_guide
-from tests.relay.waiting import equals, until
+from tests.relay.waiting import at_once, equals, until
 
+Connected = AbstractContextManager[socket.socket]
 REFUSED, UNREACHABLE, DENIED, TIMED_OUT = 5, 4, 2, 6
 LISTEN = ("--listen", "127.0.0.1")
 EXTENDED = r"lp: 4 pipes to 127\.0\.0\.1:6010 are up"
@@ -357,13 +359,9 @@ def test_half_close(box: Namespace, tmp_path: Path, size: int) -> None:
         assert read_to_end(sock).how == "eof"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["socks", "forward", "redirect"])
-def test_who_half_closed_and_went_is_missed(
-    two: tuple[Namespace, Namespace], tmp_path: Path, way: str
+def who_half_closed_and_went(
+    near: Namespace, far: Namespace, tmp_path: Path, connected: Callable[[Namespace], Connected]
 ) -> None:
-    """Nobody sends anything; lp asks after 10 s, and the kernel knows no such connection."""
-    near, far = two
     near.run("sysctl", "-q", "-w", "net.ipv4.tcp_fin_timeout=1")
     rules = ["--allow", "10.77.0.1/32", "--permit", "10.77.0.0/24"]
     forward = ["--forward", "7000:10.77.0.2:80"]
@@ -374,19 +372,33 @@ def test_who_half_closed_and_went_is_missed(
         poller.register(sock, 0)
         return how, bool(poller.poll(20_000))
 
-    def connected() -> AbstractContextManager[socket.socket]:
-        if way == "socks":
-            return socks(near, "10.77.0.2", 80)
-        return near.connect(("127.0.0.1", 7000) if way == "forward" else ("10.77.0.2", 80))
-
     with (
         serving(far, is_told, ("10.77.0.2", 80)) as server,
         pair(far, tmp_path, rp=rules, lp=forward, lp_ns=near, to="10.77.0.2") as proxies,
     ):
         assert proxies.lp.lines("4 pipes to 10.77.0.2:6010 are up")
         near.nft(from_guide("Programs of this machine"))
-        with connected() as sock:
+        with connected(near) as sock:
             sock.sendall(b"a question")
             sock.shutdown(socket.SHUT_WR)
         assert server.results.get(timeout=30) == ("eof", True)
         proxies.settled()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("box")
+def test_who_half_closed_and_went_is_missed(tmp_path: Path) -> None:
+    """Nobody sends anything; lp asks after 10 s, and the kernel knows no such connection. Each way
+    in a network of its own, all at once: none has more to do than to wait."""
+    ways: dict[str, Callable[[Namespace], Connected]] = {
+        "socks": lambda near: socks(near, "10.77.0.2", 80),
+        "forward": lambda near: near.connect(("127.0.0.1", 7000)),
+        "redirect": lambda near: near.connect(("10.77.0.2", 80)),
+    }
+
+    def alone(way: str) -> None:
+        (tmp_path / way).mkdir()
+        with two_on_a_link() as (near, far):
+            who_half_closed_and_went(near, far, tmp_path / way, ways[way])
+
+    at_once({way: partial(alone, way) for way in ways})

@@ -515,9 +515,28 @@ static void check_rest(const struct session *s)
 	assert_int_equal(s->counts.protocol, 0);
 }
 
+static void say_what_is_left(const char *side, const struct session *s)
+{
+	const struct extended *x = s->ext;
+
+	for (unsigned int id = 1; id <= WIRE_ID_MAX; id++) {
+		if (x->channel[id] && x->channel[id]->use.open)
+			print_error("%s: channel %u is open\n", side, id);
+	}
+	print_error("%s: %s connections, %zu kept, %zu again, %zu early\n",
+		    side, list_empty(&s->conns) ? "no" : "there are",
+		    (size_t)x->kept, (size_t)x->again, (size_t)s->in.early);
+}
+
 void pair_at_rest(struct pair *pair)
 {
-	until(pair, "rest", both_at_rest, pair);
+	struct until u = { pair, both_at_rest, pair };
+
+	if (!run_until(pair->engine.loop, "rest", look, &u)) {
+		say_what_is_left("lp", pair->lp);
+		say_what_is_left("rp", pair->rp);
+		fail();
+	}
 	check_rest(pair->lp);
 	check_rest(pair->rp);
 	assert_int_equal(pair->engine.kept, 0);
