@@ -44,9 +44,11 @@ void aggregate_init(struct aggregate *a, enum aggregate_mode mode,
 		delay_init(a, now);
 }
 
-void aggregate_expect(struct aggregate *a, int64_t rtt)
+void aggregate_expect(struct aggregate *a, int64_t least, int64_t mean)
 {
-	a->expected = rtt;
+	a->expected = least;
+	if (least > 0)
+		a->spread = larger(a->spread, (double)(mean - least));
 }
 
 int64_t aggregate_base(const struct aggregate *a)

@@ -107,6 +107,11 @@ struct aggregate {
 	int64_t yield_until;
 	double yield_for;	/* the last time, ns; 0: we were alone since */
 
+	/* FREE: by how much round trips differ, and the last message that had the
+	 * path alone */
+	double spread, single;
+	int64_t single_at;
+
 	/* FREE: what is delivered since there is a queue */
 	unsigned int queued;
 	int64_t train_at;
@@ -119,8 +124,9 @@ void aggregate_init(struct aggregate *a, enum aggregate_mode mode,
 /* What may be written now, while the pipes hold @held; 0: wait. */
 size_t aggregate_room(const struct aggregate *a, size_t held, int64_t now);
 
-/* The round trip as the pipes saw it when they were dialled. */
-void aggregate_expect(struct aggregate *a, int64_t rtt);
+/* The least of the round trips that each pipe saw, and their mean: at first, of
+ * their handshakes. 0: one has not seen any. */
+void aggregate_expect(struct aggregate *a, int64_t least, int64_t mean);
 
 /* Somebody had to wait because of the limit. */
 void aggregate_refused(struct aggregate *a, int64_t now);

@@ -85,12 +85,24 @@ static int64_t least_round_trip(const struct path *path)
 	return (int64_t)(least * NS_PER_MS);
 }
 
+/* The mean of the least that each pipe saw. */
+static int64_t mean_round_trip(const struct path *path)
+{
+	double sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < path->npipes; i++)
+		sum += path->pipes[i]->info.rttmin_ms;
+	return (int64_t)(sum / path->npipes * NS_PER_MS);
+}
+
 size_t path_room(struct path *path, int64_t now)
 {
 	size_t room;
 
 	if (path->aggregate.rested)
-		aggregate_expect(&path->aggregate, least_round_trip(path));
+		aggregate_expect(&path->aggregate, least_round_trip(path),
+				 mean_round_trip(path));
 	if (path->aggregate.limit == AGGREGATE_NONE)
 		return SIZE_MAX;
 	room = aggregate_room(&path->aggregate, path_held(path), now);

@@ -11,10 +11,9 @@ are not idle. Without them met the link is measured again only if linkem or the 
 the machine was late; then medians of all rounds decide. A page comes before those that count, so
 that windows have grown. `pytest -rP` shows the table.
 
-With jitter a start is led by single messages to a base that a bulk never meets, in one run of five
-on an idle machine (docs/decisions/0010, "what is left"): the limit is too small then, or pipes give
-way to nobody, for up to 10 s. So there one of the rounds has to be within the bounds. A law that
-takes jitter for others all the time is in none.
+With jitter how much round trips differ is known of few messages at first, and the base may be too
+short or too long until the first look with less held (docs/decisions/0010): so there one of the
+rounds has to be within the bounds. A law that takes jitter for others all the time is in none.
 """
 
 import time
@@ -59,12 +58,12 @@ class Link:
     known: str = ""  # what may put a round beyond the bounds; each is for itself then
 
 
-SHORT = "the base may be too short"
+UNSURE = "the base may be wrong"
 LINKS = (
     Link("clean", {}, 1.3, 0.85),
     Link("1 % loss", {"loss": 0.01}, 1.4, 0.85, pages=2, bulk_s=3.0),
     Link("1 % loss, bbr", {"loss": 0.01, "cc": "bbr"}, 1.4, 0.8, pages=2, bulk_s=3.0),
-    Link("jitter of 10 ms", {"jitter_ms": 10.0}, 1.4, 0.85, pages=2, known=SHORT),
+    Link("jitter of 10 ms", {"jitter_ms": 10.0}, 1.4, 0.85, pages=2, known=UNSURE),
     Link("shared with a plain connection", {"rivals": 1}, 1.5, 0.6),
 )
 

@@ -70,6 +70,11 @@ static int64_t late(struct network *n, int64_t jitter)
 		INT64_C(1000) : 0;
 }
 
+int64_t network_handshake(struct network *n)
+{
+	return n->is->rtt + late(n, n->is->jitter) + late(n, n->is->jitter_back);
+}
+
 int64_t network_send(struct network *n, int64_t now, size_t len)
 {
 	bool lost = is_lost(n);

@@ -30,6 +30,9 @@ struct network {
 void network_init(struct network *n, const struct model_params *is,
 		  struct random *chance);
 
+/* How long a handshake takes: nothing else is on its way. */
+int64_t network_handshake(struct network *n);
+
 /* When what is sent @now arrives, or -1: it is lost. */
 int64_t network_send(struct network *n, int64_t now, size_t len);
 

@@ -24,7 +24,7 @@ void tcp_init(struct tcp *t, struct clock *clock, struct network *network,
 	t->who = who;
 	t->cwnd = TCP_WINDOW;
 	t->ssthresh = 1e9;
-	t->srtt = t->least = (double)network->is->rtt;
+	t->srtt = t->least = (double)network_handshake(network);
 	t->rttvar = t->srtt / 2;
 }
 

@@ -128,18 +128,19 @@ static void paths_that_lose(void **state)
 
 /*
  * Accepted are p50 10 and p95 25 ms. Jitter that is in order keeps back what
- * comes behind, by up to 10 ms here: p50 is 11, of bbr 16 with a p95 of 30.
+ * comes behind, by up to 10 ms here: p50 is 10, of bbr 17 with a p95 of 29. The
+ * limit leaves room for as much as handshakes differed by, and finds out later.
  */
 static void paths_that_jitter(void **state)
 {
 	static const struct bound bounds[] = {
-		{ "jitter 10", 13, 19, 20, 0.98, 18, 34, 2 },
-		{ "jitter 10 bbr", 18, 31, 35, 0.98, 24, 11, 15 },
-		{ "jitter 10 reorder", 15, 22, 23, 0.98, 27, 27, 9 },
-		{ "jitter 10 loss 1", 19, 96, 119, 0.98, 106, 134, 175 },
-		{ "jitter 20 both", 19, 31, 36, 0.97, 35, 31, 2 },
-		{ "jitter 20 both bbr", 34, 57, 65, 0.98, 37, 17, 193 },
-		{ "jitter 30", 23, 31, 33, 0.98, 29, 34, 2 },
+		{ "jitter 10", 13, 21, 24, 0.96, 24, 34, 2 },
+		{ "jitter 10 bbr", 20, 31, 34, 0.98, 36, 15, 15 },
+		{ "jitter 10 reorder", 19, 26, 30, 0.98, 38, 34, 9 },
+		{ "jitter 10 loss 1", 20, 96, 119, 0.98, 106, 134, 175 },
+		{ "jitter 20 both", 33, 53, 59, 0.97, 64, 137, 45 },
+		{ "jitter 20 both bbr", 24, 49, 57, 0.98, 61, 64, 161 },
+		{ "jitter 30", 24, 40, 45, 0.97, 42, 90, 2 },
 	};
 
 	(void)state;
@@ -148,7 +149,9 @@ static void paths_that_jitter(void **state)
 
 /*
  * What is known of the path when the bulk comes, small objects told: one by one,
- * so that jitter made some of them sooner than any message of a bulk is.
+ * so that jitter made some of them sooner than any message of a bulk is. Where
+ * there is jitter TCP's slow start ends late, as handshakes were late, too: 0.4 s of
+ * waits in the first second, with any law.
  */
 static void objects_before_the_bulk(void **state)
 {
@@ -156,8 +159,8 @@ static void objects_before_the_bulk(void **state)
 		{ "objects first", 7, 8, 8, 0.98, 13, 62, 2 },
 		{ "objects first bbr", 11, 21, 24, 0.98, 16, 78, 8 },
 		{ "objects first, late 20", 15, 23, 26, 0.98, 34, 22, 2 },
-		{ "objects first, jitter 20 both", 12, 24, 38, 0.89, 31, 88, 2 },
-		{ "objects first, jitter 20 both bbr", 22, 38, 41, 0.96, 26, 150, 25 },
+		{ "objects first, jitter 20 both", 20, 31, 36, 0.97, 32, 510, 9 },
+		{ "objects first, jitter 20 both bbr", 30, 49, 56, 0.98, 34, 472, 81 },
 	};
 
 	(void)state;
@@ -287,7 +290,8 @@ struct kept {
  * over one pipe that always repairs; 3077 once broke the model.
  */
 static const struct kept kept[] = {
-	{ 22, false, 0.48, 0.5 }, { 46, false, 0.48, 0.5 },
+	{ 22, false, 0.48, 0.5 }, { 46, false, 0.8, 0.9 },
+	{ 52, false, 0.5, 0.5 }, { 72, false, 0.5, 0.5 },
 	{ 59, false, 0.85, 0.9 }, { 81, false, 0.45, 0.5 },
 	{ 86, false, 0.24, 0.5 }, { 90, false, 0.42, 0.5 },
 	{ 98, false, 0.2, 0.5 }, { 1061, false, 0.05, 0.5 },

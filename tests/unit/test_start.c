@@ -219,7 +219,7 @@ static void a_start_next_door_asks_by_the_clock(void **state)
 		int64_t at = S;
 
 		aggregate_init(&a, AGGREGATE_DELAY, 0, S);
-		aggregate_expect(&a, paths[i].rtt);
+		aggregate_expect(&a, paths[i].rtt, paths[i].rtt);
 		a.limit = 1000000;
 		for (uint64_t run = 1; run <= 1000; run++, at += MS / 100)
 			asked += aggregate_asks(&a, run * 150000, paths[i].held, at);
