@@ -146,6 +146,22 @@ static void stand_still(struct session *s, const struct next *next)
 	want_blocked_pipes(s);
 }
 
+static void look(struct session *s, struct view *view)
+{
+	if (s->dialect->look_kept)
+		s->dialect->look_kept(s, view);
+}
+
+/*
+ * For a pipe. Of one that was full only a look tells that it is so no more: did nobody
+ * look, what waits would wait for ever, and the pipe call itself writable as long.
+ */
+static bool has_something(const struct session *s, const struct view *view)
+{
+	return s->sched.ready || s->out.datagrams || s->out.control_waits ||
+	       view->again || view->tail;
+}
+
 void outbound_pump(struct task *t)
 {
 	struct session *s = container_of(t, struct session, out.pump);
@@ -158,13 +174,13 @@ void outbound_pump(struct task *t)
 
 	if (s->dead || s->stopping)
 		return;
-	if (s->sched.ready || s->out.datagrams)
+	look(s, &view);
+	if (has_something(s, &view))
 		path_look(&s->path, loop_clock());
 	if (s->dialect->control)
 		s->out.control_waits = !s->dialect->control(s);
 	do {
-		if (s->dialect->look_kept)
-			s->dialect->look_kept(s, &view);
+		look(s, &view);
 		next = sched_next(&view);
 		if (next.act == NEXT_WAIT) {
 			stand_still(s, &next);
