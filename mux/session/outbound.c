@@ -83,12 +83,20 @@ static int64_t send_run(struct session *s, const struct next *next)
 	return len;
 }
 
+/* What was written may have left already: look before it is passed over. */
+static void look_if_full(struct session *s, struct pipe *p)
+{
+	if (!pipe_room(p))
+		pipe_look(p, loop_now(s->engine->loop));
+}
+
 /* The first that takes something; it is one message, so any will do. */
 static struct pipe *any_pipe(struct session *s)
 {
 	unsigned int i;
 
 	for (i = 0; i < s->path.npipes; i++) {
+		look_if_full(s, s->path.pipes[i]);
 		if (pipe_room(s->path.pipes[i]))
 			return s->path.pipes[i];
 	}
@@ -116,13 +124,6 @@ void outbound_say_reset(struct session *s, struct conn *c)
 		       &before))
 		pipe_ask(p, before, run->len);
 	pipe_send(p, run);
-}
-
-/* What was just written may have left already: look before it is passed over. */
-static void look_if_full(struct session *s, struct pipe *p)
-{
-	if (!pipe_room(p))
-		pipe_look(p, loop_now(s->engine->loop));
 }
 
 static void want_blocked_pipes(struct session *s)
