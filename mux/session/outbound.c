@@ -83,12 +83,20 @@ static int64_t send_run(struct session *s, const struct next *next)
 	return len;
 }
 
+/* What was written may have left already: look before it is passed over. */
+static void look_if_full(struct session *s, struct pipe *p)
+{
+	if (!pipe_room(p))
+		pipe_look(p, loop_now(s->engine->loop));
+}
+
 /* The first that takes something; it is one message, so any will do. */
 static struct pipe *any_pipe(struct session *s)
 {
 	unsigned int i;
 
 	for (i = 0; i < s->path.npipes; i++) {
+		look_if_full(s, s->path.pipes[i]);
 		if (pipe_room(s->path.pipes[i]))
 			return s->path.pipes[i];
 	}
@@ -118,13 +126,6 @@ void outbound_say_reset(struct session *s, struct conn *c)
 	pipe_send(p, run);
 }
 
-/* What was just written may have left already: look before it is passed over. */
-static void look_if_full(struct session *s, struct pipe *p)
-{
-	if (!pipe_room(p))
-		pipe_look(p, loop_now(s->engine->loop));
-}
-
 static void want_blocked_pipes(struct session *s)
 {
 	bool wanted = s->out.wait == WAIT_FOR_PIPES || s->out.control_waits;
@@ -146,6 +147,22 @@ static void stand_still(struct session *s, const struct next *next)
 	want_blocked_pipes(s);
 }
 
+static void look(struct session *s, struct view *view)
+{
+	if (s->dialect->look_kept)
+		s->dialect->look_kept(s, view);
+}
+
+/*
+ * For a pipe. Of one that was full only a look tells that it is so no more: did nobody
+ * look, what waits would wait for ever, and the pipe call itself writable as long.
+ */
+static bool has_something(const struct session *s, const struct view *view)
+{
+	return s->sched.ready || s->out.datagrams || s->out.control_waits ||
+	       view->again || view->tail;
+}
+
 void outbound_pump(struct task *t)
 {
 	struct session *s = container_of(t, struct session, out.pump);
@@ -158,13 +175,13 @@ void outbound_pump(struct task *t)
 
 	if (s->dead || s->stopping)
 		return;
-	if (s->sched.ready || s->out.datagrams)
+	look(s, &view);
+	if (has_something(s, &view))
 		path_look(&s->path, loop_clock());
 	if (s->dialect->control)
 		s->out.control_waits = !s->dialect->control(s);
 	do {
-		if (s->dialect->look_kept)
-			s->dialect->look_kept(s, &view);
+		look(s, &view);
 		next = sched_next(&view);
 		if (next.act == NEXT_WAIT) {
 			stand_still(s, &next);

@@ -157,6 +157,21 @@ static void a_server_that_answers_behind_the_end_is_told_of(void **state)
 	assert_int_equal(peer->conn[1].fins, 1);
 }
 
+/* Since then nothing was sent, so nobody looked at them again. */
+static void it_is_told_of_on_pipes_that_were_full(void **state)
+{
+	struct peer *peer = *state;
+
+	peer_open_conn(peer, 1);
+	peer_fin(peer, 1, 1, 2, FIN);
+	peer_settle(peer);
+	for (unsigned int i = 0; i < peer->s->path.npipes; i++)
+		peer->s->path.pipes[i]->info.unsent = 1 << 20;
+	assert_int_equal(send(peer->conn[1].app, "answer", 6, 0), 6);
+	assert_true(peer_waits_for_fin(peer, 1));
+	assert_int_equal(peer->conn[1].reason, RST);
+}
+
 /* Its id has another owner by then, who must not be hit. */
 static void an_answer_behind_the_end_does_not_hit_a_successor(void **state)
 {
@@ -191,6 +206,7 @@ int main(void)
 		END_TEST(who_had_an_answer_does_not_wait_long, _lp),
 		END_TEST(a_server_that_answers_behind_the_end_is_told_of,
 			     _rp),
+		END_TEST(it_is_told_of_on_pipes_that_were_full, _rp),
 		END_TEST(an_answer_behind_the_end_does_not_hit_a_successor,
 			     _rp),
 	};

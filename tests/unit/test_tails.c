@@ -2,8 +2,10 @@
 /*
  * The last messages of a pipe, when they are lost: when that is decided, by a clock of
  * the test's own; and what two engines make of it, of which one has a pipe that loses
- * what it is told to lose.
+ * what it is told to lose. And what waits for pipes that were full: copies, what goes
+ * again, an answer.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -419,6 +421,118 @@ static void nobody_looks_when_nothing_is_outstanding(void **state)
 	assert_true(run_until(pair->engine.loop, "rest", looks_no_more, pair));
 }
 
+/* --- pipes that were full --- */
+
+static struct carrier carrier_full;
+
+static void look_full(struct pipe *p)
+{
+	hole.real->look(p);
+	p->info.patience_ms = 0;
+	p->info.unsent = 1 << 20;
+}
+
+/* All but the first. When they are so no more nobody says it but their sockets. */
+static void be_full(struct pair *pair, bool full)
+{
+	carrier_full = *hole.real;
+	carrier_full.look = carrier_full.look_at_queues = look_full;
+	for (unsigned int i = 1; i < pair->pipes; i++) {
+		struct pipe *p = pair->rp->pipes[i];
+
+		p->carrier = full ? &carrier_full : &carrier_patient;
+		if (full)
+			pipe_look_closely(p, loop_now(pair->engine.loop));
+	}
+}
+
+/* What was written is lost, and nobody has anything new. */
+static void lose_all(struct pair *pair, const uint8_t *bytes, size_t len)
+{
+	lose(pair, 0);
+	write_bytes(pair, bytes, len);
+	be_full(pair, true);
+	use_only_the_first(pair, false);
+	assert_true(run_until(pair->engine.loop, "its tail", is_doubted, pair));
+	assert_int_equal(pair->rp->sched.ready, 0);
+	assert_int_equal(pair->rp->counts.copies, 0);
+}
+
+static void a_copy_goes_on_a_pipe_that_is_full_no_more(void **state)
+{
+	struct pair *pair = *state;
+	const uint8_t *bytes = some_bytes(5000);
+
+	lose_all(pair, bytes, 5000);
+	be_full(pair, false);
+	pair_expect(pair, pair->conn[0].client, bytes, 5000);
+	assert_true(pair->rp->counts.copies > 0);
+}
+
+static bool has_lost_the_first(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return !pair->rp->pipes[0];
+}
+
+static void what_goes_again_goes_on_a_pipe_that_is_full_no_more(void **state)
+{
+	struct pair *pair = *state;
+	const uint8_t *bytes = some_bytes(5000);
+
+	lose_all(pair, bytes, 5000);
+	pair_kill(pair, 0);
+	assert_true(run_until(pair->engine.loop, "a pipe's end",
+			      has_lost_the_first, pair));
+	assert_non_null(pair->rp->ext->again);
+	assert_int_equal(pair->rp->sched.ready, 0);
+	be_full(pair, false);
+	pair_expect(pair, pair->conn[0].client, bytes, 5000);
+	assert_true(pair->rp->counts.again > 0);
+}
+
+static int write_nothing(struct pipe *p, struct run *run)
+{
+	(void)p;
+	(void)run;
+	return -EAGAIN;
+}
+
+static bool nobody_is_wanted(void *arg)
+{
+	const struct pair *pair = arg;
+
+	for (unsigned int i = 1; i < pair->pipes; i++) {
+		if (pair->rp->pipes[i]->wanted)
+			return false;
+	}
+	return pair->rp->out.control_waits;
+}
+
+/* An answer waits for its pipe: others that have room say so for nobody. */
+static void who_is_full_no_more_is_not_asked_for_ever(void **state)
+{
+	struct pair *pair = *state;
+	struct leg *leg = &pair->rp->ext->leg[0];
+
+	lose(pair, 0);
+	carrier_hole.write = write_nothing;
+	be_full(pair, true);
+	use_only_the_first(pair, false);
+	for (int i = 0; i < 2; i++) {
+		leg->pong_due = true;
+		loop_after(pair->engine.loop, &pair->rp->out.pump);
+		run_round(pair->engine.loop);
+	}
+	assert_true(pair->rp->out.control_waits);
+	assert_true(pair->rp->pipes[1]->wanted);
+	be_full(pair, false);
+	assert_true(run_until(pair->engine.loop, "no more of it",
+			      nobody_is_wanted, pair));
+	pair->rp->pipes[0]->carrier = &carrier_patient;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,6 +559,15 @@ int main(void)
 			where_all_are_overdue_all_are_used, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
 			nobody_looks_when_nothing_is_outstanding, setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_copy_goes_on_a_pipe_that_is_full_no_more, setup,
+			pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			what_goes_again_goes_on_a_pipe_that_is_full_no_more, setup,
+			pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			who_is_full_no_more_is_not_asked_for_ever, setup,
+			pair_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
