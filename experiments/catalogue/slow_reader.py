@@ -3,6 +3,7 @@
 
 import time
 from collections import deque
+from contextlib import AbstractContextManager, ExitStack
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -57,6 +58,7 @@ COUNTS = {"nothing": (1, 16), "10MB": (1, 16), "50KB/s": (1, 16), "1.2MB/s": (1,
 MANY = {"nothing": (255,), "10MB": (255,)}
 EXTENDS = ("auto", "never")
 BEGIN_S = 2.0  # until the download has its rate
+BEFORE_S = 0.2  # readers come, something is made ready for them
 FULL_S = 1.0  # for which nothing more went into the readers' buffers: then they are full
 FULL_BYTES = 500_000  # more or less, for the download has some, too
 FILLS_S = 90.0  # at most
@@ -189,8 +191,10 @@ class SlowReader(Experiment):
     def measure(self, run: "LiveRun") -> dict[str, Any]:
         return self.observe(run)
 
-    def observe(self, run: "LiveRun", **how: Any) -> dict[str, Any]:
-        """`how`: more for the actor of the readers."""
+    def observe(
+        self, run: "LiveRun", theirs: AbstractContextManager[None] | None = None, **how: Any
+    ) -> dict[str, Any]:
+        """`theirs` is entered before they come; `how`: more for the actor of the readers."""
         own = run.params
         first, rate = TAKES[str(own["takes"])]
         alone_s, beside_s = float(own["alone_s"]), float(own["beside_s"])  # type: ignore[arg-type]
@@ -207,7 +211,11 @@ class SlowReader(Experiment):
                 **how,
             ),
         }
-        with traffic.beside(run, actors, "client") as found:
+        began = BEGIN_S + alone_s
+        with traffic.beside(run, actors, "client") as found, ExitStack() as stack:
+            if theirs:
+                time.sleep(max(0.0, run.went + began - BEFORE_S - time.monotonic()))
+                stack.enter_context(theirs)
             until(
                 "each reader to have its first bytes", had.exists, run.deadline - time.monotonic()
             )
@@ -217,7 +225,6 @@ class SlowReader(Experiment):
         assert run.pair is not None
         had.unlink()
         memory = {f"{it.name}_mb": most_resident_mb(it.pid) for it in (run.pair.rp, run.pair.lp)}
-        began = BEGIN_S + alone_s
         return seen(found["download"]["bins"], found["readers"], (began, since, beside_s)) | memory
 
 

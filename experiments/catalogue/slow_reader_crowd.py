@@ -56,13 +56,14 @@ class SlowReaderCrowd(SlowReader):
         "buffers and lp's memory for them are full. The rate is measured after it.",
         "All TCP memory of a machine is one budget. So that it is not what is measured, the "
         "buffers of the server, of rp towards it, of lp towards applications and of the readers "
-        "are small, 16 or 32 KB each, and they are as small while the download is alone. Programs "
-        "may have as many descriptors as they need.",
+        "are small, 16 or 32 KB each, for all that come when the download has been alone: its own "
+        "have grown by then. Programs may have as many descriptors as they need.",
         "Five repetitions, the fewest that an interval can be told of: a run takes a minute and a "
         "half. The bounds are the laboratory's own: 0.95 of the rate; for lp 256 MiB and 4 KiB a "
         "connection, for rp 32 MiB and 4 KiB a connection, and a tenth more.",
     )
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:
-        with crowd.room(run, int(run.params["readers"])):  # type: ignore[arg-type]
-            return self.observe(run, rcvbuf=crowd.RCVBUF, pause_s=0.001)
+        crowd.make_room(run, int(run.params["readers"]))  # type: ignore[arg-type]
+        small = crowd.small_buffers(run.lab)
+        return self.observe(run, small, rcvbuf=crowd.RCVBUF, pause_s=0.001)

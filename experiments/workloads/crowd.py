@@ -3,8 +3,9 @@
 
 All TCP memory of a machine is one budget (tcp_mem). Four kernel buffers for each of ten thousand
 connections, some megabytes each, would exceed it, and then the download beside them waits for the
-kernel and not for the proxies. None of the buffers that are made small here carries a pipe's
-downlink.
+kernel and not for the proxies. So they are small for who comes later than the download, whose own
+have grown by then: with 32 KB it would wait whenever one of the programs is late by a millisecond.
+None of the buffers that are made small here carries a pipe's downlink.
 """
 
 import time
@@ -19,6 +20,7 @@ from topologies.nodes import LabNode, read_sysctls, set_sysctls
 
 if TYPE_CHECKING:
     from experiments.live_run import LiveRun
+    from topologies.lab import Lab
 
 SPARE = 4096  # descriptors for everything else; rp gives one session three quarters of its own
 SMALL = "4096 16384 32768"
@@ -27,8 +29,8 @@ TO_APPLICATIONS = {"net.ipv4.tcp_wmem": SMALL}  # of lp and of the server: the s
 FROM_SERVERS = {"net.ipv4.tcp_rmem": SMALL}  # of rp
 
 
-@contextmanager
-def room(run: "LiveRun", connections: int) -> Iterator[None]:
+def make_room(run: "LiveRun", connections: int) -> None:
+    """Descriptors for all, and a server that is done with those of the run before."""
     assert run.pair is not None
     served = run.kept("traffic", lambda: traffic.server(run.lab))
     traffic.wait_until_idle(served, run.deadline - time.monotonic())
@@ -37,7 +39,11 @@ def room(run: "LiveRun", connections: int) -> Iterator[None]:
             descriptors(connections * 4 // 3 + SPARE, each.pid)
     except TooFew as error:
         raise RunFailed(str(error)) from None
-    lab = run.lab
+
+
+@contextmanager
+def small_buffers(lab: "Lab") -> Iterator[None]:
+    """For connections that come as long as the block runs. What has more keeps it."""
     with ExitStack() as stack:
         stack.enter_context(_set(lab.client, TO_APPLICATIONS))
         stack.enter_context(_set(lab.server, TO_APPLICATIONS))

@@ -151,7 +151,7 @@ def kept(labs: Path) -> Iterator[Labs]:
         yield made
 
 
-def test_a_crowd_has_room_as_long_as_it_is_there(kept: Labs, tmp_path: Path) -> None:
+def test_a_crowd_has_room_and_small_buffers(kept: Labs, tmp_path: Path) -> None:
     """Buffers of the lab's kernels are small meanwhile, and then as they were."""
     with live(kept, tmp_path / "run", configuration()) as made:
         assert made.pair is not None
@@ -162,12 +162,13 @@ def test_a_crowd_has_room_as_long_as_it_is_there(kept: Labs, tmp_path: Path) -> 
             return [read_sysctls(node.namespace, keys) for node in (lab.client, lab.rp, lab.server)]
 
         before = sizes()
-        with crowd.room(made, 10_000):
+        crowd.make_room(made, 10_000)
+        with crowd.small_buffers(lab):
             client, rp, server = sizes()
             assert client["net.ipv4.tcp_wmem"] == server["net.ipv4.tcp_wmem"] == crowd.SMALL
             assert rp["net.ipv4.tcp_rmem"] == crowd.SMALL
             assert client["net.ipv4.tcp_rmem"] == before[0]["net.ipv4.tcp_rmem"], "of pipes"
             assert rp["net.ipv4.tcp_wmem"] == before[1]["net.ipv4.tcp_wmem"], "of pipes"
-            for each in (made.pair.rp, made.pair.lp):
-                assert resource.prlimit(each.pid, resource.RLIMIT_NOFILE)[0] >= 13_334
         assert sizes() == before
+        for each in (made.pair.rp, made.pair.lp):
+            assert resource.prlimit(each.pid, resource.RLIMIT_NOFILE)[0] >= 13_334
