@@ -266,8 +266,7 @@ QUOTES = (
     ),
     Quote(
         EXPERIMENTS,
-        "keeps {} ({} to {}) of its rate, less than the 0.95 that the laboratory asks; lp takes "
-        "{} MB and rp {} MB",
+        "keeps {} ({} to {}) of its rate; lp takes {} MB and rp {} MB",
         (
             *(claimed("slow-reader-crowd", CROWD + KEPT, key) for key in ("median", "low", "high")),
             claimed("slow-reader-crowd", CROWD + "memory of lp"),
