@@ -306,11 +306,21 @@ static void probe_ends(struct aggregate *a, const struct aggregate_round *r,
 
 /* --- rounds --- */
 
+/*
+ * What is outstanding is what the kernel takes for it, which may grow again: then
+ * nothing was delivered.
+ */
+static double delivered_since(const struct aggregate_ack *ack, uint64_t before)
+{
+	return ack->delivered > before ? (double)(ack->delivered - before) : 0;
+}
+
 static struct aggregate_round round_of(struct aggregate *a,
 				       const struct aggregate_ack *ack)
 {
 	const struct aggregate_heard *h = &a->heard;
 	double took = (double)(ack->counted_at - a->counted_at);
+	double bytes = delivered_since(ack, a->delivered);
 	struct aggregate_round r = {
 		.held = h->held / h->n,
 		.rtt = h->clean ? h->rtt / h->clean : h->least,
@@ -319,8 +329,8 @@ static struct aggregate_round round_of(struct aggregate *a,
 		.rate = a->before.rate,
 	};
 
-	if (took >= ROUND_MIN && ack->delivered > a->delivered)
-		r.rate = (double)(ack->delivered - a->delivered) * 1e9 / took;
+	if (took >= ROUND_MIN && bytes > 0)
+		r.rate = bytes * 1e9 / took;
 	/* Pauses in what is to be sent are not the path's rate. */
 	if (!r.limited)
 		r.rate = larger(r.rate, a->before.rate);
@@ -391,7 +401,7 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 		  double rtt)
 {
 	double took = (double)(ack->counted_at - a->train_at);
-	double bytes = (double)(ack->delivered - a->train), queue;
+	double bytes = delivered_since(ack, a->train), queue;
 
 	mind_base(a, rtt);
 	mind_single(a, ack, rtt);

@@ -227,6 +227,31 @@ static void a_start_next_door_asks_by_the_clock(void **state)
 	}
 }
 
+/* Which a kernel may say that takes more for outstanding than it did. */
+static void fewer_bytes_than_before_are_no_rate(void **state)
+{
+	static const uint64_t delivered[] = { 100000, 92000, 120000, 150000 };
+	struct aggregate a;
+
+	(void)state;
+	aggregate_init(&a, AGGREGATE_DELAY, 0, 0);
+	for (int i = 0; i < 12; i++) {
+		int64_t rtt = i < 8 ? 50 * MS : 100 * MS, at = (1 + i) * S / 50;
+		struct aggregate_ack ack = {
+			.sent_at = at, .left_at = at, .acked_at = at + rtt,
+			.counted_at = at + rtt,
+			.delivered = i < 8 ? 0 : delivered[i - 8],
+			.held = 100000, .least = 50 * MS, .mss = 1448,
+			.more = true,
+		};
+
+		aggregate_acked(&a, &ack);
+		assert_true(a.best <= 1500000 && a.rate <= 1500000);
+	}
+	assert_int_equal(a.state, AGGREGATE_BOUND);
+	assert_in_range(a.limit, 15000, 90000);
+}
+
 /*
  * The first round behind a rest holds less than the limit, and its burst is a queue for a
  * moment. That tells nothing of the limit.
@@ -275,6 +300,7 @@ int main(void)
 		cmocka_unit_test(a_page_does_not_hide_the_rate),
 		cmocka_unit_test(who_waits_for_room_is_told_of_it),
 		cmocka_unit_test(a_start_next_door_asks_by_the_clock),
+		cmocka_unit_test(fewer_bytes_than_before_are_no_rate),
 		cmocka_unit_test(a_rest_does_not_shrink_the_limit),
 	};
 
