@@ -85,15 +85,19 @@ static int64_t least_round_trip(const struct path *path)
 	return (int64_t)(least * NS_PER_MS);
 }
 
-/* The mean of the least that each pipe saw. */
+/* The mean of the least that each pipe saw; of one that saw none the kernel says 2^32 us. */
 static int64_t mean_round_trip(const struct path *path)
 {
 	double sum = 0;
-	unsigned int i;
+	unsigned int i, n = 0;
 
-	for (i = 0; i < path->npipes; i++)
+	for (i = 0; i < path->npipes; i++) {
+		if (path->pipes[i]->info.rttmin_ms >= UINT32_MAX / 1e3)
+			continue;
 		sum += path->pipes[i]->info.rttmin_ms;
-	return (int64_t)(sum / path->npipes * NS_PER_MS);
+		n++;
+	}
+	return n ? (int64_t)(sum / n * NS_PER_MS) : 0;
 }
 
 size_t path_room(struct path *path, int64_t now)
