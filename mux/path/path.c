@@ -85,14 +85,17 @@ static int64_t least_round_trip(const struct path *path)
 	return (int64_t)(least * NS_PER_MS);
 }
 
-/* The mean of the least that each pipe saw; of one that saw none the kernel says 2^32 us. */
+/*
+ * The mean of the least that each pipe saw. Ten times the least of all is a handshake
+ * that was sent again, or 2^32 us: the kernel saw none yet.
+ */
 static int64_t mean_round_trip(const struct path *path)
 {
-	double sum = 0;
+	double sum = 0, most = 10.0 * (double)least_round_trip(path) / NS_PER_MS;
 	unsigned int i, n = 0;
 
 	for (i = 0; i < path->npipes; i++) {
-		if (path->pipes[i]->info.rttmin_ms >= UINT32_MAX / 1e3)
+		if (path->pipes[i]->info.rttmin_ms > most)
 			continue;
 		sum += path->pipes[i]->info.rttmin_ms;
 		n++;
