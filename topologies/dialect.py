@@ -11,7 +11,7 @@ from topologies.parameter import ParameterError
 from topologies.parameters import EXTEND
 
 # Of the lines with which lp tells that its pipes are up: rp's port.
-_IS_UP = re.compile(r"^lp: \d+ pipes? to \S+:(\d+) (?:are|is) up", re.MULTILINE)
+_IS_UP = re.compile(r"^lp: \d+ pipes? to \S+:(\d+) (?:over \S+ )?(?:are|is) up", re.MULTILINE)
 
 
 def options(extend: str, rp: Path, lp: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -16,8 +16,8 @@ from topologies.topos import LastMiles
 class Lab(Network):
     """A network in which proxies run, and that tells what was in force."""
 
-    def __init__(self, topo: LastMiles, *, logs: Path | None = None) -> None:
-        super().__init__(topo, logs=logs)
+    def __init__(self, topo: LastMiles, *, logs: Path | None = None, drops: bool = False) -> None:
+        super().__init__(topo, logs=logs, drops=drops)
         self._proxies: list[Proxies] = []
 
     @contextmanager

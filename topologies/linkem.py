@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from topologies import radio
 from topologies.links import EmulatedLink, LinkMismatch
 from topologies.mile import Mile
 from topologies.programs import Program, built
@@ -46,6 +47,7 @@ def words(mile: Mile, way: str, *, rate: bool) -> dict[str, str]:
         "reorder_ms": _number(mile.reorder_ms),
         "aqm": mile.aqm,
         "queue_ms": _number(it.queue_ms if limited else None),
+        **radio.words(mile, way),  # type: ignore[arg-type]
     }
     if limited and it.trace is not None:
         return found | {"trace": str(Path(it.trace).resolve())}
@@ -65,6 +67,8 @@ def same(wanted: str, there: Any) -> bool:
         return there is None or there == "none"
     if isinstance(there, int | float) and not isinstance(there, bool):
         return math.isclose(float(wanted), there, rel_tol=1e-9)
+    if isinstance(there, str) and wanted.startswith(("dscp:", "port:")):
+        return radio.ranges(wanted) == radio.ranges(there)
     if isinstance(there, str) and ":" in wanted and not wanted.startswith("/"):
         return wanted.split(":")[0] == there.split(":")[0] and _same_numbers(wanted, there)
     return wanted == there
@@ -95,10 +99,12 @@ class LinkemLink(EmulatedLink):
             *("--ab", as_argument(self._words("up")), "--ba", as_argument(self._words("down"))),
             *("--control", self.control),
         ]
+        stem = self.lab.log_folder / plan.name
         if self.lab.logs:  # else nobody would read them
-            stem = self.lab.logs / plan.name
-            argv += ["--truth", f"{stem}.truth.json", "--drops", f"{stem}.drops.jsonl"]
-            argv += ["--samples", f"{stem}.queue.jsonl"]
+            argv += ["--truth", f"{stem}.truth.json", "--samples", f"{stem}.queue.jsonl"]
+        self.drops = Path(f"{stem}.drops.jsonl") if self.lab.logs or self.lab.drops else None
+        if self.drops:
+            argv += ["--drops", self.drops]
         self.program = Program(self.lab, None, plan.name, argv)
         try:
             self.program.expect(r"^linkem: ready")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from mininet.link import Intf, Link
 
-from topologies import qdisc
+from topologies import qdisc, radio
 from topologies.mile import Mile
 from topologies.nodes import LabNode
 from topologies.parameter import ParameterError
@@ -100,6 +100,7 @@ class EmulatedLink(Link):
         if (mile.mtu, mile.seed) != (self.mile.mtu, self.mile.seed):
             raise ParameterError("mtu or seed", "cannot be changed while the link runs")
         if self.plan.bottleneck == "sender":
+            radio.check_bottleneck(mile)
             for way in ("down", "up"):
                 qdisc.tbf(mile.direction(way), mile.mtu)  # type: ignore[arg-type]
         impossible = self.refuses(mile)

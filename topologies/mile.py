@@ -3,9 +3,11 @@
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from topologies.parameter import SHARE, ParameterError, check_all, declared, declared_by
+from topologies.radio import Way
+from topologies.radio import check as check_radio
 
 ETHERNET_BYTES = 14  # counted by the rate on top of each IP packet, here as in tc
 
@@ -89,6 +91,36 @@ class Mile:
         None, "a file in Mahimahi's format in place of the rate towards the client", kind="text"
     )
     trace_up: str | None = declared(None, "the same from the client", kind="text")
+    radio: str = declared(
+        "none",
+        "which directions are a radio link, with a queue below the device (a model)",
+        choices=("none", "up", "down", "both"),
+    )
+    gate: str = declared(
+        "none", "of a radio: what may wait below the device: none, bytes:N or delay:MS"
+    )
+    host: str = declared(
+        "fifo", "of a radio: order of the queue above the gate", choices=("fifo", "prio", "codel")
+    )
+    interactive: str = declared(
+        "dscp:32-63", "with host prio, what goes first: dscp:N[-M], port:N[-M], with commas between"
+    )
+    firmware_kb: float = declared(
+        300.0, "of a radio: room below the device", low=2, high=1e6, unit="KB"
+    )
+    grants_ms: float = declared(
+        5.0, "of a radio: between two reports, and so two grants", low=1, high=100
+    )
+    grant_delay_ms: float = declared(
+        8.0, "of a radio: from a report until its grant takes effect", low=0.1, high=1000
+    )
+    report_levels: int = declared(64, "of a radio: levels of a report: 32, 64 or 256", low=1)
+    report_cap_kb: float = declared(
+        150.0, "of a radio: from where on a report says no more", low=1, high=1e6, unit="KB"
+    )
+    telemetry_ms: float = declared(
+        100.0, "of a radio: how late the gate learns of reports and grants", low=0, high=500
+    )
     mtu: int = declared(1500, "size of an IP packet", low=576, high=9000, unit="bytes")
     seed: int = declared(1, "of all that is drawn", low=0, high=2**63 - 1)
 
@@ -97,6 +129,7 @@ class Mile:
         self._check_loss()
         for way in ("down", "up"):
             self._check_trace(way)
+        check_radio(self)
 
     def _check_loss(self) -> None:
         for way in ("down", "up"):
@@ -114,7 +147,7 @@ class Mile:
         if path is not None and not Path(path).is_file():
             raise ParameterError(name, f"{path}: no such file")
 
-    def direction(self, way: Literal["down", "up"]) -> Direction:
+    def direction(self, way: Way) -> Direction:
         trace = getattr(self, f"trace_{way}")
         return Direction(
             mbps=None if trace else getattr(self, f"{way}_mbps"),
@@ -147,6 +180,29 @@ SHORTHANDS = {
         ("loss", "share of packets lost, both directions", "loss"),
     )
 }
+
+# What the second of two last miles may have of its own.
+_SECOND = "second_"
+_OF_SECOND = ("rtt_ms", "jitter_ms", *BOTH, *(name for names in BOTH.values() for name in names))
+SECOND = {
+    f"{_SECOND}{it.name}": replace(
+        it,
+        name=f"{_SECOND}{it.name}",
+        default=None,
+        help=f"of the second last mile alone: {it.help}",
+        noun=f"{it.noun} of the second",
+    )
+    for it in (*MILE.values(), *SHORTHANDS.values())
+    if it.name in _OF_SECOND
+}
+
+
+def of_second(changes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Those of both last miles, and those of the second alone, by the names that a mile knows."""
+    for name in changes.keys() & SECOND.keys():
+        SECOND[name].check(changes[name])
+    own = {name.removeprefix(_SECOND): it for name, it in changes.items() if name in SECOND}
+    return {name: it for name, it in changes.items() if name not in SECOND}, own
 
 
 def spelled_out(changes: dict[str, Any]) -> dict[str, Any]:

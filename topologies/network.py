@@ -9,6 +9,7 @@ from typing import Any
 from mininet.net import Mininet
 
 from base.scope import Scope
+from topologies.addresses import server_name
 from topologies.links import EmulatedLink
 from topologies.nodes import LabNode
 from topologies.parameter import ParameterError
@@ -18,16 +19,18 @@ from topologies.topos import LastMiles
 class Network(Scope):
     """Everything that it made ends with the block, whatever ends the block.
 
-    `logs`: where programs of the lab write what they log and count; must exist. A lab whose
-    runner was killed is removed by `python -m topologies clean`.
+    `logs`: where programs of the lab write what they log and count; must exist. `drops`: linkem
+    writes a line for each packet that it drops, also without `logs`. A lab whose runner was killed
+    is removed by `python -m topologies clean`.
     """
 
-    def __init__(self, topo: LastMiles, *, logs: Path | None = None) -> None:
+    def __init__(self, topo: LastMiles, *, logs: Path | None = None, drops: bool = False) -> None:
         if logs is not None and not logs.is_dir():
             raise ParameterError("logs", f"{logs} is no folder")
         self.topo = topo
         self.state = topo.state
         self.state.logs = logs.resolve() if logs else None
+        self.state.drops = drops
         self._stack = ExitStack()
 
     def open(self) -> None:
@@ -64,9 +67,19 @@ class Network(Scope):
         return self.net["server"]
 
     @property
+    def servers(self) -> tuple[LabNode, ...]:
+        """All of them, `server` first."""
+        return tuple(self.net[server_name(number)] for number in range(self.topo.servers))
+
+    @property
     def links(self) -> dict[str, EmulatedLink]:
-        """By name: mile (or mile1 and mile2) and wan."""
+        """By name: mile (or mile1 and mile2) and wan, and wan2 and wan3 of more servers."""
         return {link.plan.name: link for link in self.net.links}
+
+    @property
+    def miles(self) -> dict[str, EmulatedLink]:
+        """The last miles among them."""
+        return {name: link for name, link in self.links.items() if name.startswith("mile")}
 
     def check(self) -> None:
         """Reads all links back once more; raises if one is not what it should be."""

@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 
+from topologies.addresses import SERVERS_MOST
 from topologies.hosts import HostSettings
 from topologies.mile import BOTH, MILE, SHORTHANDS
 from topologies.parameter import Parameter, declared_by, written
@@ -34,6 +35,14 @@ CLIENT = Parameter(
     ("namespace", "vm"),
 )
 WAN = declared_by(Wan)
+SERVERS = Parameter(
+    "servers",
+    1,
+    "whole",
+    "servers, each behind a wide-area link of its own",
+    low=1,
+    high=SERVERS_MOST,
+)
 HOSTS = declared_by(HostSettings)
 # Of a pair of proxies in a lab.
 PIPES = Parameter("pipes", 4, "whole", "number of pipes", low=1, high=64)
@@ -52,6 +61,13 @@ EXTEND = Parameter(
     ("auto", "never", "always"),
 )
 
+KEY = Parameter(
+    "key",
+    False,
+    "truth",
+    "whether both proxies show a key: pipes are encrypted, a session goes on from another address",
+)
+
 
 def _row(names: tuple[str, ...], parameter: Parameter) -> str:
     told = ", ".join(f"`{name}`" for name in names)
@@ -64,7 +80,7 @@ def table() -> str:
     short = {first: name for name, (first, _) in BOTH.items()}
     seconds = {second for _, second in BOTH.values()}
     rows = ["| parameter | is | values | by default |", "|---|---|---|---|"]
-    for it in (PRESET, *MILE.values(), BOTTLENECK, LINK, CLIENT, *WAN, *HOSTS):
+    for it in (PRESET, *MILE.values(), BOTTLENECK, LINK, CLIENT, *WAN, SERVERS, *HOSTS):
         name = short.get(it.name)
         if name:
             shorthand = replace(SHORTHANDS[name], default=it.default)

@@ -2,12 +2,14 @@
 """The last-mile profiles that everything is measured on, by name.
 
 Rates, round-trip times and loss of wifi, lte, thin and mobile-dsl are published measurements;
-dsl and satellite are common shapes. For mobile-dsl no queue was published: 250 ms is ours.
+dsl and satellite are common shapes; wifi-lte is a client that has both of these. For mobile-dsl no
+queue was published: 250 ms is ours. Of bt-wifi it was published that the round trip over WiFi is
+below 5 ms; its rates are those of wifi, and what is said of Bluetooth is ours.
 """
 
 from typing import Any
 
-from topologies.mile import Mile
+from topologies.mile import SECOND, Mile, of_second
 from topologies.parameter import ParameterError
 
 PRESETS: dict[str, tuple[Mile, ...]] = {
@@ -30,9 +32,24 @@ PRESETS: dict[str, tuple[Mile, ...]] = {
             loss_up=0.005,
         ),
     ),
+    "wifi-lte": (
+        Mile(down_mbps=7.04, up_mbps=2.02, queue_down_ms=50.0, queue_up_ms=50.0),
+        Mile(
+            down_mbps=9.185,
+            up_mbps=2.286,
+            rtt_ms=70.0,
+            queue_down_ms=500.0,
+            queue_up_ms=500.0,
+            seed=2,
+        ),
+    ),
     "mobile-dsl": (
         Mile(1.05, 1.05, 67.0, queue_down_ms=250.0, queue_up_ms=250.0),
         Mile(0.75, 0.75, 151.0, queue_down_ms=250.0, queue_up_ms=250.0, seed=2),
+    ),
+    "bt-wifi": (
+        Mile(1.0, 1.0, 40.0, queue_down_ms=250.0, queue_up_ms=250.0),
+        Mile(7.04, 2.02, 5.0, queue_down_ms=50.0, queue_up_ms=50.0, seed=2),
     ),
 }
 
@@ -47,15 +64,22 @@ def one_mile(name: str, **changes: Any) -> Mile:
     miles = miles_of(name)
     if len(miles) != 1:
         raise ParameterError("preset", f"{name} has {len(miles)} last miles: use twolastmiles")
+    for change in changes:
+        if change in SECOND:
+            raise ParameterError(change, f"{name} has one last mile")
     return miles[0].with_(**changes)
 
 
 def two_miles(name: str, **changes: Any) -> tuple[Mile, Mile]:
-    """Both last miles of a preset; one that has one counts twice, with another seed."""
+    """Both last miles of a preset; one that has one counts twice, with another seed.
+
+    A change acts on both, one whose name begins with second_ on the second alone.
+    """
     miles = miles_of(name)
     first, second = miles if len(miles) == 2 else (miles[0], miles[0])
-    first = first.with_(**changes)
-    return first, second.with_(**{**changes, "seed": first.seed + 1})
+    both, own = of_second(changes)
+    first = first.with_(**both)
+    return first, second.with_(**{**both, "seed": first.seed + 1}).with_(**own)
 
 
 def table() -> str:

@@ -14,7 +14,8 @@ from typing import Any
 from base import jsonl
 from base.shell import run, until
 from topologies import dialect
-from topologies.addresses import AT_EITHER, OF_PIPES, rp_address
+from topologies.addresses import AT_EITHER, OF_PIPES, client_address, rp_address
+from topologies.keyed import keyed
 from topologies.network import Network
 from topologies.nodes import LabNode, SettingRefused
 from topologies.parameter import ParameterError, check_choice
@@ -22,7 +23,8 @@ from topologies.parameters import PIPES, TRANSPORT
 from topologies.programs import Program, built, program
 
 RP_READY = r"^rp: listening on "
-LP_READY = r"^lp: \d+ pipes? to \S+ (are|is) up"
+LP_READY = r"^lp: \d+ pipes? to \S+ (over \S+ )?(are|is) up"
+PATH_READY = r"^lp: \d+ pipes? to \S+ over {name} (are|is) up"
 CAPTURES = ("pipes", "application")
 SNAPLEN = 262144
 # Of `ss -i`, the line below a socket: what it negotiated, then its congestion control.
@@ -183,6 +185,17 @@ def made_of(transport: str, pipes: int) -> tuple[int, tuple[str, ...]]:
     return (pipes if transport == "sctp" else 0), words
 
 
+def over_miles(lab: Network, names: Sequence[str]) -> list[str]:
+    """lp's options for a path over each last mile."""
+    if len(names) != len(lab.topo.miles):
+        raise ParameterError("paths", f"{len(names)} for {len(lab.topo.miles)} last miles")
+    return [
+        word
+        for number, name in enumerate(names)
+        for word in ("--path", f"{name},src={client_address(number)}")
+    ]
+
+
 @contextmanager
 def proxies(
     lab: Network,
@@ -191,26 +204,34 @@ def proxies(
     cc: str | None = "cubic",
     transport: str = "tcp",
     extend: str = "auto",
+    key: bool = False,
     rp: Sequence[str] = (),
     lp: Sequence[str] = (),
     capture: Sequence[str] = (),
     stats_interval_s: float = 1.0,
     build: Path | None = None,
+    paths: Sequence[str] = (),
 ) -> Iterator[Proxies]:
     """Starts rp and lp in the lab and stops them with the block.
 
     `rp`, `lp`: further options. `capture`: "pipes" (the client's end of the last mile) and
     "application" (the client's loopback and the server). `cc` None leaves it to the kernel.
-    `transport` "mixed": half of the pipes TCP, half SCTP. `extend`: see dialect.py. `build`: a
-    folder with another rp and lp.
+    `transport` "mixed": half of the pipes TCP, half SCTP. `extend`: see dialect.py. `key`: both
+    show one, and pipes are encrypted. `build`: a folder with another rp and lp. `paths`: names, one
+    for each last mile; lp has as many pipes over each of these then.
     """
     PIPES.check(pipes)
+    all_pipes = pipes * max(1, len(paths))
+    if paths:
+        lp = (*lp, *over_miles(lab, paths))
     over_sctp, words = made_of(transport, pipes)
     serves, asks = dialect.options(extend, built("rp", build), built("lp", build))
     if lab.state.logs is None and capture:
         raise ParameterError("capture", "needs a lab with logs=FOLDER")
-    with ExitStack() as stack:
+    with ExitStack() as stack, ExitStack() as starting:
         captures = _captures(lab, capture, stack)
+        if key:
+            words += starting.enter_context(keyed(lab.state.log_folder))
         rp, lp = (*words, *serves, *rp), (*words, *asks, *lp)
         rp_argv = [*_command(lab, built("rp", build), cc, stats_interval_s, rp), str(pipes)]
         remote = stack.enter_context(program(lab.state, "rp", "rp", rp_argv, ready=RP_READY))
@@ -222,8 +243,11 @@ def proxies(
         local = stack.enter_context(
             program(lab.state, "client", "lp", lp_argv, ready=LP_READY, seconds=30.0)
         )
-        check_controls(lab.client, pipes - over_sctp, cc)
-        check_controls(lab.rp, pipes - over_sctp, cc)
-        pair = Proxies(pipes, cc, remote, local, lab.state.log_folder, captures, build)
+        for name in paths:
+            local.expect(PATH_READY.format(name=name))
+        starting.close()
+        check_controls(lab.client, all_pipes - over_sctp, cc)
+        check_controls(lab.rp, all_pipes - over_sctp, cc)
+        pair = Proxies(all_pipes, cc, remote, local, lab.state.log_folder, captures, build)
         dialect.check(extend, pair.dialect())
         yield pair

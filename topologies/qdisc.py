@@ -127,6 +127,8 @@ def why_not_by_netem(mile: Mile) -> str | None:
         return "reorder: netem lets packets overtake otherwise than linkem"
     if mile.aqm != "tail":
         return f"aqm: netem's own queue has no {mile.aqm}"
+    if mile.radio != "none":
+        return "radio: netem has no queue below a device"
     if mile.jitter_ms and mile.jitter_dist not in ("uniform", "normal", "pareto"):
         return f"jitter_dist: netem has no {mile.jitter_dist} jitter"
     return None

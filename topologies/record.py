@@ -73,6 +73,7 @@ def versions() -> dict[str, str | None]:
         "iproute2": _said(["ip", "-V"]),
         "nftables": _said(["nft", "--version"]),
         "tcpdump": _said(["tcpdump", "--version"]),
+        "haproxy": _said(["haproxy", "-v"]),
     }
 
 
@@ -109,14 +110,14 @@ def of(lab: Network, proxies: Sequence[Proxies]) -> dict[str, Any]:
         "lab": lab.name,
         "topology": type(topo).__name__,
         "preset": topo.preset,
-        "miles": [link.mile.as_dict() for name, link in lab.links.items() if name != "wan"],
+        "miles": [link.mile.as_dict() for link in lab.miles.values()],
         "wan": vars(topo.wan),
         "link": vars(topo.choice),
         "bottleneck": topo.bottleneck,
         "settings": {**vars(topo.settings), "sysctls": dict(topo.settings.sysctls)},
         "machine": machine(),
         "versions": versions(),
-        "nodes": {it.name: node(it) for it in (lab.client, lab.rp, lab.server)},
+        "nodes": {it.name: node(it) for it in (lab.client, lab.rp, *lab.servers)},
         "links": {name: link.describe() for name, link in lab.links.items()},
         "proxies": [pair.describe() for pair in proxies],
     }

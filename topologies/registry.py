@@ -33,6 +33,7 @@ class LabState:
 
     path: Path | None = None  # the entry's folder, once it is open
     logs: Path | None = None  # where programs of the lab write; the entry's folder if None
+    drops: bool = False  # links tell of each packet that they drop, also without `logs`
     namespaces: dict[str, int] = field(default_factory=dict)  # node's name: its shell's id
     made: float = 0.0
     doors: dict[str, Any] = field(default_factory=dict)  # of nodes that are virtual machines

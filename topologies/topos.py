@@ -4,6 +4,7 @@
     LastMile        client ══ last mile ══ rp ── 4 ms, 1 Gbit/s ── server
     TwoLastMiles    the same with two last miles side by side
 
+Up to three servers each have a wide-area link of their own: server, server2 and server3.
 `rp` and the hosts are plain Nodes; rp forwards, so that the client also reaches the server
 without any proxy. There is no switch and no controller.
 """
@@ -14,14 +15,22 @@ from typing import Any
 from mininet.net import Mininet
 from mininet.topo import Topo
 
-from topologies.addresses import SERVER, client_address, mac, rp_address
+from topologies import radio
+from topologies.addresses import (
+    client_address,
+    mac,
+    rp_address,
+    server_address,
+    server_name,
+    wan_network,
+)
 from topologies.choice import REALISATION, Choice, choose
 from topologies.hosts import HostSettings
 from topologies.links import End, LinkPlan
 from topologies.mile import Mile
 from topologies.nodes import LabNode
 from topologies.parameter import Parameter, ParameterError
-from topologies.parameters import BOTTLENECK, CLIENT, HOSTS, WAN
+from topologies.parameters import BOTTLENECK, CLIENT, HOSTS, SERVERS, WAN
 from topologies.presets import one_mile, two_miles
 from topologies.qdisc import tbf
 from topologies.registry import LabState
@@ -56,14 +65,17 @@ class LastMiles(Topo):
         settings: HostSettings,
         client: str = "namespace",
         shared: Path | None = None,
+        servers: int = 1,
     ) -> None:
         BOTTLENECK.check(bottleneck)
         CLIENT.check(client)
-        self.client, self.shared = client, shared
+        SERVERS.check(servers)
+        self.client, self.shared, self.servers = client, shared, servers
         if bottleneck == "sender":
             if client == "vm":
                 raise ParameterError("bottleneck", "a virtual machine's own queue is not ours")
             for mile in miles:
+                radio.check_bottleneck(mile)
                 tbf(mile.direction("down"), mile.mtu)
                 tbf(mile.direction("up"), mile.mtu)
         # Mininet would change limits of the whole machine, for networks far larger than these.
@@ -78,7 +90,8 @@ class LastMiles(Topo):
         self._add_nodes()
         for number, mile in enumerate(miles):
             self._add_mile(number, mile)
-        self._add_wan()
+        for number in range(servers):
+            self._add_wan(number)
 
     def _add_nodes(self) -> None:
         words = self.settings.route_words()
@@ -89,8 +102,13 @@ class LastMiles(Topo):
                 ("rule", "add", "from", client_address(1), "lookup", SECOND_TABLE),
                 (*default, rp_address(1), *words, "table", SECOND_TABLE),
             ]
-        server = [(*default, "10.0.9.1", *words)]
-        nodes = {"client": (False, client), "rp": (True, ()), "server": (False, server)}
+        nodes: dict[str, tuple[bool, list[tuple[str, ...]]]] = {
+            "client": (False, client),
+            "rp": (True, []),
+        }
+        for number in range(self.servers):
+            route = (*default, f"10.0.{wan_network(number)}.1", *words)
+            nodes[server_name(number)] = (False, [route])
         for name, (forward, routes) in nodes.items():
             more: dict[str, Any] = {"cls": LabNode}
             if name == "client" and self.client == "vm":
@@ -121,16 +139,17 @@ class LastMiles(Topo):
             ),
         )
 
-    def _add_wan(self) -> None:
-        device = f"rp-eth{len(self.miles)}"
+    def _add_wan(self, number: int) -> None:
+        device = f"rp-eth{len(self.miles) + number}"
+        network, server = wan_network(number), server_name(number)
         plan = LinkPlan(
-            name="wan",
+            name=f"wan{number + 1}" if number else "wan",
             mile=self.wan.mile(),
             bottleneck="network",
-            a=End(device, "10.0.9.1/24", mac(9, 1)),
-            b=End("server-eth0", f"{SERVER}/24", mac(9, 2)),
+            a=End(device, f"10.0.{network}.1/24", mac(network, 1)),
+            b=End(f"{server}-eth0", f"{server_address(number)}/24", mac(network, 2)),
         )
-        self._connect("rp", "server", plan)
+        self._connect("rp", server, plan)
 
     def _connect(self, a: str, b: str, plan: LinkPlan) -> None:
         cls = REALISATION[self.choice.realisation]
@@ -172,19 +191,21 @@ class LastMile(LastMiles):
         bottleneck: str = "network",
         client: str = "namespace",
         shared: Path | None = None,
+        servers: int = 1,
         **parameters: Any,
     ) -> None:
         wan, settings, rest = _apart(parameters)
         _no_preset_beside(mile, preset, rest, "mile")
         self.preset = None if mile else preset or "wired"
         chosen = mile or one_mile(preset or "wired", **rest)
-        self.compose((chosen,), link, bottleneck, wan, settings, client, shared)
+        self.compose((chosen,), link, bottleneck, wan, settings, client, shared, servers)
 
 
 class TwoLastMiles(LastMiles):
     """The same with two: TwoLastMiles("mobile-dsl"), TwoLastMiles(miles=(Mile(...), Mile(...))).
 
-    A parameter beside the preset acts on both; their seeds are one apart.
+    A parameter beside the preset acts on both, one with second_ before its name (second_rtt_ms) on
+    the second alone; their seeds are one apart.
     """
 
     def build(
@@ -196,6 +217,7 @@ class TwoLastMiles(LastMiles):
         bottleneck: str = "network",
         client: str = "namespace",
         shared: Path | None = None,
+        servers: int = 1,
         **parameters: Any,
     ) -> None:
         wan, settings, rest = _apart(parameters)
@@ -204,4 +226,4 @@ class TwoLastMiles(LastMiles):
         pair = miles or two_miles(preset or "mobile-dsl", **rest)
         if len(pair) != 2:
             raise ParameterError("miles", f"{len(pair)} last miles, not two")
-        self.compose(tuple(pair), link, bottleneck, wan, settings, client, shared)
+        self.compose(tuple(pair), link, bottleneck, wan, settings, client, shared, servers)

@@ -25,6 +25,8 @@ def why_not_by_veth(mile: Mile) -> str | None:
         return "loss_model: a veth pair loses nothing"
     if mile.aqm != "tail":
         return f"aqm: the ends' own queues have no {mile.aqm}"
+    if mile.radio != "none":
+        return "radio: a veth pair has no queue below a device"
     return None
 
 

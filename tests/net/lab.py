@@ -38,8 +38,9 @@ class Bed:
         """Waits until nothing is under way in that direction."""
 
         def empty() -> bool:
-            now = self.link.truth()[direction]["now"]
-            return now["queue_packets"] == 0 and now["in_flight"] == 0
+            there = self.link.truth()[direction]
+            now = there["now"]
+            return now["queue_packets"] + below(there) + now["in_flight"] == 0
 
         until(f"{direction} to be empty", empty, seconds=20)
 
@@ -94,7 +95,12 @@ def conserved(direction: dict[str, dict[str, int]]) -> bool:
             *("dropped_memory", "dropped_device"),
         )
     )
-    return came == gone + now["queue_packets"] + now["in_flight"]
+    return came == gone + now["queue_packets"] + below(direction) + now["in_flight"]
+
+
+def below(direction: dict[str, dict[str, int]]) -> int:
+    """Packets in the firmware of a radio link."""
+    return direction["radio"]["firmware_packets"] if direction["radio"] else 0
 
 
 def measure(

@@ -31,8 +31,9 @@ from topologies.linkem import LinkemLink
 from topologies.links import EmulatedLink
 from topologies.mile import ETHERNET_BYTES, Direction
 from topologies.nodes import LabNode
+from topologies.paced import PACED
 
-HERE = Path(__file__).parent
+TCP = Path(__file__).parent / "tcp.py"
 IP_UDP = 28
 TCP_HEADERS = 52  # IP, TCP and its time stamps
 LATE_US = 500  # linkem's own promise for the 99th percentile
@@ -144,8 +145,8 @@ def _port() -> int:
         return next(_ports)
 
 
-def _start(node: LabNode, script: str, *words: object) -> subprocess.Popen[str]:
-    command = enter(node.namespace, [sys.executable, HERE / script, *map(str, words)])
+def _start(node: LabNode, script: Path, *words: object) -> subprocess.Popen[str]:
+    command = enter(node.namespace, [sys.executable, script, *map(str, words)])
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
 
@@ -167,7 +168,7 @@ def _udp_start(
 ) -> tuple[int, subprocess.Popen[str], Path]:
     port = _port()
     file = folder / f"udp-{way.name}-{port}"
-    receiver = _start(way.receiver, "udp.py", "receive", port, file, quiet_s)
+    receiver = _start(way.receiver, PACED, "receive", port, file, quiet_s)
     _wait_ready(receiver)
     return port, receiver, file
 
@@ -176,7 +177,7 @@ def _udp_send(way: Way, load: Load, port: int) -> subprocess.Popen[str]:
     payload = load.frame - ETHERNET_BYTES - IP_UDP
     return _start(
         way.sender,
-        "udp.py",
+        PACED,
         *("send", way.address, port, payload, load.packets, load.packets_per_s, load.first),
     )
 
@@ -231,13 +232,13 @@ def tcp_mbps(way: Way, rtt_ms: float, folder: Path, seconds: float = 1.5) -> flo
     path = way.bits_per_ms / 8 * loaded_ms
     connections = math.ceil(path / WINDOW_MAX)
     file, port = folder / f"tcp-{way.name}-{_port()}", _port()
-    receiver = _start(way.receiver, "tcp.py", "receive", port, connections, file)
+    receiver = _start(way.receiver, TCP, "receive", port, connections, file)
     _wait_ready(receiver)
     skip_s = 2.5 * loaded_ms / 1e3 + 0.2
     sending_s = rtt_ms / 1e3 + skip_s + seconds
     window = round(path / connections)
     words = (way.address, port, connections, window, sending_s)
-    _finish(_start(way.sender, "tcp.py", "send", *words))
+    _finish(_start(way.sender, TCP, "send", *words))
     _finish(receiver)
     log = array("Q")
     log.frombytes(file.read_bytes())

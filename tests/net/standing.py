@@ -24,7 +24,7 @@ def topology(preset: str, **options: object) -> LastMiles:
 
 
 def miles(lab: Lab) -> list[EmulatedLink]:
-    return [link for name, link in lab.links.items() if name != "wan"]
+    return list(lab.miles.values())
 
 
 class Standing:

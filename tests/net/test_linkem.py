@@ -316,6 +316,48 @@ def test_codel_bounds_the_wait(ends: Ends, tmp_path: Path) -> None:
     assert counters["dropped_queue_packets"] == 0
 
 
+def test_a_radio_delays_by_what_its_firmware_holds(ends: Ends, tmp_path: Path) -> None:
+    """1.5 times 8 Mbit/s, 40 KB in the firmware: 40 ms, and a gate of 10 ms has it hold less."""
+    samples = tmp_path / "samples"
+    radio = {"grants": "5ms,delay=8ms", "firmware_kb": 40, "rate_mbps": 8, "queue_packets": 20}
+    gap_s = (FULL + 14) * 8 / 12e6
+    with bed(ends, tmp_path, ab=radio, options=["--samples", samples]) as lab:
+
+        def check() -> None:
+            got = measure(lab, "ab", int(1 / gap_s), gap_s)
+            waits_ms = 40 + 20 * 1514 * 8 / 8e3
+            within("wait", median_ms(got[len(got) // 2 :]), waits_ms - 5, waits_ms + 5)
+            assert numbers(got) == sorted(numbers(got))
+
+        shown_to_hold(lab, "radio", check)
+        there = lab.link.truth()["ab"]["radio"]
+        assert 40_000 <= there["firmware_top_bytes"] < 40_000 + 2 * 1514  # one is partly sent
+        assert there["granted_bytes"] - there["padded_bytes"] == counted(lab, "out_bytes")
+        lab.link.set("ab", gate="delay:10")
+        measure(lab, "ab", int(1 / gap_s), gap_s)
+        truth = lab.link.truth()["ab"]
+        assert conserved(truth)
+        assert truth["radio"]["gate_falls"] == 0
+    held = [it["firmware_bytes"] for it in json_lines(samples) if it["dir"] == "ab"]
+    assert max(held) > 35_000
+    assert 5_000 < statistics.median(it for it in held[len(held) // 2 :] if it) < 25_000
+
+
+def counted(lab: Bed, name: str) -> int:
+    return lab.link.truth()["ab"]["counters"][name]
+
+
+def test_a_gate_without_telemetry_says_once_that_it_is_open(ends: Ends, tmp_path: Path) -> None:
+    radio = {"grants": "5ms,delay=8ms", "rate_mbps": 8, "gate": "bytes:2000"}
+    with bed(ends, tmp_path, ab={**radio, "telemetry_ms": None}) as lab:
+        assert numbers(measure(lab, "ab", 50, 0)) == list(range(50))
+        assert lab.link.truth()["ab"]["radio"]["gate_falls"] == 1
+        told = [line for line in lab.link.log.splitlines() if "gate" in line]
+    assert told == [
+        "linkem: ab: packets wait and the radio tells nothing: its gate is open until it does"
+    ]
+
+
 def test_sanitizers_find_nothing(ends: Ends, tmp_path: Path) -> None:
     """Everything at once, and changed all the time, on the instrumented build."""
     declared = {"rate_mbps": 20, "queue_ms": 20, "jitter_ms": 3, "loss": "ge:0.01,0.3,1"}
@@ -326,6 +368,9 @@ def test_sanitizers_find_nothing(ends: Ends, tmp_path: Path) -> None:
         {"rate_mbps": None, "delay_ms": 300},
         {"duplicate": 0.5, "reorder": 0.3, "reorder_ms": 10},
         {"rate_mbps": 0.5, "aqm": "tail", "queue_packets": 30},
+        {"grants": "5ms,delay=8ms", "gate": "bytes:3000", "host": "prio", "interactive": "port:9"},
+        {"telemetry_ms": None, "gate": "delay:20", "host": "codel"},
+        {"grants": None, "gate": None, "host": "fifo"},
         {"jitter_reorder": True, "jitter_dist": "pareto", "loss": "every:3"},
     ]
     with bed(ends, tmp_path, ab=declared, ba=declared, options=options, asan=True) as lab:

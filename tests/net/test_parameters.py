@@ -38,7 +38,12 @@ def test_mobile_dsl_is_two_paths() -> None:
     first, second = PRESETS["mobile-dsl"]
     assert (first.down_mbps, first.up_mbps, first.rtt_ms) == (1.05, 1.05, 67)
     assert (second.down_mbps, second.up_mbps, second.rtt_ms) == (0.75, 0.75, 151)
-    assert set(PRESETS) == {*PUBLISHED, "mobile-dsl"}
+    assert set(PRESETS) == {*PUBLISHED, "mobile-dsl", "wifi-lte", "bt-wifi"}
+
+
+def test_wifi_and_lte_are_one_client_s() -> None:
+    (wifi,), (lte,) = PRESETS["wifi"], PRESETS["lte"]
+    assert PRESETS["wifi-lte"] == (wifi, lte.with_(seed=wifi.seed + 1))
 
 
 WRONG: list[tuple[str, Callable[[], object], str]] = [
@@ -68,6 +73,18 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("duplicate", lambda: Mile(duplicate=-0.5), "not from 0 to 1"),
     ("aqm", lambda: Mile(aqm="red"), "none of tail, codel"),
     ("trace_down", lambda: Mile(trace_down="/nowhere/trace"), "no such file"),
+    ("radio", lambda: Mile(radio="sideways"), "none of none, up, down, both"),
+    ("radio", lambda: Mile(radio="up", up_mbps=None), "needs a rate or a trace up"),
+    ("gate", lambda: Mile(gate="bytes:2000"), "needs a radio"),
+    ("gate", lambda: Mile(radio="up", gate="2000"), "none of none, bytes:N, delay:MS"),
+    ("gate", lambda: Mile(radio="up", gate="bytes:300001"), "300.001 KB up are more than"),
+    ("gate", lambda: Mile(radio="both", up_mbps=8.0, gate="delay:250"), "312.5 KB down are more"),
+    ("host", lambda: Mile(host="prio"), "needs a radio"),
+    ("host", lambda: Mile(radio="up", host="red"), "none of fifo, prio, codel"),
+    ("interactive", lambda: Mile(radio="up", interactive="46"), "neither none nor like"),
+    ("report_levels", lambda: Mile(radio="up", report_levels=50), "50 is none of 32, 64, 256"),
+    ("grant_delay_ms", lambda: Mile(radio="up", grant_delay_ms=0), "0 is not from 0.1 to 1000"),
+    ("telemetry_ms", lambda: Mile(radio="up", telemetry_ms=501), "not from 0 to 500"),
     ("mtu", lambda: Mile(mtu=100), "not from 576 to 9000 bytes"),
     ("mtu", lambda: Mile(mtu=1500.5), "not a whole number"),
     ("seed", lambda: Mile(seed=-1), "not from 0"),
@@ -76,6 +93,10 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("rtt", lambda: one_mile("lte", rtt=50), "no such parameter"),
     ("loss", lambda: one_mile("lte", loss=50), "2 % is 0.02"),
     ("preset", lambda: two_miles("dial-up"), "none of"),
+    ("second_rtt_ms", lambda: one_mile("lte", second_rtt_ms=70.0), "has one last mile"),
+    ("second_rtt_ms", lambda: two_miles("wifi-lte", second_rtt_ms=-1.0), "not from 0 to 20000 ms"),
+    ("second_loss", lambda: two_miles("wired", second_loss=2), "2 % is 0.02"),
+    ("second_mtu", lambda: two_miles("wired", second_mtu=1400), "no such parameter"),
 ]
 
 
@@ -98,10 +119,26 @@ def test_shorthands_stand_for_both_directions() -> None:
     assert (mile.loss_down, mile.loss_up) == (0.01, 0.02)
 
 
+def test_the_second_mile_may_have_values_of_its_own() -> None:
+    first, second = two_miles("wifi-lte", second_rtt_ms=470.0, second_mbps=5.0, queue_ms=80.0)
+    assert (first.rtt_ms, second.rtt_ms) == (50, 470)
+    assert (first.down_mbps, second.down_mbps, second.up_mbps) == (7.04, 5, 5)
+    assert first.queue_down_ms == second.queue_down_ms == 80
+    first, second = two_miles("wifi-lte", down_mbps=3.0, second_mbps=5.0)
+    assert (first.down_mbps, second.down_mbps) == (3, 5)
+
+
 def test_two_miles_of_one_profile_differ_in_their_seeds() -> None:
     first, second = two_miles("lossy", seed=7)
     assert (first.seed, second.seed) == (7, 8)
     assert first.with_(seed=8) == second
+
+
+def test_what_is_of_the_second_mile_leaves_the_first_alone() -> None:
+    first, second = two_miles("wired", mbps=20.0, second_mbps=2.0, second_rtt_ms=9.0, queue_ms=30.0)
+    assert (first.down_mbps, first.up_mbps, first.rtt_ms) == (20.0, 20.0, 50.0)
+    assert (second.down_mbps, second.up_mbps, second.rtt_ms) == (2.0, 2.0, 9.0)
+    assert first.queue_down_ms == second.queue_down_ms == 30.0
 
 
 def test_a_mile_is_frozen() -> None:
@@ -119,8 +156,11 @@ def test_a_mile_is_frozen() -> None:
         ("bottleneck", {"link": "veth", "rtt_ms": 0, "wan_rtt_ms": 0}, "sender's own queue"),
         ("bottleneck", {"bottleneck": "nowhere"}, "none of network, sender"),
         ("bottleneck", {"bottleneck": "sender", "down_mbps": None}, "needs a rate"),
+        ("radio", {"bottleneck": "sender", "radio": "up"}, "needs bottleneck network"),
         ("wan_rtt_ms", {"wan_rtt_ms": -4}, "not from 0"),
         ("initcwnd", {"initcwnd": 0}, "not from 1"),
+        ("servers", {"servers": 4}, "not from 1 to 3"),
+        ("servers", {"servers": 0}, "not from 1 to 3"),
         ("sysctls", {"sysctls": {"kernel.panic": "1"}}, "not of a network namespace"),
         ("preset", {"mile": Mile(), "preset": "lte"}, "either a preset or mile"),
         ("rtt_ms", {"mile": Mile(), "rtt_ms": 3}, "put it into mile"),
@@ -138,6 +178,9 @@ def test_wrong_options_of_a_topology(name: str, options: dict[str, object], says
     assert says in str(caught.value)
 
 
+OF_TOPOLOGY = (parameters.LINK, parameters.BOTTLENECK, parameters.CLIENT, parameters.SERVERS)
+
+
 def test_what_is_left_out_is_what_the_table_says() -> None:
     pytest.importorskip("mininet", reason="no Mininet for this Python: make setup")
     from topologies.choice import REALISATION
@@ -146,8 +189,8 @@ def test_what_is_left_out_is_what_the_table_says() -> None:
 
     assert parameters.LINK.choices == ("auto", *REALISATION)
     for take, known in (
-        (LastMile.build, (parameters.LINK, parameters.BOTTLENECK, parameters.CLIENT)),
-        (TwoLastMiles.build, (parameters.LINK, parameters.BOTTLENECK, parameters.CLIENT)),
+        (LastMile.build, OF_TOPOLOGY),
+        (TwoLastMiles.build, OF_TOPOLOGY),
         (proxies, (parameters.PIPES, parameters.TRANSPORT, parameters.EXTEND)),
     ):
         there = signature(take).parameters
@@ -165,3 +208,19 @@ def test_a_parameter_says_what_it_may_be() -> None:
     assert MILE["rtt_ms"].default == Mile().rtt_ms
     assert {it.name for it in MILE.values()} == set(Mile().as_dict())
     assert [unit_of(it) for it in ("ahead_s", "s", "mbps", "plain")] == ["s", "", "Mbit/s", ""]
+
+
+def test_a_radio_is_told_to_linkem_in_its_words() -> None:
+    pytest.importorskip("mininet", reason="no Mininet for this Python: make setup")
+    from topologies.linkem import same, words
+
+    mile = Mile(radio="up", gate="delay:20", host="prio", interactive="port:53,dscp:8-9")
+    up, down = words(mile, "up", rate=True), words(mile, "down", rate=True)
+    assert (up["grants"], up["report_levels"]) == ("5ms,delay=8ms", "64,cap=150KB")
+    assert (up["gate"], up["host"], up["aqm"]) == ("delay:20", "prio", "tail")
+    assert (down["grants"], down["gate"], down["host"]) == ("none", "none", "fifo")
+    assert "firmware_kb" not in down
+    assert words(mile.with_(aqm="codel"), "down", rate=True)["aqm"] == "codel"
+    assert same(up["interactive"], "dscp:8-9,port:53")
+    assert not same(up["interactive"], "dscp:8,port:53")
+    assert not same(up["grants"], "5ms,delay=9ms")

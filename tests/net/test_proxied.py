@@ -17,7 +17,7 @@ import pytest
 from base.shell import CommandError, run, until
 from tests.net.measure import Wrong, idle_rtt_ms, near, shown_to_hold, tcp_mbps, ways
 from topologies import dialect
-from topologies.addresses import AT_RP, SERVER
+from topologies.addresses import AT_RP, SERVER, server_address
 from topologies.lab import Lab
 from topologies.nodes import SettingRefused
 from topologies.parameter import ParameterError
@@ -129,6 +129,21 @@ def test_each_dialect_in_a_lab(labs: Path, tmp_path: Path) -> None:
                     dialect.check(wrong, spoken)
 
 
+def test_pipes_with_a_key_in_a_lab(labs: Path, tmp_path: Path) -> None:
+    """What is captured is TLS, and the key is nowhere afterwards."""
+    wanted = payload(tmp_path / "www", 20_000)
+    with Lab(LastMile("wired", mbps=100, rtt_ms=1), logs=tmp_path) as lab:
+        with web(lab, tmp_path / "www"), lab.proxies(2, key=True, capture=("pipes",)) as pair:
+            assert not list(tmp_path.rglob("*.key"))
+            with lab.redirected():
+                assert fetch(lab, tmp_path / "got", "object") == wanted
+    assert pair.dialect() == "extension"
+    sent = b"".join(path.read_bytes() for path in tmp_path.rglob("pipes-*.pcap"))
+    assert b"\x16\x03\x01" in sent and b"tm3/1" in sent, "no ClientHello"
+    inside = (tmp_path / "got").read_bytes()[:64]
+    assert len(inside) == 64 and inside not in sent
+
+
 def test_mptcp_pipes_in_a_lab(labs: Path, tmp_path: Path) -> None:
     """By the kernel's word, too; where it has MPTCP."""
     with Lab(LastMile("wired"), logs=tmp_path) as lab:
@@ -232,6 +247,29 @@ def test_two_last_miles(labs: Path) -> None:
                 near("RTT to the server", best, wanted + 4 + 2 * 784 / rate, part=0.02, plus=1.5)
 
             shown_to_hold(lab, f"mile {number}", check)
+
+
+def test_each_server_has_a_way_of_its_own(labs: Path) -> None:
+    """From either address of the client; what changes one wide-area link changes no other."""
+    topo = TwoLastMiles("wired", servers=3, rtt_ms=10.0, second_rtt_ms=20.0, wan_rtt_ms=2.0)
+    with Lab(topo) as lab:
+        assert [it.name for it in lab.servers] == ["server", "server2", "server3"]
+        assert list(lab.links) == ["mile1", "mile2", "wan", "wan2", "wan3"]
+        assert list(lab.miles) == ["mile1", "mile2"]
+        lab.change("wan2", rtt_ms=40.0)
+        lab.check()
+
+        def check() -> None:
+            for number, beyond_ms in enumerate((2.0, 40.0, 2.0)):
+                for source, rtt_ms in (("10.0.1.1", 10.0), ("10.0.2.1", 20.0)):
+                    to = server_address(number)
+                    argv = ["ping", "-n", "-c", "3", "-i", "0.1", "-I", source, to]
+                    said = lab.client.inside(*argv)
+                    best = min(float(ms) for ms in re.findall(r"time=([\d.]+)", said))
+                    near(f"RTT {source} {to}", best, rtt_ms + beyond_ms, part=0.02, plus=1.5)
+
+        shown_to_hold(lab, "ways to three servers", check)
+        assert set(lab.record()["nodes"]) == {"client", "rp", "server", "server2", "server3"}
 
 
 def test_the_rules_are_those_of_the_document(labs: Path) -> None:

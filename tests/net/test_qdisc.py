@@ -55,6 +55,7 @@ def test_jitter_keeps_the_order_by_a_rate() -> None:
         ("loss_model", Mile(loss_model="periodic", loss_down=0.1)),
         ("loss_model", Mile(loss_model="list", loss_list_down="3")),
         ("aqm", Mile(aqm="codel")),
+        ("radio", Mile(radio="up")),
         ("jitter_dist", Mile(jitter_ms=1.0, jitter_dist="exponential")),
         ("trace", Mile(trace_down=__file__)),
         ("reorder", Mile(reorder=0.1, reorder_ms=5.0)),

@@ -22,13 +22,22 @@ static void note_loss(void *arg, int direction, const struct packet *p,
 		bed->lost[p->index] = true;
 }
 
+static void note_fall(void *arg, int direction)
+{
+	struct bed *bed = arg;
+
+	(void)direction;
+	bed->fell_open++;
+}
+
 static struct params params_of(const char *words)
 {
 	struct params p;
 	char why[256] = "";
 
 	params_init(&p);
-	if (params_set(&p, words, why, sizeof(why)))
+	if (params_set(&p, words, why, sizeof(why)) ||
+	    params_check(&p, why, sizeof(why)))
 		fail_msg("%s: %s", words, why);
 	return p;
 }
@@ -42,6 +51,7 @@ struct bed *bed_new(const char *words, uint64_t seed)
 	pool_init(&bed->pool, FULL, 64 << 20);
 	link_init(&bed->link, 0, seed, MTU, &bed->pool, &params, 0);
 	bed->link.watch.drop = note_loss;
+	bed->link.watch.fell_open = note_fall;
 	bed->link.watch.arg = bed;
 	return bed;
 }
@@ -62,7 +72,8 @@ void bed_collect(struct bed *bed, int64_t now)
 	while ((p = link_exit(&bed->link, now))) {
 		if (p->numbered)
 			bed->out[bed->n++] = (struct out){
-				p->index, p->due, p->entered, p->copy };
+				p->index, p->due, p->entered, p->passed,
+				p->len, p->copy };
 		link_done(&bed->link, p, true, p->due);
 	}
 }
@@ -81,28 +92,37 @@ void bed_play_out(struct bed *bed)
 		bed_play_until(bed, link_next(&bed->link));
 }
 
-static void enter(struct bed *bed, int64_t at, uint32_t frame_len, int type)
+enum { HEADERS = FRAME_HEADER + 28 };	/* of the shortest frames here */
+
+static void enter(struct bed *bed, int64_t at, uint32_t frame_len, int type,
+		  int dscp)
 {
 	struct packet *p;
 
 	bed_play_until(bed, at);
 	p = pool_get(&bed->pool);
 	assert_non_null(p);
-	memset(p->data, 0, FRAME_HEADER);
+	memset(p->data, 0, HEADERS);
 	p->data[12] = (uint8_t)(type >> 8);
 	p->data[13] = (uint8_t)type;
+	p->data[FRAME_HEADER + 1] = (uint8_t)(dscp << 2);
 	p->len = frame_len;
 	link_enter(&bed->link, p, at);
 }
 
 void bed_ip(struct bed *bed, int64_t at, uint32_t frame_len)
 {
-	enter(bed, at, frame_len, 0x0800);
+	enter(bed, at, frame_len, 0x0800, 0);
 }
 
 void bed_arp(struct bed *bed, int64_t at)
 {
-	enter(bed, at, 42, 0x0806);
+	enter(bed, at, 42, 0x0806, 0);
+}
+
+void bed_dscp(struct bed *bed, int64_t at, uint32_t frame_len, int dscp)
+{
+	enter(bed, at, frame_len, 0x0800, dscp);
 }
 
 void bed_configure(struct bed *bed, const char *words)
@@ -111,7 +131,8 @@ void bed_configure(struct bed *bed, const char *words)
 	char why[256] = "";
 
 	assert_int_equal(params_copy(&fresh, &bed->link.params), 0);
-	if (params_set(&fresh, words, why, sizeof(why)))
+	if (params_set(&fresh, words, why, sizeof(why)) ||
+	    params_check(&fresh, why, sizeof(why)))
 		fail_msg("%s: %s", words, why);
 	link_configure(&bed->link, &fresh, bed->now);
 }
@@ -119,7 +140,8 @@ void bed_configure(struct bed *bed, const char *words)
 void bed_assert_conserved(const struct bed *bed)
 {
 	const struct link *l = &bed->link;
-	uint64_t gone = l->count.out.packets + l->queue.packets + l->line.n +
+	uint64_t gone = l->count.out.packets + host_packets(&l->host) +
+			l->radio.firmware.queue.packets + l->line.n +
 			(l->sending != NULL);
 
 	for (int i = 0; i < LINK_ENDS; i++)

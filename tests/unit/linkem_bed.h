@@ -14,7 +14,8 @@ enum { MTU = 1500, FULL = MTU + FRAME_HEADER, OUT_MAX = 1 << 17 };
 
 struct out {
 	uint64_t index;
-	int64_t at, entered;
+	int64_t at, entered, passed;
+	uint32_t len;
 	bool copy;
 };
 
@@ -25,6 +26,7 @@ struct bed {
 	struct out out[OUT_MAX];
 	int n;
 	bool lost[OUT_MAX];		/* by the loss model */
+	int fell_open;			/* how often a gate was said to */
 };
 
 /* A link with these parameters; with a trace of these lines. */
@@ -37,6 +39,7 @@ void bed_free(struct bed *bed);
 /* Frames that come at @at; until then the link is played. */
 void bed_ip(struct bed *bed, int64_t at, uint32_t frame_len);
 void bed_arp(struct bed *bed, int64_t at);
+void bed_dscp(struct bed *bed, int64_t at, uint32_t frame_len, int dscp);
 
 /* As the loop does it: at each moment at which something happens. */
 void bed_play_until(struct bed *bed, int64_t until);

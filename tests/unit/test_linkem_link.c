@@ -271,14 +271,14 @@ static void the_limit_in_ms_follows_the_rate(void **state)
 	struct bed *bed = bed_new("rate_mbps=10 queue_ms=100", 1);
 
 	(void)state;
-	assert_int_equal(bed->link.queue.bytes_max, 125000);
+	assert_int_equal(bed->link.host.bulk.bytes_max, 125000);
 	bed_configure(bed, "rate_mbps=1");
-	assert_int_equal(bed->link.queue.bytes_max, 12500);
+	assert_int_equal(bed->link.host.bulk.bytes_max, 12500);
 	bed_configure(bed, "queue_bytes=3000");
-	assert_int_equal(bed->link.queue.bytes_max, 3000);
+	assert_int_equal(bed->link.host.bulk.bytes_max, 3000);
 	bed_configure(bed, "queue_ms=none queue_bytes=none");
-	assert_int_equal(bed->link.queue.bytes_max, 0);
-	assert_int_equal(bed->link.queue.packets_max, 1000);
+	assert_int_equal(bed->link.host.bulk.bytes_max, 0);
+	assert_int_equal(bed->link.host.bulk.packets_max, 1000);
 	bed_free(bed);
 }
 

@@ -104,6 +104,29 @@ static void a_wrong_word_is_named(void **state)
 		{ "duplicate=2", "duplicate:" },
 		{ "reorder=-1", "reorder:" },
 		{ "trace=/nowhere/at/all", "trace: /nowhere/at/all" },
+		{ "grants=5,8", "grants: '5,8' is neither none nor" },
+		{ "grants=5ms", "grants: '5ms'" },
+		{ "grants=5ms,delay=8", "grants: '5ms,delay=8'" },
+		{ "grants=5ms,delay=0ms", "grants: a delay of 0 ms" },
+		{ "grants=0ms,delay=8ms", "grants: every 0 ms" },
+		{ "grants=5ms,delay=8ms,", "grants:" },
+		{ "gate=2000", "gate: '2000' is none of" },
+		{ "gate=bytes:0", "gate: 0 is not" },
+		{ "gate=bytes:2KB", "gate: '2KB'" },
+		{ "gate=delay:", "gate: ''" },
+		{ "gate=delay:20ms", "gate: '20ms'" },
+		{ "report_levels=50,cap=150KB", "report_levels: 50 levels" },
+		{ "report_levels=64", "report_levels: '64'" },
+		{ "report_levels=64,cap=0KB", "report_levels: a cap of 0" },
+		{ "telemetry_ms=501", "telemetry_ms: 501" },
+		{ "telemetry_ms=-1", "telemetry_ms: -1" },
+		{ "firmware_kb=0", "firmware_kb: 0" },
+		{ "host=red", "host: 'red'" },
+		{ "interactive=dscp:64", "interactive: 'dscp:64'" },
+		{ "interactive=port:2-1", "interactive:" },
+		{ "interactive=port:1,", "interactive:" },
+		{ "interactive=46", "interactive:" },
+		{ "interactive=", "interactive:" },
 		{ "speed=10", "speed: no such parameter" },
 		{ "=10", ": no such parameter" },
 	};
@@ -223,6 +246,80 @@ static void numbers_are_plain(void **state)
 	assert_true(v == 0.5);
 }
 
+/* --- a radio --- */
+
+static void a_radio_is_told_as_it_was_set(void **state)
+{
+	struct params p;
+	char why[256];
+
+	(void)state;
+	params_init(&p);
+	assert_false(params_has_radio(&p));
+	assert_told(&p, "\"grants\":\"none\"");
+	assert_told(&p, "\"firmware_kb\":300,");
+	assert_told(&p, "\"report_levels\":\"64,cap=150KB\"");
+	assert_told(&p, "\"telemetry_ms\":100,");
+	assert_told(&p, "\"gate\":\"none\"");
+	assert_told(&p, "\"host\":\"fifo\"");
+	assert_told(&p, "\"interactive\":\"dscp:32-63\"");
+	assert_int_equal(params_set(&p,
+				    "rate_mbps=8 grants=5ms,delay=8ms "
+				    "gate=delay:20 host=prio telemetry_ms=0 "
+				    "report_levels=256,cap=81338.368KB "
+				    "interactive=port:53,dscp:46,dscp:8,port:5-9",
+				    why, sizeof(why)), 0);
+	assert_true(params_has_radio(&p));
+	assert_told(&p, "\"grants\":\"5ms,delay=8ms\"");
+	assert_told(&p, "\"telemetry_ms\":0,");
+	assert_told(&p, "\"gate\":\"delay:20\"");
+	assert_told(&p, "\"report_levels\":\"256,cap=81338.368KB\"");
+	assert_told(&p, "\"interactive\":\"dscp:8,dscp:46,port:53,port:5-9\"");
+	assert_int_equal(params_set(&p, "telemetry_ms=none interactive=none",
+				    why, sizeof(why)), 0);
+	assert_told(&p, "\"telemetry_ms\":null");
+	assert_told(&p, "\"interactive\":\"none\"");
+	params_fini(&p);
+}
+
+static void what_does_not_go_together_is_refused(void **state)
+{
+	static const struct {
+		const char *words, *says;	/* NULL: it does */
+	} cases[] = {
+		{ "", NULL },
+		{ "gate=bytes:2000", "gate: needs a radio" },
+		{ "host=prio", "host: needs a radio" },
+		{ "grants=5ms,delay=8ms", "grants: need a rate" },
+		{ "grants=5ms,delay=8ms rate_mbps=8", NULL },
+		{ "grants=5ms,delay=8ms rate_mbps=8 aqm=codel", "aqm:" },
+		{ "grants=5ms,delay=8ms rate_mbps=8 gate=bytes:300000", NULL },
+		{ "grants=5ms,delay=8ms rate_mbps=8 gate=bytes:300001",
+		  "gate: 300.001 KB are more than firmware_kb=300" },
+		{ "grants=5ms,delay=8ms rate_mbps=8 gate=bytes:2000 "
+		  "firmware_kb=2", NULL },
+		{ "grants=5ms,delay=8ms rate_mbps=8 gate=delay:300", NULL },
+		{ "grants=5ms,delay=8ms rate_mbps=8 gate=delay:301",
+		  "gate: 301 KB are more" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct params p;
+		char why[256] = "";
+		int ret;
+
+		params_init(&p);
+		assert_int_equal(params_set(&p, cases[i].words, why,
+					    sizeof(why)), 0);
+		ret = params_check(&p, why, sizeof(why));
+		assert_int_equal(ret == 0, cases[i].says == NULL);
+		if (ret && (!strstr(why, cases[i].says) || strchr(why, '\n')))
+			fail_msg("'%s': %s", cases[i].words, why);
+		params_fini(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +330,8 @@ int main(void)
 		cmocka_unit_test(rate_and_trace_end_each_other),
 		cmocka_unit_test(help_lists_what_is_told),
 		cmocka_unit_test(numbers_are_plain),
+		cmocka_unit_test(a_radio_is_told_as_it_was_set),
+		cmocka_unit_test(what_does_not_go_together_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

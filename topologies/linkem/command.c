@@ -50,6 +50,8 @@ static int change(struct emulator *e, int first, int last, const char *words,
 			snprintf(why, why_len, "out of memory");
 		} else {
 			ret = params_set(&fresh[i], words, why, why_len);
+			if (!ret)
+				ret = params_check(&fresh[i], why, why_len);
 			if (ret)
 				params_fini(&fresh[i]);
 		}

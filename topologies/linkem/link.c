@@ -86,22 +86,20 @@ static struct packet *next_packet(struct link *l, int64_t at)
 	struct moment moment = { l, at };
 	const struct codel_drop by_codel = { drop_by_codel, &moment };
 
-	if (l->params.aqm == AQM_CODEL)
-		return codel_pop(&l->codel, &l->queue, at, &by_codel);
-	return queue_pop(&l->queue);
+	return host_pop(&l->host, at, &by_codel);
 }
 
 /* When the oldest in the queue can start; there is one. */
 static int64_t next_start(const struct link *l)
 {
-	int64_t entered = l->queue.head->entered;
+	int64_t entered = host_peek(&l->host)->entered;
 
 	return entered > l->rate.free_at ? entered : l->rate.free_at;
 }
 
 static void run_rate(struct link *l, int64_t now)
 {
-	while (l->queue.head && next_start(l) <= now) {
+	while (host_peek(&l->host) && next_start(l) <= now) {
 		int64_t start = next_start(l);
 		struct packet *p = next_packet(l, start);
 
@@ -146,7 +144,7 @@ static void deliver(struct link *l, int64_t at)
 
 static bool is_idle(const struct link *l)
 {
-	return !l->sending && !l->queue.head;
+	return !l->sending && !host_peek(&l->host);
 }
 
 static void run_trace(struct link *l, int64_t now)
@@ -168,9 +166,85 @@ static void run_trace(struct link *l, int64_t now)
 	l->count.opportunities += t->passed - passed;
 }
 
+/* --- radio --- */
+
+static bool radio_waits(void *arg)
+{
+	const struct link *l = arg;
+
+	return host_peek(&l->host) != NULL;
+}
+
+static struct packet *radio_take(void *arg, int64_t at)
+{
+	return next_packet(arg, at);
+}
+
+static void radio_sent(void *arg, struct packet *p, int64_t at)
+{
+	depart(arg, p, at);
+}
+
+/* Bytes of the opportunities from @at on that are before @until. */
+static uint64_t trace_bytes(struct link *l, int64_t at, int64_t until)
+{
+	struct trace *t = &l->params.trace;
+	uint64_t passed = t->passed;
+	uint64_t before;
+
+	trace_skip(t, at);
+	before = t->passed;
+	while (trace_peek(t) < until)
+		trace_use(t);
+	l->count.opportunities += t->passed - passed;
+	return (t->passed - before) * opportunity_bytes(l);
+}
+
+static uint64_t radio_carries(void *arg, int64_t at, uint64_t wanted)
+{
+	struct link *l = arg;
+	uint64_t each = opportunity_bytes(l);
+	uint64_t bytes;
+
+	if (!l->params.trace.n) {
+		bytes = grants_capacity(&l->radio.grants, l->rate.bit_per_s);
+		return bytes < wanted ? bytes : wanted;
+	}
+	bytes = trace_bytes(l, at, at + l->radio.grants.every);
+	if (bytes > wanted)
+		bytes = wanted;
+	l->count.used += (bytes + each - 1) / each;
+	return bytes;
+}
+
+static void radio_fell_open(void *arg, int64_t at)
+{
+	struct link *l = arg;
+
+	(void)at;
+	if (l->watch.fell_open)
+		l->watch.fell_open(l->watch.arg, (int)l->rng.direction);
+}
+
+static struct radio_link radio_link(const struct link *l)
+{
+	return (struct radio_link){
+		.waits = radio_waits,
+		.take = radio_take,
+		.sent = radio_sent,
+		.carries = radio_carries,
+		.fell_open = radio_fell_open,
+		.arg = (void *)l,
+	};
+}
+
 void link_run(struct link *l, int64_t now)
 {
-	if (l->params.trace.n)
+	const struct radio_link of_radio = radio_link(l);
+
+	if (l->radio.is_on)
+		radio_run(&l->radio, &of_radio, now);
+	else if (l->params.trace.n)
 		run_trace(l, now);
 	else if (l->rate.bit_per_s)
 		run_rate(l, now);
@@ -180,11 +254,14 @@ int64_t link_next(const struct link *l)
 {
 	const struct packet *first = line_peek(&l->line);
 	int64_t next = first ? first->due : NEVER;
+	const struct radio_link of_radio = radio_link(l);
 	int64_t service = NEVER;
 
-	if (l->params.trace.n && !is_idle(l))
+	if (l->radio.is_on)
+		service = radio_next(&l->radio, &of_radio);
+	else if (l->params.trace.n && !is_idle(l))
 		service = trace_peek(&l->params.trace);
-	else if (!l->params.trace.n && l->queue.head)
+	else if (!l->params.trace.n && host_peek(&l->host))
 		service = next_start(l);
 	return service < next ? service : next;
 }
@@ -198,11 +275,11 @@ uint64_t link_rate(const struct link *l)
 	return l->rate.bit_per_s;
 }
 
-double link_queue_ms(const struct link *l)
+double link_ms(const struct link *l, uint64_t bytes)
 {
 	uint64_t rate = link_rate(l);
 
-	return rate ? (double)l->queue.bytes * 8e3 / (double)rate : 0;
+	return rate ? (double)bytes * 8e3 / (double)rate : 0;
 }
 
 static void set_limits(struct link *l)
@@ -210,35 +287,54 @@ static void set_limits(struct link *l)
 	const struct params *par = &l->params;
 	double room = par->queue_ms * (double)link_rate(l) / 8e3;
 	double bytes = par->queue_bytes;
+	double packets = par->queue_packets;
 
 	if (room > 0 && (bytes == 0 || room < bytes))
 		bytes = fmax(1, floor(room));
-	l->queue.bytes_max = (uint64_t)bytes;
-	l->queue.packets_max = (uint64_t)par->queue_packets;
-	if (par->queue_ms == 0 && par->queue_bytes == 0 &&
-	    par->queue_packets == 0)
-		l->queue.packets_max = PACKETS_DEFAULT;
+	if (par->queue_ms == 0 && par->queue_bytes == 0 && packets == 0)
+		packets = PACKETS_DEFAULT;
+	host_limit(&l->host, (uint64_t)bytes, (uint64_t)packets);
+}
+
+static void set_order(struct link *l)
+{
+	const struct params *par = &l->params;
+	struct codel *codel = &l->host.codel;
+
+	l->host.order = par->aqm == AQM_CODEL ? HOST_CODEL : par->host;
+	codel->target = ns(par->codel_target_ms);
+	codel->interval = ns(par->codel_interval_ms);
+	codel->mtu = l->mtu + (uint32_t)par->overhead_bytes;
+}
+
+static void set_radio(struct link *l, int64_t now)
+{
+	if (l->radio.is_on && !params_has_radio(&l->params))
+		host_join(&l->host, &l->radio.firmware.queue);
+	radio_configure(&l->radio, &l->params.radio, now);
 }
 
 static void apply(struct link *l, int64_t now)
 {
 	const struct params *par = &l->params;
 	uint64_t bit_per_s = (uint64_t)llround(par->rate_mbps * 1e6);
+	struct packet *p;
 
 	if (bit_per_s != l->rate.bit_per_s)
 		l->rate.rest = 0;
 	l->rate.bit_per_s = bit_per_s;
-	l->codel.target = ns(par->codel_target_ms);
-	l->codel.interval = ns(par->codel_interval_ms);
-	l->codel.mtu = l->mtu + (uint32_t)par->overhead_bytes;
+	set_order(l);
 	set_limits(l);
-	if (par->trace.n)
+	set_radio(l, now);
+	if (par->trace.n && !l->radio.is_on)
 		return;
 	if (l->sending)
 		depart(l, l->sending, now);
 	l->sending = NULL;
-	while (!bit_per_s && l->queue.head)
-		depart(l, queue_pop(&l->queue), now);
+	if (bit_per_s || l->radio.is_on)
+		return;
+	while ((p = queue_pop(&l->host.bulk)))
+		depart(l, p, now);
 }
 
 void link_configure(struct link *l, struct params *params, int64_t now)
@@ -263,6 +359,7 @@ void link_init(struct link *l, int direction, uint64_t seed, uint32_t mtu,
 	l->mtu = mtu;
 	l->pool = pool;
 	hist_init(&l->late);
+	radio_init(&l->radio);
 	link_configure(l, params, now);
 }
 
@@ -276,21 +373,24 @@ void link_restart(struct link *l, uint64_t seed, int64_t now)
 	l->params.loss.is_bad = false;
 	l->rate.rest = 0;
 	hist_init(&l->late);
-	memset(&l->codel, 0, sizeof(l->codel));
+	memset(&l->host.codel, 0, sizeof(l->host.codel));
 	if (l->params.trace.n)
 		trace_start(&l->params.trace, now);
 	apply(l, now);
+	radio_restart(&l->radio, now);
 }
 
 void link_fini(struct link *l)
 {
 	struct packet *p;
 
-	while ((p = queue_pop(&l->queue)) || (p = line_pop(&l->line)))
+	host_join(&l->host, &l->radio.firmware.queue);
+	while ((p = queue_pop(&l->host.bulk)) || (p = line_pop(&l->line)))
 		pool_put(l->pool, p);
 	if (l->sending)
 		pool_put(l->pool, l->sending);
 	line_fini(&l->line);
+	radio_fini(&l->radio);
 	params_fini(&l->params);
 }
 
@@ -305,9 +405,12 @@ static bool chance(const struct link *l, enum rng_purpose purpose,
 
 static void send(struct link *l, struct packet *p, int64_t now)
 {
+	bool is_interactive =
+		interactive_has(&l->params.interactive, p->data, p->len);
+
 	if (!l->params.trace.n && !l->rate.bit_per_s)
 		depart(l, p, now);
-	else if (!queue_push(&l->queue, p))
+	else if (!host_push(&l->host, p, is_interactive))
 		drop(l, p, LINK_QUEUE, now);
 }
 

@@ -4,6 +4,9 @@
  *
  *   enter -> number, chance -> queue -> rate or trace -> delay line -> exit
  *
+ * With grants a radio is between the queue and the delay line (radio.h), and
+ * rate or trace are what its base station has to give.
+ *
  * A packet's fate is drawn when it enters, from its number alone. Service is
  * computed at the moments at which it would happen, not at those at which
  * somebody looked: looking late makes packets late, never the rate wrong.
@@ -17,11 +20,11 @@
 #define LINKEM_LINK_H
 
 #include "../../mux/base/hist.h"
-#include "codel.h"
+#include "host.h"
 #include "line.h"
 #include "packet.h"
 #include "params.h"
-#include "queue.h"
+#include "radio.h"
 #include "rate.h"
 #include "rng.h"
 
@@ -50,10 +53,11 @@ struct link_counters {
 	uint64_t opportunities, used;	/* of the trace; used: any byte of it */
 };
 
-/* Told of each packet that will not arrive, if `drop` is set. */
+/* Told, if set, of each packet that will not arrive; that a gate fell open. */
 struct link_watch {
 	void (*drop)(void *arg, int direction, const struct packet *p,
 		     enum link_end end, int64_t at);
+	void (*fell_open)(void *arg, int direction);
 	void *arg;
 };
 
@@ -65,9 +69,9 @@ struct link {
 	uint32_t mtu;
 	uint64_t next_index;
 	uint32_t draw;			/* how often it began anew */
-	struct queue queue;
-	struct codel codel;
+	struct host host;
 	struct rate rate;
+	struct radio radio;
 	struct packet *sending;		/* partly sent by the trace */
 	uint32_t sending_left;
 	struct line line;
@@ -111,7 +115,7 @@ void link_done(struct link *l, struct packet *p, bool written, int64_t at);
 /* Bit/s now, of a trace its mean; 0 without a limit. */
 uint64_t link_rate(const struct link *l);
 
-/* How long a packet that came now would wait, at that rate, in ms. */
-double link_queue_ms(const struct link *l);
+/* How long @bytes take at that rate, in ms; 0 without a limit. */
+double link_ms(const struct link *l, uint64_t bytes);
 
 #endif

@@ -226,6 +226,14 @@ static void handle(void *arg)
 
 /* --- the run --- */
 
+static void say_fell_open(void *arg, int direction)
+{
+	(void)arg;
+	fprintf(stderr,
+		"linkem: %s: packets wait and the radio tells nothing: its gate is open until it does\n",
+		truth_direction[direction]);
+}
+
 static void start(struct program *p)
 {
 	struct options *o = &p->options;
@@ -244,10 +252,10 @@ static void start(struct program *p)
 		link_init(&e->link[i], i, o->seed, o->end[i].mtu, &e->pool,
 			  &o->params[i], e->started);
 		params_init(&o->params[i]);
-		if (e->drops) {
+		e->link[i].watch.arg = e;
+		e->link[i].watch.fell_open = say_fell_open;
+		if (e->drops)
 			e->link[i].watch.drop = truth_drop;
-			e->link[i].watch.arg = e;
-		}
 	}
 }
 

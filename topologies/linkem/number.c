@@ -35,3 +35,19 @@ int number_whole(const char *text, char **end, uint64_t *value)
 	*value = v;
 	return 0;
 }
+
+int number_unit(const char **text, const char *unit, double *value)
+{
+	size_t len = strspn(*text, "0123456789.");
+	char digits[32];
+
+	if (!len || len >= sizeof(digits) ||
+	    strncmp(*text + len, unit, strlen(unit)) != 0)
+		return -EINVAL;
+	memcpy(digits, *text, len);
+	digits[len] = '\0';
+	if (number_parse(digits, value) < 0)
+		return -EINVAL;
+	*text += len + strlen(unit);
+	return 0;
+}

@@ -11,4 +11,7 @@ int number_parse(const char *text, double *value);
 /* Digits at the start of @text; @end is behind them. */
 int number_whole(const char *text, char **end, uint64_t *value);
 
+/* Digits, maybe with a point, and @unit at *@text, which is behind both then. */
+int number_unit(const char **text, const char *unit, double *value);
+
 #endif

@@ -293,10 +293,15 @@ static int set(struct options *o, int id, const char *name, const char *value)
 
 static int check(const struct options *o)
 {
+	char why[512];
+
 	if (!o->end[0].netns)
 		return wrong("--a: missing: the namespace of the one end");
 	if (!o->end[1].netns)
 		return wrong("--b: missing: the namespace of the other end");
+	for (int i = 0; i < 2; i++)
+		if (params_check(&o->params[i], why, sizeof(why)))
+			return wrong("%s: %s", i ? "b to a" : "a to b", why);
 	return 0;
 }
 

@@ -15,6 +15,7 @@ struct packet {
 	struct packet *next;	/* of the queue, or of the pool's free ones */
 	uint64_t index;		/* the n-th numbered packet, from 0 */
 	int64_t entered;	/* when it was read */
+	int64_t passed;		/* when the firmware of a radio had it */
 	int64_t due;		/* when it is to be written */
 	uint64_t order;		/* breaks ties of `due` */
 	uint32_t cost;		/* bytes as the rate and the queue count them */

@@ -4,15 +4,20 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "host.h"
 #include "json.h"
 #include "number.h"
 
 /* OPTIONAL: `none` will do as well. WHOLE: without a fraction. */
-enum kind { NUMBER, WHOLE, OPTIONAL, OPTIONAL_WHOLE, CHOICE, LOSS, TRACE };
+enum kind {
+	NUMBER, WHOLE, OPTIONAL, OPTIONAL_WHOLE, CHOICE, LOSS, TRACE, GRANTS,
+	GATE, REPORT, INTERACTIVE,
+};
 
 struct key {
 	const char *name;
@@ -64,18 +69,40 @@ static const struct key keys[] = {
 	  "probability that a packet is held back by reorder_ms" },
 	{ "reorder_ms", NUMBER, AT(reorder_ms), 0, 60000, NULL,
 	  "how long it is held back, for others to overtake" },
+	{ "grants", GRANTS, AT(radio.grants), 0, 0, NULL,
+	  "EVERYms,delay=DELAYms: a radio link that sends as granted; none" },
+	{ "firmware_kb", NUMBER, AT(radio.firmware_kb), 2, 1e6, NULL,
+	  "radio: room of the queue below the device, KB (300)" },
+	{ "report_levels", REPORT, AT(radio.report), 0, 0, NULL,
+	  "radio: 32, 64 or 256,cap=NKB: how its fill is told (64,cap=150KB)" },
+	{ "telemetry_ms", OPTIONAL, AT(radio.telemetry_ms), 0, 500, NULL,
+	  "radio: how late the gate learns of reports and grants (100)" },
+	{ "gate", GATE, AT(radio.gate), 0, 0, NULL,
+	  "radio: none, bytes:N or delay:MS: what may wait in the firmware" },
+	{ "host", CHOICE, AT(host), 0, 0, "fifo prio codel",
+	  "radio: the order of the queue above the gate" },
+	{ "interactive", INTERACTIVE, AT(interactive), 0, 0, NULL,
+	  "host=prio: dscp:N[-M] and port:N[-M], commas between (dscp:32-63)" },
 };
 
 enum { KEYS = sizeof(keys) / sizeof(keys[0]), WORD_MAX = 4096 };
 
+/* 32 to 63: class selectors 4 to 7, AF4 and EF, the upper half. */
+static const uint64_t DSCP_INTERACTIVE = 0xffffffff00000000;
+
+static void *member(struct params *p, const struct key *key)
+{
+	return (char *)p + key->offset;
+}
+
 static double *number_at(struct params *p, const struct key *key)
 {
-	return (double *)((char *)p + key->offset);
+	return member(p, key);
 }
 
 static int *choice_at(struct params *p, const struct key *key)
 {
-	return (int *)((char *)p + key->offset);
+	return member(p, key);
 }
 
 void params_init(struct params *p)
@@ -84,6 +111,11 @@ void params_init(struct params *p)
 	p->overhead_bytes = 14;
 	p->codel_target_ms = 5;
 	p->codel_interval_ms = 100;
+	p->radio.firmware_kb = 300;
+	p->radio.report.levels = 64;
+	p->radio.report.cap_kb = 150;
+	p->radio.telemetry_ms = 100;
+	p->interactive.dscp = DSCP_INTERACTIVE;
 }
 
 static void drop_trace(struct params *p)
@@ -119,13 +151,19 @@ static bool is_optional(const struct key *key)
 	return key->kind == OPTIONAL || key->kind == OPTIONAL_WHOLE;
 }
 
+/* What stands for `none`: no value that could be given. */
+static double none_of(const struct key *key)
+{
+	return key->low > 0 ? 0 : -1;
+}
+
 static int set_number(struct params *p, const struct key *key,
 		      const char *value, char *why, size_t why_len)
 {
 	double v;
 
 	if (is_optional(key) && !strcmp(value, "none")) {
-		*number_at(p, key) = 0;
+		*number_at(p, key) = none_of(key);
 		return 0;
 	}
 	if (number_parse(value, &v) < 0) {
@@ -208,6 +246,14 @@ static int set_key(struct params *p, const struct key *key, const char *value,
 		return loss_parse(&p->loss, value, why, why_len);
 	case TRACE:
 		return set_trace(p, value, why, why_len);
+	case GRANTS:
+		return grants_parse(member(p, key), value, why, why_len);
+	case GATE:
+		return gate_parse(member(p, key), value, why, why_len);
+	case REPORT:
+		return report_parse(member(p, key), value, why, why_len);
+	case INTERACTIVE:
+		return interactive_parse(member(p, key), value, why, why_len);
 	}
 	return -EINVAL;
 }
@@ -272,13 +318,90 @@ int params_set(struct params *p, const char *words, char *why, size_t why_len)
 	return n;
 }
 
+/* --- all of it --- */
+
+bool params_has_radio(const struct params *p)
+{
+	return p->radio.grants.every_ms > 0;
+}
+
+__attribute__((format(printf, 3, 4)))
+static int refuse(char *why, size_t why_len, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, why_len, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+/* What a gate would let wait, in KB; @p has a radio. */
+static double gate_kb(const struct params *p)
+{
+	const struct gate_spec *gate = &p->radio.gate;
+
+	if (gate->kind == GATE_BYTES)
+		return gate->limit / 1e3;
+	if (gate->kind == GATE_DELAY)
+		return gate->limit * p->rate_mbps / 8;
+	return 0;
+}
+
+static int check_radio(const struct params *p, char *why, size_t why_len)
+{
+	const struct radio_spec *radio = &p->radio;
+
+	if (p->rate_mbps == 0 && !p->trace.n)
+		return refuse(why, why_len, "grants: need a rate or a trace");
+	if (p->aqm != AQM_TAIL)
+		return refuse(why, why_len,
+			      "aqm: with grants the queue is the host's: host=codel");
+	if (gate_kb(p) > radio->firmware_kb)
+		return refuse(why, why_len,
+			      "gate: %.12g KB are more than firmware_kb=%.12g has room for",
+			      gate_kb(p), radio->firmware_kb);
+	return 0;
+}
+
+int params_check(const struct params *p, char *why, size_t why_len)
+{
+	if (params_has_radio(p))
+		return check_radio(p, why, why_len);
+	if (p->radio.gate.kind != GATE_NONE)
+		return refuse(why, why_len,
+			      "gate: needs a radio, such as grants=5ms,delay=8ms");
+	if (p->host != HOST_FIFO)
+		return refuse(why, why_len,
+			      "host: needs a radio, such as grants=5ms,delay=8ms");
+	return 0;
+}
+
 /* --- telling --- */
+
 
 static void print_choice(FILE *out, const char *choices, int n)
 {
 	for (; n; n--)
 		choices += strcspn(choices, " ") + 1;
 	fprintf(out, "\"%.*s\"", (int)strcspn(choices, " "), choices);
+}
+
+/* What is told as it would be parsed. */
+static void print_words(struct params *p, const struct key *key, FILE *out)
+{
+	fputc('"', out);
+	if (key->kind == LOSS)
+		loss_print(member(p, key), out);
+	else if (key->kind == GRANTS)
+		grants_print(member(p, key), out);
+	else if (key->kind == GATE)
+		gate_print(member(p, key), out);
+	else if (key->kind == REPORT)
+		report_print(member(p, key), out);
+	else
+		interactive_print(member(p, key), out);
+	fputc('"', out);
 }
 
 static void print_value(struct params *p, const struct key *key, FILE *out)
@@ -291,7 +414,7 @@ static void print_value(struct params *p, const struct key *key, FILE *out)
 	case OPTIONAL:
 	case OPTIONAL_WHOLE:
 		v = *number_at(p, key);
-		if (is_optional(key) && v == 0)
+		if (is_optional(key) && v == none_of(key))
 			fputs("null", out);
 		else
 			fprintf(out, "%.12g", v);
@@ -299,13 +422,11 @@ static void print_value(struct params *p, const struct key *key, FILE *out)
 	case CHOICE:
 		print_choice(out, key->choices, *choice_at(p, key));
 		break;
-	case LOSS:
-		fputc('"', out);
-		loss_print(&p->loss, out);
-		fputc('"', out);
-		break;
 	case TRACE:
 		json_string(out, p->trace_path);
+		break;
+	default:
+		print_words(p, key, out);
 		break;
 	}
 }

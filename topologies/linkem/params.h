@@ -11,8 +11,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "interactive.h"
 #include "jitter.h"
 #include "loss.h"
+#include "radio.h"
 #include "trace.h"
 
 enum params_aqm { AQM_TAIL, AQM_CODEL };
@@ -31,7 +33,7 @@ struct params {
 	double queue_ms;		/* each limit: 0 = none */
 	double queue_bytes;
 	double queue_packets;
-	int aqm;			/* enum params_aqm */
+	int aqm;			/* enum params_aqm; without a radio */
 	double codel_target_ms;
 	double codel_interval_ms;
 	struct loss loss;
@@ -39,6 +41,9 @@ struct params {
 	double duplicate;
 	double reorder;
 	double reorder_ms;
+	struct radio_spec radio;
+	int host;			/* enum host_order, of a radio link */
+	struct interactive interactive;
 };
 
 /* An unlimited link without delay or loss. */
@@ -52,6 +57,11 @@ int params_copy(struct params *to, const struct params *from);
  * may then hold some of the words: work on a copy.
  */
 int params_set(struct params *p, const char *words, char *why, size_t why_len);
+
+/* Whether what was set goes together; the same answers as params_set(). */
+int params_check(const struct params *p, char *why, size_t why_len);
+
+bool params_has_radio(const struct params *p);
 
 /* A JSON object with everything in force. */
 void params_print(const struct params *p, FILE *out);

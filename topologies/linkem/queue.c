@@ -10,6 +10,16 @@ static bool fits(const struct queue *q, const struct packet *p)
 	return !q->bytes_max || q->bytes + p->cost <= q->bytes_max;
 }
 
+static void grow(struct queue *q, uint64_t packets, uint64_t bytes)
+{
+	q->packets += packets;
+	q->bytes += bytes;
+	if (q->packets > q->packets_top)
+		q->packets_top = q->packets;
+	if (q->bytes > q->bytes_top)
+		q->bytes_top = q->bytes;
+}
+
 bool queue_push(struct queue *q, struct packet *p)
 {
 	if (!fits(q, p))
@@ -20,12 +30,7 @@ bool queue_push(struct queue *q, struct packet *p)
 	else
 		q->head = p;
 	q->tail = p;
-	q->packets++;
-	q->bytes += p->cost;
-	if (q->packets > q->packets_top)
-		q->packets_top = q->packets;
-	if (q->bytes > q->bytes_top)
-		q->bytes_top = q->bytes;
+	grow(q, 1, p->cost);
 	return true;
 }
 
@@ -41,4 +46,17 @@ struct packet *queue_pop(struct queue *q)
 	q->packets--;
 	q->bytes -= p->cost;
 	return p;
+}
+
+void queue_prepend(struct queue *q, struct queue *before)
+{
+	if (!before->head)
+		return;
+	before->tail->next = q->head;
+	q->head = before->head;
+	if (!q->tail)
+		q->tail = before->tail;
+	grow(q, before->packets, before->bytes);
+	before->head = before->tail = NULL;
+	before->packets = before->bytes = 0;
 }

@@ -25,4 +25,7 @@ bool queue_push(struct queue *q, struct packet *p);
 /* The oldest, or NULL. */
 struct packet *queue_pop(struct queue *q);
 
+/* What is in @before goes in front of @q, whatever the limits. */
+void queue_prepend(struct queue *q, struct queue *before);
+
 #endif

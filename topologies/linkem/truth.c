@@ -8,7 +8,7 @@
 #include "clock.h"
 #include "version.h"
 
-static const char *const direction_name[2] = { "ab", "ba" };
+const char *const truth_direction[2] = { "ab", "ba" };
 
 typedef unsigned long long ull;
 
@@ -40,7 +40,7 @@ void truth_head(const struct emulator *e, FILE *out)
 void truth_params(const struct emulator *e, FILE *out)
 {
 	for (int i = 0; i < 2; i++) {
-		fprintf(out, "%s\"%s\":", i ? "," : "", direction_name[i]);
+		fprintf(out, "%s\"%s\":", i ? "," : "", truth_direction[i]);
 		params_print(&e->link[i].params, out);
 	}
 }
@@ -77,17 +77,32 @@ static void print_counters(const struct link *l, FILE *out)
 
 static void print_queue(const struct link *l, FILE *out)
 {
-	const struct queue *q = &l->queue;
-
 	fprintf(out, "\"queue_packets\":%llu,\"queue_bytes\":%llu",
-		(ull)q->packets, (ull)q->bytes);
-	fprintf(out, ",\"queue_ms\":%.3f,\"in_flight\":%zu", link_queue_ms(l),
-		l->line.n + !!l->sending);
+		(ull)host_packets(&l->host), (ull)host_bytes(&l->host));
+	fprintf(out, ",\"queue_ms\":%.3f,\"in_flight\":%zu",
+		link_ms(l, host_bytes(&l->host)), l->line.n + !!l->sending);
+}
+
+/* The queue below the device, and what the host makes of it. */
+static void print_firmware(const struct link *l, int64_t now, FILE *out)
+{
+	const struct radio *r = &l->radio;
+	uint64_t bytes = firmware_bytes(&r->firmware);
+
+	fprintf(out, "\"firmware_packets\":%llu,\"firmware_bytes\":%llu",
+		(ull)r->firmware.queue.packets, (ull)bytes);
+	fprintf(out, ",\"firmware_ms\":%.3f", link_ms(l, bytes));
+	fprintf(out, ",\"estimate_bytes\":%.0f,\"estimate_bit_per_s\":%.0f",
+		estimate_bytes(&r->estimate, now), r->estimate.rate * 8e9);
+	fprintf(out, ",\"granted_bytes\":%llu,\"padded_bytes\":%llu",
+		(ull)r->grants.granted, (ull)r->grants.padded);
+	fprintf(out, ",\"gate\":\"%s\"",
+		r->gate.fell ? "fell open" : r->gate.holds ? "holds" : "open");
 }
 
 static void print_limits(const struct link *l, FILE *out)
 {
-	const struct queue *q = &l->queue;
+	const struct queue *q = &l->host.bulk;
 
 	fprintf(out, ",\"queue_limit_bytes\":%llu,\"queue_limit_packets\":%llu",
 		(ull)q->bytes_max, (ull)q->packets_max);
@@ -96,10 +111,8 @@ static void print_limits(const struct link *l, FILE *out)
 	fprintf(out, ",\"rate_bit_per_s\":%llu", (ull)link_rate(l));
 }
 
-static void print_late(const struct link *l, FILE *out)
+static void print_hist(const struct hist *h, FILE *out)
 {
-	const struct hist *h = &l->late;
-
 	fprintf(out,
 		"{\"packets\":%llu,\"p50\":%lld,\"p99\":%lld,\"max\":%lld}",
 		(ull)hist_count(h), (long long)hist_quantile(h, 0.5),
@@ -107,11 +120,32 @@ static void print_late(const struct link *l, FILE *out)
 		(long long)hist_quantile(h, 1));
 }
 
-static void print_direction(const struct emulator *e, int i, FILE *out)
+static void print_radio(const struct link *l, int64_t now, FILE *out)
+{
+	const struct radio *r = &l->radio;
+
+	if (!r->is_on) {
+		fputs("null", out);
+		return;
+	}
+	fputc('{', out);
+	print_firmware(l, now, out);
+	fprintf(out, ",\"firmware_top_bytes\":%llu,\"grants\":%llu",
+		(ull)r->firmware.queue.bytes_top, (ull)r->grants.given);
+	fprintf(out, ",\"gate_falls\":%llu,\"host_us\":",
+		(ull)r->gate.falls);
+	print_hist(&r->host_us, out);
+	fputs(",\"firmware_us\":", out);
+	print_hist(&r->firmware_us, out);
+	fputc('}', out);
+}
+
+static void print_direction(const struct emulator *e, int i, int64_t now,
+			    FILE *out)
 {
 	const struct link *l = &e->link[i];
 
-	fprintf(out, ",\"%s\":{\"params\":", direction_name[i]);
+	fprintf(out, ",\"%s\":{\"params\":", truth_direction[i]);
 	params_print(&l->params, out);
 	fputs(",\"counters\":{", out);
 	print_counters(l, out);
@@ -119,7 +153,9 @@ static void print_direction(const struct emulator *e, int i, FILE *out)
 	print_queue(l, out);
 	print_limits(l, out);
 	fputs("},\"late_us\":", out);
-	print_late(l, out);
+	print_hist(&l->late, out);
+	fputs(",\"radio\":", out);
+	print_radio(l, now, out);
 	fprintf(out, ",\"oversize_dropped\":%llu}", (ull)e->oversize[i]);
 }
 
@@ -130,8 +166,8 @@ void truth_print(struct emulator *e, const char *state, FILE *out)
 	fprintf(out, "{\"type\":\"truth\",\"state\":\"%s\",\"elapsed_ms\":%.3f,",
 		state, ms_since_start(e, now));
 	truth_head(e, out);
-	print_direction(e, 0, out);
-	print_direction(e, 1, out);
+	print_direction(e, 0, now, out);
+	print_direction(e, 1, now, out);
 	fputs("}\n", out);
 }
 
@@ -165,14 +201,19 @@ void truth_sample(struct emulator *e, FILE *out, int64_t now)
 		const struct link *l = &e->link[i];
 
 		fprintf(out, "{\"t_ms\":%.3f,\"dir\":\"%s\",",
-			ms_since_start(e, now), direction_name[i]);
+			ms_since_start(e, now), truth_direction[i]);
 		print_queue(l, out);
 		fprintf(out, ",\"in\":%llu,\"out\":%llu,\"lost\":%llu",
 			(ull)l->count.in.packets, (ull)l->count.out.packets,
 			(ull)l->count.dropped[LINK_LOST].packets);
-		fprintf(out, ",\"dropped_queue\":%llu,\"dropped_codel\":%llu}\n",
+		fprintf(out, ",\"dropped_queue\":%llu,\"dropped_codel\":%llu",
 			(ull)l->count.dropped[LINK_QUEUE].packets,
 			(ull)l->count.dropped[LINK_CODEL].packets);
+		if (l->radio.is_on) {
+			fputc(',', out);
+			print_firmware(l, now, out);
+		}
+		fputs("}\n", out);
 	}
 }
 
@@ -182,7 +223,7 @@ void truth_drop(void *arg, int direction, const struct packet *p,
 	const struct emulator *e = arg;
 
 	fprintf(e->drops, "{\"t_ms\":%.3f,\"dir\":\"%s\",\"n\":%llu",
-		ms_since_start(e, at), direction_name[direction],
+		ms_since_start(e, at), truth_direction[direction],
 		(ull)p->index);
 	fprintf(e->drops, ",\"bytes\":%u,\"copy\":%s,\"why\":\"%s\"}\n",
 		p->cost, p->copy ? "true" : "false", link_end_name[end]);

@@ -26,4 +26,7 @@ void truth_sample(struct emulator *e, FILE *out, int64_t now);
 void truth_drop(void *arg, int direction, const struct packet *p,
 		enum link_end end, int64_t at);
 
+/* `ab` or `ba`. */
+extern const char *const truth_direction[2];
+
 #endif

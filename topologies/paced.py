@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """UDP at a given rate, and who arrives when: two programs, each run in a namespace.
 
-    udp.py send ADDRESS PORT PAYLOAD PACKETS PACKETS_PER_S FIRST    FIRST at once, then paced; it
+    paced.py send ADDRESS PORT PAYLOAD PACKETS PACKETS_PER_S FIRST  FIRST at once, then paced; it
                                                     stays until its input ends
-    udp.py receive PORT FILE QUIET_S                                until nothing comes for so long
+    paced.py receive PORT FILE QUIET_S                              until nothing comes for so long
 
 A packet carries its number and when it was sent. The receiver takes the kernel's time of arrival,
 so that it does not matter when it gets to run itself, and leaves packets in the kernel until it is
@@ -22,6 +22,7 @@ from array import array
 from contextlib import suppress
 from pathlib import Path
 
+PACED = Path(__file__).resolve()
 HEADER = struct.Struct("!QQ")
 SO_TIMESTAMPNS = 35  # these four are not in Python's socket module
 SO_SNDBUFFORCE = 32
