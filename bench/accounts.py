@@ -2,12 +2,14 @@
 """What the kernel's accounts say about processes: CPU time and memory."""
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 PROC = Path("/proc")
 TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 TCP_LISTEN = "0A"
+CLOCK_OF_PROCESS = 2  # CPUCLOCK_SCHED of the kernel: the scheduler's account
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,11 @@ def parse_rss_kib(status: str) -> int:
         if line.startswith("VmRSS:"):
             return int(line.split()[1])
     return 0
+
+
+def parse_peak_kib(status: str) -> int:
+    """VmHWM of /proc/PID/status: the most that VmRSS was."""
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")))
 
 
 def parse_listening(tcp_table: str) -> set[int]:
@@ -79,17 +86,48 @@ def family(pid: int, stats: dict[int, Stat]) -> set[int]:
         members |= more
 
 
-def cpu_seconds(pid: int) -> float:
+def ticked_seconds(pid: int) -> float:
+    """CPU time of a process, of its descendants and of those that ended and were waited for."""
     stats = all_stats()
     members = family(pid, stats)
     return TICK_SECONDS * sum(stats[p].cpu_ticks for p in members if p in stats)
+
+
+def nanoseconds(pid: int) -> int:
+    """What a process ran, to the nanosecond: all its threads, those that ended among them.
+
+    It is the sum of what /proc/PID/task/*/schedstat tells, from the process' own clock: see
+    clock_getcpuclockid().
+    """
+    return time.clock_gettime_ns(~pid << 3 | CLOCK_OF_PROCESS)
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process and its descendants; of those that ended it is not known."""
+    total = 0
+    for member in family(pid, all_stats()):
+        try:
+            total += nanoseconds(member)
+        except OSError:
+            continue  # it ended while we looked
+    return total / 1e9
+
+
+def resident_kib(pid: int) -> int:
+    """Of this process alone."""
+    return parse_rss_kib((PROC / str(pid) / "status").read_text())
 
 
 def rss_kib(pid: int) -> int:
     total = 0
     for member in family(pid, all_stats()):
         try:
-            total += parse_rss_kib((PROC / str(member) / "status").read_text())
+            total += resident_kib(member)
         except (FileNotFoundError, ProcessLookupError):
             continue
     return total
+
+
+def peak_kib(pid: int) -> int:
+    """The most resident memory that a process ever had."""
+    return parse_peak_kib((PROC / str(pid) / "status").read_text())

@@ -11,13 +11,22 @@ from pathlib import Path
 ID = "6a1f3c52-8e0d-4b7a-9c35-2d4e8f601b7c"  # both halves of a tunnel must agree on one
 
 
-def haproxy(entry: int, server: int, connections: int, tuning: str) -> str:
+@dataclass(frozen=True)
+class HaproxyTuning:
+    """Lines of two of its sections."""
+
+    of_all: str = ""
+    of_relays: str = ""
+
+
+def haproxy(entry: int, server: int, connections: int, tuning: HaproxyTuning) -> str:
     return f"""global
   nbthread 1
   maxconn {connections}
-  {tuning}
+  {tuning.of_all}
 defaults
   mode tcp
+  {tuning.of_relays}
   timeout connect 10s
   timeout client 300s
   timeout server 300s
@@ -92,7 +101,7 @@ def sing_box_server(middle: int) -> str:
     )
 
 
-def sing_box_client(entry: int, middle: int, server: int, connections: int) -> str:
+def sing_box_client(entry: int, middle: int, server: int, protocol: str, connections: int) -> str:
     inbound = {
         "type": "direct",
         "listen": "127.0.0.1",
@@ -108,7 +117,7 @@ def sing_box_client(entry: int, middle: int, server: int, connections: int) -> s
         "uuid": ID,
         "multiplex": {
             "enabled": True,
-            "protocol": "smux",
+            "protocol": protocol,
             "max_connections": connections,
             "min_streams": 1,
         },
@@ -144,5 +153,37 @@ def v2ray_client(entry: int, middle: int, server: int) -> str:
         "protocol": "vmess",
         "settings": {"vnext": [{"address": "127.0.0.1", "port": middle, "users": [user]}]},
         "mux": {"enabled": True, "concurrency": 1024},
+    }
+    return json.dumps({"log": {"loglevel": "none"}, "inbounds": [inbound], "outbounds": [outbound]})
+
+
+def xray_server(middle: int) -> str:
+    inbound = {
+        "listen": "127.0.0.1",
+        "port": middle,
+        "protocol": "vless",
+        "settings": {"clients": [{"id": ID}], "decryption": "none"},
+    }
+    return json.dumps(
+        {
+            "log": {"loglevel": "none"},
+            "inbounds": [inbound],
+            "outbounds": [{"protocol": "freedom"}],
+        }
+    )
+
+
+def xray_client(entry: int, middle: int, server: int) -> str:
+    inbound = {
+        "listen": "127.0.0.1",
+        "port": entry,
+        "protocol": "dokodemo-door",
+        "settings": {"address": "127.0.0.1", "port": server, "network": "tcp"},
+    }
+    user = {"id": ID, "encryption": "none"}
+    outbound = {
+        "protocol": "vless",
+        "settings": {"vnext": [{"address": "127.0.0.1", "port": middle, "users": [user]}]},
+        "mux": {"enabled": True, "concurrency": 128},  # the most that it takes
     }
     return json.dumps({"log": {"loglevel": "none"}, "inbounds": [inbound], "outbounds": [outbound]})

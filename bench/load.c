@@ -24,7 +24,6 @@
 
 enum {
 	THREADS = 16,		/* that open connections at the same time */
-	ECHO_WARM = 200,	/* round trips before the first that counts */
 };
 
 static struct sockaddr_in target;	/* the server, or the proxy's entry */
@@ -212,7 +211,7 @@ static void run_threads(int count, pthread_t *threads, void *(*run)(void *),
 		pthread_join(threads[i], NULL);
 }
 
-/* bulk down|up BYTES CONNECTIONS: the bytes are shared among them. */
+/* bulk down|up|both BYTES CONNECTIONS: shared among them; both: every other one is down. */
 static void measure_bulk(const char *way, uint64_t bytes, int count)
 {
 	struct bulk *all = calloc((size_t)count, sizeof(*all));
@@ -223,7 +222,8 @@ static void measure_bulk(const char *way, uint64_t bytes, int count)
 	if (!all || !threads)
 		fail("no memory");
 	for (i = 0; i < count; i++) {
-		all[i].down = strcmp(way, "down") == 0;
+		all[i].down = strcmp(way, "both") == 0 ? i % 2 :
+							 strcmp(way, "down") == 0;
 		all[i].bytes = bytes / (uint64_t)count;
 		all[i].fd = open_connection();
 	}
@@ -321,33 +321,106 @@ static double percentile_us(const int64_t *sorted, int count, int percent)
 	return (double)sorted[(int64_t)(count - 1) * percent / 100] / 1e3;
 }
 
-/* echo COUNT: one byte at a time there and back, on one connection. */
-static void measure_echo(int count)
+/* A download that goes on until this process ends. */
+static void *download_on(void *arg)
 {
-	int64_t *took = calloc((size_t)count, sizeof(*took));
-	int fd = open_connection();
-	int64_t begin;
-	char byte = 0;
-	int i;
+	download(open_connection(), UINT64_MAX);
+	return arg;
+}
 
-	if (!took)
-		fail("no memory");
-	request(fd, LOAD_ECHO, 0);
-	for (i = -ECHO_WARM; i < count; i++) {
-		begin = now_ns();
-		write_all(fd, &byte, 1);
-		read_all(fd, &byte, 1);
-		if (i >= 0)
-			took[i] = now_ns() - begin;
+/*
+ * ask SIZE AT-ONCE COUNT alone|beside: so many requests in all, echoed, over
+ * AT-ONCE connections; beside: while another one downloads.
+ * echo COUNT: one byte at a time there and back, on one connection.
+ */
+static void measure_ask(uint64_t size, int at_once, int count, int beside)
+{
+	int each = count / at_once, total = each * at_once;
+	int64_t *took = calloc((size_t)total + 1, sizeof(*took));
+	int *fds = calloc((size_t)at_once, sizeof(*fds));
+	int64_t begin;
+	pthread_t thread;
+	int i, err;
+
+	if (!took || !fds || !total)
+		fail("no memory, or fewer requests than connections");
+	if (size > ASK_MOST)
+		fail("more than %d bytes a request", ASK_MOST);
+	for (i = 0; i < at_once; i++) {
+		fds[i] = open_connection();
+		request(fds[i], LOAD_ECHO, 0);
 	}
-	qsort(took, (size_t)count, sizeof(*took), by_value);
-	printf("{\"round_trips\": %d, \"p50_us\": %.3f, \"p99_us\": %.3f, "
-	       "\"min_us\": %.3f, \"max_us\": %.3f}\n", count,
-	       percentile_us(took, count, 50), percentile_us(took, count, 99),
-	       percentile_us(took, count, 0), percentile_us(took, count, 100));
+	if (beside && pthread_create(&thread, NULL, download_on, NULL))
+		fail("cannot start a thread");
+	begin = now_ns();
+	err = ask(fds, at_once, size, each, took);
+	if (err)
+		fail("ask: %s", strerror(-err));
+	begin = now_ns() - begin;
+	qsort(took, (size_t)total, sizeof(*took), by_value);
+	printf("{\"round_trips\": %d, \"requests\": %d, \"seconds\": %.9f, "
+	       "\"p50_us\": %.3f, \"p99_us\": %.3f, \"min_us\": %.3f, "
+	       "\"max_us\": %.3f}\n",
+	       total, total + ASK_WARM * at_once, (double)begin / 1e9,
+	       percentile_us(took, total, 50), percentile_us(took, total, 99),
+	       percentile_us(took, total, 0), percentile_us(took, total, 100));
 	wait_for_caller();
-	close(fd);
 	free(took);
+	free(fds);
+	exit(0);	/* whatever is still being downloaded */
+}
+
+/* churn RATE SECONDS: see churn.c. What failed has no time, and sorts first. */
+static void measure_churn(uint64_t rate, uint64_t seconds)
+{
+	struct churn c;
+	int err = churn(&target, rate, seconds, &c);
+	int64_t *took = c.took + c.failed;
+	int count = (int)(c.tried - c.failed);
+
+	if (err)
+		fail("churn: %s", strerror(-err));
+	if (!count)
+		fail("churn: none of %llu connections had an answer",
+		     (unsigned long long)c.tried);
+	qsort(c.took, c.tried, sizeof(*c.took), by_value);
+	printf("{\"connections\": %d, \"unanswered\": %llu, \"seconds\": %.9f, "
+	       "\"pause_s\": %.6f, \"p50_us\": %.3f, \"p99_us\": %.3f}\n",
+	       count, (unsigned long long)c.failed, (double)c.took_ns / 1e9,
+	       (double)c.pause / 1e9, percentile_us(took, count, 50),
+	       percentile_us(took, count, 99));
+	wait_for_caller();
+	free(c.took);
+}
+
+/*
+ * turns CONNECTIONS PORTS SIZE: says when they are open, and how many messages
+ * there were in as many seconds as each line that it reads tells.
+ */
+static void measure_turns(int count, int ports, uint64_t size)
+{
+	int *fds = calloc((size_t)count, sizeof(*fds));
+	uint64_t messages;
+	double seconds;
+	int err;
+
+	if (!fds)
+		fail("no memory");
+	if (size > ASK_MOST)
+		fail("more than %d bytes a message", ASK_MOST);
+	err = turns_open(&target, ports, count, fds);
+	if (err)
+		fail("turns: %s", strerror(-err));
+	printf("{\"connections\": %d}\n", count);
+	fflush(stdout);
+	while (scanf("%lf", &seconds) == 1) {
+		err = turns_take(fds, count, size, seconds, &messages);
+		if (err)
+			fail("turns: %s", strerror(-err));
+		printf("{\"messages\": %llu}\n", (unsigned long long)messages);
+		fflush(stdout);
+	}
+	free(fds);
 }
 
 static void paced_done(int err, uint64_t packets, uint64_t came)
@@ -408,9 +481,12 @@ static void loopback(struct sockaddr_in *addr, const char *port)
 
 static const char usage[] =
 	"usage: bench-load serve PORT\n"
-	"       bench-load PORT SOCKS_PORT|- bulk down|up BYTES CONNECTIONS\n"
+	"       bench-load PORT SOCKS_PORT|- bulk down|up|both BYTES CONNECTIONS\n"
 	"       bench-load PORT SOCKS_PORT|- check BYTES\n"
 	"       bench-load PORT SOCKS_PORT|- connects|idle|echo COUNT\n"
+	"       bench-load PORT SOCKS_PORT|- ask SIZE AT-ONCE COUNT alone|beside\n"
+	"       bench-load PORT - churn RATE SECONDS\n"
+	"       bench-load PORT - turns CONNECTIONS PORTS SIZE\n"
 	"       bench-load PORT SOCKS_PORT|- paced-tcp PACKETS\n"
 	"       bench-load PORT - paced-udp PACKETS SINK_PORT\n";
 
@@ -428,7 +504,15 @@ static int measure(int argc, char **argv)
 	else if (strcmp(what, "idle") == 0)
 		measure_opens((int)number(argv[4]), 1);
 	else if (strcmp(what, "echo") == 0)
-		measure_echo((int)number(argv[4]));
+		measure_ask(1, 1, (int)number(argv[4]), 0);
+	else if (strcmp(what, "ask") == 0 && argc == 8)
+		measure_ask(number(argv[4]), (int)number(argv[5]),
+			    (int)number(argv[6]), strcmp(argv[7], "beside") == 0);
+	else if (strcmp(what, "churn") == 0 && argc == 6)
+		measure_churn(number(argv[4]), number(argv[5]));
+	else if (strcmp(what, "turns") == 0 && argc == 7)
+		measure_turns((int)number(argv[4]), (int)number(argv[5]),
+			      number(argv[6]));
 	else if (strcmp(what, "paced-tcp") == 0)
 		measure_paced_tcp(number(argv[4]));
 	else if (strcmp(what, "paced-udp") == 0 && argc == 6) {

@@ -63,6 +63,37 @@ int paced_bytes(int fd, uint64_t packets);
 int paced_datagrams(const struct sockaddr_in *to, const struct sockaddr_in *sink,
 		    uint64_t packets, uint64_t *came);
 
+enum {
+	ASK_MOST = 16384,	/* bytes of a request, or of a message that has its turn */
+	ASK_WARM = 200,		/* requests of a connection before the first that counts */
+};
+
+/*
+ * @count requests of @size bytes on each connection, on all of them at the same
+ * time, and what each @took, in ns. 0 or -errno.
+ */
+int ask(const int *fds, int connections, size_t size, int count, int64_t *took);
+
+struct churn {
+	uint64_t tried, failed;
+	int64_t took_ns;
+	int64_t pause;		/* ns; the longest time without an answer */
+	int64_t *took;		/* ns from when each was due to its answer; -1: none */
+};
+
+/* Connections, so many a second for so long. 0 or -errno; @found->took is the caller's. */
+int churn(const struct sockaddr_in *to, uint64_t rate, uint64_t seconds,
+	  struct churn *found);
+
+/*
+ * @count connections that echo, to @ports ports from @first on, each of which
+ * had an answer; and messages of @size bytes, one after the other on each of
+ * them. 0 or -errno.
+ */
+int turns_open(const struct sockaddr_in *first, int ports, int count, int *fds);
+int turns_take(const int *fds, int count, size_t size, double seconds,
+	       uint64_t *messages);
+
 /* Serves on 127.0.0.1:@port until killed; 0 or -errno if it cannot start. */
 int serve(uint16_t port);
 

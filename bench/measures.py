@@ -8,14 +8,15 @@ import select
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import accounts
+from bench import accounts, between
+from bench.kinds import ASKS, BULKS, WIRE
 from bench.programs import Program, Running, Trouble, running
-from bench.rivals import SERVER_PORT, Place, Rival
+from bench.rivals import BETWEEN, SERVER_PORT, Place, Rival
 
 CHECK_BYTES = 8 << 20
 IDLE_CHECK_BYTES = 1 << 12  # more would leave a heap behind that hides what connections take
@@ -25,6 +26,8 @@ SETTLE_STEP_SECONDS = 0.1
 SETTLED_KIB = 16
 LAST_LINES = 20
 GIGA = 1e9
+WIRE_PART = 8  # of the bytes of a bulk transfer: in packets of 1,500 bytes it takes longer
+WIRE_ASK = 100
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Size:
     round_trips: int
     idle: int
     packets: int  # of UDP, and as many bytes of TCP
+    churn_rate: int  # connections a second
+    churn_seconds: int
 
 
 @dataclass(frozen=True)
@@ -47,12 +52,19 @@ class Bench:
 
 def arguments(measure: str, rival: Rival, bench: Bench) -> list[str]:
     size = bench.size
-    if measure in ("down", "up"):
-        return ["bulk", measure, str(size.bytes), "1"]
+    if measure in BULKS:
+        bulk = BULKS[measure]
+        return ["bulk", bulk.way, str(size.bytes), str(bulk.connections)]
+    if measure in ASKS:
+        asked = ASKS[measure]
+        words = [str(asked.size), str(asked.at_once), str(size.round_trips)]
+        return ["ask", *words, "beside" if asked.beside else "alone"]
     if measure == "connects":
         return ["connects", str(size.connects)]
     if measure == "echo":
         return ["echo", str(size.round_trips)]
+    if measure == "churn":
+        return ["churn", str(size.churn_rate), str(size.churn_seconds)]
     room = bench.place.room(rival.fds_per_connection)
     return ["idle", str(min(size.idle, rival.idle_most, room))]
 
@@ -65,17 +77,17 @@ def load_command(bench: Bench, rival: Rival, arguments: list[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def loaded(command: list[str]) -> Iterator[dict[str, Any]]:
+def loaded(command: list[str], seconds: float = LOAD_SECONDS) -> Iterator[dict[str, Any]]:
     """Runs a load until it prints its figure, then lets it end when the caller has looked."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
         try:
-            ready, _, _ = select.select([process.stdout], [], [], LOAD_SECONDS)
+            ready, _, _ = select.select([process.stdout], [], [], seconds)
             line = process.stdout.readline() if ready else ""
             if not line:
                 process.kill()
                 said = process.stderr.read().strip().splitlines()
-                raise Trouble(said[0] if said else f"no figure after {LOAD_SECONDS:g} s")
+                raise Trouble(said[0] if said else f"no figure after {seconds:g} s")
             yield json.loads(line)
             process.stdin.close()
             if process.wait(LOAD_SECONDS) != 0:
@@ -127,17 +139,32 @@ def take_paced(bench: Bench, rival: Rival, relay: list[Running]) -> dict[str, An
     return taken
 
 
+def take_wire(bench: Bench, rival: Rival, count: Callable[[], int]) -> dict[str, Any]:
+    """Of bulk, and of small requests."""
+    taken: dict[str, Any] = {}
+    asks = [str(WIRE_ASK), "1", str(bench.size.round_trips), "alone"]
+    for kind, words in (
+        ("bulk", ["bulk", "down", str(bench.size.bytes // WIRE_PART), "1"]),
+        ("ask", ["ask", *asks]),
+    ):
+        before = count()
+        with loaded(load_command(bench, rival, words)) as figure:
+            taken[kind] = {**figure, "between": count() - before}
+    return taken
+
+
 def take(bench: Bench, rival: Rival, measure: str, relay: list[Running]) -> dict[str, Any]:
     if measure == "udp":
         return take_paced(bench, rival, relay)
     command = load_command(bench, rival, arguments(measure, rival, bench))
     memory = settled_rss(relay) if measure == "idle" else {}
+    seconds = LOAD_SECONDS + (bench.size.churn_seconds if measure == "churn" else 0)
     cpu = per_role(relay, accounts.cpu_seconds)
-    with loaded(command) as figure:
+    with loaded(command, seconds) as figure:
         figure["cpu_seconds"] = minus(per_role(relay, accounts.cpu_seconds), cpu)
         if measure == "idle":
             figure["rss_kib"] = minus(settled_rss(relay), memory)
-    if rival.forks and measure == "connects":
+    if rival.forks and measure in ("connects", "churn"):
         del figure["cpu_seconds"]
     return figure
 
@@ -155,7 +182,7 @@ def watching_others(cores: tuple[int, int], figure: dict[str, Any]) -> Iterator[
     """Notes the share of the cores that processes outside this bench had meanwhile."""
 
     def look() -> tuple[float, float, float]:
-        ours = accounts.cpu_seconds(os.getpid())
+        ours = accounts.ticked_seconds(os.getpid())
         return time.monotonic(), accounts.busy_seconds(set(cores)), ours
 
     before = look()
@@ -176,12 +203,16 @@ def start_and_take(bench: Bench, rival: Rival, measure: str) -> dict[str, Any]:
     shutil.rmtree(place.directory, ignore_errors=True)
     place.directory.mkdir(mode=0o700)
     server = Program("load", (str(bench.load), "serve", str(SERVER_PORT)), port=SERVER_PORT)
+    counting = between.counted(BETWEEN) if measure == WIRE else contextlib.nullcontext()
     try:
         with (
+            counting as count,
             running([server], place.directory),
             running(rival.start(place), place.directory) as relay,
         ):
             check(bench, rival, measure)
+            if measure == WIRE:
+                return take_wire(bench, rival, count)
             return take(bench, rival, measure, relay)
     except Trouble as trouble:
         return {"failed": str(trouble), "logs": last_words(place.directory)}
@@ -202,18 +233,28 @@ def metrics(measure: str, figure: dict[str, Any]) -> dict[str, float]:
             "udp.ratio": cost["udp"] / cost["tcp"],
             "udp.lost": 100 * (1 - figure["udp"]["came"] / figure["udp"]["packets"]),
         }
+    if measure == WIRE:
+        bulk, asked = figure["bulk"], figure["ask"]
+        return {
+            "wire.bulk": 100 * (bulk["between"] / bulk["bytes"] - 1),
+            "wire.ask": asked["between"] / asked["requests"],
+        }
     cpu = figure.get("cpu_seconds", {})
-    if measure in ("down", "up"):
+    if measure in BULKS:
         found = {f"{measure}.rate": figure["bytes"] / figure["seconds"] / GIGA}
         if cpu:
             found[f"{measure}.cpu"] = sum(cpu.values()) / figure["bytes"] * GIGA
         return found
-    if measure == "connects":
-        found = {"connects.rate": figure["connections"] / figure["seconds"]}
+    if measure in ("connects", "churn"):
+        found = {f"{measure}.rate": figure["connections"] / figure["seconds"]}
         if cpu:
-            found["connects.cpu"] = sum(cpu.values()) / figure["connections"] * 1e6
+            found[f"{measure}.cpu"] = sum(cpu.values()) / figure["connections"] * 1e6
+        if measure == "churn":
+            found["churn.pause"] = figure["pause_s"] * 1e3
+            found["churn.p99"] = figure["p99_us"] / 1e3
+            found["churn.unanswered"] = figure["unanswered"]
         return found
-    if measure == "echo":
-        return {"echo.p50": figure["p50_us"], "echo.p99": figure["p99_us"]}
+    if measure == "echo" or measure in ASKS:
+        return {f"{measure}.{name}": figure[f"{name}_us"] for name in ("p50", "p99")}
     each = {r: kib / figure["connections"] for r, kib in figure["rss_kib"].items()}
     return {"idle.memory": sum(each.values()), **{f"idle.{r}": kib for r, kib in each.items()}}

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench import stats
+from bench.kinds import ASKS, BULKS
 from bench.measures import metrics
-from bench.rivals import BY_NAME, OURS, Rival
+from bench.rivals import BY_NAME, LIMIT, OURS, Rival
+from bench.run import NOISY
 from bench.stats import Spread
 
+SAYS = "median (95 % interval; of fewer than 6 lowest..highest)"
 Values = dict[tuple[str, str], dict[int, float]]  # (rival, metric) -> block -> value
 
 
@@ -27,6 +30,11 @@ class Table:
     columns: tuple[Column, ...]
 
 
+MANY = {
+    name: "both" if it.way == "both" else f"{it.connections:,}"
+    for name, it in BULKS.items()
+    if it.connections > 1
+}
 FIGURES = (
     Table(
         "Bulk, one connection",
@@ -38,12 +46,44 @@ FIGURES = (
         ),
     ),
     Table(
+        "Bulk, both ways at once, and over many connections",
+        tuple(
+            Column(f"{name}.{what}", f"{MANY[name]} {title}", 2)
+            for what, title in (("rate", "GB/s"), ("cpu", "CPU s/GB"))
+            for name in MANY
+        ),
+    ),
+    *(
+        Table(
+            f"Requests and answers, {what}",
+            tuple(Column(f"{name}.{what}", f"{it.title}, µs", 0) for name, it in ASKS.items()),
+        )
+        for what in ("p50", "p99")
+    ),
+    Table(
         "Connections and latency",
         (
             Column("connects.rate", "connections/s", 0),
             Column("connects.cpu", "CPU µs/connection", 0),
             Column("echo.p50", "echo p50 µs", 1),
             Column("echo.p99", "echo p99 µs", 1),
+        ),
+    ),
+    Table(
+        "Connections that go on",
+        (
+            Column("churn.rate", "answered/s", 0),
+            Column("churn.unanswered", "not answered", 0),
+            Column("churn.pause", "longest pause ms", 0),
+            Column("churn.p99", "p99 ms", 1),
+            Column("churn.cpu", "CPU µs/connection", 0),
+        ),
+    ),
+    Table(
+        "Between the two halves, in packets of 1,500 bytes",
+        (
+            Column("wire.bulk", "more than bulk's bytes, %", 2),
+            Column("wire.ask", "bytes for 100 there and back", 0),
         ),
     ),
     Table(
@@ -60,12 +100,25 @@ ADDED = Table(
     "Added to a direct echo",
     (Column("echo.p50", "p50 µs", 1), Column("echo.p99", "p99 µs", 1)),
 )
+OVER_LIMIT = Table(
+    "Divided by two copy loops, block by block",
+    (
+        Column("down.rate", "down", 2),
+        Column("up.rate", "up", 2),
+        Column("down.cpu", "CPU/GB down", 2),
+        Column("up.cpu", "CPU/GB up", 2),
+        Column("connects.rate", "connections/s", 2),
+        Column("connects.cpu", "CPU/connection", 2),
+        Column("echo.p50", "echo p50", 2),
+    ),
+)
 RATIOS = Table(
     "rp + lp divided by the other, block by block",
     (
         Column("down.rate", "down", 2),
         Column("up.rate", "up", 2),
         Column("connects.rate", "connections/s", 2),
+        Column("connects.cpu", "CPU/connection", 2),
         Column("down.cpu", "CPU/GB down", 2),
         Column("up.cpu", "CPU/GB up", 2),
         Column("echo.p50", "echo p50", 2),
@@ -86,7 +139,8 @@ def failures(figures: Sequence[dict[str, Any]]) -> list[str]:
     lines: dict[str, int] = {}
     for figure in figures:
         if "failed" in figure:
-            line = f"{figure['rival']}, {figure['measure']}: {figure['failed']}"
+            what = f"{figure['rival']}, {figure['measure']}, {figure['control']}"
+            line = f"{what}: {figure['failed']}"
             lines[line] = lines.get(line, 0) + 1
     return [f"{line} ({count} times)" for line, count in lines.items()]
 
@@ -155,7 +209,15 @@ def without_empty_columns(rows: Rows) -> Rows:
 
 
 def tables(result: dict[str, Any]) -> list[tuple[str, Rows]]:
-    figures = result["figures"]
+    """All of them for each congestion control."""
+    found = []
+    for control in result["controls"]:
+        figures = [it for it in result["figures"] if it["control"] == control]
+        found += [(f"{title}, {control}", rows) for title, rows in tables_of(result, figures)]
+    return found
+
+
+def tables_of(result: dict[str, Any], figures: Sequence[dict[str, Any]]) -> list[tuple[str, Rows]]:
     values = collect(figures)
     rivals = [BY_NAME[name] for name in result["rivals"]]
     counts = {
@@ -166,6 +228,7 @@ def tables(result: dict[str, Any]) -> list[tuple[str, Rows]]:
     found = [(table.title, figure_rows(table, rivals, values)) for table in FIGURES]
     found.append((ADDED.title, compared_rows(ADDED, rivals, values, stats.differences, "direct")))
     found.append(("Memory of an idle connection", memory_rows(rivals, values, counts)))
+    found.append((OVER_LIMIT.title, compared_rows(OVER_LIMIT, rivals, values, stats.ratios, LIMIT)))
     found.append((RATIOS.title, compared_rows(RATIOS, rivals, values, stats.ratios, None)))
     return [(title, without_empty_columns(rows)) for title, rows in found if len(rows) > 1]
 
@@ -182,11 +245,15 @@ def padded(rows: Rows) -> list[list[str]]:
 
 
 def text(result: dict[str, Any]) -> str:
+    return as_text(tables(result), notes(result))
+
+
+def as_text(found: list[tuple[str, Rows]], remarks: list[str]) -> str:
     lines = []
-    for title, rows in tables(result):
-        lines += ["", f"{title}: median (lowest..highest)"]
+    for title, rows in found:
+        lines += ["", f"{title}: {SAYS}"]
         lines += ["  " + "  ".join(row).rstrip() for row in padded(rows)]
-    return "\n".join(lines + notes(result))
+    return "\n".join(lines + remarks)
 
 
 def disturbance(figures: Sequence[dict[str, Any]]) -> str:
@@ -204,7 +271,13 @@ def notes(result: dict[str, Any]) -> list[str]:
         if BY_NAME[name].notes:
             lines.append(f"{BY_NAME[name].title}: {'; '.join(BY_NAME[name].notes)}.")
     lines += [f"Not measured: {name}: {why}." for name, why in result["skipped"].items()]
-    lines += [f"Failed: {line}" for line in failures(result["figures"])]
+    again = result["repeated"]
+    if again:
+        lines.append(
+            f"{len(again)} measurements are in no table: others had over {NOISY:.0%} of the cores "
+            "in one of those that they would be compared with, and all of these were repeated."
+        )
+    lines += [f"Failed: {line}" for line in failures([*again, *result["figures"]])]
     return lines
 
 
@@ -212,21 +285,27 @@ def facts(result: dict[str, Any]) -> list[str]:
     machine = result["machine"]
     return [
         f"- {machine['cpu']}, {len(machine['processors_used'])} cores used, "
-        f"Linux {machine['kernel']}, {machine['congestion_control']}",
+        f"Linux {machine['kernel']}, {' and '.join(result['controls'])}",
         f"- {result['blocks']} blocks, seed {result['seed']}, "
-        f"{result['size']['bytes']} bytes a transfer, {result['started']}",
+        f"{result['size']['bytes']} bytes a transfer, {result['size']['churn_rate']} connections a "
+        f"second for {result['size']['churn_seconds']} s, {result['started']}",
         *(f"- {line}" for line in result["versions"].values() if line),
     ]
 
 
 def markdown(result: dict[str, Any]) -> str:
-    lines = ["<!-- made by `" + result["command"] + "` -->", ""]
-    lines += facts(result)
-    for title, rows in tables(result):
-        lines += ["", f"**{title}**: median (lowest..highest)", ""]
+    return as_markdown(result["command"], facts(result), tables(result), notes(result))
+
+
+def as_markdown(
+    command: str, told: list[str], found: list[tuple[str, Rows]], remarks: list[str]
+) -> str:
+    lines = [f"<!-- made by `{command}` -->", "", *told]
+    for title, rows in found:
+        lines += ["", f"**{title}**: {SAYS}", ""]
         lines.append("| " + " | ".join(rows[0]) + " |")
         lines.append("|---" + "|---:" * (len(rows[0]) - 1) + "|")
         lines += ["| " + " | ".join(row) + " |" for row in rows[1:]]
-    for note in notes(result):
-        lines += [note, ""] if note else [""]
+    for remark in remarks:
+        lines += [remark, ""] if remark else [""]
     return "\n".join(lines).rstrip() + "\n"

@@ -2,23 +2,30 @@
 """The bench's own arithmetic and parsers: nothing here measures anything."""
 
 import contextlib
-import json
+import dataclasses
+import math
 import os
-import socket
+import random
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench import accounts, programs, report, stats, tools
-from bench.__main__ import default_rivals, parse_arguments
-from bench.measures import last_words, metrics
+from bench.__main__ import QUICK, default_rivals, parse_arguments, wanted_rivals
+from bench.kinds import ALL, ASKS, BULKS, MORE, STANDARD
+from bench.measures import Bench, arguments, last_words, loaded, metrics
+from bench.namespace import CONTROLS
 from bench.programs import Program, Trouble, running
-from bench.rivals import ALL, BEFORE, OURS, RIVALS
-from bench.run import IDLE_BLOCKS, plan
+from bench.rivals import BEFORE, BY_NAME, LIMIT, OURS, RIVALS, Place
+from bench.run import BLOCKS_MOST, WITHOUT_CONTROL, Run, Step, plan
+
+ROOT = Path(__file__).parents[1]
+PLACE = Place(Path(), {}, (0, 1), 1024)
 
 
 def test_ratio_is_taken_within_a_block_only() -> None:
@@ -30,6 +37,25 @@ def test_ratio_is_taken_within_a_block_only() -> None:
 def test_spread_of_some_and_of_nothing() -> None:
     assert stats.Spread.of([3.0, 1.0, 2.0, 10.0]) == stats.Spread(2.5, 1.0, 10.0, 4)
     assert stats.Spread.of([]) is None
+
+
+@pytest.mark.parametrize(("count", "outside"), [(1, 0), (8, 0), (9, 1), (12, 2), (20, 5)])
+def test_the_interval_of_a_median(count: int, outside: int) -> None:
+    """By the sign test's table: of 9 values the second to the eighth."""
+    assert stats.beyond(count) == outside
+    values = [float(it) for it in range(count)]
+    spread = stats.Spread.of(values[::-1])
+    assert spread and (spread.low, spread.high) == (outside, count - 1 - outside)
+
+
+@pytest.mark.parametrize("count", [9, 15])
+def test_the_interval_holds_the_median_as_often_as_it_says(count: int) -> None:
+    dice = random.Random(count)
+    held = 0
+    for _ in range(2000):
+        spread = stats.Spread.of([dice.expovariate(1.0) for _ in range(count)])
+        held += spread is not None and spread.low <= math.log(2) <= spread.high
+    assert held >= 0.94 * 2000
 
 
 def test_stat_of_a_process_with_an_unkind_name() -> None:
@@ -70,6 +96,7 @@ def test_family_includes_grandchildren_and_nobody_else() -> None:
 
 def test_own_cpu_time_and_memory_are_seen() -> None:
     assert accounts.cpu_seconds(os.getpid()) > 0
+    assert accounts.ticked_seconds(os.getpid()) > 0
     assert accounts.rss_kib(os.getpid()) > 1000
 
 
@@ -78,8 +105,24 @@ def test_metrics_of_each_measure() -> None:
     assert metrics("down", bulk) == {"down.rate": 0.5, "down.cpu": 1.5}
     opens = {"connections": 500, "seconds": 0.25, "cpu_seconds": {"rp": 0.5}}
     assert metrics("connects", opens) == {"connects.rate": 2000.0, "connects.cpu": 1000.0}
+    churned = {**opens, "unanswered": 3, "pause_s": 0.25, "p99_us": 4000.0}
+    assert metrics("churn", churned) == {
+        "churn.rate": 2000.0,
+        "churn.cpu": 1000.0,
+        "churn.pause": 250.0,
+        "churn.p99": 4.0,
+        "churn.unanswered": 3,
+    }
     idle = {"connections": 100, "rss_kib": {"rp": 300, "lp": 100}}
     assert metrics("idle", idle) == {"idle.memory": 4.0, "idle.rp": 3.0, "idle.lp": 1.0}
+    assert metrics("down-256", bulk) == {"down-256.rate": 0.5, "down-256.cpu": 1.5}
+    wired = {
+        "bulk": {"bytes": 1000, "between": 1050},
+        "ask": {"requests": 10, "between": 4000},
+    }
+    assert metrics("wire", wired) == pytest.approx({"wire.bulk": 5.0, "wire.ask": 400.0})
+    asked = {"p50_us": 1.0, "p99_us": 2.0}
+    assert metrics("ask-16k", asked) == {"ask-16k.p50": 1.0, "ask-16k.p99": 2.0}
     assert metrics("echo", {"failed": "no figure"}) == {}
     paced = {
         "tcp": {"packets": 1000, "came": 1000, "cpu_seconds": {"rp": 0.002, "lp": 0.003}},
@@ -91,22 +134,76 @@ def test_metrics_of_each_measure() -> None:
     )
 
 
+def test_what_the_load_is_told() -> None:
+    bench = Bench(Path(), PLACE, QUICK)
+    ours = BY_NAME[OURS]
+    assert arguments("both", ours, bench)[:2] == ["bulk", "both"]
+    assert arguments("down-2000", ours, bench)[-1] == "2000"
+    asked = arguments("ask-16k-64-beside", ours, bench)
+    assert asked == ["ask", "16384", "64", str(QUICK.round_trips), "beside"]
+    assert arguments("ask-100", ours, bench)[1:3] == ["100", "1"]
+    assert set(ALL) == set(STANDARD) | set(MORE) >= set(BULKS) | set(ASKS)
+    assert set(parse_arguments([]).only) == {*STANDARD, "udp"}
+
+
 def test_plan_is_the_same_for_a_seed_and_complete() -> None:
-    steps = list(plan(RIVALS, ALL, 5, 1))
-    assert steps == list(plan(RIVALS, ALL, 5, 1))
-    assert steps != list(plan(RIVALS, ALL, 5, 2))
+    steps = list(plan(RIVALS, ALL, 5, 1, CONTROLS))
+    assert steps == list(plan(RIVALS, ALL, 5, 1, CONTROLS))
+    assert steps != list(plan(RIVALS, ALL, 5, 2, CONTROLS))
     assert len(set(steps)) == len(steps)
     for rival in RIVALS:
         for measure in ALL:
-            blocks = IDLE_BLOCKS if measure == "idle" else 5
+            rounds = 1 if measure in WITHOUT_CONTROL else len(CONTROLS)
+            count = BLOCKS_MOST.get(measure, 5) * rounds
             found = [s for s in steps if (s.measure, s.rival) == (measure, rival.name)]
-            assert len(found) == (blocks if measure in rival.measures else 0)
+            assert len(found) == (count if measure in rival.measures else 0)
 
 
 def test_plan_keeps_what_is_compared_together() -> None:
-    steps = [s for s in plan(RIVALS, ("down", "up"), 3, 9)]
-    runs = [s.measure for i, s in enumerate(steps) if i == 0 or steps[i - 1].measure != s.measure]
-    assert len(runs) <= 6
+    steps = [s for s in plan(RIVALS, ("down", "up"), 3, 9, CONTROLS)]
+    kinds = [(s.measure, s.control) for s in steps]
+    runs = [kind for i, kind in enumerate(kinds) if i == 0 or kinds[i - 1] != kind]
+    assert len(runs) <= 12
+
+
+class Noise(Run):
+    """Takes nothing; others have the share of the cores that is told for each step in turn."""
+
+    def __init__(self, shares: list[float], again: int) -> None:
+        super().__init__(Bench(Path(), PLACE, QUICK), 0.0, again)
+        self.shares = iter(shares)
+
+    def take(self, step: Step, of: int) -> dict[str, Any]:
+        return {**dataclasses.asdict(step), "others_share": next(self.shares)}
+
+
+def steps_of(*measures: str) -> list[Step]:
+    return [Step(0, measure, rival, "cubic") for measure in measures for rival in ("a", "b")]
+
+
+def test_what_was_noisy_is_repeated_with_all_that_it_is_compared_with() -> None:
+    run = Noise([0.1, 0.3, 0.0, 0.2, 0.0, 0.1], again=2)
+    run.carry_out(steps_of("down", "up"))
+    assert [it["others_share"] for it in run.repeated] == [0.1, 0.3]
+    assert [it["measure"] for it in run.figures] == ["down", "down", "up", "up"]
+    assert [it["others_share"] for it in run.figures] == [0.0, 0.2, 0.0, 0.1]
+
+
+def test_of_noise_that_stays_the_least_counts() -> None:
+    run = Noise([0.9, 0.9, 0.4, 0.5, 0.3, 0.6], again=2)
+    run.carry_out(steps_of("down"))
+    assert [it["others_share"] for it in run.figures] == [0.4, 0.5]
+    assert len(run.repeated) == 4
+    run = Noise([0.9, 0.9], again=0)
+    run.carry_out(steps_of("down"))
+    assert len(run.figures) == 2 and not run.repeated
+
+
+def test_every_relay_can_be_asked_for_and_some_are_not_by_default(tmp_path: Path) -> None:
+    every = wanted_rivals(parse_arguments(["--rivals", "all", "--build", str(tmp_path)]))
+    assert set(every) == set(BY_NAME) - {BEFORE}
+    default = wanted_rivals(parse_arguments(["--build", str(tmp_path)]))
+    assert set(default) == {it.name for it in RIVALS if not it.extra} - {BEFORE, "sing-box"}
 
 
 def result_of(figures: list[dict[str, object]]) -> dict[str, object]:
@@ -115,16 +212,17 @@ def result_of(figures: list[dict[str, object]]) -> dict[str, object]:
         "started": "now",
         "seed": 1,
         "blocks": 2,
-        "size": {"bytes": 1},
+        "size": {"bytes": 1, "churn_rate": 2, "churn_seconds": 3},
         "machine": {
             "cpu": "c",
             "processors_used": [0, 1],
             "kernel": "k",
-            "congestion_control": "cubic",
         },
+        "controls": ["cubic", "bbr"],
         "versions": {},
-        "rivals": ["haproxy", OURS],
+        "rivals": [LIMIT, "haproxy", OURS],
         "skipped": {"ssh": "not installed"},
+        "repeated": [],
         "figures": figures,
     }
 
@@ -135,6 +233,7 @@ def test_report_tells_ratios_failures_and_what_was_left_out() -> None:
             "block": block,
             "measure": "down",
             "rival": rival,
+            "control": "cubic",
             "bytes": 10**9,
             "seconds": seconds,
             "cpu_seconds": {"x": 1.0},
@@ -145,19 +244,32 @@ def test_report_tells_ratios_failures_and_what_was_left_out() -> None:
         bulk(0, OURS, 2.0),
         bulk(0, "haproxy", 1.0),
         bulk(1, "haproxy", 1.0),
+        bulk(0, LIMIT, 0.5),
+        {**bulk(1, "haproxy", 0.25), "control": "bbr"},
         {
             "block": 1,
             "measure": "down",
             "rival": OURS,
+            "control": "cubic",
             "failed": "it fell over",
             "others_share": 0.6,
         },
     ]
-    for text in (report.text(result_of(figures)), report.markdown(result_of(figures))):
+    result = result_of(figures)
+    result["repeated"] = [{**figures[-1], "failed": "it fell early", "others_share": 0.9}]
+    for text in (report.text(result), report.markdown(result)):
         assert "0.50" in text
         assert "1.00 (1.00..1.00)" in text
         assert "Other processes had 10% of the two cores in the median measurement, 60%" in text
-        assert "Failed: tm3, down: it fell over (1 times)" in text
+        assert "Failed: tm3, down, cubic: it fell over (1 times)" in text
+        # What was measured again is in no table, and what failed of it is told all the same.
+        assert "Failed: tm3, down, cubic: it fell early (1 times)" in text
+        assert "1 measurements are in no table: others had over 25% of the cores" in text
+        # Each kind by itself: HAProxy's third figure is of bbr, where there is nothing else.
+        assert text.count("Bulk, one connection, cubic") == 1
+        assert text.count("Bulk, one connection, bbr") == 1
+        assert "4.00" in text and "1.00 (1.00..4.00)" not in text
+        assert text.count("Divided by two copy loops") == 1 and "0.25" in text
         assert "Not measured: ssh: not installed." in text
 
 
@@ -173,6 +285,15 @@ def test_a_program_that_ends_early_is_told_with_its_last_words(tmp_path: Path) -
     words = "relay ended at once: no such port"
     with pytest.raises(Trouble, match=words), running([Program("relay", argv, port=1)], tmp_path):
         pytest.fail("it counts as running")
+
+
+def test_a_load_that_hangs_is_killed_and_told() -> None:
+    """As behind a relay that takes connections and answers nothing."""
+    argv = [sys.executable, "-c", "import time; time.sleep(60)"]
+    began = time.monotonic()
+    with pytest.raises(Trouble, match=r"no figure after 0\.3 s"), loaded(argv, 0.3):
+        pytest.fail("it has a figure")
+    assert time.monotonic() - began < 30
 
 
 def test_last_words_are_kept_by_program(tmp_path: Path) -> None:
@@ -194,123 +315,144 @@ def test_a_program_is_stopped_when_its_user_fails(tmp_path: Path) -> None:
     assert seen[0].process.returncode is not None
 
 
-@pytest.fixture(scope="module")
-def load(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tools.build_load(tmp_path_factory.mktemp("load"))
+INSIDE = """
+from bench import namespace
+namespace.subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+for name in ("cubic", "reno"):
+    print(namespace.why_not(name) or namespace.controls_of_a_connection())
+print(namespace.why_not("of-nobody"))
+"""
 
 
-@pytest.fixture
-def server(load: Path, tmp_path: Path) -> Iterator[int]:
-    """The load generator's server on a port of its own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with running([Program("load", (str(load), "serve", str(port)), port=port)], tmp_path):
-        yield port
+COUNTS = """
+import socket, threading
+from pathlib import Path
+from bench import between, namespace
+
+def send(port, size):
+    with socket.create_server(("127.0.0.1", port)) as listening:
+        near = socket.create_connection(("127.0.0.1", port))
+        far, _ = listening.accept()
+        thread = threading.Thread(target=lambda: (near.sendall(bytes(size)), near.close()))
+        thread.start()
+        while far.recv(1 << 20):
+            pass
+        far.close()
+        thread.join()
+
+namespace.subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+with between.counted((6000, 6010)) as count:
+    send(7000, 1_000_000)
+    print(count())
+    send(6010, 1_000_000)
+    print(count())
+print(Path("/sys/class/net/lo/mtu").read_text().strip())
+"""
 
 
-def run_load(load: Path, port: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(load), str(port), "-", *arguments]
-    return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "key", "value"),
-    [
-        (("check", "1000003"), "bytes", 1_000_003),
-        (("bulk", "down", "5000000", "1"), "bytes", 5_000_000),
-        (("bulk", "up", "5000000", "4"), "bytes", 5_000_000),
-        (("connects", "50"), "connections", 50),
-        (("idle", "50"), "connections", 50),
-        (("echo", "20"), "round_trips", 20),
-        (("paced-tcp", "120"), "came", 120),
-    ],
-)
-def test_load_does_what_it_says(
-    load: Path, server: int, arguments: tuple[str, ...], key: str, value: int
-) -> None:
-    done = run_load(load, server, *arguments)
+def test_bytes_between_the_halves_are_counted_with_their_headers() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root to make a network namespace")
+    if not tools.which("nft"):
+        pytest.skip("no nftables here")
+    argv = ["unshare", "--net", sys.executable, "-c", COUNTS]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)[key] == value
+    others, ours, mtu = map(int, done.stdout.split())
+    assert others == 0 and mtu == 65_536
+    # 1,448 bytes a packet of 1,500, and acknowledgements, of 52 bytes, for each packet at most.
+    assert 1_000_000 * 1_500 / 1_448 <= ours <= 1_000_000 * 1_552 / 1_448 + 1_000
 
 
-def test_datagrams_that_come_are_counted(load: Path) -> None:
-    """Sent to the sink itself all of them are there; sent to another port none is."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
-        other.bind(("127.0.0.1", 0))
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        for to, came in ((port, 120), (other.getsockname()[1], 0)):
-            done = run_load(load, to, "paced-udp", "120", str(port))
-            assert done.returncode == 0, done.stderr
-            assert json.loads(done.stdout) == {"packets": 120, "came": came}
+SLEEPS = """
+import os, sys, time
+from bench import namespace
+if not namespace.inside():
+    sys.exit(namespace.run_inside([], "interrupted"))
+print(os.readlink("/proc/self/ns/pid"), flush=True)
+time.sleep(300)
+"""
 
 
-@contextlib.contextmanager
-def bad_relay(target: int, spoil: Callable[[bytes], bytes]) -> Iterator[int]:
-    """Relays one connection after the other, spoiling what the server says."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def pump(source: socket.socket, sink: socket.socket, change: Callable[[bytes], bytes]) -> None:
+def inhabitants(namespace: str) -> int:
+    found = 0
+    for entry in Path("/proc").glob("[0-9]*/ns/pid"):
         with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                sink.sendall(change(data))
-        for end in (source, sink):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def serve() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = listener.accept()
-                far = socket.create_connection(("127.0.0.1", target))
-                up = threading.Thread(target=pump, args=(near, far, bytes), daemon=True)
-                up.start()
-                pump(far, near, spoil)
-
-    threading.Thread(target=serve, daemon=True).start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        listener.close()
+            found += str(entry.readlink()) == namespace
+    return found
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [lambda data: data[:-1] + bytes([data[-1] ^ 1]), lambda data: data[1:] + data[:1]],
-    ids=["a flipped bit", "bytes out of order"],
-)
-def test_check_catches_a_relay_that_spoils_bytes(
-    load: Path, server: int, spoil: Callable[[bytes], bytes]
+def test_who_is_interrupted_leaves_nothing_behind(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root to make namespaces")
+    (tmp_path / "interrupted.py").write_text(SLEEPS)
+    environ = {**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path}"}
+    argv = [sys.executable, "-m", "interrupted"]
+    with subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, text=True) as process:
+        there = process.stdout.readline().strip()
+        assert inhabitants(there) > 0
+        process.terminate()
+        process.wait(10)
+    programs.wait_until(lambda: not inhabitants(there), "all that ran inside to end", 10)
+
+
+def test_connections_have_the_congestion_control_that_was_set() -> None:
+    """Also where the system does not allow it to everybody, and without a trace outside."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to make a network namespace")
+    argv = ["unshare", "--net", sys.executable, "-c", INSIDE]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 0, done.stderr
+    *found, unknown = done.stdout.splitlines()
+    assert found == ["{'cubic'}", "{'reno'}"]
+    assert "no such congestion control" in unknown
+
+
+def test_the_time_of_ended_threads_counts() -> None:
+    """And to the nanosecond: a tick is 10 ms here."""
+    before = accounts.nanoseconds(os.getpid())
+    thread = threading.Thread(target=lambda: sum(range(3_000_000)))
+    thread.start()
+    thread.join()
+    took = accounts.nanoseconds(os.getpid()) - before
+    assert 5_000_000 < took < 5_000_000_000
+    assert took % 1_000_000
+    with pytest.raises(OSError):
+        accounts.nanoseconds(2**22 + 1)  # beyond any process
+
+
+def fake_go(tmp: Path, script: str) -> str:
+    path = tmp / "go"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_what_go_builds_is_there_and_its_caches_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with bad_relay(server, spoil) as port:
-        done = run_load(load, port, "check", "300000")
-    assert done.returncode == 1
-    assert "wrong after byte" in done.stderr
+    build = tmp_path / "build"
+    monkeypatch.setattr(
+        tools, "which", lambda _: fake_go(tmp_path, 'mkdir $GOCACHE; >"$GOBIN/sing-box"')
+    )
+    assert tools.build_sing_box(build) is None
+    assert tools.sing_box_path(build).exists()
+    assert {it.name for it in (build / "bench-tools").iterdir()} == {
+        tools.sing_box_path(build).name,
+        "install.log",
+    }
+    monkeypatch.setattr(tools, "which", lambda _: fake_go(tmp_path, "echo no such module; exit 1"))
+    assert tools.build_sing_box(build) is None, "it is there already"
+    why = tools.build_muxes(build)
+    assert why and "failed, see" in why and "build.log" in why
+    assert (build / "bench-tools" / "build.log").read_text() == "no such module\n"
+    monkeypatch.setattr(tools, "which", lambda _: None)
+    assert tools.build_muxes(build) == "no Go tool chain to build it with"
 
 
-def test_a_transfer_cut_short_is_a_failure(load: Path, server: int) -> None:
-    with bad_relay(server, cut_after(100_000)) as port:
-        done = run_load(load, port, "bulk", "down", "300000", "1")
-    assert done.returncode == 1
-    assert "200000 bytes short" in done.stderr
-
-
-def cut_after(limit: int) -> Callable[[bytes], bytes]:
-    left = limit
-
-    def cut(data: bytes) -> bytes:
-        nonlocal left
-        if left == 0:
-            raise OSError
-        data = data[:left]
-        left -= len(data)
-        return data
-
-    return cut
+def test_the_libraries_tell_their_versions() -> None:
+    told = tools.version("muxes", "")
+    assert "github.com/xtaci/smux v" in told and "github.com/hashicorp/yamux v" in told
 
 
 def test_another_build_beside_ours(tmp_path: Path) -> None:
