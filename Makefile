@@ -24,7 +24,7 @@ BPF_CC		?= clang
 SOAK_SECONDS	?= 600
 # Most tests wait for something most of the time: more at once than cores. Who
 # takes which, and when, is in tests/order.py.
-PYTEST_JOBS	?= $(shell expr $(JOBS) + 1)
+PYTEST_JOBS	?= $(shell expr $(JOBS) + 2)
 PYTEST_ARGS	?=
 
 # Without the headers of OpenSSL the proxies are built without --key-file.
@@ -36,11 +36,13 @@ TM3_CFLAGS := -std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror \
 	-pthread $(if $(TLS),-DTM3_TLS)
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
+SANITIZE_THREADS := -fsanitize=thread -fno-omit-frame-pointer
 FUZZ_SANITIZE := -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all -fno-omit-frame-pointer
 
 OUT	:= $(BUILD)$(if $(SAN),/asan)
 ASAN	:= $(BUILD)/asan
+TSAN	:= $(BUILD)/tsan
 STATIC	:= $(BUILD)/static
 UNIT	:= $(BUILD)/unit
 FAULTS	:= $(BUILD)/faults
@@ -87,7 +89,7 @@ static: $(STATIC)/include ## rp and lp for small machines in build/static: one s
 
 .PHONY: test-programs
 test-programs: $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem $(BUILD)/tm3lab \
-	$(ASAN)/rp $(ASAN)/lp $(ASAN)/linkem $(FAULTS)/rp $(FAULTS)/lp \
+	$(ASAN)/rp $(ASAN)/lp $(ASAN)/linkem $(TSAN)/rp $(FAULTS)/rp $(FAULTS)/lp \
 	$(UNIT_BIN) $(FUZZ_BIN) $(BUILD)/tm3bpf $(BUILD)/intruder.so
 
 .PHONY: test
@@ -147,6 +149,16 @@ bench: $(BUILD)/rp $(BUILD)/lp ## measure rp and lp beside other relays (ARGS=--
 	@VENV=$(VENV) .ci/setup bench/packages.debian
 	@$(PYTHON) -m bench $(ARGS)
 
+.PHONY: bench-ramp
+bench-ramp: $(BUILD)/rp $(BUILD)/lp ## DNS queries over 100 to 10,000 connections, up to the peak, with and without rp and lp (ARGS=--quick, --help)
+	@VENV=$(VENV) .ci/setup bench/ramp/packages.debian
+	@$(PYTHON) -m bench.ramp $(ARGS)
+
+.PHONY: bench-growth
+bench-growth: $(BUILD)/rp $(BUILD)/lp ## plot what a message costs against connections, pipes, sessions, gaps (ARGS=--quick, --help)
+	@VENV=$(VENV) .ci/setup bench/growth/packages.debian
+	@$(PYTHON) -m bench.growth $(ARGS)
+
 .PHONY: bench-redirect
 bench-redirect: $(BUILD)/tm3bpf $(BUILD)/bpf/connects ## measure what a redirected connection costs, by nftables and by BPF (root; ARGS=--help)
 	@$(PYTHON) -m tests.bpf.measure $(ARGS)
@@ -197,7 +209,7 @@ vm-clean: ## remove the guests' images and boxes, but those in use (root)
 
 .PHONY: test-vm
 test-vm: vm kmod bpf all ## the tests that need another kernel, in guests (root; KERNEL=backports or arm64, ARGS='--only kernel')
-	@lists='$(wildcard $(KERNEL:%=vm/%.debian))'; \
+	@lists='$(if $(KERNEL),$(wildcard $(KERNEL:%=vm/%.debian)),install/packages.debian)'; \
 	[ -z "$$lists" ] || VENV=$(VENV) .ci/setup $$lists || true # vm says what it misses
 	@status=0; $(VENV_PYTHON) -m vm test $(addprefix --only ,$(KERNEL)) $(ARGS) || status=$$?; \
 	$(hand_back); exit $$status
@@ -257,7 +269,7 @@ bench-dissector: ## time the dissector on 200 MB, beside tshark without it (ARGS
 
 .PHONY: clean
 clean: ## remove what was built (the virtual environment stays)
-	rm -rf $(BUILD)/obj $(STATIC) $(BUILD)/sweep $(BUILD)/sweep.obj $(ASAN) $(UNIT) $(FUZZ) $(FAULTS) $(BUILD)/ruff \
+	rm -rf $(BUILD)/obj $(STATIC) $(BUILD)/sweep $(BUILD)/sweep.obj $(ASAN) $(TSAN) $(UNIT) $(FUZZ) $(FAULTS) $(BUILD)/ruff \
 		$(BUILD)/pycache $(BUILD)/pytest $(BUILD)/vectors \
 		$(BUILD)/libmux.a $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem \
 		$(BUILD)/tm3lab $(BUILD)/kmod $(BUILD)/tm3.ko \
@@ -301,6 +313,8 @@ endef
 
 $(eval $(call program,$(BUILD),))
 $(eval $(call program,$(ASAN),$(SANITIZE)))
+# For tests/relay/test_workers.py.
+$(eval $(call program,$(TSAN),$(SANITIZE_THREADS)))
 
 # musl has no headers of the kernel's: those of this machine do, which are looked
 # at last. Its compiler may be another one with a folder of them already.
@@ -372,6 +386,9 @@ $(FUZZ)/obj/%.o: %.c Makefile
 
 # What a target needs besides mux.
 $(FUZZ)/fuzz_socks_udp: $(FUZZ)/obj/lp/socks_udp.o $(FUZZ)/obj/lp/target.o
+$(FUZZ)/fuzz_rules: $(addprefix $(FUZZ)/obj/,rp/access.o rp/permits.o lp/rule.o lp/endpoint.o lp/target.o)
+$(FUZZ)/fuzz_path_rule: $(FUZZ)/obj/lp/path_rule.o
+$(FUZZ)/fuzz_first_bytes: $(FUZZ)/obj/lp/first_bytes.o
 
 $(FUZZ)/libmux.a: $(MUX_SRC:%.c=$(FUZZ)/obj/%.o)
 	$(Q)rm -f $@

@@ -102,6 +102,7 @@ local TYPE_SYN, TYPE_FIN, TYPE_DATA, TYPE_EXT = 0xffff, 0xfffe, 0, 0x100
 local EXT_NAME = {
     "HELLO", "WELCOME", "SYNACK", "WINDOW", "PING", "PONG", "GOODBYE", "HINT", "ACK",
     [11] = "OPEN", [12] = "DATAGRAM", [13] = "LISTEN", [14] = "LISTENING", [15] = "PATH",
+    [16] = "TOO_BIG",
 }
 local HELLO, WELCOME, SYNACK, ACK, OPEN, DATAGRAM = 1, 2, 3, 9, 11, 12
 local ID_OF_RP = 0x8000               -- from here on RP opens in the extension, below LP does
@@ -228,6 +229,7 @@ local f = {
     protocol = ProtoField.uint8("tm3.protocol", "Protocol", base.DEC, PROTOCOLS),
     window = ProtoField.uint32("tm3.window", "Window", base.DEC, nil, nil,
         "Payload bytes that the other end may send in this use of the id at first"),
+    mtu = ProtoField.uint16("tm3.mtu", "MTU of the path", base.DEC),
     kind = ProtoField.uint8("tm3.kind", "Address kind", base.DEC, KINDS),
     address_len = ProtoField.uint8("tm3.address_len", "Address length", base.DEC),
     address = ProtoField.bytes("tm3.address", "Address"),
@@ -239,6 +241,7 @@ local FEATURES = {
     { 0x80, "datagram", "DATAGRAM" },
     { 0x100, "listen", "LISTEN and LISTENING" },
     { 0x200, "path", "PATH" },
+    { 0x400, "mtu", "TOO_BIG" },
 }
 local feature_fields = {
     [0] = ProtoField.uint32("tm3.features.version_1", "Version 1", base.HEX, FEATURE_SET, 0x5f),
@@ -1113,6 +1116,7 @@ local EXT = {
         { f.listener, 9, 2 }, { f.listening, 11, 1 }, { f.dst_port, 12, 2 } },
     [15] = { size = 17, way = "up",
         { f.path, 9, 1 }, { f.path_state, 10, 1 }, { f.path_cost, 11, 2 }, { f.serial, 13, 4 } },
+    [16] = { size = 13, way = "down", about = true, { f.about, 9, 2 }, { f.mtu, 11, 2 } },
 }
 
 local function be(s, at, size)
@@ -1976,7 +1980,13 @@ function view.address(tree, tvb, at, from, avail, s, items)
         end
         items.address = tree:add(f.address, range)
     end
-    if avail >= from + 4 + n then tree:add_le(f.dst_port, tvb:range(at + from + 2 + n, 2)) end
+    if avail >= from + 4 + n then
+        local item = tree:add_le(f.dst_port, tvb:range(at + from + 2 + n, 2))
+        if byte(s, HEADER + 1) == DATAGRAM and byte(s, from + 1) == 0
+                and le16(s, from + 2 + n) == 1 then
+            item:append_text(" (no port: it must not be fragmented)")
+        end
+    end
     return from + 4 + n
 end
 

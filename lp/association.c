@@ -82,7 +82,6 @@ static void control_ready(struct watch *w, uint32_t events)
 void association_start(struct association *a)
 {
 	a->control.ready = control_ready;
-	sock_keepalive(a->fd);
 	if (loop_watch(loop_of(a), &a->control, a->fd, EPOLLIN | EPOLLRDHUP))
 		drop(a);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../mux/base/sock.h"
+#include "departure.h"
 
 enum { REASON_MAX = 160 };
 
@@ -130,8 +131,8 @@ static void answered(struct watch *w, uint32_t events)
 
 static int dial_one(struct dial *dial, const struct sockaddr_storage *addr)
 {
-	dial->fd = sock_connect(transport_socket(dial->kind, addr->ss_family),
-				addr);
+	dial->fd = sock_connect(departure_socket(dial->attempt->path, dial->kind,
+						 addr->ss_family), addr);
 	if (dial->fd < 0)
 		return dial->fd;
 	return loop_watch(dial->attempt->loop, &dial->watch, dial->fd,

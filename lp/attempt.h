@@ -15,7 +15,7 @@
 
 #include "../mux/base/loop.h"
 #include "../mux/pipe/transport.h"
-#include "../mux/settings/limits.h"
+#include "../mux/settings/path_set.h"
 
 struct attempt;
 
@@ -39,6 +39,7 @@ struct attempt {
 	const struct attempt_ops *ops;
 	struct loop *loop;
 	const struct transport_set *transports;
+	const struct path_spec *path;	/* by which all leave, or NULL */
 	unsigned int pipes, up, failed;
 	unsigned int number;	/* of attempts begun */
 	int err;		/* when it failed: of a pipe, an errno; or 0 */

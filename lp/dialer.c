@@ -43,7 +43,8 @@ struct dialer {
 	enum dial_state state;
 	struct timer timer;	/* DIAL_MS, then LASTED_MS; or the backoff */
 	struct answer at;	/* RP's addresses, */
-	unsigned int next;	/* and the one to try next */
+	unsigned int next;	/* and the one to try next, */
+	unsigned int turn;	/* by the path whose turn it is */
 	struct sockaddr_storage answered;	/* the one that did last */
 	struct knock knock;	/* at those behind the one that is tried */
 	struct opening opening;
@@ -104,7 +105,8 @@ static bool same_reason(const char *a, const char *b)
 	return true;
 }
 
-static void complain(struct dialer *d, const char *what, const char *why)
+static void complain_of(struct dialer *d, const char *what, const char *why,
+			const char *meanwhile)
 {
 	if (d->came_back)
 		why = "lp's own connections are redirected to lp; exclude them "
@@ -112,8 +114,13 @@ static void complain(struct dialer *d, const char *what, const char *why)
 	if (same_reason(d->told, why))
 		return;
 	snprintf(d->told, sizeof(d->told), "%s", why);
-	log_error(d->log, "%s %s: %s; trying again, applications are refused "
-		  "meanwhile", what, d->peer, why);
+	log_error(d->log, "%s %s: %s; %s meanwhile", what, d->peer, why,
+		  meanwhile);
+}
+
+static void complain(struct dialer *d, const char *what, const char *why)
+{
+	complain_of(d, what, why, "trying again, applications are refused");
 }
 
 /* --- between two tries --- */
@@ -146,13 +153,28 @@ static void back_off(struct dialer *d)
 	d->came_back = false;
 	d->state = DIAL_WAITING;
 	loop_timer_in(d->loop, &d->timer, with_jitter(ms * NS_PER_MS));
+	d->ops->failed(d->owner);
 }
 
 /* --- one try --- */
 
+static void take_turn(struct dialer *d, unsigned int turn)
+{
+	const struct path_set *set = d->options.paths;
+	unsigned int number = path_set_turn(set, turn);
+
+	d->turn = turn;
+	d->next = 0;
+	opening_go_by(&d->opening, number);
+	d->attempt.path = d->knock.path = d->opening.attempt.path;
+}
+
 static void failed(struct dialer *d, const char *why)
 {
 	loop_timer_stop(d->loop, &d->timer);
+	if (d->next == d->at.count && d->at.count &&
+	    d->turn + 1 < d->options.paths->n)
+		take_turn(d, d->turn + 1);
 	if (d->next < d->at.count) {
 		try_address(d);
 		return;
@@ -310,8 +332,23 @@ static void close_pipes(struct dialer *d)
 static bool falls_back(const struct dialer *d, enum opening_end end)
 {
 	return d->options.extend == EXTEND_AUTO && end != OPENING_BUSY &&
+	       end != OPENING_ONE_PATH &&
 	       (end == OPENING_REFUSED || end == OPENING_UNHEARD ||
 		!d->welcomed);
+}
+
+static void fall_back(struct dialer *d, enum opening_end end, const char *why)
+{
+	char reason[REASON_MAX];
+
+	if (d->options.paths->n < 2) {
+		d->unheard = end == OPENING_UNHEARD;
+		try_baseline(d);
+		return;
+	}
+	snprintf(reason, sizeof(reason), "%s; and in the baseline there are not several paths (--path), since rp tells pipes by their address",
+		 why);
+	failed(d, reason);
 }
 
 static void declined(struct opening *o, enum opening_end end, const char *why)
@@ -322,8 +359,7 @@ static void declined(struct opening *o, enum opening_end end, const char *why)
 	if (d->state == DIAL_ASKING_AGAIN) {
 		begin_baseline(d, d->fds);
 	} else if (falls_back(d, end)) {
-		d->unheard = end == OPENING_UNHEARD;
-		try_baseline(d);
+		fall_back(d, end, why);
 	} else {
 		failed(d, why);
 	}
@@ -374,7 +410,7 @@ static void found(struct whereabouts *w, const struct answer *answer)
 	unsigned int i;
 
 	d->at = *answer;
-	d->next = 0;
+	take_turn(d, 0);
 	i = find(&d->at, &d->answered);
 	if (i < d->at.count)
 		move(&d->at, i, 0);
@@ -419,26 +455,25 @@ void dialer_start(struct dialer *d)
 	look_up(d);
 }
 
-static void lost(struct dialer *d, const char *why)
-{
-	d->brief = d->timer.slot != 0;
-	loop_timer_stop(d->loop, &d->timer);
-	complain(d, "lost the pipes to", why);
-}
+static const char lost_them[] = "lost the pipes to";
 
 void dialer_lost(struct dialer *d, const char *why)
 {
-	lost(d, why);
+	d->brief = d->timer.slot != 0;
+	loop_timer_stop(d->loop, &d->timer);
+	complain(d, lost_them, why);
 	back_off(d);
 }
 
 void dialer_begin_anew(struct dialer *d, const char *why)
 {
-	lost(d, why);
-	if (d->brief)
-		back_off(d);
-	else
-		look_up(d);
+	if (d->timer.slot) {
+		dialer_lost(d, why);
+		return;
+	}
+	d->brief = false;
+	complain_of(d, lost_them, why, "another session begins, applications wait");
+	look_up(d);
 }
 
 void dialer_roam(struct dialer *d)
@@ -470,7 +505,7 @@ struct dialer *dialer_new(struct loop *loop, struct log *log,
 		d->options.rp.port = options->extended_port;
 	endpoint_text(&d->options.rp, d->peer);
 	opening_init(&d->opening, &opening_ops, loop, options->transports,
-		     options->pipes);
+		     options->paths, options->pipes);
 	d->opening.layers = options->layers;
 	d->opening.listens = options->listens;
 	attempt_init(&d->attempt, &attempt_ops, loop, options->transports,

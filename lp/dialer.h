@@ -2,13 +2,15 @@
 /*
  * Dials the pipes to RP, again and again until a session begins.
  *
- * A try looks the name up and goes through its addresses. At each it asks first
+ * A try looks the name up and goes through its addresses; with several paths (--path), once
+ * for each of them, backups last, since a session may begin on any. At each it asks first
  * for the extension, with one pipe (opening.h). If RP does not speak that, it
  * connects all pipes at once for the baseline. EXTEND_NEVER and EXTEND_ALWAYS
  * leave out one or the other. What counts as "does not speak that": the port
  * refuses, or whoever is there does; also anything else that fails, and silence
  * for EXTEND_SILENT_MS, until this RP has said WELCOME once. From then on somebody
- * who makes the port silent cannot bring the baseline back.
+ * who makes the port silent cannot bring the baseline back. Several paths are not had in
+ * the baseline: RP would take the pipes of each for those of another LP.
  *
  * The address that answered last is tried first. Where the port for the extension
  * is silent the others are knocked at (knock.h); if one of them is there first it is
@@ -54,8 +56,10 @@ struct dialer_options {
 	struct endpoint rp;
 	uint16_t extended_port;
 	enum extend extend;
-	unsigned int pipes;
+	unsigned int each;	/* pipes on a path, unless it has a number of its own; */
+	unsigned int pipes;	/* in all */
 	const struct transport_set *transports;
+	const struct path_set *paths;
 	struct layers *layers;	/* of pipes of the extension, or NULL */
 	bool listens;		/* RP is to be asked to listen */
 };
@@ -75,6 +79,8 @@ struct dialer_ops {
 			const struct wire_welcome *welcome,
 			struct conduit conduit,
 			const struct sockaddr_storage *addr);
+	/* No session began, or one was lost: the next try is a while away. */
+	void (*failed)(void *owner);
 };
 
 struct dialer *dialer_new(struct loop *loop, struct log *log,

@@ -54,9 +54,11 @@ static void gone(struct watch *watch, uint32_t events)
 	drop(container_of(watch, struct waiting, watch));
 }
 
+/* To its host, whose name is known even where it was looked up. */
 static void relay(struct forward *f, int fd, const struct destination *to)
 {
-	int err = proxy_open(f->proxy, fd, to);
+	bool named = f->rule->dst.kind == DESTINATION_NAME;
+	int err = proxy_open(f->proxy, fd, to, named ? f->rule->to.host : NULL);
 
 	if (!err)
 		return;
@@ -142,7 +144,7 @@ struct forward *forward_new(struct proxy *p, const struct rule *rule)
 	endpoint_text(&rule->to, f->to);
 	list_init(&f->waiting);
 	purpose.to = f->to;
-	if (proxy_listen(p, &rule->addr, rule->addr_len, accepted, f, &purpose))
+	if (ways_in_listen(p, &rule->addr, rule->addr_len, accepted, f, &purpose))
 		return f;
 	free(f);
 	return NULL;

@@ -125,11 +125,19 @@ static int wait(struct handshake *h)
 	return loop_want(loop, &h->watch, 0);
 }
 
+/* That was asked for, whoever looks it up; NULL: it was an address. */
+static const char *name_of(const struct handshake *h)
+{
+	return h->socks.to.kind == DESTINATION_NAME ?
+		(const char *)h->socks.to.bytes : NULL;
+}
+
 /* --- asking rp first --- */
 
 static void ask(struct handshake *h, const struct destination *to)
 {
-	h->asked = wait(h) ? NULL : proxy_ask(h->all->proxy, to, h);
+	h->asked = wait(h) ? NULL : proxy_ask(h->all->proxy, h->fd, to,
+					      name_of(h), h);
 	if (!h->asked)
 		decline(h, SOCKS_FAILURE);
 }
@@ -179,7 +187,8 @@ void handshake_lost(void *asker)
 static void relay(struct handshake *h, const struct destination *to)
 {
 	struct proxy *p = h->all->proxy;
-	struct destination target = *to;	/* it may go with @h */
+	struct destination target = *to, asked = h->socks.to;	/* go with @h */
+	const char *name = name_of(h) ? (const char *)asked.bytes : NULL;
 	int fd = h->fd;
 	int err = proxy_ready_for(p, to);
 
@@ -197,7 +206,7 @@ static void relay(struct handshake *h, const struct destination *to)
 		return;
 	}
 	leave(h);
-	if (proxy_open(p, fd, &target))
+	if (proxy_open(p, fd, &target, name))
 		sock_reset(fd);
 }
 
@@ -450,7 +459,7 @@ struct handshakes *handshakes_new(struct proxy *p,
 	hs->associations = associations_new(p);
 	if (!hs->associations)
 		log_error(p->log, "no memory for --socks");
-	else if (proxy_listen(p, addr, len, accepted, hs, &purpose))
+	else if (ways_in_listen(p, addr, len, accepted, hs, &purpose))
 		return hs;
 	associations_free(hs->associations);
 	free(hs);

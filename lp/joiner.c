@@ -11,6 +11,7 @@
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"
 #include "../mux/session/session.h"
+#include "departure.h"
 
 static int leave(struct join *join)
 {
@@ -29,6 +30,11 @@ static const struct sockaddr_storage *address(const struct joiner *j)
 	return &j->at.addr[j->turn];
 }
 
+static unsigned int lacks(const struct joiner *j)
+{
+	return session_lacks_on(j->session, j->number);
+}
+
 /* "sctp: ", where others may be up: the transport may be the reason. */
 static void complain(struct joiner *j, const struct join *join, const char *why)
 {
@@ -39,9 +45,9 @@ static void complain(struct joiner *j, const struct join *join, const char *why)
 		return;
 	j->complained = true;
 	j->complete = false;
-	log_warn(j->log, "%u of %u pipes to %s are not up: %s%s%s; trying again",
-		 session_lacks(j->session), j->pipes,
-		 addr_text(&join->to, text),
+	log_warn(j->log, "%u of %u pipes to %s%s%s are not up: %s%s%s; trying again",
+		 lacks(j), j->pipes, addr_text(&join->to, text),
+		 j->path ? " over " : "", j->path ? j->path->name : "",
 		 matters ? transport_name(join->kind) : "",
 		 matters ? ": " : "", why);
 }
@@ -54,12 +60,13 @@ static void say_if_complete(struct joiner *j)
 {
 	char text[ADDR_TEXT];
 
-	if (j->complete || !session_is_complete(j->session))
+	if (j->complete || !session_is_complete(j->session, j->number))
 		return;
 	j->complete = true;
 	j->complained = false;
-	log_info(j->log, "%u pipe%s to %s %s up", j->pipes,
+	log_info(j->log, "%u pipe%s to %s%s%s %s up", j->pipes,
 		 j->pipes == 1 ? "" : "s", addr_text(&j->answered, text),
+		 j->path ? " over " : "", j->path ? j->path->name : "",
 		 j->pipes == 1 ? "is" : "are");
 }
 
@@ -86,7 +93,7 @@ static void failed(struct joiner *j, const struct join *join, int err)
 	j->failing = true;
 	if (err == ECONNREFUSED && addr_same_host(to, &j->home) &&
 	    join->kind == j->join[0].kind &&
-	    session_lacks(j->session) == j->pipes) {
+	    !session_pipes(j->session) && lacks(j) == j->pipes) {
 		session_stop(j->session, "rp is there no more: Connection "
 			     "refused");
 		return;
@@ -112,7 +119,8 @@ static void connected(struct watch *w, uint32_t events)
 		return;
 	}
 	j->answered = join->to;
-	err = session_join(j->session, (unsigned int)(join - j->join), fd);
+	err = session_join(j->session,
+			   j->first + (unsigned int)(join - j->join), fd);
 	if (err)
 		failed(j, join, -err);
 }
@@ -131,8 +139,8 @@ static int dial(struct joiner *j, struct join *join)
 	int fd, err;
 
 	join->to = *address(j);
-	fd = sock_connect(transport_socket(join->kind, join->to.ss_family),
-			  &join->to);
+	fd = sock_connect(departure_socket(j->path, join->kind,
+					   join->to.ss_family), &join->to);
 	if (fd < 0)
 		return fd;
 	err = loop_watch(j->loop, &join->watch, fd, EPOLLOUT);
@@ -160,7 +168,7 @@ static void dial_all(struct joiner *j)
 	j->retries += j->failing;
 	j->failing = false;
 	for (i = 0; i < j->pipes && !err; i++) {
-		if (session_lacks_pipe(j->session, i) &&
+		if (session_lacks_pipe(j->session, j->first + i) &&
 		    j->join[i].watch.fd < 0)
 			err = dial(j, &j->join[i]);
 	}
@@ -193,7 +201,7 @@ void joiner_look(struct joiner *j)
 	int64_t now = loop_clock();
 
 	if (!j->session || j->next.slot ||
-	    session_lacks(j->session) <= j->under_way)
+	    lacks(j) <= j->under_way)
 		return;
 	j->complete = false;
 	if (now - j->tried_at > JOIN_QUIET_MS * NS_PER_MS)
@@ -211,7 +219,7 @@ static void next_came(struct timer *t)
 {
 	struct joiner *j = container_of(t, struct joiner, next);
 
-	if (session_lacks(j->session) > j->under_way)
+	if (lacks(j) > j->under_way)
 		dial_all(j);
 }
 
@@ -266,17 +274,23 @@ static void at_once(struct joiner *j)
 	joiner_look(j);
 }
 
-static void give_up_dialling(struct joiner *j, const struct host *host)
+static bool is_stranded(const struct join *join, const struct host *host)
 {
 	struct sockaddr_storage from;
+
+	if (join->watch.fd < 0 || sock_address(join->watch.fd, &from))
+		return false;
+	return !host_has(host, &from) ||
+	       !departure_is_from(join->joiner->path, &join->to, &from);
+}
+
+static void give_up_dialling(struct joiner *j, const struct host *host)
+{
 	unsigned int i;
 
 	for (i = 0; i < PIPES_MAX; i++) {
-		struct join *join = &j->join[i];
-
-		if (join->watch.fd >= 0 && !sock_address(join->watch.fd, &from) &&
-		    !host_has(host, &from))
-			close(leave(join));
+		if (is_stranded(&j->join[i], host))
+			close(leave(&j->join[i]));
 	}
 }
 
@@ -285,7 +299,7 @@ void joiner_roam(struct joiner *j, const struct host *host)
 	if (!j->session)
 		return;
 	give_up_dialling(j, host);
-	if (!session_lacks(j->session))
+	if (!lacks(j))
 		return;
 	at_once(j);
 	whereabouts_ask(&j->rp);
@@ -317,8 +331,9 @@ void joiner_stop(struct joiner *j)
 }
 
 int joiner_init(struct joiner *j, struct loop *loop, struct log *log,
-		const struct transport_set *transports, unsigned int pipes,
-		const char *host)
+		const struct transport_set *transports,
+		const struct path_set *paths, unsigned int number,
+		unsigned int pipes, const char *host)
 {
 	unsigned int i;
 
@@ -326,7 +341,10 @@ int joiner_init(struct joiner *j, struct loop *loop, struct log *log,
 	j->loop = loop;
 	j->log = log;
 	j->transports = transports;
-	j->pipes = pipes;
+	j->path = paths->n ? &paths->path[number] : NULL;
+	j->number = number;
+	j->first = path_set_first(paths, number);
+	j->pipes = j->path ? j->path->pipes : pipes;
 	j->next.fire = next_came;
 	for (i = 0; i < PIPES_MAX; i++) {
 		j->join[i].joiner = j;
@@ -346,8 +364,9 @@ void joiner_fini(struct joiner *j)
 
 void joiner_print(const struct joiner *j, FILE *out)
 {
-	if (j->session && session_lacks(j->session))
-		fprintf(out, "pipes that are lacking: %u of %u, %u being "
-			"dialled\n", session_lacks(j->session), j->pipes,
+	if (j->session && lacks(j))
+		fprintf(out, "pipes that are lacking%s%s: %u of %u, %u being "
+			"dialled\n", j->path ? " over " : "",
+			j->path ? j->path->name : "", lacks(j), j->pipes,
 			j->under_way);
 }

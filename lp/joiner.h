@@ -15,8 +15,10 @@
  * If none is left and the session's own address refuses such a pipe as the first one was, rp
  * has ended, and all that it knew of the session with it: then the session is stopped.
  *
- * What a pipe is made of goes by its index. One that cannot be had, because rp does not take
- * its kind, leaves the session with the others.
+ * What a pipe is made of goes by its index on its path. One that cannot be had, because rp
+ * does not take its kind, leaves the session with the others.
+ *
+ * Each path has a joiner of its own, so that one which leads nowhere holds up no other.
  */
 #ifndef TM3_JOINER_H
 #define TM3_JOINER_H
@@ -27,7 +29,7 @@
 
 #include "../mux/base/loop.h"
 #include "../mux/pipe/transport.h"
-#include "../mux/settings/limits.h"
+#include "../mux/settings/path_set.h"
 #include "whereabouts.h"
 
 struct host;
@@ -42,7 +44,7 @@ enum {
 	JOIN_QUIET_MS = 10000,	/* without a try: the next one is at once */
 };
 
-struct join {			/* a pipe in the making, by its index */
+struct join {			/* a pipe in the making, by its index on the path */
 	struct joiner *joiner;
 	enum transport kind;
 	struct watch watch;
@@ -54,7 +56,9 @@ struct joiner {
 	struct loop *loop;
 	struct log *log;
 	const struct transport_set *transports;
-	unsigned int pipes;
+	const struct path_spec *path;	/* or NULL, where nobody named one */
+	unsigned int number;		/* of its path, */
+	unsigned int first, pipes;	/* and pipes from that index on are its own */
 	struct whereabouts rp;
 	struct session *session;	/* NULL: there is none */
 	struct sockaddr_storage home;	/* where its first pipe went, */
@@ -71,10 +75,14 @@ struct joiner {
 	struct join join[PIPES_MAX];
 };
 
-/* @host: the name or address of RP. 0 or -errno; joiner_fini() in either case. */
+/*
+ * For path @number of @paths, or for all @pipes where nobody named one. @host: the name or
+ * address of RP. 0 or -errno; joiner_fini() in either case.
+ */
 int joiner_init(struct joiner *j, struct loop *loop, struct log *log,
-		const struct transport_set *transports, unsigned int pipes,
-		const char *host);
+		const struct transport_set *transports,
+		const struct path_set *paths, unsigned int number,
+		unsigned int pipes, const char *host);
 void joiner_fini(struct joiner *j);
 /* From now on for @s, whose first pipe goes to @addr. */
 void joiner_start(struct joiner *j, struct session *s,

@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include "../mux/base/sock.h"
+#include "departure.h"
 
 static int dial(struct race *r, const struct sockaddr_storage *to)
 {
 	struct knock *k = container_of(r, struct knock, race);
 
-	return sock_connect(transport_socket(transport_set_of(k->transports, 0),
+	return sock_connect(departure_socket(k->path,
+					     transport_set_of(k->transports, 0),
 					     to->ss_family), to);
 }
 

@@ -12,7 +12,8 @@
 
 #include "../mux/base/loop.h"
 #include "../mux/base/race.h"
-#include "../mux/pipe/transport.h"
+#include "../mux/settings/path_set.h"
+#include "../mux/settings/transports.h"
 
 struct knock;
 
@@ -26,6 +27,7 @@ struct knock_ops {
 struct knock {
 	const struct knock_ops *ops;
 	const struct transport_set *transports;
+	const struct path_spec *path;	/* by which they leave, or NULL */
 	struct timer timer;
 	struct race race;
 };

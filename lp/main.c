@@ -45,9 +45,10 @@ static int open(struct program *p)
 	return -ENOMEM;
 }
 
-static void start(struct program *p)
+static int start(struct program *p)
 {
 	proxy_start(lp_of(p)->proxy);
+	return 0;
 }
 
 static void stop(struct program *p)
@@ -99,7 +100,7 @@ int main(int argc, char **argv)
 
 	if (make_key(argc, argv, &status))
 		return status;
-	if (options_parse(&lp.options, TLS_BUILT, argc, argv, &status))
+	if (options_parse(&lp.options, TLS_PIPE_MEMORY, argc, argv, &status))
 		status = program_run(&lp.program, &ops, &lp.options.settings,
 				     lp.options.dial.pipes);
 	tls_layers_free(lp.program.engine.layers);

@@ -38,6 +38,11 @@ static void welcome_came(struct greeting *g, const struct wire_ext *said)
 
 	switch (welcome.status) {
 	case WIRE_WELCOME_NEW:
+		if (hello.features & ~welcome.features & WIRE_FEATURE_PATH) {
+			decline(o, OPENING_ONE_PATH, "this rp, an older one, "
+				"does not take several paths (--path)");
+			break;
+		}
 		conduit = greeting_take(g);
 		o->greeting = NULL;
 		opening_stop(o);
@@ -120,6 +125,19 @@ static void too_late(struct timer *t)
 		"no answer in time");
 }
 
+/* One path is as good as none to rp. */
+static void name_path(struct opening *o)
+{
+	const struct path_spec *path = &o->paths->path[o->path];
+
+	if (o->paths->n > 1)
+		o->hello.features |= WIRE_FEATURE_PATH;
+	o->hello.pipe = (uint8_t)path_set_first(o->paths, o->path);
+	o->hello.path = (uint8_t)o->path;
+	o->hello.path_flags = path->backup ? WIRE_PATH_FLAG_BACKUP : 0;
+	o->hello.path_cost = path->cost;
+}
+
 void opening_start(struct opening *o, const struct sockaddr_storage *addr,
 		   int64_t patience)
 {
@@ -127,6 +145,8 @@ void opening_start(struct opening *o, const struct sockaddr_storage *addr,
 
 	if (o->listens)
 		o->hello.features |= WIRE_FEATURE_LISTEN;
+	if (o->paths->n)
+		name_path(o);
 	if (!err)
 		err = loop_timer_in(o->loop, &o->deadline, patience);
 	if (err) {
@@ -139,12 +159,20 @@ void opening_start(struct opening *o, const struct sockaddr_storage *addr,
 
 void opening_init(struct opening *o, const struct opening_ops *ops,
 		  struct loop *loop, const struct transport_set *transports,
-		  unsigned int pipes)
+		  const struct path_set *paths, unsigned int pipes)
 {
 	memset(o, 0, sizeof(*o));
 	o->ops = ops;
 	o->loop = loop;
+	o->paths = paths;
 	o->pipes = pipes;
 	o->deadline.fire = too_late;
 	attempt_init(&o->attempt, &attempt_ops, loop, transports, 1);
+	opening_go_by(o, 0);
+}
+
+void opening_go_by(struct opening *o, unsigned int number)
+{
+	o->path = number;
+	o->attempt.path = o->paths->n ? &o->paths->path[number] : NULL;
 }

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "../mux/session/greeting.h"
+#include "../mux/settings/path_set.h"
 #include "attempt.h"
 
 struct opening;
@@ -21,7 +22,8 @@ enum opening_end {
 	OPENING_WRONG,		/* who does speaks something else */
 	OPENING_STRANGER,	/* who does has not our key */
 	OPENING_SILENT,		/* no answer in time */
-	OPENING_BUSY,		/* it is spoken, but there is no room */
+	OPENING_BUSY,		/* it is spoken, but there is no room, */
+	OPENING_ONE_PATH,	/* or pipes from several addresses are not taken */
 	OPENING_FAILED,		/* all else: that may pass */
 };
 
@@ -39,6 +41,8 @@ struct opening {
 	const struct opening_ops *ops;
 	struct loop *loop;
 	struct layers *layers;	/* that pipes have, or NULL */
+	const struct path_set *paths;
+	unsigned int path;	/* number of the one that the first pipe is on */
 	unsigned int pipes;	/* that the session is to have */
 	bool listens;		/* in it RP is to be asked to listen */
 	struct attempt attempt;	/* of one pipe, */
@@ -50,7 +54,9 @@ struct opening {
 
 void opening_init(struct opening *o, const struct opening_ops *ops,
 		  struct loop *loop, const struct transport_set *transports,
-		  unsigned int pipes);
+		  const struct path_set *paths, unsigned int pipes);
+/* The next try goes by path @number. */
+void opening_go_by(struct opening *o, unsigned int number);
 /* For @patience ns in all. May call ops at once. */
 void opening_start(struct opening *o, const struct sockaddr_storage *addr,
 		   int64_t patience);

@@ -10,8 +10,11 @@
 #include "../mux/base/sock.h"
 #include "../mux/options/command_line.h"
 #include "../mux/session/reverse.h"
+#include "../mux/session/session.h"
 #include "../mux/settings/changes.h"
 #include "../mux/wire/wire.h"
+#include "options_paths.h"
+#include "path_option.h"
 
 enum { REASON_MAX = 256 };
 
@@ -36,6 +39,24 @@ static const struct option_spec own_options[] = {
 	  "and relay what connects there to HOST and its PORT, as lp reaches "
 	  "them; in the extension, where rp permits it (--permit-listen); may "
 	  "be given again, up to 64 times" },
+	{ "path", "NAME,src=ADDR|dev=IFACE[,pipes=N][,cost=N][,backup]",
+	  "have pipes leave this host from ADDR, or by the device IFACE: N of "
+	  "them (default PIPES); may be given again, up to 7 times, in the "
+	  "extension: all paths are used then, of two that would do the one with "
+	  "the lower cost (0 to 65535, default 0), and a backup while no other "
+	  "one works" },
+	{ "rule", "RULE",
+	  "such as 'port 443 name *.example.net paths wifi,lte': connections "
+	  "that meet all criteria go over these paths alone, both ways; the "
+	  "criteria are port N or N-M, network NET/BITS, name NAME or *.NAME "
+	  "(that was asked for, or that TLS or HTTP begin with), and of clients "
+	  "on this host user USER and program FILE; may be given again: the "
+	  "first that is met counts, and who meets none may use all paths" },
+	{ "control", "PATH",
+	  "serve a UNIX socket there, for lp's user alone, that takes commands "
+	  "while lp runs, a line each: list, path NAME use|backup|off, and hint "
+	  "ADDR:PORT|ID [size=BYTES] [urgency=0-255] [paths=NAME,...|any], which "
+	  "tells rp of what a connection is to receive" },
 	{ "extend", "auto|always|never",
 	  "whether to speak the extension: auto asks rp at each session, and "
 	  "takes the baseline where rp does not speak it (default auto)" },
@@ -52,7 +73,7 @@ static const struct option_spec own_options[] = {
 	{ NULL, NULL, NULL },
 };
 
-static const char *const lp_changing[] = { "names", "socks-reply", NULL };
+static const char *const lp_changing[] = { "names", "socks-reply", "rule", NULL };
 
 enum { WORDS = 3 };
 
@@ -253,6 +274,16 @@ static int set_word(struct options *o, const char *name, const char *value,
 	return word < 0 ? -1 : 0;
 }
 
+static int set_control(struct options *o, const char *value, char *why,
+		       size_t why_len)
+{
+	if (!*value || strlen(value) >= sizeof(o->control))
+		return refuse(why, why_len, "--control: '%s' is no path of 1 to %zu characters",
+			      value, sizeof(o->control) - 1);
+	strcpy(o->control, value);
+	return 0;
+}
+
 static int set_own(void *options, const char *name, const char *value,
 		   char *why, size_t why_len)
 {
@@ -269,6 +300,12 @@ static int set_own(void *options, const char *name, const char *value,
 		return add_rule(o, value, why, why_len);
 	if (!strcmp(name, "remote-forward"))
 		return add_remote(o, value, why, why_len);
+	if (!strcmp(name, "path"))
+		return path_option_add(&o->settings.paths, value, why, why_len);
+	if (!strcmp(name, "rule"))
+		return path_rules_add(&o->path_rules, value, why, why_len);
+	if (!strcmp(name, "control"))
+		return set_control(o, value, why, why_len);
 	if (!strcmp(name, "make-key"))
 		return refuse(why, why_len, "--make-key: it stands alone: lp --make-key [NAME]");
 	return set_word(o, name, value, why, why_len);
@@ -302,8 +339,13 @@ static int check_udp(const struct options *o, char *why, size_t why_len)
 /* What does not go together, once all is known. */
 static int check(const struct options *o, char *why, size_t why_len)
 {
+	if (options_check_paths(o, why, why_len))
+		return -1;
 	if (check_udp(o, why, why_len))
 		return -1;
+	if (o->settings.thin_given && o->settings.thin == THIN_COPY &&
+	    o->dial.extend == EXTEND_NEVER)
+		return refuse(why, why_len, "--thin: copy needs the extension, and it is not spoken here (--extend)");
 	if (o->nremotes && o->dial.extend == EXTEND_NEVER)
 		return refuse(why, why_len, "--remote-forward: it needs the extension, and it is not spoken here (--extend)");
 	if (o->settings.max_conns > WIRE_ID_LP_MAX)
@@ -350,10 +392,27 @@ static int set_rp(struct options *o, const char *text, char *why,
 	return 0;
 }
 
+/* With less, what is kept and connections could leave too little for the pipes themselves. */
+static int check_memory(const struct options *o, char *why, size_t why_len)
+{
+	size_t needed = session_memory_for(o->dial.pipes * o->layer_memory);
+	size_t mib = (needed + (1 << 20) - 1) >> 20;
+
+	if (o->settings.max_held >= needed)
+		return 0;
+	return refuse(why, why_len,
+		      "--memory: %u pipe%s with a key need%s %zu MiB, and it is %zu%s",
+		      o->dial.pipes, o->dial.pipes == 1 ? "" : "s",
+		      o->dial.pipes == 1 ? "s" : "", mib,
+		      o->settings.max_held >> 20, o->settings.memory_given ?
+		      "" : ", a quarter of what there is");
+}
+
 /* A key is for one rp, by one lp; and nothing goes over pipes that are not encrypted. */
 static int take_key(struct options *o, char *why, size_t why_len)
 {
-	if (keys_of_settings(&o->keys, &o->settings, o->encrypts, why, why_len))
+	if (keys_of_settings(&o->keys, &o->settings, o->layer_memory > 0, why,
+			     why_len))
 		return -1;
 	if (!o->keys.n)
 		return 0;
@@ -363,7 +422,7 @@ static int take_key(struct options *o, char *why, size_t why_len)
 	if (o->extend_given && o->dial.extend == EXTEND_NEVER)
 		return refuse(why, why_len, "--extend: it cannot be never with --key-file, which is for the extension");
 	o->dial.extend = EXTEND_ALWAYS;
-	return 0;
+	return check_memory(o, why, why_len);
 }
 
 static int finish(void *options, char *const *arguments, char *why,
@@ -377,8 +436,13 @@ static int finish(void *options, char *const *arguments, char *why,
 			      "RP_ADDRESS: '%s' is not a name or address, with "
 			      "or without :PORT or :PORT,EXTPORT: %s",
 			      arguments[0], reason);
-	if (command_line_pipes(&o->settings, arguments[1], false, &o->dial.pipes,
+	if (command_line_pipes(&o->settings, arguments[1], false, &o->dial.each,
 			       why, why_len))
+		return -1;
+	if (path_set_fit(&o->settings.paths, o->dial.each, why, why_len))
+		return -1;
+	o->dial.pipes = path_set_pipes(&o->settings.paths, o->dial.each);
+	if (options_take_paths(o, why, why_len))
 		return -1;
 	if (take_key(o, why, why_len))
 		return -1;
@@ -425,17 +489,18 @@ static void init(struct options *o)
 {
 	memset(o, 0, sizeof(*o));
 	o->dial.transports = &o->settings.transports;
+	o->dial.paths = &o->settings.paths;
 	settings_init(&o->settings);
 	if (o->settings.max_conns > WIRE_ID_LP_MAX)
 		o->settings.max_conns = WIRE_ID_LP_MAX;
 	set_default(&o->socks, SOCKS_PORT);
 }
 
-bool options_parse(struct options *o, bool encrypts, int argc, char **argv,
-		   int *status)
+bool options_parse(struct options *o, size_t layer_memory, int argc,
+		   char **argv, int *status)
 {
 	init(o);
-	o->encrypts = encrypts;
+	o->layer_memory = layer_memory;
 	return command_line_parse(&command_line, &o->settings, o, &o->words,
 				  argc, argv, status);
 }
@@ -450,6 +515,7 @@ void options_fini(struct options *o)
 	free(o->tproxies);
 	o->tproxies = NULL;
 	o->ntproxies = 0;
+	path_rules_fini(&o->path_rules);
 	free(o->rules);
 	o->rules = NULL;
 	o->nrules = 0;
@@ -460,8 +526,12 @@ void options_fini(struct options *o)
 
 /* --- once more --- */
 
-static void take(struct options *o, const struct options *from)
+static void take(struct options *o, struct options *from)
 {
+	struct path_rules rules = o->path_rules;
+
+	o->path_rules = from->path_rules;
+	from->path_rules = rules;
 	settings_take(&o->settings, &from->settings);
 	o->names_here = from->names_here;
 	o->late_reply = from->late_reply;
@@ -474,9 +544,14 @@ int options_again(struct options *o, int argc, char **argv,
 	int err;
 
 	init(&new);
-	new.encrypts = o->encrypts;
+	new.layer_memory = o->layer_memory;
+	new.running = true;
 	err = command_line_again(&command_line, &new.settings, &new,
 				 &new.words, argc, argv, why, why_len);
+	/* Paths stay as they were. */
+	if (!err)
+		err = path_rules_fit(&new.path_rules, &o->settings.paths, why,
+				     why_len);
 	if (!err) {
 		command_line_take(&command_line, &o->words, &new.words,
 				  changes);

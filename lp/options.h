@@ -12,9 +12,11 @@
 #include "../mux/options/words.h"
 #include "../mux/settings/settings.h"
 #include "dialer.h"
+#include "path_rule.h"
 #include "rule.h"
 
 enum { REDIRECT_PORT = 6003, SOCKS_PORT = 1080 };
+enum { CONTROL_PATH_MAX = 108 };	/* as the kernel has it */
 
 struct way_in {
 	bool on;
@@ -27,11 +29,12 @@ struct changes;
 struct options {
 	struct settings settings;
 	struct dialer_options dial;	/* RP, and how it is reached */
-	bool encrypts;			/* this program can */
+	size_t layer_memory;		/* of an encrypted pipe; 0: not in this build */
 	struct keys keys;		/* the one that is shown; or none */
 	bool names_here;		/* looked up by lp, not by rp */
 	bool late_reply;		/* of SOCKS5: when rp has answered */
 	bool extend_given;		/* on the command line */
+	bool running;			/* it is read once more */
 	struct way_in *redirects;
 	unsigned int nredirects;
 	bool redirects_given;	/* on the command line */
@@ -40,17 +43,20 @@ struct options {
 	struct way_in socks;
 	struct rule *rules;	/* of --forward */
 	unsigned int nrules;
+	struct path_rules path_rules;	/* of --rule */
 	struct rule *remotes;	/* of --remote-forward, where addr is rp's */
 	unsigned int nremotes;
+	char control[CONTROL_PATH_MAX];	/* where paths are controlled, "" nowhere */
 	struct words words;	/* all of it, as it was given */
 };
 
 /*
  * Returns whether to go on; else the program is to exit with @status. Call
- * options_fini() in either case. @encrypts: this program can.
+ * options_fini() in either case. @layer_memory: what the
+ * encryption of one pipe may take; 0: this program cannot encrypt.
  */
-bool options_parse(struct options *o, bool encrypts, int argc, char **argv,
-		   int *status);
+bool options_parse(struct options *o, size_t layer_memory, int argc,
+		   char **argv, int *status);
 void options_fini(struct options *o);
 
 /*

@@ -9,21 +9,16 @@
 #include "../mux/base/log.h"
 #include "../mux/base/resolver.h"
 #include "../mux/base/seldom.h"
-#include "../mux/base/sock.h"
 #include "../mux/conn/conn.h"
 #include "../mux/session/flow.h"
 #include "../mux/session/greeting.h"
 #include "../mux/session/session.h"
 #include "../mux/wire/wire.h"
 #include "dialer.h"
-#include "forward.h"
 #include "handshake.h"
 #include "options.h"
-#include "origin.h"
-#include "redirect.h"
 #include "remote_forward.h"
 #include "tproxy.h"
-#include "udp_forward.h"
 
 enum { RESOLVER_THREADS = 8 };
 
@@ -65,16 +60,25 @@ static void update_room(struct proxy *p)
 {
 	bool full = is_up(p) && !session_has_room(p->session);
 	int64_t wait = full ? session_next_id_in(p->session) : 0;
-	unsigned int i;
 
 	if (full == p->full)
 		return;
 	p->full = full;
-	for (i = 0; i < p->nways_in; i++)
-		listener_pause(p->ways_in[i].listener,
-			       full && wait <= ID_WAIT_MAX);
+	ways_in_pause(&p->ways_in, full && wait <= ID_WAIT_MAX);
 	if (full)
 		say_full(p, wait);
+}
+
+/*
+ * RP knew the session no more and answers, so that the next one is some round trips
+ * away: applications that connect meanwhile wait for it.
+ */
+static void begins_anew(struct proxy *p, bool yes)
+{
+	if (yes == p->begins_anew)
+		return;
+	p->begins_anew = yes;
+	ways_in_pause(&p->ways_in, yes);
 }
 
 static void room(struct session *s)
@@ -84,14 +88,12 @@ static void room(struct session *s)
 
 /* --- sessions --- */
 
-static void drop_waiting(struct proxy *p)
+static void stop_joining(struct proxy *p)
 {
 	unsigned int i;
 
-	if (p->socks)
-		handshakes_drop_waiting(p->socks);
-	for (i = 0; i < p->nforwards; i++)
-		forward_drop_waiting(p->forwards[i]);
+	for (i = 0; i < p->njoiners; i++)
+		joiner_stop(&p->joiner[i]);
 }
 
 static void ended(struct session *s)
@@ -100,42 +102,47 @@ static void ended(struct session *s)
 
 	remote_forwards_end(p->remote);
 	p->session = NULL;
-	joiner_stop(&p->joiner);
-	drop_waiting(p);
+	path_control_begin(&p->control, NULL);
+	stop_joining(p);
+	ways_in_drop_waiting(&p->ways_in);
 	update_room(p);
-	if (p->stopping)
+	if (p->stopping) {
 		loop_stop(p->loop);
-	else if (session_is_unknown(s))
+	} else if (session_is_unknown(s)) {
+		begins_anew(p, true);
 		dialer_begin_anew(p->dialer, session_why(s));
-	else
+	} else {
 		dialer_lost(p->dialer, session_why(s));
+	}
 }
 
 static void roamed(struct host *host)
 {
 	struct proxy *p = container_of(host, struct proxy, host);
+	unsigned int i;
 
 	if (p->stopping)
 		return;
 	dialer_roam(p->dialer);
 	if (p->session)
 		session_roam(p->session, host);
-	joiner_roam(&p->joiner, host);
+	for (i = 0; i < p->njoiners; i++)
+		joiner_roam(&p->joiner[i], host);
 }
 
-static void lacks(struct session *s)
+static void lacks(struct session *s, unsigned int path)
 {
 	struct proxy *p = session_owner(s);
 
-	joiner_look(&p->joiner);
+	joiner_look(&p->joiner[path]);
 	update_room(p);
 }
 
-static void joined(struct session *s)
+static void joined(struct session *s, unsigned int path)
 {
 	struct proxy *p = session_owner(s);
 
-	joiner_welcomed(&p->joiner);
+	joiner_welcomed(&p->joiner[path]);
 }
 
 static void answered(struct session *s, struct conn *c, uint8_t result)
@@ -165,6 +172,14 @@ static void listening(struct session *s, uint16_t listener, uint8_t result,
 	remote_forwards_listening(p->remote, listener, result, port);
 }
 
+static void first_bytes(struct session *s, struct conn *c)
+{
+	struct proxy *p = session_owner(s);
+
+	session_bind(s, c, steering_by_first_bytes(&p->steering, c->watch.fd,
+						   c->dst));
+}
+
 static void remote_accepted(struct session *s, struct conn *c)
 {
 	struct proxy *p = session_owner(s);
@@ -176,6 +191,7 @@ static const struct session_role role = {
 	.answered = answered,
 	.listening = listening,
 	.accepted = remote_accepted,
+	.first_bytes = first_bytes,
 	.moved = moved,
 	.room = room,
 	.lacks = lacks,
@@ -186,11 +202,16 @@ static const struct session_role role = {
 static int dialed(void *owner, const int *fds, unsigned int n)
 {
 	struct proxy *p = owner;
+	const struct settings *settings = &p->options->settings;
 
 	p->session = greet_baseline(p->engine, &role, p, dialer_peer(p->dialer),
 				 fds, n);
 	if (!p->session)
 		return -ENOMEM;
+	if (settings->thin_given && settings->thin == THIN_COPY)
+		log_warn(p->log, "nothing is sent again for --thin copy: rp was reached by the baseline, which has no copies");
+	begins_anew(p, false);
+	path_control_begin(&p->control, p->session);
 	remote_forwards_begin(p->remote);
 	return 0;
 }
@@ -202,19 +223,29 @@ static int welcomed(void *owner, const struct wire_hello *hello,
 {
 	struct proxy *p = owner;
 	char peer[ADDR_TEXT];
+	unsigned int i;
 
 	p->session = greet_welcomed(p->engine, &role, p, addr_text(addr, peer),
 				    hello, welcome, conduit);
 	if (!p->session)
 		return -EPROTO;
-	joiner_start(&p->joiner, p->session, addr);
+	begins_anew(p, false);
+	path_control_begin(&p->control, p->session);
+	for (i = 0; i < p->njoiners; i++)
+		joiner_start(&p->joiner[i], p->session, addr);
 	remote_forwards_begin(p->remote);
 	return 0;
+}
+
+static void dial_failed(void *owner)
+{
+	begins_anew(owner, false);
 }
 
 static const struct dialer_ops dialer_ops = {
 	.dialed = dialed,
 	.welcomed = welcomed,
+	.failed = dial_failed,
 };
 
 int proxy_ready(const struct proxy *p)
@@ -246,12 +277,16 @@ int proxy_ready_for(const struct proxy *p, const struct destination *to)
 	return -EAFNOSUPPORT;
 }
 
-int proxy_open(struct proxy *p, int fd, const struct destination *to)
+int proxy_open(struct proxy *p, int fd, const struct destination *to,
+	       const char *name)
 {
 	int err = proxy_ready_for(p, to);
+	struct bounds bounds;
 
-	if (!err)
-		err = session_open(p->session, fd, to);
+	if (!err) {
+		bounds = steering_bounds(&p->steering, fd, to, name);
+		err = session_open(p->session, fd, to, &bounds);
+	}
 	update_room(p);
 	return err;
 }
@@ -292,191 +327,64 @@ bool proxy_can_ask(const struct proxy *p)
 	       session_is_extended(p->session);
 }
 
-struct conn *proxy_ask(struct proxy *p, const struct destination *to,
-		       void *asker)
+struct conn *proxy_ask(struct proxy *p, int fd, const struct destination *to,
+		       const char *name, void *asker)
 {
 	struct conn *c = session_ask(p->session, to);
+	struct bounds bounds;
 
-	if (c)
+	if (c) {
+		bounds = steering_bounds(&p->steering, fd, to, name);
+		session_bind(p->session, c, bounds.paths);
 		c->asker = asker;
+	}
 	update_room(p);
 	return c;
 }
 
-/* --- ways in --- */
+/* --- from start to end --- */
 
-/* Its name is the option's, without dashes. */
-static struct handed_socket *handed_for(const struct proxy *p,
-					const struct sockaddr_storage *addr,
-					const struct purpose *purpose)
-{
-	struct handed *h = &p->ports->handed;
-	struct handed_socket *s = handed_named(h, purpose->option + 2);
-
-	return s ? s : handed_at(h, addr);
-}
-
-bool proxy_listen(struct proxy *p, const struct sockaddr_storage *addr,
-		  socklen_t len, accepted_fn accepted, void *owner,
-		  const struct purpose *purpose)
-{
-	struct way_in_open *way = &p->ways_in[p->nways_in];
-	struct handed_socket *handed = handed_for(p, addr, purpose);
-	int fd = handed ? handed_take(handed) : sock_tcp(addr->ss_family);
-	char text[ADDR_TEXT];
-
-	way->purpose = *purpose;
-	if (purpose->keeps_syns)
-		origin_keep_syns(fd);
-	way->listener = handed && fd >= 0 ?
-		listener_adopt(p->loop, p->log, fd, accepted, owner) :
-		listener_new(p->loop, p->log, fd, addr, len, accepted, owner);
-	if (!way->listener) {
-		p->listen_err = -errno;
-		p->listen_addr = *addr;
-		if (errno == EADDRNOTAVAIL)
-			return false;
-		log_error(p->log, "cannot listen on %s: %s; %s chooses another "
-			  "address", addr_text(addr, text), strerror(errno),
-			  purpose->option);
-		return false;
-	}
-	listener_arm_resets(way->listener);
-	p->nways_in++;
-	return true;
-}
-
-static void announce(const struct proxy *p, const struct way_in_open *way)
-{
-	const struct purpose *purpose = &way->purpose;
-	char text[ADDR_TEXT];
-
-	addr_text(listener_addr(way->listener), text);
-	log_info(p->log, "%s %s%s%s", purpose->what, text,
-		 purpose->to ? " to " : "", purpose->to ? purpose->to : "");
-	if (!addr_is_loopback(listener_addr(way->listener)))
-		log_warn(p->log, "%s %s serves everybody who can reach it",
-			 purpose->option, text);
-}
-
-static bool start_forward(struct proxy *p, const struct rule *rule)
-{
-	if (rule->udp) {
-		struct udp_forward *f = udp_forward_new(p, rule);
-
-		if (f)
-			p->udp_forwards[p->nudp_forwards++] = f;
-		return f;
-	} else {
-		struct forward *f = forward_new(p, rule);
-
-		if (f)
-			p->forwards[p->nforwards++] = f;
-		return f;
-	}
-}
-
-static bool start_tproxies(struct proxy *p)
-{
-	const struct options *o = p->options;
-
-	while (p->ntproxies < o->ntproxies) {
-		struct tproxy *t = tproxy_new(p, &o->tproxies[p->ntproxies].addr);
-
-		if (!t)
-			return false;
-		p->tproxies[p->ntproxies++] = t;
-	}
-	return true;
-}
-
-static bool listen_all(struct proxy *p)
-{
-	const struct options *o = p->options;
-	unsigned int i;
-
-	for (i = 0; i < o->nredirects; i++) {
-		if (!redirect_start(p, &o->redirects[i].addr,
-				    o->redirects[i].len))
-			return false;
-	}
-	if (o->socks.on) {
-		p->socks = handshakes_new(p, &o->socks.addr, o->socks.len);
-		if (!p->socks)
-			return false;
-	}
-	for (i = 0; i < o->nrules; i++) {
-		if (!start_forward(p, &o->rules[i]))
-			return false;
-	}
-	return start_tproxies(p);
-}
-
-/* A socket of the unit file that nobody accepts from would be silent for good. */
-static int all_are_taken(const struct proxy *p)
-{
-	const struct handed_socket *left = handed_left(&p->ports->handed);
-	char text[ADDR_TEXT];
-
-	if (!left)
-		return 0;
-	log_error(p->log, "a socket on %s was handed over by the name '%s', "
-		  "which is no way in, nor is that address",
-		  addr_text(&left->addr, text), left->name);
-	return -EINVAL;
-}
-
-/* Without an errno it was memory that lacked. */
 int proxy_listen_all(struct proxy *p, struct ports *ports)
 {
-	p->ports = ports;
-	if (listen_all(p))
-		return all_are_taken(p);
-	if (p->listen_err == -EADDRNOTAVAIL)
-		addr_text(&p->listen_addr, ports->awaited);
-	return p->listen_err ? p->listen_err : -ENOMEM;
-}
+	int err = control_socket_open(&p->control_socket, p->loop, p->log,
+				      &p->control, p->options->control,
+				      p->options->settings.user);
 
-static void close_ways_in(struct proxy *p)
-{
-	while (p->nways_in)
-		listener_free(p->ways_in[--p->nways_in].listener);
-	handshakes_free(p->socks);
-	p->socks = NULL;
-	while (p->nforwards)
-		forward_free(p->forwards[--p->nforwards]);
-	while (p->nudp_forwards)
-		udp_forward_free(p->udp_forwards[--p->nudp_forwards]);
-	while (p->ntproxies)
-		tproxy_free(p->tproxies[--p->ntproxies]);
+	return err ? err : ways_in_open(p, ports);
 }
-
-/* --- from start to end --- */
 
 void proxy_start(struct proxy *p)
 {
-	unsigned int i;
-
-	for (i = 0; i < p->nways_in; i++)
-		announce(p, &p->ways_in[i]);
-	for (i = 0; i < p->nudp_forwards; i++)
-		udp_forward_announce(p->udp_forwards[i]);
-	for (i = 0; i < p->ntproxies; i++)
-		tproxy_announce(p->tproxies[i]);
+	ways_in_announce(p);
 	dialer_start(p->dialer);
 }
 
 void proxy_stop(struct proxy *p)
 {
 	p->stopping = true;
-	close_ways_in(p);
+	ways_in_close(&p->ways_in);
 	dialer_free(p->dialer);
 	p->dialer = NULL;
-	joiner_stop(&p->joiner);
+	stop_joining(p);
 	if (p->session)
 		session_stop(p->session, "lp was told to end");
 	else
 		loop_stop(p->loop);
+}
+
+/* 0 or -errno. */
+static int init_joiners(struct proxy *p, const struct options *o)
+{
+	const struct path_set *paths = &o->settings.paths;
+	int err = 0;
+
+	do {
+		err = joiner_init(&p->joiner[p->njoiners], p->loop, p->log,
+				  &o->settings.transports, paths, p->njoiners,
+				  o->dial.pipes, o->dial.rp.host);
+		p->njoiners++;
+	} while (!err && p->njoiners < paths->n);
+	return err;
 }
 
 struct proxy *proxy_new(struct engine *engine, const struct options *options)
@@ -491,22 +399,21 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 	p->loop = engine->loop;
 	p->log = engine->log;
 	p->options = options;
-	p->ways_in = calloc(options->nredirects + options->nrules + 1,
-			    sizeof(struct way_in_open));
-	p->forwards = calloc(options->nrules + 1, sizeof(struct forward *));
-	p->udp_forwards = calloc(options->nrules + 1,
-				 sizeof(struct udp_forward *));
 	p->remote = remote_forwards_new(p);
-	p->tproxies = calloc(options->ntproxies + 1, sizeof(struct tproxy *));
+	p->icmp = (struct icmp){ -EBADF, -EBADF };
+	if (options->ntproxies)
+		icmp_open(&p->icmp);
 	p->names = resolver_new(p->loop, RESOLVER_THREADS);
-	err = joiner_init(&p->joiner, p->loop, p->log,
-			  &options->settings.transports, options->dial.pipes,
-			  options->dial.rp.host);
+	path_control_init(&p->control, &options->settings.paths);
+	steering_open(&p->steering, &options->path_rules,
+		      options->settings.paths.n > 0, p->log);
+	err = ways_in_init(&p->ways_in, options);
+	if (!err)
+		err = init_joiners(p, options);
 	host_open(&p->host, p->loop, p->log, roamed);
 	dial.layers = engine->layers;
 	p->dialer = dialer_new(p->loop, p->log, &dial, &dialer_ops, p);
-	if (p->ways_in && p->forwards && p->udp_forwards && p->tproxies && p->remote &&
-	    p->names && p->dialer && !err)
+	if (p->remote && p->names && p->dialer && !err)
 		return p;
 	proxy_free(p);
 	return NULL;
@@ -516,16 +423,16 @@ void proxy_free(struct proxy *p)
 {
 	if (!p)
 		return;
-	close_ways_in(p);
+	ways_in_fini(&p->ways_in);
+	control_socket_close(&p->control_socket);
 	dialer_free(p->dialer);
-	joiner_fini(&p->joiner);
+	while (p->njoiners)
+		joiner_fini(&p->joiner[--p->njoiners]);
 	host_close(&p->host);
 	remote_forwards_free(p->remote);
 	resolver_free(p->names);
-	free(p->ways_in);
-	free(p->forwards);
-	free(p->udp_forwards);
-	free(p->tproxies);
+	icmp_close(&p->icmp);
+	steering_close(&p->steering);
 	free(p);
 }
 
@@ -535,19 +442,13 @@ void proxy_print(struct proxy *p, FILE *out)
 
 	if (p->dialer)
 		dialer_print(p->dialer, out);
-	joiner_print(&p->joiner, out);
+	for (i = 0; i < p->njoiners; i++)
+		joiner_print(&p->joiner[i], out);
 	if (p->full)
 		fprintf(out, "no room: applications wait until a connection "
 			"ends, or are refused while all ids rest\n");
-	if (p->socks)
-		handshakes_print(p->socks, out);
-	for (i = 0; i < p->nforwards; i++)
-		forward_print(p->forwards[i], out);
-	for (i = 0; i < p->nudp_forwards; i++)
-		udp_forward_print(p->udp_forwards[i], out);
+	ways_in_print(&p->ways_in, out);
 	remote_forwards_print(p->remote, out);
-	for (i = 0; i < p->ntproxies; i++)
-		tproxy_print(p->tproxies[i], out);
 	if (p->session)
 		session_print(p->session, out);
 }

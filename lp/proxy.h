@@ -2,7 +2,7 @@
 /*
  * The local proxy put together: ways in for applications (redirect, handshake,
  * forward), the one way out (remote_forward), one dialer, and the session over its pipes while there is one. A
- * session of the extension that lacks pipes gets them from the joiner.
+ * session of the extension that lacks pipes gets them from the joiner of their path.
  *
  * A way in takes a connection, finds out where it wants, and hands it over with
  * proxy_open(). Datagrams go by proxy_open_flow(). While there is no session nobody waits: connections are reset,
@@ -17,39 +17,25 @@
 #include <sys/socket.h>
 
 #include "../mux/base/host.h"
-#include "../mux/base/listener.h"
 #include "../mux/base/ports.h"
 #include "../mux/wire/destination.h"
+#include "control_socket.h"
+#include "icmp.h"
 #include "joiner.h"
+#include "steering.h"
+#include "ways_in.h"
 
 struct conn;
 struct dialer;
 struct engine;
 struct flow;
 struct flow_ops;
-struct forward;
-struct handshakes;
 struct log;
 struct loop;
 struct options;
 struct remote_forwards;
 struct resolver;
 struct session;
-struct tproxy;
-struct udp_forward;
-
-/* What an address is listened on for, in the words of the log. */
-struct purpose {
-	const char *option;	/* which one sets the address: "--forward" */
-	const char *what;	/* in front of the address: "forwarding" */
-	const char *to;		/* or NULL: where its connections go */
-	bool keeps_syns;	/* for origin.h */
-};
-
-struct way_in_open {
-	struct listener *listener;
-	struct purpose purpose;
-};
 
 struct proxy {
 	struct engine *engine;
@@ -58,26 +44,21 @@ struct proxy {
 	const struct options *options;
 	struct resolver *names;
 	struct dialer *dialer;
-	struct joiner joiner;
+	struct joiner joiner[PATHS_MAX];	/* of each path */
+	unsigned int njoiners;
+	struct path_control control;	/* of its paths, */
+	struct control_socket control_socket;	/* and who says what */
 	struct host host;		/* this one; it may roam */
 	struct session *session;	/* NULL: no pipes */
 	bool stopping;
 	bool full;			/* no room */
+	bool begins_anew;		/* the next session is on its way */
 	int64_t said_at;		/* when that was logged; 0 never */
 
-	struct way_in_open *ways_in;
-	unsigned int nways_in;
-	struct ports *ports;		/* while it begins to listen */
-	int listen_err;			/* of the one that failed, */
-	struct sockaddr_storage listen_addr;	/* and where that was */
-	struct handshakes *socks;	/* or NULL */
-	struct forward **forwards;
-	unsigned int nforwards;
-	struct udp_forward **udp_forwards;
-	unsigned int nudp_forwards;
+	struct ways_in ways_in;
 	struct remote_forwards *remote;
-	struct tproxy **tproxies;
-	unsigned int ntproxies;
+	struct icmp icmp;		/* what programs of --tproxy are told by */
+	struct steering steering;
 };
 
 struct proxy *proxy_new(struct engine *engine, const struct options *options);
@@ -103,11 +84,6 @@ void proxy_status(const struct proxy *p, char *text, size_t len);
 
 /* --- for the ways in --- */
 
-/* Listens on @addr. False on failure, which was said. */
-bool proxy_listen(struct proxy *p, const struct sockaddr_storage *addr,
-		  socklen_t len, accepted_fn accepted, void *owner,
-		  const struct purpose *purpose);
-
 /* 0: proxy_open() can work; -ENETDOWN: no pipes; -EAGAIN: no room. */
 int proxy_ready(const struct proxy *p);
 /*
@@ -122,9 +98,11 @@ int proxy_family(const struct proxy *p);
 
 /*
  * Relay @fd to @to. It is the engine's on success; else it still is the
- * caller's.
+ * caller's. @name: what was asked for, where @to was looked up; NULL: nothing, or
+ * @to has it.
  */
-int proxy_open(struct proxy *p, int fd, const struct destination *to);
+int proxy_open(struct proxy *p, int fd, const struct destination *to,
+	       const char *name);
 
 /* Does rp carry flows of datagrams? */
 bool proxy_carries_flows(const struct proxy *p);
@@ -139,12 +117,12 @@ const char *proxy_no_flows(const struct proxy *p);
 
 /*
  * Shall SOCKS5 be answered when rp has, and can rp be asked? Then proxy_ask() opens
- * a connection without a socket for @asker, who is told by handshake_answered() or
+ * a connection without a socket for @asker, whose client is @fd, and who is told by handshake_answered() or
  * handshake_lost() what comes of it, unless it has cleared conn->asker. NULL:
  * there is no room.
  */
 bool proxy_can_ask(const struct proxy *p);
-struct conn *proxy_ask(struct proxy *p, const struct destination *to,
-		       void *asker);
+struct conn *proxy_ask(struct proxy *p, int fd, const struct destination *to,
+		       const char *name, void *asker);
 
 #endif

@@ -14,6 +14,7 @@
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"
 #include "../mux/conn/address.h"
+#include "../mux/conn/conn.h"
 #include "dialer.h"
 #include "origin.h"
 #include "proxy.h"
@@ -73,9 +74,8 @@ static void accepted(struct listener *l, int fd,
 	int err = -EINVAL;
 
 	if (!why) {
-		sock_ask_early(fd);
 		target = address_destination(&to);
-		err = proxy_open(p, fd, &target);
+		err = proxy_open(p, fd, &target, NULL);
 	}
 	if (err == -EAFNOSUPPORT)
 		why = "wants an IPv6 address, and rp was reached by the "
@@ -86,6 +86,12 @@ static void accepted(struct listener *l, int fd,
 		sock_reset(fd);
 }
 
+static void prepare(int fd)
+{
+	sock_ask_early(fd);
+	conn_prepare(fd);
+}
+
 bool redirect_start(struct proxy *p, const struct sockaddr_storage *addr,
 		    socklen_t len)
 {
@@ -93,7 +99,8 @@ bool redirect_start(struct proxy *p, const struct sockaddr_storage *addr,
 		.option = "--redirect",
 		.what = "redirected connections on",
 		.keeps_syns = true,
+		.prepare = prepare,
 	};
 
-	return proxy_listen(p, addr, len, accepted, p, &purpose);
+	return ways_in_listen(p, addr, len, accepted, p, &purpose);
 }

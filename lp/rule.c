@@ -35,7 +35,9 @@ static int listen_set(struct rule *r, const char *text, size_t len, char *why,
 				 "'%s' is not a port from 1 to 65535", port);
 			return -1;
 		}
-		if (!addr_parse(copy, "127.0.0.1", 0, &r->addr, &r->addr_len))
+		/* Of IPv6 without brackets what looks like a port is part of the address. */
+		if (!addr_parse(copy, "127.0.0.1", 0, &r->addr, &r->addr_len) &&
+		    addr_port(&r->addr) == number)
 			return 0;
 	}
 	snprintf(why, why_len,

@@ -25,16 +25,26 @@ _Static_assert(UDP_IN_SLOT >= (int)WIRE_PAYLOAD_MAX,
 
 enum { BUCKETS = 256 };
 
-struct tproxy {
-	struct proxy *proxy;
+/* A socket that datagrams are brought to. */
+struct door {
+	struct tproxy *tproxy;
 	struct watch watch;
 	struct sockaddr_storage addr;
+	bool whole;		/* those with Don't Fragment alone */
+};
+
+struct tproxy {
+	struct proxy *proxy;
+	struct door door[2];
+	unsigned int ndoors;
 	struct sources *sources;
 	struct list talks;	/* who sent something last stands last */
 	struct list bucket[BUCKETS];
 	unsigned int count;
 	/* Dropped: for want of a flow, not redirected, answers for want of a socket. */
 	unsigned long homeless, strays, mute;
+	/* Of a path that is too narrow programs were told so often, or could not be. */
+	unsigned long told, untold;
 	int64_t said_at;	/* one of these; 0 never */
 };
 
@@ -44,6 +54,7 @@ struct talk {
 	struct list member;
 	struct list bucket;
 	struct sockaddr_storage from, to;
+	size_t largest;		/* of the program's datagrams */
 	struct source *source;	/* where answers leave; NULL before the first */
 	struct flow *flow;
 };
@@ -110,9 +121,35 @@ static void over(struct flow *f)
 	forget(flow_owner(f));
 }
 
-static const struct flow_ops flow_ops = { .came = came, .over = over };
+/* As a router before rp's path would, had the program no lp. */
+static void told_mtu(struct flow *f, unsigned int mtu)
+{
+	struct talk *talk = flow_owner(f);
+	struct tproxy *t = talk->tproxy;
+	char text[ADDR_TEXT];
+	int err = icmp_too_big(&t->proxy->icmp, &talk->from, &talk->to,
+			       talk->largest, mtu);
+
+	if (!err) {
+		t->told++;
+		return;
+	}
+	t->untold++;
+	if (seldom(&t->said_at, t->proxy->loop))
+		log_warn(t->proxy->log, "%s is not told that the path behind rp takes %u bytes in a packet: %s",
+			 addr_text(&talk->from, text), mtu, strerror(-err));
+}
+
+static const struct flow_ops flow_ops = {
+	.came = came, .over = over, .told_mtu = told_mtu,
+};
 
 /* --- from applications --- */
+
+static const struct sockaddr_storage *address_of(const struct tproxy *t)
+{
+	return &t->door[0].addr;
+}
 
 static struct list *bucket_of(struct tproxy *t,
 			      const struct sockaddr_storage *from,
@@ -140,9 +177,9 @@ void tproxy_make_room(struct proxy *p)
 	struct tproxy *most = NULL;
 	unsigned int i;
 
-	for (i = 0; i < p->ntproxies; i++) {
-		if (!most || p->tproxies[i]->count > most->count)
-			most = p->tproxies[i];
+	for (i = 0; i < p->ways_in.ntproxies; i++) {
+		if (!most || p->ways_in.tproxies[i]->count > most->count)
+			most = p->ways_in.tproxies[i];
 	}
 	if (most && most->count)
 		drop(list_first(&most->talks, struct talk, member));
@@ -181,8 +218,8 @@ static bool is_stray(struct tproxy *t, const struct sockaddr_storage *from,
 {
 	const struct talk *back = find(t, to, from);
 
-	return to->ss_family != t->addr.ss_family || !addr_port(to) ||
-	       (addr_port(to) == addr_port(&t->addr) && addr_is_ours(to)) ||
+	return to->ss_family != address_of(t)->ss_family || !addr_port(to) ||
+	       (addr_port(to) == addr_port(address_of(t)) && addr_is_ours(to)) ||
 	       (back && back->source);
 }
 
@@ -219,7 +256,8 @@ static void datagram(void *arg, struct sockaddr_storage *from,
 		     const struct sockaddr_storage *to, const uint8_t *payload,
 		     size_t len)
 {
-	struct tproxy *t = arg;
+	const struct door *door = arg;
+	struct tproxy *t = door->tproxy;
 	struct talk *talk = find(t, from, to);
 
 	if (!talk)
@@ -227,30 +265,59 @@ static void datagram(void *arg, struct sockaddr_storage *from,
 	if (!talk)
 		return;
 	list_move_tail(&t->talks, &talk->member);
-	flow_send(talk->flow, NULL, payload, len);
+	if (len > talk->largest)
+		talk->largest = len;
+	flow_send(talk->flow, door->whole ? &flow_whole : NULL, payload, len);
 }
 
 static void readable(struct watch *w, uint32_t events)
 {
 	(void)events;
-	udp_in_read_to(w->fd, datagram, container_of(w, struct tproxy, watch));
+	udp_in_read_to(w->fd, datagram, container_of(w, struct door, watch));
 }
 
 /* --- from beginning to end --- */
 
-static int open_port(struct tproxy *t, const struct sockaddr_storage *addr)
+static int open_door(struct tproxy *t, const struct sockaddr_storage *addr,
+		     bool whole)
 {
+	struct door *door = &t->door[t->ndoors];
 	int err, fd = sock_transparent_udp(addr, false);
 
 	if (fd < 0)
 		return fd;
-	t->addr = *addr;
+	door->tproxy = t;
+	door->watch.ready = readable;
+	door->addr = *addr;
+	door->whole = whole;
 	err = udp_in_tell_to(fd, addr->ss_family);
 	if (!err)
-		err = loop_watch(t->proxy->loop, &t->watch, fd, EPOLLIN);
+		err = loop_watch(t->proxy->loop, &door->watch, fd, EPOLLIN);
 	if (err)
 		close(fd);
+	else
+		t->ndoors++;
 	return err;
+}
+
+/*
+ * Which packets have Don't Fragment only nftables can tell apart, and it brings them to
+ * 127.0.0.2. Who cannot be told by ICMP has them fragmented.
+ */
+static bool whole_ones_come_to(const struct tproxy *t,
+			       const struct sockaddr_storage *addr,
+			       struct sockaddr_storage *next)
+{
+	static const uint8_t first[] = { 127, 0, 0, 1 }, second[] = { 127, 0, 0, 2 };
+	struct destination at = destination_ipv4(second, addr_port(addr));
+	uint8_t v4[4];
+
+	if (addr->ss_family != AF_INET || !addr_v4(addr, v4) ||
+	    memcmp(v4, first, sizeof(v4)) ||
+	    icmp_can(&t->proxy->icmp, AF_INET))
+		return false;
+	*next = destination_address(&at);
+	return true;
 }
 
 static void say_failed(struct proxy *p, const struct sockaddr_storage *addr,
@@ -258,8 +325,8 @@ static void say_failed(struct proxy *p, const struct sockaddr_storage *addr,
 {
 	char text[ADDR_TEXT];
 
-	p->listen_err = err;
-	p->listen_addr = *addr;
+	p->ways_in.listen_err = err;
+	p->ways_in.listen_addr = *addr;
 	if (err == -EPERM)
 		log_error(p->log, "--tproxy takes CAP_NET_RAW or CAP_NET_ADMIN, which this process has not: start it as root");
 	else if (err != -EADDRNOTAVAIL)	/* it is waited for */
@@ -267,26 +334,35 @@ static void say_failed(struct proxy *p, const struct sockaddr_storage *addr,
 			  addr_text(addr, text), strerror(-err));
 }
 
+static void close_doors(struct tproxy *t)
+{
+	while (t->ndoors)
+		loop_close(t->proxy->loop, &t->door[--t->ndoors].watch);
+}
+
 struct tproxy *tproxy_new(struct proxy *p, const struct sockaddr_storage *addr)
 {
 	struct tproxy *t = calloc(1, sizeof(*t));
 	struct sources *sources = sources_new();
+	struct sockaddr_storage next = *addr;
 	int i, err = -ENOMEM;
 
 	if (t && sources) {
 		t->proxy = p;
 		t->sources = sources;
-		t->watch.ready = readable;
 		list_init(&t->talks);
 		for (i = 0; i < BUCKETS; i++)
 			list_init(&t->bucket[i]);
-		err = open_port(t, addr);
+		err = open_door(t, addr, false);
+		if (!err && whole_ones_come_to(t, addr, &next))
+			err = open_door(t, &next, true);
 		if (!err)
 			return t;
+		close_doors(t);
 	}
 	sources_free(sources);
 	free(t);
-	say_failed(p, addr, err);
+	say_failed(p, &next, err);
 	return NULL;
 }
 
@@ -294,7 +370,7 @@ void tproxy_free(struct tproxy *t)
 {
 	while (!list_empty(&t->talks))
 		drop(list_first(&t->talks, struct talk, member));
-	loop_close(t->proxy->loop, &t->watch);
+	close_doors(t);
 	sources_free(t->sources);
 	free(t);
 }
@@ -302,9 +378,14 @@ void tproxy_free(struct tproxy *t)
 void tproxy_announce(const struct tproxy *t)
 {
 	char text[ADDR_TEXT];
+	int err;
 
 	log_info(t->proxy->log, "redirected datagrams on %s",
-		 addr_text(&t->addr, text));
+		 addr_text(address_of(t), text));
+	err = icmp_can(&t->proxy->icmp, address_of(t)->ss_family);
+	if (err)
+		log_info(t->proxy->log, "programs are not told how large a packet may be behind rp: that takes an ICMP socket: %s",
+			 strerror(-err));
 }
 
 void tproxy_print(const struct tproxy *t, FILE *out)
@@ -313,7 +394,10 @@ void tproxy_print(const struct tproxy *t, FILE *out)
 
 	if (t->count || t->homeless || t->strays || t->mute)
 		fprintf(out, "UDP redirected to %s: %u flows, %u sockets for answers; dropped: %lu for want of a flow, %lu not redirected, %lu answers for want of a socket\n",
-			addr_text(&t->addr, text), t->count,
+			addr_text(address_of(t), text), t->count,
 			sources_count(t->sources), t->homeless, t->strays,
 			t->mute);
+	if (t->told || t->untold)
+		fprintf(out, "programs told how large a packet may be behind rp: %lu times; %lu times that failed\n",
+			t->told, t->untold);
 }

@@ -157,8 +157,8 @@ struct udp_forward *udp_forward_new(struct proxy *p, const struct rule *rule)
 	if (!err)
 		return f;
 	free(f);
-	p->listen_err = err;
-	p->listen_addr = rule->addr;
+	p->ways_in.listen_err = err;
+	p->ways_in.listen_addr = rule->addr;
 	if (err != -EADDRNOTAVAIL)	/* it is waited for */
 		log_error(p->log, "cannot take datagrams at %s: %s; --forward chooses another address",
 			  addr_text(&rule->addr, text), strerror(-err));

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "access.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -67,56 +66,31 @@ void access_fini(struct access *a)
 
 /* --- rules --- */
 
-static int parse_prefix(const char *text, unsigned int max, uint8_t *prefix)
-{
-	size_t digits = strspn(text, "0123456789");
-	unsigned long value;
-
-	if (!digits || digits > 3 || text[digits])
-		return -EINVAL;
-	value = strtoul(text, NULL, 10);
-	if (value > max)
-		return -EINVAL;
-	*prefix = (uint8_t)value;
-	return 0;
-}
-
 /* Mapped addresses are judged as IPv4, so rules about them are, too. */
-static void unmap(struct access_rule *rule)
+static void unmap(struct cidr *range)
 {
 	static const uint8_t mapped[16] = { [10] = 0xff, 0xff };
 
-	if (rule->addr_len != 16 || rule->prefix < 96 ||
-	    memcmp(rule->addr, mapped, 12))
+	if (range->len != 16 || range->prefix < 96 ||
+	    memcmp(range->addr, mapped, 12))
 		return;
-	memmove(rule->addr, rule->addr + 12, 4);
-	rule->addr_len = 4;
-	rule->prefix = (uint8_t)(rule->prefix - 96);
+	memmove(range->addr, range->addr + 12, 4);
+	range->len = 4;
+	range->prefix = (uint8_t)(range->prefix - 96);
 }
 
 static int parse_rule(struct access_rule *rule, const char *text)
 {
-	char host[INET6_ADDRSTRLEN];
-	size_t len = strcspn(text, "/");
+	int err;
 
 	memset(rule, 0, sizeof(*rule));
-	if (len >= sizeof(host) || strlen(text) >= sizeof(rule->text))
+	if (strlen(text) >= sizeof(rule->text))
 		return -EINVAL;
 	strcpy(rule->text, text);
-	memcpy(host, text, len);
-	host[len] = '\0';
-	if (inet_pton(AF_INET, host, rule->addr) == 1)
-		rule->addr_len = 4;
-	else if (inet_pton(AF_INET6, host, rule->addr) == 1)
-		rule->addr_len = 16;
-	else
-		return -EINVAL;
-	rule->prefix = (uint8_t)(rule->addr_len * 8);
-	if (text[len] &&
-	    parse_prefix(text + len + 1, rule->addr_len * 8u, &rule->prefix))
-		return -EINVAL;
-	unmap(rule);
-	return 0;
+	err = cidr_parse(&rule->range, text);
+	if (!err)
+		unmap(&rule->range);
+	return err;
 }
 
 static int add_rule(struct access_rules *rules, const struct access_rule *rule)
@@ -162,23 +136,6 @@ int access_permit(struct access *a, const char *text)
 
 /* --- verdicts --- */
 
-static bool same_prefix(const uint8_t *a, const uint8_t *b, unsigned int prefix)
-{
-	unsigned int whole = prefix / 8;
-	uint8_t mask = (uint8_t)(0xff00u >> prefix % 8);
-
-	if (memcmp(a, b, whole))
-		return false;
-	return !(prefix % 8) || !((a[whole] ^ b[whole]) & mask);
-}
-
-static bool covers(const struct access_rule *rule, const uint8_t *addr,
-		   unsigned int addr_len)
-{
-	return rule->addr_len == addr_len &&
-	       same_prefix(rule->addr, addr, rule->prefix);
-}
-
 bool access_is_open(const struct access *a)
 {
 	return !a->peers.n;
@@ -213,7 +170,7 @@ bool access_admits(const struct access *a, const struct sockaddr_storage *peer)
 	if (access_is_open(a))
 		return true;
 	for (i = 0; addr_len && i < a->peers.n; i++) {
-		if (covers(&a->peers.rule[i], addr, addr_len))
+		if (cidr_covers(&a->peers.rule[i].range, addr, addr_len))
 			return true;
 	}
 	return false;
@@ -227,7 +184,7 @@ static const struct network *network_of(const struct network *networks,
 	const struct network *n;
 
 	for (n = networks; n->name; n++) {
-		if (same_prefix(n->addr, addr, n->prefix))
+		if (cidr_same_prefix(n->addr, addr, n->prefix))
 			return n;
 	}
 	return NULL;
@@ -243,10 +200,10 @@ static const struct access_rule *deciding_rule(const struct access *a,
 	for (i = 0; i < a->destinations.n; i++) {
 		const struct access_rule *rule = &a->destinations.rule[i];
 
-		if (!covers(rule, dst, dst_len))
+		if (!cidr_covers(&rule->range, dst, dst_len))
 			continue;
-		if (!best || rule->prefix > best->prefix ||
-		    (rule->prefix == best->prefix && rule->permit))
+		if (!best || rule->range.prefix > best->range.prefix ||
+		    (rule->range.prefix == best->range.prefix && rule->permit))
 			best = rule;
 	}
 	return best;

@@ -25,6 +25,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "../mux/base/cidr.h"
+
 enum {
 	ACCESS_WHY = 128,
 	ACCESS_TEXT = 52,	/* the longest address, its prefix, and the end */
@@ -33,9 +35,7 @@ enum {
 struct access_rule {
 	char text[ACCESS_TEXT];	/* as it was given */
 	bool permit;
-	uint8_t addr_len;	/* 4 or 16 */
-	uint8_t prefix;
-	uint8_t addr[16];
+	struct cidr range;
 };
 
 struct access_rules {

@@ -46,16 +46,16 @@ static int dial(struct race *r, const struct sockaddr_storage *to)
 	struct connector *c = call_of(r)->connector;
 	int fd;
 
-	c->share->sockets++;
+	connector_counts(c, 1);
 	fd = connector_dial(c, to);
 	if (fd < 0)
-		c->share->sockets--;
+		connector_counts(c, -1);
 	return fd;
 }
 
 static void closed(struct race *r)
 {
-	call_of(r)->connector->share->sockets--;
+	connector_counts(call_of(r)->connector, -1);
 }
 
 /* The connection has its own place among the sockets. */
@@ -65,7 +65,7 @@ static void won(struct race *r, int fd)
 	struct connector *c = call->connector;
 	struct conn *conn = call->conn;
 
-	c->share->sockets--;
+	connector_counts(c, -1);
 	call_free(call);
 	connector_connected(c, conn, fd);
 }
@@ -216,7 +216,7 @@ int call_begin(struct connector *c, struct conn *conn)
 	call->conn = conn;
 	list_add_tail(&c->unasked, &call->member);
 	conn->asker = call;
-	c->share->sockets--;	/* a name has none; those that race count */
+	connector_counts(c, -1);	/* a name has none; those that race count */
 	if (c->looking < CALLS_LOOKING)
 		err = ask(call);
 	if (err)
@@ -228,7 +228,7 @@ void call_free(struct call *call)
 {
 	if (call->conn) {
 		call->conn->asker = NULL;
-		call->connector->share->sockets++;
+		connector_counts(call->connector, 1);
 	}
 	call->conn = NULL;
 	if (call->lookup)

@@ -96,6 +96,12 @@ void connector_connected(struct connector *c, struct conn *conn, int fd)
 		connector_failed(c, conn, -err);
 }
 
+void connector_counts(struct connector *c, int sockets)
+{
+	c->share->sockets += (unsigned int)sockets;
+	c->all->sockets += (unsigned int)sockets;
+}
+
 /* Some descriptors are kept for the pipes of those who come later. */
 static unsigned long limit_of_sockets(void)
 {
@@ -107,26 +113,39 @@ static unsigned long limit_of_sockets(void)
 	return limit - reserve;
 }
 
-/* No address has more than three quarters of what is left. */
-static unsigned long limit_of_address(void)
+/* Each thread that has sessions may have a part. */
+static unsigned long part_of_sockets(const struct connector *c)
 {
-	unsigned long limit = limit_of_sockets();
+	return limit_of_sockets() / c->all->engine->parts;
+}
+
+/* No address has more than three quarters of what is left. */
+static unsigned long limit_of_address(const struct connector *c)
+{
+	unsigned long limit = part_of_sockets(c);
 
 	return limit - limit / 4;
 }
 
 static bool has_too_many(const struct connector *c)
 {
-	return quota_sockets(c->share) > limit_of_address();
+	return quota_sockets(c->share) > limit_of_address(c);
 }
 
 /*
  * The kernel gives the lowest number that is free, so a high one tells that those
- * below are in use.
+ * below are in use, by whatever thread.
  */
-static int below_limit(int fd)
+static bool is_below_limit(const struct connector *c, int fd)
 {
-	if (fd < 0 || (unsigned long)fd < limit_of_sockets())
+	return (unsigned long)fd < limit_of_sockets() &&
+	       (c->all->engine->parts == 1 ||
+		c->all->sockets <= part_of_sockets(c));
+}
+
+static int below_limit(const struct connector *c, int fd)
+{
+	if (fd < 0 || is_below_limit(c, fd))
 		return fd;
 	close(fd);
 	return -EMFILE;
@@ -136,32 +155,32 @@ static int below_limit(int fd)
 static int make_socket(struct connector *c, int (*make)(int family), int family)
 {
 	bool at_home = has_too_many(c);
-	int fd = at_home ? -EMFILE : below_limit(make(family));
+	int fd = at_home ? -EMFILE : below_limit(c, make(family));
 
 	if (fd != -EMFILE ||
 	    !quota_relieves(c->all->quota, c->share, at_home))
 		return fd;
-	return below_limit(make(family));
+	return below_limit(c, make(family));
 }
 
 int connector_udp(struct connector *c, int family)
 {
 	int fd;
 
-	c->share->sockets++;	/* as when it is there */
+	connector_counts(c, 1);	/* as when it is there */
 	fd = make_socket(c, sock_udp, family);
-	c->share->sockets--;
+	connector_counts(c, -1);
 	return fd;
 }
 
 bool connector_takes_lent(const struct connector *c)
 {
-	return quota_lent(c->share) < limit_of_address() / 2;
+	return quota_lent(c->share) < limit_of_address(c) / 2;
 }
 
 void connector_counts_lent(struct connector *c)
 {
-	c->share->sockets++;
+	connector_counts(c, 1);
 	c->share->lent++;
 }
 
@@ -169,7 +188,7 @@ bool connector_keeps(struct connector *c, int fd)
 {
 	bool at_home = has_too_many(c);
 
-	return (!at_home && (unsigned long)fd < limit_of_sockets()) ||
+	return (!at_home && is_below_limit(c, fd)) ||
 	       quota_relieves(c->all->quota, c->share, at_home);
 }
 
@@ -216,7 +235,7 @@ static void begin(struct connector *c, struct conn *conn)
 	count_open(c);
 	c->waits = false;
 	c->under_way++;
-	c->share->sockets++;
+	connector_counts(c, 1);
 	if (conn->dst->kind == DESTINATION_NAME)
 		begin_name(c, conn);
 	else
@@ -366,7 +385,7 @@ void connector_moved(struct connector *c, struct conn *conn, int from)
 	if (conn->asker)
 		call_free(conn->asker);
 	if (conn->state == CONN_CLOSED && from != CONN_WAIT) {
-		c->share->sockets--;
+		connector_counts(c, -1);
 		c->share->lent -= conn->ours;
 	}
 	if (from != CONN_CONNECTING)
@@ -397,6 +416,7 @@ void connector_fini(struct connector *c)
 			   CONN_END_SESSION);
 	calls_end(&c->unasked);
 	calls_end(&c->calls);
+	c->all->sockets -= c->share->sockets;
 	list_del(&c->member);
 }
 
@@ -405,6 +425,7 @@ int connects_init(struct connects *all, struct engine *engine,
 		  struct quota *quota)
 {
 	all->engine = engine;
+	all->sockets = 0;
 	all->options = options;
 	all->reach = reach;
 	all->quota = quota;

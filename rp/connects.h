@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connect() calls to servers, of all sessions.
+ * The connect() calls to servers, of all sessions of a thread.
  *
  * One connect() takes milliseconds when most local ports towards a destination
  * are taken. So a SYN only puts its connection in line. Connects are begun
@@ -23,7 +23,8 @@
  * is left, the address that has most sockets loses one for an address that has fewer;
  * and of an address, the session that has most for one that has fewer (quota.h). Who
  * comes to lent ports has half of what an address may have: the rest is for what its
- * local proxies open.
+ * local proxies open. Of several threads that have sessions each has a part of the
+ * descriptors, in which all of this holds.
  */
 #ifndef TM3_RP_CONNECTS_H
 #define TM3_RP_CONNECTS_H
@@ -43,13 +44,14 @@ struct quota_share;
 struct reach;
 struct resolver;
 
-enum { CONNECTS_TURN_US = 2000, CONN_TEXT = 320 };
+enum { CONNECTS_TURN_US = 200, CONN_TEXT = 320 };
 
 struct connects {
 	struct engine *engine;
 	const struct options *options;
 	const struct reach *reach;
 	struct quota *quota;
+	unsigned int sockets;	/* of all sessions */
 	struct resolver *names;
 	struct list in_line;	/* the sessions whose turn comes */
 	struct task turn;
@@ -108,6 +110,8 @@ int connector_udp(struct connector *c, int family);
 bool connector_keeps(struct connector *c, int fd);
 /* May its address have another one who came to a lent port? That one counts from now on. */
 bool connector_takes_lent(const struct connector *c);
+/* So many sockets more, or less, are there or on their way. */
+void connector_counts(struct connector *c, int sockets);
 void connector_counts_lent(struct connector *c);
 /* @fd is on its way to where @conn wants, or there. */
 void connector_connected(struct connector *c, struct conn *conn, int fd);

@@ -10,6 +10,7 @@
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"
 #include "../mux/conn/address.h"
+#include "../mux/conn/conn.h"
 #include "../mux/session/reverse.h"
 #include "../mux/session/session.h"
 #include "../mux/settings/refusal.h"
@@ -39,7 +40,7 @@ static void port_free(struct lent_port *p)
 {
 	list_del(&p->member);
 	listener_free(p->socket);
-	p->of->connector->share->sockets--;
+	connector_counts(p->of->connector, -1);
 	free(p);
 }
 
@@ -114,6 +115,8 @@ static int listen_on(struct lent_port *p)
 		close(fd);
 		fd = -EMFILE;
 	}
+	if (fd >= 0)
+		conn_prepare(fd);	/* and those it accepts */
 	p->socket = listener_new(session_engine(l->session)->loop, log_of(l),
 				 fd, &p->addr, addr_size(&p->addr), accepted, p);
 	return p->socket ? 0 : errno;
@@ -132,15 +135,16 @@ static int lend(struct lent_ports *l, uint16_t listener,
 	p->listener = listener;
 	p->addr = *addr;
 	err = listen_on(p);
-	if (err == EADDRINUSE && l->gives_way(l, addr))
+	if (err == EADDRINUSE)
+		err = l->gives_way(l, listener, addr);
+	if (!err && !p->socket)
 		err = listen_on(p);
 	if (err) {
 		free(p);
 		return err;
 	}
-	listener_arm_resets(p->socket);
 	list_add_tail(&l->all, &p->member);
-	l->connector->share->sockets++;
+	connector_counts(l->connector, 1);
 	return 0;
 }
 
@@ -170,13 +174,10 @@ static void say_not(struct lent_ports *l, const struct sockaddr_storage *addr,
 			 addr_text(addr, at), why);
 }
 
-static enum wire_listening_result open_port(struct lent_ports *l,
-					    uint16_t listener,
-					    const struct sockaddr_storage *addr)
+/* Why it may not listen there, or YES. */
+static enum wire_listening_result may_lend(struct lent_ports *l,
+					   const struct sockaddr_storage *addr)
 {
-	char at[ADDR_TEXT];
-	int err;
-
 	if (!permits_cover(&l->options->permits, addr)) {
 		say_not(l, addr, "no --permit-listen covers it");
 		return WIRE_LISTENING_DENIED;
@@ -185,30 +186,63 @@ static enum wire_listening_result open_port(struct lent_ports *l,
 		say_not(l, addr, "it is asked too often");
 		return WIRE_LISTENING_LIMIT;
 	}
+	return WIRE_LISTENING_YES;
+}
+
+static void answer(struct lent_ports *l, uint16_t listener,
+		   enum wire_listening_result result,
+		   const struct sockaddr_storage *addr)
+{
+	session_listening(l->session, listener, result,
+			  result ? 0 : addr_port(addr));
+}
+
+/* A copy of a wish may come late, and changes nothing. False: there is none yet. */
+static bool answer_again(struct lent_ports *l, uint16_t listener,
+			 const struct sockaddr_storage *addr)
+{
+	const struct lent_port *p = find(l, listener);
+
+	if (p)
+		answer(l, listener, addr_same(&p->addr, addr) ?
+		       WIRE_LISTENING_YES : WIRE_LISTENING_FAILED, addr);
+	return p;
+}
+
+void lent_ports_try(struct lent_ports *l, uint16_t listener,
+		    const struct sockaddr_storage *addr)
+{
+	char at[ADDR_TEXT];
+	int err;
+
+	if (answer_again(l, listener, addr))
+		return;
 	err = lend(l, listener, addr);
+	if (err == EINPROGRESS)
+		return;
 	if (err)
 		say_not(l, addr, strerror(err));
 	else
 		log_info(log_of(l), "session %u of %s: listening on %s for it",
 			 session_number(l->session), session_peer(l->session),
 			 addr_text(addr, at));
-	return result_of(err);
+	answer(l, listener, result_of(err), addr);
 }
 
-/* A copy of a wish may come late, and changes nothing. */
 void lent_ports_open(struct lent_ports *l, struct session *s, uint16_t listener,
 		     const struct destination *at)
 {
 	struct sockaddr_storage addr = destination_address(at);
-	struct lent_port *p = find(l, listener);
-	enum wire_listening_result result = WIRE_LISTENING_FAILED;
+	enum wire_listening_result result;
 
 	l->session = s;
-	if (!p)
-		result = open_port(l, listener, &addr);
-	else if (addr_same(&p->addr, &addr))
-		result = WIRE_LISTENING_YES;
-	session_listening(s, listener, result, result ? 0 : addr_port(&addr));
+	if (answer_again(l, listener, &addr))
+		return;
+	result = may_lend(l, &addr);
+	if (result)
+		answer(l, listener, result, &addr);
+	else
+		lent_ports_try(l, listener, &addr);
 }
 
 /* --- what is taken back --- */

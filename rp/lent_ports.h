@@ -26,9 +26,13 @@ struct lent_ports;
 struct options;
 struct session;
 
-/* The address is in use: does another session of the same owner give it back? */
-typedef bool (*gives_way_fn)(struct lent_ports *l,
-			     const struct sockaddr_storage *addr);
+/*
+ * @addr, wanted for @listener, is in use: does another session of the same owner give it
+ * back? 0: it did; EADDRINUSE: none does; EINPROGRESS: they are asked, and then
+ * lent_ports_try() is called.
+ */
+typedef int (*gives_way_fn)(struct lent_ports *l, uint16_t listener,
+			    const struct sockaddr_storage *addr);
 
 struct lent_ports {
 	struct connector *connector;	/* of the session: its sockets and limits */
@@ -47,6 +51,9 @@ void lent_ports_fini(struct lent_ports *l);
 /* As role->listen(): @s hears by LISTENING what comes of it. */
 void lent_ports_open(struct lent_ports *l, struct session *s, uint16_t listener,
 		     const struct destination *at);
+/* Once more, for a wish that may be granted. */
+void lent_ports_try(struct lent_ports *l, uint16_t listener,
+		    const struct sockaddr_storage *addr);
 /* Takes back what is listened on at @addr. False: nothing is. */
 bool lent_ports_give_way(struct lent_ports *l,
 			 const struct sockaddr_storage *addr);

@@ -2,6 +2,7 @@
 /*
  * rp, the remote proxy: what it is put together of.
  */
+#include "../mux/base/halt.h"
 #include "../mux/program/program.h"
 #include "../tls/tls.h"
 #include "options.h"
@@ -39,9 +40,9 @@ static int open(struct program *p)
 			   &p->ports);
 }
 
-static void start(struct program *p)
+static int start(struct program *p)
 {
-	server_announce(&rp_of(p)->server);
+	return server_start(&rp_of(p)->server);
 }
 
 static void stop(struct program *p)
@@ -61,7 +62,7 @@ static void print(struct program *p, FILE *out)
 
 static void status(struct program *p, char *text, size_t len)
 {
-	unsigned int n = rp_of(p)->server.sessions;
+	unsigned int n = rp_of(p)->server.guests.n;
 
 	snprintf(text, len, "%u session%s", n, n == 1 ? "" : "s");
 }
@@ -70,12 +71,15 @@ static int reload(struct program *p, struct changes *changes, char *why,
 		  size_t why_len)
 {
 	struct rp *rp = rp_of(p);
+	int err;
 
-	if (options_again(&rp->options, rp->argc, rp->argv, changes, why,
-			  why_len))
-		return -1;
-	server_reload(&rp->server);
-	return 0;
+	halt_begin(p->engine.halt);
+	err = options_again(&rp->options, rp->argc, rp->argv, changes, why,
+			    why_len);
+	if (!err)
+		server_reload(&rp->server);
+	halt_end(p->engine.halt);
+	return err;
 }
 
 static const struct program_ops ops = {

@@ -10,8 +10,10 @@
 #include "../mux/base/sock.h"
 #include "../mux/options/command_line.h"
 #include "../mux/options/values.h"
+#include "../mux/sched/path_policy.h"
 #include "../mux/settings/changes.h"
 #include "../mux/wire/wire.h"
+#include "workers.h"
 
 enum {
 	MAX_SESSIONS = 64,	/* unless told */
@@ -52,10 +54,13 @@ static const struct option_spec own_options[] = {
 	{ "max-opens", "N",
 	  "connects to servers that a session may begin in a second, more of "
 	  "them wait; flows of UDP count, too, and are refused (default 5000)" },
+	{ "workers", "N",
+	  "threads that sessions are spread over, 1 to 16; each has a part of --memory "
+	  "and of the descriptors (default 1)" },
 	{ "max-sessions", "N", "local proxies at a time (default 64)" },
 	{ "max-sessions-each", "N",
-	  "local proxies at a time from one address, or network of 64 bits of "
-	  "IPv6 (default: an eighth of --max-sessions)" },
+	  "local proxies at a time with one key, or without keys from one "
+	  "address, or network of 64 bits of IPv6 (default: an eighth of --max-sessions)" },
 	{ "resume", "SECONDS",
 	  "extension: how long a session without pipes is kept, four of an "
 	  "address at most; 0: not at all (default 120)" },
@@ -249,6 +254,9 @@ static int set_own(void *options, const char *name, const char *value,
 		return add_permit_listen(o, value, why, why_len);
 	if (!strcmp(name, "connect-timeout"))
 		return set_connect_timeout(o, value, why, why_len);
+	if (!strcmp(name, "workers"))
+		return set_limit(&o->workers, WORKERS_MAX, name, value, why,
+				 why_len);
 	if (!strcmp(name, "max-sessions"))
 		return set_limit(&o->max_sessions, MAX_SESSIONS_MAX, name,
 				 value, why, why_len);
@@ -271,6 +279,23 @@ static int set_own(void *options, const char *name, const char *value,
 	return add_rule(o, name, value, why, why_len);
 }
 
+/* rp does not know the names of lp's paths. */
+static int take_path_policy(struct options *o, char *why, size_t why_len)
+{
+	struct settings *s = &o->settings;
+	uint64_t number;
+
+	if (s->path_policy != path_policies[0] && !o->extendeds)
+		return refuse(why, why_len, "--path-policy: several paths need the extension, and it is not spoken here (--extended)");
+	if (!*s->path_name)
+		return 0;
+	if (value_whole(s->path_name, 0, PATHS_MAX - 1, &number))
+		return refuse(why, why_len, "--path-policy: one:%s: rp knows paths by their numbers, from 0 to %d, as lp was told of them",
+			      s->path_name, PATHS_MAX - 1);
+	s->path_number = (unsigned int)number;
+	return 0;
+}
+
 static int finish(void *options, char *const *arguments, char *why,
 		  size_t why_len)
 {
@@ -287,7 +312,12 @@ static int finish(void *options, char *const *arguments, char *why,
 	if (!o->listens && !o->keys.n &&
 	    add_listen(o, "0.0.0.0", why, why_len))
 		return -1;
-	return set_default_extended(o, why, why_len);
+	if (set_default_extended(o, why, why_len))
+		return -1;
+	if (o->settings.thin_given && o->settings.thin == THIN_COPY &&
+	    !o->extendeds)
+		return refuse(why, why_len, "--thin: copy needs the extension, and it is not spoken here (--extended)");
+	return take_path_policy(o, why, why_len);
 }
 
 static const char *const arguments[] = { "PIPES", NULL };
@@ -318,7 +348,7 @@ static const struct command_line command_line = {
 
 _Static_assert(PIPES_MAX == 64 && MEMORY_SHARE == 4 &&
 	       WIRE_PORT == 6000 && WIRE_PORT_EXTENDED == 6010 &&
-	       RESUME_SECONDS == 120 && ALONE_EACH == 4,
+	       RESUME_SECONDS == 120 && ALONE_EACH == 4 && WORKERS_MAX == 16,
 	       "--help names these numbers");
 
 static void init(struct options *o)
@@ -326,6 +356,7 @@ static void init(struct options *o)
 	memset(o, 0, sizeof(*o));
 	settings_init(&o->settings);
 	access_init(&o->access);
+	o->workers = 1;
 	o->max_sessions = MAX_SESSIONS;
 	o->max_connects = MAX_CONNECTS;
 	o->max_opens = MAX_OPENS;

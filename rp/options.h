@@ -37,6 +37,7 @@ struct options {
 	bool extended_given;	/* on the command line */
 	bool extended_meant;	/* so rp does not go without */
 	unsigned int pipes;
+	unsigned int workers;	/* threads that have sessions; 1: the first alone */
 	unsigned int max_sessions;
 	unsigned int max_sessions_each;	/* of one address */
 	unsigned int max_connects;	/* of a session, under way */

@@ -2,6 +2,7 @@
 #include "outlet.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "../mux/base/log.h"
 #include "../mux/base/loop.h"
+#include "../mux/base/path_mtu.h"
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
 #include "../mux/base/udp_in.h"
@@ -45,10 +47,13 @@ struct outlet {
 	struct watch watch;
 	int family;		/* of its socket */
 	bool connected;
+	unsigned int mtu;	/* of its path, when it was last asked for; */
+	bool told_mtu;		/* LP was told of this one */
 	struct list names;	/* the one that was asked for first */
 	unsigned int nnames;
 	int refusal;		/* an errno that sending met; */
 	struct task refused;	/* it ends the flow after the batch */
+	struct task narrowed;	/* LP is told of the path's MTU, then, too */
 };
 
 static struct engine *engine_of(const struct outlet *o)
@@ -116,9 +121,10 @@ static void outlet_free(struct outlet *o)
 	while (!list_empty(&o->names))
 		forget(list_first(&o->names, struct known, member));
 	loop_task_stop(&o->refused);
+	loop_task_stop(&o->narrowed);
 	if (o->watch.fd >= 0) {
 		loop_close(engine_of(o)->loop, &o->watch);
-		o->all->connector->share->sockets--;
+		connector_counts(o->all->connector, -1);
 	}
 	free(o);
 }
@@ -169,6 +175,39 @@ static enum conn_end end_of(int err)
 	return err == ECONNREFUSED ? CONN_END_REFUSED : CONN_END_UNREACHABLE;
 }
 
+/*
+ * Something is larger than the path takes in one packet, or was, as an ICMP error told. What may go in
+ * fragments does, and LP hears of it once.
+ */
+static void narrow(struct flow *f, bool whole)
+{
+	struct outlet *o = flow_owner(f);
+
+	if (o->connected && (whole || !o->told_mtu))
+		loop_after(engine_of(o)->loop, &o->narrowed);
+}
+
+static void narrowed(struct task *t)
+{
+	struct outlet *o = container_of(t, struct outlet, narrowed);
+	int mtu = path_mtu(o->watch.fd);
+
+	if (mtu < 0)
+		return;
+	o->mtu = (unsigned int)mtu;
+	o->told_mtu = true;
+	flow_tell_mtu(o->flow, o->mtu);
+}
+
+/*
+ * The kernel says nothing of that. A program may want to know: IPv6 does not tell whose
+ * packets must not be fragmented.
+ */
+static bool goes_in_fragments(const struct outlet *o, size_t len)
+{
+	return path_mtu_packet(o->family, len) > o->mtu;
+}
+
 static void server_said(void *arg, struct sockaddr_storage *from,
 			const uint8_t *buf, size_t len)
 {
@@ -186,7 +225,9 @@ static void readable(struct watch *w, uint32_t events)
 	int err = -udp_in_read(w->fd, server_said, o);
 
 	(void)events;
-	if (err && is_refusal(o, err))
+	if (err == EMSGSIZE)	/* by ICMP: the path is another one than before */
+		narrow(o->flow, true);
+	else if (err && is_refusal(o, err))
 		refuse(o, end_of(err));
 }
 
@@ -224,11 +265,15 @@ static void refused(struct task *t)
 	refuse(o, end_of(o->refusal));
 }
 
-static void send_here(struct outlet *o, const uint8_t *payload, size_t len)
+static void send_here(struct outlet *o, const uint8_t *payload, size_t len,
+		      bool whole)
 {
-	struct iovec whole = { (void *)(uintptr_t)payload, len };
+	struct iovec all = { (void *)(uintptr_t)payload, len };
 
-	flow_put(o->flow, o->watch.fd, NULL, &whole, 1);
+	if (!whole && goes_in_fragments(o, len))
+		narrow(o->flow, false);
+	flow_put_whole(o->flow, whole);
+	flow_put(o->flow, o->watch.fd, NULL, &all, 1);
 }
 
 static void send_to(struct outlet *o, const struct sockaddr_storage *addr,
@@ -256,7 +301,7 @@ static int watch_socket(struct outlet *o, int fd)
 		close(fd);
 		return err;
 	}
-	c->share->sockets++;
+	connector_counts(c, 1);
 	flow_took_socket(o->flow);
 	return 0;
 }
@@ -274,11 +319,14 @@ static int open_wide(struct outlet *o)
 
 static int open_to(struct outlet *o, const struct sockaddr_storage *addr)
 {
-	int fd;
+	int fd, mtu;
 
 	o->family = addr->ss_family;
-	fd = connector_udp(o->all->connector, addr->ss_family);
-	return watch_socket(o, sock_connect(fd, addr));
+	fd = sock_connect(connector_udp(o->all->connector, addr->ss_family),
+			  addr);
+	mtu = path_mtu(fd);
+	o->mtu = mtu > 0 ? (unsigned int)mtu : UINT_MAX;
+	return watch_socket(o, fd);
 }
 
 static void answer(struct outlet *o, int err)
@@ -322,7 +370,7 @@ static void send_held(struct known *k)
 		if (!k->has_address)
 			flow_lost(o->flow, FLOW_UNSENT);
 		else if (o->connected)
-			send_here(o, h->payload, item->size);
+			send_here(o, h->payload, item->size, false);
 		else
 			send_to(o, &k->addr, h->payload, item->size);
 		free(h);
@@ -454,12 +502,14 @@ static void came(struct flow *f, const struct destination *at,
 	if (!o->connected)
 		send_to_any(o, at, payload, len);
 	else if (o->watch.fd >= 0)
-		send_here(o, payload, len);
+		send_here(o, payload, len, flow_is_whole(f, at));
 	else
 		hold(list_first(&o->names, struct known, member), payload, len);
 }
 
-static const struct flow_ops flow_ops = { .came = came, .over = over, .unsent = unsent };
+static const struct flow_ops flow_ops = {
+	.came = came, .over = over, .unsent = unsent, .narrow = narrow,
+};
 
 /* --- from beginning to end --- */
 
@@ -499,6 +549,7 @@ void outlet_open(struct outlets *all, struct conn *c)
 	o->connected = to->kind != DESTINATION_NONE;
 	list_init(&o->names);
 	loop_task_init(&o->refused, refused);
+	loop_task_init(&o->narrowed, narrowed);
 	o->flow = flow_take(c, &flow_ops, o);
 	if (to->kind == DESTINATION_NONE)
 		answer(o, -open_wide(o));

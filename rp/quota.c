@@ -2,20 +2,32 @@
 #include "quota.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../mux/base/payer.h"
+#include "../mux/options/key_file.h"
 
 struct quota_address {
 	struct list member;
 	struct payer payer;
+	char key[KEY_NAME_MAX + 1];	/* "": it is @payer's */
 	unsigned int n;
 	struct list shares;	/* the oldest first */
-	struct hoard hoard;	/* of their sessions */
+	struct hoard hoard;	/* of their sessions, */
+	struct budget budget;	/* too */
 };
 
+static bool is_of(const struct quota_address *a, const struct payer *payer,
+		  const char *key)
+{
+	return !strcmp(a->key, key) && (*key || payer_is(&a->payer, payer));
+}
+
 static struct quota_address *find(const struct quota *q,
-				  const struct sockaddr_storage *peer)
+				  const struct sockaddr_storage *peer,
+				  const char *key)
 {
 	const struct payer payer = payer_of(peer);
 	struct list *pos, *tmp;
@@ -24,7 +36,7 @@ static struct quota_address *find(const struct quota *q,
 		struct quota_address *a = list_entry(pos, struct quota_address,
 						     member);
 
-		if (payer_is(&a->payer, &payer))
+		if (is_of(a, &payer, key))
 			return a;
 	}
 	return NULL;
@@ -81,35 +93,43 @@ static struct quota_share *who_goes(const struct quota *q, unsigned int n)
 	return share;
 }
 
+bool quota_is_full(const struct quota *q)
+{
+	return q->sessions >= q->max;
+}
+
 const char *quota_objection(struct quota *q,
 			    const struct sockaddr_storage *peer,
-			    struct quota_share **victim)
+			    const char *key, struct quota_share **victim)
 {
-	const struct quota_address *a = find(q, peer);
+	const struct quota_address *a = find(q, peer, key);
 	unsigned int n = a ? a->n : 0;
 
 	*victim = NULL;
 	if (n >= q->max_each)
-		return "its address has as many sessions as "
-		       "--max-sessions-each allows";
-	if (q->sessions < q->max)
+		return *key ? "its key has as many sessions as --max-sessions-each allows" :
+			      "its address has as many sessions as --max-sessions-each allows";
+	if (!quota_is_full(q))
 		return NULL;
 	*victim = who_goes(q, n);
 	return "there are as many sessions as --max-sessions allows";
 }
 
 int quota_take(struct quota *q, struct quota_share *share,
-	       const struct sockaddr_storage *peer)
+	       const struct sockaddr_storage *peer, const char *key)
 {
-	struct quota_address *a = find(q, peer);
+	struct quota_address *a = find(q, peer, key);
 
 	if (!a) {
 		a = calloc(1, sizeof(*a));
 		if (!a)
 			return -ENOMEM;
 		a->payer = payer_of(peer);
+		snprintf(a->key, sizeof(a->key), "%s", key);
 		list_init(&a->shares);
 		hoard_init(&a->hoard, q->hoard, q->hoard_each);
+		if (q->budgets)
+			budget_init(&a->budget, q->budgets);
 		list_add_tail(&q->addresses, &a->member);
 	}
 	share->address = a;
@@ -132,12 +152,18 @@ void quota_drop(struct quota *q, struct quota_share *share)
 		return;
 	list_del(&a->member);
 	hoard_fini(&a->hoard);
+	budget_fini(&a->budget);
 	free(a);
 }
 
 struct hoard *quota_hoard(const struct quota_share *share)
 {
 	return &share->address->hoard;
+}
+
+struct budget *quota_budget(const struct quota_share *share)
+{
+	return &share->address->budget;
 }
 
 unsigned int quota_of_address(const struct quota_share *share)
@@ -223,13 +249,14 @@ bool quota_relieves(struct quota *q, const struct quota_share *share,
 	return q->give_up(most);
 }
 
-void quota_init(struct quota *q, struct hoard *hoard, unsigned int max,
-		unsigned int max_each,
+void quota_init(struct quota *q, struct hoard *hoard, struct budgets *budgets,
+		unsigned int max, unsigned int max_each,
 		bool (*is_idle)(const struct quota_share *share),
 		bool (*give_up)(struct quota_share *share))
 {
 	q->hoard = hoard;
-	q->hoard_each = hoard->max / 2;
+	q->hoard_each = hoard ? hoard->max / 2 : 0;
+	q->budgets = budgets;
 	q->max = max;
 	q->max_each = max_each;
 	q->sessions = 0;

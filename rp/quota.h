@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many sessions each peer (see payer.h) has, so that none can shut out all
- * others.
+ * How many sessions each peer has, so that none can shut out all others. A peer is who
+ * shows a key, wherever from, and without keys whom an address counts for (payer.h).
  *
  * A peer at its own limit gets no more sessions. When there are as many as there may
  * be of all peers together, one has to go for a new one, of a peer that has fewer
@@ -11,6 +11,8 @@
  * idle one still goes for a newcomer who has none: nothing is lost with it.
  *
  * Sockets to servers, of which there are as many as descriptors, go the same way.
+ *
+ * What its sessions hold, and what they take of the loop's time, count together.
  */
 #ifndef TM3_RP_QUOTA_H
 #define TM3_RP_QUOTA_H
@@ -19,6 +21,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "../mux/base/budget.h"
 #include "../mux/base/list.h"
 #include "../mux/session/hoard.h"
 
@@ -34,6 +37,7 @@ struct quota_share {		/* of one session, embedded in what owns it */
 struct quota {
 	struct hoard *hoard;	/* of the process, */
 	size_t hoard_each;	/* and of it, of one peer */
+	struct budgets *budgets;	/* of the loop's time; NULL: peers have none here */
 	unsigned int max, max_each;
 	unsigned int sessions;
 	struct list addresses;
@@ -42,33 +46,38 @@ struct quota {
 };
 
 /*
- * @hoard: half of it is what one address may hold. @give_up: closes the oldest socket
- * of @share, and says whether it had one.
+ * @hoard: half of it is what one address may hold; NULL: what they hold counts
+ * elsewhere. @budgets: as there. @give_up: closes the oldest socket of @share, and says whether it had one.
  */
-void quota_init(struct quota *q, struct hoard *hoard, unsigned int max,
-		unsigned int max_each,
+void quota_init(struct quota *q, struct hoard *hoard, struct budgets *budgets,
+		unsigned int max, unsigned int max_each,
 		bool (*is_idle)(const struct quota_share *share),
 		bool (*give_up)(struct quota_share *share));
 
+/* Are there as many sessions as may be? Then is_idle() may be asked. */
+bool quota_is_full(const struct quota *q);
 /* Other limits from now on, @all bytes for the hoard; no session has to go for them. */
 void quota_set(struct quota *q, size_t all, unsigned int max,
 	       unsigned int max_each);
 
 /*
- * Why there is no room for another session of @peer, or NULL. It may still take
- * that @victim, if it is not NULL then, is dropped before.
+ * Why there is no room for another session of @peer, who has shown the key named @key (""
+ * without keys), or NULL. It may still take that @victim, if it is not NULL then, is dropped
+ * before.
  */
 const char *quota_objection(struct quota *q,
 			    const struct sockaddr_storage *peer,
-			    struct quota_share **victim);
+			    const char *key, struct quota_share **victim);
 
 /* Counts a session, or no longer (it may be said twice). 0 or -ENOMEM. */
 int quota_take(struct quota *q, struct quota_share *share,
-	       const struct sockaddr_storage *peer);
+	       const struct sockaddr_storage *peer, const char *key);
 void quota_drop(struct quota *q, struct quota_share *share);
 
 /* What the sessions of the address of @share hold, until it is dropped. */
 struct hoard *quota_hoard(const struct quota_share *share);
+/* What they may take of the loop's time, as long. */
+struct budget *quota_budget(const struct quota_share *share);
 
 /* How many sessions the address of @share has, */
 unsigned int quota_of_address(const struct quota_share *share);

@@ -13,6 +13,7 @@
 struct caller {			/* a pipe whose HELLO is awaited */
 	struct reception *reception;
 	struct list member;
+	struct list due;
 	struct place place;
 	struct sockaddr_storage peer;
 	struct greeting *greeting;
@@ -27,6 +28,7 @@ static struct caller *caller_at(const struct list *pos)
 static void caller_free(struct caller *c)
 {
 	list_del(&c->member);
+	list_del(&c->due);
 	places_leave(&c->reception->waiting, &c->place);
 	free(c);
 }
@@ -84,9 +86,37 @@ static void no_hello(struct greeting *g, enum greeting_failure why)
 	dismiss(c);
 }
 
+/* --- whose turn it is to be read --- */
+
+static void has_come(struct greeting *g)
+{
+	struct caller *c = greeting_owner(g);
+	struct reception *r = c->reception;
+
+	if (list_empty(&c->due))
+		list_add_tail(&r->due, &c->due);
+	loop_after(r->loop, &r->turn);
+}
+
+static void take_turn(struct task *t)
+{
+	struct reception *r = container_of(t, struct reception, turn);
+	int64_t until = loop_clock() + RECEPTION_TURN_US * NS_PER_US;
+
+	while (!list_empty(&r->due) && loop_clock() < until) {
+		struct caller *c = list_first(&r->due, struct caller, due);
+
+		list_del(&c->due);
+		greeting_go_on(c->greeting);
+	}
+	if (!list_empty(&r->due))
+		loop_after(r->loop, t);
+}
+
 static const struct greeting_ops greeting_ops = {
 	.came = hello_came,
 	.failed = no_hello,
+	.due = has_come,
 };
 
 /* --- not too many --- */
@@ -140,6 +170,7 @@ static void caller_new(struct reception *r, int fd,
 	}
 	c->reception = r;
 	c->peer = *peer;
+	list_init(&c->due);
 	list_add_tail(&r->callers, &c->member);
 	if (!conduit_open(&conduit, r->layers, fd, true))
 		c->greeting = greeting_await(r->loop, conduit, r->patience,
@@ -180,6 +211,8 @@ void reception_init(struct reception *r, greeted_fn greeted, struct loop *loop,
 	r->patience = RECEPTION_PATIENCE_S * NS_PER_SEC;
 	entrances_init(&r->entrances, loop, log, refusals, pipe_accepted, r);
 	list_init(&r->callers);
+	list_init(&r->due);
+	loop_task_init(&r->turn, take_turn);
 }
 
 void reception_dismiss(struct reception *r)

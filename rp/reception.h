@@ -9,6 +9,9 @@
  * (payer.h) that have not said it yet its oldest is closed; of more than RECEPTION_MAX in
  * all one goes as places.h says. Whose HELLO is there and was not read yet does not go
  * while there is another one.
+ *
+ * With keys each has a handshake first, whose cost is rp's. What they say is read in the order
+ * in which it came, for RECEPTION_TURN_US in a round; then sessions have their turn.
  */
 #ifndef TM3_RP_RECEPTION_H
 #define TM3_RP_RECEPTION_H
@@ -27,6 +30,7 @@ enum {
 	RECEPTION_EACH = 64,
 	RECEPTION_FAIR = 8,	/* see places.h */
 	RECEPTION_PATIENCE_S = 5,
+	RECEPTION_TURN_US = 100,
 };
 
 struct access;
@@ -51,6 +55,8 @@ struct reception {
 	int64_t patience;	/* ns, RECEPTION_PATIENCE_S but in tests */
 	struct entrances entrances;	/* to be opened by the owner */
 	struct list callers;	/* the oldest first */
+	struct list due;	/* of these, who said something that is to be read, */
+	struct task turn;	/* then */
 	struct places waiting;
 	unsigned int max;	/* RECEPTION_MAX, or less */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The remote proxy: sessions with those who came through the lobby, and
- * connections to servers for them.
+ * The remote proxy: pipes come in through lobby and reception, and whoever has them
+ * becomes a guest, with a session of its own.
  */
 #ifndef TM3_RP_SERVER_H
 #define TM3_RP_SERVER_H
@@ -9,15 +9,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "../mux/base/host.h"
 #include "../mux/base/ports.h"
-#include "../mux/options/key_file.h"
 #include "../mux/session/session.h"
-#include "connects.h"
+#include "guests.h"
 #include "lobby.h"
 #include "options.h"
-#include "quota.h"
-#include "reach.h"
 #include "reception.h"
 
 struct server {
@@ -25,12 +21,7 @@ struct server {
 	const struct options *options;
 	struct lobby lobby;	/* of the baseline */
 	struct reception reception;	/* of the extension */
-	struct connects connects;
-	struct host host;
-	struct reach reach;
-	struct quota quota;
-	struct list guests;	/* one a session */
-	unsigned int sessions;
+	struct guests guests;
 	bool stopping;
 };
 
@@ -41,11 +32,14 @@ struct server {
 int server_open(struct server *s, struct engine *engine,
 		const struct options *options, struct ports *ports);
 
-/* Says that it is ready, where, and who may come. */
-void server_announce(struct server *s);
+/*
+ * Begins to serve, and says that it is ready, where, and who may come. 0, or -errno
+ * after it said what is wrong.
+ */
+int server_start(struct server *s);
 
 /*
- * SIGHUP: the options are others now. Sessions and connections stay, also those
+ * SIGHUP, in a halt of the engine: the options are others now. Sessions and connections stay, also those
  * that could not begin any more.
  */
 void server_reload(struct server *s);

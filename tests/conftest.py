@@ -12,6 +12,11 @@ import pytest
 
 from tests import order
 from tests.relay.netns import Namespace, namespace, two_on_a_link
+from tests.spent import Spent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Spent())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -28,6 +28,7 @@ LONGEST = (
     "tests/experiments/test_runner_stopped.py",
     "tests/install/test_deb.py",
     "tests/kmod/test_build.py",
+    "tests/relay/test_plain_compiler.py",
     "tests/grade/test_grade.py",
     "tests/experiments/test_web_load.py",
     "tests/experiments/test_catalogue_traffic.py",
@@ -38,7 +39,8 @@ LONGEST = (
 MACHINE = ("tests/bpf/",)
 # Their tests share a fixture: it is made once if one worker runs them all.
 SHARING = (
-    "bench/test_bench.py",
+    "bench/ramp/test_ramp.py",
+    "bench/test_load.py",
     "tests/dissector/test_again.py",
     "tests/dissector/test_content.py",
     "tests/dissector/test_follow.py",
@@ -49,12 +51,18 @@ SHARING = (
     "tests/experiments/test_plots.py",
     "tests/experiments/test_report_page.py",
     "tests/experiments/test_runner_spread.py",
+    "tests/experiments/test_site.py",
+    "tests/experiments/test_splitter.py",
     "tests/experiments/test_web_load.py",
     "tests/install/test_deb.py",
     "tests/install/test_install.py",
     "tests/install/test_static.py",
     "tests/kmod/test_build.py",
+    "tests/relay/test_control.py",
+    "tests/relay/test_hints.py",
+    "tests/relay/test_plain_compiler.py",
     "tests/vm/test_machine.py",
+    "tests/vm/test_units.py",
     "tests/vm/test_vmhost.py",
 )
 

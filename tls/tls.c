@@ -145,6 +145,23 @@ static int open_keylog(struct tls *tls, const char *path, struct log *log)
 	return 0;
 }
 
+/* A handshake is the first thread's; what others share with it does not change. */
+static struct layers *beside(struct layers *from)
+{
+	const struct tls *first = container_of(from, struct tls, layers);
+	struct tls *tls = malloc(sizeof(*tls));
+
+	if (!tls)
+		return NULL;
+	*tls = *first;
+	return &tls->layers;
+}
+
+static void put_beside(struct layers *layers)
+{
+	free(container_of(layers, struct tls, layers));
+}
+
 /* What this system's openssl.cnf says is for other programs. */
 struct layers *tls_layers_new(const struct keys *keys, const char *keylog,
 			      struct log *log)
@@ -154,6 +171,8 @@ struct layers *tls_layers_new(const struct keys *keys, const char *keylog,
 	if (!tls)
 		goto no_memory;
 	tls->layers.new = tls_layer_new;
+	tls->layers.beside = beside;
+	tls->layers.put_beside = put_beside;
 	tls->layers.memory_shaking = LAYER_MEMORY_SHAKING;
 	tls->keys = keys;
 	tls->nobody.len = KEY_MADE;

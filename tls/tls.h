@@ -4,7 +4,8 @@
  * its keys; lp shows the only one that it has, and takes nobody who has not got
  * it, too.
  *
- * A build without OpenSSL has the same names: TLS_BUILT tells.
+ * A build without OpenSSL has the same names: TLS_BUILT tells. TLS_PIPE_MEMORY is
+ * what the layer of one pipe may take.
  */
 #ifndef TM3_TLS_H
 #define TM3_TLS_H
@@ -22,12 +23,12 @@ struct log;
  * over the pipes. NULL: why was logged.
  */
 #ifdef TM3_TLS
-enum { TLS_BUILT = 1 };
+enum { TLS_BUILT = 1, TLS_PIPE_MEMORY = 180 * 1024 };
 struct layers *tls_layers_new(const struct keys *keys, const char *keylog,
 			      struct log *log);
 void tls_layers_free(struct layers *layers);
 #else
-enum { TLS_BUILT = 0 };
+enum { TLS_BUILT = 0, TLS_PIPE_MEMORY = 0 };
 static inline struct layers *tls_layers_new(const struct keys *keys,
 					    const char *keylog,
 					    struct log *log)

@@ -27,7 +27,7 @@ enum {
 	 * yet, the records of one run and what OpenSSL has, as test_tls measures it. The
 	 * other is for one that has only begun.
 	 */
-	LAYER_MEMORY = 180 * 1024,
+	LAYER_MEMORY = TLS_PIPE_MEMORY,
 	LAYER_MEMORY_SHAKING = 80 * 1024,
 };
 

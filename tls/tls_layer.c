@@ -357,6 +357,12 @@ static void layer_free(struct layer *l)
 	free(t);
 }
 
+/* After each read what is left of it is in t->rest: see keep_rest(). */
+static void move(struct layer *l, struct layers *to)
+{
+	layer_of(l)->tls = container_of(to, struct tls, layers);
+}
+
 static const struct layer_ops ops = {
 	.shake = shake,
 	.read = read_tls,
@@ -364,6 +370,7 @@ static const struct layer_ops ops = {
 	.wrote = wrote,
 	.shut = shut,
 	.why = why,
+	.move = move,
 	.free = layer_free,
 };
 

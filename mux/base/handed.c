@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "log.h"
 #include "refuse.h"
 #include "sock.h"
 
@@ -144,13 +145,16 @@ struct handed_socket *handed_at(struct handed *h,
 	return NULL;
 }
 
-const struct handed_socket *handed_left(const struct handed *h)
+int handed_all_taken(const struct handed *h, struct log *log, const char *what)
 {
-	unsigned int i;
+	char text[ADDR_TEXT];
+	unsigned int i = 0;
 
-	for (i = 0; i < h->n; i++) {
-		if (!h->socket[i].taken)
-			return &h->socket[i];
-	}
-	return NULL;
+	while (i < h->n && h->socket[i].taken)
+		i++;
+	if (i == h->n)
+		return 0;
+	log_error(log, "a socket on %s was handed over by the name '%s', which is %s",
+		  addr_text(&h->socket[i].addr, text), h->socket[i].name, what);
+	return -EINVAL;
 }

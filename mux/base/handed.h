@@ -16,6 +16,8 @@
 
 enum { HANDED_MAX = 32, HANDED_NAME = 32 };
 
+struct log;
+
 struct handed_socket {
 	int fd;
 	char name[HANDED_NAME];	/* "" if there is none; a longer one is cut */
@@ -44,6 +46,10 @@ int handed_take(struct handed_socket *s);
 struct handed_socket *handed_named(struct handed *h, const char *name);
 struct handed_socket *handed_at(struct handed *h,
 				const struct sockaddr_storage *addr);
-const struct handed_socket *handed_left(const struct handed *h);
+/*
+ * A socket of the unit file that nobody accepts from would be silent for good: says so, and
+ * @what it is that it is not. 0 or -EINVAL.
+ */
+int handed_all_taken(const struct handed *h, struct log *log, const char *what);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 /* Behind sys/socket.h, which they need. */
+#include <linux/if_packet.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 
@@ -60,12 +62,37 @@ static struct in6_addr *copy(const struct ifaddrs *all, size_t *n)
 	return addr;
 }
 
+/* Each device has an entry of its own beside those of its addresses. */
+static unsigned int *copy_running(const struct ifaddrs *all, size_t *n)
+{
+	const unsigned int runs = IFF_UP | IFF_RUNNING;
+	unsigned int *running;
+	const struct ifaddrs *i;
+	size_t count = 0;
+
+	for (i = all; i; i = i->ifa_next)
+		count++;
+	running = calloc(count + 1, sizeof(*running));
+	if (!running)
+		return NULL;
+	*n = 0;
+	for (i = all; i; i = i->ifa_next) {
+		const struct sockaddr_ll *device = (const void *)i->ifa_addr;
+
+		if (device && device->sll_family == AF_PACKET &&
+		    (i->ifa_flags & runs) == runs)
+			running[(*n)++] = (unsigned int)device->sll_ifindex;
+	}
+	return running;
+}
+
 /* When they cannot be read, those of before are better than none. */
 static void read_addresses(struct host *h)
 {
 	struct ifaddrs *all;
 	struct in6_addr *addr;
-	size_t n = 0;
+	unsigned int *running;
+	size_t n = 0, nrunning = 0;
 
 	if (getifaddrs(&all)) {
 		log_warn(h->log, "this host's addresses cannot be read: %s",
@@ -73,20 +100,34 @@ static void read_addresses(struct host *h)
 		return;
 	}
 	addr = copy(all, &n);
+	running = copy_running(all, &nrunning);
 	freeifaddrs(all);
-	if (!addr)
+	if (!addr || !running) {
+		free(addr);
+		free(running);
 		return;
+	}
 	free(h->addr);
+	free(h->running);
 	h->addr = addr;
 	h->n = n;
+	h->running = running;
+	h->nrunning = nrunning;
 }
 
 /* --- changes --- */
 
 static void tell(struct host *h)
 {
+	int64_t now = loop_clock();
+
+	h->pause = now - h->told_at > 2 * HOST_GATHER_MS * NS_PER_MS ?
+		HOST_SOON_MS : 2 * h->pause;
+	if (h->pause > HOST_GATHER_MS)
+		h->pause = HOST_GATHER_MS;
+	h->told_at = now;
 	h->more = false;
-	loop_timer_in(h->loop, &h->gather, HOST_GATHER_MS * NS_PER_MS);
+	loop_timer_in(h->loop, &h->gather, h->pause * NS_PER_MS);
 	h->changed(h);
 }
 
@@ -157,8 +198,10 @@ void host_close(struct host *h)
 	loop_close(h->loop, &h->watch);
 	loop_timer_stop(h->loop, &h->gather);
 	free(h->addr);
+	free(h->running);
 	h->addr = NULL;
-	h->n = 0;
+	h->running = NULL;
+	h->n = h->nrunning = 0;
 }
 
 bool host_has(const struct host *h, const struct sockaddr_storage *addr)
@@ -169,4 +212,13 @@ bool host_has(const struct host *h, const struct sockaddr_storage *addr)
 		return true;
 	return make_key((const void *)addr, &key) && h->n &&
 	       bsearch(&key, h->addr, h->n, sizeof(*h->addr), compare);
+}
+
+bool host_runs(const struct host *h, unsigned int device)
+{
+	size_t i = 0;
+
+	while (i < h->nrunning && h->running[i] != device)
+		i++;
+	return !h->nrunning || i < h->nrunning;
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The addresses of this host. They are read at the start, and again whenever the
- * kernel reports a change.
+ * The addresses of this host, and which of its devices carry packets. They are read at the
+ * start, and again whenever the kernel reports a change.
  *
- * Who wants to hear of changes is told of those of routes and links too: at once,
- * and after that at most every HOST_GATHER_MS.
+ * Who wants to hear of changes is told of those of routes and links too: at once, and of
+ * those that follow after HOST_SOON_MS, twice that, and at last every HOST_GATHER_MS. For
+ * an address that goes is mostly followed by one that comes, and that is what matters.
  */
 #ifndef TM3_HOST_H
 #define TM3_HOST_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -18,17 +20,21 @@
 
 struct log;
 
-enum { HOST_GATHER_MS = 100 };
+enum { HOST_SOON_MS = 5, HOST_GATHER_MS = 100 };
 
 struct host {
 	struct loop *loop;
 	struct log *log;
 	void (*changed)(struct host *h);	/* or NULL */
-	struct timer gather;	/* until it may be called again */
+	struct timer gather;	/* until it may be called again, */
+	int64_t pause;		/* for so long, in ms; */
+	int64_t told_at;	/* it was called */
 	bool more;		/* there was another change meanwhile */
 	struct watch watch;	/* of the kernel's reports */
 	struct in6_addr *addr;	/* IPv4 as ::ffff:a.b.c.d; sorted */
 	size_t n;
+	unsigned int *running;	/* the index of each device that is up and has a link */
+	size_t nrunning;
 };
 
 /*
@@ -44,5 +50,8 @@ void host_close(struct host *h);
  * from such an address came from this host.
  */
 bool host_has(const struct host *h, const struct sockaddr_storage *addr);
+
+/* Is the device with this index there, and up, with a link? Also if that is not known. */
+bool host_runs(const struct host *h, unsigned int device);
 
 #endif

@@ -22,7 +22,7 @@ struct listener {
 	struct refusals *refusals;	/* where it counts, or NULL, */
 	unsigned int kind;	/* and as what */
 	bool paused;		/* by the owner */
-	bool arms_resets;
+	void (*prepare)(int fd);	/* for each that is accepted, or NULL */
 	struct sockaddr_storage addr;
 	accepted_fn accepted;
 	void *owner;
@@ -54,9 +54,9 @@ void listener_pause(struct listener *l, bool paused)
 	update_watch(l);
 }
 
-void listener_arm_resets(struct listener *l)
+void listener_prepares(struct listener *l, void (*prepare)(int fd))
 {
-	l->arms_resets = true;
+	l->prepare = prepare;
 }
 
 void listener_counts_in(struct listener *l, struct refusals *refusals,
@@ -98,8 +98,8 @@ static bool accept_one(struct listener *l)
 			 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd >= 0) {
-		if (l->arms_resets)
-			sock_arm_reset(fd);
+		if (l->prepare)
+			l->prepare(fd);
 		l->accepted(l, fd, &peer);
 		return true;
 	}
@@ -114,10 +114,11 @@ static bool accept_one(struct listener *l)
 static void connections_wait(struct watch *w, uint32_t events)
 {
 	struct listener *l = container_of(w, struct listener, watch);
+	int64_t until = loop_clock() + LISTENER_TURN_US * NS_PER_US;
 	int left = LISTENER_BATCH;
 
 	(void)events;
-	while (left-- && accepts(l) && accept_one(l))
+	while (left-- && accepts(l) && accept_one(l) && loop_clock() < until)
 		;
 }
 
@@ -173,10 +174,14 @@ struct listener *listener_new(struct loop *loop, struct log *log, int fd,
 
 void listener_free(struct listener *l)
 {
+	int fd;
+
 	if (!l)
 		return;
 	loop_timer_stop(l->loop, &l->backoff);
-	loop_close(l->loop, &l->watch);
+	fd = l->watch.fd;
+	loop_unwatch(l->loop, &l->watch);	/* who handed it over may have it, too */
+	close(fd);
 	free(l);
 }
 

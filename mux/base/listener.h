@@ -3,7 +3,8 @@
  * A listening socket, and what accepts connections from it.
  *
  * Connections are accepted in batches, so that whoever opens many of them does
- * not keep the loop from everything else. Nothing is accepted while the owner
+ * not keep the loop from everything else: a round accepts so many, and none after
+ * LISTENER_TURN_US. Nothing is accepted while the owner
  * has paused the listener, nor for LISTENER_BACKOFF_MS after descriptors or
  * memory ran out, which is logged once in a while. Connections wait in the
  * kernel's queue meanwhile.
@@ -22,7 +23,8 @@ struct log;
 struct refusals;
 
 enum {
-	LISTENER_BATCH = 64,	/* connections that one round accepts */
+	LISTENER_BATCH = 64,	/* connections that one round accepts, */
+	LISTENER_TURN_US = 100,	/* or as many as are begun within this time */
 	LISTENER_BACKOFF_MS = 200,
 };
 
@@ -49,10 +51,10 @@ struct listener *listener_adopt(struct loop *loop, struct log *log, int fd,
 void listener_free(struct listener *l);
 
 /*
- * From now on an accepted connection is closed by a reset unless somebody says
- * sock_orderly(): if this process dies, nobody takes that for an orderly end.
+ * From now on @prepare sets the options of each accepted connection. Where the listening
+ * socket had its options before it listened that is not needed: Linux hands them on.
  */
-void listener_arm_resets(struct listener *l);
+void listener_prepares(struct listener *l, void (*prepare)(int fd));
 
 /* Shortages count as @kind there, and are said as often as it says. */
 void listener_counts_in(struct listener *l, struct refusals *refusals,

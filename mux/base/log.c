@@ -34,6 +34,7 @@ void log_init(struct log *log, const char *name, enum log_level level)
 	int i;
 
 	*log = (struct log){ .name = name, .level = level };
+	pthread_mutex_init(&log->lock, NULL);
 	writer_init(&log->out, STDERR_FILENO);
 	for (i = 0; i < LOG_LEVELS; i++) {
 		log->bucket[i].tokens = limits[i].burst;
@@ -45,6 +46,12 @@ void log_fini(struct log *log)
 {
 	log_give_up(log);
 	writer_fini(&log->out);
+	pthread_mutex_destroy(&log->lock);
+}
+
+void log_set_level(struct log *log, enum log_level level)
+{
+	__atomic_store_n(&log->level, level, __ATOMIC_RELAXED);
 }
 
 static bool may_speak(struct log *log, enum log_level level)
@@ -97,28 +104,7 @@ static void say_what_is_missing(struct log *log)
 		log->left_out = 0;
 }
 
-void log_line(struct log *log, enum log_level level, const char *fmt, ...)
-{
-	va_list args;
-
-	if (level > log->level)
-		return;
-	if (!may_speak(log, level)) {
-		log->left_out++;
-		return;
-	}
-	if (log_go_on(log)) {
-		log->lost++;
-		return;
-	}
-	say_what_is_missing(log);
-	va_start(args, fmt);
-	if (!emit(log, fmt, args))
-		log->lost++;
-	va_end(args);
-}
-
-void log_give_up(struct log *log)
+static void give_up(struct log *log)
 {
 	size_t i;
 
@@ -129,7 +115,7 @@ void log_give_up(struct log *log)
 	log->text_len = log->text_at = 0;
 }
 
-bool log_go_on(struct log *log)
+static bool go_on(struct log *log)
 {
 	while (log->text_at < log->text_len) {
 		ssize_t wrote = writer_write(&log->out, log->text + log->text_at,
@@ -141,14 +127,65 @@ bool log_go_on(struct log *log)
 			break;
 		log->text_at += (size_t)wrote;
 	}
-	log_give_up(log);
+	give_up(log);
 	return false;
+}
+
+__attribute__((format(printf, 3, 0)))
+static void say(struct log *log, enum log_level level, const char *fmt,
+		va_list args)
+{
+	if (!may_speak(log, level)) {
+		log->left_out++;
+		return;
+	}
+	if (go_on(log)) {
+		log->lost++;
+		return;
+	}
+	say_what_is_missing(log);
+	if (!emit(log, fmt, args))
+		log->lost++;
+}
+
+/* --- from any thread --- */
+
+void log_line(struct log *log, enum log_level level, const char *fmt, ...)
+{
+	va_list args;
+
+	if (level > __atomic_load_n(&log->level, __ATOMIC_RELAXED))
+		return;
+	va_start(args, fmt);
+	pthread_mutex_lock(&log->lock);
+	say(log, level, fmt, args);
+	pthread_mutex_unlock(&log->lock);
+	va_end(args);
 }
 
 void log_text(struct log *log, char *text, size_t len)
 {
-	log_give_up(log);
+	pthread_mutex_lock(&log->lock);
+	give_up(log);
 	log->text = text;
 	log->text_len = len;
-	log_go_on(log);
+	go_on(log);
+	pthread_mutex_unlock(&log->lock);
+}
+
+bool log_go_on(struct log *log)
+{
+	bool more;
+
+	pthread_mutex_lock(&log->lock);
+	more = go_on(log);
+	pthread_mutex_unlock(&log->lock);
+	return more;
+}
+
+void log_give_up(struct log *log)
+{
+	pthread_mutex_lock(&log->lock);
+	give_up(log);
+	pthread_mutex_unlock(&log->lock);
 }

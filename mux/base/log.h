@@ -6,10 +6,14 @@
  * lines that come too fast, which strangers could cause, are left out. The
  * limit is one for each level, so that a flood of one kind leaves room for what
  * is worse. How many are missing is said as soon as that is possible.
+ *
+ * Any thread may write lines; they have the limits in common. Many lines at once are
+ * for one thread alone, as are the beginning and the end.
  */
 #ifndef TM3_LOG_H
 #define TM3_LOG_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +31,8 @@ struct log_bucket {		/* of lines that may still be written */
 
 struct log {
 	const char *name;
-	enum log_level level;
+	enum log_level level;	/* looked at without the lock */
+	pthread_mutex_t lock;	/* what follows is under it */
 	struct writer out;
 	struct log_bucket bucket[LOG_LEVELS];
 	char *text;		/* many lines that are being written, or NULL, */
@@ -38,6 +43,8 @@ struct log {
 
 void log_init(struct log *log, const char *name, enum log_level level);
 void log_fini(struct log *log);
+/* Lines above @level are left out from now on. */
+void log_set_level(struct log *log, enum log_level level);
 
 __attribute__((format(printf, 3, 4)))
 void log_line(struct log *log, enum log_level level, const char *fmt, ...);

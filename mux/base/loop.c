@@ -10,10 +10,15 @@
 
 enum { BATCH = 128 };
 
+/* Nobody is that late who was not stopped, or has far too much to do. */
+#define STOPPED_NS (NS_PER_SEC / 10)
+
 struct loop {
 	int epfd;
 	bool running;
+	bool behind;		/* events come first, once, before timers */
 	int64_t now;
+	uint64_t round;
 	struct epoll_event batch[BATCH];
 	int batch_len;
 	int batch_at;
@@ -21,6 +26,7 @@ struct loop {
 	unsigned int timers;
 	unsigned int heap_size;
 	struct list tasks;
+	struct list later;
 };
 
 int64_t loop_clock(void)
@@ -36,6 +42,11 @@ int64_t loop_now(const struct loop *loop)
 	return loop->now;
 }
 
+uint64_t loop_round(const struct loop *loop)
+{
+	return loop->round;
+}
+
 struct loop *loop_new(void)
 {
 	struct loop *loop = calloc(1, sizeof(*loop));
@@ -48,6 +59,7 @@ struct loop *loop_new(void)
 		return NULL;
 	}
 	list_init(&loop->tasks);
+	list_init(&loop->later);
 	loop->now = loop_clock();
 	return loop;
 }
@@ -86,13 +98,10 @@ int loop_want(struct loop *loop, struct watch *w, uint32_t events)
 	return 0;
 }
 
-void loop_unwatch(struct loop *loop, struct watch *w)
+static void forget(struct loop *loop, struct watch *w)
 {
 	int i;
 
-	if (w->fd < 0)
-		return;
-	epoll_ctl(loop->epfd, EPOLL_CTL_DEL, w->fd, NULL);
 	w->fd = -1;
 	w->events = 0;
 	for (i = loop->batch_at; i < loop->batch_len; i++) {
@@ -101,13 +110,20 @@ void loop_unwatch(struct loop *loop, struct watch *w)
 	}
 }
 
+void loop_unwatch(struct loop *loop, struct watch *w)
+{
+	if (w->fd < 0)
+		return;
+	epoll_ctl(loop->epfd, EPOLL_CTL_DEL, w->fd, NULL);
+	forget(loop, w);
+}
+
 void loop_close(struct loop *loop, struct watch *w)
 {
-	int fd = w->fd;
-
-	loop_unwatch(loop, w);
-	if (fd >= 0)
-		close(fd);
+	if (w->fd < 0)
+		return;
+	close(w->fd);
+	forget(loop, w);
 }
 
 /* --- timers: a binary heap, each timer knowing its place --- */
@@ -207,10 +223,18 @@ static void fire_timers(struct loop *loop)
 	}
 }
 
-/* A batch may take long: those that are due do not wait for the end of it. */
+/*
+ * A batch may take long: those that are due do not wait for the end of it. But while a process
+ * was stopped, or the machine slept, timers became due and what they wait for may have come as
+ * well. So events that are there are handled first then, and these timers fire behind them.
+ */
 static void look_at_timers(struct loop *loop)
 {
-	if (loop->timers && loop->heap[1]->at <= loop_clock())
+	int64_t late = loop->timers ? loop_clock() - loop->heap[1]->at : -1;
+
+	if (late > STOPPED_NS)
+		loop->behind = true;
+	else if (late >= 0)
 		fire_timers(loop);
 }
 
@@ -226,6 +250,12 @@ void loop_after(struct loop *loop, struct task *t)
 {
 	if (list_empty(&t->node))
 		list_add_tail(&loop->tasks, &t->node);
+}
+
+void loop_later(struct loop *loop, struct task *t)
+{
+	if (list_empty(&t->node))
+		list_add_tail(&loop->later, &t->node);
 }
 
 void loop_task_stop(struct task *t)
@@ -250,6 +280,27 @@ static void run_tasks(struct loop *loop)
 	}
 }
 
+/* One that asks for itself again stands last. */
+static void run_later(struct loop *loop)
+{
+	int64_t until;
+
+	if (list_empty(&loop->later))
+		return;
+	until = loop_clock() + LOOP_LATER_US * NS_PER_US;
+	do {
+		struct task *t = list_first(&loop->later, struct task, node);
+
+		list_del(&t->node);
+		t->run(t);
+	} while (!list_empty(&loop->later) && loop_clock() < until);
+}
+
+static bool has_tasks(const struct loop *loop)
+{
+	return !list_empty(&loop->tasks) || !list_empty(&loop->later);
+}
+
 /* --- rounds --- */
 
 /* Rounded up: waking a little early would only spin. */
@@ -257,7 +308,7 @@ static int wait_ms(const struct loop *loop)
 {
 	int64_t ns;
 
-	if (!list_empty(&loop->tasks))
+	if (has_tasks(loop))
 		return 0;
 	if (!loop->timers)
 		return -1;
@@ -268,16 +319,27 @@ static int wait_ms(const struct loop *loop)
 	return ns > INT_MAX ? INT_MAX : (int)ns;
 }
 
+/* Events, or 0 when a timer is due; -errno. Who is continued after SIGSTOP is interrupted. */
+static int wait_for_some(struct loop *loop)
+{
+	int n;
+
+	do {
+		n = epoll_wait(loop->epfd, loop->batch, BATCH, wait_ms(loop));
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
 static int run_round(struct loop *loop)
 {
-	int n = epoll_wait(loop->epfd, loop->batch, BATCH, wait_ms(loop));
+	bool behind = loop->behind;
+	int n = wait_for_some(loop);
 
-	if (n < 0) {
-		if (errno != EINTR)
-			return -errno;
-		n = 0;
-	}
+	if (n < 0)
+		return n;
+	loop->behind = false;
 	loop->now = loop_clock();
+	loop->round++;
 	loop->batch_len = n;
 	for (loop->batch_at = 0; loop->batch_at < n;) {
 		struct epoll_event *ev = &loop->batch[loop->batch_at++];
@@ -285,11 +347,16 @@ static int run_round(struct loop *loop)
 
 		if (w)
 			w->ready(w, ev->events);
-		look_at_timers(loop);
+		if (!behind)
+			look_at_timers(loop);
 	}
 	loop->batch_len = 0;
-	look_at_timers(loop);
+	if (behind)
+		fire_timers(loop);
+	else
+		look_at_timers(loop);
 	run_tasks(loop);
+	run_later(loop);
 	return 0;
 }
 
@@ -300,8 +367,11 @@ int loop_run(struct loop *loop)
 	loop->running = true;
 	while (loop->running && !err)
 		err = run_round(loop);
-	while (!list_empty(&loop->tasks))
+	while (has_tasks(loop)) {
+		loop->round++;
 		run_tasks(loop);
+		run_later(loop);
+	}
 	return err;
 }
 

@@ -22,6 +22,8 @@
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_US INT64_C(1000)
 
+enum { LOOP_LATER_US = 100 };
+
 struct loop;
 
 struct watch {
@@ -54,6 +56,8 @@ void loop_stop(struct loop *loop);
  */
 int64_t loop_now(const struct loop *loop);
 int64_t loop_clock(void);
+/* How many rounds have begun. */
+uint64_t loop_round(const struct loop *loop);
 
 /*
  * Watch @fd for @events (EPOLLIN, ...; EPOLLET where wanted). After
@@ -63,7 +67,10 @@ int64_t loop_clock(void);
 int loop_watch(struct loop *loop, struct watch *w, int fd, uint32_t events);
 int loop_want(struct loop *loop, struct watch *w, uint32_t events);
 void loop_unwatch(struct loop *loop, struct watch *w);
-/* The same, and closes it; nothing while not watched. */
+/*
+ * The same, and closes it, which is all that epoll needs to be told as long as no process has another
+ * descriptor of it: one that was handed over is for loop_unwatch() and close(). Nothing while not watched.
+ */
 void loop_close(struct loop *loop, struct watch *w);
 
 /* Setting a timer that is set moves it. */
@@ -74,6 +81,11 @@ void loop_timer_stop(struct loop *loop, struct timer *t);
 /* Run @t after this batch, once however often it is asked for. */
 void loop_task_init(struct task *t, void (*run)(struct task *t));
 void loop_after(struct loop *loop, struct task *t);
+/*
+ * The same for what nobody waits for, such as giving back what is over: in the order in which
+ * it was asked for, for LOOP_LATER_US in a round, one task at least.
+ */
+void loop_later(struct loop *loop, struct task *t);
 void loop_task_stop(struct task *t);
 
 #endif

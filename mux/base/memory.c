@@ -3,12 +3,22 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { LEAST = 1 << 20 };
+enum {
+	LEAST = 1 << 20,
+	KEPT_MAX = 4 << 20,	/* what runs of a bulk take and give back by turns */
+	KEPT_SHARE = 16,	/* of what is allowed, at most */
+	/*
+	 * What is larger has pages of its own: a run is of the heap, a table of ids is
+	 * not, as it takes only those of its pages that are used.
+	 */
+	MAPPED_FROM = 384 << 10,
+};
 
 /* "max", and what is no number, is no limit. */
 static uint64_t limit_in(const char *path)
@@ -98,4 +108,16 @@ uint64_t memory_there_is(void)
 	if (pages > 0 && size > 0)
 		bytes = (uint64_t)pages * (uint64_t)size;
 	return memory_allowed(bytes, "/proc/self/cgroup", "/sys/fs/cgroup");
+}
+
+void memory_keep(uint64_t allowed)
+{
+#ifdef __GLIBC__
+	uint64_t kept = allowed / KEPT_SHARE;
+
+	mallopt(M_TRIM_THRESHOLD, kept < KEPT_MAX ? (int)kept : KEPT_MAX);
+	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
+#else
+	(void)allowed;
+#endif
 }

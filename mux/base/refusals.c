@@ -41,7 +41,7 @@ static struct told *find(const struct refusals *r, unsigned int what,
 static void said_now(struct refusals *r, struct told *t)
 {
 	t->more = 0;
-	t->said_at = loop_now(r->loop);
+	t->said_at = loop_clock();
 	list_move_tail(&r->said, &t->member);
 }
 
@@ -55,14 +55,13 @@ static void forget(struct refusals *r, struct told *t)
 /* The next who may be spoken of again is the first. */
 static void sleep_on(struct refusals *r)
 {
-	if (!list_empty(&r->said))
-		loop_timer_at(r->loop, &r->timer,
-			      told_at(r->said.next)->said_at + QUIET);
+	r->awaited = !list_empty(&r->said) &&
+		     !loop_timer_at(r->loop, &r->timer,
+				    told_at(r->said.next)->said_at + QUIET);
 }
 
-static void look(struct timer *timer)
+static void say_what_is_due(struct refusals *r)
 {
-	struct refusals *r = container_of(timer, struct refusals, timer);
 	int64_t now = loop_now(r->loop);
 
 	while (!list_empty(&r->said) &&
@@ -78,7 +77,24 @@ static void look(struct timer *timer)
 			 r->kind[t->what].text);
 		said_now(r, t);
 	}
+}
+
+static void look(struct refusals *r)
+{
+	pthread_mutex_lock(&r->lock);
+	say_what_is_due(r);
 	sleep_on(r);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void is_time(struct timer *timer)
+{
+	look(container_of(timer, struct refusals, timer));
+}
+
+static void is_told(struct errand *e)
+{
+	look(container_of(e, struct refusals, errand));
 }
 
 static struct told *add(struct refusals *r, unsigned int what, const char *who)
@@ -92,12 +108,10 @@ static struct told *add(struct refusals *r, unsigned int what, const char *who)
 	list_init(&t->member);
 	r->peers++;
 	said_now(r, t);
-	if (!r->timer.slot)
-		sleep_on(r);
 	return t;
 }
 
-bool refusals_note(struct refusals *r, unsigned int what, const char *who)
+static bool note(struct refusals *r, unsigned int what, const char *who)
 {
 	struct told *t = find(r, what, who);
 
@@ -111,6 +125,34 @@ bool refusals_note(struct refusals *r, unsigned int what, const char *who)
 		return add(r, what, who) != NULL;
 	t->more++;
 	return false;
+}
+
+bool refusals_note(struct refusals *r, unsigned int what, const char *who)
+{
+	bool say;
+
+	pthread_mutex_lock(&r->lock);
+	say = note(r, what, who);
+	if (say && !r->awaited && r->inbox) {
+		r->awaited = true;
+		inbox_post(r->inbox, &r->errand);
+	} else if (say && !r->awaited) {
+		sleep_on(r);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return say;
+}
+
+bool refusals_news(struct refusals *r, uint64_t count[REFUSALS_KINDS])
+{
+	bool changed;
+
+	pthread_mutex_lock(&r->lock);
+	changed = r->changed;
+	r->changed = false;
+	memcpy(count, r->count, sizeof(r->count));
+	pthread_mutex_unlock(&r->lock);
+	return changed;
 }
 
 bool refusals_note_peer(struct refusals *r, unsigned int what,
@@ -128,8 +170,17 @@ void refusals_init(struct refusals *r, struct loop *loop, struct log *log,
 	r->loop = loop;
 	r->log = log;
 	r->kind = kind;
-	r->timer.fire = look;
+	r->timer.fire = is_time;
+	r->errand.run = is_told;
+	pthread_mutex_init(&r->lock, NULL);
 	list_init(&r->said);
+}
+
+void refusals_share(struct refusals *r, struct inbox *inbox)
+{
+	pthread_mutex_lock(&r->lock);
+	r->inbox = inbox;
+	pthread_mutex_unlock(&r->lock);
 }
 
 void refusals_fini(struct refusals *r)
@@ -139,5 +190,6 @@ void refusals_fini(struct refusals *r)
 	loop_timer_stop(r->loop, &r->timer);
 	while (!list_empty(&r->said))
 		forget(r, told_at(r->said.next));
+	pthread_mutex_destroy(&r->lock);
 	r->loop = NULL;
 }

@@ -7,14 +7,18 @@
  *
  * So many peers may be told apart at a time; the others share a line for each kind.
  * Without memory nothing is said of a peer, but it is counted.
+ *
+ * Any thread may note; what is said later is said by the one whose loop it is.
  */
 #ifndef TM3_REFUSALS_H
 #define TM3_REFUSALS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "inbox.h"
 #include "list.h"
 #include "loop.h"
 
@@ -31,10 +35,14 @@ struct refusals {
 	struct loop *loop;
 	struct log *log;
 	const struct refusals_kind *kind;
+	struct inbox *inbox;	/* of the loop; NULL: no other thread notes */
+	struct errand errand;	/* by which it is told that there is something to say */
+	pthread_mutex_t lock;	/* what follows is under it, but for the timer */
 	uint64_t count[REFUSALS_KINDS];
 	bool changed;		/* since the owner last told of them */
 	struct list said;	/* by peer and kind, what was said longest ago first */
 	unsigned int peers;
+	bool awaited;		/* the timer runs, or the errand is on its way */
 	struct timer timer;	/* runs while there is one of these */
 };
 
@@ -42,6 +50,10 @@ struct refusals {
 void refusals_init(struct refusals *r, struct loop *loop, struct log *log,
 		   const struct refusals_kind *kind);
 void refusals_fini(struct refusals *r);
+/* Other threads note, too, while @inbox is there: the one of the loop. NULL: no more. */
+void refusals_share(struct refusals *r, struct inbox *inbox);
+/* All counts as they are, once they changed since it was asked last; false: they did not. */
+bool refusals_news(struct refusals *r, uint64_t count[REFUSALS_KINDS]);
 
 /*
  * @who met the limit @what. Returns whether to log it now; it is counted in

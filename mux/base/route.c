@@ -18,7 +18,7 @@ enum { ANSWER_MAX = 4096, V4 = 4, V6 = 16 };
 struct question {
 	struct nlmsghdr head;
 	struct rtmsg route;
-	char attributes[2 * RTA_SPACE(V6)];
+	char attributes[2 * RTA_SPACE(V6) + RTA_SPACE(sizeof(uint32_t))];
 };
 
 /* The bytes of an address and how many they are: 4, 16, or 0. */
@@ -46,7 +46,7 @@ static void add(struct question *q, unsigned short type, const void *bytes,
 				       RTA_SPACE(len));
 }
 
-static int make_question(struct question *q,
+static int make_question(struct question *q, uint32_t device,
 			 const struct sockaddr_storage *from,
 			 const struct sockaddr_storage *to)
 {
@@ -63,6 +63,8 @@ static int make_question(struct question *q,
 	q->route.rtm_src_len = q->route.rtm_dst_len = (uint8_t)(8 * len);
 	add(q, RTA_SRC, src, len);
 	add(q, RTA_DST, dst, len);
+	if (device)
+		add(q, RTA_OIF, &device, sizeof(device));
 	return 0;
 }
 
@@ -99,7 +101,8 @@ static int read_answer(struct route *r, const void *answer, size_t len)
 	return r->device ? 0 : -EPROTO;
 }
 
-int route_ask(struct route *r, const struct sockaddr_storage *from,
+int route_ask(struct route *r, uint32_t device,
+	      const struct sockaddr_storage *from,
 	      const struct sockaddr_storage *to)
 {
 	_Alignas(struct nlmsghdr) char answer[ANSWER_MAX];
@@ -108,7 +111,7 @@ int route_ask(struct route *r, const struct sockaddr_storage *from,
 	int fd, err;
 
 	memset(r, 0, sizeof(*r));
-	err = make_question(&q, from, to);
+	err = make_question(&q, device, from, to);
 	if (err)
 		return err;
 	/* The kernel has answered by the time that send() returns. */
@@ -121,6 +124,13 @@ int route_ask(struct route *r, const struct sockaddr_storage *from,
 	err = n < 0 ? -errno : read_answer(r, answer, (size_t)n);
 	close(fd);
 	return err;
+}
+
+bool route_has_gateway(const struct route *r)
+{
+	static const uint8_t none[ROUTE_GATEWAY];
+
+	return memcmp(r->gateway, none, ROUTE_GATEWAY) != 0;
 }
 
 bool route_same(const struct route *a, const struct route *b)

@@ -20,11 +20,14 @@ struct route {
 };
 
 /*
- * 0, or -errno: there is no way, or @from is none of this host's (IPv4), and @r is
- * not known then.
+ * @device: its index, where packets may leave by that one alone; 0: by any. 0, or -errno:
+ * there is no way, or @from is none of this host's (IPv4), and @r is not known then.
  */
-int route_ask(struct route *r, const struct sockaddr_storage *from,
+int route_ask(struct route *r, uint32_t device,
+	      const struct sockaddr_storage *from,
 	      const struct sockaddr_storage *to);
+/* Is there a gateway? */
+bool route_has_gateway(const struct route *r);
 bool route_same(const struct route *a, const struct route *b);
 
 #endif

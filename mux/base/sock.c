@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <linux/sock_diag.h>
 #include <linux/sockios.h>
 
 /* Probes after 10 s of silence, lost when four in a row go unanswered. */
@@ -102,11 +103,16 @@ void sock_ask_early(int fd)
  * TCP_USER_TIMEOUT is left alone: it would also end a connection whose peer is
  * there and answers, but does not read for so long.
  */
-void sock_watchful(int fd)
+void sock_ask_soon(int fd)
 {
 	set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
 	set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL_S);
 	set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT);
+}
+
+void sock_watchful(int fd)
+{
+	sock_ask_soon(fd);
 	sock_keepalive(fd);
 }
 
@@ -129,9 +135,31 @@ size_t sock_outstanding(int fd)
 	return queue_size(fd, SIOCOUTQ);
 }
 
+size_t sock_space(int fd)
+{
+	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
+	socklen_t len = sizeof(memory);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory, &len) < 0 ||
+	    memory[SK_MEMINFO_WMEM_QUEUED] >= memory[SK_MEMINFO_SNDBUF])
+		return 0;
+	return memory[SK_MEMINFO_SNDBUF] - memory[SK_MEMINFO_WMEM_QUEUED];
+}
+
 size_t sock_unread(int fd)
 {
 	return queue_size(fd, SIOCINQ);
+}
+
+/* Half of it is for bookkeeping, unless the system says otherwise (tcp_adv_win_scale). */
+size_t sock_window(int fd)
+{
+	int bytes = 0;
+	socklen_t len = sizeof(bytes);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len) || bytes < 0)
+		return 0;
+	return (size_t)bytes / 2;
 }
 
 /* --- addresses from text --- */

@@ -30,13 +30,17 @@ void sock_keepalive(int fd);
 void sock_ask_early(int fd);
 /*
  * Notice within half a minute that the other end of a connection with nothing
- * under way is no longer there.
+ * under way is no longer there; sock_ask_soon() for one that has sock_keepalive().
  */
 void sock_watchful(int fd);
+void sock_ask_soon(int fd);
 
 size_t sock_unsent(int fd);	/* written, not yet sent once */
 size_t sock_outstanding(int fd);	/* written, not yet acknowledged */
+size_t sock_space(int fd);	/* that may be written, about: bookkeeping counts as well */
 size_t sock_unread(int fd);		/* came, and waits to be read */
+/* Bytes that may wait so, about: then the other end has to stop. It grows with use. */
+size_t sock_window(int fd);
 
 /* @least to 65535, digits alone. 0 or -1. */
 int port_parse(const char *text, uint16_t least, uint16_t *port);

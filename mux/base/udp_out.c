@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "list.h"
+#include "path_mtu.h"
 #include "sock.h"
 
 #ifndef UDP_SEGMENT
@@ -24,6 +25,7 @@ struct item {
 	uint32_t at, len;	/* in buf */
 	struct sockaddr_storage to;
 	socklen_t to_len;	/* 0: its socket is connected */
+	bool whole;		/* it must not be fragmented */
 };
 
 struct udp_out {
@@ -49,9 +51,12 @@ struct burst {
 };
 
 void udp_sender_init(struct udp_sender *by,
-		     void (*unsent)(struct udp_sender *by, int err))
+		     void (*unsent)(struct udp_sender *by, int err),
+		     void (*narrow)(struct udp_sender *by))
 {
-	*by = (struct udp_sender){ .segment_most = UINT16_MAX, .unsent = unsent };
+	*by = (struct udp_sender){
+		.segment_most = UINT16_MAX, .unsent = unsent, .narrow = narrow,
+	};
 }
 
 /* --- in --- */
@@ -93,6 +98,7 @@ void udp_out_add(struct udp_out *out, struct udp_sender *by, int fd,
 	item->fd = fd;
 	item->at = (uint32_t)out->used;
 	item->to_len = to ? addr_size(to) : 0;
+	item->whole = by->whole;
 	if (to)
 		memcpy(&item->to, to, item->to_len);
 	for (i = 0; i < n; i++) {
@@ -223,12 +229,15 @@ static bool knows_segments(struct udp_out *out, int fd)
 /*
  * An error behind a message that was sent is not told by sendmmsg(), so the rest is tried
  * again. If it was one that came by ICMP, it is gone: another packet will bring the next.
+ * EMSGSIZE may be such a one, about a datagram that was sent before, so the one that it
+ * was told for is tried once more.
  */
-static void send_own(struct udp_out *out, struct item *const *own,
-		     unsigned int n)
+static void send_alike(struct udp_out *out, struct item *const *own,
+		       unsigned int n)
 {
 	struct udp_sender *by = own[0]->by;
 	unsigned int at = 0, alone = 0, i, items;
+	const struct item *again = NULL;
 	struct burst b;
 	int sent;
 
@@ -237,7 +246,10 @@ static void send_own(struct udp_out *out, struct item *const *own,
 	while (at < n) {
 		make(out, &b, own + at, n - at, alone > at ? alone - at : 0);
 		sent = sendmmsg(own[at]->fd, b.msg, b.n, MSG_NOSIGNAL);
-		if (sent < 0 && b.items[0] > 1 && !is_of_peer(errno)) {
+		if (sent < 0 && errno == EMSGSIZE && again != own[at]) {
+			again = own[at];
+			by->narrow(by);
+		} else if (sent < 0 && b.items[0] > 1 && !is_of_peer(errno)) {
 			learn(by, own[at]->len, errno);
 			alone = at + b.items[0];
 		} else if (sent < 0) {
@@ -248,6 +260,24 @@ static void send_own(struct udp_out *out, struct item *const *own,
 			for (items = b.items[i]; items; items--)
 				take_off(own[at++]);
 		}
+	}
+}
+
+/* Those that follow each other, and may be fragmented or may not, go together. */
+static void send_own(struct udp_out *out, struct udp_sender *by,
+		     struct item *const *own, unsigned int n)
+{
+	unsigned int at, end;
+	bool whole;
+
+	for (at = 0; at < n; at = end) {
+		whole = own[at]->whole;
+		for (end = at + 1; end < n && own[end]->whole == whole; end++)
+			;
+		if (by->forbids != whole)
+			path_mtu_forbid_fragments(own[at]->fd, whole);
+		by->forbids = whole;
+		send_alike(out, own + at, end - at);
 	}
 }
 
@@ -262,7 +292,7 @@ static void send_of(struct udp_out *out, unsigned int i)
 		if (out->item[i].by == by)
 			own[n++] = &out->item[i];
 	}
-	send_own(out, own, n);
+	send_own(out, by, own, n);
 }
 
 void udp_out_flush(struct udp_out *out)

@@ -7,11 +7,15 @@
  * A sender's datagrams leave in the order in which they were added. Each stands for
  * itself: one that cannot be sent is told to its sender, and the others go.
  *
+ * What must not be fragmented leaves a socket that forbids it. The socket is set so when the
+ * first such datagram goes, and back when another kind does: a sender's are mostly of one.
+ *
  * Somebody flushes when all that is known was added; else it happens after the batch.
  */
 #ifndef TM3_UDP_OUT_H
 #define TM3_UDP_OUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -31,12 +35,17 @@ struct udp_out;
 struct udp_sender {
 	unsigned int gathered;	/* of its datagrams, that were not sent yet */
 	uint16_t segment_most;	/* larger ones are not sent several at a time */
+	bool whole;		/* what it adds from now on must not be fragmented */
+	bool forbids;		/* its socket lets nothing be fragmented at present */
 	/* One was not sent, because of errno @err. This must not add another, or end @by. */
 	void (*unsent)(struct udp_sender *by, int err);
+	/* The path takes less in one packet than it was given; the same holds. */
+	void (*narrow)(struct udp_sender *by);
 };
 
 void udp_sender_init(struct udp_sender *by,
-		     void (*unsent)(struct udp_sender *by, int err));
+		     void (*unsent)(struct udp_sender *by, int err),
+		     void (*narrow)(struct udp_sender *by));
 
 struct udp_out *udp_out_new(struct loop *loop);
 void udp_out_free(struct udp_out *out);	/* NULL is fine; nothing is sent any more */

@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #include "refuse.h"
+#include "user.h"
 
-enum { MODE = 0660, WAITING = 16 };
+enum { WAITING = 16 };
 
 static int stream_socket(void)
 {
@@ -57,12 +58,12 @@ static int clear_away(const struct sockaddr_un *un, char *why, size_t why_len)
 }
 
 /* The mode of the socket itself, before bind(), is that of the file. */
-static int bind_to(int fd, const struct sockaddr_un *un)
+static int bind_to(int fd, const struct sockaddr_un *un, mode_t mode)
 {
 	mode_t before = umask(0);
 	int err = 0;
 
-	if (fchmod(fd, MODE) < 0 ||
+	if (fchmod(fd, mode) < 0 ||
 	    bind(fd, (const struct sockaddr *)un, sizeof(*un)) < 0)
 		err = -errno;
 	umask(before);
@@ -80,15 +81,15 @@ static int remember(struct unix_path *made, const char *path)
 }
 
 static int listen_at(int fd, struct unix_path *made,
-		     const struct sockaddr_un *un, const char *path, char *why,
-		     size_t why_len)
+		     const struct sockaddr_un *un, const char *path,
+		     mode_t mode, char *why, size_t why_len)
 {
-	int err = bind_to(fd, un);
+	int err = bind_to(fd, un, mode);
 
 	if (err == -EADDRINUSE) {
 		err = clear_away(un, why, why_len);
 		if (!err)
-			err = bind_to(fd, un);
+			err = bind_to(fd, un, mode);
 	}
 	if (!err)
 		err = remember(made, path);
@@ -97,8 +98,8 @@ static int listen_at(int fd, struct unix_path *made,
 	return err;
 }
 
-int unix_listen(struct unix_path *made, const char *path, char *why,
-		size_t why_len)
+int unix_listen(struct unix_path *made, const char *path, mode_t mode,
+		char *why, size_t why_len)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	int fd = stream_socket();
@@ -109,7 +110,7 @@ int unix_listen(struct unix_path *made, const char *path, char *why,
 		err = -ENAMETOOLONG;
 	if (!err) {
 		strcpy(un.sun_path, path);
-		err = listen_at(fd, made, &un, path, why, why_len);
+		err = listen_at(fd, made, &un, path, mode, why, why_len);
 	}
 	if (!err)
 		return fd;
@@ -118,6 +119,15 @@ int unix_listen(struct unix_path *made, const char *path, char *why,
 	if (fd >= 0)
 		close(fd);
 	return err;
+}
+
+int unix_give(const struct unix_path *made, const char *user)
+{
+	struct user who;
+
+	if (!*user || user_find(&who, user))
+		return 0;
+	return lchown(made->path, who.uid, who.gid) < 0 ? -errno : 0;
 }
 
 void unix_unlink(const struct unix_path *made)

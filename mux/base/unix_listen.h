@@ -18,12 +18,17 @@ struct unix_path {
 };
 
 /*
- * A listening socket, non-blocking, for owner and group (0660). Or -errno with a
+ * A listening socket, non-blocking, whose file has this @mode. Or -errno with a
  * reason in @why, which does not name @path: -EADDRINUSE where something is in the
  * way. @path must stay where it is.
  */
-int unix_listen(struct unix_path *made, const char *path, char *why,
-		size_t why_len);
+int unix_listen(struct unix_path *made, const char *path, mode_t mode,
+		char *why, size_t why_len);
+/*
+ * It is @user's from now on, who may remove it where the directory lets them; "" or who is
+ * not known: it stays. 0 or -errno.
+ */
+int unix_give(const struct unix_path *made, const char *user);
 /* Removes it, if it still is what was made and may be. */
 void unix_unlink(const struct unix_path *made);
 

@@ -12,6 +12,7 @@ void channel_init(struct channel *ch, uint16_t id, struct early_pool *pool)
 	reorder_init(&ch->order, 0);
 	list_init(&ch->waits);
 	list_init(&ch->spare);
+	list_init(&ch->hint_due);
 	list_init(&ch->window_due);
 }
 
@@ -19,6 +20,7 @@ void channel_fini(struct channel *ch)
 {
 	list_del(&ch->waits);
 	list_del(&ch->spare);
+	list_del(&ch->hint_due);
 	list_del(&ch->window_due);
 	reorder_fini(&ch->order);
 	list_del(&ch->order.holds);
@@ -27,6 +29,9 @@ void channel_fini(struct channel *ch)
 void channel_attach(struct channel *ch, struct conn *c)
 {
 	ch->conn = c;
+	ch->said = (struct hint){ .bytes = 0 };
+	ch->said_to = 0;
+	ch->hint_with_open = false;
 	c->channel = ch;
 	c->speech = &channel_speech;
 }
@@ -49,6 +54,7 @@ static void let_next_on(struct early_pool *pool)
 void channel_detach(struct channel *ch)
 {
 	list_del(&ch->waits);
+	list_del(&ch->hint_due);
 	ch->conn = NULL;
 	let_next_on(ch->pool);
 }
@@ -79,6 +85,19 @@ static void frame_message(struct run *run, const struct wire_ext *what)
 	run->messages++;
 }
 
+struct wire_ext channel_hint(const struct channel *ch)
+{
+	return (struct wire_ext){
+		.type = WIRE_HINT,
+		.hint = {
+			.id = ch->id,
+			.priority = ch->said.urgency,
+			.remaining = hint_left(ch->said_to, ch->conn->rx_bytes),
+			.paths = ch->said.paths,
+		},
+	};
+}
+
 static void frame_open(struct conn *c, struct run *run)
 {
 	struct channel *ch = c->channel;
@@ -97,6 +116,10 @@ static void frame_open(struct conn *c, struct run *run)
 
 	frame_message(run, &what);
 	c->syn_pending = false;
+	if (!ch->hint_with_open)
+		return;
+	what = channel_hint(ch);
+	frame_message(run, &what);
 }
 
 static enum wire_synack_result result_of(const struct conn *c)

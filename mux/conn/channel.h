@@ -16,10 +16,12 @@
 #include "../base/list.h"
 #include "../extension/credit.h"
 #include "../extension/use.h"
+#include "hint.h"
 #include "reorder.h"
 
 struct conn;
 struct conn_speech;
+struct wire_ext;
 
 /* What all channels of a session share before SYNACK. */
 struct early_pool {
@@ -41,6 +43,13 @@ struct channel {
 	bool flow_had_it;	/* so it has to rest, */
 	int64_t rests_until;	/* by the owner's clock */
 
+	/* What the other end is told of the bytes that it sends in this use, by a HINT that
+	 * follows OPEN on its pipe, or else when the owner says it. */
+	struct hint said;
+	uint64_t said_to;	/* as c->told_to, of what the connection receives */
+	bool hint_with_open;
+	struct list hint_due;	/* the owner's */
+
 	/* The owner's: what it lets the other end send. */
 	struct list window_due;	/* of those whose WINDOW is to be sent */
 	uint64_t window;	/* bytes ahead of the application */
@@ -59,6 +68,9 @@ void channel_fini(struct channel *ch);
 void channel_attach(struct channel *ch, struct conn *c);
 /* Its connection listens no more. */
 void channel_detach(struct channel *ch);
+
+/* The HINT that says what is to be said of its connection now. */
+struct wire_ext channel_hint(const struct channel *ch);
 
 /* SYNACK was sent or came: early bytes of this use count no longer. */
 void channel_answered(struct channel *ch);

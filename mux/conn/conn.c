@@ -14,9 +14,7 @@
 #include "../settings/limits.h"
 #include "conn_inside.h"
 
-enum {
-	DELIVER_IOV = 64,
-};
+enum { DELIVER_IOV = 64 };
 
 #define CONN_EVENTS (EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET)
 
@@ -54,7 +52,7 @@ static void reap(struct task *t)
 static void reap_if_done(struct conn *c)
 {
 	if (c->over && c->state == CONN_CLOSED)
-		loop_after(c->loop, &c->reap);
+		loop_later(c->loop, &c->reap);
 }
 
 static void be_over(struct conn *c, enum conn_end why)
@@ -111,9 +109,10 @@ void conn_close_socket(struct conn *c)
 	reap_if_done(c);
 }
 
+/* Closing it is a reset until its orderly end has begun. */
 void conn_reset_socket(struct conn *c)
 {
-	if (c->watch.fd >= 0)
+	if (c->state == CONN_LINGERING)
 		sock_arm_reset(c->watch.fd);
 	conn_close_socket(c);
 }
@@ -171,12 +170,13 @@ static void write_failed(struct conn *c)
 /*
  * One direction has ended, whichever it is. An application that closed its socket
  * looks the same as one that waits for an answer, and where nothing is sent to it, it
- * would be missed after the two hours of TCP's keepalive. So it is asked.
+ * would be missed after the two hours of TCP's keepalive. So it is asked, if the other
+ * direction goes on for longer than most do.
  */
 static void be_half_closed(struct conn *c)
 {
-	if (c->watch.fd >= 0)
-		sock_watchful(c->watch.fd);
+	if (c->state == CONN_OPEN)
+		loop_timer_in(c->loop, &c->timer, HALF_CLOSED_MS * NS_PER_MS);
 }
 
 /* The application is told, and goes on sending. */
@@ -221,6 +221,8 @@ static void drain(struct conn *c)
 	c->state = CONN_DRAINING;
 	if (c->drain_until)
 		loop_timer_at(c->loop, &c->timer, c->drain_until);
+	else
+		loop_timer_stop(c->loop, &c->timer);
 	flush_queue(c);
 }
 
@@ -354,7 +356,11 @@ static void open_ready(struct conn *c, uint32_t events)
 	}
 	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI))
 		c->read_on = true;
+	if (events & EPOLLRDHUP)
+		c->ends = true;
 	if (events & ~(uint32_t)EPOLLOUT && !c->out_ended) {
+		if (c->ops->filled)
+			c->ops->filled(c);
 		c->readable = true;
 		set_ready(c);
 	}
@@ -421,6 +427,8 @@ static void conn_timer(struct timer *t)
 		conn_refuse(c, CONN_END_TIMEOUT);
 	else if (c->state == CONN_WAIT)
 		syn_missed(c);
+	else if (c->state == CONN_OPEN)
+		sock_ask_soon(c->watch.fd);
 	else if (c->state == CONN_DRAINING)
 		conn_reset_socket(c);
 	else if (c->state == CONN_HEEDING)
@@ -493,20 +501,25 @@ void conn_free(struct conn *c)
 	bytes_clear(&c->queue);
 	reorder_fini(&c->reorder);
 	free(c->delays);
+	free(c->http);
+	free(c->chunk);
 	free(c->flow);
 	forget_destination(c);
 	free(c);
 }
 
-static int take_socket(struct conn *c, int fd, enum conn_state state)
+void conn_prepare(int fd)
 {
-	int err;
-
 	sock_nodelay(fd);
 	sock_urgent_inline(fd);
 	sock_keepalive(fd);
 	sock_arm_reset(fd);
-	err = loop_watch(c->loop, &c->watch, fd, CONN_EVENTS);
+}
+
+static int take_socket(struct conn *c, int fd, enum conn_state state)
+{
+	int err = loop_watch(c->loop, &c->watch, fd, CONN_EVENTS);
+
 	if (err) {
 		close(fd);
 		return err;
@@ -527,6 +540,13 @@ int conn_attach(struct conn *c, int fd)
 	c->readable = c->writable = true;	/* a try will tell */
 	set_ready(c);
 	return 0;
+}
+
+/* What is there already is told of as well. */
+void conn_show_first(struct conn *c)
+{
+	c->unseen = true;
+	c->readable = false;
 }
 
 void conn_ask(struct conn *c)
@@ -556,8 +576,10 @@ int conn_await_connect(struct conn *c, int64_t timeout_ns)
 
 int conn_connecting(struct conn *c, int fd, int64_t timeout_ns)
 {
-	int err = take_socket(c, fd, CONN_CONNECTING);
+	int err;
 
+	conn_prepare(fd);
+	err = take_socket(c, fd, CONN_CONNECTING);
 	if (err)
 		return err;
 	return loop_timer_in(c->loop, &c->timer, timeout_ns);

@@ -46,8 +46,11 @@
 #include "../base/bytes.h"
 #include "../base/list.h"
 #include "../base/loop.h"
+#include "../settings/path_bits.h"
 #include "../wire/destination.h"
 #include "../wire/wire.h"
+#include "chunk.h"
+#include "hint.h"
 #include "reorder.h"
 #include "stall.h"
 
@@ -55,6 +58,7 @@ struct channel;
 struct conn;
 struct flow;
 struct hist;
+struct http_size;
 struct run;
 
 enum conn_state {
@@ -105,6 +109,11 @@ struct conn_ops {
 	 * lost. Called once. May be NULL.
 	 */
 	void (*lost)(struct conn *c);
+	/*
+	 * Its socket holds more than before, or its end. Who wants to know how much calls
+	 * conn_measure(). May be NULL.
+	 */
+	void (*filled)(struct conn *c);
 	/* Over for the pipes: its id is free to rest. Called once. */
 	void (*over)(struct conn *c);
 	/* Over and closed: free it. */
@@ -139,7 +148,7 @@ struct conn {
 	void *owner;
 	struct loop *loop;
 	struct watch watch;
-	struct timer timer;	/* connecting: its end; lingering: next look */
+	struct timer timer;	/* connecting: its end; lingering: next look; half closed: asking */
 	struct task reap;
 	struct list member;	/* of the owner's list of all, */
 	struct list holding;	/* and of those that are not closed */
@@ -152,21 +161,31 @@ struct conn {
 	uint64_t served;	/* bytes, since it was last silent for long */
 	int64_t silent_since;
 
+	/* srpt's: alone, it would be complete in so many s, being so many bytes; */
+	double completes;
+	uint64_t whole;
+	uint64_t before;	/* so many go before its last one, it included; */
+	int64_t arrives_at;	/* and what was sent last has arrived by then */
+
 	struct list dialling;	/* of those that wait for their connect() */
 
 	uint16_t id;
 	uint8_t state;		/* enum conn_state */
 	uint8_t end;		/* enum conn_end */
 	uint8_t fin_pending;	/* enum wire_reason to be framed last, or 0 */
+	uint8_t urgency;	/* of what it sends: the higher, the more urgent */
+	uint8_t paths;		/* bits: it goes over these alone; 0: over any */
 	bool over : 1;		/* for the pipes */
 	bool ready : 1;		/* the owner was told so */
 	bool readable : 1;	/* a read may bring something */
 	bool read_on : 1;	/* a short read is not the end: a FIN follows,
 				 * or a mark of urgent data was in the way */
 	bool writable : 1;	/* a write may take something */
+	bool bulky : 1;		/* the last read brought all that was asked for */
 	bool syn_pending : 1;	/* SYN or OPEN is to be framed first */
 	bool in_ended : 1;	/* the other end sends no more of it */
 	bool out_ended : 1;	/* nor does this end: its FIN was framed */
+	bool ends : 1;		/* nothing comes behind what its socket holds */
 	bool shut : 1;		/* the socket was told that no more comes */
 	bool ours : 1;		/* opened by this end */
 	bool had_syn : 1;	/* the SYN was received, or is ours to send */
@@ -179,8 +198,11 @@ struct conn {
 	bool told_lost : 1;	/* the owner was told of what the socket brought */
 	bool queue_full : 1;	/* its queue is over QUEUE_MAX */
 	bool in_turn : 1;	/* the scheduler's */
+	bool turned_away : 1;	/* the owner's: it was refused for want of a place, */
+	bool unseen : 1;	/* or has yet to see what comes first, before that is read */
 
 	struct channel *channel;	/* in the extension: its id's */
+	struct chunk *chunk;	/* read from its socket and not all sent; or NULL */
 	struct flow *flow;	/* it is one of datagrams; freed with it */
 	const struct destination *dst;	/* kept, see conn_set_destination() */
 	void *asker;		/* the proxy's: who waits for its connect(), or
@@ -194,6 +216,11 @@ struct conn {
 
 	int64_t opened_at, connected_at;	/* ns, monotonic; 0 not yet */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
+	uint64_t ready_to;	/* tx_bytes once all that was measured is sent; 0: nothing was */
+	struct http_size *http;	/* reads sizes of HTTP answers; NULL: not, or no more */
+	size_t brim;		/* bytes in its socket from which on more wait behind them */
+	uint64_t told_to;	/* tx_bytes once all that was told of is sent; 0: nothing was */
+	uint64_t first_bytes;	/* the scheduler's: of tx_bytes, over the first path */
 	uint64_t taken;		/* bytes its application took, and when that */
 	int64_t taken_at;	/* was seen to change */
 	int64_t step;		/* the longest it took to change */
@@ -214,7 +241,14 @@ void conn_free(struct conn *c);
 int conn_set_destination(struct conn *c, const struct destination *to);
 
 /*
+ * The options of a connection's socket: linger 0 among them. A socket that listens hands
+ * them on to those it accepts.
+ */
+void conn_prepare(int fd);
+
+/*
  * Give it its socket (non-blocking; owned from here on, also on failure).
+ * conn_attach(): one that has the options of conn_prepare().
  * conn_connecting(): a connect() is under way and may take @timeout_ns.
  */
 int conn_attach(struct conn *c, int fd);
@@ -224,6 +258,12 @@ int conn_attach(struct conn *c, int fd);
  */
 int conn_await_connect(struct conn *c, int64_t timeout_ns);
 int conn_connecting(struct conn *c, int fd, int64_t timeout_ns);
+
+/*
+ * Its owner looks at the first bytes from its socket before they are read: ops->filled() is
+ * called first. To be said of one that was just attached.
+ */
+void conn_show_first(struct conn *c);
 
 /*
  * Its SYN or OPEN goes now, and its socket is still to come; or the answer to an OPEN,
@@ -239,6 +279,14 @@ void conn_end(struct conn *c, enum conn_end why);
  * the FIN when the end is reached. Returns true when there may be more.
  */
 bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload);
+
+/*
+ * What its socket holds, from @least to @most bytes, becomes its chunk: conn_frame() takes the
+ * front of that from now on, and conn_frame_last() one message from its end. Nothing is cut where
+ * there is less, or something to be framed first.
+ */
+void conn_cut(struct conn *c, size_t least, size_t most, size_t payload);
+bool conn_frame_last(struct conn *c, struct run *run);
 
 /*
  * It waits for its SYN, REST_SECONDS at most; then what came is dropped, and
@@ -278,6 +326,78 @@ void conn_credited(struct conn *c);
  * lost, so it shall not see an orderly end.
  */
 void conn_heed(struct conn *c, const struct wire_msg *msg);
+
+/* Count what its socket holds, and look what is known of the bytes to come. */
+void conn_measure(struct conn *c);
+/* What it sends may be HTTP answers, which say how large they are. To be said before any is. */
+void conn_read_sizes(struct conn *c);
+/* For conn_frame(): @len bytes from its socket, the first in @iov, were framed. */
+void conn_passes(struct conn *c, const struct iovec *iov, int n, size_t len);
+
+/* May its bytes go over path @number? */
+static inline bool conn_may_use(const struct conn *c, unsigned int number)
+{
+	return path_bits_have(c->paths, number);
+}
+
+/* So many bytes remain of what it sends; 0: nobody knows. */
+static inline void conn_tell_size(struct conn *c, uint64_t bytes)
+{
+	c->told_to = hint_end(bytes, c->tx_bytes);
+}
+
+/* Bytes of its chunk that are not sent yet. */
+static inline uint64_t conn_cut_left(const struct conn *c)
+{
+	return c->chunk ? chunk_left(c->chunk) : 0;
+}
+
+/* Those and what waits in its socket, as far as that was measured. */
+static inline uint64_t conn_waiting(const struct conn *c)
+{
+	uint64_t waiting = c->ready_to > c->tx_bytes ? c->ready_to - c->tx_bytes : 0;
+	uint64_t cut = conn_cut_left(c);
+
+	return waiting < cut ? cut : waiting;	/* it came since it was measured */
+}
+
+/*
+ * Bytes of what it sends that remain, where that is certain or was told: its end was seen, or
+ * its size is known. What waits in its socket remains whatever was told. UINT64_MAX: nobody
+ * knows how many.
+ */
+static inline uint64_t conn_size(const struct conn *c)
+{
+	uint64_t told = hint_left(c->told_to, c->tx_bytes);
+	uint64_t waiting = conn_waiting(c);
+
+	if (c->ready_to && c->ends)
+		return waiting;
+	if (!told)
+		return UINT64_MAX;
+	return told > waiting ? told : waiting;
+}
+
+/*
+ * The same, and where the size is not known, as far as bytes came: an application that writes
+ * more than the network takes is seen by what waits. UINT64_MAX: it was never measured, or its
+ * socket is so full that its application may be waiting with more.
+ */
+static inline uint64_t conn_left(const struct conn *c)
+{
+	uint64_t size = conn_size(c), waiting = conn_waiting(c);
+
+	if (size < UINT64_MAX)
+		return size;
+	return c->ready_to && waiting < c->brim + conn_cut_left(c) ?
+		waiting : UINT64_MAX;
+}
+
+/* Bytes of its chunk, those that were sent among them. */
+static inline size_t conn_chunk_size(const struct conn *c)
+{
+	return c->chunk ? c->chunk->size : 0;
+}
 
 /* Drop what came out of order. */
 void conn_drop_early(struct conn *c);

@@ -3,9 +3,12 @@
  * A connection's way to the pipes: read from its socket and frame, in one go.
  */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "../base/sock.h"
 #include "../wire/run.h"
 #include "conn.h"
 
@@ -87,8 +90,10 @@ static void frame_data(struct conn *c, struct run *run, size_t budget,
 		return;
 	}
 	frame_slots(c, run, (size_t)got, payload);
-	if ((size_t)got < asked && !c->read_on)
+	c->bulky = (size_t)got == asked;
+	if (!c->bulky && !c->read_on)
 		c->readable = false;
+	conn_passes(c, iov, n, (size_t)got);
 }
 
 static bool frame_fin(struct conn *c, struct run *run)
@@ -104,15 +109,22 @@ static bool frame_fin(struct conn *c, struct run *run)
 	return true;
 }
 
-/* Without credit for more bytes: their end needs none, if it is what is next. */
-static void look_for_end(struct conn *c)
+/* Is their end what is next, and no more bytes? */
+static bool at_end(struct conn *c)
 {
 	char byte;
 	ssize_t n = recv(c->watch.fd, &byte, 1, MSG_PEEK);
 
-	if (n <= 0 || c->broken)
-		input_ended(c, n < 0 ? n : 0);
-	else
+	if (n > 0 && !c->broken)
+		return false;
+	input_ended(c, n < 0 ? n : 0);
+	return true;
+}
+
+/* Without credit for more bytes: their end needs none. */
+static void look_for_end(struct conn *c)
+{
+	if (!at_end(c))
 		c->speech->starved(c);
 }
 
@@ -127,25 +139,131 @@ static void frame_input(struct conn *c, struct run *run, size_t budget,
 		look_for_end(c);
 }
 
-bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload)
+static bool reads(const struct conn *c)
 {
-	enum wire_reason reason;
+	return c->readable && !c->fin_pending && c->state == CONN_OPEN;
+}
 
+/* --- a chunk --- */
+
+static void read_chunk(struct conn *c, size_t size, size_t payload)
+{
+	struct chunk *chunk = chunk_new(size, payload);
+	ssize_t got = chunk ? recv(c->watch.fd, chunk->bytes, size, 0) : -1;
+	uint32_t i;
+
+	if (got <= 0) {
+		free(chunk);	/* conn_frame() finds out why */
+		return;
+	}
+	chunk->size = chunk->back = (size_t)got;
+	chunk->first = c->speech->number(c, 0);
+	for (i = 1; i < chunk_messages(chunk); i++)
+		c->speech->number(c, 0);
+	c->speech->sent(c, chunk->size);
+	c->chunk = chunk;
+	conn_passes(c, &(struct iovec){ chunk->bytes, chunk->size }, 1,
+		    chunk->size);
+}
+
+void conn_cut(struct conn *c, size_t least, size_t most, size_t payload)
+{
+	size_t credit = c->speech->credit(c), size;
+
+	if (!reads(c))
+		return;
+	size = sock_unread(c->watch.fd);
+	if (size > most)
+		size = most;
+	if (size > credit)
+		size = credit;
+	if (size >= least)
+		read_chunk(c, size, payload);
+}
+
+static void frame_part(struct conn *c, struct run *run, bool from_end)
+{
+	struct chunk_part part = chunk_take(c->chunk, from_end);
+
+	if (!run->messages)
+		run->first = part.number;
+	wire_put_data(run->buf + run->len, c->id, part.number, part.len);
+	memcpy(run->buf + run->len + WIRE_HEADER, part.bytes, part.len);
+	run->len += WIRE_HEADER + part.len;
+	run->messages++;
+	c->tx_bytes += part.len;
+	c->unanswered = true;
+	if (chunk_left(c->chunk))
+		return;
+	free(c->chunk);
+	c->chunk = NULL;
+}
+
+/* The last message went: the end goes with it, if that is next. */
+static void look_behind_chunk(struct conn *c)
+{
+	if (c->chunk || !reads(c))
+		return;
+	if (!c->speech->credit(c))
+		look_for_end(c);
+	else if (c->ends)
+		at_end(c);
+}
+
+static void frame_front(struct conn *c, struct run *run, size_t budget)
+{
+	uint64_t until = c->tx_bytes + budget;
+
+	while (c->chunk && run->messages < RUN_MESSAGES &&
+	       c->tx_bytes < until &&
+	       run->len + WIRE_HEADER + c->chunk->payload <= run->size)
+		frame_part(c, run, false);
+}
+
+/* --- all of it --- */
+
+static void begin_run(struct conn *c, struct run *run)
+{
 	run->id = c->id;
 	run->first = c->tx_number;
 	run->heard = c->rx_messages > 0;
-	c->speech->frame_first(c, run);
-	if (c->readable && !c->fin_pending && c->state == CONN_OPEN)
-		frame_input(c, run, budget, payload);
-	reason = c->fin_pending;
+}
+
+/* @fin: an end that is next has its place in @run. */
+static bool end_run(struct conn *c, struct run *run, bool fin)
+{
+	enum wire_reason reason = c->chunk || !fin ? 0 : c->fin_pending;
+
 	if (reason && !frame_fin(c, run))
 		reason = 0;
 	c->tx_messages += run->messages;
 	if (reason)
 		conn_fin_framed(c, reason);
-	else if (!c->fin_pending && (!c->readable || !c->speech->credit(c)))
+	else if (!c->chunk && !c->fin_pending &&
+		 (!c->readable || !c->speech->credit(c)))
 		conn_idle(c);
 	return c->ready;
+}
+
+bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload)
+{
+	begin_run(c, run);
+	c->speech->frame_first(c, run);
+	if (c->chunk) {
+		frame_front(c, run, budget);
+		look_behind_chunk(c);
+	} else if (reads(c)) {
+		frame_input(c, run, budget, payload);
+	}
+	return end_run(c, run, true);
+}
+
+bool conn_frame_last(struct conn *c, struct run *run)
+{
+	begin_run(c, run);
+	frame_part(c, run, true);
+	look_behind_chunk(c);
+	return end_run(c, run, false);
 }
 
 /* --- the baseline's way to talk --- */

@@ -35,6 +35,8 @@ struct table {
 	struct slot slot[WIRE_ID_MAX + 1];	/* untouched pages cost nothing */
 };
 
+_Static_assert(sizeof(struct former) + 2 * sizeof(size_t) <= FORMER_MEMORY,
+	       "what malloc() takes for it");
 _Static_assert((int)PIPES_MAX <= (int)TABLE_NO_ORDER,
 	       "former.switched has a bit for each pipe");
 

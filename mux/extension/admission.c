@@ -11,6 +11,9 @@ enum admission_verdict admission_enter(struct admission *admission,
 	if (admission->known & bit &&
 	    hello->incarnation <= admission->last[hello->pipe])
 		return ADMISSION_OLD;
+	if (hello->features & WIRE_FEATURE_PATH &&
+	    hello->path >= WIRE_EXT_PATHS_MAX)
+		return ADMISSION_PATH;
 	admission->pipes = hello->pipes;
 	admission->known |= bit;
 	admission->last[hello->pipe] = hello->incarnation;

@@ -22,6 +22,7 @@ enum admission_verdict {
 	ADMISSION_OK,
 	ADMISSION_COUNT,	/* not the count of the session's first pipe */
 	ADMISSION_OLD,		/* an incarnation not above the last */
+	ADMISSION_PATH,		/* the number of no path */
 };
 
 /* @hello was found sound by wire_ext_get(). */

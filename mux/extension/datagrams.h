@@ -22,6 +22,7 @@ enum {
 	FLOW_IDLE_NAMES_S = 10,
 	FLOW_IDLE_S = 120,
 	NAMES_PORT = 53,
+	FLOW_MTU_PAUSE_MS = 100,	/* between two TOO_BIG of a flow */
 };
 
 struct datagram_item {

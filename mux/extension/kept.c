@@ -15,6 +15,8 @@ void kept_add(struct kept *kept, struct kept_item *item, uint32_t messages,
 	item->last = kept->sent;
 	item->bytes = bytes;
 	item->next = NULL;
+	item->there = false;
+	list_init(&item->twins);
 	*kept->end = item;
 	kept->end = &item->next;
 }
@@ -53,4 +55,28 @@ enum kept_verdict kept_ack(struct kept *kept, uint32_t incarnation,
 struct kept_item *kept_end(struct kept *kept)
 {
 	return take(kept, UINT64_MAX);
+}
+
+void kept_twin(struct kept_item *item, struct kept_item *of)
+{
+	item->there = of->there;
+	list_add_tail(&of->twins, &item->twins);
+}
+
+void kept_arrived(struct kept_item *item)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &item->twins) {
+		list_entry(pos, struct kept_item, twins)->there = true;
+		list_del(pos);
+	}
+}
+
+bool kept_goes_again(struct kept_item *item)
+{
+	bool alone = list_empty(&item->twins);
+
+	list_del(&item->twins);
+	return alone && !item->there;
 }

@@ -7,16 +7,25 @@
  * items sends them again on another pipe. The kernel's acknowledgement has no
  * part in this: what it acknowledged may lie unread in a closed buffer.
  *
+ * The same messages may be kept for several pipes at once: such items are twins. What the
+ * peer has by one of them it needs by no other, and as long as one is kept for a pipe the others
+ * may go with theirs.
+ *
  * The owner embeds struct kept_item in what it keeps, and gets it back.
  */
 #ifndef TM3_KEPT_H
 #define TM3_KEPT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../base/list.h"
+
 struct kept_item {
 	struct kept_item *next;
+	struct list twins;	/* all of them, this one too */
+	bool there;		/* the peer has it by another pipe */
 	uint64_t last;		/* count of its last message on this pipe */
 	size_t bytes;		/* of memory */
 };
@@ -51,5 +60,15 @@ enum kept_verdict kept_ack(struct kept *kept, uint32_t incarnation,
 
 /* The pipe is over: all items that are left, in their order. */
 struct kept_item *kept_end(struct kept *kept);
+
+/* @item, just added for another pipe, has the messages of @of. */
+void kept_twin(struct kept_item *item, struct kept_item *of);
+/* The peer has the messages of @item, which is kept no more. */
+void kept_arrived(struct kept_item *item);
+/*
+ * Its pipe is over: must it go again? Not if the peer has it, or a twin stands for it. It is no
+ * twin of any from here on.
+ */
+bool kept_goes_again(struct kept_item *item);
 
 #endif

@@ -7,7 +7,7 @@
 #include "../sched/sched.h"
 #include "options.h"
 
-enum { HELP_COLUMN = 29, HELP_WIDTH = 79, CHOICE_LEN = 256 };
+enum { HELP_COLUMN = 29, HELP_WIDTH = 79, CHOICE_LEN = 256, CHOICE_WIDTH = 8 };
 
 /* Prints @text from @column on, in lines shorter than HELP_WIDTH. */
 static void print_wrapped(FILE *out, int column, const char *text)
@@ -37,9 +37,21 @@ static void print_choice(FILE *out, const char *name, const char *summary,
 {
 	char text[CHOICE_LEN];
 
-	fprintf(out, "%*s  %-8s", HELP_COLUMN, "", name);
+	fprintf(out, "%*s  %-*s ", HELP_COLUMN, "", CHOICE_WIDTH, name);
 	snprintf(text, sizeof(text), "%s%s", summary, dflt ? " (default)" : "");
-	print_wrapped(out, HELP_COLUMN + 10, text);
+	print_wrapped(out, HELP_COLUMN + 2 + CHOICE_WIDTH + 1, text);
+}
+
+/* With what stands behind its name, such as one:NAME. */
+static void print_path_policy(FILE *out, const struct path_policy *policy,
+			      bool dflt)
+{
+	char name[CHOICE_LEN];
+
+	snprintf(name, sizeof(name), "%s%s%s", policy->name,
+		 policy->argument ? ":" : "",
+		 policy->argument ? policy->argument : "");
+	print_choice(out, name, policy->summary, dflt);
 }
 
 static void print_policies(FILE *out, const char *option)
@@ -52,6 +64,8 @@ static void print_policies(FILE *out, const char *option)
 	for (i = 0; !strcmp(option, "conn-policy") && conn_policies[i]; i++)
 		print_choice(out, conn_policies[i]->name,
 			     conn_policies[i]->summary, i == 0);
+	for (i = 0; !strcmp(option, "path-policy") && path_policies[i]; i++)
+		print_path_policy(out, path_policies[i], i == 0);
 }
 
 void options_print(FILE *out, const struct option_spec *options)

@@ -98,6 +98,13 @@ bool key_same(const struct key *a, const struct key *b)
 	return a->len == b->len && !memcmp(a->secret, b->secret, a->len);
 }
 
+bool keys_have(const struct keys *keys, const struct key *key)
+{
+	const struct key *found = keys_find(keys, key->name, strlen(key->name));
+
+	return found && key_same(found, key);
+}
+
 bool keys_same(const struct keys *a, const struct keys *b)
 {
 	unsigned int i;

@@ -54,6 +54,8 @@ void keys_fini(struct keys *keys);
 const struct key *keys_find(const struct keys *keys, const char *name,
 			    size_t len);
 bool key_same(const struct key *a, const struct key *b);
+/* Is @key one of them still, by name and bytes? */
+bool keys_have(const struct keys *keys, const struct key *key);
 /* In any order. */
 bool keys_same(const struct keys *a, const struct keys *b);
 

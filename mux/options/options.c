@@ -16,6 +16,7 @@
 #include "../pipe/transport.h"
 #include "../sched/sched.h"
 #include "../wire/wire.h"
+#include "choices.h"
 #include "privileges.h"
 #include "values.h"
 
@@ -24,7 +25,7 @@ enum {
 	SNDBUF_MIN = 1024,
 	MEMORY_MIN = 1 << 20,
 	MEMORY_MAX_MIB = 1 << 20,
-	WORDS_LEN = 256,	/* of a list of choices */
+	WORDS_LEN = 256,	/* of a line of words, or of a reason */
 };
 
 #define LAMBDA_DEFAULT 2.0	/* the paper's */
@@ -44,11 +45,24 @@ const struct option_spec engine_options[] = {
 	  "early: send buffer of each pipe's socket (default: the kernel's)" },
 	{ "pipe-policy", "NAME", "which of the pipes that could send does:" },
 	{ "conn-policy", "NAME", "which connection's bytes go next:" },
+	{ "path-policy", "NAME",
+	  "extension, where lp has several paths: which of them carries the next "
+	  "bytes of what this proxy sends:" },
+	{ "sizes", "off|http",
+	  "where policies go by sizes: read how large an answer is in the head of "
+	  "cleartext HTTP/1 answers that this proxy sends (http), or not (off, the "
+	  "default)" },
 	{ "aggregate", "delay|dswa|off",
 	  "late: bound what the pipes hold together: to what the path needs, "
 	  "seen from its delay (delay, the default); to lambda x RTTmin/RTT of "
 	  "their windows (dswa); not at all (off)" },
 	{ "lambda", "NUMBER", "of dswa, 0.1 to 100 (default 2)" },
+	{ "thin", "copy|same-pipe|off",
+	  "of a connection that sends less than a segment a round trip: stay on "
+	  "the pipe with its last message until that is acknowledged (same-pipe); "
+	  "and in the extension send again, on another pipe, the last messages of "
+	  "any pipe once their acknowledgement is overdue (copy, the default); "
+	  "neither (off)" },
 	{ "pipe", "LIST",
 	  "what pipes are made of: tcp (the default), mptcp, sctp, or several "
 	  "with the number of each, such as tcp:4,sctp:4 (rp: what it takes)" },
@@ -115,8 +129,10 @@ void settings_init(struct settings *s)
 		.late = true,
 		.conn_policy = conn_policies[0],
 		.pipe_policy = pipe_policies[0],
+		.path_policy = path_policies[0],
 		.aggregate = AGGREGATE_DELAY,
 		.lambda = LAMBDA_DEFAULT,
+		.thin = THIN_COPY,
 		.transports = { 1, { TRANSPORT_TCP }, { 0 } },
 		.sctp_loss = LOSSES_DEFAULT,
 		.seed = 1,
@@ -222,70 +238,6 @@ static int set_keep(struct settings *s, const char *value, char *why,
 		    size_t why_len)
 {
 	return set_memory(&s->keep, "keep", value, why, why_len);
-}
-
-/* Lists the names that exist; @name(i) returns the i-th, NULL behind the last. */
-static int refuse_choice(char *why, size_t why_len, const char *option,
-			 const char *value, const char *(*name)(int i))
-{
-	char names[WORDS_LEN] = "";
-	int i;
-
-	for (i = 0; name(i); i++) {
-		strcat(names, i ? ", " : "");
-		strcat(names, name(i));
-	}
-	return refuse(why, why_len, "--%s: '%s' is not one of %s", option,
-		      value, names);
-}
-
-static const char *pipe_policy_name(int i)
-{
-	return pipe_policies[i] ? pipe_policies[i]->name : NULL;
-}
-
-static int set_pipe_policy(struct settings *s, const char *value, char *why,
-			   size_t why_len)
-{
-	s->pipe_policy = pipe_policy_named(value);
-	if (s->pipe_policy)
-		return 0;
-	return refuse_choice(why, why_len, "pipe-policy", value,
-			     pipe_policy_name);
-}
-
-static const char *conn_policy_name(int i)
-{
-	return conn_policies[i] ? conn_policies[i]->name : NULL;
-}
-
-static int set_conn_policy(struct settings *s, const char *value, char *why,
-			   size_t why_len)
-{
-	s->conn_policy = conn_policy_named(value);
-	if (s->conn_policy)
-		return 0;
-	return refuse_choice(why, why_len, "conn-policy", value,
-			     conn_policy_name);
-}
-
-static const char *aggregate_name(int i)
-{
-	return aggregate_mode_name((enum aggregate_mode)i);
-}
-
-static int set_aggregate(struct settings *s, const char *value, char *why,
-			 size_t why_len)
-{
-	int i;
-
-	for (i = 0; aggregate_name(i); i++) {
-		if (strcmp(aggregate_name(i), value))
-			continue;
-		s->aggregate = (enum aggregate_mode)i;
-		return 0;
-	}
-	return refuse_choice(why, why_len, "aggregate", value, aggregate_name);
 }
 
 static int set_lambda(struct settings *s, const char *value, char *why,
@@ -477,10 +429,13 @@ static const struct setting setters[] = {
 	{ "binding", set_binding },
 	{ "app-buffer", set_app_buffer },
 	{ "pipe-sndbuf", set_pipe_sndbuf },
-	{ "pipe-policy", set_pipe_policy },
-	{ "conn-policy", set_conn_policy },
-	{ "aggregate", set_aggregate },
+	{ "pipe-policy", choices_set_pipe_policy },
+	{ "conn-policy", choices_set_conn_policy },
+	{ "path-policy", choices_set_path_policy },
+	{ "sizes", choices_set_sizes },
+	{ "aggregate", choices_set_aggregate },
 	{ "lambda", set_lambda },
+	{ "thin", choices_set_thin },
 	{ "pipe", set_pipe },
 	{ "sctp-loss", set_sctp_loss },
 	{ "cc", set_cc },
@@ -561,6 +516,14 @@ int settings_check(const struct settings *s, char *why, size_t why_len)
 	if (s->pipe_policy == &sched_fixed && is_mixed(&s->transports))
 		return refuse(why, why_len,
 			      "--pipe-policy fixed does not go with a set of SCTP and other pipes");
+	if (s->http_sizes && !s->conn_policy->by_size && !s->path_policy->by_size)
+		return refuse(why, why_len,
+			      "--sizes http goes with a policy that goes by sizes only: --conn-policy srpt, or --path-policy ecf, txdelay or split:P");
+	/* A connection would wait for a pipe on a path that carries none of it. */
+	if (s->pipe_policy == &sched_fixed && s->path_policy != &path_soonest)
+		return refuse(why, why_len,
+			      "--pipe-policy fixed does not go with --path-policy %s",
+			      s->path_policy->name);
 	return 0;
 }
 

@@ -107,10 +107,8 @@ struct aggregate {
 	int64_t yield_until;
 	double yield_for;	/* the last time, ns; 0: we were alone since */
 
-	/* FREE: by how much round trips differ, and the last message that had the
-	 * path alone */
-	double spread, single;
-	int64_t single_at;
+	/* FREE: by how much round trips differ without a queue */
+	double spread;
 
 	/* FREE: what is delivered since there is a queue */
 	unsigned int queued;

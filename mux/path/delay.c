@@ -374,28 +374,12 @@ static void begin_train(struct aggregate *a, const struct aggregate_ack *ack)
 }
 
 /*
- * By how much single messages differ, one after the other: that is not our
- * queue, and seldom one of others, which changes more slowly.
- */
-static void mind_single(struct aggregate *a, const struct aggregate_ack *ack,
-			double rtt)
-{
-	if (ack->more || ack->again || ack->held > FLOOR_SEGMENTS * ack->mss ||
-	    ack->acked_at < a->single_at + (int64_t)ROUND_MIN)
-		return;
-	if (a->single_at)
-		a->spread += (distance(rtt, a->single) - a->spread) * PART;
-	a->single = rtt;
-	a->single_at = ack->acked_at;
-}
-
-/*
  * As windows that open do, until messages meet a queue. Then what arrives as long
  * as there is one is the rate of the path. A page's bursts leave pauses in
  * which the bottleneck is not at work, though not every one is seen: so it
- * is measured piece by piece, and the fastest counts. The least of what handshakes
- * and single messages met is luck that a bulk does not have, and a base that
- * is too long shrinks at once, one that is too short grows by experiments alone.
+ * is measured piece by piece, and the fastest counts. The least of what messages met
+ * is luck that a bulk does not have, and a base that is too long shrinks at once,
+ * one that is too short grows by experiments alone.
  */
 static void start(struct aggregate *a, const struct aggregate_ack *ack,
 		  double rtt)
@@ -404,7 +388,6 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 	double bytes = delivered_since(ack, a->train), queue;
 
 	mind_base(a, rtt);
-	mind_single(a, ack, rtt);
 	queue = rtt - a->base;
 	if (2 * ack->held > a->limit)
 		aggregate_set_limit(a, 2 * (double)ack->held, a->ramp_at);

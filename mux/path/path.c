@@ -5,8 +5,7 @@
 
 void path_add(struct path *path, struct pipe *p)
 {
-	p->serial = ++path->serials;
-	spread_begins(&path->spread, p);
+	p->path = path;
 	path->pipes[path->npipes++] = p;
 }
 
@@ -19,10 +18,9 @@ void path_remove(struct path *path, struct pipe *p)
 {
 	unsigned int i = 0;
 
-	while (i < path->npipes && path->pipes[i] != p)
+	while (path->pipes[i] != p)
 		i++;
-	if (i == path->npipes)
-		return;
+	p->path = NULL;
 	path->delivered_before += delivered_by(p);
 	path->npipes--;
 	for (; i < path->npipes; i++)
@@ -72,8 +70,8 @@ void path_look(struct path *path, int64_t now)
 		look_at_windows(path);
 }
 
-/* The least round trip that any pipe ever saw; at first its handshake's. */
-static int64_t least_round_trip(const struct path *path)
+/* At first its handshake's. */
+double path_base_ms(const struct path *path)
 {
 	double least = path->pipes[0]->info.rttmin_ms;
 	unsigned int i;
@@ -82,20 +80,37 @@ static int64_t least_round_trip(const struct path *path)
 		if (path->pipes[i]->info.rttmin_ms < least)
 			least = path->pipes[i]->info.rttmin_ms;
 	}
-	return (int64_t)(least * NS_PER_MS);
+	return least;
+}
+
+double path_trip_ms(const struct path *path)
+{
+	double least = path->pipes[0]->info.rtt_ms;
+	unsigned int i;
+
+	for (i = 1; i < path->npipes; i++) {
+		if (path->pipes[i]->info.rtt_ms < least)
+			least = path->pipes[i]->info.rtt_ms;
+	}
+	return least;
+}
+
+static int64_t least_round_trip(const struct path *path)
+{
+	return (int64_t)(path_base_ms(path) * NS_PER_MS);
 }
 
 /*
- * The mean of the least that each pipe saw. Ten times the least of all is a handshake
- * that was sent again, or 2^32 us: the kernel saw none yet.
+ * The mean of the least that each pipe saw. A handshake that was sent again tells
+ * nothing: the kernel takes it for a second longer, or says 2^32 us.
  */
 static int64_t mean_round_trip(const struct path *path)
 {
-	double sum = 0, most = 10.0 * (double)least_round_trip(path) / NS_PER_MS;
+	double sum = 0;
 	unsigned int i, n = 0;
 
 	for (i = 0; i < path->npipes; i++) {
-		if (path->pipes[i]->info.rttmin_ms > most)
+		if (path->pipes[i]->info.retransmits)
 			continue;
 		sum += path->pipes[i]->info.rttmin_ms;
 		n++;
@@ -134,18 +149,11 @@ void path_unlimited(struct path *path, int64_t now)
 	aggregate_unlimited(&path->aggregate, now);
 }
 
-bool path_is_spread(struct path *path, int64_t now)
+bool path_sends(struct path *path, size_t len, int64_t now, size_t *before)
 {
-	return spread_is_wide(&path->spread, path->pipes, path->npipes, now);
-}
-
-bool path_sends(struct path *path, struct pipe *p, size_t len, int64_t now,
-		size_t *before)
-{
-	spread_gives(&path->spread, p, len);
+	path->written += len;
 	*before = path_held(path);
-	return aggregate_asks(&path->aggregate, path->spread.total, *before,
-			      now);
+	return aggregate_asks(&path->aggregate, path->written, *before, now);
 }
 
 static size_t in_flight(const struct path *path)
@@ -167,6 +175,16 @@ static uint64_t delivered(const struct path *path)
 	for (i = 0; i < path->npipes; i++)
 		sum += delivered_by(path->pipes[i]);
 	return sum;
+}
+
+/* What was sent again, or waited behind that, says nothing of the delay. */
+static void note_delay(struct path *path, const struct aggregate_ack *ack)
+{
+	double took = (double)(ack->acked_at - ack->left_at) / 1e9;
+	double back = path_base_ms(path) / 2e3;
+
+	if (!ack->again && took > back)
+		variation_sample(&path->variation, ack->held, took - back);
 }
 
 void path_acked(struct path *path, const struct pipe *p,
@@ -192,6 +210,8 @@ void path_acked(struct path *path, const struct pipe *p,
 		ack.held = in_flight(path);
 	ack.delivered = delivered(path);
 	ack.counted_at = path->looked_at;
-	if (what->clean)
-		aggregate_acked(&path->aggregate, &ack);
+	if (!what->clean)
+		return;
+	note_delay(path, &ack);
+	aggregate_acked(&path->aggregate, &ack);
 }

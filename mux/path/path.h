@@ -3,8 +3,8 @@
  * A path: a way through the network, and what its pipes share.
  *
  * The path owns the limit to what its pipes hold together, what is known of its
- * round trips and its rate, and how far apart its pipes are. In baseline a
- * session has one path with all its pipes on it.
+ * round trips and its rate, and in a mixed set of pipes how much it loses. Which
+ * paths a session has is told in paths.h.
  *
  * A path asks its pipes how they do by path_look() alone, and pipes ask their
  * carriers; all else is numbers. So a model with a carrier of its own drives
@@ -19,30 +19,46 @@
 
 #include "../settings/limits.h"
 #include "aggregate.h"
-#include "spread.h"
+#include "losses.h"
+#include "variation.h"
 
 struct ack_asked;
 struct pipe;
 
 struct path {
+	uint8_t number;		/* of it in its session */
+	bool backup;		/* it carries nothing while another path lives, */
+	bool off;		/* or whatever the others do */
+	uint16_t cost;
 	struct pipe *pipes[PIPES_MAX];
 	unsigned int npipes;
-	uint32_t serials;	/* given to pipes so far */
+	uint64_t written;	/* bytes given to its pipes, */
+	uint64_t reinjected;	/* and of them, those that went over another path before */
 	uint64_t delivered_before;	/* by pipes that left */
 	struct aggregate aggregate;
-	struct spread spread;
+	struct variation variation;
 	int64_t looked_at;	/* the pipes' figures are as of then */
+	int64_t through_at;	/* of several: all given to it has left by then, by its rate */
+
+	bool begun;		/* it had a pipe, and is looked at since */
+	bool mixed;		/* of SCTP and other pipes, once */
+	struct losses losses;	/* then, */
+	uint64_t sent, again;	/* and segments, of pipes that carried */
 };
 
 /*
- * Pipes come and go. What a pipe had delivered stays counted when it leaves, and
- * one that comes late is behind nobody.
+ * Pipes come and go, as paths.h has it. What a pipe had delivered stays counted when it
+ * leaves.
  */
 void path_add(struct path *path, struct pipe *p);
 void path_remove(struct path *path, struct pipe *p);
 
 /* Brings the figures of all its pipes up to date, @now by loop_clock(). */
 void path_look(struct path *path, int64_t now);
+
+/* Of its pipes, which it has: the least that any ever saw, and the least smoothed one, in ms. */
+double path_base_ms(const struct path *path);
+double path_trip_ms(const struct path *path);
 
 /* Bytes that its pipes hold together. */
 size_t path_held(const struct path *path);
@@ -59,15 +75,11 @@ size_t path_room_ahead(struct path *path, int64_t now);
 /* The limit is not what keeps anybody waiting: no data, or no pipe. */
 void path_unlimited(struct path *path, int64_t now);
 
-/* Shall the other pipes wait for one that lags? */
-bool path_is_spread(struct path *path, int64_t now);
-
 /*
- * @len bytes are about to be written to @p. Returns true when the limit wants
- * to hear of their acknowledgement; @before are the bytes held without them.
+ * @len bytes are about to be written to one of its pipes. Returns true when the limit
+ * wants to hear of their acknowledgement; @before are the bytes held without them.
  */
-bool path_sends(struct path *path, struct pipe *p, size_t len, int64_t now,
-		size_t *before);
+bool path_sends(struct path *path, size_t len, int64_t now, size_t *before);
 
 /*
  * What was asked for on @p was acknowledged @at; @more: connections wait to

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How far apart the pipes of a path are.
+ * How far apart the pipes of a session are, on whichever paths.
  *
  * A pipe that stalls for a moment (its pacing, a busy core) while the others
  * run at a gigabyte a second would fill the receiver's reorder queue to its
@@ -24,7 +24,7 @@ struct spread {
 	int64_t since;		/* one pipe lags since then; 0: none does */
 };
 
-/* @p is a pipe of the path from here on, and behind no other. */
+/* @p is a pipe of the session from here on, and behind no other. */
 void spread_begins(const struct spread *s, struct pipe *p);
 
 /* @p is about to be given @len bytes. */

@@ -45,6 +45,16 @@ static int64_t clock_offset(void)
 	return ts.tv_sec * NS_PER_SEC + ts.tv_nsec - loop_clock();
 }
 
+static void thin_out(struct acks *a)
+{
+	unsigned int i, left = (a->count + 1) / 2;
+
+	for (i = 1; i < left; i++)
+		a->asked[(a->first + i) % ACKS_MAX] =
+			a->asked[(a->first + 2 * i) % ACKS_MAX];
+	a->count = left;
+}
+
 ssize_t acks_send(struct acks *a, int fd, const void *buf, size_t len,
 		  uint64_t offset, const struct ack_asked *what)
 {
@@ -71,11 +81,8 @@ ssize_t acks_send(struct acks *a, int fd, const void *buf, size_t len,
 	n = sendmsg(fd, &mh, MSG_NOSIGNAL);
 	if (n <= 0)
 		return n;
-	/* The oldest is not waited for any more: its stamp was lost. */
-	if (a->count == ACKS_MAX) {
-		a->first = (a->first + 1) % ACKS_MAX;
-		a->count--;
-	}
+	if (a->count == ACKS_MAX)
+		thin_out(a);
 	new = &a->asked[(a->first + a->count++) % ACKS_MAX];
 	*new = *what;
 	new->last = (uint32_t)(offset + (uint64_t)n - 1);

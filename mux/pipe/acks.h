@@ -15,8 +15,9 @@
 #include <sys/types.h>
 
 /*
- * So many are awaited on a socket at most. While its receive queue is full the
- * kernel drops stamps: then the oldest make room.
+ * So many are awaited on a socket at most; of more every second one is, so that the
+ * oldest is still known when it is told of, however much is under way. While the
+ * receive queue is full the kernel drops stamps: the next that comes settles those.
  */
 enum { ACKS_MAX = 32 };
 

@@ -24,6 +24,12 @@ void conduit_close(struct conduit c)
 	close(c.fd);
 }
 
+void conduit_move(struct conduit c, struct layers *layers)
+{
+	if (c.layer)
+		c.layer->ops->move(c.layer, layers);
+}
+
 /* A handshake, a greeting, a last word: a socket takes so little whole, or is lost. */
 static bool write_out(struct layer *l)
 {

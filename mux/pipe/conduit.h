@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 struct layer;
+struct layers;
 
 struct layer_ops {
 	/*
@@ -42,6 +43,8 @@ struct layer_ops {
 	void (*shut)(struct layer *l);
 	/* Why the handshake failed, for a log. */
 	const char *(*why)(const struct layer *l);
+	/* It is another thread's from now on, whose layers are @to. */
+	void (*move)(struct layer *l, struct layers *to);
 	void (*free)(struct layer *l);
 };
 
@@ -58,10 +61,16 @@ struct layer {
 	size_t held;
 };
 
-/* Where a process has its layers from. */
+/* Where a thread has its layers from. */
 struct layers {
 	/* @accepted: not we have connected @fd. NULL for want of memory. */
 	struct layer *(*new)(struct layers *from, int fd, bool accepted);
+	/*
+	 * The same for another thread, to be given back to put_beside(). Layers that have
+	 * shaken hands can be moved there. NULL for want of memory.
+	 */
+	struct layers *(*beside)(struct layers *from);
+	void (*put_beside)(struct layers *layers);
 	/* What one takes of memory at most before its handshake is over. */
 	size_t memory_shaking;
 };
@@ -84,6 +93,8 @@ int conduit_open(struct conduit *c, struct layers *layers, int fd,
 		 bool accepted);
 /* Also resets it, where that is what closing @fd does. */
 void conduit_close(struct conduit c);
+/* It is another thread's from now on, which has @layers. */
+void conduit_move(struct conduit c, struct layers *layers);
 
 /* As layer_ops.shake(), and what there is to say is said. 0 where there is no layer. */
 int conduit_shake(struct conduit c);

@@ -48,12 +48,26 @@ void pipe_look_closely(struct pipe *p, int64_t now)
 	set_allowance(p);
 }
 
+void pipe_rests(struct pipe *p, bool told)
+{
+	p->rest.bytes = p->tx_bytes;
+	p->rest.told = told;
+}
+
+/*
+ * What the kernel says of a socket changes by what is sent and by what is acknowledged. So
+ * of one at rest its queues are known, and once it was asked behind that, all else is, too.
+ */
 void pipe_look(struct pipe *p, int64_t now)
 {
+	bool rests = p->rest.bytes == p->tx_bytes;
+
+	if (rests && p->rest.told)
+		return;
 	if (now - p->looked_at >= (p->info.astray ? ASTRAY_INTERVAL :
 				   LOOK_INTERVAL))
 		pipe_look_closely(p, now);
-	else
+	else if (!rests)
 		p->carrier->look_at_queues(p);
 }
 
@@ -123,21 +137,41 @@ static size_t room_late(struct pipe *p)
 	/* Less than a segment is not worth a message. */
 	if (room < p->info.mss && p->info.unsent)
 		return 0;
-	return room < RUN_SIZE ? room : RUN_SIZE;
+	return room;
 }
 
+/*
+ * On a slow path single messages, as long as nothing waits for the socket: it tells
+ * when it is full. On a fast one what it takes, or a message at least.
+ */
 static size_t room_early(const struct pipe *p)
 {
+	bool fast = p->allowance >= FAST_ALLOWANCE;
+	size_t room = p->queue || !fast ? 0 : p->info.space;
+
+	if (fast && p->queued < p->settings->app_buffer)
+		room += p->settings->app_buffer - p->queued;
+	if (room >= WIRE_MESSAGE_MAX)
+		return room;
 	if (p->queue && p->queued + WIRE_MESSAGE_MAX > p->settings->app_buffer)
 		return 0;
 	return WIRE_MESSAGE_MAX;
 }
 
+/* Records of a run wait in the layer, whose memory is counted in advance. */
+static size_t largest_run(const struct pipe *p)
+{
+	return p->layer ? RUN_SIZE : RUN_LARGE;
+}
+
 size_t pipe_room(struct pipe *p)
 {
+	size_t room;
+
 	if (p->watch.fd < 0 || p->standby)
 		return 0;
-	return p->settings->late ? room_late(p) : room_early(p);
+	room = p->settings->late ? room_late(p) : room_early(p);
+	return room < largest_run(p) ? room : largest_run(p);
 }
 
 size_t pipe_payload(const struct pipe *p)
@@ -189,6 +223,13 @@ static void flush_queue(struct pipe *p)
 	}
 }
 
+/* So many more bytes are in its socket. */
+static void take_space(struct pipe *p, size_t bytes)
+{
+	p->info.unsent += bytes;
+	p->info.space -= bytes < p->info.space ? bytes : p->info.space;
+}
+
 /*
  * What an error in writing means is left to the reading side, which will hear
  * of it too: what the peer sent before it went is still to be read.
@@ -204,7 +245,7 @@ void pipe_send(struct pipe *p, struct run *run)
 	if (!p->queue)
 		err = p->carrier->write(p, run);
 	if (!err) {
-		p->info.unsent += (size_t)(p->tx_bytes - before);
+		take_space(p, (size_t)(p->tx_bytes - before));
 		let_go(p, run);
 		return;
 	}
@@ -386,11 +427,13 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->watch.ready = pipe_ready;
 	list_init(&p->lost);
 	p->info.mss = 536;	/* until the kernel says better */
+	p->rest.bytes = UINT64_MAX;	/* a greeting may be under way */
 	p->look_again.fire = look_again;
 	if (open_carrier(p) < 0)
 		goto free_partial;
 	if (loop_watch(p->loop, &p->watch, p->fd, EPOLLIN) < 0)
 		goto close_carrier;
+	p->rx_small = true;	/* until it brings large ones */
 	p->heard_at = loop_clock();
 	pipe_look_closely(p, p->heard_at);
 	tell_of_held(p);

@@ -28,6 +28,7 @@
 #include "carrier.h"
 #include "conduit.h"
 
+struct path;
 struct pipe;
 
 struct pipe_ops {
@@ -73,6 +74,7 @@ struct pipe_info {		/* as the kernel says */
 	size_t unsent, in_flight;
 	size_t astray;		/* not acknowledged, yet not under way */
 	size_t stuck;		/* unsent, though nothing is in flight */
+	size_t space;		/* early: bytes that its socket takes, about */
 };
 
 /* What the pipes of a session share. */
@@ -105,8 +107,9 @@ struct pipe {
 	int fd;
 	struct layer *layer;	/* of its conduit; NULL: bytes go as they are */
 	struct task held;	/* the layer holds what can be read */
+	struct path *path;	/* that it is on */
 	unsigned int index;	/* in its session */
-	uint32_t serial;	/* on its path: no two pipes have the same */
+	uint32_t serial;	/* there, too: no two pipes have the same */
 	struct list lost;	/* the owner's, of those to be freed */
 
 	uint8_t *partial;	/* a message whose rest is to come */
@@ -131,13 +134,18 @@ struct pipe {
 	size_t allowance;	/* late: unsent bytes it may have */
 	size_t lowat;		/* TCP_NOTSENT_LOWAT as set */
 	int64_t looked_at;	/* when info was fetched */
+	struct {
+		uint64_t bytes;	/* tx_bytes, all of which a look saw acknowledged */
+		bool told;	/* info is as of then */
+	} rest;
 	int64_t waiting_since;	/* seen with bytes to be acknowledged */
 	struct pipe_info info;
 
 	int64_t heard_at;	/* something came */
 	/* tx_bytes: those of the socket, so with what the layer adds. */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
-	bool rx_small;		/* what came last were small messages */
+	bool rx_small;		/* what came last were small messages, or nothing came */
+	size_t rx_most;		/* bytes to be read at once where others wait */
 	uint64_t tx_control;	/* messages of no connection, of those sent */
 	uint64_t tx_acks, tx_ack_bytes;	/* of these ACKs, and their bytes */
 	struct {
@@ -188,6 +196,14 @@ static inline uint64_t pipe_outstanding(const struct pipe *p)
 	return p->queued + p->info.unsent + p->info.in_flight + p->info.astray;
 }
 
+/* And those that it has, the first of all that were given. */
+static inline uint64_t pipe_arrived(const struct pipe *p)
+{
+	uint64_t outstanding = pipe_outstanding(p), all = p->tx_bytes + p->queued;
+
+	return outstanding < all ? all - outstanding : 0;
+}
+
 /* Would a segment written now leave at once? As far as the window goes. */
 static inline bool pipe_is_clear(const struct pipe *p)
 {
@@ -225,7 +241,10 @@ bool pipe_head(const struct pipe *p, struct wire_head *head);
 /* Do not call ops->readable(), but for a socket that is at its end. */
 void pipe_pause(struct pipe *p, bool paused);
 
-/* Bring info and the allowance up to date; cheap when done lately. */
+/*
+ * Bring info and the allowance up to date; cheap when done lately, and for nothing when
+ * nothing can be new: all was acknowledged, and nothing was written since.
+ */
 void pipe_look(struct pipe *p, int64_t now);
 void pipe_look_closely(struct pipe *p, int64_t now);
 
@@ -254,6 +273,12 @@ static inline bool pipe_keeps_order(const struct pipe *p)
 {
 	return p->transport != TRANSPORT_SCTP;
 }
+
+/*
+ * For carriers. All that was written to the socket is acknowledged. @told: so it was
+ * when all that info has was asked for.
+ */
+void pipe_rests(struct pipe *p, bool told);
 
 /*
  * For carriers. One message; false: stop reading. It ended, 0 or -errno. Its

@@ -188,6 +188,8 @@ static void look_sctp(struct pipe *p)
 	info->retransmits = (uint32_t)stats.sas_rtxchunks;
 	info->segments = stats.sas_ouodchunks + stats.sas_oodchunks +
 		stats.sas_rtxchunks;
+	if (!info->unsent && !info->in_flight && is_empty(p))
+		pipe_rests(p, true);
 }
 
 /* Zero-window probes are answered by SACKs too: whoever is there is heard. */

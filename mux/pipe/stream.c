@@ -98,10 +98,20 @@ static size_t astray(const struct tcp_info *ti)
 		(size_t)(gone - ti->tcpi_retrans) * ti->tcpi_snd_mss : 0;
 }
 
+/* What is bound late has a bound far below the socket's. */
+static void look_at_space(struct pipe *p)
+{
+	if (!p->settings->late)
+		p->info.space = sock_space(p->fd);
+}
+
 static void look_at_queues(struct pipe *p)
 {
 	size_t outstanding = sock_outstanding(p->fd);
 
+	look_at_space(p);
+	if (!outstanding)
+		pipe_rests(p, false);
 	p->info.unsent = outstanding ? sock_unsent(p->fd) : 0;
 	p->info.in_flight = outstanding - p->info.unsent;
 	if (p->info.in_flight > p->info.astray)
@@ -140,6 +150,12 @@ static bool ask_tcp(struct pipe *p, struct tcp_info *ti)
 	       ti->tcpi_snd_mss;
 }
 
+/* As of this answer; what another one says may be of later. */
+static bool has_all_acked(const struct tcp_info *ti)
+{
+	return !ti->tcpi_unacked && !ti->tcpi_notsent_bytes;
+}
+
 static void look_tcp(struct pipe *p)
 {
 	struct tcp_info ti;
@@ -147,7 +163,13 @@ static void look_tcp(struct pipe *p)
 	if (!ask_tcp(p, &ti))
 		return;
 	take_info(&p->info, &ti);
-	look_at_queues(p);
+	if (!has_all_acked(&ti)) {
+		look_at_queues(p);
+		return;
+	}
+	p->info.unsent = p->info.in_flight = p->info.stuck = 0;
+	look_at_space(p);
+	pipe_rests(p, true);
 }
 
 /* --- MPTCP: the sum of its subflows --- */
@@ -195,6 +217,7 @@ static void look_mptcp(struct pipe *p)
 	struct tcp_info ti[SUBFLOWS];
 	unsigned int n = ask_subflows(p, ti);
 	size_t waiting = 0;
+	bool all_acked = true;
 	unsigned int i;
 
 	p->info.subflows = n;
@@ -209,8 +232,11 @@ static void look_mptcp(struct pipe *p)
 		if (i)
 			add_subflow(&p->info, &ti[i]);
 		waiting += ti[i].tcpi_notsent_bytes;
+		all_acked &= has_all_acked(&ti[i]);
 	}
 	look_at_queues(p);
+	if (all_acked && !pipe_outstanding(p))
+		pipe_rests(p, true);
 	if (waiting > p->info.in_flight)
 		waiting = p->info.in_flight;
 	p->info.in_flight -= waiting;

@@ -15,11 +15,12 @@
 #include "../base/log.h"
 #include "../base/loop.h"
 #include "../base/sock.h"
-#include "../base/user.h"
 #include "../session/exposition.h"
 #include "../session/session.h"
 
 enum { WHY_MAX = 160, METHOD_MAX = 16, DISCARD = 4096 };
+/* Of a path: for owner and group. */
+enum { MODE = 0660 };
 
 static const char text_type[] = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -291,14 +292,12 @@ static void accepted(struct listener *l, int fd,
 static int listen_on_path(struct metrics *m, const char *path, char *why)
 {
 	const struct settings *settings = m->engine->settings;
-	int fd = unix_listen(&m->path, path, why, WHY_MAX);
-	struct user user;
+	int fd = unix_listen(&m->path, path, MODE, why, WHY_MAX);
+	int err = fd >= 0 ? unix_give(&m->path, settings->user) : 0;
 
-	/* Whoever we become may remove it, where the directory lets them. */
-	if (fd >= 0 && *settings->user && !user_find(&user, settings->user) &&
-	    lchown(path, user.uid, user.gid) < 0)
+	if (err)
 		log_warn(m->engine->log, "--metrics: %s stays root's: %s", path,
-			 strerror(errno));
+			 strerror(-err));
 	return fd;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/memory.h"
 #include "../base/sock.h"
 #include "../base/user.h"
 #include "../session/stats.h"
@@ -64,7 +65,7 @@ static void hang_up(struct signals *s, const char *name)
 		return;
 	}
 	engine_balance(&p->engine);
-	p->log.level = (enum log_level)settings->verbosity;
+	log_set_level(&p->log, (enum log_level)settings->verbosity);
 	stats_set_interval(p->engine.stats, settings);
 	if (*changes.kept)
 		log_warn(&p->log, "%s: what changed of %s waits for a restart",
@@ -139,12 +140,10 @@ static int open_stats(struct program *p, unsigned int pipes)
 /* Once an interval, if there is anything new. */
 static void tell_limits(struct program *p)
 {
-	struct refusals *refusals = &p->engine.refusals;
+	uint64_t count[REFUSALS_KINDS];
 
-	if (!refusals->changed)
-		return;
-	refusals->changed = false;
-	stats_limits(p->engine.stats, refusals);
+	if (refusals_news(&p->engine.refusals, count))
+		stats_limits(p->engine.stats, count);
 }
 
 static void limits_timer(struct timer *t)
@@ -242,43 +241,62 @@ fini_handed:
 	return err;
 }
 
+/* Nothing that a restart changes: somebody has it, or only root may have it. */
+static bool in_the_way(int err)
+{
+	return err == -EADDRINUSE || err == -EACCES;
+}
+
 /*
- * Statistics are opened once the addresses are ours: a second process, started
- * by mistake, does not overwrite the file of the first.
+ * What the words ask for beside addresses. Statistics are opened once those are ours:
+ * a second process, started by mistake, does not overwrite the file of the first.
  */
+static int settle(struct program *p, unsigned int pipes)
+{
+	int err = metrics_open(&p->metrics, &p->engine, p->ops->name);
+
+	if (err)
+		return in_the_way(err) ? EXIT_IN_THE_WAY : EXIT_FAILURE;
+	if (open_stats(p, pipes))
+		return EXIT_IN_THE_WAY;
+	if (p->engine.stats)
+		limits_timer(&p->limits_timer);
+	return become(p) ? EXIT_IN_THE_WAY : EXIT_SUCCESS;
+}
+
+static int go_on(struct program *p)
+{
+	int err;
+
+	confine(p);
+	if (p->ops->start(p))
+		return EXIT_FAILURE;
+	if (p->metrics.listener)
+		log_info(&p->log, "metrics on %s", p->engine.settings->metrics);
+	notify_ready(&p->notify);
+	err = loop_run(p->engine.loop);
+	if (!err)
+		return EXIT_SUCCESS;
+	log_error(&p->log, "waiting for events failed: %s", strerror(-err));
+	return EXIT_FAILURE;
+}
+
 static int serve(struct program *p, unsigned int pipes)
 {
 	int err = open_all(p), status;
 
 	if (err)
 		return p->ended ? EXIT_SUCCESS :
-		       err == -EADDRINUSE || err == -EINVAL ?
+		       in_the_way(err) || err == -EINVAL ?
 		       EXIT_IN_THE_WAY : EXIT_FAILURE;
-	err = metrics_open(&p->metrics, &p->engine, p->ops->name);
-	status = err == -EADDRINUSE ? EXIT_IN_THE_WAY : EXIT_FAILURE;
-	if (!err)
-		err = open_stats(p, pipes);
-	if (!err && p->engine.stats)
-		limits_timer(&p->limits_timer);
-	if (!err)
-		err = become(p);
-	if (!err) {
-		confine(p);
-		p->ops->start(p);
-		if (p->metrics.listener)
-			log_info(&p->log, "metrics on %s",
-				 p->engine.settings->metrics);
-		notify_ready(&p->notify);
-		err = loop_run(p->engine.loop);
-		if (err)
-			log_error(&p->log, "waiting for events failed: %s",
-				  strerror(-err));
-	}
+	status = settle(p, pipes);
+	if (status == EXIT_SUCCESS)
+		status = go_on(p);
 	p->ops->close(p);
 	metrics_close(&p->metrics);
 	tell_limits(p);
 	stats_close(p->engine.stats);
-	return err ? status : EXIT_SUCCESS;
+	return status;
 }
 
 static void tell_who_started(struct program *p)
@@ -308,6 +326,7 @@ int program_run(struct program *p, const struct program_ops *ops,
 		return EXIT_IN_THE_WAY;
 	}
 	sock_raise_limit();
+	memory_keep(settings->max_held);
 	if (engine_init(&p->engine, settings, &p->log)) {
 		log_error(&p->log, "cannot start: %s", strerror(errno));
 		return status;

@@ -34,13 +34,14 @@ struct program_ops {
 	/*
 	 * Get ready, and take the addresses to listen on. Returns 0, or a
 	 * negative error after it said what is wrong: -EADDRINUSE where an
-	 * address is somebody's, -EINVAL where a socket that was handed over is
+	 * address is somebody's, -EACCES where its port is for root, -EINVAL where a socket that was handed over is
 	 * nobody's. With -EADDRNOTAVAIL it said nothing and put the address into
 	 * @ports: no address of this host yet. It will be called again, after
 	 * close().
 	 */
 	int (*open)(struct program *p);
-	void (*start)(struct program *p);
+	/* 0, or a negative error after it said what is wrong. */
+	int (*start)(struct program *p);
 	/* End in order, and then the loop. */
 	void (*stop)(struct program *p);
 	/* After the loop, or when open() failed. */

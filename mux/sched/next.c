@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "next.h"
 
+#include "../base/sizes.h"
 #include "../conn/conn.h"
-#include "../path/path.h"
+#include "../path/paths.h"
 #include "../pipe/pipe.h"
+#include "../wire/run.h"
 #include "thin.h"
 
 /* A pipe that lags is looked at again after this, */
@@ -12,6 +14,8 @@
 #define LIMIT_LOOK (5 * NS_PER_MS)
 /* What takes nothing only because it is doubtful, should it be acknowledged. */
 #define DOUBT_LOOK (10 * NS_PER_MS)
+/* What a path could take, but the policy kept for another one. */
+#define KEPT_LOOK (5 * NS_PER_MS)
 
 static struct next wait_for(enum next_wait what, int64_t until)
 {
@@ -29,25 +33,36 @@ static size_t whole(size_t budget, size_t room, size_t payload)
 	return (by_budget < by_room ? by_budget : by_room) * payload;
 }
 
-static struct next send_on(struct pipe *p, const struct sched_choice *choice,
-			   size_t room)
+static struct next send_on(const struct view *v, struct pipe *p,
+			   const struct sched_choice *choice, size_t room)
 {
-	struct next next = { .act = NEXT_SEND, .pipe = p };
+	size_t payload = pipe_payload(p);
 
-	if (choice->act == SCHED_AGAIN) {
-		next.act = NEXT_AGAIN;
-		next.again = choice->again;
-		return next;
-	}
-	next.conn = choice->conn;
-	next.payload = pipe_payload(p);
-	next.bytes = whole(choice->budget, room, next.payload);
-	return next;
+	if (v->sched->path.paths && v->sched->path.policy->by_message)
+		room = size_least(room, payload);
+	return (struct next){
+		.act = NEXT_SEND,
+		.pipe = p,
+		.conn = choice->conn,
+		.ahead = choice->ahead,
+		.payload = payload,
+		.bytes = whole(choice->budget, room, payload),
+	};
 }
 
-static size_t least(size_t a, size_t b)
+/* Pipes that can take something, and what may be written on their paths. */
+struct able {
+	struct pipe *pipe[PIPES_MAX];
+	unsigned int n;
+	size_t room[PATHS_MAX];	/* on each, all its pipes together; by limit() */
+	bool idle;		/* a path has pipes, and none of them is able; */
+	bool limited;		/* of another one the limit is in the way */
+};
+
+static size_t room_on(const struct view *v, const struct able *able,
+		      struct pipe *p)
 {
-	return a < b ? a : b;
+	return size_least(pipe_room(p), able->room[paths_number(v->paths, p)]);
 }
 
 /* For pipes that take nothing now: nobody tells that one is doubtful no more. */
@@ -55,53 +70,189 @@ static struct next wait_for_pipes(const struct view *v)
 {
 	unsigned int i;
 
-	for (i = 0; i < v->path->npipes; i++) {
-		if (v->path->pipes[i]->doubtful)
+	for (i = 0; i < v->paths->npipes; i++) {
+		if (v->paths->pipes[i]->doubtful)
 			return wait_for(WAIT_FOR_PIPES, v->now + DOUBT_LOOK);
 	}
 	return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
 }
 
-/* @able: the @n pipes that can take something; @together: all of them. */
-static struct next choose(const struct view *v, struct pipe **able,
-			  unsigned int n, size_t together)
+static struct next wait_for_limit(const struct view *v, const struct able *able)
 {
-	while (n) {
-		unsigned int i = v->sched->pipes->pick(v->sched, able, n);
-		struct pipe *p = able[i];
-		size_t room = least(pipe_room(p), together);
-		struct sched_choice choice;
+	struct next next = wait_for(WAIT_FOR_LIMIT, v->now + LIMIT_LOOK);
 
-		choice = v->sched->conns->next(v->sched, p, room, v->now);
-		if (choice.act == SCHED_NEW) {
-			p = thin_pipe(v->path, choice.conn, p);
-			room = least(pipe_room(p), together);
-		}
-		if (choice.act != SCHED_WAIT)
-			return send_on(p, &choice, room);
-		able[i] = able[--n];
-	}
-	return wait_for_pipes(v);
+	next.pipes = able->idle;
+	return next;
 }
 
-/* It was decided once already: all that is left to choose is the pipe. */
-static struct next send_again(const struct view *v, struct pipe **able,
-			      unsigned int n)
+/*
+ * The pipe for @c where the policy picked @p: another one where @c is thin and stays
+ * there, unless the path of that one takes nothing.
+ */
+static struct pipe *pipe_for(const struct view *v, const struct able *able,
+			     const struct conn *c, struct pipe *p)
 {
-	return (struct next){
-		.act = NEXT_AGAIN,
-		.pipe = able[v->sched->pipes->pick(v->sched, able, n)],
-		.again = v->again,
-	};
+	struct pipe *thin = v->scatters ? p : thin_pipe(v->paths, c, p);
+
+	return room_on(v, able, thin) &&
+	       path_choice_uses(&v->sched->path, thin->path, c->paths) ? thin : p;
+}
+
+static struct next send_new(const struct view *v, const struct able *able,
+			    struct pipe *p, const struct sched_choice *choice)
+{
+	p = pipe_for(v, able, choice->conn, p);
+	return send_on(v, p, choice, room_on(v, able, p));
+}
+
+/* The place of the pipe that is to be used, of those on @path. */
+static unsigned int best_on(const struct view *v, const struct able *able,
+			    const struct path *path)
+{
+	struct pipe *pipe[PIPES_MAX];
+	unsigned int place[PIPES_MAX], n = 0, i;
+
+	for (i = 0; i < able->n; i++) {
+		if (able->pipe[i]->path != path)
+			continue;
+		pipe[n] = able->pipe[i];
+		place[n++] = i;
+	}
+	return place[v->sched->pipes->pick(v->sched, pipe, n)];
+}
+
+/* Of all: on the path that its policy picks. */
+static unsigned int best(const struct view *v, const struct able *able)
+{
+	const struct path *path = path_choice_pick(&v->sched->path, able->pipe,
+						   able->n);
+
+	if (!path)
+		return v->sched->pipes->pick(v->sched, able->pipe, able->n);
+	return best_on(v, able, path);
+}
+
+/*
+ * What has to go waits for another path: no limit of those that could send is in the way. Where
+ * it is the policy that keeps it, nobody tells when it would decide otherwise.
+ */
+static struct next wait_for_another(const struct view *v,
+				    const struct able *able)
+{
+	struct next next = able->limited ? wait_for_limit(v, able) :
+					   wait_for_pipes(v);
+	unsigned int i;
+
+	for (i = 0; i < v->paths->npaths; i++) {
+		if (able->room[i])
+			path_unlimited(&v->paths->path[i], v->now);
+	}
+	if (v->sched->path.policy->takes && next.until > v->now + KEPT_LOOK)
+		next.until = v->now + KEPT_LOOK;
+	return next;
+}
+
+static struct next choose(const struct view *v, struct able *able)
+{
+	while (able->n) {
+		unsigned int i = best(v, able);
+		struct pipe *p = able->pipe[i];
+		struct sched_choice choice;
+
+		choice = v->sched->conns->next(v->sched, p, room_on(v, able, p),
+					       v->now);
+		if (choice.act == SCHED_NEW)
+			return send_new(v, able, p, &choice);
+		able->pipe[i] = able->pipe[--able->n];
+		able->idle = true;
+	}
+	if (v->sched->path.bound ||
+	    (v->sched->path.paths && v->sched->path.policy->takes))
+		return wait_for_another(v, able);
+	return able->limited ? wait_for_limit(v, able) : wait_for_pipes(v);
+}
+
+static struct pipe *pick(const struct view *v, const struct able *able)
+{
+	return able->pipe[best(v, able)];
+}
+
+/* What is to be sent again on @p, or NULL. */
+static struct run *again_on(const struct view *v, const struct pipe *p)
+{
+	struct run *run = v->again[paths_number(v->paths, p)];
+
+	return run && path_choice_uses(&v->sched->path, p->path, run->paths) ?
+		run : NULL;
+}
+
+static bool goes_again(const struct view *v, const struct able *able)
+{
+	unsigned int i = 0;
+
+	while (i < able->n && !again_on(v, able->pipe[i]))
+		i++;
+	return i < able->n;
+}
+
+static struct pipe *pick_for_again(const struct view *v,
+				   const struct able *able)
+{
+	struct able some = *able;
+	unsigned int i;
+
+	some.n = 0;
+	for (i = 0; i < able->n; i++) {
+		if (again_on(v, able->pipe[i]))
+			some.pipe[some.n++] = able->pipe[i];
+	}
+	return pick(v, &some);
+}
+
+/*
+ * A bulk's runs that go again are its turn. Whoever goes ahead of turns goes ahead of
+ * them as well, or a short answer would wait until a window was sent again.
+ */
+static struct next send_again(const struct view *v, const struct able *able)
+{
+	struct sched_choice choice = { .act = SCHED_WAIT };
+	struct pipe *p = pick_for_again(v, able);
+	struct run *again = again_on(v, p);
+
+	if (!again->ahead && !v->full && v->sched->ready)
+		choice = v->sched->conns->next(v->sched, p, room_on(v, able, p),
+					       v->now);
+	if (choice.act == SCHED_NEW && choice.ahead)
+		return send_new(v, able, p, &choice);
+	return (struct next){ .act = NEXT_AGAIN, .pipe = p, .again = again };
+}
+
+/* What another path carries, over the first path that may carry it as well. */
+static struct next send_twin(const struct view *v, const struct able *able)
+{
+	struct next next = { .act = NEXT_WAIT };
+	unsigned int i;
+
+	for (i = 0; i < able->n && next.act == NEXT_WAIT; i++) {
+		const struct path *path = able->pipe[i]->path;
+		const struct twin *twin = &v->twin[path - v->paths->path];
+
+		if (!twin->there ||
+		    !path_choice_repeats(&v->sched->path, path, twin->arrives_at))
+			continue;
+		next.act = NEXT_TWIN;
+		next.pipe = able->pipe[best_on(v, able, path)];
+	}
+	return next;
 }
 
 /* Is there a pipe that is in use, and of which nothing is overdue? */
-static bool has_sound_pipe(const struct path *path)
+static bool has_sound_pipe(const struct paths *paths)
 {
 	unsigned int i;
 
-	for (i = 0; i < path->npipes; i++) {
-		const struct pipe *p = path->pipes[i];
+	for (i = 0; i < paths->npipes; i++) {
+		const struct pipe *p = paths->pipes[i];
 
 		if (!p->doubtful && !p->standby && p->watch.fd >= 0)
 			return true;
@@ -109,70 +260,158 @@ static bool has_sound_pipe(const struct path *path)
 	return false;
 }
 
-/* Those that take something now. How many. */
-static unsigned int find_able(const struct path *path, struct pipe **able)
+/* @bound: also those that the policy has no use for, since some may go there alone. */
+static void find_able(const struct view *v, struct able *able, bool bound)
 {
-	bool sound = has_sound_pipe(path);
-	unsigned int n = 0, i;
+	const struct paths *paths = v->paths;
+	bool sound = has_sound_pipe(paths);
+	unsigned int i;
 
-	for (i = 0; i < path->npipes; i++) {
-		struct pipe *p = path->pipes[i];
+	able->n = 0;
+	for (i = 0; i < paths->npipes; i++) {
+		struct pipe *p = paths->pipes[i];
 
-		if (pipe_room(p) && !(sound && p->doubtful))
-			able[n++] = p;
+		if (pipe_room(p) && !(sound && p->doubtful) &&
+		    (bound || path_choice_uses(&v->sched->path, p->path, 0)))
+			able->pipe[able->n++] = p;
 	}
-	return n;
 }
 
-static bool has_nothing(const struct view *v)
+static bool has_able(const struct path *path, const struct able *able)
 {
-	return !v->again && (v->full || !v->sched->ready);
+	unsigned int i = 0;
+
+	while (i < able->n && able->pipe[i]->path != path)
+		i++;
+	return i < able->n;
+}
+
+/* Where no pipe takes anything the limit is not in the way. */
+static void find_idle(const struct view *v, struct able *able)
+{
+	unsigned int i;
+
+	able->idle = false;
+	for (i = 0; i < v->paths->npaths; i++) {
+		struct path *path = &v->paths->path[i];
+
+		if (has_able(path, able))
+			continue;
+		able->idle |= path->npipes > 0;
+		path_unlimited(path, v->now);
+	}
+}
+
+/* Only those pipes are able on whose path there is room: @room tells how much. */
+static void limit(const struct view *v, struct able *able,
+		  size_t (*room)(struct path *path, int64_t now))
+{
+	unsigned int n = 0, i;
+
+	able->limited = false;
+	for (i = 0; i < v->paths->npaths; i++) {
+		struct path *path = &v->paths->path[i];
+		bool any = has_able(path, able);
+
+		able->room[i] = any ? room(path, v->now) : 0;
+		able->limited |= any && !able->room[i];
+	}
+	for (i = 0; i < able->n; i++) {
+		if (able->room[paths_number(v->paths, able->pipe[i])])
+			able->pipe[n++] = able->pipe[i];
+	}
+	able->n = n;
+}
+
+bool next_has_again(const struct view *v)
+{
+	unsigned int i = 0;
+
+	while (i < PATHS_MAX && !v->again[i])
+		i++;
+	return i < PATHS_MAX;
+}
+
+static bool has_new(const struct view *v)
+{
+	return !v->full && v->sched->ready;
+}
+
+/* Nothing but twins, which no pipe takes now or the policy does not want. */
+static struct next wait_with_twins(const struct view *v, const struct able *able)
+{
+	unsigned int i;
+
+	for (i = 0; i < v->paths->npaths; i++) {
+		if (!v->twin[i].there)
+			path_unlimited(&v->paths->path[i], v->now);
+	}
+	return able->limited ? wait_for_limit(v, able) : wait_for_pipes(v);
+}
+
+static struct next send_some(const struct view *v, struct able *able)
+{
+	bool all = v->sched->path.policy->twice == PATH_TWICE_ALL;
+	struct next next = { .act = NEXT_WAIT };
+
+	if (goes_again(v, able))
+		return send_again(v, able);
+	if (v->twins && (all || !has_new(v)))
+		next = send_twin(v, able);
+	if (next.act == NEXT_TWIN)
+		return next;
+	return has_new(v) ? choose(v, able) : wait_with_twins(v, able);
 }
 
 static struct next decide(const struct view *v)
 {
-	struct pipe *able[PIPES_MAX];
-	unsigned int n;
-	size_t together;
+	struct able able;
 
-	if (has_nothing(v)) {
-		path_unlimited(v->path, v->now);
+	if (!has_new(v) && !next_has_again(v) && !v->twins) {
+		paths_unlimited(v->paths, v->now);
 		return wait_for(v->full ? WAIT_FOR_ACK : WAIT_FOR_DATA,
 				NEXT_NEVER);
 	}
-	n = find_able(v->path, able);
-	if (!n) {
-		path_unlimited(v->path, v->now);
+	find_able(v, &able, v->sched->path.bound);
+	find_idle(v, &able);
+	if (!able.n)
 		return wait_for_pipes(v);
-	}
-	if (!v->again && path_is_spread(v->path, v->now))
+	v->sched->again = goes_again(v, &able);
+	if (!v->sched->again && paths_are_spread(v->paths, v->now))
 		return wait_for(WAIT_FOR_OTHERS, v->now + LAG_LOOK);
-	together = path_room(v->path, v->now);
-	if (!together)
-		return wait_for(WAIT_FOR_LIMIT, v->now + LIMIT_LOOK);
-	if (v->again)
-		return send_again(v, able, n);
-	return choose(v, able, n, together);
+	limit(v, &able, path_room);
+	if (!able.n)
+		return wait_for_limit(v, &able);
+	return send_some(v, &able);
 }
 
 /* Where it arrives first, but not behind what is overdue itself. */
 static struct next copy_tail(const struct view *v)
 {
-	struct pipe *able[PIPES_MAX];
-	unsigned int n = 0, i;
+	struct able able = { .n = 0 };
+	unsigned int i;
 
-	for (i = 0; i < v->path->npipes; i++) {
-		struct pipe *p = v->path->pipes[i];
+	for (i = 0; i < v->paths->npipes; i++) {
+		struct pipe *p = v->paths->pipes[i];
 
-		if (!p->overdue && !p->doubtful && pipe_room(p))
-			able[n++] = p;
+		if (!p->overdue && !p->doubtful && pipe_room(p) &&
+		    path_choice_uses(&v->sched->path, p->path, v->tail_paths))
+			able.pipe[able.n++] = p;
 	}
-	if (!n || !path_room(v->path, v->now))
+	limit(v, &able, path_room);
+	if (!able.n)
 		return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
-	return (struct next){
-		.act = NEXT_TAIL,
-		.pipe = able[v->sched->pipes->pick(v->sched, able, n)],
-	};
+	return (struct next){ .act = NEXT_TAIL, .pipe = pick(v, &able) };
+}
+
+static void only(struct able *able, struct pipe *p)
+{
+	unsigned int i = 0;
+
+	while (i < able->n && able->pipe[i] != p)
+		i++;
+	able->n = i < able->n;
+	able->pipe[0] = p;
 }
 
 /*
@@ -181,26 +420,22 @@ static struct next copy_tail(const struct view *v)
  */
 static struct next send_datagrams(const struct view *v)
 {
-	struct pipe *able[PIPES_MAX];
-	unsigned int n = find_able(v->path, able), i;
-	size_t together;
+	struct able able;
+	struct pipe *p;
 
-	for (i = 0; v->datagram_on && i < n; i++) {
-		if (able[i] == v->datagram_on)
-			able[0] = able[i];
-	}
+	find_able(v, &able, false);
 	if (v->datagram_on)
-		n = n && able[0] == v->datagram_on;
-	if (!n)
+		only(&able, v->datagram_on);
+	if (!able.n)
 		return wait_for_pipes(v);
-	together = path_room_ahead(v->path, v->now);
-	if (!together)
+	limit(v, &able, path_room_ahead);
+	if (!able.n)
 		return wait_for(WAIT_FOR_LIMIT, v->now + LIMIT_LOOK);
-	i = v->sched->pipes->pick(v->sched, able, n);
+	p = pick(v, &able);
 	return (struct next){
 		.act = NEXT_DATAGRAMS,
-		.pipe = able[i],
-		.bytes = least(pipe_room(able[i]), together),
+		.pipe = p,
+		.bytes = room_on(v, &able, p),
 	};
 }
 
@@ -226,12 +461,26 @@ static struct next decide_beside(const struct view *v)
 					 others;
 }
 
+static bool can_send_again(const struct view *v)
+{
+	struct able able;
+
+	if (!next_has_again(v))
+		return false;
+	find_able(v, &able, v->sched->path.bound);
+	return goes_again(v, &able);
+}
+
 struct next sched_next(const struct view *v)
 {
 	struct next next = { .act = NEXT_WAIT };
 
-	v->sched->round_trip = aggregate_base(&v->path->aggregate);
-	if (v->tail && !v->again)
+	v->sched->round_trip = paths_round_trip(v->paths);
+	v->sched->again = false;
+	v->sched->path.paths = v->paths->npaths > 1 ? v->paths : NULL;
+	v->sched->path.now = v->now;
+	v->sched->looked = false;
+	if (v->tail && !can_send_again(v))
 		next = copy_tail(v);
 	if (next.act == NEXT_TAIL)
 		return next;

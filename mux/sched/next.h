@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The decision: what is sent next, on which pipe, and if nothing, what for it
- * waits and until when.
+ * The decision: what is sent next, on which pipe of which path, and if nothing, what
+ * for it waits and until when.
  *
  * It goes by what is known, without sockets or clock. The engine asks it again
  * after each run that it sent; the model of tests/unit does the same in virtual
@@ -13,14 +13,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../settings/limits.h"
 #include "sched.h"
 
-struct path;
+struct paths;
 
 enum next_act {
 	NEXT_SEND,	/* new bytes of a connection on a pipe */
 	NEXT_AGAIN,	/* a run again, as a copy, on a pipe */
 	NEXT_TAIL,	/* a copy of what is overdue on another pipe */
+	NEXT_TWIN,	/* what another path carries, on a pipe as well */
 	NEXT_DATAGRAMS,	/* those of flows that wait, so many bytes on a pipe */
 	NEXT_WAIT,
 };
@@ -36,13 +38,23 @@ enum next_wait {
 
 #define NEXT_NEVER INT64_MAX	/* only an event ends this wait */
 
+struct twin {
+	bool there;
+	int64_t arrives_at;	/* where it is under way, as was forecast */
+};
+
 struct view {
 	struct sched *sched;
-	struct path *path;
+	struct paths *paths;
 	int64_t now;
-	struct run *again;	/* goes ahead of what is new; or NULL */
-	bool tail;		/* a copy of what is overdue goes ahead, too */
+	struct run *again[PATHS_MAX];	/* goes ahead of those that take turns, on a
+					   pipe of this path; or NULL */
+	bool tail;		/* a copy of what is overdue goes ahead, too, */
+	uint8_t tail_paths;	/* bits: over these alone; 0: over any */
 	bool full;		/* nothing new may be sent */
+	bool twins;		/* some path may carry as well what others carry: */
+	struct twin twin[PATHS_MAX];	/* by its number */
+	bool scatters;		/* thin connections do not stay on a pipe */
 	bool datagram;		/* one waits: it goes ahead of all others, */
 	struct pipe *datagram_on;	/* on this pipe alone; NULL: on any */
 };
@@ -54,10 +66,15 @@ struct next {
 	size_t bytes;		/* of payload at most, in whole messages; also
 				   NEXT_DATAGRAMS */
 	size_t payload;		/* of each */
+	bool ahead;		/* it goes ahead of those that take turns */
 	struct run *again;	/* NEXT_AGAIN */
 	enum next_wait wait;	/* NEXT_WAIT, */
+	bool pipes;		/* and besides for those of another path */
 	int64_t until;		/* by the view's clock */
 };
+
+/* Does anything wait to be sent again? */
+bool next_has_again(const struct view *view);
 
 struct next sched_next(const struct view *view);
 

@@ -12,9 +12,10 @@
 
 /*
  * The credit of a turn: a quantum on slow paths, where turns must be short for
- * the others' sake; on fast ones what the pipe takes in one system call.
+ * the others' sake; on fast ones a share of what the pipe takes in one system call, or so
+ * much.
  */
-enum { QUANTUM = 8192 };
+enum { QUANTUM = 8192, TURN_LEAST = 65536 };
 
 static void drr_ready(struct sched *s, struct conn *c, int64_t now)
 {
@@ -63,10 +64,20 @@ static bool has_turn(struct conn *c, int64_t credit)
 	return false;
 }
 
+/* Where many wait, a round shall not take long. */
+size_t sched_turn(const struct sched *s, size_t room)
+{
+	size_t share = room / (s->ready ? s->ready : 1);
+
+	if (share < TURN_LEAST)
+		share = room < TURN_LEAST ? room : TURN_LEAST;
+	return share > QUANTUM ? share : QUANTUM;
+}
+
 static struct conn *first_in_turn(struct sched *s, const struct pipe *p,
 				  size_t room)
 {
-	int64_t credit = room > QUANTUM ? (int64_t)room : QUANTUM;
+	int64_t credit = (int64_t)sched_turn(s, room);
 	struct list *pos, *tmp;
 
 	list_each(pos, tmp, &s->round) {
@@ -100,6 +111,7 @@ static struct sched_choice drr_next(struct sched *s, struct pipe *p,
 		return choice;
 	choice.act = SCHED_NEW;
 	choice.conn = c;
+	choice.ahead = !c->in_turn;
 	choice.budget = (size_t)c->deficit;
 	/* No crumbs: a message may overdraw. Alone, there is nobody to share with. */
 	if (choice.budget < WIRE_PAYLOAD_MAX)

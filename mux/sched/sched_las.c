@@ -14,7 +14,7 @@
  * others wait, the young therefore live on a credit: what they send is taken
  * from it, and of what the others send SHARE times as much is added. So a page
  * goes ahead of a download altogether, and in the long run the others get a
- * quarter at least.
+ * quarter at least. What is sent again is of the others here.
  */
 #include "../conn/conn.h"
 #include "sched.h"
@@ -95,16 +95,17 @@ static size_t budget_of(const struct sched *s, const struct conn *c,
 
 static bool others_wait(const struct sched *s)
 {
-	return s->ready > s->nyoung;
+	return s->again || s->ready > s->nyoung;
 }
 
 static struct sched_choice las_next(struct sched *s, struct pipe *p,
 				    size_t room, int64_t now)
 {
 	struct sched_choice choice = { .act = SCHED_WAIT };
+	bool ahead = !others_wait(s) || s->credit > 0;
 	struct conn *c;
 
-	if (others_wait(s) && s->credit <= 0) {
+	if (!ahead) {
 		choice = sched_drr.next(s, p, room, now);
 		if (choice.act != SCHED_WAIT)
 			return choice;
@@ -114,6 +115,7 @@ static struct sched_choice las_next(struct sched *s, struct pipe *p,
 		return sched_drr.next(s, p, room, now);
 	choice.act = SCHED_NEW;
 	choice.conn = c;
+	choice.ahead = ahead;
 	choice.budget = budget_of(s, c, room);
 	return choice;
 }
@@ -153,6 +155,11 @@ static void las_sent(struct sched *s, struct conn *c, size_t bytes)
 		move_on(s, c);
 }
 
+static void las_sent_again(struct sched *s, size_t bytes)
+{
+	add_credit(s, SHARE * (int64_t)bytes);
+}
+
 static void las_init(struct sched *s)
 {
 	s->credit = CREDIT;
@@ -166,4 +173,5 @@ const struct conn_policy sched_las = {
 	.idle = las_idle,
 	.next = las_next,
 	.sent = las_sent,
+	.sent_again = las_sent_again,
 };

@@ -3,6 +3,7 @@
  * The pipe policies: each a line or two, so they share a file.
  */
 #include "../conn/conn.h"
+#include "../path/path.h"
 #include "../pipe/pipe.h"
 #include "sched.h"
 
@@ -67,8 +68,11 @@ static bool is_half_of_a_pair(const struct pipe *p)
 	       p->info.in_flight + p->info.unsent;
 }
 
+/* Of two paths that would do, the one with the lower cost. */
 static bool is_better(const struct pipe *a, const struct pipe *b)
 {
+	if (a->path->cost != b->path->cost)
+		return a->path->cost < b->path->cost;
 	if (is_half_of_a_pair(a) != is_half_of_a_pair(b))
 		return is_half_of_a_pair(a);
 	return pipe_held(a) < pipe_held(b);

@@ -2,16 +2,16 @@
 #include "thin.h"
 
 #include "../conn/conn.h"
-#include "../path/path.h"
+#include "../path/paths.h"
 #include "../pipe/pipe.h"
 
 /* The pipe that has the last message of @c unacknowledged, or NULL. */
-static struct pipe *last_pipe(const struct path *path, const struct conn *c)
+static struct pipe *last_pipe(const struct paths *paths, const struct conn *c)
 {
 	unsigned int i;
 
-	for (i = 0; c->last_end && i < path->npipes; i++) {
-		struct pipe *p = path->pipes[i];
+	for (i = 0; c->last_end && i < paths->npipes; i++) {
+		struct pipe *p = paths->pipes[i];
 
 		if (p->serial != c->last_pipe)
 			continue;
@@ -21,21 +21,21 @@ static struct pipe *last_pipe(const struct path *path, const struct conn *c)
 	return NULL;
 }
 
-struct pipe *thin_pipe(const struct path *path, const struct conn *c,
+struct pipe *thin_pipe(const struct paths *paths, const struct conn *c,
 		       struct pipe *p)
 {
 	struct pipe *last;
 
 	if (!c->in_flight || c->in_flight >= p->info.mss)
 		return p;
-	last = last_pipe(path, c);
+	last = last_pipe(paths, c);
 	return last && !last->doubtful && pipe_room(last) ? last : p;
 }
 
-void thin_sent(const struct path *path, struct conn *c, const struct pipe *p,
+void thin_sent(const struct paths *paths, struct conn *c, const struct pipe *p,
 	       size_t len)
 {
-	const struct pipe *last = last_pipe(path, c);
+	const struct pipe *last = last_pipe(paths, c);
 
 	/* As long as it is thin, all that it has in flight is on that pipe. */
 	if (!last)

@@ -79,13 +79,12 @@ static void open_conn(struct session *s, struct conn *c,
 	bool reverse = c->id > WIRE_ID_LP_MAX;
 	bool sound = reverse ? destination_is_listener(&open->to) :
 			       destination_is_sound(&open->to);
-	int err = conn_set_destination(c, &open->to);
 
 	if (open->protocol != WIRE_PROTOCOL_TCP ||
 	    open->to.kind == DESTINATION_NONE || !sound)
 		refuse(s, c->channel, CONN_END_PROTOCOL,
 		       "OPEN of a protocol or an address that is not known");
-	else if (err || !inbound_takes(s, c))
+	else if (conn_set_destination(c, &open->to) < 0)
 		conn_refuse(c, CONN_END_LIMIT);
 	else if (reverse)
 		reverse_open(s, c);
@@ -100,23 +99,21 @@ static bool is_flow(const struct session *s, const struct wire_open *open)
 	       session_carries_flows(s) && destination_is_sound(&open->to);
 }
 
-static bool takes_flow(struct session *s, const struct conn *c)
+static bool takes_flow(struct session *s, struct conn *c)
 {
-	if (s->ext->nflows <= flows_most(s))
+	if (s->ext->nflows < flows_most(s))
 		return inbound_takes(s, c);
+	session_turn_away(s, c);
 	if (session_refuses(s, REFUSAL_FLOWS))
 		log_warn(s->engine->log, "session %u: connection %u and others were refused: it has %u flows of datagrams already",
-			 s->number, c->id, s->ext->nflows - 1);
+			 s->number, c->id, s->ext->nflows);
 	return false;
 }
 
 static void open_flow(struct session *s, struct conn *c,
 		      const struct wire_open *open)
 {
-	bool is_one = flows_begin(s, c);
-	int err = conn_set_destination(c, &open->to);
-
-	if (!is_one || err || !takes_flow(s, c))
+	if (!flows_begin(s, c) || conn_set_destination(c, &open->to) < 0)
 		conn_refuse(c, CONN_END_LIMIT);
 	else
 		s->role->open_flow(s, c);
@@ -126,6 +123,7 @@ static void take_open(struct session *s, struct channel *ch,
 		      const struct wire_open *open)
 {
 	struct conn *c = session_conn_new(s, ch->id);
+	bool flow = is_flow(s, open);
 
 	if (!c) {
 		extended_condemn(s, WIRE_GOODBYE_LIMIT, "no memory for a connection");
@@ -136,12 +134,14 @@ static void take_open(struct session *s, struct channel *ch,
 	c->had_syn = true;
 	credit_allow(&ch->out, ch->out.sent + open->window);
 	credit_begin_early(&ch->in, ch->pool->limit.conn);
-	if (is_flow(s, open)) {
+	if (!(flow ? takes_flow(s, c) : inbound_takes(s, c))) {
+		conn_refuse(c, CONN_END_LIMIT);
+	} else if (flow) {
 		open_flow(s, c, open);
-		return;
+	} else {
+		windows_begin(s, ch);
+		open_conn(s, c, open);
 	}
-	windows_begin(s, ch);
-	open_conn(s, c, open);
 }
 
 static void take_synack(struct session *s, struct channel *ch,
@@ -153,8 +153,10 @@ static void take_synack(struct session *s, struct channel *ch,
 	channel_answered(ch);
 	if (!c)
 		return;
-	if (synack->result == WIRE_SYNACK_CONNECTED)
+	if (synack->result == WIRE_SYNACK_CONNECTED) {
 		conn_credited(c);
+		hints_answered(s, ch);
+	}
 	if (c->flow)
 		return;
 	if (s->role->answered)
@@ -350,6 +352,16 @@ static void ping_came(struct session *s, struct leg *leg,
 	loop_after(s->engine->loop, &s->out.pump);
 }
 
+/* The other proxy parsed what the pipe brought up to the PING. */
+static void pong_came(struct session *s, struct leg *leg,
+		      const struct wire_ping *pong)
+{
+	if (!leg->pinged || pong->token != leg->token)
+		return;
+	leg->pinged = false;
+	leg->progress_at = loop_now(s->engine->loop);
+}
+
 static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
 		const struct wire_ext *ext)
 {
@@ -365,6 +377,9 @@ static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
 	case WIRE_WINDOW:
 		window_came(s, &ext->window);
 		break;
+	case WIRE_HINT:
+		hints_came(s, &ext->hint);
+		break;
 	case WIRE_ACK:
 		keeping_acked(s, &ext->ack);
 		break;
@@ -372,16 +387,22 @@ static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
 		ping_came(s, leg, &ext->ping);
 		break;
 	case WIRE_PONG:
-		leg->pinged &= ext->ping.token != leg->token;
+		pong_came(s, leg, &ext->ping);
 		break;
 	case WIRE_DATAGRAM:
 		flows_came(s, &ext->datagram);
+		break;
+	case WIRE_TOO_BIG:
+		flows_told_mtu(s, &ext->too_big);
 		break;
 	case WIRE_LISTEN:
 		reverse_listen(s, &ext->listen);
 		break;
 	case WIRE_LISTENING:
 		reverse_listening(s, &ext->listening);
+		break;
+	case WIRE_PATH:
+		ways_came(s, &ext->path);
 		break;
 	case WIRE_GOODBYE:
 		session_fail(s, "the other end said GOODBYE, reason %u",

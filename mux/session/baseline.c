@@ -4,6 +4,7 @@
  * which of its messages have arrived; and ids rest before they are used again.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <sys/random.h>
 
 #include "../base/log.h"
@@ -14,11 +15,25 @@
 /* Ids come free one by one; those that ask for room are told in handfuls. */
 #define REST_LOOK (100 * NS_PER_MS)
 
+/*
+ * What RP remembers of ids counts as what it holds for applications does: its peer decides how
+ * much that is. LP decides itself which ids it uses.
+ */
+static void count_formers(struct session *s)
+{
+	size_t bytes = session_accepts(s) ?
+		table_formers(s->table) * (size_t)FORMER_MEMORY : 0;
+
+	inbound_holds(s, (int64_t)bytes - (int64_t)s->formers);
+	s->formers = bytes;
+}
+
 void baseline_mind_rest(struct session *s)
 {
 	int64_t expiry = table_expiry(s->table);
 	int64_t rest;
 
+	count_formers(s);
 	if (!expiry || s->rest_timer.slot)
 		return;
 	rest = expiry - inbound_reading_time(s);
@@ -137,6 +152,25 @@ static void pipe_over(struct session *s, struct pipe *p, bool broke,
 	session_fail(s, "%s", why);
 }
 
+/*
+ * It has most of what all hold, in ids that are closed and in connections that it was refused.
+ * Its end has nothing to say that would be worth a wait.
+ */
+static void give_up(struct session *s)
+{
+	char why[160];
+
+	if (!session_is_up(s))
+		return;
+	snprintf(why, sizeof(why), "too little memory is left for all sessions, and %u ids take %zu bytes of it, %u refused connections %zu",
+		 table_formers(s->table), s->formers, s->nturned_away,
+		 s->nturned_away * (size_t)CONN_REFUSED_MEMORY);
+	log_warn(s->engine->log, "session %u: %s: session ended", s->number,
+		 why);
+	session_stop(s, why);
+	loop_after(s->engine->loop, &s->end);
+}
+
 static int init(struct session *s)
 {
 	s->rest_timer.fire = rest_over;
@@ -170,4 +204,5 @@ const struct dialect dialect_baseline = {
 	.queued = inbound_queued,
 	.released = inbound_released,
 	.early = early,
+	.give_up = give_up,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an end says of the session itself: ACK, WINDOW, PING and PONG, LISTEN and LISTENING. All of it is
+ * What an end says of the session itself: ACK, WINDOW, HINT, PING and PONG, LISTEN and LISTENING, PATH. All of it is
  * made from state at the moment when a pipe takes it, ahead of connections' bytes and
  * of what bounds them: a pipe takes it if nothing waits for its socket.
  */
@@ -18,8 +18,10 @@ enum { ACK_BYTES = 1 << 20 };
 #define PING_PATIENCE (5 * NS_PER_SEC)
 #define PING_LOOK NS_PER_SEC
 
-/* A pipe that was heard of within this time is in use. */
+/* A pipe that was heard of within this time is in use, */
 #define LATELY (500 * NS_PER_MS)
+/* and what matters goes on one where something came within two ACKs' time and a half. */
+#define JUST_NOW (250 * NS_PER_MS)
 
 /* --- writing --- */
 
@@ -28,26 +30,37 @@ static bool takes_control(const struct pipe *p)
 	return p->watch.fd >= 0 && !p->queue;
 }
 
-/* An ACK on a dead pipe is lost: rather one that was heard of lately. */
+/*
+ * An ACK on a dead pipe is lost: rather one that was heard of lately, even if it is a backup's
+ * and its turn has not come here. Perhaps it has at the other end.
+ */
+static unsigned int life_of(const struct pipe *p, int64_t now)
+{
+	if (now - p->heard_at >= JUST_NOW)
+		return 0;
+	return p->standby ? 1 : 2;
+}
+
 static bool is_better(const struct pipe *a, const struct pipe *b, int64_t now)
 {
-	bool a_lives = !a->standby && now - a->heard_at < LATELY;
-	bool b_lives = !b->standby && now - b->heard_at < LATELY;
+	unsigned int of_a = life_of(a, now), of_b = life_of(b, now);
 
-	if (a_lives != b_lives)
-		return a_lives;
+	if (of_a != of_b)
+		return of_a > of_b;
+	if (paths_is_nearer(a, b) || paths_is_nearer(b, a))
+		return paths_is_nearer(a, b);
 	return pipe_held(a) < pipe_held(b);
 }
 
-/* The pipe with the least in front of what it is given now. */
+/* On the nearest path that lives, the pipe with the least in front of what it is given now. */
 static struct pipe *best_pipe(const struct session *s)
 {
 	int64_t now = loop_now(s->engine->loop);
 	struct pipe *best = NULL;
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++) {
-		struct pipe *p = s->path.pipes[i];
+	for (i = 0; i < s->paths.npipes; i++) {
+		struct pipe *p = s->paths.pipes[i];
 
 		if (takes_control(p) && (!best || is_better(p, best, now)))
 			best = p;
@@ -87,13 +100,18 @@ bool control_say(struct session *s, struct pipe *p, const struct wire_ext *what)
 
 /* --- what there is to say --- */
 
-/* The first message of @run, which @p takes. */
+/*
+ * The first message of @run, which @p takes. Who leaves a path for another one may do so because
+ * it is dead: what was said there may not have arrived.
+ */
 static void add_ack(struct session *s, struct pipe *p, struct run *run)
 {
 	struct extended *x = s->ext;
 	struct wire_ext what = { .type = WIRE_ACK };
 	unsigned int i;
 
+	x->ack_all |= paths_number(&s->paths, p) != x->ack_path;
+	x->ack_path = paths_number(&s->paths, p);
 	what.ack.time_us = (uint64_t)(loop_now(s->engine->loop) / NS_PER_US);
 	what.ack.reorder_bytes = (uint32_t)s->in.early;
 	for (i = 0; i < s->npipes; i++) {
@@ -141,6 +159,14 @@ static void add_windows(struct session *s, struct run *run)
 	}
 }
 
+static void add_hints(struct session *s, struct run *run)
+{
+	struct wire_ext what;
+
+	while (has_space(run) && hints_next(s->ext, &what))
+		add(run, &what);
+}
+
 static void add_listeners(struct session *s, struct run *run)
 {
 	struct wire_ext what;
@@ -149,10 +175,27 @@ static void add_listeners(struct session *s, struct run *run)
 		add(run, &what);
 }
 
+static void add_paths(struct session *s, const struct pipe *p, struct run *run)
+{
+	struct wire_ext what;
+
+	while (has_space(run) && ways_next(s->ext, p, &what))
+		add(run, &what);
+}
+
+static void add_mtus(struct session *s, struct run *run)
+{
+	struct wire_ext what;
+
+	while (has_space(run) && flows_next_mtu(s->ext, &what))
+		add(run, &what);
+}
+
 /* These are kept, and wait where nothing more may be kept. */
 static bool kept_waits(const struct session *s)
 {
-	return (!list_empty(&s->ext->windows_due) || s->ext->reverse.due) &&
+	return (!list_empty(&s->ext->windows_due) || s->ext->reverse.due ||
+		!list_empty(&s->ext->hints_due) || ways_are_due(s->ext)) &&
 	       !keeping_is_full(s->ext);
 }
 
@@ -187,8 +230,8 @@ static bool send_pings(struct session *s)
 	bool all = true;
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++) {
-		struct pipe *p = s->path.pipes[i];
+	for (i = 0; i < s->paths.npipes; i++) {
+		struct pipe *p = s->paths.pipes[i];
 		struct leg *leg = &s->ext->leg[p->index];
 
 		if (leg->pong_due && takes_control(p))
@@ -205,7 +248,7 @@ bool control_send(struct session *s)
 	struct extended *x = s->ext;
 	bool all = send_pings(s);
 
-	while (x->ack_due || kept_waits(s)) {
+	while (x->ack_due || !list_empty(&x->narrow) || kept_waits(s)) {
 		struct pipe *p = best_pipe(s);
 		struct run *run = p ? run_get(&s->shared.pool) : NULL;
 
@@ -213,9 +256,12 @@ bool control_send(struct session *s)
 			return false;
 		if (x->ack_due)
 			add_ack(s, p, run);
+		add_mtus(s, run);
 		if (kept_waits(s)) {
 			add_windows(s, run);
+			add_hints(s, run);
 			add_listeners(s, run);
+			add_paths(s, p, run);
 		}
 		if (run->len)
 			send_run(s, p, run);
@@ -261,9 +307,9 @@ void control_ask_quiet(struct session *s)
 	int64_t now = loop_now(s->engine->loop);
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++) {
-		if (now - s->path.pipes[i]->heard_at > LATELY)
-			control_ask(s, s->path.pipes[i]);
+	for (i = 0; i < s->paths.npipes; i++) {
+		if (now - s->paths.pipes[i]->heard_at > LATELY)
+			control_ask(s, s->paths.pipes[i]);
 	}
 }
 
@@ -303,8 +349,8 @@ static void ping_timer(struct timer *t)
 	unsigned int i;
 
 	/* A pipe that is over leaves its place to the one behind it. */
-	for (i = s->path.npipes; i-- > 0 && session_is_up(s);)
-		look_at_pipe(s, s->path.pipes[i], now);
+	for (i = s->paths.npipes; i-- > 0 && session_is_up(s);)
+		look_at_pipe(s, s->paths.pipes[i], now);
 	loop_timer_in(s->engine->loop, t, PING_LOOK);
 }
 
@@ -316,8 +362,8 @@ void control_farewell(struct session *s)
 	};
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++)
-		control_say(s, s->path.pipes[i], &what);
+	for (i = 0; i < s->paths.npipes; i++)
+		control_say(s, s->paths.pipes[i], &what);
 }
 
 void control_init(struct extended *x)

@@ -13,6 +13,7 @@
 
 struct conn;
 struct destination;
+struct next;
 struct pipe;
 struct run;
 struct session;
@@ -76,12 +77,17 @@ struct dialect {
 	/* Tells the decision what is to be sent again, which datagrams wait, and whether
 	 * all is full. */
 	void (*look_kept)(struct session *s, struct view *view);
-	/* What look_kept() told of is sent again now. */
-	void (*sends_again)(struct session *s);
+	/* @run, of which look_kept() told, is sent again now. */
+	void (*sends_again)(struct session *s, const struct run *run);
 	/* The same of a tail: its copy, or NULL without memory. */
 	struct run *(*copies_tail)(struct session *s);
+	/* The same of what goes over the path of @p as well. */
+	struct run *(*copies_twin)(struct session *s, const struct pipe *p);
 	/* Datagrams for @p, of @bytes or a little more; NULL without memory. */
 	struct run *(*datagrams)(struct session *s, struct pipe *p, size_t bytes);
+	/* New bytes of a connection become @run. NULL: conn_frame() does it. */
+	void (*frame)(struct session *s, const struct next *next,
+		      struct run *run);
 	/* @run is about to be written to @p; it may move. */
 	struct run *(*keep)(struct session *s, struct pipe *p, struct run *run);
 	/* The session stops in order: last words to the pipes. */

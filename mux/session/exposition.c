@@ -3,13 +3,16 @@
 
 #include <inttypes.h>
 
+#include "../base/halt.h"
 #include "../settings/refusal.h"
 #include "figures.h"
 #include "session_inside.h"
 
 struct exposition {
 	FILE *out;
-	const struct engine *engine;
+	const struct engine *engine;	/* the first */
+	unsigned int began;		/* sessions, of all engines */
+	uint64_t held, kept;
 	struct sums sums;
 	struct session *session[EXPOSED_SESSIONS];
 	unsigned int shown, with_pipes, all;	/* sessions */
@@ -18,35 +21,84 @@ struct exposition {
 
 /* --- what there is --- */
 
-static void look_at(struct exposition *x, struct session *s,
-		    unsigned int *pipes)
+static void look_at(struct exposition *x, struct session *s)
 {
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++) {
-		pipe_look_closely(s->path.pipes[i], loop_clock());
-		sums_add(x->sums.pipe, pipe_figures, s->path.pipes[i]);
+	for (i = 0; i < s->paths.npipes; i++) {
+		pipe_look_closely(s->paths.pipes[i], loop_clock());
+		sums_add(x->sums.pipe, pipe_figures, s->paths.pipes[i]);
 	}
 	sums_add(x->sums.counts, counts_figures, &s->counts);
 	x->conns += s->nconns;
 	x->all++;
-	if (x->shown == EXPOSED_SESSIONS)
-		return;
-	x->session[x->shown++] = s;
-	*pipes += s->path.npipes;
-	if (*pipes <= EXPOSED_PIPES)
-		x->with_pipes = x->shown;
 }
 
-static void look(struct exposition *x, struct engine *engine)
+static struct session *session_at(const struct list *pos)
 {
-	unsigned int pipes = 0;
-	struct list *pos, *tmp;
+	return list_entry(pos, struct session, all);
+}
 
-	x->engine = engine;
-	x->sums = engine->gone;
-	list_each(pos, tmp, &engine->all)
-		look_at(x, list_entry(pos, struct session, all), &pipes);
+/* The one that began next after the one with number @last, in any engine; or NULL. */
+static struct session *next_after(const struct engine *engine,
+				  unsigned int last)
+{
+	struct session *next = NULL;
+
+	for (; engine; engine = engine->next) {
+		const struct list *pos = engine->all.next;
+
+		while (pos != &engine->all && session_at(pos)->number <= last)
+			pos = pos->next;
+		if (pos != &engine->all &&
+		    (!next || session_at(pos)->number < next->number))
+			next = session_at(pos);
+	}
+	return next;
+}
+
+/* The oldest of all engines. */
+static void choose(struct exposition *x, const struct engine *first)
+{
+	struct session *s = next_after(first, 0);
+	unsigned int pipes = 0;
+
+	while (s && x->shown < EXPOSED_SESSIONS) {
+		x->session[x->shown++] = s;
+		pipes += s->paths.npipes;
+		if (pipes <= EXPOSED_PIPES)
+			x->with_pipes = x->shown;
+		s = next_after(first, s->number);
+	}
+}
+
+static void look_at_engine(struct exposition *x, const struct engine *engine)
+{
+	const struct list *pos;
+	unsigned int i;
+
+	for (i = 0; i < FIGURES_MAX; i++) {
+		x->sums.pipe[i] += engine->gone.pipe[i];
+		x->sums.counts[i] += engine->gone.counts[i];
+	}
+	for (i = 0; i < FIGURE_ENDS; i++)
+		x->sums.ended[i] += engine->gone.ended[i];
+	x->held += engine->hoard.bytes;
+	x->kept += engine->kept;
+	if (engine->sessions > x->began)
+		x->began = engine->sessions;
+	for (pos = engine->all.next; pos != &engine->all; pos = pos->next)
+		look_at(x, session_at(pos));
+}
+
+static void look(struct exposition *x, struct engine *first)
+{
+	const struct engine *engine;
+
+	x->engine = first;
+	for (engine = first; engine; engine = engine->next)
+		look_at_engine(x, engine);
+	choose(x, first);
 }
 
 /* --- lines --- */
@@ -91,7 +143,6 @@ static void put_sums(struct exposition *x, const struct figure *figures,
 
 static void put_process(struct exposition *x, const char *program)
 {
-	const struct engine *engine = x->engine;
 	unsigned int i;
 
 	put_head(x, "", "info", "What this is.", false);
@@ -101,13 +152,13 @@ static void put_process(struct exposition *x, const char *program)
 	put_one(x, "sessions_left_out", "Sessions without lines of their own.",
 		false, x->all - x->shown);
 	put_one(x, "sessions", "Sessions that ever began.", true,
-		engine->sessions);
+		x->began);
 	put_one(x, "connections_now", "Connections of all sessions.", false,
 		x->conns);
 	put_one(x, "held_bytes", "Bytes that wait for applications or servers, "
-		"and what ids and encryption take.", false, engine->hoard.bytes);
+		"and what ids and encryption take.", false, x->held);
 	put_one(x, "kept_bytes", "Bytes sent and not acknowledged by the other "
-		"proxy.", false, engine->kept);
+		"proxy.", false, x->kept);
 	put_sums(x, pipe_figures, x->sums.pipe);
 	put_sums(x, counts_figures, x->sums.counts);
 	put_head(x, "", "connections_ended", "Connections that are over, by "
@@ -153,7 +204,7 @@ static void put_session(struct exposition *x, const char *name,
 
 static size_t pipes_of(const struct session *s)
 {
-	return s->path.npipes;
+	return s->paths.npipes;
 }
 
 static size_t connections_of(const struct session *s)
@@ -169,11 +220,6 @@ static size_t held_of(const struct session *s)
 static const void *counts_of(const struct session *s)
 {
 	return &s->counts;
-}
-
-static const void *aggregate_of(const struct session *s)
-{
-	return &s->path.aggregate;
 }
 
 static void put_figures(struct exposition *x, const char *of,
@@ -194,6 +240,34 @@ static void put_figures(struct exposition *x, const char *of,
 	}
 }
 
+/* Of each path that had a pipe. */
+static void put_aggregates(struct exposition *x, const struct figure *f,
+			   const struct session *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->paths.npaths; i++) {
+		if (!s->paths.path[i].begun)
+			continue;
+		put_name(x, "session_aggregate_", f->name, f->counts);
+		fprintf(x->out, "{session=\"%u\",path=\"%u\"} ", s->number, i);
+		figure_print(f, &s->paths.path[i].aggregate, x->out);
+		fputc('\n', x->out);
+	}
+}
+
+static void put_paths(struct exposition *x)
+{
+	const struct figure *f;
+	unsigned int i;
+
+	for (f = aggregate_figures; f->name; f++) {
+		put_head(x, "session_aggregate_", f->name, f->help, f->counts);
+		for (i = 0; i < x->shown; i++)
+			put_aggregates(x, f, x->session[i]);
+	}
+}
+
 static void put_sessions(struct exposition *x)
 {
 	unsigned int i;
@@ -211,15 +285,16 @@ static void put_sessions(struct exposition *x)
 	put_session(x, "held_bytes", "Bytes that wait for applications or "
 		    "servers.", held_of);
 	put_figures(x, "session_", counts_figures, counts_of);
-	put_figures(x, "session_aggregate_", aggregate_figures, aggregate_of);
+	put_paths(x);
 }
 
 static void put_pipe(struct exposition *x, const struct figure *f,
 		     const struct session *s, const struct pipe *p)
 {
 	put_name(x, "pipe_", f->name, f->counts);
-	fprintf(x->out, "{session=\"%u\",pipe=\"%u\",transport=\"%s\"} ",
-		s->number, p->index, transport_name(p->transport));
+	fprintf(x->out, "{session=\"%u\",path=\"%u\",pipe=\"%u\",transport=\"%s\"} ",
+		s->number, paths_number(&s->paths, p), p->index,
+		transport_name(p->transport));
 	figure_print(f, p, x->out);
 	fputc('\n', x->out);
 }
@@ -234,8 +309,8 @@ static void put_pipes(struct exposition *x)
 		for (i = 0; i < x->with_pipes; i++) {
 			const struct session *s = x->session[i];
 
-			for (j = 0; j < s->path.npipes; j++)
-				put_pipe(x, f, s, s->path.pipes[j]);
+			for (j = 0; j < s->paths.npipes; j++)
+				put_pipe(x, f, s, s->paths.pipes[j]);
 		}
 	}
 }
@@ -244,9 +319,11 @@ void exposition_write(struct engine *engine, const char *program, FILE *out)
 {
 	struct exposition x = { .out = out };
 
+	halt_begin(engine->halt);
 	look(&x, engine);
 	put_process(&x, program);
 	put_limits(&x);
 	put_sessions(&x);
 	put_pipes(&x);
+	halt_end(engine->halt);
 }

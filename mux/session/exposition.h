@@ -15,7 +15,7 @@ enum { EXPOSED_SESSIONS = 64, EXPOSED_PIPES = 256 };
 
 struct engine;
 
-/* @program: "rp". The kernel is asked about each pipe. */
+/* @engine: the first of the process. @program: "rp". The kernel is asked about each pipe. */
 void exposition_write(struct engine *engine, const char *program, FILE *out);
 
 #endif

@@ -2,16 +2,20 @@
 /*
  * Sessions of the extension: how they begin, and how pipes come to RP and go.
  */
+#define _GNU_SOURCE
 #include "extended.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../base/log.h"
 #include "../conn/conn.h"
+#include "flow_queue.h"
+
 /* --- connections --- */
 
 static struct conn *open_conn(struct session *s)
@@ -79,17 +83,21 @@ static void let_early_go(struct session *s, struct conn *c)
 
 /* --- pipes come --- */
 
-struct pipe *extended_enter(struct session *s, unsigned int index,
-			    uint32_t incarnation, struct conduit conduit)
+struct pipe *extended_enter(struct session *s, const struct wire_hello *hello,
+			    struct conduit conduit)
 {
 	struct extended *x = s->ext;
-	struct leg *leg = &x->leg[index];
-	struct pipe *p = session_take_pipe(s, conduit, index);
+	struct leg *leg = &x->leg[hello->pipe];
+	struct pipe *p;
 
+	if (!x->lp)
+		leg->path = (uint8_t)greet_path(s, hello);
+	p = session_take_pipe(s, conduit, hello->pipe, leg->path);
 	if (!p)
 		return NULL;
+	ways_enter(x, p, hello);
 	leg->known = true;
-	leg->incarnation = incarnation;
+	leg->incarnation = hello->incarnation;
 	tally_init(&leg->tally);
 	leg->told = 0;
 	leg->pong_due = leg->ping_due = leg->pinged = false;
@@ -97,7 +105,7 @@ struct pipe *extended_enter(struct session *s, unsigned int index,
 	leg->suspect_since = 0;
 	leg->progress_at = loop_now(s->engine->loop);
 	tails_enter(leg);
-	kept_init(&leg->kept, incarnation);
+	kept_init(&leg->kept, hello->incarnation);
 	if (x->lp)
 		roaming_note(leg, conduit.fd);
 	x->alone_since = 0;
@@ -162,8 +170,10 @@ static void let_go(struct session *s, struct pipe *p)
 	keeping_pipe_over(x, &x->leg[p->index]);
 	/* An ACK may have been lost with it. */
 	x->ack_due = x->ack_all = true;
-	if (!s->path.npipes)
+	if (!s->paths.npipes) {
 		be_alone(x);
+		ways_alone(x);
+	}
 	loop_after(s->engine->loop, &s->out.pump);
 }
 
@@ -171,7 +181,7 @@ static void let_go(struct session *s, struct pipe *p)
 static void part_with(struct session *s, struct pipe *p)
 {
 	let_go(s, p);
-	joining_soon(s->ext);
+	joining_soon(ways_of(s->ext, p->index));
 	if (s->ext->alone_since && s->role->alone)
 		s->role->alone(s);
 }
@@ -184,7 +194,7 @@ void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 		return;
 	}
 	log_info(s->engine->log, "session %u: %s; %u pipes are left", s->number,
-		 why, s->path.npipes - 1);
+		 why, s->paths.npipes - 1);
 	part_with(s, p);
 }
 
@@ -192,7 +202,7 @@ void extended_pipe_erred(struct session *s, struct pipe *p, const char *why)
 {
 	if (session_refuses(s, REFUSAL_PROTOCOL))
 		log_warn(s->engine->log, "session %u: %s; %u pipes are left",
-			 s->number, why, s->path.npipes - 1);
+			 s->number, why, s->paths.npipes - 1);
 	part_with(s, p);
 }
 
@@ -238,10 +248,18 @@ static const char *objection(struct session *s, const struct wire_hello *hello)
 		return "its count of pipes is not the session's";
 	case ADMISSION_OLD:
 		return "its incarnation is not above the last of its index";
+	case ADMISSION_PATH:
+		return "the number of its path is none of 0 to 6";
 	case ADMISSION_OK:
 		break;
 	}
 	return NULL;
+}
+
+unsigned int greet_path(const struct session *s, const struct wire_hello *hello)
+{
+	return ways_are_several(s->ext) && hello->path < PATHS_MAX ?
+	       hello->path : 0;
 }
 
 bool greet_join(struct session *s, const struct wire_hello *hello,
@@ -259,7 +277,7 @@ bool greet_join(struct session *s, const struct wire_hello *hello,
 	}
 	if (s->pipes[hello->pipe])
 		let_go(s, s->pipes[hello->pipe]);
-	p = extended_enter(s, hello->pipe, hello->incarnation, conduit);
+	p = extended_enter(s, hello, conduit);
 	if (!p)
 		return false;
 	if (welcome(s, p, WIRE_WELCOME_RESUMED))
@@ -270,23 +288,31 @@ bool greet_join(struct session *s, const struct wire_hello *hello,
 
 /* --- sessions begin and end --- */
 
+/*
+ * A mapping of its own, as the baseline's table has: most of it is the ids', and takes nothing
+ * until they are used.
+ */
 static int init(struct session *s)
 {
-	struct extended *x = calloc(1, sizeof(*x));
+	struct extended *x = mmap(NULL, sizeof(*x), PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (!x)
+	if (x == MAP_FAILED)
 		return -ENOMEM;
 	s->ext = x;
 	x->s = s;
+	ways_init(x);
 	joining_init(x);
 	x->alone_timer.fire = alone_too_long;
 	ids_init(x);
 	list_init(&x->member);
 	windows_init(x);
+	hints_init(x);
 	flows_init(x);
 	suspects_init(x);
 	tails_init(x);
 	keeping_init(x);
+	twins_init(x);
 	control_init(x);
 	return 0;
 }
@@ -313,7 +339,7 @@ static void fini(struct session *s)
 	loop_timer_stop(s->engine->loop, &x->alone_timer);
 	ids_fini(x);
 	list_del(&x->member);
-	free(x);
+	munmap(x, sizeof(*x));
 }
 
 static struct session *begin(struct engine *engine,
@@ -348,8 +374,9 @@ static struct wire_welcome our_welcome(const struct settings *settings,
 				       const struct session_role *role,
 				       const struct wire_hello *hello)
 {
-	uint32_t own = WIRE_FEATURES_VERSION_1 |
-		       (settings->udp ? WIRE_FEATURE_DATAGRAM : 0) |
+	uint32_t own = WIRE_FEATURES_VERSION_1 | WIRE_FEATURE_HINT |
+		       WIRE_FEATURE_PATH |
+		       (settings->udp ? WIRE_FEATURES_FLOWS : 0) |
 		       (role->listen ? WIRE_FEATURE_LISTEN : 0);
 	unsigned int conns = settings->max_conns;
 
@@ -379,7 +406,7 @@ struct session *greet_new(struct engine *engine,
 		conduit_close(conduit);
 		goto free_session;
 	}
-	p = extended_enter(s, hello->pipe, hello->incarnation, conduit);
+	p = extended_enter(s, hello, conduit);
 	if (!p || !welcome(s, p, WIRE_WELCOME_NEW))
 		goto free_session;
 	session_start(s);
@@ -410,8 +437,8 @@ struct session *greet_welcomed(struct engine *engine,
 	ids_are_of_lp(s->ext);
 	s->ext->welcome.features = admission_features(said->features,
 						      hello->features);
-	sock_address(conduit.fd, &s->ext->from);
-	if (!extended_enter(s, hello->pipe, hello->incarnation, conduit)) {
+	ways_begin(s->ext, hello);
+	if (!extended_enter(s, hello, conduit)) {
 		session_free(s);
 		return NULL;
 	}
@@ -431,7 +458,7 @@ bool session_is_extended(const struct session *s)
 static void look(struct session *s, struct view *view)
 {
 	keeping_look(s, view);
-	flows_look(s, view);
+	flow_queues_look(s, view);
 }
 
 const struct dialect dialect_extended = {
@@ -450,7 +477,7 @@ const struct dialect dialect_extended = {
 	.released = released,
 	.early = early,
 	.let_go = let_early_go,
-	.shed_datagrams = flows_shed,
+	.shed_datagrams = flow_queues_shed,
 	.shed = arrivals_shed,
 	.give_up = ids_give_up,
 	.delivered = windows_taken,
@@ -458,7 +485,9 @@ const struct dialect dialect_extended = {
 	.look_kept = look,
 	.sends_again = keeping_sends_again,
 	.copies_tail = tails_copy,
-	.datagrams = flows_frame,
+	.copies_twin = twins_copy,
+	.datagrams = flow_queues_frame,
+	.frame = cutting_frame,
 	.keep = keeping_add,
 	.farewell = farewell,
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of a session of the extension, for the files that are its parts:
- * extended (pipes come and go), ids (what connections begin with), joining (LP's pipes, that are
- * dialled), arrivals (what pipes bring), windows (what the other end may send), keeping
- * (what may have to be sent again), suspects (pipes that look dead), tails (last
- * messages that look lost), flows (of datagrams), reverse (what RP opens), roaming (pipes whose way is another), control (what is
- * said of the session).
+ * extended (pipes come and go), ids (what connections begin with), ways (what is
+ * said of paths), joining (LP's pipes, that are dialled), arrivals (what pipes bring), windows (what the other end may send), keeping
+ * (what may have to be sent again), duplicate (copies of that), twins (what goes over two paths), cutting (what two paths take from both ends), suspects (pipes that look dead), tails (last
+ * messages that look lost), flows (of datagrams) with their queues (flow_queue.h), reverse (what RP opens), roaming (pipes whose way is another), hints (what is
+ * told of connections' bytes), control (what is said of the session).
  *
  * Control is never queued. What has to be said is state (an offset, a flag), and
  * becomes a message when a pipe takes one; so no peer makes a queue grow.
@@ -16,6 +16,7 @@
 #include "../base/route.h"
 #include "../conn/channel.h"
 #include "../extension/admission.h"
+#include "../extension/again.h"
 #include "../extension/kept.h"
 #include "../extension/tally.h"
 #include "../wire/wire_ext.h"
@@ -27,6 +28,7 @@
 struct leg {
 	uint32_t incarnation;	/* the present one, or the last */
 	bool known;		/* there was one */
+	uint8_t path;		/* that it is on; RP: was on the last time */
 	struct greeting *joining;	/* LP: the next one awaits WELCOME */
 	struct route route;	/* LP: of its packets, when it began */
 	struct tally tally;	/* messages of it that count and were parsed, */
@@ -46,12 +48,28 @@ struct leg {
 	uint64_t doubted_at;	/* so many were acknowledged when it became doubtful */
 };
 
+/* What is known of a path of the session, beside its pipes. */
+struct way {
+	struct extended *x;
+	struct timer lack_timer;	/* LP: to say that pipes are lacking */
+	int64_t lack_pause;		/* before that is said again */
+	int64_t ack_takes;		/* from sending to ACK, lately */
+	int64_t probing_since;	/* LP: one pipe is dialled for all; 0: none */
+	struct sockaddr_storage from;	/* LP: this host's, of its first pipe */
+	bool down;		/* LP: it lost all pipes with its device or address */
+	bool untold;		/* LP: no pipe is dialled before RP may have heard of it */
+	bool due;		/* LP: PATH is to be sent, with this serial; */
+	uint32_t serial;	/* RP: the last that came, or 0 */
+};
+
 /* What is to be said of a listener. */
 struct listener_state {
 	const struct destination *at;	/* LP */
 	uint16_t port;			/* RP */
 	uint8_t result;
 };
+
+struct sent_run;
 
 struct reverse {
 	uint64_t due;		/* bits: of these listeners something is */
@@ -69,9 +87,8 @@ struct extended {
 	struct leg leg[PIPES_MAX];
 	int64_t alone_since;	/* it has had no pipe; 0: it has */
 	struct timer alone_timer;	/* the session's end then */
-	struct timer lack_timer;	/* LP: to say that pipes are lacking */
-	int64_t lack_pause;		/* before that is said again */
-	struct sockaddr_storage from;	/* LP: this host's, where it began */
+	struct way way[PATHS_MAX];
+	uint32_t serial;		/* LP: of the last PATH */
 	bool unknown;		/* LP: RP does not know it, or not from here */
 
 	struct channel *channel[WIRE_ID_MAX + 1];	/* those in use so far */
@@ -87,16 +104,19 @@ struct extended {
 
 	uint64_t promised;	/* bytes that the other end may send, */
 	uint64_t idle;		/* and on ids without a connection */
-	struct list windows_due;
+	struct list windows_due, hints_due;
+	int64_t hint_said_at;	/* that one was for nobody was logged */
 	struct timer window_timer;
 	struct task window_task;	/* where more waits than may */
 
-	struct kept_item *again, **again_end;
-	size_t kept;		/* bytes of memory, those of again included */
+	struct again again;	/* runs whose pipe is over, or suspect */
+	size_t kept;		/* bytes of memory, those of again included, */
+	size_t cut;		/* and so many of chunks */
+	size_t early_there;	/* the other end holds out of order, by its last ACK */
+	struct list twins[PATHS_MAX];	/* what goes there as well, as it was sent, */
+	struct sent_run *twin_of;	/* and what is about to */
 	struct task unkept;	/* once a run had no memory to be kept */
-	int64_t ack_takes;	/* from sending to ACK, lately */
 	struct timer suspects_timer;	/* runs while anything is kept */
-	int64_t probing_since;	/* LP: one pipe is dialled for all; 0: none */
 	uint64_t sent;		/* bytes of messages that count, */
 	uint64_t copies;	/* and of them, copies of tails */
 	bool tails_due;		/* a copy is to be sent */
@@ -105,11 +125,13 @@ struct extended {
 
 	bool ack_due;
 	bool ack_all;		/* of all pipes: one may have been lost */
+	unsigned int ack_path;	/* that the last one went on */
 	uint64_t unacked;	/* bytes of messages since the last ACK */
 	struct timer ack_timer, ping_timer;
 	struct list flows;	/* those with datagrams that wait, by turns */
 	unsigned int nflows;	/* all there are, */
 	size_t flows_bytes;	/* and what their queues take of memory */
+	struct list narrow;	/* RP: those whose path's MTU is to be told */
 	uint8_t goodbye;	/* the reason, when it comes to that */
 };
 
@@ -117,12 +139,13 @@ struct extended {
 void ids_init(struct extended *x);
 /* They are LP's; until that is said, RP's. */
 void ids_are_of_lp(struct extended *x);
-void ids_fini(struct extended *x);
 struct channel *extended_channel(struct extended *x, uint16_t id);
 /* The use of @ch may be over: its id can be used again then. */
 void extended_settle(struct extended *x, struct channel *ch);
 /* A connection with an id of its own, and nothing granted; or NULL. */
 struct conn *extended_open(struct session *s);
+/* Every connection is over: they are forgotten, with all that came for them out of order. */
+void ids_fini(struct extended *x);
 /* As dialect.has_id, .ids and .give_up. */
 bool ids_has_one(const struct session *s);
 unsigned int ids_known(const struct session *s);
@@ -139,15 +162,45 @@ void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 void extended_pipe_erred(struct session *s, struct pipe *p, const char *why);
 /* Connections that it may have at a time, as both ends say. */
 unsigned int extended_places(const struct session *s);
-/* @fd is the pipe with this index from here on. NULL: no memory. */
-struct pipe *extended_enter(struct session *s, unsigned int index,
-			    uint32_t incarnation, struct conduit conduit);
+/* @conduit is the pipe that @hello names from here on. NULL: no memory. */
+struct pipe *extended_enter(struct session *s, const struct wire_hello *hello,
+			    struct conduit conduit);
+
+/* ways */
+void ways_init(struct extended *x);
+/* LP: the session begins with the pipe that @hello names. */
+void ways_begin(struct extended *x, const struct wire_hello *hello);
+/* Did both ends agree on several paths? */
+bool ways_are_several(const struct extended *x);
+/* Of the path that the pipe with this index is on; RP: was on the last time. */
+struct way *ways_of(struct extended *x, unsigned int index);
+unsigned int ways_number(const struct way *way);
+struct path *ways_path(const struct way *way);
+/* LP: @hello, of the pipe with this index, names its path. */
+void ways_name(struct extended *x, unsigned int index,
+	       struct wire_hello *hello);
+/* @p came with @hello. */
+void ways_enter(struct extended *x, struct pipe *p,
+		const struct wire_hello *hello);
+/* LP: RP is told of @way again, as that its pipes may come from another address. */
+void ways_announce(struct way *way);
+/* LP: it has no pipe and gets none for now, which RP is told; or it has one again. */
+void ways_down(struct way *way);
+void ways_up(struct way *way);
+/* Is a PATH due? The next one, which counts as sent on @p then. */
+bool ways_are_due(const struct extended *x);
+bool ways_next(struct extended *x, const struct pipe *p,
+	       struct wire_ext *what);
+/* LP: it has no pipe to tell RP of anything: all are dialled. */
+void ways_alone(struct extended *x);
+/* RP: PATH came. */
+void ways_came(struct session *s, const struct wire_path *said);
 
 /* joining */
 void joining_init(struct extended *x);
 void joining_stop(struct extended *x);
-/* Pipes are lacking: that is told after a pause, if tries failed lately; or now. */
-void joining_soon(struct extended *x);
+/* Pipes of @way are lacking: that is told after a pause, if tries failed lately; or of all, now. */
+void joining_soon(struct way *way);
 void joining_now(struct extended *x);
 
 /* arrivals */
@@ -174,36 +227,81 @@ void windows_queued(struct session *s);
 /* The application of @c took something. */
 void windows_taken(struct session *s, struct conn *c);
 
+/* hints */
+void hints_init(struct extended *x);
+/* SYNACK of @ch came: its HINT may have come before its OPEN was due. */
+void hints_answered(struct session *s, struct channel *ch);
+/* The next that is to be said, which counts as said then. False: none is. */
+bool hints_next(struct extended *x, struct wire_ext *what);
+/* HINT came. */
+void hints_came(struct session *s, const struct wire_hint *said);
+
 /* keeping */
 void keeping_init(struct extended *x);
 void keeping_fini(struct extended *x);
+/* Nothing is sent again: it is given back, except what lies in the pipes' queues. */
+void keeping_let_go(struct extended *x);
 struct run *keeping_add(struct session *s, struct pipe *p, struct run *run);
 void keeping_look(struct session *s, struct view *view);
 /* It must wait with what would have to be kept. */
 bool keeping_is_full(const struct extended *x);
-void keeping_sends_again(struct session *s);
+void keeping_sends_again(struct session *s, const struct run *run);
+bool keeping_has_again(const struct extended *x);
 void keeping_pipe_over(struct extended *x, struct leg *leg);
 void keeping_acked(struct session *s, const struct wire_ack *ack);
+
+/* Bytes that may be kept beside what is, half of what is left. */
+size_t keeping_room(const struct extended *x);
+/* Chunks have so many @bytes more, or less. */
+void keeping_cut(struct extended *x, int64_t bytes);
 
 /* When the oldest was sent that is kept for a pipe; 0: nothing is. */
 int64_t keeping_oldest(const struct leg *leg);
 /* What is kept for a pipe goes again now; what it says of that comes too late. */
 void keeping_suspect(struct extended *x, struct leg *leg);
-/* The first run kept for a pipe that ends beyond @at in its stream. 0: none; else its end. */
-uint64_t keeping_beyond(const struct leg *leg, uint64_t at);
+
+/* duplicate */
+/* The same messages in a run of its own; or NULL. */
+struct run *duplicate_run(const struct run *run);
+/*
+ * The first run kept for a pipe that ends beyond @at in its stream. 0: none; else its end. And
+ * the paths that it is bound to.
+ */
+uint64_t duplicate_beyond(const struct leg *leg, uint64_t at);
+uint8_t duplicate_paths(const struct leg *leg, uint64_t at);
 /*
  * A copy of that run's messages that end beyond @at, of all where they were @sealed. Or
  * NULL without memory.
  */
-struct run *keeping_copy(const struct leg *leg, uint64_t at, bool sealed);
+struct run *duplicate_missing(const struct leg *leg, uint64_t at, bool sealed);
+
+/* cutting */
+/* As dialect.frame. */
+void cutting_frame(struct session *s, const struct next *next,
+		   struct run *run);
+
+/* twins */
+void twins_init(struct extended *x);
+/* Over so many paths may @run, which is about to be kept, go as well. */
+unsigned int twins_paths(const struct extended *x, const struct run *run);
+/* It is kept for @p as @sent. If it is what twins_copy() gave, as a twin of that. */
+void twins_enter(struct extended *x, const struct pipe *p,
+		 struct sent_run *sent);
+/* It goes over no other path any more. */
+void twins_leave(struct sent_run *sent);
+void twins_look(struct extended *x, struct view *view);
+/* For @p what goes over its path as well, to be kept next. NULL: no memory. */
+struct run *twins_copy(struct session *s, const struct pipe *p);
 
 /* suspects */
 void suspects_init(struct extended *x);
 void suspects_stop(struct extended *x);
 /* Something is kept from now on. */
 void suspects_watch(struct extended *x);
-/* A pipe was dialled again, and welcomed. */
-void suspects_probed(struct session *s);
+/* A pipe of @way was dialled again, and welcomed. */
+void suspects_probed(struct way *way);
+/* The other end says that @path is off: its pipes are as good as dead. */
+void suspects_off(struct session *s, const struct path *path);
 
 /* roaming */
 /* LP: how @fd's packets leave, for roaming to compare. */
@@ -216,8 +314,8 @@ void tails_stop(struct extended *x);
 void tails_enter(struct leg *leg);
 /* @run, which is kept, is about to be written to @p. */
 void tails_written(struct session *s, struct pipe *p, const struct run *run);
-/* Is a copy to be sent? */
-bool tails_wait(struct session *s);
+/* Is a copy to be sent? @paths: bits, over these alone; 0: over any. */
+bool tails_wait(struct session *s, uint8_t *paths);
 struct run *tails_copy(struct session *s);
 
 /* flows */
@@ -229,12 +327,12 @@ bool flows_begin(struct session *s, struct conn *c);
 /* A DATAGRAM came; or one whose address is not of its kind. */
 void flows_came(struct session *s, const struct wire_datagram *what);
 void flows_bad(struct session *s, uint16_t id);
+/* RP: the next MTU that is to be told, which counts as told then. False: none is. */
+bool flows_next_mtu(struct extended *x, struct wire_ext *what);
+/* LP: TOO_BIG came. */
+void flows_told_mtu(struct session *s, const struct wire_too_big *what);
 /* The other end will send no more on it. */
 void flows_finished(struct conn *c);
-/* Datagrams that wait are dropped, @bytes of them or all: of who has many. */
-void flows_shed(struct session *s, size_t bytes);
-void flows_look(struct session *s, struct view *view);
-struct run *flows_frame(struct session *s, struct pipe *p, size_t bytes);
 
 /* reverse */
 /* The next that is to be said, which counts as said then. False: nothing is. */

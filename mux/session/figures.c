@@ -6,6 +6,7 @@
 
 #include "../path/aggregate.h"
 #include "../pipe/pipe.h"
+#include "queues.h"
 #include "stats.h"
 
 #define FIELD(type, field) \
@@ -79,6 +80,18 @@ const struct figure counts_figures[] = {
 	     "Bytes of these, headers included."),
 	EVER(stats_counts, "copies", copies,
 	     "Messages sent a second time because they were overdue."),
+	EVER(stats_counts, "hints_sent", hints_sent,
+	     "HINTs sent, of connections' bytes that the other end sends."),
+	EVER(stats_counts, "hints_received", hints_received,
+	     "HINTs that came and were heeded."),
+	EVER(stats_counts, "hints_dropped", hints_dropped,
+	     "HINTs dropped: for no connection, or of too many bytes."),
+	EVER(stats_counts, "reinjected", reinjected,
+	     "Messages that a policy of paths sent over a second path."),
+	EVER(stats_counts, "reinjected_bytes", reinjected_bytes,
+	     "Bytes of these, headers included."),
+	EVER(stats_counts, "too_big", too_big,
+	     "Times that LP was told what the path of a flow takes."),
 	EVER(stats_counts, "datagrams_sent", datagrams.sent,
 	     "Datagrams of flows given to pipes."),
 	EVER(stats_counts, "datagrams_received", datagrams.received,
@@ -93,6 +106,8 @@ const struct figure counts_figures[] = {
 	     "Datagrams dropped because they were of no flow."),
 	EVER(stats_counts, "datagrams_denied", datagrams.denied,
 	     "Datagrams dropped by a rule."),
+	EVER(stats_counts, "datagrams_narrow", datagrams.narrow,
+	     "Datagrams dropped because a path takes less in one packet."),
 	EVER(stats_counts, "datagrams_unsent", datagrams.unsent,
 	     "Datagrams that a UDP socket did not take, or without an address."),
 	END,
@@ -101,6 +116,25 @@ const struct figure counts_figures[] = {
 _Static_assert(sizeof(pipe_figures) / sizeof(*pipe_figures) <= FIGURES_MAX &&
 	       sizeof(counts_figures) / sizeof(*counts_figures) <= FIGURES_MAX,
 	       "there is room for the sum of each");
+
+const struct figure queues_figures[] = {
+	NOW(queues, "connections", connections, "Connections and flows."),
+	NOW(queues, "connecting", connecting, "That are not connected yet."),
+	NOW(queues, "missing", missing, "That wait for a missing message."),
+	NOW(queues, "taking", taking,
+	    "Whose application or server takes no more now."),
+	NOW(queues, "credit", credit,
+	    "With bytes that the other end takes none of now."),
+	NOW(queues, "sending", sending, "With bytes whose turn is to come."),
+	NOW(queues, "ending", ending, "That are over for the pipes."),
+	NOW(queues, "idle", idle, "That wait for nothing of these."),
+	NOW(queues, "flows", flows, "Of them, flows of datagrams."),
+	NOW(queues, "queued", queued, "Bytes in order and not taken."),
+	NOW(queues, "early", early, "Bytes that came before their turn."),
+	NOW(queues, "kept", kept,
+	    "Bytes kept until the other end has acknowledged them."),
+	END,
+};
 
 uint64_t figure_whole(const struct figure *f, const void *of)
 {

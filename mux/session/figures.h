@@ -15,7 +15,7 @@
 
 struct pipe;
 
-enum { FIGURES_MAX = 24, FIGURE_ENDS = CONN_END_IDLE + 1 };
+enum { FIGURES_MAX = 32, FIGURE_ENDS = CONN_END_IDLE + 1 };
 
 struct figure {
 	const char *name;
@@ -29,6 +29,7 @@ struct figure {
 extern const struct figure pipe_figures[];	/* of struct pipe */
 extern const struct figure aggregate_figures[];	/* of struct aggregate */
 extern const struct figure counts_figures[];	/* of struct stats_counts */
+extern const struct figure queues_figures[];	/* of struct queues */
 
 uint64_t figure_whole(const struct figure *f, const void *of);
 void figure_print(const struct figure *f, const void *of, FILE *out);

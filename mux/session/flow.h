@@ -41,12 +41,21 @@ struct flow_ops {
 	 * flow must not be ended here. May be NULL.
 	 */
 	void (*unsent)(struct flow *f, int err);
+	/*
+	 * RP: the path takes less in one packet than what flow_put() took; how much, the
+	 * socket knows. @whole: what must not be fragmented. The flow must not be ended here.
+	 * May be NULL.
+	 */
+	void (*narrow)(struct flow *f, bool whole);
+	/* LP: flow_tell_mtu() was called at RP. The same holds. */
+	void (*told_mtu)(struct flow *f, unsigned int mtu);
 };
 
 /* Why a flow's owner had to drop a datagram, for the counters. */
 enum flow_loss {
 	FLOW_DENIED,		/* by a rule */
 	FLOW_UNSENT,		/* by its socket, or for want of an address */
+	FLOW_NARROW,		/* by its socket: it must not be fragmented */
 	FLOW_STRAY,		/* it is nobody's */
 	FLOW_LARGE,
 };
@@ -82,12 +91,25 @@ void flow_send(struct flow *f, const struct destination *at,
 void flow_lost(struct flow *f, enum flow_loss why);
 
 /*
+ * Has the flow a destination, and did both ends agree that LP says what must not be
+ * fragmented, and RP what the path behind it takes? Then LP says so by @at: &flow_whole.
+ */
+bool flow_tells_mtu(const struct flow *f);
+extern const struct destination flow_whole;
+/* RP: did it come so? */
+bool flow_is_whole(const struct flow *f, const struct destination *at);
+/* RP: bytes of a packet, IP's header included. LP hears it at most once in FLOW_MTU_PAUSE_MS. */
+void flow_tell_mtu(struct flow *f, unsigned int mtu);
+
+/*
  * What came leaves by the owner's UDP socket, once all that came with it is known: a
  * datagram of @n parts. @to: NULL where @fd is connected, which stays open as long as
  * the flow is there.
  */
 void flow_put(struct flow *f, int fd, const struct sockaddr_storage *to,
 	      const struct iovec *parts, int n);
+/* What flow_put() takes from now on must not be fragmented; or may. */
+void flow_put_whole(struct flow *f, bool whole);
 
 /* It ends in order, and what waits in its queue is dropped. ops->over() is not called. */
 void flow_close(struct flow *f);

@@ -1,39 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Flows of datagrams. An OPEN, its SYNACK and the FINs of a flow go the way of any
- * connection's; this is about its datagrams.
- *
- * Who opened a flow may send before SYNACK has come. A DATAGRAM that overtakes the
- * OPEN is nobody's. So until then datagrams follow the OPEN, on its pipe, as long
- * as that is there.
+ * connection's; this is about its datagrams. Those that wait for a pipe are
+ * flow_queue's.
  */
+#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../base/log.h"
 #include "../base/udp_out.h"
-#include "../extension/datagrams.h"
 #include "extended.h"
 #include "flow.h"
+#include "flow_queue.h"
 
 struct flow {
 	const struct flow_ops *ops;	/* NULL: its owner has let it go */
 	void *owner;
 	struct conn *conn;
-	struct datagram_queue queue;
+	struct flow_queue queue;
 	size_t held;		/* by its owner, see flow_holds() */
-	struct list turn;	/* in extended.flows while something waits */
 	bool counted;		/* in extended.nflows */
 	bool socket;		/* its owner has one for it */
 	bool names;		/* all of it went to port 53 */
 	int64_t passed_at;	/* something did */
 	struct timer idle;	/* RP */
 	struct udp_sender sender;
-};
-
-struct waiting {
-	struct datagram_item item;
-	uint8_t message[];
+	uint16_t mtu;		/* RP: to be told; */
+	struct list mtu_due;	/* in extended.narrow until it is, */
+	int64_t mtu_told_at;	/* and when it was last; 0: never */
 };
 
 static struct session *session_of(const struct flow *f)
@@ -81,27 +75,6 @@ bool flows_are_full(const struct session *s)
 
 /* --- from beginning to end --- */
 
-static void account(struct session *s, int64_t bytes)
-{
-	s->ext->flows_bytes += (size_t)bytes;
-	inbound_holds(s, bytes);
-}
-
-static void drop(struct session *s, struct datagram_item *item)
-{
-	account(s, -(int64_t)datagram_memory(item));
-	free(container_of(item, struct waiting, item));
-}
-
-static void drop_all(struct session *s, struct flow *f)
-{
-	struct datagram_item *item;
-
-	list_del(&f->turn);
-	while ((item = datagrams_take(&f->queue)))
-		drop(s, item);
-}
-
 void flow_holds(struct flow *f, int64_t bytes)
 {
 	f->held += (size_t)bytes;
@@ -130,7 +103,8 @@ static void detach(struct flow *f)
 
 	udp_out_flush_of(s->engine->udp_out, &f->sender);
 	loop_timer_stop(s->engine->loop, &f->idle);
-	drop_all(s, f);
+	flow_queue_empty(&f->queue);
+	list_del(&f->mtu_due);
 	list_del(&f->conn->holding);
 	s->ext->nflows -= f->counted;
 	f->counted = f->socket = false;
@@ -191,9 +165,17 @@ static void unsent(struct udp_sender *by, int err)
 {
 	struct flow *f = container_of(by, struct flow, sender);
 
-	flow_lost(f, FLOW_UNSENT);
+	flow_lost(f, err == EMSGSIZE ? FLOW_NARROW : FLOW_UNSENT);
 	if (f->ops && f->ops->unsent)
 		f->ops->unsent(f, err);
+}
+
+static void narrow(struct udp_sender *by)
+{
+	struct flow *f = container_of(by, struct flow, sender);
+
+	if (f->ops && f->ops->narrow)
+		f->ops->narrow(f, by->forbids);
 }
 
 static struct flow *begin(struct session *s, struct conn *c)
@@ -207,9 +189,9 @@ static struct flow *begin(struct session *s, struct conn *c)
 	f->names = true;
 	f->passed_at = loop_now(s->engine->loop);
 	f->idle.fire = idle;
-	udp_sender_init(&f->sender, unsent);
-	datagrams_init(&f->queue);
-	list_init(&f->turn);
+	udp_sender_init(&f->sender, unsent, narrow);
+	flow_queue_init(&f->queue, c);
+	list_init(&f->mtu_due);
 	f->counted = true;
 	s->ext->nflows++;
 	return f;
@@ -280,6 +262,9 @@ void flow_lost(struct flow *f, enum flow_loss why)
 	case FLOW_UNSENT:
 		n->datagrams.unsent++;
 		break;
+	case FLOW_NARROW:
+		n->datagrams.narrow++;
+		break;
 	case FLOW_STRAY:
 		n->datagrams.stray++;
 		break;
@@ -289,17 +274,18 @@ void flow_lost(struct flow *f, enum flow_loss why)
 	}
 }
 
-/* As a message; NULL: it does not fit into one, or there is no memory. */
-static struct waiting *frame(struct flow *f, const struct destination *at,
-			     const uint8_t *payload, size_t len)
+void flow_send(struct flow *f, const struct destination *at,
+	       const uint8_t *payload, size_t len)
 {
+	struct session *s = session_of(f);
 	uint8_t message[WIRE_MESSAGE_MAX];
 	struct wire_ext what = { .type = WIRE_DATAGRAM };
-	struct waiting *w;
 	size_t size = 0;
 
+	if (flow_queues_are_full(s))
+		return;
 	what.datagram.id = f->conn->id;
-	if (at)
+	if (at && (at->kind != DESTINATION_NONE || flow_tells_mtu(f)))
 		what.datagram.at = *at;
 	what.datagram.payload = payload;
 	what.datagram.payload_len = (uint16_t)len;
@@ -307,214 +293,10 @@ static struct waiting *frame(struct flow *f, const struct destination *at,
 		size = wire_ext_put(message, &what);
 	if (!size) {
 		flow_lost(f, FLOW_LARGE);
-		return NULL;
+	} else if (flow_queue_put(&f->queue, message, size)) {
+		f->conn->tx_bytes += len;
+		f->passed_at = loop_now(s->engine->loop);
 	}
-	w = malloc(sizeof(*w) + size);
-	if (!w) {
-		session_of(f)->counts.datagrams.crowded++;
-		return NULL;
-	}
-	w->item.size = size;
-	memcpy(w->message, message, size);
-	f->conn->tx_bytes += len;
-	return w;
-}
-
-void flow_send(struct flow *f, const struct destination *at,
-	       const uint8_t *payload, size_t len)
-{
-	struct session *s = session_of(f);
-	int64_t now = loop_now(s->engine->loop);
-	struct datagram_item *oldest;
-	struct waiting *w;
-
-	/* Until the batch is over nobody sheds, and in it many may come. */
-	if (s->ext->flows_bytes > FLOWS_MEMORY || hoard_is_over(&s->hoard)) {
-		s->counts.datagrams.crowded++;
-		return;
-	}
-	w = frame(f, at, payload, len);
-	if (!w)
-		return;
-	f->passed_at = now;
-	account(s, (int64_t)datagram_memory(&w->item));
-	oldest = datagrams_put(&f->queue, &w->item, now);
-	if (oldest) {
-		s->counts.datagrams.crowded++;
-		drop(s, oldest);
-	}
-	if (list_empty(&f->turn))
-		list_add_tail(&s->ext->flows, &f->turn);
-	s->out.datagrams = true;
-	loop_after(s->engine->loop, &s->out.pump);
-}
-
-/* The pipe that its OPEN went on, as long as that may not have arrived; or NULL. */
-static struct pipe *pipe_of_open(const struct session *s, const struct flow *f)
-{
-	const struct use *use = &f->conn->channel->use;
-	unsigned int i;
-
-	if (!use->opener || use->answered)
-		return NULL;
-	for (i = 0; i < s->path.npipes; i++) {
-		struct pipe *p = s->path.pipes[i];
-
-		if (p->serial == f->conn->last_pipe && !p->relieved)
-			return p;
-	}
-	return NULL;
-}
-
-static void drop_stale(struct session *s, struct flow *f)
-{
-	int64_t now = loop_now(s->engine->loop);
-	struct datagram_item *item;
-
-	while ((item = datagrams_stale(&f->queue, now))) {
-		s->counts.datagrams.stale++;
-		drop(s, item);
-	}
-	if (!datagrams_first(&f->queue))
-		list_del(&f->turn);
-}
-
-/*
- * The first whose pipe takes something decides where to; where none is, the first that
- * has to wait for its pipe.
- */
-void flows_look(struct session *s, struct view *view)
-{
-	struct list *pos, *tmp;
-
-	view->datagram = false;
-	view->datagram_on = NULL;
-	list_each(pos, tmp, &s->ext->flows) {
-		struct flow *f = list_entry(pos, struct flow, turn);
-		struct pipe *p;
-
-		drop_stale(s, f);
-		if (list_empty(&f->turn) || f->conn->syn_pending)
-			continue;
-		p = pipe_of_open(s, f);
-		if (p && view->datagram)
-			continue;
-		view->datagram = true;
-		view->datagram_on = p;
-		if (!p || pipe_room(p))
-			break;
-	}
-	s->out.datagrams = !list_empty(&s->ext->flows);
-}
-
-static bool may_go_on(const struct session *s, const struct flow *f,
-		      const struct pipe *p)
-{
-	const struct pipe *only = pipe_of_open(s, f);
-
-	return !f->conn->syn_pending && (!only || only == p);
-}
-
-/* The first datagram of @f goes. False: it does not fit in. */
-static bool put_first(struct session *s, struct flow *f, struct run *run,
-		      size_t bytes)
-{
-	const struct datagram_item *first = datagrams_first(&f->queue);
-	struct datagram_item *item;
-
-	if (run->size - run->len < first->size ||
-	    (run->len && (run->len + first->size > bytes ||
-			  run->messages == RUN_MESSAGES)))
-		return false;
-	item = datagrams_take(&f->queue);
-	memcpy(run->buf + run->len,
-	       container_of(item, struct waiting, item)->message, item->size);
-	run->len += item->size;
-	run->messages++;
-	run->uncounted++;
-	f->conn->tx_messages++;
-	s->counts.datagrams.sent++;
-	drop(s, item);
-	return true;
-}
-
-/*
- * One datagram of each flow that may go on @p, which then stands last. False: no more fit
- * in, or there are none.
- */
-static bool put_round(struct session *s, struct pipe *p, struct run *run,
-		      size_t bytes)
-{
-	struct list *flows = &s->ext->flows, *last = flows->prev;
-	struct list *pos = flows->next, *next;
-	bool any = false;
-
-	for (; pos != flows; pos = next) {
-		struct flow *f = list_entry(pos, struct flow, turn);
-		bool was_last = pos == last;
-
-		next = pos->next;
-		if (may_go_on(s, f, p)) {
-			if (!put_first(s, f, run, bytes))
-				return false;
-			any = true;
-			list_del(&f->turn);
-			if (datagrams_first(&f->queue))
-				list_add_tail(flows, &f->turn);
-		}
-		if (was_last)
-			break;
-	}
-	return any;
-}
-
-struct run *flows_frame(struct session *s, struct pipe *p, size_t bytes)
-{
-	struct run *run = run_get(&s->shared.pool);
-
-	if (!run)
-		return NULL;
-	run->heard = true;
-	while (put_round(s, p, run, bytes))
-		;
-	if (run->len)
-		return run;
-	run_put(&s->shared.pool, run);
-	return NULL;
-}
-
-/* --- memory is short --- */
-
-/* At least half of all goes, or so much that no more than @left remain. */
-static void drop_large(struct session *s, size_t left)
-{
-	struct list *pos, *tmp;
-	size_t all = 0, n = 0, least;
-
-	list_each(pos, tmp, &s->ext->flows) {
-		all += list_entry(pos, struct flow, turn)->queue.bytes;
-		n++;
-	}
-	least = all / n / 2;
-	list_each(pos, tmp, &s->ext->flows) {
-		struct flow *f = list_entry(pos, struct flow, turn);
-
-		if (s->ext->flows_bytes <= left)
-			return;
-		if (f->queue.bytes < least)
-			continue;
-		s->counts.datagrams.crowded += f->queue.count;
-		drop_all(s, f);
-	}
-}
-
-void flows_shed(struct session *s, size_t bytes)
-{
-	size_t all = s->ext->flows_bytes;
-	size_t left = all > bytes ? all - bytes : 0;
-
-	while (s->ext->flows_bytes > left)
-		drop_large(s, left);
 }
 
 /* --- in --- */
@@ -547,6 +329,81 @@ void flow_put(struct flow *f, int fd, const struct sockaddr_storage *to,
 		    n);
 }
 
+void flow_put_whole(struct flow *f, bool whole)
+{
+	f->sender.whole = whole;
+}
+
+/* --- what the path behind RP takes --- */
+
+const struct destination flow_whole = {
+	.kind = DESTINATION_NONE, .port = WIRE_DATAGRAM_WHOLE,
+};
+
+bool flow_tells_mtu(const struct flow *f)
+{
+	return session_of(f)->ext->welcome.features & WIRE_FEATURE_MTU &&
+	       f->conn->dst->kind != DESTINATION_NONE;
+}
+
+bool flow_is_whole(const struct flow *f, const struct destination *at)
+{
+	return flow_tells_mtu(f) && at->port & WIRE_DATAGRAM_WHOLE;
+}
+
+/* It is not queued: what is due is the last that was to be told. */
+void flow_tell_mtu(struct flow *f, unsigned int mtu)
+{
+	struct session *s = session_of(f);
+	int64_t now = loop_now(s->engine->loop);
+
+	if (!f->ops || !flow_tells_mtu(f) ||
+	    (f->mtu_told_at &&
+	     now - f->mtu_told_at < FLOW_MTU_PAUSE_MS * NS_PER_MS))
+		return;
+	f->mtu = mtu < UINT16_MAX ? (uint16_t)mtu : UINT16_MAX;
+	f->mtu_told_at = now;
+	if (list_empty(&f->mtu_due))
+		list_add_tail(&s->ext->narrow, &f->mtu_due);
+	loop_after(s->engine->loop, &s->out.pump);
+}
+
+bool flows_next_mtu(struct extended *x, struct wire_ext *what)
+{
+	struct flow *f;
+
+	if (list_empty(&x->narrow))
+		return false;
+	f = list_first(&x->narrow, struct flow, mtu_due);
+	list_del(&f->mtu_due);
+	x->s->counts.too_big++;
+	*what = (struct wire_ext){
+		.type = WIRE_TOO_BIG,
+		.too_big = { .id = f->conn->id, .mtu = f->mtu },
+	};
+	return true;
+}
+
+/* No path may take less, so nobody is told so. */
+static unsigned int least_mtu(const struct flow *f)
+{
+	return f->conn->dst->kind == DESTINATION_IPV6 ? 1280 : 68;
+}
+
+void flows_told_mtu(struct session *s, const struct wire_too_big *what)
+{
+	const struct channel *ch = s->ext->channel[what->id];
+	struct flow *f = ch && ch->conn ? ch->conn->flow : NULL;
+
+	if (!f || !f->ops || !flow_tells_mtu(f) || what->mtu < least_mtu(f)) {
+		s->counts.dropped++;
+		return;
+	}
+	s->counts.too_big++;
+	if (f->ops->told_mtu)
+		f->ops->told_mtu(f, what->mtu);
+}
+
 void flows_bad(struct session *s, uint16_t id)
 {
 	struct channel *ch = s->ext->channel[id];
@@ -565,4 +422,5 @@ void flows_bad(struct session *s, uint16_t id)
 void flows_init(struct extended *x)
 {
 	list_init(&x->flows);
+	list_init(&x->narrow);
 }

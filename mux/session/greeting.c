@@ -181,13 +181,11 @@ static ssize_t read_some(struct greeting *g, size_t len, bool *whole)
 }
 
 /* What lies behind the message is the pipe's. */
-static void readable(struct watch *w, uint32_t events)
+void greeting_go_on(struct greeting *g)
 {
-	struct greeting *g = container_of(w, struct greeting, watch);
 	ssize_t need, n;
 	bool whole;
 
-	(void)events;
 	if (!shake(g))
 		return;
 	while ((need = missing(g)) > 0) {
@@ -210,6 +208,26 @@ static void readable(struct watch *w, uint32_t events)
 		judge(g);
 }
 
+static void readable(struct watch *w, uint32_t events)
+{
+	struct greeting *g = container_of(w, struct greeting, watch);
+
+	(void)events;
+	if (g->ops->due)
+		g->ops->due(g);
+	else
+		greeting_go_on(g);
+}
+
+/*
+ * Who puts reading off is not told again of what is there already: many of them would fill the
+ * batches of events. Each call reads until there is nothing more, so nothing is missed.
+ */
+static uint32_t events_of(const struct greeting_ops *ops)
+{
+	return ops->due ? EPOLLIN | EPOLLET : EPOLLIN;
+}
+
 struct greeting *greeting_await(struct loop *loop, struct conduit conduit,
 				int64_t patience,
 				const struct greeting_ops *ops, void *owner)
@@ -227,7 +245,7 @@ struct greeting *greeting_await(struct loop *loop, struct conduit conduit,
 	g->watch.ready = readable;
 	g->deadline.fire = silent;
 	sock_nodelay(conduit.fd);
-	if (loop_watch(loop, &g->watch, conduit.fd, EPOLLIN) < 0)
+	if (loop_watch(loop, &g->watch, conduit.fd, events_of(ops)) < 0)
 		goto free_greeting;
 	if (loop_timer_in(loop, &g->deadline, patience) < 0)
 		goto unwatch;
@@ -297,7 +315,8 @@ int greet_hello(struct wire_hello *hello, unsigned int pipes)
 {
 	*hello = (struct wire_hello){
 		.version = WIRE_EXT_VERSION,
-		.features = WIRE_FEATURES_VERSION_1 | WIRE_FEATURE_DATAGRAM,
+		.features = WIRE_FEATURES_VERSION_1 | WIRE_FEATURE_HINT |
+			    WIRE_FEATURES_FLOWS,
 		.pipes = (uint8_t)pipes,
 		.reorder_limit = REORDER_MAX_SESSION,
 	};

@@ -72,6 +72,11 @@ struct greeting_ops {
 	void (*came)(struct greeting *g, const struct wire_ext *said);
 	/* It will not come. Free @g, now or later. */
 	void (*failed)(struct greeting *g, enum greeting_failure why);
+	/*
+	 * Something came: greeting_go_on() reads it, now or later. It is told once for all that
+	 * came until then. NULL: it is read at once.
+	 */
+	void (*due)(struct greeting *g);
 };
 
 /*
@@ -85,6 +90,8 @@ struct greeting *greeting_await(struct loop *loop, struct conduit conduit,
 struct greeting *greeting_say(struct loop *loop, struct conduit conduit,
 			      const struct wire_hello *hello, int64_t patience,
 			      const struct greeting_ops *ops, void *owner);
+/* Reads what came; came() or failed() may be called from within. */
+void greeting_go_on(struct greeting *g);
 void *greeting_owner(const struct greeting *g);
 int greeting_fd(const struct greeting *g);
 /* Why the handshake failed. */
@@ -119,6 +126,11 @@ struct session *greet_new(struct engine *engine,
  */
 bool greet_join(struct session *s, const struct wire_hello *hello,
 		struct conduit conduit);
+/*
+ * The number of the path that the pipe of @hello is on. One that is none is 0 here, and
+ * greet_join() objects to it.
+ */
+unsigned int greet_path(const struct session *s, const struct wire_hello *hello);
 /* Says WELCOME with a @status that is neither NEW nor RESUMED, and closes @conduit. */
 void greet_refuse(struct conduit conduit, enum wire_welcome_status status);
 

@@ -30,20 +30,6 @@ struct channel *extended_channel(struct extended *x, uint16_t id)
 }
 
 /*
- * Of what all sessions hold this one has most, and nothing but its ids and its pipes' layers
- * is left. Without an id's numbers nobody could tell its next use from the last one: it ends.
- */
-void ids_give_up(struct session *s)
-{
-	struct extended *x = s->ext;
-
-	extended_condemn(s, WIRE_GOODBYE_LIMIT, "%u ids take %zu bytes and the encryption of %u pipes %zu of the memory for all sessions, which is out",
-			 x->channels, x->remembered, s->open_pipes, s->layered);
-	remember(x, -(int64_t)x->remembered);
-	layered_disregard(s);
-}
-
-/*
  * A datagram has no number that would tell which use of its id it belongs to. So an
  * id that a flow had rests until none can be under way any more.
  */
@@ -165,15 +151,50 @@ void ids_are_of_lp(struct extended *x)
 	x->last_id = 0;
 }
 
+/* What came out of order is the channels', and goes with them. */
+static void forget_early(struct session *s)
+{
+	inbound_holds(s, -(int64_t)s->in.early);
+	s->in.early = 0;
+}
+
 void ids_fini(struct extended *x)
 {
+	struct list *pos, *tmp;
 	unsigned int i;
 
 	loop_timer_stop(x->s->engine->loop, &x->rest_timer);
+	list_each(pos, tmp, &x->s->conns)
+		list_entry(pos, struct conn, member)->channel = NULL;
 	for (i = 0; i <= WIRE_ID_MAX; i++) {
 		if (!x->channel[i])
 			continue;
 		channel_fini(x->channel[i]);
 		free(x->channel[i]);
+		x->channel[i] = NULL;
 	}
+	x->channels = 0;
+	forget_early(x->s);
+	remember(x, -(int64_t)x->remembered);
+}
+
+/*
+ * Of what all sessions hold this one has most, and nothing but its ids, connections that
+ * were turned away and its pipes' layers is left. Without an id's numbers nobody could tell
+ * its next use from the last one: it ends. Until its pipes have ended others may come in
+ * its place, so what its ids take, and what it keeps, is given back now.
+ */
+void ids_give_up(struct session *s)
+{
+	struct extended *x = s->ext;
+
+	extended_condemn(s, WIRE_GOODBYE_LIMIT, "too little memory is left for all sessions, and %u ids take %zu bytes of it, %u refused connections %zu, %u pipes' encryption %zu",
+			 x->channels, x->remembered, s->nturned_away,
+			 s->nturned_away * (size_t)CONN_REFUSED_MEMORY,
+			 s->open_pipes, s->layered);
+	if (s->stopping) {
+		ids_fini(x);
+		keeping_let_go(x);
+	}
+	layered_disregard(s);
 }

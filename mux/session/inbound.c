@@ -55,12 +55,13 @@ void inbound_holds(struct session *s, int64_t bytes)
 
 /* --- what is due --- */
 
-bool inbound_takes(struct session *s, const struct conn *c)
+bool inbound_takes(struct session *s, struct conn *c)
 {
 	bool many = s->nconns > s->engine->settings->max_conns;
 
 	if (!many && !session_is_crowded(s))
 		return true;
+	session_turn_away(s, c);
 	if (session_refuses(s, REFUSAL_CONNECTIONS))
 		log_warn(s->engine->log, "session %u: connection %u and others were refused: its %u connections %s",
 			 s->number, c->id, s->nconns,
@@ -74,8 +75,8 @@ static void take_syn(struct session *s, struct conn *c, const uint8_t *body)
 	struct destination to = { .kind = DESTINATION_IPV4, .len = 4 };
 
 	wire_get_syn(body, to.bytes, &to.port);
-	if (conn_set_destination(c, &to) < 0 || c->lost_early ||
-	    !inbound_takes(s, c))
+	if (c->lost_early || !inbound_takes(s, c) ||
+	    conn_set_destination(c, &to) < 0)
 		conn_refuse(c, CONN_END_LIMIT);
 	else
 		s->role->open(s, c);
@@ -174,11 +175,14 @@ static struct conn *newcomer(struct session *s, const struct wire_msg *msg)
 	struct conn *c = baseline_conn_new(s, msg->id);
 
 	/* Were it dropped, somebody would wait for an answer for ever. */
-	if (!c)
+	if (!c) {
 		session_fail(s, "there is no memory for connection %u",
 			     msg->id);
-	else if (msg->type != WIRE_SYN)
+	} else if (msg->type != WIRE_SYN) {
+		/* Without a place it holds nothing, and its SYN will be refused. */
+		c->lost_early = !inbound_takes(s, c);
 		conn_await_syn(c);
+	}
 	return c;
 }
 

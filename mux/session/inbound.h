@@ -50,8 +50,8 @@ bool inbound_expects(struct session *s, unsigned int pipe,
 
 bool inbound_message(struct session *s, struct pipe *p,
 		     const struct wire_msg *msg, uint64_t offset);
-/* May there be another connection, this one? If not it is to be refused. */
-bool inbound_takes(struct session *s, const struct conn *c);
+/* Is there a place for @c, which is new? If not it is turned away, and to be refused. */
+bool inbound_takes(struct session *s, struct conn *c);
 /* So many bytes more (or less), in order or not: whether that is too much. */
 void inbound_holds(struct session *s, int64_t bytes);
 

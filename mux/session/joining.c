@@ -22,7 +22,8 @@ bool session_lacks_pipe(const struct session *s, unsigned int index)
 	const struct extended *x = s->ext;
 
 	return x && x->lp && session_is_up(s) && index < x->hello.pipes &&
-	       !s->pipes[index] && !x->leg[index].joining;
+	       !s->pipes[index] && !x->leg[index].joining &&
+	       !x->way[x->leg[index].path].untold;
 }
 
 unsigned int session_lacks(const struct session *s)
@@ -34,33 +35,56 @@ unsigned int session_lacks(const struct session *s)
 	return n;
 }
 
-bool session_is_complete(const struct session *s)
+unsigned int session_lacks_on(const struct session *s, unsigned int path)
 {
-	return s->ext && session_is_up(s) &&
-	       s->path.npipes == s->ext->hello.pipes;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < PIPES_MAX; i++)
+		n += session_lacks_pipe(s, i) && s->ext->leg[i].path == path;
+	return n;
+}
+
+bool session_is_complete(const struct session *s, unsigned int path)
+{
+	unsigned int i;
+
+	if (!s->ext || !session_is_up(s))
+		return false;
+	for (i = 0; i < s->ext->hello.pipes; i++) {
+		if (!s->pipes[i] && s->ext->leg[i].path == path)
+			return false;
+	}
+	return true;
 }
 
 static void tell_lacks(struct timer *t)
 {
-	struct extended *x = container_of(t, struct extended, lack_timer);
-	struct session *s = x->s;
+	struct way *way = container_of(t, struct way, lack_timer);
+	struct session *s = way->x->s;
+	unsigned int path = ways_number(way);
 
-	if (session_is_up(s) && session_lacks(s) && s->role->lacks)
-		s->role->lacks(s);
+	way->untold = false;
+	if (session_is_up(s) && session_lacks_on(s, path) && s->role->lacks)
+		s->role->lacks(s, path);
 }
 
-void joining_soon(struct extended *x)
+void joining_soon(struct way *way)
 {
-	if (x->lp && !x->lack_timer.slot)
-		loop_timer_in(x->s->engine->loop, &x->lack_timer,
-			      x->lack_pause);
+	if (way->x->lp && !way->lack_timer.slot)
+		loop_timer_in(way->x->s->engine->loop, &way->lack_timer,
+			      way->lack_pause);
 }
 
 void joining_now(struct extended *x)
 {
-	x->lack_pause = 0;
-	if (session_lacks(x->s))
-		loop_timer_in(x->s->engine->loop, &x->lack_timer, 0);
+	unsigned int i;
+
+	for (i = 0; i < PATHS_MAX; i++) {
+		x->way[i].lack_pause = 0;
+		if (session_lacks_on(x->s, i))
+			loop_timer_in(x->s->engine->loop, &x->way[i].lack_timer,
+				      0);
+	}
 }
 
 /* --- what RP says to one --- */
@@ -74,12 +98,12 @@ static struct leg *leg_of(struct extended *x, const struct greeting *g)
 	return leg;
 }
 
-static void not_joined(struct extended *x)
+static void not_joined(struct way *way)
 {
-	x->lack_pause = x->lack_pause ? 2 * x->lack_pause : LACK_FIRST;
-	if (x->lack_pause > LACK_MOST)
-		x->lack_pause = LACK_MOST;
-	joining_soon(x);
+	way->lack_pause = way->lack_pause ? 2 * way->lack_pause : LACK_FIRST;
+	if (way->lack_pause > LACK_MOST)
+		way->lack_pause = LACK_MOST;
+	joining_soon(way);
 }
 
 static void is_unknown(struct extended *x, const char *why)
@@ -95,76 +119,95 @@ bool session_is_unknown(const struct session *s)
 
 /*
  * Said to one pipe while there are others, it may be about the address that this one
- * came from, or the others may be as dead: they are asked.
+ * came from, or the others may be as dead: they are asked, and told of the path.
  */
-static void one_is_unknown(struct extended *x)
+static void one_is_unknown(struct way *way)
 {
+	struct extended *x = way->x;
 	struct session *s = x->s;
 	unsigned int i;
 
-	if (!s->path.npipes) {
+	if (!s->paths.npipes) {
 		is_unknown(x, "rp knows it no more, or not from this address");
 		return;
 	}
-	for (i = 0; i < s->path.npipes; i++)
-		control_ask(s, s->path.pipes[i]);
-	not_joined(x);
+	for (i = 0; i < s->paths.npipes; i++)
+		control_ask(s, s->paths.pipes[i]);
+	ways_announce(way);
+	not_joined(way);
 }
 
-static void has_joined(struct session *s)
+static void has_joined(struct way *way)
 {
-	suspects_probed(s);
+	struct session *s = way->x->s;
+
+	suspects_probed(way);
+	ways_up(way);
 	if (s->role->joined)
-		s->role->joined(s);
+		s->role->joined(s, ways_number(way));
+}
+
+/* Of the present incarnation of the pipe with this place. */
+static struct wire_hello hello_of(struct extended *x, const struct leg *leg)
+{
+	struct wire_hello hello = x->hello;
+
+	hello.pipe = (uint8_t)(leg - x->leg);
+	hello.incarnation = leg->incarnation;
+	ways_name(x, hello.pipe, &hello);
+	return hello;
 }
 
 static void join_came(struct greeting *g, const struct wire_ext *said)
 {
 	struct extended *x = greeting_owner(g);
 	struct leg *leg = leg_of(x, g);
+	struct way *way = &x->way[leg->path];
 	uint8_t status = said->welcome.status;
+	struct wire_hello hello = hello_of(x, leg);
 	struct conduit conduit;
 
 	leg->joining = NULL;
 	if (status == WIRE_WELCOME_RESUMED) {
 		conduit = greeting_take(g);
-		x->lack_pause = 0;
-		if (extended_enter(x->s, (unsigned int)(leg - x->leg),
-				   leg->incarnation, conduit))
-			has_joined(x->s);
+		way->lack_pause = 0;
+		if (extended_enter(x->s, &hello, conduit))
+			has_joined(way);
 		else
-			not_joined(x);
+			not_joined(way);
 		return;
 	}
 	greeting_free(g);
 	/* NEW: RP knew nothing of it. Its session without us will not last. */
 	if (status == WIRE_WELCOME_UNKNOWN || status == WIRE_WELCOME_NEW)
-		one_is_unknown(x);
+		one_is_unknown(way);
 	else
-		not_joined(x);
+		not_joined(way);
 }
 
-/* Did RP close @fd because it has another address than where the session began? */
-static bool is_from_elsewhere(const struct extended *x, int fd)
+/* Did RP close @fd because it has another address than where the path began? */
+static bool is_from_elsewhere(const struct way *way, int fd)
 {
 	struct sockaddr_storage from;
 
-	return !sock_address(fd, &from) && !addr_same_host(&from, &x->from);
+	return !sock_address(fd, &from) && !addr_same_host(&from, &way->from);
 }
 
 static void join_failed(struct greeting *g, enum greeting_failure why)
 {
 	struct extended *x = greeting_owner(g);
 	int64_t now = loop_now(x->s->engine->loop);
-	bool elsewhere = is_from_elsewhere(x, greeting_fd(g));
+	struct leg *leg = leg_of(x, g);
+	struct way *way = &x->way[leg->path];
+	bool elsewhere = is_from_elsewhere(way, greeting_fd(g));
 
-	leg_of(x, g)->joining = NULL;
+	leg->joining = NULL;
 	greeting_free(g);
 	if (why == GREETING_CLOSED && x->alone_since &&
 	    (elsewhere || now - x->alone_since > CLOSED_PATIENCE))
 		is_unknown(x, "rp takes no pipe of it any more, or not from this address");
 	else
-		not_joined(x);
+		not_joined(way);
 }
 
 static const struct greeting_ops join_ops = {
@@ -176,7 +219,7 @@ static int join(struct session *s, unsigned int index, int fd)
 {
 	struct extended *x = s->ext;
 	struct leg *leg = &x->leg[index];
-	struct wire_hello hello = x->hello;
+	struct wire_hello hello;
 	struct conduit conduit;
 
 	if (conduit_open(&conduit, s->engine->layers, fd, false))
@@ -184,8 +227,7 @@ static int join(struct session *s, unsigned int index, int fd)
 	if (leg->known)
 		leg->incarnation++;
 	leg->known = true;
-	hello.pipe = (uint8_t)index;
-	hello.incarnation = leg->incarnation;
+	hello = hello_of(x, leg);
 	kept_init(&leg->kept, leg->incarnation);
 	roaming_note(leg, fd);
 	leg->joining = greeting_say(s->engine->loop, conduit, &hello,
@@ -204,14 +246,18 @@ int session_join(struct session *s, unsigned int index, int fd)
 
 void joining_init(struct extended *x)
 {
-	x->lack_timer.fire = tell_lacks;
+	unsigned int i;
+
+	for (i = 0; i < PATHS_MAX; i++)
+		x->way[i].lack_timer.fire = tell_lacks;
 }
 
 void joining_stop(struct extended *x)
 {
 	unsigned int i;
 
-	loop_timer_stop(x->s->engine->loop, &x->lack_timer);
+	for (i = 0; i < PATHS_MAX; i++)
+		loop_timer_stop(x->s->engine->loop, &x->way[i].lack_timer);
 	for (i = 0; i < PIPES_MAX; i++) {
 		greeting_free(x->leg[i].joining);
 		x->leg[i].joining = NULL;

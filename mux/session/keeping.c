@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs that were sent are kept until the other proxy says that it parsed them;
- * when their pipe is over they are sent again on others, ahead of what is new. What
- * the kernel acknowledged may lie unread in a closed buffer, so it tells nothing.
+ * Runs that were sent are kept until the other proxy says that it parsed them; when
+ * their pipe is over they are sent again on others: those first that went ahead of
+ * connections that take turns, the others in place of a turn. What the kernel
+ * acknowledged may lie unread in a closed buffer, so it tells nothing.
  *
  * A session keeps --keep at most, and no more than is left of what all sessions of the
  * process may keep: of n that want as much as they can get, each has a part in n + 1,
@@ -16,28 +17,23 @@
 #include <string.h>
 
 #include "../base/log.h"
+#include "../base/sizes.h"
 #include "extended.h"
+#include "sent_run.h"
 
-struct sent_run {
-	struct kept_item item;
-	struct run *run;
-	int64_t sent_at;
-	uint64_t end;		/* in the pipe's stream */
-};
-
-static struct sent_run *of_item(struct kept_item *item)
+static size_t size_of(unsigned int paths)
 {
-	return container_of(item, struct sent_run, item);
+	return sizeof(struct sent_run) + paths * sizeof(struct list);
 }
 
-static size_t memory_of(const struct run *run)
+static size_t memory_of(const struct sent_run *sent)
 {
-	return sizeof(struct sent_run) + sizeof(*run) + run->size;
+	return size_of(sent->paths) + sizeof(*sent->run) + sent->run->size;
 }
 
 static size_t all_may_keep(const struct engine *engine)
 {
-	return engine->settings->max_held / KEPT_SHARE;
+	return engine_memory(engine) / KEPT_SHARE;
 }
 
 /* @kept by all leaves so little that those who keep for long have to go. */
@@ -55,19 +51,47 @@ static void count(struct extended *x, int64_t bytes)
 		loop_after(x->s->engine->loop, &x->s->engine->kept_relief);
 }
 
+static size_t left_of_all(const struct engine *engine)
+{
+	return size_less(all_may_keep(engine), engine->kept);
+}
+
+/* Not while nothing is under way: no acknowledgement would come. */
 bool keeping_is_full(const struct extended *x)
 {
 	const struct engine *engine = x->s->engine;
-	size_t all = all_may_keep(engine);
-	size_t left = engine->kept < all ? all - engine->kept : 0;
 
-	return x->kept && (x->kept >= engine->settings->keep ||
-			   x->kept >= left);
+	return x->kept > x->cut && (x->kept >= engine->settings->keep ||
+				    x->kept >= left_of_all(engine));
+}
+
+size_t keeping_room(const struct extended *x)
+{
+	const struct engine *engine = x->s->engine;
+	size_t own = size_less(engine->settings->keep, x->kept);
+	size_t all = left_of_all(engine);
+
+	return size_least(own, all) / 2;
+}
+
+void keeping_cut(struct extended *x, int64_t bytes)
+{
+	if (!bytes)
+		return;
+	x->cut += (size_t)bytes;
+	count(x, bytes);
+}
+
+static void forget(struct sent_run *sent)
+{
+	twins_leave(sent);
+	list_del(&sent->item.twins);
 }
 
 static void put(struct extended *x, struct sent_run *sent)
 {
-	count(x, -(int64_t)memory_of(sent->run));
+	forget(sent);
+	count(x, -(int64_t)memory_of(sent));
 	sent->run->kept = false;
 	run_put(&x->s->shared.pool, sent->run);
 	free(sent);
@@ -78,7 +102,7 @@ static void put_all(struct extended *x, struct kept_item *list)
 	while (list) {
 		struct kept_item *next = list->next;
 
-		put(x, of_item(list));
+		put(x, sent_run_of(list));
 		list = next;
 	}
 }
@@ -104,12 +128,14 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 {
 	struct extended *x = s->ext;
 	uint32_t messages = run->messages - run->uncounted;
+	unsigned int paths = twins_paths(x, run);
 	struct sent_run *sent;
 
 	if (!messages)
 		return run;
-	sent = malloc(sizeof(*sent));
+	sent = malloc(size_of(paths));
 	if (!sent) {
+		x->twin_of = NULL;
 		run->kept = false;	/* it was, if it is sent again */
 		x->leg[p->index].kept.sent += messages;
 		loop_after(s->engine->loop, &x->unkept);
@@ -118,12 +144,15 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 	run = fit(run);
 	run->kept = true;
 	sent->run = run;
+	sent->pipe = (uint8_t)p->index;
+	sent->paths = (uint8_t)paths;
 	sent->sent_at = loop_now(s->engine->loop);
 	sent->end = p->tx_bytes + p->queued + layer_len(p->layer, run->len);
 	suspects_watch(x);
 	tails_written(s, p, run);
-	count(x, (int64_t)memory_of(run));
-	kept_add(&x->leg[p->index].kept, &sent->item, messages, memory_of(run));
+	count(x, (int64_t)memory_of(sent));
+	kept_add(&x->leg[p->index].kept, &sent->item, messages, memory_of(sent));
+	twins_enter(x, p, sent);
 	run->count = (uint32_t)(sent->item.last - messages + 1);
 	return run;
 }
@@ -133,9 +162,18 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 /* When its oldest run was sent. */
 static int64_t oldest_of(const struct extended *x)
 {
-	int64_t oldest = x->again ? of_item(x->again)->sent_at : INT64_MAX;
+	const struct kept_item *item;
+	int64_t oldest = INT64_MAX;
 	unsigned int i;
+	int list = -1;
 
+	while ((item = again_each(&x->again, &list))) {
+		const struct sent_run *sent =
+			container_of(item, const struct sent_run, item);
+
+		if (sent->sent_at < oldest)
+			oldest = sent->sent_at;
+	}
 	for (i = 0; i < PIPES_MAX; i++) {
 		int64_t sent_at = keeping_oldest(&x->leg[i]);
 
@@ -191,38 +229,65 @@ void keeping_relieve(struct task *t)
 
 /* --- again --- */
 
+static void look_again(struct extended *x, struct view *view)
+{
+	bool none = !keeping_has_again(x);
+	unsigned int i;
+
+	for (i = 0; i < PATHS_MAX; i++) {
+		struct kept_item *item = none ? NULL : again_first(&x->again, i);
+
+		view->again[i] = item ? sent_run_of(item)->run : NULL;
+	}
+}
+
 void keeping_look(struct session *s, struct view *view)
 {
 	struct extended *x = s->ext;
 
-	view->again = x->again ? of_item(x->again)->run : NULL;
-	view->tail = tails_wait(s);
+	look_again(x, view);
+	view->tail = tails_wait(s, &view->tail_paths);
 	view->full = keeping_is_full(x);
+	twins_look(x, view);
+}
+
+bool keeping_has_again(const struct extended *x)
+{
+	return !again_is_empty(&x->again);
 }
 
 /* It is kept anew with the pipe that it goes on. */
-void keeping_sends_again(struct session *s)
+void keeping_sends_again(struct session *s, const struct run *run)
 {
 	struct extended *x = s->ext;
-	struct sent_run *sent = of_item(x->again);
+	struct sent_run *sent = sent_run_of(again_take(&x->again, run->ahead,
+						       run->paths));
 
-	x->again = sent->item.next;
-	if (!x->again)
-		x->again_end = &x->again;
-	count(x, -(int64_t)memory_of(sent->run));
+	count(x, -(int64_t)memory_of(sent));
 	sent->run->sent = 0;
 	sent->run->next = NULL;
+	sent->run->copy = false;
 	s->counts.again += sent->run->messages;
 	s->counts.again_bytes += sent->run->len;
 	free(sent);
 }
 
+/* Unless the other end has it by another pipe, or it is kept for one. */
 static void append(struct extended *x, struct kept_item *list)
 {
-	*x->again_end = list;
-	while (*x->again_end)
-		x->again_end = &(*x->again_end)->next;
-	if (x->again)
+	while (list) {
+		struct sent_run *sent = sent_run_of(list);
+
+		list = list->next;
+		twins_leave(sent);
+		if (!kept_goes_again(&sent->item)) {
+			put(x, sent);
+			continue;
+		}
+		again_add(&x->again, &sent->item, sent->run->ahead,
+			  sent->run->paths);
+	}
+	if (keeping_has_again(x))
 		loop_after(x->s->engine->loop, &x->s->out.pump);
 }
 
@@ -233,26 +298,24 @@ void keeping_pipe_over(struct extended *x, struct leg *leg)
 
 int64_t keeping_oldest(const struct leg *leg)
 {
-	return leg->kept.first ? of_item(leg->kept.first)->sent_at : 0;
+	return leg->kept.first ? sent_run_of(leg->kept.first)->sent_at : 0;
 }
 
 /* A run of its own, for one that a pipe's queue still needs. */
 static struct sent_run *copy(struct extended *x, const struct sent_run *of)
 {
-	struct run *run = malloc(sizeof(*run) + of->run->len);
-	struct sent_run *sent = malloc(sizeof(*sent));
+	struct run *run = duplicate_run(of->run);
+	struct sent_run *sent = calloc(1, sizeof(*sent));
 
 	if (!run || !sent) {
 		free(run);
 		free(sent);
 		return NULL;
 	}
-	memcpy(run, of->run, sizeof(*run) + of->run->len);
-	run->size = run->len;
-	run->next = NULL;
-	*sent = *of;
 	sent->run = run;
-	count(x, (int64_t)memory_of(run));
+	sent->sent_at = of->sent_at;
+	list_init(&sent->item.twins);
+	count(x, (int64_t)memory_of(sent));
 	return sent;
 }
 
@@ -260,11 +323,13 @@ static struct sent_run *copy(struct extended *x, const struct sent_run *of)
 static void copy_queued(struct extended *x, struct kept_item *first)
 {
 	for (; first; first = first->next) {
-		struct sent_run *sent = copy(x, of_item(first));
+		struct sent_run *sent;
 
+		if (first->there)
+			continue;
+		sent = copy(x, sent_run_of(first));
 		if (!sent)
 			return;
-		sent->item.next = NULL;
 		append(x, &sent->item);
 	}
 }
@@ -274,7 +339,7 @@ void keeping_suspect(struct extended *x, struct leg *leg)
 	struct kept_item *item = leg->kept.first, *written;
 	uint64_t last = leg->kept.received;
 
-	while (item && of_item(item)->run->sent == of_item(item)->run->len) {
+	while (item && sent_run_of(item)->run->sent == sent_run_of(item)->run->len) {
 		last = item->last;
 		item = item->next;
 	}
@@ -283,68 +348,13 @@ void keeping_suspect(struct extended *x, struct leg *leg)
 	copy_queued(x, item);
 }
 
-/* --- a copy of the last messages --- */
-
-static const struct sent_run *beyond(const struct leg *leg, uint64_t at)
-{
-	struct kept_item *item = leg->kept.first;
-
-	while (item && of_item(item)->end <= at)
-		item = item->next;
-	return item ? of_item(item) : NULL;
-}
-
-uint64_t keeping_beyond(const struct leg *leg, uint64_t at)
-{
-	const struct sent_run *sent = beyond(leg, at);
-
-	return sent ? sent->end : 0;
-}
-
-/* What ends at or before @at is left out of @run, whose end is at @end. */
-static void leave_out(struct run *run, uint64_t end, uint64_t at)
-{
-	uint64_t begin = end - run->len;
-	struct wire_msg msg;
-	size_t skip = 0;
-	int n;
-
-	while ((n = wire_read(run->buf + skip, run->len - skip, &msg)) > 0 &&
-	       begin + skip + (size_t)n <= at) {
-		skip += (size_t)n;
-		run->messages--;
-		run->uncounted -= !wire_ext_counts(&msg);
-		run->first++;
-	}
-	run->len -= skip;
-	memmove(run->buf, run->buf + skip, run->len);
-}
-
-struct run *keeping_copy(const struct leg *leg, uint64_t at, bool sealed)
-{
-	const struct sent_run *of = beyond(leg, at);
-	struct run *run = malloc(sizeof(*run) + of->run->len);
-
-	if (!run)
-		return NULL;
-	memcpy(run, of->run, sizeof(*run) + of->run->len);
-	run->size = run->len;
-	run->sent = 0;
-	run->next = NULL;
-	run->kept = false;
-	if (!sealed)	/* half of a record is nothing to read */
-		leave_out(run, of->end, at);
-	return run;
-}
-
 /* --- acknowledgements --- */
 
 /* What lies in a pipe's queue cannot have been parsed by anybody. */
-static bool all_were_written(const struct kept_item *list)
+static bool all_were_written(struct kept_item *list)
 {
 	for (; list; list = list->next) {
-		const struct run *run =
-			container_of(list, const struct sent_run, item)->run;
+		const struct run *run = sent_run_of(list)->run;
 
 		if (run->sent < run->len)
 			return false;
@@ -355,14 +365,15 @@ static bool all_were_written(const struct kept_item *list)
 static void give_to_queue(struct extended *x, struct kept_item *list)
 {
 	while (list) {
-		struct sent_run *sent = of_item(list);
+		struct sent_run *sent = sent_run_of(list);
 
 		list = list->next;
 		if (sent->run->sent == sent->run->len) {
 			put(x, sent);
 			continue;
 		}
-		count(x, -(int64_t)memory_of(sent->run));
+		forget(sent);
+		count(x, -(int64_t)memory_of(sent));
 		sent->run->kept = false;	/* its pipe frees it */
 		free(sent);
 	}
@@ -372,18 +383,24 @@ static void give_to_queue(struct extended *x, struct kept_item *list)
  * What acknowledgements take: it rises at once and falls slowly. The first one after
  * a time without any tells how long the network was gone.
  */
-static void note_time(struct extended *x, const struct leg *leg,
+static void note_time(struct way *way, const struct leg *leg,
 		      struct kept_item *freed, int64_t now)
 {
 	int64_t took;
 
 	if (!freed || now - leg->progress_at > NS_PER_SEC)
 		return;
-	took = now - of_item(freed)->sent_at;
-	if (took > x->ack_takes)
-		x->ack_takes = took;
+	took = now - sent_run_of(freed)->sent_at;
+	if (took > way->ack_takes)
+		way->ack_takes = took;
 	else
-		x->ack_takes -= (x->ack_takes - took) / 16;
+		way->ack_takes -= (way->ack_takes - took) / 16;
+}
+
+static void note_arrival(struct kept_item *freed)
+{
+	for (; freed; freed = freed->next)
+		kept_arrived(freed);
 }
 
 static void note_progress(struct leg *leg, uint64_t received, int64_t now)
@@ -418,9 +435,11 @@ static void acked_pipe(struct session *s, const struct wire_ack_pipe *said)
 	}
 	if (verdict == KEPT_OK) {
 		heard_of(s, said);
-		note_time(x, &x->leg[said->pipe], freed, now);
+		note_time(ways_of(x, said->pipe), &x->leg[said->pipe],
+			  freed, now);
 		note_progress(&x->leg[said->pipe], said->received, now);
 	}
+	note_arrival(freed);
 	sound = all_were_written(freed);
 	if (sound)
 		put_all(x, freed);
@@ -458,6 +477,7 @@ void keeping_acked(struct session *s, const struct wire_ack *ack)
 	bool was_full = keeping_is_full(s->ext);
 	unsigned int i;
 
+	s->ext->early_there = ack->reorder_bytes;
 	if (s->ext->lp && tells_of_an_end(s->ext, ack))
 		control_ask_quiet(s);
 	for (i = 0; i < ack->pipes && session_is_up(s); i++)
@@ -468,8 +488,28 @@ void keeping_acked(struct session *s, const struct wire_ack *ack)
 
 void keeping_init(struct extended *x)
 {
-	x->again_end = &x->again;
 	loop_task_init(&x->unkept, end_unkept);
+}
+
+static void put_again(struct extended *x)
+{
+	struct kept_item *item;
+	int list = -1;
+
+	while ((item = again_each(&x->again, &list)))
+		put_all(x, item);
+	memset(&x->again, 0, sizeof(x->again));
+}
+
+void keeping_let_go(struct extended *x)
+{
+	unsigned int i;
+
+	for (i = 0; i < PIPES_MAX; i++) {
+		if (x->leg[i].known)
+			give_to_queue(x, kept_end(&x->leg[i].kept));
+	}
+	put_again(x);
 }
 
 void keeping_fini(struct extended *x)
@@ -481,6 +521,6 @@ void keeping_fini(struct extended *x)
 		if (x->leg[i].known)
 			put_all(x, kept_end(&x->leg[i].kept));
 	}
-	put_all(x, x->again);
-	x->again = NULL;
+	put_again(x);
+	keeping_cut(x, -(int64_t)x->cut);
 }

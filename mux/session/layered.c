@@ -37,14 +37,22 @@ unsigned int engine_may_wait(const struct engine *engine, unsigned int most)
 
 	if (!engine->layers || !engine->layers->memory_shaking)
 		return most;
-	fit = engine->settings->max_held / SHAKING_SHARE /
+	fit = engine_memory(engine) / SHAKING_SHARE /
 	      engine->layers->memory_shaking;
 	return fit < most ? (unsigned int)fit : most;
 }
 
 size_t layered_leave(const struct engine *engine)
 {
-	size_t all = engine->settings->max_held;
+	size_t all = engine_memory(engine);
 
 	return engine->layers ? all - all / SHAKING_SHARE : all;
+}
+
+/* A part in HOARD_SHARE of what layered_leave() tells; see engine_balance(). */
+size_t session_memory_for(size_t layers)
+{
+	size_t left = layers * HOARD_SHARE;
+
+	return left + left / (SHAKING_SHARE - 1) + HOARD_SHARE;
 }

@@ -44,7 +44,7 @@ void orphan(struct engine *engine, struct conn *c)
 	conn_limit_time(c, ORPHAN_SECONDS * NS_PER_SEC);
 	engine_balance(engine);
 	if (engine->orphaned > ORPHANS_MAX ||
-	    engine->orphaned > engine->settings->max_held / ORPHANS_SHARE)
+	    engine->orphaned > engine_memory(engine) / ORPHANS_SHARE)
 		conn_abort(c, CONN_END_LIMIT);
 }
 

@@ -25,7 +25,7 @@ void outbound_timer(struct timer *t)
 void outbound_acked(struct session *s, struct pipe *p,
 		    const struct ack_asked *what, int64_t at)
 {
-	path_acked(&s->path, p, what, at, loop_clock(), s->sched.ready > 0);
+	path_acked(p->path, p, what, at, loop_clock(), s->sched.ready > 0);
 	if (s->out.wait == WAIT_FOR_LIMIT)
 		loop_after(s->engine->loop, &s->out.pump);
 }
@@ -34,7 +34,7 @@ static void put_on_pipe(struct session *s, struct pipe *p, struct run *run)
 {
 	size_t before;
 
-	if (path_sends(&s->path, p, run->len, loop_now(s->engine->loop),
+	if (paths_send(&s->paths, p, run->len, loop_now(s->engine->loop),
 		       &before))
 		pipe_ask(p, before, run->len);
 	if (s->dialect->keep)
@@ -42,23 +42,37 @@ static void put_on_pipe(struct session *s, struct pipe *p, struct run *run)
 	pipe_send(p, run);
 }
 
+/* A large one only for who is likely to fill it. */
+static struct run *run_for(struct session *s, const struct next *next)
+{
+	return next->bytes > RUN_SIZE && next->conn->bulky ?
+		run_get_large(&s->shared.pool) : run_get(&s->shared.pool);
+}
+
 /* One run of new bytes. Returns how many, or -1 when that cannot be. */
 static int64_t send_new(struct session *s, const struct next *next)
 {
-	struct run *run = run_get(&s->shared.pool);
+	struct run *run = run_for(s, next);
 	struct conn *c = next->conn;
+	uint64_t before = c->tx_bytes;
 	size_t len;
 
 	if (!run)
 		return -1;
-	conn_frame(c, run, next->bytes, next->payload);
+	if (s->dialect->frame)
+		s->dialect->frame(s, next, run);
+	else
+		conn_frame(c, run, next->bytes, next->payload);
 	len = run->len;
-	s->sched.conns->sent(&s->sched, c, len);
+	run->ahead = next->ahead;
+	run->paths = c->paths;
+	run->of_conn = true;
+	sched_sent(&s->sched, c, next->pipe, len, c->tx_bytes - before);
 	if (!len) {
 		run_put(&s->shared.pool, run);
 		return c->ready ? -1 : 0;	/* never spin on one */
 	}
-	thin_sent(&s->path, c, next->pipe, len);
+	thin_sent(&s->paths, c, next->pipe, len);
 	put_on_pipe(s, next->pipe, run);
 	return (int64_t)len;
 }
@@ -70,15 +84,22 @@ static int64_t send_run(struct session *s, const struct next *next)
 
 	if (next->act == NEXT_SEND)
 		return send_new(s, next);
-	if (next->act == NEXT_AGAIN)
-		s->dialect->sends_again(s);
-	else if (next->act == NEXT_DATAGRAMS)
+	if (next->act == NEXT_AGAIN) {
+		s->dialect->sends_again(s, run);
+		if (s->sched.conns->sent_again)
+			s->sched.conns->sent_again(&s->sched, run->len);
+	} else if (next->act == NEXT_DATAGRAMS) {
 		run = s->dialect->datagrams(s, next->pipe, next->bytes);
-	else
+	} else if (next->act == NEXT_TWIN) {
+		run = s->dialect->copies_twin(s, next->pipe);
+	} else {
 		run = s->dialect->copies_tail(s);
+	}
 	if (!run)
 		return -1;
 	len = (int64_t)run->len;
+	if (next->act == NEXT_TWIN)
+		next->pipe->path->reinjected += run->len;
 	put_on_pipe(s, next->pipe, run);
 	return len;
 }
@@ -95,10 +116,10 @@ static struct pipe *any_pipe(struct session *s)
 {
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++) {
-		look_if_full(s, s->path.pipes[i]);
-		if (pipe_room(s->path.pipes[i]))
-			return s->path.pipes[i];
+	for (i = 0; i < s->paths.npipes; i++) {
+		look_if_full(s, s->paths.pipes[i]);
+		if (pipe_room(s->paths.pipes[i]))
+			return s->paths.pipes[i];
 	}
 	return NULL;
 }
@@ -120,20 +141,21 @@ void outbound_say_reset(struct session *s, struct conn *c)
 	run->messages = 1;
 	run->len = wire_put_fin(run->buf, c->id, c->tx_number++,
 				WIRE_REASON_RST);
-	if (path_sends(&s->path, p, run->len, loop_now(s->engine->loop),
+	if (paths_send(&s->paths, p, run->len, loop_now(s->engine->loop),
 		       &before))
 		pipe_ask(p, before, run->len);
 	pipe_send(p, run);
 }
 
-static void want_blocked_pipes(struct session *s)
+static void want_blocked_pipes(struct session *s, const struct next *next)
 {
-	bool wanted = s->out.wait == WAIT_FOR_PIPES || s->out.control_waits;
+	bool wanted = s->out.wait == WAIT_FOR_PIPES || next->pipes ||
+		      s->out.control_waits;
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++)
-		pipe_want(s->path.pipes[i], wanted && !s->path.pipes[i]->standby &&
-				       !pipe_room(s->path.pipes[i]));
+	for (i = 0; i < s->paths.npipes; i++)
+		pipe_want(s->paths.pipes[i], wanted && !s->paths.pipes[i]->standby &&
+				       !pipe_room(s->paths.pipes[i]));
 }
 
 /* Nothing more can be sent now. */
@@ -144,7 +166,7 @@ static void stand_still(struct session *s, const struct next *next)
 		loop_timer_stop(s->engine->loop, &s->out.timer);
 	else
 		loop_timer_at(s->engine->loop, &s->out.timer, next->until);
-	want_blocked_pipes(s);
+	want_blocked_pipes(s, next);
 }
 
 static void look(struct session *s, struct view *view)
@@ -160,24 +182,22 @@ static void look(struct session *s, struct view *view)
 static bool has_something(const struct session *s, const struct view *view)
 {
 	return s->sched.ready || s->out.datagrams || s->out.control_waits ||
-	       view->again || view->tail;
+	       next_has_again(view) || view->tail || view->twins;
 }
 
-void outbound_pump(struct task *t)
+static void pump(struct session *s)
 {
-	struct session *s = container_of(t, struct session, out.pump);
 	struct view view = {
-		.sched = &s->sched, .path = &s->path,
+		.sched = &s->sched, .paths = &s->paths,
 		.now = loop_now(s->engine->loop),
+		.scatters = s->engine->settings->thin == THIN_OFF,
 	};
 	struct next next;
 	int64_t sent = 0, len;
 
-	if (s->dead || s->stopping)
-		return;
 	look(s, &view);
 	if (has_something(s, &view))
-		path_look(&s->path, loop_clock());
+		paths_look(&s->paths, loop_clock());
 	if (s->dialect->control)
 		s->out.control_waits = !s->dialect->control(s);
 	do {
@@ -192,9 +212,24 @@ void outbound_pump(struct task *t)
 			break;
 		sent += len;
 		look_if_full(s, next.pipe);
-	} while (sent < PUMP_MAX);
+		budget_used(s->budget);
+	} while (sent < PUMP_MAX && budget_goes_on(s->budget));
 	if (len < 0)
 		loop_timer_in(s->engine->loop, &s->out.timer, RETRY);
 	else
 		loop_after(s->engine->loop, &s->out.pump);
+}
+
+void outbound_pump(struct task *t)
+{
+	struct session *s = container_of(t, struct session, out.pump);
+
+	if (s->dead || s->stopping)
+		return;
+	if (budget_begin(s->budget)) {
+		pump(s);
+		budget_end(s->budget);
+	} else {
+		loop_after(s->engine->loop, &s->out.pump);
+	}
 }

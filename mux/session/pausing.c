@@ -41,8 +41,8 @@ static void pause_pipes(struct session *s, bool pause)
 	unsigned int i;
 
 	s->in.paused = pause;
-	for (i = 0; i < s->path.npipes; i++)
-		pipe_pause(s->path.pipes[i], pause);
+	for (i = 0; i < s->paths.npipes; i++)
+		pipe_pause(s->paths.pipes[i], pause);
 	if (pause) {
 		s->counts.pauses++;
 		s->in.paused_at = loop_clock();

@@ -10,9 +10,17 @@
 /*
  * After so many bytes, or messages, the loop gets its turn, for applications' sockets and
  * other sessions. Small messages cost as much as large ones: who sends a mebibyte of single
- * bytes would take the time of a hundred of full size.
+ * bytes would take the time of a hundred of full size. Where others have sessions here, it gets
+ * its turn when the session's budget of time is used up, too.
  */
 enum { ROUND_MAX = 1 << 20, ROUND_MESSAGES = 4096 };
+
+/*
+ * A read cannot be cut short, and what a message costs is known when it was taken: to open
+ * and reset connections takes a hundred times as long as to be pinged. So how much is read at once
+ * follows from how long the last read took, as far as somebody else would wait for it.
+ */
+enum { READ_US = 50, READ_MIN = 512, READ_FIRST = 4096 };
 
 /* A pipe whose messages are smaller than this in the mean is read by READER_LEAST. */
 enum { LARGE = 256 };
@@ -50,24 +58,42 @@ static size_t make_room(struct session *s)
 	return shared->scratch_size - shared->scratch_used - WIRE_MESSAGE_MAX;
 }
 
+static void learn(struct pipe *p, size_t got, int64_t took)
+{
+	const int64_t ns = READ_US * NS_PER_US;
+
+	if (took > ns)
+		p->rx_most = got * (size_t)ns / (size_t)took;
+	else if (p->rx_most < READER_MAX)
+		p->rx_most *= 2;
+	if (p->rx_most < READ_MIN)
+		p->rx_most = READ_MIN;
+}
+
 static size_t read_pipe(struct session *s, unsigned int i, size_t most)
 {
 	struct pipe *p = s->pipes[i];
 	size_t got, room = make_room(s);
 	uint64_t messages = p->rx_messages;
 	struct wire_head head;
+	int64_t took;
 	bool known;
 
 	if (most > room)
 		most = room;
 	if (p->rx_small && most > READER_LEAST)
 		most = READER_LEAST;
+	if (budget_is_watched(s->budget) && most > p->rx_most)
+		most = p->rx_most;
 	got = pipe_read(p, most);
+	took = budget_used(s->budget);
 	messages = p->rx_messages - messages;
 	s->in.messages += messages;
 	p->rx_small = got < messages * LARGE;
 	if (s->pipes[i] != p)
 		return got;	/* it left by what it brought */
+	if (took)
+		learn(p, got, took);
 	known = pipe_keeps_order(p) && pipe_head(p, &head);
 	reader_was_read(&s->in.reader, i, most, got, known ? &head : NULL,
 			p->partial_len);
@@ -79,21 +105,36 @@ static bool stands_still(const struct session *s)
 	return s->in.paused && !s->stopping;
 }
 
+/*
+ * All hold too much, and who holds most is about to shed some of it. Did every session read
+ * on until then, each would add to that what a round brings.
+ */
+static bool awaits_relief(const struct session *s)
+{
+	return !list_empty(&s->engine->relief.node);
+}
+
 static void read_round(struct task *t)
 {
 	struct session *s = container_of(t, struct session, in.read);
 	size_t got = 0, most;
 	int pipe;
 
+	if (awaits_relief(s) || !budget_begin(s->budget)) {
+		loop_after(s->engine->loop, t);
+		return;
+	}
 	s->in.messages = 0;
 	reader_begin(&s->in.reader);
 	while (!s->dead && !stands_still(s) && got < ROUND_MAX &&
-	       s->in.messages < ROUND_MESSAGES &&
+	       s->in.messages < ROUND_MESSAGES && !awaits_relief(s) &&
+	       budget_goes_on(s->budget) &&
 	       (pipe = reader_next(&s->in.reader, &most)) >= 0)
 		got += read_pipe(s, (unsigned int)pipe, most);
 	reader_end(&s->in.reader);
 	delivery_flush(s);
 	udp_out_flush(s->engine->udp_out);
+	budget_end(s->budget);
 	s->shared.scratch_used = 0;
 }
 
@@ -115,6 +156,7 @@ void reading_ready(struct session *s, struct pipe *p)
 void reading_add(struct session *s, const struct pipe *p)
 {
 	reader_add(&s->in.reader, p->index, pipe_keeps_order(p));
+	s->pipes[p->index]->rx_most = READ_FIRST;
 }
 
 void reading_remove(struct session *s, const struct pipe *p)

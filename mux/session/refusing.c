@@ -12,8 +12,31 @@ void session_pays_as(struct session *s, const struct sockaddr_storage *addr)
 
 bool session_refuses(struct session *s, enum refusal what)
 {
-	return refusals_note(&s->engine->refusals, what,
+	return refusals_note(s->engine->limits, what,
 			     *s->payer ? s->payer : s->peer);
+}
+
+_Static_assert(sizeof(struct conn) + 2 * sizeof(size_t) <= CONN_REFUSED_MEMORY,
+	       "what malloc() takes for it");
+
+/*
+ * Who asks for connections and reads no answer has as many of these as ids. Did they
+ * count as connections, there would be none left for others; did they not count at all, they
+ * would take what memory there is.
+ */
+void session_turn_away(struct session *s, struct conn *c)
+{
+	c->turned_away = true;
+	s->nturned_away++;
+	s->engine->conns--;
+	engine_balance(s->engine);
+	inbound_holds(s, CONN_REFUSED_MEMORY);
+}
+
+void session_turned_away_gone(struct session *s)
+{
+	s->nturned_away--;
+	inbound_holds(s, -CONN_REFUSED_MEMORY);
 }
 
 /* A flow may have none yet. */

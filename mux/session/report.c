@@ -14,15 +14,16 @@ static void print_pipes(struct session *s, FILE *out)
 {
 	unsigned int i;
 
-	fprintf(out, "  %4s %-5s %9s %6s %6s %9s %9s %9s %12s %12s %7s\n",
-		"pipe", "of", "rtt ms", "cwnd", "mss", "unsent", "in fl.", "allowed",
+	fprintf(out, "  %4s %4s %-5s %9s %6s %6s %9s %9s %9s %12s %12s %7s\n",
+		"path", "pipe", "of", "rtt ms", "cwnd", "mss", "unsent", "in fl.", "allowed",
 		"sent", "received", "retr.");
-	for (i = 0; i < s->path.npipes; i++) {
-		struct pipe *p = s->path.pipes[i];
+	for (i = 0; i < s->paths.npipes; i++) {
+		struct pipe *p = s->paths.pipes[i];
 
 		pipe_look_closely(p, loop_clock());
-		fprintf(out, "  %4u %-5s %9.3f %6u %6u %9zu %9zu %9zu %12llu %12llu %7u%s\n",
-			p->index, transport_name(p->transport), p->info.rtt_ms, p->info.cwnd, p->info.mss,
+		fprintf(out, "  %4u %4u %-5s %9.3f %6u %6u %9zu %9zu %9zu %12llu %12llu %7u%s\n",
+			paths_number(&s->paths, p), p->index,
+			transport_name(p->transport), p->info.rtt_ms, p->info.cwnd, p->info.mss,
 			p->info.unsent + p->queued, p->info.in_flight,
 			p->allowance, (unsigned long long)p->tx_bytes,
 			(unsigned long long)p->rx_bytes, p->info.retransmits,
@@ -30,17 +31,60 @@ static void print_pipes(struct session *s, FILE *out)
 	}
 }
 
-static void print_conn(const struct conn *c, int64_t now, FILE *out)
+void session_look_at_path(struct session *s, unsigned int number,
+			  struct path_figures *at)
+{
+	const struct path *path = &s->paths.path[number];
+	unsigned int i;
+
+	*at = (struct path_figures){
+		.pipes = path->npipes,
+		.rests = paths_rests(&s->paths, path),
+		.down = s->ext && s->ext->way[number].down,
+		.held = path_held(path),
+		.written = path->written,
+	};
+	for (i = 0; i < path->npipes; i++) {
+		struct pipe *p = path->pipes[i];
+
+		pipe_look_closely(p, loop_clock());
+		if (!i || p->info.rtt_ms < at->rtt_ms)
+			at->rtt_ms = p->info.rtt_ms;
+	}
+}
+
+/* The paths that @c is bound to, by the names that LP has for them. */
+static void print_bound(const struct path_set *set, const struct conn *c,
+			FILE *out)
+{
+	const char *before = " over ";
+	unsigned int i;
+
+	for (i = 0; c->paths && i < PATHS_MAX; i++) {
+		if (!conn_may_use(c, i))
+			continue;
+		if (path_set_name(set, i))
+			fprintf(out, "%s%s", before, path_set_name(set, i));
+		else
+			fprintf(out, "%s%u", before, i);
+		before = ",";
+	}
+}
+
+static void print_conn(const struct path_set *set, const struct conn *c,
+		       int64_t now, FILE *out)
 {
 	char dst[DESTINATION_TEXT];
 
 	destination_text(c->dst, dst);
-	fprintf(out, "  %5u %-21s %-10s %8.1f %12llu %12llu %9zu %9zu\n",
+	fprintf(out, "  %5u %-21s %-10s %8.1f %12llu %12llu %9zu %9zu",
 		c->id, dst, c->flow ? "udp" : conn_state_name(c->state),
 		(double)(now - c->opened_at) / (double)NS_PER_SEC,
 		(unsigned long long)c->tx_bytes,
 		(unsigned long long)c->rx_bytes, c->queue.len,
 		c->reorder.payload);
+	print_bound(set, c, out);
+	fputc('\n', out);
 }
 
 static void print_conns(struct session *s, FILE *out)
@@ -56,7 +100,8 @@ static void print_conns(struct session *s, FILE *out)
 		"early");
 	list_each(pos, tmp, &s->conns) {
 		if (left) {
-			print_conn(list_entry(pos, struct conn, member), now,
+			print_conn(&s->engine->settings->paths,
+				   list_entry(pos, struct conn, member), now,
 				   out);
 			left--;
 		} else {
@@ -72,7 +117,7 @@ void session_print(struct session *s, FILE *out)
 	const struct stats_counts *n = &s->counts;
 
 	fprintf(out, "session %u with %s: %u pipes, %u connections, %u ids remembered, %zu bytes queued, %zu held out of order%s\n",
-		s->number, s->peer, s->path.npipes, s->nconns,
+		s->number, s->peer, s->paths.npipes, s->nconns,
 		s->dialect->ids(s), s->in.queued, s->in.early,
 		s->in.paused ? ", pipes paused" : "");
 	print_pipes(s, out);
@@ -91,7 +136,7 @@ void session_print(struct session *s, FILE *out)
 			(unsigned long long)n->dropped,
 			(unsigned long long)n->stale);
 	if (n->datagrams.sent || n->datagrams.received)
-		fprintf(out, "  datagrams: %llu sent, %llu received; dropped: %llu stale, %llu crowded, %llu large, %llu stray, %llu denied, %llu unsent\n",
+		fprintf(out, "  datagrams: %llu sent, %llu received; dropped: %llu stale, %llu crowded, %llu large, %llu stray, %llu denied, %llu narrow, %llu unsent; %llu TOO_BIG\n",
 			(unsigned long long)n->datagrams.sent,
 			(unsigned long long)n->datagrams.received,
 			(unsigned long long)n->datagrams.stale,
@@ -99,5 +144,7 @@ void session_print(struct session *s, FILE *out)
 			(unsigned long long)n->datagrams.large,
 			(unsigned long long)n->datagrams.stray,
 			(unsigned long long)n->datagrams.denied,
-			(unsigned long long)n->datagrams.unsent);
+			(unsigned long long)n->datagrams.narrow,
+			(unsigned long long)n->datagrams.unsent,
+			(unsigned long long)n->too_big);
 }

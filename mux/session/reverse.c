@@ -143,5 +143,5 @@ int session_accept(struct session *s, int fd, uint16_t listener,
 	if (!session_reverses(s) || s->ext->reverse.conns >= most(s))
 		return -EAGAIN;
 	from = destination_listener(listener, &from);
-	return session_open_to(s, fd, &from);
+	return session_open_to(s, fd, &from, NULL);
 }

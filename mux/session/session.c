@@ -21,26 +21,52 @@ static void relieve(struct task *t)
 	hoard_relieve(&container_of(t, struct engine, relief)->hoard);
 }
 
-int engine_init(struct engine *engine, const struct settings *settings,
-		struct log *log)
+size_t engine_memory(const struct engine *engine)
+{
+	return engine->settings->max_held / engine->parts;
+}
+
+static int init(struct engine *engine, const struct settings *settings,
+		struct log *log, unsigned int parts)
 {
 	memset(engine, 0, sizeof(*engine));
 	engine->settings = settings;
 	engine->log = log;
+	engine->parts = parts;
+	engine->limits = &engine->refusals;
 	list_init(&engine->orphans);
 	list_init(&engine->extended);
 	list_init(&engine->all);
-	hoard_init(&engine->hoard, NULL, settings->max_held);
+	hoard_init(&engine->hoard, NULL, engine_memory(engine));
 	loop_task_init(&engine->relief, relieve);
 	loop_task_init(&engine->kept_relief, keeping_relieve);
 	engine->loop = loop_new();
 	engine->scratch = malloc(SCRATCH);
 	engine->udp_out = udp_out_new(engine->loop);
+	budgets_init(&engine->budgets, engine->loop);
 	refusals_init(&engine->refusals, engine->loop, log, refusal_kinds);
 	if (engine->loop && engine->scratch && engine->udp_out)
 		return 0;
 	engine_fini(engine);
 	return -1;
+}
+
+int engine_init(struct engine *engine, const struct settings *settings,
+		struct log *log)
+{
+	return init(engine, settings, log, 1);
+}
+
+int engine_init_beside(struct engine *engine, struct engine *first,
+		       unsigned int parts)
+{
+	if (init(engine, first->settings, first->log, parts))
+		return -1;
+	engine->stats = first->stats;
+	engine->limits = &first->refusals;
+	engine->next = first->next;
+	first->next = engine;
+	return 0;
 }
 
 void engine_balance(struct engine *engine)
@@ -120,9 +146,24 @@ static void conn_is_over(struct conn *c)
 
 	sched_forget(&s->sched, c, loop_now(s->engine->loop));
 	s->dialect->conn_over(s, c);
-	stats_conn(s->engine->stats, s->number, c, loop_clock());
+	if (!c->turned_away)	/* it is counted; a peer could fill a disk with them */
+		stats_conn(s->engine->stats, s->number, c, loop_clock());
 	s->engine->gone.ended[c->end]++;
 	session_tell_room(s);
+}
+
+/* How much that is matters to some policies alone, and where there is a choice of paths. */
+static void conn_has_filled(struct conn *c)
+{
+	struct session *s = c->owner;
+
+	if (c->unseen) {
+		c->unseen = false;
+		s->role->first_bytes(s, c);
+	}
+	if (s->sched.conns->by_size ||
+	    (s->paths.npaths > 1 && s->sched.path.policy->by_size))
+		conn_measure(c);
 }
 
 static void conn_has_lost(struct conn *c)
@@ -139,9 +180,12 @@ static void conn_is_gone(struct conn *c)
 
 	if (s->dialect->conn_gone)
 		s->dialect->conn_gone(s, c);
-	conn_free(c);
 	s->nconns--;
-	s->engine->conns--;
+	if (c->turned_away)
+		session_turned_away_gone(s);
+	else
+		s->engine->conns--;
+	conn_free(c);
 	engine_balance(s->engine);
 	session_tell_room(s);
 }
@@ -153,6 +197,7 @@ static const struct conn_ops conn_ops = {
 	.released = conn_has_released,
 	.moved = conn_has_moved,
 	.lost = conn_has_lost,
+	.filled = conn_has_filled,
 	.over = conn_is_over,
 	.gone = conn_is_gone,
 };
@@ -165,6 +210,8 @@ struct conn *session_conn_new(struct session *s, uint16_t id)
 		return NULL;
 	list_add_tail(&s->conns, &c->member);
 	list_add_tail(&s->holding, &c->holding);
+	if (s->engine->settings->http_sizes)
+		conn_read_sizes(c);
 	s->nconns++;
 	s->engine->conns++;
 	engine_balance(s->engine);
@@ -291,7 +338,7 @@ void session_lose_pipe(struct session *s, struct pipe *p)
 		s->open_pipes--;
 	pipe_forsake(p);
 	pipe_drop_queue(p);
-	path_remove(&s->path, p);
+	paths_remove(&s->paths, p);
 	sums_add(s->engine->gone.pipe, pipe_figures, p);
 	survey_standby(s);
 	reading_remove(s, p);
@@ -334,7 +381,7 @@ void session_free(struct session *s)
 {
 	unsigned int i;
 
-	s->engine->conns -= s->nconns;
+	s->engine->conns -= s->nconns - s->nturned_away;
 	while (!list_empty(&s->conns))
 		orphan(s->engine, list_first(&s->conns, struct conn, member));
 	engine_balance(s->engine);
@@ -351,6 +398,7 @@ void session_free(struct session *s)
 	loop_task_stop(&s->bury);
 	s->dialect->fini(s);
 	hoard_fini(&s->hoard);
+	budget_fini(&s->own);
 	run_pool_fini(&s->shared.pool);
 	free(s);
 }
@@ -400,8 +448,8 @@ void session_stop(struct session *s, const char *why)
 	abort_conns(s, CONN_END_SHUTDOWN);
 	if (s->dialect->farewell)
 		s->dialect->farewell(s);
-	for (i = 0; i < s->path.npipes; i++) {
-		struct pipe *p = s->path.pipes[i];
+	for (i = 0; i < s->paths.npipes; i++) {
+		struct pipe *p = s->paths.pipes[i];
 
 		pipe_pause(p, false);
 		pipe_want(p, p->queue != NULL);
@@ -417,7 +465,7 @@ void session_stop(struct session *s, const char *why)
 /* --- the beginning --- */
 
 struct pipe *session_take_pipe(struct session *s, struct conduit conduit,
-			       unsigned int index)
+			       unsigned int index, unsigned int path)
 {
 	struct pipe *p = pipe_new(&s->shared, &pipe_ops, s, conduit);
 
@@ -432,7 +480,7 @@ struct pipe *session_take_pipe(struct session *s, struct conduit conduit,
 	s->open_pipes++;
 	layered_enters(s, conduit.layer);
 	s->sched.npipes = s->npipes;
-	path_add(&s->path, p);
+	paths_add(&s->paths, path, p);
 	reading_add(s, p);
 	if (s->started)
 		survey_pipe(s, p);
@@ -441,7 +489,8 @@ struct pipe *session_take_pipe(struct session *s, struct conduit conduit,
 
 int session_add_pipe(struct session *s, int fd)
 {
-	return session_take_pipe(s, conduit_plain(fd), s->npipes) ? 0 : -ENOMEM;
+	return session_take_pipe(s, conduit_plain(fd), s->npipes, 0) ? 0 :
+								       -ENOMEM;
 }
 
 static void prepare(struct session *s, struct engine *engine)
@@ -463,6 +512,7 @@ static void prepare(struct session *s, struct engine *engine)
 	list_init(&s->holding);
 	hoard_init(&s->hoard, &engine->hoard, 0);
 	s->hoard.shed = pausing_shed;
+	session_takes_time_of(s, NULL);
 	inbound_start(s);
 }
 
@@ -483,6 +533,8 @@ struct session *session_new(struct engine *engine,
 	snprintf(s->peer, sizeof(s->peer), "%s", peer);
 	sched_init(&s->sched, settings->conn_policy, settings->pipe_policy, 0,
 		   settings->seed);
+	sched_set_paths(&s->sched, settings->path_policy, settings->path_number,
+			settings->path_share);
 	if (!dialect->init(s))
 		return s;
 	session_free(s);
@@ -499,6 +551,14 @@ void session_start(struct session *s)
 void session_counts_in(struct session *s, struct hoard *h)
 {
 	hoard_move(&s->hoard, h);
+}
+
+void session_takes_time_of(struct session *s, struct budget *b)
+{
+	budget_fini(&s->own);
+	if (!b)
+		budget_init(&s->own, &s->engine->budgets);
+	s->budget = b ? b : &s->own;
 }
 
 void *session_owner(const struct session *s)
@@ -523,7 +583,7 @@ unsigned int session_number(const struct session *s)
 
 unsigned int session_pipes(const struct session *s)
 {
-	return s->path.npipes;
+	return s->paths.npipes;
 }
 
 unsigned int session_connections(const struct session *s)

@@ -19,8 +19,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "../base/budget.h"
 #include "../base/list.h"
 #include "../base/loop.h"
+#include "../conn/hint.h"
 #include "../settings/refusal.h"
 #include "../settings/settings.h"
 #include "../wire/destination.h"
@@ -29,13 +31,18 @@
 
 struct conn;
 struct dialect;
+struct halt;
 struct host;
 struct log;
 struct pipe;
 struct session;
 struct stats;
 
-/* What all sessions of a process share. */
+/*
+ * What all sessions of a thread share. A process has one engine, or one for each of
+ * its threads that have sessions: then they are chained behind the first one, whose thread
+ * can have the others halt.
+ */
 struct engine {
 	struct loop *loop;
 	const struct settings *settings;
@@ -47,20 +54,33 @@ struct engine {
 	size_t orphaned;	/* bytes that wait in their queues */
 	struct hoard hoard;	/* all that sessions hold for applications, */
 	struct task relief;	/* where that is too much */
+	struct budgets budgets;	/* of the loop's time, of sessions or what they share */
 	size_t kept;		/* sent and not acknowledged, by all sessions, */
 	struct task kept_relief;	/* where little is left for others */
-	unsigned int conns;	/* of all sessions */
-	unsigned int sessions;	/* numbered from 1 */
+	unsigned int conns;	/* of all sessions, those apart that have no place */
+	unsigned int sessions;	/* the number of the last; from 1 */
 	struct list all;	/* sessions, the oldest first */
 	struct list extended;	/* sessions that a HELLO can name */
 	struct layers *layers;	/* for pipes of the extension; NULL: plain */
 	struct sums gone;	/* of pipes, connections, sessions that are over */
-	struct refusals refusals;	/* which limits were met, and by whom */
+	struct refusals refusals;	/* which limits were met, and by whom: its own, */
+	struct refusals *limits;	/* or those of the first */
+	struct engine *next;
+	struct halt *halt;	/* of the first, if there are others */
+	unsigned int parts;	/* memory is for so many engines, in equal parts */
 };
 
 int engine_init(struct engine *engine, const struct settings *settings,
 		struct log *log);
+/*
+ * The same for another thread of the process of @first, one of @parts that have a part of
+ * its memory. Its layers are the caller's to set. To be called before @first's loop runs.
+ */
+int engine_init_beside(struct engine *engine, struct engine *first,
+		       unsigned int parts);
 void engine_fini(struct engine *engine);
+/* What its sessions may have of memory. */
+size_t engine_memory(const struct engine *engine);
 /*
  * What is kept, what is orphaned, or the number of connections has changed: the hoard
  * may have the rest of the memory, and who holds most of it sheds where that is less.
@@ -69,6 +89,12 @@ void engine_balance(struct engine *engine);
 
 /* Of @most pipes, how many may await their HELLO at once, by what their layers take. */
 unsigned int engine_may_wait(const struct engine *engine, unsigned int most);
+
+/*
+ * Of how much memory in all @layers, of the pipes of the only session, are such a part
+ * that nothing else takes it.
+ */
+size_t session_memory_for(size_t layers);
 
 struct session_role {
 	/*
@@ -104,11 +130,17 @@ struct session_role {
 	 */
 	void (*answered)(struct session *s, struct conn *c, uint8_t result);
 	/*
-	 * LP, in the extension: pipes are lacking, see session_lacks(). May be NULL.
+	 * LP, in the extension: pipes of @path are lacking, see session_lacks(). May be
+	 * NULL.
 	 */
-	void (*lacks)(struct session *s);
+	void (*lacks)(struct session *s, unsigned int path);
 	/* One that was lacking is there, and RP has welcomed it. May be NULL. */
-	void (*joined)(struct session *s);
+	void (*joined)(struct session *s, unsigned int path);
+	/*
+	 * RP, in the extension: LP told of @path, whose pipes may come from another
+	 * address from now on. May be NULL.
+	 */
+	void (*path)(struct session *s, unsigned int path);
 	/*
 	 * RP, in the extension: its last pipe is gone, and it is kept for a while. May
 	 * be NULL.
@@ -116,6 +148,11 @@ struct session_role {
 	void (*alone)(struct session *s);
 	/* See conn_ops.moved; @from is an enum conn_state. May be NULL. */
 	void (*moved)(struct session *s, struct conn *c, int from);
+	/*
+	 * LP: what comes first on @c is in its socket, and was not read yet. Called once, for
+	 * those that session_open() was asked to show so.
+	 */
+	void (*first_bytes)(struct session *s, struct conn *c);
 	/* An id became free, or a connection went: there is room again. */
 	void (*room)(struct session *s);
 	/* It is over, and freed as soon as this returns. */
@@ -145,6 +182,8 @@ void session_start(struct session *s);
 
 /* What it holds for applications counts there, too. */
 void session_counts_in(struct session *s, struct hoard *h);
+/* What it takes of the loop's time is taken of @b. NULL: of a budget of its own, as before. */
+void session_takes_time_of(struct session *s, struct budget *b);
 /*
  * What it is refused counts for whom @addr counts for (base/payer.h), as do refusals
  * that know no session. Else for the name of its peer.
@@ -152,17 +191,30 @@ void session_counts_in(struct session *s, struct hoard *h);
 void session_pays_as(struct session *s, const struct sockaddr_storage *addr);
 /* It met the limit @what: counts it, and says whether to log it. */
 bool session_refuses(struct session *s, enum refusal what);
+/*
+ * @c, which the other end asks for, gets no place: the caller refuses it, or what comes
+ * for it. From here on it counts as what the session holds, until it is gone.
+ */
+void session_turn_away(struct session *s, struct conn *c);
+void session_turned_away_gone(struct session *s);
 /* Its oldest connection that has a socket is reset; false: there is none. */
 bool session_gives_up(struct session *s);
 void session_free(struct session *s);
+
+/* Which paths a connection may use. */
+struct bounds {
+	uint8_t paths;		/* bits; 0: any */
+	bool by_first_bytes;	/* these may say otherwise: role->first_bytes() */
+};
 
 /*
  * Opens a connection for @fd, an application's accepted socket, to @to. Takes the
  * socket on success; -EAGAIN when no id or place is free, -EAFNOSUPPORT when the
  * other end cannot be told such a destination: a SYN can name IPv4 addresses
- * alone.
+ * alone. @bounds: NULL for none.
  */
-int session_open(struct session *s, int fd, const struct destination *to);
+int session_open(struct session *s, int fd, const struct destination *to,
+		 const struct bounds *bounds);
 /*
  * The same for an application that must hear first whether it worked. There is
  * no socket yet: role->answered() tells when to conn_attach() it, or that there will
@@ -170,6 +222,11 @@ int session_open(struct session *s, int fd, const struct destination *to);
  * it before, and tells RP. NULL when no id or place is free. In the extension only.
  */
 struct conn *session_ask(struct session *s, const struct destination *to);
+/*
+ * From here on @c's bytes go over @paths alone (bits; 0: any), both ways if the other end
+ * can be told. Without any that works they wait, as those of a session without pipes.
+ */
+void session_bind(struct session *s, struct conn *c, uint8_t paths);
 bool session_has_room(const struct session *s);
 /*
  * Do its connections take as much memory as is left for those of all sessions? So one
@@ -190,10 +247,12 @@ bool session_is_extended(const struct session *s);
 int session_join(struct session *s, unsigned int index, int fd);
 /* Pipes that it should have, does not, and that do not join just now: so many, */
 unsigned int session_lacks(const struct session *s);
+/* of these on @path, */
+unsigned int session_lacks_on(const struct session *s, unsigned int path);
 /* and is this one of them? */
 bool session_lacks_pipe(const struct session *s, unsigned int index);
-/* Has it all pipes that it should have, each welcomed by RP? */
-bool session_is_complete(const struct session *s);
+/* Has it all pipes that it should have on @path, each welcomed by RP? */
+bool session_is_complete(const struct session *s, unsigned int path);
 /* In the extension: it has had no pipe for ALONE_SECONDS, and takes nobody. */
 bool session_is_alone(const struct session *s);
 /* Since when it has had no pipe; 0: it has one, or is not of the extension. */
@@ -226,6 +285,39 @@ unsigned int session_pipes(const struct session *s);
 /* That it has now, those included that are still being closed. */
 unsigned int session_connections(const struct session *s);
 struct engine *session_engine(const struct session *s);
+
+/* What a session has on one of its paths. */
+struct path_figures {
+	unsigned int pipes;
+	bool rests;		/* nothing new goes on it now */
+	bool down;		/* LP: it lost all pipes with its device or address */
+	double rtt_ms;		/* the least of its pipes; 0: it has none */
+	size_t held;		/* bytes that its pipes hold, */
+	uint64_t written;	/* and those they were given */
+};
+
+void session_look_at_path(struct session *s, unsigned int path,
+			  struct path_figures *at);
+/*
+ * LP: how @path is used from now on, an enum wire_path_state. RP is told, and what is under
+ * way on one that is off goes again on others.
+ */
+void session_use_path(struct session *s, unsigned int path, uint8_t state);
+
+/* The connection with that id, or whose application is at @peer; NULL: there is none. */
+struct conn *session_conn(const struct session *s, uint16_t id);
+struct conn *session_conn_from(const struct session *s,
+			       const struct sockaddr_storage *peer);
+/*
+ * Tells the other end @what of the bytes that it sends on @c, in place of what it was told
+ * before. 0; -EPROTONOSUPPORT: the other end does not understand it; -ENOTCONN: nothing comes
+ * on @c any more, or it is a flow; -EOVERFLOW: so many bytes cannot be said to remain.
+ */
+int session_hint(struct session *s, struct conn *c, const struct hint *what);
+/* What is told of @c now; all zeros: nothing is. */
+struct hint session_hinted(const struct conn *c);
+/* LP: its urgency and paths are for what this end sends on @c, too. */
+void session_steer(struct session *s, struct conn *c, const struct hint *what);
 
 /* A table of pipes and connections, for a person. */
 void session_print(struct session *s, FILE *out);

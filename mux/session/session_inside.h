@@ -13,8 +13,7 @@
 #include "../base/payer.h"
 #include "../base/sock.h"
 #include "../conn/table.h"
-#include "../path/losses.h"
-#include "../path/path.h"
+#include "../path/paths.h"
 #include "../pipe/pipe.h"
 #include "../sched/next.h"
 #include "../sched/sched.h"
@@ -38,9 +37,7 @@ struct outbound {
 /* What is looked at now and then. */
 struct survey {
 	struct timer sample_timer, check_timer, losses_timer;
-	struct losses losses;	/* of a mixed set */
-	uint64_t sent, again;	/* segments, of pipes that carried */
-	bool mixed;		/* of SCTP and other pipes, once */
+	int64_t queues_due;	/* to be looked at again */
 };
 
 struct session {
@@ -63,19 +60,23 @@ struct session {
 	struct list lost_pipes;		/* to be freed after the batch */
 	struct task bury;
 	bool started;
+	bool said_unbound;	/* that the other end binds nothing to paths */
 
-	struct table *table;	/* of the baseline */
+	struct table *table;	/* of the baseline, */
+	size_t formers;		/* and what it has of ids that are closed: bytes */
 	struct extended *ext;	/* of the extension */
 	struct list conns;	/* all, lingering ones too: */
 	unsigned int nconns;	/* so many, */
+	unsigned int nturned_away;	/* of them, those that have no place, */
 	struct list holding;	/* and those that have a socket or may get one */
 	struct sched sched;
 
 	struct inbound in;
 	struct hoard hoard;	/* what is in there, */
 	size_t layered;		/* and what the layers of its pipes take */
+	struct budget own, *budget;	/* what it may take of the loop's time is in @budget */
 
-	struct path path;	/* all pipes are on it */
+	struct paths paths;	/* each pipe is on one of them */
 	struct outbound out;
 	struct survey survey;
 	struct task end;
@@ -91,14 +92,17 @@ static inline bool session_accepts(const struct session *s)
 
 /* opens */
 /* As session_open(), wherever to. */
-int session_open_to(struct session *s, int fd, const struct destination *to);
+int session_open_to(struct session *s, int fd, const struct destination *to,
+		    const struct bounds *bounds);
+/* What this end sends on @c goes over @paths alone (bits; 0: any). */
+void opens_keep_to(struct session *s, struct conn *c, uint8_t paths);
 
 /* session */
 struct conn *session_conn_new(struct session *s, uint16_t id);
 void session_tell_room(struct session *s);
-/* As session_add_pipe(), with the @index that it shall have. NULL on failure. */
+/* As session_add_pipe(), with the @index and path that it shall have. NULL on failure. */
 struct pipe *session_take_pipe(struct session *s, struct conduit conduit,
-			       unsigned int index);
+			       unsigned int index, unsigned int path);
 void session_fail(struct session *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -122,7 +126,7 @@ void flows_closed(struct conn *c);
 void survey_start(struct session *s);
 /* @p came when the session had begun. */
 void survey_pipe(struct session *s, const struct pipe *p);
-/* One went, or is one that nothing new shall go on, or is so no more. */
+/* One went, or is one that nothing new shall go on, or is so no more; or so it is with a path. */
 void survey_standby(struct session *s);
 void survey_stop(struct session *s);
 void survey_sample(struct session *s, const char *state);

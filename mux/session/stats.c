@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +20,7 @@
 #include "../base/loop.h"
 #include "../base/seldom.h"
 #include "../conn/conn.h"
-#include "../path/aggregate.h"
-#include "../path/losses.h"
+#include "../path/path.h"
 #include "../pipe/pipe.h"
 #include "../sched/sched.h"
 #include "../settings/refusal.h"
@@ -31,6 +31,7 @@
 enum { FLUSH_BYTES = 64 * 1024 };
 
 struct stats {
+	pthread_mutex_t lock;	/* from begin() to end(); all of this is under it */
 	struct line_file file;
 	FILE *out;		/* its line */
 	const char *path;
@@ -96,14 +97,9 @@ static void put_text(struct stats *st, const char *name, const char *text)
 	put_string(st, text);
 }
 
-static void begin(struct stats *st, const char *type)
+static void begin_line(struct stats *st, const char *type)
 {
 	fprintf(st->out, "{\"type\":\"%s\"", type);
-}
-
-static bool is_off(const struct stats *st)
-{
-	return !st || st->failed;
 }
 
 /* Statistics are not worth the proxy's life: they stop, it goes on. */
@@ -143,10 +139,24 @@ static void put_dropped(struct stats *st, int64_t now)
 	if (st->file.kept_len > LINE_FILE_MAX / 2)
 		return;
 	st->file.dropped = 0;
-	begin(st, "dropped");
+	begin_line(st, "dropped");
 	put_time(st, "time", now);
 	put_u64(st, "lines", lines);
 	end_line(st);
+}
+
+/* False: there are no statistics. Else no other thread writes any until end(). */
+static bool begin(struct stats *st, const char *type)
+{
+	if (!st)
+		return false;
+	pthread_mutex_lock(&st->lock);
+	if (st->failed) {
+		pthread_mutex_unlock(&st->lock);
+		return false;
+	}
+	begin_line(st, type);
+	return true;
 }
 
 static void end(struct stats *st, int64_t now)
@@ -157,6 +167,7 @@ static void end(struct stats *st, int64_t now)
 	if (now - st->flushed_at >= st->interval ||
 	    st->file.kept_len >= FLUSH_BYTES)
 		flush_now(st, now);
+	pthread_mutex_unlock(&st->lock);
 }
 
 /* --- the file --- */
@@ -175,7 +186,8 @@ static void put_start(struct stats *st, const char *program,
 	int64_t now = loop_clock();
 	char text[TRANSPORT_SET_TEXT];
 
-	begin(st, "start");
+	if (!begin(st, "start"))
+		return;
 	put_text(st, "program", program);
 	put_text(st, "version", TM3_VERSION);
 	put_time(st, "time", now);
@@ -183,6 +195,7 @@ static void put_start(struct stats *st, const char *program,
 	put_text(st, "transport", transport_set_text(&settings->transports, text));
 	put_text(st, "binding", settings->late ? "late" : "early");
 	put_text(st, "pipe_policy", settings->pipe_policy->name);
+	put_text(st, "path_policy", settings->path_policy->name);
 	put_text(st, "conn_policy", settings->conn_policy->name);
 	put_text(st, "aggregate", aggregate_mode_name(settings->late ?
 		 settings->aggregate : AGGREGATE_OFF));
@@ -192,9 +205,11 @@ static void put_start(struct stats *st, const char *program,
 
 void stats_set_interval(struct stats *st, const struct settings *settings)
 {
-	if (st)
-		st->interval = (int64_t)(settings->stats_interval *
-					 (double)NS_PER_SEC);
+	if (!st)
+		return;
+	pthread_mutex_lock(&st->lock);
+	st->interval = (int64_t)(settings->stats_interval * (double)NS_PER_SEC);
+	pthread_mutex_unlock(&st->lock);
 }
 
 struct stats *stats_open(const char *path, struct log *log,
@@ -211,6 +226,7 @@ struct stats *stats_open(const char *path, struct log *log,
 		errno = -err;
 		return NULL;
 	}
+	pthread_mutex_init(&st->lock, NULL);
 	st->out = st->file.line;
 	st->path = path;
 	st->log = log;
@@ -223,8 +239,12 @@ struct stats *stats_open(const char *path, struct log *log,
 
 void stats_flush(struct stats *st)
 {
-	if (!is_off(st))
+	if (!st)
+		return;
+	pthread_mutex_lock(&st->lock);
+	if (!st->failed)
 		flush_now(st, loop_clock());
+	pthread_mutex_unlock(&st->lock);
 }
 
 void stats_close(struct stats *st)
@@ -233,6 +253,7 @@ void stats_close(struct stats *st)
 		return;
 	stats_flush(st);
 	line_file_close(&st->file);
+	pthread_mutex_destroy(&st->lock);
 	free(st);
 }
 
@@ -244,9 +265,8 @@ void stats_session(struct stats *st, unsigned int session, const char *event,
 {
 	int64_t now = loop_clock();
 
-	if (is_off(st))
+	if (!begin(st, "session"))
 		return;
-	begin(st, "session");
 	put_text(st, "event", event);
 	put_time(st, "time", now);
 	put_u64(st, "session", session);
@@ -267,17 +287,17 @@ static void put_cc(struct stats *st, int fd)
 		put_text(st, "cc", name);
 }
 
-void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
-		const char *state)
+void stats_pipe(struct stats *st, unsigned int session, unsigned int path,
+		const struct pipe *p, const char *state)
 {
 	int64_t now = loop_clock();
 
-	if (is_off(st))
+	if (!begin(st, "pipe"))
 		return;
-	begin(st, "pipe");
 	put_time(st, "time", now);
 	put_u64(st, "session", session);
 	put_u64(st, "pipe", p->index);
+	put_u64(st, "path", path);
 	put_text(st, "state", state);
 	put_text(st, "transport", transport_name(p->transport));
 	put_cc(st, p->fd);
@@ -287,23 +307,51 @@ void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
 	end(st, now);
 }
 
-void stats_aggregate(struct stats *st, unsigned int session,
-		     const struct aggregate *a, size_t held)
+static const char *state_of(const struct path *path)
+{
+	if (path->off)
+		return "off";
+	return path->backup ? "backup" : "use";
+}
+
+void stats_path(struct stats *st, unsigned int session, unsigned int number,
+		const struct path *path, const char *name, bool rests)
 {
 	int64_t now = loop_clock();
 
-	if (is_off(st) || a->mode == AGGREGATE_OFF)
+	if (!begin(st, "path"))
 		return;
-	begin(st, "aggregate");
 	put_time(st, "time", now);
 	put_u64(st, "session", session);
+	put_u64(st, "path", number);
+	put_text(st, "name", name);
+	put_text(st, "state", state_of(path));
+	fprintf(st->out, ",\"rests\":%s", rests ? "true" : "false");
+	put_u64(st, "cost", path->cost);
+	put_u64(st, "pipes", path->npipes);
+	put_u64(st, "written", path->written);
+	put_u64(st, "reinjected", path->reinjected);
+	end(st, now);
+}
+
+void stats_aggregate(struct stats *st, unsigned int session,
+		     unsigned int number, const struct path *path)
+{
+	const struct aggregate *a = &path->aggregate;
+	int64_t now = loop_clock();
+
+	if (a->mode == AGGREGATE_OFF || !begin(st, "aggregate"))
+		return;
+	put_time(st, "time", now);
+	put_u64(st, "session", session);
+	put_u64(st, "path", number);
 	put_text(st, "mode", aggregate_mode_name(a->mode));
 	put_text(st, "state", aggregate_state_name(a->state));
 	if (a->limit == AGGREGATE_NONE)
 		fputs(",\"limit\":null", st->out);
 	else
 		put_u64(st, "limit", a->limit);
-	put_u64(st, "held", held);
+	put_u64(st, "held", path_held(path));
 	fprintf(st->out, ",\"rate_mbps\":%.3f,\"base_ms\":%.3f,\"rtt_ms\":%.3f",
 		a->rate * 8 / 1e6, (double)aggregate_base(a) / 1e6,
 		a->before.least / 1e6);
@@ -311,22 +359,36 @@ void stats_aggregate(struct stats *st, unsigned int session,
 	end(st, now);
 }
 
-void stats_losses(struct stats *st, unsigned int session,
+void stats_losses(struct stats *st, unsigned int session, unsigned int path,
 		  const struct losses *l)
 {
 	int64_t now = loop_clock();
 
-	if (is_off(st))
+	if (!begin(st, "losses"))
 		return;
-	begin(st, "losses");
 	put_time(st, "time", now);
 	put_u64(st, "session", session);
+	put_u64(st, "path", path);
 	put_text(st, "carried_by", l->on_sctp ? "sctp" : "others");
 	fprintf(st->out, ",\"percent\":%.3f,\"threshold\":%g",
 		losses_share(l) * 100, l->threshold * 100);
 	put_u64(st, "segments", losses_sent(l));
 	put_u64(st, "retransmits", losses_again(l));
 	put_u64(st, "switches", l->switches);
+	end(st, now);
+}
+
+void stats_queues(struct stats *st, unsigned int session,
+		  const struct queues *q, const char *wait)
+{
+	int64_t now = loop_clock();
+
+	if (!begin(st, "queues"))
+		return;
+	put_time(st, "time", now);
+	put_u64(st, "session", session);
+	put_text(st, "sender", wait);
+	put_figures(st, queues_figures, q);
 	end(st, now);
 }
 
@@ -353,9 +415,8 @@ void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 {
 	char dst[DESTINATION_TEXT];
 
-	if (is_off(st))
+	if (!begin(st, "conn"))
 		return;
-	begin(st, "conn");
 	put_u64(st, "session", session);
 	put_u64(st, "id", c->id);
 	put_text(st, "protocol", c->flow ? "udp" : "tcp");
@@ -380,25 +441,23 @@ void stats_counters(struct stats *st, unsigned int session,
 {
 	int64_t now = loop_clock();
 
-	if (is_off(st))
+	if (!begin(st, "counters"))
 		return;
-	begin(st, "counters");
 	put_time(st, "time", now);
 	put_u64(st, "session", session);
 	put_figures(st, counts_figures, counts);
 	end(st, now);
 }
 
-void stats_limits(struct stats *st, const struct refusals *refusals)
+void stats_limits(struct stats *st, const uint64_t *count)
 {
 	int64_t now = loop_clock();
 	unsigned int i;
 
-	if (is_off(st))
+	if (!begin(st, "limits"))
 		return;
-	begin(st, "limits");
 	put_time(st, "time", now);
 	for (i = 0; i < REFUSAL_KINDS; i++)
-		put_u64(st, refusal_kinds[i].name, refusals->count[i]);
+		put_u64(st, refusal_kinds[i].name, count[i]);
 	end(st, now);
 }

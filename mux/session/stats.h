@@ -3,20 +3,23 @@
  * What a proxy tells of itself as JSON lines: a sample of each pipe per
  * interval, a record of each connection at its end. docs/statistics.md lists
  * the fields.
+ *
+ * Any thread may tell; a line is written whole. Opening and closing are for one alone.
  */
 #ifndef TM3_STATS_H
 #define TM3_STATS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct settings;
-struct aggregate;
 struct conn;
 struct log;
 struct losses;
+struct path;
 struct pipe;
-struct refusals;
+struct queues;
 struct stats;
 
 /*
@@ -31,17 +34,23 @@ void stats_close(struct stats *st);
 void stats_set_interval(struct stats *st, const struct settings *settings);
 void stats_flush(struct stats *st);
 
-/* All take NULL for "no statistics". */
+/* All take NULL for "no statistics". @path: its number. */
 void stats_session(struct stats *st, unsigned int session, const char *event,
 		   const char *peer, const char *reason);
-void stats_pipe(struct stats *st, unsigned int session, const struct pipe *p,
-		const char *state);
-/* What the pipes hold together, @held bytes at the moment, and their limit. */
+void stats_pipe(struct stats *st, unsigned int session, unsigned int path,
+		const struct pipe *p, const char *state);
+/* One of several: its @name, or NULL, and whether it carries nothing now. */
+void stats_path(struct stats *st, unsigned int session, unsigned int number,
+		const struct path *path, const char *name, bool rests);
+/* What the pipes of a path hold together at the moment, and their limit. */
 void stats_aggregate(struct stats *st, unsigned int session,
-		     const struct aggregate *a, size_t held);
+		     unsigned int number, const struct path *path);
 /* Of a mixed set of pipes: what is lost, and where traffic is therefore. */
-void stats_losses(struct stats *st, unsigned int session,
+void stats_losses(struct stats *st, unsigned int session, unsigned int path,
 		  const struct losses *l);
+/* What stands in its queues; @wait: what its sender waited for last. */
+void stats_queues(struct stats *st, unsigned int session,
+		  const struct queues *q, const char *wait);
 void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 		int64_t now);
 
@@ -56,19 +65,25 @@ struct stats_counts {
 	 * copies because they were overdue.
 	 */
 	uint64_t dropped, stale, again, again_bytes, copies;
+	/* HINTs that were sent, that were heeded, and that were dropped: for nobody, or too large. */
+	uint64_t hints_sent, hints_received, hints_dropped;
+	/* Sent over a second path by --path-policy, and their bytes. */
+	uint64_t reinjected, reinjected_bytes;
+	uint64_t too_big;	/* TOO_BIG: RP sent it, or LP took it */
 	/*
 	 * Datagrams of flows that were sent, that came, and that were dropped:
 	 * they waited too long, too many waited, they were too large for a message,
-	 * belonged to no flow, may not go there, or their socket did not take them.
+	 * belonged to no flow, may not go there, must not be fragmented and would
+	 * have to be, or their socket did not take them.
 	 */
 	struct {
 		uint64_t sent, received, stale, crowded, large, stray, denied,
-			unsent;
+			narrow, unsent;
 	} datagrams;
 };
 
-/* How often each limit of the process was met so far. */
-void stats_limits(struct stats *st, const struct refusals *refusals);
+/* How often each limit of the process was met so far, by enum refusal. */
+void stats_limits(struct stats *st, const uint64_t *count);
 
 void stats_counters(struct stats *st, unsigned int session,
 		    const struct stats_counts *counts);

@@ -1,28 +1,58 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a session looks at now and then: samples for the statistics, peers that
- * vanished, and in a mixed set of pipes how much is lost.
+ * vanished, and on a path with a mixed set of pipes how much is lost.
  */
 #include <stdio.h>
 
 #include "../base/log.h"
+#include "queues.h"
 #include "session_inside.h"
 
 #define CHECK_INTERVAL (2 * NS_PER_SEC)
+
+static void sample_queues(struct session *s, struct stats *stats)
+{
+	int64_t now = loop_clock();
+	struct queues q;
+
+	if (!stats || now < s->survey.queues_due)
+		return;
+	s->survey.queues_due = now + queues_pause(s->nconns);
+	q = queues_of(s);
+	stats_queues(stats, s->number, &q, queues_wait_name(s));
+}
+
+static void sample_path(struct session *s, unsigned int number)
+{
+	const struct path *path = &s->paths.path[number];
+	struct stats *stats = s->engine->stats;
+
+	if (s->paths.npaths > 1)
+		stats_path(stats, s->number, number, path,
+			   path_set_name(&s->engine->settings->paths, number),
+			   paths_rests(&s->paths, path));
+	stats_aggregate(stats, s->number, number, path);
+	if (path->mixed)
+		stats_losses(stats, s->number, number, &path->losses);
+}
 
 void survey_sample(struct session *s, const char *state)
 {
 	struct stats *stats = s->engine->stats;
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++) {
-		pipe_look_closely(s->path.pipes[i], loop_clock());
-		stats_pipe(stats, s->number, s->path.pipes[i], state);
+	for (i = 0; i < s->paths.npipes; i++) {
+		pipe_look_closely(s->paths.pipes[i], loop_clock());
+		stats_pipe(stats, s->number,
+			   paths_number(&s->paths, s->paths.pipes[i]),
+			   s->paths.pipes[i], state);
 	}
-	stats_aggregate(stats, s->number, &s->path.aggregate,
-			path_held(&s->path));
-	if (s->survey.mixed)
-		stats_losses(stats, s->number, &s->survey.losses);
+	for (i = 0; i < s->paths.npaths; i++) {
+		if (s->paths.path[i].begun)
+			sample_path(s, i);
+	}
+	sample_queues(s, stats);
 	stats_flush(stats);
 }
 
@@ -47,8 +77,8 @@ static void check_timer(struct timer *t)
 	unsigned int i;
 
 	/* A pipe that is over may leave its place to the one behind it. */
-	for (i = s->path.npipes; i-- > 0;) {
-		struct pipe *p = s->path.pipes[i];
+	for (i = s->paths.npipes; i-- > 0;) {
+		struct pipe *p = s->paths.pipes[i];
 
 		if (!pipe_is_unheard(p, now, UNHEARD_SECONDS * NS_PER_SEC))
 			continue;
@@ -69,31 +99,37 @@ static bool is_sctp(const struct pipe *p)
 }
 
 /* Of those whose turn it is. A set of one kind has no turns. */
-static bool has_turn(const struct session *s, const struct pipe *p)
+static bool has_turn(const struct pipe *p)
 {
-	return is_sctp(p) == s->survey.losses.on_sctp;
+	return is_sctp(p) == p->path->losses.on_sctp;
 }
 
 /* Where none of them can carry anything, the others do. */
-void survey_standby(struct session *s)
+static void set_standby(struct path *path, bool rests)
 {
 	bool any = false;
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++)
-		any |= has_turn(s, s->path.pipes[i]) &&
-		       !s->path.pipes[i]->relieved;
-	for (i = 0; i < s->path.npipes; i++) {
-		struct pipe *p = s->path.pipes[i];
+	for (i = 0; i < path->npipes; i++)
+		any |= has_turn(path->pipes[i]) && !path->pipes[i]->relieved;
+	for (i = 0; i < path->npipes; i++) {
+		struct pipe *p = path->pipes[i];
 
-		p->standby = p->relieved || (any && !has_turn(s, p));
+		p->standby = rests || p->relieved || (any && !has_turn(p));
 	}
 }
 
-static void say_switch(struct session *s)
+void survey_standby(struct session *s)
 {
-	const struct losses *l = &s->survey.losses;
+	unsigned int i;
 
+	for (i = 0; i < s->paths.npaths; i++)
+		set_standby(&s->paths.path[i],
+			    paths_rests(&s->paths, &s->paths.path[i]));
+}
+
+static void say_switch(struct session *s, const struct losses *l)
+{
 	log_info(s->engine->log, "session %u: %.2f %% of what the %s pipes sent was lost (threshold %g %%): sending over %s",
 		 s->number, l->share * 100, l->on_sctp ? "other" : "sctp",
 		 l->threshold * 100, l->on_sctp ? "sctp" : "the other pipes");
@@ -106,15 +142,28 @@ static uint64_t grown(uint64_t now, uint64_t before)
 }
 
 /* What @p sent since the last time counts if it carries the traffic. */
-static void count_losses(struct survey *survey, struct pipe *p, int64_t now)
+static void count_losses(struct pipe *p, int64_t now)
 {
 	pipe_look_closely(p, now);
 	if (!p->standby) {
-		survey->sent += grown(p->info.segments, p->judged.sent);
-		survey->again += grown(p->info.retransmits, p->judged.again);
+		p->path->sent += grown(p->info.segments, p->judged.sent);
+		p->path->again += grown(p->info.retransmits, p->judged.again);
 	}
 	p->judged.sent = p->info.segments;
 	p->judged.again = p->info.retransmits;
+}
+
+static void judge_losses(struct session *s, struct path *path, int64_t now)
+{
+	unsigned int i;
+
+	for (i = 0; i < path->npipes; i++)
+		count_losses(path->pipes[i], now);
+	if (!losses_add(&path->losses, now, path->sent, path->again))
+		return;
+	survey_standby(s);
+	say_switch(s, &path->losses);
+	loop_after(s->engine->loop, &s->out.pump);
 }
 
 static void losses_timer(struct timer *t)
@@ -124,29 +173,28 @@ static void losses_timer(struct timer *t)
 	int64_t now = loop_clock();
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++)
-		count_losses(&s->survey, s->path.pipes[i], now);
-	if (losses_add(&s->survey.losses, now, s->survey.sent,
-		       s->survey.again)) {
-		survey_standby(s);
-		say_switch(s);
-		loop_after(s->engine->loop, &s->out.pump);
+	for (i = 0; i < s->paths.npaths; i++) {
+		if (s->paths.path[i].mixed)
+			judge_losses(s, &s->paths.path[i], now);
 	}
 	loop_timer_in(s->engine->loop, t, LOSSES_STEP);
 }
 
 /* From the first pipe of another kind on. */
-static void watch_losses(struct session *s)
+static void watch_losses(struct session *s, struct path *path)
 {
 	unsigned int sctp = 0, i;
 
-	for (i = 0; i < s->path.npipes; i++)
-		sctp += is_sctp(s->path.pipes[i]);
+	for (i = 0; i < path->npipes; i++)
+		sctp += is_sctp(path->pipes[i]);
 	survey_standby(s);
-	if (s->survey.mixed || !sctp || sctp == s->path.npipes)
+	if (path->mixed || !sctp || sctp == path->npipes)
 		return;
-	s->survey.mixed = true;
-	losses_timer(&s->survey.losses_timer);
+	path->mixed = true;
+	if (s->survey.losses_timer.slot)
+		judge_losses(s, path, loop_clock());
+	else
+		losses_timer(&s->survey.losses_timer);
 }
 
 /* --- the beginning and the end --- */
@@ -172,29 +220,42 @@ static bool tells_enough_or_say(struct session *s, const struct pipe *p,
 	return false;
 }
 
-static enum aggregate_mode aggregate_of(struct session *s)
+static enum aggregate_mode aggregate_of(struct session *s,
+					const struct path *path)
 {
 	enum aggregate_mode mode = s->engine->settings->aggregate;
 	unsigned int i;
 
 	if (!s->engine->settings->late || mode == AGGREGATE_OFF)
 		return AGGREGATE_OFF;
-	for (i = 0; i < s->path.npipes; i++) {
-		if (!tells_enough_or_say(s, s->path.pipes[i], mode))
+	for (i = 0; i < path->npipes; i++) {
+		if (!tells_enough_or_say(s, path->pipes[i], mode))
 			return AGGREGATE_OFF;
 	}
 	return mode;
 }
 
+/* With the pipes that are there. */
+static void begin_path(struct session *s, struct path *path)
+{
+	path->begun = true;
+	aggregate_init(&path->aggregate, aggregate_of(s, path),
+		       s->engine->settings->lambda, loop_clock());
+	losses_init(&path->losses, s->engine->settings->sctp_loss);
+	watch_losses(s, path);
+}
+
 void survey_start(struct session *s)
 {
+	unsigned int i;
+
 	s->survey.sample_timer.fire = sample_timer;
 	s->survey.check_timer.fire = check_timer;
 	s->survey.losses_timer.fire = losses_timer;
-	aggregate_init(&s->path.aggregate, aggregate_of(s),
-		       s->engine->settings->lambda, loop_clock());
-	losses_init(&s->survey.losses, s->engine->settings->sctp_loss);
-	watch_losses(s);
+	for (i = 0; i < s->paths.npaths; i++) {
+		if (s->paths.path[i].npipes)
+			begin_path(s, &s->paths.path[i]);
+	}
 	if (s->engine->stats)
 		sample_timer(&s->survey.sample_timer);
 	check_timer(&s->survey.check_timer);
@@ -202,11 +263,15 @@ void survey_start(struct session *s)
 
 void survey_pipe(struct session *s, const struct pipe *p)
 {
-	enum aggregate_mode mode = s->path.aggregate.mode;
+	enum aggregate_mode mode = p->path->aggregate.mode;
 
-	watch_losses(s);
+	if (!p->path->begun) {
+		begin_path(s, p->path);
+		return;
+	}
+	watch_losses(s, p->path);
 	if (mode != AGGREGATE_OFF && !tells_enough_or_say(s, p, mode))
-		aggregate_init(&s->path.aggregate, AGGREGATE_OFF,
+		aggregate_init(&p->path->aggregate, AGGREGATE_OFF,
 			       s->engine->settings->lambda, loop_clock());
 }
 

@@ -6,10 +6,12 @@
  * acknowledgements take (lately, but a round trip at least), and another pipe made progress
  * since or is free. What is kept for it then goes again on others, and it gets nothing new.
  * Progress clears it. Without any for SUSPECT_PATIENCE it is over, and LP dials it again.
+ * If no pipe of its path made progress meanwhile, but one of another path did, then all of that
+ * path are suspect at once: what goes again would else wait on one after the other.
  *
- * Where no pipe made progress for STALLED_LEAST, nor for three times what acknowledgements
- * take, the network may have changed under all of them: LP dials one again as a probe, and
- * all others as soon as that one is welcomed.
+ * Where no pipe of a path made progress for STALLED_LEAST, nor for three times what
+ * acknowledgements take, the network may have changed under all of them: LP dials one
+ * again as a probe, and all others of the path as soon as that one is welcomed.
  * Where another one makes progress first, the network is what it was: the probe is a
  * pipe that is lacking as any other, and says nothing of those that are there.
  */
@@ -25,12 +27,13 @@
  * Where acknowledgements take long, longer than @least. None is sooner than a round trip of
  * @p, and that is known before one came.
  */
-static int64_t patience(const struct extended *x, const struct pipe *p,
+static int64_t patience(struct extended *x, const struct pipe *p,
 			int64_t least)
 {
 	int64_t trip = (int64_t)(p->info.rtt_ms * NS_PER_MS);
-	int64_t takes = 3 * (x->ack_takes > trip ? x->ack_takes : trip);
+	int64_t takes = ways_of(x, p->index)->ack_takes;
 
+	takes = 3 * (takes > trip ? takes : trip);
 	return takes > least ? takes : least;
 }
 
@@ -65,6 +68,57 @@ static void suspect(struct session *s, struct pipe *p, int64_t now)
 	keeping_suspect(s->ext, leg);
 }
 
+/* Did a pipe of @path make progress since @at? Or one of another path, if not @on it. */
+static bool goes_on(struct session *s, const struct path *path, bool on,
+		    int64_t at)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->paths.npipes; i++) {
+		const struct pipe *p = s->paths.pipes[i];
+
+		if ((p->path == path) == on &&
+		    s->ext->leg[p->index].progress_at > at)
+			return true;
+	}
+	return false;
+}
+
+/* One that holds nothing could make no progress, so it is asked. */
+static void suspect_path(struct session *s, const struct path *path, int64_t now)
+{
+	unsigned int i;
+
+	for (i = 0; i < path->npipes; i++) {
+		struct pipe *p = path->pipes[i];
+
+		if (s->ext->leg[p->index].suspect_since)
+			continue;
+		control_ask(s, p);
+		suspect(s, p, now);
+	}
+}
+
+/*
+ * LP's device is down, or its user wants nothing on it any more. What it holds goes again where
+ * there is another path to take it.
+ */
+void suspects_off(struct session *s, const struct path *path)
+{
+	int64_t now = loop_now(s->engine->loop);
+	unsigned int i;
+
+	if (path->npipes == s->paths.npipes)
+		return;
+	for (i = 0; i < path->npipes; i++) {
+		struct pipe *p = path->pipes[i];
+		const struct leg *leg = &s->ext->leg[p->index];
+
+		if (!leg->suspect_since && keeping_oldest(leg))
+			suspect(s, p, now);
+	}
+}
+
 static void clear(struct session *s, struct pipe *p)
 {
 	s->ext->leg[p->index].suspect_since = 0;
@@ -84,8 +138,12 @@ static void look_at(struct session *s, struct pipe *p, int64_t now)
 		clear(s, p);
 	if (!leg->suspect_since) {
 		if (oldest && now - oldest > patience(x, p, SUSPECT_LEAST) &&
-		    others_go_on(x, leg, oldest))
+		    others_go_on(x, leg, oldest)) {
 			suspect(s, p, now);
+			if (!goes_on(s, p->path, true, oldest) &&
+			    goes_on(s, p->path, false, oldest))
+				suspect_path(s, p->path, now);
+		}
 		return;
 	}
 	if (now - leg->suspect_since < SUSPECT_PATIENCE)
@@ -97,68 +155,68 @@ static void look_at(struct session *s, struct pipe *p, int64_t now)
 
 /* --- none makes progress --- */
 
-/* The pipe that waits longest, if all that wait have done so for long. */
-static struct pipe *stalled(const struct session *s, int64_t now)
+/* The pipe of @way that waits longest, if all that wait have done so for long. */
+static struct pipe *stalled(const struct way *way, int64_t now)
 {
+	const struct path *path = ways_path(way);
 	struct pipe *longest = NULL;
 	int64_t since = now;
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++) {
-		struct pipe *p = s->path.pipes[i];
-		const struct leg *leg = &s->ext->leg[p->index];
+	for (i = 0; i < path->npipes; i++) {
+		struct pipe *p = path->pipes[i];
+		const struct leg *leg = &way->x->leg[p->index];
 		int64_t oldest = keeping_oldest(leg);
 
-		if (now - leg->progress_at < patience(s->ext, p, STALLED_LEAST))
+		if (now - leg->progress_at < patience(way->x, p, STALLED_LEAST))
 			return NULL;
 		if (oldest && oldest < since) {
 			longest = p;
 			since = oldest;
 		}
 	}
-	if (!longest || now - since <= patience(s->ext, longest, STALLED_LEAST))
+	if (!longest || now - since <= patience(way->x, longest, STALLED_LEAST))
 		return NULL;
 	return longest;
 }
 
-static bool any_goes_on(const struct session *s, int64_t since)
+static bool any_goes_on(const struct way *way, int64_t since)
 {
+	const struct path *path = ways_path(way);
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++) {
-		if (s->ext->leg[s->path.pipes[i]->index].progress_at > since)
+	for (i = 0; i < path->npipes; i++) {
+		if (way->x->leg[path->pipes[i]->index].progress_at > since)
 			return true;
 	}
 	return false;
 }
 
-static void probe(struct session *s, int64_t now)
+static void probe(struct way *way, int64_t now)
 {
-	struct extended *x = s->ext;
 	struct pipe *p;
 
-	if (!x->lp)
-		return;
-	if (x->probing_since && any_goes_on(s, x->probing_since))
-		x->probing_since = 0;
-	p = x->probing_since ? NULL : stalled(s, now);
+	if (way->probing_since && any_goes_on(way, way->probing_since))
+		way->probing_since = 0;
+	p = way->probing_since ? NULL : stalled(way, now);
 	if (!p)
 		return;
-	x->probing_since = now;
-	extended_pipe_over(s, p, false, "no pipe makes progress: one is dialled again");
+	way->probing_since = now;
+	extended_pipe_over(way->x->s, p, false, "no pipe makes progress: one is dialled again");
 }
 
 /* The new pipe holds nothing yet. */
-void suspects_probed(struct session *s)
+void suspects_probed(struct way *way)
 {
-	struct extended *x = s->ext;
-	int64_t now = loop_now(s->engine->loop), since = x->probing_since;
+	const struct path *path = ways_path(way);
+	struct session *s = way->x->s;
+	int64_t now = loop_now(s->engine->loop), since = way->probing_since;
 	unsigned int i;
 
-	x->probing_since = 0;
-	for (i = s->path.npipes; since && i-- > 0;) {
-		struct pipe *p = s->path.pipes[i];
-		const struct leg *leg = &x->leg[p->index];
+	way->probing_since = 0;
+	for (i = path->npipes; since && i-- > 0;) {
+		struct pipe *p = path->pipes[i];
+		const struct leg *leg = &way->x->leg[p->index];
 		int64_t oldest = keeping_oldest(leg);
 
 		if (oldest && now - oldest > STALLED_LEAST && leg->progress_at <= since)
@@ -175,13 +233,14 @@ static void look(struct timer *t)
 	unsigned int i;
 
 	/* A pipe that is over leaves its place to the one behind it. */
-	for (i = s->path.npipes; i-- > 0;) {
-		struct pipe *p = s->path.pipes[i];
+	for (i = s->paths.npipes; i-- > 0;) {
+		struct pipe *p = s->paths.pipes[i];
 
 		suspects |= x->leg[p->index].suspect_since != 0;
 		look_at(s, p, now);
 	}
-	probe(s, now);
+	for (i = 0; x->lp && i < s->paths.npaths; i++)
+		probe(&x->way[i], now);
 	if (x->kept || suspects)
 		loop_timer_in(s->engine->loop, t, LOOK);
 }

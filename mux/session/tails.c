@@ -7,7 +7,8 @@
  *
  * A pipe that is overdue itself takes no copy, and until something of it is acknowledged
  * nothing else either, where there is another one: it may be dead, and what it gets now
- * would be missed once more. What the budget does not allow for is left to TCP.
+ * would be missed once more. What the budget does not allow for is left to TCP, and
+ * without --thin copy all is: then nothing is looked for here.
  */
 #include "../extension/tail.h"
 #include "extended.h"
@@ -36,17 +37,10 @@ static int64_t look_after(const struct pipe *p)
 	return tail_patience(ns(p->info.rtt_ms), patience(p));
 }
 
-static uint64_t acked(const struct pipe *p)
-{
-	uint64_t outstanding = pipe_outstanding(p), all = p->tx_bytes + p->queued;
-
-	return outstanding < all ? all - outstanding : 0;
-}
-
 /* The place in @p's stream behind which messages are neither acknowledged nor copied. */
 static uint64_t done(const struct pipe *p, const struct leg *leg)
 {
-	uint64_t at = acked(p);
+	uint64_t at = pipe_arrived(p);
 
 	return at > leg->copied ? at : leg->copied;
 }
@@ -88,7 +82,7 @@ void tails_written(struct session *s, struct pipe *p, const struct run *run)
 	leg->left_at_once = !p->queue && pipe_held(p) + run->len <=
 			    (size_t)p->info.cwnd * p->info.mss;
 	p->overdue = false;
-	if (s->path.npipes > 1)
+	if (s->paths.npipes > 1 && s->engine->settings->thin == THIN_COPY)
 		run_timer(x, leg->written_at + look_after(p));
 }
 
@@ -103,7 +97,7 @@ static int64_t look_at(struct session *s, struct pipe *p, int64_t now)
 		return TAIL_NEVER;
 	if (at > now)
 		return at;
-	if (!keeping_beyond(leg, done(p, leg)))
+	if (!duplicate_beyond(leg, done(p, leg)))
 		return TAIL_NEVER;
 	pipe_look_closely(p, now);
 	tail = tail_of(p, leg, now);
@@ -112,7 +106,7 @@ static int64_t look_at(struct session *s, struct pipe *p, int64_t now)
 		return at;
 	p->overdue = s->ext->tails_due = true;
 	p->doubtful = s->ext->doubts = true;
-	leg->doubted_at = acked(p);
+	leg->doubted_at = pipe_arrived(p);
 	return TAIL_NEVER;
 }
 
@@ -123,13 +117,13 @@ static void look(struct timer *t)
 	int64_t now = loop_now(s->engine->loop), next = TAIL_NEVER;
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++) {
-		int64_t at = look_at(s, s->path.pipes[i], now);
+	for (i = 0; i < s->paths.npipes; i++) {
+		int64_t at = look_at(s, s->paths.pipes[i], now);
 
 		if (at < next)
 			next = at;
 	}
-	x->tails_due &= s->path.npipes > 1;
+	x->tails_due &= s->paths.npipes > 1;
 	if (x->tails_due) {
 		loop_after(s->engine->loop, &s->out.pump);
 		if (next > now + AGAIN)
@@ -147,6 +141,30 @@ static bool affords(const struct extended *x, uint64_t from, uint64_t end)
 	return tail_affords(x->sent, x->copies, end - from + WIRE_MESSAGE_MAX);
 }
 
+/* The paths that could take a copy: bits. */
+static uint8_t takers(const struct session *s)
+{
+	uint8_t bits = 0;
+	unsigned int i;
+
+	for (i = 0; i < s->paths.npipes; i++) {
+		const struct pipe *p = s->paths.pipes[i];
+
+		if (!p->overdue && !p->doubtful && !p->standby)
+			bits |= (uint8_t)(1 << p->path->number);
+	}
+	return bits;
+}
+
+/* What is bound to paths that take none is left to TCP, and holds up nothing else. */
+static bool has_taker(const struct session *s, const struct leg *leg,
+		      uint64_t at)
+{
+	uint8_t paths = duplicate_paths(leg, at);
+
+	return !paths || paths & takers(s);
+}
+
 /* The end of what is to be copied next of @p; 0: nothing. */
 static uint64_t next_of(struct session *s, struct pipe *p)
 {
@@ -158,7 +176,9 @@ static uint64_t next_of(struct session *s, struct pipe *p)
 		return 0;
 	pipe_look(p, loop_now(s->engine->loop));
 	p->overdue = pipe_outstanding(p) > 0;
-	end = keeping_beyond(leg, done(p, leg));
+	end = duplicate_beyond(leg, done(p, leg));
+	if (end && !has_taker(s, leg, done(p, leg)))
+		return 0;
 	if (end && !affords(x, done(p, leg), end)) {
 		leg->copied = p->tx_bytes;
 		return 0;
@@ -170,9 +190,9 @@ static struct pipe *next_pipe(struct session *s)
 {
 	unsigned int i;
 
-	for (i = 0; i < s->path.npipes; i++) {
-		if (next_of(s, s->path.pipes[i]))
-			return s->path.pipes[i];
+	for (i = 0; i < s->paths.npipes; i++) {
+		if (next_of(s, s->paths.pipes[i]))
+			return s->paths.pipes[i];
 	}
 	return NULL;
 }
@@ -184,23 +204,28 @@ static void end_doubts(struct session *s)
 	unsigned int i;
 
 	x->doubts = false;
-	for (i = 0; i < s->path.npipes; i++) {
-		struct pipe *p = s->path.pipes[i];
+	for (i = 0; i < s->paths.npipes; i++) {
+		struct pipe *p = s->paths.pipes[i];
 
 		p->doubtful = p->doubtful &&
-			      acked(p) <= x->leg[p->index].doubted_at;
+			      pipe_arrived(p) <= x->leg[p->index].doubted_at;
 		x->doubts |= p->doubtful;
 	}
 }
 
-bool tails_wait(struct session *s)
+bool tails_wait(struct session *s, uint8_t *paths)
 {
 	struct extended *x = s->ext;
+	struct pipe *p = NULL;
 
 	if (x->doubts)
 		end_doubts(s);
 	if (x->tails_due)
-		x->tails_due = next_pipe(s) != NULL;
+		p = next_pipe(s);
+	x->tails_due = p != NULL;
+	if (p)
+		*paths = duplicate_paths(&x->leg[p->index],
+					      done(p, &x->leg[p->index]));
 	return x->tails_due;
 }
 
@@ -211,10 +236,10 @@ struct run *tails_copy(struct session *s)
 	struct leg *leg = p ? &x->leg[p->index] : NULL;
 	struct run *run;
 
-	run = p ? keeping_copy(leg, done(p, leg), p->layer) : NULL;
+	run = p ? duplicate_missing(leg, done(p, leg), p->layer) : NULL;
 	if (!run)
 		return NULL;
-	leg->copied = keeping_beyond(leg, done(p, leg));
+	leg->copied = duplicate_beyond(leg, done(p, leg));
 	x->copies += run->len;
 	s->counts.copies += run->messages - run->uncounted;
 	return run;

@@ -32,19 +32,11 @@
 #define ROUND_LEAST (10 * NS_PER_MS)
 #define LOOK NS_PER_SEC
 
+/* What goes over a far path has to be granted as long before as it takes there. */
 static int64_t round_trip(const struct session *s)
 {
-	double least = 0;
-	int64_t ns;
-	unsigned int i;
+	int64_t ns = paths_farthest(&s->paths);
 
-	for (i = 0; i < s->path.npipes; i++) {
-		double rtt = s->path.pipes[i]->info.rtt_ms;
-
-		if (!i || rtt < least)
-			least = rtt;
-	}
-	ns = (int64_t)(least * NS_PER_MS);
 	return ns > ROUND_LEAST ? ns : ROUND_LEAST;
 }
 

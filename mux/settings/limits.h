@@ -7,7 +7,8 @@
 #define TM3_LIMITS_H
 
 enum {
-	PIPES_MAX = 64,		/* of a session */
+	PIPES_MAX = 64,		/* of a session, */
+	PATHS_MAX = 7,		/* on so many paths: HINT has a bit for each */
 
 	/* In order for one connection, unwritten: past it the pipes pause, */
 	QUEUE_MAX = 16 << 20,
@@ -48,11 +49,20 @@ enum {
 	CONNS_SHARE = 4,
 	ORPHANS_SHARE = 8,
 	HOARD_SHARE = 8,
+	/*
+	 * A connection that is refused for want of a place has none, but takes this until
+	 * the other end is told: that counts as what its session holds.
+	 */
+	CONN_REFUSED_MEMORY = 640,
 	/* With keys, what is taken by pipes that have not said HELLO has this one. */
 	SHAKING_SHARE = 8,
 
-	/* A closed id remembers its old owner for so long, and LP rests it. */
+	/*
+	 * A closed id remembers its old owner for so long, and LP rests it. In the baseline
+	 * that takes so much.
+	 */
 	REST_SECONDS = 30,
+	FORMER_MEMORY = 80,
 
 	/* A peer that acknowledges nothing for so long is gone. */
 	UNHEARD_SECONDS = 20,
@@ -94,6 +104,9 @@ enum {
 
 	/* How long an orderly end waits for the last acknowledgement. */
 	LINGER_MS = 1000,
+
+	/* Half closed for so long, an application is asked whether it is there. */
+	HALF_CLOSED_MS = 1000,
 
 	/*
 	 * An application that ended first hears of an orderly end only after so

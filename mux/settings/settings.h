@@ -13,15 +13,27 @@
 #include <sys/socket.h>
 
 #include "limits.h"
+#include "path_set.h"
 #include "transports.h"
 
 #define TM3_VERSION "0.1.0"
 
 struct conn_policy;
+struct path_policy;
 struct pipe_policy;
 
 /* How the sum of what the pipes hold is bounded: see path/. */
 enum aggregate_mode { AGGREGATE_DELAY, AGGREGATE_DSWA, AGGREGATE_OFF };
+
+/*
+ * What is done for connections that send little, beyond the pipe policy: see
+ * sched/thin.h and extension/tail.h.
+ */
+enum thin_mode {
+	THIN_COPY,	/* they stay on a pipe, and what is overdue goes again on another */
+	THIN_SAME_PIPE,	/* they stay on a pipe */
+	THIN_OFF,
+};
 
 enum {
 	CC_NAME_MAX = 16,	/* the kernel's TCP_CA_NAME_MAX */
@@ -35,10 +47,18 @@ struct settings {
 	int pipe_sndbuf;	/* early: SO_SNDBUF, 0 the kernel's own */
 	const struct conn_policy *conn_policy;
 	const struct pipe_policy *pipe_policy;
+	const struct path_policy *path_policy;	/* where there are several paths, */
+	char path_name[PATH_NAME_MAX + 1];	/* that goes over this one; "": none was given */
+	unsigned int path_number;	/* the same path */
+	double path_share;	/* of the first one, 0 to 1 */
+	bool http_sizes;	/* of answers that are sent: their heads are read */
 	enum aggregate_mode aggregate;	/* late: what pipes hold together */
 	double lambda;		/* of AGGREGATE_DSWA */
 	bool lambda_given;	/* on the command line */
+	enum thin_mode thin;
+	bool thin_given;	/* on the command line */
 	struct transport_set transports;	/* what pipes are made of */
+	struct path_set paths;	/* LP: over which pipes go; RP: none */
 	double sctp_loss;	/* percent: a mixed set goes to SCTP above it */
 	bool sctp_loss_given;	/* on the command line */
 	char cc[CC_NAME_MAX];	/* congestion control of pipes, "" the system's */

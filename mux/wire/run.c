@@ -3,48 +3,70 @@
 
 #include <stdlib.h>
 
-struct run *run_get(struct run_pool *pool)
+static struct run *take(struct run_pool *pool, struct run **spare, size_t size)
 {
-	struct run *run = pool->spare;
+	struct run *run = *spare;
 
 	if (run) {
-		pool->spare = run->next;
-		pool->count--;
+		*spare = run->next;
+		pool->bytes -= size;
 	} else {
-		run = malloc(sizeof(*run) + RUN_SIZE);
+		run = malloc(sizeof(*run) + size);
 		if (!run)
 			return NULL;
-		run->size = RUN_SIZE;
+		run->size = size;
 	}
 	run->next = NULL;
 	run->id = 0;
+	run->paths = 0;
 	run->first = run->messages = 0;
 	run->uncounted = run->count = 0;
-	run->heard = run->kept = false;
+	run->heard = run->kept = run->ahead = false;
+	run->of_conn = run->copy = false;
 	run->len = run->sent = 0;
 	return run;
 }
 
+struct run *run_get(struct run_pool *pool)
+{
+	return take(pool, &pool->spare, RUN_SIZE);
+}
+
+struct run *run_get_large(struct run_pool *pool)
+{
+	return take(pool, &pool->large, RUN_LARGE);
+}
+
 void run_put(struct run_pool *pool, struct run *run)
 {
-	if (run->size < RUN_SIZE || pool->count >= RUN_SPARE) {
+	struct run **spare = run->size == RUN_LARGE ? &pool->large :
+						      &pool->spare;
+
+	if ((run->size != RUN_LARGE && run->size != RUN_SIZE) ||
+	    pool->bytes + run->size > RUN_SPARE) {
 		free(run);
 		return;
 	}
-	run->next = pool->spare;
-	pool->spare = run;
-	pool->count++;
+	run->next = *spare;
+	*spare = run;
+	pool->bytes += run->size;
+}
+
+static void free_all(struct run *run)
+{
+	while (run) {
+		struct run *next = run->next;
+
+		free(run);
+		run = next;
+	}
 }
 
 void run_pool_fini(struct run_pool *pool)
 {
-	while (pool->spare) {
-		struct run *run = pool->spare;
-
-		pool->spare = run->next;
-		free(run);
-	}
-	pool->count = 0;
+	free_all(pool->spare);
+	free_all(pool->large);
+	*pool = (struct run_pool){ 0 };
 }
 
 struct run *run_trim(struct run *run)

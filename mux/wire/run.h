@@ -2,7 +2,7 @@
 /*
  * A run: consecutive messages of one connection, framed back to back, that
  * travel on one pipe. It is what a policy commits and what a pipe writes: on a
- * slow path one message, on a fast one as many as one system call can carry.
+ * slow path one message, on a fast one as many as save system calls.
  * In the baseline a run lives until it is written. In the extension it is kept
  * until the other proxy acknowledged its messages.
  */
@@ -14,20 +14,29 @@
 
 #include "wire.h"
 
+/*
+ * Of 256 KiB for bulk on fast paths, else of a quarter of that: most hold far less, and
+ * what is small enough a heap has at hand.
+ */
 enum {
-	RUN_MESSAGES = 16,
-	RUN_SIZE = RUN_MESSAGES * WIRE_MESSAGE_MAX,
-	RUN_SPARE = 32,		/* empty runs kept for use again */
+	RUN_MESSAGES = 64,
+	RUN_LARGE = RUN_MESSAGES * WIRE_MESSAGE_MAX,
+	RUN_SIZE = RUN_LARGE / 4,
+	RUN_SPARE = 2 << 20,	/* bytes of empty runs kept for use again */
 };
 
 struct run {
 	struct run *next;	/* in a pipe's queue */
 	uint16_t id;		/* the connection */
+	uint8_t paths;		/* bits: it goes over these alone; 0: over any */
 	uint32_t first;		/* number of the first message */
 	uint32_t messages;
 	uint32_t uncounted;	/* messages of it that its pipe does not count */
 	uint32_t count;		/* of its next one that counts; 0: none does */
+	bool of_conn;		/* a connection sent it: it is none of the session's own */
+	bool copy;		/* it went before, on another pipe */
 	bool kept;		/* who has it needs it when it is written, too */
+	bool ahead;		/* it went ahead of connections that take turns */
 	bool heard;		/* the connection's other end was, before */
 	size_t len;		/* bytes framed */
 	size_t sent;		/* bytes written to the pipe */
@@ -37,11 +46,12 @@ struct run {
 
 /* Where empty runs wait for use again. */
 struct run_pool {
-	struct run *spare;
-	unsigned int count;
+	struct run *spare, *large;
+	size_t bytes;		/* of both */
 };
 
 struct run *run_get(struct run_pool *pool);
+struct run *run_get_large(struct run_pool *pool);
 void run_put(struct run_pool *pool, struct run *run);
 void run_pool_fini(struct run_pool *pool);
 

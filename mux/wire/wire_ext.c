@@ -194,6 +194,12 @@ static void path(struct walk *w, struct wire_path *m)
 	u32(w, &m->serial);
 }
 
+static void too_big(struct walk *w, struct wire_too_big *m)
+{
+	u16(w, &m->id);
+	u16(w, &m->mtu);
+}
+
 /* The fields behind the type. -1 for a type that is not known. */
 static int fields(struct walk *w, struct wire_ext *ext)
 {
@@ -240,6 +246,9 @@ static int fields(struct walk *w, struct wire_ext *ext)
 	case WIRE_PATH:
 		path(w, &ext->path);
 		return 0;
+	case WIRE_TOO_BIG:
+		too_big(w, &ext->too_big);
+		return 0;
 	case WIRE_EXT_NONE:
 		break;
 	}
@@ -260,6 +269,8 @@ static int connection_of(const struct wire_ext *ext)
 		return ext->open.id;
 	case WIRE_DATAGRAM:
 		return ext->datagram.id;
+	case WIRE_TOO_BIG:
+		return ext->too_big.id;
 	default:
 		return -1;
 	}
@@ -277,6 +288,7 @@ static int ways_of(const struct wire_ext *ext)
 		return UP;
 	case WIRE_WELCOME:
 	case WIRE_LISTENING:
+	case WIRE_TOO_BIG:
 		return DOWN;
 	case WIRE_OPEN:
 		return ext->open.id <= WIRE_ID_LP_MAX ? UP : DOWN;
@@ -401,6 +413,7 @@ int wire_ext_counts(const struct wire_msg *msg)
 	case WIRE_PONG:
 	case WIRE_ACK:
 	case WIRE_DATAGRAM:
+	case WIRE_TOO_BIG:
 		return 0;
 	}
 	return 1;
@@ -445,9 +458,10 @@ const char *wire_ext_name(unsigned int type)
 		[WIRE_LISTEN] = "LISTEN",
 		[WIRE_LISTENING] = "LISTENING",
 		[WIRE_PATH] = "PATH",
+		[WIRE_TOO_BIG] = "TOO_BIG",
 	};
 
-	if (type > WIRE_PATH || !name[type])
+	if (type > WIRE_TOO_BIG || !name[type])
 		return "unknown";
 	return name[type];
 }

@@ -22,7 +22,8 @@
 enum {
 	WIRE_EXT_VERSION = 1,
 	WIRE_EXT_SESSION_SIZE = 16,	/* bytes that name a session */
-	WIRE_EXT_PIPES_MAX = 64,	/* of a session */
+	WIRE_EXT_PIPES_MAX = 64,	/* of a session, */
+	WIRE_EXT_PATHS_MAX = 7,		/* on so many paths, numbered from 0 */
 	WIRE_ACK_PIPES_MAX = 255,	/* that one ACK has room for */
 };
 
@@ -46,6 +47,7 @@ enum wire_ext_type {
 	WIRE_LISTEN = 13,
 	WIRE_LISTENING = 14,
 	WIRE_PATH = 15,
+	WIRE_TOO_BIG = 16,
 };
 
 /* Version 1 is one set: who speaks it sets all of these bits. */
@@ -56,7 +58,11 @@ enum wire_feature {		/* the optional ones */
 	WIRE_FEATURE_DATAGRAM = 0x80,
 	WIRE_FEATURE_LISTEN = 0x100,
 	WIRE_FEATURE_PATH = 0x200,
+	WIRE_FEATURE_MTU = 0x400,
 };
+
+/* Of flows: the one says something only where the other is. */
+#define WIRE_FEATURES_FLOWS (WIRE_FEATURE_DATAGRAM | WIRE_FEATURE_MTU)
 
 enum wire_welcome_status {
 	WIRE_WELCOME_NEW = 0,
@@ -109,8 +115,11 @@ enum wire_path_state {
 };
 
 enum {
-	WIRE_HINT_COPIES = 0x80,	/* in hint.paths: on all of them */
+	WIRE_HINT_PATHS = 0x7f,		/* in hint.paths: a bit each, path 0 is the lowest */
+	WIRE_HINT_COPIES = 0x80,	/* and copies on all of them */
 };
+
+#define WIRE_HINT_MOST (UINT64_C(1) << 50)	/* bytes that may be said to remain */
 
 struct wire_hello {
 	uint8_t version;
@@ -119,7 +128,7 @@ struct wire_hello {
 	uint8_t pipe;			/* below pipes */
 	uint8_t pipes;			/* 1 to WIRE_EXT_PIPES_MAX */
 	uint32_t incarnation;		/* grows with each redial of the pipe */
-	uint8_t path;
+	uint8_t path;			/* that it is on */
 	uint8_t path_flags;		/* enum wire_path_flag */
 	uint16_t path_cost;
 	uint32_t reorder_limit;		/* bytes LP keeps out of order */
@@ -159,9 +168,9 @@ struct wire_goodbye {
 
 struct wire_hint {
 	uint16_t id;
-	uint8_t priority;
-	uint64_t remaining;		/* bytes */
-	uint8_t paths;			/* one bit each; 0: any */
+	uint8_t priority;		/* the higher, the more urgent */
+	uint64_t remaining;		/* bytes; 0: not known */
+	uint8_t paths;			/* WIRE_HINT_PATHS and _COPIES; 0: any */
 };
 
 struct wire_ack_pipe {
@@ -182,6 +191,11 @@ struct wire_open {
 	uint8_t protocol;		/* enum wire_protocol */
 	struct destination to;
 	uint32_t window;		/* that the other end may use first */
+};
+
+/* Where a datagram up has no address of its own, this stands in the port's place. */
+enum wire_datagram_flag {
+	WIRE_DATAGRAM_WHOLE = 1,	/* it must not be fragmented */
 };
 
 struct wire_datagram {
@@ -210,6 +224,11 @@ struct wire_path {
 	uint32_t serial;		/* of two, the larger counts */
 };
 
+struct wire_too_big {
+	uint16_t id;
+	uint16_t mtu;			/* bytes of a packet, IP's header included */
+};
+
 struct wire_ext {
 	enum wire_ext_type type;
 	uint32_t number;	/* OPEN, SYNACK: in its connection. Else 0 */
@@ -227,6 +246,7 @@ struct wire_ext {
 		struct wire_listen listen;
 		struct wire_listening listening;
 		struct wire_path path;
+		struct wire_too_big too_big;
 	};
 };
 

@@ -85,7 +85,7 @@ void apps_serve(struct apps *apps, struct conn *c)
 		conn_connecting(c, fd[0], NS_PER_SEC);
 		return;
 	}
-	stream_pair(false, fd);
+	app_pair(false, fd);
 	*app = fd[0];
 	conn_attach(c, fd[1]);
 }
@@ -99,8 +99,8 @@ void apps_open(struct apps *apps, struct session *s, uint16_t port)
 
 	if (!app)
 		return;
-	stream_pair(false, fd);
-	if (session_open(s, fd[1], &to))
+	app_pair(false, fd);
+	if (session_open(s, fd[1], &to, NULL))
 		close(fd[1]);
 	*app = fd[0];
 }

@@ -8,7 +8,7 @@ static bool never_counts(uint8_t type)
 {
 	return type == WIRE_HELLO || type == WIRE_WELCOME ||
 	       type == WIRE_PING || type == WIRE_PONG || type == WIRE_ACK ||
-	       type == WIRE_DATAGRAM;
+	       type == WIRE_DATAGRAM || type == WIRE_TOO_BIG;
 }
 
 static void count_byte(struct far_end *far, uint8_t byte)

@@ -114,9 +114,9 @@ void peer_says_control(struct ext_peer *peer, struct far_end *far,
 		       struct input *in)
 {
 	uint8_t kind = input_take(in), how = input_take(in);
-	struct wire_ext what = { .type = kind % 16 };
+	struct wire_ext what = { .type = kind % 16 ? kind % 16 : WIRE_TOO_BIG };
 
-	switch (kind % 16) {
+	switch (what.type) {
 	case WIRE_ACK:
 		say_ack(peer, far, how);
 		return;
@@ -138,11 +138,15 @@ void peer_says_control(struct ext_peer *peer, struct far_end *far,
 		break;
 	case WIRE_HINT:
 		what.hint.id = 1 + (how & 3);
+		what.hint.priority = what.hint.paths = how;
+		what.hint.remaining = (uint64_t)how << (kind >> 4) * 4;
 		break;
 	case WIRE_DATAGRAM:
 		what.datagram.id = 1 + (how & 3);
 		if (kind & 16)
 			what.datagram.at = destination_name("y", 1, how);
+		else
+			what.datagram.at.port = how >> 4;	/* flags */
 		what.datagram.payload = in->at;
 		what.datagram.payload_len = (uint16_t)(in->left & how);
 		break;
@@ -163,6 +167,15 @@ void peer_says_control(struct ext_peer *peer, struct far_end *far,
 	case WIRE_PATH:
 		if (!peer->hears_rp)
 			return;
+		what.path.path = how & 7;
+		what.path.state = kind >> 4 & 3;
+		what.path.serial = how >> 3;
+		break;
+	case WIRE_TOO_BIG:
+		if (peer->hears_rp == (how == 255))	/* seldom the wrong way */
+			return;
+		what.too_big.id = 1 + (how & 3);
+		what.too_big.mtu = (uint16_t)(kind << 4 | how >> 4);
 		break;
 	default:
 		return;

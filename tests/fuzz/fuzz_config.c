@@ -4,16 +4,13 @@
  * more of them than there are, a name has no blank, a value begins and ends with
  * none, neither is empty; and the settings take each or say why not.
  */
-#define _GNU_SOURCE
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "mux/options/config_file.h"
 #include "mux/options/options.h"
 #include "check.h"
+#include "input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -63,16 +60,10 @@ static void take(const char *path, unsigned int lines)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	int fd = memfd_create("config", MFD_CLOEXEC);
-	unsigned int lines = 1;
-	char path[32];
-	size_t i;
+	struct input_file file;
 
-	check(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-	for (i = 0; i < size; i++)
-		lines += data[i] == '\n';
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	take(path, lines);
-	close(fd);
+	input_file_open(&file, data, size);
+	take(file.path, file.lines);
+	input_file_close(&file);
 	return 0;
 }

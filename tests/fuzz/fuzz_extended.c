@@ -33,8 +33,8 @@
 
 enum {
 	FLOWS = 6,
-	FEATURES = WIRE_FEATURES_VERSION_1 | WIRE_FEATURE_DATAGRAM |
-		   WIRE_FEATURE_LISTEN,
+	FEATURES = WIRE_FEATURES_VERSION_1 | WIRE_FEATURES_FLOWS |
+		   WIRE_FEATURE_HINT | WIRE_FEATURE_LISTEN | WIRE_FEATURE_PATH,
 };
 
 struct scene {
@@ -83,7 +83,7 @@ static void on_answered(struct session *s, struct conn *c, uint8_t result)
 		conn_refuse(c, CONN_END_LOCAL_RESET);
 		return;
 	}
-	stream_pair(false, fd);
+	app_pair(false, fd);
 	*app = fd[0];
 	conn_attach(c, fd[1]);
 }
@@ -104,12 +104,16 @@ static void flow_came(struct flow *f, const struct destination *at,
 		      const uint8_t *payload, size_t len)
 {
 	const struct destination *to = at->kind ? at : NULL;
+	struct scene *scene = flow_owner(f);
 
 	check(destination_is_sound(at));
 	check(!to == (flow_to(f)->kind != DESTINATION_NONE));
-	check(place_of(flow_owner(f), f) != NULL);
+	check(place_of(scene, f) != NULL);
 	if (len % 2)
 		flow_send(f, to, payload, len);
+	/* LP only hears of a path's MTU. */
+	if (scene->accepts && flow_is_whole(f, at))
+		flow_tell_mtu(f, (unsigned int)len);
 }
 
 static void flow_over(struct flow *f)
@@ -120,7 +124,15 @@ static void flow_over(struct flow *f)
 	*place = NULL;
 }
 
-static const struct flow_ops flow_ops = { .came = flow_came, .over = flow_over };
+static void flow_told_mtu(struct flow *f, unsigned int mtu)
+{
+	check(place_of(flow_owner(f), f) != NULL);
+	check(flow_tells_mtu(f) && mtu >= 68 && mtu <= UINT16_MAX);
+}
+
+static const struct flow_ops flow_ops = {
+	.came = flow_came, .over = flow_over, .told_mtu = flow_told_mtu,
+};
 
 static void on_open_flow(struct session *s, struct conn *c)
 {
@@ -159,7 +171,9 @@ static void play_flow(struct scene *scene, uint8_t what)
 	}
 	if (scene->accepts && (what & 192) == 192)
 		flow_answer(f);
-	flow_send(f, flow_to(f)->kind ? NULL : &to, bytes,
+	if (scene->accepts && what & 8)
+		flow_tell_mtu(f, what << 4);
+	flow_send(f, flow_to(f)->kind ? &flow_whole : &to, bytes,
 		  what & 32 ? what : WIRE_PAYLOAD_MAX + 1 - (what & 15));
 }
 
@@ -174,6 +188,7 @@ static void check_flows(const struct session *s)
 	check(x->nflows <= flows);
 	check(x->flows_bytes <= FLOWS_MEMORY + 2 * WIRE_MESSAGE_MAX);
 	check(!x->flows_bytes == list_empty(&x->flows));
+	check(!x->lp || list_empty(&x->narrow));
 }
 
 static void on_room(struct session *s)
@@ -219,7 +234,7 @@ static void play_listener(struct scene *scene, uint8_t what)
 	if (!scene->accepts) {
 		session_listen(scene->s, what % LISTENERS_MAX, &at);
 	} else if (app) {
-		stream_pair(false, fd);
+		app_pair(false, fd);
 		*app = fd[0];
 		if (session_accept(scene->s, fd[1], what, &peer))
 			close(fd[1]);
@@ -336,8 +351,12 @@ static void check_kept(const struct session *s)
 		check(s->pipes[i] || !leg->known || !leg->kept.first);
 		kept += leg->kept.bytes;
 	}
-	check(pipes == s->path.npipes);
-	check(kept <= x->kept && (x->again || kept == x->kept));
+	check(pipes == s->paths.npipes);
+	for (unsigned int i = 0; i < s->paths.npaths; i++)
+		pipes -= s->paths.path[i].npipes;
+	check(!pipes);
+	pipes = s->paths.npipes;
+	check(kept <= x->kept && (keeping_has_again(x) || kept == x->kept));
 	check(!x->alone_since == !!pipes);
 }
 
@@ -388,6 +407,8 @@ static void dial_rp(struct scene *scene, unsigned int i, uint8_t how)
 	hello.pipe = (uint8_t)i;
 	hello.pipes = (uint8_t)(hello.pipes + (how == 255));
 	hello.incarnation = far->incarnation + (how != 254);
+	hello.path = how & 7;
+	hello.path_flags = how >> 3 & 1;
 	stream_pair(scene->settings.late, fd);
 	if (greet_join(scene->s, &hello, conduit_plain(fd[0]))) {
 		far_close(far);
@@ -513,6 +534,14 @@ static void start(struct scene *scene, int fd)
 	check(scene->s != NULL);
 }
 
+static void two_paths(struct path_set *set, unsigned int pipes)
+{
+	set->n = 2;
+	set->path[0].pipes = 1;
+	set->path[1].pipes = pipes - 1;
+	set->path[1].backup = pipes == PIPES;
+}
+
 static void begin(struct scene *scene, uint8_t how)
 {
 	int fd[2];
@@ -522,6 +551,8 @@ static void begin(struct scene *scene, uint8_t how)
 	settle_settings(scene, how);
 	scene->accepts = scene->peer.hears_rp = how & 1;
 	scene->peer.npipes = 1 + (how >> 6) % PIPES;
+	if (scene->peer.npipes > 1)
+		two_paths(&scene->settings.paths, scene->peer.npipes);
 	apps_init(&scene->apps);
 	check(!engine_init(&scene->engine, &scene->settings, &scene->log));
 	for (int i = 0; i < PIPES; i++)

@@ -35,6 +35,7 @@
 #include "apps.h"
 #include "check.h"
 #include "clock.h"
+#include "hinting.h"
 #include "input.h"
 #include "links.h"
 #include "sockets.h"
@@ -86,7 +87,7 @@ static void answer(struct scene *scene, struct conn *c, int side, uint16_t port)
 	int fd[2];
 
 	check(port < scene->links && scene->link[port].opener != side);
-	stream_pair(true, fd);
+	app_pair(true, fd);
 	link_comes(&scene->link[port], side, fd[0]);
 	conn_attach(c, fd[1]);
 }
@@ -182,7 +183,7 @@ static void hello_failed(struct greeting *g, enum greeting_failure why)
 	greeting_free(g);
 }
 
-static const struct greeting_ops rp_ops = { hello_came, hello_failed };
+static const struct greeting_ops rp_ops = { .came = hello_came, .failed = hello_failed };
 
 static void welcome_came(struct greeting *g, const struct wire_ext *said)
 {
@@ -206,7 +207,7 @@ static void welcome_failed(struct greeting *g, enum greeting_failure why)
 	scene->ended = true;
 }
 
-static const struct greeting_ops lp_ops = { welcome_came, welcome_failed };
+static const struct greeting_ops lp_ops = { .came = welcome_came, .failed = welcome_failed };
 
 /* LP's socket of a new pipe. */
 static int new_hop(struct scene *scene)
@@ -295,8 +296,8 @@ static void open_link(struct scene *scene)
 
 	if (!scene->lp || scene->links == LINKS)
 		return;
-	stream_pair(true, fd);
-	if (session_open(scene->lp, fd[1], &to)) {
+	app_pair(true, fd);
+	if (session_open(scene->lp, fd[1], &to, NULL)) {
 		close(fd[0]);
 		close(fd[1]);
 		return;
@@ -314,7 +315,7 @@ static void come_to(struct scene *scene, uint16_t listener)
 
 	if (!scene->listens[listener] || scene->links == LINKS)
 		return;
-	stream_pair(true, fd);
+	app_pair(true, fd);
 	if (session_accept(scene->rp, fd[1], listener, &peer)) {
 		close(fd[0]);
 		close(fd[1]);
@@ -364,7 +365,6 @@ static void play(struct scene *scene, uint8_t what)
 		  what / (2 * LINKS));
 }
 
-
 /* --- the program's steps --- */
 
 static void step(struct scene *scene, struct input *in)
@@ -413,6 +413,8 @@ static void step(struct scene *scene, struct input *in)
 		}
 		/* fall through */
 	default:
+		if (op & 1)
+			hinting_play(op & 16 ? scene->lp : scene->rp, in);
 		run_round(scene->engine.loop);
 	}
 }
@@ -465,7 +467,7 @@ static bool is_at_rest(const struct session *s)
 		    is_in_use(x->channel[WIRE_ID_LP_MAX + id]))
 			return false;
 	}
-	return list_empty(&s->conns) && !x->kept && !x->again && !s->in.early &&
+	return list_empty(&s->conns) && !x->kept && !keeping_has_again(x) && !s->in.early &&
 	       !x->reverse.due;
 }
 
@@ -531,10 +533,18 @@ static void begin(struct scene *scene, uint8_t how)
 	scene->settings.window_memory = how & 8 ? 200000 : WINDOW_MEMORY;
 	for (int i = 0; i < LINKS; i++)
 		link_init(&scene->link[i], i);
+	if (how & 128)
+		scene->settings.paths = (struct path_set){
+			.n = 2,
+			.path = { { .pipes = 1 },
+				  { .pipes = (how >> 4) % 4,
+				    .backup = how & 1 } },
+		};
 	check(!engine_init(&scene->engine, &scene->settings, &scene->log));
 	scene->hello = (struct wire_hello){
-		.version = 1, .features = WIRE_FEATURES_VERSION_1 |
-					  (how & 64 ? WIRE_FEATURE_LISTEN : 0),
+		.version = 1, .features = WIRE_FEATURES_VERSION_1 | WIRE_FEATURE_HINT |
+					  (how & 64 ? WIRE_FEATURE_LISTEN : 0) |
+					  (how & 128 ? WIRE_FEATURE_PATH : 0),
 		.session = "a session's id.",
 		.pipes = (uint8_t)(1 + (how >> 4) % 4),
 	};

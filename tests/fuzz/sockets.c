@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "mux/conn/conn.h"
 
 static struct sockaddr_in loopback(void)
 {
@@ -71,6 +72,12 @@ void stream_pair(bool tcp, int fd[2])
 		check(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0,
 				  fd));
 	}
+}
+
+void app_pair(bool tcp, int fd[2])
+{
+	stream_pair(tcp, fd);
+	conn_prepare(fd[1]);
 }
 
 enum { WATCHED = 128 };		/* descriptors, and given out lowest first */

@@ -10,6 +10,9 @@
 /* A connected pair of non-blocking streams, by TCP or within the kernel. */
 void stream_pair(bool tcp, int fd[2]);
 
+/* The same: an application's end, and one with the options of a connection's socket. */
+void app_pair(bool tcp, int fd[2]);
+
 /*
  * The two halves of a TCP pair one by one: a connect() that was only begun, to
  * a listener that lives as long as the process, and who arrived there.

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from tests.relay import payload
@@ -71,6 +72,7 @@ DATAGRAMS_TOO = ("--forward", f"udp:{FORWARDED_DATAGRAMS}:127.0.0.1:{DATAGRAMS}"
 LATE = ("--socks-reply", "late")
 EXTENSION = Setup(("--listen", "127.0.0.1"), (*LATE, *DATAGRAMS_TOO))
 KEYS = Setup((), (*LATE, *DATAGRAMS_TOO), keys=True)
+WORKERS = Setup(("--listen", "127.0.0.1", "--workers", "2"), (*LATE, *DATAGRAMS_TOO))
 BASELINE = Setup((), ("--extend", "never"), extended=False)
 
 
@@ -284,14 +286,20 @@ def _asks(ask: User, sock: socket.socket, control: socket.socket | None = None) 
     raise TimeoutError("no datagram came back")
 
 
+@cache
+def key() -> bytes:
+    return subprocess.run(
+        [faulty("lp"), "--make-key", "it"], capture_output=True, check=True
+    ).stdout
+
+
 @contextmanager
 def scene(tmp: Path, setup: Setup) -> Iterator[Scene]:
     """Servers that wait for rp, and no proxy yet; what is started ends with the block."""
     tmp.mkdir()
     if setup.keys:
-        made = subprocess.run([faulty("lp"), "--make-key", "it"], capture_output=True, check=True)
         (tmp / "keys").touch(0o600)
-        (tmp / "keys").write_bytes(made.stdout)
+        (tmp / "keys").write_bytes(key())
     with (
         namespace("faults") as ns,
         serving(ns, echo, ("127.0.0.1", ECHO)),

@@ -30,6 +30,7 @@ from tests.relay.proxies import local_proxy
 BULK = payload.seeded(8_000_000, seed=18)
 WHOLE = Ending("eof", len(BULK), payload.digest(BULK))
 CONNECTS = 40
+MET_S = 60.0
 
 Attack = Callable[[threading.Event], None]
 
@@ -65,8 +66,9 @@ class Friend:
         took = sorted(self.connect() for _ in range(CONNECTS))
         return Figures(took[-1 - CONNECTS // 100], self.bulk())
 
-    def beside(self, name: str, *attacks: Attack) -> None:
-        """All that is the friend's works while the attacks go on."""
+    def beside(self, name: str, *attacks: Attack, met: Callable[[], object] = lambda: True) -> None:
+        """All that is the friend's works while the attacks go on, until they have `met` something:
+        of rp's time they have a share alone."""
         quiet = self.figures()
         over = threading.Event()
         wrong: list[BaseException] = []
@@ -82,6 +84,10 @@ class Friend:
             thread.start()
         try:
             beside = self.figures()
+            deadline = time.monotonic() + MET_S
+            while not met():
+                assert time.monotonic() < deadline, f"{name} came to no limit"
+                self.figures()
         finally:
             over.set()
             for thread in threads:

@@ -14,7 +14,9 @@ from tests.relay.waiting import until
 
 ROOT = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("TM3_BUILD") or ROOT / "build")
-SANITIZER_REPORT = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|SUMMARY: ")
+SANITIZER_REPORT = re.compile(
+    r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:|SUMMARY: "
+)
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_leaks=1:exitcode=86:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",

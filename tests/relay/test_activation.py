@@ -91,6 +91,24 @@ def test_lp(box: Namespace, tmp_path: Path) -> None:
             assert not box.listening(1080) and not box.listening(6003)
 
 
+def test_what_came_by_it_is_reset_with_lp(box: Namespace, tmp_path: Path) -> None:
+    """A socket that was handed over has none of the options that lp gives those which it opens
+    itself, and which hand them on to what they accept."""
+    with (
+        serving(box, echo) as server,
+        remote_proxy(box, tmp_path, pipes=2),
+        activated(
+            *(box, tmp_path, "lp", ["=127.0.0.1:7000"]),
+            *("--forward", f"7000:127.0.0.1:{server.port}", "127.0.0.1", "2"),
+        ) as lp,
+        box.connect(("127.0.0.1", 7000)) as sock,
+    ):
+        sock.sendall(b"hello")
+        assert read_exactly(sock, 5) == b"hello"
+        lp.kill()
+        assert read_to_end(sock).how == "reset"
+
+
 def test_beside_an_address_that_comes_later(box: Namespace, tmp_path: Path) -> None:
     words = command("rp", ["pipes=127.0.0.1:81"], ["--listen", "192.0.2.1", "2"])
     with program(box, words, tmp_path / "rp.log", name="rp") as rp:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.relay.ends import echo, ending_of, read_exactly, serving
+from tests.relay.ends import echo, ending_of, serving
 from tests.relay.netns import Namespace
-from tests.relay.programs import ROOT, binary, finish, program
+from tests.relay.programs import binary, finish
 from tests.relay.proxies import local_proxy, pair, remote_proxy
 from tests.relay.waiting import equals
 
@@ -21,6 +21,12 @@ BOTH_WRONG = [
     (["--binding"], "--binding"),
     (["--pipe-policy", "best"], "--pipe-policy"),
     (["--conn-policy", "lifo"], "--conn-policy"),
+    (["--path-policy", "nearest"], "--path-policy: 'nearest' is not one of soonest, minrtt, rr, "),
+    (["--path-policy", "split:101"], "--path-policy: 'split:101': P is not a number from 0 to 100"),
+    (["--path-policy", "split:-1"], "'split:-1': P is not a number from 0 to 100"),
+    (["--path-policy", "split"], "--path-policy: 'split' needs a P behind it: split:P"),
+    (["--path-policy", "one:"], "--path-policy: 'one:': NAME is not the name of a path"),
+    (["--path-policy", "ecf:3"], "--path-policy: 'ecf:3': nothing stands behind ecf"),
     (["--app-buffer", "-1"], "--app-buffer"),
     (["--app-buffer", "10X"], "--app-buffer"),
     (["--pipe-sndbuf", "many"], "--pipe-sndbuf"),
@@ -42,6 +48,7 @@ BOTH_WRONG = [
     (["--sctp-loss", "some"], "--sctp-loss"),
     (["--pipe-policy", "fixed", "--pipe", "tcp:2,sctp:2"], "--pipe-policy fixed"),
     (["--aggregate", "on"], "--aggregate"),
+    (["--thin", "more"], "--thin: 'more' is not one of copy, same-pipe, off"),
     (["--lambda", "0"], "--lambda: '0' is not a number from 0.1 to 100"),
     (["--lambda", "101"], "--lambda"),
     (["--lambda", "two"], "--lambda"),
@@ -83,6 +90,10 @@ RP_WRONG = [
     (["--max-sessions", "x", "4"], "--max-sessions"),
     (["--max-sessions-each", "0", "4"], "--max-sessions-each"),
     (["--max-opens", "0", "4"], "--max-opens"),
+    (["--workers", "0", "4"], "--workers: '0' is not a whole number from 1 to 16"),
+    (["--workers", "17", "4"], "--workers: '17'"),
+    (["--workers", "1000", "4"], "--workers: '1000'"),
+    (["--workers", "x", "4"], "--workers: 'x'"),
     (["--max-connects", "0", "4"], "--max-connects"),
     (["--max-memory", "0", "4"], "--max-memory"),
     (["--memory", "1G", "4"], "--memory"),
@@ -90,8 +101,70 @@ RP_WRONG = [
     (["--resume", "-1", "4"], "--resume"),
     (["--resume", "65536", "4"], "--resume"),
     (["--udp", "maybe", "4"], "--udp"),
+    (["--thin", "copy", "--extended", "off", "4"], "--thin: copy needs the extension"),
+    (["--path-policy", "ecf", "4"], "--path-policy: several paths need the extension"),
+    (
+        ["--listen", "127.0.0.1", "--path-policy", "one:wifi", "4"],
+        "--path-policy: one:wifi: rp knows paths by their numbers, from 0 to 6",
+    ),
+    (["--listen", "127.0.0.1", "--path-policy", "one:7", "4"], "from 0 to 6"),
+    (
+        ["--listen", "127.0.0.1", "--path-policy", "rr", "--pipe-policy", "fixed", "4"],
+        "--pipe-policy fixed does not go with --path-policy rr",
+    ),
 ]
+A_PATH = ["--path", "a,src=127.0.0.2"]
+TWO_PATHS = [*A_PATH, "--path", "b,dev=lo"]
+TO_RP = ["127.0.0.1", "4"]
 LP_WRONG = [
+    (["--path", "a,dev=nosuch", *TO_RP], "--path: a: this host has no device nosuch"),
+    (["--path", "a,src=203.0.113.9", *TO_RP], "a: 203.0.113.9 is none of this host's addresses"),
+    (["--path", "a,src=there", *TO_RP], "--path: a: src='there' is not the address of a host"),
+    (["--path", "a", *TO_RP], "--path: a: it needs src=ADDR or dev=IFACE"),
+    ([*TWO_PATHS, "--rule", "port 443", *TO_RP], "--rule: 'port 443': it names no path"),
+    ([*TWO_PATHS, "--rule", "paths a,c", *TO_RP], "--rule: paths a,c: there is no path c (--path)"),
+    (["--rule", "paths a", *TO_RP], "--rule: paths a: there is no path a (--path)"),
+    ([*TWO_PATHS, "--rule", "port 1 port 2 paths a", *TO_RP], "port is given twice"),
+    (
+        [*TWO_PATHS, "--rule", "user no-such-user paths a", *TO_RP],
+        "user 'no-such-user' is not known on this host",
+    ),
+    (
+        [*TWO_PATHS, "--rule", "paths a", "--pipe-policy", "fixed", *TO_RP],
+        "--rule: it does not go with --pipe-policy fixed",
+    ),
+    (
+        [*A_PATH, "--path", "b,dev=lo,backup", "--rule", "paths b", *TO_RP],
+        "--rule: paths b: all of them are backups",
+    ),
+    (["--path", "a,dev=lo,fast", *TO_RP], "--path: a: 'fast' is none of"),
+    (["--path", "a b,dev=lo", *TO_RP], "--path: 'a b,dev=lo' does not begin with a name"),
+    ([*A_PATH, *A_PATH, *TO_RP], "--path: a is given twice"),
+    (
+        [word for n in range(8) for word in ("--path", f"p{n},dev=lo")] + TO_RP,
+        "--path: p7: there are more than 7",
+    ),
+    ([*A_PATH, "--path", "b,dev=lo,pipes=61", *TO_RP], "--path: the paths have 65 pipes together"),
+    (["--path", "a,dev=lo,backup", *TO_RP], "--path: all paths are backups"),
+    (
+        [*A_PATH, "--path", "b,dev=lo", "--extend", "never", *TO_RP],
+        "--path: several of them need the extension",
+    ),
+    (
+        [*A_PATH, "--path", "b,dev=lo,pipes=3", "--pipe", "tcp:2,mptcp:2", *TO_RP],
+        "--path: b: pipes=3 does not go with --pipe",
+    ),
+    (["--path-policy", "minrtt", *TO_RP], "--path-policy: minrtt chooses between paths"),
+    ([*A_PATH, "--path-policy", "split:5", *TO_RP], "and there are not two of them (--path)"),
+    ([*TWO_PATHS, "--path-policy", "one:c", *TO_RP], "one:c: there is no path of that name"),
+    (
+        [*TWO_PATHS, "--path", "c,src=127.0.0.3", "--path-policy", "dems-b", *TO_RP],
+        "--path-policy: dems-b is for 2 paths, and there are 3 of them (--path)",
+    ),
+    (
+        [*TWO_PATHS, "--path-policy", "ecf", "--pipe-policy", "fixed", *TO_RP],
+        "--pipe-policy fixed does not go with --path-policy ecf",
+    ),
     ([], "RP_ADDRESS"),
     (["127.0.0.1"], "PIPES"),
     (["127.0.0.1", "0"], "0"),
@@ -111,6 +184,7 @@ LP_WRONG = [
     (["--remote-forward", "8000:host", "127.0.0.1", "4"], "--remote-forward"),
     (["--remote-forward", "udp:80:h:80", "127.0.0.1", "4"], "datagrams"),
     (["--remote-forward", "80:h:80", "--extend", "never", "127.0.0.1", "4"], "extension"),
+    (["--thin", "copy", "--extend", "never", *TO_RP], "--thin: copy needs the extension"),
     (["--remote-forward", "80:h:80", "--remote-forward", "80:h:80", "127.0.0.1", "4"], "twice"),
     (["--remote-forward", "8:h:8", "--remote-forward", "127.0.0.1:8:i:9", "1.2.3.4", "4"], "twice"),
     (["--forward", "udp:7000:host", "127.0.0.1", "4"], "--forward"),
@@ -164,9 +238,11 @@ def test_help_and_version(box: Namespace, side: str) -> None:
     code, out, err = finish([binary(side), "--help"], box, 10)
     assert (code, err) == (0, "")
     options = {"--binding", "--app-buffer", "--pipe-sndbuf", "--pipe-policy", "--conn-policy",
-               "--cc", "--seed", "--stats", "--stats-interval", "--verbose", "--quiet", "--help",
-               "--version", "--max-conns", "--pipe", "--sctp-loss", "--aggregate",
-               "--lambda", "--memory", "--window-memory", "--keep", "--user", "--config",
+               "--path-policy", "--sizes",
+               "--cc", "--seed", "--stats", "--stats-interval", "--verbose",
+               "--quiet", "--help", "--version", "--max-conns", "--pipe", "--sctp-loss",
+               "--aggregate", "--lambda", "--thin", "--memory", "--window-memory", "--keep",
+               "--user", "--config",
                "--check", "--seccomp"}  # fmt: skip
     options |= (
         {
@@ -181,6 +257,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
             "--max-opens",
             "--max-sessions-each",
             "--max-memory",
+            "--workers",
             "--resume",
             "--udp",
         }
@@ -188,7 +265,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
         else {"--redirect", "--tproxy", "--socks", "--forward", "--remote-forward"}
     )
     assert options <= set(re.findall(r"--[a-z-]+", out))
-    named = "late early delay dswa soonest least rr random fixed las drr fifo"
+    named = "late early delay dswa soonest least rr random fixed las drr fifo minrtt ecf txdelay"
     for name in named.split():
         assert re.search(rf"\b{name}\b", out), f"--help does not name {name}"
     assert "shares the address" in out, "who can get bytes of others"
@@ -226,20 +303,22 @@ def test_port_in_use(box: Namespace, side: str, args: list[str], port: int) -> N
     assert f":{port}" in err.splitlines()[-1]
 
 
-def test_the_plain_compiler_line_gives_a_working_rp(box: Namespace, tmp_path: Path) -> None:
-    """`gcc -O1 rp/*.c mux/*/*.c -lpthread` and then `./a.out 4`, as the course has it."""
-    sources = [*sorted((ROOT / "rp").glob("*.c")), *sorted((ROOT / "mux").glob("*/*.c"))]
-    argv = ["gcc", "-O1", *sources, "-lpthread", "-o", tmp_path / "a.out"]
-    code, _, err = finish(argv, box, 100)
-    assert (code, err) == (0, "")
-    with (
-        serving(box, echo) as server,
-        program(box, [tmp_path / "a.out", "4"], tmp_path / "a.log", port=6000),
-        local_proxy(box, tmp_path, "--forward", f"7000:127.0.0.1:{server.port}"),
-        box.connect(("127.0.0.1", 7000)) as sock,
-    ):
-        sock.sendall(b"x" * 50_000)
-        assert read_exactly(sock, 50_000) == b"x" * 50_000
+@pytest.mark.parametrize(
+    ("side", "args"),
+    [
+        ("rp", ["--listen", "127.0.0.1:81", "4"]),
+        ("lp", ["--socks", "81", "127.0.0.1", "4"]),
+        ("lp", ["--forward", "81:127.0.0.1:80", "127.0.0.1", "4"]),
+        ("rp", ["--metrics", "81", "4"]),
+    ],
+)
+def test_port_of_root_s(box: Namespace, side: str, args: list[str]) -> None:
+    """A restart would not help: as with a port in use the status says so to a service manager."""
+    everyday = ["setpriv", "--bounding-set=-net_bind_service", "--"]
+    code, _, err = finish([*everyday, binary(side), *args], box, 10)
+    assert code == 2, f"ended with {code}: {err}"
+    said = [line for line in err.splitlines() if "Permission denied" in line]
+    assert said == [err.splitlines()[-1]] and "81" in said[0], err
 
 
 def test_off_switches_a_listener_off(box: Namespace, tmp_path: Path) -> None:

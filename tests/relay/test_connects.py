@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """rp's connects to servers: bounded, given back at once, and never in the way of others."""
 
+import signal
 import threading
 import time
 from pathlib import Path
@@ -51,6 +52,31 @@ def test_what_was_sent_before_the_end_is_delivered(box: Namespace, tmp_path: Pat
         )
         ending = server.results.get(timeout=10)
         assert (ending.how, ending.size) == ("eof", 5)
+
+
+def test_what_came_while_rp_was_stopped_is_in_time(
+    two: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    """The server answers after a second; rp is stopped for longer than it would wait."""
+    near, far = two
+    nowhere(near)
+    far.ip("address", "add", f"{NOWHERE}/32", "dev", "wire-r")
+    mac = far.ip("-br", "link", "show", "wire-r").split()[2]
+    with (
+        serving(far, echo, (NOWHERE, 8000)),
+        remote_proxy(near, tmp_path, "--connect-timeout", "2", pipes=1) as rp,
+        raw_lp(near, 1) as (pipe,),
+    ):
+        rp.expect("session 1: 1 pipe")
+        idle = rp.fd_count()
+        pipe.send(wire.syn(1, NOWHERE, 8000) + wire.data(1, 1, BYTE))
+        equals("rp's descriptors while it connects", rp.fd_count, idle + 1)
+        rp.send_signal(signal.SIGSTOP)
+        pipe.send(wire.fin(2, 1))  # so that the pipe is in front of the server
+        near.ip("neigh", "replace", NOWHERE, "lladdr", mac, "dev", "wire-l")
+        time.sleep(3)  # what is tested
+        rp.send_signal(signal.SIGCONT)
+        assert pipe.receive() == Message("data", 1, 0, BYTE)
 
 
 def test_connects_under_way_are_bounded(two: tuple[Namespace, Namespace], tmp_path: Path) -> None:

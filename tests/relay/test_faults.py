@@ -20,6 +20,7 @@ from tests.relay.fault_scene import (
     KEYS,
     NAMES,
     READY,
+    WORKERS,
     Refused,
     Scene,
     Setup,
@@ -41,7 +42,11 @@ def setups() -> dict[str, Setup]:
         return {}
     linked = subprocess.run(["ldd", faulty("rp")], capture_output=True, text=True, check=True)
     encrypts = "libssl" in linked.stdout
-    return {"extension": KEYS if encrypts else EXTENSION, "baseline": BASELINE}
+    return {
+        "extension": KEYS if encrypts else EXTENSION,
+        "baseline": BASELINE,
+        "workers": WORKERS,
+    }
 
 
 def sees(user: User) -> str | None:
@@ -140,8 +145,13 @@ def faults(tmp: Path, name: str, program: str) -> list[Fault]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("program", NAMES)
-@pytest.mark.parametrize("setup", ["extension", "baseline"])
+@pytest.mark.parametrize(
+    ("setup", "program"),
+    [
+        *((setup, program) for setup in ("extension", "baseline") for program in NAMES),
+        ("workers", "rp"),
+    ],
+)
 def test_each_place_fails_once(tmp_path: Path, setup: str, program: str) -> None:
     reason = why_no_namespace()
     if reason:

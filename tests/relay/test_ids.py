@@ -3,12 +3,14 @@
 
 import socket
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.relay import wire
+from tests.relay import records, wire
+from tests.relay.delays import FAR, delayed_pipes
 from tests.relay.ends import (
     RST_ON_CLOSE,
     echo,
@@ -20,6 +22,7 @@ from tests.relay.ends import (
 )
 from tests.relay.netns import Namespace
 from tests.relay.proxies import LP_READY, local_proxy, remote_proxy
+from tests.relay.traffic import traffic
 from tests.relay.waiting import until
 from tests.relay.wire import raw_lp, raw_rp
 
@@ -76,6 +79,32 @@ def test_who_would_wait_long_for_an_id_is_refused(box: Namespace, tmp_path: Path
 def answered(box: Namespace) -> bool:
     """Whether lp takes a connection: it is not reset at once."""
     return ending_of(box, 7000, 0.3).how == "timeout"
+
+
+DELAYS_S = (0.0, 0.3, 0.6, 1.0)  # of the pipes, one way
+AGAIN = 5  # uses of an id, in the mean
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["one thread", "two workers"])
+def test_ids_are_used_again_over_pipes_of_many_delays(
+    box: Namespace, tmp_path: Path, workers: tuple[str, ...]
+) -> None:
+    """Messages of an id's last use are a second late and its next one is open: each application
+    has its own bytes, each connection reaches its server once. Messages go over all pipes."""
+    stats = tmp_path / "rp.jsonl"
+    turns = ("--pipe-policy", "rr")
+    with (
+        delayed_pipes(box, DELAYS_S),
+        remote_proxy(box, tmp_path, "--listen", FAR, *records.soon(stats), *turns, *workers),
+        local_proxy(box, tmp_path, *FORWARD, *turns, "--extend", "always"),
+        traffic(box, 7000, workers=32, most=20_000) as going,
+    ):
+        until("400 connections", lambda: going.wrong or going.done.total() >= 400, 80)
+    uses = Counter(record["id"] for record in records.of(stats, "conn"))
+    assert uses.total() >= 400
+    assert uses.total() >= AGAIN * len(uses), uses
+    assert max(uses.values()) >= 2 * AGAIN, uses
 
 
 def test_a_message_for_another_session_ends_it(box: Namespace, tmp_path: Path) -> None:

@@ -9,9 +9,12 @@ import socket
 import struct
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
+
+import pytest
 
 from tests.relay import records, wire, wire_ext
 from tests.relay.ends import echo, read_exactly, serving, socks
@@ -125,7 +128,7 @@ def test_ten_thousand_pipes_that_say_nothing(box: Namespace, tmp_path: Path) -> 
         friend(box, tmp_path) as him,
         small(rp, 16),
     ):
-        for port in (6000, wire_ext.PORT):
+        for port in (wire.PORT, wire_ext.PORT):
             done = threading.Event()
 
             def attack(_: threading.Event, port: int = port, done: threading.Event = done) -> None:
@@ -211,6 +214,43 @@ def test_a_network_of_64_bits_is_one_peer(box: Namespace, tmp_path: Path) -> Non
         spoke_seldom(rp, r"a session of 2001:db8:0:5::.* told to come later", 1)
 
 
+def test_a_flood_from_a_network_of_64_bits(box: Namespace, tmp_path: Path) -> None:
+    """Pipes and sessions from ever new addresses of it are those of one peer, however many."""
+    box.ip("-6", "route", "add", "local", "2001:db8::/32", "dev", "lo")
+    where = ("--extended", "[::1]:6010", "--extended", "127.0.0.1:6010", *LISTEN)
+    came = itertools.count(1)
+    most = []
+
+    with (
+        remote_proxy(box, tmp_path, *where, asan=False) as rp,
+        friend(box, tmp_path) as him,
+        small(rp, 16),
+    ):
+        idle = rp.fd_count()
+
+        def flood(over: threading.Event) -> None:
+            pipes: deque[socket.socket] = deque()
+            while not over.is_set():
+                number = next(came)
+                pipes.append(pipe_from(box, f"2001:db8:0:5::{number >> 16:x}:{number & 0xFFFF:x}"))
+                if number % 2:
+                    with suppress(OSError):
+                        pipes[-1].send(wire_ext.Hello(number.to_bytes(16, "big"), 0, 1).to_bytes())
+                if len(pipes) > 4 * WAITING_EACH:
+                    pipes.popleft().close()
+                if number % 50 == 0:
+                    most.append(rp.fd_count() - idle)
+            for sock in pipes:
+                sock.close()
+
+        him.beside("a network of 64 bits", flood)
+        until("as many as a peer may have", lambda: most)
+        assert next(came) > 4 * WAITING_EACH, "no flood"
+        # Sockets of the friend's own connects, and pipes that were accepted and are not judged yet.
+        assert max(most) <= WAITING_EACH + SESSIONS_EACH + 64, max(most)
+        spoke_seldom(rp, r"a session of 2001:db8:0:5::.* told to come later", 1)
+
+
 def test_sessions_of_a_network_of_64_bits_share_a_line(box: Namespace, tmp_path: Path) -> None:
     """Whatever is refused to them: pipes that may not join, connects that have to wait."""
     box.ip("-6", "route", "add", "local", "2001:db8::/32", "dev", "lo")
@@ -279,6 +319,45 @@ def test_a_flood_of_pings(box: Namespace, tmp_path: Path) -> None:
         blocks = []
         him.beside("PINGs", lambda over: blocks.append(push(Pipe(sock), block, over)))
         assert blocks[0] > 10, "no flood"
+
+
+OPENS = b"".join(wire_ext.open_(conn, "127.0.0.1", 9) for conn in range(1, 32_001))
+SYNS = b"".join(wire.syn(conn, "127.0.0.1", 9) for conn in range(1, 65_001))
+BYTES = b"".join(wire.data(conn, 1, b"b") for conn in range(1, 65_001))
+
+
+@pytest.mark.parametrize(
+    ("extended", "asked"),
+    [(True, OPENS), (False, SYNS), (False, BYTES)],
+    ids=["opens", "syns", "bytes without a syn"],
+)
+def test_who_asks_and_reads_no_answer(
+    box: Namespace, tmp_path: Path, extended: bool, asked: bytes
+) -> None:
+    """As many connections as there are ids, of eight sessions; whoever is ended comes again.
+
+    A friend gets all of his, since theirs take places as long as there are some and then what
+    their sessions may hold. The most that each of them holds is soon too much, so it goes.
+    """
+    memory = 64
+    numbers = itertools.count()
+
+    def ask(over: threading.Event) -> None:
+        while not over.is_set():
+            if extended:
+                sock = session_of(box, "127.0.0.5", b"deaf%d" % next(numbers)).sock
+            else:
+                sock = pipe_from(box, "127.0.0.5", 6000)
+            with sock:
+                push(Pipe(sock), asked, over)
+
+    with (
+        remote_proxy(box, tmp_path, *LISTEN, "--memory", str(memory), pipes=1, asan=False) as rp,
+        friend(box, tmp_path, pipes=1) as him,
+        small(rp, round(1.1 * memory)),
+    ):
+        gone = "too little memory is left for all sessions"
+        him.beside("who reads no answer", *[ask] * SESSIONS_EACH, met=lambda: rp.lines(gone))
 
 
 def test_opened_and_reset_at_once(box: Namespace, tmp_path: Path) -> None:
@@ -375,8 +454,12 @@ def test_who_never_reads(box: Namespace, tmp_path: Path) -> None:
 
 
 def test_connections_beyond_the_memory_of_all(box: Namespace, tmp_path: Path) -> None:
-    """2 MiB are 1,024 connections: one session has half of them, and a friend still gets some."""
-    options = ("--memory", "8")
+    """2 MiB are 1,024 connections: one session has half of them, and a friend still gets some.
+
+    Those that are refused are counted, and have no record each.
+    """
+    stats = tmp_path / "stats.jsonl"
+    options = ("--memory", "8", *records.soon(stats))
     with (
         remote_proxy(box, tmp_path, *LISTEN, *options, pipes=1, asan=False) as rp,
         friend(box, tmp_path, pipes=4) as him,
@@ -391,6 +474,8 @@ def test_connections_beyond_the_memory_of_all(box: Namespace, tmp_path: Path) ->
             assert message is not None and message.kind == "fin", message
             refused += 1
         spoke_seldom(rp, r"session \d+: .* connections take too much of --memory", 1)
+        until("all to be counted", lambda: limit_counted(stats, "connections") >= refused)
+        assert not [it for it in records.of(stats, "conn") if it["end"] == "limit"]
         him.figures()
 
 

@@ -77,8 +77,9 @@ def scraped(box: Namespace) -> Figures:
 
 def differing(figures: Figures, record: Record) -> list[str]:
     """Of a record of a pipe, the fields that --metrics tells otherwise."""
-    labels = {"session": record["session"], "pipe": record["pipe"], "transport": "tcp"}
-    told_apart = ("type", "time", "session", "pipe", "state", "transport", "cc")
+    names = ("session", "path", "pipe", "transport")
+    labels = {name: record[name] for name in names}
+    told_apart = ("type", "time", *names, "state", "cc")
     found = []
     for name, value in record.items():
         if name in told_apart:
@@ -107,7 +108,7 @@ def test_the_same_as_the_statistics(box: Namespace, tmp_path: Path) -> None:
 
         until("both to tell the same of the pipes", same)
         figures = scraped(box)
-        assert figures.of("tm3_pipe_rx_bytes_total", session=1, pipe=0, transport="tcp") > 0
+        assert figures.of("tm3_pipe_rx_bytes_total", session=1, path=0, pipe=0, transport="tcp") > 0
         assert figures.of("tm3_info", program="rp", version="0.1.0") == 1
         assert figures.of("tm3_session_info", session=1, peer="127.0.0.1") == 1
         assert figures.of("tm3_session_pipes", session=1) == 2

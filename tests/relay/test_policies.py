@@ -66,7 +66,7 @@ PIPE_POLICIES = ("soonest", "least", "rr", "random", "fixed")
 def combinations() -> Iterator[tuple[int, str, str, str]]:
     """Every policy of connections over four pipes, and the usual one over other numbers of them."""
     for binding, pipe_policy in product(BINDINGS, PIPE_POLICIES):
-        for conn_policy in ("las", "drr", "fifo"):
+        for conn_policy in ("las", "drr", "fifo", "rr", "srpt"):
             yield 4, binding, pipe_policy, conn_policy
         for pipes in (1, 2, 8):
             yield pipes, binding, pipe_policy, "las"

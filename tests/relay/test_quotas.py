@@ -185,6 +185,7 @@ def test_several_with_the_right_number_go_on(box: Namespace, tmp_path: Path) -> 
     """They may be one: said, and nothing done."""
     with remote_proxy(box, tmp_path) as rp, local_proxy(box, tmp_path, pipes=4):
         ports = ("--socks", "off", "--redirect", "off", "--forward", "7001:127.0.0.1:80")
+        rp.expect("session 1: 4 pipes")
         with local_proxy(box, tmp_path, *ports, name="second"):
             rp.expect("sessions 1 and 2 of .* if both are of one lp that was started for more")
             assert not rp.lines("reset|closed")

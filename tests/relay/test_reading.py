@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from tests.relay import records, wire
-from tests.relay.ends import Handler, read_to_end, serving, socks
+from tests.relay.ends import Handler, read_to_end, reading, serving, socks
 from tests.relay.netns import Namespace
-from tests.relay.proxies import pair, remote_proxy
+from tests.relay.proxies import LP_READY, local_proxy, pair, remote_proxy
 from tests.relay.waiting import equals, until
-from tests.relay.wire import Pipe, raw_lp
+from tests.relay.wire import Pipe, raw_lp, raw_rp
 
 HALF = 18_000  # messages: 70 MiB, more than a receiver holds out of order
 ROOM = 160 << 20  # of a socket's receive buffer: bytes, and what it costs to keep them
@@ -108,6 +108,74 @@ def spread(pipes: list[Pipe], conn: int, count: int) -> None:
     for first in range(1, count, 16):
         runs = numbered(conn, first, min(16, count + 1 - first))
         pipes[first // 16 % len(pipes)].send(*runs)
+
+
+def body_of(number: int) -> bytes:
+    """Of another content for each number: what is swapped shows."""
+    return struct.pack("<I", number) * (len(BODY) // 4)
+
+
+def all_bodies(first: int, count: int) -> str:
+    sha = hashlib.sha256()
+    for number in range(first, first + count):
+        sha.update(body_of(number))
+    return sha.hexdigest()
+
+
+@pytest.mark.parametrize("fall", [2, 16, 1000], ids="{} backwards".format)
+def test_numbers_that_fall_on_a_pipe(box: Namespace, tmp_path: Path, fall: int) -> None:
+    """An lp that numbers first and writes later, so that pipes bring so many numbers backwards. All
+    that it sent is delivered in order, and a careful connection beside it has all its own."""
+    count = 6_000
+    with (
+        serving(box, lambda sock: read_to_end(sock, 30.0)) as server,
+        remote_proxy(box, tmp_path, pipes=3),
+        raw_lp(box, 3) as pipes,
+    ):
+        pipes[0].send(*(wire.syn(conn, "127.0.0.1", server.port) for conn in (1, 2)))
+        for first in range(1, count, fall):
+            numbers = range(first, min(first + fall, count + 1))
+            pipe = pipes[first // fall % 3]
+            pipe.send(*(wire.data(1, number, body_of(number)) for number in reversed(numbers)))
+            pipe.send(*(wire.data(2, number, body_of(number)) for number in numbers))
+        pipes[2].send(*(wire.fin(conn, count + 1) for conn in (1, 2)))
+        for _ in (1, 2):
+            ending = server.results.get(timeout=30)
+            assert (ending.how, ending.size) == ("eof", count * len(BODY))
+            assert ending.sha256 == all_bodies(1, count)
+
+
+def test_an_rp_that_sends_one_message_a_write(box: Namespace, tmp_path: Path) -> None:
+    """A student's: pipe after pipe, and each write is a segment. lp delivers all of it, in order,
+    and holds next to nothing out of order."""
+    count = 8_000
+    stats = tmp_path / "lp.jsonl"
+    with raw_rp(box) as rp:
+        forward = ("--forward", "7000:127.0.0.1:8000")
+        with local_proxy(box, tmp_path, *forward, *records.soon(stats), ready=None) as lp:
+            pipes = rp.accept(4)
+            lp.expect(LP_READY)
+            with ExitStack() as stack:
+                for pipe in pipes:
+                    stack.enter_context(pipe.sock)
+                    pipe.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                app = stack.enter_context(box.connect(("127.0.0.1", 7000)))
+                ending = stack.enter_context(reading(app, 30.0))
+                syn = next(filter(None, (first_of(pipe) for pipe in pipes)))
+                for number in range(count):
+                    pipes[number % 4].send(wire.data(syn.conn, number, body_of(number)))
+                pipes[0].send(wire.fin(syn.conn, count))
+                found = ending()
+                assert (found.how, found.size) == ("eof", count * len(BODY))
+                assert found.sha256 == all_bodies(0, count)
+                until("the connection's record", lambda: records.of(stats, "conn"), 10)
+    assert peak(stats) <= REORDER_PEAK
+
+
+def first_of(pipe: Pipe) -> wire.Message | None:
+    with suppress(TimeoutError):
+        return pipe.receive(1.0)
+    return None
 
 
 def test_a_gap_stops_nobody(box: Namespace, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """lp's host gets another address or route, rp another address, while connections are open."""
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -8,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.relay import payload
+from tests.relay import miles, payload
 from tests.relay.ends import answers, echo, read_to_end, serving, socks
 from tests.relay.netns import Namespace, namespace, veth
 from tests.relay.programs import Program, binary, program
 from tests.relay.proxies import local_proxy, remote_proxy
+from tests.relay.waiting import until
 
 RP = "10.77.0.2"
+LASTED_S = 1.1  # lp's LASTED_MS: after a session that was lost before, lp waits
 GONE = r"10\.\d+\.0\.\d+, where it leaves from, is this host's no more"
 ELSEWHERE = "goes another way now"
 
@@ -71,6 +74,27 @@ def test_another_address_begins_a_new_session(
         both.lp.expect("4 pipes to 10.77.0.2:6010 are up", count=2)
         with socks(near, RP, both.port) as other:
             answers(other)
+
+
+def test_who_connects_while_another_session_begins_waits_for_it(tmp_path: Path) -> None:
+    """It takes two round trips, of 0.2 s each."""
+    allow = ("--allow", "10.0.0.0/8", "--permit", f"{miles.RP}/32")
+    with (
+        miles.miles(tmp_path, delay_ms=100.0) as at,
+        serving(at.far, echo, (miles.RP, miles.PORT)),
+        remote_proxy(at.far, tmp_path, *allow),
+        local_proxy(at.near, tmp_path, to=miles.RP) as lp,
+        socks(at.near, miles.RP, miles.PORT) as sock,
+    ):
+        answers(sock)
+        lasted = time.monotonic() + LASTED_S
+        until("the session to have lasted", lambda: time.monotonic() > lasted, 2 * LASTED_S)
+        readdress(at.near, "wifi", "10.1.0.1/24", "10.1.0.3/24")
+        miles.leads_to_rp(at.near, "wifi")
+        assert read_to_end(sock, 10).how == "reset"
+        with socks(at.near, miles.RP, miles.PORT) as other:
+            answers(other)
+        lp.expect("another session begins, applications wait meanwhile")
 
 
 def test_behind_one_address_the_session_goes_on(

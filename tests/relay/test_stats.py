@@ -3,6 +3,8 @@
 
 import re
 import signal
+import socket
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -11,14 +13,15 @@ from tests.relay import payload, records
 from tests.relay.ends import echo, read_exactly, read_to_end, sending, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import binary, finish
-from tests.relay.proxies import pair
+from tests.relay.proxies import extended_pair, pair
 from tests.relay.waiting import until
 
 NUMBER = (int, float)
 ONE_PIPE_ACK = 35  # bytes of an ACK that speaks of one pipe
 START = {
     "type": str, "program": str, "version": str, "time": NUMBER, "pipes": int,
-    "transport": str, "binding": str, "pipe_policy": str, "conn_policy": str,
+    "transport": str, "binding": str, "pipe_policy": str, "path_policy": str,
+    "conn_policy": str,
 }  # fmt: skip
 SESSION = {"type": str, "event": str, "time": NUMBER, "session": int, "peer": str}
 PIPE = {
@@ -114,8 +117,9 @@ def test_records_and_their_sums(box: Namespace, tmp_path: Path) -> None:
 
 
 def test_acks_are_counted(box: Namespace, tmp_path: Path) -> None:
-    """Of the extension's: with one pipe each has 35 bytes. The baseline has none."""
-    down = payload.seeded(3_000_000)
+    """Of the extension's: with one pipe each has 35 bytes. The baseline has none. A late lp has one
+    for all that its socket held, 6 MB at most."""
+    down = payload.seeded(20_000_000)
     for extend in ("always", "never"):
         folder = tmp_path / extend
         folder.mkdir()
@@ -139,9 +143,42 @@ def test_acks_are_counted(box: Namespace, tmp_path: Path) -> None:
             assert pipe["tx_ack_bytes"] == acks[side] * ONE_PIPE_ACK
             assert acks[side] <= pipe["tx_messages"]
         if extend == "always":
-            assert 2 <= acks["lp"] < 100, "one for each MiB at least, or each 100 ms"
+            assert 3 <= acks["lp"] < 100, "one for each MiB at least, or each 100 ms"
         else:
             assert acks == {"rp": 0, "lp": 0}
+
+
+def test_what_stands_in_queues_and_who_waits(box: Namespace, tmp_path: Path) -> None:
+    """Each connection counts once. One application takes nothing, one says nothing."""
+    paths = {side: tmp_path / f"{side}.jsonl" for side in ("rp", "lp")}
+    down, stop = payload.seeded(20_000_000), threading.Event()
+
+    def silent(sock: socket.socket) -> None:
+        stop.wait(30)
+
+    with (
+        serving(box, silent) as nothing,
+        serving(box, sending(down)) as source,
+        extended_pair(box, tmp_path, rp=records.soon(paths["rp"]), lp=records.soon(paths["lp"])),
+        socks(box, "127.0.0.1", nothing.port),
+        socks(box, "127.0.0.1", source.port),
+    ):
+
+        def newest(side: str) -> dict[str, Any]:
+            return (records.of(paths[side], "queues") or [{}])[-1]
+
+        until("its bytes to wait at lp", lambda: newest("lp").get("taking") == 1)
+        until("rp to send no more of it", lambda: newest("rp").get("credit") == 1)
+        assert newest("lp")["queued"] > 0
+        for side in paths:
+            assert newest(side)["connections"] == 2
+            assert newest(side)["idle"] == 1
+        stop.set()
+    kinds = ("flows", "connecting", "missing", "taking", "ending", "credit", "sending", "idle")
+    for path in paths.values():
+        for told in records.of(path, "queues"):
+            assert sum(told[kind] for kind in kinds) == told["connections"]
+            assert told["sender"] in ("data", "pipes", "limit", "order", "acks")
 
 
 def test_samples_come_at_the_interval(box: Namespace, tmp_path: Path) -> None:
@@ -156,7 +193,7 @@ def test_stats_that_cannot_be_written_are_an_error(box: Namespace, tmp_path: Pat
     for argv in ([binary("rp"), "--stats", "/no/such/dir/x", "4"],
                  [binary("lp"), "--stats", "/no/such/dir/x", "127.0.0.1", "4"]):  # fmt: skip
         code, _, err = finish(argv, box, 10)
-        assert code == 1, err
+        assert code == 2, err
         assert len(err.strip().splitlines()) == 1
         assert "/no/such/dir/x" in err
 

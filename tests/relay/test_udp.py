@@ -504,7 +504,7 @@ def test_beside_bulk(box: Namespace, tmp_path: Path) -> None:
             thread = threading.Thread(target=flood, args=(sock,))
             thread.start()
             try:
-                for number in range(300):
+                for number in range(100):
                     payload = struct.pack("!I", number) + bytes(200)
                     assert client.ask(payload, "127.0.0.1", server.port) == payload
             finally:

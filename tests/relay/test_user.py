@@ -86,7 +86,7 @@ def as_nobody(box: Namespace, *argv: str) -> tuple[int, str, str]:
 
 def test_only_root_becomes_another(box: Namespace) -> None:
     code, _, err = as_nobody(box, "--user", "daemon")
-    assert code == 1 and "cannot become daemon: Operation not permitted" in err
+    assert code == 2 and "cannot become daemon: Operation not permitted" in err
 
 
 def test_a_congestion_control_of_root_alone(box: Namespace) -> None:
@@ -97,4 +97,4 @@ def test_a_congestion_control_of_root_alone(box: Namespace) -> None:
         pytest.skip("this kernel has no congestion control that is for root alone")
     argv = ["--user", "nobody", "--cc", min(roots), "--listen", "127.0.0.1:6001", "4"]
     code, _, err = finish([binary("rp"), *argv], box, 10)
-    assert code == 1 and f"--cc: {min(roots)} is not for --user nobody" in err
+    assert code == 2 and f"--cc: {min(roots)} is not for --user nobody" in err

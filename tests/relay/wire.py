@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tests.relay.netns import Namespace
 
+PORT = 6000
 SYN = 0xFFFF
 FIN = 0xFFFE
 BY_FIN = 0x88
@@ -94,7 +95,7 @@ class Pipe:
 
 @contextmanager
 def raw_lp(
-    ns: Namespace, pipes: int, rp: tuple[str, int] = ("127.0.0.1", 6000)
+    ns: Namespace, pipes: int, rp: tuple[str, int] = ("127.0.0.1", PORT)
 ) -> Iterator[list[Pipe]]:
     """The pipes of an lp that is the test itself."""
     open_pipes: list[Pipe] = []
@@ -110,7 +111,7 @@ def raw_lp(
 class RawRp:
     """A listening socket that plays rp for a real lp."""
 
-    def __init__(self, ns: Namespace, address: tuple[str, int] = ("127.0.0.1", 6000)) -> None:
+    def __init__(self, ns: Namespace, address: tuple[str, int] = ("127.0.0.1", PORT)) -> None:
         self.listener = ns.open_socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind(address)

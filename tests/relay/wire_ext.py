@@ -14,6 +14,7 @@ PORT = 6010
 VERSION_1 = 0x5F
 DATAGRAM = 0x80
 LISTEN = 0x100
+PATH = 0x200
 TCP, UDP = 6, 17
 NEW, RESUMED, UNKNOWN, REFUSED, BUSY = range(5)
 _HELLO = struct.Struct("<BBI16sBBIBBHI")
@@ -28,11 +29,14 @@ class Hello:
     incarnation: int = 0
     version: int = 1
     features: int = VERSION_1
+    path: int = 0
+    flags: int = 0
+    cost: int = 0
 
     def to_bytes(self) -> bytes:
         body = _HELLO.pack(
             1, self.version, self.features, self.session, self.pipe, self.pipes,
-            self.incarnation, 0, 0, 0, 1 << 20,
+            self.incarnation, self.path, self.flags, self.cost, 1 << 20,
         )  # fmt: skip
         return wire.data(0, 0, body)
 
@@ -42,9 +46,9 @@ def hello_of(message: wire.Message | None) -> Hello:
     assert message is not None and message.kind == "data", message
     assert (message.conn, message.number) == (0, 0), message
     assert len(message.body) == _HELLO.size, message
-    kind, version, features, session, pipe, pipes, incarnation, *_ = _HELLO.unpack(message.body)
+    kind, version, features, session, *pipe, path, flags, cost, _ = _HELLO.unpack(message.body)
     assert kind == 1 and version == 1 and features & VERSION_1 == VERSION_1, message
-    return Hello(session, pipe, pipes, incarnation, version, features)
+    return Hello(session, *pipe, version, features, path, flags, cost)
 
 
 def open_(
@@ -101,6 +105,10 @@ def listening_of(message: wire.Message | None) -> tuple[int, int, int] | None:
         return None
     _, listener, result, port = struct.unpack("<BHBH", message.body)
     return listener, result, port
+
+
+def path(number: int, serial: int, state: int = 0, cost: int = 0) -> bytes:
+    return wire.data(0, 0, struct.pack("<BBBHI", 15, number, state, cost, serial))
 
 
 def welcome(status: int, features: int = VERSION_1) -> bytes:

@@ -10,14 +10,6 @@ static bool before(const struct clock_event *a, const struct clock_event *b)
 	return a->at < b->at || (a->at == b->at && a->order < b->order);
 }
 
-static void swap(struct clock_event *a, struct clock_event *b)
-{
-	struct clock_event t = *a;
-
-	*a = *b;
-	*b = t;
-}
-
 void clock_fini(struct clock *clock)
 {
 	free(clock->heap);
@@ -35,27 +27,27 @@ void clock_at(struct clock *clock, struct clock_event e)
 	}
 	e.order = clock->order++;
 	i = clock->events++;
+	for (; i && before(&e, &clock->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		clock->heap[i] = clock->heap[(i - 1) / 2];
 	clock->heap[i] = e;
-	for (; i && before(&clock->heap[i], &clock->heap[(i - 1) / 2]);
-	     i = (i - 1) / 2)
-		swap(&clock->heap[i], &clock->heap[(i - 1) / 2]);
 }
 
 static struct clock_event pop(struct clock *clock)
 {
 	struct clock_event first = clock->heap[0];
+	struct clock_event last = clock->heap[--clock->events];
 	unsigned int i = 0, c;
 
-	clock->heap[0] = clock->heap[--clock->events];
 	while ((c = 2 * i + 1) < clock->events) {
 		if (c + 1 < clock->events &&
 		    before(&clock->heap[c + 1], &clock->heap[c]))
 			c++;
-		if (before(&clock->heap[i], &clock->heap[c]))
+		if (before(&last, &clock->heap[c]))
 			break;
-		swap(&clock->heap[i], &clock->heap[c]);
+		clock->heap[i] = clock->heap[c];
 		i = c;
 	}
+	clock->heap[i] = last;
 	return first;
 }
 

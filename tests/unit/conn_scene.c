@@ -92,9 +92,9 @@ void scene_attach(struct scene *scene)
 {
 	int fd[2];
 
-	tcp_pair(fd);
-	scene->app = fd[1];
-	assert_int_equal(conn_attach(scene->c, fd[0]), 0);
+	app_pair(fd);
+	scene->app = fd[0];
+	assert_int_equal(conn_attach(scene->c, fd[1]), 0);
 }
 
 /* --- what it frames --- */

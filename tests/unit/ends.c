@@ -79,23 +79,26 @@ static struct leg *usable(struct ends *m, int end)
 }
 
 /* It gets the next count on @leg. */
-static void keep(struct ends *m, int end, struct leg *leg,
-		 const struct message *msg)
+static struct item *keep(struct ends *m, int end, struct leg *leg,
+			 const struct message *msg)
 {
 	struct item *item;
 
 	if (m->wrong == KERNELS_ACK && leg->wire->open[!end]) {
 		leg->kept.sent++;
-		return;
+		return NULL;
 	}
 	item = item_get(m);
 	item->msg = *msg;
 	kept_add(&leg->kept, &item->kept, 1, sizeof(*item));
+	return item;
 }
 
-static void send_on(struct ends *m, int end, struct leg *leg,
-		    struct message msg)
+/* Returns what is kept of it, if anything is. */
+static struct item *send_on(struct ends *m, int end, struct leg *leg,
+			    struct message msg)
 {
+	struct item *item = NULL;
 	uint64_t before = msg.count;
 
 	msg.count = 0;
@@ -103,15 +106,15 @@ static void send_on(struct ends *m, int end, struct leg *leg,
 		      m->wrong != BEHIND_NO_WELCOME;
 	if (counts(m, &msg)) {
 		msg.count = leg->kept.sent + 1;
-		keep(m, end, leg, &msg);
+		item = keep(m, end, leg, &msg);
 	}
 	if (before && m->wrong == COUNT_OF_BEFORE)
 		msg.count = before;
 	transmit(leg->wire, end, &msg);
+	return item;
 }
 
-/* Sends @msg on any pipe; without one it waits with what goes again. */
-static void send_any(struct ends *m, int end, const struct message *msg)
+void ends_send_any(struct ends *m, int end, const struct message *msg)
 {
 	struct leg *leg = usable(m, end);
 	struct item *item;
@@ -125,148 +128,6 @@ static void send_any(struct ends *m, int end, const struct message *msg)
 	item->kept.next = NULL;
 	*m->end[end].again_end = &item->kept;
 	m->end[end].again_end = &item->kept.next;
-}
-
-/* --- applications --- */
-
-static enum use_kind use_kind_of(enum message_kind kind)
-{
-	return (enum use_kind)(kind - OPEN);
-}
-
-static void forget_credit(struct id *id)
-{
-	id->out = (struct credit_out){ 0 };
-	id->in = (struct credit_in){ 0 };
-}
-
-/* One message of id @n, if it may be sent now. */
-static bool say(struct ends *m, int end, int n, struct message msg)
-{
-	struct id *id = &m->end[end].id[n];
-
-	if (!use_may_send(&id->use, use_kind_of(msg.kind)))
-		return false;
-	if (msg.kind == OPEN) {
-		id->early_sent = 0;
-		m->result.uses++;
-		if (m->wrong == NUMBERS_FROM_0)
-			id->use.number = 0;
-		if (m->wrong == WINDOW_PER_USE)
-			forget_credit(id);
-	}
-	if (msg.kind == RESET && m->wrong == EARLY_UNTIL_RESET) {
-		m->early.used -= id->early_sent;
-		id->early_sent = 0;
-	}
-	msg.id = (uint8_t)n;
-	msg.serial = ++id->serial_sent;
-	msg.number = use_send(&id->use, use_kind_of(msg.kind));
-	send_any(m, end, &msg);
-	return true;
-}
-
-static void open_use(struct ends *m, int end, int n)
-{
-	struct id *id = &m->end[end].id[n];
-	struct message msg = { .kind = OPEN, .window = WINDOW_BYTES };
-
-	if (end == LP && say(m, end, n, msg))
-		credit_grant(&id->in, WINDOW_BYTES);
-}
-
-static void answer(struct ends *m, int end, int n, bool refuse)
-{
-	struct id *id = &m->end[end].id[n];
-	struct message msg = { .kind = SYNACK };
-
-	if (!use_may_send(&id->use, USE_SYNACK))
-		return;
-	msg.offset = credit_grant(&id->in, random_below(&m->r, WINDOW_BYTES));
-	if (m->wrong == EARLY_OVER_WINDOW)
-		id->in.early = 0;
-	m->early_held -= id->early_due;
-	id->early_due = 0;
-	say(m, end, n, msg);
-	if (refuse)
-		say(m, end, n, (struct message){ .kind = RESET });
-}
-
-static void send_data(struct ends *m, int end, int n)
-{
-	struct id *id = &m->end[end].id[n];
-	bool early = id->use.opener && !id->use.answered;
-	uint64_t left = early ? early_left(&m->early, id->early_sent)
-			      : credit_left(&id->out);
-	uint32_t bytes = random_range(&m->r, 1, DATA_BYTES);
-
-	if (bytes > left)
-		return;
-	if (!say(m, end, n, (struct message){ .kind = DATA, .bytes = bytes }))
-		return;
-	id->out.sent += bytes;
-	if (early) {
-		id->early_sent += bytes;
-		m->early.used += bytes;
-	}
-}
-
-static void grant(struct ends *m, int end, int n)
-{
-	struct id *id = &m->end[end].id[n];
-	struct message msg = { .kind = WINDOW, .id = (uint8_t)n };
-	uint64_t before = id->in.granted;
-
-	if (!id->use.open || (!id->use.opener && !id->use.answered))
-		return;
-	msg.offset = credit_grant(&id->in, WINDOW_BYTES);
-	if (msg.offset > before)
-		send_any(m, end, &msg);
-}
-
-/* What each end does by itself, without an application. */
-void ends_respond(struct ends *m, int end, int n)
-{
-	struct id *id = &m->end[end].id[n];
-
-	if (!use_owes_reset(&id->use))
-		return;
-	answer(m, end, n, false);
-	say(m, end, n, (struct message){ .kind = RESET });
-}
-
-/* Within a use that was answered, or by who opened it. */
-static void talk(struct ends *m, int end, int n)
-{
-	switch (random_below(&m->r, 12)) {
-	case 0:
-		say(m, end, n, (struct message){ .kind = NO_MORE });
-		break;
-	case 1:
-		if (random_below(&m->r, 2))
-			say(m, end, n, (struct message){ .kind = RESET });
-		break;
-	case 2:
-	case 3:
-		grant(m, end, n);
-		break;
-	default:
-		send_data(m, end, n);
-	}
-}
-
-void ends_act(struct ends *m, int end)
-{
-	int n = (int)random_below(&m->r, IDS);
-	const struct use *use = &m->end[end].id[n].use;
-
-	if (use_may_send(use, USE_OPEN))
-		open_use(m, end, n);
-	else if (use_may_send(use, USE_SYNACK))
-		answer(m, end, n, random_below(&m->r, 4) == 0);
-	else
-		talk(m, end, n);
-	ends_respond(m, end, n);
 }
 
 /* --- pipes --- */
@@ -319,16 +180,42 @@ void ends_send_again(struct ends *m, int end)
 	item_put(m, item);
 }
 
-/* A copy of the oldest message that is kept for some pipe. */
+/* A copy of the oldest message that is kept for some pipe: half of them are twins. */
 void ends_send_copy(struct ends *m, int end)
 {
 	struct leg *from = &m->end[end].leg[random_below(&m->r, PIPES)];
 	struct leg *leg = usable(m, end);
+	struct kept_item *of = from->kept.first;
+	struct item *item;
 
-	if (!leg || !from->wire || !from->kept.first)
+	if (!leg || !from->wire || !of)
 		return;
 	m->result.copies++;
-	send_on(m, end, leg, ((struct item *)from->kept.first)->msg);
+	item = send_on(m, end, leg, ((struct item *)of)->msg);
+	if (item && leg != from && random_below(&m->r, 2))
+		kept_twin(&item->kept, of);
+}
+
+/* What was kept for a pipe that is over, but for what need not go again. */
+static void go_again(struct ends *m, struct end *at, struct kept_item *list)
+{
+	while (list) {
+		struct kept_item *item = list;
+
+		list = list->next;
+		item->next = NULL;
+		if (m->wrong == TWIN_OF_A_DEAD_PIPE && !list_empty(&item->twins)) {
+			kept_arrived(item);
+			item->there = true;
+		}
+		if (!kept_goes_again(item)) {
+			m->result.spared++;
+			items_put(m, item);
+			continue;
+		}
+		*at->again_end = item;
+		at->again_end = &item->next;
+	}
 }
 
 /* @end closes its end of the pipe: what is left of it goes again. */
@@ -345,9 +232,7 @@ void ends_close(struct ends *m, int end, struct leg *leg)
 	leg->welcomed = leg->greeted = false;
 	/* An ACK may have been lost with the pipe. */
 	at->ack_due |= m->wrong != ACK_ONCE;
-	*at->again_end = kept_end(&leg->kept);
-	while (*at->again_end)
-		at->again_end = &(*at->again_end)->next;
+	go_again(m, at, kept_end(&leg->kept));
 }
 
 void ends_dial(struct ends *m, int index)
@@ -417,6 +302,8 @@ static void acknowledged(struct ends *m, int end, const struct message *msg)
 			     &freed) == KEPT_BEYOND)
 			fail(m, "an ACK beyond what was sent");
 		leg->greeted |= leg->kept.received > 0;
+		for (struct kept_item *item = freed; item; item = item->next)
+			kept_arrived(item);
 		items_put(m, freed);
 	}
 }
@@ -427,7 +314,7 @@ static void effect(struct ends *m, struct id *id, const struct message *msg)
 	switch (msg->kind) {
 	case OPEN:
 		if (m->wrong == WINDOW_PER_USE)
-			forget_credit(id);
+			ends_forget_credit(id);
 		credit_allow(&id->out, id->out.sent + msg->window);
 		credit_begin_early(&id->in, EARLY_BYTES);
 		break;
@@ -448,7 +335,7 @@ static void due(struct ends *m, int end, const struct message *msg)
 	m->result.delivered++;
 	if (msg->serial != ++id->serial_due)
 		fail(m, "lost, doubled or out of order");
-	if (use_due(&id->use, use_kind_of(msg->kind)) == USE_BROKEN)
+	if (use_due(&id->use, ends_kind(msg->kind)) == USE_BROKEN)
 		fail(m, "due where it cannot be");
 	if (!credit_take(&id->in, msg->bytes))
 		fail(m, "more than the window");

@@ -10,6 +10,7 @@
  *	one end closes a pipe, or notices that the other has
  *	LP dials a pipe again
  *	an end sends again what was kept for a dead pipe, or a copy, or an ACK
+ *	an end cuts data into messages and sends these from the front or from the end
  *
  * Messages that were on their way to an end that closed are lost; those that
  * are on their way to the other end are still parsed there, until it notices or
@@ -44,6 +45,8 @@ enum wrong_rule {
 	ANY_INCARNATION,	/* an ACK is not asked which one it is about */
 	KERNELS_ACK,		/* what reached the other end's buffer is let go */
 	COUNT_OF_BEFORE,	/* what is sent again says its count on the former pipe */
+	TWIN_OF_A_DEAD_PIPE,	/* a message kept for two pipes goes again with neither */
+	RESET_OVER_CHUNK,	/* what was cut and not sent is dropped by a reset */
 	BEHIND_NO_WELCOME,	/* RP sends out of order before it knows that WELCOME came */
 	WRONG_RULES,
 };
@@ -53,6 +56,8 @@ struct ends_result {
 	uint64_t deaths;	/* of pipes */
 	uint64_t again;		/* messages sent again */
 	uint64_t copies;
+	uint64_t spared;	/* of a dead pipe, but kept for another or there */
+	uint64_t from_end;	/* sent from the end of a chunk */
 	uint64_t uses;
 	uint64_t delivered;	/* messages due */
 	uint64_t rests;		/* times that both ends were at rest */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two halves of the model share: ends.c and ends_run.c. */
+/* What the parts of the model share: ends.c, ends_talk.c and ends_run.c. */
 #ifndef TM3_TEST_ENDS_INSIDE_H
 #define TM3_TEST_ENDS_INSIDE_H
 
@@ -14,7 +14,7 @@
 #include "random.h"
 
 enum { LP, RP, ENDS };
-enum { PIPES = 2, IDS = 2, FLIGHT = 24, WIRES = 6 };
+enum { PIPES = 2, IDS = 2, FLIGHT = 24, WIRES = 6, CHUNK = 5 };
 enum { WINDOW_BYTES = 40, DATA_BYTES = 9, EARLY_BYTES = 30, EARLY_ALL = 50 };
 
 /* In the order of enum use_kind from OPEN on. */
@@ -69,6 +69,8 @@ struct id {
 	struct reorder order;
 	struct credit_out out;
 	struct credit_in in;
+	struct message chunk[CHUNK];	/* cut, and from front to back not sent yet */
+	int front, back;
 	uint64_t early_sent;	/* in this use */
 	uint64_t early_due;	/* at RP: in this use, before SYNACK was sent */
 	uint64_t serial_sent, serial_due;
@@ -95,12 +97,27 @@ struct ends {
 	struct ends_result result;
 };
 
+static inline enum use_kind ends_kind(enum message_kind kind)
+{
+	return (enum use_kind)(kind - OPEN);
+}
+
+static inline void ends_forget_credit(struct id *id)
+{
+	id->out = (struct credit_out){ 0 };
+	id->in = (struct credit_in){ 0 };
+}
+
 void items_put(struct ends *m, struct kept_item *list);
+/* On any pipe; without one it waits with what goes again. */
+void ends_send_any(struct ends *m, int end, const struct message *msg);
 void ends_act(struct ends *m, int end);
 void ends_respond(struct ends *m, int end, int n);
 void ends_send_ack(struct ends *m, int end);
 void ends_send_again(struct ends *m, int end);
 void ends_send_copy(struct ends *m, int end);
+/* One message of the chunk of id @n. False: it has none. */
+bool ends_send_part(struct ends *m, int end, int n);
 void ends_close(struct ends *m, int end, struct leg *leg);
 void ends_dial(struct ends *m, int index);
 bool ends_parse(struct ends *m, struct wire *wire, int end);

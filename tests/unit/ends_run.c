@@ -130,6 +130,8 @@ static bool settle(struct ends *m)
 		busy |= m->end[end].again || m->end[end].ack_due;
 		ends_send_again(m, end);
 		ends_send_ack(m, end);
+		for (int n = 0; n < IDS; n++)
+			busy |= ends_send_part(m, end, n);
 	}
 	return busy;
 }

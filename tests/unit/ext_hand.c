@@ -23,7 +23,7 @@ static void on_open(struct session *s, struct conn *c)
 	h->opened++;
 	if (h->connects)
 		return;
-	tcp_pair(fd);
+	app_pair(fd);
 	if (h->app >= 0)
 		close(h->app);
 	h->app = fd[0];

@@ -13,7 +13,7 @@ const struct ext_layout ext_layout[EXT_TYPES] = {
 	{ WIRE_WINDOW, 19 },	{ WIRE_PING, 25 },	{ WIRE_PONG, 33 },
 	{ WIRE_GOODBYE, 10 },	{ WIRE_HINT, 21 },	{ WIRE_ACK, 22 },
 	{ WIRE_OPEN, 20 },	{ WIRE_DATAGRAM, 15 },	{ WIRE_LISTEN, 16 },
-	{ WIRE_LISTENING, 14 },	{ WIRE_PATH, 17 },
+	{ WIRE_LISTENING, 14 },	{ WIRE_PATH, 17 },	{ WIRE_TOO_BIG, 13 },
 };
 
 int ext_is_downlink(enum wire_ext_type type, uint16_t id)
@@ -21,6 +21,7 @@ int ext_is_downlink(enum wire_ext_type type, uint16_t id)
 	switch (type) {
 	case WIRE_WELCOME:
 	case WIRE_LISTENING:
+	case WIRE_TOO_BIG:
 		return 1;
 	case WIRE_SYNACK:
 		return id <= 32767;
@@ -208,6 +209,10 @@ void ext_random(struct random *r, enum wire_ext_type type,
 		ext->path.state = (uint8_t)random_next(r);
 		ext->path.cost = (uint16_t)random_next(r);
 		ext->path.serial = (uint32_t)random_next(r);
+		break;
+	case WIRE_TOO_BIG:
+		ext->too_big.id = id;
+		ext->too_big.mtu = (uint16_t)random_next(r);
 		break;
 	case WIRE_EXT_NONE:
 		break;

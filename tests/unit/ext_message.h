@@ -9,7 +9,7 @@
 #include "mux/wire/wire_ext.h"
 #include "random.h"
 
-enum { EXT_TYPES = 14 };
+enum { EXT_TYPES = 15 };
 
 /* The size of each type's message, as docs/wire-format.md has it; of OPEN and
  * DATAGRAM without address and payload, of ACK without pipes. */

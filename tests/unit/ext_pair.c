@@ -66,7 +66,7 @@ static void on_open(struct session *s, struct conn *c)
 		conn_refuse(c, pair->refuse);
 		return;
 	}
-	tcp_pair(fd);
+	app_pair(fd);
 	pc->server = fd[0];
 	conn_attach(c, fd[1]);
 }
@@ -123,15 +123,16 @@ static void on_accepted(struct session *s, struct conn *c)
 		conn_refuse(c, pair->refuse);
 		return;
 	}
-	tcp_pair(fd);
+	app_pair(fd);
 	pc->client = fd[0];
 	conn_attach(c, fd[1]);
 }
 
-static void on_lacks(struct session *s)
+static void on_lacks(struct session *s, unsigned int path)
 {
 	struct pair *pair = session_owner(s);
 
+	(void)path;
 	while (pair->redials && session_lacks(s))
 		pair_dial(pair);
 }
@@ -161,7 +162,15 @@ static void on_moved(struct session *s, struct conn *c, int from)
 		pair->closed_from = from;
 }
 
+static void on_path(struct session *s, unsigned int path)
+{
+	struct pair *pair = session_owner(s);
+
+	pair->told[path]++;
+}
+
 static const struct session_role rp_role = {
+	.path = on_path,
 	.moved = on_moved, .open = on_open, .open_flow = on_open_flow, .listen = on_listen,
 	.answered = on_answered, .ended = on_ended,
 };
@@ -212,7 +221,7 @@ static void hello_failed(struct greeting *g, enum greeting_failure why)
 	greeting_free(g);
 }
 
-static const struct greeting_ops rp_ops = { hello_came, hello_failed };
+static const struct greeting_ops rp_ops = { .came = hello_came, .failed = hello_failed };
 
 static void welcome_came(struct greeting *g, const struct wire_ext *said)
 {
@@ -234,7 +243,7 @@ static void welcome_failed(struct greeting *g, enum greeting_failure why)
 	greeting_free(g);
 }
 
-static const struct greeting_ops lp_ops = { welcome_came, welcome_failed };
+static const struct greeting_ops lp_ops = { .came = welcome_came, .failed = welcome_failed };
 
 static void connect_ends(struct pair *pair, int fd[2])
 {
@@ -288,8 +297,8 @@ static bool is_begun(void *arg)
 bool pair_is_settled(const struct pair *pair)
 {
 	return pair->lp && pair->rp &&
-	       pair->lp->path.npipes == pair->pipes &&
-	       pair->rp->path.npipes == pair->pipes;
+	       pair->lp->paths.npipes == pair->pipes &&
+	       pair->rp->paths.npipes == pair->pipes;
 }
 
 static bool is_settled(void *arg)
@@ -323,8 +332,11 @@ void pair_start(struct pair *pair, unsigned int pipes)
 	pair->engine.layers = pair->layers;
 	pair->pipes = pipes;
 	assert_int_equal(greet_hello(&pair->hello, pipes), 0);
+	pair->hello.features &= ~pair->lacks;
 	if (pair->reverses)
 		pair->hello.features |= WIRE_FEATURE_LISTEN;
+	if (pair->settings.paths.n > 1)
+		pair->hello.features |= WIRE_FEATURE_PATH;
 	connect_ends(pair, fd);
 	await(pair, fd[0]);
 	assert_int_equal(conduit_open(&conduit, pair->layers, fd[1], false), 0);
@@ -375,6 +387,23 @@ int pair_setup_new(void **state)
 	return 0;
 }
 
+void pair_set_paths(struct pair *pair)
+{
+	pair->settings.paths = (struct path_set){
+		.n = 2,
+		.path = { { .name = "main", .pipes = 2 },
+			  { .name = "spare", .pipes = 2 } },
+	};
+	pair->redials = true;	/* those of the second are lacking until it is told of */
+}
+
+int pair_setup_paths(void **state)
+{
+	pair_setup_new(state);
+	pair_set_paths(*state);
+	return 0;
+}
+
 int pair_setup(void **state)
 {
 	pair_setup_new(state);
@@ -398,7 +427,7 @@ int pair_accept(struct pair *pair, int i, uint16_t listener)
 	struct sockaddr_storage peer = destination_address(&from);
 	int fd[2], err;
 
-	tcp_pair(fd);
+	app_pair(fd);
 	err = session_accept(pair->rp, fd[1], listener, &peer);
 	if (err)
 		close(fd[1]);
@@ -412,9 +441,9 @@ void pair_open(struct pair *pair, int i)
 						 (uint16_t)(PAIR_PORT + i));
 	int fd[2];
 
-	tcp_pair(fd);
+	app_pair(fd);
 	pair->conn[i].client = fd[0];
-	assert_int_equal(session_open(pair->lp, fd[1], &to), 0);
+	assert_int_equal(session_open(pair->lp, fd[1], &to, NULL), 0);
 }
 
 struct wait {
@@ -495,7 +524,8 @@ static bool is_at_rest(const struct session *s)
 		if (x->channel[id] && x->channel[id]->use.open)
 			return false;
 	}
-	return list_empty(&s->conns) && !x->kept && !x->again && !s->in.early;
+	return list_empty(&s->conns) && !x->kept && !keeping_has_again(x) &&
+	       !s->in.early;
 }
 
 static bool both_at_rest(void *arg)
@@ -523,9 +553,10 @@ static void say_what_is_left(const char *side, const struct session *s)
 		if (x->channel[id] && x->channel[id]->use.open)
 			print_error("%s: channel %u is open\n", side, id);
 	}
-	print_error("%s: %s connections, %zu kept, %zu again, %zu early\n",
+	print_error("%s: %s connections, %zu kept, %s again, %zu early\n",
 		    side, list_empty(&s->conns) ? "no" : "there are",
-		    (size_t)x->kept, (size_t)x->again, (size_t)s->in.early);
+		    (size_t)x->kept, keeping_has_again(x) ? "some" : "none",
+		    (size_t)s->in.early);
 }
 
 void pair_at_rest(struct pair *pair)

@@ -35,6 +35,7 @@ struct pair {
 	char lp_why[160], rp_why[160];
 	unsigned int pipes;
 	struct wire_hello hello;
+	uint32_t lacks;		/* features that LP does not offer */
 	struct greeting *first, *awaiting[64];
 	enum conn_end refuse;		/* RP refuses with it, unless it is NONE */
 	/* RP is asked for a flow of datagrams; NULL: it refuses. */
@@ -48,6 +49,7 @@ struct pair {
 	enum wire_listening_result says;	/* RP, with the port PAIR_PORT */
 	int closed_from;		/* what RP's last one was before it closed */
 	bool redials;			/* LP dials at once what it lacks */
+	unsigned int told[PATHS_MAX];	/* times that RP was told of a path */
 	/* RP sends away who joins, or closes its pipe. */
 	enum { PAIR_JOINS, PAIR_SENT_AWAY, PAIR_CLOSED } joins;
 	bool lp_unknown;		/* as session_is_unknown() said at its end */
@@ -65,6 +67,8 @@ struct pair {
 
 /* Settings may be changed between these two. */
 void pair_init(struct pair *pair);
+/* Two paths: pipes 0 and 1 are on the one, 2 and 3 on the other. */
+void pair_set_paths(struct pair *pair);
 void pair_begin(struct pair *pair, unsigned int pipes);
 /* The same, but returns when LP is welcomed: the other pipes may not be in use yet. */
 void pair_start(struct pair *pair, unsigned int pipes);
@@ -73,6 +77,7 @@ void pair_end(struct pair *pair);
 /* For cmocka: *state is a pair, initialised; or one that has begun, with PAIR_PIPES. */
 int pair_setup_new(void **state);
 int pair_setup(void **state);
+int pair_setup_paths(void **state);	/* the first, with pair_set_paths() */
 int pair_teardown(void **state);
 
 /* One more pipe, from LP to RP. */

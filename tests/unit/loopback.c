@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mux/conn/conn.h"
+
 enum { PATIENCE_MS = 30000 };
 
 static int checked(const char *what, int result)
@@ -65,14 +67,28 @@ int tcp_accept(int listener)
 	return checked("accept", accept4(listener, NULL, NULL, SOCK_NONBLOCK));
 }
 
+static void pair_by(int listener, uint16_t port, int fd[2])
+{
+	fd[0] = tcp_connect(port);
+	fd[1] = tcp_accept(listener);
+	close(listener);
+}
+
 void tcp_pair(int fd[2])
 {
 	uint16_t port;
 	int listener = tcp_listen(1, &port);
 
-	fd[0] = tcp_connect(port);
-	fd[1] = tcp_accept(listener);
-	close(listener);
+	pair_by(listener, port, fd);
+}
+
+void app_pair(int fd[2])
+{
+	uint16_t port;
+	int listener = tcp_listen(1, &port);
+
+	conn_prepare(listener);
+	pair_by(listener, port, fd);
 }
 
 long read_some(int fd, void *buf, size_t size)
@@ -152,6 +168,19 @@ void run_round(struct loop *loop)
 	loop_task_init(&u.task, stop);
 	loop_after(loop, &u.task);
 	loop_run(loop);
+}
+
+bool run_rounds(struct loop *loop, const char *what, bool (*done)(void *arg),
+		void *arg)
+{
+	for (int left_ms = PATIENCE_MS; left_ms; left_ms--) {
+		run_round(loop);
+		if (done(arg))
+			return true;
+		poll(NULL, 0, 1);
+	}
+	fprintf(stderr, "waited in vain: %s\n", what);
+	return false;
 }
 
 static double cpu_seconds(void)

@@ -14,6 +14,9 @@
 /* A connected pair, both ends non-blocking; fails the test if it cannot. */
 void tcp_pair(int fd[2]);
 
+/* The same: an application's end, and one with the options of a connection's socket. */
+void app_pair(int fd[2]);
+
 /* A listening socket of @backlog; its port. */
 int tcp_listen(int backlog, uint16_t *port);
 
@@ -41,6 +44,10 @@ bool run_until(struct loop *loop, const char *what, bool (*done)(void *arg),
 
 /* What is pending now, and no waiting. */
 void run_round(struct loop *loop);
+
+/* run_until() for a clock that stands (halted.h): round after round, and no time goes by. */
+bool run_rounds(struct loop *loop, const char *what, bool (*done)(void *arg),
+		void *arg);
 
 /* Runs the loop for @ms. Returns how much of a processor it took, in percent. */
 double loop_load(struct loop *loop, int ms);

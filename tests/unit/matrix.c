@@ -80,7 +80,7 @@ static void mind_path(struct trial *r, const struct matrix_case *c,
 		model_rivals(model, on ? c->rivals : 0, c->rival_cc);
 	r->capacity += (c->trace > 0 ? cellular_rate(&r->trace, model->now) :
 			model->is.rate) * (double)took / 1e9;
-	if (model->path.aggregate.state == AGGREGATE_YIELD)
+	if (model->paths.path[0].aggregate.state == AGGREGATE_YIELD)
 		r->yielded += took;
 }
 

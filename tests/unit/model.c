@@ -42,7 +42,7 @@ static void take_stamps(struct model *model)
 	unsigned int i;
 
 	/* Figures are always up to date here: so is the time they are of. */
-	path_look(&model->path, model->now);
+	paths_look(&model->paths, model->now);
 	for (i = 0; i < model->stamps; i++) {
 		const struct model_event *e = &model->stamp[i];
 		struct ack_asked what = {
@@ -52,7 +52,7 @@ static void take_stamps(struct model *model)
 			.again = e->again, .behind = e->behind,
 		};
 
-		path_acked(&model->path, &model->pipe[e->pipe].pipe, &what,
+		path_acked(model->paths.path, &model->pipe[e->pipe].pipe, &what,
 			   e->acked_at, model->now, model->sched.ready > 0);
 	}
 	model->stamps = 0;
@@ -234,7 +234,7 @@ static void assert_none_waits(const struct model *model)
 	unsigned int i;
 
 	for (i = 0; i < model->is.pipes; i++)
-		assert_int_equal(pipe_room(model->path.pipes[i]), 0);
+		assert_int_equal(pipe_room(model->paths.pipes[i]), 0);
 }
 
 static void served(struct model *model, struct model_conn *c, size_t len)
@@ -266,7 +266,7 @@ static void served(struct model *model, struct model_conn *c, size_t len)
 
 static void mind_overshoot(struct model *model, size_t before, size_t len)
 {
-	size_t limit = model->path.aggregate.limit;
+	size_t limit = model->paths.path[0].aggregate.limit;
 
 	assert_true(before < limit);
 	if (before + len > limit && before + len - limit > model->overshoot)
@@ -295,8 +295,8 @@ static void send_one(struct model *model, const struct next *next)
 		sched_idle(&model->sched, &c->conn, model->now);
 	}
 	model->sched.conns->sent(&model->sched, &c->conn, e.len);
-	thin_sent(&model->path, &c->conn, pipe, e.len);
-	e.asked = path_sends(&model->path, pipe, e.len, model->now, &before);
+	thin_sent(&model->paths, &c->conn, pipe, e.len);
+	e.asked = paths_send(&model->paths, pipe, e.len, model->now, &before);
 	mind_overshoot(model, before, e.len);
 	e.held = before + e.len;
 	pipe->tx_messages++;
@@ -307,12 +307,13 @@ static void send_one(struct model *model, const struct next *next)
 static void pump(struct model *model)
 {
 	struct view view = {
-		.sched = &model->sched, .path = &model->path,
+		.sched = &model->sched, .paths = &model->paths,
 		.now = model->now,
+		.scatters = model->settings.thin == THIN_OFF,
 	};
 	struct next next;
 
-	path_look(&model->path, model->now);
+	paths_look(&model->paths, model->now);
 	while ((next = sched_next(&view)).act != NEXT_WAIT)
 		send_one(model, &next);
 	if (next.wait == WAIT_FOR_PIPES)
@@ -337,7 +338,7 @@ static void init_pipe(struct model *model, unsigned int i)
 	tcp_init(&p->tcp, &model->clock, &model->network, model->is.cc,
 		 model->is.delayed_acks, &ops, p);
 	set_info(model, p);
-	path_add(&model->path, &p->pipe);
+	paths_add(&model->paths, 0, &p->pipe);
 }
 
 void model_init(struct model *model, const struct model_params *params,
@@ -355,7 +356,7 @@ void model_init(struct model *model, const struct model_params *params,
 	network_init(&model->network, &model->is, chance);
 	sched_init(&model->sched, conn_policies[0], params->policy,
 		   params->pipes, 1);
-	aggregate_init(&model->path.aggregate, params->mode, 2, model->now);
+	aggregate_init(&model->paths.path[0].aggregate, params->mode, 2, model->now);
 	for (i = 0; i < params->pipes; i++)
 		init_pipe(model, i);
 	for (i = 0; i < MODEL_CONNS; i++) {

@@ -14,7 +14,7 @@
 #include "clock.h"
 #include "mux/base/hist.h"
 #include "mux/conn/conn.h"
-#include "mux/path/path.h"
+#include "mux/path/paths.h"
 #include "mux/pipe/pipe.h"
 #include "mux/sched/next.h"
 #include "mux/sched/sched.h"
@@ -64,7 +64,7 @@ struct model {
 	struct model_params is;
 	int64_t now;
 	struct sched sched;
-	struct path path;
+	struct paths paths;
 	struct settings settings;
 	struct model_pipe pipe[PIPES_MAX];
 	struct model_conn conn[MODEL_CONNS];

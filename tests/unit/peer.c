@@ -24,7 +24,7 @@ static void on_syn(struct session *s, struct conn *c)
 	struct peer_conn *pc = &peer->conn[c->id];
 	int fd[2];
 
-	tcp_pair(fd);
+	app_pair(fd);
 	if (pc->app >= 0)
 		close(pc->app);
 	pc->app = fd[0];

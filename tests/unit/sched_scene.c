@@ -20,8 +20,21 @@ void scene_init(struct scene *scene, const struct conn_policy *conns,
 	}
 	for (unsigned int i = 0; i < SCENE_PIPES; i++) {
 		scene->pipe[i].index = i;
+		scene->pipe[i].path = &scene->path;
 		scene->all[i] = &scene->pipe[i];
 	}
+}
+
+void scene_pipe(struct scene *scene, unsigned int i,
+		const struct settings *settings, unsigned int rtt_ms)
+{
+	struct pipe *p = &scene->pipe[i];
+
+	p->settings = settings;
+	p->allowance = 4 * MSS;
+	p->info.mss = MSS;
+	p->info.cwnd = 10;
+	p->info.rttmin_ms = p->info.rtt_ms = rtt_ms;
 }
 
 void scene_ready(struct scene *scene, unsigned int i)

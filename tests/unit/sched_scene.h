@@ -7,12 +7,14 @@
 #define TM3_TEST_SCHED_SCENE_H
 
 #include "mux/conn/conn.h"
+#include "mux/path/path.h"
 #include "mux/pipe/pipe.h"
 #include "mux/sched/sched.h"
 
 enum {
 	SCENE_CONNS = 12,
 	SCENE_PIPES = 5,
+	MSS = 1448,
 	QUANTUM = 8192,		/* of deficit round robin */
 	OVERDRAW = WIRE_PAYLOAD_MAX,
 };
@@ -20,6 +22,7 @@ enum {
 struct scene {
 	struct sched s;
 	struct conn conn[SCENE_CONNS];
+	struct path path;	/* that all pipes are on */
 	struct pipe pipe[SCENE_PIPES];
 	struct pipe *all[SCENE_PIPES];
 	uint64_t sent[SCENE_CONNS];	/* bytes */
@@ -28,6 +31,9 @@ struct scene {
 
 void scene_init(struct scene *scene, const struct conn_policy *conns,
 		const struct pipe_policy *pipes);
+/* It has sent nothing yet, a window of ten segments, and this round trip. */
+void scene_pipe(struct scene *scene, unsigned int i,
+		const struct settings *settings, unsigned int rtt_ms);
 void scene_ready(struct scene *scene, unsigned int i);
 void scene_silent(struct scene *scene, unsigned int i);
 struct sched_choice scene_next(struct scene *scene, unsigned int pipe,

@@ -51,8 +51,16 @@ static void unsent(struct flow *f, int err)
 	side_put.unsent++;
 }
 
+static void told_mtu(struct flow *f, unsigned int mtu)
+{
+	struct side *side = flow_owner(f);
+
+	side->told++;
+	side->mtu = mtu;
+}
+
 const struct flow_ops side_ops = {
-	.came = came, .over = over, .unsent = unsent,
+	.came = came, .over = over, .unsent = unsent, .told_mtu = told_mtu,
 };
 
 static void rp_opens(struct pair *pair, struct conn *c)

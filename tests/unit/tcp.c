@@ -111,13 +111,15 @@ static void transmit(struct tcp *t, uint64_t number)
 			 .happen = arrived, .who = t, .number = number });
 }
 
-static bool next_to_send(const struct tcp *t, uint64_t *number)
+static bool next_to_send(struct tcp *t, uint64_t *number)
 {
 	if (t->gone) {
-		for (*number = t->first; *number < t->next; ++*number) {
-			if (tcp_at(t, *number)->state == TCP_GONE)
-				return true;
-		}
+		if (t->gone_from < t->first)
+			t->gone_from = t->first;
+		while (tcp_at(t, t->gone_from)->state != TCP_GONE)
+			t->gone_from++;
+		*number = t->gone_from;
+		return true;
 	}
 	*number = t->next;
 	return t->next < t->end && t->flying + t->sacked < TCP_RECEIVE;
@@ -246,6 +248,17 @@ struct news {
 	struct tcp_segment newest;
 };
 
+static void take_for_lost(struct tcp *t, uint64_t number)
+{
+	struct tcp_segment *s = tcp_at(t, number);
+
+	s->state = TCP_GONE;
+	t->flying -= s->len;
+	t->gone += s->len;
+	if (number < t->gone_from)
+		t->gone_from = number;
+}
+
 static void count_delivered(struct tcp *t, struct tcp_segment *s,
 			    struct news *news)
 {
@@ -309,9 +322,7 @@ static void find_lost(struct tcp *t)
 		    (!t->recovering && t->sacked < OVERTAKEN * TCP_MSS &&
 		     t->clock->now < s->sent_at + (int64_t)(t->srtt * 1.25)))
 			continue;
-		s->state = TCP_GONE;
-		t->flying -= s->len;
-		t->gone += s->len;
+		take_for_lost(t, i);
 		lost = true;
 	}
 	if (!lost || t->recovering)
@@ -374,13 +385,8 @@ static void probe(struct tcp *t)
 static void time_out(struct tcp *t)
 {
 	for (uint64_t i = t->first; i < t->next; i++) {
-		struct tcp_segment *s = tcp_at(t, i);
-
-		if (s->state != TCP_FLYING)
-			continue;
-		s->state = TCP_GONE;
-		t->flying -= s->len;
-		t->gone += s->len;
+		if (tcp_at(t, i)->state == TCP_FLYING)
+			take_for_lost(t, i);
 	}
 	if (t->backoff < 6)
 		t->backoff++;

@@ -56,8 +56,9 @@ struct tcp {
 	bool delayed_acks;
 
 	struct tcp_segment *ring;
-	uint64_t room;		/* in it */
+	uint64_t room;		/* in it, a power of two */
 	uint64_t first, next, end;	/* not acknowledged, sent, written */
+	uint64_t gone_from;	/* nothing before it is TCP_GONE */
 	size_t flying, unsent, sacked, gone;	/* bytes */
 	uint64_t order, delivered, again;
 	uint64_t limited_until;	/* by the application, until so much is delivered */
@@ -100,7 +101,7 @@ void tcp_push(struct tcp *t);
 
 static inline struct tcp_segment *tcp_at(const struct tcp *t, uint64_t number)
 {
-	return &t->ring[number % t->room];
+	return &t->ring[number & (t->room - 1)];
 }
 
 /*

@@ -107,11 +107,40 @@ static void stamps_that_do_not_come_are_not_waited_for(void **state)
 	assert_int_equal(s->acks.count, 0);
 }
 
+/* A long path with few pipes: more was asked for than is remembered before anything is heard. */
+static void of_many_under_way_the_oldest_is_known(void **state)
+{
+	struct scene *s = *state;
+	struct ack_asked what;
+	size_t before = 0;
+	int64_t at;
+
+	for (size_t i = 1; i <= 2 * ACKS_MAX; i++)
+		ask(s, i);
+	wait_for_stamp(s);
+	assert_int_equal(acks_next(&s->acks, s->fd[0], &what, &at), 1);
+	assert_int_equal(what.held, 1);
+	while (s->acks.count) {
+		int n = acks_next(&s->acks, s->fd[0], &what, &at);
+
+		if (n < 0)
+			wait_for_stamp(s);
+		if (n < 1)
+			continue;
+		assert_true(what.held > before);
+		before = what.held;
+	}
+	assert_int_equal(before, 2 * ACKS_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_stamp_tells_of_what_was_asked_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			of_many_under_way_the_oldest_is_known, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(
 			stamps_that_do_not_come_are_not_waited_for, setup,
 			teardown),

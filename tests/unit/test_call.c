@@ -195,7 +195,7 @@ static int set_up(void **state)
 		       &here.engine.refusals, NULL, NULL);
 	here.reach = (struct reach){ &here.options.access, &here.host,
 				     { &here.entrances, &here.entrances } };
-	quota_init(&here.quota, &here.engine.hoard, 1, 1, NULL, NULL);
+	quota_init(&here.quota, &here.engine.hoard, NULL, 1, 1, NULL, NULL);
 	assert_int_equal(connects_init(&here.connects, &here.engine,
 				       &here.options, &here.reach, &here.quota), 0);
 	connector_init(&here.connector, &here.connects, &here.share, true);
@@ -452,9 +452,9 @@ static void a_socket_for_datagrams_counts_when_it_is_asked_for(void **state)
 
 	(void)state;
 	given_up = 0;
-	quota_init(&here.quota, &here.engine.hoard, 2, 1, NULL, gives_up);
-	assert_int_equal(quota_take(&here.quota, &here.share, &own), 0);
-	assert_int_equal(quota_take(&here.quota, &other, &theirs), 0);
+	quota_init(&here.quota, &here.engine.hoard, NULL, 2, 1, NULL, gives_up);
+	assert_int_equal(quota_take(&here.quota, &here.share, &own, ""), 0);
+	assert_int_equal(quota_take(&here.quota, &other, &theirs, ""), 0);
 	here.share.sockets = 1;
 	getrlimit(RLIMIT_NOFILE, &before);
 	low = before;

@@ -22,7 +22,7 @@
 
 #define PATIENCE (2 * NS_PER_SEC)
 
-enum { RUNS = 64, SCRATCH = 1 << 18 };
+enum { RUNS = 64, MESSAGES = RUN_SIZE / WIRE_MESSAGE_MAX, SCRATCH = 1 << 18 };
 
 static struct {
 	struct settings settings;
@@ -60,7 +60,7 @@ static void failed(struct greeting *g, enum greeting_failure why)
 	here.g[side] = NULL;
 }
 
-static const struct greeting_ops greeting_ops = { came, failed };
+static const struct greeting_ops greeting_ops = { .came = came, .failed = failed };
 
 static void greet(const char *rp, const char *lp)
 {
@@ -181,14 +181,14 @@ static bool has_ended(void *arg)
 
 static void runs_that_wait_are_not_made_into_records(void **state)
 {
-	unsigned int all = RUNS * RUN_MESSAGES;
+	unsigned int all = RUNS * MESSAGES;
 	uint32_t number = 0;
 
 	(void)state;
 	make_pipes();
 	pipe_pause(here.reader, true);
 	for (int i = 0; i < RUNS; i++)
-		pipe_send(here.writer, a_run(RUN_MESSAGES, &number));
+		pipe_send(here.writer, a_run(MESSAGES, &number));
 	assert_non_null(here.writer->queue);
 	assert_non_null(here.writer->queue->next);
 	assert_true(here.writer->layer->out_len > 0);

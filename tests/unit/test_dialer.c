@@ -35,7 +35,7 @@ static struct {
 	uint16_t port;			/* of both */
 	int dark, filler[FILLERS], there;
 	struct greeting *greeting;
-	unsigned int accepted, welcomed, dialed;
+	unsigned int accepted, welcomed, dialed, failed;
 	int64_t accepted_at;
 } here;
 
@@ -73,7 +73,7 @@ static void hello_failed(struct greeting *g, enum greeting_failure why)
 	greeting_free(g);
 }
 
-static const struct greeting_ops rp_ops = { hello_came, hello_failed };
+static const struct greeting_ops rp_ops = { .came = hello_came, .failed = hello_failed };
 
 static void be_rp(void)
 {
@@ -111,8 +111,14 @@ static int on_dialed(void *owner, const int *fds, unsigned int n)
 	return 0;
 }
 
+static void on_failed(void *owner)
+{
+	(void)owner;
+	here.failed++;
+}
+
 static const struct dialer_ops dialer_ops = {
-	.dialed = on_dialed, .welcomed = on_welcomed,
+	.dialed = on_dialed, .welcomed = on_welcomed, .failed = on_failed,
 };
 
 static bool is_welcomed(void *arg)
@@ -177,6 +183,7 @@ static void begin(enum extend extend, bool speaks)
 	assert_int_equal(sock_address(here.there, &addr), 0);
 	options.rp.port = addr_port(&addr);
 	options.transports = &here.settings.transports;
+	options.paths = &here.settings.paths;
 	here.dialer = dialer_new(here.loop, &here.log, &options, &dialer_ops,
 				 NULL);
 	assert_non_null(here.dialer);
@@ -228,6 +235,20 @@ static void who_answered_last_is_asked_first(void **state)
 	assert_in_range(until_welcomed(2) - began, 0,
 			RACE_STEP_MS * NS_PER_MS - 1);
 	assert_int_equal(here.accepted, 1);
+	assert_int_equal(here.failed, 0);
+	end();
+}
+
+/* Nobody is to wait for the session after one that was lost at once. */
+static void after_a_brief_session_the_next_is_a_while_away(void **state)
+{
+	(void)state;
+	begin(EXTEND_ALWAYS, true);
+	until_welcomed(1);
+	dialer_begin_anew(here.dialer, "the test says so");
+	assert_int_equal(here.failed, 1);
+	until_welcomed(2);
+	assert_int_equal(here.failed, 1);
 	end();
 }
 
@@ -255,6 +276,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_dark_address_costs_a_quarter_of_a_second),
 		cmocka_unit_test(who_answered_last_is_asked_first),
+		cmocka_unit_test(after_a_brief_session_the_next_is_a_while_away),
 		cmocka_unit_test(who_refuses_is_there),
 	};
 

@@ -41,10 +41,10 @@ static void open_conn(struct hand *h, int i, size_t len)
 	struct destination to = destination_name("x", 1, 80);
 	int fd[2];
 
-	tcp_pair(fd);
+	app_pair(fd);
 	app[i] = fd[0];
 	assert_int_equal(send(app[i], bytes, len, MSG_NOSIGNAL), len);
-	assert_int_equal(session_open(h->s, fd[1], &to), 0);
+	assert_int_equal(session_open(h->s, fd[1], &to, NULL), 0);
 	conn[i] = list_entry(h->s->conns.prev, struct conn, member);
 	its_ops = conn[i]->ops;
 	counting = *its_ops;

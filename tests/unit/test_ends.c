@@ -32,6 +32,8 @@ static const char *const rules[] = {
 	[ANY_INCARNATION] = "an ACK of another incarnation is taken",
 	[KERNELS_ACK] = "the kernel's acknowledgement frees what was sent",
 	[COUNT_OF_BEFORE] = "what is sent again keeps its count",
+	[TWIN_OF_A_DEAD_PIPE] = "a twin of a dead pipe stands for a message",
+	[RESET_OVER_CHUNK] = "a reset drops what was cut and not sent",
 	[BEHIND_NO_WELCOME] = "RP sends out of order at once",
 };
 
@@ -51,10 +53,12 @@ static void the_rules_hold(void **state)
 	random_begin(&r, __func__);
 	got = ends_run(r.state, steps_wanted(), RIGHT);
 	printf("%llu steps: %llu deaths, %llu messages sent again, "
-	       "%llu copies, %llu uses, %llu messages due, "
-	       "%llu times at rest\n",
+	       "%llu copies, %llu spared, %llu from the end, %llu uses, "
+	       "%llu messages due, %llu times at rest\n",
 	       (unsigned long long)got.steps, (unsigned long long)got.deaths,
 	       (unsigned long long)got.again, (unsigned long long)got.copies,
+	       (unsigned long long)got.spared,
+	       (unsigned long long)got.from_end,
 	       (unsigned long long)got.uses, (unsigned long long)got.delivered,
 	       (unsigned long long)got.rests);
 	if (got.found)
@@ -64,6 +68,8 @@ static void the_rules_hold(void **state)
 	assert_true(got.deaths > got.steps / 200);
 	assert_true(got.again > got.steps / 100);
 	assert_true(got.copies > got.steps / 200);
+	assert_true(got.spared > got.steps / 10000);
+	assert_true(got.from_end > got.steps / 500);
 	assert_true(got.uses > got.steps / 500);
 	assert_true(got.delivered > got.steps / 50);
 }

@@ -186,9 +186,9 @@ static void names_and_ipv6_arrive(void **state)
 	for (int i = 0; i < 2; i++) {
 		int fd[2];
 
-		tcp_pair(fd);
+		app_pair(fd);
 		pair->conn[i].client = fd[0];
-		assert_int_equal(session_open(pair->lp, fd[1], &to[i]), 0);
+		assert_int_equal(session_open(pair->lp, fd[1], &to[i], NULL), 0);
 		while (!pair->conn[i].opened)
 			run_round(pair->engine.loop);
 		assert_memory_equal(&pair->conn[i].to, &to[i], sizeof(to[i]));
@@ -210,7 +210,7 @@ static void who_asks_first_hears_first(void **state)
 	say(pc->server, "banner");
 	for (int i = 0; i < 20; i++)
 		run_round(pair->engine.loop);
-	tcp_pair(fd);
+	app_pair(fd);
 	pc->client = fd[0];
 	assert_int_equal(conn_attach(c, fd[1]), 0);
 	hears(pair, pc->client, "banner");
@@ -265,7 +265,7 @@ static void bytes_outlive_pipes(void **state)
 		flows(&f);
 		flows(&up);
 		run_round(pair->engine.loop);
-		if (f.got / (FLOOD / 40) > kills && pair->lp->path.npipes > 1) {
+		if (f.got / (FLOOD / 40) > kills && pair->lp->paths.npipes > 1) {
 			unsigned int i = kills++ % PAIR_PIPES;
 
 			if (pair->lp->pipes[i])
@@ -332,7 +332,7 @@ static bool has_no_pipe(void *arg)
 {
 	struct pair *pair = arg;
 
-	return !pair->lp->path.npipes && !pair->rp->path.npipes;
+	return !pair->lp->paths.npipes && !pair->rp->paths.npipes;
 }
 
 static void a_session_outlives_all_of_its_pipes(void **state)

@@ -336,7 +336,7 @@ static bool is_alone(void *arg)
 	struct hand *h = arg;
 
 	hand_listens(h);
-	return h->closed && !h->s->path.npipes;
+	return h->closed && !h->s->paths.npipes;
 }
 
 static void a_second_hello_closes_its_pipe(void **state)
@@ -385,7 +385,7 @@ static void pipes_join_by_index_count_and_incarnation(void **state)
 	goes_on(&h);
 	assert_true(joins(&h, 1, PIPES, 6));	/* the older one goes */
 	goes_on(&h);
-	assert_int_equal(h.s->path.npipes, 2);
+	assert_int_equal(h.s->paths.npipes, 2);
 	assert_int_equal(h.s->open_pipes, 2);
 	hand_end(&h);
 }

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "mux/sched/path_policy.h"
 #include "ext_pair.h"
 #include "loopback.h"
 #include "random.h"
@@ -29,6 +30,7 @@ enum {
 	TRANSIT = 65536,
 	LINKS = 40,
 	WORLDS = 8,
+	WORLDS_OF_PATHS = 2,	/* for each policy */
 	BYTES = 400000,
 	REST_NS = 100000,	/* after a round in which nothing moved */
 };
@@ -60,6 +62,7 @@ struct world {
 	struct hop hop[HOPS];
 	unsigned int hops, resets;
 	bool moved;		/* bytes, in this round */
+	unsigned int cuts;	/* rounds after which a chunk was left */
 	struct link link[LINKS];
 };
 
@@ -151,14 +154,16 @@ static void be_network(struct pair *pair)
 }
 
 /*
- * A handshake takes one more round trip. Who has no pipe and loses each before it
- * is welcomed, for two seconds, gives the session up: so it is left alone then.
+ * A handshake takes one more round trip, and of several paths each is dialled after a pause. Who
+ * has no pipe and loses each before it is welcomed, for two seconds, gives the session up: so it
+ * is left alone then.
  */
 static void maybe_reset_one(struct world *w)
 {
 	struct hop *h = &w->hop[random_below(w->r, w->hops)];
 
-	if (w->pair.layers && !w->pair.lp->path.npipes)
+	if ((w->pair.layers || w->pair.settings.paths.n) &&
+	    !w->pair.lp->paths.npipes)
 		return;
 	if (w->hops > HOPS - 20 || random_below(w->r, 30) || h->fd[0] < 0 ||
 	    h->fd[1] < 0)
@@ -326,14 +331,35 @@ static void live(struct world *w)
 		run_round(w->pair.engine.loop);
 		if (!w->moved)
 			rest();
-		assert_non_null(w->pair.lp);
-		assert_non_null(w->pair.rp);
+		if (!w->pair.lp || !w->pair.rp)
+			fail_msg("a session ended: %s; %s", w->pair.lp_why,
+				 w->pair.rp_why);
+		w->cuts += w->pair.lp->ext->cut || w->pair.rp->ext->cut;
 	}
 }
 
-static void begin(struct world *w, struct random *r, int which,
-		  struct layers *layers)
+/* Some of the pipes on each. */
+static unsigned int add_paths(struct world *w, const struct path_policy *policy)
 {
+	struct path_set *set = &w->pair.settings.paths;
+	unsigned int i, pipes = 0;
+
+	w->pair.settings.path_policy = policy;
+	for (set->n = 0; set->n < 2; set->n++) {
+		set->path[set->n].pipes = random_range(w->r, 1, 3);
+		pipes += set->path[set->n].pipes;
+	}
+	for (i = 0; i < set->n; i++)
+		strcpy(set->path[i].name, i ? "b" : "a");
+	return pipes;
+}
+
+/* @policy: of two paths; NULL: there is one. */
+static void begin(struct world *w, struct random *r, int which,
+		  struct layers *layers, const struct path_policy *policy)
+{
+	unsigned int pipes;
+
 	memset(w, 0, sizeof(*w));
 	w->r = r;
 	pair_init(&w->pair);
@@ -348,7 +374,8 @@ static void begin(struct world *w, struct random *r, int which,
 	w->pair.settings.window_memory = which % 3 ? WINDOW_MEMORY : 1 << 20;
 	for (int i = 0; i < LINKS; i++)
 		script(w, &w->link[i]);
-	pair_start(&w->pair, random_range(r, 1, 6));
+	pipes = policy ? add_paths(w, policy) : random_range(r, 1, 6);
+	pair_start(&w->pair, pipes);
 }
 
 static void finish(struct world *w)
@@ -361,32 +388,51 @@ static void finish(struct world *w)
 	pair_end(&w->pair);
 }
 
-static void worlds(const char *seed, struct layers *layers)
+static void worlds(const char *seed, struct layers *layers,
+		   const struct path_policy *policy)
 {
 	static struct world w;
-	uint64_t again = 0, resets = 0;
+	uint64_t again = 0, resets = 0, reinjected = 0, cuts = 0;
+	int n = policy ? WORLDS_OF_PATHS : WORLDS;
 	struct random r;
 
 	random_begin(&r, seed);
-	for (int which = 0; which < WORLDS; which++) {
-		begin(&w, &r, which, layers);
+	for (int which = 0; which < n; which++) {
+		begin(&w, &r, which, layers, policy);
 		live(&w);
 		for (int i = 0; i < LINKS; i++)
 			check_link(&w.link[i]);
 		pair_at_rest(&w.pair);
 		again += w.pair.lp->counts.again + w.pair.rp->counts.again;
 		resets += w.resets;
+		reinjected += w.pair.lp->counts.reinjected +
+			      w.pair.rp->counts.reinjected;
+		cuts += w.cuts;
 		finish(&w);
 	}
-	print_message("%llu resets, %llu messages sent again\n",
-		      (unsigned long long)resets, (unsigned long long)again);
-	assert_true(resets > 20 && again > 100);	/* or it was no test */
+	print_message("%llu resets, %llu messages sent again, %llu over both paths, %llu rounds with a chunk\n",
+		      (unsigned long long)resets, (unsigned long long)again,
+		      (unsigned long long)reinjected, (unsigned long long)cuts);
+	/* Or it was no test. */
+	assert_true(resets > 2u * (unsigned int)n &&
+		    again > 10u * (unsigned int)n);
+	assert_int_equal(reinjected > 0,
+			 policy && policy->twice != PATH_TWICE_NEVER);
+	assert_int_equal(cuts > 0, policy && policy->from_end);
 }
 
 static void whatever_happens_to_pipes_bytes_arrive_once_in_order(void **state)
 {
 	(void)state;
-	worlds(__func__, NULL);
+	worlds(__func__, NULL, NULL);
+}
+
+/* *state is their policy: that sends all twice, some, or takes from both ends. */
+static void and_over_two_paths(void **state)
+{
+	const struct path_policy *policy = *state;
+
+	worlds(policy->name, NULL, policy);
 }
 
 static void and_so_they_do_behind_a_layer(void **state)
@@ -395,7 +441,7 @@ static void and_so_they_do_behind_a_layer(void **state)
 
 	(void)state;
 	toy_layers_init(&toys, "toy");
-	worlds(__func__, &toys.layers);
+	worlds(__func__, &toys.layers, NULL);
 	assert_int_equal(toys.there, 0);
 }
 
@@ -509,12 +555,21 @@ static void a_dark_pipe_is_passed_over_and_dialled_again(void **state)
 	finish(&w);
 }
 
+#define OVER_TWO_PATHS(policy) { .name = #policy, \
+	.test_func = and_over_two_paths, \
+	.initial_state = (void *)(uintptr_t)&(policy) }
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			whatever_happens_to_pipes_bytes_arrive_once_in_order),
 		cmocka_unit_test(and_so_they_do_behind_a_layer),
+		OVER_TWO_PATHS(path_ecf),
+		OVER_TWO_PATHS(path_copies),
+		OVER_TWO_PATHS(path_dems_b),
+		OVER_TWO_PATHS(path_dems_s),
+		OVER_TWO_PATHS(path_dems_f),
 		cmocka_unit_test(a_dark_pipe_is_passed_over_and_dialled_again),
 	};
 

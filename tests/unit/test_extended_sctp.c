@@ -520,7 +520,7 @@ static bool was_heard(void *arg)
 /* HELLO in two letters, cut behind @first bytes and with @more behind it. */
 static void hear_hello(struct loop *loop, size_t first, size_t more)
 {
-	static const struct greeting_ops ops = { came, failed };
+	static const struct greeting_ops ops = { .came = came, .failed = failed };
 	struct wire_ext hello = { .type = WIRE_HELLO };
 	uint8_t buf[2 * WIRE_MESSAGE_MAX] = { 0 };
 	size_t len;

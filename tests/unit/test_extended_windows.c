@@ -273,9 +273,9 @@ static void early_data_stay_within_their_limits(void **state)
 
 	/* The answer cannot come, as RP's end does not get to read. */
 	pair->lp->ext->pool.limit.conn = 20000;
-	tcp_pair(fd);
+	app_pair(fd);
 	f.from = pair->conn[0].client = fd[0];
-	assert_int_equal(session_open(pair->lp, fd[1], &to), 0);
+	assert_int_equal(session_open(pair->lp, fd[1], &to, NULL), 0);
 	flow_push(&f);
 	for (int i = 0; i < 3; i++) {
 		struct conn *c = list_first(&pair->lp->conns, struct conn,

@@ -133,6 +133,36 @@ static void holes_are_remembered(void **state)
 	assert_int_equal(n, ALL);
 }
 
+/* One message kept for two pipes, and then for a third. */
+static void add_twins(struct kept k[3], struct kept_item item[3])
+{
+	for (unsigned int i = 0; i < 3; i++) {
+		kept_init(&k[i], 1);
+		kept_add(&k[i], &item[i], 1, 1);
+		if (i)
+			kept_twin(&item[i], &item[i - 1]);
+	}
+}
+
+static void a_twin_stands_for_its_message(void **state)
+{
+	struct kept_item item[3], *freed;
+	struct kept k[3];
+
+	(void)state;
+	add_twins(k, item);
+	assert_false(kept_goes_again(kept_end(&k[1])));
+	assert_false(kept_goes_again(kept_end(&k[0])));
+	assert_true(kept_goes_again(kept_end(&k[2])));
+	/* What came by one pipe the others need not send again. */
+	add_twins(k, item);
+	assert_int_equal(kept_ack(&k[1], 1, 1, &freed), KEPT_OK);
+	kept_arrived(freed);
+	assert_true(item[0].there && item[2].there);
+	assert_false(kept_goes_again(kept_end(&k[0])));
+	assert_false(kept_goes_again(kept_end(&k[2])));
+}
+
 static uint32_t length(const struct kept_item *list)
 {
 	uint32_t n = 0;
@@ -389,6 +419,7 @@ int main(void)
 		cmocka_unit_test(holes_are_remembered),
 		cmocka_unit_test(what_is_acknowledged_is_freed),
 		cmocka_unit_test(an_ack_is_of_its_incarnation),
+		cmocka_unit_test(a_twin_stands_for_its_message),
 		cmocka_unit_test(numbers_go_on_over_uses),
 		cmocka_unit_test(a_reset_is_answered_by_one),
 		cmocka_unit_test(behind_an_own_reset_all_is_dropped),

@@ -167,6 +167,7 @@ static void a_mapped_address_is_ipv4(void **state)
 static void rules_that_are_none(void **state)
 {
 	(void)state;
+	assert_no_rule("80::180:intranet:80", "'80::180' is not a numeric address");
 	assert_no_rule("", "too little");
 	assert_no_rule("80", "too little");
 	assert_no_rule("h:80", "too little");

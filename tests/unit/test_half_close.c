@@ -57,9 +57,9 @@ static void open_and_end(struct peer *peer)
 {
 	int fd[2];
 
-	tcp_pair(fd);
+	app_pair(fd);
 	peer->conn[1].app = fd[0];
-	assert_int_equal(session_open(peer->s, fd[1], &somewhere), 0);
+	assert_int_equal(session_open(peer->s, fd[1], &somewhere, NULL), 0);
 	assert_int_equal(send(fd[0], "request", 7, 0), 7);
 	shutdown(fd[0], SHUT_WR);
 	assert_true(peer_waits_for_fin(peer, 1));
@@ -126,9 +126,9 @@ static void who_had_an_answer_does_not_wait_long(void **state)
 	int64_t began;
 	int fd[2];
 
-	tcp_pair(fd);
+	app_pair(fd);
 	peer->conn[1].app = fd[0];
-	assert_int_equal(session_open(peer->s, fd[1], &somewhere), 0);
+	assert_int_equal(session_open(peer->s, fd[1], &somewhere, NULL), 0);
 	assert_int_equal(send(fd[0], "request", 7, 0), 7);
 	peer_settle(peer);
 	peer_text(peer, 1, 1, 0, "answer");
@@ -165,8 +165,10 @@ static void it_is_told_of_on_pipes_that_were_full(void **state)
 	peer_open_conn(peer, 1);
 	peer_fin(peer, 1, 1, 2, FIN);
 	peer_settle(peer);
-	for (unsigned int i = 0; i < peer->s->path.npipes; i++)
-		peer->s->path.pipes[i]->info.unsent = 1 << 20;
+	for (unsigned int i = 0; i < peer->s->paths.npipes; i++) {
+		peer->s->paths.pipes[i]->info.unsent = 1 << 20;
+		peer->s->paths.pipes[i]->rest.bytes = UINT64_MAX;
+	}
 	assert_int_equal(send(peer->conn[1].app, "answer", 6, 0), 6);
 	assert_true(peer_waits_for_fin(peer, 1));
 	assert_int_equal(peer->conn[1].reason, RST);

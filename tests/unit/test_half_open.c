@@ -42,18 +42,31 @@ static bool is_asked(const struct session *s)
 	return option(s, SOL_SOCKET, SO_KEEPALIVE) && idle <= 10 && until <= 60;
 }
 
+static bool both_are_asked(void *arg)
+{
+	struct pair *pair = arg;
+
+	return is_asked(pair->lp) && is_asked(pair->rp);
+}
+
+/* Not at once: most connections are half closed for a moment. */
+static void wait_for_asking(struct pair *pair)
+{
+	assert_false(is_asked(pair->lp));
+	assert_false(is_asked(pair->rp));
+	assert_true(run_until(pair->engine.loop, "both applications to be asked",
+			      both_are_asked, pair));
+}
+
 /* The one that ended, and the one that was told, which may go as well. */
 static void who_ended_first_is_asked(void **state)
 {
 	struct pair *pair = *state;
 
 	pair_connect(pair, 0);
-	assert_false(is_asked(pair->lp));
-	assert_false(is_asked(pair->rp));
 	shutdown(pair->conn[0].client, SHUT_WR);
 	pair_expect_end(pair, pair->conn[0].server, 0);
-	assert_true(is_asked(pair->lp));
-	assert_true(is_asked(pair->rp));
+	wait_for_asking(pair);
 }
 
 static void a_server_that_ended_first_is_asked(void **state)
@@ -63,8 +76,7 @@ static void a_server_that_ended_first_is_asked(void **state)
 	pair_connect(pair, 0);
 	shutdown(pair->conn[0].server, SHUT_WR);
 	pair_expect_end(pair, pair->conn[0].client, 0);
-	assert_true(is_asked(pair->lp));
-	assert_true(is_asked(pair->rp));
+	wait_for_asking(pair);
 }
 
 /* Its machine forgets it after a second; and asks are a second apart, too. */
@@ -101,6 +113,7 @@ static void who_ended_and_went_is_missed_by_asking(void **state)
 	pair_connect(pair, 0);
 	shutdown(pc->client, SHUT_WR);
 	pair_expect_end(pair, pc->server, 0);
+	wait_for_asking(pair);
 	hurry(pair->lp, pc->client);
 	close_one(&pc->client);
 	assert_true(run_until(pair->engine.loop, "the server to be told",
@@ -116,6 +129,7 @@ static void a_server_that_ended_and_went_is_missed_by_asking(void **state)
 	pair_connect(pair, 0);
 	shutdown(pc->server, SHUT_WR);
 	pair_expect_end(pair, pc->client, 0);
+	wait_for_asking(pair);
 	hurry(pair->rp, pc->server);
 	close_one(&pc->server);
 	assert_true(run_until(pair->engine.loop, "the client to be told",

@@ -32,7 +32,8 @@ static void begin(struct pair *pair, bool listens)
 		close(here.listener);
 	assert_int_equal(joiner_init(&here.joiner, pair->engine.loop,
 				     &pair->log, &pair->settings.transports,
-				     PAIR_PIPES, "127.0.0.1"), 0);
+				     &pair->settings.paths, 0, PAIR_PIPES,
+				     "127.0.0.1"), 0);
 	joiner_start(&here.joiner, pair->lp, &to);
 }
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "mux/path/path.h"
+#include "mux/path/paths.h"
 #include "mux/sched/thin.h"
 #include "sched_scene.h"
 
@@ -150,13 +150,13 @@ static void a_page_goes_ahead_altogether(void **state)
 
 struct wire_scene {
 	struct scene scene;
-	struct path path;
+	struct paths paths;
 	struct settings settings;
 };
 
 static void open_pipes(struct wire_scene *w)
 {
-	memset(&w->path, 0, sizeof(w->path));
+	memset(&w->paths, 0, sizeof(w->paths));
 	memset(&w->settings, 0, sizeof(w->settings));
 	w->settings.late = true;
 	scene_init(&w->scene, &sched_las, &sched_soonest);
@@ -166,7 +166,7 @@ static void open_pipes(struct wire_scene *w)
 		p->settings = &w->settings;
 		p->allowance = 2 * 1448;
 		p->info.mss = 1448;
-		path_add(&w->path, p);
+		paths_add(&w->paths, 0, p);
 	}
 }
 
@@ -174,14 +174,14 @@ static void says(struct wire_scene *w, unsigned int pipe, size_t len)
 {
 	struct pipe *p = &w->scene.pipe[pipe];
 
-	thin_sent(&w->path, &w->scene.conn[0], p, len);
+	thin_sent(&w->paths, &w->scene.conn[0], p, len);
 	p->tx_bytes += len;
 	p->info.in_flight += len;
 }
 
 static unsigned int goes_to(struct wire_scene *w, unsigned int picked)
 {
-	return thin_pipe(&w->path, &w->scene.conn[0],
+	return thin_pipe(&w->paths, &w->scene.conn[0],
 			 &w->scene.pipe[picked])->index;
 }
 

@@ -17,6 +17,7 @@
 #include "mux/base/listener.h"
 #include "mux/base/log.h"
 #include "mux/base/sock.h"
+#include "halted.h"
 #include "loopback.h"
 
 enum { ACCEPTED_MAX = 4 * LISTENER_BATCH };
@@ -30,6 +31,7 @@ static struct {
 	uint16_t peer_port[ACCEPTED_MAX];
 	unsigned int n;
 	unsigned int pause_after;	/* so many; 0 never */
+	int64_t each;		/* ns that one takes, while the clock stands */
 } scene;
 
 static void accepted(struct listener *l, int fd,
@@ -44,6 +46,8 @@ static void accepted(struct listener *l, int fd,
 	scene.accepted[scene.n++] = fd;
 	if (scene.n == scene.pause_after)
 		listener_pause(l, true);
+	if (scene.each)
+		clock_pass(scene.each);
 }
 
 static int set_up(void **state)
@@ -124,10 +128,33 @@ static void one_round_accepts_one_batch(void **state)
 	(void)state;
 	for (i = 0; i < n; i++)
 		fd[i] = tcp_connect(scene.port);
+	clock_halt();
 	run_round(scene.loop);
+	clock_go_on();
 	assert_int_equal(scene.n, LISTENER_BATCH);
 	assert_accepted((unsigned int)n);
 	for (i = 0; i < n; i++)
+		close(fd[i]);
+}
+
+/* Whatever is done with each of them. */
+static void one_round_accepts_for_its_time(void **state)
+{
+	int fd[10];
+
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		fd[i] = tcp_connect(scene.port);
+	scene.each = LISTENER_TURN_US * NS_PER_US / 4;
+	clock_halt();
+	run_round(scene.loop);
+	assert_int_equal(scene.n, 4);
+	run_round(scene.loop);
+	assert_int_equal(scene.n, 8);
+	clock_go_on();
+	scene.each = 0;
+	assert_accepted(10);
+	for (int i = 0; i < 10; i++)
 		close(fd[i]);
 }
 
@@ -229,11 +256,11 @@ static long ending_of_a_closed_one(void)
 	return e.got;
 }
 
-static void resets_are_armed_on_request(void **state)
+static void each_is_prepared_on_request(void **state)
 {
 	(void)state;
 	assert_int_equal(ending_of_a_closed_one(), 0);
-	listener_arm_resets(scene.listener);
+	listener_prepares(scene.listener, sock_arm_reset);
 	assert_int_equal(ending_of_a_closed_one(), -ECONNRESET);
 }
 
@@ -245,10 +272,11 @@ int main(void)
 		TEST(connections_come_with_their_peer),
 		TEST(an_address_that_is_taken),
 		TEST(one_round_accepts_one_batch),
+		TEST(one_round_accepts_for_its_time),
 		TEST(paused_it_accepts_nobody),
 		TEST(out_of_descriptors_it_waits),
 		TEST(a_pause_and_a_shortage_at_once),
-		TEST(resets_are_armed_on_request),
+		TEST(each_is_prepared_on_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

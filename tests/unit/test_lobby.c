@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lobby with real pipes over loopback; whoever runs a session of them is
- * played by `host`. Addresses 127.0.0.0/8 are peers that differ.
+ * The lobby with real pipes over loopback, in halted time; whoever runs a session of
+ * them is played by `host`. Addresses 127.0.0.0/8 are peers that differ.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -21,6 +21,7 @@
 #include "mux/settings/refusal.h"
 #include "rp/access.h"
 #include "rp/lobby.h"
+#include "halted.h"
 #include "loopback.h"
 
 enum { SESSIONS = 8, PIPES = 4 };
@@ -86,6 +87,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	memset(&host, 0, sizeof(host));
+	clock_halt();
 	access_init(&host.access);
 	log_init(&host.log, "test", LOG_DEBUG);
 	host.loop = loop_new();
@@ -106,7 +108,14 @@ static int tear_down(void **state)
 	access_fini(&host.access);
 	refusals_fini(&host.refusals);
 	loop_free(host.loop);
+	clock_go_on();
 	return 0;
+}
+
+static void pass(int64_t ms)
+{
+	clock_pass(ms * NS_PER_MS);
+	run_round(host.loop);
 }
 
 /* A pipe from @source, connected as soon as this returns. */
@@ -131,17 +140,20 @@ static bool as_many_wait(void *arg)
 
 static void assert_waiting(unsigned int n)
 {
-	assert_true(run_until(host.loop, "pipes in waiting", as_many_wait, &n));
+	assert_true(run_rounds(host.loop, "pipes in waiting", as_many_wait,
+			       &n));
 }
 
-static bool as_many_sessions(void *arg)
+/* @n wait, and a session is made of some of them when @settle_ms are over, not before. */
+static void assert_session_of(unsigned int n, int64_t settle_ms)
 {
-	return host.sessions == *(const unsigned int *)arg;
-}
+	unsigned int before = host.sessions;
 
-static void assert_sessions(unsigned int n)
-{
-	assert_true(run_until(host.loop, "sessions", as_many_sessions, &n));
+	assert_waiting(n);
+	pass(settle_ms - 1);
+	assert_int_equal(host.sessions, before);
+	pass(1);
+	assert_int_equal(host.sessions, before + 1);
 }
 
 struct expectation {
@@ -163,7 +175,7 @@ static void assert_dismissed(int fd, long how)
 {
 	struct expectation e = { .fd = fd };
 
-	assert_true(run_until(host.loop, "the end of a pipe", pipe_says, &e));
+	assert_true(run_rounds(host.loop, "the end of a pipe", pipe_says, &e));
 	assert_int_equal(e.got, how);
 	close(fd);
 }
@@ -186,7 +198,7 @@ static void complete_groups_leave_in_order(void **state)
 	open_lobby(3);
 	for (i = 0; i < 3; i++)
 		fd[i] = pipe_from("127.0.0.1");
-	assert_sessions(1);
+	assert_session_of(3, LOBBY_SETTLE_MIN_MS);
 	assert_int_equal(host.lobby.waiting.n, 0);
 	assert_int_equal(host.session[0].n, 3);
 	assert_string_equal(host.session[0].peer, "127.0.0.1");
@@ -206,7 +218,7 @@ static void later_pipes_start_the_next(void **state)
 	for (i = 0; i < 5; i++) {
 		fd[i] = pipe_from("127.0.0.1");
 		if (i % 2)
-			assert_sessions((unsigned int)i / 2 + 1);
+			assert_session_of(2, LOBBY_SETTLE_MIN_MS);
 	}
 	assert_waiting(1);
 	for (i = 0; i < 5; i++)
@@ -214,16 +226,22 @@ static void later_pipes_start_the_next(void **state)
 	assert_waiting(0);
 }
 
+static bool as_many_sessions(void *arg)
+{
+	return host.sessions == *(const unsigned int *)arg;
+}
+
 /* One pipe a session: there is nothing to be mixed up. */
 static void single_pipes_need_not_wait(void **state)
 {
-	int fd[SESSIONS], i;
+	unsigned int i, all = SESSIONS;
+	int fd[SESSIONS];
 
 	(void)state;
 	open_lobby(1);
 	for (i = 0; i < SESSIONS; i++)
 		fd[i] = pipe_from("127.0.0.1");
-	assert_sessions(SESSIONS);
+	assert_true(run_rounds(host.loop, "sessions", as_many_sessions, &all));
 	for (i = 0; i < SESSIONS; i++)
 		close(fd[i]);
 }
@@ -237,6 +255,8 @@ static void more_at_once_than_a_session_has(void **state)
 	open_lobby(2);
 	for (i = 0; i < 4; i++)
 		fd[i] = pipe_from("127.0.0.1");
+	assert_waiting(4);
+	pass(LOBBY_SETTLE_MIN_MS);
 	for (i = 0; i < 4; i++)
 		assert_dismissed(fd[i], -ECONNRESET);
 	assert_int_equal(host.sessions, 0);
@@ -252,10 +272,10 @@ static void what_was_left_over_is_closed(void **state)
 	open_lobby(3);
 	stale = pipe_from("127.0.0.1");
 	assert_waiting(1);
-	loop_load(host.loop, 200);
+	pass(200);
 	for (i = 0; i < 3; i++)
 		fd[i] = pipe_from("127.0.0.1");
-	assert_sessions(1);
+	assert_session_of(4, LOBBY_SETTLE_MAX_MS);
 	assert_dismissed(stale, 0);
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(port_of(host.session[0].fd[i], getpeername),
@@ -275,9 +295,9 @@ static void a_late_pipe_completes_its_group(void **state)
 	for (i = 0; i < 2; i++)
 		fd[i] = pipe_from("127.0.0.1");
 	assert_waiting(2);
-	loop_load(host.loop, 300);
+	pass(40);
 	fd[i] = pipe_from("127.0.0.1");
-	assert_sessions(1);
+	assert_session_of(3, 4 * 40);
 	for (i = 0; i < 3; i++)
 		close(fd[i]);
 }
@@ -291,12 +311,12 @@ static void who_ends_before_the_session_begins(void **state)
 	open_lobby(2);
 	fd[0] = pipe_from("127.0.0.1");
 	assert_waiting(1);
-	loop_load(host.loop, 100);
+	pass(100);
 	fd[1] = pipe_from("127.0.0.1");
 	assert_waiting(2);
 	close(fd[1]);
 	assert_waiting(1);
-	loop_load(host.loop, 2 * LOBBY_SETTLE_MAX_MS);
+	pass(2 * LOBBY_SETTLE_MAX_MS);
 	assert_int_equal(host.sessions, 0);
 	close(fd[0]);
 }
@@ -320,9 +340,9 @@ static void the_oldest_group_makes_room(void **state)
 	}
 	friends[0] = pipe_from("127.0.0.1");
 	friends[1] = pipe_from("127.0.0.1");
-	assert_sessions(1);
 	assert_dismissed(fd[0], 0);
 	assert_dismissed(fd[1], 0);
+	assert_session_of(ALL, LOBBY_SETTLE_MIN_MS);
 	assert_int_equal(host.lobby.waiting.n, ALL - 2);
 	for (int i = 2; i < ALL; i++)
 		close(fd[i]);
@@ -341,7 +361,7 @@ static void each_address_has_its_group(void **state)
 	assert_waiting(2);
 	assert_int_equal(host.sessions, 0);
 	c = pipe_from("127.0.0.2");
-	assert_sessions(1);
+	assert_session_of(3, LOBBY_SETTLE_MIN_MS);
 	assert_string_equal(host.session[0].peer, "127.0.0.2");
 	assert_int_equal(host.lobby.waiting.n, 1);
 	close(a);
@@ -414,13 +434,14 @@ static void nothing_is_read_in_the_lobby(void **state)
 	assert_int_equal(send(a, "early", 5, 0), 5);
 	assert_waiting(1);
 	b = pipe_from("127.0.0.1");
-	assert_sessions(1);
+	assert_session_of(2, LOBBY_SETTLE_MIN_MS);
 	assert_int_equal(read_some(host.session[0].fd[0], got, 8), 5);
 	assert_memory_equal(got, "early", 5);
 	close(a);
 	close(b);
 }
 
+/* In the machine's time: what is looked at is how much of it is used. */
 static void unread_bytes_do_not_spin(void **state)
 {
 	int fd;
@@ -430,6 +451,7 @@ static void unread_bytes_do_not_spin(void **state)
 	fd = pipe_from("127.0.0.1");
 	assert_int_equal(send(fd, "early", 5, 0), 5);
 	assert_waiting(1);
+	clock_go_on();
 	assert_true(loop_load(host.loop, 200) < 50);
 	assert_int_equal(host.lobby.waiting.n, 1);
 	close(fd);
@@ -441,17 +463,21 @@ static void incomplete_groups_are_closed(void **state)
 
 	(void)state;
 	open_lobby(3);
-	assert_int_equal(host.lobby.patience, 10 * NS_PER_SEC);
-	host.lobby.patience = 100 * NS_PER_MS;
 	a = pipe_from("127.0.0.1");
+	assert_waiting(1);
+	pass(1000);
 	b = pipe_from("127.0.0.1");
 	assert_waiting(2);
-	host.lobby.patience = 10 * NS_PER_SEC;
+	pass(8999);
 	c = pipe_from("127.0.0.2");
+	assert_waiting(3);
+	pass(1);
 	assert_dismissed(a, 0);
 	assert_dismissed(b, 0);
+	pass(9998);
 	assert_waiting(1);	/* the other address has its own time */
-	close(c);
+	pass(1);
+	assert_dismissed(c, 0);
 	assert_waiting(0);
 }
 
@@ -481,7 +507,7 @@ static void no_room_no_entry(void **state)
 	host.full = false;
 	a = pipe_from("127.0.0.1");
 	b = pipe_from("127.0.0.1");
-	assert_sessions(1);
+	assert_session_of(2, LOBBY_SETTLE_MIN_MS);
 	close(a);
 	close(b);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A batch of events, or of tasks, that takes long: timers do not wait for it.
+ * A batch of events, or of tasks, that takes long: timers do not wait for it. And what nobody
+ * waits for makes no round long.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +12,10 @@
 
 #include <cmocka.h>
 
+#include "halted.h"
 #include "loopback.h"
 
-enum { MANY = 50, EACH_MS = 2, DUE_MS = 5 };
+enum { MANY = 50, EACH_MS = 2, DUE_MS = 5, STOPPED_MS = 150 };
 
 static struct {
 	struct loop *loop;
@@ -82,21 +84,49 @@ static void assert_timer_in_between(void)
 	assert_in_range(scene.done_at_timer, 1, 2 * DUE_MS / EACH_MS + 2);
 }
 
-static void a_timer_does_not_wait_for_a_batch(void **state)
-{
+/* All are ready at once. */
+struct batch {
 	struct watch watch[MANY];
 	int fd[MANY];
+};
 
-	(void)state;
+static void begin_batch(struct batch *b)
+{
 	for (int i = 0; i < MANY; i++) {
-		fd[i] = eventfd(1, EFD_NONBLOCK);
-		watch[i] = (struct watch){ .fd = -1, .ready = watch_ready };
-		assert_int_equal(loop_watch(scene.loop, &watch[i], fd[i],
+		b->fd[i] = eventfd(1, EFD_NONBLOCK);
+		b->watch[i] = (struct watch){ .fd = -1, .ready = watch_ready };
+		assert_int_equal(loop_watch(scene.loop, &b->watch[i], b->fd[i],
 					    EPOLLIN), 0);
 	}
-	assert_timer_in_between();
+}
+
+static void end_batch(struct batch *b)
+{
 	for (int i = 0; i < MANY; i++)
-		close(fd[i]);
+		close(b->fd[i]);
+}
+
+static void a_timer_does_not_wait_for_a_batch(void **state)
+{
+	struct batch batch;
+
+	(void)state;
+	begin_batch(&batch);
+	assert_timer_in_between();
+	end_batch(&batch);
+}
+
+/* Who was stopped for longer than a timer waits has what came meanwhile first. */
+static void what_came_while_it_was_stopped_counts(void **state)
+{
+	struct batch batch;
+
+	(void)state;
+	begin_batch(&batch);
+	usleep(STOPPED_MS * 1000);
+	assert_true(run_until(scene.loop, "all of them", all_done, NULL));
+	assert_int_equal(scene.done_at_timer, MANY);
+	end_batch(&batch);
 }
 
 static void a_timer_does_not_wait_for_tasks(void **state)
@@ -111,13 +141,83 @@ static void a_timer_does_not_wait_for_tasks(void **state)
 	assert_timer_in_between();
 }
 
+/* --- what nobody waits for --- */
+
+enum { LATER = 6, EACH_ROUND = 2 };
+
+static struct {
+	struct task every;	/* in each round */
+	int rounds;
+} watcher;
+
+static void takes_half(struct task *t)
+{
+	(void)t;
+	clock_pass(LOOP_LATER_US * NS_PER_US / EACH_ROUND);
+	scene.done++;
+}
+
+static void looks(struct task *t)
+{
+	assert_int_equal(scene.done, EACH_ROUND * watcher.rounds);
+	if (scene.done == LATER)
+		loop_stop(scene.loop);
+	else
+		loop_after(scene.loop, t);
+	watcher.rounds++;
+}
+
+static void what_nobody_waits_for_is_spread(void **state)
+{
+	struct task task[LATER];
+
+	(void)state;
+	loop_timer_stop(scene.loop, &scene.timer);
+	for (int i = 0; i < LATER; i++) {
+		loop_task_init(&task[i], takes_half);
+		loop_later(scene.loop, &task[i]);
+		loop_later(scene.loop, &task[i]);
+	}
+	watcher.rounds = 0;
+	loop_task_init(&watcher.every, looks);
+	loop_after(scene.loop, &watcher.every);
+	clock_halt();
+	loop_run(scene.loop);
+	clock_go_on();
+	assert_int_equal(scene.done, LATER);
+	assert_int_equal(watcher.rounds, LATER / EACH_ROUND + 1);
+}
+
+/* No task is left behind by a loop that ends. */
+static void what_is_left_is_done_at_the_end(void **state)
+{
+	struct task task[LATER];
+
+	(void)state;
+	for (int i = 0; i < LATER; i++) {
+		loop_task_init(&task[i], takes_half);
+		loop_later(scene.loop, &task[i]);
+	}
+	loop_task_stop(&task[1]);
+	clock_halt();
+	run_round(scene.loop);
+	clock_go_on();
+	assert_int_equal(scene.done, LATER - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_timer_does_not_wait_for_a_batch, setup, teardown),
 		cmocka_unit_test_setup_teardown(
+			what_came_while_it_was_stopped_counts, setup, teardown),
+		cmocka_unit_test_setup_teardown(
 			a_timer_does_not_wait_for_tasks, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_nobody_waits_for_is_spread, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_is_left_is_done_at_the_end, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

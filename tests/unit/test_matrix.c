@@ -291,7 +291,7 @@ struct kept {
  */
 static const struct kept kept[] = {
 	{ 22, false, 0.48, 0.5 }, { 46, false, 0.8, 0.9 },
-	{ 52, false, 0.5, 0.5 }, { 72, false, 0.5, 0.5 },
+	{ 52, false, 0.5, 0.5 }, { 72, false, 0.4, 0.5 },
 	{ 59, false, 0.85, 0.9 }, { 81, false, 0.45, 0.5 },
 	{ 86, false, 0.24, 0.5 }, { 90, false, 0.42, 0.5 },
 	{ 98, false, 0.2, 0.5 }, { 1061, false, 0.05, 0.5 },

@@ -8,14 +8,14 @@
 #include <cmocka.h>
 
 #include "mux/conn/conn.h"
-#include "mux/path/path.h"
+#include "mux/path/paths.h"
 #include "mux/pipe/pipe.h"
 #include "mux/sched/thin.h"
 
 enum { MIB = 1 << 20 };
 
 struct scene {
-	struct path path;
+	struct paths paths;
 	struct settings settings;
 	struct pipe pipe[3];
 };
@@ -26,7 +26,7 @@ static void add(struct scene *s, int i)
 
 	*p = (struct pipe){ .index = (unsigned int)i, .settings = &s->settings };
 	p->info.mss = 1000;
-	path_add(&s->path, p);
+	paths_add(&s->paths, 0, p);
 }
 
 static void begin(struct scene *s)
@@ -42,7 +42,7 @@ static void send_on(struct scene *s, int i, size_t len, size_t out)
 {
 	size_t before;
 
-	path_sends(&s->path, &s->pipe[i], len, 0, &before);
+	paths_send(&s->paths, &s->pipe[i], len, 0, &before);
 	s->pipe[i].tx_bytes += len;
 	s->pipe[i].info.in_flight = out;
 }
@@ -55,14 +55,14 @@ static void who_comes_late_is_behind_nobody(void **state)
 	begin(&s);
 	for (int n = 0; n < 100; n++)
 		send_on(&s, n % 2, MIB, 0);
-	assert_false(path_is_spread(&s.path, 1));
+	assert_false(paths_are_spread(&s.paths, 1));
 	add(&s, 2);
 	send_on(&s, 2, 5000, 5000);
-	assert_false(path_is_spread(&s.path, 2));
+	assert_false(paths_are_spread(&s.paths, 2));
 	/* It is once the others are far ahead of what it has under way. */
 	for (int n = 0; n < 20; n++)
 		send_on(&s, n % 2, MIB, 0);
-	assert_true(path_is_spread(&s.path, 3));
+	assert_true(paths_are_spread(&s.paths, 3));
 }
 
 /* Pipe 0 does not come on, and is waited for. */
@@ -72,7 +72,7 @@ static void begin_spread(struct scene *s)
 	send_on(s, 0, 5000, 5000);
 	for (int n = 0; n < 60; n++)
 		send_on(s, 1, MIB, 0);
-	assert_true(path_is_spread(&s->path, 1));
+	assert_true(paths_are_spread(&s->paths, 1));
 }
 
 static void whose_bytes_go_elsewhere_holds_nobody_up(void **state)
@@ -82,9 +82,9 @@ static void whose_bytes_go_elsewhere_holds_nobody_up(void **state)
 	(void)state;
 	begin_spread(&s);
 	s.pipe[0].relieved = true;
-	assert_false(path_is_spread(&s.path, 2));
+	assert_false(paths_are_spread(&s.paths, 2));
 	s.pipe[0].relieved = false;
-	assert_true(path_is_spread(&s.path, 3));
+	assert_true(paths_are_spread(&s.paths, 3));
 }
 
 static void who_left_holds_nobody_up(void **state)
@@ -93,12 +93,12 @@ static void who_left_holds_nobody_up(void **state)
 
 	(void)state;
 	begin_spread(&s);
-	assert_int_equal(path_held(&s.path), 5000);
-	path_remove(&s.path, &s.pipe[0]);
-	assert_false(path_is_spread(&s.path, 2));
-	assert_int_equal(path_held(&s.path), 0);
-	assert_int_equal(s.path.npipes, 1);
-	assert_ptr_equal(s.path.pipes[0], &s.pipe[1]);
+	assert_int_equal(path_held(s.paths.path), 5000);
+	paths_remove(&s.paths, &s.pipe[0]);
+	assert_false(paths_are_spread(&s.paths, 2));
+	assert_int_equal(path_held(s.paths.path), 0);
+	assert_int_equal(s.paths.npipes, 1);
+	assert_ptr_equal(s.paths.pipes[0], &s.pipe[1]);
 }
 
 static void the_bytes_of_who_left_stay_delivered(void **state)
@@ -108,11 +108,39 @@ static void the_bytes_of_who_left_stay_delivered(void **state)
 	(void)state;
 	begin(&s);
 	send_on(&s, 0, 7000, 2000);
-	path_remove(&s.path, &s.pipe[0]);
-	assert_int_equal(s.path.delivered_before, 5000);
-	path_remove(&s.path, &s.pipe[0]);	/* it is not on it any more */
-	assert_int_equal(s.path.delivered_before, 5000);
-	assert_int_equal(s.path.npipes, 1);
+	paths_remove(&s.paths, &s.pipe[0]);
+	assert_int_equal(s.paths.path[0].delivered_before, 5000);
+	paths_remove(&s.paths, &s.pipe[0]);	/* it is not on it any more */
+	assert_int_equal(s.paths.path[0].delivered_before, 5000);
+	assert_int_equal(s.paths.npipes, 1);
+}
+
+/* By how much round trips differ is asked of the pipes, while they rest. */
+static double spread_of(struct scene *s, const double *least_ms)
+{
+	aggregate_init(&s->paths.path[0].aggregate, AGGREGATE_DELAY, 0, 0);
+	for (int i = 0; i < 3; i++)
+		s->pipe[i].info.rttmin_ms = least_ms[i];
+	path_room(&s->paths.path[0], 0);
+	return s->paths.path[0].aggregate.spread / NS_PER_MS;
+}
+
+static void round_trips_differ_by_what_handshakes_say(void **state)
+{
+	const double jitter[] = { 60, 67, 71 }, again[] = { 60, 1061, 62 };
+	const double unseen[] = { 4294967.295, 60, 62 };
+	struct scene s;
+
+	(void)state;
+	begin(&s);
+	add(&s, 2);
+	assert_float_equal(spread_of(&s, jitter), 6, 1e-4);
+	s.pipe[1].info.retransmits = 1;
+	assert_float_equal(spread_of(&s, again), 1, 1e-4);
+	s.pipe[0].info.retransmits = 1;
+	assert_float_equal(spread_of(&s, unseen), 2, 1e-4);
+	s.pipe[2].info.retransmits = 1;
+	assert_float_equal(spread_of(&s, jitter), 0, 1e-4);
 }
 
 static void a_successor_has_not_the_last_message(void **state)
@@ -122,15 +150,15 @@ static void a_successor_has_not_the_last_message(void **state)
 
 	(void)state;
 	begin(&s);
-	thin_sent(&s.path, &c, &s.pipe[0], 100);
+	thin_sent(&s.paths, &c, &s.pipe[0], 100);
 	send_on(&s, 0, 100, 100);
 	s.pipe[0].allowance = s.pipe[1].allowance = 10000;
-	assert_ptr_equal(thin_pipe(&s.path, &c, &s.pipe[1]), &s.pipe[0]);
-	path_remove(&s.path, &s.pipe[0]);
+	assert_ptr_equal(thin_pipe(&s.paths, &c, &s.pipe[1]), &s.pipe[0]);
+	paths_remove(&s.paths, &s.pipe[0]);
 	add(&s, 0);
 	s.pipe[0].allowance = 10000;
 	s.pipe[0].info.in_flight = 500;
-	assert_ptr_equal(thin_pipe(&s.path, &c, &s.pipe[1]), &s.pipe[1]);
+	assert_ptr_equal(thin_pipe(&s.paths, &c, &s.pipe[1]), &s.pipe[1]);
 }
 
 /*
@@ -146,19 +174,19 @@ static void who_is_never_at_rest_stays_thin(void **state)
 	begin(&s);
 	s.pipe[0].allowance = s.pipe[1].allowance = 10000;
 	for (int i = 0; i < 100; i++) {
-		thin_sent(&s.path, &c, &s.pipe[0], 40);
+		thin_sent(&s.paths, &c, &s.pipe[0], 40);
 		send_on(&s, 0, 40, i ? 80 : 40);
-		assert_ptr_equal(thin_pipe(&s.path, &c, &s.pipe[1]),
+		assert_ptr_equal(thin_pipe(&s.paths, &c, &s.pipe[1]),
 				 &s.pipe[0]);
 	}
 	assert_in_range(c.in_flight, 80, 120);
 	/* A segment and more is not thin, until all of it has arrived. */
-	thin_sent(&s.path, &c, &s.pipe[0], 1500);
+	thin_sent(&s.paths, &c, &s.pipe[0], 1500);
 	send_on(&s, 0, 1500, 80);
-	assert_ptr_equal(thin_pipe(&s.path, &c, &s.pipe[1]), &s.pipe[1]);
-	thin_sent(&s.path, &c, &s.pipe[0], 40);
+	assert_ptr_equal(thin_pipe(&s.paths, &c, &s.pipe[1]), &s.pipe[1]);
+	thin_sent(&s.paths, &c, &s.pipe[0], 40);
 	send_on(&s, 0, 40, 80);
-	assert_ptr_equal(thin_pipe(&s.path, &c, &s.pipe[1]), &s.pipe[1]);
+	assert_ptr_equal(thin_pipe(&s.paths, &c, &s.pipe[1]), &s.pipe[1]);
 }
 
 int main(void)
@@ -168,6 +196,7 @@ int main(void)
 		cmocka_unit_test(whose_bytes_go_elsewhere_holds_nobody_up),
 		cmocka_unit_test(who_left_holds_nobody_up),
 		cmocka_unit_test(the_bytes_of_who_left_stay_delivered),
+		cmocka_unit_test(round_trips_differ_by_what_handshakes_say),
 		cmocka_unit_test(a_successor_has_not_the_last_message),
 		cmocka_unit_test(who_is_never_at_rest_stays_thin),
 	};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pipe over loopback whose kernel reports what nobody asked for any more.
+ * A pipe over loopback: its kernel reports what nobody asked for any more, and
+ * is asked for nothing that cannot be new. And how much early binding may give it.
  */
 #include <poll.h>
 #include <setjmp.h>
@@ -12,6 +13,7 @@
 #include <cmocka.h>
 
 #include "loopback.h"
+#include "mux/base/sock.h"
 #include "mux/options/options.h"
 #include "mux/pipe/pipe.h"
 
@@ -102,6 +104,210 @@ static void what_is_awaited_no_more_is_taken_all_the_same(void **state)
 	assert_told(1);
 }
 
+/* --- looks --- */
+
+static struct {
+	struct carrier carrier;	/* the pipe's, whose looks are counted */
+	const struct carrier *real;
+	unsigned int closely, at_queues;
+} looks;
+
+static void look(struct pipe *p)
+{
+	looks.closely++;
+	looks.real->look(p);
+}
+
+static void look_at_queues(struct pipe *p)
+{
+	looks.at_queues++;
+	looks.real->look_at_queues(p);
+}
+
+static void count_looks(void)
+{
+	looks.real = here.pipe->carrier;
+	looks.carrier = *looks.real;
+	looks.carrier.look = look;
+	looks.carrier.look_at_queues = look_at_queues;
+	looks.closely = looks.at_queues = 0;
+	here.pipe->carrier = &looks.carrier;
+}
+
+static void assert_looks(unsigned int closely, unsigned int at_queues)
+{
+	assert_int_equal(looks.closely, closely);
+	assert_int_equal(looks.at_queues, at_queues);
+	looks.closely = looks.at_queues = 0;
+}
+
+static void look_for_a_while(int64_t from)
+{
+	int64_t now;
+
+	for (now = from; now < from + NS_PER_SEC; now += NS_PER_MS)
+		pipe_look(here.pipe, now);
+}
+
+/* A message of one byte. */
+static void send_one(void)
+{
+	struct run *run = run_get(&here.shared.pool);
+
+	wire_put_data(run->buf, 1, 0, 1);
+	run->buf[WIRE_HEADER] = 'x';
+	run->id = 1;
+	run->messages = 1;
+	run->len = WIRE_HEADER + 1;
+	pipe_send(here.pipe, run);
+}
+
+static bool all_is_acknowledged(void *arg)
+{
+	(void)arg;
+	return !sock_outstanding(here.pipe->fd);
+}
+
+static void one_at_rest_is_not_looked_at(void **state)
+{
+	int64_t now = loop_clock();
+
+	(void)state;
+	count_looks();
+	look_for_a_while(now);
+	assert_looks(0, 0);
+	send_one();
+	pipe_look(here.pipe, here.pipe->looked_at);
+	assert_looks(0, 1);
+}
+
+/* Its last acknowledgement tells of its round trip, its window and its rate: that is asked for once. */
+static void one_that_came_to_rest_is_asked_once_more(void **state)
+{
+	int64_t asked_at;
+
+	(void)state;
+	count_looks();
+	send_one();
+	assert_true(pipe_outstanding(here.pipe) > 0);
+	assert_true(run_until(here.shared.loop, "an acknowledgement",
+			      all_is_acknowledged, NULL));
+	asked_at = here.pipe->looked_at;
+	pipe_look(here.pipe, asked_at);
+	assert_looks(0, 1);
+	assert_int_equal(pipe_outstanding(here.pipe), 0);
+	pipe_look(here.pipe, asked_at);
+	assert_looks(0, 0);
+	look_for_a_while(asked_at);
+	assert_looks(1, 0);
+	send_one();
+	look_for_a_while(asked_at + NS_PER_SEC);
+	assert_true(looks.closely > 0);
+}
+
+/* --- what early binding may give it --- */
+
+static void assert_room(size_t room)
+{
+	assert_int_equal(pipe_room(here.pipe), room);
+}
+
+/* A pipe to whom @space bytes more are open in its socket; on a fast path, or a slow one. */
+static void be_early(bool fast, size_t space, size_t app_buffer)
+{
+	here.settings.late = false;
+	here.settings.app_buffer = app_buffer;
+	here.pipe->allowance = fast ? 512 * 1024 : 4096;
+	here.pipe->info.space = space;
+}
+
+static void early_runs_fit_into_the_socket(void **state)
+{
+	(void)state;
+	be_early(true, 1 << 20, 0);
+	assert_room(RUN_LARGE);
+	be_early(true, 100000, 0);
+	assert_room(100000);
+	send_one();
+	assert_room(100000 - WIRE_HEADER - 1);
+	/* A full socket tells by itself. */
+	be_early(true, 0, 0);
+	assert_room(WIRE_MESSAGE_MAX);
+}
+
+static void early_runs_fit_into_what_may_wait(void **state)
+{
+	(void)state;
+	be_early(true, 50000, 100000);
+	assert_room(150000);
+	here.pipe->queue = run_get(&here.shared.pool);
+	here.pipe->queued = 40000;
+	assert_room(60000);
+	here.pipe->queued = 100000 - WIRE_MESSAGE_MAX + 1;
+	assert_room(0);
+	be_early(true, 50000, 0);
+	assert_room(0);
+	here.pipe->queued = 0;
+}
+
+static void early_on_a_slow_path_goes_message_by_message(void **state)
+{
+	(void)state;
+	be_early(false, 1 << 20, 1 << 20);
+	assert_room(WIRE_MESSAGE_MAX);
+}
+
+/* The kernel's own figure: as much as the socket is set for, less what fills it. */
+static void a_look_tells_what_the_socket_takes(void **state)
+{
+	size_t empty;
+
+	(void)state;
+	here.settings.late = false;
+	small_buffers(here.peer, here.pipe->fd);
+	pipe_look_closely(here.pipe, loop_clock());
+	empty = here.pipe->info.space;
+	assert_true(empty >= WIRE_MESSAGE_MAX);
+	fill_socket(here.pipe->fd);
+	pipe_look_closely(here.pipe, loop_clock());
+	assert_true(here.pipe->info.space < empty);
+	assert_in_range(here.pipe->info.space, 0, WIRE_MESSAGE_MAX);
+}
+
+/* --- runs --- */
+
+static void spare_runs_are_bounded(void **state)
+{
+	struct run_pool pool = { 0 };
+	struct run *all[100];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 100; i++) {
+		all[i] = i % 2 ? run_get_large(&pool) : run_get(&pool);
+		assert_int_equal(all[i]->size, i % 2 ? RUN_LARGE : RUN_SIZE);
+	}
+	for (i = 0; i < 100; i++)
+		run_put(&pool, all[i]);
+	assert_in_range(pool.bytes, RUN_SPARE / 2, RUN_SPARE);
+	/* Each is used again as what it is. */
+	all[0] = run_get_large(&pool);
+	assert_int_equal(all[0]->size, RUN_LARGE);
+	all[1] = run_get(&pool);
+	assert_int_equal(all[1]->size, RUN_SIZE);
+	run_put(&pool, all[0]);
+	run_put(&pool, all[1]);
+	run_pool_fini(&pool);
+	assert_int_equal(pool.bytes, 0);
+}
+
+static int empty_pool(void **state)
+{
+	tear_down(state);	/* it gives back what it has */
+	run_pool_fini(&here.shared.pool);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -110,6 +316,21 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			what_is_awaited_no_more_is_taken_all_the_same, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(one_at_rest_is_not_looked_at,
+						set_up, empty_pool),
+		cmocka_unit_test_setup_teardown(
+			one_that_came_to_rest_is_asked_once_more, set_up,
+			empty_pool),
+		cmocka_unit_test_setup_teardown(early_runs_fit_into_the_socket,
+						set_up, empty_pool),
+		cmocka_unit_test_setup_teardown(
+			early_runs_fit_into_what_may_wait, set_up, empty_pool),
+		cmocka_unit_test_setup_teardown(
+			early_on_a_slow_path_goes_message_by_message, set_up,
+			empty_pool),
+		cmocka_unit_test_setup_teardown(
+			a_look_tells_what_the_socket_takes, set_up, empty_pool),
+		cmocka_unit_test(spare_runs_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

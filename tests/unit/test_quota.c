@@ -40,7 +40,7 @@ static int set_up(void **state)
 	memset(session, 0, sizeof(session));
 	n = 0;
 	hoard_init(&all, NULL, 1000);
-	quota_init(&quota, &all, MAX, EACH, is_idle, give_up);
+	quota_init(&quota, &all, NULL, MAX, EACH, is_idle, give_up);
 	return 0;
 }
 
@@ -53,19 +53,30 @@ static int tear_down(void **state)
 	return (int)quota.sessions;
 }
 
-static struct quota_share *take(const char *text)
+static struct quota_share *take_by_key(const char *text, const char *key)
 {
 	struct sockaddr_storage addr = address(text, 1);
 
-	assert_int_equal(quota_take(&quota, &session[n].share, &addr), 0);
+	assert_int_equal(quota_take(&quota, &session[n].share, &addr, key), 0);
 	return &session[n++].share;
+}
+
+static struct quota_share *take(const char *text)
+{
+	return take_by_key(text, "");
+}
+
+static const char *objection_by_key(const char *text, const char *key,
+				    struct quota_share **victim)
+{
+	struct sockaddr_storage addr = address(text, 1);
+
+	return quota_objection(&quota, &addr, key, victim);
 }
 
 static const char *objection(const char *text, struct quota_share **victim)
 {
-	struct sockaddr_storage addr = address(text, 1);
-
-	return quota_objection(&quota, &addr, victim);
+	return objection_by_key(text, "", victim);
 }
 
 static void one_address_has_its_own_limit(void **state)
@@ -101,6 +112,35 @@ static void ipv6_counts_by_network(void **state)
 }
 
 /* The oldest idle one of the address that has most. */
+/* Wherever it comes from; and who shares an address with it has another account. */
+static void a_key_is_one_peer(void **state)
+{
+	static const char *const from[] = {
+		"192.0.2.1", "192.0.2.2", "198.51.100.3", "2001:db8::1", "192.0.2.1",
+	};
+	struct quota_share *victim, *share = NULL;
+
+	(void)state;
+	for (unsigned int i = 0; i < EACH; i++) {
+		assert_null(objection_by_key(from[i], "roamer", &victim));
+		share = take_by_key(from[i], "roamer");
+		share->sockets = 2;
+		assert_int_equal(quota_of_address(share), i + 1);
+	}
+	assert_int_equal(quota_sockets(share), 2 * EACH);
+	assert_non_null(strstr(objection_by_key("203.0.113.9", "roamer", &victim),
+			       "its key has as many sessions"));
+	assert_null(victim);
+	assert_null(objection_by_key("192.0.2.1", "neighbour", &victim));
+	assert_null(objection("192.0.2.1", &victim));
+	assert_int_equal(quota_of_address(take_by_key("192.0.2.1", "neighbour")), 1);
+	assert_int_equal(quota_of_address(take("192.0.2.1")), 1);
+	take("192.0.2.7");
+	/* All are there: of the key that has most the oldest goes. */
+	assert_non_null(objection("203.0.113.9", &victim));
+	assert_ptr_equal(victim, &session[0].share);
+}
+
 static void who_has_most_makes_room(void **state)
 {
 	struct quota_share *victim;
@@ -223,6 +263,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(one_address_has_its_own_limit),
 		TEST(ipv6_counts_by_network),
+		TEST(a_key_is_one_peer),
 		TEST(who_has_most_makes_room),
 		TEST(who_is_busy_goes_last),
 		TEST(a_newcomer_finds_a_place),

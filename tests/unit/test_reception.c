@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pipes of the extension until they have said HELLO, over real sockets.
- * Addresses 127.0.0.0/8 are peers that differ.
+ * Pipes of the extension until they have said HELLO, over real sockets and in halted
+ * time. Addresses 127.0.0.0/8 are peers that differ.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -22,6 +22,7 @@
 #include "mux/settings/refusal.h"
 #include "rp/access.h"
 #include "rp/reception.h"
+#include "halted.h"
 #include "loopback.h"
 
 enum { GREETED = 4, PIPES = RECEPTION_MAX + 8 };
@@ -41,6 +42,7 @@ static struct {
 	unsigned int n;
 	int pipe[PIPES];
 	unsigned int pipes;
+	int64_t each;		/* ns that a greeting takes, while the clock stands */
 } here;
 
 static void greeted(struct reception *r, const struct sockaddr_storage *peer,
@@ -51,6 +53,8 @@ static void greeted(struct reception *r, const struct sockaddr_storage *peer,
 	addr_host(peer, here.greeted[here.n].peer);
 	here.greeted[here.n].hello = *hello;
 	here.greeted[here.n++].fd = conduit.fd;
+	if (here.each)
+		clock_pass(here.each);
 }
 
 static int set_up(void **state)
@@ -61,6 +65,7 @@ static int set_up(void **state)
 
 	(void)state;
 	memset(&here, 0, sizeof(here));
+	clock_halt();
 	access_init(&here.access);
 	log_init(&here.log, "test", LOG_ERROR);
 	here.loop = loop_new();
@@ -86,7 +91,14 @@ static int tear_down(void **state)
 	access_fini(&here.access);
 	refusals_fini(&here.refusals);
 	loop_free(here.loop);
+	clock_go_on();
 	return 0;
+}
+
+static void pass(int64_t ms)
+{
+	clock_pass(ms * NS_PER_MS);
+	run_round(here.loop);
 }
 
 /* A pipe from @source, connected as soon as this returns. */
@@ -105,7 +117,9 @@ static int pipe_from(const char *source)
 	return fd;
 }
 
-static void say_hello(int fd, uint8_t pipe, uint8_t pipes, uint8_t session)
+/* But for the first @said bytes, which were said before. */
+static void say_from(int fd, size_t said, uint8_t pipe, uint8_t pipes,
+		     uint8_t session)
 {
 	struct wire_ext what = { .type = WIRE_HELLO };
 	uint8_t buf[WIRE_MESSAGE_MAX];
@@ -117,8 +131,13 @@ static void say_hello(int fd, uint8_t pipe, uint8_t pipes, uint8_t session)
 	what.hello.pipes = pipes;
 	what.hello.session[0] = session;
 	len = wire_ext_put(buf, &what);
-	assert_true(len > 0);
-	assert_int_equal(write(fd, buf, len), len);
+	assert_true(len > said);
+	assert_int_equal(write(fd, buf + said, len - said), len - said);
+}
+
+static void say_hello(int fd, uint8_t pipe, uint8_t pipes, uint8_t session)
+{
+	say_from(fd, 0, pipe, pipes, session);
 }
 
 static bool as_many_wait(void *arg)
@@ -128,7 +147,7 @@ static bool as_many_wait(void *arg)
 
 static void assert_waiting(unsigned int n)
 {
-	assert_true(run_until(here.loop, "pipes that wait", as_many_wait, &n));
+	assert_true(run_rounds(here.loop, "pipes that wait", as_many_wait, &n));
 }
 
 static bool as_many_greeted(void *arg)
@@ -138,7 +157,7 @@ static bool as_many_greeted(void *arg)
 
 static void assert_greeted(unsigned int n)
 {
-	assert_true(run_until(here.loop, "greetings", as_many_greeted, &n));
+	assert_true(run_rounds(here.loop, "greetings", as_many_greeted, &n));
 }
 
 /* What a pipe ends with: 0 in order, -errno; -EAGAIN: it is open. */
@@ -147,6 +166,11 @@ static long ending(int fd)
 	char byte;
 
 	return read_some(fd, &byte, 1);
+}
+
+static bool is_over(void *arg)
+{
+	return ending(*(const int *)arg) != -EAGAIN;
 }
 
 static void who_says_hello_is_handed_on(void **state)
@@ -190,14 +214,18 @@ static void who_is_silent_is_closed(void **state)
 	int silent, half;
 
 	(void)state;
-	here.reception.patience = 50 * NS_PER_MS;
+	assert_int_equal(here.reception.patience, 5 * NS_PER_SEC);
 	silent = pipe_from("127.0.0.7");
 	half = pipe_from("127.0.0.7");
 	assert_int_equal(write(half, "\0\0\0", 3), 3);
 	assert_waiting(2);
-	assert_waiting(0);
+	pass(4999);
+	assert_int_equal(here.reception.waiting.n, 2);
+	pass(1);
+	assert_int_equal(here.reception.waiting.n, 0);
+	assert_true(run_rounds(here.loop, "an end", is_over, &half));
+	assert_true(run_rounds(here.loop, "an end", is_over, &silent));
 	assert_int_equal(ending(silent), 0);
-	assert_true(ending(half) != -EAGAIN);
 	assert_int_equal(here.n, 0);
 }
 
@@ -212,7 +240,7 @@ static void who_speaks_the_baseline_is_closed(void **state)
 	assert_waiting(1);
 	assert_int_equal(write(fd, syn, sizeof(syn)), sizeof(syn));
 	assert_waiting(0);
-	assert_true(ending(fd) != -EAGAIN);
+	assert_true(run_rounds(here.loop, "an end", is_over, &fd));
 	assert_int_equal(here.n, 0);
 }
 
@@ -225,11 +253,6 @@ static void who_leaves_is_forgotten(void **state)
 	assert_waiting(0);
 }
 
-static bool is_over(void *arg)
-{
-	return ending(*(const int *)arg) != -EAGAIN;
-}
-
 static void who_is_not_allowed_is_reset(void **state)
 {
 	int stranger, friend;
@@ -237,7 +260,7 @@ static void who_is_not_allowed_is_reset(void **state)
 	(void)state;
 	access_allow(&here.access, "127.0.0.8");
 	stranger = pipe_from("127.0.0.7");
-	assert_true(run_until(here.loop, "a reset", is_over, &stranger));
+	assert_true(run_rounds(here.loop, "a reset", is_over, &stranger));
 	friend = pipe_from("127.0.0.8");
 	assert_waiting(1);
 	say_hello(friend, 0, 1, 1);
@@ -260,7 +283,7 @@ static void so_many_of_one_address(void **state)
 	assert_waiting(1 + RECEPTION_EACH);
 	assert_int_equal(ending(first), -EAGAIN);
 	pipe_from("127.0.0.7");
-	assert_true(run_until(here.loop, "the oldest to go", is_over, &first));
+	assert_true(run_rounds(here.loop, "the oldest to go", is_over, &first));
 	assert_waiting(1 + RECEPTION_EACH);
 	say_hello(other, 0, 1, 1);
 	assert_greeted(1);
@@ -305,18 +328,16 @@ static void who_drips_is_closed(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(here.reception.patience, 5 * NS_PER_SEC);
-	here.reception.patience = 300 * NS_PER_MS;
 	fd = pipe_from("127.0.0.7");
 	assert_waiting(1);
 	for (unsigned int i = 0; i < 6; i++) {
 		assert_int_equal(write(fd, &head[i], 1), 1);
-		loop_load(here.loop, 40);
+		pass(800);
 		assert_int_equal(here.reception.waiting.n, 1);
 	}
-	loop_load(here.loop, 200);
+	pass(200);
 	assert_int_equal(here.reception.waiting.n, 0);
-	assert_true(ending(fd) != -EAGAIN);
+	assert_true(run_rounds(here.loop, "an end", is_over, &fd));
 }
 
 static void so_many_in_all(void **state)
@@ -337,8 +358,68 @@ static void so_many_in_all(void **state)
 	assert_waiting(RECEPTION_MAX);
 	assert_int_equal(ending(first), -EAGAIN);
 	pipe_from("127.0.1.1");
-	assert_true(run_until(here.loop, "the oldest to go", is_over, &first));
+	assert_true(run_rounds(here.loop, "the oldest to go", is_over, &first));
 	assert_waiting(RECEPTION_MAX);
+}
+
+/* How many were greeted before each round, until all were. */
+static struct {
+	struct task task;
+	unsigned int n[GREETED + 2], rounds;
+} seen;
+
+static void look(struct task *t)
+{
+	assert_true(seen.rounds < GREETED + 2);
+	seen.n[seen.rounds++] = here.n;
+	if (here.n == GREETED)
+		loop_stop(here.loop);
+	else
+		loop_after(here.loop, t);
+}
+
+static void run_until_greeted(void)
+{
+	seen.rounds = 0;
+	loop_task_init(&seen.task, look);
+	loop_after(here.loop, &seen.task);
+	loop_run(here.loop);
+}
+
+/* With keys each of them is a handshake. */
+static void a_round_reads_for_its_time(void **state)
+{
+	int fd[GREETED];
+
+	(void)state;
+	for (int i = 0; i < GREETED; i++)
+		fd[i] = pipe_from("127.0.0.7");
+	assert_waiting(GREETED);
+	for (uint8_t i = 0; i < GREETED; i++)
+		say_hello(fd[i], 0, 1, i);
+	here.each = RECEPTION_TURN_US * NS_PER_US / 2;
+	run_until_greeted();
+	assert_int_equal(seen.rounds, 3);
+	assert_int_equal(seen.n[1], 2);
+	for (int i = 0; i < GREETED; i++)
+		assert_int_equal(here.greeted[i].hello.session[0], i);
+}
+
+/* It is told of each part once. */
+static void what_comes_in_parts_is_read(void **state)
+{
+	int first = pipe_from("127.0.0.7"), second = pipe_from("127.0.0.8");
+
+	(void)state;
+	assert_waiting(2);
+	assert_int_equal(write(second, "", 1), 1);
+	pass(20);
+	assert_int_equal(here.reception.waiting.n, 2);
+	say_hello(first, 0, 1, 1);
+	assert_greeted(1);
+	say_from(second, 1, 0, 1, 2);
+	assert_greeted(2);
+	assert_int_equal(here.greeted[1].hello.session[0], 2);
 }
 
 int main(void)
@@ -356,6 +437,8 @@ int main(void)
 		TEST(what_is_too_long_is_closed),
 		TEST(who_drips_is_closed),
 		TEST(so_many_in_all),
+		TEST(a_round_reads_for_its_time),
+		TEST(what_comes_in_parts_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

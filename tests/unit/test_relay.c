@@ -189,7 +189,7 @@ static void on_syn(struct session *s, struct conn *c)
 	assert_in_range(index, 0, w->links - 1);
 	assert_int_equal(w->link[index].app[1].fd, -1);
 	assert_false(w->link[index].app[1].at_end);
-	tcp_pair(fd);
+	app_pair(fd);
 	w->link[index].app[1].fd = fd[0];
 	conn_attach(c, fd[1]);
 }
@@ -214,9 +214,9 @@ static void open_link(struct world *w)
 				 (uint16_t)(FIRST_PORT + w->opened));
 	int fd[2];
 
-	tcp_pair(fd);
+	app_pair(fd);
 	l->app[0].fd = fd[0];
-	assert_int_equal(session_open(w->session[0], fd[1], &to), 0);
+	assert_int_equal(session_open(w->session[0], fd[1], &to, NULL), 0);
 	w->opened++;
 }
 

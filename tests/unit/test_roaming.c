@@ -75,7 +75,7 @@ static void a_pipe_whose_way_is_another_is_dialled_again(void **state)
 	leg(pair, 1)->route.device += 1;
 	leg(pair, 3)->route.gateway[0] += 1;
 	session_roam(pair->lp, &here);
-	assert_int_equal(pair->lp->path.npipes, PAIR_PIPES - 2);
+	assert_int_equal(pair->lp->paths.npipes, PAIR_PIPES - 2);
 	assert_int_equal(send(pc->client, "moved", 5, MSG_NOSIGNAL), 5);
 	pair_expect(pair, pc->server, "moved", 5);
 	assert_true(run_until(pair->engine.loop, "new pipes",
@@ -91,7 +91,7 @@ static void a_way_that_was_not_known_is_learnt(void **state)
 
 	leg(pair, 1)->route.device = 0;
 	session_roam(pair->lp, &here);
-	assert_int_equal(pair->lp->path.npipes, PAIR_PIPES);
+	assert_int_equal(pair->lp->paths.npipes, PAIR_PIPES);
 	assert_int_equal(leg(pair, 1)->route.device,
 			 leg(pair, 0)->route.device);
 }
@@ -214,7 +214,7 @@ static void closed_from_elsewhere_is_the_end(void **state)
 	struct pair *pair = *state;
 
 	pair->joins = PAIR_CLOSED;
-	from = (void *)&pair->lp->ext->from;
+	from = (void *)&pair->lp->ext->way[0].from;
 	from->sin_addr.s_addr ^= htonl(1);
 	kill_all(pair);
 	pair_dial(pair);

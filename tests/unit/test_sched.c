@@ -35,7 +35,7 @@ static void policies_are_found_by_name(void **state)
 		assert_ptr_equal(pipe_policy_named(p->name), p);
 		assert_true(*p->summary);
 	}
-	assert_null(conn_policy_named("rr"));
+	assert_null(conn_policy_named("least"));
 	assert_null(pipe_policy_named("drr"));
 	assert_null(pipe_policy_named(""));
 }
@@ -263,7 +263,8 @@ static uint64_t fair_share_error(size_t room)
 
 static void drr_is_fair_at_every_moment(void **state)
 {
-	static const size_t rooms[] = { 1, 536, 1400, 4096, 9000, 65536 };
+	static const size_t rooms[] = { 1, 536, 1400, 4096, 9000, 65536,
+				       262144 };
 	struct random r;
 
 	(void)state;
@@ -327,6 +328,33 @@ static void drr_is_not_tricked_by_small_pieces(void **state)
 	}
 	assert_true(scene.sent[1] <= scene.sent[0] + fair_share_error(4096));
 	assert_true(scene.sent[0] <= 3 * scene.sent[1]);
+}
+
+/* The first turn of each of @n on a path whose pipes take @room. */
+static void assert_turns(unsigned int n, size_t room, size_t turn)
+{
+	struct scene scene;
+	struct sched_choice choice;
+
+	scene_init(&scene, &sched_drr, &sched_least);
+	for (unsigned int i = 0; i < n; i++) {
+		scene_ready(&scene, i);
+		scene.s.conns->sent(&scene.s, &scene.conn[i], QUANTUM);
+		list_del(&scene.conn[i].ahead);
+	}
+	choice = scene_next(&scene, 0, room);
+	assert_int_equal(choice.act, SCHED_NEW);
+	assert_int_equal(choice.budget, turn);
+}
+
+static void turns_are_shorter_where_many_wait(void **state)
+{
+	(void)state;
+	assert_turns(2, 262144, 131072);
+	assert_turns(3, 262144, 262144 / 3);
+	assert_turns(SCENE_CONNS, 262144, 65536);
+	assert_turns(SCENE_CONNS, 20000, 20000);
+	assert_turns(SCENE_CONNS, 100, 100);
 }
 
 static void drr_gives_a_lonely_one_all_the_room(void **state)
@@ -470,8 +498,8 @@ static void any_course_of_events(void **state)
 	(void)state;
 	random_begin(&r, __func__);
 	for (int round = 0; round < 300; round++) {
-		const struct conn_policy *conns = conn_policies[round % 3];
-		const struct pipe_policy *pipes = pipe_policies[round / 3 % 5];
+		const struct conn_policy *conns = conn_policies[round % 5];
+		const struct pipe_policy *pipes = pipe_policies[round / 5 % 5];
 		struct scene scene;
 
 		scene_init(&scene, conns, pipes);
@@ -502,6 +530,7 @@ int main(void)
 		cmocka_unit_test(drr_is_fair_at_every_moment),
 		cmocka_unit_test(drr_serves_the_newly_active_before_the_bulk),
 		cmocka_unit_test(drr_is_not_tricked_by_small_pieces),
+		cmocka_unit_test(turns_are_shorter_where_many_wait),
 		cmocka_unit_test(drr_gives_a_lonely_one_all_the_room),
 		cmocka_unit_test(any_course_of_events),
 	};

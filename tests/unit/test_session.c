@@ -215,9 +215,9 @@ static void a_syn_downlink_resets_the_application(void **state)
 	struct peer *peer = *state;
 	int fd[2];
 
-	tcp_pair(fd);
+	app_pair(fd);
 	peer->conn[1].app = fd[0];
-	assert_int_equal(session_open(peer->s, fd[1], &to), 0);
+	assert_int_equal(session_open(peer->s, fd[1], &to, NULL), 0);
 	peer_settle(peer);
 	assert_int_equal(peer->conn[1].messages, 1);
 	peer_syn(peer, 0, 1);
@@ -233,9 +233,9 @@ static void an_id_never_opened_ends_the_session(void **state)
 	char byte;
 	int fd[2];
 
-	tcp_pair(fd);
+	app_pair(fd);
 	peer->conn[1].app = fd[0];
-	assert_int_equal(session_open(peer->s, fd[1], &to), 0);
+	assert_int_equal(session_open(peer->s, fd[1], &to, NULL), 0);
 	peer_settle(peer);
 	peer_text(peer, 1, 2, 0, "somebody else's");
 	assert_true(peer_waits_for_end(peer));
@@ -249,8 +249,8 @@ static void an_id_that_is_over_ends_nothing(void **state)
 	struct peer *peer = *state;
 	int fd[2];
 
-	tcp_pair(fd);
-	assert_int_equal(session_open(peer->s, fd[1], &to), 0);
+	app_pair(fd);
+	assert_int_equal(session_open(peer->s, fd[1], &to, NULL), 0);
 	close(fd[0]);
 	assert_true(peer_waits_for_fin(peer, 1));
 	peer_text(peer, 1, 1, 0, "late");

@@ -54,8 +54,11 @@ static void what_holds_unless_told(void **state)
 	assert_true(settings.late);
 	assert_true(settings.seccomp);
 	assert_string_equal(settings.pipe_policy->name, "soonest");
+	assert_string_equal(settings.path_policy->name, "soonest");
 	assert_int_equal(settings.aggregate, AGGREGATE_DELAY);
 	assert_true(settings.lambda == 2.0);
+	assert_int_equal(settings.thin, THIN_COPY);
+	assert_false(settings.thin_given);
 	assert_true(transport_set_is(&settings.transports, TRANSPORT_TCP));
 	assert_true(settings.sctp_loss == 0.5);
 	assert_string_equal(settings.conn_policy->name, "las");
@@ -66,14 +69,31 @@ static void what_holds_unless_told(void **state)
 	assert_int_equal(settings_check(&settings, why, sizeof(why)), 0);
 }
 
+/* What is named with one policy is nothing to the next. */
+static void the_last_path_policy_counts(void **state)
+{
+	(void)state;
+	assert_int_equal(set("path-policy", "one:wifi"), 0);
+	assert_ptr_equal(settings.path_policy, &path_one);
+	assert_string_equal(settings.path_name, "wifi");
+	assert_int_equal(set("path-policy", "ecf"), 0);
+	assert_ptr_equal(settings.path_policy, &path_ecf);
+	assert_string_equal(settings.path_name, "");
+	set("pipe-policy", "fixed");
+	assert_int_equal(settings_check(&settings, why, sizeof(why)), -1);
+	assert_string_equal(why, "--pipe-policy fixed does not go with --path-policy ecf");
+}
+
 /* Each option of the list takes a value it should take; none is forgotten. */
 static void every_option_can_be_set(void **state)
 {
 	static const char *const good[][2] = {
 		{ "binding", "early" }, { "app-buffer", "64K" },
 		{ "pipe-sndbuf", "64K" }, { "pipe-policy", "rr" },
-		{ "conn-policy", "fifo" }, { "aggregate", "dswa" },
-		{ "lambda", "1.5" }, { "pipe", "tcp:2,sctp:2" },
+		{ "conn-policy", "fifo" }, { "path-policy", "split:2.5" },
+		{ "sizes", "http" }, { "aggregate", "dswa" },
+		{ "lambda", "1.5" }, { "thin", "same-pipe" },
+		{ "pipe", "tcp:2,sctp:2" },
 		{ "sctp-loss", "1.5" }, { "cc", "reno" }, { "seed", "7" },
 		{ "max-conns", "100" }, { "memory", "96" },
 		{ "window-memory", "64M" },
@@ -102,8 +122,12 @@ static void every_option_can_be_set(void **state)
 	assert_int_equal(settings.pipe_sndbuf, 65536);
 	assert_ptr_equal(settings.pipe_policy, &sched_rr);
 	assert_ptr_equal(settings.conn_policy, &sched_fifo);
+	assert_ptr_equal(settings.path_policy, &path_split);
+	assert_true(settings.path_share == 0.025);
 	assert_int_equal(settings.aggregate, AGGREGATE_DSWA);
 	assert_true(settings.lambda == 1.5);
+	assert_int_equal(settings.thin, THIN_SAME_PIPE);
+	assert_true(settings.thin_given);
 	assert_int_equal(settings.transports.n, 2);
 	assert_int_equal(settings.transports.kind[1], TRANSPORT_SCTP);
 	assert_true(settings.sctp_loss == 1.5);
@@ -133,12 +157,18 @@ static void wrong_values_are_refused(void **state)
 		{ "pipe-sndbuf", "0" }, { "pipe-sndbuf", "1023" },
 		{ "pipe-sndbuf", "2048M" }, { "pipe-policy", "foo" },
 		{ "pipe-policy", "" }, { "conn-policy", "DRR" },
+		{ "path-policy", "" }, { "path-policy", "one" },
+		{ "path-policy", "one:" }, { "path-policy", "split" },
+		{ "path-policy", "split:100.1" }, { "path-policy", "split:-1" },
+		{ "path-policy", "split:nan" }, { "path-policy", "rr:1" },
+		{ "path-policy", "one:a-name-too-long-" },
 		{ "pipe", "udp" }, { "pipe", "tcp:0" }, { "pipe", "" },
 		{ "sctp-loss", "0" }, { "sctp-loss", "51" },
 		{ "sctp-loss", "a few" },
 		{ "aggregate", "" }, { "aggregate", "on" }, { "lambda", "0" },
 		{ "lambda", "0.09" }, { "lambda", "100.1" }, { "lambda", "" },
 		{ "lambda", "nan" },
+		{ "thin", "" }, { "thin", "Copy" }, { "thin", "same" },
 		{ "cc", "no-such-cc" }, { "cc", "" }, { "seed", "-1" },
 		{ "seed", "1.5" }, { "seed", "18446744073709551616" },
 		{ "max-conns", "0" }, { "max-conns", "65536" },
@@ -175,7 +205,13 @@ static void reasons_tell_the_choices(void **state)
 			    "rr, random, fixed");
 	set("conn-policy", "foo");
 	assert_string_equal(why, "--conn-policy: 'foo' is not one of las, "
-			    "drr, fifo");
+			    "drr, fifo, rr, srpt");
+	set("path-policy", "foo:1");
+	assert_string_equal(why, "--path-policy: 'foo:1' is not one of soonest, minrtt, "
+			    "rr, ecf, txdelay, one, split, copies, dems-b, dems-s, "
+			    "dems-f");
+	set("thin", "pipe");
+	assert_string_equal(why, "--thin: 'pipe' is not one of copy, same-pipe, off");
 	set("cc", "no-such-cc");
 	assert_non_null(strstr(why, "reno"));	/* every kernel has it */
 }
@@ -301,6 +337,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(what_holds_unless_told, set_up),
+		cmocka_unit_test_setup(the_last_path_policy_counts, set_up),
 		cmocka_unit_test_setup(every_option_can_be_set, set_up),
 		cmocka_unit_test_setup(wrong_values_are_refused, set_up),
 		cmocka_unit_test_setup(reasons_tell_the_choices, set_up),

@@ -16,8 +16,9 @@
 #include "mux/base/log.h"
 #include "mux/conn/conn.h"
 #include "mux/options/options.h"
-#include "mux/path/losses.h"
+#include "mux/path/path.h"
 #include "mux/pipe/pipe.h"
+#include "mux/session/queues.h"
 #include "mux/session/stats.h"
 #include "mux/settings/settings.h"
 #include "loopback.h"
@@ -113,6 +114,7 @@ static void begins_with_the_settings(void **state)
 	assert_non_null(strstr(line, ",\"pipes\":4,\"transport\":\"tcp\","
 			       "\"binding\":\"early\","
 			       "\"pipe_policy\":\"soonest\","
+			       "\"path_policy\":\"soonest\","
 			       "\"conn_policy\":\"las\","
 			       "\"aggregate\":\"off\"}"));
 	assert_true(number(line, "time") >= now - 1e-3);
@@ -231,9 +233,9 @@ static void a_pipe(void **state)
 	(void)state;
 	tcp_pair(fd);
 	p.fd = fd[0];
-	stats_pipe(st, 1, &p, "up");
+	stats_pipe(st, 1, 3, &p, "up");
 	line = last_line(st);
-	assert_non_null(strstr(line, ",\"session\":1,\"pipe\":2,"
+	assert_non_null(strstr(line, ",\"session\":1,\"pipe\":2,\"path\":3,"
 			       "\"state\":\"up\",\"transport\":\"tcp\","
 			       "\"cc\":\""));
 	assert_non_null(strstr(line, "\",\"rtt_ms\":1.500,\"rttmin_ms\":0.250,"
@@ -254,17 +256,35 @@ static void pipes_of_other_kinds(void **state)
 	const char *line;
 
 	(void)state;
-	stats_pipe(st, 1, &p, "up");
+	stats_pipe(st, 1, 0, &p, "up");
 	line = last_line(st);
 	assert_non_null(strstr(line, "\"transport\":\"sctp\",\"cc\":null,"));
 	assert_null(strstr(line, "subflows"));
 	st = open_stats();
 	p.transport = TRANSPORT_MPTCP;
 	p.info.subflows = 2;
-	stats_pipe(st, 1, &p, "up");
+	stats_pipe(st, 1, 0, &p, "up");
 	line = last_line(st);
 	assert_non_null(strstr(line, "\"transport\":\"mptcp\","));
 	assert_non_null(strstr(line, ",\"subflows\":2}"));
+}
+
+static void what_stands_in_queues(void **state)
+{
+	struct queues q = { .connections = 28, .flows = 1, .connecting = 2,
+			    .missing = 3, .taking = 4, .credit = 5,
+			    .sending = 6, .ending = 7, .idle = 0, .queued = 8,
+			    .early = 9, .kept = 10 };
+	struct stats *st = open_stats();
+
+	(void)state;
+	stats_queues(st, 3, &q, "limit");
+	assert_non_null(strstr(last_line(st), ",\"session\":3,"
+			       "\"sender\":\"limit\",\"connections\":28,"
+			       "\"connecting\":2,\"missing\":3,\"taking\":4,"
+			       "\"credit\":5,\"sending\":6,\"ending\":7,"
+			       "\"idle\":0,\"flows\":1,\"queued\":8,"
+			       "\"early\":9,\"kept\":10}"));
 }
 
 static void what_a_mixed_set_loses(void **state)
@@ -276,11 +296,41 @@ static void what_a_mixed_set_loses(void **state)
 	losses_init(&l, 0.5);
 	losses_add(&l, 1, 1000, 10);
 	losses_add(&l, 1 + LOSSES_STEP, 1200, 12);
-	stats_losses(st, 3, &l);
-	assert_non_null(strstr(last_line(st), "\"session\":3,"
+	stats_losses(st, 3, 1, &l);
+	assert_non_null(strstr(last_line(st), "\"session\":3,\"path\":1,"
 			       "\"carried_by\":\"others\",\"percent\":1.000,"
 			       "\"threshold\":0.5,\"segments\":200,"
 			       "\"retransmits\":2,\"switches\":0}"));
+}
+
+static void a_path_among_several(void **state)
+{
+	struct path p = { .backup = true, .cost = 7, .npipes = 4,
+			     .written = 123456, .reinjected = 789 };
+	struct stats *st = open_stats();
+
+	(void)state;
+	stats_path(st, 1, 2, &p, "wifi", true);
+	assert_non_null(strstr(last_line(st), "\"session\":1,\"path\":2,"
+			       "\"name\":\"wifi\",\"state\":\"backup\","
+			       "\"rests\":true,\"cost\":7,\"pipes\":4,"
+			       "\"written\":123456,"
+			       "\"reinjected\":789}"));
+	st = open_stats();
+	p.backup = false;
+	stats_path(st, 1, 0, &p, NULL, false);
+	assert_non_null(strstr(last_line(st), "\"name\":null,\"state\":\"use\","
+			       "\"rests\":false,"));
+	st = open_stats();
+	p.off = true;
+	stats_path(st, 1, 0, &p, NULL, true);
+	assert_non_null(strstr(last_line(st), "\"state\":\"off\","));
+	st = open_stats();
+	aggregate_init(&p.aggregate, AGGREGATE_DELAY, 1, 1);
+	p.npipes = 0;
+	stats_aggregate(st, 1, 2, &p);
+	assert_non_null(strstr(last_line(st), "\"session\":1,\"path\":2,"
+			       "\"mode\":\"delay\","));
 }
 
 static void write_to_a_full_disk(void)
@@ -450,7 +500,9 @@ static void what_was_dropped_and_sent_again(void **state)
 	struct stats_counts counts = {
 		.protocol = 1, .dropped = 5, .stale = 2, .again = 3,
 		.again_bytes = UINT64_C(1) << 40, .copies = 7,
-		.datagrams = { 11, 12, 13, 14, 15, 16, 17, 18 },
+		.hints_sent = 20, .hints_received = 21, .hints_dropped = 22,
+		.reinjected = 23, .reinjected_bytes = 24, .too_big = 8,
+		.datagrams = { 11, 12, 13, 14, 15, 16, 17, 18, 19 },
 	};
 
 	(void)state;
@@ -459,6 +511,12 @@ static void what_was_dropped_and_sent_again(void **state)
 			       "\"stale\":2,\"again\":3,"
 			       "\"again_bytes\":1099511627776,"
 			       "\"copies\":7,"
+			       "\"hints_sent\":20,"
+			       "\"hints_received\":21,"
+			       "\"hints_dropped\":22,"
+			       "\"reinjected\":23,"
+			       "\"reinjected_bytes\":24,"
+			       "\"too_big\":8,"
 			       "\"datagrams_sent\":11,"
 			       "\"datagrams_received\":12,"
 			       "\"datagrams_stale\":13,"
@@ -466,7 +524,8 @@ static void what_was_dropped_and_sent_again(void **state)
 			       "\"datagrams_large\":15,"
 			       "\"datagrams_stray\":16,"
 			       "\"datagrams_denied\":17,"
-			       "\"datagrams_unsent\":18}"));
+			       "\"datagrams_narrow\":18,"
+			       "\"datagrams_unsent\":19}"));
 }
 
 static void no_file_no_statistics(void **state)
@@ -478,7 +537,7 @@ static void no_file_no_statistics(void **state)
 	(void)state;
 	assert_null(stats_open("/no/such/place", &the_log, &settings, 4));
 	stats_session(NULL, 1, "begin", "192.0.2.1", NULL);
-	stats_pipe(NULL, 1, &p, "up");
+	stats_pipe(NULL, 1, 0, &p, "up");
 	stats_conn(NULL, 1, &c, 1);
 	stats_counters(NULL, 1, &counts);
 	stats_flush(NULL);
@@ -500,7 +559,9 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_pipe, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(pipes_of_other_kinds, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_stands_in_queues, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_mixed_set_loses, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_path_among_several, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_disk_ends_statistics_only,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_pipe_that_nobody_reads,

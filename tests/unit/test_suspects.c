@@ -18,9 +18,8 @@
 
 enum { HOPS = 16, TRANSIT = 65536 };
 
-/* In the middle of a pipe: LP's side and RP's. */
-struct hop {
-	int fd[2];
+struct hop {			/* in the middle of a pipe: */
+	int fd[2];		/* LP's side and RP's */
 	bool dark;		/* it carries nothing, and says nothing of it */
 };
 
@@ -113,7 +112,7 @@ static void until(struct pair *pair, const char *what,
 	assert_true(run_until(pair->engine.loop, what, it_is, &w));
 }
 
-static int setup(void **state)
+static int setup_new(void **state)
 {
 	struct pair *pair;
 
@@ -125,7 +124,26 @@ static int setup(void **state)
 	pair->connect = add_hop;
 	pair->carry = carry_on;
 	pair->settings.pipe_policy = &sched_rr;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	setup_new(state);
+	pair_start(*state, PAIR_PIPES);
+	return 0;
+}
+
+static int setup_paths(void **state)
+{
+	struct pair *pair;
+
+	setup_new(state);
+	pair = *state;
+	pair_set_paths(pair);
 	pair_start(pair, PAIR_PIPES);
+	pair_settle(pair);
+	pair->redials = false;
 	return 0;
 }
 
@@ -251,7 +269,7 @@ static void a_probe_that_is_late_ends_nobody(void **state)
 
 	begin(pair);
 	stall_once(pair);
-	pair->lp->ext->ack_takes = 10 * NS_PER_SEC;
+	pair->lp->ext->way[0].ack_takes = 10 * NS_PER_SEC;
 	be_dark(true);
 	say_much(pair);
 	dark_until = loop_clock() + 1200 * NS_PER_MS;
@@ -443,7 +461,7 @@ static void where_acknowledgements_take_long_that_second_is_longer(void **state)
 	struct pair *pair = *state;
 
 	all_are_lost(pair);
-	pair->lp->ext->ack_takes = 500 * MS;
+	pair->lp->ext->way[0].ack_takes = 500 * MS;
 	live(pair, 1470 * MS);
 	assert_int_equal(session_lacks(pair->lp), 0);
 	live(pair, 90 * MS);
@@ -483,6 +501,78 @@ static void nobody_is_suspect_before_three_round_trips(void **state)
 	assert_int_equal(net.read, net.written);
 }
 
+/* --- several paths --- */
+
+static void say_word_on_a_dark_path(struct pair *pair)
+{
+	begin_halted(pair);
+	be_dark(true);
+	assert_int_equal(send(pair->conn[0].client, "?", 1, MSG_NOSIGNAL), 1);
+	net.written++;
+	come_and_go(pair);
+	while (!keeping_oldest(leg_of(pair, net.lost)))
+		net.lost++;
+	be_dark(false);
+	net.hop[net.lost].dark = net.hop[net.lost ^ 1].dark = true;
+}
+
+/* What goes again would wait on the other pipe of that path for as long once more. */
+static void all_pipes_of_a_silent_path_are_suspect_at_once(void **state)
+{
+	struct pair *pair = *state;
+	int other;
+
+	say_word_on_a_dark_path(pair);
+	other = net.lost ^ 1;
+	live(pair, 200 * MS);
+	say_words(pair);
+	assert_int_not_equal(keeping_oldest(leg_of(pair, other)), 0);
+	live(pair, 190 * MS);
+	assert_int_equal(leg_of(pair, other)->suspect_since, 0);
+	live(pair, 80 * MS);
+	assert_int_not_equal(leg_of(pair, net.lost)->suspect_since, 0);
+	assert_int_not_equal(leg_of(pair, other)->suspect_since, 0);
+	assert_int_equal(leg_of(pair, net.lost ^ 2)->suspect_since, 0);
+	assert_int_equal(leg_of(pair, other ^ 2)->suspect_since, 0);
+	live(pair, 20 * MS);
+	assert_int_equal(net.read, net.written);
+}
+
+/* It held nothing, so no ACK could tell that it is there. */
+static void an_idle_pipe_of_a_silent_path_is_cleared_by_a_pong(void **state)
+{
+	struct pair *pair = *state;
+	int other = (say_word_on_a_dark_path(pair), net.lost ^ 1);
+
+	live(pair, 100 * MS);
+	leg_of(pair, net.lost ^ 2)->progress_at = loop_clock();
+	assert_int_equal(keeping_oldest(leg_of(pair, other)), 0);
+	live(pair, 380 * MS);
+	assert_int_not_equal(leg_of(pair, other)->suspect_since, 0);
+	net.hop[net.lost].dark = net.hop[other].dark = false;
+	live(pair, 200 * MS);
+	assert_int_equal(leg_of(pair, other)->suspect_since, 0);
+	assert_int_equal(leg_of(pair, net.lost)->suspect_since, 0);
+	live(pair, 6000 * MS);
+	assert_int_equal(dialled_again(pair), 0);
+	assert_int_equal(net.read, net.written);
+}
+
+/* Where only one of two pipes of a path is silent, the other one is not. */
+static void a_path_with_a_pipe_that_goes_on_is_not_silent(void **state)
+{
+	struct pair *pair = *state;
+
+	say_word_on_a_dark_path(pair);
+	net.hop[net.lost ^ 1].dark = false;
+	live(pair, 100 * MS);
+	say_words(pair);
+	live(pair, 400 * MS);
+	assert_int_not_equal(leg_of(pair, net.lost)->suspect_since, 0);
+	assert_int_equal(leg_of(pair, net.lost ^ 1)->suspect_since, 0);
+}
+
+#define PATHS_TEST(f) cmocka_unit_test_setup_teardown(f, setup_paths, teardown)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -497,6 +587,9 @@ int main(void)
 		TEST(one_is_given_up_after_a_second_without_progress),
 		TEST(where_acknowledgements_take_long_that_second_is_longer),
 		TEST(nobody_is_suspect_before_three_round_trips),
+		PATHS_TEST(all_pipes_of_a_silent_path_are_suspect_at_once),
+		PATHS_TEST(an_idle_pipe_of_a_silent_path_is_cleared_by_a_pong),
+		PATHS_TEST(a_path_with_a_pipe_that_goes_on_is_not_silent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -221,7 +221,7 @@ static int setup(void **state)
 	be_patient(pair->lp);
 	pair_connect(pair, 0);
 	/* Acknowledgements take long here: no pipe is suspect, on whatever machine. */
-	pair->rp->ext->ack_takes = pair->lp->ext->ack_takes = 100 * NS_PER_SEC;
+	pair->rp->ext->way[0].ack_takes = pair->lp->ext->way[0].ack_takes = 100 * NS_PER_SEC;
 	assert_true(run_until(pair->engine.loop, "ACKs", all_acknowledged, pair));
 	return 0;
 }
@@ -342,7 +342,7 @@ static void who_waits_for_others_looks_again(void **state)
 	struct session *s = pair->rp;
 	struct run run = { .len = 100 };
 	struct view view = {
-		.sched = &s->sched, .path = &s->path, .again = &run,
+		.sched = &s->sched, .paths = &s->paths, .again = { &run },
 		.now = loop_now(pair->engine.loop),
 	};
 	struct next next;
@@ -405,6 +405,28 @@ static bool looks_no_more(void *arg)
 	       !pair->lp->ext->tails_timer.slot;
 }
 
+static void without_copies_nobody_looks(void **state)
+{
+	static const enum thin_mode without[] = { THIN_SAME_PIPE, THIN_OFF };
+	struct pair *pair = *state;
+
+	for (int i = 0; i < 2; i++) {
+		pair->settings.thin = without[i];
+		assert_true(run_until(pair->engine.loop, "rest", looks_no_more,
+				      pair));
+		lose(pair, 0);
+		write_bytes(pair, some_bytes(5000), 5000);
+		use_only_the_first(pair, false);
+		assert_true(looks_no_more(pair));
+		assert_false(is_doubted(pair));
+	}
+	/* It is the mode that keeps them from it. */
+	pair->settings.thin = THIN_COPY;
+	lose(pair, 0);
+	write_bytes(pair, some_bytes(5000), 5000);
+	assert_false(looks_no_more(pair));
+}
+
 static void nobody_looks_when_nothing_is_outstanding(void **state)
 {
 	struct pair *pair = *state;
@@ -441,6 +463,7 @@ static void be_full(struct pair *pair, bool full)
 		struct pipe *p = pair->rp->pipes[i];
 
 		p->carrier = full ? &carrier_full : &carrier_patient;
+		p->rest.bytes = UINT64_MAX;	/* it did not write that itself */
 		if (full)
 			pipe_look_closely(p, loop_now(pair->engine.loop));
 	}
@@ -485,7 +508,7 @@ static void what_goes_again_goes_on_a_pipe_that_is_full_no_more(void **state)
 	pair_kill(pair, 0);
 	assert_true(run_until(pair->engine.loop, "a pipe's end",
 			      has_lost_the_first, pair));
-	assert_non_null(pair->rp->ext->again);
+	assert_true(keeping_has_again(pair->rp->ext));
 	assert_int_equal(pair->rp->sched.ready, 0);
 	be_full(pair, false);
 	pair_expect(pair, pair->conn[0].client, bytes, 5000);
@@ -557,6 +580,9 @@ int main(void)
 			who_waits_for_others_looks_again, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
 			where_all_are_overdue_all_are_used, setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			without_copies_nobody_looks, setup,
+			pair_teardown),
 		cmocka_unit_test_setup_teardown(
 			nobody_looks_when_nothing_is_outstanding, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(

@@ -18,7 +18,7 @@ enum { KEY = 40, KEYS = 12000 };
 
 /* Until all but a hundredth of the messages are there, in order, ms. */
 static double takes(unsigned int pipes, enum tcp_cc cc, bool delayed_acks,
-		    int64_t every)
+		    int64_t every, enum thin_mode mode)
 {
 	struct model_params is = mile(100, 20 * MS, 100, pipes);
 	struct random r = { 1 };
@@ -29,6 +29,7 @@ static double takes(unsigned int pipes, enum tcp_cc cc, bool delayed_acks,
 	is.delayed_acks = delayed_acks;
 	is.cc = cc;
 	model_init(&model, &is, &r);
+	model.settings.thin = mode;
 	for (int i = 0; i < KEYS; i++) {
 		model_offer(&model, 0, KEY);
 		model_run(&model, every);
@@ -51,10 +52,12 @@ static void more_pipes_are_no_slower(void **state)
 	for (unsigned int k = 0; k < 2 * 2 * 3; k++) {
 		enum tcp_cc cc = k % 2 ? TCP_BBR : TCP_CUBIC;
 		bool delayed = k / 2 % 2;
-		double one = takes(1, cc, delayed, every[k / 4]);
+		double one = takes(1, cc, delayed, every[k / 4],
+				   THIN_SAME_PIPE);
 
 		for (unsigned int n = 2; n <= 8; n++) {
-			double many = takes(n, cc, delayed, every[k / 4]);
+			double many = takes(n, cc, delayed, every[k / 4],
+					    THIN_SAME_PIPE);
 
 			if (many > 1.1 * one)
 				fail_msg("every %d ms%s%s: %u pipes %.1f ms, one %.1f",
@@ -66,10 +69,22 @@ static void more_pipes_are_no_slower(void **state)
 	}
 }
 
+/* Which shows that staying on a pipe is what the test above is about. */
+static void scattered_they_are(void **state)
+{
+	double one = takes(1, TCP_CUBIC, false, 50 * MS, THIN_OFF);
+	double eight = takes(8, TCP_CUBIC, false, 50 * MS, THIN_OFF);
+
+	(void)state;
+	if (eight < 2 * one)
+		fail_msg("8 pipes %.1f ms, one %.1f", eight, one);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(more_pipes_are_no_slower),
+		cmocka_unit_test(scattered_they_are),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

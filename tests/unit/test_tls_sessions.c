@@ -119,7 +119,7 @@ static void layers_are_in_the_account(void **state)
 /* With keys an eighth is for those who have not shown theirs, and for no others. */
 static void strangers_have_a_part(void **state)
 {
-	struct engine engine = { .layers = here.layers };
+	struct engine engine = { .layers = here.layers, .parts = 1 };
 	struct settings settings = { .max_held = 64 << 20 };
 
 	(void)state;

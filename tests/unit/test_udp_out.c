@@ -42,7 +42,10 @@ static struct {
 	unsigned int calls;
 	unsigned int unsent[2];	/* of one, of other */
 	int err;		/* that was told last */
+	unsigned int narrow;	/* how often the path took less */
 	int bad, bad_err;	/* a datagram that begins so is not sent: -1 none */
+	int late_err;		/* the next call tells this one of an earlier datagram */
+	int discover[HEARD];	/* IP_MTU_DISCOVER when one that begins so was to go */
 	size_t most;		/* that several at a time may have; 0: all */
 	bool old;		/* the kernel is older than UDP_SEGMENT */
 } here;
@@ -73,6 +76,27 @@ static int error_of(const struct msghdr *mh)
 	return 0;
 }
 
+static void note_discover(int fd, const struct mmsghdr *msg, unsigned int n)
+{
+	unsigned int i;
+	size_t part;
+
+	for (i = 0; i < n; i++) {
+		const struct msghdr *mh = &msg[i].msg_hdr;
+
+		for (part = 0; part < mh->msg_iovlen; part++) {
+			const uint8_t *first = mh->msg_iov[part].iov_base;
+			int how;
+			socklen_t len = sizeof(how);
+
+			assert_int_equal(getsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER,
+						    &how, &len), 0);
+			if (mh->msg_iov[part].iov_len)
+				here.discover[*first] = how;
+		}
+	}
+}
+
 /* As the kernel: it goes up to the first that cannot be sent, and tells why if that is the first. */
 int sendmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags)
 {
@@ -81,6 +105,12 @@ int sendmmsg(int fd, struct mmsghdr *msg, unsigned int n, int flags)
 	here.calls++;
 	for (i = 0; here.old && i < n; i++)	/* it takes no notice of that */
 		msg[i].msg_hdr.msg_controllen = 0;
+	note_discover(fd, msg, n);
+	if (here.late_err) {
+		errno = here.late_err;
+		here.late_err = 0;
+		return -1;
+	}
 	for (i = 0; i < n && !error_of(&msg[i].msg_hdr); i++)
 		;
 	if (!i) {
@@ -102,6 +132,12 @@ static void other_unsent(struct udp_sender *by, int err)
 	assert_ptr_equal(by, &here.other);
 	here.unsent[1]++;
 	here.err = err;
+}
+
+static void narrow(struct udp_sender *by)
+{
+	(void)by;
+	here.narrow++;
 }
 
 static int bound(struct sockaddr_storage *addr)
@@ -130,8 +166,8 @@ static int set_up(void **state)
 	here.fd = bound(&any);
 	for (i = 0; i < PLACES; i++)
 		here.place[i].fd = bound(&here.place[i].addr);
-	udp_sender_init(&here.one, one_unsent);
-	udp_sender_init(&here.other, other_unsent);
+	udp_sender_init(&here.one, one_unsent, narrow);
+	udp_sender_init(&here.other, other_unsent, narrow);
 	return 0;
 }
 
@@ -339,6 +375,59 @@ static void send_ten(size_t size)
 	assert_int_equal(here.unsent[0], 0);
 }
 
+/* The error is of a datagram that left before, as ICMP tells it: nothing is lost by it. */
+static void path_is_narrow_for_an_earlier_one(void **state)
+{
+	(void)state;
+	here.late_err = EMSGSIZE;
+	send_ten(SIZE);
+	assert_int_equal(here.narrow, 1);
+	assert_int_equal(here.calls, 2);
+	assert_int_equal(here.one.segment_most, UINT16_MAX);
+	here.late_err = EMSGSIZE;
+	here.narrow = 0;
+	add(1, SIZE);
+	udp_out_flush(here.out);
+	hear(0, 11);
+	assert_int_equal(here.narrow, 1);
+	assert_int_equal(here.unsent[0], 0);
+}
+
+static void path_is_too_narrow(void **state)
+{
+	(void)state;
+	here.bad = 7;
+	here.bad_err = EMSGSIZE;
+	add(7, SIZE);
+	add(8, 10);
+	udp_out_flush(here.out);
+	assert_int_equal(here.narrow, 1);
+	assert_int_equal(here.unsent[0], 1);
+	assert_int_equal(here.err, EMSGSIZE);
+	assert_int_equal(hear(0, 1)->heard[0], 8);
+}
+
+/* Each as it was to go, in their order, and the socket's setting follows. */
+static void some_must_not_be_fragmented(void **state)
+{
+	static const bool whole[] = { 0, 0, 1, 1, 1, 0, 1, 0, 0, 1 };
+	enum { N = sizeof(whole) / sizeof(*whole) };
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < N; i++) {
+		here.one.whole = whole[i];
+		add((uint8_t)(i + 1), 100);
+	}
+	udp_out_flush(here.out);
+	assert_int_equal(here.calls, 6);
+	for (i = 0; i < N; i++) {
+		assert_int_equal(hear(0, N)->heard[i], i + 1);
+		assert_int_equal(here.discover[i + 1], whole[i] ?
+				 IP_PMTUDISC_DO : IP_PMTUDISC_WANT);
+	}
+}
+
 /* What is larger than a packet may be is cut up only if it is sent alone. */
 static void what_does_not_go_several_at_a_time_goes_one_by_one(void **state)
 {
@@ -428,6 +517,9 @@ int main(void)
 		OUT_TEST(sizes_and_places_are_mixed),
 		OUT_TEST(one_that_cannot_be_sent_goes_alone),
 		OUT_TEST(one_to_nowhere_goes_alone),
+		OUT_TEST(path_is_narrow_for_an_earlier_one),
+		OUT_TEST(path_is_too_narrow),
+		OUT_TEST(some_must_not_be_fragmented),
 		OUT_TEST(what_does_not_go_several_at_a_time_goes_one_by_one),
 		OUT_TEST(kernel_that_does_not_take_several),
 		OUT_TEST(kernel_that_has_not_heard_of_several),

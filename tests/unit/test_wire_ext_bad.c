@@ -70,12 +70,13 @@ static void a_connection_is_never_0(void **state)
 {
 	static const enum wire_ext_type about_one[] = {
 		WIRE_SYNACK, WIRE_WINDOW, WIRE_HINT, WIRE_OPEN, WIRE_DATAGRAM,
+		WIRE_TOO_BIG,
 	};
 	struct random r;
 
 	(void)state;
 	random_begin(&r, __func__);
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 6; i++) {
 		uint8_t buf[WIRE_MESSAGE_MAX];
 		struct wire_ext in, out;
 		size_t body;
@@ -126,6 +127,7 @@ static void who_may_send_what(void **state)
 		case WIRE_LISTEN:
 		case WIRE_LISTENING:
 		case WIRE_PATH:
+		case WIRE_TOO_BIG:
 			assert_int_equal(result[!way], WIRE_EXT_WRONG_WAY);
 			break;
 		default:

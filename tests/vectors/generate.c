@@ -301,6 +301,11 @@ static const struct {
 		5, WIRE_PATH_BACKUP, 0x0201, 0x08070605 } } },
 	{ "path-largest", UP, { .type = WIRE_PATH, .path = {
 		255, 255, 65535, UINT32_MAX } } },
+	{ "datagram-whole", UP, { .type = WIRE_DATAGRAM, .datagram = {
+		4, { .kind = DESTINATION_NONE, .port = WIRE_DATAGRAM_WHOLE },
+		(const uint8_t *)"hi", 2 } } },
+	{ "too-big", DOWN, { .type = WIRE_TOO_BIG, .too_big = {
+		0x0405, 1400 } } },
 };
 
 /* The message of the table's row @i, which must have an encoding. */

@@ -110,6 +110,12 @@ static void print_path(const struct wire_path *m)
 	print_number("serial", m->serial);
 }
 
+static void print_too_big(const struct wire_too_big *m)
+{
+	print_number("connection", m->id);
+	print_number("mtu", m->mtu);
+}
+
 static void print_listen(const struct wire_listen *m)
 {
 	print_number("listener", m->listener);
@@ -168,6 +174,9 @@ void print_ext(const struct wire_ext *ext)
 		break;
 	case WIRE_PATH:
 		print_path(&ext->path);
+		break;
+	case WIRE_TOO_BIG:
+		print_too_big(&ext->too_big);
 		break;
 	case WIRE_EXT_NONE:
 		break;

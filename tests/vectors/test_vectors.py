@@ -43,11 +43,12 @@ EXTENSION = {
     8: ("HINT", "HBQB", "connection priority remaining paths"),
     14: ("LISTENING", "HBH", "listener result port"),
     15: ("PATH", "BBHI", "path state cost serial"),
+    16: ("TOO_BIG", "HH", "connection mtu"),
 }  # fmt: skip
 # Those whose size depends on what they hold.
 SIZED = {9: "ACK", 11: "OPEN", 12: "DATAGRAM", 13: "LISTEN"}
 NAMES = {name for name, _, _ in EXTENSION.values()} | set(SIZED.values())
-NOT_COUNTED = {"HELLO", "WELCOME", "PING", "PONG", "ACK", "DATAGRAM"}
+NOT_COUNTED = {"HELLO", "WELCOME", "PING", "PONG", "ACK", "DATAGRAM", "TOO_BIG"}
 # What ends with a bad message, by what is wrong with it.
 ENDS = {
     "syn": "session", "direction": "session", "pipe": "pipe", "reason": "connection",
@@ -137,7 +138,7 @@ def judge(name: str, fields: Fields, downlink: bool) -> None:
     if fields.get("connection") == 0:
         raise Malformed("connection id")
     ways = {"HELLO": [False], "PATH": [False], "WELCOME": [True]}
-    ways |= {"LISTEN": [False], "LISTENING": [True]}
+    ways |= {"LISTEN": [False], "LISTENING": [True], "TOO_BIG": [True]}
     if name in ("OPEN", "SYNACK"):
         opened_by_rp = fields["connection"] >= 32768
         ways[name] = [opened_by_rp if name == "OPEN" else not opened_by_rp]
@@ -259,7 +260,7 @@ def test_what_is_longer_reads_as_without_it() -> None:
 
 def test_the_document_gives_the_same_lengths() -> None:
     text = (TOP / "docs" / "wire-format.md").read_text()
-    said = re.findall(r"^### (\d+) ([A-Z]+) — .*; length (\d+)( and .*)?$", text, re.M)
+    said = re.findall(r"^### (\d+) ([A-Z_]+) — .*; length (\d+)( and .*)?$", text, re.M)
     numbers = {number: name for number, (name, _, _) in EXTENSION.items()} | SIZED
     assert {int(number): name for number, name, _, _ in said} == numbers
     for _, name, length, more in said:
@@ -276,7 +277,7 @@ def test_the_document_s_tables_have_no_hole() -> None:
     """Each message's fields lie one behind the other, from the type on."""
     text = (TOP / "docs" / "wire-format.md").read_text()
     tables = re.findall(
-        r"^### \d+ ([A-Z]+) — .*; length (\d+).*\n\n(?:.*\n){2}((?:\|.*\n)+)", text, re.M
+        r"^### \d+ ([A-Z_]+) — .*; length (\d+).*\n\n(?:.*\n){2}((?:\|.*\n)+)", text, re.M
     )
     assert {name for name, _, _ in tables} == NAMES
     for name, length, rows in tables:

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "cidr.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int parse_prefix(const char *text, unsigned int max, uint8_t *prefix)
+{
+	size_t digits = strspn(text, "0123456789");
+	unsigned long value;
+
+	if (!digits || digits > 3 || text[digits])
+		return -EINVAL;
+	value = strtoul(text, NULL, 10);
+	if (value > max)
+		return -EINVAL;
+	*prefix = (uint8_t)value;
+	return 0;
+}
+
+int cidr_parse(struct cidr *c, const char *text)
+{
+	char host[INET6_ADDRSTRLEN];
+	size_t len = strcspn(text, "/");
+
+	memset(c, 0, sizeof(*c));
+	if (len >= sizeof(host))
+		return -EINVAL;
+	memcpy(host, text, len);
+	host[len] = '\0';
+	if (inet_pton(AF_INET, host, c->addr) == 1)
+		c->len = 4;
+	else if (inet_pton(AF_INET6, host, c->addr) == 1)
+		c->len = 16;
+	else
+		return -EINVAL;
+	c->prefix = (uint8_t)(c->len * 8);
+	return text[len] ? parse_prefix(text + len + 1, c->len * 8u, &c->prefix) :
+			   0;
+}
+
+bool cidr_same_prefix(const uint8_t *a, const uint8_t *b, unsigned int prefix)
+{
+	unsigned int whole = prefix / 8;
+	uint8_t mask = (uint8_t)(0xff00u >> prefix % 8);
+
+	if (memcmp(a, b, whole))
+		return false;
+	return !(prefix % 8) || !((a[whole] ^ b[whole]) & mask);
+}
+
+bool cidr_covers(const struct cidr *c, const uint8_t *addr, unsigned int len)
+{
+	return c->len == len && cidr_same_prefix(c->addr, addr, c->prefix);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "again.h"
+
+#include "../settings/path_bits.h"
+#include "kept.h"
+
+static unsigned int list_of(bool ahead, uint8_t paths)
+{
+	return (ahead ? 0 : AGAIN_SETS) + paths % AGAIN_SETS;
+}
+
+void again_add(struct again *a, struct kept_item *item, bool ahead,
+	       uint8_t paths)
+{
+	unsigned int at = list_of(ahead, paths);
+	struct again_list *list = &a->list[at];
+
+	item->last = ++a->came;
+	item->next = NULL;
+	if (list->first)
+		list->last->next = item;
+	else
+		list->first = item;
+	list->last = item;
+	a->used[at / AGAIN_WORD] |= UINT64_C(1) << at % AGAIN_WORD;
+}
+
+struct kept_item *again_take(struct again *a, bool ahead, uint8_t paths)
+{
+	unsigned int at = list_of(ahead, paths);
+	struct kept_item *item = a->list[at].first;
+
+	if (!item)
+		return NULL;
+	a->list[at].first = item->next;
+	if (!item->next)
+		a->used[at / AGAIN_WORD] &= ~(UINT64_C(1) << at % AGAIN_WORD);
+	return item;
+}
+
+struct kept_item *again_each(const struct again *a, int *list)
+{
+	unsigned int at = (unsigned int)(*list + 1);
+
+	while (at < AGAIN_LISTS) {
+		uint64_t rest = a->used[at / AGAIN_WORD] >> at % AGAIN_WORD;
+
+		if (rest & 1) {
+			*list = (int)at;
+			return a->list[at].first;
+		}
+		at = rest ? at + 1 : (at / AGAIN_WORD + 1) * AGAIN_WORD;
+	}
+	return NULL;
+}
+
+struct kept_item *again_first(const struct again *a, unsigned int number)
+{
+	struct kept_item *best = NULL, *item;
+	int list = -1, kind = 0;
+
+	while ((item = again_each(a, &list))) {
+		if (best && list / AGAIN_SETS != kind)
+			break;
+		if (!path_bits_have((unsigned int)list % AGAIN_SETS, number) ||
+		    (best && best->last < item->last))
+			continue;
+		kind = list / AGAIN_SETS;
+		best = item;
+	}
+	return best;
+}
+
+bool again_is_empty(const struct again *a)
+{
+	int list = -1;
+
+	return !again_each(a, &list);
+}

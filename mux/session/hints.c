@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * HINT: what one end tells the other of the bytes that this one sends on a connection. What is
+ * to be said is the channel's state, and the last of it becomes a message: behind the OPEN on
+ * its pipe, or it would be nobody's when it overtakes; once more when SYNACK has come, in case
+ * that OPEN was not due yet; and whenever it changes.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "../base/log.h"
+#include "../base/seldom.h"
+#include "../base/sock.h"
+#include "../conn/conn.h"
+#include "extended.h"
+
+static bool are_spoken(const struct extended *x)
+{
+	return x->welcome.features & WIRE_FEATURE_HINT;
+}
+
+/* --- of which connection --- */
+
+static bool is_named(const struct conn *c, uint16_t id,
+		     const struct sockaddr_storage *peer)
+{
+	struct sockaddr_storage at;
+	socklen_t len = sizeof(at);
+
+	if (c->over || c->flow)
+		return false;
+	if (!peer)
+		return c->id == id;
+	return c->watch.fd >= 0 &&
+	       !getpeername(c->watch.fd, (struct sockaddr *)&at, &len) &&
+	       addr_same(&at, peer);
+}
+
+static struct conn *find(const struct session *s, uint16_t id,
+			 const struct sockaddr_storage *peer)
+{
+	const struct list *pos;
+
+	for (pos = s->conns.next; pos != &s->conns; pos = pos->next) {
+		struct conn *c = list_entry(pos, struct conn, member);
+
+		if (is_named(c, id, peer))
+			return c;
+	}
+	return NULL;
+}
+
+struct conn *session_conn(const struct session *s, uint16_t id)
+{
+	return find(s, id, NULL);
+}
+
+struct conn *session_conn_from(const struct session *s,
+			       const struct sockaddr_storage *peer)
+{
+	return find(s, 0, peer);
+}
+
+/* --- what is to be said --- */
+
+static void tell(struct session *s, struct channel *ch)
+{
+	list_move_tail(&s->ext->hints_due, &ch->hint_due);
+	loop_after(s->engine->loop, &s->out.pump);
+}
+
+static bool may_send(const struct channel *ch)
+{
+	return !ch->use.peer_ended && !ch->use.reset;
+}
+
+int session_hint(struct session *s, struct conn *c, const struct hint *what)
+{
+	struct channel *ch = c->channel;
+
+	if (!s->ext || !are_spoken(s->ext))
+		return -EPROTONOSUPPORT;
+	/* Until OPEN goes the channel has the ends of the use before. */
+	if (!ch || ch->conn != c || c->flow ||
+	    (!c->syn_pending && !may_send(ch)))
+		return -ENOTCONN;
+	if (what->bytes > WIRE_HINT_MOST)
+		return -EOVERFLOW;
+	ch->said = *what;
+	ch->said_to = hint_end(what->bytes, c->rx_bytes);
+	if (!c->syn_pending) {
+		tell(s, ch);
+		return 0;
+	}
+	s->counts.hints_sent += !ch->hint_with_open;
+	ch->hint_with_open = true;
+	return 0;
+}
+
+struct hint session_hinted(const struct conn *c)
+{
+	struct hint hint = { .bytes = 0 };
+
+	if (!c->channel || c->channel->conn != c)
+		return hint;
+	hint = c->channel->said;
+	hint.bytes = hint_left(c->channel->said_to, c->rx_bytes);
+	return hint;
+}
+
+static void set_urgency(struct session *s, struct conn *c, uint8_t urgency)
+{
+	c->urgency = urgency;
+	s->sched.ordered = false;
+	loop_after(s->engine->loop, &s->out.pump);
+}
+
+void session_steer(struct session *s, struct conn *c, const struct hint *what)
+{
+	if (ways_are_several(s->ext))
+		opens_keep_to(s, c, what->paths & WIRE_HINT_PATHS);
+	set_urgency(s, c, what->urgency);
+}
+
+void hints_answered(struct session *s, struct channel *ch)
+{
+	if (ch->conn && ch->hint_with_open && may_send(ch))
+		tell(s, ch);
+}
+
+bool hints_next(struct extended *x, struct wire_ext *what)
+{
+	struct channel *ch;
+
+	if (list_empty(&x->hints_due))
+		return false;
+	ch = list_first(&x->hints_due, struct channel, hint_due);
+	list_del(&ch->hint_due);
+	*what = channel_hint(ch);
+	x->s->counts.hints_sent++;
+	return true;
+}
+
+/* --- what came --- */
+
+static void drop(struct session *s)
+{
+	s->counts.dropped++;
+	s->counts.hints_dropped++;
+}
+
+/* That connection may just have ended, which is nobody's fault. */
+static void is_nobodys(struct session *s, const struct wire_hint *said)
+{
+	drop(s);
+	if (seldom(&s->ext->hint_said_at, s->engine->loop))
+		log_info(s->engine->log, "session %u: a HINT was dropped: connection %u sends nothing",
+			 s->number, said->id);
+}
+
+static void is_too_large(struct session *s, const struct wire_hint *said)
+{
+	drop(s);
+	if (session_refuses(s, REFUSAL_PROTOCOL))
+		log_warn(s->engine->log, "session %u: a HINT was dropped: %llu bytes that remain on connection %u are more than %llu",
+			 s->number, (unsigned long long)said->remaining,
+			 said->id, (unsigned long long)WIRE_HINT_MOST);
+}
+
+/* The paths are LP's: what RP says of them is nothing to LP, nor are they where there is one. */
+static void heed(struct session *s, struct conn *c, const struct wire_hint *said)
+{
+	s->counts.hints_received++;
+	conn_tell_size(c, said->remaining);
+	if (!s->ext->lp && ways_are_several(s->ext))
+		opens_keep_to(s, c, said->paths & WIRE_HINT_PATHS);
+	set_urgency(s, c, said->priority);
+}
+
+void hints_came(struct session *s, const struct wire_hint *said)
+{
+	struct channel *ch = s->ext->channel[said->id];
+	struct conn *c = ch ? ch->conn : NULL;
+
+	if (!are_spoken(s->ext)) {
+		s->counts.dropped++;
+	} else if (said->remaining > WIRE_HINT_MOST) {
+		is_too_large(s, said);
+	} else if (!c || c->over || c->out_ended || c->flow) {
+		is_nobodys(s, said);
+	} else {
+		heed(s, c, said);
+	}
+}
+
+void hints_init(struct extended *x)
+{
+	list_init(&x->hints_due);
+}

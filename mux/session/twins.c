@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Twins: runs that go over another path as well, while what was sent first is kept for its own.
+ * The policy of paths says whether there are any: of all that is sent, the oldest first (copies),
+ * or of what connections sent last (dems-s, dems-f). A run is kept for each pipe that has it. What
+ * the other end has by one of them, as its ACK says, or its kernel has, goes no second time.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../path/forecast.h"
+#include "../settings/path_bits.h"
+#include "extended.h"
+#include "sent_run.h"
+
+static enum path_twice twice(const struct extended *x)
+{
+	return x->s->sched.path.policy->twice;
+}
+
+unsigned int twins_paths(const struct extended *x, const struct run *run)
+{
+	unsigned int n = x->s->paths.npaths;
+
+	if (n < 2 || twice(x) == PATH_TWICE_NEVER || run->copy)
+		return 0;
+	return twice(x) == PATH_TWICE_ALL || run->of_conn ? n : 0;
+}
+
+void twins_enter(struct extended *x, const struct pipe *p,
+		 struct sent_run *sent)
+{
+	struct paths *paths = &x->s->paths;
+	unsigned int i;
+
+	if (x->twin_of)
+		kept_twin(&sent->item, &x->twin_of->item);
+	x->twin_of = NULL;
+	for (i = 0; i < sent->paths; i++) {
+		list_init(&sent->due[i]);
+		if (&paths->path[i] != p->path && paths->path[i].npipes &&
+		    path_bits_have(sent->run->paths, i))
+			list_add_tail(&x->twins[i], &sent->due[i]);
+	}
+	if (sent->paths)
+		sent->arrives_at = path_arrives_at(p->path,
+					loop_now(x->s->engine->loop), 0);
+}
+
+void twins_leave(struct sent_run *sent)
+{
+	unsigned int i;
+
+	for (i = 0; i < sent->paths; i++)
+		list_del(&sent->due[i]);
+}
+
+/* The other end's kernel has it, or the other end itself. */
+static bool is_there(const struct extended *x, const struct sent_run *sent)
+{
+	const struct pipe *p = x->s->pipes[sent->pipe];
+
+	return sent->item.there || (p && sent->end <= pipe_arrived(p));
+}
+
+/* What goes on that path next, of what other paths carry; or NULL. */
+static struct sent_run *next_on(const struct extended *x, unsigned int path)
+{
+	const struct list *due = &x->twins[path];
+	bool first = twice(x) == PATH_TWICE_ALL;
+
+	while (!list_empty(due)) {
+		struct list *link = first ? due->next : due->prev;
+		struct sent_run *sent = container_of(link - path,
+						     struct sent_run, due);
+
+		if (!is_there(x, sent))
+			return sent;
+		list_del(link);
+	}
+	return NULL;
+}
+
+void twins_look(struct extended *x, struct view *view)
+{
+	const struct paths *paths = &x->s->paths;
+	unsigned int i;
+
+	view->twins = false;
+	if (paths->npaths < 2 || twice(x) == PATH_TWICE_NEVER)
+		return;
+	for (i = 0; i < paths->npaths; i++) {
+		const struct sent_run *sent = NULL;
+
+		if (paths->path[i].npipes && !view->full)
+			sent = next_on(x, i);
+		view->twin[i].there = sent != NULL;
+		view->twin[i].arrives_at = sent ? sent->arrives_at : 0;
+		view->twins |= sent != NULL;
+	}
+}
+
+struct run *twins_copy(struct session *s, const struct pipe *p)
+{
+	struct extended *x = s->ext;
+	unsigned int path = paths_number(&s->paths, p);
+	struct sent_run *sent = next_on(x, path);
+	struct run *run = duplicate_run(sent->run);
+
+	if (!run)
+		return NULL;
+	list_del(&sent->due[path]);
+	x->twin_of = sent;
+	s->counts.reinjected += run->messages - run->uncounted;
+	s->counts.reinjected_bytes += run->len;
+	return run;
+}
+
+void twins_init(struct extended *x)
+{
+	unsigned int i;
+
+	for (i = 0; i < PATHS_MAX; i++)
+		list_init(&x->twins[i]);
+}

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""What a byte and a connection cost in system calls, counted by strace: not the time they take."""
+
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.relay import wire
+from tests.relay.ends import echo, read_exactly, read_to_end, serving, socks
+from tests.relay.netns import Namespace
+from tests.relay.programs import Program
+from tests.relay.proxies import Pair, extended_pair
+from tests.relay.waiting import until
+
+ECHOES = 200
+BULK = 64 << 20
+MESSAGE = wire.HEADER.size + wire.PAYLOAD_MAX
+LARGE_RUN = 64 * MESSAGE
+CONNECTIONS = 20
+# 7.2 were counted. A proxy under strace is slow, so more timers end between two echoes: on a busy
+# machine one more call. A look at each pipe would be one for each of them.
+MOST_AN_ECHO = 12.0
+MOST_A_PIPE = 0.05
+CALL = re.compile(r"^\d+ +(\w+)\((.*)")
+
+
+class Calls:
+    """What a process asked of the kernel meanwhile: names, and all of each line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines: list[str] = []
+
+    def read(self) -> None:
+        self.lines = [it for it in self.path.read_text().splitlines() if CALL.match(it)]
+
+    def named(self, name: str) -> list[str]:
+        return [line for line in self.lines if CALL.match(line)[1] == name]  # type: ignore[index]
+
+    def counts(self) -> Counter[str]:
+        return Counter(CALL.match(line)[1] for line in self.lines)  # type: ignore[index]
+
+
+@contextmanager
+def traced(who: Program, path: Path) -> Iterator[Calls]:
+    """All threads of `who`; the calls are there behind the block."""
+    calls = Calls(path)
+    argv = ["strace", "-f", "-p", str(who.pid), "-o", str(path)]
+    said = path.with_suffix(".err")
+    with said.open("wb") as err:
+        tracer = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=err)
+    try:
+        until(
+            f"strace to attach to {who.name}",
+            lambda: "attached" in said.read_text() or tracer.poll() is not None,
+        )
+        assert tracer.poll() is None, said.read_text()
+        yield calls
+    finally:
+        tracer.terminate()
+        tracer.wait(timeout=10)
+    calls.read()
+
+
+@contextmanager
+def both_traced(proxies: Pair, tmp: Path) -> Iterator[dict[str, Calls]]:
+    with ExitStack() as stack:
+        yield {
+            who.name: stack.enter_context(traced(who, tmp / f"{who.name}.calls"))
+            for who in (proxies.rp, proxies.lp)
+        }
+
+
+@pytest.fixture(autouse=True)
+def strace() -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("no strace on this machine")
+
+
+def calls_an_echo(box: Namespace, tmp: Path, pipes: int) -> dict[str, float]:
+    """One byte to a server and back, of each proxy."""
+    tmp.mkdir()
+    with (
+        serving(box, echo) as server,
+        extended_pair(box, tmp, pipes=pipes, asan=False) as proxies,
+        socks(box, "127.0.0.1", server.port) as sock,
+    ):
+        for _ in range(20):
+            sock.sendall(b"x")
+            read_exactly(sock, 1)
+        with both_traced(proxies, tmp) as calls:
+            for _ in range(ECHOES):
+                sock.sendall(b"x")
+                read_exactly(sock, 1)
+    return {who: it.counts().total() / ECHOES for who, it in calls.items()}
+
+
+def test_an_echo_costs_as_much_over_many_pipes(box: Namespace, tmp_path: Path) -> None:
+    """Pipes on which nothing happens cost no system call."""
+    found = {pipes: calls_an_echo(box, tmp_path / str(pipes), pipes) for pipes in (1, 4, 64)}
+    for who in ("rp", "lp"):
+        assert max(each[who] for each in found.values()) <= MOST_AN_ECHO, found
+        assert found[64][who] - found[4][who] <= 60 * MOST_A_PIPE, found
+
+
+def written(calls: Calls) -> list[int]:
+    """Bytes of each write that was more than a message."""
+    ends = [re.search(r"= (\d+)$", it) for it in calls.named("sendto") + calls.named("sendmsg")]
+    sizes = [int(end[1]) for end in ends if end]
+    return [size for size in sizes if size > MESSAGE]
+
+
+def bulk_when_asked(sock: socket.socket) -> int:
+    """Not at once: buffers take 10 MB while strace attaches, which it would not see."""
+    read_exactly(sock, 1)
+    sock.sendall(bytes(BULK))
+    return BULK
+
+
+@pytest.mark.parametrize("binding", ["late", "early"])
+def test_bulk_goes_in_runs(box: Namespace, tmp_path: Path, binding: str) -> None:
+    """On a fast path both ways to bind write up to 256 KiB at a time. How much room a pipe has
+    depends on how soon the other side reads: on a busy machine eleven messages were the mean."""
+    with (
+        serving(box, bulk_when_asked) as server,
+        extended_pair(box, tmp_path, asan=False, both=("--binding", binding)) as proxies,
+        socks(box, "127.0.0.1", server.port) as sock,
+        both_traced(proxies, tmp_path) as calls,
+    ):
+        sock.sendall(b"x")
+        assert read_to_end(sock, 60.0).size == BULK
+    sizes = written(calls["rp"])
+    assert sum(sizes) >= 0.9 * BULK
+    assert statistics.mean(sizes) > 6 * MESSAGE, sorted(sizes)
+    assert LARGE_RUN / 2 < max(sizes) <= LARGE_RUN
+
+
+def options_set(calls: Calls) -> Counter[tuple[str, str]]:
+    """By socket: what was set, and to what; a closed socket's number is used again."""
+    found: Counter[tuple[str, str]] = Counter()
+    for line in calls.named("setsockopt"):
+        told = re.search(r"setsockopt\(\d+, \w+, (\w+), ([^)]*), \d+\)", line)
+        assert told, line
+        found[told[1], told[2]] += 1
+    return found
+
+
+def test_options_are_set_once(box: Namespace, tmp_path: Path) -> None:
+    """lp's connections have theirs from the socket that listened, rp's get each one once. Linger is
+    set and, for an orderly end, taken back. What is closed is not taken out of epoll before."""
+    with (
+        serving(box, echo) as server,
+        extended_pair(
+            box, tmp_path, asan=False, lp=("--forward", f"7000:127.0.0.1:{server.port}")
+        ) as proxies,
+    ):
+        with both_traced(proxies, tmp_path) as calls:
+            for _ in range(CONNECTIONS):
+                with box.connect(("127.0.0.1", 7000)) as sock:
+                    sock.sendall(b"x")
+                    assert read_exactly(sock, 1) == b"x"
+            proxies.settled()
+    armed = "{l_onoff=1, l_linger=0}"
+    orderly = "{l_onoff=0, l_linger=0}"
+    own = {("SO_LINGER", orderly): CONNECTIONS}
+    asked = {
+        ("TCP_NODELAY", "[1]"): CONNECTIONS,
+        ("SO_OOBINLINE", "[1]"): CONNECTIONS,
+        ("SO_KEEPALIVE", "[1]"): CONNECTIONS,
+        ("SO_LINGER", armed): CONNECTIONS,
+    }
+    for who, wanted in (("lp", own), ("rp", own | asked)):
+        found = options_set(calls[who])
+        of_pipes = [it for it in found if it[0] == "TCP_NOTSENT_LOWAT"]
+        assert {it: n for it, n in found.items() if it not in of_pipes} == wanted
+        assert not [it for it in calls[who].named("epoll_ctl") if "EPOLL_CTL_DEL" in it]

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* What is to be sent again: in which order, and that what waits for a path holds up nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mux/extension/again.h"
+#include "mux/extension/kept.h"
+
+enum { ANY = 0, WIFI = 1, LTE = 2, LAST_PATH = PATHS_MAX - 1, ITEMS = 6 };
+
+static struct again line;
+static struct kept_item item[ITEMS];
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&line, 0, sizeof(line));
+	return 0;
+}
+
+static void add(unsigned int i, bool ahead, uint8_t paths)
+{
+	again_add(&line, &item[i], ahead, paths);
+}
+
+static void is_first(unsigned int path, unsigned int i)
+{
+	assert_ptr_equal(again_first(&line, path), &item[i]);
+}
+
+static void each_kind_keeps_its_order(void **state)
+{
+	(void)state;
+	assert_true(again_is_empty(&line));
+	assert_null(again_first(&line, 0));
+	assert_null(again_take(&line, true, ANY));
+	add(0, false, ANY);
+	add(1, false, ANY);
+	add(2, true, ANY);
+	add(3, true, ANY);
+	is_first(0, 2);
+	is_first(LAST_PATH, 2);
+	assert_ptr_equal(again_take(&line, true, ANY), &item[2]);
+	is_first(0, 3);
+	assert_ptr_equal(again_take(&line, true, ANY), &item[3]);
+	is_first(0, 0);
+	assert_ptr_equal(again_take(&line, false, ANY), &item[0]);
+	add(4, false, ANY);
+	is_first(0, 1);
+	assert_ptr_equal(again_take(&line, false, ANY), &item[1]);
+	assert_ptr_equal(again_take(&line, false, ANY), &item[4]);
+	assert_true(again_is_empty(&line));
+}
+
+static void what_waits_for_a_path_holds_up_nothing(void **state)
+{
+	(void)state;
+	add(0, false, WIFI);
+	add(1, false, LTE);
+	add(2, false, ANY);
+	add(3, false, WIFI | LTE);
+	is_first(0, 0);
+	is_first(1, 1);
+	is_first(2, 2);
+	assert_ptr_equal(again_take(&line, false, LTE), &item[1]);
+	is_first(1, 2);
+	assert_ptr_equal(again_take(&line, false, ANY), &item[2]);
+	is_first(1, 3);
+	assert_null(again_first(&line, 2));
+	assert_ptr_equal(again_take(&line, false, WIFI | LTE), &item[3]);
+	assert_null(again_first(&line, 1));
+	is_first(0, 0);
+}
+
+static void who_was_ahead_stays_ahead_on_its_paths(void **state)
+{
+	(void)state;
+	add(0, false, ANY);
+	add(1, true, LTE);
+	is_first(0, 0);
+	is_first(1, 1);
+	add(2, true, 1 << LAST_PATH);
+	is_first(LAST_PATH, 2);
+	is_first(2, 0);
+}
+
+static void all_lists_are_seen(void **state)
+{
+	const uint8_t paths[] = { ANY, WIFI, AGAIN_SETS - 1 };
+	unsigned int seen = 0, i;
+	struct kept_item *first;
+	int list = -1;
+
+	(void)state;
+	for (i = 0; i < ITEMS; i++)
+		add(i, i >= 3, paths[i % 3]);
+	while ((first = again_each(&line, &list)))
+		seen |= 1u << (first - item);
+	assert_int_equal(seen, (1u << ITEMS) - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(each_kind_keeps_its_order, set_up),
+		cmocka_unit_test_setup(what_waits_for_a_path_holds_up_nothing, set_up),
+		cmocka_unit_test_setup(who_was_ahead_stays_ahead_on_its_paths, set_up),
+		cmocka_unit_test_setup(all_lists_are_seen, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

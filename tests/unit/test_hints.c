@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* HINT: what one end tells the other of the bytes that this one sends. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "ext_hand.h"
+#include "ext_pair.h"
+#include "loopback.h"
+
+enum { MAIN, SPARE };
+enum { LOT = 200000, FIRST_ID = 1 };
+
+static const struct hint some = { .bytes = 5000, .urgency = 3, .paths = 2 };
+
+static void assert_told(const struct conn *c, const struct hint *wanted)
+{
+	assert_int_equal(hint_left(c->told_to, c->tx_bytes), wanted->bytes);
+	assert_int_equal(c->urgency, wanted->urgency);
+	assert_int_equal(c->paths, 0);	/* there is one path */
+}
+
+static struct conn *conn_at(struct session *s, uint16_t id)
+{
+	struct channel *ch = s->ext->channel[id];
+
+	return ch ? ch->conn : NULL;
+}
+
+struct arrival {
+	const struct conn *c;
+	uint8_t urgency;
+};
+
+static bool has_arrived(void *arg)
+{
+	const struct arrival *it = arg;
+
+	return it->c->urgency == it->urgency;
+}
+
+/* One connection is open: LP's end of it. */
+static struct conn *begin_connected(struct pair *pair)
+{
+	pair_begin(pair, PAIR_PIPES);
+	pair_connect(pair, 0);
+	return conn_at(pair->lp, FIRST_ID);
+}
+
+static void await_hint(struct pair *pair, struct session *at, uint8_t urgency)
+{
+	struct arrival it = { conn_at(at, FIRST_ID), urgency };
+
+	assert_true(run_until(pair->engine.loop, "HINT", has_arrived, &it));
+}
+
+/* --- saying and hearing --- */
+
+static void both_ends_agree_to_it(void **state)
+{
+	struct pair *pair = *state;
+
+	pair_begin(pair, PAIR_PIPES);
+	assert_true(pair->lp->ext->welcome.features & WIRE_FEATURE_HINT);
+	assert_true(pair->rp->ext->welcome.features & WIRE_FEATURE_HINT);
+}
+
+/* It came with OPEN; and once more, as there is no telling whether that OPEN was due then. */
+static void what_is_said_at_once_follows_open(void **state)
+{
+	struct pair *pair = *state;
+	struct conn *c;
+
+	pair_begin(pair, PAIR_PIPES);
+	pair_open(pair, 0);
+	c = conn_at(pair->lp, FIRST_ID);
+	assert_int_equal(session_hint(pair->lp, c, &some), 0);
+	assert_int_equal(pair->lp->counts.hints_sent, 1);
+	while (!conn_at(pair->rp, FIRST_ID))
+		run_round(pair->engine.loop);
+	c = conn_at(pair->rp, FIRST_ID);
+	await_hint(pair, pair->rp, some.urgency);
+	assert_told(c, &some);
+	assert_int_equal(pair->rp->counts.hints_dropped, 0);
+	while (pair->rp->counts.hints_received < 2)
+		run_round(pair->engine.loop);
+	assert_told(c, &some);
+	assert_int_equal(pair->lp->counts.hints_sent, 2);
+}
+
+static void the_last_one_counts(void **state)
+{
+	const struct hint other = { .bytes = 9, .urgency = 8, .paths = 0x81 };
+	struct pair *pair = *state;
+	struct conn *c;
+
+	c = begin_connected(pair);
+	assert_int_equal(session_hint(pair->lp, c, &some), 0);
+	assert_int_equal(session_hint(pair->lp, c, &other), 0);
+	await_hint(pair, pair->rp, other.urgency);
+	assert_told(conn_at(pair->rp, FIRST_ID), &other);
+	/* One message says it all. */
+	assert_int_equal(pair->lp->counts.hints_sent, 1);
+	/* And the other way round. */
+	assert_int_equal(session_hint(pair->rp, conn_at(pair->rp, FIRST_ID),
+				      &some), 0);
+	await_hint(pair, pair->lp, some.urgency);
+	assert_int_equal(pair->rp->counts.hints_sent, 1);
+	/* But paths are LP's. */
+	assert_int_equal(conn_at(pair->lp, FIRST_ID)->paths, 0);
+}
+
+static void what_came_remains_no_more(void **state)
+{
+	static const uint8_t bytes[3000];
+	struct pair *pair = *state;
+	struct conn *lp, *rp;
+
+	lp = begin_connected(pair);
+	rp = conn_at(pair->rp, FIRST_ID);
+	assert_int_equal(session_hint(pair->lp, lp, &some), 0);
+	await_hint(pair, pair->rp, some.urgency);
+	assert_int_equal(conn_size(rp), 5000);
+	assert_int_equal(send(pair->conn[0].server, bytes, 3000, 0), 3000);
+	pair_expect(pair, pair->conn[0].client, bytes, 3000);
+	assert_int_equal(conn_size(rp), 2000);
+	assert_int_equal(session_hinted(lp).bytes, 2000);
+	assert_int_equal(session_hinted(lp).urgency, some.urgency);
+	/* More than was said: nobody knows how many. */
+	assert_int_equal(send(pair->conn[0].server, bytes, 3000, 0), 3000);
+	pair_expect(pair, pair->conn[0].client, bytes, 3000);
+	assert_int_equal(conn_size(rp), UINT64_MAX);
+	assert_int_equal(session_hinted(lp).bytes, 0);
+}
+
+static void who_did_not_agree_says_nothing(void **state)
+{
+	const struct wire_hint said = { .id = FIRST_ID, .priority = 1 };
+	struct pair *pair = *state;
+	struct conn *c;
+
+	pair->lacks = WIRE_FEATURE_HINT;
+	c = begin_connected(pair);
+	assert_int_equal(session_hint(pair->lp, c, &some), -EPROTONOSUPPORT);
+	assert_int_equal(session_hinted(c).urgency, 0);
+	hints_came(pair->rp, &said);
+	assert_int_equal(conn_at(pair->rp, FIRST_ID)->urgency, 0);
+	assert_int_equal(pair->rp->counts.dropped, 1);
+	assert_int_equal(pair->rp->counts.hints_dropped, 0);
+}
+
+static void nothing_is_said_of_what_is_over(void **state)
+{
+	const struct hint most = { .bytes = WIRE_HINT_MOST };
+	struct hint more = { .bytes = WIRE_HINT_MOST + 1 };
+	struct pair *pair = *state;
+	struct conn *c;
+
+	c = begin_connected(pair);
+	assert_int_equal(session_hint(pair->lp, c, &most), 0);
+	assert_int_equal(session_hint(pair->lp, c, &more), -EOVERFLOW);
+	assert_int_equal(session_hinted(c).bytes, WIRE_HINT_MOST);
+	shutdown(pair->conn[0].server, SHUT_WR);
+	pair_expect_end(pair, pair->conn[0].client, 0);
+	assert_int_equal(session_hint(pair->lp, c, &some), -ENOTCONN);
+}
+
+/* --- bad ones --- */
+
+static void a_bad_one_is_dropped_alone(void **state)
+{
+	struct wire_ext what = { .type = WIRE_HINT, .hint = {
+		.id = ID, .priority = 7, .remaining = WIRE_HINT_MOST } };
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	h.s->ext->welcome.features &= ~(uint32_t)WIRE_FEATURE_HINT;
+	hand_ext(&h, &what);
+	goes_on(&h);
+	assert_int_equal(h.s->counts.hints_dropped, 0);
+	assert_int_equal(h.s->counts.dropped, 1);	/* not agreed upon */
+	h.s->ext->welcome.features |= WIRE_FEATURE_HINT;
+	/* For nobody: there is no such connection yet. */
+	hand_ext(&h, &what);
+	goes_on(&h);
+	assert_int_equal(h.s->counts.hints_dropped, 1);
+	hand_open(&h, 0);
+	hand_ext(&h, &what);
+	goes_on(&h);
+	assert_int_equal(conn_at(h.s, ID)->urgency, 7);
+	what.hint.remaining++;
+	what.hint.priority = 8;
+	hand_ext(&h, &what);
+	goes_on(&h);
+	assert_int_equal(conn_at(h.s, ID)->urgency, 7);
+	assert_int_equal(h.s->counts.hints_received, 1);
+	assert_int_equal(h.s->counts.hints_dropped, 2);
+	assert_int_equal(h.s->counts.dropped, 3);
+	hand_end(&h);
+}
+
+/* --- paths --- */
+
+static void download(struct pair *pair)
+{
+	static const uint8_t bytes[LOT];
+	struct pair_conn *pc = &pair->conn[0];
+	size_t sent = 0;
+
+	while (sent < LOT) {
+		ssize_t n = send(pc->server, bytes + sent, LOT - sent,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		sent += n > 0 ? (size_t)n : 0;
+		run_round(pair->engine.loop);
+		if (n > 0)
+			pair_expect(pair, pc->client, bytes, (size_t)n);
+	}
+}
+
+static uint64_t written(const struct session *s, unsigned int path)
+{
+	return s->paths.path[path].written;
+}
+
+static void only_named_paths_carry_it(void **state)
+{
+	struct hint hint = { .urgency = 1, .paths = 1 << SPARE };
+	struct pair *pair = *state;
+	struct conn *c;
+	uint64_t before;
+
+	c = begin_connected(pair);
+	session_hint(pair->lp, c, &hint);
+	await_hint(pair, pair->rp, 1);
+	before = written(pair->rp, MAIN);
+	download(pair);
+	assert_int_equal(written(pair->rp, MAIN), before);
+	assert_true(written(pair->rp, SPARE) > LOT);
+	hint = (struct hint){ .urgency = 2, .paths = 1 << MAIN };
+	session_hint(pair->lp, c, &hint);
+	await_hint(pair, pair->rp, 2);
+	before = written(pair->rp, SPARE);
+	download(pair);
+	assert_int_equal(written(pair->rp, SPARE), before);
+}
+
+/* Its pipes may be on their way. */
+static void a_path_that_was_never_there_is_waited_for(void **state)
+{
+	struct hint hint = { .urgency = 1, .paths = 1 << 5 };
+	struct pair *pair = *state;
+	struct conn *c;
+	uint64_t before;
+
+	c = begin_connected(pair);
+	session_hint(pair->lp, c, &hint);
+	await_hint(pair, pair->rp, 1);
+	before = written(pair->rp, MAIN) + written(pair->rp, SPARE);
+	assert_int_equal(send(pair->conn[0].server, "x", 1, MSG_NOSIGNAL), 1);
+	for (unsigned int i = 0; i < 200; i++)
+		run_round(pair->engine.loop);
+	assert_int_equal(written(pair->rp, MAIN) + written(pair->rp, SPARE), before);
+	hint = (struct hint){ .urgency = 2, .paths = 1 << SPARE | 1 << 5 };
+	session_hint(pair->lp, c, &hint);
+	await_hint(pair, pair->rp, 2);
+	before = written(pair->rp, MAIN);
+	pair_expect(pair, pair->conn[0].client, "x", 1);
+	download(pair);
+	assert_int_equal(written(pair->rp, MAIN), before);
+}
+
+#define PAIR_TEST(name) cmocka_unit_test_setup_teardown(name, pair_setup_new, pair_teardown)
+#define PATHS_TEST(name) cmocka_unit_test_setup_teardown(name, pair_setup_paths, pair_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PAIR_TEST(both_ends_agree_to_it),
+		PAIR_TEST(what_is_said_at_once_follows_open),
+		PAIR_TEST(the_last_one_counts),
+		PAIR_TEST(what_came_remains_no_more),
+		PAIR_TEST(who_did_not_agree_says_nothing),
+		PAIR_TEST(nothing_is_said_of_what_is_over),
+		cmocka_unit_test(a_bad_one_is_dropped_alone),
+		PATHS_TEST(only_named_paths_carry_it),
+		PATHS_TEST(a_path_that_was_never_there_is_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
