@@ -2,6 +2,7 @@
 """python -m experiments is tm3lab."""
 
 import os
+import signal
 import sys
 
 try:
@@ -9,9 +10,10 @@ try:
 
     status = main(sys.argv[1:])
     sys.stdout.flush()
-    sys.exit(status)
 except KeyboardInterrupt:  # also while it is still being read
-    sys.exit(130)
+    status = 130
 except BrokenPipeError:  # who reads it has seen enough: | head
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(1)
+    status = 1
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to stop but the interpreter
+sys.exit(status)

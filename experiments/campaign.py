@@ -8,12 +8,14 @@ import math
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from base.sources import commit
-from experiments import folder, meta
+from experiments import calibration, folder, in_force, meta, sessions
 from experiments.folder import FolderError, Results
 from experiments.machine import ATTEMPTS, VOID
 from experiments.model import Experiment
@@ -58,16 +60,29 @@ def begin(experiment: Experiment, plan: Plan, root: Path, fresh: bool) -> Result
     return Results.create(root, experiment.name, first["versions"]["commit"], made)
 
 
+def begin_again(experiment: Experiment, before: Results, root: Path) -> Results:
+    """A new folder of the same plan, in whose labs is in force what was then."""
+    first = meta.session(meta.command_line())
+    again = {"of": before.path.resolve().name, "sysctls": in_force.sysctls(before)}
+    for line in in_force.differs(before.meta, {"sessions": [first]}):
+        say(f"note: {line}")
+    made = {**meta.of(experiment, before.plan, first), "again": again}
+    return Results.create(root, experiment.name, first["versions"]["commit"], made)
+
+
 @dataclass(frozen=True)
 class How:
     """`part` (i, n): every n-th block, from the i-th on. `spread`: a Dask scheduler's address.
-    `within_s`: no block but the first is begun when the time is up; what is left can be resumed."""
+    `within_s`: no block but the first is begun when the time is up; what is left can be resumed.
+    `calibrate`: the links of this machine are checked before each session."""
 
     keep: Keep = field(default_factory=Keep)
     part: tuple[int, int] = (1, 1)
     spread: str = ""
     within_s: float = math.inf
     tls: Tls | None = None  # with `spread`
+    page: tuple[str, int] | None = None  # where it is watched
+    calibrate: bool = True
 
     def has(self, run: Run) -> bool:
         first, every = self.part
@@ -85,26 +100,53 @@ def run(experiment: Experiment, results: Results, how: How) -> None:
         expected = expectation(experiment, results.path.parent.parent)
         bar = Progress(plan.experiment, len(mine), left, expected)
         try:
-            if how.spread:
-                with interruptible(), bar as progress:
-                    _elsewhere(results, left, how, progress)
-            else:
-                runs = Runs(experiment, results, limit_s=plan.limit_s, keep=how.keep)
-                with stoppable() as stop, runs, bar as progress:
-                    _here(runs, left, how, progress, stop)
+            with _signals(how) as stop, bar as progress:
+                _sessions(experiment, results, left, how, progress, stop)
         finally:
             session["ended"] = round(time.time(), 3)
             results.save()
             results.hand_back()
 
 
-def _here(runs: Runs, left: list[Run], how: How, progress: Progress, stop: Stop) -> None:
+@contextmanager
+def _signals(how: How) -> Iterator[Stop | None]:
+    """None where nothing of this machine is torn down: a signal raises Stopped."""
+    with interruptible() if how.spread else stoppable() as stop:
+        yield stop
+
+
+def _sessions(
+    experiment: Experiment,
+    results: Results,
+    left: list[Run],
+    how: How,
+    progress: Progress,
+    stop: Stop | None,
+) -> None:
+    """What is left, session by session; each has labs of its own."""
     until = time.monotonic() + how.within_s
-    block = left[0].rep if left else 0
+    for number, its in groupby(left, key=lambda run: run.session):
+        if number != left[0].session and time.monotonic() > until:
+            break
+        if not sessions.wait(results, number, until, progress, stop):
+            break
+        if stop is None:
+            progress.note("not calibrated: workers do the runs, each of which tells who was late")
+            _elsewhere(results, list(its), how, progress, until)
+            continue
+        of_session = list(its)
+        if how.calibrate:
+            calibration.before(results, of_session, how.keep.late, progress, stop)
+        with Runs(experiment, results, limit_s=results.plan.limit_s, keep=how.keep) as runs:
+            _here(runs, of_session, progress, stop, until)
+
+
+def _here(runs: Runs, left: list[Run], progress: Progress, stop: Stop, until: float) -> None:
+    block = left[0].rep
     for run in left:
         stop.check("between two runs")
         if run.rep != block and time.monotonic() > until:
-            say(f"time is up after {run.rep} blocks of {runs.results.plan.reps}")
+            say(f"time is up after {run.rep} blocks of {runs.results.plan.blocks}")
             break
         block = run.rep
         record = runs.run(run, stop)
@@ -117,10 +159,11 @@ def _here(runs: Runs, left: list[Run], how: How, progress: Progress, stop: Stop)
         progress.ended(record)
 
 
-def _elsewhere(results: Results, left: list[Run], how: How, progress: Progress) -> None:
+def _elsewhere(
+    results: Results, left: list[Run], how: How, progress: Progress, until: float
+) -> None:
     from experiments import spread  # Dask is an extra, and slow to import
 
-    until = time.monotonic() + how.within_s
     for record in spread.over((how.spread, how.tls), results, left, how.keep, until):
         progress.ended(record)
 
@@ -155,12 +198,19 @@ def index(folders: Sequence[Path]) -> None:
 
 
 def estimate_s(experiment: Experiment, plan: Plan, root: Path) -> float:
-    return plan.reps * expectation(experiment, root).all(plan.block(0))
+    return plan.blocks * expectation(experiment, root).all(plan.block(0))
+
+
+def _reps(plan: Plan) -> str:
+    each = f"{plan.reps} repetitions"
+    if plan.sessions == 1:
+        return each
+    return f"{plan.sessions} sessions, {duration(plan.apart_s)} apart, of {each}"
 
 
 def told(experiment: Experiment, plan: Plan, root: Path) -> str:
     """A plan in one line."""
     return (
-        f"{experiment.name}: {len(plan.configurations)} configurations x {plan.reps} repetitions, "
+        f"{experiment.name}: {len(plan.configurations)} configurations x {_reps(plan)}, "
         f"about {duration(estimate_s(experiment, plan, root))}"
     )

@@ -14,6 +14,7 @@ from experiments import (
     cli_run,
     cli_spread,
     cli_trace,
+    cli_watch,
 )
 from experiments.catalogue import UnknownExperiment
 from experiments.definition import DefinitionError
@@ -21,6 +22,7 @@ from experiments.folder import FolderError
 from experiments.options import flag
 from experiments.preflight import CannotServe
 from experiments.trace.capture import CaptureError
+from experiments.watch.server import PortTaken
 from topologies.parameter import ParameterError
 from topologies.programs import ProgramError
 
@@ -35,6 +37,7 @@ EPILOG = """\
   tm3lab run all --quick                        all of them, in under 90 minutes
   tm3lab up lte --pipes 8                       a prompt in a lab
   tm3lab trace FILE.pcap --plots DIR            what a capture tells
+  tm3lab watch DIR                              a page that shows it, live or again
 """
 
 
@@ -62,13 +65,14 @@ def parser(argv: list[str]) -> Parser:
     cli_oracle.add(commands)
     cli_spread.add(commands)
     cli_trace.add(commands)
+    cli_watch.add(commands)
     return found
 
 
 def main(argv: list[str]) -> int:
     try:
         return _do(argv)
-    except (ParameterError, UnknownExperiment, DefinitionError) as wrong:
+    except (ParameterError, UnknownExperiment, DefinitionError, PortTaken) as wrong:
         return _complain(2, str(wrong))
     except (CannotServe, CaptureError, FolderError, ProgramError) as wrong:
         return _complain(1, str(wrong))

@@ -5,9 +5,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments import campaign, catalogue, cli_run, merge, parameters, preflight, tls
+from base.sources import ROOT
+from experiments import campaign, catalogue, cli_run, in_force, merge, parameters, preflight, tls
 from experiments.campaign import How
 from experiments.folder import FolderError, Results
+from experiments.model import Experiment
 
 
 def add(commands: Any) -> None:
@@ -16,6 +18,16 @@ def add(commands: Any) -> None:
     cli_run.add_keep(resume)
     cli_run.add_machines(resume)
     resume.set_defaults(do=_resume)
+    again = commands.add_parser(
+        "again",
+        help="all of a folder's plan once more, in a new folder",
+        description="The same configurations, seeds and TCP settings as in DIR, by these sources; "
+        "says what else of this machine differs. Then: tm3lab compare DIR NEW.",
+    )
+    again.add_argument("folder", type=Path, metavar="DIR")
+    cli_run.add_results(again)
+    cli_run.add_keep(again)
+    again.set_defaults(do=_again)
     for name, text, do in (
         ("plot", "draw a folder's plots anew", _plot),
         ("report", "write a folder's report anew", _report),
@@ -31,6 +43,21 @@ def add(commands: Any) -> None:
     compare.add_argument("a", type=Path, metavar="A")
     compare.add_argument("b", type=Path, metavar="B")
     compare.set_defaults(do=_compare)
+    site = commands.add_parser(
+        "publish",
+        help="a static site of curated results",
+        description="Writes index, reports and plots of all results below a folder as a site that "
+        "fetches nothing. DIR is made, or replaced if it is such a site.",
+    )
+    site.add_argument("site", type=Path, metavar="DIR", help="the site's folder")
+    site.add_argument(
+        "--of",
+        type=Path,
+        default=ROOT / "results" / "curated",
+        metavar="RESULTS",
+        help="in place of results/curated",
+    )
+    site.set_defaults(do=_publish)
 
 
 def _merge(given: argparse.Namespace) -> int:
@@ -40,8 +67,8 @@ def _merge(given: argparse.Namespace) -> int:
     return 0
 
 
-def _resume(given: argparse.Namespace) -> int:
-    results = Results.open(given.folder)
+def _planned(results: Results) -> Experiment:
+    """The experiment, if this version can carry out the folder's plan."""
     try:
         experiment = catalogue.of(results.meta)
     except (KeyError, TypeError) as why:
@@ -50,9 +77,32 @@ def _resume(given: argparse.Namespace) -> int:
     if any(set(params) != known for params in results.plan.configurations):
         raise FolderError(
             f"{results.path}: planned with other parameters than this version knows: "
-            "it can be reported and compared, not resumed"
+            "it can be reported and compared, not run"
         )
-    how = How(cli_run.keep(given), given.part, given.spread, tls=tls.given(given))
+    return experiment
+
+
+def _again(given: argparse.Namespace) -> int:
+    before = Results.open(given.folder)
+    experiment = _planned(before)
+    preflight.need_root()
+    preflight.check(experiment, before.plan.configurations)
+    results = campaign.begin_again(experiment, before, given.results)
+    how = How(cli_run.keep(given), calibrate=not given.uncalibrated)
+    status = cli_run.carry_out(experiment, results, how)
+    for line in in_force.differs(before.meta, results.meta):
+        campaign.say(f"otherwise than in {before.path}: {line}")
+    return status
+
+
+def _resume(given: argparse.Namespace) -> int:
+    results = Results.open(given.folder)
+    experiment = _planned(results)
+    how = How(
+        *(cli_run.keep(given), given.part, given.spread),
+        tls=tls.given(given),
+        calibrate=not given.uncalibrated,
+    )
     if not how.spread:
         preflight.check(experiment, results.plan.configurations)
     return cli_run.carry_out(experiment, results, how)
@@ -88,4 +138,11 @@ def _compare(given: argparse.Namespace) -> int:
     found = compare.compare(given.a, given.b)
     print(found)
     print(found.html)
+    return 0
+
+
+def _publish(given: argparse.Namespace) -> int:
+    from experiments.site.publish import publish
+
+    print(publish(given.of, given.site, campaign.say))
     return 0

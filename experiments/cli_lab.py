@@ -2,9 +2,11 @@
 """tm3lab up: a lab to look around in. tm3lab clean: removes what a killed one left."""
 
 import argparse
+from contextlib import nullcontext
 from typing import Any
 
-from experiments import cli_run, options, parameters, preflight
+from experiments import cli_run, cli_watch, options, parameters, preflight
+from experiments.watch.server import Server
 from topologies.cleaning import clean_and_tell
 from topologies.parameter import ParameterError
 
@@ -19,7 +21,8 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("preset", nargs="?", metavar="PRESET", help="the last mile (wired)")
     parser.add_argument("--seed", type=int, default=cli_run.SEED, metavar="N", help="of losses (1)")
-    options.add_groups(parser, [], without=("preset", "way", "warm", "client"))
+    cli_watch.add_option(parser, "serve a page that shows the lab, with sliders for the last mile")
+    options.add_groups(parser, [], without=("preset", "way", "warm", "idle_s", "client"))
     parser.set_defaults(do=_up)
     clean = commands.add_parser("clean", help="remove the labs whose runner was killed, only them")
     clean.add_argument("--all", action="store_true", help="living ones too, with their runner")
@@ -41,7 +44,9 @@ def _up(given: argparse.Namespace) -> int:
     preflight.check(None, [params])
     from experiments.up import up
 
-    up(params, given.seed)
+    place = cli_watch.place(given)
+    with Server(place) if place else nullcontext() as server:
+        up(params, given.seed, server)
     return 0
 
 

@@ -5,13 +5,15 @@ import argparse
 import math
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from base.sources import ROOT
-from experiments import campaign, catalogue, definition, options, preflight, sweep, tls
+from experiments import campaign, catalogue, cli_watch, definition, options, preflight, sweep, tls
 from experiments.campaign import How
+from experiments.crossed import LEAST_ROUNDS
 from experiments.folder import FolderError, Results
 from experiments.machine import VOID, attempts
 from experiments.model import Experiment
@@ -21,12 +23,15 @@ from experiments.preflight import CannotServe
 from experiments.progress import duration
 from experiments.runner import Keep
 from experiments.stopping import Stopped
+from experiments.watch import beside
 from topologies.parameter import Parameter
 
 SEED = 1
 LEAST_LIMIT_S = 30.0
 TIMES_EXPECTED = 12
-QUICK_MINUTES = 88
+QUICK_MINUTES = 89
+APART_MINUTES = 60.0
+APART = Parameter("apart", APART_MINUTES, "number", "", low=0, high=1e5, unit="minutes")
 WITHIN = Parameter("within", 60.0, "number", "", low=0.0001, high=1e6, unit="minutes")
 SWEEP = "several values, divided by commas, are a sweep: 1,2,4 or 1..8"
 
@@ -42,6 +47,21 @@ def add(commands: Any, argv: Sequence[str]) -> None:
     )
     parser.add_argument("names", nargs="+", metavar="NAME", help="experiments, `all`, or FILE.toml")
     parser.add_argument("--reps", type=int, metavar="N", help="repetitions of each configuration")
+    parser.add_argument(
+        "--sessions",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of so many repetitions each, apart in time; intervals are for other sessions, too, "
+        f"where there are {LEAST_ROUNDS}",
+    )
+    parser.add_argument(
+        "--apart",
+        type=float,
+        default=APART_MINUTES,
+        metavar="MINUTES",
+        help=f"from the end of a session to the next ({APART_MINUTES:g})",
+    )
     parser.add_argument("--seed", type=int, default=SEED, metavar="N", help="of repetition 0 (1)")
     parser.add_argument("--quick", action="store_true", help="the smaller sweep of each experiment")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="of a single run")
@@ -56,6 +76,7 @@ def add(commands: Any, argv: Sequence[str]) -> None:
         f"({QUICK_MINUTES} for `all --quick`)",
     )
     add_keep(parser)
+    cli_watch.add_option(parser, "serve a page that shows the sweep while it runs")
     add_machines(parser)
     options.add_groups(parser, _named(argv), text=SWEEP)
     parser.set_defaults(do=_run)
@@ -73,7 +94,13 @@ def add_keep(parser: Any) -> None:
     parser.add_argument(
         "--keep-late",
         action="store_true",
-        help="count runs in which this machine did not keep up, which are void otherwise",
+        help="count runs in which this machine did not keep up, which are void otherwise, and "
+        "begin where it missed the calibration",
+    )
+    parser.add_argument(
+        "--uncalibrated",
+        action="store_true",
+        help="do not check the links for a few seconds first; the report says so",
     )
 
 
@@ -135,7 +162,9 @@ def plan_of(experiment: Experiment, given: argparse.Namespace, told: dict[str, s
     chosen = sweep.configurations(
         experiment, options.overrides(experiment, told), quick=given.quick
     )
-    limit_s = given.time_limit or max(LEAST_LIMIT_S, TIMES_EXPECTED * experiment.run_seconds)
+    rest_s = max((float(it["idle_s"] or 0) for it in chosen), default=0.0)  # type: ignore[arg-type]
+    limit_s = max(LEAST_LIMIT_S, TIMES_EXPECTED * experiment.run_seconds) + rest_s
+    limit_s = given.time_limit or limit_s
     return Plan(
         experiment.name,
         tuple(chosen),
@@ -144,11 +173,15 @@ def plan_of(experiment: Experiment, given: argparse.Namespace, told: dict[str, s
         limit_s,
         given.quick,
         dict(experiment.definition) if experiment.definition else None,
+        experiment.units,
+        given.sessions,
+        60 * given.apart if given.sessions > 1 else 0.0,
     )
 
 
 def _check(given: argparse.Namespace, told: dict[str, str], chosen: list[Experiment]) -> None:
-    for limit in (LIMITS["reps"], replace(LIMITS["limit_s"], name="time_limit"), WITHIN):
+    limits = (LIMITS["reps"], LIMITS["sessions"], APART, WITHIN)
+    for limit in (*limits, replace(LIMITS["limit_s"], name="time_limit")):
         if getattr(given, limit.name) is not None:
             limit.check(getattr(given, limit.name))
     for name in told:
@@ -174,9 +207,14 @@ def _run(given: argparse.Namespace) -> int:
         return 0
     if not given.spread:
         preflight.need_root()
+    place = cli_watch.place(given)
+    page = beside.found(place) if place else None
     found = []
     for share_s, experiment, plan in _shares(plans, given):
-        how = campaign.How(keep(given), given.part, given.spread, share_s, tls.given(given))
+        how = campaign.How(
+            *(keep(given), given.part, given.spread, share_s, tls.given(given), page),
+            calibrate=not given.uncalibrated,
+        )
         found.append(_one(experiment, plan, given, how, alone=len(plans) == 1))
     if len(plans) > 1:
         campaign.index([folder for folder, _ in found if folder])
@@ -205,7 +243,8 @@ def _one(
         if not how.spread:
             preflight.check(experiment, plan.configurations)
         results = campaign.begin(experiment, plan, given.results, given.fresh)
-        return results.path, carry_out(experiment, results, how)
+        with beside.beside(results.path, how.page) if how.page else nullcontext():
+            return results.path, carry_out(experiment, results, how)
     except (CannotServe, FolderError) as why:
         if alone:
             raise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Two results side by side: every configuration that both have, B over A, and what else differs.
+"""Two results side by side: every configuration and every ratio that both have, and what differs.
 
 Runs are paired by seed where both used the same seeds. A parameter that is one value throughout A
 and another throughout B (say, the congestion control) is a difference, and keeps nothing apart.
@@ -17,14 +17,16 @@ from rich.table import Table
 
 from experiments.folder import FolderError
 from experiments.model import Metric
+from experiments.ratios import Both, holds, moved, of_both, share
 from experiments.report import facts, words
 from experiments.report.data import Results, found, load, varying
-from experiments.report.runs import Configuration, Key
-from experiments.statistics import Estimate, paired_ratio, unpaired_ratio
+from experiments.report.runs import Configuration, Key, Run
+from experiments.statistics import Drawn, Estimate, changed, grouped, ratio
 from topologies.parameter import Value
 
 SEEN = ("kernel", "system", "cpu", "cores", "host")  # of the machine
 EN_DASH = "\N{EN DASH}"
+HOLDS = {True: "yes", False: "no", None: ""}
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,15 @@ class Pair:
     b: Estimate
     ratio: Estimate
     paired: bool
+    matters: float  # the smallest effect of interest, a share
 
     @property
     def says(self) -> str:
-        got = self.ratio
-        if not got.enough:
-            return "too few runs"
-        return "smaller" if got.high < 1 else "larger" if got.low > 1 else "not decided"
+        return moved(self.ratio, 1.0, self.matters)
+
+    @property
+    def held(self) -> bool | None:
+        return holds(self.a, self.b)
 
     @property
     def interval(self) -> str:
@@ -57,6 +61,7 @@ class Comparison:
     pairs: dict[Metric, list[Pair]]  # of each metric, the main one first
     only_a: list[str]
     only_b: list[str]
+    ratios: list[Both]
     html: Path | None = field(default=None)
 
     @property
@@ -67,6 +72,7 @@ class Comparison:
             for says, text in (
                 ("smaller", "smaller in B"),
                 ("larger", "larger in B"),
+                ("alike", "alike"),
                 ("not decided", "not decided"),
                 ("too few runs", "with too few runs"),
             )
@@ -75,12 +81,23 @@ class Comparison:
         alike = words.count(len(pairs), "configuration")
         return f"{self.a.main.label} of {alike} that both have: {words.listed(told) or 'none'}."
 
+    @property
+    def held(self) -> list[str]:
+        """How many of B's medians lie where A's intervals say."""
+        times = share((it.held for it in self.pairs.get(self.a.main, [])), "configurations")
+        return [it for it in (times, share((it.held for it in self.ratios), "ratios")) if it]
+
     def __str__(self) -> str:
         out = StringIO()
         console = Console(file=out, width=100, color_system=None, highlight=False, markup=False)
         console.print(f"A: {self.a.folder}\nB: {self.b.folder}\n", soft_wrap=True)
         console.print(self._text())
+        if self.ratios:
+            console.print()
+            console.print(self._ratios())
         console.print(f"\n{self.sentence}")
+        for sentence in self.held:
+            console.print(sentence)
         if not all(pair.paired for pairs in self.pairs.values() for pair in pairs):
             console.print("Without seeds in common: ratios of medians, not of pairs.")
         for name, its in (("A", self.only_a), ("B", self.only_b)):
@@ -110,6 +127,21 @@ class Comparison:
                 str(pair.ratio.n),
                 pair.says,
             )
+        return made
+
+    def _ratios(self) -> Table:
+        made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        made.add_column("ratio")
+        for name in ("A", "95 %", "B", "95 %", "B/A", "95 %"):
+            made.add_column(name, justify="right", no_wrap=True)
+        made.add_column("A holds B")
+        for it in self.ratios:
+            cells = [
+                text
+                for got in (it.a, it.b, it.change)
+                for text in (it.write(got.median), it.interval(got))
+            ]
+            made.add_row(it.label, *cells, HOLDS[it.held])
         return made
 
 
@@ -147,6 +179,7 @@ def of(a: Results, b: Results) -> Comparison:
         pairs,
         [label(it) for key, it in in_a.items() if key not in in_b],
         [label(it) for key, it in in_b.items() if key not in in_a],
+        of_both(a, b),
     )
 
 
@@ -173,20 +206,22 @@ def _keyed(results: Results, names: list[str]) -> dict[Key, Configuration]:
 
 
 def _pair(label: str, a: Configuration, b: Configuration, metric: Metric) -> Pair:
-    def by_seed(it: Configuration) -> dict[int, float]:
+    def by_seed(it: Configuration) -> dict[int, tuple[Run, float]]:
         if not it.estimate(metric).n:
             return {}
-        values = ((run.seed, run.measured(metric)) for run in it.runs)
-        return {seed: value for seed, value in values if value is not None}
+        values = ((run, run.measured(metric)) for run in it.runs)
+        return {run.seed: (run, value) for run, value in values if value is not None}
 
     of_a, of_b = by_seed(a), by_seed(b)
     common = sorted(of_a.keys() & of_b.keys())
-    failed = a.failed + b.failed
-    if common:
-        ratio = paired_ratio([(of_b[seed], of_a[seed]) for seed in common], failed)
-    else:
-        ratio = unpaired_ratio(list(of_b.values()), list(of_a.values()), failed)
-    return Pair(label, a.estimate(metric), b.estimate(metric), ratio, bool(common))
+    got_a, got_b = a.estimate(metric), b.estimate(metric)
+    drawn = []
+    for seed in common:
+        (run_a, value_a), (run_b, value_b) = of_a[seed], of_b[seed]
+        ok = run_a.ok and run_b.ok
+        drawn.append(Drawn(label, run_b.rep, ratio(value_b, value_a), ok, run_b.session))
+    found = grouped(drawn) if drawn else changed(got_b, got_a, "ratio")
+    return Pair(label, got_a, got_b, found, bool(drawn), metric.matters or 0.0)
 
 
 def _meta(a: Results, b: Results) -> list[tuple[str, str, str]]:
@@ -233,6 +268,7 @@ def page(made: Comparison) -> str:
             name=made.a.name,
             number=words.number,
             ratio=words.ratio,
+            holds=HOLDS,
         )
         .lstrip()
     )

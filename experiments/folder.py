@@ -169,7 +169,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(whole_lines(text), 1):
         try:
             record = json.loads(line)
-            told = record["format"]
+            told, _ = record["format"], record["outcome"]
         except (ValueError, KeyError, TypeError) as why:
             raise FolderError(f"{path}:{number}: no run: {why}") from None
         if told != FORMAT:

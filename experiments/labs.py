@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A lab that stays up between runs: changed where that will do, made anew where it will not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,9 +22,17 @@ T = TypeVar("T")
 _FIXED = ("mtu", "seed")  # of a mile: not to be changed while its link runs
 
 
-def topology(params: Params, seed: int, shared: Path | None = None) -> LastMiles:
-    """What Lab() takes. `shared`: above all that a virtual machine writes."""
+def topology(
+    params: Params,
+    seed: int,
+    shared: Path | None = None,
+    sysctls: Mapping[str, str] | None = None,
+) -> LastMiles:
+    """What Lab() takes. `shared`: above all that a virtual machine writes. `sysctls`: beside those
+    that every lab sets."""
     asked = parameters.lab_parameters(params)
+    if sysctls:
+        asked["sysctls"] = sysctls
     if params["client"] == "vm":
         asked["shared"] = shared
     cls = TwoLastMiles if parameters.is_two(params) else LastMile
@@ -40,7 +48,8 @@ def key(params: Params) -> tuple[Any, ...]:
     except ParameterError:
         realisation = "impossible"  # topology() says why
     alone = ("bottleneck", "initcwnd", "initrwnd", "client")
-    return (len(miles), miles[0].mtu, wan, realisation, *(params[name] for name in alone))
+    servers = params.get("servers") or 1
+    return (len(miles), miles[0].mtu, wan, realisation, servers, *(params[it] for it in alone))
 
 
 @dataclass
@@ -52,6 +61,8 @@ class Labs(Scope):
     """
 
     shared: Path | None = None
+    sysctls: Mapping[str, str] = field(default_factory=dict)  # as they were in force before
+    drops: bool = False  # each packet that a link drops is told
     lab: Lab | None = None
     _key: tuple[Any, ...] | None = None
     _cc: str | None = None
@@ -79,14 +90,15 @@ class Labs(Scope):
 
     def _make(self, params: Params, seed: int) -> None:
         with ExitStack() as stack:
-            self.lab = stack.enter_context(Lab(topology(params, seed, self.shared)))
+            self.lab = stack.enter_context(
+                Lab(topology(params, seed, self.shared, self.sysctls), drops=self.drops)
+            )
             self._key = key(params)
             self._stack = stack.pop_all()
 
     def _change(self, params: Params) -> None:
         assert self.lab is not None
-        links = [link for name, link in self.lab.links.items() if name != "wan"]
-        for link, mile in zip(links, parameters.miles(params), strict=True):
+        for link, mile in zip(self.lab.miles.values(), parameters.miles(params), strict=True):
             if _without_fixed(mile) != _without_fixed(link.mile):
                 link.change(**_without_fixed(mile))
         self.lab.topo.preset = str(params["preset"])
@@ -96,7 +108,7 @@ class Labs(Scope):
         assert self.lab is not None
         if cc == self._cc:
             return
-        for node in (self.lab.client, self.lab.server):
+        for node in (self.lab.client, *self.lab.servers):
             for route in node.inside("ip", "route", "show").splitlines():
                 words = route.split()
                 if "congctl" in words:
@@ -143,8 +155,8 @@ def _without_fixed(mile: Mile) -> dict[str, Any]:
 
 def restart(lab: Lab, seed: int) -> None:
     """Every link begins its draw anew; the second last mile's seed is one further."""
-    for number, link in enumerate(lab.links.values()):
-        link.restart(seed + (number if link.plan.name != "wan" else 0))
+    for number, (name, link) in enumerate(lab.links.items()):
+        link.restart(seed + (number if name in lab.miles else 0))
 
 
 Counts = dict[str, dict[str, int]]
@@ -154,9 +166,9 @@ _COUNTED = ("in_packets", "in_bytes", "lost_packets", "dropped_queue_packets", "
 def account(lab: Lab) -> Counts:
     """What each last mile counted so far; nothing where it does not count by itself."""
     found = {}
-    for name, link in lab.links.items():
+    for name, link in lab.miles.items():
         truth = getattr(link, "truth", None)
-        if truth is not None and name != "wan":
+        if truth is not None:
             told = truth()
             for way, side in (("up", "ab"), ("down", "ba")):
                 counters = told[side]["counters"]

@@ -31,6 +31,7 @@ class LiveRun:
     _before: "Callable[[LiveRun], None]"  # what is done before the client goes
     noted: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)  # of the run's record, beside `measures`
+    voids: list[str] = field(default_factory=list)  # why the run is void
     begun: bool = False
     went: float = 0.0  # when the latest client did, by time.monotonic()
 
@@ -45,6 +46,11 @@ class LiveRun:
             return
         self.begun = True
         self._before(self)
+
+    def void(self, why: str) -> None:
+        """The machine did not keep up, so that the run measured the machine; if it did, nothing."""
+        if why:
+            self.voids.append(why)
 
     def note(self, **measures: Any) -> None:
         """More for `measures`."""

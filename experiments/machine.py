@@ -20,6 +20,7 @@ ATTEMPTS = 3  # of one run, before it is left void
 LATE_P99_US = 1_000  # a fiftieth of the shortest round trip of the last miles
 LATE_MAX_US = 50_000  # one late packet may be a round trip late, as after a loss
 WAITED_SHARE = 0.1  # of the run's time
+MOST_CPU = 0.7  # of a core, that a client in Python may take before its own pace is measured
 Late = dict[str, dict[str, int]]  # by link and direction: packets, p99 and max in microseconds
 
 
@@ -93,6 +94,48 @@ def beyond(told: Mapping[str, Any]) -> str:
             share = f"{100 * waited / took:.0f} % of the time"
             found.append(f"{who} waited for a processor for {share}")
     return "; ".join(found)
+
+
+class Usage:
+    """Of this process since its making: how long it had a processor, and how long it waited for
+    one. None where the kernel does not tell."""
+
+    def __init__(self) -> None:
+        self._cpu_s, self._waited = time.process_time(), _waited_ns(os.getpid())
+
+    def told(self) -> dict[str, float | None]:
+        waited, before = _waited_ns(os.getpid()), self._waited
+        known = waited is not None and before is not None
+        return {
+            "cpu_s": round(time.process_time() - self._cpu_s, 3),
+            "waited_s": round((waited - before) * 1e-9, 3) if known else None,  # type: ignore[operator]
+        }
+
+
+def too_slow(name: str, cpu_s: float, waited_s: float | None, seconds: float) -> str:
+    """In words, for a program of which its machine had too little; empty: it had enough."""
+    if cpu_s > MOST_CPU * seconds:
+        return f"machine too slow: the {name} took {cpu_s / seconds:.2f} of a core"
+    if waited_s and waited_s > WAITED_SHARE * seconds:
+        share = f"{100 * waited_s / seconds:.0f} % of the time"
+        return f"machine too slow: the {name} waited for a processor for {share}"
+    return ""
+
+
+def kept_by(told: Any) -> bool:
+    """Whether this is what a Meter tells; None is what runs had before there was one."""
+    if told is None:
+        return True
+    late = told.get("late_us") if isinstance(told, Mapping) else None
+    numbers = (int, float)
+    return (
+        isinstance(late, Mapping)
+        and all(
+            isinstance(it, Mapping) and all(isinstance(it.get(k), numbers) for k in ("p99", "max"))
+            for it in late.values()
+        )
+        and all(isinstance(told.get(name), numbers) for name in ("took_s", "load"))
+    )
 
 
 def worst(late: Late, key: str) -> tuple[int, str]:

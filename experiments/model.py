@@ -5,9 +5,11 @@ An experiment is a subclass of Experiment in experiments/catalogue/, one file ea
 the runner, the statistics, the plots and the report read it and need no code for any one of them.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from topologies.parameter import Parameter, Params, Value
@@ -16,8 +18,16 @@ if TYPE_CHECKING:
     from experiments.live_run import LiveRun
 
 Grid = Mapping[str, Sequence[Value]]
-Statistic = Literal["median", "p95"]
-STATISTICS: dict[Statistic, str] = {"median": "", "p95": "95th percentile"}
+Statistic = Literal["median", "p95", "geomean", "least", "second", "largest"]
+STATISTICS: dict[Statistic, str] = {
+    "median": "",
+    "p95": "95th percentile",
+    "geomean": "geometric mean",
+    "least": "least",
+    "second": "least but one",
+    "largest": "largest",
+}
+OF_SETTINGS: tuple[Statistic, ...] = ("geomean", "least", "second", "largest")
 
 
 OWN = "not published"  # where a bound of the laboratory's own was published
@@ -31,7 +41,16 @@ class Metric:
     label: str
     unit: str
     better: Literal["less", "more", "neither"] = "less"
-    matters: float = 0.05  # the smallest effect of interest: a share of what is compared with
+    # The smallest effect of interest, as a share of what is compared with; and in the metric's
+    # unit, where values may be near 0. None: any effect is of interest.
+    matters: float | None = None
+    matters_by: float | None = None
+
+    def least(self, beside: float) -> float:
+        """In the metric's unit, of a difference to such a value."""
+        if self.matters_by is not None:
+            return self.matters_by
+        return (self.matters or 0.0) * abs(beside) if math.isfinite(beside) else 0.0
 
 
 @dataclass(frozen=True)
@@ -41,8 +60,9 @@ class Claim:
     `of` and `over` choose runs by parameters (those not named may be anything but are paired by
     value and seed). With `over`, the answer is the median of the paired ratios of/over, or of the
     paired differences of-over, else the median itself. Where the 95th percentile is asked for, it
-    is taken of each side, and these two are compared. `expect` is the direction that was
-    published, in the same terms.
+    is taken of each side, and these two are compared. Of one of OF_SETTINGS, each setting of what
+    is not named has its own median, and these are taken together. `expect` is the direction that
+    was published, in the same terms.
     """
 
     row: str  # the experiment's name in the list of published figures: download, object-size, ...
@@ -52,6 +72,7 @@ class Claim:
     over: Params | None = None
     metric: str = "completion_s"
     statistic: Statistic = "median"
+    settings: int = 0  # of OF_SETTINGS: how many there are; of fewer it is not answered
     compared: Literal["ratio", "difference"] = "ratio"  # with `over`
     paper: float | None = None  # what was published, as a ratio with `over`
     # Of a ratio, what was published of both sides in the metric's unit, where it was.
@@ -60,6 +81,7 @@ class Claim:
     expect: Literal["less", "more", "same"] = "less"
     than: float = 1.0  # the value that `expect` compares with; but for ratios in the metric's unit
     within: float = 0.1  # for "same": the share by which it may differ
+    matters: float | None = None  # as of a metric, where this figure's is another
     margin: float = 0.1  # the share of `paper` by which ours may differ and be of the same size
     note: str = ""  # why it comes out otherwise, where that was found out by measuring
 
@@ -81,11 +103,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot. `x`, `hue` and `facet` are parameters (or metrics); `where` chooses runs."""
+    """A plot. `x`, `hue` and `facet` are parameters (or metrics); `where` chooses runs. A ccdf is
+    of all times that the runs list as `x`, seconds in `measures`, with those `unanswered`."""
 
     name: str
     title: str
-    kind: Literal["against", "normalised", "cdf", "heat", "series"]
+    kind: Literal["against", "normalised", "cdf", "ccdf", "heat", "series"]
     y: str = "completion_s"
     x: str = "pipes"
     hue: str = ""
@@ -93,6 +116,7 @@ class Figure:
     where: Params = field(default_factory=dict)
     over: Params = field(default_factory=dict)  # normalised: divided by these runs, paired
     floor: str = ""  # a metric drawn as a line: what no proxy can go below
+    joined: bool = True  # by lines along x; not where its numbers are names
     log: bool = False
 
 
@@ -103,7 +127,9 @@ class Experiment(ABC):
     title: ClassVar[str]
     question: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]] = ()
-    metrics: ClassVar[tuple[Metric, ...]] = (Metric("completion_s", "completion time", "s"),)
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric("completion_s", "completion time", "s", matters=0.05),
+    )
     units: ClassVar[tuple[str, ...]] = ()  # parameters whose values are draws from many: pages
     shown: ClassVar[tuple[str, ...]] = ()  # metrics that the terminal's table has besides
     ways: ClassVar[tuple[str, ...]] = ("pipes", "direct", "mptcp")  # that it measures
@@ -116,6 +142,7 @@ class Experiment(ABC):
     run_seconds: ClassVar[float] = 5.0  # a first guess of what a run takes; learnt while running
     claims: ClassVar[tuple[Claim, ...]] = ()
     figures: ClassVar[tuple[Figure, ...]] = ()
+    drops: ClassVar[bool] = False  # its links tell of each packet that they drop
     packages: ClassVar[tuple[str, ...]] = ()  # programs that must be there
     modules: ClassVar[tuple[str, ...]] = ()  # of Python, which its programs import
     notes: ClassVar[
@@ -124,8 +151,15 @@ class Experiment(ABC):
 
     definition: ClassVar[Mapping[str, Any] | None] = None  # what a file says that defines the sweep
 
-    def lp_options(self, params: Params) -> Sequence[str]:
-        """More options that lp is started with, where a run has pipes."""
+    paths: ClassVar[tuple[str, ...]] = ()  # lp has one over each last mile, by these names
+
+    def rp_options(self, params: Params, folder: Path) -> Sequence[str]:
+        """More options that rp is started with, where a run has pipes; files that they name may
+        be made in `folder`."""
+        return ()
+
+    def lp_options(self, params: Params, folder: Path) -> Sequence[str]:
+        """The same of lp."""
         return ()
 
     @abstractmethod

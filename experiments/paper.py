@@ -24,6 +24,7 @@ ROWS = (
     Published("page-busy", "Fig. 13", "page load beside bulk"),
     Published("sctp", "Fig. 14", "SCTP pipes against TCP pipes at 1 % loss"),
     Published("host-cc", "Fig. 15", "a bound on the bytes in flight over all pipes"),
+    Published("paths-file", "DEMS, Fig. 5.10", "one file over two paths, by path policy"),
     Published("overhead", "§6.7", "user bytes over the pipes' bytes"),
 )
 

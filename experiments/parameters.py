@@ -13,16 +13,18 @@ from typing import Any
 
 from base.sources import ROOT
 from experiments import traces
-from topologies.mile import MILE, SHORTHANDS, Mile
-from topologies.parameter import Parameter, ParameterError, Params, Value
+from topologies.mile import MILE, SECOND, SHORTHANDS, Mile
+from topologies.parameter import Parameter, ParameterError, Params, Value, written
 from topologies.parameters import (
     BOTTLENECK,
     CLIENT,
     EXTEND,
     HOSTS,
+    KEY,
     LINK,
     PIPES,
     PRESET,
+    SERVERS,
     TRANSPORT,
     WAN,
 )
@@ -33,8 +35,9 @@ SIZES |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 TRUTHS = {"yes": True, "true": True, "on": True, "1": True}
 TRUTHS |= {"no": False, "false": False, "off": False, "0": False}
 UNSET = ("none", "default")
-TEXT_WITH_COMMAS = ("loss_list_down", "loss_list_up")  # several values lie between semicolons
-WAYS = ("pipes", "direct", "mptcp", "http2")
+# Several values of them lie between semicolons.
+TEXT_WITH_COMMAS = ("loss_list_down", "loss_list_up", "interactive")
+WAYS = ("pipes", "direct", "haproxy", "mptcp", "http2")
 _FILES = ("loss_list_down", "loss_list_up", "trace_down", "trace_up")
 
 
@@ -72,6 +75,13 @@ PROXIES = (
         needs=(("binding", "late"), ("aggregate", "dswa")),
     ),
     Parameter(
+        "thin",
+        None,
+        "text",
+        "what is done for connections that send little; unset: as the proxies do by themselves",
+        ("copy", "same-pipe", "off"),
+    ),
+    Parameter(
         "conn_policy",
         None,
         "text",
@@ -98,7 +108,18 @@ PROXIES = (
     ),
     TRANSPORT,
     EXTEND,
+    KEY,
     Parameter("warm", False, "truth", "whether the pipes carried 1 MB before the run"),
+    Parameter(
+        "idle_s",
+        0.0,
+        "number",
+        "how long warm pipes then rest; beyond a time-out of TCP their windows are small again",
+        low=0,
+        high=600,
+        needs=(("warm", True),),
+        noun="rest of the pipes",
+    ),
     Parameter("proxies", None, "text", "folder of another rp and lp; unset: those built here"),
 )
 _TOPOLOGY = Parameter(
@@ -108,10 +129,23 @@ _TOPOLOGY = Parameter(
     "last miles side by side; unset: as many as the preset has",
     ("one", "two"),
 )
-_OF_MILE = tuple(_unset(it) for it in (*MILE.values(), *SHORTHANDS.values()) if it.name != "seed")
-LAB = (PRESET, _TOPOLOGY, *_OF_MILE, *WAN, BOTTLENECK, LINK, CLIENT, *HOSTS)
+_OF_MILE = tuple(
+    _unset(it)
+    for it in (*MILE.values(), *SHORTHANDS.values(), *SECOND.values())
+    if it.name != "seed"
+)
+# Unset where there is one server, as in folders from before there could be more.
+_SERVERS = replace(SERVERS, default=None, help=f"{SERVERS.help}; unset: one")
+LAB = (PRESET, _TOPOLOGY, *_OF_MILE, *WAN, _SERVERS, BOTTLENECK, LINK, CLIENT, *HOSTS)
 COMMON = (
-    Parameter("way", "pipes", "text", "how the client reaches the server", WAYS),
+    Parameter(
+        "way",
+        "pipes",
+        "text",
+        "how the client reaches the server; haproxy: by a proxy that splits connections where rp "
+        "would be",
+        WAYS,
+    ),
     replace(PIPES, default=8, low=0, help=f"{PIPES.help}; 0 is the direct way"),
     Parameter(
         "cc",
@@ -128,7 +162,7 @@ _LAB_NAMES = tuple(it.name for it in LAB)
 # What a preset is changed by.
 UNCHANGED = {it.name: it.default for it in LAB}
 _MILE_NAMES = tuple(it.name for it in _OF_MILE)
-CHANGES = (*_MILE_NAMES, *(it.name for it in (*WAN, *HOSTS)))
+CHANGES = (*_MILE_NAMES, *(it.name for it in (*WAN, _SERVERS, *HOSTS)))
 
 
 def by_name(own: Iterable[Parameter] = ()) -> dict[str, Parameter]:
@@ -211,6 +245,8 @@ def complete(own: Iterable[Parameter], chosen: Mapping[str, Value]) -> dict[str,
     for it in known.values():
         if not _has_what_it_needs(it, full):
             full[it.name] = None
+    if full["key"] and (full["extend"] == "never" or full["transport"] in ("sctp", "mixed")):
+        raise ParameterError("key", "is of the extension, over TCP or MPTCP")
     if full["client"] == "vm" and full["bottleneck"] == "sender":
         raise ParameterError("client", "a virtual machine's own queue is not ours to limit")
     miles(full)
@@ -224,18 +260,19 @@ def _has_what_it_needs(parameter: Parameter, full: Params) -> bool:
 def check_used(
     own: Iterable[Parameter], told: Iterable[Params], configurations: Sequence[Params]
 ) -> None:
-    """Refuses a parameter that was told and applies to no configuration that has pipes."""
-    with_pipes = [it for it in configurations if it["way"] == "pipes"]
+    """Refuses a parameter that was told and applies to no configuration; where none has pipes, what
+    is of pipes may be told all the same."""
+    with_pipes = any(it["way"] == "pipes" for it in configurations)
     asked = {name for it in told for name, value in it.items() if value is not None}
     for it in by_name(own).values():
-        unused = it.needs and all(params[it.name] is None for params in with_pipes)
+        unused = it.needs and all(params[it.name] is None for params in configurations)
         if it.name in asked and with_pipes and unused:
             raise ParameterError(it.name, f"goes with {needs(it)} only")
 
 
 def needs(parameter: Parameter) -> str:
     """What other parameters must be for this one to apply, in words; empty: it always does."""
-    return " and ".join(f"{name} {value}" for name, value in parameter.needs)
+    return " and ".join(f"{name} {written(value)}" for name, value in parameter.needs)
 
 
 def _place(full: dict[str, Value]) -> None:

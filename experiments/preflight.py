@@ -42,6 +42,8 @@ def check(experiment: Experiment | None, configurations: Iterable[Params]) -> No
         check_cc(cc)
     if any(params["way"] == "mptcp" for params in configurations):
         _check_mptcp()
+    if any(params["way"] == "haproxy" for params in configurations):
+        _check_haproxy()
     if any(params["transport"] in ("sctp", "mixed") for params in configurations):
         _check_sctp()
     if any(params["client"] == "vm" for params in configurations):
@@ -94,6 +96,13 @@ def _check_mptcp() -> None:
         raise CannotServe(
             "way mptcp: this kernel has no MPTCP (Linux 5.6 or later with CONFIG_MPTCP); "
             "--way pipes,direct would serve"
+        )
+
+
+def _check_haproxy() -> None:
+    if shutil.which("haproxy") is None:
+        raise CannotServe(
+            "way haproxy: not installed: haproxy: sudo make setup; --way pipes,direct would serve"
         )
 
 

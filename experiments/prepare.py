@@ -4,19 +4,36 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from base.shell import until
 from experiments import parameters, warm
+from experiments.failure import RunFailed
 from experiments.labs import Labs, restart
 from experiments.live_run import LiveRun
-from topologies import dialect
+from experiments.model import Experiment
+from topologies import dialect, splitter
 from topologies.lab import Lab
 from topologies.parameter import Params
 from topologies.proxies import Proxies, capture
 
 QUIET_S = 3.0
 STATS_INTERVAL_S = 0.1
+
+
+@dataclass(frozen=True)
+class More:
+    """What an experiment wants of its proxies besides: options, and paths over the last miles."""
+
+    lp: Sequence[str] = ()
+    rp: Sequence[str] = ()
+    paths: Sequence[str] = ()
+
+
+def wanted_by(experiment: Experiment, params: Params, folder: Path) -> More:
+    lp, rp = experiment.lp_options(params, folder), experiment.rp_options(params, folder)
+    return More(lp, rp, experiment.paths)
 
 
 def _warm_and_restart(run: LiveRun) -> None:
@@ -29,7 +46,7 @@ def options_of(params: Params) -> list[str]:
     """Of both proxies."""
     words = [f"--binding={params['binding']}"]
     words.append(f"--pipe-policy={params['pipe_policy']}")
-    for name in ("conn_policy", "aggregate", "lambda", "app_buffer", "pipe_sndbuf"):
+    for name in ("conn_policy", "aggregate", "lambda", "thin", "app_buffer", "pipe_sndbuf"):
         if params[name] is not None:
             words.append(f"--{name.replace('_', '-')}={params[name]}")
     return words
@@ -41,7 +58,7 @@ def _seeded(options: list[str], params: Params, seed: int) -> list[str]:
 
 @contextmanager
 def _pair(
-    lab: Lab, params: Params, seed: int, keep_pcaps: bool, more: Sequence[str]
+    lab: Lab, params: Params, seed: int, keep_pcaps: bool, more: More
 ) -> Iterator[Proxies | None]:
     """The proxies of a run, or nothing; captures of what goes over the last mile."""
     if not params["pipes"]:
@@ -57,8 +74,10 @@ def _pair(
         cc=str(params["cc"]),
         transport=str(params["transport"]),
         extend=str(params["extend"]),
-        rp=words,
-        lp=[*words, *more],
+        key=bool(params["key"]),
+        rp=[*words, *more.rp],
+        lp=[*words, *more.lp],
+        paths=more.paths,
         capture=("pipes", "application") if keep_pcaps else (),
         stats_interval_s=STATS_INTERVAL_S,
         build=parameters.proxies_folder(params),
@@ -67,11 +86,29 @@ def _pair(
             yield pair
 
 
+@contextmanager
+def _splitter(lab: Lab, params: Params) -> Iterator[splitter.Splitter | None]:
+    """Where a splitting proxy takes the place of the pipes."""
+    if params["way"] != "haproxy":
+        yield None
+        return
+    with splitter.splitting(lab, str(params["cc"])) as running:
+        yield running
+
+
+def _told_of(split: splitter.Splitter) -> dict[str, object]:
+    """Raises RunFailed where all went past it."""
+    count = split.connections()
+    if not count:
+        raise RunFailed("no connection went through the splitting proxy")
+    return {"version": splitter.version(split.program.argv[0]), "connections": count}
+
+
 def open_sockets(lab: Lab) -> list[str]:
     """Connections of earlier programs that may still send something."""
     return [
         f"{node.name}: {' '.join(line.split())}"
-        for node in (lab.client, lab.rp, lab.server)
+        for node in (lab.client, lab.rp, *lab.servers)
         for line in node.connections()
     ]
 
@@ -94,22 +131,27 @@ def prepared(
     limit_s: float,
     *,
     keep_pcaps: bool,
-    lp: Sequence[str] = (),
+    more: More = More(),
 ) -> Iterator[LiveRun]:
-    """A run whose client may go; `lp`: more options of lp, where there are pipes. The links' draw
+    """A run whose client may go; `more` is of the pipes, where there are any. The links' draw
     begins with this seed when the pipes are dialled and again when the client goes: the n-th packet
     meets the same fate in every configuration."""
     lab = labs.get(params, seed)
     lab.state.logs = folder
     try:
         restart(lab, seed)
-        with _pair(lab, params, seed, keep_pcaps, lp) as pair:
+        with (
+            _pair(lab, params, seed, keep_pcaps, more) as pair,
+            _splitter(lab, params) as split,
+        ):
             deadline = time.monotonic() + limit_s
             run = LiveRun(lab, params, seed, folder, pair, deadline, labs, _warm_and_restart)
             yield run
             if pair:
                 dialect.check(str(params["extend"]), pair.dialect())
                 run.facts["dialect"] = pair.dialect()
+            if split:
+                run.facts["splitter"] = _told_of(split)
         left = settle(lab)
         if left:
             run.facts["still_open"] = left

@@ -124,11 +124,11 @@ def claimed(experiment: str, says: str, key: str = "median") -> Number:
     return number
 
 
-def died(event: str, extend: str = "auto") -> tuple[Number, Number]:
+def died(event: str, extend: str = "auto", key: bool = False) -> tuple[Number, Number]:
     """How long a download was silent, and an echo was waited for."""
     return (
-        one("recovery", "bulk_gap_s", event=event, extend=extend),
-        one("recovery", "echo_gap_s", event=event, extend=extend),
+        one("recovery", "bulk_gap_s", event=event, extend=extend, key=key),
+        one("recovery", "echo_gap_s", event=event, extend=extend, key=key),
     )
 
 
@@ -251,7 +251,24 @@ QUOTES = (
         (*died("dark"), *died("dark", extend="never")),
     ),
     Quote(EXPERIMENTS, "| a NAT forgets all pipes | {} s | {} s |", died("nat")),
-    Quote(EXPERIMENTS, "| the client has another address | {} s | {} s |", died("address")),
+    Quote(
+        EXPERIMENTS,
+        "| the client has another address | {} s | {} s | all are reset, after {} s |",
+        (
+            *died("address"),
+            one("recovery", "reset_after_s", event="address", extend="auto", key=False),
+        ),
+    ),
+    Quote(EXPERIMENTS, "| the same, with a key | {} s | {} s |", died("address", key=True)),
+    Quote(
+        "docs/decisions/0012-one-decision.md",
+        "twenty runs of each): " + ", ".join("{} ({} to {})" for _ in range(3)),
+        tuple(
+            claimed("thin", f"{pipes} pipes instead of 1: 99th percentile of the answers", key)
+            for pipes in (2, 4, 8)
+            for key in ("median", "low", "high")
+        ),
+    ),
     *(
         Quote(
             EXPERIMENTS,

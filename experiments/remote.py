@@ -94,7 +94,7 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     run = Run(**order["run"])
     preflight.check(experiment, [run.params])
     with tempfile.TemporaryDirectory(prefix="tm3lab-remote-") as root:
-        results = Results.create(Path(root), experiment.name, mine, {})
+        results = Results.create(Path(root), experiment.name, mine, {"again": order["again"]})
         limits = {"limit_s": order["limit_s"], "keep": Keep(**order["keep"])}
         with stoppable() as stop, Runs(experiment, results, **limits) as runs:
             record = runs.run(run, stop)

@@ -19,7 +19,7 @@ from experiments.labs import Labs, account, difference, emulators, lateness, nam
 from experiments.live_run import LiveRun
 from experiments.model import Experiment
 from experiments.plan import Run
-from experiments.prepare import prepared
+from experiments.prepare import prepared, wanted_by
 
 GRACE_S = 5.0  # for a workload to notice its deadline by itself
 HANGS = "where-it-hangs.txt"
@@ -81,7 +81,7 @@ class Runner:
             folder,
             self.limit_s,
             keep_pcaps=self.keep.pcaps,
-            lp=self.experiment.lp_options(run.params),
+            more=wanted_by(self.experiment, run.params, folder),
         ) as made:
             record["link"] = made.lab.topo.choice.realisation
             before, meter = account(made.lab), machine.Meter(emulators(made.lab))
@@ -91,7 +91,7 @@ class Runner:
             if made.pair and run.params["client"] == "vm":
                 made.facts |= guest.redirected(made.lab)
             self._tell_of_lab(made)
-        why = machine.beyond(record["machine"])
+        why = "; ".join(filter(None, (machine.beyond(record["machine"]), *made.voids)))
         if why and not self.keep.late:
             record.update(outcome=machine.VOID, error=why)
         record["measures"] = made.noted | measures
@@ -158,6 +158,7 @@ def head(experiment: Experiment, run: Run) -> Record:
         "rep": run.rep,
         "block": run.rep,
         "order": run.order,
+        "session": run.session,
         "outcome": "ok",
         "error": None,
         "completion_s": None,

@@ -84,7 +84,9 @@ class Runs(Scope):
     @contextmanager
     def _begin(self) -> Iterator["_Doer"]:
         """In the worker."""
-        with Labs(self.results.path) as labs:
+        again = self.results.meta.get("again") or {}
+        drops = self.experiment.drops
+        with Labs(self.results.path, again.get("sysctls", {}), drops) as labs:
             limits = {"limit_s": self.limit_s, "keep": self.keep}
             yield _Doer(Runner(self.experiment, self.results, labs, **limits))
 

@@ -43,6 +43,7 @@ def _order(results: Results, run: Run, keep: Keep) -> dict[str, Any]:
         "limit_s": results.plan.limit_s,
         "keep": vars(keep),
         "commit": commit(),
+        "again": results.meta.get("again"),
     }
 
 

@@ -5,6 +5,9 @@ An interval is the percentile bootstrap of the median, or of another quantile: r
 replacement, seeded, so the same runs give the same interval. A failed run is a value too: infinity
 for what should be small, zero for what should be large. Over half of them make the median itself
 infinite.
+
+Values of several sessions, or of several settings in several repetitions, are no independent draws:
+crossed.py says how far their median may be from the true one.
 """
 
 import math
@@ -14,6 +17,8 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+
+from experiments import crossed
 
 LEVEL = 0.95
 RESAMPLES = 4000
@@ -49,6 +54,7 @@ class Estimate:
     least: int = LEAST  # values that an interval needs
     mean: float = math.nan  # of the same values, and their 95th percentile: what a median hides
     p95: float = math.nan
+    across: str = ""  # what else the interval is for: 3 sessions, 10 repetitions
 
     @property
     def enough(self) -> bool:
@@ -102,20 +108,27 @@ def estimate(
     values: Sequence[float], failed: int = 0, resamples: int = RESAMPLES, seed: int = SEED
 ) -> Estimate:
     """The median of `values` with its quartiles and interval; `failed` of them are failures."""
+    got = _described(values, failed)
+    if not got.enough:
+        return got
+    ordered = np.sort(np.asarray(values, dtype=float))
+    low, high = percentiles(resampled_medians(ordered, resamples, seed))
+    return replace(got, low=low, high=high)
+
+
+def _described(values: Sequence[float], failed: int) -> Estimate:
+    """With their range where an interval belongs."""
     if len(values) == 0:
         return NOTHING
     ordered = np.sort(np.asarray(values, dtype=float))
     if np.isnan(ordered).any():
         raise ValueError("a value is not a number: leave out what was not measured")
-    low, high = float(ordered[0]), float(ordered[-1])
-    if len(ordered) >= LEAST:
-        low, high = percentiles(resampled_medians(ordered, resamples, seed))
     return Estimate(
         n=len(ordered),
         failed=failed,
         median=float(np.median(ordered)),
-        low=low,
-        high=high,
+        low=float(ordered[0]),
+        high=float(ordered[-1]),
         q1=quantile(ordered, 0.25),
         q3=quantile(ordered, 0.75),
         mean=float(np.mean(ordered)),
@@ -153,12 +166,14 @@ def paired_difference(pairs: Pairs, failed: int = 0) -> Estimate:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A value and where it is from: a setting (a page, say), a seed, a run without failure."""
+    """A value and where it is from: a setting (a page, say), a repetition, a run without failure,
+    a session. Repetitions are numbered through all sessions."""
 
     setting: Hashable
-    seed: int
+    rep: int
     value: float
     ok: bool = True
+    session: int = 0
 
 
 @dataclass(frozen=True)
@@ -166,42 +181,44 @@ class Pair:
     """The values of two runs that differ in what is compared, and where they are from."""
 
     setting: Hashable
-    seed: int
+    rep: int
     of: float
     over: float
     ok: bool = True
+    session: int = 0
 
     def drawn(self, compared: Callable[[float, float], float]) -> Drawn:
-        return Drawn(self.setting, self.seed, compared(self.of, self.over), self.ok)
+        return Drawn(self.setting, self.rep, compared(self.of, self.over), self.ok, self.session)
 
 
 def p95(values: Sequence[Drawn]) -> Estimate:
-    """The 95th percentile of values; of several settings each seed counts once, by its median."""
-    columns, failed, unit = _by_seed([(it.setting, it.seed, it.ok, it.value) for it in values])
+    """The 95th percentile of values; of several settings each repetition counts once, by its
+    median. Sessions are taken together: their repetitions are too few for a percentile of each."""
+    columns, failed, unit = _by_rep([(it.setting, it.rep, it.ok, it.value) for it in values])
     return replace(_of_p95s(columns, lambda value: value, failed), unit=unit)
 
 
 def compared_p95(pairs: Sequence[Pair], compared: Callable[[float, float], float]) -> Estimate:
     """The 95th percentile of one side, compared with that of the other. Both are resampled by the
     same draws: what one seed's losses did to both stays together."""
-    columns, failed, unit = _by_seed([(it.setting, it.seed, it.ok, it.of, it.over) for it in pairs])
+    columns, failed, unit = _by_rep([(it.setting, it.rep, it.ok, it.of, it.over) for it in pairs])
     return replace(_of_p95s(columns, compared, failed), unit=unit)
 
 
-def _by_seed(rows: Sequence[tuple[Any, ...]]) -> tuple[np.ndarray, int, str]:
+def _by_rep(rows: Sequence[tuple[Any, ...]]) -> tuple[np.ndarray, int, str]:
     """Columns of values, how many rows had a failure, what a row is of. One setting: as it is."""
     if len({setting for setting, *_ in rows}) <= 1:
         columns = np.asarray([values for _, _, _, *values in rows], dtype=float).T
         return columns, sum(not ok for _, _, ok, *_ in rows), ""
-    seeds: dict[int, list[tuple[Any, ...]]] = {}
+    reps: dict[int, list[tuple[Any, ...]]] = {}
     for row in rows:
-        seeds.setdefault(row[1], []).append(row)
+        reps.setdefault(row[1], []).append(row)
     medians = [
         [quantile(np.sort(column), 0.5) for column in np.asarray([it[3:] for it in its]).T]
-        for its in seeds.values()
+        for its in reps.values()
     ]
-    failed = sum(any(not it[2] for it in its) for its in seeds.values())
-    return np.asarray(medians, dtype=float).T, failed, "seeds"
+    failed = sum(any(not it[2] for it in its) for its in reps.values())
+    return np.asarray(medians, dtype=float).T, failed, "repetitions"
 
 
 def _of_rows(ordered: np.ndarray, share: float) -> np.ndarray:
@@ -244,10 +261,62 @@ def grouped(values: Sequence[Drawn]) -> Estimate:
 
     Runs of one page are more alike than those of two, so they are no independent draws of pages:
     with LEAST settings or more each counts once, by its median, and the interval is for settings
-    like these. Of fewer, the interval is for these very settings: each seed counts once.
+    like these. Of fewer, the interval is for these very settings: each repetition counts once.
+    It is for other sessions, too, where there are crossed.LEAST_ROUNDS; in one session for other
+    repetitions, where several settings had them.
     """
     counted, failed, unit = independent(values)
-    return replace(estimate(counted, failed), unit=unit)
+    rounds = _rounds(values)
+    got = replace(_described(counted, failed), unit=unit)
+    if not got.enough:
+        return got
+    if not rounds:
+        return replace(estimate(counted, failed), unit=unit)
+    table, medians = _table(values, rounds)
+    across = f"{table.shape[1]} {'sessions' if rounds == 'session' else 'repetitions'}"
+    found = _spread(table, medians)
+    if found is None:  # a whole round failed, or a whole setting: all that was seen may be again
+        seen = [_median(column) for column in table.T]
+        return replace(got, low=min(got.low, *seen), high=max(got.high, *seen), across=across)
+    low, high = percentiles(got.median + found.widened())
+    return replace(got, low=low, high=high, across=across)
+
+
+def _median(values: Sequence[float] | np.ndarray) -> float:
+    there = np.asarray(values, dtype=float)
+    return quantile(np.sort(there[~np.isnan(there)]), 0.5)
+
+
+Rounds = Literal["session", "rep", ""]
+
+
+def _rounds(values: Sequence[Drawn]) -> Rounds:
+    """What the interval is for besides the settings; "": there are too few of either."""
+    if len({it.session for it in values}) >= crossed.LEAST_ROUNDS:
+        return "session"
+    several = len({it.setting for it in values}) >= LEAST
+    return "rep" if several and len({it.rep for it in values}) >= crossed.LEAST_ROUNDS else ""
+
+
+def _table(values: Sequence[Drawn], rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
+    """A median for each setting and round, and for each setting; of few settings, which stand for
+    themselves, one row in which each repetition counts once."""
+    if len({it.setting for it in values}) < LEAST:
+        reps: dict[tuple[int, int], list[float]] = {}
+        for it in values:
+            reps.setdefault((it.rep, it.session), []).append(it.value)
+        values = [Drawn(None, rep, _median(its), True, k) for (rep, k), its in reps.items()]
+    cells: dict[Hashable, dict[int, list[float]]] = {}
+    for it in values:
+        cells.setdefault(it.setting, {}).setdefault(getattr(it, rounds), []).append(it.value)
+    numbers = sorted({number for row in cells.values() for number in row})
+    table = [[_median(row[k]) if k in row else math.nan for k in numbers] for row in cells.values()]
+    medians = [_median([it for its in row.values() for it in its]) for row in cells.values()]
+    return np.asarray(table), np.asarray(medians)
+
+
+def _spread(table: np.ndarray, medians: np.ndarray) -> crossed.Spread | None:
+    return crossed.spread(table, medians, _draws(len(medians), RESAMPLES, SEED), SEED)
 
 
 def independent(values: Sequence[Drawn]) -> tuple[list[float], int, str]:
@@ -258,24 +327,53 @@ def independent(values: Sequence[Drawn]) -> tuple[list[float], int, str]:
     by_setting = len(settings) >= LEAST
     units: dict[Hashable, list[Drawn]] = {}
     for it in values:
-        units.setdefault(it.setting if by_setting else it.seed, []).append(it)
-    medians = [quantile(np.sort([it.value for it in its]), 0.5) for its in units.values()]
+        units.setdefault(it.setting if by_setting else it.rep, []).append(it)
+    medians = [_median([it.value for it in its]) for its in units.values()]
     failed = sum(any(not it.ok for it in its) for its in units.values())
-    return medians, failed, "settings" if by_setting else "seeds"
+    return medians, failed, "settings" if by_setting else "repetitions"
 
 
-def unpaired_ratio(of: Sequence[float], over: Sequence[float], failed: int = 0) -> Estimate:
-    """The ratio of two medians of runs that have no seeds in common."""
-    if len(of) == 0 or len(over) == 0:
+def chance(values: Sequence[Drawn], than: float, expect: Literal["less", "more"]) -> float | None:
+    """How likely such values are where the median is `than`: by a sign test of what counts, or
+    by what the interval is made from where that is for other rounds, too."""
+    counted, _, _ = independent(values)
+    if not counted:
+        return None
+    rounds = _rounds(values)
+    found = _spread(*_table(values, rounds)) if rounds else None
+    if found is None:
+        return sign_test(counted, than, expect)
+    distance = _median(counted) - than
+    there = distance < 0 if expect == "less" else distance > 0
+    return found.chance(distance) if there else 1.0
+
+
+def changed(of: Estimate, over: Estimate, compared: Literal["ratio", "difference"]) -> Estimate:
+    """What two medians say of each other whose runs have nothing in common, by their own intervals,
+    and so for other sessions where these are: MOVER, of logarithms for a ratio."""
+    n, failed = min(of.n, over.n), of.failed + over.failed
+    if n == 0:
         return NOTHING
-    of_ordered, over_ordered = (np.sort(np.asarray(side, dtype=float)) for side in (of, over))
-    point = ratio(float(np.median(of_ordered)), float(np.median(over_ordered)))
-    drawn = [  # two seeds: one would pair the draws
-        np.median(side[_draws(len(side), RESAMPLES, SEED + k)], axis=1)
-        for k, side in enumerate((of_ordered, over_ordered))
-    ]
-    ratios = [ratio(float(a), float(b)) for a, b in zip(*drawn, strict=True)]
-    return _resampled(min(len(of), len(over)), failed, point, ratios)
+    combined = ratio if compared == "ratio" else difference
+    point = combined(of.median, over.median)
+    low, high = combined(of.low, over.high), combined(of.high, over.low)
+    sides = [_scaled(it, compared) for it in (of, over)]
+    if sides[0] and sides[1] and of.enough and over.enough:
+        (a, below_a, above_a), (b, below_b, above_b) = sides
+        low, high = a - b - math.hypot(below_a, above_b), a - b + math.hypot(above_a, below_b)
+        if compared == "ratio":
+            low, high = math.exp(low), math.exp(high)
+    across = of.across if of.across == over.across else ""
+    return Estimate(n, failed, point, low, high, math.nan, math.nan, across=across)
+
+
+def _scaled(it: Estimate, compared: str) -> tuple[float, float, float] | None:
+    """The median and how far its interval reaches to both sides; None where that is no number."""
+    told = (it.median, it.low, it.high)
+    if not all(map(math.isfinite, told)) or (compared == "ratio" and min(told) <= 0):
+        return None
+    median, low, high = map(math.log, told) if compared == "ratio" else told
+    return median, median - low, high - median
 
 
 def sign_test(values: Sequence[float], than: float, expect: Literal["less", "more"]) -> float:

@@ -5,7 +5,8 @@ import shutil
 import signal
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from mininet.cli import CLI
@@ -14,6 +15,9 @@ from experiments.keeper import guarded
 from experiments.labs import Labs
 from experiments.live_run import LiveRun
 from experiments.prepare import prepared
+from experiments.watch.link import Links
+from experiments.watch.server import Server
+from experiments.watch.watched import Watched
 from experiments.workloads import outage
 from topologies.addresses import OF_PIPES, SERVER
 from topologies.parameter import Params
@@ -53,7 +57,7 @@ class Prompt(CLI):
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def welcome(made: LiveRun) -> str:
+def welcome(made: LiveRun, url: str | None) -> str:
     lab, pair = made.lab, made.pair
     client, preset = lab.client.namespace, made.params["preset"]
     filter_ = f"tcp and ({OF_PIPES})" if pair else "tcp"
@@ -63,6 +67,7 @@ def welcome(made: LiveRun) -> str:
         "",
         f"client {lab.client.IP()} == {preset} == rp {lab.rp.IP()} == server {SERVER}",
         *_of_pipes(made),
+        *([f"to see all of it, and to turn the last mile: {url}"] if url else []),
         "",
         "in another terminal, to see what goes over the last mile:",
         f"  sudo {capture} | {wireshark}",
@@ -92,7 +97,20 @@ def _of_pipes(made: LiveRun) -> list[str]:
     ]
 
 
-def up(params: Params, seed: int) -> None:
+@contextmanager
+def watched(made: LiveRun, server: Server | None) -> Iterator[str | None]:
+    """The page's address, where there is a server that shall serve it."""
+    if server is None:
+        yield None
+        return
+    pipes = f"{made.pair.pipes} pipes" if made.pair else "no pipes"
+    server.watched = Watched(made.folder, f"{made.params['preset']}, {pipes}")
+    server.links = Links(made.lab)
+    with server.running():
+        yield server.url
+
+
+def up(params: Params, seed: int, server: Server | None = None) -> None:
     """Until the prompt ends. Where there is no prompt, Ctrl-C and other signals end this process
     at once, and never its tidying: that is its keeper's then."""
     folder = Path(tempfile.mkdtemp(prefix="tm3lab-up-"))
@@ -103,8 +121,9 @@ def up(params: Params, seed: int) -> None:
                 prepared(labs, params, seed, folder, float("inf"), keep_pcaps=False) as made,
                 outage.possible(made.lab, seed) as befalls,
                 ExitStack() as undone,
+                watched(made, server) as url,
             ):
-                print(welcome(made), flush=True)
+                print(welcome(made, url), flush=True)
                 Prompt(made, befalls, undone)
     finally:
         signal.signal(signal.SIGINT, before)

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Pipes that carried traffic before: a download of 1 MB through them, then their windows.
+"""Pipes that carried traffic before: a download through them, then their windows.
+
+It is 1 MB, unless the experiment has a parameter `warm_size`.
 
 The client waits at its start line meanwhile, so that the pipes are idle for a few milliseconds
-only. After its retransmission time-out (`rto`) without anything to send a connection begins with a
-small window again (net.ipv4.tcp_slow_start_after_idle, which is the kernel's default and stays
-on: a user's pipes have it, too). How long the pipes were idle is recorded beside their time-out.
+only, or for as long as the run wants them to be (`idle_s`): a user's pipes live long and rest
+between two pages. After its retransmission time-out (`rto`) without anything to send a connection
+begins with a small window again, halved for each time-out that passed, when it next sends
+(net.ipv4.tcp_slow_start_after_idle, which is the kernel's default and stays on: a user's pipes have
+it, too). It knows still where its window met a limit (`ssthresh`), which a fresh one does not. How
+long the pipes were idle is recorded beside their time-out.
 """
 
 import re
@@ -35,13 +40,25 @@ def windows(told: str) -> dict[str, list[float]]:
     return found
 
 
+def rest_ms(last_sent: float, since_warm: float) -> float:
+    """The longer of a pipe's rests before and after what it sent last: on an idle pipe of the
+    extension that is a PING, each 15 s."""
+    return max(last_sent, since_warm - last_sent)
+
+
 def up(run: "LiveRun") -> dict[str, Any]:
-    """Warms the pipes of a run; what they are like then, with nothing left to do but begin."""
+    """Warms the pipes of a run, and lets them rest; what they are like then, with nothing left to
+    do but begin. `cooled`: of how many the window is small again."""
     slow = {it.name: it.sysctls()[SYSCTL] for it in (run.lab.rp, run.lab.client)}
-    transfer = Transfer(port=traffic.PORT, down=WARM_BYTES)
+    size = int(run.params.get("warm_size") or WARM_BYTES)
+    transfer = Transfer(port=traffic.PORT, down=size)
     traffic.play_and_go_on(run, {"warm": transfer}, "warm")
+    warmed, idle_s = time.monotonic(), float(run.params["idle_s"] or 0)  # type: ignore[arg-type]
+    time.sleep(idle_s)
     began = time.monotonic()
     found = windows(run.lab.rp.inside("ss", "-HtinO", "state", "established", AT_RP))
-    idle_ms = [last + 1e3 * (time.monotonic() - began) for last in found["lastsnd"]]
-    cooled = sum(idle > rto for idle, rto in zip(idle_ms, found["rto"], strict=True))
-    return {"bytes": WARM_BYTES, "slow_start_after_idle": slow, **found, "cooled": cooled}
+    now = time.monotonic()
+    rests = [rest_ms(last + 1e3 * (now - began), 1e3 * (now - warmed)) for last in found["lastsnd"]]
+    cooled = sum(rest > rto for rest, rto in zip(rests, found["rto"], strict=True))
+    told = {"bytes": size, "idle_s": idle_s, "slow_start_after_idle": slow}
+    return {**told, **found, "cooled": cooled}

@@ -41,7 +41,7 @@ class Asymmetric(Experiment):
         replace(MILE["down_mbps"], default=DOWN_MBPS),
     )
     metrics = (
-        Metric("completion_s", "completion time", "s"),
+        Metric("completion_s", "completion time", "s", matters=0.05),
         Metric("ratio", "downlink rate over uplink rate", "", "neither"),
         Metric("over_floor", "completion time over RTT + size/rate", ""),
         Metric("upload_mbps", "goodput of the upload beside it", "Mbit/s", "more"),

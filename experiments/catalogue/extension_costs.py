@@ -65,11 +65,13 @@ class ExtensionCosts(Experiment):
         Parameter("seconds", 6.0, "number", "for which it is measured", low=1),
     )
     metrics = (
-        Metric("down_mbps", "goodput of the download", "Mbit/s", "more"),
-        Metric("first_mbps", "goodput in the first of these seconds", "Mbit/s", "more"),
-        Metric("object_ms", "time of an object, median", "ms"),
+        Metric("down_mbps", "goodput of the download", "Mbit/s", "more", matters=0.02),
+        Metric(
+            "first_mbps", "goodput in the first of these seconds", "Mbit/s", "more", matters=0.02
+        ),
+        Metric("object_ms", "time of an object, median", "ms", matters=0.05, matters_by=1.0),
         Metric("object_p95_ms", "time of an object, 95th percentile", "ms"),
-        Metric("ack_share", "share of ACKs in what lp sent", ""),
+        Metric("ack_share", "share of ACKs in what lp sent", "", matters=0.05),
         Metric("acks_each_s", "ACKs of lp, each second", "", "neither"),
         Metric("up_mbps", "goodput of the upload", "Mbit/s", "more"),
     )

@@ -41,12 +41,12 @@ class Fairness(Experiment):
         Parameter("seconds", 4.0, "number", "measured after the start", low=1),
     )
     metrics = (
-        Metric("share", "share of the download", "", "neither"),
-        Metric("jain", "Jain's index over connections of applications", "", "more"),
+        Metric("share", "share of the download", "", "neither", matters=0.05),
+        Metric("jain", "Jain's index over connections of applications", "", "more", matters=0.02),
         Metric("jain_pipes", "Jain's index, each pipe counted as a connection", "", "more"),
         Metric("download_mbps", "goodput of the download", "Mbit/s", "neither"),
         Metric("plain_mbps", "goodput of a plain connection", "Mbit/s", "more"),
-        Metric("total_mbps", "goodput in all", "Mbit/s", "more"),
+        Metric("total_mbps", "goodput in all", "Mbit/s", "more", matters=0.02),
     )
     grids = (
         {"plain": (1, 2, 4, 8), "pipes": PIPES, "binding": ("late", "early")},

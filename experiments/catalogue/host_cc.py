@@ -68,12 +68,14 @@ class HostCc(Experiment):
         Parameter("seconds", 5.0, "number", "measured after the start", low=1),
     )
     metrics = (
-        Metric("rtt_s", "round trip of who sends it", "s"),
+        Metric("rtt_s", "round trip of who sends it", "s", matters=0.1),
         Metric("rtt_p95_s", "round trip, 95th percentile", "s"),
-        Metric("in_flight_bytes", "bytes in flight", "bytes"),
-        Metric("goodput_mbps", "goodput of the download", "Mbit/s", "more"),
-        Metric("share", "share of the download beside plain connections", "", "neither"),
-        Metric("total_mbps", "goodput in all", "Mbit/s", "more"),
+        Metric("in_flight_bytes", "bytes in flight", "bytes", matters=0.1),
+        Metric("goodput_mbps", "goodput of the download", "Mbit/s", "more", matters=0.02),
+        Metric(
+            "share", "share of the download beside plain connections", "", "neither", matters=0.05
+        ),
+        Metric("total_mbps", "goodput in all", "Mbit/s", "more", matters=0.02),
     )
     grids = (
         {**LTE, "aggregate": ("delay", "off"), "cc": ("cubic", "bbr"), "plain": (0, 1)},

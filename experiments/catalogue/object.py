@@ -97,12 +97,13 @@ class Object(Experiment):
         Parameter("bulk_way", "down", "text", "which way object and bulk go", ("down", "up")),
     )
     metrics = (
-        Metric("object_p50_s", "time of an object, median", "s"),
+        Metric("object_p50_s", "time of an object, median", "s", matters=0.1),
         Metric("object_p95_s", "time of an object, 95th percentile", "s"),
-        Metric("bulk_mbps", "goodput of the bulk", "Mbit/s", "more"),
+        Metric("bulk_mbps", "goodput of the bulk", "Mbit/s", "more", matters=0.02),
     )
+    ways = ("pipes", "direct", "haproxy", "mptcp")
     grids = (
-        {**BASE, "way": ("direct", "mptcp"), "bulk_way": ("down", "up")},
+        {**BASE, "way": ("direct", "haproxy", "mptcp"), "bulk_way": ("down", "up")},
         {**BASE, "pipes": (1, 8), "binding": ("late",), "bulk_way": ("down", "up")},
         {
             **BASE,

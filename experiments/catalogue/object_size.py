@@ -29,7 +29,7 @@ class ObjectSize(Experiment):
             "beside", 500_000, "size", "of the download; 0: none", low=0, noun="download beside it"
         ),
     )
-    metrics = (Metric("completion_s", "time of the object", "s"),)
+    metrics = (Metric("completion_s", "time of the object", "s", matters=0.05),)
     grids = (
         {**BASE, "way": ("direct",)},
         {**BASE, "pipes": (1, 8), "binding": ("late",)},

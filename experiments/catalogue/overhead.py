@@ -28,8 +28,8 @@ class Overhead(Experiment):
     question = "Which share of the bytes that go over the pipes is the user's?"
     parameters = (Parameter("load", "file", "text", "what goes over the pipes", tuple(LOADS)),)
     metrics = (
-        Metric("efficiency", "user's bytes over the pipes' bytes", "", "more"),
-        Metric("overhead", "bytes of the pipes that are not the user's", "%"),
+        Metric("efficiency", "user's bytes over the pipes' bytes", "", "more", matters=0.005),
+        Metric("overhead", "bytes of the pipes that are not the user's", "%", matters=0.05),
         Metric("message_bytes", "user's bytes in a message", "bytes", "more"),
     )
     grids = ({"load": tuple(LOADS), "binding": ("late", "early"), "preset": ("wired", "lossy")},)

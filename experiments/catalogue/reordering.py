@@ -130,13 +130,13 @@ class Reordering(Experiment):
     question = "How long do messages wait at the receiver because several pipes carry them?"
     parameters = (Parameter("size", 50 * MB, "size", "of the download", low=1),)
     metrics = (
-        Metric("reorder_p75_s", "waiting of a message, 75th percentile", "s"),
+        Metric("reorder_p75_s", "waiting of a message, 75th percentile", "s", matters=0.1),
         Metric("reorder_p99_s", "waiting of a message, 99th percentile", "s"),
         Metric("reorder_max_bytes", "most that waited", "bytes"),
-        Metric("app_swing", "swing of the application's throughput", ""),
+        Metric("app_swing", "swing of the application's throughput", "", matters=0.1),
         Metric("transport_swing", "swing of the last mile's throughput", ""),
         Metric("swing_excess", "swing of the application beyond the last mile's", ""),
-        Metric("goodput_mbps", "goodput", "Mbit/s", "more"),
+        Metric("goodput_mbps", "goodput", "Mbit/s", "more", matters=0.02),
     )
     grids = (*grids_of("wired", WIRED), *grids_of("lte", LTE), *LATE_IN_NETWORK)
     reps = 5

@@ -98,9 +98,9 @@ class SenderBlocking(Experiment):
     title = "What waits in the sender"
     question = "How long does a small object wait behind a bulk transfer that shares its pipes?"
     metrics = (
-        Metric("object_p50_s", "time of an object, median", "s"),
+        Metric("object_p50_s", "time of an object, median", "s", matters=0.1),
         Metric("object_p95_s", "time of an object, 95th percentile", "s"),
-        Metric("bulk_mbps", "goodput of the bulk", "Mbit/s", "more"),
+        Metric("bulk_mbps", "goodput of the bulk", "Mbit/s", "more", matters=0.02),
     )
     grids = (
         *grids_of(TABLE, LINK),

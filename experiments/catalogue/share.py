@@ -73,10 +73,10 @@ class Share(Experiment):
         Parameter("seconds", 10.0, "number", "measured, once the download has its share", low=1),
     )
     metrics = (
-        Metric("share", "share of the download", "", "more"),
+        Metric("share", "share of the download", "", "more", matters=0.05),
         Metric("download_mbps", "goodput of the download", "Mbit/s", "more"),
         Metric("rivals_mbps", "goodput of the rivals", "Mbit/s", "neither"),
-        Metric("total_mbps", "goodput in all", "Mbit/s", "more"),
+        Metric("total_mbps", "goodput in all", "Mbit/s", "more", matters=0.02),
         Metric("yielding", "share of the time in which the pipes give way", "", "neither"),
     )
     shown = ("download_mbps", "rivals_mbps", "total_mbps", "yielding")

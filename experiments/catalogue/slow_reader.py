@@ -111,15 +111,16 @@ class SlowReader(Experiment):
         Parameter("beside_s", 6.0, "number", "for which it is beside readers", low=0.5),
     )
     metrics = (
-        Metric("rate_kept", "rate, to what readers leave", "", "more"),
-        Metric("silence_s", "longest silence of the download beside readers", "s"),
+        Metric("rate_kept", "rate, to what readers leave", "", "more", matters=0.02),
+        Metric("silence_s", "longest silence of the download beside readers", "s", matters=0.1),
         Metric("alone_mbps", "rate alone", "Mbit/s", "more"),
         Metric("beside_mbps", "rate beside readers", "Mbit/s", "more"),
         Metric("readers_mbps", "rate of the readers", "Mbit/s", "neither"),
+        Metric("buffered_mbps", "what buffers before readers still took", "Mbit/s", "neither"),
         Metric("resets", "readers that were reset", ""),
         Metric("reset_after_s", "time until the first of them was", "s", "neither"),
-        Metric("rp_mb", "most memory of rp", "MB"),
-        Metric("lp_mb", "most memory of lp", "MB"),
+        Metric("rp_mb", "most memory of rp", "MB", matters=0.1),
+        Metric("lp_mb", "most memory of lp", "MB", matters=0.1),
     )
     shown = ("silence_s", "alone_mbps", "resets", "rp_mb", "lp_mb")
     grids = (
@@ -182,8 +183,10 @@ class SlowReader(Experiment):
         "1.2 MB a second; or 10 MB as fast as it can and nothing after that. When the kernel's "
         "buffers of the readers and lp's are full, and a second has passed, the download's rate is "
         "measured again. Until then even who does not read has its share of the rate.",
-        "What it is compared with is its rate alone less what the readers take. Memory is the most "
-        "that was resident of each proxy.",
+        "What it is compared with is its rate alone less what the readers have: what they take, "
+        "and what the kernel's buffers in front of them and lp's took meanwhile, since these grow "
+        "at times even when they were full for a second. Memory is the most that was resident of "
+        "each proxy.",
         "50 Mbit/s, 50 ms, four pipes; 255 readers over a link of 200 Mbit/s that "
         "emulates nothing. The bounds are the laboratory's own.",
     )
@@ -221,11 +224,14 @@ class SlowReader(Experiment):
             )
             wait_until_full(run, self.fills_s)
             since = time.monotonic() - run.went
+            before = in_buffers(run)
             time.sleep(beside_s)
+            filled = in_buffers(run) - before
         assert run.pair is not None
         had.unlink()
         memory = {f"{it.name}_mb": most_resident_mb(it.pid) for it in (run.pair.rp, run.pair.lp)}
-        return seen(found["download"]["bins"], found["readers"], (began, since, beside_s)) | memory
+        when = (began, since, beside_s)
+        return seen(found["download"]["bins"], found["readers"], when, filled) | memory
 
 
 def wait_until_full(run: "LiveRun", seconds: float) -> None:
@@ -264,14 +270,19 @@ def resident(pid: int, which: str) -> int:
 
 
 def seen(
-    bins: list[int], readers: dict[str, Any], when: tuple[float, float, float]
+    bins: list[int],
+    readers: dict[str, Any],
+    when: tuple[float, float, float],
+    filled: int,
 ) -> dict[str, Any]:
-    """`when`: the readers began, they were settled, and for how long; seconds of the scene."""
+    """`when`: the readers began, they were settled, and for how long; seconds of the scene.
+    `filled`: bytes that buffers in front of the readers took in the last of these."""
     began, since, seconds = when
     alone = rates.mbps(bins, BEGIN_S, began)
     beside = rates.mbps(bins, since, since + seconds)
     taken = rate_of(readers["taken"], since, since + seconds)
-    left = (alone or 0.0) - taken
+    buffered = filled * 8 / 1e6 / seconds
+    left = (alone or 0.0) - taken - buffered
     resets = readers["resets_s"]
     return {
         "rate_kept": (beside or 0.0) / left if left > 0 else None,
@@ -279,6 +290,7 @@ def seen(
         "alone_mbps": alone,
         "beside_mbps": beside,
         "readers_mbps": taken,
+        "buffered_mbps": buffered,
         "resets": len(resets),
         "reset_after_s": min(resets) - began if resets else None,
         "settled_after_s": since - began,

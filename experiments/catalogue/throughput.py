@@ -21,7 +21,7 @@ class Throughput(Experiment):
         Parameter("seconds", 10, "whole", "for how long", low=1),
     )
     metrics = (
-        Metric("down_mbps", "throughput towards the client", "Mbit/s", "more"),
+        Metric("down_mbps", "throughput towards the client", "Mbit/s", "more", matters=0.02),
         Metric("up_mbps", "throughput from the client", "Mbit/s", "more"),
     )
     grids = (

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Datagrams beside a bulk transfer: a game, a call, DNS and HTTP/3, through lp and without it."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from experiments.model import OWN, Claim, Experiment, Figure, Metric
@@ -94,21 +95,35 @@ class Udp(Experiment):
         ),
     )
     metrics = (
-        Metric("game_p99_ms", "round trip of a game's packets, 99th percentile", "ms"),
+        Metric(
+            "game_p99_ms",
+            "round trip of a game's packets, 99th percentile",
+            "ms",
+            matters=0.1,
+            matters_by=1.0,
+        ),
         Metric("game_p50_ms", "round trip of a game's packets, median", "ms"),
         Metric("game_up_p99_ms", "a game's packets to the server, 99th percentile", "ms"),
         Metric("game_down_p99_ms", "a game's packets from the server, 99th percentile", "ms"),
         Metric("game_loss", "share of a game's packets that did not come back", ""),
         Metric("audio_p99_ms", "round trip of audio, 99th percentile", "ms"),
-        Metric("audio_loss", "share of audio that did not come back", ""),
-        Metric("audio_late", "share of audio lost, or more than 100 ms late", ""),
-        Metric("dns_p50_ms", "time of a DNS query, median", "ms"),
+        Metric(
+            "audio_loss", "share of audio that did not come back", "", matters=0.1, matters_by=0.001
+        ),
+        Metric(
+            "audio_late",
+            "share of audio lost, or more than 100 ms late",
+            "",
+            matters=0.1,
+            matters_by=0.001,
+        ),
+        Metric("dns_p50_ms", "time of a DNS query, median", "ms", matters=0.05),
         Metric("dns_p99_ms", "time of a DNS query, 99th percentile", "ms"),
         Metric("dns_unanswered", "share of DNS queries that were given up", ""),
-        Metric("http3_p50_ms", "time of an object by HTTP/3, median", "ms"),
+        Metric("http3_p50_ms", "time of an object by HTTP/3, median", "ms", matters=0.05),
         Metric("http3_p90_ms", "time of an object by HTTP/3, 90th percentile", "ms"),
         Metric("http3_connect_ms", "time of QUIC's handshake, median", "ms"),
-        Metric("bulk_mbps", "goodput of the bulk", "Mbit/s", "more"),
+        Metric("bulk_mbps", "goodput of the bulk", "Mbit/s", "more", matters=0.02),
     )
     shown = ("game_p50_ms", "audio_late", "dns_p50_ms", "http3_p50_ms", "bulk_mbps")
     grids = (
@@ -203,7 +218,7 @@ class Udp(Experiment):
         "and within 5 % of them on an idle path. The baseline carries no datagrams.",
     )
 
-    def lp_options(self, params: Params) -> list[str]:
+    def lp_options(self, params: Params, folder: Path) -> list[str]:
         return udp.forwards() if params["entry"] == "forward" else []
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:

@@ -102,10 +102,10 @@ class WebBeside(Experiment):
         Parameter("bulk_s", 4.0, "number", "for which the bulk alone is measured", low=0.5),
     )
     metrics = (
-        Metric("web_beside_s", "time of a page beside bulk", "s"),
+        Metric("web_beside_s", "time of a page beside bulk", "s", matters=0.05),
         Metric("web_alone_s", "time of a page alone", "s"),
-        Metric("web_ratio", "time of a page beside bulk, over alone", ""),
-        Metric("bulk_mbps", "goodput of the bulk", "Mbit/s", "more"),
+        Metric("web_ratio", "time of a page beside bulk, over alone", "", matters=0.05),
+        Metric("bulk_mbps", "goodput of the bulk", "Mbit/s", "more", matters=0.02),
         Metric("web_plain_s", "time of a page over one plain connection", "s", "neither"),
         Metric("web_over_plain", "time of a page beside bulk, over one plain connection's", ""),
         Metric("rivals_mbps", "goodput of the rivals", "Mbit/s", "neither"),

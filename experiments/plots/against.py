@@ -73,7 +73,7 @@ def _panel(results: Results, axes: Axes, panel: Panel, scene: Scene, xs: Sequenc
     several = [line for line in panel.lines if not line.baseline]
     step = 0.012 if all(isinstance(x, int | float) for x in xs) else 0.05
     for k, line in enumerate(several):
-        _line(axes, line, where, (k - (len(several) - 1) / 2) * step)
+        _line(axes, line, where, (k - (len(several) - 1) / 2) * step, scene.figure.joined)
     for line in panel.lines:
         if line.baseline:
             _level(axes, line)
@@ -83,7 +83,7 @@ def _finite(points: Sequence[Point]) -> list[Point]:
     return [point for point in points if point.got.n and math.isfinite(point.got.median)]
 
 
-def _line(axes: Axes, line: Line, where: dict[Value, float], shift: float) -> None:
+def _line(axes: Axes, line: Line, where: dict[Value, float], shift: float, numbers: bool) -> None:
     """Moved aside a little, so that intervals do not hide one another."""
     points = [point for point in _finite(line.points) if point.x in where]
     if not points:
@@ -93,7 +93,7 @@ def _line(axes: Axes, line: Line, where: dict[Value, float], shift: float) -> No
     xs = [where[p.x] * (1 + shift) if log else where[p.x] + shift * spread for p in points]
     ys = [point.got.median for point in points]
     # Between words there is nothing: only numbers are joined.
-    joined = all(isinstance(x, int | float) for x in where)
+    joined = numbers and all(isinstance(x, int | float) for x in where)
     dash = line.look.dash if joined else "none"
     axes.plot(xs, ys, color=line.look.colour, linestyle=dash, marker=line.look.marker, zorder=3)
     for x, got in zip(xs, (point.got for point in points), strict=True):

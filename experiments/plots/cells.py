@@ -21,6 +21,7 @@ from experiments.report.runs import Configuration
 from experiments.statistics import Drawn, Estimate, grouped, ratio
 from topologies.parameter import Params, Value
 
+SPREAD = ("cdf", "ccdf")  # distributions: their metric is on the x axis
 TOGETHER = 8  # more panels than this that no axis asked for become one, if they may
 
 
@@ -97,14 +98,14 @@ def facet_names(results: Results, figure: Figure) -> tuple[tuple[str, ...], tupl
     """The parameters that tell panels apart, and those that are taken together."""
     own = (figure.facet,) if figure.facet else ()
     used = {*own, *hue_names(results, figure), *CARRIED}
-    if figure.kind not in ("cdf", "series"):
+    if figure.kind not in (*SPREAD, "series"):
         used.add(figure.x)
         if on_axis(results, figure):
             return own, ()
     chosen = results.shown(figure.where)
     left = differing(results, figure, used)
     units = [name for name in left if name in results.experiment.units]
-    if figure.kind == "cdf":  # of one unit there are few runs, and they are no distribution
+    if figure.kind in SPREAD:  # of one unit there are few runs, and they are no distribution
         left, may = [name for name in left if name not in units], left
     else:
         may = units
@@ -232,7 +233,7 @@ def x_of(it: Configuration, figure: Figure, results: Results) -> Value:
 
 def place(it: Configuration, figure: Figure, results: Results) -> Any:
     """Where a configuration stands in its panel; those of one place and line are one point."""
-    if figure.kind == "cdf":
+    if figure.kind in SPREAD:
         return None
     if _is_level(it, figure):
         return "level"
@@ -364,7 +365,8 @@ def _point(
         apart = [name for name in results.varying if name not in free]
         if len({results.key(it.params, apart) for it in its}) > 1:
             raise Mixed(f"{figure.name}: one point of {[dict(it.params) for it in its]}")
-    x = None if figure.kind == "cdf" or _is_level(its[0], figure) else x_of(its[0], figure, results)
+    level = figure.kind in SPREAD or _is_level(its[0], figure)
+    x = None if level else x_of(its[0], figure, results)
     values = [v for it in its for v in measured(results, it, figure, metric)]
     return Point(
         x,

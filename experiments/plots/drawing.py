@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from experiments.model import Figure
-from experiments.plots import against, cdf, heat, series, sheet
+from experiments.plots import against, ccdf, cdf, heat, series, sheet
 from experiments.plots.cells import Scene, has_published, scene
 from experiments.report import words
 from experiments.report.data import Results
@@ -15,6 +15,7 @@ KINDS: dict[str, Draw] = {
     "against": against.draw,
     "normalised": against.draw,
     "cdf": cdf.draw,
+    "ccdf": ccdf.draw,
     "heat": heat.draw,
     "series": series.draw,
 }
@@ -22,6 +23,8 @@ HOW_TO_READ = {
     "against": "Medians; bars are 95 % intervals of the median.",
     "normalised": "Medians of ratios of runs that met the same losses; bars are 95 % intervals.",
     "cdf": "Every run; a curve that ends below 1 belongs to a configuration with failures.",
+    "ccdf": "Of all answers of all runs that succeeded the share that took longer, logarithmic; "
+    "level parts are named by that share and the time at which they end.",
     "heat": "The median in each cell; hatched where nothing ran or over half of the runs failed.",
     "series": "The first repetition, from the sending proxy's own statistics.",
 }
@@ -35,6 +38,8 @@ def draw_all(results: Results) -> list[Path]:
         if path:
             drawn.append(path)
     kept = {path.stem for path in drawn}
+    # Of logs that are gone there is only what was drawn then.
+    kept |= {figure.name for figure in results.figures() if figure.kind == "series"}
     for old in (*folder.glob("*.svg"), *folder.glob("*.png")):
         if old.stem not in kept:  # of a figure that is called otherwise now, or shows nothing
             old.unlink()
@@ -64,7 +69,7 @@ def caption(results: Results, figure: Figure) -> str:
     if figure.floor:
         parts.append("Grey line: what no proxy can go below.")
     drawn = scene(results, figure)
-    if figure.kind not in ("heat", "series") and has_published(drawn.panels):
+    if figure.kind not in ("ccdf", "heat", "series") and has_published(drawn.panels):
         parts.append("Diamond: published" + (", at the median." if figure.kind == "cdf" else "."))
     if any(line.baseline for panel in drawn.panels for line in panel.lines):
         parts.append("Lines across: without pipes, the interval as a band.")
@@ -75,4 +80,6 @@ def caption(results: Results, figure: Figure) -> str:
             for name in drawn.together
         ]
         parts.append(f"Over {words.listed(counts)}.")
-    return " ".join(parts)
+    if figure.kind != "series":
+        parts.append(words.smallest_effect(results.metric(figure.y)))
+    return " ".join(filter(None, parts))

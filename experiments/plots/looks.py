@@ -2,9 +2,9 @@
 """One look for each configuration, the same in every plot.
 
 The line says how the bytes were carried: pipes are solid, without them direct is dotted, MPTCP
-dash-dotted, HTTP/2 dashed. Colour and marker say the number of pipes, or a parameter's value. The
-colours are those of Okabe and Ito, which colour-blind people tell apart; markers differ as well,
-for print in grey.
+dash-dotted, HTTP/2 dashed, HAProxy dash-dot-dotted. Colour and marker say the number of pipes, or a
+parameter's value. The colours are those of Okabe and Ito, which colour-blind people tell apart;
+markers differ as well, for print in grey.
 """
 
 from collections.abc import Sequence
@@ -48,6 +48,7 @@ WITHOUT: dict[str, Dash] = {  # pipes
     "direct": (0, (1, 1.6)),
     "MPTCP": (0, (4, 1.5, 1, 1.5)),
     "HTTP/2": (0, (2.5, 1.2)),
+    "HAProxy": (0, (6, 1.5, 1, 1.5, 1, 1.5)),
 }
 CARRIED = {
     "direct": Look(INK, "x", WITHOUT["direct"]),
@@ -61,8 +62,9 @@ CARRIED = {
     "32 pipes": Look(MUTED, "*"),
     "MPTCP": Look(VERMILION, "X", WITHOUT["MPTCP"]),
     "HTTP/2": Look(PURPLE, "p", WITHOUT["HTTP/2"]),
+    "HAProxy": Look(BROWN, "<", WITHOUT["HAProxy"]),
 }
-PRESETS = ("wired", "lossy", "dsl", "wifi", "lte", "thin", "satellite", "mobile-dsl")
+PRESETS = ("wired", "lossy", "dsl", "wifi", "lte", "thin", "satellite", "mobile-dsl", "wifi-lte")
 
 
 def of_carried(text: str) -> Look:

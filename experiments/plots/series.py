@@ -23,6 +23,12 @@ from experiments.report.runs import Run
 
 PANELS = 6
 SAMPLES = 400  # of a pipe: more are thinned out
+OF_TOLD = (
+    Look(INK, ""),
+    Look(ORANGE, "", (0, (5, 1.5))),
+    Look(SKY, "", (0, (1.2, 1.2))),
+    Look(BLUE, "", (0, (3, 1, 1, 1))),
+)
 
 
 @dataclass(frozen=True)
@@ -164,9 +170,8 @@ def _aligned(chosen: Sequence[Shown], groups: Sequence[Sequence[Axes]]) -> None:
 def _told(axes: Axes, it: Shown) -> dict[str, Look]:
     """The series that the figure names is drawn over the others."""
     names = {}
-    looks = (Look(INK, ""), Look(ORANGE, "", (0, (5, 1.5))), Look(SKY, "", (0, (1.2, 1.2))))
     for k, (key, (seconds, values)) in enumerate(it.told.items()):
-        look = looks[min(k, 2)]
+        look = OF_TOLD[min(k, len(OF_TOLD) - 1)]
         axes.stairs(
             values,
             [0.0, *seconds],

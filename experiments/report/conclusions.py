@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from experiments.crossed import LEAST_ROUNDS
 from experiments.model import Metric
 from experiments.report import words
 from experiments.report.beside import like
@@ -83,9 +84,9 @@ def _contrasts(results: Results, metric: Metric, names: Sequence[str]) -> list[C
             if got.n:
                 text = words.settings(setting, [*setting])
                 text = text and f"{'on' if 'preset' in setting else 'with'} {text}"
-                matters = metric.matters
+                matters = metric.matters or 0.0
                 if signed:
-                    matters *= abs(results.pooled(other, metric).median)
+                    matters = metric.least(results.pooled(other, metric).median)
                 kind = ("difference", metric.unit) if signed else ("ratio", "")
                 place = _over(text, mixed)
                 found.append(Contrast(_called(of), _called(over), place, got, matters, *kind))
@@ -146,6 +147,13 @@ def sentences(results: Results) -> list[str]:
         return [*told, "No run succeeded: nothing can be concluded but that."]
     told += [_of_pair(of, over, found, metric) for of, over in _pairs(found)]
     told += _limits(found)
+    if metric.matters and found:
+        told.append(f"{words.smallest_effect(metric)} Less is called alike.")
+    told.append(_apart(results.sessions))
+    unknown = sum(run.ok and not (run.machine or {}).get("late_us") for run in results.runs)
+    if unknown:
+        who = "No run" if unknown == len(results.runs) else f"Not every run ({unknown} do not)"
+        told.append(f"{who} says how late the links were: nobody knows if the machine kept up.")
     return told
 
 
@@ -174,7 +182,7 @@ def _of_pair(of: str, over: str, all_found: Sequence[Contrast], metric: Metric) 
     for says in ("less", "more", "alike", "unclear", "few"):
         its = [it for it in found if it.says == says]
         if its:
-            said = _compared(of, over, says, metric)
+            said = _compared(of, over, says, metric, its[0].compared == "difference")
             if says == "few":
                 least = min(it.got.n for it in its)
                 unit = (its[0].got.unit or "pairs")[:-1]
@@ -184,12 +192,14 @@ def _of_pair(of: str, over: str, all_found: Sequence[Contrast], metric: Metric) 
     return " ".join(all_told)
 
 
-def _compared(of: str, over: str, says: str, metric: Metric) -> str:
+def _compared(of: str, over: str, says: str, metric: Metric, signed: bool) -> str:
     if says in ("unclear", "few"):
         return f"nothing can be said of {of} against {over}"
     if says == "alike":
-        share = f"{metric.matters * 100:g}\N{NO-BREAK SPACE}%"
-        return f"{metric.label}: {of} and {over} differ by less than {share}, which matters little"
+        least = words.share(metric.matters or 0.0)
+        if signed and metric.matters_by is not None:
+            least = f"{metric.matters_by:g}\N{NO-BREAK SPACE}{metric.unit}".strip()
+        return f"{metric.label}: {of} and {over} differ by less than {least}, which matters little"
     if metric.name == "completion_s":
         verb = "are" if of.endswith("pipes") else "is"
         return f"{of} {verb} {'faster' if says == 'less' else 'slower'} than {over}"
@@ -213,6 +223,14 @@ def _told(it: Contrast) -> str:
     more = " more" if it.compared == "difference" else ""
     where = f" {it.setting}" if it.setting else ""
     return f"{write(it.got.median)}{unit}{more}{inside}{where}"
+
+
+def _apart(sessions: int) -> str:
+    """Whether the intervals are for another day, too."""
+    if sessions >= LEAST_ROUNDS:
+        return f"The intervals are for other sessions, too: these runs are of {sessions}."
+    some = "one session" if sessions == 1 else f"{sessions} sessions, too few to tell"
+    return f"All runs are of {some}: how much another one would differ is in no interval."
 
 
 def _limits(found: Sequence[Contrast]) -> list[str]:

@@ -8,22 +8,21 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from experiments import catalogue, folder, parameters
-from experiments.machine import VOID
-from experiments.model import Claim, Experiment, Figure, Metric
+from experiments import across, catalogue, folder, parameters
+from experiments.machine import VOID, kept_by
+from experiments.model import OF_SETTINGS, Claim, Experiment, Figure, Metric
 from experiments.report.kinds import experiment_of
 from experiments.report.runs import Configuration, Key, Run
 from experiments.statistics import (
     Drawn,
     Estimate,
     Pair,
+    chance,
     compared_p95,
     difference,
     grouped,
-    independent,
     p95,
     ratio,
-    sign_test,
 )
 from topologies.mile import BOTH
 from topologies.parameter import Params, Value
@@ -64,6 +63,11 @@ class Results:
     @property
     def name(self) -> str:
         return self.experiment.name
+
+    @property
+    def sessions(self) -> int:
+        """Apart in time, as the plan has them."""
+        return len({run.session for run in self.runs})
 
     @property
     def failed(self) -> list[Run]:
@@ -129,8 +133,18 @@ class Results:
         counts = [len(it.runs) for it in self.configurations] or [0]
         return min(counts), max(counts)
 
-    def select(self, where: Params) -> list[Configuration]:
-        return [it for it in self.configurations if matches(it.params, where)]
+    def select(self, where: Params) -> tuple[Configuration, ...]:
+        """Looked for once: a plot asks for both sides of each claim at each of its points."""
+        key = frozenset(where.items())
+        if key not in self._selected:
+            self._selected[key] = tuple(
+                it for it in self.configurations if matches(it.params, where)
+            )
+        return self._selected[key]
+
+    @cached_property
+    def _selected(self) -> dict[frozenset[tuple[str, Value]], tuple[Configuration, ...]]:
+        return {}
 
     def shown(self, where: Params) -> list[Configuration]:
         """For figures: what is said of pipes keeps no baseline out, which has none."""
@@ -166,7 +180,8 @@ class Results:
             for b in others.get(key, []):
                 one, other = a.measured(metric), b.measured(metric)
                 if one is not None and other is not None:
-                    found.append(Pair(key[:-1], a.seed, one, other, a.ok and b.ok))
+                    ok = a.ok and b.ok
+                    found.append(Pair(key[:-1], a.rep, one, other, ok, a.session))
         return found
 
     def ratio(self, of: Params, over: Params, metric: Metric) -> Estimate:
@@ -182,6 +197,8 @@ class Results:
 
     def answer(self, claim: Claim) -> Estimate:
         """What the runs say to it."""
+        if claim.statistic in OF_SETTINGS:
+            return across.estimate(self._drawn_for(claim), claim.statistic, claim.settings)
         if claim.statistic != "p95":
             return grouped(self._drawn_for(claim))
         if claim.over is None:
@@ -197,16 +214,15 @@ class Results:
         return [it.drawn(compared) for it in self.pairs(claim.of, claim.over, metric)]
 
     def chance(self, claim: Claim) -> float | None:
-        """Of the direction, if there were none; None where no sign test says it: of percentiles."""
+        """Of the direction, if there were none; None of what is no median: no test says it."""
         if claim.statistic != "median":
             return None
-        counted, _, _ = independent(self._drawn_for(claim))
-        if not counted:
-            return None
+        drawn = self._drawn_for(claim)
         if claim.expect != "same":
-            return sign_test(counted, claim.than, claim.expect)
+            return chance(drawn, claim.than, claim.expect)
         low, high = sorted(claim.than * (1 + it) for it in (-claim.within, claim.within))
-        return max(sign_test(counted, low, "more"), sign_test(counted, high, "less"))
+        found = (chance(drawn, low, "more"), chance(drawn, high, "less"))
+        return max((it for it in found if it is not None), default=None)
 
     def is_signed(self, metric: Metric) -> bool:
         """Whether it may be below 0, so that a ratio of two says nothing."""
@@ -217,9 +233,7 @@ class Results:
         return grouped([it.drawn(difference) for it in self.pairs(of, over, metric)])
 
     def drawn(self, it: Configuration, metric: Metric) -> list[Drawn]:
-        setting = self.key(it.params, self.varying)
-        values = [(run, run.measured(metric)) for run in it.runs]
-        return [Drawn(setting, run.seed, v, run.ok) for run, v in values if v is not None]
+        return it.drawn(metric, self.key(it.params, self.varying))
 
     def figures(self) -> tuple[Figure, ...]:
         return self.experiment.figures or default_figures(self)
@@ -348,7 +362,8 @@ def load(path: Path, find: Callable[[str], Experiment | None] | None = None) -> 
     records = there.runs()
     void = [record for record in records if record["outcome"] == VOID]
     latest = {str(it["id"]): it for it in records if it["outcome"] != VOID}
-    runs = [_run(record) for record in latest.values() if record["outcome"] != "interrupted"]
+    runs = [_run(there, it) for it in latest.values() if it["outcome"] != "interrupted"]
+    _check_summary(there.path / "summary.json", len(runs))
     experiment, known = experiment_of(there.meta, runs, find)
     return Results(
         folder=there.path,
@@ -358,17 +373,39 @@ def load(path: Path, find: Callable[[str], Experiment | None] | None = None) -> 
         experiment=experiment,
         known=known,
         notes=_notes(there.path / "notes.json"),
-        voided=tuple(_run(record) for record in void),
+        voided=tuple(_run(there, it) for it in void),
     )
 
 
-def _run(line: dict[str, Any]) -> Run:
+def _check_summary(path: Path, runs: int) -> None:
+    """A summary of more runs than there are would be lost with the next report."""
+    if not path.is_file():
+        return
+    try:
+        told = int(json.loads(path.read_text())["runs"])
+    except (ValueError, KeyError, TypeError) as why:
+        raise folder.FolderError(f"{path}: no summary: {why!r}") from None
+    if told > runs:
+        raise folder.FolderError(
+            f"{path} is of {told} runs, {folder.RUNS} has {runs}: some are lost, or it is another's"
+        )
+
+
+def _run(there: folder.Results, line: dict[str, Any]) -> Run:
+    """Raises FolderError, of what lacks something or has it in another form."""
+    where = f"{there.path / folder.RUNS}: {line['id']}"
+    lacks = [name for name in ("params", "seed", "rep", "outcome") if name not in line]
+    if lacks or not isinstance(line["params"], dict):
+        raise folder.FolderError(f"{where}: no run: it has no {', '.join(lacks) or 'params'}")
+    if not kept_by(line.get("machine")):
+        raise folder.FolderError(f"{where}: its `machine` does not say how late linkem was")
     names = ("completion_s", "error", "logs", "started", "took_s", "link", "links", "machine")
     return Run(
         id=str(line["id"]),
         params=line["params"],
         seed=line["seed"],
         rep=line["rep"],
+        session=line.get("session", 0),
         outcome=line["outcome"],
         measures=line.get("measures") or {},
         **{name: line.get(name) for name in names},

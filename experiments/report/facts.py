@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from base.sources import ROOT
 from experiments import machine
 from experiments.report import words
 from experiments.report.data import Results, found
@@ -64,6 +65,7 @@ def _all(results: Results) -> Iterator[tuple[str, str]]:
     yield "congestion control", _controls(results)
     yield "seeds", _seeds(results)
     yield "ran", _when(results)
+    yield "calibration", calibrated(results)
     yield "machine kept up", kept_up(results)
     yield "void", _void(results)
     yield "alike in all runs", _alike(results)
@@ -124,6 +126,10 @@ def _seeds(results: Results) -> str:
     seeds = sorted({run.seed for run in results.runs})
     if not seeds:
         return ""
+    units = [name for name in results.experiment.units if name in results.varying]
+    if len({(run.rep, run.seed) for run in results.runs}) > len({run.rep for run in results.runs}):
+        each = words.listed(["repetition", *(words.name(it) for it in units)])
+        return f"{len(seeds)}, one for each {each}, the same for all that is compared"
     return (
         f"{seeds[0]} to {seeds[-1]}, the same for all configurations"
         if seeds[1:]
@@ -136,8 +142,39 @@ def _when(results: Results) -> str:
     if not times:
         return ""
     text = f"{date(min(t for t, _ in times))} to {date(max(t + took for t, took in times))}"
-    held = len(sessions(results))
-    return f"{text}, in {held} sessions" if held > 1 else text
+    if results.sessions > 1:
+        text += f", in {results.sessions} sessions"
+    calls = len(sessions(results))
+    return f"{text}, by {calls} calls of the command" if calls > 1 else text
+
+
+def calibrations(results: Results) -> list[dict[str, Any]]:
+    """What was measured of the links before the runs, of all calls of the command."""
+    of_calls = [call.get("calibrations") for call in sessions(results)]
+    all_of_them = [told for some in of_calls if isinstance(some, list) for told in some]
+    return [told for told in all_of_them if isinstance(told, dict) and told.get("links")]
+
+
+def calibrated(results: Results) -> str:
+    """The worst of all, and what missed a bound."""
+    told = calibrations(results)
+    if not told:
+        return "none: nobody checked the links right before these runs"
+    links = [(it["kind"], it["found"]) for one in told for it in one["links"]]
+    late_ms = max(0.0, *(found["late_p99_ms"] for _, found in links))
+    off, mbps, wanted = max(
+        (abs(found["mbps"] / kind["mbps"] - 1), found["mbps"], kind["mbps"])
+        for kind, found in links
+    )
+    text = f"{words.count(len(told), 'time')} right before runs: packets at most {late_ms:.2g} ms "
+    text += f"late (99th percentile), {mbps:.4g} of {wanted:g} Mbit/s ({100 * off:.1f} % off)"
+    misses = [one for one in told if one["missed"]]
+    if misses:
+        last = "; ".join(misses[-1]["missed"])
+        text += f". {len(misses)} of them missed what is asked, the last by this: {last}"
+        if any(one.get("runs_follow") for one in misses):
+            text += ". Runs followed all the same (--keep-late)"
+    return text
 
 
 def lateness(results: Results) -> dict[str, float] | None:
@@ -254,6 +291,13 @@ def again(results: Results) -> str:
     changed = " (it was built with changes that are in no commit)" if commit.endswith("+") else ""
     lines = [f"git checkout {commit.rstrip('+')[:12]}{changed}"] if commit else []
     return "\n".join([*lines, "make", f"sudo build/{run}"])
+
+
+def by_this_version(results: Results) -> str:
+    """The same plan, seeds and TCP settings; the folder by where it is in the project."""
+    path = results.folder.resolve()
+    there = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name
+    return f"sudo build/tm3lab again {shlex.quote(str(there))}"
 
 
 def footer(results: Results) -> str:

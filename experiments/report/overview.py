@@ -23,11 +23,24 @@ def write(folders: Sequence[Path]) -> Path:
     claims, of the fullest the one with most runs, of these the newest."""
     all_results = [load(folder) for folder in folders]
     root = Path(os.path.commonpath([it.folder.resolve().parent.parent for it in all_results]))
-    fullest = {it.name: it for it in sorted(all_results, key=_fullness)}
-    chosen = sorted(fullest.values(), key=_place)
     path = root / "index.html"
-    path.write_text(render(chosen, root))
+    path.write_text(render(_chosen(all_results), root))
     return path
+
+
+def write_site(root: Path, all_results: Sequence[Results], about: Markup) -> Path:
+    """The same in a folder that holds them all: each of them can be reached, and how to read
+    them is told."""
+    chosen = _chosen(all_results)
+    others = [it for it in all_results if not any(it is one for one in chosen)]
+    path = root / "index.html"
+    path.write_text(render(chosen, root, others, about))
+    return path
+
+
+def _chosen(all_results: Sequence[Results]) -> list[Results]:
+    fullest = {it.name: it for it in sorted(all_results, key=_fullness)}
+    return sorted(fullest.values(), key=_place)
 
 
 def _fullness(results: Results) -> tuple[int, int, str]:
@@ -43,7 +56,12 @@ def _place(results: Results) -> tuple[int, str]:
     return min(places, default=len(names)), results.name
 
 
-def render(all_results: Sequence[Results], root: Path) -> str:
+def render(
+    all_results: Sequence[Results],
+    root: Path,
+    others: Sequence[Results] = (),
+    about: Markup | None = None,
+) -> str:
     sections = [_section(it, root) for it in all_results]
     every = [row for section in sections for row in section["found"]]
     published, own = apart(every)
@@ -56,6 +74,8 @@ def render(all_results: Sequence[Results], root: Path) -> str:
             sizes=page.size_counts(published),
             own_counts=page.counts(tally(own)),
             sections=sections,
+            others=[{"href": _href(it, root), **_named(it)} for it in others],
+            about=about,
             missing=[it for it in paper.ROWS if it.row not in answered],
             runs=words.count(sum(len(it.runs) for it in all_results), "run"),
             failed=sum(len(it.failed) for it in all_results),
@@ -75,19 +95,42 @@ def _commits(all_results: Sequence[Results]) -> str:
 def _section(results: Results, root: Path) -> dict[str, Any]:
     found: list[Row] = rows(results)
     published, own = apart(found)
-    there = Path(os.path.relpath(results.folder.resolve(), root))
     return {
         "name": results.name,
         "title": results.experiment.title,
         "question": results.experiment.question,
-        "href": (there / "report.html").as_posix(),
+        "href": _href(results, root),
         "facts": facts.short(results),
         "found": found,
+        "counts": page.counts(tally(published)),
+        "sizes": _sizes(published),
+        "own_counts": page.counts(tally(own)),
         "rows": [page.shown(row, results) for row in published if row.verdict != "none"],
         "own": [page.shown(row, results) for row in own if row.verdict != "none"],
         "not_run": not_run(found),
         "plot": _plot(results),
     }
+
+
+def _sizes(published: Sequence[Row]) -> list[tuple[str, str, str, int]]:
+    """In two marks: of the same size, or not."""
+    found = [it.size for it in published]
+    other = sum(it in ("weaker", "stronger", "other") for it in found)
+    few = found.count("few")
+    return [
+        ("yes", "same size", "✓", found.count("yes")),
+        ("no", "another size", "✗", other),
+        ("few", "too few runs", "?", few),
+    ]
+
+
+def _href(results: Results, root: Path) -> str:
+    there = Path(os.path.relpath(results.folder.resolve(), root.resolve()))
+    return (there / "report.html").as_posix()
+
+
+def _named(results: Results) -> dict[str, Any]:
+    return {"title": f"{results.name}, {results.folder.name}", "facts": facts.short(results)}
 
 
 def _plot(results: Results) -> Markup | None:

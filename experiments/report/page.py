@@ -58,7 +58,8 @@ def write(folder: Path) -> Path:
     return path
 
 
-def render(results: Results, found: list[Row]) -> str:
+def render(results: Results, found: list[Row], home: str = "") -> str:
+    """`home`: where the page over all reports is, in a site."""
     experiment = results.experiment
     published, own = apart(found)
     plots = [(figure, _svg(results, figure)) for figure in results.figures()]
@@ -90,7 +91,9 @@ def render(results: Results, found: list[Row]) -> str:
             facts=facts.of(results),
             labs=facts.labs(results),
             again=facts.again(results),
+            by_this_version=facts.by_this_version(results),
             footer=facts.footer(results),
+            home=home,
         )
     )
     return text.lstrip()
@@ -100,12 +103,20 @@ def _svg(results: Results, figure: Figure) -> str | None:
     """Of the plots folder, if it is a plot and not older than the runs; else drawn now."""
     folder = results.folder / "plots"
     path, ran = folder / f"{figure.name}.svg", results.folder / "runs.jsonl"
-    title = html.escape(figure.title)
-    if path.is_file() and not (ran.exists() and path.stat().st_mtime < ran.stat().st_mtime):
-        with suppress(NoPlot):
-            return inline(path.read_text(errors="replace"), figure.name, title)
-    drawn = draw_one(results, figure, folder)
-    return inline(drawn.read_text(), figure.name, title) if drawn else None
+    fresh = path.is_file() and not (ran.exists() and path.stat().st_mtime < ran.stat().st_mtime)
+    found = _inline(path, figure) if fresh else None
+    if found is None and draw_one(results, figure, folder):
+        return _inline(path, figure)
+    # Of logs that are gone there is only what was drawn then.
+    return found or (_inline(path, figure) if figure.kind == "series" else None)
+
+
+def _inline(path: Path, figure: Figure) -> str | None:
+    """None: there is none, or it is no plot."""
+    with suppress(NoPlot, FileNotFoundError):
+        text = path.read_text(errors="replace")
+        return inline(text, figure.name, html.escape(figure.title))
+    return None
 
 
 def counts(found: dict[Any, int]) -> list[tuple[str, str, str, int]]:
@@ -128,6 +139,7 @@ def shown(row: Row, results: Results) -> dict[str, Any]:
         "interval": row.interval,
         "enough": row.got.enough,
         "n": row.got.n,
+        "across": row.got.across,
         "expected": row.expected,
         "verdict": row.verdict,
         "mark": row.mark,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from experiments.model import STATISTICS, Claim, Metric
+from experiments.model import OF_SETTINGS, STATISTICS, Claim, Metric
 from experiments.report import words
 from experiments.report.data import Results
 from experiments.report.runs import Configuration
@@ -71,6 +71,8 @@ class Row:
         statistic = STATISTICS[self.claim.statistic]
         if not statistic:
             return f"paired {compared}" if compared else "median"
+        if self.claim.statistic in OF_SETTINGS:
+            return f"{statistic} of the settings' {f'paired {compared}' if compared else 'median'}s"
         return f"{compared} of the {statistic}s" if compared else statistic
 
     @property
@@ -157,6 +159,7 @@ class Row:
             "margin": claim.margin if self.size else None,
             "chance": None if self.chance is None else float(f"{self.chance:.3g}"),
             "holm": self.together,
+            "matters": _matters(claim, self.metric) or None,
             "why": list(self.why),
         }
 
@@ -170,6 +173,7 @@ def numbers(got: Estimate) -> dict[str, Any]:
     return {
         "n": got.n,
         "counted": got.unit or "runs",
+        **({"across": got.across} if got.across else {}),
         "failed": got.failed,
         "median": finite(got.median),
         "low": finite(got.low),
@@ -199,13 +203,17 @@ def row(results: Results, claim: Claim) -> Row:
     got = results.answer(claim)
     holds = verdict(got, claim.expect, claim.than, claim.within)
     effect = claim.over is not None and claim.than == 1 and not claim.is_difference
-    if effect and claim.expect != "same" and is_nil(got, 1.0, metric.matters):
+    if effect and claim.expect != "same" and is_nil(got, 1.0, _matters(claim, metric)):
         holds = "nil"
     why = () if holds == "yes" else tuple(reasons(results, claim, got, holds))
     # Beside a bound of a value alone there is no effect: more than published is stronger.
     none = claim.than if claim.over is not None else 0.0
     size = None if claim.paper is None else size_verdict(got, claim.paper, claim.margin, none)
     return Row(claim, metric, got, holds, why, size, results.chance(claim))
+
+
+def _matters(claim: Claim, metric: Metric) -> float:
+    return next((it for it in (claim.matters, metric.matters) if it is not None), 0.0)
 
 
 def reasons(results: Results, claim: Claim, got: Estimate, holds: Verdict) -> list[str]:
@@ -222,7 +230,7 @@ def reasons(results: Results, claim: Claim, got: Estimate, holds: Verdict) -> li
         counted = words.count(got.n, _counted(claim, got)[:-1])
         found.append(f"{counted}: an interval needs {got.least}.")
     if holds == "nil":
-        share = f"{results.metric(claim.metric).matters * 100:g}\N{NO-BREAK SPACE}%"
+        share = words.share(_matters(claim, results.metric(claim.metric)))
         found.append(f"The whole interval is within {share}, the smallest effect of interest.")
     if holds == "unclear":
         found.append("The interval includes the border: these runs do not decide it.")

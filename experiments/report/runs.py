@@ -2,11 +2,11 @@
 """Runs as the report sees them, and the configurations that they are of."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from experiments.model import Metric
-from experiments.statistics import Estimate, estimate
+from experiments.statistics import NOTHING, Drawn, Estimate, grouped
 from topologies.parameter import Params, Value
 
 
@@ -28,6 +28,7 @@ class Run:
     link: str | None = None
     links: dict[str, dict[str, int]] | None = None  # what each direction of a last mile counted
     machine: dict[str, Any] | None = None  # how it kept up, see experiments/machine.py
+    session: int = 0  # of those that a plan has apart in time
 
     @property
     def ok(self) -> bool:
@@ -67,9 +68,15 @@ class Configuration:
     def values(self, metric: Metric) -> list[float]:
         return [v for v in (run.measured(metric) for run in self.runs) if v is not None]
 
+    def drawn(self, metric: Metric, setting: Key = ()) -> list[Drawn]:
+        values = [(run, run.measured(metric)) for run in self.runs]
+        return [
+            Drawn(setting, run.rep, v, run.ok, run.session) for run, v in values if v is not None
+        ]
+
     def estimate(self, metric: Metric) -> Estimate:
         """Where no successful run has this metric there is nothing to say, failures or not."""
         measured = [run.measured(metric) for run in self.runs if run.ok]
         if self.failed < len(self.runs) and all(value is None for value in measured):
-            return estimate([])
-        return estimate(self.values(metric), self.failed)
+            return NOTHING
+        return replace(grouped(self.drawn(metric)), failed=self.failed)

@@ -59,9 +59,10 @@ def configurations(results: Results) -> Table:
     """Median and interval of the main metric; beside one pipe, and beside the floor."""
     metric = results.main
     made = _plain()
+    made.padding = (0, 1, 0, 0)  # many columns: two spaces between them, in place of three
     made.add_column("configuration")
     unit = f" [{metric.unit}]" if metric.unit else ""
-    _right(made, "runs", "failed", f"median{unit}", "95 %")
+    _right(made, "n", "failed", f"median{unit}", "95 %", "mean", "p95")
     beside = baseline(results)
     floors = [results.experiment.floor_s(it.params) for it in results.configurations]
     floored = metric.name == "completion_s" and any(floors)
@@ -98,6 +99,7 @@ def further(results: Results) -> Table:
 def _cells(results: Results, it: Configuration, beside: Params) -> list[str]:
     got = it.estimate(results.main)
     cells = [str(len(it.runs)), str(it.failed or ""), words.number(got.median), words.interval(got)]
+    cells += [words.number(got.mean), words.number(got.p95)] if got.n else ["", ""]
     if beside:
         ratio = over_baseline(results, it, beside, results.main)
         cells += (

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from experiments import catalogue, parameters
+from experiments.model import Metric
 from experiments.statistics import Estimate
 from topologies.parameter import SHARE, Parameter, Params, Value, unit_of
 
 WAYS = {"direct": "direct", "mptcp": "MPTCP", "http2": "HTTP/2", "spdy": "SPDY", "quic": "QUIC"}
+WAYS |= {"haproxy": "HAProxy"}
 INFINITE = "\N{INFINITY}"
 
 
@@ -79,6 +81,19 @@ def interval(got: Estimate, write: Callable[[float], str] = number) -> str:
     return span(got, write) if got.enough else f"({span(got, write)})"
 
 
+def share(value: float) -> str:
+    return f"{value * 100:g}\N{NO-BREAK SPACE}%"
+
+
+def smallest_effect(metric: Metric) -> str:
+    """What its experiment declares to matter."""
+    least = [share(metric.matters)] if metric.matters else []
+    if metric.matters_by is not None:
+        unit = f"{metric.matters_by:g}\N{NO-BREAK SPACE}{metric.unit}".strip()
+        least.append(f"{unit} where it may be near 0")
+    return f"Smallest effect of interest: {', '.join(least)}." if least else ""
+
+
 def size(count: float) -> str:
     """Decimal units, as on the command line."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
@@ -139,6 +154,8 @@ def setting(parameter: str, it: Value) -> str:
     """A parameter's value where its name is not beside it."""
     if parameter == "warm":
         return "warm pipes" if it else "fresh pipes"
+    if parameter == "idle_s":
+        return f"idle for {value(parameter, it)}" if it else "just used"
     if parameter == "preset" or (isinstance(it, str) and parameter in ("cc", "bottleneck")):
         return {"network": "queue in the network", "sender": "queue in the sender"}.get(
             str(it), str(it)

@@ -6,11 +6,14 @@ last mile. A path manager opens a subflow for each address, so the client gets s
 last mile's network; each subflow has a congestion window of its own (nothing is coupled), like each
 of eight pipes. It differs from pipes in that the subflows begin after the first handshake, reach to
 the server, and end with each connection.
+
+Over two last miles to one server a connection has a subflow by each.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from topologies.addresses import client_address
 from topologies.lab import Lab
 
 SUBFLOWS = 8
@@ -23,9 +26,7 @@ def several_subflows(lab: Lab) -> Iterator[None]:
     intf = next(it for it in lab.client.intfList() if it.name == "client-eth0")
     network = intf.ip.rpartition(".")[0]
     addresses = [f"{network}.{FIRST_HOST + n}" for n in range(SUBFLOWS - 1)]
-    most = ("ip", "mptcp", "limits", "set", "subflows", str(SUBFLOWS), "add_addr_accepted", "0")
-    lab.server.inside(*most)
-    lab.client.inside(*most)
+    _allow(lab)
     neighbour = ("lladdr", intf.mac, "dev", "rp-eth0", "nud", "permanent")
     for address in addresses:
         lab.client.inside("ip", "address", "add", f"{address}/24", "dev", intf.name)
@@ -38,3 +39,22 @@ def several_subflows(lab: Lab) -> Iterator[None]:
         for address in addresses:
             lab.client.inside("ip", "address", "del", f"{address}/24", "dev", intf.name)
             lab.rp.inside("ip", "neighbour", "del", address, "dev", "rp-eth0")
+
+
+@contextmanager
+def subflow_by_each_mile(lab: Lab) -> Iterator[None]:
+    """Endpoints and limits, while the block runs."""
+    _allow(lab)
+    for number in range(1, len(lab.miles)):
+        endpoint = (client_address(number), "dev", f"client-eth{number}", "subflow")
+        lab.client.inside("ip", "mptcp", "endpoint", "add", *endpoint)
+    try:
+        yield
+    finally:
+        lab.client.inside("ip", "mptcp", "endpoint", "flush")
+
+
+def _allow(lab: Lab) -> None:
+    most = ("ip", "mptcp", "limits", "set", "subflows", str(SUBFLOWS), "add_addr_accepted", "0")
+    lab.server.inside(*most)
+    lab.client.inside(*most)

@@ -177,9 +177,20 @@ def another_address(lab: Lab) -> Iterator[None]:
 
 
 def _move(node: LabNode, device: str, old: str, new: str, routes: Sequence[str]) -> None:
-    """The kernel takes the routes with the address away, and knows nothing of what they held."""
+    """The kernel takes the routes with the address away, and knows nothing of what they held; and
+    with the device's last one its neighbours, whom to find again would cost a round trip that no
+    real last mile has."""
     put = [route.replace(f"src {client_address()}", f"src {new}") for route in routes]
+    near = node.inside("ip", "neighbour", "show", "dev", device, "nud", "permanent").splitlines()
     lines = [f"address del {old}/24 dev {device}", f"address add {new}/24 dev {device}"]
+    lines += [f"neighbour replace {it} dev {device}" for it in map(_neighbour, near)]
     node.inside(
         "ip", "-batch", "-", stdin="\n".join([*lines, *(f"route replace {it}" for it in put)])
     )
+
+
+def _neighbour(line: str) -> str:
+    """As `ip neighbour show` tells it: 10.0.1.2 lladdr 02:00:00:00:00:01 PERMANENT."""
+    address, word, mac, *_ = line.split()
+    assert word == "lladdr", line
+    return f"{address} lladdr {mac} nud permanent"

@@ -17,17 +17,22 @@ from experiments.workloads import actors as kinds
 from experiments.workloads import line
 from experiments.workloads.actors import Actor, Scene
 from experiments.workloads.batch import Batch
+from experiments.workloads.connects import Connects
+from experiments.workloads.player import Player
 from experiments.workloads.readers import Readers
 from experiments.workloads.redialling import BulkAgain, EchoAgain
 from experiments.workloads.talk import Flow, Queries
 from experiments.workloads.thin import Thin
+from experiments.workloads.udp_download import UdpDownload
+from experiments.workloads.written import Written
 
 ACTORS = {
     cls.__name__: cls
     for cls in (
         *(kinds.Transfer, kinds.Bulk, kinds.Objects, kinds.Video, kinds.Churn),
         *(kinds.Pause, kinds.Until, kinds.Wire, Batch, Thin),
-        *(BulkAgain, EchoAgain, Readers, Flow, Queries),
+        *(BulkAgain, Connects, EchoAgain, Player, Readers, Flow, Queries),
+        *(UdpDownload, Written),
     )
 }
 

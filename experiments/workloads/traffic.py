@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Transfers between client and server of a run: the server kept up, a client program for each run.
 
-The ways: `pipes` (the client is redirected), `direct`, and `mptcp`, which is one connection with
-eight subflows, see mptcp.py. The programs are the same.
+The ways: `pipes` (the client is redirected), `direct`, `haproxy` (rp's host redirects to a proxy
+that splits, see topologies/splitter.py), and `mptcp`, which is one connection with eight subflows,
+see mptcp.py. The programs are the same.
 """
 
 import json

@@ -28,7 +28,7 @@ NAMES = {
     "priority": "tm3.priority", "remaining": "tm3.remaining", "paths": "tm3.paths",
     "time_us": "tm3.ack.time_us", "reorder_bytes": "tm3.reorder_bytes", "kind": "tm3.kind",
     "address": "tm3.address", "port": "tm3.dst.port", "protocol": "tm3.protocol",
-    "window": "tm3.window", "payload": "tm3.payload", "listener": "tm3.listener",
+    "window": "tm3.window", "mtu": "tm3.mtu", "payload": "tm3.payload", "listener": "tm3.listener",
 }  # fmt: skip
 ACKED = {
     "pipe": "tm3.ack.pipe",
@@ -38,7 +38,7 @@ ACKED = {
 TYPES = {
     "HELLO": 1, "WELCOME": 2, "SYNACK": 3, "WINDOW": 4, "PING": 5, "PONG": 6, "GOODBYE": 7,
     "HINT": 8, "ACK": 9, "OPEN": 11, "DATAGRAM": 12, "LISTEN": 13,
-    "LISTENING": 14, "PATH": 15,
+    "LISTENING": 14, "PATH": 15, "TOO_BIG": 16,
 }  # fmt: skip
 BASELINE = {"data": 0, "syn": 0xFFFF, "fin": 0xFFFE}
 EXPERTS = {

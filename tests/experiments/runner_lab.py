@@ -19,7 +19,7 @@ from topologies.parameter import Params
 
 # A small one, for the command.
 SWEEP = ("--preset", "wired", "--size", "50KB", "--pipes", "1,2", "--way", "pipes", "--warm", "no")
-SWEEP += ("--keep-late",)  # tests run beside others
+SWEEP += ("--keep-late", "--uncalibrated")  # tests run beside others
 Measure = Callable[[LiveRun], dict[str, Any]]
 
 

@@ -35,9 +35,9 @@ class Download(Experiment):
     title = "One file over one connection"
     question = "How long does a file take over n pipes, and what does a plain connection need?"
     metrics = (
-        Metric("completion_s", "completion time", "s"),
+        Metric("completion_s", "completion time", "s", matters=0.05),
         Metric("retransmits", "retransmits", "segments"),
-        Metric("goodput_mbps", "goodput", "Mbit/s", "more"),
+        Metric("goodput_mbps", "goodput", "Mbit/s", "more", matters=0.02),
     )
     grids = (
         {"preset": ["wired", "lossy"], "size": [50_000, 300_000], "pipes": [1, 2, 4, 8]},

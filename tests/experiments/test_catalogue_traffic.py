@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from experiments import sweep
+from experiments import preflight, sweep
 from experiments.catalogue import find, loss_blocking, share
 from experiments.catalogue.fairness import shares
 from experiments.catalogue.sender_blocking import TABLE
 from experiments.failure import RunFailed
 from experiments.labs import Labs
 from experiments.model import Experiment
+from experiments.prepare import wanted_by
 from experiments.workloads import rivals, traffic
 from experiments.workloads.actors import Pause
 from tests.experiments.workload_run import configuration, live
@@ -22,30 +23,51 @@ from topologies.parameter import Params
 
 __all__ = ["labs"]
 
+SMT_TWO = tuple(f"smt-two-{number}" for number in range(1, 6))
 NAMES = (
-    *("asymmetric", "blocking", "download", "fairness", "host-cc", "loss-blocking", "object"),
+    *("asymmetric", "blocking", "dns-router", "download", "fairness", "host-cc"),
+    *("loss-blocking", "object"),
     *(
         "object-size",
         "overhead",
+        "page-paths",
+        "radio-apps",
+        "radio-delay",
+        "radio-error",
+        "radio-qcut",
         "reordering",
         "sender-blocking",
         "sender-blocking-lte",
         "share",
         "short-connections",
         "slow-reader-crowd",
+        "smt-single",
+        *SMT_TWO,
+        "mhttp-event",
+        "mhttp-large",
+        "mhttp-one-server",
+        "mhttp-overhead",
+        "mhttp-resolvers",
+        "mhttp-scheduler",
+        "mhttp-small",
         "extension-costs",
         "extension-lossy",
         "thin",
+        "thin-beside",
+        "thin-loss",
+        "thin-settings",
         "throughput",
         "udp",
         "video",
     ),
-    *("recovery", "slow-reader", "walkthrough", "web-beside"),
+    *("attacks", "handover", "paths-file", "paths-rules", "recovery", "slow-reader"),
+    *("walkthrough", "web-beside"),
 )
 # LTE's lines; most cases
 ONLY_IN_FULL = (
     *("reordering", "blocking", "share", "slow-reader", "thin", "web-beside"),
-    *("extension-costs", "extension-lossy", "udp"),
+    *("extension-costs", "extension-lossy", "paths-file", "radio-apps", "radio-qcut"),
+    *("thin-loss", "udp"),
 )
 
 
@@ -67,8 +89,11 @@ def test_the_runs_that_a_claim_is_about_are_in_the_sweep(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_claims_of_a_quick_sweep_have_runs_enough_to_be_decided(name: str) -> None:
+    """Each unit, a page for instance, counts as one."""
     experiment = find(name)
-    assert not experiment.claims or min(experiment.quick_reps, experiment.reps) >= 5
+    quick = sweep.configurations(experiment, {}, quick=True)
+    units = len({tuple(it[unit] for unit in experiment.units) for it in quick})
+    assert not experiment.claims or units * min(experiment.quick_reps, experiment.reps) >= 5
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -77,24 +102,38 @@ def test_figures_and_claims_use_what_there_is(name: str) -> None:
     own = {it.name for it in experiment.metrics} | {"completion_s"}
     known = set(sweep.configurations(experiment, {}, quick=True)[0])
     for figure in experiment.figures:
-        used = {figure.x, figure.hue, figure.facet} - {""}
+        used = {figure.hue, figure.facet} - {""}
+        used |= set() if figure.kind == "ccdf" else {figure.x}  # a list that runs have
         assert used <= known | own, figure.name
     for claim in experiment.claims:
         assert claim.metric in own, claim.says
 
 
-BY_LOAD = ("extension-costs",)  # each run measures what its load is about
+BY_LOAD = ("extension-costs", "radio-apps")  # each run measures what its load is about
 EXTENDS = ("auto", "never")
+# For what lasts as long however much is carried: each packet costs the processor its time.
+SLOW = {"mbps": 8.0}
+HURRY = {"p1": 0.5, "p2": 1.0, "p3": 0.5, "p4": 0.5, "link": "linkem", "mbps": None, "rtt_ms": None}
+RADIO = {"radio": "up", "settle_s": 0.5}
+TWO_SERVERS = {"way": "direct", "topology": "two", "servers": 2, "size": 600_000, "chunk": 100_000}
 SMALL: dict[str, list[dict[str, Any]]] = {
     "asymmetric": [
         {"size": 50_000, "transfer": transfer, "up_mbps": 5.0}
         for transfer in ("down", "up", "down-beside-up")
     ],
+    "attacks": [
+        {"attack": attack, "quiet_s": 0.5, "attack_s": 1.0}
+        for attack in ("network-of-64", "replayed-handshake")
+    ],
     "blocking": [
-        {"bulks": 3, "bulk_way": "up"},
+        {"bulks": 3, "bulk_way": "up", **SLOW},
         {"trace_down": "synthetic-lte", "loss": 0.01, "rivals": 1},
-        {"bulk_way": "up", "binding": "early", "jitter_ms": 2.0},
-        {"bottleneck": "sender", "link": "veth", "rtt_ms": 0.0, "wan_rtt_ms": 0.0, "mbps": 50.0},
+        {"bulk_way": "up", "binding": "early", "jitter_ms": 2.0, **SLOW},
+        {"bottleneck": "sender", "link": "veth", "rtt_ms": 0.0, "wan_rtt_ms": 0.0, "mbps": 20.0},
+    ],
+    "dns-router": [
+        {"queries": 40, "every_ms": 20.0, "loss": 0.05, "upstream": upstream, "way": way}
+        for upstream, way in (("none", "direct"), ("direct", "direct"), ("forward", "pipes"))
     ],
     "download": [{"size": 50_000, "way": way} for way in ("pipes", "direct", "mptcp")],
     "extension-costs": [
@@ -103,18 +142,71 @@ SMALL: dict[str, list[dict[str, Any]]] = {
         {"load": "both-ways", "seconds": 1.0, "up_mbps": 2.0},
     ],
     "extension-lossy": [{"size": 50_000, "loss": 0.01, "extend": extend} for extend in EXTENDS],
-    "fairness": [{"plain": 2, "seconds": 1.0, "way": way} for way in ("pipes", "direct")],
+    "fairness": [{"plain": 2, "seconds": 1.0, "way": way, **SLOW} for way in ("pipes", "direct")],
+    "handover": [{"preset": "bt-wifi", "way": "direct", "policy": "h2", "slope": 20.0, **HURRY}],
     "host-cc": [
-        {"seconds": 1.0, "plain": 1, "aggregate": "dswa", "lambda": 2.0},
-        {"seconds": 1.0, "way": "direct"},
+        {"seconds": 1.0, "plain": 1, "aggregate": "dswa", "lambda": 2.0, **SLOW},
+        {"seconds": 1.0, "way": "direct", **SLOW},
     ],
     "loss-blocking": [
         {"seconds": 1.0, "loss": 0.05, "connections": 3},
         {"seconds": 1.0, "connections": 2, "way": "direct"},
     ],
-    "object": [{"bulk": False}, {"bulk": True, "bulk_way": "up"}, {"way": "direct"}],
+    "mhttp-event": [{**TWO_SERVERS, "size": 9_000_000}, {**TWO_SERVERS, "fetch": "http"}],
+    "mhttp-large": [{**TWO_SERVERS, "scheduler": "ahead"}],
+    "mhttp-one-server": [
+        {**TWO_SERVERS, "servers": 1, "size": 3_000_000, "fetch": "http", "way": way}
+        for way in ("pipes", "mptcp")
+    ],
+    "mhttp-overhead": [
+        {"way": "direct", "size": 300_000, "chunk": 100_000, "scheduler": "next"},
+        {"way": "direct", "size": 300_000, "fetch": "http"},
+    ],
+    "mhttp-resolvers": [
+        {**TWO_SERVERS, "servers": 3, "resolvers": asked} for asked in ("local", "public", "both")
+    ],
+    "mhttp-scheduler": [{**TWO_SERVERS, "second_mbps": 2.0, "scheduler": "deadline"}],
+    "mhttp-small": [
+        TWO_SERVERS,
+        {**TWO_SERVERS, "size": 8_000},
+        {**TWO_SERVERS, "fetch": "http", "path": 2},
+    ],
+    "object": [
+        {"bulk": False, **SLOW},
+        {"bulk": True, "bulk_way": "up", **SLOW},
+        {"way": "direct", **SLOW},
+    ],
     "object-size": [{"beside": 0}, {"beside": 200_000, "binding": "early"}],
     "overhead": [{"load": load} for load in ("file", "upload", "objects", "short", "video")],
+    "page-paths": [
+        {"preset": "wifi-lte", "mbps": None, "page": "site-02", "second_rtt_ms": 40.0, **how}
+        for how in ({"path_policy": "ecf", "conn_policy": "drr"}, {"way": "mptcp"})
+    ],
+    "paths-file": [
+        {"preset": "wifi-lte", "size": 50_000, "path_policy": policy, "second_rtt_ms": 40.0}
+        for policy in ("ecf", "dems-s", "one:lte")
+    ],
+    "radio-apps": [
+        {**RADIO, "app": app, "load": load, "seconds": 2.0, "way": way}
+        for app, load, way in (
+            ("page", "upload", "direct"),
+            ("video", "alone", "direct"),
+            ("download", "upload", "direct"),
+            ("udp", "upload", "direct"),
+            ("object", "upload", "pipes"),
+        )
+    ],
+    "paths-rules": [
+        {"preset": "wifi-lte", "rules": rules, "seconds": 0.3, "second_rtt_ms": 70.0}
+        for rules in ("none", "both")
+    ],
+    "radio-delay": [{"radio": "up", "settle_s": 0.5, "seconds": 1.0, "up_mbps": 8.0}],
+    "radio-error": [
+        {"radio": "up", "settle_s": 0.5, "seconds": 1.5, "way": way} for way in ("direct", "pipes")
+    ],
+    "radio-qcut": [
+        {"radio": "up", "settle_s": 0.5, "seconds": 1.0, "gate": "delay:20", "way": "direct"}
+    ],
     "recovery": [{"event": "reset", "at_s": 0.5, "after_s": 1.0, "extend": "never"}],
     "reordering": [{"size": 2_500_000, "binding": "early", "pipe_sndbuf": 100_000}],
     "sender-blocking": [
@@ -123,12 +215,35 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     ],
     "sender-blocking-lte": [{"bottleneck": "network"}],
     "share": [
-        {"seconds": 1.0, "rivals": 2, "rival_cc": "reno", **way}
+        {"seconds": 1.0, "rivals": 2, "rival_cc": "reno", **way, **SLOW}
         for way in ({"way": "pipes"}, {"way": "direct"})
     ],
     "slow-reader": [{"readers": 2, "takes": "1.2MB/s", "alone_s": 0.5, "beside_s": 0.5}],
-    "slow-reader-crowd": [{"readers": 200, "alone_s": 0.5, "beside_s": 0.5}],
+    "slow-reader-crowd": [{"readers": 40, "alone_s": 0.5, "beside_s": 0.5}],
+    "smt-single": [
+        {"way": "direct", "seconds": 0.5, "rest_s": 0.1, "carrier": carrier}
+        for carrier in ("tcp", "quic", "quic-ordered")
+    ],
+    **{
+        name: [
+            {"way": "direct", "topology": "two", "seconds": 0.5, "distribution": 8, **more}
+            for more in ({"policy": "even"}, {"policy": "closure", "printed": True})
+        ]
+        for name in SMT_TWO
+    },
     "thin": [{"queries": 10}, {"queries": 5, "way": "direct"}],
+    "thin-beside": [{"queries": 10, "bulk": bulk, **SLOW} for bulk in ("none", "same", "apart")],
+    "thin-settings": [
+        {"queries": 20, "every_ms": 5.0, "early_retrans": 0},
+        {"queries": 10, "every_ms": 5.0, "thin_linear_timeouts": 1, "way": "direct"},
+    ],
+    "thin-loss": [
+        {"queries": 20, "every_ms": 5.0, "thin": "same-pipe"},
+        {"queries": 12, "burst": 3, "by": "fresh", "way": "direct"},
+        {"queries": 10, "by": "tls", "way": "direct"},
+        {"queries": 200, "every_ms": 2.0, "by": "udp", "stub": "windows", "loss": 0.02}
+        | {"way": "direct"},
+    ],
     "short-connections": [{"count": 10, "parallel": 4}],
     "throughput": [{"direction": "both", "seconds": 1}],
     "udp": [{"seconds": 0.5}, {"seconds": 0.5, "load": "alone", "way": "direct"}],
@@ -158,11 +273,18 @@ def whole(experiment: Experiment, params: Params) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_once(kept: Labs, tmp_path: Path, name: str) -> None:
     experiment = find(name)
+    try:
+        preflight.check_programs(experiment.packages)
+        preflight.check_modules(experiment.modules)
+    except preflight.CannotServe as missing:
+        pytest.skip(str(missing))
     seen: set[str] = set()
     for number, chosen in enumerate(SMALL[name]):
         params = configuration(experiment.parameters, **chosen)
         whole(experiment, params)
-        with live(kept, tmp_path / str(number), params) as made:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with live(kept, folder, params, more=wanted_by(experiment, params, folder)) as made:
             measures = made.noted | experiment.measure(made)
         floor = experiment.floor_s(params)
         if floor is not None:
@@ -172,7 +294,7 @@ def test_each_once(kept: Labs, tmp_path: Path, name: str) -> None:
         seen |= set(measures)
         if params["pipes"] and name not in BY_LOAD:
             missing = {it.name for it in experiment.metrics} - set(measures)
-            optional = {"upload_mbps", "bulk_mbps", "up_mbps", "down_mbps"}
+            optional = {"upload_mbps", "bulk_mbps", "bulk_kept", "up_mbps", "down_mbps"}
             assert missing <= optional, f"{missing} of {name} {chosen}"
     if name in BY_LOAD:
         assert {it.name for it in experiment.metrics} <= seen

@@ -2,6 +2,7 @@
 """How a machine kept up: what is void is repeated, kept apart, and in no median."""
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any
 import pytest
 
 from experiments import campaign, catalogue, machine, merge, parameters, report
-from experiments.campaign import How
 from experiments.folder import FORMAT, Results
 from experiments.machine import ATTEMPTS, LATE_MAX_US, LATE_P99_US, WAITED_SHARE
 from experiments.model import Experiment
@@ -73,6 +73,14 @@ def test_a_meter_knows_this_process() -> None:
     assert gone["linkem_waited_s"] is None, "what cannot be read is not 0"
 
 
+def test_a_process_knows_what_it_used() -> None:
+    usage = machine.Usage()
+    sum(range(1_000_000))
+    found = usage.told()
+    assert found["cpu_s"] is not None and 0.005 < found["cpu_s"] < 5
+    assert found["waited_s"] is None or found["waited_s"] >= 0
+
+
 # --- repeated, up to a limit ---
 
 
@@ -119,7 +127,7 @@ def carried_out(results: Results, *outcomes: str) -> Watcher:
     made: Any = Attempts(results, *outcomes)
     done = results.done()
     left = [run for run in PLAN.runs() if run.id not in done]
-    campaign._here(made, left, How(), seen, seen)
+    campaign._here(made, left, seen, seen, math.inf)
     return seen
 
 

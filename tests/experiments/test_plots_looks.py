@@ -20,8 +20,8 @@ from tests.experiments.test_plots import words_of
 from tests.experiments.test_report_catalogue import made_up
 from topologies.parameter import Params
 
-# Published of these are ratios alone, and what their plots show is in units.
-NO_MARK = ("host-cc",)
+# Published of these are ratios alone, and what their plots show is in units; or the largest of all.
+NO_MARK = ("host-cc", "radio-qcut", "smt-single", "smt-two-5")
 
 
 def lines_of(results: Results) -> list[Line]:
@@ -64,6 +64,26 @@ def test_the_line_says_what_carried(name: str) -> None:
                 assert line.look.dash == looks.dash_of(carried), f"{line.label}: {carried}"
                 without = it.params.get("way", "pipes") != "pipes"
                 assert (line.look.dash != "-") == without, line.label
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_only_what_lies_between_two_values_is_joined(
+    joined: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Distributions of a table have numbers, and nothing is between two of them."""
+    seen: set[str] = set()
+
+    def look(figure: sheet.Sheet, folder: Path, of: str) -> Path:
+        lines = [line for axes in figure.axes for line in axes.lines]
+        seen.update(str(it.get_linestyle()) for it in lines if len(it.get_xdata()) > 2)
+        return folder / of
+
+    monkeypatch.setattr(sheet, "save", look)
+    results = made_up(catalogue.find("smt-two-1"), 1)
+    figure = results.figures()[1]
+    assert not figure.joined
+    drawing.draw_one(results, replace(figure, joined=joined), tmp_path)
+    assert len(seen) == 1 and (seen == {"None"}) == (not joined)
 
 
 def test_late_binding_looks_alike_in_every_plot() -> None:

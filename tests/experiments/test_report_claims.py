@@ -109,3 +109,57 @@ def test_page_and_terminal_say_what_is_compared(tmp_path: Path) -> None:
     told = " ".join(text.of(results, 160).split())
     assert "here: slow ones (95th percentile)" in told
     assert "here: 2 ms more at most (difference)" in told
+
+
+class Settings(Tails):
+    """Twice as much in two settings of three, half as much in the third."""
+
+    name = "synthetic-settings"
+    metrics = (Metric("rate", "rate", "1/s", "more"),)
+    grids = ({"extend": ("auto", "never"), "mbps": (1.0, 2.0, 3.0)},)
+    claims = tuple(
+        Claim(
+            "made-up",
+            "here",
+            statistic,
+            NEW,
+            OLD,
+            metric="rate",
+            statistic=statistic,
+            settings=settings,
+            expect="more",
+        )
+        for statistic, settings in (("second", 3), ("least", 3), ("geomean", 3), ("geomean", 4))
+    )
+
+
+def of_settings(folder: Path = Path("nowhere")) -> Results:
+    runs = []
+    for seed in range(10):
+        chance = random.Random(seed)
+        for k, mbps in enumerate((1.0, 2.0, 3.0)):
+            rate = mbps * chance.uniform(10, 20)
+            gain = chance.uniform(0.95, 1.05) * (0.5, 2.0, 2.0)[k]
+            for side, value in ((NEW, rate * gain), (OLD, rate)):
+                name = f"{side['extend']}-{mbps}-{seed}"
+                params = {**side, "mbps": mbps}
+                runs.append(Run(name, params, seed, seed, "ok", {"rate": value}, 1.0))
+    meta = {"format": 1, "experiment": Settings.name}
+    return Results(folder, meta, tuple(runs), 0, Settings(), True)
+
+
+def test_settings_are_taken_together() -> None:
+    second, least, mean, more = rows.rows(of_settings())
+    assert [it.verdict for it in (second, least, mean, more)] == ["yes", "no", "yes", "none"]
+    assert least.got.median == pytest.approx(0.5, rel=0.05)
+    assert mean.got.median == pytest.approx(2 ** (1 / 3), rel=0.05)
+    assert least.kind == "least of the settings' paired ratios"
+    assert (mean.got.n, mean.got.unit) == (10, "repetitions")
+    told = summary.of(of_settings(), [mean])["comparison"][0]
+    assert told["low"] < told["geomean"] < told["high"] and "median" not in told
+
+
+def test_page_and_terminal_name_what_was_taken_of_settings(tmp_path: Path) -> None:
+    results = of_settings(tmp_path)
+    assert "geometric mean" in page.render(results, rows.rows(results))
+    assert "here: geomean (geometric mean)" in " ".join(text.of(results, 160).split())

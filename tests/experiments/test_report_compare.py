@@ -54,7 +54,7 @@ def test_without_common_seeds_it_is_not_paired(tmp_path: Path) -> None:
     made = of(synthetic.loaded(a), synthetic.loaded(b))
     assert not any(pair.paired for pair in made.pairs[made.a.main])
     assert "Without seeds in common" in str(made)
-    assert {says for _, says in pairs_of(made).values()} == {"not decided"}
+    assert {says for _, says in pairs_of(made).values()} == {"alike", "not decided"}
 
 
 def test_a_parameter_that_differs_throughout_is_the_difference(tmp_path: Path) -> None:
@@ -101,6 +101,43 @@ def test_page_and_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert "A&lt;b&gt;" in page and "A<b>" not in page
     assert "://" not in page and "<script" not in page
     assert "retransmits" in page, "other metrics as well"
+
+
+def test_ratios_stand_beside_each_other(tmp_path: Path) -> None:
+    """Twice as slow throughout, B gains what A gains; where only its many pipes are slow, not."""
+    a = synthetic.make(tmp_path / "A")
+    slow = of(synthetic.loaded(a), synthetic.loaded(synthetic.make(tmp_path / "B", slower=2.0)))
+    assert {says for _, says in pairs_of(slow).values()} == {"larger"}
+    label = "8 pipes / 1 pipe on lossy, 300\N{NO-BREAK SPACE}KB"
+    found = {it.label: it for it in slow.ratios}
+    assert "Fig. 9: 8 pipes instead of 1, 300 KB" in found, "what was published, too"
+    assert found[label].change.median == pytest.approx(1.0)
+    assert all(it.held for it in slow.ratios)
+    assert slow.held == [
+        "A's intervals hold 0 of B's 20 medians of configurations: 0\N{NO-BREAK SPACE}% "
+        "(90\N{NO-BREAK SPACE}% is asked).",
+        "A's intervals hold 11 of B's 11 medians of ratios: 100\N{NO-BREAK SPACE}% "
+        "(90\N{NO-BREAK SPACE}% is asked).",
+    ]
+    c = synthetic.make(tmp_path / "C")
+    lines = [json.loads(line) for line in (c / "runs.jsonl").read_text().splitlines()]
+    for line in lines:
+        if line["params"]["pipes"] == 8:
+            line["measures"]["completion_s"] *= 2
+    (c / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    one = of(synthetic.loaded(a), synthetic.loaded(c))
+    (changed,) = [it for it in one.ratios if it.label == label]
+    assert changed.change.median == pytest.approx(2.0)
+    assert (changed.says, changed.held) == ("larger", False)
+    assert re.search(r" 2\.00 .* no\n", str(one))
+
+
+def test_what_is_within_the_smallest_effect_of_interest_is_alike(tmp_path: Path) -> None:
+    a = synthetic.make(tmp_path / "A")
+    b = synthetic.make(tmp_path / "B", slower=1.02)
+    made = of(synthetic.loaded(a), synthetic.loaded(b))
+    assert {says for _, says in pairs_of(made).values()} == {"alike"}
+    assert "20 alike" in str(made)
 
 
 def test_two_experiments_have_nothing_in_common(tmp_path: Path) -> None:

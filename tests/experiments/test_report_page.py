@@ -2,13 +2,15 @@
 """The report of folders made up for it: complete, escaped, alone, and honest about failures."""
 
 import json
+import os
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from experiments import catalogue, report
+from experiments import catalogue, plots, report
 from experiments.folder import FolderError
 from experiments.model import Experiment, Metric
 from experiments.report import conclusions, rows, text
@@ -105,8 +107,6 @@ def test_errors_are_escaped_and_told(folder: Path) -> None:
 
 
 def test_plots_are_drawn_again_when_runs_came_later(folder: Path) -> None:
-    import os
-
     report.write(folder)
     svg = folder / "plots" / "pipes.svg"
     runs = folder / "runs.jsonl"
@@ -118,6 +118,22 @@ def test_plots_are_drawn_again_when_runs_came_later(folder: Path) -> None:
     assert svg.stat().st_mtime > runs.stat().st_mtime
     report.write(folder)
     assert svg.stat().st_mtime_ns == before, "drawn without need"
+
+
+def test_a_plot_of_logs_that_are_gone_stays(folder: Path) -> None:
+    """Curated folders have no logs, and a checkout makes files in any order."""
+    report.write(folder)
+    shutil.rmtree(folder / "logs")
+    before = {name: (folder / "plots" / f"{name}.svg") for name in ("series", "pipes")}
+    before["pipes"].unlink()
+    text = before["series"].read_text()
+    for svg in (folder / "plots").iterdir():
+        os.utime(svg, (1, 1))
+    plots.draw(folder)
+    assert before["series"].read_text() == text and before["pipes"].is_file()
+    page = report.write(folder).read_text()
+    assert page.count('<figure class="plot"><svg') == len(load(folder).figures())
+    assert "Not drawn" not in page
 
 
 def test_summary_is_json_without_infinity(folder: Path) -> None:

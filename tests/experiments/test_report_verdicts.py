@@ -4,7 +4,9 @@
 import json
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 
 from experiments import catalogue
 from experiments.model import OWN, Claim, Experiment, Metric
-from experiments.report import conclusions, overview, page, rows, summary, text
+from experiments.report import conclusions, overview, page, rows, summary, text, words
 from experiments.report.data import Results, matches
 from experiments.report.runs import Run
 from experiments.statistics import (
@@ -101,8 +103,8 @@ class Pipes(Experiment):
     title = "Made up"
     question = "Is it as large as published?"
     metrics = (
-        Metric("completion_s", "completion time", "s"),
-        Metric("other_s", "another time", "s"),
+        Metric("completion_s", "completion time", "s", matters=0.05),
+        Metric("other_s", "another time", "s", matters=0.05),
         Metric("swing", "swing beyond the link's", "", matters=0.2),
     )
     grids = ({"pipes": (1, 8)},)
@@ -164,7 +166,7 @@ def test_own_bounds_stand_apart(tmp_path: Path) -> None:
 
 def test_own_bounds_stand_apart_in_the_index(tmp_path: Path) -> None:
     html = overview.render([made_up(folder=tmp_path / "x" / "A")], tmp_path)
-    first, second = html.split("<h3>The laboratory's own bounds</h3>")
+    first, second = html.split("<details><summary>The laboratory's own bounds (1)")
     assert "a bound" in second and "as published" in first
     assert "4 rows of published figures" in html
 
@@ -292,7 +294,42 @@ def test_what_is_left_to_the_preset_has_its_value() -> None:
 @pytest.mark.parametrize("name", catalogue.names())
 def test_margins_and_what_matters_are_declared(name: str) -> None:
     experiment = catalogue.find(name)
-    assert all(0 < metric.matters < 1 for metric in experiment.metrics)
+    metrics = {metric.name: metric for metric in experiment.metrics}
+    drawn = {figure.y for figure in experiment.figures if figure.kind != "series"}
+    compared = {claim.metric for claim in experiment.claims if claim.over is not None}
+    for metric in {experiment.metrics[0].name, *drawn, *compared}:
+        share = metrics[metric].matters
+        assert share is not None and 0 < share < 1, f"{metric}: nobody says what matters"
     assert all(0 <= claim.margin < 1 for claim in experiment.claims if claim.paper is not None)
     for claim in experiment.claims:
         assert not claim.is_own or claim.paper is None, f"{claim.says}: published, or not?"
+
+
+def test_a_figure_may_declare_what_matters_to_it(tmp_path: Path) -> None:
+    """0.90 (0.88 to 0.92) is an effect, but not where a fifth is the least of interest."""
+    results: Any = SimpleNamespace(
+        metric=lambda name: Metric(name, "time", "s", matters=0.05),
+        answer=lambda claim: got(0.88, 0.9, 0.92),
+        chance=lambda claim: 0.001,
+        notes={},
+        select=lambda where: [],
+        experiment=SimpleNamespace(metrics=()),
+    )
+    claim = Claim("download", "Fig. 9", "less", of={"pipes": 8}, over={"pipes": 1})
+    assert rows.row(results, claim).verdict == "yes"
+    coarse = rows.row(results, replace(claim, matters=0.2))
+    assert coarse.verdict == "nil" and "within 20\N{NO-BREAK SPACE}%" in coarse.why[0]
+    assert coarse.as_dict()["matters"] == 0.2
+
+
+def test_what_may_be_near_zero_has_a_least_effect_in_its_unit() -> None:
+    """A twentieth of a delay of 0.1 ms is nothing that anybody looks for."""
+    delay = Metric("added_s", "delay", "s", matters=0.05, matters_by=0.001)
+    assert delay.least(0.0001) == delay.least(-3.0) == 0.001
+    assert Metric("x", "x", "s", matters=0.05).least(-2.0) == pytest.approx(0.1)
+    assert Metric("x", "x", "s").least(2.0) == 0.0
+    assert Metric("x", "x", "s", matters=0.1).least(math.inf) == 0.0
+    assert words.smallest_effect(delay).replace("\N{NO-BREAK SPACE}", " ") == (
+        "Smallest effect of interest: 5 %, 0.001 s where it may be near 0."
+    )
+    assert words.smallest_effect(Metric("x", "x", "s")) == ""

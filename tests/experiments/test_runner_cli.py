@@ -60,7 +60,7 @@ def test_wrong_words(capsys: pytest.CaptureFixture[str], words: tuple[str, ...],
     [
         (("--reps", str(10**18)), f"reps: {10**18} is not from 1 to 100000"),
         (("--reps", "9" * 400), " is not from 1 to 100000"),
-        (("--reps", "90000"), "reps: 90000 of 90 configurations are 8100000 runs; there may be"),
+        (("--reps", "90000"), "reps: 90000 of 135 configurations are 12150000 runs; there may be"),
         (("--time-limit", "1e300"), "time_limit: 1e+300 is not from 0.001 to 1e+06 seconds"),
         (("--time-limit", "nan"), "time_limit: nan is not a number"),
         (("--within", "1e300"), "within: 1e+300 is not from 0.0001 to 1e+06 minutes"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from base.sources import ROOT
 from experiments import parameters, preflight, prepare
 from experiments.options import values
-from topologies.parameter import Parameter, ParameterError, Value
+from topologies.parameter import Parameter, ParameterError, Params, Value
 from topologies.programs import ProgramError
 
 KNOWN = parameters.by_name()
@@ -113,6 +113,17 @@ def test_the_extension_is_what_users_get_over_sctp_too() -> None:
     assert parameters.complete((), {"transport": "sctp"})["extend"] == "auto"
     mixed = parameters.complete((), {"transport": "mixed", "extend": "always"})
     assert (mixed["transport"], mixed["extend"]) == ("mixed", "always")
+
+
+@pytest.mark.parametrize(
+    "other", [{"extend": "never"}, {"transport": "sctp"}, {"transport": "mixed"}]
+)
+def test_a_key_goes_with_what_can_be_encrypted(other: Params) -> None:
+    assert parameters.complete((), {"key": True, "transport": "mptcp"})["key"] is True
+    assert parameters.complete((), {"key": True, "way": "direct"})["key"] is None
+    assert parameters.complete((), other)["key"] is False
+    with pytest.raises(ParameterError, match=r"^key: is of the extension, over TCP or MPTCP$"):
+        parameters.complete((), {"key": True, **other})
 
 
 def test_unknown_names_list_the_known() -> None:

@@ -75,6 +75,23 @@ def test_a_run_keeps_how_the_machine_kept_up(
     assert void["logs"] is None and not (made.results.path / "logs" / void["id"]).exists()
 
 
+def test_a_run_may_call_itself_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one whose client had too little of a processor; a reason that is none is none."""
+    monkeypatch.setattr(machine, "beyond", lambda told: "")
+    busy = iter((2.81, 2.79, 2.81))
+
+    def measure(run: LiveRun) -> dict[str, Any]:
+        run.void(machine.too_slow("client", next(busy), None, 4.0))
+        return {"completion_s": 4.0}
+
+    with runner(tmp_path, measure, keep=Keep()) as made:
+        void, ok = records(made, configuration(way="direct"), reps=2)
+        made.keep = Keep(late=True)
+        (kept,) = records(made, configuration(way="direct"))
+    assert (void["outcome"], ok["outcome"], kept["outcome"]) == ("void", "ok", "ok")
+    assert void["error"] == "machine too slow: the client took 0.70 of a core"
+
+
 def test_the_lab_and_what_is_kept_stay_up_between_runs(tmp_path: Path) -> None:
     seen = []
 
@@ -264,11 +281,11 @@ def test_when_the_time_is_up_the_block_is_ended(tmp_path: Path) -> None:
     chosen = tuple(configuration(way="direct", rtt_ms=rtt) for rtt in (10, 20))
     plan = Plan("tried", chosen, reps=3, seed=1, limit_s=20.0)
     results = Results.create(tmp_path, "tried", None, {"plan": plan.as_dict()})
-    campaign.run(tried, results, campaign.How(keep, within_s=0.0))
+    campaign.run(tried, results, campaign.How(keep, within_s=0.0, calibrate=False))
     assert [record["rep"] for record in results.runs()] == [0, 0]
-    campaign.run(tried, results, campaign.How(keep, within_s=0.0))
+    campaign.run(tried, results, campaign.How(keep, within_s=0.0, calibrate=False))
     assert [record["rep"] for record in results.runs()] == [0, 0, 1, 1]
-    campaign.run(tried, results, campaign.How(keep))
+    campaign.run(tried, results, campaign.How(keep, calibrate=False))
     assert results.unfinished() == 0
     assert [len(it) for it in results.meta["sessions"]] == [7] * 3
 

@@ -2,7 +2,8 @@
 """Which configurations a sweep has, overridden or defined by a file; in which order they run."""
 
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import replace
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -158,9 +159,38 @@ def test_blocks_are_shuffled_each_in_its_own_way() -> None:
     assert tuple(range(1, 20)) not in orders
 
 
+def test_each_unit_has_seeds_of_its_own_and_pairs_keep_theirs() -> None:
+    """Ten pages are ten draws of losses; what is compared on one page meets the same."""
+    pages = tuple({**it, "page": page} for it in of(preset="lossy") for page in ("a", "b", "c"))
+    runs = list(Plan("swept", pages, 4, 7, 30.0, units=("page",)).runs())
+    seeds: dict[tuple[Any, int], set[int]] = {}
+    for run in runs:
+        seeds.setdefault((run.params["page"], run.rep), set()).add(run.seed)
+    assert all(len(its) == 1 for its in seeds.values()), "the same for 1 pipe, 8 and none"
+    assert len({*chain(*seeds.values())}) == len(seeds) == 12
+    without = Plan("swept", pages, 4, 7, 30.0).runs()
+    assert {run.seed for run in without} == {7, 8, 9, 10}, "as in folders from before"
+
+
+def test_sessions_have_blocks_of_their_own() -> None:
+    it = Plan("swept", tuple(of()), 3, 7, 30.0, sessions=2, apart_s=60.0)
+    runs = list(it.runs())
+    assert len(it) == len(runs) == 2 * 3 * len(of()) == len({run.id for run in runs})
+    assert [*dict.fromkeys((run.session, run.rep) for run in runs)] == [
+        *((0, 0), (0, 1), (0, 2), (1, 3), (1, 4), (1, 5))
+    ]
+    assert {run.seed for run in runs if run.session == 1} == {10, 11, 12}
+    with pytest.raises(ParameterError, match="1000 in 1000 sessions of"):
+        replace(it, reps=1000, sessions=1000)
+    with pytest.raises(ParameterError, match="sessions"):
+        replace(it, sessions=0)
+
+
 def test_a_plan_survives_json() -> None:
-    it = plan(of(), 3, 7)
+    it = replace(plan(of(), 3, 7), units=("page",), sessions=3, apart_s=60.0)
     assert Plan.from_dict(it.as_dict()) == it
+    before = {k: v for k, v in it.as_dict().items() if k not in ("units", "sessions", "apart_s")}
+    assert Plan.from_dict(before) == plan(of(), 3, 7)
     assert it.as_dict()["axes"] == {
         "way": ["pipes", "direct"],
         "pipes": [1, 8, 0],

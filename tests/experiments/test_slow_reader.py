@@ -86,13 +86,22 @@ def test_a_download_is_held_against_what_readers_leave() -> None:
     """40 Mbit/s alone; 20 beside a reader that takes 10."""
     bins = [500_000] * 50 + [250_000] * 50
     taken = [(5.0 + n / 10, n * 125_000) for n in range(51)]
-    found = seen(bins, {"resets_s": [5.5, 5.2], "taken": taken}, (5.0, 6.0, 4.0))
+    found = seen(bins, {"resets_s": [5.5, 5.2], "taken": taken}, (5.0, 6.0, 4.0), 0)
     assert (found["alone_mbps"], found["beside_mbps"]) == (pytest.approx(40), pytest.approx(20))
     assert found["readers_mbps"] == pytest.approx(10, 0.01)
     assert found["rate_kept"] == pytest.approx(2 / 3, 0.01)
     assert (found["resets"], found["reset_after_s"]) == (2, pytest.approx(0.2))
     nothing_left = [(at, 100 * total) for at, total in taken]
-    assert seen(bins, {"resets_s": [], "taken": nothing_left}, (5.0, 6.0, 4.0))["rate_kept"] is None
+    readers = {"resets_s": [], "taken": nothing_left}
+    assert seen(bins, readers, (5.0, 6.0, 4.0), 0)["rate_kept"] is None
+
+
+def test_what_goes_into_the_buffers_of_readers_is_theirs() -> None:
+    """40 Mbit/s alone; 20 while buffers in front of readers who take nothing get 20."""
+    bins = [500_000] * 50 + [250_000] * 50
+    found = seen(bins, {"resets_s": [], "taken": []}, (5.0, 6.0, 4.0), 10_000_000)
+    assert found["buffered_mbps"] == pytest.approx(20)
+    assert found["rate_kept"] == pytest.approx(1.0)
 
 
 def test_memory_is_what_was_resident_at_most() -> None:

@@ -13,6 +13,7 @@ from experiments.statistics import (
     LEAST_P95,
     Drawn,
     Pair,
+    changed,
     compared_p95,
     difference,
     estimate,
@@ -89,19 +90,32 @@ def test_paired_ratio_sees_what_the_unpaired_does_not() -> None:
     over = luck
     of = luck * 0.8 * rng.normal(1.0, 0.02, size=10)
     paired = paired_ratio(list(zip(of, over, strict=True)))
-    unpaired = statistics.unpaired_ratio(of, over)
+    unpaired = changed(estimate(of), estimate(over), "ratio")
     assert paired.median == pytest.approx(0.8, rel=0.05)
     assert verdict(paired, "less") == "yes"
     assert verdict(unpaired, "less") == "unclear"
 
 
-def test_unpaired_ratio_covers() -> None:
+def test_a_change_of_medians_covers() -> None:
     rng = np.random.default_rng(8)
     held = 0
     for _ in range(300):
-        got = statistics.unpaired_ratio(rng.exponential(2.0, 15), rng.exponential(1.0, 15))
+        of, over = estimate(rng.exponential(2.0, 15)), estimate(rng.exponential(1.0, 15))
+        got = changed(of, over, "ratio")
         held += got.low <= 2.0 <= got.high
     assert 0.90 <= held / 300 <= 0.995
+
+
+def test_a_change_of_what_is_no_number_reaches_as_far_as_it_may() -> None:
+    """A failure on one side, a difference that may be below 0, too few runs."""
+    good, bad = estimate([1.0, 1.1, 1.2, 1.3, 1.4]), estimate([1.0, 1.0, INF, INF, INF], 3)
+    got = changed(bad, good, "ratio")
+    assert (got.median, got.high, got.failed) == (INF, INF, 3)
+    assert got.low == pytest.approx(1.0 / 1.4)
+    less = changed(estimate([-1.0] * 6), estimate([0.5] * 6), "difference")
+    assert (less.low, less.median, less.high) == (-1.5, -1.5, -1.5)
+    few = changed(estimate([1.0, 2.0]), good, "ratio")
+    assert not few.enough and few.low == pytest.approx(1.0 / 1.4)
 
 
 def test_same_runs_same_interval() -> None:
@@ -187,11 +201,11 @@ def test_the_interval_over_pages_covers() -> None:
     assert naive / 400 < 0.7
 
 
-def test_of_few_settings_each_seed_counts_once() -> None:
+def test_of_few_settings_each_repetition_counts_once() -> None:
     """Two last miles are not drawn from many: the interval is for these two."""
     values = [Drawn(mile, seed, mile + seed / 100) for mile in (0, 1) for seed in range(7)]
     got = grouped(values)
-    assert (got.n, got.unit) == (7, "seeds")
+    assert (got.n, got.unit) == (7, "repetitions")
     assert got.median == pytest.approx(0.53)
     assert grouped(values[:7]).unit == ""
     assert grouped([]).n == 0
@@ -220,7 +234,7 @@ def tails(seed: int, n: int = 40, factor: float = 1.0) -> list[Pair]:
 def test_a_percentile_is_numpys_and_its_interval_scipys() -> None:
     pairs = tails(1)
     of, over = ([getattr(it, side) for it in pairs] for side in ("of", "over"))
-    alone = p95([Drawn("one", it.seed, it.of) for it in pairs])
+    alone = p95([Drawn("one", it.rep, it.of) for it in pairs])
     assert alone.median == pytest.approx(np.quantile(of, 0.95))
     got = compared_p95(pairs, ratio)
     assert got.median == pytest.approx(np.quantile(of, 0.95) / np.quantile(over, 0.95))
@@ -268,18 +282,18 @@ def test_failures_are_the_tail() -> None:
     assert compared_p95([*good, *both], ratio).median == 1.0
 
 
-def test_of_several_settings_each_seed_is_one_value_of_the_percentile() -> None:
+def test_of_several_settings_each_repetition_is_one_value_of_the_percentile() -> None:
     pairs = tails(5)
-    doubled = [*pairs, *(Pair("other", it.seed, it.of, it.over) for it in pairs)]
+    doubled = [*pairs, *(Pair("other", it.rep, it.of, it.over) for it in pairs)]
     one, two = compared_p95(pairs, ratio), compared_p95(doubled, ratio)
-    assert (two.n, two.unit) == (40, "seeds")
+    assert (two.n, two.unit) == (40, "repetitions")
     assert (two.median, two.low, two.high) == pytest.approx((one.median, one.low, one.high))
 
 
 def test_no_runs() -> None:
     assert estimate([]).n == 0
     assert verdict(estimate([]), "less") == "none"
-    assert statistics.unpaired_ratio([], [1.0]).n == 0
+    assert changed(estimate([]), estimate([1.0]), "ratio").n == 0
 
 
 def test_a_value_that_is_no_number_is_refused() -> None:

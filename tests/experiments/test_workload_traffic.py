@@ -166,6 +166,29 @@ def test_warm_pipes_are_warm_when_the_client_goes(kept: Labs, tmp_path: Path) ->
     again_if_late(lambda: lateness(labs[-1]), "warm pipes", check)
 
 
+def test_idle_pipes_begin_with_small_windows_again(kept: Labs, tmp_path: Path) -> None:
+    """What fits the windows of pipes that were just used takes them several round trips."""
+    labs: list[Lab] = []
+
+    def took(number: int, **state: Any) -> tuple[float, dict[str, Any]]:
+        wide = configuration(pipes=2, warm=True, mbps=100.0, rtt_ms=80.0, **state)
+        with live(kept, tmp_path / f"run{number}", wide, limit_s=30) as made:
+            labs.append(made.lab)
+            found = traffic.play(made, {"file": Transfer(port=traffic.PORT, down=200_000)})
+            return found["file"]["completion_s"], made.facts["warm"]
+
+    def check() -> None:
+        used, of_used = took(len(labs))
+        idle, of_idle = took(len(labs), idle_s=2)
+        assert of_idle["idle_s"] == 2 and min(of_idle["lastsnd"]) > 1500
+        assert of_idle["cooled"] == len(of_idle["rto"]) == 2, of_idle
+        if of_used["cooled"] or idle < used + 0.1:
+            raise Wrong(f"{idle:.3f} s after a rest, {used:.3f} without: {of_used}, {of_idle}")
+        print(f"{idle:.3f} s after a rest, {used:.3f} without")
+
+    again_if_late(lambda: lateness(labs[-1]), "idle pipes", check)
+
+
 def test_a_program_that_is_slow_to_end_lets_no_pipe_cool(
     kept: Labs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs for tests of workloads and of the catalogue, with a link that is quick."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,10 @@ from typing import Any
 from experiments import parameters
 from experiments.labs import Labs
 from experiments.live_run import LiveRun
-from experiments.prepare import prepared
+from experiments.prepare import More, prepared
 from topologies.parameter import Params
 
+NOTHING_MORE = More()
 QUICK = {"pipes": 2, "rtt_ms": 10.0, "mbps": 20.0, "link": "linkem"}
 
 
@@ -27,8 +28,8 @@ def live(
     *,
     limit_s: float = 60.0,
     seed: int = 1,
-    lp: Sequence[str] = (),
+    more: More = NOTHING_MORE,
 ) -> Iterator[LiveRun]:
     folder.mkdir(exist_ok=True)
-    with prepared(labs, params, seed, folder, limit_s, keep_pcaps=False, lp=lp) as made:
+    with prepared(labs, params, seed, folder, limit_s, keep_pcaps=False, more=more) as made:
         yield made

@@ -14,7 +14,7 @@ from tests.relay.programs import BUILD, ROOT, Program, program
 from tests.relay.proxies import EXTENDED, RP_READY
 
 STATIC = BUILD / "static"
-SIZE_MAX = 400 << 10
+SIZE_MAX = 448 << 10  # 386 and 410 KiB were measured
 RSS_MAX_KIB = 1024  # at rest; half as much was measured
 BACKLOG = 4096
 

@@ -15,8 +15,9 @@ from vm.need import GuestError
 
 ROOT = Path(__file__).parents[2]
 WANTED, OLD, BOX = "0123456789abcdef", "f" * 16, "box-" + "a" * 16
-KERNEL = "kernel-backports"
+KERNEL, SERVICES = "kernel-backports", "services-" + "b" * 16
 RECIPE = recipe.Recipe(("bash",), recipe.Sources("bookworm", "deb x bookworm main", ""), "6.1", b"")
+OTHERS = {BOX, SERVICES, KERNEL, "tests"}
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("TM3_GUEST") == "1", reason="of the machine that runs guests, not of a guest"
@@ -25,10 +26,10 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """As a build directory has it: two images, a box, a kernel, what a killed maker left."""
+    """As a build directory has it: images, a box, a kernel, what a killed maker left."""
     monkeypatch.delenv("TM3_VM_CACHE", raising=False)
     monkeypatch.setenv("TM3_BUILD", str(tmp_path))
-    for name in (WANTED, OLD, BOX, KERNEL, ".new-killed", "tests"):
+    for name in (WANTED, OLD, *OTHERS, ".new-killed"):
         (tmp_path / "vm" / name).mkdir(parents=True)
         (tmp_path / "vm" / name / "release").write_text("6.1\n")
     return tmp_path / "vm"
@@ -53,14 +54,17 @@ def test_images_lie_in_the_build_directory(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_new_image_takes_the_place_of_the_old(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The box is another thing."""
+    """The box is another thing, and so is the image with systemd."""
     monkeypatch.setattr(need, "root", lambda _: None)
     monkeypatch.setattr(need, "programs", lambda _: None)
     monkeypatch.setattr(image, "_build", lambda _, folder, say: folder.mkdir())
     said: list[str] = []
     made = image.image(said.append, RECIPE)
-    assert names(kept) == {RECIPE.name, BOX, KERNEL, "tests"} and made.folder.name == RECIPE.name
+    assert names(kept) == {RECIPE.name, *OTHERS} and made.folder.name == RECIPE.name
     assert [line for line in said if OLD in line] == [f"removed {kept / OLD}"]
+    other = image.image(said.append, replace(RECIPE, kind="services"))
+    assert other.folder.name == f"services-{RECIPE.name}"
+    assert names(kept) == {RECIPE.name, other.folder.name, *OTHERS} - {SERVICES}
 
 
 def test_what_is_there_already_removes_nothing(kept: Path) -> None:
@@ -88,7 +92,7 @@ def test_an_image_in_use_stays(kept: Path) -> None:
         user.kill()
     shelf.make_room(shelf.GUESTS, kept / WANTED, said.append)
     assert said[-1] == f"removed {kept / OLD}"
-    assert names(kept) == {WANTED, BOX, KERNEL, "tests"}
+    assert names(kept) == {WANTED, *OTHERS}
 
 
 def test_a_folder_that_trees_share_is_cleaned_only_when_told(
@@ -96,7 +100,7 @@ def test_a_folder_that_trees_share_is_cleaned_only_when_told(
 ) -> None:
     monkeypatch.setenv("TM3_VM_CACHE", str(kept))
     shelf.make_room(shelf.GUESTS, kept / WANTED, print)
-    assert names(kept) == {WANTED, OLD, BOX, KERNEL, "tests"}
+    assert names(kept) == {WANTED, OLD, *OTHERS}
     with shelf.in_use(kept / WANTED):
         shelf.clean(print)
         assert names(kept) == {WANTED, "tests"}

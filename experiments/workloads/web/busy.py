@@ -34,9 +34,11 @@ class BusyPage(PageExperiment):
     parameters = (*PARAMETERS, BESIDE)
     ways = ("pipes", "direct")
     metrics: ClassVar[tuple[Metric, ...]] = (
-        Metric("completion_s", "page load time", "s"),
-        Metric("bulk_mbps", "goodput of the download meanwhile", "Mbit/s", "more"),
-        Metric("total_mbps", "goodput of page and download together", "Mbit/s", "more"),
+        Metric("completion_s", "page load time", "s", matters=0.05),
+        Metric("bulk_mbps", "goodput of the download meanwhile", "Mbit/s", "more", matters=0.02),
+        Metric(
+            "total_mbps", "goodput of page and download together", "Mbit/s", "more", matters=0.02
+        ),
         Metric("page_bytes", "size of the page", "bytes", "neither"),
     )
 

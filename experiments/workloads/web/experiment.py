@@ -23,7 +23,7 @@ class PageExperiment(Experiment):
     ways = WAYS
     packages = ("nginx", "openssl")
     metrics = (
-        Metric("completion_s", "page load time", "s"),
+        Metric("completion_s", "page load time", "s", matters=0.05),
         Metric("over_floor", "page load time over RTT + size/rate", ""),
         Metric("html_s", "HTML complete", "s"),
         Metric("connections", "TCP connections", "", "neither"),

@@ -22,21 +22,19 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from base.shell import run, until
+from base.shell import run
 from experiments.workloads import certificate
-from experiments.workloads.traffic import command
 from experiments.workloads.web import bodies
 from experiments.workloads.web.page import Manifest, Page
 from experiments.workloads.web.pages import NAMES
 from experiments.workloads.web.pages import page as page_of
+from experiments.workloads.web.serving import serving, temporary
 from topologies.addresses import SERVER
 from topologies.lab import Lab
-from topologies.programs import ProgramError, program
 
 NETWORK = "10.0.10"
 PORTS = {("http1", False): 80, ("http2", False): 81, ("http1", True): 443, ("http2", True): 443}
 FIRST_MPTCP = 8000
-STARTS_S = 60.0  # in an emulated guest it takes more than ten
 CONFIGURATION = """\
 user root;
 daemon off;
@@ -71,7 +69,6 @@ http {{
 	}}
 }}
 """
-TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
 @dataclass
@@ -126,20 +123,11 @@ def site(lab: Lab) -> Iterator[Site]:
         certificate.make(it.certificate, it.folder / "key.pem", _names())
         (folder / "nginx.conf").write_text(_configuration(it))
         ports = [*map(str, sorted(set(PORTS.values()))), *_mptcp_words(it)]
-        argv = command("web.nginx", str(folder), *ports)
-        with _routes(lab), program(lab.state, "server", "nginx-web", argv) as nginx:
-
-            def ready() -> bool:
-                if not nginx.running():
-                    raise ProgramError(f"nginx ended: {nginx.log}{_text(folder / 'error.log')}")
-                return bool(_text(folder / "nginx.pid"))
-
-            until("nginx to write down its number", ready, STARTS_S)
+        with _routes(lab), serving(lab, "server", "nginx-web", folder, *ports):
             yield it
 
 
 def _configuration(it: Site) -> str:
-    temporary = "\n\t".join(f"{name}_temp_path {it.folder}/{name};" for name in TEMPORARY)
     listens = [
         f"listen {port}{' http2' * (protocol == 'http2')};"
         for (protocol, _), port in it.mptcp.items()
@@ -149,7 +137,7 @@ def _configuration(it: Site) -> str:
         root=it.root,
         certificate=it.certificate,
         key=it.folder / "key.pem",
-        temporary=temporary,
+        temporary=temporary(it.folder),
         mptcp="\n\t\t".join(listens),
     )
 
@@ -183,7 +171,3 @@ def _mptcp_ports() -> dict[tuple[str, str], int]:
 
 def _mptcp_words(it: Site) -> list[str]:
     return [f"mptcp:{cc}:{port}" for (_, cc), port in it.mptcp.items()]
-
-
-def _text(path: Path) -> str:
-    return path.read_text() if path.exists() else ""

@@ -2,15 +2,14 @@
 """What a loader asks of a protocol: objects, and an account of the connections it took."""
 
 import asyncio
-import errno
 import hashlib
-import os
 import socket
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from experiments.workloads.connect import connect
 from experiments.workloads.exchange import IPPROTO_MPTCP, set_congestion_control
 from experiments.workloads.web.page import Item, Kind
 
@@ -130,22 +129,6 @@ class Transport(ABC):
         account.ready = loop.time()
         account.local_port = sock.getsockname()[1]
         return account, reader, writer
-
-
-async def connect(sock: socket.socket, to: tuple[str, int]) -> None:
-    """As the loop's own sock_connect(), which knows no MPTCP."""
-    loop = asyncio.get_running_loop()
-    error = sock.connect_ex(to)
-    if error == errno.EINPROGRESS:
-        writable = asyncio.Event()
-        loop.add_writer(sock, writable.set)
-        try:
-            await writable.wait()
-        finally:
-            loop.remove_writer(sock)
-        error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-    if error:
-        raise OSError(error, os.strerror(error))
 
 
 def headers(item: Item, page: str) -> list[tuple[str, str]]:

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""One number of several settings: of each its median, of these the mean or one of the outermost.
+
+The settings are all that there are, as the fifteen distributions of a table: they are not drawn
+from more. So the interval is for other repetitions alone, which are resampled together in all
+settings, as the same losses meet them.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from experiments.statistics import (
+    NOTHING,
+    RESAMPLES,
+    SEED,
+    Drawn,
+    Estimate,
+    percentiles,
+    quantile,
+)
+
+
+def _geometric_mean(medians: np.ndarray) -> np.ndarray:
+    """One median of nothing makes it nothing."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.exp(np.mean(np.log(medians), axis=0))
+    return np.where((medians == 0).any(axis=0), 0.0, found)
+
+
+def _place(number: int) -> Callable[[np.ndarray], np.ndarray]:
+    def found(medians: np.ndarray) -> np.ndarray:
+        return np.sort(medians, axis=0)[number]
+
+    return found
+
+
+OF: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "geomean": _geometric_mean,
+    "least": _place(0),
+    "second": _place(1),
+    "largest": _place(-1),
+}
+
+
+def estimate(values: Sequence[Drawn], statistic: str, settings: int) -> Estimate:
+    """`settings`: how many there must be; of fewer there is no answer."""
+    table, failed = _table(values)
+    if len(table) < settings:
+        return NOTHING
+    combined = OF[statistic]
+    least = int(np.min(np.sum(~np.isnan(table), axis=1)))
+    point = float(combined(np.nanmedian(table, axis=1)[:, None])[0])
+    ordered = np.sort(_resampled(table, combined))
+    low, high = percentiles(ordered)
+    quartiles = quantile(ordered, 0.25), quantile(ordered, 0.75)
+    return replace(Estimate(least, failed, point, low, high, *quartiles), unit="repetitions")
+
+
+def _table(values: Sequence[Drawn]) -> tuple[np.ndarray, int]:
+    """A row for each setting, a column for each repetition, and how many of these had a failure;
+    what is not there is no number."""
+    cells: dict[Hashable, dict[tuple[int, int], float]] = {}
+    for it in values:
+        cells.setdefault(it.setting, {})[it.session, it.rep] = it.value
+    reps = sorted({rep for row in cells.values() for rep in row})
+    table = [[row.get(rep, np.nan) for rep in reps] for row in cells.values()]
+    return np.asarray(table), len({(it.session, it.rep) for it in values if not it.ok})
+
+
+def _resampled(table: np.ndarray, combined: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    reps = table.shape[1]
+    drawn = np.random.default_rng(SEED).integers(0, reps, size=(RESAMPLES, reps), dtype=np.int32)
+    medians = [_medians(row, drawn) for row in table]
+    return combined(np.asarray(medians))
+
+
+def _medians(row: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """Where a setting lacks a repetition, of those that were drawn and are there."""
+    there = row[drawn]
+    if not np.isnan(row).any():
+        return np.median(there, axis=1)
+    there[np.isnan(there).all(axis=1)] = np.nanmedian(row)
+    return np.nanmedian(there, axis=1)

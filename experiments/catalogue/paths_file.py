@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: MIT
+"""One file over Wi-Fi and LTE at once, by which policy chooses the path of the next bytes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path as Folder
+from typing import TYPE_CHECKING, Any
+
+from experiments.model import OWN, Claim, Experiment, Figure, Metric
+from experiments.oracle import optimum
+from experiments.oracle.path import Path
+from experiments.parameters import miles
+from experiments.workloads import account, traffic
+from experiments.workloads.actors import Transfer
+from experiments.workloads.rates import FRAME, MSS
+from topologies.lab import Lab
+from topologies.mile import Mile
+from topologies.parameter import Parameter, Params
+
+if TYPE_CHECKING:
+    from experiments.live_run import LiveRun
+
+KIB, MIB = 1 << 10, 1 << 20
+NAMES = ("wifi", "lte")
+SIZES = (64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB, 4 * MIB, 8 * MIB)
+MEDIUM = SIZES[1:5]
+RTTS_MS = (70.0, 270.0, 470.0)
+DEMS = ("dems-b", "dems-s", "dems-f")
+POLICIES = (
+    *("soonest", "minrtt", "rr", "ecf", "txdelay"),
+    *DEMS,
+    *("copies", "one:wifi", "one:lte"),
+)
+BASE: Params = {"preset": "wifi-lte", "pipes": 4, "way": "pipes"}
+HEADER = 8  # of a message, which is a segment here
+# What rp's kernel takes of a server's bytes before rp does: all of the largest file.
+RMEM, ROOM = "net.ipv4.tcp_rmem", "4096 33554432 33554432"
+
+
+def told(size: int) -> str:
+    return f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB"
+
+
+def runs(policy: str, size: int, rtt_ms: float, warm: bool) -> Params:
+    return {
+        **BASE,
+        "path_policy": policy,
+        "size": size,
+        "second_rtt_ms": rtt_ms,
+        "warm": warm,
+    }
+
+
+def instead_of_minrtt(policy: str, size: int, rtt_ms: float) -> Claim:
+    large = size >= 8 * MIB
+    published = "nothing at 8 MB" if large else "0.62 to 0.85 from 128 KB to 1 MB"
+    return Claim(
+        row="paths-file",
+        where="DEMS, Fig. 5.10",
+        says=f"{told(size)}, LTE at {rtt_ms:g} ms, grown windows, {policy} instead of minrtt "
+        f"(published, DEMS-S: {published})",
+        of=runs(policy, size, rtt_ms, True),
+        over=runs("minrtt", size, rtt_ms, True),
+        expect="same" if large else "less",
+        within=0.03,
+    )
+
+
+def fewer_again(size: int, rtt_ms: float) -> Claim:
+    return Claim(
+        row="paths-file",
+        where="DEMS, Fig. 5.11",
+        says=f"{told(size)}, LTE at {rtt_ms:g} ms, fresh windows, bytes that dems-f reinjects "
+        "instead of dems-s (published: 0 to 0.77)",
+        of=runs("dems-f", size, rtt_ms, False),
+        over=runs("dems-s", size, rtt_ms, False),
+        metric="reinjected_bytes",
+        expect="less",
+        than=0.77,
+    )
+
+
+def over_optimum(policy: str, size: int, rtt_ms: float) -> Claim:
+    return Claim(
+        row="paths-file",
+        where=OWN,
+        says=f"{told(size)}, LTE at {rtt_ms:g} ms, grown windows, {policy}: over the least "
+        "possible",
+        of=runs(policy, size, rtt_ms, True),
+        metric="over_optimum",
+        expect="less",
+        than=1.15,
+    )
+
+
+def no_worse_when_fresh(size: int, rtt_ms: float) -> Claim:
+    return Claim(
+        row="paths-file",
+        where=OWN,
+        says=f"{told(size)}, LTE at {rtt_ms:g} ms, fresh windows, ecf instead of minrtt",
+        of=runs("ecf", size, rtt_ms, False),
+        over=runs("minrtt", size, rtt_ms, False),
+        expect="less",
+        than=1.1,
+    )
+
+
+@contextmanager
+def roomy(lab: Lab) -> Iterator[None]:
+    """rp's kernel takes a file as fast as the server sends it, so that rp sees how long it is."""
+    before = " ".join(lab.rp.inside("sysctl", "-n", RMEM).split())
+    lab.rp.inside("sysctl", "-w", f"{RMEM}={ROOM}")
+    try:
+        yield
+    finally:
+        lab.rp.inside("sysctl", "-w", f"{RMEM}={before}")
+
+
+def path_of(name: str, mile: Mile) -> Path:
+    """For bytes of an application: a segment has headers, and the message's own."""
+    assert mile.down_mbps is not None
+    rate = mile.down_mbps * 1e6 / 8 * (MSS - HEADER) / FRAME
+    return Path(name, rate, mile.rtt_ms / 2e3)
+
+
+def shares(records: list[dict[str, Any]]) -> dict[str, float | int | None]:
+    """What went over the far path, and what over both, by the last samples."""
+    last = {it["path"]: it for it in records}
+    written = sum(it["written"] for it in last.values())
+    return {
+        "far_share": last[1]["written"] / written if written and 1 in last else None,
+        "reinjected_bytes": sum(it["reinjected"] for it in last.values()) if last else None,
+    }
+
+
+class PathsFile(Experiment):
+    name = "paths-file"
+    ways = ("pipes",)
+    title = "One file over two paths"
+    question = "How much sooner is a file there if the far path carries only what helps?"
+    parameters = (
+        Parameter("size", 256 * KIB, "size", "of the file", low=1),
+        Parameter(
+            "path_policy",
+            "soonest",
+            "text",
+            "which path carries the next bytes, at both proxies: soonest, minrtt, rr, ecf, "
+            "txdelay, dems-b, dems-s, dems-f, copies, one:wifi, one:lte or split:P",
+        ),
+        Parameter("warm_size", 8 * MIB, "size", "of what grows the windows before the run", low=1),
+    )
+    metrics = (
+        Metric("completion_s", "completion time", "s", matters=0.05),
+        Metric("over_optimum", "completion time over the least possible", "", matters=0.05),
+        Metric("far_share", "share of the bytes over LTE", "", "neither"),
+        Metric("reinjected_bytes", "bytes that went over both paths", "B", matters=0.05),
+        Metric("retransmits", "segments sent again by the pipes", ""),
+    )
+    paths = NAMES
+    grids = (
+        {
+            **BASE,
+            "path_policy": POLICIES,
+            "size": SIZES,
+            "second_rtt_ms": RTTS_MS,
+            "warm": (False, True),
+        },
+    )
+    reps = 20
+    quick_grids = (
+        {
+            **BASE,
+            "path_policy": ("minrtt", "ecf", "dems-f"),
+            "size": (256 * KIB, MIB),
+            "second_rtt_ms": RTTS_MS,
+            "warm": (False, True),
+        },
+    )
+    quick_reps = 5
+    in_all_quick = False
+    run_seconds = 8.0
+    claims = (
+        *(
+            instead_of_minrtt(policy, size, rtt)
+            for policy in ("ecf", "dems-s", "dems-f")
+            for size in (*MEDIUM, 8 * MIB)
+            for rtt in RTTS_MS
+        ),
+        *(
+            over_optimum(policy, size, rtt)
+            for policy in ("ecf", "dems-f")
+            for size in MEDIUM
+            for rtt in RTTS_MS
+        ),
+        *(fewer_again(size, rtt) for size in MEDIUM for rtt in RTTS_MS),
+        *(no_worse_when_fresh(size, rtt) for size in SIZES for rtt in RTTS_MS),
+    )
+    figures = (
+        Figure(
+            name="grown",
+            title="Completion time, grown windows",
+            kind="against",
+            x="size",
+            hue="path_policy",
+            facet="second_rtt_ms",
+            where={"warm": True},
+            floor="floor_s",
+            log=True,
+        ),
+        Figure(
+            name="fresh",
+            title="Completion time, fresh windows",
+            kind="against",
+            x="size",
+            hue="path_policy",
+            facet="second_rtt_ms",
+            where={"warm": False},
+            floor="floor_s",
+            log=True,
+        ),
+        Figure(
+            name="normalised",
+            title="Completion time, grown windows, minrtt = 1",
+            kind="normalised",
+            x="size",
+            hue="path_policy",
+            facet="second_rtt_ms",
+            where={"warm": True},
+            over={"path_policy": "minrtt"},
+        ),
+    )
+    notes = (
+        "Four pipes over each path: Wi-Fi of 7.04 Mbit/s and 50 ms, LTE of 9.185 Mbit/s. Grown "
+        "windows carried 8 MiB just before, by the same policy. What was published is DEMS; ecf "
+        "has its rule without chunks and without reinjection.",
+        "Under split:P the path that is through with its part of these 8 MiB first rests for "
+        "seconds before the file, and its windows are small again (`cooled` in the record).",
+        "The least possible is computed: both paths at their rates with grown windows, and what "
+        "the request and rp's connection to the server take before. rp's kernel may hold a whole "
+        "file (net.ipv4.tcp_rmem), as rp takes the bytes that wait there for those that remain.",
+        "The share of LTE and what went over both paths are of runs with fresh windows alone: with "
+        "others these counters hold what went before.",
+    )
+
+    def lp_options(self, params: Params, folder: Folder) -> list[str]:
+        return ["--path-policy", str(params["path_policy"])]
+
+    def rp_options(self, params: Params, folder: Folder) -> list[str]:
+        """rp knows paths by their numbers."""
+        kind, colon, name = str(params["path_policy"]).partition(":")
+        numbered = str(NAMES.index(name)) if name in NAMES else name
+        return ["--path-policy", f"{kind}{colon}{numbered}"]
+
+    def measure(self, run: "LiveRun") -> dict[str, Any]:
+        size = int(run.params["size"])  # type: ignore[arg-type]
+        run.kept("roomy", lambda: roomy(run.lab))
+        found = traffic.play(run, {"file": Transfer(down=size, **traffic.way(run))})["file"]
+        floor = self.floor_s(run.params)
+        told = account.account(run, connections=1)
+        return {
+            "completion_s": found["completion_s"],
+            "first_s": found["first_s"],
+            "floor_s": floor,
+            "over_optimum": found["completion_s"] / floor,
+            **shares([] if run.params["warm"] else told.of("rp", "path")),
+            **told.measures(),
+        }
+
+    def floor_s(self, params: Params) -> float:
+        """The request over Wi-Fi, a connection from rp to the server, an answer from there."""
+        first, second = miles(params)
+        paths = [path_of(name, it) for name, it in zip(NAMES, (first, second), strict=True)]
+        before = min(first.rtt_ms, second.rtt_ms) / 2 + 2 * float(params["wan_rtt_ms"])  # type: ignore[arg-type]
+        return before / 1e3 + optimum.completion(paths, int(params["size"]))  # type: ignore[arg-type]

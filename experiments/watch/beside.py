@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""The page of a sweep while it runs, by a process of its own, after all others in the queue for a
+core: what is measured shares them, and forks, which a process with threads should not do."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from base.processes import end_with_parent
+from experiments.watch.server import Server
+
+END_S = 5.0
+
+
+def found(place: tuple[str, int]) -> tuple[str, int]:
+    """A place that is free now; where the port is 0, with its number. Raises PortTaken."""
+    with Server(place) as server:
+        host, port = server.server_address[:2]
+        return str(host), int(port)
+
+
+@contextmanager
+def beside(folder: Path, place: tuple[str, int]) -> Iterator[None]:
+    """`tm3lab watch FOLDER` while the block runs. It has no part in what a terminal's keys end."""
+    port = f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
+    program = (sys.executable, "-P", "-m", "experiments")
+    process = subprocess.Popen(
+        ["nice", "-n", "19", *program, "watch", str(folder), "--port", port],
+        start_new_session=True,
+        preexec_fn=lambda: end_with_parent(signal.SIGTERM),
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""results/README.md is what results/curated says: each published figure, with both verdicts."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import catalogue, curated, paper
+from experiments.model import OWN, Claim
+from tests.experiments import synthetic
+
+OF = {"pipes": 8, "size": 300_000}
+OVER = {"pipes": 1, "size": 300_000}
+
+
+class Made(synthetic.Plain):
+    """A row of each kind."""
+
+    name = "download"
+    claims = (
+        Claim("download", "Fig. 9", "weaker", of=OF, over=OVER, paper=0.47),
+        Claim("download", "Fig. 9", "as published", of=OF, over=OVER, paper=0.8, note="never said"),
+        Claim(
+            "download",
+            "Table 1",
+            "stronger",
+            of=OF,
+            over=OVER,
+            paper=0.9,
+            paper_sides=(0.45, 0.5),
+            note="A shorter queue",
+        ),
+        Claim("download", "Fig. 9", "not run | at all", of=OF, over=OVER, paper=0.5),
+        Claim("download", "§6.1", "without a value", of=OF, over=OVER),
+        Claim("download", OWN, "a bound of ours", of=OF, over=OVER),
+    )
+
+
+def told(claim: Claim, **more: Any) -> dict[str, Any]:
+    plain = {"metric": "completion_s", "unit": "", "median": 0.8, "low": 0.78, "high": 0.82}
+    said = {"row": claim.row, "where": claim.where, "says": claim.says, "own": claim.is_own}
+    return {**plain, **said, "verdict": "yes", "size": None, "why": [], **more}
+
+
+def summary(folder: str, runs: int, comparison: list[dict[str, Any]]) -> dict[str, Any]:
+    def configuration(pipes: int, seconds: float) -> dict[str, Any]:
+        completion = {"unit": "s", "median": seconds}
+        metrics = {"completion_s": completion, "over_floor": {"unit": "", "median": seconds / 0.3}}
+        return {"params": {"pipes": pipes, "size": 300_000}, "metrics": metrics}
+
+    return {
+        **{"experiment": "download", "folder": folder, "runs": runs, "failed": 1},
+        **{"links": ["linkem"], "commit": "0123456789abcdef", "late": None},
+        "own_tally": {**dict.fromkeys(curated.MARKS, 0), "yes": 1},
+        "comparison": comparison,
+        "configurations": [configuration(1, 0.5), configuration(8, 0.4)],
+    }
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    made = Made()
+    monkeypatch.setattr(catalogue, "experiments", lambda: (made,))
+    weaker, same, stronger, _, plain, own = made.claims
+    why = ["The interval includes the border."]
+    comparison = [
+        told(weaker, size="weaker"),
+        told(same, size="yes"),
+        told(stronger, size="stronger"),
+        told(plain, verdict="unclear", why=why, median=None, high=None),
+        told(own),
+    ]
+    few = [told(weaker, verdict="few", size="few")]
+    for name, runs, its in (("20260101-a", 90, few), ("20260102-b", 20, comparison)):
+        folder = tmp_path / "curated" / "download" / name
+        folder.mkdir(parents=True)
+        (folder / "summary.json").write_text(json.dumps(summary(name, runs, its)))
+    return tmp_path
+
+
+def row(page: str, says: str) -> list[str]:
+    (found,) = re.findall(rf"^\| {re.escape(says)} .*$", page, re.MULTILINE)
+    return [cell.strip() for cell in found.strip("|").split("|")]
+
+
+def test_each_published_figure_has_both_verdicts(results: Path) -> None:
+    page = curated.page(results)
+    assert row(page, "weaker (Fig. 9)")[1:] == ["0.47", "0.80 (0.78 to 0.82)", "✓ yes", "✗ weaker"]
+    assert row(page, "as published")[3:] == ["✓ yes", "✓ same size"]
+    assert row(page, "stronger (Table 1)")[1:] == ["0.90", *row(page, "weaker")[2:4], "✗ stronger"]
+    assert row(page, "without a value (§6.1)")[1:] == [
+        *("below 1.00", "∞ (0.78 to ∞)", "~ not decided", ""),
+    ]
+    assert "Of 5 published figures 4 were measured. The direction is the same in 3; of 3 " in page
+    assert "in 3; of 3 that have a value, the size is the same in 1." in page
+
+
+def test_where_it_is_not_the_same_it_says_why(results: Path) -> None:
+    """From the runs, from what was tested, and by what both sides are."""
+    page = curated.page(results)
+    assert (
+        "- weaker: The floor, RTT + size/rate, is at 0.60 of what 1 pipe needs, so the published "
+        "value cannot be. Ours: 0.5 → 0.4 s.\n"
+    ) in page
+    assert (
+        "- stronger: Measured before, not in these runs: A shorter queue. Ours: 0.5 → 0.4 s; "
+        "published: 0.5 → 0.45 s.\n"
+    ) in page
+    assert "- without a value: The interval includes the border. Ours: 0.5 → 0.4 s.\n" in page
+    assert "never said" not in page, "nobody asks why it is as published"
+
+
+def test_what_nobody_tested_is_said(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curated, "OVER_FLOOR", "no such metric")
+    assert f"- weaker: {curated.NOT_YET} Ours: 0.5 → 0.4 s." in curated.page(results)
+
+
+def test_what_was_not_run_is_named_and_own_bounds_are_apart(results: Path) -> None:
+    page = curated.page(results)
+    assert "Not run: not run \\| at all." in page
+    assert "a bound of ours" not in page
+    assert "| [download](curated/download/20260102-b/report.html) | 1 | 0 | 0 | 0 | 0 | 0 |" in page
+    for it in paper.ROWS:
+        assert f"## {paper.title(it.row)}\n" in page
+    assert page.count("No runs of it are curated.") == len(paper.ROWS) - 1
+
+
+def test_the_folder_that_answers_most_speaks(results: Path) -> None:
+    """Not the one with most runs, nor the newest; and the page says which, and what of it."""
+    page = curated.page(results)
+    assert "curated/download/20260101-a" not in page
+    assert (
+        "[download](curated/download/20260102-b/report.html): 20 runs, 1 failed, by linkem, commit "
+        "0123456789, how late the links were was not recorded." in page
+    )
+
+
+def test_the_contents_lead_to_their_sections(results: Path) -> None:
+    page = curated.page(results)
+    slugs = {curated._slug(it) for it in re.findall(r"^## (.*)$", page, re.MULTILINE)}
+    there = re.findall(r"\]\(#([^)]*)\)", page)
+    assert len(there) == len(paper.ROWS) and set(there) < slugs
+
+
+# --- the page that is committed ---
+
+
+def test_the_page_is_what_the_results_say(capsys: pytest.CaptureFixture[str]) -> None:
+    assert curated.main([]) == 0, capsys.readouterr().err
+
+
+def test_another_digit_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = curated.page()
+    monkeypatch.setattr(curated, "page", lambda: right)
+    monkeypatch.setattr(curated, "RESULTS", tmp_path)
+    assert curated.main([]) == 1, "there is none"
+    assert curated.main(["--write"]) == 0 and curated.main([]) == 0
+    there = tmp_path / "README.md"
+    at = right.index("0.72 (")
+    there.write_text(right[:at] + "0.71" + right[at + 4 :])
+    capsys.readouterr()
+    assert curated.main([]) == 1
+    line = right[:at].count("\n") + 1
+    assert f"from line {line} on" in capsys.readouterr().err
+    there.write_text(right + "more\n")
+    assert curated.main([]) == 1 and "from its end on" in capsys.readouterr().err
+
+
+def test_every_curated_claim_is_on_it() -> None:
+    """Each published row of the folder that speaks for an experiment, once."""
+    page = curated.page()
+    for experiment in catalogue.experiments():
+        found = curated.fullest(curated.RESULTS, experiment.name)
+        for it in found["comparison"] if found else ():
+            if not it["own"] and it["verdict"] != "none":
+                assert f"| {it['says']} ({it['where']}) |" in page, it["says"]
