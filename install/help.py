@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass, field
 
 OPTION = re.compile(r"  (--[a-z][a-z0-9-]*)(?: (\S+))?(?:  +(\S.*))?")
-CHOICE = re.compile(r"([a-z][a-z0-9-]*) +(\S.*)")
+CHOICE = re.compile(r"([a-z][a-z0-9-]*(?::[A-Z]+)?) +(\S.*)")
 
 
 class HelpError(ValueError):
@@ -40,9 +40,9 @@ class Option:
 
     @property
     def words(self) -> list[str]:
-        """The values it takes that have a name: of `[ADDR:]PORT|off` it is `off`."""
+        """The values it takes that are written as here: of `[ADDR:]PORT|off` it is `off`."""
         if self.choices:
-            return [it.name for it in self.choices]
+            return [it.name for it in self.choices if ":" not in it.name]
         parts = (self.argument or "").split("|")
         return [it for it in parts if len(parts) > 1 and re.fullmatch(r"[a-z][a-z0-9-]*", it)]
 

@@ -57,7 +57,8 @@ def image(say: Say, wanted: Recipe | None = None) -> Image:
     cache().mkdir(parents=True, exist_ok=True)
     with shelf.alone(cache()):
         if not found.folder.is_dir():
-            shelf.make_room(shelf.GUESTS, found.folder, say)
+            kind = shelf.SERVICES if wanted.kind else shelf.GUESTS
+            shelf.make_room(kind, found.folder, say)
             _build(wanted, found.folder, say)
     return found
 
@@ -65,7 +66,7 @@ def image(say: Say, wanted: Recipe | None = None) -> Image:
 def _build(wanted: Recipe, folder: Path, say: Say) -> None:
     need.space(folder.parent, SPACE_MIB)
     begun = time.monotonic()
-    say(f"making the guest's image from {len(wanted.packages)} packages of {wanted.sources.suite}")
+    say(f"making a guest's image from {len(wanted.packages)} packages of {wanted.sources.suite}")
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as scratch:
         tree, fresh = Path(scratch) / "root", Path(scratch) / "image"
         fresh.mkdir()

@@ -17,6 +17,9 @@ PACKAGES = {
     "xz": "xz-utils",
     "setpriv": "util-linux",
     "cpio": "cpio",
+    "dpkg-buildpackage": "dpkg-dev",
+    "dh": "debhelper",
+    "dh_dkms": "dh-dkms",
 }
 TO_RUN = ("qemu-system-x86_64", "setpriv")
 TO_BUILD = ("mmdebstrap", "mke2fs", "modprobe")

@@ -47,6 +47,7 @@ class Recipe:
     sources: Sources
     kernel: str  # the package's version
     code: bytes
+    kind: str = ""  # of the guest, where it is not the one of most tests
 
     @property
     def name(self) -> str:
@@ -57,7 +58,7 @@ class Recipe:
         ):
             digest.update(part.encode() + b"\0")
         digest.update(self.code)
-        return digest.hexdigest()[:16]
+        return (f"{self.kind}-" if self.kind else "") + digest.hexdigest()[:16]
 
 
 def names_in(path: Path) -> tuple[str, ...]:
@@ -109,10 +110,11 @@ def kernel_version() -> str:
     return found[1]
 
 
-def recipe() -> Recipe:
+def recipe(kind: str = "") -> Recipe:
     parts = [HERE / "guest" / "init", HERE / "image.py"]
     return Recipe(
-        packages=names_in(HERE / "guest.debian"),
+        kind=kind,
+        packages=names_in(HERE / f"{kind or 'guest'}.debian"),
         sources=sources(codename()),
         kernel=kernel_version(),
         code=b"\0".join(path.read_bytes() for path in parts),

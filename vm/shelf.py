@@ -18,7 +18,7 @@ from vm.need import GuestError
 from vm.recipe import cache
 
 GUESTS, BOXES = re.compile(r"[0-9a-f]{16}"), re.compile(r"box-[0-9a-f]{16}")
-KERNELS = re.compile(r"kernel-[a-z0-9]+")
+SERVICES, KERNELS = re.compile(r"services-[0-9a-f]{16}"), re.compile(r"kernel-[a-z0-9]+")
 LEFT_OVER = re.compile(r"\.(new|old)-.*")  # by one that was killed while it made or removed
 
 
@@ -60,7 +60,7 @@ def clean(say: Callable[[str], None]) -> None:
         return
     try:
         with alone(folder):
-            for kind in (LEFT_OVER, GUESTS, BOXES, KERNELS):
+            for kind in (LEFT_OVER, GUESTS, SERVICES, BOXES, KERNELS):
                 _remove(folder, kind, say)
     except PermissionError as why:
         raise GuestError(f"not allowed to remove {why.filename}: sudo make vm-clean") from None

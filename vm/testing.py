@@ -4,6 +4,7 @@
     netem     tests/net where a link is netem's: every preset is what it declares
     kernel    tests/vm, and what tm3ctl --bpf redirects: tm3.ko, SCTP, Open vSwitch; with the
               kernel's own checks on
+    services  Debian packages and units, in a guest with systemd (vm/services.py)
 
 and, where they are named, under other kernels (vm/kernel.py):
 
@@ -26,7 +27,7 @@ from pathlib import Path
 
 from base.pressure import OwnTime
 from base.sources import ROOT
-from vm import arm64, faults, kernel
+from vm import arm64, faults, kernel, services
 from vm.image import Image, Say
 from vm.kernels import ARM64
 from vm.machine import READY_S, Machine, Share, to_stderr, to_stdout
@@ -44,8 +45,10 @@ DEBUG_CHECKS = (*CHECKS, "kasan_multi_shot")
 RESULTS = Path("/results")
 LOOK_S = 5.0
 # Of the machine that runs guests.
-HOST = ("arm64", "debug", "kernels", "machine", "shelf", "vmhost", "watch")
-OF_THE_HOST = tuple(f"--ignore=tests/vm/test_{name}.py" for name in HOST)
+HOST = ("arm64", "debug", "kernels", "machine", "services", "shelf", "vmhost", "watch")
+# Of the guest with systemd.
+SERVICES = ("packages", "units")
+ELSEWHERE = tuple(f"--ignore=tests/vm/test_{name}.py" for name in (*HOST, *SERVICES))
 # What another kernel may do otherwise; the rest is seen on the machine that runs guests.
 BPF = tuple(
     f"tests/bpf/test_redirect.py::test_{name}"
@@ -57,7 +60,7 @@ BPF = tuple(
         "another_network_namespace_is_left_alone",
     )
 )
-MODULE = ("tests/vm", *OF_THE_HOST, "-k", "test_tm3")
+MODULE = ("tests/vm", *ELSEWHERE, "-k", "test_tm3")
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Group:
     kernel_words: tuple[str, ...] = ()
     measures: bool = False  # what takes the guest's time away makes it wrong
     kernel: str = ""  # not the image's own; then the group runs only where it is named
+    systemd: bool = False  # the image with it, and packages made of the tree
     memory_mib: int = 2048
     ready_s: float = READY_S
     debug: bool = False  # that kernel has checks of its own, which are asked
@@ -78,7 +82,14 @@ GROUPS = {
     group.name: group
     for group in (
         Group("netem", ("tests/net", "-k", "netem", "--timeout=300"), 1200.0, measures=True),
-        Group("kernel", ("tests/vm", *BPF, *OF_THE_HOST, "--timeout=300"), 1200.0, CHECKS),
+        Group("kernel", ("tests/vm", *BPF, *ELSEWHERE, "--timeout=300"), 1200.0, CHECKS),
+        Group(
+            "services",
+            (*(f"tests/vm/test_{name}.py" for name in SERVICES), "--timeout=300"),
+            1200.0,
+            services.KERNEL_WORDS,
+            systemd=True,
+        ),
         Group(
             "backports",
             (*MODULE, "--timeout=300"),
@@ -123,12 +134,16 @@ def booted(image: Image, group: Group, results: Path) -> Iterator[Machine]:
         # rate. While it boots it would have both.
         if group.measures:
             guest.run_promptly()
+        if group.systemd:
+            services.settled(guest)
         yield guest
 
 
 def environment(guest: Machine) -> dict[str, str]:
     """What the tests know the guest by."""
-    env = {"TM3_HOST_PRESSURE": str(PRESSURE_THERE)} if PRESSURE.is_dir() else {}
+    env = {"TM3_DEB": str(BUILD / "deb")}
+    if PRESSURE.is_dir():
+        env["TM3_HOST_PRESSURE"] = str(PRESSURE_THERE)
     if guest.accel.name == "tcg":
         env["TM3_EMULATED"] = "1"
     if isinstance(guest.image, kernel.UnderKernel):
@@ -174,13 +189,20 @@ def _faults(image: Image) -> Path:
 
 
 def under(image: Image, group: Group, say: Say) -> Image:
+    if group.systemd:
+        return services.services(BUILD, say)
     return kernel.under(image, group.kernel, say) if group.kernel else image
 
 
 def passes(image: Image, name: str, words: list[str], results: Path, say: Say) -> bool:
     if name == ARM64:
         return arm64.test(results, say)
-    return run(under(image, GROUPS[name], say), GROUPS[name], words, results)
+    try:
+        there = under(image, GROUPS[name], say)
+    except services.NoTools as why:
+        say(f"{name}: skipped: {why}")
+        return True
+    return run(there, GROUPS[name], words, results)
 
 
 def test(image: Image, names: list[str], words: list[str], results: Path, say: Say) -> int:
