@@ -42,15 +42,28 @@ static const struct network closed_v6[] = {
 	{ 0, { 0 }, NULL },
 };
 
-/* What has an IPv4 address in its last four bytes. */
-static const struct network embedding[] = {
-	{ 96, { [10] = 0xff, 0xff }, "mapped" },
-	{ 96, { 0 }, "compatible" },
-	{ 96, { 0, 0x64, 0xff, 0x9b }, "NAT64" },
-	{ 48, { 0, 0x64, 0xff, 0x9b, 0, 1 }, "NAT64" },
-	{ 96, { [8] = 0xff, 0xff }, "translated" },
-	{ 0, { 0 }, NULL },
+/*
+ * Networks whose addresses have an IPv4 address in them, and in which bytes. A network's own
+ * prefix for NAT64 may be as long as the four lines say (RFC 6052), and only its translator
+ * knows which it is.
+ */
+static const struct embedding {
+	struct network network;
+	uint8_t at[4];
+	bool guess;
+} embeddings[] = {
+	{ { 96, { [10] = 0xff, 0xff }, "mapped" }, { 12, 13, 14, 15 }, false },
+	{ { 96, { 0 }, "compatible" }, { 12, 13, 14, 15 }, false },
+	{ { 96, { 0, 0x64, 0xff, 0x9b }, "NAT64" }, { 12, 13, 14, 15 }, false },
+	{ { 48, { 0, 0x64, 0xff, 0x9b, 0, 1 }, "NAT64" }, { 12, 13, 14, 15 }, true },
+	{ { 48, { 0, 0x64, 0xff, 0x9b, 0, 1 }, "NAT64" }, { 6, 7, 9, 10 }, true },
+	{ { 48, { 0, 0x64, 0xff, 0x9b, 0, 1 }, "NAT64" }, { 7, 9, 10, 11 }, true },
+	{ { 48, { 0, 0x64, 0xff, 0x9b, 0, 1 }, "NAT64" }, { 9, 10, 11, 12 }, true },
+	{ { 96, { [8] = 0xff, 0xff }, "translated" }, { 12, 13, 14, 15 }, false },
+	{ { 16, { 0x20, 0x02 }, "6to4" }, { 2, 3, 4, 5 }, false },
 };
+
+enum { EMBEDDINGS = sizeof(embeddings) / sizeof(*embeddings) };
 
 void access_init(struct access *a)
 {
@@ -242,20 +255,38 @@ bool access_reaches(const struct access *a, const struct sockaddr_storage *dst,
 	return true;
 }
 
-bool access_embedded(const struct sockaddr_storage *addr,
+/*
+ * Of prefixes that are guessed most have zeros where the address would be, and no translator
+ * sends anything to 0.0.0.0/8.
+ */
+static bool embeds(const struct embedding *e, const uint8_t *bytes)
+{
+	return cidr_same_prefix(e->network.addr, bytes, e->network.prefix) &&
+	       (!e->guess || bytes[e->at[0]]);
+}
+
+bool access_embedded(const struct sockaddr_storage *addr, unsigned int *from,
 		     struct sockaddr_storage *v4)
 {
 	const struct sockaddr_in6 *in6 = (const void *)addr;
 	struct sockaddr_in *in = (void *)v4;
 	const uint8_t *bytes = in6->sin6_addr.s6_addr;
+	uint8_t *to = (uint8_t *)&in->sin_addr;
+	unsigned int i;
 
-	if (addr->ss_family != AF_INET6 || !network_of(embedding, bytes) ||
+	if (addr->ss_family != AF_INET6 ||
 	    IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr) ||
 	    IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr))
+		return false;
+	while (*from < EMBEDDINGS && !embeds(&embeddings[*from], bytes))
+		(*from)++;
+	if (*from == EMBEDDINGS)
 		return false;
 	memset(v4, 0, sizeof(*v4));
 	in->sin_family = AF_INET;
 	in->sin_port = in6->sin6_port;
-	memcpy(&in->sin_addr, bytes + 12, 4);
+	for (i = 0; i < 4; i++)
+		to[i] = bytes[embeddings[*from].at[i]];
+	(*from)++;
 	return true;
 }

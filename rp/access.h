@@ -71,16 +71,19 @@ bool access_reaches(const struct access *a, const struct sockaddr_storage *dst,
 		    bool own, bool local, char why[ACCESS_WHY]);
 
 /*
- * Is @addr an IPv6 address that the kernel, or a translator on the way, turns
- * into an IPv4 address? Then that one is put into @v4, with the same port:
+ * Is @addr an IPv6 address that the kernel, or a translator on the way, may turn
+ * into an IPv4 address? Then that one is put into @v4, with the same port. There may be
+ * several, since some translators choose where it stands: @from is 0 for the first, and
+ * is left for the next.
  *
  *	::ffff:0:0/96		mapped: the kernel itself connects by IPv4
  *	::/96			compatible, but for :: and ::1
  *	64:ff9b::/96		NAT64, its well-known prefix
- *	64:ff9b:1::/48		NAT64, prefixes of a network's own in it
+ *	64:ff9b:1::/48		NAT64, prefixes of 48, 56, 64 or 96 bits of a network's own in it
  *	::ffff:0:0:0/96		stateless translation
+ *	2002::/16		6to4
  */
-bool access_embedded(const struct sockaddr_storage *addr,
+bool access_embedded(const struct sockaddr_storage *addr, unsigned int *from,
 		     struct sockaddr_storage *v4);
 
 #endif

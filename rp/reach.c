@@ -34,8 +34,13 @@ bool reach_allows(const struct reach *r, const struct sockaddr_storage *to,
 		  bool local, char why[ACCESS_WHY])
 {
 	struct sockaddr_storage v4;
+	unsigned int from = 0;
 
 	if (!allows(r, to, local, why))
 		return false;
-	return !access_embedded(to, &v4) || allows(r, &v4, local, why);
+	while (access_embedded(to, &from, &v4)) {
+		if (!allows(r, &v4, local, why))
+			return false;
+	}
+	return true;
 }

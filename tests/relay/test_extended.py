@@ -160,7 +160,8 @@ def test_redirected_ipv6(two: tuple[Namespace, Namespace], tmp_path: Path) -> No
 
 def test_rules_of_ipv6(box: Namespace, tmp_path: Path) -> None:
     with extended(box, tmp_path, *LATE, rp=("--deny", "2001:db8::/32")):
-        for host in ("2001:db8::1", "fe80::1", "ff02::1", "::", "64:ff9b::a9fe:a9fe"):
+        wrapped = ("64:ff9b::a9fe:a9fe", "64:ff9b:1:a9fe:a9:fe00:808:808", "2002:a9fe:a9fe::1")
+        for host in ("2001:db8::1", "fe80::1", "ff02::1", "::", *wrapped):
             assert reply_to(box, host, 80) == DENIED, host
 
 

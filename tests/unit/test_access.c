@@ -201,19 +201,23 @@ static void mapped_is_ipv4(void **state)
 	access_fini(&a);
 }
 
-/* Which IPv4 address it leads to, or "". */
+/* Which IPv4 addresses it may lead to, or "". */
 static const char *embedded(const char *text)
 {
-	static char v4_text[INET_ADDRSTRLEN];
+	static char all[8 * INET_ADDRSTRLEN];
+	char one[INET_ADDRSTRLEN];
 	struct sockaddr_storage addr = address(text, 1), v4;
 	const struct sockaddr_in *in = (const void *)&v4;
+	unsigned int from = 0;
 
 	((struct sockaddr_in6 *)(void *)&addr)->sin6_port = htons(80);
-	if (!access_embedded(&addr, &v4))
-		return "";
-	assert_int_equal(v4.ss_family, AF_INET);
-	assert_int_equal(ntohs(in->sin_port), 80);
-	return inet_ntop(AF_INET, &in->sin_addr, v4_text, sizeof(v4_text));
+	for (*all = '\0'; access_embedded(&addr, &from, &v4);) {
+		assert_int_equal(v4.ss_family, AF_INET);
+		assert_int_equal(ntohs(in->sin_port), 80);
+		strcat(all, *all ? " " : "");
+		strcat(all, inet_ntop(AF_INET, &in->sin_addr, one, sizeof(one)));
+	}
+	return all;
 }
 
 static void ipv6_that_leads_to_ipv4(void **state)
@@ -222,6 +226,7 @@ static void ipv6_that_leads_to_ipv4(void **state)
 		"::", "::1", "2001:db8::7f00:1", "::fffe:127.0.0.1",
 		"64:ff9a::127.0.0.1", "64:ff9b::1:127.0.0.1",
 		"64:ff9b:2::127.0.0.1", "::1:0:127.0.0.1", "127.0.0.1",
+		"64:ff9b:1::", "2003:a9fe:a9fe::1",
 	};
 
 	(void)state;
@@ -230,10 +235,24 @@ static void ipv6_that_leads_to_ipv4(void **state)
 	assert_string_equal(embedded("::2"), "0.0.0.2");
 	assert_string_equal(embedded("64:ff9b::10.1.2.3"), "10.1.2.3");
 	assert_string_equal(embedded("64:ff9b:1::10.1.2.3"), "10.1.2.3");
-	assert_string_equal(embedded("64:ff9b:1:ab:cd::10.1.2.3"), "10.1.2.3");
 	assert_string_equal(embedded("::ffff:0:10.1.2.3"), "10.1.2.3");
+	assert_string_equal(embedded("2002:a9fe:a9fe::1"), "169.254.169.254");
 	for (size_t i = 0; i < sizeof(pure) / sizeof(*pure); i++)
 		assert_string_equal(embedded(pure[i]), "");
+}
+
+/* Whose prefix has 48, 56 or 64 bits reads another address than the last four bytes. */
+static void a_networks_own_prefix_for_nat64(void **state)
+{
+	(void)state;
+	assert_string_equal(embedded("64:ff9b:1:a9fe:a9:fe00::"),
+			    "169.254.169.254 254.169.254.0 169.254.0.0");
+	assert_string_equal(embedded("64:ff9b:1:a9fe:a9:fe00:808:808"),
+			    "8.8.8.8 169.254.169.254 254.169.254.0 169.254.0.8");
+	assert_string_equal(embedded("64:ff9b:1:ab:cd::10.1.2.3"),
+			    "10.1.2.3 171.205.0.0 205.0.0.10");
+	assert_string_equal(embedded("64:ff9b:1:7f:0:1::"), "127.0.0.1");
+	assert_string_equal(embedded("64:ff9b:1:0:7f:0:100::"), "1.0.0.0 127.0.0.1");
 }
 
 static void permit_wins_a_tie_in_any_order(void **state)
@@ -479,6 +498,7 @@ int main(void)
 		cmocka_unit_test(rules_of_one_family_leave_the_other_alone),
 		cmocka_unit_test(mapped_is_ipv4),
 		cmocka_unit_test(ipv6_that_leads_to_ipv4),
+		cmocka_unit_test(a_networks_own_prefix_for_nat64),
 		cmocka_unit_test(permit_wins_a_tie_in_any_order),
 		cmocka_unit_test(deny_all_but),
 		cmocka_unit_test(some_addresses_no_rule_opens),
