@@ -321,6 +321,9 @@ static void ack_timer(struct timer *t)
 static void look_at_pipe(struct session *s, struct pipe *p, int64_t now)
 {
 	struct leg *leg = &s->ext->leg[p->index];
+	int64_t patience = suspects_patience(s->ext, p, PING_PATIENCE);
+	int64_t quiet = now - (p->heard_at > leg->pinged_at ? p->heard_at :
+							      leg->pinged_at);
 	char why[64];
 
 	if (!pipe_keeps_order(p) && leg->kept.sent > TALLY_MOST) {
@@ -329,11 +332,9 @@ static void look_at_pipe(struct session *s, struct pipe *p, int64_t now)
 		extended_pipe_over(s, p, false, why);
 		return;
 	}
-	if (leg->pinged && p->heard_at > leg->pinged_at)
-		leg->pinged = false;
-	if (leg->pinged && now - leg->pinged_at > PING_PATIENCE) {
+	if (leg->pinged && quiet > patience) {
 		snprintf(why, sizeof(why), "pipe %u: a PING was not answered for %d s",
-			 p->index, (int)(PING_PATIENCE / NS_PER_SEC));
+			 p->index, (int)(patience / NS_PER_SEC));
 		extended_pipe_over(s, p, false, why);
 	} else if (!leg->pinged && now - p->heard_at > PING_AFTER) {
 		leg->ping_due = true;

@@ -38,7 +38,7 @@ struct leg {
 	struct wire_ping pong;
 	bool ping_due, pinged;	/* PING is to be sent; was, without answer */
 	uint64_t token;
-	int64_t pinged_at;
+	int64_t pinged_at;	/* PONG may stand behind other bytes, which come first */
 	uint64_t heard;		/* the largest count that an ACK told, */
 	int64_t progress_at;	/* and when it grew, or the pipe began */
 	int64_t suspect_since;	/* 0: it is not */
@@ -298,6 +298,9 @@ void suspects_init(struct extended *x);
 void suspects_stop(struct extended *x);
 /* Something is kept from now on. */
 void suspects_watch(struct extended *x);
+/* How long @p may keep silent: @least, or longer where acknowledgements take long. */
+int64_t suspects_patience(struct extended *x, const struct pipe *p,
+			  int64_t least);
 /* A pipe of @way was dialled again, and welcomed. */
 void suspects_probed(struct way *way);
 /* The other end says that @path is off: its pipes are as good as dead. */

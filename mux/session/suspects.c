@@ -23,12 +23,9 @@
 #define SUSPECT_PATIENCE (5 * NS_PER_SEC)
 #define STALLED_LEAST NS_PER_SEC
 
-/*
- * Where acknowledgements take long, longer than @least. None is sooner than a round trip of
- * @p, and that is known before one came.
- */
-static int64_t patience(struct extended *x, const struct pipe *p,
-			int64_t least)
+/* No acknowledgement is sooner than a round trip of @p, and that is known before one came. */
+int64_t suspects_patience(struct extended *x, const struct pipe *p,
+			  int64_t least)
 {
 	int64_t trip = (int64_t)(p->info.rtt_ms * NS_PER_MS);
 	int64_t takes = ways_of(x, p->index)->ack_takes;
@@ -137,7 +134,8 @@ static void look_at(struct session *s, struct pipe *p, int64_t now)
 	if (leg->suspect_since && leg->progress_at > leg->suspect_since)
 		clear(s, p);
 	if (!leg->suspect_since) {
-		if (oldest && now - oldest > patience(x, p, SUSPECT_LEAST) &&
+		if (oldest &&
+		    now - oldest > suspects_patience(x, p, SUSPECT_LEAST) &&
 		    others_go_on(x, leg, oldest)) {
 			suspect(s, p, now);
 			if (!goes_on(s, p->path, true, oldest) &&
@@ -168,14 +166,16 @@ static struct pipe *stalled(const struct way *way, int64_t now)
 		const struct leg *leg = &way->x->leg[p->index];
 		int64_t oldest = keeping_oldest(leg);
 
-		if (now - leg->progress_at < patience(way->x, p, STALLED_LEAST))
+		if (now - leg->progress_at <
+		    suspects_patience(way->x, p, STALLED_LEAST))
 			return NULL;
 		if (oldest && oldest < since) {
 			longest = p;
 			since = oldest;
 		}
 	}
-	if (!longest || now - since <= patience(way->x, longest, STALLED_LEAST))
+	if (!longest ||
+	    now - since <= suspects_patience(way->x, longest, STALLED_LEAST))
 		return NULL;
 	return longest;
 }

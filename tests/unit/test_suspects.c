@@ -501,6 +501,58 @@ static void nobody_is_suspect_before_three_round_trips(void **state)
 	assert_int_equal(net.read, net.written);
 }
 
+/* --- PING --- */
+
+static void ask_in_vain(struct pair *pair)
+{
+	begin_halted(pair);
+	live(pair, 200 * MS);
+	be_dark(true);
+	control_ask(pair->lp, pair->lp->pipes[0]);
+	live(pair, 20 * MS);
+	assert_true(leg_of(pair, 0)->pinged);
+}
+
+/* What the other end sent before it read the PING comes first. Only the PONG tells of a PING. */
+static void a_pong_counts_behind_bytes_that_came_after_the_ping(void **state)
+{
+	struct pair *pair = *state;
+	int64_t then;
+
+	ask_in_vain(pair);
+	pair->lp->pipes[0]->heard_at = loop_clock();
+	live(pair, 1100 * MS);
+	then = leg_of(pair, 0)->progress_at;
+	be_dark(false);
+	live(pair, 50 * MS);
+	assert_false(leg_of(pair, 0)->pinged);
+	assert_true(leg_of(pair, 0)->progress_at > then);
+}
+
+static void a_ping_is_answered_within_5_s(void **state)
+{
+	struct pair *pair = *state;
+
+	ask_in_vain(pair);
+	live(pair, 4900 * MS);
+	assert_int_equal(session_lacks(pair->lp), 0);
+	live(pair, 1200 * MS);
+	assert_int_equal(session_lacks(pair->lp), 1);
+}
+
+/* It stands behind what its pipe holds, as all do that wait for an acknowledgement. */
+static void where_acknowledgements_take_long_a_ping_may_too(void **state)
+{
+	struct pair *pair = *state;
+
+	ask_in_vain(pair);
+	pair->lp->ext->way[0].ack_takes = 2500 * MS;
+	live(pair, 7400 * MS);
+	assert_int_equal(session_lacks(pair->lp), 0);
+	live(pair, 1200 * MS);
+	assert_int_equal(session_lacks(pair->lp), 1);
+}
+
 /* --- several paths --- */
 
 static void say_word_on_a_dark_path(struct pair *pair)
@@ -587,6 +639,9 @@ int main(void)
 		TEST(one_is_given_up_after_a_second_without_progress),
 		TEST(where_acknowledgements_take_long_that_second_is_longer),
 		TEST(nobody_is_suspect_before_three_round_trips),
+		TEST(a_pong_counts_behind_bytes_that_came_after_the_ping),
+		TEST(a_ping_is_answered_within_5_s),
+		TEST(where_acknowledgements_take_long_a_ping_may_too),
 		PATHS_TEST(all_pipes_of_a_silent_path_are_suspect_at_once),
 		PATHS_TEST(an_idle_pipe_of_a_silent_path_is_cleared_by_a_pong),
 		PATHS_TEST(a_path_with_a_pipe_that_goes_on_is_not_silent),
