@@ -15,6 +15,7 @@
 #include <linux/sctp.h>
 #include <linux/sock_diag.h>
 
+#include "../base/sock.h"
 #include "../wire/wire_ext.h"
 #include "carrier.h"
 #include "pipe.h"
@@ -47,6 +48,11 @@ struct sctp_sent {
 	uint64_t sacks, heard;
 	uint64_t bytes;
 	uint32_t end[SENT];	/* bytes until behind chunk i */
+	/*
+	 * Why the association is over, as a write was told. The kernel says it once, to whoever
+	 * asks first: a read finds nothing then, and poll a socket that has hung up, for ever.
+	 */
+	int over;
 };
 
 static void set(int fd, int name, const void *value, socklen_t len)
@@ -292,13 +298,22 @@ static int write_messages(struct pipe *p, struct run *run)
 	return done < 0 ? -errno : 0;
 }
 
+static bool is_shortage(int err)
+{
+	return err == -EAGAIN || err == -EINTR || sock_is_shortage(-err);
+}
+
 static int write_sctp(struct pipe *p, struct run *run)
 {
 	while (run->sent < run->len) {
 		int err = write_messages(p, run);
 
+		if (err && is_shortage(err))
+			return -EAGAIN;
+		if (err && !p->sctp->over)
+			p->sctp->over = err;
 		if (err)
-			return err == -EINTR ? -EAGAIN : err;
+			return err;
 	}
 	return 0;
 }
@@ -379,8 +394,12 @@ static int read_letter(struct pipe *p, uint8_t *buf, size_t *used)
 	size_t len = had + (size_t)n;
 
 	*used = 0;
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		if (!p->sctp->over)
+			return 0;
+		pipe_end(p, p->sctp->over);
+		return -1;
+	}
 	if (n <= 0) {
 		pipe_end(p, n ? -errno : 0);
 		return -1;

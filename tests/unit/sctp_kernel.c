@@ -85,7 +85,7 @@ int sendmmsg(int fd, struct mmsghdr *mm, unsigned int n, int flags)
 	}
 	if (i)
 		return (int)i;
-	errno = EAGAIN;
+	errno = kernel.send_err ? kernel.send_err : EAGAIN;
 	return -1;
 }
 

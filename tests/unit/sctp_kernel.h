@@ -35,6 +35,7 @@ struct sctp_kernel {
 	unsigned int pieces, taken;
 	struct { size_t len; struct sctp_sndinfo info; } letter[LETTERS];
 	unsigned int letters, room;	/* the socket's, in messages */
+	int send_err;			/* for who sends without room; 0: EAGAIN */
 	struct sctp_status status;
 	struct sctp_assoc_stats stats;
 	uint32_t queued;

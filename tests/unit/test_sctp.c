@@ -273,6 +273,29 @@ static void a_pipe_may_be_in_order(void **state)
 	free(run);
 }
 
+/* What came before is read first. */
+static void an_end_that_a_write_was_told_is_told(void **state)
+{
+	struct run *run = make_run(2, 1, 10, true);
+
+	(void)state;
+	kernel.room = 0;
+	kernel.send_err = ENOBUFS;
+	assert_int_equal(carrier_sctp.write(&p, run), -EAGAIN);
+	reads(&p);
+	assert_false(seen.over);
+	kernel.send_err = ECONNRESET;
+	assert_int_equal(carrier_sctp.write(&p, run), -ECONNRESET);
+	kernel.send_err = EPIPE;
+	assert_int_equal(carrier_sctp.write(&p, run), -EPIPE);
+	comes(bytes, message(bytes, 1, 5), MSG_EOR);
+	reads(&p);
+	assert_int_equal(seen.messages, 1);
+	assert_true(seen.over);
+	assert_int_equal(seen.ended, -ECONNRESET);
+	free(run);
+}
+
 static void a_full_socket_takes_whole_messages(void **state)
 {
 	struct run *run = make_run(5, 4, 10, true);
@@ -302,6 +325,7 @@ int main(void)
 		SCTP_TEST(a_connection_begins_in_order),
 		SCTP_TEST(a_run_s_count_goes_with_what_counts),
 		SCTP_TEST(a_pipe_may_be_in_order),
+		SCTP_TEST(an_end_that_a_write_was_told_is_told),
 		SCTP_TEST(a_full_socket_takes_whole_messages),
 	};
 

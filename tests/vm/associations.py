@@ -51,18 +51,26 @@ class Associations:
             if rp == wire_ext.PORT and tag and seen[at + 12] != ABORT[0]:
                 return lp, tag
 
-    def kill_one(self) -> int:
-        """lp's end of some pipe that is in use gets an ABORT; rp's learns of it by the answer."""
+    def _next(self) -> tuple[int, int]:
+        """The same, of what is sent from now on."""
         self.tap.setblocking(False)
         try:
             while True:
                 self.tap.recv(2048)  # what is of before
         except BlockingIOError:
             self.tap.settimeout(10)
-        lp, tag = self._seen()
+        return self._seen()
+
+    def kill_one(self) -> int:
+        """lp's end of some pipe that is in use gets an ABORT; rp's learns of it by the answer."""
+        lp, tag = self._next()
         self.raw.sendto(packet(wire_ext.PORT, lp, tag, ABORT), (LP, 0))
         self.killed += 1
         return lp
+
+    def in_use(self) -> int:
+        """lp's port of some pipe that carries something now."""
+        return self._next()[0]
 
     def close(self) -> None:
         self.tap.close()
@@ -79,12 +87,17 @@ def associations(far: Namespace) -> Iterator[Associations]:
 
 
 @contextmanager
-def dark(far: Namespace, what: str) -> Iterator[None]:
-    """Pipes of that transport bring nothing to rp, and rp's bring nothing; nobody is told."""
+def dark(far: Namespace, what: str, port: int | None = None) -> Iterator[None]:
+    """Pipes of that transport bring nothing to rp, and rp's bring nothing; nobody is told.
+
+    All of them, or the one at lp's `port`.
+    """
+    ours, theirs = ("dport", "sport"), ("sport", "dport")
     rules = "\n".join(
-        f"chain {hook} {{\ntype filter hook {hook} priority 0\n"
-        f"{what} {end} {wire_ext.PORT} counter drop\n}}"
-        for hook, end in (("input", "dport"), ("output", "sport"))
+        f"chain {hook} {{\ntype filter hook {hook} priority 0\n{what} {rp} {wire_ext.PORT} "
+        + ("" if port is None else f"{what} {lp} {port} ")
+        + "counter drop\n}"
+        for hook, (rp, lp) in (("input", ours), ("output", theirs))
     )
     far.nft(f"table inet dark {{\n{rules}\n}}\n")
     try:

@@ -5,12 +5,14 @@ near (lp, clients) --- 10.77.0.0/24, netem --- far (rp, servers)
 """
 
 import os
+import signal
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -124,6 +126,89 @@ def test_a_mixed_set_lives_on_what_is_left(two: Two, tmp_path: Path) -> None:
         assert got == data
         running.lp.expect(LP_READY, 30, count=2)
         assert not running.rp.lines("session 1 .*ended")
+
+
+@contextmanager
+def downloading(two: Two, tmp: Path) -> Iterator[tuple[Pair, Callable[[], None]]]:
+    """A download over SCTP has begun; whoever has it end sees that all of it came."""
+    near, far = two
+    link(two, "delay", "5ms", "rate", "8mbit")
+    data = payload.seeded(SIZE, seed=9)
+    with (
+        serving(far, sending(data), (RP, 0)) as source,
+        proxies(two, tmp, *SCTP) as running,
+        socks(near, RP, source.port) as sock,
+    ):
+        got = read_exactly(sock, 200_000)
+
+        def ends() -> None:
+            sock.settimeout(60)
+            assert got + read_exactly(sock, len(data) - len(got)) == data
+
+        yield running, ends
+        for who in (running.lp, running.rp):
+            assert not who.lines("session 1 .*ended"), "the session did not outlive its pipes"
+
+
+def test_a_dark_pipe(two: Two, tmp_path: Path) -> None:
+    """Its bytes go on the others, long before SCTP gives it up."""
+    with associations(two[1]) as wire_of, downloading(two, tmp_path) as (running, ends):
+        with dark(two[1], "sctp", wire_of.in_use()):
+            ends()
+            running.rp.expect(r"session 1: pipe \d: nothing was acknowledged for", 30)
+        running.lp.expect(LP_READY, 30, count=2)
+
+
+def test_all_pipes_are_dark(two: Two, tmp_path: Path) -> None:
+    with downloading(two, tmp_path) as (_, ends):
+        with dark(two[1], "sctp"):
+            time.sleep(8)  # what is tested
+        ends()
+
+
+@pytest.mark.parametrize("which", ["lp", "rp"])
+def test_a_proxy_is_frozen(two: Two, tmp_path: Path, which: str) -> None:
+    with downloading(two, tmp_path) as (running, ends):
+        proxy = running.lp if which == "lp" else running.rp
+        proxy.send_signal(signal.SIGSTOP)
+        time.sleep(20)  # what is tested
+        proxy.send_signal(signal.SIGCONT)
+        ends()
+
+
+def greet(sock: socket.socket) -> Ending:
+    sock.sendall(b"hello")
+    return read_to_end(sock, 60)
+
+
+@pytest.mark.parametrize("victim", ["lp", "rp"])
+def test_killed(two: Two, tmp_path: Path, victim: str) -> None:
+    """Its end is a reset for application and server alike, and the next one has a session."""
+    near, far = two
+    rp_words = [*SCTP, *ALLOW, "--resume", "1"]
+    lp_words = [*SCTP, *ALWAYS]
+    with (
+        ThreadPoolExecutor() as pool,
+        serving(far, greet, (RP, 0)) as greeter,
+        serving(far, echo, (RP, 0)) as mirror,
+        ExitStack() as stack,
+    ):
+        rp = stack.enter_context(remote_proxy(far, tmp_path, *rp_words, asan=False))
+        lp = stack.enter_context(local_proxy(near, tmp_path, *lp_words, to=RP, asan=False))
+        with socks(near, RP, greeter.port) as sock:
+            assert read_exactly(sock, 5) == b"hello"
+            reader = pool.submit(read_to_end, sock, 60)
+            (lp if victim == "lp" else rp).kill()
+            assert reader.result(60).how == "reset"
+            assert greeter.results.get(timeout=60).how == "reset"
+        if victim == "lp":
+            words = {"to": RP, "asan": False, "name": "next"}
+            stack.enter_context(local_proxy(near, tmp_path, *lp_words, **words))
+        else:
+            words = {"asan": False, "name": "next"}
+            stack.enter_context(remote_proxy(far, tmp_path, *rp_words, **words))
+            lp.expect(LP_READY, 30, count=2)
+        works(near, mirror.port)
 
 
 # --- who speaks what -----------------------------------------------------------------------------
