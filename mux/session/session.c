@@ -290,7 +290,7 @@ static void pipe_ended(struct pipe *p, int err)
 {
 	if (err)
 		lose_pipe(p, false, "pipe %u failed: %s", p->index,
-			  strerror(-err));
+			  pipe_failure(p, err));
 	else
 		lose_pipe(p, false, "pipe %u was closed by the other end",
 			  p->index);

@@ -371,14 +371,13 @@ static void a_handshake_that_is_said_again_leads_nowhere(void **state)
 }
 
 /* What TLS may say at any time after the handshake, and OpenSSL takes without end. */
-static void change_keys(struct conduit from, int times)
+static void change_keys(struct conduit from, int type, int times)
 {
 	struct layer *l = from.layer;
 	SSL *ssl = container_of(l, struct tls_layer, layer)->ssl;
 
 	while (times--) {
-		assert_int_equal(SSL_key_update(ssl,
-						SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+		assert_int_equal(SSL_key_update(ssl, type), 1);
 		assert_int_equal(SSL_do_handshake(ssl), 1);
 	}
 	/* As one segment, so that one read has all of them. */
@@ -393,16 +392,74 @@ static void who_says_nothing_but_new_keys_is_not_heard_for_ever(void **state)
 	(void)state;
 	shake(&house[0]);
 	for (int i = 0; i < 3; i++) {
-		change_keys(here.lp, CHATTER_MAX);
+		change_keys(here.lp, SSL_KEY_UPDATE_NOT_REQUESTED,
+			    CHATTER_MAX);
 		assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
 		assert_int_equal(errno, EAGAIN);
 	}
 	assert_true(conduit_say(here.lp, "hello", 6));
 	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), 6);
 	assert_string_equal(got, "hello");
-	change_keys(here.lp, CHATTER_MAX + 1);
+	change_keys(here.lp, SSL_KEY_UPDATE_NOT_REQUESTED, CHATTER_MAX + 1);
 	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
 	assert_int_equal(errno, EBADMSG);
+}
+
+/* What is read of @from as it was said, with requests for new keys before it. */
+static void asks_and_says(struct conduit from, struct conduit to, int times)
+{
+	char got[8] = "";
+
+	change_keys(from, SSL_KEY_UPDATE_REQUESTED, times);
+	assert_true(conduit_say(from, "hello", 6));
+	assert_int_equal(conduit_read(to, got, sizeof(got)), 6);
+	assert_string_equal(got, "hello");
+}
+
+/*
+ * OpenSSL may answer at once, in the midst of reading. That is no reason not to make
+ * records of what comes next, and the keys of both directions agree afterwards.
+ */
+static void who_asks_for_new_keys_is_answered_with_what_is_said_next(void **state)
+{
+	const struct conduit *asker[] = { &here.lp, &here.rp };
+	const struct conduit *asked[] = { &here.rp, &here.lp };
+	unsigned int updates = 0;
+
+	(void)state;
+	shake(&house[0]);
+	for (int i = 0; i < 12; i++) {
+		struct conduit from = *asker[i % 2], to = *asked[i % 2];
+
+		asks_and_says(from, to, 1 + i % 3);
+		assert_int_equal(says(to, from, 3, &updates), 3);
+		assert_int_equal(to.layer->out_len, 0);
+	}
+	assert_int_equal(updates, 12);	/* with the first that is said of each three */
+}
+
+/* Where there is nothing to say, answers wait; so many of them, and no more. */
+static void answers_that_wait_are_bounded(void **state)
+{
+	struct layer *l;
+	char got[8] = "";
+	ssize_t n = 6;
+	int asked = 0;
+
+	(void)state;
+	shake(&house[0]);
+	l = here.rp.layer;
+	while (n == 6 && asked < 1000) {
+		change_keys(here.lp, SSL_KEY_UPDATE_REQUESTED, 1);
+		asked++;
+		assert_true(conduit_say(here.lp, "hello", 6));
+		n = conduit_read(here.rp, got, sizeof(got));
+		assert_in_range(l->out_len, 0, ANSWERS_MAX);
+	}
+	assert_int_equal(errno, EBADMSG);
+	assert_in_range(asked, 32, 64);
+	assert_string_equal(l->ops->why(l),
+			    "the other end asks for ever more new keys");
 }
 
 /* Records are full of padding: others get their turn before much of it was read. */
@@ -550,6 +607,8 @@ int main(void)
 		T(a_record_that_is_changed_or_said_twice_is_none),
 		T(a_handshake_that_is_said_again_leads_nowhere),
 		T(who_says_nothing_but_new_keys_is_not_heard_for_ever),
+		T(who_asks_for_new_keys_is_answered_with_what_is_said_next),
+		T(answers_that_wait_are_bounded),
 		T(one_read_takes_no_more_than_it_needs),
 		T(a_layer_takes_no_more_than_it_counts_for),
 	};
