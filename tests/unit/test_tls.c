@@ -50,8 +50,8 @@ static int set_up(void **state)
 	memset(&here, 0, sizeof(here));
 	log_init(&here.log, "test", LOG_ERROR);
 	here.rp_keys = (struct keys){ house, 2 };
-	here.rp_layers = tls_layers_new(&here.rp_keys, "", &here.log);
-	here.lp_layers = tls_layers_new(&here.lp_keys, "", &here.log);
+	here.rp_layers = tls_layers_new(&here.rp_keys, &here.log);
+	here.lp_layers = tls_layers_new(&here.lp_keys, &here.log);
 	return here.rp_layers && here.lp_layers ? 0 : -1;
 }
 
