@@ -572,9 +572,7 @@ def test_keylog_is_said_and_for_its_owner_alone(box: Namespace, tmp_path: Path, 
     assert shutil.which("openssl")
 
 
-def test_a_second_one_leaves_the_keylog_of_the_first(
-    box: Namespace, tmp_path: Path, keys: Keys
-) -> None:
+def test_a_keylog_in_use_stays(box: Namespace, tmp_path: Path, keys: Keys) -> None:
     log = tmp_path / "keys.log"
     with remote_proxy(box, tmp_path, *keys.rp, "--keylog", str(log)):
         log.write_text("what the first wrote\n")
