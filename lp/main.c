@@ -29,9 +29,14 @@ static int prepare(struct program *p)
 
 	if (!o->keys.n)
 		return 0;
-	p->engine.layers = tls_layers_new(&o->keys, o->settings.keylog,
-					  &p->log);
-	return p->engine.layers ? 0 : -1;
+	p->engine.layers = tls_layers_new(&o->keys, &p->log);
+	return p->engine.layers ? 0 : -ENOMEM;
+}
+
+static int open_files(struct program *p)
+{
+	return tls_keylog(p->engine.layers, lp_of(p)->options.settings.keylog,
+			  &p->log);
 }
 
 static int open(struct program *p)
@@ -85,6 +90,7 @@ static const struct program_ops ops = {
 	.name = "lp",
 	.prepare = prepare,
 	.open = open,
+	.open_files = open_files,
 	.start = start,
 	.stop = stop,
 	.close = close,

@@ -6,12 +6,15 @@
 #include "../mux/base/log.h"
 #include "../mux/base/loop.h"
 #include "../mux/base/sock.h"
+#include "../mux/settings/refusal.h"
 
 void doors_init(struct doors *doors, struct log *log,
+		struct refusals *refusals,
 		const struct sockaddr_storage *home)
 {
 	memset(doors, 0, sizeof(*doors));
 	doors->log = log;
+	doors->refusals = refusals;
 	doors->home = *home;
 }
 
@@ -33,8 +36,10 @@ bool doors_admit(struct doors *doors, unsigned int path,
 		if (now >= door->open_until)
 			return false;
 		door->open_until = 0;
-		log_info(doors->log, "session %u: pipes of path %u come from %s",
-			 session, path, addr_host(peer, text));
+		if (refusals_note_peer(doors->refusals, REFUSAL_CHURN,
+				       &doors->home))
+			log_info(doors->log, "session %u: pipes of path %u come from %s",
+				 session, path, addr_host(peer, text));
 	}
 	door->from = *peer;
 	return true;

@@ -15,6 +15,7 @@
 #include "../mux/settings/limits.h"
 
 struct log;
+struct refusals;
 
 enum { DOORS_OPEN_S = 30 };
 
@@ -25,17 +26,18 @@ struct door {
 
 struct doors {
 	struct log *log;
+	struct refusals *refusals;
 	struct sockaddr_storage home;	/* where the session began */
 	struct door door[PATHS_MAX];	/* by the number of the path */
 };
 
-void doors_init(struct doors *doors, struct log *log,
+void doors_init(struct doors *doors, struct log *log, struct refusals *refusals,
 		const struct sockaddr_storage *home);
 /* LP said that pipes of @path may come from another address. @now: by the loop. */
 void doors_open(struct doors *doors, unsigned int path, int64_t now);
 /*
  * May a pipe of @path come from @peer? It does then, and a new address is logged, as
- * @session's.
+ * @session's, unless there were many.
  */
 bool doors_admit(struct doors *doors, unsigned int path,
 		 const struct sockaddr_storage *peer, int64_t now,

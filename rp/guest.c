@@ -92,9 +92,10 @@ static void has_ended(struct session *session)
 {
 	struct guest *guest = session_owner(session);
 
-	log_info(engine_of(guest)->log, "session %u of %s ended: %s",
-		 session_number(session), session_peer(session),
-		 session_why(session));
+	if (guest->told)
+		log_info(engine_of(guest)->log, "session %u of %s ended: %s",
+			 session_number(session), session_peer(session),
+			 session_why(session));
 	leave(guest);
 }
 
@@ -119,7 +120,15 @@ static bool has_begun(struct guest *guest, struct session *session)
 	session_counts_in(session, quota_hoard(&guest->share));
 	session_takes_time_of(session, quota_budget(&guest->share));
 	session_pays_as(session, &guest->peer);
+	guest->told = session_refuses(session, REFUSAL_BEGUN);
 	return true;
+}
+
+/* Memory is short. */
+static bool may_say_none(struct guest *guest)
+{
+	return refusals_note_peer(engine_of(guest)->limits, REFUSAL_MEMORY,
+				  &guest->peer);
 }
 
 static bool begin_baseline(struct guest *guest, const char *host)
@@ -129,11 +138,15 @@ static bool begin_baseline(struct guest *guest, const char *host)
 
 	if (!has_begun(guest, greet_baseline(engine, &role, guest, host,
 					     guest->fds, n))) {
-		log_warn(engine->log, "%u pipes from %s were reset: no session could be made of them", n, host);
+		if (may_say_none(guest))
+			log_warn(engine->log, "%u pipes from %s were reset: no session could be made of them",
+				 n, host);
 		return false;
 	}
-	log_info(engine->log, "session %u: %u pipe%s from %s",
-		 session_number(guest->session), n, n == 1 ? "" : "s", host);
+	if (guest->told)
+		log_info(engine->log, "session %u: %u pipe%s from %s",
+			 session_number(guest->session), n,
+			 n == 1 ? "" : "s", host);
 	return true;
 }
 
@@ -143,13 +156,16 @@ static bool begin_extended(struct guest *guest, const char *host)
 
 	if (!has_begun(guest, greet_new(engine, &role, guest, host,
 					&guest->hello, guest->conduit))) {
-		log_warn(engine->log, "no session could be made for %s", host);
+		if (may_say_none(guest))
+			log_warn(engine->log, "no session could be made for %s",
+				 host);
 		return false;
 	}
-	log_info(engine->log, "session %u: the first of %u pipes from %s%s%s",
-		 session_number(guest->session), guest->hello.pipes, host,
-		 *guest->key.name ? ", with the key of " : "",
-		 guest->key.name);
+	if (guest->told)
+		log_info(engine->log, "session %u: the first of %u pipes from %s%s%s",
+			 session_number(guest->session), guest->hello.pipes,
+			 host, *guest->key.name ? ", with the key of " : "",
+			 guest->key.name);
 	return true;
 }
 
@@ -170,8 +186,9 @@ static void no_memory(struct guest *guest)
 	unsigned int n = guest->nfds;
 	char host[ADDR_TEXT];
 
-	log_warn(engine_of(guest)->log, "no session could be made for %s",
-		 addr_host(&guest->peer, host));
+	if (may_say_none(guest))
+		log_warn(engine_of(guest)->log, "no session could be made for %s",
+			 addr_host(&guest->peer, host));
 	if (!n)
 		greet_refuse(guest->conduit, WIRE_WELCOME_BUSY);
 	while (n)
@@ -183,7 +200,8 @@ static void begin(struct errand *e)
 	struct guest *guest = container_of(e, struct guest, errand);
 	struct worker *w = guest->worker;
 
-	doors_init(&guest->doors, w->engine->log, &guest->peer);
+	doors_init(&guest->doors, w->engine->log, w->engine->limits,
+		   &guest->peer);
 	connector_init(&guest->connector, &w->connects, &guest->share,
 		       host_has(&w->host, &guest->peer));
 	outlets_init(&guest->outlets, &guest->connector, w->connects.names);

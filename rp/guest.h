@@ -52,6 +52,7 @@ struct guest {
 	int64_t began_at;
 	/* The worker's: */
 	struct session *session;
+	bool told;		/* of its beginning, in the log: so of its end, too */
 	struct doors doors;
 	struct connector connector;
 	struct outlets outlets;

@@ -169,6 +169,9 @@ void guests_say_if_in_one_burst(struct guests *all, unsigned int number,
 	if (!before->nfds ||
 	    guest->began_at - before->began_at > BURST_S * NS_PER_SEC)
 		return;
+	if (!refusals_note_peer(&all->engine->refusals, REFUSAL_GROUP,
+				&guest->peer))
+		return;
 	log_warn(all->engine->log, "sessions %u and %u of %s began within %u s, "
 		 "and rp was started for %u pipe%s: if both are of one lp that was "
 		 "started for more, its connections will not work",

@@ -222,7 +222,7 @@ void lent_ports_try(struct lent_ports *l, uint16_t listener,
 		return;
 	if (err)
 		say_not(l, addr, strerror(err));
-	else
+	else if (session_refuses(l->session, REFUSAL_CHURN))
 		log_info(log_of(l), "session %u of %s: listening on %s for it",
 			 session_number(l->session), session_peer(l->session),
 			 addr_text(addr, at));
@@ -253,9 +253,11 @@ static void take_back(struct lent_port *p, enum wire_listening_result result,
 	struct lent_ports *l = p->of;
 	char at[ADDR_TEXT];
 
-	log_info(log_of(l), "session %u of %s: no longer listening on %s for it: %s",
-		 session_number(l->session), session_peer(l->session),
-		 addr_text(&p->addr, at), why);
+	if (session_refuses(l->session, result == WIRE_LISTENING_LIMIT ?
+					REFUSAL_DESCRIPTORS : REFUSAL_CHURN))
+		log_info(log_of(l), "session %u of %s: no longer listening on %s for it: %s",
+			 session_number(l->session), session_peer(l->session),
+			 addr_text(&p->addr, at), why);
 	if (session_is_up(l->session))
 		session_listening(l->session, p->listener, result, 0);
 	port_free(p);

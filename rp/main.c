@@ -2,6 +2,8 @@
 /*
  * rp, the remote proxy: what it is put together of.
  */
+#include <errno.h>
+
 #include "../mux/base/halt.h"
 #include "../mux/program/program.h"
 #include "../tls/tls.h"
@@ -27,9 +29,14 @@ static int prepare(struct program *p)
 
 	if (!o->keys.n)
 		return 0;
-	p->engine.layers = tls_layers_new(&o->keys, o->settings.keylog,
-					  &p->log);
-	return p->engine.layers ? 0 : -1;
+	p->engine.layers = tls_layers_new(&o->keys, &p->log);
+	return p->engine.layers ? 0 : -ENOMEM;
+}
+
+static int open_files(struct program *p)
+{
+	return tls_keylog(p->engine.layers, rp_of(p)->options.settings.keylog,
+			  &p->log);
 }
 
 static int open(struct program *p)
@@ -86,6 +93,7 @@ static const struct program_ops ops = {
 	.name = "rp",
 	.prepare = prepare,
 	.open = open,
+	.open_files = open_files,
 	.start = start,
 	.stop = stop,
 	.close = close,

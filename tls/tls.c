@@ -126,12 +126,14 @@ static SSL_CTX *make_ctx(struct tls *tls)
 	return ctx;
 }
 
-static int open_keylog(struct tls *tls, const char *path, struct log *log)
+int tls_keylog(struct layers *layers, const char *path, struct log *log)
 {
+	struct tls *tls;
 	int err;
 
-	if (!*path)
+	if (!layers || !*path)
 		return 0;
+	tls = container_of(layers, struct tls, layers);
 	err = line_file_open(&tls->keylog, path);
 	if (err) {
 		log_error(log, "--keylog: cannot write %s: %s", path,
@@ -163,8 +165,7 @@ static void put_beside(struct layers *layers)
 }
 
 /* What this system's openssl.cnf says is for other programs. */
-struct layers *tls_layers_new(const struct keys *keys, const char *keylog,
-			      struct log *log)
+struct layers *tls_layers_new(const struct keys *keys, struct log *log)
 {
 	struct tls *tls = calloc(1, sizeof(*tls));
 
@@ -182,12 +183,8 @@ struct layers *tls_layers_new(const struct keys *keys, const char *keylog,
 		goto no_memory;
 	tls->ctx = make_ctx(tls);
 	tls->memory = tls_memory_new();
-	if (!tls->ctx || !tls->memory)
-		goto no_memory;
-	if (!open_keylog(tls, keylog, log))
+	if (tls->ctx && tls->memory)
 		return &tls->layers;
-	tls_layers_free(&tls->layers);
-	return NULL;
 
 no_memory:
 	log_error(log, "TLS cannot be started");

@@ -19,22 +19,30 @@ struct log;
 
 /*
  * @keys stay the caller's, who may change them: a handshake takes those that there
- * are. With a @keylog ("" for none) whoever has that file can read all that goes
- * over the pipes. NULL: why was logged.
+ * are. NULL: why was logged.
  */
 #ifdef TM3_TLS
 enum { TLS_BUILT = 1, TLS_PIPE_MEMORY = 180 * 1024 };
-struct layers *tls_layers_new(const struct keys *keys, const char *keylog,
-			      struct log *log);
+struct layers *tls_layers_new(const struct keys *keys, struct log *log);
+/*
+ * Before the first handshake of @layers, which may be NULL. Whoever has the file @path
+ * ("" for none) can read all that goes over the pipes. 0, or -errno after that was logged.
+ */
+int tls_keylog(struct layers *layers, const char *path, struct log *log);
 void tls_layers_free(struct layers *layers);
 #else
 enum { TLS_BUILT = 0, TLS_PIPE_MEMORY = 0 };
 static inline struct layers *tls_layers_new(const struct keys *keys,
-					    const char *keylog,
 					    struct log *log)
 {
-	(void)keys, (void)keylog, (void)log;
+	(void)keys, (void)log;
 	return NULL;
+}
+static inline int tls_keylog(struct layers *layers, const char *path,
+			     struct log *log)
+{
+	(void)layers, (void)path, (void)log;
+	return 0;
 }
 static inline void tls_layers_free(struct layers *layers)
 {

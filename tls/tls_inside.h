@@ -17,6 +17,11 @@ enum {
 	/* What TLS has to say for itself, in one read: a new key now and then. */
 	CHATTER_MAX = 32,
 	/*
+	 * Of answers, each a new key of ours of 27 bytes, that nothing of ours follows. A
+	 * peer that asks after each so many records, as it may, is far from that.
+	 */
+	ANSWERS_MAX = 1024,
+	/*
 	 * So many records have the same key, and then there is another one. AES-GCM
 	 * takes 2^24.5 of full length (RFC 8446, 5.5), and OpenSSL does not count.
 	 */
@@ -57,6 +62,9 @@ struct tls_layer {
 	unsigned int records;	/* of the present key, that were made */
 	unsigned int chatter;	/* messages of TLS itself since a read began */
 	bool over;		/* the handshake is */
+	bool reads;		/* what the SSL says meanwhile is an answer: */
+	size_t answered;	/* so many bytes of out */
+	bool asks_much;		/* and these were too many */
 	bool shut;		/* the other end said that nothing more comes */
 	int error;		/* or what is wrong with what came, an errno */
 	char name[KEY_NAME_MAX + 1];	/* that the other end gave, or ours */

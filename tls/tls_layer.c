@@ -55,7 +55,12 @@ static int memory_write(BIO *bio, const char *buf, size_t len, size_t *took)
 	size_t used = t->written + t->layer.out_len;
 	uint8_t *more;
 
+	BIO_clear_retry_flags(bio);
 	*took = 0;
+	if (t->reads && t->answered + len > ANSWERS_MAX) {
+		t->asks_much = true;
+		return 0;	/* as where a socket failed */
+	}
 	if (used + len > t->out_size) {
 		more = realloc(t->out, used + len);
 		if (!more)
@@ -63,6 +68,8 @@ static int memory_write(BIO *bio, const char *buf, size_t len, size_t *took)
 		t->out = more;
 		t->out_size = used + len;
 	}
+	if (t->reads)
+		t->answered += len;
 	memcpy(t->out + used, buf, len);
 	t->layer.out = t->out + t->written;
 	t->layer.out_len += len;
@@ -104,7 +111,7 @@ static void wrote(struct layer *l, size_t n)
 	l->out += n;
 	l->out_len -= n;
 	if (!l->out_len)
-		t->written = 0;
+		t->written = t->answered = 0;
 }
 
 /*
@@ -221,6 +228,33 @@ static const char *why(const struct layer *l)
 
 /* --- in --- */
 
+static void note_breach(struct tls_layer *t)
+{
+	t->error = EBADMSG;
+	if (t->chatter > CHATTER_MAX)
+		snprintf(t->why, sizeof(t->why), "the other end says nothing but new keys");
+	else if (t->asks_much)
+		snprintf(t->why, sizeof(t->why), "the other end asks for ever more new keys");
+	else
+		snprintf(t->why, sizeof(t->why), "what came is no record of its key: %s",
+			 reason());
+}
+
+/*
+ * OpenSSL keeps its answer to a request for a new key until it next writes, or until it
+ * reads another message of TLS: so reading may leave records in out.
+ */
+static int read_record(struct tls_layer *t, uint8_t *buf, size_t len, size_t *n)
+{
+	int ok;
+
+	ERR_clear_error();
+	t->reads = true;
+	ok = SSL_read_ex(t->ssl, buf, len, n);
+	t->reads = false;
+	return ok ? SSL_ERROR_NONE : SSL_get_error(t->ssl, ok);
+}
+
 /* As much as there is of @len. False: there is no whole record more, or none ever. */
 static bool open_records(struct tls_layer *t, uint8_t *buf, size_t len,
 			 size_t *got)
@@ -229,16 +263,15 @@ static bool open_records(struct tls_layer *t, uint8_t *buf, size_t len,
 	int err;
 
 	while (*got < len) {
-		ERR_clear_error();
-		if (SSL_read_ex(t->ssl, buf + *got, len - *got, &n)) {
+		err = read_record(t, buf + *got, len - *got, &n);
+		if (err == SSL_ERROR_NONE) {
 			*got += n;
 			continue;
 		}
-		err = SSL_get_error(t->ssl, 0);
 		if (err == SSL_ERROR_ZERO_RETURN)
 			t->shut = true;
 		else if (err != SSL_ERROR_WANT_READ)
-			t->error = EBADMSG;
+			note_breach(t);
 		return false;
 	}
 	return true;

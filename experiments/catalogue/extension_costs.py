@@ -38,14 +38,33 @@ def beside_bulk(mbps: float) -> Params:
 
 
 def grids_of(object_mbps: Sequence[float]) -> tuple[Grid, ...]:
-    loads = (STREAM, *map(beside_bulk, object_mbps), BOTH_WAYS)
-    return tuple({"extend": EXTENDS, **as_grid(load, {"pipes": 8})} for load in loads)
+    besides = tuple(map(beside_bulk, object_mbps))
+    plain = ((load, EXTENDS, False) for load in (STREAM, *besides, BOTH_WAYS))
+    keyed = ((load, ("auto",), True) for load in besides)
+    return tuple(
+        {"extend": extends, "key": (key,), **as_grid(load, {"pipes": 8})}
+        for load, extends, key in (*plain, *keyed)
+    )
 
 
 def claim(says: str, load: Params, metric: str, *, paired: bool = True, **more: Any) -> Claim:
     over = {**load, "extend": "never"} if paired else None
-    of = {**load, "extend": "auto"}
+    of = {**load, "extend": "auto", "key": False}
     return Claim("extension-costs", "not published", says, of, over, metric=metric, **more)
+
+
+def claim_of_key(mbps: float) -> Claim:
+    load = {**beside_bulk(mbps), "extend": "auto"}
+    return Claim(
+        "extension-costs",
+        "not published",
+        f"a 4 KB object beside a download, {mbps:g} Mbit/s: what it takes more with a key",
+        {**load, "key": True},
+        {**load, "key": False},
+        metric="object_ms",
+        compared="difference",
+        than=MOST_MORE_MS,
+    )
 
 
 class ExtensionCosts(Experiment):
@@ -105,6 +124,7 @@ class ExtensionCosts(Experiment):
             )
             for mbps in OBJECT_MBPS
         ),
+        *map(claim_of_key, OBJECT_MBPS),
         claim(
             "an upload beside a download, dsl: ACKs in the uplink's bytes",
             BOTH_WAYS,
@@ -128,7 +148,7 @@ class ExtensionCosts(Experiment):
             y="object_ms",
             x="mbps",
             hue="extend",
-            where={"load": "object"},
+            where={"load": "object", "key": False},
         ),
         Figure(
             name="acks",
@@ -146,13 +166,14 @@ class ExtensionCosts(Experiment):
         "sixth round trip after it was asked for, for six seconds, and again in the first of them "
         "alone, in which windows of the extension still grow.",
         "Objects: 4 KB every 0.2 s on a connection that is open already, beside a download; the "
-        "rate limit sits in the sender's own queue, as in `object`.",
+        "rate limit sits in the sender's own queue, as in `object`. They are also run over the "
+        "extension with a key, and held against those without.",
         "Both ways: an upload and a download without end on the last mile dsl, whose uplink has "
         "1 Mbit/s. ACKs are messages of the extension, which stand in the pipes' streams; TCP's "
         "own acknowledgements are none of them. Their bytes are counted by lp (--stats), headers "
         "included, and divided by all bytes that lp gave to the pipes meanwhile.",
         "The bounds are the laboratory's own: 0.95 of the baseline's rate, 2 ms more than the "
-        "baseline, 2 % of the uplink's bytes.",
+        "baseline or than without a key, 2 % of the uplink's bytes.",
     )
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:

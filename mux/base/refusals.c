@@ -15,6 +15,7 @@ struct told {			/* of one peer and kind */
 	struct list member;
 	unsigned int what;
 	char who[REFUSALS_WHO];
+	unsigned int free;	/* so many are still said one by one */
 	uint64_t more;		/* since the last line */
 	int64_t said_at;
 };
@@ -104,6 +105,7 @@ static struct told *add(struct refusals *r, unsigned int what, const char *who)
 	if (!t)
 		return NULL;
 	t->what = what;
+	t->free = r->kind[what].free;
 	snprintf(t->who, sizeof(t->who), "%s", who);
 	list_init(&t->member);
 	r->peers++;
@@ -114,15 +116,23 @@ static struct told *add(struct refusals *r, unsigned int what, const char *who)
 static bool note(struct refusals *r, unsigned int what, const char *who)
 {
 	struct told *t = find(r, what, who);
+	bool first;
 
-	r->count[what]++;
-	r->changed = true;
 	if (!t && r->peers >= REFUSALS_PEERS) {
 		who = "others";
 		t = find(r, what, who);
 	}
-	if (!t)
-		return add(r, what, who) != NULL;
+	first = !t;
+	if (first)
+		t = add(r, what, who);
+	if (t && t->free) {
+		t->free--;
+		return true;
+	}
+	r->count[what]++;
+	r->changed = true;
+	if (first)
+		return t != NULL;
 	t->more++;
 	return false;
 }

@@ -3,7 +3,7 @@
  * What a process refused because of a limit, by kind and by peer: counted, and said
  * at most once in SELDOM_SECONDS for each peer and kind. The first time whoever
  * refuses says what it was about; what follows is counted, and one line tells how many
- * more there were.
+ * more there were. So it is, too, with what is no refusal, but said at a peer's will.
  *
  * So many peers may be told apart at a time; the others share a line for each kind.
  * Without memory nothing is said of a peer, but it is counted.
@@ -29,6 +29,11 @@ struct log;
 struct refusals_kind {
 	const char *name;	/* in statistics */
 	const char *text;	/* behind "312 more " */
+	/*
+	 * What is in order as such, and no refusal: so many of a peer in SELDOM_SECONDS
+	 * are said one by one and not counted.
+	 */
+	unsigned int free;
 };
 
 struct refusals {

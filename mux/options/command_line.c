@@ -154,7 +154,7 @@ static void print_help(const struct parser *p)
 	       "SIGINT end in order,\n"
 	       "a second one at once; SIGHUP reads command line and files again.\n"
 	       "Exit status: 0 ended by a signal, 1 something failed, 2 wrong "
-	       "arguments,\nor an address that is in use.\n", cl->notes);
+	       "arguments,\nor an address or file that cannot be had.\n", cl->notes);
 }
 
 /* @what and @word are getopt_long()'s answer and the argument it was about. */

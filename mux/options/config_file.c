@@ -16,35 +16,34 @@ enum { FILE_MAX = 1 << 20 };
 static const char blanks[] = " \t\r\v\f";
 
 /* All there is, and a byte more: so much of a pipe or device is too long. */
-static ssize_t read_all(int fd, char *text, size_t size)
+static int read_all(struct config_file *f, int fd, size_t size)
 {
-	size_t n = 0;
 	ssize_t got;
 
-	while (n < size) {
-		got = read(fd, text + n, size - n);
+	while (f->len < size) {
+		got = read(fd, f->text + f->len, size - f->len);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return -1;
+			return -errno;
 		if (!got)
 			break;
-		n += (size_t)got;
+		f->len += (size_t)got;
 	}
-	return (ssize_t)n;
+	return 0;
 }
 
-static int take_text(struct config_file *f, const char *path, ssize_t n,
+static int take_text(struct config_file *f, const char *path, int err,
 		     char *why, size_t why_len)
 {
-	if (n < 0)
-		return refuse(why, why_len, "%s: %s", path, strerror(errno));
-	if (n > FILE_MAX)
+	if (err)
+		return refuse(why, why_len, "%s: %s", path, strerror(-err));
+	if (f->len > FILE_MAX)
 		return refuse(why, why_len, "%s: is longer than %d bytes",
 			      path, FILE_MAX);
-	if (memchr(f->text, '\0', (size_t)n))
+	if (memchr(f->text, '\0', f->len))
 		return refuse(why, why_len, "%s: is not a text", path);
-	f->text[n] = '\0';
+	f->text[f->len] = '\0';
 	f->at = f->text;
 	return 0;
 }
@@ -60,8 +59,8 @@ int config_file_open(struct config_file *f, const char *path, char *why,
 		return refuse(why, why_len, "%s: %s", path, strerror(errno));
 	f->text = malloc(FILE_MAX + 2);
 	if (f->text)
-		err = take_text(f, path, read_all(fd, f->text, FILE_MAX + 1),
-				why, why_len);
+		err = take_text(f, path, read_all(f, fd, FILE_MAX + 1), why,
+				why_len);
 	else
 		err = refuse(why, why_len, "%s: %s", path, strerror(ENOMEM));
 	close(fd);
@@ -85,7 +84,7 @@ int config_file_stays(const char *path, char *why, size_t why_len)
 void config_file_close(struct config_file *f)
 {
 	if (f->text)
-		explicit_bzero(f->text, strlen(f->text));	/* keys, maybe */
+		explicit_bzero(f->text, f->len);	/* keys, maybe */
 	free(f->text);
 	memset(f, 0, sizeof(*f));
 }

@@ -21,6 +21,7 @@ struct config_line {
 
 struct config_file {
 	char *text;
+	size_t len;		/* that was read, whatever lines were cut out of it */
 	char *at;
 	unsigned int lines;	/* so far */
 };

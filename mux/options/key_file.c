@@ -122,13 +122,48 @@ bool keys_same(const struct keys *a, const struct keys *b)
 
 /* --- a file --- */
 
+static int add(struct keys *keys, const char *name, const uint8_t *secret,
+	       size_t len)
+{
+	struct key *more = calloc(keys->n + 1, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	if (keys->n)
+		memcpy(more, keys->key, keys->n * sizeof(*more));
+	strcpy(more[keys->n].name, name);
+	memcpy(more[keys->n].secret, secret, len);
+	more[keys->n].len = len;
+	if (keys->key)
+		explicit_bzero(keys->key, keys->n * sizeof(*more));
+	free(keys->key);
+	keys->key = more;
+	keys->n++;
+	return 0;
+}
+
+/* @len: of @secret, or negative where that is no base64. */
+static int take_secret(struct keys *keys, const char *name, const uint8_t *secret,
+		       int len, char *why, size_t why_len)
+{
+	if (len < 0)
+		return refuse(why, why_len, "the key of %s is not base64", name);
+	if (len < KEY_MIN || len > KEY_MAX)
+		return refuse(why, why_len,
+			      "the key of %s is too %s: %d to %d bytes, in base64",
+			      name, len < KEY_MIN ? "short" : "long", KEY_MIN,
+			      KEY_MAX);
+	if (add(keys, name, secret, (size_t)len))
+		return refuse(why, why_len, "%s", strerror(ENOMEM));
+	return 0;
+}
+
 /* Returns 0, or -1 with what is wrong with @line in @why. */
 static int take_line(struct keys *keys, const struct config_line *line,
 		     char *why, size_t why_len)
 {
 	uint8_t secret[KEY_MAX + 1];
-	struct key *more;
-	int len;
+	int len, err;
 
 	if (!is_name(line->name))
 		return refuse(why, why_len, "a name is 1 to %d printable characters",
@@ -137,29 +172,9 @@ static int take_line(struct keys *keys, const struct config_line *line,
 		return refuse(why, why_len, "there is another key of %s",
 			      line->name);
 	len = line->value ? decode(line->value, secret) : 0;
-	if (len < 0)
-		return refuse(why, why_len, "the key of %s is not base64",
-			      line->name);
-	if (len < KEY_MIN || len > KEY_MAX)
-		return refuse(why, why_len,
-			      "the key of %s is too %s: %d to %d bytes, in base64",
-			      line->name, len < KEY_MIN ? "short" : "long",
-			      KEY_MIN, KEY_MAX);
-	more = calloc(keys->n + 1, sizeof(*more));
-	if (!more)
-		return refuse(why, why_len, "%s", strerror(ENOMEM));
-	if (keys->n)
-		memcpy(more, keys->key, keys->n * sizeof(*more));
-	strcpy(more[keys->n].name, line->name);
-	memcpy(more[keys->n].secret, secret, (size_t)len);
-	more[keys->n].len = (size_t)len;
+	err = take_secret(keys, line->name, secret, len, why, why_len);
 	explicit_bzero(secret, sizeof(secret));
-	if (keys->key)
-		explicit_bzero(keys->key, keys->n * sizeof(*more));
-	free(keys->key);
-	keys->key = more;
-	keys->n++;
-	return 0;
+	return err;
 }
 
 static int take_lines(struct keys *keys, struct config_file *file,

@@ -8,7 +8,8 @@
  * What layers are made of the engine does not know. A layer reads its socket
  * itself; what it has to send it leaves as records in out, for whoever has the
  * conduit to write. Records are made only when all before them are written: so no
- * more than one run is ever made into records ahead of the socket.
+ * more than one run is ever made into records ahead of the socket. A layer may also have
+ * something to say for itself, a little: that waits in out for the next run.
  */
 #ifndef TM3_CONDUIT_H
 #define TM3_CONDUIT_H
@@ -32,7 +33,8 @@ struct layer_ops {
 	/*
 	 * As recv(): what was sent to us, and -1 with EAGAIN in errno when there
 	 * is no whole record. An end that the other side did not announce is
-	 * ECONNRESET.
+	 * ECONNRESET; what breaks the layer's rules is EBADMSG, and why() says
+	 * how. An answer may be left in out; it need not go before the next run.
 	 */
 	ssize_t (*read)(struct layer *l, void *buf, size_t len);
 	/* Makes records of all of @buf, behind those in out. 0 or -errno. */
@@ -41,7 +43,7 @@ struct layer_ops {
 	void (*wrote)(struct layer *l, size_t n);
 	/* Says in out that nothing more comes. */
 	void (*shut)(struct layer *l);
-	/* Why the handshake failed, for a log. */
+	/* Why the handshake, or reading with EBADMSG, failed, for a log. */
 	const char *(*why)(const struct layer *l);
 	/* It is another thread's from now on, whose layers are @to. */
 	void (*move)(struct layer *l, struct layers *to);

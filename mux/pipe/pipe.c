@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -309,6 +310,12 @@ void pipe_forsake(struct pipe *p)
 	loop_timer_stop(p->loop, &p->look_again);
 	if (p->layer)
 		loop_task_stop(&p->held);
+}
+
+const char *pipe_failure(const struct pipe *p, int err)
+{
+	return p->layer && err == -EBADMSG ? p->layer->ops->why(p->layer) :
+	       strerror(-err);
 }
 
 void pipe_end(struct pipe *p, int err)

@@ -106,6 +106,7 @@ struct pipe {
 	struct sctp_sent *sctp;	/* the carrier's */
 	int fd;
 	struct layer *layer;	/* of its conduit; NULL: bytes go as they are */
+	bool sealed;		/* the layer has made records of the run that is first */
 	struct task held;	/* the layer holds what can be read */
 	struct path *path;	/* that it is on */
 	unsigned int index;	/* in its session */
@@ -255,6 +256,9 @@ void pipe_look_closely(struct pipe *p, int64_t now);
  * (TCP_USER_TIMEOUT would also hit a peer that answers but pauses.)
  */
 bool pipe_is_unheard(struct pipe *p, int64_t now, int64_t limit);
+
+/* What -errno, as ops->ended() is given it, means. */
+const char *pipe_failure(const struct pipe *p, int err);
 
 /*
  * Nothing is read from it or written to it any more, and no op is called. It can

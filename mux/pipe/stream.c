@@ -275,13 +275,14 @@ static int write_sealed(struct pipe *p, struct run *run)
 	struct layer *l = p->layer;
 	int err;
 
-	if (!l->out_len) {
+	if (!p->sealed) {
 		err = l->ops->seal(l, run->buf, run->len);
 		if (err) {
 			/* Some records of the run may be there: none must go. */
 			shutdown(p->fd, SHUT_RDWR);
 			return err;
 		}
+		p->sealed = true;
 	}
 	while (l->out_len) {
 		ssize_t n = write_some(p, l->out, l->out_len);
@@ -294,6 +295,7 @@ static int write_sealed(struct pipe *p, struct run *run)
 		if (run->sent >= run->len)
 			run->sent = run->len - 1;
 	}
+	p->sealed = false;
 	run->sent = run->len;
 	return 0;
 }

@@ -125,6 +125,7 @@ static const struct signals_ops signals_ops = {
 static int open_stats(struct program *p, unsigned int pipes)
 {
 	const struct settings *settings = p->engine.settings;
+	int err;
 
 	if (!*settings->stats_path)
 		return 0;
@@ -132,9 +133,10 @@ static int open_stats(struct program *p, unsigned int pipes)
 				     pipes);
 	if (p->engine.stats)
 		return 0;
+	err = -errno;
 	log_error(&p->log, "--stats: cannot write %s: %s",
-		  settings->stats_path, strerror(errno));
-	return -1;
+		  settings->stats_path, strerror(-err));
+	return err;
 }
 
 /* Once an interval, if there is anything new. */
@@ -168,14 +170,13 @@ static int become(struct program *p)
 	if (err) {
 		log_error(&p->log, "--user: this process cannot become %s: %s",
 			  settings->user, strerror(-err));
-		return -1;
+		return err;
 	}
-	if (*settings->cc && sock_try_cc(settings->cc)) {
+	err = *settings->cc ? sock_try_cc(settings->cc) : 0;
+	if (err)
 		log_error(&p->log, "--cc: %s is not for --user %s on this system: net.ipv4.tcp_allowed_congestion_control",
 			  settings->cc, settings->user);
-		return -1;
-	}
-	return 0;
+	return err;
 }
 
 /* Before a stranger's first byte, and before there is another thread. */
@@ -241,27 +242,33 @@ fini_handed:
 	return err;
 }
 
-/* Nothing that a restart changes: somebody has it, or only root may have it. */
-static bool in_the_way(int err)
+/*
+ * What the words ask for cannot be had. Where memory or descriptors are short others may
+ * give some back; all else meets whoever starts it again with these words.
+ */
+static int status_of(int err)
 {
-	return err == -EADDRINUSE || err == -EACCES;
+	return err == -EAGAIN || sock_is_shortage(-err) ? EXIT_FAILURE :
+							  EXIT_IN_THE_WAY;
 }
 
 /*
- * What the words ask for beside addresses. Statistics are opened once those are ours:
- * a second process, started by mistake, does not overwrite the file of the first.
+ * What the words ask for beside addresses. Files are opened once those are ours: a
+ * second process, started by mistake, does not overwrite the files of the first.
  */
 static int settle(struct program *p, unsigned int pipes)
 {
 	int err = metrics_open(&p->metrics, &p->engine, p->ops->name);
 
+	if (!err)
+		err = p->ops->open_files(p);
+	if (!err)
+		err = open_stats(p, pipes);
 	if (err)
-		return in_the_way(err) ? EXIT_IN_THE_WAY : EXIT_FAILURE;
-	if (open_stats(p, pipes))
-		return EXIT_IN_THE_WAY;
+		return err;
 	if (p->engine.stats)
 		limits_timer(&p->limits_timer);
-	return become(p) ? EXIT_IN_THE_WAY : EXIT_SUCCESS;
+	return become(p);
 }
 
 static int go_on(struct program *p)
@@ -286,12 +293,9 @@ static int serve(struct program *p, unsigned int pipes)
 	int err = open_all(p), status;
 
 	if (err)
-		return p->ended ? EXIT_SUCCESS :
-		       in_the_way(err) || err == -EINVAL ?
-		       EXIT_IN_THE_WAY : EXIT_FAILURE;
-	status = settle(p, pipes);
-	if (status == EXIT_SUCCESS)
-		status = go_on(p);
+		return p->ended ? EXIT_SUCCESS : status_of(err);
+	err = settle(p, pipes);
+	status = err ? status_of(err) : go_on(p);
 	p->ops->close(p);
 	metrics_close(&p->metrics);
 	tell_limits(p);

@@ -5,6 +5,7 @@
  *
  *	program_run()	open()		listens; again each second while an
  *					address is not there yet
+ *			open_files()	writes none before it has its addresses
  *			start()		says that it does; dials
  *			(loop)		print(), reload(), then stop() on a
  *					signal
@@ -29,18 +30,18 @@ struct program;
 
 struct program_ops {
 	const char *name;	/* "rp", in front of each line of the log */
-	/* Once, before open(). 0, or a negative error after it said what is wrong. */
+	/* Once, before open(). 0, or -errno after it said what is wrong. */
 	int (*prepare)(struct program *p);
 	/*
-	 * Get ready, and take the addresses to listen on. Returns 0, or a
-	 * negative error after it said what is wrong: -EADDRINUSE where an
-	 * address is somebody's, -EACCES where its port is for root, -EINVAL where a socket that was handed over is
-	 * nobody's. With -EADDRNOTAVAIL it said nothing and put the address into
-	 * @ports: no address of this host yet. It will be called again, after
-	 * close().
+	 * Get ready, and take the addresses to listen on. Returns 0, or -errno
+	 * after it said what is wrong. With -EADDRNOTAVAIL it said nothing and
+	 * put the address into @ports: no address of this host yet. It will be
+	 * called again, after close().
 	 */
 	int (*open)(struct program *p);
-	/* 0, or a negative error after it said what is wrong. */
+	/* The files that it writes. 0, or -errno after it said what is wrong. */
+	int (*open_files)(struct program *p);
+	/* 0, or -errno after it said what is wrong. */
 	int (*start)(struct program *p);
 	/* End in order, and then the loop. */
 	void (*stop)(struct program *p);

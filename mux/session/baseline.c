@@ -165,8 +165,9 @@ static void give_up(struct session *s)
 	snprintf(why, sizeof(why), "too little memory is left for all sessions, and %u ids take %zu bytes of it, %u refused connections %zu",
 		 table_formers(s->table), s->formers, s->nturned_away,
 		 s->nturned_away * (size_t)CONN_REFUSED_MEMORY);
-	log_warn(s->engine->log, "session %u: %s: session ended", s->number,
-		 why);
+	if (session_refuses(s, REFUSAL_MEMORY))
+		log_warn(s->engine->log, "session %u: %s: session ended",
+			 s->number, why);
 	session_stop(s, why);
 	loop_after(s->engine->loop, &s->end);
 }

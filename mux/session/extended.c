@@ -186,15 +186,27 @@ static void part_with(struct session *s, struct pipe *p)
 		s->role->alone(s);
 }
 
+static void end_with(struct session *s, enum wire_goodbye_reason reason,
+		     const char *why)
+{
+	if (!session_is_up(s))
+		return;
+	s->counts.protocol++;
+	s->ext->goodbye = (uint8_t)reason;
+	session_stop(s, why);
+}
+
+/* What it broke by was said already. */
 void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 			const char *why)
 {
 	if (broke) {
-		extended_condemn(s, WIRE_GOODBYE_PROTOCOL, "%s", why);
+		end_with(s, WIRE_GOODBYE_PROTOCOL, why);
 		return;
 	}
-	log_info(s->engine->log, "session %u: %s; %u pipes are left", s->number,
-		 why, s->paths.npipes - 1);
+	if (session_refuses(s, REFUSAL_CHURN))
+		log_info(s->engine->log, "session %u: %s; %u pipes are left",
+			 s->number, why, s->paths.npipes - 1);
 	part_with(s, p);
 }
 
@@ -217,11 +229,10 @@ void extended_condemn(struct session *s, enum wire_goodbye_reason reason,
 	va_start(args, fmt);
 	vsnprintf(why, sizeof(why), fmt, args);
 	va_end(args);
-	s->counts.protocol++;
-	log_warn(s->engine->log, "session %u: %s: session ended", s->number,
-		 why);
-	s->ext->goodbye = (uint8_t)reason;
-	session_stop(s, why);
+	if (session_refuses(s, REFUSAL_PROTOCOL))
+		log_warn(s->engine->log, "session %u: %s: session ended",
+			 s->number, why);
+	end_with(s, reason, why);
 }
 
 /* --- RP: pipes join --- */

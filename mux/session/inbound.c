@@ -257,8 +257,10 @@ static void refuse_foreign(struct session *s, const struct pipe *p,
 			   const struct wire_msg *msg, uint64_t offset)
 {
 	s->counts.protocol++;
-	log_warn(s->engine->log, "session %u: pipe %u, byte %llu, connection id: %u was never opened here: session ended; does another lp share the address of this one?",
-		 s->number, p->index, (unsigned long long)offset, msg->id);
+	if (session_refuses(s, REFUSAL_PROTOCOL))
+		log_warn(s->engine->log, "session %u: pipe %u, byte %llu, connection id: %u was never opened here: session ended; does another lp share the address of this one?",
+			 s->number, p->index, (unsigned long long)offset,
+			 msg->id);
 	session_fail(s, "pipe %u brought a message of connection %u, which was never opened here",
 		     p->index, msg->id);
 }

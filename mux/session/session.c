@@ -280,7 +280,7 @@ static void pipe_broken(struct pipe *p, const char *what, const char *detail)
 {
 	struct session *s = p->owner;
 
-	if (!s->stopping)
+	if (!s->stopping && session_refuses(s, REFUSAL_PROTOCOL))
 		log_warn(s->engine->log, "session %u: pipe %u, %s: session ended",
 			 s->number, p->index, detail);
 	lose_pipe(p, true, "pipe %u brought %s", p->index, what);
@@ -290,7 +290,7 @@ static void pipe_ended(struct pipe *p, int err)
 {
 	if (err)
 		lose_pipe(p, false, "pipe %u failed: %s", p->index,
-			  strerror(-err));
+			  pipe_failure(p, err));
 	else
 		lose_pipe(p, false, "pipe %u was closed by the other end",
 			  p->index);

@@ -189,7 +189,7 @@ void session_takes_time_of(struct session *s, struct budget *b);
  * that know no session. Else for the name of its peer.
  */
 void session_pays_as(struct session *s, const struct sockaddr_storage *addr);
-/* It met the limit @what: counts it, and says whether to log it. */
+/* It met the limit @what, or did what is @what: counts it, and says whether to log it. */
 bool session_refuses(struct session *s, enum refusal what);
 /*
  * @c, which the other end asks for, gets no place: the caller refuses it, or what comes

@@ -23,6 +23,8 @@ const struct refusals_kind refusal_kinds[REFUSAL_KINDS] = {
 	[REFUSAL_DESCRIPTORS] = { "descriptors", "times there was no descriptor (ulimit -n)" },
 	[REFUSAL_PORTS] = { "ports", "connections were refused: no local port was left" },
 	[REFUSAL_LISTEN] = { "listen", "times rp was asked to listen and did not (--permit-listen, or it cannot)" },
+	[REFUSAL_BEGUN] = { "begun", "sessions began, and no line tells of each", REFUSAL_FREE },
+	[REFUSAL_CHURN] = { "churn", "times pipes or lent ports of its sessions came or went", REFUSAL_FREE },
 };
 
 _Static_assert((int)REFUSAL_KINDS <= (int)REFUSALS_KINDS, "there is a count for each");

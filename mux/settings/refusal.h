@@ -7,6 +7,12 @@
 
 #include "../base/refusals.h"
 
+/*
+ * Of a peer in SELDOM_SECONDS: who dials a few times, and a session that loses its pipes,
+ * are told of one by one.
+ */
+enum { REFUSAL_FREE = 16 };
+
 enum refusal {
 	REFUSAL_ALLOW,		/* no --allow covers it */
 	REFUSAL_SESSIONS,	/* sessions of all, or of its address */
@@ -29,6 +35,8 @@ enum refusal {
 	REFUSAL_DESCRIPTORS,	/* no descriptor was left */
 	REFUSAL_PORTS,		/* no local port was left */
 	REFUSAL_LISTEN,		/* addresses that local proxies wanted listened on */
+	REFUSAL_BEGUN,		/* sessions that began soon after others of their peer */
+	REFUSAL_CHURN,		/* what sessions lost and got, soon after other such */
 	REFUSAL_KINDS,
 };
 

@@ -321,6 +321,34 @@ def test_port_of_root_s(box: Namespace, side: str, args: list[str]) -> None:
     assert said == [err.splitlines()[-1]] and "81" in said[0], err
 
 
+@pytest.mark.parametrize(
+    ("side", "option", "at", "why"),
+    [
+        ("rp", "--metrics", "missing/x.sock", "No such file or directory"),
+        ("lp", "--metrics", "missing/x.sock", "No such file or directory"),
+        ("lp", "--control", "missing/x.sock", "No such file or directory"),
+        ("rp", "--metrics", "file/x.sock", "Not a directory"),
+        ("lp", "--control", "file/x.sock", "Not a directory"),
+        ("rp", "--stats", "missing/x.jsonl", "No such file or directory"),
+        ("lp", "--stats", "file/x.jsonl", "Not a directory"),
+    ],
+)
+def test_what_no_folder_has_room_for(
+    box: Namespace, tmp_path: Path, side: str, option: str, at: str, why: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    rest = ["4"] if side == "rp" else ["127.0.0.1", "4"]
+    code, out, err = finish([binary(side), option, str(tmp_path / at), *rest], box, 10)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert err.startswith(f"{side}: {option}: cannot ") and err.endswith(f"{why}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_metrics_on_a_read_only_file_system(box: Namespace) -> None:
+    code, _, err = finish([binary("rp"), "--metrics", "/sys/x.sock", "4"], box, 10)
+    assert code == 2 and err.startswith("rp: --metrics: cannot listen on /sys/x.sock: "), err
+
+
 def test_off_switches_a_listener_off(box: Namespace, tmp_path: Path) -> None:
     with (
         remote_proxy(box, tmp_path),

@@ -566,10 +566,19 @@ def test_keylog_is_said_and_for_its_owner_alone(box: Namespace, tmp_path: Path, 
         argv = [binary(name), *own, "--keylog", str(nowhere), *rest]
         code, _, said = finish(argv, box, 20)
         assert (code, said.splitlines()) == (
-            1,
+            2,
             [f"{name}: --keylog: cannot write {nowhere}: No such file or directory"],
         )
     assert shutil.which("openssl")
+
+
+def test_a_keylog_in_use_stays(box: Namespace, tmp_path: Path, keys: Keys) -> None:
+    log = tmp_path / "keys.log"
+    with remote_proxy(box, tmp_path, *keys.rp, "--keylog", str(log)):
+        log.write_text("what the first wrote\n")
+        code, _, said = finish([binary("rp"), *keys.rp, "--keylog", str(log), "4"], box, 20)
+        assert code == 2 and "Address already in use" in said
+        assert log.read_text() == "what the first wrote\n"
 
 
 def test_what_encryption_takes_is_in_the_memory(box: Namespace, tmp_path: Path, keys: Keys) -> None:

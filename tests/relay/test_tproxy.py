@@ -331,7 +331,7 @@ def test_without_rights_lp_says_so(box: Namespace) -> None:
     argv = ["setpriv", "--inh-caps=-all", "--bounding-set=-net_raw,-net_admin"]
     code, out, err = finish([*argv, binary("lp"), "--tproxy", "6003", "127.0.0.1", "4"], box, 10)
     why = "takes CAP_NET_RAW or CAP_NET_ADMIN, which this process has not: start it as root"
-    assert (code, out, err) == (1, "", f"lp: --tproxy {why}\n")
+    assert (code, out, err) == (2, "", f"lp: --tproxy {why}\n")
 
 
 def test_two_rights_are_enough(lane: Two, tmp_path: Path) -> None:

@@ -203,6 +203,25 @@ static void runs_that_wait_are_not_made_into_records(void **state)
 	assert_int_equal(here.writer->layer->out_len, 0);
 }
 
+/* What a layer has said for itself lies in front of a run, and is none. */
+static void records_of_the_layer_itself_are_no_run(void **state)
+{
+	uint8_t said[WIRE_HEADER + 1];
+	unsigned int all = 3;
+	struct layer *l;
+	uint32_t number = 1;
+
+	(void)state;
+	make_pipes();
+	l = here.writer->layer;
+	wire_put_data(said, 1, 0, 1);
+	assert_int_equal(l->ops->seal(l, said, sizeof(said)), 0);
+	pipe_send(here.writer, a_run(2, &number));
+	assert_true(run_until(here.shared.loop, "all messages", all_came, &all));
+	assert_int_equal(here.writer->queued, 0);
+	assert_int_equal(l->out_len, 0);
+}
+
 /* The socket is empty long before: nothing but the layer tells of the rest. */
 static void what_the_layer_holds_is_read_in_any_pieces(void **state)
 {
@@ -313,6 +332,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(who_has_another_word_is_a_stranger),
 		T(runs_that_wait_are_not_made_into_records),
+		T(records_of_the_layer_itself_are_no_run),
 		T(what_the_layer_holds_is_read_in_any_pieces),
 		T(a_pipe_that_is_paused_hears_of_what_is_held_when_it_is_not),
 		T(messages_leave_room_for_a_record),

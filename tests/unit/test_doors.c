@@ -9,10 +9,13 @@
 #include "mux/base/log.h"
 #include "mux/base/loop.h"
 #include "mux/base/sock.h"
+#include "mux/settings/refusal.h"
 #include "rp/doors.h"
 
 static struct doors doors;
 static struct log the_log;
+static struct loop *loop;
+static struct refusals refusals;
 
 static struct sockaddr_storage at(const char *text)
 {
@@ -37,7 +40,17 @@ static int set_up(void **state)
 
 	(void)state;
 	log_init(&the_log, "test", LOG_ERROR);
-	doors_init(&doors, &the_log, &home);
+	loop = loop_new();
+	refusals_init(&refusals, loop, &the_log, refusal_kinds);
+	doors_init(&doors, &the_log, &refusals, &home);
+	return loop ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	refusals_fini(&refusals);
+	loop_free(loop);
 	return 0;
 }
 
@@ -84,13 +97,15 @@ static void a_door_does_not_stay_open(void **state)
 	assert_true(admits(1, "198.51.100.1", DOORS_OPEN_S - 0.001));
 }
 
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(all_may_come_from_where_it_began, set_up),
-		cmocka_unit_test_setup(a_path_that_was_told_of_shows_where_it_is, set_up),
-		cmocka_unit_test_setup(it_may_move_when_that_was_told, set_up),
-		cmocka_unit_test_setup(a_door_does_not_stay_open, set_up),
+		T(all_may_come_from_where_it_began),
+		T(a_path_that_was_told_of_shows_where_it_is),
+		T(it_may_move_when_that_was_told),
+		T(a_door_does_not_stay_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,6 +36,38 @@ static int read_text(struct keys *keys, const char *text, mode_t mode)
 	return keys_read(keys, path, why, sizeof(why));
 }
 
+/* In place of the C library's: so many bytes of the code's own secrets are wiped. */
+static size_t wiped, most_wiped;
+
+void explicit_bzero(void *where, size_t n)
+{
+	memset(where, 0, n);
+	wiped += n;
+	if (n > most_wiped)
+		most_wiped = n;
+}
+
+static void all_that_was_read_is_wiped(void **state)
+{
+	static const char *const wrong[] = {
+		"laptop AAECAwQFBgcICQoLDA0ODw\n", "laptop AAECAwQF\n",
+		"laptop AAECAwQFBgcICQoLDA0ODw==\nlaptop AAECAwQFBgcICQoLDA0ODw==\n",
+	};
+	struct keys keys;
+
+	(void)state;
+	most_wiped = 0;
+	assert_int_equal(read_text(&keys, good, 0600), 0);
+	keys_fini(&keys);
+	assert_true(most_wiped >= strlen(good));
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		wiped = most_wiped = 0;
+		assert_int_equal(read_text(&keys, wrong[i], 0600), -1);
+		/* The text, and what was decoded of a line. */
+		assert_true(wiped >= strlen(wrong[i]) + KEY_MAX + 1);
+	}
+}
+
 static void keys_have_names(void **state)
 {
 	const struct key *key;
@@ -182,6 +214,7 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_that_was_read_is_wiped),
 		cmocka_unit_test(keys_have_names),
 		cmocka_unit_test(what_is_wrong_is_told_with_its_line),
 		cmocka_unit_test(others_may_not_read_it),

@@ -19,11 +19,12 @@
 #include "halted.h"
 #include "loopback.h"
 
-enum { APPLES, PEARS };
+enum { APPLES, PEARS, PLUMS, FREE = 3 };
 
 static const struct refusals_kind kinds[] = {
 	[APPLES] = { "apples", "apples were refused" },
 	[PEARS] = { "pears", "pears were refused" },
+	[PLUMS] = { "plums", "plums came", FREE },
 };
 
 static struct {
@@ -92,6 +93,28 @@ static void each_peer_and_kind_once(void **state)
 	assert_true(here.refusals.changed);
 }
 
+/* Those in order are said one by one, and count for nothing. */
+static void some_in_a_while_are_none(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(refusals_note(&here.refusals, PLUMS, "192.0.2.1"),
+				 i < FREE);
+	assert_int_equal(here.refusals.count[PLUMS], 10 - FREE);
+	for (int i = 0; i < FREE; i++)
+		assert_true(refusals_note(&here.refusals, PLUMS, "192.0.2.2"));
+	/* Who goes on is told of by lines like this alone. */
+	pass(SELDOM_SECONDS * NS_PER_SEC);
+	assert_string_equal(what_was_said(), "test: 192.0.2.1: in the last 10 s "
+			    "7 more plums came\n");
+	assert_false(refusals_note(&here.refusals, PLUMS, "192.0.2.1"));
+	assert_true(refusals_note(&here.refusals, PLUMS, "192.0.2.2"));
+	pass(SELDOM_SECONDS * NS_PER_SEC);
+	pass(SELDOM_SECONDS * NS_PER_SEC);
+	assert_true(refusals_note(&here.refusals, PLUMS, "192.0.2.1"));
+	assert_int_equal(here.refusals.count[PLUMS], 10 - FREE + 1);
+}
+
 static void how_many_more_there_were(void **state)
 {
 	(void)state;
@@ -153,6 +176,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(each_peer_and_kind_once),
+		TEST(some_in_a_while_are_none),
 		TEST(how_many_more_there_were),
 		TEST(one_that_goes_on_is_said_again),
 		TEST(lines_are_bounded),

@@ -50,8 +50,8 @@ static int set_up(void **state)
 	memset(&here, 0, sizeof(here));
 	log_init(&here.log, "test", LOG_ERROR);
 	here.rp_keys = (struct keys){ house, 2 };
-	here.rp_layers = tls_layers_new(&here.rp_keys, "", &here.log);
-	here.lp_layers = tls_layers_new(&here.lp_keys, "", &here.log);
+	here.rp_layers = tls_layers_new(&here.rp_keys, &here.log);
+	here.lp_layers = tls_layers_new(&here.lp_keys, &here.log);
 	return here.rp_layers && here.lp_layers ? 0 : -1;
 }
 
@@ -371,14 +371,13 @@ static void a_handshake_that_is_said_again_leads_nowhere(void **state)
 }
 
 /* What TLS may say at any time after the handshake, and OpenSSL takes without end. */
-static void change_keys(struct conduit from, int times)
+static void change_keys(struct conduit from, int type, int times)
 {
 	struct layer *l = from.layer;
 	SSL *ssl = container_of(l, struct tls_layer, layer)->ssl;
 
 	while (times--) {
-		assert_int_equal(SSL_key_update(ssl,
-						SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+		assert_int_equal(SSL_key_update(ssl, type), 1);
 		assert_int_equal(SSL_do_handshake(ssl), 1);
 	}
 	/* As one segment, so that one read has all of them. */
@@ -393,16 +392,55 @@ static void who_says_nothing_but_new_keys_is_not_heard_for_ever(void **state)
 	(void)state;
 	shake(&house[0]);
 	for (int i = 0; i < 3; i++) {
-		change_keys(here.lp, CHATTER_MAX);
+		change_keys(here.lp, SSL_KEY_UPDATE_NOT_REQUESTED, CHATTER_MAX);
 		assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
 		assert_int_equal(errno, EAGAIN);
 	}
 	assert_true(conduit_say(here.lp, "hello", 6));
 	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), 6);
 	assert_string_equal(got, "hello");
-	change_keys(here.lp, CHATTER_MAX + 1);
+	change_keys(here.lp, SSL_KEY_UPDATE_NOT_REQUESTED, CHATTER_MAX + 1);
 	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
 	assert_int_equal(errno, EBADMSG);
+}
+
+/* OpenSSL may answer in the midst of reading: what comes next is sealed all the same. */
+static void who_asks_for_new_keys_is_answered_with_what_is_said_next(void **state)
+{
+	unsigned int updates = 0;
+	char got[8];
+
+	(void)state;
+	shake(&house[0]);
+	for (int i = 0; i < 12; i++) {
+		struct conduit from = i % 2 ? here.rp : here.lp;
+		struct conduit to = i % 2 ? here.lp : here.rp;
+
+		change_keys(from, SSL_KEY_UPDATE_REQUESTED, 1 + i % 3);
+		assert_true(conduit_say(from, "hello", 6));
+		assert_int_equal(conduit_read(to, got, sizeof(got)), 6);
+		assert_int_equal(says(to, from, 3, &updates), 3);
+	}
+	assert_int_equal(updates, 12);
+}
+
+/* Where there is nothing to say, answers wait; so many of them, and no more. */
+static void answers_that_wait_are_bounded(void **state)
+{
+	struct layer *l;
+	char got[8];
+	int asked = 0;
+	(void)state;
+	shake(&house[0]);
+	l = here.rp.layer;
+	do {
+		change_keys(here.lp, SSL_KEY_UPDATE_REQUESTED, 1);
+		assert_true(conduit_say(here.lp, "hello", 6));
+		assert_in_range(l->out_len, 0, ANSWERS_MAX);
+	} while (conduit_read(here.rp, got, sizeof(got)) == 6 && asked++ < 1000);
+	assert_int_equal(errno, EBADMSG);
+	assert_in_range(asked, 32, 64);
+	assert_non_null(strstr(l->ops->why(l), "asks for ever more new keys"));
 }
 
 /* Records are full of padding: others get their turn before much of it was read. */
@@ -550,6 +588,8 @@ int main(void)
 		T(a_record_that_is_changed_or_said_twice_is_none),
 		T(a_handshake_that_is_said_again_leads_nowhere),
 		T(who_says_nothing_but_new_keys_is_not_heard_for_ever),
+		T(who_asks_for_new_keys_is_answered_with_what_is_said_next),
+		T(answers_that_wait_are_bounded),
 		T(one_read_takes_no_more_than_it_needs),
 		T(a_layer_takes_no_more_than_it_counts_for),
 	};

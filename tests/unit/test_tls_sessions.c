@@ -33,7 +33,7 @@ static int set_up(void **state)
 	(void)state;
 	log_init(&here.log, "test", LOG_ERROR);
 	here.keys = (struct keys){ house, 1 };
-	here.layers = tls_layers_new(&here.keys, "", &here.log);
+	here.layers = tls_layers_new(&here.keys, &here.log);
 	return here.layers ? 0 : -1;
 }
 
