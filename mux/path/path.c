@@ -100,6 +100,13 @@ static int64_t least_round_trip(const struct path *path)
 	return (int64_t)(path_base_ms(path) * NS_PER_MS);
 }
 
+int64_t path_round_trip(const struct path *path)
+{
+	int64_t base = aggregate_base(&path->aggregate);
+
+	return base || !path->npipes ? base : least_round_trip(path);
+}
+
 /*
  * The mean of the least that each pipe saw. A handshake that was sent again tells
  * nothing: the kernel takes it for a second longer, or says 2^32 us.
