@@ -222,6 +222,67 @@ static void more_than_a_segment_is_not_thin(void **state)
 	assert_int_equal(goes_to(&w, 1), 4);
 }
 
+/*
+ * Messages of 48 bytes, two in flight at any time, while a bulk holds 100 KB on the same
+ * pipe: all that is not acknowledged is not its own.
+ */
+static void others_bytes_do_not_make_it_fat(void **state)
+{
+	struct wire_scene w;
+	struct pipe *p;
+
+	(void)state;
+	open_pipes(&w);
+	p = &w.scene.pipe[3];
+	p->tx_bytes = 200000;
+	for (int i = 0; i < 100; i++) {
+		says(&w, 3, 48);
+		assert_int_equal(goes_to(&w, 1), 3);
+		p->tx_bytes += 50000;
+		p->info.in_flight = 100000;
+	}
+}
+
+/* A burst that has arrived is over a round trip later, though something was always in flight. */
+static void who_was_fat_becomes_thin(void **state)
+{
+	struct wire_scene w;
+	struct pipe *p;
+
+	(void)state;
+	open_pipes(&w);
+	p = &w.scene.pipe[3];
+	says(&w, 3, 5000);
+	says(&w, 3, 48);
+	assert_int_equal(goes_to(&w, 1), 1);
+	for (int i = 0; i < 3; i++) {
+		p->info.in_flight = 48;
+		says(&w, 3, 48);
+	}
+	assert_int_equal(goes_to(&w, 1), 3);
+}
+
+/* As much as this a round trip, for as long as it likes, but no more. */
+static void thin_is_less_than_a_segment_a_round_trip(void **state)
+{
+	(void)state;
+	for (size_t len = 240; len <= 480; len += 240) {
+		struct wire_scene w;
+		bool thin = 5 * len < 1448;
+
+		open_pipes(&w);
+		for (int i = 0; i < 100; i++) {
+			size_t out = w.scene.pipe[3].info.in_flight;
+
+			w.scene.pipe[3].info.in_flight =
+				out < 3 * len ? out : 3 * len;
+			says(&w, 3, len);
+			if (i > 10)
+				assert_int_equal(goes_to(&w, 1), thin ? 3 : 1);
+		}
+	}
+}
+
 static void thin_does_not_wait_for_a_blocked_pipe(void **state)
 {
 	struct wire_scene w;
@@ -247,6 +308,9 @@ int main(void)
 		cmocka_unit_test(a_page_goes_ahead_altogether),
 		cmocka_unit_test(thin_stays_with_what_is_in_flight),
 		cmocka_unit_test(more_than_a_segment_is_not_thin),
+		cmocka_unit_test(others_bytes_do_not_make_it_fat),
+		cmocka_unit_test(who_was_fat_becomes_thin),
+		cmocka_unit_test(thin_is_less_than_a_segment_a_round_trip),
 		cmocka_unit_test(thin_does_not_wait_for_a_blocked_pipe),
 	};
 
