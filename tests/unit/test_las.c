@@ -146,6 +146,76 @@ static void a_page_goes_ahead_altogether(void **state)
 	assert_int_equal(scene.sent[0], 0);
 }
 
+/* Whoever is done is followed by a new connection at once. */
+static void replace(struct scene *scene, unsigned int i)
+{
+	sched_forget(&scene->s, &scene->conn[i], scene->now);
+	scene->conn[i].ready = false;
+	scene->conn[i].served = 0;
+	scene_ready(scene, i);
+}
+
+/*
+ * Small answers without end, on connections of their own: one that has had its first
+ * 4 KB comes through all the same, whether or not a bulk waits as well.
+ */
+static void the_small_do_not_starve_the_young(void **state)
+{
+	(void)state;
+	for (unsigned int n = 1; n < 3; n++) {
+		struct scene scene;
+		uint64_t before;
+
+		bulks(&scene, n);
+		if (n == 1)
+			scene_silent(&scene, 0);
+		scene_ready(&scene, 4);
+		while (scene.sent[4] < SMALL)
+			scene_send(&scene, 0, MESSAGE);
+		for (unsigned int i = 5; i < SCENE_CONNS; i++)
+			scene_ready(&scene, i);
+		before = sum(&scene, 0);
+		while (scene.sent[4] < 20 << 10 &&
+		       sum(&scene, 0) - before < 4 << 20) {
+			unsigned int i = scene_send(&scene, 0, MESSAGE);
+
+			if (i > 4 && scene.conn[i].served >= SMALL)
+				replace(&scene, i);
+		}
+		assert_true(scene.sent[4] >= 20 << 10);
+		/* The credit, and then a quarter of what all send. */
+		assert_in_range(sum(&scene, 0) - before, 0,
+				3 * YOUNG + 4 * (17 << 10));
+	}
+}
+
+/* With an end to the larger ones, too, the small have three quarters of the young's. */
+static void the_small_go_on_beside_the_young(void **state)
+{
+	struct scene scene;
+	uint64_t small, all;
+
+	(void)state;
+	bulks(&scene, 1);
+	for (unsigned int i = 4; i < SCENE_CONNS; i++)
+		scene_ready(&scene, i);
+	memset(scene.sent, 0, sizeof(scene.sent));
+	for (int turn = 0; turn < 20000; turn++) {
+		unsigned int i = scene_send(&scene, 0, MESSAGE);
+
+		if (i < 4)
+			continue;
+		if (scene.conn[i].served >= (i < 6 ? YOUNG / 2 : SMALL))
+			replace(&scene, i);
+	}
+	all = sum(&scene, 4);
+	small = sum(&scene, 6);
+	/* The first 4 KB of the larger ones are small as well. */
+	assert_true(3 * small > 2 * all - (1 << 20));
+	assert_true(4 * (all - small) > all - (1 << 20));
+	assert_true(5 * scene.sent[0] > sum(&scene, 0) - (1 << 20));
+}
+
 /* --- thin --- */
 
 struct wire_scene {
@@ -306,6 +376,8 @@ int main(void)
 		cmocka_unit_test(silence_for_a_round_trip_makes_young),
 		cmocka_unit_test(who_opens_without_end_leaves_a_quarter),
 		cmocka_unit_test(a_page_goes_ahead_altogether),
+		cmocka_unit_test(the_small_do_not_starve_the_young),
+		cmocka_unit_test(the_small_go_on_beside_the_young),
 		cmocka_unit_test(thin_stays_with_what_is_in_flight),
 		cmocka_unit_test(more_than_a_segment_is_not_thin),
 		cmocka_unit_test(others_bytes_do_not_make_it_fat),
