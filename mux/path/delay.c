@@ -227,6 +227,9 @@ static void more_ends(struct aggregate *a, const struct aggregate_round *r,
 		      int64_t now)
 {
 	a->limit = a->probe_from;
+	/* No more was held, as there was less to send, or as pipes repaired. */
+	if (!r->limited || r->held <= a->before.held)
+		return;
 	if (our_share(a, r) >= SHARE) {
 		/* So the path has become slower. */
 		a->best = a->rate;
