@@ -197,6 +197,12 @@ static void alone(struct aggregate *a)
 	a->yield_for = 0;
 }
 
+static void alone_again(struct aggregate *a, double bytes, int64_t now)
+{
+	alone(a);
+	bind_to(a, bytes, now);
+}
+
 static void less_ends(struct aggregate *a, const struct aggregate_round *r,
 		      int64_t now)
 {
@@ -215,8 +221,8 @@ static void less_ends(struct aggregate *a, const struct aggregate_round *r,
 		a->yield_for = 0;
 		if (--a->vain)
 			return;
-		alone(a);
-		bind_to(a, a->before.held * wish_of(a) / a->before.rtt, now);
+		alone_again(a, a->before.held * wish_of(a) / a->before.rtt,
+			    now);
 	} else {
 		yield(a, now);
 		renew(a, least, now);
@@ -362,7 +368,7 @@ static void end_round(struct aggregate *a, const struct aggregate_ack *ack)
 		else if (r.least > wish_of(a))
 			a->clear = 0;
 		else if (++a->clear >= THRICE)
-			bind_to(a, a->rate * wish_of(a) / 1e9, now);
+			alone_again(a, a->rate * wish_of(a) / 1e9, now);
 		a->before = r;
 	}
 	begin_round(a, now);

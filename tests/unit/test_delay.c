@@ -198,6 +198,31 @@ static void a_trial_tells_whose_the_queue_is(void **state)
 	assert_true(a.best < 10 * MBIT);
 }
 
+/*
+ * Three rounds without a queue, if not as short as to be empty, and we are alone: one
+ * experiment is not enough to give way again.
+ */
+static void without_a_queue_we_are_alone(void **state)
+{
+	int64_t at = 100 * S;
+	struct aggregate a;
+
+	(void)state;
+	begin_bound(&a, 60 * MS, at);
+	a.state = AGGREGATE_YIELD;
+	a.limit = AGGREGATE_NONE;
+	a.vain = 3;
+	a.yield_for = 8e9;
+	a.yield_until = at + 8 * S;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(a.state, AGGREGATE_YIELD);
+		hear_a_round(&a, at + i * S, LIMIT, 63 * MS);
+	}
+	assert_int_equal(a.state, AGGREGATE_BOUND);
+	assert_int_equal(a.vain, 0);
+	assert_true(a.yield_for <= 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +232,7 @@ int main(void)
 		cmocka_unit_test(a_pause_in_a_trial_tells_nothing),
 		cmocka_unit_test(a_trial_that_holds_no_more_tells_nothing),
 		cmocka_unit_test(a_trial_tells_whose_the_queue_is),
+		cmocka_unit_test(without_a_queue_we_are_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
