@@ -76,8 +76,8 @@ static void begin_round(struct aggregate *a, int64_t now)
 void delay_init(struct aggregate *a, int64_t now)
 {
 	a->limit = AGGREGATE_FIRST;
-	a->rested = true;
-	a->rest_at = a->period_at = now;
+	a->after_idle = true;
+	a->idle_at = a->period_at = now;
 	a->growth = 1;
 	a->seen = UNSEEN;
 	begin_round(a, now);
@@ -470,9 +470,9 @@ void delay_acked(struct aggregate *a, const struct aggregate_ack *ack)
 	if (!is_possible(ack, rtt))
 		return;
 	a->mss = ack->mss;
-	if (a->rested && a->state == AGGREGATE_FREE)
+	if (a->after_idle && a->state == AGGREGATE_FREE)
 		a->limit = aggregate_limit(a, now);
-	a->rested = false;
+	a->after_idle = false;
 	if (a->state == AGGREGATE_FREE) {
 		start(a, ack, rtt);
 		return;

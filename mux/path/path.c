@@ -129,14 +129,14 @@ size_t path_room(struct path *path, int64_t now)
 {
 	size_t room;
 
-	if (path->aggregate.rested)
+	if (path->aggregate.after_idle)
 		aggregate_expect(&path->aggregate, least_round_trip(path),
 				 mean_round_trip(path));
 	if (path->aggregate.limit == AGGREGATE_NONE)
 		return SIZE_MAX;
 	room = aggregate_room(&path->aggregate, path_held(path), now);
 	if (!room)
-		aggregate_refused(&path->aggregate, now);
+		aggregate_limited(&path->aggregate, now);
 	return room;
 }
 

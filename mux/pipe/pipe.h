@@ -106,7 +106,7 @@ struct pipe {
 	struct sctp_sent *sctp;	/* the carrier's */
 	int fd;
 	struct layer *layer;	/* of its conduit; NULL: bytes go as they are */
-	struct task held;	/* the layer holds what can be read */
+	struct task layer_ready;	/* the layer holds what can be read */
 	struct path *path;	/* that it is on */
 	unsigned int index;	/* in its session */
 	uint32_t serial;	/* there, too: no two pipes have the same */

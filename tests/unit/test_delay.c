@@ -15,7 +15,7 @@ static void begin_bound(struct aggregate *a, int64_t base, int64_t at)
 {
 	aggregate_init(a, AGGREGATE_DELAY, 0, 0);
 	a->state = AGGREGATE_BOUND;
-	a->rested = false;
+	a->after_idle = false;
 	a->base = (double)base;
 	a->limit = LIMIT;
 	a->best = a->rate = 10 * MBIT;
