@@ -26,7 +26,7 @@ LINKS: dict[str, Params] = {
     "jitter of 10 ms": {"jitter_ms": 10.0},
     "shared with a plain connection": {"rivals": 1},
 }
-PLAIN: Params = {"loss": 0.0, "jitter_ms": 0.0, "rivals": 0, "rival_cc": "cubic"}
+PLAIN: Params = {"loss": 0.0, "jitter_ms": 0.0, "rivals": 0}
 CCS = ("cubic", "bbr")
 PIPES = (4, 8, 16)
 LATE: Params = {"binding": "late", "pipe_policy": "soonest"}
@@ -36,7 +36,8 @@ WANTED = {"cubic": (1.05, 9.0, 1.05), "bbr": (1.05, 9.0, 1.10)}
 
 
 def case(link: str, cc: str, pipes: int) -> Params:
-    return {**BASE, **PLAIN, **LINKS[link], "cc": cc, "pipes": pipes}
+    """All of one congestion control: pipes, rivals, and the plain connection compared with."""
+    return {**BASE, **PLAIN, **LINKS[link], "cc": cc, "rival_cc": cc, "pipes": pipes}
 
 
 def grids_of(

@@ -156,7 +156,10 @@ struct conn {
 	uint64_t last_end;	/* its last message ends at this byte; 0: none went yet */
 	uint32_t last_pipe;	/* of that pipe: a serial */
 	uint32_t tx_number;	/* of the next message to the pipes */
-	size_t in_flight;	/* sent since it had nothing in flight */
+	/* thin.h: its round began with what ends at this byte of this pipe, and had so much */
+	uint64_t round_end;
+	uint32_t round_pipe;
+	size_t in_round, in_last_round;
 	int64_t deficit;	/* the scheduler's, bytes */
 	uint64_t served;	/* bytes, since it was last silent for long */
 	int64_t silent_since;

@@ -65,7 +65,7 @@ static int64_t trip(const struct aggregate *a)
 
 static double paced(const struct aggregate *a, int64_t now)
 {
-	double since = (double)(now - a->rest_at), burst, pace;
+	double since = (double)(now - a->idle_at), burst, pace;
 
 	if (a->state == AGGREGATE_BOUND) {
 		burst = larger(AGAIN_BURST, AGAIN_TIME * a->rate);
@@ -82,7 +82,7 @@ size_t aggregate_limit(const struct aggregate *a, int64_t now)
 {
 	double since = (double)(now - a->ramp_at), all, let;
 
-	if (a->rested) {
+	if (a->after_idle) {
 		let = paced(a, now);
 		return let < (double)a->limit ? (size_t)let : a->limit;
 	}
@@ -110,10 +110,10 @@ size_t aggregate_room(const struct aggregate *a, size_t held, int64_t now)
 	return held < limit ? limit - held : 0;
 }
 
-void aggregate_refused(struct aggregate *a, int64_t now)
+void aggregate_limited(struct aggregate *a, int64_t now)
 {
 	a->refusals++;
-	if (a->limited_to && !a->rested) {
+	if (a->limited_to && !a->after_idle) {
 		a->limited_from = now;
 		a->limited_to = 0;
 	}
@@ -134,12 +134,12 @@ void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack)
 /* --- who is to report --- */
 
 /* The path was empty for long enough that a burst would meet no other. */
-static void mind_rest(struct aggregate *a, size_t held, int64_t now)
+static void mind_idle(struct aggregate *a, size_t held, int64_t now)
 {
 	if (held || now - a->asked_at <= trip(a) / 2)
 		return;
-	a->rested = true;
-	a->rest_at = now;
+	a->after_idle = true;
+	a->idle_at = now;
 	aggregate_unlimited(a, now);
 }
 
@@ -165,7 +165,7 @@ bool aggregate_asks(struct aggregate *a, uint64_t written, size_t held,
 	/* Who waits for room waits for one of these; and a round for some. */
 	spacing = smaller(spacing, (double)a->limit / ROUND_SAMPLES);
 	if (a->mode == AGGREGATE_DELAY)
-		mind_rest(a, held, now);
+		mind_idle(a, held, now);
 	if ((double)(written - a->asked) < spacing &&
 	    (held || now - a->asked_at < EMPTY_SPACING))
 		return false;

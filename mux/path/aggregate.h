@@ -75,9 +75,9 @@ struct aggregate {
 	uint64_t rounds, yields, refusals;	/* ever */
 	size_t mss;
 
-	/* how the limit is let out: at a pace after a rest, else by a ramp */
-	bool rested;
-	int64_t rest_at;
+	/* how the limit is let out: at a pace after idle, else by a ramp */
+	bool after_idle;
+	int64_t idle_at;
 	size_t ramp_from;
 	int64_t ramp_at, ramp_until;
 	int64_t expected;	/* round trip, before one is seen */
@@ -127,7 +127,7 @@ size_t aggregate_room(const struct aggregate *a, size_t held, int64_t now);
 void aggregate_expect(struct aggregate *a, int64_t least, int64_t mean);
 
 /* Somebody had to wait because of the limit. */
-void aggregate_refused(struct aggregate *a, int64_t now);
+void aggregate_limited(struct aggregate *a, int64_t now);
 
 /* Nobody has to: there is nothing to send, or the pipes take nothing. */
 void aggregate_unlimited(struct aggregate *a, int64_t now);

@@ -6,7 +6,7 @@
 #include "../base/loop.h"
 #include "aggregate.h"
 
-/* What goes out first or after a rest: the first windows of 16 pipes. */
+/* What goes out first or after idle: the first windows of 16 pipes. */
 #define AGGREGATE_FIRST (size_t)(160 * 1448)
 
 /* The limit is never less: the bottleneck would run dry between two stamps. */

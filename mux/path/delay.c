@@ -76,8 +76,8 @@ static void begin_round(struct aggregate *a, int64_t now)
 void delay_init(struct aggregate *a, int64_t now)
 {
 	a->limit = AGGREGATE_FIRST;
-	a->rested = true;
-	a->rest_at = a->period_at = now;
+	a->after_idle = true;
+	a->idle_at = a->period_at = now;
 	a->growth = 1;
 	a->seen = UNSEEN;
 	begin_round(a, now);
@@ -197,6 +197,12 @@ static void alone(struct aggregate *a)
 	a->yield_for = 0;
 }
 
+static void alone_again(struct aggregate *a, double bytes, int64_t now)
+{
+	alone(a);
+	bind_to(a, bytes, now);
+}
+
 static void less_ends(struct aggregate *a, const struct aggregate_round *r,
 		      int64_t now)
 {
@@ -215,8 +221,8 @@ static void less_ends(struct aggregate *a, const struct aggregate_round *r,
 		a->yield_for = 0;
 		if (--a->vain)
 			return;
-		alone(a);
-		bind_to(a, a->before.held * wish_of(a) / a->before.rtt, now);
+		alone_again(a, a->before.held * wish_of(a) / a->before.rtt,
+			    now);
 	} else {
 		yield(a, now);
 		renew(a, least, now);
@@ -227,6 +233,9 @@ static void more_ends(struct aggregate *a, const struct aggregate_round *r,
 		      int64_t now)
 {
 	a->limit = a->probe_from;
+	/* No more was held, as there was less to send, or as pipes repaired. */
+	if (!r->limited || r->held <= a->before.held)
+		return;
 	if (our_share(a, r) >= SHARE) {
 		/* So the path has become slower. */
 		a->best = a->rate;
@@ -359,7 +368,7 @@ static void end_round(struct aggregate *a, const struct aggregate_ack *ack)
 		else if (r.least > wish_of(a))
 			a->clear = 0;
 		else if (++a->clear >= THRICE)
-			bind_to(a, a->rate * wish_of(a) / 1e9, now);
+			alone_again(a, a->rate * wish_of(a) / 1e9, now);
 		a->before = r;
 	}
 	begin_round(a, now);
@@ -461,9 +470,9 @@ void delay_acked(struct aggregate *a, const struct aggregate_ack *ack)
 	if (!is_possible(ack, rtt))
 		return;
 	a->mss = ack->mss;
-	if (a->rested && a->state == AGGREGATE_FREE)
+	if (a->after_idle && a->state == AGGREGATE_FREE)
 		a->limit = aggregate_limit(a, now);
-	a->rested = false;
+	a->after_idle = false;
 	if (a->state == AGGREGATE_FREE) {
 		start(a, ack, rtt);
 		return;

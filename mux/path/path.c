@@ -100,6 +100,13 @@ static int64_t least_round_trip(const struct path *path)
 	return (int64_t)(path_base_ms(path) * NS_PER_MS);
 }
 
+int64_t path_round_trip(const struct path *path)
+{
+	int64_t base = aggregate_base(&path->aggregate);
+
+	return base || !path->npipes ? base : least_round_trip(path);
+}
+
 /*
  * The mean of the least that each pipe saw. A handshake that was sent again tells
  * nothing: the kernel takes it for a second longer, or says 2^32 us.
@@ -122,14 +129,14 @@ size_t path_room(struct path *path, int64_t now)
 {
 	size_t room;
 
-	if (path->aggregate.rested)
+	if (path->aggregate.after_idle)
 		aggregate_expect(&path->aggregate, least_round_trip(path),
 				 mean_round_trip(path));
 	if (path->aggregate.limit == AGGREGATE_NONE)
 		return SIZE_MAX;
 	room = aggregate_room(&path->aggregate, path_held(path), now);
 	if (!room)
-		aggregate_refused(&path->aggregate, now);
+		aggregate_limited(&path->aggregate, now);
 	return room;
 }
 

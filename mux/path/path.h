@@ -60,6 +60,13 @@ void path_look(struct path *path, int64_t now);
 double path_base_ms(const struct path *path);
 double path_trip_ms(const struct path *path);
 
+/*
+ * Its round trip without a queue, in ns: by the law that sets its limit, or as long as that knows
+ * none (or never does, as AGGREGATE_OFF and AGGREGATE_DSWA) the least that its pipes ever saw.
+ * 0: neither is known.
+ */
+int64_t path_round_trip(const struct path *path);
+
 /* Bytes that its pipes hold together. */
 size_t path_held(const struct path *path);
 

@@ -61,7 +61,7 @@ int64_t paths_round_trip(const struct paths *paths)
 	unsigned int i;
 
 	for (i = 0; i < paths->npaths; i++) {
-		int64_t base = aggregate_base(&paths->path[i].aggregate);
+		int64_t base = path_round_trip(&paths->path[i]);
 
 		if (base && (!least || base < least))
 			least = base;

@@ -44,7 +44,7 @@ void paths_unlimited(struct paths *paths, int64_t now);
 /* Shall the other pipes wait for one that lags? */
 bool paths_are_spread(struct paths *paths, int64_t now);
 
-/* The least round trip without a queue of all paths; 0: none is known yet. */
+/* The least path_round_trip() of all paths; 0: none is known yet. */
 int64_t paths_round_trip(const struct paths *paths);
 
 /*

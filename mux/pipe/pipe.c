@@ -102,12 +102,12 @@ static void look_again(struct timer *t)
 static void tell_of_held(struct pipe *p)
 {
 	if (p->layer && p->layer->held && !p->paused && p->watch.fd >= 0)
-		loop_after(p->loop, &p->held);
+		loop_after(p->loop, &p->layer_ready);
 }
 
-static void has_held(struct task *t)
+static void layer_is_ready(struct task *t)
 {
-	struct pipe *p = container_of(t, struct pipe, held);
+	struct pipe *p = container_of(t, struct pipe, layer_ready);
 
 	tell_of_held(p);
 	p->ops->readable(p);
@@ -309,7 +309,7 @@ void pipe_forsake(struct pipe *p)
 	loop_unwatch(p->loop, &p->watch);
 	loop_timer_stop(p->loop, &p->look_again);
 	if (p->layer)
-		loop_task_stop(&p->held);
+		loop_task_stop(&p->layer_ready);
 }
 
 const char *pipe_failure(const struct pipe *p, int err)
@@ -429,7 +429,7 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->owner = owner;
 	p->fd = conduit.fd;
 	p->layer = conduit.layer;
-	loop_task_init(&p->held, has_held);
+	loop_task_init(&p->layer_ready, layer_is_ready);
 	p->queue_end = &p->queue;
 	p->watch.ready = pipe_ready;
 	list_init(&p->lost);

@@ -22,10 +22,12 @@ void sched_init(struct sched *s, const struct conn_policy *conns,
 	s->random = seed;
 	list_init(&s->newcomers);
 	list_init(&s->round);
-	for (i = 0; i < SCHED_CLASSES; i++)
+	for (i = 0; i < SCHED_CLASSES; i++) {
 		list_init(&s->young[i]);
+		s->credit[i] = 0;
+	}
 	s->nyoung = 0;
-	s->credit = s->round_trip = 0;
+	s->round_trip = 0;
 	s->ordered = s->looked = false;
 	if (conns->init)
 		conns->init(s);

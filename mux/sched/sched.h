@@ -88,7 +88,8 @@ struct sched {
 	/* las */
 	struct list young[SCHED_CLASSES];
 	unsigned int nyoung;
-	int64_t credit;		/* bytes the young may send while others wait */
+	/* bytes that a class and those before it may send while others behind them wait */
+	int64_t credit[SCHED_CLASSES];
 	/* srpt */
 	bool ordered;		/* round is */
 	bool looked;		/* what goes before whom is known, for the decision under way */

@@ -15,7 +15,13 @@
  * from it, and of what the others send SHARE times as much is added. So a page
  * goes ahead of a download altogether, and in the long run the others get a
  * quarter at least. What is sent again is of the others here.
+ *
+ * In the same way those that were served less than SMALL live on a credit of
+ * their own while others of the young wait: answers of 4 KB without end leave an
+ * object of 20 KB a quarter of what the young have.
  */
+#include <string.h>
+
 #include "../conn/conn.h"
 #include "sched.h"
 
@@ -23,7 +29,12 @@ enum {
 	SMALL = 4 << 10,	/* a small object */
 	YOUNG = 64 << 10,	/* what a web object seldom exceeds */
 	SHARE = 3,		/* young to others when there is no credit */
-	CREDIT = 1 << 20,	/* a page's bytes */
+};
+
+/* Of each class, while those behind it wait. */
+static const int64_t credits[SCHED_CLASSES] = {
+	SHARE * YOUNG,	/* no more than what one of the next class sends adds */
+	1 << 20,	/* a page's bytes */
 };
 
 /* The shortest silence that makes young, where round trips are shorter. */
@@ -65,20 +76,26 @@ static void las_idle(struct sched *s, struct conn *c, int64_t now)
 	s->nyoung--;
 }
 
-static struct conn *first_young(struct sched *s, const struct pipe *p)
+static struct conn *first_of(struct sched *s, unsigned int class,
+			     const struct pipe *p)
 {
 	struct list *pos, *tmp;
-	unsigned int class;
 
-	for (class = 0; class < SCHED_CLASSES; class++) {
-		list_each(pos, tmp, &s->young[class]) {
-			struct conn *c = list_entry(pos, struct conn, ahead);
+	list_each(pos, tmp, &s->young[class]) {
+		struct conn *c = list_entry(pos, struct conn, ahead);
 
-			if (sched_carries(s, p, c))
-				return c;
-		}
+		if (sched_carries(s, p, c))
+			return c;
 	}
 	return NULL;
+}
+
+static struct conn *first_young(struct sched *s, const struct pipe *p)
+{
+	unsigned int class = s->credit[0] <= 0;
+	struct conn *c = first_of(s, class, p);
+
+	return c ? c : first_of(s, !class, p);
 }
 
 /* No further than to the end of its class, but a whole message. */
@@ -102,7 +119,7 @@ static struct sched_choice las_next(struct sched *s, struct pipe *p,
 				    size_t room, int64_t now)
 {
 	struct sched_choice choice = { .act = SCHED_WAIT };
-	bool ahead = !others_wait(s) || s->credit > 0;
+	bool ahead = !others_wait(s) || s->credit[1] > 0;
 	struct conn *c;
 
 	if (!ahead) {
@@ -131,11 +148,22 @@ static void move_on(struct sched *s, struct conn *c)
 		sched_drr.ready(s, c, 0);	/* it needs no clock */
 }
 
-static void add_credit(struct sched *s, int64_t bytes)
+static void add_credit(struct sched *s, unsigned int class, int64_t bytes)
 {
-	s->credit += bytes;
-	if (s->credit > CREDIT)
-		s->credit = CREDIT;
+	s->credit[class] += bytes;
+	if (s->credit[class] > credits[class])
+		s->credit[class] = credits[class];
+}
+
+/* What one of the young sends it takes from those that are behind it and wait. */
+static void account(struct sched *s, bool small, int64_t bytes)
+{
+	if (others_wait(s))
+		add_credit(s, 1, -bytes);
+	if (!small)
+		add_credit(s, 0, SHARE * bytes);
+	else if (!list_empty(&s->young[1]))
+		add_credit(s, 0, -bytes);
 }
 
 static void las_sent(struct sched *s, struct conn *c, size_t bytes)
@@ -144,12 +172,11 @@ static void las_sent(struct sched *s, struct conn *c, size_t bytes)
 
 	c->served += bytes;
 	if (!was_young) {
-		add_credit(s, SHARE * (int64_t)bytes);
+		add_credit(s, 1, SHARE * (int64_t)bytes);
 		sched_drr.sent(s, c, bytes);
 		return;
 	}
-	if (others_wait(s))
-		add_credit(s, -(int64_t)bytes);
+	account(s, was_small, (int64_t)bytes);
 	/* One that fell silent by this run has left its class already. */
 	if (c->ready && (!is_young(c) || was_small != (c->served < SMALL)))
 		move_on(s, c);
@@ -157,12 +184,12 @@ static void las_sent(struct sched *s, struct conn *c, size_t bytes)
 
 static void las_sent_again(struct sched *s, size_t bytes)
 {
-	add_credit(s, SHARE * (int64_t)bytes);
+	add_credit(s, 1, SHARE * (int64_t)bytes);
 }
 
 static void las_init(struct sched *s)
 {
-	s->credit = CREDIT;
+	memcpy(s->credit, credits, sizeof(s->credit));
 }
 
 const struct conn_policy sched_las = {

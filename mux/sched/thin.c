@@ -5,45 +5,58 @@
 #include "../path/paths.h"
 #include "../pipe/pipe.h"
 
-/* The pipe that has the last message of @c unacknowledged, or NULL. */
-static struct pipe *last_pipe(const struct paths *paths, const struct conn *c)
+/* The pipe number @serial if what ends at its byte @end is not acknowledged yet, or NULL. */
+static struct pipe *holder(const struct paths *paths, uint32_t serial,
+			   uint64_t end)
 {
 	unsigned int i;
 
-	for (i = 0; c->last_end && i < paths->npipes; i++) {
+	for (i = 0; end && i < paths->npipes; i++) {
 		struct pipe *p = paths->pipes[i];
 
-		if (p->serial != c->last_pipe)
+		if (p->serial != serial)
 			continue;
-		return p->tx_bytes + p->queued - pipe_outstanding(p) <
-			c->last_end ? p : NULL;
+		return p->tx_bytes + p->queued - pipe_outstanding(p) < end ?
+			p : NULL;
 	}
 	return NULL;
+}
+
+static struct pipe *last_pipe(const struct paths *paths, const struct conn *c)
+{
+	return holder(paths, c->last_pipe, c->last_end);
+}
+
+/* Neither in the round under way nor in the last whole one did it send a segment. */
+static bool is_thin(const struct paths *paths, const struct conn *c, size_t mss)
+{
+	return c->in_round < mss &&
+	       (c->in_last_round < mss ||
+		!holder(paths, c->round_pipe, c->round_end));
 }
 
 struct pipe *thin_pipe(const struct paths *paths, const struct conn *c,
 		       struct pipe *p)
 {
-	struct pipe *last;
+	struct pipe *last = last_pipe(paths, c);
 
-	if (!c->in_flight || c->in_flight >= p->info.mss)
+	if (!last || last->doubtful || !pipe_room(last))
 		return p;
-	last = last_pipe(paths, c);
-	return last && !last->doubtful && pipe_room(last) ? last : p;
+	return is_thin(paths, c, p->info.mss) ? last : p;
 }
 
 void thin_sent(const struct paths *paths, struct conn *c, const struct pipe *p,
 	       size_t len)
 {
-	const struct pipe *last = last_pipe(paths, c);
+	bool rests = !last_pipe(paths, c);
 
-	/* As long as it is thin, all that it has in flight is on that pipe. */
-	if (!last)
-		c->in_flight = 0;
-	else if (c->in_flight < p->info.mss &&
-		 c->in_flight > pipe_outstanding(last))
-		c->in_flight = (size_t)pipe_outstanding(last);
-	c->in_flight += len;
 	c->last_pipe = p->serial;
 	c->last_end = p->tx_bytes + p->queued + layer_len(p->layer, len);
+	if (rests || !holder(paths, c->round_pipe, c->round_end)) {
+		c->in_last_round = rests ? 0 : c->in_round;
+		c->in_round = 0;
+		c->round_pipe = c->last_pipe;
+		c->round_end = c->last_end;
+	}
+	c->in_round += len;
 }

@@ -6,9 +6,13 @@
  * games) is repaired by what follows: only when a later segment of the same
  * pipe arrives does the other end tell TCP of the gap. On another pipe the next
  * message tells nothing, and the lost one waits for a timer. So as long as its
- * last message is not acknowledged, and all that it sent since it was last at
- * rest is less than a segment, it stays where that message is. --thin off does
- * without: see view.scatters.
+ * last message is not acknowledged it stays where that message is. --thin off
+ * does without: see view.scatters.
+ *
+ * Its own bytes are counted in rounds, since what a pipe has in flight is others'
+ * as well: a round lasts from one of its messages to the first one after that was
+ * acknowledged. A connection is thin if it sent less than a segment in this
+ * round, and in the one before; with nothing in flight it begins anew.
  *
  * No sockets, no clock.
  */

@@ -336,6 +336,13 @@ def test_a_share_is_of_all_that_was_carried() -> None:
     assert share.shares(0.0, [0.0])["share"] is None
 
 
+@pytest.mark.parametrize("name", ["share", "web-beside"])
+def test_rivals_are_of_the_same_kind_as_the_pipes(name: str) -> None:
+    params = sweep.configurations(find(name), {}, quick=False)
+    assert {it["cc"] for it in params if it["rivals"]} == {"cubic", "bbr"}
+    assert all(it["rival_cc"] == it["cc"] for it in params if it["rivals"])
+
+
 def test_rivals_have_their_own_congestion_control_and_go_around_the_pipes(
     kept: Labs, tmp_path: Path
 ) -> None:

@@ -42,21 +42,28 @@ static double part_of(double *of, unsigned int n, double part)
 	return of[(unsigned int)((n - 1) * part + 0.5)];
 }
 
+static void count_object(struct trial *r, int64_t until)
+{
+	double took = (double)(until - r->offered_at) / 1e6;
+
+	if (r->n == OBJECTS || r->nearly == OBJECTS)
+		return;
+	if (r->offered_at - r->began < START)
+		r->early[r->nearly++] = took;
+	else
+		r->took[r->n++] = took;
+	r->offered_at = 0;
+}
+
 static void mind_object(struct trial *r)
 {
 	struct model_conn *c = &r->model.conn[0];
 	int64_t now = r->model.now;
-	double took = (double)(c->done_at - r->offered_at) / 1e6;
 
 	if (r->offered_at && !c->done_at)
 		return;
-	if (r->offered_at && r->n < OBJECTS && r->nearly < OBJECTS) {
-		if (r->offered_at - r->began < START)
-			r->early[r->nearly++] = took;
-		else
-			r->took[r->n++] = took;
-		r->offered_at = 0;
-	}
+	if (r->offered_at)
+		count_object(r, c->done_at);
 	if (now < r->began + 50 * MS || now % EVERY >= TICK)
 		return;
 	/* Not in step with what happens in rounds. */
@@ -128,6 +135,15 @@ static void go_on(struct trial *r, const struct matrix_case *c, int64_t lasts)
 	}
 }
 
+/* One that is not complete took as long as it has waited so far, at least. */
+static void end(struct trial *r)
+{
+	const struct model_conn *c = &r->model.conn[0];
+
+	if (r->offered_at)
+		count_object(r, c->done_at ? c->done_at : r->model.now);
+}
+
 static double idle(const struct matrix_case *c, enum aggregate_mode mode)
 {
 	struct trial *r = malloc(sizeof(*r));
@@ -135,6 +151,7 @@ static double idle(const struct matrix_case *c, enum aggregate_mode mode)
 
 	begin(r, c, mode);
 	go_on(r, c, c->lasts / 2 < 12 * S ? c->lasts / 2 : 12 * S);
+	end(r);
 	ms = part_of(r->took, r->n, 0.5);
 	model_fini(&r->model);
 	free(r);
@@ -175,6 +192,7 @@ static struct trial *beside_bulk(const struct matrix_case *c,
 	begin_anew(r);
 	model_offer(&r->model, BULK, UINT64_MAX);
 	go_on(r, c, c->lasts);
+	end(r);
 	return r;
 }
 

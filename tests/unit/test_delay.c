@@ -15,7 +15,7 @@ static void begin_bound(struct aggregate *a, int64_t base, int64_t at)
 {
 	aggregate_init(a, AGGREGATE_DELAY, 0, 0);
 	a->state = AGGREGATE_BOUND;
-	a->rested = false;
+	a->after_idle = false;
 	a->base = (double)base;
 	a->limit = LIMIT;
 	a->best = a->rate = 10 * MBIT;
@@ -107,12 +107,132 @@ static void what_is_sooner_by_little_enters(void **state)
 	}
 }
 
+/* Messages of one round: what was held as each was sent, and how long it took. */
+static void hear_a_round(struct aggregate *a, int64_t at, size_t held,
+			 int64_t rtt)
+{
+	uint64_t rounds = a->rounds;
+
+	for (int i = 0; a->rounds == rounds; i++) {
+		struct aggregate_ack ack = {
+			.sent_at = at + i * MS, .left_at = at + i * MS,
+			.acked_at = at + i * MS + rtt,
+			.counted_at = at + i * MS + rtt,
+			.delivered = (uint64_t)i * 625, .held = held,
+			.least = 60 * MS, .mss = 1448, .more = true,
+		};
+
+		assert_true(i < 1000);
+		aggregate_acked(a, &ack);
+	}
+}
+
+/* More is held on trial, as others are suspected for the third time. */
+static void begin_trial(struct aggregate *a, int64_t at)
+{
+	begin_bound(a, 60 * MS, at);
+	a->rate = 5 * MBIT;
+	a->before = (struct aggregate_round){
+		.held = LIMIT, .rtt = 80e6, .least = 80e6, .rate = 5 * MBIT,
+		.limited = true,
+	};
+	a->probe = PROBE_MORE;
+	a->probe_from = LIMIT;
+	a->vain = 2;
+}
+
+/*
+ * Less is held as a download pauses, and the queue falls as well: that does not say that
+ * the path is ours and has become slower.
+ */
+static void a_pause_in_a_trial_tells_nothing(void **state)
+{
+	int64_t at = 100 * S;
+	struct aggregate a;
+
+	(void)state;
+	begin_trial(&a, at);
+	aggregate_unlimited(&a, at);
+	hear_a_round(&a, at + MS, LIMIT * 8 / 10, 64 * MS);
+	assert_int_equal(a.probe, PROBE_NONE);
+	assert_int_equal(a.state, AGGREGATE_BOUND);
+	assert_int_equal(a.vain, 2);
+	assert_int_equal(a.best, 10 * MBIT);
+	assert_int_equal(a.limit, LIMIT);
+}
+
+/* The limit was in the way, but no more was held: nor does this say that others are there. */
+static void a_trial_that_holds_no_more_tells_nothing(void **state)
+{
+	static const size_t held[] = { LIMIT, LIMIT * 9 / 10 };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		int64_t at = 100 * S;
+		struct aggregate a;
+
+		begin_trial(&a, at);
+		hear_a_round(&a, at, held[i], 80 * MS);
+		assert_int_equal(a.probe, PROBE_NONE);
+		assert_int_equal(a.state, AGGREGATE_BOUND);
+		assert_int_equal(a.vain, 2);
+		assert_int_equal(a.best, 10 * MBIT);
+		assert_int_equal(a.limit, LIMIT);
+	}
+}
+
+/* What a trial is for: more is held, and the round trip follows or does not. */
+static void a_trial_tells_whose_the_queue_is(void **state)
+{
+	int64_t at = 100 * S;
+	struct aggregate a;
+
+	(void)state;
+	begin_trial(&a, at);
+	hear_a_round(&a, at, LIMIT * 11 / 10, 80 * MS);
+	assert_int_equal(a.state, AGGREGATE_YIELD);
+	begin_trial(&a, at);
+	hear_a_round(&a, at, LIMIT * 11 / 10, 88 * MS);
+	assert_int_equal(a.state, AGGREGATE_BOUND);
+	assert_int_equal(a.vain, 0);
+	assert_true(a.best < 10 * MBIT);
+}
+
+/*
+ * Three rounds without a queue, if not as short as to be empty, and we are alone: one
+ * experiment is not enough to give way again.
+ */
+static void without_a_queue_we_are_alone(void **state)
+{
+	int64_t at = 100 * S;
+	struct aggregate a;
+
+	(void)state;
+	begin_bound(&a, 60 * MS, at);
+	a.state = AGGREGATE_YIELD;
+	a.limit = AGGREGATE_NONE;
+	a.vain = 3;
+	a.yield_for = 8e9;
+	a.yield_until = at + 8 * S;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(a.state, AGGREGATE_YIELD);
+		hear_a_round(&a, at + i * S, LIMIT, 63 * MS);
+	}
+	assert_int_equal(a.state, AGGREGATE_BOUND);
+	assert_int_equal(a.vain, 0);
+	assert_true(a.yield_for <= 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_cannot_be_does_not_enter),
 		cmocka_unit_test(what_cannot_be_does_not_begin),
 		cmocka_unit_test(what_is_sooner_by_little_enters),
+		cmocka_unit_test(a_pause_in_a_trial_tells_nothing),
+		cmocka_unit_test(a_trial_that_holds_no_more_tells_nothing),
+		cmocka_unit_test(a_trial_tells_whose_the_queue_is),
+		cmocka_unit_test(without_a_queue_we_are_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

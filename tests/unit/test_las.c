@@ -146,6 +146,76 @@ static void a_page_goes_ahead_altogether(void **state)
 	assert_int_equal(scene.sent[0], 0);
 }
 
+/* Whoever is done is followed by a new connection at once. */
+static void replace(struct scene *scene, unsigned int i)
+{
+	sched_forget(&scene->s, &scene->conn[i], scene->now);
+	scene->conn[i].ready = false;
+	scene->conn[i].served = 0;
+	scene_ready(scene, i);
+}
+
+/*
+ * Small answers without end, on connections of their own: one that has had its first
+ * 4 KB comes through all the same, whether or not a bulk waits as well.
+ */
+static void the_small_do_not_starve_the_young(void **state)
+{
+	(void)state;
+	for (unsigned int n = 1; n < 3; n++) {
+		struct scene scene;
+		uint64_t before;
+
+		bulks(&scene, n);
+		if (n == 1)
+			scene_silent(&scene, 0);
+		scene_ready(&scene, 4);
+		while (scene.sent[4] < SMALL)
+			scene_send(&scene, 0, MESSAGE);
+		for (unsigned int i = 5; i < SCENE_CONNS; i++)
+			scene_ready(&scene, i);
+		before = sum(&scene, 0);
+		while (scene.sent[4] < 20 << 10 &&
+		       sum(&scene, 0) - before < 4 << 20) {
+			unsigned int i = scene_send(&scene, 0, MESSAGE);
+
+			if (i > 4 && scene.conn[i].served >= SMALL)
+				replace(&scene, i);
+		}
+		assert_true(scene.sent[4] >= 20 << 10);
+		/* The credit, and then a quarter of what all send. */
+		assert_in_range(sum(&scene, 0) - before, 0,
+				3 * YOUNG + 4 * (17 << 10));
+	}
+}
+
+/* With an end to the larger ones, too, the small have three quarters of the young's. */
+static void the_small_go_on_beside_the_young(void **state)
+{
+	struct scene scene;
+	uint64_t small, all;
+
+	(void)state;
+	bulks(&scene, 1);
+	for (unsigned int i = 4; i < SCENE_CONNS; i++)
+		scene_ready(&scene, i);
+	memset(scene.sent, 0, sizeof(scene.sent));
+	for (int turn = 0; turn < 20000; turn++) {
+		unsigned int i = scene_send(&scene, 0, MESSAGE);
+
+		if (i < 4)
+			continue;
+		if (scene.conn[i].served >= (i < 6 ? YOUNG / 2 : SMALL))
+			replace(&scene, i);
+	}
+	all = sum(&scene, 4);
+	small = sum(&scene, 6);
+	/* The first 4 KB of the larger ones are small as well. */
+	assert_true(3 * small > 2 * all - (1 << 20));
+	assert_true(4 * (all - small) > all - (1 << 20));
+	assert_true(5 * scene.sent[0] > sum(&scene, 0) - (1 << 20));
+}
+
 /* --- thin --- */
 
 struct wire_scene {
@@ -222,6 +292,67 @@ static void more_than_a_segment_is_not_thin(void **state)
 	assert_int_equal(goes_to(&w, 1), 4);
 }
 
+/*
+ * Messages of 48 bytes, two in flight at any time, while a bulk holds 100 KB on the same
+ * pipe: all that is not acknowledged is not its own.
+ */
+static void others_bytes_do_not_make_it_fat(void **state)
+{
+	struct wire_scene w;
+	struct pipe *p;
+
+	(void)state;
+	open_pipes(&w);
+	p = &w.scene.pipe[3];
+	p->tx_bytes = 200000;
+	for (int i = 0; i < 100; i++) {
+		says(&w, 3, 48);
+		assert_int_equal(goes_to(&w, 1), 3);
+		p->tx_bytes += 50000;
+		p->info.in_flight = 100000;
+	}
+}
+
+/* A burst that has arrived is over a round trip later, though something was always in flight. */
+static void who_was_fat_becomes_thin(void **state)
+{
+	struct wire_scene w;
+	struct pipe *p;
+
+	(void)state;
+	open_pipes(&w);
+	p = &w.scene.pipe[3];
+	says(&w, 3, 5000);
+	says(&w, 3, 48);
+	assert_int_equal(goes_to(&w, 1), 1);
+	for (int i = 0; i < 3; i++) {
+		p->info.in_flight = 48;
+		says(&w, 3, 48);
+	}
+	assert_int_equal(goes_to(&w, 1), 3);
+}
+
+/* As much as this a round trip, for as long as it likes, but no more. */
+static void thin_is_less_than_a_segment_a_round_trip(void **state)
+{
+	(void)state;
+	for (size_t len = 240; len <= 480; len += 240) {
+		struct wire_scene w;
+		bool thin = 5 * len < 1448;
+
+		open_pipes(&w);
+		for (int i = 0; i < 100; i++) {
+			size_t out = w.scene.pipe[3].info.in_flight;
+
+			w.scene.pipe[3].info.in_flight =
+				out < 3 * len ? out : 3 * len;
+			says(&w, 3, len);
+			if (i > 10)
+				assert_int_equal(goes_to(&w, 1), thin ? 3 : 1);
+		}
+	}
+}
+
 static void thin_does_not_wait_for_a_blocked_pipe(void **state)
 {
 	struct wire_scene w;
@@ -245,8 +376,13 @@ int main(void)
 		cmocka_unit_test(silence_for_a_round_trip_makes_young),
 		cmocka_unit_test(who_opens_without_end_leaves_a_quarter),
 		cmocka_unit_test(a_page_goes_ahead_altogether),
+		cmocka_unit_test(the_small_do_not_starve_the_young),
+		cmocka_unit_test(the_small_go_on_beside_the_young),
 		cmocka_unit_test(thin_stays_with_what_is_in_flight),
 		cmocka_unit_test(more_than_a_segment_is_not_thin),
+		cmocka_unit_test(others_bytes_do_not_make_it_fat),
+		cmocka_unit_test(who_was_fat_becomes_thin),
+		cmocka_unit_test(thin_is_less_than_a_segment_a_round_trip),
 		cmocka_unit_test(thin_does_not_wait_for_a_blocked_pipe),
 	};
 

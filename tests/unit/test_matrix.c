@@ -275,6 +275,21 @@ static void no_named_path_is_left_out(void **state)
 	}
 }
 
+/* Behind ten seconds of queue none is complete before the end: they waited all the same. */
+static void what_does_not_end_in_time_counts(void **state)
+{
+	struct matrix_case c;
+	struct matrix_found f;
+
+	(void)state;
+	assert_true(matrix_named(0, &c));
+	c.is = mile(1, 60 * MS, 10000, 8);
+	c.lasts = 12 * S;
+	f = matrix_measure(&c, AGGREGATE_OFF);
+	if (!(f.p99 > 3000))
+		fail_msg("p99 %.1f", f.p99);
+}
+
 /* --- random paths --- */
 
 /* A path by its seed: at least so much of what it gets without a limit. */
@@ -382,6 +397,7 @@ int main(void)
 		cmocka_unit_test(others_and_we_have_a_share),
 		cmocka_unit_test(others_who_come_and_go),
 		cmocka_unit_test(no_named_path_is_left_out),
+		cmocka_unit_test(what_does_not_end_in_time_counts),
 		cmocka_unit_test(kept_paths),
 		cmocka_unit_test(random_paths),
 		cmocka_unit_test(random_paths_with_others),

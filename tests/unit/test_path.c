@@ -179,7 +179,7 @@ static void who_is_never_at_rest_stays_thin(void **state)
 		assert_ptr_equal(thin_pipe(&s.paths, &c, &s.pipe[1]),
 				 &s.pipe[0]);
 	}
-	assert_in_range(c.in_flight, 80, 120);
+	assert_in_range(c.in_last_round, 80, 120);
 	/* A segment and more is not thin, until all of it has arrived. */
 	thin_sent(&s.paths, &c, &s.pipe[0], 1500);
 	send_on(&s, 0, 1500, 80);

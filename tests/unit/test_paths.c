@@ -97,11 +97,49 @@ static void the_round_trip_is_that_of_the_nearest_known(void **state)
 
 	(void)state;
 	two_init(&w, &sched_soonest);
-	assert_int_equal(paths_round_trip(&w.paths), 0);
-	w.paths.path[FAR].aggregate.base = 200e6;
-	assert_int_equal(paths_round_trip(&w.paths), 200 * NS_PER_MS);
-	w.paths.path[NEAR].aggregate.base = 20e6;
+	w.paths.path[FAR].aggregate.base = 180e6;
+	w.paths.path[NEAR].aggregate.base = 18e6;
+	assert_int_equal(paths_round_trip(&w.paths), 18 * NS_PER_MS);
+	for (unsigned int i = 0; i < NEAR_PIPES; i++)
+		paths_remove(&w.paths, &w.scene.pipe[i]);
+	w.paths.path[NEAR].aggregate.base = 0;
+	assert_int_equal(paths_round_trip(&w.paths), 180 * NS_PER_MS);
+}
+
+/* --aggregate off and dswa know no base, but the kernel knows the least round trip. */
+static void without_a_law_the_round_trip_is_the_kernels(void **state)
+{
+	struct two w;
+
+	(void)state;
+	two_init(&w, &sched_soonest);
 	assert_int_equal(paths_round_trip(&w.paths), 20 * NS_PER_MS);
+	for (unsigned int i = 0; i < NEAR_PIPES; i++)
+		w.scene.pipe[i].info.rttmin_ms = 0;
+	assert_int_equal(paths_round_trip(&w.paths), 200 * NS_PER_MS);
+}
+
+/* A bulk that pauses for less than that does not go ahead of the others again. */
+static void a_pause_within_the_round_trip_makes_nobody_young(void **state)
+{
+	struct two w;
+
+	(void)state;
+	two_init(&w, &sched_soonest);
+	for (unsigned int i = 0; i < NEAR_PIPES; i++)
+		paths_remove(&w.paths, &w.scene.pipe[i]);
+	w.scene.s.conns = &sched_las;
+	scene_ready(&w.scene, 0);
+	w.scene.conn[0].served = MIB;
+	scene_silent(&w.scene, 0);
+	w.view.now = w.scene.now += 150 * NS_PER_MS;
+	sched_next(&w.view);
+	scene_ready(&w.scene, 0);
+	assert_int_equal(w.scene.conn[0].served, MIB);
+	scene_silent(&w.scene, 0);
+	w.scene.now += 200 * NS_PER_MS;
+	scene_ready(&w.scene, 0);
+	assert_int_equal(w.scene.conn[0].served, 0);
 }
 
 static void the_near_path_goes_first_until_it_is_full(void **state)
@@ -345,6 +383,8 @@ int main(void)
 		cmocka_unit_test(what_one_holds_the_other_does_not),
 		cmocka_unit_test(one_that_lags_holds_up_all_paths),
 		cmocka_unit_test(the_round_trip_is_that_of_the_nearest_known),
+		cmocka_unit_test(without_a_law_the_round_trip_is_the_kernels),
+		cmocka_unit_test(a_pause_within_the_round_trip_makes_nobody_young),
 		cmocka_unit_test(the_near_path_goes_first_until_it_is_full),
 		cmocka_unit_test(the_limit_of_one_is_not_in_the_way_of_the_other),
 		cmocka_unit_test(a_limit_here_and_full_pipes_there_are_waited_for),

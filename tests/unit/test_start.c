@@ -187,7 +187,7 @@ static void who_waits_for_room_is_told_of_it(void **state)
 
 	(void)state;
 	aggregate_init(&a, AGGREGATE_DELAY, 0, S);
-	a.rested = false;
+	a.after_idle = false;
 	a.limit = 900000;
 	a.rate = 10000 * MBIT;
 	a.asked_at = S;
@@ -264,7 +264,7 @@ static void a_rest_does_not_shrink_the_limit(void **state)
 	(void)state;
 	aggregate_init(&a, AGGREGATE_DELAY, 0, 0);
 	a.state = AGGREGATE_BOUND;
-	a.rested = false;
+	a.after_idle = false;
 	a.base = 50 * MS;
 	a.limit = 67000;
 	a.best = a.rate = 10 * MBIT;

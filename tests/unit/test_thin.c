@@ -80,11 +80,40 @@ static void scattered_they_are(void **state)
 		fail_msg("8 pipes %.1f ms, one %.1f", eight, one);
 }
 
+/*
+ * What a bulk has in flight on the same pipes is not the thin connection's. It leaves a
+ * pipe that takes nothing more, which the bulk sees to now and then.
+ */
+static void a_bulk_beside_does_not_scatter_it(void **state)
+{
+	struct model_params is = mile(20, 100 * MS, 100, 8);
+	unsigned int changes = 0, keys = 2000;
+	struct random r = { 1 };
+	struct model model;
+	uint32_t on = 0;
+
+	(void)state;
+	model_init(&model, &is, &r);
+	model.settings.thin = THIN_SAME_PIPE;
+	model_offer(&model, 1, UINT64_MAX);
+	model_run(&model, 5 * S);
+	for (unsigned int i = 0; i < keys; i++) {
+		model_offer(&model, 0, KEY);
+		model_run(&model, 50 * MS);
+		changes += on != model.conn[0].conn.last_pipe;
+		on = model.conn[0].conn.last_pipe;
+	}
+	model_fini(&model);
+	if (changes > keys / 100)
+		fail_msg("on another pipe %u times", changes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(more_pipes_are_no_slower),
 		cmocka_unit_test(scattered_they_are),
+		cmocka_unit_test(a_bulk_beside_does_not_scatter_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

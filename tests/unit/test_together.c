@@ -462,6 +462,37 @@ static void nobody_starves_whatever_comes(void **state)
 	}
 }
 
+/*
+ * One answer of 4 KB after another, each on a connection of its own, for more than the path
+ * takes; and an object of 20 KB, which alone is there in 70 ms.
+ */
+static void small_answers_let_an_object_through(void **state)
+{
+	struct model_params is = mile(10, 50 * MS, 100, 8);
+	struct model model;
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	model_init(&model, &is, &r);
+	model_offer(&model, 1, UINT64_MAX);
+	for (unsigned int ms = 0; ms < 5000; ms++) {
+		unsigned int i = 2;
+
+		while (i < MODEL_CONNS && model.conn[i].conn.ready)
+			i++;
+		if (ms % 3 == 0 && i < MODEL_CONNS) {
+			model.conn[i].conn.served = 0;
+			model_offer(&model, i, 4000);
+		}
+		if (ms == 3000)
+			model_offer(&model, 0, 20000);
+		model_run(&model, MS);
+	}
+	assert_true(model.conn[0].done_at > 0);
+	model_fini(&model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -478,6 +509,7 @@ int main(void)
 		cmocka_unit_test(an_object_beside_bulk_is_hardly_slower),
 		cmocka_unit_test(all_get_their_share_within_a_bounded_time),
 		cmocka_unit_test(nobody_starves_whatever_comes),
+		cmocka_unit_test(small_answers_let_an_object_through),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
