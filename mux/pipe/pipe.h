@@ -126,6 +126,7 @@ struct pipe {
 	bool asking;		/* the next run shall report its end */
 	size_t asking_held;	/* by all pipes, it included */
 
+	bool prompt;		/* TCP: what comes alone is acknowledged at once */
 	bool in_order;		/* SCTP: no message may overtake another yet */
 	bool standby;		/* it carries nothing new for now */
 	bool relieved;		/* what is under way on it goes on others, too */
