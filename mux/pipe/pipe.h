@@ -149,6 +149,7 @@ struct pipe {
 	size_t rx_most;		/* bytes to be read at once where others wait */
 	uint64_t tx_control;	/* messages of no connection, of those sent */
 	uint64_t tx_acks, tx_ack_bytes;	/* of these ACKs, and their bytes */
+	uint64_t tx_copies;	/* messages that were overdue on another */
 	struct {
 		uint64_t sent, again;	/* segments that losses were judged by */
 	} judged;
