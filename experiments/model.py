@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from experiments.live_run import LiveRun
 
 Grid = Mapping[str, Sequence[Value]]
-Statistic = Literal["median", "p95", "geomean", "least", "second", "largest"]
+Statistic = Literal["median", "p95", "pooled", "geomean", "least", "second", "largest"]
 STATISTICS: dict[Statistic, str] = {
     "median": "",
     "p95": "95th percentile",
+    "pooled": "pooled value",
     "geomean": "geometric mean",
     "least": "least",
     "second": "least but one",
@@ -31,6 +32,18 @@ OF_SETTINGS: tuple[Statistic, ...] = ("geomean", "least", "second", "largest")
 
 
 OWN = "not published"  # where a bound of the laboratory's own was published
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The quantile of all values that runs list in `measures`, taken together; with `share` None
+    their mean. `scale`: to the metric's unit. `given_up`: how many more had none, by the name of
+    that measure; they are beyond all others."""
+
+    values: str
+    share: float | None
+    scale: float = 1.0
+    given_up: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,8 @@ class Metric:
     # unit, where values may be near 0. None: any effect is of interest.
     matters: float | None = None
     matters_by: float | None = None
+    # Of a configuration, and of a claim that asks for it: what runs list, taken together.
+    pooled: Pooled | None = None
 
     def least(self, beside: float) -> float:
         """In the metric's unit, of a difference to such a value."""
@@ -60,9 +75,9 @@ class Claim:
     `of` and `over` choose runs by parameters (those not named may be anything but are paired by
     value and seed). With `over`, the answer is the median of the paired ratios of/over, or of the
     paired differences of-over, else the median itself. Where the 95th percentile is asked for, it
-    is taken of each side, and these two are compared. Of one of OF_SETTINGS, each setting of what
-    is not named has its own median, and these are taken together. `expect` is the direction that
-    was published, in the same terms.
+    is taken of each side, and these two are compared; so is what is `pooled`. Of one of
+    OF_SETTINGS, each setting of what is not named has its own median, and these are taken
+    together. `expect` is the direction that was published, in the same terms.
     """
 
     row: str  # the experiment's name in the list of published figures: download, object-size, ...

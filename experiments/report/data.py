@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from experiments import across, catalogue, folder, parameters
+from experiments import across, catalogue, folder, parameters, pooled
 from experiments.machine import VOID, kept_by
 from experiments.model import OF_SETTINGS, Claim, Experiment, Figure, Metric
 from experiments.report.kinds import experiment_of
@@ -199,12 +199,20 @@ class Results:
         """What the runs say to it."""
         if claim.statistic in OF_SETTINGS:
             return across.estimate(self._drawn_for(claim), claim.statistic, claim.settings)
+        if claim.statistic == "pooled":
+            return self._of_all(claim)
         if claim.statistic != "p95":
             return grouped(self._drawn_for(claim))
         if claim.over is None:
             return p95(self._drawn_for(claim))
         pairs = self.pairs(claim.of, claim.over, self.metric(claim.metric))
         return compared_p95(pairs, ratio if claim.compared == "ratio" else difference)
+
+    def _of_all(self, claim: Claim) -> Estimate:
+        sides = [claim.of] if claim.over is None else [claim.of, claim.over]
+        runs = [[run for it in self.select(side) for run in it.runs] for side in sides]
+        combined = {1: float, 2: ratio if claim.compared == "ratio" else difference}[len(sides)]
+        return pooled.estimate(runs, self.metric(claim.metric), combined)
 
     def _drawn_for(self, claim: Claim) -> list[Drawn]:
         metric = self.metric(claim.metric)

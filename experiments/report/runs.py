@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from experiments import pooled
 from experiments.model import Metric
 from experiments.statistics import NOTHING, Drawn, Estimate, grouped
 from topologies.parameter import Params, Value
@@ -76,6 +77,8 @@ class Configuration:
 
     def estimate(self, metric: Metric) -> Estimate:
         """Where no successful run has this metric there is nothing to say, failures or not."""
+        if metric.pooled:
+            return replace(pooled.estimate([self.runs], metric, float), failed=self.failed)
         measured = [run.measured(metric) for run in self.runs if run.ok]
         if self.failed < len(self.runs) and all(value is None for value in measured):
             return NOTHING

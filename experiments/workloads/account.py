@@ -104,12 +104,14 @@ def account(run: "LiveRun", connections: int, seconds: float = 10.0) -> Account:
     return until(f"statistics of {wanted} connections", told, seconds)
 
 
-GROWING = ("tx_bytes", "tx_ack_bytes", "tx_acks")
+GROWING = ("tx_bytes", "tx_ack_bytes", "tx_acks", "tx_copies")
+TOLD_S = 10.0  # until a sample comes
 
 
 def grown(records: Iterable[Record], since: float, until: float) -> dict[str, int]:
     """What pipes sent between two moments of time.monotonic(): how much their counters grew from
-    sample to sample, of the last one before each."""
+    sample to sample, of the last one before each. Those that a proxy of another build does not
+    count are left out."""
     ahead = time.time() - time.monotonic()
     before: dict[tuple[int, int], Record] = {}
     after: dict[tuple[int, int], Record] = {}
@@ -124,7 +126,24 @@ def grown(records: Iterable[Record], since: float, until: float) -> dict[str, in
             it[name] - (before[key][name] if key in before else 0) for key, it in after.items()
         )
         for name in GROWING
+        if all(name in it for it in after.values())
     }
+
+
+def copied(run: "LiveRun", messages: int) -> float | None:
+    """Messages that a proxy sent a second time since the client went, as a share of `messages`;
+    None without proxies, or where these do not tell."""
+    if run.pair is None:
+        return None
+    pair, ended = run.pair, time.time()
+    both = ("rp", "lp")
+
+    def told() -> bool:
+        return all(pair.statistics(who)[-1].get("time", 0) > ended for who in both)
+
+    until("statistics of both proxies", told, TOLD_S)
+    sent = [grown(pair.statistics(who), run.went, time.monotonic()) for who in both]
+    return sum(it["tx_copies"] for it in sent) / messages if "tx_copies" in sent[0] else None
 
 
 def yielding(records: Iterable[Record], since: float) -> float | None:

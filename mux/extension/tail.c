@@ -36,7 +36,8 @@ static int64_t wait(const struct tail *t)
 
 	if (t->astray)
 		return least + t->round_trip / 4;
-	if (t->outstanding > t->segment)
+	if (t->outstanding > t->segment ||
+	    (t->prompt && tail_is_thin(t->outstanding, t->segment)))
 		return least;
 	return later(least,
 		     t->round_trip + 2 * variation + DELAYED_ACK);

@@ -3,6 +3,8 @@
 #include "pipe.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,6 +280,23 @@ bool pipe_give(struct pipe *p, const struct wire_msg *msg, uint64_t offset)
 	return p->ops->message(p, msg, offset);
 }
 
+/*
+ * Less than a segment has nothing behind it that is on its way, and who sent it may be
+ * waiting to see whether it was lost.
+ */
+static bool came_alone(const struct pipe *p, size_t len)
+{
+	return len && len < p->info.mss && p->transport == TRANSPORT_TCP;
+}
+
+/* Not for good: the kernel goes back to delaying as soon as something is sent. */
+static void acknowledge(struct pipe *p)
+{
+	int on = 1;
+
+	setsockopt(p->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+}
+
 size_t pipe_read(struct pipe *p, size_t most)
 {
 	size_t got;
@@ -287,6 +306,8 @@ size_t pipe_read(struct pipe *p, size_t most)
 	got = p->carrier->read(p, most);
 	if (got)
 		p->heard_at = loop_now(p->loop);
+	if (p->prompt && came_alone(p, got))
+		acknowledge(p);
 	tell_of_held(p);
 	return got;
 }

@@ -127,6 +127,7 @@ struct pipe {
 	bool asking;		/* the next run shall report its end */
 	size_t asking_held;	/* by all pipes, it included */
 
+	bool prompt;		/* TCP: what comes alone is acknowledged at once */
 	bool in_order;		/* SCTP: no message may overtake another yet */
 	bool standby;		/* it carries nothing new for now */
 	bool relieved;		/* what is under way on it goes on others, too */
@@ -149,6 +150,7 @@ struct pipe {
 	size_t rx_most;		/* bytes to be read at once where others wait */
 	uint64_t tx_control;	/* messages of no connection, of those sent */
 	uint64_t tx_acks, tx_ack_bytes;	/* of these ACKs, and their bytes */
+	uint64_t tx_copies;	/* messages that were overdue on another */
 	struct {
 		uint64_t sent, again;	/* segments that losses were judged by */
 	} judged;

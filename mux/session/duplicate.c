@@ -39,6 +39,13 @@ uint64_t duplicate_beyond(const struct leg *leg, uint64_t at)
 	return sent ? sent->end : 0;
 }
 
+int64_t duplicate_sent_at(const struct leg *leg, uint64_t at)
+{
+	const struct sent_run *sent = beyond(leg, at);
+
+	return sent ? sent->sent_at : 0;
+}
+
 uint8_t duplicate_paths(const struct leg *leg, uint64_t at)
 {
 	const struct sent_run *sent = beyond(leg, at);

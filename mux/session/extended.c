@@ -96,6 +96,7 @@ struct pipe *extended_enter(struct session *s, const struct wire_hello *hello,
 	if (!p)
 		return NULL;
 	ways_enter(x, p, hello);
+	p->prompt = s->engine->settings->thin == THIN_COPY;
 	leg->known = true;
 	leg->incarnation = hello->incarnation;
 	tally_init(&leg->tally);

@@ -18,6 +18,7 @@
 #include "../extension/admission.h"
 #include "../extension/again.h"
 #include "../extension/kept.h"
+#include "../extension/promptness.h"
 #include "../extension/tally.h"
 #include "../wire/wire_ext.h"
 #include "greeting.h"
@@ -46,6 +47,7 @@ struct leg {
 	bool left_at_once;	/* and the window allowed for it */
 	uint64_t copied;	/* bytes of its stream up to here are copied */
 	uint64_t doubted_at;	/* so many were acknowledged when it became doubtful */
+	struct sample sample;	/* of how promptly messages are acknowledged */
 };
 
 /* What is known of a path of the session, beside its pipes. */
@@ -121,6 +123,7 @@ struct extended {
 	uint64_t copies;	/* and of them, copies of tails */
 	bool tails_due;		/* a copy is to be sent */
 	bool doubts;		/* a pipe may be doubtful */
+	struct promptness promptness;	/* of the other end, in acknowledging */
 	struct timer tails_timer;	/* runs while something may be overdue */
 
 	bool ack_due;
@@ -265,9 +268,10 @@ void keeping_suspect(struct extended *x, struct leg *leg);
 struct run *duplicate_run(const struct run *run);
 /*
  * The first run kept for a pipe that ends beyond @at in its stream. 0: none; else its end. And
- * the paths that it is bound to.
+ * when it was sent, 0 as well; and the paths that it is bound to.
  */
 uint64_t duplicate_beyond(const struct leg *leg, uint64_t at);
+int64_t duplicate_sent_at(const struct leg *leg, uint64_t at);
 uint8_t duplicate_paths(const struct leg *leg, uint64_t at);
 /*
  * A copy of that run's messages that end beyond @at, of all where they were @sealed. Or
@@ -315,8 +319,9 @@ void tails_init(struct extended *x);
 void tails_stop(struct extended *x);
 /* A new pipe has the place @leg. */
 void tails_enter(struct leg *leg);
-/* @run, which is kept, is about to be written to @p. */
-void tails_written(struct session *s, struct pipe *p, const struct run *run);
+/* @run, which is kept, is about to be written to @p, in whose stream it ends at @end. */
+void tails_written(struct session *s, struct pipe *p, const struct run *run,
+		   uint64_t end);
 /* Is a copy to be sent? @paths: bits, over these alone; 0: over any. */
 bool tails_wait(struct session *s, uint8_t *paths);
 struct run *tails_copy(struct session *s);

@@ -39,6 +39,8 @@ const struct figure pipe_figures[] = {
 	EVER(pipe, "tx_acks", tx_acks,
 	     "The extension's ACKs among the messages given to pipes."),
 	EVER(pipe, "tx_ack_bytes", tx_ack_bytes, "Bytes of these ACKs."),
+	EVER(pipe, "tx_copies", tx_copies,
+	     "Copies among them, of messages overdue on another pipe."),
 	EVER(pipe, "retransmits", info.retransmits,
 	     "Segments (SCTP: chunks) that were sent again."),
 	EVER(pipe, "segments", info.segments,

@@ -149,7 +149,7 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 	sent->sent_at = loop_now(s->engine->loop);
 	sent->end = p->tx_bytes + p->queued + layer_len(p->layer, run->len);
 	suspects_watch(x);
-	tails_written(s, p, run);
+	tails_written(s, p, run, sent->end);
 	count(x, (int64_t)memory_of(sent));
 	kept_add(&x->leg[p->index].kept, &sent->item, messages, memory_of(sent));
 	twins_enter(x, p, sent);

@@ -98,6 +98,8 @@ static int64_t send_run(struct session *s, const struct next *next)
 	if (!run)
 		return -1;
 	len = (int64_t)run->len;
+	if (next->act == NEXT_TAIL)
+		next->pipe->tx_copies += run->messages - run->uncounted;
 	if (next->act == NEXT_TWIN)
 		next->pipe->path->reinjected += run->len;
 	put_on_pipe(s, next->pipe, run);

@@ -5,6 +5,9 @@
  * what comes twice. Nothing is queued for that: which messages they are is known when a
  * pipe takes them, and what was acknowledged meanwhile is none of them.
  *
+ * How long to wait for a single message hangs on how promptly the other end acknowledges
+ * (extension/promptness.h), which is learnt from what is sent.
+ *
  * A pipe that is overdue itself takes no copy, and until something of it is acknowledged
  * nothing else either, where there is another one: it may be dead, and what it gets now
  * would be missed once more. What the budget does not allow for is left to TCP, and
@@ -45,8 +48,17 @@ static uint64_t done(const struct pipe *p, const struct leg *leg)
 	return at > leg->copied ? at : leg->copied;
 }
 
-static struct tail tail_of(const struct pipe *p, const struct leg *leg,
-			   int64_t now)
+/* The one whose acknowledgement is awaited. */
+static int64_t written_at(const struct pipe *p, const struct leg *leg)
+{
+	int64_t at = tail_is_thin(pipe_outstanding(p), p->info.mss) ?
+		duplicate_sent_at(leg, done(p, leg)) : 0;
+
+	return at ? at : leg->written_at;
+}
+
+static struct tail tail_of(const struct extended *x, const struct pipe *p,
+			   const struct leg *leg, int64_t now)
 {
 	const struct pipe_info *info = &p->info;
 
@@ -56,15 +68,50 @@ static struct tail tail_of(const struct pipe *p, const struct leg *leg,
 		.in_flight = info->in_flight,
 		.astray = info->astray,
 		.segment = info->mss,
-		.written_at = leg->written_at,
+		.written_at = written_at(p, leg),
 		.left_at_once = leg->left_at_once,
 		.heard_at = now - ns(info->unheard_ms),
 		.round_trip = ns(info->rtt_ms),
 		.patience = patience(p),
+		.prompt = promptness_is_known(&x->promptness),
 	};
 }
 
+/* --- how promptly --- */
+
+static void look_at_sample(struct session *s, struct pipe *p, int64_t now)
+{
+	struct leg *leg = &s->ext->leg[p->index];
+
+	if (!leg->sample.end)
+		return;
+	pipe_look_closely(p, now);
+	sample_look(&leg->sample, &s->ext->promptness, pipe_arrived(p),
+		    p->info.retransmits, now);
+}
+
+/* @len bytes, which end at @end, are about to be written. */
+static void watch(struct session *s, struct pipe *p, size_t len, uint64_t end)
+{
+	struct leg *leg = &s->ext->leg[p->index];
+	int64_t now = loop_now(s->engine->loop);
+
+	if (leg->sample.end && !leg->sample.followed)
+		look_at_sample(s, p, now);
+	if (leg->sample.end)
+		leg->sample.followed = true;
+	else if (patience(p) &&
+		 tail_is_thin(pipe_outstanding(p) + len, p->info.mss))
+		sample_begin(&leg->sample, end, now, look_after(p),
+			     p->info.retransmits);
+}
+
 /* --- when --- */
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
 
 static void run_timer(struct extended *x, int64_t at)
 {
@@ -72,7 +119,8 @@ static void run_timer(struct extended *x, int64_t at)
 		loop_timer_at(x->s->engine->loop, &x->tails_timer, at);
 }
 
-void tails_written(struct session *s, struct pipe *p, const struct run *run)
+void tails_written(struct session *s, struct pipe *p, const struct run *run,
+		   uint64_t end)
 {
 	struct extended *x = s->ext;
 	struct leg *leg = &x->leg[p->index];
@@ -82,25 +130,28 @@ void tails_written(struct session *s, struct pipe *p, const struct run *run)
 	leg->left_at_once = !p->queue && pipe_held(p) + run->len <=
 			    (size_t)p->info.cwnd * p->info.mss;
 	p->overdue = false;
-	if (s->paths.npipes > 1 && s->engine->settings->thin == THIN_COPY)
-		run_timer(x, leg->written_at + look_after(p));
+	if (s->paths.npipes == 1 || s->engine->settings->thin != THIN_COPY)
+		return;
+	watch(s, p, run->len, end);
+	run_timer(x, leg->written_at + look_after(p));
 }
 
 /* Is @p overdue? If not, when to look again. */
 static int64_t look_at(struct session *s, struct pipe *p, int64_t now)
 {
 	struct leg *leg = &s->ext->leg[p->index];
-	int64_t at = leg->written_at + look_after(p);
 	struct tail tail;
+	int64_t at;
 
 	if (p->standby || p->queue || !leg->kept.first)
 		return TAIL_NEVER;
+	at = written_at(p, leg) + look_after(p);
 	if (at > now)
 		return at;
 	if (!duplicate_beyond(leg, done(p, leg)))
 		return TAIL_NEVER;
 	pipe_look_closely(p, now);
-	tail = tail_of(p, leg, now);
+	tail = tail_of(s->ext, p, leg, now);
 	at = tail_overdue_at(&tail);
 	if (at > now)
 		return at;
@@ -118,16 +169,18 @@ static void look(struct timer *t)
 	unsigned int i;
 
 	for (i = 0; i < s->paths.npipes; i++) {
-		int64_t at = look_at(s, s->paths.pipes[i], now);
+		struct pipe *p = s->paths.pipes[i];
+		const struct sample *sample = &x->leg[p->index].sample;
 
-		if (at < next)
-			next = at;
+		if (sample->due <= now)
+			look_at_sample(s, p, now);
+		next = sooner(next, sample_next(sample, now));
+		next = sooner(next, look_at(s, p, now));
 	}
 	x->tails_due &= s->paths.npipes > 1;
 	if (x->tails_due) {
 		loop_after(s->engine->loop, &s->out.pump);
-		if (next > now + AGAIN)
-			next = now + AGAIN;
+		next = sooner(next, now + AGAIN);
 	}
 	if (next != TAIL_NEVER)
 		run_timer(x, next);
@@ -207,9 +260,12 @@ static void end_doubts(struct session *s)
 	for (i = 0; i < s->paths.npipes; i++) {
 		struct pipe *p = s->paths.pipes[i];
 
-		p->doubtful = p->doubtful &&
-			      pipe_arrived(p) <= x->leg[p->index].doubted_at;
+		if (!p->doubtful)
+			continue;
+		p->doubtful = pipe_arrived(p) <= x->leg[p->index].doubted_at;
 		x->doubts |= p->doubtful;
+		if (!p->doubtful)
+			look_at_sample(s, p, loop_now(s->engine->loop));
 	}
 }
 
@@ -249,11 +305,13 @@ void tails_enter(struct leg *leg)
 {
 	leg->copied = 0;
 	leg->written_at = 0;
+	leg->sample = (struct sample){ 0 };
 }
 
 void tails_init(struct extended *x)
 {
 	x->tails_timer.fire = look;
+	promptness_init(&x->promptness);
 }
 
 void tails_stop(struct extended *x)

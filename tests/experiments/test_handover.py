@@ -4,12 +4,14 @@
 import itertools
 import math
 import random
+import socket
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from base.shell import until
 from experiments import parameters
 from experiments.catalogue import handover
 from experiments.failure import RunFailed
@@ -187,6 +189,37 @@ def test_no_chunk_twice_and_none_missing_however_it_is_moved(
     assert application.came == sorted(application.came)
     later = itertools.pairwise(application.came[-20:])
     assert max(b - a for a, b in later) < 0.25, "it goes on at the last address"
+
+
+def test_who_does_not_answer_is_dialled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network of a new connection may die when the chunks were asked for, and say nothing."""
+    monkeypatch.setattr(client, "DIALS_S", 0.2)
+    monkeypatch.setattr(server, "EVERY_S", 0.004)
+    told, over = tmp_path / "told", tmp_path / "over"
+    client.tell(told, "127.0.0.1", move=False)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer_the_second() -> None:
+            silent, _ = listening.accept()
+            with silent:
+                assert silent.recv(64)
+                listening.settimeout(5.0)
+                try:
+                    second, _ = listening.accept()
+                    threading.Thread(target=server.chunks, args=(second, 5), daemon=True).start()
+                    until("chunks", lambda: len(application.came) > 10)
+                finally:
+                    over.touch()
+
+        application = client.Application(listening.getsockname(), 5, told)
+        answering = threading.Thread(target=answer_the_second)
+        answering.start()
+        application.run(over)
+        answering.join()
+    assert len(application.came) > 10
+    assert (application.dialled, application.failed) == (2, 1)
 
 
 SHORT = {"p1": 1.5, "p2": 1.0, "p3": 0.5, "p4": 0.5, "back": 0.5, "slope": 2.0}

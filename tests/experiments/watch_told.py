@@ -38,8 +38,8 @@ def pipe(number: int, at: float, tick: int, **more: Any) -> Record:
         "transport": "tcp", "cc": "cubic", "rtt_ms": 40.25 + tick + 10 * number, "rttmin_ms": 40.0,
         "cwnd": 20 + number, "mss": 1448, "unsent": 1448 * (tick % 3), "in_flight": 1000 * tick + 7,
         "allowance": 2896, "tx_bytes": sent, "rx_bytes": 50 * tick, "tx_messages": tick,
-        "rx_messages": tick, "tx_acks": 0, "tx_ack_bytes": 0, "retransmits": tick // 4,
-        "segments": 70 * tick, **more,
+        "rx_messages": tick, "tx_acks": 0, "tx_ack_bytes": 0, "tx_copies": 0,
+        "retransmits": tick // 4, "segments": 70 * tick, **more,
     }  # fmt: skip
 
 

@@ -29,7 +29,8 @@ PIPE = {
     "cc": str,
     "rtt_ms": NUMBER, "rttmin_ms": NUMBER, "cwnd": int, "mss": int, "unsent": int,
     "in_flight": int, "allowance": int, "tx_bytes": int, "rx_bytes": int, "tx_messages": int,
-    "rx_messages": int, "tx_acks": int, "tx_ack_bytes": int, "retransmits": int, "segments": int,
+    "rx_messages": int, "tx_acks": int, "tx_ack_bytes": int, "tx_copies": int,
+    "retransmits": int, "segments": int,
 }  # fmt: skip
 CONN = {
     "type": str, "session": int, "id": int, "dst": str, "opened": NUMBER, "connected": NUMBER,

@@ -205,6 +205,63 @@ static void one_that_came_to_rest_is_asked_once_more(void **state)
 	assert_true(looks.closely > 0);
 }
 
+/* --- what it says of what came --- */
+
+enum { PIECE = 40 };
+
+/* The peer sends a piece of a message, which the pipe reads. */
+static void bring(const uint8_t *piece)
+{
+	assert_int_equal(send(here.peer, piece, PIECE, 0), PIECE);
+	assert_int_equal(poll(&(struct pollfd){ here.pipe->fd, POLLIN, 0 }, 1,
+			      5000), 1);
+	here.shared.scratch_used = 0;
+	assert_int_equal(pipe_read(here.pipe, 4096), PIECE);
+}
+
+static int64_t until_acknowledged(int64_t from)
+{
+	while (sock_outstanding(here.peer) && loop_clock() < from + NS_PER_SEC)
+		poll(NULL, 0, 1);
+	return loop_clock() - from;
+}
+
+/*
+ * Whoever answers on the same socket makes the kernel wait for the answer. Nine times,
+ * because the machine may be busy; and the first acknowledgements are never delayed.
+ */
+static bool delays_acknowledgements(void)
+{
+	static uint8_t scratch[2 * WIRE_MESSAGE_MAX];
+	uint8_t message[WIRE_MESSAGE_MAX] = { 0 };
+	unsigned int late = 0;
+
+	here.shared.scratch = scratch;
+	here.shared.scratch_size = sizeof(scratch);
+	wire_put_data(message, 1, 0, WIRE_PAYLOAD_MAX);
+	for (unsigned int i = 0; i < 29; i++) {
+		int64_t now = loop_clock();
+
+		bring(message + i * PIECE);
+		late += i >= 20 && until_acknowledged(now) > 20 * NS_PER_MS;
+		assert_int_equal(send(here.pipe->fd, "x", 1, 0), 1);
+	}
+	return late > 4;
+}
+
+static void what_comes_alone_is_acknowledged_late(void **state)
+{
+	(void)state;
+	assert_true(delays_acknowledgements());
+}
+
+static void by_one_that_is_prompt_at_once(void **state)
+{
+	(void)state;
+	here.pipe->prompt = true;
+	assert_false(delays_acknowledgements());
+}
+
 /* --- what early binding may give it --- */
 
 static void assert_room(size_t room)
@@ -321,6 +378,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			one_that_came_to_rest_is_asked_once_more, set_up,
 			empty_pool),
+		cmocka_unit_test_setup_teardown(
+			what_comes_alone_is_acknowledged_late, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(by_one_that_is_prompt_at_once,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(early_runs_fit_into_the_socket,
 						set_up, empty_pool),
 		cmocka_unit_test_setup_teardown(

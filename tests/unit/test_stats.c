@@ -222,7 +222,7 @@ static void a_pipe(void **state)
 	struct stats *st = open_stats();
 	struct pipe p = { .index = 2, .allowance = 11, .tx_bytes = 12,
 			  .rx_bytes = 13, .tx_messages = 14, .rx_messages = 15,
-			  .tx_acks = 16, .tx_ack_bytes = 17,
+			  .tx_acks = 16, .tx_ack_bytes = 17, .tx_copies = 18,
 			  .info = { .rtt_ms = 1.5, .rttmin_ms = 0.25, .cwnd = 7,
 				    .mss = 1448, .retransmits = 8,
 				    .segments = 80, .unsent = 9,
@@ -244,6 +244,7 @@ static void a_pipe(void **state)
 			       "\"tx_bytes\":12,\"rx_bytes\":13,"
 			       "\"tx_messages\":14,\"rx_messages\":15,"
 			       "\"tx_acks\":16,\"tx_ack_bytes\":17,"
+			       "\"tx_copies\":18,"
 			       "\"retransmits\":8,\"segments\":80}"));
 	close(fd[0]);
 	close(fd[1]);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last messages of a pipe, when they are lost: when that is decided, by a clock of
- * the test's own; and what two engines make of it, of which one has a pipe that loses
- * what it is told to lose. And what waits for pipes that were full: copies, what goes
+ * The last messages of a pipe, when they are lost: what two engines make of it, of which
+ * one has a pipe that loses what it is told to lose. And what waits for pipes that were full: copies, what goes
  * again, an answer.
  */
 #include <errno.h>
@@ -20,116 +19,7 @@
 #include "mux/sched/next.h"
 #include "mux/sched/sched.h"
 
-/* --- the decision --- */
-
 enum { SEGMENT = 1448 };
-
-#define MS NS_PER_MS
-#define DELAYED_ACK (40 * MS)
-
-/* Two segments, written at 1 s, 50 ms away. */
-static struct tail two_segments(void)
-{
-	return (struct tail){
-		.outstanding = 2 * SEGMENT, .in_flight = 2 * SEGMENT,
-		.segment = SEGMENT,
-		.written_at = 1000 * MS, .left_at_once = true,
-		.heard_at = 990 * MS,
-		.round_trip = 50 * MS, .patience = 80 * MS,
-	};
-}
-
-static void a_tail_is_overdue_when_its_acknowledgement_is_late(void **state)
-{
-	struct tail t = two_segments();
-
-	(void)state;
-	assert_int_equal(tail_overdue_at(&t), 1080 * MS);
-	/* What is heard of something before it makes no difference. */
-	t.heard_at = 1050 * MS;
-	assert_int_equal(tail_overdue_at(&t), 1080 * MS);
-	t.patience = 250 * MS;
-	assert_int_equal(tail_overdue_at(&t), 1250 * MS);
-	/* All were alike, but the next burst is a queue. */
-	t.patience = 52 * MS;
-	assert_int_equal(tail_overdue_at(&t), 1075 * MS);
-}
-
-static void nothing_is_overdue_that_nobody_owes(void **state)
-{
-	struct tail t = two_segments();
-
-	(void)state;
-	t.outstanding = t.in_flight = 0;
-	assert_int_equal(tail_overdue_at(&t), TAIL_NEVER);
-	/* The other end's window is closed: it waits in this socket. */
-	t.outstanding = t.unsent = SEGMENT;
-	assert_int_equal(tail_overdue_at(&t), TAIL_NEVER);
-	/* Nothing is known of its round trips. */
-	t = two_segments();
-	t.patience = 0;
-	assert_int_equal(tail_overdue_at(&t), TAIL_NEVER);
-}
-
-static void a_single_segment_has_the_time_of_a_delayed_acknowledgement(void **state)
-{
-	struct tail t = two_segments();
-
-	(void)state;
-	t.outstanding = t.in_flight = SEGMENT;
-	assert_true(tail_overdue_at(&t) > 1050 * MS + DELAYED_ACK);
-	assert_true(tail_overdue_at(&t) < 1050 * MS + 200 * MS);
-	t.outstanding = t.in_flight = 40;
-	assert_true(tail_overdue_at(&t) > 1050 * MS + DELAYED_ACK);
-	/* Where round trips vary by more than it, nothing is added. */
-	t.patience = 550 * MS;
-	assert_int_equal(tail_overdue_at(&t), 1550 * MS);
-	t.patience = 80 * MS;
-	t.outstanding = t.in_flight = SEGMENT + 1;
-	assert_int_equal(tail_overdue_at(&t), 1080 * MS);
-}
-
-/* The one that lies behind a gap is acknowledged at once. */
-static void what_is_being_repaired_has_one_more_round_trip(void **state)
-{
-	struct tail t = two_segments();
-
-	(void)state;
-	t.in_flight = t.astray = SEGMENT;
-	t.heard_at = 1050 * MS;
-	assert_true(tail_overdue_at(&t) > 1050 * MS + 80 * MS);
-	assert_true(tail_overdue_at(&t) < 1050 * MS + 80 * MS + 50 * MS);
-}
-
-static void what_waited_in_its_socket_left_with_the_last_acknowledgement(
-	void **state)
-{
-	struct tail t = two_segments();
-
-	(void)state;
-	t.left_at_once = false;
-	t.heard_at = 1040 * MS;
-	assert_int_equal(tail_overdue_at(&t), 1120 * MS);
-	t.heard_at = 900 * MS;
-	assert_int_equal(tail_overdue_at(&t), 1080 * MS);
-	/* Some of it still waits, whatever was thought when it was written. */
-	t = two_segments();
-	t.unsent = t.in_flight = SEGMENT;
-	t.heard_at = 1040 * MS;
-	assert_int_equal(tail_overdue_at(&t), 1120 * MS);
-}
-
-static void copies_are_a_hundredth_and_a_burst(void **state)
-{
-	(void)state;
-	assert_true(tail_affords(0, 0, TAIL_BURST));
-	assert_false(tail_affords(0, 0, TAIL_BURST + 1));
-	assert_false(tail_affords(0, 1, TAIL_BURST));
-	assert_false(tail_affords(99, TAIL_BURST, 1));
-	assert_true(tail_affords(100, TAIL_BURST, 1));
-	assert_false(tail_affords(1000000, TAIL_BURST, 10001));
-	assert_true(tail_affords(1000000, TAIL_BURST, 10000));
-}
 
 /* --- a pipe that loses --- */
 
@@ -376,6 +266,72 @@ static void where_all_are_overdue_all_are_used(void **state)
 	assert_true(hole.lost > lost);
 }
 
+static bool is_later(void *arg)
+{
+	const int64_t *at = arg;
+
+	return loop_clock() >= *at;
+}
+
+/* Each is written long before the one before it is overdue. */
+static void of_a_thin_connection_the_oldest_is_timed(void **state)
+{
+	struct pair *pair = *state;
+	const uint8_t *bytes = some_bytes(40);
+
+	lose(pair, 0);
+	for (int i = 0; i < 20; i++) {
+		int64_t next = loop_clock() + 10 * NS_PER_MS;
+
+		write_bytes(pair, bytes, 40);
+		assert_true(run_until(pair->engine.loop, "the next", is_later,
+				      &next));
+	}
+	assert_true(is_doubted(pair));
+	use_only_the_first(pair, false);
+	for (int i = 0; i < 20; i++)
+		pair_expect(pair, pair->conn[0].client, bytes, 40);
+}
+
+/* Late on a pipe of whose acknowledgements nothing is known, or not. */
+static void look_calmly(struct pipe *p)
+{
+	hole.real->look(p);
+	p->info.rtt_ms = 50;
+	p->info.patience_ms = 100;
+}
+
+static bool knows_it_is_prompt(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return promptness_is_known(&pair->rp->ext->promptness);
+}
+
+static void the_other_end_is_found_to_be_prompt(void **state)
+{
+	struct pair *pair = *state;
+	const uint8_t *bytes = some_bytes(40);
+	struct carrier calm = *hole.real;
+
+	calm.look = look_calmly;
+	for (unsigned int i = 0; i < pair->pipes; i++)
+		pair->rp->pipes[i]->carrier = &calm;
+	assert_false(knows_it_is_prompt(pair));
+	for (int i = 0; i < 4 * PROMPTNESS_TRIAL; i++) {
+		int64_t next = loop_clock() + 25 * NS_PER_MS;
+
+		write_bytes(pair, bytes, 40);
+		pair_expect(pair, pair->conn[0].client, bytes, 40);
+		assert_true(run_until(pair->engine.loop, "the next", is_later,
+				      &next));
+		if (knows_it_is_prompt(pair))
+			break;
+	}
+	assert_true(knows_it_is_prompt(pair));
+	be_patient(pair->rp);
+}
+
 static bool is_decided(void *arg)
 {
 	const struct pair *pair = arg;
@@ -559,15 +515,6 @@ static void who_is_full_no_more_is_not_asked_for_ever(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			a_tail_is_overdue_when_its_acknowledgement_is_late),
-		cmocka_unit_test(nothing_is_overdue_that_nobody_owes),
-		cmocka_unit_test(
-			a_single_segment_has_the_time_of_a_delayed_acknowledgement),
-		cmocka_unit_test(what_is_being_repaired_has_one_more_round_trip),
-		cmocka_unit_test(
-			what_waited_in_its_socket_left_with_the_last_acknowledgement),
-		cmocka_unit_test(copies_are_a_hundredth_and_a_burst),
 		cmocka_unit_test_setup_teardown(
 			what_a_pipe_lost_last_comes_by_another, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
@@ -580,6 +527,12 @@ int main(void)
 			who_waits_for_others_looks_again, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
 			where_all_are_overdue_all_are_used, setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			of_a_thin_connection_the_oldest_is_timed, setup,
+			pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_other_end_is_found_to_be_prompt, setup,
+			pair_teardown),
 		cmocka_unit_test_setup_teardown(
 			without_copies_nobody_looks, setup,
 			pair_teardown),

@@ -16,7 +16,7 @@ from typing import Any
 from experiments.workloads.rtapp.chunk import NUMBER, SIZE, number_of
 
 LOOK_S = 0.005
-DIALS_S = 1.0  # until an attempt is given up
+DIALS_S = 1.0  # until an attempt is given up, to connect, or to get what was asked for
 NONE = "none"
 
 
@@ -56,7 +56,7 @@ class Connection:
         if error:
             raise OSError(error, "cannot connect")
         self.sock.send(self._request)
-        self.asked = True
+        self.asked, self.since = True, time.monotonic()
 
     def chunks(self) -> list[bytes]:
         """Those that are whole now. Raises OSError."""
@@ -97,7 +97,7 @@ class Application:
 
     def _dial(self, told: Told) -> None:
         if self._next is not None:
-            late = not self._next.asked and time.monotonic() - self._next.since > DIALS_S
+            late = time.monotonic() - self._next.since > DIALS_S
             if late or (told.move and self._next.address != told.address):
                 self._drop(self._next)
         elsewhere = self._now is not None and told.move and self._now.address != told.address

@@ -17,10 +17,10 @@ def serve(address: str, port: int, seed: int) -> None:
         print(READY, file=sys.stderr, flush=True)
         while True:
             connection, _ = listening.accept()
-            threading.Thread(target=_chunks, args=(connection, seed), daemon=True).start()
+            threading.Thread(target=chunks, args=(connection, seed), daemon=True).start()
 
 
-def _chunks(connection: socket.socket, seed: int) -> None:
+def chunks(connection: socket.socket, seed: int) -> None:
     with connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         limit = int(GIVES_UP_S * 1e3)
