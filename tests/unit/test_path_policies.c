@@ -115,6 +115,15 @@ static void a_fresh_window_lowers_the_threshold(void **state)
 	assert_near(bytes, 52600, a_message(wifi_lte));
 }
 
+/* What it sends in so many @seconds. */
+static void give(struct play *play, unsigned int lane, double seconds)
+{
+	struct path *path = &play->paths.path[lane];
+
+	path->given = seconds * play->lane[lane].mile.rate;
+	path->given_at = play->now;
+}
+
 static void what_a_path_holds_goes_before(void **state)
 {
 	struct play play;
@@ -128,16 +137,57 @@ static void what_a_path_holds_goes_before(void **state)
 	assert_int_equal(number_of(&play, &next), FAR);
 	/* 2 ms at its rate are 40,000 bytes of the near path. */
 	play.lane[FAR].pipe.info.in_flight = 100000;
-	play.paths.path[FAR].through_at = play.now + 2 * NS_PER_MS;
+	give(&play, FAR, 0.002);
 	assert_int_equal(play_next(&play).act, NEXT_WAIT);
 	/* As much on the near path as well. */
 	play.lane[NEAR].pipe.info.in_flight = 40000;
-	play.paths.path[NEAR].through_at = play.now + 2 * NS_PER_MS;
+	give(&play, NEAR, 0.002);
 	next = play_next(&play);
 	assert_int_equal(number_of(&play, &next), FAR);
 	/* It was acknowledged: the count was wrong. */
 	play.lane[NEAR].pipe.info.in_flight = 0;
 	assert_int_equal(play_next(&play).act, NEXT_WAIT);
+}
+
+/* What @bytes that were given at @rate count as waiting, when it is @then, a second later. */
+static double behind_after(double rate, double then, size_t bytes, size_t held)
+{
+	struct play play;
+	size_t before;
+
+	play_init(&play, &path_ecf, fast, 2);
+	play.lane[NEAR].pipe.info.rate = rate;
+	paths_send(&play.paths, &play.lane[NEAR].pipe, bytes, play.now, &before);
+	play.now += NS_PER_SEC;
+	play.lane[NEAR].pipe.info.rate = then;
+	play.lane[NEAR].pipe.info.in_flight = held;
+	return forecast_of(&play.paths.path[NEAR], play.now).behind;
+}
+
+/* 200 KB at 10 KB/s are 20 s, but at 1 MB/s all of it is through after one. */
+static void what_waits_leaves_at_the_rate_of_now(void **state)
+{
+	(void)state;
+	assert_near(behind_after(10e3, 10e3, 200000, 190100), 190000 - 1, 2);
+	assert_near(behind_after(10e3, 1e6, 200000, 5000), 0, 1);
+}
+
+/* It was all acknowledged: what is given next waits behind nothing. */
+static void a_path_that_was_empty_begins_anew(void **state)
+{
+	struct play play;
+	size_t before;
+
+	(void)state;
+	play_init(&play, &path_ecf, fast, 2);
+	play.lane[NEAR].pipe.info.rate = 1e6;
+	paths_send(&play.paths, &play.lane[NEAR].pipe, 4000000, play.now, &before);
+	play.now += NS_PER_SEC;
+	play.lane[NEAR].pipe.info.in_flight = 0;
+	paths_send(&play.paths, &play.lane[NEAR].pipe, 5000, play.now, &before);
+	play.lane[NEAR].pipe.info.in_flight = 5000;
+	play.now += 4 * NS_PER_MS;
+	assert_near(forecast_of(&play.paths.path[NEAR], play.now).behind, 1000 - 1, 2);
 }
 
 static void who_waits_is_not_held_up_by_the_limit_of_the_far_path(void **state)
@@ -437,7 +487,7 @@ static void over_one_path_no_policy_matters(void **state)
 		assert_int_equal(number_of(&play, &next), NEAR);
 		assert_true(next.bytes >= 2 * PLAY_MESSAGE);
 		assert_near(play_run(&play), 0.055, PLAY_MESSAGE / 20e6);
-		assert_int_equal(play.paths.path[0].through_at, 0);
+		assert_int_equal(play.paths.path[0].given_at, 0);
 	}
 }
 
@@ -538,6 +588,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_rule_has_the_thresholds_of_one_way_delays),
 		cmocka_unit_test(a_fresh_window_lowers_the_threshold),
 		cmocka_unit_test(what_a_path_holds_goes_before),
+		cmocka_unit_test(what_waits_leaves_at_the_rate_of_now),
+		cmocka_unit_test(a_path_that_was_empty_begins_anew),
 		cmocka_unit_test(who_waits_is_not_held_up_by_the_limit_of_the_far_path),
 		cmocka_unit_test(what_has_no_end_uses_every_path),
 		cmocka_unit_test(what_waits_in_a_socket_remains),
