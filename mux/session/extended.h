@@ -55,7 +55,7 @@ struct way {
 	int64_t lack_pause;		/* before that is said again */
 	int64_t ack_takes;		/* from sending to ACK, lately */
 	int64_t probing_since;	/* LP: one pipe is dialled for all; 0: none */
-	struct sockaddr_storage from;	/* LP: this host's, of its first pipe */
+	struct sockaddr_storage from;	/* LP: this host's, of the pipe that RP took last */
 	bool down;		/* LP: it lost all pipes with its device or address */
 	bool untold;		/* LP: no pipe is dialled before RP may have heard of it */
 	bool due;		/* LP: PATH is to be sent, with this serial; */
