@@ -149,47 +149,6 @@ static void what_a_path_holds_goes_before(void **state)
 	assert_int_equal(play_next(&play).act, NEXT_WAIT);
 }
 
-/* What @bytes that were given at @rate count as waiting, when it is @then, a second later. */
-static double behind_after(double rate, double then, size_t bytes, size_t held)
-{
-	struct play play;
-	size_t before;
-
-	play_init(&play, &path_ecf, fast, 2);
-	play.lane[NEAR].pipe.info.rate = rate;
-	paths_send(&play.paths, &play.lane[NEAR].pipe, bytes, play.now, &before);
-	play.now += NS_PER_SEC;
-	play.lane[NEAR].pipe.info.rate = then;
-	play.lane[NEAR].pipe.info.in_flight = held;
-	return forecast_of(&play.paths.path[NEAR], play.now).behind;
-}
-
-/* 200 KB at 10 KB/s are 20 s, but at 1 MB/s all of it is through after one. */
-static void what_waits_leaves_at_the_rate_of_now(void **state)
-{
-	(void)state;
-	assert_near(behind_after(10e3, 10e3, 200000, 190100), 190000 - 1, 2);
-	assert_near(behind_after(10e3, 1e6, 200000, 5000), 0, 1);
-}
-
-/* It was all acknowledged: what is given next waits behind nothing. */
-static void a_path_that_was_empty_begins_anew(void **state)
-{
-	struct play play;
-	size_t before;
-
-	(void)state;
-	play_init(&play, &path_ecf, fast, 2);
-	play.lane[NEAR].pipe.info.rate = 1e6;
-	paths_send(&play.paths, &play.lane[NEAR].pipe, 4000000, play.now, &before);
-	play.now += NS_PER_SEC;
-	play.lane[NEAR].pipe.info.in_flight = 0;
-	paths_send(&play.paths, &play.lane[NEAR].pipe, 5000, play.now, &before);
-	play.lane[NEAR].pipe.info.in_flight = 5000;
-	play.now += 4 * NS_PER_MS;
-	assert_near(forecast_of(&play.paths.path[NEAR], play.now).behind, 1000 - 1, 2);
-}
-
 static void who_waits_is_not_held_up_by_the_limit_of_the_far_path(void **state)
 {
 	struct play play;
@@ -588,8 +547,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_rule_has_the_thresholds_of_one_way_delays),
 		cmocka_unit_test(a_fresh_window_lowers_the_threshold),
 		cmocka_unit_test(what_a_path_holds_goes_before),
-		cmocka_unit_test(what_waits_leaves_at_the_rate_of_now),
-		cmocka_unit_test(a_path_that_was_empty_begins_anew),
 		cmocka_unit_test(who_waits_is_not_held_up_by_the_limit_of_the_far_path),
 		cmocka_unit_test(what_has_no_end_uses_every_path),
 		cmocka_unit_test(what_waits_in_a_socket_remains),
