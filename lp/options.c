@@ -346,6 +346,9 @@ static int check(const struct options *o, char *why, size_t why_len)
 	if (o->settings.thin_given && o->settings.thin == THIN_COPY &&
 	    o->dial.extend == EXTEND_NEVER)
 		return refuse(why, why_len, "--thin: copy needs the extension, and it is not spoken here (--extend)");
+	if (o->settings.reinject != REINJECT_OFF && o->dial.extend == EXTEND_NEVER)
+		return refuse(why, why_len, "--reinject: %s needs the extension, and it is not spoken here (--extend)",
+			      reinject_mode_name(o->settings.reinject));
 	if (o->nremotes && o->dial.extend == EXTEND_NEVER)
 		return refuse(why, why_len, "--remote-forward: it needs the extension, and it is not spoken here (--extend)");
 	if (o->settings.max_conns > WIRE_ID_LP_MAX)

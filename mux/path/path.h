@@ -33,7 +33,7 @@ struct path {
 	struct pipe *pipes[PIPES_MAX];
 	unsigned int npipes;
 	uint64_t written;	/* bytes given to its pipes, */
-	uint64_t reinjected;	/* and of them, those that went over another path before */
+	uint64_t reinjected;	/* and of them, those that went before, by what may still deliver them */
 	uint64_t delivered_before;	/* by pipes that left */
 	struct aggregate aggregate;
 	struct variation variation;

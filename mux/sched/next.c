@@ -385,8 +385,12 @@ static struct next decide(const struct view *v)
 	return send_some(v, &able);
 }
 
-/* Where it arrives first, but not behind what is overdue itself. */
-static struct next copy_tail(const struct view *v)
+/*
+ * A copy, bound to @paths, where it arrives first, but on no pipe that is overdue itself, nor on
+ * @of, which has it.
+ */
+static struct next send_copy(const struct view *v, enum next_act act,
+			     const struct pipe *of, uint8_t paths)
 {
 	struct able able = { .n = 0 };
 	unsigned int i;
@@ -394,14 +398,24 @@ static struct next copy_tail(const struct view *v)
 	for (i = 0; i < v->paths->npipes; i++) {
 		struct pipe *p = v->paths->pipes[i];
 
-		if (!p->overdue && !p->doubtful && pipe_room(p) &&
-		    path_choice_uses(&v->sched->path, p->path, v->tail_paths))
+		if (p != of && !p->overdue && !p->doubtful && pipe_room(p) &&
+		    path_choice_uses(&v->sched->path, p->path, paths))
 			able.pipe[able.n++] = p;
 	}
 	limit(v, &able, path_room);
 	if (!able.n)
 		return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
-	return (struct next){ .act = NEXT_TAIL, .pipe = pick(v, &able) };
+	return (struct next){ .act = act, .pipe = pick(v, &able) };
+}
+
+static struct next copy_tail(const struct view *v)
+{
+	return send_copy(v, NEXT_TAIL, NULL, v->tail_paths);
+}
+
+static struct next repeat(const struct view *v)
+{
+	return send_copy(v, NEXT_REPEAT, v->repeat_of, v->repeat_paths);
 }
 
 static void only(struct able *able, struct pipe *p)
@@ -471,6 +485,16 @@ static bool can_send_again(const struct view *v)
 	return goes_again(v, &able);
 }
 
+/* Where nothing else is to be sent now, or what is waits for another pipe. */
+static struct next repeat_if_idle(const struct view *v, struct next next)
+{
+	struct next again = { .act = NEXT_WAIT };
+
+	if (next.act == NEXT_WAIT && v->repeat)
+		again = repeat(v);
+	return again.act == NEXT_REPEAT ? again : next;
+}
+
 struct next sched_next(const struct view *v)
 {
 	struct next next = { .act = NEXT_WAIT };
@@ -482,7 +506,9 @@ struct next sched_next(const struct view *v)
 	v->sched->looked = false;
 	if (v->tail && !can_send_again(v))
 		next = copy_tail(v);
-	if (next.act == NEXT_TAIL)
+	else if (v->repeat && v->repeat_ahead)
+		next = repeat(v);
+	if (next.act != NEXT_WAIT)
 		return next;
-	return v->datagram ? decide_beside(v) : decide(v);
+	return repeat_if_idle(v, v->datagram ? decide_beside(v) : decide(v));
 }

@@ -4,7 +4,7 @@
  * extended (pipes come and go), ids (what connections begin with), ways (what is
  * said of paths), joining (LP's pipes, that are dialled), arrivals (what pipes bring), windows (what the other end may send), keeping
  * (what may have to be sent again), duplicate (copies of that), twins (what goes over two paths), cutting (what two paths take from both ends), suspects (pipes that look dead), tails (last
- * messages that look lost), flows (of datagrams) with their queues (flow_queue.h), reverse (what RP opens), roaming (pipes whose way is another), hints (what is
+ * messages that look lost), reinjecting (what goes on two pipes before one is given up), flows (of datagrams) with their queues (flow_queue.h), reverse (what RP opens), roaming (pipes whose way is another), hints (what is
  * told of connections' bytes), control (what is said of the session).
  *
  * Control is never queued. What has to be said is state (an offset, a flag), and
@@ -45,6 +45,7 @@ struct leg {
 	int64_t written_at;	/* the last message that counts, */
 	bool left_at_once;	/* and the window allowed for it */
 	uint64_t copied;	/* bytes of its stream up to here are copied */
+	uint64_t twice_to;	/* of them, so far as copies were sent, not left to TCP */
 	uint64_t doubted_at;	/* so many were acknowledged when it became doubtful */
 };
 
@@ -122,6 +123,10 @@ struct extended {
 	bool tails_due;		/* a copy is to be sent */
 	bool doubts;		/* a pipe may be doubtful */
 	struct timer tails_timer;	/* runs while something may be overdue */
+	uint64_t reinjected;	/* bytes of sent, as --reinject has it, */
+	bool owed;		/* the last ACK asks for a message */
+	bool reinjects;		/* one may be due to go again */
+	struct timer reinjects_timer;	/* runs while anything is kept */
 
 	bool ack_due;
 	bool ack_all;		/* of all pipes: one may have been lost */
@@ -317,6 +322,19 @@ void tails_written(struct session *s, struct pipe *p, const struct run *run);
 /* Is a copy to be sent? @paths: bits, over these alone; 0: over any. */
 bool tails_wait(struct session *s, uint8_t *paths);
 struct run *tails_copy(struct session *s);
+
+/* reinjecting */
+void reinjecting_init(struct extended *x);
+void reinjecting_stop(struct extended *x);
+/* A new pipe has the place @leg. */
+void reinjecting_enter(struct leg *leg);
+/* Something that is kept is about to be written to @p. */
+void reinjecting_written(struct session *s, const struct pipe *p);
+/* It came, and what it covers is kept still. */
+void reinjecting_acked(struct session *s, const struct wire_ack *ack);
+void reinjecting_look(struct session *s, struct view *view);
+/* What is to be sent again, to be kept next. NULL: no memory. */
+struct run *reinjecting_copy(struct session *s);
 
 /* flows */
 void flows_init(struct extended *x);

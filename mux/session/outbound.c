@@ -92,13 +92,15 @@ static int64_t send_run(struct session *s, const struct next *next)
 		run = s->dialect->datagrams(s, next->pipe, next->bytes);
 	} else if (next->act == NEXT_TWIN) {
 		run = s->dialect->copies_twin(s, next->pipe);
+	} else if (next->act == NEXT_REPEAT) {
+		run = s->dialect->repeats(s);
 	} else {
 		run = s->dialect->copies_tail(s);
 	}
 	if (!run)
 		return -1;
 	len = (int64_t)run->len;
-	if (next->act == NEXT_TWIN)
+	if (next->act == NEXT_TWIN || next->act == NEXT_REPEAT)
 		next->pipe->path->reinjected += run->len;
 	put_on_pipe(s, next->pipe, run);
 	return len;
@@ -182,7 +184,8 @@ static void look(struct session *s, struct view *view)
 static bool has_something(const struct session *s, const struct view *view)
 {
 	return s->sched.ready || s->out.datagrams || s->out.control_waits ||
-	       next_has_again(view) || view->tail || view->twins;
+	       next_has_again(view) || view->tail || view->twins ||
+	       view->repeat;
 }
 
 static void pump(struct session *s)
