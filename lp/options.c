@@ -55,7 +55,7 @@ static const struct option_spec own_options[] = {
 	{ "control", "PATH",
 	  "serve a UNIX socket there, for lp's user alone, that takes commands "
 	  "while lp runs, a line each: list, path NAME use|backup|off, and hint "
-	  "ADDR:PORT|ID [size=BYTES] [urgency=0-255] [paths=NAME,...|any], which "
+	  "ADDR:PORT|ID [size=BYTES] [urgency=0-255] [paths=NAME,...|any] [copies=on|off], which "
 	  "tells rp of what a connection is to receive" },
 	{ "extend", "auto|always|never",
 	  "whether to speak the extension: auto asks rp at each session, and "

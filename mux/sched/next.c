@@ -227,6 +227,21 @@ static struct next send_again(const struct view *v, const struct able *able)
 	return (struct next){ .act = NEXT_AGAIN, .pipe = p, .again = again };
 }
 
+static bool has_new(const struct view *v)
+{
+	return !v->full && v->sched->ready;
+}
+
+static bool repeats(const struct view *v, const struct path *path)
+{
+	const struct twin *twin = &v->twin[path - v->paths->path];
+
+	if (!twin->there || twin->ahead)
+		return twin->there;
+	return !has_new(v) &&
+	       path_choice_repeats(&v->sched->path, path, twin->arrives_at);
+}
+
 /* What another path carries, over the first path that may carry it as well. */
 static struct next send_twin(const struct view *v, const struct able *able)
 {
@@ -235,10 +250,8 @@ static struct next send_twin(const struct view *v, const struct able *able)
 
 	for (i = 0; i < able->n && next.act == NEXT_WAIT; i++) {
 		const struct path *path = able->pipe[i]->path;
-		const struct twin *twin = &v->twin[path - v->paths->path];
 
-		if (!twin->there ||
-		    !path_choice_repeats(&v->sched->path, path, twin->arrives_at))
+		if (!repeats(v, path))
 			continue;
 		next.act = NEXT_TWIN;
 		next.pipe = able->pipe[best_on(v, able, path)];
@@ -332,11 +345,6 @@ bool next_has_again(const struct view *v)
 	return i < PATHS_MAX;
 }
 
-static bool has_new(const struct view *v)
-{
-	return !v->full && v->sched->ready;
-}
-
 /* Nothing but twins, which no pipe takes now or the policy does not want. */
 static struct next wait_with_twins(const struct view *v, const struct able *able)
 {
@@ -351,12 +359,11 @@ static struct next wait_with_twins(const struct view *v, const struct able *able
 
 static struct next send_some(const struct view *v, struct able *able)
 {
-	bool all = v->sched->path.policy->twice == PATH_TWICE_ALL;
 	struct next next = { .act = NEXT_WAIT };
 
 	if (goes_again(v, able))
 		return send_again(v, able);
-	if (v->twins && (all || !has_new(v)))
+	if (v->twins)
 		next = send_twin(v, able);
 	if (next.act == NEXT_TWIN)
 		return next;

@@ -41,6 +41,7 @@ enum next_wait {
 
 struct twin {
 	bool there;
+	bool ahead;		/* of what is new, whatever the policy; else as that says */
 	int64_t arrives_at;	/* where it is under way, as was forecast */
 };
 

@@ -115,6 +115,7 @@ struct extended {
 	size_t cut;		/* and so many of chunks */
 	size_t early_there;	/* the other end holds out of order, by its last ACK */
 	struct list twins[PATHS_MAX];	/* what goes there as well, as it was sent, */
+	struct list on_all[PATHS_MAX];	/* of connections that go over all, */
 	struct sent_run *twin_of;	/* and what is about to */
 	struct task unkept;	/* once a run had no memory to be kept */
 	struct timer suspects_timer;	/* runs while anything is kept */

@@ -66,6 +66,7 @@ static int64_t send_new(struct session *s, const struct next *next)
 	len = run->len;
 	run->ahead = next->ahead;
 	run->paths = c->paths;
+	run->on_all = c->on_all;
 	run->of_conn = true;
 	sched_sent(&s->sched, c, next->pipe, len, c->tx_bytes - before);
 	if (!len) {
