@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Pipes of one session over several paths, which are addresses of loopback here."""
 
+import itertools
 import os
 import socket
 import time
