@@ -98,6 +98,20 @@ static bool set_paths(struct hint *hint, const struct path_set *paths,
 	return true;
 }
 
+static bool set_copies(struct hint *hint, const char *value, FILE *out)
+{
+	bool on = !strcmp(value, "on");
+
+	if (!on && strcmp(value, "off")) {
+		fprintf(out, "error: copies=%s: it is on or off\n", value);
+		return false;
+	}
+	hint->paths &= WIRE_HINT_PATHS;
+	if (on)
+		hint->paths |= WIRE_HINT_COPIES;
+	return true;
+}
+
 /* --- the command --- */
 
 static bool set(struct hint *hint, const struct path_set *paths, char *word,
@@ -113,7 +127,9 @@ static bool set(struct hint *hint, const struct path_set *paths, char *word,
 		return set_urgency(hint, value, out);
 	if (value && !strcmp(word, "paths"))
 		return set_paths(hint, paths, value, out);
-	fprintf(out, "error: '%s' is none of size=BYTES, urgency=0-%d and paths=NAME,...|any\n",
+	if (value && !strcmp(word, "copies"))
+		return set_copies(hint, value, out);
+	fprintf(out, "error: '%s' is none of size=BYTES, urgency=0-%d, paths=NAME,...|any and copies=on|off\n",
 		word, URGENCY_MAX);
 	return false;
 }
@@ -143,7 +159,7 @@ void hint_control_do(struct session *s, const struct path_set *paths,
 	unsigned int i;
 
 	if (n < 2) {
-		fputs("error: hint: a connection is to be named, and what is known of it: size=BYTES, urgency=0-255 or paths=NAME,...|any\n", out);
+		fputs("error: hint: a connection is to be named, and what is known of it: size=BYTES, urgency=0-255, paths=NAME,...|any or copies=on|off\n", out);
 		return;
 	}
 	if (!s) {

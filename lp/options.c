@@ -55,7 +55,7 @@ static const struct option_spec own_options[] = {
 	{ "control", "PATH",
 	  "serve a UNIX socket there, for lp's user alone, that takes commands "
 	  "while lp runs, a line each: list, path NAME use|backup|off, and hint "
-	  "ADDR:PORT|ID [size=BYTES] [urgency=0-255] [paths=NAME,...|any], which "
+	  "ADDR:PORT|ID [size=BYTES] [urgency=0-255] [paths=NAME,...|any] [copies=on|off], which "
 	  "tells rp of what a connection is to receive" },
 	{ "extend", "auto|always|never",
 	  "whether to speak the extension: auto asks rp at each session, and "
@@ -346,6 +346,9 @@ static int check(const struct options *o, char *why, size_t why_len)
 	if (o->settings.thin_given && o->settings.thin == THIN_COPY &&
 	    o->dial.extend == EXTEND_NEVER)
 		return refuse(why, why_len, "--thin: copy needs the extension, and it is not spoken here (--extend)");
+	if (o->settings.reinject != REINJECT_OFF && o->dial.extend == EXTEND_NEVER)
+		return refuse(why, why_len, "--reinject: %s needs the extension, and it is not spoken here (--extend)",
+			      reinject_mode_name(o->settings.reinject));
 	if (o->nremotes && o->dial.extend == EXTEND_NEVER)
 		return refuse(why, why_len, "--remote-forward: it needs the extension, and it is not spoken here (--extend)");
 	if (o->settings.max_conns > WIRE_ID_LP_MAX)

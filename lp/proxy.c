@@ -210,6 +210,9 @@ static int dialed(void *owner, const int *fds, unsigned int n)
 		return -ENOMEM;
 	if (settings->thin_given && settings->thin == THIN_COPY)
 		log_warn(p->log, "nothing is sent again for --thin copy: rp was reached by the baseline, which has no copies");
+	if (settings->reinject != REINJECT_OFF)
+		log_warn(p->log, "nothing is sent again for --reinject %s: rp was reached by the baseline, which drops no copies",
+			 reinject_mode_name(settings->reinject));
 	begins_anew(p, false);
 	path_control_begin(&p->control, p->session);
 	remote_forwards_begin(p->remote);

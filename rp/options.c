@@ -317,6 +317,9 @@ static int finish(void *options, char *const *arguments, char *why,
 	if (o->settings.thin_given && o->settings.thin == THIN_COPY &&
 	    !o->extendeds)
 		return refuse(why, why_len, "--thin: copy needs the extension, and it is not spoken here (--extended)");
+	if (o->settings.reinject != REINJECT_OFF && !o->extendeds)
+		return refuse(why, why_len, "--reinject: %s needs the extension, and it is not spoken here (--extended)",
+			      reinject_mode_name(o->settings.reinject));
 	return take_path_policy(o, why, why_len);
 }
 

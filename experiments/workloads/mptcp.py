@@ -11,13 +11,18 @@ Over two last miles to one server a connection has a subflow by each.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from topologies.addresses import client_address
 from topologies.lab import Lab
 
 SUBFLOWS = 8
 FIRST_HOST = 101  # 10.0.1.101 to 10.0.1.107
+
+
+def subflows(lab: Lab) -> AbstractContextManager[None]:
+    """As many as this lab's last miles ask for, while the block runs."""
+    return subflow_by_each_mile(lab) if len(lab.miles) > 1 else several_subflows(lab)
 
 
 @contextmanager

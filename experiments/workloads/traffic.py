@@ -3,7 +3,7 @@
 
 The ways: `pipes` (the client is redirected), `direct`, `haproxy` (rp's host redirects to a proxy
 that splits, see topologies/splitter.py), and `mptcp`, which is one connection with eight subflows,
-see mptcp.py. The programs are the same.
+or over several last miles with one by each, see mptcp.py. The programs are the same.
 """
 
 import json
@@ -60,7 +60,7 @@ def wait_until_idle(served: Program, seconds: float) -> None:
 def way(run: "LiveRun") -> dict[str, Any]:
     """What an actor is told so that it goes the way of this run; the way is made if need be."""
     if run.params["way"] == "mptcp":
-        run.kept("mptcp", lambda: mptcp.several_subflows(run.lab))
+        run.kept("mptcp", lambda: mptcp.subflows(run.lab))
         return {"port": MPTCP_PORT, "mptcp": True}
     return {"port": PORT}
 

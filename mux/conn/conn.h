@@ -178,6 +178,7 @@ struct conn {
 	uint8_t fin_pending;	/* enum wire_reason to be framed last, or 0 */
 	uint8_t urgency;	/* of what it sends: the higher, the more urgent */
 	uint8_t paths;		/* bits: it goes over these alone; 0: over any */
+	bool on_all;		/* and over each of them, whichever is first */
 	bool over : 1;		/* for the pipes */
 	bool ready : 1;		/* the owner was told so */
 	bool readable : 1;	/* a read may bring something */

@@ -174,3 +174,22 @@ int choices_set_thin(struct settings *s, const char *value, char *why,
 	}
 	return refuse_choice(why, why_len, "thin", value, thin_name);
 }
+
+static const char *reinject_name(int i)
+{
+	return reinject_mode_name((enum reinject_mode)i);
+}
+
+int choices_set_reinject(struct settings *s, const char *value, char *why,
+			 size_t why_len)
+{
+	int i;
+
+	for (i = 0; reinject_name(i); i++) {
+		if (strcmp(reinject_name(i), value))
+			continue;
+		s->reinject = (enum reinject_mode)i;
+		return 0;
+	}
+	return refuse_choice(why, why_len, "reinject", value, reinject_name);
+}

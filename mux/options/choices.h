@@ -20,6 +20,8 @@ int choices_set_aggregate(struct settings *s, const char *value, char *why,
 			  size_t why_len);
 int choices_set_sizes(struct settings *s, const char *value, char *why,
 		      size_t why_len);
+int choices_set_reinject(struct settings *s, const char *value, char *why,
+			 size_t why_len);
 int choices_set_thin(struct settings *s, const char *value, char *why,
 		     size_t why_len);
 

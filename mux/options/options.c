@@ -63,6 +63,13 @@ const struct option_spec engine_options[] = {
 	  "and in the extension send again, on another pipe, the last messages of "
 	  "any pipe once their acknowledgement is overdue (copy, the default); "
 	  "neither (off)" },
+	{ "reinject", "off|timely|mpflex",
+	  "extension: send again on another pipe what its own may still deliver. "
+	  "timely: what is not acknowledged, on a pipe of which nothing was for a round "
+	  "trip and four times its variation, as soon as the other pipe would be idle. "
+	  "mpflex: what a pipe holds that timed out, and the oldest message for each ACK "
+	  "that says that 75 % of what may be out of order is. "
+	  "off: nothing before a pipe looks dead (default)" },
 	{ "pipe", "LIST",
 	  "what pipes are made of: tcp (the default), mptcp, sctp, or several "
 	  "with the number of each, such as tcp:4,sctp:4 (rp: what it takes)" },
@@ -436,6 +443,7 @@ static const struct setting setters[] = {
 	{ "aggregate", choices_set_aggregate },
 	{ "lambda", set_lambda },
 	{ "thin", choices_set_thin },
+	{ "reinject", choices_set_reinject },
 	{ "pipe", set_pipe },
 	{ "sctp-loss", set_sctp_loss },
 	{ "cc", set_cc },

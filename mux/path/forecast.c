@@ -42,6 +42,17 @@ static double between(double least, double x, double most)
 }
 
 /*
+ * Bytes that were given to the path and have not left, by its rate of now: what was given before the
+ * rate was another one leaves at this one, too.
+ */
+static double given(const struct path *path, double rate, int64_t now)
+{
+	double left = path->given - (double)(now - path->given_at) / 1e9 * rate;
+
+	return left > 0 ? left : 0;
+}
+
+/*
  * Of what is not acknowledged a part has passed the bottleneck: all but what was given to
  * the path faster than it sends. The rate may be wrong by a little, and the count with it,
  * so what the pipes hold has the last word: more than that does not wait, and of it no more
@@ -51,7 +62,7 @@ static double waiting(const struct path *path, const struct forecast *f,
 		      int64_t now)
 {
 	double held = (double)path_held(path);
-	double counted = (double)(path->through_at - now) / 1e9 * f->rate;
+	double counted = given(path, f->rate, now);
 
 	if (!is_grown(f))
 		return held;
@@ -136,12 +147,10 @@ double forecast_arrived(const struct forecast *f, double seconds)
 	return bytes > 0 ? bytes : 0;
 }
 
+/* What was acknowledged has left, whatever the rate says. */
 void forecast_gives(struct path *path, size_t len, int64_t now)
 {
-	double rate = rate_of(path);
-
-	if (path->through_at < now)
-		path->through_at = now;
-	if (rate > 0)
-		path->through_at += (int64_t)((double)len * 1e9 / rate);
+	path->given = least(given(path, rate_of(path), now),
+			    (double)path_held(path)) + (double)len;
+	path->given_at = now;
 }

@@ -39,7 +39,7 @@ double forecast_arrival(const struct forecast *f, double bytes);
 /* Bytes that have arrived after @seconds, where there are enough. */
 double forecast_arrived(const struct forecast *f, double seconds);
 
-/* @len bytes are about to be given to @path. */
+/* @len bytes are about to be given to @path, and are not held by it yet. */
 void forecast_gives(struct path *path, size_t len, int64_t now);
 
 #endif

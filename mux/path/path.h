@@ -33,12 +33,13 @@ struct path {
 	struct pipe *pipes[PIPES_MAX];
 	unsigned int npipes;
 	uint64_t written;	/* bytes given to its pipes, */
-	uint64_t reinjected;	/* and of them, those that went over another path before */
+	uint64_t reinjected;	/* and of them, those that went before, by what may still deliver them */
 	uint64_t delivered_before;	/* by pipes that left */
 	struct aggregate aggregate;
 	struct variation variation;
 	int64_t looked_at;	/* the pipes' figures are as of then */
-	int64_t through_at;	/* of several: all given to it has left by then, by its rate */
+	double given;		/* of several: bytes given to it that had not left, by its rate, */
+	int64_t given_at;	/* when it was given something for the last time */
 
 	bool begun;		/* it had a pipe, and is looked at since */
 	bool mixed;		/* of SCTP and other pipes, once */

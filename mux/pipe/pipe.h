@@ -70,6 +70,7 @@ struct pipe_info {		/* as the kernel says */
 	uint32_t cwnd, mss;
 	uint32_t retransmits;	/* segments, or SCTP's chunks of data, */
 	uint64_t segments;	/* of all that were sent */
+	bool timed_out;		/* retransmission is by its timer, and nothing was acknowledged since */
 	uint32_t subflows;	/* MPTCP: 0 when it fell back to TCP */
 	size_t unsent, in_flight;
 	size_t astray;		/* not acknowledged, yet not under way */

@@ -137,6 +137,7 @@ static void take_info(struct pipe_info *info, const struct tcp_info *ti)
 	info->cwnd = ti->tcpi_snd_cwnd;
 	info->mss = ti->tcpi_snd_mss;
 	info->retransmits = ti->tcpi_total_retrans;
+	info->timed_out = ti->tcpi_retransmits > 0;
 	info->segments = ti->tcpi_data_segs_out;
 	info->rate = rate_of(ti);
 }
@@ -196,6 +197,7 @@ static void add_subflow(struct pipe_info *info, const struct tcp_info *ti)
 	info->astray += astray(ti);
 	info->cwnd += ti->tcpi_snd_cwnd;
 	info->retransmits += ti->tcpi_total_retrans;
+	info->timed_out |= ti->tcpi_retransmits > 0;
 	info->segments += ti->tcpi_data_segs_out;
 	info->rate += rate_of(ti);
 	if (patience(ti) > info->patience_ms)

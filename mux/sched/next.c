@@ -227,6 +227,21 @@ static struct next send_again(const struct view *v, const struct able *able)
 	return (struct next){ .act = NEXT_AGAIN, .pipe = p, .again = again };
 }
 
+static bool has_new(const struct view *v)
+{
+	return !v->full && v->sched->ready;
+}
+
+static bool repeats(const struct view *v, const struct path *path)
+{
+	const struct twin *twin = &v->twin[path - v->paths->path];
+
+	if (!twin->there || twin->ahead)
+		return twin->there;
+	return !has_new(v) &&
+	       path_choice_repeats(&v->sched->path, path, twin->arrives_at);
+}
+
 /* What another path carries, over the first path that may carry it as well. */
 static struct next send_twin(const struct view *v, const struct able *able)
 {
@@ -235,10 +250,8 @@ static struct next send_twin(const struct view *v, const struct able *able)
 
 	for (i = 0; i < able->n && next.act == NEXT_WAIT; i++) {
 		const struct path *path = able->pipe[i]->path;
-		const struct twin *twin = &v->twin[path - v->paths->path];
 
-		if (!twin->there ||
-		    !path_choice_repeats(&v->sched->path, path, twin->arrives_at))
+		if (!repeats(v, path))
 			continue;
 		next.act = NEXT_TWIN;
 		next.pipe = able->pipe[best_on(v, able, path)];
@@ -332,11 +345,6 @@ bool next_has_again(const struct view *v)
 	return i < PATHS_MAX;
 }
 
-static bool has_new(const struct view *v)
-{
-	return !v->full && v->sched->ready;
-}
-
 /* Nothing but twins, which no pipe takes now or the policy does not want. */
 static struct next wait_with_twins(const struct view *v, const struct able *able)
 {
@@ -351,12 +359,11 @@ static struct next wait_with_twins(const struct view *v, const struct able *able
 
 static struct next send_some(const struct view *v, struct able *able)
 {
-	bool all = v->sched->path.policy->twice == PATH_TWICE_ALL;
 	struct next next = { .act = NEXT_WAIT };
 
 	if (goes_again(v, able))
 		return send_again(v, able);
-	if (v->twins && (all || !has_new(v)))
+	if (v->twins)
 		next = send_twin(v, able);
 	if (next.act == NEXT_TWIN)
 		return next;
@@ -385,8 +392,12 @@ static struct next decide(const struct view *v)
 	return send_some(v, &able);
 }
 
-/* Where it arrives first, but not behind what is overdue itself. */
-static struct next copy_tail(const struct view *v)
+/*
+ * A copy, bound to @paths, where it arrives first, but on no pipe that is overdue itself, nor on
+ * @of, which has it.
+ */
+static struct next send_copy(const struct view *v, enum next_act act,
+			     const struct pipe *of, uint8_t paths)
 {
 	struct able able = { .n = 0 };
 	unsigned int i;
@@ -394,14 +405,24 @@ static struct next copy_tail(const struct view *v)
 	for (i = 0; i < v->paths->npipes; i++) {
 		struct pipe *p = v->paths->pipes[i];
 
-		if (!p->overdue && !p->doubtful && pipe_room(p) &&
-		    path_choice_uses(&v->sched->path, p->path, v->tail_paths))
+		if (p != of && !p->overdue && !p->doubtful && pipe_room(p) &&
+		    path_choice_uses(&v->sched->path, p->path, paths))
 			able.pipe[able.n++] = p;
 	}
 	limit(v, &able, path_room);
 	if (!able.n)
 		return wait_for(WAIT_FOR_PIPES, NEXT_NEVER);
-	return (struct next){ .act = NEXT_TAIL, .pipe = pick(v, &able) };
+	return (struct next){ .act = act, .pipe = pick(v, &able) };
+}
+
+static struct next copy_tail(const struct view *v)
+{
+	return send_copy(v, NEXT_TAIL, NULL, v->tail_paths);
+}
+
+static struct next repeat(const struct view *v)
+{
+	return send_copy(v, NEXT_REPEAT, v->repeat_of, v->repeat_paths);
 }
 
 static void only(struct able *able, struct pipe *p)
@@ -471,6 +492,16 @@ static bool can_send_again(const struct view *v)
 	return goes_again(v, &able);
 }
 
+/* Where nothing else is to be sent now, or what is waits for another pipe. */
+static struct next repeat_if_idle(const struct view *v, struct next next)
+{
+	struct next again = { .act = NEXT_WAIT };
+
+	if (next.act == NEXT_WAIT && v->repeat)
+		again = repeat(v);
+	return again.act == NEXT_REPEAT ? again : next;
+}
+
 struct next sched_next(const struct view *v)
 {
 	struct next next = { .act = NEXT_WAIT };
@@ -482,7 +513,9 @@ struct next sched_next(const struct view *v)
 	v->sched->looked = false;
 	if (v->tail && !can_send_again(v))
 		next = copy_tail(v);
-	if (next.act == NEXT_TAIL)
+	else if (v->repeat && v->repeat_ahead)
+		next = repeat(v);
+	if (next.act != NEXT_WAIT)
 		return next;
-	return v->datagram ? decide_beside(v) : decide(v);
+	return repeat_if_idle(v, v->datagram ? decide_beside(v) : decide(v));
 }

@@ -23,6 +23,7 @@ enum next_act {
 	NEXT_AGAIN,	/* a run again, as a copy, on a pipe */
 	NEXT_TAIL,	/* a copy of what is overdue on another pipe */
 	NEXT_TWIN,	/* what another path carries, on a pipe as well */
+	NEXT_REPEAT,	/* what another pipe may still deliver, on a pipe as well */
 	NEXT_DATAGRAMS,	/* those of flows that wait, so many bytes on a pipe */
 	NEXT_WAIT,
 };
@@ -40,6 +41,7 @@ enum next_wait {
 
 struct twin {
 	bool there;
+	bool ahead;		/* of what is new, whatever the policy; else as that says */
 	int64_t arrives_at;	/* where it is under way, as was forecast */
 };
 
@@ -54,6 +56,10 @@ struct view {
 	bool full;		/* nothing new may be sent */
 	bool twins;		/* some path may carry as well what others carry: */
 	struct twin twin[PATHS_MAX];	/* by its number */
+	bool repeat;		/* what a pipe may still deliver goes again, */
+	const struct pipe *repeat_of;	/* of this one, on another, */
+	uint8_t repeat_paths;	/* bits: over these alone; 0: over any, */
+	bool repeat_ahead;	/* ahead of what is new; else where a pipe would be idle */
 	bool scatters;		/* thin connections do not stay on a pipe */
 	bool datagram;		/* one waits: it goes ahead of all others, */
 	struct pipe *datagram_on;	/* on this pipe alone; NULL: on any */

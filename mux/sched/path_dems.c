@@ -28,13 +28,18 @@ static const struct path *other_than(const struct path_choice *choice,
 	return &choice->paths->path[path == &choice->paths->path[0]];
 }
 
-/* Where the two are alike one of them has to be the far one. */
-static bool is_far(const struct path_choice *choice, const struct path *path)
+/*
+ * Where the two are alike one of them has to be the far one. Where the other one carries none of
+ * @c nothing comes from the front but by this one.
+ */
+static bool is_far(const struct path_choice *choice, const struct path *path,
+		   const struct conn *c)
 {
 	const struct path *other = other_than(choice, path);
 	double own, its;
 
-	if (!other->npipes || !paths_works(choice->paths, other))
+	if (!other->npipes || !conn_may_use(c, other->number) ||
+	    !paths_works(choice->paths, other))
 		return false;
 	own = path_base_ms(path);
 	its = path_base_ms(other);

@@ -79,15 +79,30 @@ void path_choice_sent(struct path_choice *choice, const struct pipe *p,
 		choice->policy->sent(choice, p->path, c, bytes);
 }
 
-bool path_choice_cuts(const struct path_choice *choice)
+static bool cuts(const struct path_choice *choice)
 {
 	return choice->paths && choice->policy->from_end;
 }
 
-bool path_choice_from_end(const struct path_choice *choice, const struct pipe *p)
+static unsigned int paths_of(const struct path_choice *choice,
+			     const struct conn *c)
 {
-	return path_choice_cuts(choice) &&
-	       choice->policy->from_end(choice, p->path);
+	unsigned int n = 0, i;
+
+	for (i = 0; i < choice->paths->npaths; i++)
+		n += conn_may_use(c, i);
+	return n;
+}
+
+bool path_choice_cuts(const struct path_choice *choice, const struct conn *c)
+{
+	return cuts(choice) && paths_of(choice, c) > 1;
+}
+
+bool path_choice_from_end(const struct path_choice *choice, const struct pipe *p,
+			  const struct conn *c)
+{
+	return cuts(choice) && choice->policy->from_end(choice, p->path, c);
 }
 
 bool path_choice_repeats(const struct path_choice *choice, const struct path *path,

@@ -57,11 +57,11 @@ struct path_policy {
 	bool (*repeats)(const struct path_choice *choice,
 			const struct path *path, int64_t arrives_at);
 	/*
-	 * Connections' bytes are cut into chunks: does @path take them from the end? NULL: nothing
-	 * is cut.
+	 * Connections' bytes are cut into chunks: does @path take those of @c from the end? NULL:
+	 * nothing is cut.
 	 */
 	bool (*from_end)(const struct path_choice *choice,
-			 const struct path *path);
+			 const struct path *path, const struct conn *c);
 	unsigned int paths;	/* it knows what to do with so many, and no more; 0: any */
 	enum path_twice twice;
 	bool by_message;	/* it is asked again after each message */
@@ -96,8 +96,10 @@ void path_choice_sent(struct path_choice *choice, const struct pipe *p,
 /* As sched_ahead(), for who decides by @choice. */
 uint64_t path_ahead(const struct path_choice *choice, const struct conn *c);
 
-bool path_choice_cuts(const struct path_choice *choice);
-bool path_choice_from_end(const struct path_choice *choice, const struct pipe *p);
+/* Not what is bound to one path: there is nobody for the other end. */
+bool path_choice_cuts(const struct path_choice *choice, const struct conn *c);
+bool path_choice_from_end(const struct path_choice *choice, const struct pipe *p,
+			  const struct conn *c);
 bool path_choice_repeats(const struct path_choice *choice, const struct path *path,
 			 int64_t arrives_at);
 

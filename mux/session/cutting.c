@@ -47,11 +47,11 @@ void cutting_frame(struct session *s, const struct next *next, struct run *run)
 	struct conn *c = next->conn;
 	size_t before = conn_chunk_size(c);
 
-	if (path_choice_cuts(choice))
+	if (path_choice_cuts(choice, c))
 		cut(s, c, next->payload);
 	keeping_cut(s->ext, (int64_t)(conn_chunk_size(c) - before));
 	before = conn_chunk_size(c);
-	if (before && path_choice_from_end(choice, next->pipe))
+	if (before && path_choice_from_end(choice, next->pipe, c))
 		conn_frame_last(c, run);
 	else
 		conn_frame(c, run, next->bytes, next->payload);

@@ -83,6 +83,8 @@ struct dialect {
 	struct run *(*copies_tail)(struct session *s);
 	/* The same of what goes over the path of @p as well. */
 	struct run *(*copies_twin)(struct session *s, const struct pipe *p);
+	/* The same of what another pipe may still deliver. */
+	struct run *(*repeats)(struct session *s);
 	/* Datagrams for @p, of @bytes or a little more; NULL without memory. */
 	struct run *(*datagrams)(struct session *s, struct pipe *p, size_t bytes);
 	/* New bytes of a connection become @run. NULL: conn_frame() does it. */

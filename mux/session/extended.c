@@ -106,6 +106,7 @@ struct pipe *extended_enter(struct session *s, const struct wire_hello *hello,
 	leg->suspect_since = 0;
 	leg->progress_at = loop_now(s->engine->loop);
 	tails_enter(leg);
+	reinjecting_enter(leg);
 	kept_init(&leg->kept, hello->incarnation);
 	if (x->lp)
 		roaming_note(leg, conduit.fd);
@@ -323,6 +324,7 @@ static int init(struct session *s)
 	flows_init(x);
 	suspects_init(x);
 	tails_init(x);
+	reinjecting_init(x);
 	keeping_init(x);
 	twins_init(x);
 	control_init(x);
@@ -346,6 +348,7 @@ static void fini(struct session *s)
 	windows_stop(x);
 	suspects_stop(x);
 	tails_stop(x);
+	reinjecting_stop(x);
 	control_stop(x);
 	keeping_fini(x);
 	loop_timer_stop(s->engine->loop, &x->alone_timer);
@@ -498,6 +501,7 @@ const struct dialect dialect_extended = {
 	.sends_again = keeping_sends_again,
 	.copies_tail = tails_copy,
 	.copies_twin = twins_copy,
+	.repeats = reinjecting_copy,
 	.datagrams = flow_queues_frame,
 	.frame = cutting_frame,
 	.keep = keeping_add,

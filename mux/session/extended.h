@@ -4,7 +4,7 @@
  * extended (pipes come and go), ids (what connections begin with), ways (what is
  * said of paths), joining (LP's pipes, that are dialled), arrivals (what pipes bring), windows (what the other end may send), keeping
  * (what may have to be sent again), duplicate (copies of that), twins (what goes over two paths), cutting (what two paths take from both ends), suspects (pipes that look dead), tails (last
- * messages that look lost), flows (of datagrams) with their queues (flow_queue.h), reverse (what RP opens), roaming (pipes whose way is another), hints (what is
+ * messages that look lost), reinjecting (what goes on two pipes before one is given up), flows (of datagrams) with their queues (flow_queue.h), reverse (what RP opens), roaming (pipes whose way is another), hints (what is
  * told of connections' bytes), control (what is said of the session).
  *
  * Control is never queued. What has to be said is state (an offset, a flag), and
@@ -46,6 +46,7 @@ struct leg {
 	int64_t written_at;	/* the last message that counts, */
 	bool left_at_once;	/* and the window allowed for it */
 	uint64_t copied;	/* bytes of its stream up to here are copied */
+	uint64_t twice_to;	/* of them, so far as copies were sent, not left to TCP */
 	uint64_t doubted_at;	/* so many were acknowledged when it became doubtful */
 	struct sample sample;	/* of how promptly messages are acknowledged */
 };
@@ -57,7 +58,7 @@ struct way {
 	int64_t lack_pause;		/* before that is said again */
 	int64_t ack_takes;		/* from sending to ACK, lately */
 	int64_t probing_since;	/* LP: one pipe is dialled for all; 0: none */
-	struct sockaddr_storage from;	/* LP: this host's, of its first pipe */
+	struct sockaddr_storage from;	/* LP: this host's, of the pipe that RP took last */
 	bool down;		/* LP: it lost all pipes with its device or address */
 	bool untold;		/* LP: no pipe is dialled before RP may have heard of it */
 	bool due;		/* LP: PATH is to be sent, with this serial; */
@@ -116,6 +117,7 @@ struct extended {
 	size_t cut;		/* and so many of chunks */
 	size_t early_there;	/* the other end holds out of order, by its last ACK */
 	struct list twins[PATHS_MAX];	/* what goes there as well, as it was sent, */
+	struct list on_all[PATHS_MAX];	/* of connections that go over all, */
 	struct sent_run *twin_of;	/* and what is about to */
 	struct task unkept;	/* once a run had no memory to be kept */
 	struct timer suspects_timer;	/* runs while anything is kept */
@@ -125,6 +127,10 @@ struct extended {
 	bool doubts;		/* a pipe may be doubtful */
 	struct promptness promptness;	/* of the other end, in acknowledging */
 	struct timer tails_timer;	/* runs while something may be overdue */
+	uint64_t reinjected;	/* bytes of sent, as --reinject has it, */
+	bool owed;		/* the last ACK asks for a message */
+	bool reinjects;		/* one may be due to go again */
+	struct timer reinjects_timer;	/* runs while anything is kept */
 
 	bool ack_due;
 	bool ack_all;		/* of all pipes: one may have been lost */
@@ -325,6 +331,19 @@ void tails_written(struct session *s, struct pipe *p, const struct run *run,
 /* Is a copy to be sent? @paths: bits, over these alone; 0: over any. */
 bool tails_wait(struct session *s, uint8_t *paths);
 struct run *tails_copy(struct session *s);
+
+/* reinjecting */
+void reinjecting_init(struct extended *x);
+void reinjecting_stop(struct extended *x);
+/* A new pipe has the place @leg. */
+void reinjecting_enter(struct leg *leg);
+/* Something that is kept is about to be written to @p. */
+void reinjecting_written(struct session *s, const struct pipe *p);
+/* It came, and what it covers is kept still. */
+void reinjecting_acked(struct session *s, const struct wire_ack *ack);
+void reinjecting_look(struct session *s, struct view *view);
+/* What is to be sent again, to be kept next. NULL: no memory. */
+struct run *reinjecting_copy(struct session *s);
 
 /* flows */
 void flows_init(struct extended *x);

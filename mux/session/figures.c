@@ -89,7 +89,7 @@ const struct figure counts_figures[] = {
 	EVER(stats_counts, "hints_dropped", hints_dropped,
 	     "HINTs dropped: for no connection, or of too many bytes."),
 	EVER(stats_counts, "reinjected", reinjected,
-	     "Messages that a policy of paths sent over a second path."),
+	     "Messages that --path-policy or --reinject sent a second time."),
 	EVER(stats_counts, "reinjected_bytes", reinjected_bytes,
 	     "Bytes of these, headers included."),
 	EVER(stats_counts, "too_big", too_big,

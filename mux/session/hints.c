@@ -118,7 +118,7 @@ static void set_urgency(struct session *s, struct conn *c, uint8_t urgency)
 void session_steer(struct session *s, struct conn *c, const struct hint *what)
 {
 	if (ways_are_several(s->ext))
-		opens_keep_to(s, c, what->paths & WIRE_HINT_PATHS);
+		opens_keep_to(s, c, what->paths);
 	set_urgency(s, c, what->urgency);
 }
 
@@ -173,7 +173,7 @@ static void heed(struct session *s, struct conn *c, const struct wire_hint *said
 	s->counts.hints_received++;
 	conn_tell_size(c, said->remaining);
 	if (!s->ext->lp && ways_are_several(s->ext))
-		opens_keep_to(s, c, said->paths & WIRE_HINT_PATHS);
+		opens_keep_to(s, c, said->paths);
 	set_urgency(s, c, said->priority);
 }
 

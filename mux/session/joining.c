@@ -185,7 +185,7 @@ static void join_came(struct greeting *g, const struct wire_ext *said)
 		not_joined(way);
 }
 
-/* Did RP close @fd because it has another address than where the path began? */
+/* Did RP close @fd because it has another address than the pipes of the path that it took? */
 static bool is_from_elsewhere(const struct way *way, int fd)
 {
 	struct sockaddr_storage from;

@@ -150,6 +150,7 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 	sent->end = p->tx_bytes + p->queued + layer_len(p->layer, run->len);
 	suspects_watch(x);
 	tails_written(s, p, run, sent->end);
+	reinjecting_written(s, p);
 	count(x, (int64_t)memory_of(sent));
 	kept_add(&x->leg[p->index].kept, &sent->item, messages, memory_of(sent));
 	twins_enter(x, p, sent);
@@ -249,6 +250,7 @@ void keeping_look(struct session *s, struct view *view)
 	view->tail = tails_wait(s, &view->tail_paths);
 	view->full = keeping_is_full(x);
 	twins_look(x, view);
+	reinjecting_look(s, view);
 }
 
 bool keeping_has_again(const struct extended *x)
@@ -480,6 +482,7 @@ void keeping_acked(struct session *s, const struct wire_ack *ack)
 	s->ext->early_there = ack->reorder_bytes;
 	if (s->ext->lp && tells_of_an_end(s->ext, ack))
 		control_ask_quiet(s);
+	reinjecting_acked(s, ack);
 	for (i = 0; i < ack->pipes && session_is_up(s); i++)
 		acked_pipe(s, &ack->pipe[i]);
 	if (was_full)

@@ -29,7 +29,8 @@ int64_t session_next_id_in(const struct session *s)
 
 void opens_keep_to(struct session *s, struct conn *c, uint8_t paths)
 {
-	c->paths = paths;
+	c->paths = paths & WIRE_HINT_PATHS;
+	c->on_all = paths & WIRE_HINT_COPIES;
 	s->sched.path.bound |= paths != 0;
 	loop_after(s->engine->loop, &s->out.pump);
 }
@@ -48,8 +49,8 @@ void session_bind(struct session *s, struct conn *c, uint8_t paths)
 
 	if (c->paths == paths)
 		return;
-	opens_keep_to(s, c, paths);
-	hint.paths = paths;
+	hint.paths = paths | (hint.paths & WIRE_HINT_COPIES);
+	opens_keep_to(s, c, hint.paths);
 	if (s->ext && ways_are_several(s->ext) &&
 	    session_hint(s, c, &hint) == -EPROTONOSUPPORT)
 		say_unbound(s);

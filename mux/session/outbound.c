@@ -66,6 +66,7 @@ static int64_t send_new(struct session *s, const struct next *next)
 	len = run->len;
 	run->ahead = next->ahead;
 	run->paths = c->paths;
+	run->on_all = c->on_all;
 	run->of_conn = true;
 	sched_sent(&s->sched, c, next->pipe, len, c->tx_bytes - before);
 	if (!len) {
@@ -92,6 +93,8 @@ static int64_t send_run(struct session *s, const struct next *next)
 		run = s->dialect->datagrams(s, next->pipe, next->bytes);
 	} else if (next->act == NEXT_TWIN) {
 		run = s->dialect->copies_twin(s, next->pipe);
+	} else if (next->act == NEXT_REPEAT) {
+		run = s->dialect->repeats(s);
 	} else {
 		run = s->dialect->copies_tail(s);
 	}
@@ -100,7 +103,7 @@ static int64_t send_run(struct session *s, const struct next *next)
 	len = (int64_t)run->len;
 	if (next->act == NEXT_TAIL)
 		next->pipe->tx_copies += run->messages - run->uncounted;
-	if (next->act == NEXT_TWIN)
+	if (next->act == NEXT_TWIN || next->act == NEXT_REPEAT)
 		next->pipe->path->reinjected += run->len;
 	put_on_pipe(s, next->pipe, run);
 	return len;
@@ -184,7 +187,8 @@ static void look(struct session *s, struct view *view)
 static bool has_something(const struct session *s, const struct view *view)
 {
 	return s->sched.ready || s->out.datagrams || s->out.control_waits ||
-	       next_has_again(view) || view->tail || view->twins;
+	       next_has_again(view) || view->tail || view->twins ||
+	       view->repeat;
 }
 
 static void pump(struct session *s)

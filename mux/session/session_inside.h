@@ -94,7 +94,7 @@ static inline bool session_accepts(const struct session *s)
 /* As session_open(), wherever to. */
 int session_open_to(struct session *s, int fd, const struct destination *to,
 		    const struct bounds *bounds);
-/* What this end sends on @c goes over @paths alone (bits; 0: any). */
+/* What this end sends on @c goes over @paths alone, as a HINT names them. */
 void opens_keep_to(struct session *s, struct conn *c, uint8_t paths);
 
 /* session */

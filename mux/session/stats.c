@@ -199,6 +199,7 @@ static void put_start(struct stats *st, const char *program,
 	put_text(st, "conn_policy", settings->conn_policy->name);
 	put_text(st, "aggregate", aggregate_mode_name(settings->late ?
 		 settings->aggregate : AGGREGATE_OFF));
+	put_text(st, "reinject", reinject_mode_name(settings->reinject));
 	end(st, now);
 	stats_flush(st);
 }

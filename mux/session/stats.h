@@ -67,7 +67,7 @@ struct stats_counts {
 	uint64_t dropped, stale, again, again_bytes, copies;
 	/* HINTs that were sent, that were heeded, and that were dropped: for nobody, or too large. */
 	uint64_t hints_sent, hints_received, hints_dropped;
-	/* Sent over a second path by --path-policy, and their bytes. */
+	/* Sent over a second path by --path-policy, or on a second pipe by --reinject, and their bytes. */
 	uint64_t reinjected, reinjected_bytes;
 	uint64_t too_big;	/* TOO_BIG: RP sent it, or LP took it */
 	/*

@@ -295,7 +295,7 @@ struct run *tails_copy(struct session *s)
 	run = p ? duplicate_missing(leg, done(p, leg), p->layer) : NULL;
 	if (!run)
 		return NULL;
-	leg->copied = duplicate_beyond(leg, done(p, leg));
+	leg->copied = leg->twice_to = duplicate_beyond(leg, done(p, leg));
 	x->copies += run->len;
 	s->counts.copies += run->messages - run->uncounted;
 	return run;

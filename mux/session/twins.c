@@ -2,7 +2,8 @@
 /*
  * Twins: runs that go over another path as well, while what was sent first is kept for its own.
  * The policy of paths says whether there are any: of all that is sent, the oldest first (copies),
- * or of what connections sent last (dems-s, dems-f). A run is kept for each pipe that has it. What
+ * or of what connections sent last (dems-s, dems-f). Of a connection of which a HINT said so all is sent
+ * over each path, whatever the policy. A run is kept for each pipe that has it. What
  * the other end has by one of them, as its ACK says, or its kernel has, goes no second time.
  */
 #include <stdlib.h>
@@ -22,7 +23,11 @@ unsigned int twins_paths(const struct extended *x, const struct run *run)
 {
 	unsigned int n = x->s->paths.npaths;
 
-	if (n < 2 || twice(x) == PATH_TWICE_NEVER || run->copy)
+	if (n < 2 || run->copy)
+		return 0;
+	if (run->on_all)
+		return n;
+	if (twice(x) == PATH_TWICE_NEVER)
 		return 0;
 	return twice(x) == PATH_TWICE_ALL || run->of_conn ? n : 0;
 }
@@ -40,7 +45,8 @@ void twins_enter(struct extended *x, const struct pipe *p,
 		list_init(&sent->due[i]);
 		if (&paths->path[i] != p->path && paths->path[i].npipes &&
 		    path_bits_have(sent->run->paths, i))
-			list_add_tail(&x->twins[i], &sent->due[i]);
+			list_add_tail(sent->run->on_all ? &x->on_all[i] :
+				      &x->twins[i], &sent->due[i]);
 	}
 	if (sent->paths)
 		sent->arrives_at = path_arrives_at(p->path,
@@ -63,12 +69,10 @@ static bool is_there(const struct extended *x, const struct sent_run *sent)
 	return sent->item.there || (p && sent->end <= pipe_arrived(p));
 }
 
-/* What goes on that path next, of what other paths carry; or NULL. */
-static struct sent_run *next_on(const struct extended *x, unsigned int path)
+/* The first or the last of those that are @due there and not at the other end; or NULL. */
+static struct sent_run *next_of(const struct extended *x, const struct list *due,
+				unsigned int path, bool first)
 {
-	const struct list *due = &x->twins[path];
-	bool first = twice(x) == PATH_TWICE_ALL;
-
 	while (!list_empty(due)) {
 		struct list *link = first ? due->next : due->prev;
 		struct sent_run *sent = container_of(link - path,
@@ -81,13 +85,22 @@ static struct sent_run *next_on(const struct extended *x, unsigned int path)
 	return NULL;
 }
 
+/* What goes on that path next, of what other paths carry; or NULL. */
+static struct sent_run *next_on(const struct extended *x, unsigned int path)
+{
+	struct sent_run *sent = next_of(x, &x->on_all[path], path, true);
+
+	return sent ? sent : next_of(x, &x->twins[path], path,
+				     twice(x) == PATH_TWICE_ALL);
+}
+
 void twins_look(struct extended *x, struct view *view)
 {
 	const struct paths *paths = &x->s->paths;
 	unsigned int i;
 
 	view->twins = false;
-	if (paths->npaths < 2 || twice(x) == PATH_TWICE_NEVER)
+	if (paths->npaths < 2)
 		return;
 	for (i = 0; i < paths->npaths; i++) {
 		const struct sent_run *sent = NULL;
@@ -95,6 +108,8 @@ void twins_look(struct extended *x, struct view *view)
 		if (paths->path[i].npipes && !view->full)
 			sent = next_on(x, i);
 		view->twin[i].there = sent != NULL;
+		view->twin[i].ahead = sent && (sent->run->on_all ||
+					       twice(x) == PATH_TWICE_ALL);
 		view->twin[i].arrives_at = sent ? sent->arrives_at : 0;
 		view->twins |= sent != NULL;
 	}
@@ -120,6 +135,8 @@ void twins_init(struct extended *x)
 {
 	unsigned int i;
 
-	for (i = 0; i < PATHS_MAX; i++)
+	for (i = 0; i < PATHS_MAX; i++) {
 		list_init(&x->twins[i]);
+		list_init(&x->on_all[i]);
+	}
 }

@@ -194,10 +194,13 @@ void session_use_path(struct session *s, unsigned int number, uint8_t state)
 
 /* --- pipes come --- */
 
+/* RP took it: from there it takes others. */
 static void note_address(struct way *way, const struct pipe *p)
 {
-	if (way->from.ss_family == AF_UNSPEC)
-		sock_address(p->fd, &way->from);
+	struct sockaddr_storage from;
+
+	if (!sock_address(p->fd, &from))
+		way->from = from;
 }
 
 /* What a HELLO says of a path was said before any PATH that came. */

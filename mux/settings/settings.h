@@ -35,6 +35,9 @@ enum thin_mode {
 	THIN_OFF,
 };
 
+/* What goes again on another pipe before its own is given up: see extension/reinject.h. */
+enum reinject_mode { REINJECT_OFF, REINJECT_TIMELY, REINJECT_MPFLEX };
+
 enum {
 	CC_NAME_MAX = 16,	/* the kernel's TCP_CA_NAME_MAX */
 	USER_NAME_MAX = 64,
@@ -57,6 +60,7 @@ struct settings {
 	bool lambda_given;	/* on the command line */
 	enum thin_mode thin;
 	bool thin_given;	/* on the command line */
+	enum reinject_mode reinject;
 	struct transport_set transports;	/* what pipes are made of */
 	struct path_set paths;	/* LP: over which pipes go; RP: none */
 	double sctp_loss;	/* percent: a mixed set goes to SCTP above it */
@@ -81,6 +85,8 @@ struct settings {
 	char key_file[PATH_MAX];	/* "": pipes are not encrypted */
 	char keylog[PATH_MAX];	/* "" for none */
 };
+
+const char *reinject_mode_name(enum reinject_mode mode);	/* NULL: none */
 
 /* Of settings.metrics, where it is no path. 0 or -1. */
 int metrics_address(const char *text, struct sockaddr_storage *addr);

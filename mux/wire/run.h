@@ -28,7 +28,8 @@ enum {
 struct run {
 	struct run *next;	/* in a pipe's queue */
 	uint16_t id;		/* the connection */
-	uint8_t paths;		/* bits: it goes over these alone; 0: over any */
+	uint8_t paths;		/* bits: it goes over these alone; 0: over any, */
+	bool on_all;		/* and over each of them */
 	uint32_t first;		/* number of the first message */
 	uint32_t messages;
 	uint32_t uncounted;	/* messages of it that its pipe does not count */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Every workload once for real, each way, in a small lab; and what must not pass for a run."""
 
+import json
 import os
 import signal
 import threading
@@ -108,6 +109,20 @@ def test_all_subflows_of_mptcp_carry_something(kept: Labs, tmp_path: Path) -> No
         assert found["file"]["subflows"] == 8
         counters = made.lab.client.inside("nstat", "-asz", "MPTcpExtMPJoinSynAckRx")
         assert int(counters.splitlines()[-1].split()[1]) >= 7
+
+
+def test_over_two_miles_mptcp_has_a_subflow_by_each(kept: Labs, tmp_path: Path) -> None:
+    wanted = configuration(way="mptcp", preset="wifi-lte", rtt_ms=None, mbps=None, pipes=0)
+    with live(kept, tmp_path / "run", wanted) as made:
+        before = came_by(made.lab, 1)
+        found = traffic.play(made, {"file": Transfer(down=1_000_000, **traffic.way(made))})
+        assert found["file"]["subflows"] == 2
+        assert came_by(made.lab, 1) > before + 50_000
+
+
+def came_by(lab: Lab, mile: int) -> int:
+    said = lab.client.inside("ip", "-j", "-s", "link", "show", "dev", f"client-eth{mile}")
+    return int(json.loads(said)[0]["stats64"]["rx"]["bytes"])
 
 
 def test_time_is_what_the_link_takes(kept: Labs, tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ BOTH_WRONG = [
     (["--pipe-policy", "fixed", "--pipe", "tcp:2,sctp:2"], "--pipe-policy fixed"),
     (["--aggregate", "on"], "--aggregate"),
     (["--thin", "more"], "--thin: 'more' is not one of copy, same-pipe, off"),
+    (["--reinject", "more"], "--reinject: 'more' is not one of off, timely, mpflex"),
     (["--lambda", "0"], "--lambda: '0' is not a number from 0.1 to 100"),
     (["--lambda", "101"], "--lambda"),
     (["--lambda", "two"], "--lambda"),
@@ -102,6 +103,7 @@ RP_WRONG = [
     (["--resume", "65536", "4"], "--resume"),
     (["--udp", "maybe", "4"], "--udp"),
     (["--thin", "copy", "--extended", "off", "4"], "--thin: copy needs the extension"),
+    (["--reinject", "mpflex", "--extended", "off", "4"], "--reinject: mpflex needs the extension"),
     (["--path-policy", "ecf", "4"], "--path-policy: several paths need the extension"),
     (
         ["--listen", "127.0.0.1", "--path-policy", "one:wifi", "4"],
@@ -185,6 +187,7 @@ LP_WRONG = [
     (["--remote-forward", "udp:80:h:80", "127.0.0.1", "4"], "datagrams"),
     (["--remote-forward", "80:h:80", "--extend", "never", "127.0.0.1", "4"], "extension"),
     (["--thin", "copy", "--extend", "never", *TO_RP], "--thin: copy needs the extension"),
+    (["--reinject", "timely", "--extend", "never", *TO_RP], "--reinject: timely needs the ext"),
     (["--remote-forward", "80:h:80", "--remote-forward", "80:h:80", "127.0.0.1", "4"], "twice"),
     (["--remote-forward", "8:h:8", "--remote-forward", "127.0.0.1:8:i:9", "1.2.3.4", "4"], "twice"),
     (["--forward", "udp:7000:host", "127.0.0.1", "4"], "--forward"),
@@ -241,7 +244,7 @@ def test_help_and_version(box: Namespace, side: str) -> None:
                "--path-policy", "--sizes",
                "--cc", "--seed", "--stats", "--stats-interval", "--verbose",
                "--quiet", "--help", "--version", "--max-conns", "--pipe", "--sctp-loss",
-               "--aggregate", "--lambda", "--thin", "--memory", "--window-memory", "--keep",
+               "--aggregate", "--lambda", "--thin", "--reinject", "--memory", "--window-memory", "--keep",
                "--user", "--config",
                "--check", "--seccomp"}  # fmt: skip
     options |= (

@@ -397,3 +397,18 @@ def test_a_session_that_rp_does_not_know(box: Namespace, tmp_path: Path) -> None
         pipe.send(wire_ext.Hello(b"s" * 16, 0, 2, incarnation=3).to_bytes())
         assert wire_ext.status_of(pipe.receive()) == wire_ext.UNKNOWN
         assert pipe.ended(5)
+
+
+def test_over_the_baseline_nothing_is_reinjected(box: Namespace, tmp_path: Path) -> None:
+    """lp says so once, and goes on."""
+    told = "nothing is sent again for --reinject timely: rp was reached by the baseline"
+    with (
+        remote_proxy(box, tmp_path, "--extended", "off"),
+        local_proxy(box, tmp_path, "--reinject", "timely") as lp,
+        serving(box, echo) as server,
+        socks(box, "127.0.0.1", server.port) as sock,
+    ):
+        lp.expect(told)
+        sock.sendall(b"on")
+        assert read_exactly(sock, 2) == b"on"
+        assert len(lp.lines(told)) == 1

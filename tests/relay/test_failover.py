@@ -4,7 +4,9 @@
 How long the machine itself kept everybody waiting is measured beside, and allowed for.
 """
 
+import json
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +16,21 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import why_no_namespace
-from tests.relay.miles import RATE_MBPS, Miles, Stream, leads_to_rp, miles, proxies, streaming, up
+from tests.relay import payload
+from tests.relay.ends import read_exactly, serving, socks
+from tests.relay.miles import (
+    PATHS,
+    PORT,
+    RATE_MBPS,
+    RP,
+    Miles,
+    Stream,
+    leads_to_rp,
+    miles,
+    proxies,
+    streaming,
+    up,
+)
 from tests.relay.waiting import until
 
 DELAY_MS = 25.0
@@ -132,6 +148,40 @@ def test_silence_without_an_event(two_miles: Miles, tmp_path: Path, down: bool) 
         at.wifi.set("both", loss=0.0)
         goes_on(stream, BOTH_MBPS)
         assert not rp.lines("session 2")
+
+
+@pytest.mark.parametrize("mode", ["timely", "mpflex"])
+def test_what_a_silent_path_holds_goes_again(two_miles: Miles, tmp_path: Path, mode: str) -> None:
+    """While the other one is idle, before pipes look dead; and each byte arrives once."""
+    at, stats = two_miles, tmp_path / "rp.jsonl"
+    told = ("--reinject", mode, "--thin", "off")
+    writes = ("--stats", str(stats), "--stats-interval", "0.1")
+    block = payload.seeded(100_000)
+
+    def serve(sock: socket.socket) -> None:
+        while sock.recv(1):
+            sock.sendall(block)
+
+    with (
+        proxies(at, tmp_path, *PATHS, *told, rp_options=(*told, *writes)) as (rp, _),
+        serving(at.far, serve, (RP, PORT)),
+        socks(at.near, RP, PORT) as sock,
+    ):
+        for _ in range(3):  # round trips are known then
+            sock.sendall(b"x")
+            assert read_exactly(sock, len(block)) == block
+        for _ in range(3):
+            sock.sendall(b"x")
+            time.sleep(DELAY_MS / 2e3)  # it is on its way, and the answer is not yet
+            at.wifi.set("both", loss=1.0)
+            assert read_exactly(sock, len(block)) == block
+            at.wifi.set("both", loss=0.0)
+        assert rp.running() and not rp.lines("session 2")
+    records = [json.loads(line) for line in stats.read_text().splitlines()]
+    assert records[0]["reinject"] == mode
+    counters = [it for it in records if it["type"] == "counters"][-1]
+    assert counters["reinjected"] > 0
+    assert counters["reinjected_bytes"] < 6 * len(block) / 20 + 65536
 
 
 @WAYS

@@ -49,15 +49,41 @@ def test_one_path_carries_what_is_named_for_it(box: Namespace, tmp_path: Path) -
         answers(sock, data)
 
 
+def test_copies_of_one_connection_go_over_both_paths(box: Namespace, tmp_path: Path) -> None:
+    """Either way, and of no other one."""
+    data = payload.seeded(300_000)
+    with (
+        controlled(box, tmp_path, *BOTH_PATHS) as it,
+        serving(box, echo) as server,
+        socks(box, "127.0.0.1", server.port) as sock,
+        socks(box, "127.0.0.1", server.port) as other,
+    ):
+        client = it.client()
+        assert client.says(f"hint {name_of(sock)} copies=on") == ["ok"]
+        answers(sock, data)  # what was under way before is done
+        before = written(client)
+        answers(sock, data)
+        after = written(client)
+        assert all(after[path] >= before[path] + len(data) / 2 for path in after)
+        assert sum(after.values()) > sum(before.values()) + 1.5 * len(data)
+        assert client.says(f"hint {name_of(sock)} copies=off") == ["ok"]
+        answers(sock, data)
+        before = written(client)
+        answers(sock, data)
+        answers(other, data)
+        assert sum(written(client).values()) < sum(before.values()) + 2.2 * len(data)
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     with of_a_module(tmp_path_factory.mktemp("hints")) as scene:
         yield scene
 
 
+KNOWN = "size=BYTES, urgency=0-255, paths=NAME,...|any and copies=on|off"
 NOTHING = (
     "error: hint: a connection is to be named, and what is known of it:"
-    " size=BYTES, urgency=0-255 or paths=NAME,...|any"
+    " size=BYTES, urgency=0-255, paths=NAME,...|any or copies=on|off"
 )
 
 
@@ -91,9 +117,10 @@ def test_no_connection(shared: Scene, line: str, said: str) -> None:
         ("paths=near,", "error: there is no path "),
         (
             "colour=red",
-            "error: 'colour' is none of size=BYTES, urgency=0-255 and paths=NAME,...|any",
+            f"error: 'colour' is none of {KNOWN}",
         ),
-        ("now", "error: 'now' is none of size=BYTES, urgency=0-255 and paths=NAME,...|any"),
+        ("now", f"error: 'now' is none of {KNOWN}"),
+        ("copies=2", "error: copies=2: it is on or off"),
         (f"size={MOST}", "ok"),
         ("size=0 urgency=255 paths=far,near", "ok"),
     ],

@@ -21,7 +21,7 @@ ONE_PIPE_ACK = 35  # bytes of an ACK that speaks of one pipe
 START = {
     "type": str, "program": str, "version": str, "time": NUMBER, "pipes": int,
     "transport": str, "binding": str, "pipe_policy": str, "path_policy": str,
-    "conn_policy": str,
+    "conn_policy": str, "reinject": str,
 }  # fmt: skip
 SESSION = {"type": str, "event": str, "time": NUMBER, "session": int, "peer": str}
 PIPE = {

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "mux/extension/reinject.h"
 #include "mux/pipe/carrier.h"
 #include "random.h"
 
@@ -23,6 +24,7 @@ struct model_event {
 	int64_t sent_at, left_at;
 	size_t held;
 	int64_t acked_at;
+	bool twice;		/* it went, or is, a second time */
 	uint32_t again;		/* segments that its pipe had sent again */
 	bool behind;		/* something lost */
 };
@@ -52,8 +54,9 @@ static void take_stamps(struct model *model)
 			.again = e->again, .behind = e->behind,
 		};
 
-		path_acked(model->paths.path, &model->pipe[e->pipe].pipe, &what,
-			   e->acked_at, model->now, model->sched.ready > 0);
+		path_acked(model->pipe[e->pipe].pipe.path,
+			   &model->pipe[e->pipe].pipe, &what, e->acked_at,
+			   model->now, model->sched.ready > 0);
 	}
 	model->stamps = 0;
 }
@@ -111,6 +114,9 @@ static void set_info(struct model *model, struct model_pipe *p)
 	info->cwnd = (uint32_t)p->tcp.cwnd;
 	info->rtt_ms = p->tcp.srtt / 1e6;
 	info->rttmin_ms = p->tcp.least / 1e6;
+	info->patience_ms = (p->tcp.srtt + 4 * p->tcp.rttvar) / 1e6;
+	info->unheard_ms = (double)(model->clock.now - p->tcp.heard_at) / 1e6;
+	info->timed_out = p->tcp.backoff > 0;
 	info->retransmits = (uint32_t)p->tcp.again;
 	info->unsent = p->tcp.unsent;
 	info->in_flight = p->tcp.flying;
@@ -153,6 +159,9 @@ static void delivered(void *who, uint64_t number)
 	const struct model_event *e = message(p, number);
 	struct model_conn *c = &p->model->conn[e->conn];
 
+	if (e->number < c->expects ||
+	    c->message[e->number % c->room].arrived_at)
+		return;
 	p->model->arrived += e->len;
 	c->arrived += e->len;
 	arrives(c, e->number, p->tcp.clock->now);
@@ -183,6 +192,7 @@ static void told(void *who)
 	bool blocked = !pipe_room(&p->pipe);
 
 	set_info(model, p);
+	p->pipe.doubtful = false;
 	if (model->stamps || (blocked && pipe_room(&p->pipe)))
 		wake(model);
 }
@@ -264,13 +274,27 @@ static void served(struct model *model, struct model_conn *c, size_t len)
 	}
 }
 
-static void mind_overshoot(struct model *model, size_t before, size_t len)
+static void mind_overshoot(struct model *model, const struct pipe *pipe,
+			   size_t before, size_t len)
 {
-	size_t limit = model->paths.path[0].aggregate.limit;
+	size_t limit = pipe->path->aggregate.limit;
 
 	assert_true(before < limit);
 	if (before + len > limit && before + len - limit > model->overshoot)
 		model->overshoot = before + len - limit;
+}
+
+static void give(struct model *model, struct pipe *pipe, struct model_event e)
+{
+	size_t before;
+
+	e.asked = paths_send(&model->paths, pipe, e.len, model->now, &before);
+	mind_overshoot(model, pipe, before, e.len);
+	e.held = before + e.len;
+	pipe->tx_messages++;
+	pipe->tx_bytes += e.len;
+	model->written += e.len;
+	write_message(model, &model->pipe[pipe->index], e);
 }
 
 /* One message of what was decided: a session's send_run(), without sockets. */
@@ -284,7 +308,6 @@ static void send_one(struct model *model, const struct next *next)
 		.conn = (unsigned int)(c - model->conn),
 		.sent_at = model->now, .left_at = model->now,
 	};
-	size_t before;
 
 	e.len = next->payload < c->backlog ? next->payload : c->backlog;
 	e.clean = pipe_is_clear(pipe);
@@ -296,12 +319,95 @@ static void send_one(struct model *model, const struct next *next)
 	}
 	model->sched.conns->sent(&model->sched, &c->conn, e.len);
 	thin_sent(&model->paths, &c->conn, pipe, e.len);
-	e.asked = paths_send(&model->paths, pipe, e.len, model->now, &before);
-	mind_overshoot(model, before, e.len);
-	e.held = before + e.len;
-	pipe->tx_messages++;
-	pipe->tx_bytes += e.len;
-	write_message(model, &model->pipe[pipe->index], e);
+	give(model, pipe, e);
+}
+
+/* --- what goes again --- */
+
+/* The oldest that is not acknowledged and went once; NULL: there is none. */
+static struct model_event *head_of(struct model_pipe *p)
+{
+	uint64_t number = p->tcp.first;
+
+	while (number < p->tcp.end && message(p, number)->twice)
+		number++;
+	return number < p->tcp.end ? message(p, number) : NULL;
+}
+
+static struct reinject_head tell(struct model_pipe *p)
+{
+	const struct pipe_info *info = &p->pipe.info;
+	const struct model_event *e = head_of(p);
+
+	if (!e)
+		return (struct reinject_head){ .there = false };
+	return (struct reinject_head){
+		.there = true, .sent_at = e->sent_at,
+		.timed_out = info->timed_out,
+		.tail = {
+			.outstanding = pipe_outstanding(&p->pipe),
+			.in_flight = info->in_flight,
+			.astray = info->astray,
+			.segment = MODEL_MSS, .heard_at = p->tcp.heard_at,
+			.round_trip = (int64_t)p->tcp.srtt,
+			.patience = (int64_t)(info->patience_ms * NS_PER_MS),
+		},
+	};
+}
+
+static void looks_again(void *who, const struct clock_event *e)
+{
+	struct model *model = who;
+
+	(void)e;
+	model->looks_again = false;
+	wake(model);
+}
+
+static void look_again_at(struct model *model, int64_t at)
+{
+	if (model->looks_again || at == TAIL_NEVER)
+		return;
+	model->looks_again = true;
+	clock_at(&model->clock, (struct clock_event){ .at = at,
+		 .happen = looks_again, .who = model });
+}
+
+/* As the session tells the decision. */
+static void look_for_heads(struct model *model, struct view *view)
+{
+	struct reinject_head head[PIPES_MAX];
+	int64_t look_at;
+	int best;
+
+	for (unsigned int i = 0; i < model->is.pipes; i++)
+		head[i] = tell(&model->pipe[i]);
+	best = reinject_pick(model->is.reinject, false, head, model->is.pipes,
+			     model->now, &look_at);
+	view->repeat = best >= 0 && reinject_affords(model->written,
+						     model->again, MODEL_MSS);
+	if (best < 0) {
+		look_again_at(model, look_at);
+		return;
+	}
+	view->repeat_of = &model->pipe[best].pipe;
+	view->repeat_ahead = model->is.reinject == REINJECT_MPFLEX;
+	model->pipe[best].pipe.doubtful = true;
+}
+
+static void send_again(struct model *model, const struct pipe *of,
+		       struct pipe *pipe)
+{
+	struct model_event *head = head_of(&model->pipe[of->index]), e;
+
+	assert_ptr_not_equal(of, pipe);
+	head->twice = true;
+	e = *head;
+	e.pipe = pipe->index;
+	e.sent_at = e.left_at = model->now;
+	e.clean = pipe_is_clear(pipe);
+	model->again += e.len;
+	give(model, pipe, e);
 }
 
 static void pump(struct model *model)
@@ -314,9 +420,18 @@ static void pump(struct model *model)
 	struct next next;
 
 	paths_look(&model->paths, model->now);
-	while ((next = sched_next(&view)).act != NEXT_WAIT)
-		send_one(model, &next);
-	if (next.wait == WAIT_FOR_PIPES)
+	for (;;) {
+		look_for_heads(model, &view);
+		next = sched_next(&view);
+		if (next.act == NEXT_WAIT)
+			break;
+		if (next.act == NEXT_REPEAT)
+			send_again(model, view.repeat_of, next.pipe);
+		else
+			send_one(model, &next);
+	}
+	if (next.wait == WAIT_FOR_PIPES && model->paths.npaths == 1 &&
+	    model->is.reinject == REINJECT_OFF)
 		assert_none_waits(model);
 	if (next.until == NEXT_NEVER || model->waits)
 		return;
@@ -329,16 +444,18 @@ static void pump(struct model *model)
 static void init_pipe(struct model *model, unsigned int i)
 {
 	struct model_pipe *p = &model->pipe[i];
+	unsigned int path = model->is.paths * i / model->is.pipes;
 
 	p->model = model;
 	p->pipe.index = i;
 	p->pipe.settings = &model->settings;
 	p->pipe.carrier = &carrier;
 	p->pipe.info.mss = MODEL_MSS;
-	tcp_init(&p->tcp, &model->clock, &model->network, model->is.cc,
-		 model->is.delayed_acks, &ops, p);
+	tcp_init(&p->tcp, &model->clock,
+		 path && model->is.second ? &model->second : &model->network,
+		 model->is.cc, model->is.delayed_acks, &ops, p);
 	set_info(model, p);
-	paths_add(&model->paths, 0, &p->pipe);
+	paths_add(&model->paths, path, &p->pipe);
 }
 
 void model_init(struct model *model, const struct model_params *params,
@@ -354,9 +471,12 @@ void model_init(struct model *model, const struct model_params *params,
 	model->stamp = calloc(MODEL_STAMPS, sizeof(*model->stamp));
 	assert_non_null(model->stamp);
 	network_init(&model->network, &model->is, chance);
+	network_init(&model->second, model->is.second, chance);
 	sched_init(&model->sched, conn_policies[0], params->policy,
 		   params->pipes, 1);
-	aggregate_init(&model->paths.path[0].aggregate, params->mode, 2, model->now);
+	for (i = 0; i < PATHS_MAX; i++)
+		aggregate_init(&model->paths.path[i].aggregate, params->mode, 2,
+			       model->now);
 	for (i = 0; i < params->pipes; i++)
 		init_pipe(model, i);
 	for (i = 0; i < MODEL_CONNS; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pipes over a last mile, in virtual time and without a socket: modelled TCP
- * connections (tcp) over a modelled network, with other people's beside them
+ * connections (tcp) over a modelled network, or two, with other people's beside them
  * (rival), and a process that may be late. What decides is the engine's own:
  * scheduler, pipes' allowance, aggregate.
  */
@@ -70,12 +70,14 @@ struct model {
 	struct model_conn conn[MODEL_CONNS];
 
 	struct clock clock;
-	struct network network;
+	struct network network, second;
 	struct rivals rivals;
 	bool waking;		/* the process, soon */
 	unsigned int stamps;	/* that it has not read yet */
 	struct model_event *stamp;
 	bool waits;		/* a look is under way */
+	uint64_t written, again;	/* bytes, and of them those that --reinject sent */
+	bool looks_again;	/* for what goes again a look is under way */
 	struct random *chance;
 
 	/* seen */

@@ -33,6 +33,11 @@ int64_t network_queue(const struct network *n, int64_t now)
 	return n->busy_until > now ? n->busy_until - now : 0;
 }
 
+static bool is_silent(const struct network *n, int64_t now)
+{
+	return now >= n->is->silent_from && now < n->is->silent_to;
+}
+
 static double waiting(const struct network *n, int64_t now)
 {
 	if (n->is->trace)
@@ -78,7 +83,7 @@ int64_t network_handshake(struct network *n)
 int64_t network_send(struct network *n, int64_t now, size_t len)
 {
 	bool lost = is_lost(n);
-	int64_t at = lost ? -1 : pass(n, now, len);
+	int64_t at = lost || is_silent(n, now) ? -1 : pass(n, now, len);
 
 	if (at < 0)
 		return -1;
@@ -93,7 +98,7 @@ int64_t network_back(struct network *n, int64_t now)
 {
 	int64_t at = now + n->is->rtt / 2 + late(n, n->is->jitter_back);
 
-	if (happens(n->chance, n->is->loss_back))
+	if (happens(n->chance, n->is->loss_back) || is_silent(n, now))
 		return -1;
 	if (at < n->returns)
 		at = n->returns;

@@ -10,6 +10,7 @@
 #include "cellular.h"
 #include "mux/path/aggregate.h"
 #include "mux/sched/sched.h"
+#include "mux/settings/settings.h"
 
 enum tcp_cc { TCP_CUBIC, TCP_BBR };
 
@@ -25,7 +26,12 @@ struct model_params {
 	int64_t jitter_back;	/* of acknowledgements, in order */
 	const struct cellular *trace;	/* of the rate, or NULL */
 
+	int64_t silent_from, silent_to;	/* of the clock: nothing passes then, either way */
+
 	unsigned int pipes;
+	unsigned int paths;	/* they are on so many, in equal parts; 0: on one */
+	const struct model_params *second;	/* mile of the second path; NULL: the same one */
+	enum reinject_mode reinject;
 	enum tcp_cc cc;
 	bool delayed_acks;	/* every other one, or after 40 ms */
 	double lost_stamps;	/* share of those that were asked for */

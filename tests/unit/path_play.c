@@ -143,6 +143,7 @@ struct next play_next(struct play *play)
 
 		view.twins |= sent != NULL;
 		view.twin[i].there = sent != NULL;
+		view.twin[i].ahead = play->s.path.policy->twice == PATH_TWICE_ALL;
 		view.twin[i].arrives_at = sent ? sent->forecast : 0;
 	}
 	return sched_next(&view);

@@ -46,28 +46,56 @@ static void the_far_path_stops_later_by_what_delays_deviate(void **state)
 	}
 }
 
+static bool takes_from_end(const struct play *play, unsigned int lane)
+{
+	return path_choice_from_end(&play->s.path, &play->lane[lane].pipe,
+				    &play->conn[0]);
+}
+
 static void the_far_one_of_two_takes_from_the_end(void **state)
 {
 	struct play play;
+	const struct conn *c = &play.conn[0];
 
 	(void)state;
 	play_init(&play, &path_dems_b, fast, 2);
 	play_object(&play, 0, 1 << 20, true);
 	play_next(&play);
-	assert_true(path_choice_cuts(&play.s.path));
-	assert_false(path_choice_from_end(&play.s.path, &play.lane[NEAR].pipe));
-	assert_true(path_choice_from_end(&play.s.path, &play.lane[FAR].pipe));
+	assert_true(path_choice_cuts(&play.s.path, c));
+	assert_false(takes_from_end(&play, NEAR));
+	assert_true(takes_from_end(&play, FAR));
 	/* Where the near path is gone nothing comes from the front but by this one. */
 	play.lane[NEAR].pipe.doubtful = true;
-	assert_false(path_choice_from_end(&play.s.path, &play.lane[FAR].pipe));
+	assert_false(takes_from_end(&play, FAR));
 	play.lane[NEAR].pipe.doubtful = false;
 	/* Of two that are alike one is the far one. */
 	play.lane[FAR].pipe.info.rttmin_ms = play.lane[NEAR].pipe.info.rttmin_ms;
-	assert_false(path_choice_from_end(&play.s.path, &play.lane[NEAR].pipe));
-	assert_true(path_choice_from_end(&play.s.path, &play.lane[FAR].pipe));
+	assert_false(takes_from_end(&play, NEAR));
+	assert_true(takes_from_end(&play, FAR));
 	sched_set_paths(&play.s, &path_ecf, 0, 0);
 	play_next(&play);
-	assert_false(path_choice_cuts(&play.s.path));
+	assert_false(path_choice_cuts(&play.s.path, c));
+}
+
+/* Backwards all of it would be there before the first byte can be read. */
+static void what_is_bound_to_the_far_path_goes_from_the_front(void **state)
+{
+	struct play play;
+	struct conn *c = &play.conn[0];
+
+	(void)state;
+	play_init(&play, &path_dems_b, fast, 2);
+	play.s.path.bound = true;
+	play_object(&play, 0, 1 << 20, true);
+	c->paths = 1 << FAR;
+	play_next(&play);
+	assert_false(takes_from_end(&play, FAR));
+	assert_false(path_choice_cuts(&play.s.path, c));
+	c->paths = 1 << NEAR;
+	assert_false(path_choice_cuts(&play.s.path, c));
+	c->paths = 1 << NEAR | 1 << FAR;
+	assert_true(takes_from_end(&play, FAR));
+	assert_true(path_choice_cuts(&play.s.path, c));
 }
 
 /* Bytes that go twice, for an object of @bytes: by the equations of DEMS no more than @most. */
@@ -180,6 +208,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_far_path_stops_later_by_what_delays_deviate),
 		cmocka_unit_test(the_far_one_of_two_takes_from_the_end),
+		cmocka_unit_test(what_is_bound_to_the_far_path_goes_from_the_front),
 		cmocka_unit_test(what_goes_twice_is_bounded),
 		cmocka_unit_test(what_goes_twice_helps_where_delays_are_others),
 		cmocka_unit_test(copies_go_over_every_path),

@@ -115,6 +115,15 @@ static void a_fresh_window_lowers_the_threshold(void **state)
 	assert_near(bytes, 52600, a_message(wifi_lte));
 }
 
+/* What it sends in so many @seconds. */
+static void give(struct play *play, unsigned int lane, double seconds)
+{
+	struct path *path = &play->paths.path[lane];
+
+	path->given = seconds * play->lane[lane].mile.rate;
+	path->given_at = play->now;
+}
+
 static void what_a_path_holds_goes_before(void **state)
 {
 	struct play play;
@@ -128,11 +137,11 @@ static void what_a_path_holds_goes_before(void **state)
 	assert_int_equal(number_of(&play, &next), FAR);
 	/* 2 ms at its rate are 40,000 bytes of the near path. */
 	play.lane[FAR].pipe.info.in_flight = 100000;
-	play.paths.path[FAR].through_at = play.now + 2 * NS_PER_MS;
+	give(&play, FAR, 0.002);
 	assert_int_equal(play_next(&play).act, NEXT_WAIT);
 	/* As much on the near path as well. */
 	play.lane[NEAR].pipe.info.in_flight = 40000;
-	play.paths.path[NEAR].through_at = play.now + 2 * NS_PER_MS;
+	give(&play, NEAR, 0.002);
 	next = play_next(&play);
 	assert_int_equal(number_of(&play, &next), FAR);
 	/* It was acknowledged: the count was wrong. */
@@ -437,7 +446,7 @@ static void over_one_path_no_policy_matters(void **state)
 		assert_int_equal(number_of(&play, &next), NEAR);
 		assert_true(next.bytes >= 2 * PLAY_MESSAGE);
 		assert_near(play_run(&play), 0.055, PLAY_MESSAGE / 20e6);
-		assert_int_equal(play.paths.path[0].through_at, 0);
+		assert_int_equal(play.paths.path[0].given_at, 0);
 	}
 }
 

@@ -237,6 +237,36 @@ static void closed_from_the_same_address_is_tried_again(void **state)
 	assert_int_equal(leg(pair, 0)->incarnation, 2);
 }
 
+static in_addr_t *address_of(struct sockaddr_storage *from)
+{
+	return &((struct sockaddr_in *)from)->sin_addr.s_addr;
+}
+
+/* RP took pipes from there since: it would take one more. */
+static void where_pipes_came_from_lately_is_not_elsewhere(void **state)
+{
+	struct sockaddr_storage *from;
+	struct pair *pair = *state;
+
+	from = &pair->lp->ext->way[0].from;
+	*address_of(from) ^= htonl(1);	/* where the session began */
+	pair->redials = true;
+	pair_kill(pair, 2);
+	while (pair->lp->ext->leg[2].incarnation < 1)
+		run_round(pair->engine.loop);
+	pair_settle(pair);
+	pair->redials = false;
+	pair->joins = PAIR_CLOSED;
+	kill_all(pair);
+	pair_dial(pair);
+	while (pair->lp && leg(pair, 0)->joining)
+		run_round(pair->engine.loop);
+	assert_false(pair->lp_unknown);
+	pair->joins = PAIR_JOINS;
+	pair->redials = true;
+	pair_settle(pair);
+}
+
 #define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, pair_setup, pair_teardown)
 
 int main(void)
@@ -252,6 +282,7 @@ int main(void)
 		PAIR_TEST(unknown_without_pipes_is_the_end),
 		PAIR_TEST(closed_from_elsewhere_is_the_end),
 		PAIR_TEST(closed_from_the_same_address_is_tried_again),
+		PAIR_TEST(where_pipes_came_from_lately_is_not_elsewhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,7 @@ static void what_holds_unless_told(void **state)
 	assert_true(settings.lambda == 2.0);
 	assert_int_equal(settings.thin, THIN_COPY);
 	assert_false(settings.thin_given);
+	assert_int_equal(settings.reinject, REINJECT_OFF);
 	assert_true(transport_set_is(&settings.transports, TRANSPORT_TCP));
 	assert_true(settings.sctp_loss == 0.5);
 	assert_string_equal(settings.conn_policy->name, "las");
@@ -92,7 +93,7 @@ static void every_option_can_be_set(void **state)
 		{ "pipe-sndbuf", "64K" }, { "pipe-policy", "rr" },
 		{ "conn-policy", "fifo" }, { "path-policy", "split:2.5" },
 		{ "sizes", "http" }, { "aggregate", "dswa" },
-		{ "lambda", "1.5" }, { "thin", "same-pipe" },
+		{ "lambda", "1.5" }, { "thin", "same-pipe" }, { "reinject", "timely" },
 		{ "pipe", "tcp:2,sctp:2" },
 		{ "sctp-loss", "1.5" }, { "cc", "reno" }, { "seed", "7" },
 		{ "max-conns", "100" }, { "memory", "96" },
@@ -212,6 +213,8 @@ static void reasons_tell_the_choices(void **state)
 			    "dems-f");
 	set("thin", "pipe");
 	assert_string_equal(why, "--thin: 'pipe' is not one of copy, same-pipe, off");
+	set("reinject", "soon");
+	assert_string_equal(why, "--reinject: 'soon' is not one of off, timely, mpflex");
 	set("cc", "no-such-cc");
 	assert_non_null(strstr(why, "reno"));	/* every kernel has it */
 }

@@ -116,7 +116,8 @@ static void begins_with_the_settings(void **state)
 			       "\"pipe_policy\":\"soonest\","
 			       "\"path_policy\":\"soonest\","
 			       "\"conn_policy\":\"las\","
-			       "\"aggregate\":\"off\"}"));
+			       "\"aggregate\":\"off\","
+			       "\"reinject\":\"off\"}"));
 	assert_true(number(line, "time") >= now - 1e-3);
 	assert_true(number(line, "time") <= unix_now() + 1e-3);
 }

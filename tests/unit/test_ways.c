@@ -463,6 +463,41 @@ static void a_path_that_lp_turns_off_carries_nothing_either_way(void **state)
 	assert_true(path_of(pair->rp, MAIN)->written > LOT);
 }
 
+static bool heard_a_hint(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return pair->rp->counts.hints_received > 0;
+}
+
+/* Of this connection alone all that RP sends goes over both. */
+static void copies_of_one_connection_go_over_all_paths(void **state)
+{
+	static uint8_t bytes[LOT];
+	struct hint hint = { .paths = WIRE_HINT_COPIES };
+	struct pair *pair = *state;
+	struct conn *c;
+	uint64_t before;
+
+	pair_begin(pair, 4);
+	pair_connect(pair, 0);
+	c = list_first(&pair->lp->conns, struct conn, member);
+	assert_int_equal(session_hint(pair->lp, c, &hint), 0);
+	pair_connect(pair, 1);
+	assert_true(run_until(pair->engine.loop, "HINT", heard_a_hint, pair));
+	memset(bytes, 'y', LOT);
+	write_to(pair, pair->conn[0].server, bytes, LOT);
+	pair_expect(pair, pair->conn[0].client, bytes, LOT);
+	while (pair->rp->ext->kept)
+		run_round(pair->engine.loop);
+	before = pair->rp->counts.reinjected_bytes;
+	assert_in_range(before, 1, 2 * LOT);
+	assert_int_equal(pair->lp->counts.reinjected, 0);
+	write_to(pair, pair->conn[1].server, bytes, LOT);
+	pair_expect(pair, pair->conn[1].client, bytes, LOT);
+	assert_int_equal(pair->rp->counts.reinjected_bytes, before);
+}
+
 /* The number of a pipe's path is looked at before it may join. */
 static void no_pipe_is_on_an_eighth_path(void **state)
 {
@@ -500,6 +535,7 @@ int main(void)
 		WAYS_TEST(pipes_stay_while_all_devices_are_down),
 		WAYS_TEST(what_is_under_way_on_a_path_that_is_off_goes_again),
 		WAYS_TEST(a_path_that_lp_turns_off_carries_nothing_either_way),
+		WAYS_TEST(copies_of_one_connection_go_over_all_paths),
 		cmocka_unit_test(no_pipe_is_on_an_eighth_path),
 	};
 

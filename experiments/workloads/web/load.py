@@ -97,8 +97,7 @@ def load(run: "LiveRun", plan: Plan) -> dict[str, Any]:
     if plan.mptcp:
         if not it.mptcp:
             raise CannotServe("this kernel has no MPTCP")
-        subflows = mptcp.subflow_by_each_mile if len(run.lab.miles) > 1 else mptcp.several_subflows
-        run.kept("mptcp", lambda: subflows(run.lab))
+        run.kept("mptcp", lambda: mptcp.subflows(run.lab))
     seconds = run.deadline - time.monotonic()
     hosts = run.folder / "hosts.json"
     hosts.write_text(json.dumps(addresses(page(plan.page), plan.one)))

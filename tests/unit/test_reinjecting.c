@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two engines, of which RP has --reinject and a pipe that loses all that it is given: what comes of it by
+ * another pipe, and when.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "ext_pair.h"
+#include "loopback.h"
+#include "mux/extension/reinject.h"
+
+enum { SEGMENT = 1448, SOME = 5000 };
+
+static struct {
+	const struct carrier *real;
+	struct carrier hole, patient;
+	size_t lost;
+	double unheard_ms;	/* of the pipe that loses */
+	bool timed_out;
+} here;
+
+static uint8_t bytes[SOME];
+
+static void look_at_hole(struct pipe *p)
+{
+	p->info = (struct pipe_info){
+		.rtt_ms = 2, .rttmin_ms = 2, .patience_ms = 4,
+		.unheard_ms = here.unheard_ms, .timed_out = here.timed_out,
+		.rate = 1e8, .cwnd = 1000, .mss = SEGMENT, .in_flight = here.lost,
+	};
+}
+
+static int write_to_hole(struct pipe *p, struct run *run)
+{
+	size_t n = run->len - run->sent;
+
+	here.lost += n;
+	run->sent += n;
+	p->tx_bytes += n;
+	return 0;
+}
+
+/* Nothing is late on the others, however busy the machine. */
+static void look_patiently(struct pipe *p)
+{
+	here.real->look(p);
+	p->info.patience_ms = 0;
+}
+
+static void be_patient(struct session *s)
+{
+	for (unsigned int i = 0; i < s->npipes; i++)
+		s->pipes[i]->carrier = &here.patient;
+}
+
+/* What RP writes goes to pipe 0 alone, as long as @only. */
+static void use_only_the_first(struct pair *pair, bool only)
+{
+	for (unsigned int i = 1; i < pair->pipes; i++)
+		pair->rp->pipes[i]->standby = only;
+	loop_after(pair->engine.loop, &pair->rp->out.pump);
+}
+
+static bool all_acknowledged(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return !pair->rp->ext->kept && !pair->lp->ext->kept;
+}
+
+static int set_up(void **state)
+{
+	struct pair *pair;
+
+	pair_setup_new(state);
+	pair = *state;
+	pair->settings.thin = THIN_OFF;
+	pair->settings.reinject = REINJECT_TIMELY;
+	pair_begin(pair, PAIR_PIPES);
+	here.real = pair->rp->pipes[0]->carrier;
+	here.patient = here.hole = *here.real;
+	here.patient.look = look_patiently;
+	here.hole.look = here.hole.look_at_queues = look_at_hole;
+	here.hole.write = write_to_hole;
+	here.lost = 0;
+	here.unheard_ms = 100;
+	here.timed_out = false;
+	be_patient(pair->rp);
+	be_patient(pair->lp);
+	for (size_t i = 0; i < SOME; i++)
+		bytes[i] = (uint8_t)(i * 31 + i / 251);
+	pair_connect(pair, 0);
+	/* No pipe is suspect, on whatever machine. */
+	pair->rp->ext->way[0].ack_takes = pair->lp->ext->way[0].ack_takes = 100 * NS_PER_SEC;
+	assert_true(run_until(pair->engine.loop, "ACKs", all_acknowledged, pair));
+	return 0;
+}
+
+struct writing {
+	struct pair *pair;
+	const uint8_t *bytes;
+	size_t left;
+	uint64_t until;		/* RP sent so much */
+};
+
+static bool is_written(void *arg)
+{
+	struct writing *w = arg;
+	ssize_t n = w->left ? send(w->pair->conn[0].server, w->bytes, w->left,
+				   MSG_NOSIGNAL) : 0;
+
+	if (n > 0) {
+		w->bytes += n;
+		w->left -= (size_t)n;
+	}
+	return !w->left && w->pair->rp->ext->sent >= w->until;
+}
+
+/* RP gave so much to pipe 0, and none of it arrives. */
+static void lose(struct pair *pair, size_t len)
+{
+	struct writing w = { pair, bytes, len, pair->rp->ext->sent + len };
+	struct pipe *p = pair->rp->pipes[0];
+
+	p->carrier = &here.hole;
+	pipe_look_closely(p, loop_now(pair->engine.loop));
+	use_only_the_first(pair, true);
+	assert_true(run_until(pair->engine.loop, "what is written", is_written,
+			      &w));
+	use_only_the_first(pair, false);
+}
+
+static void arrives(struct pair *pair, size_t len)
+{
+	pair_expect(pair, pair->conn[0].client, bytes, len);
+}
+
+static void timely_sends_what_a_silent_pipe_holds_on_another(void **state)
+{
+	struct pair *pair = *state;
+	const struct stats_counts *counts;
+
+	lose(pair, SOME);
+	arrives(pair, SOME);
+	counts = &pair->rp->counts;
+	assert_true(counts->reinjected > 0);
+	assert_in_range(counts->reinjected_bytes, SOME, here.lost);
+	assert_int_equal(counts->copies, 0);
+	assert_int_equal(counts->again, 0);
+	assert_int_equal(pair->lp->counts.reinjected, 0);
+	/* It gets nothing new before something of it is acknowledged. */
+	assert_true(pair->rp->pipes[0]->doubtful);
+}
+
+static bool has_looked(void *arg)
+{
+	return loop_now(((struct pair *)arg)->engine.loop) >= *(int64_t *)
+	       ((struct pair *)arg)->network;
+}
+
+static void wait_ms(struct pair *pair, int ms)
+{
+	int64_t until = loop_now(pair->engine.loop) + ms * NS_PER_MS;
+	void *network = pair->network;
+
+	pair->network = &until;
+	assert_true(run_until(pair->engine.loop, "a while", has_looked, pair));
+	pair->network = network;
+}
+
+static void who_is_heard_of_repairs_it_itself(void **state)
+{
+	struct pair *pair = *state;
+
+	here.unheard_ms = 0;
+	lose(pair, SOME);
+	wait_ms(pair, 100);
+	assert_int_equal(pair->rp->counts.reinjected, 0);
+	here.unheard_ms = 100;
+	arrives(pair, SOME);
+	assert_true(pair->rp->counts.reinjected > 0);
+}
+
+static void what_went_once_goes_no_third_time(void **state)
+{
+	struct pair *pair = *state;
+	uint64_t messages;
+
+	lose(pair, SOME);
+	arrives(pair, SOME);
+	messages = pair->rp->counts.reinjected;
+	wait_ms(pair, 100);
+	assert_int_equal(pair->rp->counts.reinjected, messages);
+	/* Its pipe ends: all of it is there by the other one. */
+	pair->redials = true;
+	pair_kill(pair, 0);
+	pair_settle(pair);
+	assert_true(run_until(pair->engine.loop, "ACKs", all_acknowledged, pair));
+	assert_int_equal(pair->rp->counts.again, 0);
+	assert_int_equal(pair->lp->counts.duplicates, 0);
+}
+
+/* They would send the same. */
+static void tails_and_timely_share_the_work(void **state)
+{
+	struct pair *pair = *state;
+
+	pair->settings.thin = THIN_COPY;
+	lose(pair, SOME);
+	arrives(pair, SOME);
+	wait_ms(pair, 100);
+	assert_int_equal(pair->lp->counts.duplicates, 0);
+	assert_true(pair->rp->ext->copies + pair->rp->ext->reinjected <= here.lost);
+}
+
+static void what_costs_too_much_is_left_to_the_pipe(void **state)
+{
+	struct pair *pair = *state;
+	const struct extended *x = pair->rp->ext;
+
+	for (unsigned int i = 0; i < 20; i++)
+		lose(pair, SOME);
+	wait_ms(pair, 200);
+	assert_true(x->reinjected > 0);
+	assert_true(reinject_affords(x->sent, x->reinjected, 0));
+	assert_true(x->reinjected < here.lost);
+}
+
+static void mpflex_sends_what_timed_out(void **state)
+{
+	struct pair *pair = *state;
+
+	pair->settings.reinject = REINJECT_MPFLEX;
+	lose(pair, SOME);
+	wait_ms(pair, 100);
+	assert_int_equal(pair->rp->counts.reinjected, 0);
+	here.timed_out = true;
+	arrives(pair, SOME);
+	assert_true(pair->rp->counts.reinjected > 0);
+}
+
+static void mpflex_sends_one_message_for_each_ack_that_asks(void **state)
+{
+	struct pair *pair = *state;
+	struct wire_ack ack = { .reorder_bytes = 800 };
+
+	pair->settings.reinject = REINJECT_MPFLEX;
+	pair->rp->ext->hello.reorder_limit = 1000;
+	for (unsigned int i = 0; i < 3; i++)
+		lose(pair, SOME);
+	wait_ms(pair, 50);
+	for (unsigned int i = 1; i <= 2; i++) {
+		reinjecting_acked(pair->rp, &ack);
+		wait_ms(pair, 50);
+		assert_int_equal(pair->rp->counts.reinjected > 0, 1);
+		assert_in_range(pair->rp->counts.reinjected_bytes, i, i * (SOME + 100));
+	}
+	ack.reorder_bytes = 750;
+	reinjecting_acked(pair->rp, &ack);
+	assert_false(pair->rp->ext->owed);
+}
+
+#define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, pair_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PAIR_TEST(timely_sends_what_a_silent_pipe_holds_on_another),
+		PAIR_TEST(who_is_heard_of_repairs_it_itself),
+		PAIR_TEST(what_went_once_goes_no_third_time),
+		PAIR_TEST(tails_and_timely_share_the_work),
+		PAIR_TEST(what_costs_too_much_is_left_to_the_pipe),
+		PAIR_TEST(mpflex_sends_what_timed_out),
+		PAIR_TEST(mpflex_sends_one_message_for_each_ack_that_asks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
