@@ -22,6 +22,7 @@ from base.shell import until
 from experiments.workloads.exchange import MPTCP_FELL_BACK, MPTCP_INFO, SOL_MPTCP
 from experiments.workloads.mhttp.connection import Connection
 from experiments.workloads.mhttp.path import Path as Way
+from experiments.workloads.mhttp.sink import File
 from experiments.workloads.mhttp.sources import Source
 from tests.conftest import why_no_namespace
 from tests.experiments.mhttp_server import Server, Told, free_port, serving
@@ -235,6 +236,21 @@ def test_no_partial_file(tmp_path: Path) -> None:
         assert found[0] == status and named in found[1]
         assert found[1].count("\n") == (status == 1)
         assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_process_left_refuses_none_that_gets_its_number(tmp_path: Path) -> None:
+    """As in a container, whose first process always has the same one."""
+
+    async def fetched(sink: File) -> None:
+        await sink.write(b"whole")
+        await sink.end()
+
+    killed = File(tmp_path / "got")
+    left = list(tmp_path.iterdir())
+    asyncio.run(fetched(File(tmp_path / "got")))
+    assert (tmp_path / "got").read_bytes() == b"whole"
+    assert sorted(tmp_path.iterdir()) == sorted([*left, tmp_path / "got"])
+    killed.drop()
 
 
 @pytest.mark.skipif(why_no_namespace() is not None, reason=str(why_no_namespace()))
