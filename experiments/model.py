@@ -177,6 +177,10 @@ class Experiment(ABC):
         """The same of lp."""
         return ()
 
+    def controls(self, params: Params) -> bool:
+        """Whether its client gives lp commands while it runs (`--control`)."""
+        return False
+
     @abstractmethod
     def measure(self, run: "LiveRun") -> dict[str, Any]:
         """One run, whose client may go; its metrics. Raises RunFailed.

@@ -86,7 +86,7 @@ PROXIES = (
         None,
         "text",
         "which connection comes next; unset: as the proxies do by themselves",
-        ("las", "drr", "fifo"),
+        ("las", "drr", "fifo", "srpt"),
     ),
     Parameter(
         "app_buffer",

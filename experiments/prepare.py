@@ -24,16 +24,18 @@ STATS_INTERVAL_S = 0.1
 
 @dataclass(frozen=True)
 class More:
-    """What an experiment wants of its proxies besides: options, and paths over the last miles."""
+    """What an experiment wants of its proxies besides: options, paths over the last miles, and a
+    socket on which lp takes commands."""
 
     lp: Sequence[str] = ()
     rp: Sequence[str] = ()
     paths: Sequence[str] = ()
+    control: bool = False
 
 
 def wanted_by(experiment: Experiment, params: Params, folder: Path) -> More:
     lp, rp = experiment.lp_options(params, folder), experiment.rp_options(params, folder)
-    return More(lp, rp, experiment.paths)
+    return More(lp, rp, experiment.paths, experiment.controls(params))
 
 
 def _warm_and_restart(run: LiveRun) -> None:
@@ -78,6 +80,7 @@ def _pair(
         rp=[*words, *more.rp],
         lp=[*words, *more.lp],
         paths=more.paths,
+        control=more.control,
         capture=("pipes", "application") if keep_pcaps else (),
         stats_interval_s=STATS_INTERVAL_S,
         build=parameters.proxies_folder(params),

@@ -48,6 +48,7 @@ SHARING = (
     "tests/dissector/test_order.py",
     "tests/dissector/test_statistics.py",
     "tests/dissector/test_vectors.py",
+    "tests/experiments/test_page_paths.py",
     "tests/experiments/test_plots.py",
     "tests/experiments/test_report_page.py",
     "tests/experiments/test_runner_spread.py",

@@ -46,6 +46,7 @@ class Proxies:
     folder: Path
     captures: tuple[Path, ...] = field(default=())
     build: Path | None = None  # where rp and lp were built; None: where everything is
+    control: Path | None = None  # lp's socket for commands
 
     def dialect(self) -> str:
         """What the latest session that was complete speaks: lp's log names the port."""
@@ -211,6 +212,7 @@ def proxies(
     stats_interval_s: float = 1.0,
     build: Path | None = None,
     paths: Sequence[str] = (),
+    control: bool = False,
 ) -> Iterator[Proxies]:
     """Starts rp and lp in the lab and stops them with the block.
 
@@ -218,12 +220,16 @@ def proxies(
     "application" (the client's loopback and the server). `cc` None leaves it to the kernel.
     `transport` "mixed": half of the pipes TCP, half SCTP. `extend`: see dialect.py. `key`: both
     show one, and pipes are encrypted. `build`: a folder with another rp and lp. `paths`: names, one
-    for each last mile; lp has as many pipes over each of these then.
+    for each last mile; lp has as many pipes over each of these then. `control`: lp takes commands.
     """
     PIPES.check(pipes)
     all_pipes = pipes * max(1, len(paths))
     if paths:
         lp = (*lp, *over_miles(lab, paths))
+    # A UNIX socket's path is short, and that of the logs may not be.
+    commands = lab.state.folder / "lp.sock" if control else None
+    if commands:
+        lp = (*lp, "--control", str(commands))
     over_sctp, words = made_of(transport, pipes)
     serves, asks = dialect.options(extend, built("rp", build), built("lp", build))
     if lab.state.logs is None and capture:
@@ -248,6 +254,7 @@ def proxies(
         starting.close()
         check_controls(lab.client, all_pipes - over_sctp, cc)
         check_controls(lab.rp, all_pipes - over_sctp, cc)
-        pair = Proxies(all_pipes, cc, remote, local, lab.state.log_folder, captures, build)
+        logs = lab.state.log_folder
+        pair = Proxies(all_pipes, cc, remote, local, logs, captures, build, commands)
         dialect.check(extend, pair.dialect())
         yield pair

@@ -10,7 +10,7 @@ from experiments.catalogue.paths_file import NAMES, RTTS_MS, PathsFile
 from experiments.model import OWN, Claim, Figure, Metric
 from experiments.workloads import arrivals
 from experiments.workloads.web.experiment import PageExperiment
-from experiments.workloads.web.load import PARAMETERS
+from experiments.workloads.web.load import PARAMETERS, SIZES
 from experiments.workloads.web.pages import SITE_NAMES, TEN_SITES
 from topologies.parameter import Params
 
@@ -25,8 +25,10 @@ POLICIES: dict[str, Params] = {
     "las+minrtt": {"conn_policy": "las", "path_policy": "minrtt"},
     "las+ecf": {"conn_policy": "las", "path_policy": "ecf"},
     "las+soonest": {"conn_policy": "las", "path_policy": "soonest"},
+    "srpt+ecf": {"conn_policy": "srpt", "path_policy": "ecf"},
 }
-QUICK = ("drr+minrtt", "drr+ecf", "drr+dems-f", "las+minrtt", "las+ecf")
+QUICK = ("drr+minrtt", "drr+dems-f", "las+ecf", "srpt+ecf")
+BY_SIZE = ("srpt+ecf",)  # of these, with each way to know sizes
 RTTS = RTTS_MS[:2]
 PAGES: Params = {
     **{"preset": "wifi-lte", "protocol": "http1", "browser": "loader", "tls": False},
@@ -36,14 +38,20 @@ PIPES: Params = {"way": "pipes", "pipes": 4}
 MPTCP: Params = {"way": "mptcp", "pipes": 0}
 OVER_MPTCP = (0.80, 0.93)
 DEMS_OVER_MINRTT = 0.75
+HINTS_OVER_MINRTT = 0.97
+WORST_PAGE = 1.05
 
 
-def runs(policy: str, rtt_ms: float) -> Params:
-    return {**PAGES, **PIPES, **POLICIES[policy], "second_rtt_ms": rtt_ms}
+def runs(policy: str, rtt_ms: float, sizes: str = "none") -> Params:
+    return {**PAGES, **PIPES, **POLICIES[policy], "sizes": sizes, "second_rtt_ms": rtt_ms}
 
 
 def swept(pages: tuple[str, ...], policies: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
-    each = [PIPES | POLICIES[name] for name in policies] + [MPTCP]
+    each: list[dict[str, Any]] = [
+        {**PIPES, **POLICIES[name], "sizes": SIZES.choices if name in BY_SIZE else "none"}
+        for name in policies
+    ]
+    each.append(dict(MPTCP))
     return tuple({**PAGES, "page": pages, "second_rtt_ms": RTTS, **how} for how in each)
 
 
@@ -83,6 +91,43 @@ def no_worse(rtt_ms: float) -> Claim:
     )
 
 
+def hinted(rtt_ms: float) -> Claim:
+    return Claim(
+        row="page-paths",
+        where=OWN,
+        says=f"LTE at {rtt_ms:g} ms: srpt+ecf with hints instead of drr+minrtt",
+        of=runs("srpt+ecf", rtt_ms, "hints"),
+        over=runs("drr+minrtt", rtt_ms),
+        than=HINTS_OVER_MINRTT,
+    )
+
+
+def no_page_worse(rtt_ms: float) -> Claim:
+    return Claim(
+        row="page-paths",
+        where=OWN,
+        says=f"LTE at {rtt_ms:g} ms: srpt+ecf with hints instead of drr+minrtt, the page that "
+        "gains least",
+        of=runs("srpt+ecf", rtt_ms, "hints"),
+        over=runs("drr+minrtt", rtt_ms),
+        statistic="largest",
+        settings=len(TEN_SITES),
+        than=WORST_PAGE,
+    )
+
+
+def read_off(rtt_ms: float) -> Claim:
+    return Claim(
+        row="page-paths",
+        where=OWN,
+        says=f"LTE at {rtt_ms:g} ms: srpt+ecf with sizes from Content-Length instead of "
+        "drr+minrtt: half of what hints are to gain",
+        of=runs("srpt+ecf", rtt_ms, "http"),
+        over=runs("drr+minrtt", rtt_ms),
+        than=(1 + HINTS_OVER_MINRTT) / 2,
+    )
+
+
 class PagePaths(PageExperiment):
     name = "page-paths"
     ways = ("pipes", "mptcp")
@@ -95,6 +140,7 @@ class PagePaths(PageExperiment):
             for it in PathsFile.parameters
             if it.name == "path_policy"
         ),
+        SIZES,
     )
     metrics = (
         *PageExperiment.metrics,
@@ -108,17 +154,30 @@ class PagePaths(PageExperiment):
     in_all_quick = False
     run_seconds = 6.0
     claims = tuple(
-        make(rtt) for make in (instead_of_mptcp, instead_of_minrtt, no_worse) for rtt in RTTS
+        make(rtt)
+        for make in (
+            *(instead_of_mptcp, instead_of_minrtt, no_worse),
+            *(hinted, no_page_worse, read_off),
+        )
+        for rtt in RTTS
     )
     figures = (
         Figure(
             name="gain",
-            title="Page load time, minrtt = 1",
+            title="Page load time with drr, minrtt = 1",
             kind="cdf",
             hue="path_policy",
             facet="second_rtt_ms",
-            where=PIPES,
+            where=PIPES | {"conn_policy": "drr"},
             over={"path_policy": "minrtt"},
+        ),
+        Figure(
+            name="sizes",
+            title="Page load times by what rp knows of sizes, srpt+ecf",
+            kind="cdf",
+            hue="sizes",
+            facet="second_rtt_ms",
+            where=PIPES | POLICIES["srpt+ecf"],
         ),
         Figure(
             name="time",
@@ -135,13 +194,23 @@ class PagePaths(PageExperiment):
         "MPFlex is published with its own default, minrtt, and its pages came from the Internet. "
         "Those of DEMS were replayed by a server near its proxy, for Chrome on a phone over real "
         "Wi-Fi and LTE.",
+        "Sizes: with hints the loader tells lp of each answer, as it asks for it, how large it is "
+        "and how urgent (RFC 9218's urgencies, as Chromium sends them). With http rp reads "
+        "Content-Length in the heads of answers, and knows of no urgency. What rp and lp do by "
+        "themselves is las+soonest.",
     )
 
     def lp_options(self, params: Params, folder: Path) -> list[str]:
         return PathsFile().lp_options(params, folder) if params["pipes"] else []
 
     def rp_options(self, params: Params, folder: Path) -> list[str]:
-        return PathsFile().rp_options(params, folder) if params["pipes"] else []
+        if not params["pipes"]:
+            return []
+        more = ("--sizes", "http") if params["sizes"] == "http" else ()
+        return [*PathsFile().rp_options(params, folder), *more]
+
+    def controls(self, params: Params) -> bool:
+        return params["sizes"] == "hints"
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:
         received = partial(arrivals.received, run.lab)

@@ -31,7 +31,7 @@ void channel_attach(struct channel *ch, struct conn *c)
 	ch->conn = c;
 	ch->said = (struct hint){ .bytes = 0 };
 	ch->said_to = 0;
-	ch->hint_with_open = false;
+	ch->hint_early = false;
 	c->channel = ch;
 	c->speech = &channel_speech;
 }
@@ -116,7 +116,7 @@ static void frame_open(struct conn *c, struct run *run)
 
 	frame_message(run, &what);
 	c->syn_pending = false;
-	if (!ch->hint_with_open)
+	if (!ch->hint_early)
 		return;
 	what = channel_hint(ch);
 	frame_message(run, &what);

@@ -47,7 +47,7 @@ struct channel {
 	 * follows OPEN on its pipe, or else when the owner says it. */
 	struct hint said;
 	uint64_t said_to;	/* as c->told_to, of what the connection receives */
-	bool hint_with_open;
+	bool hint_early;	/* said before SYNACK came, so it may have been nobody's */
 	struct list hint_due;	/* the owner's */
 
 	/* The owner's: what it lets the other end send. */

@@ -2,8 +2,8 @@
 /*
  * HINT: what one end tells the other of the bytes that this one sends on a connection. What is
  * to be said is the channel's state, and the last of it becomes a message: behind the OPEN on
- * its pipe, or it would be nobody's when it overtakes; once more when SYNACK has come, in case
- * that OPEN was not due yet; and whenever it changes.
+ * its pipe, or it would be nobody's when it overtakes; whenever it changes; and once more when
+ * SYNACK has come, in case the OPEN was not due yet when an earlier one came.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -74,13 +74,20 @@ static bool may_send(const struct channel *ch)
 	return !ch->use.peer_ended && !ch->use.reset;
 }
 
+/* Until OPEN goes the channel's use is the one before. */
+static bool is_before_synack(const struct conn *c)
+{
+	const struct use *use = &c->channel->use;
+
+	return c->syn_pending || (use->opener && !use->answered);
+}
+
 int session_hint(struct session *s, struct conn *c, const struct hint *what)
 {
 	struct channel *ch = c->channel;
 
 	if (!s->ext || !are_spoken(s->ext))
 		return -EPROTONOSUPPORT;
-	/* Until OPEN goes the channel has the ends of the use before. */
 	if (!ch || ch->conn != c || c->flow ||
 	    (!c->syn_pending && !may_send(ch)))
 		return -ENOTCONN;
@@ -88,12 +95,11 @@ int session_hint(struct session *s, struct conn *c, const struct hint *what)
 		return -EOVERFLOW;
 	ch->said = *what;
 	ch->said_to = hint_end(what->bytes, c->rx_bytes);
-	if (!c->syn_pending) {
+	if (c->syn_pending)
+		s->counts.hints_sent += !ch->hint_early;
+	else
 		tell(s, ch);
-		return 0;
-	}
-	s->counts.hints_sent += !ch->hint_with_open;
-	ch->hint_with_open = true;
+	ch->hint_early |= is_before_synack(c);
 	return 0;
 }
 
@@ -124,7 +130,7 @@ void session_steer(struct session *s, struct conn *c, const struct hint *what)
 
 void hints_answered(struct session *s, struct channel *ch)
 {
-	if (ch->conn && ch->hint_with_open && may_send(ch))
+	if (ch->conn && ch->hint_early && may_send(ch))
 		tell(s, ch);
 }
 

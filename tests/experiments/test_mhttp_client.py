@@ -3,6 +3,7 @@
 
 import asyncio
 import hashlib
+import json
 import os
 import random
 import shutil
@@ -22,9 +23,11 @@ from base.shell import until
 from experiments.workloads.exchange import MPTCP_FELL_BACK, MPTCP_INFO, SOL_MPTCP
 from experiments.workloads.mhttp.connection import Connection
 from experiments.workloads.mhttp.path import Path as Way
+from experiments.workloads.mhttp.sink import File
 from experiments.workloads.mhttp.sources import Source
 from tests.conftest import why_no_namespace
 from tests.experiments.mhttp_server import Server, Told, free_port, serving
+from tests.experiments.watch_page import opened
 from tests.relay.netns import namespace, veth
 
 ROOT = Path(__file__).parents[2]
@@ -126,6 +129,35 @@ def test_unmodified_programs(site: tuple[Path, int], tmp_path: Path, program: st
             done = run(*words, url, http_proxy=through)
             assert (done.returncode, done.stderr) == (0, b"")
             assert digest(got) == digest(folder / str(size))
+
+
+DIGEST = """(async () => {
+    const body = await (await fetch("/3000000")).arrayBuffer();
+    const found = new Uint8Array(await crypto.subtle.digest("SHA-256", body));
+    return [...found].map((it) => it.toString(16).padStart(2, "0")).join("");
+})()"""
+
+
+@pytest.mark.skipif(
+    shutil.which("chromium") is None,
+    reason="no chromium on this machine: sudo .ci/setup experiments/packages.debian",
+)
+def test_a_browser(site: tuple[Path, int], tmp_path: Path) -> None:
+    """Its page, and an object by ranges over both paths."""
+    folder, port = site
+    url, told = f"http://127.0.0.1:{port}/", tmp_path / "account"
+    (folder / "page.html").write_text("<title>by mHTTP</title>")
+
+    async def work(through: str) -> tuple[str, str]:
+        async with asyncio.timeout(60), opened(f"{url}page.html", proxy=through) as page:
+            return await page.value("document.title"), await page.value(DIGEST)
+
+    with proxy("--account", str(told)) as through:
+        found = asyncio.run(work(through))
+    assert found == ("by mHTTP", digest(folder / "3000000"))
+    accounts = {it["url"]: it for it in map(json.loads, told.read_text().splitlines())}
+    assert f"{url}page.html" in accounts
+    assert len(accounts[f"{url}3000000"]["legs"]) == 2
 
 
 def test_what_goes_through_the_proxy_unchanged(site: tuple[Path, int], tmp_path: Path) -> None:
@@ -235,6 +267,21 @@ def test_no_partial_file(tmp_path: Path) -> None:
         assert found[0] == status and named in found[1]
         assert found[1].count("\n") == (status == 1)
         assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_process_left_refuses_none_that_gets_its_number(tmp_path: Path) -> None:
+    """As in a container, whose first process always has the same one."""
+
+    async def fetched(sink: File) -> None:
+        await sink.write(b"whole")
+        await sink.end()
+
+    killed = File(tmp_path / "got")
+    left = list(tmp_path.iterdir())
+    asyncio.run(fetched(File(tmp_path / "got")))
+    assert (tmp_path / "got").read_bytes() == b"whole"
+    assert sorted(tmp_path.iterdir()) == sorted([*left, tmp_path / "got"])
+    killed.drop()
 
 
 @pytest.mark.skipif(why_no_namespace() is not None, reason=str(why_no_namespace()))

@@ -93,11 +93,35 @@ def view(mbps: float, left: int = 0, rtt_s: float = 0.05) -> View:
         (view(40), [view(10, left=1)], 3, 0),
         (view(0), [view(10, left=1)], 3, 0),  # nothing measured yet
         (View(0.0, 1e6, 0.05, 0), [view(10, left=1)], 3, None),  # idle for long
+        (View(0.0, 1e6, 0.05, 0), [view(10)], 3, 0),  # and now nobody else is at work
+        (View(0.0, 1e6, 0.05, 0), [], 1, 0),
+        (View(0.0, 1e6, 0.05, 0), [View(0.0, 1e6, 0.05, 1)], 3, 0),  # at work, nothing came yet
+        (View(0.0, 1e6, 0.05, 0), [], 0, None),
         (view(10), [], 0, None),
     ],
 )
 def test_t(own: View, others: list[View], waiting: int, index: int | None) -> None:
     assert SCHEDULERS["T"].choose(own, others, [MIB] * waiting) == index
+
+
+@pytest.mark.parametrize("policy", SCHEDULERS)
+@pytest.mark.parametrize("idle_s", [1, 10, 60])
+def test_a_chunk_that_comes_back_goes_to_a_connection_that_was_idle_for_long(
+    policy: str, idle_s: float
+) -> None:
+    """The other one trickles the last chunk meanwhile, and is lost."""
+    transfer = Transfer(20_000, 10_000, SCHEDULERS[policy])
+    transfer.join(0, 0.01)
+    transfer.join(1, 0.01)
+    transfer.ask_first(0)
+    assert transfer.ask(1) == Range(10_000, 20_000)
+    transfer.came(0, bytes(10_000))
+    for _ in range(round(idle_s / TICK_S)):
+        transfer.came(1, bytes(1))
+        transfer.tick()
+        assert transfer.ask(0) is None
+    transfer.lost(1)
+    assert transfer.ask(0) == Range(10_000 + round(idle_s / TICK_S), 20_000)
 
 
 def test_next_and_ahead_take_the_first() -> None:

@@ -90,11 +90,17 @@ class Page:
 
 
 @asynccontextmanager
-async def opened(url: str, *, width: int = 1280, height: int = 900) -> AsyncIterator[Page]:
-    """A page at `url`, in a browser of its own."""
+async def opened(
+    url: str, *, width: int = 1280, height: int = 900, proxy: str | None = None
+) -> AsyncIterator[Page]:
+    """A page at `url`, in a browser of its own. `proxy`: the URL of one, for loopback as well."""
+    options = OPTIONS
+    if proxy:
+        options = tuple(it for it in OPTIONS if it != "--no-proxy-server")
+        options += (f"--proxy-server={proxy}", "--proxy-bypass-list=<-loopback>")
     with tempfile.TemporaryDirectory(prefix="tm3-watch-", ignore_cleanup_errors=True) as home:
         places = dict.fromkeys(("HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"), home)
-        words = ["chromium", *OPTIONS, f"--user-data-dir={home}/profile"]
+        words = ["chromium", *options, f"--user-data-dir={home}/profile"]
         async with browser(words, {**os.environ, **places}, END_S) as tools:
             target = await tools.ask("Target.createTarget", url="about:blank")
             ident = target["targetId"]

@@ -93,6 +93,38 @@ static void what_is_said_at_once_follows_open(void **state)
 	assert_int_equal(pair->lp->counts.hints_sent, 2);
 }
 
+static bool has_gone(void *arg)
+{
+	const struct conn *c = arg;
+
+	return !c->syn_pending;
+}
+
+static bool is_heard_twice(void *arg)
+{
+	const struct session *rp = arg;
+
+	return rp->counts.hints_received == 2;
+}
+
+/* On another pipe it may come before that OPEN. */
+static void what_is_said_before_synack_is_said_once_more(void **state)
+{
+	struct pair *pair = *state;
+	struct conn *c;
+
+	pair_begin(pair, PAIR_PIPES);
+	pair_open(pair, 0);
+	c = conn_at(pair->lp, FIRST_ID);
+	assert_true(run_until(pair->engine.loop, "OPEN", has_gone, c));
+	assert_false(c->channel->use.answered);
+	assert_int_equal(session_hint(pair->lp, c, &some), 0);
+	assert_true(run_until(pair->engine.loop, "two HINTs", is_heard_twice,
+			      pair->rp));
+	assert_told(conn_at(pair->rp, FIRST_ID), &some);
+	assert_int_equal(pair->lp->counts.hints_sent, 2);
+}
+
 static void the_last_one_counts(void **state)
 {
 	const struct hint other = { .bytes = 9, .urgency = 8, .paths = 0x81 };
@@ -284,6 +316,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		PAIR_TEST(both_ends_agree_to_it),
 		PAIR_TEST(what_is_said_at_once_follows_open),
+		PAIR_TEST(what_is_said_before_synack_is_said_once_more),
 		PAIR_TEST(the_last_one_counts),
 		PAIR_TEST(what_came_remains_no_more),
 		PAIR_TEST(who_did_not_agree_says_nothing),

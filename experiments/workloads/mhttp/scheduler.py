@@ -53,10 +53,16 @@ def choose_next(own: View, others: Sequence[View], sizes: Sequence[int]) -> int 
 
 
 def choose_t(own: View, others: Sequence[View], sizes: Sequence[int]) -> int | None:
-    """Chunks are left to another connection only while that is at work, so somebody always is."""
+    """Chunks are left to another connection only while that is at work, so somebody always is.
+
+    The estimate of a connection that is idle for 10 s is 0 to the last bit. T is 1 whenever no
+    connection at work has more, 0 or not.
+    """
     if not own.rate:
         return choose_next(own, others, sizes)
     best = max([own.thr, *(it.thr for it in others if it.left)])
+    if best == own.thr:
+        return choose_next(own, others, sizes)
     if best >= own.thr * (len(sizes) + 1):
         return None
     return int(best / own.thr) - 1

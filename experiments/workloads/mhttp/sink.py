@@ -3,6 +3,7 @@
 
 import asyncio
 import os
+import secrets
 import stat
 import sys
 from pathlib import Path
@@ -32,11 +33,14 @@ def refuse(answer: Answer) -> None:
 
 
 class File:
-    """Beside its final name until the end."""
+    """Beside its final name until the end.
+
+    By a name drawn anew: a process that was killed leaves its file, and its number comes again.
+    """
 
     def __init__(self, final: Path) -> None:
         self._final = final
-        self._part = final.with_name(f".{final.name}.{os.getpid()}.part")
+        self._part = final.with_name(f".{final.name}.{secrets.token_hex(8)}.part")
         try:
             if final.is_dir():
                 raise IsADirectoryError(None, "is a folder")

@@ -9,6 +9,7 @@ import asyncio
 import itertools
 from dataclasses import dataclass, field
 
+from experiments.workloads.web.hints import Hints
 from experiments.workloads.web.page import Item
 from experiments.workloads.web.transport import (
     READ_BYTES,
@@ -36,13 +37,14 @@ class Pool:
 
 
 class Http1(Transport):
-    """The page's connections by HTTP/1.1."""
+    """The page's connections by HTTP/1.1. `hints`: who is told what each is to receive."""
 
     alpn = "http/1.1"
 
-    def __init__(self, dialling: Dialling, page: str) -> None:
+    def __init__(self, dialling: Dialling, page: str, hints: Hints | None = None) -> None:
         super().__init__(dialling)
         self.page = page
+        self.hints = hints
         self.pools: dict[str, Pool] = {}
         self.counter = itertools.count()
 
@@ -94,6 +96,8 @@ class Http1(Transport):
         lines += [f"{name}: {value}" for name, value in headers(reply.item, self.page)]
         reply.asked, reply.connection = loop.time(), account.number
         account.requests += 1
+        if self.hints:
+            self.hints.tell(writer.get_extra_info("sockname"), reply.item)
         writer.write("\r\n".join([*lines, "", ""]).encode())
         await writer.drain()
         head = await reader.readuntil(b"\r\n\r\n")

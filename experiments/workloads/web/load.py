@@ -7,12 +7,14 @@ Chromium speaks HTTP/2 only under TLS. The congestion control of the server's so
 the page, is read back from the kernel while they are open, and with it what they had to send again.
 """
 
+import itertools
 import json
 import re
 import shutil
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ from base.sources import ROOT
 from experiments.failure import RunFailed
 from experiments.preflight import CannotServe
 from experiments.workloads import line, mptcp
+from experiments.workloads.web.hints import FIRST_PORTS
 from experiments.workloads.web.pages import NAMES, page
 from experiments.workloads.web.site import NETWORK, PORTS, Site, addresses, site
 from topologies.parameter import Parameter, Params
@@ -31,6 +34,15 @@ if TYPE_CHECKING:
     from experiments.live_run import LiveRun
 
 MODULE = {"loader": "loader", "chromium": "chromium"}
+SIZES = Parameter(
+    "sizes",
+    "none",
+    "text",
+    "how rp knows how large answers are: not at all, from Content-Length in their heads, or by "
+    "hints of the loader, which tells lp how urgent they are, too",
+    ("none", "http", "hints"),
+    needs=(("way", "pipes"),),
+)
 PARAMETERS = (
     Parameter("page", "site-15", "text", "what is loaded", NAMES),
     Parameter("protocol", "http1", "text", "HTTP/1.1 or HTTP/2", ("http1", "http2")),
@@ -56,6 +68,7 @@ class Plan:
     tls: bool
     browser: str
     mptcp: bool
+    hints: bool = False
 
     @classmethod
     def of(cls, params: Params, **fixed: Any) -> "Plan":
@@ -70,11 +83,14 @@ class Plan:
             tls=bool(asked["tls"]),
             browser=str(asked["browser"]),
             mptcp=params["way"] == "mptcp",
+            hints=params.get(SIZES.name) == "hints",
         )
         if plan.browser == "chromium" and plan.protocol == "http2" and not plan.tls:
             raise RunFailed("Chromium speaks HTTP/2 only under TLS: --tls yes")
         if plan.mptcp and (plan.tls or plan.browser == "chromium"):
             raise RunFailed("MPTCP is for the loader, and without TLS")
+        if plan.hints and (plan.browser == "chromium" or plan.protocol == "http2"):
+            raise RunFailed("hints are for the loader, and by HTTP/1.1: one answer a connection")
         return plan
 
     def command(
@@ -104,6 +120,10 @@ def load(run: "LiveRun", plan: Plan) -> dict[str, Any]:
     line_at = run.folder / f"line-{plan.browser}"
     line_at.mkdir()
     words = plan.command(it, hosts, line_at, max(0.1, seconds), str(run.params["cc"]))
+    if plan.hints:
+        assert run.pair is not None and run.pair.control is not None, "lp has no control socket"
+        ports = run.kept("ports", lambda: nullcontext(itertools.cycle(FIRST_PORTS)))
+        words += ["--hints", run.pair.control, "--first-port", str(next(ports))]
     argv = enter(run.lab.client.namespace, words)
     with (run.folder / f"{plan.browser}.log").open("w+") as said:
         with subprocess.Popen(
@@ -178,5 +198,6 @@ def _measures(plan: Plan, found: dict[str, Any], sockets: dict[str, Any]) -> dic
         "connections": len(found["connections"]),
         "server_sockets": sockets["open"],
         "server_retransmits": sockets["retransmits"],
+        **({"hints": found["hints"]} if plan.hints else {}),
         **{f"page_{name}": value for name, value in page(plan.page).summary().items()},
     }

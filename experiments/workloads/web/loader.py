@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.workloads import line
+from experiments.workloads.web.hints import Hints
 from experiments.workloads.web.http1 import Http1
 from experiments.workloads.web.http2 import Http2
 from experiments.workloads.web.page import Item, Manifest
@@ -28,14 +29,24 @@ from experiments.workloads.web.transport import Dialling, LoadError, Reply, Tran
 class Load:
     """One page on its way in."""
 
-    def __init__(self, manifest: Manifest, transport: Transport) -> None:
+    def __init__(self, manifest: Manifest, transport: Transport, hints: Hints | None) -> None:
         self.manifest = manifest
         self.page = manifest.page
         self.transport = transport
+        self.hints = hints
         self.thread = asyncio.Lock()  # the browser's main thread
         self.replies: list[Reply] = []
 
     async def run(self) -> None:
+        if self.hints is None:
+            return await self._load()
+        async with asyncio.TaskGroup() as group:
+            listening = group.create_task(self.hints.listen())
+            await self._load()
+            await self.hints.all_told()
+            listening.cancel()
+
+    async def _load(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._visit(group, self.page.items[0]))
 
@@ -65,6 +76,7 @@ class Load:
             "first_byte_s": replies[0].first_byte - began,
             "html_s": replies[0].last_byte - began,
             "bytes": sum(reply.size for reply in replies),
+            "hints": self.hints.told if self.hints else None,
             "objects": [_times(reply, began) for reply in replies],
             "connections": [
                 {**asdict(it), "began": it.began - began, "ready": it.ready - began}
@@ -83,9 +95,11 @@ def _times(reply: Reply, began: float) -> dict[str, Any]:
     }
 
 
-async def load(manifest: Manifest, transport: Transport, seconds: float) -> dict[str, Any]:
+async def load(
+    manifest: Manifest, transport: Transport, seconds: float, hints: Hints | None = None
+) -> dict[str, Any]:
     """Loads a page, tells how it went, and waits until it may let go of the connections."""
-    it = Load(manifest, transport)
+    it = Load(manifest, transport, hints)
     error: LoadError | None = None
     try:
         async with asyncio.timeout(seconds):
@@ -101,6 +115,8 @@ async def load(manifest: Manifest, transport: Transport, seconds: float) -> dict
         return account
     finally:
         await transport.close()
+        if hints:
+            hints.writer.close()
 
 
 def first(errors: BaseExceptionGroup[LoadError]) -> LoadError:
@@ -122,6 +138,8 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--authority", help="certificate to believe; without it, cleartext")
     parser.add_argument("--cc", help="congestion control of our end")
     parser.add_argument("--mptcp", action="store_true")
+    parser.add_argument("--first-port", type=int, help="of our end, one a connection from here on")
+    parser.add_argument("--hints", type=Path, help="lp's control socket: tell it of each answer")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--line", type=Path, help="wait at the start line of this folder")
     return parser.parse_args(argv)
@@ -131,17 +149,18 @@ def main() -> int:
     args = arguments()
     manifest = Manifest.read(args.manifest)
     addresses = json.loads(args.hosts.read_text())
-    dialling = Dialling(addresses, args.port, args.cc, args.authority, args.mptcp)
+    dialling = Dialling(addresses, args.port, args.cc, args.authority, args.mptcp, args.first_port)
     scheme = "https" if args.authority else "http"
     page = f"{scheme}://{manifest.page.hosts[0]}/"
 
-    def transport() -> Transport:
+    def transport(hints: Hints | None) -> Transport:
         if args.protocol == "http1":
-            return Http1(dialling, page)
+            return Http1(dialling, page, hints)
         return Http2(dialling, page, args.one)
 
     async def run() -> None:
-        await load(manifest, transport(), args.seconds)
+        hints = await Hints.open(args.hints) if args.hints else None
+        await load(manifest, transport(hints), args.seconds, hints)
 
     if args.line:
         line.wait(args.line)

@@ -72,6 +72,7 @@ class Dialling:
     cc: str | None  # of our own end
     authority: str | None  # file of the certificate; None: cleartext
     mptcp: bool = False
+    first_port: int | None = None  # of our end, one a connection from here on; None: any
 
     def context(self, protocol: str) -> ssl.SSLContext | None:
         if self.authority is None:
@@ -113,6 +114,8 @@ class Transport(ABC):
         account = Connection(len(self.connections), host, loop.time())
         self.connections.append(account)
         try:
+            if self.dialling.first_port is not None:
+                sock.bind(("", self.dialling.first_port + account.number))
             await connect(sock, (self.dialling.addresses[host], self.dialling.port))
             reader, writer = await asyncio.open_connection(
                 sock=sock,
