@@ -89,7 +89,8 @@ static size_t read_pipe(struct session *s, unsigned int i, size_t most)
 	took = budget_used(s->budget);
 	messages = p->rx_messages - messages;
 	s->in.messages += messages;
-	p->rx_small = got < messages * LARGE;
+	if (messages)		/* a part of one, such as its header, tells nothing */
+		p->rx_small = got < messages * LARGE;
 	if (s->pipes[i] != p)
 		return got;	/* it left by what it brought */
 	if (took)
