@@ -55,7 +55,7 @@ void reader_ready(struct reader *r, unsigned int pipe)
 void reader_begin(struct reader *r)
 {
 	r->all_named = true;
-	r->round_over = false;
+	r->early = 0;
 }
 
 void reader_end(struct reader *r)
@@ -273,8 +273,6 @@ static void let_wait(struct reader *r, const struct rating *rating)
 static int take(struct reader *r, int pipe, bool early, size_t *most)
 {
 	r->early_turn = !early;
-	/* What fills the gap may come any moment: look after each read. */
-	r->round_over = early;
 	*most = useful(r, (unsigned int)pipe);
 	return pipe;
 }
@@ -284,7 +282,8 @@ int reader_next(struct reader *r, size_t *most)
 	struct rating rating[PIPES_MAX];
 	struct choice c;
 
-	if (r->round_over || !r->unread)
+	/* What fills the gap may come any moment, so look again; but not after each small read. */
+	if (r->early >= READER_MAX || !r->unread)
 		return -1;
 	c = look_round(r, rating);
 	if (c.unknown >= 0) {
@@ -314,8 +313,11 @@ void reader_was_read(struct reader *r, unsigned int pipe, size_t most,
 
 	if (got < most)
 		r->unread &= ~bit_of(pipe);
-	if (most > WIRE_HEADER)
+	if (most > WIRE_HEADER) {
 		p->bulky = got >= BULK;
+		if (!r->early_turn)
+			r->early += got;
+	}
 	p->waits.id = 0;
 	p->known = head != NULL;
 	if (head)

@@ -71,7 +71,7 @@ struct reader {
 	uint64_t unread;	/* a bit for each pipe that can be read */
 	uint64_t read;		/* bytes, in all */
 	bool all_named;		/* nothing was read since they were */
-	bool round_over;
+	size_t early;		/* bytes that were read in this round although early */
 	bool early_turn;	/* what is due and what is early take turns */
 	struct reader_pipe pipe[PIPES_MAX];
 	struct reader_gap gap[READER_GAPS];	/* not among what had come */
