@@ -153,9 +153,18 @@ def choose(wanted: list[str], found: tools.Tools) -> tuple[list[Rival], dict[str
 
 
 def write(result: dict[str, Any], out: Path) -> None:
+    """After each block, so that who interrupts a run has the blocks before."""
     out.mkdir(parents=True, exist_ok=True)
-    (out / "bench.json").write_text(json.dumps(result, indent=1) + "\n")
-    (out / "bench.md").write_text(report.markdown(result))
+    for name, text in (
+        ("bench.json", json.dumps(result, indent=1) + "\n"),
+        ("bench.md", report.markdown(result)),
+    ):
+        new = out / f"{name}.new"
+        new.write_text(text)
+        new.replace(out / name)
+
+
+def show(result: dict[str, Any], out: Path) -> None:
     print(report.text(result))
     print(f"\nEvery figure: {out / 'bench.json'}; as Markdown: {out / 'bench.md'}")
 
@@ -181,7 +190,8 @@ def measure(options: argparse.Namespace, command: str) -> int:
         "command": command,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": seed,
-        "blocks": blocks,
+        "blocks": 0,
+        "planned": blocks,
         "size": dataclasses.asdict(size_of(options)),
         "machine": machine.facts(cores),
         "versions": {name: tools.version(name, path) for name, path in found.paths.items()},
@@ -197,10 +207,15 @@ def measure(options: argparse.Namespace, command: str) -> int:
     bench = Bench((options.build / tools.LOAD).resolve(), place, size_of(options))
     again = (0 if options.quick else 2) if options.again is None else options.again
     run = Run(bench, options.patience, again)
-    run.carry_out(steps)
-    result |= {"figures": run.figures, "repeated": run.repeated}
-    result["seconds"] = round(time.monotonic() - begin, 1)
-    write(result, options.out or options.build / "bench")
+    out = options.out or options.build / "bench"
+
+    def save(whole: int) -> None:
+        seconds = round(time.monotonic() - begin, 1)
+        result.update(blocks=whole, figures=run.figures, repeated=run.repeated, seconds=seconds)
+        write(result, out)
+
+    run.carry_out(steps, save)
+    show(result, out)
     return 0
 
 

@@ -13,6 +13,7 @@ from bench.rivals import BY_NAME, LIMIT, OURS, Rival
 from bench.run import NOISY
 from bench.stats import Spread
 
+MARK = "*"
 SAYS = "median (95 % interval; of fewer than 6 lowest..highest)"
 Values = dict[tuple[str, str], dict[int, float]]  # (rival, metric) -> block -> value
 
@@ -109,7 +110,11 @@ OVER_LIMIT = Table(
         Column("up.cpu", "CPU/GB up", 2),
         Column("connects.rate", "connections/s", 2),
         Column("connects.cpu", "CPU/connection", 2),
+        Column("churn.cpu", "CPU/connection that goes on", 2),
         Column("echo.p50", "echo p50", 2),
+        *(Column(f"{name}.rate", MANY[name], 2) for name in MANY),
+        *(Column(f"{name}.cpu", f"CPU/GB {MANY[name]}", 2) for name in MANY),
+        *(Column(f"{name}.p50", f"{it.title} p50", 2) for name, it in ASKS.items()),
     ),
 )
 RATIOS = Table(
@@ -155,10 +160,28 @@ def cell(values: Sequence[float], digits: int) -> str:
 
 
 Rows = list[list[str]]
+Noisy = dict[str, int]  # measure -> blocks of it in which others had too much in each try
 
 
-def figure_rows(table: Table, rivals: Sequence[Rival], values: Values) -> Rows:
-    rows = [["", *(column.title for column in table.columns)]]
+def noisy_blocks(figures: Sequence[dict[str, Any]]) -> Noisy:
+    found: dict[str, set[int]] = {}
+    for figure in figures:
+        if figure.get("noisy"):
+            found.setdefault(figure["measure"], set()).add(figure["block"])
+    return {measure: len(blocks) for measure, blocks in found.items()}
+
+
+def head(table: Table, noisy: Noisy) -> list[str]:
+    """Marked with the number of noisy blocks, where there are any."""
+    titles = [""]
+    for column in table.columns:
+        blocks = noisy.get(column.metric.partition(".")[0])
+        titles.append(f"{column.title} {MARK}{blocks}" if blocks else column.title)
+    return titles
+
+
+def figure_rows(table: Table, rivals: Sequence[Rival], values: Values, noisy: Noisy) -> Rows:
+    rows = [head(table, noisy)]
     for rival in rivals:
         cells = [
             cell(list(values.get((rival.name, column.metric), {}).values()), column.digits)
@@ -170,10 +193,15 @@ def figure_rows(table: Table, rivals: Sequence[Rival], values: Values) -> Rows:
 
 
 def compared_rows(
-    table: Table, rivals: Sequence[Rival], values: Values, compare: Any, of: str | None
+    table: Table,
+    rivals: Sequence[Rival],
+    values: Values,
+    noisy: Noisy,
+    compare: Any,
+    of: str | None,
 ) -> Rows:
     """`compare`s block by block: each rival with `of`, or with None ours with each rival."""
-    rows = [["", *(column.title for column in table.columns)]]
+    rows = [head(table, noisy)]
     for rival in rivals:
         one, other = (OURS, rival.name) if of is None else (rival.name, of)
         if one == other:
@@ -225,11 +253,16 @@ def tables_of(result: dict[str, Any], figures: Sequence[dict[str, Any]]) -> list
         for figure in figures
         if figure["measure"] == "idle" and "failed" not in figure
     }
-    found = [(table.title, figure_rows(table, rivals, values)) for table in FIGURES]
-    found.append((ADDED.title, compared_rows(ADDED, rivals, values, stats.differences, "direct")))
+    noisy = noisy_blocks(figures)
+
+    def compared(table: Table, compare: Any, of: str | None) -> tuple[str, Rows]:
+        return table.title, compared_rows(table, rivals, values, noisy, compare, of)
+
+    found = [(table.title, figure_rows(table, rivals, values, noisy)) for table in FIGURES]
+    found.append(compared(ADDED, stats.differences, "direct"))
     found.append(("Memory of an idle connection", memory_rows(rivals, values, counts)))
-    found.append((OVER_LIMIT.title, compared_rows(OVER_LIMIT, rivals, values, stats.ratios, LIMIT)))
-    found.append((RATIOS.title, compared_rows(RATIOS, rivals, values, stats.ratios, None)))
+    found.append(compared(OVER_LIMIT, stats.ratios, LIMIT))
+    found.append(compared(RATIOS, stats.ratios, None))
     return [(title, without_empty_columns(rows)) for title, rows in found if len(rows) > 1]
 
 
@@ -277,8 +310,18 @@ def notes(result: dict[str, Any]) -> list[str]:
             f"{len(again)} measurements are in no table: others had over {NOISY:.0%} of the cores "
             "in one of those that they would be compared with, and all of these were repeated."
         )
+    if noisy_blocks(result["figures"]):
+        lines.append(
+            f"{MARK}n: in so many blocks others had over {NOISY:.0%} of the cores in each try; the "
+            "quietest is in the table."
+        )
     lines += [f"Failed: {line}" for line in failures([*again, *result["figures"]])]
     return lines
+
+
+def blocks_of(result: dict[str, Any]) -> str:
+    whole, planned = result["blocks"], result["planned"]
+    return f"{whole} blocks" if whole == planned else f"{whole} of {planned} blocks"
 
 
 def facts(result: dict[str, Any]) -> list[str]:
@@ -286,7 +329,7 @@ def facts(result: dict[str, Any]) -> list[str]:
     return [
         f"- {machine['cpu']}, {len(machine['processors_used'])} cores used, "
         f"Linux {machine['kernel']}, {' and '.join(result['controls'])}",
-        f"- {result['blocks']} blocks, seed {result['seed']}, "
+        f"- {blocks_of(result)}, seed {result['seed']}, "
         f"{result['size']['bytes']} bytes a transfer, {result['size']['churn_rate']} connections a "
         f"second for {result['size']['churn_seconds']} s, {result['started']}",
         *(f"- {line}" for line in result["versions"].values() if line),

@@ -19,7 +19,7 @@ from bench.kinds import ALL, BULK, MEASURES, WIRE
 from bench.programs import Program, Trouble
 
 PIPES = 4
-OTHER_PIPES = (1, 16, 64)
+OTHER_PIPES = (1, 16, 32, 64)
 SPARE_DESCRIPTORS = 1_000  # for all that is not a connection
 SERVER_PORT = 7000
 ENTRY_PORT = 7100  # where the load enters a relay

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""A run: blocks in which every measurement meets every relay once, in random order."""
+"""A run: blocks in which every measurement meets every relay once, in random order.
+
+What others had too much of the machine for, in each try, is marked `noisy`."""
 
 import dataclasses
 import itertools
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bench import accounts, namespace
@@ -91,16 +93,22 @@ class Run:
     figures: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     repeated: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
-    def carry_out(self, steps: Sequence[Step]) -> None:
-        for group in compared(steps):
-            tries = [[self.take(step, len(steps)) for step in group]]
-            while noise(tries[-1]) > NOISY and len(tries) <= self.again:
-                tries.append([self.take(step, len(steps)) for step in group])
-            best = min(tries, key=noise)
-            self.figures += best
-            self.repeated += [it for one in tries if one is not best for it in one]
+    def carry_out(self, steps: Sequence[Step], save: Callable[[int], None]) -> None:
+        """`save` is called with how many blocks there are, whenever one more is whole."""
+        for block, of_block in itertools.groupby(steps, lambda it: it.block):
+            self.carry_out_block(list(of_block), len(steps))
+            save(block + 1)
         if sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr)
+
+    def carry_out_block(self, steps: Sequence[Step], of: int) -> None:
+        for group in compared(steps):
+            tries = [[self.take(step, of) for step in group]]
+            while noise(tries[-1]) > NOISY and len(tries) <= self.again:
+                tries.append([self.take(step, of) for step in group])
+            best = min(tries, key=noise)
+            self.figures += [{**it, "noisy": noise(best) > NOISY} for it in best]
+            self.repeated += [it for one in tries if one is not best for it in one]
 
     def take(self, step: Step, of: int) -> dict[str, Any]:
         if sys.stderr.isatty():

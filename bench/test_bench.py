@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import json
 import math
 import os
 import random
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from bench import accounts, programs, report, stats, tools
-from bench.__main__ import QUICK, default_rivals, parse_arguments, wanted_rivals
+from bench.__main__ import QUICK, default_rivals, parse_arguments, wanted_rivals, write
 from bench.kinds import ALL, ASKS, BULKS, MORE, STANDARD
 from bench.measures import Bench, arguments, last_words, loaded, metrics
 from bench.namespace import CONTROLS
@@ -183,20 +184,36 @@ def steps_of(*measures: str) -> list[Step]:
 
 def test_what_was_noisy_is_repeated_with_all_that_it_is_compared_with() -> None:
     run = Noise([0.1, 0.3, 0.0, 0.2, 0.0, 0.1], again=2)
-    run.carry_out(steps_of("down", "up"))
+    run.carry_out(steps_of("down", "up"), lambda whole: None)
     assert [it["others_share"] for it in run.repeated] == [0.1, 0.3]
     assert [it["measure"] for it in run.figures] == ["down", "down", "up", "up"]
     assert [it["others_share"] for it in run.figures] == [0.0, 0.2, 0.0, 0.1]
+    assert not any(it["noisy"] for it in run.figures)
 
 
 def test_of_noise_that_stays_the_least_counts() -> None:
     run = Noise([0.9, 0.9, 0.4, 0.5, 0.3, 0.6], again=2)
-    run.carry_out(steps_of("down"))
+    run.carry_out(steps_of("down"), lambda whole: None)
     assert [it["others_share"] for it in run.figures] == [0.4, 0.5]
     assert len(run.repeated) == 4
+    assert all(it["noisy"] for it in run.figures)
     run = Noise([0.9, 0.9], again=0)
-    run.carry_out(steps_of("down"))
+    run.carry_out(steps_of("down"), lambda whole: None)
     assert len(run.figures) == 2 and not run.repeated
+
+
+def test_who_interrupts_a_run_has_the_blocks_before(tmp_path: Path) -> None:
+    run = Noise([0.1] * 3, again=0)
+    steps = [dataclasses.replace(it, block=block) for block in (0, 1) for it in steps_of("down")]
+
+    def save(whole: int) -> None:
+        figures = [{**it, "failed": "nothing was taken"} for it in run.figures]
+        write(result_of(figures) | {"blocks": whole, "planned": 2}, tmp_path)
+
+    with pytest.raises(StopIteration):
+        run.carry_out(steps, save)
+    assert len(json.loads((tmp_path / "bench.json").read_text())["figures"]) == 2
+    assert "- 1 of 2 blocks, seed 1" in (tmp_path / "bench.md").read_text()
 
 
 def test_every_relay_can_be_asked_for_and_some_are_not_by_default(tmp_path: Path) -> None:
@@ -212,6 +229,7 @@ def result_of(figures: list[dict[str, object]]) -> dict[str, object]:
         "started": "now",
         "seed": 1,
         "blocks": 2,
+        "planned": 2,
         "size": {"bytes": 1, "churn_rate": 2, "churn_seconds": 3},
         "machine": {
             "cpu": "c",
@@ -245,7 +263,7 @@ def test_report_tells_ratios_failures_and_what_was_left_out() -> None:
         bulk(0, "haproxy", 1.0),
         bulk(1, "haproxy", 1.0),
         bulk(0, LIMIT, 0.5),
-        {**bulk(1, "haproxy", 0.25), "control": "bbr"},
+        {**bulk(1, "haproxy", 0.25), "control": "bbr", "noisy": True},
         {
             "block": 1,
             "measure": "down",
@@ -271,6 +289,9 @@ def test_report_tells_ratios_failures_and_what_was_left_out() -> None:
         assert "4.00" in text and "1.00 (1.00..4.00)" not in text
         assert text.count("Divided by two copy loops") == 1 and "0.25" in text
         assert "Not measured: ssh: not installed." in text
+        # What was noisy in each try is marked, and nothing else.
+        assert text.count("down GB/s *1") == 1 and text.count("down GB/s") == 2
+        assert "*n: in so many blocks others had over 25% of the cores in each try" in text
 
 
 @pytest.mark.parametrize("arguments", [["--only", "sideways"], ["--reps", "0"], ["--rivals", "x"]])
@@ -448,6 +469,11 @@ def test_what_go_builds_is_there_and_its_caches_are_not(
     assert (build / "bench-tools" / "build.log").read_text() == "no such module\n"
     monkeypatch.setattr(tools, "which", lambda _: None)
     assert tools.build_muxes(build) == "no Go tool chain to build it with"
+
+
+def test_sing_box_has_a_version() -> None:
+    """As Go installs it, it prints `sing-box version unknown`."""
+    assert tools.version("sing-box", "") == f"sing-box {tools.SING_BOX_VERSION}"
 
 
 def test_the_libraries_tell_their_versions() -> None:

@@ -28,7 +28,6 @@ VERSION_ARGS = {
     "socat": ("-V",),
     "haproxy": ("-v",),
     "ssh": ("-V",),
-    "sing-box": ("version",),
     "v2ray": ("-version",),
     "xray": ("version",),
     "kcptun-client": ("--version",),
@@ -176,6 +175,8 @@ def version(name: str, path: str) -> str:
     if name == "muxes":
         required = re.findall(r"^\t(\S+ v\S+)$", (MUXES / "go.mod").read_text(), re.MULTILINE)
         return ", ".join(required)
+    if name == "sing-box":  # as Go installs it, it says that its version is unknown
+        return f"sing-box {SING_BOX_VERSION}"
     if name not in VERSION_ARGS:
         return ""
     done = subprocess.run(

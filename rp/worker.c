@@ -75,18 +75,15 @@ int64_t worker_cpu(const struct worker *w)
 	return used.tv_sec * NS_PER_SEC + used.tv_nsec;
 }
 
-/* Since it was looked at last, unless that was a moment ago. */
-unsigned int worker_busy(struct worker *w)
+void worker_look(struct worker *w)
 {
-	int64_t now = loop_clock(), cpu;
+	int64_t now = loop_clock(), cpu = worker_cpu(w);
 
-	if (now - w->looked_at < NS_PER_SEC)
-		return w->busy;
-	cpu = worker_cpu(w);
-	w->busy = (unsigned int)(4 * (cpu - w->cpu) / (now - w->looked_at));
+	if (now > w->looked_at)
+		w->busy = (unsigned int)(4 * (cpu - w->cpu) /
+					 (now - w->looked_at));
 	w->cpu = cpu;
 	w->looked_at = now;
-	return w->busy;
 }
 
 /* --- what it has --- */

@@ -39,7 +39,7 @@ struct worker {
 	/* The first thread's alone: */
 	unsigned int guests;
 	int64_t cpu, looked_at;	/* ns, what it had used by then */
-	unsigned int busy;	/* quarters of a core, before then */
+	unsigned int busy;	/* quarters of a core, from the look before to that one */
 };
 
 /*
@@ -66,7 +66,7 @@ void worker_review(struct worker *w);
 
 /* What its thread has used of the processor, ns; 0 where it has none. */
 int64_t worker_cpu(const struct worker *w);
-/* How busy it has been lately, in quarters of a core. */
-unsigned int worker_busy(struct worker *w);
+/* Finds out how busy it has been since this was called last. */
+void worker_look(struct worker *w);
 
 #endif

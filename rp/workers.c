@@ -6,6 +6,8 @@
 #include "../mux/base/log.h"
 #include "options.h"
 
+#define LOOK_INTERVAL NS_PER_SEC
+
 bool workers_are_several(const struct workers *all)
 {
 	return all->n > 1;
@@ -16,14 +18,11 @@ struct worker *workers_least_busy(struct workers *all)
 	struct worker *least = &all->worker[0];
 	unsigned int i;
 
-	if (!workers_are_several(all))
-		return least;
 	for (i = 1; i < all->n; i++) {
 		struct worker *w = &all->worker[i];
-		unsigned int busy = worker_busy(w), least_busy = worker_busy(least);
 
-		if (busy < least_busy ||
-		    (busy == least_busy && w->guests < least->guests))
+		if (w->busy < least->busy ||
+		    (w->busy == least->busy && w->guests < least->guests))
 			least = w;
 	}
 	return least;
@@ -58,13 +57,33 @@ void workers_print(const struct workers *all, FILE *out)
 	}
 }
 
+/* --- how busy they are --- */
+
+/* What one did before is no sign of what it does now: a guest that idled for hours may have begun. */
+static void look(struct timer *t)
+{
+	struct workers *all = container_of(t, struct workers, look);
+	unsigned int i;
+
+	for (i = 0; i < all->n; i++)
+		worker_look(&all->worker[i]);
+	loop_timer_in(all->engine->loop, t, LOOK_INTERVAL);
+}
+
 /* --- life --- */
 
 int workers_start(struct workers *all)
 {
 	unsigned int i;
-	int err;
+	int err = 0;
 
+	if (workers_are_several(all))
+		err = loop_timer_in(all->engine->loop, &all->look, LOOK_INTERVAL);
+	if (err) {
+		log_error(all->engine->log, "workers cannot be started: %s",
+			  strerror(-err));
+		return err;
+	}
 	for (i = 0; workers_are_several(all) && i < all->n; i++) {
 		struct worker *w = &all->worker[i];
 
@@ -84,6 +103,7 @@ void workers_stop(struct workers *all)
 {
 	unsigned int i;
 
+	loop_timer_stop(all->engine->loop, &all->look);
 	for (i = 0; i < all->n; i++)
 		worker_stop(&all->worker[i]);
 	halt_clear(&all->halt);
@@ -116,6 +136,7 @@ int workers_init(struct workers *all, struct engine *engine,
 	memset(all, 0, sizeof(*all));
 	halt_init(&all->halt);
 	all->engine = engine;
+	all->look.fire = look;
 	if (n > 1)
 		err = open_inbox(all);
 	while (!err && all->n < n) {

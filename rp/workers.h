@@ -22,7 +22,8 @@ struct workers {
 	unsigned int n;
 	struct worker worker[WORKERS_MAX];
 	struct halt halt;
-	struct inbox inbox;	/* of the first thread, if it is not the only one */
+	struct inbox inbox;	/* of the first thread, if it is not the only one, */
+	struct timer look;	/* which looks how busy the others are */
 };
 
 /* See worker_init(). Call workers_fini() in either case. */

@@ -29,9 +29,14 @@ struct early_pool {
 	struct list waiters;	/* channels whose connection waits for more */
 };
 
+/* There is one for each id that was ever used: what is small stands together. */
 struct channel {
-	uint16_t id;
 	struct use use;
+	uint16_t id;
+	bool flow_had_it : 1;	/* so it has to rest, see rests_until */
+	bool hint_with_open : 1;	/* see said */
+	bool hint_early : 1;	/* said before SYNACK came, so it may have been nobody's */
+	bool in_use : 1;	/* somebody is expected to use what was granted, see window */
 	struct reorder order;	/* of what is received */
 	struct credit_out out;
 	struct credit_in in;
@@ -40,20 +45,17 @@ struct channel {
 	uint64_t early;		/* bytes of this use that count in the pool */
 	struct list waits;	/* in pool->waiters */
 	struct list spare;	/* the owner's, of ids for use again */
-	bool flow_had_it;	/* so it has to rest, */
-	int64_t rests_until;	/* by the owner's clock */
+	int64_t rests_until;	/* by the owner's clock, what a flow had */
 
 	/* What the other end is told of the bytes that it sends in this use, by a HINT that
 	 * follows OPEN on its pipe, or else when the owner says it. */
 	struct hint said;
 	uint64_t said_to;	/* as c->told_to, of what the connection receives */
-	bool hint_early;	/* said before SYNACK came, so it may have been nobody's */
 	struct list hint_due;	/* the owner's */
 
 	/* The owner's: what it lets the other end send. */
 	struct list window_due;	/* of those whose WINDOW is to be sent */
 	uint64_t window;	/* bytes ahead of the application */
-	bool in_use;		/* somebody is expected to use what was granted */
 	uint64_t round_from;	/* what it had taken when a round began, */
 	int64_t round_at;	/* and when that was */
 	uint64_t taken;		/* by the application, of what is in order */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Up to here a list is searched faster than a table is made and freed. */
-enum { FEW = 8 };
+enum { FEW = 8, FIRST_BITS = 4 };	/* of a table for twice as many */
 
 /*
  * An empty queue owns nothing, and a queue that forever holds one message and
@@ -28,11 +28,17 @@ static size_t block_size(size_t n)
 	return (n + 8 + 15) & ~(size_t)15;
 }
 
-static size_t table_memory(uint32_t buckets)
+/* The list is a table of one chain. */
+static uint32_t chains(const struct reorder *q)
 {
-	if (!buckets)
+	return UINT32_C(1) << q->bits;
+}
+
+static size_t table_memory(const struct reorder *q)
+{
+	if (!q->bits)
 		return 0;
-	return block_size(buckets * sizeof(struct reorder_early *));
+	return block_size(chains(q) * sizeof(struct reorder_early *));
 }
 
 static size_t early_memory(const struct reorder_early *early)
@@ -60,15 +66,9 @@ static void count_out(struct reorder *q, const struct reorder_early *early)
 		q->payload -= early->body_len;
 }
 
-/* The list is a table of one chain. */
 static struct reorder_early **heads(struct reorder *q)
 {
-	return q->bucket ? q->bucket : &q->few;
-}
-
-static uint32_t chains(const struct reorder *q)
-{
-	return q->bucket ? q->buckets : 1;
+	return q->bits ? q->bucket : &q->few;
 }
 
 /*
@@ -119,10 +119,12 @@ static struct reorder_early *pop(struct reorder_early **at)
 
 static void free_table(struct reorder *q)
 {
-	q->bytes -= table_memory(q->buckets);
+	if (!q->bits)
+		return;
+	q->bytes -= table_memory(q);
 	free(q->bucket);
-	q->bucket = NULL;
-	q->buckets = 0;
+	q->bits = 0;
+	q->few = NULL;
 }
 
 void reorder_fini(struct reorder *q)
@@ -141,20 +143,19 @@ void reorder_fini(struct reorder *q)
 /* Keeps the load at 1. Without memory for it the chains grow instead. */
 static void grow_table(struct reorder *q)
 {
-	uint32_t buckets = q->bucket ? q->buckets * 2 : 2 * FEW;
 	struct reorder grown = *q;
 
-	grown.bucket = calloc(buckets, sizeof(*grown.bucket));
+	grown.bits = q->bits ? q->bits + 1 : FIRST_BITS;
+	grown.bucket = calloc(chains(&grown), sizeof(*grown.bucket));
 	if (!grown.bucket)
 		return;
-	grown.buckets = buckets;
-	grown.few = NULL;
-	grown.bytes += table_memory(buckets) - table_memory(q->buckets);
+	grown.bytes += table_memory(&grown) - table_memory(q);
 	for (uint32_t i = 0; i < chains(q); i++) {
 		while (heads(q)[i])
 			insert(&grown, pop(&heads(q)[i]));
 	}
-	free(q->bucket);
+	if (q->bits)
+		free(q->bucket);
 	*q = grown;
 }
 
@@ -180,7 +181,7 @@ static enum reorder_verdict hold(struct reorder *q, const struct wire_msg *msg,
 
 	if (!early)
 		return REORDER_NO_MEMORY;
-	if (q->count >= FEW && q->count >= q->buckets)
+	if (q->count >= FEW && q->count >= chains(q))
 		grow_table(q);
 	insert(q, early);
 	count_in(q, early);

@@ -37,9 +37,12 @@ struct reorder_early {		/* a message that came early */
 };
 
 struct reorder {
-	struct reorder_early *few;	/* all early messages, while they are few */
-	struct reorder_early **bucket;	/* NULL as long as `few` serves */
-	uint32_t buckets;		/* a power of two, or 0 */
+	union {
+		struct reorder_early *few;	/* all early messages, while they are few, */
+		struct reorder_early **bucket;	/* or else a table of them: */
+	};
+	uint8_t bits;			/* with as many places as this has values; 0: few */
+	uint8_t holds_class;		/* see holders */
 	uint32_t next;			/* the number expected */
 	uint32_t count;			/* of early messages */
 	uint32_t max_count;		/* the longest it ever was, */
@@ -47,7 +50,6 @@ struct reorder {
 	size_t bytes;			/* memory they take, bookkeeping included */
 	size_t payload;			/* their payload bytes */
 	struct list holds;		/* see holders: of those with as much */
-	uint8_t holds_class;
 };
 
 enum reorder_verdict {

@@ -147,7 +147,7 @@ struct pipe {
 	int64_t heard_at;	/* something came */
 	/* tx_bytes: those of the socket, so with what the layer adds. */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
-	bool rx_small;		/* what came last were small messages, or nothing came */
+	bool rx_small;		/* the last messages that came were, or none came yet */
 	size_t rx_most;		/* bytes to be read at once where others wait */
 	uint64_t tx_control;	/* messages of no connection, of those sent */
 	uint64_t tx_acks, tx_ack_bytes;	/* of these ACKs, and their bytes */

@@ -55,7 +55,7 @@ void reader_ready(struct reader *r, unsigned int pipe)
 void reader_begin(struct reader *r)
 {
 	r->all_named = true;
-	r->round_over = false;
+	r->early = 0;
 }
 
 void reader_end(struct reader *r)
@@ -135,16 +135,29 @@ static struct rating rate(struct reader *r, unsigned int pipe)
 
 /* --- waiting --- */
 
-static uint64_t unread_elsewhere(struct reader *r, unsigned int pipe)
+static void survey(struct reader *r)
 {
-	uint64_t sum = 0;
 	unsigned int i;
 
+	r->survey.at = r->read + 1;
+	r->survey.unread = 0;
 	for (i = 0; i < r->npipes; i++) {
-		if (i != pipe)
-			sum += r->ops->unread(r->arg, i);
+		r->pipe[i].surveyed = r->ops->unread(r->arg, i);
+		r->survey.unread += r->pipe[i].surveyed;
 	}
-	return sum;
+}
+
+/*
+ * So much will have been read when all is that was unread elsewhere at a moment while @p has been
+ * waiting. One survey serves all pipes that waited then: so there is one for each
+ * PATIENCE that is read, however many pipes wait.
+ */
+static uint64_t all_read_elsewhere(struct reader *r,
+				   const struct reader_pipe *p)
+{
+	if (r->survey.at <= p->waits.since)
+		survey(r);
+	return r->survey.at + r->survey.unread - p->surveyed;
 }
 
 static void begin_to_wait(struct reader *r, struct reader_pipe *p,
@@ -163,7 +176,7 @@ static void pass_over(struct reader *r, unsigned int pipe, uint32_t expected)
 		begin_to_wait(r, p, expected);
 	} else if (!p->until) {
 		if (r->read - p->waits.since > PATIENCE)
-			p->until = r->read + 1 + unread_elsewhere(r, pipe);
+			p->until = all_read_elsewhere(r, p);
 	} else if (r->read >= p->until) {
 		note_gap(r, &p->waits);
 		begin_to_wait(r, p, expected);
@@ -173,14 +186,10 @@ static void pass_over(struct reader *r, unsigned int pipe, uint32_t expected)
 /* Nothing but what is early: did anything come since pipes were named? */
 static bool more_came(struct reader *r)
 {
-	uint64_t before = r->unread;
-	unsigned int i;
+	uint64_t more = r->ops->came(r->arg, ~r->unread);
 
-	for (i = 0; i < r->npipes; i++) {
-		if (!(before & bit_of(i)) && r->ops->unread(r->arg, i))
-			reader_ready(r, i);
-	}
-	return r->unread != before;
+	r->unread |= more;
+	return more != 0;
 }
 
 /* --- the choice --- */
@@ -273,8 +282,6 @@ static void let_wait(struct reader *r, const struct rating *rating)
 static int take(struct reader *r, int pipe, bool early, size_t *most)
 {
 	r->early_turn = !early;
-	/* What fills the gap may come any moment: look after each read. */
-	r->round_over = early;
 	*most = useful(r, (unsigned int)pipe);
 	return pipe;
 }
@@ -284,7 +291,8 @@ int reader_next(struct reader *r, size_t *most)
 	struct rating rating[PIPES_MAX];
 	struct choice c;
 
-	if (r->round_over || !r->unread)
+	/* What fills the gap may come any moment, so look again; but not after each small read. */
+	if (r->early >= READER_MAX || !r->unread)
 		return -1;
 	c = look_round(r, rating);
 	if (c.unknown >= 0) {
@@ -314,8 +322,11 @@ void reader_was_read(struct reader *r, unsigned int pipe, size_t most,
 
 	if (got < most)
 		r->unread &= ~bit_of(pipe);
-	if (most > WIRE_HEADER)
+	if (most > WIRE_HEADER) {
 		p->bulky = got >= BULK;
+		if (!r->early_turn)
+			r->early += got;
+	}
 	p->waits.id = 0;
 	p->known = head != NULL;
 	if (head)

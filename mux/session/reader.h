@@ -45,6 +45,8 @@ struct reader_ops {
 			const struct wire_head *head, uint32_t *number);
 	/* The bytes that came over @pipe and were not read. */
 	size_t (*unread)(void *arg, unsigned int pipe);
+	/* Which of @pipes, a bit for each, have any? Asked for each gap, so one call answers. */
+	uint64_t (*came)(void *arg, uint64_t pipes);
 };
 
 /* A number that a connection expects, and since when it was looked for. */
@@ -62,6 +64,7 @@ struct reader_pipe {
 	struct wire_head head;
 	struct reader_gap waits;	/* for this number to be read, */
 	uint64_t until;		/* until so many bytes were; 0: not asked yet */
+	size_t surveyed;	/* bytes unread at the last survey */
 };
 
 struct reader {
@@ -70,8 +73,12 @@ struct reader {
 	unsigned int npipes, last;
 	uint64_t unread;	/* a bit for each pipe that can be read */
 	uint64_t read;		/* bytes, in all */
+	struct {
+		uint64_t at;	/* bytes read by then, and one; 0: none yet */
+		uint64_t unread;	/* of all pipes */
+	} survey;
 	bool all_named;		/* nothing was read since they were */
-	bool round_over;
+	size_t early;		/* bytes that were read in this round although early */
 	bool early_turn;	/* what is due and what is early take turns */
 	struct reader_pipe pipe[PIPES_MAX];
 	struct reader_gap gap[READER_GAPS];	/* not among what had come */

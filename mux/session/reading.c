@@ -3,6 +3,8 @@
  * Reads the pipes, in the order that reader says. A task after each batch of
  * events that named some: all that can be read is known then.
  */
+#include <poll.h>
+
 #include "../base/udp_out.h"
 #include "../conn/conn.h"
 #include "session_inside.h"
@@ -32,6 +34,33 @@ static size_t unread(void *arg, unsigned int pipe)
 	return p ? pipe_unread(p) : 0;
 }
 
+/* One call, not one for each. */
+static uint64_t came(void *arg, uint64_t pipes)
+{
+	const struct session *s = arg;
+	struct pollfd asked[PIPES_MAX];
+	uint64_t bit[PIPES_MAX], found = 0;
+	unsigned int n = 0, i;
+
+	for (i = 0; i < PIPES_MAX; i++) {
+		const struct pipe *p = s->pipes[i];
+
+		if (!p || p->watch.fd < 0 || !(pipes >> i & 1))
+			continue;
+		bit[n] = UINT64_C(1) << i;
+		if (p->layer && p->layer->held)
+			found |= bit[n];
+		asked[n++] = (struct pollfd){ .fd = p->fd, .events = POLLIN };
+	}
+	if (poll(asked, n, 0) <= 0)
+		return found;
+	for (i = 0; i < n; i++) {
+		if (asked[i].revents)
+			found |= bit[i];
+	}
+	return found;
+}
+
 static bool expects(void *arg, unsigned int pipe, const struct wire_head *head,
 		    uint32_t *number)
 {
@@ -43,6 +72,7 @@ static bool expects(void *arg, unsigned int pipe, const struct wire_head *head,
 static const struct reader_ops ops = {
 	.expects = expects,
 	.unread = unread,
+	.came = came,
 };
 
 /* What was gathered lies in the buffer until it is delivered. */
@@ -89,7 +119,8 @@ static size_t read_pipe(struct session *s, unsigned int i, size_t most)
 	took = budget_used(s->budget);
 	messages = p->rx_messages - messages;
 	s->in.messages += messages;
-	p->rx_small = got < messages * LARGE;
+	if (messages)		/* a part of one, such as its header, tells nothing */
+		p->rx_small = got < messages * LARGE;
 	if (s->pipes[i] != p)
 		return got;	/* it left by what it brought */
 	if (took)

@@ -59,7 +59,24 @@ static size_t unread(void *arg, unsigned int pipe)
 	return scene->unread[pipe];
 }
 
-static const struct reader_ops ops = { .expects = expects, .unread = unread };
+static uint64_t came(void *arg, uint64_t pipes)
+{
+	struct scene *scene = arg;
+	uint64_t found = 0;
+	unsigned int i;
+
+	for (i = 0; i < scene->pipes; i++) {
+		if (pipes >> i & 1 && scene->unread[i])
+			found |= UINT64_C(1) << i;
+	}
+	return found;
+}
+
+static const struct reader_ops ops = {
+	.expects = expects,
+	.unread = unread,
+	.came = came,
+};
 
 /* What is next then: a header if one was asked for, else nobody knows, or one. */
 static void read_pipe(struct scene *scene, unsigned int pipe, size_t most)

@@ -97,7 +97,24 @@ static size_t unread(void *arg, unsigned int pipe)
 	return inflow_unread(arg, pipe);
 }
 
-static const struct reader_ops ops = { .expects = expects, .unread = unread };
+static uint64_t came(void *arg, uint64_t pipes)
+{
+	struct inflow *w = arg;
+	uint64_t found = 0;
+	unsigned int i;
+
+	for (i = 0; i < w->pipes; i++) {
+		if (pipes >> i & 1 && inflow_unread(w, i))
+			found |= UINT64_C(1) << i;
+	}
+	return found;
+}
+
+static const struct reader_ops ops = {
+	.expects = expects,
+	.unread = unread,
+	.came = came,
+};
 
 /* --- reading --- */
 

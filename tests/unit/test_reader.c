@@ -244,6 +244,21 @@ static void behind_a_gap_pipes_are_read_on(void **state)
 	assert_int_equal(w->conn[0].delivered, 1001);
 }
 
+/* A few bytes behind a gap are no reason to end what a session reads in its turn. */
+static void little_that_is_early_ends_no_round(void **state)
+{
+	struct inflow *w = &((struct scene *)*state)->w;
+
+	w->conn[0].lost = 0;
+	for (unsigned int i = 0; i < 4; i++) {
+		put_many(w, i, 0, 2);
+		inflow_come(w, i, 2);
+		inflow_read(w, i, WIRE_HEADER);
+	}
+	inflow_round(w);
+	assert_true(inflow_is_read(w));
+}
+
 /* Messages overtake each other on SCTP, so it may bring what is missing. */
 static void a_pipe_without_order_never_waits(void **state)
 {
@@ -275,6 +290,7 @@ int main(void)
 		SCENE(two_pipes_that_wait_for_each_other),
 		SCENE(what_came_meanwhile_is_seen),
 		SCENE(behind_a_gap_pipes_are_read_on),
+		SCENE(little_that_is_early_ends_no_round),
 		SCENE(a_pipe_without_order_never_waits),
 	};
 
