@@ -25,6 +25,7 @@ from experiments import catalogue, paper
 from experiments.model import Claim, Experiment
 from experiments.report import words
 from experiments.report.rows import MARKS, SAYS, SIZES
+from experiments.verdicts import ANOTHER
 
 RESULTS = ROOT / "results"
 PAGE = "README.md"
@@ -223,7 +224,8 @@ def marked_sizes(found: Sequence[Line]) -> str:
     sizes = [it.size for it in found if it.size is not None]
     counts = {
         "✓": sizes.count("yes"),
-        "✗": sum(it in ("weaker", "stronger", "other") for it in sizes),
+        "✗": sum(it in ANOTHER for it in sizes),
+        "~": sizes.count("unclear"),
         "?": sizes.count("few"),
         "-": sizes.count("none"),
     }

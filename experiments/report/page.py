@@ -146,7 +146,7 @@ def shown(row: Row, results: Results) -> dict[str, Any]:
         "said": row.says,
         "size": row.size or "",
         "size_said": row.size_says,
-        "margin": row.margin,
+        "asked": row.asked,
         "holm": row.holm,
         "tail": row.tail,
         "why": row.why,

@@ -11,15 +11,8 @@ from experiments.model import OF_SETTINGS, STATISTICS, Claim, Metric
 from experiments.report import words
 from experiments.report.data import Results
 from experiments.report.runs import Configuration
-from experiments.statistics import (
-    Estimate,
-    Size,
-    Verdict,
-    holm,
-    is_nil,
-    size_verdict,
-    verdict,
-)
+from experiments.statistics import Estimate, holm
+from experiments.verdicts import Published, Size, Verdict, is_nil, verdict
 
 SAYS: dict[Verdict, str] = {
     "yes": "yes",
@@ -38,6 +31,9 @@ SIZES: dict[Size, str] = {
     "weaker": "✗ weaker",
     "stronger": "✗ stronger",
     "other": "✗ the other way",
+    "smaller": "✗ smaller",
+    "larger": "✗ larger",
+    "unclear": "~ not decided",
     "few": "? too few runs",
     "none": "- not run",
 }
@@ -105,9 +101,13 @@ class Row:
         return SIZES[self.size] if self.size else ""
 
     @property
-    def margin(self) -> str:
-        """Of the size, in words."""
-        return f"± {self.claim.margin * 100:g}\N{NO-BREAK SPACE}%" if self.size else ""
+    def asked(self) -> str:
+        """From where to where a size is the published one, in words."""
+        if self.claim.paper is None:
+            return ""
+        write = words.ratio if self.is_ratio else words.number
+        bottom, top = published(self.claim, self.metric).reach
+        return f"{write(bottom)} to {write(top)}" if bottom >= 0 else f"at most {write(top)}"
 
     @property
     def holm(self) -> str:
@@ -156,7 +156,7 @@ class Row:
             "own": claim.is_own,
             "verdict": self.verdict,
             "size": self.size,
-            "margin": claim.margin if self.size else None,
+            "asked": self.asked or None,
             "chance": None if self.chance is None else float(f"{self.chance:.3g}"),
             "holm": self.together,
             "matters": _matters(claim, self.metric) or None,
@@ -206,10 +206,20 @@ def row(results: Results, claim: Claim) -> Row:
     if effect and claim.expect != "same" and is_nil(got, 1.0, _matters(claim, metric)):
         holds = "nil"
     why = () if holds == "yes" else tuple(reasons(results, claim, got, holds))
-    # Beside a bound of a value alone there is no effect: more than published is stronger.
-    none = claim.than if claim.over is not None else 0.0
-    size = None if claim.paper is None else size_verdict(got, claim.paper, claim.margin, none)
+    size = None if claim.paper is None else published(claim, metric).size(got)
     return Row(claim, metric, got, holds, why, size, results.chance(claim))
+
+
+def published(claim: Claim, metric: Metric) -> Published:
+    """What no effect is follows from what is compared, not from the border of the direction."""
+    assert claim.paper is not None
+    least = _matters(claim, metric)
+    none: float | None = 1.0
+    if claim.is_difference:
+        none, least = 0.0, metric.least(claim.paper)
+    elif claim.over is None and not metric.is_ratio:
+        none = None
+    return Published(claim.paper, none, claim.margin, least, claim.read_to)
 
 
 def _matters(claim: Claim, metric: Metric) -> float:

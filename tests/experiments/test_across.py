@@ -7,7 +7,8 @@ import random
 import pytest
 
 from experiments import across
-from experiments.statistics import Drawn, verdict
+from experiments.statistics import Drawn
+from experiments.verdicts import verdict
 
 RATIOS = (0.5, 1.0, 2.0, 4.0)
 
