@@ -10,7 +10,7 @@ from typing import Any
 from experiments.model import OF_SETTINGS, STATISTICS, Claim, Metric
 from experiments.report import words
 from experiments.report.data import Results
-from experiments.report.runs import Configuration
+from experiments.report.runs import Basis, Configuration
 from experiments.statistics import Estimate, holm
 from experiments.verdicts import Published, Size, Verdict, is_nil, verdict
 
@@ -52,6 +52,7 @@ class Row:
     got: Estimate
     verdict: Verdict
     why: tuple[str, ...]
+    basis: Basis
     size: Size | None = None  # None: no value was published
     chance: float | None = None  # of the direction, by a sign test
     together: bool | None = None  # whether it holds with all others of the report, by Holm
@@ -85,7 +86,15 @@ class Row:
 
     @property
     def interval(self) -> str:
-        return words.interval(self.got, words.ratio if self.is_ratio else words.number)
+        write = words.ratio if self.is_ratio else words.number
+        if not self.repeats:
+            return words.interval(self.got, write)
+        return words.repeated(self.basis.sessions, write(self.got.low), write(self.got.high))
+
+    @property
+    def repeats(self) -> bool:
+        """What would be an interval is none; one over settings, such as pages, is for others."""
+        return self.got.enough and self.basis.repeats and self.got.unit != "settings"
 
     @property
     def expected(self) -> str:
@@ -157,6 +166,10 @@ class Row:
             "verdict": self.verdict,
             "size": self.size,
             "asked": self.asked or None,
+            "sessions": self.basis.sessions,
+            "seeds": self.basis.seeds,
+            "repetitions": self.basis.repetitions,
+            "repeats": self.repeats,
             "chance": None if self.chance is None else float(f"{self.chance:.3g}"),
             "holm": self.together,
             "matters": _matters(claim, self.metric) or None,
@@ -207,7 +220,7 @@ def row(results: Results, claim: Claim) -> Row:
         holds = "nil"
     why = () if holds == "yes" else tuple(reasons(results, claim, got, holds))
     size = None if claim.paper is None else published(claim, metric).size(got)
-    return Row(claim, metric, got, holds, why, size, results.chance(claim))
+    return Row(claim, metric, got, holds, why, results.basis(claim), size, results.chance(claim))
 
 
 def published(claim: Claim, metric: Metric) -> Published:

@@ -16,7 +16,7 @@ from experiments import catalogue
 from experiments.model import OWN, Claim, Experiment, Metric
 from experiments.report import conclusions, overview, page, rows, summary, text, words
 from experiments.report.data import Results, matches
-from experiments.report.runs import Run
+from experiments.report.runs import Basis, Run
 from experiments.statistics import Estimate, estimate, holm, sign_test
 from experiments.verdicts import Published, is_nil
 from topologies.parameter import Params
@@ -221,6 +221,63 @@ def test_own_bounds_stand_apart_in_the_index(tmp_path: Path) -> None:
     assert "4 rows of published figures" in html
 
 
+def with_links(results: Results, *, lost: int, sessions: int) -> Results:
+    def run(it: Run) -> Run:
+        links = {"down": {"lost_packets": lost}}
+        return replace(it, links=links, session=it.rep % sessions)
+
+    return replace(results, runs=tuple(run(it) for it in results.runs))
+
+
+@pytest.mark.parametrize(
+    ("lost", "sessions", "repeats"), [(0, 1, True), (0, 2, True), (0, 3, False), (3, 1, False)]
+)
+def test_what_repeats_the_same_timers_has_no_interval(
+    lost: int, sessions: int, repeats: bool, tmp_path: Path
+) -> None:
+    """ "0.74 (0.74 to 0.74)" of one session without a loss says nothing of another day."""
+    results = with_links(made_up(folder=tmp_path), lost=lost, sessions=sessions)
+    (first, *_) = found = rows.rows(results)
+    assert (first.repeats, first.basis.sessions, first.basis.seeds) == (repeats, sessions, 20)
+    assert ("repeats the same timers" in first.interval) == repeats
+    told = summary.of(results, found)["comparison"][0]
+    assert [told[it] for it in ("sessions", "seeds", "repetitions")] == [sessions, 20, 20]
+    assert told["repeats"] == repeats
+    html = page.render(results, found)
+    assert f"{words.count(sessions, 'session')}, 20 seeds, 20 repetitions" in html
+
+
+def test_where_nobody_counted_losses_an_interval_is_one() -> None:
+    assert not rows.rows(made_up())[0].repeats
+
+
+def test_an_interval_over_pages_is_one_for_other_pages() -> None:
+    """Though each page was loaded once, and nothing was lost."""
+    results = with_links(made_up(), lost=0, sessions=1)
+    runs = (replace(it, params={**it.params, "page": it.seed}) for it in results.runs)
+    (first, *_) = rows.rows(replace(results, runs=tuple(runs)))
+    assert first.got.unit == "settings" and not first.repeats
+
+
+def test_jitter_is_drawn_at_random() -> None:
+    results = with_links(made_up(), lost=0, sessions=1)
+    runs = (replace(it, params={**it.params, "jitter_ms": 5.0}) for it in results.runs)
+    assert not rows.rows(replace(results, runs=tuple(runs)))[0].repeats
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        *((0.026, "0.026"), (0.034, "0.034"), (0.0994, "0.099"), (0.0997, "0.10"), (0.31, "0.31")),
+        *((0.0062, "0.0062"), (0.0, "0.00"), (1.0, "1.00"), (9.994, "9.99"), (44.4, "44.4")),
+        *((-0.026, "-0.026"), (-9.3, "-9.30"), (math.inf, words.INFINITE)),
+    ],
+)
+def test_small_ratios_are_told_apart(value: float, says: str) -> None:
+    """ "0.03 | 0.03 (0.03 to 0.03) | ✗ weaker" was 0.026 beside 0.034."""
+    assert words.ratio(value) == says
+
+
 def test_with_few_runs_nothing_holds_together(tmp_path: Path) -> None:
     """Five runs on one side are 1 in 16, and one of five claims."""
     five, twenty = rows.rows(made_up(5)), rows.rows(made_up(20))
@@ -406,6 +463,7 @@ def test_a_figure_may_declare_what_matters_to_it(tmp_path: Path) -> None:
         metric=lambda name: Metric(name, "time", "s", matters=0.05),
         answer=lambda claim: got(0.88, 0.9, 0.92),
         chance=lambda claim: 0.001,
+        basis=lambda claim: Basis(3, 10, 10),
         notes={},
         select=lambda where: [],
         experiment=SimpleNamespace(metrics=()),
