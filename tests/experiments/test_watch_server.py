@@ -346,7 +346,7 @@ def test_nothing_can_be_changed_without_a_lab(tmp_path: Path) -> None:
         assert "up --watch" in said
 
 
-@pytest.mark.parametrize("length", ["²", "٣", "-1", "+1", "1e1", "1_0", "9" * 30, ""])
+@pytest.mark.parametrize("length", ["²", "1²", "-1", "+1", "1e1", "1_0", "9" * 30, ""])
 def test_a_length_that_is_no_number_is_one_line(tmp_path: Path, length: str) -> None:
     """ "²" is a digit to Python, and no number."""
     watch_told.record(tmp_path)
@@ -355,7 +355,7 @@ def test_a_length_that_is_no_number_is_one_line(tmp_path: Path, length: str) -> 
         with server.running(), socket.create_connection(server.server_address[:2], 5) as to:
             head = f"POST /link HTTP/1.1\r\nHost: {server.address}\r\n"
             head += f"Origin: http://{server.address}\r\nContent-Length: {length}\r\n\r\n"
-            to.sendall(head.encode("utf-8"))
+            to.sendall(head.encode("latin-1"))
             assert to.recv(4096).startswith(b"HTTP/1.1 400 "), length
 
 
