@@ -347,6 +347,19 @@ def test_what_is_said_of_an_interval(interval: tuple[float, float, float], says:
     assert conclusions.Contrast("a", "b", "", got(*interval), 0.05).says == says
 
 
+def test_sessions_are_in_no_interval_of_a_percentile() -> None:
+    """It said that the intervals are for other sessions, of percentiles, too."""
+
+    class WithTail(Pipes):
+        claims = (Claim("x", OWN, "p95", EIGHT, statistic="p95", than=3.0),)
+
+    results = with_links(made_up(), lost=1, sessions=3)
+    plain = " ".join(conclusions.sentences(results))
+    assert "The intervals are for other sessions, too" in plain and "percentiles" not in plain
+    tail = " ".join(conclusions.sentences(replace(results, experiment=WithTail())))
+    assert "Those of 95th percentiles are for other runs of these sessions alone." in tail
+
+
 def test_the_sentence_says_what_does_not_matter() -> None:
     class Other(Pipes):
         metrics = Pipes.metrics[1:]

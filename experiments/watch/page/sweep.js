@@ -25,6 +25,7 @@ export class Sweep {
     this.left_s = null;
     this.now = "";
     this.moved = true;
+    this.pictures({ names: [], drawn: {} }); // those of the sweep before
     byId("sweep").hidden = false;
     put(byId("sweep-title"), told.title);
     put(byId("question"), told.question);
