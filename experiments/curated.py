@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """results/README.md, the page that a reader opens first, from the summaries of results/curated.
 
-    build/venv/bin/python -m experiments.curated [--write]
+    build/venv/bin/python -m experiments.curated [--add DIR...] [--reports] [--write]
 
 Each figure that was published: its value, ours, whether the direction and the size are the same,
 and, where not, what is known of why. It is written from what the reports' summary.json say, of each
 experiment the folder that answers most; claims come from the catalogue, so that one without runs
-is named, too. Without --write it tells whether the page is another than that, and ends with 1.
+is named, too. It tells whether the page is another than that, and ends with 1.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from experiments import catalogue, paper
+from experiments import catalogue, kept, paper
 from experiments.model import Claim, Experiment
 from experiments.report import words
 from experiments.report.rows import MARKS, SAYS, SIZES
@@ -395,27 +395,48 @@ def page(root: Path = RESULTS) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments.curated")
     parser.add_argument("--write", action="store_true", help=f"write results/{PAGE}")
-    there, made = RESULTS / PAGE, page()
-    if parser.parse_args(argv).write:
-        there.write_text(made)
-        return 0
-    written = there.read_text() if there.is_file() else ""
-    differs = [
-        number
-        for number, (a, b) in enumerate(
-            zip(written.splitlines(), made.splitlines(), strict=False), 1
-        )
-        if a != b
-    ]
-    if written == made:
-        return 0
-    where = f"line {differs[0]}" if differs else "its end"
-    print(
-        f"curated: results/{PAGE} is not what results/curated says, from {where} on: "
-        "python -m experiments.curated --write",
-        file=sys.stderr,
+    parser.add_argument(
+        "--add", type=Path, nargs="+", default=[], metavar="DIR", help="keep these results, too"
     )
-    return 1
+    parser.add_argument(
+        "--reports", action="store_true", help="write all curated reports and summaries anew"
+    )
+    given = parser.parse_args(argv)
+    for folder in given.add:
+        print(kept.add(folder, RESULTS))
+    for folder in kept.folders(RESULTS) if given.reports else ():
+        kept.unlink(folder)
+        kept.write(folder)
+    if given.write:
+        (RESULTS / PAGE).write_text(page())
+    wrong = [*_pointing(), *_differing()]
+    for line in wrong:
+        print(f"curated: {line}", file=sys.stderr)
+    return int(bool(wrong))
+
+
+def _pointing() -> Iterator[str]:
+    for folder in kept.folders(RESULTS):
+        if kept.lost(folder):
+            yield (
+                f"{folder} points to logs that are not kept: "
+                "python -m experiments.curated --reports"
+            )
+
+
+def _differing() -> Iterator[str]:
+    """Where the page is another than the summaries say."""
+    there, made = RESULTS / PAGE, page()
+    written = there.read_text() if there.is_file() else ""
+    if written == made:
+        return
+    lines = zip(written.splitlines(), made.splitlines(), strict=False)
+    differs = [number for number, (a, b) in enumerate(lines, 1) if a != b]
+    where = f"line {differs[0]}" if differs else "its end"
+    yield (
+        f"results/{PAGE} is not what results/curated says, from {where} on: "
+        "python -m experiments.curated --write"
+    )
 
 
 if __name__ == "__main__":
