@@ -169,6 +169,10 @@ def why(line: Line) -> str:
     note = line.claim.note
     if note and not any(note in it for it in told):
         told.append(f"Measured before, not in these runs: {note}.".replace("..", "."))
+    if line.size == "unclear":
+        told.append(
+            "Of the size: the interval lies within the margin in part, which decides nothing."
+        )
     if line.verdict == "yes":  # else the summary has it
         told += _floor(line)
     return " ".join([*(told or [NOT_YET]), *_sides(line)])

@@ -135,6 +135,17 @@ def test_where_it_is_not_the_same_it_says_why(results: Path) -> None:
     assert "never said" not in page, "nobody asks why it is as published"
 
 
+def test_a_size_that_is_not_decided_has_that_as_its_reason(results: Path) -> None:
+    path = results / "curated" / "download" / "20260102-b" / "summary.json"
+    made = json.loads(path.read_text())
+    made["comparison"][1] |= {"size": "unclear"}
+    path.write_text(json.dumps(made))
+    page = curated.page(results)
+    assert row(page, "as published")[5] == "~ not decided (0.40 to 0.50)"
+    assert "- as published: Measured before, not in these runs: never said. Of the size: " in page
+    assert "the size is the same in 0 and not decided in 1." in page
+
+
 def test_what_nobody_tested_is_said(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(curated, "OVER_FLOOR", "no such metric")
     assert f"- weaker: {curated.NOT_YET} Ours: 0.5 → 0.4 s." in curated.page(results)
