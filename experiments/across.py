@@ -2,8 +2,9 @@
 """One number of several settings: of each its median, of these the mean or one of the outermost.
 
 The settings are all that there are, as the fifteen distributions of a table: they are not drawn
-from more. So the interval is for other repetitions alone, which are resampled together in all
-settings, as the same losses meet them.
+from more. So the interval is for other repetitions, which are resampled together in all settings,
+as the same losses meet them; or, from crossed.LEAST_ROUNDS sessions on, for other sessions, by how
+much the number differs between these (crossed.py: what their repetitions vary is part of that).
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -11,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from experiments import crossed
 from experiments.statistics import (
     NOTHING,
     RESAMPLES,
@@ -46,27 +48,51 @@ OF: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 def estimate(values: Sequence[Drawn], statistic: str, settings: int) -> Estimate:
     """`settings`: how many there must be; of fewer there is no answer."""
-    table, failed = _table(values)
+    table, sessions, failed = _table(values)
     if len(table) < settings:
         return NOTHING
     combined = OF[statistic]
     least = int(np.min(np.sum(~np.isnan(table), axis=1)))
     point = float(combined(np.nanmedian(table, axis=1)[:, None])[0])
-    ordered = np.sort(_resampled(table, combined))
-    low, high = percentiles(ordered)
-    quartiles = quantile(ordered, 0.25), quantile(ordered, 0.75)
-    return replace(Estimate(least, failed, point, low, high, *quartiles), unit="repetitions")
+    resampled = np.sort(_resampled(table, combined))
+    low, high = percentiles(resampled)
+    quartiles = quantile(resampled, 0.25), quantile(resampled, 0.75)
+    got = Estimate(least, failed, point, low, high, *quartiles, unit="repetitions")
+    return _over_sessions(got, table, sessions, combined)
 
 
-def _table(values: Sequence[Drawn]) -> tuple[np.ndarray, int]:
-    """A row for each setting, a column for each repetition, and how many of these had a failure;
-    what is not there is no number."""
+def _over_sessions(
+    got: Estimate,
+    table: np.ndarray,
+    sessions: np.ndarray,
+    combined: Callable[[np.ndarray], np.ndarray],
+) -> Estimate:
+    """With an interval for other sessions, where there are enough that have all settings."""
+    of_each = [table[:, sessions == number] for number in np.unique(sessions)]
+    whole = [it for it in of_each if not np.isnan(it).all(axis=1).any()]
+    if len(whole) < crossed.LEAST_ROUNDS:
+        return got
+    found = [float(combined(np.nanmedian(it, axis=1)[:, None])[0]) for it in whole]
+    across = f"{len(found)} sessions"
+    one = np.zeros((RESAMPLES, 1), dtype=np.int32)
+    spread = crossed.spread(np.asarray([found]), np.asarray([got.median]), one, SEED)
+    if spread is None:  # a session failed: all that was seen may be again
+        low, high = min(got.low, *found), max(got.high, *found)
+    else:
+        low, high = percentiles(got.median + spread.widened())
+    return replace(got, low=low, high=high, across=across)
+
+
+def _table(values: Sequence[Drawn]) -> tuple[np.ndarray, np.ndarray, int]:
+    """A row for each setting, a column for each repetition, the session of each column, and how
+    many of these had a failure; what is not there is no number."""
     cells: dict[Hashable, dict[tuple[int, int], float]] = {}
     for it in values:
         cells.setdefault(it.setting, {})[it.session, it.rep] = it.value
     reps = sorted({rep for row in cells.values() for rep in row})
     table = [[row.get(rep, np.nan) for rep in reps] for row in cells.values()]
-    return np.asarray(table), len({(it.session, it.rep) for it in values if not it.ok})
+    failed = len({(it.session, it.rep) for it in values if not it.ok})
+    return np.asarray(table), np.asarray([session for session, _ in reps]), failed
 
 
 def _resampled(table: np.ndarray, combined: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

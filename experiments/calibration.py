@@ -269,6 +269,6 @@ def before(
         if attempt < machine.ATTEMPTS:
             progress.note(f"{text}; attempt {attempt + 1} follows")
     raise CannotServe(
-        f"{text}; in {machine.ATTEMPTS} attempts, so nothing is run: tm3lab resume {results.path} "
+        f"{text}; in {machine.ATTEMPTS} attempts, so no run begins: tm3lab resume {results.path} "
         "later, or with --keep-late"
     )

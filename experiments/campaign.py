@@ -17,12 +17,13 @@ from pathlib import Path
 from base.sources import commit
 from experiments import calibration, folder, in_force, meta, sessions
 from experiments.folder import FolderError, Results
-from experiments.machine import ATTEMPTS, VOID
+from experiments.machine import ATTEMPTS, VOID, attempts
 from experiments.model import Experiment
 from experiments.plan import Plan, Run
 from experiments.progress import Progress, duration, expectation
 from experiments.runner import Keep
 from experiments.runs import Runs
+from experiments.so_far import SoFar
 from experiments.stopping import Stop, interruptible, stoppable
 from experiments.tls import Tls
 
@@ -125,6 +126,7 @@ def _sessions(
 ) -> None:
     """What is left, session by session; each has labs of its own."""
     until = time.monotonic() + how.within_s
+    so_far = SoFar(results.path) if how.page else None
     for number, its in groupby(left, key=lambda run: run.session):
         if number != left[0].session and time.monotonic() > until:
             break
@@ -138,19 +140,32 @@ def _sessions(
         if how.calibrate:
             calibration.before(results, of_session, how.keep.late, progress, stop)
         with Runs(experiment, results, limit_s=results.plan.limit_s, keep=how.keep) as runs:
-            _here(runs, of_session, progress, stop, until)
+            _here(runs, of_session, progress, stop, until, so_far)
+        if so_far and number != left[-1].session:
+            so_far.draw()
 
 
-def _here(runs: Runs, left: list[Run], progress: Progress, stop: Stop, until: float) -> None:
+def _here(
+    runs: Runs,
+    left: list[Run],
+    progress: Progress,
+    stop: Stop,
+    until: float,
+    so_far: SoFar | None = None,
+) -> None:
     block = left[0].rep
+    void = attempts(runs.results.runs())  # of an earlier call: so many are tried already
     for run in left:
         stop.check("between two runs")
-        if run.rep != block and time.monotonic() > until:
-            say(f"time is up after {run.rep} blocks of {runs.results.plan.blocks}")
-            break
+        if run.rep != block:
+            if time.monotonic() > until:
+                say(f"time is up after {run.rep} blocks of {runs.results.plan.blocks}")
+                break
+            if so_far:
+                so_far.draw()
         block = run.rep
         record = runs.run(run, stop)
-        for attempt in range(2, ATTEMPTS + 1):
+        for attempt in range(void.get(run.id, 0) + 2, ATTEMPTS + 1):
             if record["outcome"] != VOID:
                 break
             progress.note(f"{record['id']}: void, attempt {attempt} follows: {record['error']}")

@@ -253,12 +253,18 @@ def _one(
 
 
 def carry_out(experiment: Experiment, results: Results, how: How) -> int:
-    """The runs, then plots, report and table. 1 if a run failed."""
+    """The runs, then plots, report and table. 1 if a run failed, or a session could not begin."""
+    broken_off = False
     try:
         campaign.run(experiment, results, how)
     except Stopped:
         campaign.say(f"stopped; {results.unfinished()} runs to go: tm3lab resume {results.path}")
         raise
+    except CannotServe as why:
+        if not results.runs():
+            raise
+        broken_off = True  # what is done is shown all the same
+        campaign.say(str(why))
     if results.unfinished():
         campaign.say(f"{results.unfinished()} runs of the plan are left: {results.path}")
     print(campaign.finish(results), flush=True)
@@ -273,4 +279,4 @@ def carry_out(experiment: Experiment, results: Results, how: How) -> int:
     campaign.say(f"plots: {results.path / 'plots'}; report: {results.path / 'report.html'}")
     if failed:
         campaign.say(f"{failed} runs failed: their logs are in {results.path / 'logs'}")
-    return int(failed > 0)
+    return int(broken_off or failed > 0)

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: MIT
 """results/README.md, the page that a reader opens first, from the summaries of results/curated.
 
-    build/venv/bin/python -m experiments.curated [--write]
+    build/venv/bin/python -m experiments.curated [--add DIR...] [--reports] [--write]
 
 Each figure that was published: its value, ours, whether the direction and the size are the same,
 and, where not, what is known of why. It is written from what the reports' summary.json say, of each
 experiment the folder that answers most; claims come from the catalogue, so that one without runs
-is named, too. Without --write it tells whether the page is another than that, and ends with 1.
+is named, too. It tells whether the page is another than that, and ends with 1.
 """
 
 import argparse
-import json
 import math
 import re
 import sys
@@ -20,44 +19,40 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from base.sources import ROOT
-from experiments import catalogue, paper
+from experiments import catalogue, kept, paper
 from experiments.model import Claim, Experiment
 from experiments.report import words
 from experiments.report.rows import MARKS, SAYS, SIZES
+from experiments.summaries import RESULTS, Summary, fullest
+from experiments.verdicts import ANOTHER
 
-RESULTS = ROOT / "results"
 PAGE = "README.md"
 OVER_FLOOR = "over_floor"  # a metric: times over the least that is possible
+COUNTED = ("sessions", "seeds", "repetitions")  # that a row is from
 NOT_YET = "No cause was tested yet."
 HEAD = """\
 # Measured again
 
 What the paper on TM³ (CoNEXT 2015) measured, with some of what was published after it, and what
 this laboratory measured of it. Each line of a table is one published figure. *Same direction?* says
-whether more or less came out where it was published so; *same size?* whether the published value
-lies in our interval, give or take a margin that was declared beforehand. Compare directions, orders
-and ratios: the published absolute figures come from other networks. The words and the marks are
-explained in [reading.md](reading.md), how a run is made in
+whether more or less came out where it was published so; *same size?* whether ours is as large:
+whether the whole interval lies within a margin around it, which stands in brackets. Compare
+directions, orders and ratios: the published absolute figures come from other networks. The words
+and the marks are explained in [reading.md](reading.md), how a run is made in
 [experiments/README.md](../experiments/README.md).
+
+A direction that holds *alone* may be chance among all claims of its report (Holm, 5 % for the
+report). Mean and 95th percentile stand beside each median in the report that a section leads to.
+*One session: repeats the same timers* is said in place of an interval where nothing was lost by
+chance and all runs are of one session: what follows is how far they differ from each other, and
+says nothing of another day. Of pages, and of other settings of which there are many, the interval
+is for other pages.
 """
 TAIL = """\
 This page is written by `build/venv/bin/python -m experiments.curated --write` from the
 `summary.json`s in [curated/](curated/); the tests fail where it differs. `tm3lab publish DIR` makes
 a site of the same results, with plots and all reports.
 """
-Summary = dict[str, Any]
-
-
-def fullest(root: Path, experiment: str) -> Summary | None:
-    """The summary of the folder that answers most claims, of these with most runs, the newest."""
-    paths = sorted((root / "curated" / experiment).glob("*/summary.json"))
-    found: list[Summary] = [json.loads(path.read_text()) for path in paths]
-    return max(found, key=lambda it: (_answered(it), it["runs"], it["folder"]), default=None)
-
-
-def _answered(summary: Summary) -> int:
-    return sum(it["verdict"] not in ("few", "none") for it in summary["comparison"])
 
 
 @dataclass(frozen=True)
@@ -111,9 +106,34 @@ class Line:
         if self.told is None or self.verdict == "none":
             return "not run"
         value = self.told.get(self.claim.statistic)
-        span = f"{self.number(self.told['low'])} to {self.number(self.told['high'])}"
-        few = self.verdict == "few"
-        return f"{self.number(value)}{self.unit} ({f'range {span}' if few else span})"
+        low, high = self.number(self.told["low"]), self.number(self.told["high"])
+        inside = f"{low} to {high}"
+        if self.verdict == "few":
+            inside = f"range {inside}"
+        if self.told["repeats"]:
+            inside = words.repeated(self.told["sessions"], low, high)
+        return f"{self.number(value)}{self.unit} ({inside})"
+
+    @property
+    def runs(self) -> str:
+        assert self.told is not None
+        told = " / ".join(str(self.told[name]) for name in COUNTED)
+        settings = self.told["counted"] == "settings"
+        return f"{told}, of {self.told['n']} settings" if settings else told
+
+    @property
+    def direction(self) -> str:
+        alone = (
+            ", alone" if self.told and self.told["holm"] is False and self.verdict == "yes" else ""
+        )
+        return f"{MARKS[self.verdict]} {SAYS[self.verdict]}{alone}"  # type: ignore[index]
+
+    @property
+    def same_size(self) -> str:
+        if self.size is None:
+            return ""
+        asked = f" ({self.told['asked']})" if self.told else ""
+        return f"{SIZES[self.size]}{asked}"  # type: ignore[index]
 
 
 def lines(root: Path, experiment: Experiment) -> list[Line]:
@@ -149,6 +169,10 @@ def why(line: Line) -> str:
     note = line.claim.note
     if note and not any(note in it for it in told):
         told.append(f"Measured before, not in these runs: {note}.".replace("..", "."))
+    if line.size == "unclear":
+        told.append(
+            "Of the size: the interval lies within the margin in part, which decides nothing."
+        )
     if line.verdict == "yes":  # else the summary has it
         told += _floor(line)
     return " ".join([*(told or [NOT_YET]), *_sides(line)])
@@ -223,7 +247,8 @@ def marked_sizes(found: Sequence[Line]) -> str:
     sizes = [it.size for it in found if it.size is not None]
     counts = {
         "✓": sizes.count("yes"),
-        "✗": sum(it in ("weaker", "stronger", "other") for it in sizes),
+        "✗": sum(it in ANOTHER for it in sizes),
+        "~": sizes.count("unclear"),
         "?": sizes.count("few"),
         "-": sizes.count("none"),
     }
@@ -288,14 +313,18 @@ def _section(row: str, found: Sequence[Line]) -> Iterator[str]:
         yield "\n".join(_whence(found))
         yield ""
         yield from _table(
-            ("what", "published", "ours (95 % interval)", "same direction?", "same size?"),
+            (
+                *("what", "published", "ours (95 % interval)"),
+                *("sessions / seeds / repetitions", "same direction?", "same size?"),
+            ),
             [
                 (
                     f"{it.claim.says} ({it.claim.where})",
                     it.published,
                     it.ours,
-                    f"{MARKS[it.verdict]} {SAYS[it.verdict]}",  # type: ignore[index]
-                    SIZES[it.size] if it.size else "",  # type: ignore[index]
+                    it.runs,
+                    it.direction,
+                    it.same_size,
                 )
                 for it in there
             ],
@@ -342,14 +371,17 @@ def page(root: Path = RESULTS) -> str:
     """Of the results in `root`/curated."""
     rows = by_row(root)
     every = [it for found in rows.values() for it in found]
-    yes = sum(it.verdict == "yes" for it in every)
+    yes = [it for it in every if it.verdict == "yes"]
+    alone = sum(it.direction.endswith("alone") for it in yes)
     sized = [it for it in every if it.size not in (None, "none")]
     same = sum(it.size == "yes" for it in sized)
+    undecided = sum(it.size == "unclear" for it in sized)
     out = [HEAD]
     out.append(
         f"Of {len(every)} published figures {sum(it.verdict != 'none' for it in every)} were "
-        f"measured. The direction is the same in {yes}; of {len(sized)} that have a value, the "
-        f"size is the same in {same}.\n"
+        f"measured. The direction is the same in {len(yes)}, in {alone} of them only alone; of "
+        f"{len(sized)} that have a value, the size is the same in {same} and not decided in "
+        f"{undecided}.\n"
     )
     contents = [
         (f"[{title(row)}](#{_slug(title(row))})", marked(found), marked_sizes(found))
@@ -367,27 +399,48 @@ def page(root: Path = RESULTS) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments.curated")
     parser.add_argument("--write", action="store_true", help=f"write results/{PAGE}")
-    there, made = RESULTS / PAGE, page()
-    if parser.parse_args(argv).write:
-        there.write_text(made)
-        return 0
-    written = there.read_text() if there.is_file() else ""
-    differs = [
-        number
-        for number, (a, b) in enumerate(
-            zip(written.splitlines(), made.splitlines(), strict=False), 1
-        )
-        if a != b
-    ]
-    if written == made:
-        return 0
-    where = f"line {differs[0]}" if differs else "its end"
-    print(
-        f"curated: results/{PAGE} is not what results/curated says, from {where} on: "
-        "python -m experiments.curated --write",
-        file=sys.stderr,
+    parser.add_argument(
+        "--add", type=Path, nargs="+", default=[], metavar="DIR", help="keep these results, too"
     )
-    return 1
+    parser.add_argument(
+        "--reports", action="store_true", help="write all curated reports and summaries anew"
+    )
+    given = parser.parse_args(argv)
+    for folder in given.add:
+        print(kept.add(folder, RESULTS))
+    for folder in kept.folders(RESULTS) if given.reports else ():
+        kept.unlink(folder)
+        kept.write(folder)
+    if given.write:
+        (RESULTS / PAGE).write_text(page())
+    wrong = [*_pointing(), *_differing()]
+    for line in wrong:
+        print(f"curated: {line}", file=sys.stderr)
+    return int(bool(wrong))
+
+
+def _pointing() -> Iterator[str]:
+    for folder in kept.folders(RESULTS):
+        if kept.lost(folder):
+            yield (
+                f"{folder} points to logs that are not kept: "
+                "python -m experiments.curated --reports"
+            )
+
+
+def _differing() -> Iterator[str]:
+    """Where the page is another than the summaries say."""
+    there, made = RESULTS / PAGE, page()
+    written = there.read_text() if there.is_file() else ""
+    if written == made:
+        return
+    lines = zip(written.splitlines(), made.splitlines(), strict=False)
+    differs = [number for number, (a, b) in enumerate(lines, 1) if a != b]
+    where = f"line {differs[0]}" if differs else "its end"
+    yield (
+        f"results/{PAGE} is not what results/curated says, from {where} on: "
+        "python -m experiments.curated --write"
+    )
 
 
 if __name__ == "__main__":

@@ -60,6 +60,7 @@ class Metric:
     matters_by: float | None = None
     # Of a configuration, and of a claim that asks for it: what runs list, taken together.
     pooled: Pooled | None = None
+    is_ratio: bool = False  # a ratio in each single run, where 1 is no effect
 
     def least(self, beside: float) -> float:
         """In the metric's unit, of a difference to such a value."""
@@ -97,7 +98,10 @@ class Claim:
     than: float = 1.0  # the value that `expect` compares with; but for ratios in the metric's unit
     within: float = 0.1  # for "same": the share by which it may differ
     matters: float | None = None  # as of a metric, where this figure's is another
-    margin: float = 0.1  # the share of `paper` by which ours may differ and be of the same size
+    margin: float = 0.1  # the share of the effect by which ours may differ, as verdicts.py has it
+    read_to: float = (
+        0.0  # of a published 0: half of the last place printed, in the terms of `paper`
+    )
     note: str = ""  # why it comes out otherwise, where that was found out by measuring
 
     @property

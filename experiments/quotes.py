@@ -8,7 +8,6 @@ What is written must be what the summary says, to as many digits; a sentence tha
 rewritten is to be quoted anew here. Prints what differs, and ends with 1.
 """
 
-import json
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -17,18 +16,18 @@ from functools import cache
 from typing import Any
 
 from base.sources import ROOT
+from experiments import summaries
+from experiments.summaries import RESULTS, Summary
 
-CURATED = ROOT / "results" / "curated"
-Summary = dict[str, Any]
 Number = Callable[[], float]
 
 
 @cache
 def fullest(experiment: str) -> Summary:
-    """The summary of the folder with most runs."""
-    paths = (CURATED / experiment).glob("*/summary.json")
-    found: list[Summary] = [json.loads(path.read_text()) for path in sorted(paths)]
-    return max(found, key=lambda it: it["runs"])
+    found = summaries.fullest(RESULTS, experiment)
+    if found is None:
+        raise LookupError(f"{experiment}: nothing is curated")
+    return found
 
 
 def matching(experiment: str, where: Mapping[str, Any]) -> list[Summary]:

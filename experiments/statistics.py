@@ -32,11 +32,6 @@ LEAST = 5
 # at the largest of them, and still is too low in one case of eight; with fewer it says too little.
 LEAST_P95 = 40
 
-# "nil": wholly within the smallest effect of interest, to whichever side.
-Verdict = Literal["yes", "no", "unclear", "nil", "few", "none"]
-Size = Literal["yes", "weaker", "stronger", "other", "few", "none"]
-READ_TO = 0.005  # published values have two places
-
 
 @dataclass(frozen=True)
 class Estimate:
@@ -395,55 +390,3 @@ def holm(chances: Sequence[float], level: float = 1 - LEVEL) -> list[bool]:
             break
         held[k] = True
     return held
-
-
-def size_verdict(got: Estimate, paper: float, margin: float, than: float = 1.0) -> Size:
-    """Is the published value, give or take the margin, within our interval? If not, is our effect
-    weaker, which is between `than` (no effect) and the published one, or stronger, or of the other
-    side of `than`?"""
-    if got.n == 0:
-        return "none"
-    if not got.enough:
-        return "few"
-    reach = max(margin * abs(paper), READ_TO)
-    if got.low <= paper + reach and got.high >= paper - reach:
-        return "yes"
-    if (got.median - than) * (paper - than) < 0:
-        return "other"
-    return "weaker" if abs(got.median - than) < abs(paper - than) else "stronger"
-
-
-def is_nil(got: Estimate, than: float, matters: float) -> bool:
-    """Whether the interval lies wholly within the smallest effect of interest."""
-    bottom, top = sorted((than * (1 - matters), than * (1 + matters)))
-    return got.enough and bottom < got.low and got.high < top
-
-
-def verdict(
-    got: Estimate,
-    expect: Literal["less", "more", "same"],
-    than: float = 1.0,
-    within: float = 0.1,
-) -> Verdict:
-    """Does the whole interval lie where it was expected?
-
-    "no": it lies wholly elsewhere. "unclear": it reaches over the border, which these runs
-    cannot decide. "few": fewer runs than an interval needs. "none": no run at all.
-    """
-    if got.n == 0:
-        return "none"
-    if not got.enough:
-        return "few"
-    if expect == "same":
-        if 2 * got.failed >= got.n:  # two failures are alike, which shows nothing
-            return "unclear"
-        bottom, top = sorted((than * (1 - within), than * (1 + within)))
-        if bottom <= got.low and got.high <= top:
-            return "yes"
-        return "no" if got.high < bottom or got.low > top else "unclear"
-    below, above = got.high < than, got.low > than
-    if expect == "more":
-        below, above = above, below
-    if below:
-        return "yes"
-    return "no" if above else "unclear"

@@ -5,7 +5,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from experiments.failure import RunFailed
-from experiments.model import Claim, Experiment, Figure, Metric
+from experiments.model import OWN, Claim, Experiment, Figure, Metric
 from experiments.workloads import blocking, pcap, rates, traffic
 from experiments.workloads.actors import Actor, Video
 from topologies.addresses import FROM_RP
@@ -69,7 +69,7 @@ class LossBlocking(Experiment):
         fewer(8, "lost_share", "all"),
         Claim(
             row="loss-blocking",
-            where="§6.5",
+            where=OWN,
             says="8 pipes, 1 % lost, time lost to others' losses",
             of=runs(8),
             metric="others_share",

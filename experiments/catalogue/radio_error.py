@@ -105,10 +105,28 @@ class RadioError(Experiment):
             for ms in reversed(radio_error.WINDOWS_MS)
             for layer, says in LAYERS.items()
         ),
-        Metric("app_to_tcp", "error of the application to that of TCP, 100 ms", "times", "neither"),
-        Metric("tcp_to_host", "error of TCP to that of the host, 100 ms", "times", "neither"),
+        Metric(
+            "app_to_tcp",
+            "error of the application to that of TCP, 100 ms",
+            "times",
+            "neither",
+            is_ratio=True,
+        ),
+        Metric(
+            "tcp_to_host",
+            "error of TCP to that of the host, 100 ms",
+            "times",
+            "neither",
+            is_ratio=True,
+        ),
         *(
-            Metric(f"{layer}_shorter", f"error of {says}, 20 ms to 100 ms", "times", "neither")
+            Metric(
+                f"{layer}_shorter",
+                f"error of {says}, 20 ms to 100 ms",
+                "times",
+                "neither",
+                is_ratio=True,
+            )
             for layer, says in LAYERS.items()
         ),
         Metric("firmware_ms", "wait in the firmware, median", "ms", "neither"),

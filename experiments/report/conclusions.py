@@ -149,7 +149,7 @@ def sentences(results: Results) -> list[str]:
     told += _limits(found)
     if metric.matters and found:
         told.append(f"{words.smallest_effect(metric)} Less is called alike.")
-    told.append(_apart(results.sessions))
+    told.append(_apart(results))
     unknown = sum(run.ok and not (run.machine or {}).get("late_us") for run in results.runs)
     if unknown:
         who = "No run" if unknown == len(results.runs) else f"Not every run ({unknown} do not)"
@@ -225,10 +225,14 @@ def _told(it: Contrast) -> str:
     return f"{write(it.got.median)}{unit}{more}{inside}{where}"
 
 
-def _apart(sessions: int) -> str:
+def _apart(results: Results) -> str:
     """Whether the intervals are for another day, too."""
+    sessions = results.sessions
     if sessions >= LEAST_ROUNDS:
-        return f"The intervals are for other sessions, too: these runs are of {sessions}."
+        told = f"The intervals are for other sessions, too: these runs are of {sessions}."
+        if any(claim.statistic == "p95" for claim in results.experiment.claims):
+            told += " Those of 95th percentiles are for other runs of these sessions alone."
+        return told
     some = "one session" if sessions == 1 else f"{sessions} sessions, too few to tell"
     return f"All runs are of {some}: how much another one would differ is in no interval."
 

@@ -12,7 +12,7 @@ from experiments import across, catalogue, folder, parameters, pooled
 from experiments.machine import VOID, kept_by
 from experiments.model import OF_SETTINGS, Claim, Experiment, Figure, Metric
 from experiments.report.kinds import experiment_of
-from experiments.report.runs import Configuration, Key, Run
+from experiments.report.runs import Basis, Configuration, Key, Run
 from experiments.statistics import (
     Drawn,
     Estimate,
@@ -213,6 +213,19 @@ class Results:
         runs = [[run for it in self.select(side) for run in it.runs] for side in sides]
         combined = {1: float, 2: ratio if claim.compared == "ratio" else difference}[len(sides)]
         return pooled.estimate(runs, self.metric(claim.metric), combined)
+
+    def basis(self, claim: Claim) -> Basis:
+        """Of what runs the answer is."""
+        drawn = self._drawn_for(claim)
+        reps = {(it.session, it.rep) for it in drawn}
+        sides = [*self.select(claim.of), *self.select(claim.over or claim.of)]
+        runs = [run for it in sides for run in it.runs if (run.session, run.rep) in reps]
+        return Basis(
+            len({it.session for it in drawn}),
+            len({run.seed for run in runs}),
+            len(reps),
+            all(it.lossless for it in sides),
+        )
 
     def _drawn_for(self, claim: Claim) -> list[Drawn]:
         metric = self.metric(claim.metric)

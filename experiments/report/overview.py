@@ -16,6 +16,7 @@ from experiments.plots.svg import inline
 from experiments.report import facts, page, words
 from experiments.report.data import Results, load
 from experiments.report.rows import Row, apart, not_run, rows, tally
+from experiments.verdicts import ANOTHER
 
 
 def write(folders: Sequence[Path]) -> Path:
@@ -115,11 +116,12 @@ def _section(results: Results, root: Path) -> dict[str, Any]:
 def _sizes(published: Sequence[Row]) -> list[tuple[str, str, str, int]]:
     """In two marks: of the same size, or not."""
     found = [it.size for it in published]
-    other = sum(it in ("weaker", "stronger", "other") for it in found)
+    other = sum(it in ANOTHER for it in found)
     few = found.count("few")
     return [
         ("yes", "same size", "✓", found.count("yes")),
         ("no", "another size", "✗", other),
+        ("unclear", "not decided", "~", found.count("unclear")),
         ("few", "too few runs", "?", few),
     ]
 

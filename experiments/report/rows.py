@@ -10,16 +10,9 @@ from typing import Any
 from experiments.model import OF_SETTINGS, STATISTICS, Claim, Metric
 from experiments.report import words
 from experiments.report.data import Results
-from experiments.report.runs import Configuration
-from experiments.statistics import (
-    Estimate,
-    Size,
-    Verdict,
-    holm,
-    is_nil,
-    size_verdict,
-    verdict,
-)
+from experiments.report.runs import Basis, Configuration
+from experiments.statistics import Estimate, holm
+from experiments.verdicts import Published, Size, Verdict, is_nil, verdict
 
 SAYS: dict[Verdict, str] = {
     "yes": "yes",
@@ -38,6 +31,9 @@ SIZES: dict[Size, str] = {
     "weaker": "✗ weaker",
     "stronger": "✗ stronger",
     "other": "✗ the other way",
+    "smaller": "✗ smaller",
+    "larger": "✗ larger",
+    "unclear": "~ not decided",
     "few": "? too few runs",
     "none": "- not run",
 }
@@ -56,6 +52,7 @@ class Row:
     got: Estimate
     verdict: Verdict
     why: tuple[str, ...]
+    basis: Basis
     size: Size | None = None  # None: no value was published
     chance: float | None = None  # of the direction, by a sign test
     together: bool | None = None  # whether it holds with all others of the report, by Holm
@@ -89,7 +86,15 @@ class Row:
 
     @property
     def interval(self) -> str:
-        return words.interval(self.got, words.ratio if self.is_ratio else words.number)
+        write = words.ratio if self.is_ratio else words.number
+        if not self.repeats:
+            return words.interval(self.got, write)
+        return words.repeated(self.basis.sessions, write(self.got.low), write(self.got.high))
+
+    @property
+    def repeats(self) -> bool:
+        """What would be an interval is none; one over settings, such as pages, is for others."""
+        return self.got.enough and self.basis.repeats and self.got.unit != "settings"
 
     @property
     def expected(self) -> str:
@@ -105,9 +110,13 @@ class Row:
         return SIZES[self.size] if self.size else ""
 
     @property
-    def margin(self) -> str:
-        """Of the size, in words."""
-        return f"± {self.claim.margin * 100:g}\N{NO-BREAK SPACE}%" if self.size else ""
+    def asked(self) -> str:
+        """From where to where a size is the published one, in words."""
+        if self.claim.paper is None:
+            return ""
+        write = words.ratio if self.is_ratio else words.number
+        bottom, top = published(self.claim, self.metric).reach
+        return f"{write(bottom)} to {write(top)}" if bottom >= 0 else f"at most {write(top)}"
 
     @property
     def holm(self) -> str:
@@ -156,7 +165,11 @@ class Row:
             "own": claim.is_own,
             "verdict": self.verdict,
             "size": self.size,
-            "margin": claim.margin if self.size else None,
+            "asked": self.asked or None,
+            "sessions": self.basis.sessions,
+            "seeds": self.basis.seeds,
+            "repetitions": self.basis.repetitions,
+            "repeats": self.repeats,
             "chance": None if self.chance is None else float(f"{self.chance:.3g}"),
             "holm": self.together,
             "matters": _matters(claim, self.metric) or None,
@@ -206,10 +219,20 @@ def row(results: Results, claim: Claim) -> Row:
     if effect and claim.expect != "same" and is_nil(got, 1.0, _matters(claim, metric)):
         holds = "nil"
     why = () if holds == "yes" else tuple(reasons(results, claim, got, holds))
-    # Beside a bound of a value alone there is no effect: more than published is stronger.
-    none = claim.than if claim.over is not None else 0.0
-    size = None if claim.paper is None else size_verdict(got, claim.paper, claim.margin, none)
-    return Row(claim, metric, got, holds, why, size, results.chance(claim))
+    size = None if claim.paper is None else published(claim, metric).size(got)
+    return Row(claim, metric, got, holds, why, results.basis(claim), size, results.chance(claim))
+
+
+def published(claim: Claim, metric: Metric) -> Published:
+    """What no effect is follows from what is compared, not from the border of the direction."""
+    assert claim.paper is not None
+    least = _matters(claim, metric)
+    none: float | None = 1.0
+    if claim.is_difference:
+        none, least = 0.0, metric.least(claim.paper)
+    elif claim.over is None and not metric.is_ratio:
+        none = None
+    return Published(claim.paper, none, claim.margin, least, claim.read_to)
 
 
 def _matters(claim: Claim, metric: Metric) -> float:

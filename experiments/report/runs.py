@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from experiments import pooled
+from experiments.crossed import LEAST_ROUNDS
 from experiments.model import Metric
 from experiments.statistics import NOTHING, Drawn, Estimate, grouped
 from topologies.parameter import Params, Value
@@ -47,6 +48,26 @@ class Run:
         return None if math.isnan(value) else float(value)
 
 
+@dataclass(frozen=True)
+class Basis:
+    """How many sessions, seeds and repetitions an answer is from."""
+
+    sessions: int
+    seeds: int
+    repetitions: int
+    lossless: bool = False  # no link of these runs drew anything at random
+
+    @property
+    def repeats(self) -> bool:
+        """Such runs have the same timers each time: their spread is none of another day's."""
+        return self.lossless and self.sessions < LEAST_ROUNDS
+
+    @property
+    def told(self) -> str:
+        counts = {"session": self.sessions, "seed": self.seeds, "repetition": self.repetitions}
+        return ", ".join(f"{n} {name}{'' if n == 1 else 's'}" for name, n in counts.items())
+
+
 Key = tuple[Value, ...]
 
 
@@ -65,6 +86,13 @@ class Configuration:
         """Of each successful run, what its last miles counted in all."""
         told = [run.links for run in self.runs if run.ok and run.links]
         return [float(sum(each.get(name) or 0 for each in links.values())) for links in told]
+
+    @property
+    def lossless(self) -> bool:
+        """Nothing was lost by chance, and no packet's delay was drawn; False where nobody knows."""
+        lost = self.counted("lost_packets")
+        drawn = (value for name, value in self.params.items() if name.startswith("jitter"))
+        return bool(lost) and not any(lost) and not any(drawn)
 
     def values(self, metric: Metric) -> list[float]:
         return [v for v in (run.measured(metric) for run in self.runs) if v is not None]

@@ -59,10 +59,10 @@ def brief(value: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """Two places: 0.31; three digits from 10 on."""
+    """Two places: 0.31; three digits from 10 on; below 0.1 two digits: 0.026 is not 0.034."""
     if not math.isfinite(value) or value >= 10:
         return number(value)
-    return f"{value:.2f}" if value >= 0.01 or value == 0 else number(value, 2)
+    return f"{value:.2f}" if abs(value) >= 0.0995 or value == 0 else number(value, 2)
 
 
 def measured_size(count: float) -> str:
@@ -79,6 +79,12 @@ def interval(got: Estimate, write: Callable[[float], str] = number) -> str:
     if got.n < 2:
         return ""
     return span(got, write) if got.enough else f"({span(got, write)})"
+
+
+def repeated(sessions: int, low: str, high: str) -> str:
+    """In place of an interval, where nothing is drawn at random and nothing is of another day."""
+    some = "one session" if sessions == 1 else f"{sessions} sessions"
+    return f"{some}: repeats the same timers" + (f", {low} to {high}" if low != high else "")
 
 
 def share(value: float) -> str:

@@ -3,9 +3,11 @@
 
 import errno
 import json
+import re
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,6 +27,8 @@ KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 FILES = {f"/{it.name}": it for it in PAGE.iterdir() if it.suffix in KINDS}
 LOOKING_MAX = 16  # pages at a time, each of which has a thread
 BODY_MAX = 1000
+_DIGITS = re.compile(r"[0-9]{1,9}")  # int() and isdigit() know others, and not the same
+LAST_S = 2.0  # for the pages that look when the server ends
 WAITS_S = 30.0  # for a browser that takes nothing, or does not end its request
 OF_PAGES = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -83,9 +87,17 @@ class Server(ThreadingHTTPServer):
             yield
         finally:
             self.ending.set()
+            self._seen_off()
             self.shutdown()
             thread.join()
             self.server_close()
+
+    def _seen_off(self) -> None:
+        """Until those who look have been told the last, or do not take it."""
+        end = time.monotonic() + LAST_S
+        for _ in range(LOOKING_MAX):
+            if not self.looking.acquire(timeout=max(0.0, end - time.monotonic())):
+                return
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that goes is no error."""
@@ -126,7 +138,7 @@ class Asked(BaseHTTPRequestHandler):
             self._say(404, "there is nothing to change here: that is for tm3lab up --watch")
             return
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > BODY_MAX:
+        if not _DIGITS.fullmatch(length) or int(length) > BODY_MAX:
             self._say(400, f"a change has up to {BODY_MAX} bytes")
             return
         try:

@@ -4,6 +4,7 @@
     folder    what is watched; once
     sweep     of a folder of results: its plan; once
     ended     runs that ended since, how many are left and for how long
+    plots     the names of all that were drawn, and those that are new or were drawn anew
     run       what follows is of this run: all before it is of another one
     rp, lp    records of --stats, as they were written
     said      lines of the proxies' logs
@@ -15,6 +16,7 @@ the connection says it when it comes again, and is told what follows.
 """
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,11 +47,12 @@ class Stream:
         self._folder: Path | None = None
         self._tails: dict[str, Tail] = {}
         self._sweep: Sweep | None = None
-        self._searched = self._linked = self._begun = 0.0
+        self._searched = self._linked = self._begun = self._pictured = -math.inf
+        self._drawn: dict[str, int] = {}
         self._told: set[str] = set()  # troubles
 
     def events(self, ended: Callable[[], bool]) -> Iterator[bytes]:
-        """Until `ended`; b"" where there is nothing new."""
+        """Until `ended`, and then what is new at the end; b"" where there is nothing new."""
         try:
             yield from self._first()
             beat = time.monotonic()
@@ -64,6 +67,8 @@ class Stream:
                 if not some:
                     yield b""
                     time.sleep(LOOK_EVERY_S)
+            self._pictured = -math.inf
+            yield from self._next()
         finally:
             self._close()
 
@@ -73,7 +78,6 @@ class Stream:
             "live": self._watched.is_live(),
             "now": time.time(),
             "runs": self._watched.kept(),
-            "plots": self._watched.plots(),
             "link": self._links is not None,
         }
         yield event("folder", json.dumps(told))
@@ -88,6 +92,7 @@ class Stream:
 
     def _next(self) -> Iterator[bytes]:
         yield from self._ended()
+        yield from self._plots()
         yield from self._search()
         yield from self._link()
         for who, tail in self._tails.items():
@@ -109,9 +114,23 @@ class Stream:
             "left": self._sweep.left,
             "left_s": self._sweep.left_s(),
             "kept": self._watched.kept(),
-            "plots": self._watched.plots(),
         }
         yield event("ended", json.dumps(told))
+
+    def _plots(self) -> Iterator[bytes]:
+        """The pictures themselves: a page has them when the server is gone, too."""
+        now = time.monotonic()
+        if now - self._pictured < SEARCH_EVERY_S:
+            return
+        self._pictured = now
+        drawn = self._watched.drawn()
+        if drawn == self._drawn:
+            return
+        anew = [name for name, at in drawn.items() if self._drawn.get(name) != at]
+        self._drawn = drawn
+        pictures = {name: self._watched.plot(name) or b"" for name in anew}
+        told = {name: text.decode(errors="replace") for name, text in pictures.items()}
+        yield event("plots", json.dumps({"names": list(drawn), "drawn": told}))
 
     def _search(self) -> Iterator[bytes]:
         """The run that is watched, if it is another one, or its files are."""

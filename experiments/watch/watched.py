@@ -7,6 +7,7 @@ Nothing is written there, and nothing in it is locked: who writes goes on as if 
 import os
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from experiments.folder import META, RUNS, FolderError, Results
@@ -89,13 +90,18 @@ class Watched:
         found = logs.iterdir() if logs.is_dir() else ()
         return [(at, it) for it in found if (at := _written_at(it))]
 
-    def plots(self) -> list[str]:
-        """Pictures that were drawn of it so far."""
+    def drawn(self) -> dict[str, int]:
+        """Pictures that were drawn of it so far, and when, in nanoseconds."""
         there = (self.folder / "plots").glob("*.svg") if self.results else ()
-        return sorted(it.name for it in there if _PLOT.fullmatch(it.name) and not it.is_symlink())
+        found: dict[str, int] = {}
+        for it in sorted(there):
+            with suppress(FileNotFoundError):
+                if _PLOT.fullmatch(it.name) and not it.is_symlink():
+                    found[it.name] = it.stat().st_mtime_ns
+        return found
 
     def plot(self, name: str) -> bytes | None:
-        return (self.folder / "plots" / name).read_bytes() if name in self.plots() else None
+        return (self.folder / "plots" / name).read_bytes() if name in self.drawn() else None
 
 
 def _written_at(path: Path) -> float:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from experiments import calibration, campaign, catalogue, parameters
+from experiments import calibration, campaign, catalogue, cli_run, parameters
 from experiments.calibration import RATE_OFF, Found, Kind
 from experiments.campaign import How
 from experiments.cli import main
-from experiments.folder import Results
+from experiments.folder import FORMAT, Results
 from experiments.machine import ATTEMPTS, LATE_MAX_US, LATE_P99_US
 from experiments.plan import Plan
 from experiments.preflight import CannotServe
@@ -130,8 +130,8 @@ class Ran:
 
     ids: list[str]
 
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
+    def __init__(self, _experiment: Any, results: Results, **_: Any) -> None:
+        self.results = results
 
     def __enter__(self) -> "Ran":
         return self
@@ -174,7 +174,7 @@ def test_a_late_machine_ends_the_sweep_in_one_line(
     assert Ran.ids == [] and machine.asked == ATTEMPTS
     assert meta["wrong"].startswith(
         "calibration missed: linkem: packets were 7.25 ms late (99th percentile; 1 may be); in 3 "
-        "attempts, so nothing is run: tm3lab resume "
+        "attempts, so no run begins: tm3lab resume "
     )
     assert "\n" not in meta["wrong"]
     (call,) = meta["sessions"]
@@ -240,6 +240,45 @@ def test_the_command_ends_with_1(
     assert main(["run", "download", *words, *more]) == 1
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("tm3lab: calibration missed: linkem: packets were 7.25 ms late")
+
+
+def test_a_later_session_that_cannot_begin_leaves_the_report_of_those_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It went past plots and report, and left the folder out of the index."""
+
+    class Recorded(Ran):
+        def run(self, run: Any, _stop: Any) -> dict[str, Any]:
+            made = super().run(run, _stop)
+            more = {"format": FORMAT, "rep": run.rep, "seed": run.seed, "session": run.session}
+            self.results.append({**made, **more})
+            return {**made, **more}
+
+    monkeypatch.setattr(campaign, "Runs", Recorded)
+    monkeypatch.setattr(campaign.sessions, "wait", lambda *_: True)
+    monkeypatch.setattr(calibration, "_asked", Machine(found(), LATE))
+    download = catalogue.find("download")
+    params = {"pipes": 1, "link": "linkem", "size": 50_000, "preset": "wired"}
+    chosen = (parameters.complete(download.parameters, params),)
+    plan = Plan("download", chosen, 2, 1, 30.0, sessions=3)
+    meta = {"experiment": "download", "plan": plan.as_dict(), "commit": "0123", "sessions": []}
+    results = Results.create(tmp_path, "download", "0123", meta)
+    assert cli_run.carry_out(download, results, How()) == 1
+    assert len(results.runs()) == len(plan) // 3
+    assert (results.path / "report.html").is_file() and (results.path / "summary.json").is_file()
+    said = capsys.readouterr().err
+    assert "calibration missed" in said and "resume" in said and "runs of the plan are left" in said
+
+
+def test_a_first_session_that_cannot_begin_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "_asked", Machine(LATE))
+    meta = {"experiment": "download", "plan": PLAN.as_dict(), "commit": "0123", "sessions": []}
+    results = Results.create(tmp_path, "download", "0123", meta)
+    with pytest.raises(CannotServe):
+        cli_run.carry_out(catalogue.find("download"), results, How())
+    assert not (results.path / "report.html").exists()
 
 
 def test_a_lab_that_cannot_be_made_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

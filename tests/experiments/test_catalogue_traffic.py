@@ -65,7 +65,7 @@ NAMES = (
 )
 # LTE's lines; most cases
 ONLY_IN_FULL = (
-    *("reordering", "blocking", "share", "slow-reader", "thin", "web-beside"),
+    *("download", "reordering", "blocking", "share", "slow-reader", "thin", "web-beside"),
     *("extension-costs", "extension-lossy", "paths-file", "radio-apps", "radio-qcut"),
     *("thin-loss", "udp"),
 )

@@ -42,7 +42,17 @@ class Made(synthetic.Plain):
 def told(claim: Claim, **more: Any) -> dict[str, Any]:
     plain = {"metric": "completion_s", "unit": "", "median": 0.8, "low": 0.78, "high": 0.82}
     said = {"row": claim.row, "where": claim.where, "says": claim.says, "own": claim.is_own}
-    return {**plain, **said, "verdict": "yes", "size": None, "why": [], **more}
+    basis = {
+        "sessions": 3,
+        "seeds": 30,
+        "repetitions": 10,
+        "n": 10,
+        "counted": "pairs",
+        "repeats": False,
+        "holm": True,
+    }
+    asked = {"asked": "0.40 to 0.50" if claim.paper else None}
+    return {**plain, **said, **basis, **asked, "verdict": "yes", "size": None, "why": [], **more}
 
 
 def summary(folder: str, runs: int, comparison: list[dict[str, Any]]) -> dict[str, Any]:
@@ -67,9 +77,9 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     weaker, same, stronger, _, plain, own = made.claims
     why = ["The interval includes the border."]
     comparison = [
-        told(weaker, size="weaker"),
-        told(same, size="yes"),
-        told(stronger, size="stronger"),
+        told(weaker, size="weaker", holm=False),
+        told(same, size="yes", counted="settings", n=30),
+        told(stronger, size="stronger", sessions=1, repeats=True),
         told(plain, verdict="unclear", why=why, median=None, high=None),
         told(own),
     ]
@@ -88,14 +98,26 @@ def row(page: str, says: str) -> list[str]:
 
 def test_each_published_figure_has_both_verdicts(results: Path) -> None:
     page = curated.page(results)
-    assert row(page, "weaker (Fig. 9)")[1:] == ["0.47", "0.80 (0.78 to 0.82)", "✓ yes", "✗ weaker"]
-    assert row(page, "as published")[3:] == ["✓ yes", "✓ same size"]
-    assert row(page, "stronger (Table 1)")[1:] == ["0.90", *row(page, "weaker")[2:4], "✗ stronger"]
-    assert row(page, "without a value (§6.1)")[1:] == [
-        *("below 1.00", "∞ (0.78 to ∞)", "~ not decided", ""),
+    asked = "(0.40 to 0.50)"
+    assert row(page, "weaker (Fig. 9)")[1:] == [
+        *("0.47", "0.80 (0.78 to 0.82)", "3 / 30 / 10", "✓ yes, alone", f"✗ weaker {asked}"),
     ]
-    assert "Of 5 published figures 4 were measured. The direction is the same in 3; of 3 " in page
-    assert "in 3; of 3 that have a value, the size is the same in 1." in page
+    assert row(page, "as published")[3:] == [
+        *("3 / 30 / 10, of 30 settings", "✓ yes", f"✓ same size {asked}"),
+    ]
+    assert row(page, "stronger (Table 1)")[1:] == [
+        *("0.90", "0.80 (one session: repeats the same timers, 0.78 to 0.82)", "1 / 30 / 10"),
+        *("✓ yes", f"✗ stronger {asked}"),
+    ]
+    assert row(page, "without a value (§6.1)")[1:] == [
+        *("below 1.00", "∞ (0.78 to ∞)", "3 / 30 / 10", "~ not decided", ""),
+    ]
+    assert (
+        "Of 5 published figures 4 were measured. The direction is the same in 3, in 1 of " in page
+    )
+    assert (
+        "only alone; of 3 that have a value, the size is the same in 1 and not decided in" in page
+    )
 
 
 def test_where_it_is_not_the_same_it_says_why(results: Path) -> None:
@@ -111,6 +133,17 @@ def test_where_it_is_not_the_same_it_says_why(results: Path) -> None:
     ) in page
     assert "- without a value: The interval includes the border. Ours: 0.5 → 0.4 s.\n" in page
     assert "never said" not in page, "nobody asks why it is as published"
+
+
+def test_a_size_that_is_not_decided_has_that_as_its_reason(results: Path) -> None:
+    path = results / "curated" / "download" / "20260102-b" / "summary.json"
+    made = json.loads(path.read_text())
+    made["comparison"][1] |= {"size": "unclear"}
+    path.write_text(json.dumps(made))
+    page = curated.page(results)
+    assert row(page, "as published")[5] == "~ not decided (0.40 to 0.50)"
+    assert "- as published: Measured before, not in these runs: never said. Of the size: " in page
+    assert "the size is the same in 0 and not decided in 1." in page
 
 
 def test_what_nobody_tested_is_said(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,6 +147,17 @@ def test_not_for_ever(tmp_path: Path) -> None:
     assert list(machine.attempts(results.runs()).values()) == [ATTEMPTS]
 
 
+def test_attempts_of_an_earlier_call_count(tmp_path: Path) -> None:
+    """A run that was void twice before the command was stopped had three more at a resume."""
+    results = folder(tmp_path)
+    first = next(iter(PLAN.runs()))
+    for _ in range(ATTEMPTS - 1):
+        results.append(record(first.id, "void"))
+    seen = carried_out(results, *["void"] * ATTEMPTS)
+    assert machine.attempts(results.runs())[first.id] == ATTEMPTS
+    assert seen.done[0] == "void"
+
+
 def test_a_failure_is_not_repeated(tmp_path: Path) -> None:
     seen = carried_out(folder(tmp_path), "failed")
     assert seen.done == ["failed", "ok", "ok", "ok"]

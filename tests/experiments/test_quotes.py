@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The text's figures are those of the committed results; a wrong digit is found, and named."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from base.sources import ROOT
-from experiments import quotes
+from experiments import quotes, summaries
 from experiments.quotes import QUOTES, Quote, wrong
 
 TEXTS = {name: (ROOT / name).read_text() for name in {quote.file for quote in QUOTES}}
@@ -49,6 +50,26 @@ def test_the_command_fails_where_something_differs(
         monkeypatch.setattr(quotes, "QUOTES", (quote,))
         assert quotes.main() == status
     assert "3, measured 4" in capsys.readouterr().err
+
+
+def test_a_text_quotes_the_folder_that_the_page_is_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that answers most, not the one with most runs."""
+    for name, runs, verdicts in (("a", 10, ("yes", "no")), ("b", 250, ("few", "none"))):
+        folder = tmp_path / "curated" / "blocking" / name
+        folder.mkdir(parents=True)
+        told = {"folder": name, "runs": runs, "comparison": [{"verdict": it} for it in verdicts]}
+        (folder / "summary.json").write_text(json.dumps(told))
+    monkeypatch.setattr(quotes, "RESULTS", tmp_path)
+    quotes.fullest.cache_clear()
+    try:
+        assert quotes.fullest("blocking") == summaries.fullest(tmp_path, "blocking")
+        assert quotes.fullest("blocking")["folder"] == "a"
+        with pytest.raises(LookupError, match="nothing is curated"):
+            quotes.fullest("object")
+    finally:
+        quotes.fullest.cache_clear()
 
 
 def test_what_two_configurations_share_is_no_number() -> None:

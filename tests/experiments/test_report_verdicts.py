@@ -16,15 +16,9 @@ from experiments import catalogue
 from experiments.model import OWN, Claim, Experiment, Metric
 from experiments.report import conclusions, overview, page, rows, summary, text, words
 from experiments.report.data import Results, matches
-from experiments.report.runs import Run
-from experiments.statistics import (
-    Estimate,
-    estimate,
-    holm,
-    is_nil,
-    sign_test,
-    size_verdict,
-)
+from experiments.report.runs import Basis, Run
+from experiments.statistics import Estimate, estimate, holm, sign_test
+from experiments.verdicts import Published, is_nil
 from topologies.parameter import Params
 from topologies.presets import PRESETS
 
@@ -36,27 +30,83 @@ def got(low: float, median: float, high: float, n: int = 10) -> Estimate:
     return Estimate(n, 0, median, low, high, low, high)
 
 
+HALF = Published(0.5, margin=0.1, least=0.05)  # 0.467 to 0.536
+MORE = Published(1.78, margin=0.1, least=0.05)  # 1.68 to 1.89
+ALONE = Published(0.05, none=None, margin=0.1, least=0.05)  # a time: 0.0455 to 0.055
+
+
 @pytest.mark.parametrize(
-    ("interval", "paper", "margin", "says"),
+    ("published", "interval", "says"),
     [
-        ((0.4, 0.45, 0.5), 0.42, 0.0, "yes"),
-        ((0.4, 0.45, 0.5), 0.5, 0.0, "yes"),  # at the end of the interval
-        ((0.4, 0.45, 0.5), 0.55, 0.1, "yes"),  # 0.495 with the margin
-        ((0.4, 0.45, 0.5), 0.56, 0.1, "stronger"),  # 0.504: not any more
-        ((0.8, 0.83, 0.86), 0.175, 0.1, "weaker"),  # Fig. 13 wired
-        ((0.1, 0.2, 0.3), 0.5, 0.1, "stronger"),
-        ((1.1, 1.2, 1.3), 0.5, 0.1, "other"),
-        ((0.0, 0.002, 0.004), 0.0, 0.1, "yes"),  # two places were published
-        ((0.006, 0.007, 0.008), 0.0, 0.1, "weaker"),
-        ((0.4, 0.45, math.inf), 0.9, 0.1, "yes"),
+        (HALF, (0.468, 0.5, 0.535), "yes"),
+        (HALF, (0.466, 0.5, 0.535), "unclear"),  # a part of it lies outside
+        (HALF, (0.468, 0.5, 0.537), "unclear"),
+        (HALF, (0.23, 0.5, 1.11), "unclear"),  # too wide to tell
+        (HALF, (0.4, 0.5, math.inf), "unclear"),
+        (HALF, (0.535, 0.6, 0.65), "unclear"),
+        (HALF, (0.537, 0.6, 0.65), "weaker"),
+        (HALF, (0.4, 0.45, 0.466), "stronger"),
+        (HALF, (0.9, 0.97, 1.05), "weaker"),
+        (HALF, (1.01, 1.02, 1.03), "weaker"),  # no effect that matters
+        (HALF, (0.99, 1.2, 1.3), "weaker"),  # perhaps none
+        (HALF, (1.1, 1.2, 1.3), "other"),
+        (Published(0.175), (0.8, 0.83, 0.86), "weaker"),  # Fig. 13 wired
+        (MORE, (1.04, 1.05, 1.06), "weaker"),  # radio-apps: it was called the other way
+        (MORE, (0.8, 0.85, 0.9), "other"),
+        (MORE, (1.7, 1.75, 1.8), "yes"),
+        (MORE, (1.95, 2.0, 2.1), "stronger"),
+        (Published(0.15), (0.58, 0.6, 0.62), "weaker"),  # handover
+        # Small ratios are told apart: 0.005 was a quarter of 0.02.
+        (Published(0.02), (0.0245, 0.0246, 0.0249), "weaker"),
+        (Published(0.02), (0.0185, 0.02, 0.0215), "yes"),
+        (Published(0.02), (0.016, 0.017, 0.0175), "stronger"),
+        # And small effects: a share of the ratio held a gain and a loss at once.
+        (Published(0.95, least=0.02), (1.0, 1.0, 1.01), "weaker"),
+        (Published(0.95, least=0.02), (1.0, 1.05, 1.15), "weaker"),  # it was called the same
+        (Published(0.95, least=0.02), (0.94, 0.95, 0.96), "yes"),
+        (Published(0.85, least=0.05), (0.23, 0.89, 1.11), "unclear"),
+        (Published(1.0, least=0.05), (0.96, 1.0, 1.04), "yes"),
+        (Published(1.0, least=0.05), (0.8, 0.85, 0.9), "stronger"),
+        (Published(134.0), (117.0, 119.0, 121.0), "weaker"),
+        # A published 0.00 s over 0.81 s.
+        (Published(0.0, read_to=0.006), (0.0, 0.002, 0.006), "yes"),
+        (Published(0.0, read_to=0.006), (0.0, 0.002, 0.007), "unclear"),
+        (Published(0.0, read_to=0.006), (0.0065, 0.007, 0.008), "weaker"),
+        # What stands alone is no effect.
+        (ALONE, (0.046, 0.05, 0.054), "yes"),
+        (ALONE, (0.056, 0.0565, 0.057), "larger"),
+        (ALONE, (0.02, 0.03, 0.04), "smaller"),
+        # Of differences the margin is of the difference.
+        (Published(2.0, none=0.0, least=0.5), (1.6, 2.0, 2.4), "yes"),
+        (Published(2.0, none=0.0, least=0.5), (0.5, 0.6, 0.7), "weaker"),
+        (Published(2.0, none=0.0, least=0.5), (-2.0, -1.9, -1.8), "other"),
+        (Published(2.0, none=0.0, least=0.5), (-0.3, -0.2, -0.1), "weaker"),
     ],
 )
-def test_the_size(
-    interval: tuple[float, float, float], paper: float, margin: float, says: str
-) -> None:
-    assert size_verdict(got(*interval), paper, margin) == says
-    assert size_verdict(got(*interval, n=4), paper, margin) == "few"
-    assert size_verdict(estimate([]), paper, margin) == "none"
+def test_the_size(published: Published, interval: tuple[float, float, float], says: str) -> None:
+    assert published.size(got(*interval)) == says
+    assert published.size(got(*interval, n=4)) == "few"
+    assert published.size(estimate([])) == "none"
+
+
+def test_wider_data_are_no_better() -> None:
+    """An interval that grows may leave what was asked; it never comes to say yes."""
+    for middle in (0.3, 0.5, 0.6, 1.1):
+        seen = [HALF.size(got(middle / by, middle, middle * by)) for by in (1.0, 1.05, 1.3, 3.0)]
+        assert "yes" not in seen[1:] or seen[0] == "yes"
+        assert seen[-1] == "unclear"
+
+
+def test_a_margin_is_of_the_effect_and_at_most_of_the_ratio() -> None:
+    def share(value: float, **more: float) -> float:
+        return Published(value, margin=0.1, **more).reach[1] / value - 1
+
+    assert share(0.8) == pytest.approx(0.0226, abs=1e-4), "a tenth of the effect"
+    assert share(0.01) == share(100.0) == pytest.approx(0.1)
+    assert share(0.99, least=0.05) == share(1.0, least=0.05) == pytest.approx(0.05)
+    assert share(1.0) == 0.0
+    low, high = Published(0.42).reach
+    assert low * high == pytest.approx(0.42**2), "as far to both sides"
 
 
 def test_no_effect_is_within_what_matters_on_both_sides() -> None:
@@ -141,7 +191,7 @@ def test_direction_and_size_are_two_verdicts() -> None:
     alike, weaker, nil, own, plain = rows.rows(made_up())
     assert (alike.verdict, alike.size) == ("yes", "yes")
     assert (weaker.verdict, weaker.size) == ("yes", "weaker"), "a direction says no size"
-    assert (nil.verdict, nil.size) == ("nil", "other")
+    assert (nil.verdict, nil.size) == ("nil", "weaker")
     assert "smallest effect of interest" in nil.why[0]
     assert (own.verdict, own.size, own.size_says) == ("yes", None, "")
     assert plain.size is None
@@ -154,7 +204,7 @@ def test_own_bounds_stand_apart(tmp_path: Path) -> None:
     assert [it.claim.says for it in own] == ["a bound"] and len(published) == 4
     told = summary.of(results, found)
     assert sum(told["tally"].values()) == 4 and sum(told["own_tally"].values()) == 1
-    assert told["sizes"]["yes"] == 1 and told["sizes"]["weaker"] == 1
+    assert told["sizes"]["yes"] == 1 and told["sizes"]["weaker"] == 2
     assert [it["own"] for it in told["comparison"]] == [False, False, False, True, False]
     html = page.render(results, found)
     first, second = html.split('<h2 id="own">')
@@ -169,6 +219,63 @@ def test_own_bounds_stand_apart_in_the_index(tmp_path: Path) -> None:
     first, second = html.split("<details><summary>The laboratory's own bounds (1)")
     assert "a bound" in second and "as published" in first
     assert "4 rows of published figures" in html
+
+
+def with_links(results: Results, *, lost: int, sessions: int) -> Results:
+    def run(it: Run) -> Run:
+        links = {"down": {"lost_packets": lost}}
+        return replace(it, links=links, session=it.rep % sessions)
+
+    return replace(results, runs=tuple(run(it) for it in results.runs))
+
+
+@pytest.mark.parametrize(
+    ("lost", "sessions", "repeats"), [(0, 1, True), (0, 2, True), (0, 3, False), (3, 1, False)]
+)
+def test_what_repeats_the_same_timers_has_no_interval(
+    lost: int, sessions: int, repeats: bool, tmp_path: Path
+) -> None:
+    """ "0.74 (0.74 to 0.74)" of one session without a loss says nothing of another day."""
+    results = with_links(made_up(folder=tmp_path), lost=lost, sessions=sessions)
+    (first, *_) = found = rows.rows(results)
+    assert (first.repeats, first.basis.sessions, first.basis.seeds) == (repeats, sessions, 20)
+    assert ("repeats the same timers" in first.interval) == repeats
+    told = summary.of(results, found)["comparison"][0]
+    assert [told[it] for it in ("sessions", "seeds", "repetitions")] == [sessions, 20, 20]
+    assert told["repeats"] == repeats
+    html = page.render(results, found)
+    assert f"{words.count(sessions, 'session')}, 20 seeds, 20 repetitions" in html
+
+
+def test_where_nobody_counted_losses_an_interval_is_one() -> None:
+    assert not rows.rows(made_up())[0].repeats
+
+
+def test_an_interval_over_pages_is_one_for_other_pages() -> None:
+    """Though each page was loaded once, and nothing was lost."""
+    results = with_links(made_up(), lost=0, sessions=1)
+    runs = (replace(it, params={**it.params, "page": it.seed}) for it in results.runs)
+    (first, *_) = rows.rows(replace(results, runs=tuple(runs)))
+    assert first.got.unit == "settings" and not first.repeats
+
+
+def test_jitter_is_drawn_at_random() -> None:
+    results = with_links(made_up(), lost=0, sessions=1)
+    runs = (replace(it, params={**it.params, "jitter_ms": 5.0}) for it in results.runs)
+    assert not rows.rows(replace(results, runs=tuple(runs)))[0].repeats
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        *((0.026, "0.026"), (0.034, "0.034"), (0.0994, "0.099"), (0.0997, "0.10"), (0.31, "0.31")),
+        *((0.0062, "0.0062"), (0.0, "0.00"), (1.0, "1.00"), (9.994, "9.99"), (44.4, "44.4")),
+        *((-0.026, "-0.026"), (-9.3, "-9.30"), (math.inf, words.INFINITE)),
+    ],
+)
+def test_small_ratios_are_told_apart(value: float, says: str) -> None:
+    """ "0.03 | 0.03 (0.03 to 0.03) | ✗ weaker" was 0.026 beside 0.034."""
+    assert words.ratio(value) == says
 
 
 def test_with_few_runs_nothing_holds_together(tmp_path: Path) -> None:
@@ -240,6 +347,19 @@ def test_what_is_said_of_an_interval(interval: tuple[float, float, float], says:
     assert conclusions.Contrast("a", "b", "", got(*interval), 0.05).says == says
 
 
+def test_sessions_are_in_no_interval_of_a_percentile() -> None:
+    """It said that the intervals are for other sessions, of percentiles, too."""
+
+    class WithTail(Pipes):
+        claims = (Claim("x", OWN, "p95", EIGHT, statistic="p95", than=3.0),)
+
+    results = with_links(made_up(), lost=1, sessions=3)
+    plain = " ".join(conclusions.sentences(results))
+    assert "The intervals are for other sessions, too" in plain and "percentiles" not in plain
+    tail = " ".join(conclusions.sentences(replace(results, experiment=WithTail())))
+    assert "Those of 95th percentiles are for other runs of these sessions alone." in tail
+
+
 def test_the_sentence_says_what_does_not_matter() -> None:
     class Other(Pipes):
         metrics = Pipes.metrics[1:]
@@ -291,6 +411,50 @@ def test_what_is_left_to_the_preset_has_its_value() -> None:
     assert not matches({**old, "mbps": None, "trace_down": "lte"}, {"mbps": 10.0})
 
 
+@pytest.mark.parametrize(
+    ("name", "says", "interval", "size"),
+    [
+        (
+            "radio-apps",
+            "(8 Mbit/s): pages beside an upload, untreated",
+            (1.04, 1.05, 1.06),
+            "weaker",
+        ),
+        ("radio-apps", "(8 Mbit/s): a download's rate", (0.93, 0.95, 0.96), "weaker"),
+        ("handover", "when the signal is weak, instead", (0.58, 0.6, 0.62), "weaker"),
+        ("radio-qcut", "8 Mbit/s: CoDel above", (0.6, 0.7, 0.75), "stronger"),
+        ("radio-error", "8 Mbit/s: error of TCP to that of the host", (1.1, 1.2, 1.3), "weaker"),
+        ("overhead", "file", (2.0, 2.1, 2.2), "larger"),
+    ],
+)
+def test_no_effect_is_not_the_border_of_the_direction(
+    name: str, says: str, interval: tuple[float, float, float], size: str
+) -> None:
+    """A ratio of 1.05 beside 1.78 was called the other way, since the direction's border is 1.1."""
+    experiment = catalogue.find(name)
+    metrics = {metric.name: metric for metric in experiment.metrics}
+    claim = next(it for it in experiment.claims if says in it.says and it.paper is not None)
+    assert rows.published(claim, metrics[claim.metric]).size(got(*interval)) == size
+
+
+def test_bounds_that_nobody_published_are_own() -> None:
+    """A share or a swing that the laboratory asks for is no published figure, and no 0 is one that
+    was read off a steady line."""
+    own = {
+        "object": ("8 pipes with late binding, beside bulk over alone, at 5 Mbit/s",),
+        "reordering": ("late binding: swing", "early binding: swing"),
+        "loss-blocking": ("8 pipes, 1 % lost, time lost to others' losses",),
+    }
+    for name, all_says in own.items():
+        for says in all_says:
+            found = [it for it in catalogue.find(name).claims if says in it.says]
+            assert found and all(it.is_own for it in found), says
+    (alone,) = [
+        it for it in catalogue.find("object").claims if it.where == "§6.4" and it.paper is not None
+    ]
+    assert alone.within == 0.1, "half as much again is not as if alone"
+
+
 @pytest.mark.parametrize("name", catalogue.names())
 def test_margins_and_what_matters_are_declared(name: str) -> None:
     experiment = catalogue.find(name)
@@ -302,6 +466,7 @@ def test_margins_and_what_matters_are_declared(name: str) -> None:
         assert share is not None and 0 < share < 1, f"{metric}: nobody says what matters"
     assert all(0 <= claim.margin < 1 for claim in experiment.claims if claim.paper is not None)
     for claim in experiment.claims:
+        assert claim.paper != 0 or claim.read_to > 0, f"{claim.says}: how exact is this 0?"
         assert not claim.is_own or claim.paper is None, f"{claim.says}: published, or not?"
 
 
@@ -311,6 +476,7 @@ def test_a_figure_may_declare_what_matters_to_it(tmp_path: Path) -> None:
         metric=lambda name: Metric(name, "time", "s", matters=0.05),
         answer=lambda claim: got(0.88, 0.9, 0.92),
         chance=lambda claim: 0.001,
+        basis=lambda claim: Basis(3, 10, 10),
         notes={},
         select=lambda where: [],
         experiment=SimpleNamespace(metrics=()),

@@ -22,8 +22,8 @@ from experiments.statistics import (
     paired_difference,
     paired_ratio,
     ratio,
-    verdict,
 )
+from experiments.verdicts import verdict
 
 INF = math.inf
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -194,6 +194,46 @@ def test_a_sweep_is_told_as_it_goes(tmp_path: Path) -> None:
         assert all(it["configuration"] in sweep["configurations"] for it in told["runs"])
 
 
+def drawn(folder: Path, name: str, text: str) -> str:
+    (folder / "plots").mkdir(exist_ok=True)
+    svg = f"<svg xmlns='http://www.w3.org/2000/svg'><text>{text}</text></svg>"
+    path = folder / "plots" / name
+    before = path.stat().st_mtime_ns if path.is_file() else 0
+    path.write_text(svg)
+    os.utime(path, ns=(before + 10**9, before + 10**9))
+    return svg
+
+
+def test_plots_are_told_when_they_are_drawn(tmp_path: Path) -> None:
+    """Not only beside a run that ends: the plots of a sweep are drawn after the last one. And
+    again when they are drawn anew by the same names."""
+    folder = results(tmp_path)
+    with serving(folder) as server:
+        events = Events(server)
+        events.until("ended")
+        one = drawn(folder, "one.svg", "so far")
+        assert events.until("plots") == {"names": ["one.svg"], "drawn": {"one.svg": one}}
+        two = drawn(folder, "two.svg", "another")
+        told = events.until("plots")
+        assert told == {"names": ["one.svg", "two.svg"], "drawn": {"two.svg": two}}
+        one = drawn(folder, "one.svg", "at the end")
+        assert events.until("plots")["drawn"] == {"one.svg": one}
+        (folder / "plots" / "two.svg").unlink()
+        assert events.until("plots") == {"names": ["one.svg"], "drawn": {}}
+    with serving(folder) as server:
+        assert Events(server).until("plots")["drawn"] == {"one.svg": one}, "who comes later, too"
+
+
+def test_the_last_plots_are_told_to_who_looks_when_it_ends(tmp_path: Path) -> None:
+    """`run --watch` ends its page when the plots are drawn."""
+    folder = results(tmp_path)
+    with serving(folder) as server:
+        events = Events(server)
+        events.until("ended")
+        svg = drawn(folder, "one.svg", "the only one")
+    assert events.until("plots")["drawn"] == {"one.svg": svg}
+
+
 def test_a_run_of_the_folder_alone(tmp_path: Path) -> None:
     folder = results(tmp_path)
     kept = Watched(folder).kept()
@@ -304,6 +344,19 @@ def test_nothing_can_be_changed_without_a_lab(tmp_path: Path) -> None:
         status, said, _ = asked(server, "/link", "POST", change, Origin=f"http://{server.address}")
         assert status == 404
         assert "up --watch" in said
+
+
+@pytest.mark.parametrize("length", ["²", "1²", "-1", "+1", "1e1", "1_0", "9" * 30, ""])
+def test_a_length_that_is_no_number_is_one_line(tmp_path: Path, length: str) -> None:
+    """ "²" is a digit to Python, and no number."""
+    watch_told.record(tmp_path)
+    with Server(ANY, links=cast(Any, object())) as server:
+        server.watched = Watched(tmp_path)
+        with server.running(), socket.create_connection(server.server_address[:2], 5) as to:
+            head = f"POST /link HTTP/1.1\r\nHost: {server.address}\r\n"
+            head += f"Origin: http://{server.address}\r\nContent-Length: {length}\r\n\r\n"
+            to.sendall(head.encode("latin-1"))
+            assert to.recv(4096).startswith(b"HTTP/1.1 400 "), length
 
 
 def test_so_many_may_look(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ function open() {
   on("folder", (told) => folder(told));
   on("sweep", (told) => sweep.begins(told));
   on("ended", (told) => { sweep.ended(told); runs(told.kept); });
+  on("plots", (told) => sweep.pictures(told));
   on("run", (told) => begins(told));
   on("rp", (records) => state.recording.sides.rp.add(records));
   on("lp", (records) => state.recording.sides.lp.add(records));
@@ -57,7 +58,6 @@ function folder(told) {
   document.title = `${told.name} · tm3lab watch`;
   byId("trouble").hidden = true;
   runs(told.runs);
-  sweep.pictures(told.plots);
   byId("link").hidden = !told.link;
   connection(true);
 }

@@ -6,10 +6,16 @@ import { byId, count, element, left, put } from "./words.js";
 
 const ROWS_MOST = 40; // configurations that have a row of their own
 
+function picture(name, svg) {
+  const img = element("img", { src: `data:image/svg+xml,${encodeURIComponent(svg)}`, alt: `plot: ${name.replace(".svg", "")}` });
+  return element("a", { href: `/plots/${encodeURIComponent(name)}` }, img);
+}
+
 export class Sweep {
   constructor() {
     this.plan = null;
     this.moved = false;
+    this.drawn = new Map(); // pictures by name
   }
 
   begins(told) {
@@ -19,6 +25,7 @@ export class Sweep {
     this.left_s = null;
     this.now = "";
     this.moved = true;
+    this.pictures({ names: [], drawn: {} }); // those of the sweep before
     byId("sweep").hidden = false;
     put(byId("sweep-title"), told.title);
     put(byId("question"), told.question);
@@ -30,7 +37,6 @@ export class Sweep {
     this.left = told.left;
     this.left_s = told.left_s;
     this.moved = true;
-    this.pictures(told.plots);
   }
 
   runs(name) {
@@ -38,11 +44,11 @@ export class Sweep {
     this.moved = true;
   }
 
-  pictures(names) {
-    const place = byId("plots");
-    if (place.dataset.names === names.join()) return;
-    place.dataset.names = names.join();
-    place.replaceChildren(...names.map((name) => element("a", { href: `/plots/${encodeURIComponent(name)}` }, element("img", { src: `/plots/${encodeURIComponent(name)}`, alt: `plot: ${name.replace(".svg", "")}`, loading: "lazy" }))));
+  // They come with their event: the server of a sweep ends when the last of them is drawn.
+  pictures(told) {
+    const before = this.drawn;
+    this.drawn = new Map(told.names.map((name) => [name, name in told.drawn ? picture(name, told.drawn[name]) : before.get(name)]));
+    byId("plots").replaceChildren(...[...this.drawn.values()].filter(Boolean));
   }
 
   draw() {

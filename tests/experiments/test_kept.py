@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""What is kept in results/curated points to nothing that is not there."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import curated, kept
+from experiments.folder import FolderError
+from experiments.summaries import RESULTS
+from tests.experiments.test_watch_server import results
+
+
+def runs(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
+
+
+def test_what_is_kept_points_to_nothing_else(tmp_path: Path) -> None:
+    folder = results(tmp_path / "made")
+    assert any(run["logs"] for run in runs(folder))
+    (folder / "plots").mkdir()
+    (folder / "plots" / "one.svg").write_text("<svg/>")
+    into = kept.add(folder, tmp_path)
+    assert into == tmp_path / "curated" / "synthetic-plain" / "one"
+    assert not any(run["logs"] for run in runs(into)) and not kept.lost(into)
+    gone = [{**run, "logs": None, "pcaps": None} for run in runs(folder)]
+    assert [{"pcaps": None, **run} for run in runs(into)] == gone, "all else is as it was"
+    there = {it.name for it in into.iterdir()}
+    assert there == {"meta.json", "runs.jsonl", "plots", "report.html", "summary.json"}
+    assert (into / "plots" / "one.svg").read_text() == "<svg/>"
+    with pytest.raises(FolderError, match="is there already"):
+        kept.add(folder, tmp_path)
+
+
+def test_what_is_there_is_pointed_to(tmp_path: Path) -> None:
+    folder = results(tmp_path)
+    before = (folder / "runs.jsonl").read_text()
+    logs = [run["logs"] for run in runs(folder) if run["logs"]]
+    for it in logs:
+        (folder / it).mkdir(parents=True, exist_ok=True)
+    assert not kept.lost(folder)
+    kept.unlink(folder)
+    assert (folder / "runs.jsonl").read_text() == before
+    (folder / logs[0]).rename(folder / "elsewhere")
+    assert kept.lost(folder)
+    then = (folder / "runs.jsonl").stat().st_mtime_ns
+    kept.unlink(folder)
+    assert [run["logs"] for run in runs(folder) if run["logs"]] == logs[1:]
+    assert (folder / "runs.jsonl").stat().st_mtime_ns == then, "nothing was measured since"
+
+
+def test_a_pointer_that_leads_nowhere_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    into = kept.add(results(tmp_path / "made"), tmp_path)
+    monkeypatch.setattr(curated, "RESULTS", tmp_path)
+    assert curated.main(["--write"]) == 0
+    first, *rest = (into / "runs.jsonl").read_text().splitlines(keepends=True)
+    lost = json.dumps(json.loads(first) | {"logs": "logs/gone"}) + "\n"
+    (into / "runs.jsonl").write_text("".join([lost, *rest]))
+    assert curated.main([]) == 1 and "points to logs" in capsys.readouterr().err
+    assert curated.main(["--reports"]) == 0
+
+
+@pytest.mark.parametrize("folder", kept.folders(RESULTS), ids=lambda it: it.parent.name)
+def test_nothing_curated_points_elsewhere(folder: Path) -> None:
+    assert not kept.lost(folder)
