@@ -37,7 +37,7 @@ QUICK = Size(
     idle=2_000,
     packets=20_833,
     churn_rate=1_000,
-    churn_seconds=5,
+    churn_seconds=3,
 )
 
 
@@ -75,7 +75,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         help="connections a second that `churn` opens (default: 1000)",
     )
     parser.add_argument(
-        "--churn-seconds", type=positive, metavar="N", help="for so long (default: 60, quick: 5)"
+        "--churn-seconds", type=positive, metavar="N", help="for so long (default: 60, quick: 3)"
     )
     parser.add_argument(
         "--patience",

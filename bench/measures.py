@@ -208,7 +208,7 @@ def start_and_take(bench: Bench, rival: Rival, measure: str) -> dict[str, Any]:
         with (
             counting as count,
             running([server], place.directory),
-            running(rival.start(place), place.directory) as relay,
+            running(rival.programs(place), place.directory) as relay,
         ):
             check(bench, rival, measure)
             if measure == WIRE:

@@ -9,7 +9,7 @@ first core and its server's side on the second, as lp and rp; a single process h
 import subprocess
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_bytes
 
@@ -47,7 +47,7 @@ class Place:
     tools: dict[str, str]  # name -> path of what is installed
     cores: tuple[int, int]
     descriptors: int
-    datagrams: bool = False  # are to be relayed, too: older builds of ours cannot
+    datagrams: bool = False  # are to be relayed, too
 
     def room(self, fds_per_connection: int) -> int:
         """Connections that a process can hold."""
@@ -69,6 +69,11 @@ class Rival:
     extra: bool = False  # only where it is asked for
     forks: bool = False  # its children are not waited for: their CPU time is lost
     notes: tuple[str, ...] = field(default=())
+
+    def programs(self, place: Place) -> list[Program]:
+        """What is started; of datagrams only who can carry them is told."""
+        datagrams = place.datagrams and "udp" in self.measures
+        return self.start(replace(place, datagrams=datagrams))
 
 
 def direct(_: Place) -> list[Program]:

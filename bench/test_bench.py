@@ -481,6 +481,14 @@ def test_the_libraries_tell_their_versions() -> None:
     assert "github.com/xtaci/smux v" in told and "github.com/hashicorp/yamux v" in told
 
 
+def test_who_cannot_carry_datagrams_is_not_told_to() -> None:
+    """By default they are measured, and lp of the baseline refuses to start with them."""
+    place = Place(Path(), {"rp": "rp", "lp": "lp"}, (0, 1), 1024, datagrams=True)
+    for name, told in ((OURS, True), ("tm3-baseline", False)):
+        words = BY_NAME[name].programs(place)[1].argv
+        assert any("udp:" in word for word in words) is told
+
+
 def test_another_build_beside_ours(tmp_path: Path) -> None:
     names = {"rp", "lp", "rp-before", "lp-before"}
     for build in ("now", "old"):
