@@ -17,15 +17,14 @@ PUBLISHED = {50_000: 0.42, 300_000: 0.47, 2_000_000: 0.68}
 NAMES = {50_000: "50 KB", 300_000: "300 KB", 2_000_000: "2 MB"}
 LAST_MILES = ("lte", "wired", "lossy")
 LTE = "lte"
-FASTER = 40.0  # Mbit/s, where the floor leaves room for what was published
 IDLE_ON = ("wired", LTE)
 IDLE_S = 3.0  # ten time-outs of the wired last mile: no window is still as wide as it was
 
 
 def runs(preset: str, size: int, pipes: int, **more: Value) -> Params:
-    """By fresh pipes, at the preset's rate, unless `more` says otherwise."""
-    link: Params = {"preset": preset, "down_mbps": None, "size": size, "warm": False}
-    return {**link, "way": "pipes", "pipes": pipes, **more}
+    """By fresh pipes, unless `more` says otherwise."""
+    fresh: Params = {"preset": preset, "size": size, "warm": False}
+    return {**fresh, "way": "pipes", "pipes": pipes, **more}
 
 
 def by_pipes(preset: str, size: int, at: str = "", **more: Value) -> Claim:
@@ -68,7 +67,6 @@ class Download(Experiment):
         {"preset": LAST_MILES, "size": SIZES, "pipes": PIPES, "warm": (False, True)},
         {"preset": LAST_MILES, "size": SIZES, "pipes": PIPES, "warm": True, "idle_s": IDLE_S},
         {"preset": LAST_MILES, "size": SIZES, "way": ("direct", "haproxy", "mptcp")},
-        {"preset": LTE, "down_mbps": FASTER, "size": SIZES, "pipes": PIPES},
     )
     quick_grids = (
         {"preset": ("wired", "lossy"), "size": SIZES[:2], "pipes": PIPES},
@@ -81,14 +79,12 @@ class Download(Experiment):
         {"preset": ("wired",), "size": SIZES[:2], "pipes": (1, 8), "warm": (True,)},
         {"preset": "wired", "size": SIZES[1:2], "pipes": (1, 8), "warm": True, "idle_s": IDLE_S},
         {"preset": LTE, "size": SIZES[1:2], "way": "direct"},
-        {"preset": LTE, "down_mbps": FASTER, "size": SIZES[1:2], "pipes": (1, 8)},
         {"preset": ("lossy",), "size": SIZES[1:2], "pipes": (1, 8), "warm": (True,)},
     )
     quick_reps = 8
     run_seconds = 1.4
     claims = (
         *(by_pipes(preset, size) for preset in LAST_MILES for size in SIZES),
-        *(by_pipes(LTE, size, f" of {FASTER:g} Mbit/s", down_mbps=FASTER) for size in SIZES),
         Claim(
             row="download",
             where="Fig. 9",
@@ -126,7 +122,7 @@ class Download(Experiment):
             kind="against",
             hue="size",
             facet="preset",
-            where={"warm": False, "down_mbps": None},
+            where={"warm": False},
             floor="floor_s",
             log=True,
         ),
@@ -136,15 +132,7 @@ class Download(Experiment):
             kind="normalised",
             hue="size",
             facet="preset",
-            where={"way": "pipes", "warm": False, "down_mbps": None},
-            over={"pipes": 1},
-        ),
-        Figure(
-            name="faster",
-            title=f"Completion time on LTE of {FASTER:g} Mbit/s, 1 pipe = 1",
-            kind="normalised",
-            hue="size",
-            where={"way": "pipes", "warm": False, "down_mbps": FASTER},
+            where={"way": "pipes", "warm": False},
             over={"pipes": 1},
         ),
         Figure(
@@ -161,7 +149,7 @@ class Download(Experiment):
         "pipe are near RTT + size/rate already, so no number of pipes can gain as much there. "
         "Nor on LTE as it is here; the rate of LTE then was not published. At 9.2 Mbit/s eight "
         "pipes could take at most 49, 28 and 7.5 % off 50 KB, 300 KB and 2 MB over one, at 40 "
-        "Mbit/s 59, 48 and 25 %.",
+        "Mbit/s 59, 48 and 25 % (download-40).",
         "Every run has freshly dialled pipes. Warm ones carried 1 MB just before; idle ones did, "
         "and then rested for longer than TCP's time-outs, as a user's pipes do between two pages.",
     )

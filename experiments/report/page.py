@@ -141,6 +141,7 @@ def shown(row: Row, results: Results) -> dict[str, Any]:
         "n": row.got.n,
         "across": row.got.across,
         "basis": row.basis.told,
+        "repeats": row.repeats,
         "expected": row.expected,
         "verdict": row.verdict,
         "mark": row.mark,

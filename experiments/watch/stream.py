@@ -124,13 +124,18 @@ class Stream:
             return
         self._pictured = now
         drawn = self._watched.drawn()
-        if drawn == self._drawn:
-            return
-        anew = [name for name, at in drawn.items() if self._drawn.get(name) != at]
-        self._drawn = drawn
-        pictures = {name: self._watched.plot(name) or b"" for name in anew}
-        told = {name: text.decode(errors="replace") for name, text in pictures.items()}
-        yield event("plots", json.dumps({"names": list(drawn), "drawn": told}))
+        anew: dict[str, str] = {}
+        for name, at in [*drawn.items()]:
+            if self._drawn.get(name) != at:
+                text = (self._watched.plot(name) or b"").decode(errors="replace")
+                if text.rstrip().endswith("</svg>"):
+                    anew[name] = text
+                else:  # it is being written: what was there before stays for a moment
+                    drawn.pop(name)
+                    drawn |= {name: self._drawn[name]} if name in self._drawn else {}
+        if drawn != self._drawn:
+            self._drawn = drawn
+            yield event("plots", json.dumps({"names": sorted(drawn), "drawn": anew}))
 
     def _search(self) -> Iterator[bytes]:
         """The run that is watched, if it is another one, or its files are."""

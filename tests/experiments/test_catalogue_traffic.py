@@ -25,7 +25,7 @@ __all__ = ["labs"]
 
 SMT_TWO = tuple(f"smt-two-{number}" for number in range(1, 6))
 NAMES = (
-    *("asymmetric", "blocking", "dns-router", "download", "fairness", "host-cc"),
+    *("asymmetric", "blocking", "dns-router", "download", "download-40", "fairness", "host-cc"),
     *("loss-blocking", "object"),
     *(
         "object-size",
@@ -65,7 +65,16 @@ NAMES = (
 )
 # LTE's lines; most cases
 ONLY_IN_FULL = (
-    *("download", "reordering", "blocking", "share", "slow-reader", "thin", "web-beside"),
+    *(
+        "download",
+        "download-40",
+        "reordering",
+        "blocking",
+        "share",
+        "slow-reader",
+        "thin",
+        "web-beside",
+    ),
     *("extension-costs", "extension-lossy", "paths-file", "radio-apps", "radio-qcut"),
     *("thin-loss", "udp"),
 )
@@ -136,6 +145,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
         for upstream, way in (("none", "direct"), ("direct", "direct"), ("forward", "pipes"))
     ],
     "download": [{"size": 50_000, "way": way} for way in ("pipes", "direct", "mptcp")],
+    "download-40": [{"size": 50_000, "down_mbps": 40.0}],
     "extension-costs": [
         {"load": "stream", "seconds": 1.0, "extend": "never"},
         {"load": "object", "seconds": 1.0, "bottleneck": "sender"},

@@ -62,18 +62,6 @@ def test_claims_choose_runs_of_the_whole_sweep(name: str) -> None:
             assert side is None or results.select(side), f"{claim.where}: {claim.says}: {side}"
 
 
-def test_rates_of_one_last_mile_are_never_taken_together() -> None:
-    """Fig. 9 is measured on LTE of two rates: a claim and a plot are each of one."""
-    results = made_up(catalogue.find("download"), quick=False)
-    for claim in results.experiment.claims:
-        for side in (claim.of, claim.over or claim.of):
-            rates = {it.params["down_mbps"] for it in results.select(side)}
-            assert len(rates) == 1, claim.says
-    for figure in results.figures():
-        rates = {it.params["down_mbps"] for it in results.shown(figure.where)}
-        assert len(rates) == 1, figure.name
-
-
 def test_every_published_row_is_claimed() -> None:
     """Else a report would always name it as missing."""
     claimed = {claim.row for it in catalogue.experiments() for claim in it.claims}

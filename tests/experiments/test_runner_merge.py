@@ -177,7 +177,7 @@ def test_progress_counts_the_runs_of_the_part(
 ) -> None:
     told: list[tuple[int, int]] = []
 
-    def here(runs: Any, left: list[Run], bar: Progress, stop: Any, until: float) -> None:
+    def here(runs: Any, left: list[Run], bar: Progress, *_: Any) -> None:
         told.append((len(left), bar.total))
 
     monkeypatch.setattr(campaign, "_here", here)

@@ -224,6 +224,20 @@ def test_plots_are_told_when_they_are_drawn(tmp_path: Path) -> None:
         assert Events(server).until("plots")["drawn"] == {"one.svg": one}, "who comes later, too"
 
 
+def test_half_a_plot_is_waited_for(tmp_path: Path) -> None:
+    folder = results(tmp_path)
+    with serving(folder) as server:
+        events = Events(server)
+        one = drawn(folder, "one.svg", "whole")
+        assert events.until("plots")["drawn"] == {"one.svg": one}
+        (folder / "plots" / "one.svg").write_text("<svg><text>ha")
+        (folder / "plots" / "two.svg").write_text("")
+        time.sleep(3 * SEARCH_EVERY_S)
+        two = drawn(folder, "two.svg", "whole")
+        told = events.until("plots")
+        assert told == {"names": ["one.svg", "two.svg"], "drawn": {"two.svg": two}}
+
+
 def test_the_last_plots_are_told_to_who_looks_when_it_ends(tmp_path: Path) -> None:
     """`run --watch` ends its page when the plots are drawn."""
     folder = results(tmp_path)
