@@ -257,12 +257,19 @@ bool access_reaches(const struct access *a, const struct sockaddr_storage *dst,
 
 /*
  * Of prefixes that are guessed most have zeros where the address would be, and no translator
- * sends anything to 0.0.0.0/8.
+ * sends anything to 0.0.0.0/8. They are passed over. Where all have, the last four bytes count.
  */
+static bool is_passed_over(const struct embedding *e, const uint8_t *bytes)
+{
+	bool one_counts = bytes[6] || bytes[7] || bytes[9] || bytes[12];
+
+	return e->guess && !bytes[e->at[0]] && (one_counts || e->at[0] != 12);
+}
+
 static bool embeds(const struct embedding *e, const uint8_t *bytes)
 {
 	return cidr_same_prefix(e->network.addr, bytes, e->network.prefix) &&
-	       (!e->guess || bytes[e->at[0]]);
+	       !is_passed_over(e, bytes);
 }
 
 bool access_embedded(const struct sockaddr_storage *addr, unsigned int *from,
