@@ -222,22 +222,25 @@ def test_who_does_not_answer_is_dialled_again(
     assert (application.dialled, application.failed) == (2, 1)
 
 
-SHORT = {"p1": 1.5, "p2": 1.0, "p3": 0.5, "p4": 0.5, "back": 0.5, "slope": 2.0}
+PERIODS_SHORT = {"p1": 1.5, "p2": 1.0, "p3": 0.5, "p4": 0.5, "back": 0.5}
+SHORT = {**PERIODS_SHORT, "slope": 2.0}
 # On a busy machine; how short it is on a quiet one is what the experiment measures. Bluetooth is
 # dead for 6.7 s, so who did not leave it has a longer one.
 MOST_S = {"h3": 1.5, "lp": 6.0}
 
 
 @pytest.mark.slow  # walks there and back, 22 s each
-@pytest.mark.parametrize("policy", ["h1", "h3", "lp"])
+@pytest.mark.parametrize("policy", ["h1", "h2", "h3", "lp"])
 def test_a_handover_in_a_lab(
     labs: Path, tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """h1's silence is the sum of its periods; over lp the application dials once."""
+    """h1's silence is the sum of its periods; of h2's a part passes before Bluetooth is dead; over
+    lp the application dials once."""
     monkeypatch.setattr(handover, "LEAVES_S", 2.0)
     monkeypatch.setattr(handover, "STAYS_S", 2.0)
     chosen = {"preset": "bt-wifi", "wan_rtt_ms": 0.0, "link": "linkem", "policy": policy}
     way = {"pipes": 2} if policy == "lp" else {"way": "direct"}
+    way |= {"p2": 3.0} if policy == "h2" else {}  # beyond the time that it has
     experiment = handover.Handover()
     params = parameters.complete(experiment.parameters, {**chosen, **SHORT, **way})
     words = PATHS if policy == "lp" else ()
@@ -246,6 +249,11 @@ def test_a_handover_in_a_lab(
     if policy == "h1":
         assert found["away_gap_s"] == pytest.approx(4.0, abs=0.5)  # and what is left of a chunk
         assert found["back_gap_s"] == pytest.approx(0.7, abs=0.4)
+    elif policy == "h2":
+        form = handover.closed_form("h2", 2.0, Periods(**{**PERIODS_SHORT, "p2": 3.0}))
+        assert form == pytest.approx(2.0), "weak at 3 s, seen at 4, dead at 5.5"
+        assert found["away_gap_s"] == pytest.approx(form + 0.2, abs=0.4)
+        assert found["back_gap_s"] < MOST_S["h3"]
     else:
         assert found["longest_gap_s"] < MOST_S[policy]
     assert found["dialled"] == (1 if policy == "lp" else 3)
