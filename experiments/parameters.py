@@ -13,6 +13,7 @@ from typing import Any
 
 from base.sources import ROOT
 from experiments import traces
+from topologies import rssi
 from topologies.mile import MILE, SECOND, SHORTHANDS, Mile
 from topologies.parameter import Parameter, ParameterError, Params, Value, written
 from topologies.parameters import (
@@ -250,6 +251,8 @@ def complete(own: Iterable[Parameter], chosen: Mapping[str, Value]) -> dict[str,
     if full["client"] == "vm" and full["bottleneck"] == "sender":
         raise ParameterError("client", "a virtual machine's own queue is not ours to limit")
     miles(full)
+    if full.get("rssi") is not None:
+        rssi.read(Path(str(full["rssi"])))
     return full
 
 
@@ -285,6 +288,8 @@ def _place(full: dict[str, Value]) -> None:
             full[name] = str(Path(told).resolve())
         elif isinstance(told, str) and told.startswith("@"):
             full[name] = f"@{Path(told[1:]).resolve()}"
+    if full.get("rssi") is not None:
+        full["rssi"] = str(Path(str(full["rssi"])).resolve())
     if full["proxies"] is not None:
         full["proxies"] = _from_root(Path(str(full["proxies"])).resolve())
 

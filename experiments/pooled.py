@@ -11,7 +11,7 @@ are too short in one case of five. A run that failed counts as if all its values
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,11 +26,24 @@ from experiments.statistics import (
     quantile,
 )
 
-if TYPE_CHECKING:
-    from experiments.report.runs import Run
-
 BEYOND = 8  # values beyond a percentile, at least
 Rep = tuple[int, int]
+
+
+class Run(Protocol):
+    """As a report has them."""
+
+    @property
+    def session(self) -> int: ...
+
+    @property
+    def rep(self) -> int: ...
+
+    @property
+    def ok(self) -> bool: ...
+
+    @property
+    def measures(self) -> dict[str, Any]: ...
 
 
 class Side:
@@ -71,7 +84,7 @@ class Side:
 
 
 def estimate(
-    sides: Sequence[Sequence["Run"]], metric: Metric, combined: Callable[..., float]
+    sides: Sequence[Sequence[Run]], metric: Metric, combined: Callable[..., float]
 ) -> Estimate:
     """Of one side, or two that are compared."""
     assert metric.pooled is not None
@@ -105,7 +118,7 @@ def estimate(
     return replace(got, n=fewest, unit="values", least=least) if fewest < least else got
 
 
-def _lists(runs: Sequence["Run"], metric: Metric) -> dict[Rep, np.ndarray]:
+def _lists(runs: Sequence[Run], metric: Metric) -> dict[Rep, np.ndarray]:
     """By session and repetition."""
     assert metric.pooled is not None
     told = [_listed(run, metric) for run in runs if run.ok]
@@ -118,7 +131,7 @@ def _lists(runs: Sequence["Run"], metric: Metric) -> dict[Rep, np.ndarray]:
     return {rep: np.concatenate(its) for rep, its in found.items()}
 
 
-def _listed(run: "Run", metric: Metric) -> np.ndarray | None:
+def _listed(run: Run, metric: Metric) -> np.ndarray | None:
     """What was given up took longer than anything."""
     assert metric.pooled is not None
     values = run.measures.get(metric.pooled.values)

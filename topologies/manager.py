@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: MIT
 """A wearable's network manager: Bluetooth by way of the phone as long as it reaches, else WiFi.
 
-What it does follows from the strength of Bluetooth's signal alone, so all of it is known
-beforehand (`plan`), and is then done by the clock (`follow`). Three policies, as published:
+python -m topologies.manager TRACE UNTIL_S [--policy POLICY] [--PERIOD SECONDS]... [--began TIME]
+
+It follows a trace of that strength by the clock and says what it does when it does it, an act a
+line; whoever reads that turns the links. TIME: of time.monotonic(), at which the trace begins; else
+that is now. Without a policy it says when Bluetooth dies and lives, and nobody manages anything.
+
+What it does follows from the signal alone, so all of it is known beforehand (`plan`). Three
+policies, as published:
 
     h1  WiFi is enabled when Bluetooth was found dead. The periods are parameters: Bluetooth dead
         and not yet noticed (P1), no network (P2), WiFi connecting (P3), connected and not yet
@@ -14,18 +20,23 @@ With h2 and h3 the signal is looked at by discoveries, which take a share of the
 that is in use.
 """
 
+import argparse
+import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
 from enum import Enum
+from pathlib import Path
 
-from topologies.parameter import check_choice
+from topologies import rssi as signal
+from topologies.parameter import ParameterError, check_choice
 from topologies.rssi import Rssi
 
 POLICIES = ("h1", "h2", "h3")
 WEAK_DBM, STRONG_DBM = -90.0, -85.0  # published: where to leave Bluetooth, and to come back
 DEAD_DBM = -95.0  # ours: below it nothing gets through
 ON_BLUETOOTH_S, ON_WIFI_S = 2.0, 5.0  # published: between two discoveries
+DISCOVERY_S = 0.5  # ours: that one takes
 
 
 @dataclass(frozen=True)
@@ -67,7 +78,7 @@ Told = list[tuple[float | None, Act]]  # None: never
 
 
 def plan(
-    rssi: Rssi, policy: str, periods: Periods, until_s: float, discovery_s: float = 0.5
+    rssi: Rssi, policy: str, periods: Periods, until_s: float, discovery_s: float = DISCOVERY_S
 ) -> list[Event]:
     """From Bluetooth to WiFi and back again, once. In order; h3's WiFi is there from the start."""
     check_choice("policy", policy, POLICIES)
@@ -159,8 +170,43 @@ def silence_s(rssi: Rssi, policy: str, periods: Periods) -> float:
     return max(0.0, weak + takes - dies)
 
 
-def follow(events: list[Event], do: Callable[[Act], None], began: float) -> None:
-    """By the clock of time.monotonic()."""
+def words(
+    trace: Path, until_s: float, policy: str, periods: Periods, discovery_s: float, began: float
+) -> list[str]:
+    """Of the command that follows it. `policy` "": none."""
+    told = {**asdict(periods), "discovery": discovery_s, "began": began}
+    options = [f"--policy={policy}"] if policy else []
+    options += [f"--{name}={value!r}" for name, value in told.items()]
+    return ["-m", "topologies.manager", str(trace), repr(until_s), *options]
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="python -m topologies.manager", allow_abbrev=False)
+    made.add_argument("trace", type=Path)
+    made.add_argument("until_s", type=float)
+    made.add_argument("--policy", choices=POLICIES)
+    for it in fields(Periods):
+        made.add_argument(f"--{it.name}", type=float, default=it.default)
+    made.add_argument("--discovery", type=float, default=DISCOVERY_S)
+    made.add_argument("--began", type=float)
+    return made
+
+
+def main(given: Sequence[str]) -> None:
+    told = parser().parse_args(given)
+    try:
+        rssi = signal.read(told.trace)
+    except ParameterError as error:
+        sys.exit(f"manager: {error}")
+    periods = Periods(**{it.name: getattr(told, it.name) for it in fields(Periods)})
+    events = walked(rssi)
+    if told.policy:
+        events = plan(rssi, told.policy, periods, told.until_s, told.discovery)
+    began = time.monotonic() if told.began is None else told.began
     for event in events:
         time.sleep(max(0.0, began + event.at_s - time.monotonic()))
-        do(event.act)
+        print(event.act.value, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -46,6 +46,11 @@ class Rssi:
     def above(self, dbm: float, since: float = 0.0) -> float | None:
         return self._from(since, dbm, 1)
 
+    def turns(self) -> float:
+        """When it is weakest for the last time."""
+        weakest = min(dbm for _, dbm in self.points)
+        return max(at for at, dbm in self.points if dbm == weakest)
+
     def _from(self, since: float, dbm: float, sign: int) -> float | None:
         if sign * (self.at(since) - dbm) > SAME_DB:
             return since
@@ -62,7 +67,11 @@ class Rssi:
 def read(path: Path) -> Rssi:
     """A line for each point: seconds, dBm. Raises ParameterError."""
     points = []
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParameterError(NAME, f"{path}: {error}") from None
+    for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
@@ -74,3 +83,7 @@ def read(path: Path) -> Rssi:
             ) from None
         points.append((at, dbm))
     return Rssi(tuple(points))
+
+
+def write(path: Path, rssi: Rssi) -> None:
+    path.write_text("".join(f"{at!r} {dbm!r}\n" for at, dbm in rssi.points))

@@ -10,7 +10,7 @@ from experiments.failure import RunFailed
 from experiments.model import OWN, Claim, Experiment, Figure, Metric
 from experiments.workloads.rtapp import experiment as rtapp
 from experiments.workloads.rtapp.chunk import EVERY_S
-from topologies import manager
+from topologies import manager, rssi
 from topologies.manager import DEAD_DBM, POLICIES, STRONG_DBM, Periods
 from topologies.parameter import Parameter, Params
 from topologies.rssi import Rssi
@@ -133,6 +133,12 @@ class Handover(Experiment):
             "policy", "h3", "text", "of the network manager; lp: none, with pipes", (*POLICIES, LP)
         ),
         Parameter("slope", 0.5, "number", "at which the signal falls, dB/s", low=0.1, high=100),
+        Parameter(
+            "rssi",
+            None,
+            "text",
+            "a file of the signal in place of the walk, a line a point: seconds, dBm",
+        ),
         *(
             Parameter(name, getattr(PERIODS, name), "number", f"seconds: {says}", low=0, high=600)
             for name, says in (
@@ -226,20 +232,28 @@ class Handover(Experiment):
         policy = str(run.params["policy"])
         if (policy == LP) != (run.pair is not None):
             raise RunFailed(f"policy {policy}: {LP} goes with pipes, and pipes go with it")
-        own = {it.name: float(run.params[it.name]) for it in self.parameters[1:]}  # type: ignore[arg-type]
-        slope, periods = own["slope"], Periods(*(own[it.name] for it in fields(Periods)))
-        rssi = walk_of(slope, periods)
-        strong = rssi.above(STRONG_DBM, rssi.points[2][0])
-        assert strong is not None
-        until = strong + ENDS_S
-        if policy == LP:
-            events = manager.walked(rssi)
-        else:
-            events = manager.plan(rssi, policy, periods, until, own["discovery_s"])
-        cost = own["discovery_cost"]
-        found = rtapp.over_networks(run, events, until, wifi=policy in ("h3", LP), cost=cost)
-        form = 0.0 if policy == LP else closed_form(policy, slope, periods)
-        return seen(found, rssi.points[2][0], until, form)
+        periods = Periods(*(number(run.params, it.name) for it in fields(Periods)))
+        signal = signal_of(run.params, periods)
+        turns = signal.turns()
+        strong = signal.above(STRONG_DBM, turns)
+        until = ENDS_S + (signal.points[-1][0] if strong is None else strong)
+        managed = "" if policy == LP else policy
+        takes, cost = (number(run.params, f"discovery_{it}") for it in ("s", "cost"))
+        how = rtapp.Management(signal, managed, periods, takes, cost, until)
+        found = rtapp.over_networks(run, how)
+        form = manager.silence_s(signal, managed, periods) if managed else 0.0
+        return seen(found, turns, until, form)
+
+
+def number(params: Params, name: str) -> float:
+    return float(params[name])  # type: ignore[arg-type]
+
+
+def signal_of(params: Params, periods: Periods) -> Rssi:
+    """Of the file that is named, or of a walk."""
+    if params["rssi"] is not None:
+        return rssi.read(Path(str(params["rssi"])))
+    return walk_of(number(params, "slope"), periods)
 
 
 def seen(found: dict[str, Any], turns: float, until: float, form: float) -> dict[str, Any]:

@@ -5,6 +5,8 @@ import itertools
 import math
 import random
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from base.shell import until
+from base.sources import ROOT
 from experiments import parameters
 from experiments.catalogue import handover
 from experiments.failure import RunFailed
@@ -111,6 +114,59 @@ def test_beforehand_the_signal_is_what_counts(policy: str, moved: float) -> None
     assert [at for at in scans if at > 16.0] == [
         moved + 5.0 * n for n in range(1, round((back - moved) / 5) + 1)
     ]
+
+
+@pytest.mark.parametrize("policy", ["h1", "h3", ""])
+def test_the_manager_is_a_process_that_follows_a_trace(policy: str, tmp_path: Path) -> None:
+    """It says each act when it is due."""
+    near = Rssi(tuple((at / 10, dbm) for at, dbm in AWAY.points))
+    periods = Periods(p1=0.3, p2=0.2, p3=0.1, p4=0.4, back=0.05)
+    trace = tmp_path / "walk"
+    rssi.write(trace, near)
+    assert rssi.read(trace) == near
+    began = time.monotonic() + 1.0  # until it has started
+    words = manager.words(trace, 6.0, policy, periods, 0.1, began)
+    said = []
+    with subprocess.Popen([sys.executable, *words], cwd=ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.append((Act(line.decode().strip()), time.monotonic() - began))
+    assert process.returncode == 0
+    wanted = manager.plan(near, policy, periods, 6.0, 0.1) if policy else manager.walked(near)
+    assert [act for act, _ in said] == [it.act for it in wanted]
+    for (act, at), event in zip(said, wanted, strict=True):
+        assert event.at_s - 0.01 < at < event.at_s + 1.0, act
+
+
+def test_a_manager_without_a_signal_says_so(tmp_path: Path) -> None:
+    trace = tmp_path / "walk"
+    trace.write_text("2 -80\n1 -90\n")
+    for path, says in ((trace, "goes back in time: 1 s behind 2 s"), (tmp_path / "no", "No such")):
+        told = subprocess.run(
+            [sys.executable, "-m", "topologies.manager", path, "5"],
+            cwd=ROOT,
+            capture_output=True,
+            check=False,
+        )
+        assert told.returncode == 1
+        assert says in told.stderr.decode()
+
+
+def test_a_signal_may_be_a_file(tmp_path: Path) -> None:
+    """In place of the walk; what is wrong in it is said before anything runs."""
+    own = handover.Handover.parameters
+    trace = tmp_path / "walk"
+    rssi.write(trace, AWAY)
+    params = parameters.complete(own, {"preset": "bt-wifi", "rssi": str(trace)})
+    assert handover.signal_of(params, PERIODS) == AWAY
+    assert AWAY.turns() == 40.0
+    trace.write_text("2 -80\n1 -90\n")
+    with pytest.raises(ParameterError, match="goes back in time"):
+        parameters.complete(own, {"preset": "bt-wifi", "rssi": str(trace)})
+    with pytest.raises(ParameterError, match="No such file"):
+        parameters.complete(own, {"preset": "bt-wifi", "rssi": str(tmp_path / "none")})
+    walked = parameters.complete(own, {"preset": "bt-wifi", "slope": 1.0})
+    assert handover.signal_of(walked, PERIODS) == handover.walk_of(1.0, PERIODS)
 
 
 def test_a_short_absence_is_not_noticed() -> None:
@@ -222,22 +278,25 @@ def test_who_does_not_answer_is_dialled_again(
     assert (application.dialled, application.failed) == (2, 1)
 
 
-SHORT = {"p1": 1.5, "p2": 1.0, "p3": 0.5, "p4": 0.5, "back": 0.5, "slope": 2.0}
+PERIODS_SHORT = {"p1": 1.5, "p2": 1.0, "p3": 0.5, "p4": 0.5, "back": 0.5}
+SHORT = {**PERIODS_SHORT, "slope": 2.0}
 # On a busy machine; how short it is on a quiet one is what the experiment measures. Bluetooth is
 # dead for 6.7 s, so who did not leave it has a longer one.
 MOST_S = {"h3": 1.5, "lp": 6.0}
 
 
 @pytest.mark.slow  # walks there and back, 22 s each
-@pytest.mark.parametrize("policy", ["h1", "h3", "lp"])
+@pytest.mark.parametrize("policy", ["h1", "h2", "h3", "lp"])
 def test_a_handover_in_a_lab(
     labs: Path, tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """h1's silence is the sum of its periods; over lp the application dials once."""
+    """h1's silence is the sum of its periods; of h2's a part passes before Bluetooth is dead; over
+    lp the application dials once."""
     monkeypatch.setattr(handover, "LEAVES_S", 2.0)
     monkeypatch.setattr(handover, "STAYS_S", 2.0)
     chosen = {"preset": "bt-wifi", "wan_rtt_ms": 0.0, "link": "linkem", "policy": policy}
     way = {"pipes": 2} if policy == "lp" else {"way": "direct"}
+    way |= {"p2": 3.0} if policy == "h2" else {}  # beyond the time that it has
     experiment = handover.Handover()
     params = parameters.complete(experiment.parameters, {**chosen, **SHORT, **way})
     words = PATHS if policy == "lp" else ()
@@ -246,6 +305,11 @@ def test_a_handover_in_a_lab(
     if policy == "h1":
         assert found["away_gap_s"] == pytest.approx(4.0, abs=0.5)  # and what is left of a chunk
         assert found["back_gap_s"] == pytest.approx(0.7, abs=0.4)
+    elif policy == "h2":
+        form = handover.closed_form("h2", 2.0, Periods(**{**PERIODS_SHORT, "p2": 3.0}))
+        assert form == pytest.approx(2.0), "weak at 3 s, seen at 4, dead at 5.5"
+        assert found["away_gap_s"] == pytest.approx(form + 0.2, abs=0.4)
+        assert found["back_gap_s"] < MOST_S["h3"]
     else:
         assert found["longest_gap_s"] < MOST_S[policy]
     assert found["dialled"] == (1 if policy == "lp" else 3)

@@ -23,6 +23,11 @@ def made_up(experiment: Experiment, reps: int = 5, *, quick: bool = True) -> Res
         for rep in range(reps):
             took = chance.uniform(0.5, 1.0)
             measures = {it.name: chance.uniform(0.5, 1.0) for it in experiment.metrics}
+            measures |= {
+                it.pooled.values: [chance.uniform(0.5, 1.0) for _ in range(20)]
+                for it in experiment.metrics
+                if it.pooled
+            }
             name = f"{rep}-{len(runs)}"
             runs.append(Run(name, params, 1 + rep, rep, "ok", measures, took))
     meta = {"format": 1, "experiment": experiment.name}

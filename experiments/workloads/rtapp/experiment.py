@@ -2,6 +2,8 @@
 """The application in a run, and the hands of its network manager, which turn the lab's links."""
 
 import json
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -11,14 +13,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from base.sources import ROOT
+from experiments.failure import RunFailed
 from experiments.workloads import traffic
 from experiments.workloads.rtapp.client import tell
 from experiments.workloads.rtapp.server import READY
-from topologies import manager
+from topologies import manager, rssi
 from topologies.addresses import SERVER, client_address
 from topologies.lab import Lab
-from topologies.manager import Act, Event
+from topologies.manager import Act, Periods
 from topologies.programs import Program, program
+from topologies.rssi import Rssi
 
 if TYPE_CHECKING:
     from experiments.live_run import LiveRun
@@ -88,25 +93,57 @@ class Hands:
             link.change(**{name: getattr(mile, name) for name in told})
 
 
-def over_networks(
-    run: "LiveRun", events: list[Event], seconds: float, *, wifi: bool, cost: float
-) -> dict[str, Any]:
-    """What the application saw, `began` among it. `wifi`: it is there from the start."""
+@dataclass(frozen=True)
+class Management:
+    """`policy` "": nobody manages anything, and WiFi is there from the start."""
+
+    signal: Rssi
+    policy: str
+    periods: Periods
+    discovery_s: float
+    discovery_cost: float
+    until_s: float
+
+    @property
+    def wifi(self) -> bool:
+        return self.policy in ("h3", "")
+
+    def follow(self, folder: Path, began: float, hands: Hands) -> None:
+        """The manager in a process of its own, while the hands do what it says."""
+        trace = folder / "signal"
+        rssi.write(trace, self.signal)
+        words = manager.words(
+            trace, self.until_s, self.policy, self.periods, self.discovery_s, began
+        )
+        command = [sys.executable, *words]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    hands.do(Act(line.strip()))
+            finally:
+                process.kill()
+        if process.returncode > 0:
+            raise RunFailed(f"the network manager ended with {process.returncode}")
+
+
+def over_networks(run: "LiveRun", how: Management) -> dict[str, Any]:
+    """What the application saw, `began` among it."""
     run.kept("rtapp", lambda: server(run.lab))
     with tempfile.TemporaryDirectory(dir=run.folder, prefix="rtapp-") as name:
         folder = Path(name)
         over = folder / "over"
-        hands = Hands(run.lab, folder / "told", run.pair is None, cost)
+        hands = Hands(run.lab, folder / "told", run.pair is None, how.discovery_cost)
         files = (str(hands.told), str(over), str(folder))
         words = ("ask", SERVER, str(PORT), str(SEED), *files)
         argv = run.lab.state.enter("client", traffic.command("rtapp", *words))
         try:
-            if not wifi:
+            if not how.wifi:
                 hands.do(Act.WIFI_OFF)
             left_s = max(0.1, run.deadline - time.monotonic())
             with traffic.running(run, argv, "rtapp", left_s, folder) as client:
-                manager.follow(events, hands.do, run.went)
-                time.sleep(max(0.0, run.went + seconds - time.monotonic()))
+                how.follow(folder, run.went, hands)
+                time.sleep(max(0.0, run.went + how.until_s - time.monotonic()))
                 over.touch()
                 return json.loads(client.result()) | {"began": run.went}
         finally:
