@@ -61,6 +61,7 @@ struct session {
 	struct task bury;
 	bool started;
 	bool said_unbound;	/* that the other end binds nothing to paths */
+	int64_t missized_at;	/* that an answer had another size than it says was logged */
 
 	struct table *table;	/* of the baseline, */
 	size_t formers;		/* and what it has of ids that are closed: bytes */
