@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "../base/log.h"
-#include "../base/seldom.h"
 #include "../base/udp_out.h"
 #include "../conn/conn.h"
 #include "orphan.h"
@@ -167,17 +166,6 @@ static void conn_has_filled(struct conn *c)
 		conn_measure(c);
 }
 
-/* Every answer of a server may be so. */
-static void conn_is_missized(struct conn *c, const char *how)
-{
-	struct session *s = c->owner;
-	char dst[DESTINATION_TEXT];
-
-	if (seldom(&s->missized_at, s->engine->loop))
-		log_info(s->engine->log, "session %u: connection %u to %s: an HTTP answer has another size than it says: %s",
-			 s->number, c->id, destination_text(c->dst, dst), how);
-}
-
 static void conn_has_lost(struct conn *c)
 {
 	struct session *s = c->owner;
@@ -210,7 +198,7 @@ static const struct conn_ops conn_ops = {
 	.moved = conn_has_moved,
 	.lost = conn_has_lost,
 	.filled = conn_has_filled,
-	.missized = conn_is_missized,
+	.missized = refusing_missized,
 	.over = conn_is_over,
 	.gone = conn_is_gone,
 };

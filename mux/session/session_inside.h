@@ -107,6 +107,10 @@ struct pipe *session_take_pipe(struct session *s, struct conduit conduit,
 void session_fail(struct session *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* refusing */
+/* As conn_ops.missized: that is said, seldom. */
+void refusing_missized(struct conn *c, const char *how);
+
 /* layered */
 /* The @layer of a pipe (NULL: it has none) counts from now on, or no more. */
 void layered_enters(struct session *s, const struct layer *layer);
