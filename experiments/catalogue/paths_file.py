@@ -7,7 +7,7 @@ from pathlib import Path as Folder
 from typing import TYPE_CHECKING, Any
 
 from experiments.model import OWN, Claim, Experiment, Figure, Metric
-from experiments.oracle import optimum
+from experiments.oracle import dems, optimum
 from experiments.oracle.path import Path
 from experiments.parameters import miles
 from experiments.workloads import account, traffic
@@ -93,6 +93,30 @@ def over_optimum(policy: str, size: int, rtt_ms: float) -> Claim:
     )
 
 
+def own_bound(metric: str, says: str, of: Params, than: float) -> Claim:
+    return Claim(
+        row="paths-file", where=OWN, says=says, of=of, metric=metric, expect="less", than=than
+    )
+
+
+def ends_together(policy: str, size: int, rtt_ms: float) -> Claim:
+    says = f"{told(size)}, LTE at {rtt_ms:g} ms, grown windows, {policy}: path ends apart"
+    return own_bound("ends_apart_s", says, runs(policy, size, rtt_ms, True), 0.025)
+
+
+def no_more_than_expected(size: int, rtt_ms: float) -> Claim:
+    says = (
+        f"{told(size)}, LTE at {rtt_ms:g} ms, fresh windows, what dems-f reinjects over (5.13) by "
+        "the deviation that it measured"
+    )
+    return own_bound("reinjected_over_expected", says, runs("dems-f", size, rtt_ms, False), 1.1)
+
+
+def little_undisturbed(size: int, rtt_ms: float) -> Claim:
+    says = f"{told(size)}, LTE at {rtt_ms:g} ms, fresh windows, what dems-f reinjects of the file"
+    return own_bound("reinjected_share", says, runs("dems-f", size, rtt_ms, False), 0.01)
+
+
 def no_worse_when_fresh(size: int, rtt_ms: float) -> Claim:
     return Claim(
         row="paths-file",
@@ -123,14 +147,44 @@ def path_of(name: str, mile: Mile) -> Path:
     return Path(name, rate, mile.rtt_ms / 2e3)
 
 
-def shares(records: list[dict[str, Any]]) -> dict[str, float | int | None]:
-    """What went over the far path, and what over both, by the last samples."""
+def paths_of(params: Params) -> list[Path]:
+    return [path_of(name, it) for name, it in zip(NAMES, miles(params), strict=True)]
+
+
+def latest(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each path the last sample, by its number."""
     last = {it["path"]: it for it in records}
-    written = sum(it["written"] for it in last.values())
+    return [last[number] for number in sorted(last)]
+
+
+def shares(records: list[dict[str, Any]], size: int) -> dict[str, float | int | None]:
+    """What went over the far path, and what over both, by the last samples."""
+    last = latest(records)
+    written = sum(it["written"] for it in last)
+    again = sum(it["reinjected"] for it in last) if last else None
     return {
-        "far_share": last[1]["written"] / written if written and 1 in last else None,
-        "reinjected_bytes": sum(it["reinjected"] for it in last.values()) if last else None,
+        "far_share": last[1]["written"] / written if written and len(last) > 1 else None,
+        "reinjected_bytes": again,
+        "reinjected_share": None if again is None else again / size,
     }
+
+
+def over_expected(records: list[dict[str, Any]], paths: list[Path]) -> float | None:
+    """What went over both, and (5.13) for as much as delays deviated in the end; None: for nothing."""
+    last = latest(records)
+    deviation = sum(it["deviation_ms"] for it in last) / 2e3
+    if len(last) != 2 or deviation <= 0:
+        return None
+    return sum(it["reinjected"] for it in last) / dems.again(paths, deviation)
+
+
+def ends_apart_s(records: list[dict[str, Any]], took_s: float) -> float | None:
+    """Between the last bytes that came by either path; None where one carried none of this file."""
+    came = [it["came"] for it in latest(records)]
+    if len(came) != 2 or None in came:
+        return None
+    apart = abs(came[0] - came[1])
+    return apart if apart < took_s else None
 
 
 class PathsFile(Experiment):
@@ -154,6 +208,9 @@ class PathsFile(Experiment):
         Metric("over_optimum", "completion time over the least possible", "", matters=0.05),
         Metric("far_share", "share of the bytes over LTE", "", "neither"),
         Metric("reinjected_bytes", "bytes that went over both paths", "B", matters=0.05),
+        Metric("reinjected_share", "share of the file that went over both paths", ""),
+        Metric("reinjected_over_expected", "bytes over both paths, over (5.13)", ""),
+        Metric("ends_apart_s", "between the ends of the paths", "s", matters=0.05),
         Metric("retransmits", "segments sent again by the pipes", ""),
     )
     paths = NAMES
@@ -192,7 +249,18 @@ class PathsFile(Experiment):
             for size in MEDIUM
             for rtt in RTTS_MS
         ),
-        *(fewer_again(size, rtt) for size in MEDIUM for rtt in RTTS_MS),
+        *(
+            ends_together(policy, size, rtt)
+            for policy in ("ecf", "dems-f")
+            for size in MEDIUM
+            for rtt in RTTS_MS
+        ),
+        *(
+            make(size, rtt)
+            for make in (fewer_again, no_more_than_expected, little_undisturbed)
+            for size in MEDIUM
+            for rtt in RTTS_MS
+        ),
         *(no_worse_when_fresh(size, rtt) for size in SIZES for rtt in RTTS_MS),
     )
     figures = (
@@ -239,7 +307,10 @@ class PathsFile(Experiment):
         "the request and rp's connection to the server take before. rp's kernel may hold a whole "
         "file (net.ipv4.tcp_rmem), as rp takes the bytes that wait there for those that remain.",
         "The share of LTE and what went over both paths are of runs with fresh windows alone: with "
-        "others these counters hold what went before.",
+        "others these counters hold what went before. (5.13) is taken by what delays deviated by, "
+        "as rp measured them in the end.",
+        "How far apart the paths end is by when lp had the last bytes by each; a path that carried "
+        "none of the file has no end.",
     )
 
     def lp_options(self, params: Params, folder: Folder) -> list[str]:
@@ -257,18 +328,21 @@ class PathsFile(Experiment):
         found = traffic.play(run, {"file": Transfer(down=size, **traffic.way(run))})["file"]
         floor = self.floor_s(run.params)
         told = account.account(run, connections=1)
+        fresh = [] if run.params["warm"] else told.of("rp", "path")
         return {
             "completion_s": found["completion_s"],
             "first_s": found["first_s"],
             "floor_s": floor,
             "over_optimum": found["completion_s"] / floor,
-            **shares([] if run.params["warm"] else told.of("rp", "path")),
+            **shares(fresh, size),
+            "reinjected_over_expected": over_expected(fresh, paths_of(run.params)),
+            "ends_apart_s": ends_apart_s(told.of("lp", "path"), found["completion_s"]),
             **told.measures(),
         }
 
     def floor_s(self, params: Params) -> float:
         """The request over Wi-Fi, a connection from rp to the server, an answer from there."""
         first, second = miles(params)
-        paths = [path_of(name, it) for name, it in zip(NAMES, (first, second), strict=True)]
+        paths = paths_of(params)
         before = min(first.rtt_ms, second.rtt_ms) / 2 + 2 * float(params["wan_rtt_ms"])  # type: ignore[arg-type]
         return before / 1e3 + optimum.completion(paths, int(params["size"]))  # type: ignore[arg-type]

@@ -114,6 +114,11 @@ struct conn_ops {
 	 * conn_measure(). May be NULL.
 	 */
 	void (*filled)(struct conn *c);
+	/*
+	 * What its HTTP server said of an answer's size is not so, as @how says. Nothing is known of its
+	 * sizes from there on. Called once at most. May be NULL.
+	 */
+	void (*missized)(struct conn *c, const char *how);
 	/* Over for the pipes: its id is free to rest. Called once. */
 	void (*over)(struct conn *c);
 	/* Over and closed: free it. */
@@ -337,6 +342,8 @@ void conn_measure(struct conn *c);
 void conn_read_sizes(struct conn *c);
 /* For conn_frame(): @len bytes from its socket, the first in @iov, were framed. */
 void conn_passes(struct conn *c, const struct iovec *iov, int n, size_t len);
+/* The same: its socket ended in order. */
+void conn_size_ends(struct conn *c);
 
 /* May its bytes go over path @number? */
 static inline bool conn_may_use(const struct conn *c, unsigned int number)

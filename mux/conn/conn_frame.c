@@ -56,6 +56,7 @@ static void input_ended(struct conn *c, ssize_t n)
 	} else {
 		c->fin_pending = c->speech->no_more;
 		c->end = c->in_ended ? CONN_END_PEER_FIN : CONN_END_LOCAL_FIN;
+		conn_size_ends(c);
 	}
 }
 

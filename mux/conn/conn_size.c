@@ -21,10 +21,15 @@ void conn_read_sizes(struct conn *c)
 		c->http = calloc(1, sizeof(*c->http));
 }
 
-static void forget(struct conn *c)
+/* By what @h knows of it. */
+static void forget(struct conn *c, const struct http_size *h, bool over)
 {
+	const char *fault = http_size_fault(h, over);
+
 	free(c->http);
 	c->http = NULL;
+	if (fault && c->ops->missized)
+		c->ops->missized(c, fault);
 }
 
 /* The head of an answer says how much it is before any of it is sent. */
@@ -42,7 +47,7 @@ static void look_ahead(struct conn *c)
 		conn_tell_size(c, conn_cut_left(c) + (uint64_t)n +
 				  http_size_left(&ahead));
 	else if (ahead.state == HTTP_NONE)
-		forget(c);
+		forget(c, &ahead, false);
 }
 
 void conn_measure(struct conn *c)
@@ -68,9 +73,15 @@ void conn_passes(struct conn *c, const struct iovec *iov, int n, size_t len)
 	}
 	begins = http_size_in_head(c->http);
 	if (c->http->state == HTTP_NONE)
-		forget(c);
+		forget(c, c->http, false);
 	else if (http_size_left(c->http))
 		conn_tell_size(c, conn_cut_left(c) + http_size_left(c->http));
 	else if (begins && c->readable)
 		look_ahead(c);
+}
+
+void conn_size_ends(struct conn *c)
+{
+	if (c->http)
+		forget(c, c->http, true);
 }

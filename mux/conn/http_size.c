@@ -209,10 +209,12 @@ static size_t take_counted(struct http_size *h, size_t len)
 	h->left -= part;
 	if (h->left)
 		return part;
-	if (h->state == HTTP_BODY)
+	if (h->state == HTTP_BODY) {
 		begin_answer(h);
-	else
+		h->behind = true;
+	} else {
 		h->state = HTTP_CHUNK_SIZE;
+	}
 	return part;
 }
 
@@ -231,4 +233,15 @@ void http_size_feed(struct http_size *h, const uint8_t *bytes, size_t len)
 uint64_t http_size_left(const struct http_size *h)
 {
 	return h->state == HTTP_BODY ? h->left : 0;
+}
+
+const char *http_size_fault(const struct http_size *h, bool over)
+{
+	if (h->state == HTTP_NONE && h->wrong)
+		return "its Content-Length is no number, or two of them";
+	if (h->state == HTTP_NONE && h->status == 0 && h->behind)
+		return "more bytes came than its Content-Length said";
+	if (over && is_counted(h))
+		return "less bytes came than it said of its size, unless it answers HEAD";
+	return NULL;
 }

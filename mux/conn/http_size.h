@@ -29,6 +29,7 @@ enum http_state {
 struct http_size {
 	uint8_t state;		/* enum http_state */
 	bool sized, chunked, wrong;	/* what the fields said so far */
+	bool behind;		/* a body of a known size came before */
 	uint16_t status;
 	uint32_t head;		/* bytes of it so far */
 	uint64_t left;
@@ -41,6 +42,12 @@ void http_size_feed(struct http_size *h, const uint8_t *bytes, size_t len);
 
 /* Bytes that are known to come; 0: none are, or it is not known. */
 uint64_t http_size_left(const struct http_size *h);
+
+/*
+ * What was said of a size and is not so: why nothing is known any more, or @over: why not all came
+ * before the end. NULL: nothing was.
+ */
+const char *http_size_fault(const struct http_size *h, bool over);
 
 /* Is an answer to begin, or has its head begun? */
 static inline bool http_size_in_head(const struct http_size *h)

@@ -503,10 +503,12 @@ bool arrivals_message(struct session *s, struct pipe *p,
 	p->in_order = false;	/* who sends had WELCOME */
 	if (!is_counted(s, p, msg))
 		return false;
-	if (msg->type == WIRE_DATA && msg->id)
+	if (msg->type == WIRE_DATA && msg->id) {
+		p->path->came_at = loop_now(s->engine->loop);
 		numbered(s, msg->id, msg);	/* most are */
-	else
+	} else {
 		own_message(s, p, msg);
+	}
 	return !s->dead && s->pipes[index] == p;
 }
 

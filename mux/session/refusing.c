@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a session is refused, and loses, for want of something, and for whom that counts. */
 #include "../base/log.h"
+#include "../base/seldom.h"
 #include "../conn/conn.h"
 #include "flow.h"
 #include "session_inside.h"
@@ -77,4 +78,15 @@ bool session_gives_up(struct session *s)
 			 s->number, c->id);
 	conn_refuse(c, CONN_END_LIMIT);
 	return true;
+}
+
+/* Every answer of a server may be so. */
+void refusing_missized(struct conn *c, const char *how)
+{
+	struct session *s = c->owner;
+	char dst[DESTINATION_TEXT];
+
+	if (seldom(&s->missized_at, s->engine->loop))
+		log_info(s->engine->log, "session %u: connection %u to %s: an HTTP answer has another size than it says: %s",
+			 s->number, c->id, destination_text(c->dst, dst), how);
 }

@@ -198,6 +198,7 @@ static const struct conn_ops conn_ops = {
 	.moved = conn_has_moved,
 	.lost = conn_has_lost,
 	.filled = conn_has_filled,
+	.missized = refusing_missized,
 	.over = conn_is_over,
 	.gone = conn_is_gone,
 };

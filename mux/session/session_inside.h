@@ -61,6 +61,7 @@ struct session {
 	struct task bury;
 	bool started;
 	bool said_unbound;	/* that the other end binds nothing to paths */
+	int64_t missized_at;	/* that an answer had another size than it says was logged */
 
 	struct table *table;	/* of the baseline, */
 	size_t formers;		/* and what it has of ids that are closed: bytes */
@@ -105,6 +106,10 @@ struct pipe *session_take_pipe(struct session *s, struct conduit conduit,
 			       unsigned int index, unsigned int path);
 void session_fail(struct session *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* refusing */
+/* As conn_ops.missized: that is said, seldom. */
+void refusing_missized(struct conn *c, const char *how);
 
 /* layered */
 /* The @layer of a pipe (NULL: it has none) counts from now on, or no more. */

@@ -332,6 +332,9 @@ void stats_path(struct stats *st, unsigned int session, unsigned int number,
 	put_u64(st, "pipes", path->npipes);
 	put_u64(st, "written", path->written);
 	put_u64(st, "reinjected", path->reinjected);
+	fprintf(st->out, ",\"deviation_ms\":%.3f",
+		path->variation.deviation * 1e3);
+	put_time(st, "came", path->came_at);
 	end(st, now);
 }
 

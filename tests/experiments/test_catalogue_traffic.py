@@ -10,6 +10,7 @@ import pytest
 from experiments import preflight, sweep
 from experiments.catalogue import find, loss_blocking, share
 from experiments.catalogue.fairness import shares
+from experiments.catalogue.paths_reinject import FAR_WIFI
 from experiments.catalogue.sender_blocking import TABLE
 from experiments.failure import RunFailed
 from experiments.labs import Labs
@@ -60,8 +61,8 @@ NAMES = (
         "udp",
         "video",
     ),
-    *("attacks", "handover", "paths-file", "paths-rules", "recovery", "slow-reader"),
-    *("walkthrough", "web-beside"),
+    *("attacks", "handover", "paths-file", "paths-reinject", "paths-rules"),
+    *("recovery", "slow-reader", "walkthrough", "web-beside"),
 )
 # LTE's lines; most cases
 ONLY_IN_FULL = (
@@ -205,6 +206,10 @@ SMALL: dict[str, list[dict[str, Any]]] = {
             ("udp", "upload", "direct"),
             ("object", "upload", "pipes"),
         )
+    ],
+    "paths-reinject": [
+        {**FAR_WIFI, "preset": "wifi-lte", "size": 50_000, "loss": 0.01, "reinject": mode}
+        for mode in ("timely", "mpflex")
     ],
     "paths-rules": [
         {"preset": "wifi-lte", "rules": rules, "seconds": 0.3, "second_rtt_ms": 70.0}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.relay import payload
-from tests.relay.ends import read_exactly, serving, socks
+from tests.relay.ends import read_exactly, read_to_end, sending, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import binary, finish
 from tests.relay.proxies import EXTENDED, local_proxy, remote_proxy
@@ -58,6 +58,30 @@ def test_no_byte_is_another(box: Namespace, tmp_path: Path, conns: str) -> None:
                     asked.sendall(bytes([which]))
                 for asked in (first, sock):
                     assert read_exactly(asked, len(answer)) == answer, answer[:60]
+
+
+@pytest.mark.parametrize(
+    ("answer", "how"),
+    [
+        (head(7) + b"012", "less bytes came than it said of its size"),
+        (head(7) + b"0123456 and more", "more bytes came than its Content-Length said"),
+        (head("5, 5") + b"01234", "its Content-Length is no number, or two of them"),
+        (head(7) + b"0123456", None),
+    ],
+)
+def test_who_lies_is_named(box: Namespace, tmp_path: Path, answer: bytes, how: str | None) -> None:
+    with (
+        remote_proxy(box, tmp_path, *ALLOW, "--sizes", "http", "--conn-policy", "srpt") as rp,
+        local_proxy(box, tmp_path, ready=EXTENDED),
+        serving(box, sending(answer)) as server,
+        socks(box, "127.0.0.1", server.port) as sock,
+    ):
+        assert read_to_end(sock).size == len(answer)
+        where = f"to 127.0.0.1:{server.port}: an HTTP answer has another size than it says: "
+        if how:
+            rp.expect(where + how)
+        else:
+            assert not rp.lines("an HTTP answer has another size")
 
 
 def test_it_needs_a_policy_that_asks(box: Namespace) -> None:

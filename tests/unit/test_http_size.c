@@ -30,6 +30,38 @@ static uint64_t left_behind(const char *text)
 	return whole.state == HTTP_NONE ? NOT_KNOWN : http_size_left(&whole);
 }
 
+static const char *fault_of(const char *text, bool over)
+{
+	struct http_size h = { 0 };
+
+	feed(&h, text);
+	return http_size_fault(&h, over);
+}
+
+/* It is told, so that a wrong order has a reason. */
+static void a_length_that_is_not_so_is_named(void **state)
+{
+	static const char *const wrong[] = {
+		OK "Content-Length: 5, 6\r\n\r\n",
+		OK "Content-Length: 5\r\nContent-Length: 6\r\n\r\n",
+		OK "Content-Length: 5\r\n\r\nabcdefg",
+	};
+	static const char *const honest[] = {
+		"", "ssh", OK "\r\nabc", OK "Content-Length: 3\r\n\r\nabc",
+		OK "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+		OK "Content-Length: 3\r\n\r\nabc" OK "\r\nmore",
+		"HTTP/1.1 101 Switching Protocols\r\n\r\nabc",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		assert_non_null(fault_of(wrong[i], false));
+	for (size_t i = 0; i < sizeof(honest) / sizeof(*honest); i++)
+		assert_null(fault_of(honest[i], true));
+	assert_null(fault_of(OK "Content-Length: 5\r\n\r\nabc", false));
+	assert_non_null(fault_of(OK "Content-Length: 5\r\n\r\nabc", true));
+}
+
 static void a_length_is_what_remains(void **state)
 {
 	static const struct { const char *text; uint64_t left; } known[] = {
@@ -127,6 +159,7 @@ static void a_head_without_an_end_is_given_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_length_that_is_not_so_is_named),
 		cmocka_unit_test(a_length_is_what_remains),
 		cmocka_unit_test(chunks_are_stepped_over),
 		cmocka_unit_test(what_is_something_else_is_not_known),

@@ -308,7 +308,8 @@ static void what_a_mixed_set_loses(void **state)
 static void a_path_among_several(void **state)
 {
 	struct path p = { .backup = true, .cost = 7, .npipes = 4,
-			     .written = 123456, .reinjected = 789 };
+			     .written = 123456, .reinjected = 789,
+			     .variation.deviation = 0.0125 };
 	struct stats *st = open_stats();
 
 	(void)state;
@@ -317,7 +318,9 @@ static void a_path_among_several(void **state)
 			       "\"name\":\"wifi\",\"state\":\"backup\","
 			       "\"rests\":true,\"cost\":7,\"pipes\":4,"
 			       "\"written\":123456,"
-			       "\"reinjected\":789}"));
+			       "\"reinjected\":789,"
+			       "\"deviation_ms\":12.500,"
+			       "\"came\":null}"));
 	st = open_stats();
 	p.backup = false;
 	stats_path(st, 1, 0, &p, NULL, false);
