@@ -34,7 +34,7 @@ static size_t unread(void *arg, unsigned int pipe)
 	return p ? pipe_unread(p) : 0;
 }
 
-/* One call, not one for each. */
+/* One call, not one for each. Stamps of acknowledgements are no bytes: they are POLLERR alone. */
 static uint64_t came(void *arg, uint64_t pipes)
 {
 	const struct session *s = arg;
@@ -55,7 +55,7 @@ static uint64_t came(void *arg, uint64_t pipes)
 	if (poll(asked, n, 0) <= 0)
 		return found;
 	for (i = 0; i < n; i++) {
-		if (asked[i].revents)
+		if (asked[i].revents & POLLIN)
 			found |= bit[i];
 	}
 	return found;
