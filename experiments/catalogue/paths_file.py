@@ -170,7 +170,7 @@ def shares(records: list[dict[str, Any]], size: int) -> dict[str, float | int | 
 
 
 def over_expected(records: list[dict[str, Any]], paths: list[Path]) -> float | None:
-    """What went over both, and (5.13) for as much as delays deviated in the end; None: for nothing."""
+    """What went over both, over (5.13) for the delays' deviation in the end; None: nothing went."""
     last = latest(records)
     deviation = sum(it["deviation_ms"] for it in last) / 2e3
     if len(last) != 2 or deviation <= 0:

@@ -99,8 +99,8 @@ class PathsReinject(Experiment):
     )
     notes = (
         "minrtt at both proxies, as MPFlex has it, and --thin off: what is compared is --reinject "
-        "alone. Published is a phone on the Wi-Fi of an office, whose losses are not told; so there "
-        "are runs without loss, in which nothing is overdue, and with 1 % each way on both paths.",
+        "alone. Published is a phone on the Wi-Fi of an office, whose losses are not told; so "
+        "there are runs without loss, in which nothing is overdue, and with 1 % each way on both paths.",
         "A loss of 1 % is repaired by TCP within a round trip, unless it is of a burst's last "
         "segments.",
     )

@@ -244,7 +244,8 @@ def test_help_and_version(box: Namespace, side: str) -> None:
                "--path-policy", "--sizes",
                "--cc", "--seed", "--stats", "--stats-interval", "--verbose",
                "--quiet", "--help", "--version", "--max-conns", "--pipe", "--sctp-loss",
-               "--aggregate", "--lambda", "--thin", "--reinject", "--memory", "--window-memory", "--keep",
+               "--aggregate", "--lambda", "--thin", "--reinject", "--memory", "--window-memory",
+                "--keep",
                "--user", "--config",
                "--check", "--seccomp"}  # fmt: skip
     options |= (
