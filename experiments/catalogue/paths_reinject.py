@@ -59,9 +59,7 @@ class PathsReinject(Experiment):
     question = "How much sooner is a file there if what a pipe is slow to deliver goes again?"
     parameters = (
         Parameter("size", MIB, "size", "of the file", low=1),
-        Parameter(
-            "reinject", "off", "text", "--reinject of both proxies: off, timely or mpflex"
-        ),
+        Parameter("reinject", "off", "text", "--reinject of both proxies: off, timely or mpflex"),
     )
     metrics = (
         Metric("completion_s", "completion time", "s", matters=0.05),
@@ -100,7 +98,8 @@ class PathsReinject(Experiment):
     notes = (
         "minrtt at both proxies, as MPFlex has it, and --thin off: what is compared is --reinject "
         "alone. Published is a phone on the Wi-Fi of an office, whose losses are not told; so "
-        "there are runs without loss, in which nothing is overdue, and with 1 % each way on both paths.",
+        "there are runs without loss, in which nothing is overdue, and with 1 % each way on both "
+        "paths.",
         "A loss of 1 % is repaired by TCP within a round trip, unless it is of a burst's last "
         "segments.",
     )
