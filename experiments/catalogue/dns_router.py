@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.catalogue.thin_loss import EVERY_MS, PATH, ThinLoss
+from experiments.catalogue.thin_loss import ANSWERS, EVERY_MS, PATH, ThinLoss
 from experiments.failure import RunFailed
 from experiments.model import OWN, Claim, Experiment, Figure, Grid
 from experiments.workloads.dns import experiment as dns
@@ -77,7 +77,7 @@ class DnsRouter(Experiment):
         Parameter("queries", 1000, "whole", "in a run", low=1, high=65_536),
         Parameter("every_ms", 50.0, "number", "between two queries", low=1, noun="interval"),
     )
-    metrics = ThinLoss.metrics
+    metrics = ANSWERS
     shown = ThinLoss.shown
     grids = GRIDS
     reps = 8

@@ -81,7 +81,7 @@ class Download(Experiment):
         {"preset": LTE, "size": SIZES[1:2], "way": "direct"},
         {"preset": ("lossy",), "size": SIZES[1:2], "pipes": (1, 8), "warm": (True,)},
     )
-    quick_reps = 8
+    quick_reps = 7
     run_seconds = 1.4
     claims = (
         *(by_pipes(preset, size) for preset in LAST_MILES for size in SIZES),

@@ -94,6 +94,15 @@ class PathsReinject(Experiment):
             hue="reinject",
             facet="second_rtt_ms",
         ),
+        Figure(
+            name="share",
+            title="Share of the file that goes again",
+            kind="against",
+            x="loss",
+            y="reinjected_share",
+            hue="reinject",
+            facet="second_rtt_ms",
+        ),
     )
     notes = (
         "minrtt at both proxies, as MPFlex has it, and --thin off: what is compared is --reinject "

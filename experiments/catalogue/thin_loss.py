@@ -146,8 +146,20 @@ def own(every_ms: float) -> tuple[Claim, ...]:
     )
 
 
+ANSWERS = (
+    *(
+        Metric(name, f"time of an answer, {told}", "ms", matters=0.1, pooled=percentile(share))
+        for name, (told, share) in PERCENTILES.items()
+    ),
+    Metric("answer_p50_ms", "time of an answer, median", "ms"),
+    Metric("prompt_share", "share of answers within 1.5 medians", "", "more"),
+    Metric("blocked_share", "share of answers at 40 to 60 ms", "", "neither"),
+    Metric("repaired_share", "share of answers after the next query", ""),
+    Metric("unanswered", "queries that were given up", ""),
+)
 DIRECT: Params = {"burst": 1, "way": "direct"}
 EIGHT: Params = {"burst": 1, "way": "pipes", "pipes": 8, "loss": LOSS}
+LOSSY: Grid = {**PATH, "loss": (LOSS,)}
 LOSSLESS: Grid = {**PATH, "pipes": (8,), "thin": ("copy",), "loss": (0.0,)}
 
 
@@ -179,15 +191,7 @@ class ThinLoss(Experiment):
         ),
     )
     metrics = (
-        *(
-            Metric(name, f"time of an answer, {told}", "ms", matters=0.1, pooled=percentile(share))
-            for name, (told, share) in PERCENTILES.items()
-        ),
-        Metric("answer_p50_ms", "time of an answer, median", "ms"),
-        Metric("prompt_share", "share of answers within 1.5 medians", "", "more"),
-        Metric("blocked_share", "share of answers at 40 to 60 ms", "", "neither"),
-        Metric("repaired_share", "share of answers after the next query", ""),
-        Metric("unanswered", "queries that were given up", ""),
+        *ANSWERS,
         Metric(
             "copied_share",
             "share of messages that go twice",
@@ -197,22 +201,22 @@ class ThinLoss(Experiment):
     )
     shown = ("answer_p50_ms", "answer_p97_ms", "answer_p999_ms")
     grids = (
-        {**PATH, "way": ("direct",), "by": ("udp",)},
-        {**PATH, "way": ("direct",), "nagle": (True, False), "burst": (1, 3)},
-        {**PATH, "pipes": (1,), "thin": ("copy",)},
-        {**PATH, "pipes": (2, 4, 8), "thin": MODES},
-        {**PATH, "pipes": (8,), "thin": ("copy",), "burst": (3,)},
+        {**LOSSY, "way": ("direct",), "by": ("udp",)},
+        {**LOSSY, "way": ("direct",), "nagle": (True, False), "burst": (1, 3)},
+        {**LOSSY, "pipes": (1,), "thin": ("copy",)},
+        {**LOSSY, "pipes": (2, 4, 8), "thin": MODES},
+        {**LOSSY, "pipes": (8,), "thin": ("copy",), "burst": (3,)},
         LOSSLESS,
     )
     reps = 8
     # Own bounds need 8,000 queries each; what was published is seen in fewer.
     quick_grids = (
-        {**PATH, **FEW, "way": ("direct",), "by": ("udp",), "every_ms": (100.0,)},
-        {**PATH, **FEW, "way": ("direct",), "nagle": (True,)},
-        {**PATH, **FEW, "way": ("direct",), "nagle": (True,), "burst": (3,), "every_ms": (100.0,)},
-        {**PATH, "way": ("direct",), "nagle": (False,)},
-        {**PATH, "pipes": (8,), "thin": ("copy",)},
-        {**PATH, **FEW, "pipes": (1,), "thin": ("copy",)},
+        {**LOSSY, **FEW, "way": ("direct",), "by": ("udp",), "every_ms": (100.0,)},
+        {**LOSSY, **FEW, "way": ("direct",), "nagle": (True,)},
+        {**LOSSY, **FEW, "way": ("direct",), "nagle": (True,), "burst": (3,), "every_ms": (100.0,)},
+        {**LOSSY, "way": ("direct",), "nagle": (False,)},
+        {**LOSSY, "pipes": (8,), "thin": ("copy",)},
+        {**LOSSY, **FEW, "pipes": (1,), "thin": ("copy",)},
         {**LOSSLESS, **FEW},
     )
     quick_reps = 8

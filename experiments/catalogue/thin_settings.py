@@ -3,7 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.catalogue.thin_loss import PATH, ThinLoss
+from experiments.catalogue.thin_loss import ANSWERS, PATH, ThinLoss
 from experiments.model import OWN, Claim, Experiment, Figure, Grid
 from experiments.workloads import kernel
 from experiments.workloads.dns import experiment as dns
@@ -106,7 +106,7 @@ class ThinSettings(Experiment):
             for name, (key, before, _) in SETTINGS.items()
         ),
     )
-    metrics = ThinLoss.metrics
+    metrics = ANSWERS
     shown = ThinLoss.shown
     grids = grids_of(WAYS)
     reps = 8

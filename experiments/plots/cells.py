@@ -325,9 +325,10 @@ def published(
 ) -> tuple[float, ...]:
     """What was published of these configurations, and of no others, in the figure's terms."""
     ours = {id(it) for it in its}
+    statistic = "pooled" if metric.pooled else "median"
     found: list[float | None] = []
     for claim in results.experiment.claims:
-        if claim.metric != metric.name or claim.statistic != "median" or claim.is_difference:
+        if claim.metric != metric.name or claim.statistic != statistic or claim.is_difference:
             continue
         sides = [claim.of] if claim.over is None else [claim.of, claim.over]
         same = [{id(it) for it in results.select(side)} == ours for side in sides]
@@ -368,9 +369,10 @@ def _point(
     level = figure.kind in SPREAD or _is_level(its[0], figure)
     x = None if level else x_of(its[0], figure, results)
     values = [v for it in its for v in measured(results, it, figure, metric)]
+    pooled = metric.pooled and len(its) == 1 and not figure.over
     return Point(
         x,
-        grouped(values),
+        its[0].estimate(metric) if pooled else grouped(values),
         tuple(drawn.value for drawn in values),
         tuple(its),
         published(results, figure, metric, its),
