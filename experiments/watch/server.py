@@ -171,6 +171,8 @@ class Asked(BaseHTTPRequestHandler):
         run = watched.run(ident) if watched and ident else None
         if watched is None or (ident and run is None):
             self._say(404, "no statistics of this run are here" if ident else "nothing runs yet")
+        elif self.server.ending.is_set():
+            self.close_connection = True  # no answer: the page goes on asking
         elif not self.server.looking.acquire(blocking=False):
             self._say(503, f"{LOOKING_MAX} pages look already")
         else:
