@@ -8,7 +8,6 @@ python -m experiments.workloads.mhttp --proxy PORT [OPTION]...
 import argparse
 import asyncio
 import json
-import signal
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -25,6 +24,7 @@ from experiments.workloads.mhttp.proxy import serve
 from experiments.workloads.mhttp.scheduler import SCHEDULERS
 from experiments.workloads.mhttp.sink import File, Output
 from experiments.workloads.mhttp.target import Target
+from experiments.workloads.stopping import until_told
 from topologies.parameter import Parameter, ParameterError
 
 _CHUNK = Parameter("chunk", 1 << 20, "size", "bytes of a chunk", low=1)
@@ -149,14 +149,6 @@ def work(given: argparse.Namespace) -> Coroutine[Any, Any, None]:
     if given.proxy is None and not given.url:
         raise BadInput("which URL, or --proxy on which PORT? see --help")
     return fetch(given) if given.proxy is None else proxy(given)
-
-
-async def until_told(task: Coroutine[Any, Any, None]) -> None:
-    """SIGTERM and Ctrl-C cancel it, so that it tidies up."""
-    running = asyncio.ensure_future(task)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
-    await running
 
 
 def main(argv: list[str]) -> int:

@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import json
 import random
-import signal
 import socket
 import sys
 from collections.abc import Coroutine, Iterator, Sequence
@@ -26,6 +25,7 @@ from experiments.workloads.smt.policies import POLICIES
 from experiments.workloads.smt.priorities import Class
 from experiments.workloads.smt.server import need_quic, serve_at
 from experiments.workloads.smt.settings import Settings
+from experiments.workloads.stopping import until_told
 from topologies.parameter import Parameter, ParameterError
 
 _SERVER = (
@@ -231,14 +231,6 @@ def work(given: argparse.Namespace) -> Coroutine[Any, Any, None]:
     if given.quic:
         need_quic()
     return serve_at(given.address, told["port"], given.quic, told["pause_s"], given.once)
-
-
-async def until_told(task: Coroutine[Any, Any, None]) -> None:
-    """SIGTERM and Ctrl-C cancel it, so that it tidies up."""
-    running = asyncio.ensure_future(task)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
-    await running
 
 
 def main(argv: list[str]) -> int:
