@@ -63,7 +63,7 @@ class PathsReinject(Experiment):
     )
     metrics = (
         Metric("completion_s", "completion time", "s", matters=0.05),
-        Metric("reinjected_share", "share of the file that was reinjected", ""),
+        Metric("reinjected_share", "share of the file that was reinjected", "", matters=0.05),
         Metric("retransmits", "segments sent again by the pipes", ""),
     )
     paths = NAMES
