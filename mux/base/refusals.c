@@ -15,7 +15,7 @@ struct told {			/* of one peer and kind */
 	struct list member;
 	unsigned int what;
 	char who[REFUSALS_WHO];
-	unsigned int free;	/* so many are still said one by one */
+	unsigned int lines;	/* so many are still said one by one */
 	uint64_t more;		/* since the last line */
 	int64_t said_at;
 };
@@ -105,7 +105,7 @@ static struct told *add(struct refusals *r, unsigned int what, const char *who)
 	if (!t)
 		return NULL;
 	t->what = what;
-	t->free = r->kind[what].free;
+	t->lines = r->kind[what].lines ? r->kind[what].lines : 1;
 	snprintf(t->who, sizeof(t->who), "%s", who);
 	list_init(&t->member);
 	r->peers++;
@@ -116,25 +116,24 @@ static struct told *add(struct refusals *r, unsigned int what, const char *who)
 static bool note(struct refusals *r, unsigned int what, const char *who)
 {
 	struct told *t = find(r, what, who);
-	bool first;
+	bool said;
 
 	if (!t && r->peers >= REFUSALS_PEERS) {
 		who = "others";
 		t = find(r, what, who);
 	}
-	first = !t;
-	if (first)
+	if (!t)
 		t = add(r, what, who);
-	if (t && t->free) {
-		t->free--;
-		return true;
+	said = t && t->lines;
+	if (said)
+		t->lines--;
+	else if (t)
+		t->more++;
+	if (!said || !r->kind[what].in_order) {
+		r->count[what]++;
+		r->changed = true;
 	}
-	r->count[what]++;
-	r->changed = true;
-	if (first)
-		return t != NULL;
-	t->more++;
-	return false;
+	return said;
 }
 
 bool refusals_note(struct refusals *r, unsigned int what, const char *who)

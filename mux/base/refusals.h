@@ -29,11 +29,8 @@ struct log;
 struct refusals_kind {
 	const char *name;	/* in statistics */
 	const char *text;	/* behind "312 more " */
-	/*
-	 * What is in order as such, and no refusal: so many of a peer in SELDOM_SECONDS
-	 * are said one by one and not counted.
-	 */
-	unsigned int free;
+	unsigned int lines;	/* of a peer in SELDOM_SECONDS, one by one; 0: as 1 */
+	bool in_order;		/* as such: what is said one by one is not counted */
 };
 
 struct refusals {

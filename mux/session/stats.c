@@ -453,6 +453,7 @@ void stats_counters(struct stats *st, unsigned int session,
 	end(st, now);
 }
 
+/* Once an interval at most; and nothing may come after it that would bring it to the file. */
 void stats_limits(struct stats *st, const uint64_t *count)
 {
 	int64_t now = loop_clock();
@@ -464,4 +465,5 @@ void stats_limits(struct stats *st, const uint64_t *count)
 	for (i = 0; i < REFUSAL_KINDS; i++)
 		put_u64(st, refusal_kinds[i].name, count[i]);
 	end(st, now);
+	stats_flush(st);
 }

@@ -9,7 +9,7 @@ const struct refusals_kind refusal_kinds[REFUSAL_KINDS] = {
 	[REFUSAL_HELLO] = { .name = "hello", .text = "pipes were closed: they showed no key or said no HELLO" },
 	[REFUSAL_ELSEWHERE] = { .name = "elsewhere", .text = "pipes were sent away: their session is of another address or key" },
 	[REFUSAL_JOIN] = { .name = "join", .text = "pipes might not join their session" },
-	[REFUSAL_PROTOCOL] = { .name = "protocol", .text = "times a connection, a pipe or a message was given up for what came" },
+	[REFUSAL_PROTOCOL] = { .name = "protocol", .text = "times a connection, a pipe or a message was given up for what came", .lines = REFUSAL_LINES },
 	[REFUSAL_DENIED] = { .name = "denied", .text = "connections, or addresses of a name, were denied" },
 	[REFUSAL_CONNECTS] = { .name = "connects", .text = "times connections had to wait (--max-connects)" },
 	[REFUSAL_OPENS] = { .name = "opens", .text = "times connections had to wait, or flows of datagrams and what came to lent ports were refused (--max-opens)" },
@@ -23,8 +23,8 @@ const struct refusals_kind refusal_kinds[REFUSAL_KINDS] = {
 	[REFUSAL_DESCRIPTORS] = { .name = "descriptors", .text = "times there was no descriptor (ulimit -n)" },
 	[REFUSAL_PORTS] = { .name = "ports", .text = "connections were refused: no local port was left" },
 	[REFUSAL_LISTEN] = { .name = "listen", .text = "times rp was asked to listen and did not (--permit-listen, or it cannot)" },
-	[REFUSAL_BEGUN] = { .name = "begun", .text = "sessions began, and no line tells of each", .free = REFUSAL_FREE },
-	[REFUSAL_CHURN] = { .name = "churn", .text = "times pipes or lent ports of its sessions came or went", .free = REFUSAL_FREE },
+	[REFUSAL_BEGUN] = { .name = "begun", .text = "sessions began, and no line tells of each", .lines = REFUSAL_LINES, .in_order = true },
+	[REFUSAL_CHURN] = { .name = "churn", .text = "times pipes or lent ports of its sessions came or went", .lines = REFUSAL_LINES, .in_order = true },
 };
 
 _Static_assert((int)REFUSAL_KINDS <= (int)REFUSALS_KINDS, "there is a count for each");

@@ -8,10 +8,10 @@
 #include "../base/refusals.h"
 
 /*
- * Of a peer in SELDOM_SECONDS: who dials a few times, and a session that loses its pipes,
- * are told of one by one.
+ * Of a peer in SELDOM_SECONDS: who dials a few times, a session that loses its pipes, and what
+ * is wrong with the messages of somebody's first own proxy, are told of one by one.
  */
-enum { REFUSAL_FREE = 16 };
+enum { REFUSAL_LINES = 16 };
 
 enum refusal {
 	REFUSAL_ALLOW,		/* no --allow covers it */

@@ -146,7 +146,7 @@ def test_a_flood_of_sessions_that_are_wrong_is_a_few_lines(box: Namespace, tmp_p
                         while sock.recv(4096):
                             pass
         few(rp)
-        assert len(rp.lines("5 is neither 9 to 4104, SYN nor FIN")) == 1
+        assert 1 <= len(rp.lines("5 is neither 9 to 4104, SYN nor FIN")) <= TOLD
         assert len(rp.lines("impossible length 5")) <= TOLD  # of how sessions ended
         rp.expect(r"127\.0\.0\.1: in the last 10 s \d+ more times .* for what came")
         counted = records.of(stats, "limits")[-1]

@@ -438,7 +438,7 @@ static void who_is_told_again_and_again_is_counted(void **state)
 		hand_open(&h, 2 * i + 2);
 	}
 	goes_on(&h);
-	assert_int_equal(lines_with(told, "was ended"), 1);
+	assert_int_equal(lines_with(told, "was ended"), REFUSAL_LINES);
 	assert_int_equal(h.engine.refusals.count[REFUSAL_PROTOCOL], TIMES);
 	/* A pipe that ends for cause is of the same kind. */
 	hand_ext(&h, &(struct wire_ext){ .type = WIRE_HELLO, .hello = h.hello });

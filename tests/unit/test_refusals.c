@@ -19,12 +19,13 @@
 #include "halted.h"
 #include "loopback.h"
 
-enum { APPLES, PEARS, PLUMS, FREE = 3 };
+enum { APPLES, PEARS, PLUMS, FIGS, LINES = 3 };
 
 static const struct refusals_kind kinds[] = {
 	[APPLES] = { "apples", "apples were refused" },
 	[PEARS] = { "pears", "pears were refused" },
-	[PLUMS] = { "plums", "plums came", FREE },
+	[PLUMS] = { "plums", "plums came", .lines = LINES, .in_order = true },
+	[FIGS] = { "figs", "figs were refused", .lines = LINES },
 };
 
 static struct {
@@ -99,9 +100,9 @@ static void some_in_a_while_are_none(void **state)
 	(void)state;
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(refusals_note(&here.refusals, PLUMS, "192.0.2.1"),
-				 i < FREE);
-	assert_int_equal(here.refusals.count[PLUMS], 10 - FREE);
-	for (int i = 0; i < FREE; i++)
+				 i < LINES);
+	assert_int_equal(here.refusals.count[PLUMS], 10 - LINES);
+	for (int i = 0; i < LINES; i++)
 		assert_true(refusals_note(&here.refusals, PLUMS, "192.0.2.2"));
 	/* Who goes on is told of by lines like this alone. */
 	pass(SELDOM_SECONDS * NS_PER_SEC);
@@ -112,7 +113,19 @@ static void some_in_a_while_are_none(void **state)
 	pass(SELDOM_SECONDS * NS_PER_SEC);
 	pass(SELDOM_SECONDS * NS_PER_SEC);
 	assert_true(refusals_note(&here.refusals, PLUMS, "192.0.2.1"));
-	assert_int_equal(here.refusals.count[PLUMS], 10 - FREE + 1);
+	assert_int_equal(here.refusals.count[PLUMS], 10 - LINES + 1);
+}
+
+static void some_are_said_one_by_one_and_counted(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(refusals_note(&here.refusals, FIGS, "192.0.2.1"),
+				 i < LINES);
+	assert_int_equal(here.refusals.count[FIGS], 10);
+	pass(SELDOM_SECONDS * NS_PER_SEC);
+	assert_string_equal(what_was_said(), "test: 192.0.2.1: in the last 10 s "
+			    "7 more figs were refused\n");
 }
 
 static void how_many_more_there_were(void **state)
@@ -177,6 +190,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(each_peer_and_kind_once),
 		TEST(some_in_a_while_are_none),
+		TEST(some_are_said_one_by_one_and_counted),
 		TEST(how_many_more_there_were),
 		TEST(one_that_goes_on_is_said_again),
 		TEST(lines_are_bounded),
