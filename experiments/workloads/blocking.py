@@ -16,6 +16,7 @@ connection; `order` while it is on its way without a loss, on a pipe that takes 
 """
 
 import bisect
+import math
 import statistics
 import struct
 from collections import defaultdict
@@ -57,6 +58,7 @@ class Pipe:
     """One direction of a pipe: what was sent first when, what came when."""
 
     stream: bytearray = field(default_factory=bytearray)
+    before: int = 0  # of it, what was sent before the account begins
     sent: list[tuple[int, float]] = field(default_factory=list)  # end of each first sending; when
     lost: list[tuple[int, int]] = field(default_factory=list)  # of the first sendings
     delays: list[float] = field(default_factory=list)
@@ -85,15 +87,27 @@ class Pipe:
         return self.messages[found].connection
 
 
-def pipe_of(sent: Sequence[Segment], came: Sequence[Segment]) -> Pipe:
-    """Of one pipe's segments at the two ends; the first sent begins the stream."""
+def _offset(segment: Segment, base: int) -> int:
+    """Of its first byte; below 0 if that was sent before the stream begins here."""
+    return ((segment.seq - base + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+
+
+def pipe_of(sent: Sequence[Segment], came: Sequence[Segment], since: float) -> Pipe:
+    """Of one pipe's segments at the two ends; the first sent begins the stream.
+
+    What was sent before `since` counts as there: the capture at the other end may have begun when
+    some of it had gone by, and would miss it for ever."""
     it, base = Pipe(), sent[0].seq
     there = {(segment.seq, segment.sent_at): segment.time for segment in came}
     for segment in sent:
-        start = (segment.seq - base) & 0xFFFFFFFF
+        start = _offset(segment, base)
         end = start + len(segment.data)
         if end <= len(it.stream):
             continue  # sent again
+        if start > len(it.stream):
+            raise ValueError(f"what a pipe sent from byte {len(it.stream)} on was not captured")
+        if segment.time < since:
+            it.before = end
         it.stream += segment.data[len(it.stream) - start :]
         it.sent.append((end, segment.time))
         arrived = there.get((segment.seq, segment.sent_at))
@@ -108,10 +122,11 @@ def pipe_of(sent: Sequence[Segment], came: Sequence[Segment]) -> Pipe:
 
 def _arrivals(it: Pipe, came: Sequence[Segment], base: int) -> None:
     ahead: list[tuple[int, int]] = []  # what is there behind a hole
-    front = 0
+    front = it.before
     for segment in came:
-        start = (segment.seq - base) & 0xFFFFFFFF
-        fresh = _without(start, start + len(segment.data), [(0, front), *ahead])
+        start = _offset(segment, base)
+        end = start + len(segment.data)
+        fresh = _without(max(start, 0), end, [(0, front), *ahead])
         it.pieces += [(*piece, segment.time) for piece in fresh]
         ahead = sorted([*ahead, *fresh])
         while ahead and ahead[0][0] <= front:
@@ -145,16 +160,20 @@ class Passage(NamedTuple):
     lost: bool
 
 
-def pipes_of(sent: Iterable[Segment], came: Iterable[Segment]) -> list[Pipe]:
+def pipes_of(
+    sent: Iterable[Segment], came: Iterable[Segment], since: float = -math.inf
+) -> list[Pipe]:
     ways: tuple[dict[int, list[Segment]], ...] = (defaultdict(list), defaultdict(list))
     for way, captured in zip(ways, (sent, came), strict=True):
         for segment in captured:
             way[segment.to].append(segment)
-    return [pipe_of(some, ways[1].get(port, [])) for port, some in ways[0].items()]
+    return [pipe_of(some, ways[1].get(port, []), since) for port, some in ways[0].items()]
 
 
 def passages(pipes: Sequence[Pipe]) -> dict[int, list[Passage]]:
-    """Of each connection, those that arrived, by number without a gap."""
+    """Of each connection that is wholly in the account, those that arrived, by number without a
+    gap."""
+    older = {it.connection for pipe in pipes for it in pipe.messages if it.start < pipe.before}
     delays = [delay for pipe in pipes for delay in pipe.delays]
     usual = statistics.median(delays) if delays else 0.0
     found: dict[int, list[Passage]] = defaultdict(list)
@@ -163,7 +182,7 @@ def passages(pipes: Sequence[Pipe]) -> dict[int, list[Passage]]:
         for it in pipe.messages:
             if it.end > whole:
                 break
-            if it.connection == CONTROL:
+            if it.connection == CONTROL or it.connection in older:
                 continue
             sent, arrived, lost = pipe.sent_at(it.end), pipe.arrived_at(it), pipe.was_lost(it)
             due = min(arrived, sent + usual) if lost else arrived
@@ -224,12 +243,8 @@ def _divide(
 
 
 def account(
-    sent: Iterable[Segment], came: Iterable[Segment], since: float = 0.0
+    sent: Iterable[Segment], came: Iterable[Segment], since: float = -math.inf
 ) -> dict[int, dict[str, float]]:
     """By connection, of those that RP began to send after that time."""
-    some = passages(pipes_of(sent, came))
-    return {
-        connection: late(its, connection)
-        for connection, its in some.items()
-        if its[0].sent >= since
-    }
+    some = passages(pipes_of(sent, came, since))
+    return {connection: late(its, connection) for connection, its in some.items()}

@@ -36,10 +36,10 @@ class Wire:
             self.sent.append(Segment(time, port, seq, int(time * 1000), data))
         self.came.append(Segment(time + way, port, seq, int(time * 1000), data))
 
-    def account(self) -> dict[int, dict[str, float]]:
+    def account(self, since: float = -1.0) -> dict[int, dict[str, float]]:
         for some in (self.sent, self.came):
             some.sort(key=lambda it: it.time)
-        return account(self.sent, self.came)
+        return account(self.sent, self.came, since)
 
 
 def test_without_loss_nothing_is_late() -> None:
@@ -159,3 +159,38 @@ def test_a_capture_is_read(tmp_path: Path) -> None:
     path.write_bytes(b"no capture at all, but long enough")
     with pytest.raises(ValueError, match="no capture"):
         list(pcap.segments(path))
+
+
+def test_what_the_other_end_did_not_capture_yet() -> None:
+    """A control message, and one of a connection that is older than the account, went by before."""
+    wire = Wire()
+    wire.send(0.0, 1, message(0, 0) + message(7, 3))
+    wire.came.clear()
+    for n in range(10):
+        wire.send(1 + n / 50, 1, message(1, n), lost=n == 5)
+        wire.send(1 + n / 50 + 0.001, 1, message(7, 4 + n))
+    told = wire.account(since=0.5)
+    assert set(told) == {1}
+    assert told[1]["own"] == pytest.approx(AGAIN_S)
+    assert told[1]["lived"] == pytest.approx(5 / 50 + AGAIN_S + WAY_S)
+
+
+def test_what_was_sent_before_any_capture_comes_late() -> None:
+    """A packet whose first sending nobody saw is sent again: no byte of it is of the account."""
+    wire = Wire()
+    wire.at[1] = 0xFFFFFE00
+    wire.send(0.0, 1, message(7, 3))
+    older = wire.came.pop()
+    wire.sent.pop()
+    wire.send(1.0, 1, message(1, 0))
+    wire.came.append(older._replace(time=1.01))
+    assert wire.account()[1]["lived"] == pytest.approx(WAY_S)
+
+
+def test_a_hole_in_a_capture_is_told() -> None:
+    wire = Wire()
+    for n in range(3):
+        wire.send(n / 50, 1, message(1, n))
+    del wire.sent[1]
+    with pytest.raises(ValueError, match="from byte 108 on was not captured"):
+        wire.account()
