@@ -3,28 +3,23 @@
 messages that wait for a missing one; prints tables, draws plots, writes growth.json."""
 
 import argparse
-import dataclasses
 import json
-import os
-import random
 import sys
 import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import machine, namespace, tools
-from bench.arguments import names, positive
+from bench import blocks, machine, namespace, tools
+from bench.arguments import names
 from bench.growth import report
-from bench.growth.axes import AXES, Point, points
+from bench.growth.axes import AXES, points
 from bench.growth.measure import Pace, measure
 from bench.rivals import SPARE_DESCRIPTORS, Place
-from bench.run import await_quiet
 
 FORMAT = 1
 NORMAL = Pace(settle_s=1.0, hold_s=5.0)
 QUICK = Pace(settle_s=0.3, hold_s=1.0)
+BLOCKS = 7
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -36,45 +31,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         metavar="AXIS,...",
         help=", ".join(AXES),
     )
-    parser.add_argument("--cc", default="cubic", help="congestion control of all (default: cubic)")
-    parser.add_argument("--reps", type=positive, help="blocks (default: 7, quick: 1)")
-    parser.add_argument("--seed", type=int, help="of the order (default: drawn, and told)")
-    parser.add_argument(
-        "--patience",
-        type=float,
-        default=0.0,
-        metavar="SECONDS",
-        help="to wait before each point for others to be quiet (default: 0)",
-    )
-    parser.add_argument("--quick", action="store_true", help="small and coarse")
-    parser.add_argument(
-        "--build",
-        type=Path,
-        default=Path(os.environ.get("TM3_BUILD") or "build"),
-        help="where rp and lp are and the helper is built (default: build)",
-    )
-    parser.add_argument("--out", type=Path, help="where results go (default: BUILD/growth)")
+    blocks.add_options(parser, "growth", BLOCKS)
     return parser.parse_args(arguments)
-
-
-def plan(found: Sequence[Point], blocks: int, seed: int) -> list[tuple[int, Point]]:
-    """Each point once in each block, in random order."""
-    dice = random.Random(seed)
-    return [(block, point) for block in range(blocks) for point in dice.sample(found, len(found))]
-
-
-def carry_out(
-    steps: Sequence[tuple[int, Point]], place: Place, pace: Pace, patience: float
-) -> list[dict[str, Any]]:
-    figures = []
-    for number, (block, point) in enumerate(steps, 1):
-        say = f"{number}/{len(steps)} block {block + 1}: {point}"
-        print(say, file=sys.stderr, flush=True)
-        await_quiet(set(place.cores), patience)
-        figure = dataclasses.asdict(point) | {"block": block}
-        figures.append(figure | measure(point, place, pace, place.tools["load"]))
-        namespace.reap_orphans()
-    return figures
 
 
 def write(result: dict[str, Any], out: Path) -> None:
@@ -96,29 +54,24 @@ def run(options: argparse.Namespace, command: str) -> int:
         print(f"bench.growth: {why[0]}", file=sys.stderr)
         return 1
     namespace.set_congestion_control(options.cc)
-    seed = random.randrange(1 << 30) if options.seed is None else options.seed
-    blocks = options.reps or (1 if options.quick else 7)
+    blocks.settle(options, BLOCKS)
     pace = QUICK if options.quick else NORMAL
     descriptors = namespace.descriptors()
     # Sessions of one address may have three quarters of rp's.
     most = descriptors * 3 // 4 - SPARE_DESCRIPTORS
     every = points(options.only, options.quick, most)
-    steps = plan(every, blocks, seed)
-    result: dict[str, Any] = {
-        "format": FORMAT,
-        "command": command,
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seed": seed,
-        "blocks": blocks,
-        "pace": dataclasses.asdict(pace),
-        "control": options.cc,
-        "machine": machine.facts(cores),
-        "versions": {name: tools.version(name, path) for name, path in found.paths.items()},
-    }
-    print(f"{len(steps)} points, seed {seed}, on cores {cores[0]} and {cores[1]}", flush=True)
+    steps = blocks.plan(every, options.reps, options.seed)
+    result: dict[str, Any] = {"format": FORMAT}
+    result |= blocks.record(options, command, pace, cores, found.paths)
+    print(
+        f"{len(steps)} points, seed {options.seed}, on cores {cores[0]} and {cores[1]}", flush=True
+    )
     begin = time.monotonic()
     place = Place(namespace.RUN / "growth", found.paths, cores, descriptors)
-    result["figures"] = carry_out(steps, place, pace, options.patience)
+    load = place.tools["load"]
+    result["figures"] = blocks.carry_out(
+        steps, cores, options.patience, lambda _, point: measure(point, place, pace, load)
+    )
     result["seconds"] = round(time.monotonic() - begin, 1)
     write(result, options.out or options.build / "growth")
     return 0

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from bench.blocks import plan
 from bench.growth import gap, plot, report
-from bench.growth.__main__ import parse_arguments, plan
+from bench.growth.__main__ import parse_arguments
 from bench.growth.axes import AXES, GAP, SESSIONS, Point, points
 from bench.growth.measure import metrics
 from bench.stats import Spread

@@ -5,27 +5,23 @@ unbound and over rp and lp; prints tables, writes ramp.json."""
 import argparse
 import dataclasses
 import json
-import os
-import random
 import sys
 import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import machine, namespace, tools
+from bench import blocks, machine, namespace, tools
 from bench.arguments import names, positive, several
 from bench.ramp import report
-from bench.ramp.cases import BARE, CONNECTIONS, KINDS, WAYS, Case, every
+from bench.ramp.cases import BARE, CONNECTIONS, KINDS, WAYS, every
 from bench.ramp.measure import Pace, measure
 from bench.ramp.unbound import OWN_DESCRIPTORS
 from bench.rivals import Place
-from bench.run import await_quiet
 
 FORMAT = 1
 NORMAL = Pace(settle_s=0.3, step_s=1.0, hold_s=5.0)
 QUICK = Pace(settle_s=0.2, step_s=0.5, hold_s=2.0)
+BLOCKS = 3
 QUICK_CONNECTIONS = (100, 1_000)
 SEEDS = 1 << 31
 
@@ -53,24 +49,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         type=positive,
         help="times and processor time at so many queries a second (default: at 0.8 of the peak)",
     )
-    parser.add_argument("--cc", default="cubic", help="congestion control of all (default: cubic)")
-    parser.add_argument("--reps", type=positive, help="blocks (default: 3, quick: 1)")
-    parser.add_argument("--seed", type=int, help="of the order and the queries (default: drawn)")
-    parser.add_argument(
-        "--patience",
-        type=float,
-        default=0.0,
-        metavar="SECONDS",
-        help="to wait before each case for others to be quiet (default: 0)",
-    )
-    parser.add_argument("--quick", action="store_true", help="small and coarse")
-    parser.add_argument(
-        "--build",
-        type=Path,
-        default=Path(os.environ.get("TM3_BUILD") or "build"),
-        help="where rp and lp are and the helper is built (default: build)",
-    )
-    parser.add_argument("--out", type=Path, help="where results go (default: BUILD/ramp)")
+    blocks.add_options(parser, "ramp", BLOCKS)
     options = parser.parse_args(arguments)
     if options.connections is None:
         options.connections = list(QUICK_CONNECTIONS if options.quick else CONNECTIONS)
@@ -81,26 +60,6 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
             "a process may have here"
         )
     return options
-
-
-def plan(cases: Sequence[Case], blocks: int, seed: int) -> list[tuple[int, Case]]:
-    """Each case once in each block, in random order."""
-    dice = random.Random(seed)
-    return [(block, case) for block in range(blocks) for case in dice.sample(cases, len(cases))]
-
-
-def carry_out(
-    steps: Sequence[tuple[int, Case]], place: Place, pace: Pace, seed: int, patience: float
-) -> list[dict[str, Any]]:
-    figures = []
-    for number, (block, case) in enumerate(steps, 1):
-        say = f"{number}/{len(steps)} block {block + 1}: {case}"
-        print(say, file=sys.stderr, flush=True)
-        await_quiet(set(place.cores), patience)
-        figure = dataclasses.asdict(case) | {"block": block}
-        figures.append(figure | measure(case, place, pace, (seed + number) % SEEDS))
-        namespace.reap_orphans()
-    return figures
 
 
 def write(result: dict[str, Any], out: Path) -> None:
@@ -120,27 +79,24 @@ def run(options: argparse.Namespace, command: str) -> int:
         print(f"bench.ramp: {why[0]}", file=sys.stderr)
         return 1
     namespace.set_congestion_control(options.cc)
-    seed = random.randrange(1 << 30) if options.seed is None else options.seed
-    blocks = options.reps or (1 if options.quick else 3)
+    blocks.settle(options, BLOCKS)
     pace = dataclasses.replace(QUICK if options.quick else NORMAL, rate=options.rate)
     cases, missing = every(options.kinds, options.ways, options.connections)
-    steps = plan(cases, blocks, seed)
-    result: dict[str, Any] = {
-        "format": FORMAT,
-        "command": command,
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seed": seed,
-        "blocks": blocks,
-        "pace": dataclasses.asdict(pace),
-        "control": options.cc,
-        "machine": machine.facts(cores),
-        "versions": {name: tools.version(name, path) for name, path in found.paths.items()},
-        "missing": missing,
-    }
-    print(f"{len(steps)} cases, seed {seed}, on cores {cores[0]} and {cores[1]}", flush=True)
+    steps = blocks.plan(cases, options.reps, options.seed)
+    result: dict[str, Any] = {"format": FORMAT}
+    result |= blocks.record(options, command, pace, cores, found.paths)
+    result["missing"] = missing
+    print(
+        f"{len(steps)} cases, seed {options.seed}, on cores {cores[0]} and {cores[1]}", flush=True
+    )
     begin = time.monotonic()
     place = Place(namespace.RUN / "ramp", found.paths, cores, namespace.descriptors())
-    result["figures"] = carry_out(steps, place, pace, seed, options.patience)
+    result["figures"] = blocks.carry_out(
+        steps,
+        cores,
+        options.patience,
+        lambda number, case: measure(case, place, pace, (options.seed + number) % SEEDS),
+    )
     result["seconds"] = round(time.monotonic() - begin, 1)
     write(result, options.out or options.build / "ramp")
     return 0

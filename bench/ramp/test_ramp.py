@@ -20,9 +20,10 @@ from typing import Any
 import pytest
 
 from bench import tools
+from bench.blocks import plan
 from bench.programs import Program, Trouble, running
 from bench.ramp import peak, report, unbound
-from bench.ramp.__main__ import parse_arguments, plan
+from bench.ramp.__main__ import parse_arguments
 from bench.ramp.cases import CONNECTIONS, KINDS, WAYS, Case, every
 from bench.ramp.generator import Generator, asking
 from bench.ramp.measure import ASKER, metrics
