@@ -474,9 +474,12 @@ static bool tells_of_an_end(const struct extended *x, const struct wire_ack *ack
 	return ack->pipes;
 }
 
+/*
+ * Who is full has something that is not acknowledged yet, so an ACK always comes; whether others
+ * made room for it since it last looked, nobody has told it.
+ */
 void keeping_acked(struct session *s, const struct wire_ack *ack)
 {
-	bool was_full = keeping_is_full(s->ext);
 	unsigned int i;
 
 	s->ext->early_there = ack->reorder_bytes;
@@ -485,8 +488,7 @@ void keeping_acked(struct session *s, const struct wire_ack *ack)
 	reinjecting_acked(s, ack);
 	for (i = 0; i < ack->pipes && session_is_up(s); i++)
 		acked_pipe(s, &ack->pipe[i]);
-	if (was_full)
-		loop_after(s->engine->loop, &s->out.pump);
+	loop_after(s->engine->loop, &s->out.pump);
 }
 
 void keeping_init(struct extended *x)

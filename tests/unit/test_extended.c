@@ -328,6 +328,46 @@ static void what_others_keep_slows_but_does_not_stop(void **state)
 	pair_at_rest(pair);
 }
 
+struct stuck {
+	const struct session *session;
+	struct flow *flow;
+};
+
+static bool waits_for_ack(void *arg)
+{
+	struct stuck *stuck = arg;
+	const struct session *s = stuck->session;
+
+	flow_push(stuck->flow);
+	return s->out.wait == WAIT_FOR_ACK && s->ext->kept > s->ext->cut;
+}
+
+/* It was full by what others kept, who made room before its own ACK came. */
+static void room_that_others_make_is_used(void **state)
+{
+	struct pair *pair = *state;
+	struct flow f = { .all = 16 * FLOW_CHUNK };
+	struct stuck stuck = { pair->rp, &f };
+	const size_t others = pair->settings.max_held;
+	const struct wire_ack ack = { 0 };
+
+	pair_connect(pair, 0);
+	f.from = pair->conn[0].server;
+	f.to = pair->conn[0].client;
+	pair->engine.kept += others;
+	assert_true(run_until(pair->engine.loop, "it is full", waits_for_ack,
+			      &stuck));
+	pair->engine.kept -= others;
+	assert_true(list_empty(&pair->rp->out.pump.node));
+	keeping_acked(pair->rp, &ack);
+	assert_false(list_empty(&pair->rp->out.pump.node));
+	assert_true(run_until(pair->engine.loop, "all of it", flows, &f));
+	close(pair->conn[0].client);
+	close(pair->conn[0].server);
+	pair->conn[0].client = pair->conn[0].server = -1;
+	pair_at_rest(pair);
+}
+
 static bool has_no_pipe(void *arg)
 {
 	struct pair *pair = arg;
@@ -401,6 +441,7 @@ int main(void)
 		PAIR_TEST(bytes_outlive_pipes),
 		PAIR_TEST(all_sessions_keep_so_much_together),
 		PAIR_TEST(what_others_keep_slows_but_does_not_stop),
+		PAIR_TEST(room_that_others_make_is_used),
 		PAIR_TEST(a_session_outlives_all_of_its_pipes),
 		PAIR_TEST_NEW(who_waits_too_long_for_a_pipe_is_over),
 		PAIR_TEST(goodbye_ends_both_ends_at_once),
