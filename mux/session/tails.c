@@ -239,10 +239,24 @@ static uint64_t next_of(struct session *s, struct pipe *p)
 	return end;
 }
 
+/* Of whom nothing is outstanding any more nothing is overdue: it may take copies of others. */
+static void forget_overdue(struct session *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->paths.npipes; i++) {
+		struct pipe *p = s->paths.pipes[i];
+
+		if (p->overdue && !pipe_outstanding(p))
+			p->overdue = false;
+	}
+}
+
 static struct pipe *next_pipe(struct session *s)
 {
 	unsigned int i;
 
+	forget_overdue(s);
 	for (i = 0; i < s->paths.npipes; i++) {
 		if (next_of(s, s->paths.pipes[i]))
 			return s->paths.pipes[i];

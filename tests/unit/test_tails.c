@@ -169,6 +169,22 @@ static void what_a_pipe_lost_last_comes_by_another(void **state)
 	assert_in_range(pair->rp->ext->copies, 5000, hole.lost);
 }
 
+/* That a pipe was overdue once says nothing when all that it had is acknowledged. */
+static void who_was_overdue_once_takes_copies(void **state)
+{
+	struct pair *pair = *state;
+	const uint8_t *bytes = some_bytes(5000);
+
+	lose(pair, 0);
+	write_bytes(pair, bytes, 5000);
+	for (unsigned int i = 1; i < pair->pipes; i++)
+		pair->rp->pipes[i]->overdue = true;
+	use_only_the_first(pair, false);
+	pair_expect(pair, pair->conn[0].client, bytes, 5000);
+	assert_true(pair->rp->counts.copies > 0);
+	assert_int_equal(pair->rp->counts.again, 0);
+}
+
 /* Of a run of several messages those that were acknowledged are not sent again. */
 static void only_what_is_missing_is_copied(void **state)
 {
@@ -517,6 +533,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			what_a_pipe_lost_last_comes_by_another, setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(
+			who_was_overdue_once_takes_copies, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
 			only_what_is_missing_is_copied, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
