@@ -214,14 +214,16 @@ static void look(struct timer *t)
 
 void reinjecting_written(struct session *s, const struct pipe *p)
 {
-	int64_t wait = LOOK;
+	struct timer *timer = &s->ext->reinjects_timer;
+	int64_t wait = LOOK, at;
 
 	if (mode_of(s) == REINJECT_OFF || s->paths.npipes < 2)
 		return;
 	if (mode_of(s) == REINJECT_TIMELY)
 		wait = tail_patience(ns(p->info.rtt_ms), patience(p));
-	if (!s->ext->reinjects_timer.slot)
-		loop_timer_in(s->engine->loop, &s->ext->reinjects_timer, wait);
+	at = loop_now(s->engine->loop) + wait;
+	if (!timer->slot || timer->at > at)
+		loop_timer_at(s->engine->loop, timer, at);
 }
 
 void reinjecting_acked(struct session *s, const struct wire_ack *ack)

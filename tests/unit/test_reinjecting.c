@@ -232,6 +232,29 @@ static void what_costs_too_much_is_left_to_the_pipe(void **state)
 	assert_true(x->reinjected < here.lost);
 }
 
+/* What is written to a far path first may wait for long; what a near one is given may not. */
+static void the_soonest_look_counts(void **state)
+{
+	struct pair *pair = *state;
+	struct session *s = pair->rp;
+	struct timer *timer = &s->ext->reinjects_timer;
+	struct pipe far = *s->pipes[1], near = *s->pipes[0];
+	int64_t at;
+
+	far.info.rtt_ms = 600;
+	far.info.patience_ms = 1000;
+	near.info.rtt_ms = 20;
+	near.info.patience_ms = 10;
+	loop_timer_stop(pair->engine.loop, timer);
+	reinjecting_written(s, &far);
+	at = timer->at;
+	reinjecting_written(s, &near);
+	assert_true(timer->at < at - 500 * NS_PER_MS);
+	at = timer->at;
+	reinjecting_written(s, &far);
+	assert_int_equal(timer->at, at);
+}
+
 static void mpflex_sends_what_timed_out(void **state)
 {
 	struct pair *pair = *state;
@@ -276,6 +299,7 @@ int main(void)
 		PAIR_TEST(what_went_once_goes_no_third_time),
 		PAIR_TEST(tails_and_timely_share_the_work),
 		PAIR_TEST(what_costs_too_much_is_left_to_the_pipe),
+		PAIR_TEST(the_soonest_look_counts),
 		PAIR_TEST(mpflex_sends_what_timed_out),
 		PAIR_TEST(mpflex_sends_one_message_for_each_ack_that_asks),
 	};
