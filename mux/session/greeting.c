@@ -157,8 +157,8 @@ static bool shake(struct greeting *g)
 	if (err == -EAGAIN)
 		return false;
 	if (err) {
-		fail(g, err == -ECONNRESET ? GREETING_CLOSED :
-		     GREETING_STRANGER);
+		fail(g, err == -ECONNRESET || err == -EPIPE ?
+		     GREETING_CLOSED : GREETING_STRANGER);
 		return false;
 	}
 	if (!g->shaken && g->awaited == WIRE_WELCOME)
