@@ -151,8 +151,9 @@ static void limit_waiting(struct server *s)
 
 	if (most < 1)
 		most = 1;
-	if (s->lobby.max > most)
-		s->lobby.max = (unsigned int)most;
+	if (s->lobby.max > most)	/* but for a whole group */
+		s->lobby.max = most > s->options->pipes ? (unsigned int)most :
+							  s->options->pipes;
 	s->reception.max = fit > RECEPTION_FAIR ? fit : RECEPTION_FAIR;
 	if (s->reception.max > most)
 		s->reception.max = (unsigned int)most;

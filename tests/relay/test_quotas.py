@@ -241,3 +241,14 @@ def test_one_session_does_not_take_all_descriptors(box: Namespace, tmp_path: Pat
         rp.expect(r"others were refused: no descriptor")
         with local_proxy(box, tmp_path, pipes=1):
             serves(box, server.port)
+
+
+def test_a_whole_group_may_wait_where_descriptors_are_few(box: Namespace, tmp_path: Path) -> None:
+    """Of the baseline, more pipes than the share of descriptors that those who wait have."""
+    argv = ["prlimit", "--nofile=100:100", binary("rp", asan=False), "--listen", "127.0.0.1", "32"]
+    with (
+        serving(box, echo) as server,
+        program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY),
+        local_proxy(box, tmp_path, "--extend", "never", pipes=32, asan=False),
+    ):
+        serves(box, server.port)
