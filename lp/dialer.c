@@ -254,27 +254,6 @@ static void try_baseline(struct dialer *d)
 
 /* --- the extension --- */
 
-static unsigned int find(const struct answer *at,
-			 const struct sockaddr_storage *addr)
-{
-	unsigned int i = 0;
-
-	while (i < at->count && !addr_same_host(&at->addr[i], addr))
-		i++;
-	return i;
-}
-
-static void move(struct answer *at, unsigned int from, unsigned int to)
-{
-	struct sockaddr_storage addr = at->addr[from];
-
-	for (; from < to; from++)
-		at->addr[from] = at->addr[from + 1];
-	for (; from > to; from--)
-		at->addr[from] = at->addr[from - 1];
-	at->addr[to] = addr;
-}
-
 static bool is_silent(const struct knock *k)
 {
 	return !opening_is_heard(&container_of(k, const struct dialer,
@@ -289,13 +268,13 @@ static void somebody_is_there(struct knock *k,
 			      const struct sockaddr_storage *who)
 {
 	struct dialer *d = container_of(k, struct dialer, knock);
-	unsigned int i = who ? find(&d->at, who) : d->next;
+	unsigned int i = who ? whereabouts_find(&d->at, who) : d->next;
 
 	if (i < d->next || i >= d->at.count)
 		return;
 	opening_stop(&d->opening);
-	move(&d->at, i, d->next);
-	move(&d->at, --d->next, d->at.count - 1);
+	whereabouts_move(&d->at, i, d->next);
+	whereabouts_move(&d->at, --d->next, d->at.count - 1);
 	try_address(d);
 }
 
@@ -411,9 +390,9 @@ static void found(struct whereabouts *w, const struct answer *answer)
 
 	d->at = *answer;
 	take_turn(d, 0);
-	i = find(&d->at, &d->answered);
+	i = whereabouts_find(&d->at, &d->answered);
 	if (i < d->at.count)
-		move(&d->at, i, 0);
+		whereabouts_move(&d->at, i, 0);
 	if (answer->error)
 		failed(d, resolver_error_text(answer->error));
 	else
@@ -484,6 +463,24 @@ void dialer_roam(struct dialer *d)
 	loop_timer_stop(d->loop, &d->timer);
 	d->failures = 0;
 	look_up(d);
+}
+
+void dialer_take_layers(struct dialer *d, struct layers *layers)
+{
+	d->opening.layers = layers;
+	if (d->state != DIAL_WAITING && d->state != DIAL_OPENING)
+		return;
+	/* What was said of the layers before says nothing of these. */
+	d->told[0] = '\0';
+	d->failures = 0;
+	if (d->state == DIAL_WAITING) {
+		loop_timer_stop(d->loop, &d->timer);
+		look_up(d);
+	} else {
+		knock_stop(&d->knock);
+		opening_stop(&d->opening);
+		ask(d, DIAL_OPENING);
+	}
 }
 
 struct dialer *dialer_new(struct loop *loop, struct log *log,

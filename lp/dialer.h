@@ -97,6 +97,8 @@ void dialer_lost(struct dialer *d, const char *why);
 void dialer_begin_anew(struct dialer *d, const char *why);
 /* The network is another: what failed before may work now. */
 void dialer_roam(struct dialer *d);
+/* Sessions to come have pipes of these; so has one that is being opened. */
+void dialer_take_layers(struct dialer *d, struct layers *layers);
 
 /* "127.0.0.1:6000", as RP was named. */
 const char *dialer_peer(const struct dialer *d);

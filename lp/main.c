@@ -8,6 +8,7 @@
 #include "../tls/tls.h"
 #include "make_key.h"
 #include "options.h"
+#include "past_keys.h"
 #include "proxy.h"
 
 struct lp {
@@ -15,6 +16,7 @@ struct lp {
 	int argc;
 	char **argv;
 	struct options options;
+	struct past_keys past;
 	struct proxy *proxy;
 };
 
@@ -30,6 +32,7 @@ static int prepare(struct program *p)
 	if (!o->keys.n)
 		return 0;
 	p->engine.layers = tls_layers_new(&o->keys, &p->log);
+	lp_of(p)->past.first = p->engine.layers;
 	return p->engine.layers ? 0 : -ENOMEM;
 }
 
@@ -81,9 +84,19 @@ static int reload(struct program *p, struct changes *changes, char *why,
 		  size_t why_len)
 {
 	struct lp *lp = lp_of(p);
+	struct keys before = { 0 };
+	struct layers *layers;
+	int err = options_again(&lp->options, lp->argc, lp->argv, changes,
+				&before, why, why_len);
 
-	return options_again(&lp->options, lp->argc, lp->argv, changes, why,
-			     why_len);
+	if (!before.n)
+		return err;
+	layers = past_keys_add(&lp->past, p->engine.layers, &before,
+			       &lp->options.keys);
+	if (!layers)
+		log_warn(&p->log, "there is no memory for two keys: the session that there is goes on with the new one, too");
+	proxy_take_layers(lp->proxy, layers ? layers : p->engine.layers);
+	return 0;
 }
 
 static const struct program_ops ops = {
@@ -109,7 +122,8 @@ int main(int argc, char **argv)
 	if (options_parse(&lp.options, TLS_PIPE_MEMORY, argc, argv, &status))
 		status = program_run(&lp.program, &ops, &lp.options.settings,
 				     lp.options.dial.pipes);
-	tls_layers_free(lp.program.engine.layers);
+	past_keys_fini(&lp.past, lp.program.engine.layers);
+	tls_layers_free(lp.past.first);
 	options_fini(&lp.options);
 	return status;
 }

@@ -475,7 +475,8 @@ static const struct command_line command_line = {
 "An option that takes [ADDR:]PORT listens on 127.0.0.1 unless ADDR is given.\n"
 "\n"
 "With --key-file, which has one key then, the extension alone is spoken: nothing\n"
-"goes over pipes that are not encrypted.\n"
+"goes over pipes that are not encrypted. SIGHUP has the file read again: sessions\n"
+"to come show the key that it has then.\n"
 "\n"
 "In the baseline rp tells local proxies apart by their address alone: whoever\n"
 "shares the address of this one (behind one NAT, on one host) can get bytes of\n"
@@ -540,8 +541,21 @@ static void take(struct options *o, struct options *from)
 	o->late_reply = from->late_reply;
 }
 
+/* Of the same file; which file it is cannot change. */
+static void take_another_key(struct options *o, struct options *from,
+			     struct keys *before)
+{
+	if (strcmp(o->settings.key_file, from->settings.key_file) != 0 ||
+	    keys_same(&o->keys, &from->keys))
+		return;
+	*before = o->keys;
+	o->keys = from->keys;
+	from->keys = (struct keys){ 0 };
+}
+
 int options_again(struct options *o, int argc, char **argv,
-		  struct changes *changes, char *why, size_t why_len)
+		  struct changes *changes, struct keys *before, char *why,
+		  size_t why_len)
 {
 	struct options new;
 	int err;
@@ -558,8 +572,9 @@ int options_again(struct options *o, int argc, char **argv,
 	if (!err) {
 		command_line_take(&command_line, &o->words, &new.words,
 				  changes);
-		if (!keys_same(&o->keys, &new.keys))
-			changes_add(changes->kept, "", "the key");
+		take_another_key(o, &new, before);
+		if (before->n)
+			changes_add(changes->taken, "", "key");
 		take(o, &new);
 	}
 	options_fini(&new);

@@ -64,8 +64,12 @@ void options_fini(struct options *o);
  * in @o then, where it was before, and @changes says what. Returns 0, or -1 with a
  * line in @why: then @o is as it was. An option that shall change on SIGHUP is named
  * in lp_changing and copied in take(), both in options.c.
+ *
+ * Another key in the same file is taken, too: the one before is in @before then, which is
+ * empty and the caller's.
  */
 int options_again(struct options *o, int argc, char **argv,
-		  struct changes *changes, char *why, size_t why_len);
+		  struct changes *changes, struct keys *before, char *why,
+		  size_t why_len);
 
 #endif

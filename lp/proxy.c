@@ -422,6 +422,13 @@ struct proxy *proxy_new(struct engine *engine, const struct options *options)
 	return NULL;
 }
 
+void proxy_take_layers(struct proxy *p, struct layers *layers)
+{
+	p->engine->layers = layers;
+	if (!p->stopping)
+		dialer_take_layers(p->dialer, layers);
+}
+
 void proxy_free(struct proxy *p)
 {
 	if (!p)

@@ -62,6 +62,8 @@ struct proxy {
 };
 
 struct proxy *proxy_new(struct engine *engine, const struct options *options);
+/* What the engine's layers are from now on; a session that there is keeps those that it has. */
+void proxy_take_layers(struct proxy *p, struct layers *layers);
 void proxy_free(struct proxy *p);
 
 /*

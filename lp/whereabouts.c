@@ -53,3 +53,24 @@ void whereabouts_fini(struct whereabouts *w)
 		resolver_free(w->resolver);
 	w->resolver = NULL;
 }
+
+unsigned int whereabouts_find(const struct answer *at,
+			      const struct sockaddr_storage *addr)
+{
+	unsigned int i = 0;
+
+	while (i < at->count && !addr_same_host(&at->addr[i], addr))
+		i++;
+	return i;
+}
+
+void whereabouts_move(struct answer *at, unsigned int from, unsigned int to)
+{
+	struct sockaddr_storage addr = at->addr[from];
+
+	for (; from < to; from++)
+		at->addr[from] = at->addr[from + 1];
+	for (; from > to; from--)
+		at->addr[from] = at->addr[from - 1];
+	at->addr[to] = addr;
+}

@@ -33,4 +33,10 @@ int whereabouts_ask(struct whereabouts *w);
 /* found() is not called for what was asked before. */
 void whereabouts_forget(struct whereabouts *w);
 
+/* Which of the addresses is @addr; as many as there are: none. */
+unsigned int whereabouts_find(const struct answer *at,
+			      const struct sockaddr_storage *addr);
+/* Those between move up by one. */
+void whereabouts_move(struct answer *at, unsigned int from, unsigned int to);
+
 #endif

@@ -193,6 +193,11 @@ no_memory:
 	return NULL;
 }
 
+void tls_layers_take(struct layers *layers, const struct keys *keys)
+{
+	container_of(layers, struct tls, layers)->keys = keys;
+}
+
 void tls_layers_free(struct layers *layers)
 {
 	struct tls *tls;

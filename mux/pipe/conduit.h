@@ -68,8 +68,8 @@ struct layers {
 	/* @accepted: not we have connected @fd. NULL for want of memory. */
 	struct layer *(*new)(struct layers *from, int fd, bool accepted);
 	/*
-	 * The same for another thread, to be given back to put_beside(). Layers that have
-	 * shaken hands can be moved there. NULL for want of memory.
+	 * The same for another thread or with other keys, to be given back to put_beside().
+	 * Layers that have shaken hands can be moved there. NULL for want of memory.
 	 */
 	struct layers *(*beside)(struct layers *from);
 	void (*put_beside)(struct layers *layers);

@@ -314,6 +314,7 @@ static int init(struct session *s)
 		return -ENOMEM;
 	s->ext = x;
 	x->s = s;
+	x->layers = s->engine->layers;
 	ways_init(x);
 	joining_init(x);
 	x->alone_timer.fire = alone_too_long;

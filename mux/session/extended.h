@@ -86,6 +86,7 @@ struct extended {
 	bool lp;
 	struct wire_hello hello;	/* that began the session */
 	struct wire_welcome welcome;	/* that answered it */
+	struct layers *layers;	/* of its pipes, as they were then; NULL: plain */
 	struct admission admission;
 	struct leg leg[PIPES_MAX];
 	int64_t alone_since;	/* it has had no pipe; 0: it has */

@@ -200,12 +200,14 @@ static void join_failed(struct greeting *g, enum greeting_failure why)
 	struct leg *leg = leg_of(x, g);
 	struct way *way = &x->way[leg->path];
 	bool elsewhere = is_from_elsewhere(way, greeting_fd(g));
+	bool stranger = why == GREETING_STRANGER;
 
 	leg->joining = NULL;
 	greeting_free(g);
-	if (why == GREETING_CLOSED && x->alone_since &&
+	if ((stranger || why == GREETING_CLOSED) && x->alone_since &&
 	    (elsewhere || now - x->alone_since > CLOSED_PATIENCE))
-		is_unknown(x, "rp takes no pipe of it any more, or not from this address");
+		is_unknown(x, stranger ? "rp has not got its key any more" :
+			   "rp takes no pipe of it any more, or not from this address");
 	else
 		not_joined(way);
 }
@@ -222,7 +224,7 @@ static int join(struct session *s, unsigned int index, int fd)
 	struct wire_hello hello;
 	struct conduit conduit;
 
-	if (conduit_open(&conduit, s->engine->layers, fd, false))
+	if (conduit_open(&conduit, x->layers, fd, false))
 		return -ENOMEM;
 	if (leg->known)
 		leg->incarnation++;

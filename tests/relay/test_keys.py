@@ -3,7 +3,6 @@
 
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -27,7 +26,7 @@ from tests.relay.ends import (
 )
 from tests.relay.netns import Namespace
 from tests.relay.pipes import pipes_in
-from tests.relay.programs import Program, binary, finish
+from tests.relay.programs import binary, finish
 from tests.relay.proxies import local_proxy, remote_proxy
 from tests.relay.test_roaming import RP, readdress
 from tests.relay.test_transports import mptcp
@@ -472,37 +471,6 @@ def test_another_key_does_not_get_a_session(box: Namespace, tmp_path: Path, keys
         assert say_hello(box, keys, "phone", other)
         rp.expect("it wants session 1, which is of 127.0.0.1 and the key of laptop")
         assert not rp.lines("session 2")
-
-
-def test_a_key_is_taken_away(box: Namespace, tmp_path: Path, keys: Keys) -> None:
-    """SIGHUP reads the file again; one that is wrong changes nothing."""
-    path = Path(keys.rp[1])
-    before = path.read_text()
-
-    def reread(rp: Program, text: str) -> None:
-        path.write_text(text)
-        rp.send_signal(signal.SIGHUP)
-
-    with (
-        serving(box, echo, ("127.0.0.1", 8000)),
-        remote_proxy(box, tmp_path, *keys.rp) as rp,
-        local_proxy(box, tmp_path, *keys.lp, *FORWARD, ready=UP) as lp,
-    ):
-        reread(rp, before + "short AAAA\n")
-        rp.expect(r"SIGHUP: .*rp.keys:4: the key of short is too short.*all stays as it was")
-        reread(rp, before.replace(keys.line, "") + keys.line)
-        rp.expect("SIGHUP: going on$")
-        served(box)
-        reread(rp, before.replace(keys.line, ""))
-        rp.expect("SIGHUP: going on with new keys")
-        rp.expect("1 session ends, whose key was taken away")
-        rp.expect("session 1 of 127.0.0.1 ended: its key was taken away")
-        lp.expect("rp has not got this key of laptop")
-        reread(rp, before)
-        lp.expect(UP, 20, count=2)
-        served(box)
-        reread(rp, before.replace(keys.line, made("laptop")))
-        rp.expect("session 2 of 127.0.0.1 ended: its key was taken away")
 
 
 # --- bad input ---

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""SIGHUP: keys that rp's file has no more, and another one in lp's."""
+
+import re
+import signal
+from pathlib import Path
+
+from tests.relay.ends import answers, echo, serving
+from tests.relay.netns import Namespace
+from tests.relay.pipes import pipes_in
+from tests.relay.programs import Program
+from tests.relay.proxies import local_proxy, remote_proxy
+from tests.relay.test_keys import FORWARD, PORT, UP, Keys, encrypting, keys, made, served
+from tests.relay.waiting import equals, until
+
+__all__ = ["encrypting", "keys"]  # fixtures; the first skips where there is no OpenSSL
+
+
+def test_a_key_is_taken_away(box: Namespace, tmp_path: Path, keys: Keys) -> None:
+    """SIGHUP reads the file again; one that is wrong changes nothing."""
+    path = Path(keys.rp[1])
+    before = path.read_text()
+
+    def reread(rp: Program, text: str) -> None:
+        path.write_text(text)
+        rp.send_signal(signal.SIGHUP)
+
+    with (
+        serving(box, echo, ("127.0.0.1", 8000)),
+        remote_proxy(box, tmp_path, *keys.rp) as rp,
+        local_proxy(box, tmp_path, *keys.lp, *FORWARD, ready=UP) as lp,
+    ):
+        reread(rp, before + "short AAAA\n")
+        rp.expect(r"SIGHUP: .*rp.keys:4: the key of short is too short.*all stays as it was")
+        reread(rp, before.replace(keys.line, "") + keys.line)
+        rp.expect("SIGHUP: going on$")
+        served(box)
+        reread(rp, before.replace(keys.line, ""))
+        rp.expect("SIGHUP: going on with new keys")
+        rp.expect("1 session ends, whose key was taken away")
+        rp.expect("session 1 of 127.0.0.1 ended: its key was taken away")
+        lp.expect("rp has not got this key of laptop")
+        reread(rp, before)
+        lp.expect(UP, 20, count=2)
+        served(box)
+        reread(rp, before.replace(keys.line, made("laptop")))
+        rp.expect("session 2 of 127.0.0.1 ended: its key was taken away")
+
+
+def test_lp_shows_another_key(box: Namespace, tmp_path: Path, keys: Keys) -> None:
+    """A session goes on with the key that it began with; the next one has what lp's file has."""
+    new, of_rp, of_lp = made("tablet"), Path(keys.rp[1]), Path(keys.lp[1])
+    of_rp.write_text(keys.line + new)
+    with (
+        serving(box, echo, ("127.0.0.1", 8000)),
+        remote_proxy(box, tmp_path, *keys.rp) as rp,
+        local_proxy(box, tmp_path, *keys.lp, *FORWARD, ready=UP) as lp,
+        pipes_in(box) as pipes,
+        box.connect(("127.0.0.1", PORT)) as sock,
+    ):
+        answers(sock)
+        of_lp.write_text(new + keys.line)
+        lp.send_signal(signal.SIGHUP)
+        lp.expect("SIGHUP: .*lp.key has 2 keys, and lp shows one; all stays as it was")
+        hang_up(lp, of_lp, new)
+        pipes.kill_one()
+        lp.expect("pipes are left")
+        equals("pipes that are up", lambda: len(pipes.ports()), 4)
+        answers(sock)
+        assert not rp.lines("was sent away"), "the session's pipe was dialled with another key"
+        of_rp.write_text(new)
+        rp.send_signal(signal.SIGHUP)
+        rp.expect("session 1 of 127.0.0.1 ended: its key was taken away")
+        rp.expect("session 2: the first of 4 pipes from 127.0.0.1, with the key of tablet")
+        lp.expect(UP, 20, count=2)
+        served(box)
+
+
+def hang_up(lp: Program, path: Path, line: str, count: int = 1) -> None:
+    """lp's file has that line from now on."""
+    path.write_text(line)
+    lp.send_signal(signal.SIGHUP)
+    lp.expect("SIGHUP: going on with new key$", count=count)
+
+
+def test_another_key_is_shown_at_once(box: Namespace, tmp_path: Path, keys: Keys) -> None:
+    """Who waits to try again with a key that rp has not got tries with the new one, and says what
+    becomes of that."""
+    path = Path(keys.lp[1])
+    path.write_text(made("laptop1"))
+    with (
+        serving(box, echo, ("127.0.0.1", 8000)),
+        remote_proxy(box, tmp_path, *keys.rp) as rp,
+        local_proxy(box, tmp_path, *keys.lp, *FORWARD, ready=None) as lp,
+    ):
+        refused = "was closed: it gave a name that no key here has"
+        rp.expect(refused)
+        until("lp to wait for seconds", lambda: tries(lp) >= 6, 20)
+        hang_up(lp, path, made("laptop2"))
+        lp.expect("rp has not got this key of laptop2", 2)
+        hang_up(lp, path, keys.line, 2)
+        lp.expect(UP, 2)
+        served(box)
+
+
+def tries(lp: Program) -> int:
+    """What SIGUSR1 tells of the next one; 0 while one is under way."""
+    before = len(lp.log)
+    lp.send_signal(signal.SIGUSR1)
+    told = re.compile(r"dialer: (?:try (\d+) at|looking|asking)")
+    found = until("the table", lambda: told.search(lp.log[before:]))
+    return int(found[1] or 0)
+
+
+def test_a_session_whose_key_is_gone_for_good(box: Namespace, tmp_path: Path, keys: Keys) -> None:
+    """rp is another process, that has the new key alone: lp goes on with that, and soon."""
+    new = made("tablet")
+    with (
+        serving(box, echo, ("127.0.0.1", 8000)),
+        local_proxy(box, tmp_path, *keys.lp, *FORWARD, ready=None) as lp,
+    ):
+        with remote_proxy(box, tmp_path, *keys.rp) as rp:
+            lp.expect(UP)
+            hang_up(lp, Path(keys.lp[1]), new)
+            lp.send_signal(signal.SIGSTOP)  # it never finds nobody there
+            rp.kill()
+        Path(keys.rp[1]).write_text(new)
+        with remote_proxy(box, tmp_path, *keys.rp, name="next") as rp:
+            lp.send_signal(signal.SIGCONT)
+            lp.expect("rp has not got its key any more; another session begins", 15)
+            rp.expect("session 1: the first of 4 pipes from 127.0.0.1, with the key of tablet", 15)
+            lp.expect(UP, count=2)
+            served(box)
+
+
+def test_another_key_while_lp_ends(box: Namespace, tmp_path: Path, keys: Keys) -> None:
+    """It waits for rp, which does not answer."""
+    with (
+        remote_proxy(box, tmp_path, *keys.rp) as rp,
+        local_proxy(box, tmp_path, *keys.lp, *FORWARD, ready=UP) as lp,
+    ):
+        rp.send_signal(signal.SIGSTOP)
+        lp.send_signal(signal.SIGTERM)
+        hang_up(lp, Path(keys.lp[1]), made("tablet"))
+        assert lp.process.wait(10) == 0
+        rp.send_signal(signal.SIGCONT)
