@@ -74,11 +74,20 @@ def _draws(n: int, resamples: int, seed: int) -> np.ndarray:
     return drawn
 
 
+@lru_cache(maxsize=16)
+def _middles(n: int, resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where in ordered values the two are that stand in the middle of each resample."""
+    low, high = (n - 1) // 2, n // 2
+    drawn = np.partition(_draws(n, resamples, seed), (low, high), axis=1)
+    return drawn[:, low].copy(), drawn[:, high].copy()
+
+
 def resampled_medians(
-    values: np.ndarray, resamples: int = RESAMPLES, seed: int = SEED
+    ordered: np.ndarray, resamples: int = RESAMPLES, seed: int = SEED
 ) -> np.ndarray:
-    """The medians of resamples, sorted; infinite values are allowed."""
-    return np.sort(np.median(values[_draws(len(values), resamples, seed)], axis=1))
+    """The medians of resamples of ordered values, sorted; infinite values are allowed."""
+    below, above = _middles(len(ordered), resamples, seed)
+    return np.sort((ordered[below] + ordered[above]) / 2)
 
 
 def percentiles(ordered: np.ndarray, level: float = LEVEL) -> tuple[float, float]:

@@ -53,6 +53,10 @@ class Contrast:
 
 def contrasts(results: Results, metric: Metric) -> list[Contrast]:
     """By setting; where each has too few runs to say anything, over all values of a parameter."""
+    return results.once(("contrasts", metric), lambda: _by_setting(results, metric))
+
+
+def _by_setting(results: Results, metric: Metric) -> list[Contrast]:
     names = [name for name in results.varying if name not in CARRIED]
     found = pooled = _contrasts(results, metric, names)
     while pooled and not any(it.got.enough for it in pooled):

@@ -2,11 +2,11 @@
 """A results folder as the report sees it: runs, configurations, pairs of runs."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from experiments import across, catalogue, folder, parameters, pooled
 from experiments.machine import VOID, kept_by
@@ -30,6 +30,7 @@ from topologies.presets import PRESETS as ALL_PRESETS
 from topologies.presets import miles_of
 
 PRESETS = {name: float(k) for k, name in enumerate(ALL_PRESETS)}
+T = TypeVar("T")
 MANY = 6  # lines that a plot of its own choosing holds
 # Those of experiments, too: without pipes they do not apply.
 OF_PIPES = (
@@ -187,9 +188,20 @@ class Results:
     def ratio(self, of: Params, over: Params, metric: Metric) -> Estimate:
         return grouped([it.drawn(ratio) for it in self.pairs(of, over, metric)])
 
+    @cached_property
+    def _known(self) -> dict[Hashable, Any]:
+        return {}
+
+    def once(self, what: Hashable, work: Callable[[], T]) -> T:
+        """What `work` answers, which is the same each time and is not to be changed."""
+        if what not in self._known:
+            self._known[what] = work()
+        return self._known[what]
+
     def pooled(self, where: Params, metric: Metric) -> Estimate:
         """The runs of all configurations that match, as one."""
-        return grouped(self._pool(where, metric))
+        key = ("pooled", repr(sorted(where.items())), metric)
+        return self.once(key, lambda: grouped(self._pool(where, metric)))
 
     def _pool(self, where: Params, metric: Metric) -> list[Drawn]:
         chosen = [it for it in self.select(where) if it.estimate(metric).n]
@@ -248,7 +260,9 @@ class Results:
     def is_signed(self, metric: Metric) -> bool:
         """Whether it may be below 0, so that a ratio of two says nothing."""
         values = (run.measured(metric) for run in self.runs if run.ok)
-        return any(value is not None and value < 0 for value in values)
+        return self.once(
+            ("signed", metric), lambda: any(value is not None and value < 0 for value in values)
+        )
 
     def difference(self, of: Params, over: Params, metric: Metric) -> Estimate:
         return grouped([it.drawn(difference) for it in self.pairs(of, over, metric)])

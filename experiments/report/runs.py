@@ -3,6 +3,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from experiments import pooled
@@ -103,8 +104,17 @@ class Configuration:
             Drawn(setting, run.rep, v, run.ok, run.session) for run, v in values if v is not None
         ]
 
+    @cached_property
+    def _estimates(self) -> dict[Metric, Estimate]:
+        return {}
+
     def estimate(self, metric: Metric) -> Estimate:
         """Where no successful run has this metric there is nothing to say, failures or not."""
+        if metric not in self._estimates:
+            self._estimates[metric] = self._estimated(metric)
+        return self._estimates[metric]
+
+    def _estimated(self, metric: Metric) -> Estimate:
         if metric.pooled:
             return replace(pooled.estimate([self.runs], metric, float), failed=self.failed)
         measured = [run.measured(metric) for run in self.runs if run.ok]

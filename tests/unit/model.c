@@ -265,7 +265,7 @@ static void served(struct model *model, struct model_conn *c, size_t len)
 		c->backlog -= len;
 		return;
 	}
-	for (i = 0; i < MODEL_CONNS; i++) {
+	for (i = 0; i < model->offered; i++) {
 		const struct model_conn *o = &model->conn[i];
 
 		if (o->backlog == UINT64_MAX && c->lately > o->lately &&
@@ -380,6 +380,9 @@ static void look_for_heads(struct model *model, struct view *view)
 	int64_t look_at;
 	int best;
 
+	view->repeat = false;
+	if (model->is.reinject == REINJECT_OFF)
+		return;
 	for (unsigned int i = 0; i < model->is.pipes; i++)
 		head[i] = tell(&model->pipe[i]);
 	best = reinject_pick(model->is.reinject, false, head, model->is.pipes,
@@ -505,6 +508,8 @@ void model_offer(struct model *model, unsigned int i, uint64_t bytes)
 {
 	struct model_conn *c = &model->conn[i];
 
+	if (i >= model->offered)
+		model->offered = i + 1;
 	c->backlog = bytes == UINT64_MAX ? bytes : c->backlog + bytes;
 	c->done_at = 0;
 	if (!c->conn.ready) {

@@ -68,6 +68,7 @@ struct model {
 	struct settings settings;
 	struct model_pipe pipe[PIPES_MAX];
 	struct model_conn conn[MODEL_CONNS];
+	unsigned int offered;	/* from this one on they never had anything to send */
 
 	struct clock clock;
 	struct network network, second;
