@@ -5,7 +5,6 @@
 
 #include "../mux/options/key_file.h"
 #include "../mux/pipe/conduit.h"
-#include "../tls/tls.h"
 
 struct past_key {
 	struct past_key *before;
@@ -21,15 +20,15 @@ struct layers *past_keys_add(struct past_keys *past, struct layers *layers,
 
 	if (!next) {
 		free(own);
-		tls_layers_take(layers, keys);
+		layers->take(layers, keys);
 		keys_fini(before);
 		return NULL;
 	}
 	*own = (struct past_key){ past->last, *before, layers };
 	*before = (struct keys){ 0 };
 	past->last = own;
-	tls_layers_take(layers, &own->keys);
-	tls_layers_take(next, keys);
+	layers->take(layers, &own->keys);
+	next->take(next, keys);
 	return next;
 }
 

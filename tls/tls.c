@@ -164,6 +164,11 @@ static void put_beside(struct layers *layers)
 	free(container_of(layers, struct tls, layers));
 }
 
+static void take(struct layers *layers, const struct keys *keys)
+{
+	container_of(layers, struct tls, layers)->keys = keys;
+}
+
 /* What this system's openssl.cnf says is for other programs. */
 struct layers *tls_layers_new(const struct keys *keys, struct log *log)
 {
@@ -174,6 +179,7 @@ struct layers *tls_layers_new(const struct keys *keys, struct log *log)
 	tls->layers.new = tls_layer_new;
 	tls->layers.beside = beside;
 	tls->layers.put_beside = put_beside;
+	tls->layers.take = take;
 	tls->layers.memory_shaking = LAYER_MEMORY_SHAKING;
 	tls->keys = keys;
 	tls->nobody.len = KEY_MADE;
@@ -191,11 +197,6 @@ no_memory:
 	if (tls)
 		tls_layers_free(&tls->layers);
 	return NULL;
-}
-
-void tls_layers_take(struct layers *layers, const struct keys *keys)
-{
-	container_of(layers, struct tls, layers)->keys = keys;
 }
 
 void tls_layers_free(struct layers *layers)

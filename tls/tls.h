@@ -30,8 +30,6 @@ struct layers *tls_layers_new(const struct keys *keys, struct log *log);
  */
 int tls_keylog(struct layers *layers, const char *path, struct log *log);
 void tls_layers_free(struct layers *layers);
-/* From now on handshakes of @layers take these. */
-void tls_layers_take(struct layers *layers, const struct keys *keys);
 #else
 enum { TLS_BUILT = 0, TLS_PIPE_MEMORY = 0 };
 static inline struct layers *tls_layers_new(const struct keys *keys,
@@ -49,11 +47,6 @@ static inline int tls_keylog(struct layers *layers, const char *path,
 static inline void tls_layers_free(struct layers *layers)
 {
 	(void)layers;
-}
-static inline void tls_layers_take(struct layers *layers,
-				   const struct keys *keys)
-{
-	(void)layers, (void)keys;
 }
 #endif
 

@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+struct keys;
 struct layer;
 struct layers;
 
@@ -73,6 +74,8 @@ struct layers {
 	 */
 	struct layers *(*beside)(struct layers *from);
 	void (*put_beside)(struct layers *layers);
+	/* Handshakes to come take these, which stay the caller's. */
+	void (*take)(struct layers *layers, const struct keys *keys);
 	/* What one takes of memory at most before its handshake is over. */
 	size_t memory_shaking;
 };
