@@ -95,6 +95,8 @@ class Runner:
         if why and not self.keep.late:
             record.update(outcome=machine.VOID, error=why)
         record["measures"] = made.noted | measures
+        if made.went:
+            record["went"] = round(time.time() - time.monotonic() + made.went, 3)
         record["completion_s"] = record["measures"].get("completion_s")
         record.update(made.facts)
 

@@ -48,15 +48,21 @@ class Shown:
     label: str
     traces: list[Trace]
     told: dict[str, tuple[list[float], list[float]]]
+    went: float | None  # from when on the run's own series are; None: nobody recorded it
+
+    @property
+    def has_one_time(self) -> bool:
+        return not self.told or not self.traces or self.went is not None
 
 
-def read(folder: Path) -> list[Trace]:
-    """The traces of whichever proxy sent more; none where there were no pipes."""
+def read(folder: Path, since: float | None = None) -> list[Trace]:
+    """The traces of whichever proxy sent more; none where there were no pipes. From that time on,
+    else from the first sample."""
     sides = [_records(path) for path in sorted(folder.rglob("*stats*.jsonl"))]
     sides = [side for side in sides if side]
     if not sides:
         return []
-    return traces(max(sides, key=_sent))
+    return traces(max(sides, key=_sent), since)
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
@@ -76,15 +82,15 @@ def _sent(side: Sequence[dict[str, Any]]) -> int:
     return sum(latest.values())
 
 
-def traces(records: Sequence[dict[str, Any]]) -> list[Trace]:
+def traces(records: Sequence[dict[str, Any]], since: float | None = None) -> list[Trace]:
     by_pipe: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for it in records:
         by_pipe.setdefault((it["session"], it["pipe"]), []).append(it)
-    start = min((it["time"] for it in records), default=0.0)
+    start = min((it["time"] for it in records), default=0.0) if since is None else since
     made = []
     for (_, pipe), its in sorted(by_pipe.items()):
         its = its[:: max(1, len(its) // SAMPLES)]
-        steps = [(a, b) for a, b in pairwise(its) if b["time"] > a["time"]]
+        steps = [(a, b) for a, b in pairwise(its) if b["time"] > max(a["time"], start)]
         made.append(
             Trace(
                 f"pipe {pipe}",
@@ -104,11 +110,12 @@ def _chosen(results: Results, scene: Scene) -> list[Shown]:
     found = []
     for it in results.shown(scene.figure.where):
         for run in it.runs:
-            its = read(results.folder / run.logs) if run.ok and run.logs else []
             told = listed(run, scene.figure.y)
+            since = run.went if told else None
+            its = read(results.folder / run.logs, since) if run.ok and run.logs else []
             if run.ok and (its or told):
                 label = words.label(it.params, results.varying)
-                found.append(Shown(label or f"seed {run.seed}", its, told))
+                found.append(Shown(label or f"seed {run.seed}", its, told, run.went))
                 break
     return found[:PANELS]
 
@@ -144,9 +151,9 @@ def draw(results: Results, scene: Scene) -> Sheet | None:
             sheet.title(group[0], it.label)
             names.update(_told(group[0], it) if it.told else _throughput(group[0], it.traces))
             if rows == 2:
-                group[0].tick_params(labelbottom=False)
+                group[0].tick_params(labelbottom=not it.has_one_time)
                 _windows(group[1], it.traces)
-            group[-1].set_xlabel("time [s]")
+            group[-1].set_xlabel("time [s]" if it.has_one_time else "time of the pipes [s]")
             if group[0].get_subplotspec().is_first_col():
                 group[0].set_ylabel("Mbit/s")
                 if rows == 2:

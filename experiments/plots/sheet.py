@@ -197,7 +197,7 @@ def places(values: Sequence[Value]) -> tuple[dict[Value, float], bool]:
 def title(axes: Axes, text: str) -> None:
     """Of a panel, in lines that fit its width."""
     columns = axes.get_subplotspec().get_gridspec().ncols
-    axes.set_title("\n".join(textwrap.wrap(text, {1: 60, 2: 42, 3: 27}[columns])))
+    axes.set_title("\n".join(textwrap.wrap(text, {1: 60, 2: 42, 3: 25}[columns])))
 
 
 def x_axis(

@@ -434,7 +434,7 @@ def _run(there: folder.Results, line: dict[str, Any]) -> Run:
         raise folder.FolderError(f"{where}: no run: it has no {', '.join(lacks) or 'params'}")
     if not kept_by(line.get("machine")):
         raise folder.FolderError(f"{where}: its `machine` does not say how late linkem was")
-    names = ("completion_s", "error", "logs", "started", "took_s", "link", "links", "machine")
+    names = ("completion_s", "error", "logs", "started", "went", "took_s", "link", "links")
     return Run(
         id=str(line["id"]),
         params=line["params"],
@@ -443,6 +443,7 @@ def _run(there: folder.Results, line: dict[str, Any]) -> Run:
         session=line.get("session", 0),
         outcome=line["outcome"],
         measures=line.get("measures") or {},
+        machine=line.get("machine"),
         **{name: line.get(name) for name in names},
     )
 

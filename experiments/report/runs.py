@@ -27,6 +27,7 @@ class Run:
     error: str | None = None
     logs: str | None = None
     started: float | None = None
+    went: float | None = None  # when its client did, of whose time its series are
     took_s: float | None = None
     link: str | None = None
     links: dict[str, dict[str, int]] | None = None  # what each direction of a last mile counted

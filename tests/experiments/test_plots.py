@@ -199,6 +199,10 @@ def test_traces_from_statistics(tmp_path: Path) -> None:
     assert found[1].mbps[0] == pytest.approx(9800 * 8e-6 / 0.1)
     assert found[0].windows[:3] == (11, 12, 13)
     assert series.read(tmp_path / "nowhere") == []
+    # The client went when the pipes had been up for a second and a half.
+    since = series.read(tmp_path / "run", 1001.45)[0]
+    assert since.seconds[0] == pytest.approx(0.05)
+    assert since.windows == found[0].windows[-len(since.windows) :]
 
 
 def test_series_that_a_run_measured(tmp_path: Path) -> None:
@@ -217,6 +221,12 @@ def test_series_that_a_run_measured(tmp_path: Path) -> None:
     }
     path = drawing.draw_one(results, results.figures()[0], tmp_path)
     assert path and {"app", "wire"} <= set(words_of(path))
+    # Of an older run nobody knows how long the pipes were up when its client went.
+    assert "time of the pipes [s]" in words_of(path)
+    newer = replace(results, runs=tuple(replace(run, went=1000.5) for run in results.runs))
+    path = drawing.draw_one(newer, newer.figures()[0], tmp_path)
+    assert path and {"time [s]"} <= set(words_of(path)) - {"time of the pipes [s]"}
+    assert "time of the pipes [s]" not in words_of(path)
 
 
 def test_inline_has_names_of_its_own_and_the_pages_colours() -> None:

@@ -71,6 +71,7 @@ def test_a_run_keeps_how_the_machine_kept_up(
         assert 0 <= late["p99"] <= late["max"]
         assert 130 < late["packets"] < 1000, "200 KB, and nothing of another run's"
         assert record["machine"]["took_s"] > 0.1 and record["machine"]["load"] >= 0
+        assert record["started"] < record["went"] < record["started"] + record["took_s"]
     assert (void["outcome"], void["error"]) == ("void", "linkem was late")
     assert void["logs"] is None and not (made.results.path / "logs" / void["id"]).exists()
 
