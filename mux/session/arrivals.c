@@ -280,7 +280,8 @@ void arrivals_shed(struct session *s, size_t bytes)
 	limit_early(s, s->in.early > bytes ? s->in.early - bytes : 0);
 }
 
-static void put(struct session *s, struct channel *ch,
+/* False: it was there before. */
+static bool put(struct session *s, struct channel *ch,
 		const struct wire_msg *msg)
 {
 	size_t before = ch->order.bytes;
@@ -308,28 +309,29 @@ static void put(struct session *s, struct channel *ch,
 		extended_condemn(s, WIRE_GOODBYE_LIMIT, "no memory");
 		break;
 	}
+	return verdict != REORDER_DUPLICATE;
 }
 
-static void numbered(struct session *s, uint16_t id, const struct wire_msg *msg)
+static bool numbered(struct session *s, uint16_t id, const struct wire_msg *msg)
 {
 	struct channel *ch = extended_channel(s->ext, id);
 
 	if (ch)
-		put(s, ch, msg);
-	else
-		extended_condemn(s, WIRE_GOODBYE_LIMIT, "no memory for id %u", id);
+		return put(s, ch, msg);
+	extended_condemn(s, WIRE_GOODBYE_LIMIT, "no memory for id %u", id);
+	return true;
 }
 
 /* --- the extension's own messages --- */
 
-static void opens_or_answers(struct session *s, const struct wire_msg *msg,
+static bool opens_or_answers(struct session *s, const struct wire_msg *msg,
 			     uint16_t id)
 {
 	struct wire_msg as_syn = *msg;
 
 	as_syn.type = WIRE_SYN;
 	as_syn.id = id;
-	numbered(s, id, &as_syn);
+	return numbered(s, id, &as_syn);
 }
 
 static void window_came(struct session *s, const struct wire_window *window)
@@ -362,14 +364,16 @@ static void pong_came(struct session *s, struct leg *leg,
 	leg->progress_at = loop_now(s->engine->loop);
 }
 
+/* @opened_again: as the leg had it before this message. */
 static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
-		const struct wire_ext *ext)
+		const struct wire_ext *ext, uint16_t opened_again)
 {
 	struct leg *leg = &s->ext->leg[p->index];
 
 	switch (ext->type) {
 	case WIRE_OPEN:
-		opens_or_answers(s, msg, ext->open.id);
+		if (!opens_or_answers(s, msg, ext->open.id))
+			leg->opened_again = ext->open.id;
 		break;
 	case WIRE_SYNACK:
 		opens_or_answers(s, msg, ext->synack.id);
@@ -378,7 +382,10 @@ static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
 		window_came(s, &ext->window);
 		break;
 	case WIRE_HINT:
-		hints_came(s, &ext->hint);
+		if (opened_again == ext->hint.id)
+			hints_dropped(s);
+		else
+			hints_came(s, &ext->hint);
 		break;
 	case WIRE_ACK:
 		keeping_acked(s, &ext->ack);
@@ -450,7 +457,7 @@ static void bad(struct session *s, struct pipe *p, const struct wire_msg *msg,
 }
 
 static void own_message(struct session *s, struct pipe *p,
-			const struct wire_msg *msg)
+			const struct wire_msg *msg, uint16_t opened_again)
 {
 	struct wire_ext ext;
 	enum wire_ext_result result = wire_ext_get(msg, s->ext->lp, &ext);
@@ -462,7 +469,7 @@ static void own_message(struct session *s, struct pipe *p,
 	else if (ext.type == WIRE_EXT_NONE)
 		numbered(s, msg->id, msg);
 	else
-		act(s, p, msg, &ext);
+		act(s, p, msg, &ext, opened_again);
 }
 
 /* False: @p is over, by what the message says of its count. */
@@ -494,6 +501,8 @@ bool arrivals_message(struct session *s, struct pipe *p,
 		      const struct wire_msg *msg, uint64_t offset)
 {
 	unsigned int index = p->index;
+	uint16_t opened_again;
+	struct leg *leg;
 
 	(void)offset;
 	if (s->dead)
@@ -503,11 +512,14 @@ bool arrivals_message(struct session *s, struct pipe *p,
 	p->in_order = false;	/* who sends had WELCOME */
 	if (!is_counted(s, p, msg))
 		return false;
+	leg = &s->ext->leg[index];
+	opened_again = leg->opened_again;
+	leg->opened_again = 0;
 	if (msg->type == WIRE_DATA && msg->id) {
 		p->path->came_at = loop_now(s->engine->loop);
 		numbered(s, msg->id, msg);	/* most are */
 	} else {
-		own_message(s, p, msg);
+		own_message(s, p, msg, opened_again);
 	}
 	return !s->dead && s->pipes[index] == p;
 }

@@ -35,6 +35,11 @@ struct leg {
 	struct tally tally;	/* messages of it that count and were parsed, */
 	uint64_t told;		/* and of them, as the last ACK said */
 	struct kept kept;
+	/*
+	 * The last message was an OPEN of this id that was there before: what follows it may be of
+	 * a use that is over. 0: it was not.
+	 */
+	uint16_t opened_again;
 	bool pong_due;
 	struct wire_ping pong;
 	bool ping_due, pinged;	/* PING is to be sent; was, without answer */
@@ -245,6 +250,8 @@ void hints_answered(struct session *s, struct channel *ch);
 bool hints_next(struct extended *x, struct wire_ext *what);
 /* HINT came. */
 void hints_came(struct session *s, const struct wire_hint *said);
+/* One did that is heeded by nobody. */
+void hints_dropped(struct session *s);
 
 /* keeping */
 void keeping_init(struct extended *x);

@@ -149,7 +149,7 @@ bool hints_next(struct extended *x, struct wire_ext *what)
 
 /* --- what came --- */
 
-static void drop(struct session *s)
+void hints_dropped(struct session *s)
 {
 	s->counts.dropped++;
 	s->counts.hints_dropped++;
@@ -158,7 +158,7 @@ static void drop(struct session *s)
 /* That connection may just have ended, which is nobody's fault. */
 static void is_nobodys(struct session *s, const struct wire_hint *said)
 {
-	drop(s);
+	hints_dropped(s);
 	if (seldom(&s->ext->hint_said_at, s->engine->loop))
 		log_info(s->engine->log, "session %u: a HINT was dropped: connection %u sends nothing",
 			 s->number, said->id);
@@ -166,7 +166,7 @@ static void is_nobodys(struct session *s, const struct wire_hint *said)
 
 static void is_too_large(struct session *s, const struct wire_hint *said)
 {
-	drop(s);
+	hints_dropped(s);
 	if (session_refuses(s, REFUSAL_PROTOCOL))
 		log_warn(s->engine->log, "session %u: a HINT was dropped: %llu bytes that remain on connection %u are more than %llu",
 			 s->number, (unsigned long long)said->remaining,

@@ -231,6 +231,35 @@ static void a_bad_one_is_dropped_alone(void **state)
 	hand_end(&h);
 }
 
+/* Of an OPEN and what followed it on its pipe, which come again in the id's next use. */
+static void a_copy_says_nothing_of_the_next_use(void **state)
+{
+	struct wire_ext what = { .type = WIRE_HINT, .hint = {
+		.id = ID, .priority = 7 } };
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_open(&h, 0);
+	hand_ext(&h, &what);
+	goes_on(&h);
+	assert_int_equal(conn_at(h.s, ID)->urgency, 7);
+	hand_fin(&h, ID, 1, WIRE_REASON_RST);
+	hand_open(&h, 2);
+	goes_on(&h);
+	assert_int_equal(conn_at(h.s, ID)->urgency, 0);
+	hand_open(&h, 0);
+	hand_ext(&h, &what);
+	goes_on(&h);
+	assert_int_equal(conn_at(h.s, ID)->urgency, 0);
+	assert_int_equal(h.s->counts.hints_dropped, 1);
+	/* One by itself is of the present use, whatever came before it. */
+	hand_ext(&h, &what);
+	goes_on(&h);
+	assert_int_equal(conn_at(h.s, ID)->urgency, 7);
+	hand_end(&h);
+}
+
 /* --- paths --- */
 
 static void download(struct pair *pair)
@@ -316,6 +345,7 @@ int main(void)
 		PAIR_TEST(who_did_not_agree_says_nothing),
 		PAIR_TEST(nothing_is_said_of_what_is_over),
 		cmocka_unit_test(a_bad_one_is_dropped_alone),
+		cmocka_unit_test(a_copy_says_nothing_of_the_next_use),
 		PATHS_TEST(only_named_paths_carry_it),
 		PATHS_TEST(a_path_that_was_never_there_is_waited_for),
 	};
