@@ -34,6 +34,7 @@ struct path {
 	unsigned int npipes;
 	uint64_t written;	/* bytes given to its pipes, */
 	uint64_t reinjected;	/* and of them, those that went before, by what may still deliver them */
+	bool twin_last;		/* the last that was to go on it was a twin, ahead of what is new */
 	int64_t came_at;	/* a connection's bytes came on it, the last time; 0: never */
 	uint64_t delivered_before;	/* by pipes that left */
 	struct aggregate aggregate;

@@ -259,6 +259,39 @@ static struct next send_twin(const struct view *v, const struct able *able)
 	return next;
 }
 
+static void keep_on(struct able *able, const struct path *path)
+{
+	unsigned int n = 0, i;
+
+	for (i = 0; i < able->n; i++) {
+		if (able->pipe[i]->path == path)
+			able->pipe[n++] = able->pipe[i];
+	}
+	able->n = n;
+}
+
+/*
+ * A connection of which a HINT said so goes over all paths, and what a faster one carries of it may
+ * be more than a slow one ever takes: so there it goes ahead of what is new every other
+ * time. Where the policy says it of all connections, all that is new waits for its twins.
+ */
+static struct next take_turns(const struct view *v, const struct able *able,
+			      const struct next *twin)
+{
+	struct path *path = twin->pipe->path;
+	bool is_new = path->twin_last && has_new(v) &&
+		v->sched->path.policy->twice != PATH_TWICE_ALL;
+	struct able here = *able;
+	struct next next;
+
+	path->twin_last = !is_new;
+	if (!is_new)
+		return *twin;
+	keep_on(&here, path);
+	next = choose(v, &here);
+	return next.act == NEXT_SEND ? next : *twin;
+}
+
 /* Is there a pipe that is in use, and of which nothing is overdue? */
 static bool has_sound_pipe(const struct paths *paths)
 {
@@ -366,7 +399,7 @@ static struct next send_some(const struct view *v, struct able *able)
 	if (v->twins)
 		next = send_twin(v, able);
 	if (next.act == NEXT_TWIN)
-		return next;
+		return take_turns(v, able, &next);
 	return has_new(v) ? choose(v, able) : wait_with_twins(v, able);
 }
 

@@ -69,6 +69,34 @@ static void it_goes_over_its_path_alone(void **state)
 	sends(&w, BOUND, NEAR);
 }
 
+/* What the near path carries of a connection that goes over both is there for ever. */
+static void twins_leave_it_every_other_time(void **state)
+{
+	unsigned int twins = 0, mine = 0;
+	struct two w;
+
+	(void)state;
+	begin(&w, &sched_soonest, &path_soonest);
+	bound_to(&w, ON_FAR);
+	two_fill(&w, NEAR);
+	scene_ready(&w.scene, BOUND);
+	w.view.twins = true;
+	w.view.twin[FAR] = (struct twin){ .there = true, .ahead = true };
+	for (int i = 0; i < 20; i++) {
+		struct next next = sched_next(&w.view);
+
+		twins += next.act == NEXT_TWIN;
+		mine += next.act == NEXT_SEND && next.conn == &w.scene.conn[BOUND];
+		assert_int_equal(paths_number(&w.paths, next.pipe), FAR);
+	}
+	assert_int_equal(twins, 10);
+	assert_int_equal(mine, 10);
+	/* By the policy of copies all that is new waits for its twins. */
+	sched_set_paths(&w.scene.s, &path_copies, NEAR, 0.5);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(sched_next(&w.view).act, NEXT_TWIN);
+}
+
 /* The near path's limit stays as it is: it was not in anybody's way. */
 static void it_waits_for_a_path_that_is_gone(void **state)
 {
@@ -214,6 +242,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_goes_over_its_path_alone),
+		cmocka_unit_test(twins_leave_it_every_other_time),
 		cmocka_unit_test(it_waits_for_a_path_that_is_gone),
 		cmocka_unit_test(so_it_does_for_one_that_never_was),
 		cmocka_unit_test(what_goes_again_keeps_to_it),
