@@ -14,13 +14,10 @@ and, where they are named, under other kernels (vm/kernel.py):
     arm64       tm3.ko on that architecture, where one program exercises it (vm/arm64.py)
 
 Each in a fresh guest, with Debian's pytest, whose last line is the result. A warning of the
-kernel is a failure, whatever the tests say. services runs beside netem, whose guest needs a part of
-a processor alone, but that at once; what it says is told when netem is done.
+kernel is a failure, whatever the tests say.
 """
 
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -208,38 +205,8 @@ def passes(image: Image, name: str, words: list[str], results: Path, say: Say) -
     return run(there, GROUPS[name], words, results)
 
 
-@contextmanager
-def beside(name: str, words: list[str], results: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """That group by itself; what it says is in a file meanwhile."""
-    argv = (sys.executable, "-m", "vm", "test", "--only", name, "--results", str(results))
-    with (results / f"{name}.log").open("w+b") as log:
-        other = subprocess.Popen((*argv, "--", *words), stdout=log, stderr=log, cwd=ROOT)
-        try:
-            yield other
-        finally:
-            if other.poll() is None:
-                other.send_signal(signal.SIGINT)
-                other.wait()
-            log.seek(0)
-            print(log.read().decode(errors="replace"), end="", flush=True)
-
-
-def failing(
-    image: Image, names: list[str], words: list[str], results: Path, say: Say
-) -> Iterator[str]:
-    """Of `names`, in turn but for a pair that gets on well."""
-    if {"netem", "services"} <= set(names):
-        with beside("services", words, results) as other:
-            if not passes(image, "netem", words, results, say):
-                yield "netem"
-            if other.wait():
-                yield "services"
-        names = [name for name in names if name not in ("netem", "services")]
-    yield from (name for name in names if not passes(image, name, words, results, say))
-
-
 def test(image: Image, names: list[str], words: list[str], results: Path, say: Say) -> int:
     results.mkdir(parents=True, exist_ok=True)
-    failed = list(failing(image, names, words, results.resolve(), say))
+    failed = [name for name in names if not passes(image, name, words, results.resolve(), say)]
     say(f"failed: {', '.join(failed)}" if failed else f"passed: {', '.join(names)}")
     return 1 if failed else 0

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.relay.waiting import until
 from vm import need, services, testing
 from vm.image import Image
 from vm.need import GuestError
@@ -55,32 +54,3 @@ def test_each_file_of_tests_belongs_to_one_guest() -> None:
     ignored = {Path(word.partition("=")[2]).name for word in testing.ELSEWHERE}
     assert there <= ignored <= here
     assert ignored - there == {f"test_{name}.py" for name in testing.HOST}
-
-
-@pytest.mark.parametrize("status", [0, 3])
-def test_it_runs_beside_netem_and_what_it_says_is_told_then(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    status: int,
-) -> None:
-    python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\necho $*\ntouch '{tmp_path}/began'\nexit {status}\n")
-    python.chmod(0o755)
-    monkeypatch.setattr(testing.sys, "executable", str(python))
-    here: list[str] = []
-
-    def passes(_: Image, name: str, *_more: object) -> bool:
-        here.append(name)
-        until("services to be running", (tmp_path / "began").exists)
-        print(f"{name} is done")
-        return name != "kernel"
-
-    monkeypatch.setattr(testing, "passes", passes)
-    names = ["netem", "kernel", "services"]
-    assert testing.test(Image(tmp_path), names, ["-x"], tmp_path, print) == 1
-    said = capsys.readouterr().out.splitlines()
-    assert here == ["netem", "kernel"]
-    words = f"-m vm test --only services --results {tmp_path} -- -x"
-    failed = "services, kernel" if status else "kernel"
-    assert said == ["netem is done", words, "kernel is done", f"failed: {failed}"]
