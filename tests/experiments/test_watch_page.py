@@ -26,7 +26,9 @@ LANES = """[...document.querySelectorAll("#lanes .lane")].map((it) =>
     [it.dataset.pipe, ...[...it.children].map((cell) => cell.textContent)])"""
 WAITS = """Object.fromEntries([...document.querySelectorAll("#waits tbody tr")].map((it) =>
     [it.children[1].dataset.field, [it.children[1].textContent, it.children[2].textContent]]))"""
+# A record plays when it is opened: what is drawn may be of the wanted sample, but a little later.
 GO = """(() => { const it = document.getElementById("cursor");
+    document.documentElement.dataset.time = "";
     it.value = %s; it.dispatchEvent(new Event("input", {bubbles: true})); })()"""
 SHOWN = "document.documentElement.dataset.time"
 

@@ -66,15 +66,13 @@ def far_share(stats: Path) -> float:
     return written.get(1, 0) / max(1, sum(written.values()))
 
 
-def relay(box: Namespace, tmp: Path, stack: ExitStack, lp: str, rp: str) -> tuple[Any, Any]:
-    remote = stack.enter_context(
-        remote_proxy(box, tmp, *ALLOW, "--path-policy", rp, *records.soon(tmp / "rp.jsonl"))
-    )
-    local = stack.enter_context(
-        local_proxy(
-            *(box, tmp, *BOTH_PATHS, "--path-policy", lp, *records.soon(tmp / "lp.jsonl")), ready=UP
-        )
-    )
+def relay(
+    box: Namespace, tmp: Path, stack: ExitStack, lp: str, rp: str, *both: str
+) -> tuple[Any, Any]:
+    of_rp = (*ALLOW, "--path-policy", rp, *both, *records.soon(tmp / "rp.jsonl"))
+    of_lp = (*BOTH_PATHS, "--path-policy", lp, *both, *records.soon(tmp / "lp.jsonl"))
+    remote = stack.enter_context(remote_proxy(box, tmp, *of_rp))
+    local = stack.enter_context(local_proxy(box, tmp, *of_lp, ready=UP))
     local.expect(r"3 pipes to 127.0.0.1:6010 over near are up")
     return local, remote
 
@@ -82,7 +80,8 @@ def relay(box: Namespace, tmp: Path, stack: ExitStack, lp: str, rp: str) -> tupl
 @pytest.mark.parametrize(("lp", "rp"), POLICIES, ids=[lp for lp, _ in POLICIES])
 def test_every_policy_delivers(box: Namespace, tmp_path: Path, lp: str, rp: str) -> None:
     with ExitStack() as stack:
-        relay(box, tmp_path, stack, lp, rp)
+        # On a late machine a pipe seems overdue, and what it was to carry goes over another path.
+        relay(box, tmp_path, stack, lp, rp, "--thin", "off")
         source = stack.enter_context(serving(box, sending(BULK)))
         sink = stack.enter_context(serving(box, read_to_end))
         for _ in range(2):
