@@ -196,6 +196,11 @@ int loop_timer_in(struct loop *loop, struct timer *t, int64_t ns)
 	return loop_timer_at(loop, t, loop_clock() + ns);
 }
 
+int loop_timer_by(struct loop *loop, struct timer *t, int64_t at)
+{
+	return t->slot && t->at <= at ? 0 : loop_timer_at(loop, t, at);
+}
+
 void loop_timer_stop(struct loop *loop, struct timer *t)
 {
 	unsigned int slot = t->slot;

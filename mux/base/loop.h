@@ -76,6 +76,8 @@ void loop_close(struct loop *loop, struct watch *w);
 /* Setting a timer that is set moves it. */
 int loop_timer_at(struct loop *loop, struct timer *t, int64_t at);
 int loop_timer_in(struct loop *loop, struct timer *t, int64_t ns);
+/* The same, unless it is set for sooner. */
+int loop_timer_by(struct loop *loop, struct timer *t, int64_t at);
 void loop_timer_stop(struct loop *loop, struct timer *t);
 
 /* Run @t after this batch, once however often it is asked for. */

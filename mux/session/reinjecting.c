@@ -214,16 +214,14 @@ static void look(struct timer *t)
 
 void reinjecting_written(struct session *s, const struct pipe *p)
 {
-	struct timer *timer = &s->ext->reinjects_timer;
-	int64_t wait = LOOK, at;
+	int64_t wait = LOOK;
 
 	if (mode_of(s) == REINJECT_OFF || s->paths.npipes < 2)
 		return;
 	if (mode_of(s) == REINJECT_TIMELY)
 		wait = tail_patience(ns(p->info.rtt_ms), patience(p));
-	at = loop_now(s->engine->loop) + wait;
-	if (!timer->slot || timer->at > at)
-		loop_timer_at(s->engine->loop, timer, at);
+	loop_timer_by(s->engine->loop, &s->ext->reinjects_timer,
+		      loop_now(s->engine->loop) + wait);
 }
 
 void reinjecting_acked(struct session *s, const struct wire_ack *ack)

@@ -113,12 +113,6 @@ static int64_t sooner(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static void run_timer(struct extended *x, int64_t at)
-{
-	if (!x->tails_timer.slot || x->tails_timer.at > at)
-		loop_timer_at(x->s->engine->loop, &x->tails_timer, at);
-}
-
 void tails_written(struct session *s, struct pipe *p, const struct run *run,
 		   uint64_t end)
 {
@@ -133,7 +127,8 @@ void tails_written(struct session *s, struct pipe *p, const struct run *run,
 	if (s->paths.npipes == 1 || s->engine->settings->thin != THIN_COPY)
 		return;
 	watch(s, p, run->len, end);
-	run_timer(x, leg->written_at + look_after(p));
+	loop_timer_by(s->engine->loop, &x->tails_timer,
+		      leg->written_at + look_after(p));
 }
 
 /* Is @p overdue? If not, when to look again. */
@@ -183,7 +178,7 @@ static void look(struct timer *t)
 		next = sooner(next, now + AGAIN);
 	}
 	if (next != TAIL_NEVER)
-		run_timer(x, next);
+		loop_timer_by(s->engine->loop, t, next);
 }
 
 /* --- what --- */
