@@ -4,7 +4,6 @@
 import argparse
 import dataclasses
 import json
-import os
 import random
 import sys
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine, namespace, report, tools
-from bench.arguments import names, positive
+from bench.arguments import add_common, names, positive
 from bench.kinds import MEASURES, MORE
 from bench.measures import Bench, Size
 from bench.rivals import BEFORE, BY_NAME, RIVALS, Place, Rival
@@ -40,6 +39,8 @@ QUICK = Size(
     churn_seconds=3,
 )
 
+BLOCKS, QUICK_BLOCKS = 7, 2
+
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
@@ -65,8 +66,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         metavar="NAME,...",
         help="congestion control of all sockets: each of them (default: cubic,bbr)",
     )
-    parser.add_argument("--reps", type=positive, help="blocks (default: 7, quick: 2)")
-    parser.add_argument("--seed", type=int, help="of the order (default: drawn, and told)")
+    add_common(parser, "bench", BLOCKS, QUICK_BLOCKS)
     parser.add_argument("--bytes", type=positive, help="of a bulk transfer (default: 1 GiB)")
     parser.add_argument(
         "--churn-rate",
@@ -78,25 +78,11 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         "--churn-seconds", type=positive, metavar="N", help="for so long (default: 60, quick: 3)"
     )
     parser.add_argument(
-        "--patience",
-        type=float,
-        default=0.0,
-        metavar="SECONDS",
-        help="to wait before each measurement for others to be quiet (default: 0)",
-    )
-    parser.add_argument(
         "--again",
         type=int,
         metavar="N",
         help=f"times to repeat, with all that it is compared with, what was measured while others "
         f"had over {NOISY * 100:g} %% of the cores; the quietest counts (default: 2, quick: 0)",
-    )
-    parser.add_argument("--quick", action="store_true", help="small and coarse")
-    parser.add_argument(
-        "--build",
-        type=Path,
-        default=Path(os.environ.get("TM3_BUILD") or "build"),
-        help="where rp and lp are and helpers are built (default: build)",
     )
     parser.add_argument(
         "--before",
@@ -109,7 +95,6 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         action="store_true",
         help=f"leave out {', '.join(tools.WITH_GO)} where they are not built yet",
     )
-    parser.add_argument("--out", type=Path, help="where results go (default: BUILD/bench)")
     return parser.parse_args(arguments)
 
 
@@ -177,7 +162,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
     found = tools.find(needs, options.build, options.before)
     rivals, skipped = choose(wanted, found)
     seed = random.randrange(1 << 31) if options.seed is None else options.seed
-    blocks = options.reps or (2 if options.quick else 7)
+    blocks = options.reps or (QUICK_BLOCKS if options.quick else BLOCKS)
     reasons = {name: namespace.why_not(name) for name in options.cc}
     controls = [name for name, why in reasons.items() if not why]
     skipped |= {name: why for name, why in reasons.items() if why}

@@ -5,7 +5,6 @@ have in common, from the command line to the record of a run."""
 
 import argparse
 import dataclasses
-import os
 import random
 import sys
 from collections.abc import Callable, Sequence
@@ -14,46 +13,24 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bench import machine, namespace, tools
-from bench.arguments import positive
+from bench.arguments import add_common
 from bench.run import await_quiet
 
 T = TypeVar("T")
+QUICK_BLOCKS = 1
 
 
 def add_options(parser: argparse.ArgumentParser, name: str, blocks: int) -> None:
     """Those that every such measurement has."""
     parser.add_argument("--cc", default="cubic", help="congestion control of all (default: cubic)")
-    parser.add_argument(
-        "--reps", type=positive, help=f"blocks (default: {blocks}, quick: 1)", metavar="N"
-    )
-    parser.add_argument(
-        "--seed", type=int, help="of the order (default: drawn, and told)", metavar="N"
-    )
-    parser.add_argument(
-        "--patience",
-        type=float,
-        default=0.0,
-        metavar="SECONDS",
-        help="to wait before each measurement for others to be quiet (default: 0)",
-    )
-    parser.add_argument("--quick", action="store_true", help="small and coarse")
-    parser.add_argument(
-        "--build",
-        type=Path,
-        default=Path(os.environ.get("TM3_BUILD") or "build"),
-        help="where rp and lp are and the helper is built (default: build)",
-        metavar="DIR",
-    )
-    parser.add_argument(
-        "--out", type=Path, help=f"where results go (default: BUILD/{name})", metavar="DIR"
-    )
+    add_common(parser, name, blocks, QUICK_BLOCKS)
 
 
 def settle(options: argparse.Namespace, blocks: int) -> None:
     """What was left open: a seed, and how many blocks."""
     if options.seed is None:
         options.seed = random.randrange(1 << 30)
-    options.reps = options.reps or (1 if options.quick else blocks)
+    options.reps = options.reps or (QUICK_BLOCKS if options.quick else blocks)
 
 
 def plan(things: Sequence[T], blocks: int, seed: int) -> list[tuple[int, T]]:
