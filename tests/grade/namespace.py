@@ -40,10 +40,10 @@ def _ioctl(request: int, interface: bytes, argument: bytes) -> bytes:
         return fcntl.ioctl(sock, request, struct.pack("16s24s", interface, argument))
 
 
-def _raise_loopback() -> None:
+def raise_loopback() -> None:
+    """Of the namespace that this thread is in."""
     (flags,) = struct.unpack_from("h", _ioctl(SIOCGIFFLAGS, b"lo", b""), 16)
     _ioctl(SIOCSIFFLAGS, b"lo", struct.pack("h", flags | IFF_UP))
-    _ioctl(SIOCSIFMTU, b"lo", struct.pack("i", MTU))
 
 
 def enter() -> str:
@@ -58,7 +58,8 @@ def enter() -> str:
         Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
         Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
         how = "network namespaces without root"
-    _raise_loopback()
+    raise_loopback()
+    _ioctl(SIOCSIFMTU, b"lo", struct.pack("i", MTU))
     return how
 
 

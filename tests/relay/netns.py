@@ -6,19 +6,17 @@ standard input to close, so it disappears even when the test run is killed.
 """
 
 import ctypes
-import fcntl
 import os
 import socket
-import struct
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.grade.namespace import raise_loopback
 from tests.relay.waiting import until
 
 CLONE_NEWNET = 0x40000000
-SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -40,14 +38,8 @@ class Namespace:
         self.path = Path(f"/proc/{self._holder.pid}/ns/net")
         ours = Path("/proc/self/ns/net").readlink()
         until(f"namespace {name}", lambda: self.path.readlink() != ours)
-        self._lo_up()
-
-    def _lo_up(self) -> None:
-        """As `ip link set lo up`, without two programs."""
-        with self.open_socket(kind=socket.SOCK_DGRAM) as sock:
-            asked = struct.pack("16sH22x", b"lo", 0)
-            (flags,) = struct.unpack_from("H", fcntl.ioctl(sock, SIOCGIFFLAGS, asked), 16)
-            fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", flags | IFF_UP))
+        with self.entered():
+            raise_loopback()
 
     @property
     def pid(self) -> int:

@@ -11,6 +11,7 @@ from tests.relay.pipes import pipes_in
 from tests.relay.programs import Program
 from tests.relay.proxies import local_proxy, remote_proxy
 from tests.relay.test_keys import FORWARD, PORT, UP, Keys, encrypting, keys, made, served
+from tests.relay.test_reload import hang_up
 from tests.relay.waiting import equals, until
 
 __all__ = ["encrypting", "keys"]  # fixtures; the first skips where there is no OpenSSL
@@ -60,9 +61,8 @@ def test_lp_shows_another_key(box: Namespace, tmp_path: Path, keys: Keys) -> Non
     ):
         answers(sock)
         of_lp.write_text(new + keys.line)
-        lp.send_signal(signal.SIGHUP)
-        lp.expect("SIGHUP: .*lp.key has 2 keys, and lp shows one; all stays as it was")
-        hang_up(lp, of_lp, new)
+        hang_up(lp, ".*lp.key has 2 keys, and lp shows one; all stays as it was")
+        takes(lp, of_lp, new)
         pipes.kill_one()
         lp.expect("pipes are left")
         equals("pipes that are up", lambda: len(pipes.ports()), 4)
@@ -76,11 +76,10 @@ def test_lp_shows_another_key(box: Namespace, tmp_path: Path, keys: Keys) -> Non
         served(box)
 
 
-def hang_up(lp: Program, path: Path, line: str, count: int = 1) -> None:
+def takes(lp: Program, path: Path, line: str, count: int = 1) -> None:
     """lp's file has that line from now on."""
     path.write_text(line)
-    lp.send_signal(signal.SIGHUP)
-    lp.expect("SIGHUP: going on with new key$", count=count)
+    hang_up(lp, "going on with new key", count)
 
 
 def test_another_key_is_shown_at_once(box: Namespace, tmp_path: Path, keys: Keys) -> None:
@@ -93,12 +92,11 @@ def test_another_key_is_shown_at_once(box: Namespace, tmp_path: Path, keys: Keys
         remote_proxy(box, tmp_path, *keys.rp) as rp,
         local_proxy(box, tmp_path, *keys.lp, *FORWARD, ready=None) as lp,
     ):
-        refused = "was closed: it gave a name that no key here has"
-        rp.expect(refused)
+        rp.expect("was closed: it gave a name that no key here has")
         until("lp to wait for seconds", lambda: tries(lp) >= 6, 20)
-        hang_up(lp, path, made("laptop2"))
+        takes(lp, path, made("laptop2"))
         lp.expect("rp has not got this key of laptop2", 2)
-        hang_up(lp, path, keys.line, 2)
+        takes(lp, path, keys.line, 2)
         lp.expect(UP, 2)
         served(box)
 
@@ -121,7 +119,7 @@ def test_a_session_whose_key_is_gone_for_good(box: Namespace, tmp_path: Path, ke
     ):
         with remote_proxy(box, tmp_path, *keys.rp) as rp:
             lp.expect(UP)
-            hang_up(lp, Path(keys.lp[1]), new)
+            takes(lp, Path(keys.lp[1]), new)
             lp.send_signal(signal.SIGSTOP)  # it never finds nobody there
             rp.kill()
         Path(keys.rp[1]).write_text(new)
@@ -141,6 +139,6 @@ def test_another_key_while_lp_ends(box: Namespace, tmp_path: Path, keys: Keys) -
     ):
         rp.send_signal(signal.SIGSTOP)
         lp.send_signal(signal.SIGTERM)
-        hang_up(lp, Path(keys.lp[1]), made("tablet"))
+        takes(lp, Path(keys.lp[1]), made("tablet"))
         assert lp.process.wait(10) == 0
         rp.send_signal(signal.SIGCONT)
