@@ -104,12 +104,12 @@ static void look_again(struct timer *t)
 static void tell_of_held(struct pipe *p)
 {
 	if (p->layer && p->layer->held && !p->paused && p->watch.fd >= 0)
-		loop_after(p->loop, &p->layer_ready);
+		loop_after(p->loop, &p->unpolled);
 }
 
-static void layer_is_ready(struct task *t)
+static void read_unpolled(struct task *t)
 {
-	struct pipe *p = container_of(t, struct pipe, layer_ready);
+	struct pipe *p = container_of(t, struct pipe, unpolled);
 
 	tell_of_held(p);
 	p->ops->readable(p);
@@ -208,13 +208,26 @@ static void let_go(struct pipe *p, struct run *run)
 		run_put(&p->shared->pool, run);
 }
 
+/*
+ * What an error in writing means is left to the reading side: what the peer sent before it
+ * went is still to be read. SCTP's kernel says an end once, and poll may say nothing more.
+ */
+static int write_run(struct pipe *p, struct run *run)
+{
+	int err = p->carrier->write(p, run);
+
+	if (err && err != -EAGAIN && p->watch.fd >= 0)
+		loop_after(p->loop, &p->unpolled);
+	return err;
+}
+
 /* Writes what waits, as far as the socket takes it. */
 static void flush_queue(struct pipe *p)
 {
 	while (p->queue) {
 		struct run *run = p->queue;
 		size_t before = run->sent;
-		int err = p->carrier->write(p, run);
+		int err = write_run(p, run);
 
 		p->queued -= run->sent - before;
 		if (err)
@@ -233,10 +246,6 @@ static void take_space(struct pipe *p, size_t bytes)
 	p->info.space -= bytes < p->info.space ? bytes : p->info.space;
 }
 
-/*
- * What an error in writing means is left to the reading side, which will hear
- * of it too: what the peer sent before it went is still to be read.
- */
 void pipe_send(struct pipe *p, struct run *run)
 {
 	uint64_t before = p->tx_bytes;
@@ -246,7 +255,7 @@ void pipe_send(struct pipe *p, struct run *run)
 	if (!run->id)
 		p->tx_control += run->messages;
 	if (!p->queue)
-		err = p->carrier->write(p, run);
+		err = write_run(p, run);
 	if (!err) {
 		take_space(p, (size_t)(p->tx_bytes - before));
 		let_go(p, run);
@@ -329,8 +338,7 @@ void pipe_forsake(struct pipe *p)
 {
 	loop_unwatch(p->loop, &p->watch);
 	loop_timer_stop(p->loop, &p->look_again);
-	if (p->layer)
-		loop_task_stop(&p->layer_ready);
+	loop_task_stop(&p->unpolled);
 }
 
 const char *pipe_failure(const struct pipe *p, int err)
@@ -450,7 +458,7 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->owner = owner;
 	p->fd = conduit.fd;
 	p->layer = conduit.layer;
-	loop_task_init(&p->layer_ready, layer_is_ready);
+	loop_task_init(&p->unpolled, read_unpolled);
 	p->queue_end = &p->queue;
 	p->watch.ready = pipe_ready;
 	list_init(&p->lost);

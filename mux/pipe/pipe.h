@@ -108,7 +108,7 @@ struct pipe {
 	int fd;
 	struct layer *layer;	/* of its conduit; NULL: bytes go as they are */
 	bool sealed;		/* the layer has made records of the run that is first */
-	struct task layer_ready;	/* the layer holds what can be read */
+	struct task unpolled;	/* there is something to read of which poll says nothing */
 	struct path *path;	/* that it is on */
 	unsigned int index;	/* in its session */
 	uint32_t serial;	/* there, too: no two pipes have the same */

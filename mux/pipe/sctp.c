@@ -50,7 +50,7 @@ struct sctp_sent {
 	uint32_t end[SENT];	/* bytes until behind chunk i */
 	/*
 	 * Why the association is over, as a write was told. The kernel says it once, to whoever
-	 * asks first: a read finds nothing then, and poll a socket that has hung up, for ever.
+	 * asks first: a read finds nothing then, and poll nothing, or a socket that has hung up.
 	 */
 	int over;
 };

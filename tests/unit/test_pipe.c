@@ -3,6 +3,7 @@
  * A pipe over loopback: its kernel reports what nobody asked for any more, and
  * is asked for nothing that cannot be new. And how much early binding may give it.
  */
+#include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,6 +60,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	pipe_free(here.pipe);
+	run_pool_fini(&here.shared.pool);
 	close(here.peer);
 	loop_free(here.shared.loop);
 	return 0;
@@ -203,6 +205,30 @@ static void one_that_came_to_rest_is_asked_once_more(void **state)
 	send_one();
 	look_for_a_while(asked_at + NS_PER_SEC);
 	assert_true(looks.closely > 0);
+}
+
+/* --- errors --- */
+
+static int write_fails(struct pipe *p, struct run *run)
+{
+	(void)p, (void)run;
+	return -ECONNRESET;
+}
+
+/* SCTP's kernel has told the write of the end then, and tells poll nothing. */
+static void who_cannot_be_written_to_is_read(void **state)
+{
+	(void)state;
+	count_looks();
+	looks.carrier.write = write_fails;
+	send_one();
+	assert_int_equal(here.readable, 0);
+	run_round(here.shared.loop);
+	assert_int_equal(here.readable, 1);
+	pipe_forsake(here.pipe);
+	send_one();
+	run_round(here.shared.loop);
+	assert_int_equal(here.readable, 1);
 }
 
 /* --- what it says of what came --- */
@@ -378,6 +404,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			one_that_came_to_rest_is_asked_once_more, set_up,
 			empty_pool),
+		cmocka_unit_test_setup_teardown(
+			who_cannot_be_written_to_is_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			what_comes_alone_is_acknowledged_late, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(by_one_that_is_prompt_at_once,
