@@ -130,22 +130,41 @@ def test_a_mixed_set_lives_on_what_is_left(two: Two, tmp_path: Path) -> None:
 
 @contextmanager
 def downloading(two: Two, tmp: Path) -> Iterator[tuple[Pair, Callable[[], None]]]:
-    """A download over SCTP has begun; whoever has it end sees that all of it came."""
+    """A download over SCTP is under way until whoever has it end: then more, and all of it came."""
     near, far = two
     link(two, "delay", "5ms", "rate", "8mbit")
-    data = payload.seeded(SIZE, seed=9)
+    data, block = payload.seeded(SIZE, seed=9), payload.seeded(8192, seed=10)
+    rest = threading.Event()
+
+    def download(sock: socket.socket) -> Ending:
+        while not rest.wait(0.02):
+            sock.sendall(block)
+        sock.sendall(data)
+        return Ending("eof", 0, "")
+
+    def everything(sock: socket.socket) -> bytes:
+        sock.settimeout(60)
+        return b"".join(iter(lambda: sock.recv(1 << 16), b""))
+
     with (
-        serving(far, sending(data), (RP, 0)) as source,
+        ThreadPoolExecutor() as pool,
+        serving(far, download, (RP, 0)) as source,
         proxies(two, tmp, *SCTP) as running,
         socks(near, RP, source.port) as sock,
     ):
-        got = read_exactly(sock, 200_000)
+        assert read_exactly(sock, len(block)) == block
+        rest_of_it = pool.submit(everything, sock)
 
         def ends() -> None:
-            sock.settimeout(60)
-            assert got + read_exactly(sock, len(data) - len(got)) == data
+            rest.set()
+            got = rest_of_it.result(120)
+            blocks, end = got[: len(got) - len(data)], got[len(got) - len(data) :]
+            assert end == data and blocks == block * (len(blocks) // len(block))
 
-        yield running, ends
+        try:
+            yield running, ends
+        finally:
+            rest.set()
         for who in (running.lp, running.rp):
             assert not who.lines("session 1 .*ended"), "the session did not outlive its pipes"
 
@@ -155,7 +174,12 @@ def test_a_dark_pipe(two: Two, tmp_path: Path) -> None:
     with associations(two[1]) as wire_of, downloading(two, tmp_path) as (running, ends):
         with dark(two[1], "sctp", wire_of.in_use()):
             ends()
-            running.rp.expect(r"session 1: pipe \d: nothing was acknowledged for", 30)
+            given_up = r"session 1: pipe \d: nothing was acknowledged for"
+            until(
+                "either to give it up",
+                lambda: running.rp.lines(given_up) or running.lp.lines(given_up),
+                30,
+            )
         running.lp.expect(LP_READY, 30, count=2)
 
 

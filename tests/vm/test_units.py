@@ -239,8 +239,8 @@ def test_a_restart_and_its_gap(up: tuple[Service, Service]) -> None:
     rp, lp = up
     with serving(own, echo) as server:
         serves(own, server.port)
-        restart = subprocess.Popen(["systemctl", "restart", rp.name])
         first = rp.pid
+        restart = subprocess.Popen(["systemctl", "restart", rp.name])
         within("rp to be another", lambda: rp.pid not in (0, first))
         gap_s = within("bytes through it", lambda: works(own, server.port))
         assert restart.wait(60) == 0
