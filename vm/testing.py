@@ -13,21 +13,23 @@ and, where they are named, under other kernels (vm/kernel.py):
                 purpose, which those checks have to report
     arm64       tm3.ko on that architecture, where one program exercises it (vm/arm64.py)
 
-Each in a fresh guest, with Debian's pytest, whose last line is the result. A warning of the
-kernel is a failure, whatever the tests say.
+Each in a fresh guest, with Debian's pytest, whose last line is the result. Groups that do not
+measure run two at a time, if there are two processors. A warning of the kernel is a failure,
+whatever the tests say.
 """
 
 import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from base.pressure import OwnTime
 from base.sources import ROOT
 from vm import arm64, faults, kernel, services
+from vm.beside import beside
 from vm.image import Image, Say
 from vm.kernels import ARM64
 from vm.machine import READY_S, Machine, Share, to_stderr, to_stdout
@@ -44,8 +46,9 @@ CHECKS = ("slub_debug=FZP", "page_poison=1")
 DEBUG_CHECKS = (*CHECKS, "kasan_multi_shot")
 RESULTS = Path("/results")
 LOOK_S = 5.0
+AT_ONCE = 2  # guests, of which each needs most of a processor
 # Of the machine that runs guests.
-HOST = ("arm64", "debug", "kernels", "machine", "services", "shelf", "vmhost", "watch")
+HOST = ("arm64", "beside", "debug", "kernels", "machine", "services", "shelf", "vmhost", "watch")
 # Of the guest with systemd.
 SERVICES = ("packages", "units")
 ELSEWHERE = tuple(f"--ignore=tests/vm/test_{name}.py" for name in (*HOST, *SERVICES))
@@ -205,8 +208,24 @@ def passes(image: Image, name: str, words: list[str], results: Path, say: Say) -
     return run(there, GROUPS[name], words, results)
 
 
+def turns(names: list[str], processors: int) -> list[list[str]]:
+    """The groups that run at the same time, in turn."""
+    alone = [name for name in names if name in GROUPS and GROUPS[name].measures]
+    others = [name for name in names if name not in alone]
+    step = min(AT_ONCE, processors)
+    return [[name] for name in alone] + [
+        others[at : at + step] for at in range(0, len(others), step)
+    ]
+
+
 def test(image: Image, names: list[str], words: list[str], results: Path, say: Say) -> int:
     results.mkdir(parents=True, exist_ok=True)
-    failed = [name for name in names if not passes(image, name, words, results.resolve(), say)]
+    failed = []
+    for first, *others in turns(names, os.cpu_count() or 1):
+        with ExitStack() as stack:
+            running = [stack.enter_context(beside(it, results.resolve(), words)) for it in others]
+            if not passes(image, first, words, results.resolve(), say):
+                failed.append(first)
+            failed += [it.name for it in running if not it.passes()]
     say(f"failed: {', '.join(failed)}" if failed else f"passed: {', '.join(names)}")
     return 1 if failed else 0
