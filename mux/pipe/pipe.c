@@ -101,9 +101,11 @@ static void look_again(struct timer *t)
 }
 
 /* As the loop does for what lies in the socket: says it as long as it is so. */
-static void tell_of_held(struct pipe *p)
+static void tell_unpolled(struct pipe *p)
 {
-	if (p->layer && p->layer->held && !p->paused && p->watch.fd >= 0)
+	bool held = p->layer && p->layer->held && !p->paused;
+
+	if (p->watch.fd >= 0 && (held || p->over))
 		loop_after(p->loop, &p->unpolled);
 }
 
@@ -111,7 +113,7 @@ static void read_unpolled(struct task *t)
 {
 	struct pipe *p = container_of(t, struct pipe, unpolled);
 
-	tell_of_held(p);
+	tell_unpolled(p);
 	p->ops->readable(p);
 }
 
@@ -121,7 +123,7 @@ static void update_watch(struct pipe *p)
 
 	if (p->watch.fd < 0)
 		return;
-	tell_of_held(p);
+	tell_unpolled(p);
 	if (!p->paused)
 		events |= EPOLLIN;
 	if ((p->wanted && p->tells) || p->queue)
@@ -210,14 +212,13 @@ static void let_go(struct pipe *p, struct run *run)
 
 /*
  * What an error in writing means is left to the reading side: what the peer sent before it
- * went is still to be read. SCTP's kernel says an end once, and poll may say nothing more.
+ * went is still to be read.
  */
 static int write_run(struct pipe *p, struct run *run)
 {
 	int err = p->carrier->write(p, run);
 
-	if (err && err != -EAGAIN && p->watch.fd >= 0)
-		loop_after(p->loop, &p->unpolled);
+	tell_unpolled(p);
 	return err;
 }
 
@@ -317,7 +318,7 @@ size_t pipe_read(struct pipe *p, size_t most)
 		p->heard_at = loop_now(p->loop);
 	if (p->prompt && came_alone(p, got))
 		acknowledge(p);
-	tell_of_held(p);
+	tell_unpolled(p);
 	return got;
 }
 
@@ -472,7 +473,7 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->rx_small = true;	/* until it brings large ones */
 	p->heard_at = loop_clock();
 	pipe_look_closely(p, p->heard_at);
-	tell_of_held(p);
+	tell_unpolled(p);
 	return p;
 
 close_carrier:
@@ -511,7 +512,10 @@ void pipe_free(struct pipe *p)
 
 bool pipe_is_unheard(struct pipe *p, int64_t now, int64_t limit)
 {
-	return p->carrier->is_unheard(p, now, limit);
+	bool unheard = p->carrier->is_unheard(p, now, limit);
+
+	tell_unpolled(p);
+	return unheard;
 }
 
 void pipe_shut(struct pipe *p)

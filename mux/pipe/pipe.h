@@ -108,7 +108,13 @@ struct pipe {
 	int fd;
 	struct layer *layer;	/* of its conduit; NULL: bytes go as they are */
 	bool sealed;		/* the layer has made records of the run that is first */
-	struct task unpolled;	/* there is something to read of which poll says nothing */
+	/*
+	 * SCTP: why it is over, as a write was told or a look has found; 0: not known. The kernel
+	 * tells whoever asks first, and it is for reading to say, behind what came before. Poll may
+	 * say nothing of it.
+	 */
+	int over;
+	struct task unpolled;	/* the layer holds what can be read, or it is over */
 	struct path *path;	/* that it is on */
 	unsigned int index;	/* in its session */
 	uint32_t serial;	/* there, too: no two pipes have the same */

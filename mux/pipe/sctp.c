@@ -48,11 +48,6 @@ struct sctp_sent {
 	uint64_t sacks, heard;
 	uint64_t bytes;
 	uint32_t end[SENT];	/* bytes until behind chunk i */
-	/*
-	 * Why the association is over, as a write was told. The kernel says it once, to whoever
-	 * asks first: a read finds nothing then, and poll nothing, or a socket that has hung up.
-	 */
-	int over;
 };
 
 static void set(int fd, int name, const void *value, socklen_t len)
@@ -198,11 +193,23 @@ static void look_sctp(struct pipe *p)
 		pipe_rests(p, true);
 }
 
+/* To a socket that was accepted while its association ended nobody may ever say so. */
+static bool is_gone(const struct pipe *p)
+{
+	struct sctp_status status = { 0 };
+	socklen_t len = sizeof(status);
+
+	return getsockopt(p->fd, SOL_SCTP, SCTP_STATUS, &status, &len) < 0 &&
+	       errno == EINVAL;
+}
+
 /* Zero-window probes are answered by SACKs too: whoever is there is heard. */
 static bool is_unheard(struct pipe *p, int64_t now, int64_t limit)
 {
 	struct sctp_sent *s = p->sctp;
 
+	if (is_gone(p) && !p->over)
+		p->over = -ENOTCONN;
 	look_sctp(p);
 	if (!p->info.in_flight) {
 		p->waiting_since = 0;
@@ -310,8 +317,8 @@ static int write_sctp(struct pipe *p, struct run *run)
 
 		if (err && is_shortage(err))
 			return -EAGAIN;
-		if (err && !p->sctp->over)
-			p->sctp->over = err;
+		if (err && !p->over)
+			p->over = err;
 		if (err)
 			return err;
 	}
@@ -395,9 +402,9 @@ static int read_letter(struct pipe *p, uint8_t *buf, size_t *used)
 
 	*used = 0;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-		if (!p->sctp->over)
+		if (!p->over)
 			return 0;
-		pipe_end(p, p->sctp->over);
+		pipe_end(p, p->over);
 		return -1;
 	}
 	if (n <= 0) {

@@ -95,6 +95,10 @@ int getsockopt(int fd, int level, int name, void *restrict value,
 	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
 
 	(void)fd;
+	if (kernel.gone) {
+		errno = EINVAL;
+		return -1;
+	}
 	if (level == SOL_SOCKET && name == SO_MEMINFO) {
 		memory[SK_MEMINFO_WMEM_QUEUED] = kernel.queued;
 		memcpy(value, memory, *len);

@@ -36,6 +36,7 @@ struct sctp_kernel {
 	struct { size_t len; struct sctp_sndinfo info; } letter[LETTERS];
 	unsigned int letters, room;	/* the socket's, in messages */
 	int send_err;			/* for who sends without room; 0: EAGAIN */
+	bool gone;			/* the association is, and who asks of it is told */
 	struct sctp_status status;
 	struct sctp_assoc_stats stats;
 	uint32_t queued;

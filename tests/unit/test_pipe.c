@@ -209,24 +209,46 @@ static void one_that_came_to_rest_is_asked_once_more(void **state)
 
 /* --- errors --- */
 
-static int write_fails(struct pipe *p, struct run *run)
+static int is_told(struct pipe *p, struct run *run)
 {
-	(void)p, (void)run;
-	return -ECONNRESET;
+	(void)run;
+	p->over = -ECONNRESET;
+	return p->over;
 }
 
-/* SCTP's kernel has told the write of the end then, and tells poll nothing. */
-static void who_cannot_be_written_to_is_read(void **state)
+/* As long as nobody has read so far: a round may be over before its turn comes. */
+static void whose_end_a_write_was_told_is_read(void **state)
 {
 	(void)state;
 	count_looks();
-	looks.carrier.write = write_fails;
+	looks.carrier.write = is_told;
 	send_one();
 	assert_int_equal(here.readable, 0);
-	run_round(here.shared.loop);
-	assert_int_equal(here.readable, 1);
+	for (unsigned int i = 1; i < 4; i++) {
+		run_round(here.shared.loop);
+		assert_int_equal(here.readable, i);
+	}
 	pipe_forsake(here.pipe);
 	send_one();
+	run_round(here.shared.loop);
+	assert_int_equal(here.readable, 3);
+}
+
+static bool is_found(struct pipe *p, int64_t now, int64_t limit)
+{
+	(void)now, (void)limit;
+	p->over = -ENOTCONN;
+	return false;
+}
+
+static void and_one_whose_end_is_found(void **state)
+{
+	(void)state;
+	count_looks();
+	looks.carrier.is_unheard = is_found;
+	run_round(here.shared.loop);
+	assert_int_equal(here.readable, 0);
+	assert_false(pipe_is_unheard(here.pipe, loop_clock(), NS_PER_SEC));
 	run_round(here.shared.loop);
 	assert_int_equal(here.readable, 1);
 }
@@ -405,7 +427,9 @@ int main(void)
 			one_that_came_to_rest_is_asked_once_more, set_up,
 			empty_pool),
 		cmocka_unit_test_setup_teardown(
-			who_cannot_be_written_to_is_read, set_up, tear_down),
+			whose_end_a_write_was_told_is_read, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(and_one_whose_end_is_found,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			what_comes_alone_is_acknowledged_late, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(by_one_that_is_prompt_at_once,

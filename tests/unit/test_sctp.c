@@ -296,6 +296,22 @@ static void an_end_that_a_write_was_told_is_told(void **state)
 	free(run);
 }
 
+/* What came before is read first here, too. */
+static void an_end_that_nobody_was_told_is_found(void **state)
+{
+	(void)state;
+	assert_false(carrier_sctp.is_unheard(&p, 1, NS_PER_SEC));
+	reads(&p);
+	assert_false(seen.over);
+	kernel.gone = true;
+	comes(bytes, message(bytes, 1, 5), MSG_EOR);
+	assert_false(carrier_sctp.is_unheard(&p, 2, NS_PER_SEC));
+	reads(&p);
+	assert_int_equal(seen.messages, 1);
+	assert_true(seen.over);
+	assert_int_equal(seen.ended, -ENOTCONN);
+}
+
 static void a_full_socket_takes_whole_messages(void **state)
 {
 	struct run *run = make_run(5, 4, 10, true);
@@ -326,6 +342,7 @@ int main(void)
 		SCTP_TEST(a_run_s_count_goes_with_what_counts),
 		SCTP_TEST(a_pipe_may_be_in_order),
 		SCTP_TEST(an_end_that_a_write_was_told_is_told),
+		SCTP_TEST(an_end_that_nobody_was_told_is_found),
 		SCTP_TEST(a_full_socket_takes_whole_messages),
 	};
 
