@@ -318,6 +318,19 @@ static void ack_timer(struct timer *t)
 	ack_now(container_of(t, struct extended, ack_timer));
 }
 
+/*
+ * It cannot even be asked: what waits for its socket is in front. The other end's kernel may be
+ * there, and its process hang.
+ */
+static bool takes_nothing(const struct pipe *p, const struct leg *leg,
+			  int64_t now, int64_t patience)
+{
+	int64_t last = p->heard_at > leg->progress_at ? p->heard_at :
+							leg->progress_at;
+
+	return leg->ping_due && p->queue && now - last > PING_AFTER + patience;
+}
+
 static void look_at_pipe(struct session *s, struct pipe *p, int64_t now)
 {
 	struct leg *leg = &s->ext->leg[p->index];
@@ -332,7 +345,11 @@ static void look_at_pipe(struct session *s, struct pipe *p, int64_t now)
 		extended_pipe_over(s, p, false, why);
 		return;
 	}
-	if (leg->pinged && quiet > patience) {
+	if (takes_nothing(p, leg, now, patience)) {
+		snprintf(why, sizeof(why), "pipe %u: it took nothing, and nothing came, for %d s",
+			 p->index, (int)((PING_AFTER + patience) / NS_PER_SEC));
+		extended_pipe_over(s, p, false, why);
+	} else if (leg->pinged && quiet > patience) {
 		snprintf(why, sizeof(why), "pipe %u: a PING was not answered for %d s",
 			 p->index, (int)(patience / NS_PER_SEC));
 		extended_pipe_over(s, p, false, why);

@@ -11,7 +11,8 @@
  *
  * Where no pipe of a path made progress for STALLED_LEAST, nor for three times what
  * acknowledgements take, the network may have changed under all of them: LP dials one
- * again as a probe, and all others of the path as soon as that one is welcomed.
+ * again as a probe, and all others of the path that wait as soon as that one is welcomed; those
+ * that had nothing to wait for are asked.
  * Where another one makes progress first, the network is what it was: the probe is a
  * pipe that is lacking as any other, and says nothing of those that are there.
  */
@@ -205,7 +206,7 @@ static void probe(struct way *way, int64_t now)
 	extended_pipe_over(way->x->s, p, false, "no pipe makes progress: one is dialled again");
 }
 
-/* The new pipe holds nothing yet. */
+/* The new pipe holds nothing yet. Of one that held nothing for long nobody knows: it is asked. */
 void suspects_probed(struct way *way)
 {
 	const struct path *path = ways_path(way);
@@ -219,8 +220,12 @@ void suspects_probed(struct way *way)
 		const struct leg *leg = &way->x->leg[p->index];
 		int64_t oldest = keeping_oldest(leg);
 
-		if (oldest && now - oldest > STALLED_LEAST && leg->progress_at <= since)
+		if (leg->progress_at > since)
+			continue;
+		if (oldest && now - oldest > STALLED_LEAST)
 			extended_pipe_over(s, p, false, "another one was dialled and works");
+		else
+			control_ask(s, p);
 	}
 }
 

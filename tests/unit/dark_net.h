@@ -23,6 +23,8 @@ struct network {
 	int hops;
 	size_t written, read;	/* by the client, by the server */
 	int lost;		/* the pipe that a test chose */
+	double rtt_ms;		/* while the clock stands but for the test */
+	int last[2];		/* behind what was sent before, through the same kernel */
 };
 
 extern struct network net;
