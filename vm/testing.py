@@ -85,7 +85,7 @@ GROUPS = {
     group.name: group
     for group in (
         Group("netem", ("tests/net", "-k", "netem", "--timeout=300"), 1200.0, measures=True),
-        Group("kernel", ("tests/vm", *BPF, *ELSEWHERE, "--timeout=300"), 1200.0, CHECKS),
+        Group("kernel", ("tests/vm", *BPF, *ELSEWHERE, "--timeout=300"), 2400.0, CHECKS),
         Group(
             "services",
             (*(f"tests/vm/test_{name}.py" for name in SERVICES), "--timeout=300"),

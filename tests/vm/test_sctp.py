@@ -98,6 +98,7 @@ def test_a_page_over_loss(two: Two, tmp_path: Path) -> None:
         argv = ["curl", "-sS", "--fail", "--max-time", "90", "-o", got]
         near.run(*argv, "--socks5", "127.0.0.1:1080", f"http://{RP}:8080/page", seconds=100)
         assert payload.file_digest(got) == sha
+        link(two, "delay", "2ms")
         clock = OwnTime()
         running.lp.stop()
         assert clock.passed_s() < 0.9, "lp waited for pipes that had ended"

@@ -269,7 +269,7 @@ def test_rp_takes_tcp_alone(two: Two, tmp_path: Path) -> None:
         remote_proxy(far, tmp_path, *ALLOW, asan=False) as rp,
         local_proxy(near, tmp_path, *MIXED, *ALWAYS, to=RP, asan=False, ready=None) as lp,
     ):
-        lp.expect(r"2 of 4 pipes to 10\.77\.0\.2:6010 are not up: sctp: Connection refused", 20)
+        lp.expect(r"[23] of 4 pipes to 10\.77\.0\.2:6010 are not up: sctp: Connection refused", 20)
         rp.expect("session 1: the first of 4 pipes from 10.77.0.1")
         works(near, mirror.port)
         assert len(lp.lines("are not up")) == 1
@@ -294,11 +294,16 @@ def test_what_a_lab_s_pipes_speak(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 # --- by hand -------------------------------------------------------------------------------------
 
 
+def is_ack(message: bytes) -> bool:
+    return message[:2] == b"\0\0" and message[8] == 9
+
+
 class Hand:
     """The test is lp, on one pipe: what it says has the counts that it likes."""
 
     def __init__(self, two: Two, session: int) -> None:
         self.counts: list[int] = []
+        self.acked = 0  # *received* of the last ACK
         with two[0].entered():
             self.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_SCTP)
         self.sock.settimeout(20)
@@ -319,16 +324,17 @@ class Hand:
         assert kind == CMSG_RCVINFO
         count = int.from_bytes(info[8:12], "big")
         self.counts += [count] if count else []
+        if is_ack(message):
+            assert count == 0, "an ACK that counts"
+            assert message[21] == 1
+            self.acked = int.from_bytes(message[27:35], "little")
         return message, int.from_bytes(info[:2], "little"), count
 
     def hears_ack(self) -> int:
         """*received* of the next ACK, all else passed over."""
-        while True:
-            message, _, count = self.hears()
-            if message[:2] == b"\0\0" and message[8] == 9:
-                assert count == 0, "an ACK that counts"
-                assert message[21] == 1
-                return int.from_bytes(message[27:35], "little")
+        while not is_ack(self.hears()[0]):
+            pass
+        return self.acked
 
 
 @pytest.fixture
@@ -350,12 +356,11 @@ def test_counts_travel_with_messages(two: Two, rp: Program) -> None:
         hand.say(wire.data(5, 3, text[2]), 4)
         hand.say(wire.data(5, 1, text[0]), 2)
         echoed = b""
-        while echoed != b"".join(text):
+        while echoed != b"".join(text) or hand.acked != 5:
             message, _, _ = hand.hears()
             if message[:2] == b"\5\0":
                 echoed += message[8:]
         assert sorted(hand.counts) == list(range(1, len(hand.counts) + 1)), "rp's counts"
-        assert hand.hears_ack() == 5
         hand.sock.close()
     rp.expect("session 1: pipe 0")
 

@@ -76,7 +76,8 @@ def rp(pair: tuple[Service, Service]) -> Service:
 def up(pair: tuple[Service, Service]) -> tuple[Service, Service]:
     """Both of them run, and the pipes are there."""
     rp, lp = pair
-    systemctl("start", rp.name, lp.name)
+    for service in pair:  # rp is ready when lp asks which dialect it speaks
+        systemctl("start", service.name)
     lp.expect(PIPES_UP)
     return rp, lp
 
@@ -94,7 +95,7 @@ def test_bytes_go_through_both(up: tuple[Service, Service]) -> None:
         told = service.ask("Type", "NRestarts", "WatchdogTimestampMonotonic", "WatchdogUSec")
         assert told.pop("WatchdogTimestampMonotonic") != "0"
         assert told == {"Type": "notify", "NRestarts": "0", "WatchdogUSec": "30s"}
-    assert up[0].ask("StatusText") == {"StatusText": "1 session"}
+    up[0].expect("1 session")
     for service in up:
         systemctl("stop", service.name)
         assert service.ask("Result", "ExecMainStatus") == {
@@ -213,13 +214,13 @@ def test_a_reload_of_a_wrong_file_fails(up: tuple[Service, Service], side: str) 
 def test_the_watchdog_ends_one_that_hangs(pair: tuple[Service, Service]) -> None:
     rp, lp = pair
     rp.add("WatchdogSec=5")
-    systemctl("start", rp.name, lp.name)
+    for service in pair:
+        systemctl("start", service.name)
     lp.expect(PIPES_UP)
     hung = rp.pid
     os.kill(hung, signal.SIGSTOP)
-    rp.expect("1", "NRestarts")
+    within("another rp", lambda: rp.pid not in (0, hung))
     rp.expect("1 session")
-    assert rp.pid != hung
     assert "Watchdog timeout" in rp.log()
     with serving(own, echo) as server:
         within("bytes through the new rp", lambda: works(own, server.port))
