@@ -70,9 +70,11 @@ class Setup:
 
 DATAGRAMS_TOO = ("--forward", f"udp:{FORWARDED_DATAGRAMS}:127.0.0.1:{DATAGRAMS}")
 LATE = ("--socks-reply", "late")
-EXTENSION = Setup(("--listen", "127.0.0.1"), (*LATE, *DATAGRAMS_TOO))
+# A session whose end lp could not say any more is kept for so long; then nothing may be left of it.
+RESUME = ("--resume", "5")
+EXTENSION = Setup(("--listen", "127.0.0.1", *RESUME), (*LATE, *DATAGRAMS_TOO))
 KEYS = Setup((), (*LATE, *DATAGRAMS_TOO), keys=True)
-WORKERS = Setup(("--listen", "127.0.0.1", "--workers", "2"), (*LATE, *DATAGRAMS_TOO))
+WORKERS = Setup(("--listen", "127.0.0.1", "--workers", "2", *RESUME), (*LATE, *DATAGRAMS_TOO))
 BASELINE = Setup((), ("--extend", "never"), extended=False)
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from base.pressure import OwnTime
 from tests.relay import payload
 from tests.relay.ends import (
     Ending,
@@ -84,9 +85,9 @@ class Friend:
             thread.start()
         try:
             beside = self.figures()
-            deadline = time.monotonic() + MET_S
-            while not met():
-                assert time.monotonic() < deadline, f"{name} came to no limit"
+            clock = OwnTime()
+            while not (wrong or met()):
+                assert clock.passed_s() < MET_S, f"{name} came to no limit"
                 self.figures()
         finally:
             over.set()

@@ -2,6 +2,8 @@
 """rp's connects to servers: bounded, given back at once, and never in the way of others."""
 
 import signal
+import socket
+import struct
 import threading
 import time
 from pathlib import Path
@@ -19,6 +21,7 @@ NOWHERE = "10.77.0.9"  # an address that has a neighbour entry and no owner
 MAX_CONNECTS = 5
 FLOOD = 30_000
 BYTE = b"x"
+UNACCEPTED = 24  # where tcp_info has tcpi_unacked: of a listener, how many wait to be accepted
 
 
 def nowhere(near: Namespace) -> None:
@@ -104,21 +107,38 @@ def test_connects_under_way_are_bounded(two: tuple[Namespace, Namespace], tmp_pa
         assert len(rp.lines("under way")) == 1
 
 
+def unaccepted(listener: socket.socket) -> int:
+    told = listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, UNACCEPTED + 4)
+    return int(struct.unpack_from("=I", told, UNACCEPTED)[0])
+
+
 def test_a_burst_of_connects_that_can_be_is_served(box: Namespace, tmp_path: Path) -> None:
-    """More at once than may be under way, to a server that is there."""
+    """More at once than may be under way, to a server that is there.
+
+    Its backlog has room for all, so none of them waits for this process: where one is full SYNs are
+    dropped, and what takes --connect-timeout is given up.
+    """
     count = 3000
+    options = ("--max-connects", "1", "--connect-timeout", "600")
     with (
-        serving(box, echo) as server,
-        remote_proxy(box, tmp_path, pipes=1),
+        box.open_socket() as listener,
+        remote_proxy(box, tmp_path, *options, pipes=1) as rp,
         raw_lp(box, 1) as (pipe,),
     ):
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(count)  # a new namespace's net.core.somaxconn is 4096
+        port = listener.getsockname()[1]
         one = [
-            wire.syn(conn, "127.0.0.1", server.port) + wire.data(conn, 1, BYTE) + wire.fin(conn, 2)
+            wire.syn(conn, "127.0.0.1", port) + wire.data(conn, 1, BYTE) + wire.fin(conn, 2)
             for conn in range(1, count + 1)
         ]
         pipe.send(*one)
+        equals("connects that reached the server", lambda: unaccepted(listener), count, 20)
         for _ in range(count):
-            server.results.get(timeout=20)
+            with listener.accept()[0] as sock:
+                ending = read_to_end(sock)
+            assert (ending.how, ending.size) == ("eof", 1)
+        rp.expect("and others have to wait: 1 connects of this session are under way")
 
 
 def longest_echo(pipe: Pipe, port: int, seconds: float) -> float:

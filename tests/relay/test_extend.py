@@ -266,11 +266,13 @@ def test_a_session_without_pipes_refuses_after_a_while(box: Namespace, tmp_path:
             "table inet t {\nchain in {\n"
             "type filter hook input priority 0\ntcp dport 6010 drop\n}\n}\n"
         )
+        lost = time.monotonic()
         rp.kill()
         lp.expect("4 of 4 pipes to 127.0.0.1:6010 are not up", seconds=15)
         with socks_greet(box) as sock:
             sock.sendall(socks_request("127.0.0.1", 80))
             until("lp to refuse", lambda: _refused(box), seconds=20)
+        assert time.monotonic() - lost >= 10
 
 
 def _refused(box: Namespace) -> bool:

@@ -226,7 +226,7 @@ def test_devices_go_and_come_by_turns(two_miles: Miles, tmp_path: Path, down: bo
     with proxies(at, tmp_path) as (rp, lp), streaming(at, down) as stream:
         end = time.monotonic() + seconds
         turns = 0
-        while time.monotonic() < end:
+        while time.monotonic() < end or turns <= seconds:
             gone, there = ("wifi", "lte") if turns % 2 else ("lte", "wifi")
             at.near.ip("link", "set", there, "up")
             leads_to_rp(at.near, there)

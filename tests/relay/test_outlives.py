@@ -196,7 +196,7 @@ def test_a_proxy_is_frozen(
     box: Namespace, tmp_path: Path, kind: tuple[str, str], which: str
 ) -> None:
     with (
-        pair(box, tmp_path, rp=LISTEN, lp=FORWARD, both=kind) as proxies,
+        pair(box, tmp_path, rp=LISTEN, lp=FORWARD, both=(*kind, "--verbose")) as proxies,
         traffic(box, PORT) as going,
     ):
         goes_on(going)
@@ -253,21 +253,21 @@ def test_rp_is_killed_and_started_again(
     assert not going.wrong, going.wrong
 
 
-def test_lp_is_killed(box: Namespace, tmp_path: Path) -> None:
+def test_lp_is_killed(box: Namespace, tmp_path: Path, kind: tuple[str, str]) -> None:
     """Its clients are reset at once, and the servers when rp waits for it no longer."""
     going, seen = Traffic(), {}
     with (
         serving(box, going.serve, ("127.0.0.1", 8000)),
-        remote_proxy(box, tmp_path, *LISTEN, "--resume", "1"),
+        remote_proxy(box, tmp_path, *LISTEN, *kind, "--resume", "1"),
         ExitStack() as stack,
     ):
-        with local_proxy(box, tmp_path, *FORWARD) as lp:
+        with local_proxy(box, tmp_path, *FORWARD, *kind) as lp:
             threads = endless(box, stack, going, seen)
             lp.kill()
         for thread in threads:
             thread.join(60)
         assert seen == RESETS, seen
-        with local_proxy(box, tmp_path, *FORWARD, name="next"):
+        with local_proxy(box, tmp_path, *FORWARD, *kind, name="next"):
             with box.connect(("127.0.0.1", PORT)) as sock:
                 going.play(sock, Plan(9, BOTH, 1000, 1000))
             # The client knows that it has all, not yet that the server has.
