@@ -217,9 +217,9 @@ void loop_timer_stop(struct loop *loop, struct timer *t)
 	heap_down(loop, last->slot);
 }
 
-static void fire_timers(struct loop *loop)
+static void fire_timers(struct loop *loop, int64_t now)
 {
-	loop->now = loop_clock();
+	loop->now = now;
 	while (loop->timers && loop->heap[1]->at <= loop->now) {
 		struct timer *t = loop->heap[1];
 
@@ -232,15 +232,18 @@ static void fire_timers(struct loop *loop)
  * A batch may take long: those that are due do not wait for the end of it. But while a process
  * was stopped, or the machine slept, timers became due and what they wait for may have come as
  * well. So events that are there are handled first then, and these timers fire behind them.
+ * What is due is so by one reading of the clock: who is stopped behind it is not too late for what
+ * became due since.
  */
 static void look_at_timers(struct loop *loop)
 {
-	int64_t late = loop->timers ? loop_clock() - loop->heap[1]->at : -1;
+	int64_t now = loop_clock();
+	int64_t late = loop->timers ? now - loop->heap[1]->at : -1;
 
 	if (late > STOPPED_NS)
 		loop->behind = true;
 	else if (late >= 0)
-		fire_timers(loop);
+		fire_timers(loop, now);
 }
 
 /* --- tasks --- */
@@ -357,7 +360,7 @@ static int run_round(struct loop *loop)
 	}
 	loop->batch_len = 0;
 	if (behind)
-		fire_timers(loop);
+		fire_timers(loop, loop->now);
 	else
 		look_at_timers(loop);
 	run_tasks(loop);

@@ -196,7 +196,7 @@ def test_a_proxy_is_frozen(
     box: Namespace, tmp_path: Path, kind: tuple[str, str], which: str
 ) -> None:
     with (
-        pair(box, tmp_path, rp=LISTEN, lp=FORWARD, both=(*kind, "--verbose")) as proxies,
+        pair(box, tmp_path, rp=LISTEN, lp=FORWARD, both=kind) as proxies,
         traffic(box, PORT) as going,
     ):
         goes_on(going)
