@@ -114,11 +114,13 @@ def an_object(**where: Any) -> Number:
 
 
 def claimed(experiment: str, says: str, key: str = "median") -> Number:
-    """What the report says of a claim."""
+    """What the newest report that answers a claim says of it."""
 
     def number() -> float:
-        found = [it[key] for it in fullest(experiment)["comparison"] if it["says"] == says]
-        return float(found[0])
+        found = summaries.newest_answer(RESULTS, experiment, says)
+        if found is None:
+            raise LookupError(f"{experiment}: no curated runs answer {says!r}")
+        return float(found[key])
 
     return number
 
