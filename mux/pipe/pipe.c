@@ -210,29 +210,19 @@ static void let_go(struct pipe *p, struct run *run)
 		run_put(&p->shared->pool, run);
 }
 
-/*
- * What an error in writing means is left to the reading side: what the peer sent before it
- * went is still to be read.
- */
-static int write_run(struct pipe *p, struct run *run)
-{
-	int err = p->carrier->write(p, run);
-
-	tell_unpolled(p);
-	return err;
-}
-
 /* Writes what waits, as far as the socket takes it. */
 static void flush_queue(struct pipe *p)
 {
 	while (p->queue) {
 		struct run *run = p->queue;
 		size_t before = run->sent;
-		int err = write_run(p, run);
+		int err = p->carrier->write(p, run);
 
 		p->queued -= run->sent - before;
-		if (err)
+		if (err) {
+			tell_unpolled(p);
 			return;
+		}
 		p->queue = run->next;
 		if (!p->queue)
 			p->queue_end = &p->queue;
@@ -247,6 +237,10 @@ static void take_space(struct pipe *p, size_t bytes)
 	p->info.space -= bytes < p->info.space ? bytes : p->info.space;
 }
 
+/*
+ * What an error in writing means is left to the reading side: what the peer sent before it
+ * went is still to be read.
+ */
 void pipe_send(struct pipe *p, struct run *run)
 {
 	uint64_t before = p->tx_bytes;
@@ -256,7 +250,7 @@ void pipe_send(struct pipe *p, struct run *run)
 	if (!run->id)
 		p->tx_control += run->messages;
 	if (!p->queue)
-		err = write_run(p, run);
+		err = p->carrier->write(p, run);
 	if (!err) {
 		take_space(p, (size_t)(p->tx_bytes - before));
 		let_go(p, run);
