@@ -113,16 +113,17 @@ def an_object(**where: Any) -> Number:
     return one("object", "object_p50_s", mbps=10.0, **where)
 
 
+@cache
+def answer(experiment: str, says: str) -> dict[str, Any]:
+    found = summaries.newest_answer(RESULTS, experiment, says)
+    if found is None:
+        raise LookupError(f"{experiment}: no curated runs answer {says!r}")
+    return found
+
+
 def claimed(experiment: str, says: str, key: str = "median") -> Number:
     """What the newest report that answers a claim says of it."""
-
-    def number() -> float:
-        found = summaries.newest_answer(RESULTS, experiment, says)
-        if found is None:
-            raise LookupError(f"{experiment}: no curated runs answer {says!r}")
-        return float(found[key])
-
-    return number
+    return lambda: float(answer(experiment, says)[key])
 
 
 def died(event: str, extend: str = "auto", key: bool = False) -> tuple[Number, Number]:
