@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from base.sources import ROOT
+from vm.machine import to_stdout
 
 
 class Beside:
@@ -19,8 +20,7 @@ class Beside:
     def passes(self) -> bool:
         """Waits for its end."""
         status = self._process.wait()
-        sys.stdout.buffer.write(self._said.read_bytes())
-        sys.stdout.buffer.flush()
+        to_stdout(self._said.read_bytes())
         return status == 0
 
 

@@ -220,11 +220,12 @@ def turns(names: list[str], processors: int) -> list[list[str]]:
 
 def test(image: Image, names: list[str], words: list[str], results: Path, say: Say) -> int:
     results.mkdir(parents=True, exist_ok=True)
+    results = results.resolve()
     failed = []
     for first, *others in turns(names, os.cpu_count() or 1):
         with ExitStack() as stack:
-            running = [stack.enter_context(beside(it, results.resolve(), words)) for it in others]
-            if not passes(image, first, words, results.resolve(), say):
+            running = [stack.enter_context(beside(it, results, words)) for it in others]
+            if not passes(image, first, words, results, say):
                 failed.append(first)
             failed += [it.name for it in running if not it.passes()]
     say(f"failed: {', '.join(failed)}" if failed else f"passed: {', '.join(names)}")

@@ -77,7 +77,7 @@ def up(pair: tuple[Service, Service]) -> tuple[Service, Service]:
     """Both of them run, and the pipes are there."""
     rp, lp = pair
     for service in pair:  # rp is ready when lp asks which dialect it speaks
-        systemctl("start", service.name)
+        service.start()
     lp.expect(PIPES_UP)
     return rp, lp
 
@@ -215,11 +215,12 @@ def test_the_watchdog_ends_one_that_hangs(pair: tuple[Service, Service]) -> None
     rp, lp = pair
     rp.add("WatchdogSec=5")
     for service in pair:
-        systemctl("start", service.name)
+        service.start()
     lp.expect(PIPES_UP)
     hung = rp.pid
     os.kill(hung, signal.SIGSTOP)
     within("another rp", lambda: rp.pid not in (0, hung))
+    rp.expect("1", "NRestarts")
     rp.expect("1 session")
     assert "Watchdog timeout" in rp.log()
     with serving(own, echo) as server:
