@@ -102,9 +102,8 @@ class Lp:
         self.lock = threading.Lock()
         self.uses: Counter[int] = Counter()
 
-    def least_uses(self) -> int:
-        """Of an id."""
-        return min(self.uses[conn] for conn in self.inbox)
+    def used_enough(self) -> bool:
+        return self.uses.total() >= 150 and min(self.uses[conn] for conn in self.inbox) >= 3
 
     def read(self, pipe: Pipe) -> None:
         with suppress(OSError):
@@ -189,12 +188,13 @@ def test_an_lp_that_does_not_rest_its_ids(box: Namespace, tmp_path: Path) -> Non
         users = [threading.Thread(target=lp.go_on, args=(conn,)) for conn in lp.inbox]
         try:
             with at_work(asked, *users):
-                until("three uses of each", lambda: asked.wrong or lp.least_uses() >= 3, 60)
+                until("150 uses, three of each", lambda: asked.wrong or lp.used_enough(), 60)
         finally:
             for pipe in pipes:
                 pipe.sock.shutdown(socket.SHUT_RDWR)
             for reader in readers:
                 reader.join()
+    assert min(lp.uses.values()) >= 3, lp.uses
 
 
 def ask(box: Namespace, asked: Asked, seed: int) -> None:
