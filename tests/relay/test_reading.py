@@ -10,7 +10,9 @@ import statistics
 import struct
 import termios
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from itertools import cycle
 from pathlib import Path
 from threading import Event
 
@@ -42,8 +44,8 @@ def unsent(pipe: Pipe) -> int:
 
 
 def peak(stats: Path) -> int:
-    """The most that any connection held out of order."""
-    return max(int(record["reorder_max_bytes"]) for record in records.of(stats, "conn"))
+    """The most that the last connection held out of order."""
+    return int(records.of(stats, "conn")[-1]["reorder_max_bytes"])
 
 
 def test_what_waits_unread_is_not_missing(box: Namespace, tmp_path: Path) -> None:
@@ -87,22 +89,49 @@ def pouring(size: int) -> Handler:
     return handler
 
 
+def losses(box: Namespace) -> int:
+    """What tells that a segment was lost: others that TCP kept behind a hole, what sockets had no
+    room for, and what processors dropped from full input queues, of whatever namespace."""
+    told = box.run(
+        "nstat", "-asz", "TcpExtTCPOFOQueue", "TcpExtTCPBacklogDrop", "TcpExtTCPRcvQDrop"
+    )
+    of_tcp = [line.split()[1] for line in told.splitlines() if line.startswith("TcpExt")]
+    queues = Path("/proc/net/softnet_stat").read_text("ascii").splitlines()
+    return sum(map(int, of_tcp)) + sum(int(line.split()[1], 16) for line in queues)
+
+
+def held_without_loss(box: Namespace, transfer: Callable[[], int]) -> int:
+    """What `transfer` held out of order when the loopback lost nothing. On a busy machine it does,
+    and what comes behind a lost segment is early for good reason: 20 MB of it at a gigabyte a
+    second."""
+    for _ in range(5):
+        before = losses(box)
+        held = transfer()
+        if losses(box) == before:
+            return held
+    pytest.fail("the loopback lost segments in each of five transfers")
+
+
 @pytest.mark.parametrize("pipes", [16, 64])
 def test_a_transfer_over_many_pipes_holds_little(
     box: Namespace, tmp_path: Path, pipes: int
 ) -> None:
     """Of gigabytes a second over many pipes next to nothing is out of order for want of reading."""
     stats = tmp_path / "stats.jsonl"
+
+    def download() -> int:
+        before = len(records.of(stats, "conn"))
+        with socks(box, "127.0.0.1", server.port) as sock:
+            ending = read_to_end(sock, 20.0, BULK)
+            assert ending.sha256 == server.results.get(timeout=10)
+        until("the record", lambda: len(records.of(stats, "conn")) > before, 10)
+        return peak(stats)
+
     with (
         serving(box, pouring(BULK)) as server,
         pair(box, tmp_path, pipes=pipes, lp=records.soon(stats), asan=False),
-        socks(box, "127.0.0.1", server.port) as sock,
     ):
-        ending = read_to_end(sock, 20.0, BULK)
-        assert ending.sha256 == server.results.get(timeout=10)
-        sock.close()
-        until("the connection's record", lambda: records.of(stats, "conn"), 10)
-    assert peak(stats) <= REORDER_PEAK
+        assert held_without_loss(box, download) <= REORDER_PEAK
 
 
 def numbered(conn: int, first: int, count: int) -> list[bytes]:
@@ -156,32 +185,43 @@ def test_an_rp_that_sends_one_message_a_write(box: Namespace, tmp_path: Path) ->
     and holds next to nothing out of order."""
     count = 8_000
     stats = tmp_path / "lp.jsonl"
-    with raw_rp(box) as rp:
-        forward = ("--forward", "7000:127.0.0.1:8000")
-        with local_proxy(box, tmp_path, *forward, *records.soon(stats), ready=None) as lp:
-            pipes = rp.accept(4)
-            lp.expect(LP_READY)
-            with ExitStack() as stack:
-                for pipe in pipes:
-                    stack.enter_context(pipe.sock)
-                    pipe.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                app = stack.enter_context(box.connect(("127.0.0.1", 7000)))
-                ending = stack.enter_context(reading(app, 30.0))
-                syn = next(filter(None, (first_of(pipe) for pipe in pipes)))
-                for number in range(count):
-                    pipes[number % 4].send(wire.data(syn.conn, number, body_of(number)))
-                pipes[0].send(wire.fin(syn.conn, count))
-                found = ending()
-                assert (found.how, found.size) == ("eof", count * len(BODY))
-                assert found.sha256 == all_bodies(0, count)
-                until("the connection's record", lambda: records.of(stats, "conn"), 10)
-    assert peak(stats) <= REORDER_PEAK
+
+    def download(pipes: list[Pipe]) -> int:
+        before = len(records.of(stats, "conn"))
+        with box.connect(("127.0.0.1", 7000)) as app, reading(app, 30.0) as ending:
+            syn = next_syn(pipes)
+            for number in range(count):
+                pipes[number % 4].send(wire.data(syn.conn, number, body_of(number)))
+            pipes[0].send(wire.fin(syn.conn, count))
+            found = ending()
+        assert (found.how, found.size) == ("eof", count * len(BODY))
+        assert found.sha256 == all_bodies(0, count)
+        until("the record", lambda: len(records.of(stats, "conn")) > before, 10)
+        return peak(stats)
+
+    forward = ("--forward", "7000:127.0.0.1:8000")
+    with (
+        raw_rp(box) as rp,
+        local_proxy(box, tmp_path, *forward, *records.soon(stats), ready=None) as lp,
+        ExitStack() as stack,
+    ):
+        pipes = rp.accept(4)
+        lp.expect(LP_READY)
+        for pipe in pipes:
+            stack.enter_context(pipe.sock)
+            pipe.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        assert held_without_loss(box, lambda: download(pipes)) <= REORDER_PEAK
 
 
-def first_of(pipe: Pipe) -> wire.Message | None:
-    with suppress(TimeoutError):
-        return pipe.receive(1.0)
-    return None
+def next_syn(pipes: list[Pipe]) -> wire.Message:
+    """On whichever pipe it comes; what is left of an earlier connection is passed over."""
+    for pipe in cycle(pipes):
+        with suppress(TimeoutError):
+            message = pipe.receive(0.1)
+            assert message is not None, "a pipe ended"
+            if message.kind == "syn":
+                return message
+    raise AssertionError("no pipes")
 
 
 def test_a_gap_stops_nobody(box: Namespace, tmp_path: Path) -> None:
