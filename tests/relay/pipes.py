@@ -101,3 +101,8 @@ def pipes_in(ns: Namespace) -> Iterator[Pipes]:
         yield pipes
     finally:
         pipes.close()
+
+
+def pipes_of_mptcp(ns: Namespace) -> int:
+    """Pipes that did not go on as plain TCP; lp's ends of them."""
+    return len(ns.run("ss", "-HMn", "state", "established", "dport = :6010").splitlines())

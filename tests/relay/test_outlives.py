@@ -19,7 +19,7 @@ import pytest
 
 from tests.relay.ends import serving
 from tests.relay.netns import Namespace
-from tests.relay.pipes import DOWN, UP, pipes_in
+from tests.relay.pipes import DOWN, UP, pipes_in, pipes_of_mptcp
 from tests.relay.programs import Program
 from tests.relay.proxies import LISTEN, Pair, local_proxy, pair, remote_proxy
 from tests.relay.test_transports import mptcp
@@ -57,11 +57,6 @@ def relay(box: Namespace, tmp: Path, kind: tuple[str, str]) -> Iterator[None]:
         assert pipes_of_mptcp(box) == (PIPES if "mptcp" in kind else 0)
         yield
         assert rp.running() and lp.running()
-
-
-def pipes_of_mptcp(ns: Namespace) -> int:
-    """Pipes that did not go on as plain TCP; lp's ends of them."""
-    return len(ns.run("ss", "-HMn", "state", "established", "dport = :6010").splitlines())
 
 
 def goes_on(going: Traffic, connections: int = 8) -> None:

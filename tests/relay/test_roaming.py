@@ -12,8 +12,10 @@ import pytest
 from tests.relay import miles, payload
 from tests.relay.ends import answers, echo, read_to_end, serving, socks
 from tests.relay.netns import Namespace, namespace, veth
+from tests.relay.pipes import pipes_of_mptcp
 from tests.relay.programs import Program, binary, program
 from tests.relay.proxies import local_proxy, remote_proxy
+from tests.relay.test_transports import mptcp
 from tests.relay.waiting import until
 
 RP = "10.77.0.2"
@@ -30,11 +32,11 @@ class Both:
 
 
 @contextmanager
-def over(near: Namespace, far: Namespace, tmp: Path, *lp: str) -> Iterator[Both]:
+def over(near: Namespace, far: Namespace, tmp: Path, *lp: str, pipe: str = "tcp") -> Iterator[Both]:
     with (
         serving(far, echo, (RP, 8000)) as server,
-        remote_proxy(far, tmp, "--allow", "10.0.0.0/8") as remote,
-        local_proxy(near, tmp, *lp, to=RP) as local,
+        remote_proxy(far, tmp, "--allow", "10.0.0.0/8", "--pipe", pipe) as remote,
+        local_proxy(near, tmp, "--pipe", pipe, *lp, to=RP) as local,
     ):
         yield Both(local, remote, server.port)
 
@@ -97,13 +99,17 @@ def test_who_connects_while_another_session_begins_waits_for_it(tmp_path: Path) 
         lp.expect("another session begins, applications wait meanwhile")
 
 
+@pytest.mark.parametrize("pipe", ["tcp", pytest.param("mptcp", marks=mptcp)])
 def test_behind_one_address_the_session_goes_on(
-    translated: tuple[Namespace, Namespace], tmp_path: Path
+    translated: tuple[Namespace, Namespace], tmp_path: Path, pipe: str
 ) -> None:
     home, far = translated
+    for end in translated:
+        end.run("sysctl", "-q", f"net.mptcp.enabled={int(pipe == 'mptcp')}")
     data = payload.seeded(300_000)
-    with over(home, far, tmp_path) as both, socks(home, RP, both.port) as sock:
+    with over(home, far, tmp_path, pipe=pipe) as both, socks(home, RP, both.port) as sock:
         answers(sock)
+        assert pipes_of_mptcp(home) == (4 if pipe == "mptcp" else 0)
         for old, new in ((1, 3), (3, 4)):
             readdress(home, "home-l", f"10.78.0.{old}/24", f"10.78.0.{new}/24")
             home.ip("route", "add", "default", "via", "10.78.0.2")
