@@ -2,13 +2,11 @@
 """Pipes are read in the order of what they bring: what waits unread is not missing, and what is
 missing stops nobody."""
 
-import fcntl
 import hashlib
 import signal
 import socket
 import statistics
 import struct
-import termios
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -37,12 +35,6 @@ GROUP = "^rp: session .* 4 pipes"
 SHARE_LEAST = 0.6
 
 
-def unsent(pipe: Pipe) -> int:
-    """What of it is not yet in the other end's buffer."""
-    told = fcntl.ioctl(pipe.sock, termios.TIOCOUTQ, struct.pack("i", 0))
-    return int(struct.unpack("i", told)[0])
-
-
 def peak(stats: Path) -> int:
     """The most that the last connection held out of order."""
     return int(records.of(stats, "conn")[-1]["reorder_max_bytes"])
@@ -64,7 +56,7 @@ def test_what_waits_unread_is_not_missing(box: Namespace, tmp_path: Path) -> Non
             first = 1 + n * HALF
             for number in range(first, first + HALF, 100):
                 pipe.send(*(wire.data(1, k, BODY) for k in range(number, number + 100)))
-            equals(f"what pipe {n} has not brought to rp", lambda p=pipe: unsent(p), 0)
+            equals(f"what pipe {n} has not brought to rp", pipe.unsent, 0)
         rp.send_signal(signal.SIGCONT)
         pipes[0].send(wire.fin(1, 1 + 2 * HALF))
         ending = server.results.get(timeout=30)
@@ -331,7 +323,7 @@ def test_a_missing_message_that_trickles(box: Namespace, tmp_path: Path) -> None
         trickle = wire.data(1, 1, b"0123456789")
         for n, byte in enumerate(trickle):
             pipes[0].send(bytes([byte]))
-            equals("bytes that rp's kernel has not", lambda: unsent(pipes[0]), 0)
+            equals("bytes that rp's kernel has not", pipes[0].unsent, 0)
             pipes[1 + n % 2].send(*numbered(1, 2 + n * 32, 32))
         pipes[0].send(wire.fin(1, 2 + 32 * len(trickle)))
         ending = server.results.get(timeout=30)
@@ -348,7 +340,7 @@ def test_the_pipe_with_the_missing_message_dies(box: Namespace, tmp_path: Path) 
         pipes[0].send(wire.syn(1, "127.0.0.1", server.port))
         pipes[1].send(*numbered(1, 2, 1000))
         pipes[0].send(wire.data(1, 1, BODY)[:-1])
-        equals("bytes that rp's kernel has not", lambda: unsent(pipes[1]), 0)
+        equals("bytes that rp's kernel has not", pipes[1].unsent, 0)
         pipes[0].sock.close()
         assert server.results.get(timeout=30).how == "reset"
         assert rp.running()

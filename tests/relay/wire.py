@@ -4,8 +4,10 @@
 Written from the protocol's description, not from mux/, so that both cannot share a mistake.
 """
 
+import fcntl
 import socket
 import struct
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,6 +57,11 @@ class Pipe:
     def send(self, *messages: bytes) -> None:
         self.sock.settimeout(20)
         self.sock.sendall(b"".join(messages))
+
+    def unsent(self) -> int:
+        """What of it is not yet in the other end's buffer."""
+        told = fcntl.ioctl(self.sock, termios.TIOCOUTQ, struct.pack("i", 0))
+        return int(struct.unpack("i", told)[0])
 
     def _has(self, size: int) -> bool:
         """Whether so many bytes are here, after reading; False at an orderly end between two."""
