@@ -11,6 +11,7 @@
 #include "../mux/session/session.h"
 #include "../mux/settings/refusal.h"
 #include "guests.h"
+#include "options.h"
 #include "worker.h"
 
 static struct engine *engine_of(const struct guest *guest)
@@ -195,6 +196,13 @@ static void no_memory(struct guest *guest)
 		sock_reset(guest->fds[--n]);
 }
 
+bool guest_may_stay(const struct guest *guest)
+{
+	return !*guest->key.name ||
+	       keys_have(&guest->all->options->keys, &guest->key);
+}
+
+/* Its key may have been taken away since it was told to begin. */
 static void begin(struct errand *e)
 {
 	struct guest *guest = container_of(e, struct guest, errand);
@@ -207,8 +215,11 @@ static void begin(struct errand *e)
 	outlets_init(&guest->outlets, &guest->connector, w->connects.names);
 	lent_ports_init(&guest->lent, &guest->connector, guest->all->options,
 			another_gives_way);
-	if (quota_take(&w->quota, &guest->share, &guest->peer,
-		       guest->key.name)) {
+	if (!guest_may_stay(guest)) {
+		conduit_close(guest->conduit);
+		leave(guest);
+	} else if (quota_take(&w->quota, &guest->share, &guest->peer,
+			      guest->key.name)) {
 		no_memory(guest);
 		leave(guest);
 	} else if (!begin_session(guest)) {
@@ -232,6 +243,7 @@ struct joiner {
 	struct sockaddr_storage peer;
 	struct wire_hello hello;
 	struct conduit conduit;
+	unsigned int keys_read;	/* so often when it showed its own */
 };
 
 /*
@@ -273,11 +285,15 @@ static void join(struct session *session, const struct joiner *j)
 	greet_refuse(j->conduit, WIRE_WELCOME_UNKNOWN);
 }
 
+/* Under a key of the same name that is another one by now it may begin nothing. */
 static void come_back(struct errand *e)
 {
 	struct joiner *j = container_of(e, struct joiner, errand);
 
-	j->all->stray(j->all, &j->peer, &j->hello, j->conduit);
+	if (j->conduit.layer && j->keys_read != j->all->keys_read)
+		conduit_close(j->conduit);
+	else
+		j->all->stray(j->all, &j->peer, &j->hello, j->conduit);
 	free(j);
 }
 
@@ -313,6 +329,7 @@ void guest_join(struct guest *guest, const struct sockaddr_storage *peer,
 		.peer = *peer,
 		.hello = *hello,
 		.conduit = conduit,
+		.keys_read = guest->all->keys_read,
 	};
 	worker_tell(j->worker, &j->errand);
 }

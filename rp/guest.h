@@ -72,6 +72,8 @@ void guest_begin(struct guest *guest);
 void guest_join(struct guest *guest, const struct sockaddr_storage *peer,
 		const struct wire_hello *hello, struct conduit conduit);
 
+/* In a halt, or by its worker: is the key that it has shown still one? */
+bool guest_may_stay(const struct guest *guest);
 /* In a halt: has it neither connections nor, with pipes, lent ports? */
 bool guest_is_idle(const struct guest *guest);
 /* A connection or a lent port of it goes, for one of an address that has fewer. */

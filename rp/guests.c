@@ -321,12 +321,12 @@ void guests_end_without_key(struct guests *all)
 	unsigned int ended = 0;
 	struct list *pos, *tmp;
 
+	all->keys_read++;
 	list_each(pos, tmp, &all->all) {
 		struct guest *guest = guest_at(pos);
 
-		if (!*guest->key.name || !guest->session ||
-		    !session_is_up(guest->session) ||
-		    keys_have(&all->options->keys, &guest->key))
+		if (!guest->session || !session_is_up(guest->session) ||
+		    guest_may_stay(guest))
 			continue;
 		session_stop(guest->session, "its key was taken away");
 		ended++;

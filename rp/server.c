@@ -84,7 +84,7 @@ static void begin_session(struct server *s, const struct sockaddr_storage *peer,
 	if (conduit.layer) {
 		key = keys_find(&s->options->keys, conduit.layer->name,
 				strlen(conduit.layer->name));
-		if (!key) {	/* it was taken away while a stray pipe came back */
+		if (!key) {
 			conduit_close(conduit);
 			return;
 		}
