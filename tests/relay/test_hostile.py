@@ -111,7 +111,7 @@ def test_connections_that_are_over_but_connecting_count(
     """SYN, a byte, FIN towards an address that never answers: each holds a descriptor."""
     near, _ = two
     near.ip("neigh", "add", NOWHERE, "lladdr", "02:00:00:00:00:09", "dev", "wire-l")
-    options = ("--max-conns", str(MAX_CONNS), "--connect-timeout", "1")
+    options = ("--max-conns", str(MAX_CONNS), "--connect-timeout", "4")
     with remote_proxy(near, tmp_path, *options, pipes=1) as rp:
         idle = rp.fd_count()
         with raw_lp(near, 1) as (pipe,):
@@ -123,7 +123,7 @@ def test_connections_that_are_over_but_connecting_count(
                 pass
             assert answer == Message("fin", 2, 0, bytes([BY_RST]))
             assert rp.fd_count() == idle + 1 + MAX_CONNS
-        equals("rp's descriptors", rp.fd_count, idle, 5)
+        equals("rp's descriptors", rp.fd_count, idle, 10)
 
 
 def test_applications_that_do_not_read_their_end_count(box: Namespace, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.relay import payload, test_paths
+from tests.relay import payload, records, test_paths
 from tests.relay.ends import answers, echo, read_exactly, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program
@@ -48,11 +48,22 @@ def relay(box: Namespace, tmp: Path, *lp: str) -> Iterator[tuple[Program, Progra
 
 
 class Written:
-    """Bytes of connections that each path was given since, at both ends."""
+    """Bytes of connections that each path was given since, at both ends.
 
-    def __init__(self, tmp: Path) -> None:
+    The last bytes of the connections that `ended` before do not count.
+    """
+
+    def __init__(self, tmp: Path, ended: int = 0) -> None:
         self._tmp = tmp
+        for side in SIDES:
+            until(f"{side} to tell of what ended", lambda side=side: self._tells(side, ended))
         self._before = self._now()
+
+    def _tells(self, side: str, ended: int) -> bool:
+        stats = self._tmp / f"{side}.jsonl"
+        closed = [it["closed"] for it in records.of(stats, "conn")]
+        sampled = [it["time"] for it in records.of(stats, "path")]
+        return not ended or (len(closed) >= ended and closed[ended - 1] < sampled[-1])
 
     def _now(self) -> dict[tuple[str, int], int]:
         return {
@@ -270,10 +281,10 @@ def test_rules_of_a_file_are_read_again(box: Namespace, tmp_path: Path) -> None:
         written.is_all_over(1, len(BLOCK))
         conf.write_text(f"rule port {PORT} paths near\n")
         hang_up(lp, "going on with new --rule")
-        written = Written(tmp_path)
+        written = Written(tmp_path, ended=1)
         with socks(box, "127.0.0.1", PORT) as sock:
             answers(sock, BLOCK)
         written.is_all_over(0, len(BLOCK))
-        written = Written(tmp_path)
+        written = Written(tmp_path, ended=2)
         answers(before, BLOCK)
         written.is_all_over(1, len(BLOCK))
