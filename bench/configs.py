@@ -7,6 +7,7 @@ import pwd
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ID = "6a1f3c52-8e0d-4b7a-9c35-2d4e8f601b7c"  # both halves of a tunnel must agree on one
 
@@ -88,20 +89,49 @@ def ssh_options(keys: SshKeys, entry: int, port: int) -> list[str]:
     return ["-F", "none", *options, *forward, f"{user}@127.0.0.1"]
 
 
-def sing_box_server(middle: int) -> str:
-    inbound = {
+@dataclass(frozen=True)
+class Certificate:
+    """Of a server named `bench`, signed by itself, that lives for a day."""
+
+    chain: Path
+    key: Path
+
+
+def certificate(directory: Path, openssl: str) -> Certificate:
+    made = Certificate(directory / "chain.pem", directory / "key.pem")
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
+    name = ["-subj", "/CN=bench", "-addext", "subjectAltName=DNS:bench"]
+    files = ["-keyout", str(made.key), "-out", str(made.chain)]
+    command = [openssl, "req", "-x509", *curve, *name, *files]
+    subprocess.run(command, check=True, capture_output=True)
+    return made
+
+
+def sing_box_server(middle: int, shown: Certificate | None = None) -> str:
+    """`shown`: by TLS 1.3."""
+    inbound: dict[str, Any] = {
         "type": "vless",
         "listen": "127.0.0.1",
         "listen_port": middle,
         "users": [{"uuid": ID}],
         "multiplex": {"enabled": True},
     }
+    if shown:
+        files = {"certificate_path": str(shown.chain), "key_path": str(shown.key)}
+        inbound["tls"] = {"enabled": True, "min_version": "1.3", **files}
     return json.dumps(
         {"log": {"disabled": True}, "inbounds": [inbound], "outbounds": [{"type": "direct"}]}
     )
 
 
-def sing_box_client(entry: int, middle: int, server: int, protocol: str, connections: int) -> str:
+def sing_box_client(
+    entry: int,
+    middle: int,
+    server: int,
+    protocol: str,
+    connections: int,
+    shown: Certificate | None = None,
+) -> str:
     inbound = {
         "type": "direct",
         "listen": "127.0.0.1",
@@ -110,7 +140,7 @@ def sing_box_client(entry: int, middle: int, server: int, protocol: str, connect
         "override_address": "127.0.0.1",
         "override_port": server,
     }
-    outbound = {
+    outbound: dict[str, Any] = {
         "type": "vless",
         "server": "127.0.0.1",
         "server_port": middle,
@@ -122,6 +152,9 @@ def sing_box_client(entry: int, middle: int, server: int, protocol: str, connect
             "min_streams": 1,
         },
     }
+    if shown:
+        trusted = {"server_name": "bench", "certificate_path": str(shown.chain)}
+        outbound["tls"] = {"enabled": True, "min_version": "1.3", **trusted}
     return json.dumps({"log": {"disabled": True}, "inbounds": [inbound], "outbounds": [outbound]})
 
 

@@ -185,14 +185,16 @@ def ssh(place: Place) -> list[Program]:
     ]
 
 
-def sing_box(protocol: str) -> Callable[[Place], list[Program]]:
+def sing_box(protocol: str, tls: bool = False) -> Callable[[Place], list[Program]]:
     def start(place: Place) -> list[Program]:
+        shown = configs.certificate(place.directory, place.tools["openssl"]) if tls else None
+        at = (ENTRY_PORT, MIDDLE_PORT, SERVER_PORT)
         return tunnel(
             place,
             place.tools["sing-box"],
             ("run", "-c"),
-            configs.sing_box_server(MIDDLE_PORT),
-            configs.sing_box_client(ENTRY_PORT, MIDDLE_PORT, SERVER_PORT, protocol, PIPES),
+            configs.sing_box_server(MIDDLE_PORT, shown),
+            configs.sing_box_client(*at, protocol, PIPES, shown),
         )
 
     return start
@@ -389,6 +391,14 @@ RIVALS = (
         ("sing-box",),
         sing_box("h2mux"),
         extra=True,
+    ),
+    Rival(
+        "sing-box-tls",
+        f"sing-box, smux over {PIPES}, TLS",
+        ("sing-box", "openssl"),
+        sing_box("smux", tls=True),
+        extra=True,
+        notes=("TLS 1.3 with a certificate",),
     ),
     Rival("smux", f"bare smux over {PIPES}", ("muxes",), muxes("smux"), notes=BARE_NOTES),
     Rival("yamux", f"bare yamux over {PIPES}", ("muxes",), muxes("yamux"), notes=BARE_NOTES),

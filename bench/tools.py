@@ -28,6 +28,7 @@ VERSION_ARGS = {
     "socat": ("-V",),
     "haproxy": ("-v",),
     "ssh": ("-V",),
+    "openssl": ("version",),
     "v2ray": ("-version",),
     "xray": ("version",),
     "kcptun-client": ("--version",),
