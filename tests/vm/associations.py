@@ -3,7 +3,7 @@
 
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tests.relay import wire_ext
@@ -87,17 +87,19 @@ def associations(far: Namespace) -> Iterator[Associations]:
 
 
 @contextmanager
-def dark(far: Namespace, what: str, port: int | None = None) -> Iterator[None]:
+def dark(
+    far: Namespace, what: str, port: int | None = None, ways: Sequence[str] = ("up", "down")
+) -> Iterator[None]:
     """Pipes of that transport bring nothing to rp, and rp's bring nothing; nobody is told.
 
     All of them, or the one at lp's `port`.
     """
-    ours, theirs = ("dport", "sport"), ("sport", "dport")
+    ports = {"up": ("input", "dport", "sport"), "down": ("output", "sport", "dport")}
     rules = "\n".join(
         f"chain {hook} {{\ntype filter hook {hook} priority 0\n{what} {rp} {wire_ext.PORT} "
         + ("" if port is None else f"{what} {lp} {port} ")
         + "counter drop\n}"
-        for hook, (rp, lp) in (("input", ours), ("output", theirs))
+        for hook, rp, lp in (ports[way] for way in ways)
     )
     far.nft(f"table inet dark {{\n{rules}\n}}\n")
     try:
