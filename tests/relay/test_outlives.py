@@ -103,8 +103,9 @@ class Held:
 
 
 def held(proxies: Pair) -> list[Held]:
-    """A connection has a descriptor, and so has one that lingers; a pipe has two for a moment."""
-    more = 2 * WORKERS + PIPES
+    """A connection has a descriptor, and so have those before it that the server has not closed
+    yet, on a busy machine two or three of a worker's; a pipe has two for a moment."""
+    more = 4 * WORKERS + PIPES
     return [
         Held(proxies.rp, proxies.rp_fds + more),
         Held(proxies.lp, proxies.lp_fds + more),
