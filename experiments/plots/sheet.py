@@ -203,7 +203,8 @@ def title(axes: Axes, text: str) -> None:
 def x_axis(
     axes: Axes, name: str, values: Sequence[Value], metric: Metric | None = None
 ) -> dict[Value, float]:
-    """Ticks where something was measured; at most nine are named. `metric`: if x is one."""
+    """Ticks where something was measured. Every word is named, and of numbers at most nine.
+    `metric`: if x is one."""
     where, spread = places(values)
     at = sorted(where.values())
     if spread:
@@ -214,12 +215,13 @@ def x_axis(
         if metric.unit == "bytes":
             axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: words.measured_size(v)))
         return where
-    if at and not all(isinstance(it, int | float) for it in values):
+    numbers = all(isinstance(it, int | float) for it in values)
+    if at and not numbers:
         axes.set_xlim(-0.5, len(at) - 0.5)
     axes.xaxis.set_major_locator(FixedLocator(at))
     axes.xaxis.set_minor_locator(NullLocator())
     by_place = {place: _tick(name, value, metric) for value, place in where.items()}
-    step = math.ceil(len(at) / NAMED)
+    step = math.ceil(len(at) / NAMED) if numbers else 1
     named = set(at[::step]) | {at[-1]} if at else set()
     axes.xaxis.set_major_formatter(
         FuncFormatter(

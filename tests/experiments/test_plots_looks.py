@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure as MatplotlibFigure
 
 from experiments import catalogue
 from experiments.model import Claim, Experiment, Figure
@@ -96,6 +97,17 @@ def test_late_binding_looks_alike_in_every_plot() -> None:
                 if plain or line.label == f"{binding} binding, pipe policy soonest":
                     colours.add(line.look.colour)
     assert seen == {"late": {looks.BLUE}, "early": {looks.VERMILION}}
+
+
+@pytest.mark.parametrize(
+    ("values", "named"), [([f"attack-{n}" for n in range(13)], 13), (list(range(1, 40, 3)), 7)]
+)
+def test_every_word_on_an_axis_is_named(values: list[str] | list[int], named: int) -> None:
+    """Of numbers some will do; they stand in a row."""
+    axes = MatplotlibFigure().subplots()
+    sheet.x_axis(axes, "attack", values)
+    axes.figure.canvas.draw()
+    assert sum(bool(it.get_text()) for it in axes.get_xticklabels()) == named
 
 
 def test_a_line_without_a_name_gets_one_beside_others(tmp_path: Path) -> None:
