@@ -16,7 +16,7 @@ enum { BATCH = 128 };
 struct loop {
 	int epfd;
 	bool running;
-	bool behind;		/* events come first, once, before timers */
+	bool behind;		/* events and tasks come first, once, before timers */
 	int64_t now;
 	uint64_t round;
 	struct epoll_event batch[BATCH];
@@ -217,10 +217,11 @@ void loop_timer_stop(struct loop *loop, struct timer *t)
 	heap_down(loop, last->slot);
 }
 
-static void fire_timers(struct loop *loop, int64_t now)
+static void fire_timers(struct loop *loop, int64_t due)
 {
-	loop->now = now;
-	while (loop->timers && loop->heap[1]->at <= loop->now) {
+	if (due > loop->now)
+		loop->now = due;
+	while (loop->timers && loop->heap[1]->at <= due) {
 		struct timer *t = loop->heap[1];
 
 		loop_timer_stop(loop, t);
@@ -231,9 +232,9 @@ static void fire_timers(struct loop *loop, int64_t now)
 /*
  * A batch may take long: those that are due do not wait for the end of it. But while a process
  * was stopped, or the machine slept, timers became due and what they wait for may have come as
- * well. So events that are there are handled first then, and these timers fire behind them.
- * What is due is so by one reading of the clock: who is stopped behind it is not too late for what
- * became due since.
+ * well, or was about to be done. So the events that are there are handled first then, and the tasks
+ * that were asked for, and these timers fire behind them. What is due is so by one reading of the
+ * clock, ahead of the events: who is stopped behind it is not too late for what became due since.
  */
 static void look_at_timers(struct loop *loop)
 {
@@ -272,7 +273,7 @@ void loop_task_stop(struct task *t)
 }
 
 /* A task that asks for itself again runs in the next round. */
-static void run_tasks(struct loop *loop)
+static void run_tasks(struct loop *loop, bool behind)
 {
 	struct list now;
 
@@ -284,7 +285,8 @@ static void run_tasks(struct loop *loop)
 
 		list_del(&t->node);
 		t->run(t);
-		look_at_timers(loop);
+		if (!behind)
+			look_at_timers(loop);
 	}
 }
 
@@ -340,6 +342,7 @@ static int wait_for_some(struct loop *loop)
 
 static int run_round(struct loop *loop)
 {
+	int64_t before = loop_clock();
 	bool behind = loop->behind;
 	int n = wait_for_some(loop);
 
@@ -359,11 +362,11 @@ static int run_round(struct loop *loop)
 			look_at_timers(loop);
 	}
 	loop->batch_len = 0;
-	if (behind)
-		fire_timers(loop, loop->now);
-	else
+	if (!behind)
 		look_at_timers(loop);
-	run_tasks(loop);
+	run_tasks(loop, behind);
+	if (behind)
+		fire_timers(loop, before);
 	run_later(loop);
 	return 0;
 }
@@ -377,7 +380,7 @@ int loop_run(struct loop *loop)
 		err = run_round(loop);
 	while (has_tasks(loop)) {
 		loop->round++;
-		run_tasks(loop);
+		run_tasks(loop, false);
 		run_later(loop);
 	}
 	return err;

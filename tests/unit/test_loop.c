@@ -129,6 +129,34 @@ static void what_came_while_it_was_stopped_counts(void **state)
 	end_batch(&batch);
 }
 
+static struct task asked_for;
+
+static void is_stopped(struct task *t)
+{
+	(void)t;
+	loop_after(scene.loop, &asked_for);
+	usleep(STOPPED_MS * 1000);
+}
+
+static bool timer_fired(void *arg)
+{
+	(void)arg;
+	return scene.done_at_timer >= 0;
+}
+
+/* And what it was about to do. */
+static void what_was_asked_for_before_it_was_stopped_counts(void **state)
+{
+	struct task task;
+
+	(void)state;
+	loop_task_init(&task, is_stopped);
+	loop_task_init(&asked_for, task_runs);
+	loop_after(scene.loop, &task);
+	assert_true(run_until(scene.loop, "the timer", timer_fired, NULL));
+	assert_int_equal(scene.done_at_timer, 1);
+}
+
 static void a_timer_does_not_wait_for_tasks(void **state)
 {
 	struct task task[MANY];
@@ -212,6 +240,9 @@ int main(void)
 			a_timer_does_not_wait_for_a_batch, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_came_while_it_was_stopped_counts, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_was_asked_for_before_it_was_stopped_counts, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(
 			a_timer_does_not_wait_for_tasks, setup, teardown),
 		cmocka_unit_test_setup_teardown(
