@@ -134,6 +134,19 @@ def died(event: str, extend: str = "auto", key: bool = False) -> tuple[Number, N
     )
 
 
+def attacked(attack: str) -> tuple[Number, Number]:
+    """What a friend keeps of its rate, and how much later it is served."""
+    return (
+        one("attacks", "bulk_kept", attack=attack),
+        one("attacks", "connect_times", attack=attack),
+    )
+
+
+def game(load: str, entry: str | None = None) -> Number:
+    """The 99th percentile of its round trip, in ms: direct, or over pipes by an entry."""
+    return one("udp", "game_p99_ms", load=load, entry=entry)
+
+
 @dataclass(frozen=True)
 class Quote:
     """`text`: with {} for each number; white space is as it may be."""
@@ -145,6 +158,8 @@ class Quote:
 
 README, HOW = "README.md", "docs/how-it-works.md"
 EXPERIMENTS = "experiments/README.md"
+GAME = "game, lte, beside {}: 99th percentile of the round trip beyond that of idle pipes"
+STALLED = "8 sessions that ask and read no answer: a friend's bulk, to that when it is quiet"
 STREAM = "one stream, 100 Mbit/s, 100 ms: rate "
 BESIDE_READERS = (  # the rows of the table, and whom each number is beside
     (
@@ -262,6 +277,47 @@ QUOTES = (
         ),
     ),
     Quote(EXPERIMENTS, "| the same, with a key | {} s | {} s |", died("address", key=True)),
+    Quote(
+        EXPERIMENTS,
+        "keeps all of its rate and is served at most {} times as late",
+        (one("attacks", "connect_times", attack="replayed-handshake"),),
+    ),
+    Quote(
+        EXPERIMENTS,
+        "`bytes-out-of-order` it keeps {} of its rate and is served {} times as late",
+        attacked("bytes-out-of-order"),
+    ),
+    Quote(
+        EXPERIMENTS,
+        "`stalled-control` it keeps {} ({} to {}, so that the bound is not decided) and is served "
+        "{} times as late. rp's memory is nowhere more than {} of its bound",
+        (
+            *(claimed("attacks", STALLED, key) for key in ("median", "low", "high")),
+            attacked("stalled-control")[1],
+            one("attacks", "rp_of_bound", attack="stalled-control"),
+        ),
+    ),
+    Quote(
+        EXPERIMENTS,
+        "the game's 99th percentile is {} ms direct and alone. Beside a download it is {} ms "
+        "direct and {} ms by `lp --forward`, {} ms above that of idle pipes",
+        (
+            game("alone"),
+            game("download"),
+            game("download", "forward"),
+            claimed("udp", f"{GAME.format('a download')} by --forward"),
+        ),
+    ),
+    Quote(
+        EXPERIMENTS,
+        "takes 6 ms, {} ms direct, {} ms by `--forward` and {} ms by SOCKS5: {} and {} ms above "
+        "idle pipes, where 15 are allowed",
+        (
+            *(game("upload", entry) for entry in (None, "forward", "socks5")),
+            claimed("udp", f"{GAME.format('an upload')} by --forward"),
+            claimed("udp", GAME.format("an upload")),
+        ),
+    ),
     Quote(
         "docs/decisions/0012-one-decision.md",
         "twenty runs of each): " + ", ".join("{} ({} to {})" for _ in range(3)),
