@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BATCH = 128 };
+enum { BATCH = 128, BEHIND_ROUNDS = 8 };
 
 /* Nobody is that late who was not stopped, or has far too much to do. */
 #define STOPPED_NS (NS_PER_SEC / 10)
@@ -16,7 +16,7 @@ enum { BATCH = 128 };
 struct loop {
 	int epfd;
 	bool running;
-	bool behind;		/* events and tasks come first, once, before timers */
+	unsigned int behind;	/* rounds in which events and tasks come before timers */
 	int64_t now;
 	uint64_t round;
 	struct epoll_event batch[BATCH];
@@ -233,8 +233,9 @@ static void fire_timers(struct loop *loop, int64_t due)
  * A batch may take long: those that are due do not wait for the end of it. But while a process
  * was stopped, or the machine slept, timers became due and what they wait for may have come as
  * well, or was about to be done. So the events that are there are handled first then, and the tasks
- * that were asked for, and these timers fire behind them. What is due is so by one reading of the
- * clock, ahead of the events: who is stopped behind it is not too late for what became due since.
+ * that were asked for, and these timers fire behind them: behind a few rounds, while tasks that could
+ * not do all of it ask for themselves again. What is due is so by one reading of the clock, ahead of
+ * the events: who is stopped behind it is not too late for what became due since.
  */
 static void look_at_timers(struct loop *loop)
 {
@@ -242,7 +243,7 @@ static void look_at_timers(struct loop *loop)
 	int64_t late = loop->timers ? now - loop->heap[1]->at : -1;
 
 	if (late > STOPPED_NS)
-		loop->behind = true;
+		loop->behind = BEHIND_ROUNDS;
 	else if (late >= 0)
 		fire_timers(loop, now);
 }
@@ -343,12 +344,12 @@ static int wait_for_some(struct loop *loop)
 static int run_round(struct loop *loop)
 {
 	int64_t before = loop_clock();
-	bool behind = loop->behind;
+	unsigned int behind = loop->behind;
 	int n = wait_for_some(loop);
 
 	if (n < 0)
 		return n;
-	loop->behind = false;
+	loop->behind = 0;
 	loop->now = loop_clock();
 	loop->round++;
 	loop->batch_len = n;
@@ -365,7 +366,9 @@ static int run_round(struct loop *loop)
 	if (!behind)
 		look_at_timers(loop);
 	run_tasks(loop, behind);
-	if (behind)
+	if (behind && !list_empty(&loop->tasks))
+		loop->behind = behind - 1;
+	if (behind && !loop->behind)
 		fire_timers(loop, before);
 	run_later(loop);
 	return 0;

@@ -5,6 +5,7 @@ Short here. `make soak` runs the same for SOAK_SECONDS, and with pauses as long 
 """
 
 import os
+import random
 import re
 import signal
 import socket
@@ -200,6 +201,22 @@ def test_a_proxy_is_frozen(
         proxy.send_signal(signal.SIGSTOP)
         time.sleep(short_or_long(1, 20))  # what is tested
         proxy.send_signal(signal.SIGCONT)
+        goes_on(going)
+
+
+def test_stops_are_longer_than_a_connect_may_take(box: Namespace, tmp_path: Path) -> None:
+    """Whoever waited for its turn to connect when rp was stopped has it, and is not too late."""
+    rng = random.Random(1)
+    with (
+        pair(box, tmp_path, rp=[*LISTEN, "--connect-timeout", "1"], lp=FORWARD) as proxies,
+        traffic(box, PORT, workers=8, most=20_000) as going,
+    ):
+        for _ in range(int(short_or_long(4, 50))):
+            goes_on(going)
+            time.sleep(0.2 * rng.random())  # so that each stop falls somewhere else
+            proxies.rp.send_signal(signal.SIGSTOP)
+            time.sleep(1.2)  # what is tested
+            proxies.rp.send_signal(signal.SIGCONT)
         goes_on(going)
 
 
