@@ -84,7 +84,7 @@ class Group:
 GROUPS = {
     group.name: group
     for group in (
-        Group("netem", ("tests/net", "-k", "netem", "--timeout=300"), 1200.0, measures=True),
+        Group("netem", ("tests/net", "-k", "netem", "--timeout=900"), 3600.0, measures=True),
         Group("kernel", ("tests/vm", *BPF, *ELSEWHERE, "--timeout=300"), 2400.0, CHECKS),
         Group(
             "services",

@@ -27,7 +27,12 @@ PATHS = (Path("one", "127.0.0.1"), Path("two", "127.0.0.2"))
 CHUNK = 32768
 CONTENT = random.Random(17).randbytes(20 * CHUNK + 77)
 OTHER = random.Random(18).randbytes(len(CONTENT))
-QUICK = Settings(chunk_bytes=CHUNK, silence_s=0.5)
+QUICK = Settings(chunk_bytes=CHUNK, silence_s=20.0)  # nobody is silent, and the machine may be slow
+SILENT_S = 1.0  # where a server is
+
+
+def given_up_after(then: str) -> float:
+    return SILENT_S if then == "be silent" else QUICK.silence_s
 
 
 @dataclass
@@ -241,7 +246,8 @@ def test_a_chunk_is_cut(policy: str, who: str, then: str) -> None:
         return replace(told, cut=9000, then=then) if number == 2 else told
 
     servers = {it: Server(CONTENT, fault if it == who else lambda _, x: x) for it in (NEAR, FAR)}
-    found = had(servers, replace(QUICK, scheduler=policy))
+    settings = replace(QUICK, scheduler=policy, silence_s=given_up_after(then))
+    found = had(servers, settings)
     whole(found)
     assert len(found.lost(who)) >= 1
     assert found.came(NEAR) + found.came(FAR) == len(CONTENT), "no byte came twice"
@@ -255,7 +261,7 @@ def test_the_first_chunk_is_cut(then: str) -> None:
         return replace(told, cut=CHUNK // 2, then=then)
 
     servers = {NEAR: Server(CONTENT, fault), FAR: Server(CONTENT)}
-    found = had(servers)
+    found = had(servers, replace(QUICK, silence_s=given_up_after(then)))
     whole(found)
     assert found.came(NEAR) == CHUNK // 2
     assert servers[NEAR].connections == 1
@@ -347,7 +353,8 @@ def test_all_are_silent() -> None:
     def fault(_: int, told: Told) -> Told:
         return replace(told, cut=0, then="be silent")
 
-    found = had({NEAR: Server(CONTENT, fault), FAR: Server(CONTENT, fault)})
+    servers = {it: Server(CONTENT, fault) for it in (NEAR, FAR)}
+    found = had(servers, replace(QUICK, silence_s=SILENT_S))
     assert found.failed is not None and f"{FAR} by two: " in found.failed
 
 

@@ -17,6 +17,7 @@ from experiments.workloads.pattern import WrongByte
 FLOATS = st.floats(0, 1e6)
 
 
+@settings(deadline=None)
 @given(st.lists(FLOATS, min_size=1))
 def test_the_median_is_the_median(values: list[float]) -> None:
     assert rates.median(values) == pytest.approx(statistics.median(values))
@@ -45,6 +46,7 @@ def test_a_steady_rate_does_not_swing() -> None:
     assert rates.swing([0.0, 0.0]) is None
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0.001, 1e3), min_size=1, max_size=20))
 def test_jains_index_lies_between_one_over_n_and_one(values: list[float]) -> None:
     index = rates.jain(values)

@@ -276,11 +276,16 @@ def test_an_account_of_a_download(kept: Labs, tmp_path: Path) -> None:
 @pytest.mark.parametrize("way", ["direct", "pipes"])
 def test_iperf3(kept: Labs, tmp_path: Path, way: str) -> None:
     with live(kept, tmp_path / "run", configuration(way=way)) as made:
-        found = iperf.throughput(made, "both", 1)
-        assert found.keys() == {"down", "up"}
-        # A second of fresh pipes, both ways: how much is chance, but never more than the link.
-        assert all(1 < each.mbps < 21 for each in found.values()), found
-        assert all(each.series_mbps for each in found.values())
+
+        def both() -> None:
+            """A second of fresh pipes: how much is chance, but never more than the link."""
+            found = iperf.throughput(made, "both", 1)
+            assert found.keys() == {"down", "up"}
+            assert all(each.mbps < 21 for each in found.values()), found
+            if not all(each.mbps > 1 and each.series_mbps for each in found.values()):
+                raise Wrong(f"next to nothing in a second: {found}")
+
+        again_if_late(lambda: lateness(made.lab), "iperf3 both ways", both)
         for direction in ("down", "up"):
             assert iperf.throughput(made, direction, 1).keys() == {direction}
 
@@ -324,7 +329,7 @@ def test_a_run_ends_at_its_deadline(kept: Labs, tmp_path: Path) -> None:
     with live(kept, tmp_path / "run", configuration(way="direct", mbps=0.5), limit_s=2) as made:
         with pytest.raises(RunFailed, match=r"not done|TimeoutError"):
             traffic.play(made, {"file": Transfer(down=10_000_000, **traffic.way(made))})
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 60, "of the 160 s that the file takes"
 
 
 def test_send_buffers_that_were_not_asked_for(kept: Labs, tmp_path: Path) -> None:

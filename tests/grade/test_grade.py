@@ -141,6 +141,9 @@ def test_fault_is_caught(fault: str) -> None:
     below = start_grade(rp, "--level", str(caught.level)) if caught.level else None
     by_name = start_grade(rp, "--check", caught.by, "--patience", "0.4")
     seen = failures(answer_of(by_name))
+    if not re.search(caught.words, seen.get(caught.by, "")):  # too little, on a busy machine
+        by_name = start_grade(rp, "--check", caught.by, "--patience", "4")
+        seen = failures(answer_of(by_name))
     assert re.search(caught.words, seen[caught.by])
     assert by_name.returncode == 1
     (level,) = (check.level for check in CHECKS_IN_ORDER if check.name == caught.by)

@@ -13,6 +13,8 @@ from tests.relay.netns import Namespace
 from tests.relay.programs import BUILD, ROOT, Program, program
 from tests.relay.proxies import EXTENDED, RP_READY
 
+pytestmark = pytest.mark.timeout(600)  # the first of them builds
+
 STATIC = BUILD / "static"
 SIZE_MAX = 448 << 10  # 386 and 410 KiB were measured
 RSS_MAX_KIB = 1024  # at rest; half as much was measured
@@ -23,7 +25,7 @@ BACKLOG = 4096
 def static() -> Path:
     if not shutil.which("musl-gcc"):
         pytest.skip("no musl-gcc on this machine: make setup LISTS=install/packages.debian")
-    make("static")
+    make("static", seconds=500)
     return STATIC
 
 
