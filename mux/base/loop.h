@@ -5,7 +5,8 @@
  * One thread, one epoll. A round is: wait, give out the batch of events, fire
  * the timers that are due, run the tasks that were asked for meanwhile. Tasks
  * are where things are freed and where a session sends: whatever the batch
- * brought is then known, so that one decision serves it all.
+ * brought is then known, so that one decision serves it all. Timers that are
+ * late because the process was stopped fire behind the tasks.
  *
  * This is the only caller of epoll_ctl. All structs are the caller's, embedded
  * in what they belong to; container_of() leads back.
