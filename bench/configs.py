@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.certificate import Certificate
+
 ID = "6a1f3c52-8e0d-4b7a-9c35-2d4e8f601b7c"  # both halves of a tunnel must agree on one
+SERVER_NAME = "tm3.test"  # in what shows a certificate
 
 
 @dataclass(frozen=True)
@@ -89,24 +92,6 @@ def ssh_options(keys: SshKeys, entry: int, port: int) -> list[str]:
     return ["-F", "none", *options, *forward, f"{user}@127.0.0.1"]
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """Of a server named `bench`, signed by itself, that lives for a day."""
-
-    chain: Path
-    key: Path
-
-
-def certificate(directory: Path, openssl: str) -> Certificate:
-    made = Certificate(directory / "chain.pem", directory / "key.pem")
-    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
-    name = ["-subj", "/CN=bench", "-addext", "subjectAltName=DNS:bench"]
-    files = ["-keyout", str(made.key), "-out", str(made.chain)]
-    command = [openssl, "req", "-x509", *curve, *name, *files]
-    subprocess.run(command, check=True, capture_output=True)
-    return made
-
-
 def sing_box_server(middle: int, shown: Certificate | None = None) -> str:
     """`shown`: by TLS 1.3."""
     inbound: dict[str, Any] = {
@@ -153,7 +138,7 @@ def sing_box_client(
         },
     }
     if shown:
-        trusted = {"server_name": "bench", "certificate_path": str(shown.chain)}
+        trusted = {"server_name": SERVER_NAME, "certificate_path": str(shown.chain)}
         outbound["tls"] = {"enabled": True, "min_version": "1.3", **trusted}
     return json.dumps({"log": {"disabled": True}, "inbounds": [inbound], "outbounds": [outbound]})
 

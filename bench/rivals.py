@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_bytes
 
-from bench import configs, namespace
+from bench import certificate, configs, namespace
 from bench.configs import HaproxyTuning
 from bench.kinds import ALL, BULK, MEASURES, WIRE
 from bench.programs import Program, Trouble
@@ -187,7 +187,10 @@ def ssh(place: Place) -> list[Program]:
 
 def sing_box(protocol: str, tls: bool = False) -> Callable[[Place], list[Program]]:
     def start(place: Place) -> list[Program]:
-        shown = configs.certificate(place.directory, place.tools["openssl"]) if tls else None
+        shown = None
+        if tls:
+            openssl = place.tools["openssl"]
+            shown = certificate.make(place.directory, openssl, configs.SERVER_NAME)
         at = (ENTRY_PORT, MIDDLE_PORT, SERVER_PORT)
         return tunnel(
             place,

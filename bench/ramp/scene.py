@@ -4,6 +4,7 @@ that ask."""
 
 from pathlib import Path
 
+from bench import certificate
 from bench.programs import Program
 from bench.ramp import unbound
 from bench.ramp.cases import BARE, Case
@@ -16,7 +17,7 @@ def server(case: Case, place: Place) -> Program:
         return Program(BARE, argv, place.cores[1], says="serving")
     tls = case.kind == "tls"
     if tls:
-        unbound.make_certificate(place.directory, place.tools["openssl"])
+        certificate.make(place.directory, place.tools["openssl"], unbound.NAME)
     slots = unbound.slots(case.connections, place.descriptors)
     path = place.directory / "unbound.conf"
     path.write_text(unbound.configuration(place.directory, SERVER_PORT, slots, tls=tls))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The server: unbound, which has all names that are asked for as local data, in one thread."""
 
-import subprocess
 from pathlib import Path
 
 NAME = "resolver.test"  # on its certificate
@@ -54,15 +53,3 @@ def configuration(folder: Path, port: int, slots: int, *, tls: bool) -> str:
         ]
     lines += ["remote-control:", "control-enable: no"]
     return "\n".join(lines) + "\n"
-
-
-def make_certificate(folder: Path, openssl: str) -> Path:
-    """Signed by itself; who asks is told to believe it."""
-    certificate = folder / "certificate.pem"
-    command = [
-        *(openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
-        *("-noenc", "-days", "30", "-subj", "/CN=tm3.test", "-keyout", str(folder / "key.pem")),
-        *("-out", str(certificate), "-addext", f"subjectAltName=DNS:{NAME}"),
-    ]
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)
-    return certificate
