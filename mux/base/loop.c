@@ -343,8 +343,8 @@ static int wait_for_some(struct loop *loop)
 
 static int run_round(struct loop *loop)
 {
-	int64_t before = loop_clock();
 	unsigned int behind = loop->behind;
+	int64_t due = behind ? loop_clock() : 0;
 	int n = wait_for_some(loop);
 
 	if (n < 0)
@@ -369,7 +369,7 @@ static int run_round(struct loop *loop)
 	if (behind && !list_empty(&loop->tasks))
 		loop->behind = behind - 1;
 	if (behind && !loop->behind)
-		fire_timers(loop, before);
+		fire_timers(loop, due);
 	run_later(loop);
 	return 0;
 }
