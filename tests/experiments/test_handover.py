@@ -5,7 +5,6 @@ import itertools
 import math
 import random
 import socket
-import statistics
 import subprocess
 import sys
 import threading
@@ -137,8 +136,8 @@ def test_the_manager_is_a_process_that_follows_a_trace(policy: str, tmp_path: Pa
     assert process.returncode == 0
     wanted = manager.plan(near, policy, periods, 6.0, 0.1) if policy else manager.walked(near)
     assert [act for act, _ in said] == [it.act for it in wanted]
-    late = [at - event.at_s for (_, at), event in zip(said, wanted, strict=True)]
-    assert min(late) > -0.01 and statistics.median(late) < 1.0, late
+    for (act, at), event in zip(said, wanted, strict=True):
+        assert event.at_s - 0.01 < at < event.at_s + 1.0, act
 
 
 def test_a_manager_without_a_signal_says_so(tmp_path: Path) -> None:
@@ -247,7 +246,7 @@ def test_no_chunk_twice_and_none_missing_however_it_is_moved(
     assert application.dialled > 5
     assert application.came == sorted(application.came)
     later = itertools.pairwise(application.came[-20:])
-    assert max(b - a for a, b in later) < 1.0, "it goes on at the last address"
+    assert max(b - a for a, b in later) < 0.25, "it goes on at the last address"
 
 
 def test_who_does_not_answer_is_dialled_again(

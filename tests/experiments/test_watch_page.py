@@ -235,7 +235,7 @@ def test_it_is_live_within_a_second(tmp_path: Path) -> None:
                 watch_told.write(tmp_path, "rp", watch_told.sample(before, tick))
                 await made.until("the sample", f"Math.abs({SHOWN} - {before}) < 1e-3", 5)
                 took.append(time.time() - before)
-            assert min(took) < 1.0, took
+            assert sorted(took)[2] < 1.0, took
 
     page(does)
 

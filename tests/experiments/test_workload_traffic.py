@@ -325,11 +325,11 @@ def test_pipes_that_break_are_a_failed_run(kept: Labs, tmp_path: Path) -> None:
 
 
 def test_a_run_ends_at_its_deadline(kept: Labs, tmp_path: Path) -> None:
-    began = time.monotonic()
     with live(kept, tmp_path / "run", configuration(way="direct", mbps=0.5), limit_s=2) as made:
+        began = time.monotonic()
         with pytest.raises(RunFailed, match=r"not done|TimeoutError"):
             traffic.play(made, {"file": Transfer(down=10_000_000, **traffic.way(made))})
-        assert time.monotonic() - began < 60, "of the 160 s that the file takes"
+        assert time.monotonic() - began < 8
 
 
 def test_send_buffers_that_were_not_asked_for(kept: Labs, tmp_path: Path) -> None:
