@@ -72,6 +72,8 @@ const struct figure counts_figures[] = {
 	     "Connections reset because too much was in order and not taken."),
 	EVER(stats_counts, "pauses", pauses, "Times the pipes paused."),
 	EVER(stats_counts, "protocol", protocol, "Malformed messages."),
+	EVER(stats_counts, "unrecorded", unrecorded,
+	     "Connections that ended without a record of --stats."),
 	EVER(stats_counts, "dropped", dropped,
 	     "Messages of the extension that were stepped over."),
 	EVER(stats_counts, "stale", stale,

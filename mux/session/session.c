@@ -146,8 +146,7 @@ static void conn_is_over(struct conn *c)
 
 	sched_forget(&s->sched, c, loop_now(s->engine->loop));
 	s->dialect->conn_over(s, c);
-	if (!c->turned_away)	/* it is counted; a peer could fill a disk with them */
-		stats_conn(s->engine->stats, s->number, c, loop_clock());
+	recording_over(s, c);
 	s->engine->gone.ended[c->end]++;
 	session_tell_room(s);
 }

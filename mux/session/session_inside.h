@@ -3,7 +3,8 @@
  * The inside of a session, for the files that are its parts: session (life),
  * opens (what this end opens), baseline (its own ways), inbound (what pipes bring), pausing (what applications
  * do not take), outbound (what connections send), flows (of datagrams), survey (looks at
- * its pipes now and then), refusing (what it is refused or loses), report, exposition.
+ * its pipes now and then), refusing (what it is refused or loses), recording (what is told of its connections), report,
+ * exposition.
  */
 #ifndef TM3_SESSION_INSIDE_H
 #define TM3_SESSION_INSIDE_H
@@ -32,6 +33,12 @@ struct outbound {
 	enum next_wait wait;	/* what nothing was sent for, the last time */
 	bool control_waits;	/* control, for a pipe that takes it */
 	bool datagrams;		/* some wait for a pipe */
+};
+
+/* Of connections that carried nothing, those that were told of in this @second. */
+struct recording {
+	int64_t second;
+	unsigned int empty;
 };
 
 /* What is looked at now and then. */
@@ -80,6 +87,7 @@ struct session {
 	struct paths paths;	/* each pipe is on one of them */
 	struct outbound out;
 	struct survey survey;
+	struct recording recording;
 	struct task end;
 	struct timer rest_timer, stop_timer;
 	struct stats_counts counts;
@@ -145,6 +153,10 @@ void pausing_shed(struct hoard *h, size_t bytes);
 void gaps_start(struct session *s);
 void gaps_stop(struct session *s);
 void gaps_note(struct session *s, struct conn *c);
+
+/* recording */
+/* @c is over for the pipes: once. */
+void recording_over(struct session *s, const struct conn *c);
 
 /* reading */
 void reading_start(struct session *s);

@@ -58,6 +58,7 @@ void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 struct stats_counts {
 	uint64_t duplicates, late, early_dropped, reorder_limit,
 		gap_limit, queue_limit, pauses, protocol;
+	uint64_t unrecorded;	/* connections that have no record, see recording.c */
 	/*
 	 * Of the extension: messages of its own that were dropped, and those of
 	 * them that came too late to tell anything; messages that were sent again,

@@ -9,14 +9,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.relay import payload, records
+from tests.relay import payload, records, wire
 from tests.relay.ends import echo, read_exactly, read_to_end, sending, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import binary, finish
-from tests.relay.proxies import extended_pair, pair
+from tests.relay.proxies import extended_pair, pair, remote_proxy
 from tests.relay.waiting import until
+from tests.relay.wire import raw_lp
 
 NUMBER = (int, float)
+CLOSED = 9  # a port that nobody listens on
+EMPTY_RECORDS = 100  # in a second, of connections that carried nothing
 ONE_PIPE_ACK = 35  # bytes of an ACK that speaks of one pipe
 START = {
     "type": str, "program": str, "version": str, "time": NUMBER, "pipes": int,
@@ -180,6 +183,36 @@ def test_what_stands_in_queues_and_who_waits(box: Namespace, tmp_path: Path) -> 
         for told in records.of(path, "queues"):
             assert sum(told[kind] for kind in kinds) == told["connections"]
             assert told["sender"] in ("data", "pipes", "limit", "order", "acks")
+
+
+def test_connections_that_carried_nothing_do_not_fill_a_disk(
+    box: Namespace, tmp_path: Path
+) -> None:
+    """So many have a record, the others are counted; who carried a byte has its own in any case."""
+    path, many = tmp_path / "rp.jsonl", 2000
+    began = time.time()
+    with (
+        serving(box, echo) as server,
+        remote_proxy(box, tmp_path, *records.soon(path), pipes=1),
+        raw_lp(box, 1) as (pipe,),
+    ):
+        pipe.send(*(wire.syn(conn, "127.0.0.1", CLOSED) for conn in range(1, many)))
+        pipe.send(
+            wire.syn(many, "127.0.0.1", server.port), wire.data(many, 1, b"x"), wire.fin(many, 2)
+        )
+        over: set[int] = set()
+        while len(over) < many:
+            message = pipe.receive()
+            assert message is not None
+            if message.kind == "fin":
+                over.add(message.conn)
+    took = time.time() - began
+    told = records.of(path, "conn")
+    assert [r["rx_bytes"] for r in told if r["id"] == many] == [1]
+    refused = [r for r in told if r["end"] == "refused"]
+    (counters,) = records.of(path, "counters")
+    assert EMPTY_RECORDS <= len(refused) <= EMPTY_RECORDS * (took + 2)
+    assert len(refused) + counters["unrecorded"] == many - 1
 
 
 def test_samples_come_at_the_interval(box: Namespace, tmp_path: Path) -> None:

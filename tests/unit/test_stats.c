@@ -503,7 +503,7 @@ static void what_was_dropped_and_sent_again(void **state)
 {
 	struct stats *st = open_stats();
 	struct stats_counts counts = {
-		.protocol = 1, .dropped = 5, .stale = 2, .again = 3,
+		.protocol = 1, .unrecorded = 6, .dropped = 5, .stale = 2, .again = 3,
 		.again_bytes = UINT64_C(1) << 40, .copies = 7,
 		.hints_sent = 20, .hints_received = 21, .hints_dropped = 22,
 		.reinjected = 23, .reinjected_bytes = 24, .too_big = 8,
@@ -512,7 +512,7 @@ static void what_was_dropped_and_sent_again(void **state)
 
 	(void)state;
 	stats_counters(st, 4, &counts);
-	assert_non_null(strstr(last_line(st), "\"protocol\":1,\"dropped\":5,"
+	assert_non_null(strstr(last_line(st), "\"protocol\":1,\"unrecorded\":6,\"dropped\":5,"
 			       "\"stale\":2,\"again\":3,"
 			       "\"again_bytes\":1099511627776,"
 			       "\"copies\":7,"
