@@ -185,23 +185,35 @@ static int64_t patience(const struct conn *c)
 	return steps < PATIENCE_MAX ? steps : PATIENCE_MAX;
 }
 
+static void say_idle(const struct session *s, const struct conn *c, int64_t ns)
+{
+	log_warn(s->engine->log, "session %u: connection %u took nothing for %.1f s while %zu bytes wait for it and the pipes pause: reset",
+		 s->number, c->id, (double)ns / NS_PER_SEC, c->queue.len);
+}
+
+static void say_slow(const struct session *s, const struct conn *c)
+{
+	log_warn(s->engine->log, "session %u: connection %u is read too slowly and held up all others for %d s, %zu bytes wait for it: reset",
+		 s->number, c->id, STALL_MS / 1000, c->queue.len);
+}
+
 static void judge(struct session *s, struct conn *c, int64_t now)
 {
 	int64_t since = look_at(c, now);
+	bool idle;
 
 	if (since < c->full_at)
 		since = c->full_at;
 	charge(s, c);
-	if (now - since >= patience(c))
-		log_warn(s->engine->log, "session %u: connection %u took nothing for %.1f s while %zu bytes wait for it and the pipes pause: reset",
-			 s->number, c->id, (double)(now - since) / NS_PER_SEC,
-			 c->queue.len);
-	else if (stall_is_spent(&c->stall))
-		log_warn(s->engine->log, "session %u: connection %u is read too slowly and held up all others for %d s, %zu bytes wait for it: reset",
-			 s->number, c->id, STALL_MS / 1000, c->queue.len);
-	else
+	idle = now - since >= patience(c);
+	if (!idle && !stall_is_spent(&c->stall))
 		return;
-	session_refuses(s, REFUSAL_QUEUE);
+	if (session_refuses(s, REFUSAL_QUEUE)) {
+		if (idle)
+			say_idle(s, c, now - since);
+		else
+			say_slow(s, c);
+	}
 	s->counts.queue_limit++;
 	conn_refuse(c, CONN_END_LIMIT);
 }
@@ -260,9 +272,7 @@ static void thin_out(struct session *s, int64_t since, const char *what)
 		s->counts.queue_limit++;
 		conn_refuse(crowd.conn[i], CONN_END_LIMIT);
 	}
-	if (i)
-		session_refuses(s, REFUSAL_QUEUE);
-	if (i)
+	if (i && session_refuses(s, REFUSAL_QUEUE))
 		log_warn(s->engine->log, "session %u: %zu bytes wait for applications, more than %d: reset %u connections that %s",
 			 s->number, before, QUEUE_MAX_SESSION, i, what);
 	free(crowd.conn);

@@ -190,3 +190,19 @@ def test_many_that_never_read_do_not_stop_the_others(box: Namespace, tmp_path: P
         for _ in range(50):
             slow += round_trip_s(other) > 1.0
         assert slow <= 3, f"{slow} echoes took more than a second"
+
+
+def test_one_reset_after_another_is_one_line(box: Namespace, tmp_path: Path) -> None:
+    """Each stops the pipes until it is reset; then the next one does. A line tells how many."""
+    with (
+        serving(box, endless) as flood,
+        pair(box, tmp_path, asan=False) as proxies,
+        ExitStack() as stack,
+    ):
+        readers = [stack.enter_context(socks(box, "127.0.0.1", flood.port)) for _ in range(3)]
+        proxies.lp.expect(r"in the last 10 s \d+ more times connections were reset for what", 30)
+        told = proxies.lp.lines(r"connection \d+ took nothing for .* reset")
+        more = proxies.lp.lines(r"more times connections were reset for what waits for them")
+        counted = sum(int(line.split(" s ")[1].split()[0]) for line in more)
+        assert len(told) + counted == len(readers)
+        assert len(told) == 1
