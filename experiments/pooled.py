@@ -26,6 +26,7 @@ from experiments.statistics import (
     quantile,
 )
 
+AT_ONCE = 1 << 20  # draws that are in memory at a time
 BEYOND = 8  # values beyond a percentile, at least
 Rep = tuple[int, int]
 
@@ -65,22 +66,45 @@ class Side:
             return float(np.mean(self.values))
         return quantile(self.values[::-1], self._share)
 
-    def again(self, times: np.ndarray) -> float:
-        """With each repetition so many times, and each value as often as falls to it."""
+    def again(self, times: np.ndarray) -> np.ndarray:
+        """A number for each row of `times`: with each repetition so many times, and each value as
+        often as falls to it."""
         if self._share is None:
-            return float(np.mean(np.repeat(self.values, times[self._whose])))
-        from_top = (1 - self._share) * (int(times @ self._lengths) - 1)
-        for some in (round(4 * from_top) + 32, len(self.values)):  # what is far out is soon found
-            often = self._chance.poisson(1.0, len(self._whose[:some]))
-            upto = np.cumsum(times[self._whose[:some]] * often)
-            if upto[-1] > math.ceil(from_top):
-                break
-        ranks = np.array([math.floor(from_top), math.ceil(from_top)])
-        places = np.searchsorted(upto, np.minimum(ranks, upto[-1] - 1), side="right")
-        above, below = (float(self.values[k]) for k in places)
-        if below == above:
-            return below
-        return above - (above - below) * (from_top - math.floor(from_top))
+            return self._means(times)
+        from_top = (1 - self._share) * (times @ self._lengths - 1)
+        some = round(4 * from_top.max()) + 32  # what is far out is soon found
+        rows = max(1, AT_ONCE // min(some, len(self.values)))
+        return np.concatenate(
+            [
+                self._far_out(times[k : k + rows], from_top[k : k + rows], some)
+                for k in range(0, len(times), rows)
+            ]
+        )
+
+    def _means(self, times: np.ndarray) -> np.ndarray:
+        """A run that failed has no finite mean, and counts where it is drawn."""
+        finite = np.isfinite(self.values)
+        sums = np.bincount(self._whose[finite], self.values[finite], len(self._lengths))
+        failed = np.bincount(self._whose[~finite], minlength=len(self._lengths))
+        return np.where(times @ failed, math.inf, times @ sums / (times @ self._lengths))
+
+    def _far_out(self, times: np.ndarray, from_top: np.ndarray, some: int) -> np.ndarray:
+        """The percentiles, looked for among the `some` largest values, and if need be among all."""
+        whose = self._whose[:some]
+        often = self._chance.poisson(1.0, (len(times), len(whose)))
+        upto = np.cumsum(times[:, whose] * often, axis=1)
+        last = upto[:, -1]
+
+        def ranked(rank: np.ndarray) -> np.ndarray:
+            return self.values[(upto <= np.minimum(rank, last - 1)[:, None]).sum(axis=1)]
+
+        upper, lower = ranked(np.floor(from_top)), ranked(np.ceil(from_top))
+        gap = np.subtract(upper, lower, where=np.isfinite(upper), out=np.zeros(len(upper)))
+        found = upper - gap * (from_top - np.floor(from_top))
+        short = last <= np.ceil(from_top)
+        if short.any() and some < len(self.values):
+            found[short] = self._far_out(times[short], from_top[short], len(self.values))
+        return found
 
 
 def estimate(
@@ -95,8 +119,9 @@ def estimate(
     found = [Side(it, reps, metric.pooled.share) for it in lists]
     point = combined(*(it.once() for it in found))
     drawn = np.random.default_rng(SEED).integers(0, len(reps), size=(RESAMPLES, len(reps)))
-    times = [np.bincount(row, minlength=len(reps)) for row in drawn]
-    ordered = np.sort([combined(*(it.again(row) for it in found)) for row in times])
+    times = np.array([np.bincount(row, minlength=len(reps)) for row in drawn])
+    draws = [it.again(times) for it in found]
+    ordered = np.sort([combined(*each) for each in zip(*draws, strict=True)])
     low, high = percentiles(ordered)
     got = Estimate(
         n=len(reps),
