@@ -280,6 +280,36 @@ static void copies_and_datagrams_keep_to_the_limit_of_their_path(void **state)
 	}
 }
 
+/* Also where the limit holds the bulk up; but it does not wait with one whose pipe takes nothing. */
+static void datagrams_go_ahead_of_a_bulk(void **state)
+{
+	struct two w;
+	struct next next;
+
+	(void)state;
+	two_init(&w, &sched_soonest);
+	scene_ready(&w.scene, 0);
+	next = sched_next(&w.view);
+	assert_int_equal(number_of(&w, &next), NEAR);
+	w.view.datagram = true;
+	next = sched_next(&w.view);
+	assert_int_equal(next.act, NEXT_DATAGRAMS);
+	assert_int_equal(paths_number(&w.paths, next.pipe), NEAR);
+	assert_true(next.bytes > 0);
+	w.view.datagram_on = &w.scene.pipe[4];
+	next = sched_next(&w.view);
+	assert_int_equal(next.act, NEXT_DATAGRAMS);
+	assert_ptr_equal(next.pipe, &w.scene.pipe[4]);
+	load(&w, NEAR);
+	load(&w, FAR);
+	next = sched_next(&w.view);
+	assert_int_equal(next.act, NEXT_DATAGRAMS);
+	w.scene.pipe[0].info.in_flight = 0;
+	w.scene.pipe[4].info.unsent = w.scene.pipe[4].allowance;
+	next = sched_next(&w.view);
+	assert_int_equal(number_of(&w, &next), NEAR);
+}
+
 static void of_two_that_are_as_near_the_cheaper_goes_first(void **state)
 {
 	struct two w;
@@ -392,6 +422,7 @@ int main(void)
 		cmocka_unit_test(a_thin_connection_leaves_a_path_at_its_limit),
 		cmocka_unit_test(scattered_it_goes_where_the_policy_says),
 		cmocka_unit_test(copies_and_datagrams_keep_to_the_limit_of_their_path),
+		cmocka_unit_test(datagrams_go_ahead_of_a_bulk),
 		cmocka_unit_test(of_two_that_are_as_near_the_cheaper_goes_first),
 		cmocka_unit_test(a_backup_rests_while_another_lives),
 		cmocka_unit_test(the_backup_of_one_that_is_off_is_used),
