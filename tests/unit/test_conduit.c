@@ -35,6 +35,8 @@ static struct {
 	size_t read_at_once;
 	struct pipe *writer, *reader;
 	unsigned int messages, pause_at, ended;
+	unsigned int acked;
+	size_t held;			/* as was asked with what was acknowledged last */
 	int end;
 	uint32_t next;
 } here;
@@ -134,9 +136,17 @@ static void ended(struct pipe *p, int err)
 	here.end = err;
 }
 
+static void acked(struct pipe *p, const struct ack_asked *what, int64_t at)
+{
+	(void)p;
+	assert_true(at >= what->sent_at);
+	here.acked++;
+	here.held = what->held;
+}
+
 static const struct pipe_ops pipe_ops = {
 	.message = message, .readable = readable, .writable = writable,
-	.ended = ended,
+	.ended = ended, .acked = acked,
 };
 
 static void make_pipes(void)
@@ -220,6 +230,27 @@ static void records_of_the_layer_itself_are_no_run(void **state)
 	assert_true(run_until(here.shared.loop, "all messages", all_came, &all));
 	assert_int_equal(here.writer->queued, 0);
 	assert_int_equal(l->out_len, 0);
+}
+
+static bool is_told(void *arg)
+{
+	return here.acked == *(const unsigned int *)arg;
+}
+
+/* The kernel counts what it was given: records, which are longer than what is in them. */
+static void acknowledgements_of_records_are_told(void **state)
+{
+	uint32_t number = 0;
+
+	(void)state;
+	make_pipes();
+	for (unsigned int times = 1; times <= 3; times++) {
+		pipe_ask(here.writer, times, 0);
+		pipe_send(here.writer, a_run(2, &number));
+		assert_true(run_until(here.shared.loop, "a stamp", is_told,
+				      &times));
+		assert_int_equal(here.held, times);
+	}
 }
 
 /* The socket is empty long before: nothing but the layer tells of the rest. */
@@ -333,6 +364,7 @@ int main(void)
 		T(who_has_another_word_is_a_stranger),
 		T(runs_that_wait_are_not_made_into_records),
 		T(records_of_the_layer_itself_are_no_run),
+		T(acknowledgements_of_records_are_told),
 		T(what_the_layer_holds_is_read_in_any_pieces),
 		T(a_pipe_that_is_paused_hears_of_what_is_held_when_it_is_not),
 		T(messages_leave_room_for_a_record),
