@@ -260,8 +260,9 @@ def in_the_way(box: Namespace, where: str) -> str:
     argv = [binary("rp"), "--listen", "127.0.0.1:6001", "--metrics", where, "1"]
     code, out, err = finish(argv, box, 10)
     lines = err.splitlines()
-    assert (code, out) == (2, "") and lines[-1].startswith("rp: --metrics: cannot listen"), err
-    return lines[-1]
+    assert (code, out, len(lines)) == (2, "", 1), err
+    assert lines[0].startswith("rp: --metrics: cannot listen"), err
+    return lines[0]
 
 
 def test_an_address_of_somebody(box: Namespace, tmp_path: Path) -> None:
