@@ -391,6 +391,9 @@ $(FUZZ)/fuzz_socks_udp: $(FUZZ)/obj/lp/socks_udp.o $(FUZZ)/obj/lp/target.o
 $(FUZZ)/fuzz_rules: $(addprefix $(FUZZ)/obj/,rp/access.o rp/permits.o lp/rule.o lp/endpoint.o lp/target.o)
 $(FUZZ)/fuzz_path_rule: $(FUZZ)/obj/lp/path_rule.o
 $(FUZZ)/fuzz_first_bytes: $(FUZZ)/obj/lp/first_bytes.o
+$(FUZZ)/fuzz_rp_options: $(addprefix $(FUZZ)/obj/rp/,options.o access.o permits.o)
+$(FUZZ)/fuzz_lp_options: $(addprefix $(FUZZ)/obj/lp/,options.o options_paths.o \
+	path_option.o path_rule.o rule.o endpoint.o target.o)
 
 $(FUZZ)/libmux.a: $(MUX_SRC:%.c=$(FUZZ)/obj/%.o)
 	$(Q)rm -f $@
