@@ -34,6 +34,8 @@ from tests.relay.waiting import until
 # They wait for most of the time.
 AT_ONCE = 4
 SERVED_AGAIN_S = 20
+# Some places are reached only if messages or threads come in a certain order.
+TRIES = 3
 
 
 def setups() -> dict[str, Setup]:
@@ -119,6 +121,15 @@ class Fault:
                 return True, f"{type(wrong).__name__}: {wrong}\n{it.logs()}"
             return happened(it.report(self.program), self.place), None
 
+    def met(self, tmp: Path) -> tuple[bool, str | None]:
+        """The same, tried again where the call was not reached by chance."""
+        tmp.mkdir()
+        for number in range(TRIES):
+            failed, wrong = self.tried(tmp / str(number))
+            if failed:
+                break
+        return failed, wrong
+
 
 def counted(tmp: Path, setup: Setup) -> tuple[dict[str, int], dict[str, list[Place]]]:
     """What both hold where nothing fails, and the places of each."""
@@ -161,7 +172,7 @@ def test_each_place_fails_once(tmp_path: Path, setup: str, program: str) -> None
     where = described(program, [fault.place for fault in all_of])
     with ThreadPoolExecutor(AT_ONCE) as pool:
         folders = [tmp_path / str(number) for number in range(len(all_of))]
-        tried = list(pool.map(Fault.tried, all_of, folders))
+        tried = list(pool.map(Fault.met, all_of, folders))
     wrong, missed = [], []
     for fault, (failed, what) in zip(all_of, tried, strict=True):
         at = f"{program}: {fault.place.kind} {fault.error} at {where[fault.place]}"
@@ -171,5 +182,4 @@ def test_each_place_fails_once(tmp_path: Path, setup: str, program: str) -> None
             missed.append(at)
     assert not wrong, f"{len(wrong)} of {len(all_of)} faults:\n" + "\n\n".join(wrong)
     print(f"{len(all_of)} faults; not met again by chance:", *missed, sep="\n  ")
-    # Some places are reached only if messages or threads come in a certain order.
-    assert len(missed) <= len(all_of) // 2, missed
+    assert len(missed) <= len(all_of) // 10 + 1, missed
