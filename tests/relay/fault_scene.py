@@ -73,7 +73,7 @@ LATE = ("--socks-reply", "late")
 # A session whose end lp could not say any more is kept for so long; then nothing may be left of it.
 RESUME = ("--resume", "5")
 EXTENSION = Setup(("--listen", "127.0.0.1", *RESUME), (*LATE, *DATAGRAMS_TOO))
-KEYS = Setup((), (*LATE, *DATAGRAMS_TOO), keys=True)
+KEYS = Setup(RESUME, (*LATE, *DATAGRAMS_TOO), keys=True)
 WORKERS = Setup(("--listen", "127.0.0.1", "--workers", "2", *RESUME), (*LATE, *DATAGRAMS_TOO))
 BASELINE = Setup((), ("--extend", "never"), extended=False)
 
