@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes whatever bounds connections' bytes: their end, where the window is used up. */
+/*
+ * What goes whatever bounds connections' bytes: their end, where the window is used up, and control,
+ * where the limit is reached or all pipes rest.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,7 +15,10 @@
 #include "ext_hand.h"
 #include "loopback.h"
 
-enum { WINDOW = 16384 };
+enum {
+	WINDOW = 16384,
+	MUCH = 3 * WINDOW_FIRST / 4 / 4096,	/* messages, after which more is granted */
+};
 
 static const uint8_t bytes[WINDOW];
 
@@ -88,11 +94,97 @@ static void an_end_goes_where_the_window_is_used_up(void **state)
 	hears_its_end(&h);
 }
 
+/* --- control, while bytes wait --- */
+
+static bool bytes_wait(void *arg)
+{
+	struct hand *h = arg;
+
+	return channel_of(h)->conn->ready &&
+	       (h->s->out.wait == WAIT_FOR_LIMIT || h->s->out.wait == WAIT_FOR_PIPES);
+}
+
+/* Reads at the server what came, so that more may be granted. */
+static bool is_granted_more(void *arg)
+{
+	static uint8_t buf[1 << 16];
+	struct hand *h = arg;
+
+	while (read_some(h->app, buf, sizeof(buf)) > 0)
+		;
+	return channel_of(h)->in.granted > WINDOW_FIRST;
+}
+
+/* ACKs come until one tells of @messages. */
+static void hears_ack_of(struct hand *h, uint64_t messages)
+{
+	struct want w;
+
+	do {
+		w = hand_hears(h, WIRE_ACK);
+		run_round(h->engine.loop);
+	} while (w.ext.ack.pipe[0].received < messages);
+	assert_int_equal(w.ext.ack.pipe[0].received, messages);
+}
+
+/* None of the server's bytes goes, and WINDOW, ACK and PONG do. */
+static void control_goes(struct hand *h, enum next_wait why)
+{
+	server_sends(h, 100);
+	assert_true(run_until(h->engine.loop, "bytes that wait", bytes_wait, h));
+	hand_fills(h, ID, 1, MUCH, 4096);
+	assert_true(run_until(h->engine.loop, "a larger window", is_granted_more, h));
+	hand_hears(h, WIRE_WINDOW);
+	hears_ack_of(h, 1 + MUCH);
+	goes_on(h);
+	assert_int_equal(h->s->out.wait, why);
+	assert_int_equal(channel_of(h)->out.sent, 0);
+}
+
+static bool bytes_went(void *arg)
+{
+	struct hand *h = arg;
+
+	return channel_of(h)->out.sent == 100;
+}
+
+static void control_passes_a_limit_that_is_reached(void **state)
+{
+	struct hand h;
+	struct aggregate *a;
+
+	(void)state;
+	open_narrow(&h);
+	a = &h.s->paths.path[0].aggregate;
+	a->mode = AGGREGATE_OFF;	/* no acknowledgement changes the limit */
+	a->limit = 0;
+	control_goes(&h, WAIT_FOR_LIMIT);
+	a->limit = AGGREGATE_NONE;
+	assert_true(run_until(h.engine.loop, "its bytes", bytes_went, &h));
+	hand_end(&h);
+}
+
+static void control_goes_where_all_pipes_rest(void **state)
+{
+	struct hand h;
+
+	(void)state;
+	open_narrow(&h);
+	h.s->pipes[0]->standby = true;
+	control_goes(&h, WAIT_FOR_PIPES);
+	h.s->pipes[0]->standby = false;
+	loop_after(h.engine.loop, &h.s->out.pump);
+	assert_true(run_until(h.engine.loop, "its bytes", bytes_went, &h));
+	hand_end(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_end_goes_with_the_last_byte_of_a_window),
 		cmocka_unit_test(an_end_goes_where_the_window_is_used_up),
+		cmocka_unit_test(control_passes_a_limit_that_is_reached),
+		cmocka_unit_test(control_goes_where_all_pipes_rest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
