@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What goes whatever bounds connections' bytes: their end, where the window is used up, and control,
- * where the limit is reached or all pipes rest.
+ * What goes whatever bounds connections' bytes: their end, where the window is used up, and
+ * control, where the limit is reached or all pipes rest. And when an ACK is said.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 
 #include "mux/conn/conn.h"
 #include "ext_hand.h"
+#include "halted.h"
 #include "loopback.h"
 
 enum {
@@ -178,6 +179,71 @@ static void control_goes_where_all_pipes_rest(void **state)
 	hand_end(&h);
 }
 
+/* --- when an ACK is said --- */
+
+static struct pipe *pipe_of(struct hand *h)
+{
+	return h->s->pipes[0];
+}
+
+static bool one_was_told(void *arg)
+{
+	struct hand *h = arg;
+	const struct leg *leg = &h->s->ext->leg[0];
+
+	return leg->told == leg->tally.received;
+}
+
+static bool one_is_untold(void *arg)
+{
+	struct hand *h = arg;
+
+	return !one_was_told(h);
+}
+
+/* Whatever is done at once is done. */
+static void come_to_rest(struct hand *h)
+{
+	for (int i = 0; i < 10; i++)
+		run_round(h->engine.loop);
+}
+
+/* The clock stands, and a message came for which no ACK is due at once. */
+static void one_comes(struct hand *h, uint32_t number)
+{
+	uint64_t acks = pipe_of(h)->tx_acks;
+
+	hand_data(h, number, 1);
+	assert_true(run_rounds(h->engine.loop, "a message", one_is_untold, h));
+	come_to_rest(h);
+	assert_int_equal(pipe_of(h)->tx_acks, acks);
+}
+
+static void an_ack_comes_after_100_ms_at_the_latest(void **state)
+{
+	struct hand h;
+	uint64_t acks;
+
+	(void)state;
+	open_narrow(&h);
+	assert_true(run_until(h.engine.loop, "the ACK of OPEN", one_was_told, &h));
+	acks = pipe_of(&h)->tx_acks;
+	clock_halt();
+	come_to_rest(&h);
+	one_comes(&h, 1);
+	clock_pass(60 * NS_PER_MS);
+	one_comes(&h, 2);	/* which does not put it off */
+	clock_pass(39 * NS_PER_MS);
+	come_to_rest(&h);
+	assert_int_equal(pipe_of(&h)->tx_acks, acks);
+	clock_pass(NS_PER_MS);
+	come_to_rest(&h);
+	assert_int_equal(pipe_of(&h)->tx_acks, acks + 1);
+	assert_true(one_was_told(&h));
+	clock_go_on();
+	hand_end(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +251,7 @@ int main(void)
 		cmocka_unit_test(an_end_goes_where_the_window_is_used_up),
 		cmocka_unit_test(control_passes_a_limit_that_is_reached),
 		cmocka_unit_test(control_goes_where_all_pipes_rest),
+		cmocka_unit_test(an_ack_comes_after_100_ms_at_the_latest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
