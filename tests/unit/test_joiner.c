@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "ext_pair.h"
+#include "halted.h"
 #include "lp/joiner.h"
 #include "loopback.h"
 #include "mux/base/sock.h"
@@ -39,6 +40,7 @@ static void begin(struct pair *pair, bool listens)
 
 static int teardown(void **state)
 {
+	clock_go_on();
 	joiner_fini(&here.joiner);
 	close(here.listener);
 	return pair_teardown(state);
@@ -144,6 +146,83 @@ static void the_pause_doubles_while_tries_fail(void **state)
 	assert_false(j->failing || j->retries);
 }
 
+/* --- what is paused for at most; the clock stands but for the test --- */
+
+static bool nobody_asks(const struct session *s)
+{
+	for (int i = 0; i < PAIR_PIPES; i++) {
+		if (s->ext->leg[i].pinged)
+			return false;
+	}
+	return true;
+}
+
+/* Time may go by: all that was asked is answered. */
+static bool has_failed_and_rests(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return has_failed(arg) && nobody_asks(pair->lp) && nobody_asks(pair->rp);
+}
+
+static int64_t pause_ms(int tries)
+{
+	return (100 << tries) < 5000 ? 100 << tries : 5000;
+}
+
+static void the_pause_is_5_s_at_most(void **state)
+{
+	enum { TRIES = 9 };
+	struct pair *pair = *state;
+	struct joiner *j = &here.joiner;
+
+	begin(pair, false);
+	lose(pair, 0);
+	clock_halt();
+	for (int i = 0; i < TRIES; i++) {
+		assert_true(run_rounds(pair->engine.loop, "a refusal",
+				       has_failed_and_rests, pair));
+		assert_int_equal(j->next.at - j->tried_at, pause_ms(i) * NS_PER_MS);
+		clock_pass(j->next.at - loop_clock());
+		while (j->next.slot)
+			run_round(pair->engine.loop);
+	}
+}
+
+static bool is_sent_away(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return pair->lp->ext->way[0].lack_timer.slot && nobody_asks(pair->lp) &&
+	       nobody_asks(pair->rp);
+}
+
+/* It is connected, and closed before its WELCOME. */
+static void who_is_never_welcomed_pauses_5_s_at_most(void **state)
+{
+	enum { TRIES = 9 };
+	struct pair *pair = *state;
+	struct way *way = &pair->lp->ext->way[0];
+
+	begin(pair, false);
+	joiner_stop(&here.joiner);	/* it is the test that dials */
+	pair->joins = PAIR_CLOSED;
+	pair_kill(pair, 0);
+	while (pair->lp->pipes[0])
+		run_round(pair->engine.loop);
+	clock_halt();
+	for (int i = 0; i < TRIES; i++) {
+		pair_dial(pair);
+		assert_true(run_rounds(pair->engine.loop, "its end", is_sent_away,
+				       pair));
+		assert_int_equal(way->lack_timer.at - loop_clock(),
+				 pause_ms(i) * NS_PER_MS);
+		clock_pass(way->lack_timer.at - loop_clock());
+		while (way->lack_timer.slot)
+			run_round(pair->engine.loop);
+	}
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, pair_setup, teardown)
 
 int main(void)
@@ -153,6 +232,8 @@ int main(void)
 		TEST(what_is_connected_is_not_yet_up),
 		TEST(in_the_long_run_there_is_a_pause),
 		TEST(the_pause_doubles_while_tries_fail),
+		TEST(the_pause_is_5_s_at_most),
+		TEST(who_is_never_welcomed_pauses_5_s_at_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
