@@ -46,8 +46,8 @@ def readdress(near: Namespace, device: str, old: str, new: str) -> None:
     near.ip("address", "add", new, "dev", device)
 
 
-@pytest.fixture
-def translated(two: tuple[Namespace, Namespace]) -> Iterator[tuple[Namespace, Namespace]]:
+@contextmanager
+def behind_one_address(two: tuple[Namespace, Namespace]) -> Iterator[tuple[Namespace, Namespace]]:
     """home --- near, which translates addresses --- far."""
     near, far = two
     with namespace("home") as home:
@@ -59,6 +59,17 @@ def translated(two: tuple[Namespace, Namespace]) -> Iterator[tuple[Namespace, Na
         )
         home.ip("route", "add", "default", "via", "10.78.0.2")
         yield home, far
+
+
+def moves_home(home: Namespace, old: int, new: int) -> None:
+    readdress(home, "home-l", f"10.78.0.{old}/24", f"10.78.0.{new}/24")
+    home.ip("route", "add", "default", "via", "10.78.0.2")
+
+
+@pytest.fixture
+def translated(two: tuple[Namespace, Namespace]) -> Iterator[tuple[Namespace, Namespace]]:
+    with behind_one_address(two) as ends:
+        yield ends
 
 
 def test_another_address_begins_a_new_session(
@@ -111,8 +122,7 @@ def test_behind_one_address_the_session_goes_on(
         answers(sock)
         assert pipes_of_mptcp(home) == (4 if pipe == "mptcp" else 0)
         for old, new in ((1, 3), (3, 4)):
-            readdress(home, "home-l", f"10.78.0.{old}/24", f"10.78.0.{new}/24")
-            home.ip("route", "add", "default", "via", "10.78.0.2")
+            moves_home(home, old, new)
             for at in range(0, len(data), 100_000):
                 answers(sock, data[at : at + 100_000])
         assert len(both.lp.lines(GONE)) == 8

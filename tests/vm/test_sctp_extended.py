@@ -21,6 +21,7 @@ from tests.relay import payload, records, wire, wire_ext
 from tests.relay.ends import Ending, echo, read_exactly, read_to_end, sending, serving, socks
 from tests.relay.programs import Program
 from tests.relay.proxies import LP_READY, Pair, local_proxy, pair, remote_proxy
+from tests.relay.test_roaming import GONE, behind_one_address, moves_home
 from tests.relay.waiting import until
 from tests.vm.associations import associations, dark
 from tests.vm.test_sctp import CMSG_SNDINFO, MIXED, RP, SCTP, SNDINFO, UNORDERED, Two, link, works
@@ -104,6 +105,34 @@ def test_pipes_die_and_no_byte_is_missed(two: Two, tmp_path: Path, pipes: list[s
             assert not who.lines("session 1 .*ended"), "the session did not outlive its pipes"
         with serving(far, echo, (RP, 0)) as mirror:
             works(near, mirror.port)
+
+
+def test_another_address_behind_the_same_one(two: Two, tmp_path: Path) -> None:
+    """lp's host moves twice behind who translates: connections go on, and no byte is missed.
+
+    There is no key over SCTP, so rp has to see lp come from where its session began.
+    """
+    link(two, "delay", "5ms", "rate", "8mbit")
+    data = payload.seeded(SIZE // 2, seed=11)
+    whole = Ending("eof", len(data), payload.digest(data))
+    with (
+        ThreadPoolExecutor() as pool,
+        behind_one_address(two) as (home, far),
+        serving(far, sending(data), (RP, 0)) as source,
+        serving(far, read_to_end, (RP, 0)) as sink,
+        proxies((home, far), tmp_path, *SCTP) as running,
+    ):
+        under_way = both_ways((home, far), pool, data, source.port, sink.port)
+        until("SCTP to carry", lambda: sent_over(tmp_path, "rp", "sctp") > 100_000, 60)
+        for times, (old, new) in enumerate(((1, 3), (3, 4)), start=1):
+            assert not any(it.done() for it in under_way)
+            moves_home(home, old, new)
+            running.lp.expect(LP_READY, 30, count=times + 1)
+        downs = [it.result(150) for it in under_way]
+        assert downs[:2] == [whole] * 2
+        assert downs[2].how == "eof" and sink.results.get(timeout=30) == whole
+        assert not running.rp.lines("session 2"), "the session did not outlive its address"
+        assert len(running.lp.lines(GONE)) == 8
 
 
 def test_a_mixed_set_lives_on_what_is_left(two: Two, tmp_path: Path) -> None:
