@@ -175,11 +175,20 @@ class Traffic:
 
 @contextmanager
 def traffic(
-    ns: Namespace, port: int, *, workers: int = 4, most: int = 400_000
+    ns: Namespace,
+    port: int,
+    *,
+    workers: int = 4,
+    most: int = 400_000,
+    far: Namespace | None = None,
+    host: str = "127.0.0.1",
 ) -> Iterator[Traffic]:
-    """Connections one after the other to `port`, which lp forwards to port 8000."""
+    """Connections one after the other to `port`, which lp forwards to port 8000 of `host`.
+
+    That is in `far`, or in the same namespace.
+    """
     going = Traffic(most)
-    with serving(ns, going.serve, ("127.0.0.1", 8000)) as server:
+    with serving(far or ns, going.serve, (host, 8000)) as server:
         threads = [
             threading.Thread(
                 target=going.work, args=(lambda: ns.connect(("127.0.0.1", port)), seed)

@@ -22,6 +22,7 @@ from tests.relay.ends import Ending, echo, read_exactly, read_to_end, sending, s
 from tests.relay.programs import Program
 from tests.relay.proxies import LP_READY, Pair, local_proxy, pair, remote_proxy
 from tests.relay.test_roaming import GONE, behind_one_address, moves_home
+from tests.relay.traffic import BOTH, traffic
 from tests.relay.waiting import until
 from tests.vm.associations import associations, dark
 from tests.vm.test_sctp import CMSG_SNDINFO, MIXED, RP, SCTP, SNDINFO, UNORDERED, Two, link, works
@@ -40,6 +41,8 @@ RCVINFO = 32  # socket option: each message comes with its PPID
 CMSG_RCVINFO = 3
 WINDOW = wire.data(0, 0, struct.pack("<BHQ", 4, 9, 1))  # of an id that is not in use: it counts
 SIZE = 3_000_000
+FORWARD = 7000
+ABORTS_S = 40.0  # of the guest's time
 
 
 @contextmanager
@@ -105,6 +108,30 @@ def test_pipes_die_and_no_byte_is_missed(two: Two, tmp_path: Path, pipes: list[s
             assert not who.lines("session 1 .*ended"), "the session did not outlive its pipes"
         with serving(far, echo, (RP, 0)) as mirror:
             works(near, mirror.port)
+
+
+def test_no_request_arrives_twice(two: Two, tmp_path: Path) -> None:
+    """Pipes are aborted one after the other, and the server counts what it is asked."""
+    near, far = two
+    link(two, "delay", "5ms", "rate", "4mbit")
+    words = [*SCTP, "--forward", f"{FORWARD}:{RP}:8000"]
+    with (
+        remote_proxy(far, tmp_path, *SCTP, *ALLOW, asan=False) as rp,
+        local_proxy(near, tmp_path, *words, *ALWAYS, to=RP, asan=False) as lp,
+        associations(far) as wire_of,
+        traffic(near, FORWARD, workers=2, most=50_000, far=far, host=RP) as going,
+    ):
+        ends_at = time.monotonic() + ABORTS_S
+        killed = set()  # by lp's port: each pipe has one of its own
+        while time.monotonic() < ends_at and not going.wrong:
+            killed.add(wire_of.kill_one())
+            time.sleep(0.3)
+        for who in (lp, rp):
+            assert not who.lines("brought"), who.log
+            assert not who.lines("session 1 .*ended"), "the session did not outlive its pipes"
+    assert len(killed) > ABORTS_S / 2, f"{len(killed)} pipes were aborted"
+    assert lp.lines(r"session 1: pipe \d failed: .*pipes are left")
+    assert going.done[BOTH] > ABORTS_S / 2, going.done
 
 
 def test_another_address_behind_the_same_one(two: Two, tmp_path: Path) -> None:
