@@ -12,6 +12,12 @@
 /* An ACK is due so long after counted messages came, or after so many bytes. */
 #define ACK_DELAY (100 * NS_PER_MS)
 enum { ACK_BYTES = 1 << 20 };
+/*
+ * Who has lost a pipe may soon lose another one, and what came on that and was not
+ * acknowledged goes twice.
+ */
+#define ACK_DELAY_DYING (25 * NS_PER_MS)
+#define DYING (2 * NS_PER_SEC)
 
 /* A pipe on which nothing came for so long is asked, and closed without answer. */
 #define PING_AFTER (15 * NS_PER_SEC)
@@ -279,6 +285,14 @@ static void ack_now(struct extended *x)
 	loop_after(x->s->engine->loop, &x->s->out.pump);
 }
 
+static int64_t ack_delay(const struct extended *x)
+{
+	int64_t now = loop_now(x->s->engine->loop);
+
+	return x->lost_at && now - x->lost_at < DYING ? ACK_DELAY_DYING :
+							ACK_DELAY;
+}
+
 void control_came(struct session *s, size_t bytes)
 {
 	struct extended *x = s->ext;
@@ -289,7 +303,7 @@ void control_came(struct session *s, size_t bytes)
 	if (x->unacked >= ACK_BYTES)
 		ack_now(x);
 	else if (!x->ack_timer.slot)
-		loop_timer_in(s->engine->loop, &x->ack_timer, ACK_DELAY);
+		loop_timer_in(s->engine->loop, &x->ack_timer, ack_delay(x));
 }
 
 void control_ask(struct session *s, const struct pipe *p)

@@ -138,6 +138,7 @@ struct extended {
 	bool reinjects;		/* one may be due to go again */
 	struct timer reinjects_timer;	/* runs while anything is kept */
 
+	int64_t lost_at;	/* the last pipe that was over; 0: none was */
 	bool ack_due;
 	bool ack_all;		/* of all pipes: one may have been lost */
 	unsigned int ack_path;	/* that the last one went on */
