@@ -17,6 +17,10 @@ from experiments.report.runs import Configuration
 from topologies.parameter import Params
 
 
+# Columns of a comparison: where there is no interval words stand in its place.
+NAME_LEAST, INTERVAL_MOST = 20, 22
+
+
 def table(folder: Path, width: int = 100) -> str:
     return of(load(folder), width)
 
@@ -109,19 +113,22 @@ def _cells(results: Results, it: Configuration, beside: Params) -> list[str]:
 
 
 def comparison(found: list[Row]) -> Table:
-    """Of rows that were published, or of own bounds."""
+    """Of rows that were published, or of own bounds, which nobody else has a value for."""
+    own = bool(found) and found[0].claim.is_own
     made = _plain()
-    made.add_column("bound" if found and found[0].claim.is_own else "published")
-    _right(made, "paper", "ours", "95 %", "pairs", "same direction?", "same size?")
+    made.add_column("bound" if own else "published", min_width=NAME_LEAST)
+    _right(made, *([] if own else ["paper"]), "ours")
+    made.add_column("95 %", justify="right", max_width=INTERVAL_MOST)
+    _right(made, "pairs", *(["holds?"] if own else ["same direction?", "same size?"]))
     for row in found:
         told = f" ({row.claim.measured})" if row.claim.measured else ""
         made.add_row(
-            f"{'' if row.claim.is_own else row.claim.where + ': '}{row.claim.says}{told}",
-            row.paper,
+            f"{'' if own else row.claim.where + ': '}{row.claim.says}{told}",
+            *([] if own else [row.paper]),
             row.ours,
             row.interval,
             str(row.got.n or ""),
             f"{row.mark} {row.says}",
-            row.size_says,
+            *([] if own else [row.size_says]),
         )
     return made
