@@ -159,7 +159,9 @@ class Quote:
 README, HOW = "README.md", "docs/how-it-works.md"
 EXPERIMENTS = "experiments/README.md"
 GAME = "game, lte, beside {}: 99th percentile of the round trip beyond that of idle pipes"
-STALLED = "8 sessions that ask and read no answer: a friend's bulk, to that when it is quiet"
+RESETS = "a pipe is reset every 200 ms: rate of the download afterwards, to that before"
+THREE = ("median", "low", "high")
+STALLED = "8 sessions that ask and read no answer: "
 STREAM = "one stream, 100 Mbit/s, 100 ms: rate "
 BESIDE_READERS = (  # the rows of the table, and whom each number is beside
     (
@@ -260,7 +262,7 @@ QUOTES = (
     Quote(
         EXPERIMENTS,
         "| one is reset every 200 ms | {} s | {} s | all go on, at {} of the rate",
-        (*died("resets"), one("recovery", "rate_kept", event="resets", extend="auto")),
+        (*died("resets"), claimed("recovery", RESETS)),
     ),
     Quote(
         EXPERIMENTS,
@@ -289,12 +291,16 @@ QUOTES = (
     ),
     Quote(
         EXPERIMENTS,
-        "`stalled-control` it keeps {} ({} to {}, so that the bound is not decided) and is served "
-        "{} times as late. rp's memory is nowhere more than {} of its bound",
-        (
-            *(claimed("attacks", STALLED, key) for key in ("median", "low", "high")),
-            attacked("stalled-control")[1],
-            one("attacks", "rp_of_bound", attack="stalled-control"),
+        "`stalled-control` it keeps {} ({} to {}) and is served {} ({} to {}) times as late; rp's "
+        "memory is {} of its bound",
+        tuple(
+            claimed("attacks", f"{STALLED}{says}", key)
+            for says, keys in (
+                ("a friend's bulk, to that when it is quiet", THREE),
+                ("99th percentile of a friend's connects, to that when it is quiet", THREE),
+                ("memory of rp, to its bound (--memory)", THREE[:1]),
+            )
+            for key in keys
         ),
     ),
     Quote(
@@ -324,7 +330,7 @@ QUOTES = (
         tuple(
             claimed("thin", f"{pipes} pipes instead of 1: 99th percentile of the answers", key)
             for pipes in (2, 4, 8)
-            for key in ("median", "low", "high")
+            for key in THREE
         ),
     ),
     *(
@@ -334,7 +340,7 @@ QUOTES = (
             tuple(
                 claimed("slow-reader", f"beside {it}: {KEPT}", key)
                 for it in beside
-                for key in ("median", "low", "high")
+                for key in THREE
             ),
         )
         for row, beside in BESIDE_READERS
@@ -343,7 +349,7 @@ QUOTES = (
         EXPERIMENTS,
         "keeps {} ({} to {}) of its rate; lp takes {} MB and rp {} MB",
         (
-            *(claimed("slow-reader-crowd", CROWD + KEPT, key) for key in ("median", "low", "high")),
+            *(claimed("slow-reader-crowd", CROWD + KEPT, key) for key in THREE),
             claimed("slow-reader-crowd", CROWD + "memory of lp"),
             claimed("slow-reader-crowd", CROWD + "memory of rp"),
         ),
@@ -355,7 +361,7 @@ QUOTES = (
             claimed("extension-costs", STREAM + "from the sixth round trip on"),
             *(
                 claimed("extension-costs", STREAM + "in the sixth to fifteenth round trip", key)
-                for key in ("median", "low", "high")
+                for key in THREE
             ),
         ),
     ),
@@ -374,7 +380,7 @@ QUOTES = (
         tuple(
             claimed("extension-lossy", f"{size} {TIMES}", key)
             for size in (50, 300)
-            for key in ("median", "low", "high")
+            for key in THREE
         ),
     ),
 )
