@@ -16,7 +16,6 @@ from experiments.report.rows import Row, apart, not_run, rows
 from experiments.report.runs import Configuration
 from topologies.parameter import Params
 
-
 # Columns of a comparison: where there is no interval words stand in its place.
 NAME_LEAST, INTERVAL_MOST = 20, 22
 
