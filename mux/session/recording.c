@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The record of a connection that is over. Those that carried nothing, as whatever was
- * refused, cost a peer a message each: were all recorded, it could fill a disk.
+ * The record of a connection that is over. Those of the other end that carried nothing, as
+ * whatever was refused, cost it a message each: were all recorded, it could fill a disk.
  */
 #include "../conn/conn.h"
 #include "session_inside.h"
@@ -9,16 +9,16 @@
 /* Records in a second, of connections that carried nothing. */
 enum { EMPTY_RECORDS = 100 };
 
-static bool is_empty(const struct conn *c)
+static bool cost_nothing(const struct conn *c)
 {
-	return !c->flow && !c->tx_bytes && !c->rx_bytes;
+	return !c->ours && !c->flow && !c->tx_bytes && !c->rx_bytes;
 }
 
 static bool is_recorded(struct session *s, const struct conn *c, int64_t now)
 {
 	if (c->turned_away)
 		return false;
-	if (!is_empty(c))
+	if (!cost_nothing(c))
 		return true;
 	if (now / NS_PER_SEC != s->recording.second)
 		s->recording = (struct recording){ .second = now / NS_PER_SEC };

@@ -35,7 +35,7 @@ struct outbound {
 	bool datagrams;		/* some wait for a pipe */
 };
 
-/* Of connections that carried nothing, those that were told of in this @second. */
+/* Of the other end's connections that carried nothing, those that were told of in this @second. */
 struct recording {
 	int64_t second;
 	unsigned int empty;

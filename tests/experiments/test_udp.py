@@ -298,7 +298,8 @@ def kept(labs: Path) -> Iterator[Labs]:
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_all_datagrams_go_through_the_pipes(kept: Labs, tmp_path: Path, entry: str) -> None:
-    """Whatever lp's way in. What ends a QUIC connection may come when its association is gone."""
+    """Whatever lp's way in. What ends a QUIC connection, which are an acknowledgement or two and
+    CONNECTION_CLOSE, may come when its association is gone."""
     experiment = find("udp")
     params = configuration(experiment.parameters, load="alone", seconds=0.5, entry=entry)
     more = wanted_by(experiment, params, tmp_path)
@@ -309,7 +310,7 @@ def test_all_datagrams_go_through_the_pipes(kept: Labs, tmp_path: Path, entry: s
     sent = 30 + 25 + measures["queries"] + measures["asked_again"] + measures["http3_sent"]
     (counters,) = [it for it in told.statistics("lp") if it["type"] == "counters"]
     dropped = counters["datagrams_stale"]  # a machine that is busy may make them wait
-    assert 0 <= sent - counters["datagrams_sent"] - dropped <= measures["http3_objects"]
+    assert 0 <= sent - counters["datagrams_sent"] - dropped <= 3 * measures["http3_objects"]
     assert measures["http3_sent"] > 3 * measures["http3_objects"] > 0
     assert counters["datagrams_received"] > 0
     assert min(measures["game_p50_ms"], measures["dns_p50_ms"]) >= 10, "faster than the path"

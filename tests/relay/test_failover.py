@@ -4,7 +4,6 @@
 How long the machine itself kept everybody waiting is measured beside, and allowed for.
 """
 
-import json
 import os
 import socket
 import threading
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import why_no_namespace
-from tests.relay import payload
+from tests.relay import payload, records
 from tests.relay.ends import read_exactly, serving, socks
 from tests.relay.miles import (
     PATHS,
@@ -150,6 +149,10 @@ def test_silence_without_an_event(two_miles: Miles, tmp_path: Path, down: bool) 
         assert not rp.lines("session 2")
 
 
+def went_again(stats: Path) -> bool:
+    return any(path["reinjected"] for path in records.of(stats, "path"))
+
+
 @pytest.mark.parametrize("mode", ["timely", "mpflex"])
 def test_what_a_silent_path_holds_goes_again(two_miles: Miles, tmp_path: Path, mode: str) -> None:
     """While the other one is idle, before pipes look dead; and each byte arrives once."""
@@ -170,18 +173,20 @@ def test_what_a_silent_path_holds_goes_again(two_miles: Miles, tmp_path: Path, m
         for _ in range(3):  # round trips are known then
             sock.sendall(b"x")
             assert read_exactly(sock, len(block)) == block
-        for _ in range(3):
+        tries = 0
+        # On a late machine the answer is there before the path is silent, or the pipes look dead.
+        while tries < 3 or (tries < 12 and not went_again(stats)):
             sock.sendall(b"x")
             time.sleep(DELAY_MS / 2e3)  # it is on its way, and the answer is not yet
             at.wifi.set("both", loss=1.0)
             assert read_exactly(sock, len(block)) == block
             at.wifi.set("both", loss=0.0)
+            tries += 1
         assert rp.running() and not rp.lines("session 2")
-    records = [json.loads(line) for line in stats.read_text().splitlines()]
-    assert records[0]["reinject"] == mode
-    counters = [it for it in records if it["type"] == "counters"][-1]
+    assert records.of(stats, "start")[0]["reinject"] == mode
+    counters = records.of(stats, "counters")[-1]
     assert counters["reinjected"] > 0
-    assert counters["reinjected_bytes"] < 6 * len(block) / 20 + 65536
+    assert counters["reinjected_bytes"] < (3 + tries) * len(block) / 20 + 65536
 
 
 @WAYS
