@@ -9,16 +9,16 @@
 /* Records in a second, of connections that carried nothing. */
 enum { EMPTY_RECORDS = 100 };
 
-static bool cost_nothing(const struct conn *c)
+static bool carried_nothing(const struct conn *c)
 {
-	return !c->ours && !c->flow && !c->tx_bytes && !c->rx_bytes;
+	return !c->flow && !c->tx_bytes && !c->rx_bytes;
 }
 
 static bool is_recorded(struct session *s, const struct conn *c, int64_t now)
 {
 	if (c->turned_away)
 		return false;
-	if (!cost_nothing(c))
+	if (c->ours || !carried_nothing(c))
 		return true;
 	if (now / NS_PER_SEC != s->recording.second)
 		s->recording = (struct recording){ .second = now / NS_PER_SEC };
