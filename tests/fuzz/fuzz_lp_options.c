@@ -6,7 +6,6 @@
  * started with other words, what is wrong leaves all as it was.
  */
 #include <getopt.h>
-#include <netinet/in.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -40,8 +39,8 @@ static bool started(struct options *o, struct given g)
 
 static void check_way(const struct way_in *way)
 {
-	check(way->addr.ss_family == AF_INET || way->addr.ss_family == AF_INET6);
-	check(way->len == addr_size(&way->addr) && addr_port(&way->addr));
+	check_address(&way->addr, way->len);
+	check(addr_port(&way->addr));
 }
 
 static void check_ways(const struct way_in *way, unsigned int n)

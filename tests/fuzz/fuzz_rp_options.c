@@ -6,7 +6,6 @@
  * started with other words, both are of one mind about it, and what is wrong leaves all as it was.
  */
 #include <getopt.h>
-#include <netinet/in.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -42,10 +41,7 @@ static void check_addresses(const struct options_listen *l, unsigned int n)
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		check((l[i].addr.ss_family == AF_INET &&
-		       l[i].len == sizeof(struct sockaddr_in)) ||
-		      (l[i].addr.ss_family == AF_INET6 &&
-		       l[i].len == sizeof(struct sockaddr_in6)));
+		check_address(&l[i].addr, l[i].len);
 }
 
 static void check_sound(const struct options *o)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mux/base/sock.h"
 #include "check.h"
 
 struct given given_words(char *program, char *path, char *const *arguments)
@@ -17,6 +18,12 @@ struct given given_words(char *program, char *path, char *const *arguments)
 	while (*arguments)
 		g.argv[g.argc++] = *arguments++;
 	return g;
+}
+
+void check_address(const struct sockaddr_storage *addr, socklen_t len)
+{
+	check(addr->ss_family == AF_INET || addr->ss_family == AF_INET6);
+	check(len == addr_size(addr));
 }
 
 void said_begin(struct said *said)
@@ -41,7 +48,7 @@ void said_free(struct said *said)
 	free(said->text);
 }
 
-const char *said_why(struct said *said, const char *program, int wrong)
+const char *said_why(struct said *said, const char *program, bool wrong)
 {
 	size_t n = strlen(program);
 

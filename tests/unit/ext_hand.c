@@ -66,6 +66,25 @@ void hand_begin(struct hand *h, bool lp)
 	assert_non_null(h->s);
 }
 
+bool hand_joins(struct hand *h, uint8_t index, uint8_t count,
+		uint32_t incarnation)
+{
+	struct wire_hello hello = h->hello;
+	int fd[2];
+	bool ok;
+
+	hello.pipe = index;
+	hello.pipes = count;
+	hello.incarnation = incarnation;
+	tcp_pair(fd);
+	assert_ptr_equal(greet_find(&h->engine, &hello), h->s);
+	ok = greet_join(h->s, &hello, conduit_plain(fd[0]));
+	if (h->fd[1] >= 0)
+		close(h->fd[1]);
+	h->fd[1] = fd[1];
+	return ok;
+}
+
 void hand_memory(struct hand *h, size_t most)
 {
 	h->settings.max_held = most;

@@ -35,6 +35,12 @@ struct hand {
 /* @lp: the session is LP's, and the hand is RP. */
 void hand_begin(struct hand *h, bool lp);
 void hand_end(struct hand *h);
+/*
+ * Whether another pipe may join. One that was welcomed hears WELCOME, another one hears
+ * nothing. Its end is fd[1] from then on, and the one before is closed.
+ */
+bool hand_joins(struct hand *h, uint8_t index, uint8_t count,
+		uint32_t incarnation);
 /* All that its sessions may hold together. */
 void hand_memory(struct hand *h, size_t most);
 

@@ -261,14 +261,9 @@ static bool has_one_pipe(void *arg)
 
 static void second_pipe_comes_and_dies(struct hand *h)
 {
-	struct wire_hello hello = h->hello;
-	int fd[2];
-
-	hello.pipe = 1;
-	tcp_pair(fd);
-	assert_ptr_equal(greet_find(&h->engine, &hello), h->s);
-	assert_true(greet_join(h->s, &hello, conduit_plain(fd[0])));
-	close(fd[1]);
+	assert_true(hand_joins(h, 1, PIPES, 0));
+	close(h->fd[1]);
+	h->fd[1] = -1;
 	assert_true(run_until(h->engine.loop, "one pipe", has_one_pipe, h));
 }
 

@@ -351,39 +351,19 @@ static void a_second_hello_closes_its_pipe(void **state)
 	hand_end(&h);
 }
 
-/* A pipe that was welcomed hears WELCOME, another one hears nothing. */
-static bool joins(struct hand *h, uint8_t index, uint8_t count,
-		  uint32_t incarnation)
-{
-	struct wire_hello hello = h->hello;
-	int fd[2];
-	bool ok;
-
-	hello.pipe = index;
-	hello.pipes = count;
-	hello.incarnation = incarnation;
-	tcp_pair(fd);
-	assert_ptr_equal(greet_find(&h->engine, &hello), h->s);
-	ok = greet_join(h->s, &hello, conduit_plain(fd[0]));
-	if (h->fd[1] >= 0)
-		close(h->fd[1]);
-	h->fd[1] = fd[1];
-	return ok;
-}
-
 static void pipes_join_by_index_count_and_incarnation(void **state)
 {
 	struct hand h;
 
 	(void)state;
 	hand_begin(&h, false);
-	assert_false(joins(&h, 0, PIPES, 0));	/* no redial */
-	assert_false(joins(&h, 1, PIPES + 1, 0));
-	assert_true(joins(&h, 1, PIPES, 5));
-	assert_false(joins(&h, 1, PIPES, 5));
-	assert_false(joins(&h, 1, PIPES, 4));
+	assert_false(hand_joins(&h, 0, PIPES, 0));	/* no redial */
+	assert_false(hand_joins(&h, 1, PIPES + 1, 0));
+	assert_true(hand_joins(&h, 1, PIPES, 5));
+	assert_false(hand_joins(&h, 1, PIPES, 5));
+	assert_false(hand_joins(&h, 1, PIPES, 4));
 	goes_on(&h);
-	assert_true(joins(&h, 1, PIPES, 6));	/* the older one goes */
+	assert_true(hand_joins(&h, 1, PIPES, 6));	/* the older one goes */
 	goes_on(&h);
 	assert_int_equal(h.s->paths.npipes, 2);
 	assert_int_equal(h.s->open_pipes, 2);
@@ -427,7 +407,7 @@ static void who_is_told_again_and_again_is_counted(void **state)
 	hand_begin(&h, false);
 	told = told_by(&h);
 	for (int i = 0; i < TIMES; i++)
-		assert_false(joins(&h, 0, PIPES, 0));
+		assert_false(hand_joins(&h, 0, PIPES, 0));
 	assert_int_equal(lines_with(told, "may not join"), 1);
 	assert_int_equal(h.engine.refusals.count[REFUSAL_JOIN], TIMES);
 	hand_open(&h, 0);
