@@ -134,14 +134,6 @@ def died(event: str, extend: str = "auto", key: bool = False) -> tuple[Number, N
     )
 
 
-def attacked(attack: str) -> tuple[Number, Number]:
-    """What a friend keeps of its rate, and how much later it is served."""
-    return (
-        one("attacks", "bulk_kept", attack=attack),
-        one("attacks", "connect_times", attack=attack),
-    )
-
-
 def game(load: str, entry: str | None = None) -> Number:
     """The 99th percentile of its round trip, in ms: direct, or over pipes by an entry."""
     return one("udp", "game_p99_ms", load=load, entry=entry)
@@ -287,7 +279,10 @@ QUOTES = (
     Quote(
         EXPERIMENTS,
         "`bytes-out-of-order` it keeps {} of its rate and is served {} times as late",
-        attacked("bytes-out-of-order"),
+        (
+            one("attacks", "bulk_kept", attack="bytes-out-of-order"),
+            one("attacks", "connect_times", attack="bytes-out-of-order"),
+        ),
     ),
     Quote(
         EXPERIMENTS,
