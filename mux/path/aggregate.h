@@ -111,7 +111,8 @@ struct aggregate {
 	double spread;
 
 	/* FREE: what is delivered since there is a queue */
-	unsigned int queued;
+	unsigned int queued;	/* messages in a row that met a long one, */
+	int64_t queued_at;	/* and since when no one has met none; or 0 */
 	int64_t train_at;
 	uint64_t train;
 };

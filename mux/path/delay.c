@@ -27,6 +27,9 @@
 /* Where no stamps come none is waited for; and so long is the shortest pause. */
 #define SOON (0.5 * NS_PER_SEC)
 
+/* A queue that is there for so long, and for eight round trips, will stay. */
+#define STANDS NS_PER_SEC
+
 /* In a round the limit at most halves or doubles, and grows by ever more. */
 #define STEP 2.0
 #define GROW 1.25
@@ -382,6 +385,14 @@ static void begin_train(struct aggregate *a, const struct aggregate_ack *ack)
 	a->train = ack->delivered;
 }
 
+/* A queue that is short on this path, but does not go. */
+static bool stands(const struct aggregate *a, int64_t now)
+{
+	double since = (double)(now - a->queued_at);
+
+	return a->queued_at && since > larger(STANDS, ROUND_SAMPLES * a->base);
+}
+
 /*
  * As windows that open do, until messages meet a queue. Then what arrives as long
  * as there is one is the rate of the path. A page's bursts leave pauses in
@@ -394,7 +405,7 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 		  double rtt)
 {
 	double took = (double)(ack->counted_at - a->train_at);
-	double bytes = delivered_since(ack, a->train), queue;
+	double bytes = delivered_since(ack, a->train), queue, seen;
 
 	mind_base(a, rtt);
 	queue = rtt - a->base;
@@ -404,6 +415,7 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 		a->train_at = 0;
 		a->best = 0;
 		a->queued = 0;
+		a->queued_at = 0;
 		return;
 	}
 	if (!a->train_at) {
@@ -412,8 +424,15 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 		a->best = larger(a->best, bytes * 1e9 / took);
 		begin_train(a, ack);
 	}
-	if (!ack->more || queue - a->spread <
-	    larger(a->base * PART, 2 * slack_of(a)))
+	seen = 2 * slack_of(a);
+	queue -= a->spread;
+	if (queue < seen)
+		a->queued_at = 0;
+	else if (!a->queued_at && ack->more)
+		a->queued_at = ack->acked_at;
+	if (!stands(a, ack->acked_at))
+		seen = larger(seen, a->base * PART);
+	if (!ack->more || queue < seen)
 		a->queued = 0;
 	else if (++a->queued >= THRICE && a->best > 0) {
 		a->rate = a->best;
@@ -480,7 +499,7 @@ void delay_acked(struct aggregate *a, const struct aggregate_ack *ack)
 	since = (double)(now - a->heard.from);
 	/* Too few for long: those tell of another time. */
 	if (!a->probe && a->heard.n && a->heard.n < ROUND_SAMPLES &&
-	    since > larger(SOON, ROUND_SAMPLES * a->base))
+	    since > larger(2 * SOON, ROUND_SAMPLES * a->base))
 		begin_round(a, now);
 	if (!a->counted_at) {
 		a->counted_at = ack->counted_at;

@@ -107,6 +107,51 @@ static void what_is_sooner_by_little_enters(void **state)
 	}
 }
 
+/*
+ * A start on a path of 100 ms: its first message met no queue, the others one of
+ * @queue, for @ms. In between are single messages, as of objects beside a bulk.
+ */
+static void begin_start(struct aggregate *a, int64_t queue, int ms)
+{
+	aggregate_init(a, AGGREGATE_DELAY, 0, 0);
+	for (int i = 0; i < ms; i++) {
+		int64_t sent_at = S + i * MS, rtt = 100 * MS + (i ? queue : 0);
+		struct aggregate_ack ack = {
+			.sent_at = sent_at, .left_at = sent_at,
+			.acked_at = sent_at + rtt, .counted_at = sent_at + rtt,
+			.delivered = (uint64_t)i * 2500, .held = 2500 * 110,
+			.least = 100 * MS, .mss = 1448, .more = i % 100 != 50,
+		};
+
+		aggregate_acked(a, &ack);
+	}
+}
+
+/* Sockets that the kernel gives no more keep it from growing, and from going. */
+static void a_short_queue_that_stays_ends_the_start(void **state)
+{
+	struct aggregate a;
+
+	(void)state;
+	begin_start(&a, 10 * MS, 900);
+	assert_int_equal(a.state, AGGREGATE_FREE);
+	begin_start(&a, 10 * MS, 1200);
+	assert_int_equal(a.state, AGGREGATE_BOUND);
+	assert_in_range(a.limit, 2500 * 100, 2500 * 106);
+	/* As wide as is wished for. */
+	begin_start(&a, 4 * MS, 5000);
+	assert_int_equal(a.state, AGGREGATE_FREE);
+}
+
+static void a_long_queue_ends_the_start_at_once(void **state)
+{
+	struct aggregate a;
+
+	(void)state;
+	begin_start(&a, 20 * MS, 40);
+	assert_int_equal(a.state, AGGREGATE_BOUND);
+}
+
 /* Messages of one round: what was held as each was sent, and how long it took. */
 static void hear_a_round(struct aggregate *a, int64_t at, size_t held,
 			 int64_t rtt)
@@ -229,6 +274,8 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_does_not_enter),
 		cmocka_unit_test(what_cannot_be_does_not_begin),
 		cmocka_unit_test(what_is_sooner_by_little_enters),
+		cmocka_unit_test(a_short_queue_that_stays_ends_the_start),
+		cmocka_unit_test(a_long_queue_ends_the_start_at_once),
 		cmocka_unit_test(a_pause_in_a_trial_tells_nothing),
 		cmocka_unit_test(a_trial_that_holds_no_more_tells_nothing),
 		cmocka_unit_test(a_trial_tells_whose_the_queue_is),
