@@ -38,6 +38,7 @@ def words(mile: Mile, way: str, *, rate: bool) -> dict[str, str]:
     limited = rate and (it.mbps is not None or it.trace is not None)
     found = {
         "delay_ms": _number(it.delay_ms),
+        "delay_trace": str(Path(mile.delay_trace).resolve()) if mile.delay_trace else "none",
         "jitter_ms": _number(mile.jitter_ms),
         "jitter_dist": mile.jitter_dist,
         "jitter_reorder": "yes" if mile.jitter_reorder else "no",

@@ -9,6 +9,7 @@ from topologies.parameter import SHARE, ParameterError, check_all, declared, dec
 from topologies.radio import Way
 from topologies.radio import check as check_radio
 
+TRACES = ("trace_down", "trace_up", "delay_trace")  # files
 ETHERNET_BYTES = 14  # counted by the rate on top of each IP packet, here as in tc
 
 
@@ -91,6 +92,11 @@ class Mile:
         None, "a file in Mahimahi's format in place of the rate towards the client", kind="text"
     )
     trace_up: str | None = declared(None, "the same from the client", kind="text")
+    delay_trace: str | None = declared(
+        None,
+        "a file of one-way delays in place of half of rtt_ms, both ways: lines FOR_MS DELAY_MS",
+        kind="text",
+    )
     radio: str = declared(
         "none",
         "which directions are a radio link, with a queue below the device (a model)",
@@ -127,8 +133,8 @@ class Mile:
     def __post_init__(self) -> None:
         check_all(self)
         self._check_loss()
-        for way in ("down", "up"):
-            self._check_trace(way)
+        for name in TRACES:
+            self._check_trace(name)
         check_radio(self)
 
     def _check_loss(self) -> None:
@@ -141,8 +147,7 @@ class Mile:
             if self.loss_model == "bursty" and getattr(self, f"loss_{way}") == 1:
                 raise ParameterError(f"loss_{way}", "1 leaves no room between bursts")
 
-    def _check_trace(self, way: str) -> None:
-        name = f"trace_{way}"
+    def _check_trace(self, name: str) -> None:
         path = getattr(self, name)
         if path is not None and not Path(path).is_file():
             raise ParameterError(name, f"{path}: no such file")
@@ -183,7 +188,11 @@ SHORTHANDS = {
 
 # What the second of two last miles may have of its own.
 _SECOND = "second_"
-_OF_SECOND = ("rtt_ms", "jitter_ms", *BOTH, *(name for names in BOTH.values() for name in names))
+_OF_SECOND = (
+    *("rtt_ms", "jitter_ms", *BOTH),
+    *(name for names in BOTH.values() for name in names),
+    *TRACES,
+)
 SECOND = {
     f"{_SECOND}{it.name}": replace(
         it,

@@ -121,6 +121,8 @@ def why_not_by_netem(mile: Mile) -> str | None:
     """What of a last mile only linkem can do."""
     if mile.trace_down or mile.trace_up:
         return "trace: netem replays no trace"
+    if mile.delay_trace:
+        return "delay_trace: netem replays none"
     if mile.loss_model in ("periodic", "list"):
         return f"loss_model: netem has no {mile.loss_model} loss"
     if mile.reorder:

@@ -21,6 +21,8 @@ def why_not_by_veth(mile: Mile) -> str | None:
             return f"{name}: a veth pair has none"
     if mile.trace_down or mile.trace_up:
         return "trace: a veth pair replays none"
+    if mile.delay_trace:
+        return "delay_trace: a veth pair has no delay"
     if mile.loss_model == "list":
         return "loss_model: a veth pair loses nothing"
     if mile.aqm != "tail":

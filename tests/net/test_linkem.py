@@ -133,6 +133,28 @@ def test_a_trace_delivers_what_it_allows_to_a_packet(ends: Ends, tmp_path: Path)
     assert sorted(late_ms)[110] < 3
 
 
+def test_a_delay_follows_its_trace(ends: Ends, tmp_path: Path) -> None:
+    """10 ms for 200 ms, then 40 for 200. Who is sent as it falls waits for those before."""
+    path = tmp_path / "delays"
+    path.write_text("200 10\n200 40\n")
+    with bed(ends, tmp_path, ab={"delay_ms": 5}) as lab:
+        changed = lab.link.set("ab", delay_trace=path)
+        got = measure(lab, "ab", 120, 0.01, ip_bytes=100)
+        began_ns = (lab.link.ready["started_unix"] * 1e3 + changed["t_ms"]) * 1e6
+    assert changed["ab"]["delay_trace"] == str(path)
+    assert numbers(got) == list(range(120))
+    late_ms, floor_ns = [], 0.0
+    for it in got:
+        into_ms = (it.sent_ns - began_ns) / 1e6 % 400
+        due_ns = it.sent_ns + (10 if into_ms < 200 else 40) * 1e6
+        floor_ns = max(floor_ns, due_ns)
+        if 3 < into_ms % 200 < 197:  # which of both it has is sure
+            late_ms.append((it.received_ns - floor_ns) / 1e6)
+    assert len(late_ms) > 100
+    assert min(late_ms) > -0.1
+    assert statistics.median(late_ms) < 0.5
+
+
 # --- chance ---
 
 

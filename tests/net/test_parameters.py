@@ -73,6 +73,7 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("duplicate", lambda: Mile(duplicate=-0.5), "not from 0 to 1"),
     ("aqm", lambda: Mile(aqm="red"), "none of tail, codel"),
     ("trace_down", lambda: Mile(trace_down="/nowhere/trace"), "no such file"),
+    ("delay_trace", lambda: Mile(delay_trace="/nowhere/delays"), "no such file"),
     ("radio", lambda: Mile(radio="sideways"), "none of none, up, down, both"),
     ("radio", lambda: Mile(radio="up", up_mbps=None), "needs a rate or a trace up"),
     ("gate", lambda: Mile(gate="bytes:2000"), "needs a radio"),

@@ -58,6 +58,7 @@ def test_jitter_keeps_the_order_by_a_rate() -> None:
         ("radio", Mile(radio="up")),
         ("jitter_dist", Mile(jitter_ms=1.0, jitter_dist="exponential")),
         ("trace", Mile(trace_down=__file__)),
+        ("delay_trace", Mile(delay_trace=__file__)),
         ("reorder", Mile(reorder=0.1, reorder_ms=5.0)),
     ],
 )

@@ -163,7 +163,8 @@ int bed_out_of_order(const struct bed *bed)
 	return n;
 }
 
-struct bed *bed_new_traced(const char *lines, const char *more)
+static struct bed *with_file(const char *key, const char *lines,
+			     const char *more)
 {
 	char path[] = "/tmp/tm3-trace-XXXXXX";
 	char words[256];
@@ -173,8 +174,18 @@ struct bed *bed_new_traced(const char *lines, const char *more)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, lines, strlen(lines)), strlen(lines));
 	close(fd);
-	snprintf(words, sizeof(words), "trace=%s %s", path, more);
+	snprintf(words, sizeof(words), "%s=%s %s", key, path, more);
 	bed = bed_new(words, 1);
 	unlink(path);
 	return bed;
+}
+
+struct bed *bed_new_traced(const char *lines, const char *more)
+{
+	return with_file("trace", lines, more);
+}
+
+struct bed *bed_new_delayed(const char *lines, const char *more)
+{
+	return with_file("delay_trace", lines, more);
 }

@@ -29,9 +29,10 @@ struct bed {
 	int fell_open;			/* how often a gate was said to */
 };
 
-/* A link with these parameters; with a trace of these lines. */
+/* A link with these parameters; with a trace, of rate or delay, of these lines. */
 struct bed *bed_new(const char *words, uint64_t seed);
 struct bed *bed_new_traced(const char *lines, const char *words);
+struct bed *bed_new_delayed(const char *lines, const char *words);
 
 /* Asserts that it gave all packets back. */
 void bed_free(struct bed *bed);

@@ -114,6 +114,21 @@ static void a_restart_begins_the_trace_anew(void **state)
 	bed_free(bed);
 }
 
+static void a_restart_begins_the_delays_anew(void **state)
+{
+	struct bed *bed = bed_new_delayed("10 3\n100 40\n", "");
+
+	(void)state;
+	bed_ip(bed, 20 * NS_PER_MS, FULL);
+	bed_play_until(bed, 70 * NS_PER_MS);
+	link_restart(&bed->link, 1, bed->now);
+	bed_ip(bed, 75 * NS_PER_MS, FULL);
+	bed_play_out(bed);
+	assert_true(bed->out[0].at == 60 * NS_PER_MS);
+	assert_true(bed->out[1].at == 78 * NS_PER_MS);
+	bed_free(bed);
+}
+
 static void arp_takes_the_delay_and_nothing_else(void **state)
 {
 	struct bed *bed = bed_new("rate_mbps=0.1 delay_ms=10 loss=1", 1);
@@ -297,6 +312,7 @@ int main(void)
 		cmocka_unit_test(a_restart_draws_as_a_new_link_does),
 		cmocka_unit_test(a_restart_forgets_how_late_packets_were),
 		cmocka_unit_test(a_restart_begins_the_trace_anew),
+		cmocka_unit_test(a_restart_begins_the_delays_anew),
 		cmocka_unit_test(arp_takes_the_delay_and_nothing_else),
 		cmocka_unit_test(loss_at_exit_takes_its_share_of_the_rate),
 		cmocka_unit_test(jitter_keeps_the_order_unless_told),

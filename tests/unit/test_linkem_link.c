@@ -232,6 +232,48 @@ static void an_opportunity_without_packets_is_wasted(void **state)
 	bed_free(bed);
 }
 
+/* --- a delay that varies --- */
+
+static void delays_follow_the_clock(void **state)
+{
+	static const int64_t sent_ms[] = { 0, 9, 10, 60, 70, 305 };
+	static const double delay_ms[] = { 5, 5, 25.5, 5, 25.5, 5 };
+	struct bed *bed = bed_new_delayed("10 5\n20 25.5\n30 0\n",
+					  "delay_ms=100");
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		bed_ip(bed, sent_ms[i] * NS_PER_MS, FULL);
+		bed_play_until(bed, sent_ms[i] * NS_PER_MS);
+	}
+	bed_play_out(bed);
+	for (int i = 0; i < 6; i++)
+		assert_true(bed->out[i].at ==
+			    sent_ms[i] * NS_PER_MS +
+				    (int64_t)(delay_ms[i] * 1e6));
+	bed_configure(bed, "delay_trace=none");
+	bed_ip(bed, 400 * NS_PER_MS, FULL);
+	bed_play_out(bed);
+	assert_true(bed->out[6].at == 500 * NS_PER_MS);
+	bed_free(bed);
+}
+
+/* The delay is that of the moment at which the last bit was sent. */
+static void a_shorter_delay_keeps_the_order(void **state)
+{
+	struct bed *bed = bed_new_delayed("11 50\n1000 5\n",
+					  "rate_mbps=1.2112");
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		bed_ip(bed, 0, FULL);
+	bed_play_out(bed);
+	assert_true(bed->out[0].at == 60 * NS_PER_MS);
+	assert_true(bed->out[1].at == 60 * NS_PER_MS);
+	assert_int_equal(bed_out_of_order(bed), 0);
+	bed_free(bed);
+}
+
 /* --- changes while it runs --- */
 
 static void less_delay_does_not_overtake(void **state)
@@ -328,6 +370,8 @@ int main(void)
 		cmocka_unit_test(without_a_rate_there_is_no_queue),
 		cmocka_unit_test(a_trace_delivers_what_it_allows_to_a_packet),
 		cmocka_unit_test(small_packets_share_an_opportunity),
+		cmocka_unit_test(delays_follow_the_clock),
+		cmocka_unit_test(a_shorter_delay_keeps_the_order),
 		cmocka_unit_test(an_opportunity_without_packets_is_wasted),
 		cmocka_unit_test(less_delay_does_not_overtake),
 		cmocka_unit_test(a_new_rate_rules_from_the_next_packet),

@@ -103,6 +103,7 @@ static void a_wrong_word_is_named(void **state)
 		{ "loss_at=middle", "loss_at:" },
 		{ "duplicate=2", "duplicate:" },
 		{ "reorder=-1", "reorder:" },
+		{ "delay_trace=/nowhere", "delay_trace: /nowhere" },
 		{ "trace=/nowhere/at/all", "trace: /nowhere/at/all" },
 		{ "grants=5,8", "grants: '5,8' is neither none nor" },
 		{ "grants=5ms", "grants: '5ms'" },
@@ -190,6 +191,33 @@ static void rate_and_trace_end_each_other(void **state)
 	assert_int_equal(p.trace.n, 0);
 	assert_int_equal(copy.trace.n, 2);
 	assert_string_equal(copy.trace_path, path);
+	params_fini(&copy);
+	params_fini(&p);
+}
+
+static void a_delay_trace_stands_beside_the_delay(void **state)
+{
+	char path[] = "/tmp/tm3-delays-XXXXXX";
+	char words[64];
+	struct params p, copy;
+	char why[256];
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_int_equal(write(fd, "20 5\n", 5), 5);
+	close(fd);
+	params_init(&p);
+	snprintf(words, sizeof(words), "delay_trace=%s delay_ms=7", path);
+	assert_int_equal(params_set(&p, words, why, sizeof(why)), 0);
+	unlink(path);
+	assert_int_equal(params_copy(&copy, &p), 0);
+	assert_int_equal(params_set(&p, "delay_trace=none", why, sizeof(why)),
+			 0);
+	assert_told(&p, "\"delay_trace\":null");
+	assert_told(&p, "\"delay_ms\":7,");
+	assert_int_equal(p.delays.n, 0);
+	assert_int_equal(copy.delays.n, 1);
+	assert_told(&copy, path);
 	params_fini(&copy);
 	params_fini(&p);
 }
@@ -328,6 +356,7 @@ int main(void)
 		cmocka_unit_test(a_wrong_word_is_named),
 		cmocka_unit_test(very_long_words_do_no_harm),
 		cmocka_unit_test(rate_and_trace_end_each_other),
+		cmocka_unit_test(a_delay_trace_stands_beside_the_delay),
 		cmocka_unit_test(help_lists_what_is_told),
 		cmocka_unit_test(numbers_are_plain),
 		cmocka_unit_test(a_radio_is_told_as_it_was_set),

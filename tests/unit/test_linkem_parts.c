@@ -12,6 +12,7 @@
 
 #include "topologies/linkem/clock.h"
 #include "topologies/linkem/codel.h"
+#include "topologies/linkem/delays.h"
 #include "topologies/linkem/frame.h"
 #include "topologies/linkem/line.h"
 #include "topologies/linkem/packet.h"
@@ -261,16 +262,36 @@ static void a_line_sorts_and_keeps_the_order_of_equals(void **state)
 
 /* --- trace --- */
 
-static int load(struct trace *t, const char *text, char *why, size_t why_len)
+#define TEMPLATE "/tmp/tm3-trace-XXXXXX"
+
+static void write_file(char *path, const char *text)
 {
-	char path[] = "/tmp/tm3-trace-XXXXXX";
 	int fd = mkstemp(path);
-	int ret;
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	close(fd);
+}
+
+static int load(struct trace *t, const char *text, char *why, size_t why_len)
+{
+	char path[] = TEMPLATE;
+	int ret;
+
+	write_file(path, text);
 	ret = trace_load(t, path, why, why_len);
+	unlink(path);
+	return ret;
+}
+
+static int load_delays(struct delays *d, const char *text, char *why,
+		       size_t why_len)
+{
+	char path[] = TEMPLATE;
+	int ret;
+
+	write_file(path, text);
+	ret = delays_load(d, path, why, why_len);
 	unlink(path);
 	return ret;
 }
@@ -341,6 +362,54 @@ static void a_wrong_trace_is_refused_by_line(void **state)
 	}
 }
 
+/* Of all moments of two periods, the delay is that of the step they are in. */
+static void delays_repeat_after_their_last_step(void **state)
+{
+	static const double wanted_ms[] = { 7, 7, 0, 12.25, 12.25, 12.25 };
+	struct delays d, copy;
+	char why[256];
+
+	(void)state;
+	assert_int_equal(load_delays(&d, "2 7\n1 0\n3 12.25\n", why,
+				     sizeof(why)), 0);
+	delays_start(&d, 1000 * NS_PER_MS);
+	assert_int_equal(delays_copy(&copy, &d), 0);
+	delays_fini(&d);
+	for (int i = 0; i < 12; i++) {
+		int64_t start = (1000 + i) * NS_PER_MS;
+		int64_t delay = (int64_t)(wanted_ms[i % 6] * 1e6);
+
+		assert_true(delays_at(&copy, start) == delay);
+		assert_true(delays_at(&copy, start + NS_PER_MS - 1) == delay);
+	}
+	delays_fini(&copy);
+}
+
+static void wrong_delays_are_refused_by_line(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} wrong[] = {
+		{ "", "no delay" },
+		{ "0 5\n", ":1:" },
+		{ "10 5\n10\n", ":2:" },
+		{ "10 -1\n", ":1:" },
+		{ "10 5ms\n", ":1:" },
+		{ "1.5 5\n", ":1:" },
+		{ "10 5\n10 60001\n", ":2:" },
+		{ "3600001 5\n", ":1:" },
+	};
+	struct delays d;
+	char why[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_true(load_delays(&d, wrong[i].text, why,
+					sizeof(why)) < 0);
+		assert_non_null(strstr(why, wrong[i].says));
+	}
+}
+
 /* --- frames --- */
 
 static void ip_is_numbered_and_housekeeping_is_not(void **state)
@@ -385,6 +454,8 @@ int main(void)
 		cmocka_unit_test(a_trace_repeats_after_its_last_line),
 		cmocka_unit_test(skipping_is_using_one_by_one),
 		cmocka_unit_test(a_wrong_trace_is_refused_by_line),
+		cmocka_unit_test(delays_repeat_after_their_last_step),
+		cmocka_unit_test(wrong_delays_are_refused_by_line),
 		cmocka_unit_test(ip_is_numbered_and_housekeeping_is_not),
 	};
 

@@ -47,7 +47,8 @@ static void put_on_line(struct link *l, struct packet *p, int64_t at)
 static void depart(struct link *l, struct packet *p, int64_t at)
 {
 	const struct params *par = &l->params;
-	int64_t delay = ns(par->delay_ms);
+	int64_t delay = par->delays.n ? delays_at(&par->delays, at)
+				      : ns(par->delay_ms);
 
 	if (p->lost) {
 		drop(l, p, LINK_LOST, at);
@@ -342,6 +343,8 @@ void link_configure(struct link *l, struct params *params, int64_t now)
 	link_run(l, now);
 	if (params->trace.n && !params->trace.started)
 		trace_start(&params->trace, now);
+	if (params->delays.n && !params->delays.started)
+		delays_start(&params->delays, now);
 	/* An outage of the trace is over when the rate begins. */
 	if (l->params.trace.n)
 		l->rate.free_at = now;
@@ -376,6 +379,8 @@ void link_restart(struct link *l, uint64_t seed, int64_t now)
 	memset(&l->host.codel, 0, sizeof(l->host.codel));
 	if (l->params.trace.n)
 		trace_start(&l->params.trace, now);
+	if (l->params.delays.n)
+		delays_start(&l->params.delays, now);
 	apply(l, now);
 	radio_restart(&l->radio, now);
 }

@@ -15,8 +15,8 @@
 
 /* OPTIONAL: `none` will do as well. WHOLE: without a fraction. */
 enum kind {
-	NUMBER, WHOLE, OPTIONAL, OPTIONAL_WHOLE, CHOICE, LOSS, TRACE, GRANTS,
-	GATE, REPORT, INTERACTIVE,
+	NUMBER, WHOLE, OPTIONAL, OPTIONAL_WHOLE, CHOICE, LOSS, TRACE, DELAYS,
+	GRANTS, GATE, REPORT, INTERACTIVE,
 };
 
 struct key {
@@ -41,6 +41,8 @@ static const struct key keys[] = {
 	  "counted on top of each IP packet (14)" },
 	{ "delay_ms", NUMBER, AT(delay_ms), 0, 60000, NULL,
 	  "propagation delay, one way" },
+	{ "delay_trace", DELAYS, AT(delays), 0, 0, NULL,
+	  "FILE with lines FOR_MS DELAY_MS in place of delay_ms; none" },
 	{ "jitter_ms", NUMBER, AT(jitter_ms), 0, 60000, NULL,
 	  "size of the jitter; order is kept" },
 	{ "jitter_dist", CHOICE, AT(jitter_dist), 0, 0,
@@ -125,9 +127,17 @@ static void drop_trace(struct params *p)
 	p->trace_path = NULL;
 }
 
+static void drop_delays(struct params *p)
+{
+	delays_fini(&p->delays);
+	free(p->delays_path);
+	p->delays_path = NULL;
+}
+
 void params_fini(struct params *p)
 {
 	drop_trace(p);
+	drop_delays(p);
 	loss_fini(&p->loss);
 }
 
@@ -135,10 +145,14 @@ int params_copy(struct params *to, const struct params *from)
 {
 	*to = *from;
 	to->trace_path = from->trace_path ? strdup(from->trace_path) : NULL;
+	to->delays_path = from->delays_path ? strdup(from->delays_path) : NULL;
 	memset(&to->trace, 0, sizeof(to->trace));
+	memset(&to->delays, 0, sizeof(to->delays));
 	if (loss_copy(&to->loss, &from->loss) == 0 &&
 	    trace_copy(&to->trace, &from->trace) == 0 &&
-	    !to->trace_path == !from->trace_path)
+	    delays_copy(&to->delays, &from->delays) == 0 &&
+	    !to->trace_path == !from->trace_path &&
+	    !to->delays_path == !from->delays_path)
 		return 0;
 	params_fini(to);
 	return -ENOMEM;
@@ -231,6 +245,31 @@ static int set_trace(struct params *p, const char *value, char *why,
 	return 0;
 }
 
+static int set_delays(struct params *p, const char *value, char *why,
+		      size_t why_len)
+{
+	struct delays delays;
+	char *path;
+	int ret;
+
+	if (!strcmp(value, "none")) {
+		drop_delays(p);
+		return 0;
+	}
+	ret = delays_load(&delays, value, why, why_len);
+	if (ret)
+		return ret;
+	path = strdup(value);
+	if (!path) {
+		delays_fini(&delays);
+		return -ENOMEM;
+	}
+	drop_delays(p);
+	p->delays = delays;
+	p->delays_path = path;
+	return 0;
+}
+
 static int set_key(struct params *p, const struct key *key, const char *value,
 		   char *why, size_t why_len)
 {
@@ -246,6 +285,8 @@ static int set_key(struct params *p, const struct key *key, const char *value,
 		return loss_parse(&p->loss, value, why, why_len);
 	case TRACE:
 		return set_trace(p, value, why, why_len);
+	case DELAYS:
+		return set_delays(p, value, why, why_len);
 	case GRANTS:
 		return grants_parse(member(p, key), value, why, why_len);
 	case GATE:
@@ -424,6 +465,9 @@ static void print_value(struct params *p, const struct key *key, FILE *out)
 		break;
 	case TRACE:
 		json_string(out, p->trace_path);
+		break;
+	case DELAYS:
+		json_string(out, p->delays_path);
 		break;
 	default:
 		print_words(p, key, out);

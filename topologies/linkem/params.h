@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "delays.h"
 #include "interactive.h"
 #include "jitter.h"
 #include "loss.h"
@@ -27,6 +28,8 @@ struct params {
 	double trace_bytes;		/* 0 = a whole packet */
 	double overhead_bytes;
 	double delay_ms;
+	char *delays_path;		/* NULL = none; owned */
+	struct delays delays;		/* in place of delay_ms */
 	double jitter_ms;
 	int jitter_dist;		/* enum jitter_dist */
 	int jitter_reorder;		/* bool */
