@@ -14,7 +14,7 @@ from typing import Any
 from base.sources import ROOT
 from experiments import traces
 from topologies import rssi
-from topologies.mile import MILE, SECOND, SHORTHANDS, Mile
+from topologies.mile import MILE, SECOND, SHORTHANDS, TRACES, Mile
 from topologies.parameter import Parameter, ParameterError, Params, Value, written
 from topologies.parameters import (
     BOTTLENECK,
@@ -39,13 +39,20 @@ UNSET = ("none", "default")
 # Several values of them lie between semicolons.
 TEXT_WITH_COMMAS = ("loss_list_down", "loss_list_up", "interactive")
 WAYS = ("pipes", "direct", "haproxy", "mptcp", "http2")
-_FILES = ("loss_list_down", "loss_list_up", "trace_down", "trace_up")
+_TRACES = (*TRACES, *(name for name in SECOND if name.removeprefix("second_") in TRACES))
+_FILES = ("loss_list_down", "loss_list_up", *_TRACES)
+# What stands for a file that is made here.
+_MADE_HERE = {
+    "trace_down": ", or synthetic-lte, or synthetic-rate:MBPS:PERCENT, made here",
+    "delay_trace": ", or synthetic-rtt:MS:PERCENT, made here",
+}
 
 
 def _unset(parameter: Parameter) -> Parameter:
     """One that a preset has a value of already."""
-    more = ", or synthetic-lte, made here" if parameter.name == "trace_down" else ""
-    return replace(parameter, default=None, help=parameter.help + more)
+    return replace(
+        parameter, default=None, help=parameter.help + _MADE_HERE.get(parameter.name, "")
+    )
 
 
 _EARLY = (("binding", "early"),)
@@ -282,7 +289,7 @@ def _place(full: dict[str, Value]) -> None:
     """Files are meant from where the command was given, also when it is resumed elsewhere."""
     for name in _FILES:
         told = full[name]
-        if isinstance(told, str) and name.startswith("trace_"):
+        if isinstance(told, str) and name in _TRACES:
             if traces.is_named(told):
                 continue
             full[name] = str(Path(told).resolve())
@@ -316,8 +323,10 @@ def _changes(params: Params) -> dict[str, Any]:
 
 def _with_traces(told: dict[str, Any]) -> dict[str, Any]:
     """Files in place of the names of traces that are made here."""
-    there = [name for name in ("trace_down", "trace_up") if name in told]
-    return told | {name: str(traces.path_of(told[name])) for name in there}
+    there = [name for name in _TRACES if name in told]
+    return told | {
+        name: str(traces.path_of(told[name], delay=name.endswith("delay_trace"))) for name in there
+    }
 
 
 def is_two(params: Params) -> bool:

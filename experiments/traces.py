@@ -1,25 +1,35 @@
 # SPDX-License-Identifier: MIT
-"""Traces of a rate that are made here, by name: `--trace-down synthetic-lte`.
+"""Traces of a rate or a round trip that are made here, by name: `--trace-down synthetic-lte`.
 
 They are synthetic. `synthetic-lte` has what published captures of LTE downlinks have in common: a
 mean near 9 Mbit/s; a rate that wanders over a factor of several within seconds, since the logarithm
 follows an AR(1) process whose memory is one second; and every ten seconds or so a tenth to three
 tenths of a second with next to nothing, as at a handover. It lasts a minute, then repeats.
 `synthetic-lte:7` is drawn from seed 7, without a number it is seed 1. No user was captured.
+
+`synthetic-rate:7.04:54:7` (for `--trace-down`) and `synthetic-rtt:50:40:7` (for `--delay-trace`)
+wander alike, without outages: over their minute a rate has a mean of 7.04 Mbit/s and a standard
+deviation of 54 % of it, a round trip 50 ms and 40 %. Of a round trip each direction has half.
 """
 
 import math
 import os
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 
 from topologies.parameter import ParameterError
 from topologies.programs import build_folder
 
-NAME = re.compile(r"synthetic-lte(?::(\d{1,9}))?")
+LTE = re.compile(r"synthetic-lte(?::(\d{1,9}))?")
+VARYING = re.compile(r"synthetic-(rate|rtt):(\d+(?:\.\d+)?):(\d+(?:\.\d+)?)(?::(\d{1,9}))?")
+KNOWN = (
+    "synthetic-lte[:SEED], synthetic-rate:MBPS:PERCENT[:SEED]",
+    "synthetic-rtt:MS:PERCENT[:SEED]",
+)
 PERIOD_MS = 60_000
 STEP_MS = 20
 PACKET_BITS = 1514 * 8  # of an opportunity, with its Ethernet header
@@ -30,30 +40,82 @@ LOWEST_MBPS, HIGHEST_MBPS = 0.8, 25.0
 OUTAGE_EACH_MS = 10_000.0
 OUTAGE_MS = (100, 300)
 OUTAGE_MBPS = 0.3
+MOST_PERCENT = 150.0  # a minute of it has hardly more
 
 
 def is_named(word: str) -> bool:
-    return NAME.fullmatch(word) is not None
+    return bool(LTE.fullmatch(word) or VARYING.fullmatch(word))
 
 
 @cache
-def path_of(word: str) -> Path:
+def path_of(word: str, delay: bool = False) -> Path:
     """The file of a trace: a named one's is made when it is first asked for, with all else that is
-    built; any other word is a path."""
-    found = NAME.fullmatch(word)
-    if found is None:
+    built; any other word is a path. `delay`: one of round trips, else of a rate."""
+    if not is_named(word):
         if word.startswith("synthetic"):
-            raise ParameterError("trace", f"{word!r}: there is synthetic-lte, synthetic-lte:SEED")
+            raise ParameterError("trace", f"{word!r}: there is {' and '.join(KNOWN)}")
         return Path(word)
-    seed = int(found[1] or 1)
-    path = build_folder().resolve() / "traces" / f"synthetic-lte-{seed}.mahimahi"
-    text = "".join(f"{at}\n" for at in opportunities(seed))
+    varying = VARYING.fullmatch(word)
+    if delay != bool(varying and varying[1] == "rtt"):
+        raise ParameterError("trace", f"{word!r} is none of a {'round trip' if delay else 'rate'}")
+    name, lines = _of_varying(varying) if varying else _of_lte(word)
+    return _made(name, "".join(f"{line}\n" for line in lines))
+
+
+def _of_lte(word: str) -> tuple[str, Iterator[int]]:
+    found = LTE.fullmatch(word)
+    seed = int((found and found[1]) or 1)
+    return f"synthetic-lte-{seed}.mahimahi", opportunities(rates_mbps(seed))
+
+
+def _of_varying(found: re.Match[str]) -> tuple[str, Iterator[int] | Iterator[str]]:
+    kind, mean, percent, seed = found[1], float(found[2]), float(found[3]), int(found[4] or 1)
+    if not (0.1 <= mean <= 10_000 and percent <= MOST_PERCENT):
+        raise ParameterError(
+            "trace", f"{found[0]!r}: a mean of 0.1 to 10000, a deviation of at most {MOST_PERCENT}"
+        )
+    values = varying(mean, percent / 100, f"{kind} {seed}")
+    name = f"synthetic-{kind}-{mean:g}-{percent:g}-{seed}"
+    if kind == "rate":
+        return f"{name}.mahimahi", opportunities(values)
+    return f"{name}.delays", (f"{STEP_MS} {value / 2:.6f}" for value in values)
+
+
+def _made(name: str, text: str) -> Path:
+    path = build_folder().resolve() / "traces" / name
     if not path.exists() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(f".{os.getpid()}")
         new.write_text(text)
         new.replace(path)
     return path
+
+
+def wandering(chance: random.Random) -> Iterator[float]:
+    """Of each step of the period a standard normal value, whose memory is one second."""
+    kept = math.exp(-STEP_MS / MEMORY_MS)
+    value = chance.gauss(0, 1)
+    for _ in range(PERIOD_MS // STEP_MS):
+        value = kept * value + math.sqrt(1 - kept * kept) * chance.gauss(0, 1)
+        yield value
+
+
+def varying(mean: float, deviation: float, seed: str) -> list[float]:
+    """Of each step of the period. The logarithm wanders by so much that the standard deviation is
+    this share of the mean, over these very steps."""
+    steps = list(wandering(random.Random(f"synthetic {seed}")))
+    low, high = 0.0, 4.0
+    bound = deviation * math.sqrt(len(steps))
+    for _ in range(40):
+        spread = (low + high) / 2
+        values = [math.exp(spread * it) for it in steps]
+        mean_here = fmean(values)
+        if math.dist(values, [mean_here] * len(values)) < bound * mean_here:
+            low = spread
+        else:
+            high = spread
+    scale = mean / fmean(values)
+    return [scale * it for it in values]
 
 
 def rates_mbps(seed: int) -> Iterator[float]:
@@ -74,10 +136,10 @@ def rates_mbps(seed: int) -> Iterator[float]:
             yield min(HIGHEST_MBPS, max(LOWEST_MBPS, MEDIAN_MBPS * math.exp(deviation)))
 
 
-def opportunities(seed: int) -> Iterator[int]:
+def opportunities(rates: Iterable[float]) -> Iterator[int]:
     """In Mahimahi's format: the millisecond of each packet that may leave, and the period last."""
     due, at, last = 0.0, 0, 0
-    for mbps in rates_mbps(seed):
+    for mbps in rates:
         for _ in range(STEP_MS):
             due += mbps * 1e3 / PACKET_BITS
             while due >= 1:

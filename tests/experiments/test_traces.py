@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Traces that are made here: the same for the same seed, what they are said to be, and found."""
 
+import math
 from itertools import pairwise
 from pathlib import Path
+from statistics import correlation, fmean, pstdev
 
 import pytest
 
@@ -24,10 +26,10 @@ def test_a_minute_of_something_like_lte(seed: int) -> None:
 
 
 def test_opportunities_are_the_rate_and_in_order() -> None:
-    found = list(traces.opportunities(3))
+    rates = list(traces.rates_mbps(3))
+    found = list(traces.opportunities(rates))
     assert found == sorted(found)
     assert found[-1] in (traces.PERIOD_MS, traces.PERIOD_MS - 1)
-    rates = list(traces.rates_mbps(3))
     mbps = len(found) * traces.PACKET_BITS / traces.PERIOD_MS / 1e3
     assert mbps == pytest.approx(sum(rates) / len(rates), rel=0.001)
 
@@ -49,6 +51,69 @@ def test_a_name_is_a_file_that_is_made_anew_where_it_is_wrong(
         assert sorted(it.suffix for it in first.parent.iterdir()) == [".mahimahi"] * 2
     finally:
         traces.path_of.cache_clear()
+
+
+@pytest.mark.parametrize(("mean", "deviation"), [(7.04, 0.54), (9.185, 0.92), (50.0, 0.4)])
+def test_a_minute_has_the_mean_and_the_deviation_that_it_is_named_by(
+    mean: float, deviation: float
+) -> None:
+    values = traces.varying(mean, deviation, "rate 3")
+    assert len(values) * traces.STEP_MS == traces.PERIOD_MS
+    assert fmean(values) == pytest.approx(mean)
+    assert pstdev(values) == pytest.approx(deviation * mean)
+    assert min(values) > 0
+    apart = round(traces.MEMORY_MS / traces.STEP_MS)
+    near, far = likeness(values, 1), likeness(values, 5 * apart)
+    assert near > 0.9, "it jumps instead of wandering"
+    assert abs(far) < 0.5, "it remembers for longer than a second"
+    assert traces.varying(mean, deviation, "rate 4") != values
+
+
+def likeness(values: list[float], steps: int) -> float:
+    logs = [math.log(it) for it in values]
+    return correlation(logs[:-steps], logs[steps:])
+
+
+def test_files_of_what_varies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TM3_BUILD", str(tmp_path))
+    traces.path_of.cache_clear()
+    try:
+        rate = traces.path_of("synthetic-rate:7.04:54:2")
+        delay = traces.path_of("synthetic-rtt:70:50", delay=True)
+        assert rate.name == "synthetic-rate-7.04-54-2.mahimahi"
+        assert delay.name == "synthetic-rtt-70-50-1.delays"
+        opportunities = [int(line) for line in rate.read_text().splitlines()]
+        mbps = len(opportunities) * traces.PACKET_BITS / traces.PERIOD_MS / 1e3
+        assert mbps == pytest.approx(7.04, rel=0.001)
+        steps = [line.split() for line in delay.read_text().splitlines()]
+        assert {for_ms for for_ms, _ in steps} == {str(traces.STEP_MS)}
+        assert fmean(float(delay_ms) for _, delay_ms in steps) == pytest.approx(35)
+    finally:
+        traces.path_of.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "why"),
+    [
+        ("trace_down", "synthetic-rtt:50:40", "is none of a rate"),
+        ("delay_trace", "synthetic-rate:7:40", "is none of a round trip"),
+        ("second_delay_trace", "synthetic-lte", "is none of a round trip"),
+        ("delay_trace", "synthetic-rtt:50", "no such file"),
+        ("trace_up", "synthetic-rate:0.01:40", "a mean of 0.1 to 10000"),
+        ("trace_up", "synthetic-rate:7:151", "a deviation of at most 150"),
+    ],
+)
+def test_a_name_of_another_kind_is_refused(name: str, told: str, why: str) -> None:
+    with pytest.raises(ParameterError, match=why):
+        parameters.complete((), {"preset": "wifi-lte", name: told})
+
+
+def test_each_of_two_last_miles_has_its_traces() -> None:
+    told = {"delay_trace": "synthetic-rtt:50:40", "second_delay_trace": "synthetic-rtt:70:50:9"}
+    params = parameters.complete((), {"preset": "wifi-lte", **told})
+    assert {name: params[name] for name in told} == told
+    found = [str(traces.path_of(it, delay=True)) for it in told.values()]
+    assert [it.delay_trace for it in parameters.miles(params)] == found
 
 
 def test_a_configuration_keeps_the_name_and_the_lab_gets_the_file() -> None:
