@@ -101,7 +101,10 @@ def smallest_effect(metric: Metric) -> str:
 
 
 def size(count: float) -> str:
-    """Decimal units, as on the command line."""
+    """Decimal units, as on the command line; binary ones of what is round in them alone."""
+    for unit, whole in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= whole and count % whole == 0 and count % 1000:
+            return f"{count / whole:g}\N{NO-BREAK SPACE}{unit}"
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if count >= scale:
             return f"{count / scale:g}\N{NO-BREAK SPACE}{unit}"
