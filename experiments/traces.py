@@ -9,7 +9,8 @@ tenths of a second with next to nothing, as at a handover. It lasts a minute, th
 
 `synthetic-rate:7.04:54:7` (for `--trace-down`) and `synthetic-rtt:50:40:7` (for `--delay-trace`)
 wander alike, without outages: over their minute a rate has a mean of 7.04 Mbit/s and a standard
-deviation of 54 % of it, a round trip 50 ms and 40 %. Of a round trip each direction has half.
+deviation of 54 % of it, a round trip 50 ms and 40 %. Of a round trip each direction has half. The
+memory is a fifth of a second, so that a file of some hundred milliseconds meets changes.
 """
 
 import math
@@ -36,6 +37,7 @@ PACKET_BITS = 1514 * 8  # of an opportunity, with its Ethernet header
 MEDIAN_MBPS = 8.5
 SPREAD = 0.55  # standard deviation of the rate's natural logarithm
 MEMORY_MS = 1000.0
+VARYING_MEMORY_MS = 200.0
 LOWEST_MBPS, HIGHEST_MBPS = 0.8, 25.0
 OUTAGE_EACH_MS = 10_000.0
 OUTAGE_MS = (100, 300)
@@ -92,8 +94,8 @@ def _made(name: str, text: str) -> Path:
 
 
 def wandering(chance: random.Random) -> Iterator[float]:
-    """Of each step of the period a standard normal value, whose memory is one second."""
-    kept = math.exp(-STEP_MS / MEMORY_MS)
+    """Of each step of the period a standard normal value, by an AR(1) process."""
+    kept = math.exp(-STEP_MS / VARYING_MEMORY_MS)
     value = chance.gauss(0, 1)
     for _ in range(PERIOD_MS // STEP_MS):
         value = kept * value + math.sqrt(1 - kept * kept) * chance.gauss(0, 1)
