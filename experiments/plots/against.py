@@ -62,9 +62,9 @@ def _panel(results: Results, axes: Axes, panel: Panel, scene: Scene, xs: Sequenc
         sheet.title(axes, panel.label)
     named = {metric.name: metric for metric in results.experiment.metrics}.get(scene.figure.x)
     where = sheet.x_axis(axes, scene.figure.x, xs, named)
-    for x, level in panel.floor if any(x is None for x, _ in panel.floor) else ():
-        assert x is None
-        axes.axhline(level, color=MUTED, linewidth=1.1, zorder=1)
+    for x, level in panel.floor:
+        if x is None:  # of lines across
+            axes.axhline(level, color=MUTED, linewidth=1.1, zorder=1)
     along = [(where[x], level) for x, level in panel.floor if x in where]
     if along:
         axes.plot(*zip(*along, strict=True), color=MUTED, linewidth=1.1, zorder=1)
@@ -74,9 +74,9 @@ def _panel(results: Results, axes: Axes, panel: Panel, scene: Scene, xs: Sequenc
     step = 0.012 if all(isinstance(x, int | float) for x in xs) else 0.05
     for k, line in enumerate(several):
         _line(axes, line, where, (k - (len(several) - 1) / 2) * step, scene.figure.joined)
-    for line in panel.lines:
-        if line.baseline:
-            _level(axes, line)
+    across = [line for line in panel.lines if line.baseline]
+    for k, line in enumerate(across):
+        _level(axes, line, 1 - 0.04 * k)
 
 
 def _finite(points: Sequence[Point]) -> list[Point]:
@@ -110,12 +110,18 @@ def _line(axes: Axes, line: Line, where: dict[Value, float], shift: float, numbe
         axes.plot(xs[-1], value, color=line.look.colour, zorder=4, **sheet.PUBLISHED)
 
 
-def _level(axes: Axes, line: Line) -> None:
+def _level(axes: Axes, line: Line, mark: float) -> None:
+    """`mark`: where its marker stands, as a share of the width, for print in grey."""
+    at = axes.get_yaxis_transform()
     for point in _finite(line.points):
         got, look = point.got, line.look
         axes.axhline(got.median, color=look.colour, linestyle=look.dash, linewidth=1.4, zorder=2)
+        if look.marker:
+            axes.plot(
+                *(mark, got.median, look.marker),
+                **{"color": look.colour, "transform": at, "clip_on": False, "zorder": 3},
+            )
         for value in point.published:
-            at = axes.get_yaxis_transform()
             axes.plot(0.97, value, color=look.colour, zorder=4, transform=at, **sheet.PUBLISHED)
         if math.isfinite(got.high):
             axes.axhspan(got.low, got.high, color=look.colour, alpha=0.1, linewidth=0, zorder=0)

@@ -235,16 +235,22 @@ def place(it: Configuration, figure: Figure, results: Results) -> Any:
     """Where a configuration stands in its panel; those of one place and line are one point."""
     if figure.kind in SPREAD:
         return None
-    if _is_level(it, figure):
+    if _is_level(results, it, figure):
         return "level"
     x = x_of(it, figure, results)
     return (x, id(it)) if on_axis(results, figure) else (x, None)
 
 
-def _is_level(it: Configuration, figure: Figure) -> bool:
-    """Without pipes there is no place on an axis that is about them."""
-    levels = figure.x in (*CARRIED, *OF_PIPES) and figure.kind in ("against", "normalised")
-    return levels and it.params.get("way", "pipes") != "pipes"
+def _is_level(results: Results, it: Configuration, figure: Figure) -> bool:
+    """Whether it has no place on the axis: that is about pipes, of which it has none, or is a
+    parameter that does not apply to it."""
+    if figure.kind not in ("against", "normalised"):
+        return False
+    if it.params.get("way", "pipes") != "pipes":
+        return figure.x in (*CARRIED, *OF_PIPES)
+    own = {each.name: each for each in results.experiment.parameters}
+    needs = own[figure.x].needs if figure.x in own else ()
+    return any(it.params.get(name) != value for name, value in needs)
 
 
 def scene(results: Results, figure: Figure) -> Scene:
@@ -301,11 +307,12 @@ def lines(
     several = len({words.carried(it.params) for it in results.shown(figure.where)}) > 1
     for it in its:
         label, look = line_look(results, it.params, names, several)
-        baseline = _is_level(it, figure)
+        baseline = _is_level(results, it, figure)
         if baseline:
             carried = words.carried(it.params)
             colour = look.colour if names else of_carried(carried).colour
-            look = Look(colour, "", dash_of(carried))
+            marker = look.marker if it.params.get("way", "pipes") == "pipes" else ""
+            look = Look(colour, marker, dash_of(carried))
         there = place(it, figure, results)
         found.setdefault((label, baseline), (look, {}))[1].setdefault(there, []).append(it)
     made = []
@@ -366,7 +373,7 @@ def _point(
         apart = [name for name in results.varying if name not in free]
         if len({results.key(it.params, apart) for it in its}) > 1:
             raise Mixed(f"{figure.name}: one point of {[dict(it.params) for it in its]}")
-    level = figure.kind in SPREAD or _is_level(its[0], figure)
+    level = figure.kind in SPREAD or _is_level(results, its[0], figure)
     x = None if level else x_of(its[0], figure, results)
     values = [v for it in its for v in measured(results, it, figure, metric)]
     pooled = metric.pooled and len(its) == 1 and not figure.over

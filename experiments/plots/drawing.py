@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Draws the figures that an experiment names, each by its kind."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments.model import Figure
 from experiments.plots import against, ccdf, cdf, heat, series, sheet
-from experiments.plots.cells import Scene, has_published, scene
+from experiments.plots.cells import Line, Scene, has_published, scene
 from experiments.report import words
 from experiments.report.data import Results
 
@@ -64,15 +64,16 @@ def caption(results: Results, figure: Figure) -> str:
     parts = [HOW_TO_READ[figure.kind]]
     if figure.over:
         parts.append(f"1: as with {words.label(figure.over, [*figure.over]) or 'the paired run'}.")
-        if figure.kind == "heat":
-            parts.append("In brackets: the interval includes 1.")
+    if figure.kind == "heat" and heat.is_of_ratios(scene(results, figure)):
+        parts.append("In brackets: the interval includes 1.")
     if figure.floor:
         parts.append("Grey line: what no proxy can go below.")
     drawn = scene(results, figure)
     if figure.kind not in ("ccdf", "heat", "series") and has_published(drawn.panels):
         parts.append("Diamond: published" + (", at the median." if figure.kind == "cdf" else "."))
-    if any(line.baseline for panel in drawn.panels for line in panel.lines):
-        parts.append("Lines across: without pipes, the interval as a band.")
+    across = [line for panel in drawn.panels for line in panel.lines if line.baseline]
+    if across:
+        parts.append(_of_lines_across(across, figure))
     if drawn.together and figure.kind != "series":
         counts = [
             f"{len({it.params.get(name) for it in results.configurations})} values of "
@@ -83,3 +84,10 @@ def caption(results: Results, figure: Figure) -> str:
     if figure.kind != "series":
         parts.append(words.smallest_effect(results.metric(figure.y)))
     return " ".join(filter(None, parts))
+
+
+def _of_lines_across(across: Sequence[Line], figure: Figure) -> str:
+    its = [it for line in across for point in line.points for it in point.of]
+    if all(it.params.get("way", "pipes") == "pipes" for it in its):
+        return f"Lines across: no {words.name(figure.x)} of their own, the interval as a band."
+    return "Lines across: without pipes, the interval as a band."

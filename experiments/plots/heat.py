@@ -23,6 +23,7 @@ from topologies.parameter import Value
 
 Cells = dict[tuple[Value, Value], Estimate]
 RATIOS = (0.1, 0.2, 0.33, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0)
+NEAR_ONE = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6, 1.8)  # where none is far from it
 DARK_BELOW = 0.45  # luminance of a cell under which its number is white
 
 
@@ -31,23 +32,30 @@ def draw(results: Results, scene: Scene) -> Sheet:
     maps = _maps(results, scene)
     xs = sorted({x for cells in maps.values() for x, _ in cells}, key=sortable)
     ys = sorted({y for cells in maps.values() for _, y in cells}, key=sortable)
-    shades = _shades(maps, bool(figure.over))
-    height = max(1.5, 0.5 + 0.32 * len(ys))
+    ratios = is_of_ratios(scene)
+    shades = _shades(maps, ratios)
+    height = max(1.8, 0.5 + 0.32 * len(ys))
     with sheet.sheet(len(maps), figure.title, height) as (made, groups):
         for (label, cells), [axes] in zip(maps.items(), groups, strict=True):
             sheet.title(axes, label)
-            _map(axes, cells, xs, ys, shades, bool(figure.over))
+            _map(axes, cells, xs, ys, shades, ratios)
             _names(axes, figure.x, figure.hue, xs, ys)
         bar = made.colorbar(shades, ax=[axes for [axes] in groups], shrink=0.9, aspect=25, pad=0.02)
         bar.set_label(sheet.label_of(scene.metric, figure.over), fontsize=8)
-        if figure.over:
+        if ratios:
             low, high = shades.get_clim()
-            bar.set_ticks([it for it in RATIOS if low <= it <= high])
+            named = RATIOS if high >= 2 else NEAR_ONE
+            bar.set_ticks([it for it in named if low <= it <= high])
         bar.outline.set_visible(False)
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
         bar.ax.minorticks_off()
         bar.solids.set_rasterized(False)
         return made
+
+
+def is_of_ratios(scene: Scene) -> bool:
+    """Whether 1 is no effect."""
+    return bool(scene.figure.over) or scene.metric.is_ratio
 
 
 def _coordinate(it: Configuration, name: str) -> Value:
