@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
 """One file over Wi-Fi and LTE at once, by which policy chooses the path of the next bytes."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path as Folder
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from experiments.model import OWN, Claim, Experiment, Figure, Metric
 from experiments.oracle import dems, optimum
 from experiments.oracle.path import Path
 from experiments.parameters import miles
-from experiments.workloads import account, traffic
+from experiments.prepare import STATS_INTERVAL_S
+from experiments.workloads import account, kernel, traffic
 from experiments.workloads.actors import Transfer
 from experiments.workloads.rates import FRAME, MSS
 from topologies.lab import Lab
@@ -33,6 +35,11 @@ POLICIES = (
 )
 BASE: Params = {"preset": "wifi-lte", "pipes": 4, "way": "pipes"}
 HEADER = 8  # of a message, which is a segment here
+COUNTED = ("written", "reinjected")  # of a path, in its samples
+HELD_WHOLE = (
+    "rp's kernel may hold a whole file (net.ipv4.tcp_rmem), as rp takes the bytes that wait there "
+    "for those that remain."
+)
 # What rp's kernel takes of a server's bytes before rp does: all of the largest file.
 RMEM, ROOM = "net.ipv4.tcp_rmem", "4096 33554432 33554432"
 
@@ -157,6 +164,19 @@ def latest(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [last[number] for number in sorted(last)]
 
 
+def since(records: Sequence[dict[str, Any]], began: float) -> list[dict[str, Any]]:
+    """The samples from a moment on, of time.monotonic(); what they count is counted from there."""
+    moment = began + time.time() - time.monotonic()
+    before = {it["path"]: it for it in records if it["time"] <= moment}
+    return [
+        {**it, **{name: it[name] - before[it["path"]][name] for name in COUNTED}}
+        if it["path"] in before
+        else it
+        for it in records
+        if it["time"] > moment
+    ]
+
+
 def shares(records: list[dict[str, Any]], size: int) -> dict[str, float | int | None]:
     """What went over the far path, and what over both, by the last samples."""
     last = latest(records)
@@ -187,6 +207,19 @@ def ends_apart_s(records: list[dict[str, Any]], took_s: float) -> float | None:
     return apart if apart < took_s else None
 
 
+def is_told_apart(params: Params) -> bool:
+    """Whether a sample lies between what warmed the pipes and the file."""
+    return not params["warm"] or float(params["idle_s"] or 0) > 2 * STATS_INTERVAL_S  # type: ignore[arg-type]
+
+
+def before_s(params: Params, rtt_ms: float | None = None) -> float:
+    """Until rp has the file's first byte: the request over a path of this round trip, or the nearer
+    one, a connection from rp to the server, an answer from there."""
+    if rtt_ms is None:
+        rtt_ms = min(it.rtt_ms for it in miles(params))
+    return (rtt_ms / 2 + 2 * float(params["wan_rtt_ms"])) / 1e3  # type: ignore[arg-type]
+
+
 class PathsFile(Experiment):
     name = "paths-file"
     ways = ("pipes",)
@@ -214,6 +247,7 @@ class PathsFile(Experiment):
         Metric("retransmits", "segments sent again by the pipes", ""),
     )
     paths = NAMES
+    settings: ClassVar[kernel.Settings] = {}  # of the kernels, while a run lasts
     grids = (
         {
             **BASE,
@@ -304,45 +338,51 @@ class PathsFile(Experiment):
         "Under split:P the path that is through with its part of these 8 MiB first rests for "
         "seconds before the file, and its windows are small again (`cooled` in the record).",
         "The least possible is computed: both paths at their rates with grown windows, and what "
-        "the request and rp's connection to the server take before. rp's kernel may hold a whole "
-        "file (net.ipv4.tcp_rmem), as rp takes the bytes that wait there for those that remain.",
-        "The share of LTE and what went over both paths are of runs with fresh windows alone: with "
-        "others these counters hold what went before. (5.13) is taken by what delays deviated by, "
-        "as rp measured them in the end.",
+        "the request and rp's connection to the server take before. " + HELD_WHOLE,
+        "The share of LTE and what went over both paths are of runs with fresh windows, or of "
+        "pipes that rested (idle_s): else no sample tells what went before. (5.13) is taken by "
+        "what delays deviated by, as rp measured them in the end.",
         "How far apart the paths end is by when lp had the last bytes by each; a path that carried "
         "none of the file has no end.",
     )
 
+    def policy(self, params: Params) -> str:
+        """As lp is told it."""
+        return str(params["path_policy"])
+
     def lp_options(self, params: Params, folder: Folder) -> list[str]:
-        return ["--path-policy", str(params["path_policy"])]
+        return ["--path-policy", self.policy(params)]
 
     def rp_options(self, params: Params, folder: Folder) -> list[str]:
         """rp knows paths by their numbers."""
-        kind, colon, name = str(params["path_policy"]).partition(":")
+        kind, colon, name = self.policy(params).partition(":")
         numbered = str(NAMES.index(name)) if name in NAMES else name
         return ["--path-policy", f"{kind}{colon}{numbered}"]
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:
         size = int(run.params["size"])  # type: ignore[arg-type]
         run.kept("roomy", lambda: roomy(run.lab))
-        found = traffic.play(run, {"file": Transfer(down=size, **traffic.way(run))})["file"]
-        floor = self.floor_s(run.params)
+        with kernel.settings(run.lab, self.settings) as there:
+            found = traffic.play(run, {"file": Transfer(down=size, **traffic.way(run))})["file"]
+        run.facts["sysctls"] = dict(there)
         told = account.account(run, connections=1)
-        fresh = [] if run.params["warm"] else told.of("rp", "path")
+        own = since(told.of("rp", "path"), run.went) if is_told_apart(run.params) else []
         return {
             "completion_s": found["completion_s"],
             "first_s": found["first_s"],
-            "floor_s": floor,
-            "over_optimum": found["completion_s"] / floor,
-            **shares(fresh, size),
-            "reinjected_over_expected": over_expected(fresh, paths_of(run.params)),
+            **self.beside_bounds(run.params, found["completion_s"]),
+            **shares(own, size),
+            "reinjected_over_expected": over_expected(own, paths_of(run.params)),
             "ends_apart_s": ends_apart_s(told.of("lp", "path"), found["completion_s"]),
             **told.measures(),
         }
 
-    def floor_s(self, params: Params) -> float:
-        """The request over Wi-Fi, a connection from rp to the server, an answer from there."""
-        first, second = miles(params)
-        paths = paths_of(params)
-        before = min(first.rtt_ms, second.rtt_ms) / 2 + 2 * float(params["wan_rtt_ms"])  # type: ignore[arg-type]
-        return before / 1e3 + optimum.completion(paths, int(params["size"]))  # type: ignore[arg-type]
+    def beside_bounds(self, params: Params, took_s: float) -> dict[str, Any]:
+        return {"floor_s": self.floor_s(params), "over_optimum": took_s / self.least_s(params)}
+
+    def least_s(self, params: Params) -> float:
+        """The least possible by whatever policy."""
+        return before_s(params) + optimum.completion(paths_of(params), int(params["size"]))  # type: ignore[arg-type]
+
+    def floor_s(self, params: Params) -> float | None:
+        return self.least_s(params)

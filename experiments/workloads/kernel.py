@@ -16,7 +16,7 @@ def settings(lab: Lab, wanted: Settings) -> Iterator[Settings]:
     """Each was read back in the client, rp's host and each server. Raises RunFailed where this
     kernel has no such setting, CommandError or SettingRefused where it does not take a value."""
     with ExitStack() as stack:
-        for node in (lab.client, lab.rp, *lab.servers):
+        for node in (lab.client, lab.rp, *lab.servers) if wanted else ():
             stack.enter_context(_of_node(node, wanted))
         yield wanted
 

@@ -62,6 +62,7 @@ NAMES = (
         "video",
     ),
     *("attacks", "handover", "paths-file", "paths-reinject", "paths-rules"),
+    "paths-split",
     *("recovery", "slow-reader", "walkthrough", "web-beside"),
 )
 # LTE's lines; most cases
@@ -76,7 +77,8 @@ ONLY_IN_FULL = (
         "thin",
         "web-beside",
     ),
-    *("extension-costs", "extension-lossy", "paths-file", "radio-apps", "radio-qcut"),
+    *("extension-costs", "extension-lossy", "paths-file", "paths-split"),
+    *("radio-apps", "radio-qcut"),
     *("thin-loss", "udp"),
 )
 
@@ -126,6 +128,9 @@ SLOW = {"mbps": 8.0}
 HURRY = {"p1": 0.5, "p2": 1.0, "p3": 0.5, "p4": 0.5, "link": "linkem", "mbps": None, "rtt_ms": None}
 RADIO = {"radio": "up", "settle_s": 0.5}
 TWO_SERVERS = {"way": "direct", "topology": "two", "servers": 2, "size": 600_000, "chunk": 100_000}
+SMALL_FILE = {
+    **{"preset": "wifi-lte", "size": 50_000, "warm": True, "warm_size": 200_000, "idle_s": 0.3}
+}
 SMALL: dict[str, list[dict[str, Any]]] = {
     "asymmetric": [
         {"size": 50_000, "transfer": transfer, "up_mbps": 5.0}
@@ -196,6 +201,11 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "paths-file": [
         {"preset": "wifi-lte", "size": 50_000, "path_policy": policy, "second_rtt_ms": 40.0}
         for policy in ("ecf", "dems-s", "one:lte")
+    ],
+    "paths-split": [
+        {**SMALL_FILE, "path_policy": "split", "wifi_share": 0.3},
+        {**SMALL_FILE, "path_policy": "best-split", "second_rtt_ms": 270.0},
+        {**SMALL_FILE, "path_policy": "best-split", "warm": False},
     ],
     "radio-apps": [
         {**RADIO, "app": app, "load": load, "seconds": 2.0, "way": way}

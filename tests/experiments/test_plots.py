@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from experiments.catalogue import find
+from experiments.catalogue.paths_split import QUICK_STEPS
 from experiments.model import Experiment, Figure
 from experiments.plots import drawing, looks, series, svg
 from experiments.plots.cells import scene
 from experiments.report.data import Results
 from tests.experiments import synthetic
+from tests.experiments.test_report_catalogue import made_up
 from topologies.parameter import Params
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -129,6 +132,28 @@ def test_baselines_stand_in_each_panel(results: Results) -> None:
         lines_of = {line.label: line for line in panel.lines}
         assert set(lines_of) == {"", "direct"}, panel.label
         assert all(point.got.n == 10 for point in lines_of["direct"].points), "not mixed"
+
+
+def test_what_an_axis_does_not_apply_to_is_a_line_across(tmp_path: Path) -> None:
+    """And the floor is a curve of what has a place on the axis, and a level of the others."""
+    results = made_up(find("paths-split"))
+    figure = results.figures()[0]
+    drawn = scene(results, figure)
+    assert {line.label for it in drawn.panels for line in it.lines if line.baseline} == {
+        f"path policy {it}" for it in ("best-split", "minrtt", "ecf", "dems-f")
+    }
+    (curve,) = [line for it in drawn.panels for line in it.lines if not line.baseline]
+    assert [point.x for point in curve.points] == list(QUICK_STEPS)
+    floors = dict(drawn.panels[0].floor)
+    assert set(floors) == {None, *QUICK_STEPS}
+    assert min(floors[it] for it in QUICK_STEPS) >= floors[None]
+    assert floors[0.0] > floors[None] < floors[1.0]
+    told = drawing.caption(results, figure)
+    assert "Lines across: no share of the file over Wi-Fi of their own" in told
+    path = drawing.draw_one(results, figure, tmp_path)
+    assert path
+    for label in ("path policy split", "path policy best-split", "floor"):
+        assert label in words_of(path)
 
 
 def test_normalised_is_paired(results: Results) -> None:

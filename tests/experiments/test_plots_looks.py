@@ -22,7 +22,7 @@ from tests.experiments.test_report_catalogue import made_up
 from topologies.parameter import Params
 
 # Published of these are ratios alone, and what their plots show is in units; or the largest of all.
-NO_MARK = ("host-cc", "radio-qcut", "smt-single", "smt-two-5")
+NO_MARK = ("host-cc", "paths-split", "radio-qcut", "smt-single", "smt-two-5")
 
 
 def lines_of(results: Results) -> list[Line]:
@@ -133,6 +133,10 @@ def test_sizes_and_small_numbers_are_readable() -> None:
     assert words.number(-4e-8) == words.number(4e-8) == "0"
     assert words.number(-0.25) == "-0.250"
     assert words.value("beside", 500_000) == "500\N{NO-BREAK SPACE}KB"
+    assert words.size(64 << 10) == "64\N{NO-BREAK SPACE}KiB"
+    assert words.size(5 << 20) == "5\N{NO-BREAK SPACE}MiB"
+    assert words.size(128_000) == "128\N{NO-BREAK SPACE}KB"  # 125 KiB
+    assert words.size(1460) == "1.46\N{NO-BREAK SPACE}KB"
     assert words.value("beside", "3mbps") == "3mbps"
     assert words.name("beside", 500_000) == "download beside it"
 
