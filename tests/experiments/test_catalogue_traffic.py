@@ -61,7 +61,7 @@ NAMES = (
         "udp",
         "video",
     ),
-    *("attacks", "handover", "paths-file", "paths-reinject", "paths-rules"),
+    *("attacks", "handover", "paths-file", "paths-rates", "paths-reinject", "paths-rules"),
     "paths-split",
     *("recovery", "slow-reader", "walkthrough", "web-beside"),
 )
@@ -77,7 +77,7 @@ ONLY_IN_FULL = (
         "thin",
         "web-beside",
     ),
-    *("extension-costs", "extension-lossy", "paths-file", "paths-split"),
+    *("extension-costs", "extension-lossy", "paths-file", "paths-rates", "paths-split"),
     *("radio-apps", "radio-qcut"),
     *("thin-loss", "udp"),
 )
@@ -201,6 +201,9 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "paths-file": [
         {"preset": "wifi-lte", "size": 50_000, "path_policy": policy, "second_rtt_ms": 40.0}
         for policy in ("ecf", "dems-s", "one:lte")
+    ],
+    "paths-rates": [
+        {**SMALL_FILE, "down_mbps": 2.5, "second_down_mbps": 17.5, "path_policy": "dems-f"}
     ],
     "paths-split": [
         {**SMALL_FILE, "path_policy": "split", "wifi_share": 0.3},

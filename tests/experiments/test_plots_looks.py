@@ -22,7 +22,10 @@ from tests.experiments.test_report_catalogue import made_up
 from topologies.parameter import Params
 
 # Published of these are ratios alone, and what their plots show is in units; or the largest of all.
-NO_MARK = ("host-cc", "paths-split", "radio-qcut", "smt-single", "smt-two-5")
+NO_MARK = (
+    *("host-cc", "paths-rates", "paths-split"),
+    *("radio-qcut", "smt-single", "smt-two-5"),
+)
 
 
 def lines_of(results: Results) -> list[Line]:
