@@ -27,6 +27,7 @@ ROWS = (
     Published("paths-file", "DEMS, Fig. 5.10", "one file over two paths, by path policy"),
     Published("paths-split", "DEMS, Fig. 5.1", "one file over two paths, by the share of either"),
     Published("paths-rates", "DEMS, Fig. 5.13", "one file over two paths, by the rate of either"),
+    Published("paths-vary", "DEMS, 5.6.3", "one file over two paths that vary, by path policy"),
     Published("paths-reinject", "MPFlex, 4.3.4", "one file over two paths, by what goes again"),
     Published("overhead", "§6.7", "user bytes over the pipes' bytes"),
 )

@@ -63,7 +63,9 @@ def _by_setting(results: Results, metric: Metric) -> list[Contrast]:
         widest = max(names, key=lambda name: _values(results, name), default="")
         if not widest or _values(results, widest) < LEAST:
             return found
-        names.remove(widest)
+        units = results.experiment.units  # of a draw there may be several parameters
+        gone = units if widest in units else (widest,)
+        names = [name for name in names if name not in gone]
         pooled = _contrasts(results, metric, names)
     return pooled
 
@@ -129,8 +131,15 @@ def _sides(results: Results) -> list[tuple[Params, Params]]:
         values = sorted({it.params.get(name) for it in results.configurations}, key=sortable)
         if len(values) > 1:
             sides.append(({name: values[-1]}, {name: values[0]}))
-    alike = (it for it in sides if results.pairs(*it, results.main))
+    alike = (it for it in sides if _meet_a_draw(results, *it) and results.pairs(*it, results.main))
     return [next(alike, sides[0])] if sides else []
+
+
+def _meet_a_draw(results: Results, of: Params, over: Params) -> bool:
+    """Whether both sides have one of the experiment's units in common."""
+    units = results.experiment.units
+    there = [{results.key(it.params, units) for it in results.select(side)} for side in (of, over)]
+    return bool(there[0] & there[1])
 
 
 def _settings(results: Results, of: Params, names: Sequence[str]) -> list[dict[str, Value]]:

@@ -62,7 +62,7 @@ NAMES = (
         "video",
     ),
     *("attacks", "handover", "paths-file", "paths-rates", "paths-reinject", "paths-rules"),
-    "paths-split",
+    *("paths-split", "paths-vary"),
     *("recovery", "slow-reader", "walkthrough", "web-beside"),
 )
 # LTE's lines; most cases
@@ -78,7 +78,7 @@ ONLY_IN_FULL = (
         "web-beside",
     ),
     *("extension-costs", "extension-lossy", "paths-file", "paths-rates", "paths-split"),
-    *("radio-apps", "radio-qcut"),
+    *("paths-vary", "radio-apps", "radio-qcut"),
     *("thin-loss", "udp"),
 )
 
@@ -209,6 +209,14 @@ SMALL: dict[str, list[dict[str, Any]]] = {
         {**SMALL_FILE, "path_policy": "split", "wifi_share": 0.3},
         {**SMALL_FILE, "path_policy": "best-split", "second_rtt_ms": 270.0},
         {**SMALL_FILE, "path_policy": "best-split", "warm": False},
+    ],
+    "paths-vary": [
+        {**SMALL_FILE, "path_policy": "dems-f", **traces}
+        for traces in (
+            {"delay_trace": "synthetic-rtt:50:40:1", "second_delay_trace": "synthetic-rtt:70:50:1"},
+            {"trace_down": "synthetic-rate:7:54:1", "second_trace_down": "synthetic-rate:9:92:1"}
+            | {"varies": "rate"},
+        )
     ],
     "radio-apps": [
         {**RADIO, "app": app, "load": load, "seconds": 2.0, "way": way}

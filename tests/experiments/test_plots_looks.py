@@ -23,7 +23,7 @@ from topologies.parameter import Params
 
 # Published of these are ratios alone, and what their plots show is in units; or the largest of all.
 NO_MARK = (
-    *("host-cc", "paths-rates", "paths-split"),
+    *("host-cc", "paths-rates", "paths-split", "paths-vary"),
     *("radio-qcut", "smt-single", "smt-two-5"),
 )
 

@@ -54,6 +54,15 @@ def test_every_experiment_has_a_report(name: str) -> None:
     assert len(told) > 1, "nothing is compared with anything"
 
 
+def test_draws_of_several_parameters_are_taken_together() -> None:
+    """Of each quick configuration of paths-vary there is one run for each pair of traces: delays
+    and rates are told apart, and neither is split by the traces of the other."""
+    told = " ".join(conclusions.sentences(made_up(catalogue.find("paths-vary"), 1)))
+    assert "varies delay" in told and "varies rate" in told
+    assert "taken over every delay trace, delay trace of the second, trace down" in told
+    assert "synthetic-" not in told
+
+
 @pytest.mark.parametrize("name", catalogue.names())
 def test_claims_choose_runs_of_the_whole_sweep(name: str) -> None:
     """A claim whose runs are in no grid could never be answered."""
