@@ -55,6 +55,10 @@ a site of the same results, with plots and all reports.
 """
 
 
+# Figures without runs that a row names one by one.
+NAMED_AT_MOST = 8
+
+
 @dataclass(frozen=True)
 class Line:
     """A published figure and what our runs say of it."""
@@ -332,9 +336,23 @@ def _section(row: str, found: Sequence[Line]) -> Iterator[str]:
         yield ""
     yield from _why_not(there)
     missing = [it.claim.says for it in found if it.verdict == "none"]
-    if missing:
+    if len(missing) > NAMED_AT_MOST and not there:
+        yield f"Not run: {len(missing)} figures, which {_lists(row)} names."
+        yield ""
+    elif missing:
         yield f"Not run: {'; '.join(map(_cell, missing))}."
         yield ""
+
+
+def _lists(row: str) -> str:
+    """The commands that tell a row's figures."""
+    return words.listed(
+        [
+            f"`tm3lab list {it.name}`"
+            for it in catalogue.experiments()
+            if any(claim.row == row for claim in it.claims)
+        ]
+    )
 
 
 def _why_not(there: Sequence[Line]) -> Iterator[str]:

@@ -161,6 +161,19 @@ def test_what_was_not_run_is_named_and_own_bounds_are_apart(results: Path) -> No
     assert page.count("No runs of it are curated.") == len(paper.ROWS) - 1
 
 
+def test_of_many_without_runs_the_command_that_names_them_is_said(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = results / "nothing"
+    many = sum(not it.is_own for it in Made.claims)
+    said = f"Not run: {many} figures, which `tm3lab list download` names."
+    monkeypatch.setattr(curated, "NAMED_AT_MOST", many)
+    assert said not in curated.page(nothing)
+    monkeypatch.setattr(curated, "NAMED_AT_MOST", many - 1)
+    assert said in curated.page(nothing)
+    assert "which `tm3lab list" not in curated.page(results)
+
+
 def test_the_folder_that_answers_most_speaks(results: Path) -> None:
     """Not the one with most runs, nor the newest; and the page says which, and what of it."""
     page = curated.page(results)
