@@ -95,12 +95,14 @@ class Recorder(threading.Thread):
     def run(self) -> None:
         while True:
             try:
-                packet, ancillary, _, _ = self._packets.recvmsg(65536, 64)
+                packet, ancillary, _, where = self._packets.recvmsg(65536, 64)
             except TimeoutError:
                 if self._stop_asked.is_set():
                     break
                 continue
             if self._port not in (packet[34:36], packet[36:38]):  # source, destination
+                continue
+            if (where[0], where[2]) == ("lo", socket.PACKET_OUTGOING):  # it comes in as well
                 continue
             second, nanosecond = struct.unpack("<qq", ancillary[0][2][:16])
             head = struct.pack("<IIII", second, nanosecond // 1000, len(packet), len(packet))

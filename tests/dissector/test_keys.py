@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Pipes with a key: what is inside TLS is read with the file of --keylog, and only with it.
 
-The sample has that file in it.
+The sample has that file in it, and it lies beside the sample, too.
 """
 
 import struct
@@ -13,7 +13,9 @@ import pytest
 from tests.dissector import tshark
 
 SAMPLE = tshark.TOP / "dissector" / "samples" / "keys.pcapng"
-SECRETS = 10  # the type of a block
+LOG = SAMPLE.with_suffix(".log")
+SECRETS = 10  # the type of a block, and where its length and its file are
+SECRETS_SIZE_AT, SECRETS_AT = 12, 16
 SAID = [
     "↑ HELLO: pipe 0 of 2",
     "↓ WELCOME: new",
@@ -64,10 +66,31 @@ def blocks(data: bytes) -> Iterator[tuple[int, bytes]]:
         at += size
 
 
-def test_without_the_keys_it_is_tls(tmp_path: Path) -> None:
+def without_secrets(tmp_path: Path) -> Path:
     bare = tmp_path / "bare.pcapng"
-    found = list(blocks(SAMPLE.read_bytes()))
-    assert SECRETS in [kind for kind, _ in found]
-    bare.write_bytes(b"".join(block for kind, block in found if kind != SECRETS))
+    bare.write_bytes(
+        b"".join(block for kind, block in blocks(SAMPLE.read_bytes()) if kind != SECRETS)
+    )
+    return bare
+
+
+def test_without_the_keys_it_is_tls(tmp_path: Path) -> None:
+    bare = without_secrets(tmp_path)
     assert not tshark.field_values(bare, ["frame.number"], "-Y", "tm3")
     assert len(tshark.field_values(bare, ["frame.number"], "-Y", "tls.app_data")) > len(SAID)
+
+
+@pytest.mark.parametrize("passes", [(), ("-2",)], ids=["one pass", "two"])
+def test_the_file_beside_a_capture_does_as_well(tmp_path: Path, passes: tuple[str, ...]) -> None:
+    """As whoever took a capture has it: tls.keylog_file names what --keylog wrote."""
+    arguments = ("-o", f"tls.keylog_file:{LOG}", "-Y", "tm3", *passes)
+    rows = tshark.field_values(without_secrets(tmp_path), ["_ws.col.Info"], *arguments)
+    assert len(rows) == len(SAID), rows
+    for (info,), said in zip(rows, SAID, strict=True):
+        assert said in info
+
+
+def test_the_file_is_the_one_in_the_capture() -> None:
+    (block,) = [block for kind, block in blocks(SAMPLE.read_bytes()) if kind == SECRETS]
+    (size,) = struct.unpack_from("<I", block, SECRETS_SIZE_AT)
+    assert block[SECRETS_AT : SECRETS_AT + size] == LOG.read_bytes()

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """--key-file: who has a key may come in, from anywhere; all others may not."""
 
-import re
-import shutil
 import socket
 import subprocess
 import time
@@ -511,42 +509,6 @@ def test_what_does_not_go_together(box: Namespace, keys: Keys) -> None:
         ([binary("lp"), "--make-key", "a", "b"], "one argument too many"),
     ):
         assert said in refused(argv, box)
-
-
-# --- what Wireshark sees ---
-
-
-def test_keylog_is_said_and_for_its_owner_alone(box: Namespace, tmp_path: Path, keys: Keys) -> None:
-    log = tmp_path / "keys.log"
-    with (
-        serving(box, echo, ("127.0.0.1", 8000)),
-        remote_proxy(box, tmp_path, *keys.rp, "--keylog", str(log)) as rp,
-        local_proxy(box, tmp_path, *keys.lp, *FORWARD, ready=UP),
-    ):
-        served(box)
-        assert rp.lines("--keylog: whoever can read .* can read all that goes over the pipes")
-    lines = log.read_text().splitlines()
-    assert len([line for line in lines if line.startswith("CLIENT_TRAFFIC_SECRET_0 ")]) == 4
-    assert all(re.fullmatch(r"[A-Z_0-9]+ [0-9a-f]{64} [0-9a-f]{64}", line) for line in lines)
-    assert log.stat().st_mode & 0o777 == 0o600
-    nowhere = tmp_path / "missing" / "keys.log"
-    for name, own, rest in (("rp", keys.rp, ["4"]), ("lp", keys.lp, ["127.0.0.1", "4"])):
-        argv = [binary(name), *own, "--keylog", str(nowhere), *rest]
-        code, _, said = finish(argv, box, 20)
-        assert (code, said.splitlines()) == (
-            2,
-            [f"{name}: --keylog: cannot write {nowhere}: No such file or directory"],
-        )
-    assert shutil.which("openssl")
-
-
-def test_a_keylog_in_use_stays(box: Namespace, tmp_path: Path, keys: Keys) -> None:
-    log = tmp_path / "keys.log"
-    with remote_proxy(box, tmp_path, *keys.rp, "--keylog", str(log)):
-        log.write_text("what the first wrote\n")
-        code, _, said = finish([binary("rp"), *keys.rp, "--keylog", str(log), "4"], box, 20)
-        assert code == 2 and "Address already in use" in said
-        assert log.read_text() == "what the first wrote\n"
 
 
 def test_what_encryption_takes_is_in_the_memory(box: Namespace, tmp_path: Path, keys: Keys) -> None:
