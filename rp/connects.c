@@ -192,6 +192,13 @@ bool connector_keeps(struct connector *c, int fd)
 	       quota_relieves(c->all->quota, c->share, at_home);
 }
 
+void connector_makes_room(struct connector *c, int fd)
+{
+	if (!is_below_limit(c, fd) &&
+	    !quota_relieves(c->all->quota, c->share, false))
+		c->all->quota->give_up(c->share);
+}
+
 int connector_dial(struct connector *c, const struct sockaddr_storage *to)
 {
 	return sock_connect(make_socket(c, sock_tcp, to->ss_family), to);

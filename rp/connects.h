@@ -19,9 +19,10 @@
  * as fast as it can write. A second's worth may be begun at once by who began none.
  * Flows of datagrams count among --max-opens, and are refused where others wait.
  *
- * Of the descriptors, sessions of one address may have three quarters. Where none
+ * Of the descriptors that pipes leave, sessions of one address may have three quarters. Where none
  * is left, the address that has most sockets loses one for an address that has fewer;
- * and of an address, the session that has most for one that has fewer (quota.h). Who
+ * and of an address, the session that has most for one that has fewer (quota.h); and for
+ * each pipe that comes where sockets took what pipes may have, who has most gives one up. Who
  * comes to lent ports has half of what an address may have: the rest is for what its
  * local proxies open. Of several threads that have sessions each has a part of the
  * descriptors, in which all of this holds.
@@ -103,6 +104,11 @@ int connector_dial(struct connector *c, const struct sockaddr_storage *to);
 bool connector_takes_flow(struct connector *c, const struct conn *conn);
 /* A socket for datagrams, which counts in c->share once it is used; or -errno. */
 int connector_udp(struct connector *c, int family);
+/*
+ * @fd is a pipe of the session, for which sockets to servers have left no descriptor: who has
+ * most of them gives one up, be it this session. Pipes are bounded elsewhere (guests.h).
+ */
+void connector_makes_room(struct connector *c, int fd);
 /*
  * For lent ports. Is there a descriptor for @fd, which is open? Who has most may have to
  * give one up. False: it is to be closed.

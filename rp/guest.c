@@ -112,6 +112,17 @@ static const struct session_role role = {
 
 /* --- it comes --- */
 
+/* A descriptor's number tells whether sockets to servers had left one. */
+static void make_room_for_pipes(struct guest *guest)
+{
+	unsigned int i;
+
+	if (!guest->nfds)
+		connector_makes_room(&guest->connector, guest->conduit.fd);
+	for (i = 0; i < guest->nfds; i++)
+		connector_makes_room(&guest->connector, guest->fds[i]);
+}
+
 /* What its session holds, and is refused, counts as its address's. */
 static bool has_begun(struct guest *guest, struct session *session)
 {
@@ -224,6 +235,8 @@ static void begin(struct errand *e)
 		leave(guest);
 	} else if (!begin_session(guest)) {
 		leave(guest);
+	} else {
+		make_room_for_pipes(guest);
 	}
 }
 
@@ -272,7 +285,8 @@ static void join(struct session *session, const struct joiner *j)
 		/* What is for those on this host is not for who comes from elsewhere. */
 		guest->connector.local &= host_has(&guest->worker->host,
 						   &j->peer);
-		greet_join(session, &j->hello, j->conduit);
+		if (greet_join(session, &j->hello, j->conduit))
+			connector_makes_room(&guest->connector, j->conduit.fd);
 		return;
 	}
 	if (refusals_note_peer(engine->limits, REFUSAL_ELSEWHERE, &j->peer))

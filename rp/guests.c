@@ -13,8 +13,12 @@
 #include "guest.h"
 #include "options.h"
 
-/* Pipes that one local proxy dials at once come within so much time, or not at all. */
-enum { BURST_S = 5 };
+enum {
+	/* Pipes that one local proxy dials at once come within so much time, or not at all. */
+	BURST_S = 5,
+	/* Pipes of sessions may have a part in so many of the descriptors. */
+	PIPES_SHARE = 2,
+};
 
 static struct guest *guest_at(const struct list *pos)
 {
@@ -34,27 +38,55 @@ static bool is_idle(const struct quota_share *place)
 }
 
 /* Who has to go is found out only where there is no place: among all, in a halt. */
-static struct halt *halt_if_full(struct guests *all)
+static struct halt *halt_if_full(struct guests *all, unsigned int pipes)
 {
-	return quota_is_full(&all->quota) ? &all->workers.halt : NULL;
+	return quota_is_full(&all->quota, pipes) ? &all->workers.halt : NULL;
+}
+
+/* @victim: who would have to go for it, now. */
+static struct denial objection(struct guests *all,
+			       const struct sockaddr_storage *peer,
+			       const char *key, unsigned int pipes,
+			       struct quota_share **victim)
+{
+	struct denial denial = { .what = REFUSAL_SESSIONS };
+
+	denial.why = quota_objection(&all->quota, peer, key, victim);
+	if (denial.why && !*victim)
+		return denial;
+	denial.what = REFUSAL_DESCRIPTORS;
+	denial.why = quota_objection_to_pipes(&all->quota, peer, key, pipes,
+					      victim);
+	if (denial.why)
+		return denial;
+	denial.what = REFUSAL_SESSIONS;
+	denial.why = quota_objection(&all->quota, peer, key, victim);
+	return denial;
 }
 
 /* Somebody may have to go for it, but not before all of its pipes are there. */
-const char *guests_objection(struct guests *all,
-			     const struct sockaddr_storage *peer)
+struct denial guests_objection(struct guests *all,
+			       const struct sockaddr_storage *peer)
 {
-	struct halt *halt = halt_if_full(all);
+	unsigned int pipes = all->options->pipes;
+	struct halt *halt = halt_if_full(all, pipes);
 	struct quota_share *victim;
-	const char *why;
+	struct denial denial;
 
 	halt_begin(halt);
-	why = quota_objection(&all->quota, peer, "", &victim);
+	denial = objection(all, peer, "", pipes, &victim);
 	halt_end(halt);
-	return victim ? NULL : why;
+	if (victim)
+		denial.why = NULL;
+	return denial;
 }
 
-static const char *reason_to_go(const struct guest *guest)
+static const char *reason_to_go(const struct guest *guest, enum refusal what)
 {
+	if (what == REFUSAL_DESCRIPTORS)
+		return *guest->key.name ?
+		       "its key has most pipes, and another one needs descriptors" :
+		       "its address has most pipes, and another one needs descriptors";
 	if (guest_is_idle(guest))
 		return "it had no connections, and another one needs its place";
 	return *guest->key.name ?
@@ -63,40 +95,42 @@ static const char *reason_to_go(const struct guest *guest)
 }
 
 /* What is told to go counts no longer, although it takes a moment to end. */
-static void send_away(struct guests *all, struct guest *guest)
+static void send_away(struct guests *all, struct guest *guest, enum refusal what)
 {
-	const char *why = reason_to_go(guest);
+	const char *why = reason_to_go(guest, what);
 	char host[ADDR_TEXT];
 
 	quota_drop(&all->quota, &guest->place);
 	if (!guest->session)
 		return;
-	if (refusals_note_peer(&all->engine->refusals, REFUSAL_SESSIONS,
-			       &guest->peer))
+	if (refusals_note_peer(&all->engine->refusals, what, &guest->peer))
 		log_warn(all->engine->log, "session %u of %s has to go: %s",
 			 guest->number, addr_host(&guest->peer, host), why);
 	guest_drop_share(guest);
 	session_stop(guest->session, why);
 }
 
-static const char *make_room(struct guests *all,
-			     const struct sockaddr_storage *peer, const char *key)
+static struct denial make_room(struct guests *all,
+			       const struct sockaddr_storage *peer,
+			       const char *key, unsigned int pipes)
 {
-	struct halt *halt = halt_if_full(all);
+	struct halt *halt = halt_if_full(all, pipes);
 	struct quota_share *victim;
-	const char *why;
+	struct denial denial;
 
 	halt_begin(halt);
-	why = quota_objection(&all->quota, peer, key, &victim);
-	if (victim)
-		send_away(all, guest_of(victim));
+	denial = objection(all, peer, key, pipes, &victim);
+	while (victim) {
+		send_away(all, guest_of(victim), denial.what);
+		denial = objection(all, peer, key, pipes, &victim);
+	}
 	halt_end(halt);
-	return victim ? NULL : why;
+	return denial;
 }
 
 static struct guest *guest_new(struct guests *all,
 			       const struct sockaddr_storage *peer,
-			       const struct key *key)
+			       const struct key *key, unsigned int pipes)
 {
 	struct guest *guest = calloc(1, sizeof(*guest));
 
@@ -107,6 +141,7 @@ static struct guest *guest_new(struct guests *all,
 	if (key)
 		guest->key = *key;
 	guest->began_at = loop_clock();
+	guest->place.pipes = pipes;
 	if (quota_take(&all->quota, &guest->place, peer, guest->key.name)) {
 		free(guest);
 		return NULL;
@@ -121,16 +156,17 @@ static struct guest *guest_new(struct guests *all,
 
 struct guest *guests_admit(struct guests *all,
 			   const struct sockaddr_storage *peer,
-			   const struct key *key, const char **why)
+			   const struct key *key, unsigned int pipes,
+			   struct denial *denial)
 {
 	struct guest *guest;
 
-	*why = make_room(all, peer, key ? key->name : "");
-	if (*why)
+	*denial = make_room(all, peer, key ? key->name : "", pipes);
+	if (denial->why)
 		return NULL;
-	guest = guest_new(all, peer, key);
+	guest = guest_new(all, peer, key, pipes);
 	if (!guest)
-		*why = "memory is short";
+		*denial = (struct denial){ REFUSAL_MEMORY, "memory is short" };
 	return guest;
 }
 
@@ -378,6 +414,14 @@ void guests_print(struct guests *all, FILE *out)
 	}
 }
 
+/* A whole session fits in any case. */
+static unsigned long most_pipes(void)
+{
+	unsigned long most = sock_limit() / PIPES_SHARE;
+
+	return most > PIPES_MAX ? most : PIPES_MAX;
+}
+
 int guests_init(struct guests *all, struct engine *engine,
 		const struct options *options,
 		const struct entrances *const entrances[REACH_ENTRANCES],
@@ -390,6 +434,7 @@ int guests_init(struct guests *all, struct engine *engine,
 	list_init(&all->all);
 	quota_init(&all->quota, NULL, NULL, options->max_sessions,
 		   options->max_sessions_each, is_idle, NULL);
+	all->quota.max_pipes = most_pipes();
 	return workers_init(&all->workers, engine, options, entrances);
 }
 

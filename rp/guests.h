@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All guests (guest.h): who gets a place, who has to go for another one, and what they
- * have in common. The first thread's, but for what says that it is called by workers.
+ * have in common. Pipes of all have half of the descriptors, one whole session's in any case. The first thread's, but for what says that it is called by workers.
  */
 #ifndef TM3_RP_GUESTS_H
 #define TM3_RP_GUESTS_H
@@ -13,6 +13,7 @@
 
 #include "../mux/base/list.h"
 #include "../mux/pipe/conduit.h"
+#include "../mux/settings/refusal.h"
 #include "quota.h"
 #include "workers.h"
 
@@ -22,6 +23,12 @@ struct guests;
 struct key;
 struct options;
 struct wire_hello;
+
+/* That there is no place for another one: why, and at which limit. */
+struct denial {
+	enum refusal what;
+	const char *why;	/* NULL: there is one */
+};
 
 /* One of them has left. */
 typedef void (*left_fn)(struct guests *all);
@@ -52,16 +59,17 @@ int guests_init(struct guests *all, struct engine *engine,
 		left_fn left, stray_fn stray);
 void guests_fini(struct guests *all);
 
-/* Why there can be no other guest from @peer without a key, or NULL. Somebody may have to go. */
-const char *guests_objection(struct guests *all,
-			     const struct sockaddr_storage *peer);
+/* Can there be another guest of the baseline from @peer? Others may have to go for it. */
+struct denial guests_objection(struct guests *all,
+			       const struct sockaddr_storage *peer);
 /*
- * A place for another session of @peer, who has shown @key (NULL: none), and a worker
- * for it. Somebody may be told to go for it. NULL: there is none, and @why.
+ * A place for another session of @peer, with so many @pipes, who has shown @key (NULL: none),
+ * and a worker for it. Others may be told to go for it. NULL: there is none, see @denial.
  */
 struct guest *guests_admit(struct guests *all,
 			   const struct sockaddr_storage *peer,
-			   const struct key *key, const char **why);
+			   const struct key *key, unsigned int pipes,
+			   struct denial *denial);
 /* The one in the extension whose session @hello names, or NULL. It may just have ended. */
 struct guest *guests_find(const struct guests *all, const struct wire_hello *hello);
 

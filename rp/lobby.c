@@ -275,8 +275,7 @@ static const char *objection(struct lobby *l,
 	*what = REFUSAL_ALLOW;
 	if (!access_admits(l->access, peer))
 		return "no --allow covers it";
-	*what = REFUSAL_SESSIONS;
-	return l->ops->objection(l, peer);
+	return l->ops->objection(l, peer, what);
 }
 
 static void reset_pipe(struct lobby *l, const struct sockaddr_storage *peer,

@@ -36,6 +36,7 @@
 
 #include "../mux/base/list.h"
 #include "../mux/base/loop.h"
+#include "../mux/settings/refusal.h"
 #include "entrances.h"
 #include "places.h"
 
@@ -53,9 +54,10 @@ struct log;
 struct refusals;
 
 struct lobby_ops {
-	/* Why there can be no other session with @peer, or NULL. */
+	/* Why there can be no other session with @peer, or NULL; @what: at which limit. */
 	const char *(*objection)(struct lobby *l,
-				 const struct sockaddr_storage *peer);
+				 const struct sockaddr_storage *peer,
+				 enum refusal *what);
 	/* @n pipes of one peer, open and non-blocking: theirs from now on. */
 	void (*complete)(struct lobby *l, const struct sockaddr_storage *peer,
 			 const int *fds, unsigned int n);

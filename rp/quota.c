@@ -2,6 +2,7 @@
 #include "quota.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ struct quota_address {
 	struct payer payer;
 	char key[KEY_NAME_MAX + 1];	/* "": it is @payer's */
 	unsigned int n;
+	unsigned int pipes;	/* of them all */
 	struct list shares;	/* the oldest first */
 	struct hoard hoard;	/* of their sessions, */
 	struct budget budget;	/* too */
@@ -93,9 +95,14 @@ static struct quota_share *who_goes(const struct quota *q, unsigned int n)
 	return share;
 }
 
-bool quota_is_full(const struct quota *q)
+static bool has_room_for_pipes(const struct quota *q, unsigned int pipes)
 {
-	return q->sessions >= q->max;
+	return q->pipes + pipes <= q->max_pipes;
+}
+
+bool quota_is_full(const struct quota *q, unsigned int pipes)
+{
+	return q->sessions >= q->max || !has_room_for_pipes(q, pipes);
 }
 
 const char *quota_objection(struct quota *q,
@@ -109,10 +116,49 @@ const char *quota_objection(struct quota *q,
 	if (n >= q->max_each)
 		return *key ? "its key has as many sessions as --max-sessions-each allows" :
 			      "its address has as many sessions as --max-sessions-each allows";
-	if (!quota_is_full(q))
+	if (q->sessions < q->max)
 		return NULL;
 	*victim = who_goes(q, n);
 	return "there are as many sessions as --max-sessions allows";
+}
+
+/* The address that has most pipes, if these are more than @least. */
+static const struct quota_address *most_pipes(const struct quota *q,
+					      unsigned int least)
+{
+	const struct quota_address *found = NULL;
+	unsigned int most = least;
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &q->addresses) {
+		const struct quota_address *a =
+			list_entry(pos, struct quota_address, member);
+
+		if (a->pipes <= most)
+			continue;
+		found = a;
+		most = a->pipes;
+	}
+	return found;
+}
+
+const char *quota_objection_to_pipes(struct quota *q,
+				     const struct sockaddr_storage *peer,
+				     const char *key, unsigned int pipes,
+				     struct quota_share **victim)
+{
+	const struct quota_address *a = find(q, peer, key), *most;
+
+	*victim = NULL;
+	if (has_room_for_pipes(q, pipes))
+		return NULL;
+	most = most_pipes(q, (a ? a->pipes : 0) + pipes);
+	if (most) {
+		*victim = oldest(q, most, true);
+		if (!*victim)
+			*victim = oldest(q, most, false);
+	}
+	return "pipes have as many descriptors as they may have (ulimit -n)";
 }
 
 int quota_take(struct quota *q, struct quota_share *share,
@@ -135,7 +181,9 @@ int quota_take(struct quota *q, struct quota_share *share,
 	share->address = a;
 	list_add_tail(&a->shares, &share->member);
 	a->n++;
+	a->pipes += share->pipes;
 	q->sessions++;
+	q->pipes += share->pipes;
 	return 0;
 }
 
@@ -148,6 +196,8 @@ void quota_drop(struct quota *q, struct quota_share *share)
 	share->address = NULL;
 	list_del(&share->member);
 	q->sessions--;
+	q->pipes -= share->pipes;
+	a->pipes -= share->pipes;
 	if (--a->n)
 		return;
 	list_del(&a->member);
@@ -260,6 +310,8 @@ void quota_init(struct quota *q, struct hoard *hoard, struct budgets *budgets,
 	q->max = max;
 	q->max_each = max_each;
 	q->sessions = 0;
+	q->pipes = 0;
+	q->max_pipes = ULONG_MAX;
 	q->is_idle = is_idle;
 	q->give_up = give_up;
 	list_init(&q->addresses);

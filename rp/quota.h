@@ -10,7 +10,10 @@
  * the oldest one of the peer that has most. Where nobody has more than one, an
  * idle one still goes for a newcomer who has none: nothing is lost with it.
  *
- * Sockets to servers, of which there are as many as descriptors, go the same way.
+ * Sockets to servers, of which there are as many as descriptors, go the same way. So do
+ * pipes: if there are too many of all peers for a new session's, the oldest session, idle if
+ * there is one, of the peer that has most pipes goes, as long as it has more than the newcomer
+ * would have. A session counts with the pipes that it may have, not with those that it has.
  *
  * What its sessions hold, and what they take of the loop's time, count together.
  */
@@ -30,6 +33,7 @@ struct quota_address;
 struct quota_share {		/* of one session, embedded in what owns it */
 	struct quota_address *address;	/* NULL: it does not count */
 	struct list member;
+	unsigned int pipes;	/* that it may have; its owner sets it before quota_take() */
 	unsigned int sockets;	/* to servers; its owner counts them, */
 	unsigned int lent;	/* and of them, those of who came to lent ports */
 };
@@ -40,6 +44,7 @@ struct quota {
 	struct budgets *budgets;	/* of the loop's time; NULL: peers have none here */
 	unsigned int max, max_each;
 	unsigned int sessions;
+	unsigned long pipes, max_pipes;	/* ULONG_MAX, or what the owner sets */
 	struct list addresses;
 	bool (*is_idle)(const struct quota_share *share);
 	bool (*give_up)(struct quota_share *share);
@@ -54,8 +59,8 @@ void quota_init(struct quota *q, struct hoard *hoard, struct budgets *budgets,
 		bool (*is_idle)(const struct quota_share *share),
 		bool (*give_up)(struct quota_share *share));
 
-/* Are there as many sessions as may be? Then is_idle() may be asked. */
-bool quota_is_full(const struct quota *q);
+/* Is there no room for another session, of @pipes? Then is_idle() may be asked. */
+bool quota_is_full(const struct quota *q, unsigned int pipes);
 /* Other limits from now on, @all bytes for the hoard; no session has to go for them. */
 void quota_set(struct quota *q, size_t all, unsigned int max,
 	       unsigned int max_each);
@@ -68,6 +73,12 @@ void quota_set(struct quota *q, size_t all, unsigned int max,
 const char *quota_objection(struct quota *q,
 			    const struct sockaddr_storage *peer,
 			    const char *key, struct quota_share **victim);
+
+/* The same of @pipes that it has; several may have to go, so it is to be asked again. */
+const char *quota_objection_to_pipes(struct quota *q,
+				     const struct sockaddr_storage *peer,
+				     const char *key, unsigned int pipes,
+				     struct quota_share **victim);
 
 /* Counts a session, or no longer (it may be said twice). 0 or -ENOMEM. */
 int quota_take(struct quota *q, struct quota_share *share,

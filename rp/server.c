@@ -28,10 +28,14 @@ static void guest_left(struct guests *all)
 /* --- sessions of the baseline --- */
 
 static const char *lobby_objection(struct lobby *l,
-				   const struct sockaddr_storage *peer)
+				   const struct sockaddr_storage *peer,
+				   enum refusal *what)
 {
-	return guests_objection(&container_of(l, struct server, lobby)->guests,
-				peer);
+	struct server *s = container_of(l, struct server, lobby);
+	struct denial denial = guests_objection(&s->guests, peer);
+
+	*what = denial.what;
+	return denial.why;
 }
 
 static void reset_all(const int *fds, unsigned int n)
@@ -45,17 +49,16 @@ static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
 {
 	struct server *s = container_of(l, struct server, lobby);
 	char host[ADDR_TEXT];
+	struct denial denial;
 	unsigned int number;
 	struct guest *guest;
-	const char *why;
 
-	guest = guests_admit(&s->guests, peer, NULL, &why);
+	guest = guests_admit(&s->guests, peer, NULL, n, &denial);
 	if (!guest) {
 		reset_all(fds, n);
-		if (refusals_note_peer(&s->engine->refusals, REFUSAL_SESSIONS,
-				       peer))
+		if (refusals_note_peer(&s->engine->refusals, denial.what, peer))
 			log_warn(s->engine->log, "%u pipes from %s were reset: %s",
-				 n, addr_host(peer, host), why);
+				 n, addr_host(peer, host), denial.why);
 		return;
 	}
 	number = guest->number;
@@ -77,9 +80,9 @@ static void begin_session(struct server *s, const struct sockaddr_storage *peer,
 			  struct conduit conduit)
 {
 	const struct key *key = NULL;
+	struct denial denial;
 	char host[ADDR_TEXT];
 	struct guest *guest;
-	const char *why;
 
 	if (conduit.layer) {
 		key = keys_find(&s->options->keys, conduit.layer->name,
@@ -89,13 +92,13 @@ static void begin_session(struct server *s, const struct sockaddr_storage *peer,
 			return;
 		}
 	}
-	guest = guests_admit(&s->guests, peer, key, &why);
+	guest = guests_admit(&s->guests, peer, key, hello->pipes, &denial);
 	if (!guest) {
 		greet_refuse(conduit, WIRE_WELCOME_BUSY);
-		if (refusals_note_peer(&s->engine->refusals, REFUSAL_SESSIONS,
-				       peer))
+		if (refusals_note_peer(&s->engine->refusals, denial.what, peer))
 			log_warn(s->engine->log, "a session of %s was told to "
-				 "come later: %s", addr_host(peer, host), why);
+				 "come later: %s", addr_host(peer, host),
+				 denial.why);
 		return;
 	}
 	guest->hello = *hello;

@@ -45,10 +45,12 @@ struct host {
 static struct host host;
 
 static const char *host_objection(struct lobby *l,
-				  const struct sockaddr_storage *peer)
+				  const struct sockaddr_storage *peer,
+				  enum refusal *what)
 {
 	(void)l;
 	(void)peer;
+	*what = REFUSAL_SESSIONS;
 	return host.full ? "it is full" : NULL;
 }
 

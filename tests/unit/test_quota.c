@@ -232,6 +232,71 @@ static void who_has_most_sockets_gives_one_up(void **state)
 	assert_int_equal(b->sockets, 5);
 }
 
+static struct quota_share *take_pipes(const char *text, unsigned int pipes)
+{
+	session[n].share.pipes = pipes;
+	session[n].busy = true;
+	return take(text);
+}
+
+static const char *objection_to(const char *text, unsigned int pipes,
+				struct quota_share **victim)
+{
+	struct sockaddr_storage addr = address(text, 1);
+
+	return quota_objection_to_pipes(&quota, &addr, "", pipes, victim);
+}
+
+static void pipes_have_a_limit_of_all(void **state)
+{
+	struct quota_share *victim;
+
+	(void)state;
+	quota.max_pipes = 100;
+	take_pipes("192.0.2.1", 60);
+	assert_null(objection_to("192.0.2.2", 40, &victim));
+	assert_false(quota_is_full(&quota, 40));
+	assert_true(quota_is_full(&quota, 41));
+	/* Who has most gets no more, and nobody goes who would then have fewer. */
+	assert_non_null(strstr(objection_to("192.0.2.1", 41, &victim), "ulimit -n"));
+	assert_null(victim);
+	assert_non_null(objection_to("192.0.2.2", 60, &victim));
+	assert_null(victim);
+	assert_non_null(objection_to("192.0.2.2", 59, &victim));
+	assert_ptr_equal(victim, &session[0].share);
+	quota_drop(&quota, victim);
+	assert_null(objection_to("192.0.2.2", 100, &victim));
+	assert_int_equal(quota.pipes, 0);
+}
+
+/* Of whoever has most pipes in all, the oldest session, idle if one is. */
+static void who_has_most_pipes_makes_room(void **state)
+{
+	struct quota_share *victim;
+
+	(void)state;
+	quota.max_pipes = 100;
+	take_pipes("2001:db8::1", 20);
+	take_pipes("2001:db8::2", 20);
+	take_pipes("192.0.2.1", 32);
+	take_pipes("2001:db8::3", 20);
+	assert_non_null(objection_to("192.0.2.3", 16, &victim));
+	assert_ptr_equal(victim, &session[0].share);
+	session[3].busy = false;
+	assert_non_null(objection_to("192.0.2.3", 16, &victim));
+	assert_ptr_equal(victim, &session[3].share);
+	quota_drop(&quota, victim);
+	assert_null(objection_to("192.0.2.3", 16, &victim));
+	/* With 13 more than its 32 it would have more than the other, which has 40. */
+	take_pipes("192.0.2.3", 16);
+	assert_non_null(objection_to("192.0.2.1", 13, &victim));
+	assert_null(victim);
+	/* The one that has 40 has most, whoever has sockets. */
+	session[2].share.sockets = 99;
+	assert_non_null(objection_to("192.0.2.3", 13, &victim));
+	assert_ptr_equal(victim, &session[0].share);
+}
+
 static void at_home_it_is_the_same_by_session(void **state)
 {
 	struct quota_share *a[2], *b;
@@ -268,6 +333,8 @@ int main(void)
 		TEST(who_is_busy_goes_last),
 		TEST(a_newcomer_finds_a_place),
 		TEST(who_has_most_sockets_gives_one_up),
+		TEST(pipes_have_a_limit_of_all),
+		TEST(who_has_most_pipes_makes_room),
 		TEST(at_home_it_is_the_same_by_session),
 	};
 

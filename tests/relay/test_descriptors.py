@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Pipes of sessions have half of rp's descriptors, and who has most pipes makes room.
+
+Sources of 127.0.0.0/8 are peers that differ.
+"""
+
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.relay import wire_ext
+from tests.relay.ends import echo, serving
+from tests.relay.netns import Namespace
+from tests.relay.programs import binary, program
+from tests.relay.proxies import EXTENDED, LISTEN, RP_READY, local_proxy
+from tests.relay.test_limits import hoarded, limit_counted, pipe_from, served, spoke_seldom
+from tests.relay.waiting import equals, until
+from tests.relay.wire import Pipe
+
+DESCRIPTORS = 256
+MOST = 64  # pipes of a session
+GREEDY = ("127.0.0.5", "127.0.0.6")
+WITHOUT_ROOM = "pipes have as many descriptors as they may have"
+
+
+def session(box: Namespace, stack: ExitStack, source: str, name: bytes, pipes: int) -> int:
+    """As many pipes as it may have; the status of the last WELCOME, 0 where there was none."""
+    status = 0
+    for number in range(pipes):
+        pipe = Pipe(stack.enter_context(pipe_from(box, source)))
+        pipe.sock.settimeout(2)
+        with suppress(OSError, AssertionError):
+            pipe.send(wire_ext.Hello(name.ljust(16, b"."), number, pipes).to_bytes())
+            status = wire_ext.status_of(pipe.receive())
+        if status not in (wire_ext.NEW, wire_ext.RESUMED):
+            break
+    return status
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sessions_of_many_pipes_leave_descriptors_for_others(
+    box: Namespace, tmp_path: Path, workers: int
+) -> None:
+    """Four of 64 pipes, of two addresses, are as many as there are descriptors."""
+    stats = tmp_path / "rp.stats"
+    argv = ["prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}", binary("rp", asan=False)]
+    options = (*LISTEN, "--workers", str(workers), "--stats", str(stats), "1")
+    with (
+        serving(box, echo) as server,
+        program(box, [*argv, *options], tmp_path / "rp.log", name="rp", ready=RP_READY) as rp,
+        ExitStack() as stack,
+    ):
+        idle = rp.fd_count()
+        for number in range(2):
+            came = session(box, stack, GREEDY[0], b"first%d" % number, MOST)
+            assert came == wire_ext.RESUMED
+        equals("pipes", lambda: rp.fd_count() - idle, 2 * MOST)
+        # Who has none yet takes one of the two; for its second nobody has more than it would have.
+        assert session(box, stack, GREEDY[1], b"second0", MOST) == wire_ext.RESUMED
+        rp.expect(rf"session 1 of {GREEDY[0]} ended: its address has most pipes")
+        assert session(box, stack, GREEDY[1], b"second1", MOST) == wire_ext.BUSY
+        rp.expect(rf"a session of {GREEDY[1]} was told to come later: {WITHOUT_ROOM}")
+        assert session(box, stack, GREEDY[1], b"second2", MOST) == wire_ext.BUSY
+        spoke_seldom(rp, rf"of {GREEDY[1]} was told to come later", 1)
+        with local_proxy(box, tmp_path, pipes=8, asan=False, ready=EXTENDED):
+            assert all(served(box, server.port) for _ in range(10))
+        equals("a descriptor's refusals", lambda: limit_counted(stats, "descriptors"), 4)
+
+
+def test_so_do_those_of_the_baseline(box: Namespace, tmp_path: Path) -> None:
+    argv = ["prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}", binary("rp", asan=False), "32"]
+    with (
+        serving(box, echo) as server,
+        program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY) as rp,
+        ExitStack() as stack,
+    ):
+        for number in range(5):
+            for _ in range(32):
+                stack.enter_context(pipe_from(box, GREEDY[0], 6000))
+            if number < 4:
+                rp.expect(rf"session {number + 1}: 32 pipes from")
+        rp.expect(rf"a pipe from {GREEDY[0]}:\d+ was reset: {WITHOUT_ROOM}")
+        with local_proxy(box, tmp_path, "--extend", "never", pipes=32, asan=False):
+            assert all(served(box, server.port) for _ in range(10))
+        rp.expect(rf"session 1 of {GREEDY[0]} ended: its address has most pipes")
+
+
+def test_sockets_to_servers_make_room_for_pipes(box: Namespace, tmp_path: Path) -> None:
+    """Of 400 descriptors they have left 50, and friends come with 32 pipes each."""
+    argv = ["prlimit", "--nofile=400:400", binary("rp", asan=False), *LISTEN, "1"]
+    up = r"^lp: 32 pipes to \S+:6010 are up"
+    with (
+        serving(box, echo) as server,
+        program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY) as rp,
+        ExitStack() as stack,
+    ):
+        for source in GREEDY:
+            stack.enter_context(hoarded(box, source, server.port, 300).sock)
+        until("all that servers may have", lambda: rp.fd_count() >= 350)
+        for number in range(3):
+            ports = ("--redirect", "off", "--socks", str(1080 + number))
+            friend = local_proxy(
+                box, tmp_path, *ports, pipes=32, asan=False, ready=up, name=f"friend-{number}"
+            )
+            stack.enter_context(friend)
+        assert all(served(box, server.port) for _ in range(10))
