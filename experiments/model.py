@@ -185,6 +185,10 @@ class Experiment(ABC):
         """Whether its client gives lp commands while it runs (`--control`)."""
         return False
 
+    def firewalled(self, params: Params) -> Sequence[int]:
+        """Ports of TCP that a firewall at rp drops silently, from before the pipes are dialled."""
+        return ()
+
     @abstractmethod
     def measure(self, run: "LiveRun") -> dict[str, Any]:
         """One run, whose client may go; its metrics. Raises RunFailed.

@@ -20,22 +20,25 @@ from topologies.proxies import Proxies, capture
 
 QUIET_S = 3.0
 STATS_INTERVAL_S = 0.1
+FIREWALL = "firewall"
 
 
 @dataclass(frozen=True)
 class More:
-    """What an experiment wants of its proxies besides: options, paths over the last miles, and a
-    socket on which lp takes commands."""
+    """What an experiment wants of its proxies besides: options, paths over the last miles, a
+    socket on which lp takes commands, and ports that a firewall at rp drops."""
 
     lp: Sequence[str] = ()
     rp: Sequence[str] = ()
     paths: Sequence[str] = ()
     control: bool = False
+    firewalled: Sequence[int] = ()
 
 
 def wanted_by(experiment: Experiment, params: Params, folder: Path) -> More:
     lp, rp = experiment.lp_options(params, folder), experiment.rp_options(params, folder)
-    return More(lp, rp, experiment.paths, experiment.controls(params))
+    closed = experiment.firewalled(params)
+    return More(lp, rp, experiment.paths, experiment.controls(params), closed)
 
 
 def _warm_and_restart(run: LiveRun) -> None:
@@ -59,6 +62,22 @@ def _seeded(options: list[str], params: Params, seed: int) -> list[str]:
 
 
 @contextmanager
+def _firewall(lab: Lab, ports: Sequence[int]) -> Iterator[None]:
+    """rp's host drops what goes to these ports, as long as the block runs."""
+    if not ports:
+        yield
+        return
+    chain = "type filter hook input priority filter;"
+    rule = f"tcp dport {{ {', '.join(map(str, ports))} }} drop"
+    table = f"table ip {FIREWALL} {{ chain in {{ {chain} {rule}; }}; }}"
+    lab.rp.inside("nft", "-f", "-", stdin=table)
+    try:
+        yield
+    finally:
+        lab.rp.inside("nft", "delete", "table", "ip", FIREWALL)
+
+
+@contextmanager
 def _pair(
     lab: Lab, params: Params, seed: int, keep_pcaps: bool, more: More
 ) -> Iterator[Proxies | None]:
@@ -71,20 +90,23 @@ def _pair(
             yield None
         return
     words = _seeded(options_of(params), params, seed)
-    with lab.proxies(
-        int(params["pipes"]),  # type: ignore[arg-type]
-        cc=str(params["cc"]),
-        transport=str(params["transport"]),
-        extend=str(params["extend"]),
-        key=bool(params["key"]),
-        rp=[*words, *more.rp],
-        lp=[*words, *more.lp],
-        paths=more.paths,
-        control=more.control,
-        capture=("pipes", "application") if keep_pcaps else (),
-        stats_interval_s=STATS_INTERVAL_S,
-        build=parameters.proxies_folder(params),
-    ) as pair:
+    with (
+        _firewall(lab, more.firewalled),
+        lab.proxies(
+            int(params["pipes"]),  # type: ignore[arg-type]
+            cc=str(params["cc"]),
+            transport=str(params["transport"]),
+            extend=str(params["extend"]),
+            key=bool(params["key"]),
+            rp=[*words, *more.rp],
+            lp=[*words, *more.lp],
+            paths=more.paths,
+            control=more.control,
+            capture=("pipes", "application") if keep_pcaps else (),
+            stats_interval_s=STATS_INTERVAL_S,
+            build=parameters.proxies_folder(params),
+        ) as pair,
+    ):
         with lab.client.module() if params["client"] == "vm" else lab.redirected():
             yield pair
 

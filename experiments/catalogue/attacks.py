@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from experiments import parameters
 from experiments.model import OWN, Claim, Experiment, Figure, Metric
 from experiments.workloads import siege
+from topologies.addresses import RP_PORT_EXTENDED
 from topologies.parameter import Parameter, Params
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ WORDS = {
     "no-key": "handshakes without a key",
     "wrong-key": "handshakes with a wrong key",
     "replayed-handshake": "a friend's handshake, replayed",
+    "replayed-hello": "a friend's HELLO, replayed from elsewhere",
+    "downgrade": "pipes that are not encrypted, or by TLS 1.2",
+    "cut-records": "records that are cut, and the end within them",
+    "firewalled": "others, whose pipes to 6010 are dropped as the friend's are",
 }
 # The bounds.
 LEAST_KEPT, MOST_TIMES, MOST_MEMORY = 0.9, 3.0, 1.1
@@ -162,9 +167,21 @@ class Attacks(Experiment):
         "send PINGs, and open connections that are refused, and read no answer. opens-and-resets: "
         "a session opens 300 connections, and resets them 50 ms later, again and again. "
         "bytes-out-of-order: four sessions send every second message of connections, of one byte.",
-        "For no-key, wrong-key and replayed-handshake rp and the friend have a key. What OpenSSL's "
-        "client says in a handshake without a key, with a wrong one, or with the friend's own, is "
-        "recorded before, and said again on ever new pipes.",
+        "For no-key, wrong-key, replayed-handshake, downgrade and cut-records rp and the friend "
+        "have a key. What OpenSSL's client says in a handshake without a key, with a wrong one, or "
+        "with the friend's own, is recorded before, and said again on ever new pipes. downgrade: "
+        "a HELLO that is not encrypted, the ClientHello of TLS 1.2, and a pipe of the baseline, in "
+        "turn. cut-records: of a friend's handshake all lengths that end within a record, and the "
+        "end there; and twice a second a handshake with the friend's key that succeeds, and the "
+        "end within the record behind it (OpenSSL's client, beside the allowance).",
+        "replayed-hello: rp and the friend have no key. The friend's pipes are reset before it is "
+        "measured; the attacker reads the HELLO by which its lp dials again, and says it from "
+        "elsewhere, to the byte and as the next incarnation of that pipe. An attacker that is let "
+        "in by one of these five makes the run fail.",
+        "firewalled: a firewall at rp drops all that goes to 6010 from before lp dials. So the "
+        "friend has pipes of the baseline, when quiet too, and the attack are others who dial 6010 "
+        "in vain and then begin sessions at 6000. A friend with a key has no pipes at all there: "
+        "it never takes 6000 (tests/relay/test_keys.py), so of it there is nothing to measure.",
         "What rp counted as refused is the sum of its `limits`; a run's record has them by kind, "
         "and what the attacker counted. Memory is the most that was resident, friend included; "
         "--memory is 64 MiB. The bounds are the laboratory's own.",
@@ -180,6 +197,9 @@ class Attacks(Experiment):
     def lp_options(self, params: Params, folder: Path) -> Sequence[str]:
         build = parameters.proxies_folder(params)
         return siege.key_options(str(params["attack"]), folder, build)
+
+    def firewalled(self, params: Params) -> Sequence[int]:
+        return (RP_PORT_EXTENDED,) if params["attack"] in siege.FIREWALLED else ()
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:
         own: Any = {it.name: run.params[it.name] for it in self.parameters}

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 NAMES = tuple(ATTACKS)
 NONE = "elsewhere"  # of these the one that is no attack on rp
-KEYED = ("no-key", "wrong-key", "replayed-handshake")  # of these rp and the friend have a key
+# Of these rp and the friend have a key,
+KEYED = ("no-key", "wrong-key", "replayed-handshake", "downgrade", "cut-records")
+FIREWALLED = ("firewalled",)  # and of these a firewall at rp drops all that goes to 6010
 FROM_IPV6 = ("network-of-64",)
 FRIEND = "friend"
 BEGIN_S = 2.0  # until the download has its rate
@@ -110,6 +112,8 @@ def addresses_of_ipv6(lab: "Lab") -> Iterator[None]:
 def besieged(run: "LiveRun", siege: Siege) -> dict[str, Any]:
     """What the friend sees, and what it costs rp. Raises RunFailed."""
     assert run.pair is not None
+    if siege.attack in FIREWALLED and run.pair.dialect() != "baseline":
+        raise RunFailed(f"{siege.attack}: the friend came by the {run.pair.dialect()}")
     actors = {
         "download": BulkAgain(port=traffic.PORT),
         "connects": Connects(port=traffic.PORT, every_s=siege.every_s),
@@ -148,6 +152,8 @@ def watched(run: "LiveRun", siege: Siege, they: Besieger) -> tuple[Moments, Cost
     processors = (cpu_s(rp) - cpu_before_s) / (over - attacked)
     counts = they.end()
     run.facts["attacker"] = counts
+    if counts.get("got in"):
+        raise RunFailed(f"{siege.attack}: the attacker was let in: {counts}")
     if not counts.get("pipes"):
         raise RunFailed(f"{siege.attack}: the attacker reached nobody: {counts}")
     refused = told_since(run, before)

@@ -5,7 +5,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from experiments.workloads.siege import Moments, p99_of, seen
 from tests.relay import records
 from tests.relay.netns import Namespace
 from tests.relay.programs import ROOT
-from tests.relay.proxies import remote_proxy
+from tests.relay.proxies import EXTENDED, local_proxy, remote_proxy
 from tests.relay.waiting import until
 
 VECTORS = ROOT / "tests" / "vectors" / "vectors.json"
@@ -152,9 +152,20 @@ def options(box: Namespace, folder: Path, name: str) -> list[str]:
     words = [*siege.rp_options(name, 64), *siege.key_options(name, folder, None)]
     if name not in siege.KEYED:
         words += ["--listen", "127.0.0.1"]
+    if name in siege.FIREWALLED:
+        box.nft(
+            "table ip t { chain in { type filter hook input priority 0; tcp dport 6010 drop; }; }"
+        )
     if name in siege.FROM_IPV6:
         box.ip("-6", "route", "add", "local", f"{NETWORK}/64", "dev", "lo")
     return words
+
+
+def friend_of(box: Namespace, folder: Path, name: str) -> AbstractContextManager[object]:
+    """Whose HELLO is to be overheard."""
+    if name in ("replayed-hello",):
+        return local_proxy(box, folder, asan=False, ready=EXTENDED)
+    return nullcontext()
 
 
 # What rp counts of each at least, where it refuses something at once; and what the attacker does.
@@ -172,8 +183,12 @@ COUNTED: dict[str, tuple[tuple[str, int] | None, dict[str, int]]] = {
     "no-key": (("hello", 20), {"pipes": 20}),
     "wrong-key": (("hello", 20), {"pipes": 20}),
     "replayed-handshake": (("hello", 20), {"pipes": 20}),
+    "replayed-hello": (("elsewhere", 20), {"pipes": 20}),
+    "downgrade": (("hello", 20), {"pipes": 20, "refused": 10}),
+    "cut-records": (None, {"pipes": 100, "records cut behind a handshake": 1}),
+    "firewalled": (("sessions", 5), {"pipes": 20, "in vain": 5}),
 }
-LASTS_S = 2.0  # where rp tells nothing
+LASTS_S = 4.0  # where rp tells nothing
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -189,6 +204,7 @@ def test_each_attack_is_one(box: Namespace, tmp_path: Path, name: str) -> None:
 
     with (
         remote_proxy(box, tmp_path, *words, asan=False) as rp,
+        friend_of(box, tmp_path, name),
         attacker(box, tmp_path, name, 1.0) as they,
     ):
         they.go()
@@ -199,6 +215,7 @@ def test_each_attack_is_one(box: Namespace, tmp_path: Path, name: str) -> None:
             time.sleep(LASTS_S)
         counts = they.end()
         assert rp.running()
+    assert not counts.get("got in"), counts
     assert all(counts[what] >= number for what, number in least.items()), counts
 
 

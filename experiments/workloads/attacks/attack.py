@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from experiments.workloads.attacks import floods, handshakes, pipes
+from experiments.workloads.attacks import floods, handshakes, overheard, pipes
 from experiments.workloads.attacks.attacker import Attacker
 from experiments.workloads.descriptors import descriptors
 
@@ -35,9 +35,17 @@ ATTACKS: dict[str, Callable[..., None]] = {
     "no-key": handshakes.no_key,
     "wrong-key": handshakes.wrong_key,
     "replayed-handshake": handshakes.replayed,
+    "replayed-hello": overheard.replayed_hello,
+    "downgrade": handshakes.downgrade,
+    "cut-records": handshakes.cut_records,
+    "firewalled": pipes.firewalled,
 }
 # What more an attack is told.
-NAMED = {"wrong-key": ("name",), "replayed-handshake": ("name", "key")}
+NAMED = {
+    "wrong-key": ("name",),
+    "replayed-handshake": ("name", "key"),
+    "cut-records": ("name", "key"),
+}
 
 
 def attack(it: Attacker, name: str, told: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -102,11 +102,15 @@ class Attacker:
 
 
 class Crowd:
-    """Pipes that are held open, the newest `most` of them; the rest are closed."""
+    """Pipes that are held open, the newest `most` of them; the rest are closed. `heard` is told
+    what rp says on each."""
 
-    def __init__(self, attacker: Attacker, most: int) -> None:
+    def __init__(
+        self, attacker: Attacker, most: int, heard: Callable[[bytes], None] = lambda _: None
+    ) -> None:
         self.attacker = attacker
         self.most = most
+        self.heard = heard
         self.socks: dict[int, socket.socket] = {}  # by descriptors, the oldest first
         self._poll = select.poll()
 
@@ -124,7 +128,7 @@ class Crowd:
 
     def look(self) -> int:
         """How many of them rp has ended since; they are closed. What it says is read."""
-        gone = [number for number, _ in self._poll.poll(0) if _ended(self.socks[number])]
+        gone = [number for number, _ in self._poll.poll(0) if self._ended(self.socks[number])]
         for number in gone:
             self.drop(number)
         self.attacker.counts["ended by rp"] += len(gone)
@@ -134,11 +138,13 @@ class Crowd:
         for number in list(self.socks):
             self.drop(number)
 
-
-def _ended(sock: socket.socket) -> bool:
-    try:
-        return not sock.recv(65536)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
+    def _ended(self, sock: socket.socket) -> bool:
+        try:
+            said = sock.recv(65536)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        if said:
+            self.heard(said)
+        return not said

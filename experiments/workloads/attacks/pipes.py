@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Attacks by pipes that take places: they say nothing, or little, or come from everywhere."""
 
+import errno
 import itertools
 import random
 import socket
@@ -20,6 +21,7 @@ SLOW_SOURCES = 16
 DRIP_S = 0.2  # a HELLO has more than 25 bytes, and 5 s
 RESETTING_SOURCES = 16
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+FALLEN_BACK = 400
 NETWORK = "2001:db8:0:5::"
 NETWORK_AT_ONCE = 500
 
@@ -92,6 +94,30 @@ def connects_and_resets(it: Attacker) -> None:
         if sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
             sock.close()
+
+
+def firewalled(it: Attacker) -> None:
+    """Others whose pipes to 6010 are dropped on their way, as the friend's are: each tries it in
+    vain, and then has a session of the baseline; the newest of these stay."""
+    crowd, tries = Crowd(it, FALLEN_BACK), Crowd(it, FALLEN_BACK)
+    it.begin()
+    for number in itertools.count():
+        if not it.going():
+            break
+        source = f"127.9.0.{number % SLOW_SOURCES + 1}"
+        vain = socket.socket()
+        vain.bind((source, 0))
+        vain.setblocking(False)
+        if vain.connect_ex((it.host, it.extended)) == errno.EINPROGRESS:
+            it.counts["in vain"] += 1
+            tries.add(vain)
+        else:
+            vain.close()
+        for _ in range(it.pipes):
+            crowd.add(it.dial(source, it.port))
+        crowd.look()
+    tries.close()
+    crowd.close()
 
 
 def elsewhere(it: Attacker) -> None:
