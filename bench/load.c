@@ -26,6 +26,11 @@ enum {
 	THREADS = 16,		/* that open connections at the same time */
 };
 
+enum socks_command {
+	SOCKS_CONNECT = 1,
+	SOCKS_UDP_ASSOCIATE = 3,
+};
+
 static struct sockaddr_in target;	/* the server, or the proxy's entry */
 static struct sockaddr_in proxy;	/* SOCKS5, when its port is set */
 
@@ -95,36 +100,48 @@ static void read_discarding(int fd, uint64_t len)
 	}
 }
 
-static void ask_socks(int fd)
+/* RFC 1928: @command for @to; the address that the proxy @bound for it. */
+static void ask_socks(int fd, enum socks_command command,
+		      const struct sockaddr_in *to, struct sockaddr_in *bound)
 {
 	uint8_t hello[3] = { 5, 1, 0 };
-	uint8_t connect_to[10] = { 5, 1, 0, 1 };
+	uint8_t asked[10] = { 5, (uint8_t)command, 0, 1 };
 	uint8_t answer[10];
 
 	write_all(fd, hello, sizeof(hello));
 	read_all(fd, answer, 2);
-	memcpy(connect_to + 4, &target.sin_addr, 4);
-	memcpy(connect_to + 8, &target.sin_port, 2);
-	write_all(fd, connect_to, sizeof(connect_to));
+	memcpy(asked + 4, &to->sin_addr, 4);
+	memcpy(asked + 8, &to->sin_port, 2);
+	write_all(fd, asked, sizeof(asked));
 	read_all(fd, answer, sizeof(answer));
 	if (answer[1] != 0)
 		fail("SOCKS5 reply %d", answer[1]);
+	bound->sin_family = AF_INET;
+	memcpy(&bound->sin_addr, answer + 4, 4);
+	memcpy(&bound->sin_port, answer + 8, 2);
 }
 
-static int open_connection(void)
+static int connected(const struct sockaddr_in *to)
 {
-	struct sockaddr_in *to = proxy.sin_port ? &proxy : &target;
 	int one = 1;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		fail("socket: %s", strerror(errno));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (connect(fd, (struct sockaddr *)to, sizeof(*to)) < 0)
+	if (connect(fd, (const struct sockaddr *)to, sizeof(*to)) < 0)
 		fail("connect to port %d: %s", ntohs(to->sin_port),
 		     strerror(errno));
+	return fd;
+}
+
+static int open_connection(void)
+{
+	int fd = connected(proxy.sin_port ? &proxy : &target);
+	struct sockaddr_in bound;
+
 	if (proxy.sin_port)
-		ask_socks(fd);
+		ask_socks(fd, SOCKS_CONNECT, &target, &bound);
 	return fd;
 }
 
@@ -447,13 +464,25 @@ static void measure_paced_tcp(uint64_t packets)
 	close(fd);
 }
 
-/* paced-udp PACKETS SINK_PORT: as datagrams, which come back to this process. */
+/*
+ * paced-udp PACKETS SINK_PORT: as datagrams, which come back to this process; with SOCKS_PORT by
+ * an UDP ASSOCIATE, which lasts as long as its connection.
+ */
 static void measure_paced_udp(uint64_t packets, const struct sockaddr_in *sink)
 {
+	const struct sockaddr_in any = { .sin_family = AF_INET };
+	struct sockaddr_in relay = target;
+	int by_socks = proxy.sin_port != 0;
 	uint64_t came;
-	int err = paced_datagrams(&target, sink, packets, &came);
+	int fd = -1, err;
 
+	if (by_socks) {
+		fd = connected(&proxy);
+		ask_socks(fd, SOCKS_UDP_ASSOCIATE, &any, &relay);
+	}
+	err = paced_datagrams(&relay, sink, by_socks, packets, &came);
 	paced_done(err, packets, came);
+	close(fd);
 }
 
 static uint64_t number(const char *text)
@@ -488,7 +517,7 @@ static const char usage[] =
 	"       bench-load PORT - churn RATE SECONDS\n"
 	"       bench-load PORT - turns CONNECTIONS PORTS SIZE\n"
 	"       bench-load PORT SOCKS_PORT|- paced-tcp PACKETS\n"
-	"       bench-load PORT - paced-udp PACKETS SINK_PORT\n";
+	"       bench-load PORT SOCKS_PORT|- paced-udp PACKETS SINK_PORT\n";
 
 static int measure(int argc, char **argv)
 {

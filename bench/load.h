@@ -59,9 +59,12 @@ enum { PACED_SIZE = 1200, PACED_BURST = 50, PACED_RATE = 100000000 };
 
 /* So many packets' bytes on a connection. 0 or -errno. */
 int paced_bytes(int fd, uint64_t packets);
-/* The same as datagrams, and how many of them come at @sink. */
+/*
+ * The same as datagrams, and how many of them come at @sink. @by_socks: @to is the relay of a
+ * SOCKS5 proxy, and each says in front of its payload that it is for @sink.
+ */
 int paced_datagrams(const struct sockaddr_in *to, const struct sockaddr_in *sink,
-		    uint64_t packets, uint64_t *came);
+		    int by_socks, uint64_t packets, uint64_t *came);
 
 enum {
 	ASK_MOST = 16384,	/* bytes of a request, or of a message that has its turn */

@@ -16,7 +16,7 @@ from typing import Any
 from bench import accounts, between
 from bench.kinds import ASKS, BULKS, WIRE
 from bench.programs import Program, Running, Trouble, running
-from bench.rivals import BETWEEN, SERVER_PORT, Place, Rival
+from bench.rivals import BETWEEN, SERVER_PORT, SOCKS_PORT, Place, Rival
 
 CHECK_BYTES = 8 << 20
 IDLE_CHECK_BYTES = 1 << 12  # more would leave a heap behind that hides what connections take
@@ -28,6 +28,7 @@ LAST_LINES = 20
 GIGA = 1e9
 WIRE_PART = 8  # of the bytes of a bulk transfer: in packets of 1,500 bytes it takes longer
 WIRE_ASK = 100
+PACED = ("tcp", "udp", "socks")  # a connection, datagrams by --forward and by SOCKS5
 
 
 @dataclass(frozen=True)
@@ -125,15 +126,18 @@ def check(bench: Bench, rival: Rival, measure: str) -> None:
 
 
 def take_paced(bench: Bench, rival: Rival, relay: list[Running]) -> dict[str, Any]:
-    """What datagrams cost, and what a connection's bytes cost at the same pace."""
+    """What datagrams cost, by a forwarded port and by SOCKS5, and what a connection's bytes cost at
+    the same pace."""
     taken: dict[str, Any] = {}
     packets = str(bench.size.packets)
-    for protocol, words in (
-        ("tcp", ["paced-tcp", packets]),
-        ("udp", ["paced-udp", packets, str(SERVER_PORT)]),
+    datagrams = ["paced-udp", packets, str(SERVER_PORT)]
+    for protocol, command in (
+        ("tcp", load_command(bench, rival, ["paced-tcp", packets])),
+        ("udp", load_command(bench, rival, datagrams)),
+        ("socks", [str(bench.load), str(SERVER_PORT), str(SOCKS_PORT), *datagrams]),
     ):
         cpu = per_role(relay, accounts.cpu_seconds)
-        with loaded(load_command(bench, rival, words)) as figure:
+        with loaded(command) as figure:
             figure["cpu_seconds"] = minus(per_role(relay, accounts.cpu_seconds), cpu)
         taken[protocol] = figure
     return taken
@@ -225,14 +229,16 @@ def metrics(measure: str, figure: dict[str, Any]) -> dict[str, float]:
     if measure == "udp":
         cost = {
             name: sum(figure[name]["cpu_seconds"].values()) / figure[name]["packets"]
-            for name in ("tcp", "udp")
+            for name in PACED
+            if name in figure  # figures of before have no SOCKS5
         }
-        return {
-            "udp.cpu": cost["udp"] * 1e6,
-            "udp.tcp": cost["tcp"] * 1e6,
-            "udp.ratio": cost["udp"] / cost["tcp"],
-            "udp.lost": 100 * (1 - figure["udp"]["came"] / figure["udp"]["packets"]),
-        }
+        found = {"udp.tcp": cost.pop("tcp") * 1e6}
+        for name, each in cost.items():
+            lost = 1 - figure[name]["came"] / figure[name]["packets"]
+            found[f"{name}.cpu"] = each * 1e6
+            found[f"{name}.ratio"] = each * 1e6 / found["udp.tcp"]
+            found[f"{name}.lost"] = 100 * lost
+        return found
     if measure == WIRE:
         bulk, asked = figure["bulk"], figure["ask"]
         return {

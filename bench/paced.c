@@ -19,6 +19,7 @@
 enum {
 	SINK_BUFFER = 4 << 20,
 	QUIET_MS = 500,		/* then nothing more comes */
+	SOCKS_HEAD = 10,	/* of a datagram */
 };
 
 static void wait_until(int64_t at)
@@ -29,9 +30,13 @@ static void wait_until(int64_t at)
 		;
 }
 
-/* One burst after the other; @say sends the packets from number @at on. 0 or -errno. */
-static int pace(int fd, uint64_t packets,
-		int (*say)(int fd, uint64_t at, uint64_t n))
+/*
+ * One burst after the other; @say sends the packets from number @at on, and is told @of. 0 or
+ * -errno.
+ */
+static int pace(int fd, uint64_t packets, const struct sockaddr_in *of,
+		int (*say)(int fd, uint64_t at, uint64_t n,
+			   const struct sockaddr_in *of))
 {
 	struct timespec ts;
 	int64_t begin;
@@ -45,16 +50,18 @@ static int pace(int fd, uint64_t packets,
 		n = packets - at < PACED_BURST ? packets - at : PACED_BURST;
 		wait_until(begin + (int64_t)(at * PACED_SIZE * 8 * 1000000000 /
 					     PACED_RATE));
-		err = say(fd, at, n);
+		err = say(fd, at, n, of);
 	}
 	return err;
 }
 
-static int say_bytes(int fd, uint64_t at, uint64_t n)
+static int say_bytes(int fd, uint64_t at, uint64_t n,
+		     const struct sockaddr_in *of)
 {
 	size_t left = n * PACED_SIZE;
 	ssize_t done;
 
+	(void)of;
 	for (at *= PACED_SIZE; left; at += (uint64_t)done, left -= (size_t)done) {
 		done = send(fd, pattern_at(at), left, MSG_NOSIGNAL);
 		if (done < 0)
@@ -63,17 +70,36 @@ static int say_bytes(int fd, uint64_t at, uint64_t n)
 	return 0;
 }
 
-static int say_datagrams(int fd, uint64_t at, uint64_t n)
+static int say_datagrams(int fd, uint64_t at, uint64_t n,
+			 const struct sockaddr_in *of)
 {
+	(void)of;
 	for (; n; n--, at++)
 		if (send(fd, pattern_at(at * PACED_SIZE), PACED_SIZE, 0) < 0)
 			return -errno;
 	return 0;
 }
 
+/* RFC 1928, 7: two bytes that are 0, no fragment, an IPv4 address and its port. */
+static int say_by_socks(int fd, uint64_t at, uint64_t n,
+			const struct sockaddr_in *of)
+{
+	uint8_t packet[SOCKS_HEAD + PACED_SIZE] = { 0, 0, 0, 1 };
+
+	memcpy(packet + 4, &of->sin_addr, 4);
+	memcpy(packet + 8, &of->sin_port, 2);
+	for (; n; n--, at++) {
+		memcpy(packet + SOCKS_HEAD, pattern_at(at * PACED_SIZE),
+		       PACED_SIZE);
+		if (send(fd, packet, sizeof(packet), 0) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
 int paced_bytes(int fd, uint64_t packets)
 {
-	return pace(fd, packets, say_bytes);
+	return pace(fd, packets, NULL, say_bytes);
 }
 
 struct sink {
@@ -103,7 +129,7 @@ static int udp_socket(void)
 }
 
 int paced_datagrams(const struct sockaddr_in *to, const struct sockaddr_in *sink,
-		    uint64_t packets, uint64_t *came)
+		    int by_socks, uint64_t packets, uint64_t *came)
 {
 	struct sink s = { .fd = udp_socket(), .most = packets };
 	int fd = udp_socket(), err = 0;
@@ -117,7 +143,8 @@ int paced_datagrams(const struct sockaddr_in *to, const struct sockaddr_in *sink
 	else
 		err = -pthread_create(&thread, NULL, run_sink, &s);
 	if (!err) {
-		err = pace(fd, packets, say_datagrams);
+		err = pace(fd, packets, sink,
+			   by_socks ? say_by_socks : say_datagrams);
 		pthread_join(thread, NULL);
 	}
 	close(fd);

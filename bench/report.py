@@ -94,6 +94,9 @@ FIGURES = (
             Column("udp.tcp", "TCP CPU µs/packet", 2),
             Column("udp.ratio", "UDP/TCP", 2),
             Column("udp.lost", "lost %", 2),
+            Column("socks.cpu", "SOCKS5 CPU µs/packet", 2),
+            Column("socks.ratio", "SOCKS5/TCP", 2),
+            Column("socks.lost", "SOCKS5 lost %", 2),
         ),
     ),
 )

@@ -24,6 +24,7 @@ SPARE_DESCRIPTORS = 1_000  # for all that is not a connection
 SERVER_PORT = 7000
 ENTRY_PORT = 7100  # where the load enters a relay
 MIDDLE_PORT = 6000  # between a relay's two halves
+SOCKS_PORT = 7200  # where lp takes datagrams by SOCKS5's UDP ASSOCIATE
 OURS = "tm3"
 LIMIT = "loop"
 BEFORE = "tm3-before"
@@ -92,7 +93,8 @@ def tm3(
         at = f"127.0.0.1:{MIDDLE_PORT}"
         rp = (place.tools[tools[0]], *options, "--listen", at, str(pipes))
         forward = f"127.0.0.1:{ENTRY_PORT}:127.0.0.1:{SERVER_PORT}"
-        off = ("--socks", "off", "--redirect", "off")
+        socks = f"127.0.0.1:{SOCKS_PORT}" if place.datagrams else "off"
+        off = ("--socks", socks, "--redirect", "off")
         udp = UDP_FORWARD if place.datagrams else ()
         words = (*options, *lp, *off, "--forward", forward, *udp)
         return [

@@ -129,10 +129,11 @@ def test_metrics_of_each_measure() -> None:
         "tcp": {"packets": 1000, "came": 1000, "cpu_seconds": {"rp": 0.002, "lp": 0.003}},
         "udp": {"packets": 1000, "came": 750, "cpu_seconds": {"rp": 0.004, "lp": 0.006}},
     }
-    found = metrics("udp", paced)
-    assert found == pytest.approx(
-        {"udp.cpu": 10.0, "udp.tcp": 5.0, "udp.ratio": 2.0, "udp.lost": 25.0}
-    )
+    found = {"udp.cpu": 10.0, "udp.tcp": 5.0, "udp.ratio": 2.0, "udp.lost": 25.0}
+    assert metrics("udp", paced) == pytest.approx(found)
+    paced["socks"] = {"packets": 1000, "came": 990, "cpu_seconds": {"rp": 0.004, "lp": 0.007}}
+    by_socks = {"socks.cpu": 11.0, "socks.ratio": 2.2, "socks.lost": 1.0}
+    assert metrics("udp", paced) == pytest.approx(found | by_socks)
 
 
 def test_what_the_load_is_told() -> None:
@@ -487,6 +488,7 @@ def test_who_cannot_carry_datagrams_is_not_told_to() -> None:
     for name, told in ((OURS, True), ("tm3-baseline", False)):
         words = BY_NAME[name].programs(place)[1].argv
         assert any("udp:" in word for word in words) is told
+        assert ("127.0.0.1:7200" in words) is told
 
 
 def test_another_build_beside_ours(tmp_path: Path) -> None:

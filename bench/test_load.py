@@ -33,8 +33,10 @@ def server(load: Path, tmp_path: Path) -> Iterator[int]:
         yield port
 
 
-def run_load(load: Path, port: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(load), str(port), "-", *arguments]
+def run_load(
+    load: Path, port: int, *arguments: str, socks: str = "-"
+) -> subprocess.CompletedProcess[str]:
+    command = [str(load), str(port), socks, *arguments]
     return subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
     )
@@ -75,6 +77,43 @@ def test_datagrams_that_come_are_counted(load: Path) -> None:
             done = run_load(load, to, "paced-udp", "120", str(port))
             assert done.returncode == 0, done.stderr
             assert json.loads(done.stdout) == {"packets": 120, "came": came}
+
+
+@contextlib.contextmanager
+def socks5(sink: int, drop_each: int) -> Iterator[int]:
+    """A proxy that relays datagrams to the sink, but each so many, and whose header is as in RFC
+    1928; it asks for nothing."""
+    header = b"\0\0\0\1" + socket.inet_aton("127.0.0.1") + sink.to_bytes(2, "big")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as relay,
+    ):
+        relay.bind(("127.0.0.1", 0))
+        bound = socket.inet_aton("127.0.0.1") + relay.getsockname()[1].to_bytes(2, "big")
+
+        def serve() -> None:
+            with contextlib.suppress(OSError), listener.accept()[0] as control:
+                assert control.recv(3, socket.MSG_WAITALL) == b"\5\1\0"
+                control.sendall(b"\5\0")
+                assert control.recv(10, socket.MSG_WAITALL) == b"\5\3\0\1" + bytes(6)
+                control.sendall(b"\5\0\0\1" + bound)
+                for number in itertools.count(1):
+                    packet = relay.recv(2048)
+                    if packet.startswith(header) and number % drop_each:
+                        relay.sendto(packet[len(header) :], ("127.0.0.1", sink))
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield int(listener.getsockname()[1])
+
+
+def test_datagrams_by_socks5_are_counted_too(load: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        sink = free.getsockname()[1]
+    with socks5(sink, drop_each=10) as proxy:
+        done = run_load(load, sink, "paced-udp", "120", str(sink), socks=str(proxy))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"packets": 120, "came": 108}
 
 
 @contextlib.contextmanager
