@@ -62,7 +62,9 @@ FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 UNIT_COMMON := $(filter-out $(UNIT_SRC) tests/unit/linkem_% tests/unit/sctp_% tests/unit/addrinfo.c,$(sort $(wildcard tests/unit/*.c)))
 FUZZ_COMMON := $(filter-out $(FUZZ_SRC),$(sort $(wildcard tests/fuzz/*.c)))
 
-UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(UNIT)/%)
+# Those that take long under sanitizers: there a part, and without them all (tests/unit/part.h).
+UNIT_WHOLE := $(addprefix $(UNIT)/whole/,test_matrix test_together)
+UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(UNIT)/%) $(UNIT_WHOLE)
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(FUZZ)/%)
 
 # Nothing that Python or a test leaves behind lies outside the build
@@ -431,9 +433,12 @@ $(BUILD)/bpf/connects: tests/bpf/connects.c lp/origin.c $(BUILD)/libmux.a Makefi
 	$(Q)$(CC) $(CFLAGS) $(TM3_CFLAGS) -I. -o $@ $(filter-out Makefile,$^)
 
 # Laws for what the pipes hold together, over many modelled paths.
-SWEEP_SRC := tests/sweep/sweep.c \
-	$(patsubst %,tests/unit/%.c,clock matrix model network random rival tcp tcp_window cellular)
-$(BUILD)/sweep: $(SWEEP_SRC:%.c=$(BUILD)/sweep.obj/%.o) $(BUILD)/libmux.a
+MODEL_OBJ := $(patsubst %,$(BUILD)/sweep.obj/tests/unit/%.o, \
+	cellular clock matrix model network random rival tcp tcp_window)
+$(BUILD)/sweep: $(BUILD)/sweep.obj/tests/sweep/sweep.o
+$(UNIT_WHOLE): $(UNIT)/whole/%: $(BUILD)/sweep.obj/tests/unit/%.o
+$(BUILD)/sweep $(UNIT_WHOLE): $(MODEL_OBJ) $(BUILD)/libmux.a
+	@mkdir -p $(@D)
 	$(Q)echo "  LD    $@"
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ -lcmocka -lm -pthread
 
