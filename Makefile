@@ -34,9 +34,11 @@ TLS_LIBS := $(if $(TLS),-lssl -lcrypto)
 CFLAGS	?= -O2 -g
 TM3_CFLAGS := -std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror \
 	-pthread $(if $(TLS),-DTM3_TLS)
+# Of what little time is spent in: compiling it takes a quarter less.
+QUICKLY	:= -O1
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
-SANITIZE_THREADS := -fsanitize=thread -fno-omit-frame-pointer
+SANITIZE_THREADS := -fsanitize=thread -fno-omit-frame-pointer $(QUICKLY)
 FUZZ_SANITIZE := -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all -fno-omit-frame-pointer
 
@@ -337,6 +339,7 @@ $(BUILD)/tm3lab: experiments/tm3lab.in Makefile
 	$(Q)chmod 755 $@
 
 # Unit tests: one cmocka program for each test_*.c.
+$(UNIT)/obj/test_%.o: SANITIZE += $(QUICKLY)
 $(UNIT)/obj/%.o: tests/unit/%.c Makefile
 	@mkdir -p $(@D)
 	$(Q)echo "  CC    $@"

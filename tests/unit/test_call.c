@@ -339,7 +339,7 @@ static void await_hanging(unsigned int n)
 static struct conn *hang_all(void)
 {
 	struct conn *first = call("hang 0");
-	char name[16];
+	char name[20];
 
 	for (int i = 1; i < CALLS_LOOKING; i++) {
 		snprintf(name, sizeof(name), "hang %d", i);
