@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All guests (guest.h): who gets a place, who has to go for another one, and what they
- * have in common. Pipes of all have half of the descriptors, one whole session's in any case. The first thread's, but for what says that it is called by workers.
+ * have in common. Pipes of all have half of the descriptors, one whole session's in any
+ * case. The first thread's, but for what says that it is called by workers.
  */
 #ifndef TM3_RP_GUESTS_H
 #define TM3_RP_GUESTS_H
