@@ -21,6 +21,7 @@ from experiments.workloads.connects import Connects
 from experiments.workloads.player import Player
 from experiments.workloads.readers import Readers
 from experiments.workloads.redialling import BulkAgain, EchoAgain
+from experiments.workloads.steady import Steady
 from experiments.workloads.talk import Flow, Queries
 from experiments.workloads.thin import Thin
 from experiments.workloads.udp_download import UdpDownload
@@ -32,7 +33,7 @@ ACTORS = {
         *(kinds.Transfer, kinds.Bulk, kinds.Objects, kinds.Video, kinds.Churn),
         *(kinds.Pause, kinds.Until, kinds.Wire, Batch, Thin),
         *(BulkAgain, Connects, EchoAgain, Player, Readers, Flow, Queries),
-        *(UdpDownload, Written),
+        *(Steady, UdpDownload, Written),
     )
 }
 

@@ -61,8 +61,8 @@ NAMES = (
         "udp",
         "video",
     ),
-    *("attacks", "handover", "paths-file", "paths-rates", "paths-reinject", "paths-rules"),
-    *("paths-split", "paths-vary"),
+    *("attacks", "handover", "paths-failover", "paths-file", "paths-rates", "paths-reinject"),
+    *("paths-rules", "paths-split", "paths-vary"),
     *("recovery", "slow-reader", "walkthrough", "web-beside"),
 )
 # LTE's lines; most cases
@@ -231,6 +231,14 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "paths-reinject": [
         {**FAR_WIFI, "preset": "wifi-lte", "size": 50_000, "loss": 0.01, "reinject": mode}
         for mode in ("timely", "mpflex")
+    ],
+    "paths-failover": [
+        {"preset": "wifi-lte", "pipes": 4, "at_s": 0.7, "after_s": 2.2, **how}
+        for how in (
+            {"event": "wifi-down", "transfer": "down", "backup": True},
+            {"event": "lte-silent", "transfer": "up"},
+            {"event": "only-lte", "transfer": "up"},
+        )
     ],
     "paths-rules": [
         {"preset": "wifi-lte", "rules": rules, "seconds": 0.3, "second_rtt_ms": 70.0}
