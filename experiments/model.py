@@ -123,7 +123,8 @@ class Claim:
 @dataclass(frozen=True)
 class Figure:
     """A plot. `x`, `hue` and `facet` are parameters (or metrics); `where` chooses runs. A ccdf is
-    of all times that the runs list as `x`, seconds in `measures`, with those `unanswered`."""
+    of all times that the runs list as `x`, seconds in `measures`, with those `unanswered`; a cdf
+    may be of all values that they list as `listed`."""
 
     name: str
     title: str
@@ -134,6 +135,7 @@ class Figure:
     facet: str = ""
     where: Params = field(default_factory=dict)
     over: Params = field(default_factory=dict)  # normalised: divided by these runs, paired
+    listed: str = ""  # a cdf of all values of a list in `measures`, not of one value of each run
     floor: str = ""  # a metric drawn as a line: what no proxy can go below
     joined: bool = True  # by lines along x; not where its numbers are names
     log: bool = False

@@ -94,7 +94,7 @@ PROXIES = (
         None,
         "text",
         "which connection comes next; unset: as the proxies do by themselves",
-        ("las", "drr", "fifo", "srpt"),
+        ("las", "drr", "fifo", "rr", "srpt"),
     ),
     Parameter(
         "app_buffer",

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure as Sheet
 
 from experiments.plots import sheet
 from experiments.plots.against import entries
+from experiments.plots.ccdf import times
 from experiments.plots.cells import Line, Scene, has_published
 from experiments.plots.looks import MUTED
 from experiments.report.data import Results
@@ -24,7 +25,7 @@ def draw(results: Results, scene: Scene) -> Sheet:
             for level in sorted({level for _, level in panel.floor}):
                 axes.axvline(level, color=MUTED, linewidth=1.1, zorder=1)
             for line in panel.lines:
-                _curve(axes, line)
+                _curve(axes, line, scene.figure.listed)
             _axes(axes, scene)
         floor = any(panel.floor for panel in scene.panels)
         if scene.figure.over:  # ratios are to be compared from panel to panel
@@ -37,9 +38,10 @@ def draw(results: Results, scene: Scene) -> Sheet:
 
 
 def _axes(axes: Axes, scene: Scene) -> None:
-    axes.set_xlabel(sheet.label_of(scene.metric, scene.figure.over))
+    listed = scene.figure.listed
+    axes.set_xlabel(of_list(listed) if listed else sheet.label_of(scene.metric, scene.figure.over))
     if axes.get_subplotspec().is_first_col():
-        axes.set_ylabel("share of runs")
+        axes.set_ylabel("share of all of them" if listed else "share of runs")
     axes.set_ylim(0, 1.02)
     if scene.figure.log:
         axes.set_xscale("log")
@@ -49,8 +51,15 @@ def _axes(axes: Axes, scene: Scene) -> None:
     axes.tick_params(axis="x", which="both", labelsize=8)
 
 
-def _curve(axes: Axes, line: Line) -> None:
-    values = np.sort([value for point in line.points for value in point.values])
+def of_list(name: str) -> str:
+    """The label of a list of seconds: times_s."""
+    return f"{name.removesuffix('_s').replace('_', ' ')} [s]"
+
+
+def _curve(axes: Axes, line: Line, listed: str) -> None:
+    """Of one value of each run, or of all that the runs list."""
+    each = [value for point in line.points for value in point.values]
+    values = np.sort(times(line, listed).answered if listed else each)
     done = values[np.isfinite(values)]
     if not len(done):
         return

@@ -22,6 +22,7 @@ from experiments.report.data import Results
 from experiments.report.runs import Run
 
 PANELS = 6
+UNITS = {"mbps": "Mbit/s"}
 SAMPLES = 400  # of a pipe: more are thinned out
 OF_TOLD = (
     Look(INK, ""),
@@ -139,6 +140,12 @@ def listed(run: Run, name: str) -> dict[str, tuple[list[float], list[float]]]:
     return found
 
 
+def unit_of(name: str) -> str:
+    """A series is named for it: series_download_mbps, series_waited_for_objects."""
+    unit = name.rpartition("_")[2]
+    return UNITS.get(unit, unit)
+
+
 def draw(results: Results, scene: Scene) -> Sheet | None:
     """None where nothing was kept: direct connections have no statistics."""
     chosen = _chosen(results, scene)
@@ -155,7 +162,7 @@ def draw(results: Results, scene: Scene) -> Sheet | None:
                 _windows(group[1], it.traces)
             group[-1].set_xlabel("time [s]" if it.has_one_time else "time of the pipes [s]")
             if group[0].get_subplotspec().is_first_col():
-                group[0].set_ylabel("Mbit/s")
+                group[0].set_ylabel(unit_of(scene.figure.y) if it.told else UNITS["mbps"])
                 if rows == 2:
                     group[1].set_ylabel("window [segments]")
         _aligned(chosen, groups)
@@ -188,7 +195,7 @@ def _told(axes: Axes, it: Shown) -> dict[str, Look]:
             linewidth=1.3,
             zorder=3 - k,
         )
-        names[key.removesuffix("_mbps").removeprefix("series_").replace("_", " ")] = look
+        names[key.rpartition("_")[0].removeprefix("series_").replace("_", " ")] = look
     axes.set_ylim(bottom=0)
     return names
 

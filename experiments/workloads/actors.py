@@ -51,9 +51,9 @@ class Scene:
             with suppress(OSError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
-    def dial(self, port: int, mptcp: bool = False, cc: str = "", rcvbuf: int = 0) -> Connection:
+    def dial(self, port: int, mptcp: bool = False, cc: str = "", **more: Any) -> Connection:
         to = (self.address, port)
-        return Connection(to, cc or self.cc, mptcp=mptcp, seconds=self.seconds, rcvbuf=rcvbuf)
+        return Connection(to, cc or self.cc, mptcp=mptcp, seconds=self.seconds, **more)
 
     def request(self, up: int = 0, down: int = 0, cc: str = "", **more: int) -> Request:
         """With streams of its own, so that no bytes of others pass for its."""
@@ -129,7 +129,8 @@ class Bulk(Actor):
 
     `size` of them. Down: as fast as it goes or (`mbps`) at a rate that the server keeps. Up: whole
     pieces one behind the other, each counted by the clock of the server that has it, which is the
-    client's: they share a kernel. `cc`: another congestion control than the run's.
+    client's: they share a kernel. `cc`: another congestion control than the run's. `source`: the
+    address that it leaves from, and with it the last mile, where there are several.
     """
 
     way: Way = "down"
@@ -137,11 +138,12 @@ class Bulk(Actor):
     size: int = ENDLESS
     mbps: float = 0.0
     mptcp: bool = False
+    source: str = ""
     background: bool = True
 
     def run(self, scene: Scene) -> dict[str, Any]:
         bins = Bins(scene)
-        with scene.dial(self.port, self.mptcp, self.cc) as connection:
+        with scene.dial(self.port, self.mptcp, self.cc, source=self.source) as connection:
             scene.to_hang_up.append(connection)
             try:
                 (self._down if self.way == "down" else self._up)(scene, connection, bins)

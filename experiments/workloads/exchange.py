@@ -153,6 +153,8 @@ class Connection:
         mptcp: bool = False,
         seconds: float = 60.0,
         rcvbuf: int = 0,
+        source: str = "",
+        source_port: int = 0,
     ) -> None:
         self.cc = cc
         protocol = IPPROTO_MPTCP if mptcp else socket.IPPROTO_TCP
@@ -162,6 +164,8 @@ class Connection:
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if rcvbuf:
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
+            if source or source_port:
+                self.sock.bind((source, source_port))
             self.sock.settimeout(seconds)
             self.began = time.monotonic()
             self.sock.connect(to)

@@ -17,6 +17,7 @@ from experiments.workloads import actors as kinds
 from experiments.workloads import line
 from experiments.workloads.actors import Actor, Scene
 from experiments.workloads.batch import Batch
+from experiments.workloads.bursts import Bursts
 from experiments.workloads.connects import Connects
 from experiments.workloads.player import Player
 from experiments.workloads.readers import Readers
@@ -33,7 +34,7 @@ ACTORS = {
         *(kinds.Transfer, kinds.Bulk, kinds.Objects, kinds.Video, kinds.Churn),
         *(kinds.Pause, kinds.Until, kinds.Wire, Batch, Thin),
         *(BulkAgain, Connects, EchoAgain, Player, Readers, Flow, Queries),
-        *(Steady, UdpDownload, Written),
+        *(Bursts, Steady, UdpDownload, Written),
     )
 }
 

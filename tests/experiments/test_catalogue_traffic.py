@@ -61,8 +61,8 @@ NAMES = (
         "udp",
         "video",
     ),
-    *("attacks", "handover", "paths-failover", "paths-file", "paths-rates", "paths-reinject"),
-    *("paths-rules", "paths-split", "paths-vary"),
+    *("attacks", "handover", "paths-failover", "paths-file", "paths-objects", "paths-rates"),
+    *("paths-reinject", "paths-rules", "paths-split", "paths-vary"),
     *("recovery", "slow-reader", "walkthrough", "web-beside"),
 )
 # LTE's lines; most cases
@@ -238,6 +238,13 @@ SMALL: dict[str, list[dict[str, Any]]] = {
             {"event": "wifi-down", "transfer": "down", "backup": True},
             {"event": "lte-silent", "transfer": "up"},
             {"event": "only-lte", "transfer": "up"},
+        )
+    ],
+    "paths-objects": [
+        {"preset": "mobile-dsl", "mbps": None, "rtt_ms": None, "objects": 9, "gap_s": 0.1, **how}
+        for how in (
+            {"conn_policy": "srpt", "path_policy": "ecf"},
+            {"conn_policy": "rr", "path_policy": "minrtt"},
         )
     ],
     "paths-rules": [
