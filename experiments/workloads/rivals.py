@@ -25,13 +25,14 @@ def around_lp(run: "LiveRun") -> None:
         run.lab.client.inside("nft", "insert", "rule", "ip", "tm3", "output", *rule)
 
 
-def actors(run: "LiveRun") -> dict[str, Actor]:
-    """As many as this run has, by name."""
+def actors(run: "LiveRun", source: str = "") -> dict[str, Actor]:
+    """As many as this run has, by name; `source`: the address that they leave from."""
     count = int(run.params["rivals"])  # type: ignore[arg-type]
     if count:
         around_lp(run)
     cc = str(run.params["rival_cc"])
-    return {f"rival{n}": Bulk(port=traffic.PLAIN_PORT, cc=cc) for n in range(count)}
+    one = Bulk(port=traffic.PLAIN_PORT, cc=cc, source=source)
+    return {f"rival{n}": one for n in range(count)}
 
 
 def head_start_s(run: "LiveRun") -> float:

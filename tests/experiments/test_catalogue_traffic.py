@@ -62,7 +62,7 @@ NAMES = (
         "video",
     ),
     *("attacks", "handover", "paths-failover", "paths-file", "paths-objects", "paths-rates"),
-    *("paths-reinject", "paths-rules", "paths-split", "paths-vary"),
+    *("paths-reinject", "paths-rules", "paths-share", "paths-split", "paths-vary"),
     *("recovery", "slow-reader", "walkthrough", "web-beside"),
 )
 # LTE's lines; most cases
@@ -77,8 +77,8 @@ ONLY_IN_FULL = (
         "thin",
         "web-beside",
     ),
-    *("extension-costs", "extension-lossy", "paths-file", "paths-rates", "paths-split"),
-    *("paths-vary", "radio-apps", "radio-qcut"),
+    *("extension-costs", "extension-lossy", "paths-file", "paths-rates", "paths-share"),
+    *("paths-split", "paths-vary", "radio-apps", "radio-qcut"),
     *("thin-loss", "udp"),
 )
 
@@ -246,6 +246,11 @@ SMALL: dict[str, list[dict[str, Any]]] = {
             {"conn_policy": "srpt", "path_policy": "ecf"},
             {"conn_policy": "rr", "path_policy": "minrtt"},
         )
+    ],
+    "paths-share": [
+        {"preset": "wifi-lte", "rivals": 1, "seconds": 1.0, "shared": "lte", "how": how}
+        | {"way": "direct" if how == "plain-4" else "pipes", "mbps": 4.0}
+        for how in ("both", "bound", "copies", "plain-4")
     ],
     "paths-rules": [
         {"preset": "wifi-lte", "rules": rules, "seconds": 0.3, "second_rtt_ms": 70.0}
