@@ -28,6 +28,10 @@ ROWS = (
     Published("paths-split", "DEMS, Fig. 5.1", "one file over two paths, by the share of either"),
     Published("paths-rates", "DEMS, Fig. 5.13", "one file over two paths, by the rate of either"),
     Published("paths-vary", "DEMS, 5.6.3", "one file over two paths that vary, by path policy"),
+    Published("paths-flows", "MPFlex, Fig. 4.3", "one file over two paths, against MPTCP"),
+    Published("paths-short-flows", "MPFlex, Fig. 4.4", "short flows over two paths"),
+    Published("paths-txdelay", "MPFlex, Fig. 4.7", "one file over paths of 20 and 70 ms"),
+    Published("paths-proxy", "MPFlex, Fig. 4.8", "files by where the proxy is"),
     Published("paths-reinject", "MPFlex, 4.3.4", "one file over two paths, by what goes again"),
     Published("overhead", "§6.7", "user bytes over the pipes' bytes"),
 )

@@ -103,15 +103,17 @@ class Bins:
 
 @dataclass(frozen=True, kw_only=True)
 class Transfer(Actor):
-    """One connection, one exchange: a download, an upload, or one after the other."""
+    """One connection, one exchange: a download, an upload, or one after the other. `source`: as of
+    a bulk."""
 
     up: int = 0
     down: int = 0
     mptcp: bool = False
+    source: str = ""
 
     def run(self, scene: Scene) -> dict[str, Any]:
         bins = Bins(scene)
-        with scene.dial(self.port, self.mptcp) as connection:
+        with scene.dial(self.port, self.mptcp, source=self.source) as connection:
             times = connection.exchange(scene.request(self.up, self.down), bins.upto)
             return {
                 "began_s": connection.began - scene.began,
@@ -254,12 +256,14 @@ class Video(Actor):
 
 @dataclass(frozen=True, kw_only=True)
 class Churn(Actor):
-    """Many short connections, `parallel` of them at a time."""
+    """Many short connections, `parallel` of them at a time. `source`: as of a bulk."""
 
     count: int = 200
     parallel: int = 8
     up: int = 200
     down: int = 2000
+    mptcp: bool = False
+    source: str = ""
 
     def run(self, scene: Scene) -> dict[str, Any]:
         left = iter(range(self.count))
@@ -269,7 +273,7 @@ class Churn(Actor):
         def work() -> None:
             try:
                 for _ in left:
-                    with scene.dial(self.port) as connection:
+                    with scene.dial(self.port, self.mptcp, source=self.source) as connection:
                         times = connection.exchange(scene.request(self.up, self.down))
                         taken.append(times.last - connection.began)
             except BaseException as error:

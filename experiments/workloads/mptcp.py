@@ -47,10 +47,11 @@ def several_subflows(lab: Lab) -> Iterator[None]:
 
 
 @contextmanager
-def subflow_by_each_mile(lab: Lab) -> Iterator[None]:
-    """Endpoints and limits, while the block runs."""
+def subflow_by_each_mile(lab: Lab, first: int = 1) -> Iterator[None]:
+    """Endpoints and limits, while the block runs. `first`: 0 where a connection may begin on any
+    of them; the kernel opens no second subflow from the address that it has already."""
     _allow(lab)
-    for number in range(1, len(lab.miles)):
+    for number in range(first, len(lab.miles)):
         endpoint = (client_address(number), "dev", f"client-eth{number}", "subflow")
         lab.client.inside("ip", "mptcp", "endpoint", "add", *endpoint)
     try:

@@ -61,8 +61,9 @@ NAMES = (
         "udp",
         "video",
     ),
-    *("attacks", "handover", "paths-failover", "paths-file", "paths-objects", "paths-rates"),
-    *("paths-reinject", "paths-rules", "paths-share", "paths-split", "paths-vary"),
+    *("attacks", "handover", "paths-failover", "paths-file", "paths-flows", "paths-objects"),
+    *("paths-proxy", "paths-rates", "paths-reinject", "paths-rules", "paths-share"),
+    *("paths-split", "paths-vary"),
     *("recovery", "slow-reader", "walkthrough", "web-beside"),
 )
 # LTE's lines; most cases
@@ -240,6 +241,16 @@ SMALL: dict[str, list[dict[str, Any]]] = {
             {"event": "only-lte", "transfer": "up"},
         )
     ],
+    **{
+        name: [
+            {"preset": "wifi-lte", "size": 20_000, "count": 4, "parallel": 2, **how}
+            for how in (
+                {"pipes": 1, "path_policy": "txdelay", "mbps": 4.0},
+                {"way": "mptcp", "primary": "lte", "mbps": 4.0},
+            )
+        ]
+        for name in ("paths-flows", "paths-proxy")
+    },
     "paths-objects": [
         {"preset": "mobile-dsl", "mbps": None, "rtt_ms": None, "objects": 9, "gap_s": 0.1, **how}
         for how in (
