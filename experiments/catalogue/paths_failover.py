@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.paths_file import NAMES
 from experiments.catalogue.recovery import STANDS_S, silence, sleep_until
+from experiments.failure import RunFailed
 from experiments.model import OWN, Claim, Experiment, Figure, Metric
 from experiments.workloads import path_loss, rates, traffic
 from experiments.workloads.actors import BIN_S
@@ -186,6 +187,8 @@ class PathsFailover(Experiment):
         return ["--path-policy", f"one:{NAMES.index(alone)}"] if alone else []
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:
+        if only(run.params) and run.params["backup"]:
+            raise RunFailed("a path that is used alone has no backup, and is none")
         at_s, after_s = (float(run.params[name]) for name in ("at_s", "after_s"))  # type: ignore[arg-type]
         transfer = Steady(port=traffic.PORT, way=str(run.params["transfer"]))  # type: ignore[arg-type]
         with ExitStack() as stack:

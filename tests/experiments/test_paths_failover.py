@@ -10,6 +10,7 @@ import pytest
 from experiments import parameters
 from experiments.catalogue import find
 from experiments.catalogue.paths_failover import only, seen
+from experiments.failure import RunFailed
 from experiments.labs import Labs
 from experiments.prepare import wanted_by
 from experiments.workloads import path_loss, traffic
@@ -114,6 +115,15 @@ def test_a_silent_last_mile_carries_nothing(kept: Labs, tmp_path: Path, mile: in
             client.inside("ping", "-c", "1", "-W", "5", f"10.0.{other + 1}.2")
         client.inside(*ping)
         assert (link.mile.loss_down, link.mile.loss_up) == (0.0, 0.0)
+
+
+def test_a_path_alone_has_no_backup(kept: Labs, tmp_path: Path) -> None:
+    """Over LTE as a backup Wi-Fi would be measured."""
+    experiment = find("paths-failover")
+    params = {"preset": "wifi-lte", "event": "only-lte", "backup": True}
+    with live(kept, tmp_path / "run", parameters.complete(experiment.parameters, params)) as made:
+        with pytest.raises(RunFailed, match="used alone has no backup"):
+            experiment.measure(made)
 
 
 @pytest.mark.parametrize("way", ["down", "up"])
