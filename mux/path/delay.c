@@ -211,10 +211,12 @@ static void less_ends(struct aggregate *a, const struct aggregate_round *r,
 {
 	double slack = slack_of(a), least = r->least;
 
-	if (a->state == AGGREGATE_BOUND && least < a->base - slack / 2) {
+	if (a->state == AGGREGATE_BOUND && least < a->base - 2 * slack) {
 		/* The path is shorter than was known: and again. */
 		aggregate_set_limit(a, r->held * (least + slack) / least, now);
 	} else if (a->state == AGGREGATE_BOUND) {
+		/* A little shorter: what is beyond luck is believed. */
+		a->base = smaller(a->base, least + slack / 2);
 		aggregate_set_limit(a, (double)a->probe_from, now);
 		renew(a, least, now);
 	} else if (r->limited && r->held < a->before.held &&

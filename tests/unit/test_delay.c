@@ -268,6 +268,46 @@ static void without_a_queue_we_are_alone(void **state)
 	assert_true(a.yield_for <= 0);
 }
 
+/*
+ * A base that is a little too long costs one experiment: one after the other, each of
+ * which held less than the one before, left half of the rate for a second and more.
+ */
+static void a_base_a_little_too_long_costs_one_experiment(void **state)
+{
+	int64_t at = 100 * S;
+	struct aggregate a;
+
+	(void)state;
+	begin_bound(&a, 76 * MS, at - 11 * S);
+	a.round_at = at;
+	hear_a_round(&a, at, LIMIT, 80 * MS);
+	assert_int_equal(a.probe, PROBE_LESS);
+	assert_true(a.limit < LIMIT);
+	hear_a_round(&a, at + S, a.limit, 72 * MS);
+	assert_int_equal(a.probe, PROBE_NONE);
+	assert_int_equal(a.limit, LIMIT);
+	assert_in_range(aggregate_base(&a), 72 * MS, 74 * MS);
+	hear_a_round(&a, at + 2 * S, LIMIT, 76 * MS);
+	assert_int_equal(a.probe, PROBE_NONE);
+}
+
+/* Of a base that is much too long a queue may be left: it is asked again at once. */
+static void a_base_much_too_long_is_asked_for_again(void **state)
+{
+	int64_t at = 100 * S;
+	struct aggregate a;
+
+	(void)state;
+	begin_bound(&a, 120 * MS, at - 11 * S);
+	a.round_at = at;
+	hear_a_round(&a, at, LIMIT, 124 * MS);
+	assert_int_equal(a.probe, PROBE_LESS);
+	hear_a_round(&a, at + S, a.limit, 93 * MS);
+	assert_int_equal(aggregate_base(&a), 93 * MS);
+	hear_a_round(&a, at + 2 * S, a.limit, 97 * MS);
+	assert_int_equal(a.probe, PROBE_LESS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,6 +316,8 @@ int main(void)
 		cmocka_unit_test(what_is_sooner_by_little_enters),
 		cmocka_unit_test(a_short_queue_that_stays_ends_the_start),
 		cmocka_unit_test(a_long_queue_ends_the_start_at_once),
+		cmocka_unit_test(a_base_a_little_too_long_costs_one_experiment),
+		cmocka_unit_test(a_base_much_too_long_is_asked_for_again),
 		cmocka_unit_test(a_pause_in_a_trial_tells_nothing),
 		cmocka_unit_test(a_trial_that_holds_no_more_tells_nothing),
 		cmocka_unit_test(a_trial_tells_whose_the_queue_is),

@@ -141,11 +141,11 @@ static void paths_that_lose(void **state)
 static void paths_that_jitter(void **state)
 {
 	static const struct bound bounds[] = {
-		{ "jitter 10", 13, 21, 24, 0.96, 24, 34, 2 },
+		{ "jitter 10", 16, 21, 24, 0.96, 24, 34, 2 },
 		{ "jitter 10 bbr", 20, 31, 34, 0.98, 36, 15, 15 },
 		{ "jitter 10 reorder", 19, 26, 30, 0.98, 38, 34, 9 },
 		{ "jitter 10 loss 1", 20, 96, 119, 0.98, 106, 134, 175 },
-		{ "jitter 20 both", 33, 53, 59, 0.97, 64, 137, 45 },
+		{ "jitter 20 both", 33, 53, 59, 0.97, 64, 137, 90 },
 		{ "jitter 20 both bbr", 24, 49, 57, 0.98, 61, 64, 161 },
 		{ "jitter 30", 24, 40, 45, 0.97, 42, 90, 2 },
 	};
