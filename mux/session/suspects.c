@@ -5,7 +5,9 @@
  * of what is kept for it is older than SUSPECT_LEAST and than three times what
  * acknowledgements take (lately, but a round trip at least), and another pipe made progress
  * since or is free. What is kept for it then goes again on others, and it gets nothing new.
- * Progress clears it. Without any for SUSPECT_PATIENCE it is over, and LP dials it again.
+ * It is cleared when all that it was given has been parsed: an ACK of a part may be of what
+ * came before the pipe died, late, by way of another one. Without any progress for
+ * SUSPECT_PATIENCE it is over, and LP dials it again.
  * If no pipe of its path made progress meanwhile, but one of another path did, then all of that
  * path are suspect at once: what goes again would else wait on one after the other.
  *
@@ -129,11 +131,14 @@ static void look_at(struct session *s, struct pipe *p, int64_t now)
 {
 	struct extended *x = s->ext;
 	struct leg *leg = &x->leg[p->index];
-	int64_t oldest = keeping_oldest(leg);
+	int64_t oldest = keeping_oldest(leg), last = leg->suspect_since;
 	char why[80];
 
-	if (leg->suspect_since && leg->progress_at > leg->suspect_since)
-		clear(s, p);
+	if (leg->suspect_since && leg->progress_at > leg->suspect_since) {
+		last = leg->progress_at;
+		if (leg->heard == leg->kept.sent)
+			clear(s, p);
+	}
 	if (!leg->suspect_since) {
 		if (oldest &&
 		    now - oldest > suspects_patience(x, p, SUSPECT_LEAST) &&
@@ -145,10 +150,10 @@ static void look_at(struct session *s, struct pipe *p, int64_t now)
 		}
 		return;
 	}
-	if (now - leg->suspect_since < SUSPECT_PATIENCE)
+	if (now - last < SUSPECT_PATIENCE)
 		return;
 	snprintf(why, sizeof(why), "pipe %u: nothing was acknowledged for %.1f s",
-		 p->index, (double)(now - leg->suspect_since) / NS_PER_SEC);
+		 p->index, (double)(now - last) / NS_PER_SEC);
 	extended_pipe_over(s, p, false, why);
 }
 
