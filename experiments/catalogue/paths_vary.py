@@ -127,7 +127,7 @@ class PathsVary(PathsFile):
         Metric("completion_s", "completion time", "s", matters=0.05),
         Metric("far_share", "share of the bytes over LTE", "", "neither"),
         Metric("reinjected_bytes", "bytes that went over both paths", "B", matters=0.05),
-        Metric("reinjected_share", "share of the file that went over both paths", ""),
+        Metric("reinjected_share", "share of the file that went over both paths", "", matters=0.05),
         Metric("ends_apart_s", "between the ends of the paths", "s", matters=0.05),
         Metric("retransmits", "segments sent again by the pipes", ""),
     )
