@@ -501,7 +501,7 @@ void delay_acked(struct aggregate *a, const struct aggregate_ack *ack)
 	since = (double)(now - a->heard.from);
 	/* Too few for long: those tell of another time. */
 	if (!a->probe && a->heard.n && a->heard.n < ROUND_SAMPLES &&
-	    since > larger(2 * SOON, ROUND_SAMPLES * a->base))
+	    since > larger(SOON, ROUND_SAMPLES * a->base))
 		begin_round(a, now);
 	if (!a->counted_at) {
 		a->counted_at = ack->counted_at;

@@ -244,9 +244,9 @@ static void others_and_we_have_a_share(void **state)
 		{ "bbr, 1 bbr 0.5", 0.67, 0.89 },
 		{ "bbr, 1 bbr 1", 0.66, 0.89 },
 		{ "bbr, 1 bbr 5", 0.58, 0.81 },
-		{ "bbr, 4 bbr 0.5", 0.37, 0.64 },
-		{ "bbr, 4 bbr 1", 0.30, 0.67 },
-		{ "bbr, 4 bbr 5", 0.23, 0.66 },
+		{ "bbr, 4 bbr 0.5", 0.37, 0.60 },
+		{ "bbr, 4 bbr 1", 0.47, 0.67 },
+		{ "bbr, 4 bbr 5", 0.23, 0.46 },
 	};
 
 	(void)state;
