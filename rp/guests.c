@@ -49,19 +49,19 @@ static struct denial objection(struct guests *all,
 			       const char *key, unsigned int pipes,
 			       struct quota_share **victim)
 {
-	struct denial denial = { .what = REFUSAL_SESSIONS };
+	struct denial sessions = { .what = REFUSAL_SESSIONS };
+	struct denial descriptors = { .what = REFUSAL_DESCRIPTORS };
+	struct quota_share *most;
 
-	denial.why = quota_objection(&all->quota, peer, key, victim);
-	if (denial.why && !*victim)
-		return denial;
-	denial.what = REFUSAL_DESCRIPTORS;
-	denial.why = quota_objection_to_pipes(&all->quota, peer, key, pipes,
-					      victim);
-	if (denial.why)
-		return denial;
-	denial.what = REFUSAL_SESSIONS;
-	denial.why = quota_objection(&all->quota, peer, key, victim);
-	return denial;
+	sessions.why = quota_objection(&all->quota, peer, key, victim);
+	if (sessions.why && !*victim)
+		return sessions;
+	descriptors.why = quota_objection_to_pipes(&all->quota, peer, key,
+						   pipes, &most);
+	if (!descriptors.why)
+		return sessions;
+	*victim = most;
+	return descriptors;
 }
 
 /* Somebody may have to go for it, but not before all of its pipes are there. */
