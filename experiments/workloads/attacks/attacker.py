@@ -6,6 +6,7 @@ and so is each that a route calls local (`network_of_64`).
 """
 
 import errno
+import itertools
 import select
 import socket
 import threading
@@ -20,6 +21,8 @@ from experiments.workloads.attacks.allowance import Allowance
 IPV6_FREEBIND = 78  # an address that only a route calls local
 DIAL_S = 2.0
 TICK_S = 0.05
+SOURCES = 200  # of a flood
+LOOK_EACH = 20
 # rp has no more places, or had one and reset it while this was being dialled.
 REFUSED = (ConnectionError, TimeoutError)
 
@@ -133,6 +136,24 @@ class Crowd:
             self.drop(number)
         self.attacker.counts["ended by rp"] += len(gone)
         return len(gone)
+
+    def flood(
+        self,
+        network: str,
+        port: Callable[[int], int],
+        say: Callable[[int, socket.socket], None],
+    ) -> None:
+        """Pipes one behind the other, from addresses of `network` in turn, until the time is over:
+        `say` is told the number of each that rp has a place for."""
+        for number in itertools.count():
+            if not self.attacker.going():
+                break
+            sock = self.attacker.dial(f"{network}.{number % SOURCES + 1}", port(number))
+            self.add(sock)
+            if sock:
+                say(number, sock)
+            if number % LOOK_EACH == 0:
+                self.look()
 
     def close(self) -> None:
         for number in list(self.socks):

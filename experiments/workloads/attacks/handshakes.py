@@ -5,7 +5,6 @@ What a client says in one is recorded once and sent again and again. rp has as m
 with one that was made anew: it keeps nothing of those before.
 """
 
-import itertools
 import select
 import socket
 import subprocess
@@ -19,7 +18,7 @@ from experiments.workloads.attacks.pipes import hello
 ALPN = "tm3/1"
 AT_ONCE = 200
 QUIET_S = 0.5  # then a handshake is over, one way or the other
-SOURCES = 200
+NETWORK = "127.5.0"
 NOT_A_KEY = "00" * 32
 RECORD_HEAD = 5
 ALERT, ENCRYPTED = 0x15, 0x17  # types of records
@@ -52,21 +51,15 @@ def downgrade(it: Attacker) -> None:
         if answer[0] != ALERT:
             it.counts["got in"] += 1
 
+    def say(number: int, sock: socket.socket) -> None:
+        if number % 3 == 1:
+            it.counts["got in"] += 1  # nobody should listen there
+        else:
+            it.send(sock, hello(number) if number % 3 == 0 else older)
+
     crowd = Crowd(it, AT_ONCE, heard)
     it.begin()
-    for number in itertools.count():
-        if not it.going():
-            break
-        plain, baseline = number % 3 == 0, number % 3 == 1
-        source = f"127.5.0.{number % SOURCES + 1}"
-        sock = it.dial(source, it.port if baseline else it.extended)
-        crowd.add(sock)
-        if sock and baseline:
-            it.counts["got in"] += 1  # nobody should listen there
-        elif sock:
-            it.send(sock, hello(number) if plain else older)
-        if number % 20 == 0:
-            crowd.look()
+    crowd.flood(NETWORK, lambda number: it.port if number % 3 == 1 else it.extended, say)
     crowd.close()
 
 
@@ -80,19 +73,15 @@ def cut_records(it: Attacker, name: str, key: str) -> None:
     crowd = Crowd(it, AT_ONCE)
     it.counts["bytes of a handshake"] = len(said)
     beside = threading.Thread(target=_cut_behind_handshakes, args=(it, words), daemon=True)
+
+    def say(number: int, sock: socket.socket) -> None:
+        it.send(sock, said[: inside[number % len(inside)]])
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_WR)
+
     it.begin()
     beside.start()
-    for number, cut in enumerate(itertools.cycle(inside)):
-        if not it.going():
-            break
-        sock = it.dial(f"127.5.0.{number % SOURCES + 1}", it.extended)
-        crowd.add(sock)
-        if sock:
-            it.send(sock, said[:cut])
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_WR)
-        if number % 20 == 0:
-            crowd.look()
+    crowd.flood(NETWORK, lambda _: it.extended, say)
     beside.join()
     crowd.close()
 
@@ -144,15 +133,7 @@ def _flood(it: Attacker, said: bytes) -> None:
     crowd = Crowd(it, AT_ONCE)
     it.counts["bytes of a handshake"] = len(said)
     it.begin()
-    number = 0
-    while it.going():
-        number += 1
-        sock = it.dial(f"127.5.0.{number % SOURCES + 1}", it.extended)
-        crowd.add(sock)
-        if sock:
-            it.send(sock, said)
-        if number % 20 == 0:
-            crowd.look()
+    crowd.flood(NETWORK, lambda _: it.extended, lambda _, sock: it.send(sock, said))
     crowd.close()
 
 

@@ -12,7 +12,7 @@ from experiments.workloads.attacks.messages import HEADER, HELLO
 
 WAITS_S = 10.0
 AT_ONCE = 200
-SOURCES = 200
+NETWORK = "127.8.0"
 HELLO_BEGINS = HEADER.pack(0, 0, HEADER.size + HELLO.size) + b"\1"
 INCARNATION_AT = HEADER.size + 24
 INCARNATION = struct.Struct("<I")
@@ -32,17 +32,12 @@ def replayed_hello(it: Attacker) -> None:
         if len(answer) > STATUS_AT and answer[STATUS_AT] in ADMITTED:
             it.counts["got in"] += 1
 
+    def say(number: int, sock: socket.socket) -> None:
+        it.send(sock, bytes(later) if number % 2 else said)
+
     crowd = Crowd(it, AT_ONCE, heard)
     it.begin()
-    number = 0
-    while it.going():
-        number += 1
-        sock = it.dial(f"127.8.0.{number % SOURCES + 1}", it.extended)
-        crowd.add(sock)
-        if sock:
-            it.send(sock, bytes(later) if number % 2 else said)
-        if number % 20 == 0:
-            crowd.look()
+    crowd.flood(NETWORK, lambda _: it.extended, say)
     crowd.close()
 
 
