@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "lines.h"
 #include "number.h"
 
 enum { STEPS_MAX = 1 << 22, FOR_MS_MAX = 3600000, DELAY_MS_MAX = 60000 };
@@ -33,8 +34,9 @@ static int append(struct delays *d, int64_t for_ms, double delay_ms)
 	return 0;
 }
 
-static int read_line(struct delays *d, char *line)
+static int read_line(void *into, char *line)
 {
+	struct delays *d = into;
 	uint64_t for_ms;
 	double delay_ms;
 	char *end = line;
@@ -52,26 +54,15 @@ static int read_line(struct delays *d, char *line)
 
 int delays_load(struct delays *d, const char *path, char *why, size_t why_len)
 {
-	FILE *in = fopen(path, "re");
 	struct delays read = { 0 };
-	char line[64];
-	int number = 0, ret = 0;
+	char wrong[64];
+	int ret;
 
-	if (!in) {
-		ret = -errno;
-		snprintf(why, why_len, "%s: %s", path, strerror(-ret));
-		return ret;
-	}
-	while (!ret && fgets(line, sizeof(line), in)) {
-		number++;
-		ret = read_line(&read, line);
-	}
-	fclose(in);
-	if (ret) {
-		snprintf(why, why_len,
-			 "%s:%d: not 'FOR_MS DELAY_MS', from 1 to %d and from 0 to %d",
-			 path, number, FOR_MS_MAX, DELAY_MS_MAX);
-	} else if (!read.n) {
+	snprintf(wrong, sizeof(wrong),
+		 "not 'FOR_MS DELAY_MS', from 1 to %d and from 0 to %d",
+		 FOR_MS_MAX, DELAY_MS_MAX);
+	ret = lines_read(path, read_line, &read, wrong, why, why_len);
+	if (!ret && !read.n) {
 		snprintf(why, why_len, "%s: no delay in it", path);
 		ret = -EINVAL;
 	}

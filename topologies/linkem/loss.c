@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lines.h"
 #include "number.h"
 
 enum { LIST_MAX = 1 << 20, LIST_TOLD = 64 };
@@ -142,35 +143,17 @@ static void sort_ranges(struct loss *loss)
 	loss->ranges = n + 1;
 }
 
-static int parse_file(struct loss *loss, const char *path, char *why,
-		      size_t why_len)
+static int read_line(void *into, char *line)
 {
-	FILE *in = fopen(path, "re");
-	char line[128];
-	int number = 0, ret = 0;
+	struct loss *loss = into;
+	char *end = line;
+	int ret;
 
-	if (!in) {
-		ret = -errno;
-		snprintf(why, why_len, "%s: %s", path, strerror(-ret));
-		return ret;
-	}
-	while (!ret && fgets(line, sizeof(line), in)) {
-		char *end = line;
-
-		number++;
-		line[strcspn(line, "\r\n#")] = '\0';
-		if (!line[strspn(line, " \t")])
-			continue;
-		ret = add_range(loss, line, &end);
-		if (!ret && end[strspn(end, " \t")])
-			ret = -EINVAL;
-		if (ret)
-			snprintf(why, why_len,
-				 "%s:%d: not a packet's index or a range I-J",
-				 path, number);
-	}
-	fclose(in);
-	return ret;
+	line[strcspn(line, "\r\n#")] = '\0';
+	if (!line[strspn(line, " \t")])
+		return 0;
+	ret = add_range(loss, line, &end);
+	return !ret && end[strspn(end, " \t")] ? -EINVAL : ret;
 }
 
 static int parse_list(struct loss *loss, const char *text, char *why,
@@ -180,7 +163,9 @@ static int parse_list(struct loss *loss, const char *text, char *why,
 	int ret = 0;
 
 	if (*text == '@') {
-		ret = parse_file(loss, text + 1, why, why_len);
+		ret = lines_read(text + 1, read_line, loss,
+				 "not a packet's index or a range I-J", why,
+				 why_len);
 	} else {
 		const char *at = text;
 

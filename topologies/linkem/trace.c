@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "lines.h"
 #include "number.h"
 
 enum { OPPORTUNITIES_MAX = 1 << 26 };
@@ -30,8 +31,9 @@ static int append(struct trace *t, uint32_t at_ms)
 	return 0;
 }
 
-static int read_line(struct trace *t, char *line)
+static int read_line(void *into, char *line)
 {
+	struct trace *t = into;
 	char *end = line;
 	uint64_t at_ms;
 
@@ -46,26 +48,12 @@ static int read_line(struct trace *t, char *line)
 
 int trace_load(struct trace *t, const char *path, char *why, size_t why_len)
 {
-	FILE *in = fopen(path, "re");
 	struct trace read = { 0 };
-	char line[64];
-	int number = 0, ret = 0;
+	int ret = lines_read(path, read_line, &read,
+			     "not milliseconds, one number a line that is no less than the last",
+			     why, why_len);
 
-	if (!in) {
-		ret = -errno;
-		snprintf(why, why_len, "%s: %s", path, strerror(-ret));
-		return ret;
-	}
-	while (!ret && fgets(line, sizeof(line), in)) {
-		number++;
-		ret = read_line(&read, line);
-	}
-	fclose(in);
-	if (ret) {
-		snprintf(why, why_len,
-			 "%s:%d: not milliseconds, one number a line that is no less than the last",
-			 path, number);
-	} else if (!read.n || !read.at_ms[read.n - 1]) {
+	if (!ret && (!read.n || !read.at_ms[read.n - 1])) {
 		snprintf(why, why_len, "%s: a trace must last longer than 0 ms",
 			 path);
 		ret = -EINVAL;
