@@ -24,6 +24,9 @@ enum {
 	BREACH_LEN = 160,
 };
 
+/* An acknowledgement waits so long for something to go along with. */
+#define OWED_FOR NS_PER_MS
+
 #define LOOK_INTERVAL (10 * NS_PER_MS)
 #define ASTRAY_INTERVAL (2 * NS_PER_MS)	/* while there is loss */
 /* One that does not tell: in half the time in which its allowance is sent, */
@@ -294,11 +297,20 @@ static bool came_alone(const struct pipe *p, size_t len)
 }
 
 /* Not for good: the kernel goes back to delaying as soon as something is sent. */
-static void acknowledge(struct pipe *p)
+static void acknowledge(struct timer *t)
 {
+	struct pipe *p = container_of(t, struct pipe, owed.timer);
 	int on = 1;
 
-	setsockopt(p->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+	if (p->owed.sent == p->tx_bytes)
+		setsockopt(p->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+}
+
+/* An answer, if there is one, mostly comes sooner, and takes it along for nothing. */
+static void acknowledge_soon(struct pipe *p)
+{
+	p->owed.sent = p->tx_bytes;
+	loop_timer_by(p->loop, &p->owed.timer, loop_now(p->loop) + OWED_FOR);
 }
 
 size_t pipe_read(struct pipe *p, size_t most)
@@ -311,7 +323,7 @@ size_t pipe_read(struct pipe *p, size_t most)
 	if (got)
 		p->heard_at = loop_now(p->loop);
 	if (p->prompt && came_alone(p, got))
-		acknowledge(p);
+		acknowledge_soon(p);
 	tell_unpolled(p);
 	return got;
 }
@@ -333,6 +345,7 @@ void pipe_forsake(struct pipe *p)
 {
 	loop_unwatch(p->loop, &p->watch);
 	loop_timer_stop(p->loop, &p->look_again);
+	loop_timer_stop(p->loop, &p->owed.timer);
 	loop_task_stop(&p->unpolled);
 }
 
@@ -460,6 +473,7 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->info.mss = 536;	/* until the kernel says better */
 	p->rest.bytes = UINT64_MAX;	/* a greeting may be under way */
 	p->look_again.fire = look_again;
+	p->owed.timer.fire = acknowledge;
 	if (open_carrier(p) < 0)
 		goto free_partial;
 	if (loop_watch(p->loop, &p->watch, p->fd, EPOLLIN) < 0)

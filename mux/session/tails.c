@@ -22,6 +22,9 @@
 /* A copy that no pipe took is tried again after this. */
 #define AGAIN (10 * NS_PER_MS)
 
+/* From one sample of a pipe to the next: each has the kernel asked. */
+#define SAMPLES_APART (10 * NS_PER_MS)
+
 static int64_t ns(double ms)
 {
 	return (int64_t)(ms * NS_PER_MS);
@@ -100,7 +103,7 @@ static void watch(struct session *s, struct pipe *p, size_t len, uint64_t end)
 		look_at_sample(s, p, now);
 	if (leg->sample.end)
 		leg->sample.followed = true;
-	else if (patience(p) &&
+	else if (patience(p) && now - leg->sample.sent_at >= SAMPLES_APART &&
 		 tail_is_thin(pipe_outstanding(p) + len, p->info.mss))
 		sample_begin(&leg->sample, end, now, look_after(p),
 			     p->info.retransmits);

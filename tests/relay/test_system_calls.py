@@ -88,9 +88,8 @@ def strace() -> None:
         pytest.skip("no strace on this machine")
 
 
-def calls_an_echo(box: Namespace, tmp: Path, pipes: int) -> dict[str, float]:
-    """One byte to a server and back, of each proxy."""
-    tmp.mkdir()
+def echo_calls(box: Namespace, tmp: Path, pipes: int) -> dict[str, Calls]:
+    """Of each proxy, while one byte goes to a server and back, again and again."""
     with (
         serving(box, echo) as server,
         extended_pair(box, tmp, pipes=pipes, asan=False) as proxies,
@@ -103,6 +102,12 @@ def calls_an_echo(box: Namespace, tmp: Path, pipes: int) -> dict[str, float]:
             for _ in range(ECHOES):
                 sock.sendall(b"x")
                 read_exactly(sock, 1)
+    return calls
+
+
+def calls_an_echo(box: Namespace, tmp: Path, pipes: int) -> dict[str, float]:
+    tmp.mkdir()
+    calls = echo_calls(box, tmp, pipes)
     return {who: it.counts().total() / ECHOES for who, it in calls.items()}
 
 
@@ -112,6 +117,14 @@ def test_an_echo_costs_as_much_over_many_pipes(box: Namespace, tmp_path: Path) -
     for who in ("rp", "lp"):
         assert max(each[who] for each in found.values()) <= MOST_AN_ECHO, found
         assert found[64][who] - found[4][who] <= 60 * MOST_A_PIPE, found
+
+
+def test_how_soon_an_echo_is_acknowledged_is_sampled(box: Namespace, tmp_path: Path) -> None:
+    """The kernel is not asked for each one: a pipe has a sample every 10 ms, and looks as often."""
+    calls = echo_calls(box, tmp_path, 4)
+    for who in ("rp", "lp"):
+        asked = [it for it in calls[who].named("getsockopt") if "TCP_INFO" in it]
+        assert len(asked) <= ECHOES / 2, calls[who].counts()
 
 
 def test_a_gap_does_not_ask_pipe_by_pipe(box: Namespace, tmp_path: Path) -> None:
@@ -188,7 +201,7 @@ def options_set(calls: Calls) -> Counter[tuple[str, str]]:
 def test_options_are_set_once(box: Namespace, tmp_path: Path) -> None:
     """lp's connections have theirs from the socket that listened, rp's get each one once. Linger is
     set and, for an orderly end, taken back. What is closed is not taken out of epoll before. A pipe
-    acknowledges at once what comes alone, messages of a connection and ACKs."""
+    acknowledges soon what comes alone, messages of a connection and ACKs."""
     with (
         serving(box, echo) as server,
         extended_pair(
