@@ -103,6 +103,7 @@ struct aggregate {
 	enum aggregate_probe probe;
 	size_t probe_from;	/* the limit until then */
 	unsigned int vain;	/* probes that showed others' queue, less those of ours */
+	int64_t vain_at;	/* when one that held more last did */
 	unsigned int clear;	/* rounds without a queue, in a row, while we yield */
 	int64_t yield_until;
 	double yield_for;	/* the last time, ns; 0: we were alone since */
@@ -115,6 +116,9 @@ struct aggregate {
 	int64_t queued_at;	/* and since when no one has met none; or 0 */
 	int64_t train_at;
 	uint64_t train;
+	struct {
+		double queue, held;
+	} met;			/* the shortest, and what was held when it was met */
 };
 
 void aggregate_init(struct aggregate *a, enum aggregate_mode mode,

@@ -24,7 +24,10 @@
  */
 #define ROUND_MIN (10.0 * NS_PER_MS)
 
-/* Where no stamps come none is waited for; and so long is the shortest pause. */
+/*
+ * Where no stamps come none is waited for; so long is the shortest pause, and who suspects
+ * others asks again after it.
+ */
 #define SOON (0.5 * NS_PER_SEC)
 
 /* A queue that is there for so long, and for eight round trips, will stay. */
@@ -251,6 +254,7 @@ static void more_ends(struct aggregate *a, const struct aggregate_round *r,
 	aggregate_set_limit(a, larger(r->held, (double)a->limit), now);
 	if (r->least <= wish_of(a))
 		return;
+	a->vain_at = now;
 	if (++a->vain < THRICE)
 		return;
 	a->yields++;
@@ -259,10 +263,11 @@ static void more_ends(struct aggregate *a, const struct aggregate_round *r,
 
 /*
  * Others come by little and little, and our rate falls; or they were there first,
- * and that the limit shrinks does not help.
+ * and that the limit shrinks does not help. Who has asked in vain need not wait for that:
+ * where a queue is long, so are rounds.
  */
 static bool is_suspicious(const struct aggregate *a,
-			  const struct aggregate_round *r)
+			  const struct aggregate_round *r, int64_t now)
 {
 	double queue = r->least - a->base, slack = slack_of(a);
 
@@ -270,6 +275,8 @@ static bool is_suspicious(const struct aggregate *a,
 		return false;
 	if (queue <= 2 * slack)
 		return a->rate < SHARE * a->best;
+	if (a->vain && (double)(now - a->vain_at) > SOON)
+		return true;
 	return a->limit <= FLOOR_SEGMENTS * a->mss ||
 		(a->before.held > 0 && r->held < (1 - MORE) * a->before.held &&
 		 our_share(a, r) < SHARE);
@@ -301,7 +308,7 @@ static bool probe_begins(struct aggregate *a, const struct aggregate_round *r,
 		return probe(a, PROBE_LESS, r,
 			     LESS * r->held * a->base / r->least, now);
 	part = larger(MORE, larger(NOISES * a->noise, 2 * slack) / r->rtt);
-	return is_suspicious(a, r) && NOISES * a->noise < r->rtt / 2 &&
+	return is_suspicious(a, r, now) && NOISES * a->noise < r->rtt / 2 &&
 		probe(a, PROBE_MORE, r, r->held + larger(part * r->held,
 		      2 * (double)a->mss), now);
 }
@@ -395,6 +402,44 @@ static bool stands(const struct aggregate *a, int64_t now)
 	return a->queued_at && since > larger(STANDS, ROUND_SAMPLES * a->base);
 }
 
+/* The least queue that a message met since there is one, and what was held then. */
+static void mind_least(struct aggregate *a, const struct aggregate_ack *ack,
+		       double queue)
+{
+	if (a->train_at && queue >= a->met.queue)
+		return;
+	a->met.queue = queue;
+	a->met.held = (double)ack->held;
+}
+
+/*
+ * A queue that cannot be what we held was there before us, or the path has become longer:
+ * to hold less would help against neither. No machine stands still for so long.
+ */
+static bool was_there_before(const struct aggregate *a)
+{
+	double ours = a->met.held * 1e9 / a->best + a->spread;
+
+	return a->met.queue - ours > larger(SOON, a->base) / 2;
+}
+
+static void start_ends(struct aggregate *a, int64_t now)
+{
+	bool yields = was_there_before(a);
+
+	a->rate = a->best;
+	a->base += a->spread;
+	a->noise = a->spread;
+	if (yields) {
+		a->yields++;
+		yield(a, now);
+	} else {
+		bind_to(a, a->best * wish_of(a) / 1e9, now);
+	}
+	/* It has been sent in bursts: a round trip spreads them. */
+	begin_round(a, now + (int64_t)a->base);
+}
+
 /*
  * As windows that open do, until messages meet a queue. Then what arrives as long
  * as there is one is the rate of the path. A page's bursts leave pauses in
@@ -411,6 +456,7 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 
 	mind_base(a, rtt);
 	queue = rtt - a->base;
+	mind_least(a, ack, queue);
 	if (2 * ack->held > a->limit)
 		aggregate_set_limit(a, 2 * (double)ack->held, a->ramp_at);
 	if (queue < SLACK / 4) {
@@ -436,14 +482,8 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 		seen = larger(seen, a->base * PART);
 	if (!ack->more || queue < seen)
 		a->queued = 0;
-	else if (++a->queued >= THRICE && a->best > 0) {
-		a->rate = a->best;
-		a->base += a->spread;
-		a->noise = a->spread;
-		bind_to(a, a->best * wish_of(a) / 1e9, ack->acked_at);
-		/* It has been sent in bursts: a round trip spreads them. */
-		begin_round(a, ack->acked_at + (int64_t)a->base);
-	}
+	else if (++a->queued >= THRICE && a->best > 0)
+		start_ends(a, ack->acked_at);
 }
 
 /* --- messages --- */
