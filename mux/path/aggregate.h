@@ -117,8 +117,8 @@ struct aggregate {
 	int64_t train_at;
 	uint64_t train;
 	struct {
-		double queue, held;
-	} met;			/* the shortest, and what was held when it was met */
+		double rtt, held;
+	} met;			/* the shortest, and what was held then */
 };
 
 void aggregate_init(struct aggregate *a, enum aggregate_mode mode,

@@ -402,25 +402,32 @@ static bool stands(const struct aggregate *a, int64_t now)
 	return a->queued_at && since > larger(STANDS, ROUND_SAMPLES * a->base);
 }
 
-/* The least queue that a message met since there is one, and what was held then. */
+/* The shortest round trip since there is a queue, and what was held then. */
 static void mind_least(struct aggregate *a, const struct aggregate_ack *ack,
-		       double queue)
+		       double rtt)
 {
-	if (a->train_at && queue >= a->met.queue)
+	if (a->train_at && rtt >= a->met.rtt)
 		return;
-	a->met.queue = queue;
+	a->met.rtt = rtt;
 	a->met.held = (double)ack->held;
 }
 
 /*
  * A queue that cannot be what we held was there before us, or the path has become longer:
- * to hold less would help against neither. No machine stands still for so long.
+ * to hold less would help against neither. The kernel may know the path without it, from
+ * its handshakes. A machine that stands still just then is taken for it, too, until the
+ * first experiment.
  */
-static bool was_there_before(const struct aggregate *a)
+static bool was_there_before(struct aggregate *a)
 {
-	double ours = a->met.held * 1e9 / a->best + a->spread;
+	double ours = a->met.held * 1e9 / a->best + a->spread, known = a->base;
 
-	return a->met.queue - ours > larger(SOON, a->base) / 2;
+	if (a->expected > 0)
+		known = smaller(known, (double)a->expected);
+	if (a->met.rtt - ours - known <= larger(2 * SLACK_MAX, known / 2))
+		return false;
+	a->base = known;
+	return true;
 }
 
 static void start_ends(struct aggregate *a, int64_t now)
@@ -456,7 +463,7 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 
 	mind_base(a, rtt);
 	queue = rtt - a->base;
-	mind_least(a, ack, queue);
+	mind_least(a, ack, rtt);
 	if (2 * ack->held > a->limit)
 		aggregate_set_limit(a, 2 * (double)ack->held, a->ramp_at);
 	if (queue < SLACK / 4) {

@@ -255,16 +255,16 @@ static double beside_a_rival(unsigned int pipes, enum aggregate_mode mode,
 }
 
 /*
- * 0.8 of one flow's share are 0.4: not reached by one pipe, which gets 0.18 (2, 4, 8 and
- * 16: 0.49, 0.59, 0.54, 0.58; without a limit 0.40 to 0.95).
+ * 0.8 of one flow's share are 0.4: not reached by one pipe, which gets 0.34 (2, 4, 8 and
+ * 16: 0.46, 0.48, 0.52, 0.54; without a limit 0.40 to 0.95).
  */
 static void a_full_queue_is_no_reason_to_hide(void **state)
 {
 	static const struct {
 		unsigned int pipes;
 		double least;
-	} shares[] = { { 1, 0.16 }, { 2, 0.45 }, { 4, 0.55 }, { 8, 0.5 },
-		       { 16, 0.53 } };
+	} shares[] = { { 1, 0.3 }, { 2, 0.44 }, { 4, 0.45 }, { 8, 0.5 },
+		       { 16, 0.5 } };
 	struct random r;
 
 	(void)state;
@@ -299,7 +299,10 @@ static void a_moment_is_not_taken_for_others(void **state)
 				model_offer(&model, 1, UINT64_MAX);
 			model_run(&model, 2 * S);
 		}
-		assert_int_equal(model.paths.path[0].aggregate.yields, 0);
+		/* In the start it looks like a queue that was there, for half a second. */
+		assert_true(model.paths.path[0].aggregate.yields <= 1);
+		assert_int_equal(model.paths.path[0].aggregate.state,
+				 AGGREGATE_BOUND);
 		/* For a twentieth of the time nothing could pass. */
 		assert_true(used(&model, 16 * S) > 0.85);
 		model_fini(&model);
@@ -307,12 +310,12 @@ static void a_moment_is_not_taken_for_others(void **state)
 }
 
 /*
- * A bulk over @n pipes, with or without a limit, that begins behind a queue of half a
- * second, on a path that was known before: its part from the sixth second to the 20th, mean of
- * some moments to begin at.
+ * A bulk over @n pipes, with or without a limit, that begins @after a rival, which fills a
+ * queue of half a second: its part from the sixth second to the 20th, mean of some moments to begin
+ * at. The path is known by handshakes, or by an object too.
  */
-static double begun_behind_a_queue(unsigned int n, enum aggregate_mode mode,
-				   struct random *r)
+static double begun_behind_a_rival(unsigned int n, enum aggregate_mode mode,
+				   int64_t after, bool object, struct random *r)
 {
 	struct model_params is = mile(9.185, 70 * MS, 500, n);
 	double sum = 0;
@@ -322,9 +325,10 @@ static double begun_behind_a_queue(unsigned int n, enum aggregate_mode mode,
 		struct model model;
 
 		model_init(&model, &is, r);
-		object_ms(&model);
+		if (object)
+			object_ms(&model);
 		model_rival(&model, true);
-		model_run(&model, 10 * S + i * 700 * MS);
+		model_run(&model, after + i * after / 10);
 		model_offer(&model, 1, UINT64_MAX);
 		model_run(&model, 5 * S);
 		model_forget(&model);
@@ -336,22 +340,34 @@ static double begun_behind_a_queue(unsigned int n, enum aggregate_mode mode,
 }
 
 /*
- * The first messages have nothing of ours in front of them. Found 0.74, 1.02, 1.52 and 2.09 times
- * what one plain connection has there; 0.21, 0.35, 0.57 and 1.03 when three experiments had to
- * tell, whose rounds are long.
+ * The first messages have nothing of ours in front of them. Found 0.75, 1.30, 2.39 and 0.95, 2.25,
+ * 3.81; where three experiments had to tell, of rounds as long as the queue, 0.19, 0.33, 0.95 and
+ * 0.15, 0.27, 0.32.
  */
 static void others_that_were_first_are_known_at_once(void **state)
 {
-	static const unsigned int pipes[] = { 1, 4, 8, 16 };
+	static const struct {
+		unsigned int pipes;
+		int64_t after;
+		bool object;
+		double least;	/* of one connection's without a limit */
+	} is[] = {
+		{ 1, 10 * S, true, 0.6 }, { 4, 10 * S, true, 0.8 },
+		{ 16, 10 * S, true, 1.0 }, { 1, 3 * S, false, 0.6 },
+		{ 4, 3 * S, false, 0.8 }, { 16, 3 * S, false, 1.0 },
+	};
 	struct random r;
-	double plain;
 
 	(void)state;
 	random_begin(&r, __func__);
-	plain = begun_behind_a_queue(1, AGGREGATE_OFF, &r);
-	for (int i = 0; i < 4; i += ONE_IN)
-		assert_true(begun_behind_a_queue(pipes[i], AGGREGATE_DELAY,
-						 &r) > 0.6 * plain);
+	for (int i = 0; i < 6; i += ONE_IN) {
+		double plain = begun_behind_a_rival(1, AGGREGATE_OFF,
+						    is[i].after, is[i].object, &r);
+
+		assert_true(begun_behind_a_rival(is[i].pipes, AGGREGATE_DELAY,
+						 is[i].after, is[i].object, &r) >
+			    is[i].least * plain);
+	}
 }
 
 /* It must not take long to see that a queue is another's: late is too little. */
