@@ -127,6 +127,10 @@ static void clear(struct session *s, struct pipe *p)
 	loop_after(s->engine->loop, &s->out.pump);
 }
 
+/*
+ * One batch of events has one time, and may bring both what made the pipe suspect and the ACK
+ * that clears it.
+ */
 static void look_at(struct session *s, struct pipe *p, int64_t now)
 {
 	struct extended *x = s->ext;
@@ -134,7 +138,7 @@ static void look_at(struct session *s, struct pipe *p, int64_t now)
 	int64_t oldest = keeping_oldest(leg), last = leg->suspect_since;
 	char why[80];
 
-	if (leg->suspect_since && leg->progress_at > leg->suspect_since) {
+	if (leg->suspect_since && leg->progress_at >= leg->suspect_since) {
 		last = leg->progress_at;
 		if (leg->heard == leg->kept.sent)
 			clear(s, p);

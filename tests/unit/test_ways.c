@@ -407,6 +407,16 @@ static void pipes_stay_while_all_devices_are_down(void **state)
 	assert_int_equal(pair->lp->paths.npipes, 4);
 }
 
+/* Something that was sent on the second path is not acknowledged yet. */
+static void carry_until_kept(struct pair *pair, const struct extended *x)
+{
+	for (int i = 0; !keeping_oldest(&x->leg[2]) && !keeping_oldest(&x->leg[3]);
+	     i++) {
+		assert_true(i < 100);
+		carry(pair, LOT);
+	}
+}
+
 /* Long before RP could find out by itself. */
 static void what_is_under_way_on_a_path_that_is_off_goes_again(void **state)
 {
@@ -420,11 +430,7 @@ static void what_is_under_way_on_a_path_that_is_off_goes_again(void **state)
 	pair_connect(pair, 0);
 	path_of(pair->rp, MAIN)->cost = COST + 1;
 	rp = pair->rp->ext;
-	for (i = 0; !keeping_oldest(&rp->leg[2]) && !keeping_oldest(&rp->leg[3]);
-	     i++) {
-		assert_true(i < 100);
-		carry(pair, LOT);
-	}
+	carry_until_kept(pair, rp);
 	ways_came(pair->rp, &said);
 	for (i = 2; i < 4; i++)
 		suspects += pair->rp->pipes[i]->relieved;
@@ -435,6 +441,45 @@ static void what_is_under_way_on_a_path_that_is_off_goes_again(void **state)
 	assert_true(pair->rp->counts.again > 0);
 	assert_int_equal(path_of(pair->rp, SPARE)->written, 0);
 	assert_false(pair->rp->pipes[0]->relieved || pair->rp->pipes[1]->relieved);
+}
+
+static bool none_is_suspect(void *arg)
+{
+	const struct pair *pair = arg;
+
+	for (int i = 2; i < 4; i++) {
+		if (!pair->rp->pipes[i] || pair->rp->pipes[i]->relieved)
+			return false;
+	}
+	return true;
+}
+
+/* One batch of events brings PATH and the ACK that leaves nothing to be sent again. */
+static void an_ack_of_the_same_moment_clears_what_is_off(void **state)
+{
+	struct wire_path said = { .path = SPARE, .state = WIRE_PATH_OFF,
+				  .serial = 50 };
+	struct wire_ack ack = { .pipes = 2 };
+	struct pair *pair = *state;
+	struct extended *rp;
+
+	pair_begin(pair, 4);
+	pair_connect(pair, 0);
+	path_of(pair->rp, MAIN)->cost = COST + 1;
+	rp = pair->rp->ext;
+	carry_until_kept(pair, rp);
+	for (uint8_t i = 2; i < 4; i++) {
+		assert_null(pair->rp->pipes[i]->queue);
+		ack.pipe[i - 2] = (struct wire_ack_pipe){
+			i, rp->leg[i].incarnation, rp->leg[i].kept.sent,
+		};
+	}
+	pair->redials = false;
+	ways_came(pair->rp, &said);
+	assert_false(none_is_suspect(pair));
+	keeping_acked(pair->rp, &ack);
+	assert_true(run_until(pair->engine.loop, "to be cleared",
+			      none_is_suspect, pair));
 }
 
 /* Its pipes stay, and both ends use the other one. */
@@ -534,6 +579,7 @@ int main(void)
 		WAYS_TEST(rp_hears_of_a_device_that_is_down),
 		WAYS_TEST(pipes_stay_while_all_devices_are_down),
 		WAYS_TEST(what_is_under_way_on_a_path_that_is_off_goes_again),
+		WAYS_TEST(an_ack_of_the_same_moment_clears_what_is_off),
 		WAYS_TEST(a_path_that_lp_turns_off_carries_nothing_either_way),
 		WAYS_TEST(copies_of_one_connection_go_over_all_paths),
 		cmocka_unit_test(no_pipe_is_on_an_eighth_path),
