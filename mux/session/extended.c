@@ -101,6 +101,7 @@ struct pipe *extended_enter(struct session *s, const struct wire_hello *hello,
 	leg->incarnation = hello->incarnation;
 	tally_init(&leg->tally);
 	leg->told = 0;
+	leg->opened_again = 0;
 	leg->pong_due = leg->ping_due = leg->pinged = false;
 	leg->heard = 0;
 	leg->suspect_since = 0;

@@ -260,6 +260,51 @@ static void a_copy_says_nothing_of_the_next_use(void **state)
 	hand_end(&h);
 }
 
+static void put_on_second(const struct hand *h, const struct wire_ext *what)
+{
+	uint8_t buf[WIRE_MESSAGE_MAX];
+	size_t len = wire_ext_put(buf, what);
+
+	assert_int_equal(send(h->fd[1], buf, len, MSG_NOSIGNAL), len);
+}
+
+static bool a_copy_came(void *arg)
+{
+	return ((const struct hand *)arg)->s->counts.duplicates == 1;
+}
+
+static bool a_hint_came(void *arg)
+{
+	const struct stats_counts *n = &((const struct hand *)arg)->s->counts;
+
+	return n->hints_received || n->hints_dropped;
+}
+
+/* It was the last that a pipe brought. The next incarnation begins with a HINT. */
+static void a_copy_says_nothing_of_the_next_pipe(void **state)
+{
+	struct wire_ext open = { .type = WIRE_OPEN, .open = {
+		.id = ID, .protocol = WIRE_PROTOCOL_TCP, .window = 65536,
+		.to = destination_name("x", 1, 80) } };
+	struct wire_ext hint = { .type = WIRE_HINT, .hint = {
+		.id = ID, .priority = 7 } };
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_open(&h, 0);
+	goes_on(&h);
+	assert_true(hand_joins(&h, 1, PIPES, 0));
+	put_on_second(&h, &open);
+	assert_true(run_until(h.engine.loop, "OPEN", a_copy_came, &h));
+	assert_true(hand_joins(&h, 1, PIPES, 1));
+	put_on_second(&h, &hint);
+	assert_true(run_until(h.engine.loop, "HINT", a_hint_came, &h));
+	assert_int_equal(h.s->counts.hints_dropped, 0);
+	assert_int_equal(conn_at(h.s, ID)->urgency, 7);
+	hand_end(&h);
+}
+
 /* --- paths --- */
 
 static void download(struct pair *pair)
@@ -346,6 +391,7 @@ int main(void)
 		PAIR_TEST(nothing_is_said_of_what_is_over),
 		cmocka_unit_test(a_bad_one_is_dropped_alone),
 		cmocka_unit_test(a_copy_says_nothing_of_the_next_use),
+		cmocka_unit_test(a_copy_says_nothing_of_the_next_pipe),
 		PATHS_TEST(only_named_paths_carry_it),
 		PATHS_TEST(a_path_that_was_never_there_is_waited_for),
 	};
