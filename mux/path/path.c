@@ -9,11 +9,6 @@ void path_add(struct path *path, struct pipe *p)
 	path->pipes[path->npipes++] = p;
 }
 
-static uint64_t delivered_by(const struct pipe *p)
-{
-	return p->tx_bytes + p->queued - pipe_outstanding(p);
-}
-
 void path_remove(struct path *path, struct pipe *p)
 {
 	unsigned int i = 0;
@@ -21,7 +16,7 @@ void path_remove(struct path *path, struct pipe *p)
 	while (path->pipes[i] != p)
 		i++;
 	p->path = NULL;
-	path->delivered_before += delivered_by(p);
+	path->delivered_before += pipe_arrived(p);
 	path->npipes--;
 	for (; i < path->npipes; i++)
 		path->pipes[i] = path->pipes[i + 1];
@@ -180,7 +175,7 @@ static uint64_t delivered(const struct path *path)
 	unsigned int i;
 
 	for (i = 0; i < path->npipes; i++)
-		sum += delivered_by(path->pipes[i]);
+		sum += pipe_arrived(path->pipes[i]);
 	return sum;
 }
 

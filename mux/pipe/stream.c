@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "../base/sizes.h"
 #include "../base/sock.h"
 #include "carrier.h"
 #include "pipe.h"
@@ -105,19 +106,18 @@ static void look_at_space(struct pipe *p)
 		p->info.space = sock_space(p->fd);
 }
 
+/* What is astray was counted in segments, which small messages do not fill. */
 static void look_at_queues(struct pipe *p)
 {
-	size_t outstanding = sock_outstanding(p->fd);
+	size_t outstanding = sock_outstanding(p->fd), sent;
 
 	look_at_space(p);
 	if (!outstanding)
 		pipe_rests(p, false);
 	p->info.unsent = outstanding ? sock_unsent(p->fd) : 0;
-	p->info.in_flight = outstanding - p->info.unsent;
-	if (p->info.in_flight > p->info.astray)
-		p->info.in_flight -= p->info.astray;
-	else
-		p->info.in_flight = 0;
+	sent = outstanding - p->info.unsent;
+	p->info.astray = size_least(p->info.astray, sent);
+	p->info.in_flight = sent - p->info.astray;
 	p->info.stuck = p->info.in_flight ? 0 : p->info.unsent;
 }
 

@@ -16,8 +16,7 @@ static struct pipe *holder(const struct paths *paths, uint32_t serial,
 
 		if (p->serial != serial)
 			continue;
-		return p->tx_bytes + p->queued - pipe_outstanding(p) < end ?
-			p : NULL;
+		return pipe_arrived(p) < end ? p : NULL;
 	}
 	return NULL;
 }

@@ -115,6 +115,21 @@ static void the_bytes_of_who_left_stay_delivered(void **state)
 	assert_int_equal(s.paths.npipes, 1);
 }
 
+/* More is outstanding than the pipe was given: what it was greeted with is. */
+static void nobody_delivered_less_than_nothing(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	begin(&s);
+	send_on(&s, 1, 7000, 2000);
+	send_on(&s, 0, 100, 144);
+	paths_remove(&s.paths, &s.pipe[0]);
+	assert_int_equal(s.paths.path[0].delivered_before, 0);
+	paths_remove(&s.paths, &s.pipe[1]);
+	assert_int_equal(s.paths.path[0].delivered_before, 5000);
+}
+
 /* By how much round trips differ is asked of the pipes, while they rest. */
 static double spread_of(struct scene *s, const double *least_ms)
 {
@@ -161,6 +176,19 @@ static void a_successor_has_not_the_last_message(void **state)
 	assert_ptr_equal(thin_pipe(&s.paths, &c, &s.pipe[1]), &s.pipe[1]);
 }
 
+static void the_last_message_is_there_although_more_is_outstanding(void **state)
+{
+	struct scene s;
+	struct conn c = { .id = 1 };
+
+	(void)state;
+	begin(&s);
+	thin_sent(&s.paths, &c, &s.pipe[0], 100);
+	send_on(&s, 0, 100, 144);
+	s.pipe[0].allowance = s.pipe[1].allowance = 10000;
+	assert_ptr_equal(thin_pipe(&s.paths, &c, &s.pipe[1]), &s.pipe[0]);
+}
+
 /*
  * Acknowledgements that are delayed come after the next message: then something
  * is always in flight, and yet never much. It stays where the last one is.
@@ -196,8 +224,10 @@ int main(void)
 		cmocka_unit_test(whose_bytes_go_elsewhere_holds_nobody_up),
 		cmocka_unit_test(who_left_holds_nobody_up),
 		cmocka_unit_test(the_bytes_of_who_left_stay_delivered),
+		cmocka_unit_test(nobody_delivered_less_than_nothing),
 		cmocka_unit_test(round_trips_differ_by_what_handshakes_say),
 		cmocka_unit_test(a_successor_has_not_the_last_message),
+		cmocka_unit_test(the_last_message_is_there_although_more_is_outstanding),
 		cmocka_unit_test(who_is_never_at_rest_stays_thin),
 	};
 
