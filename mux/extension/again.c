@@ -22,6 +22,7 @@ void again_add(struct again *a, struct kept_item *item, bool ahead,
 	else
 		list->first = item;
 	list->last = item;
+	list->bytes += item->bytes;
 	a->used[at / AGAIN_WORD] |= UINT64_C(1) << at % AGAIN_WORD;
 }
 
@@ -33,6 +34,7 @@ struct kept_item *again_take(struct again *a, bool ahead, uint8_t paths)
 	if (!item)
 		return NULL;
 	a->list[at].first = item->next;
+	a->list[at].bytes -= item->bytes;
 	if (!item->next)
 		a->used[at / AGAIN_WORD] &= ~(UINT64_C(1) << at % AGAIN_WORD);
 	return item;
@@ -76,4 +78,18 @@ bool again_is_empty(const struct again *a)
 	int list = -1;
 
 	return !again_each(a, &list);
+}
+
+size_t again_without(const struct again *a, uint8_t paths)
+{
+	size_t bytes = 0;
+	int list = -1;
+
+	while (again_each(a, &list)) {
+		unsigned int bound = (unsigned int)list % AGAIN_SETS;
+
+		if (bound && !(bound & paths))
+			bytes += a->list[list].bytes;
+	}
+	return bytes;
 }

@@ -10,6 +10,7 @@
 #define TM3_AGAIN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "../settings/limits.h"
@@ -26,6 +27,7 @@ enum {
 struct again {
 	struct again_list {
 		struct kept_item *first, *last;
+		size_t bytes;	/* of memory, as the items say */
 	} list[AGAIN_LISTS];
 	uint64_t used[AGAIN_LISTS / AGAIN_WORD];	/* bits: lists that are not empty */
 	uint64_t came;
@@ -44,5 +46,7 @@ struct kept_item *again_take(struct again *a, bool ahead, uint8_t paths);
  */
 struct kept_item *again_each(const struct again *a, int *list);
 bool again_is_empty(const struct again *a);
+/* Bytes of memory of what may go over none of @paths: bits. */
+size_t again_without(const struct again *a, uint8_t paths);
 
 #endif

@@ -7,7 +7,8 @@
  *
  * A session keeps --keep at most, and no more than is left of what all sessions of the
  * process may keep: of n that want as much as they can get, each has a part in n + 1,
- * and there is as much left for another. It waits then. Nothing can be
+ * and there is as much left for another. It waits then. What waits for a path that carries
+ * nothing counts for all sessions alone: else one path that is gone could stop the others. Nothing can be
  * shed here as hoard.h does it: what is kept goes with its session alone. So when little
  * is left the session that has most ends, if it had no ACK of its oldest run for
  * KEPT_LATE_SECONDS: else some that never acknowledge anything would stop all others. It counts in
@@ -56,13 +57,35 @@ static size_t left_of_all(const struct engine *engine)
 	return size_less(all_may_keep(engine), engine->kept);
 }
 
+/* The paths on which something new or again may go: bits. */
+static uint8_t paths_in_use(const struct session *s)
+{
+	uint8_t bits = 0;
+	unsigned int i;
+
+	for (i = 0; i < s->paths.npipes; i++) {
+		if (!s->paths.pipes[i]->standby)
+			bits |= (uint8_t)(1 << s->paths.pipes[i]->path->number);
+	}
+	return bits;
+}
+
+/* Without what is bound to paths that carry nothing: it waits for these, and nobody else does. */
+static size_t kept_for_others(const struct extended *x)
+{
+	if (!keeping_has_again(x))
+		return x->kept;
+	return x->kept - again_without(&x->again, paths_in_use(x->s));
+}
+
 /* Not while nothing is under way: no acknowledgement would come. */
 bool keeping_is_full(const struct extended *x)
 {
 	const struct engine *engine = x->s->engine;
+	size_t kept = kept_for_others(x);
 
-	return x->kept > x->cut && (x->kept >= engine->settings->keep ||
-				    x->kept >= left_of_all(engine));
+	return kept > x->cut && (kept >= engine->settings->keep ||
+				 kept >= left_of_all(engine));
 }
 
 size_t keeping_room(const struct extended *x)
@@ -317,7 +340,8 @@ static struct sent_run *copy(struct extended *x, const struct sent_run *of)
 	sent->run = run;
 	sent->sent_at = of->sent_at;
 	list_init(&sent->item.twins);
-	count(x, (int64_t)memory_of(sent));
+	sent->item.bytes = memory_of(sent);
+	count(x, (int64_t)sent->item.bytes);
 	return sent;
 }
 

@@ -103,12 +103,31 @@ static void all_lists_are_seen(void **state)
 	assert_int_equal(seen, (1u << ITEMS) - 1);
 }
 
+static void what_is_bound_is_counted_where_it_can_go(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < ITEMS; i++)
+		item[i].bytes = 1u << i;
+	add(0, false, ANY);
+	add(1, false, WIFI);
+	add(2, true, WIFI);
+	add(3, false, WIFI | LTE);
+	assert_int_equal(again_without(&line, 0), 2 + 4 + 8);
+	assert_int_equal(again_without(&line, LTE), 2 + 4);
+	assert_int_equal(again_without(&line, WIFI), 0);
+	assert_ptr_equal(again_take(&line, true, WIFI), &item[2]);
+	assert_int_equal(again_without(&line, LTE), 2);
+	assert_ptr_equal(again_take(&line, false, WIFI), &item[1]);
+	assert_int_equal(again_without(&line, LTE), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(each_kind_keeps_its_order, set_up),
 		cmocka_unit_test_setup(what_waits_for_a_path_holds_up_nothing, set_up),
 		cmocka_unit_test_setup(who_was_ahead_stays_ahead_on_its_paths, set_up),
+		cmocka_unit_test_setup(what_is_bound_is_counted_where_it_can_go, set_up),
 		cmocka_unit_test_setup(all_lists_are_seen, set_up),
 	};
 

@@ -134,6 +134,58 @@ static void a_path_with_a_pipe_that_goes_on_is_not_silent(void **state)
 	assert_int_equal(net_leg(pair, net.lost ^ 1)->suspect_since, 0);
 }
 
+enum { MUST_WAIT = 64 << 10 };
+
+static bool as_much_is_kept_as_may_be(struct pair *pair)
+{
+	return keeping_is_full(pair->lp->ext);
+}
+
+/* A connection is bound to the second path, which goes with all that it may keep. */
+static void lose_all_that_may_be_kept(struct pair *pair)
+{
+	static const uint8_t bytes[1 << 20];
+	struct conn *c;
+	ssize_t n;
+
+	pair->settings.aggregate = AGGREGATE_OFF;
+	net_begin(pair);
+	c = list_first(&pair->lp->conns, struct conn, member);
+	session_bind(pair->lp, c, 1 << 1);
+	net_until(pair, "rest", net_nothing_is_kept);
+	pair->settings.keep = MUST_WAIT;
+	net.hop[2].dark = net.hop[3].dark = true;
+	n = send(pair->conn[0].client, bytes, sizeof(bytes),
+		 MSG_NOSIGNAL | MSG_DONTWAIT);
+	assert_true(n > 2 * MUST_WAIT);
+	net.written = (size_t)n;
+	net_until(pair, "it to be full", as_much_is_kept_as_may_be);
+	for (unsigned int i = 2; i < 4; i++)
+		extended_pipe_over(pair->lp, pair->lp->pipes[i], false, "it is gone");
+}
+
+static bool all_arrived(struct pair *pair)
+{
+	(void)pair;
+	return net.read == net.written;
+}
+
+/* What waits for a path holds up nothing of others. */
+static void who_waits_for_a_path_fills_it_for_nobody(void **state)
+{
+	struct pair *pair = *state;
+
+	lose_all_that_may_be_kept(pair);
+	pair_connect(pair, 1);
+	assert_int_equal(send(pair->conn[1].client, "?", 1, MSG_NOSIGNAL), 1);
+	pair_expect(pair, pair->conn[1].server, "?", 1);
+	assert_int_equal(net.read, 0);
+	pair->redials = true;
+	while (session_lacks(pair->lp))
+		pair_dial(pair);
+	net_until(pair, "the rest", all_arrived);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +195,7 @@ int main(void)
 		NET_PATHS_TEST(all_pipes_of_a_silent_path_are_suspect_at_once),
 		NET_PATHS_TEST(an_idle_pipe_of_a_silent_path_is_cleared_by_a_pong),
 		NET_PATHS_TEST(a_path_with_a_pipe_that_goes_on_is_not_silent),
+		NET_PATHS_TEST(who_waits_for_a_path_fills_it_for_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
