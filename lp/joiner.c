@@ -106,21 +106,23 @@ static void failed(struct joiner *j, const struct join *join, int err)
 		joiner_look(j);
 }
 
+/* Meanwhile RP may have sent another one away: then it hears of the path anew before it is dialled. */
 static void connected(struct watch *w, uint32_t events)
 {
 	struct join *join = container_of(w, struct join, watch);
 	struct joiner *j = join->joiner;
+	unsigned int index = j->first + (unsigned int)(join - j->join);
 	int fd = leave(join), err = sock_error(fd);
 
 	(void)events;
-	if (err) {
+	if (err || !session_lacks_pipe(j->session, index)) {
 		close(fd);
-		failed(j, join, err);
+		if (err)
+			failed(j, join, err);
 		return;
 	}
 	j->answered = join->to;
-	err = session_join(j->session,
-			   j->first + (unsigned int)(join - j->join), fd);
+	err = session_join(j->session, index, fd);
 	if (err)
 		failed(j, join, -err);
 }

@@ -91,6 +91,32 @@ static void what_is_connected_is_not_yet_up(void **state)
 	assert_false(here.joiner.complete);
 }
 
+static bool nothing_is_under_way(void *arg)
+{
+	return !here.joiner.under_way && arg;
+}
+
+/* Another pipe of the path was sent away while this one was dialled: RP has to hear of it first. */
+static void who_is_to_wait_has_not_failed(void **state)
+{
+	struct pair *pair = *state;
+	struct way *way = &pair->lp->ext->way[0];
+
+	begin(pair, true);
+	lose(pair, 0);
+	while (!here.joiner.under_way)
+		run_round(pair->engine.loop);
+	way->untold = true;
+	assert_true(run_until(pair->engine.loop, "its dial",
+			      nothing_is_under_way, pair));
+	assert_false(here.joiner.failing || here.joiner.complained);
+	assert_int_equal(here.joiner.at.count, 1);
+	/* Then it is dialled again. */
+	way->untold = false;
+	joiner_look(&here.joiner);
+	assert_true(run_until(pair->engine.loop, "its dial", is_dialled, pair));
+}
+
 /* As if its WELCOME had come, and the pipe been lost again. */
 static void lose_again(struct pair *pair)
 {
@@ -230,6 +256,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_lost_is_dialled_again_at_once),
 		TEST(what_is_connected_is_not_yet_up),
+		TEST(who_is_to_wait_has_not_failed),
 		TEST(in_the_long_run_there_is_a_pause),
 		TEST(the_pause_doubles_while_tries_fail),
 		TEST(the_pause_is_5_s_at_most),
