@@ -178,7 +178,7 @@ static void join_came(struct greeting *g, const struct wire_ext *said)
 		return;
 	}
 	greeting_free(g);
-	/* NEW: RP knew nothing of it. Its session without us will not last. */
+	/* NEW, if one says so, is UNKNOWN: RP knew nothing of it. */
 	if (status == WIRE_WELCOME_UNKNOWN || status == WIRE_WELCOME_NEW)
 		one_is_unknown(way);
 	else
@@ -226,8 +226,8 @@ static int join(struct session *s, unsigned int index, int fd)
 
 	if (conduit_open(&conduit, x->layers, fd, false))
 		return -ENOMEM;
-	if (leg->known)
-		leg->incarnation++;
+	/* Above 0 at its first time, too: an RP without the session is to begin none. */
+	leg->incarnation++;
 	leg->known = true;
 	hello = hello_of(x, leg);
 	kept_init(&leg->kept, leg->incarnation);

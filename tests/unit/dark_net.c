@@ -177,7 +177,7 @@ unsigned int net_dialled_again(const struct pair *pair)
 	unsigned int n = 0;
 
 	for (int i = 0; i < PAIR_PIPES; i++)
-		n += pair->lp->ext->leg[i].incarnation;
+		n += pair_redialled(pair, (unsigned int)i);
 	return n;
 }
 

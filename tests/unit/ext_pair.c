@@ -265,16 +265,30 @@ static void await(struct pair *pair, int fd)
 					   PATIENCE, &rp_ops, pair);
 }
 
-void pair_dial(struct pair *pair)
+void pair_dial_at(struct pair *pair, unsigned int index)
 {
-	unsigned int index = 0;
 	int fd[2];
 
 	connect_ends(pair, fd);
 	await(pair, fd[0]);
+	assert_int_equal(session_join(pair->lp, index, fd[1]), 0);
+}
+
+void pair_dial(struct pair *pair)
+{
+	unsigned int index = 0;
+
 	while (!session_lacks_pipe(pair->lp, index))
 		index++;
-	assert_int_equal(session_join(pair->lp, index, fd[1]), 0);
+	pair_dial_at(pair, index);
+}
+
+/* Who joins begins with incarnation 1, the pipe that a session begins with with 0. */
+unsigned int pair_redialled(const struct pair *pair, unsigned int index)
+{
+	const struct leg *leg = &pair->lp->ext->leg[index];
+
+	return leg->known ? leg->incarnation - (index > 0) : 0;
 }
 
 void pair_kill(struct pair *pair, unsigned int index)

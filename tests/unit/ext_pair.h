@@ -80,8 +80,11 @@ int pair_setup(void **state);
 int pair_setup_paths(void **state);	/* the first, with pair_set_paths() */
 int pair_teardown(void **state);
 
-/* One more pipe, from LP to RP. */
+/* One more pipe, from LP to RP: @index, or the first that is lacking. */
+void pair_dial_at(struct pair *pair, unsigned int index);
 void pair_dial(struct pair *pair);
+/* Times that LP dialled pipe @index again. */
+unsigned int pair_redialled(const struct pair *pair, unsigned int index);
 /* All that were dialled are in use at both ends. */
 void pair_settle(struct pair *pair);
 bool pair_is_settled(const struct pair *pair);

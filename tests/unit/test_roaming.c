@@ -53,15 +53,15 @@ static void pipes_that_stay_are_asked(void **state)
 	session_roam(pair->lp, &here);
 	assert_true(run_until(pair->engine.loop, "PONGs", all_answered, pair));
 	for (unsigned int i = 0; i < PAIR_PIPES; i++)
-		assert_int_equal(leg(pair, i)->incarnation, 0);
+		assert_int_equal(pair_redialled(pair, i), 0);
 }
 
 static bool has_second_incarnations(void *arg)
 {
 	const struct pair *pair = arg;
 
-	return pair_is_settled(pair) && leg(pair, 1)->incarnation == 1 &&
-	       leg(pair, 3)->incarnation == 1;
+	return pair_is_settled(pair) && pair_redialled(pair, 1) == 1 &&
+	       pair_redialled(pair, 3) == 1;
 }
 
 static void a_pipe_whose_way_is_another_is_dialled_again(void **state)
@@ -80,8 +80,8 @@ static void a_pipe_whose_way_is_another_is_dialled_again(void **state)
 	pair_expect(pair, pc->server, "moved", 5);
 	assert_true(run_until(pair->engine.loop, "new pipes",
 			      has_second_incarnations, pair));
-	assert_int_equal(leg(pair, 0)->incarnation, 0);
-	assert_int_equal(leg(pair, 2)->incarnation, 0);
+	assert_int_equal(pair_redialled(pair, 0), 0);
+	assert_int_equal(pair_redialled(pair, 2), 0);
 }
 
 /* The kernel may have no answer when a pipe begins, and have one later. */
@@ -159,11 +159,18 @@ static void an_ack_that_tells_something_is_none(void **state)
 
 /* --- where RP does not let it go on --- */
 
+static bool first_path_is_up(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return pair->lp->paths.npipes == 2 && pair->rp->paths.npipes == 2;
+}
+
 static bool was_sent_away(void *arg)
 {
 	const struct pair *pair = arg;
 
-	return leg(pair, 2)->incarnation && !leg(pair, 2)->joining;
+	return pair_redialled(pair, 2) && !leg(pair, 2)->joining;
 }
 
 static void unknown_on_one_pipe_is_no_end(void **state)
@@ -192,6 +199,45 @@ static void kill_all(struct pair *pair)
 		pair_kill(pair, i);
 	while (session_lacks(pair->lp) < PAIR_PIPES)
 		run_round(pair->engine.loop);
+}
+
+static bool rp_heard_hello(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return !pair->awaiting[0];
+}
+
+/*
+ * An RP that was started anew must not take a pipe of an index that it has not seen for the
+ * first of a session. LP's other pipes would join that, and nothing of theirs is known there.
+ */
+static void who_joins_begins_no_session(void **state)
+{
+	struct pair *pair = *state;
+	uint8_t welcome[64];
+
+	pair->redials = false;
+	pair_start(pair, PAIR_PIPES);
+	assert_true(run_until(pair->engine.loop, "the first path's",
+			      first_path_is_up, pair));
+	pair_connect(pair, 0);
+	for (unsigned int i = 0; i < 2; i++)
+		pair_kill(pair, i);
+	session_free(pair->rp);
+	pair->rp = NULL;
+	while (session_lacks(pair->lp) < PAIR_PIPES)
+		run_round(pair->engine.loop);
+	pair_dial_at(pair, 2);
+	assert_true(run_until(pair->engine.loop, "HELLO", rp_heard_hello, pair));
+	/* What RP says to that is lost on its way. */
+	assert_true(recv(greeting_fd(leg(pair, 2)->joining), welcome,
+			 sizeof(welcome), 0) > 0);
+	pair_dial_at(pair, 0);
+	assert_true(run_until(pair->engine.loop, "LP's end", lp_is_over, pair));
+	assert_true(pair->lp_unknown);
+	assert_null(pair->rp);
+	pair_expect_end(pair, pair->conn[0].client, -ECONNRESET);
 }
 
 static void unknown_without_pipes_is_the_end(void **state)
@@ -234,7 +280,7 @@ static void closed_from_the_same_address_is_tried_again(void **state)
 	pair->joins = PAIR_JOINS;
 	pair->redials = true;
 	pair_settle(pair);
-	assert_int_equal(leg(pair, 0)->incarnation, 2);
+	assert_int_equal(pair_redialled(pair, 0), 2);
 }
 
 static in_addr_t *address_of(struct sockaddr_storage *from)
@@ -252,7 +298,7 @@ static void where_pipes_came_from_lately_is_not_elsewhere(void **state)
 	*address_of(from) ^= htonl(1);	/* where the session began */
 	pair->redials = true;
 	pair_kill(pair, 2);
-	while (pair->lp->ext->leg[2].incarnation < 1)
+	while (!pair_redialled(pair, 2))
 		run_round(pair->engine.loop);
 	pair_settle(pair);
 	pair->redials = false;
@@ -279,6 +325,8 @@ int main(void)
 		PAIR_TEST(an_ack_that_tells_nothing_is_a_hint),
 		PAIR_TEST(an_ack_that_tells_something_is_none),
 		PAIR_TEST(unknown_on_one_pipe_is_no_end),
+		cmocka_unit_test_setup_teardown(who_joins_begins_no_session,
+						pair_setup_paths, pair_teardown),
 		PAIR_TEST(unknown_without_pipes_is_the_end),
 		PAIR_TEST(closed_from_elsewhere_is_the_end),
 		PAIR_TEST(closed_from_the_same_address_is_tried_again),

@@ -177,7 +177,7 @@ static void a_suspect_pipe_gets_nothing_new_and_is_over_after_5_s(void **state)
 	assert_int_equal(session_lacks(pair->lp), 0);
 	pair->redials = true;
 	net_live(pair, 150 * MS);
-	assert_int_equal(net_leg(pair, net.lost)->incarnation, 1);
+	assert_int_equal(pair_redialled(pair, (unsigned int)net.lost), 1);
 	assert_true(pair_is_settled(pair));
 	/* Along a way that works. */
 	assert_takes_more(pair, 0);
