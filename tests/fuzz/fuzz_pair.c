@@ -4,7 +4,8 @@
  * network that the input plays: which pipe carries how much which way, which is
  * reset at which end, when one is dialled again, how time goes by. The input also
  * plays the applications of some connections. Where both ends agree on feature LISTEN it says
- * what LP asks RP to listen on, who comes there, and when RP takes it back.
+ * what LP asks RP to listen on, who comes there, and when RP takes it back. It chooses the
+ * policies, and of two paths it says how each is to be used.
  *
  * Asserted: what an application reads is what the other one wrote, from the
  * beginning and without a gap; it sees an end in order only where the other one
@@ -47,6 +48,9 @@ enum {
 	TRANSIT = 1 << 15,
 	ROUNDS_TO_REST = 3000,
 	STEPS = 400,
+	CONN_POLICIES = 5,
+	PIPE_POLICIES = 5,
+	PATH_POLICIES = 11,
 };
 
 /* In the middle of a pipe. */
@@ -359,6 +363,17 @@ static void play_listener(struct scene *scene, uint8_t what)
 		come_to(scene, listener);
 }
 
+/* LP's user says how a path is to be used; the last that is not off stays. */
+static void play_path(struct scene *scene, uint8_t what)
+{
+	unsigned int number = what & 1, state = (what >> 1) % (WIRE_PATH_OFF + 1);
+
+	if (scene->settings.paths.n < 2 || !scene->lp ||
+	    (state == WIRE_PATH_OFF && scene->lp->paths.path[!number].off))
+		return;
+	session_use_path(scene->lp, number, (uint8_t)state);
+}
+
 static void play(struct scene *scene, uint8_t what)
 {
 	link_play(&scene->link[(what >> 1) % LINKS], what & 1,
@@ -413,6 +428,8 @@ static void step(struct scene *scene, struct input *in)
 		}
 		/* fall through */
 	default:
+		if ((op & 15) == 14 && op & 128)
+			play_path(scene, input_take(in));
 		if (op & 1)
 			hinting_play(op & 16 ? scene->lp : scene->rp, in);
 		run_round(scene->engine.loop);
@@ -434,6 +451,8 @@ static void be_well(struct scene *scene)
 			pass_on(hop, !side);
 		}
 	}
+	play_path(scene, WIRE_PATH_USE << 1);
+	play_path(scene, WIRE_PATH_USE << 1 | 1);
 	dial(scene);
 	for (unsigned int i = 0; i < scene->links; i++)
 		link_be_well(&scene->link[i]);
@@ -520,8 +539,26 @@ static void come_to_rest(struct scene *scene)
 
 /* --- a run --- */
 
-static void begin(struct scene *scene, uint8_t how)
+/* What goes next, where, and twice. */
+static void choose(struct settings *settings, uint8_t how, uint8_t which)
 {
+	check(!conn_policies[CONN_POLICIES] && !pipe_policies[PIPE_POLICIES] &&
+	      !path_policies[PATH_POLICIES]);
+	settings->conn_policy = conn_policies[how % CONN_POLICIES];
+	settings->pipe_policy = pipe_policies[(how >> 3) % PIPE_POLICIES];
+	settings->thin = (enum thin_mode)((how >> 6) % 3);
+	settings->path_policy = path_policies[which % PATH_POLICIES];
+	settings->path_number = which >> 4 & 1;
+	settings->path_share = (which >> 4 & 3) / 4.0;
+	if (settings->pipe_policy == &sched_fixed)	/* as options have it */
+		settings->path_policy = path_policies[0];
+	settings->reinject = (enum reinject_mode)((which >> 6) % 3);
+}
+
+static void begin(struct scene *scene, struct input *in)
+{
+	uint8_t how = input_take(in), policies = input_take(in);
+
 	memset(scene, 0, sizeof(*scene));
 	settings_init(&scene->settings);
 	scene->settings.seed = 0;
@@ -531,6 +568,7 @@ static void begin(struct scene *scene, uint8_t how)
 	scene->settings.app_buffer = how & 2 ? 10000 : 0;
 	scene->settings.keep = how & 4 ? 100000 : KEEP_MAX;
 	scene->settings.window_memory = how & 8 ? 200000 : WINDOW_MEMORY;
+	choose(&scene->settings, policies, input_take(in));
 	for (int i = 0; i < LINKS; i++)
 		link_init(&scene->link[i], i);
 	if (how & 128)
@@ -589,7 +627,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	descriptors_begin();
 	clock_begin();
-	begin(&scene, input_take(&in));
+	begin(&scene, &in);
 	for (int i = 0; in.left && i < STEPS; i++)
 		step(&scene, &in);
 	come_to_rest(&scene);
