@@ -2,14 +2,16 @@
 #include "forward.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 
 #include "../mux/base/list.h"
 #include "../mux/base/log.h"
 #include "../mux/base/resolver.h"
 #include "../mux/base/sock.h"
+#include "../mux/session/session.h"
+#include "../mux/settings/refusal.h"
 #include "proxy.h"
 #include "rule.h"
 #include "target.h"
@@ -54,6 +56,14 @@ static void gone(struct watch *watch, uint32_t events)
 	drop(container_of(watch, struct waiting, watch));
 }
 
+static void warn(const struct forward *f, const char *why)
+{
+	struct proxy *p = f->proxy;
+
+	if (refusals_note(p->engine->limits, REFUSAL_CLIENTS, f->to))
+		log_warn(p->log, "reset a connection to %s: %s", f->to, why);
+}
+
 /* To its host, whose name is known even where it was looked up. */
 static void relay(struct forward *f, int fd, const struct destination *to)
 {
@@ -63,9 +73,7 @@ static void relay(struct forward *f, int fd, const struct destination *to)
 	if (!err)
 		return;
 	if (err == -EAFNOSUPPORT)
-		log_warn(f->proxy->log, "reset a connection to %s: rp was "
-			 "reached by the baseline, which carries IPv4 alone",
-			 f->to);
+		warn(f, "rp was reached by the baseline, which carries IPv4 alone");
 	sock_reset(fd);
 }
 
@@ -78,8 +86,7 @@ static void looked_up(void *asker, const struct answer *answer)
 
 	w->lookup = NULL;
 	if (answer->error) {
-		log_warn(f->proxy->log, "reset a connection to %s: %s", f->to,
-			 resolver_error_text(answer->error));
+		warn(f, resolver_error_text(answer->error));
 		drop(w);
 		return;
 	}
@@ -110,8 +117,7 @@ static void look_up(struct forward *f, int fd)
 				   proxy_family(p), looked_up, w, &w->lookup);
 	if (!err)
 		return;
-	log_warn(p->log, "reset a connection to %s: its name cannot be looked "
-		 "up: %s", f->to, strerror(-err));
+	warn(f, resolver_error_text(EAI_AGAIN));
 	drop(w);
 }
 

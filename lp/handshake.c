@@ -15,6 +15,8 @@
 #include "../mux/base/sock.h"
 #include "../mux/conn/address.h"
 #include "../mux/conn/conn.h"
+#include "../mux/session/session.h"
+#include "../mux/settings/refusal.h"
 #include "../mux/settings/settings.h"
 #include "../mux/wire/wire_ext.h"
 #include "association.h"
@@ -299,14 +301,16 @@ static void look_up(struct handshake *h)
 
 static void warn_garbage(const struct handshake *h)
 {
+	struct proxy *p = h->all->proxy;
 	struct sockaddr_storage from = { 0 };
 	socklen_t len = sizeof(from);
 	char text[ADDR_TEXT];
 
 	getpeername(h->fd, (struct sockaddr *)&from, &len);
-	log_warn(h->all->proxy->log, "reset a connection from %s: it does not "
-		 "speak SOCKS5 (version %u instead of 5)",
-		 addr_text(&from, text), h->socks.in[0]);
+	if (refusals_note_peer(p->engine->limits, REFUSAL_CLIENTS, &from))
+		log_warn(p->log, "reset a connection from %s: it does not "
+			 "speak SOCKS5 (version %u instead of 5)",
+			 addr_text(&from, text), h->socks.in[0]);
 }
 
 /* Returns whether to read on. The handshake may be gone then. */

@@ -15,6 +15,8 @@
 #include "../mux/base/sock.h"
 #include "../mux/conn/address.h"
 #include "../mux/conn/conn.h"
+#include "../mux/session/session.h"
+#include "../mux/settings/refusal.h"
 #include "dialer.h"
 #include "origin.h"
 #include "proxy.h"
@@ -60,8 +62,9 @@ static void warn(const struct proxy *p, const struct sockaddr_storage *peer,
 {
 	char text[ADDR_TEXT];
 
-	log_warn(p->log, "reset a connection from %s: it %s",
-		 addr_text(peer, text), why);
+	if (refusals_note_peer(p->engine->limits, REFUSAL_CLIENTS, peer))
+		log_warn(p->log, "reset a connection from %s: it %s",
+			 addr_text(peer, text), why);
 }
 
 static void accepted(struct listener *l, int fd,

@@ -33,7 +33,8 @@ static struct told *find(const struct refusals *r, unsigned int what,
 	list_each(pos, tmp, &r->said) {
 		struct told *t = told_at(pos);
 
-		if (t->what == what && !strcmp(t->who, who))
+		if (t->what == what &&
+		    !strncmp(t->who, who, sizeof(t->who) - 1))
 			return t;
 	}
 	return NULL;

@@ -59,7 +59,7 @@ bool refusals_news(struct refusals *r, uint64_t count[REFUSALS_KINDS]);
 
 /*
  * @who met the limit @what. Returns whether to log it now; it is counted in
- * either case.
+ * either case. Of who has a longer name REFUSALS_WHO - 1 bytes count.
  */
 bool refusals_note(struct refusals *r, unsigned int what,
 		   const char *who);

@@ -25,6 +25,7 @@ const struct refusals_kind refusal_kinds[REFUSAL_KINDS] = {
 	[REFUSAL_LISTEN] = { .name = "listen", .text = "times rp was asked to listen and did not (--permit-listen, or it cannot)" },
 	[REFUSAL_BEGUN] = { .name = "begun", .text = "sessions began, and no line tells of each", .lines = REFUSAL_LINES, .in_order = true },
 	[REFUSAL_CHURN] = { .name = "churn", .text = "times pipes or lent ports of its sessions came or went", .lines = REFUSAL_LINES, .in_order = true },
+	[REFUSAL_CLIENTS] = { .name = "clients", .text = "connections were reset: lp cannot relay them", .lines = REFUSAL_LINES },
 };
 
 _Static_assert((int)REFUSAL_KINDS <= (int)REFUSALS_KINDS, "there is a count for each");

@@ -37,6 +37,7 @@ enum refusal {
 	REFUSAL_LISTEN,		/* addresses that local proxies wanted listened on */
 	REFUSAL_BEGUN,		/* sessions that began soon after others of their peer */
 	REFUSAL_CHURN,		/* what sessions lost and got, soon after other such */
+	REFUSAL_CLIENTS,	/* connections of lp's clients that it cannot relay */
 	REFUSAL_KINDS,
 };
 

@@ -27,6 +27,7 @@ UNREACHABLE_HOST = 4
 NO_SUCH_COMMAND = 7
 NO_SUCH_ADDRESS_TYPE = 8
 NO_METHOD = b"\x05\xff"
+LINES = 16  # of one client in 10 s
 
 
 def refuses(ns: Namespace, request: bytes, code: int) -> None:
@@ -93,15 +94,17 @@ def test_a_client_that_wants_a_password_is_told_no(box: Namespace, tmp_path: Pat
 
 
 def test_garbage_ends_only_its_connection(box: Namespace, tmp_path: Path) -> None:
+    """The first of a client are told of one by one, and all are counted."""
     rng = random.Random(5)
     openings = [b"GET / HTTP/1.1\r\n\r\n", b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00", b"\x05\x00"]
     openings += [bytes([rng.choice((0, 4, 6, 255))]) + rng.randbytes(40) for _ in range(30)]
-    with serving(box, echo) as server, pair(box, tmp_path):
+    with serving(box, echo) as server, pair(box, tmp_path) as proxies:
         for opening in openings:
             with box.connect(("127.0.0.1", 1080)) as sock:
                 sock.sendall(opening)
                 end = read_to_end(sock, 5)
                 assert end.how in ("eof", "reset"), f"{opening!r}: {end}"
+        assert len(proxies.lp.lines("does not speak SOCKS5")) == LINES
         with socks(box, "127.0.0.1", server.port) as sock:
             answers(sock)
 

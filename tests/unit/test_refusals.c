@@ -157,6 +157,19 @@ static void one_that_goes_on_is_said_again(void **state)
 	}
 }
 
+static void a_long_name_is_one_peer(void **state)
+{
+	static const char who[] =
+		"a.name.with.so.many.labels.that.it.does.not.fit.into.what.is.kept.of.it.example:80";
+
+	(void)state;
+	assert_true(sizeof(who) > REFUSALS_WHO);
+	assert_true(refusals_note(&here.refusals, APPLES, who));
+	assert_false(refusals_note(&here.refusals, APPLES, who));
+	pass(SELDOM_SECONDS * NS_PER_SEC);
+	assert_non_null(strstr(what_was_said(), " 1 more apples"));
+}
+
 /* From ever more addresses: so many lines, and one for all others. */
 static void lines_are_bounded(void **state)
 {
@@ -193,6 +206,7 @@ int main(void)
 		TEST(some_are_said_one_by_one_and_counted),
 		TEST(how_many_more_there_were),
 		TEST(one_that_goes_on_is_said_again),
+		TEST(a_long_name_is_one_peer),
 		TEST(lines_are_bounded),
 	};
 
