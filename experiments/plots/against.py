@@ -2,23 +2,28 @@
 """A metric against a parameter: medians joined by lines, with their 95 % intervals."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure as Sheet
 
 from experiments.plots import sheet
-from experiments.plots.cells import Line, Panel, Point, Scene, has_published
+from experiments.plots.cells import Line, Panel, Point, Scene, has_published, in_order
 from experiments.plots.looks import INK, MUTED, Look
-from experiments.report.data import Results, sortable
+from experiments.report.data import Results
 from topologies.parameter import Value
+
+# By how much of the axis's width two lines are apart: those along numbers, marks at one place.
+APART = {True: 0.012, False: 0.05}
+OF_A_PLACE = 0.4  # of the way to the next place: what the lines of one place take at most
 
 
 def draw(results: Results, scene: Scene) -> Sheet:
     figure = scene.figure
     with sheet.sheet(len(scene.panels), figure.title) as (made, groups):
-        xs = _all_x(scene.panels)
+        xs = _all_x(results, scene)
         for panel, [axes] in zip(scene.panels, groups, strict=True):
             _panel(results, axes, panel, scene, xs)
             if axes.get_subplotspec().is_first_col():
@@ -43,9 +48,9 @@ def entries(panels: Sequence[Panel]) -> list[tuple[str, Look]]:
     return [(label, look) for label, (_, look) in ordered]
 
 
-def _all_x(panels: Sequence[Panel]) -> list[Value]:
-    points = [p for it in panels for line in it.lines if not line.baseline for p in line.points]
-    return sorted({p.x for p in points}, key=sortable)
+def _all_x(results: Results, scene: Scene) -> list[Value]:
+    its = [line for panel in scene.panels for line in panel.lines if not line.baseline]
+    return in_order(results, scene.figure.x, {point.x for line in its for point in line.points})
 
 
 def _y_axis(axes: Axes, scene: Scene) -> None:
@@ -70,30 +75,49 @@ def _panel(results: Results, axes: Axes, panel: Panel, scene: Scene, xs: Sequenc
         axes.plot(*zip(*along, strict=True), color=MUTED, linewidth=1.1, zorder=1)
     if scene.figure.over:
         axes.axhline(1.0, color=INK, linewidth=0.8, zorder=1)
-    several = [line for line in panel.lines if not line.baseline]
-    step = 0.012 if all(isinstance(x, int | float) for x in xs) else 0.05
-    for k, line in enumerate(several):
-        _line(axes, line, where, (k - (len(several) - 1) / 2) * step, scene.figure.joined)
+    asides = _asides(axes, panel, where)
+    for line in panel.lines:
+        if not line.baseline:
+            _line(axes, line, where, asides[line.label], scene.figure.joined)
     across = [line for line in panel.lines if line.baseline]
     for k, line in enumerate(across):
         _level(axes, line, 1 - 0.04 * k)
+
+
+def _asides(axes: Axes, panel: Panel, where: Mapping[Value, float]) -> dict[str, float]:
+    """By how much each line is moved aside, so that intervals do not hide one another: so little
+    that the lines of one place stand together, and nearer to each other than to the next place."""
+    its = [line.label for line in panel.lines if not line.baseline]
+    at = sorted(math.log2(x) if axes.get_xscale() == "log" else x for x in where.values())
+    to_next = min((b - a for a, b in pairwise(at)), default=1.0)
+    along = len(at) > 1 and sheet.are_numbers([*where])
+    width = at[-1] - at[0] if along else len(at)
+    step = min(APART[along] * width, OF_A_PLACE * to_next / max(1, len(its) - 1))
+    return {label: (k - (len(its) - 1) / 2) * step for k, label in enumerate(its)}
+
+
+def _moved(axes: Axes, x: float, aside: float) -> float:
+    return x * 2**aside if axes.get_xscale() == "log" else x + aside
 
 
 def _finite(points: Sequence[Point]) -> list[Point]:
     return [point for point in points if point.got.n and math.isfinite(point.got.median)]
 
 
-def _line(axes: Axes, line: Line, where: dict[Value, float], shift: float, numbers: bool) -> None:
-    """Moved aside a little, so that intervals do not hide one another."""
+def _line(
+    axes: Axes,
+    line: Line,
+    where: Mapping[Value, float],
+    aside: float,
+    numbers: bool,
+) -> None:
     points = [point for point in _finite(line.points) if point.x in where]
     if not points:
         return
-    spread = max(where.values()) - min(where.values()) or 1.0
-    log = axes.get_xscale() == "log"
-    xs = [where[p.x] * (1 + shift) if log else where[p.x] + shift * spread for p in points]
+    xs = [_moved(axes, where[p.x], aside) for p in points]
     ys = [point.got.median for point in points]
     # Between words there is nothing: only numbers are joined.
-    joined = numbers and all(isinstance(x, int | float) for x in where)
+    joined = numbers and sheet.are_numbers([*where])
     dash = line.look.dash if joined else "none"
     axes.plot(xs, ys, color=line.look.colour, linestyle=dash, marker=line.look.marker, zorder=3)
     for x, got in zip(xs, (point.got for point in points), strict=True):
@@ -131,6 +155,7 @@ def _failures(groups: list[list[Axes]], scene: Scene, xs: Sequence[Value]) -> No
     """Where over half of the runs failed there is no median: a cross at the top says so."""
     for [axes], panel in zip(groups, scene.panels, strict=True):
         where, _ = sheet.places(xs)
+        asides = _asides(axes, panel, where)
         for k, line in enumerate(panel.lines):
             for point in line.points:
                 got = point.got
@@ -140,7 +165,7 @@ def _failures(groups: list[list[Axes]], scene: Scene, xs: Sequence[Value]) -> No
                 y = 0.94 - 0.07 * k if lost else got.median
                 axes.annotate(
                     f"{'✗ ' if lost else ''}{got.failed}/{got.n} failed",
-                    (where[point.x], y),
+                    (_moved(axes, where[point.x], asides[line.label]), y),
                     xycoords=axes.get_xaxis_transform() if lost else "data",
                     xytext=(4, 0 if lost else 4 + 3 * k),
                     textcoords="offset points",

@@ -19,7 +19,7 @@ from experiments.report.beside import CARRIED, like
 from experiments.report.data import OF_PIPES, Results, sortable
 from experiments.report.runs import Configuration
 from experiments.statistics import Drawn, Estimate, grouped, ratio
-from topologies.parameter import Params, Value
+from topologies.parameter import Parameter, Params, Value
 
 SPREAD = ("cdf", "ccdf")  # distributions: their metric is on the x axis
 TOGETHER = 8  # more panels than this that no axis asked for become one, if they may
@@ -65,6 +65,21 @@ class Scene:
 def values_of(results: Results, name: str) -> tuple[Value, ...]:
     """All values of a parameter in the folder, in order: so that each keeps its colour."""
     return tuple(sorted({it.params.get(name) for it in results.configurations}, key=sortable))
+
+
+def in_order(results: Results, name: str, found: set[Value]) -> list[Value]:
+    """Along an axis: words as their parameter lists them, if it does."""
+    told = _parameter(results, name, next((it for it in found if it is not None), None))
+    listed = told.choices if told and found <= {None, *told.choices} else ()
+    return sorted(
+        found, key=lambda it: (listed.index(str(it)) if it in listed else -1, sortable(it))
+    )
+
+
+def _parameter(results: Results, name: str, value: Value = None) -> Parameter | None:
+    """The experiment's, where others have one of this name, too."""
+    own = {it.name: it for it in results.experiment.parameters}
+    return own.get(name) or words.parameter_of(name, value)
 
 
 def on_axis(results: Results, figure: Figure) -> bool:

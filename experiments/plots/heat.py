@@ -13,10 +13,10 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from experiments.plots import sheet
-from experiments.plots.cells import CARRIED, Scene, facet_label, measured
+from experiments.plots.cells import CARRIED, Scene, facet_label, in_order, measured
 from experiments.plots.looks import INK, MUTED
 from experiments.report import words
-from experiments.report.data import Results, sortable
+from experiments.report.data import Results
 from experiments.report.runs import Configuration
 from experiments.statistics import Drawn, Estimate, grouped
 from topologies.parameter import Value
@@ -30,8 +30,8 @@ DARK_BELOW = 0.45  # luminance of a cell under which its number is white
 def draw(results: Results, scene: Scene) -> Sheet:
     figure = scene.figure
     maps = _maps(results, scene)
-    xs = sorted({x for cells in maps.values() for x, _ in cells}, key=sortable)
-    ys = sorted({y for cells in maps.values() for _, y in cells}, key=sortable)
+    xs = in_order(results, figure.x, {x for cells in maps.values() for x, _ in cells})
+    ys = in_order(results, figure.hue, {y for cells in maps.values() for _, y in cells})
     ratios = is_of_ratios(scene)
     shades = _shades(maps, ratios)
     height = max(1.8, 0.5 + 0.32 * len(ys))

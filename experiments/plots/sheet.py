@@ -5,6 +5,7 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ from topologies.parameter import Params, Value
 WIDTH = 7.2  # inches: a page's text
 ROW = 2.45
 NAMED = 9  # ticks with a name
+PANEL = {1: 4.4, 2: 2.9, 3: 1.9}  # inches that a panel is wide at least, of so many in a row
+LETTER = 0.075  # inches that one is wide, on average
 UNNAMED = "pipes"  # a line that stands alone has no name, until there is another beside it
 PUBLISHED: dict[str, Any] = {"marker": "D", "markersize": 8, "markerfacecolor": "none"}
 SETTINGS = {
@@ -185,13 +188,18 @@ def tick(name: str, value: Value) -> str:
     return text.removesuffix(f"\N{NO-BREAK SPACE}{unit}") if unit != "bytes" else text
 
 
+def are_numbers(values: Sequence[Value]) -> bool:
+    """Whether there is something between two of them; else each is a place of its own."""
+    return all(isinstance(it, int | float) and not isinstance(it, bool) for it in values)
+
+
 def places(values: Sequence[Value]) -> tuple[dict[Value, float], bool]:
     """Where values stand on an axis, and whether it is logarithmic."""
-    numbers = [it for it in values if isinstance(it, int | float) and not isinstance(it, bool)]
-    if len(numbers) != len(values) or not numbers:
+    if not values or not are_numbers(values):
         return {it: float(k) for k, it in enumerate(values)}, False
-    spread = min(numbers) > 0 and max(numbers) / min(numbers) >= 6
-    return {it: float(it) for it in numbers}, spread
+    where = {it: float(it) for it in values if isinstance(it, int | float)}
+    least, most = min(where.values()), max(where.values())
+    return where, least > 0 and most / least >= 6
 
 
 def title(axes: Axes, text: str) -> None:
@@ -215,11 +223,13 @@ def x_axis(
         if metric.unit == "bytes":
             axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: words.measured_size(v)))
         return where
-    numbers = all(isinstance(it, int | float) for it in values)
-    if at and not numbers:
-        axes.set_xlim(-0.5, len(at) - 0.5)
+    numbers = are_numbers(values)
+    if at and (len(at) == 1 or not numbers):
+        axes.set_xlim(at[0] - 0.5, at[-1] + 0.5)
     axes.xaxis.set_major_locator(FixedLocator(at))
     axes.xaxis.set_minor_locator(NullLocator())
+    if not numbers:
+        _grid_between(axes, at)
     by_place = {place: _tick(name, value, metric) for value, place in where.items()}
     step = math.ceil(len(at) / NAMED) if numbers else 1
     named = set(at[::step]) | {at[-1]} if at else set()
@@ -235,8 +245,7 @@ def x_axis(
             )
         )
     )
-    longest = max(map(len, by_place.values()), default=0)
-    if len(at) > 1 and longest * len(named) > 34:
+    if _overlap(axes, {it: text for it, text in by_place.items() if it in named}, numbers):
         axes.tick_params(axis="x", labelrotation=35)
         for label in axes.get_xticklabels():
             label.set(ha="right", rotation_mode="anchor")
@@ -244,9 +253,31 @@ def x_axis(
     return where
 
 
+def _grid_between(axes: Axes, places: Sequence[float]) -> None:
+    """So that what belongs to one name stands between two lines."""
+    axes.xaxis.set_minor_locator(FixedLocator([it + 0.5 for it in places[:-1]]))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.tick_params(axis="x", which="minor", length=0)
+    axes.grid(False, axis="x", which="major")
+    axes.grid(True, axis="x", which="minor")
+
+
+def _overlap(axes: Axes, texts: dict[float, str], numbers: bool) -> bool:
+    """Whether two neighbours among an axis's names would touch, were they written in one line."""
+    log = axes.get_xscale() == "log"
+    at = {math.log2(place) if log else place: text for place, text in sorted(texts.items())}
+    if len(at) < 2:
+        return False
+    width = 1.1 * (max(at) - min(at)) if numbers else len(at)
+    inches = PANEL[axes.get_subplotspec().get_gridspec().ncols] / width
+    return any(
+        (b - a) * inches < LETTER * (len(at[a]) + len(at[b]) + 2) / 2 for a, b in pairwise(at)
+    )
+
+
 def _tick(name: str, value: Value, metric: Metric | None) -> str:
-    if metric and metric.unit == "bytes" and isinstance(value, int | float):
-        return words.measured_size(value)
+    if metric and isinstance(value, int | float):
+        return words.measured_size(value) if metric.unit == "bytes" else words.brief(value)
     return tick(name, value)
 
 
