@@ -54,13 +54,14 @@ class Parameter:
     high: float | None = None
     needs: tuple[tuple[str, Value], ...] = ()  # where other parameters have other values: None
     unit: str = ""  # where its name does not end with it
-    noun: str = ""  # of an axis of a plot
+    noun: str = ""  # of an axis of a plot; else its name, without the unit
     optional: bool = False  # None is a value of it: no limit
 
     def __post_init__(self) -> None:
         own = "bytes" if self.kind == "size" else unit_of(self.name)
         object.__setattr__(self, "unit", self.unit or own)
-        object.__setattr__(self, "noun", self.noun or self.name.replace("_", " "))
+        named = self.name.rpartition("_")[0] if unit_of(self.name) else self.name
+        object.__setattr__(self, "noun", self.noun or named.replace("_", " "))
 
     def check(self, value: Any) -> None:
         """Raises ParameterError. A number is one: what a command line says is to be read first."""

@@ -59,6 +59,7 @@ EXTEND = Parameter(
     "text",
     "whether lp speaks the extension: auto is what users get, which is the extension here",
     ("auto", "never", "always"),
+    noun="protocol of the pipes",
 )
 
 KEY = Parameter(

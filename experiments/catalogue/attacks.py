@@ -90,12 +90,15 @@ class Attacks(Experiment):
     )
     metrics = (
         Metric(
-            "bulk_kept", "rate of a friend's bulk, to that when quiet", "", "more", matters=0.02
+            "bulk_kept", "rate of a friend's bulk / its rate when quiet", "", "more", matters=0.02
         ),
         Metric(
-            "connect_times", "99th percentile of its connects, to that when quiet", "", matters=0.1
+            "connect_times",
+            "99th percentile of a friend's connects / of those when quiet",
+            "",
+            matters=0.1,
         ),
-        Metric("rp_of_bound", "most memory of rp, to --memory", "", matters=0.05),
+        Metric("rp_of_bound", "most memory of rp / its bound (--memory)", "", matters=0.05),
         Metric("quiet_mbps", "rate of its bulk when quiet", "Mbit/s", "more"),
         Metric("beside_mbps", "rate of its bulk beside the attack", "Mbit/s", "more"),
         Metric("connect_quiet_p99_ms", "99th percentile of its connects when quiet", "ms"),

@@ -68,7 +68,7 @@ class HostCc(Experiment):
         Parameter("seconds", 5.0, "number", "measured after the start", low=1),
     )
     metrics = (
-        Metric("rtt_s", "round trip of who sends it", "s", matters=0.1),
+        Metric("rtt_s", "round trip that the sender sees", "s", matters=0.1),
         Metric("rtt_p95_s", "round trip, 95th percentile", "s"),
         Metric("in_flight_bytes", "bytes in flight", "bytes", matters=0.1),
         Metric("goodput_mbps", "goodput of the download", "Mbit/s", "more", matters=0.02),

@@ -86,7 +86,7 @@ class Recovery(Experiment):
     metrics = (
         Metric("bulk_gap_s", "longest silence of the download", "s", matters=0.1),
         Metric("echo_gap_s", "longest wait of an echo", "s", matters=0.1),
-        Metric("rate_kept", "rate afterwards, to that before", "", "more", matters=0.02),
+        Metric("rate_kept", "rate afterwards / rate before", "", "more", matters=0.02),
         Metric("resets", "connections that were reset", ""),
         Metric("reset_after_s", "time until the first of them was", "s"),
         Metric("clean_ends", "connections that ended as if all were well", ""),

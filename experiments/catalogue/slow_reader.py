@@ -106,12 +106,19 @@ class SlowReader(Experiment):
     question = "Does a reader that takes little or nothing hold up anybody but itself?"
     parameters = (
         Parameter("readers", 1, "whole", "that take little or nothing", low=1, high=12_000),
-        Parameter("takes", "nothing", "text", "what each of them takes", tuple(TAKES)),
+        Parameter(
+            "takes",
+            "nothing",
+            "text",
+            "what each of them takes",
+            tuple(TAKES),
+            noun="each reader takes",
+        ),
         Parameter("alone_s", 3.0, "number", "for which the download is alone", low=0.5),
         Parameter("beside_s", 6.0, "number", "for which it is beside readers", low=0.5),
     )
     metrics = (
-        Metric("rate_kept", "rate, to what readers leave", "", "more", matters=0.02),
+        Metric("rate_kept", "rate of the download / what readers leave", "", "more", matters=0.02),
         Metric("silence_s", "longest silence of the download beside readers", "s", matters=0.1),
         Metric("alone_mbps", "rate alone", "Mbit/s", "more"),
         Metric("beside_mbps", "rate beside readers", "Mbit/s", "more"),

@@ -182,7 +182,7 @@ def parameter_label(name: str, value: Value = None) -> str:
 def tick(name: str, value: Value) -> str:
     """A value on an axis that names its unit already."""
     if isinstance(value, str) or value is None or isinstance(value, bool):
-        return words.carried({"way": value}) if name == "way" else words.value(name, value)
+        return words.carried({"way": value}) if name == "way" else words.word(name, value)
     text = words.value(name, value)
     unit = words.unit(name, value)
     return text.removesuffix(f"\N{NO-BREAK SPACE}{unit}") if unit != "bytes" else text

@@ -13,6 +13,23 @@ from topologies.parameter import SHARE, Parameter, Params, Value, unit_of
 WAYS = {"direct": "direct", "mptcp": "MPTCP", "http2": "HTTP/2", "spdy": "SPDY", "quic": "QUIC"}
 WAYS |= {"haproxy": "HAProxy"}
 INFINITE = "\N{INFINITY}"
+# Values of which a reader would have to look up what they stand for.
+TOLD: dict[tuple[str, Value], str] = {
+    ("warm", True): "warm pipes",
+    ("warm", False): "fresh pipes",
+    ("extend", "auto"): "extension",
+    ("extend", "never"): "baseline",
+    ("key", True): "with a key",
+    ("key", False): "without a key",
+    ("tls", True): "TLS",
+    ("tls", False): "no TLS",
+    ("protocol", "http1"): "HTTP/1.1",
+    ("protocol", "http2"): "HTTP/2",
+    ("bottleneck", "network"): "queue in the network",
+    ("bottleneck", "sender"): "queue in the sender",
+    ("direction", "both"): "both directions",
+}
+COUNTED = {"rivals": "rival", "plain": "plain connection", "readers": "reader"}
 
 
 @cache
@@ -161,23 +178,26 @@ def count_of_pipes(pipes: Value) -> str:
 
 def setting(parameter: str, it: Value) -> str:
     """A parameter's value where its name is not beside it."""
-    if parameter == "warm":
-        return "warm pipes" if it else "fresh pipes"
+    if (parameter, it) in TOLD:
+        return TOLD[parameter, it]
+    if parameter in COUNTED and isinstance(it, int):
+        return count(it, COUNTED[parameter]) if it else f"no {COUNTED[parameter]}"
+    if parameter == "parallel":
+        return f"{value(parameter, it)} at a time"
     if parameter == "idle_s":
         return f"idle for {value(parameter, it)}" if it else "just used"
-    if parameter == "preset" or (isinstance(it, str) and parameter in ("cc", "bottleneck")):
-        return {"network": "queue in the network", "sender": "queue in the sender"}.get(
-            str(it), str(it)
-        )
-    if parameter == "size":
+    if parameter in ("preset", "size", "direction") or (parameter == "cc" and it is not None):
         return value(parameter, it)
-    if parameter == "rivals":
-        return count(int(it), "rival") if it else "no rival"
     if parameter == "proxies":  # of a folder what tells it from others
         return f"proxies of {'/'.join(str(it).split('/')[-2:])}"
-    if parameter in ("binding", "direction"):
-        return f"{it} {name(parameter)}" if parameter == "binding" else str(it)
+    if parameter == "binding":
+        return f"{it} {name(parameter)}"
     return f"{name(parameter, it)} {value(parameter, it)}"
+
+
+def word(parameter: str, it: Value) -> str:
+    """A value that is no number, where its parameter's name is beside it."""
+    return TOLD.get((parameter, it)) or value(parameter, it)
 
 
 def label(params: Params, names: Sequence[str]) -> str:
