@@ -64,7 +64,7 @@ def _y_axis(axes: Axes, scene: Scene) -> None:
 
 def _panel(results: Results, axes: Axes, panel: Panel, scene: Scene, xs: Sequence[Value]) -> None:
     if panel.label:
-        sheet.title(axes, panel.label)
+        sheet.title(axes, panel.label, panel.along)
     named = {metric.name: metric for metric in results.experiment.metrics}.get(scene.figure.x)
     where = sheet.x_axis(axes, scene.figure.x, xs, named)
     for x, level in panel.floor:

@@ -37,7 +37,7 @@ def draw(results: Results, scene: Scene) -> Sheet:
     with sheet.sheet(len(scene.panels), scene.figure.title) as (made, groups):
         for panel, [axes] in zip(scene.panels, groups, strict=True):
             if panel.label:
-                sheet.title(axes, panel.label)
+                sheet.title(axes, panel.label, panel.along)
             for line in panel.lines:
                 its = times(line, scene.figure.x)
                 if its.answered:

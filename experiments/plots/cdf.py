@@ -21,7 +21,7 @@ def draw(results: Results, scene: Scene) -> Sheet:
     with sheet.sheet(len(scene.panels), scene.figure.title) as (made, groups):
         for panel, [axes] in zip(scene.panels, groups, strict=True):
             if panel.label:
-                sheet.title(axes, panel.label)
+                sheet.title(axes, panel.label, panel.along)
             for level in sorted({level for _, level in panel.floor}):
                 axes.axvline(level, color=MUTED, linewidth=1.1, zorder=1)
             for line in panel.lines:

@@ -7,7 +7,7 @@ caption says so: the units that an experiment draws from many, such as pages; an
 distribution, where each step is a run, what would make too many panels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
@@ -52,6 +52,7 @@ class Panel:
     label: str
     lines: tuple[Line, ...]
     floor: tuple[tuple[Value, float], ...] = ()
+    along: str = ""  # what else differs from panel to panel, and goes with the label
 
 
 @dataclass(frozen=True)
@@ -165,9 +166,31 @@ def facet_label(results: Results, params: Params, names: Sequence[str]) -> str:
     parts = [
         words.carried(params) if name in CARRIED else words.setting(name, params.get(name))
         for name in names
-        if name in CARRIED or params.get(name) is not None
+        if name in CARRIED or params.get(name) is not None or _is_left(results, params, name)
     ]
     return ", ".join(parts)
+
+
+def _is_left(results: Results, params: Params, name: str) -> bool:
+    """Whether a parameter without a value applies: it is left to the preset or to the kernel."""
+    told = _parameter(results, name)
+    if name not in params or told is None or params.get("way", "pipes") != "pipes":
+        return False
+    return all(params.get(other) == value for other, value in told.needs)
+
+
+def tell_apart(
+    keys: Iterable[tuple[Value, ...]], names: Sequence[str], first: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """As few of the names as tell the keys apart, `first` in any case. The others follow."""
+    distinct = set(keys)
+    columns = dict(zip(names, zip(*distinct, strict=True), strict=True)) if distinct else {}
+    kept = list(names)
+    for name in sorted(reversed(names), key=lambda it: len(set(columns.get(it, ())))):
+        rest = [columns[it] for it in kept if it != name]
+        if name not in first and len(set(zip(*rest, strict=True))) == len(distinct):
+            kept.remove(name)
+    return tuple(kept)
 
 
 def line_look(
@@ -288,11 +311,14 @@ def scene(results: Results, figure: Figure) -> Scene:
         alike = [its for other, its in panels.items() if _fits(key, other)]
         for its in alike or [panels.setdefault(key, [])]:
             its.append(it)
+    telling = tell_apart(panels, names, (figure.facet,))
+    along = [name for name in names if name not in telling]
     made = tuple(
         Panel(
-            facet_label(results, its[0].params, names),
+            facet_label(results, its[0].params, telling),
             lines(results, figure, metric, its, hues, free),
             floor(results, figure, its),
+            facet_label(results, its[0].params, along),
         )
         for its in panels.values()
     )

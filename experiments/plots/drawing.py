@@ -62,6 +62,10 @@ def draw_one(results: Results, figure: Figure, folder: Path) -> Path | None:
 def caption(results: Results, figure: Figure) -> str:
     """How to read it, and what was taken together."""
     parts = [HOW_TO_READ[figure.kind]]
+    if figure.kind == "series":
+        of = series.number(results, figure)
+        if of > series.PANELS:
+            parts.append(f"The first {series.PANELS} of {of} configurations.")
     if figure.over:
         parts.append(f"1: as with {words.label(figure.over, [*figure.over]) or 'the paired run'}.")
     if figure.kind == "heat" and heat.is_of_ratios(scene(results, figure)):

@@ -65,10 +65,16 @@ def _coordinate(it: Configuration, name: str) -> Value:
 def _maps(results: Results, scene: Scene) -> dict[str, Cells]:
     """Panels as in other plots, but both axes are parameters and each cell a configuration."""
     figure = scene.figure
-    plain = [n for n in results.varying if n not in (figure.x, figure.hue, *CARRIED)]
+    shown = results.shown(figure.where)
+    plain = [
+        name
+        for name in results.varying
+        if name not in (figure.x, figure.hue, *CARRIED)
+        and len({repr(it.params.get(name)) for it in shown}) > 1
+    ]
     carried = {figure.x, figure.hue} & set(CARRIED)
     found: dict[str, dict[tuple[Value, Value], list[Drawn]]] = {}
-    for it in results.shown(figure.where):
+    for it in shown:
         if figure.x == "pipes" and it.params.get("way", "pipes") != "pipes":
             continue
         names = [n for n in plain if n not in scene.together]

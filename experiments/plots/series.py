@@ -14,15 +14,17 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Sheet
 
+from experiments.model import Figure
 from experiments.plots import sheet
-from experiments.plots.cells import Scene
+from experiments.plots.cells import CARRIED, Scene, tell_apart
 from experiments.plots.looks import BLUE, INK, MUTED, ORANGE, ORDERED, SKY, Look
 from experiments.report import words
 from experiments.report.data import Results
-from experiments.report.runs import Run
+from experiments.report.runs import Configuration, Run
 
 PANELS = 6
 UNITS = {"mbps": "Mbit/s"}
+USUAL, FAR_ABOVE = 0.99, 3.0  # of all values so many are usual; a peak is so many times more
 SAMPLES = 400  # of a pipe: more are thinned out
 OF_TOLD = (
     Look(INK, ""),
@@ -30,6 +32,9 @@ OF_TOLD = (
     Look(SKY, "", (0, (1.2, 1.2))),
     Look(BLUE, "", (0, (3, 1, 1, 1))),
 )
+
+
+Curve = tuple[Sequence[float], Sequence[float]]  # seconds, values
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class Shown:
     """A panel: a configuration's pipes, and series that its run measured itself."""
 
     label: str
+    along: str  # what else differs from panel to panel, and goes with the label
     traces: list[Trace]
     told: dict[str, tuple[list[float], list[float]]]
     went: float | None  # from when on the run's own series are; None: nobody recorded it
@@ -54,6 +60,29 @@ class Shown:
     @property
     def has_one_time(self) -> bool:
         return not self.told or not self.traces or self.went is not None
+
+    def rates(self) -> list[Curve]:
+        """What the upper axes show."""
+        if self.told:
+            return [*self.told.values()]
+        its: list[Curve] = [(trace.seconds, trace.mbps) for trace in self.traces]
+        return [*its, _sum(self.traces)] if len(its) > 1 else its
+
+
+def number(results: Results, figure: Figure) -> int:
+    """How many configurations have something to show, of which PANELS at most are shown."""
+    return sum(
+        _goes_over_pipes(it) or any(run.ok and listed(run, figure.y) for run in it.runs)
+        for it in _with_runs(results, figure)
+    )
+
+
+def _with_runs(results: Results, figure: Figure) -> list[Configuration]:
+    return [it for it in results.shown(figure.where) if any(run.ok for run in it.runs)]
+
+
+def _goes_over_pipes(it: Configuration) -> bool:
+    return it.params.get("way", "pipes") == "pipes"
 
 
 def read(folder: Path, since: float | None = None) -> list[Trace]:
@@ -108,17 +137,31 @@ def traces(records: Sequence[dict[str, Any]], since: float | None = None) -> lis
 
 def _chosen(results: Results, scene: Scene) -> list[Shown]:
     """A configuration each, the first few that have something to show."""
+    its = _with_runs(results, scene.figure)
+    differing = [
+        name for name in results.varying if len({repr(it.params.get(name)) for it in its}) > 1
+    ]
+    telling = tell_apart([results.key(it.params, differing) for it in its], differing)
+    carried = CARRIED if set(telling) & set(CARRIED) else ()  # says it once
+    along = [name for name in differing if name not in (*telling, *carried)]
     found = []
-    for it in results.shown(scene.figure.where):
-        for run in it.runs:
-            told = listed(run, scene.figure.y)
-            since = run.went if told else None
-            its = read(results.folder / run.logs, since) if run.ok and run.logs else []
-            if run.ok and (its or told):
-                label = words.label(it.params, results.varying)
-                found.append(Shown(label or f"seed {run.seed}", its, told, run.went))
-                break
-    return found[:PANELS]
+    for it in its:
+        run = _first(it)
+        told = listed(run, scene.figure.y)
+        since = run.went if told else None
+        traces = read(results.folder / run.logs, since) if run.logs else []
+        if traces or told:
+            names = words.label(it.params, telling), words.label(it.params, along)
+            found.append(Shown(*names, traces, told, run.went))
+        if len(found) == PANELS:
+            break
+    return found
+
+
+def _first(it: Configuration) -> Run:
+    """That succeeded; logs are of the first repetition, or of those that failed."""
+    done = [run for run in it.runs if run.ok]
+    return next((run for run in done if run.logs), done[0])
 
 
 def listed(run: Run, name: str) -> dict[str, tuple[list[float], list[float]]]:
@@ -155,7 +198,7 @@ def draw(results: Results, scene: Scene) -> Sheet | None:
     with sheet.sheet(len(chosen), scene.figure.title, 1.55, rows, share_y=False) as (made, groups):
         names: dict[str, Look] = {}
         for it, group in zip(chosen, groups, strict=True):
-            sheet.title(group[0], it.label)
+            sheet.title(group[0], it.label, it.along)
             names.update(_told(group[0], it) if it.told else _throughput(group[0], it.traces))
             if rows == 2:
                 group[0].tick_params(labelbottom=not it.has_one_time)
@@ -172,13 +215,40 @@ def draw(results: Results, scene: Scene) -> Sheet | None:
 
 def _aligned(chosen: Sequence[Shown], groups: Sequence[Sequence[Axes]]) -> None:
     """The same second stands at the same place in all panels, the same rate at the same height."""
-    ends = [seconds[-1] for it in chosen for seconds, _ in it.told.values() if seconds]
-    ends += [trace.seconds[-1] for it in chosen for trace in it.traces if not it.told]
+    ends = [seconds[-1] for it in chosen for seconds, _ in it.rates() if len(seconds)]
     for k in range(len(groups[0])):
         top = max(group[k].get_ylim()[1] for group in groups)
         for group in groups:
             group[k].set_xlim(0, max(ends))
             group[k].set_ylim(0, top)
+            sheet.plain_numbers(group[k].xaxis)
+            sheet.plain_numbers(group[k].yaxis)
+    _cut_peaks(chosen, [group[0] for group in groups])
+
+
+def _cut_peaks(chosen: Sequence[Shown], upper: Sequence[Axes]) -> None:
+    """A peak far above all else would press that flat: it goes out of the picture, and its height
+    is named where it does."""
+    every = sorted(v for it in chosen for _, values in it.rates() for v in values)
+    usual = every[int(len(every) * USUAL)] if every else 0.0
+    if not usual or every[-1] <= FAR_ABOVE * usual:
+        return
+    top = 1.5 * usual
+    for it, axes in zip(chosen, upper, strict=True):
+        axes.set_ylim(0, top)
+        points = [point for curve in it.rates() for point in zip(*curve, strict=True)]
+        at, peak = max(points, key=lambda point: point[1])
+        if peak > top:
+            axes.annotate(
+                f"\N{UPWARDS ARROW}\N{NO-BREAK SPACE}{words.number(peak)}",
+                (at, top),
+                xytext=(-4 if at > axes.get_xlim()[1] / 2 else 4, 0),
+                textcoords="offset points",
+                ha="right" if at > axes.get_xlim()[1] / 2 else "left",
+                va="top",
+                fontsize=7,
+                color=INK,
+            )
 
 
 def _told(axes: Axes, it: Shown) -> dict[str, Look]:

@@ -202,10 +202,24 @@ def places(values: Sequence[Value]) -> tuple[dict[Value, float], bool]:
     return where, least > 0 and most / least >= 6
 
 
-def title(axes: Axes, text: str) -> None:
-    """Of a panel, in lines that fit its width."""
+def title(axes: Axes, text: str, small: str = "") -> None:
+    """Of a panel, in lines that fit its width; `small`: what goes with it, in small letters."""
     columns = axes.get_subplotspec().get_gridspec().ncols
-    axes.set_title("\n".join(textwrap.wrap(text, {1: 60, 2: 42, 3: 25}[columns])))
+    told = textwrap.wrap(small, {1: 84, 2: 56, 3: 36}[columns])
+    axes.set_title(
+        "\n".join(textwrap.wrap(text, {1: 60, 2: 42, 3: 25}[columns])), pad=6 + 9 * len(told)
+    )
+    if told:
+        axes.annotate(
+            "\n".join(told),
+            (0, 1),
+            xycoords="axes fraction",
+            xytext=(0, 4),
+            textcoords="offset points",
+            va="bottom",
+            fontsize=6.5,
+            color=MUTED,
+        )
 
 
 def x_axis(
