@@ -199,7 +199,7 @@ def finish(results: Results) -> str:
     """Plots and report of what is there; the table for the terminal."""
     from experiments import plots, report
 
-    plots.draw(results.path)
+    plots.draw(results.path, say)
     report.write(results.path)
     results.hand_back()
     return report.table(results.path)

@@ -113,7 +113,7 @@ def _plot(given: argparse.Namespace) -> int:
 
     for folder in given.folders:
         results = Results.open(folder)
-        for path in plots.draw(folder):
+        for path in plots.draw(folder, campaign.say):
             print(path)
         results.hand_back()
     return 0

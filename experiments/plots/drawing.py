@@ -11,6 +11,7 @@ from experiments.report import words
 from experiments.report.data import Results
 
 Draw = Callable[[Results, Scene], sheet.Sheet | None]
+Say = Callable[[str], None]
 KINDS: dict[str, Draw] = {
     "against": against.draw,
     "normalised": against.draw,
@@ -30,24 +31,40 @@ HOW_TO_READ = {
 }
 
 
-def draw_all(results: Results) -> list[Path]:
+def draw_all(results: Results, say: Say = lambda _: None) -> list[Path]:
+    """What is drawn. `say` is told of each figure that is not drawn whole, and of each file that
+    goes."""
     folder = results.folder / "plots"
-    drawn = []
+    drawn, left = [], set()
     for figure in results.figures():
         path = draw_one(results, figure, folder)
+        lacks = lacking(results, figure)
         if path:
             drawn.append(path)
-    kept = {path.stem for path in drawn}
-    # Of logs that are gone there is only what was drawn then.
-    kept |= {figure.name for figure in results.figures() if figure.kind == "series"}
-    for old in (*folder.glob("*.svg"), *folder.glob("*.png")):
-        if old.stem not in kept:  # of a figure that is called otherwise now, or shows nothing
+        if lacks:
+            there = (folder / f"{figure.name}.svg").is_file()
+            done = "drawn in part" if path else "stays as it is" if there else "not drawn"
+            say(f"{folder / figure.name}.svg: {done}: {lacks}")
+        if path or lacks:
+            left.add(figure.name)
+    named = {figure.name for figure in results.figures()}
+    for old in sorted((*folder.glob("*.svg"), *folder.glob("*.png"))):
+        if old.stem not in left:
+            say(f"{old}: removed: {'it shows nothing' if old.stem in named else 'no such figure'}")
             old.unlink()
     return drawn
 
 
+def lacking(results: Results, figure: Figure) -> str:
+    """Why a figure cannot be drawn whole from what the folder keeps; empty: it can."""
+    return series.lacks(results, figure) if figure.kind == "series" else ""
+
+
 def draw_one(results: Results, figure: Figure, folder: Path) -> Path | None:
-    """None where there is nothing to draw: no run is chosen or succeeded or has the metric."""
+    """None where there is nothing to draw: no run is chosen or succeeded or has the metric. So it
+    is, too, where what a run left was needed and is gone: what was drawn then shows more."""
+    if lacking(results, figure) and (results.folder / "plots" / f"{figure.name}.svg").is_file():
+        return None
     chosen = results.shown(figure.where)
     if not any(run.ok for it in chosen for run in it.runs):
         return None

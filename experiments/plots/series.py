@@ -69,6 +69,15 @@ class Shown:
         return [*its, _sum(self.traces)] if len(its) > 1 else its
 
 
+def lacks(results: Results, figure: Figure) -> str:
+    """Why a figure cannot be drawn whole; empty: it can."""
+    if any(run.logs and (results.folder / run.logs).is_dir() for run in results.runs):
+        return ""
+    if any(_goes_over_pipes(it) for it in _with_runs(results, figure)):
+        return "it needs the statistics of the proxies, and this folder has no logs"
+    return ""
+
+
 def number(results: Results, figure: Figure) -> int:
     """How many configurations have something to show, of which PANELS at most are shown."""
     return sum(
