@@ -42,7 +42,8 @@ def described(experiment: Experiment) -> str:
     for claim in experiment.claims:
         figure = f", {claim.paper:g}{' ' + claim.unit if claim.unit else ''}" if claim.paper else ""
         told = f" ({claim.measured})" if claim.measured else ""
-        lines.append(f"  published: {claim.where}: {claim.says}{told}{figure}")
+        whence = "own bound" if claim.is_own else f"published: {claim.where}"
+        lines.append(f"  {whence}: {claim.says}{told}{figure}")
     lines += ["", "  parameters:"]
     known = parameters.by_name(experiment.parameters)
     for name, parameter in known.items():

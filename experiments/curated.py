@@ -13,231 +13,67 @@ import argparse
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from experiments import catalogue, kept, paper
-from experiments.model import Claim, Experiment
+from experiments.model import STATISTICS, Experiment
+from experiments.published import Line, by_row, why
 from experiments.report import words
-from experiments.report.rows import MARKS, SAYS, SIZES
+from experiments.report.rows import MARKS, SAYS
 from experiments.summaries import RESULTS, Summary, fullest
 from experiments.verdicts import ANOTHER
 
 PAGE = "README.md"
-OVER_FLOOR = "over_floor"  # a metric: times over the least that is possible
-COUNTED = ("sessions", "seeds", "repetitions")  # that a row is from
-NOT_YET = "No cause was tested yet."
 HEAD = """\
 # Measured again
 
-What the paper on TM³ (CoNEXT 2015) measured, with some of what was published after it, and what
-this laboratory measured of it. Each line of a table is one published figure. *Same direction?* says
-whether more or less came out where it was published so; *same size?* whether ours is as large:
-whether the whole interval lies within a margin around it, which stands in brackets. Compare
-directions, orders and ratios: the published absolute figures come from other networks. The words
-and the marks are explained in [reading.md](reading.md), how a run is made in
-[experiments/README.md](../experiments/README.md).
+TM³ carries all TCP connections of a host over a few long-lived ones, the *pipes*. This page sets
+what was published of it (CoNEXT 2015), and of some later work on several paths, beside what this
+laboratory measured by the same experiments over emulated last miles. Compare directions, orders
+and ratios: the published absolute figures come from other networks. [reading.md](reading.md)
+explains every word and mark, [experiments/README.md](../experiments/README.md) how a run is made,
+[topologies/README.md](../topologies/README.md) the last miles that rows name: `wired`, `lossy`,
+`lte` and others.
 
-A direction that holds *alone* may be chance among all claims of its report (Holm, 5 % for the
-report). Mean and 95th percentile stand beside each median in the report that a section leads to.
-*One session: repeats the same timers* is said in place of an interval where nothing was lost by
-chance and all runs are of one session: what follows is how far they differ from each other, and
-says nothing of another day. Of pages, and of other settings of which there are many, the interval
-is for other pages.
+## How to read a table
+
+Each line is one published figure.
+
+| column | says |
+|---|---|
+| what | what is compared, and in brackets where it was published |
+| measured | of what the numbers are. A *ratio* is the first side over the second, of runs that \
+met the same losses: 0.42 of a completion time is 42 % of the time |
+| published | the value; *below 1.00* where only the direction was published |
+| ours | the median, and the 95 % interval of it. *No interval* where nothing was lost by chance \
+and all runs are of one session: they repeat the same timers, and how far they differ says nothing \
+of another day |
+| runs | how many sessions / seeds / repetitions it is from. *Of n settings*: the interval is for \
+other pages or settings of the kind |
+| same direction? | whether the whole interval lies on the published side. *By itself*: among all \
+rows of its report it may be chance (Holm, 5 % for the report) |
+| same size? | whether the whole interval lies within a margin around the published value, which \
+stands in brackets. *Weaker* is nearer to no effect, *stronger* further from it |
+
+Mean and 95th percentile stand beside each median in the report that a section leads to.
 """
 TAIL = """\
 This page is written by `build/venv/bin/python -m experiments.curated --write` from the
-`summary.json`s in [curated/](curated/); the tests fail where it differs. `tm3lab publish DIR` makes
-a site of the same results, with plots and all reports.
+`summary.json` of each folder in [curated/](curated/); the tests fail where it differs.
+`build/tm3lab publish DIR` makes a site of the same results, with all plots and reports.
 """
-
-
-# Figures without runs that a row names one by one.
-NAMED_AT_MOST = 8
-
-
-@dataclass(frozen=True)
-class Line:
-    """A published figure and what our runs say of it."""
-
-    claim: Claim
-    summary: Summary | None
-    told: dict[str, Any] | None  # of the summary's comparison; None: these runs do not have it
-
-    @property
-    def verdict(self) -> str:
-        return self.told["verdict"] if self.told else "none"
-
-    @property
-    def size(self) -> str | None:
-        if self.claim.paper is None:
-            return None
-        return self.told["size"] if self.told else "none"
-
-    @property
-    def misses(self) -> bool:
-        """Where a reader asks why."""
-        return self.verdict not in ("yes", "none") or self.size not in (None, "yes", "none")
-
-    @property
-    def is_ratio(self) -> bool:
-        return self.claim.over is not None and self.claim.compared == "ratio"
-
-    def number(self, value: float | None) -> str:
-        """None: over half of the runs failed."""
-        value = math.inf if value is None else value
-        return words.ratio(value) if self.is_ratio else words.number(value)
-
-    @property
-    def unit(self) -> str:
-        unit = self.told["unit"] if self.told else self.claim.unit
-        return f" {unit}" if unit else ""
-
-    @property
-    def published(self) -> str:
-        if self.claim.paper is not None:
-            return self.number(self.claim.paper) + self.unit
-        than = self.number(self.claim.than) + self.unit
-        if self.claim.expect == "same":
-            return f"{than} ± {self.claim.within * 100:g} %"
-        return f"{'below' if self.claim.expect == 'less' else 'above'} {than}"
-
-    @property
-    def ours(self) -> str:
-        if self.told is None or self.verdict == "none":
-            return "not run"
-        value = self.told.get(self.claim.statistic)
-        low, high = self.number(self.told["low"]), self.number(self.told["high"])
-        inside = f"{low} to {high}"
-        if self.verdict == "few":
-            inside = f"range {inside}"
-        if self.told["repeats"]:
-            inside = words.repeated(self.told["sessions"], low, high)
-        return f"{self.number(value)}{self.unit} ({inside})"
-
-    @property
-    def runs(self) -> str:
-        assert self.told is not None
-        told = " / ".join(str(self.told[name]) for name in COUNTED)
-        settings = self.told["counted"] == "settings"
-        return f"{told}, of {self.told['n']} settings" if settings else told
-
-    @property
-    def direction(self) -> str:
-        alone = (
-            ", alone" if self.told and self.told["holm"] is False and self.verdict == "yes" else ""
-        )
-        return f"{MARKS[self.verdict]} {SAYS[self.verdict]}{alone}"  # type: ignore[index]
-
-    @property
-    def same_size(self) -> str:
-        if self.size is None:
-            return ""
-        asked = f" ({self.told['asked']})" if self.told else ""
-        return f"{SIZES[self.size]}{asked}"  # type: ignore[index]
-
-
-def lines(root: Path, experiment: Experiment) -> list[Line]:
-    """Of all its claims that were published."""
-    summary = fullest(root, experiment.name)
-    told = {
-        (it["where"], it["says"], it["metric"]): it
-        for it in (summary["comparison"] if summary else ())
-    }
-    return [
-        Line(claim, summary, told.get((claim.where, claim.says, claim.metric)))
-        for claim in experiment.claims
-        if not claim.is_own
-    ]
-
-
-def by_row(root: Path) -> dict[str, list[Line]]:
-    """In the paper's order; what is no row of it comes after."""
-    found: dict[str, list[Line]] = {it.row: [] for it in paper.ROWS}
-    for experiment in catalogue.experiments():
-        for it in lines(root, experiment):
-            found.setdefault(it.claim.row, []).append(it)
-    return found
-
-
-# --- why not ---
-
-
-def why(line: Line) -> str:
-    """What is known: from the runs, and from what was tested."""
-    assert line.told is not None
-    told = [*line.told["why"]]
-    note = line.claim.note
-    if note and not any(note in it for it in told):
-        told.append(f"Measured before, not in these runs: {note}.".replace("..", "."))
-    if line.size == "unclear":
-        told.append(
-            "Of the size: the interval lies within the margin in part, which decides nothing."
-        )
-    if line.verdict == "yes":  # else the summary has it
-        told += _floor(line)
-    return " ".join([*(told or [NOT_YET]), *_sides(line)])
-
-
-def _configurations(line: Line, side: Any) -> list[dict[str, Any]]:
-    """Of the summary, by the parameters that vary there."""
-    assert line.summary is not None
-    return [
-        it
-        for it in line.summary["configurations"]
-        if all(value == side[name] for name, value in it["params"].items() if name in side)
-    ]
-
-
-def _medians(line: Line, side: Any, metric: str) -> list[float]:
-    found = [it["metrics"].get(metric) for it in _configurations(line, side)]
-    return [it["median"] for it in found if it and it["median"] is not None]
-
-
-def _floor(line: Line) -> Iterator[str]:
-    """What of a gain is possible at all, where only the size is another."""
-    claim = line.claim
-    if not line.is_ratio or claim.expect != "less" or claim.metric != "completion_s":
-        return
-    over = _medians(line, claim.over, OVER_FLOOR)
-    if not over or line.size != "weaker" or claim.paper is None:
-        return
-    least = 1 / median(over)
-    yield (
-        f"The floor, RTT + size/rate, is at {words.ratio(least)} of what "
-        f"{words.carried(claim.over or {})} needs"
-        + (", so the published value cannot be." if least > claim.paper else ".")
-    )
-
-
-def _sides(line: Line) -> Iterator[str]:
-    """Of a ratio what was compared, where it is one configuration each."""
-    claim = line.claim
-    if not line.is_ratio:
-        return
-    both = [_medians(line, side, claim.metric) for side in (claim.over, claim.of)]
-    if any(len(it) != 1 for it in both):
-        return
-    (over,), (of,) = both
-    unit = _unit_of(line)
-    text = f"Ours: {words.brief(over)} → {words.brief(of)}{unit}"
-    first, second = claim.paper_sides
-    if first is not None and second is not None:
-        text += f"; published: {words.brief(second)} → {words.brief(first)}{unit}"
-    yield f"{text}."
-
-
-def _unit_of(line: Line) -> str:
-    for it in _configurations(line, line.claim.of):
-        unit = it["metrics"].get(line.claim.metric, {}).get("unit")
-        return f" {unit}" if unit else ""
-    return ""
-
-
-# --- the page ---
+# Folders from before say something of an engine that decided otherwise.
+SINCE = "20261122T063559Z"
+DECISIONS = (
+    "[10](../docs/decisions/0010-one-law.md) and [12](../docs/decisions/0012-one-decision.md)"
+)
+OLDER = "older engine"
+NOT_MEASURED = "Not measured yet"
+OWN_BOUNDS = "The laboratory's own bounds"
 
 
 def marked(found: Sequence[Line]) -> str:
@@ -284,75 +120,111 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _whence(found: Sequence[Line]) -> Iterator[str]:
-    """The folders that a section is from."""
-    seen: dict[str, Summary] = {}
-    for it in found:
-        if it.summary and it.told and it.verdict != "none":
-            seen.setdefault(it.summary["folder"], it.summary)
-    for summary in seen.values():
-        link = f"curated/{summary['experiment']}/{summary['folder']}/report.html"
-        late = summary.get("late")
-        kept = (
-            f"links at most {late['p99_us'] / 1e3:g} ms late in 99 % of the packets"
-            if late
-            else "how late the links were was not recorded"
-        )
-        failed = f"{summary['failed']} failed" if summary["failed"] else "none failed"
-        yield (
-            f"[{summary['experiment']}]({link}): {summary['runs']} runs, {failed}, by "
-            f"{words.listed(summary['links']) or 'a link that is not recorded'}, commit "
-            f"{str(summary['commit'])[:10]}, {kept}."
-        )
+def _whence(root: Path, found: Sequence[Line]) -> Iterator[str]:
+    """The folders that a section is from, and a plot of the one that has most of its rows."""
+    seen = {it.experiment.name: it for it in reversed(found) if it.verdict != "none"}
+    rows = Counter(it.experiment.name for it in found if it.verdict != "none")
+    for name in reversed(seen):
+        yield f"- {_folder(seen[name].summary)}"
+    most = seen[rows.most_common(1)[0][0]]
+    yield from _plot(root, most.experiment, _path(most.summary))
 
 
-def _section(row: str, found: Sequence[Line]) -> Iterator[str]:
+def _path(summary: Summary) -> str:
+    return f"curated/{summary['experiment']}/{summary['folder']}"
+
+
+def _folder(summary: Summary) -> str:
+    """What it is of, in one sentence."""
+    late = summary.get("late")
+    failed = f"{summary['failed']} failed" if summary["failed"] else "none failed"
+    told = (
+        f"{summary['runs']} runs, {failed}",
+        _day(summary["folder"]),
+        f"commit {str(summary['commit'])[:10]}" + (f" ({OLDER})" if _is_older(summary) else ""),
+        f"last mile by {words.listed(summary['links']) or 'what is not recorded'}",
+        f"99 % of its packets at most {late['p99_us'] / 1e3:g} ms late" if late else "",
+    )
+    link = f"[{summary['experiment']}]({_path(summary)}/report.html)"
+    return f"{link}: {', '.join(filter(None, told))}."
+
+
+def _is_older(summary: Summary) -> bool:
+    return bool(summary["folder"] < SINCE)
+
+
+def _day(folder: str) -> str:
+    """Of a folder's name, which begins with it; empty where somebody called it otherwise."""
+    try:
+        when = datetime.strptime(folder[:8], "%Y%m%d")
+    except ValueError:
+        return ""
+    return f"{when.day} {when:%B %Y}"
+
+
+def _plot(root: Path, experiment: Experiment, path: str) -> Iterator[str]:
+    """The first of the experiment's that was drawn."""
+    for figure in experiment.figures:
+        name = f"{path}/plots/{figure.name}.svg"
+        if (root / name).is_file():
+            yield ""
+            yield f"![{figure.title}]({name})"
+            return
+
+
+def _section(root: Path, row: str, found: Sequence[Line]) -> Iterator[str]:
+    there = [it for it in found if it.verdict != "none"]
     yield f"## {title(row)}"
     yield ""
-    there = [it for it in found if it.verdict != "none"]
-    if not there:
-        yield "No runs of it are curated."
-        yield ""
-    else:
-        yield "\n".join(_whence(found))
-        yield ""
-        yield from _table(
+    yield "\n".join(_whence(root, found))
+    yield ""
+    yield from _table(
+        ("what", "measured", "published", "ours", "runs", "same direction?", "same size?"),
+        [
             (
-                *("what", "published", "ours (95 % interval)"),
-                *("sessions / seeds / repetitions", "same direction?", "same size?"),
-            ),
-            [
-                (
-                    f"{it.claim.says} ({it.claim.where})",
-                    it.published,
-                    it.ours,
-                    it.runs,
-                    it.direction,
-                    it.same_size,
-                )
-                for it in there
-            ],
-        )
-        yield ""
+                f"{it.claim.says} ({it.claim.where})",
+                *(it.measured, it.published, it.ours, it.runs, it.direction, it.same_size),
+            )
+            for it in there
+        ],
+    )
+    yield ""
     yield from _why_not(there)
     missing = [it.claim.says for it in found if it.verdict == "none"]
-    if len(missing) > NAMED_AT_MOST and not there:
-        yield f"Not run: {len(missing)} figures, which {_lists(row)} names."
-        yield ""
-    elif missing:
+    if missing:
         yield f"Not run: {'; '.join(map(_cell, missing))}."
         yield ""
 
 
-def _lists(row: str) -> str:
-    """The commands that tell a row's figures."""
-    return words.listed(
-        [
-            f"`tm3lab list {it.name}`"
-            for it in catalogue.experiments()
-            if any(claim.row == row for claim in it.claims)
-        ]
+def _not_yet(rows: dict[str, list[Line]]) -> Iterator[str]:
+    """Rows of which nothing was run: what they are, and how they are."""
+    yield f"## {NOT_MEASURED}"
+    yield ""
+    yield (
+        "Of these no runs are kept. `build/tm3lab list NAME` tells the figures of an experiment, "
+        "`sudo build/tm3lab run NAME` measures them. What is published as a figure, table or "
+        "section alone is of further publications, not of the paper on TM³."
     )
+    yield ""
+    yield from _table(
+        ("what", "published as", "figures", "experiment"),
+        [
+            (
+                paper.what(row) or title(row),
+                "; ".join(dict.fromkeys(it.claim.where for it in found)),
+                str(len(found)),
+                words.listed(
+                    [f"`{it}`" for it in dict.fromkeys(it.experiment.name for it in found)]
+                ),
+            )
+            for row, found in rows.items()
+        ],
+    )
+    yield ""
+
+
+def _experiments(found: Sequence[Line]) -> list[str]:
+    return [*dict.fromkeys(it.experiment.name for it in found)]
 
 
 def _why_not(there: Sequence[Line]) -> Iterator[str]:
@@ -362,56 +234,106 @@ def _why_not(there: Sequence[Line]) -> Iterator[str]:
         if it.misses:
             causes.setdefault(why(it), []).append(it.claim.says)
     if causes:
-        yield "Why not:"
+        yield "What is known of why, where a verdict is not ✓:"
         yield ""
         yield from (f"- {'; '.join(says)}: {_cell(text)}" for text, says in causes.items())
         yield ""
 
 
 def _own(root: Path) -> Iterator[str]:
-    """Tallies: the reports have the bounds themselves."""
-    rows = []
+    """Tallies, and each bound that does not hold: the reports have them all."""
+    rows, broken = [], []
     for experiment in catalogue.experiments():
         summary = fullest(root, experiment.name)
         tally = summary["own_tally"] if summary else {}
         if summary and any(tally.values()):
-            link = f"curated/{experiment.name}/{summary['folder']}/report.html"
-            rows.append((f"[{experiment.name}]({link})", *(str(tally[name]) for name in MARKS)))
-    yield "## The laboratory's own bounds"
+            link = f"[{experiment.name}]({_path(summary)}/report.html)"
+            older = f" ({OLDER})" if _is_older(summary) else ""
+            rows.append((f"{link}{older}", *(str(tally[name]) for name in MARKS)))
+            broken += [
+                f"- {experiment.name}: {it['says']}: {_bound(it)}"
+                for it in summary["comparison"]
+                if it["own"] and it["verdict"] == "no"
+            ]
+    yield f"## {OWN_BOUNDS}"
     yield ""
-    yield "What nobody published, and the laboratory asks of itself. The reports have each bound."
+    yield (
+        "What nobody published, and the laboratory asks of itself, such as that a small object "
+        "waits at most so long. The reports have each bound and what was measured of it."
+    )
     yield ""
     yield from _table(("experiment", *(f"{MARKS[it]} {SAYS[it]}" for it in MARKS)), rows)
     yield ""
+    if broken:
+        yield "Those that do not hold:"
+        yield ""
+        yield from map(_cell, broken)
+        yield ""
+
+
+def _bound(told: dict[str, Any]) -> str:
+    """What was asked of it, and what came out."""
+    is_ratio = told["kind"].endswith("ratio")
+    write = words.ratio if is_ratio else words.number
+    unit = f" {told['unit']}" if told["unit"] else ""
+    asked = {"less": "below ", "more": "above "}.get(told["expect"], "about ")
+    value = next((told[it] for it in ("median", *STATISTICS) if told.get(it) is not None), math.inf)
+    low, high = (math.inf if told[it] is None else told[it] for it in ("low", "high"))
+    inside = f"{write(low)} to {write(high)}"
+    asked += f"{write(told['than'])}{unit}"
+    return f"{asked} is asked, {write(value)}{unit} ({inside}) was measured."
 
 
 def page(root: Path = RESULTS) -> str:
     """Of the results in `root`/curated."""
     rows = by_row(root)
-    every = [it for found in rows.values() for it in found]
-    yes = [it for it in every if it.verdict == "yes"]
-    alone = sum(it.direction.endswith("alone") for it in yes)
-    sized = [it for it in every if it.size not in (None, "none")]
-    same = sum(it.size == "yes" for it in sized)
-    undecided = sum(it.size == "unclear" for it in sized)
-    out = [HEAD]
-    out.append(
-        f"Of {len(every)} published figures {sum(it.verdict != 'none' for it in every)} were "
-        f"measured. The direction is the same in {len(yes)}, in {alone} of them only alone; of "
-        f"{len(sized)} that have a value, the size is the same in {same} and not decided in "
-        f"{undecided}.\n"
-    )
+    run = {row: found for row, found in rows.items() if any(it.verdict != "none" for it in found)}
+    left = {row: found for row, found in rows.items() if row not in run}
+    out = [HEAD, "## What came out\n", _summed(rows, run, left)]
     contents = [
         (f"[{title(row)}](#{_slug(title(row))})", marked(found), marked_sizes(found))
-        for row, found in rows.items()
+        for row, found in run.items()
     ]
     out += _table(("published", "same direction?", "same size?"), contents)
     out.append("")
-    for row, found in rows.items():
-        out += _section(row, found)
+    out.append(
+        "The number behind a mark counts figures: ✓ the same, ✗ not, ~ not decided by these runs, "
+        "≈ no effect that matters, ? too few runs, - not run.\n"
+    )
+    for row, found in run.items():
+        out += _section(root, row, found)
+    if left:
+        out += _not_yet(left)
     out += _own(root)
     out.append(TAIL)
     return "\n".join(out)
+
+
+def _summed(
+    rows: dict[str, list[Line]], run: dict[str, list[Line]], left: dict[str, list[Line]]
+) -> str:
+    every = [it for found in rows.values() for it in found]
+    there = [it for it in every if it.verdict != "none"]
+    yes = [it for it in there if it.verdict == "yes"]
+    by_itself = sum(it.is_by_itself for it in yes)
+    sized = [it for it in there if it.size is not None]
+    sizes = [it.size for it in sized]
+    text = (
+        f"{len(there)} of {len(every)} published figures were measured. The direction is the "
+        f"published one in {len(yes)} of them (in {by_itself} of these by itself only), another in "
+        f"{sum(it.verdict == 'no' for it in there)}, and not decided in the others. "
+        f"{len(sized)} have a published value: the size is the same in {sizes.count('yes')}, "
+        f"another in {sum(it in ANOTHER for it in sizes)}, and not decided in the others."
+    )
+    if any(_is_older(it.summary) for found in run.values() for it in found if it.summary):
+        text += (
+            f" Runs that are marked as of an *{OLDER}* are from before decisions {DECISIONS}, "
+            "which changed how much the pipes hold together and which bytes go next: they do not "
+            "say what the present sources do."
+        )
+    if left:
+        text += f" What was not measured yet is [listed below](#{_slug(NOT_MEASURED)})."
+    return text + f" Bounds of the laboratory's own are in [a table](#{_slug(OWN_BOUNDS)}).\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -43,3 +43,8 @@ def title(row: str) -> str:
         if it.row == row:
             return f"{it.where}: {it.what}"
     return row
+
+
+def what(row: str) -> str:
+    """Without where it was published; empty where no row is called so."""
+    return next((it.what for it in ROWS if it.row == row), "")

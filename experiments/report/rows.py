@@ -120,9 +120,8 @@ class Row:
 
     @property
     def holm(self) -> str:
-        """Of a direction that holds alone and not together with the others."""
-        alone = self.verdict == "yes" and self.together is False
-        return "alone" if alone else ""
+        """Of a direction that holds by itself, and not together with the others."""
+        return "by itself" if self.verdict == "yes" and self.together is False else ""
 
     @property
     def tail(self) -> str:
@@ -294,8 +293,8 @@ def _floor(results: Results, claim: Claim) -> list[str]:
     compared = words.label(claim.over, [name for name in claim.over if name in ("way", "pipes")])
     gain = f"{max(0, left) * 100:.0f}\N{NO-BREAK SPACE}%"
     return [
-        f"The floor, RTT + size/rate, is at {words.ratio(median(shares))} of what "
-        f"{compared or 'the other side'} needs: at most {gain} can be gained."
+        f"The floor, RTT + size/rate, is at {words.ratio(median(shares))} of the other side's time"
+        f"{f' ({compared})' if compared else ''}: at most {gain} can be gained."
     ]
 
 

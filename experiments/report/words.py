@@ -101,7 +101,7 @@ def interval(got: Estimate, write: Callable[[float], str] = number) -> str:
 def repeated(sessions: int, low: str, high: str) -> str:
     """In place of an interval, where nothing is drawn at random and nothing is of another day."""
     some = "one session" if sessions == 1 else f"{sessions} sessions"
-    return f"{some}: repeats the same timers" + (f", {low} to {high}" if low != high else "")
+    return f"no interval; repeats of {some}, " + (f"{low} to {high}" if low != high else "alike")
 
 
 def share(value: float) -> str:

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""A published figure beside what results/curated has of it, and what is known of why they differ.
+
+What runs say comes from the summary.json of the folder that answers most of an experiment's claims;
+the claims are the catalogue's, so that one without runs is there, too.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from experiments import catalogue, paper
+from experiments.model import STATISTICS, Claim, Experiment
+from experiments.report import words
+from experiments.report.rows import MARKS, SAYS, SIZES
+from experiments.summaries import Summary, fullest
+
+OVER_FLOOR = "over_floor"  # a metric: times over the least that is possible
+COUNTED = ("sessions", "seeds", "repetitions")  # that a row is from
+NOT_YET = "No cause was tested yet."
+
+
+@dataclass(frozen=True)
+class Line:
+    """A published figure and what our runs say of it."""
+
+    experiment: Experiment
+    claim: Claim
+    summary: Summary | None
+    told: dict[str, Any] | None  # of the summary's comparison; None: these runs do not have it
+
+    @property
+    def verdict(self) -> str:
+        return self.told["verdict"] if self.told else "none"
+
+    @property
+    def size(self) -> str | None:
+        if self.claim.paper is None:
+            return None
+        return self.told["size"] if self.told else "none"
+
+    @property
+    def misses(self) -> bool:
+        """Where a reader asks why."""
+        return self.verdict not in ("yes", "none") or self.size not in (None, "yes", "none")
+
+    @property
+    def is_ratio(self) -> bool:
+        return self.claim.over is not None and self.claim.compared == "ratio"
+
+    def number(self, value: float | None) -> str:
+        """None: over half of the runs failed."""
+        value = math.inf if value is None else value
+        return words.ratio(value) if self.is_ratio else words.number(value)
+
+    @property
+    def unit(self) -> str:
+        unit = self.told["unit"] if self.told else self.claim.unit
+        return f" {unit}" if unit else ""
+
+    @property
+    def published(self) -> str:
+        if self.claim.paper is not None:
+            return self.number(self.claim.paper) + self.unit
+        than = self.number(self.claim.than) + self.unit
+        if self.claim.expect == "same":
+            return f"{than} ± {self.claim.within * 100:g} %"
+        return f"{'below' if self.claim.expect == 'less' else 'above'} {than}"
+
+    @property
+    def ours(self) -> str:
+        if self.told is None or self.verdict == "none":
+            return "not run"
+        value = self.told.get(self.claim.statistic)
+        low, high = self.number(self.told["low"]), self.number(self.told["high"])
+        inside = f"{low} to {high}"
+        if self.verdict == "few":
+            inside = f"range {inside}"
+        if self.told["repeats"]:
+            inside = words.repeated(self.told["sessions"], low, high)
+        return f"{self.number(value)}{self.unit} ({inside})"
+
+    @property
+    def measured(self) -> str:
+        """Of what its numbers are."""
+        named = {it.name: it.label for it in self.experiment.metrics}
+        compared = self.claim.compared if self.claim.over is not None else ""
+        parts = (compared, STATISTICS[self.claim.statistic], named[self.claim.metric])
+        return " of ".join(filter(None, parts))
+
+    @property
+    def runs(self) -> str:
+        assert self.told is not None
+        told = " / ".join(str(self.told[name]) for name in COUNTED)
+        settings = self.told["counted"] == "settings"
+        return f"{told}, of {self.told['n']} settings" if settings else told
+
+    @property
+    def direction(self) -> str:
+        more = ", by itself" if self.is_by_itself else ""
+        return f"{MARKS[self.verdict]} {SAYS[self.verdict]}{more}"  # type: ignore[index]
+
+    @property
+    def is_by_itself(self) -> bool:
+        """It holds, but among all claims of its report it may be chance."""
+        return bool(self.verdict == "yes" and self.told and self.told["holm"] is False)
+
+    @property
+    def same_size(self) -> str:
+        if self.size is None:
+            return ""
+        asked = f" ({self.told['asked']})" if self.told else ""
+        return f"{SIZES[self.size]}{asked}"  # type: ignore[index]
+
+
+def lines(root: Path, experiment: Experiment) -> list[Line]:
+    """Of all its claims that were published."""
+    summary = fullest(root, experiment.name)
+    told = {
+        (it["where"], it["says"], it["metric"]): it
+        for it in (summary["comparison"] if summary else ())
+    }
+    return [
+        Line(experiment, claim, summary, told.get((claim.where, claim.says, claim.metric)))
+        for claim in experiment.claims
+        if not claim.is_own
+    ]
+
+
+def by_row(root: Path) -> dict[str, list[Line]]:
+    """In the paper's order; what is no row of it comes after."""
+    found: dict[str, list[Line]] = {it.row: [] for it in paper.ROWS}
+    for experiment in catalogue.experiments():
+        for it in lines(root, experiment):
+            found.setdefault(it.claim.row, []).append(it)
+    return found
+
+
+def why(line: Line) -> str:
+    """What is known: from the runs, and from what was tested."""
+    assert line.told is not None
+    told = [*line.told["why"]]
+    note = line.claim.note
+    if note and not any(note in it for it in told):
+        told.append(f"Measured before, not in these runs: {note}.".replace("..", "."))
+    if line.size == "unclear":
+        told.append(
+            "Of the size: the interval lies within the margin in part, which decides nothing."
+        )
+    if line.verdict == "yes":  # else the summary has it
+        told += _floor(line)
+    return " ".join([*(told or [NOT_YET]), *_sides(line)])
+
+
+def _configurations(line: Line, side: Any) -> list[dict[str, Any]]:
+    """Of the summary, by the parameters that vary there."""
+    assert line.summary is not None
+    return [
+        it
+        for it in line.summary["configurations"]
+        if all(value == side[name] for name, value in it["params"].items() if name in side)
+    ]
+
+
+def _medians(line: Line, side: Any, metric: str) -> list[float]:
+    found = [it["metrics"].get(metric) for it in _configurations(line, side)]
+    return [it["median"] for it in found if it and it["median"] is not None]
+
+
+def _floor(line: Line) -> Iterator[str]:
+    """What of a gain is possible at all, where only the size is another."""
+    claim = line.claim
+    if not line.is_ratio or claim.expect != "less" or claim.metric != "completion_s":
+        return
+    over = _medians(line, claim.over, OVER_FLOOR)
+    if not over or line.size != "weaker" or claim.paper is None:
+        return
+    least = 1 / median(over)
+    yield (
+        f"The floor, RTT + size/rate, is at {words.ratio(least)} of the other side's time "
+        f"({words.carried(claim.over or {})})"
+        + (", so the published value cannot be reached." if least > claim.paper else ".")
+    )
+
+
+def _sides(line: Line) -> Iterator[str]:
+    """Of a ratio what was compared, where it is one configuration each."""
+    claim = line.claim
+    if not line.is_ratio:
+        return
+    both = [_medians(line, side, claim.metric) for side in (claim.over, claim.of)]
+    if any(len(it) != 1 for it in both):
+        return
+    (over,), (of,) = both
+    unit = _unit_of(line)
+    text = f"Ours: {words.brief(over)} → {words.brief(of)}{unit}"
+    first, second = claim.paper_sides
+    if first is not None and second is not None:
+        text += f"; published: {words.brief(second)} → {words.brief(first)}{unit}"
+    yield f"{text}."
+
+
+def _unit_of(line: Line) -> str:
+    for it in _configurations(line, line.claim.of):
+        unit = it["metrics"].get(line.claim.metric, {}).get("unit")
+        return f" {unit}" if unit else ""
+    return ""
