@@ -28,11 +28,17 @@ def add(commands: Any) -> None:
     cli_run.add_results(again)
     cli_run.add_keep(again)
     again.set_defaults(do=_again)
-    for name, text, do in (
-        ("plot", "draw a folder's plots anew", _plot),
-        ("report", "write a folder's report anew", _report),
+    for name, text, more, do in (
+        (
+            "plot",
+            "draw a folder's plots anew",
+            "Those that need logs which a folder does not keep, as in results/curated, stay as "
+            "they were drawn, and are named.",
+            _plot,
+        ),
+        ("report", "write a folder's report anew", None, _report),
     ):
-        parser = commands.add_parser(name, help=text)
+        parser = commands.add_parser(name, help=text, description=more)
         parser.add_argument("folders", type=Path, nargs="+", metavar="DIR")
         parser.set_defaults(do=do)
     joined = commands.add_parser("merge", help="folders of parts of one plan, made by --part")
