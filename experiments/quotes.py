@@ -199,7 +199,8 @@ QUOTES = (
     Quote(
         HOW,
         "With the rate limit in the sender's own queue that is {} to {} ms from 1 to 16 pipes and "
-        "from 10 to 100 Mbit/s, {} at 5 Mbit/s, for at most {} % of early binding's goodput",
+        "from 10 to 100 Mbit/s, and {} ms at 5 Mbit/s; it costs at most {} % of early binding's "
+        "goodput",
         (
             of_all(min, added("sender")),
             of_all(max, added("sender")),
@@ -209,8 +210,8 @@ QUOTES = (
     ),
     Quote(
         HOW,
-        "with a queue in the network it is {} to {} ms for at most {} %, and at 5 Mbit/s {} ms "
-        "for {} %",
+        "With a queue in the network it is {} to {} ms and costs at most {} %, and at 5 Mbit/s {} "
+        "ms and {} %",
         (
             of_all(min, added("network")),
             of_all(max, added("network")),
@@ -221,8 +222,9 @@ QUOTES = (
     ),
     Quote(
         HOW,
-        "{} ms where each message goes to the pipe with the least unsent, and {} ms so with 2 MB "
-        "for each pipe, which stay level; {} ms with as much where any pipe takes it",
+        "{} ms where each message goes to the pipe with the least unsent; {} ms by the same rule "
+        "with a send buffer of 2 MB for each pipe, which keeps them level; and {} ms with such "
+        "buffers where the pipe is chosen at random",
         (
             waits(binding="early", pipe_sndbuf=None, pipe_policy="least"),
             waits(binding="early", pipe_sndbuf=2_000_000, pipe_policy="least"),
@@ -246,7 +248,7 @@ QUOTES = (
     Quote(HOW, "At eight pipes {} % is left", (others(8),)),
     Quote(
         HOW,
-        "round trip is {} ms so, {} s without, at the same goodput",
+        "round trip is {} ms with this limit and {} s without it, at the same goodput",
         (standing("delay", 1e3), standing("off", 1.0)),
     ),
     Quote(EXPERIMENTS, "| a pipe falls silent | {} s | {} s |", died("silent")),
