@@ -179,7 +179,11 @@ class Blocking(Experiment):
         Metric("jain", "Jain's index of the bulk connections", "", "more", matters=0.02),
         Metric("reorder_p75_s", "waiting of a message, 75th percentile", "s", matters=0.1),
         Metric("reorder_p99_s", "waiting of a message, 99th percentile", "s"),
-        Metric("reorder_first_p99_s", "the same in the bulk's first second", "s"),
+        Metric(
+            "reorder_first_p99_s",
+            "waiting of a message in the bulk's first second, 99th percentile",
+            "s",
+        ),
         Metric("yielding", "share of the time in which the pipes give way", ""),
     )
     shown = ("added_p90_s", "added_p95_s", "bulk_mbps", "reorder_p99_s", "yielding")

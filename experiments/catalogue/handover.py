@@ -132,7 +132,16 @@ class Handover(Experiment):
         Parameter(
             "policy", "h3", "text", "of the network manager; lp: none, with pipes", (*POLICIES, LP)
         ),
-        Parameter("slope", 0.5, "number", "at which the signal falls, dB/s", low=0.1, high=100),
+        Parameter(
+            "slope",
+            0.5,
+            "number",
+            "at which the signal falls",
+            low=0.1,
+            high=100,
+            unit="dB/s",
+            noun="slope of the signal",
+        ),
         Parameter(
             "rssi",
             None,
@@ -140,7 +149,7 @@ class Handover(Experiment):
             "a file of the signal in place of the walk, a line a point: seconds, dBm",
         ),
         *(
-            Parameter(name, getattr(PERIODS, name), "number", f"seconds: {says}", low=0, high=600)
+            Parameter(name, getattr(PERIODS, name), "number", says, low=0, high=600, unit="s")
             for name, says in (
                 ("p1", "until h1 finds Bluetooth dead"),
                 ("p2", "until WiFi is available"),
@@ -158,7 +167,7 @@ class Handover(Experiment):
         Metric("back_gap_s", "longest silence on the way back", "s", matters=0.1),
         Metric(
             "to_form",
-            "silence on the way to WiFi, to the closed form",
+            "silence on the way to WiFi / of the closed form",
             "times",
             "neither",
             matters=0.05,

@@ -48,8 +48,8 @@ class LossBlocking(Experiment):
         Metric("own_share", "time lost to its own losses, share", "", matters=0.05),
         Metric("order_share", "time lost to slower pipes, share", ""),
         Metric("lost_share", "time lost in all, share", "", matters=0.05),
-        Metric("frame_p50_s", "a frame is late by, median", "s", matters=0.1),
-        Metric("frame_p99_s", "a frame is late by, 99th percentile", "s", matters=0.1),
+        Metric("frame_p50_s", "lateness of a frame, median", "s", matters=0.1),
+        Metric("frame_p99_s", "lateness of a frame, 99th percentile", "s", matters=0.1),
     )
     grids = (
         {"loss": LOSSES, "pipes": (1, 2, 4, 8), "binding": ("late", "early")},

@@ -59,9 +59,21 @@ class MhttpEvent(MhttpExperiment):
     )
     metrics = (
         *METRICS,
-        Metric("kept", "rate after the event to that before", "", "more", matters=0.05),
-        Metric("second_kept", "the same of the second path", "", "more", matters=0.05),
-        Metric("kept_to_second", "the first of them to the second", "", "more", matters=0.05),
+        Metric("kept", "rate after the event / rate before", "", "more", matters=0.05),
+        Metric(
+            "second_kept",
+            "rate of the second path after the event / rate before",
+            "",
+            "more",
+            matters=0.05,
+        ),
+        Metric(
+            "kept_to_second",
+            "ratio of what both paths keep / of what the second keeps",
+            "",
+            "more",
+            matters=0.05,
+        ),
     )
     shown = ("goodput_mbps", "kept", "second_kept")
     grids = (

@@ -242,7 +242,11 @@ class PathsFile(Experiment):
         Metric("far_share", "share of the bytes over LTE", "", "neither"),
         Metric("reinjected_bytes", "bytes that went over both paths", "B", matters=0.05),
         Metric("reinjected_share", "share of the file that went over both paths", ""),
-        Metric("reinjected_over_expected", "bytes over both paths, over (5.13)", ""),
+        Metric(
+            "reinjected_over_expected",
+            "bytes over both paths / what DEMS's equation 5.13 expects",
+            "",
+        ),
         Metric("ends_apart_s", "between the ends of the paths", "s", matters=0.05),
         Metric("retransmits", "segments sent again by the pipes", ""),
     )

@@ -119,7 +119,7 @@ class PathsFlows(Experiment):
         ),
     )
     metrics = (
-        Metric("completion_s", "until all flows are done", "s", matters=0.05),
+        Metric("completion_s", "time until all flows are done", "s", matters=0.05),
         Metric("flow_p50_s", "time of a flow, median", "s", matters=0.05),
         Metric("far_share", "share of the bytes over LTE", "", "neither"),
     )

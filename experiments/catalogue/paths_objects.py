@@ -136,8 +136,10 @@ class PathsObjects(Experiment):
         Metric("p10_s", "time of an object, 10th percentile", "s", matters=0.05),
         Metric("p50_s", "time of an object, median", "s", matters=0.05),
         Metric("p90_s", "time of an object, 90th percentile", "s", matters=0.05),
-        Metric("over_fluid", "mean time, over what the fluid computes", "", "neither"),
-        Metric("completion_s", "until the last object is there", "s", matters=0.05),
+        Metric(
+            "over_fluid", "mean time of an object / what the fluid model computes", "", "neither"
+        ),
+        Metric("completion_s", "time until the last object is there", "s", matters=0.05),
         Metric("alive_mean", "objects that are waited for, mean", "", matters=0.05),
     )
     shown = ("p10_s", "p90_s", "over_fluid", "completion_s", "alive_mean")

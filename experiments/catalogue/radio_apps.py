@@ -202,7 +202,7 @@ class RadioApps(Experiment):
     metrics = (
         Metric("page_s", "page load time", "s", matters=0.05),
         Metric("video_mbps", "mean bitrate of a video", "Mbit/s", "more", matters=0.05),
-        Metric("video_start_s", "until a video begins", "s", matters=0.1),
+        Metric("video_start_s", "time until a video begins", "s", matters=0.1),
         Metric("video_stalled", "share of the time in which a video stands still", ""),
         Metric("video_stalls", "times a video stands still", ""),
         Metric("download_mbps", "goodput of a download", "Mbit/s", "more", matters=0.02),

@@ -107,14 +107,14 @@ class RadioError(Experiment):
         ),
         Metric(
             "app_to_tcp",
-            "error of the application to that of TCP, 100 ms",
+            "error of the application / of TCP, 100 ms",
             "times",
             "neither",
             is_ratio=True,
         ),
         Metric(
             "tcp_to_host",
-            "error of TCP to that of the host, 100 ms",
+            "error of TCP / of the host's queue, 100 ms",
             "times",
             "neither",
             is_ratio=True,
@@ -122,7 +122,7 @@ class RadioError(Experiment):
         *(
             Metric(
                 f"{layer}_shorter",
-                f"error of {says}, 20 ms to 100 ms",
+                f"error of {says}, 20 ms / 100 ms",
                 "times",
                 "neither",
                 is_ratio=True,

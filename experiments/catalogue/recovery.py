@@ -88,7 +88,7 @@ class Recovery(Experiment):
         Metric("echo_gap_s", "longest wait of an echo", "s", matters=0.1),
         Metric("rate_kept", "rate afterwards / rate before", "", "more", matters=0.02),
         Metric("resets", "connections that were reset", ""),
-        Metric("reset_after_s", "time until the first of them was", "s"),
+        Metric("reset_after_s", "time until the first connection was reset", "s"),
         Metric("clean_ends", "connections that ended as if all were well", ""),
         Metric("before_mbps", "rate before", "Mbit/s", "more"),
         Metric("after_mbps", "rate afterwards", "Mbit/s", "more"),

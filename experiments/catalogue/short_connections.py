@@ -25,8 +25,8 @@ class ShortConnections(Experiment):
         Parameter("size", 2_000, "size", "of a response", low=0),
     )
     metrics = (
-        Metric("completion_s", "a connection, median", "s", matters=0.05),
-        Metric("connection_p95_s", "a connection, 95th percentile", "s"),
+        Metric("completion_s", "time of a connection, median", "s", matters=0.05),
+        Metric("connection_p95_s", "time of a connection, 95th percentile", "s"),
         Metric("connections_per_s", "connections a second", "1/s", "more"),
     )
     grids = (

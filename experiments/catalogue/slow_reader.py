@@ -125,7 +125,7 @@ class SlowReader(Experiment):
         Metric("readers_mbps", "rate of the readers", "Mbit/s", "neither"),
         Metric("buffered_mbps", "what buffers before readers still took", "Mbit/s", "neither"),
         Metric("resets", "readers that were reset", ""),
-        Metric("reset_after_s", "time until the first of them was", "s", "neither"),
+        Metric("reset_after_s", "time until the first reader was reset", "s", "neither"),
         Metric("rp_mb", "most memory of rp", "MB", matters=0.1),
         Metric("lp_mb", "most memory of lp", "MB", matters=0.1),
     )

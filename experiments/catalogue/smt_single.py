@@ -138,9 +138,9 @@ class SmtSingle(Experiment):
         Parameter("rest_s", 0.5, "number", "after a batch", low=0, high=60),
     )
     metrics = (
-        Metric("mean_ms", "mean time until an answer", "ms", matters=0.05),
-        Metric("p50_ms", "median of it", "ms"),
-        Metric("p99_ms", "99th percentile of it", "ms"),
+        Metric("mean_ms", "time until an answer, mean", "ms", matters=0.05),
+        Metric("p50_ms", "time until an answer, median", "ms"),
+        Metric("p99_ms", "time until an answer, 99th percentile", "ms"),
         Metric("messages_per_s", "messages answered", "1/s", "more", matters=0.02),
         Metric("rounds", "rounds of the client's messages", "", "neither"),
         LATE,

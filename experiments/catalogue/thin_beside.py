@@ -124,7 +124,7 @@ class ThinBeside(Experiment):
         Metric("answer_p97_ms", "time of an answer, 97th percentile", "ms", matters=0.1),
         Metric("answer_p50_ms", "time of an answer, median", "ms"),
         Metric("bulk_mbps", "goodput of the bulk meanwhile", "Mbit/s", "more", matters=0.02),
-        Metric("bulk_kept", "goodput of the bulk, to that before", "", "more", matters=0.02),
+        Metric("bulk_kept", "goodput of the bulk / goodput before", "", "more", matters=0.02),
     )
     shown = ("answer_p50_ms", "answer_p97_ms", "answer_p999_ms", "bulk_mbps", "bulk_kept")
     grids = grids_of(LOSSES)

@@ -26,8 +26,8 @@ class VideoStream(Experiment):
         Parameter("bulk", True, "truth", "whether a bulk download goes on beside it"),
     )
     metrics = (
-        Metric("frame_p50_s", "a frame, after it was due", "s", matters=0.1),
-        Metric("frame_p95_s", "a frame, 95th percentile", "s", matters=0.1),
+        Metric("frame_p50_s", "lateness of a frame, median", "s", matters=0.1),
+        Metric("frame_p95_s", "lateness of a frame, 95th percentile", "s", matters=0.1),
         Metric("late_share", "frames more than 0.2 s late", ""),
         Metric("stalls", "times the player stood still", ""),
         Metric("stalled_s", "how long it stood still", "s"),

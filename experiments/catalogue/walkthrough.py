@@ -23,8 +23,8 @@ class Walkthrough(Experiment):
         Parameter("size", 4096, "size", "of each response", low=0),
     )
     metrics = (
-        Metric("completion_s", "all responses", "s", matters=0.05),
-        Metric("response_s", "a response, median", "s"),
+        Metric("completion_s", "time of all responses", "s", matters=0.05),
+        Metric("response_s", "time of a response, median", "s"),
     )
     grids = (
         {"pipes": (1, 2, 4, 8), "preset": ("wired", "lossy")},

@@ -41,8 +41,8 @@ PARAMETERS = (
 METRICS = (
     Metric("completion_s", "completion time", "s", matters=0.05),
     Metric("goodput_mbps", "goodput", "Mbit/s", "more", matters=0.02),
-    Metric("of_paths", "goodput to what the paths carry together", "", "more", matters=0.02),
-    Metric("over_serial", "completion time to that of serial requests", "", matters=0.05),
+    Metric("of_paths", "goodput / what the paths carry together", "", "more", matters=0.02),
+    Metric("over_serial", "completion time / that of serial requests", "", matters=0.05),
     Metric("peak_mb", "peak of the reorder buffer", "MB", matters=0.1),
     Metric("first_chunks", "ranges asked for by the first path", "", "neither"),
     Metric("second_chunks", "ranges asked for by the second path", "", "neither"),

@@ -131,8 +131,8 @@ class SmtTwo(Experiment):
     metrics = (
         Metric("messages_per_s", "messages answered", "1/s", "more", matters=0.05),
         Metric("mbps", "throughput", "Mbit/s", "more", matters=0.05),
-        Metric("mean_ms", "mean time until an answer", "ms", matters=0.05),
-        Metric("p99_ms", "99th percentile of it", "ms"),
+        Metric("mean_ms", "time until an answer, mean", "ms", matters=0.05),
+        Metric("p99_ms", "time until an answer, 99th percentile", "ms"),
         Metric("second_share", "share of the bytes by the second path", "", "neither"),
         LATE,
         Metric("client_cpu", "share of a core that the client took", ""),
