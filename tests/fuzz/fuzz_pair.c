@@ -19,7 +19,6 @@
  * have; but the other one comes to an end. Where none does nobody sees a reset,
  * unless an end says that it met a limit.
  */
-#include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,6 +36,7 @@
 #include "check.h"
 #include "clock.h"
 #include "hinting.h"
+#include "hop.h"
 #include "input.h"
 #include "links.h"
 #include "sockets.h"
@@ -45,20 +45,11 @@ enum {
 	LINKS = 6,
 	LISTENERS = 4,
 	HOPS = 24,
-	TRANSIT = 1 << 15,
 	ROUNDS_TO_REST = 3000,
 	STEPS = 400,
 	CONN_POLICIES = 5,
 	PIPE_POLICIES = 5,
 	PATH_POLICIES = 11,
-};
-
-/* In the middle of a pipe. */
-struct hop {
-	int fd[2];		/* LP's side and RP's; -1: reset */
-	size_t len[2];		/* under way from that side */
-	uint8_t *bytes[2];
-	struct greeting *greeting;	/* RP awaits HELLO on it */
 };
 
 /* LP, of a listener: it was not asked for, is, was refused, is there. */
@@ -216,7 +207,7 @@ static const struct greeting_ops lp_ops = { .came = welcome_came, .failed = welc
 /* LP's socket of a new pipe. */
 static int new_hop(struct scene *scene)
 {
-	static uint8_t bytes[HOPS][2][TRANSIT];
+	static uint8_t bytes[HOPS][2][HOP_TRANSIT];
 	struct hop *hop = &scene->hop[scene->hops];
 	bool tcp = scene->settings.late;
 	int lp[2], rp[2];
@@ -232,51 +223,6 @@ static int new_hop(struct scene *scene)
 	hop->greeting = greeting_await(scene->engine.loop,
 				       conduit_plain(rp[0]), 10 * NS_PER_SEC, &rp_ops, scene);
 	return lp[0];
-}
-
-static void drop(struct hop *hop, int side)
-{
-	if (hop->fd[side] >= 0)
-		sock_reset(hop->fd[side]);
-	hop->fd[side] = -1;
-}
-
-/* One side learns that the other is gone. */
-static void pass_on(struct hop *hop, int side)
-{
-	if (hop->fd[!side] < 0 && !hop->len[!side])
-		drop(hop, side);
-}
-
-static void take_in(struct hop *hop, int side, size_t most)
-{
-	size_t room = TRANSIT - hop->len[side];
-	ssize_t n;
-
-	if (hop->fd[side] < 0 || !room)
-		return;
-	n = recv(hop->fd[side], hop->bytes[side] + hop->len[side],
-		 most < room ? most : room, MSG_DONTWAIT);
-	if (n > 0)
-		hop->len[side] += (size_t)n;
-	else if (!n || errno != EAGAIN)
-		drop(hop, side);
-}
-
-static void carry(struct hop *hop, int side, size_t most)
-{
-	ssize_t n;
-
-	take_in(hop, side, most);
-	if (!hop->len[side] || hop->fd[!side] < 0)
-		return;
-	n = send(hop->fd[!side], hop->bytes[side],
-		 most < hop->len[side] ? most : hop->len[side],
-		 MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (n <= 0)
-		return;
-	hop->len[side] -= (size_t)n;
-	memmove(hop->bytes[side], hop->bytes[side] + n, hop->len[side]);
 }
 
 static void dial(struct scene *scene)
@@ -397,11 +343,11 @@ static void step(struct scene *scene, struct input *in)
 		open_link(scene);
 		break;
 	case 3:
-		drop(hop, op >> 7);
+		hop_drop(hop, op >> 7);
 		break;
 	case 4:
-		pass_on(hop, LP);
-		pass_on(hop, RP);
+		hop_pass_on(hop, LP);
+		hop_pass_on(hop, RP);
 		break;
 	case 5:
 		dial(scene);
@@ -411,15 +357,15 @@ static void step(struct scene *scene, struct input *in)
 		break;
 	case 7:
 	case 8:
-		carry(hop, LP, 1u << (input_take(in) & 15));
+		hop_carry(hop, LP, 1u << (input_take(in) & 15));
 		break;
 	case 9:
 	case 10:
-		carry(hop, RP, 1u << (input_take(in) & 15));
+		hop_carry(hop, RP, 1u << (input_take(in) & 15));
 		break;
 	case 11:
-		carry(hop, LP, TRANSIT);
-		carry(hop, RP, TRANSIT);
+		hop_carry(hop, LP, HOP_TRANSIT);
+		hop_carry(hop, RP, HOP_TRANSIT);
 		break;
 	case 12:
 		if (reverses(scene)) {
@@ -445,10 +391,10 @@ static void be_well(struct scene *scene)
 		struct hop *hop = &scene->hop[i];
 
 		for (int side = 0; side < 2; side++) {
-			carry(hop, side, TRANSIT);
+			hop_carry(hop, side, HOP_TRANSIT);
 			if (hop->fd[side] < 0)
 				hop->len[side] = 0;
-			pass_on(hop, !side);
+			hop_pass_on(hop, !side);
 		}
 	}
 	play_path(scene, WIRE_PATH_USE << 1);
@@ -598,8 +544,8 @@ static void stop(struct scene *scene)
 	if (scene->rp)
 		session_stop(scene->rp, "the input ended");
 	for (unsigned int i = 0; i < scene->hops; i++) {
-		drop(&scene->hop[i], LP);
-		drop(&scene->hop[i], RP);
+		hop_drop(&scene->hop[i], LP);
+		hop_drop(&scene->hop[i], RP);
 	}
 	for (int i = 0; scene->lp || scene->rp; i++) {
 		check(i < 100);
