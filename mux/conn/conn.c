@@ -444,13 +444,12 @@ static const struct destination nowhere = { .kind = DESTINATION_NONE };
 static void forget_destination(struct conn *c)
 {
 	if (c->dst != &nowhere)
-		free((void *)(uintptr_t)c->dst);
-	c->dst = &nowhere;
+		destination_forget(c->dst, &c->dst_place);
 }
 
 int conn_set_destination(struct conn *c, const struct destination *to)
 {
-	struct destination *copy = destination_keep(to);
+	struct destination *copy = destination_keep(to, &c->dst_place);
 
 	if (!copy)
 		return -ENOMEM;

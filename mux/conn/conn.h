@@ -213,7 +213,8 @@ struct conn {
 	struct channel *channel;	/* in the extension: its id's */
 	struct chunk *chunk;	/* read from its socket and not all sent; or NULL */
 	struct flow *flow;	/* it is one of datagrams; freed with it */
-	const struct destination *dst;	/* kept, see conn_set_destination() */
+	const struct destination *dst;	/* kept, see conn_set_destination(), */
+	struct destination_place dst_place;	/* here if it is small */
 	void *asker;		/* the proxy's: who waits for its connect(), or
 				 * called session_ask() */
 

@@ -40,14 +40,23 @@ struct destination destination_name(const char *name, size_t len, uint16_t port)
 
 static size_t used(const struct destination *d)
 {
-	return offsetof(struct destination, bytes) + d->len + 1u;
+	return offsetof(struct destination, bytes) + d->len +
+	       (d->kind == DESTINATION_NAME);
 }
 
-struct destination *destination_keep(const struct destination *d)
+struct destination *destination_keep(const struct destination *d,
+				     struct destination_place *place)
 {
-	struct destination *kept = malloc(used(d));
+	void *kept = used(d) <= sizeof(*place) ? place : malloc(used(d));
 
 	return kept ? memcpy(kept, d, used(d)) : NULL;
+}
+
+void destination_forget(const struct destination *kept,
+			const struct destination_place *place)
+{
+	if ((const void *)kept != place)
+		free((void *)(uintptr_t)kept);
 }
 
 struct destination destination_copy(const struct destination *d)

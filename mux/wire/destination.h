@@ -15,6 +15,7 @@
 enum {
 	DESTINATION_NAME_MAX = 255,
 	DESTINATION_TEXT = DESTINATION_NAME_MAX + 9, /* "NAME:65535" and NUL */
+	DESTINATION_SMALL = 8,	/* bytes of memory that one of IPv4 takes */
 };
 
 enum destination_kind {
@@ -39,11 +40,20 @@ struct destination destination_ipv6(const uint8_t addr[16], uint16_t port);
 /* @len bytes of a name. Kind NONE for one that is empty, too long or has a NUL. */
 struct destination destination_name(const char *name, size_t len, uint16_t port);
 
+/* Where a small one can be kept, and most are: those of IPv4. */
+struct destination_place {
+	_Alignas(struct destination) uint8_t bytes[DESTINATION_SMALL];
+};
+
 /*
- * A copy of @d to be freed, in as much memory as its bytes need: not to be copied
- * whole, but by destination_copy(). NULL: out of memory.
+ * A copy of @d in as much memory as its bytes need: in @place if that is enough, else in
+ * memory of its own. It is not to be copied whole, but by destination_copy().
+ * destination_forget() gives it back. NULL: out of memory.
  */
-struct destination *destination_keep(const struct destination *d);
+struct destination *destination_keep(const struct destination *d,
+				     struct destination_place *place);
+void destination_forget(const struct destination *kept,
+			const struct destination_place *place);
 struct destination destination_copy(const struct destination *d);
 
 /* Length and name are of their kind, and it can be connected to: it is no listener. */
