@@ -113,7 +113,7 @@ static unsigned int judge(const struct call *call, const struct answer *answer,
 			n++;
 			continue;
 		}
-		if (session_refuses(call->conn->owner, REFUSAL_DENIED))
+		if (session_refuses(call->conn->owner->self, REFUSAL_DENIED))
 			log_warn(log_of(call), "%s, which is %s, denied: %s",
 				 conn_text(call->conn, text),
 				 addr_host(&addr[n], host), why);

@@ -25,7 +25,7 @@ enum { DESCRIPTORS_RESERVED = 4 * PIPES_MAX };
 
 const char *conn_text(const struct conn *c, char text[CONN_TEXT])
 {
-	const struct session *s = c->owner;
+	const struct session *s = c->owner->self;
 	char dst[DESTINATION_TEXT];
 
 	snprintf(text, CONN_TEXT, "session %u: connection %u to %s",
@@ -61,7 +61,7 @@ static void say_short(struct connects *all, const struct conn *c, int err)
 	struct log *log = all->engine->log;
 	char text[CONN_TEXT];
 
-	if (!session_refuses(c->owner, ports ? REFUSAL_PORTS : err == EMFILE ?
+	if (!session_refuses(c->owner->self, ports ? REFUSAL_PORTS : err == EMFILE ?
 			     REFUSAL_DESCRIPTORS : REFUSAL_MEMORY))
 		return;
 	conn_text(c, text);
@@ -270,7 +270,7 @@ bool connector_takes_flow(struct connector *c, const struct conn *conn)
 		count_open(c);
 		return true;
 	}
-	if (session_refuses(conn->owner, REFUSAL_OPENS))
+	if (session_refuses(conn->owner->self, REFUSAL_OPENS))
 		log_warn(c->all->engine->log, "%s and others were refused: this "
 			 "session opens more than %u in a second (--max-opens)",
 			 conn_text(conn, text), c->all->options->max_opens);
@@ -289,7 +289,7 @@ static void say_they_wait(struct connector *c, bool full)
 	if (c->waits)
 		return;
 	c->waits = true;
-	if (!session_refuses(first->owner, full ? REFUSAL_CONNECTS :
+	if (!session_refuses(first->owner->self, full ? REFUSAL_CONNECTS :
 						  REFUSAL_OPENS))
 		return;
 	conn_text(first, text);
@@ -364,7 +364,7 @@ static bool may_go(const struct connector *c, const struct conn *conn)
 	to = destination_address(conn->dst);
 	if (reach_allows(c->all->reach, &to, c->local, why))
 		return true;
-	if (session_refuses(conn->owner, REFUSAL_DENIED))
+	if (session_refuses(conn->owner->self, REFUSAL_DENIED))
 		log_warn(c->all->engine->log, "%s denied: %s",
 			 conn_text(conn, text), why);
 	return false;

@@ -33,7 +33,6 @@ void channel_attach(struct channel *ch, struct conn *c)
 	ch->said_to = 0;
 	ch->hint_early = false;
 	c->channel = ch;
-	c->speech = &channel_speech;
 }
 
 /*

@@ -4,8 +4,8 @@
  * after another, and has what outlives them: the numbers, order and credit of
  * both directions go on over all uses (extension/use.h, extension/credit.h).
  *
- * c->speech is &channel_speech for a connection of a channel. It frames OPEN or
- * SYNACK first, gives numbers of the channel, and spends its credit.
+ * Connections of a channel speak channel_speech: OPEN or SYNACK is framed first, numbers
+ * are the channel's, and its credit is spent.
  */
 #ifndef TM3_CHANNEL_H
 #define TM3_CHANNEL_H

@@ -25,7 +25,7 @@ static void set_ready(struct conn *c)
 	if (c->ready || c->over)
 		return;
 	c->ready = true;
-	c->ops->ready(c);
+	c->owner->ops->ready(c);
 }
 
 void conn_credited(struct conn *c)
@@ -39,20 +39,13 @@ void conn_idle(struct conn *c)
 	if (!c->ready)
 		return;
 	c->ready = false;
-	c->ops->idle(c);
-}
-
-static void reap(struct task *t)
-{
-	struct conn *c = container_of(t, struct conn, reap);
-
-	c->ops->gone(c);
+	c->owner->ops->idle(c);
 }
 
 static void reap_if_done(struct conn *c)
 {
 	if (c->over && c->state == CONN_CLOSED)
-		loop_later(c->loop, &c->reap);
+		conn_owner_reap(c);
 }
 
 static void be_over(struct conn *c, enum conn_end why)
@@ -64,7 +57,7 @@ static void be_over(struct conn *c, enum conn_end why)
 	conn_idle(c);
 	c->over = true;
 	c->fin_pending = 0;
-	c->ops->over(c);
+	c->owner->ops->over(c);
 	conn_drop_early(c);
 	reap_if_done(c);
 }
@@ -75,7 +68,7 @@ static void drop_queue(struct conn *c)
 
 	bytes_clear(&c->queue);
 	if (len)
-		c->ops->released(c, len, 0);
+		c->owner->ops->released(c, len, 0);
 }
 
 void conn_drop_early(struct conn *c)
@@ -84,7 +77,7 @@ void conn_drop_early(struct conn *c)
 
 	reorder_fini(&c->reorder);
 	if (bytes)
-		c->ops->released(c, 0, bytes);
+		c->owner->ops->released(c, 0, bytes);
 }
 
 static void move_to(struct conn *c, enum conn_state state)
@@ -92,16 +85,16 @@ static void move_to(struct conn *c, enum conn_state state)
 	enum conn_state from = c->state;
 
 	c->state = (uint8_t)state;
-	if (from != state && c->ops->moved)
-		c->ops->moved(c, from);
+	if (from != state && c->owner->ops->moved)
+		c->owner->ops->moved(c, from);
 	list_del(&c->dialling);
 }
 
 /* Linger 0 or not decides whether this is a reset. */
 void conn_close_socket(struct conn *c)
 {
-	loop_close(c->loop, &c->watch);
-	loop_timer_stop(c->loop, &c->timer);
+	loop_close(c->owner->loop, &c->watch);
+	loop_timer_stop(c->owner->loop, &c->timer);
 	drop_queue(c);
 	c->readable = c->writable = false;
 	move_to(c, CONN_CLOSED);
@@ -176,7 +169,7 @@ static void write_failed(struct conn *c)
 static void be_half_closed(struct conn *c)
 {
 	if (c->state == CONN_OPEN)
-		loop_timer_in(c->loop, &c->timer, HALF_CLOSED_MS * NS_PER_MS);
+		loop_timer_in(c->owner->loop, &c->timer, HALF_CLOSED_MS * NS_PER_MS);
 }
 
 /* The application is told, and goes on sending. */
@@ -204,7 +197,7 @@ static void flush_queue(struct conn *c)
 			return;
 		}
 		bytes_consume(&c->queue, (size_t)wrote);
-		c->ops->released(c, (size_t)wrote, 0);
+		c->owner->ops->released(c, (size_t)wrote, 0);
 		if (c->state == CONN_CLOSED)
 			return;
 	}
@@ -220,9 +213,9 @@ static void drain(struct conn *c)
 	conn_discard(c);
 	c->state = CONN_DRAINING;
 	if (c->drain_until)
-		loop_timer_at(c->loop, &c->timer, c->drain_until);
+		loop_timer_at(c->owner->loop, &c->timer, c->drain_until);
 	else
-		loop_timer_stop(c->loop, &c->timer);
+		loop_timer_stop(c->owner->loop, &c->timer);
 	flush_queue(c);
 }
 
@@ -267,7 +260,7 @@ void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len)
 		c->writable = false;
 	}
 	err = queue_rest(c, iov, n, (size_t)wrote);
-	c->ops->queued(c, c->queue.len - before);
+	c->owner->ops->queued(c, c->queue.len - before);
 	if (err)
 		conn_refuse(c, CONN_END_LIMIT);
 }
@@ -275,7 +268,7 @@ void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len)
 void conn_finish(struct conn *c, enum wire_reason reason)
 {
 	bool reset = reason == WIRE_REASON_RST;
-	bool other_way = c->speech->half_open && !c->out_ended;
+	bool other_way = c->owner->speech->half_open && !c->out_ended;
 
 	c->in_ended = c->complete = true;
 	if (other_way && reset) {	/* the other end is owed one, too */
@@ -300,7 +293,7 @@ void conn_finish(struct conn *c, enum wire_reason reason)
 void conn_fin_framed(struct conn *c, enum wire_reason reason)
 {
 	c->out_ended = true;
-	if (reason != WIRE_REASON_RST && c->speech->half_open && !c->in_ended) {
+	if (reason != WIRE_REASON_RST && c->owner->speech->half_open && !c->in_ended) {
 		c->fin_pending = 0;
 		conn_idle(c);
 		be_half_closed(c);
@@ -335,7 +328,7 @@ static void connect_ended(struct conn *c)
 {
 	int err = sock_error(c->watch.fd);
 
-	loop_timer_stop(c->loop, &c->timer);
+	loop_timer_stop(c->owner->loop, &c->timer);
 	if (err) {
 		conn_refuse(c, failure(err));
 		return;
@@ -344,7 +337,7 @@ static void connect_ended(struct conn *c)
 	c->connected_at = loop_clock();
 	if (c->over)
 		drain(c);
-	else if (c->speech->answers)
+	else if (c->owner->speech->answers)
 		set_ready(c);
 }
 
@@ -359,8 +352,8 @@ static void open_ready(struct conn *c, uint32_t events)
 	if (events & EPOLLRDHUP)
 		c->ends = true;
 	if (events & ~(uint32_t)EPOLLOUT && !c->out_ended) {
-		if (c->ops->filled)
-			c->ops->filled(c);
+		if (c->owner->ops->filled)
+			c->owner->ops->filled(c);
 		c->readable = true;
 		set_ready(c);
 	}
@@ -407,7 +400,7 @@ static void syn_missed(struct conn *c)
 
 void conn_await_syn(struct conn *c)
 {
-	loop_timer_in(c->loop, &c->timer, REST_SECONDS * NS_PER_SEC);
+	loop_timer_in(c->owner->loop, &c->timer, REST_SECONDS * NS_PER_SEC);
 }
 
 /* A connect() may take less by a limit of its own. Lingering has one as well. */
@@ -416,7 +409,7 @@ void conn_limit_time(struct conn *c, int64_t ns)
 	c->drain_until = loop_clock() + ns;
 	if (c->state == CONN_DRAINING ||
 	    (c->state == CONN_CONNECTING && c->timer.at > c->drain_until))
-		loop_timer_at(c->loop, &c->timer, c->drain_until);
+		loop_timer_at(c->owner->loop, &c->timer, c->drain_until);
 }
 
 static void conn_timer(struct timer *t)
@@ -458,23 +451,18 @@ int conn_set_destination(struct conn *c, const struct destination *to)
 	return 0;
 }
 
-struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
-		      void *owner, uint16_t id)
+struct conn *conn_new(struct conn_owner *owner, uint16_t id)
 {
 	struct conn *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
-	c->loop = loop;
-	c->ops = ops;
-	c->speech = &conn_speech_baseline;
 	c->owner = owner;
 	c->id = id;
 	c->dst = &nowhere;
 	c->watch.fd = -1;
 	c->watch.ready = conn_ready;
 	c->timer.fire = conn_timer;
-	loop_task_init(&c->reap, reap);
 	list_init(&c->member);
 	list_init(&c->holding);
 	list_init(&c->turn);
@@ -488,9 +476,8 @@ struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
 
 void conn_free(struct conn *c)
 {
-	loop_close(c->loop, &c->watch);
-	loop_timer_stop(c->loop, &c->timer);
-	loop_task_stop(&c->reap);
+	loop_close(c->owner->loop, &c->watch);
+	loop_timer_stop(c->owner->loop, &c->timer);
 	list_del(&c->turn);
 	list_del(&c->ahead);
 	list_del(&c->member);
@@ -517,7 +504,7 @@ void conn_prepare(int fd)
 
 static int take_socket(struct conn *c, int fd, enum conn_state state)
 {
-	int err = loop_watch(c->loop, &c->watch, fd, CONN_EVENTS);
+	int err = loop_watch(c->owner->loop, &c->watch, fd, CONN_EVENTS);
 
 	if (err) {
 		close(fd);
@@ -563,14 +550,14 @@ void conn_end(struct conn *c, enum conn_end why)
 	}
 	if (c->end == CONN_END_NONE)
 		c->end = (uint8_t)why;
-	c->fin_pending = c->speech->no_more;
+	c->fin_pending = c->owner->speech->no_more;
 	set_ready(c);
 }
 
 int conn_await_connect(struct conn *c, int64_t timeout_ns)
 {
 	c->state = CONN_CONNECTING;
-	return loop_timer_in(c->loop, &c->timer, timeout_ns);
+	return loop_timer_in(c->owner->loop, &c->timer, timeout_ns);
 }
 
 int conn_connecting(struct conn *c, int fd, int64_t timeout_ns)
@@ -581,5 +568,5 @@ int conn_connecting(struct conn *c, int fd, int64_t timeout_ns)
 	err = take_socket(c, fd, CONN_CONNECTING);
 	if (err)
 		return err;
-	return loop_timer_in(c->loop, &c->timer, timeout_ns);
+	return loop_timer_in(c->owner->loop, &c->timer, timeout_ns);
 }

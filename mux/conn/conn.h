@@ -32,8 +32,9 @@
  * Every socket carries linger 0 until its orderly end begins: if this process
  * dies, the peer sees a reset, not a clean end of truncated data.
  *
- * The owner learns of it all through conn_ops. A connection that is over and
- * closed is given back with ops->gone() after the batch, never earlier.
+ * What all connections of an owner have in common is said once, in conn_owner. It learns
+ * of them through conn_ops. A connection that is over and closed is given back with
+ * ops->gone() after the batch, never earlier.
  */
 #ifndef TM3_CONN_H
 #define TM3_CONN_H
@@ -50,12 +51,12 @@
 #include "../wire/destination.h"
 #include "../wire/wire.h"
 #include "chunk.h"
+#include "conn_owner.h"
 #include "hint.h"
 #include "reorder.h"
 #include "stall.h"
 
 struct channel;
-struct conn;
 struct flow;
 struct hist;
 struct http_size;
@@ -90,72 +91,11 @@ enum conn_end {
 	CONN_END_IDLE,
 };
 
-struct conn_ops {
-	/* It has something for the pipes: bytes, a SYN, a FIN. */
-	void (*ready)(struct conn *c);
-	/* It has nothing for them for now, or never again. */
-	void (*idle)(struct conn *c);
-	/* Its queue to the socket grew. */
-	void (*queued)(struct conn *c, size_t bytes);
-	/* It holds less: in its queue to the socket, or out of order. */
-	void (*released)(struct conn *c, size_t queued, size_t early);
-	/*
-	 * Its connect() came to an end, or its socket was closed. One that waited
-	 * for its turn is still in line. May be NULL.
-	 */
-	void (*moved)(struct conn *c, enum conn_state from);
-	/*
-	 * It ended in order, and its socket brought bytes behind that: they are
-	 * lost. Called once. May be NULL.
-	 */
-	void (*lost)(struct conn *c);
-	/*
-	 * Its socket holds more than before, or its end. Who wants to know how much calls
-	 * conn_measure(). May be NULL.
-	 */
-	void (*filled)(struct conn *c);
-	/*
-	 * What its HTTP server said of an answer's size is not so, as @how says. Nothing is known of its
-	 * sizes from there on. Called once at most. May be NULL.
-	 */
-	void (*missized)(struct conn *c, const char *how);
-	/* Over for the pipes: its id is free to rest. Called once. */
-	void (*over)(struct conn *c);
-	/* Over and closed: free it. */
-	void (*gone)(struct conn *c);
-};
-
-/*
- * How a connection talks on the pipes: by the messages of the baseline, or by
- * those of the extension (channel.h).
- */
-struct conn_speech {
-	/* Frame what must go ahead of its bytes, unless that was done: a SYN. */
-	void (*frame_first)(struct conn *c, struct run *run);
-	/* The number of its next message: data, or a FIN with @reason. */
-	uint32_t (*number)(struct conn *c, uint8_t reason);
-	/* Bytes that it may send now. */
-	size_t (*credit)(const struct conn *c);
-	/* So many bytes were framed. */
-	void (*sent)(struct conn *c, size_t bytes);
-	/* It has bytes and no credit. conn_credited() lets it go on. */
-	void (*starved)(struct conn *c);
-	uint8_t no_more;	/* the reason of a FIN that ends in order */
-	bool half_open;		/* each direction ends by itself */
-	bool answers;		/* the other end is told how a connect() ended */
-};
-
-extern const struct conn_speech conn_speech_baseline;
-
 struct conn {
-	const struct conn_ops *ops;
-	const struct conn_speech *speech;
-	void *owner;
-	struct loop *loop;
+	struct conn_owner *owner;
 	struct watch watch;
 	struct timer timer;	/* connecting: its end; lingering: next look; half closed: asking */
-	struct task reap;
-	struct list member;	/* of the owner's list of all, */
+	struct list member;	/* of the owner's list of all, and at last of those that are done */
 	struct list holding;	/* and of those that are not closed */
 	struct list turn, ahead;	/* the scheduler's */
 	uint64_t last_end;	/* its last message ends at this byte; 0: none went yet */
@@ -240,8 +180,7 @@ struct conn {
 	uint64_t in_order;	/* messages that did not wait */
 };
 
-struct conn *conn_new(struct loop *loop, const struct conn_ops *ops,
-		      void *owner, uint16_t id);
+struct conn *conn_new(struct conn_owner *owner, uint16_t id);
 void conn_free(struct conn *c);
 
 /*

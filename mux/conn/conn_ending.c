@@ -18,10 +18,10 @@ enum {
 
 static void say_lost(struct conn *c)
 {
-	if (c->told_lost || c->end != CONN_END_PEER_FIN || !c->ops->lost)
+	if (c->told_lost || c->end != CONN_END_PEER_FIN || !c->owner->ops->lost)
 		return;
 	c->told_lost = true;
-	c->ops->lost(c);
+	c->owner->ops->lost(c);
 }
 
 /* What still comes is nobody's. Returns false at the end of it. */
@@ -73,7 +73,7 @@ void conn_linger_look(struct conn *c)
 	}
 	if (since < LINGER_FIRST_LOOK_MS * NS_PER_MS)
 		since = LINGER_FIRST_LOOK_MS * NS_PER_MS;
-	if (loop_timer_at(c->loop, &c->timer, now + since) < 0)
+	if (loop_timer_at(c->owner->loop, &c->timer, now + since) < 0)
 		conn_close_socket(c);
 }
 
@@ -98,7 +98,7 @@ void conn_all_written(struct conn *c)
 	if (c->lost)
 		conn_reset_socket(c);
 	else if (!c->ours || c->complete ||
-		 loop_timer_in(c->loop, &c->timer, wait * NS_PER_MS) < 0)
+		 loop_timer_in(c->owner->loop, &c->timer, wait * NS_PER_MS) < 0)
 		conn_linger(c);
 	else
 		c->state = CONN_HEEDING;

@@ -29,11 +29,11 @@ static void frame_slots(struct conn *c, struct run *run, size_t len,
 {
 	c->tx_bytes += len;
 	c->unanswered = true;
-	c->speech->sent(c, len);
+	c->owner->speech->sent(c, len);
 	while (len) {
 		size_t part = len < payload ? len : payload;
 
-		wire_put_data(run->buf + run->len, c->id, c->speech->number(c, 0),
+		wire_put_data(run->buf + run->len, c->id, c->owner->speech->number(c, 0),
 			      part);
 		run->len += WIRE_HEADER + part;
 		run->messages++;
@@ -54,7 +54,7 @@ static void input_ended(struct conn *c, ssize_t n)
 		c->fin_pending = WIRE_REASON_RST;
 		c->end = CONN_END_LOCAL_RESET;
 	} else {
-		c->fin_pending = c->speech->no_more;
+		c->fin_pending = c->owner->speech->no_more;
 		c->end = c->in_ended ? CONN_END_PEER_FIN : CONN_END_LOCAL_FIN;
 		conn_size_ends(c);
 	}
@@ -105,7 +105,7 @@ static bool frame_fin(struct conn *c, struct run *run)
 	    run->size - run->len < WIRE_FIN_SIZE)
 		return false;
 	run->len += wire_put_fin(run->buf + run->len, c->id,
-				 c->speech->number(c, reason), reason);
+				 c->owner->speech->number(c, reason), reason);
 	run->messages++;
 	return true;
 }
@@ -126,17 +126,17 @@ static bool at_end(struct conn *c)
 static void look_for_end(struct conn *c)
 {
 	if (!at_end(c))
-		c->speech->starved(c);
+		c->owner->speech->starved(c);
 }
 
 static void frame_input(struct conn *c, struct run *run, size_t budget,
 			size_t payload)
 {
-	size_t credit = c->speech->credit(c);
+	size_t credit = c->owner->speech->credit(c);
 
 	if (credit)
 		frame_data(c, run, credit < budget ? credit : budget, payload);
-	if (c->readable && !c->speech->credit(c))
+	if (c->readable && !c->owner->speech->credit(c))
 		look_for_end(c);
 }
 
@@ -158,10 +158,10 @@ static void read_chunk(struct conn *c, size_t size, size_t payload)
 		return;
 	}
 	chunk->size = chunk->back = (size_t)got;
-	chunk->first = c->speech->number(c, 0);
+	chunk->first = c->owner->speech->number(c, 0);
 	for (i = 1; i < chunk_messages(chunk); i++)
-		c->speech->number(c, 0);
-	c->speech->sent(c, chunk->size);
+		c->owner->speech->number(c, 0);
+	c->owner->speech->sent(c, chunk->size);
 	c->chunk = chunk;
 	conn_passes(c, &(struct iovec){ chunk->bytes, chunk->size }, 1,
 		    chunk->size);
@@ -169,7 +169,7 @@ static void read_chunk(struct conn *c, size_t size, size_t payload)
 
 void conn_cut(struct conn *c, size_t least, size_t most, size_t payload)
 {
-	size_t credit = c->speech->credit(c), size;
+	size_t credit = c->owner->speech->credit(c), size;
 
 	if (!reads(c))
 		return;
@@ -205,7 +205,7 @@ static void look_behind_chunk(struct conn *c)
 {
 	if (c->chunk || !reads(c))
 		return;
-	if (!c->speech->credit(c))
+	if (!c->owner->speech->credit(c))
 		look_for_end(c);
 	else if (c->ends)
 		at_end(c);
@@ -241,7 +241,7 @@ static bool end_run(struct conn *c, struct run *run, bool fin)
 	if (reason)
 		conn_fin_framed(c, reason);
 	else if (!c->chunk && !c->fin_pending &&
-		 (!c->readable || !c->speech->credit(c)))
+		 (!c->readable || !c->owner->speech->credit(c)))
 		conn_idle(c);
 	return c->ready;
 }
@@ -249,7 +249,7 @@ static bool end_run(struct conn *c, struct run *run, bool fin)
 bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload)
 {
 	begin_run(c, run);
-	c->speech->frame_first(c, run);
+	c->owner->speech->frame_first(c, run);
 	if (c->chunk) {
 		frame_front(c, run, budget);
 		look_behind_chunk(c);

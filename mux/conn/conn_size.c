@@ -28,8 +28,8 @@ static void forget(struct conn *c, const struct http_size *h, bool over)
 
 	free(c->http);
 	c->http = NULL;
-	if (fault && c->ops->missized)
-		c->ops->missized(c, fault);
+	if (fault && c->owner->ops->missized)
+		c->owner->ops->missized(c, fault);
 }
 
 /* The head of an answer says how much it is before any of it is sent. */

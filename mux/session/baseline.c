@@ -191,6 +191,7 @@ static void fini(struct session *s)
 const struct dialect dialect_baseline = {
 	.init = init,
 	.fini = fini,
+	.speech = &conn_speech_baseline,
 	.message = inbound_message,
 	.expects = inbound_expects,
 	.pipe_over = pipe_over,

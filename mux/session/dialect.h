@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct conn;
+struct conn_speech;
 struct destination;
 struct next;
 struct pipe;
@@ -25,6 +26,9 @@ struct dialect {
 	/* What of the session is its own. 0 or -errno; fini() in either case. */
 	int (*init)(struct session *s);
 	void (*fini)(struct session *s);
+
+	/* How its connections talk. */
+	const struct conn_speech *speech;
 
 	/* Of pipes: as pipe_ops.message and reader_ops.expects. */
 	bool (*message)(struct session *s, struct pipe *p,

@@ -482,6 +482,7 @@ static void look(struct session *s, struct view *view)
 const struct dialect dialect_extended = {
 	.init = init,
 	.fini = fini,
+	.speech = &channel_speech,
 	.message = arrivals_message,
 	.expects = arrivals_expects,
 	.pipe_over = extended_pipe_over,

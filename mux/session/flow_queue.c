@@ -13,7 +13,7 @@ struct waiting {
 
 static struct session *session_of(const struct flow_queue *q)
 {
-	return q->conn->owner;
+	return q->conn->owner->self;
 }
 
 static void account(struct session *s, int64_t bytes)

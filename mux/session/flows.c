@@ -32,7 +32,7 @@ struct flow {
 
 static struct session *session_of(const struct flow *f)
 {
-	return f->conn->owner;
+	return f->conn->owner->self;
 }
 
 void *flow_owner(const struct flow *f)

@@ -7,15 +7,19 @@
 
 static void queued(struct conn *c, size_t bytes)
 {
-	((struct engine *)c->owner)->orphaned += bytes;
-	engine_balance(c->owner);
+	struct engine *engine = c->owner->self;
+
+	engine->orphaned += bytes;
+	engine_balance(engine);
 }
 
 static void released(struct conn *c, size_t bytes, size_t early)
 {
+	struct engine *engine = c->owner->self;
+
 	(void)early;
-	((struct engine *)c->owner)->orphaned -= bytes;
-	engine_balance(c->owner);
+	engine->orphaned -= bytes;
+	engine_balance(engine);
 }
 
 static void gone(struct conn *c)
@@ -36,8 +40,7 @@ void orphan(struct engine *engine, struct conn *c)
 		conn_free(c);
 		return;
 	}
-	c->ops = &ops;
-	c->owner = engine;
+	c->owner = &engine->orphanage;
 	engine->orphaned += c->queue.len;
 	list_del(&c->holding);
 	list_move_tail(&engine->orphans, &c->member);
@@ -48,8 +51,17 @@ void orphan(struct engine *engine, struct conn *c)
 		conn_abort(c, CONN_END_LIMIT);
 }
 
+/* Whatever they talked before, they are over for the pipes. */
+void orphans_init(struct engine *engine)
+{
+	list_init(&engine->orphans);
+	conn_owner_init(&engine->orphanage, engine->loop, &ops,
+			&conn_speech_baseline, engine);
+}
+
 void orphans_free(struct engine *engine)
 {
+	conn_owner_fini(&engine->orphanage);
 	while (!list_empty(&engine->orphans))
 		conn_free(list_first(&engine->orphans, struct conn, member));
 }

@@ -13,6 +13,7 @@ struct engine;
 
 /* Takes @c over, or frees it when there is nothing left to write. */
 void orphan(struct engine *engine, struct conn *c);
+void orphans_init(struct engine *engine);
 void orphans_free(struct engine *engine);
 
 #endif

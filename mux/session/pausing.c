@@ -292,7 +292,7 @@ _Static_assert(PAUSE_MS == 2000, "a log line names it");
 
 static size_t holds(const struct conn *c)
 {
-	const struct session *s = c->owner;
+	const struct session *s = c->owner->self;
 
 	return c->queue.len + s->dialect->early(c) +
 	       (c->flow ? flow_held(c->flow) : 0);

@@ -25,7 +25,7 @@ static uint32_t *reason_of(struct queues *q, const struct conn *c)
 		return &q->taking;
 	if (c->over || c->state != CONN_OPEN)
 		return &q->ending;
-	if (c->readable && !c->out_ended && !c->speech->credit(c))
+	if (c->readable && !c->out_ended && !c->owner->speech->credit(c))
 		return &q->credit;
 	return c->ready ? &q->sending : &q->idle;
 }
@@ -42,6 +42,8 @@ struct queues queues_of(const struct session *s)
 
 	list_each(pos, tmp, &s->conns)
 		(*reason_of(&q, list_entry(pos, struct conn, member)))++;
+	list_each(pos, tmp, &s->conn_owner.done)
+		q.ending++;
 	return q;
 }
 

@@ -83,7 +83,7 @@ bool session_gives_up(struct session *s)
 /* Every answer of a server may be so. */
 void refusing_missized(struct conn *c, const char *how)
 {
-	struct session *s = c->owner;
+	struct session *s = c->owner->self;
 	char dst[DESTINATION_TEXT];
 
 	if (seldom(&s->missized_at, s->engine->loop))

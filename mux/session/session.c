@@ -34,13 +34,13 @@ static int init(struct engine *engine, const struct settings *settings,
 	engine->log = log;
 	engine->parts = parts;
 	engine->limits = &engine->refusals;
-	list_init(&engine->orphans);
 	list_init(&engine->extended);
 	list_init(&engine->all);
 	hoard_init(&engine->hoard, NULL, engine_memory(engine));
 	loop_task_init(&engine->relief, relieve);
 	loop_task_init(&engine->kept_relief, keeping_relieve);
 	engine->loop = loop_new();
+	orphans_init(engine);
 	engine->scratch = malloc(SCRATCH);
 	engine->udp_out = udp_out_new(engine->loop);
 	budgets_init(&engine->budgets, engine->loop);
@@ -94,7 +94,7 @@ void engine_fini(struct engine *engine)
 
 static void conn_is_ready(struct conn *c)
 {
-	struct session *s = c->owner;
+	struct session *s = c->owner->self;
 
 	sched_ready(&s->sched, c, loop_now(s->engine->loop));
 	loop_after(s->engine->loop, &s->out.pump);
@@ -102,28 +102,28 @@ static void conn_is_ready(struct conn *c)
 
 static void conn_is_idle(struct conn *c)
 {
-	struct session *s = c->owner;
+	struct session *s = c->owner->self;
 
 	sched_idle(&s->sched, c, loop_now(s->engine->loop));
 }
 
 static void conn_has_queued(struct conn *c, size_t bytes)
 {
-	struct session *s = c->owner;
+	struct session *s = c->owner->self;
 
 	s->dialect->queued(s, c, bytes);
 }
 
 static void conn_has_released(struct conn *c, size_t queued, size_t early)
 {
-	struct session *s = c->owner;
+	struct session *s = c->owner->self;
 
 	s->dialect->released(s, c, queued, early);
 }
 
-static void conn_has_moved(struct conn *c, enum conn_state from)
+static void conn_has_moved(struct conn *c, int from)
 {
-	struct session *s = c->owner;
+	struct session *s = c->owner->self;
 
 	if (c->flow) {
 		if (c->state == CONN_CLOSED)
@@ -131,7 +131,7 @@ static void conn_has_moved(struct conn *c, enum conn_state from)
 		return;
 	}
 	if (s->role->moved)
-		s->role->moved(s, c, (int)from);
+		s->role->moved(s, c, from);
 }
 
 void session_tell_room(struct session *s)
@@ -142,7 +142,7 @@ void session_tell_room(struct session *s)
 
 static void conn_is_over(struct conn *c)
 {
-	struct session *s = c->owner;
+	struct session *s = c->owner->self;
 
 	sched_forget(&s->sched, c, loop_now(s->engine->loop));
 	s->dialect->conn_over(s, c);
@@ -154,7 +154,7 @@ static void conn_is_over(struct conn *c)
 /* How much that is matters to some policies alone, and where there is a choice of paths. */
 static void conn_has_filled(struct conn *c)
 {
-	struct session *s = c->owner;
+	struct session *s = c->owner->self;
 
 	if (c->unseen) {
 		c->unseen = false;
@@ -167,7 +167,7 @@ static void conn_has_filled(struct conn *c)
 
 static void conn_has_lost(struct conn *c)
 {
-	struct session *s = c->owner;
+	struct session *s = c->owner->self;
 
 	if (s->dialect->conn_lost && session_is_up(s))
 		s->dialect->conn_lost(s, c);
@@ -175,7 +175,7 @@ static void conn_has_lost(struct conn *c)
 
 static void conn_is_gone(struct conn *c)
 {
-	struct session *s = c->owner;
+	struct session *s = c->owner->self;
 
 	if (s->dialect->conn_gone)
 		s->dialect->conn_gone(s, c);
@@ -204,7 +204,7 @@ static const struct conn_ops conn_ops = {
 
 struct conn *session_conn_new(struct session *s, uint16_t id)
 {
-	struct conn *c = conn_new(s->engine->loop, &conn_ops, s, id);
+	struct conn *c = conn_new(&s->conn_owner, id);
 
 	if (!c)
 		return NULL;
@@ -382,6 +382,7 @@ void session_free(struct session *s)
 	unsigned int i;
 
 	s->engine->conns -= s->nconns - s->nturned_away;
+	conn_owner_fini(&s->conn_owner);
 	while (!list_empty(&s->conns))
 		orphan(s->engine, list_first(&s->conns, struct conn, member));
 	engine_balance(s->engine);
@@ -513,6 +514,8 @@ static void prepare(struct session *s, struct engine *engine)
 	hoard_init(&s->hoard, &engine->hoard, 0);
 	s->hoard.shed = pausing_shed;
 	session_takes_time_of(s, NULL);
+	conn_owner_init(&s->conn_owner, engine->loop, &conn_ops,
+			s->dialect->speech, s);
 	inbound_start(s);
 }
 
@@ -526,8 +529,8 @@ struct session *session_new(struct engine *engine,
 
 	if (!s)
 		return NULL;
-	prepare(s, engine);
 	s->dialect = dialect;
+	prepare(s, engine);
 	s->role = role;
 	s->owner = owner;
 	snprintf(s->peer, sizeof(s->peer), "%s", peer);

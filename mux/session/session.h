@@ -22,6 +22,7 @@
 #include "../base/budget.h"
 #include "../base/list.h"
 #include "../base/loop.h"
+#include "../conn/conn_owner.h"
 #include "../conn/hint.h"
 #include "../settings/refusal.h"
 #include "../settings/settings.h"
@@ -50,8 +51,9 @@ struct engine {
 	struct stats *stats;	/* or NULL */
 	uint8_t *scratch;	/* what pipes read into */
 	struct udp_out *udp_out;	/* datagrams of flows, on their way to sockets */
-	struct list orphans;	/* connections that outlive their session */
-	size_t orphaned;	/* bytes that wait in their queues */
+	struct conn_owner orphanage;	/* of connections that outlive their session: */
+	struct list orphans;	/* these, */
+	size_t orphaned;	/* and bytes that wait in their queues */
 	struct hoard hoard;	/* all that sessions hold for applications, */
 	struct task relief;	/* where that is too much */
 	struct budgets budgets;	/* of the loop's time, of sessions or what they share */

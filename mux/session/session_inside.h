@@ -73,8 +73,9 @@ struct session {
 	struct table *table;	/* of the baseline, */
 	size_t formers;		/* and what it has of ids that are closed: bytes */
 	struct extended *ext;	/* of the extension */
-	struct list conns;	/* all, lingering ones too: */
-	unsigned int nconns;	/* so many, */
+	struct conn_owner conn_owner;	/* of its connections, and those that are done */
+	struct list conns;	/* the others, lingering ones too; */
+	unsigned int nconns;	/* so many are all, */
 	unsigned int nturned_away;	/* of them, those that have no place, */
 	struct list holding;	/* and those that have a socket or may get one */
 	struct sched sched;

@@ -376,6 +376,8 @@ static void check_conns(const struct session *s)
 		check(!c->ready || !c->over);
 		check(c->state != CONN_CLOSED || !c->queue.len);
 	}
+	list_each(pos, tmp, &s->conn_owner.done)
+		n++, of_rp += list_entry(pos, struct conn, member)->id > WIRE_ID_LP_MAX;
 	check(s->nconns == n);
 	check(s->in.queued == queued);
 	check(s->ext->reverse.conns == of_rp);

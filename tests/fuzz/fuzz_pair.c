@@ -432,7 +432,7 @@ static bool is_at_rest(const struct session *s)
 		    is_in_use(x->channel[WIRE_ID_LP_MAX + id]))
 			return false;
 	}
-	return list_empty(&s->conns) && !x->kept && !keeping_has_again(x) && !s->in.early &&
+	return !s->nconns && !x->kept && !keeping_has_again(x) && !s->in.early &&
 	       !x->reverse.due;
 }
 

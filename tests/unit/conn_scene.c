@@ -16,33 +16,33 @@ uint8_t bulk[BULK];
 
 static void on_ready(struct conn *c)
 {
-	((struct scene *)c->owner)->readies++;
+	((struct scene *)c->owner->self)->readies++;
 }
 
 static void on_idle(struct conn *c)
 {
-	((struct scene *)c->owner)->idles++;
+	((struct scene *)c->owner->self)->idles++;
 }
 
 static void on_queued(struct conn *c, size_t bytes)
 {
-	((struct scene *)c->owner)->queued += bytes;
+	((struct scene *)c->owner->self)->queued += bytes;
 }
 
 static void on_released(struct conn *c, size_t queued, size_t held)
 {
-	((struct scene *)c->owner)->released += queued;
-	((struct scene *)c->owner)->held_released += held;
+	((struct scene *)c->owner->self)->released += queued;
+	((struct scene *)c->owner->self)->held_released += held;
 }
 
 static void on_over(struct conn *c)
 {
-	((struct scene *)c->owner)->overs++;
+	((struct scene *)c->owner->self)->overs++;
 }
 
 static void on_gone(struct conn *c)
 {
-	struct scene *scene = c->owner;
+	struct scene *scene = c->owner->self;
 
 	scene->gones++;
 	scene->end = c->end;
@@ -64,7 +64,9 @@ int scene_setup(void **state)
 	struct scene *scene = calloc(1, sizeof(*scene));
 
 	scene->loop = loop_new();
-	scene->c = conn_new(scene->loop, &ops, scene, ID);
+	conn_owner_init(&scene->owner, scene->loop, &ops, &conn_speech_baseline,
+			scene);
+	scene->c = conn_new(&scene->owner, ID);
 	scene->app = -1;
 	scene->framed = malloc(BULK);
 	scene->got = malloc(BULK);

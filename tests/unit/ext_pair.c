@@ -538,7 +538,7 @@ static bool is_at_rest(const struct session *s)
 		if (x->channel[id] && x->channel[id]->use.open)
 			return false;
 	}
-	return list_empty(&s->conns) && !x->kept && !keeping_has_again(x) &&
+	return !s->nconns && !x->kept && !keeping_has_again(x) &&
 	       !s->in.early;
 }
 
@@ -568,7 +568,7 @@ static void say_what_is_left(const char *side, const struct session *s)
 			print_error("%s: channel %u is open\n", side, id);
 	}
 	print_error("%s: %s connections, %zu kept, %s again, %zu early\n",
-		    side, list_empty(&s->conns) ? "no" : "there are",
+		    side, !s->nconns ? "no" : "there are",
 		    (size_t)x->kept, keeping_has_again(x) ? "some" : "none",
 		    (size_t)s->in.early);
 }

@@ -106,6 +106,7 @@ static struct {
 	struct settings settings;
 	struct engine engine;
 	struct session *session;
+	struct conn_owner owner;
 	struct options options;
 	struct host host;
 	struct entrances entrances;
@@ -132,9 +133,9 @@ static void note_bytes(struct conn *c, size_t queued, size_t early)
 	(void)c, (void)queued, (void)early;
 }
 
-static void moved(struct conn *c, enum conn_state from)
+static void moved(struct conn *c, int from)
 {
-	connector_moved(&here.connector, c, (int)from);
+	connector_moved(&here.connector, c, from);
 }
 
 static const struct conn_ops conn_ops = {
@@ -148,8 +149,7 @@ static const struct conn_ops conn_ops = {
 
 static struct conn *connection_to(struct destination to)
 {
-	struct conn *c = conn_new(here.engine.loop, &conn_ops, here.session,
-				  (uint16_t)(here.n + 1));
+	struct conn *c = conn_new(&here.owner, (uint16_t)(here.n + 1));
 
 	assert_non_null(c);
 	assert_int_equal(conn_set_destination(c, &to), 0);
@@ -186,6 +186,8 @@ static int set_up(void **state)
 			 0);
 	here.session = greet_baseline(&here.engine, NULL, NULL, "peer", NULL,
 				      0);
+	conn_owner_init(&here.owner, here.engine.loop, &conn_ops,
+			&conn_speech_baseline, here.session);
 	access_init(&here.options.access);
 	here.options.connect_timeout = 3 * NS_PER_SEC;
 	here.options.max_connects = CONNS;

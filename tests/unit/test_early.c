@@ -31,6 +31,10 @@ static struct conn_ops counting;
 static void begin(struct hand *h, uint64_t limit)
 {
 	hand_begin(h, true);
+	its_ops = h->s->conn_owner.ops;
+	counting = *its_ops;
+	counting.ready = counts;
+	h->s->conn_owner.ops = &counting;
 	h->s->ext->pool.limit.all = limit;
 }
 
@@ -46,10 +50,6 @@ static void open_conn(struct hand *h, int i, size_t len)
 	assert_int_equal(send(app[i], bytes, len, MSG_NOSIGNAL), len);
 	assert_int_equal(session_open(h->s, fd[1], &to, NULL), 0);
 	conn[i] = list_entry(h->s->conns.prev, struct conn, member);
-	its_ops = conn[i]->ops;
-	counting = *its_ops;
-	counting.ready = counts;
-	conn[i]->ops = &counting;
 	while (!conn[i]->channel->use.open || conn[i]->ready)
 		run_round(h->engine.loop);
 }

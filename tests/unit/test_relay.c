@@ -322,7 +322,7 @@ static void check_link(struct link *l)
 
 static bool is_idle(const struct session *s)
 {
-	return !table_conns(s->table) && list_empty(&s->conns);
+	return !table_conns(s->table) && !s->nconns;
 }
 
 static bool both_are_idle(void *arg)
