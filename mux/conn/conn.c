@@ -487,8 +487,7 @@ void conn_free(struct conn *c)
 	bytes_clear(&c->queue);
 	reorder_fini(&c->reorder);
 	free(c->delays);
-	free(c->http);
-	free(c->chunk);
+	conn_outlook_free(c);
 	free(c->flow);
 	forget_destination(c);
 	free(c);

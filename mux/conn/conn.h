@@ -53,13 +53,13 @@
 #include "chunk.h"
 #include "conn_owner.h"
 #include "hint.h"
+#include "outlook.h"
 #include "reorder.h"
 #include "stall.h"
 
 struct channel;
 struct flow;
 struct hist;
-struct http_size;
 struct run;
 
 enum conn_state {
@@ -109,12 +109,6 @@ struct conn {
 	uint64_t served;	/* bytes, since it was last silent for long */
 	int64_t silent_since;
 
-	/* srpt's: alone, it would be complete in so many s, being so many bytes; */
-	double completes;
-	uint64_t whole;
-	uint64_t before;	/* so many go before its last one, it included; */
-	int64_t arrives_at;	/* and what was sent last has arrived by then */
-
 	struct list dialling;	/* of those that wait for their connect() */
 
 	uint16_t id;
@@ -151,7 +145,7 @@ struct conn {
 	bool unseen : 1;	/* or has yet to see what comes first, before that is read */
 
 	struct channel *channel;	/* in the extension: its id's */
-	struct chunk *chunk;	/* read from its socket and not all sent; or NULL */
+	struct outlook *outlook;	/* on what it has to send; NULL: nothing is known, see conn_outlook() */
 	struct flow *flow;	/* it is one of datagrams; freed with it */
 	const struct destination *dst;	/* kept, see conn_set_destination(), */
 	struct destination_place dst_place;	/* here if it is small */
@@ -166,11 +160,6 @@ struct conn {
 
 	int64_t opened_at, connected_at;	/* ns, monotonic; 0 not yet */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
-	uint64_t ready_to;	/* tx_bytes once all that was measured is sent; 0: nothing was */
-	struct http_size *http;	/* reads sizes of HTTP answers; NULL: not, or no more */
-	size_t brim;		/* bytes in its socket from which on more wait behind them */
-	uint64_t told_to;	/* tx_bytes once all that was told of is sent; 0: nothing was */
-	uint64_t first_bytes;	/* the scheduler's: of tx_bytes, over the first path */
 	uint64_t taken;		/* bytes its application took, and when that */
 	int64_t taken_at;	/* was seen to change */
 	int64_t step;		/* the longest it took to change */
@@ -291,22 +280,31 @@ static inline bool conn_may_use(const struct conn *c, unsigned int number)
 	return path_bits_have(c->paths, number);
 }
 
-/* So many bytes remain of what it sends; 0: nobody knows. */
-static inline void conn_tell_size(struct conn *c, uint64_t bytes)
+/* What is known of the bytes that it has to send. */
+static inline const struct outlook *conn_outlook(const struct conn *c)
 {
-	c->told_to = hint_end(bytes, c->tx_bytes);
+	return c->outlook ? c->outlook : &outlook_none;
 }
+
+/* For who knows something. NULL: no memory. */
+struct outlook *conn_outlook_new(struct conn *c);
+void conn_outlook_free(struct conn *c);
+
+/* So many bytes remain of what it sends; 0: nobody knows. */
+void conn_tell_size(struct conn *c, uint64_t bytes);
 
 /* Bytes of its chunk that are not sent yet. */
 static inline uint64_t conn_cut_left(const struct conn *c)
 {
-	return c->chunk ? chunk_left(c->chunk) : 0;
+	const struct chunk *chunk = conn_outlook(c)->chunk;
+
+	return chunk ? chunk_left(chunk) : 0;
 }
 
 /* Those and what waits in its socket, as far as that was measured. */
 static inline uint64_t conn_waiting(const struct conn *c)
 {
-	uint64_t waiting = c->ready_to > c->tx_bytes ? c->ready_to - c->tx_bytes : 0;
+	uint64_t waiting = hint_left(conn_outlook(c)->ready_to, c->tx_bytes);
 	uint64_t cut = conn_cut_left(c);
 
 	return waiting < cut ? cut : waiting;	/* it came since it was measured */
@@ -319,10 +317,10 @@ static inline uint64_t conn_waiting(const struct conn *c)
  */
 static inline uint64_t conn_size(const struct conn *c)
 {
-	uint64_t told = hint_left(c->told_to, c->tx_bytes);
+	uint64_t told = hint_left(conn_outlook(c)->told_to, c->tx_bytes);
 	uint64_t waiting = conn_waiting(c);
 
-	if (c->ready_to && c->ends)
+	if (conn_outlook(c)->ready_to && c->ends)
 		return waiting;
 	if (!told)
 		return UINT64_MAX;
@@ -337,17 +335,20 @@ static inline uint64_t conn_size(const struct conn *c)
 static inline uint64_t conn_left(const struct conn *c)
 {
 	uint64_t size = conn_size(c), waiting = conn_waiting(c);
+	const struct outlook *o = conn_outlook(c);
 
 	if (size < UINT64_MAX)
 		return size;
-	return c->ready_to && waiting < c->brim + conn_cut_left(c) ?
+	return o->ready_to && waiting < o->brim + conn_cut_left(c) ?
 		waiting : UINT64_MAX;
 }
 
 /* Bytes of its chunk, those that were sent among them. */
 static inline size_t conn_chunk_size(const struct conn *c)
 {
-	return c->chunk ? c->chunk->size : 0;
+	const struct chunk *chunk = conn_outlook(c)->chunk;
+
+	return chunk ? chunk->size : 0;
 }
 
 /* Drop what came out of order. */

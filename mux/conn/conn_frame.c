@@ -149,7 +149,8 @@ static bool reads(const struct conn *c)
 
 static void read_chunk(struct conn *c, size_t size, size_t payload)
 {
-	struct chunk *chunk = chunk_new(size, payload);
+	struct outlook *o = conn_outlook_new(c);
+	struct chunk *chunk = o ? chunk_new(size, payload) : NULL;
 	ssize_t got = chunk ? recv(c->watch.fd, chunk->bytes, size, 0) : -1;
 	uint32_t i;
 
@@ -162,7 +163,7 @@ static void read_chunk(struct conn *c, size_t size, size_t payload)
 	for (i = 1; i < chunk_messages(chunk); i++)
 		c->owner->speech->number(c, 0);
 	c->owner->speech->sent(c, chunk->size);
-	c->chunk = chunk;
+	o->chunk = chunk;
 	conn_passes(c, &(struct iovec){ chunk->bytes, chunk->size }, 1,
 		    chunk->size);
 }
@@ -184,7 +185,8 @@ void conn_cut(struct conn *c, size_t least, size_t most, size_t payload)
 
 static void frame_part(struct conn *c, struct run *run, bool from_end)
 {
-	struct chunk_part part = chunk_take(c->chunk, from_end);
+	struct outlook *o = c->outlook;
+	struct chunk_part part = chunk_take(o->chunk, from_end);
 
 	if (!run->messages)
 		run->first = part.number;
@@ -194,16 +196,16 @@ static void frame_part(struct conn *c, struct run *run, bool from_end)
 	run->messages++;
 	c->tx_bytes += part.len;
 	c->unanswered = true;
-	if (chunk_left(c->chunk))
+	if (chunk_left(o->chunk))
 		return;
-	free(c->chunk);
-	c->chunk = NULL;
+	free(o->chunk);
+	o->chunk = NULL;
 }
 
 /* The last message went: the end goes with it, if that is next. */
 static void look_behind_chunk(struct conn *c)
 {
-	if (c->chunk || !reads(c))
+	if (conn_outlook(c)->chunk || !reads(c))
 		return;
 	if (!c->owner->speech->credit(c))
 		look_for_end(c);
@@ -214,10 +216,11 @@ static void look_behind_chunk(struct conn *c)
 static void frame_front(struct conn *c, struct run *run, size_t budget)
 {
 	uint64_t until = c->tx_bytes + budget;
+	const struct outlook *o = c->outlook;
 
-	while (c->chunk && run->messages < RUN_MESSAGES &&
+	while (o->chunk && run->messages < RUN_MESSAGES &&
 	       c->tx_bytes < until &&
-	       run->len + WIRE_HEADER + c->chunk->payload <= run->size)
+	       run->len + WIRE_HEADER + o->chunk->payload <= run->size)
 		frame_part(c, run, false);
 }
 
@@ -233,14 +236,15 @@ static void begin_run(struct conn *c, struct run *run)
 /* @fin: an end that is next has its place in @run. */
 static bool end_run(struct conn *c, struct run *run, bool fin)
 {
-	enum wire_reason reason = c->chunk || !fin ? 0 : c->fin_pending;
+	bool cut = conn_outlook(c)->chunk;
+	enum wire_reason reason = cut || !fin ? 0 : c->fin_pending;
 
 	if (reason && !frame_fin(c, run))
 		reason = 0;
 	c->tx_messages += run->messages;
 	if (reason)
 		conn_fin_framed(c, reason);
-	else if (!c->chunk && !c->fin_pending &&
+	else if (!cut && !c->fin_pending &&
 		 (!c->readable || !c->owner->speech->credit(c)))
 		conn_idle(c);
 	return c->ready;
@@ -250,7 +254,7 @@ bool conn_frame(struct conn *c, struct run *run, size_t budget, size_t payload)
 {
 	begin_run(c, run);
 	c->owner->speech->frame_first(c, run);
-	if (c->chunk) {
+	if (conn_outlook(c)->chunk) {
 		frame_front(c, run, budget);
 		look_behind_chunk(c);
 	} else if (reads(c)) {

@@ -39,18 +39,22 @@ static bool takes(const struct path_choice *choice, const struct path *path,
 	uint64_t left = bytes_left(c);
 	double all = (double)c->tx_bytes + (double)left;
 	double part = choice->share * all;
+	uint64_t sent_first = conn_outlook(c)->first_bytes;
 
 	if (!works(choice, c, !first) || !left)
 		return true;
-	return first ? (double)c->first_bytes < part :
-		(double)(c->tx_bytes - c->first_bytes) < all - part;
+	return first ? (double)sent_first < part :
+		(double)(c->tx_bytes - sent_first) < all - part;
 }
 
 static void sent(struct path_choice *choice, const struct path *path,
 		 struct conn *c, size_t bytes)
 {
-	if (path == &choice->paths->path[0])
-		c->first_bytes += bytes;
+	struct outlook *o = path == &choice->paths->path[0] ?
+		conn_outlook_new(c) : NULL;
+
+	if (o)
+		o->first_bytes += bytes;
 }
 
 const struct path_policy path_split = {

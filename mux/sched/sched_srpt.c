@@ -14,6 +14,7 @@
  * The order is made when a connection has something to send that had nothing, or its size is
  * another one than was known. Between such times it stays: whoever goes first comes sooner to its
  * end than those behind it. Each decision looks at each connection that has something to send.
+ * One without an outlook is one of those of which nobody knows.
  */
 #include <math.h>
 
@@ -90,7 +91,7 @@ static double takes(const struct alone *alone, const struct conn *c, double left
 static double completes(const struct sched *s, const struct alone *alone,
 			const struct conn *c)
 {
-	double in_flight = (double)(c->arrives_at - s->path.now) / 1e9;
+	double in_flight = (double)(conn_outlook(c)->arrives_at - s->path.now) / 1e9;
 	uint64_t left = conn_size(c);
 	double at;
 
@@ -113,7 +114,7 @@ static bool is_before(const struct conn *a, const struct conn *b)
 {
 	if (a->urgency != b->urgency)
 		return a->urgency > b->urgency;
-	return a->completes < b->completes;
+	return conn_outlook(a)->completes < conn_outlook(b)->completes;
 }
 
 /* To its place among those before it, which are in order. */
@@ -142,8 +143,10 @@ static void put_in_order(struct sched *s)
 	list_each(pos, tmp, &s->round) {
 		struct conn *c = list_entry(pos, struct conn, turn);
 
-		c->completes = completes(s, &alone, c);
-		c->whole = whole(c);
+		if (c->outlook) {
+			c->outlook->completes = completes(s, &alone, c);
+			c->outlook->whole = whole(c);
+		}
 		insert(s, c);
 	}
 	s->ordered = true;
@@ -157,7 +160,7 @@ static bool has_changed(const struct sched *s)
 	for (; pos != &s->round; pos = pos->next) {
 		const struct conn *c = list_entry(pos, struct conn, turn);
 
-		if (c->whole != whole(c))
+		if (conn_outlook(c)->whole != whole(c))
 			return true;
 	}
 	return false;
@@ -174,7 +177,8 @@ static void look(struct sched *s)
 		struct conn *c = list_entry(pos, struct conn, turn);
 
 		sum = add(sum, conn_left(c));
-		c->before = sum;
+		if (c->outlook)
+			c->outlook->before = sum;
 	}
 	s->looked = true;
 }
@@ -227,15 +231,16 @@ static void srpt_gave(struct sched *s, struct conn *c, const struct path *path,
 		      size_t bytes)
 {
 	int64_t at = path_arrives_at(path, s->path.now, bytes);
+	struct outlook *o = conn_outlook_new(c);
 
-	if (at > c->arrives_at)
-		c->arrives_at = at;
+	if (o && at > o->arrives_at)
+		o->arrives_at = at;
 }
 
 static uint64_t srpt_ahead(const struct sched *s, const struct conn *c)
 {
 	(void)s;
-	return c->before;
+	return conn_outlook(c)->before;
 }
 
 const struct conn_policy sched_srpt = {

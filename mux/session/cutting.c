@@ -29,7 +29,7 @@ static size_t reorder_room(const struct extended *x)
 /* Before it has sent anything, OPEN or SYNACK goes first. */
 static bool may_be_cut(const struct conn *c)
 {
-	return !c->chunk && c->tx_messages && !c->flow;
+	return !conn_outlook(c)->chunk && c->tx_messages && !c->flow;
 }
 
 static void cut(struct session *s, struct conn *c, size_t payload)

@@ -60,6 +60,8 @@ void play_init(struct play *play, const struct path_policy *policy,
 		play->conn[i].id = (uint16_t)(IDS + i);
 		list_init(&play->conn[i].turn);
 		list_init(&play->conn[i].ahead);
+		play->outlook[i] = outlook_none;
+		play->conn[i].outlook = &play->outlook[i];
 	}
 }
 
@@ -76,8 +78,8 @@ void play_object(struct play *play, unsigned int conn, uint64_t bytes,
 {
 	struct conn *c = &play->conn[conn];
 
-	c->tx_bytes = c->first_bytes = 0;
-	c->ready_to = known ? bytes : 0;
+	c->tx_bytes = c->outlook->first_bytes = 0;
+	c->outlook->ready_to = known ? bytes : 0;
 	c->ends = known;
 	play->size[conn] = bytes;
 	c->ready = true;

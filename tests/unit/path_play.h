@@ -50,6 +50,7 @@ struct play {
 	struct play_lane lane[PLAY_PATHS];
 	unsigned int nlanes;
 	struct conn conn[PLAY_CONNS];
+	struct outlook outlook[PLAY_CONNS];	/* of each */
 	uint64_t size[PLAY_CONNS];	/* of what each has to send */
 	int64_t due[PLAY_CONNS];	/* it comes then; 0: it is there, or there is none */
 	int64_t done[PLAY_CONNS];	/* its last byte arrived */

@@ -17,6 +17,8 @@ void scene_init(struct scene *scene, const struct conn_policy *conns,
 		scene->conn[i].id = (uint16_t)(i + 1);
 		list_init(&scene->conn[i].turn);
 		list_init(&scene->conn[i].ahead);
+		scene->outlook[i] = outlook_none;
+		scene->conn[i].outlook = &scene->outlook[i];
 	}
 	for (unsigned int i = 0; i < SCENE_PIPES; i++) {
 		scene->pipe[i].index = i;

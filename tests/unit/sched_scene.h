@@ -22,6 +22,7 @@ enum {
 struct scene {
 	struct sched s;
 	struct conn conn[SCENE_CONNS];
+	struct outlook outlook[SCENE_CONNS];	/* of each */
 	struct path path;	/* that all pipes are on */
 	struct pipe pipe[SCENE_PIPES];
 	struct pipe *all[SCENE_PIPES];

@@ -206,8 +206,8 @@ static void a_policy_chooses_among_its_paths(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < sizeof(policies) / sizeof(*policies); i++) {
 		begin(&w, &sched_soonest, policies[i]);
-		w.scene.conn[BOUND].ready_to = 1000;
-		w.scene.conn[BOUND].brim = 100000;
+		w.scene.outlook[BOUND].ready_to = 1000;
+		w.scene.outlook[BOUND].brim = 100000;
 		bound_to(&w, ON_FAR);
 		scene_ready(&w.scene, BOUND);
 		sends(&w, BOUND, FAR);

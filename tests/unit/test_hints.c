@@ -20,7 +20,8 @@ static const struct hint some = { .bytes = 5000, .urgency = 3, .paths = 2 };
 
 static void assert_told(const struct conn *c, const struct hint *wanted)
 {
-	assert_int_equal(hint_left(c->told_to, c->tx_bytes), wanted->bytes);
+	assert_int_equal(hint_left(conn_outlook(c)->told_to, c->tx_bytes),
+			 wanted->bytes);
 	assert_int_equal(c->urgency, wanted->urgency);
 	assert_int_equal(c->paths, 0);	/* there is one path */
 }

@@ -192,10 +192,10 @@ static void what_waits_in_a_socket_remains(void **state)
 	play_shut(&play, NEAR);
 	play_object(&play, 0, 50000, true);
 	play.conn[0].ends = false;
-	play.conn[0].brim = 60000;
+	play.outlook[0].brim = 60000;
 	assert_int_equal(conn_left(&play.conn[0]), 50000);
 	assert_int_equal(play_next(&play).act, NEXT_WAIT);
-	play.conn[0].brim = 50000;
+	play.outlook[0].brim = 50000;
 	assert_int_equal(conn_left(&play.conn[0]), UINT64_MAX);
 	next = play_next(&play);
 	assert_int_equal(number_of(&play, &next), FAR);

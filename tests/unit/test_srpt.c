@@ -143,7 +143,7 @@ static void what_is_in_flight_counts(void **state)
 	play_object(&play, 0, 1000, true);
 	play_object(&play, 1, 20000, true);
 	assert_int_equal(next_conn(&play), 0);
-	play.conn[0].arrives_at = play.now + 9 * NS_PER_MS;
+	play.outlook[0].arrives_at = play.now + 9 * NS_PER_MS;
 	play_object(&play, 2, 1000000, true);
 	assert_int_equal(next_conn(&play), 1);
 }
