@@ -58,7 +58,8 @@ struct channel {
 	uint64_t window;	/* bytes ahead of the application */
 	uint64_t round_from;	/* what it had taken when a round began, */
 	int64_t round_at;	/* and when that was */
-	uint64_t taken;		/* by the application, of what is in order */
+	uint64_t taken;		/* by the application, of what is in order, */
+	int64_t taken_at;	/* and when that was seen to change */
 };
 
 extern const struct conn_speech channel_speech;

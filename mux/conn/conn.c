@@ -64,11 +64,13 @@ static void be_over(struct conn *c, enum conn_end why)
 
 static void drop_queue(struct conn *c)
 {
-	size_t len = c->queue.len;
+	size_t len = conn_queued(c);
 
-	bytes_clear(&c->queue);
-	if (len)
-		c->owner->ops->released(c, len, 0);
+	if (!len)
+		return;
+	bytes_clear(&c->backlog->bytes);
+	c->owner->ops->released(c, len, 0);
+	backlog_rest(&c->backlog);
 }
 
 void conn_drop_early(struct conn *c)
@@ -186,8 +188,8 @@ static void flush_queue(struct conn *c)
 {
 	struct iovec iov[DELIVER_IOV];
 
-	while (c->queue.len) {
-		int n = bytes_peek(&c->queue, iov, DELIVER_IOV);
+	while (conn_queued(c)) {
+		int n = bytes_peek(&c->backlog->bytes, iov, DELIVER_IOV);
 		ssize_t wrote = write_iov(c, iov, n);
 
 		if (wrote < 0) {
@@ -196,11 +198,12 @@ static void flush_queue(struct conn *c)
 				write_failed(c);
 			return;
 		}
-		bytes_consume(&c->queue, (size_t)wrote);
+		bytes_consume(&c->backlog->bytes, (size_t)wrote);
 		c->owner->ops->released(c, (size_t)wrote, 0);
 		if (c->state == CONN_CLOSED)
 			return;
 	}
+	backlog_rest(&c->backlog);
 	if (c->state == CONN_DRAINING)
 		conn_all_written(c);
 	else if (c->in_ended && c->state == CONN_OPEN)
@@ -219,35 +222,16 @@ static void drain(struct conn *c)
 	flush_queue(c);
 }
 
-static int queue_rest(struct conn *c, const struct iovec *iov, int n,
-		      size_t skip)
-{
-	int err = 0;
-	int i;
-
-	for (i = 0; i < n && !err; i++) {
-		if (skip >= iov[i].iov_len) {
-			skip -= iov[i].iov_len;
-			continue;
-		}
-		err = bytes_append(&c->queue,
-				   (const char *)iov[i].iov_base + skip,
-				   iov[i].iov_len - skip);
-		skip = 0;
-	}
-	return err;
-}
-
 void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len)
 {
-	size_t before = c->queue.len;
+	size_t before = conn_queued(c);
 	ssize_t wrote = 0;
 	int err;
 
 	if (c->over || c->broken || c->state == CONN_CLOSED)
 		return;
 	c->unanswered = false;
-	if (c->state == CONN_OPEN && c->writable && !c->queue.len) {
+	if (c->state == CONN_OPEN && c->writable && !before) {
 		wrote = write_iov(c, iov, n);
 		if (wrote < 0 && errno != EAGAIN && errno != EINTR) {
 			write_failed(c);
@@ -259,8 +243,8 @@ void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len)
 			return;
 		c->writable = false;
 	}
-	err = queue_rest(c, iov, n, (size_t)wrote);
-	c->owner->ops->queued(c, c->queue.len - before);
+	err = backlog_add(&c->backlog, iov, n, (size_t)wrote);
+	c->owner->ops->queued(c, conn_queued(c) - before);
 	if (err)
 		conn_refuse(c, CONN_END_LIMIT);
 }
@@ -285,7 +269,7 @@ void conn_finish(struct conn *c, enum wire_reason reason)
 		conn_reset_socket(c);
 	else if (c->state == CONN_OPEN)
 		drain(c);
-	else if (c->state == CONN_WAIT || !c->queue.len)
+	else if (c->state == CONN_WAIT || !conn_queued(c))
 		conn_close_socket(c);
 	/* Else the connect() goes on, because early data is to be delivered. */
 }
@@ -484,7 +468,7 @@ void conn_free(struct conn *c)
 	list_del(&c->holding);
 	list_del(&c->reorder.holds);
 	list_del(&c->dialling);
-	bytes_clear(&c->queue);
+	backlog_free(&c->backlog);
 	reorder_fini(&c->reorder);
 	free(c->delays);
 	conn_outlook_free(c);

@@ -44,18 +44,17 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "../base/bytes.h"
 #include "../base/list.h"
 #include "../base/loop.h"
 #include "../settings/path_bits.h"
 #include "../wire/destination.h"
 #include "../wire/wire.h"
+#include "backlog.h"
 #include "chunk.h"
 #include "conn_owner.h"
 #include "hint.h"
 #include "outlook.h"
 #include "reorder.h"
-#include "stall.h"
 
 struct channel;
 struct flow;
@@ -139,7 +138,7 @@ struct conn {
 	bool unanswered : 1;	/* it sent something, and nothing came since */
 	bool lost : 1;		/* what came behind its end: it ends as a reset */
 	bool told_lost : 1;	/* the owner was told of what the socket brought */
-	bool queue_full : 1;	/* its queue is over QUEUE_MAX */
+	bool queue_full : 1;	/* its backlog is over QUEUE_MAX */
 	bool in_turn : 1;	/* the scheduler's */
 	bool turned_away : 1;	/* the owner's: it was refused for want of a place, */
 	bool unseen : 1;	/* or has yet to see what comes first, before that is read */
@@ -153,18 +152,13 @@ struct conn {
 				 * called session_ask() */
 
 	struct reorder reorder;	/* from the pipes */
-	struct bytes queue;	/* in order, to be written to the socket */
+	struct backlog *backlog;	/* in order, to be written to the socket; NULL: nothing is */
 	int64_t gap_since;	/* the owner's: it expects that number since */
 	int64_t linger_until;
 	int64_t drain_until;	/* by conn_limit_time(); 0: no limit */
 
 	int64_t opened_at, connected_at;	/* ns, monotonic; 0 not yet */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
-	uint64_t taken;		/* bytes its application took, and when that */
-	int64_t taken_at;	/* was seen to change */
-	int64_t step;		/* the longest it took to change */
-	int64_t full_at;	/* since when its queue is over QUEUE_MAX */
-	struct stall stall;	/* it holds up the others */
 	struct hist *delays;	/* made when the first message waits */
 	uint64_t in_order;	/* messages that did not wait */
 };
@@ -273,6 +267,12 @@ void conn_read_sizes(struct conn *c);
 void conn_passes(struct conn *c, const struct iovec *iov, int n, size_t len);
 /* The same: its socket ended in order. */
 void conn_size_ends(struct conn *c);
+
+/* Bytes that wait for its application. */
+static inline size_t conn_queued(const struct conn *c)
+{
+	return c->backlog ? c->backlog->bytes.len : 0;
+}
 
 /* May its bytes go over path @number? */
 static inline bool conn_may_use(const struct conn *c, unsigned int number)

@@ -40,7 +40,7 @@ static void conn_over(struct session *s, struct conn *c)
 		return;
 	c->reorder.max_count = ch->order.max_count;
 	c->reorder.max_bytes = ch->order.max_bytes;
-	windows_end(s, ch);
+	windows_end(s, c);
 	channel_detach(ch);
 	extended_settle(s->ext, ch);
 }

@@ -234,8 +234,8 @@ void windows_init(struct extended *x);
 void windows_stop(struct extended *x);
 /* @ch has a connection from here on. */
 void windows_begin(struct session *s, struct channel *ch);
-/* Its connection listens no more. */
-void windows_end(struct session *s, struct channel *ch);
+/* @c, which has a channel, listens no more. */
+void windows_end(struct session *s, struct conn *c);
 /* @len bytes of @ch are due. False: more than it was granted. */
 bool windows_spend(struct session *s, struct channel *ch, size_t len);
 /* More waits for applications than before. */

@@ -41,7 +41,7 @@ void orphan(struct engine *engine, struct conn *c)
 		return;
 	}
 	c->owner = &engine->orphanage;
-	engine->orphaned += c->queue.len;
+	engine->orphaned += conn_queued(c);
 	list_del(&c->holding);
 	list_move_tail(&engine->orphans, &c->member);
 	conn_limit_time(c, ORPHAN_SECONDS * NS_PER_SEC);

@@ -67,7 +67,7 @@ static void update(struct session *s)
 
 static uint64_t written(const struct conn *c)
 {
-	return c->rx_bytes - c->queue.len;
+	return c->rx_bytes - conn_queued(c);
 }
 
 /* LP opens all connections, so it knows when there are no others to hold up. */
@@ -78,10 +78,12 @@ static bool is_alone(const struct session *s)
 
 static void charge(struct session *s, struct conn *c)
 {
+	struct stall *stall = &c->backlog->stall;
+
 	if (is_alone(s))
-		stall_excuse(&c->stall, loop_clock(), written(c));
+		stall_excuse(stall, loop_clock(), written(c));
 	else
-		stall_charge(&c->stall, loop_clock(), written(c));
+		stall_charge(stall, loop_clock(), written(c));
 }
 
 static void set_queue_full(struct session *s, struct conn *c, bool full)
@@ -91,8 +93,9 @@ static void set_queue_full(struct session *s, struct conn *c, bool full)
 	c->queue_full = full;
 	if (full) {
 		s->in.full_queues++;
-		c->full_at = loop_clock();
-		stall_begin(&c->stall, c->full_at, written(c));
+		c->backlog->full_at = loop_clock();
+		stall_begin(&c->backlog->stall, c->backlog->full_at,
+			    written(c));
 	} else {
 		s->in.full_queues--;
 		charge(s, c);
@@ -116,7 +119,7 @@ void inbound_queued(struct session *s, struct conn *c, size_t bytes)
 {
 	s->in.queued += bytes;
 	inbound_holds(s, (int64_t)bytes);
-	if (c->queue.len > QUEUE_MAX)
+	if (conn_queued(c) > QUEUE_MAX)
 		set_queue_full(s, c, true);
 	if (s->in.queued > QUEUE_MAX_SESSION)
 		set_full(s, true);
@@ -135,7 +138,7 @@ void inbound_released(struct session *s, struct conn *c, size_t queued,
 		return;
 	s->in.queued -= queued;
 	s->in.taken += queued;
-	if (c->queue.len <= QUEUE_MAX - RESUME_BELOW)
+	if (conn_queued(c) <= QUEUE_MAX - RESUME_BELOW)
 		set_queue_full(s, c, false);
 	if (s->in.queued <= QUEUE_MAX_SESSION - RESUME_BELOW)
 		set_full(s, false);
@@ -155,20 +158,21 @@ int64_t inbound_reading_time(const struct session *s)
 
 /* --- progress --- */
 
-/* Since when was it not seen to take anything? */
+/* Since when was it not seen to take anything? It has a backlog. */
 static int64_t look_at(struct conn *c, int64_t now)
 {
+	struct backlog *b = c->backlog;
 	uint64_t taken = written(c) -
 		(c->watch.fd < 0 ? 0 : sock_outstanding(c->watch.fd));
 
-	if (taken != c->taken || !c->taken_at) {
-		if (c->queue_full && c->taken_at >= c->full_at &&
-		    now - c->taken_at > c->step)
-			c->step = now - c->taken_at;
-		c->taken = taken;
-		c->taken_at = now;
+	if (taken != b->taken || !b->taken_at) {
+		if (c->queue_full && b->taken_at >= b->full_at &&
+		    now - b->taken_at > b->step)
+			b->step = now - b->taken_at;
+		b->taken = taken;
+		b->taken_at = now;
 	}
-	return c->taken_at;
+	return b->taken_at;
 }
 
 /*
@@ -178,7 +182,7 @@ static int64_t look_at(struct conn *c, int64_t now)
  */
 static int64_t patience(const struct conn *c)
 {
-	int64_t steps = PATIENCE_STEPS * c->step;
+	int64_t steps = PATIENCE_STEPS * c->backlog->step;
 
 	if (steps < PAUSE_MS * NS_PER_MS)
 		return PAUSE_MS * NS_PER_MS;
@@ -188,13 +192,13 @@ static int64_t patience(const struct conn *c)
 static void say_idle(const struct session *s, const struct conn *c, int64_t ns)
 {
 	log_warn(s->engine->log, "session %u: connection %u took nothing for %.1f s while %zu bytes wait for it and the pipes pause: reset",
-		 s->number, c->id, (double)ns / NS_PER_SEC, c->queue.len);
+		 s->number, c->id, (double)ns / NS_PER_SEC, conn_queued(c));
 }
 
 static void say_slow(const struct session *s, const struct conn *c)
 {
 	log_warn(s->engine->log, "session %u: connection %u is read too slowly and held up all others for %d s, %zu bytes wait for it: reset",
-		 s->number, c->id, STALL_MS / 1000, c->queue.len);
+		 s->number, c->id, STALL_MS / 1000, conn_queued(c));
 }
 
 static void judge(struct session *s, struct conn *c, int64_t now)
@@ -202,11 +206,11 @@ static void judge(struct session *s, struct conn *c, int64_t now)
 	int64_t since = look_at(c, now);
 	bool idle;
 
-	if (since < c->full_at)
-		since = c->full_at;
+	if (since < c->backlog->full_at)
+		since = c->backlog->full_at;
 	charge(s, c);
 	idle = now - since >= patience(c);
-	if (!idle && !stall_is_spent(&c->stall))
+	if (!idle && !stall_is_spent(&c->backlog->stall))
 		return;
 	if (session_refuses(s, REFUSAL_QUEUE)) {
 		if (idle)
@@ -230,7 +234,7 @@ static int longer_first(const void *a, const void *b)
 	const struct conn *x = *(struct conn *const *)a;
 	const struct conn *y = *(struct conn *const *)b;
 
-	return (x->queue.len < y->queue.len) - (x->queue.len > y->queue.len);
+	return (conn_queued(x) < conn_queued(y)) - (conn_queued(x) > conn_queued(y));
 }
 
 /* Those that @is true of, the first by @order first. */
@@ -258,7 +262,7 @@ static struct crowd gather(struct session *s,
 /* It waits with something, and took nothing since. */
 static bool is_idle(const struct conn *c, int64_t since)
 {
-	return c->queue.len && c->taken_at <= since;
+	return conn_queued(c) && c->backlog->taken_at <= since;
 }
 
 /* Until half of the limit is free. One line for all of them. */
@@ -294,7 +298,7 @@ static size_t holds(const struct conn *c)
 {
 	const struct session *s = c->owner->self;
 
-	return c->queue.len + s->dialect->early(c) +
+	return conn_queued(c) + s->dialect->early(c) +
 	       (c->flow ? flow_held(c->flow) : 0);
 }
 
@@ -351,7 +355,7 @@ static void pause_timer(struct timer *t)
 
 		if (c->queue_full)
 			judge(s, c, now);
-		else if (c->queue.len && s->in.queued > SESSION_HALF)
+		else if (conn_queued(c) && s->in.queued > SESSION_HALF)
 			look_at(c, now);
 	}
 	if (s->in.full)

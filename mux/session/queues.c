@@ -21,7 +21,7 @@ static uint32_t *reason_of(struct queues *q, const struct conn *c)
 		return &q->connecting;
 	if (c->reorder.count)
 		return &q->missing;
-	if (c->queue.len)
+	if (conn_queued(c))
 		return &q->taking;
 	if (c->over || c->state != CONN_OPEN)
 		return &q->ending;

@@ -81,7 +81,7 @@ static void print_conn(const struct path_set *set, const struct conn *c,
 		c->id, dst, c->flow ? "udp" : conn_state_name(c->state),
 		(double)(now - c->opened_at) / (double)NS_PER_SEC,
 		(unsigned long long)c->tx_bytes,
-		(unsigned long long)c->rx_bytes, c->queue.len,
+		(unsigned long long)c->rx_bytes, conn_queued(c),
 		c->reorder.payload);
 	print_bound(set, c, out);
 	fputc('\n', out);

@@ -42,7 +42,7 @@ static int64_t round_trip(const struct session *s)
 
 static size_t waiting(const struct channel *ch)
 {
-	return ch->conn ? ch->conn->queue.len : 0;
+	return ch->conn ? conn_queued(ch->conn) : 0;
 }
 
 /* What the channel has of the memory. */
@@ -106,16 +106,20 @@ void windows_begin(struct session *s, struct channel *ch)
 	set_in_use(s, ch, true);
 	ch->window = WINDOW_FIRST;
 	ch->taken = ch->round_from = ch->in.taken;
-	ch->conn->taken_at = ch->round_at = loop_now(s->engine->loop);
+	ch->taken_at = ch->round_at = loop_now(s->engine->loop);
 	grant(s, ch, ch->window, false);
 	if (!s->ext->window_timer.slot)
 		loop_timer_in(s->engine->loop, &s->ext->window_timer, LOOK);
 }
 
-void windows_end(struct session *s, struct channel *ch)
+void windows_end(struct session *s, struct conn *c)
 {
+	struct channel *ch = c->channel;
+
 	set_in_use(s, ch, false);
 	list_del(&ch->window_due);
+	if (c->backlog)
+		c->backlog->taken_at = ch->taken_at;
 }
 
 bool windows_spend(struct session *s, struct channel *ch, size_t len)
@@ -163,7 +167,7 @@ static void widen(struct session *s, struct channel *ch, int64_t now)
 	if (taken == ch->taken)
 		return;
 	ch->taken = taken;
-	ch->conn->taken_at = now;
+	ch->taken_at = now;
 	if (!may_grant(ch))
 		return;
 	if (taken - ch->round_from >= ch->window / 4)
@@ -179,23 +183,31 @@ void windows_taken(struct session *s, struct conn *c)
 	/* What is dropped with its socket was not taken. */
 	if (c->watch.fd < 0)
 		return;
-	if (c->over)
-		c->taken_at = now;
-	else
+	if (!c->over)
 		widen(s, c->channel, now);
+	else if (c->backlog)
+		c->backlog->taken_at = now;
 }
 
 /* --- those who take nothing --- */
 
+/* When its application was seen to take something. Once it is over its channel is another's. */
+static int64_t taken_at(const struct conn *c)
+{
+	if (!c->over)
+		return c->channel->taken_at;
+	return c->backlog ? c->backlog->taken_at : 0;
+}
+
 static bool is_idle(const struct conn *c, int64_t now)
 {
-	return now - c->taken_at >= WINDOW_IDLE_SECONDS * NS_PER_SEC;
+	return now - taken_at(c) >= WINDOW_IDLE_SECONDS * NS_PER_SEC;
 }
 
 /* The memory that is free without @c. */
 static uint64_t holds(const struct conn *c)
 {
-	return c->over ? c->queue.len : share(c->channel);
+	return c->over ? conn_queued(c) : share(c->channel);
 }
 
 /* May it be reset for what it holds? */
@@ -218,7 +230,7 @@ static struct conn *most_idle(struct session *s, int64_t now)
 
 		if (c->fin_pending == WIRE_REASON_RST || !is_idle(c, now))
 			continue;
-		if (!c->over && !c->queue.len)
+		if (!c->over && !conn_queued(c))
 			set_in_use(s, c->channel, false);
 		else if (is_much(c) && (!most || holds(c) > holds(most)))
 			most = c;
@@ -243,8 +255,8 @@ static struct conn *most_queued(struct session *s, int64_t now, int64_t ns)
 	list_each(pos, tmp, &s->conns) {
 		struct conn *c = list_entry(pos, struct conn, member);
 
-		if (c->queue.len && now - c->taken_at >= ns &&
-		    (!most || c->queue.len > most->queue.len))
+		if (conn_queued(c) && now - taken_at(c) >= ns &&
+		    (!most || conn_queued(c) > conn_queued(most)))
 			most = c;
 	}
 	return most;
@@ -265,7 +277,7 @@ static void limit_queued(struct task *t)
 		s->counts.queue_limit++;
 		if (session_refuses(s, REFUSAL_QUEUE))
 			log_warn(s->engine->log, "session %u: connection %u has most, %zu bytes, of what waits for applications, which is too much: reset",
-				 s->number, c->id, c->queue.len);
+				 s->number, c->id, conn_queued(c));
 		conn_refuse(c, CONN_END_LIMIT);
 	}
 }

@@ -370,11 +370,11 @@ static void check_conns(const struct session *s)
 		const struct conn *c = list_entry(pos, struct conn, member);
 
 		n++;
-		queued += c->queue.len;
+		queued += conn_queued(c);
 		ready += c->ready;
 		of_rp += c->id > WIRE_ID_LP_MAX;
 		check(!c->ready || !c->over);
-		check(c->state != CONN_CLOSED || !c->queue.len);
+		check(c->state != CONN_CLOSED || !conn_queued(c));
 	}
 	list_each(pos, tmp, &s->conn_owner.done)
 		n++, of_rp += list_entry(pos, struct conn, member)->id > WIRE_ID_LP_MAX;

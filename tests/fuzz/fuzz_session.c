@@ -134,13 +134,13 @@ static void check_books(const struct session *s)
 		const struct conn *c = list_entry(pos, struct conn, member);
 
 		held += c->reorder.bytes;
-		queued += c->queue.len;
+		queued += conn_queued(c);
 		live += !c->over;
 		ready += c->ready;
 		stuck += c->queue_full;
 		check(!c->ready || !c->over);
 		check(!c->over || !c->reorder.bytes);
-		check(c->state != CONN_CLOSED || !c->queue.len);
+		check(c->state != CONN_CLOSED || !conn_queued(c));
 	}
 	check(s->in.early == held && held <= REORDER_MAX_SESSION);
 	check(s->in.queued == queued);

@@ -104,13 +104,13 @@ static void a_slow_reader_gets_everything(void **state)
 
 	scene_attach(scene);
 	scene_deliver(scene, 0, BULK);
-	waiting = scene->c->queue.len;
+	waiting = conn_queued(scene->c);
 	assert_true(waiting > 0);
 	assert_true(run_until(scene->loop, "all bytes", app_read_all, scene));
 	assert_memory_equal(scene->got, bulk, BULK);
 	assert_int_equal(scene->queued, waiting);
 	assert_int_equal(scene->released, waiting);
-	assert_int_equal(scene->c->queue.len, 0);
+	assert_int_equal(conn_queued(scene->c), 0);
 	assert_int_equal(scene->overs, 0);
 }
 
@@ -121,7 +121,7 @@ static void a_fin_waits_for_what_is_queued(void **state)
 
 	scene_attach(scene);
 	scene_deliver(scene, 0, BULK - 1);
-	waiting = scene->c->queue.len;
+	waiting = conn_queued(scene->c);
 	assert_true(waiting > 0);
 	conn_finish(scene->c, WIRE_REASON_FIN);
 	assert_int_equal(scene->overs, 1);
@@ -141,7 +141,7 @@ static void a_0x99_discards_what_is_queued(void **state)
 
 	scene_attach(scene);
 	scene_deliver(scene, 0, BULK - 1);
-	waiting = scene->c->queue.len;
+	waiting = conn_queued(scene->c);
 	assert_true(waiting > 0);
 	conn_finish(scene->c, WIRE_REASON_RST);
 	assert_int_equal(scene->released, waiting);
@@ -203,7 +203,7 @@ static void early_data_waits_for_the_connect(void **state)
 	assert_int_equal(conn_connecting(scene->c, tcp_connect(port),
 					 NS_PER_SEC), 0);
 	scene_deliver(scene, 0, 5000);
-	assert_int_equal(scene->c->queue.len, 5000);
+	assert_int_equal(conn_queued(scene->c), 5000);
 	conn_finish(scene->c, WIRE_REASON_FIN);
 	scene->app = tcp_accept(listener);
 	close(listener);

@@ -133,7 +133,7 @@ static void who_took_all_is_not_reset(void **state)
 	f.to = pair->conn[0].client;
 	assert_true(run_until(pair->engine.loop, "all of it", flows, &f));
 	assert_int_equal(pair->lp->ext->idle, 0);
-	only_channel(pair)->conn->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
+	only_channel(pair)->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
 	assert_true(run_until(pair->engine.loop, "a look", is_apart, pair));
 	assert_int_equal(pair->lp->ext->promised, 0);
 	assert_true(pair->lp->ext->idle > 0);
@@ -152,7 +152,7 @@ static void who_is_refused_is_granted_nothing(void **state)
 
 	pair_connect(pair, 0);
 	f.from = pair->conn[0].server;
-	while (!list_first(&pair->lp->conns, struct conn, member)->queue.len) {
+	while (!conn_queued(list_first(&pair->lp->conns, struct conn, member))) {
 		flow_push(&f);
 		run_round(pair->engine.loop);
 	}
@@ -195,7 +195,7 @@ static void leave_unread(struct pair *pair)
 	shutdown(pair->conn[0].client, SHUT_WR);
 	assert_true(run_until(pair->engine.loop, "its end on the pipes",
 			      is_over, pair));
-	assert_true(only_conn(pair)->queue.len > UNREAD / 2);
+	assert_true(conn_queued(only_conn(pair)) > UNREAD / 2);
 }
 
 static bool is_gone(void *arg)
@@ -211,7 +211,7 @@ static void who_is_over_and_not_read_gives_its_memory_back(void **state)
 
 	leave_unread(pair);
 	pair->settings.window_memory = UNREAD / 2;
-	only_conn(pair)->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
+	only_conn(pair)->backlog->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
 	assert_true(run_until(pair->engine.loop, "its reset", is_gone, pair));
 	assert_int_equal(pair->lp->in.queued, 0);
 	assert_int_equal(pair->lp->counts.queue_limit, 1);
@@ -241,7 +241,7 @@ static void who_is_over_and_slow_is_waited_for(void **state)
 
 	leave_unread(pair);
 	pair->settings.window_memory = UNREAD / 2;
-	only_conn(pair)->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
+	only_conn(pair)->backlog->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
 	while (got < UNREAD / 2) {
 		long n = read_some(pair->conn[0].client, buf, sizeof(buf));
 
@@ -252,7 +252,7 @@ static void who_is_over_and_slow_is_waited_for(void **state)
 	assert_int_equal(pair->lp->nconns, 1);
 	/* Where memory is left nobody is in the way. */
 	pair->settings.window_memory = 1 << 20;
-	only_conn(pair)->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
+	only_conn(pair)->backlog->taken_at -= WINDOW_IDLE_SECONDS * NS_PER_SEC;
 	look_again(pair);
 	assert_int_equal(pair->lp->counts.queue_limit, 0);
 	while (got < UNREAD) {

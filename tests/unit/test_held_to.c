@@ -89,7 +89,7 @@ static void more_early_data_than_all_may_send_ends_a_connection(void **state)
 	assert_int_equal(h.s->counts.protocol, 1);
 	/* The other one has what it sent, and stays. */
 	assert_int_equal(h.s->ext->pool.limit.used, FIRST);
-	assert_int_equal(conn_of(&h, 9)->queue.len, FIRST);
+	assert_int_equal(conn_queued(conn_of(&h, 9)), FIRST);
 	hand_end(&h);
 }
 
@@ -199,17 +199,17 @@ static void who_took_something_lately_is_the_last_to_go(void **state)
 	assert_int_equal(h.s->in.queued, 85 * 4096);
 	assert_int_equal(h.s->counts.queue_limit, 0);
 	clock_halt();	/* what is lately stays so, however long this takes */
-	conn_of(&h, ID)->taken_at = loop_clock();
-	conn_of(&h, ID + 1)->taken_at -= 2 * NS_PER_SEC;
-	conn_of(&h, ID + 2)->taken_at -= 2 * NS_PER_SEC;
+	conn_of(&h, ID)->channel->taken_at = loop_clock();
+	conn_of(&h, ID + 1)->channel->taken_at -= 2 * NS_PER_SEC;
+	conn_of(&h, ID + 2)->channel->taken_at -= 2 * NS_PER_SEC;
 	hand_fills(&h, ID, 1 + pages[0], 4, 4096);
 	for (int i = 0; i < 10000 && !h.s->counts.queue_limit; i++)
 		run_round(h.engine.loop);
 	clock_go_on();
 	goes_on(&h);
 	assert_int_equal(h.s->in.queued, 64 * 4096);
-	assert_int_equal(conn_of(&h, ID)->queue.len, 54 * 4096);
-	assert_int_equal(conn_of(&h, ID + 2)->queue.len, 10 * 4096);
+	assert_int_equal(conn_queued(conn_of(&h, ID)), 54 * 4096);
+	assert_int_equal(conn_queued(conn_of(&h, ID + 2)), 10 * 4096);
 	assert_int_equal(h.s->counts.queue_limit, 1);
 	hand_end(&h);
 	close_apps(3);

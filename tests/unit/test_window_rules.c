@@ -32,14 +32,14 @@ static bool is_left_lying(void *arg)
 	struct unread *u = arg;
 
 	flow_push(&u->f);
-	return u->c->queue.len;
+	return conn_queued(u->c);
 }
 
 static uint64_t share_of(struct pair *pair, int i)
 {
 	struct channel *ch = channel_of(pair, i);
 
-	return channel_promised(ch) + ch->conn->queue.len;
+	return channel_promised(ch) + conn_queued(ch->conn);
 }
 
 /* Connection @i has @window of the memory, and its application left some of it lying. */
@@ -63,7 +63,7 @@ static void wait_idle(struct pair *pair, int i, int seconds)
 	struct conn *c = channel_of(pair, i)->conn;
 
 	fill_socket(c->watch.fd);
-	c->taken_at = loop_clock() - seconds * NS_PER_SEC;
+	c->channel->taken_at = loop_clock() - seconds * NS_PER_SEC;
 }
 
 static bool looked(void *arg)
