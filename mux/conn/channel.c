@@ -23,7 +23,6 @@ void channel_fini(struct channel *ch)
 	list_del(&ch->hint_due);
 	list_del(&ch->window_due);
 	reorder_fini(&ch->order);
-	list_del(&ch->order.holds);
 }
 
 void channel_attach(struct channel *ch, struct conn *c)

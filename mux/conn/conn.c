@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../base/hist.h"
 #include "../base/sock.h"
 #include "../settings/limits.h"
 #include "conn_inside.h"
@@ -75,8 +74,9 @@ static void drop_queue(struct conn *c)
 
 void conn_drop_early(struct conn *c)
 {
-	size_t bytes = c->reorder.bytes;
+	size_t bytes = reorder_bytes(&c->reorder);
 
+	waits_dropped(&c->waits, &c->reorder);
 	reorder_fini(&c->reorder);
 	if (bytes)
 		c->owner->ops->released(c, 0, bytes);
@@ -466,11 +466,10 @@ void conn_free(struct conn *c)
 	list_del(&c->ahead);
 	list_del(&c->member);
 	list_del(&c->holding);
-	list_del(&c->reorder.holds);
 	list_del(&c->dialling);
 	backlog_free(&c->backlog);
 	reorder_fini(&c->reorder);
-	free(c->delays);
+	free(c->waits);
 	conn_outlook_free(c);
 	free(c->flow);
 	forget_destination(c);

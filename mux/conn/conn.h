@@ -55,10 +55,10 @@
 #include "hint.h"
 #include "outlook.h"
 #include "reorder.h"
+#include "waits.h"
 
 struct channel;
 struct flow;
-struct hist;
 struct run;
 
 enum conn_state {
@@ -153,14 +153,12 @@ struct conn {
 
 	struct reorder reorder;	/* from the pipes */
 	struct backlog *backlog;	/* in order, to be written to the socket; NULL: nothing is */
-	int64_t gap_since;	/* the owner's: it expects that number since */
 	int64_t linger_until;
 	int64_t drain_until;	/* by conn_limit_time(); 0: no limit */
 
 	int64_t opened_at, connected_at;	/* ns, monotonic; 0 not yet */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
-	struct hist *delays;	/* made when the first message waits */
-	uint64_t in_order;	/* messages that did not wait */
+	struct waits *waits;	/* of messages that came early; or NULL */
 };
 
 struct conn *conn_new(struct conn_owner *owner, uint16_t id);

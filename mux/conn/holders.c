@@ -28,14 +28,13 @@ static uint8_t class_of(size_t bytes)
 
 void holders_update(struct holders *h, struct reorder *q)
 {
-	uint8_t class = class_of(q->bytes);
+	struct reorder_waiting *w = q->waiting;
+	uint8_t class = w ? class_of(w->bytes) : 0;
 
-	if (class == q->holds_class)
+	if (!w || class == w->class)
 		return;
-	q->holds_class = class;
-	list_del(&q->holds);
-	if (class)
-		list_add_tail(&h->class[class], &q->holds);
+	w->class = class;
+	list_move_tail(&h->class[class], &w->holds);
 }
 
 void holders_each(struct holders *h,
@@ -46,25 +45,26 @@ void holders_each(struct holders *h,
 
 	for (i = 1; i < HOLDERS_CLASSES; i++) {
 		list_each(pos, tmp, &h->class[i])
-			look(arg, list_entry(pos, struct reorder, holds));
+			look(arg, list_entry(pos, struct reorder_waiting, holds)->of);
 	}
 }
 
 static struct reorder *largest_of(struct list *class)
 {
-	struct reorder *most = NULL;
+	struct reorder_waiting *most = NULL;
 	struct list *pos, *tmp;
 	int left = COMPARED;
 
 	list_each(pos, tmp, class) {
-		struct reorder *q = list_entry(pos, struct reorder, holds);
+		struct reorder_waiting *w =
+			list_entry(pos, struct reorder_waiting, holds);
 
-		if (!most || q->bytes > most->bytes)
-			most = q;
+		if (!most || w->bytes > most->bytes)
+			most = w;
 		if (!--left)
 			break;
 	}
-	return most;
+	return most->of;
 }
 
 struct reorder *holders_largest(struct holders *h)

@@ -18,7 +18,7 @@ struct holders {
 
 void holders_init(struct holders *h);
 
-/* To be called when q->bytes changed. */
+/* To be called when more waits in @q, or less. */
 void holders_update(struct holders *h, struct reorder *q);
 
 /* All that hold something; @look may make the one it is given hold nothing. */

@@ -8,17 +8,16 @@
 enum { FEW = 8, FIRST_BITS = 4 };	/* of a table for twice as many */
 
 /*
- * An empty queue owns nothing, and a queue that forever holds one message and
- * lets it go must not make and free a table each time: hence the list. A table
- * is made for the FEW + 1st message and freed with the last, so that at least
- * FEW messages pay for it.
+ * A queue that forever holds one message and lets it go must not make and free a table
+ * each time: hence the list. A table is made for the FEW + 1st message and freed with the
+ * last, so that at least FEW messages pay for it. What the queue has beside that, while
+ * anything waits, is a small block of one size: to make it takes a fraction of what it
+ * takes to copy the message that it is made for.
  */
 
 void reorder_init(struct reorder *q, uint32_t first)
 {
-	memset(q, 0, sizeof(*q));
-	q->next = first;
-	list_init(&q->holds);
+	*q = (struct reorder){ .next = first };
 }
 
 /* What a block of @n bytes takes from a 64-bit allocator: 8 bytes in front of
@@ -29,46 +28,43 @@ static size_t block_size(size_t n)
 }
 
 /* The list is a table of one chain. */
-static uint32_t chains(const struct reorder *q)
+static uint32_t chains(const struct reorder_waiting *w)
 {
-	return UINT32_C(1) << q->bits;
+	return UINT32_C(1) << w->bits;
 }
 
-static size_t table_memory(const struct reorder *q)
+static size_t table_memory(const struct reorder_waiting *w)
 {
-	if (!q->bits)
+	if (!w->bits)
 		return 0;
-	return block_size(chains(q) * sizeof(struct reorder_early *));
+	return block_size(chains(w) * sizeof(struct reorder_early *));
 }
+
+_Static_assert(sizeof(struct reorder_early) + 8 == REORDER_PLACE,
+	       "block_size() of what is left of a hollow one");
 
 static size_t early_memory(const struct reorder_early *early)
 {
 	return block_size(sizeof(*early) + (early->hollow ? 0 : early->body_len));
 }
 
-static void count_in(struct reorder *q, const struct reorder_early *early)
+static void count_in(struct reorder_waiting *w, const struct reorder_early *early)
 {
-	q->count++;
-	q->bytes += early_memory(early);
-	if (early->type == WIRE_DATA && !early->hollow)
-		q->payload += early->body_len;
-	if (q->count > q->max_count)
-		q->max_count = q->count;
-	if (q->payload > q->max_bytes)
-		q->max_bytes = q->payload;
+	w->count++;
+	w->bytes += early_memory(early);
+	w->payload += reorder_payload_of(early);
 }
 
-static void count_out(struct reorder *q, const struct reorder_early *early)
+static void count_out(struct reorder_waiting *w, const struct reorder_early *early)
 {
-	q->count--;
-	q->bytes -= early_memory(early);
-	if (early->type == WIRE_DATA && !early->hollow)
-		q->payload -= early->body_len;
+	w->count--;
+	w->bytes -= early_memory(early);
+	w->payload -= reorder_payload_of(early);
 }
 
-static struct reorder_early **heads(struct reorder *q)
+static struct reorder_early **heads(struct reorder_waiting *w)
 {
-	return q->bits ? q->bucket : &q->few;
+	return w->bits ? w->bucket : &w->few;
 }
 
 /*
@@ -76,33 +72,33 @@ static struct reorder_early **heads(struct reorder *q)
  * times as much each. So where the table lies, which nobody outside knows, is
  * mixed in. The mixing is that of MurmurHash3's end.
  */
-static uint32_t mix(const struct reorder *q, uint32_t number)
+static uint32_t mix(const struct reorder_waiting *w, uint32_t number)
 {
-	uint64_t h = number ^ (uint64_t)(uintptr_t)q->bucket;
+	uint64_t h = number ^ (uint64_t)(uintptr_t)w->bucket;
 
 	h = (h ^ h >> 33) * UINT64_C(0xff51afd7ed558ccd);
 	h = (h ^ h >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
 	return (uint32_t)(h ^ h >> 33);
 }
 
-static struct reorder_early **bucket_of(struct reorder *q, uint32_t number)
+static struct reorder_early **bucket_of(struct reorder_waiting *w, uint32_t number)
 {
-	return &heads(q)[mix(q, number) & (chains(q) - 1)];
+	return &heads(w)[mix(w, number) & (chains(w) - 1)];
 }
 
 /* Where the message with @number hangs, or the NULL at its chain's end. */
-static struct reorder_early **find(struct reorder *q, uint32_t number)
+static struct reorder_early **find(struct reorder_waiting *w, uint32_t number)
 {
-	struct reorder_early **at = bucket_of(q, number);
+	struct reorder_early **at = bucket_of(w, number);
 
 	while (*at && (*at)->number != number)
 		at = &(*at)->chain;
 	return at;
 }
 
-static void insert(struct reorder *q, struct reorder_early *early)
+static void insert(struct reorder_waiting *w, struct reorder_early *early)
 {
-	struct reorder_early **at = bucket_of(q, early->number);
+	struct reorder_early **at = bucket_of(w, early->number);
 
 	early->chain = *at;
 	*at = early;
@@ -117,46 +113,61 @@ static struct reorder_early *pop(struct reorder_early **at)
 	return early;
 }
 
-static void free_table(struct reorder *q)
+/* Nothing waits any more. */
+static void free_waiting(struct reorder *q)
 {
-	if (!q->bits)
-		return;
-	q->bytes -= table_memory(q);
-	free(q->bucket);
-	q->bits = 0;
-	q->few = NULL;
+	struct reorder_waiting *w = q->waiting;
+
+	q->waiting = NULL;
+	list_del(&w->holds);
+	if (w->bits)
+		free(w->bucket);
+	free(w);
 }
 
 void reorder_fini(struct reorder *q)
 {
-	for (uint32_t i = 0; i < chains(q); i++) {
-		while (heads(q)[i]) {
-			struct reorder_early *early = pop(&heads(q)[i]);
+	struct reorder_waiting *w = q->waiting;
 
-			count_out(q, early);
-			reorder_release(early);
-		}
+	if (!w)
+		return;
+	for (uint32_t i = 0; i < chains(w); i++) {
+		while (heads(w)[i])
+			reorder_release(pop(&heads(w)[i]));
 	}
-	free_table(q);
+	free_waiting(q);
+}
+
+static struct reorder_waiting *begin_to_wait(struct reorder *q)
+{
+	struct reorder_waiting *w = malloc(sizeof(*w));
+
+	if (!w)
+		return NULL;
+	*w = (struct reorder_waiting){
+		.of = q, .bytes = block_size(sizeof(*w)),
+	};
+	list_init(&w->holds);
+	return w;
 }
 
 /* Keeps the load at 1. Without memory for it the chains grow instead. */
-static void grow_table(struct reorder *q)
+static void grow_table(struct reorder_waiting *w)
 {
-	struct reorder grown = *q;
+	struct reorder_waiting grown = *w;
 
-	grown.bits = q->bits ? q->bits + 1 : FIRST_BITS;
+	grown.bits = w->bits ? w->bits + 1 : FIRST_BITS;
 	grown.bucket = calloc(chains(&grown), sizeof(*grown.bucket));
 	if (!grown.bucket)
 		return;
-	grown.bytes += table_memory(&grown) - table_memory(q);
-	for (uint32_t i = 0; i < chains(q); i++) {
-		while (heads(q)[i])
-			insert(&grown, pop(&heads(q)[i]));
+	grown.bytes += table_memory(&grown) - table_memory(w);
+	for (uint32_t i = 0; i < chains(w); i++) {
+		while (heads(w)[i])
+			insert(&grown, pop(&heads(w)[i]));
 	}
-	if (q->bits)
-		free(q->bucket);
-	*q = grown;
+	if (w->bits)
+		free(w->bucket);
+	*w = grown;
 }
 
 static struct reorder_early *copy(const struct wire_msg *msg, int64_t now)
@@ -177,14 +188,19 @@ static struct reorder_early *copy(const struct wire_msg *msg, int64_t now)
 static enum reorder_verdict hold(struct reorder *q, const struct wire_msg *msg,
 				 int64_t now)
 {
-	struct reorder_early *early = copy(msg, now);
+	struct reorder_waiting *w = q->waiting ? q->waiting : begin_to_wait(q);
+	struct reorder_early *early = w ? copy(msg, now) : NULL;
 
-	if (!early)
+	if (!early) {
+		if (!q->waiting)
+			free(w);
 		return REORDER_NO_MEMORY;
-	if (q->count >= FEW && q->count >= chains(q))
-		grow_table(q);
-	insert(q, early);
-	count_in(q, early);
+	}
+	q->waiting = w;
+	if (w->count >= FEW && w->count >= chains(w))
+		grow_table(w);
+	insert(w, early);
+	count_in(w, early);
 	return REORDER_EARLY;
 }
 
@@ -197,7 +213,7 @@ enum reorder_verdict reorder_put(struct reorder *q, const struct wire_msg *msg,
 		return REORDER_DUPLICATE;
 	if (ahead > (int32_t)WIRE_NUMBER_WINDOW)
 		return REORDER_TOO_FAR;
-	if (q->count && *find(q, msg->number))
+	if (q->waiting && *find(q->waiting, msg->number))
 		return REORDER_DUPLICATE;
 	if (ahead > 0)
 		return hold(q, msg, now);
@@ -207,42 +223,45 @@ enum reorder_verdict reorder_put(struct reorder *q, const struct wire_msg *msg,
 
 struct reorder_early *reorder_take(struct reorder *q)
 {
+	struct reorder_waiting *w = q->waiting;
 	struct reorder_early **at;
 	struct reorder_early *early;
 
-	if (!q->count)
+	if (!w)
 		return NULL;
-	at = find(q, q->next);
+	at = find(w, q->next);
 	if (!*at)
 		return NULL;
 	early = pop(at);
-	count_out(q, early);
+	count_out(w, early);
 	q->next++;
-	if (!q->count)
-		free_table(q);
+	if (!w->count)
+		free_waiting(q);
 	return early;
 }
 
-static struct reorder_early *hollow(struct reorder *q,
+static struct reorder_early *hollow(struct reorder_waiting *w,
 				    struct reorder_early *early)
 {
 	struct reorder_early *less;
 
-	count_out(q, early);
+	count_out(w, early);
 	early->hollow = true;
-	count_in(q, early);
+	count_in(w, early);
 	less = realloc(early, sizeof(*early));
 	return less ? less : early;
 }
 
 void reorder_hollow(struct reorder *q)
 {
-	for (uint32_t i = 0; i < chains(q); i++) {
-		struct reorder_early **at = &heads(q)[i];
+	struct reorder_waiting *w = q->waiting;
+
+	for (uint32_t i = 0; w && i < chains(w); i++) {
+		struct reorder_early **at = &heads(w)[i];
 
 		for (; *at; at = &(*at)->chain) {
 			if ((*at)->type == WIRE_DATA && !(*at)->hollow)
-				*at = hollow(q, *at);
+				*at = hollow(w, *at);
 		}
 	}
 }

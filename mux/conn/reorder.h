@@ -13,8 +13,10 @@
  * a hash by number, so that cost and memory follow what is kept, not how far
  * ahead it is.
  *
- * No sockets, no clock (the caller says what time it is). An empty queue owns
- * no memory, so that ten thousand idle connections cost nothing here.
+ * No sockets, no clock (the caller says what time it is). A queue in which nothing
+ * waits owns no memory and is small, since every connection has one, and every id of the
+ * extension: all that is about what waits is made for the first message and given back
+ * with the last.
  */
 #ifndef TM3_REORDER_H
 #define TM3_REORDER_H
@@ -36,20 +38,25 @@ struct reorder_early {		/* a message that came early */
 	uint8_t body[];
 };
 
-struct reorder {
+/* What waits in a queue for the number that it expects. */
+struct reorder_waiting {
+	struct reorder *of;
 	union {
 		struct reorder_early *few;	/* all early messages, while they are few, */
 		struct reorder_early **bucket;	/* or else a table of them: */
 	};
 	uint8_t bits;			/* with as many places as this has values; 0: few */
-	uint8_t holds_class;		/* see holders */
-	uint32_t next;			/* the number expected */
+	uint8_t class;			/* see holders */
 	uint32_t count;			/* of early messages */
-	uint32_t max_count;		/* the longest it ever was, */
-	size_t max_bytes;		/* and the most payload it kept */
 	size_t bytes;			/* memory they take, bookkeeping included */
 	size_t payload;			/* their payload bytes */
+	int64_t since;			/* the owner's: it expects that number since */
 	struct list holds;		/* see holders: of those with as much */
+};
+
+struct reorder {
+	struct reorder_waiting *waiting;	/* NULL: nothing does */
+	uint32_t next;				/* the number expected */
 };
 
 enum reorder_verdict {
@@ -63,16 +70,40 @@ enum reorder_verdict {
 /* @first: the number expected first. */
 void reorder_init(struct reorder *q, uint32_t first);
 
+static inline uint32_t reorder_count(const struct reorder *q)
+{
+	return q->waiting ? q->waiting->count : 0;
+}
+
+static inline size_t reorder_bytes(const struct reorder *q)
+{
+	return q->waiting ? q->waiting->bytes : 0;
+}
+
+static inline size_t reorder_payload(const struct reorder *q)
+{
+	return q->waiting ? q->waiting->payload : 0;
+}
+
+/* What one of them counts in that. */
+static inline size_t reorder_payload_of(const struct reorder_early *early)
+{
+	return early->type == WIRE_DATA && !early->hollow ? early->body_len : 0;
+}
+
 /*
  * Drops the early messages. The queue is empty then and can be used on: the number
- * expected and the maxima stay.
+ * expected stays.
  */
 void reorder_fini(struct reorder *q);
 
 /*
- * Lets go what early data messages hold, and keeps their places: whose order goes on
- * behind its connection takes them as they become due, and drops them.
+ * Lets go what early data messages hold, and keeps their places, of so many bytes of memory
+ * each: whose order goes on behind its connection takes them as they become due, and drops
+ * them.
  */
+enum { REORDER_PLACE = 32 };
+
 void reorder_hollow(struct reorder *q);
 
 /* @msg is copied if it came early; else its bytes are not looked at. */

@@ -220,17 +220,17 @@ static void take(struct session *s, struct channel *ch, uint8_t type,
 
 static void note_early(struct session *s, struct channel *ch, size_t before)
 {
-	if (ch->order.bytes == before)
+	if (reorder_bytes(&ch->order) == before)
 		return;
-	s->in.early += ch->order.bytes - before;
-	inbound_holds(s, (int64_t)ch->order.bytes - (int64_t)before);
+	s->in.early += reorder_bytes(&ch->order) - before;
+	inbound_holds(s, (int64_t)reorder_bytes(&ch->order) - (int64_t)before);
 	holders_update(&s->in.holders, &ch->order);
 }
 
 /* The places of its messages stay, since the id's numbers go on. */
 void arrivals_let_go(struct session *s, struct channel *ch)
 {
-	size_t before = ch->order.bytes;
+	size_t before = reorder_bytes(&ch->order);
 
 	reorder_hollow(&ch->order);
 	note_early(s, ch, before);
@@ -239,13 +239,13 @@ void arrivals_let_go(struct session *s, struct channel *ch)
 static void take_early(struct session *s, struct channel *ch)
 {
 	struct reorder_early *early;
-	size_t before = ch->order.bytes;
+	size_t before = reorder_bytes(&ch->order);
 
 	while (session_is_up(s) && (early = reorder_take(&ch->order))) {
 		note_early(s, ch, before);
-		before = ch->order.bytes;
+		before = reorder_bytes(&ch->order);
 		if (ch->conn)
-			delivery_waited(s, ch->conn, early->came_at);
+			delivery_waited(s, ch->conn, &ch->order, early);
 		take(s, ch, early->type, early->hollow ? NULL : early->body,
 		     early->body_len);
 		/* take() may have flushed: it lives until the next flush. */
@@ -263,12 +263,12 @@ static void limit_early(struct session *s, size_t most)
 	while (s->in.early > most && session_is_up(s)) {
 		struct reorder *q = holders_largest(&s->in.holders);
 		struct channel *ch = container_of(q, struct channel, order);
-		size_t before = q->bytes;
+		size_t payload = reorder_payload(q);
 
 		s->counts.reorder_limit++;
 		refuse(s, ch, CONN_END_LIMIT, "it holds most out of order");
 		arrivals_let_go(s, ch);
-		if (q->bytes > before / 2)
+		if (reorder_count(q) * (size_t)REORDER_PLACE > payload)
 			extended_condemn(s, WIRE_GOODBYE_LIMIT,
 					 "messages out of order take %zu bytes",
 					 s->in.early);
@@ -284,15 +284,13 @@ void arrivals_shed(struct session *s, size_t bytes)
 static bool put(struct session *s, struct channel *ch,
 		const struct wire_msg *msg)
 {
-	size_t before = ch->order.bytes;
+	size_t before = reorder_bytes(&ch->order);
 	enum reorder_verdict verdict = reorder_put(&ch->order, msg,
 					loop_now(s->engine->loop));
 
 	note_early(s, ch, before);
 	switch (verdict) {
 	case REORDER_DUE:
-		if (ch->conn)
-			ch->conn->in_order++;
 		take(s, ch, (uint8_t)msg->type, msg->body, msg->body_len);
 		take_early(s, ch);
 		break;

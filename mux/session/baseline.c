@@ -103,7 +103,7 @@ static void conn_over(struct session *s, struct conn *c)
 
 static size_t early(const struct conn *c)
 {
-	return c->reorder.bytes;
+	return reorder_bytes(&c->reorder);
 }
 
 static void conn_gone(struct session *s, struct conn *c)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "delivery.h"
 
-#include <stdlib.h>
-
-#include "../base/hist.h"
 #include "../conn/conn.h"
 #include "session_inside.h"
 
@@ -51,14 +48,9 @@ void delivery_keep(struct session *s, struct reorder_early *early)
 	s->in.delivery.early = early;
 }
 
-void delivery_waited(struct session *s, struct conn *c, int64_t came_at)
+void delivery_waited(struct session *s, struct conn *c, const struct reorder *q,
+		     const struct reorder_early *early)
 {
-	if (!c->delays) {
-		c->delays = malloc(sizeof(*c->delays));
-		if (!c->delays)
-			return;
-		hist_init(c->delays);
-	}
-	hist_add(c->delays,
-		 (loop_now(s->engine->loop) - came_at) / NS_PER_US);
+	waits_taken(&c->waits, q, early,
+		    (loop_now(s->engine->loop) - early->came_at) / NS_PER_US);
 }

@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 
 struct conn;
+struct reorder;
 struct reorder_early;
 struct session;
 
@@ -36,7 +37,8 @@ void delivery_add(struct session *s, struct conn *c, const uint8_t *body,
 void delivery_keep(struct session *s, struct reorder_early *early);
 void delivery_flush(struct session *s);
 
-/* A message of @c that came at @came_at had to wait until now. */
-void delivery_waited(struct session *s, struct conn *c, int64_t came_at);
+/* @early of @c, just taken from @q, had to wait until now. */
+void delivery_waited(struct session *s, struct conn *c, const struct reorder *q,
+		     const struct reorder_early *early);
 
 #endif

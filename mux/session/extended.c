@@ -38,8 +38,7 @@ static void conn_over(struct session *s, struct conn *c)
 
 	if (!ch)
 		return;
-	c->reorder.max_count = ch->order.max_count;
-	c->reorder.max_bytes = ch->order.max_bytes;
+	waits_dropped(&c->waits, &ch->order);
 	windows_end(s, c);
 	channel_detach(ch);
 	extended_settle(s->ext, ch);
@@ -71,7 +70,7 @@ static void released(struct session *s, struct conn *c, size_t bytes,
 
 static size_t early(const struct conn *c)
 {
-	return has_channel(c) ? c->channel->order.bytes : 0;
+	return has_channel(c) ? reorder_bytes(&c->channel->order) : 0;
 }
 
 static void let_early_go(struct session *s, struct conn *c)

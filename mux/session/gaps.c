@@ -27,7 +27,7 @@ static void look(void *arg, struct reorder *q)
 {
 	struct conn *c = container_of(q, struct conn, reorder);
 	struct session *s = arg;
-	int64_t waits = inbound_reading_time(s) - c->gap_since;
+	int64_t waits = inbound_reading_time(s) - q->waiting->since;
 
 	/* One without its SYN has a timer of its own: conn_await_syn(). */
 	if (!c->had_syn) {
@@ -41,7 +41,7 @@ static void look(void *arg, struct reorder *q)
 	if (session_refuses(s, REFUSAL_GAP))
 		log_warn(s->engine->log, "session %u: connection %u waited %d s for number %u and holds %zu bytes that follow it: reset",
 			 s->number, c->id, GAP_SECONDS, c->reorder.next,
-			 c->reorder.payload);
+			 reorder_payload(&c->reorder));
 	conn_refuse(c, CONN_END_LIMIT);
 }
 
@@ -55,10 +55,10 @@ static void gap_timer(struct timer *t)
 		loop_timer_in(s->engine->loop, t, GAP_LOOK);
 }
 
-/* The number that @c waits for is another one now. */
+/* Something waits, and the number that @c expects is another one now. */
 void gaps_note(struct session *s, struct conn *c)
 {
-	c->gap_since = loop_now(s->engine->loop) - s->in.paused_ns;
+	c->reorder.waiting->since = loop_now(s->engine->loop) - s->in.paused_ns;
 	if (!s->in.gap_timer.slot)
 		loop_timer_in(s->engine->loop, &s->in.gap_timer, GAP_LOOK);
 }

@@ -19,14 +19,14 @@ static void drop_early(struct session *s, struct conn *c)
 	s->counts.early_dropped++;
 	if (session_refuses(s, REFUSAL_EARLY))
 		log_warn(s->engine->log, "session %u: connection %u sent %zu bytes ahead of its SYN: dropped, and the SYN will be refused",
-			 s->number, c->id, c->reorder.payload);
+			 s->number, c->id, reorder_payload(&c->reorder));
 	c->lost_early = true;
 	conn_drop_early(c);
 }
 
 static void limit_early(struct session *s, struct conn *c)
 {
-	if (!c->had_syn && c->reorder.payload > EARLY_MAX)
+	if (!c->had_syn && reorder_payload(&c->reorder) > EARLY_MAX)
 		drop_early(s, c);
 	while (s->in.early > REORDER_MAX_SESSION) {
 		struct reorder *q = holders_largest(&s->in.holders);
@@ -42,7 +42,7 @@ static void limit_early(struct session *s, struct conn *c)
 		s->counts.reorder_limit++;
 		if (session_refuses(s, REFUSAL_REORDER))
 			log_warn(s->engine->log, "session %u: out of order, connection %u holds %zu of %zu bytes: reset",
-				 s->number, most->id, most->reorder.bytes, s->in.early);
+				 s->number, most->id, reorder_bytes(&most->reorder), s->in.early);
 		conn_refuse(most, CONN_END_LIMIT);
 	}
 }
@@ -111,17 +111,17 @@ static bool listens(const struct conn *c)
 static void take_early(struct session *s, struct conn *c)
 {
 	struct reorder_early *early;
-	size_t before = c->reorder.bytes;
+	size_t before = reorder_bytes(&c->reorder);
 
 	while (listens(c) && (early = reorder_take(&c->reorder))) {
-		s->in.early -= before - c->reorder.bytes;
-		inbound_holds(s, (int64_t)(c->reorder.bytes - before));
+		s->in.early -= before - reorder_bytes(&c->reorder);
+		inbound_holds(s, (int64_t)(reorder_bytes(&c->reorder) - before));
 		holders_update(&s->in.holders, &c->reorder);
-		delivery_waited(s, c, early->came_at);
+		delivery_waited(s, c, &c->reorder, early);
 		take(s, c, early->type, early->body, early->body_len);
 		/* take() may have flushed: it lives until the next flush. */
 		delivery_keep(s, early);
-		before = c->reorder.bytes;
+		before = reorder_bytes(&c->reorder);
 	}
 }
 
@@ -130,26 +130,25 @@ static void take_early(struct session *s, struct conn *c)
 static void put(struct session *s, struct conn *c, const struct pipe *p,
 		const struct wire_msg *msg, uint64_t offset)
 {
-	size_t before = c->reorder.bytes;
+	size_t before = reorder_bytes(&c->reorder);
 	enum reorder_verdict verdict = reorder_put(&c->reorder, msg,
 					loop_now(s->engine->loop));
 
-	if (c->reorder.bytes != before) {
-		s->in.early += c->reorder.bytes - before;
-		inbound_holds(s, (int64_t)(c->reorder.bytes - before));
+	if (reorder_bytes(&c->reorder) != before) {
+		s->in.early += reorder_bytes(&c->reorder) - before;
+		inbound_holds(s, (int64_t)(reorder_bytes(&c->reorder) - before));
 		holders_update(&s->in.holders, &c->reorder);
 	}
 	switch (verdict) {
 	case REORDER_DUE:
-		c->in_order++;
 		take(s, c, (uint8_t)msg->type, msg->body, msg->body_len);
-		if (c->reorder.count)
+		if (reorder_count(&c->reorder))
 			take_early(s, c);
-		if (c->reorder.count)
+		if (reorder_count(&c->reorder))
 			gaps_note(s, c);
 		break;
 	case REORDER_EARLY:
-		if (c->reorder.count == 1)
+		if (reorder_count(&c->reorder) == 1)
 			gaps_note(s, c);
 		limit_early(s, c);
 		break;

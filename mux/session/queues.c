@@ -19,7 +19,7 @@ static uint32_t *reason_of(struct queues *q, const struct conn *c)
 		return &q->flows;
 	if (c->state == CONN_WAIT || c->state == CONN_CONNECTING)
 		return &q->connecting;
-	if (c->reorder.count)
+	if (reorder_count(&c->reorder))
 		return &q->missing;
 	if (conn_queued(c))
 		return &q->taking;

@@ -82,7 +82,7 @@ static void print_conn(const struct path_set *set, const struct conn *c,
 		(double)(now - c->opened_at) / (double)NS_PER_SEC,
 		(unsigned long long)c->tx_bytes,
 		(unsigned long long)c->rx_bytes, conn_queued(c),
-		c->reorder.payload);
+		reorder_payload(&c->reorder));
 	print_bound(set, c, out);
 	fputc('\n', out);
 }

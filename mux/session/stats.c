@@ -400,12 +400,14 @@ void stats_queues(struct stats *st, unsigned int session,
 static void put_delays(struct stats *st, const struct conn *c)
 {
 	struct hist all;
+	uint64_t waited;
 
-	if (c->delays)
-		all = *c->delays;
-	else
-		hist_init(&all);
-	hist_add_zeros(&all, c->in_order);
+	hist_init(&all);
+	if (c->waits)
+		all = c->waits->delays;
+	waited = hist_count(&all);
+	if (waited < c->rx_messages)
+		hist_add_zeros(&all, c->rx_messages - waited);
 	fprintf(st->out, ",\"reorder_ms\":{\"p50\":%.3f,\"p75\":%.3f,"
 		"\"p99\":%.3f,\"max\":%.3f}",
 		(double)hist_quantile(&all, 0.50) / 1e3,
@@ -434,8 +436,8 @@ void stats_conn(struct stats *st, unsigned int session, const struct conn *c,
 	put_u64(st, "tx_messages", c->tx_messages);
 	put_u64(st, "rx_messages", c->rx_messages);
 	put_delays(st, c);
-	put_u64(st, "reorder_max_messages", c->reorder.max_count);
-	put_u64(st, "reorder_max_bytes", c->reorder.max_bytes);
+	put_u64(st, "reorder_max_messages", c->waits ? c->waits->most_messages : 0);
+	put_u64(st, "reorder_max_bytes", c->waits ? c->waits->most_payload : 0);
 	put_text(st, "end", conn_end_name((enum conn_end)c->end));
 	end(st, now);
 }

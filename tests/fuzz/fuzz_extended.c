@@ -310,7 +310,7 @@ static void check_channel(const struct extended *x, const struct channel *ch,
 	*(ch->in_use ? &sum->promised : &sum->idle) += channel_promised(ch);
 	check(ch->conn || !ch->in_use);
 	sum->early[of_rp] += ch->early;
-	sum->held += ch->order.bytes;
+	sum->held += reorder_bytes(&ch->order);
 	check(!ch->conn || ch->conn->channel == ch);
 	check(x->lp != of_rp || list_empty(&ch->spare));
 	check(list_empty(&ch->spare) || (!ch->use.open && !ch->conn));

@@ -54,14 +54,13 @@ static size_t payload_of(uint8_t body_len)
 static void compare(const struct reorder *q, const struct model *m)
 {
 	check(q->next == m->first + m->next);
-	check(q->count == m->count);
-	check(q->payload == m->payload);
-	check(q->max_count >= q->count && q->max_bytes >= q->payload);
-	check(q->bytes >= q->payload + q->count * sizeof(struct reorder_early));
-	check(q->bytes <= q->payload + q->count * 64 +
-	      2 * SPAN * sizeof(void *));
-	if (!q->count)
-		check(!q->bytes && !q->bucket && !q->few);
+	check(reorder_count(q) == m->count);
+	check(reorder_payload(q) == m->payload);
+	check(reorder_bytes(q) >= m->payload +
+	      m->count * sizeof(struct reorder_early));
+	check(reorder_bytes(q) <= m->payload + m->count * 64 +
+	      2 * SPAN * sizeof(void *) + 2 * sizeof(*q->waiting));
+	check(!q->waiting == !m->count);
 }
 
 static void do_put(struct reorder *q, struct model *m, uint32_t index,
@@ -164,6 +163,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t at = sizeof(m.first); at + 1 < size; at += 2)
 		step(&q, &m, data[at], data[at + 1]);
 	reorder_fini(&q);
-	check(!q.bytes && !q.count && !q.payload);
+	check(!reorder_bytes(&q) && !reorder_count(&q) && !reorder_payload(&q));
 	return 0;
 }

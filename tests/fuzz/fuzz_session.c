@@ -133,13 +133,13 @@ static void check_books(const struct session *s)
 	list_each(pos, tmp, &s->conns) {
 		const struct conn *c = list_entry(pos, struct conn, member);
 
-		held += c->reorder.bytes;
+		held += reorder_bytes(&c->reorder);
 		queued += conn_queued(c);
 		live += !c->over;
 		ready += c->ready;
 		stuck += c->queue_full;
 		check(!c->ready || !c->over);
-		check(!c->over || !c->reorder.bytes);
+		check(!c->over || !reorder_bytes(&c->reorder));
 		check(c->state != CONN_CLOSED || !conn_queued(c));
 	}
 	check(s->in.early == held && held <= REORDER_MAX_SESSION);

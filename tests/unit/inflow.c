@@ -45,7 +45,7 @@ static void deliver(struct inflow *w, const struct inflow_message *m)
 		.number = c->first + m->index, .body = body,
 		.body_len = body_len(m->conn, m->index),
 	};
-	size_t before = c->q.payload;
+	size_t before = reorder_payload(&c->q);
 	enum reorder_verdict verdict;
 	struct reorder_early *held;
 
@@ -62,7 +62,7 @@ static void deliver(struct inflow *w, const struct inflow_message *m)
 	} else {
 		assert_int_equal(verdict, REORDER_EARLY);
 	}
-	w->held += c->q.payload - before;
+	w->held += reorder_payload(&c->q) - before;
 	if (w->held > w->most_held)
 		w->most_held = w->held;
 }
@@ -283,7 +283,7 @@ void inflow_reset(struct inflow *w, unsigned int conn)
 {
 	struct inflow_conn *c = &w->conn[conn];
 
-	w->held -= c->q.payload;
+	w->held -= reorder_payload(&c->q);
 	reorder_fini(&c->q);
 	c->reset = true;
 }
@@ -311,7 +311,7 @@ void inflow_check_end(const struct inflow *w)
 		assert_int_equal(c->delivered,
 				 c->sent > c->lost ? c->lost : c->sent);
 		if (c->sent <= c->lost)
-			assert_int_equal(c->q.count, 0);
+			assert_int_equal(reorder_count(&c->q), 0);
 	}
 }
 

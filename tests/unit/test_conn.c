@@ -355,7 +355,7 @@ static void what_was_held_is_dropped_with_it(void **state)
 	size_t held;
 
 	reorder_put(&scene->c->reorder, &early, 0);
-	held = scene->c->reorder.bytes;
+	held = reorder_bytes(&scene->c->reorder);
 	assert_true(held > 1000);
 	conn_abort(scene->c, CONN_END_SESSION);
 	assert_int_equal(scene->held_released, held);

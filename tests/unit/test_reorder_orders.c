@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "mux/conn/reorder.h"
+#include "mux/conn/waits.h"
 #include "random.h"
 
 enum { MESSAGES = 400, PIPES = 8, BODY_MAX = 40 };
@@ -22,6 +23,7 @@ struct sent {
 /* A connection as its receiver sees it, checked byte for byte. */
 struct receiver {
 	struct reorder q;
+	struct waits *waits;
 	const struct sent *sent;
 	uint32_t first;		/* number of sent[0] */
 	uint32_t delivered;
@@ -55,6 +57,7 @@ static enum reorder_verdict arrive(struct receiver *rx, uint32_t index)
 	deliver(rx, msg.number, msg.body, msg.body_len);
 	while ((held = reorder_take(&rx->q))) {
 		assert_int_equal(held->came_at, held->number - rx->first);
+		waits_taken(&rx->waits, &rx->q, held, 1);
 		deliver(rx, held->number, held->body, held->body_len);
 		reorder_release(held);
 	}
@@ -77,16 +80,16 @@ static void receiver_init(struct random *r, struct receiver *rx,
 				       : (uint32_t)random_next(r);
 	rx->sent = sent;
 	rx->delivered = 0;
+	rx->waits = NULL;
 	reorder_init(&rx->q, rx->first);
 }
 
 static void assert_owns_nothing(const struct reorder *q)
 {
-	assert_int_equal(q->count, 0);
-	assert_int_equal(q->bytes, 0);
-	assert_int_equal(q->payload, 0);
-	assert_null(q->bucket);
-	assert_null(q->few);
+	assert_int_equal(reorder_count(q), 0);
+	assert_int_equal(reorder_bytes(q), 0);
+	assert_int_equal(reorder_payload(q), 0);
+	assert_null(q->waiting);
 }
 
 /* Each pipe keeps the order of its messages; between pipes there is none. */
@@ -133,7 +136,8 @@ static void any_interleaving_of_pipes(void **state)
 		assert_int_equal(rx.delivered, n);
 		assert_owns_nothing(&rx.q);
 		if (pipes == 1)
-			assert_int_equal(rx.q.max_count, 0);
+			assert_null(rx.waits);
+		free(rx.waits);
 	}
 }
 
@@ -161,6 +165,7 @@ static void any_permutation_with_copies(void **state)
 		}
 		assert_int_equal(rx.delivered, n);
 		assert_owns_nothing(&rx.q);
+		free(rx.waits);
 	}
 }
 
@@ -188,6 +193,7 @@ static void every_permutation_of_six(void **state)
 		}
 		assert_int_equal(rx.delivered, N);
 		assert_owns_nothing(&rx.q);
+		free(rx.waits);
 	}
 }
 
@@ -202,7 +208,7 @@ static void the_books_are_right_at_every_step(void **state)
 	random_begin(&r, __func__);
 	for (int round = 0; round < 100; round++) {
 		uint8_t came[MESSAGES] = { 0 };
-		size_t most = 0;
+		struct waits most = { 0 };
 		struct receiver rx;
 
 		make_messages(&r, sent, MESSAGES);
@@ -218,14 +224,43 @@ static void the_books_are_right_at_every_step(void **state)
 				count += came[m];
 				payload += came[m] ? sent[m].len : 0;
 			}
-			most = payload > most ? payload : most;
-			assert_int_equal(rx.q.count, count);
-			assert_int_equal(rx.q.payload, payload);
-			assert_int_equal(rx.q.max_bytes, most);
-			assert_true(rx.q.bytes >= payload +
+			if (payload > most.most_payload)
+				most.most_payload = payload;
+			if (count > most.most_messages)
+				most.most_messages = count;
+			assert_int_equal(reorder_count(&rx.q), count);
+			assert_int_equal(reorder_payload(&rx.q), payload);
+			assert_true(reorder_bytes(&rx.q) >= payload +
 				    count * sizeof(struct reorder_early));
 		}
+		assert_int_equal(rx.waits->most_messages, most.most_messages);
+		assert_int_equal(rx.waits->most_payload, most.most_payload);
+		free(rx.waits);
 	}
+}
+
+/* A record tells of them as well: they may be what a limit ended the connection for. */
+static void what_is_dropped_has_waited(void **state)
+{
+	static struct sent sent[4];
+	struct receiver rx = { .sent = sent };
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	make_messages(&r, sent, 4);
+	reorder_init(&rx.q, 0);
+	waits_dropped(&rx.waits, &rx.q);
+	assert_null(rx.waits);
+	for (uint32_t i = 1; i < 4; i++)
+		assert_int_equal(arrive(&rx, i), REORDER_EARLY);
+	waits_dropped(&rx.waits, &rx.q);
+	assert_int_equal(rx.waits->most_messages, 3);
+	assert_int_equal(rx.waits->most_payload,
+			 sent[1].len + sent[2].len + sent[3].len);
+	assert_int_equal(hist_count(&rx.waits->delays), 0);
+	reorder_fini(&rx.q);
+	free(rx.waits);
 }
 
 int main(void)
@@ -235,6 +270,7 @@ int main(void)
 		cmocka_unit_test(any_permutation_with_copies),
 		cmocka_unit_test(every_permutation_of_six),
 		cmocka_unit_test(the_books_are_right_at_every_step),
+		cmocka_unit_test(what_is_dropped_has_waited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
