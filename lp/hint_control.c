@@ -145,6 +145,9 @@ static void say(struct session *s, struct conn *c, const char *name,
 	case -EPROTONOSUPPORT:
 		fputs("error: rp does not understand hints\n", out);
 		break;
+	case -ENOMEM:
+		fputs("error: lp has no memory for it\n", out);
+		break;
 	default:
 		fprintf(out, "error: nothing more comes on connection %s\n",
 			name);

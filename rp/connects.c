@@ -238,7 +238,7 @@ static void count_open(struct connector *c)
 
 static void begin(struct connector *c, struct conn *conn)
 {
-	list_del(&conn->dialling);
+	conn_leave_line(conn);
 	count_open(c);
 	c->waits = false;
 	c->under_way++;
@@ -282,8 +282,7 @@ static void say_they_wait(struct connector *c, bool full)
 {
 	const struct options *o = c->all->options;
 	struct log *log = c->all->engine->log;
-	const struct conn *first = list_first(&c->in_line, struct conn,
-					      dialling);
+	const struct conn *first = list_first(&c->in_line, struct conn, place);
 	char text[CONN_TEXT];
 
 	if (c->waits)
@@ -338,7 +337,7 @@ static void begin_one(struct connects *all)
 	list_del(&c->member);
 	if (list_empty(&c->in_line))
 		return;
-	begin(c, list_first(&c->in_line, struct conn, dialling));
+	begin(c, list_first(&c->in_line, struct conn, place));
 	line_up(c);
 }
 
@@ -376,7 +375,8 @@ void connector_add(struct connector *c, struct conn *conn)
 		conn_refuse(conn, CONN_END_DENIED);
 		return;
 	}
-	list_add_tail(&c->in_line, &conn->dialling);
+	conn->in_line = true;
+	list_move_tail(&c->in_line, &conn->place);
 	if (conn_await_connect(conn, c->all->options->connect_timeout))
 		connector_failed(c, conn, ENOMEM);
 	else
@@ -385,8 +385,8 @@ void connector_add(struct connector *c, struct conn *conn)
 
 void connector_moved(struct connector *c, struct conn *conn, int from)
 {
-	if (!list_empty(&conn->dialling)) {
-		list_del(&conn->dialling);
+	if (conn->in_line) {
+		conn_leave_line(conn);
 		return;
 	}
 	if (conn->asker)
@@ -419,7 +419,7 @@ void connector_fini(struct connector *c)
 {
 	loop_timer_stop(c->all->engine->loop, &c->open_timer);
 	while (!list_empty(&c->in_line))
-		conn_abort(list_first(&c->in_line, struct conn, dialling),
+		conn_abort(list_first(&c->in_line, struct conn, place),
 			   CONN_END_SESSION);
 	calls_end(&c->unasked);
 	calls_end(&c->calls);

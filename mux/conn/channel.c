@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "channel.h"
 
+#include <stdlib.h>
+
 #include "../wire/run.h"
 #include "../wire/wire_ext.h"
 #include "conn.h"
@@ -10,26 +12,40 @@ void channel_init(struct channel *ch, uint16_t id, struct early_pool *pool)
 	*ch = (struct channel){ .id = id, .pool = pool };
 	use_init(&ch->use, 0);
 	reorder_init(&ch->order, 0);
-	list_init(&ch->waits);
-	list_init(&ch->spare);
-	list_init(&ch->hint_due);
-	list_init(&ch->window_due);
+	list_init(&ch->line);
+}
+
+static void forget_said(struct channel *ch)
+{
+	if (!ch->said)
+		return;
+	list_del(&ch->said->due);
+	free(ch->said);
+	ch->said = NULL;
+}
+
+struct hint_said *channel_says(struct channel *ch)
+{
+	if (ch->said)
+		return ch->said;
+	ch->said = calloc(1, sizeof(*ch->said));
+	if (!ch->said)
+		return NULL;
+	ch->said->of = ch;
+	list_init(&ch->said->due);
+	return ch->said;
 }
 
 void channel_fini(struct channel *ch)
 {
-	list_del(&ch->waits);
-	list_del(&ch->spare);
-	list_del(&ch->hint_due);
-	list_del(&ch->window_due);
+	list_del(&ch->line);
+	forget_said(ch);
 	reorder_fini(&ch->order);
 }
 
 void channel_attach(struct channel *ch, struct conn *c)
 {
 	ch->conn = c;
-	ch->said = (struct hint){ .bytes = 0 };
-	ch->said_to = 0;
 	ch->hint_early = false;
 	c->channel = ch;
 }
@@ -44,15 +60,15 @@ static void let_next_on(struct early_pool *pool)
 
 	if (list_empty(&pool->waiters) || !early_left(&pool->limit, 0))
 		return;
-	ch = list_first(&pool->waiters, struct channel, waits);
-	list_del(&ch->waits);
+	ch = list_first(&pool->waiters, struct channel, line);
+	list_del(&ch->line);
 	conn_credited(ch->conn);
 }
 
 void channel_detach(struct channel *ch)
 {
-	list_del(&ch->waits);
-	list_del(&ch->hint_due);
+	list_del(&ch->line);
+	forget_said(ch);
 	ch->conn = NULL;
 	let_next_on(ch->pool);
 }
@@ -61,7 +77,7 @@ void channel_answered(struct channel *ch)
 {
 	ch->pool->limit.used -= ch->early;
 	ch->early = 0;
-	list_del(&ch->waits);
+	list_del(&ch->line);
 	let_next_on(ch->pool);
 }
 
@@ -89,9 +105,9 @@ struct wire_ext channel_hint(const struct channel *ch)
 		.type = WIRE_HINT,
 		.hint = {
 			.id = ch->id,
-			.priority = ch->said.urgency,
-			.remaining = hint_left(ch->said_to, ch->conn->rx_bytes),
-			.paths = ch->said.paths,
+			.priority = ch->said->hint.urgency,
+			.remaining = hint_left(ch->said->to, ch->conn->rx_bytes),
+			.paths = ch->said->hint.paths,
 		},
 	};
 }
@@ -194,7 +210,7 @@ static void sent(struct conn *c, size_t bytes)
 	ch->out.sent += bytes;
 	if (!is_early(ch))
 		return;
-	ch->early += bytes;
+	ch->early += (uint32_t)bytes;
 	ch->pool->limit.used += bytes;
 	let_next_on(ch->pool);
 }
@@ -205,7 +221,7 @@ static void starved(struct conn *c)
 	struct channel *ch = c->channel;
 
 	if (is_early(ch) && ch->early < ch->pool->limit.conn)
-		list_move_tail(&ch->pool->waiters, &ch->waits);
+		list_move_tail(&ch->pool->waiters, &ch->line);
 }
 
 const struct conn_speech channel_speech = {

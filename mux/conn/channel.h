@@ -29,12 +29,24 @@ struct early_pool {
 	struct list waiters;	/* channels whose connection waits for more */
 };
 
-/* There is one for each id that was ever used: what is small stands together. */
+/* What the other end is told of the bytes that it sends on a connection, by a HINT. */
+struct hint_said {
+	struct channel *of;
+	struct hint hint;
+	uint64_t to;		/* as outlook.told_to, of what the connection receives */
+	struct list due;	/* the owner's: of those that are to be said */
+};
+
+/*
+ * There is one for each id that was ever used: what is small stands together. It stands in one
+ * line at a time: between two uses in the owner's line of ids for use again, or of those that have
+ * to rest; before SYNACK has come in pool->waiters, if its connection may not send more; and from
+ * then on in the owner's line of those whose WINDOW is to be sent.
+ */
 struct channel {
 	struct use use;
 	uint16_t id;
 	bool flow_had_it : 1;	/* so it has to rest, see rests_until */
-	bool hint_with_open : 1;	/* see said */
 	bool hint_early : 1;	/* said before SYNACK came, so it may have been nobody's */
 	bool in_use : 1;	/* somebody is expected to use what was granted, see window */
 	struct reorder order;	/* of what is received */
@@ -42,24 +54,18 @@ struct channel {
 	struct credit_in in;
 	struct conn *conn;	/* of the use, as long as it listens; or NULL */
 	struct early_pool *pool;
-	uint64_t early;		/* bytes of this use that count in the pool */
-	struct list waits;	/* in pool->waiters */
-	struct list spare;	/* the owner's, of ids for use again */
+	struct list line;	/* see above */
 	int64_t rests_until;	/* by the owner's clock, what a flow had */
-
-	/* What the other end is told of the bytes that it sends in this use, by a HINT that
-	 * follows OPEN on its pipe, or else when the owner says it. */
-	struct hint said;
-	uint64_t said_to;	/* as c->told_to, of what the connection receives */
-	struct list hint_due;	/* the owner's */
+	struct hint_said *said;	/* as long as @conn is there; NULL: nothing was */
+	uint32_t early;		/* bytes of this use that count in the pool */
 
 	/* The owner's: what it lets the other end send. */
-	struct list window_due;	/* of those whose WINDOW is to be sent */
-	uint64_t window;	/* bytes ahead of the application */
-	uint64_t round_from;	/* what it had taken when a round began, */
-	int64_t round_at;	/* and when that was */
-	uint64_t taken;		/* by the application, of what is in order, */
-	int64_t taken_at;	/* and when that was seen to change */
+	uint32_t window;	/* bytes ahead of the application */
+	/* Bytes of what is in order, modulo 2^32: only their differences are asked for. */
+	uint32_t taken;		/* by the application, */
+	uint32_t round_from;	/* and when a round began, */
+	int64_t round_at;	/* which was then; */
+	int64_t taken_at;	/* and when more was seen to be taken */
 };
 
 extern const struct conn_speech channel_speech;
@@ -72,7 +78,9 @@ void channel_attach(struct channel *ch, struct conn *c);
 /* Its connection listens no more. */
 void channel_detach(struct channel *ch);
 
-/* The HINT that says what is to be said of its connection now. */
+/* For what is to be said of its connection. NULL: no memory. */
+struct hint_said *channel_says(struct channel *ch);
+/* The HINT that says it now. */
 struct wire_ext channel_hint(const struct channel *ch);
 
 /* SYNACK was sent or came: early bytes of this use count no longer. */

@@ -89,7 +89,6 @@ static void move_to(struct conn *c, enum conn_state state)
 	c->state = (uint8_t)state;
 	if (from != state && c->owner->ops->moved)
 		c->owner->ops->moved(c, from);
-	list_del(&c->dialling);
 }
 
 /* Linger 0 or not decides whether this is a reset. */
@@ -100,7 +99,7 @@ void conn_close_socket(struct conn *c)
 	drop_queue(c);
 	c->readable = c->writable = false;
 	move_to(c, CONN_CLOSED);
-	list_del(&c->holding);
+	list_del(&c->place);
 	reap_if_done(c);
 }
 
@@ -215,8 +214,8 @@ static void drain(struct conn *c)
 	/* A peer blocked in writing reads nothing until we read. */
 	conn_discard(c);
 	c->state = CONN_DRAINING;
-	if (c->drain_until)
-		loop_timer_at(c->owner->loop, &c->timer, c->drain_until);
+	if (c->until)
+		loop_timer_at(c->owner->loop, &c->timer, c->until);
 	else
 		loop_timer_stop(c->owner->loop, &c->timer);
 	flush_queue(c);
@@ -390,10 +389,12 @@ void conn_await_syn(struct conn *c)
 /* A connect() may take less by a limit of its own. Lingering has one as well. */
 void conn_limit_time(struct conn *c, int64_t ns)
 {
-	c->drain_until = loop_clock() + ns;
+	if (c->state == CONN_LINGERING)
+		return;
+	c->until = loop_clock() + ns;
 	if (c->state == CONN_DRAINING ||
-	    (c->state == CONN_CONNECTING && c->timer.at > c->drain_until))
-		loop_timer_at(c->owner->loop, &c->timer, c->drain_until);
+	    (c->state == CONN_CONNECTING && c->timer.at > c->until))
+		loop_timer_at(c->owner->loop, &c->timer, c->until);
 }
 
 static void conn_timer(struct timer *t)
@@ -448,10 +449,10 @@ struct conn *conn_new(struct conn_owner *owner, uint16_t id)
 	c->watch.ready = conn_ready;
 	c->timer.fire = conn_timer;
 	list_init(&c->member);
-	list_init(&c->holding);
+	list_init(&c->place);
+	list_add_tail(&owner->holding, &c->place);
 	list_init(&c->turn);
 	list_init(&c->ahead);
-	list_init(&c->dialling);
 	reorder_init(&c->reorder, 0);
 	c->unanswered = true;
 	c->opened_at = loop_clock();
@@ -465,8 +466,7 @@ void conn_free(struct conn *c)
 	list_del(&c->turn);
 	list_del(&c->ahead);
 	list_del(&c->member);
-	list_del(&c->holding);
-	list_del(&c->dialling);
+	list_del(&c->place);
 	backlog_free(&c->backlog);
 	reorder_fini(&c->reorder);
 	free(c->waits);
@@ -534,6 +534,12 @@ void conn_end(struct conn *c, enum conn_end why)
 		c->end = (uint8_t)why;
 	c->fin_pending = c->owner->speech->no_more;
 	set_ready(c);
+}
+
+void conn_leave_line(struct conn *c)
+{
+	c->in_line = false;
+	list_move_tail(&c->owner->holding, &c->place);
 }
 
 int conn_await_connect(struct conn *c, int64_t timeout_ns)

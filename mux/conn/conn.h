@@ -90,25 +90,17 @@ enum conn_end {
 	CONN_END_IDLE,
 };
 
+/*
+ * Ten thousand of them may do nothing. So what a connection needs only while it has something
+ * under way is made when it has, and until then the pointer to it is NULL.
+ */
 struct conn {
 	struct conn_owner *owner;
+	struct list member;	/* of the owner's list of all, and at last of those that are done */
+	struct list place;	/* in owner->holding until it is closed; while in_line, in the proxy's line */
 	struct watch watch;
 	struct timer timer;	/* connecting: its end; lingering: next look; half closed: asking */
-	struct list member;	/* of the owner's list of all, and at last of those that are done */
-	struct list holding;	/* and of those that are not closed */
-	struct list turn, ahead;	/* the scheduler's */
-	uint64_t last_end;	/* its last message ends at this byte; 0: none went yet */
-	uint32_t last_pipe;	/* of that pipe: a serial */
-	uint32_t tx_number;	/* of the next message to the pipes */
-	/* thin.h: its round began with what ends at this byte of this pipe, and had so much */
-	uint64_t round_end;
-	uint32_t round_pipe;
-	size_t in_round, in_last_round;
-	int64_t deficit;	/* the scheduler's, bytes */
-	uint64_t served;	/* bytes, since it was last silent for long */
-	int64_t silent_since;
-
-	struct list dialling;	/* of those that wait for their connect() */
+	int64_t until;		/* draining: see conn_limit_time(), 0 for no limit; lingering: its end */
 
 	uint16_t id;
 	uint8_t state;		/* enum conn_state */
@@ -116,7 +108,7 @@ struct conn {
 	uint8_t fin_pending;	/* enum wire_reason to be framed last, or 0 */
 	uint8_t urgency;	/* of what it sends: the higher, the more urgent */
 	uint8_t paths;		/* bits: it goes over these alone; 0: over any */
-	bool on_all;		/* and over each of them, whichever is first */
+	bool on_all : 1;	/* and over each of them, whichever is first */
 	bool over : 1;		/* for the pipes */
 	bool ready : 1;		/* the owner was told so */
 	bool readable : 1;	/* a read may bring something */
@@ -140,25 +132,39 @@ struct conn {
 	bool told_lost : 1;	/* the owner was told of what the socket brought */
 	bool queue_full : 1;	/* its backlog is over QUEUE_MAX */
 	bool in_turn : 1;	/* the scheduler's */
+	bool in_line : 1;	/* the proxy's: its connect() waits for its turn */
 	bool turned_away : 1;	/* the owner's: it was refused for want of a place, */
 	bool unseen : 1;	/* or has yet to see what comes first, before that is read */
+	uint32_t tx_number;	/* of its next message to the pipes; in the extension, the channel's */
 
 	struct channel *channel;	/* in the extension: its id's */
-	struct outlook *outlook;	/* on what it has to send; NULL: nothing is known, see conn_outlook() */
 	struct flow *flow;	/* it is one of datagrams; freed with it */
-	const struct destination *dst;	/* kept, see conn_set_destination(), */
-	struct destination_place dst_place;	/* here if it is small */
 	void *asker;		/* the proxy's: who waits for its connect(), or
 				 * called session_ask() */
+	const struct destination *dst;	/* kept, see conn_set_destination(), */
+	struct destination_place dst_place;	/* here if it is small */
 
-	struct reorder reorder;	/* from the pipes */
+	/* What it sends. */
+	struct outlook *outlook;	/* on what is to come; NULL: nothing is known, see conn_outlook() */
+	struct list turn, ahead;	/* the scheduler's */
+	int64_t silent_since;
+	uint32_t served;	/* bytes, since it was last silent for long, as far as las asks */
+	int32_t deficit;	/* drr's, bytes */
+	/* thin.h: its last message ends at this byte of the pipe with this serial; 0: none went yet. */
+	uint64_t last_end;
+	/* Its round began with what ends at this byte of this pipe, and had so much. */
+	uint64_t round_end;
+	uint32_t last_pipe, round_pipe;
+	uint32_t in_round, in_last_round;
+
+	/* What it receives. */
+	struct reorder reorder;	/* from the pipes; in the extension, the channel's */
 	struct backlog *backlog;	/* in order, to be written to the socket; NULL: nothing is */
-	int64_t linger_until;
-	int64_t drain_until;	/* by conn_limit_time(); 0: no limit */
 
+	/* For its record. */
+	struct waits *waits;	/* of messages that came early; or NULL */
 	int64_t opened_at, connected_at;	/* ns, monotonic; 0 not yet */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
-	struct waits *waits;	/* of messages that came early; or NULL */
 };
 
 struct conn *conn_new(struct conn_owner *owner, uint16_t id);
@@ -229,6 +235,9 @@ void conn_await_syn(struct conn *c);
  * and this is called once.
  */
 void conn_limit_time(struct conn *c, int64_t ns);
+
+/* It is in line no more. */
+void conn_leave_line(struct conn *c);
 
 /* In order from the pipes: bytes, or the end of them. */
 void conn_deliver(struct conn *c, struct iovec *iov, int n, size_t len);

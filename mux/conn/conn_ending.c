@@ -57,14 +57,14 @@ static bool may_answer(const struct conn *c)
 void conn_linger_look(struct conn *c)
 {
 	int64_t now = loop_clock();
-	int64_t since = now - (c->linger_until - LINGER_MS * NS_PER_MS);
+	int64_t since = now - (c->until - LINGER_MS * NS_PER_MS);
 
 	if (!conn_discard(c) ||
 	    (!may_answer(c) && !sock_outstanding(c->watch.fd))) {
 		conn_close_socket(c);
 		return;
 	}
-	if (now >= c->linger_until) {
+	if (now >= c->until) {
 		if (c->sent_late)
 			conn_reset_socket(c);
 		else
@@ -80,7 +80,7 @@ void conn_linger_look(struct conn *c)
 void conn_linger(struct conn *c)
 {
 	c->state = CONN_LINGERING;
-	c->linger_until = loop_clock() + LINGER_MS * NS_PER_MS;
+	c->until = loop_clock() + LINGER_MS * NS_PER_MS;
 	c->sent_late = false;
 	sock_orderly(c->watch.fd);
 	shutdown(c->watch.fd, SHUT_WR);

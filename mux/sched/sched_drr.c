@@ -7,6 +7,7 @@
  * talking in small pieces buys no more than one quantum a round, and who needs
  * less than that never waits for a round to end.
  */
+#include "../base/sizes.h"
 #include "../conn/conn.h"
 #include "sched.h"
 
@@ -16,6 +17,9 @@
  * much.
  */
 enum { QUANTUM = 8192, TURN_LEAST = 65536 };
+
+/* More than any pipe takes in a turn: a deficit stays within this many bytes and one message. */
+enum { TURN_MOST = 1 << 30 };
 
 static void drr_ready(struct sched *s, struct conn *c, int64_t now)
 {
@@ -52,7 +56,7 @@ static struct conn *first_newcomer(struct sched *s, const struct pipe *p)
 }
 
 /* Credit is given when a turn begins, and spent before the next one's does. */
-static bool has_turn(struct conn *c, int64_t credit)
+static bool has_turn(struct conn *c, int32_t credit)
 {
 	if (!c->in_turn) {
 		c->in_turn = true;
@@ -77,7 +81,7 @@ size_t sched_turn(const struct sched *s, size_t room)
 static struct conn *first_in_turn(struct sched *s, const struct pipe *p,
 				  size_t room)
 {
-	int64_t credit = (int64_t)sched_turn(s, room);
+	int32_t credit = (int32_t)size_least(sched_turn(s, room), TURN_MOST);
 	struct list *pos, *tmp;
 
 	list_each(pos, tmp, &s->round) {
@@ -123,7 +127,7 @@ static struct sched_choice drr_next(struct sched *s, struct pipe *p,
 
 static void drr_sent(struct sched *s, struct conn *c, size_t bytes)
 {
-	c->deficit -= (int64_t)bytes;
+	c->deficit -= (int32_t)bytes;
 	if (s->ready == 1 && c->deficit < 0)
 		c->deficit = 0;
 }

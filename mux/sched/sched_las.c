@@ -103,7 +103,7 @@ static size_t budget_of(const struct sched *s, const struct conn *c,
 			size_t room)
 {
 	size_t end = c->served < SMALL ? SMALL : YOUNG;
-	size_t budget = end - (size_t)c->served;
+	size_t budget = end - c->served;
 
 	if (budget < WIRE_PAYLOAD_MAX)
 		budget = WIRE_PAYLOAD_MAX;
@@ -170,12 +170,12 @@ static void las_sent(struct sched *s, struct conn *c, size_t bytes)
 {
 	bool was_young = is_young(c), was_small = c->served < SMALL;
 
-	c->served += bytes;
 	if (!was_young) {
 		add_credit(s, 1, SHARE * (int64_t)bytes);
 		sched_drr.sent(s, c, bytes);
 		return;
 	}
+	c->served += (uint32_t)bytes;
 	account(s, was_small, (int64_t)bytes);
 	/* One that fell silent by this run has left its class already. */
 	if (c->ready && (!is_young(c) || was_small != (c->served < SMALL)))

@@ -5,6 +5,9 @@
 #include "../path/paths.h"
 #include "../pipe/pipe.h"
 
+/* From here on it is not counted how much a round has: it is far from a segment. */
+enum { ROUND_MOST = 1 << 30 };
+
 /* The pipe number @serial if what ends at its byte @end is not acknowledged yet, or NULL. */
 static struct pipe *holder(const struct paths *paths, uint32_t serial,
 			   uint64_t end)
@@ -57,5 +60,6 @@ void thin_sent(const struct paths *paths, struct conn *c, const struct pipe *p,
 		c->round_pipe = c->last_pipe;
 		c->round_end = c->last_end;
 	}
-	c->in_round += len;
+	if (c->in_round < ROUND_MOST)
+		c->in_round += (uint32_t)len;
 }

@@ -43,14 +43,16 @@ static void refuse(struct session *s, struct channel *ch, enum conn_end why,
 	conn_refuse(ch->conn, why);
 }
 
-/* Early bytes at who answers: they count until SYNACK is sent. */
+/* Early bytes at who answers: they count until SYNACK is sent, as far as they are let in. */
 static bool fits_early(struct channel *ch, size_t len)
 {
 	if (ch->use.opener || ch->use.answered)
 		return true;
-	ch->early += len;
+	if (ch->pool->limit.used + len > ch->pool->limit.all)
+		return false;
+	ch->early += (uint32_t)len;
 	ch->pool->limit.used += len;
-	return ch->pool->limit.used <= ch->pool->limit.all;
+	return true;
 }
 
 /* @body is NULL where it was let go for the memory that it took. */

@@ -154,13 +154,13 @@ static void add_windows(struct session *s, struct run *run)
 
 	while (!list_empty(&x->windows_due) && has_space(run)) {
 		struct channel *ch = list_first(&x->windows_due, struct channel,
-						window_due);
+						line);
 		struct wire_ext what = {
 			.type = WIRE_WINDOW,
 			.window = { .id = ch->id, .offset = ch->in.granted },
 		};
 
-		list_del(&ch->window_due);
+		list_del(&ch->line);
 		add(run, &what);
 	}
 }

@@ -105,7 +105,7 @@ static void detach(struct flow *f)
 	loop_timer_stop(s->engine->loop, &f->idle);
 	flow_queue_empty(&f->queue);
 	list_del(&f->mtu_due);
-	list_del(&f->conn->holding);
+	list_del(&f->conn->place);
 	s->ext->nflows -= f->counted;
 	f->counted = f->socket = false;
 }

@@ -65,7 +65,7 @@ struct conn *session_conn_from(const struct session *s,
 
 static void tell(struct session *s, struct channel *ch)
 {
-	list_move_tail(&s->ext->hints_due, &ch->hint_due);
+	list_move_tail(&s->ext->hints_due, &ch->said->due);
 	loop_after(s->engine->loop, &s->out.pump);
 }
 
@@ -85,6 +85,7 @@ static bool is_before_synack(const struct conn *c)
 int session_hint(struct session *s, struct conn *c, const struct hint *what)
 {
 	struct channel *ch = c->channel;
+	struct hint_said *said;
 
 	if (!s->ext || !are_spoken(s->ext))
 		return -EPROTONOSUPPORT;
@@ -93,8 +94,11 @@ int session_hint(struct session *s, struct conn *c, const struct hint *what)
 		return -ENOTCONN;
 	if (what->bytes > WIRE_HINT_MOST)
 		return -EOVERFLOW;
-	ch->said = *what;
-	ch->said_to = hint_end(what->bytes, c->rx_bytes);
+	said = channel_says(ch);
+	if (!said)
+		return -ENOMEM;
+	said->hint = *what;
+	said->to = hint_end(what->bytes, c->rx_bytes);
 	if (c->syn_pending)
 		s->counts.hints_sent += !ch->hint_early;
 	else
@@ -107,10 +111,13 @@ struct hint session_hinted(const struct conn *c)
 {
 	struct hint hint = { .bytes = 0 };
 
-	if (!c->channel || c->channel->conn != c)
+	const struct hint_said *said;
+
+	if (!c->channel || c->channel->conn != c || !c->channel->said)
 		return hint;
-	hint = c->channel->said;
-	hint.bytes = hint_left(c->channel->said_to, c->rx_bytes);
+	said = c->channel->said;
+	hint = said->hint;
+	hint.bytes = hint_left(said->to, c->rx_bytes);
 	return hint;
 }
 
@@ -136,13 +143,13 @@ void hints_answered(struct session *s, struct channel *ch)
 
 bool hints_next(struct extended *x, struct wire_ext *what)
 {
-	struct channel *ch;
+	struct hint_said *said;
 
 	if (list_empty(&x->hints_due))
 		return false;
-	ch = list_first(&x->hints_due, struct channel, hint_due);
-	list_del(&ch->hint_due);
-	*what = channel_hint(ch);
+	said = list_first(&x->hints_due, struct hint_said, due);
+	list_del(&said->due);
+	*what = channel_hint(said->of);
 	x->s->counts.hints_sent++;
 	return true;
 }

@@ -37,7 +37,7 @@ static void rest(struct extended *x, struct channel *ch)
 {
 	ch->rests_until = loop_now(x->s->engine->loop) +
 			  REST_SECONDS * NS_PER_SEC;
-	list_add_tail(&x->resting, &ch->spare);
+	list_add_tail(&x->resting, &ch->line);
 	x->nresting++;
 	if (!x->rest_timer.slot)
 		loop_timer_at(x->s->engine->loop, &x->rest_timer,
@@ -51,14 +51,14 @@ static void have_rested(struct timer *t)
 
 	while (!list_empty(&x->resting)) {
 		struct channel *ch = list_first(&x->resting, struct channel,
-						spare);
+						line);
 
 		if (ch->rests_until > now) {
 			loop_timer_at(x->s->engine->loop, t, ch->rests_until);
 			break;
 		}
 		ch->flow_had_it = false;
-		list_move_tail(&x->spare, &ch->spare);
+		list_move_tail(&x->spare, &ch->line);
 		x->nresting--;
 	}
 	session_tell_room(x->s);
@@ -82,13 +82,13 @@ static uint16_t last_own(const struct extended *x)
 void extended_settle(struct extended *x, struct channel *ch)
 {
 	if (!is_own(x, ch->id) || ch->id > x->last_id || ch->use.open || ch->conn ||
-	    !list_empty(&ch->spare))
+	    !list_empty(&ch->line))
 		return;
 	if (ch->flow_had_it) {
 		rest(x, ch);
 		return;
 	}
-	list_add_tail(&x->spare, &ch->spare);
+	list_add_tail(&x->spare, &ch->line);
 	session_tell_room(x->s);
 }
 
@@ -115,8 +115,8 @@ static struct channel *free_channel(struct extended *x)
 	if (list_empty(&x->spare))
 		return x->last_id < last_own(x) ?
 			extended_channel(x, ++x->last_id) : NULL;
-	ch = list_entry(x->spare.prev, struct channel, spare);
-	list_del(&ch->spare);
+	ch = list_entry(x->spare.prev, struct channel, line);
+	list_del(&ch->line);
 	return ch;
 }
 

@@ -42,7 +42,7 @@ void orphan(struct engine *engine, struct conn *c)
 	}
 	c->owner = &engine->orphanage;
 	engine->orphaned += conn_queued(c);
-	list_del(&c->holding);
+	list_del(&c->place);
 	list_move_tail(&engine->orphans, &c->member);
 	conn_limit_time(c, ORPHAN_SECONDS * NS_PER_SEC);
 	engine_balance(engine);

@@ -48,17 +48,16 @@ static bool has_own_socket(const struct conn *c)
 
 /*
  * Those that race for the addresses of a name have no socket of their own yet. Those that are
- * closed, and wait for a pipe that takes their end, may be many, and are not walked past.
+ * closed, and wait for a pipe that takes their end, or for their connect(), may be many, and are
+ * not walked past.
  */
 static struct conn *oldest(const struct session *s, bool has_socket)
 {
 	struct list *pos, *tmp;
 
-	list_each(pos, tmp, &s->holding) {
-		struct conn *c = list_entry(pos, struct conn, holding);
+	list_each(pos, tmp, &s->conn_owner.holding) {
+		struct conn *c = list_entry(pos, struct conn, place);
 
-		if (!list_empty(&c->dialling))
-			continue;
 		if (!has_socket || has_own_socket(c))
 			return c;
 	}

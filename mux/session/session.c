@@ -209,7 +209,6 @@ struct conn *session_conn_new(struct session *s, uint16_t id)
 	if (!c)
 		return NULL;
 	list_add_tail(&s->conns, &c->member);
-	list_add_tail(&s->holding, &c->holding);
 	if (s->engine->settings->http_sizes)
 		conn_read_sizes(c);
 	s->nconns++;
@@ -510,7 +509,6 @@ static void prepare(struct session *s, struct engine *engine)
 	list_init(&s->lost_pipes);
 	list_add_tail(&engine->all, &s->all);
 	list_init(&s->conns);
-	list_init(&s->holding);
 	hoard_init(&s->hoard, &engine->hoard, 0);
 	s->hoard.shed = pausing_shed;
 	session_takes_time_of(s, NULL);

@@ -313,7 +313,7 @@ struct conn *session_conn_from(const struct session *s,
 /*
  * Tells the other end @what of the bytes that it sends on @c, in place of what it was told
  * before. 0; -EPROTONOSUPPORT: the other end does not understand it; -ENOTCONN: nothing comes
- * on @c any more, or it is a flow; -EOVERFLOW: so many bytes cannot be said to remain.
+ * on @c any more, or it is a flow; -EOVERFLOW: so many bytes cannot be said to remain; -ENOMEM.
  */
 int session_hint(struct session *s, struct conn *c, const struct hint *what);
 /* What is told of @c now; all zeros: nothing is. */

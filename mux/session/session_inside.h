@@ -76,8 +76,7 @@ struct session {
 	struct conn_owner conn_owner;	/* of its connections, and those that are done */
 	struct list conns;	/* the others, lingering ones too; */
 	unsigned int nconns;	/* so many are all, */
-	unsigned int nturned_away;	/* of them, those that have no place, */
-	struct list holding;	/* and those that have a socket or may get one */
+	unsigned int nturned_away;	/* and of them, those that have no place */
 	struct sched sched;
 
 	struct inbound in;

@@ -105,7 +105,7 @@ void windows_begin(struct session *s, struct channel *ch)
 {
 	set_in_use(s, ch, true);
 	ch->window = WINDOW_FIRST;
-	ch->taken = ch->round_from = ch->in.taken;
+	ch->taken = ch->round_from = (uint32_t)ch->in.taken;
 	ch->taken_at = ch->round_at = loop_now(s->engine->loop);
 	grant(s, ch, ch->window, false);
 	if (!s->ext->window_timer.slot)
@@ -117,7 +117,7 @@ void windows_end(struct session *s, struct conn *c)
 	struct channel *ch = c->channel;
 
 	set_in_use(s, ch, false);
-	list_del(&ch->window_due);
+	list_del(&ch->line);
 	if (c->backlog)
 		c->backlog->taken_at = ch->taken_at;
 }
@@ -156,13 +156,13 @@ static void tell(struct session *s, struct channel *ch)
 {
 	if (!ch->use.opener && !ch->use.answered)
 		return;
-	list_move_tail(&s->ext->windows_due, &ch->window_due);
+	list_move_tail(&s->ext->windows_due, &ch->line);
 	loop_after(s->engine->loop, &s->out.pump);
 }
 
 static void widen(struct session *s, struct channel *ch, int64_t now)
 {
-	uint64_t taken = ch->in.taken - waiting(ch);
+	uint32_t taken = (uint32_t)(ch->in.taken - waiting(ch));
 
 	if (taken == ch->taken)
 		return;

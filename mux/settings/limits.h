@@ -53,7 +53,7 @@ enum {
 	 * A connection that is refused for want of a place has none, but takes this until
 	 * the other end is told: that counts as what its session holds.
 	 */
-	CONN_REFUSED_MEMORY = 640,
+	CONN_REFUSED_MEMORY = 336,
 	/* With keys, what is taken by pipes that have not said HELLO has this one. */
 	SHAKING_SHARE = 8,
 

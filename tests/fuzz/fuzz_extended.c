@@ -312,8 +312,8 @@ static void check_channel(const struct extended *x, const struct channel *ch,
 	sum->early[of_rp] += ch->early;
 	sum->held += reorder_bytes(&ch->order);
 	check(!ch->conn || ch->conn->channel == ch);
-	check(x->lp != of_rp || list_empty(&ch->spare));
-	check(list_empty(&ch->spare) || (!ch->use.open && !ch->conn));
+	check(ch->conn || list_empty(&ch->line) ||
+	      (x->lp != of_rp && !ch->use.open));
 }
 
 /* Of each half few inputs use large ids: the walk ends where all channels were met. */

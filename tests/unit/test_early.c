@@ -124,7 +124,7 @@ static void who_goes_lets_the_next_one_on(void **state)
 		open_conn(&h, i, i < 3 ? BYTES : 1);
 	h.s->ext->pool.limit.all = 2 * BYTES;
 	conn_credited(conn[1]);
-	list_del(&conn[1]->channel->waits);
+	list_del(&conn[1]->channel->line);
 	conn_refuse(conn[1], CONN_END_LOCAL_RESET);
 	for (int i = 0; i < 5; i++)
 		run_round(h.engine.loop);

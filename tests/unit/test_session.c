@@ -381,7 +381,7 @@ static void more_connections_than_allowed_are_refused(void **state)
 
 static uint16_t first_that_holds(const struct session *s)
 {
-	return list_first(&s->holding, struct conn, holding)->id;
+	return list_first(&s->conn_owner.holding, struct conn, place)->id;
 }
 
 /* For want of descriptors; those whose end waits for a pipe are not looked at again. */
