@@ -260,7 +260,7 @@ void pipe_send(struct pipe *p, struct run *run)
 		return;
 	}
 	if (!p->settings->late && !run->kept)
-		run = run_trim(run);
+		run = run_trim(&p->shared->pool, run);
 	*p->queue_end = run;
 	p->queue_end = &run->next;
 	p->queued += run->len - run->sent;

@@ -130,12 +130,6 @@ static void put_all(struct extended *x, struct kept_item *list)
 	}
 }
 
-/* A run that is mostly empty would cost a large one's memory as long as it is kept. */
-static struct run *fit(struct run *run)
-{
-	return run->len < run->size / 2 ? run_trim(run) : run;
-}
-
 /*
  * A run went out that could not be sent again. The other end is told: it would
  * wait for new pipes otherwise. Not while that run is being sent, since this
@@ -164,7 +158,8 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 		loop_after(s->engine->loop, &x->unkept);
 		return run;
 	}
-	run = fit(run);
+	/* One that is mostly empty would cost a large one's memory as long as it is kept. */
+	run = run_trim(&s->shared.pool, run);
 	run->kept = true;
 	sent->run = run;
 	sent->pipe = (uint8_t)p->index;

@@ -67,7 +67,9 @@ static void sample_timer(struct timer *t)
 				(double)NS_PER_SEC));
 }
 
-/* A peer that vanished without a word leaves nothing behind for long. */
+/*
+ * A peer that vanished without a word leaves nothing behind for long; nor does traffic that is over.
+ */
 static void check_timer(struct timer *t)
 {
 	struct session *s = container_of(t, struct session,
@@ -76,6 +78,7 @@ static void check_timer(struct timer *t)
 	char why[64];
 	unsigned int i;
 
+	run_pool_rest(&s->shared.pool);
 	/* A pipe that is over may leave its place to the one behind it. */
 	for (i = s->paths.npipes; i-- > 0;) {
 		struct pipe *p = s->paths.pipes[i];

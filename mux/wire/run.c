@@ -2,11 +2,13 @@
 #include "run.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static struct run *take(struct run_pool *pool, struct run **spare, size_t size)
 {
 	struct run *run = *spare;
 
+	pool->used = true;
 	if (run) {
 		*spare = run->next;
 		pool->bytes -= size;
@@ -69,10 +71,36 @@ void run_pool_fini(struct run_pool *pool)
 	*pool = (struct run_pool){ 0 };
 }
 
-struct run *run_trim(struct run *run)
+void run_pool_rest(struct run_pool *pool)
 {
-	struct run *less = realloc(run, sizeof(*run) + run->len);
+	if (!pool->used)
+		run_pool_fini(pool);
+	pool->used = false;
+}
 
+/*
+ * To cut it down instead leaves a hole in the heap for each run that waits, and a new one of full size
+ * would have to be found for the next.
+ */
+static struct run *copied(struct run_pool *pool, struct run *run)
+{
+	struct run *copy = malloc(sizeof(*copy) + run->len);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, run, sizeof(*run) + run->len);
+	run_put(pool, run);
+	return copy;
+}
+
+struct run *run_trim(struct run_pool *pool, struct run *run)
+{
+	struct run *less;
+
+	if (run->len > run->size / 2)
+		return run;
+	less = run->len <= RUN_COPIED ? copied(pool, run) :
+					realloc(run, sizeof(*run) + run->len);
 	if (!less)
 		return run;
 	less->size = less->len;

@@ -23,6 +23,7 @@ enum {
 	RUN_LARGE = RUN_MESSAGES * WIRE_MESSAGE_MAX,
 	RUN_SIZE = RUN_LARGE / 4,
 	RUN_SPARE = 2 << 20,	/* bytes of empty runs kept for use again */
+	RUN_COPIED = 8 << 10,	/* what waits is copied up to here, and its run used again */
 };
 
 struct run {
@@ -49,14 +50,17 @@ struct run {
 struct run_pool {
 	struct run *spare, *large;
 	size_t bytes;		/* of both */
+	bool used;		/* since run_pool_rest() */
 };
 
 struct run *run_get(struct run_pool *pool);
 struct run *run_get_large(struct run_pool *pool);
 void run_put(struct run_pool *pool, struct run *run);
 void run_pool_fini(struct run_pool *pool);
+/* To be called now and then: gives back all of them if none was taken since the last time. */
+void run_pool_rest(struct run_pool *pool);
 
-/* Gives back what a run that must wait does not need; it may move. */
-struct run *run_trim(struct run *run);
+/* Gives back what a run that must wait does not need, if that is half of it; it may move. */
+struct run *run_trim(struct run_pool *pool, struct run *run);
 
 #endif

@@ -423,6 +423,34 @@ static void goodbye_ends_both_ends_at_once(void **state)
 	assert_non_null(strstr(pair->lp_why, "GOODBYE, reason 0"));
 }
 
+/* It looks at once what it would look at within two seconds. */
+static bool has_let_runs_go(void *arg)
+{
+	struct session *s = arg;
+	struct timer *look = &s->survey.check_timer;
+
+	if (look->at > loop_now(s->engine->loop))
+		loop_timer_in(s->engine->loop, look, 0);
+	return !s->shared.pool.bytes;
+}
+
+static void traffic_that_is_over_leaves_no_runs_behind(void **state)
+{
+	struct pair *pair = *state;
+	struct pair_conn *pc = &pair->conn[0];
+
+	pair_connect(pair, 0);
+	say(pc->client, "a question");
+	hears(pair, pc->server, "a question");
+	assert_true(pair->lp->shared.pool.bytes > 0);
+	assert_true(run_until(pair->engine.loop, "LP at rest",
+			      has_let_runs_go, pair->lp));
+	assert_true(run_until(pair->engine.loop, "RP at rest",
+			      has_let_runs_go, pair->rp));
+	say(pc->server, "an answer");
+	hears(pair, pc->client, "an answer");
+}
+
 #define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, pair_setup, pair_teardown)
 #define PAIR_TEST_NEW(f) cmocka_unit_test_setup_teardown(f, pair_setup_new, pair_teardown)
 
@@ -445,6 +473,7 @@ int main(void)
 		PAIR_TEST(a_session_outlives_all_of_its_pipes),
 		PAIR_TEST_NEW(who_waits_too_long_for_a_pipe_is_over),
 		PAIR_TEST(goodbye_ends_both_ends_at_once),
+		PAIR_TEST(traffic_that_is_over_leaves_no_runs_behind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
