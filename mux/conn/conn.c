@@ -76,7 +76,7 @@ void conn_drop_early(struct conn *c)
 {
 	size_t bytes = reorder_bytes(&c->reorder);
 
-	waits_dropped(&c->waits, &c->reorder);
+	conn_waits_in_vain(c, &c->reorder);
 	reorder_fini(&c->reorder);
 	if (bytes)
 		c->owner->ops->released(c, 0, bytes);

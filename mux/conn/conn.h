@@ -281,6 +281,13 @@ static inline size_t conn_queued(const struct conn *c)
 	return c->backlog ? c->backlog->bytes.len : 0;
 }
 
+/* What waits for it in @q, the order of its messages, will not be taken. */
+static inline void conn_waits_in_vain(struct conn *c, const struct reorder *q)
+{
+	if (c->owner->records)
+		waits_dropped(&c->waits, q);
+}
+
 /* May its bytes go over path @number? */
 static inline bool conn_may_use(const struct conn *c, unsigned int number)
 {

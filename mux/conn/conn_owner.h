@@ -83,6 +83,7 @@ struct conn_owner {
 	const struct conn_ops *ops;
 	const struct conn_speech *speech;
 	void *self;
+	bool records;		/* it asks at their end how long messages waited: waits.h */
 	struct list holding;	/* those that have a socket, or may get one: the oldest first */
 	struct list done;	/* those that are over and closed, */
 	struct task reap;	/* which gives them back one by one */

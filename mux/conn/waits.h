@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How long messages of a connection waited for those before them, and how many at a time: for its
- * record. Made with the first that waited, which for most connections never comes; others waited for
- * nothing.
+ * record, where there is to be one (conn_owner.records). Made with the first that waited, which for
+ * most connections never comes; all others waited for nothing.
  */
 #ifndef TM3_WAITS_H
 #define TM3_WAITS_H

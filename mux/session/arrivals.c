@@ -234,6 +234,8 @@ void arrivals_let_go(struct session *s, struct channel *ch)
 {
 	size_t before = reorder_bytes(&ch->order);
 
+	if (ch->conn)
+		conn_waits_in_vain(ch->conn, &ch->order);
 	reorder_hollow(&ch->order);
 	note_early(s, ch, before);
 }

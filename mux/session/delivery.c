@@ -51,6 +51,8 @@ void delivery_keep(struct session *s, struct reorder_early *early)
 void delivery_waited(struct session *s, struct conn *c, const struct reorder *q,
 		     const struct reorder_early *early)
 {
-	waits_taken(&c->waits, q, early,
-		    (loop_now(s->engine->loop) - early->came_at) / NS_PER_US);
+	int64_t ns = loop_now(s->engine->loop) - early->came_at;
+
+	if (c->owner->records)
+		waits_taken(&c->waits, q, early, ns / NS_PER_US);
 }

@@ -38,7 +38,7 @@ static void conn_over(struct session *s, struct conn *c)
 
 	if (!ch)
 		return;
-	waits_dropped(&c->waits, &ch->order);
+	conn_waits_in_vain(c, &ch->order);
 	windows_end(s, c);
 	channel_detach(ch);
 	extended_settle(s->ext, ch);

@@ -514,6 +514,7 @@ static void prepare(struct session *s, struct engine *engine)
 	session_takes_time_of(s, NULL);
 	conn_owner_init(&s->conn_owner, engine->loop, &conn_ops,
 			s->dialect->speech, s);
+	s->conn_owner.records = engine->stats != NULL;
 	inbound_start(s);
 }
 
