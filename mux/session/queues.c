@@ -13,13 +13,14 @@ int64_t queues_pause(unsigned int connections)
 	return (int64_t)connections * PAUSE_EACH;
 }
 
-static uint32_t *reason_of(struct queues *q, const struct conn *c)
+static uint32_t *reason_of(const struct session *s, struct queues *q,
+			   const struct conn *c)
 {
 	if (c->flow)
 		return &q->flows;
 	if (c->state == CONN_WAIT || c->state == CONN_CONNECTING)
 		return &q->connecting;
-	if (reorder_count(&c->reorder))
+	if (s->dialect->early(c))
 		return &q->missing;
 	if (conn_queued(c))
 		return &q->taking;
@@ -41,7 +42,7 @@ struct queues queues_of(const struct session *s)
 	struct list *pos, *tmp;
 
 	list_each(pos, tmp, &s->conns)
-		(*reason_of(&q, list_entry(pos, struct conn, member)))++;
+		(*reason_of(s, &q, list_entry(pos, struct conn, member)))++;
 	list_each(pos, tmp, &s->conn_owner.done)
 		q.ending++;
 	return q;

@@ -71,7 +71,7 @@ static void print_bound(const struct path_set *set, const struct conn *c,
 	}
 }
 
-static void print_conn(const struct path_set *set, const struct conn *c,
+static void print_conn(const struct session *s, const struct conn *c,
 		       int64_t now, FILE *out)
 {
 	char dst[DESTINATION_TEXT];
@@ -82,8 +82,8 @@ static void print_conn(const struct path_set *set, const struct conn *c,
 		(double)(now - c->opened_at) / (double)NS_PER_SEC,
 		(unsigned long long)c->tx_bytes,
 		(unsigned long long)c->rx_bytes, conn_queued(c),
-		reorder_payload(&c->reorder));
-	print_bound(set, c, out);
+		s->dialect->early(c));
+	print_bound(&s->engine->settings->paths, c, out);
 	fputc('\n', out);
 }
 
@@ -100,8 +100,7 @@ static void print_conns(struct session *s, FILE *out)
 		"early");
 	list_each(pos, tmp, &s->conns) {
 		if (left) {
-			print_conn(&s->engine->settings->paths,
-				   list_entry(pos, struct conn, member), now,
+			print_conn(s, list_entry(pos, struct conn, member), now,
 				   out);
 			left--;
 		} else {

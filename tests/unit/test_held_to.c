@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "mux/conn/conn.h"
+#include "mux/session/queues.h"
 #include "ext_hand.h"
 #include "halted.h"
 #include "loopback.h"
@@ -300,6 +301,23 @@ static void lp_opens_no_more_connections_than_rp_said(void **state)
 	hand_end(&h);
 }
 
+static void who_holds_messages_out_of_order_misses_one(void **state)
+{
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_open(&h, 0);
+	hand_fills(&h, ID, 2, 3, 100);
+	goes_on(&h);
+	assert_int_equal(queues_of(h.s).connections, 1);
+	assert_int_equal(queues_of(h.s).missing, 1);
+	hand_data(&h, 1, 1);
+	goes_on(&h);
+	assert_int_equal(queues_of(h.s).missing, 0);
+	hand_end(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +330,7 @@ int main(void)
 		cmocka_unit_test(a_window_waits_where_no_more_may_be_kept),
 		cmocka_unit_test(rp_takes_no_more_connections_than_it_said),
 		cmocka_unit_test(lp_opens_no_more_connections_than_rp_said),
+		cmocka_unit_test(who_holds_messages_out_of_order_misses_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
