@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
@@ -120,4 +121,21 @@ void memory_keep(uint64_t allowed)
 #else
 	(void)allowed;
 #endif
+}
+
+void memory_give_back(void)
+{
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}
+
+void memory_forget(void *block, size_t size)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = ((uintptr_t)block + page - 1) / page * page;
+	uintptr_t to = ((uintptr_t)block + size) / page * page;
+
+	if (from < to)
+		madvise((void *)from, to - from, MADV_DONTNEED);
 }

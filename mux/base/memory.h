@@ -6,6 +6,7 @@
 #ifndef TM3_MEMORY_H
 #define TM3_MEMORY_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Bytes; never 0. */
@@ -24,5 +25,9 @@ uint64_t memory_allowed(uint64_t bytes, const char *groups, const char *root);
  * megabyte, page by page. musl's heap has its own way.
  */
 void memory_keep(uint64_t allowed);
+/* What it has at hand goes back to the system now: it takes time, and so does the next megabyte. */
+void memory_give_back(void);
+/* So does what lies in the whole pages of @block, which stays there to be written. */
+void memory_forget(void *block, size_t size);
 
 #endif

@@ -59,6 +59,8 @@ struct engine {
 	struct budgets budgets;	/* of the loop's time, of sessions or what they share */
 	size_t kept;		/* sent and not acknowledged, by all sessions, */
 	struct task kept_relief;	/* where little is left for others */
+	bool rests;		/* a session has come to rest: memory is to go back, */
+	int64_t gave_back_at;	/* as it did then */
 	unsigned int conns;	/* of all sessions, those apart that have no place */
 	unsigned int sessions;	/* the number of the last; from 1 */
 	struct list all;	/* sessions, the oldest first */

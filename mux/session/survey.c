@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "../base/log.h"
+#include "../base/memory.h"
 #include "queues.h"
 #include "session_inside.h"
 
@@ -68,8 +69,25 @@ static void sample_timer(struct timer *t)
 }
 
 /*
- * A peer that vanished without a word leaves nothing behind for long; nor does traffic that is over.
+ * Traffic that is over leaves nothing behind for long. To look through the heap for what can go back
+ * takes time, so it waits until no session of this thread has a bulk under way, and is not done for
+ * each where many come to rest.
  */
+static void come_to_rest(struct session *s, int64_t now)
+{
+	struct engine *engine = s->engine;
+
+	engine->rests |= run_pool_rest(&s->shared.pool);
+	if (!engine->rests || engine->kept ||
+	    now - engine->gave_back_at < CHECK_INTERVAL)
+		return;
+	memory_forget(s->shared.scratch, s->shared.scratch_size);
+	memory_give_back();
+	engine->gave_back_at = now;
+	engine->rests = false;
+}
+
+/* A peer that vanished without a word leaves nothing behind for long. */
 static void check_timer(struct timer *t)
 {
 	struct session *s = container_of(t, struct session,
@@ -78,7 +96,7 @@ static void check_timer(struct timer *t)
 	char why[64];
 	unsigned int i;
 
-	run_pool_rest(&s->shared.pool);
+	come_to_rest(s, now);
 	/* A pipe that is over may leave its place to the one behind it. */
 	for (i = s->paths.npipes; i-- > 0;) {
 		struct pipe *p = s->paths.pipes[i];

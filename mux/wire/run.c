@@ -71,11 +71,14 @@ void run_pool_fini(struct run_pool *pool)
 	*pool = (struct run_pool){ 0 };
 }
 
-void run_pool_rest(struct run_pool *pool)
+bool run_pool_rest(struct run_pool *pool)
 {
-	if (!pool->used)
+	bool rests = !pool->used && pool->bytes;
+
+	if (rests)
 		run_pool_fini(pool);
 	pool->used = false;
+	return rests;
 }
 
 /*

@@ -57,8 +57,11 @@ struct run *run_get(struct run_pool *pool);
 struct run *run_get_large(struct run_pool *pool);
 void run_put(struct run_pool *pool, struct run *run);
 void run_pool_fini(struct run_pool *pool);
-/* To be called now and then: gives back all of them if none was taken since the last time. */
-void run_pool_rest(struct run_pool *pool);
+/*
+ * To be called now and then: gives back all of them if none was taken since the last time. False:
+ * there was none to be given back.
+ */
+bool run_pool_rest(struct run_pool *pool);
 
 /* Gives back what a run that must wait does not need, if that is half of it; it may move. */
 struct run *run_trim(struct run_pool *pool, struct run *run);

@@ -230,15 +230,16 @@ static void empty_runs_go_once_nobody_took_any(void **state)
 	(void)state;
 	run_put(&pool, run_get(&pool));
 	run_put(&pool, run_get_large(&pool));
-	run_pool_rest(&pool);
+	assert_false(run_pool_rest(&pool));
 	assert_int_equal(pool.bytes, RUN_SIZE + RUN_LARGE);
 	run_put(&pool, run_get(&pool));
-	run_pool_rest(&pool);
+	assert_false(run_pool_rest(&pool));
 	assert_int_equal(pool.bytes, RUN_SIZE + RUN_LARGE);
-	run_pool_rest(&pool);
+	assert_true(run_pool_rest(&pool));
 	assert_int_equal(pool.bytes, 0);
 	assert_null(pool.spare);
 	assert_null(pool.large);
+	assert_false(run_pool_rest(&pool));
 }
 
 #define REST_TEST(f) \

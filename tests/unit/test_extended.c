@@ -423,7 +423,7 @@ static void goodbye_ends_both_ends_at_once(void **state)
 	assert_non_null(strstr(pair->lp_why, "GOODBYE, reason 0"));
 }
 
-/* It looks at once what it would look at within two seconds. */
+/* It looks at once at what it would look at within two seconds. */
 static bool has_let_runs_go(void *arg)
 {
 	struct session *s = arg;
@@ -431,7 +431,7 @@ static bool has_let_runs_go(void *arg)
 
 	if (look->at > loop_now(s->engine->loop))
 		loop_timer_in(s->engine->loop, look, 0);
-	return !s->shared.pool.bytes;
+	return !s->shared.pool.bytes && !s->engine->rests;
 }
 
 static void traffic_that_is_over_leaves_no_runs_behind(void **state)
@@ -447,6 +447,7 @@ static void traffic_that_is_over_leaves_no_runs_behind(void **state)
 			      has_let_runs_go, pair->lp));
 	assert_true(run_until(pair->engine.loop, "RP at rest",
 			      has_let_runs_go, pair->rp));
+	assert_true(pair->engine.gave_back_at > 0);
 	say(pc->server, "an answer");
 	hears(pair, pc->client, "an answer");
 }

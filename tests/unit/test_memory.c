@@ -195,6 +195,31 @@ static void who_has_few_is_not(void **state)
 	engine->conns -= 100;
 }
 
+static void whole_pages_are_forgotten_and_the_rest_is_not(void **state)
+{
+	enum { PAGES = 4 };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = PAGES * page, i;
+	uint8_t *block = malloc(size), *from;
+
+	(void)state;
+	assert_non_null(block);
+	memset(block, 7, size);
+	memory_forget(block, size);
+	from = block + (page - (uintptr_t)block % page) % page;
+	for (i = 0; i < size; i++) {
+		bool whole = block + i >= from &&
+			block + i < from + (size - (size_t)(from - block)) /
+					    page * page;
+
+		assert_int_equal(block[i], whole ? 0 : 7);
+	}
+	memset(block, 8, size);
+	memory_forget(block, 1);	/* no whole page */
+	assert_int_equal(block[0], 8);
+	assert_int_equal(block[size - 1], 8);
+	free(block);
+}
+
 #define FILES(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define PAIR(name) cmocka_unit_test_setup_teardown(name, pair_setup, pair_teardown)
 
@@ -205,6 +230,7 @@ int main(void)
 		FILES(a_group_of_version_2),
 		FILES(a_group_of_version_1),
 		FILES(a_quarter_unless_told),
+		cmocka_unit_test(whole_pages_are_forgotten_and_the_rest_is_not),
 		PAIR(what_is_kept_the_hoard_may_not_have),
 		PAIR(who_has_many_connections_is_refused),
 		PAIR(who_has_few_is_not),
