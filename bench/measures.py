@@ -24,6 +24,7 @@ LOAD_SECONDS = 90.0  # what a load may take before it counts as failed
 SETTLE_SECONDS = 2.0
 SETTLE_STEP_SECONDS = 0.1
 SETTLED_KIB = 16
+SILENT_SECONDS = 6.0  # what opening connections took besides, who gives it back has done so
 LAST_LINES = 20
 GIGA = 1e9
 WIRE_PART = 8  # of the bytes of a bulk transfer: in packets of 1,500 bytes it takes longer
@@ -167,6 +168,7 @@ def take(bench: Bench, rival: Rival, measure: str, relay: list[Running]) -> dict
     with loaded(command, seconds) as figure:
         figure["cpu_seconds"] = minus(per_role(relay, accounts.cpu_seconds), cpu)
         if measure == "idle":
+            time.sleep(SILENT_SECONDS)
             figure["rss_kib"] = minus(settled_rss(relay), memory)
     if rival.forks and measure in ("connects", "churn"):
         del figure["cpu_seconds"]
