@@ -33,6 +33,8 @@ from topologies.parameter import Params, Value
 
 WIDTH = 7.2  # inches: a page's text
 ROW = 2.45
+DPI = 160  # of what is laid out and of PNGs; at matplotlib's 100 text counts as higher than it is
+LEAST_COLUMNS = 10  # of a label's line
 NAMED = 9  # ticks with a name
 PANEL = {1: 4.4, 2: 2.9, 3: 1.9}  # inches that a panel is wide at least, of so many in a row
 LETTER = 0.075  # inches that one is wide, on average
@@ -84,6 +86,7 @@ def sheet(
             columns,
             squeeze=False,
             figsize=(width, 0.75 + row_inches * rows * rows_each * (1.25 if columns == 1 else 1)),
+            dpi=DPI,
             layout="constrained",
             sharey="all" if share_y and rows_each == 1 else False,
         )
@@ -148,27 +151,37 @@ def divisor(over: Params) -> str:
 
 
 def fit_labels(figure: Sheet) -> None:
-    """Labels of y axes in as many lines as their axes are high enough for."""
+    """Axes in their places, labels of y axes in as many lines as these are high enough for."""
     for _ in range(3):  # each line takes from the width, and so from the height of titles
-        figure.draw_without_rendering()
+        _place(figure)
         wide = [it for it in figure.axes if it.get_ylabel() and _sticks_out(it)]
-        for axes in wide:
-            text = " ".join(axes.get_ylabel().split("\n"))
-            share = axes.get_window_extent().height / _label_height(axes, text)
-            columns = max(10, int(len(text) * share))
-            axes.set_ylabel("\n".join(textwrap.wrap(text, columns)))
         if not wide:
             return
+        for axes in wide:
+            _break_label(axes)
+    _place(figure)
+
+
+def _place(figure: Sheet) -> None:
+    """As drawing does first, at half of its price."""
+    engine = figure.get_layout_engine()
+    assert engine is not None, "a sheet is laid out once"
+    engine.execute(figure)
 
 
 def _sticks_out(axes: Axes) -> bool:
     return axes.yaxis.label.get_window_extent().height > axes.get_window_extent().height
 
 
-def _label_height(axes: Axes, text: str) -> float:
-    """Of a label in one line, whichever way it is written now."""
+def _break_label(axes: Axes) -> None:
+    """Into lines that are as long as the axes are high; letters are of several widths."""
+    text = " ".join(axes.get_ylabel().split("\n"))
     axes.set_ylabel(text)
-    return float(axes.yaxis.label.get_window_extent().height)
+    share = axes.get_window_extent().height / axes.yaxis.label.get_window_extent().height
+    for columns in range(max(LEAST_COLUMNS, int(len(text) * share)), LEAST_COLUMNS - 1, -1):
+        axes.set_ylabel("\n".join(textwrap.wrap(text, columns)))
+        if not _sticks_out(axes):
+            return
 
 
 def parameter_label(name: str, value: Value = None) -> str:
@@ -317,7 +330,9 @@ def save(figure: Sheet, folder: Path, name: str) -> Path:
     svg, png = folder / f"{name}.svg", folder / f"{name}.png"
     with plt.rc_context(SETTINGS):
         fit_labels(figure)
+        # Else each file is laid out anew, in a drawing before its own.
+        figure.set_layout_engine(None)
         figure.savefig(svg, metadata={"Date": None, "Creator": None})
-        figure.savefig(png, dpi=160, metadata={"Software": None})
+        figure.savefig(png, metadata={"Software": None})
     svg.write_text(slim(svg.read_text()))
     return svg

@@ -41,6 +41,7 @@ def test_no_text_is_cut_off(name: str, tmp_path: Path, monkeypatch: pytest.Monke
         sheet.fit_labels(figure)
         width, height = figure.get_size_inches() * figure.dpi
         for axes in figure.axes:
+            axes.get_tightbbox()  # puts labels where they are drawn
             for text in (axes.title, axes.xaxis.label, axes.yaxis.label, axes._left_title):
                 box = text.get_window_extent()
                 inside = box.x0 >= -1 and box.y0 >= -1 and box.x1 <= width + 1
