@@ -723,7 +723,11 @@ end
 -- each other; better ones of ids that LP hands out. `weak`: if there are none, others will do.
 function framing.find_sync(s, weak)
     local any, few
-    for at = 1, #s - HEADER + 1 do
+    local zero = s:find("\0", 6, true)
+    -- The highest byte of a plausible number is 0: most places are passed over by looking for it.
+    while zero and zero <= #s - 2 do
+        local at = zero - 5
+        zero = s:find("\0", zero + 1, true)
         if framing.plausible(s, at) then
             local count, exact, low = framing.chain(s, at)
             local enough = count and (count >= 3 or count == 2 and exact)
