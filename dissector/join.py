@@ -63,18 +63,16 @@ def tshark(*arguments: str | Path, program: Sequence[str] = ("tshark",)) -> str:
     return done.stdout
 
 
-def statistics(capture: Path, kind: str, program: Sequence[str]) -> str:
-    lua = ("-X", f"lua_script:{SCRIPT}", "-o", "tm3.content:FALSE", "-o", f"tm3.statistics:{kind}")
-    return tshark("-q", "-r", capture, *REASSEMBLE, *lua, program=program)
-
-
 def read(capture: Path, program: Sequence[str]) -> End:
-    pipes = json.loads(statistics(capture, "json", program))["pipes"]
+    lua = ("-X", f"lua_script:{SCRIPT}", "-o", "tm3.content:FALSE", "-o", "tm3.statistics:all")
+    told = tshark("-q", "-r", capture, *REASSEMBLE, *lua, program=program)
+    statistics, end = json.JSONDecoder().raw_decode(told)
+    pipes = statistics["pipes"]
     if not pipes:
         raise JoinError(f"{capture}: no pipes")
     uses: dict[tuple[int, int], list[int]] = defaultdict(list)
     messages: dict[Key, Row] = {}
-    for line in statistics(capture, "jsonl", program).splitlines():
+    for line in told[end:].split("\n")[1:-1]:
         row = json.loads(line)
         use = uses[row["session"], row["id"]]
         if row["connection"] not in use:

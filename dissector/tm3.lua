@@ -350,6 +350,7 @@ tm3.prefs.statistics = Pref.enum("Statistics at the end", STATISTICS_OFF,
         { 3, "json", STATISTICS_JSON },
         { 4, "csv", 3 },
         { 5, "jsonl", 4 },
+        { 6, "all", 5 },
     }, false)
 tm3.prefs.follow = Pref.string("Follow connection", "",
     "tshark prints in hex what this connection (tm3.stream) carried, in its order")
@@ -3628,7 +3629,7 @@ end
 
 -- One row a message -------------------------------------------------------------------------
 
-listing.CSV, listing.JSON_LINES = 3, 4
+listing.CSV, listing.JSON_LINES, listing.ALL = 3, 4, 5
 listing.NAMES = { "frame", "time", "session", "pipe", "direction", "connection", "id", "number",
         "type", "bytes", "offset", "order", "wait_s", "held_s", "filled_by", "destination" }
 
@@ -3732,6 +3733,8 @@ local function print_statistics()
         io.stdout:write(listing.csv())
     elseif mode == listing.JSON_LINES then
         io.stdout:write(listing.json_lines())
+    elseif mode == listing.ALL then
+        io.stdout:write(stats.as_json(), listing.json_lines())
     end
     if options.follow ~= "" then
         io.stdout:write(follow.text(follow.title(follow.index), follow.pieces, true))
