@@ -146,20 +146,24 @@ static void hear(struct lane *l, int64_t now)
 	}
 }
 
-static void copy_overdue(struct lane *l, int64_t now)
+static int64_t overdue_at(const struct lane *l)
 {
-	struct message *m = &l->message[0];
 	struct tail t = {
+		.written_at = l->message[0].sent_at,
 		.outstanding = l->n * SIZE, .in_flight = l->n * SIZE,
 		.segment = SEGMENT, .left_at_once = true,
 		.round_trip = round_trip(), .patience = patience(),
 		.prompt = promptness_is_known(&here.promptness),
 	};
 
-	if (!l->n || m->copied)
-		return;
-	t.written_at = m->sent_at;
-	if (tail_overdue_at(&t) > now)
+	return tail_overdue_at(&t);
+}
+
+static void copy_overdue(struct lane *l, int64_t now)
+{
+	struct message *m = &l->message[0];
+
+	if (!l->n || m->copied || overdue_at(l) > now)
 		return;
 	m->copied = l->doubtful = true;
 	here.found.copies++;
@@ -167,6 +171,35 @@ static void copy_overdue(struct lane *l, int64_t now)
 	here.found.soon += m->lost && now <= m->sent_at + ROUND_TRIP * 8 / 5;
 }
 
+static bool has_nothing_to_do(const struct lane *l)
+{
+	return !l->n && !l->sample.end;
+}
+
+/* Whether some lane has something to do. */
+static bool all_do(int64_t next[LANES], int64_t now)
+{
+	bool some = false;
+
+	for (unsigned int i = 0; i < LANES; i++) {
+		struct lane *l = &here.lane[i];
+
+		if (has_nothing_to_do(l))
+			continue;
+		hear(l, now);
+		if (now >= next[i]) {
+			sample_look(&l->sample, &here.promptness, l->arrived,
+				    l->again, now);
+			next[i] = l->sample.end ?
+				sample_next(&l->sample, now) : 0;
+		}
+		copy_overdue(l, now);
+		some |= !has_nothing_to_do(l);
+	}
+	return some;
+}
+
+/* A millisecond at a time, and between messages only while there is something to do. */
 static struct found run(struct other_end is, unsigned int messages)
 {
 	int64_t next[LANES] = { 0 };
@@ -175,21 +208,14 @@ static struct found run(struct other_end is, unsigned int messages)
 	here.is = &is;
 	here.random.state = 1;
 	promptness_init(&here.promptness);
-	for (int64_t now = 0; here.found.messages < messages; now += MS) {
-		for (unsigned int i = 0; i < LANES; i++) {
-			struct lane *l = &here.lane[i];
+	for (int64_t now = 0; here.found.messages < messages;) {
+		bool some = all_do(next, now);
 
-			hear(l, now);
-			if (now >= next[i]) {
-				sample_look(&l->sample, &here.promptness,
-					    l->arrived, l->again, now);
-				next[i] = l->sample.end ?
-					sample_next(&l->sample, now) : 0;
-			}
-			copy_overdue(l, now);
-		}
-		if (now % is.every == 0)
+		if (now % is.every == 0) {
 			send_one(now);
+			some = true;
+		}
+		now += some ? MS : is.every - now % is.every;
 	}
 	return here.found;
 }
