@@ -4,7 +4,6 @@
 The engine's is played by tests/unit/test_path_policies.c in virtual time.
 """
 
-import subprocess
 from dataclasses import dataclass
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from experiments.oracle import dems, optimum, packets
 from experiments.oracle.fluid import Message, simulate
 from experiments.oracle.path import Path
-from tests.unit.test_c_unit import BUILD
+from tests.unit.played import played
 
 MESSAGE = packets.PACKET
 WIFI = Path("wifi", 7.04e6 / 8, 0.025)
@@ -33,11 +32,7 @@ class Played:
 
 def play(policy: str, size: int, *paths: Path) -> Played:
     words = [f"{value:.9g}" for path in paths for value in (path.rate, path.delay)]
-    program = BUILD / "unit" / "test_path_policies"
-    assert program.exists(), f"{program} is not built: make {program}"
-    said = subprocess.run(
-        [program, policy, str(size), *words], capture_output=True, text=True, check=True, timeout=60
-    ).stdout.split()
+    said = played("test_path_policies", policy, size, *words)
     *bytes_, again = (int(word) for word in said[1:])
     return Played(float(said[0]), bytes_, again)
 

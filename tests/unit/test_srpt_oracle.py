@@ -5,7 +5,6 @@ The engine's is played by tests/unit/test_srpt.c in virtual time.
 """
 
 import random
-import subprocess
 from collections.abc import Sequence
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from experiments.oracle import packets
 from experiments.oracle.fluid import Message, simulate
 from experiments.oracle.path import Path
-from tests.unit.test_c_unit import BUILD
+from tests.unit.played import played
 
 MESSAGE = packets.PACKET
 BATCHES = range(20)
@@ -27,11 +26,7 @@ OTHERS = [
 
 def play(conns: str, policy: str, paths: Sequence[Path], sizes: Sequence[int]) -> list[float]:
     words = [f"{value:.9g}" for path in paths for value in (path.rate, path.delay)]
-    program = BUILD / "unit" / "test_srpt"
-    assert program.exists(), f"{program} is not built: make {program}"
-    argv = [program, conns, policy, str(len(paths)), *words, *map(str, sizes)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
-    return [float(line) for line in done.stdout.split()]
+    return [float(it) for it in played("test_srpt", conns, policy, len(paths), *words, *sizes)]
 
 
 def batch(seed: int) -> tuple[list[Path], list[int]]:
