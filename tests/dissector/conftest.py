@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What runs tshark is run with two: the one of this system, and that of `make wireshark`."""
+"""What runs tshark is run with two: the one of this system, and that of `make wireshark`.
+
+A fixture that keeps what tshark said, for several tests, takes `which_tshark`: then it is made anew
+for the second one.
+"""
 
 import os
 from collections.abc import Iterator

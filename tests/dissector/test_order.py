@@ -268,7 +268,7 @@ def ext_downlink_hello(s: Scene) -> None:
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rows]:
+def rows(which_tshark: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rows]:
     capture, names = play_all(SCENES)
     path = tmp_path_factory.mktemp("order") / "scenes.pcap"
     capture.write(path)

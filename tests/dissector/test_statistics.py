@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(tshark.missing() is not None, reason=str(tshark.
 
 @pytest.fixture(scope="module")
 def generated(
+    which_tshark: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[list[generator.Session], dict[str, list[dict]], Path]:
     sessions, capture, _ = generator.make_sessions(77, 25)

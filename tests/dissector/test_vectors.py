@@ -55,7 +55,9 @@ ALONE = {"ext_first", "reset", "duplicate", "too_far", "gap"}
 
 
 @pytest.fixture(scope="module")
-def dissected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tshark.Message]]:
+def dissected(
+    which_tshark: None, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[tshark.Message]]:
     """Messages by name of the vector; all vectors are in one capture."""
     capture, path, names = Capture(), tmp_path_factory.mktemp("vectors") / "v.pcap", {}
     time_us = 0
