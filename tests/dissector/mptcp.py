@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from tests.dissector.packets import ACK, PSH, SYN, Capture, Endpoint, tcp_packet
 
-KEYS = {True: b"LP's key", False: b"RP's key"}
 UP, DOWN = True, False
 
 
@@ -42,20 +41,21 @@ class Pipe:
 
     capture: Capture
     subflows: list[Subflow]
+    keys: dict[bool, bytes]
     sent: dict[bool, int] = field(default_factory=lambda: {UP: 0, DOWN: 0})
 
     def open(self, time_us: int) -> None:
         first = self.subflows[0]
         for flags, up, words in (
             (SYN, UP, capable()),
-            (SYN | ACK, DOWN, capable(KEYS[DOWN])),
-            (ACK, UP, capable(KEYS[UP], KEYS[DOWN])),
+            (SYN | ACK, DOWN, capable(self.keys[DOWN])),
+            (ACK, UP, capable(self.keys[UP], self.keys[DOWN])),
         ):
             at = 1 if flags == ACK else 0
             self.capture.add(time_us, first.packet(up, at, b"", flags, words))
             time_us += 1
         for number, other in enumerate(self.subflows[1:], 1):
-            token = option(1, bytes([number]), digest(KEYS[DOWN])[:4], b"rand")
+            token = option(1, bytes([number]), digest(self.keys[DOWN])[:4], b"rand")
             answer = option(1, bytes([number]), b"half mac", b"rand")
             self.capture.add(time_us, other.packet(UP, 0, b"", SYN, token))
             self.capture.add(time_us + 1, other.packet(DOWN, 0, b"", SYN | ACK, answer))
@@ -68,7 +68,7 @@ class Pipe:
         flow = self.subflows[subflow]
         if again:
             self.sent[up] -= len(raw)
-        begin = int.from_bytes(digest(KEYS[up])[-8:], "big") + 1
+        begin = int.from_bytes(digest(self.keys[up])[-8:], "big") + 1
         number = (begin + self.sent[up]) % 2**64
         words = struct.pack(">BQIHH", 0x0C, number, flow.next[up], len(raw), 0)
         packet = flow.packet(up, flow.next[up], raw, PSH | ACK, option(2, words))
@@ -77,10 +77,10 @@ class Pipe:
         self.sent[up] += len(raw)
 
 
-def two_ways(capture: Capture) -> Pipe:
-    """One pipe with two subflows, each with addresses of its own."""
+def two_ways(capture: Capture, number: int = 0) -> Pipe:
+    """One pipe with two subflows, each with addresses of its own; `number`: of several such."""
     flows = [
-        Subflow(Endpoint("10.8.1.1", 40_000), Endpoint("10.9.0.1", 6000)),
-        Subflow(Endpoint("10.8.2.1", 50_000), Endpoint("10.9.0.2", 6000)),
+        Subflow(Endpoint(f"10.8.1.{number + 1}", 40_000), Endpoint("10.9.0.1", 6000)),
+        Subflow(Endpoint(f"10.8.2.{number + 1}", 50_000), Endpoint("10.9.0.2", 6000)),
     ]
-    return Pipe(capture, flows)
+    return Pipe(capture, flows, {UP: b"LP's ke%d" % number, DOWN: b"RP's ke%d" % number})

@@ -67,22 +67,34 @@ def test_a_reload_finds_the_same(tmp_path: Path) -> None:
 BODY = b"~" * 60_000
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\nContent-Type: text/plain\r\n\r\n" + BODY
 PART = 1000
+APART_US = 1_000_000
 
 
-def pipes_of(capture: Capture, count: int) -> list[TcpStream]:
+def pipes_of(capture: Capture, lp: str, count: int, time_us: int) -> list[TcpStream]:
     server = Endpoint("10.9.0.1", 6000)
-    pipes = [TcpStream(capture, Endpoint("10.5.0.1", 40_000 + n), server) for n in range(count)]
+    pipes = [TcpStream(capture, Endpoint(lp, 40_000 + n), server) for n in range(count)]
     for number, pipe in enumerate(pipes):
-        pipe.open(number * 10)
+        pipe.open(time_us + number * 10)
     return pipes
 
 
-@pytest.fixture(scope="module", params=[10, 60], ids=["middle", "beginning"])
-def side_by_side(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def of(lp: str, rows: tshark.Rows) -> tshark.Rows:
+    """Those of frames that this local proxy is sent."""
+    return [row for row in rows if row[0] == lp]
+
+
+PASSES = pytest.mark.parametrize(
+    "passes", [["-2"], ["-2", "-R", "tcp"]], ids=["two", "two, with trees"]
+)
+# The second answer is so many parts behind; the local proxy's address.
+BEHIND = {"middle": (10, "10.5.0.1"), "beginning": (60, "10.5.0.2")}
+
+
+def play_side_by_side(capture: Capture, behind: int, lp: str, time_us: int) -> None:
     """Two answers, part by part in the same frames; the second is so many parts behind, so the
     frame that ends the first carries the middle or beginning of the second, in front of it."""
-    capture, path, behind = Capture(), tmp_path_factory.mktemp("again") / "side.pcap", request.param
-    pipes, time_us = pipes_of(capture, 4), 1000
+    pipes = pipes_of(capture, lp, 4, time_us)
+    time_us += 1000
     for conn in (1, 2):
         asked = b"GET /%d HTTP/1.1\r\nHost: w\r\n\r\n" % conn
         pipes[0].up(time_us, m.syn(conn, "192.0.2.80", 80) + m.data(conn, 1, asked))
@@ -93,17 +105,41 @@ def side_by_side(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
         raw += m.data(1, number, parts[number]) if number < len(parts) else b""
         pipes[number % 4].down(time_us, raw)
         time_us += 100
+
+
+@pytest.fixture(scope="module")
+def side_by_side(
+    which_tshark: None, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, tshark.Asked]:
+    capture, path = Capture(), tmp_path_factory.mktemp("again") / "side.pcap"
+    for number, (behind, lp) in enumerate(BEHIND.values()):
+        play_side_by_side(capture, behind, lp, number * APART_US)
     capture.write(path)
-    return path
+    return path, tshark.asked(
+        path, "ip.dst", "frame.number", "http.response.code", "http.file_data"
+    )
 
 
-@pytest.mark.parametrize("passes", [["-2"], ["-2", "-R", "tcp"]], ids=["two", "two, with trees"])
-def test_answers_are_there_at_the_second_look(side_by_side: Path, passes: list[str]) -> None:
-    fields = ["frame.number", "http.response.code", "http.file_data"]
-    once = tshark.field_values(side_by_side, fields, "-Y", "http.response")
+@pytest.mark.parametrize("lp", [lp for _, lp in BEHIND.values()], ids=BEHIND)
+@PASSES
+def test_answers_are_there_at_the_second_look(
+    side_by_side: tuple[Path, tshark.Asked], lp: str, passes: list[str]
+) -> None:
+    _, asked = side_by_side
+    shown = ("-Y", "http.response")
+    once = of(lp, asked(*shown))
     assert len(once) == 2
-    assert [tshark.body(row[2]).encode() for row in once] == [BODY, BODY]
-    assert tshark.field_values(side_by_side, fields, *passes, "-Y", "http.response") == once
+    assert [tshark.body(row[3]).encode() for row in once] == [BODY, BODY]
+    assert of(lp, asked(*passes, *shown)) == once
+
+
+def test_answers_are_there_when_clicked(side_by_side: tuple[Path, tshark.Asked]) -> None:
+    path, asked = side_by_side
+    numbers = [int(row[1]) for row in asked("-Y", "http.response")]
+    assert len(numbers) == 4
+    clicked = [*numbers, *reversed(numbers)]
+    found = zip(clicked, tshark.sharkd(path, [click(n) for n in clicked]), strict=True)
+    assert not [n for n, it in found if "Hypertext Transfer Protocol" not in tree_of(it)]
 
 
 def record(kind: int, text: bytes) -> bytes:
@@ -129,12 +165,14 @@ PROTOCOLS = {
 }
 
 
-@pytest.fixture(params=PROTOCOLS.values(), ids=PROTOCOLS)
-def beside_another(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+LPS = {name: f"10.6.0.{number}" for number, name in enumerate(PROTOCOLS, 1)}
+
+
+def play_beside_another(capture: Capture, name: str, time_us: int) -> None:
     """An answer over HTTP; in the frame that ends it another connection's begins, in front."""
-    port, asked, answer = request.param
-    capture, path = Capture(), tmp_path / "beside.pcap"
-    pipes, time_us = pipes_of(capture, 4), 1000
+    port, asked, answer = PROTOCOLS[name]
+    pipes = pipes_of(capture, LPS[name], 4, time_us)
+    time_us += 1000
     for conn, to, what in ((1, 80, REQUEST), (2, port, asked)):
         pipes[0].up(time_us, m.syn(conn, "192.0.2.80", to) + m.data(conn, 1, what))
         time_us += 100
@@ -147,24 +185,27 @@ def beside_another(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         if raw:
             pipes[number % 4].down(time_us, raw)
             time_us += 100
+
+
+@pytest.fixture(scope="module")
+def beside_another(which_tshark: None, tmp_path_factory: pytest.TempPathFactory) -> tshark.Asked:
+    capture, path = Capture(), tmp_path_factory.mktemp("again") / "beside.pcap"
+    for number, name in enumerate(PROTOCOLS):
+        play_beside_another(capture, name, number * APART_US)
     capture.write(path)
-    return path
+    return tshark.asked(
+        *(path, "ip.dst", "frame.number", "http.response.code", "http.content_length"),
+        *("dns.count.answers", "tls.record.length"),
+    )
 
 
-@pytest.mark.parametrize("passes", [["-2"], ["-2", "-R", "tcp"]], ids=["two", "two, with trees"])
-def test_another_connection_takes_no_answer_away(beside_another: Path, passes: list[str]) -> None:
-    fields = ["frame.number", "http.response.code", "http.content_length", "dns.count.answers",
-              "tls.record.length"]  # fmt: skip
+@pytest.mark.parametrize("lp", LPS.values(), ids=LPS)
+@PASSES
+def test_another_connection_takes_no_answer_away(
+    beside_another: tshark.Asked, lp: str, passes: list[str]
+) -> None:
     shown = ("-Y", "http.response or dns.flags.response == 1 or tls.record.content_type == 23")
-    once = tshark.field_values(beside_another, fields, *shown)
-    assert any(row[2] == "60000" for row in once)
+    once = of(lp, beside_another(*shown))
+    assert any(row[3] == "60000" for row in once)
     assert len(once) >= 2
-    assert tshark.field_values(beside_another, fields, *passes, *shown) == once
-
-
-def test_answers_are_there_when_clicked(side_by_side: Path) -> None:
-    rows = tshark.field_values(side_by_side, ["frame.number"], "-Y", "http.response")
-    numbers = [int(row[0]) for row in rows]
-    answers = tshark.sharkd(side_by_side, [click(n) for n in [*numbers, *reversed(numbers)]])
-    assert len(answers) == 4
-    assert all("Hypertext Transfer Protocol" in tree_of(answer) for answer in answers)
+    assert of(lp, beside_another(*passes, *shown)) == once

@@ -3,6 +3,8 @@
 
 import re
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,12 +18,26 @@ each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=[path.stem for path
 TOLD = re.compile(r"(\[TCP [A-Za-z -]+\] )?(\d+[↑↓] (data|SYN|FIN) |[↑↓] [A-Z]{3,}\b)")
 
 
+Listed = Callable[..., tshark.Rows]
+
+
+@pytest.fixture(scope="module")
+def listed(which_tshark: None) -> Listed:
+    """The list of a sample's messages, asked for once in one pass and once in two."""
+
+    @cache
+    def rows(sample: Path, *passes: str) -> tshark.Rows:
+        return tshark.columns(sample, *passes, "-Y", "tm3")
+
+    return rows
+
+
 @each_sample
 @pytest.mark.parametrize("passes", ["one", "two"])
 def test_the_info_column_tells_messages_and_nothing_of_the_segment(
-    sample: Path, passes: str
+    listed: Listed, sample: Path, passes: str
 ) -> None:
-    rows = tshark.columns(sample, *(["-2"] if passes == "two" else []), "-Y", "tm3")
+    rows = listed(sample, *(["-2"] if passes == "two" else []))
     assert len(rows) > 10
     for _, info in rows:
         assert TOLD.match(info), info
@@ -31,8 +47,7 @@ def test_the_info_column_tells_messages_and_nothing_of_the_segment(
 
 
 @each_sample
-def test_the_list_after_clicks_tells_the_same(sample: Path) -> None:
-    listed = {"method": "frames", "params": {"filter": "tm3"}}
-    infos = [row["c"][-1] for row in tshark.sharkd(sample, [listed])[0]["result"]]
-    rows = tshark.columns(sample, "-2", "-Y", "tm3")
-    assert infos == [info for _, info in rows]
+def test_the_list_after_clicks_tells_the_same(listed: Listed, sample: Path) -> None:
+    frames = {"method": "frames", "params": {"filter": "tm3"}}
+    infos = [row["c"][-1] for row in tshark.sharkd(sample, [frames])[0]["result"]]
+    assert infos == [info for _, info in listed(sample, "-2")]

@@ -9,8 +9,8 @@ import pytest
 
 from tests.dissector import generator, tshark
 
-SESSIONS_A_FILE = 50
-FILES = 20
+SESSIONS_A_FILE = 100
+FILES = 10
 ORDERS = {"1": "in order", "2": "early", "3": "late", "4": "late, resent", "5": "copy"}
 TYPES = {"0xffff": "syn", "0xfffe": "fin", "0x0000": "data"}
 

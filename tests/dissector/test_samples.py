@@ -7,7 +7,7 @@
 import hashlib
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -27,13 +27,11 @@ pytestmark = pytest.mark.skipif(tshark.missing() is not None, reason=str(tshark.
 each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=[path.stem for path in SAMPLES])
 
 
-def found(sample: Path) -> list[dict[str, Any]]:
-    """All fields of all messages; payloads by their digest. Not to be changed."""
-    return _found(sample, tuple(tshark.COMMAND))
+Found = list[dict[str, Any]]
 
 
-@cache
-def _found(sample: Path, _command: tuple[str, ...]) -> list[dict[str, Any]]:
+def read_by_tshark(sample: Path) -> Found:
+    """All fields of all messages; payloads by their digest."""
     rows = []
     for frame, message in tshark.messages(sample, "-2"):
         row = {"frame": frame, **{k: v for k, v in message.items() if not k.endswith("_tree")}}
@@ -45,8 +43,14 @@ def _found(sample: Path, _command: tuple[str, ...]) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.fixture(scope="module")
+def found(which_tshark: None) -> Callable[[Path], Found]:
+    """Each sample is read once. What was found is not to be changed."""
+    return cache(read_by_tshark)
+
+
 @each_sample
-def test_golden(sample: Path) -> None:
+def test_golden(found: Callable[[Path], Found], sample: Path) -> None:
     golden = json.loads((GOLDEN / f"{sample.stem}.json").read_text())
     assert found(sample) == golden
 
@@ -143,7 +147,7 @@ def judge(seen: list[Seen]) -> None:
 
 
 @pytest.mark.parametrize("sample", OVER_TCP, ids=[path.stem for path in OVER_TCP])
-def test_against_a_reader_of_its_own(sample: Path) -> None:
+def test_against_a_reader_of_its_own(found: Callable[[Path], Found], sample: Path) -> None:
     seen = read(sample)
     judge(seen)
     rows = found(sample)
@@ -166,7 +170,7 @@ def test_against_a_reader_of_its_own(sample: Path) -> None:
             assert row["tm3.payload"] == hashlib.sha1(message.body).hexdigest()
 
 
-def test_the_extension_in_a_sample() -> None:
+def test_the_extension_in_a_sample(found: Callable[[Path], Found]) -> None:
     """Each pipe and connection begins as the extension has it, and the site comes whole."""
     sample = next(path for path in SAMPLES if path.stem == "extension")
     rows = found(sample)
@@ -180,7 +184,7 @@ def test_the_extension_in_a_sample() -> None:
     assert sorted(int(size) for (size,) in bodies)[1:] == pictures
 
 
-def test_there_are_samples_with_what_the_readme_says() -> None:
+def test_there_are_samples_with_what_the_readme_says(found: Callable[[Path], Found]) -> None:
     orders = {row.get("tm3.order") for sample in SAMPLES for row in found(sample)}
     assert orders >= {"1", "2", "3", "4"}
     readme = (tshark.SCRIPT.parent / "README.md").read_text()
@@ -191,7 +195,7 @@ def main() -> None:
     GOLDEN.mkdir(exist_ok=True)
     for sample in SAMPLES:
         path = GOLDEN / f"{sample.stem}.json"
-        lines = ",\n ".join(json.dumps(row) for row in found(sample))
+        lines = ",\n ".join(json.dumps(row) for row in read_by_tshark(sample))
         path.write_text(f"[{lines}]\n")
 
 

@@ -14,9 +14,10 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ HARMLESS = ('Running as user "root" and group "root". This could be dangerous.',
 REASSEMBLE = ("-o", "tcp.reassemble_out_of_order:TRUE")
 
 Message = dict[str, Any]
+Rows = list[list[str]]
+Asked = Callable[..., Rows]
 
 
 def missing() -> str | None:
@@ -103,14 +106,26 @@ def messages(capture: Path, *arguments: str) -> list[tuple[int, Message]]:
 
 def field_values(
     capture: Path, fields: Sequence[str], *arguments: str, script: Path | None = SCRIPT
-) -> list[list[str]]:
+) -> Rows:
     """`-T fields`: a row a frame, columns separated by tabs."""
     wanted = [part for name in fields for part in ("-e", name)]
     text = run(capture, *arguments, "-T", "fields", *wanted, script=script)
     return [line.split("\t") for line in text.splitlines()]
 
 
-def columns(capture: Path, *arguments: str) -> list[list[str]]:
+def asked(capture: Path, *fields: str) -> Asked:
+    """`field_values` for several tests, which share a fixture: a start of tshark costs a quarter of
+    a second, so each set of arguments is asked for once. The fixture is of one tshark; it takes
+    `which_tshark`, else what the first said would pass for what the next one says."""
+
+    @cache
+    def rows(*arguments: str) -> Rows:
+        return field_values(capture, fields, *arguments)
+
+    return rows
+
+
+def columns(capture: Path, *arguments: str) -> Rows:
     """Protocol and info as the packet list has them; since 4.2 fields _ws.col.* may differ."""
     wanted = ("-o", 'gui.column.format:"Protocol","%p","Info","%i"', "-T", "tabs")
     return [line.split("\t") for line in run(capture, *wanted, *arguments).splitlines()]
