@@ -77,7 +77,8 @@ class Actor:
     after_s: float = 0.0
 
     def described(self) -> dict[str, Any]:
-        return {"do": type(self).__name__, **asdict(self)}
+        kind = type(self)
+        return {"do": f"{kind.__module__}.{kind.__name__}", **asdict(self)}
 
     def run(self, scene: Scene) -> dict[str, Any]:
         raise NotImplementedError

@@ -21,7 +21,7 @@ from experiments.workloads.attacks.besieger import AttackFailed, Besieger, besie
 from experiments.workloads.attacks.messages import Hello
 from experiments.workloads.attacks.pipes import NETWORK
 from experiments.workloads.connects import Connects
-from experiments.workloads.play import ACTORS
+from experiments.workloads.play import actor_of
 from experiments.workloads.siege import Moments, p99_of, seen
 from tests.relay import records
 from tests.relay.netns import Namespace
@@ -129,7 +129,11 @@ def test_a_download_that_came_to_its_end_kept_nothing() -> None:
 def test_each_attack_is_claimed_to_cost_no_friend() -> None:
     assert set(attacks.WORDS) == set(siege.NAMES) - {siege.NONE}
     assert len(find("attacks").claims) == 3 * len(attacks.WORDS)
-    assert ACTORS["Connects"] is Connects
+
+
+def test_who_connects_again_and_again_is_told_to_the_client() -> None:
+    actor = Connects(port=7000, every_s=0.5)
+    assert actor_of(actor.described()) == actor
 
 
 @contextmanager

@@ -256,7 +256,7 @@ def test_a_wrong_byte_is_a_failure(tmp_path: Path) -> None:
     def measure(run: LiveRun) -> dict[str, Any]:
         run.kept("traffic", lambda: traffic.server(run.lab))
         scene = {"address": "10.0.9.2", "cc": "cubic", "seed": 1, "seconds": 5.0}
-        wrong = {"port": traffic.PORT, "down": 1000, "do": "Transfer"}
+        wrong = {"port": traffic.PORT, "down": 1000, "do": "experiments.workloads.actors.Transfer"}
         code = (
             "import sys, json\n"
             "from experiments.workloads import exchange, play\n"

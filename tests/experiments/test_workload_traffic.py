@@ -245,7 +245,7 @@ def test_a_client_that_cannot_start_is_told(kept: Labs, tmp_path: Path) -> None:
     with live(kept, tmp_path / "run", configuration(cc="cubic")) as made:
         with pytest.raises(RunFailed, match=r"client ended with 1: TypeError: .*unknown"):
             actor = Transfer(port=traffic.PORT, down=1)
-            monkey = {"do": "Transfer", "unknown": 1}
+            monkey = {"do": "experiments.workloads.actors.Transfer", "unknown": 1}
             object.__setattr__(actor, "described", lambda: monkey)
             traffic.play(made, {"file": actor})
 
