@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 from experiments.oracle import fluid, omniscient, optimum
 from experiments.oracle.fluid import Message, Outcome, simulate
@@ -155,6 +154,8 @@ def deliverable(
 
     An unknown is a message's bytes on a path between two moments at which something may change.
     """
+    from scipy.optimize import linprog  # here: each worker reads this file
+
     columns: list[tuple[int, tuple[int, float]]] = []
     room: dict[tuple[int, float], float] = {}
     for p, path in enumerate(paths):

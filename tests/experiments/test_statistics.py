@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from experiments import statistics
 from experiments.statistics import (
@@ -39,6 +38,8 @@ def test_median_and_quartiles_are_numpys() -> None:
 
 @pytest.mark.parametrize("n", [5, 10, 20, 51])
 def test_interval_is_scipys(n: int) -> None:
+    from scipy import stats  # here: each worker reads this file, and scipy takes it half a second
+
     values = np.random.default_rng(n).gamma(2.0, size=n)
     theirs = stats.bootstrap(
         (values,), np.median, method="percentile", n_resamples=20_000, rng=np.random.default_rng(3)
@@ -232,6 +233,8 @@ def tails(seed: int, n: int = 40, factor: float = 1.0) -> list[Pair]:
 
 
 def test_a_percentile_is_numpys_and_its_interval_scipys() -> None:
+    from scipy import stats
+
     pairs = tails(1)
     of, over = ([getattr(it, side) for it in pairs] for side in ("of", "over"))
     alone = p95([Drawn("one", it.rep, it.of) for it in pairs])

@@ -10,7 +10,9 @@ PATTERN_BYTES = 1_048_573
 
 
 def seeded(size: int, seed: int = 1) -> bytes:
-    return random.Random(seed).randbytes(size)
+    """Past PATTERN_BYTES these over and over: each worker makes what modules have at hand."""
+    pattern = random.Random(seed).randbytes(min(size, PATTERN_BYTES))
+    return (pattern * -(-size // PATTERN_BYTES))[:size]
 
 
 def digest(data: bytes) -> str:
@@ -18,7 +20,7 @@ def digest(data: bytes) -> str:
 
 
 def write(path: Path, size: int, seed: int = 1) -> str:
-    """A file of `size` seeded bytes (a pattern over and over past 1 MB); its SHA-256."""
+    """A file of `size` seeded bytes; its SHA-256."""
     pattern = seeded(min(size, PATTERN_BYTES), seed)
     sha = hashlib.sha256()
     with path.open("wb") as out:

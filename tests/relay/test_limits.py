@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -329,25 +329,24 @@ def test_a_flood_of_pings(box: Namespace, tmp_path: Path) -> None:
         assert blocks[0] > 10, "no flood"
 
 
-OPENS = b"".join(wire_ext.open_(conn, "127.0.0.1", 9) for conn in range(1, 32_001))
-SYNS = b"".join(wire.syn(conn, "127.0.0.1", 9) for conn in range(1, 65_001))
-BYTES = b"".join(wire.data(conn, 1, b"b") for conn in range(1, 65_001))
-
-
 @pytest.mark.parametrize(
-    ("extended", "asked"),
-    [(True, OPENS), (False, SYNS), (False, BYTES)],
+    ("extended", "message", "ids"),
+    [
+        (True, lambda conn: wire_ext.open_(conn, "127.0.0.1", 9), 32_000),
+        (False, lambda conn: wire.syn(conn, "127.0.0.1", 9), 65_000),
+        (False, lambda conn: wire.data(conn, 1, b"b"), 65_000),
+    ],
     ids=["opens", "syns", "bytes without a syn"],
 )
 def test_who_asks_and_reads_no_answer(
-    box: Namespace, tmp_path: Path, extended: bool, asked: bytes
+    box: Namespace, tmp_path: Path, extended: bool, message: Callable[[int], bytes], ids: int
 ) -> None:
     """As many connections as there are ids, of eight sessions; whoever is ended comes again.
 
     A friend gets all of his, since theirs take places as long as there are some and then what
     their sessions may hold. The most that each of them holds is soon too much, so it goes.
     """
-    memory = 64
+    memory, asked = 64, b"".join(map(message, range(1, ids + 1)))
     numbers = itertools.count()
 
     def ask(over: threading.Event) -> None:
