@@ -36,9 +36,10 @@ TM3_CFLAGS := -std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror \
 	-pthread $(if $(TLS),-DTM3_TLS)
 # Of what little time is spent in: compiling it takes a quarter less.
 QUICKLY	:= -O1
+# What sanitizers report are lines: -g1 has them, and takes a tenth less time than -g.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all \
-	-fno-omit-frame-pointer
-SANITIZE_THREADS := -fsanitize=thread -fno-omit-frame-pointer $(QUICKLY)
+	-fno-omit-frame-pointer -g1
+SANITIZE_THREADS := -fsanitize=thread -fno-omit-frame-pointer -g1 $(QUICKLY)
 FUZZ_SANITIZE := -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all -fno-omit-frame-pointer
 
