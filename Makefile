@@ -100,10 +100,16 @@ test-programs: $(BUILD)/rp $(BUILD)/lp $(BUILD)/linkem $(BUILD)/tm3lab \
 .PHONY: test
 test: ## setup, build, then every test that this machine can run
 	@$(MAKE) --no-print-directory setup
-	@$(MAKE) --no-print-directory -j$(JOBS) test-programs
+	@$(MAKE) --no-print-directory -j$(JOBS) $(BUILD)/pycache/read test-programs
 	@status=0; \
 	$(VENV_PYTHON) -m pytest -n $(PYTEST_JOBS) $(PYTEST_ARGS) || status=$$?; \
 	$(hand_back); exit $$status
+
+# In a fresh tree each worker would compile all tests and all that they import, at the same time.
+$(BUILD)/pycache/read:
+	@mkdir -p $(@D)
+	$(Q)echo "  READ  tests"
+	$(Q)$(VENV_PYTHON) -m pytest --collect-only -qq >$@ 2>&1 || :
 
 .PHONY: test-fast
 test-fast: ## the same without the tests that are marked slow
