@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of each room took of the processor, told at the end of a run.
+"""What the tests of each room took of the processor, told at the end of a run, and who waited then.
 
 Beside others that run at once the clock tells little of a test: it waits for a core, or for what
-it tests. Counted are this process and the programs that it waited for, with theirs.
+it tests. Counted are this process and the programs that it waited for, with theirs. A worker that
+had nothing left long before the end tells of tests that were begun too late (tests/order.py).
 """
 
 import os
+import time
 from collections import Counter, defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -25,6 +27,7 @@ class Spent:
 
     def __init__(self) -> None:
         self._last = 0.0
+        self._ended: dict[str, tuple[float, str]] = {}
 
     def pytest_runtest_logstart(self) -> None:
         self._last = processor_s()
@@ -37,12 +40,27 @@ class Spent:
         report.user_properties = [*report.user_properties, (NAME, now - self._last)]
         self._last = now
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        node = getattr(report, "node", None)  # of pytest-xdist, where there are workers
+        if node is not None:
+            self._ended[node.gateway.id] = time.monotonic(), report.nodeid
+
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         reports = [it for some in terminalreporter.stats.values() for it in some]
         told = table([it for it in reports if isinstance(it, pytest.TestReport)])
+        told += waits(self._ended) if told else []
         if told:
             terminalreporter.section("processor time")
             terminalreporter.write("\n".join(told) + "\n")
+
+
+def waits(ended: Mapping[str, tuple[float, str]]) -> list[str]:
+    """Of each worker, when it had run its last test, and which one that was."""
+    last = max((at for at, _ in ended.values()), default=0.0)
+    return [
+        f"{last - at:7.1f} s  that {worker} waited at the end, after {nodeid}"
+        for worker, (at, nodeid) in sorted(ended.items(), key=lambda it: it[1])
+    ]
 
 
 def room(nodeid: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spent import NAME, table
+from tests.spent import NAME, table, waits
 
 ROOT = Path(__file__).parents[2]
 SPINS = """
@@ -55,6 +55,18 @@ def test_what_programs_took_is_told(tmp_path: Path) -> None:
     seconds, name = lines[0].split(" s  ")
     assert 1.1 < float(seconds) < 5
     assert name == "room, 3 tests"
+    if words:
+        assert (
+            "    0.0 s  that gw0 waited at the end, after room/test_it.py::test_idle" in done.stdout
+        )
+
+
+def test_who_waited_longest_is_first() -> None:
+    assert waits({"gw1": (40.0, "b"), "gw0": (52.5, "c"), "gw2": (10.0, "a")}) == [
+        "   42.5 s  that gw2 waited at the end, after a",
+        "   12.5 s  that gw1 waited at the end, after b",
+        "    0.0 s  that gw0 waited at the end, after c",
+    ]
 
 
 def test_rooms_and_tests_are_in_order() -> None:
