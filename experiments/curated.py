@@ -223,10 +223,6 @@ def _not_yet(rows: dict[str, list[Line]]) -> Iterator[str]:
     yield ""
 
 
-def _experiments(found: Sequence[Line]) -> list[str]:
-    return [*dict.fromkeys(it.experiment.name for it in found)]
-
-
 def _why_not(there: Sequence[Line]) -> Iterator[str]:
     """What the same is known of is said once."""
     causes: dict[str, list[str]] = {}

@@ -7,6 +7,7 @@ docs/statistics.md is their format. The sender of the greater part tells: RP for
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ class Shown:
     def has_one_time(self) -> bool:
         return not self.told or not self.traces or self.went is not None
 
+    @cached_property
     def rates(self) -> list[Curve]:
         """What the upper axes show."""
         if self.told:
@@ -224,7 +226,7 @@ def draw(results: Results, scene: Scene) -> Sheet | None:
 
 def _aligned(chosen: Sequence[Shown], groups: Sequence[Sequence[Axes]]) -> None:
     """The same second stands at the same place in all panels, the same rate at the same height."""
-    ends = [seconds[-1] for it in chosen for seconds, _ in it.rates() if len(seconds)]
+    ends = [seconds[-1] for it in chosen for seconds, _ in it.rates if len(seconds)]
     for k in range(len(groups[0])):
         top = max(group[k].get_ylim()[1] for group in groups)
         for group in groups:
@@ -238,14 +240,14 @@ def _aligned(chosen: Sequence[Shown], groups: Sequence[Sequence[Axes]]) -> None:
 def _cut_peaks(chosen: Sequence[Shown], upper: Sequence[Axes]) -> None:
     """A peak far above all else would press that flat: it goes out of the picture, and its height
     is named where it does."""
-    every = sorted(v for it in chosen for _, values in it.rates() for v in values)
+    every = sorted(v for it in chosen for _, values in it.rates for v in values)
     usual = every[int(len(every) * USUAL)] if every else 0.0
     if not usual or every[-1] <= FAR_ABOVE * usual:
         return
     top = 1.5 * usual
     for it, axes in zip(chosen, upper, strict=True):
         axes.set_ylim(0, top)
-        points = [point for curve in it.rates() for point in zip(*curve, strict=True)]
+        points = [point for curve in it.rates for point in zip(*curve, strict=True)]
         at, peak = max(points, key=lambda point: point[1])
         if peak > top:
             axes.annotate(
