@@ -24,9 +24,6 @@ enum {
 	BREACH_LEN = 160,
 };
 
-/* An acknowledgement waits so long for something to go along with. */
-#define OWED_FOR NS_PER_MS
-
 #define LOOK_INTERVAL (10 * NS_PER_MS)
 #define ASTRAY_INTERVAL (2 * NS_PER_MS)	/* while there is loss */
 /* One that does not tell: in half the time in which its allowance is sent, */
@@ -297,20 +294,11 @@ static bool came_alone(const struct pipe *p, size_t len)
 }
 
 /* Not for good: the kernel goes back to delaying as soon as something is sent. */
-static void acknowledge(struct timer *t)
+static void acknowledge(struct pipe *p)
 {
-	struct pipe *p = container_of(t, struct pipe, owed.timer);
 	int on = 1;
 
-	if (p->owed.sent == p->tx_bytes)
-		setsockopt(p->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
-}
-
-/* An answer, if there is one, mostly comes sooner, and takes it along for nothing. */
-static void acknowledge_soon(struct pipe *p)
-{
-	p->owed.sent = p->tx_bytes;
-	loop_timer_by(p->loop, &p->owed.timer, loop_now(p->loop) + OWED_FOR);
+	setsockopt(p->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
 }
 
 size_t pipe_read(struct pipe *p, size_t most)
@@ -323,7 +311,7 @@ size_t pipe_read(struct pipe *p, size_t most)
 	if (got)
 		p->heard_at = loop_now(p->loop);
 	if (p->prompt && came_alone(p, got))
-		acknowledge_soon(p);
+		acknowledge(p);
 	tell_unpolled(p);
 	return got;
 }
@@ -345,7 +333,6 @@ void pipe_forsake(struct pipe *p)
 {
 	loop_unwatch(p->loop, &p->watch);
 	loop_timer_stop(p->loop, &p->look_again);
-	loop_timer_stop(p->loop, &p->owed.timer);
 	loop_task_stop(&p->unpolled);
 }
 
@@ -473,7 +460,6 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->info.mss = 536;	/* until the kernel says better */
 	p->rest.bytes = UINT64_MAX;	/* a greeting may be under way */
 	p->look_again.fire = look_again;
-	p->owed.timer.fire = acknowledge;
 	if (open_carrier(p) < 0)
 		goto free_partial;
 	if (loop_watch(p->loop, &p->watch, p->fd, EPOLLIN) < 0)

@@ -201,7 +201,7 @@ def options_set(calls: Calls) -> Counter[tuple[str, str]]:
 def test_options_are_set_once(box: Namespace, tmp_path: Path) -> None:
     """lp's connections have theirs from the socket that listened, rp's get each one once. Linger is
     set and, for an orderly end, taken back. What is closed is not taken out of epoll before. A pipe
-    acknowledges soon what comes alone, messages of a connection and ACKs."""
+    acknowledges at once what comes alone, messages of a connection and ACKs."""
     with (
         serving(box, echo) as server,
         extended_pair(
