@@ -220,15 +220,6 @@ static void take(struct session *s, struct channel *ch, uint8_t type,
 
 /* --- order --- */
 
-static void note_early(struct session *s, struct channel *ch, size_t before)
-{
-	if (reorder_bytes(&ch->order) == before)
-		return;
-	s->in.early += reorder_bytes(&ch->order) - before;
-	inbound_holds(s, (int64_t)reorder_bytes(&ch->order) - (int64_t)before);
-	holders_update(&s->in.holders, &ch->order);
-}
-
 /* The places of its messages stay, since the id's numbers go on. */
 void arrivals_let_go(struct session *s, struct channel *ch)
 {
@@ -237,7 +228,7 @@ void arrivals_let_go(struct session *s, struct channel *ch)
 	if (ch->conn)
 		conn_waits_in_vain(ch->conn, &ch->order);
 	reorder_hollow(&ch->order);
-	note_early(s, ch, before);
+	inbound_early(s, &ch->order, before);
 }
 
 static void take_early(struct session *s, struct channel *ch)
@@ -246,7 +237,7 @@ static void take_early(struct session *s, struct channel *ch)
 	size_t before = reorder_bytes(&ch->order);
 
 	while (session_is_up(s) && (early = reorder_take(&ch->order))) {
-		note_early(s, ch, before);
+		inbound_early(s, &ch->order, before);
 		before = reorder_bytes(&ch->order);
 		if (ch->conn)
 			delivery_waited(s, ch->conn, &ch->order, early);
@@ -292,7 +283,7 @@ static bool put(struct session *s, struct channel *ch,
 	enum reorder_verdict verdict = reorder_put(&ch->order, msg,
 					loop_now(s->engine->loop));
 
-	note_early(s, ch, before);
+	inbound_early(s, &ch->order, before);
 	switch (verdict) {
 	case REORDER_DUE:
 		take(s, ch, (uint8_t)msg->type, msg->body, msg->body_len);

@@ -53,6 +53,15 @@ void inbound_holds(struct session *s, int64_t bytes)
 		loop_after(s->engine->loop, &s->engine->relief);
 }
 
+void inbound_early(struct session *s, struct reorder *q, size_t before)
+{
+	if (reorder_bytes(q) == before)
+		return;
+	s->in.early += reorder_bytes(q) - before;
+	inbound_holds(s, (int64_t)reorder_bytes(q) - (int64_t)before);
+	holders_update(&s->in.holders, q);
+}
+
 /* --- what is due --- */
 
 bool inbound_takes(struct session *s, struct conn *c)
@@ -114,9 +123,7 @@ static void take_early(struct session *s, struct conn *c)
 	size_t before = reorder_bytes(&c->reorder);
 
 	while (listens(c) && (early = reorder_take(&c->reorder))) {
-		s->in.early -= before - reorder_bytes(&c->reorder);
-		inbound_holds(s, (int64_t)(reorder_bytes(&c->reorder) - before));
-		holders_update(&s->in.holders, &c->reorder);
+		inbound_early(s, &c->reorder, before);
 		delivery_waited(s, c, &c->reorder, early);
 		take(s, c, early->type, early->body, early->body_len);
 		/* take() may have flushed: it lives until the next flush. */
@@ -134,11 +141,7 @@ static void put(struct session *s, struct conn *c, const struct pipe *p,
 	enum reorder_verdict verdict = reorder_put(&c->reorder, msg,
 					loop_now(s->engine->loop));
 
-	if (reorder_bytes(&c->reorder) != before) {
-		s->in.early += reorder_bytes(&c->reorder) - before;
-		inbound_holds(s, (int64_t)(reorder_bytes(&c->reorder) - before));
-		holders_update(&s->in.holders, &c->reorder);
-	}
+	inbound_early(s, &c->reorder, before);
 	switch (verdict) {
 	case REORDER_DUE:
 		take(s, c, (uint8_t)msg->type, msg->body, msg->body_len);

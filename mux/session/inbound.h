@@ -54,6 +54,8 @@ bool inbound_message(struct session *s, struct pipe *p,
 bool inbound_takes(struct session *s, struct conn *c);
 /* So many bytes more (or less), in order or not: whether that is too much. */
 void inbound_holds(struct session *s, int64_t bytes);
+/* The same of @q, whose early messages took @before bytes of memory until now. */
+void inbound_early(struct session *s, struct reorder *q, size_t before);
 
 /* In pausing.c: what a connection holds has changed, or nothing more comes. */
 void inbound_queued(struct session *s, struct conn *c, size_t bytes);
