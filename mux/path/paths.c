@@ -106,6 +106,18 @@ bool paths_works(const struct paths *paths, const struct path *path)
 	return i < path->npipes;
 }
 
+uint8_t paths_with(const struct paths *paths, bool (*is)(const struct pipe *p))
+{
+	uint8_t bits = 0;
+	unsigned int i;
+
+	for (i = 0; i < paths->npipes; i++) {
+		if (is(paths->pipes[i]))
+			bits |= (uint8_t)(1 << paths->pipes[i]->path->number);
+	}
+	return bits;
+}
+
 int64_t paths_farthest(const struct paths *paths)
 {
 	double farthest = 0;

@@ -65,6 +65,9 @@ bool paths_rests(const struct paths *paths, const struct path *path);
 /* Has @path a pipe that may carry something new, and of which nothing is overdue? */
 bool paths_works(const struct paths *paths, const struct path *path);
 
+/* The paths of those pipes that @is true of: bits. */
+uint8_t paths_with(const struct paths *paths, bool (*is)(const struct pipe *p));
+
 /* As path_sends(), @len bytes to @p. */
 bool paths_send(struct paths *paths, struct pipe *p, size_t len, int64_t now,
 		size_t *before);

@@ -57,17 +57,10 @@ static size_t left_of_all(const struct engine *engine)
 	return size_less(all_may_keep(engine), engine->kept);
 }
 
-/* The paths on which something new or again may go: bits. */
-static uint8_t paths_in_use(const struct session *s)
+/* May something new, or again, go on it? */
+static bool is_in_use(const struct pipe *p)
 {
-	uint8_t bits = 0;
-	unsigned int i;
-
-	for (i = 0; i < s->paths.npipes; i++) {
-		if (!s->paths.pipes[i]->standby)
-			bits |= (uint8_t)(1 << s->paths.pipes[i]->path->number);
-	}
-	return bits;
+	return !p->standby;
 }
 
 /* Without what is bound to paths that carry nothing: it waits for these, and nobody else does. */
@@ -75,7 +68,8 @@ static size_t kept_for_others(const struct extended *x)
 {
 	if (!keeping_has_again(x))
 		return x->kept;
-	return x->kept - again_without(&x->again, paths_in_use(x->s));
+	return x->kept - again_without(&x->again,
+				       paths_with(&x->s->paths, is_in_use));
 }
 
 /* Not while nothing is under way: no acknowledgement would come. */

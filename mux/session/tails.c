@@ -192,19 +192,10 @@ static bool affords(const struct extended *x, uint64_t from, uint64_t end)
 	return tail_affords(x->sent, x->copies, end - from + WIRE_MESSAGE_MAX);
 }
 
-/* The paths that could take a copy: bits. */
-static uint8_t takers(const struct session *s)
+/* Could it take a copy? */
+static bool is_taker(const struct pipe *p)
 {
-	uint8_t bits = 0;
-	unsigned int i;
-
-	for (i = 0; i < s->paths.npipes; i++) {
-		const struct pipe *p = s->paths.pipes[i];
-
-		if (!p->overdue && !p->doubtful && !p->standby)
-			bits |= (uint8_t)(1 << p->path->number);
-	}
-	return bits;
+	return !p->overdue && !p->doubtful && !p->standby;
 }
 
 /* What is bound to paths that take none is left to TCP, and holds up nothing else. */
@@ -213,7 +204,7 @@ static bool has_taker(const struct session *s, const struct leg *leg,
 {
 	uint8_t paths = duplicate_paths(leg, at);
 
-	return !paths || paths & takers(s);
+	return !paths || paths & paths_with(&s->paths, is_taker);
 }
 
 /* The end of what is to be copied next of @p; 0: nothing. */
