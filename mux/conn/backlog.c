@@ -2,23 +2,16 @@
 #include "backlog.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
-
-static bool make(struct backlog **b)
-{
-	*b = malloc(sizeof(**b));
-	if (*b)
-		**b = (struct backlog){ .full_at = 0 };
-	return *b;
-}
 
 int backlog_add(struct backlog **b, const struct iovec *iov, int n, size_t skip)
 {
 	int err = 0;
 	int i;
 
-	if (!*b && !make(b))
+	if (!*b)
+		*b = calloc(1, sizeof(**b));
+	if (!*b)
 		return -ENOMEM;
 	for (i = 0; i < n && !err; i++) {
 		if (skip >= iov[i].iov_len) {

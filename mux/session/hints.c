@@ -110,7 +110,6 @@ int session_hint(struct session *s, struct conn *c, const struct hint *what)
 struct hint session_hinted(const struct conn *c)
 {
 	struct hint hint = { .bytes = 0 };
-
 	const struct hint_said *said;
 
 	if (!c->channel || c->channel->conn != c || !c->channel->said)

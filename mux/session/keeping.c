@@ -108,7 +108,7 @@ static void forget(struct sent_run *sent)
 static void put(struct extended *x, struct sent_run *sent)
 {
 	forget(sent);
-	count(x, -(int64_t)memory_of(sent));
+	count(x, -(int64_t)sent->item.bytes);
 	sent->run->kept = false;
 	run_put(&x->s->shared.pool, sent->run);
 	free(sent);
@@ -141,6 +141,7 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 	uint32_t messages = run->messages - run->uncounted;
 	unsigned int paths = twins_paths(x, run);
 	struct sent_run *sent;
+	size_t bytes;
 
 	if (!messages)
 		return run;
@@ -163,8 +164,9 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 	suspects_watch(x);
 	tails_written(s, p, run, sent->end);
 	reinjecting_written(s, p);
-	count(x, (int64_t)memory_of(sent));
-	kept_add(&x->leg[p->index].kept, &sent->item, messages, memory_of(sent));
+	bytes = memory_of(sent);
+	count(x, (int64_t)bytes);
+	kept_add(&x->leg[p->index].kept, &sent->item, messages, bytes);
 	twins_enter(x, p, sent);
 	run->count = (uint32_t)(sent->item.last - messages + 1);
 	return run;
@@ -277,7 +279,7 @@ void keeping_sends_again(struct session *s, const struct run *run)
 	struct sent_run *sent = sent_run_of(again_take(&x->again, run->ahead,
 						       run->paths));
 
-	count(x, -(int64_t)memory_of(sent));
+	count(x, -(int64_t)sent->item.bytes);
 	sent->run->sent = 0;
 	sent->run->next = NULL;
 	sent->run->copy = false;
@@ -388,7 +390,7 @@ static void give_to_queue(struct extended *x, struct kept_item *list)
 			continue;
 		}
 		forget(sent);
-		count(x, -(int64_t)memory_of(sent));
+		count(x, -(int64_t)sent->item.bytes);
 		sent->run->kept = false;	/* its pipe frees it */
 		free(sent);
 	}
