@@ -413,34 +413,31 @@ static void mind_least(struct aggregate *a, const struct aggregate_ack *ack,
 }
 
 /*
- * A queue that cannot be what we held was there before us, or the path has become longer:
- * to hold less would help against neither. The kernel may know the path without it, from
- * its handshakes. A machine that stands still just then is taken for it, too, until the
- * first experiment.
+ * A queue that cannot be what we held was there before us, or the path, of which @known is the
+ * least, has become longer: to hold less would help against neither. A machine that stands still
+ * just then is taken for it, too, until the first experiment.
  */
-static bool was_there_before(struct aggregate *a)
+static bool was_there_before(const struct aggregate *a, double known)
 {
-	double ours = a->met.held * 1e9 / a->best + a->spread, known = a->base;
+	double ours = a->met.held * 1e9 / a->best + a->spread;
 
-	if (a->expected > 0)
-		known = smaller(known, (double)a->expected);
-	if (a->met.rtt - ours - known <= larger(2 * SLACK_MAX, known / 2))
-		return false;
-	a->base = known;
-	return true;
+	return a->met.rtt - ours - known > larger(2 * SLACK_MAX, known / 2);
 }
 
+/* The kernel may know the path without a queue, from its handshakes. */
 static void start_ends(struct aggregate *a, int64_t now)
 {
-	bool yields = was_there_before(a);
+	double known = a->expected > 0 ?
+		smaller(a->base, (double)a->expected) : a->base;
 
 	a->rate = a->best;
-	a->base += a->spread;
 	a->noise = a->spread;
-	if (yields) {
+	if (was_there_before(a, known)) {
+		a->base = known + a->spread;
 		a->yields++;
 		yield(a, now);
 	} else {
+		a->base += a->spread;
 		bind_to(a, a->best * wish_of(a) / 1e9, now);
 	}
 	/* It has been sent in bursts: a round trip spreads them. */
