@@ -134,15 +134,20 @@ static void note_gone(struct conn *c)
 
 static const struct conn_ops ops = { .over = note, .gone = note_gone };
 
-static void those_that_are_done_go_one_by_one(void **state)
+/* An owner with some that are done. */
+static void own(struct conn_owner *owner, const struct scene *scene)
 {
-	struct scene *scene = *state;
-	struct conn_owner owner;
-
-	conn_owner_init(&owner, scene->loop, &ops, &conn_speech_baseline, NULL);
+	conn_owner_init(owner, scene->loop, &ops, &conn_speech_baseline, NULL);
 	ngone = 0;
 	for (uint16_t id = 1; id <= DONE; id++)
-		conn_abort(conn_new(&owner, id), CONN_END_SESSION);
+		conn_abort(conn_new(owner, id), CONN_END_SESSION);
+}
+
+static void those_that_are_done_go_one_by_one(void **state)
+{
+	struct conn_owner owner;
+
+	own(&owner, *state);
 	assert_int_equal(ngone, 0);	/* not in the batch */
 	for (unsigned int i = 0; i < DONE; i++) {
 		struct task *t = &owner.reap;
@@ -162,10 +167,7 @@ static void an_owner_that_ends_frees_those_that_are_done(void **state)
 	struct scene *scene = *state;
 	struct conn_owner owner;
 
-	conn_owner_init(&owner, scene->loop, &ops, &conn_speech_baseline, NULL);
-	ngone = 0;
-	for (uint16_t id = 1; id <= DONE; id++)
-		conn_abort(conn_new(&owner, id), CONN_END_SESSION);
+	own(&owner, scene);
 	conn_owner_fini(&owner);
 	assert_int_equal(ngone, 0);
 	run_round(scene->loop);

@@ -417,6 +417,16 @@ static void carry_until_kept(struct pair *pair, const struct extended *x)
 	}
 }
 
+/* RP has something under way on the path that is to be off: the other one is dearer. */
+static struct extended *rp_that_keeps(struct pair *pair)
+{
+	pair_begin(pair, 4);
+	pair_connect(pair, 0);
+	path_of(pair->rp, MAIN)->cost = COST + 1;
+	carry_until_kept(pair, pair->rp->ext);
+	return pair->rp->ext;
+}
+
 /* Long before RP could find out by itself. */
 static void what_is_under_way_on_a_path_that_is_off_goes_again(void **state)
 {
@@ -426,11 +436,7 @@ static void what_is_under_way_on_a_path_that_is_off_goes_again(void **state)
 	unsigned int suspects = 0, i;
 	struct extended *rp;
 
-	pair_begin(pair, 4);
-	pair_connect(pair, 0);
-	path_of(pair->rp, MAIN)->cost = COST + 1;
-	rp = pair->rp->ext;
-	carry_until_kept(pair, rp);
+	rp = rp_that_keeps(pair);
 	ways_came(pair->rp, &said);
 	for (i = 2; i < 4; i++)
 		suspects += pair->rp->pipes[i]->relieved;
@@ -463,11 +469,7 @@ static void an_ack_of_the_same_moment_clears_what_is_off(void **state)
 	struct pair *pair = *state;
 	struct extended *rp;
 
-	pair_begin(pair, 4);
-	pair_connect(pair, 0);
-	path_of(pair->rp, MAIN)->cost = COST + 1;
-	rp = pair->rp->ext;
-	carry_until_kept(pair, rp);
+	rp = rp_that_keeps(pair);
 	for (uint8_t i = 2; i < 4; i++) {
 		assert_null(pair->rp->pipes[i]->queue);
 		ack.pipe[i - 2] = (struct wire_ack_pipe){
