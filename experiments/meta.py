@@ -40,7 +40,15 @@ def session(command: list[str]) -> dict[str, Any]:
 
 
 def command_line() -> list[str]:
-    return ["tm3lab", *sys.argv[1:]]
+    """Without where the results go: that is of one machine, and changes nothing of a run."""
+    words = ["tm3lab"]
+    given = iter(sys.argv[1:])
+    for word in given:
+        if word == "--results":
+            next(given, None)
+        elif not word.startswith("--results="):
+            words.append(word)
+    return words
 
 
 def of(experiment: Experiment, plan: Plan, first: dict[str, Any]) -> dict[str, Any]:

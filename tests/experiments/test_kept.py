@@ -2,12 +2,13 @@
 """What is kept in results/curated points to nothing that is not there."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments import curated, kept
+from experiments import curated, kept, meta
 from experiments.folder import FolderError
 from experiments.summaries import RESULTS
 from tests.experiments.test_watch_server import results
@@ -67,3 +68,16 @@ def test_a_pointer_that_leads_nowhere_is_told(
 @pytest.mark.parametrize("folder", kept.folders(RESULTS), ids=lambda it: it.parent.name)
 def test_nothing_curated_points_elsewhere(folder: Path) -> None:
     assert not kept.lost(folder)
+
+
+@pytest.mark.parametrize("folder", kept.folders(RESULTS), ids=lambda it: it.parent.name)
+def test_nothing_curated_names_where_it_was_written(folder: Path) -> None:
+    told = json.loads((folder / "meta.json").read_text())
+    for it in (told, *told["sessions"]):
+        assert not any(word.startswith("--results") for word in it["command"])
+
+
+@pytest.mark.parametrize("given", [["--results", "DIR"], ["--results=DIR"], []])
+def test_a_command_is_kept_without_that(given: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["tm3lab", "run", "udp", *given, "--quick"])
+    assert meta.command_line() == ["tm3lab", "run", "udp", "--quick"]
