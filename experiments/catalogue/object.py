@@ -3,6 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from experiments.catalogue import early
 from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import objects
 from topologies.parameter import Parameter, Params
@@ -15,8 +16,8 @@ RATES = (5.0, 10.0, 20.0)
 PUBLISHED = {5.0: (0.22, 17.02), 10.0: (0.14, 8.40), 20.0: (0.09, 4.00)}
 ALONE_S = 0.05
 OBJECT_BITS = 4096 * 8
-SHARED = {"way": "pipes", "pipes": 1, "binding": "early", "app_buffer": 4_000_000}
-LATE = {"way": "pipes", "pipes": 8, "binding": "late", "app_buffer": None}
+SHARED: Params = {"way": "pipes", "pipes": 1, **early.EARLY, "app_buffer": 4_000_000}
+LATE: Params = {"way": "pipes", "pipes": 8, **early.LATE, "app_buffer": None}
 LEFT = (
     "What is left beside bulk was 14, 10 and 9 ms more than alone at 5, 10 and 20 Mbit/s: three "
     "segments, or 4 ms, may wait in the queue by design, so that the link does not run dry."
@@ -148,6 +149,7 @@ class Object(Experiment):
         "request to the last byte. The rate limit sits in the sender's own queue, as published.",
         "In place of a SPDY server stands one pipe with early binding whose queue in the proxy "
         "holds 4 MB: one connection, with everything of the bulk that fits in front of the object.",
+        early.NOTE,
     )
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:

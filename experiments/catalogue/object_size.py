@@ -3,7 +3,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from experiments.catalogue import early
 from experiments.catalogue.object import LATE
+from experiments.catalogue.object import SHARED as SHARED_4_MB
 from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import objects, traffic
 from experiments.workloads.actors import Bulk, Objects
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 PUBLISHED_S = {0: 0.05, 500_000: 0.45, 1_000_000: 0.94, 2_000_000: 1.75, 4_000_000: 3.33}
 PUBLISHED_S |= {8_000_000: 6.70}
 BASE = {"bottleneck": ("sender",), "beside": tuple(PUBLISHED_S)}
-SHARED = {"way": "pipes", "pipes": 1, "binding": "early", "app_buffer": 8_000_000}
+SHARED = {**SHARED_4_MB, "app_buffer": 8_000_000}
 SHARED_GRID: Grid = {name: (value,) for name, value in SHARED.items()}
 BEHIND_S = 0.2  # the object is asked for so long after the download began
 
@@ -80,6 +82,7 @@ class ObjectSize(Experiment):
         "The download begins on a connection of its own, the object is asked for 0.2 s later on "
         "one that is open already. One object a run. One pipe with early binding and a queue of "
         "8 MB in the proxy stands in place of SPDY.",
+        early.NOTE,
     )
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:

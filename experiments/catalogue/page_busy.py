@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from experiments.catalogue import early
 from experiments.catalogue.sender_blocking import TABLE, Row
 from experiments.model import Claim, Figure
 from experiments.workloads.web.busy import FIVE_SITES, TWELVE_SITES, BusyPage
@@ -105,4 +106,5 @@ class PageBusy(BusyPage):
         "half of it: a page that could fill the link by itself takes twice as long at best.",
         "The paper does not tell the buffers of Fig. 13: the kernel's own stand beside the largest "
         f"of Table 6 ({LARGEST.says()}).",
+        early.NOTE,
     )

@@ -3,6 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from experiments.catalogue.early import EARLY, LATE, NOTE
 from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import account, buffers, rates, traffic
 from experiments.workloads.actors import Transfer, Wire
@@ -39,11 +40,11 @@ LEVEL = (
 
 def early(pipes: int, sndbuf: int | None, policy: str) -> Params:
     chosen = {"pipe_sndbuf": sndbuf, "pipe_policy": policy}
-    return {"pipes": pipes, "binding": "early", **chosen}
+    return {"pipes": pipes, **EARLY, **chosen}
 
 
 def late(pipes: int) -> Params:
-    return {"pipes": pipes, "binding": "late", "pipe_sndbuf": None, "pipe_policy": "soonest"}
+    return {"pipes": pipes, **LATE, "pipe_sndbuf": None, "pipe_policy": "soonest"}
 
 
 def grids_of(preset: str, rows: Rows) -> tuple[Grid, ...]:
@@ -198,6 +199,7 @@ class Reordering(Experiment):
         "Published for a download of 200 MB; the size is a parameter. Messages that came in "
         "order count as having waited 0. A swing is the standard deviation over the mean of half "
         "seconds.",
+        NOTE,
     )
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:

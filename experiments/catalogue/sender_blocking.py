@@ -3,6 +3,7 @@
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from experiments.catalogue import early
 from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import account, buffers, objects
 from topologies.parameter import Params
@@ -29,13 +30,13 @@ class Row(NamedTuple):
         app = self.app // self.pipes if self.app else None
         return {
             "pipes": self.pipes,
-            "binding": "early",
+            **early.EARLY,
             "pipe_sndbuf": self.sndbuf,
             "app_buffer": app,
         }
 
     def late(self) -> Params:
-        return {"pipes": self.pipes, "binding": "late", "pipe_sndbuf": None, "app_buffer": None}
+        return {"pipes": self.pipes, **early.LATE, "pipe_sndbuf": None, "app_buffer": None}
 
     def says(self) -> str:
         def size(value: int | None, without: str) -> str:
@@ -155,6 +156,7 @@ class SenderBlocking(Experiment):
         "Objects are asked for one after the other on one connection that is open already.",
         "Late binding has no buffers to choose: one configuration for each number of pipes "
         "stands beside all lines of the table.",
+        early.NOTE,
     )
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:

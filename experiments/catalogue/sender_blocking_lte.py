@@ -3,6 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from experiments.catalogue import early
 from experiments.catalogue.sender_blocking import (
     MB,
     Row,
@@ -58,6 +59,7 @@ class SenderBlockingLte(Experiment):
         "Published rows whose background was limited to 10 Mbit/s by the sender are answered with "
         "the rate limit of the last mile in the sender's own queue, so that the network queues "
         "nothing.",
+        early.NOTE,
     )
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:
