@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/list.h"
 #include "../mux/base/log.h"
 #include "../mux/base/loop.h"

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/sock.h"
 
 static int bind_device(int fd, const char *device)

@@ -9,8 +9,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/log.h"
-#include "../mux/base/sock.h"
 #include "../mux/settings/limits.h"
 #include "attempt.h"
 #include "knock.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../mux/base/sock.h"
+#include "../mux/base/addr.h"
 
 /*
  * What could stand in a name or an address. Resolvers know best what a name may

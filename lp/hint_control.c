@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../mux/base/sock.h"
+#include "../mux/base/addr.h"
 #include "../mux/conn/conn.h"
 #include "../mux/options/values.h"
 #include "../mux/session/session.h"

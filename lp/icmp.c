@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../mux/base/sock.h"
+#include "../mux/base/addr.h"
 
 enum {
 	HEAD = 8,		/* of ICMP, and of UDP */

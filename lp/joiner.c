@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/host.h"
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/refuse.h"
-#include "../mux/base/sock.h"
 #include "../mux/options/command_line.h"
 #include "../mux/session/reverse.h"
 #include "../mux/session/session.h"

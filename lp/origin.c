@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/sock.h"
 
 enum {

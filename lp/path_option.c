@@ -6,8 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../mux/base/addr.h"
+#include "../mux/base/host.h"
 #include "../mux/base/refuse.h"
-#include "../mux/base/sock.h"
 
 _Static_assert(DEVICE_NAME_MAX + 1 == IFNAMSIZ, "a device is named by the kernel");
 
@@ -194,7 +195,7 @@ int path_option_find(const struct path_set *set, char *why, size_t why_len)
 		if (*p->device && !if_nametoindex(p->device))
 			return refuse(why, why_len, "--path: %s: this host has no device %s",
 				      p->name, p->device);
-		if (p->src.ss_family && !addr_is_ours(&p->src))
+		if (p->src.ss_family && !host_owns(&p->src))
 			return refuse(why, why_len, "--path: %s: %s is none of this host's addresses",
 				      p->name, addr_host(&p->src, text));
 	}

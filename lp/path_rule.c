@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/refuse.h"
-#include "../mux/base/sock.h"
 #include "../mux/base/user.h"
 
 enum { WORD_MAX = 256, REASON_MAX = 384, DIGITS_MAX = 10 };

@@ -11,6 +11,8 @@
 #include <linux/netfilter_ipv4.h>
 #include <linux/netfilter_ipv6/ip6_tables.h>
 
+#include "../mux/base/addr.h"
+#include "../mux/base/host.h"
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"
 #include "../mux/conn/address.h"
@@ -48,7 +50,7 @@ static const char *objection(const struct proxy *p, const struct listener *l,
 	if (original_destination(fd, listener_addr(l), to))
 		return "was not redirected here by the kernel: it has no "
 		       "original destination";
-	if (addr_port(to) == addr_port(listener_addr(l)) && addr_is_ours(to))
+	if (addr_port(to) == addr_port(listener_addr(l)) && host_owns(to))
 		return "wants lp itself: it was not redirected, or it would "
 		       "go round in circles";
 	if (dialer_goes_to(p->dialer, to))

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/list.h"
 #include "../mux/base/log.h"
 #include "../mux/base/race.h"

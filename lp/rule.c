@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../mux/base/sock.h"
+#include "../mux/base/addr.h"
 #include "target.h"
 
 /* The last ':' of @text before @end, brackets and all, or NULL. */

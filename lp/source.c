@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/list.h"
 #include "../mux/base/sock.h"
 

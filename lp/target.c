@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/resolver.h"
-#include "../mux/base/sock.h"
 #include "../mux/conn/address.h"
 
 struct destination target_ipv6(const uint8_t addr[16], uint16_t port)

@@ -8,6 +8,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "../mux/base/addr.h"
+#include "../mux/base/host.h"
 #include "../mux/base/list.h"
 #include "../mux/base/log.h"
 #include "../mux/base/loop.h"
@@ -219,7 +221,7 @@ static bool is_stray(struct tproxy *t, const struct sockaddr_storage *from,
 	const struct talk *back = find(t, to, from);
 
 	return to->ss_family != address_of(t)->ss_family || !addr_port(to) ||
-	       (addr_port(to) == addr_port(address_of(t)) && addr_is_ours(to)) ||
+	       (addr_port(to) == addr_port(address_of(t)) && host_owns(to)) ||
 	       (back && back->source);
 }
 

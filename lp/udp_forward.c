@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/list.h"
 #include "../mux/base/log.h"
 #include "../mux/base/loop.h"
 #include "../mux/base/seldom.h"
-#include "../mux/base/sock.h"
 #include "../mux/session/flow.h"
 #include "proxy.h"
 #include "rule.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/log.h"
 #include "../mux/base/ports.h"
 #include "../mux/base/sock.h"

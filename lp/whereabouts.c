@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../mux/base/sock.h"
+#include "../mux/base/addr.h"
 #include "../mux/wire/wire.h"
 
 static void looked_up(void *asker, const struct answer *answer)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../mux/base/sock.h"
+#include "../mux/base/addr.h"
 
 /* A network that has a meaning of its own. */
 struct network {

@@ -5,10 +5,10 @@
 #include <netdb.h>
 #include <stdlib.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/log.h"
 #include "../mux/base/race.h"
 #include "../mux/base/resolver.h"
-#include "../mux/base/sock.h"
 #include "../mux/conn/conn.h"
 #include "../mux/session/session.h"
 #include "connects.h"

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/log.h"
 #include "../mux/base/loop.h"
-#include "../mux/base/sock.h"
 #include "../mux/settings/refusal.h"
 
 void doors_init(struct doors *doors, struct log *log,

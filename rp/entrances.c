@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/sock.h"
 #include "../mux/settings/refusal.h"
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"
 #include "../mux/conn/conn.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/listener.h"
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"

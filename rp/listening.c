@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/log.h"
-#include "../mux/base/sock.h"
 #include "../mux/wire/wire.h"
 #include "entrances.h"
 #include "options.h"

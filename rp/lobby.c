@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"
 #include "../mux/settings/limits.h"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/loop.h"
 #include "../mux/base/refuse.h"
-#include "../mux/base/sock.h"
 #include "../mux/options/command_line.h"
 #include "../mux/options/values.h"
 #include "../mux/sched/path_policy.h"

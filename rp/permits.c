@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../mux/base/sock.h"
+#include "../mux/base/addr.h"
 
 enum { PORTS_TEXT = sizeof("65535-65535") };
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/halt.h"
 #include "../mux/base/log.h"
 #include "../mux/base/sock.h"

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "addr.h"
 #include "log.h"
 #include "refuse.h"
 #include "sock.h"

@@ -16,6 +16,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 
+#include "addr.h"
 #include "log.h"
 #include "sock.h"
 
@@ -212,6 +213,19 @@ bool host_has(const struct host *h, const struct sockaddr_storage *addr)
 		return true;
 	return make_key((const void *)addr, &key) && h->n &&
 	       bsearch(&key, h->addr, h->n, sizeof(*h->addr), compare);
+}
+
+/* Then a socket can be bound to it. */
+bool host_owns(const struct sockaddr_storage *addr)
+{
+	struct sockaddr_storage any_port = *addr;
+	int fd;
+
+	addr_set_port(&any_port, 0);
+	fd = sock_bound_udp(&any_port);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 bool host_runs(const struct host *h, unsigned int device)

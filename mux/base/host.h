@@ -50,6 +50,8 @@ void host_close(struct host *h);
  * from such an address came from this host.
  */
 bool host_has(const struct host *h, const struct sockaddr_storage *addr);
+/* The same for who follows no changes: the kernel is asked, at the cost of a socket. */
+bool host_owns(const struct sockaddr_storage *addr);
 
 /* Is the device with this index there, and up, with a link? Also if that is not known. */
 bool host_runs(const struct host *h, unsigned int device);

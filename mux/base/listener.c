@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "addr.h"
 #include "log.h"
 #include "refusals.h"
 #include "seldom.h"

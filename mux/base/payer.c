@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sock.h"
+#include "addr.h"
 
 struct payer payer_of(const struct sockaddr_storage *addr)
 {

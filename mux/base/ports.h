@@ -3,8 +3,8 @@
 #ifndef TM3_PORTS_H
 #define TM3_PORTS_H
 
+#include "addr.h"
 #include "handed.h"
-#include "sock.h"
 
 struct ports {
 	struct handed handed;

@@ -11,7 +11,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 
-#include "sock.h"
+#include "addr.h"
 
 enum { ANSWER_MAX = 4096, V4 = 4, V6 = 16 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small helpers around sockets and addresses.
+ * What is set on sockets, asked of them, and how they are made.
  */
 #ifndef TM3_SOCK_H
 #define TM3_SOCK_H
@@ -9,8 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
-
-enum { ADDR_TEXT = 64 };	/* "[ipv6%scope]:port" and the end */
 
 /* close() as a reset (linger 0) unless sock_orderly() came first. */
 void sock_arm_reset(int fd);
@@ -41,37 +39,6 @@ size_t sock_space(int fd);	/* that may be written, about: bookkeeping counts as 
 size_t sock_unread(int fd);		/* came, and waits to be read */
 /* Bytes that may wait so, about: then the other end has to stop. It grows with use. */
 size_t sock_window(int fd);
-
-/* @least to 65535, digits alone. 0 or -1. */
-int port_parse(const char *text, uint16_t least, uint16_t *port);
-/*
- * "ADDR", "ADDR:PORT", "[V6]:PORT", "PORT" (digits alone, where @host is NULL
- * no address is needed: then @dflt_host). Numeric only. 0 or -1.
- */
-int addr_parse(const char *text, const char *dflt_host, uint16_t dflt_port,
-	       struct sockaddr_storage *addr, socklen_t *len);
-/* "127.0.0.1:6000"; v4-mapped addresses are shown as IPv4. */
-const char *addr_text(const struct sockaddr_storage *addr, char text[ADDR_TEXT]);
-/* The address alone, without its port. */
-const char *addr_host(const struct sockaddr_storage *addr, char text[ADDR_TEXT]);
-/* Copies its IPv4 address, be it wrapped into IPv6 or not. False: it has none. */
-bool addr_v4(const struct sockaddr_storage *addr, uint8_t v4[4]);
-/* IPv6 that only wraps IPv4 becomes IPv4; any other stays as it is. */
-void addr_unmap(struct sockaddr_storage *addr);
-uint16_t addr_port(const struct sockaddr_storage *addr);
-void addr_set_port(struct sockaddr_storage *addr, uint16_t port);
-/* As bind() and connect() want it. */
-socklen_t addr_size(const struct sockaddr_storage *addr);
-bool addr_is_loopback(const struct sockaddr_storage *addr);
-bool addr_is_any(const struct sockaddr_storage *addr);	/* 0.0.0.0 or :: */
-/* Does this machine have that address? The kernel is asked. */
-bool addr_is_ours(const struct sockaddr_storage *addr);
-bool addr_same_host(const struct sockaddr_storage *a,
-		    const struct sockaddr_storage *b);
-bool addr_same(const struct sockaddr_storage *a,	/* and port */
-	       const struct sockaddr_storage *b);
-/* Of address and port: an address may have many ports, and a port many addresses. */
-uint32_t addr_hash(const struct sockaddr_storage *addr);
 
 /*
  * Begins a connect() on @fd, which does not block; -errno instead of one is handed on. What comes

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "addr.h"
 #include "list.h"
 #include "path_mtu.h"
-#include "sock.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103

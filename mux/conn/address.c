@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "../base/sock.h"
+#include "../base/addr.h"
 
 struct sockaddr_storage destination_address(const struct destination *to)
 {

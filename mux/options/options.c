@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/addr.h"
 #include "../base/log.h"
 #include "../base/memory.h"
 #include "../base/refuse.h"

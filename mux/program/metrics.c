@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../base/addr.h"
 #include "../base/listener.h"
 #include "../base/log.h"
 #include "../base/loop.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/addr.h"
 #include "../base/memory.h"
 #include "../base/sock.h"
 #include "../base/user.h"

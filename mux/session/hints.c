@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "../base/addr.h"
 #include "../base/log.h"
 #include "../base/seldom.h"
-#include "../base/sock.h"
 #include "../conn/conn.h"
 #include "extended.h"
 

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "../base/sock.h"
+
 /* LP: for WELCOME on a pipe that joins; and between tries that fail, doubling. */
 #define JOIN_PATIENCE (10 * NS_PER_SEC)
 #define LACK_FIRST (100 * NS_PER_MS)

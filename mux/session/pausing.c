@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "../base/log.h"
+#include "../base/sock.h"
 #include "../conn/conn.h"
 #include "flow.h"
 #include "session_inside.h"

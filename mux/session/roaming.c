@@ -15,6 +15,7 @@
 
 #include "../base/host.h"
 #include "../base/log.h"
+#include "../base/sock.h"
 #include "extended.h"
 
 /* Both ends of @fd. A pipe that is reset has none. */

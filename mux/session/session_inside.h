@@ -9,10 +9,10 @@
 #ifndef TM3_SESSION_INSIDE_H
 #define TM3_SESSION_INSIDE_H
 
+#include "../base/addr.h"
 #include "../base/list.h"
 #include "../base/loop.h"
 #include "../base/payer.h"
-#include "../base/sock.h"
 #include "../conn/table.h"
 #include "../path/paths.h"
 #include "../pipe/pipe.h"

@@ -6,6 +6,7 @@
  * is to be said of a path is state, and becomes a message when a pipe takes one.
  */
 #include "../base/log.h"
+#include "../base/sock.h"
 #include "extended.h"
 
 _Static_assert((int)PATHS_MAX == (int)WIRE_EXT_PATHS_MAX &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "../base/sock.h"
+#include "../base/addr.h"
 #include "settings.h"
 
 int metrics_address(const char *text, struct sockaddr_storage *addr)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lp/options.h"
-#include "mux/base/sock.h"
+#include "mux/base/addr.h"
 #include "mux/options/options.h"
 #include "mux/session/reverse.h"
 #include "mux/settings/changes.h"

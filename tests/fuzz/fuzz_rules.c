@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "lp/rule.h"
-#include "mux/base/sock.h"
+#include "mux/base/addr.h"
 #include "rp/access.h"
 #include "rp/permits.h"
 #include "check.h"

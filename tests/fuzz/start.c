@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mux/base/sock.h"
 #include "check.h"
+#include "mux/base/addr.h"
 
 struct given given_words(char *program, char *path, char *const *arguments)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "mux/base/sock.h"
+#include "mux/base/addr.h"
 
 struct sockaddr_storage address(const char *text, uint16_t port)
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "mux/base/sock.h"
+#include "mux/base/addr.h"
 
 struct addrinfo *an_address(const char *text, struct addrinfo *next)
 {

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "mux/base/sock.h"
 #include "mux/conn/conn.h"
 #include "mux/options/options.h"
 #include "mux/session/greeting.h"

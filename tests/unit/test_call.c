@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "mux/base/addr.h"
 #include "mux/base/host.h"
 #include "mux/base/log.h"
 #include "mux/base/resolver.h"

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "lp/dialer.h"
+#include "mux/base/addr.h"
 #include "mux/base/log.h"
 #include "mux/base/race.h"
 #include "mux/base/sock.h"

@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
+#include "mux/base/addr.h"
 #include "mux/base/log.h"
 #include "mux/base/loop.h"
-#include "mux/base/sock.h"
 #include "mux/settings/refusal.h"
 #include "rp/doors.h"
 

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "mux/base/sock.h"
 #include "mux/conn/conn.h"
 #include "ext_pair.h"
 #include "flow.h"

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "mux/base/sock.h"
 #include "mux/sched/path_policy.h"
 #include "ext_pair.h"
 #include "loopback.h"

@@ -9,7 +9,7 @@
 
 #include "lp/endpoint.h"
 #include "lp/rule.h"
-#include "mux/base/sock.h"
+#include "mux/base/addr.h"
 
 static char why[256];
 

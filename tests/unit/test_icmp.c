@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "lp/icmp.h"
-#include "mux/base/sock.h"
+#include "mux/base/addr.h"
 
 static struct sockaddr_storage at(const char *text)
 {

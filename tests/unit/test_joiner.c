@@ -13,7 +13,7 @@
 #include "halted.h"
 #include "lp/joiner.h"
 #include "loopback.h"
-#include "mux/base/sock.h"
+#include "mux/base/addr.h"
 
 /* Nobody answers what is dialled: who listens does not even accept. */
 static struct {

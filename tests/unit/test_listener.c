@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "mux/base/addr.h"
 #include "mux/base/listener.h"
 #include "mux/base/log.h"
 #include "mux/base/sock.h"

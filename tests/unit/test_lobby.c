@@ -14,6 +14,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "mux/base/addr.h"
 #include "mux/base/log.h"
 #include "mux/base/refusals.h"
 #include "mux/base/sock.h"

@@ -12,7 +12,7 @@
 #include <netinet/in.h>
 
 #include "lp/origin.h"
-#include "mux/base/sock.h"
+#include "mux/base/addr.h"
 
 enum { IP4 = 20, IP6 = 40, TCP = 20 };
 

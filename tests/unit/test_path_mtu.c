@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "mux/base/addr.h"
 #include "mux/base/path_mtu.h"
 #include "mux/base/sock.h"
 

@@ -9,6 +9,7 @@
 
 #include "lp/departure.h"
 #include "lp/path_option.h"
+#include "mux/base/addr.h"
 #include "mux/base/sock.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "mux/base/sock.h"
+#include "mux/base/addr.h"
 #include "rp/permits.h"
 
 static bool covers(const char *permit, const char *wish)

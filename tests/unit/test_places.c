@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "mux/base/payer.h"
-#include "mux/base/sock.h"
 #include "rp/places.h"
 #include "addr.h"
 

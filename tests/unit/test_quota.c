@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include "mux/base/sock.h"
 #include "rp/quota.h"
 #include "addr.h"
 

@@ -15,7 +15,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "mux/base/sock.h"
+#include "mux/base/addr.h"
 #include "mux/base/race.h"
 #include "loopback.h"
 

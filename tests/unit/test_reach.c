@@ -13,9 +13,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "mux/base/addr.h"
 #include "mux/base/host.h"
 #include "mux/base/log.h"
-#include "mux/base/sock.h"
 #include "rp/access.h"
 #include "rp/entrances.h"
 #include "rp/reach.h"

@@ -15,6 +15,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "mux/base/addr.h"
 #include "mux/base/log.h"
 #include "mux/base/refusals.h"
 #include "mux/base/sock.h"

@@ -23,8 +23,8 @@
 
 #include <cmocka.h>
 
+#include "mux/base/addr.h"
 #include "mux/base/resolver.h"
-#include "mux/base/sock.h"
 #include "addrinfo.h"
 
 enum { THREADS = 3 };

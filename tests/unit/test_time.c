@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "mux/base/sock.h"
 #include "mux/conn/conn.h"
 #include "loopback.h"
 #include "peer.h"

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "mux/base/addr.h"
 #include "mux/base/sock.h"
 #include "mux/base/udp_in.h"
 

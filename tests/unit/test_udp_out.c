@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "mux/base/addr.h"
 #include "mux/base/loop.h"
 #include "mux/base/sock.h"
 #include "mux/base/udp_in.h"
