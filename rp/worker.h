@@ -15,7 +15,7 @@
 #include "../mux/base/halt.h"
 #include "../mux/base/host.h"
 #include "../mux/base/inbox.h"
-#include "../mux/session/session.h"
+#include "../mux/session/engine.h"
 #include "connects.h"
 #include "quota.h"
 #include "reach.h"

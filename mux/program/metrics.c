@@ -16,8 +16,9 @@
 #include "../base/log.h"
 #include "../base/loop.h"
 #include "../base/sock.h"
+#include "../session/engine.h"
 #include "../session/exposition.h"
-#include "../session/session.h"
+#include "../settings/settings.h"
 
 enum { WHY_MAX = 160, METHOD_MAX = 16, DISCARD = 4096 };
 /* Of a path: for owner and group. */

@@ -11,6 +11,7 @@
 #include "../base/sock.h"
 #include "../base/user.h"
 #include "../session/stats.h"
+#include "../settings/settings.h"
 #include "sandbox.h"
 
 enum {

@@ -20,7 +20,7 @@
 #include "../base/notify.h"
 #include "../base/ports.h"
 #include "../base/signals.h"
-#include "../session/session.h"
+#include "../session/engine.h"
 #include "../settings/changes.h"
 #include "metrics.h"
 

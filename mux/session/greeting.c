@@ -14,6 +14,7 @@
 #include "../base/sock.h"
 #include "../extension/admission.h"
 #include "../pipe/transport.h"
+#include "../settings/settings.h"
 #include "dialect.h"
 #include "session.h"
 

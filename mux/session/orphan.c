@@ -3,7 +3,7 @@
 
 #include "../conn/conn.h"
 #include "../settings/limits.h"
-#include "session.h"
+#include "engine.h"
 
 static void queued(struct conn *c, size_t bytes)
 {

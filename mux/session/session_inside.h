@@ -18,6 +18,7 @@
 #include "../pipe/pipe.h"
 #include "../sched/next.h"
 #include "../sched/sched.h"
+#include "../settings/settings.h"
 #include "dialect.h"
 #include "inbound.h"
 #include "session.h"
