@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inside of a session of the extension, for the files that are its parts:
- * extended (pipes come and go), ids (what connections begin with), ways (what is
- * said of paths), joining (LP's pipes, that are dialled), arrivals (what pipes bring), windows (what the other end may send), keeping
- * (what may have to be sent again), duplicate (copies of that), twins (what goes over two paths), cutting (what two paths take from both ends), suspects (pipes that look dead), tails (last
- * messages that look lost), reinjecting (what goes on two pipes before one is given up), flows (of datagrams) with their queues (flow_queue.h), reverse (what RP opens), roaming (pipes whose way is another), hints (what is
- * told of connections' bytes), control (what is said of the session).
+ * The inside of a session of the extension, for the files that are its parts: README.md here
+ * says what each is about. What a part lends to the others stands below, under its name.
  *
  * Control is never queued. What has to be said is state (an offset, a flag), and
  * becomes a message when a pipe takes one; so no peer makes a queue grow.

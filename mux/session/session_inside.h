@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inside of a session, for the files that are its parts: session (life), opens (what this
- * end opens), baseline (its own ways), inbound (what pipes bring), pausing (what applications do
- * not take), outbound (what connections send), flows (of datagrams), survey (looks at its pipes
- * now and then), refusing (what it is refused or loses), recording (what is told of its
- * connections), report, exposition.
+ * The inside of a session, for the files that are its parts: README.md here says what each is
+ * about. What a part lends to the others stands below, under its name.
  */
 #ifndef TM3_SESSION_INSIDE_H
 #define TM3_SESSION_INSIDE_H

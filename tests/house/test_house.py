@@ -17,6 +17,8 @@ LICENCES = {
     ("dissector", ".lua"): "GPL-2.0-or-later",
 }
 LINES_MAX = 600
+# Files that a stranger finds by looking through a folder; where there are more a map helps.
+NOUNS_MAX = 20
 SOURCE = re.compile(r"\.(c|h|py|lua|sh)$|^Makefile$|^\.ci/(run|setup)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 # What only the wire format may know: where in a message a field starts, and its special lengths.
@@ -114,6 +116,23 @@ def test_rooms_of_mux_include_what_they_may() -> None:
                 continue
             room = (path.parent / target).resolve().parent.name
             assert room in rooms()[own] | {own}, f"{name(path)} includes {target}"
+
+
+def large_rooms() -> list[Path]:
+    folders = {path.parent for path in sources("mux", "lp", "rp", "topologies")}
+    return sorted(room for room in folders if len(nouns(room)) > NOUNS_MAX)
+
+
+def nouns(room: Path) -> list[str]:
+    return sorted({p.stem for p in tracked() if p.parent == room and p.suffix in {".c", ".h"}})
+
+
+@pytest.mark.parametrize("room", large_rooms(), ids=name)
+def test_a_large_room_says_what_is_where(room: Path) -> None:
+    """Its README names each of its files once: in the first column of a table."""
+    told = (room / "README.md").read_text().partition("## What is where\n")[2]
+    cells = re.findall(r"^\| (`[^|]+) \|", told.partition("\n## ")[0], re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(cells))) == nouns(room)
 
 
 def test_only_wire_knows_the_numbers_of_the_wire() -> None:
