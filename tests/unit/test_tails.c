@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "ext_pair.h"
+#include "ext_write.h"
 #include "loopback.h"
 #include "mux/extension/tail.h"
 #include "mux/sched/next.h"
@@ -116,34 +117,6 @@ static int setup(void **state)
 	return 0;
 }
 
-struct writing {
-	struct pair *pair;
-	const uint8_t *bytes;
-	size_t left;
-	uint64_t until;		/* RP sent so much */
-};
-
-static bool is_written(void *arg)
-{
-	struct writing *w = arg;
-	ssize_t n = w->left ? send(w->pair->conn[0].server, w->bytes, w->left,
-				   MSG_NOSIGNAL) : 0;
-
-	if (n > 0) {
-		w->bytes += n;
-		w->left -= (size_t)n;
-	}
-	return !w->left && w->pair->rp->ext->sent >= w->until;
-}
-
-static void write_bytes(struct pair *pair, const uint8_t *bytes, size_t len)
-{
-	struct writing w = { pair, bytes, len, pair->rp->ext->sent + len };
-
-	assert_true(run_until(pair->engine.loop, "what is written", is_written,
-			      &w));
-}
-
 static const uint8_t *some_bytes(size_t len)
 {
 	static uint8_t bytes[300000];
@@ -160,7 +133,7 @@ static void what_a_pipe_lost_last_comes_by_another(void **state)
 	const uint8_t *bytes = some_bytes(5000);
 
 	lose(pair, 0);
-	write_bytes(pair, bytes, 5000);
+	pair_send(pair, bytes, 5000);
 	use_only_the_first(pair, false);
 	pair_expect(pair, pair->conn[0].client, bytes, 5000);
 	assert_true(pair->rp->counts.copies > 0);
@@ -176,7 +149,7 @@ static void who_was_overdue_once_takes_copies(void **state)
 	const uint8_t *bytes = some_bytes(5000);
 
 	lose(pair, 0);
-	write_bytes(pair, bytes, 5000);
+	pair_send(pair, bytes, 5000);
 	for (unsigned int i = 1; i < pair->pipes; i++)
 		pair->rp->pipes[i]->overdue = true;
 	use_only_the_first(pair, false);
@@ -193,7 +166,7 @@ static void only_what_is_missing_is_copied(void **state)
 	const uint8_t *bytes = some_bytes(3 * WIRE_PAYLOAD_MAX);
 
 	lose(pair, message + 100);
-	write_bytes(pair, bytes, 3 * WIRE_PAYLOAD_MAX);
+	pair_send(pair, bytes, 3 * WIRE_PAYLOAD_MAX);
 	use_only_the_first(pair, false);
 	pair_expect(pair, pair->conn[0].client, bytes, 3 * WIRE_PAYLOAD_MAX);
 	assert_int_equal(pair->rp->counts.copies, 2);
@@ -223,18 +196,18 @@ static void what_is_overdue_gets_nothing_new(void **state)
 
 	pair->rp->sched.pipes = &sched_rr;	/* each in turn */
 	lose(pair, 0);
-	write_bytes(pair, bytes, 5000);
+	pair_send(pair, bytes, 5000);
 	use_only_the_first(pair, false);
 	pair_expect(pair, pair->conn[0].client, bytes, 5000);
 	lost = hole.lost;
 	for (int i = 0; i < 20; i++) {
-		write_bytes(pair, bytes, 10000);
+		pair_send(pair, bytes, 10000);
 		pair_expect(pair, pair->conn[0].client, bytes, 10000);
 	}
 	assert_int_equal(hole.lost, lost);
 	/* It is as good as the others once something of it is acknowledged. */
 	pair->rp->pipes[0]->carrier = &carrier_patient;
-	write_bytes(pair, bytes, 300000);
+	pair_send(pair, bytes, 300000);
 	pair_expect(pair, pair->conn[0].client, bytes, 300000);
 	assert_true(run_until(pair->engine.loop, "its acknowledgement",
 			      trusts_the_first, pair));
@@ -254,7 +227,7 @@ static void who_waits_for_others_looks_again(void **state)
 	struct next next;
 
 	lose(pair, 0);
-	write_bytes(pair, some_bytes(5000), 5000);
+	pair_send(pair, some_bytes(5000), 5000);
 	assert_true(run_until(pair->engine.loop, "its tail", is_doubted, pair));
 	for (unsigned int i = 1; i < pair->pipes; i++) {
 		s->pipes[i]->standby = false;
@@ -275,10 +248,10 @@ static void where_all_are_overdue_all_are_used(void **state)
 	size_t lost;
 
 	lose(pair, 0);
-	write_bytes(pair, some_bytes(5000), 5000);
+	pair_send(pair, some_bytes(5000), 5000);
 	lost = hole.lost;
 	assert_true(run_until(pair->engine.loop, "its tail", is_doubted, pair));
-	write_bytes(pair, some_bytes(5000), 5000);
+	pair_send(pair, some_bytes(5000), 5000);
 	assert_true(hole.lost > lost);
 }
 
@@ -299,7 +272,7 @@ static void of_a_thin_connection_the_oldest_is_timed(void **state)
 	for (int i = 0; i < 20; i++) {
 		int64_t next = loop_clock() + 10 * NS_PER_MS;
 
-		write_bytes(pair, bytes, 40);
+		pair_send(pair, bytes, 40);
 		assert_true(run_until(pair->engine.loop, "the next", is_later,
 				      &next));
 	}
@@ -337,7 +310,7 @@ static void the_other_end_is_found_to_be_prompt(void **state)
 	for (int i = 0; i < 4 * PROMPTNESS_TRIAL; i++) {
 		int64_t next = loop_clock() + 25 * NS_PER_MS;
 
-		write_bytes(pair, bytes, 40);
+		pair_send(pair, bytes, 40);
 		pair_expect(pair, pair->conn[0].client, bytes, 40);
 		assert_true(run_until(pair->engine.loop, "the next", is_later,
 				      &next));
@@ -362,7 +335,7 @@ static void what_costs_too_much_is_left_to_the_pipe(void **state)
 	size_t len = TAIL_BURST + 100000;
 
 	lose(pair, 0);
-	write_bytes(pair, some_bytes(len), len);
+	pair_send(pair, some_bytes(len), len);
 	use_only_the_first(pair, false);
 	assert_true(run_until(pair->engine.loop, "all copies", is_decided, pair));
 	assert_true(x->copies <= TAIL_BURST + x->sent / TAIL_SHARE);
@@ -387,7 +360,7 @@ static void without_copies_nobody_looks(void **state)
 		assert_true(run_until(pair->engine.loop, "rest", looks_no_more,
 				      pair));
 		lose(pair, 0);
-		write_bytes(pair, some_bytes(5000), 5000);
+		pair_send(pair, some_bytes(5000), 5000);
 		use_only_the_first(pair, false);
 		assert_true(looks_no_more(pair));
 		assert_false(is_doubted(pair));
@@ -395,7 +368,7 @@ static void without_copies_nobody_looks(void **state)
 	/* It is the mode that keeps them from it. */
 	pair->settings.thin = THIN_COPY;
 	lose(pair, 0);
-	write_bytes(pair, some_bytes(5000), 5000);
+	pair_send(pair, some_bytes(5000), 5000);
 	assert_false(looks_no_more(pair));
 }
 
@@ -404,11 +377,11 @@ static void nobody_looks_when_nothing_is_outstanding(void **state)
 	struct pair *pair = *state;
 	const uint8_t *bytes = some_bytes(5000);
 
-	write_bytes(pair, bytes, 5000);
+	pair_send(pair, bytes, 5000);
 	pair_expect(pair, pair->conn[0].client, bytes, 5000);
 	assert_true(run_until(pair->engine.loop, "rest", looks_no_more, pair));
 	lose(pair, 0);
-	write_bytes(pair, bytes, 5000);
+	pair_send(pair, bytes, 5000);
 	use_only_the_first(pair, false);
 	pair_expect(pair, pair->conn[0].client, bytes, 5000);
 	/* What was copied once is not looked at again. */
@@ -445,7 +418,7 @@ static void be_full(struct pair *pair, bool full)
 static void lose_all(struct pair *pair, const uint8_t *bytes, size_t len)
 {
 	lose(pair, 0);
-	write_bytes(pair, bytes, len);
+	pair_send(pair, bytes, len);
 	be_full(pair, true);
 	use_only_the_first(pair, false);
 	assert_true(run_until(pair->engine.loop, "its tail", is_doubted, pair));

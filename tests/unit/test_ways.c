@@ -2,33 +2,14 @@
 /* A session of the extension over several paths: what both ends know of them and do. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <cmocka.h>
 
-#include "mux/base/host.h"
-#include "ext_pair.h"
+#include "ext_write.h"
 #include "loopback.h"
-
-enum { MAIN, SPARE, PATHS };
-enum { COST = 9, LOT = 300000 };
-
-static int set_up(void **state)
-{
-	struct pair *pair;
-
-	pair_setup_paths(state);
-	pair = *state;
-	pair->settings.paths.path[SPARE].cost = COST;
-	return 0;
-}
-
-static struct path *path_of(struct session *s, unsigned int number)
-{
-	return &s->paths.path[number];
-}
+#include "path_pair.h"
 
 static void lose(struct pair *pair, unsigned int index)
 {
@@ -46,45 +27,6 @@ static void lose_path(struct pair *pair, unsigned int number)
 	pair->redials = false;
 	lose(pair, 2 * number);
 	lose(pair, 2 * number + 1);
-}
-
-struct writing {
-	int fd;
-	const uint8_t *bytes;
-	size_t left;
-};
-
-static bool is_written(void *arg)
-{
-	struct writing *w = arg;
-	ssize_t n = send(w->fd, w->bytes, w->left, MSG_NOSIGNAL);
-
-	if (n > 0) {
-		w->bytes += n;
-		w->left -= (size_t)n;
-	}
-	return !w->left;
-}
-
-static void write_to(struct pair *pair, int fd, const uint8_t *bytes, size_t len)
-{
-	struct writing w = { fd, bytes, len };
-
-	assert_true(run_until(pair->engine.loop, "what is written", is_written,
-			      &w));
-}
-
-/* @len bytes each way on connection 0. */
-static void carry(struct pair *pair, size_t len)
-{
-	static uint8_t bytes[LOT];
-	struct pair_conn *pc = &pair->conn[0];
-
-	memset(bytes, 'x', len);
-	write_to(pair, pc->client, bytes, len);
-	pair_expect(pair, pc->server, bytes, len);
-	write_to(pair, pc->server, bytes, len);
-	pair_expect(pair, pc->client, bytes, len);
 }
 
 static void rp_knows_which_pipe_is_on_which_path(void **state)
@@ -118,13 +60,13 @@ static void both_paths_are_used(void **state)
 	pair_begin(pair, 4);
 	pair_connect(pair, 0);
 	for (int i = 0; i < 5; i++)
-		carry(pair, LOT);
+		path_pair_carry(pair, LOT);
 	assert_true(path_of(pair->lp, MAIN)->written > 0);
 	assert_true(path_of(pair->rp, MAIN)->written > 0);
 	path_of(pair->lp, MAIN)->cost = path_of(pair->rp, MAIN)->cost = COST + 1;
 	path_of(pair->lp, SPARE)->written = path_of(pair->rp, SPARE)->written = 0;
 	for (int i = 0; i < 5; i++)
-		carry(pair, LOT);
+		path_pair_carry(pair, LOT);
 	assert_true(path_of(pair->lp, SPARE)->written > 0);
 	assert_true(path_of(pair->rp, SPARE)->written > 0);
 }
@@ -138,11 +80,11 @@ static void a_backup_carries_nothing_while_another_path_lives(void **state)
 	pair_begin(pair, 4);
 	assert_true(path_of(pair->rp, SPARE)->backup);
 	pair_connect(pair, 0);
-	carry(pair, LOT);
+	path_pair_carry(pair, LOT);
 	assert_int_equal(path_of(pair->lp, SPARE)->written, 0);
 	assert_int_equal(path_of(pair->rp, SPARE)->written, 0);
 	lose_path(pair, MAIN);
-	carry(pair, LOT);
+	path_pair_carry(pair, LOT);
 	assert_true(path_of(pair->lp, SPARE)->written > LOT);
 	assert_true(path_of(pair->rp, SPARE)->written > LOT);
 	pair->redials = true;
@@ -150,7 +92,7 @@ static void a_backup_carries_nothing_while_another_path_lives(void **state)
 		pair_dial(pair);
 	pair_settle(pair);
 	path_of(pair->lp, SPARE)->written = path_of(pair->rp, SPARE)->written = 0;
-	carry(pair, LOT);
+	path_pair_carry(pair, LOT);
 	assert_int_equal(path_of(pair->lp, SPARE)->written, 0);
 	assert_int_equal(path_of(pair->rp, SPARE)->written, 0);
 }
@@ -168,7 +110,7 @@ static void what_was_on_a_path_that_is_gone_arrives(void **state)
 		bytes[i] = (uint8_t)(i * 31 + i / 251);
 	for (unsigned int round = 0; round < 10; round++) {
 		pair->redials = false;
-		write_to(pair, pc->client, bytes, LOT);
+		pair_write(pair, pc->client, bytes, LOT);
 		for (unsigned int i = 0; i < round; i++)
 			run_round(pair->engine.loop);
 		lose_path(pair, round % PATHS);
@@ -298,7 +240,7 @@ static void who_did_not_agree_to_several_has_one(void **state)
 	assert_int_equal(pair->lp->paths.npaths, 1);
 }
 
-/* --- beside the rule for SCTP --- */
+/* --- beside the rule which of TCP and SCTP is in use --- */
 
 static void is_in_use(struct pair *pair, const char *in_use)
 {
@@ -313,7 +255,7 @@ static void take_for_dead(struct pair *pair, unsigned int index, bool dead)
 }
 
 /* Each path has a pipe of either kind: 1 and 3 are taken for SCTP's. */
-static void a_backup_and_a_pipe_whose_turn_it_is_not_both_rest(void **state)
+static void backups_rest_and_so_do_pipes_of_the_kind_not_in_use(void **state)
 {
 	struct pair *pair = *state;
 	struct session *s;
@@ -342,174 +284,6 @@ static void a_backup_and_a_pipe_whose_turn_it_is_not_both_rest(void **state)
 	s->pipes[1]->transport = s->pipes[3]->transport = TRANSPORT_TCP;
 }
 
-/* --- a path that goes down --- */
-
-enum { ANOTHER_DEVICE = 77, A_THIRD };
-
-/* As if the second path left by a device of its own, which is down. */
-static void lose_device(struct pair *pair)
-{
-	struct leg *leg = pair->lp->ext->leg;
-	unsigned int up = leg[0].route.device;
-	const struct host host = { .running = &up, .nrunning = 1 };
-
-	leg[2].route.device = leg[3].route.device = ANOTHER_DEVICE;
-	pair->redials = false;
-	session_roam(pair->lp, &host);
-}
-
-static bool rp_knows_it_is_off(void *arg)
-{
-	return path_of(((struct pair *)arg)->rp, SPARE)->off;
-}
-
-static bool rp_knows_it_is_on(void *arg)
-{
-	return !path_of(((struct pair *)arg)->rp, SPARE)->off;
-}
-
-static void rp_hears_of_a_device_that_is_down(void **state)
-{
-	struct pair *pair = *state;
-
-	pair_begin(pair, 4);
-	pair_connect(pair, 0);
-	carry(pair, LOT);
-	lose_device(pair);
-	assert_int_equal(path_of(pair->lp, SPARE)->npipes, 0);
-	assert_true(run_until(pair->engine.loop, "PATH", rp_knows_it_is_off,
-			      pair));
-	carry(pair, LOT);
-	pair->redials = true;
-	while (session_lacks(pair->lp))
-		pair_dial(pair);
-	pair_settle(pair);
-	assert_true(run_until(pair->engine.loop, "PATH", rp_knows_it_is_on,
-			      pair));
-	path_of(pair->lp, MAIN)->cost = path_of(pair->rp, MAIN)->cost = COST + 1;
-	path_of(pair->lp, SPARE)->written = path_of(pair->rp, SPARE)->written = 0;
-	for (int i = 0; i < 5; i++)
-		carry(pair, LOT);
-	assert_true(path_of(pair->lp, SPARE)->written > 0);
-	assert_true(path_of(pair->rp, SPARE)->written > 0);
-}
-
-/* It may be for a moment, and nobody could take over. */
-static void pipes_stay_while_all_devices_are_down(void **state)
-{
-	struct pair *pair = *state;
-	unsigned int up = A_THIRD;
-	const struct host host = { .running = &up, .nrunning = 1 };
-
-	pair_begin(pair, 4);
-	assert_int_not_equal(pair->lp->ext->leg[0].route.device, 0);
-	session_roam(pair->lp, &host);
-	assert_int_equal(pair->lp->paths.npipes, 4);
-}
-
-/* Something that was sent on the second path is not acknowledged yet. */
-static void carry_until_kept(struct pair *pair, const struct extended *x)
-{
-	for (int i = 0; !keeping_oldest(&x->leg[2]) && !keeping_oldest(&x->leg[3]);
-	     i++) {
-		assert_true(i < 100);
-		carry(pair, LOT);
-	}
-}
-
-/* RP has something under way on the path that is to be off: the other one is dearer. */
-static struct extended *rp_that_keeps(struct pair *pair)
-{
-	pair_begin(pair, 4);
-	pair_connect(pair, 0);
-	path_of(pair->rp, MAIN)->cost = COST + 1;
-	carry_until_kept(pair, pair->rp->ext);
-	return pair->rp->ext;
-}
-
-/* Long before RP could find out by itself. */
-static void what_is_under_way_on_a_path_that_is_off_goes_again(void **state)
-{
-	struct wire_path said = { .path = SPARE, .state = WIRE_PATH_OFF,
-				  .serial = 50 };
-	struct pair *pair = *state;
-	unsigned int suspects = 0, i;
-	struct extended *rp;
-
-	rp = rp_that_keeps(pair);
-	ways_came(pair->rp, &said);
-	for (i = 2; i < 4; i++)
-		suspects += pair->rp->pipes[i]->relieved;
-	assert_true(suspects > 0);
-	assert_true(keeping_has_again(rp));
-	path_of(pair->rp, SPARE)->written = 0;
-	carry(pair, LOT);
-	assert_true(pair->rp->counts.again > 0);
-	assert_int_equal(path_of(pair->rp, SPARE)->written, 0);
-	assert_false(pair->rp->pipes[0]->relieved || pair->rp->pipes[1]->relieved);
-}
-
-static bool none_is_suspect(void *arg)
-{
-	const struct pair *pair = arg;
-
-	for (int i = 2; i < 4; i++) {
-		if (!pair->rp->pipes[i] || pair->rp->pipes[i]->relieved)
-			return false;
-	}
-	return true;
-}
-
-/* One batch of events brings PATH and the ACK that leaves nothing to be sent again. */
-static void an_ack_of_the_same_moment_clears_what_is_off(void **state)
-{
-	struct wire_path said = { .path = SPARE, .state = WIRE_PATH_OFF,
-				  .serial = 50 };
-	struct wire_ack ack = { .pipes = 2 };
-	struct pair *pair = *state;
-	struct extended *rp;
-
-	rp = rp_that_keeps(pair);
-	for (uint8_t i = 2; i < 4; i++) {
-		assert_null(pair->rp->pipes[i]->queue);
-		ack.pipe[i - 2] = (struct wire_ack_pipe){
-			i, rp->leg[i].incarnation, rp->leg[i].kept.sent,
-		};
-	}
-	pair->redials = false;
-	ways_came(pair->rp, &said);
-	assert_false(none_is_suspect(pair));
-	keeping_acked(pair->rp, &ack);
-	assert_true(run_until(pair->engine.loop, "to be cleared",
-			      none_is_suspect, pair));
-}
-
-/* Its pipes stay, and both ends use the other one. */
-static void a_path_that_lp_turns_off_carries_nothing_either_way(void **state)
-{
-	struct pair *pair = *state;
-
-	pair_begin(pair, 4);
-	pair_connect(pair, 0);
-	session_use_path(pair->lp, MAIN, WIRE_PATH_OFF);
-	while (!path_of(pair->rp, MAIN)->off)
-		run_round(pair->engine.loop);
-	carry(pair, LOT);
-	path_of(pair->lp, MAIN)->written = path_of(pair->rp, MAIN)->written = 0;
-	carry(pair, LOT);
-	assert_int_equal(path_of(pair->lp, MAIN)->written, 0);
-	assert_int_equal(path_of(pair->rp, MAIN)->written, 0);
-	assert_int_equal(session_lacks(pair->lp), 0);
-	session_use_path(pair->lp, MAIN, WIRE_PATH_BACKUP);
-	session_use_path(pair->lp, SPARE, WIRE_PATH_OFF);
-	while (!path_of(pair->rp, SPARE)->off)
-		run_round(pair->engine.loop);
-	assert_true(path_of(pair->rp, MAIN)->backup);
-	carry(pair, LOT);
-	assert_true(path_of(pair->lp, MAIN)->written > LOT);
-	assert_true(path_of(pair->rp, MAIN)->written > LOT);
-}
-
 static bool heard_a_hint(void *arg)
 {
 	const struct pair *pair = arg;
@@ -533,14 +307,14 @@ static void copies_of_one_connection_go_over_all_paths(void **state)
 	pair_connect(pair, 1);
 	assert_true(run_until(pair->engine.loop, "HINT", heard_a_hint, pair));
 	memset(bytes, 'y', LOT);
-	write_to(pair, pair->conn[0].server, bytes, LOT);
+	pair_write(pair, pair->conn[0].server, bytes, LOT);
 	pair_expect(pair, pair->conn[0].client, bytes, LOT);
 	while (pair->rp->ext->kept)
 		run_round(pair->engine.loop);
 	before = pair->rp->counts.reinjected_bytes;
 	assert_in_range(before, 1, 2 * LOT);
 	assert_int_equal(pair->lp->counts.reinjected, 0);
-	write_to(pair, pair->conn[1].server, bytes, LOT);
+	pair_write(pair, pair->conn[1].server, bytes, LOT);
 	pair_expect(pair, pair->conn[1].client, bytes, LOT);
 	assert_int_equal(pair->rp->counts.reinjected_bytes, before);
 }
@@ -563,7 +337,7 @@ static void no_pipe_is_on_an_eighth_path(void **state)
 	assert_int_equal(admission_enter(&admission, &hello), ADMISSION_OK);
 }
 
-#define WAYS_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, pair_teardown)
+#define WAYS_TEST(name) cmocka_unit_test_setup_teardown(name, path_pair_setup, pair_teardown)
 
 int main(void)
 {
@@ -577,12 +351,7 @@ int main(void)
 		WAYS_TEST(of_two_path_messages_the_later_counts),
 		WAYS_TEST(what_no_path_can_be_is_dropped),
 		WAYS_TEST(who_did_not_agree_to_several_has_one),
-		WAYS_TEST(a_backup_and_a_pipe_whose_turn_it_is_not_both_rest),
-		WAYS_TEST(rp_hears_of_a_device_that_is_down),
-		WAYS_TEST(pipes_stay_while_all_devices_are_down),
-		WAYS_TEST(what_is_under_way_on_a_path_that_is_off_goes_again),
-		WAYS_TEST(an_ack_of_the_same_moment_clears_what_is_off),
-		WAYS_TEST(a_path_that_lp_turns_off_carries_nothing_either_way),
+		WAYS_TEST(backups_rest_and_so_do_pipes_of_the_kind_not_in_use),
 		WAYS_TEST(copies_of_one_connection_go_over_all_paths),
 		cmocka_unit_test(no_pipe_is_on_an_eighth_path),
 	};
