@@ -239,12 +239,24 @@ def code_of(text: str) -> str:
     return "\n".join(fenced + re.findall(r"`([^`\n]+)`", text))
 
 
-def test_documents_point_to_files_that_are_there() -> None:
+@cache
+def headings(path: Path) -> set[str]:
+    """A document's headings as links name them: lower case, words joined, nothing but words."""
+    found = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    plain = [re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", heading) for heading in found]
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+def test_documents_point_to_what_is_there() -> None:
+    """Files, and headings in them."""
     for path in tracked():
         if path.suffix != ".md":
             continue
-        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", path.read_text()):
-            assert (path.parent / target).exists(), f"{name(path)} points to {target}"
+        for target, heading in re.findall(r"\]\(([^)#:\s]*)(?:#([^)]*))?\)", path.read_text()):
+            there = path.parent / target if target else path
+            assert there.exists(), f"{name(path)} points to {target}"
+            known = headings(there) if heading and there.suffix == ".md" else {heading}
+            assert heading in known, f"{name(path)} points to {target}#{heading}"
 
 
 def test_ci_runs_what_readme_says() -> None:
