@@ -150,7 +150,7 @@ def test_rounds_are_counted_modulo() -> None:
     assert order.round == 2
 
 
-def test_dictionary_of_the_issue() -> None:
+def test_a_dictionary_has_bits_up_to_its_width_and_ranges_beyond() -> None:
     found = Dictionary(8)
     for it in (0, 1, 2, *range(4, 8), *range(10, 16), 20, 24, 25):
         found.insert(it)
