@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The local proxy put together: ways in for applications (redirect, handshake,
- * forward), the one way out (remote_forward), one dialer, and the session over its pipes while there is one. A
- * session of the extension that lacks pipes gets them from the joiner of their path.
+ * The local proxy put together: ways in for applications (README.md lists them), the one way
+ * out (remote_forward), one dialer, and the session over its pipes while there is one. A session
+ * of the extension that lacks pipes gets them from the joiner of their path.
  *
- * A way in takes a connection, finds out where it wants, and hands it over with
- * proxy_open(). Datagrams go by proxy_open_flow(). While there is no session nobody waits: connections are reset,
- * or told so where the way in has words for it.
+ * A way in takes a connection, finds out where it wants to go, and hands it over with
+ * proxy_open(). Datagrams go by proxy_open_flow(). While there is no session nobody waits:
+ * connections are reset, or told so where the way in has words for it.
  */
 #ifndef TM3_PROXY_H
 #define TM3_PROXY_H
@@ -119,9 +119,9 @@ const char *proxy_no_flows(const struct proxy *p);
 
 /*
  * Shall SOCKS5 be answered when rp has, and can rp be asked? Then proxy_ask() opens
- * a connection without a socket for @asker, whose client is @fd, and who is told by handshake_answered() or
- * handshake_lost() what comes of it, unless it has cleared conn->asker. NULL:
- * there is no room.
+ * a connection without a socket for @asker, whose client is @fd, and who is told by
+ * handshake_answered() or handshake_lost() what comes of it, unless it has cleared conn->asker.
+ * NULL: there is no room.
  */
 bool proxy_can_ask(const struct proxy *p);
 struct conn *proxy_ask(struct proxy *p, int fd, const struct destination *to,

@@ -97,7 +97,7 @@ static void bind_to(struct aggregate *a, double bytes, int64_t now)
 	aggregate_set_limit(a, bytes, now);
 }
 
-/* --- rounds --- */
+/* --- BOUND: what a round changes --- */
 
 /* The limit so that the least round trip becomes what is wished for. */
 static void follow(struct aggregate *a, const struct aggregate_round *r,
@@ -160,7 +160,7 @@ static void mind_base(struct aggregate *a, double least)
 		a->base -= below * PART;
 }
 
-/* --- experiments --- */
+/* --- BOUND and YIELD: experiments --- */
 
 static double our_share(const struct aggregate *a,
 			const struct aggregate_round *r)
@@ -325,7 +325,7 @@ static void probe_ends(struct aggregate *a, const struct aggregate_round *r,
 	a->before.rate = r->rate;
 }
 
-/* --- rounds --- */
+/* --- a round, and its end --- */
 
 /*
  * What is outstanding is what the kernel takes for it, which may grow again: then
@@ -386,7 +386,7 @@ static void end_round(struct aggregate *a, const struct aggregate_ack *ack)
 	begin_round(a, now);
 }
 
-/* --- FREE --- */
+/* --- FREE: until a queue is seen --- */
 
 static void begin_train(struct aggregate *a, const struct aggregate_ack *ack)
 {
@@ -490,7 +490,7 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 		start_ends(a, ack->acked_at);
 }
 
-/* --- messages --- */
+/* --- an acknowledgement --- */
 
 /*
  * Sooner than any segment ever was, by more than makes no difference: on a short

@@ -19,12 +19,12 @@
 struct paths;
 
 enum next_act {
-	NEXT_SEND,	/* new bytes of a connection on a pipe */
-	NEXT_AGAIN,	/* a run again, as a copy, on a pipe */
-	NEXT_TAIL,	/* a copy of what is overdue on another pipe */
-	NEXT_TWIN,	/* what another path carries, on a pipe as well */
-	NEXT_REPEAT,	/* what another pipe may still deliver, on a pipe as well */
-	NEXT_DATAGRAMS,	/* those of flows that wait, so many bytes on a pipe */
+	NEXT_SEND,	/* new bytes of a connection */
+	NEXT_AGAIN,	/* a run whose pipe is over, or looks dead */
+	NEXT_TAIL,	/* a copy of another pipe's last messages, which are overdue */
+	NEXT_TWIN,	/* a copy of what another path carries, from the beginning */
+	NEXT_REPEAT,	/* a copy of what another pipe may still deliver: --reinject */
+	NEXT_DATAGRAMS,	/* those of flows that wait, so many bytes */
 	NEXT_WAIT,
 };
 

@@ -96,6 +96,7 @@ struct extended {
 	uint32_t serial;		/* LP: of the last PATH */
 	bool unknown;		/* LP: RP does not know it, or not from here */
 
+	/* ids and their uses */
 	struct channel *channel[WIRE_ID_MAX + 1];	/* those in use so far */
 	unsigned int channels;
 	size_t remembered;	/* bytes of them, as told with inbound_holds() */
@@ -107,6 +108,7 @@ struct extended {
 	struct early_pool pool, pool_of_rp;	/* by who opens */
 	struct reverse reverse;
 
+	/* windows and hints */
 	uint64_t promised;	/* bytes that the other end may send, */
 	uint64_t idle;		/* and on ids without a connection */
 	struct list windows_due, hints_due;
@@ -114,6 +116,7 @@ struct extended {
 	struct timer window_timer;
 	struct task window_task;	/* where more waits than may */
 
+	/* what is kept, and what of it goes again */
 	struct again again;	/* runs whose pipe is over, or suspect */
 	size_t kept;		/* bytes of memory, those of again included, */
 	size_t cut;		/* and so many of chunks */
@@ -123,27 +126,35 @@ struct extended {
 	struct sent_run *twin_of;	/* and what is about to */
 	struct task unkept;	/* once a run had no memory to be kept */
 	struct timer suspects_timer;	/* runs while anything is kept */
+
+	/* tails, of which copies go */
 	uint64_t sent;		/* bytes of messages that count, */
 	uint64_t copies;	/* and of them, copies of tails */
 	bool tails_due;		/* a copy is to be sent */
 	bool doubts;		/* a pipe may be doubtful */
 	struct promptness promptness;	/* of the other end, in acknowledging */
 	struct timer tails_timer;	/* runs while something may be overdue */
+
+	/* reinjecting */
 	uint64_t reinjected;	/* bytes of sent, as --reinject has it, */
 	bool owed;		/* the last ACK asks for a message */
 	bool reinjects;		/* one may be due to go again */
 	struct timer reinjects_timer;	/* runs while anything is kept */
 
+	/* control */
 	int64_t lost_at;	/* the last pipe that was over; 0: none was */
 	bool ack_due;
 	bool ack_all;		/* of all pipes: one may have been lost */
 	unsigned int ack_path;	/* that the last one went on */
 	uint64_t unacked;	/* bytes of messages since the last ACK */
 	struct timer ack_timer, ping_timer;
+
+	/* flows of datagrams */
 	struct list flows;	/* those with datagrams that wait, by turns */
 	unsigned int nflows;	/* all there are, */
 	size_t flows_bytes;	/* and what their queues take of memory */
 	struct list narrow;	/* RP: those whose path's MTU is to be told */
+
 	uint8_t goodbye;	/* the reason, when it comes to that */
 };
 

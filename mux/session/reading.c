@@ -9,6 +9,8 @@
 #include "../conn/conn.h"
 #include "session_inside.h"
 
+_Static_assert(READER_MAX <= ENGINE_SCRATCH - 2 * WIRE_MESSAGE_MAX, "what one read brings fits");
+
 /*
  * After so many bytes, or messages, the loop gets its turn, for applications' sockets and
  * other sessions. Small messages cost as much as large ones: who sends a mebibyte of single
