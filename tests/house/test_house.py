@@ -259,6 +259,31 @@ def test_documents_point_to_what_is_there() -> None:
             assert heading in known, f"{name(path)} points to {target}#{heading}"
 
 
+@cache
+def words_of_options() -> set[str]:
+    """What may be an option: whatever a source quotes as a word, or writes behind two dashes."""
+    found = set()
+    for path in tracked():
+        if path.suffix == ".md" or path.relative_to(ROOT).parts[0] == "results":
+            continue
+        text = path.read_text(errors="replace")
+        found |= set(re.findall(r"""["'](?:--)?([a-z][\w-]+)["'= ]""", text))
+        found |= set(re.findall(r"--([a-z][\w-]+)", text))
+    return {word.replace("_", "-") for word in found}
+
+
+def test_documents_name_only_options_that_are_there() -> None:
+    """Decisions apart, which also name what was not taken."""
+    of_others = {"inject-secrets", "purge"}  # editcap's, dpkg's
+    for path in tracked():
+        where = path.relative_to(ROOT)
+        if path.suffix != ".md" or where.parts[0] == "results" or "decisions" in where.parts:
+            continue
+        named = re.findall(r"(?<![\w-])--([a-z][a-z0-9-]+)", code_of(path.read_text()))
+        unknown = set(named) - words_of_options() - of_others
+        assert not unknown, f"{where}: {unknown}"
+
+
 def test_ci_runs_what_readme_says() -> None:
     script = (ROOT / ".ci" / "run").read_text()
     assert "set -euo pipefail" in script
