@@ -127,7 +127,8 @@ def nouns(room: Path) -> list[str]:
 
 def large_rooms() -> list[Path]:
     rooms = {path.parent for path in sources("mux", "lp", "rp", "topologies")}
-    rooms |= {ROOT / "topologies", ROOT / "experiments", ROOT / "bench"}
+    python = ("topologies", "experiments", "experiments/workloads", "bench")
+    rooms |= {ROOT / room for room in python}
     return sorted(room for room in rooms if len(nouns(room)) > NOUNS_MAX)
 
 
