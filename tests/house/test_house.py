@@ -260,6 +260,12 @@ def test_documents_point_to_what_is_there() -> None:
             assert heading in known, f"{name(path)} points to {target}#{heading}"
 
 
+def test_each_decision_is_in_their_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(r"^\| \[\d+\]\((.+?)\)", (folder / "README.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(path.name for path in folder.glob("[0-9]*.md"))
+
+
 @cache
 def words_of_options() -> set[str]:
     """What may be an option: whatever a source quotes as a word, or writes behind two dashes."""
