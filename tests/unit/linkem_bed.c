@@ -94,13 +94,12 @@ void bed_play_out(struct bed *bed)
 
 enum { HEADERS = FRAME_HEADER + 28 };	/* of the shortest frames here */
 
-static void enter(struct bed *bed, int64_t at, uint32_t frame_len, int type,
-		  int dscp)
+/* Nobody looks at the link meanwhile. */
+static void enter_unseen(struct bed *bed, int64_t at, uint32_t frame_len,
+			 int type, int dscp)
 {
-	struct packet *p;
+	struct packet *p = pool_get(&bed->pool);
 
-	bed_play_until(bed, at);
-	p = pool_get(&bed->pool);
 	assert_non_null(p);
 	memset(p->data, 0, HEADERS);
 	p->data[12] = (uint8_t)(type >> 8);
@@ -108,6 +107,13 @@ static void enter(struct bed *bed, int64_t at, uint32_t frame_len, int type,
 	p->data[FRAME_HEADER + 1] = (uint8_t)(dscp << 2);
 	p->len = frame_len;
 	link_enter(&bed->link, p, at);
+}
+
+static void enter(struct bed *bed, int64_t at, uint32_t frame_len, int type,
+		  int dscp)
+{
+	bed_play_until(bed, at);
+	enter_unseen(bed, at, frame_len, type, dscp);
 }
 
 void bed_ip(struct bed *bed, int64_t at, uint32_t frame_len)
@@ -123,6 +129,38 @@ void bed_arp(struct bed *bed, int64_t at)
 void bed_dscp(struct bed *bed, int64_t at, uint32_t frame_len, int dscp)
 {
 	enter(bed, at, frame_len, 0x0800, dscp);
+}
+
+struct bed *bed_played_often(const char *words, uint64_t seed)
+{
+	struct bed *bed = bed_new(words, seed);
+
+	for (int i = 0; i < 3000; i++)
+		bed_ip(bed, i * NS_PER_MS, FULL);
+	bed_play_out(bed);
+	return bed;
+}
+
+struct bed *bed_played_seldom(const char *words, uint64_t seed)
+{
+	struct bed *bed = bed_new(words, seed);
+
+	for (int i = 0; i < 3000; i++) {
+		enter_unseen(bed, i * NS_PER_MS, FULL, 0x0800, 0);
+		if (i % 100 == 99)
+			bed_collect(bed, i * NS_PER_MS);
+	}
+	bed_play_out(bed);
+	return bed;
+}
+
+void bed_assert_alike(const struct bed *a, const struct bed *b)
+{
+	assert_int_equal(a->n, b->n);
+	for (int i = 0; i < a->n; i++) {
+		assert_int_equal(a->out[i].index, b->out[i].index);
+		assert_true(a->out[i].at == b->out[i].at);
+	}
 }
 
 void bed_configure(struct bed *bed, const char *words)

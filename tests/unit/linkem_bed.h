@@ -49,6 +49,14 @@ void bed_play_out(struct bed *bed);
 /* Takes what is due at @now, without looking in between. */
 void bed_collect(struct bed *bed, int64_t now);
 
+/*
+ * A new one after 3,000 full frames, one a millisecond, played as the loop does it, or looked
+ * at with each hundredth frame alone; and do the same packets leave two of them at the same times?
+ */
+struct bed *bed_played_often(const char *words, uint64_t seed);
+struct bed *bed_played_seldom(const char *words, uint64_t seed);
+void bed_assert_alike(const struct bed *a, const struct bed *b);
+
 /* As the control socket does it. */
 void bed_configure(struct bed *bed, const char *words);
 

@@ -64,29 +64,11 @@ static void looking_late_changes_no_rate(void **state)
 {
 	const char *words = "rate_mbps=7.04 delay_ms=3 queue_packets=50 "
 			    "loss=0.05 jitter_ms=2 aqm=codel";
-	struct bed *often = bed_new(words, 5);
-	struct bed *seldom = bed_new(words, 5);
+	struct bed *often = bed_played_often(words, 5);
+	struct bed *seldom = bed_played_seldom(words, 5);
 
 	(void)state;
-	for (int i = 0; i < 3000; i++)
-		bed_ip(often, i * NS_PER_MS, FULL);
-	bed_play_out(often);
-	for (int i = 0; i < 3000; i++) {
-		struct packet *p = pool_get(&seldom->pool);
-
-		memset(p->data, 0, FRAME_HEADER);
-		p->data[12] = 8;
-		p->len = FULL;
-		link_enter(&seldom->link, p, i * NS_PER_MS);
-		if (i % 100 == 99)
-			bed_collect(seldom, i * NS_PER_MS);
-	}
-	bed_play_out(seldom);
-	assert_int_equal(often->n, seldom->n);
-	for (int i = 0; i < often->n; i++) {
-		assert_int_equal(often->out[i].index, seldom->out[i].index);
-		assert_true(often->out[i].at == seldom->out[i].at);
-	}
+	bed_assert_alike(often, seldom);
 	bed_free(often);
 	bed_free(seldom);
 }

@@ -174,30 +174,11 @@ static void the_same_seed_gives_the_same_grants(void **state)
 {
 	const char *words = RADIO "rate_mbps=7.04 loss=0.05 jitter_ms=2 "
 				  "gate=delay:20 host=codel";
-	struct bed *often = bed_new(words, 5);
-	struct bed *seldom = bed_new(words, 5);
+	struct bed *often = bed_played_often(words, 5);
+	struct bed *seldom = bed_played_seldom(words, 5);
 
 	(void)state;
-	for (int i = 0; i < 3000; i++)
-		bed_ip(often, i * NS_PER_MS, FULL);
-	bed_play_out(often);
-	/* Who looks only now and then gets the same. */
-	for (int i = 0; i < 3000; i++) {
-		struct packet *p = pool_get(&seldom->pool);
-
-		memset(p->data, 0, FULL);
-		p->data[12] = 8;
-		p->len = FULL;
-		link_enter(&seldom->link, p, i * NS_PER_MS);
-		if (i % 100 == 99)
-			bed_collect(seldom, i * NS_PER_MS);
-	}
-	bed_play_out(seldom);
-	assert_int_equal(often->n, seldom->n);
-	for (int i = 0; i < often->n; i++) {
-		assert_int_equal(often->out[i].index, seldom->out[i].index);
-		assert_true(often->out[i].at == seldom->out[i].at);
-	}
+	bed_assert_alike(often, seldom);
 	assert_int_equal(often->link.radio.grants.given,
 			 seldom->link.radio.grants.given);
 	assert_int_equal(often->link.radio.grants.granted,
