@@ -96,6 +96,36 @@ void peer_close(struct peer *peer)
 	log_fini(&peer->log);
 }
 
+int peer_setup(void **state)
+{
+	struct peer *peer = malloc(sizeof(*peer));
+
+	peer_init(peer);
+	*state = peer;
+	return 0;
+}
+
+int peer_setup_rp(void **state)
+{
+	peer_setup(state);
+	peer_open(*state, true);
+	return 0;
+}
+
+int peer_setup_lp(void **state)
+{
+	peer_setup(state);
+	peer_open(*state, false);
+	return 0;
+}
+
+int peer_teardown(void **state)
+{
+	peer_close(*state);
+	free(*state);
+	return 0;
+}
+
 bool peer_put(struct peer *peer, unsigned int pipe, const void *bytes,
 	      size_t len)
 {

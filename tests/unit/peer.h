@@ -44,6 +44,12 @@ void peer_init(struct peer *peer);
 void peer_open(struct peer *peer, bool rp);
 void peer_close(struct peer *peer);
 
+/* For cmocka: *state is a peer, initialised; or one whose session plays RP, or LP. */
+int peer_setup(void **state);
+int peer_setup_rp(void **state);
+int peer_setup_lp(void **state);
+int peer_teardown(void **state);
+
 /*
  * Put bytes into a pipe, running the loop until it took them. False when it is
  * full and the session reads no more: it paused or ended.

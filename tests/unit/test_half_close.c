@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,36 +16,6 @@
 #include "peer.h"
 
 enum { FIN = WIRE_REASON_FIN, RST = WIRE_REASON_RST };
-
-static int setup(void **state)
-{
-	struct peer *peer = malloc(sizeof(*peer));
-
-	peer_init(peer);
-	*state = peer;
-	return 0;
-}
-
-static int setup_rp(void **state)
-{
-	setup(state);
-	peer_open(*state, true);
-	return 0;
-}
-
-static int setup_lp(void **state)
-{
-	setup(state);
-	peer_open(*state, false);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	peer_close(*state);
-	free(*state);
-	return 0;
-}
 
 static const struct destination somewhere = {
 	DESTINATION_IPV4, 4, 80, { 192, 0, 2, 1 },
@@ -196,7 +165,7 @@ static void an_answer_behind_the_end_does_not_hit_a_successor(void **state)
 }
 
 #define END_TEST(f, how) \
-	cmocka_unit_test_setup_teardown(f, setup##how, teardown)
+	cmocka_unit_test_setup_teardown(f, peer_setup##how, peer_teardown)
 
 int main(void)
 {

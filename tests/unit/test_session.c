@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,36 +17,6 @@
 #include "peer.h"
 
 enum { FIN = WIRE_REASON_FIN, RST = WIRE_REASON_RST };
-
-static int setup(void **state)
-{
-	struct peer *peer = malloc(sizeof(*peer));
-
-	peer_init(peer);
-	*state = peer;
-	return 0;
-}
-
-static int setup_rp(void **state)
-{
-	setup(state);
-	peer_open(*state, true);
-	return 0;
-}
-
-static int setup_lp(void **state)
-{
-	setup(state);
-	peer_open(*state, false);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	peer_close(*state);
-	free(*state);
-	return 0;
-}
 
 static void assert_alive(struct peer *peer, uint16_t id, uint32_t number)
 {
@@ -511,7 +480,7 @@ static void a_syn_for_a_live_id_starts_anew_beside_it(void **state)
 }
 
 #define SESSION_TEST(f, how) \
-	cmocka_unit_test_setup_teardown(f, setup##how, teardown)
+	cmocka_unit_test_setup_teardown(f, peer_setup##how, peer_teardown)
 
 int main(void)
 {

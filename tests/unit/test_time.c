@@ -9,7 +9,6 @@
 #include <netinet/tcp.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -41,23 +40,6 @@ static void pass(struct peer *peer, int64_t seconds)
 	ahead += seconds;
 	run_round(peer->engine.loop);
 	run_round(peer->engine.loop);
-}
-
-static int setup(void **state)
-{
-	struct peer *peer = malloc(sizeof(*peer));
-
-	peer_init(peer);
-	peer_open(peer, true);
-	*state = peer;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	peer_close(*state);
-	free(*state);
-	return 0;
 }
 
 /* --- ids --- */
@@ -395,7 +377,7 @@ static void more_of_it_than_may_wait_is_reset(void **state)
 	assert_orphans_end(peer);
 }
 
-#define TIME_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TIME_TEST(f) cmocka_unit_test_setup_teardown(f, peer_setup_rp, peer_teardown)
 
 int main(void)
 {
