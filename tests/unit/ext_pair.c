@@ -54,10 +54,10 @@ static struct pair_conn *conn_of(struct pair *pair, const struct conn *c)
 	return &pair->conn[i];
 }
 
-static void on_open(struct session *s, struct conn *c)
+/* @c, which the other end opened, gets an application, whose end is @app of its pair_conn. */
+static void serve(struct pair *pair, struct conn *c, struct pair_conn *pc,
+		  int *app)
 {
-	struct pair *pair = session_owner(s);
-	struct pair_conn *pc = conn_of(pair, c);
 	int fd[2];
 
 	pc->opened++;
@@ -67,8 +67,16 @@ static void on_open(struct session *s, struct conn *c)
 		return;
 	}
 	app_pair(fd);
-	pc->server = fd[0];
+	*app = fd[0];
 	conn_attach(c, fd[1]);
+}
+
+static void on_open(struct session *s, struct conn *c)
+{
+	struct pair *pair = session_owner(s);
+	struct pair_conn *pc = conn_of(pair, c);
+
+	serve(pair, c, pc, &pc->server);
 }
 
 static void on_open_flow(struct session *s, struct conn *c)
@@ -115,17 +123,8 @@ static void on_accepted(struct session *s, struct conn *c)
 {
 	struct pair *pair = session_owner(s);
 	struct pair_conn *pc = conn_of(pair, c);
-	int fd[2];
 
-	pc->opened++;
-	pc->to = destination_copy(c->dst);
-	if (pair->refuse) {
-		conn_refuse(c, pair->refuse);
-		return;
-	}
-	app_pair(fd);
-	pc->client = fd[0];
-	conn_attach(c, fd[1]);
+	serve(pair, c, pc, &pc->client);
 }
 
 static void on_lacks(struct session *s, unsigned int path)
