@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""Pipes of sessions have half of rp's descriptors, and who has most pipes makes room.
+"""Descriptors of rp: pipes of sessions have half of them, and who has most makes room.
 
 Sources of 127.0.0.0/8 are peers that differ.
 """
 
-from contextlib import ExitStack, suppress
+import time
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.relay import wire_ext
-from tests.relay.ends import echo, serving
+from tests.relay.ends import echo, read_exactly, serving, socks
 from tests.relay.netns import Namespace
-from tests.relay.programs import binary, program
+from tests.relay.programs import Program, binary, program
 from tests.relay.proxies import EXTENDED, LISTEN, RP_READY, local_proxy
-from tests.relay.test_limits import hoarded, limit_counted, pipe_from, served, spoke_seldom
+from tests.relay.strangers import (
+    hoarded,
+    limit_counted,
+    pipe_from,
+    served,
+    session_of,
+    spoke_seldom,
+)
 from tests.relay.waiting import equals, until
 from tests.relay.wire import Pipe
 
@@ -105,3 +113,99 @@ def test_sockets_to_servers_make_room_for_pipes(box: Namespace, tmp_path: Path) 
             )
             stack.enter_context(friend)
         assert all(served(box, server.port) for _ in range(10))
+
+
+def cpu_over(rp: Program, seconds: float) -> float:
+    before = rp.cpu_s()
+    time.sleep(seconds)
+    return (rp.cpu_s() - before) / seconds
+
+
+def test_without_descriptors_a_friend_waits(box: Namespace, tmp_path: Path) -> None:
+    """rp neither spins nor forgets him: he comes in when descriptors come free."""
+    argv = ["prlimit", "--nofile=40:40", binary("rp", asan=False), *LISTEN, "1"]
+    with (
+        program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY) as rp,
+        ExitStack() as greedy,
+    ):
+        for n in range(48):
+            greedy.enter_context(pipe_from(box, f"127.0.1.{n % 40 + 1}", 6000))
+        rp.expect(r"cannot accept connections on 127\.0\.0\.1:6000")
+        assert cpu_over(rp, 1.0) < 0.5
+        with local_proxy(box, tmp_path, "--extend", "never", pipes=1, asan=False, ready=None) as lp:
+            with suppress(AssertionError):
+                lp.expect("1 pipe to .* is up", 1)
+            greedy.close()
+            with serving(box, echo) as server:
+                until("a friend to be served", lambda: served(box, server.port), 15)
+        spoke_seldom(rp, "cannot accept connections", 2)
+
+
+def with_descriptors(
+    box: Namespace, tmp_path: Path, most: int, *options: str
+) -> AbstractContextManager[Program]:
+    argv = ["prlimit", f"--nofile={most}:{most}", binary("rp", asan=False), *options, "1"]
+    return program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY)
+
+
+def test_sessions_of_one_address_leave_descriptors_for_others(
+    box: Namespace, tmp_path: Path
+) -> None:
+    """Of 100 they have 66: three quarters of those that are not for pipes."""
+    with (
+        serving(box, echo) as server,
+        with_descriptors(box, tmp_path, 100) as rp,
+        ExitStack() as stack,
+    ):
+        idle = rp.fd_count()
+        for _ in range(3):
+            stack.enter_context(hoarded(box, "127.0.0.5", server.port, 60).sock)
+        # One line in ten seconds, so that of the first who met it: refused, or made room for.
+        rp.expect("others were refused: no descriptor|has most of the descriptors")
+        equals("descriptors", lambda: rp.fd_count() - idle, 3 + 66)
+        with local_proxy(box, tmp_path, pipes=1, asan=False):
+            assert all(served(box, server.port) for _ in range(10))
+        assert rp.fd_count() - idle >= 3 + 66, "nobody had to give way"
+
+
+def friend_has_twenty(box: Namespace, tmp_path: Path, port: int) -> None:
+    """Connections, at the same time."""
+    with local_proxy(box, tmp_path, pipes=1, asan=False), ExitStack() as stack:
+        for _ in range(20):
+            sock = stack.enter_context(socks(box, "127.0.0.1", port))
+            sock.sendall(b"x")
+            assert read_exactly(sock, 1) == b"x"
+
+
+def test_who_has_most_descriptors_makes_room(box: Namespace, tmp_path: Path) -> None:
+    """One has 60 of some 75, so it pays for the other's 30, and for all 20 of a friend."""
+    with (
+        serving(box, echo) as server,
+        with_descriptors(box, tmp_path, 100) as rp,
+        ExitStack() as stack,
+    ):
+        idle = rp.fd_count()
+        stack.enter_context(hoarded(box, "127.0.0.5", server.port, 60).sock)
+        equals("descriptors", lambda: rp.fd_count() - idle, 1 + 60)
+        stack.enter_context(hoarded(box, "127.0.0.6", server.port, 30).sock)
+        rp.expect(r"session 1: connection \d+ was reset: its peer has most of the descriptors")
+        friend_has_twenty(box, tmp_path, server.port)
+        assert not rp.lines("others were refused"), "nobody had more than his part"
+
+
+def test_flows_of_datagrams_make_room_too(box: Namespace, tmp_path: Path) -> None:
+    with (
+        serving(box, echo) as server,
+        with_descriptors(box, tmp_path, 100, *LISTEN) as rp,
+        ExitStack() as stack,
+    ):
+        idle = rp.fd_count()
+        for source, flows in (("127.0.0.5", 60), ("127.0.0.6", 30)):
+            pipe = session_of(box, source, source.encode())
+            stack.enter_context(pipe.sock)
+            ids = range(1, flows + 1)
+            pipe.send(*(wire_ext.open_(it, "127.0.0.1", 9, 0, protocol=wire_ext.UDP) for it in ids))
+            if source == "127.0.0.5":
+                equals("descriptors", lambda: rp.fd_count() - idle, 1 + 60)
+        rp.expect(r"session 1: connection \d+ was reset: its peer has most of the descriptors")
+        friend_has_twenty(box, tmp_path, server.port)

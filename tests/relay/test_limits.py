@@ -6,110 +6,37 @@ Sources of 127.0.0.0/8 are peers that differ, and so are networks of 64 bits.
 
 import itertools
 import socket
-import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.relay import records, wire, wire_ext
-from tests.relay.ends import echo, read_exactly, serving, socks
+from tests.relay.ends import echo, serving
 from tests.relay.friend import friend
 from tests.relay.netns import Namespace
-from tests.relay.programs import Program, binary, program
-from tests.relay.proxies import LISTEN, RP_READY, local_proxy, remote_proxy
+from tests.relay.proxies import LISTEN, local_proxy, remote_proxy
+from tests.relay.strangers import (
+    is_open,
+    limit_counted,
+    ping,
+    pipe_from,
+    push,
+    session_of,
+    small,
+    spoke_seldom,
+)
 from tests.relay.waiting import equals, until
 from tests.relay.wire import Pipe
 
-MIB = 1024  # KiB, as VmRSS counts
 WAITING_EACH = 64
 SESSIONS_EACH = 8
 HELLO_S = 5
 SAID_EVERY_S = 10
-IPV6_FREEBIND = 78  # an address that only a route calls local
-
-
-def pipe_from(box: Namespace, source: str, port: int = wire_ext.PORT) -> socket.socket:
-    """It may be reset before connect() returns: then its reader finds out."""
-    six = ":" in source
-    sock = box.open_socket(socket.AF_INET6 if six else socket.AF_INET)
-    sock.settimeout(5)
-    if six:
-        sock.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
-    sock.bind((source, 0))
-    with suppress(ConnectionResetError):
-        sock.connect(("::1" if six else "127.0.0.1", port))
-    return sock
-
-
-def is_open(sock: socket.socket) -> bool:
-    sock.setblocking(False)
-    try:
-        return bool(sock.recv(1))
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-
-
-def session_of(box: Namespace, source: str, name: bytes, pipes: int = 1) -> Pipe:
-    """The first pipe of a session of the extension that has begun."""
-    pipe = Pipe(pipe_from(box, source))
-    features = wire_ext.VERSION_1 | wire_ext.DATAGRAM
-    pipe.send(wire_ext.Hello(name.ljust(16, b"."), 0, pipes, features=features).to_bytes())
-    assert wire_ext.status_of(pipe.receive()) == wire_ext.NEW
-    return pipe
-
-
-def ping(token: int) -> bytes:
-    return wire.data(0, 0, struct.pack("<BQQ", 5, token, 0))
-
-
-def push(pipe: Pipe, block: bytes, over: threading.Event) -> int:
-    """Writes it again and again, reading nothing; how often, until `over` or nobody takes it."""
-    pipe.sock.settimeout(0.5)
-    for times in itertools.count():
-        if over.is_set():
-            return times
-        try:
-            pipe.sock.sendall(block)
-        except TimeoutError:
-            over.wait(0.1)
-        except OSError:
-            return times
-
-
-@contextmanager
-def small(rp: Program, mib: int) -> Iterator[None]:
-    """It does not grow by more than that, as seen at the end and 20 times a second."""
-    start = rp.rss_kib()
-    peak = [start]
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(0.05) and rp.running():
-            peak[0] = max(peak[0], rp.rss_kib())
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-    grown = max(peak[0], rp.rss_kib()) - start
-    print(f"rp grew by {grown} KiB")
-    assert grown < mib * MIB, f"rp grew by {grown} KiB"
-
-
-def spoke_seldom(rp: Program, pattern: str, most: int) -> None:
-    """A line that tells of refusals, and no more than so many of the kind."""
-    lines = rp.lines(pattern)
-    assert 1 <= len(lines) <= most, lines[:5]
 
 
 def flood_of_pipes(box: Namespace, port: int, pipes: int, sources: int) -> None:
@@ -395,11 +322,6 @@ def test_opened_and_reset_at_once(box: Namespace, tmp_path: Path) -> None:
         spoke_seldom(rp, r"session \d+: .* opens more than 200 in a second \(--max-opens\)", 1)
 
 
-def limit_counted(stats: Path, kind: str) -> int:
-    told = records.of(stats, "limits")
-    return int(told[-1][kind]) if told else 0
-
-
 def test_bytes_one_by_one_out_of_order(box: Namespace, tmp_path: Path) -> None:
     """Bookkeeping counts: four sessions of one peer together have half of --memory."""
     options = ("--memory", "64")
@@ -484,115 +406,3 @@ def test_connections_beyond_the_memory_of_all(box: Namespace, tmp_path: Path) ->
         until("all to be counted", lambda: limit_counted(stats, "connections") >= refused)
         assert not [it for it in records.of(stats, "conn") if it["end"] == "limit"]
         him.figures()
-
-
-def cpu_over(rp: Program, seconds: float) -> float:
-    before = rp.cpu_s()
-    time.sleep(seconds)
-    return (rp.cpu_s() - before) / seconds
-
-
-def test_without_descriptors_a_friend_waits(box: Namespace, tmp_path: Path) -> None:
-    """rp neither spins nor forgets him: he comes in when descriptors come free."""
-    argv = ["prlimit", "--nofile=40:40", binary("rp", asan=False), *LISTEN, "1"]
-    with (
-        program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY) as rp,
-        ExitStack() as greedy,
-    ):
-        for n in range(48):
-            greedy.enter_context(pipe_from(box, f"127.0.1.{n % 40 + 1}", 6000))
-        rp.expect(r"cannot accept connections on 127\.0\.0\.1:6000")
-        assert cpu_over(rp, 1.0) < 0.5
-        with local_proxy(box, tmp_path, "--extend", "never", pipes=1, asan=False, ready=None) as lp:
-            with suppress(AssertionError):
-                lp.expect("1 pipe to .* is up", 1)
-            greedy.close()
-            with serving(box, echo) as server:
-                until("a friend to be served", lambda: served(box, server.port), 15)
-        spoke_seldom(rp, "cannot accept connections", 2)
-
-
-def with_descriptors(
-    box: Namespace, tmp_path: Path, most: int, *options: str
-) -> AbstractContextManager[Program]:
-    argv = ["prlimit", f"--nofile={most}:{most}", binary("rp", asan=False), *options, "1"]
-    return program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY)
-
-
-def hoarded(box: Namespace, source: str, port: int, connects: int) -> Pipe:
-    """A session whose connections stay open; those that were refused are not looked at."""
-    pipe = Pipe(pipe_from(box, source, 6000))
-    pipe.send(*(wire.syn(conn, "127.0.0.1", port) for conn in range(1, connects + 1)))
-    return pipe
-
-
-def test_sessions_of_one_address_leave_descriptors_for_others(
-    box: Namespace, tmp_path: Path
-) -> None:
-    """Of 100 they have 66: three quarters of those that are not for pipes."""
-    with (
-        serving(box, echo) as server,
-        with_descriptors(box, tmp_path, 100) as rp,
-        ExitStack() as stack,
-    ):
-        idle = rp.fd_count()
-        for _ in range(3):
-            stack.enter_context(hoarded(box, "127.0.0.5", server.port, 60).sock)
-        # One line in ten seconds, so that of the first who met it: refused, or made room for.
-        rp.expect("others were refused: no descriptor|has most of the descriptors")
-        equals("descriptors", lambda: rp.fd_count() - idle, 3 + 66)
-        with local_proxy(box, tmp_path, pipes=1, asan=False):
-            assert all(served(box, server.port) for _ in range(10))
-        assert rp.fd_count() - idle >= 3 + 66, "nobody had to give way"
-
-
-def friend_has_twenty(box: Namespace, tmp_path: Path, port: int) -> None:
-    """Connections, at the same time."""
-    with local_proxy(box, tmp_path, pipes=1, asan=False), ExitStack() as stack:
-        for _ in range(20):
-            sock = stack.enter_context(socks(box, "127.0.0.1", port))
-            sock.sendall(b"x")
-            assert read_exactly(sock, 1) == b"x"
-
-
-def test_who_has_most_descriptors_makes_room(box: Namespace, tmp_path: Path) -> None:
-    """One has 60 of some 75, so it pays for the other's 30, and for all 20 of a friend."""
-    with (
-        serving(box, echo) as server,
-        with_descriptors(box, tmp_path, 100) as rp,
-        ExitStack() as stack,
-    ):
-        idle = rp.fd_count()
-        stack.enter_context(hoarded(box, "127.0.0.5", server.port, 60).sock)
-        equals("descriptors", lambda: rp.fd_count() - idle, 1 + 60)
-        stack.enter_context(hoarded(box, "127.0.0.6", server.port, 30).sock)
-        rp.expect(r"session 1: connection \d+ was reset: its peer has most of the descriptors")
-        friend_has_twenty(box, tmp_path, server.port)
-        assert not rp.lines("others were refused"), "nobody had more than his part"
-
-
-def test_flows_of_datagrams_make_room_too(box: Namespace, tmp_path: Path) -> None:
-    with (
-        serving(box, echo) as server,
-        with_descriptors(box, tmp_path, 100, *LISTEN) as rp,
-        ExitStack() as stack,
-    ):
-        idle = rp.fd_count()
-        for source, flows in (("127.0.0.5", 60), ("127.0.0.6", 30)):
-            pipe = session_of(box, source, source.encode())
-            stack.enter_context(pipe.sock)
-            ids = range(1, flows + 1)
-            pipe.send(*(wire_ext.open_(it, "127.0.0.1", 9, 0, protocol=wire_ext.UDP) for it in ids))
-            if source == "127.0.0.5":
-                equals("descriptors", lambda: rp.fd_count() - idle, 1 + 60)
-        rp.expect(r"session 1: connection \d+ was reset: its peer has most of the descriptors")
-        friend_has_twenty(box, tmp_path, server.port)
-
-
-def served(box: Namespace, port: int) -> bool:
-    try:
-        with socks(box, "127.0.0.1", port) as sock:
-            sock.sendall(b"x")
-            return read_exactly(sock, 1) == b"x"
-    except (OSError, AssertionError):
-        return False

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.relay import wire_ext
 from tests.relay.netns import Namespace
 from tests.relay.proxies import LISTEN, remote_proxy
-from tests.relay.test_limits import ping, pipe_from, session_of
+from tests.relay.strangers import ping, pipe_from, session_of
 from tests.relay.wire import Pipe
 
 PONG = 6

@@ -11,7 +11,7 @@ from tests.relay.ends import echo, serving
 from tests.relay.friend import friend
 from tests.relay.netns import Namespace
 from tests.relay.proxies import LISTEN, local_proxy, remote_proxy
-from tests.relay.test_limits import limit_counted, session_of, small, spoke_seldom
+from tests.relay.strangers import limit_counted, session_of, small, spoke_seldom
 from tests.relay.waiting import equals, until
 from tests.relay.wire import Pipe
 
