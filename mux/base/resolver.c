@@ -98,12 +98,29 @@ static unsigned int count_of(const struct answer *answer, int family)
 	return n;
 }
 
+/*
+ * A name may end in a scope that means nothing to its address, as "::1%7". With it the address
+ * would pass for that of another host.
+ */
+static void drop_scope(struct sockaddr_storage *addr)
+{
+	struct sockaddr_in6 *in6 = (void *)addr;
+
+	if (addr->ss_family == AF_INET6 &&
+	    !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
+		in6->sin6_scope_id = 0;
+}
+
 static void keep_address(struct answer *answer, const struct addrinfo *ai)
 {
+	struct sockaddr_storage *addr = &answer->addr[answer->count];
+
 	if ((ai->ai_family != AF_INET && ai->ai_family != AF_INET6) ||
 	    count_of(answer, ai->ai_family) == LOOKUP_OF_A_FAMILY)
 		return;
-	memcpy(&answer->addr[answer->count++], ai->ai_addr, ai->ai_addrlen);
+	memcpy(addr, ai->ai_addr, ai->ai_addrlen);
+	drop_scope(addr);
+	answer->count++;
 }
 
 static void look(struct job *job)

@@ -363,6 +363,19 @@ def test_rp_is_no_destination_of_its_own_there_either(box: Namespace, tmp_path: 
         rp.expect("127.0.0.1:6010 denied: it is where rp itself listens")
 
 
+@pytest.mark.parametrize("name", ["::1%1", "::1%7"])
+def test_no_scope_hides_that_it_is_rp_itself(box: Namespace, tmp_path: Path, name: str) -> None:
+    """Behind a name that is an address a number may stand, whether it means anything or not."""
+    with (
+        remote_proxy(box, tmp_path, "--listen", "[::1]") as rp,
+        local_proxy(box, tmp_path, to="[::1]"),
+        socks(box, name, wire_ext.PORT) as sock,
+    ):
+        with pytest.raises(ConnectionResetError):
+            read_exactly(sock, 1)
+        rp.expect("which is ::1, denied: it is where rp itself listens")
+
+
 def test_who_is_not_allowed_says_nothing(two: tuple[Namespace, Namespace], tmp_path: Path) -> None:
     near, far = two
     with remote_proxy(far, tmp_path, "--allow", "127.0.0.0/8") as rp:

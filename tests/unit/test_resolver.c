@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The resolver against a getaddrinfo() of our own: a number is a name with so
- * many addresses, "none" is no name, and "hang..." hangs until it is let go.
+ * many addresses, an IPv6 address is one, "none" is no name, and "hang..." hangs until it is let go.
  * The clock is ours, too: most of a time limit passes at once.
  */
 #define _GNU_SOURCE
@@ -88,6 +88,10 @@ int getaddrinfo(const char *name, const char *service,
 		hang();
 	if (!strcmp(name, "none"))
 		return EAI_NONAME;
+	if (strchr(name, ':')) {
+		*found = an_address(name, NULL);
+		return 0;
+	}
 	for (n = (unsigned int)strtoul(name, &sixes, 10); n; n--) {
 		snprintf(text, sizeof(text), "192.0.2.%u", n);
 		*found = an_address(text, *found);
@@ -182,6 +186,25 @@ static void both_families(void **state)
 	assert_int_equal(a->last.count, LOOKUP_OF_A_FAMILY + 2);
 	assert_int_equal(a->last.addr[0].ss_family, AF_INET6);
 	assert_int_equal(a->last.addr[last].ss_family, AF_INET);
+	resolver_free(r);
+}
+
+/* One that stands behind an address which has none would make it another one. */
+static void a_scope_is_kept_where_it_means_something(void **state)
+{
+	static const char *const names[] = { "fe80::1%lo", "::1%lo", "2001:db8::1%lo" };
+	struct asker *a = *state;
+	struct resolver *r = resolver_new(a->loop, THREADS);
+	const struct sockaddr_in6 *in6 = (const void *)&a->last.addr[0];
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		a->awaited++;
+		assert_int_equal(ask(r, a, names[i]), 0);
+		loop_run(a->loop);
+		assert_int_equal(a->last.count, 1);
+		assert_int_equal(in6->sin6_scope_id != 0, i == 0);
+	}
 	resolver_free(r);
 }
 
@@ -350,6 +373,7 @@ int main(void)
 		TEST(a_name_with_addresses),
 		TEST(more_addresses_than_are_kept),
 		TEST(both_families),
+		TEST(a_scope_is_kept_where_it_means_something),
 		TEST(names_without_addresses),
 		TEST(many_names),
 		TEST(the_same_name),
