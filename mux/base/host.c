@@ -205,13 +205,24 @@ void host_close(struct host *h)
 	h->n = h->nrunning = 0;
 }
 
+/* They could not be read, as where a process may have no netlink sockets. */
+static bool can_be_bound(const struct sockaddr_storage *addr)
+{
+	struct sockaddr_storage unmapped = *addr;
+
+	addr_unmap(&unmapped);
+	return host_owns(&unmapped);
+}
+
 bool host_has(const struct host *h, const struct sockaddr_storage *addr)
 {
 	struct in6_addr key;
 
 	if (addr_is_loopback(addr))
 		return true;
-	return make_key((const void *)addr, &key) && h->n &&
+	if (!h->addr)
+		return can_be_bound(addr);
+	return make_key((const void *)addr, &key) &&
 	       bsearch(&key, h->addr, h->n, sizeof(*h->addr), compare);
 }
 

@@ -47,7 +47,8 @@ void host_close(struct host *h);
 
 /*
  * Is it one of this host's? Loopback (127.0.0.0/8 and ::1) is, too. Whoever comes
- * from such an address came from this host.
+ * from such an address came from this host. While none could be read, the one that a socket
+ * can be bound to is this host's.
  */
 bool host_has(const struct host *h, const struct sockaddr_storage *addr);
 /* The same for who follows no changes: the kernel is asked, at the cost of a socket. */
