@@ -70,8 +70,9 @@ static void no_welcome(struct greeting *g, enum greeting_failure why)
 		decline(o, OPENING_SILENT, "no answer to HELLO");
 		break;
 	case GREETING_CLOSED:
-		decline(o, OPENING_FAILED, "the other end closed the first "
-			"pipe");
+		decline(o, OPENING_FAILED, greeting_is_shaken(g) ?
+			"the other end closed the first pipe" :
+			"the other end closed the first pipe before it had shown a key: rp has to have one (--key-file), and to let this host in (--allow)");
 		break;
 	case GREETING_WRONG:
 		decline(o, OPENING_WRONG, "the other end does not speak the "

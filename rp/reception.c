@@ -52,6 +52,23 @@ static void hello_came(struct greeting *g, const struct wire_ext *said)
 	r->greeted(r, &peer, &hello, conduit);
 }
 
+/* A handshake of TLS, whose records begin so. */
+static bool is_tls(const struct greeting *g)
+{
+	size_t len;
+	const uint8_t *said = greeting_heard(g, &len);
+
+	return len > 1 && said[0] == 22 && said[1] == 3;
+}
+
+static const char *instead_of_hello(const struct reception *r,
+				    const struct greeting *g)
+{
+	return !r->layers && is_tls(g) ?
+	       "it began with TLS, as an lp with a key does, and this rp has none (--key-file)" :
+	       "it began with something else than HELLO; pipes of the baseline go to another port";
+}
+
 static void no_hello(struct greeting *g, enum greeting_failure why)
 {
 	struct caller *c = greeting_owner(g);
@@ -74,9 +91,8 @@ static void no_hello(struct greeting *g, enum greeting_failure why)
 		break;
 	case GREETING_WRONG:
 		if (refusals_note_peer(refusals, REFUSAL_HELLO, &c->peer))
-			log_warn(log, "a pipe from %s was closed: it began with "
-				 "something else than HELLO; pipes of the baseline "
-				 "go to another port", text);
+			log_warn(log, "a pipe from %s was closed: %s", text,
+				 instead_of_hello(c->reception, g));
 		break;
 	case GREETING_STRANGER:
 		if (refusals_note_peer(refusals, REFUSAL_HELLO, &c->peer))

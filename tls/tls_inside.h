@@ -61,6 +61,7 @@ struct tls_layer {
 	size_t came;		/* before the handshake was over */
 	unsigned int records;	/* of the present key, that were made */
 	unsigned int chatter;	/* messages of TLS itself since a read began */
+	bool speaks_tls;	/* the other end, as far as its first byte tells */
 	bool over;		/* the handshake is */
 	bool reads;		/* what the SSL says meanwhile is an answer: */
 	size_t answered;	/* so many bytes of out */

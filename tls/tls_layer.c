@@ -179,7 +179,9 @@ static int refused(struct tls_layer *t)
 {
 	int code = ERR_GET_REASON(ERR_peek_error());
 
-	if (SSL_is_server(t->ssl) && code == SSL_R_BINDER_DOES_NOT_VERIFY)
+	if (SSL_is_server(t->ssl) && t->came && !t->speaks_tls)
+		snprintf(t->why, sizeof(t->why), "it does not speak TLS, as an lp without a key does not (--key-file)");
+	else if (SSL_is_server(t->ssl) && code == SSL_R_BINDER_DOES_NOT_VERIFY)
 		snprintf(t->why, sizeof(t->why), *t->name ?
 			 "its key is not the one of %s here" :
 			 "it gave a name that no key here has%s", t->name);
@@ -216,6 +218,8 @@ static int shake(struct layer *l)
 		if (n <= 0)
 			return n == -EAGAIN || n == -EINTR ? -EAGAIN :
 			       -ECONNRESET;
+		if (!t->came)
+			t->speaks_tls = t->in[0] == SSL3_RT_HANDSHAKE;
 		t->came += (size_t)n;
 	}
 	return 0;

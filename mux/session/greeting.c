@@ -78,6 +78,17 @@ const char *greeting_why(const struct greeting *g)
 	return g->conduit.layer->ops->why(g->conduit.layer);
 }
 
+bool greeting_is_shaken(const struct greeting *g)
+{
+	return g->shaken || !g->conduit.layer;
+}
+
+const uint8_t *greeting_heard(const struct greeting *g, size_t *len)
+{
+	*len = g->len;
+	return g->buf;
+}
+
 struct conduit greeting_take(struct greeting *g)
 {
 	struct conduit conduit = g->conduit;

@@ -35,6 +35,7 @@
 #define TM3_GREETING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "../pipe/conduit.h"
@@ -96,6 +97,10 @@ void *greeting_owner(const struct greeting *g);
 int greeting_fd(const struct greeting *g);
 /* Why the handshake failed. */
 const char *greeting_why(const struct greeting *g);
+/* Without a layer, or once its handshake is over. */
+bool greeting_is_shaken(const struct greeting *g);
+/* What came as far as it was read: @len bytes. */
+const uint8_t *greeting_heard(const struct greeting *g, size_t *len);
 /* Frees @g and returns its conduit. */
 struct conduit greeting_take(struct greeting *g);
 /* Frees @g and closes its conduit. */

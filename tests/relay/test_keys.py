@@ -156,6 +156,17 @@ def test_a_wrong_key_and_an_unknown_name(
         assert not lp.lines("are up")
 
 
+def test_an_lp_without_a_key_is_told_from_others(
+    box: Namespace, tmp_path: Path, keys: Keys
+) -> None:
+    with (
+        remote_proxy(box, tmp_path, *keys.rp) as rp,
+        local_proxy(box, tmp_path, *FORWARD, ready=None) as lp,
+    ):
+        rp.expect("it does not speak TLS, as an lp without a key does not")
+        lp.expect("no pipes to ")
+
+
 def with_psk(psk: str, *more: str) -> tuple[str, ...]:
     return ("-tls1_3", "-psk", psk, "-psk_identity", "laptop", *more)
 
@@ -236,7 +247,7 @@ def test_a_plain_hello_is_no_way_in(box: Namespace, tmp_path: Path, keys: Keys) 
             sock.sendall(HELLO)
             got = read_to_end(sock)
             assert got.size < 16, got  # an alert at most
-        rp.expect("a pipe from .* was closed: TLS with a key did not come about")
+        rp.expect("a pipe from .* was closed: it does not speak TLS, as an lp without a key")
         assert not rp.lines("^rp: session")
 
 
@@ -334,8 +345,8 @@ def test_nothing_but_6010(box: Namespace, tmp_path: Path, keys: Keys) -> None:
         remote_proxy(box, tmp_path, "--listen", "127.0.0.1", name="plain") as plain,
         local_proxy(box, tmp_path, *keys.lp, *FORWARD, ready=None, name="lp2") as lp,
     ):
-        lp.expect("no pipes to 127.0.0.1:6010: ")
-        plain.expect("it began with something else than HELLO")
+        lp.expect("no pipes to 127.0.0.1:6010: the other end closed .* before it had shown a key")
+        plain.expect("it began with TLS, as an lp with a key does, and this rp has none")
         assert not lp.lines("are up")
     box.nft("table ip t { chain in { type filter hook input priority 0; tcp dport 6010 drop; }; }")
     with (

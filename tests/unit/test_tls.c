@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +157,7 @@ static void what_is_no_tls_is_told_at_once(void **state)
 	join(&house[0]);
 	assert_int_equal(send(here.lp.fd, "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
 	assert_int_equal(conduit_shake(here.rp), -EACCES);
+	assert_non_null(strstr(here.rp.layer->ops->why(here.rp.layer), "it does not speak TLS"));
 }
 
 /* A record is longer than what is in it by 22 bytes, and has 16 KiB at most. */
