@@ -79,31 +79,13 @@ void access_fini(struct access *a)
 
 /* --- rules --- */
 
-/* Mapped addresses are judged as IPv4, so rules about them are, too. */
-static void unmap(struct cidr *range)
-{
-	static const uint8_t mapped[16] = { [10] = 0xff, 0xff };
-
-	if (range->len != 16 || range->prefix < 96 ||
-	    memcmp(range->addr, mapped, 12))
-		return;
-	memmove(range->addr, range->addr + 12, 4);
-	range->len = 4;
-	range->prefix = (uint8_t)(range->prefix - 96);
-}
-
 static int parse_rule(struct access_rule *rule, const char *text)
 {
-	int err;
-
 	memset(rule, 0, sizeof(*rule));
 	if (strlen(text) >= sizeof(rule->text))
 		return -EINVAL;
 	strcpy(rule->text, text);
-	err = cidr_parse(&rule->range, text);
-	if (!err)
-		unmap(&rule->range);
-	return err;
+	return cidr_parse(&rule->range, text);
 }
 
 static int add_rule(struct access_rules *rules, const struct access_rule *rule)

@@ -21,10 +21,24 @@ static int parse_prefix(const char *text, unsigned int max, uint8_t *prefix)
 	return 0;
 }
 
+static void unmap(struct cidr *c)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
+
+	if (c->len != 16 || c->prefix < 96 ||
+	    memcmp(c->addr, mapped, sizeof(mapped)))
+		return;
+	memmove(c->addr, c->addr + 12, 4);
+	memset(c->addr + 4, 0, 12);
+	c->len = 4;
+	c->prefix = (uint8_t)(c->prefix - 96);
+}
+
 int cidr_parse(struct cidr *c, const char *text)
 {
 	char host[INET6_ADDRSTRLEN];
 	size_t len = strcspn(text, "/");
+	int err = 0;
 
 	memset(c, 0, sizeof(*c));
 	if (len >= sizeof(host))
@@ -38,8 +52,11 @@ int cidr_parse(struct cidr *c, const char *text)
 	else
 		return -EINVAL;
 	c->prefix = (uint8_t)(c->len * 8);
-	return text[len] ? parse_prefix(text + len + 1, c->len * 8u, &c->prefix) :
-			   0;
+	if (text[len])
+		err = parse_prefix(text + len + 1, c->len * 8u, &c->prefix);
+	if (!err)
+		unmap(c);
+	return err;
 }
 
 bool cidr_same_prefix(const uint8_t *a, const uint8_t *b, unsigned int prefix)

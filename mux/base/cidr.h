@@ -14,7 +14,10 @@ struct cidr {
 	uint8_t prefix;		/* bits */
 };
 
-/* "10.0.0.0/8", "2001:db8::/32", or an address alone. 0 or -EINVAL. */
+/*
+ * "10.0.0.0/8", "2001:db8::/32", or an address alone. One of IPv6 that only wraps IPv4 is of
+ * IPv4, as such addresses are everywhere. 0 or -EINVAL.
+ */
 int cidr_parse(struct cidr *c, const char *text);
 
 bool cidr_covers(const struct cidr *c, const uint8_t *addr, unsigned int len);

@@ -159,6 +159,12 @@ static void networks_are_covered_to_the_bit(void **state)
 	assert_int_equal(to("2001:db8:ffff::1", 1), WIFI | LTE);
 	assert_int_equal(to("2001:db8:7fff::1", 1), 0);
 	assert_int_equal(paths(&name, "example.net"), 0);
+	add("network ::ffff:172.16.0.0/108 paths lte");
+	add("network ::ffff:192.168.1.1 paths wifi");
+	assert_int_equal(to("172.31.255.255", 1), LTE);
+	assert_int_equal(to("172.32.0.1", 1), 0);
+	assert_int_equal(to("192.168.1.1", 1), WIFI);
+	assert_int_equal(to("192.168.1.2", 1), 0);
 	add("network 0.0.0.0/0 paths wifi");
 	assert_int_equal(to("203.0.113.1", 1), WIFI);
 	assert_int_equal(to("2001:db9::1", 1), 0);
