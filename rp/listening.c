@@ -257,3 +257,12 @@ void listening_say_who_may(const struct options *o,
 	log_warn(log, "anybody may open pipes and reach the network through "
 		 "this proxy; --allow CIDR narrows it");
 }
+
+void listening_say_if_in_vain(const struct options *o,
+			      const struct entrances *extended, struct log *log)
+{
+	enum transport kind;
+
+	if (o->permits.n && !entrances_address(extended, 0, &kind))
+		log_warn(log, "--permit-listen permits nothing: lp asks for it in the extension, which is not spoken here (--extended)");
+}

@@ -34,5 +34,8 @@ void listening_say(const struct entrances *entrances,
 void listening_say_who_may(const struct options *options,
 			   const struct entrances *baseline,
 			   const struct entrances *extended, struct log *log);
+/* So is one where --permit-listen has no use, because nobody can ask. */
+void listening_say_if_in_vain(const struct options *options,
+			      const struct entrances *extended, struct log *log);
 
 #endif

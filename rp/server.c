@@ -194,6 +194,19 @@ int server_open(struct server *s, struct engine *engine,
 	       handed_all_taken(&ports->handed, log, "neither pipes nor extended, and that address is not one of --listen or --extended");
 }
 
+/* What is open to too many, or to nobody. */
+static void say_what_is_odd(const struct server *s)
+{
+	const struct entrances *baseline = &s->lobby.entrances;
+	const struct entrances *extended = &s->reception.entrances;
+	struct log *log = s->engine->log;
+
+	if (s->stopping)
+		return;
+	listening_say_who_may(s->options, baseline, extended, log);
+	listening_say_if_in_vain(s->options, extended, log);
+}
+
 int server_start(struct server *s)
 {
 	struct log *log = s->engine->log;
@@ -201,8 +214,7 @@ int server_start(struct server *s)
 
 	if (err)
 		return err;
-	listening_say_who_may(s->options, &s->lobby.entrances,
-			      &s->reception.entrances, log);
+	say_what_is_odd(s);
 	listening_say(&s->lobby.entrances, s->options, false, log);
 	listening_say(&s->reception.entrances, s->options, true, log);
 	return 0;
@@ -217,8 +229,7 @@ void server_reload(struct server *s)
 		reception_dismiss(&s->reception);
 		guests_end_without_key(&s->guests);
 	}
-	listening_say_who_may(s->options, &s->lobby.entrances,
-			      &s->reception.entrances, s->engine->log);
+	say_what_is_odd(s);
 }
 
 /* Workers look at the entrances, too: see reach.h. */

@@ -123,6 +123,7 @@ def test_a_permit_for_all_addresses(box: Namespace, tmp_path: Path) -> None:
 def test_the_baseline_cannot_ask(box: Namespace, tmp_path: Path) -> None:
     with pair(box, tmp_path, rp=PERMIT, lp=rule(1)) as proxies:
         proxies.lp.expect("rp listens on nothing for --remote-forward: it was reached by the base")
+        proxies.rp.expect("--permit-listen permits nothing: lp asks for it in the extension, which")
         assert not box.listening(PORT)
 
 
@@ -195,6 +196,7 @@ def test_permits_change(box: Namespace, tmp_path: Path) -> None:
         local_proxy(box, tmp_path, *rule(server.port)) as lp,
     ):
         lp.expect(LISTENS)
+        assert not rp.lines("permits nothing")
         with box.connect(AT) as sock:
             answers(sock)
             conf.write_text(base)
