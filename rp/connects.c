@@ -54,23 +54,31 @@ static enum conn_end end_of(int err)
 	}
 }
 
+static enum refusal limit_of(int err)
+{
+	if (err == EADDRNOTAVAIL)
+		return REFUSAL_PORTS;
+	return err == EMFILE ? REFUSAL_DESCRIPTORS : REFUSAL_MEMORY;
+}
+
 /* While a shortage lasts it meets every connection, so it is logged seldom. */
 static void say_short(struct connects *all, const struct conn *c, int err)
 {
-	bool ports = err == EADDRNOTAVAIL || err == EAGAIN;
 	struct log *log = all->engine->log;
 	char text[CONN_TEXT];
 
-	if (!session_refuses(c->owner->self, ports ? REFUSAL_PORTS : err == EMFILE ?
-			     REFUSAL_DESCRIPTORS : REFUSAL_MEMORY))
+	if (!session_refuses(c->owner->self, limit_of(err)))
 		return;
 	conn_text(c, text);
 	if (err == EMFILE)
 		log_warn(log, "%s and others were refused: no descriptor is left for them; "
 			 "more: ulimit -n (now %lu)", text, sock_limit());
-	else if (ports)
+	else if (err == EADDRNOTAVAIL)
 		log_warn(log, "%s and others were refused: no local port is left",
 			 text);
+	else if (err == EAGAIN)	/* of resolver_ask(): no connect() of ours says so */
+		log_warn(log, "%s and others were refused: no thread is left to look its name up, or %d names are being looked up",
+			 text, LOOKUPS_MAX);
 	else
 		log_warn(log, "%s and others were refused: %s", text, strerror(err));
 }

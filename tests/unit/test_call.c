@@ -30,6 +30,7 @@
 #include "mux/options/options.h"
 #include "mux/session/greeting.h"
 #include "mux/session/session.h"
+#include "mux/settings/refusal.h"
 #include "rp/access.h"
 #include "rp/call.h"
 #include "rp/connects.h"
@@ -379,6 +380,31 @@ static void so_many_names_at_a_time(void **state)
 	assert_int_equal(waits->state, CONN_OPEN);
 }
 
+static void none_awaited(void *asker, const struct answer *answer)
+{
+	(void)asker, (void)answer;
+	fail();
+}
+
+/* It is no lack of ports: who runs rp would look for the wrong thing. */
+static void more_names_than_can_be_looked_up(void **state)
+{
+	static struct lookup *lookup[LOOKUPS_MAX];
+	uint64_t count[REFUSALS_KINDS];
+
+	(void)state;
+	for (int i = 0; i < LOOKUPS_MAX; i++)
+		assert_int_equal(resolver_ask(here.connects.names, "hang",
+					      AF_INET, none_awaited, NULL,
+					      &lookup[i]), 0);
+	assert_refused("127.0.0.1", CONN_END_LIMIT);
+	assert_true(refusals_news(&here.engine.refusals, count));
+	assert_int_equal(count[REFUSAL_PORTS], 0);
+	assert_int_equal(count[REFUSAL_MEMORY], 1);
+	for (int i = 0; i < LOOKUPS_MAX; i++)
+		resolver_cancel(lookup[i]);
+}
+
 /* The end of the session takes those that look and those that wait. */
 static void a_session_that_ends(void **state)
 {
@@ -490,6 +516,7 @@ int main(void)
 		TEST(how_it_ends),
 		TEST(a_name_that_takes_too_long),
 		TEST(so_many_names_at_a_time),
+		TEST(more_names_than_can_be_looked_up),
 		TEST(a_session_that_ends),
 		TEST(reset_while_it_runs),
 		TEST(flows_are_opens),
