@@ -110,6 +110,16 @@ static void local_port_set(struct options *o, const char *text)
 	o->settings.local_port = htons((uint16_t)port);
 }
 
+/* getopt() stays at a word such as -port for as long as it has letters left. */
+static const char *unknown(char **argv)
+{
+	const char *at = argv[optind];
+
+	if (optopt && at && at[0] == '-' && at[1] == optopt && at[2])
+		return at;
+	return argv[optind - 1];
+}
+
 static void option(struct options *o, int which, char **argv)
 {
 	switch (which) {
@@ -133,7 +143,7 @@ static void option(struct options *o, int which, char **argv)
 	case ':':
 		wrong("%s needs a value", argv[optind - 1]);
 	default:
-		wrong("unknown option '%s'", argv[optind - 1]);
+		wrong("unknown option '%s'", unknown(argv));
 	}
 }
 

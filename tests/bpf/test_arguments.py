@@ -19,6 +19,8 @@ CASES = [
     (["--cgroup"], "--cgroup needs a value"),
     (["--wait", "--", "true"], "unknown option '--wait'"),
     (["-x", "--", "true"], "unknown option '-x'"),
+    (["-port", "80", "--", "true"], "unknown option '-port'"),
+    (["80", "-except", "10.0.0.1", "--", "true"], "unknown option '-except'"),
     (["--status", "--", "true"], "--status takes nothing else"),
     (["--except", "10.0.0.1"] * 257 + ["--", "true"], "--except can be given 256 times at most"),
     *((["--local-port", port, "--", "true"], PORTS_ARE) for port in ("0", "65536", "", "x", "06")),
