@@ -45,6 +45,7 @@ Two = tuple[Namespace, Namespace]
         (["--local-port"], "--local-port needs a value"),
         (["--with", "iptables", "10.0.0.1", "eth0", "80"], "module or nftables, not 'iptables'"),
         (["--wait", "10.0.0.1", "eth0", "80"], "unknown option '--wait'"),
+        (["--local-port", "7003", "--bpf", "--", "true"], "--bpf comes first"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )  # fmt: skip
