@@ -81,6 +81,28 @@ def test_only_root_may_redirect_or_see_it(command: str) -> None:
     assert done.stderr.startswith("tm3ctl: needs root")
 
 
+# What tm3ctl calls.
+TOOLS = "cat dirname grep head id ip nft readlink sed ss tee wc"
+
+
+def path_without(missing: str, folder: Path) -> str:
+    """As for env: a PATH on which all of TOOLS are but that one."""
+    for name in TOOLS.split():
+        found = shutil.which(name)
+        if name != missing and found:
+            (folder / name).symlink_to(found)
+    return f"PATH={folder}"
+
+
+@pytest.mark.parametrize("missing", ["ip", "ss"])
+def test_without_a_tool_it_says_which_one(missing: str, tmp_path: Path) -> None:
+    """And not that there is no such interface, or nobody who listens."""
+    argv = ["env", path_without(missing, tmp_path), TM3CTL, "10.0.0.1", "eth0", "80"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=10)
+    said = f"tm3ctl: there is no {missing} on this machine: apt-get install iproute2\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+
+
 def tm3ctl(ns: Namespace, *args: str, status: int = 0) -> str:
     code, out, err = finish(["env", "TM3_KO=/nonexistent", TM3CTL, *args], ns, 20)
     assert code == status, f"tm3ctl {args} ended with {code}: {out}{err}"
@@ -175,6 +197,17 @@ def test_off_lets_open_connections_go_on(two: Two, page: bytes, tmp_path: Path) 
         proxies.settled()
         gone_with(near, 6333)
     assert len(records.of(stats, "conn")) == 1
+
+
+def test_off_breaks_no_connection_that_it_cannot_see(two: Two, tmp_path: Path) -> None:
+    """ss lists them; without it what translates them stays."""
+    near, _ = two
+    tm3ctl(near, RP, "wire-l", "80")
+    before = near.run("nft", "list", "ruleset")
+    code, out, err = finish(["env", path_without("ss", tmp_path), TM3CTL, "off"], near, 20)
+    assert (code, out) == (1, "")
+    assert err == "tm3ctl: there is no ss on this machine: apt-get install iproute2\n"
+    assert near.run("nft", "list", "ruleset") == before
 
 
 def gone_with(near: Namespace, port: int) -> None:
