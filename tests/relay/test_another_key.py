@@ -6,11 +6,11 @@ import signal
 from pathlib import Path
 
 from tests.relay.ends import answers, echo, serving
+from tests.relay.keyed import FORWARD, PORT, UP, Keys, encrypting, keys, made, served
 from tests.relay.netns import Namespace
 from tests.relay.pipes import pipes_in
 from tests.relay.programs import Program
 from tests.relay.proxies import local_proxy, remote_proxy
-from tests.relay.test_keys import FORWARD, PORT, UP, Keys, encrypting, keys, made, served
 from tests.relay.test_reload import hang_up
 from tests.relay.waiting import equals, until
 

@@ -4,10 +4,10 @@
 import re
 from pathlib import Path
 
+from tests.relay.keyed import key_file, made, needs_tls
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program, binary, program
 from tests.relay.proxies import RP_READY
-from tests.relay.test_keys import key_file, made, needs_tls
 
 NOBODY = 65534
 # The tree, and a test's own folder, may be closed to others.

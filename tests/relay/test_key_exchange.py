@@ -14,10 +14,10 @@ import struct
 from pathlib import Path
 
 from tests.relay import wire_ext
+from tests.relay.keyed import Keys, encrypting, keys, with_psk
 from tests.relay.netns import Namespace
 from tests.relay.programs import finish
 from tests.relay.proxies import remote_proxy
-from tests.relay.test_keys import Keys, encrypting, keys, with_psk
 
 __all__ = ["encrypting", "keys"]  # fixtures; the first skips where there is no OpenSSL
 

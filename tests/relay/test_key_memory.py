@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.relay.keyed import key_file, made, needs_tls
 from tests.relay.netns import Namespace
 from tests.relay.programs import binary, finish
-from tests.relay.test_keys import key_file, made, needs_tls
 
 PIPE = 180 * 1024
 

@@ -3,9 +3,9 @@
 
 from pathlib import Path
 
+from tests.relay.keyed import UP, key_file, made, needs_tls
 from tests.relay.netns import Namespace
 from tests.relay.proxies import local_proxy, remote_proxy
-from tests.relay.test_keys import UP, key_file, made, needs_tls
 
 
 def test_a_key_is_one_peer_wherever_it_is(box: Namespace, tmp_path: Path) -> None:

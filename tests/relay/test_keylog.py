@@ -10,10 +10,10 @@ import pytest
 from dissector.record import EXTENSION, Recorder
 from tests.dissector import tshark
 from tests.relay.ends import echo, serving
+from tests.relay.keyed import FORWARD, UP, Keys, key_file, made, needs_tls, served
 from tests.relay.netns import Namespace
 from tests.relay.programs import binary, finish
 from tests.relay.proxies import local_proxy, remote_proxy
-from tests.relay.test_keys import FORWARD, UP, Keys, key_file, made, needs_tls, served
 
 WARNING = "--keylog: whoever can read .* can read all that goes over the pipes"
 PIPES = 4

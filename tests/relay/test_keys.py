@@ -4,9 +4,8 @@
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,19 @@ from tests.relay.ends import (
     serving,
     socks,
 )
+from tests.relay.keyed import (
+    FORWARD,
+    PORT,
+    UP,
+    Keys,
+    encrypting,
+    key_file,
+    keys,
+    made,
+    refused,
+    served,
+    with_psk,
+)
 from tests.relay.netns import Namespace
 from tests.relay.pipes import pipes_in
 from tests.relay.programs import binary, finish
@@ -31,64 +43,10 @@ from tests.relay.test_transports import mptcp
 from tests.relay.traffic import traffic
 from tests.relay.waiting import until
 
-UP = r"^lp: \d+ pipes? to \S+:6010 (are|is) up"
-PORT = 7000
-FORWARD = ("--forward", f"{PORT}:127.0.0.1:8000")
+__all__ = ["encrypting", "keys"]  # fixtures; the first skips where there is no OpenSSL
+
 UNKNOWN_MOST = 4096
 HELLO = wire_ext.Hello(b"a session's id..", 0, 1).to_bytes()
-
-
-def needs_tls() -> None:
-    """Skips where the proxies were built without OpenSSL."""
-    done = subprocess.run(["ldd", binary("rp")], capture_output=True, text=True, check=True)
-    if "libssl" not in done.stdout:
-        pytest.skip("rp was built without OpenSSL: make setup, make clean")
-
-
-@pytest.fixture(autouse=True)
-def encrypting() -> None:
-    needs_tls()
-
-
-def made(name: str) -> str:
-    done = subprocess.run(
-        [binary("lp"), "--make-key", name], capture_output=True, text=True, check=True
-    )
-    return done.stdout
-
-
-def key_file(path: Path, *lines: str) -> tuple[str, str]:
-    path.touch(0o600)
-    path.write_text("".join(lines))
-    return "--key-file", str(path)
-
-
-@dataclass(frozen=True)
-class Keys:
-    """What rp has, and what an lp of it has."""
-
-    line: str
-    rp: tuple[str, str]
-    lp: tuple[str, str]
-    folder: Path
-
-    def psk(self) -> str:
-        decode = ["base64", "-d"]
-        done = subprocess.run(
-            decode, input=self.line.split()[1].encode(), capture_output=True, check=True
-        )
-        return done.stdout.hex()
-
-
-@pytest.fixture
-def keys(tmp_path: Path) -> Keys:
-    line = made("laptop")
-    return Keys(
-        line,
-        key_file(tmp_path / "rp.keys", "# of the house\n", line, made("phone")),
-        key_file(tmp_path / "lp.key", line),
-        tmp_path,
-    )
 
 
 def tls(ns: Namespace, *args: str, port: int = wire_ext.PORT) -> str:
@@ -96,11 +54,6 @@ def tls(ns: Namespace, *args: str, port: int = wire_ext.PORT) -> str:
     argv = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-brief", *args]
     _, out, err = finish(argv, ns, 20)
     return out + err
-
-
-def served(ns: Namespace, port: int = PORT) -> None:
-    with ns.connect(("127.0.0.1", port)) as sock:
-        answers(sock)
 
 
 # --- who may come in ---
@@ -165,10 +118,6 @@ def test_an_lp_without_a_key_is_told_from_others(
     ):
         rp.expect("it does not speak TLS, as an lp without a key does not")
         lp.expect("no pipes to ")
-
-
-def with_psk(psk: str, *more: str) -> tuple[str, ...]:
-    return ("-tls1_3", "-psk", psk, "-psk_identity", "laptop", *more)
 
 
 def test_openssl_agrees(box: Namespace, tmp_path: Path, keys: Keys) -> None:
@@ -483,12 +432,6 @@ def test_another_key_does_not_get_a_session(box: Namespace, tmp_path: Path, keys
 
 
 # --- bad input ---
-
-
-def refused(argv: Sequence[str | Path], ns: Namespace) -> str:
-    code, out, err = finish(argv, ns, 10)
-    assert (code, out, err.count("\n")) == (2, "", 1), (code, out, err)
-    return err
 
 
 def test_files_that_will_not_do(box: Namespace, tmp_path: Path, keys: Keys) -> None:

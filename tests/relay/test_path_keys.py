@@ -5,9 +5,9 @@ from pathlib import Path
 
 from tests.relay import payload
 from tests.relay.ends import answers, echo, serving
+from tests.relay.keyed import FORWARD, PORT, encrypting, key_file, made
 from tests.relay.netns import Namespace
 from tests.relay.proxies import local_proxy, remote_proxy
-from tests.relay.test_keys import FORWARD, PORT, encrypting, key_file, made
 
 __all__ = ["encrypting"]  # a fixture that skips where there is no OpenSSL
 

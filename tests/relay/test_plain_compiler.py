@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.relay.ends import echo, read_exactly, serving
+from tests.relay.keyed import key_file, made, refused
 from tests.relay.netns import Namespace
 from tests.relay.programs import ROOT, program
 from tests.relay.proxies import local_proxy
-from tests.relay.test_keys import key_file, made, refused
 
 
 @pytest.fixture(scope="module")

@@ -26,12 +26,12 @@ from tests.relay.ends import (
     serving,
     socks,
 )
+from tests.relay.keyed import key_file, made, needs_tls
 from tests.relay.netns import Namespace
 from tests.relay.pipes import Pipes
 from tests.relay.programs import BUILD, Program, binary, program
 from tests.relay.proxies import LISTEN, RP_READY, local_proxy, remote_proxy
 from tests.relay.strangers import pipe_from
-from tests.relay.test_keys import key_file, made, needs_tls
 from tests.relay.test_metrics import PORT as METRICS
 from tests.relay.test_metrics import Figures, scraped
 from tests.relay.test_resume import WAITING_MOST, come_and_go, pipe_of
