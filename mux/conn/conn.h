@@ -133,8 +133,8 @@ struct conn {
 	bool queue_full : 1;	/* its backlog is over QUEUE_MAX */
 	bool in_turn : 1;	/* the scheduler's */
 	bool in_line : 1;	/* the proxy's: its connect() waits for its turn */
-	bool turned_away : 1;	/* the owner's: it was refused for want of a place, */
-	bool unseen : 1;	/* or has yet to see what comes first, before that is read */
+	bool turned_away : 1;	/* the owner's: it was refused for want of a place */
+	bool unseen : 1;	/* the owner is to see its first bytes before they are read */
 	uint32_t tx_number;	/* of its next message to the pipes; in the extension, the channel's */
 
 	struct channel *channel;	/* in the extension: its id's */
@@ -188,12 +188,12 @@ void conn_prepare(int fd);
  * conn_connecting(): a connect() is under way and may take @timeout_ns.
  */
 int conn_attach(struct conn *c, int fd);
+int conn_connecting(struct conn *c, int fd, int64_t timeout_ns);
 /*
  * Its connect() waits for its turn, @timeout_ns at most; conn_connecting() is
  * called then.
  */
 int conn_await_connect(struct conn *c, int64_t timeout_ns);
-int conn_connecting(struct conn *c, int fd, int64_t timeout_ns);
 
 /*
  * Its owner looks at the first bytes from its socket before they are read: ops->filled() is

@@ -33,19 +33,20 @@ struct path {
 	struct pipe *pipes[PIPES_MAX];
 	unsigned int npipes;
 	uint64_t written;	/* bytes given to its pipes, */
-	uint64_t reinjected;	/* and of them, those that went before, by what may still deliver them */
+	uint64_t reinjected;	/* and of them, copies of what may still arrive by another pipe */
 	bool twin_last;		/* the last that was to go on it was a twin, ahead of what is new */
 	int64_t came_at;	/* a connection's bytes came on it, the last time; 0: never */
 	uint64_t delivered_before;	/* by pipes that left */
 	struct aggregate aggregate;
 	struct variation variation;
 	int64_t looked_at;	/* the pipes' figures are as of then */
-	double given;		/* of several: bytes given to it that had not left, by its rate, */
+	/* Of several paths: bytes given to it that by its rate had not left at @given_at, */
+	double given;
 	int64_t given_at;	/* when it was given something for the last time */
 
 	bool begun;		/* it had a pipe, and is looked at since */
-	bool mixed;		/* of SCTP and other pipes, once */
-	struct losses losses;	/* then, */
+	bool mixed;		/* it has had pipes of SCTP and others at a time: */
+	struct losses losses;	/* how much is lost, */
 	uint64_t sent, again;	/* and segments, of pipes that carried */
 };
 

@@ -92,7 +92,6 @@ struct pipe_shared {
 	size_t scratch_used;
 };
 
-
 enum { PIPE_MARKS = 64 };
 
 struct pipe {
@@ -128,8 +127,8 @@ struct pipe {
 	struct run *queue, **queue_end;
 	size_t queued;		/* bytes in it */
 	bool wanted;		/* tell when it may take something again */
-	bool tells;		/* the socket does: unsent fell to the allowance */
-	struct timer look_again;	/* for one that does not */
+	bool tells;		/* the socket reports that unsent fell to the allowance */
+	struct timer look_again;	/* where it does not */
 	struct acks acks;
 	bool asking;		/* the next run shall report its end */
 	size_t asking_held;	/* by all pipes, it included */
@@ -138,8 +137,8 @@ struct pipe {
 	bool in_order;		/* SCTP: no message may overtake another yet */
 	bool standby;		/* it carries nothing new for now */
 	bool relieved;		/* what is under way on it goes on others, too */
-	bool overdue;		/* its last messages are: no place for copies, */
-	bool doubtful;		/* nor for others, until one of them is acknowledged */
+	bool overdue;		/* its last messages are: it takes no copies, */
+	bool doubtful;		/* nor anything else, until one of them is acknowledged */
 	size_t allowance;	/* late: unsent bytes it may have */
 	size_t lowat;		/* TCP_NOTSENT_LOWAT as set */
 	int64_t looked_at;	/* when info was fetched */
@@ -153,7 +152,7 @@ struct pipe {
 	int64_t heard_at;	/* something came */
 	/* tx_bytes: those of the socket, so with what the layer adds. */
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
-	bool rx_small;		/* the last messages that came were, or none came yet */
+	bool rx_small;		/* the last messages that came were small, or none came yet */
 	size_t rx_most;		/* bytes to be read at once where others wait */
 	uint64_t tx_control;	/* messages of no connection, of those sent */
 	uint64_t tx_acks, tx_ack_bytes;	/* of these ACKs, and their bytes */
@@ -185,9 +184,9 @@ size_t pipe_room(struct pipe *p);
 size_t pipe_payload(const struct pipe *p);
 
 /*
- * Have the acknowledgement told of the next run, of @len bytes, with what all
- * pipes held @before noted, and when it left, should it have to wait in its
- * socket. Nothing where that cannot be had.
+ * The next run, of @len bytes, is to report its acknowledgement (ops->acked()), with what all
+ * pipes held @before it, and when it left, should it have to wait in its socket. Does nothing
+ * where the kernel reports no such thing.
  */
 void pipe_ask(struct pipe *p, size_t before, size_t len);
 
@@ -206,7 +205,7 @@ static inline uint64_t pipe_outstanding(const struct pipe *p)
 	return p->queued + p->info.unsent + p->info.in_flight + p->info.astray;
 }
 
-/* And those that it has, the first of all that were given. */
+/* Bytes given to it that the other end's kernel has acknowledged. */
 static inline uint64_t pipe_arrived(const struct pipe *p)
 {
 	uint64_t outstanding = pipe_outstanding(p), all = p->tx_bytes + p->queued;
@@ -231,14 +230,13 @@ void pipe_send(struct pipe *p, struct run *run);
 /* What waits for the socket will not be written: a part of it may have been. */
 void pipe_drop_queue(struct pipe *p);
 
-/* Call ops->writable() once it can take something, or do not. */
+/* Shall ops->writable() be called once it can take something? */
 void pipe_want(struct pipe *p, bool wanted);
 
 /*
- * Read up to @most bytes (SCTP: up to a few dozen messages), behind what is in
- * use of the shared buffer, of which so many and a message's must be free. The
- * bytes that came: @most if there may be more. ops->ended() or ops->broken()
- * may be called meanwhile.
+ * Reads up to @most bytes (SCTP: up to a few dozen messages) into the shared buffer, behind
+ * what of it is in use; as many and the size of a message must be free there. Returns how many
+ * came; @most if there may be more. ops->ended() or ops->broken() may be called meanwhile.
  */
 size_t pipe_read(struct pipe *p, size_t most);
 
@@ -248,7 +246,7 @@ size_t pipe_unread(const struct pipe *p);
 /* The message that comes next on it. False: its header was not read yet. */
 bool pipe_head(const struct pipe *p, struct wire_head *head);
 
-/* Do not call ops->readable(), but for a socket that is at its end. */
+/* @paused: ops->readable() is called for a socket that is at its end, and for no other. */
 void pipe_pause(struct pipe *p, bool paused);
 
 /*
@@ -293,13 +291,14 @@ static inline bool pipe_keeps_order(const struct pipe *p)
  */
 void pipe_rests(struct pipe *p, bool told);
 
-/*
- * For carriers. One message; false: stop reading. It ended, 0 or -errno. Its
- * framing is broken: a length no message can have, or one that is not the
- * length of what came.
- */
+/* For carriers. One message came; false: stop reading. */
 bool pipe_give(struct pipe *p, const struct wire_msg *msg, uint64_t offset);
+/* For carriers. It ended, in order (0) or by -errno. */
 void pipe_end(struct pipe *p, int err);
+/*
+ * For carriers. Its framing is broken: by a length that no message can have, or as @what says,
+ * by one that is not the length of what came.
+ */
 void pipe_break(struct pipe *p, const struct wire_msg *msg, uint64_t offset);
 void pipe_tear(struct pipe *p, const char *what, uint64_t offset);
 
