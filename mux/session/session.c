@@ -262,7 +262,7 @@ void session_lose_pipe(struct session *s, struct pipe *p)
 	pipe_drop_queue(p);
 	paths_remove(&s->paths, p);
 	sums_add(s->engine->gone.pipe, pipe_figures, p);
-	survey_standby(s);
+	standby_find(s);
 	reading_remove(s, p);
 	s->pipes[p->index] = NULL;
 	list_add_tail(&s->lost_pipes, &p->lost);
@@ -294,6 +294,7 @@ static void stop_timers(struct session *s)
 	loop_timer_stop(loop, &s->out.timer);
 	inbound_stop(s);
 	survey_stop(s);
+	standby_stop(s);
 	loop_timer_stop(loop, &s->stop_timer);
 	loop_task_stop(&s->out.pump);
 	loop_task_stop(&s->end);
@@ -469,6 +470,7 @@ struct session *session_new(struct engine *engine,
 void session_start(struct session *s)
 {
 	stats_session(s->engine->stats, s->number, "begin", s->peer, NULL);
+	standby_start(s);
 	survey_start(s);
 	s->started = true;
 }

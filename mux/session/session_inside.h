@@ -41,7 +41,7 @@ struct recording {
 
 /* What is looked at now and then. */
 struct survey {
-	struct timer sample_timer, check_timer, losses_timer;
+	struct timer sample_timer, check_timer;
 	int64_t queues_due;	/* to be looked at again */
 };
 
@@ -85,6 +85,7 @@ struct session {
 	struct paths paths;	/* each pipe is on one of them */
 	struct outbound out;
 	struct survey survey;
+	struct timer losses_timer;	/* of paths with a mixed set of pipes */
 	struct recording recording;
 	struct task end;
 	struct timer rest_timer, stop_timer;
@@ -137,10 +138,19 @@ void flows_closed(struct conn *c);
 void survey_start(struct session *s);
 /* @p came when the session had begun. */
 void survey_pipe(struct session *s, const struct pipe *p);
-/* One went, or is one that nothing new shall go on, or is so no more; or so it is with a path. */
-void survey_standby(struct session *s);
 void survey_stop(struct session *s);
 void survey_sample(struct session *s, const char *state);
+
+/* standby */
+void standby_start(struct session *s);
+void standby_stop(struct session *s);
+/* @path has another pipe. From the first one of another kind on its losses are looked at. */
+void standby_watch(struct session *s, struct path *path);
+/*
+ * Finds anew which pipes carry nothing new: when one went, looks dead or does so no more, and
+ * when a path rests or does so no more.
+ */
+void standby_find(struct session *s);
 
 /* pausing */
 void pausing_start(struct session *s);

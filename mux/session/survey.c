@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a session looks at now and then: samples for the statistics, peers that
- * vanished, and on a path with a mixed set of pipes how much is lost.
+ * What a session looks at now and then: samples for the statistics, and peers that
+ * vanished. And with which pipes a path begins, since its limit goes by what these tell.
  */
 #include <stdio.h>
 
@@ -112,112 +112,6 @@ static void check_timer(struct timer *t)
 		loop_timer_in(s->engine->loop, t, CHECK_INTERVAL);
 }
 
-/* --- the rule of a mixed set --- */
-
-static bool is_sctp(const struct pipe *p)
-{
-	return p->transport == TRANSPORT_SCTP;
-}
-
-/* Of those whose turn it is. A set of one kind has no turns. */
-static bool has_turn(const struct pipe *p)
-{
-	return is_sctp(p) == p->path->losses.on_sctp;
-}
-
-/* Where none of them can carry anything, the others do. */
-static void set_standby(struct path *path, bool rests)
-{
-	bool any = false;
-	unsigned int i;
-
-	for (i = 0; i < path->npipes; i++)
-		any |= has_turn(path->pipes[i]) && !path->pipes[i]->relieved;
-	for (i = 0; i < path->npipes; i++) {
-		struct pipe *p = path->pipes[i];
-
-		p->standby = rests || p->relieved || (any && !has_turn(p));
-	}
-}
-
-void survey_standby(struct session *s)
-{
-	unsigned int i;
-
-	for (i = 0; i < s->paths.npaths; i++)
-		set_standby(&s->paths.path[i],
-			    paths_rests(&s->paths, &s->paths.path[i]));
-}
-
-static void say_switch(struct session *s, const struct losses *l)
-{
-	log_info(s->engine->log, "session %u: %.2f %% of what the %s pipes sent was lost (threshold %g %%): sending over %s",
-		 s->number, l->share * 100, l->on_sctp ? "other" : "sctp",
-		 l->threshold * 100, l->on_sctp ? "sctp" : "the other pipes");
-}
-
-/* By how much it grew. MPTCP's falls when a subflow goes. */
-static uint64_t grown(uint64_t now, uint64_t before)
-{
-	return now > before ? now - before : 0;
-}
-
-/* What @p sent since the last time counts if it carries the traffic. */
-static void count_losses(struct pipe *p, int64_t now)
-{
-	pipe_look_closely(p, now);
-	if (!p->standby) {
-		p->path->sent += grown(p->info.segments, p->judged.sent);
-		p->path->again += grown(p->info.retransmits, p->judged.again);
-	}
-	p->judged.sent = p->info.segments;
-	p->judged.again = p->info.retransmits;
-}
-
-static void judge_losses(struct session *s, struct path *path, int64_t now)
-{
-	unsigned int i;
-
-	for (i = 0; i < path->npipes; i++)
-		count_losses(path->pipes[i], now);
-	if (!losses_add(&path->losses, now, path->sent, path->again))
-		return;
-	survey_standby(s);
-	say_switch(s, &path->losses);
-	loop_after(s->engine->loop, &s->out.pump);
-}
-
-static void losses_timer(struct timer *t)
-{
-	struct session *s = container_of(t, struct session,
-					 survey.losses_timer);
-	int64_t now = loop_clock();
-	unsigned int i;
-
-	for (i = 0; i < s->paths.npaths; i++) {
-		if (s->paths.path[i].mixed)
-			judge_losses(s, &s->paths.path[i], now);
-	}
-	loop_timer_in(s->engine->loop, t, LOSSES_STEP);
-}
-
-/* From the first pipe of another kind on. */
-static void watch_losses(struct session *s, struct path *path)
-{
-	unsigned int sctp = 0, i;
-
-	for (i = 0; i < path->npipes; i++)
-		sctp += is_sctp(path->pipes[i]);
-	survey_standby(s);
-	if (path->mixed || !sctp || sctp == path->npipes)
-		return;
-	path->mixed = true;
-	if (s->survey.losses_timer.slot)
-		judge_losses(s, path, loop_clock());
-	else
-		losses_timer(&s->survey.losses_timer);
-}
-
 /* --- the beginning and the end --- */
 
 /*
@@ -227,7 +121,8 @@ static void watch_losses(struct session *s, struct path *path)
  */
 static bool tells_enough(const struct pipe *p, enum aggregate_mode mode)
 {
-	return mode == AGGREGATE_DELAY ? p->acks.on : !is_sctp(p);
+	return mode == AGGREGATE_DELAY ? p->acks.on :
+					 p->transport != TRANSPORT_SCTP;
 }
 
 static bool tells_enough_or_say(struct session *s, const struct pipe *p,
@@ -263,7 +158,7 @@ static void begin_path(struct session *s, struct path *path)
 	aggregate_init(&path->aggregate, aggregate_of(s, path),
 		       s->engine->settings->lambda, loop_clock());
 	losses_init(&path->losses, s->engine->settings->sctp_loss);
-	watch_losses(s, path);
+	standby_watch(s, path);
 }
 
 void survey_start(struct session *s)
@@ -272,7 +167,6 @@ void survey_start(struct session *s)
 
 	s->survey.sample_timer.fire = sample_timer;
 	s->survey.check_timer.fire = check_timer;
-	s->survey.losses_timer.fire = losses_timer;
 	for (i = 0; i < s->paths.npaths; i++) {
 		if (s->paths.path[i].npipes)
 			begin_path(s, &s->paths.path[i]);
@@ -290,7 +184,7 @@ void survey_pipe(struct session *s, const struct pipe *p)
 		begin_path(s, p->path);
 		return;
 	}
-	watch_losses(s, p->path);
+	standby_watch(s, p->path);
 	if (mode != AGGREGATE_OFF && !tells_enough_or_say(s, p, mode))
 		aggregate_init(&p->path->aggregate, AGGREGATE_OFF,
 			       s->engine->settings->lambda, loop_clock());
@@ -302,5 +196,4 @@ void survey_stop(struct session *s)
 
 	loop_timer_stop(loop, &s->survey.sample_timer);
 	loop_timer_stop(loop, &s->survey.check_timer);
-	loop_timer_stop(loop, &s->survey.losses_timer);
 }

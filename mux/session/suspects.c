@@ -64,7 +64,7 @@ static void suspect(struct session *s, struct pipe *p, int64_t now)
 		  p->index);
 	leg->suspect_since = now;
 	p->relieved = true;
-	survey_standby(s);
+	standby_find(s);
 	keeping_suspect(s->ext, leg);
 }
 
@@ -123,7 +123,7 @@ static void clear(struct session *s, struct pipe *p)
 {
 	s->ext->leg[p->index].suspect_since = 0;
 	p->relieved = false;
-	survey_standby(s);
+	standby_find(s);
 	loop_after(s->engine->loop, &s->out.pump);
 }
 

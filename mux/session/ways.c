@@ -174,7 +174,7 @@ static void set_state(struct session *s, struct path *path, uint8_t state)
 {
 	path->off = state == WIRE_PATH_OFF;
 	path->backup = state == WIRE_PATH_BACKUP;
-	survey_standby(s);
+	standby_find(s);
 	if (path->off)
 		suspects_off(s, path);
 	loop_after(s->engine->loop, &s->out.pump);
@@ -216,7 +216,7 @@ void ways_enter(struct extended *x, struct pipe *p,
 		p->path->backup = hello->path_flags & WIRE_PATH_FLAG_BACKUP;
 		p->path->cost = hello->path_cost;
 	}
-	survey_standby(x->s);
+	standby_find(x->s);
 }
 
 /* --- RP --- */

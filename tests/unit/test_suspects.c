@@ -354,7 +354,7 @@ static void live_far(struct pair *pair, int64_t ns)
 {
 	struct session *s = pair->lp;
 
-	loop_timer_stop(s->engine->loop, &s->survey.losses_timer);
+	loop_timer_stop(s->engine->loop, &s->losses_timer);
 	loop_timer_stop(s->engine->loop, &s->ext->tails_timer);
 	net.rtt_ms = 600;
 	net_live(pair, ns);

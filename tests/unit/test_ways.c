@@ -251,7 +251,7 @@ static void is_in_use(struct pair *pair, const char *in_use)
 static void take_for_dead(struct pair *pair, unsigned int index, bool dead)
 {
 	pair->lp->pipes[index]->relieved = dead;
-	survey_standby(pair->lp);
+	standby_find(pair->lp);
 }
 
 /* Each path has a pipe of either kind: 1 and 3 are taken for SCTP's. */
@@ -266,7 +266,7 @@ static void backups_rest_and_so_do_pipes_of_the_kind_not_in_use(void **state)
 	s->pipes[1]->transport = s->pipes[3]->transport = TRANSPORT_SCTP;
 	path_of(s, MAIN)->losses.on_sctp = true;
 	path_of(s, SPARE)->losses.on_sctp = false;
-	survey_standby(s);
+	standby_find(s);
 	is_in_use(pair, ".x..");
 	take_for_dead(pair, 1, true);
 	is_in_use(pair, "x...");
