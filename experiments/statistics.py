@@ -156,18 +156,6 @@ def difference(of: float, over: float) -> float:
     return 0.0 if of == over else of - over
 
 
-Pairs = Sequence[tuple[float, float]]
-
-
-def paired_ratio(pairs: Pairs, failed: int = 0) -> Estimate:
-    """The median of the ratios of values that met the same losses."""
-    return estimate([ratio(of, over) for of, over in pairs], failed)
-
-
-def paired_difference(pairs: Pairs, failed: int = 0) -> Estimate:
-    return estimate([difference(of, over) for of, over in pairs], failed)
-
-
 @dataclass(frozen=True)
 class Drawn:
     """A value and where it is from: a setting (a page, say), a repetition, a run without failure,

@@ -18,8 +18,6 @@ from experiments.statistics import (
     estimate,
     grouped,
     p95,
-    paired_difference,
-    paired_ratio,
     ratio,
 )
 from experiments.verdicts import verdict
@@ -90,7 +88,7 @@ def test_paired_ratio_sees_what_the_unpaired_does_not() -> None:
     luck = rng.lognormal(sigma=1.0, size=10)
     over = luck
     of = luck * 0.8 * rng.normal(1.0, 0.02, size=10)
-    paired = paired_ratio(list(zip(of, over, strict=True)))
+    paired = estimate([ratio(*pair) for pair in zip(of, over, strict=True)])
     unpaired = changed(estimate(of), estimate(over), "ratio")
     assert paired.median == pytest.approx(0.8, rel=0.05)
     assert verdict(paired, "less") == "yes"
@@ -136,13 +134,13 @@ def test_failures_stay_in_the_denominator() -> None:
 
 def test_ratios_with_failures() -> None:
     pairs = [(INF, 1.0), (1.0, INF), (INF, INF), (2.0, 1.0), (1.0, 2.0)]
-    got = paired_ratio(pairs, failed=3)
+    got = estimate([ratio(*pair) for pair in pairs], failed=3)
     assert got.median == 1.0 and got.failed == 3
     assert (got.low, got.high) == (0.0, INF)
     assert statistics.ratio(0.0, 0.0) == 1.0
     assert statistics.ratio(1.0, 0.0) == INF
-    assert paired_difference([(3.0, 1.0)] * 6).median == 2.0
-    assert paired_difference([(INF, INF)] * 6).median == 0.0
+    assert difference(3.0, 1.0) == 2.0
+    assert difference(INF, INF) == 0.0
 
 
 def test_few_runs_have_a_range_and_no_verdict() -> None:
@@ -325,5 +323,5 @@ def test_verdicts(low: float, high: float, expect: str, than: float, says: str) 
 
 
 def test_two_failures_are_no_proof_that_two_are_alike() -> None:
-    failed = paired_ratio([(math.inf, math.inf)] * 5, 5)
+    failed = estimate([ratio(math.inf, math.inf)] * 5, 5)
     assert verdict(failed, "same") == "unclear"
