@@ -93,7 +93,10 @@ bool path_choice_takes(const struct path_choice *choice, const struct pipe *p,
 void path_choice_sent(struct path_choice *choice, const struct pipe *p,
 		      struct conn *c, size_t bytes);
 
-/* As sched_ahead(), for who decides by @choice. */
+/*
+ * Bytes of all connections that go before the last one that @c has left, as conn_policy.ahead
+ * says. @choice: a scheduler's.
+ */
 uint64_t path_ahead(const struct path_choice *choice, const struct conn *c);
 
 /* Not what is bound to one path: there is nobody for the other end. */

@@ -70,8 +70,9 @@ void sched_sent(struct sched *s, struct conn *c, const struct pipe *p,
 	path_choice_sent(&s->path, p, c, bytes);
 }
 
-uint64_t sched_ahead(const struct sched *s, const struct conn *c)
+uint64_t path_ahead(const struct path_choice *choice, const struct conn *c)
 {
+	const struct sched *s = container_of(choice, const struct sched, path);
 	uint64_t left = conn_left(c);
 
 	if (left == UINT64_MAX)
@@ -80,11 +81,6 @@ uint64_t sched_ahead(const struct sched *s, const struct conn *c)
 		return s->conns->ahead(s, c);
 	return s->ready && left > UINT64_MAX / s->ready ? UINT64_MAX :
 							  left * s->ready;
-}
-
-uint64_t path_ahead(const struct path_choice *choice, const struct conn *c)
-{
-	return sched_ahead(container_of(choice, const struct sched, path), c);
 }
 
 bool sched_carries(const struct sched *s, const struct pipe *p,

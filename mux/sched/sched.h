@@ -111,9 +111,6 @@ void sched_forget(struct sched *s, struct conn *c, int64_t now);
 void sched_sent(struct sched *s, struct conn *c, const struct pipe *p,
 		size_t len, size_t bytes);
 
-/* Bytes that go before the last one that @c has left, as conn_policy.ahead says. */
-uint64_t sched_ahead(const struct sched *s, const struct conn *c);
-
 /*
  * For policies that have one line, the round: @c becomes its last, or leaves it; and the first of
  * whom @p may carry bytes, or NULL.

@@ -140,7 +140,7 @@ const struct figure queues_figures[] = {
 	END,
 };
 
-uint64_t figure_whole(const struct figure *f, const void *of)
+static uint64_t whole(const struct figure *f, const void *of)
 {
 	const char *field = (const char *)of + f->offset;
 	uint64_t large;
@@ -159,7 +159,7 @@ void figure_print(const struct figure *f, const void *of, FILE *out)
 	double fraction;
 
 	if (!f->fraction) {
-		fprintf(out, "%" PRIu64, figure_whole(f, of));
+		fprintf(out, "%" PRIu64, whole(f, of));
 		return;
 	}
 	memcpy(&fraction, (const char *)of + f->offset, sizeof(fraction));
@@ -173,6 +173,6 @@ void sums_add(uint64_t sum[FIGURES_MAX], const struct figure *figures,
 
 	for (i = 0; figures[i].name; i++) {
 		if (figures[i].counts)
-			sum[i] += figure_whole(&figures[i], of);
+			sum[i] += whole(&figures[i], of);
 	}
 }

@@ -31,7 +31,6 @@ extern const struct figure aggregate_figures[];	/* of struct aggregate */
 extern const struct figure counts_figures[];	/* of struct stats_counts */
 extern const struct figure queues_figures[];	/* of struct queues */
 
-uint64_t figure_whole(const struct figure *f, const void *of);
 void figure_print(const struct figure *f, const void *of, FILE *out);
 
 /* Sums of those that count, by their places in the lists. */
