@@ -215,7 +215,7 @@ static void take(struct session *s, struct channel *ch, uint8_t type,
 		take_numbered(s, ch, body, len);
 	else if (verdict == USE_TAKE)
 		take_fin(s, ch, kind);
-	extended_settle(s->ext, ch);
+	ids_settle(s->ext, ch);
 }
 
 /* --- order --- */
@@ -307,7 +307,7 @@ static bool put(struct session *s, struct channel *ch,
 
 static bool numbered(struct session *s, uint16_t id, const struct wire_msg *msg)
 {
-	struct channel *ch = extended_channel(s->ext, id);
+	struct channel *ch = ids_channel(s->ext, id);
 
 	if (ch)
 		return put(s, ch, msg);

@@ -36,7 +36,7 @@ void baseline_mind_rest(struct session *s)
 	count_formers(s);
 	if (!expiry || s->rest_timer.slot)
 		return;
-	rest = expiry - inbound_reading_time(s);
+	rest = expiry - pausing_reading_time(s);
 	loop_timer_in(s->engine->loop, &s->rest_timer,
 		      rest > REST_LOOK ? rest : REST_LOOK);
 }
@@ -46,7 +46,7 @@ static void rest_over(struct timer *t)
 	struct session *s = container_of(t, struct session, rest_timer);
 	struct conn *c;
 
-	while ((c = table_expire(s->table, inbound_reading_time(s))))
+	while ((c = table_expire(s->table, pausing_reading_time(s))))
 		conn_abort(c, CONN_END_PROTOCOL);
 	baseline_mind_rest(s);
 	session_tell_room(s);
@@ -78,7 +78,7 @@ static unsigned int ids(const struct session *s)
 
 static struct conn *open_conn(struct session *s)
 {
-	uint16_t id = table_next_id(s->table, inbound_reading_time(s));
+	uint16_t id = table_next_id(s->table, pausing_reading_time(s));
 	struct conn *c = id ? baseline_conn_new(s, id) : NULL;
 
 	if (!c)
@@ -96,8 +96,8 @@ static void conn_over(struct session *s, struct conn *c)
 {
 	bool complete = !c->ours && c->complete;
 
-	table_remove(s->table, c, complete, inbound_reading_time(s));
-	inbound_over(s, c);
+	table_remove(s->table, c, complete, pausing_reading_time(s));
+	pausing_over(s, c);
 	baseline_mind_rest(s);
 }
 
@@ -127,7 +127,7 @@ static int64_t next_id_in(const struct session *s)
 
 	if (table_has_id(s->table) || !expiry)
 		return 0;
-	return expiry - inbound_reading_time(s);
+	return expiry - pausing_reading_time(s);
 }
 
 /*
@@ -203,8 +203,8 @@ const struct dialect dialect_baseline = {
 	.conn_gone = conn_gone,
 	.conn_lost = conn_lost,
 	.next_id_in = next_id_in,
-	.queued = inbound_queued,
-	.released = inbound_released,
+	.queued = pausing_queued,
+	.released = pausing_released,
 	.early = early,
 	.give_up = give_up,
 };

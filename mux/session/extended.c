@@ -20,7 +20,7 @@
 
 static struct conn *open_conn(struct session *s)
 {
-	struct conn *c = extended_open(s);
+	struct conn *c = ids_open(s);
 
 	if (c)
 		windows_begin(s, c->channel);
@@ -41,7 +41,7 @@ static void conn_over(struct session *s, struct conn *c)
 	conn_waits_in_vain(c, &ch->order);
 	windows_end(s, c);
 	channel_detach(ch);
-	extended_settle(s->ext, ch);
+	ids_settle(s->ext, ch);
 }
 
 static void queued(struct session *s, struct conn *c, size_t bytes)

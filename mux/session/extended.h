@@ -162,11 +162,11 @@ struct extended {
 void ids_init(struct extended *x);
 /* They are LP's; until that is said, RP's. */
 void ids_are_of_lp(struct extended *x);
-struct channel *extended_channel(struct extended *x, uint16_t id);
+struct channel *ids_channel(struct extended *x, uint16_t id);
 /* The use of @ch may be over: its id can be used again then. */
-void extended_settle(struct extended *x, struct channel *ch);
+void ids_settle(struct extended *x, struct channel *ch);
 /* A connection with an id of its own, and nothing granted; or NULL. */
-struct conn *extended_open(struct session *s);
+struct conn *ids_open(struct session *s);
 /* Every connection is over: they are forgotten, with all that came for them out of order. */
 void ids_fini(struct extended *x);
 /* As dialect.has_id, .ids and .give_up. */

@@ -231,7 +231,7 @@ static bool has_room(const struct session *s)
 struct flow *flow_open(struct session *s, const struct destination *to,
 		       const struct flow_ops *ops, void *owner)
 {
-	struct conn *c = has_room(s) ? extended_open(s) : NULL;
+	struct conn *c = has_room(s) ? ids_open(s) : NULL;
 	struct flow *f;
 
 	if (!c)

@@ -27,7 +27,7 @@ static void look(void *arg, struct reorder *q)
 {
 	struct conn *c = container_of(q, struct conn, reorder);
 	struct session *s = arg;
-	int64_t waits = inbound_reading_time(s) - q->waiting->since;
+	int64_t waits = pausing_reading_time(s) - q->waiting->since;
 
 	/* One without its SYN has a timer of its own: conn_await_syn(). */
 	if (!c->had_syn) {

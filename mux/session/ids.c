@@ -15,7 +15,7 @@ static void remember(struct extended *x, int64_t bytes)
 	inbound_holds(x->s, bytes);
 }
 
-struct channel *extended_channel(struct extended *x, uint16_t id)
+struct channel *ids_channel(struct extended *x, uint16_t id)
 {
 	if (x->channel[id])
 		return x->channel[id];
@@ -79,7 +79,7 @@ static uint16_t last_own(const struct extended *x)
  * An id that the other end named before its owner ever used it gets its turn by last_id,
  * and only so.
  */
-void extended_settle(struct extended *x, struct channel *ch)
+void ids_settle(struct extended *x, struct channel *ch)
 {
 	if (!is_own(x, ch->id) || ch->id > x->last_id || ch->use.open || ch->conn ||
 	    !list_empty(&ch->line))
@@ -114,20 +114,20 @@ static struct channel *free_channel(struct extended *x)
 
 	if (list_empty(&x->spare))
 		return x->last_id < last_own(x) ?
-			extended_channel(x, ++x->last_id) : NULL;
+			ids_channel(x, ++x->last_id) : NULL;
 	ch = list_entry(x->spare.prev, struct channel, line);
 	list_del(&ch->line);
 	return ch;
 }
 
-struct conn *extended_open(struct session *s)
+struct conn *ids_open(struct session *s)
 {
 	struct channel *ch = free_channel(s->ext);
 	struct conn *c = ch ? session_conn_new(s, ch->id) : NULL;
 
 	if (!c) {
 		if (ch)
-			extended_settle(s->ext, ch);
+			ids_settle(s->ext, ch);
 		return NULL;
 	}
 	reverse_begins(s, c);

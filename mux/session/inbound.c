@@ -194,7 +194,7 @@ static struct conn *route(struct session *s, struct pipe *p,
 	bool accepts = session_accepts(s);
 	unsigned int pipe = pipe_keeps_order(p) ? p->index : TABLE_NO_ORDER;
 	struct table_route r = table_route(s->table, msg, pipe, accepts,
-					   inbound_reading_time(s));
+					   pausing_reading_time(s));
 
 	if (r.evicted)
 		conn_abort(r.evicted, CONN_END_PROTOCOL);

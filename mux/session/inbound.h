@@ -57,16 +57,4 @@ void inbound_holds(struct session *s, int64_t bytes);
 /* The same of @q, whose early messages took @before bytes of memory until now. */
 void inbound_early(struct session *s, struct reorder *q, size_t before);
 
-/* In pausing.c: what a connection holds has changed, or nothing more comes. */
-void inbound_queued(struct session *s, struct conn *c, size_t bytes);
-void inbound_released(struct session *s, struct conn *c, size_t queued,
-		      size_t early);
-void inbound_over(struct session *s, struct conn *c);
-
-/*
- * While pipes pause, what an old owner of an id sent lies in them unread: the
- * memory of it must not fade then. Time stands still for it.
- */
-int64_t inbound_reading_time(const struct session *s);
-
 #endif

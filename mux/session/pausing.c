@@ -116,7 +116,7 @@ static void set_full(struct session *s, bool full)
 	update(s);
 }
 
-void inbound_queued(struct session *s, struct conn *c, size_t bytes)
+void pausing_queued(struct session *s, struct conn *c, size_t bytes)
 {
 	s->in.queued += bytes;
 	inbound_holds(s, (int64_t)bytes);
@@ -127,7 +127,7 @@ void inbound_queued(struct session *s, struct conn *c, size_t bytes)
 	update(s);
 }
 
-void inbound_released(struct session *s, struct conn *c, size_t queued,
+void pausing_released(struct session *s, struct conn *c, size_t queued,
 		      size_t early)
 {
 	inbound_holds(s, -(int64_t)(queued + early));
@@ -146,12 +146,12 @@ void inbound_released(struct session *s, struct conn *c, size_t queued,
 }
 
 /* Nothing more can come for it, so it stops nobody. */
-void inbound_over(struct session *s, struct conn *c)
+void pausing_over(struct session *s, struct conn *c)
 {
 	set_queue_full(s, c, false);
 }
 
-int64_t inbound_reading_time(const struct session *s)
+int64_t pausing_reading_time(const struct session *s)
 {
 	return (s->in.paused ? s->in.paused_at : loop_clock()) -
 		s->in.paused_ns;

@@ -147,8 +147,8 @@ void standby_stop(struct session *s);
 /* @path has another pipe. From the first one of another kind on its losses are looked at. */
 void standby_watch(struct session *s, struct path *path);
 /*
- * Finds anew which pipes carry nothing new: when one went, looks dead or does so no more, and
- * when a path rests or does so no more.
+ * Finds out again which pipes carry nothing new: to be called when a pipe went, or began or
+ * ceased to look dead, and when a path began or ceased to rest.
  */
 void standby_find(struct session *s);
 
@@ -156,6 +156,16 @@ void standby_find(struct session *s);
 void pausing_start(struct session *s);
 void pausing_stop(struct session *s);
 void pausing_shed(struct hoard *h, size_t bytes);
+/* As dialect.queued and .released, of the baseline; and @c is over for the pipes. */
+void pausing_queued(struct session *s, struct conn *c, size_t bytes);
+void pausing_released(struct session *s, struct conn *c, size_t queued,
+		      size_t early);
+void pausing_over(struct session *s, struct conn *c);
+/*
+ * The time by which closed ids are remembered. It stands still while pipes pause: what the old
+ * owner of an id sent may lie in them unread.
+ */
+int64_t pausing_reading_time(const struct session *s);
 
 /* gaps */
 void gaps_start(struct session *s);
