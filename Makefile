@@ -62,7 +62,7 @@ LINKEM_SRC := $(sort $(wildcard topologies/linkem/*.c))
 UNIT_SRC := $(filter-out $(if $(TLS),,tests/unit/test_tls%),$(sort $(wildcard tests/unit/test_*.c)))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 # Files beside the tests that are shared by them: linked into each.
-UNIT_COMMON := $(filter-out $(UNIT_SRC) tests/unit/linkem_% tests/unit/sctp_% tests/unit/addrinfo.c,$(sort $(wildcard tests/unit/*.c)))
+UNIT_COMMON := $(filter-out $(UNIT_SRC) tests/unit/linkem_% tests/unit/sctp_% tests/unit/tls_% tests/unit/addrinfo.c,$(sort $(wildcard tests/unit/*.c)))
 FUZZ_COMMON := $(filter-out $(FUZZ_SRC),$(sort $(wildcard tests/fuzz/*.c)))
 
 # Those that take long under sanitizers: there a part, and without them all (tests/unit/part.h).
@@ -362,8 +362,8 @@ $(UNIT)/test_access: $(ASAN)/obj/rp/access.o
 $(UNIT)/test_lobby: $(ASAN)/obj/rp/lobby.o $(ASAN)/obj/rp/access.o $(ASAN)/obj/rp/entrances.o
 $(UNIT)/test_socks: $(ASAN)/obj/lp/socks.o
 $(UNIT)/test_forward: $(ASAN)/obj/lp/rule.o $(ASAN)/obj/lp/endpoint.o
-$(UNIT)/test_tls $(UNIT)/test_tls_sessions: $(TLS_SRC:%.c=$(ASAN)/obj/%.o)
-$(UNIT)/test_tls $(UNIT)/test_tls_sessions: UNIT_LIBS := $(TLS_LIBS)
+$(filter $(UNIT)/test_tls%,$(UNIT_BIN)): $(TLS_SRC:%.c=$(ASAN)/obj/%.o) $(UNIT)/obj/tls_pair.o
+$(filter $(UNIT)/test_tls%,$(UNIT_BIN)): UNIT_LIBS := $(TLS_LIBS)
 $(UNIT)/test_call $(UNIT)/test_dialer $(UNIT)/test_resolver: $(UNIT)/obj/addrinfo.o
 $(filter $(UNIT)/test_sctp%,$(UNIT_BIN)): $(UNIT)/obj/sctp_kernel.o
 $(filter $(UNIT)/test_linkem_%,$(UNIT_BIN)): \

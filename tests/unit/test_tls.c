@@ -15,14 +15,12 @@
 
 #include <cmocka.h>
 
-#include "ext_pair.h"
 #include "loopback.h"
-#include "mux/base/sock.h"
-#include "mux/options/key_file.h"
-#include "mux/pipe/conduit.h"
+#include "mux/base/list.h"
 #include "mux/wire/run.h"
 #include "tls/tls.h"
 #include "tls/tls_inside.h"
+#include "tls_pair.h"
 
 enum { ROUNDS = 20, BYTES = 1 << 20, RECORD_MORE = 22 };
 
@@ -35,48 +33,25 @@ static struct key strange[] = {
 	{ .name = "nobody", .len = 32, .secret = { 1, 2, 3 } },
 };
 
-static struct {
-	struct log log;
-	struct keys rp_keys, lp_keys;
-	struct layers *rp_layers, *lp_layers;
-	struct conduit rp, lp;
-	int rp_err, lp_err;
-} here;
+static struct tls_pair here;
 
 static int set_up(void **state)
 {
 	(void)state;
-	memset(&here, 0, sizeof(here));
-	log_init(&here.log, "test", LOG_ERROR);
 	here.rp_keys = (struct keys){ house, 2 };
-	here.rp_layers = tls_layers_new(&here.rp_keys, &here.log);
-	here.lp_layers = tls_layers_new(&here.lp_keys, &here.log);
-	return here.rp_layers && here.lp_layers ? 0 : -1;
+	return tls_pair_init(&here);
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	if (here.rp.layer)
-		conduit_close(here.rp);
-	if (here.lp.layer)
-		conduit_close(here.lp);
-	tls_layers_free(here.rp_layers);
-	tls_layers_free(here.lp_layers);
+	tls_pair_fini(&here);
 	return 0;
 }
 
 static void join(struct key *shown)
 {
-	int fd[2];
-
-	here.lp_keys = (struct keys){ shown, 1 };
-	tcp_pair(fd);
-	sock_nodelay(fd[0]);
-	sock_nodelay(fd[1]);
-	assert_int_equal(conduit_open(&here.rp, here.rp_layers, fd[0], true), 0);
-	assert_int_equal(conduit_open(&here.lp, here.lp_layers, fd[1], false),
-			 0);
+	tls_pair_join(&here, shown);
 }
 
 static void shake(struct key *shown)
@@ -473,103 +448,6 @@ static void one_read_takes_no_more_than_it_needs(void **state)
 	}
 }
 
-/* --- memory --- */
-
-/* What OpenSSL has, as it asks for it. */
-static size_t taken;
-
-static void *take(size_t n, const char *file, int line)
-{
-	size_t *block = malloc(sizeof(max_align_t) + n);
-
-	(void)file, (void)line;
-	if (!block)
-		return NULL;
-	*block = n;
-	taken += n;
-	return (char *)block + sizeof(max_align_t);
-}
-
-static void give_back(void *where, const char *file, int line)
-{
-	size_t *block;
-
-	(void)file, (void)line;
-	if (!where)
-		return;
-	block = (size_t *)(void *)((char *)where - sizeof(max_align_t));
-	taken -= *block;
-	free(block);
-}
-
-static void *take_other(void *where, size_t n, const char *file, int line)
-{
-	size_t had = where ? *(size_t *)(void *)((char *)where -
-						  sizeof(max_align_t)) : 0;
-	void *other = n ? take(n, file, line) : NULL;
-
-	if (where && other)
-		memcpy(other, where, had < n ? had : n);
-	if (other || !n)
-		give_back(where, file, line);
-	return other;
-}
-
-static size_t own(const struct conduit c)
-{
-	const struct tls_layer *t = container_of(c.layer, struct tls_layer,
-						 layer);
-
-	return sizeof(*t) + t->out_size + (t->rest ? IN_SIZE : 0);
-}
-
-static size_t both(size_t before)
-{
-	return taken - before + own(here.rp) + own(here.lp);
-}
-
-/* As long a run as there is goes, of which little is read. */
-static void fill(struct conduit from, struct conduit to)
-{
-	static uint8_t run[RUN_SIZE];
-	struct layer *l = from.layer;
-	uint8_t got[100];
-
-	assert_int_equal(l->ops->seal(l, run, sizeof(run)), 0);
-	while (l->out_len) {
-		ssize_t n = send(from.fd, l->out, l->out_len, 0);
-
-		if (n > 0)
-			l->ops->wrote(l, (size_t)n);
-		while (conduit_read(to, got, sizeof(got)) < 0)
-			assert_int_equal(errno, EAGAIN);
-	}
-	assert_int_equal(l->ops->seal(l, run, sizeof(run)), 0);
-}
-
-/* Not more than rp and lp count it for, nor half of it. */
-static void a_layer_takes_no_more_than_it_counts_for(void **state)
-{
-	size_t before = taken, begun;
-
-	(void)state;
-	join(&house[0]);
-	begun = (taken - before) / 2;
-	assert_int_equal(conduit_shake(here.lp), -EAGAIN);
-	begun -= taken;
-	assert_int_equal(conduit_shake(here.rp), -EAGAIN);
-	begun += taken + own(here.rp);
-	print_message("a layer takes %zu bytes when it has begun", begun);
-	assert_in_range(begun, LAYER_MEMORY_SHAKING / 2, LAYER_MEMORY_SHAKING);
-	assert_int_equal(conduit_shake(here.lp), 0);
-	assert_int_equal(conduit_shake(here.rp), 0);
-	print_message(", %zu at rest", both(before) / 2);
-	fill(here.lp, here.rp);
-	fill(here.rp, here.lp);
-	print_message(", %zu when it is full\n", both(before) / 2);
-	assert_in_range(both(before), LAYER_MEMORY, 2 * LAYER_MEMORY);
-}
-
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -591,10 +469,7 @@ int main(void)
 		T(who_asks_for_new_keys_is_answered_with_what_is_said_next),
 		T(answers_that_wait_are_bounded),
 		T(one_read_takes_no_more_than_it_needs),
-		T(a_layer_takes_no_more_than_it_counts_for),
 	};
 
-	if (!CRYPTO_set_mem_functions(take, take_other, give_back))
-		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
