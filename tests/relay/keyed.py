@@ -11,8 +11,9 @@ import pytest
 from tests.relay.ends import answers
 from tests.relay.netns import Namespace
 from tests.relay.programs import binary, finish
+from tests.relay.proxies import EXTENDED
 
-UP = r"^lp: \d+ pipes? to \S+:6010 (are|is) up"
+UP = EXTENDED
 PORT = 7000
 FORWARD = ("--forward", f"{PORT}:127.0.0.1:8000")
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """rp and lp, started as a user would, and what must hold when they are done."""
 
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -115,3 +116,8 @@ def extended_pair(
     with pair(ns, tmp, pipes=pipes, rp=rp, lp=lp, both=both, asan=asan, lent=lent) as proxies:
         assert proxies.lp.lines(EXTENDED), proxies.lp.log
         yield proxies
+
+
+def hang_up(proxy: Program, said: str, count: int = 1) -> None:
+    proxy.send_signal(signal.SIGHUP)
+    proxy.expect(rf"^{proxy.name}: SIGHUP: {said}$", count=count)

@@ -10,8 +10,7 @@ from tests.relay.keyed import FORWARD, PORT, UP, Keys, encrypting, keys, made, s
 from tests.relay.netns import Namespace
 from tests.relay.pipes import pipes_in
 from tests.relay.programs import Program
-from tests.relay.proxies import local_proxy, remote_proxy
-from tests.relay.test_reload import hang_up
+from tests.relay.proxies import hang_up, local_proxy, remote_proxy
 from tests.relay.waiting import equals, until
 
 __all__ = ["encrypting", "keys"]  # fixtures; the first skips where there is no OpenSSL

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.relay import payload, records
+from tests.relay.control import Client, Scene, controlled, of_a_module, written
 from tests.relay.ends import answers, echo, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.proxies import EXTENDED, LP_READY, local_proxy, remote_proxy
-from tests.relay.test_control import Client, Scene, controlled, of_a_module, written
-from tests.relay.test_paths import ALLOW, BOTH_PATHS
+from tests.relay.two_paths import ALLOW, BOTH_PATHS
 from tests.relay.waiting import until
 
 MOST = 1 << 50

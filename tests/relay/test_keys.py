@@ -34,12 +34,12 @@ from tests.relay.keyed import (
     served,
     with_psk,
 )
+from tests.relay.kinds import mptcp
 from tests.relay.netns import Namespace
 from tests.relay.pipes import pipes_in
 from tests.relay.programs import binary, finish
 from tests.relay.proxies import local_proxy, remote_proxy
 from tests.relay.test_roaming import RP, readdress
-from tests.relay.test_transports import mptcp
 from tests.relay.traffic import traffic
 from tests.relay.waiting import until
 

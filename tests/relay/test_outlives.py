@@ -19,11 +19,11 @@ from threading import Thread
 import pytest
 
 from tests.relay.ends import serving
+from tests.relay.kinds import mptcp
 from tests.relay.netns import Namespace
 from tests.relay.pipes import DOWN, UP, pipes_in, pipes_of_mptcp
 from tests.relay.programs import Program
 from tests.relay.proxies import LISTEN, Pair, local_proxy, pair, remote_proxy
-from tests.relay.test_transports import mptcp
 from tests.relay.traffic import BOTH, Plan, Traffic, traffic
 from tests.relay.waiting import equals, until
 

@@ -18,7 +18,8 @@ from tests.relay import miles, payload, records
 from tests.relay.ends import Ending, echo, read_exactly, read_to_end, sending, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.proxies import LISTEN, local_proxy, remote_proxy
-from tests.relay.test_paths import (
+from tests.relay.traffic import BOTH, traffic
+from tests.relay.two_paths import (
     ALLOW,
     BOTH_PATHS,
     FAR,
@@ -29,7 +30,6 @@ from tests.relay.test_paths import (
     refuse_pipes,
     take_pipes,
 )
-from tests.relay.traffic import BOTH, traffic
 from tests.relay.waiting import until
 
 BULK = payload.seeded(3_000_000, seed=11)

@@ -18,7 +18,9 @@ from tests.relay import payload, records, test_paths
 from tests.relay.ends import answers, echo, read_exactly, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program
-from tests.relay.test_paths import (
+from tests.relay.proxies import hang_up
+from tests.relay.traffic import BOTH, traffic
+from tests.relay.two_paths import (
     BOTH_PATHS,
     FAR,
     UP,
@@ -28,8 +30,6 @@ from tests.relay.test_paths import (
     refuse_pipes,
     take_pipes,
 )
-from tests.relay.test_reload import hang_up
-from tests.relay.traffic import BOTH, traffic
 from tests.relay.waiting import until
 
 BLOCK = payload.seeded(200_000, seed=5)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Pipes of one session over several paths, which are addresses of loopback here."""
 
-import itertools
 import os
 import socket
 import time
@@ -18,13 +17,23 @@ from tests.relay.programs import Program
 from tests.relay.proxies import LISTEN, local_proxy, remote_proxy
 from tests.relay.test_extend import playing
 from tests.relay.traffic import BOTH, traffic
+from tests.relay.two_paths import (
+    ALLOW,
+    BOTH_PATHS,
+    FAR,
+    NEAR,
+    UP,
+    WITH_BACKUP,
+    bytes_by_path,
+    kill,
+    kill_by_turns,
+    pipes_from,
+    refuse_pipes,
+    take_pipes,
+)
 from tests.relay.waiting import until
 
-NEAR, FAR, NOWHERE = "127.0.0.2", "127.0.0.3", "127.0.0.4"
-ALLOW = (*LISTEN, "--allow", "127.0.0.0/8")
-BOTH_PATHS = ("--path", f"near,src={NEAR},pipes=3", "--path", f"far,src={FAR},pipes=2,cost=9")
-WITH_BACKUP = (*BOTH_PATHS[:3], f"far,src={FAR},pipes=2,backup")
-UP = r"lp: 2 pipes to 127.0.0.1:6010 over far are up"
+NOWHERE = "127.0.0.4"
 SOAK_S = float(os.environ.get("TM3_SOAK_SECONDS", "0"))
 
 
@@ -35,45 +44,6 @@ def relay(box: Namespace, tmp: Path, *lp: str) -> Iterator[tuple[Program, Progra
         local_proxy(box, tmp, *lp, *records.soon(tmp / "lp.jsonl"), ready=UP) as local,
     ):
         yield rp, local
-
-
-def pipes_from(box: Namespace, address: str) -> int:
-    told = box.run("ss", "-Htn", "state", "established", "src", address, "dport", "=", ":6010")
-    return len(told.splitlines())
-
-
-def kill(box: Namespace, address: str) -> None:
-    """All pipes from there are reset, at both ends at once."""
-    box.run("ss", "-K", "src", address, "dport", "=", ":6010")
-
-
-def kill_by_turns(box: Namespace, seconds: float, *, first: str = NEAR) -> int:
-    """Every 200 ms all pipes of a path. How often."""
-    turns = itertools.cycle((NEAR, FAR) if first == NEAR else (FAR, NEAR))
-    end = time.monotonic() + seconds
-    kills = 0
-    while time.monotonic() < end:
-        kill(box, next(turns))
-        kills += 1
-        time.sleep(0.2)
-    return kills
-
-
-def refuse_pipes(box: Namespace, address: str) -> None:
-    """What pipes from there send is rejected, until take_pipes()."""
-    box.nft(
-        "table inet gone {\nchain out {\ntype filter hook output priority 0\n"
-        f"ip saddr {address} tcp dport 6010 reject\n}}\n}}\n"
-    )
-
-
-def take_pipes(box: Namespace) -> None:
-    box.run("nft", "delete", "table", "inet", "gone")
-
-
-def bytes_by_path(stats: Path) -> dict[int, int]:
-    """What pipes were given beside messages of the session itself."""
-    return {it["path"]: it["written"] for it in records.of(stats, "path")}
 
 
 def test_each_path_has_its_pipes(box: Namespace, tmp_path: Path) -> None:

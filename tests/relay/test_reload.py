@@ -2,7 +2,6 @@
 """SIGHUP: command line and files are read again, and no session is lost."""
 
 import os
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ import pytest
 from tests.relay.ends import echo, read_exactly, read_to_end, serves, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program, binary, program
-from tests.relay.proxies import LP_READY, RP_READY, local_proxy
+from tests.relay.proxies import LP_READY, RP_READY, hang_up, local_proxy
 from tests.relay.waiting import until
 
 BASE = "pipes 2\nlisten 127.0.0.1\n"
@@ -25,11 +24,6 @@ def rp_by_file(box: Namespace, tmp_path: Path, text: str, *argv: str) -> Iterato
     command = [binary("rp"), "--config", str(tmp_path / "rp.conf"), *argv]
     with program(box, command, tmp_path / "rp.log", name="rp", ready=RP_READY) as rp:
         yield rp
-
-
-def hang_up(proxy: Program, said: str, count: int = 1) -> None:
-    proxy.send_signal(signal.SIGHUP)
-    proxy.expect(rf"^{proxy.name}: SIGHUP: {said}$", count=count)
 
 
 def reread(rp: Program, tmp_path: Path, text: str, said: str) -> None:

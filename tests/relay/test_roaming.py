@@ -11,11 +11,11 @@ import pytest
 
 from tests.relay import miles, payload
 from tests.relay.ends import answers, echo, read_to_end, serving, socks
+from tests.relay.kinds import mptcp
 from tests.relay.netns import Namespace, namespace, veth
 from tests.relay.pipes import pipes_of_mptcp
 from tests.relay.programs import Program, binary, program
 from tests.relay.proxies import local_proxy, remote_proxy
-from tests.relay.test_transports import mptcp
 from tests.relay.waiting import until
 
 RP = "10.77.0.2"

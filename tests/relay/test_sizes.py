@@ -14,7 +14,7 @@ from tests.relay.ends import read_exactly, read_to_end, sending, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import binary, finish
 from tests.relay.proxies import EXTENDED, local_proxy, remote_proxy
-from tests.relay.test_paths import ALLOW
+from tests.relay.two_paths import ALLOW
 
 BODY = payload.seeded(200_000)
 SIZES = (0, 1, 100, len(BODY) - 1, len(BODY), len(BODY) + 1, 1 << 50, (1 << 50) + 1, 1 << 80)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Pipes that are not all TCP: MPTCP end to end, and what is refused. SCTP is tried in the guest."""
 
-import socket
 import threading
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from tests.relay import payload, records
 from tests.relay.ends import Ending, echo, read_exactly, read_to_end, sending, serving, socks
+from tests.relay.kinds import SCTP_MISSING, mptcp
 from tests.relay.netns import Namespace
 from tests.relay.programs import binary, finish
 from tests.relay.proxies import LP_READY, local_proxy, pair, remote_proxy
@@ -17,22 +17,6 @@ from tests.relay.waiting import equals
 BULK = payload.seeded(3_000_000, seed=12)
 WHOLE = Ending("eof", len(BULK), payload.digest(BULK))
 NO_STAMPS = "pipes of mptcp do not tell enough for --aggregate delay: it is off"
-
-
-def why_not(protocol: int) -> str | None:
-    """Why no such socket can be made here; None if it can."""
-    try:
-        socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol).close()
-    except OSError as error:
-        return str(error)
-    return None
-
-
-SCTP_MISSING = why_not(socket.IPPROTO_SCTP)
-IPPROTO_MPTCP = 262  # socket.IPPROTO_MPTCP of Python 3.10 and later, not on every system
-mptcp = pytest.mark.skipif(
-    why_not(IPPROTO_MPTCP) is not None, reason=f"MPTCP: {why_not(IPPROTO_MPTCP)}"
-)
 
 
 @pytest.fixture
