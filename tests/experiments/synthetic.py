@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from experiments import sweep
 from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.report.data import Results, load
+from experiments.report.runs import Run
 from topologies.parameter import Params, Value
 
 COMMON: dict[str, Value] = {
@@ -255,3 +257,32 @@ def make(
 def loaded(folder: Path, experiment: Experiment | None = None) -> Results:
     experiment = experiment or Download()
     return load(folder, lambda name: experiment if name == experiment.name else None)
+
+
+def made_up(experiment: Experiment, reps: int = 5, *, quick: bool = True) -> Results:
+    """Every configuration of a sweep, with numbers that mean nothing."""
+    chance = random.Random(experiment.name)
+    runs = []
+    for params in sweep.configurations(experiment, {}, quick=quick):
+        for rep in range(reps):
+            took = chance.uniform(0.5, 1.0)
+            measures = {it.name: chance.uniform(0.5, 1.0) for it in experiment.metrics}
+            measures |= {
+                it.pooled.values: [chance.uniform(0.5, 1.0) for _ in range(20)]
+                for it in experiment.metrics
+                if it.pooled
+            }
+            name = f"{rep}-{len(runs)}"
+            runs.append(Run(name, params, 1 + rep, rep, "ok", measures, took))
+    meta = {"format": 1, "experiment": experiment.name}
+    return Results(Path("nowhere"), meta, tuple(runs), 0, experiment, True)
+
+
+def planned(folder: Path, reps: int = 3) -> Path:
+    """A results folder that says what was planned, of which all has been run."""
+    made = make(folder / "synthetic" / "one", Plain(), reps)
+    told = json.loads((made / "meta.json").read_text())
+    wanted = configurations(Plain.grids)
+    told["plan"] |= {"limit_s": 60.0, "quick": False, "configurations": wanted}
+    (made / "meta.json").write_text(json.dumps(told))
+    return made

@@ -9,7 +9,7 @@ import pytest
 from experiments import catalogue
 from experiments.folder import FolderError
 from experiments.plots.how_it_works import DOCS, NAME, NEEDED, draw
-from tests.experiments.test_plots import words_of
+from tests.experiments.drawn import words_of
 
 
 def test_the_picture_is_of_the_committed_results(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from experiments import curated, kept, meta
 from experiments.folder import FolderError
 from experiments.summaries import RESULTS
-from tests.experiments.test_watch_server import results
+from tests.experiments.synthetic import planned
 
 
 def runs(folder: Path) -> list[dict[str, Any]]:
@@ -19,7 +19,7 @@ def runs(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_what_is_kept_points_to_nothing_else(tmp_path: Path) -> None:
-    folder = results(tmp_path / "made")
+    folder = planned(tmp_path / "made")
     assert any(run["logs"] for run in runs(folder))
     (folder / "plots").mkdir()
     (folder / "plots" / "one.svg").write_text("<svg/>")
@@ -36,7 +36,7 @@ def test_what_is_kept_points_to_nothing_else(tmp_path: Path) -> None:
 
 
 def test_what_is_there_is_pointed_to(tmp_path: Path) -> None:
-    folder = results(tmp_path)
+    folder = planned(tmp_path)
     before = (folder / "runs.jsonl").read_text()
     logs = [run["logs"] for run in runs(folder) if run["logs"]]
     for it in logs:
@@ -55,7 +55,7 @@ def test_what_is_there_is_pointed_to(tmp_path: Path) -> None:
 def test_a_pointer_that_leads_nowhere_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    into = kept.add(results(tmp_path / "made"), tmp_path)
+    into = kept.add(planned(tmp_path / "made"), tmp_path)
     monkeypatch.setattr(curated, "RESULTS", tmp_path)
     assert curated.main(["--write"]) == 0
     first, *rest = (into / "runs.jsonl").read_text().splitlines(keepends=True)

@@ -2,7 +2,6 @@
 """Plots of made-up folders: every kind, with empty and failed cells; small, and alike in looks."""
 
 import re
-import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +14,10 @@ from experiments.plots import drawing, looks, series, svg
 from experiments.plots.cells import scene
 from experiments.report.data import Results
 from tests.experiments import synthetic
-from tests.experiments.test_report_catalogue import made_up
+from tests.experiments.drawn import words_of
+from tests.experiments.synthetic import made_up
 from topologies.parameter import Params
 
-SVG = "{http://www.w3.org/2000/svg}"
 LIMIT = 150_000  # bytes of a plot that is to be committed
 
 
@@ -32,12 +31,6 @@ def some_fail(params: Params, rep: int) -> bool:
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = synthetic.make(tmp_path_factory.mktemp("plots") / "A", fails=some_fail)
     return synthetic.loaded(folder)
-
-
-def words_of(path: Path) -> list[str]:
-    """The texts of a plot: they are text, not outlines."""
-    tree = ElementTree.parse(path)
-    return ["".join(it.itertext()).strip() for it in tree.iter(f"{SVG}text")]
 
 
 @pytest.mark.parametrize("figure", synthetic.Download.figures, ids=lambda it: it.kind)

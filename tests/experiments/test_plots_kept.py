@@ -16,7 +16,7 @@ from experiments.report import kinds
 from experiments.report.data import load
 from experiments.site import publish
 from tests.experiments import synthetic
-from tests.experiments.test_plots import words_of
+from tests.experiments.drawn import words_of
 
 WINDOWS = "window [segments]"
 

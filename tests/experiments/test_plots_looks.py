@@ -17,8 +17,8 @@ from experiments.report import words
 from experiments.report.data import Results
 from experiments.report.runs import Run
 from tests.experiments import synthetic
-from tests.experiments.test_plots import words_of
-from tests.experiments.test_report_catalogue import made_up
+from tests.experiments.drawn import words_of
+from tests.experiments.synthetic import made_up
 from topologies.parameter import Params
 
 # Published of these are ratios alone, and what their plots show is in units; or the largest of all.

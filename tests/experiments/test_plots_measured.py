@@ -15,7 +15,7 @@ from experiments.report import summary
 from experiments.report.data import OF_PIPES, Results, matches
 from experiments.report.runs import Configuration
 from tests.experiments import synthetic
-from tests.experiments.test_report_catalogue import made_up
+from tests.experiments.synthetic import made_up
 
 EVERY = [(name, quick) for name in catalogue.names() for quick in (True, False)]
 

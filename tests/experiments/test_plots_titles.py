@@ -14,7 +14,7 @@ from experiments.plots.cells import scene, tell_apart
 from experiments.report.data import Results
 from experiments.report.runs import Run
 from tests.experiments import synthetic
-from tests.experiments.test_report_catalogue import made_up
+from tests.experiments.synthetic import made_up
 
 SPACE = "\N{NO-BREAK SPACE}"
 

@@ -1,37 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Every experiment of the catalogue has a report: its figures show something, its claims answer."""
 
-import random
-from pathlib import Path
-
 import pytest
 
 from experiments import catalogue, paper, sweep
-from experiments.model import Experiment
 from experiments.plots import drawing
 from experiments.plots.cells import scene
 from experiments.report import conclusions, rows
 from experiments.report.data import Results
 from experiments.report.runs import Run
-
-
-def made_up(experiment: Experiment, reps: int = 5, *, quick: bool = True) -> Results:
-    """Every configuration of a sweep, with numbers that mean nothing."""
-    chance = random.Random(experiment.name)
-    runs = []
-    for params in sweep.configurations(experiment, {}, quick=quick):
-        for rep in range(reps):
-            took = chance.uniform(0.5, 1.0)
-            measures = {it.name: chance.uniform(0.5, 1.0) for it in experiment.metrics}
-            measures |= {
-                it.pooled.values: [chance.uniform(0.5, 1.0) for _ in range(20)]
-                for it in experiment.metrics
-                if it.pooled
-            }
-            name = f"{rep}-{len(runs)}"
-            runs.append(Run(name, params, 1 + rep, rep, "ok", measures, took))
-    meta = {"format": 1, "experiment": experiment.name}
-    return Results(Path("nowhere"), meta, tuple(runs), 0, experiment, True)
+from tests.experiments.synthetic import made_up
 
 
 @pytest.mark.parametrize("name", catalogue.names())

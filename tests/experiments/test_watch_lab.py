@@ -19,7 +19,7 @@ from experiments.labs import Labs
 from experiments.watch.link import CHANGES, Links
 from tests.conftest import why_no_namespace
 from tests.experiments.runner_lab import SWEEP, configuration
-from tests.experiments.test_watch_server import ANY, Events, asked
+from tests.experiments.watch_server import ANY, Events, asked
 from topologies.parameter import ParameterError
 from topologies.programs import built
 

@@ -14,8 +14,9 @@ import pytest
 
 from experiments.watch import watched
 from tests.experiments import watch_told
-from tests.experiments.test_watch_server import results, serving
+from tests.experiments.synthetic import planned
 from tests.experiments.watch_page import Page, opened
+from tests.experiments.watch_server import serving
 
 pytestmark = pytest.mark.skipif(
     shutil.which("chromium") is None,
@@ -340,7 +341,7 @@ CONTRAST = """(() => {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_can_be_read(tmp_path: Path, scheme: str) -> None:
     """On any width nothing sticks out; all text has a contrast of 4.5 at least."""
-    folder = results(tmp_path)
+    folder = planned(tmp_path)
     for run in (folder / "logs").iterdir():
         shutil.rmtree(run)
         watch_told.record(run)

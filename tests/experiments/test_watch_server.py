@@ -9,8 +9,6 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,73 +19,11 @@ from experiments.watch import door
 from experiments.watch.server import LOOKING_MAX, Server
 from experiments.watch.stream import SEARCH_EVERY_S
 from experiments.watch.watched import Watched
-from tests.experiments import synthetic, watch_told
+from tests.experiments import watch_told
+from tests.experiments.synthetic import planned
+from tests.experiments.watch_server import ANY, Events, asked, serving
 from topologies.parameter import ParameterError
 from topologies.programs import built
-
-ANY = ("127.0.0.1", 0)
-WAITS_S = 20.0
-
-
-@contextmanager
-def serving(folder: Path, place: tuple[str, int] = ANY) -> Iterator[Server]:
-    with Server(place) as server:
-        server.watched = Watched(folder)
-        with server.running():
-            yield server
-
-
-def asked(
-    server: Server, path: str, method: str = "GET", body: str | None = None, **headers: str
-) -> tuple[int, str, Any]:
-    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
-    told = {name.replace("_", "-"): value for name, value in headers.items()}
-    connection.request(method, path, body, told)
-    answer = connection.getresponse()
-    return answer.status, answer.read().decode(), answer.headers
-
-
-class Events:
-    """Of one who looks; `since` as a browser says it that comes again."""
-
-    def __init__(self, server: Server, path: str = "/events", since: str = "") -> None:
-        self._connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
-        self._connection.request("GET", path, headers={"Last-Event-ID": since})
-        self._answer = self._connection.getresponse()
-        assert self._answer.status == 200, self._answer.read()
-        self.last = since
-
-    def next(self) -> tuple[str, Any]:
-        name, data = "", ""
-        end = time.monotonic() + WAITS_S
-        while True:
-            assert time.monotonic() < end, "no event but that the server is still there"
-            line = self._answer.readline().decode().rstrip("\n")
-            field, _, value = line.partition(": ")
-            if field == "event":
-                name = value
-            elif field == "id":
-                self.last = value
-            elif field == "data":
-                data = value
-            elif not line and name:
-                return name, json.loads(data)
-
-    def until(self, wanted: str) -> Any:
-        while True:
-            name, data = self.next()
-            if name == wanted:
-                return data
-
-    def records(self, who: str, count: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        while len(found) < count:
-            found += self.until(who)
-        return found
-
-    def close(self) -> None:
-        self._answer.close()
-        self._connection.close()
 
 
 def test_the_events_are_the_lines_of_the_statistics(tmp_path: Path) -> None:
@@ -166,17 +102,8 @@ def test_half_a_line_is_waited_for_and_a_broken_one_told_of(tmp_path: Path) -> N
         assert events.until("rp") == [json.loads(line)] * 2
 
 
-def results(folder: Path, reps: int = 3) -> Path:
-    made = synthetic.make(folder / "synthetic" / "one", synthetic.Plain(), reps)
-    meta = json.loads((made / "meta.json").read_text())
-    configurations = synthetic.configurations(synthetic.Plain.grids)
-    meta["plan"] |= {"limit_s": 60.0, "quick": False, "configurations": configurations}
-    (made / "meta.json").write_text(json.dumps(meta))
-    return made
-
-
 def test_a_sweep_is_told_as_it_goes(tmp_path: Path) -> None:
-    folder = results(tmp_path)
+    folder = planned(tmp_path)
     lines = (folder / "runs.jsonl").read_text().splitlines(keepends=True)
     (folder / "runs.jsonl").write_text("".join(lines[:5]))
     with serving(folder) as server:
@@ -207,7 +134,7 @@ def drawn(folder: Path, name: str, text: str) -> str:
 def test_plots_are_told_when_they_are_drawn(tmp_path: Path) -> None:
     """Not only beside a run that ends: the plots of a sweep are drawn after the last one. And
     again when they are drawn anew by the same names."""
-    folder = results(tmp_path)
+    folder = planned(tmp_path)
     with serving(folder) as server:
         events = Events(server)
         events.until("ended")
@@ -225,7 +152,7 @@ def test_plots_are_told_when_they_are_drawn(tmp_path: Path) -> None:
 
 
 def test_half_a_plot_is_waited_for(tmp_path: Path) -> None:
-    folder = results(tmp_path)
+    folder = planned(tmp_path)
     with serving(folder) as server:
         events = Events(server)
         one = drawn(folder, "one.svg", "whole")
@@ -240,7 +167,7 @@ def test_half_a_plot_is_waited_for(tmp_path: Path) -> None:
 
 def test_the_last_plots_are_told_to_who_looks_when_it_ends(tmp_path: Path) -> None:
     """`run --watch` ends its page when the plots are drawn."""
-    folder = results(tmp_path)
+    folder = planned(tmp_path)
     with serving(folder) as server:
         events = Events(server)
         events.until("ended")
@@ -249,7 +176,7 @@ def test_the_last_plots_are_told_to_who_looks_when_it_ends(tmp_path: Path) -> No
 
 
 def test_a_run_of_the_folder_alone(tmp_path: Path) -> None:
-    folder = results(tmp_path)
+    folder = planned(tmp_path)
     kept = Watched(folder).kept()
     assert kept
     with serving(folder) as server:
@@ -265,7 +192,7 @@ def test_a_run_of_the_folder_alone(tmp_path: Path) -> None:
 
 def test_a_run_that_is_gone_stays_until_the_next_begins(tmp_path: Path) -> None:
     """Most runs' statistics go when they end; an earlier one that was kept is not shown then."""
-    folder = results(tmp_path)
+    folder = planned(tmp_path)
     shutil.rmtree(folder / "logs")
     now = time.time()
     for age, name in ((30, "first"), (10, "second")):
@@ -282,7 +209,7 @@ def test_a_run_that_is_gone_stays_until_the_next_begins(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_no_run_ends_the_sweep_alone(tmp_path: Path) -> None:
-    folder = results(tmp_path)
+    folder = planned(tmp_path)
     with serving(folder) as server:
         events = Events(server)
         events.until("ended")
@@ -293,7 +220,7 @@ def test_a_line_that_is_no_run_ends_the_sweep_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_written_to_is_live(tmp_path: Path) -> None:
     """As long as a sweep has it, however long a run writes nothing."""
-    folder = results(tmp_path)
+    folder = planned(tmp_path)
     for path in folder.rglob("*.jsonl"):
         os.utime(path, (1e9, 1e9))
     assert not Watched(folder).is_live()
@@ -304,7 +231,7 @@ def test_a_folder_that_is_written_to_is_live(tmp_path: Path) -> None:
 
 
 def test_plots_are_pictures_and_nothing_else_is_served(tmp_path: Path) -> None:
-    folder = results(tmp_path)
+    folder = planned(tmp_path)
     (folder / "plots").mkdir()
     (folder / "plots" / "one.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     with serving(folder) as server:
@@ -445,7 +372,7 @@ def test_folders_that_cannot_be_watched(tmp_path: Path) -> None:
     done = command(tmp_path)
     assert done.returncode == 1
     assert "neither a folder of results nor one with rp.stats.jsonl" in done.stderr
-    folder = results(tmp_path)
+    folder = planned(tmp_path)
     meta = json.loads((folder / "meta.json").read_text())
     (folder / "meta.json").write_text(json.dumps(meta | {"format": 99}))
     done = command(folder)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""The server of `tm3lab watch`, and who looks at it."""
+
+import http.client
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from experiments.watch.server import Server
+from experiments.watch.watched import Watched
+
+ANY = ("127.0.0.1", 0)
+WAITS_S = 20.0
+
+
+@contextmanager
+def serving(folder: Path, place: tuple[str, int] = ANY) -> Iterator[Server]:
+    with Server(place) as server:
+        server.watched = Watched(folder)
+        with server.running():
+            yield server
+
+
+def asked(
+    server: Server, path: str, method: str = "GET", body: str | None = None, **headers: str
+) -> tuple[int, str, Any]:
+    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
+    told = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, body, told)
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode(), answer.headers
+
+
+class Events:
+    """Of one who looks; `since` as a browser says it that comes again."""
+
+    def __init__(self, server: Server, path: str = "/events", since: str = "") -> None:
+        self._connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
+        self._connection.request("GET", path, headers={"Last-Event-ID": since})
+        self._answer = self._connection.getresponse()
+        assert self._answer.status == 200, self._answer.read()
+        self.last = since
+
+    def next(self) -> tuple[str, Any]:
+        name, data = "", ""
+        end = time.monotonic() + WAITS_S
+        while True:
+            assert time.monotonic() < end, "no event but that the server is still there"
+            line = self._answer.readline().decode().rstrip("\n")
+            field, _, value = line.partition(": ")
+            if field == "event":
+                name = value
+            elif field == "id":
+                self.last = value
+            elif field == "data":
+                data = value
+            elif not line and name:
+                return name, json.loads(data)
+
+    def until(self, wanted: str) -> Any:
+        while True:
+            name, data = self.next()
+            if name == wanted:
+                return data
+
+    def records(self, who: str, count: int) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        while len(found) < count:
+            found += self.until(who)
+        return found
+
+    def close(self) -> None:
+        self._answer.close()
+        self._connection.close()
