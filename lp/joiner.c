@@ -13,6 +13,7 @@
 #include "../mux/base/sock.h"
 #include "../mux/session/session.h"
 #include "departure.h"
+#include "dialer.h"
 
 static int leave(struct join *join)
 {
@@ -334,29 +335,28 @@ void joiner_stop(struct joiner *j)
 }
 
 int joiner_init(struct joiner *j, struct loop *loop, struct log *log,
-		const struct transport_set *transports,
-		const struct path_set *paths, unsigned int number,
-		unsigned int pipes, const char *host)
+		const struct dialer_options *dial, unsigned int number)
 {
+	const struct path_set *paths = dial->paths;
 	unsigned int i;
 
 	memset(j, 0, sizeof(*j));
 	j->loop = loop;
 	j->log = log;
-	j->transports = transports;
+	j->transports = dial->transports;
 	j->path = paths->n ? &paths->path[number] : NULL;
 	j->number = number;
 	j->first = path_set_first(paths, number);
-	j->pipes = j->path ? j->path->pipes : pipes;
+	j->pipes = j->path ? j->path->pipes : dial->pipes;
 	j->next.fire = next_came;
 	for (i = 0; i < PIPES_MAX; i++) {
 		j->join[i].joiner = j;
-		j->join[i].kind = transport_set_of(transports, i);
+		j->join[i].kind = transport_set_of(dial->transports, i);
 		j->join[i].watch.fd = -1;
 		j->join[i].watch.ready = connected;
 		j->join[i].deadline.fire = too_long;
 	}
-	return whereabouts_init(&j->rp, loop, host, found);
+	return whereabouts_init(&j->rp, loop, dial->rp.host, found);
 }
 
 void joiner_fini(struct joiner *j)

@@ -32,6 +32,7 @@
 #include "../mux/settings/path_set.h"
 #include "whereabouts.h"
 
+struct dialer_options;
 struct host;
 struct joiner;
 struct log;
@@ -76,13 +77,11 @@ struct joiner {
 };
 
 /*
- * For path @number of @paths, or for all @pipes where nobody named one. @host: the name or
- * address of RP. 0 or -errno; joiner_fini() in either case.
+ * For path @number of @dial->paths, or for all pipes where nobody named one. @dial stays the
+ * caller's. 0 or -errno; joiner_fini() in either case.
  */
 int joiner_init(struct joiner *j, struct loop *loop, struct log *log,
-		const struct transport_set *transports,
-		const struct path_set *paths, unsigned int number,
-		unsigned int pipes, const char *host);
+		const struct dialer_options *dial, unsigned int number);
 void joiner_fini(struct joiner *j);
 /* From now on for @s, whose first pipe goes to @addr. */
 void joiner_start(struct joiner *j, struct session *s,

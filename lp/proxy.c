@@ -378,15 +378,13 @@ void proxy_stop(struct proxy *p)
 /* 0 or -errno. */
 static int init_joiners(struct proxy *p, const struct options *o)
 {
-	const struct path_set *paths = &o->settings.paths;
 	int err = 0;
 
 	do {
 		err = joiner_init(&p->joiner[p->njoiners], p->loop, p->log,
-				  &o->settings.transports, paths, p->njoiners,
-				  o->dial.pipes, o->dial.rp.host);
+				  &o->dial, p->njoiners);
 		p->njoiners++;
-	} while (!err && p->njoiners < paths->n);
+	} while (!err && p->njoiners < o->dial.paths->n);
 	return err;
 }
 

@@ -11,6 +11,7 @@
 
 #include "ext_pair.h"
 #include "halted.h"
+#include "lp/dialer.h"
 #include "lp/joiner.h"
 #include "loopback.h"
 #include "mux/base/addr.h"
@@ -18,6 +19,7 @@
 /* Nobody answers what is dialled: who listens does not even accept. */
 static struct {
 	struct joiner joiner;
+	struct dialer_options dial;
 	int listener;
 } here;
 
@@ -31,10 +33,13 @@ static void begin(struct pair *pair, bool listens)
 	assert_int_equal(addr_parse("127.0.0.1", NULL, port, &to, &len), 0);
 	if (!listens)
 		close(here.listener);
+	here.dial = (struct dialer_options){
+		.rp = { .host = "127.0.0.1" }, .pipes = PAIR_PIPES,
+		.transports = &pair->settings.transports,
+		.paths = &pair->settings.paths,
+	};
 	assert_int_equal(joiner_init(&here.joiner, pair->engine.loop,
-				     &pair->log, &pair->settings.transports,
-				     &pair->settings.paths, 0, PAIR_PIPES,
-				     "127.0.0.1"), 0);
+				     &pair->log, &here.dial, 0), 0);
 	joiner_start(&here.joiner, pair->lp, &to);
 }
 
