@@ -96,6 +96,8 @@ static int reload(struct program *p, struct changes *changes, char *why,
 	if (!layers)
 		log_warn(&p->log, "there is no memory for two keys: the session that there is goes on with the new one, too");
 	proxy_take_layers(lp->proxy, layers ? layers : p->engine.layers);
+	past_keys_keep(&lp->past, proxy_layers_in_use(lp->proxy),
+		       &lp->options.keys);
 	return 0;
 }
 

@@ -39,9 +39,30 @@ static void put_back(struct past_keys *past, struct layers *layers)
 		layers->put_beside(layers);
 }
 
+void past_keys_keep(struct past_keys *past, const struct layers *in_use,
+		    const struct keys *keys)
+{
+	struct past_key **at = &past->last;
+
+	while (*at) {
+		struct past_key *own = *at;
+
+		if (own->layers == in_use) {
+			at = &own->before;
+			continue;
+		}
+		*at = own->before;
+		if (own->layers == past->first)
+			past->first->take(past->first, keys);
+		put_back(past, own->layers);
+		keys_fini(&own->keys);
+		free(own);
+	}
+}
+
 void past_keys_fini(struct past_keys *past, struct layers *layers)
 {
-	if (past->last)
+	if (layers)
 		put_back(past, layers);
 	while (past->last) {
 		struct past_key *own = past->last;

@@ -427,6 +427,11 @@ void proxy_take_layers(struct proxy *p, struct layers *layers)
 		dialer_take_layers(p->dialer, layers);
 }
 
+const struct layers *proxy_layers_in_use(const struct proxy *p)
+{
+	return p->session ? session_layers(p->session) : NULL;
+}
+
 void proxy_free(struct proxy *p)
 {
 	if (!p)

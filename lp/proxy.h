@@ -64,6 +64,8 @@ struct proxy {
 struct proxy *proxy_new(struct engine *engine, const struct options *options);
 /* What the engine's layers are from now on; a session that there is keeps those that it has. */
 void proxy_take_layers(struct proxy *p, struct layers *layers);
+/* Those of the session that there is; or NULL. */
+const struct layers *proxy_layers_in_use(const struct proxy *p);
 void proxy_free(struct proxy *p);
 
 /*

@@ -472,6 +472,11 @@ bool session_is_extended(const struct session *s)
 	return s->ext != NULL;
 }
 
+const struct layers *session_layers(const struct session *s)
+{
+	return s->ext ? s->ext->layers : NULL;
+}
+
 static void look(struct session *s, struct view *view)
 {
 	keeping_look(s, view);

@@ -178,6 +178,8 @@ int64_t session_next_id_in(const struct session *s);
 
 /* Does it speak the extension? Then names and IPv6 can be asked for. */
 bool session_is_extended(const struct session *s);
+/* That its pipes have, those to come among them; or NULL. */
+const struct layers *session_layers(const struct session *s);
 /*
  * LP, in the extension: @fd, a connected socket, becomes pipe @index, which
  * it lacks, once RP has welcomed it. @fd is the session's from here on. 0, or
