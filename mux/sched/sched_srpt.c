@@ -23,6 +23,8 @@
 #include "../path/paths.h"
 #include "sched.h"
 
+enum { INSERT_STEPS = 8 };	/* of each connection, before they are merged */
+
 /* The paths that work, the soonest first, as a connection finds them that is alone. */
 struct alone {
 	struct alone_on {
@@ -117,16 +119,80 @@ static bool is_before(const struct conn *a, const struct conn *b)
 	return conn_outlook(a)->completes < conn_outlook(b)->completes;
 }
 
-/* To its place among those before it, which are in order. */
-static void insert(struct sched *s, struct conn *c)
+static struct conn *conn_at(const struct list *pos)
+{
+	return list_entry(pos, struct conn, turn);
+}
+
+/* To its place among those before it, which are in order: past how many of them. */
+static size_t insert(struct sched *s, struct conn *c)
 {
 	struct list *pos = c->turn.prev;
+	size_t passed = 0;
 
-	while (pos != &s->round &&
-	       is_before(c, list_entry(pos, struct conn, turn)))
+	for (; pos != &s->round && is_before(c, conn_at(pos)); passed++)
 		pos = pos->prev;
-	if (pos != c->turn.prev)
+	if (passed)
 		list_move_tail(pos->next, &c->turn);
+	return passed;
+}
+
+/*
+ * Mostly one has another place than before, and finds it soon. But the sizes are what the other
+ * end says: false, and they are in no order, where it costs more than so many steps for each.
+ */
+static bool insert_all(struct sched *s)
+{
+	size_t left = (size_t)INSERT_STEPS * s->ready;
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &s->round) {
+		size_t passed = insert(s, conn_at(pos));
+
+		if (passed > left)
+			return false;
+		left -= passed;
+	}
+	return true;
+}
+
+/* The first of @line, as many as are in order, become @run. */
+static void take_run(struct list *line, struct list *run)
+{
+	list_init(run);
+	while (!list_empty(line) &&
+	       (list_empty(run) || !is_before(conn_at(line->next), conn_at(run->prev))))
+		list_move_tail(run, line->next);
+}
+
+/* Behind all of @line; of equals @a's come first. */
+static void merge(struct list *line, struct list *a, struct list *b)
+{
+	while (!list_empty(a) || !list_empty(b)) {
+		bool second = list_empty(a) ||
+			      (!list_empty(b) &&
+			       is_before(conn_at(b->next), conn_at(a->next)));
+
+		list_move_tail(line, second ? b->next : a->next);
+	}
+}
+
+/* Two runs after the other, until there is one. */
+static void merge_all(struct sched *s)
+{
+	unsigned int pairs;
+	struct list merged, a, b;
+
+	do {
+		list_init(&merged);
+		for (pairs = 0; !list_empty(&s->round); pairs++) {
+			take_run(&s->round, &a);
+			take_run(&s->round, &b);
+			merge(&merged, &a, &b);
+		}
+		while (!list_empty(&merged))
+			list_move_tail(&s->round, merged.next);
+	} while (pairs > 1);
 }
 
 static uint64_t add(uint64_t sum, uint64_t left)
@@ -141,14 +207,15 @@ static void put_in_order(struct sched *s)
 
 	find_paths(&s->path, &alone);
 	list_each(pos, tmp, &s->round) {
-		struct conn *c = list_entry(pos, struct conn, turn);
+		struct conn *c = conn_at(pos);
 
 		if (c->outlook) {
 			c->outlook->completes = completes(s, &alone, c);
 			c->outlook->whole = whole(c);
 		}
-		insert(s, c);
 	}
+	if (!insert_all(s))
+		merge_all(s);
 	s->ordered = true;
 }
 
@@ -158,7 +225,7 @@ static bool has_changed(const struct sched *s)
 	const struct list *pos = s->round.next;
 
 	for (; pos != &s->round; pos = pos->next) {
-		const struct conn *c = list_entry(pos, struct conn, turn);
+		const struct conn *c = conn_at(pos);
 
 		if (conn_outlook(c)->whole != whole(c))
 			return true;
@@ -174,7 +241,7 @@ static void look(struct sched *s)
 	if (!s->ordered || has_changed(s))
 		put_in_order(s);
 	for (pos = s->round.next; pos != &s->round; pos = pos->next) {
-		struct conn *c = list_entry(pos, struct conn, turn);
+		struct conn *c = conn_at(pos);
 
 		sum = add(sum, conn_left(c));
 		if (c->outlook)
