@@ -152,15 +152,22 @@ void outbound_say_reset(struct session *s, struct conn *c)
 	pipe_send(p, run);
 }
 
+/*
+ * One that rests takes what is said of the session itself, once nothing waits for its socket.
+ * Such a one that is asked by PING, and does not answer, would be given up by the other end.
+ */
 static void want_blocked_pipes(struct session *s, const struct next *next)
 {
 	bool wanted = s->out.wait == WAIT_FOR_PIPES || next->pipes ||
 		      s->out.control_waits;
 	unsigned int i;
 
-	for (i = 0; i < s->paths.npipes; i++)
-		pipe_want(s->paths.pipes[i], wanted && !s->paths.pipes[i]->standby &&
-				       !pipe_room(s->paths.pipes[i]));
+	for (i = 0; i < s->paths.npipes; i++) {
+		struct pipe *p = s->paths.pipes[i];
+
+		pipe_want(p, p->standby ? s->out.control_waits && p->queue :
+					  wanted && !pipe_room(p));
+	}
 }
 
 /* Nothing more can be sent now. */

@@ -20,6 +20,7 @@
 enum {
 	WINDOW = 16384,
 	MUCH = 3 * WINDOW_FIRST / 4 / 4096,	/* messages, after which more is granted */
+	PATIENCE_S = 5,		/* of who asks a pipe by PING */
 };
 
 static const uint8_t bytes[WINDOW];
@@ -180,12 +181,58 @@ static void control_goes_where_all_pipes_rest(void **state)
 	hand_end(&h);
 }
 
-/* --- when an ACK is said --- */
-
 static struct pipe *pipe_of(struct hand *h)
 {
 	return h->s->pipes[0];
 }
+
+/* More than its socket takes, which nobody reads. */
+static void fill(struct hand *h)
+{
+	struct wire_ext what = { .type = WIRE_PONG };
+
+	while (!pipe_of(h)->queue)
+		assert_true(control_say(h->s, pipe_of(h), &what));
+}
+
+static bool owes_pong(void *arg)
+{
+	struct hand *h = arg;
+
+	return h->s->ext->leg[0].pong_due && h->s->out.control_waits;
+}
+
+/* What fills the socket is read, and tells nothing. */
+static bool said_pong(void *arg)
+{
+	static uint8_t waste[1 << 16];
+	struct hand *h = arg;
+
+	while (read_some(h->fd[0], waste, sizeof(waste)) > 0)
+		;
+	return !h->s->ext->leg[0].pong_due;
+}
+
+/* Nothing else happens that would have it tried again. */
+static void control_goes_once_a_pipe_that_rests_takes_it(void **state)
+{
+	struct wire_ext ping = { .type = WIRE_PING };
+	int64_t began;
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	fill(&h);
+	pipe_of(&h)->standby = true;
+	hand_ext(&h, &ping);
+	assert_true(run_until(h.engine.loop, "a PONG that is due", owes_pong, &h));
+	began = loop_clock();
+	assert_true(run_until(h.engine.loop, "a PONG", said_pong, &h));
+	assert_true(loop_clock() - began < PATIENCE_S * NS_PER_SEC);
+	hand_end(&h);
+}
+
+/* --- when an ACK is said --- */
 
 static bool one_was_told(void *arg)
 {
@@ -291,6 +338,7 @@ int main(void)
 		cmocka_unit_test(an_end_goes_where_the_window_is_used_up),
 		cmocka_unit_test(control_passes_a_limit_that_is_reached),
 		cmocka_unit_test(control_goes_where_all_pipes_rest),
+		cmocka_unit_test(control_goes_once_a_pipe_that_rests_takes_it),
 		cmocka_unit_test(an_ack_comes_after_100_ms_at_the_latest),
 		cmocka_unit_test(acks_come_sooner_while_pipes_die),
 	};
