@@ -175,14 +175,21 @@ static void say_not(struct lent_ports *l, const struct sockaddr_storage *addr,
 			 addr_text(addr, at), why);
 }
 
+static bool is_permitted(struct lent_ports *l,
+			 const struct sockaddr_storage *addr)
+{
+	if (permits_cover(&l->options->permits, addr))
+		return true;
+	say_not(l, addr, "no --permit-listen covers it");
+	return false;
+}
+
 /* Why it may not listen there, or YES. */
 static enum wire_listening_result may_lend(struct lent_ports *l,
 					   const struct sockaddr_storage *addr)
 {
-	if (!permits_cover(&l->options->permits, addr)) {
-		say_not(l, addr, "no --permit-listen covers it");
+	if (!is_permitted(l, addr))
 		return WIRE_LISTENING_DENIED;
-	}
 	if (comes_too_soon(l, &l->try_at, LISTENERS_MAX)) {
 		say_not(l, addr, "it is asked too often");
 		return WIRE_LISTENING_LIMIT;
@@ -218,6 +225,11 @@ void lent_ports_try(struct lent_ports *l, uint16_t listener,
 
 	if (answer_again(l, listener, addr))
 		return;
+	/* Since others were asked SIGHUP may have taken the permit away. */
+	if (!is_permitted(l, addr)) {
+		answer(l, listener, WIRE_LISTENING_DENIED, addr);
+		return;
+	}
 	err = lend(l, listener, addr);
 	if (err == EINPROGRESS)
 		return;
