@@ -174,10 +174,12 @@ static bool is_clients(struct association *a,
 }
 
 static void datagram(struct udp_port *port, const struct sockaddr_storage *from,
-		     const uint8_t *buf, size_t len)
+		     const struct sockaddr_storage *to, const uint8_t *buf,
+		     size_t len)
 {
 	struct association *a = container_of(port, struct association, port);
 
+	(void)to;
 	if (is_clients(a, from))
 		pass_on(a, buf, len);
 	else

@@ -2,10 +2,12 @@
 #include "udp_forward.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../mux/base/addr.h"
+#include "../mux/base/host.h"
 #include "../mux/base/list.h"
 #include "../mux/base/log.h"
 #include "../mux/base/loop.h"
@@ -34,6 +36,7 @@ struct client {
 	struct list member;
 	struct list bucket;
 	struct sockaddr_storage addr;
+	struct sockaddr_storage to;	/* as udp_port has it, or AF_UNSPEC */
 	struct flow *flow;
 };
 
@@ -78,22 +81,38 @@ static struct list *bucket_of(struct udp_forward *f,
 	return &f->bucket[addr_hash(addr) % BUCKETS];
 }
 
+static bool is_of(const struct client *c, const struct sockaddr_storage *addr,
+		  const struct sockaddr_storage *to)
+{
+	return addr_same(&c->addr, addr) && (!to || addr_same(&c->to, to));
+}
+
 static struct client *find(struct udp_forward *f,
-			   const struct sockaddr_storage *addr)
+			   const struct sockaddr_storage *addr,
+			   const struct sockaddr_storage *to)
 {
 	struct list *bucket = bucket_of(f, addr), *pos, *tmp;
 
 	list_each(pos, tmp, bucket) {
 		struct client *c = list_entry(pos, struct client, bucket);
 
-		if (addr_same(&c->addr, addr))
+		if (is_of(c, addr, to))
 			return c;
 	}
 	return NULL;
 }
 
+/* It expects answers from where it sent to, unless that was to many at once. */
+static void answer_from(struct client *c, const struct sockaddr_storage *to)
+{
+	c->to = *to;
+	if (host_owns(to))
+		flow_leaves_from(c->flow, &c->to);
+}
+
 static struct client *add(struct udp_forward *f,
-			  const struct sockaddr_storage *addr)
+			  const struct sockaddr_storage *addr,
+			  const struct sockaddr_storage *to)
 {
 	struct client *c;
 
@@ -109,6 +128,8 @@ static struct client *add(struct udp_forward *f,
 	}
 	c->forward = f;
 	c->addr = *addr;
+	if (to)
+		answer_from(c, to);
 	list_add_tail(&f->clients, &c->member);
 	list_add_tail(bucket_of(f, addr), &c->bucket);
 	f->count++;
@@ -116,13 +137,14 @@ static struct client *add(struct udp_forward *f,
 }
 
 static void datagram(struct udp_port *port, const struct sockaddr_storage *from,
-		     const uint8_t *payload, size_t len)
+		     const struct sockaddr_storage *to, const uint8_t *payload,
+		     size_t len)
 {
 	struct udp_forward *f = container_of(port, struct udp_forward, port);
-	struct client *c = find(f, from);
+	struct client *c = find(f, from, to);
 
 	if (!c)
-		c = add(f, from);
+		c = add(f, from, to);
 	if (c) {
 		list_move_tail(&f->clients, &c->member);
 		flow_send(c->flow, NULL, payload, len);

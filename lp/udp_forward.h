@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One --forward udp: at work. Each address and port that sends to its port has a flow of its
- * own to the one destination, and hears what comes back. Who has been silent longest
- * makes room where there are UDP_CLIENTS_MAX; rp ends flows that are idle.
+ * own to the one destination, and hears what comes back, from the address that it sent to: who
+ * sends to two of this host's addresses has two. Who has been silent longest makes room where
+ * there are UDP_CLIENTS_MAX; rp ends flows that are idle.
  */
 #ifndef TM3_UDP_FORWARD_H
 #define TM3_UDP_FORWARD_H

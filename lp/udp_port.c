@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "../mux/base/addr.h"
 #include "../mux/base/list.h"
 #include "../mux/base/sock.h"
 #include "../mux/base/udp_in.h"
@@ -20,7 +21,16 @@ static void came(void *arg, struct sockaddr_storage *from, const uint8_t *buf,
 {
 	struct udp_port *port = arg;
 
-	port->came(port, from, buf, len);
+	port->came(port, from, NULL, buf, len);
+}
+
+static void came_to(void *arg, struct sockaddr_storage *from,
+		    const struct sockaddr_storage *to, const uint8_t *buf,
+		    size_t len)
+{
+	struct udp_port *port = arg;
+
+	port->came(port, from, to->ss_family ? to : NULL, buf, len);
 }
 
 static void readable(struct watch *w, uint32_t events)
@@ -28,7 +38,10 @@ static void readable(struct watch *w, uint32_t events)
 	struct udp_port *port = container_of(w, struct udp_port, watch);
 
 	(void)events;
-	udp_in_read(w->fd, came, port);
+	if (port->any)
+		udp_in_read_to(w->fd, came_to, port);
+	else
+		udp_in_read(w->fd, came, port);
 }
 
 int udp_port_open(struct udp_port *port, struct loop *loop,
@@ -40,6 +53,9 @@ int udp_port_open(struct udp_port *port, struct loop *loop,
 	if (fd < 0)
 		return fd;
 	err = sock_address(fd, &port->addr);
+	port->any = addr_is_any(addr);
+	if (!err && port->any)
+		err = udp_in_tell_to(fd, addr->ss_family);
 	if (!err)
 		err = loop_watch(loop, &port->watch, fd, EPOLLIN);
 	if (err)

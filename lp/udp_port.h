@@ -5,6 +5,7 @@
 #ifndef TM3_UDP_PORT_H
 #define TM3_UDP_PORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -14,8 +15,13 @@
 struct udp_port {
 	struct watch watch;	/* its owner closes it: loop_close() */
 	struct sockaddr_storage addr;
-	/* One came; of @len bytes UDP_IN_SLOT are there. The port must stay open meanwhile. */
+	bool any;		/* it is at all of this host's addresses */
+	/*
+	 * One came; of @len bytes UDP_IN_SLOT are there. @to: which address it was sent to,
+	 * where that can be several, or NULL. The port must stay open meanwhile.
+	 */
 	void (*came)(struct udp_port *port, const struct sockaddr_storage *from,
+		     const struct sockaddr_storage *to,
 		     const uint8_t *payload, size_t len);
 };
 

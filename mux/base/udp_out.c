@@ -46,7 +46,8 @@ struct burst {
 	struct iovec iov[UDP_OUT_MOST];
 	union {
 		struct cmsghdr head;	/* for its alignment */
-		uint8_t bytes[CMSG_SPACE(sizeof(uint16_t))];
+		uint8_t bytes[CMSG_SPACE(sizeof(uint16_t)) +
+			      CMSG_SPACE(sizeof(struct in6_pktinfo))];
 	} control[UDP_OUT_MOST];
 };
 
@@ -150,20 +151,46 @@ static unsigned int alike(struct item *const *own, unsigned int n)
 	return n;
 }
 
-static void say_size(struct burst *b, unsigned int i, uint32_t len)
+/* Behind what is said with message @i already. */
+static void say(struct burst *b, unsigned int i, int level, int type,
+		const void *what, size_t len)
 {
 	struct msghdr *mh = &b->msg[i].msg_hdr;
-	uint16_t size = (uint16_t)len;
-	struct cmsghdr *cm;
+	uint8_t *bytes = b->control[i].bytes + mh->msg_controllen;
+	struct cmsghdr *cm = (void *)bytes;
 
+	memset(bytes, 0, CMSG_SPACE(len));
+	cm->cmsg_level = level;
+	cm->cmsg_type = type;
+	cm->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(cm), what, len);
 	mh->msg_control = b->control[i].bytes;
-	mh->msg_controllen = sizeof(b->control[i].bytes);
-	memset(b->control[i].bytes, 0, sizeof(b->control[i].bytes));
-	cm = CMSG_FIRSTHDR(mh);
-	cm->cmsg_level = IPPROTO_UDP;
-	cm->cmsg_type = UDP_SEGMENT;
-	cm->cmsg_len = CMSG_LEN(sizeof(size));
-	memcpy(CMSG_DATA(cm), &size, sizeof(size));
+	mh->msg_controllen += CMSG_SPACE(len);
+}
+
+static void say_size(struct burst *b, unsigned int i, uint32_t len)
+{
+	uint16_t size = (uint16_t)len;
+
+	say(b, i, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size));
+}
+
+static void say_source(struct burst *b, unsigned int i,
+		       const struct sockaddr_storage *source)
+{
+	const struct sockaddr_in6 *in6 = (const void *)source;
+	const struct sockaddr_in *in = (const void *)source;
+	struct in6_pktinfo info6 = { 0 };
+	struct in_pktinfo info = { 0 };
+
+	if (source->ss_family == AF_INET6) {
+		info6.ipi6_addr = in6->sin6_addr;
+		info6.ipi6_ifindex = in6->sin6_scope_id;
+		say(b, i, IPPROTO_IPV6, IPV6_PKTINFO, &info6, sizeof(info6));
+	} else {
+		info.ipi_spec_dst = in->sin_addr;
+		say(b, i, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
+	}
 }
 
 /* The first @alone of them go one by one. */
@@ -188,6 +215,8 @@ static void make(struct udp_out *out, struct burst *b,
 		};
 		if (items > 1)
 			say_size(b, b->n, first->len);
+		if (first->by->source)
+			say_source(b, b->n, first->by->source);
 		at += items;
 	}
 }

@@ -37,6 +37,8 @@ struct udp_sender {
 	uint16_t segment_most;	/* larger ones are not sent several at a time */
 	bool whole;		/* what it adds from now on must not be fragmented */
 	bool forbids;		/* its socket lets nothing be fragmented at present */
+	/* An address of this host's; or NULL: the kernel chooses. */
+	const struct sockaddr_storage *source;
 	/* One was not sent, because of errno @err. This must not add another, or end @by. */
 	void (*unsent)(struct udp_sender *by, int err);
 	/* The path takes less in one packet than it was given; the same holds. */

@@ -108,6 +108,8 @@ void flow_tell_mtu(struct flow *f, unsigned int mtu);
  */
 void flow_put(struct flow *f, int fd, const struct sockaddr_storage *to,
 	      const struct iovec *parts, int n);
+/* What flow_put() takes leaves from @source, an address of this host's, which stays. To be said first. */
+void flow_leaves_from(struct flow *f, const struct sockaddr_storage *source);
 /* What flow_put() takes from now on must not be fragmented; or may. */
 void flow_put_whole(struct flow *f, bool whole);
 

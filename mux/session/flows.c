@@ -329,6 +329,11 @@ void flow_put(struct flow *f, int fd, const struct sockaddr_storage *to,
 		    n);
 }
 
+void flow_leaves_from(struct flow *f, const struct sockaddr_storage *source)
+{
+	f->sender.source = source;
+}
+
 void flow_put_whole(struct flow *f, bool whole)
 {
 	f->sender.whole = whole;

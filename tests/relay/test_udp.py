@@ -366,6 +366,33 @@ def test_forward(box: Namespace, tmp_path: Path) -> None:
         proxies.lp.stop()  # the flows of clients that are gone end with it
 
 
+@pytest.mark.parametrize(
+    ("at", "address"),
+    [("0.0.0.0", "127.0.0.1"), ("0.0.0.0", "127.0.0.2"), ("[::]", "::1"), ("[::]", "2001:db8::1")],
+)
+def test_answers_come_from_where_one_sent_to(
+    box: Namespace, tmp_path: Path, at: str, address: str
+) -> None:
+    """A client that is connected, as a resolver's is, hears nothing from another address."""
+    box.ip("address", "add", "2001:db8::1/128", "dev", "lo", "nodad")
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with (
+        answering(box) as server,
+        extended_pair(
+            box, tmp_path, lp=["--forward", f"udp:{at}:7000:127.0.0.1:{server.port}"]
+        ) as proxies,
+        box.open_socket(family, socket.SOCK_DGRAM) as client,
+    ):
+        client.settimeout(10)
+        client.bind(("::1" if ":" in address else "127.0.0.1", 0))
+        client.connect((address, 7000))
+        for size in (1, 1200, 1200, 1200, 5):
+            client.send(bytes(size))
+        for size in (1, 1200, 1200, 1200, 5):
+            assert client.recv(2000) == bytes(size)
+        proxies.lp.stop()
+
+
 def test_forward_to_a_name_with_a_program(box: Namespace, tmp_path: Path) -> None:
     """The system's own resolver asks a name server behind rp."""
     resolv = tmp_path / "resolv.conf"

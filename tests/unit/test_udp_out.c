@@ -489,6 +489,39 @@ static void one_sender_does_not_wait(void **state)
 	assert_int_equal(here.one.gathered, 0);
 }
 
+static void heard_from(const char *host, int fd)
+{
+	struct sockaddr_storage from = { 0 };
+	socklen_t len = sizeof(from);
+	char text[ADDR_TEXT];
+	uint8_t byte;
+
+	assert_int_equal(recvfrom(fd, &byte, 1, MSG_TRUNC, (void *)&from, &len), SIZE);
+	assert_string_equal(addr_host(&from, text), host);
+}
+
+/* Beside the size of several at a time, and of one alone; and of a sender that does not say. */
+static void one_leaves_from_the_address_that_it_says(void **state)
+{
+	struct sockaddr_storage source;
+	socklen_t len;
+	int fd = here.place[0].fd;
+
+	(void)state;
+	assert_int_equal(addr_parse("127.0.0.5", NULL, 0, &source, &len), 0);
+	here.one.source = &source;
+	for (uint8_t i = 1; i <= 3; i++)
+		add(i, SIZE);
+	udp_out_flush(here.out);
+	add(4, SIZE);
+	add_by(&here.other, 5, SIZE, 0);
+	udp_out_flush(here.out);
+	for (int i = 1; i <= 4; i++)
+		heard_from("127.0.0.5", fd);
+	heard_from("127.0.0.1", fd);
+	assert_int_equal(here.unsent[0] + here.unsent[1], 0);
+}
+
 static void stop(struct task *t)
 {
 	(void)t;
@@ -525,6 +558,7 @@ int main(void)
 		OUT_TEST(kernel_that_does_not_take_several),
 		OUT_TEST(kernel_that_has_not_heard_of_several),
 		OUT_TEST(one_sender_does_not_wait),
+		OUT_TEST(one_leaves_from_the_address_that_it_says),
 		OUT_TEST(nobody_flushes),
 	};
 
