@@ -49,6 +49,15 @@ static bool refuse_line(const struct client *c)
 	return false;
 }
 
+/* It may be half of another command, so it is not done. */
+static void refuse_rest(const struct client *c)
+{
+	static const char text[] = "error: a command is a line, and the last one has no end\n";
+
+	if (c->got)
+		tell(c, text, sizeof(text) - 1);
+}
+
 static bool answer(const struct client *c, char *line)
 {
 	char *text = NULL;
@@ -100,8 +109,10 @@ static bool read_some(struct client *c)
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
-	if (!n)
+	if (!n) {
+		refuse_rest(c);
 		return false;
+	}
 	c->got += (size_t)n;
 	if (is_garbage(c))
 		return refuse_line(c);

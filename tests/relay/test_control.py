@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """lp --control: what is said of paths while lp runs, and who may say it."""
 
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,6 +151,17 @@ def test_several_lines_at_once_and_by_halves(shared: Scene) -> None:
     assert client.answer() == client.answer() == ["ok"]
     client.sock.sendall(b"st\n")
     assert client.answer()[-1] == "ok"
+
+
+def test_a_line_without_an_end_is_told(shared: Scene) -> None:
+    """As of `printf list | nc -U`. It may be half of another command, and is not done."""
+    client = shared.client()
+    client.sock.sendall(b"list\npath near off")
+    client.sock.shutdown(socket.SHUT_WR)
+    assert client.answer()[-1] == "ok"
+    assert client.answer() == ["error: a command is a line, and the last one has no end"]
+    assert client.is_sent_away()
+    assert shared.client().list()["near"]["state"] != "off"
 
 
 def test_two_clients(shared: Scene) -> None:
