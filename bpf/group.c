@@ -2,10 +2,11 @@
 #define _GNU_SOURCE
 #include "group.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <glob.h>
 #include <libgen.h>
 #include <linux/magic.h>
 #include <mntent.h>
@@ -81,24 +82,25 @@ static int own(char path[PATH_MAX])
 
 /*
  * Empty ones whose keeper was killed. One whose process is still there may have
- * been made just now.
+ * been made just now. The folder is read, not matched by a pattern: systemd's
+ * names have backslashes.
  */
 static void sweep(const char *above)
 {
-	char pattern[2 * PATH_MAX + 16];
-	glob_t found;
-	size_t i;
-	int pid;
+	DIR *folder = opendir(above);
+	struct dirent *it;
+	const char *number;
 
-	snprintf(pattern, sizeof(pattern), "%s/" NAME "[0-9]*", above);
-	if (!glob(pattern, 0, NULL, &found)) {
-		for (i = 0; i < found.gl_pathc; i++) {
-			pid = atoi(strrchr(found.gl_pathv[i], '.') + 1);
-			if (kill(pid, 0) && errno == ESRCH)
-				rmdir(found.gl_pathv[i]);
-		}
-		globfree(&found);
+	while (folder && (it = readdir(folder))) {
+		number = it->d_name + strlen(NAME);
+		if (strncmp(it->d_name, NAME, strlen(NAME)) ||
+		    !isdigit((unsigned char)*number))
+			continue;
+		if (kill(atoi(number), 0) && errno == ESRCH)
+			unlinkat(dirfd(folder), it->d_name, AT_REMOVEDIR);
 	}
+	if (folder)
+		closedir(folder);
 }
 
 int group_make(struct group *g)

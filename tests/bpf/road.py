@@ -10,6 +10,7 @@ which one a connection came to.
 import json
 import os
 import selectors
+import shlex
 import socket
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -47,7 +48,7 @@ def said_of(here: tuple[str, int]) -> str:
 
 def join(cgroup: Path) -> list[str]:
     """A command line behind this is run in that cgroup."""
-    return ["sh", "-c", f'echo 0 >{cgroup}/cgroup.procs && exec "$@"', "sh"]
+    return ["sh", "-c", f'echo 0 >{shlex.quote(str(cgroup))}/cgroup.procs && exec "$@"', "sh"]
 
 
 def listening(far: Namespace, family: int, port: int) -> socket.socket:

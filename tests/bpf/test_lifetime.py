@@ -13,6 +13,8 @@ from tests.bpf.conftest import cgroup2
 from tests.bpf.road import A6, CLIENT, RP, TM3BPF, TM3CTL, A, Road, Talker, join
 from tests.relay.waiting import equals, until
 
+PID_MAX_LIMIT = 1 << 22  # no process of Linux has a higher number
+
 
 def own_cgroup() -> Path:
     """Below which tm3ctl makes those of commands."""
@@ -122,6 +124,21 @@ def test_of_many_short_ones_nothing_is_left(way: Road) -> None:
         assert way.near.run(TM3BPF, "--", "true") == ""
     wait_until_off(way)
     assert not list(own_cgroup().glob("tm3ctl.*"))
+
+
+def test_what_a_killed_keeper_left_below_a_name_of_systemd_s(way: Road) -> None:
+    """Such names have backslashes, as has that of a terminal's cgroup."""
+    terminal = cgroup2() / f"tm3-test-{os.getpid()}\\x2dterminal*.scope"
+    left = terminal / f"tm3ctl.{PID_MAX_LIMIT + 1}"
+    terminal.mkdir()
+    try:
+        left.mkdir()
+        assert way.near.run(*join(terminal), TM3BPF, "--", "true") == ""
+        assert not left.exists()
+    finally:
+        until("the keeper to end", lambda: not (terminal / "cgroup.procs").read_text())
+        for folder in (*terminal.glob("tm3ctl.*"), terminal):
+            folder.rmdir()
 
 
 def test_a_command_within_a_command(way: Road) -> None:
