@@ -150,12 +150,22 @@ def test_mptcp_and_fast_open(way: Road) -> None:
     assert sorted(way.relayed()) == [f"{A}:8000", f"{A}:8001"]
 
 
-def test_mptcp_of_ipv6_has_no_room_and_is_reset(way: Road) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "connects"),
+    [
+        (socket.IPPROTO_MPTCP, f"connect(('{A6}', 8000))"),
+        (socket.IPPROTO_TCP, f"sendto(b'x', socket.MSG_FASTOPEN, ('{A6}', 8000))"),
+    ],
+    ids=["MPTCP", "fast-open"],
+)
+def test_what_leaves_no_room_in_a_syn_of_ipv6_is_reset(
+    way: Road, protocol: int, connects: str
+) -> None:
     script = (
         "import socket\n"
-        "mptcp = socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 262)\n"
-        f"mptcp.connect(('{A6}', 8000))\n"
-        "mptcp.recv(99)\n"
+        f"sock = socket.socket(socket.AF_INET6, socket.SOCK_STREAM, {int(protocol)})\n"
+        f"sock.{connects}\n"
+        "sock.recv(99)\n"
     )
     with way.proxies() as both:
         done = way.bpf("--", "timeout", "20", "python3", "-c", script)
