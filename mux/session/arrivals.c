@@ -290,6 +290,7 @@ static bool put(struct session *s, struct channel *ch,
 		take_early(s, ch);
 		break;
 	case REORDER_EARLY:
+		windows_early(s, ch);
 		limit_early(s, REORDER_MAX_SESSION);
 		break;
 	case REORDER_DUPLICATE:

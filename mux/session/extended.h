@@ -249,6 +249,8 @@ bool windows_spend(struct session *s, struct channel *ch, size_t len);
 void windows_queued(struct session *s);
 /* The application of @c took something. */
 void windows_taken(struct session *s, struct conn *c);
+/* A message of @ch came that waits for another one before it. */
+void windows_early(struct session *s, struct channel *ch);
 
 /* hints */
 void hints_init(struct extended *x);

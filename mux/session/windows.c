@@ -8,13 +8,15 @@
  * first round trip, so that it holds up no small object, and none with a gap that is
  * repaired meanwhile. When its application takes a quarter of it within a round trip,
  * it is doubled: who sends doubles what is under way each round trip at first, and shall
- * not meet the window. What is granted and what waits for applications is, together,
- * at most window_memory for a session; beyond that a connection has WINDOW_LEAST. An
- * eighth of it is for those whose application took something in the last second. When
- * the rest is out, of those whose application leaves bytes and took none for
- * WINDOW_IDLE_SECONDS the one that has most is reset. A connection that has ended on the
- * pipes is one of them as long as it has bytes to write: it is granted nothing more,
- * but its application may never read.
+ * not meet the window. Bytes that wait for others before them count as taken, if the
+ * application leaves nothing lying: no application can take them sooner, and behind what goes
+ * over a far path those of a near one wait for most of the far round trip. What is granted
+ * and what waits for applications is, together, at most window_memory for a session; beyond
+ * that a connection has WINDOW_LEAST. An eighth of it is for those whose application took
+ * something in the last second. When the rest is out, of those whose application leaves bytes
+ * and took none for WINDOW_IDLE_SECONDS the one that has most is reset. A connection that has
+ * ended on the pipes is one of them as long as it has bytes to write: it is granted nothing
+ * more, but its application may never read.
  *
  * What was granted cannot be taken back: an id whose connection is over keeps the
  * rest for its next one, and so does a connection to which nothing comes any more.
@@ -134,13 +136,22 @@ bool windows_spend(struct session *s, struct channel *ch, size_t len)
 	return allowed;
 }
 
+/* Bytes that its application took, or would have taken if none before them were missing. */
+static uint32_t progress(const struct channel *ch)
+{
+	size_t left = waiting(ch);
+	size_t early = left ? 0 : reorder_payload(&ch->order);
+
+	return (uint32_t)(ch->in.taken - left + early);
+}
+
 /* A quarter of the window was taken: in how long? */
 static void end_round(struct session *s, struct channel *ch, int64_t now)
 {
 	if (now - ch->round_at <= round_trip(s) &&
 	    ch->window < WINDOW_MOST)
 		ch->window *= 2;
-	ch->round_from = ch->taken;
+	ch->round_from = progress(ch);
 	ch->round_at = now;
 }
 
@@ -162,18 +173,25 @@ static void tell(struct session *s, struct channel *ch)
 
 static void widen(struct session *s, struct channel *ch, int64_t now)
 {
+	if (!may_grant(ch))
+		return;
+	/* It may be less than before: what is early no longer waits for the application. */
+	if ((int32_t)(progress(ch) - ch->round_from) >=
+	    (int32_t)(ch->window / 4))
+		end_round(s, ch, now);
+	if (share(ch) <= ch->window / 2 && grant(s, ch, ch->window, true))
+		tell(s, ch);
+}
+
+static void taken_from(struct session *s, struct channel *ch, int64_t now)
+{
 	uint32_t taken = (uint32_t)(ch->in.taken - waiting(ch));
 
 	if (taken == ch->taken)
 		return;
 	ch->taken = taken;
 	ch->taken_at = now;
-	if (!may_grant(ch))
-		return;
-	if (taken - ch->round_from >= ch->window / 4)
-		end_round(s, ch, now);
-	if (share(ch) <= ch->window / 2 && grant(s, ch, ch->window, true))
-		tell(s, ch);
+	widen(s, ch, now);
 }
 
 void windows_taken(struct session *s, struct conn *c)
@@ -184,9 +202,17 @@ void windows_taken(struct session *s, struct conn *c)
 	if (c->watch.fd < 0)
 		return;
 	if (!c->over)
-		widen(s, c->channel, now);
+		taken_from(s, c->channel, now);
 	else if (c->backlog)
 		c->backlog->taken_at = now;
+}
+
+void windows_early(struct session *s, struct channel *ch)
+{
+	if (!ch->conn || ch->conn->flow)
+		return;
+	set_in_use(s, ch, true);
+	widen(s, ch, loop_now(s->engine->loop));
 }
 
 /* --- those who take nothing --- */
