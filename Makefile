@@ -66,7 +66,7 @@ UNIT_COMMON := $(filter-out $(UNIT_SRC) tests/unit/linkem_% tests/unit/sctp_% te
 FUZZ_COMMON := $(filter-out $(FUZZ_SRC),$(sort $(wildcard tests/fuzz/*.c)))
 
 # Those that take long under sanitizers: there a part, and without them all (tests/unit/part.h).
-UNIT_WHOLE := $(addprefix $(UNIT)/whole/,test_matrix test_together)
+UNIT_WHOLE := $(addprefix $(UNIT)/whole/,test_matrix test_rivals test_together)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(UNIT)/%) $(UNIT_WHOLE)
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(FUZZ)/%)
 

@@ -98,6 +98,7 @@ struct aggregate {
 	uint64_t delivered;
 	struct aggregate_heard heard;
 	struct aggregate_round before;
+	struct aggregate_round earlier;	/* before the one in which a probe began */
 	double growth;
 
 	enum aggregate_probe probe;

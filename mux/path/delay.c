@@ -162,10 +162,34 @@ static void mind_base(struct aggregate *a, double least)
 
 /* --- BOUND and YIELD: experiments --- */
 
+static bool is_less(const struct aggregate_round *now,
+		    const struct aggregate_round *then)
+{
+	return then->held > 0 && now->held < (1 - MORE) * then->held;
+}
+
+/* By what part @now differs from @then. */
+static double change(double now, double then)
+{
+	return now / then - 1;
+}
+
+/*
+ * What others do to the queue meanwhile looks like ours to who holds more, and like
+ * theirs to who holds less. Where less was held just before, it falls out of both
+ * together.
+ */
 static double our_share(const struct aggregate *a,
 			const struct aggregate_round *r)
 {
-	return (r->rtt / a->before.rtt - 1) / (r->held / a->before.held - 1);
+	double rtt = change(r->rtt, a->before.rtt);
+	double held = change(r->held, a->before.held);
+
+	if (a->probe == PROBE_MORE && is_less(&a->before, &a->earlier)) {
+		rtt -= change(a->before.rtt, a->earlier.rtt);
+		held -= change(a->before.held, a->earlier.held);
+	}
+	return rtt / held;
 }
 
 /*
@@ -278,8 +302,7 @@ static bool is_suspicious(const struct aggregate *a,
 	if (a->vain && (double)(now - a->vain_at) > SOON)
 		return true;
 	return a->limit <= FLOOR_SEGMENTS * a->mss ||
-		(a->before.held > 0 && r->held < (1 - MORE) * a->before.held &&
-		 our_share(a, r) < SHARE);
+		(is_less(r, &a->before) && our_share(a, r) < SHARE);
 }
 
 static bool probe(struct aggregate *a, enum aggregate_probe kind,
@@ -287,6 +310,7 @@ static bool probe(struct aggregate *a, enum aggregate_probe kind,
 {
 	a->probe = kind;
 	a->probe_from = a->limit;
+	a->earlier = a->before;
 	a->before = *r;
 	aggregate_set_limit(a, bytes, now);
 	return true;

@@ -200,7 +200,7 @@ static void rates_that_change(void **state)
 	static const struct bound bounds[] = {
 		{ "rate steps", 5, 9, 17, 0.98, 12, 34, 2 },
 		{ "rate steps loss 1", 15, 64, 70, 0.98, 53, 143, 134 },
-		{ "cellular", 31, 90, 140, 0.96, 117, 34, 2 },
+		{ "cellular", 31, 99, 140, 0.95, 117, 34, 2 },
 		{ "cellular bbr", 29, 96, 122, 0.98, 111, 15, 18 },
 	};
 
@@ -211,7 +211,7 @@ static void rates_that_change(void **state)
 /*
  * Never below 0.8 of one flow's share, and no more than as many flows as pipes. What
  * all lose at once, as bbr's do in short queues, is no sign that nobody is there.
- * Not reached: cubic beside bbr in a queue of half a BDP or one gets 0.20 and 0.22
+ * Not reached: cubic beside bbr in a queue of half a BDP or one gets 0.17 and 0.21
  * instead of 0.4, and without a limit 0.20 and 0.25.
  */
 static void others_and_we_have_a_share(void **state)
@@ -222,7 +222,7 @@ static void others_and_we_have_a_share(void **state)
 	} shares[] = {
 		{ "1 rival 0.5", 0.40, 0.56 },
 		{ "1 rival 1", 0.46, 0.69 },
-		{ "1 rival 5", 0.47, 0.70 },
+		{ "1 rival 5", 0.47, 0.75 },
 		{ "1 rival 1, 1 pipe", 0.40, 0.50 },
 		{ "1 rival 5, 1 pipe", 0.41, 0.54 },
 		{ "4 rivals 0.5", 0.30, 0.53 },
@@ -238,7 +238,7 @@ static void others_and_we_have_a_share(void **state)
 		{ "4 rivals 1, 16 pipes", 0.53, 0.75 },
 		{ "4 rivals 5, 4 pipes", 0.30, 0.50 },
 		{ "4 rivals 5, 16 pipes", 0.46, 0.69 },
-		{ "1 bbr 0.5", 0.18, 0.33 },
+		{ "1 bbr 0.5", 0.16, 0.33 },
 		{ "1 bbr 1", 0.20, 0.34 },
 		{ "1 bbr 5", 0.42, 0.65 },
 		{ "bbr, 1 bbr 0.5", 0.67, 0.89 },

@@ -14,35 +14,13 @@
 
 #include <cmocka.h>
 
+#include "bulk.h"
 #include "miles.h"
 #include "model.h"
 #include "part.h"
 #include "random.h"
 
 enum { QUANTUM = 8192 };
-
-static double used(const struct model *model, int64_t ns)
-{
-	return (double)model->arrived / model->is.rate / ((double)ns / 1e9);
-}
-
-/* The queue that is wished for: some milliseconds, three segments at least. */
-static int64_t wish(const struct model_params *is)
-{
-	int64_t segments = (int64_t)(3 * MODEL_MSS / is->rate * 1e9);
-
-	return segments > 4 * MS ? segments : 4 * MS;
-}
-
-static void bulk_from_the_start(struct model *model,
-				const struct model_params *is, struct random *r,
-				int64_t warm)
-{
-	model_init(model, is, r);
-	model_offer(model, 0, UINT64_MAX);
-	model_run(model, warm);
-	model_forget(model);
-}
 
 /* --- the path --- */
 
@@ -222,62 +200,6 @@ static void a_round_trip_that_changes_is_followed(void **state)
 	model_fini(&model);
 }
 
-static double object_ms(struct model *model)
-{
-	int64_t at = model->now;
-
-	model_offer(model, 0, OBJECT);
-	model_run(model, 300 * MS);
-	assert_true(model->conn[0].done_at > at);
-	return (double)(model->conn[0].done_at - at) / 1e6;
-}
-
-/* The queue is there before we are. */
-static double beside_a_rival(unsigned int pipes, enum aggregate_mode mode,
-			     struct random *r)
-{
-	struct model_params is = mile(10, 50 * MS, 300, pipes);
-	struct model model;
-	double part;
-
-	is.mode = mode;
-	model_init(&model, &is, r);
-	object_ms(&model);
-	model_rival(&model, true);
-	model_run(&model, 10 * S);
-	model_offer(&model, 1, UINT64_MAX);
-	model_run(&model, 20 * S);
-	model_forget(&model);
-	model_run(&model, 60 * S);
-	part = used(&model, 60 * S);
-	model_fini(&model);
-	return part;
-}
-
-/*
- * 0.8 of one flow's share are 0.4: not reached by one pipe, which gets 0.34 (2, 4, 8 and
- * 16: 0.46, 0.48, 0.52, 0.54; without a limit 0.40 to 0.95).
- */
-static void a_full_queue_is_no_reason_to_hide(void **state)
-{
-	static const struct {
-		unsigned int pipes;
-		double least;
-	} shares[] = { { 1, 0.3 }, { 2, 0.44 }, { 4, 0.45 }, { 8, 0.5 },
-		       { 16, 0.5 } };
-	struct random r;
-
-	(void)state;
-	random_begin(&r, __func__);
-	for (int i = 0; i < 5; i += ONE_IN) {
-		unsigned int n = shares[i].pipes;
-		double share = beside_a_rival(n, AGGREGATE_DELAY, &r);
-
-		assert_true(share > shares[i].least);
-		assert_true(share > 0.4 * beside_a_rival(n, AGGREGATE_OFF, &r));
-	}
-}
-
 /* The machine stands still for a moment, as a bulk begins, and later. */
 static void a_moment_is_not_taken_for_others(void **state)
 {
@@ -305,130 +227,6 @@ static void a_moment_is_not_taken_for_others(void **state)
 				 AGGREGATE_BOUND);
 		/* For a twentieth of the time nothing could pass. */
 		assert_true(used(&model, 16 * S) > 0.85);
-		model_fini(&model);
-	}
-}
-
-/*
- * A bulk over @n pipes, with or without a limit, that begins @after a rival, which fills a
- * queue of half a second: its part from the sixth second to the 20th, mean of some moments to begin
- * at. The path is known by handshakes, or by an object too.
- */
-static double begun_behind_a_rival(unsigned int n, enum aggregate_mode mode,
-				   int64_t after, bool object, struct random *r)
-{
-	struct model_params is = mile(9.185, 70 * MS, 500, n);
-	double sum = 0;
-
-	is.mode = mode;
-	for (int i = 0; i < 5; i++) {
-		struct model model;
-
-		model_init(&model, &is, r);
-		if (object)
-			object_ms(&model);
-		model_rival(&model, true);
-		model_run(&model, after + i * after / 10);
-		model_offer(&model, 1, UINT64_MAX);
-		model_run(&model, 5 * S);
-		model_forget(&model);
-		model_run(&model, 15 * S);
-		sum += used(&model, 15 * S);
-		model_fini(&model);
-	}
-	return sum / 5;
-}
-
-/*
- * The first messages have nothing of ours in front of them. Found 0.75, 1.30, 2.39 and 0.95, 2.25,
- * 3.81; where three experiments had to tell, of rounds as long as the queue, 0.19, 0.33, 0.95 and
- * 0.15, 0.27, 0.32.
- */
-static void others_that_were_first_are_known_at_once(void **state)
-{
-	static const struct {
-		unsigned int pipes;
-		int64_t after;
-		bool object;
-		double least;	/* of one connection's without a limit */
-	} is[] = {
-		{ 1, 10 * S, true, 0.6 }, { 4, 10 * S, true, 0.8 },
-		{ 16, 10 * S, true, 1.0 }, { 1, 3 * S, false, 0.6 },
-		{ 4, 3 * S, false, 0.8 }, { 16, 3 * S, false, 1.0 },
-	};
-	struct random r;
-
-	(void)state;
-	random_begin(&r, __func__);
-	for (int i = 0; i < 6; i += ONE_IN) {
-		double plain = begun_behind_a_rival(1, AGGREGATE_OFF,
-						    is[i].after, is[i].object, &r);
-
-		assert_true(begun_behind_a_rival(is[i].pipes, AGGREGATE_DELAY,
-						 is[i].after, is[i].object, &r) >
-			    is[i].least * plain);
-	}
-}
-
-/* It must not take long to see that a queue is another's: late is too little. */
-static void others_are_known_in_time(void **state)
-{
-	static const unsigned int pipes[] = { 1, 2, 4, 8 };
-	struct random r;
-
-	(void)state;
-	random_begin(&r, __func__);
-	for (int k = 0; k < 4 * 2; k++) {
-		struct model_params is = mile(10, 50 * MS, k % 2 ? 500 : 200,
-					     pipes[k / 2]);
-		struct model model;
-		double n = pipes[k / 2];
-
-		model_init(&model, &is, &r);
-		model_rival(&model, true);
-		model_offer(&model, 0, UINT64_MAX);
-		model_run(&model, 18 * S);
-		/* 0.33 and 0.35 over one pipe, 0.55 to 0.74 over more. */
-		assert_true(used(&model, 18 * S) > (n > 1 ? 0.5 : 0.3));
-		/* No more than so many connections would have. */
-		assert_true(used(&model, 18 * S) < n / (n + 1));
-		model_fini(&model);
-	}
-}
-
-/*
- * One that fills the queue, as any download does, must not take all: 0.8 of one
- * flow's share are ours at least.
- */
-static void another_connection_does_not_starve_us(void **state)
-{
-	static const unsigned int pipes[] = { 1, 4, 8 };
-	struct random r;
-
-	(void)state;
-	random_begin(&r, __func__);
-	for (int k = 0; k < 6; k++) {
-		struct model_params is = mile(10, 50 * MS, k % 2 ? 100 : 300,
-					     pipes[k / 2]);
-		struct model model;
-
-		bulk_from_the_start(&model, &is, &r, 5 * S);
-		model_rival(&model, true);
-		model_run(&model, 20 * S);
-		model_forget(&model);
-		model_run(&model, 60 * S);
-		/* 0.8 of one flow's share; found 0.42 to 0.63. */
-		assert_true(used(&model, 60 * S) > 0.4);
-		/* When it has gone, the queue goes too, soon after a look. */
-		model_rival(&model, false);
-		model_run(&model, 1 * S);
-		while (model.paths.path[0].aggregate.state == AGGREGATE_YIELD)
-			model_run(&model, 1 * S);
-		model_run(&model, 13 * S);
-		model_forget(&model);
-		model_run(&model, 5 * S);
-		assert_true(used(&model, 5 * S) > 0.95);
-		assert_true(model.network.longest < 5 * wish(&is));
 		model_fini(&model);
 	}
 }
@@ -569,10 +367,6 @@ int main(void)
 		cmocka_unit_test(a_rate_that_changes_is_followed),
 		cmocka_unit_test(a_round_trip_that_changes_is_followed),
 		cmocka_unit_test(a_moment_is_not_taken_for_others),
-		cmocka_unit_test(others_are_known_in_time),
-		cmocka_unit_test(another_connection_does_not_starve_us),
-		cmocka_unit_test(a_full_queue_is_no_reason_to_hide),
-		cmocka_unit_test(others_that_were_first_are_known_at_once),
 		cmocka_unit_test(an_object_beside_bulk_is_hardly_slower),
 		cmocka_unit_test(all_get_their_share_within_a_bounded_time),
 		cmocka_unit_test(nobody_starves_whatever_comes),
