@@ -84,6 +84,13 @@ static int __init configure(struct net *net)
 	return err;
 }
 
+static void leave(void)
+{
+	tm3_redirect_leave();
+	unregister_pernet_subsys(&tm3_net_ops);
+	tm3_redirected_fini();
+}
+
 static int __init tm3_init(void)
 {
 	int err = tm3_redirected_init();
@@ -91,23 +98,19 @@ static int __init tm3_init(void)
 	if (err)
 		return err;
 	err = register_pernet_subsys(&tm3_net_ops);
-	if (err)
-		goto fini;
+	if (err) {
+		tm3_redirected_fini();
+		return err;
+	}
 	err = configure(current->nsproxy->net_ns);
 	if (err)
-		goto unregister;
-	return 0;
-unregister:
-	unregister_pernet_subsys(&tm3_net_ops);
-fini:
-	tm3_redirected_fini();
+		leave();
 	return err;
 }
 
 static void __exit tm3_exit(void)
 {
-	unregister_pernet_subsys(&tm3_net_ops);
-	tm3_redirected_fini();
+	leave();
 }
 
 module_init(tm3_init);

@@ -2,10 +2,13 @@
 /*
  * The hook: which connections are redirected, and how.
  */
+#include <linux/errno.h>
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/netdevice.h>
 #include <linux/netfilter_ipv4.h>
+#include <linux/rtnetlink.h>
+#include <linux/rwsem.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -22,6 +25,9 @@
 /* Where RP takes pipes: those of the baseline, and those with extensions. */
 #define PIPE_PORT 6000
 #define PIPE_PORT_EXTENDED 6010
+
+/* The module goes: no namespace is configured any more. */
+static bool is_leaving;
 
 static void count(struct tm3_net *tn, enum tm3_counter which)
 {
@@ -159,11 +165,15 @@ int tm3_redirect_on(struct net *net, struct tm3_config *config)
 	int err = 0;
 
 	mutex_lock(&tn->lock);
+	if (READ_ONCE(is_leaving)) {
+		err = -EBUSY;
+		goto unlock;
+	}
 	if (!tn->hooked) {
 		err = attach(net);
 		if (err)
 			goto unlock;
-		tn->hooked = true;
+		WRITE_ONCE(tn->hooked, true);
 		tn->local_port = port;
 	}
 	replace(tn, config);
@@ -187,7 +197,11 @@ void tm3_redirect_off(struct net *net)
 	mutex_unlock(&tn->lock);
 }
 
-/* After tm3_redirect_off() and a grace period: as if never been there. */
+/*
+ * After tm3_redirect_off() and a grace period, and nobody turns it on again: as
+ * if never been there. It may wait long, so whoever writes meanwhile does not
+ * wait for the lock.
+ */
 void tm3_redirect_end(struct net *net)
 {
 	struct tm3_net *tn = tm3_net(net);
@@ -197,5 +211,40 @@ void tm3_redirect_end(struct net *net)
 	tm3_cut(net, tn->local_port);
 	tm3_redirected_end(net);
 	detach(net);
-	tn->hooked = false;
+	WRITE_ONCE(tn->hooked, false);
+}
+
+/* Held, for put_net(), or NULL. One that is ending sees to itself. */
+static struct net *get_hooked(void)
+{
+	struct net *net, *found = NULL;
+
+	down_read(&net_rwsem);
+	for_each_net(net) {
+		if (READ_ONCE(tm3_net(net)->hooked))
+			found = maybe_get_net(net);
+		if (found)
+			break;
+	}
+	up_read(&net_rwsem);
+	return found;
+}
+
+/*
+ * Ends the redirection of all namespaces, before the module unregisters. While
+ * pernet operations are unregistered, no namespace begins or ends, and no
+ * module that has such operations can be loaded. But aborting a socket waits
+ * for the program that is inside a call on it, and this call may wait for such
+ * a module: TCP_ULP loads tls.ko with the socket locked. Neither would end.
+ */
+void tm3_redirect_leave(void)
+{
+	struct net *net;
+
+	WRITE_ONCE(is_leaving, true);
+	while ((net = get_hooked())) {
+		tm3_redirect_off(net);
+		tm3_redirect_end(net);
+		put_net(net);
+	}
 }

@@ -103,6 +103,7 @@ void tm3_config_show(struct seq_file *seq, const struct tm3_config *config);
 int tm3_redirect_on(struct net *net, struct tm3_config *config);
 void tm3_redirect_off(struct net *net);
 void tm3_redirect_end(struct net *net);
+void tm3_redirect_leave(void);
 
 /* redirected.c */
 int tm3_redirected_init(void);

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: MIT
 """tm3.ko comes and goes: under load, over and over, and one namespace without the others."""
 
+import ctypes
 import errno
+import os
 import re
+import signal
 import socket
 import struct
 import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -255,6 +258,78 @@ def test_unloads_under_load(way: Road) -> None:
             assert curl.returncode in (0, 7, 18, 52, 55, 56), (
                 f"curl ended with {curl.returncode}: {said}"
             )
+        assert fetch(way.near) == way.page
+
+
+# --- a program that keeps rmmod waiting -----------------------------------------------------------
+
+MODPROBE = Path("/proc/sys/kernel/modprobe")
+# In modprobe's place: says who it is, waits to be told, and then needs a namespace that begins.
+LOADER = """#!/bin/sh
+echo $$ >{asked}.new
+mv {asked}.new {asked}
+until [ -e {go} ]; do sleep 0.1; done
+exec unshare --net true
+"""
+
+
+@contextmanager
+def loader(asked: Path, go: Path) -> Iterator[None]:
+    """Whoever has the kernel look for a module has it started, and waits for its end."""
+    script, before = asked.with_name("loader"), MODPROBE.read_text()
+    script.write_text(LOADER.format(asked=asked, go=go))
+    script.chmod(0o755)
+    MODPROBE.write_text(str(script))
+    try:
+        yield
+    finally:
+        MODPROBE.write_text(before)
+        if asked.exists():  # so that nobody waits for ever
+            with suppress(ProcessLookupError):
+                os.kill(int(asked.read_text()), signal.SIGKILL)
+
+
+def choose_no_control(sock: socket.socket) -> int:
+    """A congestion control that no module has; the socket stays locked while the kernel looks.
+
+    By the C library: Python's own would have its other threads wait.
+    """
+    libc, name = ctypes.CDLL(None, use_errno=True), b"tm3-none"
+    number = sock.fileno()
+    libc.setsockopt(number, socket.IPPROTO_TCP, socket.TCP_CONGESTION, name, len(name))
+    return ctypes.get_errno()
+
+
+def waits_for_a_socket(pid: int) -> bool:
+    return "lock_sock" in Path(f"/proc/{pid}/stack").read_text()
+
+
+def test_who_keeps_rmmod_waiting_may_wait_for_a_namespace(way: Road, tmp_path: Path) -> None:
+    """Or, as TCP_ULP does, for a module that has something in each: both come to their end."""
+    asked, go = tmp_path / "asked", tmp_path / "go"
+    argv = ["sh", "-c", "read now && exec rmmod tm3"]
+    with way.proxies() as both, ThreadPoolExecutor() as pool:
+        load(way.near, **words())
+        with (
+            connected(way, 2) as (sock, other),
+            subprocess.Popen(argv, stdin=subprocess.PIPE) as going,
+            loader(asked, go),
+        ):
+            assert going.stdin
+            asking = pool.submit(choose_no_control, sock)
+            until("the kernel to look for a module", asked.exists)
+            going.stdin.write(b"now\n")
+            going.stdin.close()
+            until("rmmod to wait for the socket", lambda: waits_for_a_socket(going.pid))
+            with pytest.raises(OSError) as refused:
+                configure(way.near, **words("81"))
+            assert refused.value.errno == errno.EBUSY
+            go.touch()
+            equals("rmmod's exit status", going.poll, 0, 30)
+            assert asking.result(10) == errno.ENOENT
+            for it in (sock, other):
+                ends_with(it, errno.ECONNABORTED)
+        both.settled()
         assert fetch(way.near) == way.page
 
 
