@@ -111,6 +111,7 @@ struct extended {
 	/* windows and hints */
 	uint64_t promised;	/* bytes that the other end may send, */
 	uint64_t idle;		/* and on ids without a connection */
+	uint32_t window;	/* that connections begin with, where there is memory */
 	struct list windows_due, hints_due;
 	int64_t hint_said_at;	/* that one was for nobody was logged */
 	struct timer window_timer;

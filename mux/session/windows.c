@@ -4,19 +4,20 @@
  * its application took. So one that does not read stops itself alone, and pipes
  * are always read.
  *
- * A connection begins with WINDOW_FIRST: twice what eight new pipes send in their
- * first round trip, so that it holds up no small object, and none with a gap that is
- * repaired meanwhile. When its application takes a quarter of it within a round trip,
- * it is doubled: who sends doubles what is under way each round trip at first, and shall
- * not meet the window. Bytes that wait for others before them count as taken, if the
- * application leaves nothing lying: no application can take them sooner, and behind what goes
- * over a far path those of a near one wait for most of the far round trip. What is granted
- * and what waits for applications is, together, at most window_memory for a session; beyond
- * that a connection has WINDOW_LEAST. An eighth of it is for those whose application took
- * something in the last second. When the rest is out, of those whose application leaves bytes
- * and took none for WINDOW_IDLE_SECONDS the one that has most is reset. A connection that has
- * ended on the pipes is one of them as long as it has bytes to write: it is granted nothing
- * more, but its application may never read.
+ * A session's first connection begins with WINDOW_FIRST: twice what eight new pipes send in
+ * their first round trip, so that it holds up no small object, and none with a gap that is
+ * repaired meanwhile. A later one finds pipes that have grown, and begins with half of what one
+ * before it reached, as long as little of the memory is out. When its application takes a
+ * quarter of it within a round trip, it is doubled: who sends doubles what is under way each
+ * round trip at first, and shall not meet the window. Bytes that wait for others before them
+ * count as taken, if the application leaves nothing lying: no application can take them
+ * sooner, and behind what goes over a far path those of a near one wait for most of the far
+ * round trip. What is granted and what waits for applications is, together, at most
+ * window_memory for a session; beyond that a connection has WINDOW_LEAST. An eighth of it is
+ * for those whose application took something in the last second. When the rest is out, of
+ * those whose application leaves bytes and took none for WINDOW_IDLE_SECONDS the one that has
+ * most is reset. A connection that has ended on the pipes is one of them as long as it has
+ * bytes to write: it is granted nothing more, but its application may never read.
  *
  * What was granted cannot be taken back: an id whose connection is over keeps the
  * rest for its next one, and so does a connection to which nothing comes any more.
@@ -33,6 +34,8 @@
 /* Round trips on loopback are shorter than a batch of events. */
 #define ROUND_LEAST (10 * NS_PER_MS)
 #define LOOK NS_PER_SEC
+/* Of the memory a part in so many is for connections that begin with more than WINDOW_FIRST. */
+enum { FIRST_SHARE = 8 };
 
 /* What goes over a far path has to be granted as long before as it takes there. */
 static int64_t round_trip(const struct session *s)
@@ -103,10 +106,19 @@ static void set_in_use(struct session *s, struct channel *ch, bool in_use)
 	*(in_use ? &s->ext->idle : &s->ext->promised) -= bytes;
 }
 
+/* With what a connection of the session reached, as long as most of the memory is there. */
+static uint32_t first(const struct session *s)
+{
+	uint64_t memory = s->engine->settings->window_memory;
+
+	return committed(s) + s->ext->idle < memory / FIRST_SHARE ?
+		s->ext->window : WINDOW_FIRST;
+}
+
 void windows_begin(struct session *s, struct channel *ch)
 {
 	set_in_use(s, ch, true);
-	ch->window = WINDOW_FIRST;
+	ch->window = first(s);
 	ch->taken = ch->round_from = (uint32_t)ch->in.taken;
 	ch->taken_at = ch->round_at = loop_now(s->engine->loop);
 	grant(s, ch, ch->window, false);
@@ -151,6 +163,9 @@ static void end_round(struct session *s, struct channel *ch, int64_t now)
 	if (now - ch->round_at <= round_trip(s) &&
 	    ch->window < WINDOW_MOST)
 		ch->window *= 2;
+	/* Half of it is twice what was taken within a round trip, at least. */
+	if (ch->window / 2 > s->ext->window)
+		s->ext->window = ch->window / 2;
 	ch->round_from = progress(ch);
 	ch->round_at = now;
 }
@@ -335,6 +350,7 @@ static void look(struct timer *t)
 
 void windows_init(struct extended *x)
 {
+	x->window = WINDOW_FIRST;
 	list_init(&x->windows_due);
 	x->window_timer.fire = look;
 	loop_task_init(&x->window_task, limit_queued);

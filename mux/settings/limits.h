@@ -74,7 +74,7 @@ enum {
 
 	/* In the extension: what the other end may send ahead of applications, all */
 	WINDOW_MEMORY = 256 << 20,	/* connections together, and what waits; */
-	WINDOW_FIRST = 256 << 10,	/* a new one, while there is so much, */
+	WINDOW_FIRST = 256 << 10,	/* a session's first, while there is so much, */
 	WINDOW_LEAST = 4 << 10,		/* any in any case, */
 	WINDOW_MOST = 16 << 20,		/* and none more. */
 	/* Memory short: who took nothing for so long and has most is reset. */

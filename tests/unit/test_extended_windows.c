@@ -115,6 +115,54 @@ static void a_window_is_doubled_long_before_it_is_full(void **state)
 	assert_true(channel_promised(only_channel(pair)) > WINDOW_FIRST);
 }
 
+static uint64_t promised_to(struct pair *pair, int i)
+{
+	return channel_promised(pair->lp->ext->channel[i + 1]);
+}
+
+/* The first connection took so much within a round trip that its window was doubled twice. */
+static void reach_four_windows(struct pair *pair)
+{
+	struct channel *ch = only_channel(pair);
+	struct flow f = { .all = WINDOW_FIRST / 2 };
+
+	f.from = pair->conn[0].server;
+	f.to = pair->conn[0].client;
+	ch->window = 2 * WINDOW_FIRST;
+	ch->round_at += 60 * NS_PER_SEC;
+	assert_true(run_until(pair->engine.loop, "a quarter", flows, &f));
+	while (ch->window == 2 * WINDOW_FIRST)
+		run_round(pair->engine.loop);
+	assert_int_equal(ch->window, 4 * WINDOW_FIRST);
+}
+
+/* Its pipes have grown: the next one's first bytes would meet a window for new ones. */
+static void who_comes_later_begins_with_half_of_what_was_reached(void **state)
+{
+	struct pair *pair = *state;
+
+	pair_connect(pair, 0);
+	assert_int_equal(promised_to(pair, 0), WINDOW_FIRST);
+	reach_four_windows(pair);
+	pair_connect(pair, 1);
+	assert_int_equal(promised_to(pair, 1), 2 * WINDOW_FIRST);
+	/* RP was told so, and no connection of its own reached anything. */
+	assert_int_equal(credit_left(&pair->rp->ext->channel[2]->out), 2 * WINDOW_FIRST);
+	assert_int_equal(channel_promised(pair->rp->ext->channel[2]), WINDOW_FIRST);
+}
+
+static void where_an_eighth_of_the_memory_is_out_with_no_more_than_the_first(void **state)
+{
+	struct pair *pair = *state;
+
+	pair_connect(pair, 0);
+	reach_four_windows(pair);
+	pair->settings.window_memory = 8 * (pair->lp->ext->promised +
+					    pair->lp->ext->idle + pair->lp->in.queued);
+	pair_connect(pair, 1);
+	assert_int_equal(promised_to(pair, 1), WINDOW_FIRST);
+}
+
 /* --- bytes before them are missing --- */
 
 enum {
@@ -465,6 +513,8 @@ int main(void)
 		PAIR_TEST(a_window_begins_with_two_round_trips_of_eight_new_pipes),
 		PAIR_TEST_NEW(many_that_never_read_stay_within_the_memory),
 		PAIR_TEST(a_window_is_doubled_long_before_it_is_full),
+		PAIR_TEST(who_comes_later_begins_with_half_of_what_was_reached),
+		PAIR_TEST(where_an_eighth_of_the_memory_is_out_with_no_more_than_the_first),
 		cmocka_unit_test(a_window_is_doubled_by_what_waits_for_other_bytes),
 		cmocka_unit_test(not_where_it_took_longer_than_a_round_trip),
 		cmocka_unit_test(nor_where_the_application_leaves_what_it_has),
