@@ -371,8 +371,8 @@ $(filter $(UNIT)/test_linkem_%,$(UNIT_BIN)): \
 	$(UNIT)/obj/linkem_bed.o
 
 # rp and lp whose calls of these can be made to fail, for tests/relay/test_faults.py.
-FAULTY := malloc calloc realloc strdup open_memstream socket accept4 eventfd signalfd fopen open \
-	epoll_create1 epoll_ctl epoll_wait pthread_create
+FAULTY := malloc calloc realloc strdup open_memstream socket accept4 eventfd timerfd_create \
+	signalfd fopen open epoll_create1 epoll_ctl epoll_wait pthread_create
 comma := ,
 
 $(FAULTS)/inject.o: tests/faults/inject.c Makefile

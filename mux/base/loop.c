@@ -2,9 +2,9 @@
 #include "loop.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,8 +13,22 @@ enum { BATCH = 128, BEHIND_ROUNDS = 8 };
 /* Nobody is that late who was not stopped, or has far too much to do. */
 #define STOPPED_NS (NS_PER_SEC / 10)
 
+/*
+ * A timer of the kernel's that wakes the loop for its own. A timeout of epoll_wait() would be one for
+ * each call, set and taken back whenever an event comes first, and where it is the next thing that
+ * its processor has to wake for that costs as much as the wait. The alarm is set again once it has rung,
+ * or when a timer is due before it. It may ring for a timer that was stopped.
+ */
+struct alarm {
+	struct watch watch;
+	int64_t at;		/* it rings then; NEVER: not at all */
+};
+
+#define NEVER INT64_MAX
+
 struct loop {
 	int epfd;
+	struct alarm alarm;
 	bool running;
 	unsigned int behind;	/* rounds in which events and tasks come before timers */
 	int64_t now;
@@ -47,6 +61,27 @@ uint64_t loop_round(const struct loop *loop)
 	return loop->round;
 }
 
+static void rang(struct watch *w, uint32_t events)
+{
+	(void)events;
+	container_of(w, struct alarm, watch)->at = NEVER;
+}
+
+/* Told of by its edge, it need not be read. */
+static int have_alarm(struct loop *loop)
+{
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+	loop->alarm.watch.ready = rang;
+	loop->alarm.at = NEVER;
+	if (fd < 0)
+		return -1;
+	if (!loop_watch(loop, &loop->alarm.watch, fd, EPOLLIN | EPOLLET))
+		return 0;
+	close(fd);
+	return -1;
+}
+
 struct loop *loop_new(void)
 {
 	struct loop *loop = calloc(1, sizeof(*loop));
@@ -54,20 +89,27 @@ struct loop *loop_new(void)
 	if (!loop)
 		return NULL;
 	loop->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (loop->epfd < 0) {
-		free(loop);
-		return NULL;
-	}
+	if (loop->epfd < 0)
+		goto free_loop;
+	if (have_alarm(loop) < 0)
+		goto close_epoll;
 	list_init(&loop->tasks);
 	list_init(&loop->later);
 	loop->now = loop_clock();
 	return loop;
+
+close_epoll:
+	close(loop->epfd);
+free_loop:
+	free(loop);
+	return NULL;
 }
 
 void loop_free(struct loop *loop)
 {
 	if (!loop)
 		return;
+	close(loop->alarm.watch.fd);
 	close(loop->epfd);
 	free(loop->heap);
 	free(loop);
@@ -314,29 +356,46 @@ static bool has_tasks(const struct loop *loop)
 
 /* --- rounds --- */
 
-/* Rounded up: waking a little early would only spin. */
-static int wait_ms(const struct loop *loop)
+/* To ring at @at, or up to a millisecond later, which may do for the next ones as well. */
+static int set_alarm(struct alarm *alarm, int64_t now, int64_t at)
 {
-	int64_t ns;
+	int64_t ns = (at - now + NS_PER_MS - 1) / NS_PER_MS * NS_PER_MS;
+	struct itimerspec ring = { .it_value = { .tv_sec = ns / NS_PER_SEC,
+						 .tv_nsec = ns % NS_PER_SEC } };
 
-	if (has_tasks(loop))
+	if (alarm->at > now && alarm->at <= at + NS_PER_MS)
 		return 0;
-	if (!loop->timers)
-		return -1;
-	ns = loop->heap[1]->at - loop_clock();
-	if (ns <= 0)
-		return 0;
-	ns = (ns + NS_PER_MS - 1) / NS_PER_MS;
-	return ns > INT_MAX ? INT_MAX : (int)ns;
+	alarm->at = now + ns;
+	return timerfd_settime(alarm->watch.fd, 0, &ring, NULL) ? -errno : 0;
 }
 
-/* Events, or 0 when a timer is due; -errno. Who is continued after SIGSTOP is interrupted. */
+/* For how long, as epoll_wait() has it: not at all, or until something wakes it. Or -errno. */
+static int prepare_wait(struct loop *loop, int *ms)
+{
+	int64_t now;
+
+	*ms = has_tasks(loop) ? 0 : -1;
+	if (!*ms || !loop->timers)
+		return 0;
+	now = loop_clock();
+	if (loop->heap[1]->at > now)
+		return set_alarm(&loop->alarm, now, loop->heap[1]->at);
+	*ms = 0;
+	return 0;
+}
+
+/*
+ * Events, or 0 when a timer is due or a task waits; -errno. Who is continued after SIGSTOP is
+ * interrupted.
+ */
 static int wait_for_some(struct loop *loop)
 {
-	int n;
+	int n, ms, err = prepare_wait(loop, &ms);
 
+	if (err)
+		return err;
 	do {
-		n = epoll_wait(loop->epfd, loop->batch, BATCH, wait_ms(loop));
+		n = epoll_wait(loop->epfd, loop->batch, BATCH, ms);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }

@@ -2,10 +2,10 @@
 /*
  * The event loop: descriptors, timers, and tasks for after the batch.
  *
- * One thread, one epoll. A round is: wait, give out the batch of events, fire
- * the timers that are due, run the tasks that were asked for meanwhile. Tasks
- * are where things are freed and where a session sends: whatever the batch
- * brought is then known, so that one decision serves it all. Timers that are
+ * One thread, one epoll, and one timer of the kernel's that wakes it for all timers. A round
+ * is: wait, give out the batch of events, fire the timers that are due, run the tasks that were
+ * asked for meanwhile. Tasks are where things are freed and where a session sends: whatever
+ * the batch brought is then known, so that one decision serves it all. Timers that are
  * late because the process was stopped fire behind the tasks.
  *
  * This is the only caller of epoll_ctl. All structs are the caller's, embedded

@@ -27,6 +27,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define DEPTH 3
@@ -200,6 +201,11 @@ WRAPPED(int, accept4, int fd, struct sockaddr *addr, socklen_t *len, int flags)
 WRAPPED(int, eventfd, unsigned int value, int flags)
 {
 	return FAILS("file") ? -1 : __real_eventfd(value, flags);
+}
+
+WRAPPED(int, timerfd_create, int clock, int flags)
+{
+	return FAILS("file") ? -1 : __real_timerfd_create(clock, flags);
 }
 
 WRAPPED(int, signalfd, int fd, const sigset_t *mask, int flags)

@@ -127,6 +127,16 @@ def test_how_soon_an_echo_is_acknowledged_is_sampled(box: Namespace, tmp_path: P
         assert len(asked) <= ECHOES / 2, calls[who].counts()
 
 
+def test_one_timer_of_the_kernels_wakes_a_proxy(box: Namespace, tmp_path: Path) -> None:
+    """A timeout of epoll_wait() would be one for each wait. This one is set when it has rung."""
+    calls = echo_calls(box, tmp_path, 4)
+    for who in ("rp", "lp"):
+        waits = calls[who].named("epoll_wait")
+        timeouts = {it[1] for it in (re.search(r", (-?\d+)\) += ", line) for line in waits) if it}
+        assert "-1" in timeouts and timeouts <= {"-1", "0"}, timeouts
+        assert len(calls[who].named("timerfd_settime")) <= ECHOES / 2, calls[who].counts()
+
+
 def test_a_gap_does_not_ask_pipe_by_pipe(box: Namespace, tmp_path: Path) -> None:
     """Of 64 pipes that are late by up to half a second each, a number that is missing may come on
     any. How much is unread on them is asked once for a mebibyte, and not by each pipe that waits:

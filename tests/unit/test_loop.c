@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A batch of events, or of tasks, that takes long: timers do not wait for it. And what nobody
- * waits for makes no round long.
+ * A batch of events, or of tasks, that takes long: timers do not wait for it. What nobody
+ * waits for makes no round long. And the kernel wakes the loop for the timer that is first by now.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -175,6 +175,69 @@ static void a_timer_does_not_wait_for_tasks(void **state)
 	assert_timer_in_between();
 }
 
+/* --- what wakes it --- */
+
+enum { LONG_MS = 60000, SOON_MS = 20 };
+
+static struct {
+	struct watch watch;	/* of what is there when the loop first waits */
+	struct timer later;
+	int64_t begun, fired_at;	/* the scene's timer did */
+} wakes;
+
+static void fires_for_good(struct timer *t)
+{
+	assert_ptr_equal(t, &scene.timer);
+	wakes.fired_at = loop_clock();
+	loop_stop(scene.loop);
+}
+
+static void wake_for(int first_ms, void (*then)(struct watch *w, uint32_t events))
+{
+	int fd = eventfd(1, EFD_NONBLOCK);
+
+	loop_timer_stop(scene.loop, &scene.timer);
+	scene.timer.fire = wakes.later.fire = fires_for_good;
+	wakes.watch = (struct watch){ .fd = -1, .ready = then };
+	assert_int_equal(loop_watch(scene.loop, &wakes.watch, fd, EPOLLIN), 0);
+	wakes.begun = loop_clock();
+	assert_int_equal(loop_timer_in(scene.loop, &wakes.later, first_ms * NS_PER_MS), 0);
+	assert_int_equal(loop_run(scene.loop), 0);
+	loop_timer_stop(scene.loop, &wakes.later);
+	close(fd);
+}
+
+static void adds_a_sooner_one(struct watch *w, uint32_t events)
+{
+	(void)events;
+	loop_unwatch(scene.loop, w);
+	loop_timer_in(scene.loop, &scene.timer, SOON_MS * NS_PER_MS);
+}
+
+static void one_that_is_sooner_is_not_late(void **state)
+{
+	(void)state;
+	wake_for(LONG_MS, adds_a_sooner_one);
+	assert_true(wakes.fired_at < wakes.begun + LONG_MS / 2 * NS_PER_MS);
+}
+
+/* The kernel wakes the loop for the first all the same, and has to be told of the other one then. */
+static void stops_it_for_a_later_one(struct watch *w, uint32_t events)
+{
+	(void)events;
+	loop_unwatch(scene.loop, w);
+	loop_timer_stop(scene.loop, &wakes.later);
+	loop_timer_in(scene.loop, &scene.timer, 3 * SOON_MS * NS_PER_MS);
+}
+
+static void one_that_was_stopped_does_not_fire(void **state)
+{
+	(void)state;
+	wake_for(SOON_MS, stops_it_for_a_later_one);
+	assert_true(wakes.fired_at >= wakes.begun + 3 * SOON_MS * NS_PER_MS);
+	assert_true(wakes.fired_at < wakes.begun + LONG_MS / 2 * NS_PER_MS);
+}
+
 /* --- what nobody waits for --- */
 
 enum { LATER = 6, EACH_ROUND = 2 };
@@ -251,6 +314,10 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			a_timer_does_not_wait_for_tasks, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			one_that_is_sooner_is_not_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			one_that_was_stopped_does_not_fire, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_nobody_waits_for_is_spread, setup, teardown),
 		cmocka_unit_test_setup_teardown(
