@@ -4,7 +4,6 @@
 void kept_init(struct kept *kept, uint32_t incarnation)
 {
 	*kept = (struct kept){ .incarnation = incarnation };
-	kept->end = &kept->first;
 }
 
 void kept_add(struct kept *kept, struct kept_item *item, uint32_t messages,
@@ -15,10 +14,14 @@ void kept_add(struct kept *kept, struct kept_item *item, uint32_t messages,
 	item->last = kept->sent;
 	item->bytes = bytes;
 	item->next = NULL;
+	item->prev = kept->last;
 	item->there = false;
 	list_init(&item->twins);
-	*kept->end = item;
-	kept->end = &item->next;
+	if (kept->last)
+		kept->last->next = item;
+	else
+		kept->first = item;
+	kept->last = item;
 }
 
 /* Takes the items up to count @last off the front. */
@@ -32,8 +35,10 @@ static struct kept_item *take(struct kept *kept, uint64_t last)
 	}
 	kept->first = *at;
 	*at = NULL;
-	if (!kept->first)
-		kept->end = &kept->first;
+	if (kept->first)
+		kept->first->prev = NULL;
+	else
+		kept->last = NULL;
 	return taken;
 }
 

@@ -23,7 +23,7 @@
 #include "../base/list.h"
 
 struct kept_item {
-	struct kept_item *next;
+	struct kept_item *next, *prev;	/* @prev: while it is kept */
 	struct list twins;	/* all of them, this one too */
 	bool there;		/* the peer has it by another pipe */
 	uint64_t last;		/* count of its last message on this pipe */
@@ -31,8 +31,7 @@ struct kept_item {
 };
 
 struct kept {
-	struct kept_item *first;	/* the oldest */
-	struct kept_item **end;
+	struct kept_item *first, *last;	/* the oldest, and the youngest */
 	uint32_t incarnation;
 	uint64_t sent;		/* messages that count */
 	uint64_t received;	/* of them, as the last ACK says */

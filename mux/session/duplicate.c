@@ -23,13 +23,21 @@ struct run *duplicate_run(const struct run *run)
 	return copy;
 }
 
+static bool ends_beyond(struct kept_item *item, uint64_t at)
+{
+	return item && sent_run_of(item)->end > at;
+}
+
+/* The first. From the last on: of what is kept most has arrived, and waits for an ACK alone. */
 static const struct sent_run *beyond(const struct leg *leg, uint64_t at)
 {
-	struct kept_item *item = leg->kept.first;
+	struct kept_item *item = leg->kept.last;
 
-	while (item && sent_run_of(item)->end <= at)
-		item = item->next;
-	return item ? sent_run_of(item) : NULL;
+	if (!ends_beyond(item, at))
+		return NULL;
+	while (ends_beyond(item->prev, at))
+		item = item->prev;
+	return sent_run_of(item);
 }
 
 uint64_t duplicate_beyond(const struct leg *leg, uint64_t at)

@@ -188,6 +188,10 @@ static void what_is_acknowledged_is_freed(void **state)
 	assert_ptr_equal(freed, &item[0]);
 	assert_int_equal(length(freed), 2);
 	assert_int_equal(k.bytes, 200);
+	/* What is left is there from either end. */
+	assert_ptr_equal(k.last, &item[3]);
+	assert_ptr_equal(k.last->prev, &item[2]);
+	assert_null(k.last->prev->prev);
 	/* Not all of the third; and an older ACK comes late. */
 	assert_int_equal(kept_ack(&k, 7, 5, &freed), KEPT_OK);
 	assert_null(freed);
@@ -199,6 +203,7 @@ static void what_is_acknowledged_is_freed(void **state)
 	assert_int_equal(length(freed), 2);
 	assert_int_equal(k.bytes, 0);
 	assert_null(kept_end(&k));
+	assert_null(k.last);
 }
 
 static void an_ack_is_of_its_incarnation(void **state)
