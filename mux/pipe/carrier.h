@@ -25,8 +25,12 @@ struct carrier {
 	void (*look)(struct pipe *p);
 	/* The allowance is another one: have the socket tell when it is open. */
 	void (*allow)(struct pipe *p);
-	/* Returns 0, -EAGAIN with some of it sent, or what went wrong. */
+	/*
+	 * Returns 0, -EAGAIN with some of it sent, or what went wrong. What follows @run may be
+	 * written with it, where the carrier @gathers.
+	 */
 	int (*write)(struct pipe *p, struct run *run);
+	bool gathers;
 	/* What came, by pipe_give() and its like: as pipe_read(). */
 	size_t (*read)(struct pipe *p, size_t most);
 	bool (*is_unheard)(struct pipe *p, int64_t now, int64_t limit);

@@ -22,6 +22,7 @@ enum {
 	FAST_ALLOWANCE = 32 * 1024, /* from here on messages are full-sized */
 	PAYLOAD_MIN = 512,
 	BREACH_LEN = 160,
+	GATHERED_RUNS = 16,	/* of which each may be a whole one's memory */
 };
 
 #define LOOK_INTERVAL (10 * NS_PER_MS)
@@ -136,9 +137,9 @@ static size_t room_late(struct pipe *p)
 {
 	size_t room;
 
-	if (p->queue || p->info.unsent >= p->allowance)
+	if (pipe_is_blocked(p) || p->info.unsent + p->queued >= p->allowance)
 		return 0;
-	room = p->allowance - p->info.unsent;
+	room = p->allowance - p->info.unsent - p->queued;
 	/* Less than a segment is not worth a message. */
 	if (room < p->info.mss && p->info.unsent)
 		return 0;
@@ -152,13 +153,14 @@ static size_t room_late(struct pipe *p)
 static size_t room_early(const struct pipe *p)
 {
 	bool fast = p->allowance >= FAST_ALLOWANCE;
-	size_t room = p->queue || !fast ? 0 : p->info.space;
+	size_t room = pipe_is_blocked(p) || !fast ? 0 : p->info.space;
 
 	if (fast && p->queued < p->settings->app_buffer)
 		room += p->settings->app_buffer - p->queued;
 	if (room >= WIRE_MESSAGE_MAX)
 		return room;
-	if (p->queue && p->queued + WIRE_MESSAGE_MAX > p->settings->app_buffer)
+	if (pipe_is_blocked(p) &&
+	    p->queued + WIRE_MESSAGE_MAX > p->settings->app_buffer)
 		return 0;
 	return WIRE_MESSAGE_MAX;
 }
@@ -198,6 +200,7 @@ size_t pipe_payload(const struct pipe *p)
 
 void pipe_ask(struct pipe *p, size_t before, size_t len)
 {
+	pipe_flush(p);
 	p->asking = !p->queue && acks_can_ask(&p->acks);
 	p->asking_held = before + len;
 }
@@ -210,24 +213,34 @@ static void let_go(struct pipe *p, struct run *run)
 		run_put(&p->shared->pool, run);
 }
 
+/* From the first on, as far as they are written. */
+static void let_written_go(struct pipe *p)
+{
+	struct run *run;
+
+	while ((run = p->queue) && run->sent == run->len) {
+		p->queue = run->next;
+		p->queued -= run->len;
+		let_go(p, run);
+	}
+	if (!p->queue)
+		p->queue_end = &p->queue;
+}
+
 /* Writes what waits, as far as the socket takes it. */
 static void flush_queue(struct pipe *p)
 {
-	while (p->queue) {
-		struct run *run = p->queue;
-		size_t before = run->sent;
-		int err = p->carrier->write(p, run);
+	int err = 0;
 
-		p->queued -= run->sent - before;
-		if (err) {
-			tell_unpolled(p);
-			return;
-		}
-		p->queue = run->next;
-		if (!p->queue)
-			p->queue_end = &p->queue;
-		let_go(p, run);
+	while (p->queue && !err) {
+		p->queued += p->queue->sent;
+		err = p->carrier->write(p, p->queue);
+		let_written_go(p);
+		if (p->queue)
+			p->queued -= p->queue->sent;
 	}
+	if (err)
+		tell_unpolled(p);
 }
 
 /* So many more bytes are in its socket. */
@@ -237,31 +250,74 @@ static void take_space(struct pipe *p, size_t bytes)
 	p->info.space -= bytes < p->info.space ? bytes : p->info.space;
 }
 
+static void add_to_queue(struct pipe *p, struct run *run)
+{
+	run->next = NULL;
+	*p->queue_end = run;
+	p->queue_end = &run->next;
+	p->queued += run->len - run->sent;
+}
+
+/* What waits for the socket is bound early, and may wait for long. */
+static void trim_queue(struct pipe *p)
+{
+	struct run **at = &p->queue;
+
+	for (; *at; at = &(*at)->next) {
+		if (!(*at)->kept)
+			*at = run_trim(&p->shared->pool, *at);
+	}
+	p->queue_end = at;
+}
+
 /*
  * What an error in writing means is left to the reading side: what the peer sent before it
  * went is still to be read.
  */
-void pipe_send(struct pipe *p, struct run *run)
+void pipe_flush(struct pipe *p)
 {
 	uint64_t before = p->tx_bytes;
-	int err = -EAGAIN;
 
+	if (!p->gathered)
+		return;
+	p->gathered = 0;
+	p->of_conns = false;
+	flush_queue(p);
+	take_space(p, (size_t)(p->tx_bytes - before));
+	if (!p->queue)
+		return;
+	if (!p->settings->late)
+		trim_queue(p);
+	update_watch(p);
+}
+
+/* Does it pay to wait for what else there is? */
+static bool gathers(const struct pipe *p)
+{
+	return p->shared->gathers && !p->asking && p->carrier->gathers &&
+	       !p->layer && p->gathered < GATHERED_RUNS &&
+	       pipe_gathers_more(p);
+}
+
+void pipe_send(struct pipe *p, struct run *run)
+{
 	p->tx_messages += run->messages;
 	if (!run->id)
 		p->tx_control += run->messages;
-	if (!p->queue)
-		err = p->carrier->write(p, run);
-	if (!err) {
-		take_space(p, (size_t)(p->tx_bytes - before));
-		let_go(p, run);
+	if (pipe_is_blocked(p)) {
+		if (!p->settings->late && !run->kept)
+			run = run_trim(&p->shared->pool, run);
+		add_to_queue(p, run);
+		update_watch(p);
 		return;
 	}
-	if (!p->settings->late && !run->kept)
-		run = run_trim(&p->shared->pool, run);
-	*p->queue_end = run;
-	p->queue_end = &run->next;
-	p->queued += run->len - run->sent;
-	update_watch(p);
+	add_to_queue(p, run);
+	if (p->of_conns && run->id && p->queued <= p->info.mss)
+		p->tx_joined += run->messages;
+	p->of_conns |= run->id != 0;
+	p->gathered++;
+	if (!gathers(p))
+		pipe_flush(p);
 }
 
 void pipe_want(struct pipe *p, bool wanted)
@@ -489,6 +545,8 @@ void pipe_drop_queue(struct pipe *p)
 	}
 	p->queue_end = &p->queue;
 	p->queued = 0;
+	p->gathered = 0;
+	p->of_conns = false;
 }
 
 void pipe_free(struct pipe *p)

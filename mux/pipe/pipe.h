@@ -90,6 +90,7 @@ struct pipe_shared {
 	 * moves the mark behind its own. Who needs them no longer sets it to 0.
 	 */
 	size_t scratch_used;
+	bool gathers;		/* more may follow in the same batch: see pipe_send() */
 };
 
 enum { PIPE_MARKS = 64 };
@@ -126,6 +127,8 @@ struct pipe {
 
 	struct run *queue, **queue_end;
 	size_t queued;		/* bytes in it */
+	unsigned int gathered;	/* runs in it; 0: what is in it waits for the socket */
+	bool of_conns;		/* some of these are connections' */
 	bool wanted;		/* tell when it may take something again */
 	bool tells;		/* the socket reports that unsent fell to the allowance */
 	struct timer look_again;	/* where it does not */
@@ -154,7 +157,8 @@ struct pipe {
 	uint64_t tx_bytes, rx_bytes, tx_messages, rx_messages;
 	bool rx_small;		/* the last messages that came were small, or none came yet */
 	size_t rx_most;		/* bytes to be read at once where others wait */
-	uint64_t tx_control;	/* messages of no connection, of those sent */
+	uint64_t tx_control;	/* messages of no connection, of those sent, */
+	uint64_t tx_joined;	/* and others that went in one segment with those before */
 	uint64_t tx_acks, tx_ack_bytes;	/* of these ACKs, and their bytes */
 	uint64_t tx_copies;	/* messages that were overdue on another */
 	struct {
@@ -213,6 +217,19 @@ static inline uint64_t pipe_arrived(const struct pipe *p)
 	return outstanding < all ? all - outstanding : 0;
 }
 
+/* Does something wait until its socket takes it? */
+static inline bool pipe_is_blocked(const struct pipe *p)
+{
+	return p->queue && !p->gathered;
+}
+
+/* It has something that is about to be written, and in the same segment there is room for more. */
+static inline bool pipe_gathers_more(const struct pipe *p)
+{
+	return p->gathered && p->queued < p->info.mss &&
+	       p->queued < WIRE_MESSAGE_MAX;
+}
+
 /* Would a segment written now leave at once? As far as the window goes. */
 static inline bool pipe_is_clear(const struct pipe *p)
 {
@@ -223,9 +240,11 @@ static inline bool pipe_is_clear(const struct pipe *p)
 
 /*
  * Write @run or queue what is left of it; the run is the pipe's from here, until it
- * is written if it is kept.
+ * is written if it is kept. While the pipes gather, small runs are held back and written
+ * together: when they are a segment, when something larger follows, or by pipe_flush().
  */
 void pipe_send(struct pipe *p, struct run *run);
+void pipe_flush(struct pipe *p);
 
 /* What waits for the socket will not be written: a part of it may have been. */
 void pipe_drop_queue(struct pipe *p);

@@ -23,7 +23,7 @@
 #define MPTCP_TCPINFO 2
 #endif
 
-enum { SUBFLOWS = 8 };
+enum { SUBFLOWS = 8, WRITTEN_RUNS = 32 };
 
 /* One alone may have been lost, and they come up to two minutes apart. */
 enum { PROBES_UNANSWERED = 2 };
@@ -302,17 +302,41 @@ static int write_sealed(struct pipe *p, struct run *run)
 	return 0;
 }
 
+/* @run and those behind it in one call. */
+static ssize_t write_runs(struct pipe *p, const struct run *run)
+{
+	struct iovec iov[WRITTEN_RUNS];
+	struct msghdr mh = { .msg_iov = iov };
+
+	for (; run && mh.msg_iovlen < WRITTEN_RUNS; run = run->next)
+		iov[mh.msg_iovlen++] = (struct iovec){
+			.iov_base = (void *)(uintptr_t)(run->buf + run->sent),
+			.iov_len = run->len - run->sent,
+		};
+	return sendmsg(p->fd, &mh, MSG_NOSIGNAL);
+}
+
+static void note_written(struct run *run, size_t bytes)
+{
+	for (; bytes; run = run->next) {
+		size_t part = size_least(bytes, run->len - run->sent);
+
+		run->sent += part;
+		bytes -= part;
+	}
+}
+
 static int write_stream(struct pipe *p, struct run *run)
 {
 	if (p->layer)
 		return write_sealed(p, run);
 	while (run->sent < run->len) {
-		ssize_t n = write_some(p, run->buf + run->sent,
-				       run->len - run->sent);
+		ssize_t n = run->next ? write_runs(p, run) :
+			write_some(p, run->buf + run->sent, run->len - run->sent);
 
 		if (n < 0)
 			return errno == EINTR ? -EAGAIN : -errno;
-		run->sent += (size_t)n;
+		note_written(run, (size_t)n);
 		p->tx_bytes += (uint64_t)n;
 	}
 	return 0;
@@ -407,6 +431,7 @@ const struct carrier carrier_stream = {
 	.look = look_tcp,
 	.allow = set_lowat,
 	.write = write_stream,
+	.gathers = true,
 	.read = read_stream,
 	.is_unheard = is_unheard,
 	.shut = shut_stream,
@@ -419,6 +444,7 @@ const struct carrier carrier_mptcp = {
 	.look = look_mptcp,
 	.allow = allow_mptcp,
 	.write = write_stream,
+	.gathers = true,
 	.read = read_stream,
 	.is_unheard = is_unheard,
 	.shut = shut_stream,

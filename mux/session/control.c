@@ -33,7 +33,7 @@ enum { ACK_BYTES = 1 << 20 };
 
 static bool takes_control(const struct pipe *p)
 {
-	return p->watch.fd >= 0 && !p->queue;
+	return p->watch.fd >= 0 && !pipe_is_blocked(p);
 }
 
 /*

@@ -30,10 +30,22 @@ void outbound_acked(struct session *s, struct pipe *p,
 		loop_after(s->engine->loop, &s->out.pump);
 }
 
+/* What pipes have gathered. */
+static void flush(struct session *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->paths.npipes; i++)
+		pipe_flush(s->paths.pipes[i]);
+}
+
+/* What is small does not wait for what is not. */
 static void put_on_pipe(struct session *s, struct pipe *p, struct run *run)
 {
 	size_t before;
 
+	if (run->len > WIRE_MESSAGE_MAX)
+		flush(s);
 	if (paths_send(&s->paths, p, run->len, loop_now(s->engine->loop),
 		       &before))
 		pipe_ask(p, before, run->len);
@@ -112,8 +124,10 @@ static int64_t send_run(struct session *s, const struct next *next)
 /* What was written may have left already: look before it is passed over. */
 static void look_if_full(struct session *s, struct pipe *p)
 {
-	if (!pipe_room(p))
-		pipe_look(p, loop_now(s->engine->loop));
+	if (pipe_room(p))
+		return;
+	pipe_flush(p);
+	pipe_look(p, loop_now(s->engine->loop));
 }
 
 /* The first that takes something; it is one message, so any will do. */
@@ -198,6 +212,26 @@ static bool has_something(const struct session *s, const struct view *view)
 	       view->repeat;
 }
 
+/* As much as goes now. @next: what came last. Returns whether something could not be framed. */
+static bool send_all(struct session *s, struct view *view, struct next *next)
+{
+	int64_t sent = 0, len;
+
+	do {
+		look(s, view);
+		*next = sched_next(view);
+		if (next->act == NEXT_WAIT)
+			return false;
+		len = send_run(s, next);
+		if (len < 0)
+			return true;
+		sent += len;
+		look_if_full(s, next->pipe);
+		budget_used(s->budget);
+	} while (sent < PUMP_MAX && budget_goes_on(s->budget));
+	return false;
+}
+
 static void pump(struct session *s)
 {
 	struct view view = {
@@ -206,29 +240,21 @@ static void pump(struct session *s)
 		.scatters = s->engine->settings->thin == THIN_OFF,
 	};
 	struct next next;
-	int64_t sent = 0, len;
+	bool failed;
 
 	look(s, &view);
 	if (has_something(s, &view))
 		paths_look(&s->paths, loop_clock());
+	s->shared.gathers = true;
 	if (s->dialect->control)
 		s->out.control_waits = !s->dialect->control(s);
-	do {
-		look(s, &view);
-		next = sched_next(&view);
-		if (next.act == NEXT_WAIT) {
-			stand_still(s, &next);
-			return;
-		}
-		len = send_run(s, &next);
-		if (len < 0)
-			break;
-		sent += len;
-		look_if_full(s, next.pipe);
-		budget_used(s->budget);
-	} while (sent < PUMP_MAX && budget_goes_on(s->budget));
-	if (len < 0)
+	failed = send_all(s, &view, &next);
+	s->shared.gathers = false;
+	flush(s);
+	if (failed)
 		loop_timer_in(s->engine->loop, &s->out.timer, RETRY);
+	else if (next.act == NEXT_WAIT)
+		stand_still(s, &next);
 	else
 		loop_after(s->engine->loop, &s->out.pump);
 }

@@ -124,7 +124,7 @@ void tails_written(struct session *s, struct pipe *p, const struct run *run,
 
 	x->sent += run->len;
 	leg->written_at = loop_now(s->engine->loop);
-	leg->left_at_once = !p->queue && pipe_held(p) + run->len <=
+	leg->left_at_once = !pipe_is_blocked(p) && pipe_held(p) + run->len <=
 			    (size_t)p->info.cwnd * p->info.mss;
 	p->overdue = false;
 	if (s->paths.npipes == 1 || s->engine->settings->thin != THIN_COPY)
@@ -214,7 +214,7 @@ static uint64_t next_of(struct session *s, struct pipe *p)
 	struct leg *leg = &x->leg[p->index];
 	uint64_t end;
 
-	if (!p->overdue || p->standby || p->queue)
+	if (!p->overdue || p->standby || pipe_is_blocked(p))
 		return 0;
 	pipe_look(p, loop_now(s->engine->loop));
 	p->overdue = pipe_outstanding(p) > 0;

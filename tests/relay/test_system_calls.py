@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """What a byte and a connection cost in system calls, counted by strace: not the time they take."""
 
+import os
 import re
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -18,7 +20,7 @@ from tests.relay.delays import FAR, delayed_pipes
 from tests.relay.ends import echo, read_exactly, read_to_end, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program
-from tests.relay.proxies import Pair, extended_pair, remote_proxy
+from tests.relay.proxies import LISTEN, Pair, extended_pair, pair, remote_proxy
 from tests.relay.waiting import until
 from tests.relay.wire import raw_lp
 
@@ -135,6 +137,39 @@ def test_one_timer_of_the_kernels_wakes_a_proxy(box: Namespace, tmp_path: Path) 
         timeouts = {it[1] for it in (re.search(r", (-?\d+)\) += ", line) for line in waits) if it}
         assert "-1" in timeouts and timeouts <= {"-1", "0"}, timeouts
         assert len(calls[who].named("timerfd_settime")) <= ECHOES / 2, calls[who].counts()
+
+
+def sent_to_pipes(calls: Calls) -> list[int]:
+    """Bytes of each write of at least a message; what goes to applications is single bytes."""
+    ends = [re.search(r"= (\d+)$", it) for it in calls.named("sendto") + calls.named("sendmsg")]
+    return [int(end[1]) for end in ends if end and int(end[1]) > wire.HEADER.size]
+
+
+@pytest.mark.parametrize("extend", ["always", "never"])
+def test_what_is_sent_at_once_is_written_together(
+    box: Namespace, tmp_path: Path, extend: str
+) -> None:
+    """lp is stopped until all of its connections have something to send: then it has them in one
+    batch, and each is a message of nine bytes. Single ones were a write each."""
+    with ExitStack() as stack:
+        server = stack.enter_context(serving(box, echo))
+        forward = f"7000:127.0.0.1:{server.port}"
+        own = ("--extend", extend, "--forward", forward)
+        proxies = stack.enter_context(pair(box, tmp_path, asan=False, rp=LISTEN, lp=own))
+        apps = [stack.enter_context(box.connect(("127.0.0.1", 7000))) for _ in range(CONNECTIONS)]
+        for sock in apps:
+            sock.sendall(b"x")
+            assert read_exactly(sock, 1) == b"x"
+        with traced(proxies.lp, tmp_path / "calls") as calls:
+            os.kill(proxies.lp.pid, signal.SIGSTOP)
+            for sock in apps:
+                sock.sendall(b"x")
+            os.kill(proxies.lp.pid, signal.SIGCONT)
+            for sock in apps:
+                assert read_exactly(sock, 1) == b"x"
+    sizes = sent_to_pipes(calls)
+    assert sum(sizes) >= CONNECTIONS * (wire.HEADER.size + 1)
+    assert len(sizes) <= CONNECTIONS / 3, sizes
 
 
 def test_a_gap_does_not_ask_pipe_by_pipe(box: Namespace, tmp_path: Path) -> None:

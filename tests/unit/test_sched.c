@@ -158,6 +158,38 @@ static void what_is_said_of_the_session_is_no_half_of_a_pair(void **state)
 	fills_pairs(&scene);
 }
 
+static void what_goes_in_one_segment_is_one_half_of_a_pair(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_init(&scene, &sched_drr, &sched_soonest);
+	open_paths(&scene);
+	for (int i = 0; i < SCENE_PIPES; i++) {
+		scene.pipe[i].tx_messages = 4;
+		scene.pipe[i].tx_joined = 2;
+	}
+	fills_pairs(&scene);
+}
+
+/* In the same segment, as long as that has room: not where it would arrive later, though. */
+static void soonest_joins_what_is_about_to_be_written(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_init(&scene, &sched_drr, &sched_soonest);
+	open_paths(&scene);
+	scene.pipe[3].gathered = 1;
+	scene.pipe[3].queued = 20;
+	assert_int_equal(pick(&scene, SCENE_PIPES), 3);
+	scene.pipe[3].queued = MSS;
+	assert_int_equal(pick(&scene, SCENE_PIPES), 0);
+	scene.pipe[3].queued = 20;
+	scene.pipe[3].info.in_flight = 10 * MSS;
+	assert_int_equal(pick(&scene, SCENE_PIPES), 0);
+}
+
 static void rr_takes_each_in_turn_and_passes_over_the_blocked(void **state)
 {
 	struct scene scene;
@@ -522,6 +554,8 @@ int main(void)
 			soonest_prefers_the_nearer_path_while_that_is_sooner),
 		cmocka_unit_test(soonest_fills_pairs_evenly),
 		cmocka_unit_test(what_is_said_of_the_session_is_no_half_of_a_pair),
+		cmocka_unit_test(what_goes_in_one_segment_is_one_half_of_a_pair),
+		cmocka_unit_test(soonest_joins_what_is_about_to_be_written),
 		cmocka_unit_test(
 			rr_takes_each_in_turn_and_passes_over_the_blocked),
 		cmocka_unit_test(random_is_even_and_can_be_had_again),
