@@ -349,12 +349,24 @@ static bool came_alone(const struct pipe *p, size_t len)
 	return len && len < p->info.mss && p->transport == TRANSPORT_TCP;
 }
 
-/* Not for good: the kernel goes back to delaying as soon as something is sent. */
-static void acknowledge(struct pipe *p)
+/*
+ * Behind what the batch brought: whoever waits for it has it by then, and what was sent on the
+ * pipe meanwhile took the acknowledgement along. Not for good: the kernel goes back to delaying as
+ * soon as something is sent.
+ */
+static void acknowledge(struct task *t)
 {
+	struct pipe *p = container_of(t, struct pipe, owed.task);
 	int on = 1;
 
-	setsockopt(p->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+	if (p->owed.sent == p->tx_bytes)
+		setsockopt(p->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+}
+
+static void acknowledge_behind(struct pipe *p)
+{
+	p->owed.sent = p->tx_bytes;
+	loop_later(p->loop, &p->owed.task);
 }
 
 size_t pipe_read(struct pipe *p, size_t most)
@@ -366,8 +378,8 @@ size_t pipe_read(struct pipe *p, size_t most)
 	got = p->carrier->read(p, most);
 	if (got)
 		p->heard_at = loop_now(p->loop);
-	if (p->prompt && came_alone(p, got))
-		acknowledge(p);
+	if (p->prompt && p->watch.fd >= 0 && came_alone(p, got))
+		acknowledge_behind(p);
 	tell_unpolled(p);
 	return got;
 }
@@ -390,6 +402,7 @@ void pipe_forsake(struct pipe *p)
 	loop_unwatch(p->loop, &p->watch);
 	loop_timer_stop(p->loop, &p->look_again);
 	loop_task_stop(&p->unpolled);
+	loop_task_stop(&p->owed.task);
 }
 
 const char *pipe_failure(const struct pipe *p, int err)
@@ -510,6 +523,7 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->fd = conduit.fd;
 	p->layer = conduit.layer;
 	loop_task_init(&p->unpolled, read_unpolled);
+	loop_task_init(&p->owed.task, acknowledge);
 	p->queue_end = &p->queue;
 	p->watch.ready = pipe_ready;
 	list_init(&p->lost);

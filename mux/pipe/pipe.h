@@ -136,7 +136,11 @@ struct pipe {
 	bool asking;		/* the next run shall report its end */
 	size_t asking_held;	/* by all pipes, it included */
 
-	bool prompt;		/* TCP: what comes alone is acknowledged at once */
+	bool prompt;		/* TCP: what comes alone is acknowledged in the same batch */
+	struct {
+		struct task task;
+		uint64_t sent;	/* tx_bytes as it came: what is sent behind it acknowledges it */
+	} owed;
 	bool in_order;		/* SCTP: no message may overtake another yet */
 	bool standby;		/* it carries nothing new for now */
 	bool relieved;		/* what is under way on it goes on others, too */

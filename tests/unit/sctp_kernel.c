@@ -165,6 +165,7 @@ int sctp_set_up(void **state)
 	p.carrier = &carrier_sctp;
 	p.fd = p.watch.fd = -1;
 	loop_task_init(&p.unpolled, NULL);
+	loop_task_init(&p.owed.task, NULL);
 	kernel.status.sstat_fragmentation_point = MSS;
 	kernel.status.sstat_outstrms = 16;
 	kernel.status.sstat_primary.spinfo_cwnd = 10 * MSS;
