@@ -307,9 +307,9 @@ static enum conn_end failure(int err)
 	}
 }
 
-static void connect_ended(struct conn *c)
+static void connect_ended(struct conn *c, uint32_t events)
 {
-	int err = sock_error(c->watch.fd);
+	int err = events & EPOLLERR ? sock_error(c->watch.fd) : 0;
 
 	loop_timer_stop(c->owner->loop, &c->timer);
 	if (err) {
@@ -353,7 +353,7 @@ static void conn_ready(struct watch *w, uint32_t events)
 	if (c->state == CONN_CONNECTING) {
 		if (!(events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
 			return;
-		connect_ended(c);
+		connect_ended(c, events);
 	}
 	if (c->state == CONN_OPEN) {
 		open_ready(c, events);

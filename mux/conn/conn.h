@@ -120,6 +120,7 @@ struct conn {
 	bool in_ended : 1;	/* the other end sends no more of it */
 	bool out_ended : 1;	/* nor does this end: its FIN was framed */
 	bool ends : 1;		/* nothing comes behind what its socket holds */
+	bool ended : 1;		/* nothing comes: the end was read */
 	bool shut : 1;		/* the socket was told that no more comes */
 	bool ours : 1;		/* opened by this end */
 	bool had_syn : 1;	/* the SYN was received, or is ours to send */

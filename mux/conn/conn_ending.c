@@ -30,17 +30,18 @@ bool conn_discard(struct conn *c)
 	char buf[16384];
 	int i;
 
-	for (i = 0; i < DISCARD_READS; i++) {
+	for (i = 0; i < DISCARD_READS && !c->ended; i++) {
 		ssize_t n = recv(c->watch.fd, buf, sizeof(buf), 0);
 
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR;
+		c->ended = !n;
 		if (!n)
-			return false;
+			break;
 		c->sent_late = true;
 		say_lost(c);
 	}
-	return true;
+	return !c->ended;
 }
 
 /* A server may answer what it read before it ends; that would be lost. */
@@ -83,7 +84,8 @@ void conn_linger(struct conn *c)
 	c->until = loop_clock() + LINGER_MS * NS_PER_MS;
 	c->sent_late = false;
 	sock_orderly(c->watch.fd);
-	shutdown(c->watch.fd, SHUT_WR);
+	if (!c->ended && !c->shut)	/* to close it says so, too */
+		shutdown(c->watch.fd, SHUT_WR);
 	conn_linger_look(c);
 }
 

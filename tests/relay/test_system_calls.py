@@ -243,10 +243,29 @@ def options_set(calls: Calls) -> Counter[tuple[str, str]]:
     return found
 
 
+def read_behind_the_end(calls: Calls) -> list[str]:
+    """Reads of a descriptor that had told of its end before."""
+    ended: set[str] = set()
+    found = []
+    for line in calls.lines:
+        told = re.match(r"\d+ +(\w+)\((\d+)", line)
+        if not told:
+            continue
+        if told[1] in ("readv", "recvfrom"):
+            if told[2] in ended:
+                found.append(line)
+            if line.endswith(" = 0"):
+                ended.add(told[2])
+        elif told[1] == "close":
+            ended.discard(told[2])
+    return found
+
+
 def test_options_are_set_once(box: Namespace, tmp_path: Path) -> None:
     """lp's connections have theirs from the socket that listened, rp's get each one once. Linger is
     set and, for an orderly end, taken back. What is closed is not taken out of epoll before. A pipe
-    acknowledges at once what comes alone, messages of a connection and ACKs."""
+    acknowledges in the same batch what comes alone, messages of a connection and ACKs. An
+    application's end is read once, and to close its socket says ours."""
     with (
         serving(box, echo) as server,
         extended_pair(
@@ -274,3 +293,7 @@ def test_options_are_set_once(box: Namespace, tmp_path: Path) -> None:
         assert {it: n for it, n in found.items() if it not in of_pipes} == wanted
         assert found["TCP_QUICKACK", "[1]"] <= READS_EACH * CONNECTIONS
         assert not [it for it in calls[who].named("epoll_ctl") if "EPOLL_CTL_DEL" in it]
+        assert not [it for it in calls[who].named("getsockopt") if "SO_ERROR" in it]
+        assert not read_behind_the_end(calls[who])
+    assert not calls["lp"].named("shutdown")
+    assert len(calls["rp"].named("shutdown")) == CONNECTIONS
