@@ -321,6 +321,12 @@ def _summed(
         f"{len(sized)} have a published value: the size is the same in {sizes.count('yes')}, "
         f"another in {sum(it in ANOTHER for it in sizes)}, and not decided in the others."
     )
+    another = [it for it in there if it.is_another]
+    tested = sum(bool(it.causes) for it in another)
+    text += (
+        f" Of {len(another)} figures whose direction or size is another, a cause was tested of "
+        f"{tested}: it stands below the table, with what it explains and what it does not."
+    )
     if any(_is_older(it.summary) for found in run.values() for it in found if it.summary):
         text += (
             f" Runs that are marked as of an *{OLDER}* are from before decisions {DECISIONS}, "

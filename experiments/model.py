@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from topologies.parameter import Parameter, Params, Value
 
 if TYPE_CHECKING:
+    from experiments.causes.cause import Cause
     from experiments.live_run import LiveRun
 
 Grid = Mapping[str, Sequence[Value]]
@@ -103,6 +104,7 @@ class Claim:
         0.0  # of a published 0: half of the last place printed, in the terms of `paper`
     )
     note: str = ""  # why it comes out otherwise, where that was found out by measuring
+    causes: tuple["Cause", ...] = ()  # laws by which it may, which each report works out
 
     @property
     def is_own(self) -> bool:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from experiments import catalogue, paper
@@ -17,8 +16,8 @@ from experiments.model import STATISTICS, Claim, Experiment
 from experiments.report import words
 from experiments.report.rows import MARKS, SAYS, SIZES
 from experiments.summaries import Summary, fullest
+from experiments.verdicts import ANOTHER
 
-OVER_FLOOR = "over_floor"  # a metric: times over the least that is possible
 COUNTED = ("sessions", "seeds", "repetitions")  # that a row is from
 NOT_YET = "No cause was tested yet."
 
@@ -46,6 +45,16 @@ class Line:
     def misses(self) -> bool:
         """Where a reader asks why."""
         return self.verdict not in ("yes", "none") or self.size not in (None, "yes", "none")
+
+    @property
+    def is_another(self) -> bool:
+        """Where a cause is asked for."""
+        return self.verdict == "no" or self.size in ANOTHER
+
+    @property
+    def causes(self) -> list[str]:
+        """That were tested: by these runs, or before."""
+        return list(self.told.get("causes", ())) if self.told else []
 
     @property
     def is_ratio(self) -> bool:
@@ -142,17 +151,14 @@ def by_row(root: Path) -> dict[str, list[Line]]:
 def why(line: Line) -> str:
     """What is known: from the runs, and from what was tested."""
     assert line.told is not None
-    told = [*line.told["why"]]
-    note = line.claim.note
-    if note and not any(note in it for it in told):
-        told.append(f"Measured before, not in these runs: {note}.".replace("..", "."))
+    told = [*line.told["why"], *line.causes]
     if line.size == "unclear":
         told.append(
             "Of the size: the interval lies within the margin in part, which decides nothing."
         )
-    if line.verdict == "yes":  # else the summary has it
-        told += _floor(line)
-    return " ".join([*(told or [NOT_YET]), *_sides(line)])
+    if not told or (line.is_another and not line.causes):
+        told.append(NOT_YET)
+    return " ".join([*told, *_sides(line)])
 
 
 def _configurations(line: Line, side: Any) -> list[dict[str, Any]]:
@@ -168,22 +174,6 @@ def _configurations(line: Line, side: Any) -> list[dict[str, Any]]:
 def _medians(line: Line, side: Any, metric: str) -> list[float]:
     found = [it["metrics"].get(metric) for it in _configurations(line, side)]
     return [it["median"] for it in found if it and it["median"] is not None]
-
-
-def _floor(line: Line) -> Iterator[str]:
-    """What of a gain is possible at all, where only the size is another."""
-    claim = line.claim
-    if not line.is_ratio or claim.expect != "less" or claim.metric != "completion_s":
-        return
-    over = _medians(line, claim.over, OVER_FLOOR)
-    if not over or line.size != "weaker" or claim.paper is None:
-        return
-    least = 1 / median(over)
-    yield (
-        f"The floor, RTT + size/rate, is at {words.ratio(least)} of the other side's time "
-        f"({words.carried(claim.over or {})})"
-        + (", so the published value cannot be reached." if least > claim.paper else ".")
-    )
 
 
 def _sides(line: Line) -> Iterator[str]:

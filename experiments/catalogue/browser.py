@@ -3,11 +3,13 @@
 
 from typing import Any
 
+from experiments.causes.before import Before
 from experiments.model import Claim, Figure
 from experiments.workloads.web.experiment import PageExperiment
 from experiments.workloads.web.pages import TEN_SITES
 from topologies.parameter import Params
 
+BEFORE_HTML = Before("html_s", "page")
 FIVE_SITES = TEN_SITES[:9:2]
 NAMES = {"http1": "HTTP/1.1", "http2": "HTTP/2 under TLS"}
 PUBLISHED = {"http1": 0.73, "http2": 0.76}
@@ -48,6 +50,7 @@ class Browser(PageExperiment):
             of=runs(protocol, "pipes", 8),
             over=runs(protocol, "direct"),
             paper=PUBLISHED[protocol],
+            causes=(BEFORE_HTML,),
         )
         for protocol in BOTH
     )

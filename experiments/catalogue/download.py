@@ -3,6 +3,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from experiments.causes.handshake import Handshake
+from experiments.causes.lossy import Lossy
 from experiments.model import OWN, Claim, Experiment, Figure, Metric
 from experiments.workloads import account, rates, traffic
 from experiments.workloads.actors import Transfer
@@ -35,6 +37,7 @@ def by_pipes(preset: str, size: int, at: str = "", **more: Value) -> Claim:
         of=runs(preset, size, 8, **more),
         over=runs(preset, size, 1, **more),
         paper=PUBLISHED[size],
+        causes=(Lossy("size"),),
     )
 
 
@@ -102,6 +105,7 @@ class Download(Experiment):
             over={"preset": "wired", "size": 300_000, "way": "haproxy"},
             paper=1.0,
             expect="same",
+            causes=(Handshake(),),
         ),
         *(
             Claim(

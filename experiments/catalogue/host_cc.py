@@ -4,6 +4,8 @@
 import time
 from typing import TYPE_CHECKING, Any
 
+from experiments.causes.dswa import Dswa
+from experiments.causes.filled import Filled
 from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import rates, rivals, standing, traffic
 from experiments.workloads.actors import Actor, Bulk
@@ -37,6 +39,7 @@ def dswa_claims() -> tuple[Claim, ...]:
             metric=metric,
             paper=paper,
             expect="same" if metric == "goodput_mbps" else "less",
+            causes=(Filled(),) if metric == "goodput_mbps" else (Dswa(),),
         )
         for metric, paper in PUBLISHED.items()
     )

@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from experiments.causes.lossy import Lossy
 from experiments.model import Claim, Figure
 from experiments.workloads.web.experiment import PageExperiment
 from experiments.workloads.web.pages import SITE_NAMES, TEN_SITES
@@ -44,6 +45,7 @@ class Loss(PageExperiment):
             of=runs(loss, "pipes", 8),
             over=runs(loss, "direct"),
             paper=published,
+            causes=(Lossy("page_bytes", "page"),),
         )
         for loss, published in PUBLISHED.items()
     )

@@ -3,6 +3,7 @@
 
 from typing import Any, ClassVar
 
+from experiments.catalogue.browser import BEFORE_HTML
 from experiments.model import Claim, Figure
 from experiments.workloads.web.experiment import PageExperiment
 from experiments.workloads.web.load import PARAMETERS
@@ -44,6 +45,7 @@ class LossHttp(PageExperiment):
             of=runs(page, 0.02, "pipes", pipes),
             over=runs(page, 0.02, "direct"),
             paper=published,
+            causes=(BEFORE_HTML,),
             expect="more" if pipes == 1 else "less",
         )
         for (page, pipes), published in PUBLISHED.items()

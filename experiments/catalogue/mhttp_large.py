@@ -5,6 +5,7 @@ from typing import Any
 
 from experiments.model import Claim, Figure
 from experiments.workloads.mhttp.experiment import (
+    BY_RANGES,
     CHUNK,
     KB,
     MB,
@@ -32,7 +33,7 @@ def cell(size: int, chunk: int = CHUNK, scheduler: str = "T") -> Params:
 
 
 def claim(says: str, of: Params, over: Params) -> Claim:
-    return Claim(ROW, PUBLISHED, says, of, over)
+    return Claim(ROW, PUBLISHED, says, of, over, causes=(BY_RANGES,))
 
 
 class MhttpLarge(MhttpExperiment):

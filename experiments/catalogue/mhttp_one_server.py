@@ -10,6 +10,7 @@ from experiments.failure import RunFailed
 from experiments.model import Claim, Figure
 from experiments.workloads import arrivals, fetch, mptcp
 from experiments.workloads.mhttp.experiment import (
+    BY_RANGES,
     CHUNK,
     KB,
     MB,
@@ -87,6 +88,7 @@ class MhttpOneServer(MhttpExperiment):
                 f"{told}, ranges of 1024 KB: mHTTP instead of the better path alone",
                 sized(mhttp("T"), size),
                 sized({**PLAIN, **DIRECT}, size),
+                causes=(BY_RANGES,),
             )
             for size, told in SIZES.items()
         ),

@@ -3,6 +3,7 @@
 
 from experiments.model import Claim, Figure
 from experiments.workloads.mhttp.experiment import (
+    BY_RANGES,
     CHUNK,
     KB,
     MB,
@@ -25,7 +26,7 @@ def of(chunk: int) -> dict[str, object]:
 
 
 def claim(says: str, chunk: int, over: dict[str, object], **more: object) -> Claim:
-    return Claim("mhttp-overhead", PUBLISHED, says, of(chunk), over, **more)  # type: ignore[arg-type]
+    return Claim("mhttp-overhead", PUBLISHED, says, of(chunk), over, causes=(BY_RANGES,), **more)  # type: ignore[arg-type]
 
 
 class MhttpOverhead(MhttpExperiment):

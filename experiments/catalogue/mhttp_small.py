@@ -3,6 +3,7 @@
 
 from experiments.model import Claim, Figure
 from experiments.workloads.mhttp.experiment import (
+    BY_RANGES,
     KB,
     MB,
     PLAIN,
@@ -51,6 +52,7 @@ class MhttpSmall(MhttpExperiment):
                 PUBLISHED,
                 f"{told}, ranges of 512 KB: mHTTP instead of plain HTTP",
                 *sides(size),
+                causes=(BY_RANGES,),
             )
             for size, told in BEYOND.items()
         ),

@@ -4,8 +4,10 @@
 from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue import early
-from experiments.catalogue.object import LATE
+from experiments.catalogue.object import LATE, PRINTED_S
 from experiments.catalogue.object import SHARED as SHARED_4_MB
+from experiments.causes.front import Download
+from experiments.causes.printed import Printed
 from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import objects, traffic
 from experiments.workloads.actors import Bulk, Objects
@@ -58,6 +60,7 @@ class ObjectSize(Experiment):
                 paper=seconds / PUBLISHED_S[0],
                 paper_sides=(seconds, PUBLISHED_S[0]),
                 expect="more",
+                causes=(Download("beside", BEHIND_S, PUBLISHED_S[0]), Printed(PRINTED_S)),
             ),
             Claim(
                 row="object-size",

@@ -3,6 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from experiments.causes.headers import Headers
 from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import account, traffic
 from experiments.workloads.actors import Actor, Churn, Objects, Transfer, Video
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from experiments.live_run import LiveRun
 
 MB = 1_000_000
+HEADER_BYTES = 8  # of each message: docs/wire-format.md
 LOADS: dict[str, tuple[int, Actor]] = {  # how many connections, and what does it
     "file": (1, Transfer(port=traffic.PORT, down=2 * MB)),
     "upload": (1, Transfer(port=traffic.PORT, up=2 * MB)),
@@ -31,6 +33,8 @@ class Overhead(Experiment):
         Metric("efficiency", "user's bytes over the pipes' bytes", "", "more", matters=0.005),
         Metric("overhead", "bytes of the pipes that are not the user's", "%", matters=0.05),
         Metric("message_bytes", "user's bytes in a message", "bytes", "more"),
+        Metric("data_bytes", "user's bytes in a message that is no ACK", "bytes", "more"),
+        Metric("acks", "bytes of the pipes that are the extension's ACKs", "%"),
     )
     grids = ({"load": tuple(LOADS), "binding": ("late", "early"), "preset": ("wired", "lossy")},)
     reps = 5
@@ -48,6 +52,7 @@ class Overhead(Experiment):
             unit="%",
             expect="less",
             than=1.5,
+            causes=(Headers(HEADER_BYTES),),
         )
         for load, paper in (("file", 1.3), ("video", 1.3), ("objects", 1.3))
     )
@@ -72,8 +77,16 @@ class Overhead(Experiment):
         traffic.play(run, {"load": actor})
         told = account.account(run, connections)
         user = sum(one["tx_bytes"] + one["rx_bytes"] for one in told.connections("lp"))
-        messages = sum(one["tx_messages"] + one["rx_messages"] for one in told.pipes("lp"))
+        pipes = told.pipes("lp")
+        messages = sum(one["tx_messages"] + one["rx_messages"] for one in pipes)
+        acks = told.acks()
         way = "up" if run.params["load"] == "upload" else "down"
         measures = told.measures(way)
         overhead = 100 * (1 - measures["efficiency"])
-        return {"message_bytes": user / messages, "overhead": overhead, **measures}
+        return {
+            "message_bytes": user / messages,
+            "data_bytes": user / (messages - acks.count),
+            "acks": 100 * acks.bytes / sum(one["tx_bytes"] + one["rx_bytes"] for one in pipes),
+            "overhead": overhead,
+            **measures,
+        }

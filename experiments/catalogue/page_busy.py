@@ -5,6 +5,7 @@ from typing import Any
 
 from experiments.catalogue import early
 from experiments.catalogue.sender_blocking import TABLE, Row
+from experiments.causes.fair import Fair
 from experiments.model import Claim, Figure
 from experiments.workloads.web.busy import FIVE_SITES, TWELVE_SITES, BusyPage
 from topologies.parameter import Params
@@ -45,6 +46,7 @@ def claims_of(place: str, row: Row) -> tuple[Claim, ...]:
             of=of,
             over=over,
             paper=1 - (LEAST_GAIN + MOST_GAIN) / 2,
+            causes=(Fair(others={it.says(): {**of, **it.early()} for it in EIGHT}),),
         ),
         Claim(
             row="page-busy",

@@ -6,7 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from experiments.catalogue.browser import BEFORE_HTML
 from experiments.catalogue.paths_file import NAMES, RTTS_MS, PathsFile
+from experiments.causes.goes_with import GoesWith
 from experiments.model import OWN, Claim, Figure, Metric
 from experiments.workloads import arrivals
 from experiments.workloads.web.experiment import PageExperiment
@@ -65,6 +67,7 @@ def instead_of_mptcp(rtt_ms: float) -> Claim:
         of=runs("drr+minrtt", rtt_ms),
         over={**PAGES, **MPTCP, "second_rtt_ms": rtt_ms},
         paper=round((least + most) / 2, 3),
+        causes=(BEFORE_HTML,),
     )
 
 
@@ -77,6 +80,7 @@ def instead_of_minrtt(rtt_ms: float) -> Claim:
         of=runs("drr+dems-f", rtt_ms),
         over=runs("drr+minrtt", rtt_ms),
         paper=DEMS_OVER_MINRTT,
+        causes=(GoesWith("far_share", "the bytes over LTE", "page"),),
     )
 
 

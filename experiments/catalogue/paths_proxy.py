@@ -13,6 +13,7 @@ from experiments.catalogue.paths_flows import (
     over_pipes,
     spoken,
 )
+from experiments.causes.otherwise import Otherwise
 from experiments.model import Claim, Figure, Grid, Metric
 from topologies.parameter import Params
 
@@ -48,6 +49,12 @@ def claim(says: str, of: Params, over: Params, its: Params, **more: Any) -> Clai
     return Claim("paths-proxy", "MPFlex, Fig. 4.8", f"{words}: {says}", of, over, **more)
 
 
+def nearer(its: Params) -> Otherwise:
+    params = at("B", its)
+    says = f"With a proxy that is {params['rtt_ms']:g} instead of {PLACES['C']['rtt_ms']:g} ms away"
+    return Otherwise(says, params, "less", 1 + SIMILAR)
+
+
 def claims_of_small(its: Params) -> tuple[Claim, ...]:
     return (
         *(
@@ -57,6 +64,7 @@ def claims_of_small(its: Params) -> tuple[Claim, ...]:
                 direct(its),
                 its,
                 than=1 + SIMILAR,
+                causes=(nearer(its),) if place == "C" else (),
             )
             for place in ("B", "C")
         ),

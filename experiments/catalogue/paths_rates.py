@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from experiments.catalogue.paths_file import BASE, HELD_WHOLE, KIB, MIB, PathsFile, told
 from experiments.catalogue.paths_split import REST_S, SETTINGS
+from experiments.causes.optimum import Optimum
 from experiments.model import OWN, Claim, Figure, Metric
 from experiments.workloads import kernel
 from topologies.parameter import Params
@@ -34,6 +35,7 @@ def gains_most(size: int) -> Claim:
         statistic="least",
         settings=len(RATES_MBPS) ** 2,
         paper=PUBLISHED[size],
+        causes=(Optimum("furthest"),),
     )
 
 

@@ -5,6 +5,8 @@ from pathlib import Path as Folder
 from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.paths_file import MIB, NAMES, latest
+from experiments.causes.otherwise import Unused
+from experiments.causes.overdue import Overdue
 from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import account, traffic
 from experiments.workloads.actors import Transfer
@@ -36,6 +38,7 @@ def sooner(mode: str, condition: str, loss: float) -> Claim:
         over=runs("off", CONDITIONS[condition], loss),
         paper=PUBLISHED,
         margin=0.05,
+        causes=(Unused("reinjected_share", "What was reinjected"),),
     )
 
 
@@ -49,6 +52,7 @@ def few(mode: str, condition: str, loss: float) -> Claim:
         paper=0.015,
         expect="less",
         than=0.05,
+        causes=(Overdue("size"),),
     )
 
 

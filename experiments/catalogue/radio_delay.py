@@ -3,6 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from experiments.causes.drains import Drains, queue_up
 from experiments.model import OWN, Claim, Experiment, Figure, Metric
 from experiments.workloads import radio
 from topologies.parameter import Parameter, Params
@@ -58,6 +59,7 @@ def claims_of(mbps: float) -> tuple[Claim, ...]:
             unit="ms",
             expect="same",
             than=rtt_ms - BASE_MS,
+            causes=(Drains("A firmware", lambda _: FIRMWARE_KB * 1e3),),
         ),
         Claim(
             "radio-delay",
@@ -80,6 +82,7 @@ def claims_of(mbps: float) -> tuple[Claim, ...]:
             unit="ms",
             expect="same",
             than=host_ms,
+            causes=(Drains("A host's queue", queue_up),),
         ),
     )
 

@@ -4,6 +4,8 @@
 from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.radio_delay import case
+from experiments.causes.bursts import Bursts, OfBoth
+from experiments.causes.otherwise import Otherwise
 from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import radio_error
 from topologies.parameter import Parameter, Params
@@ -30,6 +32,9 @@ LINKS: dict[str, Params] = {
 }
 
 
+AT_CONSTANT = Otherwise("At a rate that does not change", LINKS["8 Mbit/s"], "more", 1.0)
+
+
 def grids_of(rates: tuple[float, ...]) -> tuple[Grid, ...]:
     params = [constant(mbps) for mbps in rates]
     params.append(LINKS["an LTE-like trace"])
@@ -48,6 +53,7 @@ def claims_of(name: str) -> tuple[Claim, ...]:
             paper=paper,
             expect="same",
             than=paper,
+            causes=(Bursts(0.1, f"{layer}_20", 0.02),),
         )
         for layer, paper in PUBLISHED.items()
     ]
@@ -61,6 +67,7 @@ def claims_of(name: str) -> tuple[Claim, ...]:
             paper=PUBLISHED[upper] / PUBLISHED[lower],
             unit="times",
             expect="more",
+            causes=(OfBoth({f"{it}_100": PUBLISHED[it] for it in (upper, lower)}),),
         )
         for upper, lower in (("app", "tcp"), ("tcp", "host"))
     ]
@@ -73,6 +80,7 @@ def claims_of(name: str) -> tuple[Claim, ...]:
             metric=f"{layer}_shorter",
             unit="times",
             expect="more",
+            causes=(AT_CONSTANT,) if link["trace_up"] else (),
         )
         for layer, says in LAYERS.items()
     ]

@@ -4,6 +4,7 @@
 from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.early import EARLY, LATE, NOTE
+from experiments.causes.uneven import Uneven
 from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import account, buffers, rates, traffic
 from experiments.workloads.actors import Transfer, Wire
@@ -71,6 +72,7 @@ def claims_of(preset: str, rows: Rows) -> tuple[Claim, ...]:
                 expect="more",
                 than=0.02,
                 note=LEVEL,
+                causes=(Uneven(),),
             ),
             Claim(
                 row="reordering",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Fig. 14: pages beside a download while packets are lost, over pipes of SCTP and of TCP."""
 
+from experiments.causes.in_all import InAll
 from experiments.model import Claim, Figure
 from experiments.workloads.web.busy import FIVE_SITES, TWELVE_SITES, BusyPage
 from topologies.parameter import Params
@@ -28,6 +29,7 @@ def claim(protocol: str, pipes: int) -> Claim:
         of={**of, "transport": "sctp"},
         over={**of, "transport": "tcp"},
         paper=round((low + high) / 2, 3),
+        causes=(InAll("total_mbps", "page"),),
     )
 
 

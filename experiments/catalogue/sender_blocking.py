@@ -4,6 +4,8 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from experiments.catalogue import early
+from experiments.causes.front import Front
+from experiments.causes.printed import Printed
 from experiments.model import Claim, Experiment, Figure, Grid, Metric
 from experiments.workloads import account, buffers, objects
 from topologies.parameter import Params
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from experiments.live_run import LiveRun
 
 MB = 1_000_000
+PRINTED_S = 0.01  # to which the tables tell times
 LINK: Params = {"preset": "wired", "bottleneck": "sender"}
 
 
@@ -83,6 +86,7 @@ def claims_of(
             metric="object_p50_s",
             paper=row.late_s / row.early_s,
             paper_sides=(row.late_s, row.early_s),
+            causes=(Front(), Printed(PRINTED_S)),
         )
         for row in rows
     )
@@ -91,7 +95,10 @@ def claims_of(
 def blocked(run: "LiveRun") -> dict[str, Any]:
     buffers.check(run)
     measures = objects.beside_bulk(run, count=4, seconds=1.5)
-    return measures | account.account(run, connections=2).measures()
+    told = account.account(run, connections=2)
+    asked = run.went + objects.SETTLE_S
+    held = account.held(told.rp, asked, asked + sum(measures["objects_s"]))
+    return measures | told.measures() | {"held_bytes": held}
 
 
 class SenderBlocking(Experiment):
@@ -102,6 +109,7 @@ class SenderBlocking(Experiment):
         Metric("object_p50_s", "time of an object, median", "s", matters=0.1),
         Metric("object_p95_s", "time of an object, 95th percentile", "s"),
         Metric("bulk_mbps", "goodput of the bulk", "Mbit/s", "more", matters=0.02),
+        Metric("held_bytes", "in the pipes' sockets and on their way", "bytes", "neither"),
     )
     grids = (
         *grids_of(TABLE, LINK),

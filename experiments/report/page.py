@@ -151,7 +151,7 @@ def shown(row: Row, results: Results) -> dict[str, Any]:
         "asked": row.asked,
         "holm": row.holm,
         "tail": row.tail,
-        "why": row.why,
+        "why": (*row.why, *row.causes),
         "forest": _forest(row),
     }
 

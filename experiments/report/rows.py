@@ -4,13 +4,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Any
 
 from experiments.model import OF_SETTINGS, STATISTICS, Claim, Metric
 from experiments.report import words
 from experiments.report.data import Results
+from experiments.report.reasons import floor, noted, reasons
 from experiments.report.runs import Basis, Configuration
+from experiments.report.seen import causes, is_another
 from experiments.statistics import Estimate, holm
 from experiments.verdicts import Published, Size, Verdict, is_nil, verdict
 
@@ -39,11 +40,6 @@ SIZES: dict[Size, str] = {
 }
 NAMED = 8  # claims without runs, by name; of more only the number
 
-COUNTED = (
-    ("dropped_queue_packets", "dropped at a full queue"),
-    ("lost_packets", "lost on the way"),
-)
-
 
 @dataclass(frozen=True)
 class Row:
@@ -54,6 +50,7 @@ class Row:
     why: tuple[str, ...]
     basis: Basis
     size: Size | None = None  # None: no value was published
+    causes: tuple[str, ...] = ()  # that were tested, where it is another than published
     chance: float | None = None  # of the direction, by a sign test
     together: bool | None = None  # whether it holds with all others of the report, by Holm
 
@@ -171,8 +168,9 @@ class Row:
             "repeats": self.repeats,
             "chance": None if self.chance is None else float(f"{self.chance:.3g}"),
             "holm": self.together,
-            "matters": _matters(claim, self.metric) or None,
+            "matters": matters(claim, self.metric) or None,
             "why": list(self.why),
+            "causes": list(self.causes),
         }
 
 
@@ -215,17 +213,40 @@ def row(results: Results, claim: Claim) -> Row:
     got = results.answer(claim)
     holds = verdict(got, claim.expect, claim.than, claim.within)
     effect = claim.over is not None and claim.than == 1 and not claim.is_difference
-    if effect and claim.expect != "same" and is_nil(got, 1.0, _matters(claim, metric)):
+    if effect and claim.expect != "same" and is_nil(got, 1.0, matters(claim, metric)):
         holds = "nil"
-    why = () if holds == "yes" else tuple(reasons(results, claim, got, holds))
     size = None if claim.paper is None else published(claim, metric).size(got)
-    return Row(claim, metric, got, holds, why, results.basis(claim), size, results.chance(claim))
+    basis, by_chance = results.basis(claim), results.chance(claim)
+    made = Row(claim, metric, got, holds, (), basis, size, (), by_chance)
+    why, tested = _known(results, made)
+    return replace(made, why=tuple(why), causes=tuple(tested))
+
+
+def _known(results: Results, it: Row) -> tuple[list[str], list[str]]:
+    """Why it is not as published: what the runs say, and what was tested."""
+    claim, least = it.claim, matters(it.claim, it.metric)
+    if it.verdict == "yes" and it.size in (None, "yes"):
+        return [], []
+    bound = floor(results, claim)
+    told = bound.tell(claim) if bound else ""
+    is_cause = bool(bound and bound.excludes(claim, it.verdict, it.size, least))
+    if it.verdict != "yes":
+        why = reasons(results, claim, it.got, it.verdict, least, "" if is_cause else told)
+    else:
+        why = [told] if told and it.size == "weaker" and not is_cause else []
+    if it.verdict in ("none", "few"):
+        return why, []
+    tested = [told] if is_cause else []
+    tested += [by_hand] if (by_hand := noted(results, claim)) else []
+    if is_another(it.verdict, it.size):
+        tested += causes(results, claim, it.got)
+    return why, tested
 
 
 def published(claim: Claim, metric: Metric) -> Published:
     """What no effect is follows from what is compared, not from the border of the direction."""
     assert claim.paper is not None
-    least = _matters(claim, metric)
+    least = matters(claim, metric)
     none: float | None = 1.0
     if claim.is_difference:
         none, least = 0.0, metric.least(claim.paper)
@@ -234,93 +255,8 @@ def published(claim: Claim, metric: Metric) -> Published:
     return Published(claim.paper, none, claim.margin, least, claim.read_to)
 
 
-def _matters(claim: Claim, metric: Metric) -> float:
+def matters(claim: Claim, metric: Metric) -> float:
     return next((it for it in (claim.matters, metric.matters) if it is not None), 0.0)
-
-
-def reasons(results: Results, claim: Claim, got: Estimate, holds: Verdict) -> list[str]:
-    """What is known of why the direction does not hold: from the runs, not by guess."""
-    found = []
-    noted = results.notes.get(f"{claim.where}: {claim.says}")
-    if noted:
-        found.append(noted)
-    elif claim.note and holds in ("no", "unclear", "nil"):
-        found.append(f"Measured before, not in these runs: {claim.note}")
-    if holds == "none":
-        return [*found, _missing(results, claim)]
-    if holds == "few":
-        counted = words.count(got.n, _counted(claim, got)[:-1])
-        found.append(f"{counted}: an interval needs {got.least}.")
-    if holds == "nil":
-        share = words.share(_matters(claim, results.metric(claim.metric)))
-        found.append(f"The whole interval is within {share}, the smallest effect of interest.")
-    if holds == "unclear":
-        found.append("The interval includes the border: these runs do not decide it.")
-    if got.failed:
-        found.append(f"{got.failed} of {got.n} {_counted(claim, got)} had a failure.")
-    found += _floor(results, claim)
-    if claim.over is not None and holds in ("no", "unclear", "nil"):
-        found += _others(results, claim)
-    return found
-
-
-def _counted(claim: Claim, got: Estimate) -> str:
-    return got.unit or ("runs" if claim.over is None else "pairs")
-
-
-def _missing(results: Results, claim: Claim) -> str:
-    for side in (claim.of, claim.over or claim.of):
-        if not results.select(side):
-            return f"No runs with {words.label(side, [*side])}."
-    return f"{results.metric(claim.metric).label} was not measured in pairs of runs."
-
-
-def _floor(results: Results, claim: Claim) -> list[str]:
-    """How near to the least possible the runs that are to be undercut are already."""
-    plain = claim.statistic == "median" and claim.compared == "ratio"
-    of_times = claim.expect == "less" and claim.metric == "completion_s"
-    if claim.over is None or not plain or not of_times:
-        return []
-    metric = results.metric(claim.metric)
-    shares = []
-    for it in results.select(claim.over):
-        least, got = results.experiment.floor_s(it.params), it.estimate(metric)
-        if least and got.n and math.isfinite(got.median):
-            shares.append(least / got.median)
-    if not shares:
-        return []
-    left = 1 - median(shares)
-    compared = words.label(claim.over, [name for name in claim.over if name in ("way", "pipes")])
-    gain = f"{max(0, left) * 100:.0f}\N{NO-BREAK SPACE}%"
-    return [
-        f"The floor, RTT + size/rate, is at {words.ratio(median(shares))} of the other side's time"
-        f"{f' ({compared})' if compared else ''}: at most {gain} can be gained."
-    ]
-
-
-def _others(results: Results, claim: Claim) -> list[str]:
-    """What else was measured on both sides, where it differs."""
-    assert claim.over is not None
-    told = []
-    for metric in results.experiment.metrics:
-        if metric.name in (claim.metric, "completion_s"):
-            continue
-        both = [results.pooled(side, metric) for side in (claim.over, claim.of)]
-        if not all(got.n and math.isfinite(got.median) for got in both):
-            continue
-        before, after = (words.brief(got.median) for got in both)
-        if before != after:
-            unit = f"\N{NO-BREAK SPACE}{metric.unit}" if metric.unit else ""
-            told.append(f"{metric.label} {before} \N{RIGHTWARDS ARROW} {after}{unit}")
-    for name, text in COUNTED:
-        both = [
-            [n for it in results.select(side) for n in it.counted(name)]
-            for side in (claim.over, claim.of)
-        ]
-        if all(both) and median(both[0]) != median(both[1]):
-            before, after = (words.brief(median(side)) for side in both)
-            told.append(f"{text} {before} \N{RIGHTWARDS ARROW} {after} packets")
-    return [f"Also measured, medians: {'; '.join(told)}."] if told else []
 
 
 def not_run(found: Sequence[Row]) -> str:

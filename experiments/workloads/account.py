@@ -8,6 +8,7 @@ in order at whoever receives: LP for the downlink.
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
 from base.shell import until
@@ -19,6 +20,14 @@ Record = dict[str, Any]
 Way = Literal["down", "up"]
 SENDER = {"down": "rp", "up": "lp"}
 RECEIVER = {"down": "lp", "up": "rp"}
+
+
+@dataclass(frozen=True)
+class Acks:
+    """The extension's, and their bytes with headers."""
+
+    count: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,13 @@ class Account:
 
     def retransmits(self, way: Way) -> int:
         return sum(pipe["retransmits"] for pipe in self.pipes(SENDER[way]))
+
+    def acks(self) -> "Acks":
+        """Of both ways: each proxy tells of what it sent."""
+        both = [pipe for who in SENDER.values() for pipe in self.pipes(who)]
+        return Acks(
+            sum(pipe["tx_acks"] for pipe in both), sum(pipe["tx_ack_bytes"] for pipe in both)
+        )
 
     def efficiency(self) -> float | None:
         """User bytes over the bytes of all messages, both ways; None before there were any."""
@@ -102,6 +118,18 @@ def account(run: "LiveRun", connections: int, seconds: float = 10.0) -> Account:
         return Account(*both) if all(complete(one, wanted) for one in both) else None
 
     return until(f"statistics of {wanted} connections", told, seconds)
+
+
+def held(records: Iterable[Record], since: float, until: float) -> float | None:
+    """Bytes in the pipes' sockets and on their way between two moments of time.monotonic(): the
+    median of each pipe's samples, of all pipes; None where there is no sample."""
+    ahead = time.time() - time.monotonic()
+    found: dict[tuple[int, int], list[int]] = {}
+    for it in records:
+        if it["type"] == "pipe" and since + ahead <= it["time"] <= until + ahead:
+            key = it["session"], it["pipe"]
+            found.setdefault(key, []).append(it["unsent"] + it["in_flight"])
+    return sum(median(each) for each in found.values()) if found else None
 
 
 GROWING = ("tx_bytes", "tx_ack_bytes", "tx_acks", "tx_copies")

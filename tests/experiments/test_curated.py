@@ -14,6 +14,8 @@ from tests.experiments import synthetic
 
 OF = {"pipes": 8, "size": 300_000}
 OVER = {"pipes": 1, "size": 300_000}
+BEFORE = "Measured before, not in these runs: A shorter queue."
+FLOOR = "The floor is at 0.60, so the published value cannot be reached."
 
 
 class Made(synthetic.Plain):
@@ -77,9 +79,9 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     weaker, same, stronger, _, plain, own = made.claims
     why = ["The interval includes the border."]
     comparison = [
-        told(weaker, size="weaker", holm=False),
+        told(weaker, size="weaker", holm=False, causes=[FLOOR]),
         told(same, size="yes", counted="settings", n=30),
-        told(stronger, size="stronger", sessions=1, repeats=True),
+        told(stronger, size="stronger", sessions=1, repeats=True, causes=[BEFORE]),
         told(plain, verdict="unclear", why=why, median=None, high=None),
         told(own),
     ]
@@ -126,14 +128,8 @@ def test_each_published_figure_has_both_verdicts(results: Path) -> None:
 def test_where_it_is_not_the_same_it_says_why(results: Path) -> None:
     """From the runs, from what was tested, and by what both sides are."""
     page = curated.page(results)
-    assert (
-        "- weaker: The floor, RTT + size/rate, is at 0.60 of the other side's time (1 pipe), so "
-        "the published value cannot be reached. Ours: 0.5 → 0.4 s.\n"
-    ) in page
-    assert (
-        "- stronger: Measured before, not in these runs: A shorter queue. Ours: 0.5 → 0.4 s; "
-        "published: 0.5 → 0.45 s.\n"
-    ) in page
+    assert f"- weaker: {FLOOR} Ours: 0.5 → 0.4 s.\n" in page
+    assert f"- stronger: {BEFORE} Ours: 0.5 → 0.4 s; published: 0.5 → 0.45 s.\n" in page
     assert "- without a value: The interval includes the border. Ours: 0.5 → 0.4 s.\n" in page
     assert "never said" not in page, "nobody asks why it is as published"
 
@@ -141,17 +137,25 @@ def test_where_it_is_not_the_same_it_says_why(results: Path) -> None:
 def test_a_size_that_is_not_decided_has_that_as_its_reason(results: Path) -> None:
     path = results / "curated" / "download" / "20260102-b" / "summary.json"
     made = json.loads(path.read_text())
-    made["comparison"][1] |= {"size": "unclear"}
+    made["comparison"][1] |= {"size": "unclear", "causes": ["Now it is said."]}
     path.write_text(json.dumps(made))
     page = curated.page(results)
     assert row(page, "as published")[6] == "~ not decided (0.40 to 0.50)"
-    assert "- as published: Measured before, not in these runs: never said. Of the size: " in page
+    assert "- as published: Now it is said. Of the size: " in page
     assert "the size is the same in 0, another in 2, and not decided in the others." in page
 
 
-def test_what_nobody_tested_is_said(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published, "OVER_FLOOR", "no such metric")
-    assert f"- weaker: {published.NOT_YET} Ours: 0.5 → 0.4 s." in curated.page(results)
+def test_what_nobody_tested_is_said(results: Path) -> None:
+    """What the runs say besides is no cause."""
+    told = "a cause was tested of {}: it stands below the table"
+    assert told.format(2) in curated.page(results)
+    path = results / "curated" / "download" / "20260102-b" / "summary.json"
+    made = json.loads(path.read_text())
+    made["comparison"][0] |= {"why": ["Also measured."], "causes": []}
+    path.write_text(json.dumps(made))
+    page = curated.page(results)
+    assert f"- weaker: Also measured. {published.NOT_YET} Ours: 0.5 → 0.4 s." in page
+    assert told.format(1) in page
 
 
 def test_what_was_not_run_is_named_and_own_bounds_are_apart(results: Path) -> None:

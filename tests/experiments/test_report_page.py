@@ -256,7 +256,7 @@ def test_reasons_come_from_the_runs(tmp_path: Path) -> None:
     )
     found = rows.rows(load(made))
     assert [row.verdict for row in found] == ["no", "no", "yes", "none"]
-    assert found[0].why[0] == "The capture shows a probe."
+    assert found[0].causes[-1] == "The capture shows a probe."
     assert "dropped at a full queue 0 → 21 packets" in found[0].why[-1]
     assert "at most" in found[1].why[0] and "gained" in found[1].why[0]
     page = report.write(made).read_text()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from experiments import parameters
 from experiments.workloads import buffers, iperf, pattern, rates, standing
-from experiments.workloads.account import Account, complete, yielding
+from experiments.workloads.account import Account, Acks, complete, yielding
 from experiments.workloads.pattern import WrongByte
 
 FLOATS = st.floats(0, 1e6)
@@ -116,6 +116,13 @@ def test_an_account_of_two_pipes() -> None:
     assert measures["reorder_p75_s"] == 0.004
     assert measures["reorder_max_bytes"] == 7
     assert measures["pipe_share_max"] == 0.75
+
+
+def test_acknowledgements_are_those_that_each_proxy_sent() -> None:
+    """Of the latest sample of each pipe."""
+    rp = [{**pipe(0, 9, 0), "tx_acks": it, "tx_ack_bytes": 20 * it} for it in (1, 3)]
+    lp = [{**pipe(number, 9, 0), "tx_acks": 2, "tx_ack_bytes": 50} for number in (0, 1)]
+    assert Account(rp, lp).acks() == Acks(3 + 4, 60 + 100)
 
 
 def test_an_account_of_nothing() -> None:

@@ -3,11 +3,12 @@
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from experiments.causes.ranges import Ranges
 from experiments.failure import RunFailed
 from experiments.model import OWN, Claim, Experiment, Metric
 from experiments.parameters import is_two, miles
 from experiments.workloads import fetch, rates
-from experiments.workloads.mhttp import serial
+from experiments.workloads.mhttp import begun, serial
 from experiments.workloads.mhttp.scheduler import SCHEDULERS
 from topologies.addresses import client_address
 from topologies.parameter import Parameter, Params
@@ -73,6 +74,18 @@ def paths(params: Params) -> list[serial.Served]:
         rate = it.down_mbps * 1e6 / 8 * share
         found.append(serial.Served(rate, (it.rtt_ms + behind_ms) / 1e3))
     return found
+
+
+def expected_s(params: Params, part: float = 1.0) -> float:
+    """What requests one after another take, with so much of the round trips."""
+    served = [serial.Served(it.rate, it.rtt_s * part) for it in paths(params)]
+    if params["fetch"] == "http":
+        number = int(params["path"]) - 1  # type: ignore[arg-type]
+        return begun.plain(served[number], size_of(params))
+    return begun.seconds(served, int(params["chunk"]), size_of(params))  # type: ignore[arg-type]
+
+
+BY_RANGES = Ranges(expected_s)
 
 
 class MhttpExperiment(Experiment):

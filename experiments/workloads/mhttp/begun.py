@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""As serial.py has it, with slow start: what requests one after another take by new connections.
+
+A connection has ten segments' window at first, twice as much each round trip, and keeps what it
+has for its next range. There is no loss.
+"""
+
+from collections.abc import Sequence
+
+from experiments.workloads.mhttp.plan import chunks
+from experiments.workloads.mhttp.serial import Served
+from experiments.workloads.rates import MSS
+
+INITIAL = 10 * MSS
+
+
+class Begun:
+    """A connection that was just made."""
+
+    def __init__(self, path: Served) -> None:
+        self.path, self.window = path, float(INITIAL)
+
+    def takes_s(self, size: float) -> float:
+        """A request, and so many bytes: round trips while the window is less than the path."""
+        took = self.path.rtt_s
+        while size > self.window and self.window / self.path.rate < self.path.rtt_s:
+            took += self.path.rtt_s
+            size -= self.window
+            self.window *= 2
+        return took + size / self.path.rate
+
+
+def plain(path: Served, length: int) -> float:
+    """By one request, from connect() on."""
+    return path.rtt_s + Begun(path).takes_s(length)
+
+
+def seconds(paths: Sequence[Served], chunk_bytes: int, length: int) -> float:
+    """Each path asks for the first chunk not yet asked for; the others connect when that of the
+    first path is whole."""
+    first, *rest = chunks(length, chunk_bytes)
+    begun = [Begun(it) for it in paths]
+    whole = paths[0].rtt_s + begun[0].takes_s(first.size)
+    free = [whole, *(whole + it.rtt_s for it in paths[1:])]
+    last = whole
+    for part in rest:
+        number = free.index(min(free))
+        free[number] += begun[number].takes_s(part.size)
+        last = max(last, free[number])
+    return last
