@@ -76,6 +76,9 @@ SMALL: dict[str, list[dict[str, Any]]] = {
         {"bulk": True, "bulk_way": "up", **SLOW},
         {"way": "direct", **SLOW},
     ],
+    "object-buffers": [
+        {"pipes": 1, "binding": "early", "extend": "never", "app_buffer": 100_000, **SLOW}
+    ],
     "object-size": [{"beside": 0}, {"beside": 200_000, "binding": "early"}],
     "overhead": [{"load": load} for load in ("file", "upload", "objects", "short", "video")],
     "page-paths": [
