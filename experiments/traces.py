@@ -70,13 +70,22 @@ def _of_lte(word: str) -> tuple[str, Iterator[int]]:
     return f"synthetic-lte-{seed}.mahimahi", opportunities(rates_mbps(seed))
 
 
-def _of_varying(found: re.Match[str]) -> tuple[str, Iterator[int] | Iterator[str]]:
+def values_of(word: str) -> list[float]:
+    """Of each step of one that varies: Mbit/s, or milliseconds there and back."""
+    found = VARYING.fullmatch(word)
+    if not found:
+        raise ParameterError("trace", f"{word!r} is no synthetic-rate and no synthetic-rtt")
     kind, mean, percent, seed = found[1], float(found[2]), float(found[3]), int(found[4] or 1)
     if not (0.1 <= mean <= 10_000 and percent <= MOST_PERCENT):
         raise ParameterError(
             "trace", f"{found[0]!r}: a mean of 0.1 to 10000, a deviation of at most {MOST_PERCENT}"
         )
-    values = varying(mean, percent / 100, f"{kind} {seed}")
+    return varying(mean, percent / 100, f"{kind} {seed}")
+
+
+def _of_varying(found: re.Match[str]) -> tuple[str, Iterator[int] | Iterator[str]]:
+    values = values_of(found[0])
+    kind, mean, percent, seed = found[1], float(found[2]), float(found[3]), int(found[4] or 1)
     name = f"synthetic-{kind}-{mean:g}-{percent:g}-{seed}"
     if kind == "rate":
         return f"{name}.mahimahi", opportunities(values)

@@ -17,7 +17,7 @@ from experiments.oracle.path import FRESH_WINDOW, OracleError, Path, check_size,
 
 PACKET = 1460  # bytes
 MOST_PACKETS = 10**6  # more take minutes
-POLICIES = ("minrtt", "soonest", "rr", "ecf")
+POLICIES = ("minrtt", "soonest", "rr", "ecf", "txdelay")
 
 
 @dataclass
@@ -90,8 +90,9 @@ def _choose(
     turn: int,
 ) -> int | None:
     able = [i for i, lane in enumerate(lanes) if lane.flying < lane.window]
-    if policy == "ecf":
-        able = [i for i in able if _takes(lanes, acknowledged, i, left, now)]
+    if policy in ("ecf", "txdelay"):
+        judged = lanes if policy == "ecf" else [_by_round_trip(it) for it in lanes]
+        able = [i for i in able if _takes(judged, acknowledged, i, left, now)]
     if not able:
         return None
     if policy == "rr":
@@ -99,6 +100,11 @@ def _choose(
     if policy == "soonest":
         return min(able, key=lambda i: lanes[i].arrival(now))
     return able[0]
+
+
+def _by_round_trip(lane: _Lane) -> _Lane:
+    """As the rule sees it for which a byte is late by a whole round trip."""
+    return replace(lane, path=replace(lane.path, delay=lane.path.rtt, own_rtt=lane.path.rtt))
 
 
 def _takes(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A batch of messages in packets: by hand, beside the fluid, and what it says of short messages."""
 
-from statistics import median
+from statistics import fmean, median
 
 import pytest
 from hypothesis import given
@@ -34,12 +34,26 @@ def test_the_shortest_goes_first() -> None:
     assert batch.times([NEAR], [long, short], "fcfs")[1] == pytest.approx(0.095 + 0.010 + 0.010)
 
 
-@given(SMALL, st.sampled_from(batch.CONNECTIONS), st.sampled_from(batch.PATHS))
+def test_what_was_given_ahead_goes_first() -> None:
+    """It comes while three packets are under way, and the next turn is when two are left."""
+    long, short = Message(10 * PACKET), Message(PACKET, 0.005)
+    took = batch.times([NEAR], [long, short], ahead=2 * PACKET)
+    assert took == [pytest.approx(0.110 + 0.010), pytest.approx(0.040 + 0.010 - 0.005)]
+    with pytest.raises(OracleError, match="-1 bytes ahead"):
+        batch.times([NEAR], [long], ahead=-1)
+
+
+@given(
+    SMALL,
+    st.sampled_from(batch.CONNECTIONS),
+    st.sampled_from(batch.PATHS),
+    st.sampled_from((0.0, 1.0, 5000.0)),
+)
 def test_no_message_is_there_before_it_can(
-    messages: list[Message], connection: str, path: str
+    messages: list[Message], connection: str, path: str, ahead: float
 ) -> None:
     paths = [NEAR, FAR]
-    took = batch.times(paths, messages, connection, path)
+    took = batch.times(paths, messages, connection, path, ahead)
     for message, seconds in zip(messages, took, strict=True):
         assert seconds >= optimum.completion(paths, message.size) - 1e-9
 
@@ -71,6 +85,21 @@ def test_short_objects_gain_nothing_by_the_rule() -> None:
             ratios[name].append(ecf / minrtt)
     assert median(ratios["fluid"]) < 0.5
     assert 0.9 < median(ratios["packets"]) < 1.05
+
+
+def test_what_is_ahead_makes_an_order_late() -> None:
+    """132 objects in three bursts, four packets ahead: the mean over that of the fluid."""
+    paths = [Path("near", 125e3, 0.0335), Path("far", 89e3, 0.0755)]
+    over: dict[str, list[float]] = {"srpt ecf": [], "fcfs minrtt": []}
+    for seed in range(1, 6):
+        load = paths_objects.load_of(seed, paths_objects.OBJECTS, 3000, 1.2, 1.0)
+        messages = [Message(size, at) for size, at in zip(load.sizes, load.at_s, strict=True)]
+        for name, ratios in over.items():
+            policies = name.split()
+            took = batch.times(paths, messages, *policies, ahead=4 * PACKET)
+            ratios.append(fmean(took) / simulate(paths, messages, *policies).mean)
+    assert 1.1 < median(over["srpt ecf"]) < 1.25
+    assert 0.99 < median(over["fcfs minrtt"]) < 1.02
 
 
 @pytest.mark.parametrize(("connection", "path"), [("rr", "ecf"), ("srpt", "rr")])

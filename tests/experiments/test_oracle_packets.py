@@ -116,9 +116,33 @@ def test_soonest_goes_where_a_packet_arrives_first() -> None:
     assert ends == pytest.approx({"near": 0.040, "far": 0.060})
 
 
+def test_by_round_trips_the_far_path_is_idle_for_twice_as_many_bytes() -> None:
+    paths = [Path("near", 1.46e6, 0.010), Path("far", 1.46e6, 0.030)]  # 20 packets apart
+    for policy, apart in (("ecf", 0.0), ("txdelay", 0.020)):
+        _, ends = packets.completion(paths, 100 * 1460, policy)
+        assert ends["near"] - ends["far"] == pytest.approx(apart, abs=0.0021)
+
+
+def test_txdelay_gains_nothing_where_the_paths_of_paths_flows_are_long_enough() -> None:
+    """200 KB over round trips of 20 and 70 ms, fresh windows of one connection each."""
+    paths = [
+        Path("wifi", 7.04e6 / 8 * 1440 / 1514, 0.010),
+        Path("lte", 9.185e6 / 8 * 1440 / 1514, 0.035),
+    ]
+    before = 0.010 + 0.008  # a request, and from the proxy to the server
+    took = {
+        policy: before + packets.completion(paths, 200_000, policy, fresh=True)[0]
+        for policy in ("minrtt", "txdelay", "ecf")
+    }
+    assert took["txdelay"] / took["minrtt"] == pytest.approx(0.99, abs=0.015)
+    assert took["ecf"] / took["minrtt"] == pytest.approx(0.93, abs=0.015)
+
+
 def test_wrong_questions() -> None:
     assert FRESH_WINDOW == 10 * packets.PACKET
-    with pytest.raises(OracleError, match="policy split: none of minrtt, soonest, rr, ecf"):
+    with pytest.raises(
+        OracleError, match="policy split: none of minrtt, soonest, rr, ecf, txdelay"
+    ):
         packets.completion(wifi_lte(70), 1, "split")
     with pytest.raises(OracleError, match="at most 1000000 packets"):
         packets.completion(wifi_lte(70), 2e9, "ecf")
