@@ -32,6 +32,11 @@ STATISTICS: dict[Statistic, str] = {
 OF_SETTINGS: tuple[Statistic, ...] = ("geomean", "least", "second", "largest")
 
 
+def as_grid(params: Params, link: Params | None = None) -> Grid:
+    """One configuration by itself, on that link."""
+    return {name: (value,) for name, value in {**(link or {}), **params}.items()}
+
+
 OWN = "not published"  # where a bound of the laboratory's own was published
 
 

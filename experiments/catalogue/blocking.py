@@ -3,8 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.catalogue.sender_blocking import as_grid
-from experiments.model import Claim, Experiment, Figure, Grid, Metric
+from experiments.model import Claim, Experiment, Figure, Grid, Metric, as_grid
 from experiments.workloads import objects, rivals
 from experiments.workloads.rates import FRAME
 from topologies.parameter import Parameter, Params

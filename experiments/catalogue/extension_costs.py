@@ -4,8 +4,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from experiments.catalogue.sender_blocking import as_grid
-from experiments.model import Claim, Experiment, Figure, Grid, Metric
+from experiments.model import Claim, Experiment, Figure, Grid, Metric, as_grid
 from experiments.workloads import account, objects, rates, traffic
 from experiments.workloads.actors import BIN_S, Bulk, Pause
 from topologies.parameter import Parameter, Params

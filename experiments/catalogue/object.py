@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.catalogue import early
 from experiments.causes.front import Front
 from experiments.causes.printed import Printed, RoundTrip
-from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric
+from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric, as_grid
 from experiments.workloads import objects
 from topologies.parameter import Parameter, Params
 
@@ -37,7 +37,7 @@ AS_ALONE = Claim(
     note=LEFT,
 )
 BASE: Grid = {"bottleneck": ("sender",), "mbps": RATES, "bulk": (False, True)}
-SHARED_GRID: Grid = {name: (value,) for name, value in SHARED.items()}
+SHARED_GRID = as_grid(SHARED)
 
 
 def of_rates(which: int) -> dict[float, float]:

@@ -3,7 +3,7 @@
 
 from experiments.catalogue.object import PUBLISHED, RATES, SHARED, Object
 from experiments.causes.front import Front
-from experiments.model import Claim, Figure, Grid
+from experiments.model import Claim, Figure, Grid, as_grid
 from topologies.parameter import Params
 
 # By the law of what stands in front of an object (causes/front.py) the published times are of 96 to
@@ -21,11 +21,7 @@ def as_published(mbps: float) -> tuple[Params, Params]:
 
 
 def grids() -> tuple[Grid, ...]:
-    return tuple(
-        {name: (value,) for name, value in each.items()}
-        for mbps in RATES
-        for each in as_published(mbps)
-    )
+    return tuple(as_grid(each) for mbps in RATES for each in as_published(mbps))
 
 
 class ObjectBuffers(Object):

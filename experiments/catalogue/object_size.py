@@ -8,7 +8,7 @@ from experiments.catalogue.object import LATE, PRINTED_S
 from experiments.catalogue.object import SHARED as SHARED_4_MB
 from experiments.causes.front import Download
 from experiments.causes.printed import Printed
-from experiments.model import Claim, Experiment, Figure, Grid, Metric
+from experiments.model import Claim, Experiment, Figure, Metric, as_grid
 from experiments.workloads import objects, traffic
 from experiments.workloads.actors import Bulk, Objects
 from topologies.parameter import Parameter
@@ -20,7 +20,7 @@ PUBLISHED_S = {0: 0.05, 500_000: 0.45, 1_000_000: 0.94, 2_000_000: 1.75, 4_000_0
 PUBLISHED_S |= {8_000_000: 6.70}
 BASE = {"bottleneck": ("sender",), "beside": tuple(PUBLISHED_S)}
 SHARED = {**SHARED_4_MB, "app_buffer": 8_000_000}
-SHARED_GRID: Grid = {name: (value,) for name, value in SHARED.items()}
+SHARED_GRID = as_grid(SHARED)
 BEHIND_S = 0.2  # the object is asked for so long after the download began
 
 

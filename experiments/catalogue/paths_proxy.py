@@ -14,7 +14,7 @@ from experiments.catalogue.paths_flows import (
     spoken,
 )
 from experiments.causes.otherwise import Otherwise
-from experiments.model import Claim, Figure, Grid, Metric
+from experiments.model import Claim, Figure, Grid, Metric, as_grid
 from topologies.parameter import Params
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def claims_of_large() -> tuple[Claim, ...]:
 
 def grids() -> tuple[Grid, ...]:
     return tuple(
-        {name: (value,) for name, value in params.items()}
+        as_grid(params)
         for its in (*SMALL, LARGE)
         for params in (*(at(place, its) for place in PLACES), direct(its))
     )

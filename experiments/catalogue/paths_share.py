@@ -7,9 +7,8 @@ from pathlib import Path as Folder
 from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.paths_file import NAMES
-from experiments.catalogue.sender_blocking import as_grid
 from experiments.failure import RunFailed
-from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric
+from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric, as_grid
 from experiments.workloads import rates, rivals, traffic
 from experiments.workloads.actors import Bulk, Pause
 from topologies.addresses import client_address

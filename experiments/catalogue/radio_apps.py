@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.radio_delay import case
 from experiments.catalogue.radio_qcut import QCUT_D
-from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric
+from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric, as_grid
 from experiments.workloads import radio_apps
 from topologies.parameter import Parameter, Params
 
@@ -50,7 +50,7 @@ def grids_of(rates: tuple[float, ...], apps: tuple[str, ...]) -> tuple[Grid, ...
             params.append(runs(app, mbps, "alone"))
             params += [runs(app, mbps, "upload", how) for how in (UNTREATED, CODEL, QCUT)]
         params += [runs("object", mbps, load, PIPES) for load in LOADS]
-    return tuple({name: (value,) for name, value in it.items()} for it in params)
+    return tuple(map(as_grid, params))
 
 
 def claims_of_pages(mbps: float) -> tuple[Claim, ...]:

@@ -4,7 +4,7 @@
 from typing import TYPE_CHECKING, Any
 
 from experiments.causes.drains import Drains, queue_up
-from experiments.model import OWN, Claim, Experiment, Figure, Metric
+from experiments.model import OWN, Claim, Experiment, Figure, Metric, as_grid
 from experiments.workloads import radio
 from topologies.parameter import Parameter, Params
 
@@ -95,10 +95,7 @@ class RadioDelay(Experiment):
     parameters = PARAMETERS
     metrics = METRICS
     shown = ("host_ms", "link_mbps", "up_mbps")
-    grids = tuple(
-        {name: (value,) for name, value in {**case(mbps), "settle_s": SETTLE_S[mbps]}.items()}
-        for mbps in PUBLISHED
-    )
+    grids = tuple(as_grid({**case(mbps), "settle_s": SETTLE_S[mbps]}) for mbps in PUBLISHED)
     reps = 5
     quick_reps = 5
     in_all_quick = False  # what there is takes the time that it has

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.catalogue.radio_delay import case
 from experiments.causes.bursts import Bursts, OfBoth
 from experiments.causes.otherwise import Otherwise
-from experiments.model import Claim, Experiment, Figure, Grid, Metric
+from experiments.model import Claim, Experiment, Figure, Grid, Metric, as_grid
 from experiments.workloads import radio_error
 from topologies.parameter import Parameter, Params
 
@@ -38,7 +38,7 @@ AT_CONSTANT = Otherwise("At a rate that does not change", LINKS["8 Mbit/s"], "mo
 def grids_of(rates: tuple[float, ...]) -> tuple[Grid, ...]:
     params = [constant(mbps) for mbps in rates]
     params.append(LINKS["an LTE-like trace"])
-    return tuple({name: (value,) for name, value in it.items()} for it in params)
+    return tuple(map(as_grid, params))
 
 
 def claims_of(name: str) -> tuple[Claim, ...]:

@@ -4,7 +4,7 @@
 from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.radio_delay import FIRMWARE_KB, METRICS, PARAMETERS, case
-from experiments.model import OWN, Claim, Experiment, Figure, Grid
+from experiments.model import OWN, Claim, Experiment, Figure, Grid, as_grid
 from experiments.workloads import radio
 from topologies.parameter import Params
 
@@ -28,7 +28,7 @@ def grids_of(rates: tuple[float, ...]) -> tuple[Grid, ...]:
     gates = ("none", *(f"bytes:{it}" for it in THRESHOLDS.values()), QCUT_D)
     params = [gated(mbps, gate) for mbps in rates for gate in gates]
     params += [gated(mbps, **other) for mbps in rates for other in OTHERS]
-    return tuple({name: (value,) for name, value in it.items()} for it in params)
+    return tuple(map(as_grid, params))
 
 
 def claims_of_threshold(mbps: float) -> tuple[Claim, ...]:

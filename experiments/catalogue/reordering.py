@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.early import EARLY, LATE, NOTE
 from experiments.causes.uneven import Uneven
-from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric
+from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric, as_grid
 from experiments.workloads import account, buffers, rates, traffic
 from experiments.workloads.actors import Transfer, Wire
 from topologies.parameter import Parameter, Params
@@ -51,7 +51,7 @@ def late(pipes: int) -> Params:
 def grids_of(preset: str, rows: Rows) -> tuple[Grid, ...]:
     link: Grid = {"preset": (preset,), "bottleneck": ("sender",)}
     each = [early(*row) for row in rows] + [late(pipes) for pipes in (4, 8)]
-    return tuple({**link, **{name: (value,) for name, value in params.items()}} for params in each)
+    return tuple({**link, **as_grid(params)} for params in each)
 
 
 def claims_of(preset: str, rows: Rows) -> tuple[Claim, ...]:
@@ -90,9 +90,7 @@ def claims_of(preset: str, rows: Rows) -> tuple[Claim, ...]:
 
 PLACES = {"sender": "the sender's own queue", "network": "a queue in the network"}
 NETWORK: Grid = {"preset": ("wired",), "bottleneck": ("network",)}
-LATE_IN_NETWORK = tuple(
-    {**NETWORK, **{name: (value,) for name, value in late(pipes).items()}} for pipes in (4, 8)
-)
+LATE_IN_NETWORK = tuple({**NETWORK, **as_grid(late(pipes))} for pipes in (4, 8))
 
 
 def bounds(place: str, pipes: int) -> tuple[Claim, ...]:

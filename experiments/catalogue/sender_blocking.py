@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from experiments.catalogue import early
 from experiments.causes.front import Front
 from experiments.causes.printed import Printed
-from experiments.model import Claim, Experiment, Figure, Grid, Metric
+from experiments.model import Claim, Experiment, Figure, Grid, Metric, as_grid
 from experiments.workloads import account, buffers, objects
 from topologies.parameter import Params
 
@@ -61,10 +61,6 @@ TABLE = (
     Row(8, MB // 4, None, 1.22, 0.07),
     Row(8, MB // 4, 2 * MB, 2.75, 0.07),
 )
-
-
-def as_grid(params: Params, link: Params) -> Grid:
-    return {name: (value,) for name, value in {**link, **params}.items()}
 
 
 def grids_of(rows: tuple[Row, ...], link: Params) -> tuple[Grid, ...]:

@@ -3,9 +3,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.catalogue.sender_blocking import as_grid
 from experiments.catalogue.web_beside import BASE, LATE
-from experiments.model import Claim, Experiment, Figure, Grid, Metric
+from experiments.model import Claim, Experiment, Figure, Grid, Metric, as_grid
 from experiments.workloads import account, rates, rivals, traffic
 from experiments.workloads.actors import Bulk, Pause
 from topologies.parameter import Parameter, Params

@@ -3,7 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric
+from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric, as_grid
 from experiments.workloads import thin_beside
 from topologies.parameter import Parameter, Params
 
@@ -74,7 +74,7 @@ def claims_with_loss(pipes: int) -> tuple[Claim, ...]:
 
 
 def grids_of(losses: tuple[float, ...]) -> tuple[Grid, ...]:
-    path = {name: (value,) for name, value in PATH.items()}
+    path = as_grid(PATH)
     return (
         {**path, "loss": losses, "pipes": PIPES, "bulk": thin_beside.BULKS},
         {**path, "loss": losses, "way": ("direct",), "bulk": ("none", "apart")},

@@ -4,7 +4,7 @@
 from typing import TYPE_CHECKING, Any
 
 from experiments.catalogue.thin_loss import ANSWERS, PATH, ThinLoss
-from experiments.model import OWN, Claim, Experiment, Figure, Grid
+from experiments.model import OWN, Claim, Experiment, Figure, Grid, as_grid
 from experiments.workloads import kernel
 from experiments.workloads.dns import experiment as dns
 from topologies.parameter import Parameter, Params
@@ -37,9 +37,7 @@ SAME = 0.1  # by so much no setting but the probe changes a 99th percentile
 
 def grids_of(ways: tuple[Params, ...]) -> tuple[Grid, ...]:
     return tuple(
-        {**PATH, **{name: (value,) for name, value in {**way, **settings}.items()}}
-        for way in ways
-        for settings in ONE_AT_A_TIME
+        {**PATH, **as_grid({**way, **settings})} for way in ways for settings in ONE_AT_A_TIME
     )
 
 
