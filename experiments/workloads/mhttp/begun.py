@@ -7,7 +7,7 @@ has for its next range. There is no loss.
 
 from collections.abc import Sequence
 
-from experiments.workloads.mhttp.plan import chunks
+from experiments.workloads.mhttp import serial
 from experiments.workloads.mhttp.serial import Served
 from experiments.workloads.rates import MSS
 
@@ -19,6 +19,10 @@ class Begun:
 
     def __init__(self, path: Served) -> None:
         self.path, self.window = path, float(INITIAL)
+
+    @property
+    def rtt_s(self) -> float:
+        return self.path.rtt_s
 
     def takes_s(self, size: float) -> float:
         """A request, and so many bytes: round trips while the window is less than the path."""
@@ -36,15 +40,4 @@ def plain(path: Served, length: int) -> float:
 
 
 def seconds(paths: Sequence[Served], chunk_bytes: int, length: int) -> float:
-    """Each path asks for the first chunk not yet asked for; the others connect when that of the
-    first path is whole."""
-    first, *rest = chunks(length, chunk_bytes)
-    begun = [Begun(it) for it in paths]
-    whole = paths[0].rtt_s + begun[0].takes_s(first.size)
-    free = [whole, *(whole + it.rtt_s for it in paths[1:])]
-    last = whole
-    for part in rest:
-        number = free.index(min(free))
-        free[number] += begun[number].takes_s(part.size)
-        last = max(last, free[number])
-    return last
+    return serial.seconds([Begun(it) for it in paths], chunk_bytes, length)

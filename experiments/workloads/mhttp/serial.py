@@ -7,8 +7,19 @@ The first path is connected first; the others are when the first chunk is whole.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from experiments.workloads.mhttp.plan import chunks
+
+
+class Connection(Protocol):
+    """What asks by one path, once it is connected."""
+
+    @property
+    def rtt_s(self) -> float: ...
+
+    def takes_s(self, size: int) -> float:
+        """From a request to its last byte."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +33,7 @@ class Served:
         return self.rtt_s + size / self.rate
 
 
-def seconds(paths: Sequence[Served], chunk_bytes: int, length: int) -> float:
+def seconds(paths: Sequence[Connection], chunk_bytes: int, length: int) -> float:
     """Each path asks for the first chunk not yet asked for, from connect() on."""
     first, *rest = chunks(length, chunk_bytes)
     whole = paths[0].rtt_s + paths[0].takes_s(first.size)
