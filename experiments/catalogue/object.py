@@ -17,7 +17,7 @@ RATES = (5.0, 10.0, 20.0)
 # Published seconds beside the bulk by rate: HTTPS (its own connection), SPDY (one shared).
 PUBLISHED = {5.0: (0.22, 17.02), 10.0: (0.14, 8.40), 20.0: (0.09, 4.00)}
 ALONE_S = 0.05
-PRINTED_S = 0.01  # to which the table tells them
+PRINTED_S = 0.01  # to which Tables 1, 2, 6 and 7 tell times
 OBJECT_BITS = 4096 * 8
 SHARED: Params = {"way": "pipes", "pipes": 1, **early.EARLY, "app_buffer": 4_000_000}
 LATE: Params = {"way": "pipes", "pipes": 8, **early.LATE, "app_buffer": None}

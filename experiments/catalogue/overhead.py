@@ -7,13 +7,13 @@ from experiments.causes.headers import Headers
 from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import account, traffic
 from experiments.workloads.actors import Actor, Churn, Objects, Transfer, Video
+from experiments.workloads.rates import HEADER
 from topologies.parameter import Parameter
 
 if TYPE_CHECKING:
     from experiments.live_run import LiveRun
 
 MB = 1_000_000
-HEADER_BYTES = 8  # of each message: docs/wire-format.md
 LOADS: dict[str, tuple[int, Actor]] = {  # how many connections, and what does it
     "file": (1, Transfer(port=traffic.PORT, down=2 * MB)),
     "upload": (1, Transfer(port=traffic.PORT, up=2 * MB)),
@@ -52,7 +52,7 @@ class Overhead(Experiment):
             unit="%",
             expect="less",
             than=1.5,
-            causes=(Headers(HEADER_BYTES),),
+            causes=(Headers(HEADER),),
         )
         for load, paper in (("file", 1.3), ("video", 1.3), ("objects", 1.3))
     )

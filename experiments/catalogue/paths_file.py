@@ -15,7 +15,7 @@ from experiments.parameters import miles
 from experiments.prepare import STATS_INTERVAL_S
 from experiments.workloads import account, kernel, traffic
 from experiments.workloads.actors import Transfer
-from experiments.workloads.rates import FRAME, MSS
+from experiments.workloads.rates import FRAME, HEADER, MSS
 from topologies.lab import Lab
 from topologies.mile import Mile
 from topologies.parameter import Parameter, Params
@@ -35,7 +35,6 @@ POLICIES = (
     *("copies", "one:wifi", "one:lte"),
 )
 BASE: Params = {"preset": "wifi-lte", "pipes": 4, "way": "pipes"}
-HEADER = 8  # of a message, which is a segment here
 COUNTED = ("written", "reinjected")  # of a path, in its samples
 HELD_WHOLE = (
     "rp's kernel may hold a whole file (net.ipv4.tcp_rmem), as rp takes the bytes that wait there "

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from experiments.catalogue.paths_file import (
     BASE,
-    HEADER,
     HELD_WHOLE,
     KIB,
     MIB,
@@ -19,7 +18,7 @@ from experiments.model import OWN, Claim, Figure, Metric
 from experiments.oracle import optimum
 from experiments.parameters import miles
 from experiments.workloads import kernel
-from experiments.workloads.rates import MSS
+from experiments.workloads.rates import HEADER, MSS
 from topologies.parameter import SHARE, Parameter, Params
 
 ROW = "paths-split"

@@ -4,6 +4,7 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from experiments.catalogue import early
+from experiments.catalogue.object import PRINTED_S
 from experiments.causes.front import Front
 from experiments.causes.printed import Printed
 from experiments.model import Claim, Experiment, Figure, Grid, Metric, as_grid
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from experiments.live_run import LiveRun
 
 MB = 1_000_000
-PRINTED_S = 0.01  # to which the tables tell times
 LINK: Params = {"preset": "wired", "bottleneck": "sender"}
 
 

@@ -18,14 +18,13 @@ class Before(Cause):
     def tell(self, seen: Seen) -> str:
         if seen.over is None or seen.paper is None:
             return ""
-        others, saved, shares = seen.over.by(self.unit), [], []
-        for key, one in seen.of.by(self.unit).items():
-            other = others.get(key)
-            if other and self.until in one.measured and self.until in other.measured:
-                saved.append(other.measured[self.until] - one.measured[self.until])
-                shares.append(saved[-1] / other.measured[seen.metric])
-        if not saved:
+        pairs = seen.pairs(self.unit, self.until)
+        if not pairs:
             return ""
+        saved = [over.measured[self.until] - of.measured[self.until] for of, over in pairs]
+        shares = [
+            one / over.measured[seen.metric] for one, (_, over) in zip(saved, pairs, strict=True)
+        ]
         expected = 1 - median(shares)
         took = median(saved) / (1 - seen.paper) if seen.paper < 1 else 0.0
         text = (
@@ -36,6 +35,6 @@ class Before(Cause):
         if not took:
             return text
         return (
-            f"{text} The published {three(seen.paper)} is that of pages that take {seconds(took)} "
-            f"in all, if as much is saved of them."
+            f"{text} The published {three(seen.paper)} is that of pages that take "
+            f"{seconds(took)} in all, if as much is saved of them."
         )

@@ -64,6 +64,13 @@ class Seen:
         else:
             yield self.of, self.paper
 
+    def pairs(self, unit: str, *names: str) -> list[tuple[Setting, Setting]]:
+        """Settings of the first side, each with the one of the second that has the same `unit`,
+        where both measured all of these."""
+        others = self.over.by(unit) if self.over is not None else {}
+        both = [(it, others[key]) for key, it in self.of.by(unit).items() if key in others]
+        return [it for it in both if all(name in one.measured for one in it for name in names)]
+
 
 class Cause(ABC):
     """A law. Subclasses are frozen dataclasses: what they hold is of the claim."""
@@ -77,9 +84,13 @@ def near(expected: float, measured: float) -> bool:
     return abs(expected / measured - 1) <= NEAR if measured else expected == measured
 
 
+def explained(fits: bool) -> str:
+    """The end of a sentence in which what is expected and what was measured stand."""
+    return "which explains ours" if fits else "which does not explain ours"
+
+
 def explains(expected: float, measured: float) -> str:
-    """The end of a sentence in which both stand."""
-    return "which explains ours" if near(expected, measured) else "which does not explain ours"
+    return explained(near(expected, measured))
 
 
 def explains_ratio(expected: float, measured: float) -> str:
@@ -88,10 +99,10 @@ def explains_ratio(expected: float, measured: float) -> str:
         return explains(expected, measured)
     one, other = math.log(expected), math.log(measured)
     if abs(one - other) <= max(math.log1p(OF_INTEREST), NEAR * abs(one)):
-        return "which explains ours"
+        return explained(True)
     if one * other > 0 and min(abs(one), abs(other)) > math.log1p(OF_INTEREST):
         return "which explains that there is an effect, not its size"
-    return "which does not explain ours"
+    return explained(False)
 
 
 def number(params: Params, name: str, default: float = 0.0) -> float:

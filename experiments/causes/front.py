@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from experiments.causes import link
-from experiments.causes.cause import Cause, Seen, Side, explains, near, number
+from experiments.causes.cause import Cause, Seen, Side, explained, explains, near, number
 from experiments.causes.units import mbps, ms, percent, seconds, size, three
 from topologies.parameter import Params
 
@@ -93,9 +93,7 @@ class Front(Cause):
             rest = mine - known
             return f"{named} at most" + (f", and {size(rest)} in {own[0]}" if rest > 0 else "")
         fits = near(known, mine) or (mine < known and len(places) == 1)
-        return f"there is room for {size(known)} ({named}), " + (
-            "which explains ours" if fits else "which does not explain ours"
-        )
+        return f"there is room for {size(known)} ({named}), {explained(fits)}"
 
     @staticmethod
     def _waits(params: Params) -> bool:
@@ -144,8 +142,8 @@ class Download(Cause):
             f"{size(count)} take {seconds(takes)} at {mbps(rate)}. With a round trip that is "
             f"{seconds(whole)}, less what went in the {ms(self.after_s)} by which the object was "
             f"asked for later: {seconds(least)} to {seconds(whole)} are expected, "
-            f"{seconds(ours)} were measured, which {'explains' if fits else 'does not explain'} "
-            f"ours. Without that delay {seconds(theirs)} are expected, "
+            f"{seconds(ours)} were measured, {explained(fits)}. Without that delay "
+            f"{seconds(theirs)} are expected, "
             + (
                 f"which explains the published {seconds(paper)}."
                 if near(theirs, paper)

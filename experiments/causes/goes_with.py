@@ -20,7 +20,10 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float:
-    a, b = ranks(one), ranks(other)
+    return of_ranks(ranks(one), ranks(other))
+
+
+def of_ranks(a: Sequence[float], b: Sequence[float]) -> float:
     mean = (len(a) - 1) / 2
     both = sum((x - mean) * (y - mean) for x, y in zip(a, b, strict=True))
     spread = sum((x - mean) ** 2 for x in a) * sum((y - mean) ** 2 for y in b)
@@ -29,11 +32,11 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float:
 
 def chance(one: Sequence[float], other: Sequence[float]) -> float:
     """Of a correlation as strong, if the values were dealt out at random."""
-    found, dealt, draw = abs(spearman(one, other)), list(other), random.Random(1)
-    as_strong = 0
+    there, dealt, draw = ranks(one), ranks(other), random.Random(1)
+    found, as_strong = abs(of_ranks(there, dealt)), 0
     for _ in range(SHUFFLES):
         draw.shuffle(dealt)
-        as_strong += abs(spearman(one, dealt)) >= found - 1e-9
+        as_strong += abs(of_ranks(there, dealt)) >= found - 1e-9
     return as_strong / SHUFFLES
 
 
@@ -46,15 +49,13 @@ class GoesWith(Cause):
     unit: str
 
     def tell(self, seen: Seen) -> str:
-        if seen.over is None:
-            return ""
-        others = seen.over.by(self.unit)
-        ratios, more = [], []
-        for key, one in seen.of.by(self.unit).items():
-            both = [one.measured, others[key].measured] if key in others else []
-            if all(it.get(seen.metric) and self.measure in it for it in both) and both:
-                ratios.append(both[0][seen.metric] / both[1][seen.metric])
-                more.append(both[0][self.measure] - both[1][self.measure])
+        both = [
+            (of.measured, over.measured)
+            for of, over in seen.pairs(self.unit, self.measure, seen.metric)
+            if of.measured[seen.metric] and over.measured[seen.metric]
+        ]
+        ratios = [of[seen.metric] / over[seen.metric] for of, over in both]
+        more = [of[self.measure] - over[self.measure] for of, over in both]
         if len(ratios) < LEAST:
             return ""
         rho, by_chance = spearman(more, ratios), chance(more, ratios)

@@ -18,11 +18,9 @@ class InAll(Cause):
     def tell(self, seen: Seen) -> str:
         if seen.over is None or seen.paper is None:
             return ""
-        others = seen.over.by(self.unit)
         both = [
-            (others[key].measured[self.rate], it.measured[self.rate])
-            for key, it in seen.of.by(self.unit).items()
-            if key in others and all(self.rate in one.measured for one in (it, others[key]))
+            (over.measured[self.rate], of.measured[self.rate])
+            for of, over in seen.pairs(self.unit, self.rate)
         ]
         if not both or not all(of for _, of in both):
             return ""

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from experiments.causes import link
-from experiments.causes.cause import Cause, Seen, Setting, Side, number
+from experiments.causes.cause import Cause, Seen, Setting, Side, explained, number
 from experiments.causes.units import mbps, ms, percent, size, three
 from experiments.workloads.rates import MSS
 from topologies.parameter import Params
@@ -76,11 +76,10 @@ class Lossy(Cause):
         took = it.measured[seen.metric] - link.rtt_s(side.params)
         got = self._bytes(it) * 8e-6 / took
         of_link = ", as much as the link," if law > expected else ""
-        fits = abs(got / expected - 1) <= WITHIN
         return (
             f"{who} at {percent(link.loss(side.params))} loss should carry {mbps(expected)}"
-            f"{of_link} and carried {mbps(got)} ({size(self._bytes(it))}), which "
-            f"{'explains' if fits else 'does not explain'} ours"
+            f"{of_link} and carried {mbps(got)} ({size(self._bytes(it))}), "
+            f"{explained(abs(got / expected - 1) <= WITHIN)}"
         )
 
     def _bytes(self, it: Setting) -> float:
@@ -88,14 +87,11 @@ class Lossy(Cause):
 
     def _ratios(self, seen: Seen) -> list[tuple[float, float]]:
         """Bytes and ratio of each unit that both sides have, the smallest first."""
-        assert seen.over is not None
-        others = seen.over.by(self.unit)
-        found = []
-        for key, one in seen.of.by(self.unit).items():
-            if key in others and self._bytes(one):
-                times = (it.measured[seen.metric] for it in (one, others[key]))
-                found.append((self._bytes(one), next(times) / next(times)))
-        return sorted(found)
+        return sorted(
+            (self._bytes(of), of.measured[seen.metric] / over.measured[seen.metric])
+            for of, over in seen.pairs(self.unit)
+            if self._bytes(of)
+        )
 
     def _by_size(self, seen: Seen) -> str:
         found = self._ratios(seen)

@@ -10,6 +10,7 @@ from topologies.parameter import Params
 
 MSS = 1448  # of 1500 bytes of IP, with time stamps
 FRAME = 1514  # what they are to the link's rate
+HEADER = 8  # of a message of the pipes
 
 
 def quantile(values: Sequence[float], share: float) -> float:
