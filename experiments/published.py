@@ -16,7 +16,7 @@ from experiments.model import STATISTICS, Claim, Experiment
 from experiments.report import words
 from experiments.report.rows import MARKS, SAYS, SIZES
 from experiments.summaries import Summary, fullest
-from experiments.verdicts import ANOTHER
+from experiments.verdicts import is_another
 
 COUNTED = ("sessions", "seeds", "repetitions")  # that a row is from
 NOT_YET = "No cause was tested yet."
@@ -49,7 +49,7 @@ class Line:
     @property
     def is_another(self) -> bool:
         """Where a cause is asked for."""
-        return self.verdict == "no" or self.size in ANOTHER
+        return is_another(self.verdict, self.size)
 
     @property
     def causes(self) -> list[str]:

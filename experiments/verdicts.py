@@ -17,6 +17,11 @@ Size = Literal["yes", "weaker", "stronger", "other", "smaller", "larger", "uncle
 ANOTHER: tuple[Size, ...] = ("weaker", "stronger", "other", "smaller", "larger")
 
 
+def is_another(direction: str, size: str | None) -> bool:
+    """Than published: what is not decided is not."""
+    return direction == "no" or size in ANOTHER
+
+
 def verdict(
     got: Estimate,
     expect: Literal["less", "more", "same"],

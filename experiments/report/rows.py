@@ -11,7 +11,7 @@ from experiments.report import words
 from experiments.report.data import Results
 from experiments.report.reasons import floor, noted, reasons
 from experiments.report.runs import Basis, Configuration
-from experiments.report.seen import causes, is_another
+from experiments.report.seen import causes, wants_cause
 from experiments.statistics import Estimate, holm
 from experiments.verdicts import Published, Size, Verdict, is_nil, verdict
 
@@ -238,7 +238,7 @@ def _known(results: Results, it: Row) -> tuple[list[str], list[str]]:
         return why, []
     tested = [told] if is_cause else []
     tested += [by_hand] if (by_hand := noted(results, claim)) else []
-    if is_another(it.verdict, it.size):
+    if wants_cause(it.verdict, it.size):
         tested += causes(results, claim, it.got)
     return why, tested
 

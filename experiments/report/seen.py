@@ -8,13 +8,13 @@ from experiments.model import Claim
 from experiments.report.data import Results
 from experiments.report.runs import Configuration
 from experiments.statistics import Estimate
-from experiments.verdicts import ANOTHER, Size, Verdict
+from experiments.verdicts import Size, Verdict, is_another
 from topologies.parameter import Params
 
 
-def is_another(holds: Verdict, size: Size | None) -> bool:
-    """Whether a cause is asked for: what is not decided has none."""
-    return holds in ("no", "nil") or size in ANOTHER
+def wants_cause(holds: Verdict, size: Size | None) -> bool:
+    """Where a figure is another than published, or has no effect that matters."""
+    return holds == "nil" or is_another(holds, size)
 
 
 def causes(results: Results, claim: Claim, got: Estimate) -> list[str]:

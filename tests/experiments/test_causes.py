@@ -31,8 +31,8 @@ from experiments.causes.printed import Printed, RoundTrip
 from experiments.causes.uneven import Uneven
 from experiments.causes.units import size, three
 from experiments.report.data import load
-from experiments.report.seen import is_another
 from experiments.report.seen import side as side_of
+from experiments.report.seen import wants_cause
 from experiments.workloads import account
 from experiments.workloads.mhttp import begun
 from experiments.workloads.mhttp.experiment import BY_RANGES
@@ -474,8 +474,8 @@ def test_nothing_is_said_of_no_runs() -> None:
 
 
 def test_a_cause_is_asked_for_where_a_figure_is_another() -> None:
-    assert is_another("no", None) and is_another("yes", "weaker") and is_another("nil", None)
-    assert not is_another("unclear", "unclear") and not is_another("yes", "yes")
+    assert wants_cause("no", None) and wants_cause("yes", "weaker") and wants_cause("nil", None)
+    assert not wants_cause("unclear", "unclear") and not wants_cause("yes", "yes")
 
 
 def test_what_stood_in_sockets_is_sampled_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
