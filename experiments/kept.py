@@ -7,7 +7,6 @@ are not kept, it says that there are none.
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +16,6 @@ from experiments.folder import KINDS, META, RUNS, FolderError, Results
 
 FILES = (META, RUNS, "notes.json")
 PLOTS = "plots"
-# In commands of meta.json, those that labs recorded among them: it is of one machine.
-WHERE = re.compile(r',\s*"--results(?:=[^"]*"|",\s*"[^"]*")')
 
 
 def folders(root: Path) -> list[Path]:
@@ -36,8 +33,6 @@ def add(folder: Path, root: Path) -> Path:
     for name in FILES:
         if (folder / name).is_file():
             shutil.copy2(folder / name, into / name)
-    meta = into / META
-    meta.write_text(WHERE.sub("", meta.read_text()))
     if (folder / PLOTS).is_dir():
         shutil.copytree(folder / PLOTS, into / PLOTS)
     unlink(into)

@@ -8,10 +8,10 @@ back while it is in force.
 import importlib.metadata
 import os
 import socket
-import sys
 import time
 from typing import Any
 
+from base import called
 from experiments.model import Experiment
 from experiments.plan import Plan
 from topologies import record
@@ -40,15 +40,7 @@ def session(command: list[str]) -> dict[str, Any]:
 
 
 def command_line() -> list[str]:
-    """Without where the results go: that is of one machine, and changes nothing of a run."""
-    words = ["tm3lab"]
-    given = iter(sys.argv[1:])
-    for word in given:
-        if word == "--results":
-            next(given, None)
-        elif not word.startswith("--results="):
-            words.append(word)
-    return words
+    return ["tm3lab", *called.words()[1:]]
 
 
 def of(experiment: Experiment, plan: Plan, first: dict[str, Any]) -> dict[str, Any]:

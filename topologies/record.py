@@ -13,6 +13,7 @@ from typing import Any
 
 from mininet.net import VERSION as MININET_VERSION
 
+from base import called
 from base.shell import CommandError
 from base.sources import commit
 from topologies.devices import describe
@@ -106,7 +107,7 @@ def of(lab: Network, proxies: Sequence[Proxies]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "time": time.time(),
-        "command": sys.argv,
+        "command": called.words(),
         "lab": lab.name,
         "topology": type(topo).__name__,
         "preset": topo.preset,

@@ -76,13 +76,6 @@ def test_nothing_curated_names_where_it_was_written(folder: Path) -> None:
     assert '"--results' not in (folder / "meta.json").read_text()
 
 
-@pytest.mark.parametrize("given", ['"--results", "DIR"', '"--results=DIR"'])
-def test_what_a_lab_recorded_is_kept_without_that(given: str) -> None:
-    assert kept.WHERE.sub("", f'["run", "udp",\n {given}, "--quick"]') == (
-        '["run", "udp", "--quick"]'
-    )
-
-
 @pytest.mark.parametrize("given", [["--results", "DIR"], ["--results=DIR"], []])
 def test_a_command_is_kept_without_that(given: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["tm3lab", "run", "udp", *given, "--quick"])
