@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from topologies.parameter import ParameterError
 from topologies.programs import build_folder
@@ -70,26 +71,41 @@ def _of_lte(word: str) -> tuple[str, Iterator[int]]:
     return f"synthetic-lte-{seed}.mahimahi", opportunities(rates_mbps(seed))
 
 
+class Varying(NamedTuple):
+    """What the name of a trace that varies says."""
+
+    kind: str
+    mean: float
+    percent: float
+    seed: int
+
+    def values(self) -> list[float]:
+        return varying(self.mean, self.percent / 100, f"{self.kind} {self.seed}")
+
+
+def _read(found: re.Match[str]) -> Varying:
+    its = Varying(found[1], float(found[2]), float(found[3]), int(found[4] or 1))
+    if not (0.1 <= its.mean <= 10_000 and its.percent <= MOST_PERCENT):
+        raise ParameterError(
+            "trace", f"{found[0]!r}: a mean of 0.1 to 10000, a deviation of at most {MOST_PERCENT}"
+        )
+    return its
+
+
 def values_of(word: str) -> list[float]:
     """Of each step of one that varies: Mbit/s, or milliseconds there and back."""
     found = VARYING.fullmatch(word)
     if not found:
         raise ParameterError("trace", f"{word!r} is no synthetic-rate and no synthetic-rtt")
-    kind, mean, percent, seed = found[1], float(found[2]), float(found[3]), int(found[4] or 1)
-    if not (0.1 <= mean <= 10_000 and percent <= MOST_PERCENT):
-        raise ParameterError(
-            "trace", f"{found[0]!r}: a mean of 0.1 to 10000, a deviation of at most {MOST_PERCENT}"
-        )
-    return varying(mean, percent / 100, f"{kind} {seed}")
+    return _read(found).values()
 
 
 def _of_varying(found: re.Match[str]) -> tuple[str, Iterator[int] | Iterator[str]]:
-    values = values_of(found[0])
-    kind, mean, percent, seed = found[1], float(found[2]), float(found[3]), int(found[4] or 1)
-    name = f"synthetic-{kind}-{mean:g}-{percent:g}-{seed}"
-    if kind == "rate":
-        return f"{name}.mahimahi", opportunities(values)
-    return f"{name}.delays", (f"{STEP_MS} {value / 2:.6f}" for value in values)
+    its = _read(found)
+    name = f"synthetic-{its.kind}-{its.mean:g}-{its.percent:g}-{its.seed}"
+    if its.kind == "rate":
+        return f"{name}.mahimahi", opportunities(its.values())
+    return f"{name}.delays", (f"{STEP_MS} {value / 2:.6f}" for value in its.values())
 
 
 def _made(name: str, text: str) -> Path:

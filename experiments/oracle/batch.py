@@ -3,7 +3,7 @@
 
 A fluid divides whatever there is among the paths, and so each message waits for the farthest that
 has a part of it. What is no longer than a packet goes over one path. Here a path takes the next
-packet as soon as it has sent the last one, and holds no other.
+packet as soon as it has sent the last one, and holds no other, or so many bytes as may be ahead.
 """
 
 import math

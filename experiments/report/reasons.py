@@ -22,9 +22,9 @@ def reasons(
 ) -> list[str]:
     """What is known of why the direction does not hold: from the runs, not by guess. `bound`: how
     far a floor is, in words."""
-    found = []
     if holds == "none":
-        return [*found, _missing(results, claim)]
+        return [_missing(results, claim)]
+    found = []
     if holds == "few":
         counted = words.count(got.n, _counted(claim, got)[:-1])
         found.append(f"{counted}: an interval needs {got.least}.")
