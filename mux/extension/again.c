@@ -9,19 +9,31 @@ static unsigned int list_of(bool ahead, uint8_t paths)
 	return (ahead ? 0 : AGAIN_SETS) + paths % AGAIN_SETS;
 }
 
-void again_add(struct again *a, struct kept_item *item, bool ahead,
-	       uint8_t paths)
+/* One that @order is not before, as near to its place as is known without a walk; or NULL. */
+static struct kept_item *near_before(const struct again_list *list,
+				     uint64_t order)
+{
+	if (list->first && list->last->last <= order)
+		return list->last;
+	return list->added && list->added->last <= order ? list->added : NULL;
+}
+
+void again_add(struct again *a, struct kept_item *item, uint64_t order,
+	       bool ahead, uint8_t paths)
 {
 	unsigned int at = list_of(ahead, paths);
 	struct again_list *list = &a->list[at];
+	struct kept_item *before = near_before(list, order);
+	struct kept_item **next = before ? &before->next : &list->first;
 
-	item->last = ++a->came;
-	item->next = NULL;
-	if (list->first)
-		list->last->next = item;
-	else
-		list->first = item;
-	list->last = item;
+	while (*next && (*next)->last <= order)
+		next = &(*next)->next;
+	if (!*next)
+		list->last = item;
+	item->last = order;
+	item->next = *next;
+	*next = item;
+	list->added = item;
 	list->bytes += item->bytes;
 	a->used[at / AGAIN_WORD] |= UINT64_C(1) << at % AGAIN_WORD;
 }
@@ -35,6 +47,8 @@ struct kept_item *again_take(struct again *a, bool ahead, uint8_t paths)
 		return NULL;
 	a->list[at].first = item->next;
 	a->list[at].bytes -= item->bytes;
+	if (a->list[at].added == item)
+		a->list[at].added = NULL;
 	if (!item->next)
 		a->used[at / AGAIN_WORD] &= ~(UINT64_C(1) << at % AGAIN_WORD);
 	return item;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is to be sent again, in line: those first that went ahead of connections that take
- * turns, then the others, each kind in the order in which it came. What is bound to some paths
- * waits for these and holds up nothing of others.
+ * turns, then the others, each kind in the order in which it was first sent, whatever pipe it went
+ * on: where several pipes are over, what is missing first is spread over all of them. What is bound
+ * to some paths waits for these and holds up nothing of others.
  *
  * All zeros: nothing waits. Items are those of kept.h, whose `last` is their place in line here.
  */
@@ -27,15 +28,18 @@ enum {
 struct again {
 	struct again_list {
 		struct kept_item *first, *last;
+		struct kept_item *added;	/* the one added last; NULL: it was taken */
 		size_t bytes;	/* of memory, as the items say */
 	} list[AGAIN_LISTS];
 	uint64_t used[AGAIN_LISTS / AGAIN_WORD];	/* bits: lists that are not empty */
-	uint64_t came;
 };
 
-/* @paths: bits, it goes over these alone; 0: over any. */
-void again_add(struct again *a, struct kept_item *item, bool ahead,
-	       uint8_t paths);
+/*
+ * @order: its place. Items that are added by rising places take one walk along the line together.
+ * @paths: bits, it goes over these alone; 0: over any.
+ */
+void again_add(struct again *a, struct kept_item *item, uint64_t order,
+	       bool ahead, uint8_t paths);
 /* The first that may go over path @number; or NULL. It stays. */
 struct kept_item *again_first(const struct again *a, unsigned int number);
 /* Takes the first of those that were added with this @ahead and these @paths. */

@@ -118,6 +118,7 @@ struct extended {
 	struct task window_task;	/* where more waits than may */
 
 	/* what is kept, and what of it goes again */
+	uint64_t order;		/* of the last run that was kept for the first time */
 	struct again again;	/* runs whose pipe is over, or suspect */
 	size_t kept;		/* bytes of memory, those of again included, */
 	size_t cut;		/* and so many of chunks */

@@ -156,6 +156,8 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 	/* One that is mostly empty would cost a large one's memory as long as it is kept. */
 	run = run_trim(&s->shared.pool, run);
 	run->kept = true;
+	if (!run->order)
+		run->order = ++x->order;
 	sent->run = run;
 	sent->pipe = (uint8_t)p->index;
 	sent->paths = (uint8_t)paths;
@@ -300,8 +302,8 @@ static void append(struct extended *x, struct kept_item *list)
 			put(x, sent);
 			continue;
 		}
-		again_add(&x->again, &sent->item, sent->run->ahead,
-			  sent->run->paths);
+		again_add(&x->again, &sent->item, sent->run->order,
+			  sent->run->ahead, sent->run->paths);
 	}
 	if (keeping_has_again(x))
 		loop_after(x->s->engine->loop, &x->s->out.pump);

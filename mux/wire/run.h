@@ -35,6 +35,7 @@ struct run {
 	uint32_t messages;
 	uint32_t uncounted;	/* messages of it that its pipe does not count */
 	uint32_t count;		/* of its next one that counts; 0: none does */
+	uint64_t order;		/* among all that the session ever kept, as it was first sent; 0: not yet */
 	bool of_conn;		/* a connection sent it: it is none of the session's own */
 	bool copy;		/* it went before, on another pipe */
 	bool kept;		/* who has it needs it when it is written, too */

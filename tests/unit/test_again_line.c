@@ -9,6 +9,7 @@
 
 #include "mux/extension/again.h"
 #include "mux/extension/kept.h"
+#include "random.h"
 
 enum { ANY = 0, WIFI = 1, LTE = 2, LAST_PATH = PATHS_MAX - 1, ITEMS = 6 };
 
@@ -24,7 +25,7 @@ static int set_up(void **state)
 
 static void add(unsigned int i, bool ahead, uint8_t paths)
 {
-	again_add(&line, &item[i], ahead, paths);
+	again_add(&line, &item[i], i + 1, ahead, paths);
 }
 
 static void is_first(unsigned int path, unsigned int i)
@@ -121,6 +122,78 @@ static void what_is_bound_is_counted_where_it_can_go(void **state)
 	assert_int_equal(again_without(&line, LTE), 0);
 }
 
+static void takes(bool ahead, unsigned int i)
+{
+	is_first(0, i);
+	assert_ptr_equal(again_take(&line, ahead, ANY), &item[i]);
+}
+
+static void pipes_that_are_over_are_one_line(void **state)
+{
+	(void)state;
+	add(1, false, ANY);	/* of one pipe, */
+	add(4, false, ANY);
+	add(0, false, ANY);	/* of another, */
+	add(2, false, ANY);
+	add(5, false, ANY);
+	takes(false, 0);
+	takes(false, 1);
+	add(3, false, ANY);	/* and of a third */
+	add(1, false, ANY);
+	for (unsigned int i = 1; i < ITEMS; i++)
+		takes(false, i);
+	assert_true(again_is_empty(&line));
+	add(3, false, ANY);
+	takes(false, 3);
+}
+
+/* What was bound to paths has its place among what was not. */
+static void lists_of_paths_are_one_line_as_well(void **state)
+{
+	(void)state;
+	add(2, false, ANY);
+	add(1, false, WIFI);
+	add(3, false, WIFI);
+	is_first(0, 1);
+	is_first(1, 2);
+	assert_ptr_equal(again_take(&line, false, WIFI), &item[1]);
+	is_first(0, 2);
+	takes(false, 2);
+	is_first(0, 3);
+}
+
+/* Places drawn at random come out in their order, whatever was taken meanwhile. */
+static void random_places_come_out_in_order(void **state)
+{
+	enum { MANY = 2000 };
+	static struct kept_item many[MANY];
+	unsigned int there = 0, added = 0, left = 50 * MANY;
+	struct random r;
+
+	(void)state;
+	random_begin(&r, __func__);
+	while (left--) {
+		struct kept_item *first;
+		uint64_t least = UINT64_MAX;
+
+		if (added < MANY && random_below(&r, 3)) {
+			again_add(&line, &many[added++], 1 + random_below(&r, 500),
+				  false, ANY);
+			there++;
+			continue;
+		}
+		if (!there) {
+			added = 0;
+			continue;
+		}
+		for (first = again_first(&line, 0); first; first = first->next)
+			least = first->last < least ? first->last : least;
+		first = again_take(&line, false, ANY);
+		assert_true(first->last == least);
+		there--;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +202,9 @@ int main(void)
 		cmocka_unit_test_setup(who_was_ahead_stays_ahead_on_its_paths, set_up),
 		cmocka_unit_test_setup(what_is_bound_is_counted_where_it_can_go, set_up),
 		cmocka_unit_test_setup(all_lists_are_seen, set_up),
+		cmocka_unit_test_setup(pipes_that_are_over_are_one_line, set_up),
+		cmocka_unit_test_setup(lists_of_paths_are_one_line_as_well, set_up),
+		cmocka_unit_test_setup(random_places_come_out_in_order, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,8 @@
 
 #include "mux/base/sock.h"
 #include "mux/conn/conn.h"
+#include "mux/session/sent_run.h"
+#include "mux/wire/run.h"
 #include "ext_pair.h"
 #include "flow.h"
 #include "loopback.h"
@@ -397,6 +399,42 @@ static void a_session_outlives_all_of_its_pipes(void **state)
 	assert_int_equal(pair->lp->ext->leg[0].incarnation, 1);
 }
 
+/* What pipes held that are over together goes again as it was first sent, not pipe by pipe. */
+static void pipes_that_are_over_are_one_line(void **state)
+{
+	enum { TIMES = 5 * PAIR_PIPES };
+	unsigned int changes = 0;
+	struct pair *pair = *state;
+	struct kept_item *item;
+	int list = -1;
+
+	pair->settings.pipe_policy = &sched_rr;
+	pair->settings.thin = THIN_OFF;
+	pair_begin(pair, PAIR_PIPES);
+	pair_connect(pair, 0);
+	for (int n = 0; n < TIMES; n++) {
+		say(pair->conn[0].client, "not acknowledged yet");
+		run_round(pair->engine.loop);
+	}
+	for (unsigned int i = 0; i < PAIR_PIPES; i++)
+		pair_kill(pair, i);
+	assert_true(run_until(pair->engine.loop, "no pipe", has_no_pipe, pair));
+	while ((item = again_each(&pair->lp->ext->again, &list))) {
+		for (; item->next; item = item->next) {
+			const struct sent_run *one = sent_run_of(item);
+			const struct sent_run *other = sent_run_of(item->next);
+
+			changes += one->pipe != other->pipe;
+			assert_true(one->run->order < other->run->order);
+		}
+	}
+	assert_true(changes > 2 * PAIR_PIPES);
+	while (session_lacks(pair->lp))
+		pair_dial(pair);
+	for (int n = 0; n < TIMES; n++)
+		hears(pair, pair->conn[0].server, "not acknowledged yet");
+}
+
 static void who_waits_too_long_for_a_pipe_is_over(void **state)
 {
 	struct pair *pair = *state;
@@ -473,6 +511,7 @@ int main(void)
 		PAIR_TEST(what_others_keep_slows_but_does_not_stop),
 		PAIR_TEST(room_that_others_make_is_used),
 		PAIR_TEST(a_session_outlives_all_of_its_pipes),
+		PAIR_TEST_NEW(pipes_that_are_over_are_one_line),
 		PAIR_TEST_NEW(who_waits_too_long_for_a_pipe_is_over),
 		PAIR_TEST(goodbye_ends_both_ends_at_once),
 		PAIR_TEST(traffic_that_is_over_leaves_no_runs_behind),
