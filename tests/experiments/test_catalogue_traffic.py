@@ -26,7 +26,7 @@ __all__ = ["labs"]
 EXPERIMENTS = tuple(it.name for it in catalogue.experiments())
 # LTE's lines; most cases
 ONLY_IN_FULL = {
-    *("blocking", "download", "download-40", "extension-costs", "extension-lossy", "page-busy"),
+    *("blocking", "download", "extension-costs", "extension-lossy", "page-busy"),
     *("paths-file", "paths-rates", "paths-share", "paths-split", "paths-vary", "radio-apps"),
     *("radio-qcut", "reordering", "share", "slow-reader", "thin", "udp", "web-beside"),
 }
