@@ -75,6 +75,7 @@ struct pipe_info {		/* as the kernel says */
 	size_t unsent, in_flight;
 	size_t astray;		/* not acknowledged, yet not under way */
 	size_t stuck;		/* unsent, though nothing is in flight */
+	size_t unfilled;	/* what segments in flight could have held more: windows count segments */
 	size_t space;		/* early: bytes that its socket takes, about */
 };
 
@@ -234,12 +235,17 @@ static inline bool pipe_gathers_more(const struct pipe *p)
 	       p->queued < WIRE_MESSAGE_MAX;
 }
 
-/* Would a segment written now leave at once? As far as the window goes. */
+/* Would so many bytes leave at once? As far as the window goes. */
+static inline bool pipe_has_window(const struct pipe *p, size_t bytes)
+{
+	return pipe_held(p) + p->info.unfilled + bytes <=
+	       (size_t)p->info.cwnd * p->info.mss;
+}
+
+/* Would a segment written now leave at once? */
 static inline bool pipe_is_clear(const struct pipe *p)
 {
-	return pipe_held(p) + p->info.mss <=
-	       (size_t)p->info.cwnd * p->info.mss &&
-	       !p->info.unsent && !p->queued;
+	return pipe_has_window(p, p->info.mss) && !p->info.unsent && !p->queued;
 }
 
 /*

@@ -99,6 +99,14 @@ static size_t astray(const struct tcp_info *ti)
 		(size_t)(gone - ti->tcpi_retrans) * ti->tcpi_snd_mss : 0;
 }
 
+/* What is under way, as the window counts it. */
+static size_t full_segments(const struct tcp_info *ti)
+{
+	size_t sent = (size_t)ti->tcpi_unacked * ti->tcpi_snd_mss;
+
+	return size_less(sent, astray(ti));
+}
+
 /* What is bound late has a bound far below the socket's. */
 static void look_at_space(struct pipe *p)
 {
@@ -112,8 +120,10 @@ static void look_at_queues(struct pipe *p)
 	size_t outstanding = sock_outstanding(p->fd), sent;
 
 	look_at_space(p);
-	if (!outstanding)
+	if (!outstanding) {
 		pipe_rests(p, false);
+		p->info.unfilled = 0;
+	}
 	p->info.unsent = outstanding ? sock_unsent(p->fd) : 0;
 	sent = outstanding - p->info.unsent;
 	p->info.astray = size_least(p->info.astray, sent);
@@ -166,9 +176,12 @@ static void look_tcp(struct pipe *p)
 	take_info(&p->info, &ti);
 	if (!has_all_acked(&ti)) {
 		look_at_queues(p);
+		p->info.unfilled = size_less(full_segments(&ti),
+					     p->info.in_flight);
 		return;
 	}
 	p->info.unsent = p->info.in_flight = p->info.stuck = 0;
+	p->info.unfilled = 0;
 	look_at_space(p);
 	pipe_rests(p, true);
 }
@@ -218,7 +231,7 @@ static void look_mptcp(struct pipe *p)
 {
 	struct tcp_info ti[SUBFLOWS];
 	unsigned int n = ask_subflows(p, ti);
-	size_t waiting = 0;
+	size_t waiting = 0, full = 0;
 	bool all_acked = true;
 	unsigned int i;
 
@@ -234,6 +247,7 @@ static void look_mptcp(struct pipe *p)
 		if (i)
 			add_subflow(&p->info, &ti[i]);
 		waiting += ti[i].tcpi_notsent_bytes;
+		full += full_segments(&ti[i]);
 		all_acked &= has_all_acked(&ti[i]);
 	}
 	look_at_queues(p);
@@ -244,6 +258,7 @@ static void look_mptcp(struct pipe *p)
 	p->info.in_flight -= waiting;
 	p->info.unsent += waiting;
 	p->info.stuck = p->info.in_flight ? 0 : p->info.unsent;
+	p->info.unfilled = size_less(full, p->info.in_flight);
 }
 
 static void allow_mptcp(struct pipe *p)
@@ -252,6 +267,16 @@ static void allow_mptcp(struct pipe *p)
 }
 
 /* --- out and in --- */
+
+/* The last segment of a write is sent as it is. */
+static void note_sent(struct pipe *p, size_t bytes)
+{
+	size_t last = p->info.mss ? bytes % p->info.mss : 0;
+
+	p->tx_bytes += bytes;
+	if (last)
+		p->info.unfilled += p->info.mss - last;
+}
 
 static ssize_t write_some(struct pipe *p, const void *buf, size_t len)
 {
@@ -292,7 +317,7 @@ static int write_sealed(struct pipe *p, struct run *run)
 		if (n < 0)
 			return errno == EINTR ? -EAGAIN : -errno;
 		l->ops->wrote(l, (size_t)n);
-		p->tx_bytes += (uint64_t)n;
+		note_sent(p, (size_t)n);
 		run->sent += (size_t)n;
 		if (run->sent >= run->len)
 			run->sent = run->len - 1;
@@ -337,7 +362,7 @@ static int write_stream(struct pipe *p, struct run *run)
 		if (n < 0)
 			return errno == EINTR ? -EAGAIN : -errno;
 		note_written(run, (size_t)n);
-		p->tx_bytes += (uint64_t)n;
+		note_sent(p, (size_t)n);
 	}
 	return 0;
 }

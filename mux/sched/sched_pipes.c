@@ -37,7 +37,8 @@ static double arrival(const struct pipe *p, double nearest)
 {
 	const struct pipe_info *info = &p->info;
 	double window = (double)info->cwnd * info->mss;
-	double ahead = (double)(info->unsent + info->in_flight + info->mss);
+	double ahead = (double)(info->unsent + info->in_flight +
+				info->unfilled + info->mss);
 	double path = info->rttmin_ms > nearest * 1.125 + ALIKE_MS ?
 		(info->rttmin_ms - nearest) / 2 : 0;
 

@@ -124,8 +124,8 @@ void tails_written(struct session *s, struct pipe *p, const struct run *run,
 
 	x->sent += run->len;
 	leg->written_at = loop_now(s->engine->loop);
-	leg->left_at_once = !pipe_is_blocked(p) && pipe_held(p) + run->len <=
-			    (size_t)p->info.cwnd * p->info.mss;
+	leg->left_at_once = !pipe_is_blocked(p) &&
+			    pipe_has_window(p, run->len);
 	p->overdue = false;
 	if (s->paths.npipes == 1 || s->engine->settings->thin != THIN_COPY)
 		return;

@@ -89,6 +89,13 @@ static void soonest_goes_by_the_window_then_by_the_path(void **state)
 		scene.pipe[i].info.in_flight = 10 * 1448;
 	scene.pipe[3].info.in_flight = 9 * 1448;
 	assert_int_equal(pick(&scene, SCENE_PIPES), 3);
+	/* It counts segments: one of 20 bytes takes as much of it as a full one. */
+	scene.pipe[3].info.in_flight += 20;
+	scene.pipe[3].info.unfilled = 1448 - 20;
+	scene.pipe[1].info.in_flight = 9 * 1448;
+	assert_int_equal(pick(&scene, SCENE_PIPES), 1);
+	scene.pipe[1].info.in_flight += 1448;
+	scene.pipe[3].info.unfilled = 0;
 	/* Where none is, what is ahead of it, a window a round trip. */
 	scene.pipe[3].info.in_flight = 10 * 1448;
 	for (int i = 0; i < SCENE_PIPES; i++)
