@@ -235,6 +235,17 @@ static inline bool pipe_gathers_more(const struct pipe *p)
 	       p->queued < WIRE_MESSAGE_MAX;
 }
 
+/*
+ * A receiver acknowledges two segments at once, one of its own only after some
+ * time, in which it counts as in flight. So the second follows the first. What an end
+ * says of the session itself fills no segment, and is no first; what goes in one segment is one.
+ */
+static inline bool pipe_has_half_a_pair(const struct pipe *p)
+{
+	return (p->tx_messages - p->tx_control - p->tx_joined) % 2 &&
+	       p->info.in_flight + p->info.unsent;
+}
+
 /* Would so many bytes leave at once? As far as the window goes. */
 static inline bool pipe_has_window(const struct pipe *p, size_t bytes)
 {

@@ -33,20 +33,31 @@ static size_t whole(size_t budget, size_t room, size_t payload)
 	return (by_budget < by_room ? by_budget : by_room) * payload;
 }
 
+/*
+ * Half a pair takes an odd number of messages: two would end it and begin another one, for which
+ * the pipe would be picked again, and so on until its window is full and others' are empty.
+ */
+static size_t ends_a_pair(const struct pipe *p, size_t bytes, size_t payload)
+{
+	return bytes / payload % 2 == 0 && bytes > payload &&
+	       pipe_has_half_a_pair(p) ? bytes - payload : bytes;
+}
+
 static struct next send_on(const struct view *v, struct pipe *p,
 			   const struct sched_choice *choice, size_t room)
 {
-	size_t payload = pipe_payload(p);
+	size_t payload = pipe_payload(p), bytes;
 
 	if (v->sched->path.paths && v->sched->path.policy->by_message)
 		room = size_least(room, payload);
+	bytes = whole(choice->budget, room, payload);
 	return (struct next){
 		.act = NEXT_SEND,
 		.pipe = p,
 		.conn = choice->conn,
 		.ahead = choice->ahead,
 		.payload = payload,
-		.bytes = whole(choice->budget, room, payload),
+		.bytes = ends_a_pair(p, bytes, payload),
 	};
 }
 

@@ -59,17 +59,6 @@ static double nearest(struct pipe *const *able, unsigned int n)
 }
 
 /*
- * A receiver acknowledges two segments at once, one of its own only after some
- * time, in which it counts as in flight. So the second follows the first. What an end
- * says of the session itself fills no segment, and is no first; what goes in one segment is one.
- */
-static bool is_half_of_a_pair(const struct pipe *p)
-{
-	return (p->tx_messages - p->tx_control - p->tx_joined) % 2 &&
-	       p->info.in_flight + p->info.unsent;
-}
-
-/*
  * Of two paths that would do, the one with the lower cost. Of pipes, the one that is about to write a
  * segment in which there is room.
  */
@@ -79,8 +68,8 @@ static bool is_better(const struct pipe *a, const struct pipe *b)
 		return a->path->cost < b->path->cost;
 	if (pipe_gathers_more(a) != pipe_gathers_more(b))
 		return pipe_gathers_more(a);
-	if (is_half_of_a_pair(a) != is_half_of_a_pair(b))
-		return is_half_of_a_pair(a);
+	if (pipe_has_half_a_pair(a) != pipe_has_half_a_pair(b))
+		return pipe_has_half_a_pair(a);
 	return pipe_held(a) < pipe_held(b);
 }
 
