@@ -170,11 +170,16 @@ static void end_round(struct session *s, struct channel *ch, int64_t now)
 	ch->round_at = now;
 }
 
+/*
+ * Bytes may overtake the SYNACK that answers this end's OPEN. Nothing is granted for them before it
+ * has come: until then the channel stands in no line of those whose WINDOW is to be sent.
+ */
 static bool may_grant(const struct channel *ch)
 {
 	const struct use *use = &ch->use;
 
-	return use->open && !use->peer_ended && !use->reset;
+	return use->open && !use->peer_ended && !use->reset &&
+	       (use->answered || !use->opener);
 }
 
 /* Who has still to answer tells it by SYNACK. */

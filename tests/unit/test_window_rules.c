@@ -6,10 +6,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "mux/conn/conn.h"
+#include "ext_hand.h"
 #include "ext_pair.h"
 #include "flow.h"
 #include "halted.h"
@@ -191,6 +193,48 @@ static void an_eighth_is_for_those_who_read(void **state)
 		    memory + n * WINDOW_LEAST);
 }
 
+/* --- what is granted before SYNACK --- */
+
+enum { FIRST_ID = 1 };
+
+/* The answer to the first OPEN, and a message that overtook it, in one piece. */
+static void answer_behind_data(struct hand *h, size_t len)
+{
+	struct wire_ext synack = {
+		.type = WIRE_SYNACK, .number = 0,
+		.synack = { .id = FIRST_ID, .offset = WINDOW_FIRST },
+	};
+	uint8_t bytes[2 * WIRE_MESSAGE_MAX] = { 0 };
+	size_t at = wire_put_data(bytes, FIRST_ID, 1, len) + len;
+
+	at += wire_ext_put(bytes + at, &synack);
+	hand_put(h, bytes, at);
+}
+
+/* The memory was out when it opened, and is there again. RP has sent all that it may. */
+static void what_is_granted_before_synack_is_told(void **state)
+{
+	struct destination to = destination_ipv4((uint8_t[]){ 192, 0, 2, 1 }, 80);
+	struct hand h;
+	struct want w;
+	int fd[2];
+
+	(void)state;
+	app_pair(fd);
+	hand_begin(&h, true);
+	h.settings.window_memory = WINDOW_LEAST;
+	assert_int_equal(session_open(h.s, fd[1], &to, NULL), 0);
+	w = hand_hears(&h, WIRE_OPEN);
+	assert_int_equal(w.ext.open.window, WINDOW_LEAST);
+	h.settings.window_memory = WINDOW_MEMORY;
+	answer_behind_data(&h, WINDOW_LEAST);
+	w = hand_hears(&h, WIRE_WINDOW);
+	assert_int_equal(w.ext.window.id, FIRST_ID);
+	assert_true(w.ext.window.offset > WINDOW_LEAST);
+	close(fd[0]);
+	hand_end(&h);
+}
+
 #define PAIR_TEST(f) \
 	cmocka_unit_test_setup_teardown(f, pair_setup_new, pair_teardown)
 
@@ -203,6 +247,7 @@ int main(void)
 		PAIR_TEST(who_took_something_lately_is_not_reset),
 		PAIR_TEST(who_holds_what_all_begin_with_is_not_reset),
 		PAIR_TEST(an_eighth_is_for_those_who_read),
+		cmocka_unit_test(what_is_granted_before_synack_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
