@@ -65,7 +65,8 @@ static int64_t trip(const struct aggregate *a)
 
 static double paced(const struct aggregate *a, int64_t now)
 {
-	double since = (double)(now - a->idle_at), burst, pace;
+	double since = now > a->idle_at ? (double)(now - a->idle_at) : 0;
+	double burst, pace;
 
 	if (a->state == AGGREGATE_BOUND) {
 		burst = larger(AGAIN_BURST, AGAIN_TIME * a->rate);

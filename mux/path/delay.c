@@ -551,6 +551,19 @@ static void hear(struct aggregate *a, const struct aggregate_ack *ack,
 	h->rtt += rtt;
 }
 
+/*
+ * That the path was empty is seen at once, in its sockets; stamps wait until they are read. So one
+ * of what was sent before may come late, and tells nothing of what goes since.
+ */
+static void end_idle(struct aggregate *a, const struct aggregate_ack *ack)
+{
+	if (!a->after_idle || ack->sent_at < a->idle_at)
+		return;
+	if (a->state == AGGREGATE_FREE)
+		a->limit = aggregate_limit(a, ack->acked_at);
+	a->after_idle = false;
+}
+
 void delay_acked(struct aggregate *a, const struct aggregate_ack *ack)
 {
 	double rtt = (double)(ack->acked_at - ack->left_at), since;
@@ -559,9 +572,7 @@ void delay_acked(struct aggregate *a, const struct aggregate_ack *ack)
 	if (!is_possible(ack, rtt))
 		return;
 	a->mss = ack->mss;
-	if (a->after_idle && a->state == AGGREGATE_FREE)
-		a->limit = aggregate_limit(a, now);
-	a->after_idle = false;
+	end_idle(a, ack);
 	if (a->state == AGGREGATE_FREE) {
 		start(a, ack, rtt);
 		return;

@@ -308,6 +308,59 @@ static void a_base_much_too_long_is_asked_for_again(void **state)
 	assert_int_equal(a.probe, PROBE_LESS);
 }
 
+/* --- rests --- */
+
+/* A message without a queue: when it was sent, and when acknowledged. */
+static void told(struct aggregate *a, int64_t sent_at, int64_t acked_at)
+{
+	aggregate_acked(a, &(struct aggregate_ack){
+		.sent_at = sent_at, .left_at = sent_at,
+		.acked_at = acked_at, .counted_at = acked_at,
+		.held = 1448, .least = acked_at - sent_at, .mss = 1448,
+	});
+}
+
+/* Each meets an empty path. That of the second comes when the third has gone. */
+static void a_stamp_from_before_a_rest_does_not_end_it(void **state)
+{
+	enum { TRIP = 60 * MS, FIRST_AT_ONCE = 40 * 1448 };
+	const int64_t begun = 100 * S, second = begun + 100 * MS, third = begun + 300 * MS;
+	struct aggregate a;
+	size_t limit;
+
+	(void)state;
+	aggregate_init(&a, AGGREGATE_DELAY, 0, begun);
+	aggregate_expect(&a, TRIP, TRIP);
+	assert_true(aggregate_asks(&a, 1448, 0, begun));
+	told(&a, begun, begun + TRIP);
+	limit = a.limit;
+	aggregate_asks(&a, 2 * 1448, 0, second);
+	aggregate_asks(&a, 3 * 1448, 0, third);
+	told(&a, second, second + TRIP);
+	assert_int_equal(a.limit, limit);
+	assert_int_equal(aggregate_room(&a, 0, third), FIRST_AT_ONCE);
+	told(&a, third, third + TRIP);
+	assert_false(a.after_idle);
+	assert_true(a.limit <= limit);
+}
+
+/* Where the rate is known the burst is as long as one connection's. */
+static void nor_does_it_let_all_of_the_limit_go_at_once(void **state)
+{
+	enum { TRIP = 60 * MS, AT_ONCE = 10 * 1448 };
+	const int64_t before = 100 * S, rest = before + 200 * MS;
+	struct aggregate a;
+
+	(void)state;
+	begin_bound(&a, TRIP, before);
+	a.asked_at = before;
+	aggregate_asks(&a, 1448, 0, rest);
+	told(&a, before, before + TRIP);
+	assert_int_equal(aggregate_room(&a, 0, rest), AT_ONCE);
+	told(&a, rest, rest + TRIP);
+	assert_int_equal(aggregate_room(&a, 0, rest + TRIP), LIMIT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +375,8 @@ int main(void)
 		cmocka_unit_test(a_trial_that_holds_no_more_tells_nothing),
 		cmocka_unit_test(a_trial_tells_whose_the_queue_is),
 		cmocka_unit_test(without_a_queue_we_are_alone),
+		cmocka_unit_test(a_stamp_from_before_a_rest_does_not_end_it),
+		cmocka_unit_test(nor_does_it_let_all_of_the_limit_go_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
