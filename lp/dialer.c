@@ -10,14 +10,14 @@
 #include <unistd.h>
 
 #include "../mux/base/addr.h"
-#include "../mux/base/log.h"
 #include "../mux/settings/limits.h"
 #include "attempt.h"
+#include "complaints.h"
 #include "knock.h"
 #include "opening.h"
 #include "whereabouts.h"
 
-enum { REASON_MAX = 160 };
+enum { REASON_MAX = COMPLAINT_MAX };
 
 _Static_assert(DIAL_MS == 5000, "the time is told in a line below");
 
@@ -33,7 +33,7 @@ enum dial_state {
 
 struct dialer {
 	struct loop *loop;
-	struct log *log;
+	struct complaints complaints;
 	struct whereabouts rp;
 	struct dialer_options options;
 	char peer[ENDPOINT_TEXT];
@@ -58,70 +58,10 @@ struct dialer {
 	int64_t tried_at;	/* the last of them ended */
 	int64_t up_since;
 	bool brief;		/* the last session was lost at once */
-	bool came_back;		/* tries reached LP itself */
-	bool fell_back;		/* from MPTCP to TCP, and that was said */
-	char told[REASON_MAX];	/* the last complaint, or "" */
 };
 
 static void try_address(struct dialer *d);
 static void ask(struct dialer *d, enum dial_state state);
-
-/* --- what is said --- */
-
-static void say_up(struct dialer *d)
-{
-	d->told[0] = '\0';
-	log_info(d->log, "%u %s to %s %s up", d->attempt.pipes,
-		 d->attempt.pipes == 1 ? "pipe" : "pipes", d->peer,
-		 d->attempt.pipes == 1 ? "is" : "are");
-}
-
-/* The pipes work, but as plain TCP although MPTCP was asked for. */
-static void say_fallback(struct dialer *d, const int *fds, unsigned int n)
-{
-	unsigned int fallen = 0, i;
-
-	for (i = 0; i < n; i++)
-		fallen += transport_of(fds[i]) == TRANSPORT_MPTCP &&
-			  transport_fell_back(fds[i]);
-	if (fallen && !d->fell_back)
-		log_warn(d->log, "mptcp: %u of %u pipes to %s go on as plain TCP; rp takes MPTCP when its --pipe names it",
-			 fallen, n, d->peer);
-	d->fell_back = fallen > 0;
-}
-
-/* Numbers are not compared: which of the pipes failed first does not matter. */
-static bool same_reason(const char *a, const char *b)
-{
-	static const char digits[] = "0123456789";
-
-	do {
-		a += strspn(a, digits);
-		b += strspn(b, digits);
-		if (*a != *b)
-			return false;
-		b++;
-	} while (*a++);
-	return true;
-}
-
-static void complain_of(struct dialer *d, const char *what, const char *why,
-			const char *meanwhile)
-{
-	if (d->came_back)
-		why = "lp's own connections are redirected to lp; exclude them "
-		      "from what the kernel redirects";
-	if (same_reason(d->told, why))
-		return;
-	snprintf(d->told, sizeof(d->told), "%s", why);
-	log_error(d->log, "%s %s: %s; %s meanwhile", what, d->peer, why,
-		  meanwhile);
-}
-
-static void complain(struct dialer *d, const char *what, const char *why)
-{
-	complain_of(d, what, why, "trying again, applications are refused");
-}
 
 /* --- between two tries --- */
 
@@ -150,7 +90,7 @@ static void back_off(struct dialer *d)
 		ms = BACKOFF_MAX_MS;
 	d->failures++;
 	d->tried_at = loop_clock();
-	d->came_back = false;
+	d->complaints.came_back = false;
 	d->state = DIAL_WAITING;
 	loop_timer_in(d->loop, &d->timer, with_jitter(ms * NS_PER_MS));
 	d->ops->failed(d->owner);
@@ -179,7 +119,7 @@ static void failed(struct dialer *d, const char *why)
 		try_address(d);
 		return;
 	}
-	complain(d, "no pipes to", why);
+	complaints_none(&d->complaints, why);
 	d->brief = false;
 	back_off(d);
 }
@@ -215,12 +155,12 @@ static void begin_baseline(struct dialer *d, const int *fds)
 	int err;
 
 	is_up(d, false);
-	say_fallback(d, fds, n);
+	complaints_fallback(&d->complaints, fds, n);
 	err = d->ops->dialed(d->owner, fds, n);
 	if (err)
 		dialer_lost(d, strerror(-err));
 	else if (!d->brief)
-		say_up(d);
+		complaints_up(&d->complaints, d->attempt.pipes);
 }
 
 /*
@@ -365,7 +305,7 @@ static void welcomed(struct opening *o, const struct wire_hello *hello,
 	if (asked == DIAL_ASKING_AGAIN)
 		close_pipes(d);
 	d->welcomed = true;
-	d->told[0] = '\0';
+	complaints_forget(&d->complaints);
 }
 
 static const struct opening_ops opening_ops = {
@@ -422,8 +362,8 @@ static void time_came(struct timer *t)
 	} else if (d->state == DIAL_UP) {
 		d->failures = 0;
 		if (d->brief && !d->extended)
-			say_up(d);
-		d->brief = d->came_back = false;
+			complaints_up(&d->complaints, d->attempt.pipes);
+		d->brief = d->complaints.came_back = false;
 	}
 }
 
@@ -434,13 +374,11 @@ void dialer_start(struct dialer *d)
 	look_up(d);
 }
 
-static const char lost_them[] = "lost the pipes to";
-
 void dialer_lost(struct dialer *d, const char *why)
 {
 	d->brief = d->timer.slot != 0;
 	loop_timer_stop(d->loop, &d->timer);
-	complain(d, lost_them, why);
+	complaints_lost(&d->complaints, why);
 	back_off(d);
 }
 
@@ -451,7 +389,7 @@ void dialer_begin_anew(struct dialer *d, const char *why)
 		return;
 	}
 	d->brief = false;
-	complain_of(d, lost_them, why, "another session begins, applications wait");
+	complaints_anew(&d->complaints, why);
 	look_up(d);
 }
 
@@ -471,7 +409,7 @@ void dialer_take_layers(struct dialer *d, struct layers *layers)
 	if (d->state != DIAL_WAITING && d->state != DIAL_OPENING)
 		return;
 	/* What was said of the layers before says nothing of these. */
-	d->told[0] = '\0';
+	complaints_forget(&d->complaints);
 	d->failures = 0;
 	if (d->state == DIAL_WAITING) {
 		loop_timer_stop(d->loop, &d->timer);
@@ -497,10 +435,10 @@ struct dialer *dialer_new(struct loop *loop, struct log *log,
 		return NULL;
 	}
 	d->loop = loop;
-	d->log = log;
 	if (options->extend == EXTEND_ALWAYS)
 		d->options.rp.port = options->extended_port;
 	endpoint_text(&d->options.rp, d->peer);
+	complaints_init(&d->complaints, log, d->peer);
 	opening_init(&d->opening, &opening_ops, loop, options->transports,
 		     options->paths, options->pipes);
 	d->opening.layers = options->layers;
@@ -555,7 +493,7 @@ bool dialer_came_back(struct dialer *d)
 		       d->state == DIAL_ASKING_AGAIN ||
 		       (d->state == DIAL_UP && d->timer.slot);
 
-	d->came_back |= is_pipe;
+	d->complaints.came_back |= is_pipe;
 	return is_pipe;
 }
 
@@ -587,7 +525,8 @@ void dialer_print(const struct dialer *d, FILE *out)
 	case DIAL_WAITING:
 		fprintf(out, "dialer: try %u at %s in %.1f s; last: %s\n",
 			d->failures + 1, d->peer,
-			(double)(d->timer.at - now) / NS_PER_SEC, d->told);
+			(double)(d->timer.at - now) / NS_PER_SEC,
+			d->complaints.told);
 		break;
 	}
 }

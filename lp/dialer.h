@@ -21,8 +21,7 @@
  * to half of that more or less. After a session that lasted LASTED_MS they begin at
  * BACKOFF_MIN_MS again; a shorter one counts as a failed try.
  *
- * It speaks once when RP is not there or went away, again when the reason is
- * another one, and when the pipes of the baseline are up.
+ * What is said of it is in complaints.h.
  */
 #ifndef TM3_DIALER_H
 #define TM3_DIALER_H
