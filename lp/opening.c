@@ -82,6 +82,9 @@ static void no_welcome(struct greeting *g, enum greeting_failure why)
 		snprintf(reason, sizeof(reason), "%s", greeting_why(g));
 		decline(o, OPENING_STRANGER, reason);
 		break;
+	case GREETING_SHORT:
+		decline(o, OPENING_FAILED, strerror(ENOMEM));
+		break;
 	}
 }
 

@@ -69,6 +69,16 @@ static const char *instead_of_hello(const struct reception *r,
 	       "it began with something else than HELLO; pipes of the baseline go to another port";
 }
 
+static void say_short(const struct reception *r,
+		      const struct sockaddr_storage *peer)
+{
+	char text[ADDR_TEXT];
+
+	if (refusals_note_peer(r->refusals, REFUSAL_MEMORY, peer))
+		log_warn(r->log, "a pipe from %s was closed: memory is short",
+			 addr_text(peer, text));
+}
+
 static void no_hello(struct greeting *g, enum greeting_failure why)
 {
 	struct caller *c = greeting_owner(g);
@@ -98,6 +108,9 @@ static void no_hello(struct greeting *g, enum greeting_failure why)
 		if (refusals_note_peer(refusals, REFUSAL_HELLO, &c->peer))
 			log_warn(log, "a pipe from %s was closed: %s", text,
 				 greeting_why(g));
+		break;
+	case GREETING_SHORT:
+		say_short(c->reception, &c->peer);
 		break;
 	}
 	dismiss(c);
@@ -181,6 +194,7 @@ static void caller_new(struct reception *r, int fd,
 	struct conduit conduit;
 
 	if (!c || places_take(&r->waiting, &c->place, peer)) {
+		say_short(r, peer);
 		free(c);
 		sock_reset(fd);
 		return;
@@ -192,8 +206,10 @@ static void caller_new(struct reception *r, int fd,
 	if (!conduit_open(&conduit, r->layers, fd, true))
 		c->greeting = greeting_await(r->loop, conduit, r->patience,
 					     &greeting_ops, c);
-	if (!c->greeting)
-		caller_free(c);
+	if (c->greeting)
+		return;
+	say_short(r, peer);
+	caller_free(c);
 }
 
 static void pipe_accepted(struct listener *listener, int fd,

@@ -66,6 +66,7 @@ struct tls_layer {
 	bool reads;		/* what the SSL says meanwhile is an answer: */
 	size_t answered;	/* so many bytes of out */
 	bool asks_much;		/* and these were too many */
+	bool is_short;		/* of memory: what fails then is not the other end's fault */
 	bool shut;		/* the other end said that nothing more comes */
 	int error;		/* or what is wrong with what came, an errno */
 	char name[KEY_NAME_MAX + 1];	/* that the other end gave, or ours */

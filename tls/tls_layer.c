@@ -63,8 +63,10 @@ static int memory_write(BIO *bio, const char *buf, size_t len, size_t *took)
 	}
 	if (used + len > t->out_size) {
 		more = realloc(t->out, used + len);
-		if (!more)
+		if (!more) {
+			t->is_short = true;
 			return 0;
+		}
 		t->out = more;
 		t->out_size = used + len;
 	}
@@ -131,28 +133,54 @@ static ssize_t take_in(struct tls_layer *t, size_t most)
 	return n;
 }
 
-/* The next layer that reads needs tls->in. */
+/*
+ * The next layer that reads needs tls->in. What cannot be kept is lost: what the next layer
+ * reads there must not be taken for it.
+ */
 static int keep_rest(struct tls_layer *t)
 {
 	if (!t->in_len || t->in_rest)
 		return 0;
 	if (!t->rest)
 		t->rest = malloc(IN_SIZE);
-	if (!t->rest)
+	if (!t->rest) {
+		t->is_short = true;
+		t->in_len = 0;
 		return -ENOMEM;
+	}
 	memcpy(t->rest, t->in, t->in_len);
 	t->in = t->rest;
 	t->in_rest = true;
 	return 0;
 }
 
-/* --- the handshake --- */
-
-static const char *reason(void)
+/*
+ * Why OpenSSL failed: the first of its reasons. Where one of them is memory, that is behind
+ * the others.
+ */
+static unsigned long cause(struct tls_layer *t)
 {
-	const char *text = ERR_reason_error_string(ERR_peek_error());
+	unsigned long first = ERR_peek_error(), code;
+
+	while ((code = ERR_get_error()))
+		if (ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE)
+			t->is_short = true;
+	return first;
+}
+
+static const char *reason(unsigned long cause)
+{
+	const char *text = ERR_reason_error_string(cause);
 
 	return text ? text : "no reason is known";
+}
+
+/* --- the handshake --- */
+
+static int short_of_memory(struct tls_layer *t)
+{
+	snprintf(t->why, sizeof(t->why), "no memory is left for its handshake");
+	return -ENOMEM;
 }
 
 /* 0: both ends know that the other one has the key. */
@@ -177,8 +205,11 @@ static int finish(struct tls_layer *t)
 
 static int refused(struct tls_layer *t)
 {
-	int code = ERR_GET_REASON(ERR_peek_error());
+	unsigned long why = cause(t);
+	int code = ERR_GET_REASON(why);
 
+	if (t->is_short)
+		return short_of_memory(t);
 	if (SSL_is_server(t->ssl) && t->came && !t->speaks_tls)
 		snprintf(t->why, sizeof(t->why), "it does not speak TLS, as an lp without a key does not (--key-file)");
 	else if (SSL_is_server(t->ssl) && code == SSL_R_BINDER_DOES_NOT_VERIFY)
@@ -191,7 +222,7 @@ static int refused(struct tls_layer *t)
 			 t->name);
 	else
 		snprintf(t->why, sizeof(t->why), "TLS with a key did not come about: %s",
-			 reason());
+			 reason(why));
 	return -EACCES;
 }
 
@@ -202,10 +233,12 @@ static int shake(struct layer *l)
 	int ok;
 
 	while (!t->over) {
+		if (t->is_short)
+			return short_of_memory(t);
 		ERR_clear_error();
 		ok = SSL_do_handshake(t->ssl);
 		if (ok == 1)
-			return keep_rest(t) ? -ENOMEM : finish(t);
+			return keep_rest(t) ? short_of_memory(t) : finish(t);
 		if (SSL_get_error(t->ssl, ok) != SSL_ERROR_WANT_READ)
 			return refused(t);
 		if (t->came == UNKNOWN_MAX) {
@@ -234,14 +267,16 @@ static const char *why(const struct layer *l)
 
 static void note_breach(struct tls_layer *t)
 {
-	t->error = EBADMSG;
+	unsigned long why = cause(t);
+
+	t->error = t->is_short ? ENOMEM : EBADMSG;
 	if (t->chatter > CHATTER_MAX)
 		snprintf(t->why, sizeof(t->why), "the other end says nothing but new keys");
 	else if (t->asks_much)
 		snprintf(t->why, sizeof(t->why), "the other end asks for ever more new keys");
 	else
 		snprintf(t->why, sizeof(t->why), "what came is no record of its key: %s",
-			 reason());
+			 reason(why));
 }
 
 /*
@@ -336,7 +371,7 @@ static ssize_t read_tls(struct layer *l, void *buf, size_t len)
 	if (keep_rest(t))
 		t->error = ENOMEM;
 	/* What is left may be no whole record: then it is looked at in vain, once. */
-	l->held = got == len ? held(t) : t->shut || t->error;
+	l->held = got == len && held(t) ? held(t) : t->shut || t->error;
 	if (got || t->shut)
 		return (ssize_t)got;
 	errno = t->error ? t->error : EAGAIN;
@@ -349,13 +384,19 @@ static ssize_t read_tls(struct layer *l, void *buf, size_t len)
  * A KeyUpdate of our own, and what we make is of another key from then on. The other end
  * looks after its direction itself.
  */
-static int change_key(struct tls_layer *t)
+static bool change_key(struct tls_layer *t)
 {
 	if (!SSL_key_update(t->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) ||
 	    SSL_do_handshake(t->ssl) != 1)
-		return -EPROTO;
+		return false;
 	t->records = 0;
-	return 0;
+	return true;
+}
+
+static int unsealed(struct tls_layer *t)
+{
+	cause(t);
+	return t->is_short ? -ENOMEM : -EPROTO;
 }
 
 static int seal(struct layer *l, const void *buf, size_t len)
@@ -364,10 +405,10 @@ static int seal(struct layer *l, const void *buf, size_t len)
 	size_t n;
 
 	ERR_clear_error();
-	if (t->records >= t->tls->records_most && change_key(t))
-		return -EPROTO;
+	if (t->records >= t->tls->records_most && !change_key(t))
+		return unsealed(t);
 	if (!SSL_write_ex(t->ssl, buf, len, &n) || n != len)
-		return -EPROTO;
+		return unsealed(t);
 	t->records += (unsigned int)((len + RECORD_MAX - 1) / RECORD_MAX);
 	return 0;
 }

@@ -27,14 +27,15 @@ struct layers;
 struct layer_ops {
 	/*
 	 * The handshake, as far as what came allows. 0: it is over; -EAGAIN:
-	 * more has to come; any other: it failed, and why() says how. There may
-	 * be something to write in each case.
+	 * more has to come; any other: it failed, and why() says how; -ENOMEM:
+	 * which is not the other end's fault. There may be something to write in
+	 * each case.
 	 */
 	int (*shake)(struct layer *l);
 	/*
 	 * As recv(): what was sent to us, and -1 with EAGAIN in errno when there
 	 * is no whole record. An end that the other side did not announce is
-	 * ECONNRESET; what breaks the layer's rules is EBADMSG, and why() says
+	 * ECONNRESET; ENOMEM: what came is lost; what breaks the layer's rules is EBADMSG, and why() says
 	 * how. An answer may be left in out; it need not go before the next run.
 	 */
 	ssize_t (*read)(struct layer *l, void *buf, size_t len);

@@ -160,6 +160,20 @@ static void say(struct conduit conduit, const struct wire_ext *what)
 		shutdown(conduit.fd, SHUT_RDWR);	/* as if the other end had */
 }
 
+/* Of @err, of the layer or its socket; @otherwise: what any other one is. */
+static enum greeting_failure failure(int err, enum greeting_failure otherwise)
+{
+	switch (err) {
+	case -ENOMEM:
+		return GREETING_SHORT;
+	case -ECONNRESET:
+	case -EPIPE:
+		return GREETING_CLOSED;
+	default:
+		return otherwise;
+	}
+}
+
 /* False: it is not over yet, or failed. */
 static bool shake(struct greeting *g)
 {
@@ -169,8 +183,7 @@ static bool shake(struct greeting *g)
 	if (err == -EAGAIN)
 		return false;
 	if (err) {
-		fail(g, err == -ECONNRESET || err == -EPIPE ?
-		     GREETING_CLOSED : GREETING_STRANGER);
+		fail(g, failure(err, GREETING_STRANGER));
 		return false;
 	}
 	if (!g->shaken && g->awaited == WIRE_WELCOME)
@@ -205,7 +218,7 @@ void greeting_go_on(struct greeting *g)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (n <= 0) {
-			fail(g, GREETING_CLOSED);
+			fail(g, failure(n ? -errno : 0, GREETING_CLOSED));
 			return;
 		}
 		g->len += (size_t)n;

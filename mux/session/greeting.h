@@ -63,6 +63,7 @@ enum greeting_failure {
 	GREETING_SILENT,	/* it did not come in time */
 	GREETING_WRONG,		/* what came is something else */
 	GREETING_STRANGER,	/* its handshake failed: greeting_why() */
+	GREETING_SHORT,		/* here memory was, whatever the other end did */
 };
 
 struct greeting_ops {

@@ -107,6 +107,18 @@ static void who_has_another_word_is_a_stranger(void **state)
 	assert_int_equal(here.rp_toys.there + here.lp_toys.there, 0);
 }
 
+static void who_has_no_memory_says_nothing_of_the_other_end(void **state)
+{
+	(void)state;
+	greet("one", "one");
+	here.rp_toys.is_short = true;
+	assert_true(run_until(here.shared.loop, "an end", both_know, NULL));
+	assert_true(here.failed[0]);
+	assert_int_equal(here.why[0], GREETING_SHORT);
+	assert_true(here.failed[1]);
+	assert_int_equal(here.why[1], GREETING_CLOSED);
+}
+
 /* --- pipes --- */
 
 static bool message(struct pipe *p, const struct wire_msg *msg, uint64_t offset)
@@ -362,6 +374,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(who_has_another_word_is_a_stranger),
+		T(who_has_no_memory_says_nothing_of_the_other_end),
 		T(runs_that_wait_are_not_made_into_records),
 		T(records_of_the_layer_itself_are_no_run),
 		T(acknowledgements_of_records_are_told),

@@ -55,6 +55,8 @@ static int shake(struct layer *l)
 	struct toy *t = toy_of(l);
 	ssize_t n;
 
+	if (t->from->is_short)
+		return -ENOMEM;
 	if (!t->accepted && !t->said)
 		put_out(t, t->from->name, WORD);
 	t->said = true;

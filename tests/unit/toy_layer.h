@@ -16,6 +16,7 @@ struct toy_layers {
 	struct layers layers;
 	const char *name;
 	unsigned int there;	/* layers that were not freed */
+	bool is_short;		/* of memory for handshakes */
 };
 
 void toy_layers_init(struct toy_layers *toys, const char *name);
