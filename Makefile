@@ -365,6 +365,7 @@ $(UNIT)/test_forward: $(ASAN)/obj/lp/rule.o $(ASAN)/obj/lp/endpoint.o
 $(filter $(UNIT)/test_tls%,$(UNIT_BIN)): $(TLS_SRC:%.c=$(ASAN)/obj/%.o) $(UNIT)/obj/tls_pair.o
 $(filter $(UNIT)/test_tls%,$(UNIT_BIN)): UNIT_LIBS := $(TLS_LIBS)
 $(UNIT)/test_tls_short: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=realloc
+$(UNIT)/test_unix_listen: UNIT_LIBS := -Wl,--wrap=listen,--wrap=unlink
 $(UNIT)/test_call $(UNIT)/test_dialer $(UNIT)/test_resolver: $(UNIT)/obj/addrinfo.o
 $(filter $(UNIT)/test_sctp%,$(UNIT_BIN)): $(UNIT)/obj/sctp_kernel.o
 $(filter $(UNIT)/test_linkem_%,$(UNIT_BIN)): \

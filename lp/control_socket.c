@@ -190,9 +190,9 @@ void control_socket_close(struct control_socket *cs)
 		return;
 	while (!list_empty(&cs->clients))
 		client_free(list_first(&cs->clients, struct client, member));
-	listener_free(cs->listener);
-	cs->listener = NULL;
 	if (cs->path.path)
 		unix_unlink(&cs->path);
 	cs->path.path = NULL;
+	listener_free(cs->listener);
+	cs->listener = NULL;
 }

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "path_lock.h"
 #include "refuse.h"
 #include "user.h"
 
@@ -80,9 +81,9 @@ static int remember(struct unix_path *made, const char *path)
 	return 0;
 }
 
-static int listen_at(int fd, struct unix_path *made,
-		     const struct sockaddr_un *un, const char *path,
-		     mode_t mode, char *why, size_t why_len)
+static int listen_locked(int fd, struct unix_path *made,
+			 const struct sockaddr_un *un, const char *path,
+			 mode_t mode, char *why, size_t why_len)
 {
 	int err = bind_to(fd, un, mode);
 
@@ -95,6 +96,39 @@ static int listen_at(int fd, struct unix_path *made,
 		err = remember(made, path);
 	if (!err && listen(fd, WAITING) < 0)
 		err = -errno;
+	return err;
+}
+
+/* What is wrong with the lock's file itself; what is with the folder @err says. */
+static void explain(const struct path_lock *lock, int err, char *why,
+		    size_t why_len)
+{
+	struct stat st;
+
+	if (err == -EBUSY)
+		refuse(why, why_len, "another process is about to listen there");
+	else if (!lstat(lock->path, &st))
+		refuse(why, why_len, "%s: %s", lock->path, strerror(-err));
+}
+
+/*
+ * Between its bind() and its listen() a socket looks as if it had been left behind, and what
+ * was left behind may be another process's socket when it is removed: so there is one process
+ * at a time that does this.
+ */
+static int listen_at(int fd, struct unix_path *made,
+		     const struct sockaddr_un *un, const char *path,
+		     mode_t mode, char *why, size_t why_len)
+{
+	struct path_lock lock;
+	int err = path_lock_take(&lock, path);
+
+	if (err) {
+		explain(&lock, err, why, why_len);
+		return err;
+	}
+	err = listen_locked(fd, made, un, path, mode, why, why_len);
+	path_lock_give_back(&lock);
 	return err;
 }
 

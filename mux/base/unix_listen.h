@@ -3,7 +3,8 @@
  * A UNIX socket with a path of its own in the file system, to listen on.
  *
  * What a process of the same user left there when it was killed is replaced:
- * a socket that nobody listens on. Anything else in the way stays.
+ * a socket that nobody listens on. Anything else in the way stays. Of several
+ * processes that come at the same moment one has it.
  */
 #ifndef TM3_UNIX_LISTEN_H
 #define TM3_UNIX_LISTEN_H
@@ -20,7 +21,8 @@ struct unix_path {
 /*
  * A listening socket, non-blocking, whose file has this @mode. Or -errno with a
  * reason in @why, which does not name @path: -EADDRINUSE where something is in the
- * way. @path must stay where it is.
+ * way, -EBUSY where another process is about to listen there. @path must stay
+ * where it is.
  */
 int unix_listen(struct unix_path *made, const char *path, mode_t mode,
 		char *why, size_t why_len);
@@ -29,7 +31,10 @@ int unix_listen(struct unix_path *made, const char *path, mode_t mode,
  * not known: it stays. 0 or -errno.
  */
 int unix_give(const struct unix_path *made, const char *user);
-/* Removes it, if it still is what was made and may be. */
+/*
+ * Removes it, if it still is what was made and may be. Before the socket is closed: who finds
+ * nobody listening there may put another one in its place, with the same inode.
+ */
 void unix_unlink(const struct unix_path *made);
 
 #endif

@@ -350,9 +350,9 @@ void metrics_close(struct metrics *m)
 		return;
 	while (!list_empty(&m->clients))
 		client_free(list_first(&m->clients, struct client, member));
-	listener_free(m->listener);
-	m->listener = NULL;
 	if (m->path.path)
 		unix_unlink(&m->path);
 	m->path.path = NULL;
+	listener_free(m->listener);
+	m->listener = NULL;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """lp --control: what is said of paths while lp runs, and who may say it."""
 
+import re
 import socket
 import stat
 from collections.abc import Iterator
@@ -12,11 +13,13 @@ from tests.relay import payload
 from tests.relay.control import Client, Scene, controlled, of_a_module, written
 from tests.relay.ends import answers, echo, serving, socks
 from tests.relay.netns import Namespace
-from tests.relay.programs import binary, finish
+from tests.relay.programs import Program, binary, finish
 from tests.relay.proxies import local_proxy, remote_proxy
 from tests.relay.two_paths import ALLOW, BOTH_PATHS, UP, WITH_BACKUP, kill
 from tests.relay.waiting import until
 
+RP = "127.0.0.1"
+TAKEN = "another process (listens|is about to listen) there"
 CLIENTS = 8
 LINE = 256
 NEITHER = "error: this is none of 'list', 'path NAME use|backup|off' and 'hint CONNECTION ...'"
@@ -215,6 +218,40 @@ def test_it_is_its_owners_alone_and_gone_at_the_end(box: Namespace, tmp_path: Pa
         )
         assert it.client().says("list")[-1] == "ok"
     assert not it.path.exists()
+
+
+@pytest.mark.parametrize("option", ["--control", "--metrics"])
+def test_of_those_that_start_at_once_one_has_it(
+    box: Namespace, tmp_path: Path, option: str
+) -> None:
+    """Over a socket that a killed one left there. The others say so in a line, and end."""
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    started = [
+        Program(
+            box,
+            [binary("lp"), option, path, "--redirect", "off", "--socks", f"{port}", RP, "4"],
+            tmp_path / f"{port}.log",
+            name="lp",
+        )
+        for port in range(7001, 7005)
+    ]
+    try:
+        until("all but one to end", lambda: sum(it.running() for it in started) <= 1, 20)
+        (winner,) = (it for it in started if it.running())
+        winner.expect("trying again")
+        for it in started:
+            if it is not winner:
+                assert it.process.wait() == 2
+                assert re.fullmatch(rf"lp: {option}: cannot listen on {path}: {TAKEN}\n", it.log)
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+        assert winner.stop() == 0
+    finally:
+        for it in started:
+            it.kill()
+    assert {it.name for it in tmp_path.iterdir()} == {f"{port}.log" for port in range(7001, 7005)}
 
 
 @pytest.mark.parametrize(
