@@ -407,7 +407,7 @@ $(FUZZ)/fuzz_path_rule: $(FUZZ)/obj/lp/path_rule.o
 $(FUZZ)/fuzz_first_bytes: $(FUZZ)/obj/lp/first_bytes.o
 $(FUZZ)/fuzz_rp_options: $(addprefix $(FUZZ)/obj/rp/,options.o access.o permits.o)
 $(FUZZ)/fuzz_lp_options: $(addprefix $(FUZZ)/obj/lp/,options.o options_paths.o \
-	path_option.o path_rule.o rule.o endpoint.o target.o)
+	path_option.o path_rule.o rp_address.o rule.o endpoint.o target.o)
 
 $(FUZZ)/libmux.a: $(MUX_SRC:%.c=$(FUZZ)/obj/%.o)
 	$(Q)rm -f $@

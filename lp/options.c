@@ -15,6 +15,7 @@
 #include "../mux/wire/wire.h"
 #include "options_paths.h"
 #include "path_option.h"
+#include "rp_address.h"
 
 enum { REASON_MAX = 256 };
 
@@ -59,7 +60,8 @@ static const struct option_spec own_options[] = {
 	  "tells rp of what a connection is to receive" },
 	{ "extend", "auto|always|never",
 	  "whether to speak the extension: auto asks rp at each session, and "
-	  "takes the baseline where rp does not speak it (default auto)" },
+	  "takes the baseline where rp does not speak it; always and never "
+	  "take one of the two alone (default auto)" },
 	{ "names", "rp|lp",
 	  "who looks up the names that --socks and --forward are given; in "
 	  "the baseline it is lp always (default rp)" },
@@ -364,34 +366,43 @@ static int check(const struct options *o, char *why, size_t why_len)
 	return 0;
 }
 
-/*
- * "HOST[:PORT[,EXTPORT]]". Port 6010 is that of the rp at 6000: where another
- * one was named, there may be several, and whose it is nobody knows.
- */
+/* A key is for the extension, and nothing is said without it. */
+static bool speaks_extension_alone(const struct options *o)
+{
+	return o->dial.extend == EXTEND_ALWAYS ||
+	       (*o->settings.key_file && o->dial.extend != EXTEND_NEVER);
+}
+
+/* PORT is not taken for the extension's: who names 6000 means the rp at that port. */
+static int refuse_port(const struct options *o, const char *text, char *why,
+		       size_t why_len)
+{
+	const char *port = strrchr(text, ':');
+
+	return refuse(why, why_len,
+		      "RP_ADDRESS: '%s' has the port of the baseline, which is not spoken (%s); that of the extension stands behind a comma: %.*s,%s",
+		      text, *o->settings.key_file ? "--key-file" : "--extend always",
+		      (int)(port - text), text, port + 1);
+}
+
 static int set_rp(struct options *o, const char *text, char *why,
 		  size_t why_len)
 {
-	struct dialer_options *dial = &o->dial;
-	const char *comma = strrchr(text, ',');
-	char endpoint[ENDPOINT_TEXT];
-	size_t len = comma ? (size_t)(comma - text) : strlen(text);
+	char reason[REASON_MAX];
+	struct rp_address rp;
 
-	dial->extended_port = WIRE_PORT_EXTENDED;
-	if (len >= sizeof(endpoint)) {
-		snprintf(why, why_len, "it is too long");
-		return -1;
-	}
-	memcpy(endpoint, text, len);
-	endpoint[len] = '\0';
-	if (endpoint_parse(&dial->rp, endpoint, WIRE_PORT, why, why_len))
-		return -1;
-	if (comma && port_parse(comma + 1, 1, &dial->extended_port)) {
-		snprintf(why, why_len, "'%s' is not a port from 1 to 65535",
-			 comma + 1);
-		return -1;
-	}
-	if (!comma && !o->extend_given && dial->rp.port != WIRE_PORT)
-		dial->extend = EXTEND_NEVER;
+	if (rp_address_parse(&rp, text, reason, sizeof(reason)))
+		return refuse(why, why_len,
+			      "RP_ADDRESS: '%s' is not a name or address, with or without :PORT and ,EXTPORT: %s",
+			      text, reason);
+	o->dial.rp = rp.baseline;
+	o->dial.extended_port = rp.extended;
+	if (rp_address_has_extended(&rp))
+		return 0;
+	if (speaks_extension_alone(o))
+		return refuse_port(o, text, why, why_len);
+	if (!o->extend_given)
+		o->dial.extend = EXTEND_NEVER;
 	return 0;
 }
 
@@ -432,13 +443,9 @@ static int finish(void *options, char *const *arguments, char *why,
 		  size_t why_len)
 {
 	struct options *o = options;
-	char reason[REASON_MAX];
 
-	if (set_rp(o, arguments[0], reason, sizeof(reason)))
-		return refuse(why, why_len,
-			      "RP_ADDRESS: '%s' is not a name or address, with "
-			      "or without :PORT or :PORT,EXTPORT: %s",
-			      arguments[0], reason);
+	if (set_rp(o, arguments[0], why, why_len))
+		return -1;
 	if (command_line_pipes(&o->settings, arguments[1], false, &o->dial.each,
 			       why, why_len))
 		return -1;
@@ -455,7 +462,7 @@ static int finish(void *options, char *const *arguments, char *why,
 }
 
 static const char *const arguments[] = {
-	"RP_ADDRESS[:PORT[,EXTPORT]]", "PIPES", NULL
+	"RP_ADDRESS[:PORT][,EXTPORT]", "PIPES", NULL
 };
 
 static const struct command_line command_line = {
@@ -464,10 +471,12 @@ static const struct command_line command_line = {
 	.about =
 "The local proxy: takes applications' connections and carries them over PIPES\n"
 "(1 to 64) long-lived connections to the remote proxy at RP_ADDRESS, a name, an\n"
-"IPv4 address or an [IPv6] address. Its PORT, that of the baseline, is 6000\n"
-"unless given; there rp must have been started for as many pipes. The port of the\n"
-"extension is 6010; if PORT is another one than 6000 the extension is spoken only\n"
-"with EXTPORT or --extend.\n",
+"IPv4 address or an [IPv6] address. PORT, that of the baseline, is 6000 unless\n"
+"given; there rp must have been started for as many pipes. EXTPORT, that of the\n"
+"extension, is 6010 unless given. Where PORT is another one than 6000, the\n"
+"extension is spoken only with EXTPORT or --extend auto. With a key, or --extend\n"
+"always, EXTPORT alone is dialled: name it, if it is not 6010, as in\n"
+"rp.example.net,7010.\n",
 	.heading = "Ways in for applications",
 	.options = own_options,
 	.changing = lp_changing,

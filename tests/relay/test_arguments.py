@@ -174,6 +174,13 @@ LP_WRONG = [
     (["127.0.0.1", "four"], "four"),
     (["127.0.0.1:0", "4"], "127.0.0.1:0"),
     (["127.0.0.1:70000", "4"], "70000"),
+    (["127.0.0.1,70000", "4"], "'70000' is not a port from 1 to 65535"),
+    (
+        ["--extend", "always", "127.0.0.1:7000", "4"],
+        "the baseline, which is not spoken (--extend always); that of the extension stands behind a"
+        " comma: 127.0.0.1,7000",
+    ),
+    (["--extend", "always", "[::1]:7000", "4"], "behind a comma: [::1],7000"),
     (["[::1", "4"], "[::1"),
     (["127.0.0.1", "4", "extra"], "extra"),
     (["--redirect", "x", "127.0.0.1", "4"], "--redirect"),

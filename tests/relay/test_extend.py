@@ -24,6 +24,7 @@ from tests.relay.ends import (
     socks_request,
 )
 from tests.relay.netns import Namespace
+from tests.relay.programs import binary, finish
 from tests.relay.proxies import local_proxy, remote_proxy
 from tests.relay.waiting import until
 from tests.relay.wire import Message, Pipe, RawRp, raw_lp, raw_rp
@@ -312,6 +313,24 @@ def test_another_port_has_no_extension_unless_named(box: Namespace, tmp_path: Pa
             assert seen == []
         with local_proxy(box, tmp_path, to="127.0.0.1:6600,6010", name="second"):
             assert len(seen) == 1
+
+
+def test_with_always_the_port_of_the_extension_is_enough(box: Namespace, tmp_path: Path) -> None:
+    """A port alone would be that of the baseline, which is not dialled: test_arguments."""
+    with (
+        remote_proxy(box, tmp_path, "--listen", "127.0.0.1", "--extended", "127.0.0.1:7010"),
+        local_proxy(
+            box,
+            tmp_path,
+            *("--extend", "always"),
+            to="127.0.0.1,7010",
+            ready="4 pipes to 127.0.0.1:7010 are up",
+        ),
+    ):
+        pass
+    for at in ("127.0.0.1", "127.0.0.1:6000", "127.0.0.1:7000,7010", "[::1],7010"):
+        code, _, err = finish([binary("lp"), "--extend", "always", "--check", at, "4"], box, 10)
+        assert (code, err) == (0, ""), at
 
 
 # --- rp, and who comes ----------------------------------------------------------

@@ -452,6 +452,11 @@ def test_what_does_not_go_together(box: Namespace, keys: Keys) -> None:
     rp = [binary("rp"), *keys.rp, "4"]
     for argv, said in (
         ([*lp[:3], "--extend", "never", *lp[3:]], "--extend: it cannot be never"),
+        (
+            [*lp[:3], "127.0.0.1:7000", "4"],
+            "the baseline, which is not spoken (--key-file); that of the extension stands behind a"
+            " comma: 127.0.0.1,7000",
+        ),
         # Where the kernel has no SCTP, that is said first.
         ([*lp[:3], "--pipe", "sctp", *lp[3:]], "sctp"),
         ([*rp[:3], "--pipe", "tcp,sctp", "4"], "sctp"),
