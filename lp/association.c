@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
 #include "../mux/session/flow.h"
+#include "../mux/settings/refusal.h"
 #include "proxy.h"
 #include "socks_udp.h"
 #include "udp_port.h"
@@ -62,6 +64,47 @@ static void drop(struct association *a)
 	sock_reset(fd);
 }
 
+/* --- one that cannot be --- */
+
+static enum refusal limit_of(int err)
+{
+	switch (err) {
+	case EUSERS:
+		return REFUSAL_FLOWS;
+	case EADDRINUSE:
+	case EADDRNOTAVAIL:
+		return REFUSAL_PORTS;
+	case EMFILE:
+	case ENFILE:
+		return REFUSAL_DESCRIPTORS;
+	default:
+		return REFUSAL_MEMORY;
+	}
+}
+
+/* Of the client with the connection @control, for the reason @err, an errno. */
+static void say_refused(const struct associations *all, int control, int err)
+{
+	const struct proxy *p = all->proxy;
+	struct sockaddr_storage from = { 0 };
+	socklen_t len = sizeof(from);
+	char text[ADDR_TEXT];
+
+	if (getpeername(control, (struct sockaddr *)&from, &len) ||
+	    !refusals_note_peer(p->engine->limits, limit_of(err), &from))
+		return;
+	addr_text(&from, text);
+	if (err == EUSERS)
+		log_warn(p->log, "refused a SOCKS5 UDP ASSOCIATE from %s: there are %d of them",
+			 text, ASSOCIATIONS_MAX);
+	else if (err == EMFILE)
+		log_warn(p->log, "refused a SOCKS5 UDP ASSOCIATE from %s: no descriptor is left for it; more: ulimit -n (now %lu)",
+			 text, sock_limit());
+	else
+		log_warn(p->log, "refused a SOCKS5 UDP ASSOCIATE from %s: %s",
+			 text, strerror(err));
+}
+
 /* --- the control connection --- */
 
 /* What a client says on it has no meaning; its end has. */
@@ -82,9 +125,14 @@ static void control_ready(struct watch *w, uint32_t events)
 
 void association_start(struct association *a)
 {
+	int err;
+
 	a->control.ready = control_ready;
-	if (loop_watch(loop_of(a), &a->control, a->fd, EPOLLIN | EPOLLRDHUP))
-		drop(a);
+	err = loop_watch(loop_of(a), &a->control, a->fd, EPOLLIN | EPOLLRDHUP);
+	if (!err)
+		return;
+	say_refused(a->all, a->fd, -err);
+	drop(a);
 }
 
 /* --- to the client --- */
@@ -205,12 +253,16 @@ static int open_port(struct association *a, int control)
 	return udp_port_open(&a->port, loop_of(a), &addr);
 }
 
-struct association *association_new(struct associations *all, int control,
-				    const struct destination *from)
+/* NULL: @err says why. */
+static struct association *make(struct associations *all, int control, int *err)
 {
-	struct association *a = all->count < ASSOCIATIONS_MAX ?
-		calloc(1, sizeof(*a)) : NULL;
+	struct association *a;
 
+	*err = -EUSERS;
+	if (all->count == ASSOCIATIONS_MAX)
+		return NULL;
+	*err = -ENOMEM;
+	a = calloc(1, sizeof(*a));
 	if (!a)
 		return NULL;
 	a->all = all;
@@ -219,12 +271,24 @@ struct association *association_new(struct associations *all, int control,
 	a->port.came = datagram;
 	list_add_tail(&all->all, &a->member);
 	all->count++;
-	if (!open_port(a, control)) {
-		addr_set_port(&a->client, from->port);
+	*err = open_port(a, control);
+	if (!*err)
 		return a;
-	}
 	association_free(a);
 	return NULL;
+}
+
+struct association *association_new(struct associations *all, int control,
+				    const struct destination *from)
+{
+	int err;
+	struct association *a = make(all, control, &err);
+
+	if (a)
+		addr_set_port(&a->client, from->port);
+	else
+		say_refused(all, control, -err);
+	return a;
 }
 
 const struct sockaddr_storage *association_addr(const struct association *a)

@@ -29,7 +29,7 @@ void associations_free(struct associations *all);
 
 /*
  * For @control, a client's connection, which asked for it and named @from, which may be
- * 0.0.0.0:0. The connection is still the caller's. NULL: there is no room.
+ * 0.0.0.0:0. The connection is still the caller's. NULL: it cannot be, and that was said.
  */
 struct association *association_new(struct associations *all, int control,
 				    const struct destination *from);

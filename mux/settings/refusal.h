@@ -30,8 +30,8 @@ enum refusal {
 	REFUSAL_GAP,		/* the time that one of them was missing, */
 	REFUSAL_QUEUE,		/* what applications did not take */
 	REFUSAL_CONNECTIONS,	/* connections, by what they take of memory, or of places */
-	REFUSAL_FLOWS,		/* flows of datagrams, of a session */
-	REFUSAL_MEMORY,		/* times that memory was taken from who had most */
+	REFUSAL_FLOWS,		/* flows of datagrams, of a session; associations of lp */
+	REFUSAL_MEMORY,		/* times that memory lacked, or was taken from who had most */
 	REFUSAL_DESCRIPTORS,	/* no descriptor was left */
 	REFUSAL_PORTS,		/* no local port was left */
 	REFUSAL_LISTEN,		/* addresses that local proxies wanted listened on */

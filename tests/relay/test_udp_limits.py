@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: MIT
 """Flows of datagrams of the ill-behaved: how many, how many bytes, and what the log says."""
 
+import resource
 import socket
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.relay import wire_ext
-from tests.relay.datagrams import answering, associated
-from tests.relay.ends import echo, serving
+from tests.relay import records, wire_ext
+from tests.relay.datagrams import UDP_ASSOCIATE, answering, associated, grant
+from tests.relay.ends import echo, serving, socks_greet, socks_request
 from tests.relay.friend import friend
 from tests.relay.netns import Namespace
 from tests.relay.proxies import LISTEN, local_proxy, remote_proxy
 from tests.relay.strangers import limit_counted, session_of, small, spoke_seldom
 from tests.relay.waiting import equals, until
 from tests.relay.wire import Pipe
+
+GENERAL_FAILURE = 1
 
 
 def test_flows_are_opens(box: Namespace, tmp_path: Path) -> None:
@@ -56,6 +59,28 @@ def test_flows_have_half_of_the_places(box: Namespace, tmp_path: Path) -> None:
         pipe.send(wire_ext.open_(flows + 1, "127.0.0.1", web.port))
         equals("sockets", lambda: rp.fd_count() - idle, places // 2 + 1)
         assert limit_counted(stats, "connections") == 0
+
+
+def test_an_association_that_cannot_be_made_is_told(box: Namespace, tmp_path: Path) -> None:
+    """lp has no descriptor for its port: the client is told, and so is the log, once."""
+    stats, clients = tmp_path / "lp.jsonl", 20
+    with (
+        remote_proxy(box, tmp_path, *LISTEN),
+        local_proxy(box, tmp_path, *records.soon(stats)) as lp,
+        ExitStack() as stack,
+    ):
+        asking = [stack.enter_context(socks_greet(box)) for _ in range(clients)]
+        soft, hard = resource.prlimit(lp.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(lp.pid, resource.RLIMIT_NOFILE, (3, hard))
+        for control in asking:
+            control.sendall(socks_request("0.0.0.0", 0, command=UDP_ASSOCIATE))
+            assert grant(control)[0] == GENERAL_FAILURE
+        equals("refusals", lambda: limit_counted(stats, "descriptors"), clients)
+        said = r"refused a SOCKS5 UDP ASSOCIATE from 127\.0\.0\.1:\d+: no descriptor is left for it"
+        spoke_seldom(lp, said + r"; more: ulimit -n \(now 3\)", 1)
+        resource.prlimit(lp.pid, resource.RLIMIT_NOFILE, (soft, hard))
+        with associated(box):
+            pass
 
 
 def test_datagrams_that_break_the_rules(box: Namespace, tmp_path: Path) -> None:
