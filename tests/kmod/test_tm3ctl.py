@@ -251,6 +251,32 @@ def test_it_says_why_there_is_no_module(two: Two) -> None:
     assert said.startswith("tm3ctl: the module cannot be loaded: ") and said.count("\n") == 1
 
 
+def many_ports(characters: int) -> list[str]:
+    """Single ones, with which the line for the module has so many characters."""
+    line = f"remoteProxyIP={RP} fwdInterface=wire-l portList=1 localPort=6003"
+    more, rest = divmod(characters - len(line), len(",10001"))
+    first = ("1", "10", "100", "1000", "10000", "1-1000")[rest]
+    return [first, *(str(10001 + 2 * number) for number in range(more))]
+
+
+def test_more_ports_than_the_module_takes(two: Two) -> None:
+    """The kernel would refuse them and give no reason; nftables has no such limit."""
+    if Path("/proc/net/tm3").exists():
+        pytest.skip("tm3.ko is loaded here")
+    near, _ = two
+    said = tm3ctl(near, "--with", "module", RP, "wire-l", *many_ports(4095), status=1)
+    assert said.startswith("tm3ctl: the module cannot be loaded: ")
+    too_many = many_ports(4096)
+    why = (
+        "the module takes 4095 characters in all, and with these ports they are 4096: "
+        "ranges such as 8000-8010 are shorter"
+    )
+    said = tm3ctl(near, "--with", "module", RP, "wire-l", *too_many, status=1)
+    assert said == f"tm3ctl: {why}\n"
+    assert f"(nftables; {why})" in tm3ctl(near, RP, "wire-l", *too_many)
+    assert too_many[-1] in near.run("nft", "list", "set", "ip", "tm3ctl", "ports")
+
+
 @pytest.mark.parametrize(
     ("interface", "why"),
     [("nope", "there is no interface 'nope' here"), ("lo", "'lo' is loopback")],
