@@ -110,21 +110,28 @@ void connector_counts(struct connector *c, int sockets)
 	c->all->sockets += (unsigned int)sockets;
 }
 
-/* Some descriptors are kept for the pipes of those who come later. */
-static unsigned long limit_of_sockets(void)
+/*
+ * Some descriptors are kept for the pipes of those who come later. How many there are may be
+ * changed from outside while rp runs (prlimit), so it is asked for again in each batch of events.
+ */
+static unsigned long limit_of_sockets(struct connects *all)
 {
-	unsigned long limit = sock_limit();
-	unsigned long reserve = limit / 8;
+	int64_t now = loop_now(all->engine->loop);
+	unsigned long reserve;
 
+	if (!all->limit || all->limit_asked_at != now)
+		all->limit = sock_limit();
+	all->limit_asked_at = now;
+	reserve = all->limit / 8;
 	if (reserve > DESCRIPTORS_RESERVED)
 		reserve = DESCRIPTORS_RESERVED;
-	return limit - reserve;
+	return all->limit - reserve;
 }
 
 /* Each thread that has sessions may have a part. */
 static unsigned long part_of_sockets(const struct connector *c)
 {
-	return limit_of_sockets() / c->all->engine->parts;
+	return limit_of_sockets(c->all) / c->all->engine->parts;
 }
 
 /* No address has more than three quarters of what is left. */
@@ -146,7 +153,7 @@ static bool has_too_many(const struct connector *c)
  */
 static bool is_below_limit(const struct connector *c, int fd)
 {
-	return (unsigned long)fd < limit_of_sockets() &&
+	return (unsigned long)fd < limit_of_sockets(c->all) &&
 	       (c->all->engine->parts == 1 ||
 		c->all->sockets <= part_of_sockets(c));
 }
@@ -441,6 +448,7 @@ int connects_init(struct connects *all, struct engine *engine,
 {
 	all->engine = engine;
 	all->sockets = 0;
+	all->limit = 0;
 	all->options = options;
 	all->reach = reach;
 	all->quota = quota;

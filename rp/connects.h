@@ -53,6 +53,8 @@ struct connects {
 	const struct reach *reach;
 	struct quota *quota;
 	unsigned int sockets;	/* of all sessions */
+	unsigned long limit;	/* of descriptors, as the kernel last told it; 0: it was not asked */
+	int64_t limit_asked_at;	/* the batch of events when it was */
 	struct resolver *names;
 	struct list in_line;	/* the sessions whose turn comes */
 	struct task turn;

@@ -297,3 +297,24 @@ def test_options_are_set_once(box: Namespace, tmp_path: Path) -> None:
         assert not read_behind_the_end(calls[who])
     assert not calls["lp"].named("shutdown")
     assert len(calls["rp"].named("shutdown")) == CONNECTIONS
+
+
+def test_how_many_descriptors_there_may_be_is_asked_once_a_batch(
+    box: Namespace, tmp_path: Path
+) -> None:
+    """From outside it may be changed at any time. Of a connection that comes alone it is asked
+    once, not twice; of several that come at once, once for all."""
+    with (
+        serving(box, echo) as server,
+        extended_pair(
+            box, tmp_path, asan=False, lp=("--forward", f"7000:127.0.0.1:{server.port}")
+        ) as proxies,
+        both_traced(proxies, tmp_path) as calls,
+    ):
+        for _ in range(CONNECTIONS):
+            with box.connect(("127.0.0.1", 7000)) as sock:
+                sock.sendall(b"x")
+                assert read_exactly(sock, 1) == b"x"
+    assert len(calls["rp"].named("connect")) == CONNECTIONS
+    assert 1 <= len(calls["rp"].named("prlimit64")) <= CONNECTIONS
+    assert not calls["lp"].named("prlimit64")

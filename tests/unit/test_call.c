@@ -505,6 +505,56 @@ static void a_socket_for_datagrams_counts_when_it_is_asked_for(void **state)
 	quota_drop(&here.quota, &here.share);
 }
 
+static void limit_descriptors(rlim_t n)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = n;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* A descriptor that is given back, or -EMFILE. */
+static int a_socket(void)
+{
+	int fd = connector_udp(&here.connector, AF_INET);
+
+	if (fd >= 0)
+		close(fd);
+	return fd;
+}
+
+/* An eighth is kept for pipes. */
+static void a_limit_that_changes_holds_from_the_next_batch_on(void **state)
+{
+	const struct sockaddr_storage own = address("192.0.2.1", 1);
+	int filler[16], i, n, lowered, later, raised;
+	struct rlimit before;
+
+	(void)state;
+	given_up = 0;
+	quota_init(&here.quota, &here.engine.hoard, NULL, 2, 1, NULL, gives_up);
+	assert_int_equal(quota_take(&here.quota, &here.share, &own, ""), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	for (i = 0; i < 16; i++)
+		filler[i] = dup(0);
+	n = a_socket();
+	limit_descriptors((rlim_t)n + 1);
+	lowered = a_socket();
+	here.connects.limit_asked_at--;	/* in a batch before this one */
+	later = a_socket();
+	limit_descriptors(before.rlim_cur);
+	here.connects.limit_asked_at--;
+	raised = a_socket();
+	for (i = 0; i < 16; i++)
+		close(filler[i]);
+	assert_true(n >= 16);
+	assert_int_equal(lowered, n);	/* the kernel gave it, and it was not asked */
+	assert_int_equal(later, -EMFILE);
+	assert_int_equal(raised, n);
+	quota_drop(&here.quota, &here.share);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -521,6 +571,7 @@ int main(void)
 		TEST(reset_while_it_runs),
 		TEST(flows_are_opens),
 		TEST(a_socket_for_datagrams_counts_when_it_is_asked_for),
+		TEST(a_limit_that_changes_holds_from_the_next_batch_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
