@@ -22,8 +22,8 @@ static bool same_reason(const char *a, const char *b)
 	return true;
 }
 
-static void complain(struct complaints *c, const char *what, const char *why,
-		     const char *meanwhile)
+static void complain(struct complaints *c, const char *what, const char *peer,
+		     const char *why, const char *meanwhile)
 {
 	if (c->came_back)
 		why = "lp's own connections are redirected to lp; exclude them "
@@ -31,27 +31,27 @@ static void complain(struct complaints *c, const char *what, const char *why,
 	if (same_reason(c->told, why))
 		return;
 	snprintf(c->told, sizeof(c->told), "%s", why);
-	log_error(c->log, "%s %s: %s; %s meanwhile", what, c->peer, why,
-		  meanwhile);
+	log_error(c->log, "%s %s: %s; %s meanwhile", what, peer, why, meanwhile);
 }
 
 static const char no_pipes[] = "no pipes to";
 static const char lost_them[] = "lost the pipes to";
 static const char refused[] = "trying again, applications are refused";
 
-void complaints_none(struct complaints *c, const char *why)
+void complaints_none(struct complaints *c, const char *peer, const char *why)
 {
-	complain(c, no_pipes, why, refused);
+	complain(c, no_pipes, peer, why, refused);
 }
 
-void complaints_lost(struct complaints *c, const char *why)
+void complaints_lost(struct complaints *c, const char *peer, const char *why)
 {
-	complain(c, lost_them, why, refused);
+	complain(c, lost_them, peer, why, refused);
 }
 
-void complaints_anew(struct complaints *c, const char *why)
+void complaints_anew(struct complaints *c, const char *peer, const char *why)
 {
-	complain(c, lost_them, why, "another session begins, applications wait");
+	complain(c, lost_them, peer, why,
+		 "another session begins, applications wait");
 }
 
 void complaints_forget(struct complaints *c)
@@ -59,14 +59,18 @@ void complaints_forget(struct complaints *c)
 	c->told[0] = '\0';
 }
 
-void complaints_up(struct complaints *c, unsigned int n)
+void complaints_up(struct complaints *c, const char *peer, unsigned int n,
+		   const char *unextended)
 {
 	complaints_forget(c);
-	log_info(c->log, "%u %s to %s %s up", n, n == 1 ? "pipe" : "pipes",
-		 c->peer, n == 1 ? "is" : "are");
+	log_info(c->log, "%u %s to %s %s up%s%s%s", n,
+		 n == 1 ? "pipe" : "pipes", peer, n == 1 ? "is" : "are",
+		 *unextended ? ", without the extension (" : "", unextended,
+		 *unextended ? ")" : "");
 }
 
-void complaints_fallback(struct complaints *c, const int *fds, unsigned int n)
+void complaints_fallback(struct complaints *c, const char *peer, const int *fds,
+			 unsigned int n)
 {
 	unsigned int fallen = 0, i;
 
@@ -75,11 +79,11 @@ void complaints_fallback(struct complaints *c, const int *fds, unsigned int n)
 			  transport_fell_back(fds[i]);
 	if (fallen && !c->fell_back)
 		log_warn(c->log, "mptcp: %u of %u pipes to %s go on as plain TCP; rp takes MPTCP when its --pipe names it",
-			 fallen, n, c->peer);
+			 fallen, n, peer);
 	c->fell_back = fallen > 0;
 }
 
-void complaints_init(struct complaints *c, struct log *log, const char *peer)
+void complaints_init(struct complaints *c, struct log *log)
 {
-	*c = (struct complaints){ .log = log, .peer = peer };
+	*c = (struct complaints){ .log = log };
 }

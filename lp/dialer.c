@@ -36,7 +36,8 @@ struct dialer {
 	struct complaints complaints;
 	struct whereabouts rp;
 	struct dialer_options options;
-	char peer[ENDPOINT_TEXT];
+	char peer[ENDPOINT_TEXT];	/* by the port that is tried last, */
+	char extended_peer[ENDPOINT_TEXT];	/* and by the extension's */
 	const struct dialer_ops *ops;
 	void *owner;
 
@@ -51,6 +52,7 @@ struct dialer {
 	struct attempt attempt;
 	int fds[PIPES_MAX];	/* the baseline's pipes, in DIAL_ASKING_AGAIN */
 	bool unheard;		/* nobody listened for the extension just now */
+	char unextended[REASON_MAX];	/* why it was not had at this address, or "" */
 	bool welcomed;		/* this RP speaks the extension */
 	bool extended;		/* the session that is up is of it */
 
@@ -62,6 +64,21 @@ struct dialer {
 
 static void try_address(struct dialer *d);
 static void ask(struct dialer *d, enum dial_state state);
+
+/* RP, with the port that is being tried, or that the pipes go to. */
+static const char *peer_now(const struct dialer *d)
+{
+	bool extended = d->state == DIAL_OPENING ||
+			d->state == DIAL_ASKING_AGAIN ||
+			(d->state == DIAL_UP && d->extended);
+
+	return extended ? d->extended_peer : d->peer;
+}
+
+static void say_up(struct dialer *d)
+{
+	complaints_up(&d->complaints, d->peer, d->attempt.pipes, d->unextended);
+}
 
 /* --- between two tries --- */
 
@@ -119,7 +136,7 @@ static void failed(struct dialer *d, const char *why)
 		try_address(d);
 		return;
 	}
-	complaints_none(&d->complaints, why);
+	complaints_none(&d->complaints, peer_now(d), why);
 	d->brief = false;
 	back_off(d);
 }
@@ -155,12 +172,12 @@ static void begin_baseline(struct dialer *d, const int *fds)
 	int err;
 
 	is_up(d, false);
-	complaints_fallback(&d->complaints, fds, n);
+	complaints_fallback(&d->complaints, d->peer, fds, n);
 	err = d->ops->dialed(d->owner, fds, n);
 	if (err)
 		dialer_lost(d, strerror(-err));
 	else if (!d->brief)
-		complaints_up(&d->complaints, d->attempt.pipes);
+		say_up(d);
 }
 
 /*
@@ -261,6 +278,8 @@ static void fall_back(struct dialer *d, enum opening_end end, const char *why)
 	char reason[REASON_MAX];
 
 	if (d->options.paths->n < 2) {
+		snprintf(d->unextended, sizeof(d->unextended), "port %u: %s",
+			 d->options.extended_port, why);
 		d->unheard = end == OPENING_UNHEARD;
 		try_baseline(d);
 		return;
@@ -317,6 +336,7 @@ static void try_address(struct dialer *d)
 {
 	d->next++;
 	d->unheard = false;
+	d->unextended[0] = '\0';
 	if (d->options.extend == EXTEND_NEVER)
 		try_baseline(d);
 	else
@@ -362,7 +382,7 @@ static void time_came(struct timer *t)
 	} else if (d->state == DIAL_UP) {
 		d->failures = 0;
 		if (d->brief && !d->extended)
-			complaints_up(&d->complaints, d->attempt.pipes);
+			say_up(d);
 		d->brief = d->complaints.came_back = false;
 	}
 }
@@ -378,7 +398,7 @@ void dialer_lost(struct dialer *d, const char *why)
 {
 	d->brief = d->timer.slot != 0;
 	loop_timer_stop(d->loop, &d->timer);
-	complaints_lost(&d->complaints, why);
+	complaints_lost(&d->complaints, peer_now(d), why);
 	back_off(d);
 }
 
@@ -389,7 +409,7 @@ void dialer_begin_anew(struct dialer *d, const char *why)
 		return;
 	}
 	d->brief = false;
-	complaints_anew(&d->complaints, why);
+	complaints_anew(&d->complaints, peer_now(d), why);
 	look_up(d);
 }
 
@@ -426,6 +446,7 @@ struct dialer *dialer_new(struct loop *loop, struct log *log,
 			  const struct dialer_ops *ops, void *owner)
 {
 	struct dialer *d = calloc(1, sizeof(*d));
+	struct endpoint extended;
 
 	if (!d)
 		return NULL;
@@ -438,7 +459,10 @@ struct dialer *dialer_new(struct loop *loop, struct log *log,
 	if (options->extend == EXTEND_ALWAYS)
 		d->options.rp.port = options->extended_port;
 	endpoint_text(&d->options.rp, d->peer);
-	complaints_init(&d->complaints, log, d->peer);
+	extended = d->options.rp;
+	extended.port = options->extended_port;
+	endpoint_text(&extended, d->extended_peer);
+	complaints_init(&d->complaints, log);
 	opening_init(&d->opening, &opening_ops, loop, options->transports,
 		     options->paths, options->pipes);
 	d->opening.layers = options->layers;
@@ -509,8 +533,8 @@ void dialer_print(const struct dialer *d, FILE *out)
 		break;
 	case DIAL_OPENING:
 	case DIAL_ASKING_AGAIN:
-		fprintf(out, "dialer: asking %s for the extension, port %u\n",
-			d->peer, d->options.extended_port);
+		fprintf(out, "dialer: asking %s for the extension\n",
+			peer_now(d));
 		break;
 	case DIAL_CONNECTING:
 		fprintf(out, "dialer: connecting to %s, %u of %u pipes up\n",
@@ -519,7 +543,7 @@ void dialer_print(const struct dialer *d, FILE *out)
 	case DIAL_UP:
 		fprintf(out, "dialer: %s with %s, %u pipes, for %.1f s\n",
 			d->extended ? "the extension" : "the baseline",
-			d->peer, d->attempt.pipes,
+			peer_now(d), d->attempt.pipes,
 			(double)(now - d->up_since) / NS_PER_SEC);
 		break;
 	case DIAL_WAITING:

@@ -321,7 +321,7 @@ const char *proxy_no_flows(const struct proxy *p)
 		return "rp was reached by the baseline, which carries TCP alone";
 	if (!session_carries_flows(p->session))
 		return "this rp does not carry UDP: it is an older one, or has --udp off";
-	return "there are as many connections and flows as there may be";
+	return "there are as many connections and flows as there may be, or memory is short";
 }
 
 bool proxy_can_ask(const struct proxy *p)

@@ -152,7 +152,7 @@ static bool begin_baseline(struct guest *guest, const char *host)
 	if (!has_begun(guest, greet_baseline(engine, &role, guest, host,
 					     guest->fds, n))) {
 		if (may_say_none(guest))
-			log_warn(engine->log, "%u pipes from %s were reset: no session could be made of them",
+			log_warn(engine->log, "%u pipes from %s were reset: memory is short",
 				 n, host);
 		return false;
 	}
@@ -170,7 +170,7 @@ static bool begin_extended(struct guest *guest, const char *host)
 	if (!has_begun(guest, greet_new(engine, &role, guest, host,
 					&guest->hello, guest->conduit))) {
 		if (may_say_none(guest))
-			log_warn(engine->log, "no session could be made for %s",
+			log_warn(engine->log, "no session could be made for %s: memory is short",
 				 host);
 		return false;
 	}
@@ -200,7 +200,7 @@ static void no_memory(struct guest *guest)
 	char host[ADDR_TEXT];
 
 	if (may_say_none(guest))
-		log_warn(engine_of(guest)->log, "no session could be made for %s",
+		log_warn(engine_of(guest)->log, "no session could be made for %s: memory is short",
 			 addr_host(&guest->peer, host));
 	if (!n)
 		greet_refuse(guest->conduit, WIRE_WELCOME_BUSY);

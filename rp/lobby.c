@@ -90,7 +90,7 @@ static void group_expired(struct timer *t)
 		return;
 	}
 	if (refusals_note_peer(l->refusals, REFUSAL_GROUP, &g->peer))
-		log_warn(l->log, "%u of %u pipes came from %s within %g s: closed",
+		log_warn(l->log, "%u of %u pipes came from %s within %g s: closed; if no more were dialled, lp was started for another number of pipes",
 			 g->n, l->pipes, addr_host(&g->peer, host),
 			 (double)l->patience / (double)NS_PER_SEC);
 	group_dismiss(g);

@@ -203,6 +203,7 @@ LP_WRONG = [
     (["--forward", "udp:7000:10.0.0.1:53", "--extend", "never", "127.0.0.1", "4"], "extension"),
     (["--tproxy", "x", "127.0.0.1", "4"], "--tproxy"),
     (["--tproxy", "6003", "--extend", "never", "127.0.0.1", "4"], "extension"),
+    (["--tproxy", "6003", "127.0.0.1:7000", "4"], "is not spoken here (--extend, or no EXTPORT)"),
     (["--tproxy", "6003", "--user", "nobody", "127.0.0.1", "4"], "does not go with --user"),
     (["--pipe", "tcp,mptcp", "127.0.0.1", "4"], "add up to PIPES, 4"),
 ]

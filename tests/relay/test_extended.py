@@ -221,7 +221,7 @@ def test_when_rp_goes_who_waits_is_told(box: Namespace, tmp_path: Path) -> None:
     with extended(box, tmp_path, *LATE) as proxies, socks_greet(box) as sock:
         sock.sendall(socks_request("10.9.0.1", 80))
         proxies.rp.kill()
-        proxies.lp.expect("lost the pipes to .* rp is there no more")
+        proxies.lp.expect("lost the pipes to 127.0.0.1:6010: rp is there no more")
         sock.settimeout(5)
         end = b""
         with suppress(ConnectionResetError):  # as true as an answer

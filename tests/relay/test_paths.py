@@ -130,7 +130,7 @@ def test_a_session_may_begin_on_any_path(box: Namespace, tmp_path: Path) -> None
 
 
 def test_over_the_baseline_several_paths_are_refused(box: Namespace, tmp_path: Path) -> None:
-    refused = r"no pipes to 127.0.0.1:6000: .*; and in the baseline there are not several paths"
+    refused = r"no pipes to 127.0.0.1:6010: .*; and in the baseline there are not several paths"
     with (
         remote_proxy(box, tmp_path) as _,
         local_proxy(box, tmp_path, *BOTH_PATHS, ready=refused) as lp,
