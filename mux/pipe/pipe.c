@@ -202,6 +202,7 @@ void pipe_ask(struct pipe *p, size_t before, size_t len)
 {
 	pipe_flush(p);
 	p->asking = !p->queue && acks_can_ask(&p->acks);
+	p->asking_clear = pipe_is_clear(p);
 	p->asking_held = before + len;
 }
 

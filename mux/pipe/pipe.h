@@ -135,6 +135,7 @@ struct pipe {
 	struct timer look_again;	/* where it does not */
 	struct acks acks;
 	bool asking;		/* the next run shall report its end */
+	bool asking_clear;	/* nothing is in front of it */
 	size_t asking_held;	/* by all pipes, it included */
 
 	bool prompt;		/* TCP: what comes alone is acknowledged in the same batch */

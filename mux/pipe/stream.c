@@ -281,14 +281,14 @@ static void note_sent(struct pipe *p, size_t bytes)
 static ssize_t write_some(struct pipe *p, const void *buf, size_t len)
 {
 	struct ack_asked what = { .held = p->asking_held,
+				  .clean = p->asking_clear,
+				  .schedule = !p->asking_clear,
 				  .again = p->info.retransmits,
 				  .behind = p->info.astray > 0 };
 
 	if (!p->asking)
 		return send(p->fd, buf, len, MSG_NOSIGNAL);
 	p->asking = false;
-	what.clean = pipe_is_clear(p);
-	what.schedule = !what.clean;
 	return acks_send(&p->acks, p->fd, buf, len, p->tx_bytes, &what);
 }
 

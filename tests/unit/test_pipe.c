@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A pipe over loopback: its kernel reports what nobody asked for any more, and
- * is asked for nothing that cannot be new. What is written together, and how much early
- * binding may give it.
+ * is asked for nothing that cannot be new. How much early binding may give it.
  */
 #include <errno.h>
 #include <linux/tcp.h>
@@ -324,120 +323,22 @@ static void and_is_not_asked_for_where_something_took_it_along(void **state)
 	assert_true(delays_acknowledgements(true));
 }
 
-/* --- what is written together --- */
-
-static bool one_was_told(void *arg)
+/* Else its leaving would be told of, too. */
+static void what_leaves_at_once_is_known(void **state)
 {
-	(void)arg;
-	return here.acked == 1;
-}
-
-/* All that was written has been read. */
-static bool drained(void *arg)
-{
-	char came[1 << 16];
-
-	(void)arg;
-	while (read_some(here.peer, came, sizeof(came)) > 0)
-		;
-	return !here.pipe->queue && !sock_outstanding(here.pipe->fd);
-}
-
-static unsigned int segments_sent(void)
-{
-	struct tcp_info ti;
-	socklen_t len = sizeof(ti);
-
-	assert_int_equal(getsockopt(here.pipe->fd, IPPROTO_TCP, TCP_INFO, &ti,
-				    &len), 0);
-	return ti.tcpi_data_segs_out;
-}
-
-static void assert_sent(unsigned int segments, size_t bytes)
-{
-	char came[4 * WIRE_MESSAGE_MAX];
-
-	assert_int_equal(segments_sent(), segments);
-	assert_int_equal(read_some(here.peer, came, sizeof(came)),
-			 bytes ? (long)bytes : -EAGAIN);
-}
-
-static void small_ones_wait_for_each_other(void **state)
-{
-	enum { LEN = WIRE_HEADER + 1 };
-	uint64_t before = here.pipe->tx_messages;
+	const struct acks *acks = &here.pipe->acks;
 
 	(void)state;
-	here.shared.gathers = true;
-	for (int i = 0; i < 3; i++) {
-		send_one();
-		assert_int_equal(pipe_held(here.pipe), (i + 1) * LEN);
-		assert_false(pipe_is_blocked(here.pipe));
-	}
-	assert_sent(0, 0);
-	pipe_flush(here.pipe);
-	assert_sent(1, 3 * LEN);
-	assert_int_equal(here.pipe->tx_bytes, 3 * LEN);
-	assert_int_equal(here.pipe->tx_messages, before + 3);
-	assert_int_equal(here.pipe->tx_joined, 2);
-	assert_int_equal(pipe_held(here.pipe), 3 * LEN);
-	assert_null(here.pipe->queue);
-	here.shared.gathers = false;
+	pipe_ask(here.pipe, 0, WIRE_HEADER + 1);
 	send_one();
-	assert_sent(2, LEN);
-	assert_int_equal(here.pipe->tx_joined, 2);
-}
-
-static void one_that_asks_for_its_acknowledgement_does_not_wait(void **state)
-{
-	enum { LEN = WIRE_HEADER + 1 };
-
-	(void)state;
-	here.shared.gathers = true;
+	pipe_ask(here.pipe, 0, WIRE_HEADER + 1);
 	send_one();
-	pipe_ask(here.pipe, LEN, LEN);
-	assert_sent(1, LEN);
-	send_one();
-	assert_sent(2, LEN);
-	assert_true(run_until(here.shared.loop, "its acknowledgement",
-			      one_was_told, NULL));
-}
-
-static void a_segment_of_them_does_not_wait(void **state)
-{
-	enum { LEN = WIRE_HEADER + 1 };
-	int sent = 0;
-
-	(void)state;
-	here.shared.gathers = true;
-	here.pipe->info.mss = 10 * LEN;
-	while (sent == 0 || here.pipe->gathered) {
-		send_one();
-		sent++;
-	}
-	assert_int_equal(sent, 10);
-	assert_sent(1, 10 * LEN);
-}
-
-static void what_the_socket_does_not_take_waits(void **state)
-{
-	enum { LEN = WIRE_HEADER + 1 };
-
-	(void)state;
-	small_buffers(here.peer, here.pipe->fd);
-	fill_socket(here.pipe->fd);
-	here.shared.gathers = true;
-	send_one();
-	send_one();
-	assert_false(pipe_is_blocked(here.pipe));
-	pipe_flush(here.pipe);
-	assert_true(pipe_is_blocked(here.pipe));
-	assert_int_equal(here.pipe->queued, 2 * LEN);
-	send_one();
-	assert_int_equal(here.pipe->queued, 3 * LEN);
-	assert_true(run_until(here.shared.loop, "the socket", drained, NULL));
-	assert_int_equal(here.pipe->queued, 0);
-	assert_int_equal(here.pipe->tx_bytes, 3 * LEN);
+	assert_int_equal(acks->count, 2);
+	assert_true(acks->asked[acks->first].clean);
+	assert_false(acks->asked[acks->first].schedule);
+	/* As far as was looked, the first is in front of it. */
+	assert_false(acks->asked[acks->first + 1].clean);
+	assert_true(acks->asked[acks->first + 1].schedule);
 }
 
 /* --- what early binding may give it --- */
@@ -567,15 +468,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			and_is_not_asked_for_where_something_took_it_along, set_up,
 			tear_down),
-		cmocka_unit_test_setup_teardown(small_ones_wait_for_each_other,
+		cmocka_unit_test_setup_teardown(what_leaves_at_once_is_known,
 						set_up, empty_pool),
-		cmocka_unit_test_setup_teardown(
-			one_that_asks_for_its_acknowledgement_does_not_wait, set_up,
-			empty_pool),
-		cmocka_unit_test_setup_teardown(
-			a_segment_of_them_does_not_wait, set_up, empty_pool),
-		cmocka_unit_test_setup_teardown(
-			what_the_socket_does_not_take_waits, set_up, empty_pool),
 		cmocka_unit_test_setup_teardown(early_runs_fit_into_the_socket,
 						set_up, empty_pool),
 		cmocka_unit_test_setup_teardown(

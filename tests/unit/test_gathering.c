@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* What a batch brings, held back in a pipe over loopback and written together. */
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "loopback.h"
+#include "mux/base/sock.h"
+#include "mux/options/options.h"
+#include "mux/pipe/pipe.h"
+
+static struct {
+	struct settings settings;
+	struct pipe_shared shared;
+	struct pipe *pipe;
+	int peer;
+	unsigned int acked;
+} here;
+
+static void acked(struct pipe *p, const struct ack_asked *what, int64_t at)
+{
+	(void)p, (void)what, (void)at;
+	here.acked++;
+}
+
+static const struct pipe_ops ops = { .acked = acked };
+
+static int set_up(void **state)
+{
+	int fd[2];
+
+	(void)state;
+	memset(&here, 0, sizeof(here));
+	settings_init(&here.settings);
+	here.shared.loop = loop_new();
+	here.shared.settings = &here.settings;
+	tcp_pair(fd);
+	here.peer = fd[1];
+	here.pipe = pipe_new(&here.shared, &ops, NULL,
+			     conduit_plain(fd[0]));
+	return here.pipe && acks_can_ask(&here.pipe->acks) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	pipe_free(here.pipe);	/* it gives back what it has */
+	run_pool_fini(&here.shared.pool);
+	close(here.peer);
+	loop_free(here.shared.loop);
+	return 0;
+}
+
+/* A message of one byte. */
+static void send_one(void)
+{
+	struct run *run = run_get(&here.shared.pool);
+
+	wire_put_data(run->buf, 1, 0, 1);
+	run->buf[WIRE_HEADER] = 'x';
+	run->id = 1;
+	run->messages = 1;
+	run->len = WIRE_HEADER + 1;
+	pipe_send(here.pipe, run);
+}
+
+static bool one_was_told(void *arg)
+{
+	(void)arg;
+	return here.acked == 1;
+}
+
+/* All that was written has been read. */
+static bool drained(void *arg)
+{
+	char came[1 << 16];
+
+	(void)arg;
+	while (read_some(here.peer, came, sizeof(came)) > 0)
+		;
+	return !here.pipe->queue && !sock_outstanding(here.pipe->fd);
+}
+
+static unsigned int segments_sent(void)
+{
+	struct tcp_info ti;
+	socklen_t len = sizeof(ti);
+
+	assert_int_equal(getsockopt(here.pipe->fd, IPPROTO_TCP, TCP_INFO, &ti,
+				    &len), 0);
+	return ti.tcpi_data_segs_out;
+}
+
+static void assert_sent(unsigned int segments, size_t bytes)
+{
+	char came[4 * WIRE_MESSAGE_MAX];
+
+	assert_int_equal(segments_sent(), segments);
+	assert_int_equal(read_some(here.peer, came, sizeof(came)),
+			 bytes ? (long)bytes : -EAGAIN);
+}
+
+static void small_ones_wait_for_each_other(void **state)
+{
+	enum { LEN = WIRE_HEADER + 1 };
+	uint64_t before = here.pipe->tx_messages;
+
+	(void)state;
+	here.shared.gathers = true;
+	for (int i = 0; i < 3; i++) {
+		send_one();
+		assert_int_equal(pipe_held(here.pipe), (i + 1) * LEN);
+		assert_false(pipe_is_blocked(here.pipe));
+	}
+	assert_sent(0, 0);
+	pipe_flush(here.pipe);
+	assert_sent(1, 3 * LEN);
+	assert_int_equal(here.pipe->tx_bytes, 3 * LEN);
+	assert_int_equal(here.pipe->tx_messages, before + 3);
+	assert_int_equal(here.pipe->tx_joined, 2);
+	assert_int_equal(pipe_held(here.pipe), 3 * LEN);
+	assert_null(here.pipe->queue);
+	here.shared.gathers = false;
+	send_one();
+	assert_sent(2, LEN);
+	assert_int_equal(here.pipe->tx_joined, 2);
+}
+
+static void one_that_asks_for_its_acknowledgement_does_not_wait(void **state)
+{
+	enum { LEN = WIRE_HEADER + 1 };
+
+	(void)state;
+	here.shared.gathers = true;
+	send_one();
+	pipe_ask(here.pipe, LEN, LEN);
+	assert_sent(1, LEN);
+	send_one();
+	assert_sent(2, LEN);
+	assert_true(run_until(here.shared.loop, "its acknowledgement",
+			      one_was_told, NULL));
+}
+
+static void a_segment_of_them_does_not_wait(void **state)
+{
+	enum { LEN = WIRE_HEADER + 1 };
+	int sent = 0;
+
+	(void)state;
+	here.shared.gathers = true;
+	here.pipe->info.mss = 10 * LEN;
+	while (sent == 0 || here.pipe->gathered) {
+		send_one();
+		sent++;
+	}
+	assert_int_equal(sent, 10);
+	assert_sent(1, 10 * LEN);
+}
+
+static void what_the_socket_does_not_take_waits(void **state)
+{
+	enum { LEN = WIRE_HEADER + 1 };
+
+	(void)state;
+	small_buffers(here.peer, here.pipe->fd);
+	fill_socket(here.pipe->fd);
+	here.shared.gathers = true;
+	send_one();
+	send_one();
+	assert_false(pipe_is_blocked(here.pipe));
+	pipe_flush(here.pipe);
+	assert_true(pipe_is_blocked(here.pipe));
+	assert_int_equal(here.pipe->queued, 2 * LEN);
+	send_one();
+	assert_int_equal(here.pipe->queued, 3 * LEN);
+	assert_true(run_until(here.shared.loop, "the socket", drained, NULL));
+	assert_int_equal(here.pipe->queued, 0);
+	assert_int_equal(here.pipe->tx_bytes, 3 * LEN);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(small_ones_wait_for_each_other),
+		T(one_that_asks_for_its_acknowledgement_does_not_wait),
+		T(a_segment_of_them_does_not_wait),
+		T(what_the_socket_does_not_take_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
