@@ -271,6 +271,13 @@ static void trim_queue(struct pipe *p)
 	p->queue_end = at;
 }
 
+static void forget_gathered(struct pipe *p)
+{
+	p->gathered = 0;
+	p->of_conns = false;
+	list_del(&p->gathering);
+}
+
 /*
  * What an error in writing means is left to the reading side: what the peer sent before it
  * went is still to be read.
@@ -281,8 +288,7 @@ void pipe_flush(struct pipe *p)
 
 	if (!p->gathered)
 		return;
-	p->gathered = 0;
-	p->of_conns = false;
+	forget_gathered(p);
 	flush_queue(p);
 	take_space(p, (size_t)(p->tx_bytes - before));
 	if (!p->queue)
@@ -295,7 +301,7 @@ void pipe_flush(struct pipe *p)
 /* Does it pay to wait for what else there is? */
 static bool gathers(const struct pipe *p)
 {
-	return p->shared->gathers && !p->asking && p->carrier->gathers &&
+	return p->shared->gathering.on && !p->asking && p->carrier->gathers &&
 	       !p->layer && p->gathered < GATHERED_RUNS &&
 	       pipe_gathers_more(p);
 }
@@ -319,6 +325,8 @@ void pipe_send(struct pipe *p, struct run *run)
 	p->gathered++;
 	if (!gathers(p))
 		pipe_flush(p);
+	else if (p->gathered == 1)
+		list_add_tail(&p->shared->gathering.pipes, &p->gathering);
 }
 
 void pipe_want(struct pipe *p, bool wanted)
@@ -528,6 +536,7 @@ struct pipe *pipe_new(struct pipe_shared *shared, const struct pipe_ops *ops,
 	p->queue_end = &p->queue;
 	p->watch.ready = pipe_ready;
 	list_init(&p->lost);
+	list_init(&p->gathering);
 	p->info.mss = 536;	/* until the kernel says better */
 	p->rest.bytes = UINT64_MAX;	/* a greeting may be under way */
 	p->look_again.fire = look_again;
@@ -560,8 +569,7 @@ void pipe_drop_queue(struct pipe *p)
 	}
 	p->queue_end = &p->queue;
 	p->queued = 0;
-	p->gathered = 0;
-	p->of_conns = false;
+	forget_gathered(p);
 }
 
 void pipe_free(struct pipe *p)

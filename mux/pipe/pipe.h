@@ -27,6 +27,7 @@
 #include "acks.h"
 #include "carrier.h"
 #include "conduit.h"
+#include "gathering.h"
 
 struct path;
 struct pipe;
@@ -91,7 +92,7 @@ struct pipe_shared {
 	 * moves the mark behind its own. Who needs them no longer sets it to 0.
 	 */
 	size_t scratch_used;
-	bool gathers;		/* more may follow in the same batch: see pipe_send() */
+	struct gathering gathering;
 };
 
 enum { PIPE_MARKS = 64 };
@@ -130,6 +131,7 @@ struct pipe {
 	size_t queued;		/* bytes in it */
 	unsigned int gathered;	/* runs in it; 0: what is in it waits for the socket */
 	bool of_conns;		/* some of these are connections' */
+	struct list gathering;	/* the session's, of those that have gathered something */
 	bool wanted;		/* tell when it may take something again */
 	bool tells;		/* the socket reports that unsent fell to the allowance */
 	struct timer look_again;	/* where it does not */

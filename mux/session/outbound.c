@@ -30,22 +30,13 @@ void outbound_acked(struct session *s, struct pipe *p,
 		loop_after(s->engine->loop, &s->out.pump);
 }
 
-/* What pipes have gathered. */
-static void flush(struct session *s)
-{
-	unsigned int i;
-
-	for (i = 0; i < s->paths.npipes; i++)
-		pipe_flush(s->paths.pipes[i]);
-}
-
 /* What is small does not wait for what is not. */
 static void put_on_pipe(struct session *s, struct pipe *p, struct run *run)
 {
 	size_t before;
 
 	if (run->len > WIRE_MESSAGE_MAX)
-		flush(s);
+		gathering_flush(&s->shared.gathering);
 	if (paths_send(&s->paths, p, run->len, loop_now(s->engine->loop),
 		       &before))
 		pipe_ask(p, before, run->len);
@@ -245,12 +236,11 @@ static void pump(struct session *s)
 	look(s, &view);
 	if (has_something(s, &view))
 		paths_look(&s->paths, loop_clock());
-	s->shared.gathers = true;
+	gathering_begin(&s->shared.gathering);
 	if (s->dialect->control)
 		s->out.control_waits = !s->dialect->control(s);
 	failed = send_all(s, &view, &next);
-	s->shared.gathers = false;
-	flush(s);
+	gathering_end(&s->shared.gathering);
 	if (failed)
 		loop_timer_in(s->engine->loop, &s->out.timer, RETRY);
 	else if (next.act == NEXT_WAIT)

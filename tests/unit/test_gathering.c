@@ -113,7 +113,7 @@ static void small_ones_wait_for_each_other(void **state)
 	uint64_t before = here.pipe->tx_messages;
 
 	(void)state;
-	here.shared.gathers = true;
+	gathering_begin(&here.shared.gathering);
 	for (int i = 0; i < 3; i++) {
 		send_one();
 		assert_int_equal(pipe_held(here.pipe), (i + 1) * LEN);
@@ -127,10 +127,31 @@ static void small_ones_wait_for_each_other(void **state)
 	assert_int_equal(here.pipe->tx_joined, 2);
 	assert_int_equal(pipe_held(here.pipe), 3 * LEN);
 	assert_null(here.pipe->queue);
-	here.shared.gathers = false;
+	gathering_end(&here.shared.gathering);
 	send_one();
 	assert_sent(2, LEN);
 	assert_int_equal(here.pipe->tx_joined, 2);
+}
+
+static void who_holds_nothing_back_is_not_flushed(void **state)
+{
+	struct gathering *g = &here.shared.gathering;
+
+	(void)state;
+	gathering_begin(g);
+	assert_true(list_empty(&g->pipes));
+	send_one();
+	send_one();
+	assert_ptr_equal(list_first(&g->pipes, struct pipe, gathering), here.pipe);
+	assert_ptr_equal(g->pipes.next, g->pipes.prev);
+	gathering_flush(g);
+	assert_true(list_empty(&g->pipes));
+	assert_sent(1, 2 * (WIRE_HEADER + 1));
+	send_one();
+	pipe_drop_queue(here.pipe);
+	assert_true(list_empty(&g->pipes));
+	gathering_end(g);
+	assert_sent(1, 0);
 }
 
 static void one_that_asks_for_its_acknowledgement_does_not_wait(void **state)
@@ -138,7 +159,7 @@ static void one_that_asks_for_its_acknowledgement_does_not_wait(void **state)
 	enum { LEN = WIRE_HEADER + 1 };
 
 	(void)state;
-	here.shared.gathers = true;
+	gathering_begin(&here.shared.gathering);
 	send_one();
 	pipe_ask(here.pipe, LEN, LEN);
 	assert_sent(1, LEN);
@@ -154,7 +175,7 @@ static void a_segment_of_them_does_not_wait(void **state)
 	int sent = 0;
 
 	(void)state;
-	here.shared.gathers = true;
+	gathering_begin(&here.shared.gathering);
 	here.pipe->info.mss = 10 * LEN;
 	while (sent == 0 || here.pipe->gathered) {
 		send_one();
@@ -171,7 +192,7 @@ static void what_the_socket_does_not_take_waits(void **state)
 	(void)state;
 	small_buffers(here.peer, here.pipe->fd);
 	fill_socket(here.pipe->fd);
-	here.shared.gathers = true;
+	gathering_begin(&here.shared.gathering);
 	send_one();
 	send_one();
 	assert_false(pipe_is_blocked(here.pipe));
@@ -191,6 +212,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(small_ones_wait_for_each_other),
+		T(who_holds_nothing_back_is_not_flushed),
 		T(one_that_asks_for_its_acknowledgement_does_not_wait),
 		T(a_segment_of_them_does_not_wait),
 		T(what_the_socket_does_not_take_waits),
