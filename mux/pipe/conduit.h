@@ -8,8 +8,8 @@
  * What layers are made of the engine does not know. A layer reads its socket
  * itself; what it has to send it leaves as records in out, for whoever has the
  * conduit to write. Records are made only when all before them are written: so no
- * more than one run is ever made into records ahead of the socket. A layer may also have
- * something to say for itself, a little: that waits in out for the next run.
+ * more than one run, or one record of small ones, is ever made ahead of the socket. A layer may
+ * also have something to say for itself, a little: that waits in out for the next run.
  */
 #ifndef TM3_CONDUIT_H
 #define TM3_CONDUIT_H

@@ -221,7 +221,6 @@ static void let_written_go(struct pipe *p)
 
 	while ((run = p->queue) && run->sent == run->len) {
 		p->queue = run->next;
-		p->queued -= run->len;
 		let_go(p, run);
 	}
 	if (!p->queue)
@@ -234,11 +233,8 @@ static void flush_queue(struct pipe *p)
 	int err = 0;
 
 	while (p->queue && !err) {
-		p->queued += p->queue->sent;
 		err = p->carrier->write(p, p->queue);
 		let_written_go(p);
-		if (p->queue)
-			p->queued -= p->queue->sent;
 	}
 	if (err)
 		tell_unpolled(p);
@@ -302,8 +298,7 @@ void pipe_flush(struct pipe *p)
 static bool gathers(const struct pipe *p)
 {
 	return p->shared->gathering.on && !p->asking && p->carrier->gathers &&
-	       !p->layer && p->gathered < GATHERED_RUNS &&
-	       pipe_gathers_more(p);
+	       p->gathered < GATHERED_RUNS && pipe_gathers_more(p);
 }
 
 void pipe_send(struct pipe *p, struct run *run)
@@ -319,7 +314,8 @@ void pipe_send(struct pipe *p, struct run *run)
 		return;
 	}
 	add_to_queue(p, run);
-	if (p->of_conns && run->id && p->queued <= p->info.mss)
+	if (p->of_conns && run->id &&
+	    layer_len(p->layer, p->queued) <= p->info.mss)
 		p->tx_joined += run->messages;
 	p->of_conns |= run->id != 0;
 	p->gathered++;

@@ -109,7 +109,7 @@ struct pipe {
 	struct sctp_sent *sctp;	/* the carrier's */
 	int fd;
 	struct layer *layer;	/* of its conduit; NULL: bytes go as they are */
-	bool sealed;		/* the layer has made records of the run that is first */
+	unsigned int sealed;	/* so many runs, the first ones, the layer has made records of */
 	/*
 	 * SCTP: why it is over, as a write was told or a look has found; 0: not known. The kernel
 	 * tells whoever asks first, and it is for reading to say, behind what came before. Poll may
@@ -225,6 +225,15 @@ static inline uint64_t pipe_arrived(const struct pipe *p)
 	return outstanding < all ? all - outstanding : 0;
 }
 
+/*
+ * Where in the stream of its socket @len bytes end that it is given now, at the least: of what
+ * waits it is not known yet how many records it becomes.
+ */
+static inline uint64_t pipe_end_of(const struct pipe *p, size_t len)
+{
+	return p->tx_bytes + layer_len(p->layer, p->queued + len);
+}
+
 /* Does something wait until its socket takes it? */
 static inline bool pipe_is_blocked(const struct pipe *p)
 {
@@ -234,8 +243,8 @@ static inline bool pipe_is_blocked(const struct pipe *p)
 /* It has something that is about to be written, and in the same segment there is room for more. */
 static inline bool pipe_gathers_more(const struct pipe *p)
 {
-	return p->gathered && p->queued < p->info.mss &&
-	       p->queued < WIRE_MESSAGE_MAX;
+	return p->gathered && p->queued < WIRE_MESSAGE_MAX &&
+	       layer_len(p->layer, p->queued) < p->info.mss;
 }
 
 /*
@@ -326,6 +335,13 @@ void pipe_shut(struct pipe *p);
 static inline bool pipe_keeps_order(const struct pipe *p)
 {
 	return p->transport != TRANSPORT_SCTP;
+}
+
+/* For carriers. So much more of @run, which is in the queue, was written. */
+static inline void pipe_wrote(struct pipe *p, struct run *run, size_t bytes)
+{
+	run->sent += bytes;
+	p->queued -= bytes;
 }
 
 /*

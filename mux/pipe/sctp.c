@@ -298,7 +298,7 @@ static int write_messages(struct pipe *p, struct run *run)
 	}
 	done = sendmmsg(p->fd, mm, n, MSG_NOSIGNAL);
 	for (i = 0; done > 0 && i < (unsigned int)done; i++) {
-		run->sent += letter[i].iov.iov_len;
+		pipe_wrote(p, run, letter[i].iov.iov_len);
 		run->count += letter[i].counted;
 		note_sent(p, letter[i].iov.iov_len);
 	}

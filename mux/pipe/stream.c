@@ -23,7 +23,11 @@
 #define MPTCP_TCPINFO 2
 #endif
 
-enum { SUBFLOWS = 8, WRITTEN_RUNS = 32 };
+enum {
+	SUBFLOWS = 8,
+	WRITTEN_RUNS = 32,	/* in one call */
+	TOGETHER_MAX = 16 * 1024,	/* bytes of runs in one record */
+};
 
 /* One alone may have been lost, and they come up to two minutes apart. */
 enum { PROBES_UNANSWERED = 2 };
@@ -293,23 +297,62 @@ static ssize_t write_some(struct pipe *p, const void *buf, size_t len)
 }
 
 /*
- * Records of the run that are not written stay in the layer, and it counts as
- * written when they are. Until then what was written of them counts as if it were of the
- * run itself, all but its last byte.
+ * So many bytes of small runs go in one record. It is no larger than a segment: else the first of
+ * them would wait for what the last ones need.
  */
+static size_t most_together(const struct pipe *p)
+{
+	size_t segment = size_less(p->info.mss, p->layer->overhead);
+
+	return size_least(segment, size_least(p->layer->record, TOGETHER_MAX));
+}
+
+/* Makes one record of @run and of those behind it that fit in, or records of @run alone. */
+static int seal(struct pipe *p, const struct run *run)
+{
+	struct layer *l = p->layer;
+	size_t most = most_together(p), len = 0;
+	uint8_t together[TOGETHER_MAX];
+
+	p->sealed = 1;
+	if (!run->next || run->len + run->next->len > most)
+		return l->ops->seal(l, run->buf, run->len);
+	for (p->sealed = 0; run && len + run->len <= most; run = run->next) {
+		memcpy(together + len, run->buf, run->len);
+		len += run->len;
+		p->sealed++;
+	}
+	return l->ops->seal(l, together, len);
+}
+
+/*
+ * So many bytes of records of the first runs were written: until all are, they count as if they
+ * were of the runs themselves, all but the last byte of each.
+ */
+static void note_sealed(struct pipe *p, size_t bytes)
+{
+	struct run *run = p->queue;
+	unsigned int i;
+
+	for (i = 0; i < p->sealed; i++, run = run->next) {
+		size_t part = size_least(bytes, run->len - 1 - run->sent);
+
+		pipe_wrote(p, run, part);
+		bytes -= part;
+	}
+}
+
+/* Records that are not written stay in the layer, and their runs count as written when they are. */
 static int write_sealed(struct pipe *p, struct run *run)
 {
 	struct layer *l = p->layer;
-	int err;
+	int err = p->sealed ? 0 : seal(p, run);
 
-	if (!p->sealed) {
-		err = l->ops->seal(l, run->buf, run->len);
-		if (err) {
-			/* Some records of the run may be there: none must go. */
-			shutdown(p->fd, SHUT_RDWR);
-			return err;
-		}
-		p->sealed = true;
+	if (err) {
+		/* Some records of the run may be there: none must go. */
+		shutdown(p->fd, SHUT_RDWR);
+		p->sealed = 0;
+		return err;
 	}
 	while (l->out_len) {
 		ssize_t n = write_some(p, l->out, l->out_len);
@@ -318,12 +361,10 @@ static int write_sealed(struct pipe *p, struct run *run)
 			return errno == EINTR ? -EAGAIN : -errno;
 		l->ops->wrote(l, (size_t)n);
 		note_sent(p, (size_t)n);
-		run->sent += (size_t)n;
-		if (run->sent >= run->len)
-			run->sent = run->len - 1;
+		note_sealed(p, (size_t)n);
 	}
-	p->sealed = false;
-	run->sent = run->len;
+	for (; p->sealed; p->sealed--, run = run->next)
+		pipe_wrote(p, run, run->len - run->sent);
 	return 0;
 }
 
@@ -341,12 +382,12 @@ static ssize_t write_runs(struct pipe *p, const struct run *run)
 	return sendmsg(p->fd, &mh, MSG_NOSIGNAL);
 }
 
-static void note_written(struct run *run, size_t bytes)
+static void note_written(struct pipe *p, struct run *run, size_t bytes)
 {
 	for (; bytes; run = run->next) {
 		size_t part = size_least(bytes, run->len - run->sent);
 
-		run->sent += part;
+		pipe_wrote(p, run, part);
 		bytes -= part;
 	}
 }
@@ -361,7 +402,7 @@ static int write_stream(struct pipe *p, struct run *run)
 
 		if (n < 0)
 			return errno == EINTR ? -EAGAIN : -errno;
-		note_written(run, (size_t)n);
+		note_written(p, run, (size_t)n);
 		note_sent(p, (size_t)n);
 	}
 	return 0;

@@ -53,7 +53,7 @@ void thin_sent(const struct paths *paths, struct conn *c, const struct pipe *p,
 	bool rests = !last_pipe(paths, c);
 
 	c->last_pipe = p->serial;
-	c->last_end = p->tx_bytes + p->queued + layer_len(p->layer, len);
+	c->last_end = pipe_end_of(p, len);
 	if (rests || !holder(paths, c->round_pipe, c->round_end)) {
 		c->in_last_round = rests ? 0 : c->in_round;
 		c->in_round = 0;

@@ -162,7 +162,7 @@ struct run *keeping_add(struct session *s, struct pipe *p, struct run *run)
 	sent->pipe = (uint8_t)p->index;
 	sent->paths = (uint8_t)paths;
 	sent->sent_at = loop_now(s->engine->loop);
-	sent->end = p->tx_bytes + p->queued + layer_len(p->layer, run->len);
+	sent->end = pipe_end_of(p, run->len);
 	suspects_watch(x);
 	tails_written(s, p, run, sent->end);
 	reinjecting_written(s, p);

@@ -9,7 +9,7 @@ import socket
 import statistics
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import pytest
 from tests.relay import wire
 from tests.relay.delays import FAR, delayed_pipes
 from tests.relay.ends import echo, read_exactly, read_to_end, serving, socks
+from tests.relay.keyed import key_file, made, needs_tls
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program
 from tests.relay.proxies import LISTEN, Pair, extended_pair, pair, remote_proxy
@@ -34,6 +35,7 @@ READS_EACH = 4  # of less than a segment, of what one connection has on the pipe
 # machine one more call. A look at each pipe would be one for each of them.
 MOST_AN_ECHO = 12.0
 MOST_A_PIPE = 0.05
+Options = tuple[tuple[str, ...], tuple[str, ...]]  # of rp, and of lp
 CALL = re.compile(r"^\d+ +(\w+)\((.*)")
 
 
@@ -145,17 +147,32 @@ def sent_to_pipes(calls: Calls) -> list[int]:
     return [int(end[1]) for end in ends if end and int(end[1]) > wire.HEADER.size]
 
 
-@pytest.mark.parametrize("extend", ["always", "never"])
+def baseline(_: Path) -> Options:
+    return LISTEN, ("--extend", "never")
+
+
+def extension(_: Path) -> Options:
+    return LISTEN, ("--extend", "always")
+
+
+def encrypted(tmp: Path) -> Options:
+    needs_tls()
+    key = key_file(tmp / "key", made("laptop"))
+    return (*LISTEN, *key), key
+
+
+@pytest.mark.parametrize("options", [baseline, extension, encrypted])
 def test_what_is_sent_at_once_is_written_together(
-    box: Namespace, tmp_path: Path, extend: str
+    box: Namespace, tmp_path: Path, options: Callable[[Path], Options]
 ) -> None:
     """lp is stopped until all of its connections have something to send: then it has them in one
-    batch, and each is a message of nine bytes. Single ones were a write each."""
+    batch, and each is a message of nine bytes, which are one record where pipes are encrypted.
+    Single ones were a write each."""
+    rp, lp = options(tmp_path)
     with ExitStack() as stack:
         server = stack.enter_context(serving(box, echo))
-        forward = f"7000:127.0.0.1:{server.port}"
-        own = ("--extend", extend, "--forward", forward)
-        proxies = stack.enter_context(pair(box, tmp_path, asan=False, rp=LISTEN, lp=own))
+        own = (*lp, "--forward", f"7000:127.0.0.1:{server.port}")
+        proxies = stack.enter_context(pair(box, tmp_path, asan=False, rp=rp, lp=own))
         apps = [stack.enter_context(box.connect(("127.0.0.1", 7000))) for _ in range(CONNECTIONS)]
         for sock in apps:
             sock.sendall(b"x")

@@ -2,14 +2,17 @@
 /*
  * A layer between a pipe and its socket: the handshake goes before the greeting,
  * what was read behind it is the pipe's, records are made no further ahead than one
- * run, and what the layer holds is told of although the socket has nothing.
+ * run or one record of small ones, and what the layer holds is told of although the socket has
+ * nothing.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -39,7 +42,27 @@ static struct {
 	size_t held;			/* as was asked with what was acknowledged last */
 	int end;
 	uint32_t next;
+	bool bounded;			/* the writer's socket takes so many bytes more */
+	size_t takes;
+	unsigned int calls;		/* in which it took some */
 } here;
+
+/* The kernel's, but for how much a pipe's socket takes. */
+ssize_t send(int fd, const void *buf, size_t len, int flags)
+{
+	if (here.writer && fd == here.writer->fd) {
+		if (here.bounded && len > here.takes)
+			len = here.takes;
+		if (here.bounded)
+			here.takes -= len;
+		here.calls += len > 0;
+		if (!len) {
+			errno = EAGAIN;
+			return -1;
+		}
+	}
+	return syscall(SYS_sendto, fd, buf, len, flags, NULL, 0);
+}
 
 /* --- a greeting through a layer --- */
 
@@ -244,6 +267,138 @@ static void records_of_the_layer_itself_are_no_run(void **state)
 	assert_int_equal(l->out_len, 0);
 }
 
+/* --- small runs in one record --- */
+
+enum { SMALL = WIRE_HEADER + 1 };
+
+static void send_small(unsigned int runs, uint32_t *number)
+{
+	while (runs--)
+		pipe_send(here.writer, a_run(1, number));
+}
+
+static size_t waiting(void)
+{
+	size_t bytes = 0;
+
+	for (const struct run *run = here.writer->queue; run; run = run->next)
+		bytes += run->len - run->sent;
+	return bytes;
+}
+
+static void small_ones_of_a_batch_are_one_record(void **state)
+{
+	unsigned int all = 6;
+	uint32_t number = 0;
+
+	(void)state;
+	make_pipes();
+	gathering_begin(&here.shared.gathering);
+	for (unsigned int i = 1; i <= all; i++) {
+		send_small(1, &number);
+		assert_int_equal(pipe_end_of(here.writer, 0),
+				 TOY_OVERHEAD + i * SMALL);
+	}
+	/* No record is made ahead of the call that writes it. */
+	assert_int_equal(here.writer->layer->out_len, 0);
+	assert_int_equal(here.calls, 0);
+	gathering_end(&here.shared.gathering);
+	assert_int_equal(here.calls, 1);
+	assert_int_equal(here.writer->tx_bytes, TOY_OVERHEAD + all * SMALL);
+	assert_int_equal(here.writer->tx_joined, all - 1);
+	assert_null(here.writer->queue);
+	assert_true(run_until(here.shared.loop, "all messages", all_came, &all));
+}
+
+/* A segment is full with what the record adds. */
+static void a_segment_of_records_does_not_wait(void **state)
+{
+	uint32_t number = 0;
+
+	(void)state;
+	make_pipes();
+	gathering_begin(&here.shared.gathering);
+	here.writer->info.mss = 10 * SMALL + TOY_OVERHEAD;
+	send_small(9, &number);
+	assert_int_equal(here.calls, 0);
+	send_small(1, &number);
+	assert_int_equal(here.calls, 1);
+	assert_int_equal(here.writer->tx_bytes, here.writer->info.mss);
+	gathering_end(&here.shared.gathering);
+}
+
+/* What does not fit in is a record of its own, and nothing before it waits for its end. */
+static void a_record_of_several_is_within_a_segment(void **state)
+{
+	unsigned int all = 3;
+	uint32_t number = 0;
+
+	(void)state;
+	make_pipes();
+	gathering_begin(&here.shared.gathering);
+	here.writer->info.mss = 2 * SMALL + TOY_OVERHEAD + 1;
+	send_small(2, &number);
+	assert_int_equal(here.calls, 0);
+	send_small(1, &number);
+	assert_int_equal(here.calls, 2);
+	assert_int_equal(here.writer->tx_bytes, all * SMALL + 2 * TOY_OVERHEAD);
+	gathering_end(&here.shared.gathering);
+	assert_true(run_until(here.shared.loop, "all messages", all_came, &all));
+}
+
+/* Nobody can have parsed any of them before the last byte of the record is there. */
+static void none_of_a_record_is_written_before_all_of_it(void **state)
+{
+	enum { RUNS_OF_IT = 5, LEN = TOY_OVERHEAD + RUNS_OF_IT * SMALL };
+	unsigned int all = RUNS_OF_IT;
+	uint32_t number = 0;
+
+	(void)state;
+	make_pipes();
+	here.bounded = true;
+	gathering_begin(&here.shared.gathering);
+	send_small(all, &number);
+	gathering_end(&here.shared.gathering);
+	for (size_t written = 1; written <= LEN; written++) {
+		assert_int_equal(here.writer->tx_bytes, written - 1);
+		assert_true(pipe_is_blocked(here.writer));
+		for (struct run *run = here.writer->queue; run; run = run->next)
+			assert_true(run->sent < run->len);
+		assert_int_equal(here.writer->queued, waiting());
+		assert_in_range(here.writer->queued, 1, LEN - written + RUNS_OF_IT);
+		here.takes = 1;
+		run_round(here.shared.loop);
+	}
+	assert_null(here.writer->queue);
+	assert_int_equal(here.writer->queued, 0);
+	here.bounded = false;
+	assert_true(run_until(here.shared.loop, "all messages", all_came, &all));
+}
+
+/* Of what waits for the socket, too: records are as full as whole runs make them. */
+static void what_waits_goes_in_full_records(void **state)
+{
+	enum { IN_ONE = TOY_RECORD / SMALL, WAIT = 3 * IN_ONE + 1 };
+	unsigned int all = WAIT + 2 + 1;
+	uint32_t number = 0;
+	struct run *large;
+
+	(void)state;
+	make_pipes();
+	here.bounded = true;
+	send_small(WAIT, &number);	/* the first is sealed by itself */
+	large = a_run(2, &number);
+	pipe_send(here.writer, large);
+	send_small(1, &number);
+	assert_int_equal(here.writer->sealed, 1);
+	here.bounded = false;
+	assert_true(run_until(here.shared.loop, "all messages", all_came, &all));
+	/* One, three full ones, those of the large run, and one. */
+	assert_int_equal(here.calls, 1 + 3 + 1 + 1);
+	assert_int_equal(here.writer->queued, 0);
+	assert_int_equal(here.writer->sealed, 0);
+}
+
 static bool is_told(void *arg)
 {
 	return here.acked == *(const unsigned int *)arg;
@@ -377,6 +532,11 @@ int main(void)
 		T(who_has_no_memory_says_nothing_of_the_other_end),
 		T(runs_that_wait_are_not_made_into_records),
 		T(records_of_the_layer_itself_are_no_run),
+		T(small_ones_of_a_batch_are_one_record),
+		T(a_segment_of_records_does_not_wait),
+		T(a_record_of_several_is_within_a_segment),
+		T(none_of_a_record_is_written_before_all_of_it),
+		T(what_waits_goes_in_full_records),
 		T(acknowledgements_of_records_are_told),
 		T(what_the_layer_holds_is_read_in_any_pieces),
 		T(a_pipe_that_is_paused_hears_of_what_is_held_when_it_is_not),

@@ -42,7 +42,7 @@ static int write_to_hole(struct pipe *p, struct run *run)
 	size_t n = run->len - run->sent;
 
 	here.lost += n;
-	run->sent += n;
+	pipe_wrote(p, run, n);
 	p->tx_bytes += n;
 	return 0;
 }

@@ -48,7 +48,7 @@ static int write_to_hole(struct pipe *p, struct run *run)
 				 arrive);
 	hole.arrive -= arrive;
 	hole.lost += n - arrive;
-	run->sent += n;
+	pipe_wrote(p, run, n);
 	p->tx_bytes += n;
 	return 0;
 }
