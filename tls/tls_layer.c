@@ -294,6 +294,12 @@ static int read_record(struct tls_layer *t, uint8_t *buf, size_t len, size_t *n)
 	return ok ? SSL_ERROR_NONE : SSL_get_error(t->ssl, ok);
 }
 
+/* Of records that are opened, or that the SSL may take: of a part it may have the beginning. */
+static size_t held(const struct tls_layer *t)
+{
+	return (size_t)SSL_pending(t->ssl) + t->in_len;
+}
+
 /* As much as there is of @len. False: there is no whole record more, or none ever. */
 static bool open_records(struct tls_layer *t, uint8_t *buf, size_t len,
 			 size_t *got)
@@ -302,6 +308,8 @@ static bool open_records(struct tls_layer *t, uint8_t *buf, size_t len,
 	int err;
 
 	while (*got < len) {
+		if (!held(t))
+			return false;
 		err = read_record(t, buf + *got, len - *got, &n);
 		if (err == SSL_ERROR_NONE) {
 			*got += n;
@@ -323,11 +331,6 @@ static void note_end(struct tls_layer *t, ssize_t n)
 		t->error = ECONNRESET;
 	else if (n != -EAGAIN && n != -EINTR)
 		t->error = (int)-n;
-}
-
-static size_t held(const struct tls_layer *t)
-{
-	return (size_t)SSL_pending(t->ssl) + t->in_len;
 }
 
 /* A peer may say more and more of it without a byte for anybody: that is to end. */

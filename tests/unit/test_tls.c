@@ -3,6 +3,8 @@
  * Layers of TLS, RP's and LP's joined back to back: who is let in, what is told to
  * whom, and what becomes of records that are cut, changed or said twice.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,6 +36,16 @@ static struct key strange[] = {
 };
 
 static struct tls_pair here;
+static unsigned int reads;	/* times that OpenSSL was asked for what came */
+
+int SSL_read_ex(SSL *ssl, void *buf, size_t len, size_t *n)
+{
+	int (*real)(SSL *, void *, size_t, size_t *);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "SSL_read_ex");
+	reads++;
+	return real(ssl, buf, len, n);
+}
 
 static int set_up(void **state)
 {
@@ -418,6 +430,34 @@ static void answers_that_wait_are_bounded(void **state)
 	assert_non_null(strstr(l->ops->why(l), "asks for ever more new keys"));
 }
 
+/* To ask OpenSSL in vain takes as long as to have it open a small record. */
+static void nothing_is_asked_for_that_cannot_be_there(void **state)
+{
+	unsigned int updates = 0;
+	struct layer *l;
+	char got[8];
+
+	(void)state;
+	shake(&house[0]);
+	reads = 0;
+	assert_int_equal(says(here.lp, here.rp, 5, &updates), 5);
+	assert_int_equal(reads, 5);
+	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(reads, 5);
+	/* The first part of a record is taken, once. */
+	l = here.lp.layer;
+	assert_int_equal(l->ops->seal(l, "whole", 5), 0);
+	assert_int_equal(send(l->fd, l->out, 10, 0), 10);
+	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
+	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), -1);
+	assert_int_equal(reads, 6);
+	assert_int_equal(send(l->fd, l->out + 10, l->out_len - 10, 0),
+			 l->out_len - 10);
+	assert_int_equal(conduit_read(here.rp, got, sizeof(got)), 5);
+	assert_int_equal(reads, 7);
+}
+
 /* Records are full of padding: others get their turn before much of it was read. */
 static void one_read_takes_no_more_than_it_needs(void **state)
 {
@@ -468,6 +508,7 @@ int main(void)
 		T(who_says_nothing_but_new_keys_is_not_heard_for_ever),
 		T(who_asks_for_new_keys_is_answered_with_what_is_said_next),
 		T(answers_that_wait_are_bounded),
+		T(nothing_is_asked_for_that_cannot_be_there),
 		T(one_read_takes_no_more_than_it_needs),
 	};
 
