@@ -8,8 +8,8 @@
  * What layers are made of the engine does not know. A layer reads its socket
  * itself; what it has to send it leaves as records in out, for whoever has the
  * conduit to write. Records are made only when all before them are written: so no
- * more than one run, or one record of small ones, is ever made ahead of the socket. A layer may
- * also have something to say for itself, a little: that waits in out for the next run.
+ * more than a portion of a run, or one record of small ones, is ever made ahead of the socket. A
+ * layer may also have something to say for itself, a little: that waits in out for the next run.
  */
 #ifndef TM3_CONDUIT_H
 #define TM3_CONDUIT_H
@@ -23,6 +23,9 @@
 struct keys;
 struct layer;
 struct layers;
+
+/* So many bytes of a run, which are whole records, are made into records at once. */
+enum { LAYER_PORTION = 64 * 1024 };
 
 struct layer_ops {
 	/*
@@ -116,6 +119,12 @@ static inline size_t layer_len(const struct layer *l, size_t len)
 {
 	return !l || !len ? len :
 	       len + ((len - 1) / l->record + 1) * l->overhead;
+}
+
+/* No more than @most, and such that whole ones fill a record. */
+static inline size_t layer_piece(const struct layer *l, size_t most)
+{
+	return l ? l->record / ((l->record + most - 1) / most) : most;
 }
 
 #endif

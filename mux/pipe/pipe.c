@@ -165,12 +165,6 @@ static size_t room_early(const struct pipe *p)
 	return WIRE_MESSAGE_MAX;
 }
 
-/* Records of a run wait in the layer, whose memory is counted in advance. */
-static size_t largest_run(const struct pipe *p)
-{
-	return p->layer ? RUN_SIZE : RUN_LARGE;
-}
-
 size_t pipe_room(struct pipe *p)
 {
 	size_t room;
@@ -178,7 +172,7 @@ size_t pipe_room(struct pipe *p)
 	if (p->watch.fd < 0 || p->standby)
 		return 0;
 	room = p->settings->late ? room_late(p) : room_early(p);
-	return room < largest_run(p) ? room : largest_run(p);
+	return room < RUN_LARGE ? room : RUN_LARGE;
 }
 
 size_t pipe_payload(const struct pipe *p)
@@ -190,7 +184,7 @@ size_t pipe_payload(const struct pipe *p)
 	/* What is lost of SCTP is a chunk: a message shall be no more than that. */
 	if (p->transport != TRANSPORT_SCTP &&
 	    (!p->settings->late || p->allowance >= FAST_ALLOWANCE))
-		return WIRE_PAYLOAD_MAX;
+		return layer_piece(p->layer, WIRE_MESSAGE_MAX) - WIRE_HEADER;
 	if (mss < PAYLOAD_MIN + WIRE_HEADER)
 		return PAYLOAD_MIN;
 	if (mss > WIRE_MESSAGE_MAX)

@@ -109,7 +109,9 @@ struct pipe {
 	struct sctp_sent *sctp;	/* the carrier's */
 	int fd;
 	struct layer *layer;	/* of its conduit; NULL: bytes go as they are */
-	unsigned int sealed;	/* so many runs, the first ones, the layer has made records of */
+	/* So many runs, the first ones, the layer has made records of, and of so many bytes. */
+	unsigned int sealed;
+	size_t sealed_len;
 	/*
 	 * SCTP: why it is over, as a write was told or a look has found; 0: not known. The kernel
 	 * tells whoever asks first, and it is for reading to say, behind what came before. Poll may

@@ -272,17 +272,18 @@ static void allow_mptcp(struct pipe *p)
 
 /* --- out and in --- */
 
-/* The last segment of a write is sent as it is. */
-static void note_sent(struct pipe *p, size_t bytes)
+/* The last segment of a write is sent as it is, unless @more follows. */
+static void note_sent(struct pipe *p, size_t bytes, bool more)
 {
 	size_t last = p->info.mss ? bytes % p->info.mss : 0;
 
 	p->tx_bytes += bytes;
-	if (last)
+	if (last && !more)
 		p->info.unfilled += p->info.mss - last;
 }
 
-static ssize_t write_some(struct pipe *p, const void *buf, size_t len)
+/* @more: of the same run, at once. Its end is what an acknowledgement is asked for. */
+static ssize_t write_some(struct pipe *p, const void *buf, size_t len, bool more)
 {
 	struct ack_asked what = { .held = p->asking_held,
 				  .clean = p->asking_clear,
@@ -290,8 +291,8 @@ static ssize_t write_some(struct pipe *p, const void *buf, size_t len)
 				  .again = p->info.retransmits,
 				  .behind = p->info.astray > 0 };
 
-	if (!p->asking)
-		return send(p->fd, buf, len, MSG_NOSIGNAL);
+	if (more || !p->asking)
+		return send(p->fd, buf, len, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
 	p->asking = false;
 	return acks_send(&p->acks, p->fd, buf, len, p->tx_bytes, &what);
 }
@@ -307,22 +308,46 @@ static size_t most_together(const struct pipe *p)
 	return size_least(segment, size_least(p->layer->record, TOGETHER_MAX));
 }
 
-/* Makes one record of @run and of those behind it that fit in, or records of @run alone. */
-static int seal(struct pipe *p, const struct run *run)
+/* Makes one record of @run and of those behind it that fit in. */
+static int seal_together(struct pipe *p, const struct run *run, size_t most)
 {
-	struct layer *l = p->layer;
-	size_t most = most_together(p), len = 0;
 	uint8_t together[TOGETHER_MAX];
 
-	p->sealed = 1;
-	if (!run->next || run->len + run->next->len > most)
-		return l->ops->seal(l, run->buf, run->len);
-	for (p->sealed = 0; run && len + run->len <= most; run = run->next) {
-		memcpy(together + len, run->buf, run->len);
-		len += run->len;
+	for (; run && p->sealed_len + run->len <= most; run = run->next) {
+		memcpy(together + p->sealed_len, run->buf, run->len);
+		p->sealed_len += run->len;
 		p->sealed++;
 	}
-	return l->ops->seal(l, together, len);
+	return p->layer->ops->seal(p->layer, together, p->sealed_len);
+}
+
+/* Makes records of the next portion of @run. */
+static int seal_portion(struct pipe *p, const struct run *run)
+{
+	size_t full = LAYER_PORTION - LAYER_PORTION % p->layer->record;
+	size_t from = p->sealed_len, len = size_least(run->len - from, full);
+
+	p->sealed = 1;
+	p->sealed_len += len;
+	return p->layer->ops->seal(p->layer, run->buf + from, len);
+}
+
+static int seal(struct pipe *p, const struct run *run)
+{
+	size_t most = most_together(p);
+	int err;
+
+	if (!p->sealed && run->next && run->len + run->next->len <= most)
+		err = seal_together(p, run, most);
+	else
+		err = seal_portion(p, run);
+	if (!err)
+		return 0;
+	/* Some records of the run may be there: none must go. */
+	shutdown(p->fd, SHUT_RDWR);
+	p->sealed = 0;
+	p->sealed_len = 0;
+	return err;
 }
 
 /*
@@ -342,29 +367,42 @@ static void note_sealed(struct pipe *p, size_t bytes)
 	}
 }
 
-/* Records that are not written stay in the layer, and their runs count as written when they are. */
-static int write_sealed(struct pipe *p, struct run *run)
+/* @more: of the same run are no records yet. */
+static int write_records(struct pipe *p, bool more)
 {
 	struct layer *l = p->layer;
-	int err = p->sealed ? 0 : seal(p, run);
 
-	if (err) {
-		/* Some records of the run may be there: none must go. */
-		shutdown(p->fd, SHUT_RDWR);
-		p->sealed = 0;
-		return err;
-	}
 	while (l->out_len) {
-		ssize_t n = write_some(p, l->out, l->out_len);
+		ssize_t n = write_some(p, l->out, l->out_len, more);
 
 		if (n < 0)
 			return errno == EINTR ? -EAGAIN : -errno;
 		l->ops->wrote(l, (size_t)n);
-		note_sent(p, (size_t)n);
+		note_sent(p, (size_t)n, more);
 		note_sealed(p, (size_t)n);
 	}
+	return 0;
+}
+
+/* Records that are not written stay in the layer, and their runs count as written when they are. */
+static int write_sealed(struct pipe *p, struct run *run)
+{
+	int err = p->sealed ? 0 : seal(p, run);
+
+	while (!err) {
+		bool more = p->sealed_len < run->len;
+
+		err = write_records(p, more);
+		if (!more)
+			break;
+		if (!err)
+			err = seal(p, run);
+	}
+	if (err)
+		return err;
 	for (; p->sealed; p->sealed--, run = run->next)
 		pipe_wrote(p, run, run->len - run->sent);
+	p->sealed_len = 0;
 	return 0;
 }
 
@@ -398,12 +436,12 @@ static int write_stream(struct pipe *p, struct run *run)
 		return write_sealed(p, run);
 	while (run->sent < run->len) {
 		ssize_t n = run->next ? write_runs(p, run) :
-			write_some(p, run->buf + run->sent, run->len - run->sent);
+			write_some(p, run->buf + run->sent, run->len - run->sent, false);
 
 		if (n < 0)
 			return errno == EINTR ? -EAGAIN : -errno;
 		note_written(p, run, (size_t)n);
-		note_sent(p, (size_t)n);
+		note_sent(p, (size_t)n, false);
 	}
 	return 0;
 }

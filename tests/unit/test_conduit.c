@@ -39,12 +39,14 @@ static struct {
 	struct pipe *writer, *reader;
 	unsigned int messages, pause_at, ended;
 	unsigned int acked;
-	size_t held;			/* as was asked with what was acknowledged last */
+	size_t held;			/* as was asked with what was acknowledged last, */
+	uint32_t asked_of;		/* the last byte of that */
 	int end;
 	uint32_t next;
 	bool bounded;			/* the writer's socket takes so many bytes more */
 	size_t takes;
-	unsigned int calls;		/* in which it took some */
+	unsigned int calls;		/* in which it took some, */
+	unsigned int more;		/* and of them, those that told of more */
 } here;
 
 /* The kernel's, but for how much a pipe's socket takes. */
@@ -56,6 +58,7 @@ ssize_t send(int fd, const void *buf, size_t len, int flags)
 		if (here.bounded)
 			here.takes -= len;
 		here.calls += len > 0;
+		here.more += len > 0 && flags & MSG_MORE;
 		if (!len) {
 			errno = EAGAIN;
 			return -1;
@@ -177,6 +180,7 @@ static void acked(struct pipe *p, const struct ack_asked *what, int64_t at)
 	assert_true(at >= what->sent_at);
 	here.acked++;
 	here.held = what->held;
+	here.asked_of = what->last;
 }
 
 static const struct pipe_ops pipe_ops = {
@@ -200,7 +204,8 @@ static void make_pipes(void)
 /* Full-sized messages, and one byte behind them. */
 static struct run *a_run(unsigned int messages, uint32_t *number)
 {
-	struct run *run = run_get(&here.shared.pool);
+	struct run *run = messages > MESSAGES ? run_get_large(&here.shared.pool) :
+						run_get(&here.shared.pool);
 
 	run->id = 1;
 	for (unsigned int i = 0; i < messages; i++) {
@@ -265,6 +270,64 @@ static void records_of_the_layer_itself_are_no_run(void **state)
 	assert_true(run_until(here.shared.loop, "all messages", all_came, &all));
 	assert_int_equal(here.writer->queued, 0);
 	assert_int_equal(l->out_len, 0);
+}
+
+static bool is_told(void *arg)
+{
+	return here.acked == *(const unsigned int *)arg;
+}
+
+/* --- a long run in portions --- */
+
+enum {
+	LONG = RUN_MESSAGES,
+	LONG_LEN = (LONG - 1) * WIRE_MESSAGE_MAX + WIRE_HEADER + 1,
+	PORTION = LAYER_PORTION / TOY_RECORD * TOY_RECORD,
+	PORTIONS = (LONG_LEN + PORTION - 1) / PORTION,
+};
+
+static bool is_written(void *left)
+{
+	return !*(const size_t *)left;
+}
+
+static void a_long_run_is_sealed_portion_by_portion(void **state)
+{
+	unsigned int all = LONG;
+	uint32_t number = 0;
+	struct layer *l;
+
+	(void)state;
+	make_pipes();
+	l = here.writer->layer;
+	here.bounded = true;
+	pipe_send(here.writer, a_run(LONG, &number));
+	assert_int_equal(l->out_len, layer_len(l, PORTION));
+	here.takes = 10;
+	assert_true(run_until(here.shared.loop, "some", is_written, &here.takes));
+	assert_int_equal(l->out_len, layer_len(l, PORTION) - 10);
+	assert_int_equal(here.writer->queued, LONG_LEN - 10);
+	here.calls = here.more = 0;
+	here.bounded = false;
+	assert_true(run_until(here.shared.loop, "all messages", all_came, &all));
+	assert_in_range(here.calls, PORTIONS, 4 * PORTIONS);
+	/* All but the last: its end is nothing to wait for. */
+	assert_in_range(here.more, PORTIONS - 1, here.calls - 1);
+	assert_int_equal(here.writer->tx_bytes, layer_len(l, LONG_LEN));
+	assert_int_equal(here.writer->queued, 0);
+}
+
+static void the_end_of_a_long_run_is_what_is_acknowledged(void **state)
+{
+	unsigned int one = 1;
+	uint32_t number = 0;
+
+	(void)state;
+	make_pipes();
+	pipe_ask(here.writer, 1, 0);
+	pipe_send(here.writer, a_run(LONG, &number));
+	assert_true(run_until(here.shared.loop, "a stamp", is_told, &one));
+	assert_int_equal(here.asked_of, here.writer->tx_bytes - 1);
 }
 
 /* --- small runs in one record --- */
@@ -399,11 +462,6 @@ static void what_waits_goes_in_full_records(void **state)
 	assert_int_equal(here.writer->sealed, 0);
 }
 
-static bool is_told(void *arg)
-{
-	return here.acked == *(const unsigned int *)arg;
-}
-
 /* The kernel counts what it was given: records, which are longer than what is in them. */
 static void acknowledgements_of_records_are_told(void **state)
 {
@@ -465,6 +523,8 @@ static void messages_leave_room_for_a_record(void **state)
 	plain = pipe_payload(here.writer);
 	here.writer->layer = here.rp.layer;
 	assert_int_equal(plain - sealed, TOY_OVERHEAD);
+	here.writer->allowance = 1 << 19;	/* from here on whole ones fill records */
+	assert_int_equal(WIRE_HEADER + pipe_payload(here.writer), TOY_RECORD);
 }
 
 static void an_end_that_is_said_is_one(void **state)
@@ -532,6 +592,8 @@ int main(void)
 		T(who_has_no_memory_says_nothing_of_the_other_end),
 		T(runs_that_wait_are_not_made_into_records),
 		T(records_of_the_layer_itself_are_no_run),
+		T(a_long_run_is_sealed_portion_by_portion),
+		T(the_end_of_a_long_run_is_what_is_acknowledged),
 		T(small_ones_of_a_batch_are_one_record),
 		T(a_segment_of_records_does_not_wait),
 		T(a_record_of_several_is_within_a_segment),

@@ -164,6 +164,7 @@ static void records_are_as_long_as_is_said(void **state)
 		l->ops->wrote(l, l->out_len);
 	}
 	assert_int_equal(here.rp.layer->overhead, RECORD_MORE);
+	assert_int_equal(4 * layer_piece(here.rp.layer, WIRE_MESSAGE_MAX), 16384);
 	free(bytes);
 }
 
