@@ -22,7 +22,7 @@ struct log;
  * are. NULL: why was logged.
  */
 #ifdef TM3_TLS
-enum { TLS_BUILT = 1, TLS_PIPE_MEMORY = 180 * 1024 };
+enum { TLS_BUILT = 1, TLS_PIPE_MEMORY = 132 * 1024 };
 struct layers *tls_layers_new(const struct keys *keys, struct log *log);
 /*
  * Before the first handshake of @layers, which may be NULL. Whoever has the file @path

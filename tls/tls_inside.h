@@ -13,7 +13,10 @@
 enum {
 	/* What a stranger may say in all before it has shown a key. */
 	UNKNOWN_MAX = 4096,
-	IN_SIZE = 64 * 1024,
+	/* In one read: several runs of a bulk, where they are there. */
+	IN_SIZE = 256 * 1024,
+	/* Less than a whole record is not worth a call. */
+	READ_LEAST = 16 * 1024 + 256,
 	/* What TLS has to say for itself, in one read: a new key now and then. */
 	CHATTER_MAX = 32,
 	/*
@@ -28,8 +31,8 @@ enum {
 	RECORDS_OF_A_KEY = 1 << 22,
 	WHY_MAX = 160,
 	/*
-	 * What a layer takes of memory at most: its struct, IN_SIZE that were not taken
-	 * yet, the records of one run and what OpenSSL has, as test_tls measures it. The
+	 * What a layer takes of memory at most: its struct, READ_LEAST that were not taken
+	 * yet, the records of a portion and what OpenSSL has, as test_tls_memory measures it. The
 	 * other is for one that has only begun.
 	 */
 	LAYER_MEMORY = TLS_PIPE_MEMORY,
@@ -54,7 +57,7 @@ struct tls_layer {
 	SSL *ssl;
 	const uint8_t *in;	/* that the SSL has not taken: in tls->in, */
 	size_t in_len;
-	uint8_t *rest;		/* or here, of IN_SIZE, or NULL, */
+	uint8_t *rest;		/* or here, of READ_LEAST, or NULL, */
 	bool in_rest;		/* where this is so */
 	uint8_t *out;		/* records */
 	size_t out_size, written;	/* so much of what is in it was written */

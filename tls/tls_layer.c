@@ -19,8 +19,6 @@ enum {
 	RECORD_TYPE = 1,
 	RECORD_TAG = 16,
 	RECORD_MORE = RECORD_HEADER + RECORD_TYPE + RECORD_TAG,
-	/* Less than a whole one is not worth a call. */
-	READ_LEAST = RECORD_MAX + 256,
 };
 
 static struct tls_layer *layer_of(struct layer *l)
@@ -134,16 +132,17 @@ static ssize_t take_in(struct tls_layer *t, size_t most)
 }
 
 /*
- * The next layer that reads needs tls->in. What cannot be kept is lost: what the next layer
- * reads there must not be taken for it.
+ * The next layer that reads needs tls->in. There is a rest where all that was asked for was
+ * read: no more came than that and a record need (read_tls()). What cannot be kept is lost: what
+ * the next layer reads there must not be taken for it.
  */
 static int keep_rest(struct tls_layer *t)
 {
 	if (!t->in_len || t->in_rest)
 		return 0;
 	if (!t->rest)
-		t->rest = malloc(IN_SIZE);
-	if (!t->rest) {
+		t->rest = malloc(READ_LEAST);
+	if (!t->rest || t->in_len > READ_LEAST) {
 		t->is_short = true;
 		t->in_len = 0;
 		return -ENOMEM;
@@ -371,8 +370,10 @@ static ssize_t read_tls(struct layer *l, void *buf, size_t len)
 		taken += (size_t)n;
 		drained = (size_t)n < most && n < IN_SIZE;
 	}
-	if (keep_rest(t))
+	if (!t->shut && !t->error && keep_rest(t))
 		t->error = ENOMEM;
+	if (t->shut || t->error)
+		t->in_len = 0;	/* nobody hears of it */
 	/* What is left may be no whole record: then it is looked at in vain, once. */
 	l->held = got == len && held(t) ? held(t) : t->shut || t->error;
 	if (got || t->shut)

@@ -9,10 +9,10 @@ from tests.relay.keyed import key_file, made, needs_tls
 from tests.relay.netns import Namespace
 from tests.relay.programs import binary, finish
 
-PIPE = 180 * 1024
+PIPE = 132 * 1024
 
 
-@pytest.mark.parametrize(("pipes", "needed"), [(1, 2), (8, 13), (64, 103)])
+@pytest.mark.parametrize(("pipes", "needed"), [(1, 2), (8, 10), (64, 76)])
 def test_memory_that_does_not_hold_the_pipes_is_refused(
     box: Namespace, tmp_path: Path, pipes: int, needed: int
 ) -> None:

@@ -20,6 +20,7 @@
 #include "loopback.h"
 #include "mux/base/list.h"
 #include "mux/wire/run.h"
+#include "random.h"
 #include "tls/tls.h"
 #include "tls/tls_inside.h"
 #include "tls_pair.h"
@@ -265,6 +266,47 @@ static void nothing_that_is_held_is_forgotten(void **state)
 	free(bytes);
 }
 
+/* Records of any size that come in any pieces, read in any pieces: little is left each time. */
+static void what_is_left_is_bounded(void **state)
+{
+	static uint8_t run[RUN_SIZE], piece[1 << 18];
+	size_t said = 0, got = 0, most = 0;
+	struct tls_layer *t;
+	struct random r;
+	struct layer *l;
+
+	(void)state;
+	random_begin(&r, __func__);
+	shake(&house[0]);
+	l = here.rp.layer;
+	t = container_of(here.lp.layer, struct tls_layer, layer);
+	while (got < 16 * BYTES) {
+		size_t len = 1 + random_below(&r, sizeof(piece));
+		ssize_t n = 0;
+
+		while (n >= 0 && random_below(&r, 8)) {
+			size_t some = 1 + random_below(&r, sizeof(run));
+
+			for (size_t i = 0; !l->out_len && i < some; i++)
+				run[i] = (uint8_t)((said + i) % 251);
+			if (!l->out_len) {
+				assert_int_equal(l->ops->seal(l, run, some), 0);
+				said += some;
+			}
+			n = send(here.rp.fd, l->out, 1 + random_below(&r, l->out_len), 0);
+			if (n > 0)
+				l->ops->wrote(l, (size_t)n);
+		}
+		n = conduit_read(here.lp, piece, random_below(&r, 2) ? len : len / 1000 + 1);
+		for (ssize_t i = 0; i < n; i++)
+			assert_int_equal(piece[i], (got + (size_t)i) % 251);
+		assert_true(n > 0 || errno == EAGAIN);
+		got += n > 0 ? (size_t)n : 0;
+		most = t->in_len > most ? t->in_len : most;
+	}
+	assert_in_range(most, READ_LEAST / 2, READ_LEAST);
+}
+
 static void an_end_is_one_when_it_was_said(void **state)
 {
 	char got[8];
@@ -502,6 +544,7 @@ int main(void)
 		T(a_key_is_changed_before_it_was_used_too_often),
 		T(records_of_a_long_run_count_one_by_one),
 		T(nothing_that_is_held_is_forgotten),
+		T(what_is_left_is_bounded),
 		T(an_end_is_one_when_it_was_said),
 		T(an_end_inside_a_record_is_a_reset),
 		T(a_record_that_is_changed_or_said_twice_is_none),

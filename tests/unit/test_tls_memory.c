@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "mux/base/list.h"
-#include "mux/wire/run.h"
 #include "tls/tls_inside.h"
 #include "tls_pair.h"
 
@@ -80,7 +79,7 @@ static size_t own(const struct conduit c)
 	const struct tls_layer *t = container_of(c.layer, struct tls_layer,
 						 layer);
 
-	return sizeof(*t) + t->out_size + (t->rest ? IN_SIZE : 0);
+	return sizeof(*t) + t->out_size + (t->rest ? READ_LEAST : 0);
 }
 
 static size_t both(size_t before)
@@ -88,10 +87,10 @@ static size_t both(size_t before)
 	return taken - before + own(here.rp) + own(here.lp);
 }
 
-/* As long a run as there is goes, of which little is read. */
+/* As much of a run as goes at once, of which little is read. */
 static void fill(struct conduit from, struct conduit to)
 {
-	static uint8_t run[RUN_SIZE];
+	static uint8_t run[LAYER_PORTION];
 	struct layer *l = from.layer;
 	uint8_t got[100];
 
