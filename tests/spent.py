@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of each room took of the processor, told at the end of a run, and who waited then.
+"""What the tests took of the processor, told at the end of a run, and who waited then.
 
-Beside others that run at once the clock tells little of a test: it waits for a core, or for what
-it tests. Counted are this process and the programs that it waited for, with theirs. A worker that
-had nothing left long before the end tells of tests that were begun too late (tests/order.py).
+All rooms are told, then the files and the tests that took most. Beside others that run at once the
+clock tells little of a test: it waits for a core, or for what it tests. Counted are this process
+and the programs that it waited for, with theirs. A worker that had nothing left long before the end
+tells of tests that were begun too late (tests/order.py).
 """
 
 import os
 import time
-from collections import Counter, defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 NAME = "processor_s"
-COSTLIEST = 10
+COSTLIEST_FILES, COSTLIEST_TESTS = 20, 10
 
 
 def processor_s() -> float:
@@ -63,21 +64,37 @@ def waits(ended: Mapping[str, tuple[float, str]]) -> list[str]:
     ]
 
 
+def file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
 def room(nodeid: str) -> str:
     """The folder."""
-    return nodeid.partition("::")[0].rpartition("/")[0]
+    return file(nodeid).rpartition("/")[0]
 
 
 def table(reports: Sequence[pytest.TestReport]) -> list[str]:
-    """Rooms by what they took, then the tests that took most; nothing where little was taken."""
-    tests: dict[str, set[str]] = defaultdict(set)
-    rooms: Counter[str] = Counter()
-    each: Counter[str] = Counter()
+    """Nothing where little was taken."""
+    tests: Counter[str] = Counter()
     for it in reports:
-        seconds = dict(it.user_properties).get(NAME, 0.0)
-        rooms[room(it.nodeid)] += seconds
-        each[it.nodeid] += seconds
-        tests[room(it.nodeid)].add(it.nodeid)
-    lines = [f"{s:7.1f} s  {name}, {len(tests[name])} tests" for name, s in rooms.most_common()]
-    lines += [f"{s:7.1f} s  {name}" for name, s in each.most_common(COSTLIEST) if s >= 1]
-    return lines if rooms.total() >= 1 else []
+        tests[it.nodeid] += dict(it.user_properties).get(NAME, 0.0)
+    if tests.total() < 1:
+        return []
+    return [
+        *told(tests, room),
+        *told(tests, file, COSTLIEST_FILES),
+        *(f"{s:7.1f} s  {name}" for name, s in tests.most_common(COSTLIEST_TESTS) if s >= 1),
+    ]
+
+
+def told(tests: Counter[str], of: Callable[[str], str], most: int | None = None) -> list[str]:
+    """By what tests are `of`: all, or those of `most` that took a second."""
+    seconds: Counter[str] = Counter()
+    for nodeid, took in tests.items():
+        seconds[of(nodeid)] += took
+    count = Counter(map(of, tests))
+    return [
+        f"{s:7.1f} s  {name}, {count[name]} tests"
+        for name, s in seconds.most_common(most)
+        if s >= 1 or most is None
+    ]

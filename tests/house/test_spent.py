@@ -69,7 +69,7 @@ def test_who_waited_longest_is_first() -> None:
     ]
 
 
-def test_rooms_and_tests_are_in_order() -> None:
+def test_rooms_files_and_tests_are_in_order() -> None:
     def report(nodeid: str, when: str, seconds: float) -> pytest.TestReport:
         words = {"longrepr": None, "keywords": {}, "location": ("", None, "")}
         return pytest.TestReport(
@@ -84,11 +84,14 @@ def test_rooms_and_tests_are_in_order() -> None:
         report("tests/a/test_x.py::test_1", "setup", 1.5),
         report("tests/a/test_x.py::test_1", "call", 0.5),
         report("tests/a/test_x.py::test_2", "call", 0.1),
+        report("tests/a/test_w.py::test_4", "call", 0.9),
         report("tests/b/test_y.py::test_3", "call", 4.0),
     ]
     assert table(reports) == [
         "    4.0 s  tests/b, 1 tests",
-        "    2.1 s  tests/a, 2 tests",
+        "    3.0 s  tests/a, 3 tests",
+        "    4.0 s  tests/b/test_y.py, 1 tests",
+        "    2.1 s  tests/a/test_x.py, 2 tests",
         "    4.0 s  tests/b/test_y.py::test_3",
         "    2.0 s  tests/a/test_x.py::test_1",
     ]
