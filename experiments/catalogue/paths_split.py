@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One file of which a fixed share goes over Wi-Fi, the rest over LTE: the curve over the share."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from experiments.catalogue.paths_file import (
@@ -16,6 +17,7 @@ from experiments.catalogue.paths_file import (
 )
 from experiments.model import OWN, Claim, Figure, Metric
 from experiments.oracle import optimum
+from experiments.oracle.path import Path
 from experiments.parameters import miles
 from experiments.workloads import kernel
 from experiments.workloads.rates import HEADER, MSS
@@ -63,10 +65,10 @@ def best_share(params: Params, segments: int = FRESH_SEGMENTS) -> float:
     return 1 - min(size, over_lte) / size
 
 
-def split_s(params: Params, share: float) -> float:
+def split_s(params: Params, paths: Sequence[Path], share: float) -> float:
     """Until the last byte of either part is there, from when the first could be sent."""
     size = float(params["size"])  # type: ignore[arg-type]
-    parts = zip(paths_of(params), (share * size, (1 - share) * size), strict=True)
+    parts = zip(paths, (share * size, (1 - share) * size), strict=True)
     window = fresh_bytes(params)
     return max(
         path.delay
@@ -253,7 +255,7 @@ class PathsSplit(PathsFile):
         return f"split:{100 * float(share):.6g}"  # type: ignore[arg-type]
 
     def least_s(self, params: Params) -> float:
-        return before_s(params) + split_s(params, best_share(params))
+        return before_s(params) + split_s(params, paths_of(params), best_share(params))
 
     def floor_s(self, params: Params) -> float:
         """Of a split, with its own share."""
@@ -261,4 +263,4 @@ class PathsSplit(PathsFile):
             return self.least_s(params)
         share = float(params["wifi_share"])  # type: ignore[arg-type]
         asked_over = miles(params)[0 if share else 1]  # by the same policy
-        return before_s(params, asked_over.rtt_ms) + split_s(params, share)
+        return before_s(params, asked_over.rtt_ms) + split_s(params, paths_of(params), share)

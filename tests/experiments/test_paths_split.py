@@ -9,7 +9,7 @@ import pytest
 
 from experiments import parameters
 from experiments.catalogue import find
-from experiments.catalogue.paths_file import KIB, MIB, is_told_apart, shares, since
+from experiments.catalogue.paths_file import KIB, MIB, is_told_apart, paths_of, shares, since
 from experiments.catalogue.paths_split import BEST, PathsSplit, best_share, split_s
 from topologies.parameter import Params
 
@@ -27,8 +27,9 @@ def params_of(**chosen: Any) -> Params:
 def test_no_share_is_better_than_the_best(warm: bool, size: int, rtt_ms: float) -> None:
     params = params_of(warm=warm, size=size, second_rtt_ms=rtt_ms, path_policy=BEST)
     found = best_share(params)
-    least = split_s(params, found)
-    others = [split_s(params, step / 1000) for step in range(1001)]
+    paths = paths_of(params)
+    least = split_s(params, paths, found)
+    others = [split_s(params, paths, step / 1000) for step in range(1001)]
     assert least <= min(others) + 1e-9
     assert min(others) < least * 1.02, "a share near it takes about as long"
     if rtt_ms == 470.0 and size == 64 * KIB:
