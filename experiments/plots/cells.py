@@ -216,7 +216,8 @@ def line_look(
         values = values_of(results, others[0])
         look = of_values(others[0], values, told.choices if told else ())[own[0]]
     else:
-        look = _looks_of_several(results, others)[tuple(own)]
+        looks = results.once(("looks", *others), lambda: _looks_of_several(results, others))
+        look = looks[tuple(own)]
     look = Look(look.colour, look.marker, dash_of(carried))
     if without or set(names) & set(CARRIED):
         by = of_carried(carried) if len(others) == 1 and several else look

@@ -314,6 +314,11 @@ def matches(params: Params, where: Params) -> bool:
     """What a folder's runs did not know yet was not there: no rival in a folder from before. What
     was left to the preset has the preset's value."""
     for name, value in where.items():
+        there = params.get(name)
+        if there is not None:
+            if there != value:
+                return False
+            continue
         names = (name,) if name in params else BOTH.get(name, (name,))
         if any(params[one] != value if one in params else value for one in names) and not (
             params.get(name) is None and value is not None and _of_preset(params, name) == value
