@@ -8,6 +8,7 @@ are made from that. It needs no package but the standard library's: mn runs its 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, Literal
 
 Value = int | float | str | bool | None
@@ -120,6 +121,7 @@ def declared(default: Value, help_: str, *, kind: Kind | None = None, **more: An
     return field(default=default, metadata={"parameter": told})
 
 
+@cache
 def declared_by(cls: type) -> tuple[Parameter, ...]:
     """The parameters that a dataclass's fields declare, in their order."""
     return tuple(
