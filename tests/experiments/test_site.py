@@ -5,6 +5,7 @@ import asyncio
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -32,25 +33,44 @@ class Other(synthetic.Plain):
     grids = Small.grids
 
 
-@pytest.fixture(autouse=True)
-def known(monkeypatch: pytest.MonkeyPatch) -> None:
+PLAIN = Path("synthetic-plain", "20260103T000000Z-ccc")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known() -> Iterator[None]:
     def of(meta: dict[str, str]) -> synthetic.Download:
         return {"synthetic-plain": Other()}.get(meta["experiment"]) or Small()
 
-    monkeypatch.setattr(catalogue, "of", of)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalogue, "of", of)
+        yield
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder, with one plot."""
+    root = tmp_path_factory.mktemp("plain")
+    synthetic.make(root / PLAIN, Other(), 5)
+    return root
+
+
+@pytest.fixture(scope="module")
+def results(plain: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One experiment twice, another once."""
     root = tmp_path_factory.mktemp("results")
-    for name, made, reps in (
-        ("synthetic-download/20260101T000000Z-aaa", Small(), 5),
-        ("synthetic-download/20260102T000000Z-bbb", Small(), 6),
-        ("synthetic-plain/20260103T000000Z-ccc", Other(), 5),
-    ):
-        synthetic.make(root / name, made, reps)
+    for name, reps in (("20260101T000000Z-aaa", 5), ("20260102T000000Z-bbb", 6)):
+        synthetic.make(root / "synthetic-download" / name, Small(), reps)
+    shutil.copytree(plain / PLAIN, root / PLAIN)
     return root
+
+
+@pytest.fixture(scope="module")
+def index(known: None, results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the site of all results."""
+    site = tmp_path_factory.mktemp("published") / "site"
+    index = publish.publish(results, site, lambda text: None)
+    assert index == site / "index.html"
+    return index
 
 
 class Links(HTMLParser):
@@ -85,9 +105,7 @@ def whole(page: Path) -> Links:
     return found
 
 
-def test_everything_is_there_and_leads_to_each_other(results: Path, tmp_path: Path) -> None:
-    index = publish.publish(results, tmp_path / "site", lambda text: None)
-    assert index == tmp_path / "site" / "index.html"
+def test_everything_is_there_and_leads_to_each_other(results: Path, index: Path) -> None:
     found = whole(index)
     folders = [it.parent.relative_to(results) for it in sorted(results.glob("*/*/meta.json"))]
     assert {it for it in found.to if it.endswith(".html")} == {
@@ -131,17 +149,17 @@ def test_plots_are_drawn_anew_and_others_stay_without_what_is_no_plot(
     assert "fill: #123456" in (plots.parent / "report.html").read_text()
 
 
-def test_a_site_is_replaced_when_the_new_one_is_whole(results: Path, tmp_path: Path) -> None:
+def test_a_site_is_replaced_when_the_new_one_is_whole(plain: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     site.mkdir()  # empty: it may be written to
-    publish.publish(results, site, lambda text: None)
+    publish.publish(plain, site, lambda text: None)
     (site / "of-before").touch()
     broken = tmp_path / "broken" / "a" / "b"
     broken.mkdir(parents=True)
     (broken / "meta.json").write_text('{"format": 0}')
     assert main(["publish", str(site), "--of", str(broken.parents[1])]) == 1
     assert (site / "of-before").exists(), "nothing happened to it"
-    publish.publish(results, site, lambda text: None)
+    publish.publish(plain, site, lambda text: None)
     assert not (site / "of-before").exists()
     assert sorted(it.name for it in tmp_path.iterdir()) == ["broken", "site"], "and no scratch"
 
@@ -188,9 +206,8 @@ def test_the_readme_is_a_part_of_a_page() -> None:
     shutil.which("chromium") is None,
     reason="no chromium on this machine: sudo .ci/setup experiments/packages.debian",
 )
-def test_in_a_browser(results: Path, tmp_path: Path) -> None:
+def test_in_a_browser(index: Path) -> None:
     """Nothing to be scrolled sideways, no complaint, nothing asked of anybody; light and dark."""
-    index = publish.publish(results, tmp_path / "site", lambda text: None)
     pages = [index, *sorted(index.parent.glob("*/*/report.html"))[:1]]
     paper = "getComputedStyle(document.body).backgroundColor"
 
