@@ -93,9 +93,9 @@ def test_too_few_values_decide_nothing() -> None:
 
 
 def test_what_failed_or_was_given_up_took_longest() -> None:
-    runs = [run_of(NEW, rep, [0.02] * 1000) for rep in range(8)]
+    runs = [run_of(NEW, rep, [0.02] * 125) for rep in range(8)]
     assert pooled.estimate([runs], FAR, float).median == pytest.approx(20)
-    given_up = [run_of(NEW, 0, [0.02] * 991, given_up=9), *runs[1:]]
+    given_up = [run_of(NEW, 0, [0.02] * 123, given_up=2), *runs[1:]]
     assert pooled.estimate([given_up], FAR, float).median == math.inf
     failed = [Run("f", NEW, 0, 0, "failed", {}), *runs[1:]]
     got = pooled.estimate([failed], FAR, float)
