@@ -21,6 +21,7 @@ import pytest
 
 from base.shell import until
 from experiments.workloads.exchange import MPTCP_FELL_BACK, MPTCP_INFO, SOL_MPTCP
+from experiments.workloads.mhttp.__main__ import main
 from experiments.workloads.mhttp.connection import Connection
 from experiments.workloads.mhttp.path import Path as Way
 from experiments.workloads.mhttp.sink import File
@@ -31,7 +32,8 @@ from tests.experiments.watch_page import opened
 from tests.relay.netns import namespace, veth
 
 ROOT = Path(__file__).parents[2]
-MHTTP = [sys.executable, "-m", "experiments.workloads.mhttp"]
+# Only who names a resolver needs a package, and a start that does not look for any is short.
+MHTTP = [sys.executable, "-S", "-m", "experiments.workloads.mhttp"]
 TWO = ["--path", "127.0.0.1", "--path", "127.0.0.2"]
 CHUNK = 65536
 SIZES = (0, 1, 1000, CHUNK, CHUNK + 1, 3_000_000)
@@ -217,12 +219,13 @@ def test_a_client_of_the_proxy_sees_a_cut(tmp_path: Path) -> None:
         ([], "which URL"),
     ],
 )
-def test_wrong_words(tmp_path: Path, words: list[str], named: str) -> None:
+def test_wrong_words(
+    tmp_path: Path, words: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A line that names them, and no file."""
     out = [] if "--proxy" in words else ["-o", str(tmp_path / "got")]
-    done = run(*MHTTP, *words, *out)
-    assert done.returncode == 2
-    said = done.stderr.decode()
+    assert main([*words, *out]) == 2
+    said = capsys.readouterr().err
     assert said.startswith("mhttp: ") and named in said and said.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
