@@ -15,12 +15,13 @@ import numpy as np
 from experiments import crossed
 from experiments.statistics import (
     NOTHING,
-    RESAMPLES,
     SEED,
     Drawn,
     Estimate,
+    draws,
     percentiles,
     quantile,
+    times_drawn,
 )
 
 
@@ -74,8 +75,7 @@ def _over_sessions(
         return got
     found = [float(combined(np.nanmedian(it, axis=1)[:, None])[0]) for it in whole]
     across = f"{len(found)} sessions"
-    one = np.zeros((RESAMPLES, 1), dtype=np.int32)
-    spread = crossed.spread(np.asarray([found]), np.asarray([got.median]), one, SEED)
+    spread = crossed.spread(np.asarray([found]), np.asarray([got.median]), times_drawn(1), SEED)
     if spread is None:  # a session failed: all that was seen may be again
         low, high = min(got.low, *found), max(got.high, *found)
     else:
@@ -96,16 +96,14 @@ def _table(values: Sequence[Drawn]) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def _resampled(table: np.ndarray, combined: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    reps = table.shape[1]
-    drawn = np.random.default_rng(SEED).integers(0, reps, size=(RESAMPLES, reps), dtype=np.int32)
-    medians = [_medians(row, drawn) for row in table]
+    medians = [_medians(row, table.shape[1]) for row in table]
     return combined(np.asarray(medians))
 
 
-def _medians(row: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+def _medians(row: np.ndarray, reps: int) -> np.ndarray:
     """Where a setting lacks a repetition, of those that were drawn and are there."""
-    there = row[drawn]
     if not np.isnan(row).any():
-        return np.median(there, axis=1)
+        return crossed.resampled(row, times_drawn(reps))
+    there = row[draws(reps)]
     there[np.isnan(there).all(axis=1)] = np.nanmedian(row)
     return np.nanmedian(there, axis=1)

@@ -58,19 +58,36 @@ def normal(t: float, df: float) -> float:
     return (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t * t / df))
 
 
-def spread(table: np.ndarray, medians: np.ndarray, draws: np.ndarray, seed: int) -> Spread | None:
+def resampled(values: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The median of each resample. `times`: a row for each value, a column for each resample, which
+    takes that value so often, and as many in all as there are values."""
+    order = np.argsort(values, kind="stable")
+    ordered, taken = values[order], np.cumsum(times[order], axis=0, dtype=times.dtype)
+    middle = (len(values) - 1) // 2, len(values) // 2
+    low, high = (ordered[np.sum(taken <= it, axis=0, dtype=np.int32)] for it in middle)
+    return (low + high) / 2
+
+
+def _of_columns(table: np.ndarray) -> np.ndarray:
+    """Their medians; numpy's that knows of gaps takes ten times as long."""
+    gaps = np.isnan(table).any()
+    return np.nanmedian(table, axis=0) if gaps else np.median(table, axis=0)
+
+
+def spread(table: np.ndarray, medians: np.ndarray, times: np.ndarray, seed: int) -> Spread | None:
     """`table`: a row for each unit, a column for each round, NaN where there is nothing. `medians`
-    are the units' own. `draws`: which units each resample takes. A single unit stands for itself
-    alone. None where a median is infinite: that has no variance."""
-    rounds = np.nanmedian(table, axis=0)
+    are the units' own. `times`: how often each resample takes each unit. A single unit stands for
+    itself alone. None where a median is infinite: that has no variance."""
+    rounds = _of_columns(table)
     if not (np.isfinite(rounds).all() and np.isfinite(medians).all()):
         return None
-    of_units = np.zeros(len(draws))
+    resamples = times.shape[1]
+    of_units = np.zeros(resamples)
     if len(medians) > 1:
         units = _less_noise(table, medians)
-        of_units = np.median(units[draws], axis=1) - np.median(units)
+        of_units = resampled(units, times) - np.median(units)
     variance = float(np.var(rounds, ddof=1)) / len(rounds)
-    chance = np.random.default_rng(seed).standard_normal(len(draws))
+    chance = np.random.default_rng(seed).standard_normal(resamples)
     df = math.inf
     if variance > 0:
         df = (len(rounds) - 1) * (1 + float(np.var(of_units)) / variance) ** 2
@@ -80,7 +97,7 @@ def spread(table: np.ndarray, medians: np.ndarray, draws: np.ndarray, seed: int)
 def _less_noise(table: np.ndarray, medians: np.ndarray) -> np.ndarray:
     """The units' medians, nearer together by what their own runs vary from round to round."""
     left = table - medians[:, None]
-    left = left - np.nanmedian(left, axis=0)
+    left = left - _of_columns(left)
     there = np.sum(np.isfinite(left), axis=1)
     varied = there > 1
     seen = float(np.var(medians, ddof=1))

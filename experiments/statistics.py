@@ -11,7 +11,7 @@ crossed.py says how far their median may be from the true one.
 """
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -67,7 +67,7 @@ NOTHING = Estimate(0, 0, math.nan, math.nan, math.nan, math.nan, math.nan)
 
 
 @lru_cache(maxsize=16)
-def _draws(n: int, resamples: int, seed: int) -> np.ndarray:
+def draws(n: int, resamples: int = RESAMPLES, seed: int = SEED) -> np.ndarray:
     """Which values each resample takes. Shared, so it must not be written to."""
     drawn = np.random.default_rng(seed).integers(0, n, size=(resamples, n), dtype=np.int32)
     drawn.flags.writeable = False
@@ -75,10 +75,21 @@ def _draws(n: int, resamples: int, seed: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=16)
+def times_drawn(n: int) -> np.ndarray:
+    """How often each resample takes each value: a row for each value, a column for each resample.
+    Shared, so it must not be written to."""
+    drawn, number = draws(n), np.arange(RESAMPLES)
+    times = np.bincount((drawn * RESAMPLES + number[:, None]).ravel(), minlength=n * RESAMPLES)
+    times = times.reshape(n, RESAMPLES).astype(np.int16)
+    times.flags.writeable = False
+    return times
+
+
+@lru_cache(maxsize=16)
 def _middles(n: int, resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Where in ordered values the two are that stand in the middle of each resample."""
     low, high = (n - 1) // 2, n // 2
-    drawn = np.partition(_draws(n, resamples, seed), (low, high), axis=1)
+    drawn = np.partition(draws(n, resamples, seed), (low, high), axis=1)
     return drawn[:, low].copy(), drawn[:, high].copy()
 
 
@@ -99,7 +110,7 @@ def percentiles(ordered: np.ndarray, level: float = LEVEL) -> tuple[float, float
     return float(low), float(high)
 
 
-def quantile(ordered: np.ndarray, share: float) -> float:
+def quantile(ordered: np.ndarray | Sequence[float], share: float) -> float:
     """As numpy's default, but infinity beside a finite value is infinity, not NaN."""
     at = share * (len(ordered) - 1)
     below, above = ordered[math.floor(at)], ordered[math.ceil(at)]
@@ -227,7 +238,7 @@ def _of_p95s(columns: np.ndarray, combined: Callable[..., float], failed: int) -
         return replace(NOTHING, least=LEAST_P95)
     n = columns.shape[1]
     point = combined(*(quantile(np.sort(column), 0.95) for column in columns))
-    rows = [np.sort(column[_draws(n, RESAMPLES, SEED)], axis=1) for column in columns]
+    rows = [np.sort(column[draws(n)], axis=1) for column in columns]
     resampled = zip(*(_of_rows(it, 0.95) for it in rows), strict=True)
     drawn = [combined(*map(float, each)) for each in resampled]
     return replace(_resampled(n, failed, point, drawn), least=LEAST_P95)
@@ -274,9 +285,9 @@ def grouped(values: Sequence[Drawn]) -> Estimate:
     return replace(got, low=low, high=high, across=across)
 
 
-def _median(values: Sequence[float] | np.ndarray) -> float:
-    there = np.asarray(values, dtype=float)
-    return quantile(np.sort(there[~np.isnan(there)]), 0.5)
+def _median(values: Iterable[float]) -> float:
+    """Of few values, for which arrays take longer than lists."""
+    return quantile(sorted(float(it) for it in values if not math.isnan(it)), 0.5)
 
 
 Rounds = Literal["session", "rep", ""]
@@ -308,7 +319,7 @@ def _table(values: Sequence[Drawn], rounds: Rounds) -> tuple[np.ndarray, np.ndar
 
 
 def _spread(table: np.ndarray, medians: np.ndarray) -> crossed.Spread | None:
-    return crossed.spread(table, medians, _draws(len(medians), RESAMPLES, SEED), SEED)
+    return crossed.spread(table, medians, times_drawn(len(medians)), SEED)
 
 
 def independent(values: Sequence[Drawn]) -> tuple[list[float], int, str]:
