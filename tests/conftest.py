@@ -19,8 +19,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Spent())
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: order.place(item.nodeid))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):  # a worker's of pytest-xdist
+        places = order.places([item.nodeid for item in items])
+        items[:] = [
+            item for _, item in sorted(zip(places, items, strict=True), key=lambda it: it[0])
+        ]
 
 
 @pytest.hookimpl(optionalhook=True)
