@@ -49,8 +49,9 @@ LONGEST = (
     "tests/relay/test_slow_readers.py",
     "tests/unit/test_c_unit.py",
 )
-# Their tests look at what is the whole machine's, as cgroups are: one worker runs a folder's.
-MACHINE = ("tests/bpf/",)
+# Their tests look at what is the whole machine's, as cgroups are, or at the whole tree, which is
+# read once if one worker runs a folder's.
+FOLDERS = ("tests/bpf", "tests/house")
 # Their tests share a fixture: it is made once if one worker runs them all.
 SHARING = (
     "bench/ramp/test_ramp.py",
@@ -112,8 +113,9 @@ def together(nodeid: str) -> str:
     module = module_of(nodeid)
     if module in MEASURING:
         return "measuring"
-    if module.startswith(MACHINE):
-        return "machine"
+    folder = module.rpartition("/")[0]
+    if folder in FOLDERS:
+        return folder
     return module if module in SHARING else nodeid
 
 
