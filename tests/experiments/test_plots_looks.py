@@ -211,9 +211,10 @@ def test_seconds_stand_below_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_published_values_are_marked(name: str) -> None:
     experiment = catalogue.find(name)
     published = any(claim.paper is not None for claim in experiment.claims)
+    results = made_up(experiment, 1)
     marked = any(
-        has_published(scene(made_up(experiment, 1), it).panels)
-        for it in made_up(experiment, 1).figures()
+        has_published(scene(results, it).panels)
+        for it in results.figures()
         if it.kind not in ("series", "heat")
     )
     assert marked == (published and name not in NO_MARK)
