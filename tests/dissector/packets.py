@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Packets and capture files, made by hand: Ethernet, IPv4, TCP, pcap."""
 
-import ipaddress
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
+from socket import inet_aton
 
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 EPOCH_US = 1_600_000_000 * 1_000_000
@@ -31,9 +31,7 @@ def tcp_packet(
         ">HHIIBBHHH", src.port, dst.port, seq % 2**32, ack % 2**32, size, flags, 65535, 0, 0
     )
     tcp += options
-    addresses = (
-        ipaddress.IPv4Address(src.address).packed + ipaddress.IPv4Address(dst.address).packed
-    )
+    addresses = inet_aton(src.address) + inet_aton(dst.address)
     total = 20 + len(tcp) + len(payload)
     ip = struct.pack(">BBHHHBBH", 0x45, 0, total, 0, 0x4000, 64, 6, 0) + addresses
     return b"\2\0\0\0\0\2" + b"\2\0\0\0\0\1" + b"\x08\0" + ip + tcp + payload
