@@ -3,7 +3,7 @@
 
 The settings are all that there are, as the fifteen distributions of a table: they are not drawn
 from more. So the interval is for other repetitions, which are resampled together in all settings,
-as the same losses meet them; or, from crossed.LEAST_ROUNDS sessions on, for other sessions, by how
+as the same losses meet them; or, from LEAST_ROUNDS sessions on, for other sessions, by how
 much the number differs between these (crossed.py: what their repetitions vary is part of that).
 """
 
@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from experiments import crossed
+from experiments.plan import LEAST_ROUNDS
 from experiments.statistics import (
     NOTHING,
     SEED,
@@ -71,7 +72,7 @@ def _over_sessions(
     """With an interval for other sessions, where there are enough that have all settings."""
     of_each = [table[:, sessions == number] for number in np.unique(sessions)]
     whole = [it for it in of_each if not np.isnan(it).all(axis=1).any()]
-    if len(whole) < crossed.LEAST_ROUNDS:
+    if len(whole) < LEAST_ROUNDS:
         return got
     found = [float(combined(np.nanmedian(it, axis=1)[:, None])[0]) for it in whole]
     across = f"{len(found)} sessions"

@@ -13,12 +13,11 @@ from typing import Any
 from base.sources import ROOT
 from experiments import campaign, catalogue, cli_watch, definition, options, preflight, sweep, tls
 from experiments.campaign import How
-from experiments.crossed import LEAST_ROUNDS
 from experiments.folder import FolderError, Results
 from experiments.machine import VOID, attempts
 from experiments.model import Experiment
 from experiments.parameters import unknown
-from experiments.plan import LIMITS, Plan
+from experiments.plan import LEAST_ROUNDS, LIMITS, Plan
 from experiments.preflight import CannotServe
 from experiments.progress import duration
 from experiments.runner import Keep

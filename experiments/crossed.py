@@ -17,7 +17,6 @@ from statistics import NormalDist
 
 import numpy as np
 
-LEAST_ROUNDS = 3  # with two, Student's t is six times as wide as the normal distribution
 NORMAL = NormalDist()
 Z = NORMAL.inv_cdf(0.975)
 

@@ -23,6 +23,9 @@ from topologies.parameter import Parameter, ParameterError, Params
 
 MOST_RUNS = 100_000  # at 5 s each six days
 MOST_SESSIONS = 1000
+# Sessions, or repetitions, from which on an interval is for others, too (crossed.py): with two,
+# Student's t is six times as wide as the normal distribution.
+LEAST_ROUNDS = 3
 LIMITS = {
     it.name: it
     for it in (

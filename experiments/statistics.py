@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from experiments import crossed
+from experiments.plan import LEAST_ROUNDS
 
 LEVEL = 0.95
 RESAMPLES = 4000
@@ -265,7 +266,7 @@ def grouped(values: Sequence[Drawn]) -> Estimate:
     Runs of one page are more alike than those of two, so they are no independent draws of pages:
     with LEAST settings or more each counts once, by its median, and the interval is for settings
     like these. Of fewer, the interval is for these very settings: each repetition counts once.
-    It is for other sessions, too, where there are crossed.LEAST_ROUNDS; in one session for other
+    It is for other sessions, too, where there are LEAST_ROUNDS; in one session for other
     repetitions, where several settings had them.
     """
     counted, failed, unit = independent(values)
@@ -295,10 +296,10 @@ Rounds = Literal["session", "rep", ""]
 
 def _rounds(values: Sequence[Drawn]) -> Rounds:
     """What the interval is for besides the settings; "": there are too few of either."""
-    if len({it.session for it in values}) >= crossed.LEAST_ROUNDS:
+    if len({it.session for it in values}) >= LEAST_ROUNDS:
         return "session"
     several = len({it.setting for it in values}) >= LEAST
-    return "rep" if several and len({it.rep for it in values}) >= crossed.LEAST_ROUNDS else ""
+    return "rep" if several and len({it.rep for it in values}) >= LEAST_ROUNDS else ""
 
 
 def _table(values: Sequence[Drawn], rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:

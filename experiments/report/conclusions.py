@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from experiments.crossed import LEAST_ROUNDS
 from experiments.model import Metric
+from experiments.plan import LEAST_ROUNDS
 from experiments.report import words
 from experiments.report.beside import like
 from experiments.report.data import OF_PIPES, Results, sortable

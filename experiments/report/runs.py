@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from experiments import pooled
-from experiments.crossed import LEAST_ROUNDS
 from experiments.model import Metric
+from experiments.plan import LEAST_ROUNDS
 from experiments.statistics import NOTHING, Drawn, Estimate, grouped
 from topologies.parameter import Params, Value
 

@@ -4,11 +4,14 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from experiments import catalogue, parameters
 from experiments.model import Metric
-from experiments.statistics import Estimate
 from topologies.parameter import SHARE, Parameter, Params, Value, unit_of
+
+if TYPE_CHECKING:
+    from experiments.statistics import Estimate
 
 WAYS = {"direct": "direct", "mptcp": "MPTCP", "http2": "HTTP/2", "spdy": "SPDY", "quic": "QUIC"}
 WAYS |= {"haproxy": "HAProxy"}
@@ -87,11 +90,11 @@ def measured_size(count: float) -> str:
     return size(float(f"{count:.3g}"))
 
 
-def span(got: Estimate, write: Callable[[float], str] = number) -> str:
+def span(got: "Estimate", write: Callable[[float], str] = number) -> str:
     return f"{write(got.low)} to {write(got.high)}"
 
 
-def interval(got: Estimate, write: Callable[[float], str] = number) -> str:
+def interval(got: "Estimate", write: Callable[[float], str] = number) -> str:
     """In brackets where it is merely the range of a few."""
     if got.n < 2:
         return ""

@@ -226,3 +226,13 @@ def test_who_reads_may_have_seen_enough() -> None:
     os.close(writer)
     assert done.stderr == b""
     assert done.returncode == 1
+
+
+def test_nothing_heavy_is_read_until_it_is_asked_for() -> None:
+    """Each start of tm3lab waits for what is imported: `up` and `watch` draw nothing."""
+    code = "import sys; from experiments.cli import parser; parser([]); print(*sys.modules)"
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, cwd=ROOT, check=True)
+    read = set(done.stdout.split())
+    assert "experiments.campaign" in read
+    assert not read & {"asyncio", "distributed", "jinja2", "matplotlib", "numpy", "rich", "scipy"}
