@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What every test shares: what this machine can do, and a namespace to do it in."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -25,6 +26,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [
             item for _, item in sorted(zip(places, items, strict=True), key=lambda it: it[0])
         ]
+
+
+def pytest_collection_finish() -> None:
+    """What there is now stays to the end: who looks for garbage need not look at it each time."""
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
