@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("TM3_BUILD") or ROOT / "build")
 PYTHON = [sys.executable, "-s", "-S"]  # nothing but the standard library, and a quick start
 WRONG_RPS = [*PYTHON, str(ROOT / "tests/grade/wrong_rps")]
-GRADE = [sys.executable, str(ROOT / "tests/grade")]
+GRADE = [*PYTHON, str(ROOT / "tests/grade")]
 
 
 def start_grade(rp: list[str], *options: str) -> subprocess.Popen[str]:
