@@ -1,10 +1,27 @@
 # SPDX-License-Identifier: MIT
 """Of each experiment with transfers, a few runs so small that a test can do them all."""
 
+from types import ModuleType
 from typing import Any
 
+from experiments.catalogue import (
+    extension_costs,
+    fairness,
+    host_cc,
+    paths_share,
+    share,
+    slow_reader,
+)
 from experiments.catalogue.paths_reinject import FAR_WIFI
+from experiments.workloads import objects, rivals, thin_beside, udp, webs
 
+# What is measured begins when whatever is beside it has its rate. Here nobody looks at a rate.
+SETTLES: tuple[tuple[ModuleType, str], ...] = (
+    *((it, "SETTLE_S") for it in (extension_costs, fairness, host_cc, objects, paths_share)),
+    *((it, "SETTLE_S") for it in (share, thin_beside, udp, webs)),
+    *((rivals, "HEAD_START_S"), (slow_reader, "BEGIN_S"), (thin_beside, "ALONE_S")),
+)
+SETTLED_S = 0.7
 SMT_TWO = tuple(f"smt-two-{number}" for number in range(1, 6))
 EXTENDS = ("auto", "never")
 # For what lasts as long however much is carried: each packet costs the processor its time.
