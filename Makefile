@@ -22,9 +22,9 @@ FUZZ_SECONDS	?= 300
 FUZZ_CC		?= clang
 BPF_CC		?= clang
 SOAK_SECONDS	?= 600
-# Most tests wait for something most of the time: more at once than cores. Who
-# takes which, and when, is in tests/order.py.
-PYTEST_JOBS	?= $(shell expr $(JOBS) + 2)
+# A test waits for most of its time, and takes a third of a core in the mean: more
+# at once than cores. Who takes which, and when, is in tests/order.py.
+PYTEST_JOBS	?= $(shell expr $(JOBS) \* 5 / 2)
 PYTEST_ARGS	?=
 
 # Without the headers of OpenSSL the proxies are built without --key-file.
