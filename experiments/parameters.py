@@ -166,11 +166,11 @@ COMMON = (
     *LAB,
 )
 OF_PIPES = tuple(it.name for it in PROXIES)
+OF_MILE = tuple(it.name for it in _OF_MILE)  # without a value: as the preset has it
 _LAB_NAMES = tuple(it.name for it in LAB)
 # What a preset is changed by.
 UNCHANGED = {it.name: it.default for it in LAB}
-_MILE_NAMES = tuple(it.name for it in _OF_MILE)
-CHANGES = (*_MILE_NAMES, *(it.name for it in (*WAN, _SERVERS, *HOSTS)))
+CHANGES = (*OF_MILE, *(it.name for it in (*WAN, _SERVERS, *HOSTS)))
 
 
 def by_name(own: Iterable[Parameter] = ()) -> dict[str, Parameter]:
@@ -317,7 +317,7 @@ def unknown(name: str, known: Iterable[str]) -> ParameterError:
 
 
 def _changes(params: Params) -> dict[str, Any]:
-    told = {name: params[name] for name in _MILE_NAMES if params.get(name) is not None}
+    told = {name: params[name] for name in OF_MILE if params.get(name) is not None}
     return _with_traces(told)
 
 

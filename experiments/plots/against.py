@@ -2,7 +2,7 @@
 """A metric against a parameter: medians joined by lines, with their 95 % intervals."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from matplotlib.axes import Axes
@@ -18,6 +18,8 @@ from topologies.parameter import Value
 # By how much of the axis's width two lines are apart: those along numbers, marks at one place.
 APART = {True: 0.012, False: 0.05}
 OF_A_PLACE = 0.4  # of the way to the next place: what the lines of one place take at most
+MARGIN = 0.05  # of the axis's width, at either end
+LEAST_SPAN = 2.0  # of a logarithmic axis: on less, a few percent look like a large difference
 
 
 def draw(results: Results, scene: Scene) -> Sheet:
@@ -56,6 +58,10 @@ def _all_x(results: Results, scene: Scene) -> list[Value]:
 def _y_axis(axes: Axes, scene: Scene) -> None:
     if scene.figure.log:
         axes.set_yscale("log")
+        bottom, top = axes.get_ylim()
+        if top / bottom < LEAST_SPAN:
+            middle, half = math.sqrt(bottom * top), math.sqrt(LEAST_SPAN)
+            axes.set_ylim(middle / half, middle * half)
     else:
         bottom, top = axes.get_ylim()
         axes.set_ylim(min(0.0, bottom), top + 0.04 * top)
@@ -76,6 +82,7 @@ def _panel(results: Results, axes: Axes, panel: Panel, scene: Scene, xs: Sequenc
     if scene.figure.over:
         axes.axhline(1.0, color=INK, linewidth=0.8, zorder=1)
     asides = _asides(axes, panel, where)
+    _ends(axes, where, asides.values())
     for line in panel.lines:
         if not line.baseline:
             _line(axes, line, where, asides[line.label], scene.figure.joined)
@@ -88,12 +95,27 @@ def _asides(axes: Axes, panel: Panel, where: Mapping[Value, float]) -> dict[str,
     """By how much each line is moved aside, so that intervals do not hide one another: so little
     that the lines of one place stand together, and nearer to each other than to the next place."""
     its = [line.label for line in panel.lines if not line.baseline]
-    at = sorted(math.log2(x) if axes.get_xscale() == "log" else x for x in where.values())
+    at = _along(axes, where)
     to_next = min((b - a for a, b in pairwise(at)), default=1.0)
     along = len(at) > 1 and sheet.are_numbers([*where])
     width = at[-1] - at[0] if along else len(at)
     step = min(APART[along] * width, OF_A_PLACE * to_next / max(1, len(its) - 1))
     return {label: (k - (len(its) - 1) / 2) * step for k, label in enumerate(its)}
+
+
+def _along(axes: Axes, where: Mapping[Value, float]) -> list[float]:
+    """The places in order, such that equal distances look equal."""
+    return sorted(math.log2(x) if axes.get_xscale() == "log" else x for x in where.values())
+
+
+def _ends(axes: Axes, where: Mapping[Value, float], asides: Iterable[float]) -> None:
+    """An axis of numbers has the same ends in each panel, also in one that lacks some of them."""
+    at = _along(axes, where)
+    if len(at) < 2 or not sheet.are_numbers([*where]):
+        return
+    beyond = MARGIN * (at[-1] - at[0]) + max((abs(it) for it in asides), default=0.0)
+    ends = at[0] - beyond, at[-1] + beyond
+    axes.set_xlim(*(2**end if axes.get_xscale() == "log" else end for end in ends))
 
 
 def _moved(axes: Axes, x: float, aside: float) -> float:

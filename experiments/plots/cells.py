@@ -163,10 +163,11 @@ def metric_of(results: Results, figure: Figure) -> Metric:
 
 
 def facet_label(results: Results, params: Params, names: Sequence[str]) -> str:
-    parts = [
-        words.carried(params) if name in CARRIED else words.setting(name, params.get(name))
+    parts = [words.carried(params)] if set(names) & set(CARRIED) else []
+    parts += [
+        words.setting(name, params.get(name))
         for name in names
-        if name in CARRIED or params.get(name) is not None or _is_left(results, params, name)
+        if name not in CARRIED and (params.get(name) is not None or _is_left(results, params, name))
     ]
     return ", ".join(parts)
 
@@ -174,7 +175,9 @@ def facet_label(results: Results, params: Params, names: Sequence[str]) -> str:
 def _is_left(results: Results, params: Params, name: str) -> bool:
     """Whether a parameter without a value applies: it is left to the preset or to the kernel."""
     told = _parameter(results, name)
-    if name not in params or told is None or params.get("way", "pipes") != "pipes":
+    if name not in params or told is None:
+        return False
+    if name in OF_PIPES and params.get("way", "pipes") != "pipes":
         return False
     return all(params.get(other) == value for other, value in told.needs)
 
@@ -316,14 +319,24 @@ def scene(results: Results, figure: Figure) -> Scene:
     along = [name for name in names if name not in telling]
     made = tuple(
         Panel(
-            facet_label(results, its[0].params, telling),
+            label,
             lines(results, figure, metric, its, hues, free),
             floor(results, figure, its),
-            facet_label(results, its[0].params, along),
+            small,
         )
         for its in panels.values()
+        for label, small in [titles(results, its[0].params, telling, along)]
     )
     return Scene(figure, made, metric, together)
+
+
+def titles(
+    results: Results, params: Params, telling: Sequence[str], along: Sequence[str]
+) -> tuple[str, str]:
+    """A panel's name, and what goes with it in small letters. What tells others apart may not
+    apply here: then the panel is called by what goes with it."""
+    large, small = (facet_label(results, params, names) for names in (telling, along))
+    return (large, small) if large else (small, "")
 
 
 def _facet(it: Configuration, name: str) -> Value:

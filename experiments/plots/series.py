@@ -17,7 +17,7 @@ from matplotlib.figure import Figure as Sheet
 
 from experiments.model import Figure
 from experiments.plots import sheet
-from experiments.plots.cells import CARRIED, Scene, tell_apart
+from experiments.plots.cells import CARRIED, Scene, tell_apart, titles
 from experiments.plots.looks import BLUE, INK, MUTED, ORANGE, ORDERED, SKY, Look
 from experiments.report import words
 from experiments.report.data import Results
@@ -162,7 +162,7 @@ def _chosen(results: Results, scene: Scene) -> list[Shown]:
         since = run.went if told else None
         traces = read(results.folder / run.logs, since) if run.logs else []
         if traces or told:
-            names = words.label(it.params, telling), words.label(it.params, along)
+            names = titles(results, it.params, telling, along)
             found.append(Shown(*names, traces, told, run.went))
         if len(found) == PANELS:
             break

@@ -31,6 +31,8 @@ TOLD: dict[tuple[str, Value], str] = {
     ("bottleneck", "network"): "queue in the network",
     ("bottleneck", "sender"): "queue in the sender",
     ("direction", "both"): "both directions",
+    ("trace_down", None): "constant rate",
+    ("trace_up", None): "constant rate",
 }
 COUNTED = {"rivals": "rival", "plain": "plain connection", "readers": "reader"}
 
@@ -195,6 +197,8 @@ def setting(parameter: str, it: Value) -> str:
         return f"proxies of {'/'.join(str(it).split('/')[-2:])}"
     if parameter == "binding":
         return f"{it} {name(parameter)}"
+    if it is None and parameter in parameters.OF_MILE:
+        return f"{name(parameter)} of the preset"
     return f"{name(parameter, it)} {value(parameter, it)}"
 
 

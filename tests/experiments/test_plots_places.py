@@ -69,6 +69,58 @@ def test_marks_of_one_place_stand_together(
         assert middle == pytest.approx((box.x0 + box.x1) / 2, abs=1), "one value, in the middle"
 
 
+def drawn(experiment: synthetic.Download, path: Path, patch: pytest.MonkeyPatch) -> list[Axes]:
+    """The axes of its first figure."""
+    seen: list[Axes] = []
+    patch.setattr(sheet, "save", lambda made, folder, of: seen.extend(made.axes) or folder / of)
+    results = synthetic.loaded(synthetic.make(path / "A", experiment, 3), experiment)
+    assert drawing.draw_one(results, results.figures()[0], path)
+    return seen
+
+
+@pytest.mark.parametrize("rates", [(5.0, 10.0, 20.0), (5.0, 10.0, 80.0)])
+def test_panels_that_lack_some_numbers_have_the_axis_of_all(
+    rates: tuple[float, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two marks at the one rate of their panel stood at the ends of its axis."""
+
+    class Apart(synthetic.Download):
+        grids = tuple(
+            {"wan_rtt_ms": [rate], "rtt_ms": [1000 / rate], "pipes": [1, 8]} for rate in rates
+        )
+        figures = (Figure("f", "F", "against", x="wan_rtt_ms", hue="pipes", facet="rtt_ms"),)
+
+    panels = drawn(Apart(), tmp_path, monkeypatch)
+    assert len(panels) == len(rates)
+    assert len({axes.get_xlim() for axes in panels}) == 1
+    for axes in panels:
+        ends = axes.transAxes.inverted()
+        at = [
+            ends.transform(axes.transData.transform((line.get_xdata()[0], 1.0)))[0]
+            for line in axes.lines
+            if len(line.get_xdata()) == 1
+        ]
+        assert len(at) == 2
+        assert 0 < max(at) - min(at) < 0.1
+
+
+@pytest.mark.parametrize(("most", "factor"), [(1.05, 2.0), (10.0, 10.0)])
+def test_a_small_difference_does_not_fill_a_logarithmic_axis(
+    most: float, factor: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Alike(synthetic.Download):
+        grids = ({"pipes": [1, 8]},)
+        figures = (Figure("f", "F", "against", log=True),)
+
+    monkeypatch.setattr(
+        synthetic, "seconds", lambda params, seed: 0.4 * (most if params["pipes"] == 1 else 1)
+    )
+    (axes,) = drawn(Alike(), tmp_path, monkeypatch)
+    bottom, top = axes.get_ylim()
+    assert bottom < 0.4 < 0.4 * most < top
+    assert factor <= top / bottom < 2 * factor
+
+
 def test_names_have_lines_between_them_and_numbers_at_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

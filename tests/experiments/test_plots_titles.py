@@ -15,6 +15,7 @@ from experiments.report.data import Results
 from experiments.report.runs import Run
 from tests.experiments import synthetic
 from tests.experiments.synthetic import made_up
+from topologies.parameter import Parameter
 
 SPACE = "\N{NO-BREAK SPACE}"
 
@@ -64,7 +65,37 @@ def test_a_value_that_is_left_to_the_preset_is_a_panels_name() -> None:
 
     results = made_up_of(Rates())
     labels = [it.label for it in scene(results, Rates.figures[0]).panels]
-    assert labels == ["round trip default", f"round trip 30{SPACE}ms"]
+    assert labels == ["round trip of the preset", f"round trip 30{SPACE}ms"]
+
+
+def test_a_panel_that_others_names_do_not_apply_to_is_called_by_what_goes_with_it() -> None:
+    """Of three panels by the path of a plain GET that of all paths had no name."""
+
+    class Ranges(synthetic.Download):
+        parameters = (
+            Parameter("fetch", "ranges", "text", "how", ("get", "ranges")),
+            Parameter("path", 1, "whole", "of a GET", needs=(("fetch", "get"),)),
+        )
+        grids = (
+            {"way": ["direct"], "fetch": ["get"], "path": [1, 2]},
+            {"way": ["direct"], "fetch": ["ranges"], "path": [None]},
+        )
+        figures = (Figure("f", "Times", "cdf"),)
+
+    results = made_up_of(Ranges())
+    panels = [(it.label, it.along) for it in scene(results, Ranges.figures[0]).panels]
+    assert panels == [("path 1", "fetch get"), ("path 2", "fetch get"), ("fetch ranges", "")]
+
+
+@pytest.mark.parametrize("way", ["direct", "pipes"])
+def test_a_series_at_a_constant_rate_is_called_so(way: str) -> None:
+    class Traces(synthetic.Download):
+        grids = ({"way": [way], "trace_up": [None, "synthetic-lte"]},)
+        figures = (Figure("s", "Series", "series", y="up_mbps"),)
+
+    results = made_up_of(Traces(), up_mbps=[1.0, 2.0])
+    shown = series._chosen(results, scene(results, Traces.figures[0]))
+    assert [it.label for it in shown] == ["constant rate", "trace up synthetic-lte"]
 
 
 def made_up_of(experiment: synthetic.Download, **measures: Any) -> Results:
