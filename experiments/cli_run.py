@@ -23,7 +23,7 @@ from experiments.progress import duration
 from experiments.runner import Keep
 from experiments.stopping import Stopped
 from experiments.watch import beside
-from topologies.parameter import Parameter
+from topologies.parameter import Parameter, ParameterError
 
 SEED = 1
 LEAST_LIMIT_S = 30.0
@@ -147,7 +147,12 @@ def _find(word: str) -> Experiment:
     if not _is_file(word):
         return catalogue.find(word)
     found = definition.read(Path(word))
-    return definition.experiment(found, catalogue.find(found["experiment"]))
+    try:
+        made = definition.experiment(found, catalogue.find(found["experiment"]))
+        definition.check_figures(made)
+    except (catalogue.UnknownExperiment, definition.DefinitionError, ParameterError) as why:
+        raise definition.DefinitionError(f"{word}: {why}") from None
+    return made
 
 
 def _experiments(names: Sequence[str], *, quick: bool) -> list[Experiment]:

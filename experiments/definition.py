@@ -97,6 +97,34 @@ def _figure(told: Mapping[str, Any]) -> Figure:
     return made
 
 
+def check_figures(made: Experiment) -> None:
+    """Whether each figure names what the runs will have: what it does not find it does not draw,
+    and that would be seen when all runs are over. A folder of results is not asked: it may be from
+    when a metric had another name."""
+    settings = parameters.by_name(made.parameters)
+    metrics = ["completion_s", *(it.name for it in made.metrics)]
+    for figure in made.figures:
+        axes = {"hue": figure.hue, "facet": figure.facet}
+        if figure.kind != "series":  # whose y is whatever list the runs tell
+            axes["y"] = figure.y
+        if figure.kind != "ccdf":  # nor is its x a metric
+            axes["x"] = figure.x
+        if figure.floor != "floor_s":  # which is each experiment's own
+            axes["floor"] = figure.floor
+        for key, name in axes.items():
+            may = () if key in ("y", "floor") else settings
+            if name and name not in (*metrics, *may):
+                raise DefinitionError(
+                    f"figure {figure.name}: {key}: {name!r} is no metric"
+                    f"{' and no parameter' if may else ''}; "
+                    f"metrics are {', '.join(dict.fromkeys(metrics))}"
+                )
+        for key, chosen in (("where", figure.where), ("over", figure.over)):
+            for name in chosen:
+                if name not in settings:
+                    raise DefinitionError(f"figure {figure.name}: {key}: {name!r} is no parameter")
+
+
 def experiment(found: dict[str, Any], base: Experiment) -> Experiment:
     """`base` with the grids, figures and words of the file, or of a folder of its results."""
     _check(found)

@@ -38,7 +38,7 @@ def experiments() -> tuple[Experiment, ...]:
 def find(name: str) -> Experiment:
     known = _all()
     if name not in known:
-        raise UnknownExperiment(f"experiment {name!r}: there are {', '.join(known)}")
+        raise UnknownExperiment(f"experiment {name!r}: there is none; there are {', '.join(known)}")
     return known[name]
 
 

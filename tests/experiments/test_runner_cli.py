@@ -29,8 +29,8 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("run", "downlaod"), "experiment 'downlaod': there are asymmetric, "),
-        (("list", "nothing"), "experiment 'nothing': there are asymmetric, "),
+        (("run", "downlaod"), "experiment 'downlaod': there is none; there are asymmetric, "),
+        (("list", "nothing"), "experiment 'nothing': there is none; there are asymmetric, "),
         (("run", "download", "--lost", "1%"), "--lost: no such argument; there are --size"),
         (("run", "object", "--pipe", "3"), "--pipe: no such argument; there are "),
         (("run", "download", "--preset", "lan"), f"preset: 'lan' is none of {', '.join(PRESETS)}"),
@@ -89,6 +89,31 @@ def test_a_large_sweep_is_planned_soon(capsys: pytest.CaptureFixture[str], tmp_p
     status, _, err = told(capsys, "run", "download", *words, *more, "--dry-run")
     assert status == 0
     assert "download: 801 configurations x 100 repetitions, about " in err
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "says"),
+    [
+        ("downlaod", "", "experiment 'downlaod': there is none"),
+        ("download", 'los = "1%"', "los: no such parameter"),
+        ("download", "warm = 3", "warm: 3 is "),
+        ("download", '[[figure]]\nname = "f"\ntitle = "F"\nkind = "bars"', "figure: kind 'bars'"),
+        (
+            "download",
+            '[[figure]]\nname="f"\ntitle="F"\nkind="cdf"\ny="s"',
+            "figure f: y: 's' is no",
+        ),
+    ],
+)
+def test_a_file_is_named_with_what_is_wrong_in_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, more: str, says: str
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f'experiment = "{name}"\n[[grid]]\npipes = [1, 8]\n{more}\n')
+    status, out, err = told(capsys, "run", str(path), "--dry-run")
+    assert (status, out) == (2, "")
+    assert err.startswith(f"tm3lab: {path}: {says}")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", ["resume", "plot", "report"])

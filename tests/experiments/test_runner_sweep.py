@@ -268,10 +268,44 @@ def test_a_file_with_a_wrong_parameter_names_it(tmp_path: Path) -> None:
         defined(tmp_path, TOML.replace("[1, 8]", '"x"'))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            'title = "Gain"',
+            'title = "Gain"\ny = "first"',
+            "y: 'first' is no metric; metrics are comp",
+        ),
+        ('title = "Gain"', 'title = "Gain"\ny = "size"', "y: 'size' is no metric; metrics are "),
+        (
+            'title = "Gain"',
+            'title = "Gain"\nx = "pipe"',
+            "x: 'pipe' is no metric and no parameter; ",
+        ),
+        ('title = "Gain"', 'title = "Gain"\nhue = "sice"', "hue: 'sice' is no metric and no param"),
+        ('title = "Gain"', 'title = "Gain"\nfloor = "size"', "floor: 'size' is no metric; metrics"),
+        ("over = { pipes = 1 }", "over = { pipe = 1 }", "over: 'pipe' is no parameter"),
+    ],
+)
+def test_a_figure_of_what_no_run_has_is_refused_before_they_begin(
+    tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    """It was found out when all of them were over: the figure was not there."""
+    with pytest.raises(DefinitionError) as refused:
+        definition.check_figures(defined(tmp_path, TOML.replace(old, new)))
+    assert str(refused.value).startswith(f"figure gain: {says}")
+
+
+def test_figures_of_the_house_are_of_what_runs_have() -> None:
+    for experiment in catalogue.experiments():
+        definition.check_figures(experiment)
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments" / "sweeps").glob("*.toml")))
 def test_the_sweeps_of_the_house_can_be_run(path: Path) -> None:
     found = definition.read(path)
     mine = definition.experiment(found, catalogue.find(found["experiment"]))
+    definition.check_figures(mine)
     assert len(sweep.configurations(mine, {})) > 1
 
 
