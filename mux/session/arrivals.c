@@ -358,6 +358,21 @@ static void pong_came(struct session *s, struct leg *leg,
 	leg->progress_at = loop_now(s->engine->loop);
 }
 
+/* For who reads the log and has not got the wire format at hand. */
+static const char *goodbye_text(uint8_t reason)
+{
+	switch (reason) {
+	case WIRE_GOODBYE_SHUTDOWN:
+		return ": it is ending";
+	case WIRE_GOODBYE_PROTOCOL:
+		return ": what it got broke the protocol";
+	case WIRE_GOODBYE_LIMIT:
+		return ": it is at a limit";
+	default:
+		return "";
+	}
+}
+
 /* @opened_again: as the leg had it before this message. */
 static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
 		const struct wire_ext *ext, uint16_t opened_again)
@@ -406,8 +421,9 @@ static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
 		ways_came(s, &ext->path);
 		break;
 	case WIRE_GOODBYE:
-		session_fail(s, "the other end said GOODBYE, reason %u",
-			     ext->goodbye.reason);
+		session_fail(s, "the other end said GOODBYE, reason %u%s",
+			     ext->goodbye.reason,
+			     goodbye_text(ext->goodbye.reason));
 		break;
 	case WIRE_HELLO:
 	case WIRE_WELCOME:

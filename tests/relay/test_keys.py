@@ -484,6 +484,6 @@ def test_what_encryption_takes_is_in_the_memory(box: Namespace, tmp_path: Path, 
             box, tmp_path, *keys.lp, *many, pipes=64, name="many", ready="SOCKS5 on"
         ) as lp:
             rp.expect(r"session 2: too little memory is left .* pipes' encryption \d+: session", 30)
-            lp.expect("GOODBYE, reason 2", 30)
+            lp.expect("GOODBYE, reason 2: it is at a limit", 30)
             answers(sock)
             served(box)

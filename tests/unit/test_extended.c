@@ -459,7 +459,7 @@ static void goodbye_ends_both_ends_at_once(void **state)
 	pair_expect_end(pair, pair->conn[0].client, -ECONNRESET);
 	while (pair->lp)
 		run_round(pair->engine.loop);
-	assert_non_null(strstr(pair->lp_why, "GOODBYE, reason 0"));
+	assert_non_null(strstr(pair->lp_why, "GOODBYE, reason 0: it is ending"));
 }
 
 /* It looks at once at what it would look at within two seconds. */
