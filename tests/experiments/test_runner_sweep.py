@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from base.sources import ROOT
 from experiments import catalogue, definition, sweep
 from experiments.definition import DefinitionError
-from experiments.model import Experiment, Grid
+from experiments.model import Experiment, Figure, Grid
 from experiments.plan import Plan
 from topologies.parameter import Parameter, ParameterError, Params, Value
 
@@ -307,6 +307,16 @@ def test_the_sweeps_of_the_house_can_be_run(path: Path) -> None:
     mine = definition.experiment(found, catalogue.find(found["experiment"]))
     definition.check_figures(mine)
     assert len(sweep.configurations(mine, {})) > 1
+
+
+def test_the_file_that_the_readme_shows_can_be_run(tmp_path: Path) -> None:
+    told = (ROOT / "experiments" / "README.md").read_text()
+    shown = told.partition("```toml\n")[2].partition("```")[0]
+    mine = defined(tmp_path, shown)
+    definition.check_figures(mine)
+    assert len(sweep.configurations(mine, {})) == 10
+    kinds = get_args(get_type_hints(Figure)["kind"])
+    assert all(f"\n| `{kind}` | " in told for kind in kinds)
 
 
 def test_every_experiment_can_be_run() -> None:
