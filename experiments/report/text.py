@@ -17,7 +17,8 @@ from experiments.report.runs import Configuration
 from topologies.parameter import Params
 
 # Columns of a comparison: where there is no interval words stand in its place.
-NAME_LEAST, INTERVAL_MOST = 20, 22
+NAME_LEAST, INTERVAL_MOST = 20, 16
+CLOSE = (0, 1, 0, 0)  # of a table of many columns: two spaces between them, in place of three
 
 
 def table(folder: Path, width: int = 100) -> str:
@@ -62,7 +63,7 @@ def configurations(results: Results) -> Table:
     """Median and interval of the main metric; beside one pipe, and beside the floor."""
     metric = results.main
     made = _plain()
-    made.padding = (0, 1, 0, 0)  # many columns: two spaces between them, in place of three
+    made.padding = CLOSE
     made.add_column("configuration")
     unit = f" [{metric.unit}]" if metric.unit else ""
     _right(made, "n", "failed", f"median{unit}", "95 %", "mean", "p95")
@@ -115,6 +116,7 @@ def comparison(found: list[Row]) -> Table:
     """Of rows that were published, or of own bounds, which nobody else has a value for."""
     own = bool(found) and found[0].claim.is_own
     made = _plain()
+    made.padding = CLOSE
     made.add_column("bound" if own else "published", min_width=NAME_LEAST)
     _right(made, *([] if own else ["paper"]), "ours")
     made.add_column("95 %", justify="right", max_width=INTERVAL_MOST)

@@ -162,6 +162,18 @@ def test_table_for_the_terminal(folder: Path) -> None:
     assert "Not among these runs: a size that was not run (Fig. 9)." in told
 
 
+def test_verdicts_are_whole_in_a_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside words in place of an interval the last column was cut: `~ not deci`."""
+    told = "no interval; repeats of one session, 0.0567 to 0.0573"
+    monkeypatch.setattr(rows.Row, "interval", told)
+    monkeypatch.setattr(rows.Row, "size_says", "✗ the other way")
+    lines = report.table(folder, width=100).splitlines()
+    assert max(map(len, lines)) <= 100
+    heads = next(k for k, line in enumerate(lines) if line.startswith("published "))
+    assert lines[heads].endswith("same direction?       same size?")
+    assert lines[heads + 2].endswith("✗ the other way")
+
+
 def test_no_run_succeeded(tmp_path: Path) -> None:
     made = synthetic.make(
         tmp_path / "all-failed", synthetic.Plain(), 3, fails=lambda params, rep: True

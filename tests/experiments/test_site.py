@@ -210,6 +210,10 @@ def test_in_a_browser(index: Path) -> None:
     """Nothing to be scrolled sideways, no complaint, nothing asked of anybody; light and dark."""
     pages = [index, *sorted(index.parent.glob("*/*/report.html"))[:1]]
     paper = "getComputedStyle(document.body).backgroundColor"
+    tables = (
+        "[...document.querySelectorAll('.scroll:has(.comparison)')].filter("
+        "it => it.scrollWidth > it.clientWidth).map(it => it.scrollWidth - it.clientWidth)"
+    )
 
     async def look() -> None:
         async with opened(index.as_uri()) as page:
@@ -219,9 +223,10 @@ def test_in_a_browser(index: Path) -> None:
             for path in pages:
                 await page.go(path.as_uri())
                 colours = []
-                for width in (390, 1280):
+                for width in (390, 1020, 1060, 1280):
                     await page.size(width, 900)
                     assert await page.value("document.documentElement.scrollWidth") == width
+                    assert await page.value(tables) == [], width
                 for scheme in ("light", "dark"):
                     await page.prefers(color_scheme=scheme)
                     colours.append(await page.value(paper))
