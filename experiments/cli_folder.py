@@ -11,10 +11,17 @@ from experiments.campaign import How
 from experiments.folder import FolderError, Results
 from experiments.model import Experiment
 
+FOLDER = "of results: results/NAME/UTC-COMMIT"
+
 
 def add(commands: Any) -> None:
-    resume = commands.add_parser("resume", help="do the runs that a folder lacks")
-    resume.add_argument("folder", type=Path, metavar="DIR")
+    resume = commands.add_parser(
+        "resume",
+        help="do the runs that a folder lacks",
+        description="Goes on with a sweep that was interrupted, or does its void runs once more; "
+        "then plots and report, as `run` ends.",
+    )
+    resume.add_argument("folder", type=Path, metavar="DIR", help=FOLDER)
     cli_run.add_keep(resume)
     cli_run.add_machines(resume)
     resume.set_defaults(do=_resume)
@@ -24,7 +31,7 @@ def add(commands: Any) -> None:
         description="The same configurations, seeds and TCP settings as in DIR, by these sources; "
         "says what else of this machine differs. Then: tm3lab compare DIR NEW.",
     )
-    again.add_argument("folder", type=Path, metavar="DIR")
+    again.add_argument("folder", type=Path, metavar="DIR", help=FOLDER)
     cli_run.add_results(again)
     cli_run.add_keep(again)
     again.set_defaults(do=_again)
@@ -32,22 +39,37 @@ def add(commands: Any) -> None:
         (
             "plot",
             "draw a folder's plots anew",
-            "Those that need logs which a folder does not keep, as in results/curated, stay as "
-            "they were drawn, and are named.",
+            "Draws plots/ from runs.jsonl. Those that need logs which a folder does not keep, as "
+            "in results/curated, stay as they were drawn, and are named.",
             _plot,
         ),
-        ("report", "write a folder's report anew", None, _report),
+        (
+            "report",
+            "write a folder's report anew",
+            "Writes report.html and summary.json from runs.jsonl, and shows their tables.",
+            _report,
+        ),
     ):
         parser = commands.add_parser(name, help=text, description=more)
-        parser.add_argument("folders", type=Path, nargs="+", metavar="DIR")
+        parser.add_argument("folders", type=Path, nargs="+", metavar="DIR", help=FOLDER)
         parser.set_defaults(do=do)
-    joined = commands.add_parser("merge", help="folders of parts of one plan, made by --part")
-    joined.add_argument("folders", type=Path, nargs="+", metavar="DIR")
+    joined = commands.add_parser(
+        "merge",
+        help="folders of parts of one plan, made by --part",
+        description="Makes one folder of those that `tm3lab run --part 1/2` and `--part 2/2` "
+        "left on two machines, and its plots and report.",
+    )
+    joined.add_argument("folders", type=Path, nargs="+", metavar="DIR", help=FOLDER)
     cli_run.add_results(joined)
     joined.set_defaults(do=_merge)
-    compare = commands.add_parser("compare", help="two folders of the same experiment")
-    compare.add_argument("a", type=Path, metavar="A")
-    compare.add_argument("b", type=Path, metavar="B")
+    compare = commands.add_parser(
+        "compare",
+        help="two folders of the same experiment",
+        description="B over A for every configuration and every ratio that both have, how many of "
+        "B's medians lie in A's intervals, and what else differs.",
+    )
+    compare.add_argument("a", type=Path, metavar="A", help=FOLDER)
+    compare.add_argument("b", type=Path, metavar="B", help="another one")
     compare.set_defaults(do=_compare)
     site = commands.add_parser(
         "publish",

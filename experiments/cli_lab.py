@@ -24,7 +24,12 @@ def add(commands: Any) -> None:
     cli_watch.add_option(parser, "serve a page that shows the lab, with sliders for the last mile")
     options.add_groups(parser, [], without=("preset", "way", "warm", "idle_s", "client"))
     parser.set_defaults(do=_up)
-    clean = commands.add_parser("clean", help="remove the labs whose runner was killed, only them")
+    clean = commands.add_parser(
+        "clean",
+        help="remove the labs whose runner was killed, only them",
+        description="Removes network namespaces and processes that labs left because whoever ran "
+        "them was killed. Labs that run, and all else, stay.",
+    )
     clean.add_argument("--all", action="store_true", help="living ones too, with their runner")
     clean.set_defaults(do=_clean)
 

@@ -10,9 +10,13 @@ from experiments.model import Experiment
 
 def add(commands: Any) -> None:
     parser = commands.add_parser(
-        "list", help="the experiments; of those named, their parameters", allow_abbrev=False
+        "list",
+        help="the experiments; of those named, their parameters",
+        description="Without a name all experiments in a line each; of those named the sweep, what "
+        "they measure, what was published beside it, and every parameter.",
+        allow_abbrev=False,
     )
-    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="such as download")
     parser.set_defaults(do=show)
 
 

@@ -42,7 +42,8 @@ def add(commands: Any, argv: Sequence[str]) -> None:
         help="run experiments: plots and a report at the end",
         description=__doc__,
         allow_abbrev=False,
-        epilog="`tm3lab run NAME --help` has the parameters of that experiment, too.",
+        epilog="`tm3lab run NAME --help` has the parameters of that experiment, too. What stands "
+        "in a FILE.toml: experiments/README.md, `A sweep in a file`.",
     )
     parser.add_argument("names", nargs="+", metavar="NAME", help="experiments, `all`, or FILE.toml")
     parser.add_argument("--reps", type=int, metavar="N", help="repetitions of each configuration")
