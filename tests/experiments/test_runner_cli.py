@@ -2,6 +2,7 @@
 """The command's words: what is wrong is told in one line that lists what there is."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -240,6 +241,20 @@ def test_the_script_says_what_is_missing(tmp_path: Path) -> None:
     done = subprocess.run(["sh", script, "list"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("tm3lab: set-up is missing: sudo make -C ")
+
+
+def test_the_script_of_another_tree_does_not_run_here(tmp_path: Path) -> None:
+    """A copy of a tree ran the sources and the proxies of the one that it was copied from."""
+    from topologies.programs import built
+
+    for there, status in (("experiments", 1), ("notes", 0)):
+        copy = tmp_path / there / "build" / "tm3lab"
+        copy.parent.mkdir(parents=True)
+        (tmp_path / there / there).mkdir()
+        shutil.copy(built("tm3lab"), copy)
+        done = subprocess.run([copy, "list"], capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stderr
+        assert (f"tm3lab: {copy} was made in " in done.stderr) == bool(status)
 
 
 def test_who_reads_may_have_seen_enough() -> None:
