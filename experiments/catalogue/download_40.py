@@ -1,25 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Fig. 9 on LTE of a rate at which the floor leaves room for what was published."""
 
-from experiments.catalogue.download import LTE, PIPES, PUBLISHED, SIZES, Download, by_pipes, runs
-from experiments.causes.otherwise import Otherwise
-from experiments.model import Claim, Figure
-from topologies.parameter import Params
+from experiments.catalogue.download import LTE, PIPES, SIZES, Download, by_pipes
+from experiments.model import Figure
 
 MBPS = 40.0
-BOUNDED: Params = {"aggregate": None}  # what pipes hold together, and so their first flight
-AT_ONCE: Params = {"aggregate": "off"}
-
-
-def of_size(size: int) -> Claim:
-    at_once = Otherwise(
-        "Where all pipes send their first windows at once, which we bound for the network's queue,",
-        runs(LTE, size, 8, down_mbps=MBPS, **AT_ONCE),
-        "less",
-        PUBLISHED[size] ** (1 - Claim.margin),
-    )
-    at = f" of {MBPS:g} Mbit/s"
-    return by_pipes(LTE, size, at, (at_once,), down_mbps=MBPS, **BOUNDED)
 
 
 class Download40(Download):
@@ -27,22 +12,18 @@ class Download40(Download):
 
     name = "download-40"
     title = f"One file over one connection, LTE of {MBPS:g} Mbit/s"
-    grids = (
-        {"preset": LTE, "down_mbps": MBPS, "size": SIZES, "pipes": PIPES, "warm": False},
-        {"preset": LTE, "down_mbps": MBPS, "size": SIZES, "pipes": 8, "warm": False, **AT_ONCE},
-    )
+    grids = ({"preset": LTE, "down_mbps": MBPS, "size": SIZES, "pipes": PIPES, "warm": False},)
     quick_grids = (
         {"preset": LTE, "down_mbps": MBPS, "size": SIZES, "pipes": (1, 8), "warm": False},
-        {"preset": LTE, "down_mbps": MBPS, "size": SIZES, "pipes": 8, "warm": False, **AT_ONCE},
     )
-    claims = tuple(of_size(size) for size in SIZES)
+    claims = tuple(by_pipes(LTE, size, f" of {MBPS:g} Mbit/s", down_mbps=MBPS) for size in SIZES)
     figures = (
         Figure(
             name="normalised",
             title="Completion time, 1 pipe = 1",
             kind="normalised",
             hue="size",
-            where={"way": "pipes", **BOUNDED},
+            where={"way": "pipes"},
             over={"pipes": 1},
         ),
         Figure(
@@ -50,7 +31,6 @@ class Download40(Download):
             title="Completion time by pipes",
             kind="against",
             hue="size",
-            where=BOUNDED,
             floor="floor_s",
             log=True,
         ),
