@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -20,6 +19,7 @@
 #include "mux/options/options.h"
 #include "mux/pipe/pipe.h"
 #include "mux/session/greeting.h"
+#include "bounded_send.h"
 #include "loopback.h"
 #include "toy_layer.h"
 
@@ -43,29 +43,7 @@ static struct {
 	uint32_t asked_of;		/* the last byte of that */
 	int end;
 	uint32_t next;
-	bool bounded;			/* the writer's socket takes so many bytes more */
-	size_t takes;
-	unsigned int calls;		/* in which it took some, */
-	unsigned int more;		/* and of them, those that told of more */
 } here;
-
-/* The kernel's, but for how much a pipe's socket takes. */
-ssize_t send(int fd, const void *buf, size_t len, int flags)
-{
-	if (here.writer && fd == here.writer->fd) {
-		if (here.bounded && len > here.takes)
-			len = here.takes;
-		if (here.bounded)
-			here.takes -= len;
-		here.calls += len > 0;
-		here.more += len > 0 && flags & MSG_MORE;
-		if (!len) {
-			errno = EAGAIN;
-			return -1;
-		}
-	}
-	return syscall(SYS_sendto, fd, buf, len, flags, NULL, 0);
-}
 
 /* --- a greeting through a layer --- */
 
@@ -196,6 +174,7 @@ static void make_pipes(void)
 	here.lp = greeting_take(here.g[1]);
 	here.g[1] = NULL;
 	here.writer = pipe_new(&here.shared, &pipe_ops, NULL, here.rp);
+	bounded_send.fd = here.writer->fd;
 	here.reader = pipe_new(&here.shared, &pipe_ops, NULL, here.lp);
 	assert_non_null(here.writer);
 	assert_non_null(here.reader);
@@ -300,19 +279,19 @@ static void a_long_run_is_sealed_portion_by_portion(void **state)
 	(void)state;
 	make_pipes();
 	l = here.writer->layer;
-	here.bounded = true;
+	bounded_send.bounded = true;
 	pipe_send(here.writer, a_run(LONG, &number));
 	assert_int_equal(l->out_len, layer_len(l, PORTION));
-	here.takes = 10;
-	assert_true(run_until(here.shared.loop, "some", is_written, &here.takes));
+	bounded_send.takes = 10;
+	assert_true(run_until(here.shared.loop, "some", is_written, &bounded_send.takes));
 	assert_int_equal(l->out_len, layer_len(l, PORTION) - 10);
 	assert_int_equal(here.writer->queued, LONG_LEN - 10);
-	here.calls = here.more = 0;
-	here.bounded = false;
+	bounded_send.calls = bounded_send.more = 0;
+	bounded_send.bounded = false;
 	assert_true(run_until(here.shared.loop, "all messages", all_came, &all));
-	assert_in_range(here.calls, PORTIONS, 4 * PORTIONS);
+	assert_in_range(bounded_send.calls, PORTIONS, 4 * PORTIONS);
 	/* All but the last: its end is nothing to wait for. */
-	assert_in_range(here.more, PORTIONS - 1, here.calls - 1);
+	assert_in_range(bounded_send.more, PORTIONS - 1, bounded_send.calls - 1);
 	assert_int_equal(here.writer->tx_bytes, layer_len(l, LONG_LEN));
 	assert_int_equal(here.writer->queued, 0);
 }
@@ -364,9 +343,9 @@ static void small_ones_of_a_batch_are_one_record(void **state)
 	}
 	/* No record is made ahead of the call that writes it. */
 	assert_int_equal(here.writer->layer->out_len, 0);
-	assert_int_equal(here.calls, 0);
+	assert_int_equal(bounded_send.calls, 0);
 	gathering_end(&here.shared.gathering);
-	assert_int_equal(here.calls, 1);
+	assert_int_equal(bounded_send.calls, 1);
 	assert_int_equal(here.writer->tx_bytes, TOY_OVERHEAD + all * SMALL);
 	assert_int_equal(here.writer->tx_joined, all - 1);
 	assert_null(here.writer->queue);
@@ -383,9 +362,9 @@ static void a_segment_of_records_does_not_wait(void **state)
 	gathering_begin(&here.shared.gathering);
 	here.writer->info.mss = 10 * SMALL + TOY_OVERHEAD;
 	send_small(9, &number);
-	assert_int_equal(here.calls, 0);
+	assert_int_equal(bounded_send.calls, 0);
 	send_small(1, &number);
-	assert_int_equal(here.calls, 1);
+	assert_int_equal(bounded_send.calls, 1);
 	assert_int_equal(here.writer->tx_bytes, here.writer->info.mss);
 	gathering_end(&here.shared.gathering);
 }
@@ -401,9 +380,9 @@ static void a_record_of_several_is_within_a_segment(void **state)
 	gathering_begin(&here.shared.gathering);
 	here.writer->info.mss = 2 * SMALL + TOY_OVERHEAD + 1;
 	send_small(2, &number);
-	assert_int_equal(here.calls, 0);
+	assert_int_equal(bounded_send.calls, 0);
 	send_small(1, &number);
-	assert_int_equal(here.calls, 2);
+	assert_int_equal(bounded_send.calls, 2);
 	assert_int_equal(here.writer->tx_bytes, all * SMALL + 2 * TOY_OVERHEAD);
 	gathering_end(&here.shared.gathering);
 	assert_true(run_until(here.shared.loop, "all messages", all_came, &all));
@@ -418,7 +397,7 @@ static void none_of_a_record_is_written_before_all_of_it(void **state)
 
 	(void)state;
 	make_pipes();
-	here.bounded = true;
+	bounded_send.bounded = true;
 	gathering_begin(&here.shared.gathering);
 	send_small(all, &number);
 	gathering_end(&here.shared.gathering);
@@ -429,12 +408,12 @@ static void none_of_a_record_is_written_before_all_of_it(void **state)
 			assert_true(run->sent < run->len);
 		assert_int_equal(here.writer->queued, waiting());
 		assert_in_range(here.writer->queued, 1, LEN - written + RUNS_OF_IT);
-		here.takes = 1;
+		bounded_send.takes = 1;
 		run_round(here.shared.loop);
 	}
 	assert_null(here.writer->queue);
 	assert_int_equal(here.writer->queued, 0);
-	here.bounded = false;
+	bounded_send.bounded = false;
 	assert_true(run_until(here.shared.loop, "all messages", all_came, &all));
 }
 
@@ -448,16 +427,16 @@ static void what_waits_goes_in_full_records(void **state)
 
 	(void)state;
 	make_pipes();
-	here.bounded = true;
+	bounded_send.bounded = true;
 	send_small(WAIT, &number);	/* the first is sealed by itself */
 	large = a_run(2, &number);
 	pipe_send(here.writer, large);
 	send_small(1, &number);
 	assert_int_equal(here.writer->sealed, 1);
-	here.bounded = false;
+	bounded_send.bounded = false;
 	assert_true(run_until(here.shared.loop, "all messages", all_came, &all));
 	/* One, three full ones, those of the large run, and one. */
-	assert_int_equal(here.calls, 1 + 3 + 1 + 1);
+	assert_int_equal(bounded_send.calls, 1 + 3 + 1 + 1);
 	assert_int_equal(here.writer->queued, 0);
 	assert_int_equal(here.writer->sealed, 0);
 }
@@ -562,6 +541,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	memset(&here, 0, sizeof(here));
+	bounded_send = (struct bounded_send){ .fd = -1 };
 	settings_init(&here.settings);
 	here.read_at_once = SCRATCH - WIRE_MESSAGE_MAX;
 	here.shared.loop = loop_new();
