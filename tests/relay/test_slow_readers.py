@@ -184,9 +184,10 @@ def test_many_that_never_read_do_not_stop_the_others(box: Namespace, tmp_path: P
         for _ in range(IDLE_READERS):
             stack.enter_context(socks(box, "127.0.0.1", flood.port))
         slow, until = 0, time.monotonic() + 20
-        while not proxies.lp.lines("that took nothing") and time.monotonic() < until:
+        while not proxies.lp.lines("took nothing") and time.monotonic() < until:
             slow += round_trip_s(other) > 1.0
-        proxies.lp.expect(r"reset \d+ connections that took nothing for 2 s")
+        # As many as have waited for 2 s by then; on a busy machine that may be one at a time.
+        proxies.lp.expect(r"reset \d+ connections that took nothing for 2 s|took nothing .*: reset")
         for _ in range(50):
             slow += round_trip_s(other) > 1.0
         assert slow <= 3, f"{slow} echoes took more than a second"
