@@ -3,6 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from experiments.causes.cause import Cause
 from experiments.causes.handshake import Handshake
 from experiments.causes.lossy import Lossy
 from experiments.model import OWN, Claim, Experiment, Figure, Metric
@@ -29,7 +30,9 @@ def runs(preset: str, size: int, pipes: int, **more: Value) -> Params:
     return {**fresh, "way": "pipes", "pipes": pipes, **more}
 
 
-def by_pipes(preset: str, size: int, at: str = "", **more: Value) -> Claim:
+def by_pipes(
+    preset: str, size: int, at: str = "", causes: tuple[Cause, ...] = (), **more: Value
+) -> Claim:
     return Claim(
         row="download",
         where="Fig. 9",
@@ -37,7 +40,7 @@ def by_pipes(preset: str, size: int, at: str = "", **more: Value) -> Claim:
         of=runs(preset, size, 8, **more),
         over=runs(preset, size, 1, **more),
         paper=PUBLISHED[size],
-        causes=(Lossy("size"),),
+        causes=(Lossy("size"), *causes),
     )
 
 
