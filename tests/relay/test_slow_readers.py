@@ -30,6 +30,14 @@ def endless(sock: socket.socket) -> None:
             sock.sendall(BLOCK)
 
 
+def less_than_a_queue(sock: socket.socket) -> None:
+    """Half of what may wait for a connection by itself; and no end."""
+    with suppress(OSError):
+        for _ in range(8 * MIB // len(BLOCK)):
+            sock.sendall(BLOCK)
+        sock.recv(1)
+
+
 def forward(port: int) -> list[str]:
     return ["--forward", f"7000:127.0.0.1:{port}"]
 
@@ -174,7 +182,7 @@ def test_readers_that_stop_stop_themselves_alone(box: Namespace, tmp_path: Path)
 def test_many_that_never_read_do_not_stop_the_others(box: Namespace, tmp_path: Path) -> None:
     """Each has less than a queue of its own, together they have all that a session may hold."""
     with (
-        serving(box, endless) as flood,
+        serving(box, less_than_a_queue) as flood,
         serving(box, echo) as mirror,
         pair(box, tmp_path, asan=False) as proxies,
         socks(box, "127.0.0.1", mirror.port) as other,
@@ -184,10 +192,9 @@ def test_many_that_never_read_do_not_stop_the_others(box: Namespace, tmp_path: P
         for _ in range(IDLE_READERS):
             stack.enter_context(socks(box, "127.0.0.1", flood.port))
         slow, until = 0, time.monotonic() + 20
-        while not proxies.lp.lines("took nothing") and time.monotonic() < until:
+        while not proxies.lp.lines("that took nothing") and time.monotonic() < until:
             slow += round_trip_s(other) > 1.0
-        # As many as have waited for 2 s by then; on a busy machine that may be one at a time.
-        proxies.lp.expect(r"reset \d+ connections that took nothing for 2 s|took nothing .*: reset")
+        proxies.lp.expect(r"reset \d+ connections that took nothing for 2 s")
         for _ in range(50):
             slow += round_trip_s(other) > 1.0
         assert slow <= 3, f"{slow} echoes took more than a second"
