@@ -280,9 +280,10 @@ static bool put(struct session *s, struct channel *ch,
 		const struct wire_msg *msg)
 {
 	size_t before = reorder_bytes(&ch->order);
-	enum reorder_verdict verdict = reorder_put(&ch->order, msg,
-					loop_now(s->engine->loop));
+	enum reorder_verdict verdict;
 
+	windows_arrival(s, ch);
+	verdict = reorder_put(&ch->order, msg, loop_now(s->engine->loop));
 	inbound_early(s, &ch->order, before);
 	switch (verdict) {
 	case REORDER_DUE:

@@ -245,6 +245,8 @@ void windows_stop(struct extended *x);
 void windows_begin(struct session *s, struct channel *ch);
 /* @c, which has a channel, listens no more. */
 void windows_end(struct session *s, struct conn *c);
+/* A message of @ch has come, and is not yet counted. */
+void windows_arrival(const struct session *s, struct channel *ch);
 /* @len bytes of @ch are due. False: more than it was granted. */
 bool windows_spend(struct session *s, struct channel *ch, size_t len);
 /* More waits for applications than before. */

@@ -9,10 +9,11 @@
  * repaired meanwhile. A later one finds pipes that have grown, and begins with half of what one
  * before it reached, as long as little of the memory is out. When its application takes a
  * quarter of it within a round trip, it is doubled: who sends doubles what is under way each
- * round trip at first, and shall not meet the window. Bytes that wait for others before them
- * count as taken, if the application leaves nothing lying: no application can take them
- * sooner, and behind what goes over a far path those of a near one wait for most of the far
- * round trip. What is granted and what waits for applications is, together, at most
+ * round trip at first, and shall not meet the window. That round trip begins with bytes that
+ * come, not with a wait for them: before the first ones most of it is over. Bytes that wait for
+ * others before them count as taken, if the application leaves nothing lying: no application
+ * can take them sooner, and behind what goes over a far path those of a near one wait for most
+ * of the far round trip. What is granted and what waits for applications is, together, at most
  * window_memory for a session; beyond that a connection has WINDOW_LEAST. An eighth of it is
  * for those whose application took something in the last second. When the rest is out, of
  * those whose application leaves bytes and took none for WINDOW_IDLE_SECONDS the one that has
@@ -36,14 +37,6 @@
 #define LOOK NS_PER_SEC
 /* Of the memory a part in so many is for connections that begin with more than WINDOW_FIRST. */
 enum { FIRST_SHARE = 8 };
-
-/* What goes over a far path has to be granted as long before as it takes there. */
-static int64_t round_trip(const struct session *s)
-{
-	int64_t ns = paths_farthest(&s->paths);
-
-	return ns > ROUND_LEAST ? ns : ROUND_LEAST;
-}
 
 static size_t waiting(const struct channel *ch)
 {
@@ -136,6 +129,38 @@ void windows_end(struct session *s, struct conn *c)
 		c->backlog->taken_at = ch->taken_at;
 }
 
+/* Bytes that its application took, or would have taken if none before them were missing. */
+static uint32_t progress(const struct channel *ch)
+{
+	size_t left = waiting(ch);
+	size_t early = left ? 0 : reorder_payload(&ch->order);
+
+	return (uint32_t)(ch->in.taken - left + early);
+}
+
+static void begin_round(struct channel *ch, int64_t now)
+{
+	ch->round_from = progress(ch);
+	ch->round_at = now;
+}
+
+/* What goes over a far path has to be granted as long before as it takes there. */
+static bool round_is_over(const struct session *s, const struct channel *ch,
+			  int64_t now)
+{
+	int64_t ns = now - ch->round_at;
+
+	return ns > ROUND_LEAST && ns > paths_farthest(&s->paths);
+}
+
+void windows_arrival(const struct session *s, struct channel *ch)
+{
+	int64_t now = loop_now(s->engine->loop);
+
+	if (round_is_over(s, ch, now))
+		begin_round(ch, now);
+}
+
 bool windows_spend(struct session *s, struct channel *ch, size_t len)
 {
 	uint64_t before = channel_promised(ch);
@@ -148,26 +173,15 @@ bool windows_spend(struct session *s, struct channel *ch, size_t len)
 	return allowed;
 }
 
-/* Bytes that its application took, or would have taken if none before them were missing. */
-static uint32_t progress(const struct channel *ch)
-{
-	size_t left = waiting(ch);
-	size_t early = left ? 0 : reorder_payload(&ch->order);
-
-	return (uint32_t)(ch->in.taken - left + early);
-}
-
 /* A quarter of the window was taken: in how long? */
 static void end_round(struct session *s, struct channel *ch, int64_t now)
 {
-	if (now - ch->round_at <= round_trip(s) &&
-	    ch->window < WINDOW_MOST)
+	if (!round_is_over(s, ch, now) && ch->window < WINDOW_MOST)
 		ch->window *= 2;
 	/* Half of it is twice what was taken within a round trip, at least. */
 	if (ch->window / 2 > s->ext->window)
 		s->ext->window = ch->window / 2;
-	ch->round_from = progress(ch);
-	ch->round_at = now;
+	begin_round(ch, now);
 }
 
 /*

@@ -119,19 +119,26 @@ static bool all_was_taken(void *arg)
 	return !t->left;
 }
 
+static void take(struct pair *pair, size_t bytes)
+{
+	struct taking t = { pair, bytes, bytes };
+
+	assert_true(run_until(pair->engine.loop, "what was written",
+			      all_was_taken, &t));
+}
+
 /* By how much the window of LP's connection grew as a quarter of it was taken within 1 s. */
 static uint64_t growth(struct pair *pair)
 {
 	struct conn *c = list_first(&pair->lp->conns, struct conn, member);
 	struct channel *ch = c->channel;
-	size_t quarter = ch->window / 4 + 1;
-	struct taking t = { pair, quarter, quarter };
 	uint64_t before = ch->window;
 
 	ch->round_from = ch->taken;
-	ch->round_at = loop_clock() - NS_PER_SEC;
-	assert_true(run_until(pair->engine.loop, "what was written",
-			      all_was_taken, &t));
+	ch->round_at = loop_clock();
+	take(pair, before / 8);
+	ch->round_at -= NS_PER_SEC;
+	take(pair, before / 8 + 1);
 	return ch->window / before;
 }
 

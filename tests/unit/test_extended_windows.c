@@ -171,7 +171,7 @@ enum {
 	FIRST_DATA = 1,					/* behind OPEN */
 };
 
-/* A connection whose round began just now, or will @late ns before now. */
+/* A connection whose round began @late ns before now. */
 static struct channel *opened_by(struct hand *h, int64_t late)
 {
 	struct channel *ch;
@@ -211,13 +211,34 @@ static void a_window_is_doubled_by_what_waits_for_other_bytes(void **state)
 static void not_where_it_took_longer_than_a_round_trip(void **state)
 {
 	struct hand h;
-	struct channel *ch = opened_by(&h, NS_PER_SEC);
+	struct channel *ch = opened_by(&h, NEVER_LATE);
 
 	(void)state;
-	hand_fills(&h, ID, FIRST_DATA + 1, A_QUARTER, MESSAGE);
+	hand_fills(&h, ID, FIRST_DATA + 1, A_QUARTER / 2, MESSAGE);
+	goes_on(&h);
+	ch->round_at = loop_clock() - NS_PER_SEC;
+	hand_fills(&h, ID, FIRST_DATA + 1 + A_QUARTER / 2, A_QUARTER / 2, MESSAGE);
 	goes_on(&h);
 	assert_int_equal(reorder_payload(&ch->order), A_QUARTER * MESSAGE);
 	assert_int_equal(ch->window, WINDOW_FIRST);
+	hand_end(&h);
+}
+
+/* The first bytes come more than a round trip after OPEN: that was no time to take any in. */
+static void a_round_does_not_begin_with_a_wait(void **state)
+{
+	struct hand h;
+	struct channel *ch = opened_by(&h, NS_PER_SEC);
+	int64_t before = loop_clock();
+
+	(void)state;
+	hand_fills(&h, ID, FIRST_DATA + 1, 1, MESSAGE);
+	goes_on(&h);
+	assert_true(ch->round_at >= before);
+	ch->round_at = loop_clock() - NEVER_LATE;
+	hand_fills(&h, ID, FIRST_DATA + 2, A_QUARTER - 1, MESSAGE);
+	goes_on(&h);
+	assert_int_equal(ch->window, 2 * WINDOW_FIRST);
 	hand_end(&h);
 }
 
@@ -525,6 +546,7 @@ int main(void)
 		PAIR_TEST(where_an_eighth_of_the_memory_is_out_with_no_more_than_the_first),
 		cmocka_unit_test(a_window_is_doubled_by_what_waits_for_other_bytes),
 		cmocka_unit_test(not_where_it_took_longer_than_a_round_trip),
+		cmocka_unit_test(a_round_does_not_begin_with_a_wait),
 		cmocka_unit_test(nor_where_the_application_leaves_what_it_has),
 		cmocka_unit_test(nor_again_by_the_same_bytes_in_order),
 		cmocka_unit_test(nor_where_it_takes_little_of_them),
