@@ -12,13 +12,20 @@ SLOWEST = 0.25  # of a second that counts at least, or a busy machine would wait
 def pressure_us() -> int | None:
     """How long somebody waited for a core since the machine started; None if it does not tell.
 
-    A virtual machine does not see its host's, which TM3_HOST_PRESSURE names: both count.
+    A virtual machine does not see that it waits for its host's cores itself. Two variables name
+    what the host knows of that; what they name is added:
+
+        TM3_HOST_PRESSURE   the host's pressure: how long any of its programs waited
+        TM3_HOST_THREADS    schedstat of each thread that runs a processor of this machine, with a
+                            colon between: how long these waited
     """
-    places = [Path("/proc/pressure")]
+    found = [_waited_us(Path("/proc/pressure/cpu"))]
     if host := os.environ.get("TM3_HOST_PRESSURE"):
-        places.append(Path(host))
-    found = [waited for place in places if (waited := _waited_us(place / "cpu")) is not None]
-    return sum(found) if found else None
+        found.append(_waited_us(Path(host) / "cpu"))
+    if threads := os.environ.get("TM3_HOST_THREADS"):
+        found += [_thread_waited_us(Path(it)) for it in threads.split(":")]
+    told = [waited for waited in found if waited is not None]
+    return sum(told) if told else None
 
 
 def _waited_us(file: Path) -> int | None:
@@ -28,6 +35,15 @@ def _waited_us(file: Path) -> int | None:
         return None
     found = re.search(r"^some .*total=(\d+)", text, re.MULTILINE)
     return int(found[1]) if found else None
+
+
+def _thread_waited_us(schedstat: Path) -> int | None:
+    """How long a thread had something to do, and no core."""
+    try:
+        _, waited_ns, _ = schedstat.read_text().split()
+    except OSError:
+        return None
+    return int(waited_ns) // 1000
 
 
 class OwnTime:

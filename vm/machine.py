@@ -35,6 +35,8 @@ READY_S = 120.0
 OFF_S = 10.0
 TAIL_LINES = 20
 SHORT_OF_SPACE_MIB = 500
+# Threads of a guest, as its qemu sees them: shared, the guest sees how long its processors waited.
+OWN_THREADS = Path("/proc/self/task")
 
 
 @dataclass(frozen=True)
@@ -154,12 +156,22 @@ class Machine(Scope):
             with contextlib.suppress(OSError):
                 os.sched_setscheduler(int(task.name), os.SCHED_RR, os.sched_param(1))
 
+    def processors(self) -> list[int]:
+        """The threads that run the guest's processors."""
+        found = []
+        for task in Path(f"/proc/{self.pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # one of qemu's others may just have ended
+                if "CPU" in (task / "comm").read_text():
+                    found.append(int(task.name))
+        return sorted(found)
+
     def command(self, port: int) -> list[str]:
         """qemu's, which ends with this process whatever ends that."""
         words = ["setpriv", "--pdeathsig", "KILL", "--", "qemu-system-x86_64"]
         words += [*self.accel.arguments, "-M", "q35", "-nodefaults", "-no-user-config"]
         words += ["-m", str(self.memory_mib), "-smp", str(self.cpus), "-display", "none"]
         words += ["-no-reboot", "-nic", "none", "-device", "virtio-rng-pci"]
+        words += ["-name", "guest,debug-threads=on"]  # names for processors()
         words += ["-kernel", str(self.image.kernel), "-initrd", str(self.image.initrd)]
         words += ["-append", " ".join(self._kernel_words())]
         words += ["-chardev", f"file,id=console,path={_escaped(self.console)}"]

@@ -46,6 +46,22 @@ def pressed(file: Path, share: float, clock: Clock) -> None:
     file.write_text(f"some avg10=0.00 avg60=0.00 avg300=0.00 total={waited_us}\n")
 
 
+def test_what_a_guest_s_processors_waited_counts(
+    host: Path, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them, in the format of /proc/*/task/*/schedstat; one that is gone tells nothing."""
+    host.write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n")
+    files = [tmp_path / name for name in ("one", "other", "gone")]
+    monkeypatch.setenv("TM3_HOST_THREADS", ":".join(map(str, files)))
+    files[0].write_text("900000000 2000000 31\n")
+    files[1].write_text("400000000 1000000 5\n")
+    assert pressure.pressure_us() == 7 + 2000 + 1000
+    begun = pressure.OwnTime()
+    clock.sleep(1.0)
+    files[1].write_text("800000000 401000000 9\n")
+    assert begun.passed_s() == pytest.approx(0.6)
+
+
 @pytest.mark.parametrize(("share", "at_least_s"), [(0.0, 0.5), (0.5, 1.0), (1.0, 2.0)])
 def test_a_limit_waits_while_others_have_the_machine(
     host: Path, clock: Clock, share: float, at_least_s: float

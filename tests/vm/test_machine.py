@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from vm import accel, image, need, recipe
-from vm.machine import CommandFailed, Machine, Share
+from vm.machine import OWN_THREADS, CommandFailed, Machine, Share
 from vm.need import GuestError
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,8 @@ def made() -> image.Image:
 @pytest.fixture(scope="module")
 def guest(made: image.Image, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     folder = tmp_path_factory.mktemp("results")
-    with Machine(made, memory_mib=512, shares=[Share(folder, Path("/results"), True)]) as guest:
+    shares = [Share(folder, Path("/results"), True), Share(OWN_THREADS, Path("/run/threads"))]
+    with Machine(made, memory_mib=512, shares=shares) as guest:
         yield guest
 
 
@@ -94,6 +95,22 @@ def test_results_come_out(guest: Machine) -> None:
     guest.run(["sh", "-c", "echo measured >/results/one"])
     (share,) = (share for share in guest.shares if share.guest == Path("/results"))
     assert (share.host / "one").read_text() == "measured\n"
+
+
+@pytest.mark.slow
+def test_it_sees_how_long_its_processors_waited(guest: Machine) -> None:
+    """Those of its own qemu, not of another one."""
+    threads = guest.processors()
+    assert len(threads) == guest.cpus == 2
+    for thread in threads:
+        before = waited_ns(Path(f"/proc/{guest.pid}/task/{thread}/schedstat").read_text())
+        seen = waited_ns(guest.run(["cat", f"/run/threads/{thread}/schedstat"]).out)
+        after = waited_ns(Path(f"/proc/{guest.pid}/task/{thread}/schedstat").read_text())
+        assert 0 < before <= seen <= after
+
+
+def waited_ns(schedstat: str) -> int:
+    return int(schedstat.split()[1])
 
 
 @pytest.mark.slow
