@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""A group of tests whose guest runs beside another one's: it says what it has to say at its end."""
+"""A group of tests whose guest runs beside another one's: what it says is shown after that."""
 
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from base.sources import ROOT
 from vm.machine import to_stdout
+
+LOOK_S = 1.0
 
 
 class Beside:
@@ -18,10 +20,15 @@ class Beside:
         self._process, self._said = process, said
 
     def passes(self) -> bool:
-        """Waits for its end."""
-        status = self._process.wait()
-        to_stdout(self._said.read_bytes())
-        return status == 0
+        """Waits for its end; shows what it has said so far, then what it says as it says it."""
+        with self._said.open("rb") as said:
+            while True:
+                status = self._process.poll()
+                to_stdout(said.read())
+                if status is not None:
+                    return status == 0
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(LOOK_S)
 
 
 @contextmanager

@@ -29,3 +29,27 @@ def test_what_it_said_is_shown(tmp_path: Path, capfdbinary: pytest.CaptureFixtur
     with beside("no-such-group", tmp_path, []) as it:
         assert not it.passes()
     assert b"invalid choice: 'no-such-group'" in capfdbinary.readouterr().out
+
+
+def test_what_it_says_is_shown_as_it_says_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says another thing when what it said first was shown, and not before."""
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!/bin/sh\necho one\nuntil [ -e '{tmp_path}/seen' ]; do sleep 0.1; done\necho other\n"
+    )
+    python.chmod(0o755)
+    monkeypatch.setattr("vm.beside.sys.executable", str(python))
+    shown = b""
+
+    def show(data: bytes) -> None:
+        nonlocal shown
+        shown += data
+        if shown == b"one\n":
+            (tmp_path / "seen").touch()
+
+    monkeypatch.setattr("vm.beside.to_stdout", show)
+    with beside("any-group", tmp_path, []) as it:
+        assert it.passes()
+    assert shown == b"one\nother\n"
