@@ -70,6 +70,11 @@ class CommandFailed(GuestError):
     """A command in the guest failed; the message holds what it said."""
 
 
+def may_run_promptly() -> bool:
+    """Whether this machine lets us give a guest real-time priority."""
+    return subprocess.run(["chrt", "--rr", "1", "true"], capture_output=True).returncode == 0
+
+
 class Machine(Scope):
     def __init__(
         self,

@@ -14,8 +14,8 @@ and, where they are named, under other kernels (vm/kernel.py):
     arm64       tm3.ko on that architecture, where one program exercises it (vm/arm64.py)
 
 Each in a fresh guest, with Debian's pytest, whose last line is the result. Groups that do not
-measure run two at a time, if there are two processors. A warning of the kernel is a failure,
-whatever the tests say.
+measure run two at a time, if there are two processors, and beside one that does. A warning of the
+kernel is a failure, whatever the tests say.
 """
 
 import os
@@ -24,6 +24,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from base.pressure import OwnTime
@@ -32,7 +33,15 @@ from vm import arm64, faults, kernel, services
 from vm.beside import beside
 from vm.image import Image, Say
 from vm.kernels import ARM64
-from vm.machine import OWN_THREADS, READY_S, Machine, Share, to_stderr, to_stdout
+from vm.machine import (
+    OWN_THREADS,
+    READY_S,
+    Machine,
+    Share,
+    may_run_promptly,
+    to_stderr,
+    to_stdout,
+)
 from vm.need import GuestError
 from vm.watch import Watch
 
@@ -47,7 +56,7 @@ CHECKS = ("slub_debug=FZP", "page_poison=1")
 DEBUG_CHECKS = (*CHECKS, "kasan_multi_shot")
 RESULTS = Path("/results")
 LOOK_S = 5.0
-AT_ONCE = 2  # guests, of which each needs most of a processor
+AT_ONCE = 2  # guests that do not measure: each needs most of a processor
 # Of the machine that runs guests.
 HOST = ("arm64", "beside", "debug", "kernels", "machine", "services", "shelf", "vmhost", "watch")
 # Of the guest with systemd.
@@ -123,7 +132,7 @@ NAMES = (*GROUPS, ARM64)
 def booted(image: Image, group: Group, results: Path) -> Iterator[Machine]:
     shares = [Share(results, RESULTS, writable=True)]
     # The guest cannot see that others take its time. The host's pressure tells that somebody waits,
-    # which on a busy machine is always so: it would excuse each wrong figure.
+    # which is always so where guests run beside: it would excuse each wrong figure.
     if group.measures:
         shares.append(Share(OWN_THREADS, THREADS_THERE))
     elif PRESSURE.is_dir():
@@ -216,21 +225,28 @@ def passes(image: Image, name: str, words: list[str], results: Path, say: Say) -
     return run(there, GROUPS[name], words, results)
 
 
-def turns(names: list[str], processors: int) -> list[list[str]]:
-    """The groups that run at the same time, in turn."""
-    alone = [name for name in names if name in GROUPS and GROUPS[name].measures]
-    others = [name for name in names if name not in alone]
-    step = min(AT_ONCE, processors)
-    return [[name] for name in alone] + [
-        others[at : at + step] for at in range(0, len(others), step)
-    ]
+def turns(names: list[str], processors: int, *, promptly: bool) -> list[list[str]]:
+    """The groups that run at the same time, in turn.
+
+    Where a guest can be had to run promptly (booted()), those beside it do not disturb what it
+    measures. Two that measure would disturb each other.
+    """
+    measuring = [name for name in names if name in GROUPS and GROUPS[name].measures]
+    others = [name for name in names if name not in measuring]
+    if processors < AT_ONCE:
+        return [[name] for name in (*measuring, *others)]
+    beside = [others[at : at + AT_ONCE] for at in range(0, len(others), AT_ONCE)]
+    if not promptly:
+        return [*([name] for name in measuring), *beside]
+    pairs = zip_longest(([name] for name in measuring), beside, fillvalue=())
+    return [[*alone, *some] for alone, some in pairs]
 
 
 def test(image: Image, names: list[str], words: list[str], results: Path, say: Say) -> int:
     results.mkdir(parents=True, exist_ok=True)
     results = results.resolve()
     failed = []
-    for first, *others in turns(names, os.cpu_count() or 1):
+    for first, *others in turns(names, os.cpu_count() or 1, promptly=may_run_promptly()):
         with ExitStack() as stack:
             running = [stack.enter_context(beside(it, results, words)) for it in others]
             if not passes(image, first, words, results, say):

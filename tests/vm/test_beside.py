@@ -12,17 +12,23 @@ from vm.testing import turns
 @pytest.mark.parametrize(
     ("names", "processors", "expected"),
     [
-        (["netem", "kernel", "services"], 2, [["netem"], ["kernel", "services"]]),
-        (["kernel", "netem", "services"], 8, [["netem"], ["kernel", "services"]]),
+        (["netem", "kernel", "services"], 2, [["netem", "kernel", "services"]]),
+        (["kernel", "services", "arm64", "netem"], 8, [["netem", "kernel", "services"], ["arm64"]]),
+        (["netem"], 2, [["netem"]]),
         (["netem", "kernel", "services"], 1, [["netem"], ["kernel"], ["services"]]),
         (["kernel", "arm64", "services"], 2, [["kernel", "arm64"], ["services"]]),
         (["services"], 2, [["services"]]),
     ],
 )
-def test_what_measures_runs_alone(
+def test_what_measures_is_first_and_two_run_beside_it(
     names: list[str], processors: int, expected: list[list[str]]
 ) -> None:
-    assert turns(names, processors) == expected
+    assert turns(names, processors, promptly=True) == expected
+
+
+def test_what_measures_runs_alone_where_it_may_be_late() -> None:
+    expected = [["netem"], ["kernel", "services"]]
+    assert turns(["netem", "kernel", "services"], 2, promptly=False) == expected
 
 
 def test_what_it_said_is_shown(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
