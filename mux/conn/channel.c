@@ -22,6 +22,7 @@ static void forget_said(struct channel *ch)
 	list_del(&ch->said->due);
 	free(ch->said);
 	ch->said = NULL;
+	ch->hint_first = false;
 }
 
 struct hint_said *channel_says(struct channel *ch)
@@ -46,7 +47,7 @@ void channel_fini(struct channel *ch)
 void channel_attach(struct channel *ch, struct conn *c)
 {
 	ch->conn = c;
-	ch->hint_early = false;
+	ch->hint_early = ch->hint_first = false;
 	c->channel = ch;
 }
 
@@ -112,6 +113,14 @@ struct wire_ext channel_hint(const struct channel *ch)
 	};
 }
 
+static void frame_hint(struct channel *ch, struct run *run)
+{
+	struct wire_ext what = channel_hint(ch);
+
+	frame_message(run, &what);
+	ch->hint_first = false;
+}
+
 static void frame_open(struct conn *c, struct run *run)
 {
 	struct channel *ch = c->channel;
@@ -130,10 +139,8 @@ static void frame_open(struct conn *c, struct run *run)
 
 	frame_message(run, &what);
 	c->syn_pending = false;
-	if (!ch->hint_early)
-		return;
-	what = channel_hint(ch);
-	frame_message(run, &what);
+	if (ch->hint_early)
+		frame_hint(ch, run);
 }
 
 static enum wire_synack_result result_of(const struct conn *c)
@@ -178,15 +185,6 @@ static void frame_synack(struct conn *c, struct run *run)
 	channel_answered(ch);
 }
 
-static void frame_first(struct conn *c, struct run *run)
-{
-	run->first = c->channel->use.number;
-	if (c->syn_pending)
-		frame_open(c, run);
-	else if (use_may_send(&c->channel->use, USE_SYNACK))
-		frame_synack(c, run);
-}
-
 static uint32_t next_number(struct conn *c, uint8_t reason)
 {
 	enum use_kind kind = reason == WIRE_REASON_RST ? USE_RESET :
@@ -213,6 +211,25 @@ static void sent(struct conn *c, size_t bytes)
 	ch->early += (uint32_t)bytes;
 	ch->pool->limit.used += bytes;
 	let_next_on(ch->pool);
+}
+
+/* Bytes follow in this run, and what is said of their connection must not come behind them. */
+static bool is_hint_due(const struct conn *c)
+{
+	return c->channel->hint_first && c->readable && credit(c);
+}
+
+static void frame_first(struct conn *c, struct run *run)
+{
+	struct channel *ch = c->channel;
+
+	run->first = ch->use.number;
+	if (c->syn_pending)
+		frame_open(c, run);
+	else if (use_may_send(&ch->use, USE_SYNACK))
+		frame_synack(c, run);
+	if (is_hint_due(c))
+		frame_hint(ch, run);
 }
 
 /* Beyond the limit of its own only its own answer helps. */

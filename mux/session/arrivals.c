@@ -243,6 +243,7 @@ static void take_early(struct session *s, struct channel *ch)
 			delivery_waited(s, ch->conn, &ch->order, early);
 		take(s, ch, early->type, early->hollow ? NULL : early->body,
 		     early->body_len);
+		hints_due(s, ch->id, early->number);
 		/* take() may have flushed: it lives until the next flush. */
 		delivery_keep(s, early);
 	}
@@ -275,9 +276,8 @@ void arrivals_shed(struct session *s, size_t bytes)
 	limit_early(s, s->in.early > bytes ? s->in.early - bytes : 0);
 }
 
-/* False: it was there before. */
-static bool put(struct session *s, struct channel *ch,
-		const struct wire_msg *msg)
+static enum reorder_verdict put(struct session *s, struct channel *ch,
+				const struct wire_msg *msg)
 {
 	size_t before = reorder_bytes(&ch->order);
 	enum reorder_verdict verdict;
@@ -304,23 +304,25 @@ static bool put(struct session *s, struct channel *ch,
 		extended_condemn(s, WIRE_GOODBYE_LIMIT, "no memory");
 		break;
 	}
-	return verdict != REORDER_DUPLICATE;
+	return verdict;
 }
 
-static bool numbered(struct session *s, uint16_t id, const struct wire_msg *msg)
+static enum reorder_verdict numbered(struct session *s, uint16_t id,
+				     const struct wire_msg *msg)
 {
 	struct channel *ch = ids_channel(s->ext, id);
 
 	if (ch)
 		return put(s, ch, msg);
 	extended_condemn(s, WIRE_GOODBYE_LIMIT, "no memory for id %u", id);
-	return true;
+	return REORDER_NO_MEMORY;
 }
 
 /* --- the extension's own messages --- */
 
-static bool opens_or_answers(struct session *s, const struct wire_msg *msg,
-			     uint16_t id)
+static enum reorder_verdict opens_or_answers(struct session *s,
+					     const struct wire_msg *msg,
+					     uint16_t id)
 {
 	struct wire_msg as_syn = *msg;
 
@@ -374,16 +376,27 @@ static const char *goodbye_text(uint8_t reason)
 	}
 }
 
-/* @opened_again: as the leg had it before this message. */
+static void open_came(struct session *s, struct leg *leg,
+		      const struct wire_msg *msg, uint16_t id)
+{
+	enum reorder_verdict verdict = opens_or_answers(s, msg, id);
+
+	leg->last = (struct last){ .id = id, .number = msg->number };
+	if (verdict == REORDER_DUPLICATE)
+		leg->last.what = LAST_OPEN_AGAIN;
+	else if (verdict == REORDER_EARLY)
+		leg->last.what = LAST_OPEN_WAITS;
+}
+
+/* @before: the message that the pipe brought before this one. */
 static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
-		const struct wire_ext *ext, uint16_t opened_again)
+		const struct wire_ext *ext, const struct last *before)
 {
 	struct leg *leg = &s->ext->leg[p->index];
 
 	switch (ext->type) {
 	case WIRE_OPEN:
-		if (!opens_or_answers(s, msg, ext->open.id))
-			leg->opened_again = ext->open.id;
+		open_came(s, leg, msg, ext->open.id);
 		break;
 	case WIRE_SYNACK:
 		opens_or_answers(s, msg, ext->synack.id);
@@ -392,10 +405,7 @@ static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
 		window_came(s, &ext->window);
 		break;
 	case WIRE_HINT:
-		if (opened_again == ext->hint.id)
-			hints_dropped(s);
-		else
-			hints_came(s, &ext->hint);
+		hints_came(s, leg, before, &ext->hint);
 		break;
 	case WIRE_ACK:
 		keeping_acked(s, &ext->ack);
@@ -468,7 +478,7 @@ static void bad(struct session *s, struct pipe *p, const struct wire_msg *msg,
 }
 
 static void own_message(struct session *s, struct pipe *p,
-			const struct wire_msg *msg, uint16_t opened_again)
+			const struct wire_msg *msg, const struct last *before)
 {
 	struct wire_ext ext;
 	enum wire_ext_result result = wire_ext_get(msg, s->ext->lp, &ext);
@@ -480,7 +490,7 @@ static void own_message(struct session *s, struct pipe *p,
 	else if (ext.type == WIRE_EXT_NONE)
 		numbered(s, msg->id, msg);
 	else
-		act(s, p, msg, &ext, opened_again);
+		act(s, p, msg, &ext, before);
 }
 
 /* False: @p is over, by what the message says of its count. */
@@ -512,8 +522,9 @@ bool arrivals_message(struct session *s, struct pipe *p,
 		      const struct wire_msg *msg, uint64_t offset)
 {
 	unsigned int index = p->index;
-	uint16_t opened_again;
 	struct leg *leg;
+	struct last before;
+	bool waits;
 
 	(void)offset;
 	if (s->dead)
@@ -524,13 +535,17 @@ bool arrivals_message(struct session *s, struct pipe *p,
 	if (!is_counted(s, p, msg))
 		return false;
 	leg = &s->ext->leg[index];
-	opened_again = leg->opened_again;
-	leg->opened_again = 0;
-	if (msg->type == WIRE_DATA && msg->id) {
+	before = leg->last;
+	leg->last = (struct last){ .what = LAST_ANY };
+	if (msg->type == WIRE_DATA && msg->id) {	/* most are */
 		p->path->came_at = loop_now(s->engine->loop);
-		numbered(s, msg->id, msg);	/* most are */
+		waits = numbered(s, msg->id, msg) == REORDER_EARLY;
+		if (before.what >= LAST_HINT)
+			hints_followed(s, leg, &before, msg, waits);
 	} else {
-		own_message(s, p, msg, opened_again);
+		if (before.what >= LAST_HINT)
+			hints_followed(s, leg, &before, msg, false);
+		own_message(s, p, msg, &before);
 	}
 	return !s->dead && s->pipes[index] == p;
 }

@@ -46,6 +46,7 @@ void cutting_frame(struct session *s, const struct next *next, struct run *run)
 	const struct path_choice *choice = &s->sched.path;
 	struct conn *c = next->conn;
 	size_t before = conn_chunk_size(c);
+	bool hint_first = c->channel->hint_first;
 
 	if (path_choice_cuts(choice, c))
 		cut(s, c, next->payload);
@@ -56,4 +57,5 @@ void cutting_frame(struct session *s, const struct next *next, struct run *run)
 	else
 		conn_frame(c, run, next->bytes, next->payload);
 	keeping_cut(s->ext, (int64_t)(conn_chunk_size(c) - before));
+	s->counts.hints_sent += hint_first && !c->channel->hint_first;
 }

@@ -100,7 +100,7 @@ struct pipe *extended_enter(struct session *s, const struct wire_hello *hello,
 	leg->incarnation = hello->incarnation;
 	tally_init(&leg->tally);
 	leg->told = 0;
-	leg->opened_again = 0;
+	leg->last = (struct last){ .what = LAST_ANY };
 	leg->pong_due = leg->ping_due = leg->pinged = false;
 	leg->heard = 0;
 	leg->suspect_since = 0;
@@ -354,6 +354,7 @@ static void fini(struct session *s)
 	control_stop(x);
 	keeping_fini(x);
 	loop_timer_stop(s->engine->loop, &x->alone_timer);
+	hints_fini(x);
 	ids_fini(x);
 	list_del(&x->member);
 	munmap(x, sizeof(*x));

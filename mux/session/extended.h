@@ -21,6 +21,19 @@
 #include "reverse.h"
 #include "session_inside.h"
 
+/* The last message that a pipe brought, where it and the next one may belong together. */
+struct last {
+	enum {
+		LAST_ANY,
+		LAST_OPEN_AGAIN,	/* an OPEN that was there before */
+		LAST_OPEN_WAITS,	/* one that is not due yet */
+		LAST_HINT,
+		LAST_HINT_UNHEARD,	/* one that nobody heeded */
+	} what;
+	uint16_t id;
+	uint32_t number;	/* of an OPEN */
+};
+
 /* A pipe's place: incarnations of the pipe with an index come and go. */
 struct leg {
 	uint32_t incarnation;	/* the present one, or the last */
@@ -31,11 +44,8 @@ struct leg {
 	struct tally tally;	/* messages of it that count and were parsed, */
 	uint64_t told;		/* and of them, as the last ACK said */
 	struct kept kept;
-	/*
-	 * The last message was an OPEN of this id that was there before: what follows it may be of
-	 * a use that is over. 0: it was not.
-	 */
-	uint16_t opened_again;
+	struct last last;
+	struct wire_hint hint;	/* that was the last message */
 	bool pong_due;
 	struct wire_ping pong;
 	bool ping_due, pinged;	/* PING is to be sent; was, without answer */
@@ -113,6 +123,8 @@ struct extended {
 	uint64_t idle;		/* and on ids without a connection */
 	uint32_t window;	/* that connections begin with, where there is memory */
 	struct list windows_due, hints_due;
+	struct list hints_waiting;	/* that came, each beside a message that waits, */
+	unsigned int nhints_waiting;	/* so many */
 	int64_t hint_said_at;	/* that one was for nobody was logged */
 	struct timer window_timer;
 	struct task window_task;	/* where more waits than may */
@@ -258,14 +270,20 @@ void windows_early(struct session *s, struct channel *ch);
 
 /* hints */
 void hints_init(struct extended *x);
+void hints_fini(struct extended *x);
 /* SYNACK of @ch came: its HINT may have come before its OPEN was due. */
 void hints_answered(struct session *s, struct channel *ch);
 /* The next that is to be said, which counts as said then. False: none is. */
 bool hints_next(struct extended *x, struct wire_ext *what);
-/* HINT came. */
-void hints_came(struct session *s, const struct wire_hint *said);
-/* One did that is heeded by nobody. */
-void hints_dropped(struct session *s);
+/* HINT came over the pipe of @leg, right behind @before. */
+void hints_came(struct session *s, struct leg *leg, const struct last *before,
+		const struct wire_hint *said);
+/* @msg did, right behind the HINT @last, which waits with it if it @waits and is of the same id. */
+void hints_followed(struct session *s, const struct leg *leg,
+		    const struct last *last, const struct wire_msg *msg,
+		    bool waits);
+/* Message @number of @id is due, which waited. */
+void hints_due(struct session *s, uint16_t id, uint32_t number);
 
 /* keeping */
 void keeping_init(struct extended *x);

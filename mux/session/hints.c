@@ -2,10 +2,15 @@
 /*
  * HINT: what one end tells the other of the bytes that this one sends on a connection. What is
  * to be said is the channel's state, and the last of it becomes a message: behind the OPEN on
- * its pipe, or it would be nobody's when it overtakes; whenever it changes; and once more when
- * SYNACK has come, in case the OPEN was not due yet when an earlier one came.
+ * its pipe, or it would be nobody's when it overtakes; whenever it changes; ahead of the first
+ * bytes on their pipe, where it is said between OPEN and them, or an answer to these could be
+ * there first; and once more when SYNACK has come, in case no earlier one was heeded.
+ *
+ * A HINT has no number. One that stands beside a message that has one, which is not due yet,
+ * waits with it.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "../base/addr.h"
@@ -13,6 +18,18 @@
 #include "../base/seldom.h"
 #include "../conn/conn.h"
 #include "extended.h"
+
+/*
+ * What came beside message @number, which is not due yet. So many wait in a session; of more the
+ * other end says each once more.
+ */
+enum { WAITING_MOST = 256 };
+
+struct waiting {
+	struct list member;
+	struct wire_hint said;
+	uint32_t number;
+};
 
 static bool are_spoken(const struct extended *x)
 {
@@ -69,6 +86,13 @@ static void tell(struct session *s, struct channel *ch)
 	loop_after(s->engine->loop, &s->out.pump);
 }
 
+/* Ahead of the first bytes as well: no pipe is known to bring it before them. */
+static void say_now(struct session *s, struct channel *ch)
+{
+	tell(s, ch);
+	ch->hint_first = !ch->conn->tx_bytes;
+}
+
 static bool may_send(const struct channel *ch)
 {
 	return !ch->use.peer_ended && !ch->use.reset;
@@ -102,7 +126,7 @@ int session_hint(struct session *s, struct conn *c, const struct hint *what)
 	if (c->syn_pending)
 		s->counts.hints_sent += !ch->hint_early;
 	else
-		tell(s, ch);
+		say_now(s, ch);
 	ch->hint_early |= is_before_synack(c);
 	return 0;
 }
@@ -155,7 +179,7 @@ bool hints_next(struct extended *x, struct wire_ext *what)
 
 /* --- what came --- */
 
-void hints_dropped(struct session *s)
+static void is_dropped(struct session *s)
 {
 	s->counts.dropped++;
 	s->counts.hints_dropped++;
@@ -164,7 +188,7 @@ void hints_dropped(struct session *s)
 /* That connection may just have ended, which is nobody's fault. */
 static void is_nobodys(struct session *s, const struct wire_hint *said)
 {
-	hints_dropped(s);
+	is_dropped(s);
 	if (seldom(&s->ext->hint_said_at, s->engine->loop))
 		log_info(s->engine->log, "session %u: a HINT was dropped: connection %u sends nothing",
 			 s->number, said->id);
@@ -172,7 +196,7 @@ static void is_nobodys(struct session *s, const struct wire_hint *said)
 
 static void is_too_large(struct session *s, const struct wire_hint *said)
 {
-	hints_dropped(s);
+	is_dropped(s);
 	if (session_refuses(s, REFUSAL_PROTOCOL))
 		log_warn(s->engine->log, "session %u: a HINT was dropped: %llu bytes that remain on connection %u are more than %llu",
 			 s->number, (unsigned long long)said->remaining,
@@ -189,23 +213,128 @@ static void heed(struct session *s, struct conn *c, const struct wire_hint *said
 	set_urgency(s, c, said->priority);
 }
 
-void hints_came(struct session *s, const struct wire_hint *said)
+static bool is_heard(const struct conn *c)
+{
+	return c && !c->over && !c->out_ended && !c->flow;
+}
+
+static struct waiting *waiting_of(struct extended *x, uint16_t id)
+{
+	struct list *pos;
+
+	for (pos = x->hints_waiting.next; pos != &x->hints_waiting; pos = pos->next) {
+		struct waiting *w = list_entry(pos, struct waiting, member);
+
+		if (w->said.id == id)
+			return w;
+	}
+	return NULL;
+}
+
+static struct waiting *waiting_new(struct extended *x)
+{
+	struct waiting *w;
+
+	if (x->nhints_waiting == WAITING_MOST)
+		return NULL;
+	w = malloc(sizeof(*w));
+	if (!w)
+		return NULL;
+	list_add_tail(&x->hints_waiting, &w->member);
+	x->nhints_waiting++;
+	return w;
+}
+
+static void waiting_free(struct extended *x, struct waiting *w)
+{
+	list_del(&w->member);
+	x->nhints_waiting--;
+	free(w);
+}
+
+/* In the place of another one of the id. */
+static void waits_for(struct session *s, const struct wire_hint *said,
+		      uint32_t number)
+{
+	struct waiting *w = waiting_of(s->ext, said->id);
+
+	if (!w)
+		w = waiting_new(s->ext);
+	if (!w) {
+		is_dropped(s);
+		return;
+	}
+	w->said = *said;
+	w->number = number;
+}
+
+/* What follows an OPEN that was there before may be of a use that is over. */
+static void take(struct session *s, struct leg *leg, const struct last *before,
+		 const struct wire_hint *said)
 {
 	struct channel *ch = s->ext->channel[said->id];
-	struct conn *c = ch ? ch->conn : NULL;
+	bool behind = before->id == said->id, heard;
 
-	if (!are_spoken(s->ext)) {
-		s->counts.dropped++;
-	} else if (said->remaining > WIRE_HINT_MOST) {
-		is_too_large(s, said);
-	} else if (!c || c->over || c->out_ended || c->flow) {
-		is_nobodys(s, said);
+	if (behind && before->what == LAST_OPEN_AGAIN) {
+		is_dropped(s);
+	} else if (behind && before->what == LAST_OPEN_WAITS) {
+		waits_for(s, said, before->number);
 	} else {
-		heed(s, c, said);
+		heard = ch && is_heard(ch->conn);
+		if (heard)
+			heed(s, ch->conn, said);
+		leg->hint = *said;
+		leg->last = (struct last){
+			.what = heard ? LAST_HINT : LAST_HINT_UNHEARD,
+			.id = said->id,
+		};
 	}
+}
+
+void hints_came(struct session *s, struct leg *leg, const struct last *before,
+		const struct wire_hint *said)
+{
+	if (!are_spoken(s->ext))
+		s->counts.dropped++;
+	else if (said->remaining > WIRE_HINT_MOST)
+		is_too_large(s, said);
+	else
+		take(s, leg, before, said);
+}
+
+/* Who heeded it while the message waits has the id's use before. */
+void hints_followed(struct session *s, const struct leg *leg,
+		    const struct last *last, const struct wire_msg *msg,
+		    bool waits)
+{
+	if (waits && msg->id == last->id)
+		waits_for(s, &leg->hint, msg->number);
+	else if (last->what == LAST_HINT_UNHEARD)
+		is_nobodys(s, &leg->hint);
+}
+
+void hints_due(struct session *s, uint16_t id, uint32_t number)
+{
+	struct waiting *w = waiting_of(s->ext, id);
+	struct conn *c = s->ext->channel[id]->conn;
+
+	if (!w || w->number != number)
+		return;
+	if (is_heard(c))
+		heed(s, c, &w->said);
+	else
+		is_nobodys(s, &w->said);
+	waiting_free(s->ext, w);
 }
 
 void hints_init(struct extended *x)
 {
 	list_init(&x->hints_due);
+	list_init(&x->hints_waiting);
+}
+
+void hints_fini(struct extended *x)
+{
+	while (!list_empty(&x->hints_waiting))
+		waiting_free(x, list_first(&x->hints_waiting, struct waiting, member));
 }

@@ -18,6 +18,16 @@ static uint8_t paths_of(uint8_t how)
 	return how & 1 ? how : 0;
 }
 
+/* Over one of its pipes, behind what that brought last. */
+static void comes(struct session *s, unsigned int pipe,
+		  const struct wire_hint *said)
+{
+	struct leg *leg = &s->ext->leg[pipe % s->npipes];
+	struct last before = leg->last;
+
+	hints_came(s, leg, &before, said);
+}
+
 void hinting_play(struct session *s, struct input *in)
 {
 	uint8_t which = input_take(in), how = input_take(in);
@@ -32,7 +42,7 @@ void hinting_play(struct session *s, struct input *in)
 		return;
 	c = s->ext->channel[id] ? s->ext->channel[id]->conn : NULL;
 	if (which & 8)
-		hints_came(s, &(struct wire_hint){ id, hint.urgency,
+		comes(s, how, &(struct wire_hint){ id, hint.urgency,
 						   hint.bytes, hint.paths });
 	else if (c)
 		session_hint(s, c, &hint);

@@ -216,8 +216,7 @@ def test_under_path_death(box: Namespace, tmp_path: Path) -> None:
     going.check()
     for side in SIDES:
         last = bytes_by_path(tmp_path / f"{side}.jsonl")
-        # WINDOWs, which are the session's, count where they go again; and where an id is used
-        # again while messages of its last use are late, a HINT comes a round trip after OPEN.
+        # WINDOWs, which are the session's, count where they go again.
         assert last[0] < last[1] / 200 and last[1] > 500_000, (side, last)
 
 

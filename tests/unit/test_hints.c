@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "dark_net.h"
 #include "ext_hand.h"
 #include "ext_pair.h"
 #include "loopback.h"
@@ -165,9 +166,15 @@ static void what_came_remains_no_more(void **state)
 	assert_int_equal(session_hinted(lp).bytes, 0);
 }
 
+static bool one_is_dropped(void *arg)
+{
+	return ((const struct session *)arg)->counts.dropped == 1;
+}
+
 static void who_did_not_agree_says_nothing(void **state)
 {
-	const struct wire_hint said = { .id = FIRST_ID, .priority = 1 };
+	const struct wire_ext said = { .type = WIRE_HINT, .hint = {
+		.id = FIRST_ID, .priority = 1 } };
 	struct pair *pair = *state;
 	struct conn *c;
 
@@ -175,7 +182,9 @@ static void who_did_not_agree_says_nothing(void **state)
 	c = begin_connected(pair);
 	assert_int_equal(session_hint(pair->lp, c, &some), -EPROTONOSUPPORT);
 	assert_int_equal(session_hinted(c).urgency, 0);
-	hints_came(pair->rp, &said);
+	assert_true(control_say(pair->lp, pair->lp->pipes[0], &said));
+	assert_true(run_until(pair->engine.loop, "HINT", one_is_dropped,
+			      pair->rp));
 	assert_int_equal(conn_at(pair->rp, FIRST_ID)->urgency, 0);
 	assert_int_equal(pair->rp->counts.dropped, 1);
 	assert_int_equal(pair->rp->counts.hints_dropped, 0);
@@ -261,6 +270,77 @@ static void a_copy_says_nothing_of_the_next_use(void **state)
 	hand_end(&h);
 }
 
+/* HINT has no number: it is known by the message that it stands beside. */
+static void a_hint_that_overtakes_its_open_waits_with_the_bytes_behind_it(void **state)
+{
+	struct wire_ext what = { .type = WIRE_HINT, .hint = {
+		.id = ID, .priority = 7 } };
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_ext(&h, &what);
+	hand_data(&h, 1, 10);
+	goes_on(&h);
+	assert_null(conn_at(h.s, ID));
+	assert_int_equal(h.s->counts.hints_dropped, 0);
+	hand_open(&h, 0);
+	goes_on(&h);
+	assert_int_equal(conn_at(h.s, ID)->urgency, 7);
+	assert_int_equal(h.s->counts.hints_received, 1);
+	assert_int_equal(h.s->counts.dropped, 0);
+	hand_end(&h);
+}
+
+/* Neither another connection's bytes tell whose it is, nor another HINT. */
+static void a_hint_that_stands_beside_nothing_that_waits_is_nobodys(void **state)
+{
+	struct wire_ext what = { .type = WIRE_HINT, .hint = {
+		.id = ID + 1, .priority = 7 } };
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_ext(&h, &what);
+	hand_data(&h, 1, 10);
+	goes_on(&h);
+	assert_int_equal(h.s->counts.hints_dropped, 1);
+	hand_ext(&h, &what);
+	hand_ext(&h, &what);
+	goes_on(&h);
+	assert_int_equal(h.s->counts.hints_dropped, 3);
+	hand_open(&h, 0);
+	goes_on(&h);
+	assert_int_equal(conn_at(h.s, ID)->urgency, 0);
+	assert_int_equal(h.s->counts.hints_received, 0);
+	hand_end(&h);
+}
+
+/* Messages of the id's last use are late. What was said of the next one is not of that. */
+static void a_hint_behind_an_open_that_waits_waits_with_it(void **state)
+{
+	struct wire_ext what = { .type = WIRE_HINT, .hint = {
+		.id = ID, .priority = 7 } };
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_open(&h, 0);
+	goes_on(&h);
+	shutdown(h.app, SHUT_WR);
+	hand_hears(&h, 0);
+	hand_open(&h, 2);
+	hand_ext(&h, &what);
+	goes_on(&h);
+	assert_int_equal(conn_at(h.s, ID)->urgency, 0);
+	hand_fin(&h, ID, 1, WIRE_REASON_NO_MORE);
+	goes_on(&h);
+	assert_int_equal(conn_at(h.s, ID)->urgency, 7);
+	assert_int_equal(h.s->counts.hints_received, 1);
+	assert_int_equal(h.s->counts.dropped, 0);
+	hand_end(&h);
+}
+
 static void put_on_second(const struct hand *h, const struct wire_ext *what)
 {
 	uint8_t buf[WIRE_MESSAGE_MAX];
@@ -307,6 +387,29 @@ static void a_copy_says_nothing_of_the_next_pipe(void **state)
 }
 
 /* --- paths --- */
+
+static bool is_read(struct pair *pair)
+{
+	(void)pair;
+	return net.read == net.written;
+}
+
+/* Else an answer could go over any path, since the one that the HINT goes on may be slow. */
+static void first_bytes_are_behind_what_binds_them(void **state)
+{
+	struct pair *pair = *state;
+	struct conn *c;
+
+	net_begin(pair);
+	c = conn_at(pair->lp, FIRST_ID);
+	net.hop[0].dark = net.hop[1].dark = true;
+	session_bind(pair->lp, c, 1 << SPARE);
+	net.written += (size_t)send(pair->conn[0].client, "?", 1, MSG_NOSIGNAL);
+	net_until(pair, "first bytes", is_read);
+	assert_int_equal(conn_at(pair->rp, FIRST_ID)->paths, 1 << SPARE);
+	/* There, and at once on the other path, for what rp sends before they come. */
+	assert_int_equal(pair->lp->counts.hints_sent, 2);
+}
 
 static void download(struct pair *pair)
 {
@@ -393,6 +496,10 @@ int main(void)
 		cmocka_unit_test(a_bad_one_is_dropped_alone),
 		cmocka_unit_test(a_copy_says_nothing_of_the_next_use),
 		cmocka_unit_test(a_copy_says_nothing_of_the_next_pipe),
+		cmocka_unit_test(a_hint_that_overtakes_its_open_waits_with_the_bytes_behind_it),
+		cmocka_unit_test(a_hint_that_stands_beside_nothing_that_waits_is_nobodys),
+		cmocka_unit_test(a_hint_behind_an_open_that_waits_waits_with_it),
+		NET_PATHS_TEST(first_bytes_are_behind_what_binds_them),
 		PATHS_TEST(only_named_paths_carry_it),
 		PATHS_TEST(a_path_that_was_never_there_is_waited_for),
 	};
