@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """linkem as a process: what it refuses, how it ends, what it leaves behind."""
 
+import fcntl
 import json
 import os
 import signal
@@ -154,6 +155,22 @@ def test_a_socket_in_use_is_refused(ends: Ends, tmp_path: Path) -> None:
         assert done.returncode == 2
         assert done.stderr.startswith(f"linkem: --control: {lab.link.control_path}: ")
         assert lab.link.get()["ok"] is True
+
+
+def test_of_those_that_start_at_once_one_has_the_socket(ends: Ends, tmp_path: Path) -> None:
+    """The others say so. Who is at it has a lock on a file beside it."""
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    arguments = ["--a", str(ends[0].pid), "--b", ends[1].path, "--control", path]
+    with Path(f"{path}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = run(*arguments)
+    assert done.returncode == 2
+    says = "another process is about to listen there"
+    assert done.stderr == f"linkem: --control: {path}: {says}\n"
+    assert path.is_socket()
+    assert devices(ends[0]) == {"lo"}
 
 
 def test_it_ends_with_its_parent(ends: Ends, tmp_path: Path) -> None:

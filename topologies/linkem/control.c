@@ -3,7 +3,7 @@
 #include "control.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../../mux/base/refuse.h"
+
 enum { LISTENER = CONTROL_CLIENTS };	/* else the client's number */
+enum { OWNER_ALONE = 0600 };
 
 static int watch(struct control *c, int fd, uint32_t what)
 {
@@ -23,73 +26,66 @@ static int watch(struct control *c, int fd, uint32_t what)
 
 /* --- opening --- */
 
-static int address_of(const char *path, struct sockaddr_un *address,
-		      socklen_t *len)
+static int refuse_errno(int err, char *why, size_t why_len)
 {
-	size_t n = strlen(path);
-
-	memset(address, 0, sizeof(*address));
-	address->sun_family = AF_UNIX;
-	if (!n || n >= sizeof(address->sun_path))
-		return -ENAMETOOLONG;
-	memcpy(address->sun_path, path, n);
-	if (*path == '@')
-		address->sun_path[0] = '\0';
-	*len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n +
-			   (*path != '@'));
-	return 0;
+	refuse(why, why_len, "%s", strerror(err));
+	return -err;
 }
 
-/* Whether somebody answers there. */
-static bool is_alive(const struct sockaddr_un *address, socklen_t len)
+/* A name without a file: it is gone with whoever had it. */
+static int listen_by_name(const char *name, char *why, size_t why_len)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool alive = fd >= 0 &&
-		     connect(fd, (const struct sockaddr *)address, len) == 0;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t n = strlen(name);
+	int fd, err = 0;
 
-	if (fd >= 0)
-		close(fd);
-	return alive;
-}
-
-static int listen_at(struct control *c, const char *path)
-{
-	struct sockaddr_un address;
-	socklen_t len;
-	int fd, ret = address_of(path, &address, &len);
-
-	if (ret)
-		return ret;
+	if (n >= sizeof(address.sun_path))
+		return refuse_errno(ENAMETOOLONG, why, why_len);
+	memcpy(address.sun_path + 1, name + 1, n - 1);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return -errno;
-	c->listener = fd;
-	if (bind(fd, (struct sockaddr *)&address, len) < 0) {
-		ret = -errno;
-		if (ret != -EADDRINUSE || *path == '@' ||
-		    is_alive(&address, len))
-			return ret;
-		unlink(path);
-		if (bind(fd, (struct sockaddr *)&address, len) < 0)
-			return -errno;
-	}
-	c->path = path;
-	return listen(fd, SOMAXCONN) < 0 ? -errno : watch(c, fd, LISTENER);
+		return refuse_errno(errno, why, why_len);
+	if (bind(fd, (struct sockaddr *)&address,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0 ||
+	    listen(fd, SOMAXCONN) < 0)
+		err = errno;
+	if (!err)
+		return fd;
+	close(fd);
+	return refuse_errno(err, why, why_len);
 }
 
-int control_open(struct control *c, const char *path)
+static int listen_at(struct control *c, const char *path, char *why,
+		     size_t why_len)
+{
+	int ret;
+
+	if (*path == '@')
+		ret = listen_by_name(path, why, why_len);
+	else
+		ret = unix_listen(&c->path, path, OWNER_ALONE, why, why_len);
+	if (ret < 0)
+		return ret;
+	c->listener = ret;
+	listen(c->listener, SOMAXCONN);	/* in a crowd nobody waits in vain */
+	ret = watch(c, c->listener, LISTENER);
+	return ret ? refuse_errno(-ret, why, why_len) : 0;
+}
+
+int control_open(struct control *c, const char *path, char *why,
+		 size_t why_len)
 {
 	int ret = 0;
 
 	c->listener = -1;
-	c->path = NULL;
+	c->path.path = NULL;
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
 		c->client[i].fd = -1;
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll < 0)
-		return -errno;
+		return refuse_errno(errno, why, why_len);
 	if (path)
-		ret = listen_at(c, path);
+		ret = listen_at(c, path, why, why_len);
 	if (ret)
 		control_close(c);
 	return ret;
@@ -106,15 +102,15 @@ void control_close(struct control *c)
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
 		if (c->client[i].fd >= 0)
 			drop(&c->client[i]);
+	if (c->path.path)
+		unix_unlink(&c->path);
 	if (c->listener >= 0)
 		close(c->listener);
-	if (c->path && *c->path != '@')
-		unlink(c->path);
 	if (c->epoll >= 0)
 		close(c->epoll);
 	c->listener = -1;
 	c->epoll = -1;
-	c->path = NULL;
+	c->path.path = NULL;
 }
 
 /* --- talking --- */

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "../../mux/base/unix_listen.h"
+
 enum { CONTROL_CLIENTS = 16, CONTROL_LINE_MAX = 16384 };
 
 struct control_client {
@@ -21,7 +23,7 @@ struct control_client {
 struct control {
 	int epoll;		/* readable: something to handle */
 	int listener;
-	const char *path;	/* NULL: no socket */
+	struct unix_path path;	/* of the listener's file, if it has one */
 	struct control_client client[CONTROL_CLIENTS];
 	/* Writes one line of answer to @line, which has no end of line. */
 	void (*answer)(void *arg, char *line, FILE *out);
@@ -30,9 +32,10 @@ struct control {
 
 /*
  * @path may be NULL (nothing ever comes) or @NAME for an abstract socket.
- * What is left of a dead process at @path is replaced. 0 or -errno.
+ * What is left of a dead process at @path is replaced. 0, or -errno with the reason in @why.
  */
-int control_open(struct control *c, const char *path);
+int control_open(struct control *c, const char *path, char *why,
+		 size_t why_len);
 void control_close(struct control *c);
 
 void control_handle(struct control *c);

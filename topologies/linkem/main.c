@@ -298,7 +298,8 @@ static int run(struct program *p)
 
 static int set_up_and_run(struct program *p)
 {
-	int ret, status = open_files(p);
+	int status = open_files(p);
+	char why[256];
 
 	if (!status)
 		status = open_ends(p);
@@ -308,11 +309,10 @@ static int set_up_and_run(struct program *p)
 		return status;
 	p->control.answer = command_answer;
 	p->control.arg = &p->emulator;
-	ret = control_open(&p->control, p->options.control);
-	if (ret)
+	if (control_open(&p->control, p->options.control, why, sizeof(why)))
 		return complain(EXIT_WRONG, "--control: %s: %s",
 				p->options.control ? p->options.control : "-",
-				strerror(-ret));
+				why);
 	status = open_signals(p);
 	if (!status)
 		status = run(p);
