@@ -91,6 +91,15 @@ ssize_t acks_send(struct acks *a, int fd, const void *buf, size_t len,
 }
 
 /*
+ * Where the stamps' clock was set between a stamp and its reading, the time that comes of it is
+ * wrong by as much: before the message was sent, or in the future, for which rounds would wait.
+ */
+static bool is_possible(const struct ack_asked *asked, int64_t at)
+{
+	return at >= asked->sent_at && at <= loop_clock();
+}
+
+/*
  * It left only now: what it waited in its socket says nothing of the path. That
  * it left once more, being sent again, is told too, and does not count.
  */
@@ -103,7 +112,7 @@ static void has_left(struct acks *a, uint32_t last, int64_t at)
 
 		if (asked->last != last)
 			continue;
-		if (asked->clean)
+		if (asked->clean || !is_possible(asked, at))
 			return;
 		asked->left_at = at;
 		asked->clean = true;
@@ -164,5 +173,11 @@ int acks_next(struct acks *a, int fd, struct ack_asked *what, int64_t *at)
 		has_left(a, ee.ee_data, *at);
 	if (ee.ee_info != SCM_TSTAMP_ACK)
 		return 0;
-	return find(a, ee.ee_data, what);
+	if (!find(a, ee.ee_data, what))
+		return 0;
+	if (!is_possible(what, *at)) {
+		what->clean = false;
+		*at = loop_clock();
+	}
+	return 1;
 }

@@ -23,7 +23,7 @@ enum { ACKS_MAX = 32 };
 
 struct ack_asked {
 	uint32_t last;		/* byte of the stream that it is about */
-	bool clean;		/* it left when it was sent, as far as is known */
+	bool clean;		/* it left at left_at, as far as is known; else its times tell nothing */
 	bool schedule;		/* tell when it left for the network, too */
 	int64_t sent_at;	/* loop_clock() */
 	int64_t left_at;	/* the same, or later where that was told */
@@ -51,8 +51,9 @@ ssize_t acks_send(struct acks *a, int fd, const void *buf, size_t len,
 		  uint64_t offset, const struct ack_asked *what);
 
 /*
- * The next that was acknowledged. Returns 1, with when that was in @at; 0 when
- * what came was of none that was asked for; -1 when there is no more.
+ * The next that was acknowledged. Returns 1, with when that was in @at, or, where the wall
+ * clock was set since, with now, and @what is not clean; 0 when what came was of none that was
+ * asked for; -1 when there is no more.
  */
 int acks_next(struct acks *a, int fd, struct ack_asked *what, int64_t *at);
 

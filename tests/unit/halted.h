@@ -16,5 +16,7 @@ void clock_halt(void);
 void clock_pass(int64_t ns);
 /* It goes on from where it stands, and never goes back. */
 void clock_go_on(void);
+/* CLOCK_REALTIME was set: it is so far ahead of the one by which the kernel stamps. */
+void clock_set_wall(int64_t ns);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's stamps of acknowledgements over a loopback connection; and that
- * those it drops are not waited for.
+ * The kernel's stamps of acknowledgements over a loopback connection; that those it drops are
+ * not waited for; and that those that tell a wrong time are not believed.
  */
 #include <poll.h>
 #include <setjmp.h>
@@ -12,8 +12,12 @@
 
 #include <cmocka.h>
 
+#include "halted.h"
 #include "loopback.h"
+#include "mux/base/loop.h"
 #include "mux/pipe/acks.h"
+
+#define HOUR (3600 * NS_PER_SEC)
 
 struct scene {
 	int fd[2];
@@ -43,17 +47,21 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void ask(struct scene *s, size_t held)
+static void ask_for(struct scene *s, const struct ack_asked *what)
 {
-	struct ack_asked what = { .clean = true, .held = held };
 	char buf[100];
 
 	assert_true(acks_can_ask(&s->acks));
 	assert_int_equal(acks_send(&s->acks, s->fd[0], "0123456789", 10,
-				   s->written, &what), 10);
+				   s->written, what), 10);
 	s->written += 10;
 	while (read_some(s->fd[1], buf, sizeof(buf)) > 0)
 		;
+}
+
+static void ask(struct scene *s, size_t held)
+{
+	ask_for(s, &(struct ack_asked){ .clean = true, .held = held });
 }
 
 /* Waits for a stamp, which the kernel has at hand soon. */
@@ -133,6 +141,56 @@ static void of_many_under_way_the_oldest_is_known(void **state)
 	assert_int_equal(before, 2 * ACKS_MAX);
 }
 
+/* Whatever else comes before it. */
+static struct ack_asked next_acked(struct scene *s)
+{
+	struct ack_asked what;
+	int64_t at;
+	int n;
+
+	while ((n = acks_next(&s->acks, s->fd[0], &what, &at)) != 1)
+		if (n < 0)
+			wait_for_stamp(s);
+	assert_true(at >= what.sent_at);
+	assert_true(at <= loop_clock());
+	return what;
+}
+
+/* It says that something was acknowledged, but not when. */
+static void who_sets_the_clock_makes_no_sample(void **state)
+{
+	static const int64_t set[] = { -HOUR, HOUR };
+	struct scene *s = *state;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		ask(s, 3);
+		wait_for_stamp(s);
+		clock_set_wall(set[i]);
+		assert_false(next_acked(s).clean);
+		clock_set_wall(0);
+		ask(s, 4);
+		assert_true(next_acked(s).clean);
+	}
+}
+
+/* The time is wrong at which a message left that waited in its socket. */
+static void nor_one_of_what_left_before(void **state)
+{
+	const struct ack_asked waits = { .schedule = true };
+	struct scene *s = *state;
+	struct ack_asked what;
+	int64_t at;
+
+	ask_for(s, &waits);
+	assert_true(next_acked(s).clean);
+	ask_for(s, &waits);
+	wait_for_stamp(s);
+	clock_set_wall(-HOUR);
+	assert_int_equal(acks_next(&s->acks, s->fd[0], &what, &at), 0);
+	clock_set_wall(0);
+	assert_false(next_acked(s).clean);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +202,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			stamps_that_do_not_come_are_not_waited_for, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			who_sets_the_clock_makes_no_sample, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			nor_one_of_what_left_before, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
