@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../mux/base/log.h"
+#include "../mux/base/plural.h"
 #include "../mux/pipe/transport.h"
 
 /* Numbers are not compared: which of the pipes failed first does not matter. */
@@ -78,8 +79,8 @@ void complaints_fallback(struct complaints *c, const char *peer, const int *fds,
 		fallen += transport_of(fds[i]) == TRANSPORT_MPTCP &&
 			  transport_fell_back(fds[i]);
 	if (fallen && !c->fell_back)
-		log_warn(c->log, "mptcp: %u of %u pipes to %s go on as plain TCP; rp takes MPTCP when its --pipe names it",
-			 fallen, n, peer);
+		log_warn(c->log, "mptcp: %u of %u pipe%s to %s go%s on as plain TCP; rp takes MPTCP when its --pipe names it",
+			 fallen, n, plural(n), peer, fallen == 1 ? "es" : "");
 	c->fell_back = fallen > 0;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../mux/base/addr.h"
+#include "../mux/base/plural.h"
 #include "../mux/settings/limits.h"
 #include "attempt.h"
 #include "complaints.h"
@@ -541,9 +542,10 @@ void dialer_print(const struct dialer *d, FILE *out)
 			d->peer, d->attempt.up, d->attempt.pipes);
 		break;
 	case DIAL_UP:
-		fprintf(out, "dialer: %s with %s, %u pipes, for %.1f s\n",
+		fprintf(out, "dialer: %s with %s, %u pipe%s, for %.1f s\n",
 			d->extended ? "the extension" : "the baseline",
 			peer_now(d), d->attempt.pipes,
+			plural(d->attempt.pipes),
 			(double)(now - d->up_since) / NS_PER_SEC);
 		break;
 	case DIAL_WAITING:

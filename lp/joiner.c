@@ -10,6 +10,7 @@
 #include "../mux/base/addr.h"
 #include "../mux/base/host.h"
 #include "../mux/base/log.h"
+#include "../mux/base/plural.h"
 #include "../mux/base/sock.h"
 #include "../mux/session/session.h"
 #include "departure.h"
@@ -47,9 +48,10 @@ static void complain(struct joiner *j, const struct join *join, const char *why)
 		return;
 	j->complained = true;
 	j->complete = false;
-	log_warn(j->log, "%u of %u pipes to %s%s%s are not up: %s%s%s; trying again",
-		 lacks(j), j->pipes, addr_text(&join->to, text),
+	log_warn(j->log, "%u of %u pipe%s to %s%s%s %s not up: %s%s%s; trying again",
+		 lacks(j), j->pipes, plural(j->pipes), addr_text(&join->to, text),
 		 j->path ? " over " : "", j->path ? j->path->name : "",
+		 lacks(j) == 1 ? "is" : "are",
 		 matters ? transport_name(join->kind) : "",
 		 matters ? ": " : "", why);
 }
@@ -67,7 +69,7 @@ static void say_if_complete(struct joiner *j)
 	j->complete = true;
 	j->complained = false;
 	log_info(j->log, "%u pipe%s to %s%s%s %s up", j->pipes,
-		 j->pipes == 1 ? "" : "s", addr_text(&j->answered, text),
+		 plural(j->pipes), addr_text(&j->answered, text),
 		 j->path ? " over " : "", j->path ? j->path->name : "",
 		 j->pipes == 1 ? "is" : "are");
 }

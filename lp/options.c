@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../mux/base/addr.h"
+#include "../mux/base/plural.h"
 #include "../mux/base/refuse.h"
 #include "../mux/options/command_line.h"
 #include "../mux/session/reverse.h"
@@ -416,7 +417,7 @@ static int check_memory(const struct options *o, char *why, size_t why_len)
 		return 0;
 	return refuse(why, why_len,
 		      "--memory: %u pipe%s with a key need%s %zu MiB, and it is %zu%s",
-		      o->dial.pipes, o->dial.pipes == 1 ? "" : "s",
+		      o->dial.pipes, plural(o->dial.pipes),
 		      o->dial.pipes == 1 ? "s" : "", mib,
 		      o->settings.max_held >> 20, o->settings.memory_given ?
 		      "" : ", a quarter of what there is");

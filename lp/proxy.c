@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../mux/base/log.h"
+#include "../mux/base/plural.h"
 #include "../mux/base/resolver.h"
 #include "../mux/base/seldom.h"
 #include "../mux/conn/conn.h"
@@ -471,7 +472,7 @@ void proxy_status(const struct proxy *p, char *text, size_t len)
 	unsigned int n = is_up(p) ? session_pipes(p->session) : 0;
 
 	if (n)
-		snprintf(text, len, "%u pipe%s to %s", n, n == 1 ? "" : "s",
+		snprintf(text, len, "%u pipe%s to %s", n, plural(n),
 			 session_peer(p->session));
 	else
 		snprintf(text, len, "no pipes");

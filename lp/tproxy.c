@@ -13,6 +13,7 @@
 #include "../mux/base/list.h"
 #include "../mux/base/log.h"
 #include "../mux/base/loop.h"
+#include "../mux/base/plural.h"
 #include "../mux/base/seldom.h"
 #include "../mux/base/sock.h"
 #include "../mux/base/udp_in.h"
@@ -395,11 +396,13 @@ void tproxy_print(const struct tproxy *t, FILE *out)
 	char text[ADDR_TEXT];
 
 	if (t->count || t->homeless || t->strays || t->mute)
-		fprintf(out, "UDP redirected to %s: %u flows, %u sockets for answers; dropped: %lu for want of a flow, %lu not redirected, %lu answers for want of a socket\n",
+		fprintf(out, "UDP redirected to %s: %u flow%s, %u socket%s for answers; dropped: %lu for want of a flow, %lu not redirected, %lu answer%s for want of a socket\n",
 			addr_text(address_of(t), text), t->count,
-			sources_count(t->sources), t->homeless, t->strays,
-			t->mute);
+			plural(t->count), sources_count(t->sources),
+			plural(sources_count(t->sources)), t->homeless,
+			t->strays, t->mute, plural(t->mute));
 	if (t->told || t->untold)
-		fprintf(out, "programs told how large a packet may be behind rp: %lu times; %lu times that failed\n",
-			t->told, t->untold);
+		fprintf(out, "programs told how large a packet may be behind rp: %lu time%s; %lu time%s that failed\n",
+			t->told, plural(t->told), t->untold,
+			plural(t->untold));
 }

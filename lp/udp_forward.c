@@ -11,6 +11,7 @@
 #include "../mux/base/list.h"
 #include "../mux/base/log.h"
 #include "../mux/base/loop.h"
+#include "../mux/base/plural.h"
 #include "../mux/base/seldom.h"
 #include "../mux/session/flow.h"
 #include "proxy.h"
@@ -209,6 +210,7 @@ void udp_forward_announce(const struct udp_forward *f)
 void udp_forward_print(const struct udp_forward *f, FILE *out)
 {
 	if (f->count || f->dropped)
-		fprintf(out, "UDP to %s: %u clients, %lu datagrams dropped for want of a flow\n",
-			f->to, f->count, f->dropped);
+		fprintf(out, "UDP to %s: %u client%s, %lu datagram%s dropped for want of a flow\n",
+			f->to, f->count, plural(f->count), f->dropped,
+			plural(f->dropped));
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../mux/base/log.h"
+#include "../mux/base/plural.h"
 #include "../mux/base/resolver.h"
 #include "../mux/base/sock.h"
 #include "../mux/conn/address.h"
@@ -308,9 +309,10 @@ static void say_they_wait(struct connector *c, bool full)
 		return;
 	conn_text(first, text);
 	if (full)
-		log_warn(log, "%s and others have to wait: %u connects of this "
-			 "session are under way (--max-connects)", text,
-			 o->max_connects);
+		log_warn(log, "%s and others have to wait: %u connect%s of this "
+			 "session %s under way (--max-connects)", text,
+			 o->max_connects, plural(o->max_connects),
+			 o->max_connects == 1 ? "is" : "are");
 	else
 		log_warn(log, "%s and others have to wait: this session opens "
 			 "more than %u in a second (--max-opens)", text,

@@ -6,6 +6,7 @@
 
 #include "../mux/base/addr.h"
 #include "../mux/base/log.h"
+#include "../mux/base/plural.h"
 #include "../mux/base/sock.h"
 #include "../mux/conn/conn.h"
 #include "../mux/session/greeting.h"
@@ -152,14 +153,13 @@ static bool begin_baseline(struct guest *guest, const char *host)
 	if (!has_begun(guest, greet_baseline(engine, &role, guest, host,
 					     guest->fds, n))) {
 		if (may_say_none(guest))
-			log_warn(engine->log, "%u pipes from %s were reset: memory is short",
-				 n, host);
+			log_warn(engine->log, "%u pipe%s from %s %s reset: memory is short",
+				 n, plural(n), host, n == 1 ? "was" : "were");
 		return false;
 	}
 	if (guest->told)
 		log_info(engine->log, "session %u: %u pipe%s from %s",
-			 session_number(guest->session), n,
-			 n == 1 ? "" : "s", host);
+			 session_number(guest->session), n, plural(n), host);
 	return true;
 }
 
@@ -175,9 +175,10 @@ static bool begin_extended(struct guest *guest, const char *host)
 		return false;
 	}
 	if (guest->told)
-		log_info(engine->log, "session %u: the first of %u pipes from %s%s%s",
+		log_info(engine->log, "session %u: the first of %u pipe%s from %s%s%s",
 			 session_number(guest->session), guest->hello.pipes,
-			 host, *guest->key.name ? ", with the key of " : "",
+			 plural(guest->hello.pipes), host,
+			 *guest->key.name ? ", with the key of " : "",
 			 guest->key.name);
 	return true;
 }

@@ -8,6 +8,7 @@
 
 #include "../mux/base/addr.h"
 #include "../mux/base/log.h"
+#include "../mux/base/plural.h"
 #include "../mux/base/sock.h"
 #include "../mux/session/session.h"
 #include "../mux/settings/refusal.h"
@@ -213,7 +214,7 @@ void guests_say_if_in_one_burst(struct guests *all, unsigned int number,
 		 "and rp was started for %u pipe%s: if both are of one lp that was "
 		 "started for more, its connections will not work",
 		 before->number, number, addr_host(&guest->peer, host), BURST_S,
-		 pipes, pipes == 1 ? "" : "s");
+		 pipes, plural(pipes));
 }
 
 /* --- who goes --- */

@@ -7,6 +7,7 @@
 
 #include "../mux/base/addr.h"
 #include "../mux/base/log.h"
+#include "../mux/base/plural.h"
 #include "../mux/wire/wire.h"
 #include "entrances.h"
 #include "options.h"
@@ -229,7 +230,7 @@ void listening_say(const struct entrances *entrances,
 				 options->keys.n ? ", with a key" : "");
 		else
 			log_info(log, "listening on %s for %u pipe%s%s", text,
-				 n, n == 1 ? "" : "s", over_transport(kind));
+				 n, plural(n), over_transport(kind));
 	}
 }
 

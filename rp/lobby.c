@@ -10,6 +10,7 @@
 
 #include "../mux/base/addr.h"
 #include "../mux/base/log.h"
+#include "../mux/base/plural.h"
 #include "../mux/base/sock.h"
 #include "../mux/settings/limits.h"
 #include "../mux/settings/refusal.h"
@@ -192,9 +193,10 @@ static void group_settled(struct timer *t)
 	}
 	if (surplus) {
 		if (refusals_note_peer(l->refusals, REFUSAL_GROUP, &g->peer))
-			log_warn(l->log, "%u pipes from %s were closed: they were left "
-				 "over when %u others came at once", surplus,
-				 addr_host(&g->peer, host), l->pipes);
+			log_warn(l->log, "%u pipe%s from %s, left over when %u other%s came at once, %s closed",
+				 surplus, plural(surplus),
+				 addr_host(&g->peer, host), l->pipes,
+				 plural(l->pipes), surplus == 1 ? "was" : "were");
 		close_first(g, surplus);
 	}
 	group_complete(g);
@@ -301,9 +303,10 @@ static void close_group(struct group *g, unsigned int waiting)
 	char host[ADDR_TEXT];
 
 	if (refusals_note_peer(l->refusals, REFUSAL_WAITING, &g->peer))
-		log_warn(l->log, "%u of %u pipes from %s were closed: %u pipes "
+		log_warn(l->log, "%u of %u pipes from %s %s closed: %u pipes "
 			 "wait for the others of their group", g->n, l->pipes,
-			 addr_host(&g->peer, host), waiting);
+			 addr_host(&g->peer, host), g->n == 1 ? "was" : "were",
+			 waiting);
 	group_dismiss(g);
 }
 
@@ -388,8 +391,8 @@ void lobby_print(const struct lobby *l, FILE *out)
 	struct list *pos, *tmp;
 	char host[ADDR_TEXT];
 
-	fprintf(out, "waiting for the others of their group: %u pipes%s\n",
-		l->waiting.n,
+	fprintf(out, "waiting for the others of their group: %u pipe%s%s\n",
+		l->waiting.n, plural(l->waiting.n),
 		entrances_are_short(&l->entrances) ?
 		" (no descriptors for more)" : "");
 	list_each(pos, tmp, &l->groups) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "../mux/base/halt.h"
+#include "../mux/base/plural.h"
 #include "../mux/program/program.h"
 #include "../tls/tls.h"
 #include "options.h"
@@ -71,7 +72,7 @@ static void status(struct program *p, char *text, size_t len)
 {
 	unsigned int n = rp_of(p)->server.guests.n;
 
-	snprintf(text, len, "%u session%s", n, n == 1 ? "" : "s");
+	snprintf(text, len, "%u session%s", n, plural(n));
 }
 
 static int reload(struct program *p, struct changes *changes, char *why,

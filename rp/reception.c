@@ -6,6 +6,7 @@
 
 #include "../mux/base/addr.h"
 #include "../mux/base/log.h"
+#include "../mux/base/plural.h"
 #include "../mux/base/sock.h"
 #include "../mux/session/greeting.h"
 #include "../mux/settings/refusal.h"
@@ -168,8 +169,9 @@ static void turn_out(struct caller *c, unsigned int waiting)
 	char text[ADDR_TEXT];
 
 	if (refusals_note_peer(r->refusals, REFUSAL_WAITING, &c->peer))
-		log_warn(r->log, "a pipe from %s was closed: %u pipes have not "
-			 "said HELLO yet", addr_text(&c->peer, text), waiting);
+		log_warn(r->log, "a pipe from %s was closed: %u pipe%s "
+			 "not said HELLO yet", addr_text(&c->peer, text),
+			 waiting, waiting == 1 ? " has" : "s have");
 	dismiss(c);
 }
 
@@ -264,7 +266,7 @@ void reception_print(const struct reception *r, FILE *out)
 {
 	if (list_empty(&r->entrances.all))
 		return;
-	fprintf(out, "waiting for their HELLO: %u pipes%s\n", r->waiting.n,
-		entrances_are_short(&r->entrances) ?
+	fprintf(out, "waiting for their HELLO: %u pipe%s%s\n", r->waiting.n,
+		plural(r->waiting.n), entrances_are_short(&r->entrances) ?
 		" (no descriptors for more)" : "");
 }

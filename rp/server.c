@@ -6,6 +6,7 @@
 #include "../mux/base/addr.h"
 #include "../mux/base/halt.h"
 #include "../mux/base/log.h"
+#include "../mux/base/plural.h"
 #include "../mux/base/sock.h"
 #include "../mux/session/greeting.h"
 #include "../mux/settings/refusal.h"
@@ -58,8 +59,9 @@ static void lobby_complete(struct lobby *l, const struct sockaddr_storage *peer,
 	if (!guest) {
 		reset_all(fds, n);
 		if (refusals_note_peer(&s->engine->refusals, denial.what, peer))
-			log_warn(s->engine->log, "%u pipes from %s were reset: %s",
-				 n, addr_host(peer, host), denial.why);
+			log_warn(s->engine->log, "%u pipe%s from %s %s reset: %s",
+				 n, plural(n), addr_host(peer, host),
+				 n == 1 ? "was" : "were", denial.why);
 		return;
 	}
 	number = guest->number;

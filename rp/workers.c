@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../mux/base/log.h"
+#include "../mux/base/plural.h"
 #include "options.h"
 
 #define LOOK_INTERVAL NS_PER_SEC
@@ -52,7 +53,7 @@ void workers_print(const struct workers *all, FILE *out)
 		const struct worker *w = &all->worker[i];
 
 		fprintf(out, "worker %u: %u session%s, %.2f s of processor time\n",
-			w->number, w->guests, w->guests == 1 ? "" : "s",
+			w->number, w->guests, plural(w->guests),
 			(double)worker_cpu(w) / (double)NS_PER_SEC);
 	}
 }

@@ -96,11 +96,14 @@ static bool emit_line(struct log *log, const char *fmt, ...)
 
 static void say_what_is_missing(struct log *log)
 {
-	if (log->lost && emit_line(log, "(%lu lines were lost, because nobody "
-				   "read them)", log->lost))
+	if (log->lost && emit_line(log, "(%lu line%s lost, because nobody "
+				   "read %s)", log->lost,
+				   log->lost == 1 ? " was" : "s were",
+				   log->lost == 1 ? "it" : "them"))
 		log->lost = 0;
-	if (log->left_out && emit_line(log, "(%lu more lines were left out)",
-				       log->left_out))
+	if (log->left_out && emit_line(log, "(%lu more line%s left out)",
+				       log->left_out, log->left_out == 1 ?
+				       " was" : "s were"))
 		log->left_out = 0;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../base/log.h"
+#include "../base/plural.h"
 #include "../conn/conn.h"
 #include "extended.h"
 #include "flow.h"
@@ -107,8 +108,9 @@ static bool takes_flow(struct session *s, struct conn *c)
 		return inbound_takes(s, c);
 	session_turn_away(s, c);
 	if (session_refuses(s, REFUSAL_FLOWS))
-		log_warn(s->engine->log, "session %u: connection %u and others were refused: it has %u flows of datagrams already",
-			 s->number, c->id, s->ext->nflows);
+		log_warn(s->engine->log, "session %u: connection %u and others were refused: it has %u flow%s of datagrams already",
+			 s->number, c->id, s->ext->nflows,
+			 plural(s->ext->nflows));
 	return false;
 }
 

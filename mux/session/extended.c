@@ -199,25 +199,40 @@ static void end_with(struct session *s, enum wire_goodbye_reason reason,
 	session_stop(s, why);
 }
 
+enum { LEFT_TEXT = 32 };
+
+/* When one goes. */
+static const char *what_is_left(const struct session *s, char text[LEFT_TEXT])
+{
+	unsigned int n = s->paths.npipes - 1;
+
+	snprintf(text, LEFT_TEXT, "%u pipe%s left", n, n == 1 ? " is" : "s are");
+	return text;
+}
+
 /* What it broke by was said already. */
 void extended_pipe_over(struct session *s, struct pipe *p, bool broke,
 			const char *why)
 {
+	char left[LEFT_TEXT];
+
 	if (broke) {
 		end_with(s, WIRE_GOODBYE_PROTOCOL, why);
 		return;
 	}
 	if (session_refuses(s, REFUSAL_CHURN))
-		log_info(s->engine->log, "session %u: %s; %u pipes are left",
-			 s->number, why, s->paths.npipes - 1);
+		log_info(s->engine->log, "session %u: %s; %s", s->number, why,
+			 what_is_left(s, left));
 	part_with(s, p);
 }
 
 void extended_pipe_erred(struct session *s, struct pipe *p, const char *why)
 {
+	char left[LEFT_TEXT];
+
 	if (session_refuses(s, REFUSAL_PROTOCOL))
-		log_warn(s->engine->log, "session %u: %s; %u pipes are left",
-			 s->number, why, s->paths.npipes - 1);
+		log_warn(s->engine->log, "session %u: %s; %s", s->number, why,
+			 what_is_left(s, left));
 	part_with(s, p);
 }
 

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "../base/log.h"
+#include "../base/plural.h"
 #include "../base/sock.h"
 #include "../conn/conn.h"
 #include "flow.h"
@@ -278,8 +279,9 @@ static void thin_out(struct session *s, int64_t since, const char *what)
 		conn_refuse(crowd.conn[i], CONN_END_LIMIT);
 	}
 	if (i && session_refuses(s, REFUSAL_QUEUE))
-		log_warn(s->engine->log, "session %u: %zu bytes wait for applications, more than %d: reset %u connections that %s",
-			 s->number, before, QUEUE_MAX_SESSION, i, what);
+		log_warn(s->engine->log, "session %u: %zu bytes wait for applications, more than %d: reset %u connection%s that %s",
+			 s->number, before, QUEUE_MAX_SESSION, i, plural(i),
+			 what);
 	free(crowd.conn);
 }
 
@@ -340,8 +342,8 @@ void pausing_shed(struct hoard *h, size_t bytes)
 	if (s->dialect->give_up && h->bytes == before)
 		s->dialect->give_up(s);
 	if (session_refuses(s, REFUSAL_MEMORY) && (i || dropped))
-		log_warn(s->engine->log, "session %u: of all it holds most, %zu bytes, and there is too much: reset %u connections, dropped datagrams of %zu bytes",
-			 s->number, before, i, dropped);
+		log_warn(s->engine->log, "session %u: of all it holds most, %zu bytes, and there is too much: reset %u connection%s, dropped datagrams of %zu bytes",
+			 s->number, before, i, plural(i), dropped);
 	free(crowd.conn);
 }
 

@@ -138,7 +138,7 @@ def test_a_burst_of_connects_that_can_be_is_served(box: Namespace, tmp_path: Pat
             with listener.accept()[0] as sock:
                 ending = read_to_end(sock)
             assert (ending.how, ending.size) == ("eof", 1)
-        rp.expect("and others have to wait: 1 connects of this session are under way")
+        rp.expect("and others have to wait: 1 connect of this session is under way")
 
 
 def longest_echo(pipe: Pipe, port: int, seconds: float) -> float:

@@ -259,7 +259,7 @@ def test_a_handshake_that_was_overheard_is_no_way_in(
             near = listener.accept()[0]
             with near, box.connect(("127.0.0.1", wire_ext.PORT)) as far:
                 said = relayed(near, far)
-        rp.expect("session 1: the first of 1 pipes")
+        rp.expect("session 1: the first of 1 pipe ")
         assert len(said) > 300
         with box.connect(("127.0.0.1", wire_ext.PORT)) as sock:
             sock.sendall(said)
@@ -424,7 +424,7 @@ def test_another_key_does_not_get_a_session(box: Namespace, tmp_path: Path, keys
     other = Keys(phone, keys.rp, keys.lp, keys.folder).psk()
     with remote_proxy(box, tmp_path, *keys.rp) as rp:
         first = say_hello(box, keys, "laptop", keys.psk())
-        rp.expect("session 1: the first of 1 pipes from 127.0.0.1, with the key of laptop")
+        rp.expect("session 1: the first of 1 pipe from 127.0.0.1, with the key of laptop")
         assert first
         assert say_hello(box, keys, "phone", other)
         rp.expect("it wants session 1, which is of 127.0.0.1 and the key of laptop")

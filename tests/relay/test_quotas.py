@@ -80,7 +80,7 @@ def test_pipes_that_wait_do_not_shut_out_others(box: Namespace, tmp_path: Path) 
         with local_proxy(box, tmp_path, asan=False) as lp:
             serves(box, server.port)
             assert not lp.lines("no pipes|lost")
-        rp.expect(r"1 of 4 pipes from 127\.1\.\d+\.\d+ were closed: 1024 pipes wait")
+        rp.expect(r"1 of 4 pipes from 127\.1\.\d+\.\d+ was closed: 1024 pipes wait")
 
 
 def gap(count: int, conn: int = 1) -> list[bytes]:
