@@ -320,7 +320,7 @@ static int check_udp(const struct options *o, char *why, size_t why_len)
 	unsigned int i;
 
 	if (o->ntproxies && o->dial.extend == EXTEND_NEVER)
-		return refuse(why, why_len, "--tproxy: it needs the extension, and it is not spoken here (--extend, or no EXTPORT)");
+		return refuse(why, why_len, "--tproxy: it needs " UNSPOKEN_EXTENSION);
 	if (o->ntproxies && *o->settings.user)
 		return refuse(why, why_len, "--tproxy: it does not go with --user, which gives up the rights that each answer takes");
 	for (i = 0; i < o->nrules; i++) {
@@ -328,8 +328,7 @@ static int check_udp(const struct options *o, char *why, size_t why_len)
 
 		if (r->udp && o->dial.extend == EXTEND_NEVER)
 			return refuse(why, why_len,
-				      "--forward: udp: needs the extension, and "
-				      "it is not spoken here (--extend, or no EXTPORT)");
+				      "--forward: udp: needs " UNSPOKEN_EXTENSION);
 		if (r->udp && o->names_here &&
 		    r->dst.kind == DESTINATION_NAME)
 			return refuse(why, why_len,
@@ -348,12 +347,12 @@ static int check(const struct options *o, char *why, size_t why_len)
 		return -1;
 	if (o->settings.thin_given && o->settings.thin == THIN_COPY &&
 	    o->dial.extend == EXTEND_NEVER)
-		return refuse(why, why_len, "--thin: copy needs the extension, and it is not spoken here (--extend, or no EXTPORT)");
+		return refuse(why, why_len, "--thin: copy needs " UNSPOKEN_EXTENSION);
 	if (o->settings.reinject != REINJECT_OFF && o->dial.extend == EXTEND_NEVER)
-		return refuse(why, why_len, "--reinject: %s needs the extension, and it is not spoken here (--extend, or no EXTPORT)",
+		return refuse(why, why_len, "--reinject: %s needs " UNSPOKEN_EXTENSION,
 			      reinject_mode_name(o->settings.reinject));
 	if (o->nremotes && o->dial.extend == EXTEND_NEVER)
-		return refuse(why, why_len, "--remote-forward: it needs the extension, and it is not spoken here (--extend, or no EXTPORT)");
+		return refuse(why, why_len, "--remote-forward: it needs " UNSPOKEN_EXTENSION);
 	if (o->settings.max_conns > WIRE_ID_LP_MAX)
 		return refuse(why, why_len,
 			      "--max-conns: '%u' is not a whole number from 1 "

@@ -50,6 +50,9 @@ struct options {
 	struct words words;	/* all of it, as it was given */
 };
 
+/* Of an option that needs it. */
+#define UNSPOKEN_EXTENSION "the extension, and it is not spoken here (--extend, or no EXTPORT)"
+
 /*
  * Returns whether to go on; else the program is to exit with @status. Call
  * options_fini() in either case. @layer_memory: what the

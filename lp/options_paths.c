@@ -50,7 +50,7 @@ int options_check_paths(const struct options *o, char *why, size_t why_len)
 	unsigned int i;
 
 	if (set->n > 1 && o->dial.extend == EXTEND_NEVER)
-		return refuse(why, why_len, "--path: several of them need the extension, and it is not spoken here (--extend, or no EXTPORT); in the baseline rp tells pipes by their address");
+		return refuse(why, why_len, "--path: several of them need " UNSPOKEN_EXTENSION "; in the baseline rp tells pipes by their address");
 	for (i = 0; i < set->n; i++) {
 		if (kinds->n > 1 && set->path[i].pipes != o->dial.each)
 			return refuse(why, why_len, "--path: %s: pipes=%u does not go with --pipe, whose numbers add up to PIPES, %u",

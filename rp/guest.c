@@ -145,6 +145,13 @@ static bool may_say_none(struct guest *guest)
 				  &guest->peer);
 }
 
+static void say_none(struct guest *guest, const char *host)
+{
+	if (may_say_none(guest))
+		log_warn(engine_of(guest)->log, "no session could be made for %s: memory is short",
+			 host);
+}
+
 static bool begin_baseline(struct guest *guest, const char *host)
 {
 	struct engine *engine = engine_of(guest);
@@ -169,9 +176,7 @@ static bool begin_extended(struct guest *guest, const char *host)
 
 	if (!has_begun(guest, greet_new(engine, &role, guest, host,
 					&guest->hello, guest->conduit))) {
-		if (may_say_none(guest))
-			log_warn(engine->log, "no session could be made for %s: memory is short",
-				 host);
+		say_none(guest, host);
 		return false;
 	}
 	if (guest->told)
@@ -200,9 +205,7 @@ static void no_memory(struct guest *guest)
 	unsigned int n = guest->nfds;
 	char host[ADDR_TEXT];
 
-	if (may_say_none(guest))
-		log_warn(engine_of(guest)->log, "no session could be made for %s: memory is short",
-			 addr_host(&guest->peer, host));
+	say_none(guest, addr_host(&guest->peer, host));
 	if (!n)
 		greet_refuse(guest->conduit, WIRE_WELCOME_BUSY);
 	while (n)
