@@ -33,8 +33,14 @@ class Download40(Download):
     )
     quick_grids = (
         {"preset": LTE, "down_mbps": MBPS, "size": SIZES, "pipes": (1, 8), "warm": False},
-        {"preset": LTE, "down_mbps": MBPS, "size": SIZES[1:], "pipes": 8, "warm": False}
-        | NO_WINDOWS,
+        {
+            "preset": LTE,
+            "down_mbps": MBPS,
+            "size": SIZES[1:],
+            "pipes": 8,
+            "warm": False,
+            **NO_WINDOWS,
+        },
     )
     quick_reps = 5
     claims = tuple(of_size(size) for size in SIZES)

@@ -320,8 +320,8 @@ def matches(params: Params, where: Params) -> bool:
                 return False
             continue
         names = (name,) if name in params else BOTH.get(name, (name,))
-        if any(params[one] != value if one in params else value for one in names) and not (
-            params.get(name) is None and value is not None and _of_preset(params, name) == value
+        if any(params[one] != value if one in params else value for one in names) and (
+            value is None or _of_preset(params, name) != value
         ):
             return False
     return True
