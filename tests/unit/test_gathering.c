@@ -13,14 +13,10 @@
 
 #include "loopback.h"
 #include "mux/base/sock.h"
-#include "mux/options/options.h"
-#include "mux/pipe/pipe.h"
+#include "pipe_scene.h"
 
 static struct {
-	struct settings settings;
-	struct pipe_shared shared;
-	struct pipe *pipe;
-	int peer;
+	struct pipe_scene scene;
 	unsigned int acked;
 } here;
 
@@ -34,41 +30,29 @@ static const struct pipe_ops ops = { .acked = acked };
 
 static int set_up(void **state)
 {
-	int fd[2];
-
 	(void)state;
 	memset(&here, 0, sizeof(here));
-	settings_init(&here.settings);
-	here.shared.loop = loop_new();
-	here.shared.settings = &here.settings;
-	tcp_pair(fd);
-	here.peer = fd[1];
-	here.pipe = pipe_new(&here.shared, &ops, NULL,
-			     conduit_plain(fd[0]));
-	return here.pipe && acks_can_ask(&here.pipe->acks) ? 0 : -1;
+	return pipe_scene_begin(&here.scene, &ops);
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	pipe_free(here.pipe);	/* it gives back what it has */
-	run_pool_fini(&here.shared.pool);
-	close(here.peer);
-	loop_free(here.shared.loop);
+	pipe_scene_end(&here.scene);
 	return 0;
 }
 
 /* A message of one byte. */
 static void send_one(void)
 {
-	struct run *run = run_get(&here.shared.pool);
+	struct run *run = run_get(&here.scene.shared.pool);
 
 	wire_put_data(run->buf, 1, 0, 1);
 	run->buf[WIRE_HEADER] = 'x';
 	run->id = 1;
 	run->messages = 1;
 	run->len = WIRE_HEADER + 1;
-	pipe_send(here.pipe, run);
+	pipe_send(here.scene.pipe, run);
 }
 
 static bool one_was_told(void *arg)
@@ -83,9 +67,9 @@ static bool drained(void *arg)
 	char came[1 << 16];
 
 	(void)arg;
-	while (read_some(here.peer, came, sizeof(came)) > 0)
+	while (read_some(here.scene.peer, came, sizeof(came)) > 0)
 		;
-	return !here.pipe->queue && !sock_outstanding(here.pipe->fd);
+	return !here.scene.pipe->queue && !sock_outstanding(here.scene.pipe->fd);
 }
 
 static unsigned int segments_sent(void)
@@ -93,7 +77,7 @@ static unsigned int segments_sent(void)
 	struct tcp_info ti;
 	socklen_t len = sizeof(ti);
 
-	assert_int_equal(getsockopt(here.pipe->fd, IPPROTO_TCP, TCP_INFO, &ti,
+	assert_int_equal(getsockopt(here.scene.pipe->fd, IPPROTO_TCP, TCP_INFO, &ti,
 				    &len), 0);
 	return ti.tcpi_data_segs_out;
 }
@@ -103,52 +87,52 @@ static void assert_sent(unsigned int segments, size_t bytes)
 	char came[4 * WIRE_MESSAGE_MAX];
 
 	assert_int_equal(segments_sent(), segments);
-	assert_int_equal(read_some(here.peer, came, sizeof(came)),
+	assert_int_equal(read_some(here.scene.peer, came, sizeof(came)),
 			 bytes ? (long)bytes : -EAGAIN);
 }
 
 static void small_ones_wait_for_each_other(void **state)
 {
 	enum { LEN = WIRE_HEADER + 1 };
-	uint64_t before = here.pipe->tx_messages;
+	uint64_t before = here.scene.pipe->tx_messages;
 
 	(void)state;
-	gathering_begin(&here.shared.gathering);
+	gathering_begin(&here.scene.shared.gathering);
 	for (int i = 0; i < 3; i++) {
 		send_one();
-		assert_int_equal(pipe_held(here.pipe), (i + 1) * LEN);
-		assert_false(pipe_is_blocked(here.pipe));
+		assert_int_equal(pipe_held(here.scene.pipe), (i + 1) * LEN);
+		assert_false(pipe_is_blocked(here.scene.pipe));
 	}
 	assert_sent(0, 0);
-	pipe_flush(here.pipe);
+	pipe_flush(here.scene.pipe);
 	assert_sent(1, 3 * LEN);
-	assert_int_equal(here.pipe->tx_bytes, 3 * LEN);
-	assert_int_equal(here.pipe->tx_messages, before + 3);
-	assert_int_equal(here.pipe->tx_joined, 2);
-	assert_int_equal(pipe_held(here.pipe), 3 * LEN);
-	assert_null(here.pipe->queue);
-	gathering_end(&here.shared.gathering);
+	assert_int_equal(here.scene.pipe->tx_bytes, 3 * LEN);
+	assert_int_equal(here.scene.pipe->tx_messages, before + 3);
+	assert_int_equal(here.scene.pipe->tx_joined, 2);
+	assert_int_equal(pipe_held(here.scene.pipe), 3 * LEN);
+	assert_null(here.scene.pipe->queue);
+	gathering_end(&here.scene.shared.gathering);
 	send_one();
 	assert_sent(2, LEN);
-	assert_int_equal(here.pipe->tx_joined, 2);
+	assert_int_equal(here.scene.pipe->tx_joined, 2);
 }
 
 static void who_holds_nothing_back_is_not_flushed(void **state)
 {
-	struct gathering *g = &here.shared.gathering;
+	struct gathering *g = &here.scene.shared.gathering;
 
 	(void)state;
 	gathering_begin(g);
 	assert_true(list_empty(&g->pipes));
 	send_one();
 	send_one();
-	assert_ptr_equal(list_first(&g->pipes, struct pipe, gathering), here.pipe);
+	assert_ptr_equal(list_first(&g->pipes, struct pipe, gathering), here.scene.pipe);
 	assert_ptr_equal(g->pipes.next, g->pipes.prev);
 	gathering_flush(g);
 	assert_true(list_empty(&g->pipes));
 	assert_sent(1, 2 * (WIRE_HEADER + 1));
 	send_one();
-	pipe_drop_queue(here.pipe);
+	pipe_drop_queue(here.scene.pipe);
 	assert_true(list_empty(&g->pipes));
 	gathering_end(g);
 	assert_sent(1, 0);
@@ -159,13 +143,13 @@ static void one_that_asks_for_its_acknowledgement_does_not_wait(void **state)
 	enum { LEN = WIRE_HEADER + 1 };
 
 	(void)state;
-	gathering_begin(&here.shared.gathering);
+	gathering_begin(&here.scene.shared.gathering);
 	send_one();
-	pipe_ask(here.pipe, LEN, LEN);
+	pipe_ask(here.scene.pipe, LEN, LEN);
 	assert_sent(1, LEN);
 	send_one();
 	assert_sent(2, LEN);
-	assert_true(run_until(here.shared.loop, "its acknowledgement",
+	assert_true(run_until(here.scene.shared.loop, "its acknowledgement",
 			      one_was_told, NULL));
 }
 
@@ -175,9 +159,9 @@ static void a_segment_of_them_does_not_wait(void **state)
 	int sent = 0;
 
 	(void)state;
-	gathering_begin(&here.shared.gathering);
-	here.pipe->info.mss = 10 * LEN;
-	while (sent == 0 || here.pipe->gathered) {
+	gathering_begin(&here.scene.shared.gathering);
+	here.scene.pipe->info.mss = 10 * LEN;
+	while (sent == 0 || here.scene.pipe->gathered) {
 		send_one();
 		sent++;
 	}
@@ -190,20 +174,20 @@ static void what_the_socket_does_not_take_waits(void **state)
 	enum { LEN = WIRE_HEADER + 1 };
 
 	(void)state;
-	small_buffers(here.peer, here.pipe->fd);
-	fill_socket(here.pipe->fd);
-	gathering_begin(&here.shared.gathering);
+	small_buffers(here.scene.peer, here.scene.pipe->fd);
+	fill_socket(here.scene.pipe->fd);
+	gathering_begin(&here.scene.shared.gathering);
 	send_one();
 	send_one();
-	assert_false(pipe_is_blocked(here.pipe));
-	pipe_flush(here.pipe);
-	assert_true(pipe_is_blocked(here.pipe));
-	assert_int_equal(here.pipe->queued, 2 * LEN);
+	assert_false(pipe_is_blocked(here.scene.pipe));
+	pipe_flush(here.scene.pipe);
+	assert_true(pipe_is_blocked(here.scene.pipe));
+	assert_int_equal(here.scene.pipe->queued, 2 * LEN);
 	send_one();
-	assert_int_equal(here.pipe->queued, 3 * LEN);
-	assert_true(run_until(here.shared.loop, "the socket", drained, NULL));
-	assert_int_equal(here.pipe->queued, 0);
-	assert_int_equal(here.pipe->tx_bytes, 3 * LEN);
+	assert_int_equal(here.scene.pipe->queued, 3 * LEN);
+	assert_true(run_until(here.scene.shared.loop, "the socket", drained, NULL));
+	assert_int_equal(here.scene.pipe->queued, 0);
+	assert_int_equal(here.scene.pipe->tx_bytes, 3 * LEN);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

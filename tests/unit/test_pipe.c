@@ -17,14 +17,10 @@
 
 #include "loopback.h"
 #include "mux/base/sock.h"
-#include "mux/options/options.h"
-#include "mux/pipe/pipe.h"
+#include "pipe_scene.h"
 
 static struct {
-	struct settings settings;
-	struct pipe_shared shared;
-	struct pipe *pipe;
-	int peer;
+	struct pipe_scene scene;
 	unsigned int acked, readable;
 	unsigned int enough;	/* so many times, then who reads has found the end; 0: never */
 } here;
@@ -45,27 +41,15 @@ static const struct pipe_ops ops = { .readable = readable, .acked = acked };
 
 static int set_up(void **state)
 {
-	int fd[2];
-
 	(void)state;
 	memset(&here, 0, sizeof(here));
-	settings_init(&here.settings);
-	here.shared.loop = loop_new();
-	here.shared.settings = &here.settings;
-	tcp_pair(fd);
-	here.peer = fd[1];
-	here.pipe = pipe_new(&here.shared, &ops, NULL,
-			     conduit_plain(fd[0]));
-	return here.pipe && acks_can_ask(&here.pipe->acks) ? 0 : -1;
+	return pipe_scene_begin(&here.scene, &ops);
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	pipe_free(here.pipe);
-	run_pool_fini(&here.shared.pool);
-	close(here.peer);
-	loop_free(here.shared.loop);
+	pipe_scene_end(&here.scene);
 	return 0;
 }
 
@@ -73,9 +57,9 @@ static int tear_down(void **state)
 static void have_stamp(uint64_t offset)
 {
 	struct ack_asked what = { .clean = true };
-	struct pollfd p = { .fd = here.pipe->fd };
+	struct pollfd p = { .fd = here.scene.pipe->fd };
 
-	assert_int_equal(acks_send(&here.pipe->acks, here.pipe->fd, "x", 1,
+	assert_int_equal(acks_send(&here.scene.pipe->acks, here.scene.pipe->fd, "x", 1,
 				   offset, &what), 1);
 	assert_int_equal(poll(&p, 1, 5000), 1);
 	assert_true(p.revents & POLLERR);
@@ -83,9 +67,9 @@ static void have_stamp(uint64_t offset)
 
 static void assert_told(unsigned int times)
 {
-	struct pollfd p = { .fd = here.pipe->fd };
+	struct pollfd p = { .fd = here.scene.pipe->fd };
 
-	run_round(here.shared.loop);
+	run_round(here.scene.shared.loop);
 	assert_int_equal(poll(&p, 1, 0), 0);
 	assert_int_equal(here.acked, times);
 	assert_int_equal(here.readable, 0);
@@ -103,7 +87,7 @@ static void what_is_awaited_no_more_is_taken_all_the_same(void **state)
 {
 	(void)state;
 	have_stamp(0);
-	here.pipe->acks.count = 0;
+	here.scene.pipe->acks.count = 0;
 	assert_told(0);
 	have_stamp(1);
 	assert_told(1);
@@ -131,12 +115,12 @@ static void look_at_queues(struct pipe *p)
 
 static void count_looks(void)
 {
-	looks.real = here.pipe->carrier;
+	looks.real = here.scene.pipe->carrier;
 	looks.carrier = *looks.real;
 	looks.carrier.look = look;
 	looks.carrier.look_at_queues = look_at_queues;
 	looks.closely = looks.at_queues = 0;
-	here.pipe->carrier = &looks.carrier;
+	here.scene.pipe->carrier = &looks.carrier;
 }
 
 static void assert_looks(unsigned int closely, unsigned int at_queues)
@@ -151,26 +135,26 @@ static void look_for_a_while(int64_t from)
 	int64_t now;
 
 	for (now = from; now < from + NS_PER_SEC; now += NS_PER_MS)
-		pipe_look(here.pipe, now);
+		pipe_look(here.scene.pipe, now);
 }
 
 /* A message of one byte. */
 static void send_one(void)
 {
-	struct run *run = run_get(&here.shared.pool);
+	struct run *run = run_get(&here.scene.shared.pool);
 
 	wire_put_data(run->buf, 1, 0, 1);
 	run->buf[WIRE_HEADER] = 'x';
 	run->id = 1;
 	run->messages = 1;
 	run->len = WIRE_HEADER + 1;
-	pipe_send(here.pipe, run);
+	pipe_send(here.scene.pipe, run);
 }
 
 static bool all_is_acknowledged(void *arg)
 {
 	(void)arg;
-	return !sock_outstanding(here.pipe->fd);
+	return !sock_outstanding(here.scene.pipe->fd);
 }
 
 static void one_at_rest_is_not_looked_at(void **state)
@@ -182,7 +166,7 @@ static void one_at_rest_is_not_looked_at(void **state)
 	look_for_a_while(now);
 	assert_looks(0, 0);
 	send_one();
-	pipe_look(here.pipe, here.pipe->looked_at);
+	pipe_look(here.scene.pipe, here.scene.pipe->looked_at);
 	assert_looks(0, 1);
 }
 
@@ -194,14 +178,14 @@ static void one_that_came_to_rest_is_asked_once_more(void **state)
 	(void)state;
 	count_looks();
 	send_one();
-	assert_true(pipe_outstanding(here.pipe) > 0);
-	assert_true(run_until(here.shared.loop, "an acknowledgement",
+	assert_true(pipe_outstanding(here.scene.pipe) > 0);
+	assert_true(run_until(here.scene.shared.loop, "an acknowledgement",
 			      all_is_acknowledged, NULL));
-	asked_at = here.pipe->looked_at;
-	pipe_look(here.pipe, asked_at);
+	asked_at = here.scene.pipe->looked_at;
+	pipe_look(here.scene.pipe, asked_at);
 	assert_looks(0, 1);
-	assert_int_equal(pipe_outstanding(here.pipe), 0);
-	pipe_look(here.pipe, asked_at);
+	assert_int_equal(pipe_outstanding(here.scene.pipe), 0);
+	pipe_look(here.scene.pipe, asked_at);
 	assert_looks(0, 0);
 	look_for_a_while(asked_at);
 	assert_looks(1, 0);
@@ -228,10 +212,10 @@ static void whose_end_a_write_was_told_is_read(void **state)
 	here.enough = 3;
 	send_one();
 	assert_int_equal(here.readable, 0);
-	run_round(here.shared.loop);
+	run_round(here.scene.shared.loop);
 	assert_int_equal(here.readable, 3);
 	send_one();
-	run_round(here.shared.loop);
+	run_round(here.scene.shared.loop);
 	assert_int_equal(here.readable, 3);
 }
 
@@ -248,10 +232,10 @@ static void and_one_whose_end_is_found(void **state)
 	count_looks();
 	looks.carrier.is_unheard = is_found;
 	here.enough = 1;
-	run_round(here.shared.loop);
+	run_round(here.scene.shared.loop);
 	assert_int_equal(here.readable, 0);
-	assert_false(pipe_is_unheard(here.pipe, loop_clock(), NS_PER_SEC));
-	run_round(here.shared.loop);
+	assert_false(pipe_is_unheard(here.scene.pipe, loop_clock(), NS_PER_SEC));
+	run_round(here.scene.shared.loop);
 	assert_int_equal(here.readable, 1);
 }
 
@@ -262,18 +246,18 @@ enum { PIECE = 40 };
 /* The peer sends a piece of a message, which the pipe reads. */
 static void bring(const uint8_t *piece)
 {
-	assert_int_equal(send(here.peer, piece, PIECE, 0), PIECE);
-	assert_int_equal(poll(&(struct pollfd){ here.pipe->fd, POLLIN, 0 }, 1,
+	assert_int_equal(send(here.scene.peer, piece, PIECE, 0), PIECE);
+	assert_int_equal(poll(&(struct pollfd){ here.scene.pipe->fd, POLLIN, 0 }, 1,
 			      5000), 1);
-	here.shared.scratch_used = 0;
-	assert_int_equal(pipe_read(here.pipe, 4096), PIECE);
+	here.scene.shared.scratch_used = 0;
+	assert_int_equal(pipe_read(here.scene.pipe, 4096), PIECE);
 }
 
 /* From the end of the round on in which it was read. */
 static int64_t until_acknowledged(int64_t from)
 {
-	run_round(here.shared.loop);
-	while (sock_outstanding(here.peer) && loop_clock() < from + NS_PER_SEC)
+	run_round(here.scene.shared.loop);
+	while (sock_outstanding(here.scene.peer) && loop_clock() < from + NS_PER_SEC)
 		poll(NULL, 0, 1);
 	return loop_clock() - from;
 }
@@ -289,16 +273,16 @@ static bool delays_acknowledgements(bool sends)
 	uint8_t message[WIRE_MESSAGE_MAX] = { 0 };
 	unsigned int late = 0;
 
-	here.shared.scratch = scratch;
-	here.shared.scratch_size = sizeof(scratch);
+	here.scene.shared.scratch = scratch;
+	here.scene.shared.scratch_size = sizeof(scratch);
 	wire_put_data(message, 1, 0, WIRE_PAYLOAD_MAX);
 	for (unsigned int i = 0; i < 29; i++) {
 		int64_t now = loop_clock();
 
 		bring(message + i * PIECE);
-		here.pipe->tx_bytes += sends;
+		here.scene.pipe->tx_bytes += sends;
 		late += i >= 20 && until_acknowledged(now) > 20 * NS_PER_MS;
-		assert_int_equal(send(here.pipe->fd, "x", 1, 0), 1);
+		assert_int_equal(send(here.scene.pipe->fd, "x", 1, 0), 1);
 	}
 	return late > 4;
 }
@@ -312,26 +296,26 @@ static void what_comes_alone_is_acknowledged_late(void **state)
 static void by_one_that_is_prompt_in_the_same_round(void **state)
 {
 	(void)state;
-	here.pipe->prompt = true;
+	here.scene.pipe->prompt = true;
 	assert_false(delays_acknowledgements(false));
 }
 
 static void and_is_not_asked_for_where_something_took_it_along(void **state)
 {
 	(void)state;
-	here.pipe->prompt = true;
+	here.scene.pipe->prompt = true;
 	assert_true(delays_acknowledgements(true));
 }
 
 /* Else its leaving would be told of, too. */
 static void what_leaves_at_once_is_known(void **state)
 {
-	const struct acks *acks = &here.pipe->acks;
+	const struct acks *acks = &here.scene.pipe->acks;
 
 	(void)state;
-	pipe_ask(here.pipe, 0, WIRE_HEADER + 1);
+	pipe_ask(here.scene.pipe, 0, WIRE_HEADER + 1);
 	send_one();
-	pipe_ask(here.pipe, 0, WIRE_HEADER + 1);
+	pipe_ask(here.scene.pipe, 0, WIRE_HEADER + 1);
 	send_one();
 	assert_int_equal(acks->count, 2);
 	assert_true(acks->asked[acks->first].clean);
@@ -345,16 +329,16 @@ static void what_leaves_at_once_is_known(void **state)
 
 static void assert_room(size_t room)
 {
-	assert_int_equal(pipe_room(here.pipe), room);
+	assert_int_equal(pipe_room(here.scene.pipe), room);
 }
 
 /* A pipe to whom @space bytes more are open in its socket; on a fast path, or a slow one. */
 static void be_early(bool fast, size_t space, size_t app_buffer)
 {
-	here.settings.late = false;
-	here.settings.app_buffer = app_buffer;
-	here.pipe->allowance = fast ? 512 * 1024 : 4096;
-	here.pipe->info.space = space;
+	here.scene.settings.late = false;
+	here.scene.settings.app_buffer = app_buffer;
+	here.scene.pipe->allowance = fast ? 512 * 1024 : 4096;
+	here.scene.pipe->info.space = space;
 }
 
 static void early_runs_fit_into_the_socket(void **state)
@@ -376,14 +360,14 @@ static void early_runs_fit_into_what_may_wait(void **state)
 	(void)state;
 	be_early(true, 50000, 100000);
 	assert_room(150000);
-	here.pipe->queue = run_get(&here.shared.pool);
-	here.pipe->queued = 40000;
+	here.scene.pipe->queue = run_get(&here.scene.shared.pool);
+	here.scene.pipe->queued = 40000;
 	assert_room(60000);
-	here.pipe->queued = 100000 - WIRE_MESSAGE_MAX + 1;
+	here.scene.pipe->queued = 100000 - WIRE_MESSAGE_MAX + 1;
 	assert_room(0);
 	be_early(true, 50000, 0);
 	assert_room(0);
-	here.pipe->queued = 0;
+	here.scene.pipe->queued = 0;
 }
 
 static void early_on_a_slow_path_goes_message_by_message(void **state)
@@ -399,15 +383,15 @@ static void a_look_tells_what_the_socket_takes(void **state)
 	size_t empty;
 
 	(void)state;
-	here.settings.late = false;
-	small_buffers(here.peer, here.pipe->fd);
-	pipe_look_closely(here.pipe, loop_clock());
-	empty = here.pipe->info.space;
+	here.scene.settings.late = false;
+	small_buffers(here.scene.peer, here.scene.pipe->fd);
+	pipe_look_closely(here.scene.pipe, loop_clock());
+	empty = here.scene.pipe->info.space;
 	assert_true(empty >= WIRE_MESSAGE_MAX);
-	fill_socket(here.pipe->fd);
-	pipe_look_closely(here.pipe, loop_clock());
-	assert_true(here.pipe->info.space < empty);
-	assert_in_range(here.pipe->info.space, 0, WIRE_MESSAGE_MAX);
+	fill_socket(here.scene.pipe->fd);
+	pipe_look_closely(here.scene.pipe, loop_clock());
+	assert_true(here.scene.pipe->info.space < empty);
+	assert_in_range(here.scene.pipe->info.space, 0, WIRE_MESSAGE_MAX);
 }
 
 /* --- runs --- */
@@ -440,7 +424,7 @@ static void spare_runs_are_bounded(void **state)
 static int empty_pool(void **state)
 {
 	tear_down(state);	/* it gives back what it has */
-	run_pool_fini(&here.shared.pool);
+	run_pool_fini(&here.scene.shared.pool);
 	return 0;
 }
 
