@@ -13,11 +13,13 @@ deviation of 54 % of it, a round trip 50 ms and 40 %. Of a round trip each direc
 memory is a fifth of a second, so that a file of some hundred milliseconds meets changes.
 """
 
+import hashlib
 import math
 import os
 import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -44,6 +46,7 @@ OUTAGE_EACH_MS = 10_000.0
 OUTAGE_MS = (100, 300)
 OUTAGE_MBPS = 0.3
 MOST_PERCENT = 150.0  # a minute of it has hardly more
+Lines = Callable[[], Iterator[int] | Iterator[str]]
 
 
 def is_named(word: str) -> bool:
@@ -61,14 +64,13 @@ def path_of(word: str, delay: bool = False) -> Path:
     varying = VARYING.fullmatch(word)
     if delay != bool(varying and varying[1] == "rtt"):
         raise ParameterError("trace", f"{word!r} is none of a {'round trip' if delay else 'rate'}")
-    name, lines = _of_varying(varying) if varying else _of_lte(word)
-    return _made(name, "".join(f"{line}\n" for line in lines))
+    return _made(*(_of_varying(varying) if varying else _of_lte(word)))
 
 
-def _of_lte(word: str) -> tuple[str, Iterator[int]]:
+def _of_lte(word: str) -> tuple[str, Lines]:
     found = LTE.fullmatch(word)
     seed = int((found and found[1]) or 1)
-    return f"synthetic-lte-{seed}.mahimahi", opportunities(rates_mbps(seed))
+    return f"synthetic-lte-{seed}.mahimahi", lambda: opportunities(rates_mbps(seed))
 
 
 class Varying(NamedTuple):
@@ -100,22 +102,44 @@ def values_of(word: str) -> list[float]:
     return _read(found).values()
 
 
-def _of_varying(found: re.Match[str]) -> tuple[str, Iterator[int] | Iterator[str]]:
+def _of_varying(found: re.Match[str]) -> tuple[str, Lines]:
     its = _read(found)
     name = f"synthetic-{its.kind}-{its.mean:g}-{its.percent:g}-{its.seed}"
     if its.kind == "rate":
-        return f"{name}.mahimahi", opportunities(its.values())
-    return f"{name}.delays", (f"{STEP_MS} {value / 2:.6f}" for value in its.values())
+        return f"{name}.mahimahi", lambda: opportunities(its.values())
+    return f"{name}.delays", lambda: (f"{STEP_MS} {value / 2:.6f}" for value in its.values())
 
 
-def _made(name: str, text: str) -> Path:
+def _made(name: str, lines: Lines) -> Path:
+    """The file, which is made if there is none, or if it or this module has changed since. Each
+    process would make all of a sweep's once more, and paths-vary has 80."""
     path = build_folder().resolve() / "traces" / name
-    if not path.exists() or path.read_text() != text:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new = path.with_suffix(f".{os.getpid()}")
-        new.write_text(text)
-        new.replace(path)
+    sum_ = path.with_name(f"{name}.sum")
+    with suppress(FileNotFoundError):
+        if sum_.read_text() == _sum(path.read_bytes()):
+            return path
+    text = "".join(f"{line}\n" for line in lines())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write(path, text)
+    _write(sum_, _sum(text.encode()))
     return path
+
+
+def _sum(content: bytes) -> str:
+    """Of a trace and of the source that made it."""
+    return hashlib.sha256(_source() + content).hexdigest()
+
+
+@cache
+def _source() -> bytes:
+    return Path(__file__).read_bytes()
+
+
+def _write(path: Path, text: str) -> None:
+    """At once, as others may read it."""
+    new = path.with_suffix(f".{os.getpid()}")
+    new.write_text(text)
+    new.replace(path)
 
 
 def wandering(chance: random.Random) -> Iterator[float]:

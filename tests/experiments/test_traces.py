@@ -48,7 +48,28 @@ def test_a_name_is_a_file_that_is_made_anew_where_it_is_wrong(
         first.write_text("1\n")
         traces.path_of.cache_clear()
         assert traces.path_of("synthetic-lte").read_text() == text
-        assert sorted(it.suffix for it in first.parent.iterdir()) == [".mahimahi"] * 2
+        suffixes = sorted(it.suffix for it in first.parent.iterdir())
+        assert suffixes == [".mahimahi", ".mahimahi", ".sum", ".sum"]
+    finally:
+        traces.path_of.cache_clear()
+
+
+def test_a_file_is_made_once_and_anew_where_what_makes_it_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TM3_BUILD", str(tmp_path))
+    made: list[int] = []
+    rates = traces.rates_mbps
+    monkeypatch.setattr(traces, "rates_mbps", lambda seed: made.append(seed) or rates(seed))
+    try:
+        for _ in range(2):
+            traces.path_of.cache_clear()
+            text = traces.path_of("synthetic-lte:3").read_text()
+        assert made == [3]
+        monkeypatch.setattr(traces, "_source", lambda: b"another")
+        traces.path_of.cache_clear()
+        assert traces.path_of("synthetic-lte:3").read_text() == text
+        assert made == [3, 3]
     finally:
         traces.path_of.cache_clear()
 
