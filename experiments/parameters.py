@@ -8,6 +8,7 @@ to the preset or to the kernel, and stands where one does not apply: those of th
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -264,7 +265,8 @@ def complete(own: Iterable[Parameter], chosen: Mapping[str, Value]) -> dict[str,
 
 
 def _has_what_it_needs(parameter: Parameter, full: Params) -> bool:
-    return all(full[name] == value for name, value in parameter.needs)
+    # Most need nothing, and all are asked for each configuration.
+    return not parameter.needs or all(full[name] == value for name, value in parameter.needs)
 
 
 def check_used(
@@ -336,10 +338,21 @@ def is_two(params: Params) -> bool:
 
 def miles(params: Params) -> tuple[Mile, ...]:
     """The last mile(s) of a configuration: the preset and what changes it."""
-    preset, changes = str(params["preset"]), _changes(params)
-    if is_two(params):
-        return two_miles(preset, **changes)
-    return (one_mile(preset, **changes),)
+    changes = _changes(params)
+    # Of a trace it is checked that the file is there: it may be gone when it is named again.
+    make = _miles.__wrapped__ if changes.keys() & _TRACES else _miles
+    told = tuple((name, value, type(value)) for name, value in changes.items())
+    return make(str(params["preset"]), is_two(params), told)
+
+
+@lru_cache(maxsize=1024)
+def _miles(
+    preset: str, two: bool, changes: tuple[tuple[str, Value, type], ...]
+) -> tuple[Mile, ...]:
+    """To check them takes long, and most configurations of a sweep have the same. 1 and 1.0 are
+    alike as keys but not where they are written: the types tell them apart."""
+    named: dict[str, Any] = {name: value for name, value, _ in changes}
+    return two_miles(preset, **named) if two else (one_mile(preset, **named),)
 
 
 def lab_parameters(params: Params) -> dict[str, Any]:
