@@ -542,10 +542,10 @@ bool arrivals_message(struct session *s, struct pipe *p,
 	if (msg->type == WIRE_DATA && msg->id) {	/* most are */
 		p->path->came_at = loop_now(s->engine->loop);
 		waits = numbered(s, msg->id, msg) == REORDER_EARLY;
-		if (before.what >= LAST_HINT)
+		if (before.what == LAST_HINT)
 			hints_followed(s, leg, &before, msg, waits);
 	} else {
-		if (before.what >= LAST_HINT)
+		if (before.what == LAST_HINT)
 			hints_followed(s, leg, &before, msg, false);
 		own_message(s, p, msg, &before);
 	}

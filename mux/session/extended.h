@@ -27,8 +27,7 @@ struct last {
 		LAST_ANY,
 		LAST_OPEN_AGAIN,	/* an OPEN that was there before */
 		LAST_OPEN_WAITS,	/* one that is not due yet */
-		LAST_HINT,
-		LAST_HINT_UNHEARD,	/* one that nobody heeded */
+		LAST_HINT,		/* one that nobody heeded */
 	} what;
 	uint16_t id;
 	uint32_t number;	/* of an OPEN */
@@ -45,7 +44,7 @@ struct leg {
 	uint64_t told;		/* and of them, as the last ACK said */
 	struct kept kept;
 	struct last last;
-	struct wire_hint hint;	/* that was the last message */
+	struct wire_hint hint;	/* if that was the last message */
 	bool pong_due;
 	struct wire_ping pong;
 	bool ping_due, pinged;	/* PING is to be sent; was, without answer */
@@ -278,7 +277,7 @@ bool hints_next(struct extended *x, struct wire_ext *what);
 /* HINT came over the pipe of @leg, right behind @before. */
 void hints_came(struct session *s, struct leg *leg, const struct last *before,
 		const struct wire_hint *said);
-/* @msg did, right behind the HINT @last, which waits with it if it @waits and is of the same id. */
+/* @msg did, behind the HINT @last that nobody heeded: if @msg is of its id and @waits, so does it. */
 void hints_followed(struct session *s, const struct leg *leg,
 		    const struct last *last, const struct wire_msg *msg,
 		    bool waits);

@@ -273,21 +273,17 @@ static void take(struct session *s, struct leg *leg, const struct last *before,
 		 const struct wire_hint *said)
 {
 	struct channel *ch = s->ext->channel[said->id];
-	bool behind = before->id == said->id, heard;
+	bool behind = before->id == said->id;
 
 	if (behind && before->what == LAST_OPEN_AGAIN) {
 		is_dropped(s);
 	} else if (behind && before->what == LAST_OPEN_WAITS) {
 		waits_for(s, said, before->number);
+	} else if (ch && is_heard(ch->conn)) {
+		heed(s, ch->conn, said);
 	} else {
-		heard = ch && is_heard(ch->conn);
-		if (heard)
-			heed(s, ch->conn, said);
 		leg->hint = *said;
-		leg->last = (struct last){
-			.what = heard ? LAST_HINT : LAST_HINT_UNHEARD,
-			.id = said->id,
-		};
+		leg->last = (struct last){ .what = LAST_HINT, .id = said->id };
 	}
 }
 
@@ -302,14 +298,13 @@ void hints_came(struct session *s, struct leg *leg, const struct last *before,
 		take(s, leg, before, said);
 }
 
-/* Who heeded it while the message waits has the id's use before. */
 void hints_followed(struct session *s, const struct leg *leg,
 		    const struct last *last, const struct wire_msg *msg,
 		    bool waits)
 {
 	if (waits && msg->id == last->id)
 		waits_for(s, &leg->hint, msg->number);
-	else if (last->what == LAST_HINT_UNHEARD)
+	else
 		is_nobodys(s, &leg->hint);
 }
 

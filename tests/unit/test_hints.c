@@ -292,6 +292,25 @@ static void a_hint_that_overtakes_its_open_waits_with_the_bytes_behind_it(void *
 	hand_end(&h);
 }
 
+/* It tells what remains when it comes, not when these bytes are due. */
+static void a_hint_that_was_heeded_does_not_wait(void **state)
+{
+	struct wire_ext what = { .type = WIRE_HINT, .hint = {
+		.id = ID, .priority = 7 } };
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	hand_open(&h, 0);
+	hand_ext(&h, &what);
+	hand_data(&h, 2, 10);
+	hand_data(&h, 1, 10);
+	goes_on(&h);
+	assert_int_equal(h.s->counts.hints_received, 1);
+	assert_int_equal(h.s->counts.dropped, 0);
+	hand_end(&h);
+}
+
 /* Neither another connection's bytes tell whose it is, nor another HINT. */
 static void a_hint_that_stands_beside_nothing_that_waits_is_nobodys(void **state)
 {
@@ -497,6 +516,7 @@ int main(void)
 		cmocka_unit_test(a_copy_says_nothing_of_the_next_use),
 		cmocka_unit_test(a_copy_says_nothing_of_the_next_pipe),
 		cmocka_unit_test(a_hint_that_overtakes_its_open_waits_with_the_bytes_behind_it),
+		cmocka_unit_test(a_hint_that_was_heeded_does_not_wait),
 		cmocka_unit_test(a_hint_that_stands_beside_nothing_that_waits_is_nobodys),
 		cmocka_unit_test(a_hint_behind_an_open_that_waits_waits_with_it),
 		NET_PATHS_TEST(first_bytes_are_behind_what_binds_them),
