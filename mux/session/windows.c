@@ -10,15 +10,15 @@
  * before it reached, as long as little of the memory is out. When its application takes a
  * quarter of it within a round trip, it is doubled: who sends doubles what is under way each
  * round trip at first, and shall not meet the window. That round trip begins with bytes that
- * come, not with a wait for them: before the first ones most of it is over. Bytes that wait for
- * others before them count as taken, if the application leaves nothing lying: no application
- * can take them sooner, and behind what goes over a far path those of a near one wait for most
- * of the far round trip. What is granted and what waits for applications is, together, at most
- * window_memory for a session; beyond that a connection has WINDOW_LEAST. An eighth of it is
- * for those whose application took something in the last second. When the rest is out, of
- * those whose application leaves bytes and took none for WINDOW_IDLE_SECONDS the one that has
- * most is reset. A connection that has ended on the pipes is one of them as long as it has
- * bytes to write: it is granted nothing more, but its application may never read.
+ * come: when it began with OPEN, most of it was over before the first ones did. Bytes that wait
+ * for others before them count as taken, if the application leaves nothing lying: no
+ * application can take them sooner, and behind what goes over a far path those of a near one
+ * wait for most of the far round trip. What is granted and what waits for applications is,
+ * together, at most window_memory for a session; beyond that a connection has WINDOW_LEAST. An
+ * eighth of it is for those whose application took something in the last second. When the rest
+ * is out, of those whose application leaves bytes and took none for WINDOW_IDLE_SECONDS the one
+ * that has most is reset. A connection that has ended on the pipes is one of them as long as it
+ * has bytes to write: it is granted nothing more, but its application may never read.
  *
  * What was granted cannot be taken back: an id whose connection is over keeps the
  * rest for its next one, and so does a connection to which nothing comes any more.
@@ -157,7 +157,8 @@ void windows_arrival(const struct session *s, struct channel *ch)
 {
 	int64_t now = loop_now(s->engine->loop);
 
-	if (round_is_over(s, ch, now))
+	/* What lies there is taken late, whatever comes behind it. */
+	if (!waiting(ch) && round_is_over(s, ch, now))
 		begin_round(ch, now);
 }
 

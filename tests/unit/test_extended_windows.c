@@ -315,6 +315,25 @@ static void nor_where_it_takes_little_of_them(void **state)
 	hand_end(&h);
 }
 
+/* It lay there before something came behind it: however fast it is taken then, that is late. */
+static void nor_where_it_takes_them_late(void **state)
+{
+	struct hand h;
+	struct channel *ch = opened_by(&h, NEVER_LATE);
+	int64_t long_ago = loop_clock() - NS_PER_SEC;
+
+	(void)state;
+	fill_socket(ch->conn->watch.fd);
+	hand_fills(&h, ID, FIRST_DATA, A_QUARTER, MESSAGE);
+	goes_on(&h);
+	assert_int_equal(conn_queued(ch->conn), A_QUARTER * MESSAGE);
+	ch->round_at = long_ago;
+	hand_data(&h, FIRST_DATA + A_QUARTER, MESSAGE);
+	goes_on(&h);
+	assert_int_equal(ch->round_at, long_ago);
+	hand_end(&h);
+}
+
 static bool is_not_in_use(void *arg)
 {
 	const struct channel *ch = arg;
@@ -550,6 +569,7 @@ int main(void)
 		cmocka_unit_test(nor_where_the_application_leaves_what_it_has),
 		cmocka_unit_test(nor_again_by_the_same_bytes_in_order),
 		cmocka_unit_test(nor_where_it_takes_little_of_them),
+		cmocka_unit_test(nor_where_it_takes_them_late),
 		cmocka_unit_test(what_it_is_granted_then_counts_once),
 		PAIR_TEST_NEW(who_took_all_is_not_reset),
 		PAIR_TEST(who_is_refused_is_granted_nothing),
