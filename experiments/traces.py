@@ -104,7 +104,7 @@ def values_of(word: str) -> list[float]:
 
 def _of_varying(found: re.Match[str]) -> tuple[str, Lines]:
     its = _read(found)
-    name = f"synthetic-{its.kind}-{its.mean:g}-{its.percent:g}-{its.seed}"
+    name = f"synthetic-{its.kind}-{its.mean:.15g}-{its.percent:.15g}-{its.seed}"
     if its.kind == "rate":
         return f"{name}.mahimahi", lambda: opportunities(its.values())
     return f"{name}.delays", lambda: (f"{STEP_MS} {value / 2:.6f}" for value in its.values())

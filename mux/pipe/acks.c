@@ -92,7 +92,8 @@ ssize_t acks_send(struct acks *a, int fd, const void *buf, size_t len,
 
 /*
  * Where the stamps' clock was set between a stamp and its reading, the time that comes of it is
- * wrong by as much: before the message was sent, or in the future, for which rounds would wait.
+ * wrong by as much: mostly before the message was sent, or in the future, for which rounds would
+ * wait. A step of less than a round trip is not seen here.
  */
 static bool is_possible(const struct ack_asked *asked, int64_t at)
 {

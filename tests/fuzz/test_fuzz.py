@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Every tests/fuzz/fuzz_*.c is a libFuzzer program; each runs its seeds here, for a second or more.
 
-`make fuzz` runs them for longer. A failure here leaves its input beside the program. Seeds are what
-longer runs found, without what covers nothing more: a run covers most of what it will by them.
+`make fuzz` runs them for longer. A failure here leaves its input beside the program. Most seeds are
+what longer runs found, as far as they cover code that no other seed does.
 """
 
 import os
