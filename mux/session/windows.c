@@ -14,11 +14,12 @@
  * for others before them count as taken, if the application leaves nothing lying: no
  * application can take them sooner, and behind what goes over a far path those of a near one
  * wait for most of the far round trip. What is granted and what waits for applications is,
- * together, at most window_memory for a session; beyond that a connection has WINDOW_LEAST. An
- * eighth of it is for those whose application took something in the last second. When the rest
- * is out, of those whose application leaves bytes and took none for WINDOW_IDLE_SECONDS the one
- * that has most is reset. A connection that has ended on the pipes is one of them as long as it
- * has bytes to write: it is granted nothing more, but its application may never read.
+ * together, at most window_memory for a session, and WINDOW_LEAST for each connection, which it
+ * has in any case. A sixteenth of the memory is for those whose application takes what it has, and
+ * an eighth for those that took more than sockets swallow by themselves. When the rest is out, of
+ * those whose application leaves bytes and took none for WINDOW_IDLE_SECONDS the one that has
+ * most is reset. A connection that has ended on the pipes is one of them as long as it has bytes
+ * to write: it is granted nothing more, but its application may never read.
  *
  * What was granted cannot be taken back: an id whose connection is over keeps the
  * rest for its next one, and so does a connection to which nothing comes any more.
@@ -29,6 +30,7 @@
  * most lying there is reset at once, those first that took nothing in the last second.
  */
 #include "../base/log.h"
+#include "../base/sizes.h"
 #include "../conn/conn.h"
 #include "extended.h"
 
@@ -54,25 +56,50 @@ static uint64_t committed(const struct session *s)
 	return s->ext->promised + s->in.queued;
 }
 
-static uint64_t memory_left(const struct session *s, bool is_active)
+/*
+ * How much of the memory is for whom. Who begins shall leave some for those who take what they
+ * have, and these, of whom it is not known yet whether they will go on, for those who do. What
+ * every connection has in any case must not take that from them either.
+ */
+enum claim { CLAIM_BEGINS, CLAIM_TAKES, CLAIM_READS };
+
+static uint64_t limit_for(const struct session *s, enum claim claim)
 {
 	uint64_t limit = s->engine->settings->window_memory;
-	uint64_t with_idle = s->ext->idle < 2 * limit ?
-		2 * limit - s->ext->idle : 0;
 
-	if (!is_active)
-		limit -= limit / 8;
-	if (with_idle < limit)
-		limit = with_idle;
+	switch (claim) {
+	case CLAIM_BEGINS:
+		return limit - limit / 8 - limit / 16;
+	case CLAIM_TAKES:
+		return limit - limit / 8;
+	case CLAIM_READS:
+		break;
+	}
+	return limit + (uint64_t)s->nconns * WINDOW_LEAST;
+}
+
+static uint64_t memory_left(const struct session *s, enum claim claim)
+{
+	uint64_t most = 2 * (uint64_t)s->engine->settings->window_memory;
+	uint64_t limit = size_least(limit_for(s, claim), s->ext->idle < most ?
+				    most - s->ext->idle : 0);
+
 	return limit > committed(s) ? limit - committed(s) : 0;
+}
+
+/* More than sockets swallow of whom nobody reads. */
+static enum claim claim_of(const struct channel *ch)
+{
+	return ch->conn->rx_bytes - waiting(ch) >= WINDOW_FIRST ? CLAIM_READS :
+								  CLAIM_TAKES;
 }
 
 /* Have the channel's share be @want, as far as memory allows. */
 static bool grant(struct session *s, struct channel *ch, uint64_t want,
-		  bool is_active)
+		  enum claim claim)
 {
 	uint64_t has = share(ch), before = channel_promised(ch);
-	uint64_t left = memory_left(s, is_active);
+	uint64_t left = memory_left(s, claim);
 	uint64_t told = ch->in.granted;
 
 	if (want > has + left)
@@ -114,7 +141,7 @@ void windows_begin(struct session *s, struct channel *ch)
 	ch->window = first(s);
 	ch->taken = ch->round_from = (uint32_t)ch->in.taken;
 	ch->taken_at = ch->round_at = loop_now(s->engine->loop);
-	grant(s, ch, ch->window, false);
+	grant(s, ch, ch->window, CLAIM_BEGINS);
 	if (!s->ext->window_timer.slot)
 		loop_timer_in(s->engine->loop, &s->ext->window_timer, LOOK);
 }
@@ -214,7 +241,7 @@ static void widen(struct session *s, struct channel *ch, int64_t now)
 	if ((int32_t)(progress(ch) - ch->round_from) >=
 	    (int32_t)(ch->window / 4))
 		end_round(s, ch, now);
-	if (share(ch) <= ch->window / 2 && grant(s, ch, ch->window, true))
+	if (share(ch) <= ch->window / 2 && grant(s, ch, ch->window, claim_of(ch)))
 		tell(s, ch);
 }
 
@@ -355,7 +382,7 @@ static void look(struct timer *t)
 	struct session *s = x->s;
 	struct conn *c;
 
-	if (!memory_left(s, false) &&
+	if (!memory_left(s, CLAIM_BEGINS) &&
 	    (c = most_idle(s, loop_now(s->engine->loop)))) {
 		s->counts.queue_limit++;
 		if (session_refuses(s, REFUSAL_QUEUE))

@@ -63,10 +63,26 @@ static void a_window_begins_with_two_round_trips_of_eight_new_pipes(void **state
 	assert_in_range(pair->lp->ext->pool.limit.conn, enough, WINDOW_MOST);
 }
 
+struct wide_reader {
+	struct flow f;
+	const struct channel *ch;
+	uint64_t widest;
+};
+
+static bool reads_all(void *arg)
+{
+	struct wide_reader *r = arg;
+
+	if (channel_promised(r->ch) > r->widest)
+		r->widest = channel_promised(r->ch);
+	return flows(&r->f);
+}
+
+/* And leave enough for one that reads: each small window would cost it a round trip. */
 static void many_that_never_read_stay_within_the_memory(void **state)
 {
 	struct pair *pair = *state;
-	struct flow f = { .all = FLOOD / 8 };	/* 4 KiB at a time */
+	struct wide_reader r = { .f.all = FLOOD / 8 };
 	uint64_t bound;
 
 	pair->settings.window_memory = 1 << 20;
@@ -82,10 +98,12 @@ static void many_that_never_read_stay_within_the_memory(void **state)
 	assert_true(pair->lp->ext->promised + pair->lp->in.queued <= bound);
 	assert_true(pair->lp->ext->promised > bound / 2);
 	pair_connect(pair, PAIR_CONNS - 1);
-	f.from = pair->conn[PAIR_CONNS - 1].server;
-	f.to = pair->conn[PAIR_CONNS - 1].client;
+	r.f.from = pair->conn[PAIR_CONNS - 1].server;
+	r.f.to = pair->conn[PAIR_CONNS - 1].client;
+	r.ch = pair->lp->ext->channel[PAIR_CONNS];
 	assert_true(run_until(pair->engine.loop, "one that reads beside them",
-			      flows, &f));
+			      reads_all, &r));
+	assert_true(r.widest > 8 * WINDOW_LEAST);
 	assert_true(pair->lp->ext->promised + pair->lp->in.queued <= bound);
 }
 

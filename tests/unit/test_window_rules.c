@@ -176,11 +176,10 @@ static bool is_wide(void *arg)
 	return channel_promised(u->c->channel) > 16 * WINDOW_LEAST;
 }
 
-static void an_eighth_is_for_those_who_read(void **state)
+static void an_eighth_is_left(struct pair *pair, size_t memory)
 {
-	const size_t memory = 2 << 20;
-	struct pair *pair = *state;
 	struct unread reads = { .f.all = FLOOD };
+	size_t begin = memory - memory / 8 - memory / 16;
 	int n = 16, i;
 
 	pair->settings.window_memory = memory;
@@ -188,8 +187,8 @@ static void an_eighth_is_for_those_who_read(void **state)
 	for (i = 0; i < n; i++)
 		pair_connect(pair, i);
 	/* The rest is out: what is beyond is what any connection has. */
-	assert_in_range(pair->lp->ext->promised, memory - memory / 8,
-			memory - memory / 8 + n * WINDOW_LEAST);
+	assert_in_range(pair->lp->ext->promised, begin,
+			begin + n * WINDOW_LEAST);
 	assert_int_equal(channel_promised(channel_of(pair, n - 1)), WINDOW_LEAST);
 	reads.c = channel_of(pair, n - 1)->conn;
 	reads.f.from = pair->conn[n - 1].server;
@@ -198,6 +197,17 @@ static void an_eighth_is_for_those_who_read(void **state)
 			      &reads));
 	assert_true(pair->lp->ext->promised + pair->lp->in.queued <=
 		    memory + n * WINDOW_LEAST);
+}
+
+static void an_eighth_is_for_those_who_read(void **state)
+{
+	an_eighth_is_left(*state, 2 << 20);
+}
+
+/* What all of them have in any case is an eighth by itself. */
+static void however_many_others_there_are(void **state)
+{
+	an_eighth_is_left(*state, 512 << 10);
 }
 
 /* --- what is granted before SYNACK --- */
@@ -254,6 +264,7 @@ int main(void)
 		PAIR_TEST(who_took_something_lately_is_not_reset),
 		PAIR_TEST(who_holds_what_all_begin_with_is_not_reset),
 		PAIR_TEST(an_eighth_is_for_those_who_read),
+		PAIR_TEST(however_many_others_there_are),
 		cmocka_unit_test(what_is_granted_before_synack_is_told),
 	};
 
