@@ -50,7 +50,7 @@ struct options {
 	struct words words;	/* all of it, as it was given */
 };
 
-/* Of an option that needs it. */
+/* Ends what is said of an option that needs the extension. */
 #define UNSPOKEN_EXTENSION "the extension, and it is not spoken here (--extend, or no EXTPORT)"
 
 /*
