@@ -47,7 +47,7 @@ void channel_fini(struct channel *ch)
 void channel_attach(struct channel *ch, struct conn *c)
 {
 	ch->conn = c;
-	ch->hint_early = ch->hint_first = false;
+	ch->hint_early = ch->hint_first = ch->hint_heard = false;
 	c->channel = ch;
 }
 
@@ -113,12 +113,14 @@ struct wire_ext channel_hint(const struct channel *ch)
 	};
 }
 
-static void frame_hint(struct channel *ch, struct run *run)
+/* What it stands beside must not overtake it. */
+static void frame_hint(const struct channel *ch, struct run *run)
 {
 	struct wire_ext what = channel_hint(ch);
 
 	frame_message(run, &what);
-	ch->hint_first = false;
+	run->hints++;
+	run->heard = false;
 }
 
 static void frame_open(struct conn *c, struct run *run)
@@ -206,6 +208,7 @@ static void sent(struct conn *c, size_t bytes)
 	struct channel *ch = c->channel;
 
 	ch->out.sent += bytes;
+	ch->hint_first = false;
 	if (!is_early(ch))
 		return;
 	ch->early += (uint32_t)bytes;
@@ -213,7 +216,7 @@ static void sent(struct conn *c, size_t bytes)
 	let_next_on(ch->pool);
 }
 
-/* Bytes follow in this run, and what is said of their connection must not come behind them. */
+/* First bytes may follow in this run, and what binds them must not come behind them. */
 static bool is_hint_due(const struct conn *c)
 {
 	return c->channel->hint_first && c->readable && credit(c);

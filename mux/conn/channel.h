@@ -48,7 +48,9 @@ struct channel {
 	uint16_t id;
 	bool flow_had_it : 1;	/* so it has to rest, see rests_until */
 	bool hint_early : 1;	/* said before SYNACK came, so it may have been nobody's */
-	bool hint_first : 1;	/* it is to go ahead of the connection's first bytes */
+	bool hint_first : 1;	/* one binds it: to go ahead of the connection's first bytes */
+	bool hint_heard : 1;	/* one was heeded that came for @conn */
+	bool hint_waits : 1;	/* one came that waits with a message that is not due */
 	bool in_use : 1;	/* somebody is expected to use what was granted, see window */
 	struct reorder order;	/* of what is received */
 	struct credit_out out;

@@ -245,7 +245,7 @@ static void take_early(struct session *s, struct channel *ch)
 			delivery_waited(s, ch->conn, &ch->order, early);
 		take(s, ch, early->type, early->hollow ? NULL : early->body,
 		     early->body_len);
-		hints_due(s, ch->id, early->number);
+		hints_due(s, ch, early->number);
 		/* take() may have flushed: it lives until the next flush. */
 		delivery_keep(s, early);
 	}
@@ -278,8 +278,8 @@ void arrivals_shed(struct session *s, size_t bytes)
 	limit_early(s, s->in.early > bytes ? s->in.early - bytes : 0);
 }
 
-static enum reorder_verdict put(struct session *s, struct channel *ch,
-				const struct wire_msg *msg)
+static void put(struct session *s, struct channel *ch,
+		const struct wire_msg *msg)
 {
 	size_t before = reorder_bytes(&ch->order);
 	enum reorder_verdict verdict;
@@ -306,31 +306,28 @@ static enum reorder_verdict put(struct session *s, struct channel *ch,
 		extended_condemn(s, WIRE_GOODBYE_LIMIT, "no memory");
 		break;
 	}
-	return verdict;
 }
 
-static enum reorder_verdict numbered(struct session *s, uint16_t id,
-				     const struct wire_msg *msg)
+static void numbered(struct session *s, uint16_t id, const struct wire_msg *msg)
 {
 	struct channel *ch = ids_channel(s->ext, id);
 
 	if (ch)
-		return put(s, ch, msg);
-	extended_condemn(s, WIRE_GOODBYE_LIMIT, "no memory for id %u", id);
-	return REORDER_NO_MEMORY;
+		put(s, ch, msg);
+	else
+		extended_condemn(s, WIRE_GOODBYE_LIMIT, "no memory for id %u", id);
 }
 
 /* --- the extension's own messages --- */
 
-static enum reorder_verdict opens_or_answers(struct session *s,
-					     const struct wire_msg *msg,
-					     uint16_t id)
+static void opens_or_answers(struct session *s, const struct wire_msg *msg,
+			     uint16_t id)
 {
 	struct wire_msg as_syn = *msg;
 
 	as_syn.type = WIRE_SYN;
 	as_syn.id = id;
-	return numbered(s, id, &as_syn);
+	numbered(s, id, &as_syn);
 }
 
 static void window_came(struct session *s, const struct wire_window *window)
@@ -378,18 +375,6 @@ static const char *goodbye_text(uint8_t reason)
 	}
 }
 
-static void open_came(struct session *s, struct leg *leg,
-		      const struct wire_msg *msg, uint16_t id)
-{
-	enum reorder_verdict verdict = opens_or_answers(s, msg, id);
-
-	leg->last = (struct last){ .id = id, .number = msg->number };
-	if (verdict == REORDER_DUPLICATE)
-		leg->last.what = LAST_OPEN_AGAIN;
-	else if (verdict == REORDER_EARLY)
-		leg->last.what = LAST_OPEN_WAITS;
-}
-
 /* @before: the message that the pipe brought before this one. */
 static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
 		const struct wire_ext *ext, const struct last *before)
@@ -398,7 +383,8 @@ static void act(struct session *s, struct pipe *p, const struct wire_msg *msg,
 
 	switch (ext->type) {
 	case WIRE_OPEN:
-		open_came(s, leg, msg, ext->open.id);
+		opens_or_answers(s, msg, ext->open.id);
+		hints_opened(s, leg, ext->open.id, msg->number);
 		break;
 	case WIRE_SYNACK:
 		opens_or_answers(s, msg, ext->synack.id);
@@ -526,7 +512,6 @@ bool arrivals_message(struct session *s, struct pipe *p,
 	unsigned int index = p->index;
 	struct leg *leg;
 	struct last before;
-	bool waits;
 
 	(void)offset;
 	if (s->dead)
@@ -537,16 +522,14 @@ bool arrivals_message(struct session *s, struct pipe *p,
 	if (!is_counted(s, p, msg))
 		return false;
 	leg = &s->ext->leg[index];
+	if (leg->last.what == LAST_HINT)
+		hints_followed(s, leg, msg);
 	before = leg->last;
-	leg->last = (struct last){ .what = LAST_ANY };
+	leg->last.what = LAST_ANY;
 	if (msg->type == WIRE_DATA && msg->id) {	/* most are */
 		p->path->came_at = loop_now(s->engine->loop);
-		waits = numbered(s, msg->id, msg) == REORDER_EARLY;
-		if (before.what == LAST_HINT)
-			hints_followed(s, leg, &before, msg, waits);
+		numbered(s, msg->id, msg);
 	} else {
-		if (before.what == LAST_HINT)
-			hints_followed(s, leg, &before, msg, false);
 		own_message(s, p, msg, &before);
 	}
 	return !s->dead && s->pipes[index] == p;

@@ -26,10 +26,11 @@ static size_t reorder_room(const struct extended *x)
 	return size_less(said / REORDER_SHARE, x->cut + x->early_there);
 }
 
-/* Before it has sent anything, OPEN or SYNACK goes first. */
+/* OPEN or SYNACK goes first, and so does a HINT that binds its first bytes. */
 static bool may_be_cut(const struct conn *c)
 {
-	return !conn_outlook(c)->chunk && c->tx_messages && !c->flow;
+	return !conn_outlook(c)->chunk && c->tx_messages && !c->flow &&
+	       !c->channel->hint_first;
 }
 
 static void cut(struct session *s, struct conn *c, size_t payload)
@@ -46,7 +47,6 @@ void cutting_frame(struct session *s, const struct next *next, struct run *run)
 	const struct path_choice *choice = &s->sched.path;
 	struct conn *c = next->conn;
 	size_t before = conn_chunk_size(c);
-	bool hint_first = c->channel->hint_first;
 
 	if (path_choice_cuts(choice, c))
 		cut(s, c, next->payload);
@@ -57,5 +57,5 @@ void cutting_frame(struct session *s, const struct next *next, struct run *run)
 	else
 		conn_frame(c, run, next->bytes, next->payload);
 	keeping_cut(s->ext, (int64_t)(conn_chunk_size(c) - before));
-	s->counts.hints_sent += hint_first && !c->channel->hint_first;
+	s->counts.hints_sent += run->hints;
 }

@@ -170,6 +170,7 @@ static void let_go(struct session *s, struct pipe *p)
 
 	session_lose_pipe(s, p);
 	keeping_pipe_over(x, &x->leg[p->index]);
+	hints_pipe_over(s, &x->leg[p->index]);
 	x->lost_at = loop_now(s->engine->loop);
 	/* An ACK may have been lost with it. */
 	x->ack_due = x->ack_all = true;

@@ -21,16 +21,18 @@
 #include "reverse.h"
 #include "session_inside.h"
 
-/* The last message that a pipe brought, where it and the next one may belong together. */
+/*
+ * The last message that a pipe brought, where it and the next one may belong together: as long as
+ * what was read has not come to its end.
+ */
 struct last {
 	enum {
 		LAST_ANY,
-		LAST_OPEN_AGAIN,	/* an OPEN that was there before */
-		LAST_OPEN_WAITS,	/* one that is not due yet */
-		LAST_HINT,		/* one that nobody heeded */
+		LAST_OPEN,
+		LAST_HINT,		/* the leg's, which the next one tells the use of */
 	} what;
-	uint16_t id;
-	uint32_t number;	/* of an OPEN */
+	uint16_t id;		/* of an OPEN, */
+	uint32_t number;	/* as well */
 };
 
 /* A pipe's place: incarnations of the pipe with an index come and go. */
@@ -44,7 +46,7 @@ struct leg {
 	uint64_t told;		/* and of them, as the last ACK said */
 	struct kept kept;
 	struct last last;
-	struct wire_hint hint;	/* if that was the last message */
+	struct wire_hint hint;	/* that is, or none */
 	bool pong_due;
 	struct wire_ping pong;
 	bool ping_due, pinged;	/* PING is to be sent; was, without answer */
@@ -125,6 +127,7 @@ struct extended {
 	struct list hints_waiting;	/* that came, each beside a message that waits, */
 	unsigned int nhints_waiting;	/* so many */
 	int64_t hint_said_at;	/* that one was for nobody was logged */
+	struct task hints_task;	/* what was read, and a leg's last, has come to its end */
 	struct timer window_timer;
 	struct task window_task;	/* where more waits than may */
 
@@ -274,15 +277,19 @@ void hints_fini(struct extended *x);
 void hints_answered(struct session *s, struct channel *ch);
 /* The next that is to be said, which counts as said then. False: none is. */
 bool hints_next(struct extended *x, struct wire_ext *what);
-/* HINT came over the pipe of @leg, right behind @before. */
+/* OPEN came over the pipe of @leg. */
+void hints_opened(struct session *s, struct leg *leg, uint16_t id,
+		  uint32_t number);
+/* HINT did, directly behind @before. */
 void hints_came(struct session *s, struct leg *leg, const struct last *before,
 		const struct wire_hint *said);
-/* @msg did, behind the HINT @last that nobody heeded: if @msg is of its id and @waits, so does it. */
-void hints_followed(struct session *s, const struct leg *leg,
-		    const struct last *last, const struct wire_msg *msg,
-		    bool waits);
-/* Message @number of @id is due, which waited. */
-void hints_due(struct session *s, uint16_t id, uint32_t number);
+/* @msg did, directly behind the leg's HINT, and is about to be taken. */
+void hints_followed(struct session *s, struct leg *leg,
+		    const struct wire_msg *msg);
+/* The pipe of @leg brings nothing more. */
+void hints_pipe_over(struct session *s, struct leg *leg);
+/* Message @number of @ch, which waited, was due and is taken. */
+void hints_due(struct session *s, struct channel *ch, uint32_t number);
 
 /* keeping */
 void keeping_init(struct extended *x);

@@ -89,7 +89,7 @@ const struct figure counts_figures[] = {
 	EVER(stats_counts, "hints_received", hints_received,
 	     "HINTs that came and were heeded."),
 	EVER(stats_counts, "hints_dropped", hints_dropped,
-	     "HINTs dropped: for no connection, or of too many bytes."),
+	     "HINTs dropped: for no connection, of too many bytes, or late, as behind a copy of its OPEN."),
 	EVER(stats_counts, "reinjected", reinjected,
 	     "Messages that --path-policy or --reinject sent a second time."),
 	EVER(stats_counts, "reinjected_bytes", reinjected_bytes,

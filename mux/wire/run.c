@@ -23,6 +23,7 @@ static struct run *take(struct run_pool *pool, struct run **spare, size_t size)
 	run->paths = 0;
 	run->first = run->messages = 0;
 	run->uncounted = run->count = 0;
+	run->hints = 0;
 	run->order = 0;
 	run->heard = run->kept = run->ahead = false;
 	run->of_conn = run->copy = run->on_all = false;

@@ -40,7 +40,8 @@ struct run {
 	bool copy;		/* it went before, on another pipe */
 	bool kept;		/* who has it needs it when it is written, too */
 	bool ahead;		/* it went ahead of connections that take turns */
-	bool heard;		/* the connection's other end was, before */
+	bool heard;		/* the connection's other end was, before: any order will do */
+	uint8_t hints;		/* HINTs among the messages that its connection framed */
 	size_t len;		/* bytes framed */
 	size_t sent;		/* bytes written to the pipe */
 	size_t size;		/* of buf */

@@ -23,8 +23,12 @@ static void comes(struct session *s, unsigned int pipe,
 		  const struct wire_hint *said)
 {
 	struct leg *leg = &s->ext->leg[pipe % s->npipes];
-	struct last before = leg->last;
+	struct last before;
 
+	if (leg->last.what == LAST_HINT)
+		hints_followed(s, leg, &(struct wire_msg){ .id = 0 });
+	before = leg->last;
+	leg->last.what = LAST_ANY;
 	hints_came(s, leg, &before, said);
 }
 
@@ -42,8 +46,8 @@ void hinting_play(struct session *s, struct input *in)
 		return;
 	c = s->ext->channel[id] ? s->ext->channel[id]->conn : NULL;
 	if (which & 8)
-		comes(s, how, &(struct wire_hint){ id, hint.urgency,
-						   hint.bytes, hint.paths });
+		comes(s, how, &(struct wire_hint){ id, hint.urgency, hint.bytes,
+						   hint.paths });
 	else if (c)
 		session_hint(s, c, &hint);
 }

@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "dark_net.h"
-#include "ext_hand.h"
 #include "ext_pair.h"
 #include "loopback.h"
+#include "mux/sched/path_policy.h"
 
 enum { MAIN, SPARE };
 enum { LOT = 200000, FIRST_ID = 1 };
@@ -82,6 +82,8 @@ static void what_is_said_at_once_follows_open(void **state)
 	pair_open(pair, 0);
 	c = conn_at(pair->lp, FIRST_ID);
 	assert_int_equal(session_hint(pair->lp, c, &some), 0);
+	while (c->syn_pending)
+		run_round(pair->engine.loop);
 	assert_int_equal(pair->lp->counts.hints_sent, 1);
 	while (!conn_at(pair->rp, FIRST_ID))
 		run_round(pair->engine.loop);
@@ -206,206 +208,12 @@ static void nothing_is_said_of_what_is_over(void **state)
 	assert_int_equal(session_hint(pair->lp, c, &some), -ENOTCONN);
 }
 
-/* --- bad ones --- */
-
-static void a_bad_one_is_dropped_alone(void **state)
-{
-	struct wire_ext what = { .type = WIRE_HINT, .hint = {
-		.id = ID, .priority = 7, .remaining = WIRE_HINT_MOST } };
-	struct hand h;
-
-	(void)state;
-	hand_begin(&h, false);
-	h.s->ext->welcome.features &= ~(uint32_t)WIRE_FEATURE_HINT;
-	hand_ext(&h, &what);
-	goes_on(&h);
-	assert_int_equal(h.s->counts.hints_dropped, 0);
-	assert_int_equal(h.s->counts.dropped, 1);	/* not agreed upon */
-	h.s->ext->welcome.features |= WIRE_FEATURE_HINT;
-	/* For nobody: there is no such connection yet. */
-	hand_ext(&h, &what);
-	goes_on(&h);
-	assert_int_equal(h.s->counts.hints_dropped, 1);
-	hand_open(&h, 0);
-	hand_ext(&h, &what);
-	goes_on(&h);
-	assert_int_equal(conn_at(h.s, ID)->urgency, 7);
-	what.hint.remaining++;
-	what.hint.priority = 8;
-	hand_ext(&h, &what);
-	goes_on(&h);
-	assert_int_equal(conn_at(h.s, ID)->urgency, 7);
-	assert_int_equal(h.s->counts.hints_received, 1);
-	assert_int_equal(h.s->counts.hints_dropped, 2);
-	assert_int_equal(h.s->counts.dropped, 3);
-	hand_end(&h);
-}
-
-/* Of an OPEN and what followed it on its pipe, which come again in the id's next use. */
-static void a_copy_says_nothing_of_the_next_use(void **state)
-{
-	struct wire_ext what = { .type = WIRE_HINT, .hint = {
-		.id = ID, .priority = 7 } };
-	struct hand h;
-
-	(void)state;
-	hand_begin(&h, false);
-	hand_open(&h, 0);
-	hand_ext(&h, &what);
-	goes_on(&h);
-	assert_int_equal(conn_at(h.s, ID)->urgency, 7);
-	hand_fin(&h, ID, 1, WIRE_REASON_RST);
-	hand_open(&h, 2);
-	goes_on(&h);
-	assert_int_equal(conn_at(h.s, ID)->urgency, 0);
-	hand_open(&h, 0);
-	hand_ext(&h, &what);
-	goes_on(&h);
-	assert_int_equal(conn_at(h.s, ID)->urgency, 0);
-	assert_int_equal(h.s->counts.hints_dropped, 1);
-	/* One by itself is of the present use, whatever came before it. */
-	hand_ext(&h, &what);
-	goes_on(&h);
-	assert_int_equal(conn_at(h.s, ID)->urgency, 7);
-	hand_end(&h);
-}
-
-/* HINT has no number: it is known by the message that it stands beside. */
-static void a_hint_that_overtakes_its_open_waits_with_the_bytes_behind_it(void **state)
-{
-	struct wire_ext what = { .type = WIRE_HINT, .hint = {
-		.id = ID, .priority = 7 } };
-	struct hand h;
-
-	(void)state;
-	hand_begin(&h, false);
-	hand_ext(&h, &what);
-	hand_data(&h, 1, 10);
-	goes_on(&h);
-	assert_null(conn_at(h.s, ID));
-	assert_int_equal(h.s->counts.hints_dropped, 0);
-	hand_open(&h, 0);
-	goes_on(&h);
-	assert_int_equal(conn_at(h.s, ID)->urgency, 7);
-	assert_int_equal(h.s->counts.hints_received, 1);
-	assert_int_equal(h.s->counts.dropped, 0);
-	hand_end(&h);
-}
-
-/* It tells what remains when it comes, not when these bytes are due. */
-static void a_hint_that_was_heeded_does_not_wait(void **state)
-{
-	struct wire_ext what = { .type = WIRE_HINT, .hint = {
-		.id = ID, .priority = 7 } };
-	struct hand h;
-
-	(void)state;
-	hand_begin(&h, false);
-	hand_open(&h, 0);
-	hand_ext(&h, &what);
-	hand_data(&h, 2, 10);
-	hand_data(&h, 1, 10);
-	goes_on(&h);
-	assert_int_equal(h.s->counts.hints_received, 1);
-	assert_int_equal(h.s->counts.dropped, 0);
-	hand_end(&h);
-}
-
-/* Neither another connection's bytes tell whose it is, nor another HINT. */
-static void a_hint_that_stands_beside_nothing_that_waits_is_nobodys(void **state)
-{
-	struct wire_ext what = { .type = WIRE_HINT, .hint = {
-		.id = ID + 1, .priority = 7 } };
-	struct hand h;
-
-	(void)state;
-	hand_begin(&h, false);
-	hand_ext(&h, &what);
-	hand_data(&h, 1, 10);
-	goes_on(&h);
-	assert_int_equal(h.s->counts.hints_dropped, 1);
-	hand_ext(&h, &what);
-	hand_ext(&h, &what);
-	goes_on(&h);
-	assert_int_equal(h.s->counts.hints_dropped, 3);
-	hand_open(&h, 0);
-	goes_on(&h);
-	assert_int_equal(conn_at(h.s, ID)->urgency, 0);
-	assert_int_equal(h.s->counts.hints_received, 0);
-	hand_end(&h);
-}
-
-/* Messages of the id's last use are late. What was said of the next one is not of that. */
-static void a_hint_behind_an_open_that_waits_waits_with_it(void **state)
-{
-	struct wire_ext what = { .type = WIRE_HINT, .hint = {
-		.id = ID, .priority = 7 } };
-	struct hand h;
-
-	(void)state;
-	hand_begin(&h, false);
-	hand_open(&h, 0);
-	goes_on(&h);
-	shutdown(h.app, SHUT_WR);
-	hand_hears(&h, 0);
-	hand_open(&h, 2);
-	hand_ext(&h, &what);
-	goes_on(&h);
-	assert_int_equal(conn_at(h.s, ID)->urgency, 0);
-	hand_fin(&h, ID, 1, WIRE_REASON_NO_MORE);
-	goes_on(&h);
-	assert_int_equal(conn_at(h.s, ID)->urgency, 7);
-	assert_int_equal(h.s->counts.hints_received, 1);
-	assert_int_equal(h.s->counts.dropped, 0);
-	hand_end(&h);
-}
-
-static void put_on_second(const struct hand *h, const struct wire_ext *what)
-{
-	uint8_t buf[WIRE_MESSAGE_MAX];
-	size_t len = wire_ext_put(buf, what);
-
-	assert_int_equal(send(h->fd[1], buf, len, MSG_NOSIGNAL), len);
-}
-
-static bool a_copy_came(void *arg)
-{
-	return ((const struct hand *)arg)->s->counts.duplicates == 1;
-}
-
-static bool a_hint_came(void *arg)
-{
-	const struct stats_counts *n = &((const struct hand *)arg)->s->counts;
-
-	return n->hints_received || n->hints_dropped;
-}
-
-/* It was the last that a pipe brought. The next incarnation begins with a HINT. */
-static void a_copy_says_nothing_of_the_next_pipe(void **state)
-{
-	struct wire_ext open = { .type = WIRE_OPEN, .open = {
-		.id = ID, .protocol = WIRE_PROTOCOL_TCP, .window = 65536,
-		.to = destination_name("x", 1, 80) } };
-	struct wire_ext hint = { .type = WIRE_HINT, .hint = {
-		.id = ID, .priority = 7 } };
-	struct hand h;
-
-	(void)state;
-	hand_begin(&h, false);
-	hand_open(&h, 0);
-	goes_on(&h);
-	assert_true(hand_joins(&h, 1, PIPES, 0));
-	put_on_second(&h, &open);
-	assert_true(run_until(h.engine.loop, "OPEN", a_copy_came, &h));
-	assert_true(hand_joins(&h, 1, PIPES, 1));
-	put_on_second(&h, &hint);
-	assert_true(run_until(h.engine.loop, "HINT", a_hint_came, &h));
-	assert_int_equal(h.s->counts.hints_dropped, 0);
-	assert_int_equal(conn_at(h.s, ID)->urgency, 7);
-	hand_end(&h);
-}
-
 /* --- paths --- */
+
+static uint64_t written(const struct session *s, unsigned int path)
+{
+	return s->paths.path[path].written;
+}
 
 static bool is_read(struct pair *pair)
 {
@@ -413,21 +221,124 @@ static bool is_read(struct pair *pair)
 	return net.read == net.written;
 }
 
+static uint64_t said_on_main(const struct session *s)
+{
+	return s->pipes[0]->tx_messages + s->pipes[1]->tx_messages;
+}
+
 /* Else an answer could go over any path, since the one that the HINT goes on may be slow. */
 static void first_bytes_are_behind_what_binds_them(void **state)
 {
 	struct pair *pair = *state;
 	struct conn *c;
+	uint64_t before;
 
 	net_begin(pair);
 	c = conn_at(pair->lp, FIRST_ID);
 	net.hop[0].dark = net.hop[1].dark = true;
+	before = said_on_main(pair->lp);
 	session_bind(pair->lp, c, 1 << SPARE);
 	net.written += (size_t)send(pair->conn[0].client, "?", 1, MSG_NOSIGNAL);
 	net_until(pair, "first bytes", is_read);
 	assert_int_equal(conn_at(pair->rp, FIRST_ID)->paths, 1 << SPARE);
 	/* There, and at once on the other path, for what rp sends before they come. */
 	assert_int_equal(pair->lp->counts.hints_sent, 2);
+	assert_int_equal(said_on_main(pair->lp), before + 1);
+}
+
+static bool is_answered_and_read(void *arg)
+{
+	const struct pair *pair = arg;
+
+	return pair->conn[0].answered && pair->rp->counts.hints_received >= 2 &&
+	       conn_at(pair->rp, FIRST_ID)->rx_bytes;
+}
+
+/* Nothing that may answer these bytes breaks a rule by it. */
+static void what_binds_to_no_path_does_not_go_ahead_of_first_bytes(void **state)
+{
+	const struct hint hint = { .bytes = 5000, .urgency = 3 };
+	struct pair *pair = *state;
+	struct conn *c;
+
+	pair_begin(pair, PAIR_PIPES);
+	pair_open(pair, 0);
+	c = conn_at(pair->lp, FIRST_ID);
+	while (c->syn_pending)
+		run_round(pair->engine.loop);
+	assert_false(c->channel->use.answered);
+	assert_int_equal(session_hint(pair->lp, c, &hint), 0);
+	assert_int_equal(send(pair->conn[0].client, "?", 1, MSG_NOSIGNAL), 1);
+	assert_true(run_until(pair->engine.loop, "HINTs and bytes",
+			      is_answered_and_read, pair));
+	for (unsigned int i = 0; i < 50; i++)
+		run_round(pair->engine.loop);
+	/* At once, and behind SYNACK. */
+	assert_int_equal(pair->lp->counts.hints_sent, 2);
+	assert_int_equal(pair->rp->counts.hints_received, 2);
+}
+
+static bool is_gone_at_rp(void *arg)
+{
+	return !conn_at(((struct pair *)arg)->rp, FIRST_ID);
+}
+
+static void what_never_went_is_not_counted(void **state)
+{
+	struct pair *pair = *state;
+	struct conn *c;
+
+	c = begin_connected(pair);
+	session_bind(pair->lp, c, 1 << SPARE);
+	conn_refuse(c, CONN_END_LOCAL_RESET);
+	assert_true(run_until(pair->engine.loop, "its end", is_gone_at_rp, pair));
+	assert_int_equal(pair->lp->counts.hints_sent,
+			 pair->rp->counts.hints_received +
+			 pair->rp->counts.hints_dropped);
+	assert_int_equal(pair->lp->counts.hints_sent, 1);
+}
+
+enum { CHUNK = 3000, PAYLOAD = 1000 };
+
+/* A chunk of all that may be sent would leave no credit that says that bytes follow. */
+static void what_binds_goes_ahead_of_bytes_that_could_be_cut(void **state)
+{
+	static const uint8_t bytes[CHUNK];
+	struct pair *pair = *state;
+	struct session *lp;
+	struct conn *c;
+	struct run *run;
+	struct wire_msg msg;
+	struct wire_ext said;
+	int n;
+
+	pair->settings.path_policy = &path_dems_b;
+	c = begin_connected(pair);
+	lp = pair->lp;
+	session_bind(lp, c, 1 << MAIN | 1 << SPARE);
+	assert_int_equal(send(pair->conn[0].client, bytes, CHUNK, MSG_NOSIGNAL),
+			 CHUNK);
+	c->readable = true;
+	c->channel->out.allowed = c->channel->out.sent + CHUNK;
+	assert_true(path_choice_cuts(&lp->sched.path, c));
+	run = run_get(&lp->shared.pool);
+	cutting_frame(lp, &(struct next){ .conn = c, .pipe = lp->pipes[0],
+					  .bytes = CHUNK, .payload = PAYLOAD },
+		      run);
+	n = wire_read(run->buf, run->len, &msg);
+	assert_true(n > 0);
+	assert_int_equal(wire_ext_get(&msg, true, &said), 0);
+	assert_int_equal(said.type, WIRE_HINT);
+	assert_true(wire_read(run->buf + n, run->len - (size_t)n, &msg) > 0);
+	assert_int_equal(msg.type, WIRE_DATA);
+	assert_int_equal(msg.id, FIRST_ID);
+	/* Over SCTP, too, where what is in no order may overtake. */
+	assert_int_equal(lp->counts.hints_sent, 1);
+	assert_false(run->heard);
+	run->paths = c->paths;
+	run->of_conn = true;
+	pipe_send(lp->pipes[0], keeping_add(lp, lp->pipes[0], run));
+	pair_expect(pair, pair->conn[0].server, bytes, CHUNK);
 }
 
 static void download(struct pair *pair)
@@ -445,11 +356,6 @@ static void download(struct pair *pair)
 		if (n > 0)
 			pair_expect(pair, pc->client, bytes, (size_t)n);
 	}
-}
-
-static uint64_t written(const struct session *s, unsigned int path)
-{
-	return s->paths.path[path].written;
 }
 
 static void only_named_paths_carry_it(void **state)
@@ -512,14 +418,10 @@ int main(void)
 		PAIR_TEST(what_came_remains_no_more),
 		PAIR_TEST(who_did_not_agree_says_nothing),
 		PAIR_TEST(nothing_is_said_of_what_is_over),
-		cmocka_unit_test(a_bad_one_is_dropped_alone),
-		cmocka_unit_test(a_copy_says_nothing_of_the_next_use),
-		cmocka_unit_test(a_copy_says_nothing_of_the_next_pipe),
-		cmocka_unit_test(a_hint_that_overtakes_its_open_waits_with_the_bytes_behind_it),
-		cmocka_unit_test(a_hint_that_was_heeded_does_not_wait),
-		cmocka_unit_test(a_hint_that_stands_beside_nothing_that_waits_is_nobodys),
-		cmocka_unit_test(a_hint_behind_an_open_that_waits_waits_with_it),
 		NET_PATHS_TEST(first_bytes_are_behind_what_binds_them),
+		PATHS_TEST(what_binds_to_no_path_does_not_go_ahead_of_first_bytes),
+		PATHS_TEST(what_never_went_is_not_counted),
+		PATHS_TEST(what_binds_goes_ahead_of_bytes_that_could_be_cut),
 		PATHS_TEST(only_named_paths_carry_it),
 		PATHS_TEST(a_path_that_was_never_there_is_waited_for),
 	};
