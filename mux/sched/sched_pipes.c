@@ -27,29 +27,28 @@ static unsigned int pick_least(struct sched *s, struct pipe *const *able,
 
 #define ALIKE_MS 0.1
 
-/* How far the paths are, by their numbers; 0: not looked at yet. */
-struct distances {
-	double ms[PATHS_MAX];
+/* The path of a pipe that was looked at, since the next one's is mostly the same. */
+struct distance {
+	const struct path *path;
+	double base_ms;
 };
 
-static double base_ms(struct distances *d, const struct pipe *p)
+static double base_ms(struct distance *d, const struct pipe *p)
 {
-	double *ms = &d->ms[p->path->number];
-
-	if (*ms <= 0)
-		*ms = path_base_ms(p->path);
-	return *ms;
+	if (d->path != p->path)
+		*d = (struct distance){ p->path, path_base_ms(p->path) };
+	return d->base_ms;
 }
 
-static double nearest(struct distances *d, struct pipe *const *able,
-		      unsigned int n)
+static double nearest(struct pipe *const *able, unsigned int n)
 {
-	double least = base_ms(d, able[0]);
+	struct distance d = { NULL, 0 };
+	double least = base_ms(&d, able[0]);
 	unsigned int i;
 
 	for (i = 1; i < n; i++) {
-		if (base_ms(d, able[i]) < least)
-			least = base_ms(d, able[i]);
+		if (base_ms(&d, able[i]) < least)
+			least = base_ms(&d, able[i]);
 	}
 	return least;
 }
@@ -57,8 +56,8 @@ static double nearest(struct distances *d, struct pipe *const *able,
 /*
  * How much later than on the nearest path does it arrive? Paths that differ by less than an
  * eighth, or a tenth of a millisecond, count as alike, or chance would fill one after the
- * other. Pipes of a path do as well: if a new one has seen longer round trips than the others,
- * that is mostly a queue, which they feel, too.
+ * other. Pipes of a path are alike: what a new one has seen longer round trips by is a queue
+ * that the others feel as well.
  */
 static double farther_ms(double base, double nearest)
 {
@@ -99,8 +98,8 @@ static bool is_better(const struct pipe *a, const struct pipe *b)
 static unsigned int pick_soonest(struct sched *s, struct pipe *const *able,
 				 unsigned int n)
 {
-	struct distances d = { .ms = { 0 } };
-	double near = nearest(&d, able, n);
+	double near = nearest(able, n);
+	struct distance d = { NULL, 0 };
 	double least = 0;
 	unsigned int best = 0, i;
 

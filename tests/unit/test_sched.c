@@ -111,7 +111,7 @@ static void soonest_goes_by_the_window_then_by_the_path(void **state)
 static void soonest_prefers_the_nearer_path_while_that_is_sooner(void **state)
 {
 	struct scene scene;
-	struct path near = { .number = 1 };
+	struct path near = { .npipes = 0 };
 
 	(void)state;
 	scene_init(&scene, &sched_drr, &sched_soonest);
