@@ -27,56 +27,35 @@ static unsigned int pick_least(struct sched *s, struct pipe *const *able,
 
 #define ALIKE_MS 0.1
 
-/* The path of a pipe that was looked at, since the next one's is mostly the same. */
-struct distance {
-	const struct path *path;
-	double base_ms;
-};
-
-static double base_ms(struct distance *d, const struct pipe *p)
-{
-	if (d->path != p->path)
-		*d = (struct distance){ p->path, path_base_ms(p->path) };
-	return d->base_ms;
-}
-
-static double nearest(struct pipe *const *able, unsigned int n)
-{
-	struct distance d = { NULL, 0 };
-	double least = base_ms(&d, able[0]);
-	unsigned int i;
-
-	for (i = 1; i < n; i++) {
-		if (base_ms(&d, able[i]) < least)
-			least = base_ms(&d, able[i]);
-	}
-	return least;
-}
-
 /*
- * How much later than on the nearest path does it arrive? Paths that differ by less than an
- * eighth, or a tenth of a millisecond, count as alike, or chance would fill one after the
- * other. Pipes of a path are alike: what a new one has seen longer round trips by is a queue
- * that the others feel as well.
+ * When would a segment reach the other end, in ms? Where the window is open
+ * it leaves at once; else when so much was acknowledged, a window a round
+ * trip. Pipes whose paths differ by less than an eighth, or a tenth of a
+ * millisecond, count as alike, or chance would fill one after the other.
  */
-static double farther_ms(double base, double nearest)
-{
-	return base > nearest * 1.125 + ALIKE_MS ? (base - nearest) / 2 : 0;
-}
-
-/*
- * How long does a segment wait until it leaves, in ms? Where the window is open not at all;
- * else until so much was acknowledged, a window a round trip.
- */
-static double wait_ms(const struct pipe *p)
+static double arrival(const struct pipe *p, double nearest)
 {
 	const struct pipe_info *info = &p->info;
 	double window = (double)info->cwnd * info->mss;
 	double ahead = (double)(info->unsent + info->in_flight +
 				info->unfilled + info->mss);
+	double path = info->rttmin_ms > nearest * 1.125 + ALIKE_MS ?
+		(info->rttmin_ms - nearest) / 2 : 0;
 
-	return ahead > window && window > 0 ?
-		(ahead - window) * info->rtt_ms / window : 0;
+	return path + (ahead > window && window > 0 ?
+		(ahead - window) * info->rtt_ms / window : 0);
+}
+
+static double nearest(struct pipe *const *able, unsigned int n)
+{
+	double least = able[0]->info.rttmin_ms;
+	unsigned int i;
+
+	for (i = 1; i < n; i++) {
+		if (able[i]->info.rttmin_ms < least)
+			least = able[i]->info.rttmin_ms;
+	}
+	return least;
 }
 
 /*
@@ -99,14 +78,12 @@ static unsigned int pick_soonest(struct sched *s, struct pipe *const *able,
 				 unsigned int n)
 {
 	double near = nearest(able, n);
-	struct distance d = { NULL, 0 };
 	double least = 0;
 	unsigned int best = 0, i;
 
 	(void)s;
 	for (i = 0; i < n; i++) {
-		double at = wait_ms(able[i]) +
-			farther_ms(base_ms(&d, able[i]), near);
+		double at = arrival(able[i], near);
 
 		if (i && (at > least ||
 			  (at >= least && !is_better(able[i], able[best]))))

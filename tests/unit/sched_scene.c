@@ -23,22 +23,8 @@ void scene_init(struct scene *scene, const struct conn_policy *conns,
 	for (unsigned int i = 0; i < SCENE_PIPES; i++) {
 		scene->pipe[i].index = i;
 		scene->pipe[i].path = &scene->path;
-		scene->path.pipes[i] = &scene->pipe[i];
 		scene->all[i] = &scene->pipe[i];
 	}
-	scene->path.npipes = SCENE_PIPES;
-}
-
-void scene_apart(struct scene *scene, unsigned int i, struct path *path)
-{
-	struct path *all = &scene->path;
-	unsigned int at = 0;
-
-	while (all->pipes[at] != &scene->pipe[i])
-		at++;
-	all->pipes[at] = all->pipes[--all->npipes];
-	path->pipes[path->npipes++] = &scene->pipe[i];
-	scene->pipe[i].path = path;
 }
 
 void scene_pipe(struct scene *scene, unsigned int i,

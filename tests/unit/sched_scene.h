@@ -23,7 +23,7 @@ struct scene {
 	struct sched s;
 	struct conn conn[SCENE_CONNS];
 	struct outlook outlook[SCENE_CONNS];	/* of each */
-	struct path path;	/* that all pipes are on at first */
+	struct path path;	/* that all pipes are on */
 	struct pipe pipe[SCENE_PIPES];
 	struct pipe *all[SCENE_PIPES];
 	uint64_t sent[SCENE_CONNS];	/* bytes */
@@ -35,8 +35,6 @@ void scene_init(struct scene *scene, const struct conn_policy *conns,
 /* It has sent nothing yet, a window of ten segments, and this round trip. */
 void scene_pipe(struct scene *scene, unsigned int i,
 		const struct settings *settings, unsigned int rtt_ms);
-/* Pipe @i is on @path instead, which has others that were put there, or none yet. */
-void scene_apart(struct scene *scene, unsigned int i, struct path *path);
 void scene_ready(struct scene *scene, unsigned int i);
 void scene_silent(struct scene *scene, unsigned int i);
 struct sched_choice scene_next(struct scene *scene, unsigned int pipe,
