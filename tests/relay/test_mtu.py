@@ -94,7 +94,7 @@ def counted(stats: Path, name: str) -> int:
 
 def told(lp: Program) -> tuple[int, int]:
     """How often lp told programs, and how often it could not."""
-    pattern = r"^programs told how large a packet .*: (\d+) times; (\d+) times that failed"
+    pattern = r"^programs told how large a packet .*: (\d+) times?; (\d+) times? that failed"
     end = r"^  of the extension: "  # printed behind it
     before = len(lp.lines(end))
     lp.send_signal(signal.SIGUSR1)

@@ -151,7 +151,8 @@ static void early_data_of_many_do_not_pass_the_bound(void **state)
 static void ids_that_are_used_again_do_not_pass_the_bound(void **state)
 {
 	enum { HALF = 7 };
-	const size_t memory = 2 << 20;
+	/* Of which 13/16 are for those that begin. */
+	const size_t memory = 9 * WINDOW_FIRST;
 	struct hand h;
 	uint32_t number;
 	int i;
