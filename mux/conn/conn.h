@@ -282,6 +282,12 @@ static inline size_t conn_queued(const struct conn *c)
 	return c->backlog ? c->backlog->bytes.len : 0;
 }
 
+/* Bytes that came for its application and wait no more. */
+static inline uint64_t conn_taken(const struct conn *c)
+{
+	return c->rx_bytes - conn_queued(c);
+}
+
 /* What waits for it in @q, the order of its messages, will not be taken. */
 static inline void conn_waits_in_vain(struct conn *c, const struct reorder *q)
 {

@@ -67,11 +67,6 @@ static void update(struct session *s)
 
 /* --- for how long: who is to blame, and for how much --- */
 
-static uint64_t written(const struct conn *c)
-{
-	return c->rx_bytes - conn_queued(c);
-}
-
 /* LP opens all connections, so it knows when there are no others to hold up. */
 static bool is_alone(const struct session *s)
 {
@@ -83,9 +78,9 @@ static void charge(struct session *s, struct conn *c)
 	struct stall *stall = &c->backlog->stall;
 
 	if (is_alone(s))
-		stall_excuse(stall, loop_clock(), written(c));
+		stall_excuse(stall, loop_clock(), conn_taken(c));
 	else
-		stall_charge(stall, loop_clock(), written(c));
+		stall_charge(stall, loop_clock(), conn_taken(c));
 }
 
 static void set_queue_full(struct session *s, struct conn *c, bool full)
@@ -97,7 +92,7 @@ static void set_queue_full(struct session *s, struct conn *c, bool full)
 		s->in.full_queues++;
 		c->backlog->full_at = loop_clock();
 		stall_begin(&c->backlog->stall, c->backlog->full_at,
-			    written(c));
+			    conn_taken(c));
 	} else {
 		s->in.full_queues--;
 		charge(s, c);
@@ -164,7 +159,7 @@ int64_t pausing_reading_time(const struct session *s)
 static int64_t look_at(struct conn *c, int64_t now)
 {
 	struct backlog *b = c->backlog;
-	uint64_t taken = written(c) -
+	uint64_t taken = conn_taken(c) -
 		(c->watch.fd < 0 ? 0 : sock_outstanding(c->watch.fd));
 
 	if (taken != b->taken || !b->taken_at) {

@@ -30,7 +30,6 @@
  * most lying there is reset at once, those first that took nothing in the last second.
  */
 #include "../base/log.h"
-#include "../base/sizes.h"
 #include "../conn/conn.h"
 #include "extended.h"
 
@@ -81,17 +80,18 @@ static uint64_t limit_for(const struct session *s, enum claim claim)
 static uint64_t memory_left(const struct session *s, enum claim claim)
 {
 	uint64_t most = 2 * (uint64_t)s->engine->settings->window_memory;
-	uint64_t limit = size_least(limit_for(s, claim), s->ext->idle < most ?
-				    most - s->ext->idle : 0);
+	uint64_t with_idle = s->ext->idle < most ? most - s->ext->idle : 0;
+	uint64_t limit = limit_for(s, claim);
 
+	if (with_idle < limit)
+		limit = with_idle;
 	return limit > committed(s) ? limit - committed(s) : 0;
 }
 
 /* More than sockets swallow of whom nobody reads. */
 static enum claim claim_of(const struct channel *ch)
 {
-	return ch->conn->rx_bytes - waiting(ch) >= WINDOW_FIRST ? CLAIM_READS :
-								  CLAIM_TAKES;
+	return conn_taken(ch->conn) >= WINDOW_FIRST ? CLAIM_READS : CLAIM_TAKES;
 }
 
 /* Have the channel's share be @want, as far as memory allows. */
