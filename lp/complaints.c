@@ -64,8 +64,8 @@ void complaints_up(struct complaints *c, const char *peer, unsigned int n,
 		   const char *unextended)
 {
 	complaints_forget(c);
-	log_info(c->log, "%u %s to %s %s up%s%s%s", n,
-		 n == 1 ? "pipe" : "pipes", peer, n == 1 ? "is" : "are",
+	log_info(c->log, "%u pipe%s to %s %s up%s%s%s", n, plural(n), peer,
+		 n == 1 ? "is" : "are",
 		 *unextended ? ", without the extension (" : "", unextended,
 		 *unextended ? ")" : "");
 }

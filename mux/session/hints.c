@@ -344,13 +344,12 @@ static void take_beside(struct session *s, const struct wire_hint *said,
 			uint32_t number)
 {
 	struct channel *ch = ids_channel(s->ext, said->id);
+	struct conn *c = heard_at(s->ext, said->id);
 
-	if (!ch)
+	if (!ch || (c && comes_late(ch, number)))
 		count_dropped(s);
-	else if (is_heard(ch->conn) && comes_late(ch, number))
-		count_dropped(s);
-	else if (is_heard(ch->conn))
-		heed(s, ch->conn, said);
+	else if (c)
+		heed(s, c, said);
 	else if (comes_early(ch, number))
 		waits_for(s, ch, said, number);
 	else
