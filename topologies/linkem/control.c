@@ -26,69 +26,58 @@ static int watch(struct control *c, int fd, uint32_t what)
 
 /* --- opening --- */
 
-static int refuse_errno(int err, char *why, size_t why_len)
-{
-	refuse(why, why_len, "%s", strerror(err));
-	return -err;
-}
-
 /* A name without a file: it is gone with whoever had it. */
-static int listen_by_name(const char *name, char *why, size_t why_len)
+static int bind_name(const char *name, char *why, size_t why_len)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	size_t n = strlen(name);
-	int fd, err = 0;
+	int fd;
 
 	if (n >= sizeof(address.sun_path))
-		return refuse_errno(ENAMETOOLONG, why, why_len);
+		return refuse(why, why_len, "%s", strerror(ENAMETOOLONG));
 	memcpy(address.sun_path + 1, name + 1, n - 1);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return refuse_errno(errno, why, why_len);
+		return refuse(why, why_len, "%s", strerror(errno));
 	if (bind(fd, (struct sockaddr *)&address,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0 ||
-	    listen(fd, SOMAXCONN) < 0)
-		err = errno;
-	if (!err)
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) == 0)
 		return fd;
+	refuse(why, why_len, "%s", strerror(errno));
 	close(fd);
-	return refuse_errno(err, why, why_len);
+	return -1;
 }
 
 static int listen_at(struct control *c, const char *path, char *why,
 		     size_t why_len)
 {
-	int ret;
-
 	if (*path == '@')
-		ret = listen_by_name(path, why, why_len);
+		c->listener = bind_name(path, why, why_len);
 	else
-		ret = unix_listen(&c->path, path, OWNER_ALONE, why, why_len);
-	if (ret < 0)
-		return ret;
-	c->listener = ret;
-	listen(c->listener, SOMAXCONN);	/* in a crowd nobody waits in vain */
-	ret = watch(c, c->listener, LISTENER);
-	return ret ? refuse_errno(-ret, why, why_len) : 0;
+		c->listener = unix_listen(&c->path, path, OWNER_ALONE, why,
+					  why_len);
+	if (c->listener < 0)
+		return -1;
+	/* In a crowd nobody waits in vain. */
+	if (listen(c->listener, SOMAXCONN) < 0 ||
+	    watch(c, c->listener, LISTENER))
+		return refuse(why, why_len, "%s", strerror(errno));
+	return 0;
 }
 
 int control_open(struct control *c, const char *path, char *why,
 		 size_t why_len)
 {
-	int ret = 0;
-
 	c->listener = -1;
 	c->path.path = NULL;
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
 		c->client[i].fd = -1;
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll < 0)
-		return refuse_errno(errno, why, why_len);
-	if (path)
-		ret = listen_at(c, path, why, why_len);
-	if (ret)
-		control_close(c);
-	return ret;
+		return refuse(why, why_len, "%s", strerror(errno));
+	if (!path || listen_at(c, path, why, why_len) == 0)
+		return 0;
+	control_close(c);
+	return -1;
 }
 
 static void drop(struct control_client *client)

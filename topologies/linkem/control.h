@@ -32,7 +32,7 @@ struct control {
 
 /*
  * @path may be NULL (nothing ever comes) or @NAME for an abstract socket.
- * What is left of a dead process at @path is replaced. 0, or -errno with the reason in @why.
+ * What is left of a dead process at @path is replaced. 0, or -1 with the reason in @why.
  */
 int control_open(struct control *c, const char *path, char *why,
 		 size_t why_len);
