@@ -341,18 +341,13 @@ def miles(params: Params) -> tuple[Mile, ...]:
     changes = _changes(params)
     # Of a trace it is checked that the file is there: it may be gone when it is named again.
     make = _miles.__wrapped__ if changes.keys() & _TRACES else _miles
-    told = tuple((name, value, type(value)) for name, value in changes.items())
-    return make(str(params["preset"]), is_two(params), told)
+    return make(str(params["preset"]), is_two(params), **changes)
 
 
-@lru_cache(maxsize=1024)
-def _miles(
-    preset: str, two: bool, changes: tuple[tuple[str, Value, type], ...]
-) -> tuple[Mile, ...]:
-    """To check them takes long, and most configurations of a sweep have the same. 1 and 1.0 are
-    alike as keys but not where they are written: the types tell them apart."""
-    named: dict[str, Any] = {name: value for name, value, _ in changes}
-    return two_miles(preset, **named) if two else (one_mile(preset, **named),)
+@lru_cache(maxsize=1024, typed=True)  # 1 and 1.0 are not alike where they are written
+def _miles(preset: str, two: bool, **changes: Any) -> tuple[Mile, ...]:
+    """To check them takes long, and most configurations of a sweep have the same."""
+    return two_miles(preset, **changes) if two else (one_mile(preset, **changes),)
 
 
 def lab_parameters(params: Params) -> dict[str, Any]:
