@@ -35,6 +35,14 @@ static void begin(struct hand *h)
 	sock_nodelay(h->fd[0]);
 }
 
+/* The connection is there. */
+static void begin_opened(struct hand *h)
+{
+	begin(h);
+	hand_open(h, 0);
+	goes_on(h);
+}
+
 static void a_bad_one_is_dropped_alone(void **state)
 {
 	struct wire_ext what = { .type = WIRE_HINT, .hint = {
@@ -124,9 +132,7 @@ static void a_hint_that_was_heeded_does_not_wait(void **state)
 	struct hand h;
 
 	(void)state;
-	begin(&h);
-	hand_open(&h, 0);
-	goes_on(&h);
+	begin_opened(&h);
 	hand_ext(&h, &what);
 	hand_data(&h, 2, 10);
 	goes_on(&h);
@@ -169,9 +175,7 @@ static void a_hint_behind_an_open_that_waits_waits_with_it(void **state)
 	struct hand h;
 
 	(void)state;
-	begin(&h);
-	hand_open(&h, 0);
-	goes_on(&h);
+	begin_opened(&h);
 	shutdown(h.app, SHUT_WR);
 	hand_hears(&h, 0);
 	hand_open(&h, 2);
@@ -216,9 +220,7 @@ static void a_copy_says_nothing_of_the_next_pipe(void **state)
 	struct hand h;
 
 	(void)state;
-	begin(&h);
-	hand_open(&h, 0);
-	goes_on(&h);
+	begin_opened(&h);
 	assert_true(hand_joins(&h, 1, PIPES, 0));
 	put_on_second(&h, &open);
 	assert_true(run_until(h.engine.loop, "OPEN", a_copy_came, &h));
@@ -237,9 +239,7 @@ static void a_copy_with_its_bytes_says_nothing_of_the_next_use(void **state)
 	struct hand h;
 
 	(void)state;
-	begin(&h);
-	hand_open(&h, 0);
-	goes_on(&h);
+	begin_opened(&h);
 	hand_ext(&h, &what);
 	hand_data(&h, 1, 10);
 	goes_on(&h);
@@ -266,9 +266,7 @@ static void a_hint_behind_a_copy_of_its_open_is_heeded_once(void **state)
 	struct hand h;
 
 	(void)state;
-	begin(&h);
-	hand_open(&h, 0);
-	goes_on(&h);
+	begin_opened(&h);
 	hand_open(&h, 0);
 	hand_ext(&h, &what);
 	hand_data(&h, 1, 10);
@@ -318,9 +316,7 @@ static void a_hint_that_nothing_follows_is_heeded(void **state)
 	struct hand h;
 
 	(void)state;
-	begin(&h);
-	hand_open(&h, 0);
-	goes_on(&h);
+	begin_opened(&h);
 	hand_ext(&h, &what);
 	for (unsigned int i = 0; i < 5; i++)
 		run_round(h.engine.loop);

@@ -97,6 +97,20 @@ static void what_is_said_at_once_follows_open(void **state)
 	assert_int_equal(pair->lp->counts.hints_sent, 2);
 }
 
+/* OPEN has gone, and SYNACK has not come. */
+static struct conn *begin_unanswered(struct pair *pair)
+{
+	struct conn *c;
+
+	pair_begin(pair, PAIR_PIPES);
+	pair_open(pair, 0);
+	c = conn_at(pair->lp, FIRST_ID);
+	while (c->syn_pending)
+		run_round(pair->engine.loop);
+	assert_false(c->channel->use.answered);
+	return c;
+}
+
 static bool is_heard_twice(void *arg)
 {
 	const struct session *rp = arg;
@@ -110,12 +124,7 @@ static void what_is_said_before_synack_is_said_once_more(void **state)
 	struct pair *pair = *state;
 	struct conn *c;
 
-	pair_begin(pair, PAIR_PIPES);
-	pair_open(pair, 0);
-	c = conn_at(pair->lp, FIRST_ID);
-	while (c->syn_pending)
-		run_round(pair->engine.loop);
-	assert_false(c->channel->use.answered);
+	c = begin_unanswered(pair);
 	assert_int_equal(session_hint(pair->lp, c, &some), 0);
 	assert_true(run_until(pair->engine.loop, "two HINTs", is_heard_twice,
 			      pair->rp));
@@ -261,12 +270,7 @@ static void what_binds_to_no_path_does_not_go_ahead_of_first_bytes(void **state)
 	struct pair *pair = *state;
 	struct conn *c;
 
-	pair_begin(pair, PAIR_PIPES);
-	pair_open(pair, 0);
-	c = conn_at(pair->lp, FIRST_ID);
-	while (c->syn_pending)
-		run_round(pair->engine.loop);
-	assert_false(c->channel->use.answered);
+	c = begin_unanswered(pair);
 	assert_int_equal(session_hint(pair->lp, c, &hint), 0);
 	assert_int_equal(send(pair->conn[0].client, "?", 1, MSG_NOSIGNAL), 1);
 	assert_true(run_until(pair->engine.loop, "HINTs and bytes",
