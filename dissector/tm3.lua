@@ -574,26 +574,34 @@ local function join(stream, session)
 end
 
 -- RP sends nothing before a group is complete: a pipe that is opened when its session has been
--- answered is another session's, of another local proxy behind the address.
-local function join_baseline(stream)
+-- answered is another session's, of another local proxy behind the address. In the extension HELLO
+-- tells whose it is.
+local function join_group(stream)
     local session = S.groups[stream.group]
-    local limit = options.session_pipes
-    if not session or session.over or limit > 0 and #session.pipes >= limit
-        or stream.started and session.answered then
-        session = new_session(stream.group, false)
+    local limit, told = options.session_pipes, stream.started and stream.extension
+    if not session or session.over or not told and (limit > 0 and #session.pipes >= limit
+        or stream.started and session.answered) then
+        session = new_session(stream.group, stream.extension)
         S.groups[stream.group] = session
     end
     join(stream, session)
 end
 
-local function join_extension(stream, id, index)
-    local session = S.hellos[id]
-    leave(stream)
-    if not session then
-        session = new_session(stream.group, true)
+-- HELLO names the session; `first`: it is that of the session's first pipe. If it is not and no
+-- HELLO named the session before, the capture begins in its middle, and the session is that of the
+-- pipes whose HELLO is not in the capture.
+local function join_extension(stream, id, index, first)
+    local joined, named = stream.session, S.hellos[id]
+    local session = named or not first and joined.extension and not joined.named and joined
+    if session ~= joined then
+        leave(stream)
+        session = session or new_session(stream.group, true)
+        join(stream, session)
+    end
+    if not named then
+        session.named, session.whole = true, first and session.whole
         S.hellos[id] = session
     end
-    join(stream, session)
     stream.index, stream.number = index, index
 end
 
@@ -615,7 +623,7 @@ local function new_stream(lp, lp_port, rp, rp_port, started, sctp)
     S.streams[#S.streams + 1] = stream
     S.endpoints[rp .. ":" .. rp_port] = true
     S.watched[rp_port] = true
-    join_baseline(stream)
+    join_group(stream)
     return stream
 end
 
@@ -910,12 +918,12 @@ local function place(conn, lane, i, number, payload, reason, resent, now)
         S.m_fill[i] = seen
         return COPY
     end
-    if lane.fin and ahead(number, lane.fin) > 0 and not (lane.half_closed
+    if lane.fin and ahead(number, lane.fin) > 0 and not (lane.fin_reason == HALF_CLOSE
         and reason == FIN_RESET) then
         return AFTER
     end
     lane.seen[number] = i
-    if reason then lane.fin = number end
+    if reason then lane.fin, lane.fin_reason = number, reason end
     local d = lane.next and ahead(number, lane.next) or 1
     if d == 0 then
         local waiting = lane.held[(number + 1) % CIRCLE]
@@ -964,7 +972,9 @@ local function adopt_strays(old, conn, now)
             local i = stray.i
             S.m_conn[i], S.m_order[i], S.m_fill[i], S.notes[i] = conn, EARLY, nil, nil
             conn.up.seen[stray.number] = i
-            if stray.reason then conn.up.fin = stray.number end
+            if stray.reason then
+                conn.up.fin, conn.up.fin_reason = stray.number, stray.reason
+            end
             hold(conn.up, i, stray.number, stray.payload, stray.reason, stray.now)
             conn.up.messages = conn.up.messages + 1
             conn.up.payload = conn.up.payload + stray.payload
@@ -1020,9 +1030,23 @@ function ext.lane(conn, up)
     return conn.down
 end
 
+-- Did the order begin in the middle, and behind this number?
+function ext.passed(lane, number)
+    return lane.middle and ahead(number, lane.next) < 0
+end
+
+-- Does a message wait that lies before this number?
+function ext.holds_before(lane, number)
+    for held in pairs(lane.held) do
+        if ahead(held, number) < 0 then return true end
+    end
+    return false
+end
+
 -- Does the message belong to the use before `conn`, as far as is known?
 function ext.is_former(conn, half, m)
     local first = ext.lane(conn, half.up).first
+    if not conn.former and (conn.session.whole or not first) then return false end
     if first then return ahead(m.number, first) < 0 end
     local before = ext.lane(conn.former, half.up)
     if m.begins then return before.seen[m.number] ~= nil end
@@ -1035,7 +1059,8 @@ function ext.begins_another(conn, half, m)
     local lane = ext.lane(conn, half.up)
     if m.syn then
         if conn.syn then return ahead(m.number, lane.first) > 0 end
-        return (lane.middle or conn.over) and not lane.seen[m.number]
+        return (lane.middle or conn.over or ext.holds_before(lane, m.number))
+            and not ext.passed(lane, m.number)
     end
     local opener = half.up == (m.id < ID_OF_RP)
     return opener and lane.fin and ahead(m.number, lane.fin) > 1
@@ -1055,7 +1080,10 @@ function ext.route(half, m, now)
         slot.conn.former = conn
         return slot.conn
     end
-    while conn.former and ext.is_former(conn, half, m) do conn = conn.former end
+    while ext.is_former(conn, half, m) do
+        conn.former = conn.former or new_conn(session, m.id, now)
+        conn = conn.former
+    end
     return conn
 end
 
@@ -1072,7 +1100,9 @@ function ext.move_held(former, conn, up, first)
             S.m_conn[i], to.seen[number] = conn, i
             hold(to, i, number, payload, reason, from.arrived[number])
             from.arrived[number] = nil
-            if reason then to.fin = number end
+            if reason and not (to.fin and ahead(number, to.fin) > 0) then
+                to.fin, to.fin_reason = number, reason
+            end
         end
     end
 end
@@ -1080,12 +1110,12 @@ end
 -- An OPEN or SYNACK: here the use begins in this direction.
 function ext.begin_use(conn, half, m)
     local lane = ext.lane(conn, half.up)
-    if lane.first or not conn.session.whole and not conn.former then return end
+    if lane.first then return end
     lane.first = m.number
-    if conn.former then
+    if (conn.former or not conn.session.whole) and not ext.passed(lane, m.number) then
         lane.next = m.number
-        ext.move_held(conn.former, conn, half.up, m.number)
     end
+    if conn.former then ext.move_held(conn.former, conn, half.up, m.number) end
 end
 
 -- The extension: what its messages hold -----------------------------------------
@@ -1218,11 +1248,13 @@ function ext.act(half, s)
     local stream, kind = half.stream, byte(s, 9)
     if kind == HELLO then
         stream.extension = true
-        join_extension(stream, s:sub(15, 30), byte(s, 31))
+        join_extension(stream, s:sub(15, 30), byte(s, 31), le32(s, 32) == 0)
     elseif kind == WELCOME then
-        local session = stream.session
-        stream.welcome = true
-        if byte(s, 15) > 1 then return end
+        local session, status = stream.session, byte(s, 15)
+        if status > 1 then return end
+        -- The first pipe of a session is told that it is new, all others that they resume it.
+        session.new = session.new or status == 0
+        session.whole = session.whole and session.new
         session.conn_early, session.session_early = le32(s, 17), le32(s, 21)
     end
 end
@@ -1236,7 +1268,8 @@ function ext.early_excess(conn, lane, payload)
         end
         return nil
     end
-    if conn.synack then return nil end
+    -- Of what was opened before the capture began nobody knows whether SYNACK came.
+    if conn.synack or lane.middle or not (conn.syn or session.whole) then return nil end
     session.early, conn.early = session.early + payload, (conn.early or 0) + payload
     if not session.conn_early then return nil end
     if conn.early > session.conn_early then
@@ -1365,10 +1398,11 @@ function ext.check_begin(half, i, id, s)
     if not stream.extension or half.sync ~= "found" or not stream.started then return end
     local want = half.up and HELLO or WELCOME
     if first then
-        if id ~= 0 or byte(s, 9) ~= want then
+        local kind = id == 0 and (byte(s, 9) or want) -- not captured: taken to be right
+        if kind ~= want then
             note(i, e.ext_first, "id", "The first message of this pipe is not " .. EXT_NAME[want])
         end
-    elseif half.up and not stream.welcome then
+    elseif half.up and stream.down.messages == 0 then
         note(i, e.ext_welcome, "id")
     end
 end
@@ -1400,6 +1434,7 @@ function ext.take(half, i, m, s, now)
         and half.stream.rp_port ~= 6000) then
         note(i, e.id_0, "id")
     end
+    if not kind then return end
     local fault, on, text = ext.fault(half, s, m.size)
     if fault then
         note(i, fault, on, text)

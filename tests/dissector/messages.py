@@ -29,9 +29,9 @@ def hello(session: bytes, pipe: int, pipes: int, incarnation: int = 0) -> bytes:
     return extension(struct.pack("<BBI", 1, 1, 0x5F) + place + struct.pack("<BBHI", 0, 0, 0, 1))
 
 
-def welcome(conn_early: int = 65536, session_early: int = 1 << 20) -> bytes:
+def welcome(conn_early: int = 65536, session_early: int = 1 << 20, status: int = 0) -> bytes:
     return extension(
-        struct.pack("<BBIBHIIHI", 2, 1, 0x5F, 0, 1024, conn_early, session_early, 120, 1)
+        struct.pack("<BBIBHIIHI", 2, 1, 0x5F, status, 1024, conn_early, session_early, 120, 1)
     )
 
 

@@ -15,6 +15,7 @@ from tests.dissector import tshark
 from tests.dissector.packets import EPOCH_US, Capture
 from tests.dissector.scenes import play_all
 from tests.dissector.test_order import SCENES
+from tests.dissector.test_resumed import RESUMED
 
 STAND_IN = Path(__file__).parent / "stand_in.lua"
 
@@ -41,7 +42,7 @@ def test_lua_5_2_and_5_4_agree(tmp_path: Path) -> None:
     if missing:
         pytest.skip(f"no {' and no '.join(missing)} on this machine: sudo make setup")
     # All scenes but the one with 4 MiB of early data, and those that need reassembly.
-    scenes = {name: play for name, play in SCENES.items() if name != "early_limit"}
+    scenes = {n: play for n, play in (SCENES | RESUMED).items() if n != "early_limit"}
     capture, _ = play_all(scenes)
     packets = tmp_path / "packets"
     packets.write_text("".join(lines_of(capture)))

@@ -2,18 +2,31 @@
 """What becomes of messages at their receiver: order, ids, ends, limits, and what is odd."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.dissector import messages as m
 from tests.dissector import tshark
-from tests.dissector.scenes import SCENES, Scene, play_all, scene
+from tests.dissector.scenes import (
+    AFTER,
+    COPY,
+    EARLY,
+    IN_ORDER,
+    LATE,
+    SCENES,
+    TOO_FAR,
+    UNPLACED,
+    Rows,
+    Scene,
+    column,
+    dissected,
+    odd,
+    owners,
+    play_all,
+    scene,
+)
 
 pytestmark = pytest.mark.skipif(tshark.missing() is not None, reason=str(tshark.missing()))
-
-IN_ORDER, EARLY, LATE, LATE_RESENT, COPY, AFTER, UNPLACED, TOO_FAR = map(str, range(1, 9))
-Rows = list[tuple[int, dict[str, Any]]]
 
 
 @scene
@@ -227,6 +240,25 @@ def ext_reset_behind_the_end(s: Scene) -> None:
 
 
 @scene
+def ext_reset_behind_an_early_end(s: Scene) -> None:
+    """A 0x99 behind a 0x77 that waits; behind the 0x99 comes nothing.
+
+    The 0x77 of connection 4 waits for the OPEN of its use, too.
+    """
+    s.open(2, port=6010)
+    for pipe in (0, 1):
+        s.up(pipe, m.hello(b"r" * 16, pipe, 2))
+        s.down(pipe, m.welcome())
+    s.up(0, m.open_name(3, "one", 80))
+    s.up(1, m.fin(3, 2, m.FIN_HALF), m.fin(3, 3, m.FIN_RESET), m.fin(3, 4, m.FIN_RESET))
+    s.up(0, m.data(3, 1, b"late"), m.open_name(4, "one", 80))
+    s.up(1, m.fin(4, 4, m.FIN_HALF))
+    s.up(0, m.fin(4, 1, m.FIN_RESET), m.open_name(4, "two", 80, number=2))
+    s.up(1, m.fin(4, 5, m.FIN_RESET))
+    s.up(0, m.data(4, 3, b"late"))
+
+
+@scene
 def ext_before_welcome(s: Scene) -> None:
     s.open(1, port=6010)
     s.up(0, m.hello(b"y" * 16, 0, 1), m.open_name(3, "x", 80))
@@ -269,23 +301,7 @@ def ext_downlink_hello(s: Scene) -> None:
 
 @pytest.fixture(scope="module")
 def rows(which_tshark: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rows]:
-    capture, names = play_all(SCENES)
-    path = tmp_path_factory.mktemp("order") / "scenes.pcap"
-    capture.write(path)
-    found: dict[str, Rows] = {name: [] for name in names.values()}
-    for frame in tshark.frames(path, "-2", "-Y", "tm3", only="ip tm3"):
-        ip = frame.layers["ip"]
-        name = names.get(ip["ip.src"]) or names[ip["ip.dst"]]
-        found[name] += [(frame.number, message) for message in frame.messages]
-    return found
-
-
-def column(rows: Rows, name: str) -> list[Any]:
-    return [message.get(f"tm3.{name}") for _, message in rows]
-
-
-def odd(rows: Rows) -> list[list[str]]:
-    return [tshark.experts(message) for _, message in rows]
+    return dissected(SCENES, tmp_path_factory.mktemp("order") / "scenes.pcap")
 
 
 def test_reordered(rows: dict[str, Rows]) -> None:
@@ -349,11 +365,6 @@ def test_what_comes_for_a_connection_that_is_over(rows: dict[str, Rows]) -> None
     r = rows["other_side_over"]
     assert odd(r) == [[], [], ["reset"], ["over"]]
     assert len(set(column(r, "stream"))) == 1
-
-
-def owners(rows: Rows) -> list[int]:
-    first = int(rows[0][1]["tm3.stream"])
-    return [int(index) - first for index in column(rows, "stream")]
 
 
 def test_an_id_that_is_used_again_is_a_new_connection(rows: dict[str, Rows]) -> None:
@@ -445,6 +456,15 @@ def test_a_reset_behind_the_end_is_of_the_same_use(rows: dict[str, Rows]) -> Non
         first, first, first, first, second, first, second, second,
     ]  # fmt: skip
     assert set(column(r, "order")) == {IN_ORDER}
+
+
+def test_a_reset_behind_an_end_that_waits(rows: dict[str, Rows]) -> None:
+    r = rows["ext_reset_behind_an_early_end"][4:]
+    assert owners(r) == [0] * 5 + [1, 2, 1, 2, 2, 2]
+    assert column(r, "order")[:5] == [IN_ORDER, EARLY, EARLY, AFTER, LATE]
+    assert column(r, "order")[5:] == [IN_ORDER, EARLY, IN_ORDER, IN_ORDER, EARLY, LATE]
+    assert odd(r)[:5] == [[], [], ["reset"], ["reset", "after_fin"], []]
+    assert odd(r)[5:] == [[], [], ["reset"], [], ["reset"], []]
 
 
 def test_what_the_extension_does_not_have(rows: dict[str, Rows]) -> None:

@@ -64,6 +64,22 @@ def test_messages_that_begin_anywhere(tmp_path: Path, passes: str) -> None:
     assert found == [("0", IN_ORDER), ("1", IN_ORDER), ("2", IN_ORDER), ("4", EARLY), ("5", EARLY)]
 
 
+@pytest.mark.parametrize("captured", [8, 9, 30])
+def test_messages_of_the_extension(tmp_path: Path, captured: int) -> None:
+    """Of what was not captured nothing is said: neither that it is no HELLO, nor that no WELCOME
+    came."""
+    capture, path = Capture(), tmp_path / "extension.pcap"
+    pipe = TcpStream(capture, Endpoint("10.5.0.1", 40_000), Endpoint("10.9.0.1", 6010))
+    pipe.open(0)
+    pipe.up(1000, m.hello(b"s" * 16, 0, 1))
+    pipe.down(2000, m.welcome())
+    pipe.up(3000, m.open_name(2, "a.name.that.is.longer.than.that", 80))
+    capture.write(path, HEADERS + captured)
+    rows = [row for _, row in tshark.messages(path)]
+    assert [row["tm3.len"] for row in rows] == ["44", "31", "51"]
+    assert [tshark.experts(row) for row in rows] == [[], [], []]
+
+
 def test_over_two_pipes(tmp_path: Path) -> None:
     capture, path = Capture(), tmp_path / "two.pcap"
     pipes = opened(capture, 2)
