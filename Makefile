@@ -66,7 +66,7 @@ UNIT_COMMON := $(filter-out $(UNIT_SRC) tests/unit/linkem_% tests/unit/sctp_% te
 FUZZ_COMMON := $(filter-out $(FUZZ_SRC),$(sort $(wildcard tests/fuzz/*.c)))
 
 # Those that take long under sanitizers: there a part, and without them all (tests/unit/part.h).
-UNIT_WHOLE := $(addprefix $(UNIT)/whole/,test_matrix test_rivals test_together)
+UNIT_WHOLE := $(addprefix $(UNIT)/whole/,test_matrix test_rivals test_shared test_together)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(UNIT)/%) $(UNIT_WHOLE)
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(FUZZ)/%)
 
@@ -405,6 +405,7 @@ $(FUZZ)/fuzz_socks_udp: $(FUZZ)/obj/lp/socks_udp.o $(FUZZ)/obj/lp/target.o
 $(FUZZ)/fuzz_rules: $(addprefix $(FUZZ)/obj/,rp/access.o rp/permits.o lp/rule.o lp/endpoint.o lp/target.o)
 $(FUZZ)/fuzz_path_rule: $(FUZZ)/obj/lp/path_rule.o
 $(FUZZ)/fuzz_first_bytes: $(FUZZ)/obj/lp/first_bytes.o
+$(FUZZ)/fuzz_meeting: $(addprefix $(FUZZ)/obj/,rp/reception.o rp/entrances.o rp/access.o rp/places.o lp/opening.o lp/attempt.o lp/departure.o)
 $(FUZZ)/fuzz_rp_options: $(addprefix $(FUZZ)/obj/rp/,options.o access.o permits.o)
 $(FUZZ)/fuzz_lp_options: $(addprefix $(FUZZ)/obj/lp/,options.o options_paths.o \
 	path_option.o path_rule.o rp_address.o rule.o endpoint.o target.o)

@@ -42,6 +42,11 @@ def enter(namespace: Path, argv: Sequence[str | Path]) -> list[str]:
     return ["nsenter", f"--net={namespace}", "--", *map(str, argv)]
 
 
+def sleep_until(then: float) -> None:
+    """Of time.monotonic()."""
+    time.sleep(max(0.0, then - time.monotonic()))
+
+
 def until(what: str, condition: Callable[[], T], seconds: float = 10.0) -> T:
     """The first true answer of `condition`; a TimeoutError names `what` after `seconds`.
 

@@ -189,7 +189,7 @@ static bool look_at(struct net *net, const struct program *program,
 	if (tracked == TRACKED)
 		goto put;
 	/* It is inside send(), say, which may take long: next time. */
-	if (tracked == UNTRACKED && !is_last &&
+	if (tracked == UNTRACKED && !is_last && sk_fullsock(sk) &&
 	    sock_owned_by_user_nocheck(sk))
 		goto put;
 	if (tracked == UNTRACKED && tm3_is_waiting(sk))

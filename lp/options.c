@@ -512,10 +512,16 @@ static void init(struct options *o)
 bool options_parse(struct options *o, size_t layer_memory, int argc,
 		   char **argv, int *status)
 {
+	bool runs;
+
 	init(o);
 	o->layer_memory = layer_memory;
-	return command_line_parse(&command_line, &o->settings, o, &o->words,
+	runs = command_line_parse(&command_line, &o->settings, o, &o->words,
 				  argc, argv, status);
+	if (!*status && *o->absent)
+		fprintf(stderr, "lp: --path: %s; lp begins with the paths that are there, and waits for the others\n",
+			o->absent);
+	return runs;
 }
 
 void options_fini(struct options *o)

@@ -12,6 +12,7 @@
 #include "../mux/options/words.h"
 #include "../mux/settings/settings.h"
 #include "dialer.h"
+#include "path_option.h"
 #include "path_rule.h"
 #include "rule.h"
 
@@ -44,6 +45,7 @@ struct options {
 	struct rule *rules;	/* of --forward */
 	unsigned int nrules;
 	struct path_rules path_rules;	/* of --rule */
+	char absent[ABSENT_TEXT];	/* paths that are not there yet, "" none */
 	struct rule *remotes;	/* of --remote-forward, where addr is rp's */
 	unsigned int nremotes;
 	char control[CONTROL_PATH_MAX];	/* where paths are controlled, "" nowhere */

@@ -36,13 +36,23 @@ static int take_rules(struct options *o, char *why, size_t why_len)
 	return path_rules_fit(&o->path_rules, &o->settings.paths, why, why_len);
 }
 
-int options_take_paths(struct options *o, char *why, size_t why_len)
+/* A device or an address may come later. Where none is there, they are more likely misspelt. */
+static int take_absent(struct options *o, char *why, size_t why_len)
 {
-	return take_policy(o, why, why_len) || take_rules(o, why, why_len) ?
-		-1 : 0;
+	const struct path_set *set = &o->settings.paths;
+
+	if (o->running || !set->n ||
+	    path_option_absent(set, o->absent) < set->n)
+		return 0;
+	return refuse(why, why_len, "--path: %s", o->absent);
 }
 
-/* While it runs a device or an address may be gone for a moment. */
+int options_take_paths(struct options *o, char *why, size_t why_len)
+{
+	return take_policy(o, why, why_len) || take_rules(o, why, why_len) ||
+	       take_absent(o, why, why_len) ? -1 : 0;
+}
+
 int options_check_paths(const struct options *o, char *why, size_t why_len)
 {
 	const struct transport_set *kinds = &o->settings.transports;
@@ -57,5 +67,5 @@ int options_check_paths(const struct options *o, char *why, size_t why_len)
 				      set->path[i].name, set->path[i].pipes,
 				      o->dial.each);
 	}
-	return o->running ? 0 : path_option_find(set, why, why_len);
+	return 0;
 }

@@ -19,6 +19,23 @@
 
 /* --- the user --- */
 
+/* The kernel's overflowuid: so it names all users that a namespace has not. */
+enum { UNMAPPED_USER = (uint16_t)-2 };
+
+/* Without such a file the kernel has no user namespaces. */
+bool owner_knows_users(void)
+{
+	FILE *map = fopen("/proc/self/uid_map", "re");
+	unsigned long long count, all = 0;
+
+	if (!map)
+		return errno == ENOENT;
+	while (fscanf(map, "%*u %*u %llu", &count) == 1)
+		all += count;
+	fclose(map);
+	return all >= UINT32_MAX;	/* -1 is no user */
+}
+
 int owner_open(void)
 {
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
@@ -94,6 +111,8 @@ static int hear(int diag, struct owner *owner)
 	/* One that was closed is nobody's. */
 	if (!said->idiag_inode)
 		return -ENOENT;
+	if (said->idiag_uid == UNMAPPED_USER && !owner_knows_users())
+		return -EOVERFLOW;
 	*owner = (struct owner){ said->idiag_uid, said->idiag_inode };
 	return 0;
 }
@@ -112,6 +131,12 @@ int owner_find(int diag, const struct sockaddr_storage *from,
 }
 
 /* --- the program --- */
+
+/* The first one is root's, whatever else runs. */
+bool owner_sees_processes(void)
+{
+	return !access("/proc/1", F_OK);
+}
 
 /* Where @link leads, from the directory @at. 0 or -errno. */
 static int follow(int at, const char *link, char to[PATH_MAX])
@@ -162,16 +187,19 @@ static int has_socket(int process, unsigned int inode)
 	return has;
 }
 
+static bool is_of(int process, uid_t user)
+{
+	struct stat of;
+
+	return !fstat(process, &of) && of.st_uid == user;
+}
+
 /* Is it this @process, a directory of /proc? As owner_runs(). */
 static int is_it(int process, const struct owner *owner, const char *program)
 {
 	char path[PATH_MAX];
-	struct stat of;
-	int err;
+	int err = follow(process, "exe", path);
 
-	if (fstat(process, &of) || of.st_uid != owner->user)
-		return 0;
-	err = follow(process, "exe", path);
 	if (!err)
 		return is_program(path, program) ?
 			has_socket(process, owner->inode) : 0;
@@ -184,6 +212,7 @@ int owner_runs(const struct owner *owner, const char *program)
 	DIR *all = opendir("/proc");
 	struct dirent *entry;
 	int is = 0, err = 0;
+	bool seen = false;
 
 	if (!all)
 		return -errno;
@@ -196,11 +225,17 @@ int owner_runs(const struct owner *owner, const char *program)
 				 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (process < 0)
 			continue;
-		is = is_it(process, owner, program);
+		is = 0;
+		if (is_of(process, owner->user)) {
+			is = is_it(process, owner, program);
+			seen = true;
+		}
 		close(process);
 		if (is < 0)
 			err = is;
 	}
 	closedir(all);
+	if (!seen)
+		return -ESRCH;
 	return is == 1 ? 1 : err;
 }

@@ -21,13 +21,25 @@ struct owner {
  */
 int owner_open(void);
 
-/* Of the TCP socket from @from to @to. 0; -ENOENT: there is none here; or another -errno. */
+/*
+ * Has the user namespace of this process all users? Of those that it has not, as in a service of
+ * systemd's with PrivateUsers=yes, the kernel says that they are one and the same.
+ */
+bool owner_knows_users(void);
+/* Does /proc show this process those of other users? */
+bool owner_sees_processes(void);
+
+/*
+ * Of the TCP socket from @from to @to. 0; -ENOENT: there is none here; -EOVERFLOW: it is of a
+ * user that this user namespace has not; or another -errno.
+ */
 int owner_find(int diag, const struct sockaddr_storage *from,
 	       const struct sockaddr_storage *to, struct owner *owner);
 
 /*
  * Has a process that runs @program, a file's name or with a slash all of its path, that socket?
- * 1 or 0; -errno: a process of that user could not be looked at, and no other one has it.
+ * 1 or 0; -errno: a process of that user could not be looked at, and no other one has it;
+ * -ESRCH: none of that user is seen.
  */
 int owner_runs(const struct owner *owner, const char *program);
 

@@ -4,6 +4,7 @@
 #include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../mux/base/addr.h"
@@ -184,20 +185,36 @@ int path_option_add(struct path_set *set, const char *text, char *why,
 	return 0;
 }
 
-int path_option_find(const struct path_set *set, char *why, size_t why_len)
+/* --- which are there --- */
+
+/* 0, or -1 with what this host lacks of @p in @why. */
+static int find(const struct path_spec *p, char *why, size_t why_len)
 {
 	char text[ADDR_TEXT];
-	unsigned int i;
 
-	for (i = 0; i < set->n; i++) {
-		const struct path_spec *p = &set->path[i];
-
-		if (*p->device && !if_nametoindex(p->device))
-			return refuse(why, why_len, "--path: %s: this host has no device %s",
-				      p->name, p->device);
-		if (p->src.ss_family && !host_owns(&p->src))
-			return refuse(why, why_len, "--path: %s: %s is none of this host's addresses",
-				      p->name, addr_host(&p->src, text));
-	}
+	if (*p->device && !if_nametoindex(p->device))
+		return refuse(why, why_len, "%s: this host has no device %s",
+			      p->name, p->device);
+	if (p->src.ss_family && !host_owns(&p->src))
+		return refuse(why, why_len, "%s: %s is none of this host's addresses",
+			      p->name, addr_host(&p->src, text));
 	return 0;
+}
+
+unsigned int path_option_absent(const struct path_set *set,
+				char text[ABSENT_TEXT])
+{
+	size_t used = 0;
+	unsigned int i, n = 0;
+
+	text[0] = '\0';
+	for (i = 0; i < set->n; i++) {
+		char one[ABSENT_ONE];
+
+		if (find(&set->path[i], one, sizeof(one)))
+			used += (size_t)snprintf(text + used,
+						 ABSENT_TEXT - used, "%s%s",
+						 n++ ? "; " : "", one);
+	}
+	return n;
 }

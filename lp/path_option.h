@@ -9,10 +9,18 @@
 
 #include "../mux/settings/path_set.h"
 
+enum {
+	ABSENT_ONE = 128,	/* what is said of one path */
+	ABSENT_TEXT = PATHS_MAX * (ABSENT_ONE + 2),
+};
+
 /* Adds one to @set. 0, or -1 with a line in @why. */
 int path_option_add(struct path_set *set, const char *text, char *why,
 		    size_t why_len);
-/* Has this host the devices and addresses that @set names? 0, or -1 with a line in @why. */
-int path_option_find(const struct path_set *set, char *why, size_t why_len);
+/*
+ * Of how many paths of @set this host has not the device or the address; @text names these.
+ */
+unsigned int path_option_absent(const struct path_set *set,
+				char text[ABSENT_TEXT]);
 
 #endif

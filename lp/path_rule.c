@@ -322,3 +322,21 @@ bool path_rules_ask_names(const struct path_rules *rules)
 		i++;
 	return i < rules->n;
 }
+
+bool path_rules_ask_programs(const struct path_rules *rules)
+{
+	unsigned int i = 0;
+
+	while (i < rules->n && !rules->rule[i].has_program)
+		i++;
+	return i < rules->n;
+}
+
+bool path_rules_ask_users(const struct path_rules *rules)
+{
+	unsigned int i = 0;
+
+	while (i < rules->n && !rules->rule[i].has_user)
+		i++;
+	return i < rules->n || path_rules_ask_programs(rules);
+}

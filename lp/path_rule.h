@@ -60,7 +60,9 @@ void path_rules_fini(struct path_rules *rules);
 /* The paths that a connection may use: bits; 0: any. */
 uint8_t path_rules_paths(const struct path_rules *rules,
 			 const struct path_facts *facts);
-/* Does any of them ask for a name? */
+/* Does any of them ask for a name, a program, a user? For a program its user is needed, too. */
 bool path_rules_ask_names(const struct path_rules *rules);
+bool path_rules_ask_programs(const struct path_rules *rules);
+bool path_rules_ask_users(const struct path_rules *rules);
 
 #endif

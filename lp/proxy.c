@@ -360,6 +360,7 @@ int proxy_listen_all(struct proxy *p, struct ports *ports)
 void proxy_start(struct proxy *p)
 {
 	ways_in_announce(p);
+	steering_announce(&p->steering);
 	dialer_start(p->dialer);
 }
 

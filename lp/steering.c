@@ -28,12 +28,20 @@ struct client {
 
 /* --- whose it is --- */
 
+static const char *why(int err)
+{
+	if (err == -ENOENT)
+		return "it is no process of this host and network namespace";
+	if (err == -EOVERFLOW)
+		return "lp's user namespace has not its user";
+	return err == -ESRCH ? "/proc shows none" : strerror(-err);
+}
+
 static void say_user(struct steering *st, int err)
 {
 	if (!st->said_user)
 		log_warn(st->log, "--rule: a client's user and program are not known, and meet no rule: %s (said once)",
-			 err == -ENOENT ? "it is no process of this host and network namespace" :
-			 strerror(-err));
+			 why(err));
 	st->said_user = true;
 }
 
@@ -41,7 +49,7 @@ static void say_program(struct steering *st, int err)
 {
 	if (!st->said_program)
 		log_warn(st->log, "--rule: a client's program is not known, and meets no rule: a process of its user cannot be looked at: %s (said once)",
-			 strerror(-err));
+			 why(err));
 	st->said_program = true;
 }
 
@@ -139,6 +147,14 @@ void steering_open(struct steering *st, const struct path_rules *rules,
 		.rules = rules, .log = log,
 		.diag = paths ? owner_open() : -EBADF,
 	};
+}
+
+void steering_announce(const struct steering *st)
+{
+	if (path_rules_ask_users(st->rules) && !owner_knows_users())
+		log_warn(st->log, "--rule: lp is in a user namespace without all users of this host (PrivateUsers=yes of systemd): clients of users that it lacks meet no rule with user, and clients outside of it none with program");
+	if (path_rules_ask_programs(st->rules) && !owner_sees_processes())
+		log_warn(st->log, "--rule: /proc does not show lp the processes of other users (ProtectProc=invisible of systemd): their clients meet no rule with program");
 }
 
 void steering_close(struct steering *st)

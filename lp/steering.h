@@ -23,6 +23,8 @@ struct steering {
 /* @rules may change, and are asked as they are then. Without @paths there never are any. */
 void steering_open(struct steering *st, const struct path_rules *rules,
 		   bool paths, struct log *log);
+/* Says whose user or program this process cannot know, if a rule asks for one. */
+void steering_announce(const struct steering *st);
 void steering_close(struct steering *st);
 
 /*

@@ -195,8 +195,8 @@ static int ask(struct call *call)
 {
 	struct connector *c = call->connector;
 	const struct destination *to = call->conn->dst;
-	int err = resolver_ask(c->all->names, (const char *)to->bytes,
-			       AF_UNSPEC, looked_up, call, &call->lookup);
+	int err = connector_asks(c, call->conn, (const char *)to->bytes,
+				 looked_up, call, &call->lookup);
 
 	if (err)
 		return err;

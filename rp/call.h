@@ -5,9 +5,10 @@
  * had been asked for itself, and those that may be reached are tried, see
  * race.h.
  *
- * A session may have CALLS_LOOKING names looked up at a time, the others wait:
- * so its names, if they hang, do not keep all threads that look up. One whose
- * connection was given up meanwhile counts until it is answered.
+ * A session may have CALLS_LOOKING names looked up at a time, the others wait. One whose
+ * connection was given up meanwhile counts until it is answered. All names of a peer
+ * (quota.h), those of its datagrams too, have LOOKUPS_EACH threads at most: so those of one
+ * peer, if they hang, do not keep all threads that look up.
  *
  * A call is the connection's until it ends; conn->asker leads to it. That it
  * does not take for ever is the connection's own to see to.
@@ -20,8 +21,12 @@ struct conn;
 struct connector;
 struct list;
 
-/* LOOKUP_THREADS of the resolver, for all sessions. */
-enum { CALLS_LOOKING = 8, LOOKUP_THREADS = 32 };
+/* LOOKUP_THREADS of the resolver, for all sessions of a worker. */
+enum {
+	CALLS_LOOKING = 8,
+	LOOKUP_THREADS = 32,
+	LOOKUPS_EACH = LOOKUP_THREADS / 4,
+};
 
 /* 0 or -errno. How it ends is told by connector_connected() or _failed(). */
 int call_begin(struct connector *c, struct conn *conn);

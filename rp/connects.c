@@ -10,7 +10,6 @@
 
 #include "../mux/base/log.h"
 #include "../mux/base/plural.h"
-#include "../mux/base/resolver.h"
 #include "../mux/base/sock.h"
 #include "../mux/conn/address.h"
 #include "../mux/conn/conn.h"
@@ -20,9 +19,7 @@
 #include "options.h"
 #include "quota.h"
 #include "reach.h"
-
-/* For four sessions of as many pipes as there may be. */
-enum { DESCRIPTORS_RESERVED = 4 * PIPES_MAX };
+#include "reserve.h"
 
 const char *conn_text(const struct conn *c, char text[CONN_TEXT])
 {
@@ -118,15 +115,11 @@ void connector_counts(struct connector *c, int sockets)
 static unsigned long limit_of_sockets(struct connects *all)
 {
 	int64_t now = loop_now(all->engine->loop);
-	unsigned long reserve;
 
 	if (!all->limit || all->limit_asked_at != now)
 		all->limit = sock_limit();
 	all->limit_asked_at = now;
-	reserve = all->limit / 8;
-	if (reserve > DESCRIPTORS_RESERVED)
-		reserve = DESCRIPTORS_RESERVED;
-	return all->limit - reserve;
+	return all->limit - reserve_of(all->limit, all->options->pipes).all;
 }
 
 /* Each thread that has sessions may have a part. */
@@ -218,6 +211,23 @@ void connector_makes_room(struct connector *c, int fd)
 int connector_dial(struct connector *c, const struct sockaddr_storage *to)
 {
 	return sock_connect(make_socket(c, sock_tcp, to->ss_family), to);
+}
+
+/* --- names --- */
+
+int connector_asks(struct connector *c, const struct conn *conn,
+		   const char *name, answered_fn answered, void *asker,
+		   struct lookup **lookup)
+{
+	int err = resolver_ask_for(c->all->names, quota_who(c->share), name,
+				   AF_UNSPEC, answered, asker, lookup);
+	char text[CONN_TEXT];
+
+	if (!err && resolver_is_held(*lookup) &&
+	    session_refuses(conn->owner->self, REFUSAL_NAMES))
+		log_warn(c->all->engine->log, "%s and others have to wait: %d names of this peer are being looked up",
+			 conn_text(conn, text), LOOKUPS_EACH);
+	return err;
 }
 
 /* --- whose turn it is --- */
@@ -457,7 +467,10 @@ int connects_init(struct connects *all, struct engine *engine,
 	list_init(&all->in_line);
 	loop_task_init(&all->turn, take_turn);
 	all->names = resolver_new(engine->loop, LOOKUP_THREADS);
-	return all->names ? 0 : -ENOMEM;
+	if (!all->names)
+		return -ENOMEM;
+	resolver_limit_each(all->names, LOOKUPS_EACH);
+	return 0;
 }
 
 void connects_fini(struct connects *all)

@@ -36,6 +36,7 @@
 
 #include "../mux/base/list.h"
 #include "../mux/base/loop.h"
+#include "../mux/base/resolver.h"
 
 struct conn;
 struct engine;
@@ -43,7 +44,6 @@ struct options;
 struct quota;
 struct quota_share;
 struct reach;
-struct resolver;
 
 enum { CONNECTS_TURN_US = 200, CONN_TEXT = 320 };
 
@@ -97,6 +97,10 @@ void connector_add(struct connector *c, struct conn *conn);
 /* As conn_ops.moved tells: its connect() ended, or its socket was closed. */
 void connector_moved(struct connector *c, struct conn *conn, int from);
 
+/* Looks up @name for @conn, which is a connection to it, or a flow. 0 or -errno. */
+int connector_asks(struct connector *c, const struct conn *conn,
+		   const char *name, answered_fn answered, void *asker,
+		   struct lookup **lookup);
 /* For calls. A socket on its way to @to, or -errno. */
 int connector_dial(struct connector *c, const struct sockaddr_storage *to);
 /*

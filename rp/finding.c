@@ -7,19 +7,21 @@
 
 #include "../mux/wire/destination.h"
 #include "call.h"
+#include "connects.h"
 
 struct finding {
 	struct findings *all;
 	struct list member;
 	struct lookup *lookup;	/* or NULL */
+	const struct conn *flow;	/* until it is asked for */
 	answered_fn found;
 	void *owner;		/* NULL: it was given up */
 	char name[DESTINATION_NAME_MAX + 1];
 };
 
-void findings_init(struct findings *all, struct resolver *names)
+void findings_init(struct findings *all, struct connector *connector)
 {
-	all->names = names;
+	all->connector = connector;
 	all->looking = 0;
 	list_init(&all->unasked);
 	list_init(&all->asked);
@@ -69,8 +71,8 @@ static void looked_up(void *asker, const struct answer *answer)
 
 static int ask(struct finding *f)
 {
-	int err = resolver_ask(f->all->names, f->name, AF_UNSPEC, looked_up, f,
-			       &f->lookup);
+	int err = connector_asks(f->all->connector, f->flow, f->name, looked_up,
+				 f, &f->lookup);
 
 	if (err)
 		return err;
@@ -93,14 +95,15 @@ static void ask_next(struct findings *all)
 	}
 }
 
-struct finding *finding_begin(struct findings *all, const char *name,
-			      answered_fn found, void *owner)
+struct finding *finding_begin(struct findings *all, const struct conn *flow,
+			      const char *name, answered_fn found, void *owner)
 {
 	struct finding *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
 	f->all = all;
+	f->flow = flow;
 	f->found = found;
 	f->owner = owner;
 	snprintf(f->name, sizeof(f->name), "%s", name);

@@ -228,7 +228,7 @@ static void begin(struct errand *e)
 		   &guest->peer);
 	connector_init(&guest->connector, &w->connects, &guest->share,
 		       host_has(&w->host, &guest->peer));
-	outlets_init(&guest->outlets, &guest->connector, w->connects.names);
+	outlets_init(&guest->outlets, &guest->connector);
 	lent_ports_init(&guest->lent, &guest->connector, guest->all->options,
 			another_gives_way);
 	if (!guest_may_stay(guest)) {
@@ -261,7 +261,7 @@ struct joiner {
 	struct sockaddr_storage peer;
 	struct wire_hello hello;
 	struct conduit conduit;
-	unsigned int keys_read;	/* so often when it showed its own */
+	unsigned int keys_gone;	/* see options.h; when it showed its own */
 };
 
 /*
@@ -309,7 +309,7 @@ static void come_back(struct errand *e)
 {
 	struct joiner *j = container_of(e, struct joiner, errand);
 
-	if (j->conduit.layer && j->keys_read != j->all->keys_read)
+	if (j->conduit.layer && j->keys_gone != j->all->keys_gone)
 		conduit_close(j->conduit);
 	else
 		j->all->stray(j->all, &j->peer, &j->hello, j->conduit);
@@ -348,7 +348,7 @@ void guest_join(struct guest *guest, const struct sockaddr_storage *peer,
 		.peer = *peer,
 		.hello = *hello,
 		.conduit = conduit,
-		.keys_read = guest->all->keys_read,
+		.keys_gone = guest->all->keys_gone,
 	};
 	worker_tell(j->worker, &j->errand);
 }

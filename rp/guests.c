@@ -359,7 +359,7 @@ void guests_end_without_key(struct guests *all)
 	unsigned int ended = 0;
 	struct list *pos, *tmp;
 
-	all->keys_read++;
+	all->keys_gone = all->options->keys_gone;
 	list_each(pos, tmp, &all->all) {
 		struct guest *guest = guest_at(pos);
 

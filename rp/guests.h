@@ -47,7 +47,7 @@ struct guests {
 	struct list all;	/* the oldest first */
 	unsigned int n;
 	unsigned int numbers;	/* of sessions */
-	unsigned int keys_read;	/* so often anew */
+	unsigned int keys_gone;	/* see options.h; when sessions were held against them */
 };
 
 /*
@@ -90,7 +90,7 @@ int guests_give_way(struct guest *guest, uint16_t listener,
 /* By its worker, which has nothing of it any more. It is freed. */
 void guests_leave(struct guest *guest);
 
-/* In a halt: keys were read anew, and sessions whose key is gone end. */
+/* In a halt: sessions whose key is gone end. */
 void guests_end_without_key(struct guests *all);
 /* In a halt: other limits and other --permit-listen count from now on. */
 void guests_review(struct guests *all);

@@ -56,6 +56,20 @@ static const char *over_transport(enum transport kind)
 	return "";
 }
 
+/* The extension, by default: it goes with an address of --listen, and rp also without it. */
+static bool is_by_the_way(const struct listening *l)
+{
+	return l->extended && !l->options->extended_meant;
+}
+
+/* None of this host's yet. By the way: that of --listen is awaited. */
+static void await(const struct listening *l, struct sockaddr_storage addr)
+{
+	if (is_by_the_way(l))
+		addr_set_port(&addr, WIRE_PORT);
+	addr_text(&addr, l->ports->awaited);
+}
+
 static void say_cannot(const struct listening *l, enum transport kind,
 		       const struct sockaddr_storage *addr, int err)
 {
@@ -64,11 +78,11 @@ static void say_cannot(const struct listening *l, enum transport kind,
 	char text[ADDR_TEXT];
 
 	addr_text(addr, text);
-	if (l->extended && !l->options->extended_meant)
+	if (err == EADDRNOTAVAIL)
+		await(l, *addr);
+	else if (is_by_the_way(l))
 		log_warn(l->log, "the extension is not spoken on %s%s: %s",
 			 text, over_transport(kind), strerror(err));
-	else if (err == EADDRNOTAVAIL)
-		strcpy(l->ports->awaited, text);
 	else if (parts[0])
 		log_error(l->log, "cannot listen on %s%s: %s%s%s%s", text,
 			  over_transport(kind), strerror(err), parts[0], option,
@@ -206,7 +220,7 @@ int listening_open(struct entrances *entrances, const struct options *options,
 		if (ports->handed.n && (!given || is_open(&l, &where[i])))
 			continue;
 		err = listen_on(&l, &where[i]);
-		if (err && (!extended || options->extended_meant))
+		if (err == -EADDRNOTAVAIL || (err && !is_by_the_way(&l)))
 			return err;
 	}
 	return 0;

@@ -16,8 +16,9 @@ struct options;
 /*
  * Opens the @entrances of the baseline, or with @extended those of the
  * extension. 0, or -errno after it said what is wrong; -EADDRNOTAVAIL is not said:
- * the address is in @ports then, because it may come later. That the extension's
- * default addresses cannot be had is said, but is no failure.
+ * the address is in @ports then, because it may come later; of the extension's default
+ * addresses, that of --listen which it goes with. That these cannot be had otherwise is
+ * said, but is no failure.
  *
  * Sockets in @ports are taken that are named "pipes", or with @extended "extended";
  * without such a name those at an address of this kind, or else at its usual port.

@@ -75,6 +75,11 @@ static void status(struct program *p, char *text, size_t len)
 	snprintf(text, len, "%u session%s", n, plural(n));
 }
 
+static bool alive(struct program *p)
+{
+	return workers_are_alive(&rp_of(p)->server.guests.workers);
+}
+
 static int reload(struct program *p, struct changes *changes, char *why,
 		  size_t why_len)
 {
@@ -100,6 +105,7 @@ static const struct program_ops ops = {
 	.close = close,
 	.print = print,
 	.status = status,
+	.alive = alive,
 	.reload = reload,
 };
 

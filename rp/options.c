@@ -387,6 +387,15 @@ void options_fini(struct options *o)
 
 /* --- once more --- */
 
+static bool are_all_in(const struct keys *some, const struct keys *keys)
+{
+	unsigned int i = 0;
+
+	while (i < some->n && keys_have(keys, &some->key[i]))
+		i++;
+	return i == some->n;
+}
+
 /* Others of the same file; which file it is cannot change. */
 static bool take_keys(struct options *o, struct options *from)
 {
@@ -397,6 +406,7 @@ static bool take_keys(struct options *o, struct options *from)
 		return false;
 	o->keys = from->keys;
 	from->keys = before;
+	o->keys_gone += !are_all_in(&before, &o->keys);
 	return true;
 }
 

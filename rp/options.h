@@ -28,6 +28,7 @@ struct options {
 	struct permits permits;	/* where rp may listen for local proxies */
 	bool encrypts;		/* this program can */
 	struct keys keys;	/* of those who may come; none: no keys are asked for */
+	unsigned int keys_gone;	/* so often some were no more, or other ones */
 	struct options_listen *listen;	/* at least one, unless there are keys */
 	unsigned int listens;
 	bool listen_given;	/* on the command line */

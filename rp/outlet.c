@@ -436,6 +436,7 @@ static void look_up(struct known *k)
 {
 	k->has_address = false;
 	k->finding = finding_begin(&k->outlet->all->findings,
+				   flow_conn(k->outlet->flow),
 				   (const char *)k->name.bytes, found, k);
 }
 
@@ -560,12 +561,11 @@ void outlet_open(struct outlets *all, struct conn *c)
 		open_by_address(o, to);
 }
 
-void outlets_init(struct outlets *all, struct connector *connector,
-		  struct resolver *names)
+void outlets_init(struct outlets *all, struct connector *connector)
 {
 	memset(all, 0, sizeof(*all));
 	all->connector = connector;
-	findings_init(&all->findings, names);
+	findings_init(&all->findings, connector);
 }
 
 void outlets_fini(struct outlets *all)

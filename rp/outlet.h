@@ -24,7 +24,6 @@
 
 struct conn;
 struct connector;
-struct resolver;
 
 enum {
 	OUTLET_NAMES = 16,	/* of a flow; past it the first makes room */
@@ -40,8 +39,7 @@ struct outlets {		/* of one session */
 	int64_t said_at;	/* that a datagram was denied; 0 never */
 };
 
-void outlets_init(struct outlets *all, struct connector *connector,
-		  struct resolver *names);
+void outlets_init(struct outlets *all, struct connector *connector);
 /* All flows of the session are over by then. */
 void outlets_fini(struct outlets *all);
 

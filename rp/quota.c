@@ -10,10 +10,15 @@
 #include "../mux/base/payer.h"
 #include "../mux/options/key_file.h"
 
+enum { WHO_MAX = sizeof("key ") + KEY_NAME_MAX };
+
+_Static_assert((int)WHO_MAX >= (int)PAYER_TEXT, "an address fits, too");
+
 struct quota_address {
 	struct list member;
 	struct payer payer;
 	char key[KEY_NAME_MAX + 1];	/* "": it is @payer's */
+	char who[WHO_MAX];
 	unsigned int n;
 	unsigned int pipes;	/* of them all */
 	struct list shares;	/* the oldest first */
@@ -161,6 +166,14 @@ const char *quota_objection_to_pipes(struct quota *q,
 	return "pipes have as many descriptors as they may have (ulimit -n)";
 }
 
+static void name_it(struct quota_address *a, const struct sockaddr_storage *peer)
+{
+	if (*a->key)
+		snprintf(a->who, sizeof(a->who), "key %s", a->key);
+	else
+		payer_name(peer, a->who);
+}
+
 int quota_take(struct quota *q, struct quota_share *share,
 	       const struct sockaddr_storage *peer, const char *key)
 {
@@ -172,6 +185,7 @@ int quota_take(struct quota *q, struct quota_share *share,
 			return -ENOMEM;
 		a->payer = payer_of(peer);
 		snprintf(a->key, sizeof(a->key), "%s", key);
+		name_it(a, peer);
 		list_init(&a->shares);
 		hoard_init(&a->hoard, q->hoard, q->hoard_each);
 		if (q->budgets)
@@ -214,6 +228,11 @@ struct hoard *quota_hoard(const struct quota_share *share)
 struct budget *quota_budget(const struct quota_share *share)
 {
 	return &share->address->budget;
+}
+
+const char *quota_who(const struct quota_share *share)
+{
+	return share->address ? share->address->who : "";
 }
 
 unsigned int quota_of_address(const struct quota_share *share)

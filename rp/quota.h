@@ -90,6 +90,8 @@ struct hoard *quota_hoard(const struct quota_share *share);
 /* What they may take of the loop's time, as long. */
 struct budget *quota_budget(const struct quota_share *share);
 
+/* A name for whom @share counts, also for what outlives its sessions; "": for nobody. */
+const char *quota_who(const struct quota_share *share);
 /* How many sessions the address of @share has, */
 unsigned int quota_of_address(const struct quota_share *share);
 /* and how many sockets all of these. */

@@ -12,9 +12,7 @@
 #include "../mux/settings/refusal.h"
 #include "guest.h"
 #include "listening.h"
-
-/* In the lobby, and in the reception, a part in so many of the descriptors may wait. */
-enum { WAITING_SHARE = 8 };
+#include "reserve.h"
 
 static void finish_if_done(struct server *s)
 {
@@ -109,6 +107,15 @@ static void begin_session(struct server *s, const struct sockaddr_storage *peer,
 	guest_begin(guest);
 }
 
+static void say_refused(struct server *s, const struct sockaddr_storage *peer)
+{
+	char text[ADDR_TEXT];
+
+	if (refusals_note_peer(&s->engine->refusals, REFUSAL_HELLO, peer))
+		log_warn(s->engine->log, "a pipe from %s was sent away: the version, features or path of its HELLO will not do",
+			 addr_text(peer, text));
+}
+
 /* There is no session that it could join. */
 static void greet_stranger(struct server *s, const struct sockaddr_storage *peer,
 			   const struct wire_hello *hello,
@@ -116,10 +123,13 @@ static void greet_stranger(struct server *s, const struct sockaddr_storage *peer
 {
 	enum wire_welcome_status status = greet_objection(hello);
 
-	if (status == WIRE_WELCOME_NEW)
+	if (status == WIRE_WELCOME_NEW) {
 		begin_session(s, peer, hello, conduit);
-	else
-		greet_refuse(conduit, status);
+		return;
+	}
+	if (status == WIRE_WELCOME_REFUSED)
+		say_refused(s, peer);
+	greet_refuse(conduit, status);
 }
 
 static void guest_stray(struct guests *all, const struct sockaddr_storage *peer,
@@ -152,17 +162,14 @@ static void reception_greeted(struct reception *r,
 /* Pipes that wait shall not take the descriptors that others need, nor their memory. */
 static void limit_waiting(struct server *s)
 {
-	unsigned long most = sock_limit() / WAITING_SHARE;
+	const struct reserve reserve =
+		reserve_of(sock_limit(), s->options->pipes);
 	unsigned int fit = engine_may_wait(s->engine, RECEPTION_MAX);
 
-	if (most < 1)
-		most = 1;
-	if (s->lobby.max > most)	/* but for a whole group */
-		s->lobby.max = most > s->options->pipes ? (unsigned int)most :
-							  s->options->pipes;
+	s->lobby.max = reserve.lobby;
 	s->reception.max = fit > RECEPTION_FAIR ? fit : RECEPTION_FAIR;
-	if (s->reception.max > most)
-		s->reception.max = (unsigned int)most;
+	if (s->reception.max > reserve.reception)
+		s->reception.max = reserve.reception;
 }
 
 int server_open(struct server *s, struct engine *engine,
@@ -222,12 +229,15 @@ int server_start(struct server *s)
 	return 0;
 }
 
-/* Who is about to say HELLO may have shown a key that is gone, too. */
+/*
+ * Who is about to say HELLO may have shown a key that is gone, too. Where all keys stay nobody
+ * is sent away: an lp that is back from an outage would take it for the end of its session.
+ */
 void server_reload(struct server *s)
 {
 	guests_review(&s->guests);
 	limit_waiting(s);
-	if (s->engine->layers) {
+	if (s->guests.keys_gone != s->options->keys_gone) {
 		reception_dismiss(&s->reception);
 		guests_end_without_key(&s->guests);
 	}

@@ -71,6 +71,45 @@ static void look(struct timer *t)
 	loop_timer_in(all->engine->loop, t, LOOK_INTERVAL);
 }
 
+/* --- whether they go on --- */
+
+static void is_back(struct errand *e)
+{
+	container_of(e, struct worker_sign, errand)->awaited = false;
+}
+
+/* By the worker. */
+static void send_back(struct errand *e)
+{
+	struct worker_sign *sign = container_of(e, struct worker_sign, errand);
+
+	e->run = is_back;
+	workers_tell_first(sign->all, e);
+}
+
+static void ask(struct workers *all, unsigned int i)
+{
+	struct worker_sign *sign = &all->sign[i];
+
+	sign->all = all;
+	sign->awaited = true;
+	sign->errand.run = send_back;
+	worker_tell(&all->worker[i], &sign->errand);
+}
+
+bool workers_are_alive(struct workers *all)
+{
+	unsigned int i;
+
+	for (i = 0; i < all->n; i++) {
+		if (all->sign[i].awaited)
+			return false;
+	}
+	for (i = 0; workers_are_several(all) && i < all->n; i++)
+		ask(all, i);
+	return true;
+}
+
 /* --- life --- */
 
 int workers_start(struct workers *all)

@@ -17,13 +17,20 @@
 
 enum { WORKERS_MAX = 16 };
 
+struct worker_sign {		/* of life: an errand to a worker and back */
+	struct errand errand;
+	struct workers *all;
+	bool awaited;
+};
+
 struct workers {
 	struct engine *engine;	/* of the process */
 	unsigned int n;
 	struct worker worker[WORKERS_MAX];
 	struct halt halt;
 	struct inbox inbox;	/* of the first thread, if it is not the only one, */
-	struct timer look;	/* which looks how busy the others are */
+	struct timer look;	/* which looks how busy the others are, */
+	struct worker_sign sign[WORKERS_MAX];	/* and whether they go on */
 };
 
 /* See worker_init(). Call workers_fini() in either case. */
@@ -43,6 +50,12 @@ struct worker *workers_least_busy(struct workers *all);
 void workers_tell_first(struct workers *all, struct errand *e);
 /* Are there threads to be waited for, so that what several have takes a halt? */
 bool workers_are_several(const struct workers *all);
+
+/*
+ * Has each of them come to its errands since this was called last? Once one has not, it is that
+ * one which is waited for.
+ */
+bool workers_are_alive(struct workers *all);
 
 /* Other limits count from now on. They have halted. */
 void workers_review(struct workers *all);

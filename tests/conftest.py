@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests import order
+from tests import alone, order
 from tests.relay.netns import Namespace, namespace, two_on_a_link
 from tests.spent import Spent
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Spent())
+    alone.begin(config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -18,6 +18,7 @@
 
 #include "addr.h"
 #include "log.h"
+#include "route.h"
 #include "sock.h"
 
 enum { REPORT_MAX = 8192 };
@@ -114,6 +115,8 @@ static void read_addresses(struct host *h)
 	h->n = n;
 	h->running = running;
 	h->nrunning = nrunning;
+	if (h->asked)
+		memset(h->asked, 0, HOST_ASKED * sizeof(*h->asked));
 }
 
 /* --- changes --- */
@@ -187,6 +190,7 @@ void host_open(struct host *h, struct loop *loop, struct log *log,
 	h->gather.fire = gathered;
 	h->watch.fd = -1;
 	h->watch.ready = has_changed;
+	h->asked = calloc(HOST_ASKED, sizeof(*h->asked));
 	err = follow(h);
 	if (err)
 		log_warn(log, "changes of this host's addresses cannot be "
@@ -199,8 +203,10 @@ void host_close(struct host *h)
 	loop_close(h->loop, &h->watch);
 	loop_timer_stop(h->loop, &h->gather);
 	free(h->addr);
+	free(h->asked);
 	free(h->running);
 	h->addr = NULL;
+	h->asked = NULL;
 	h->running = NULL;
 	h->n = h->nrunning = 0;
 }
@@ -214,6 +220,38 @@ static bool can_be_bound(const struct sockaddr_storage *addr)
 	return host_owns(&unmapped);
 }
 
+static struct host_asked *place_of(const struct host *h,
+				   const struct in6_addr *key)
+{
+	unsigned int hash = 0, i;
+
+	for (i = 0; i < sizeof(key->s6_addr); i++)
+		hash = 31 * hash + key->s6_addr[i];
+	return &h->asked[hash % HOST_ASKED];
+}
+
+/* It is on no device: by a route? */
+static bool is_routed_here(const struct host *h, const struct in6_addr *key,
+			   const struct sockaddr_storage *addr)
+{
+	int64_t now = loop_now(h->loop);
+	struct host_asked *asked;
+
+	if (!h->asked)
+		return route_ends_here(addr) != 0;
+	asked = place_of(h, key);
+	if (now >= asked->until || memcmp(&asked->addr, key, sizeof(*key))) {
+		int here = route_ends_here(addr);
+
+		if (here < 0)
+			return true;
+		asked->addr = *key;
+		asked->own = here;
+		asked->until = now + HOST_ASKED_MS * NS_PER_MS;
+	}
+	return asked->own;
+}
+
 bool host_has(const struct host *h, const struct sockaddr_storage *addr)
 {
 	struct in6_addr key;
@@ -222,8 +260,10 @@ bool host_has(const struct host *h, const struct sockaddr_storage *addr)
 		return true;
 	if (!h->addr)
 		return can_be_bound(addr);
-	return make_key((const void *)addr, &key) &&
-	       bsearch(&key, h->addr, h->n, sizeof(*h->addr), compare);
+	if (!make_key((const void *)addr, &key))
+		return false;
+	return bsearch(&key, h->addr, h->n, sizeof(*h->addr), compare) ||
+	       is_routed_here(h, &key, addr);
 }
 
 /* Then a socket can be bound to it. */

@@ -94,11 +94,12 @@ static void tick(struct timer *t)
 {
 	struct notify *n = container_of(t, struct notify, timer);
 	int64_t now = loop_clock();
+	bool alive = n->watchdog && n->alive(n);
 
 	if (n->ready_due && say(n, "READY=1"))
 		n->ready_due = false;
 	/* Where the next tick would be too late, now is the time. */
-	if (n->watchdog && now + NS_PER_SEC > n->alive_at + n->watchdog &&
+	if (alive && now + NS_PER_SEC > n->alive_at + n->watchdog &&
 	    say(n, "WATCHDOG=1"))
 		n->alive_at = now;
 	say_status(n);
@@ -106,13 +107,15 @@ static void tick(struct timer *t)
 }
 
 int notify_open(struct notify *n, struct loop *loop,
-		void (*describe)(struct notify *n, char *text, size_t len))
+		void (*describe)(struct notify *n, char *text, size_t len),
+		bool (*alive)(struct notify *n))
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 
 	memset(n, 0, sizeof(*n));
 	n->loop = loop;
 	n->describe = describe;
+	n->alive = alive;
 	n->timer.fire = tick;
 	n->fd = path && *path ? reach(path) : -ENOENT;
 	if (n->fd >= 0)

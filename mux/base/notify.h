@@ -7,7 +7,8 @@
  * The socket is connected to at once, so what it takes to reach it may be given
  * up later. Nothing waits for the other end. Once a second at most a line of status
  * goes out, if it is another one, and WATCHDOG=1 in half of the time that
- * $WATCHDOG_USEC allows: from the loop, so a loop that hangs is heard of.
+ * $WATCHDOG_USEC allows: from the loop, so a loop that hangs is heard of. Where there are
+ * other loops, alive() tells of them.
  */
 #ifndef TM3_NOTIFY_H
 #define TM3_NOTIFY_H
@@ -30,11 +31,14 @@ struct notify {
 	struct timer timer;
 	/* The status as it is now, one line. */
 	void (*describe)(struct notify *n, char *text, size_t len);
+	/* Did all other loops go on since it was asked last, a second ago at most? */
+	bool (*alive)(struct notify *n);
 };
 
 /* 0, or -errno where there is a variable but no such socket: nothing is told then. */
 int notify_open(struct notify *n, struct loop *loop,
-		void (*describe)(struct notify *n, char *text, size_t len));
+		void (*describe)(struct notify *n, char *text, size_t len),
+		bool (*alive)(struct notify *n));
 void notify_close(struct notify *n);
 
 /* It is not ready yet, and shall be given @ms more. */

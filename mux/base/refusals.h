@@ -22,7 +22,7 @@
 #include "list.h"
 #include "loop.h"
 
-enum { REFUSALS_PEERS = 64, REFUSALS_WHO = 64, REFUSALS_KINDS = 24 };
+enum { REFUSALS_PEERS = 64, REFUSALS_WHO = 64, REFUSALS_KINDS = 25 };
 
 struct log;
 

@@ -22,9 +22,10 @@ struct shared {
 	pthread_mutex_t lock;
 	pthread_cond_t work;	/* something was queued, or stop */
 	pthread_cond_t ended;	/* a thread ended */
-	struct list queue;
+	struct list clients;	/* whose turn is next is the first */
 	struct list done;
 	unsigned int queued, idle, alive;
+	unsigned int each;	/* threads that one client may have */
 	unsigned int refs;	/* threads, and the resolver */
 	bool stop;
 	int wake;		/* eventfd; the resolver's, -1 after it */
@@ -39,9 +40,18 @@ struct resolver {
 	unsigned int lookups;
 };
 
+/* Whose names are looked up; there while one is queued or with a thread. Under the lock. */
+struct client {
+	struct list member;
+	struct list queue;	/* of jobs */
+	unsigned int busy;	/* threads */
+	char who[];
+};
+
 struct job {			/* a name */
 	struct list node;	/* queue or done; under the lock */
 	bool queued;		/* under the lock */
+	struct client *client;	/* until it is done */
 	struct list member;	/* of the resolver's jobs */
 	struct list lookups;	/* whoever waits for it; maybe nobody */
 	int family;
@@ -81,13 +91,71 @@ static void shared_put(struct shared *sh)
 	free(sh);
 }
 
-/* Under the lock. */
+/* --- whose turn it is; under the lock --- */
+
+static struct client *client_find(const struct shared *sh, const char *who)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &sh->clients) {
+		struct client *c = list_entry(pos, struct client, member);
+
+		if (!strcmp(c->who, who))
+			return c;
+	}
+	return NULL;
+}
+
+/* NULL for want of memory. */
+static struct client *client_get(struct shared *sh, const char *who)
+{
+	struct client *c = client_find(sh, who);
+	size_t size = strlen(who) + 1;
+
+	if (c)
+		return c;
+	c = calloc(1, sizeof(*c) + size);
+	if (!c)
+		return NULL;
+	memcpy(c->who, who, size);
+	list_init(&c->queue);
+	list_add_tail(&sh->clients, &c->member);
+	return c;
+}
+
+/* If nothing of it is left. */
+static void client_put(struct client *c)
+{
+	if (c->busy || !list_empty(&c->queue))
+		return;
+	list_del(&c->member);
+	free(c);
+}
+
+/* NULL: there is none, or who has one has enough threads. */
+static struct job *next_job(struct shared *sh)
+{
+	struct list *pos, *tmp;
+
+	list_each(pos, tmp, &sh->clients) {
+		struct client *c = list_entry(pos, struct client, member);
+
+		if (list_empty(&c->queue) || c->busy >= sh->each)
+			continue;
+		list_move_tail(&sh->clients, &c->member);
+		return list_first(&c->queue, struct job, node);
+	}
+	return NULL;
+}
+
 static void unqueue(struct shared *sh, struct job *job)
 {
 	list_del(&job->node);
 	job->queued = false;
 	sh->queued--;
 }
+
+/* --- what a thread does --- */
 
 static unsigned int count_of(const struct answer *answer, int family)
 {
@@ -158,19 +226,21 @@ static void *look_on(void *arg)
 
 	pthread_mutex_lock(&sh->lock);
 	while (!sh->stop) {
-		struct job *job;
+		struct job *job = next_job(sh);
 
-		if (list_empty(&sh->queue)) {
+		if (!job) {
 			sh->idle++;
 			pthread_cond_wait(&sh->work, &sh->lock);
 			sh->idle--;
 			continue;
 		}
-		job = list_first(&sh->queue, struct job, node);
 		unqueue(sh, job);
+		job->client->busy++;
 		pthread_mutex_unlock(&sh->lock);
 		look(job);
 		pthread_mutex_lock(&sh->lock);
+		job->client->busy--;
+		client_put(job->client);
 		list_add_tail(&sh->done, &job->node);
 		tell_loop(sh);
 	}
@@ -205,41 +275,58 @@ static int start_thread(struct shared *sh)
  * A thread that was woken counts as idle until it runs, so what counts is
  * whether there are more jobs than idle threads.
  */
-static int enqueue(struct resolver *r, struct job *job)
+static int enqueue(struct resolver *r, struct job *job, const char *who)
 {
 	struct shared *sh = r->shared;
 	int err = 0;
 
 	pthread_mutex_lock(&sh->lock);
-	if (sh->queued >= sh->idle && sh->alive < r->threads_max)
+	job->client = client_get(sh, who);
+	if (!job->client)
+		err = -ENOMEM;
+	else if (sh->queued >= sh->idle && sh->alive < r->threads_max)
 		err = start_thread(sh);
-	if (sh->alive) {
+	if (job->client && sh->alive) {
 		err = 0;
 		job->queued = true;
 		sh->queued++;
-		list_add_tail(&sh->queue, &job->node);
+		list_add_tail(&job->client->queue, &job->node);
 		pthread_cond_signal(&sh->work);
+	} else if (job->client) {
+		client_put(job->client);
 	}
 	pthread_mutex_unlock(&sh->lock);
 	return err;
 }
 
-static struct job *job_find(const struct resolver *r, const char *name,
-			    int family)
+/* Under the lock. */
+static bool is_shared(const struct job *job, const char *who)
 {
+	return !job->queued || !strcmp(job->client->who, who);
+}
+
+static struct job *job_find(const struct resolver *r, const char *who,
+			    const char *name, int family)
+{
+	struct job *found = NULL;
 	struct list *pos, *tmp;
 
+	pthread_mutex_lock(&r->shared->lock);
 	list_each(pos, tmp, &r->jobs) {
 		struct job *job = list_entry(pos, struct job, member);
 
-		if (job->family == family && !strcmp(job->name, name))
-			return job;
+		if (job->family != family || strcmp(job->name, name) != 0 ||
+		    !is_shared(job, who))
+			continue;
+		found = job;
+		break;
 	}
-	return NULL;
+	pthread_mutex_unlock(&r->shared->lock);
+	return found;
 }
 
-static int job_new(struct resolver *r, const char *name, int family,
-		   struct job **new_job)
+static int job_new(struct resolver *r, const char *who, const char *name,
+		   int family, struct job **new_job)
 {
 	size_t size = strlen(name) + 1;
 	struct job *job = calloc(1, sizeof(*job) + size);
@@ -250,7 +337,7 @@ static int job_new(struct resolver *r, const char *name, int family,
 	list_init(&job->lookups);
 	job->family = family;
 	memcpy(job->name, name, size);
-	err = enqueue(r, job);
+	err = enqueue(r, job, who);
 	if (err) {
 		free(job);
 		return err;
@@ -268,8 +355,10 @@ static void job_unwanted(struct resolver *r, struct job *job)
 
 	pthread_mutex_lock(&sh->lock);
 	queued = job->queued;
-	if (queued)
+	if (queued) {
 		unqueue(sh, job);
+		client_put(job->client);
+	}
 	pthread_mutex_unlock(&sh->lock);
 	if (!queued)
 		return;
@@ -345,10 +434,22 @@ static void answers_came(struct watch *w, uint32_t events)
 	}
 }
 
-int resolver_ask(struct resolver *r, const char *name, int family,
-		 answered_fn answered, void *asker, struct lookup **lookup)
+bool resolver_is_held(const struct lookup *l)
 {
-	struct job *job = job_find(r, name, family);
+	struct shared *sh = l->resolver->shared;
+	bool held;
+
+	pthread_mutex_lock(&sh->lock);
+	held = l->job->queued && l->job->client->busy >= sh->each;
+	pthread_mutex_unlock(&sh->lock);
+	return held;
+}
+
+int resolver_ask_for(struct resolver *r, const char *who, const char *name,
+		     int family, answered_fn answered, void *asker,
+		     struct lookup **lookup)
+{
+	struct job *job = job_find(r, who, name, family);
 	struct lookup *l;
 	int err = 0;
 
@@ -358,7 +459,7 @@ int resolver_ask(struct resolver *r, const char *name, int family,
 	if (!l)
 		return -ENOMEM;
 	if (!job)
-		err = job_new(r, name, family, &job);
+		err = job_new(r, who, name, family, &job);
 	if (err) {
 		free(l);
 		return err;
@@ -378,7 +479,13 @@ int resolver_ask(struct resolver *r, const char *name, int family,
 	return err;
 }
 
-static struct shared *shared_new(void)
+int resolver_ask(struct resolver *r, const char *name, int family,
+		 answered_fn answered, void *asker, struct lookup **lookup)
+{
+	return resolver_ask_for(r, "", name, family, answered, asker, lookup);
+}
+
+static struct shared *shared_new(unsigned int threads)
 {
 	struct shared *sh = calloc(1, sizeof(*sh));
 	pthread_condattr_t attr;
@@ -396,8 +503,9 @@ static struct shared *shared_new(void)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&sh->ended, &attr);
 	pthread_condattr_destroy(&attr);
-	list_init(&sh->queue);
+	list_init(&sh->clients);
 	list_init(&sh->done);
+	sh->each = threads;
 	sh->refs = 1;
 	return sh;
 }
@@ -413,7 +521,7 @@ struct resolver *resolver_new(struct loop *loop, unsigned int threads)
 	list_init(&r->jobs);
 	r->watch.fd = -1;
 	r->watch.ready = answers_came;
-	r->shared = shared_new();
+	r->shared = shared_new(threads);
 	if (r->shared &&
 	    !loop_watch(loop, &r->watch, r->shared->wake, EPOLLIN))
 		return r;
@@ -423,6 +531,11 @@ struct resolver *resolver_new(struct loop *loop, unsigned int threads)
 	}
 	free(r);
 	return NULL;
+}
+
+void resolver_limit_each(struct resolver *r, unsigned int each)
+{
+	r->shared->each = each;
 }
 
 /* Under the lock. */

@@ -9,12 +9,18 @@
  * getaddrinfo() lets go of it. Who asks for a name that is being looked up
  * shares the answer: a page's hundred connections to one host are one question.
  *
+ * Those for whom names are looked up take turns. Each may be given a part of the threads; one
+ * that is kept counts until getaddrinfo() lets go of it, whether anybody still waits or not.
+ * Only what a thread has already is shared with others: what is in line
+ * may stand behind names that hang.
+ *
  * At the end threads that hang are left behind: what they share with the
  * resolver goes with the last of them.
  */
 #ifndef TM3_RESOLVER_H
 #define TM3_RESOLVER_H
 
+#include <stdbool.h>
 #include <sys/socket.h>
 
 #include "loop.h"
@@ -44,6 +50,8 @@ struct answer {
 typedef void (*answered_fn)(void *asker, const struct answer *answer);
 
 struct resolver *resolver_new(struct loop *loop, unsigned int threads);
+/* Before anybody asks: names of one and the same have @each threads at most. */
+void resolver_limit_each(struct resolver *r, unsigned int each);
 
 /* No lookup may be under way but cancelled ones. */
 void resolver_free(struct resolver *r);
@@ -54,6 +62,12 @@ void resolver_free(struct resolver *r);
  */
 int resolver_ask(struct resolver *r, const char *name, int family,
 		 answered_fn answered, void *asker, struct lookup **lookup);
+/* The same for @who, a name for whoever it is; above it is for "". */
+int resolver_ask_for(struct resolver *r, const char *who, const char *name,
+		     int family, answered_fn answered, void *asker,
+		     struct lookup **lookup);
+/* Is it in line since names of the same have as many threads as they may have? */
+bool resolver_is_held(const struct lookup *lookup);
 void resolver_cancel(struct lookup *lookup);
 
 /* For a person; never NULL. */

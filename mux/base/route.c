@@ -46,23 +46,27 @@ static void add(struct question *q, unsigned short type, const void *bytes,
 				       RTA_SPACE(len));
 }
 
+/* @from: NULL: the kernel may choose. */
 static int make_question(struct question *q, uint32_t device,
 			 const struct sockaddr_storage *from,
 			 const struct sockaddr_storage *to)
 {
 	uint8_t src[V6], dst[V6];
-	size_t len = bytes_of(from, src);
+	size_t len = bytes_of(to, dst);
 
-	if (!len || bytes_of(to, dst) != len)
+	if (!len || (from && bytes_of(from, src) != len))
 		return -EAFNOSUPPORT;
 	memset(q, 0, sizeof(*q));
 	q->head.nlmsg_len = NLMSG_LENGTH(sizeof(q->route));
 	q->head.nlmsg_type = RTM_GETROUTE;
 	q->head.nlmsg_flags = NLM_F_REQUEST;
 	q->route.rtm_family = len == V4 ? AF_INET : AF_INET6;
-	q->route.rtm_src_len = q->route.rtm_dst_len = (uint8_t)(8 * len);
-	add(q, RTA_SRC, src, len);
+	q->route.rtm_dst_len = (uint8_t)(8 * len);
 	add(q, RTA_DST, dst, len);
+	if (from) {
+		q->route.rtm_src_len = (uint8_t)(8 * len);
+		add(q, RTA_SRC, src, len);
+	}
 	if (device)
 		add(q, RTA_OIF, &device, sizeof(device));
 	return 0;
@@ -85,20 +89,36 @@ static void read_attributes(struct route *r, const struct nlmsghdr *head)
 	}
 }
 
-static int read_answer(struct route *r, const void *answer, size_t len)
+/* How long the kernel's answer is, or -errno. */
+static ssize_t ask(const struct question *q, char answer[ANSWER_MAX])
 {
-	const struct nlmsghdr *head = answer;
+	ssize_t n = -1;
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
+			NETLINK_ROUTE);
+
+	if (fd < 0)
+		return -errno;
+	/* The kernel has answered by the time that send() returns. */
+	if (send(fd, q, q->head.nlmsg_len, 0) >= 0)
+		n = recv(fd, answer, ANSWER_MAX, 0);
+	if (n < 0)
+		n = -errno;
+	close(fd);
+	return n;
+}
+
+/* 0 if it is a route, or -errno. */
+static int check_answer(const struct nlmsghdr *head, size_t len)
+{
 	const struct nlmsgerr *error = NLMSG_DATA(head);
 
 	if (!NLMSG_OK(head, len))
 		return -EPROTO;
 	if (head->nlmsg_type == NLMSG_ERROR)
 		return error->error ? error->error : -EPROTO;
-	if (head->nlmsg_type != RTM_NEWROUTE ||
-	    head->nlmsg_len < NLMSG_LENGTH(sizeof(struct rtmsg)))
-		return -EPROTO;
-	read_attributes(r, head);
-	return r->device ? 0 : -EPROTO;
+	return head->nlmsg_type != RTM_NEWROUTE ||
+	       head->nlmsg_len < NLMSG_LENGTH(sizeof(struct rtmsg)) ?
+	       -EPROTO : 0;
 }
 
 int route_ask(struct route *r, uint32_t device,
@@ -107,23 +127,37 @@ int route_ask(struct route *r, uint32_t device,
 {
 	_Alignas(struct nlmsghdr) char answer[ANSWER_MAX];
 	struct question q;
-	ssize_t n = -1;
-	int fd, err;
+	ssize_t n;
+	int err;
 
 	memset(r, 0, sizeof(*r));
 	err = make_question(&q, device, from, to);
 	if (err)
 		return err;
-	/* The kernel has answered by the time that send() returns. */
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
-		    NETLINK_ROUTE);
-	if (fd < 0)
-		return -errno;
-	if (send(fd, &q, q.head.nlmsg_len, 0) >= 0)
-		n = recv(fd, answer, sizeof(answer), 0);
-	err = n < 0 ? -errno : read_answer(r, answer, (size_t)n);
-	close(fd);
-	return err;
+	n = ask(&q, answer);
+	err = n < 0 ? (int)n : check_answer((void *)answer, (size_t)n);
+	if (err)
+		return err;
+	read_attributes(r, (void *)answer);
+	return r->device ? 0 : -EPROTO;
+}
+
+int route_ends_here(const struct sockaddr_storage *to)
+{
+	_Alignas(struct nlmsghdr) char answer[ANSWER_MAX];
+	const struct rtmsg *route = NLMSG_DATA(answer);
+	struct question q;
+	ssize_t n;
+
+	if (make_question(&q, 0, NULL, to))
+		return 0;
+	n = ask(&q, answer);
+	if (n < 0)
+		return (int)n;
+	return !check_answer((void *)answer, (size_t)n) &&
+	       (route->rtm_type == RTN_LOCAL ||
+		route->rtm_type == RTN_ANYCAST ||
+		route->rtm_type == RTN_BROADCAST);
 }
 
 bool route_has_gateway(const struct route *r)

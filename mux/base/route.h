@@ -26,6 +26,12 @@ struct route {
 int route_ask(struct route *r, uint32_t device,
 	      const struct sockaddr_storage *from,
 	      const struct sockaddr_storage *to);
+/*
+ * Does this host itself receive what it sends to @to: is the route one of type local, anycast or
+ * broadcast? Such a route need not belong to an address of a device. 1 or 0; also 0 where
+ * there is no way. -errno: the kernel could not be asked.
+ */
+int route_ends_here(const struct sockaddr_storage *to);
 /* Is there a gateway? */
 bool route_has_gateway(const struct route *r);
 bool route_same(const struct route *a, const struct route *b);

@@ -9,7 +9,8 @@
 
 void channel_init(struct channel *ch, uint16_t id, struct early_pool *pool)
 {
-	*ch = (struct channel){ .id = id, .pool = pool };
+	ch->id = id;
+	ch->pool = pool;
 	use_init(&ch->use, 0);
 	reorder_init(&ch->order, 0);
 	list_init(&ch->line);

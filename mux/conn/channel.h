@@ -46,6 +46,7 @@ struct hint_said {
 struct channel {
 	struct use use;
 	uint16_t id;
+	uint8_t slot;		/* the slab's */
 	bool flow_had_it : 1;	/* so it has to rest, see rests_until */
 	bool hint_early : 1;	/* said before SYNACK came, so it may have been nobody's */
 	bool hint_first : 1;	/* one binds it: to go ahead of the connection's first bytes */
@@ -73,6 +74,7 @@ struct channel {
 
 extern const struct conn_speech channel_speech;
 
+/* @ch is zeros, and the slab's byte. */
 void channel_init(struct channel *ch, uint16_t id, struct early_pool *pool);
 void channel_fini(struct channel *ch);
 

@@ -438,7 +438,7 @@ int conn_set_destination(struct conn *c, const struct destination *to)
 
 struct conn *conn_new(struct conn_owner *owner, uint16_t id)
 {
-	struct conn *c = calloc(1, sizeof(*c));
+	struct conn *c = slab_get(owner->conns);
 
 	if (!c)
 		return NULL;
@@ -473,7 +473,7 @@ void conn_free(struct conn *c)
 	conn_outlook_free(c);
 	free(c->flow);
 	forget_destination(c);
-	free(c);
+	slab_put(c->owner->conns, c);
 }
 
 void conn_prepare(int fd)

@@ -108,6 +108,7 @@ struct conn {
 	uint8_t fin_pending;	/* enum wire_reason to be framed last, or 0 */
 	uint8_t urgency;	/* of what it sends: the higher, the more urgent */
 	uint8_t paths;		/* bits: it goes over these alone; 0: over any */
+	uint8_t slot;		/* the slab's */
 	bool on_all : 1;	/* and over each of them, whichever is first */
 	bool over : 1;		/* for the pipes */
 	bool ready : 1;		/* the owner was told so */

@@ -25,10 +25,11 @@ void conn_owner_reap(struct conn *c)
 }
 
 void conn_owner_init(struct conn_owner *owner, struct loop *loop,
-		     const struct conn_ops *ops,
+		     struct slab *conns, const struct conn_ops *ops,
 		     const struct conn_speech *speech, void *self)
 {
 	owner->loop = loop;
+	owner->conns = conns;
 	owner->ops = ops;
 	owner->speech = speech;
 	owner->self = self;

@@ -16,6 +16,7 @@
 
 #include "../base/list.h"
 #include "../base/loop.h"
+#include "../base/slab.h"
 
 struct conn;
 struct run;
@@ -80,6 +81,7 @@ extern const struct conn_speech conn_speech_baseline;
 /* Whose connections they are: a session, or who has what outlived one. */
 struct conn_owner {
 	struct loop *loop;
+	struct slab *conns;	/* that they are made in: the engine's */
 	const struct conn_ops *ops;
 	const struct conn_speech *speech;
 	void *self;
@@ -90,7 +92,7 @@ struct conn_owner {
 };
 
 void conn_owner_init(struct conn_owner *owner, struct loop *loop,
-		     const struct conn_ops *ops,
+		     struct slab *conns, const struct conn_ops *ops,
 		     const struct conn_speech *speech, void *self);
 /* Frees those that are done, and gives back none any more. */
 void conn_owner_fini(struct conn_owner *owner);

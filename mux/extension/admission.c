@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "admission.h"
 
+bool admission_knows_path(const struct wire_hello *hello)
+{
+	return !(hello->features & WIRE_FEATURE_PATH) ||
+	       hello->path < WIRE_EXT_PATHS_MAX;
+}
+
 enum admission_verdict admission_enter(struct admission *admission,
 				       const struct wire_hello *hello)
 {
@@ -11,8 +17,7 @@ enum admission_verdict admission_enter(struct admission *admission,
 	if (admission->known & bit &&
 	    hello->incarnation <= admission->last[hello->pipe])
 		return ADMISSION_OLD;
-	if (hello->features & WIRE_FEATURE_PATH &&
-	    hello->path >= WIRE_EXT_PATHS_MAX)
+	if (!admission_knows_path(hello))
 		return ADMISSION_PATH;
 	admission->pipes = hello->pipes;
 	admission->known |= bit;

@@ -8,6 +8,7 @@
 #ifndef TM3_ADMISSION_H
 #define TM3_ADMISSION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "../wire/wire_ext.h"
@@ -25,6 +26,8 @@ enum admission_verdict {
 	ADMISSION_PATH,		/* the number of no path */
 };
 
+/* Is the path that @hello names one, if it names any? */
+bool admission_knows_path(const struct wire_hello *hello);
 /* @hello was found sound by wire_ext_get(). */
 enum admission_verdict admission_enter(struct admission *admission,
 				       const struct wire_hello *hello);

@@ -93,9 +93,14 @@ const struct key *keys_find(const struct keys *keys, const char *name,
 	return NULL;
 }
 
+static bool has_secret(const struct key *key, const uint8_t *secret, size_t len)
+{
+	return key->len == len && !memcmp(key->secret, secret, len);
+}
+
 bool key_same(const struct key *a, const struct key *b)
 {
-	return a->len == b->len && !memcmp(a->secret, b->secret, a->len);
+	return has_secret(a, b->secret, b->len);
 }
 
 bool keys_have(const struct keys *keys, const struct key *key)
@@ -142,10 +147,24 @@ static int add(struct keys *keys, const char *name, const uint8_t *secret,
 	return 0;
 }
 
-/* @len: of @secret, or negative where that is no base64. */
+static const struct key *find_secret(const struct keys *keys, const uint8_t *secret, size_t len)
+{
+	for (unsigned int i = 0; i < keys->n; i++) {
+		if (has_secret(&keys->key[i], secret, len))
+			return &keys->key[i];
+	}
+	return NULL;
+}
+
+/*
+ * @len: of @secret, or negative where that is no base64. Who had one of two names for a secret
+ * could show the other, and would still come in when its own line is gone.
+ */
 static int take_secret(struct keys *keys, const char *name, const uint8_t *secret,
 		       int len, char *why, size_t why_len)
 {
+	const struct key *other;
+
 	if (len < 0)
 		return refuse(why, why_len, "the key of %s is not base64", name);
 	if (len < KEY_MIN || len > KEY_MAX)
@@ -153,6 +172,9 @@ static int take_secret(struct keys *keys, const char *name, const uint8_t *secre
 			      "the key of %s is too %s: %d to %d bytes, in base64",
 			      name, len < KEY_MIN ? "short" : "long", KEY_MIN,
 			      KEY_MAX);
+	other = find_secret(keys, secret, (size_t)len);
+	if (other)
+		return refuse(why, why_len, "the key of %s is that of %s", name, other->name);
 	if (add(keys, name, secret, (size_t)len))
 		return refuse(why, why_len, "%s", strerror(ENOMEM));
 	return 0;

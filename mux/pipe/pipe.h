@@ -205,12 +205,14 @@ size_t pipe_payload(const struct pipe *p);
 void pipe_ask(struct pipe *p, size_t before, size_t len);
 
 /*
- * Bytes that it holds: waiting for the socket, unsent, in flight. What is stuck
- * behind a closed window holds up this pipe, and shall no other.
+ * Bytes that it holds: waiting for the socket, unsent, in flight. What was stuck behind a closed
+ * window when it was looked, and the queue that waits for the socket behind those bytes, hold up
+ * this pipe, and shall no other.
  */
 static inline size_t pipe_held(const struct pipe *p)
 {
-	return p->queued + p->info.unsent + p->info.in_flight - p->info.stuck;
+	return p->info.unsent + p->info.in_flight - p->info.stuck +
+	       (p->info.stuck ? 0 : p->queued);
 }
 
 /* Bytes given to it that the other end's kernel has not acknowledged yet. */

@@ -115,6 +115,13 @@ static void describe(struct notify *n, char *text, size_t len)
 	p->ops->status(p, text, len);
 }
 
+static bool is_alive(struct notify *n)
+{
+	struct program *p = container_of(n, struct program, notify);
+
+	return !p->ops->alive || p->ops->alive(p);
+}
+
 static const struct signals_ops signals_ops = {
 	.end = end,
 	.end_now = end_now,
@@ -307,7 +314,7 @@ static int serve(struct program *p, unsigned int pipes)
 
 static void tell_who_started(struct program *p)
 {
-	int err = notify_open(&p->notify, p->engine.loop, describe);
+	int err = notify_open(&p->notify, p->engine.loop, describe, is_alive);
 
 	if (err)
 		log_warn(&p->log, "NOTIFY_SOCKET: %s: %s; nobody is told how "

@@ -51,6 +51,8 @@ struct program_ops {
 	void (*print)(struct program *p, FILE *out);
 	/* How it is in a few words, for who started it. */
 	void (*status)(struct program *p, char *text, size_t len);
+	/* See notify.h. NULL: there is one loop alone. */
+	bool (*alive)(struct program *p);
 	/*
 	 * SIGHUP: read what the program was told once more, and take over what
 	 * can change; no session may be lost. Returns 0, or -1 with a line in

@@ -9,6 +9,8 @@
 #include "orphan.h"
 #include "session_inside.h"
 
+enum { CONNS_EACH = 32 };	/* made at a time: 10 KiB */
+
 static void relieve(struct task *t)
 {
 	hoard_relieve(&container_of(t, struct engine, relief)->hoard);
@@ -33,6 +35,7 @@ static int init(struct engine *engine, const struct settings *settings,
 	loop_task_init(&engine->relief, relieve);
 	loop_task_init(&engine->kept_relief, keeping_relieve);
 	engine->loop = loop_new();
+	slab_init(&engine->room, struct conn, slot, CONNS_EACH);
 	orphans_init(engine);
 	engine->scratch = malloc(ENGINE_SCRATCH);
 	engine->udp_out = udp_out_new(engine->loop);

@@ -35,6 +35,7 @@ struct engine {
 	struct stats *stats;	/* or NULL */
 	uint8_t *scratch;	/* what pipes read into */
 	struct udp_out *udp_out;	/* datagrams of flows, on their way to sockets */
+	struct slab room;	/* that connections are made in */
 	struct conn_owner orphanage;	/* of connections that outlive their session: */
 	struct list orphans;	/* these, */
 	size_t orphaned;	/* and bytes that wait in their queues */

@@ -109,6 +109,7 @@ struct extended {
 
 	/* ids and their uses */
 	struct channel *channel[WIRE_ID_MAX + 1];	/* those in use so far */
+	struct slab room;	/* that they are made in */
 	unsigned int channels;
 	size_t remembered;	/* bytes of them, as told with inbound_holds() */
 	struct list spare;	/* of own ids, between two uses, */
@@ -136,7 +137,8 @@ struct extended {
 	struct again again;	/* runs whose pipe is over, or suspect */
 	size_t kept;		/* bytes of memory, those of again included, */
 	size_t cut;		/* and so many of chunks */
-	size_t early_there;	/* the other end holds out of order, by its last ACK */
+	size_t early_there;	/* the other end holds out of order, by its last ACK, */
+	uint64_t acked_us;	/* made at that time of its clock */
 	struct list twins[PATHS_MAX];	/* what goes there as well, as it was sent, */
 	struct list on_all[PATHS_MAX];	/* of connections that go over all, */
 	struct sent_run *twin_of;	/* and what is about to */
@@ -169,6 +171,7 @@ struct extended {
 	struct list flows;	/* those with datagrams that wait, by turns */
 	unsigned int nflows;	/* all there are, */
 	size_t flows_bytes;	/* and what their queues take of memory */
+	bool large_said;	/* that a datagram was dropped as no message holds it */
 	struct list narrow;	/* RP: those whose path's MTU is to be told */
 
 	uint8_t goodbye;	/* the reason, when it comes to that */

@@ -251,6 +251,17 @@ struct flow *flow_open(struct session *s, const struct destination *to,
 
 /* --- out --- */
 
+/* Once a session: whoever sends one sends more of them. */
+static void count_large(struct session *s, const struct conn *c)
+{
+	s->counts.datagrams.large++;
+	if (s->ext->large_said)
+		return;
+	s->ext->large_said = true;
+	log_warn(s->engine->log, "session %u: connection %u: a datagram was dropped, because no message holds so many bytes (4,085 to an IPv4 address); more of them are only counted",
+		 s->number, c->id);
+}
+
 void flow_lost(struct flow *f, enum flow_loss why)
 {
 	struct stats_counts *n = &session_of(f)->counts;
@@ -269,7 +280,7 @@ void flow_lost(struct flow *f, enum flow_loss why)
 		n->datagrams.stray++;
 		break;
 	case FLOW_LARGE:
-		n->datagrams.large++;
+		count_large(session_of(f), f->conn);
 		break;
 	}
 }

@@ -314,7 +314,8 @@ struct greeting *greeting_say(struct loop *loop, struct conduit conduit,
 enum wire_welcome_status greet_objection(const struct wire_hello *hello)
 {
 	if (hello->version < WIRE_EXT_VERSION ||
-	    !admission_features(hello->features, WIRE_FEATURES_VERSION_1))
+	    !admission_features(hello->features, WIRE_FEATURES_VERSION_1) ||
+	    !admission_knows_path(hello))
 		return WIRE_WELCOME_REFUSED;
 	return hello->incarnation ? WIRE_WELCOME_UNKNOWN : WIRE_WELCOME_NEW;
 }

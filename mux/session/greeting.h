@@ -115,7 +115,7 @@ struct session *greet_find(struct engine *engine,
 /*
  * What @hello is to be answered with where there is no such session:
  * WIRE_WELCOME_NEW when one may begin, _UNKNOWN when it speaks of one that
- * began before, _REFUSED when its version and features do not do.
+ * began before, _REFUSED when its version, features or path do not do.
  */
 enum wire_welcome_status greet_objection(const struct wire_hello *hello);
 /*

@@ -8,6 +8,8 @@
 #include "../conn/conn.h"
 #include "extended.h"
 
+enum { CHANNELS_EACH = 16 };	/* made at a time: what a session with a single one takes */
+
 /* What ids go on with counts as what is held for applications does. */
 static void remember(struct extended *x, int64_t bytes)
 {
@@ -19,7 +21,7 @@ struct channel *ids_channel(struct extended *x, uint16_t id)
 {
 	if (x->channel[id])
 		return x->channel[id];
-	x->channel[id] = malloc(sizeof(struct channel));
+	x->channel[id] = slab_get(&x->room);
 	if (!x->channel[id])
 		return NULL;
 	channel_init(x->channel[id], id, id <= WIRE_ID_LP_MAX ? &x->pool :
@@ -138,6 +140,7 @@ struct conn *ids_open(struct session *s)
 
 void ids_init(struct extended *x)
 {
+	slab_init(&x->room, struct channel, slot, CHANNELS_EACH);
 	list_init(&x->spare);
 	list_init(&x->resting);
 	x->rest_timer.fire = have_rested;
@@ -170,7 +173,7 @@ void ids_fini(struct extended *x)
 		if (!x->channel[i])
 			continue;
 		channel_fini(x->channel[i]);
-		free(x->channel[i]);
+		slab_put(&x->room, x->channel[i]);
 		x->channel[i] = NULL;
 	}
 	x->channels = 0;
@@ -193,6 +196,7 @@ void ids_give_up(struct session *s)
 			 s->nturned_away * (size_t)CONN_REFUSED_MEMORY,
 			 s->open_pipes, s->layered);
 	if (s->stopping) {
+		hints_fini(x);	/* those that wait point to ids */
 		ids_fini(x);
 		keeping_let_go(x);
 	}

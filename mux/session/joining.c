@@ -65,6 +65,9 @@ static void tell_lacks(struct timer *t)
 	struct session *s = way->x->s;
 	unsigned int path = ways_number(way);
 
+	/* Set before there was something to tell: again when that has gone. */
+	if (way->untold && way->due)
+		return;
 	way->untold = false;
 	if (session_is_up(s) && session_lacks_on(s, path) && s->role->lacks)
 		s->role->lacks(s, path);
@@ -100,8 +103,11 @@ static struct leg *leg_of(struct extended *x, const struct greeting *g)
 	return leg;
 }
 
+/* Of the pipes of one try the first that fails begins the pause before the next one. */
 static void not_joined(struct way *way)
 {
+	if (way->lack_timer.slot)
+		return;
 	way->lack_pause = way->lack_pause ? 2 * way->lack_pause : LACK_FIRST;
 	if (way->lack_pause > LACK_MOST)
 		way->lack_pause = LACK_MOST;

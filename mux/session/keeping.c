@@ -497,12 +497,17 @@ static bool tells_of_an_end(const struct extended *x, const struct wire_ack *ack
  */
 void keeping_acked(struct session *s, const struct wire_ack *ack)
 {
+	/* One of before: it was overtaken, or went again with what it shared a run with. */
+	bool stale = ack->time_us < s->ext->acked_us;
 	unsigned int i;
 
-	s->ext->early_there = ack->reorder_bytes;
 	if (s->ext->lp && tells_of_an_end(s->ext, ack))
 		control_ask_quiet(s);
-	reinjecting_acked(s, ack);
+	if (!stale) {
+		s->ext->acked_us = ack->time_us;
+		s->ext->early_there = ack->reorder_bytes;
+		reinjecting_acked(s, ack);
+	}
 	for (i = 0; i < ack->pipes && session_is_up(s); i++)
 		acked_pipe(s, &ack->pipe[i]);
 	loop_after(s->engine->loop, &s->out.pump);

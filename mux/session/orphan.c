@@ -55,7 +55,7 @@ void orphan(struct engine *engine, struct conn *c)
 void orphans_init(struct engine *engine)
 {
 	list_init(&engine->orphans);
-	conn_owner_init(&engine->orphanage, engine->loop, &ops,
+	conn_owner_init(&engine->orphanage, engine->loop, &engine->room, &ops,
 			&conn_speech_baseline, engine);
 }
 

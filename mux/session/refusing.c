@@ -18,7 +18,7 @@ bool session_refuses(struct session *s, enum refusal what)
 }
 
 _Static_assert(sizeof(struct conn) + 2 * sizeof(size_t) <= CONN_REFUSED_MEMORY,
-	       "what malloc() takes for it");
+	       "what it and its place in a table take");
 
 /*
  * Who asks for connections and reads no answer has as many of these as ids. Did they

@@ -436,7 +436,7 @@ static void prepare(struct session *s, struct engine *engine)
 	hoard_init(&s->hoard, &engine->hoard, 0);
 	s->hoard.shed = pausing_shed;
 	session_takes_time_of(s, NULL);
-	conn_owner_init(&s->conn_owner, engine->loop, &conn_ops,
+	conn_owner_init(&s->conn_owner, engine->loop, &engine->room, &conn_ops,
 			s->dialect->speech, s);
 	s->conn_owner.records = engine->stats != NULL;
 	inbound_start(s);

@@ -98,7 +98,7 @@ static void check_timer(struct timer *t)
 
 	come_to_rest(s, now);
 	/* A pipe that is over may leave its place to the one behind it. */
-	for (i = s->paths.npipes; i-- > 0;) {
+	for (i = s->paths.npipes; session_is_up(s) && i-- > 0;) {
 		struct pipe *p = s->paths.pipes[i];
 
 		if (!pipe_is_unheard(p, now, UNHEARD_SECONDS * NS_PER_SEC))

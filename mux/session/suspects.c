@@ -37,6 +37,12 @@ int64_t suspects_patience(struct extended *x, const struct pipe *p,
 	return takes > least ? takes : least;
 }
 
+void suspects_watch(struct extended *x)
+{
+	if (!x->suspects_timer.slot)
+		loop_timer_in(x->s->engine->loop, &x->suspects_timer, LOOK);
+}
+
 /*
  * Another pipe than @leg made progress since @at, or has nothing to make any with: of
  * a single message that is lost nobody else could tell.
@@ -66,6 +72,8 @@ static void suspect(struct session *s, struct pipe *p, int64_t now)
 	p->relieved = true;
 	standby_find(s);
 	keeping_suspect(s->ext, leg);
+	/* What it held may be at the other end by another path: then nothing is kept. */
+	suspects_watch(s->ext);
 }
 
 /* Did a pipe of @path make progress since @at? Or one of another path, if not @on it. */
@@ -247,22 +255,16 @@ static void look(struct timer *t)
 	unsigned int i;
 
 	/* A pipe that is over leaves its place to the one behind it. */
-	for (i = s->paths.npipes; i-- > 0;) {
+	for (i = s->paths.npipes; session_is_up(s) && i-- > 0;) {
 		struct pipe *p = s->paths.pipes[i];
 
 		suspects |= x->leg[p->index].suspect_since != 0;
 		look_at(s, p, now);
 	}
-	for (i = 0; x->lp && i < s->paths.npaths; i++)
+	for (i = 0; x->lp && session_is_up(s) && i < s->paths.npaths; i++)
 		probe(&x->way[i], now);
 	if (x->kept || suspects)
-		loop_timer_in(s->engine->loop, t, LOOK);
-}
-
-void suspects_watch(struct extended *x)
-{
-	if (!x->suspects_timer.slot)
-		loop_timer_in(x->s->engine->loop, &x->suspects_timer, LOOK);
+		suspects_watch(x);
 }
 
 void suspects_init(struct extended *x)

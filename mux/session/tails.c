@@ -134,6 +134,14 @@ void tails_written(struct session *s, struct pipe *p, const struct run *run,
 		      leg->written_at + look_after(p));
 }
 
+/* Nothing of it is on its way now. */
+static int64_t again_at(const struct pipe *p, int64_t now)
+{
+	int64_t after = look_after(p);
+
+	return now + (after > AGAIN ? after : AGAIN);
+}
+
 /* Is @p overdue? If not, when to look again. */
 static int64_t look_at(struct session *s, struct pipe *p, int64_t now)
 {
@@ -141,8 +149,11 @@ static int64_t look_at(struct session *s, struct pipe *p, int64_t now)
 	struct tail tail;
 	int64_t at;
 
-	if (p->standby || p->queue || !leg->kept.first)
+	if (p->standby || !leg->kept.first)
 		return TAIL_NEVER;
+	/* It waits for its socket, and goes without a word when that takes it. */
+	if (p->queue)
+		return again_at(p, now);
 	at = written_at(p, leg) + look_after(p);
 	if (at > now)
 		return at;
@@ -151,6 +162,8 @@ static int64_t look_at(struct session *s, struct pipe *p, int64_t now)
 	pipe_look_closely(p, now);
 	tail = tail_of(s->ext, p, leg, now);
 	at = tail_overdue_at(&tail);
+	if (at == TAIL_NEVER && tail.unsent)
+		return again_at(p, now);
 	if (at > now)
 		return at;
 	p->overdue = s->ext->tails_due = true;

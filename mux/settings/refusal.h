@@ -25,6 +25,7 @@ enum refusal {
 	REFUSAL_DENIED,		/* connections to where they may not go */
 	REFUSAL_CONNECTS,	/* times connects had to wait for others, */
 	REFUSAL_OPENS,		/* or for the next moment, or flows came too soon */
+	REFUSAL_NAMES,		/* times that names had to wait for others of their peer */
 	REFUSAL_EARLY,		/* data ahead of their SYN, of a connection, */
 	REFUSAL_REORDER,	/* messages out of order, of a session, */
 	REFUSAL_GAP,		/* the time that one of them was missing, */

@@ -38,19 +38,26 @@ extern const char __executable_start, etext;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t seen[PLACES];
 
-/* libc's stdio would come back here for memory. */
+/*
+ * libc's stdio would come back here for memory. The file stays open: who has
+ * become another user may not be let in once more.
+ */
 static void report(const char *line, size_t len)
 {
-	const char *path = getenv("FAULT_REPORT");
-	long fd = path ? syscall(SYS_openat, AT_FDCWD, path,
-				 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-				 0600) : -1;
+	static const char none[] = "none";
+	static const char *path = none;
+	static long fd = -1;
 
-	if (fd < 0)
-		return;
-	if (write((int)fd, line, len) != (ssize_t)len)
+	pthread_mutex_lock(&lock);
+	if (path == none) {
+		path = getenv("FAULT_REPORT");
+		if (path)
+			fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY |
+				     O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	}
+	pthread_mutex_unlock(&lock);
+	if (fd >= 0 && write((int)fd, line, len) != (ssize_t)len)
 		abort();
-	close((int)fd);
 }
 
 /* Whether this is the first call from there. 0 stands for no place. */

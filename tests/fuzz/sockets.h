@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+struct sockaddr_in;
+
 /* A connected pair of non-blocking streams, by TCP or within the kernel. */
 void stream_pair(bool tcp, int fd[2]);
 
@@ -19,6 +21,8 @@ void app_pair(bool tcp, int fd[2]);
  */
 int begin_connect(void);
 int take_connect(void);
+/* Where it listens. */
+void loopback_listener(struct sockaddr_in *addr);
 
 /*
  * descriptors_begin() before a run; descriptors_end() after it fails the run if

@@ -84,7 +84,7 @@ class Pipe:
             self._lost(f"failed: {err.strerror}")
             return
         if not chunk:
-            self._lost("was closed by RP")
+            self._lost("was closed by RP: pipes stay when a connection ends")
             return
         self.bytes_in += len(chunk)
         try:
@@ -205,7 +205,11 @@ class Conn:
         numbers = sorted(self.held)
         return (
             f"{self}: downlink message number {self.expected} is missing while "
-            f"{len(numbers)} later ones came ({numbers[0]} to {numbers[-1]})"
+            + (
+                f"a later one came (number {numbers[0]})"
+                if len(numbers) == 1
+                else f"{len(numbers)} later ones came ({numbers[0]} to {numbers[-1]})"
+            )
             + (" (numbers start at 0)" if self.expected == 0 else "")
         )
 

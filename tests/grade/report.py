@@ -45,6 +45,10 @@ def _why(level: int, count: int, failed: list[Result]) -> str:
     )
 
 
+# A program that ends by a signal loses what its stdout had in a buffer.
+SILENT = "\n      RP printed nothing, or did not flush it: stderr, or python3 -u, is not buffered"
+
+
 def header() -> str:
     return f"{'level':<6}{'check':<26}{'result':<9}{'s':>6}  seen"
 
@@ -58,9 +62,9 @@ def line(result: Result, verbose: bool = False) -> str:
     text = start + indent.join(textwrap.wrap(result.seen, width) or [""])
     if result.status == FAIL:
         text += f"{indent}(the check: {result.title})"
-        if verbose and result.output:
+        if verbose:
             quoted = textwrap.indent(result.output.rstrip(), "      | ")
-            text += f"\n      RP's last output:\n{quoted}"
+            text += f"\n      RP's last output:\n{quoted}" if quoted else SILENT
     return text
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import why_no_namespace
+from tests.relay.ends import unix
 from tests.relay.netns import Namespace, namespace
 from tests.relay.programs import Program
 from tests.relay.proxies import local_proxy, remote_proxy
@@ -18,9 +19,7 @@ from tests.relay.two_paths import ALLOW, BOTH_PATHS, UP
 
 class Client:
     def __init__(self, path: Path) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(10)
-        self.sock.connect(str(path))
+        self.sock = unix(path)
         self._in = self.sock.makefile("r")
 
     def says(self, line: str) -> list[str]:
@@ -77,6 +76,11 @@ def controlled(box: Namespace, tmp: Path, *paths: str) -> Iterator[Scene]:
     ):
         lp.expect("over near are up")
         yield Scene(box, lp, rp, path, stack)
+
+
+def name_of(sock: socket.socket) -> str:
+    host, port = sock.getsockname()[:2]
+    return f"{host}:{port}"
 
 
 def written(client: Client) -> dict[str, int]:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from queue import Queue
 
 from tests.relay.netns import Namespace
@@ -22,6 +23,18 @@ class Ending:
     how: str
     size: int
     sha256: str
+
+
+def unix(path: Path, seconds: float = 10.0) -> socket.socket:
+    """A connection to the UNIX socket at `path`; its time-out stays at `seconds`."""
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(seconds)
+    try:
+        sock.connect(str(path))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 def read_to_end(sock: socket.socket, seconds: float = 20.0, limit: int | None = None) -> Ending:
@@ -72,6 +85,17 @@ def read_exactly(sock: socket.socket, size: int) -> bytes:
         assert block, f"the connection ended after {len(data)} of {size} bytes"
         data += block
     return bytes(data)
+
+
+def send_all(sock: socket.socket, data: bytes, seconds: float = 20.0) -> None:
+    """Sends it all, however long that takes; an error once nothing went for `seconds`.
+
+    sendall() has that time for all of it.
+    """
+    sock.settimeout(seconds)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[sock.send(rest) :]
 
 
 def reset(sock: socket.socket) -> None:

@@ -7,18 +7,21 @@ hang is a TimeoutError; all else that is not as it should be is a lie, and an As
 
 import re
 import select
+import shutil
 import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from tests.relay import payload
+from tests.relay import payload, tproxied
+from tests.relay.control import Client, name_of
 from tests.relay.datagrams import LP, answering, associated, header
 from tests.relay.ends import (
     answers,
@@ -30,21 +33,24 @@ from tests.relay.ends import (
     socks_greet,
     socks_reply,
     socks_request,
+    unix,
 )
 from tests.relay.faults import faulty
-from tests.relay.netns import Namespace, namespace
+from tests.relay.netns import Namespace, namespace, veth
 from tests.relay.pipes import pipes_in
 from tests.relay.programs import Program
+from tests.relay.test_activation import ACTIVATE
+from tests.relay.two_paths import ALLOW, BOTH_PATHS, FAR, NEAR, kill
 from tests.relay.waiting import until
 
 NAMES = ("rp", "lp")
 ECHO, DATAGRAMS, NOBODY = 8000, 8001, 9
-FORWARDED, FORWARDED_DATAGRAMS = 7000, 7001
+FORWARDED, FORWARDED_DATAGRAMS, LENT = 7000, 7001, 7002
 # getaddrinfo() knows this name of 127.0.0.1 on any machine, and no other address of it.
 BY_NAME = b"\0\0\0\3\x05127.1" + struct.pack("!H", DATAGRAMS)
 DENIED = "192.0.2.1"
 METRICS = {"rp": 9600, "lp": 9601}
-READY = {"rp": r"^rp: listening on ", "lp": r"^lp: \d+ pipes? to \S+ (are|is) up"}
+READY = {"rp": r"^rp: listening on ", "lp": r"^lp: \d+ pipes? to \S+ (over \S+ )?(are|is) up"}
 BLOCK = payload.seeded(60_000, seed=15)
 GREETING_ENDED = re.compile(r"^(lp answered|the connection ended after)")
 ANSWER_S = 10
@@ -66,6 +72,7 @@ class Setup:
     lp: tuple[str, ...]
     keys: bool = False
     extended: bool = True
+    doors: bool = False  # all other ways in, and options from files
 
 
 DATAGRAMS_TOO = ("--forward", f"udp:{FORWARDED_DATAGRAMS}:127.0.0.1:{DATAGRAMS}")
@@ -76,6 +83,28 @@ EXTENSION = Setup(("--listen", "127.0.0.1", *RESUME), (*LATE, *DATAGRAMS_TOO))
 KEYS = Setup(RESUME, (*LATE, *DATAGRAMS_TOO), keys=True)
 WORKERS = Setup(("--listen", "127.0.0.1", "--workers", "2", *RESUME), (*LATE, *DATAGRAMS_TOO))
 BASELINE = Setup((), ("--extend", "never"), extended=False)
+# Datagrams to this address, rp's excepted, are brought to lp by nftables.
+REDIRECTED, TPROXY = "10.8.0.1", 6004
+STEERED = f"""
+table inet steered {{
+	chain output {{
+		type route hook output priority mangle
+		meta skuid != "nobody" ip daddr {REDIRECTED} udp dport {DATAGRAMS} meta mark set 7463
+	}}
+	chain prerouting {{
+		type filter hook prerouting priority mangle
+		meta mark 7463 meta nfproto ipv4 meta l4proto udp tproxy ip to 127.0.0.1:{TPROXY}
+	}}
+}}
+"""
+DOORS = Setup(
+    (*ALLOW, *RESUME, "--user", "nobody", "--permit-listen", str(LENT)),
+    (
+        *(*LATE, *DATAGRAMS_TOO, *BOTH_PATHS, "--tproxy", str(TPROXY)),
+        *("--remote-forward", f"{LENT}:127.0.0.1:{ECHO}"),
+    ),
+    doors=True,
+)
 
 
 @contextmanager
@@ -122,8 +151,8 @@ class Scene:
         env = {"FAULT_REPORT": str(self.report(name))}
         if fault:
             env["FAULT"] = fault
-        argv = [faulty(name), *self._arguments(name)]
-        proxy = Program(self.ns, argv, self.tmp / f"{name}.log", env=env)
+        argv = [*self._handed(name), faulty(name), *self._arguments(name)]
+        proxy = Program(self.ns, argv, self.tmp / f"{name}.log", name=name, env=env)
         self.proxies[name] = proxy
         until(
             f"{name} to be up or to end",
@@ -138,11 +167,29 @@ class Scene:
             own = (*own, "--key-file", str(self.tmp / "keys"))
         if name == "lp":
             own = (*own, "--forward", f"{FORWARDED}:127.0.0.1:{ECHO}")
-        return [
+        if name == "lp" and self.setup.doors:
+            own = (*own, "--control", str(self.tmp / "control"))
+        options = [
             *("--stats", str(self.tmp / f"{name}.jsonl"), "--stats-interval", "0.1"),
-            *("--metrics", str(METRICS[name]), "--verbose", *own),
-            *{"rp": ["2"], "lp": ["127.0.0.1", "2"]}[name],
+            *("--metrics", str(self._metrics(name)), "--verbose", *own),
         ]
+        if self.setup.doors:
+            options = self._from_file(name, options)
+        return [*options, *{"rp": ["2"], "lp": ["127.0.0.1", "2"]}[name]]
+
+    def _from_file(self, name: str, options: list[str]) -> list[str]:
+        file = self.tmp / f"{name}.conf"
+        file.write_text(re.sub(r" ?--", "\n", " ".join(options)) + "\n")
+        return ["--config", str(file)]
+
+    def _handed(self, name: str) -> list[str | Path]:
+        """As systemd starts it: its socket was there before."""
+        if name == "lp" or not self.setup.doors:
+            return []
+        return [sys.executable, ACTIVATE, "extended=127.0.0.1:6010", "--"]
+
+    def _metrics(self, name: str) -> int | Path:
+        return self.tmp / "nobody" / f"{name}.sock" if self.setup.doors else METRICS[name]
 
     def report(self, name: str) -> Path:
         return self.tmp / f"{name}.report"
@@ -157,9 +204,13 @@ class Scene:
 
     def users(self) -> list[User]:
         of_all = [self.echoed, self.by_name, self.refused, self.denied, self.forwarded]
-        of_extended = [self.associates, self.forwarded_datagrams, self.outlives_pipes]
+        of_extended = [self.associates, self.forwarded_datagrams]
+        of_doors = [self.outlives_paths, self.lent, self.redirected_datagrams, self.commands]
         return [
-            *(of_all + of_extended if self.setup.extended else of_all),
+            *of_all,
+            *(of_extended if self.setup.extended else []),
+            *(of_doors if self.setup.doors else []),
+            *([self.outlives_pipes] if self.setup.extended and not self.setup.doors else []),
             *(self.watches_rp, self.watches_lp),
         ]
 
@@ -179,6 +230,38 @@ class Scene:
                 sock.sendall(BLOCK)
                 pipes.kill_one()
                 assert read_exactly(sock, len(BLOCK)) == BLOCK, "other bytes came back"
+
+    def outlives_paths(self) -> None:
+        """The same of all pipes of each path."""
+        with greeting():
+            sock = socks(self.ns, "127.0.0.1", ECHO)
+        with sock, using():
+            for path in (NEAR, FAR):
+                sock.sendall(BLOCK)
+                kill(self.ns, path)
+                assert read_exactly(sock, len(BLOCK)) == BLOCK, "other bytes came back"
+
+    def lent(self) -> None:
+        """rp listens there for lp, which connects to the server."""
+        with greeting():
+            sock = self.ns.connect(("127.0.0.1", LENT))
+        with sock, using():
+            answers(sock)
+
+    def commands(self) -> None:
+        """A path is put out of use and back while a connection is hinted at."""
+        with greeting():
+            sock = socks(self.ns, "127.0.0.1", ECHO)
+        with sock:
+            with greeting():
+                client = Client(self.tmp / "control")
+            with closing(client), using():
+                hint = f"hint {name_of(sock)} size=1M urgency=3"
+                for line in ("list", "path far off", hint, "path far use"):
+                    said = client.says(line)
+                    if said[-1:] != ["ok"]:
+                        raise Refused(f"{line}: {said}")
+                answers(sock)
 
     def by_name(self) -> None:
         with greeting():
@@ -224,6 +307,12 @@ class Scene:
                     client.control,
                 )
 
+    def redirected_datagrams(self) -> None:
+        """The answer comes from whom they were sent to, or the socket would not hear it."""
+        with self.ns.open_socket(kind=socket.SOCK_DGRAM) as sock, using():
+            sock.connect((REDIRECTED, DATAGRAMS))
+            _asks(lambda: sock.send(b"datagram"), sock)
+
     def forwarded_datagrams(self) -> None:
         with self.ns.open_socket(kind=socket.SOCK_DGRAM) as sock, using():
             sock.connect(("127.0.0.1", FORWARDED_DATAGRAMS))
@@ -236,8 +325,9 @@ class Scene:
         self._watches("lp")
 
     def _watches(self, name: str) -> None:
+        at = self._metrics(name)
         with greeting():
-            sock = self.ns.connect(("127.0.0.1", METRICS[name]))
+            sock = unix(at) if isinstance(at, Path) else self.ns.connect(("127.0.0.1", at))
         with sock:
             with greeting():
                 sock.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
@@ -296,6 +386,21 @@ def key() -> bytes:
 
 
 @contextmanager
+def beyond(ns: Namespace) -> Iterator[None]:
+    """A server that only rp's datagrams reach; all others' are brought to lp."""
+    tproxied.needed(ns)
+    with namespace("beyond") as far:
+        veth(ns, "10.77.0.1/24", far, "10.77.0.2/24")
+        far.ip("address", "add", REDIRECTED, "dev", "lo")
+        ns.ip("route", "add", REDIRECTED, "via", "10.77.0.2")
+        ns.ip("rule", "add", "fwmark", "7463", "lookup", "7463")
+        ns.ip("route", "add", "local", "default", "dev", "lo", "table", "7463")
+        ns.nft(STEERED)
+        with answering(far, address=(REDIRECTED, DATAGRAMS)):
+            yield
+
+
+@contextmanager
 def scene(tmp: Path, setup: Setup) -> Iterator[Scene]:
     """Servers that wait for rp, and no proxy yet; what is started ends with the block."""
     tmp.mkdir()
@@ -306,7 +411,12 @@ def scene(tmp: Path, setup: Setup) -> Iterator[Scene]:
         namespace("faults") as ns,
         serving(ns, echo, ("127.0.0.1", ECHO)),
         answering(ns, address=("127.0.0.1", DATAGRAMS)),
+        ExitStack() as stack,
     ):
+        if setup.doors:
+            (tmp / "nobody").mkdir()
+            shutil.chown(tmp / "nobody", "nobody")
+            stack.enter_context(beyond(ns))
         it = Scene(ns, tmp, setup)
         try:
             yield it

@@ -27,6 +27,7 @@ RATE_MBPS = 8.0
 QUEUE_MS = 100.0
 BLOCK = hashlib.sha256(b"miles").digest() * 2048  # 64 KiB
 PATHS = ("--path", "wifi,dev=wifi,pipes=2", "--path", "lte,dev=lte,pipes=2")
+PIPES = 4  # of both
 
 
 def up(path: str) -> str:

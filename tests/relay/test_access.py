@@ -56,9 +56,10 @@ def is_denied(ns: Namespace, host: str, stats: Path) -> None:
         started = time.monotonic()
         assert read_to_end(sock, 5).how == "reset"
         assert time.monotonic() - started < 2, "a denied connection has nothing to wait for"
+    dst = f"[{host}]:{PORT}" if ":" in host else f"{host}:{PORT}"
     last = until(
         f"the record of {host}",
-        lambda: [r for r in records.of(stats, "conn") if r["dst"] == f"{host}:{PORT}"],
+        lambda: [r for r in records.of(stats, "conn") if r["dst"] == dst],
     )[-1]
     assert last["end"] == "denied"
     assert last["connected"] is None
@@ -96,6 +97,34 @@ def test_addresses_of_its_own_host_are_as_loopback(
         reaches(near, "10.5.0.1")
 
 
+def test_addresses_that_a_route_brings_to_its_own_host_are_as_loopback(
+    two: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    """No device has them: those of a load balancer, and what a subnet's routers have in common."""
+    near, far = two
+    far.ip("route", "add", "local", "198.51.100.0/24", "dev", "lo")
+    far.ip("-6", "route", "add", "local", "2001:db8:5::/64", "dev", "lo")
+    far.run("sysctl", "-qw", "net.ipv6.conf.all.forwarding=1")
+    far.ip("address", "add", "2001:db8:6::1/64", "dev", "wire-r", "nodad")
+    with across(two, tmp_path, "--allow", f"{NEAR}/32") as (_, stats):
+        is_denied(near, "198.51.100.7", stats)
+        is_denied(near, "2001:db8:5::7", stats)
+        is_denied(near, "2001:db8:6::", stats)
+        far.ip("route", "add", "local", "203.0.113.9/32", "dev", "lo")
+        is_denied(near, "203.0.113.9", stats)
+        reaches(near, FAR)
+
+
+def test_who_comes_from_an_address_that_a_route_brings_is_on_the_host(
+    two: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    _, far = two
+    far.ip("route", "add", "local", "198.51.100.0/24", "dev", "lo")
+    with serving(far, echo, ("0.0.0.0", PORT)), pair(far, tmp_path, to="198.51.100.1"):
+        reaches(far, "198.51.100.7")
+        reaches(far, "127.0.0.1")
+
+
 def test_addresses_of_its_own_host_can_be_permitted(
     two: tuple[Namespace, Namespace], tmp_path: Path
 ) -> None:
@@ -115,12 +144,13 @@ def test_who_comes_from_its_own_host_reaches_it(
         reaches(far, "127.0.0.1")
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", FAR])
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", FAR, "198.51.100.7"])
 def test_rp_is_no_destination_of_its_own(
     two: tuple[Namespace, Namespace], tmp_path: Path, host: str
 ) -> None:
     """Its pipes would lead to itself: nobody may, whoever asks and whatever is permitted."""
     _, far = two
+    far.ip("route", "add", "local", "198.51.100.0/24", "dev", "lo")
     with (
         remote_proxy(far, tmp_path, "--permit", "0.0.0.0/0", pipes=1) as rp,
         raw_lp(far, 1) as (pipe,),

@@ -5,6 +5,9 @@ import re
 import signal
 from pathlib import Path
 
+import pytest
+
+from tests.relay import wire_ext
 from tests.relay.ends import answers, echo, serving
 from tests.relay.keyed import FORWARD, PORT, UP, Keys, encrypting, keys, made, served
 from tests.relay.netns import Namespace
@@ -45,6 +48,26 @@ def test_a_key_is_taken_away(box: Namespace, tmp_path: Path, keys: Keys) -> None
         served(box)
         reread(rp, before.replace(keys.line, made("laptop")))
         rp.expect("session 2 of 127.0.0.1 ended: its key was taken away")
+
+
+def test_keys_that_stay_send_nobody_away(box: Namespace, tmp_path: Path, keys: Keys) -> None:
+    """Who has not said HELLO yet goes where a key is gone: its handshake may be with that one.
+    An lp that is back from an outage would take it for the end of its session."""
+    path = Path(keys.rp[1])
+    with (
+        remote_proxy(box, tmp_path, *keys.rp) as rp,
+        box.connect(("127.0.0.1", wire_ext.PORT)) as waits,
+    ):
+        waits.setblocking(False)
+        hang_up(rp, "going on")
+        path.write_text(path.read_text() + made("tablet"))
+        hang_up(rp, "going on with new keys")
+        with pytest.raises(BlockingIOError):
+            waits.recv(1)
+        path.write_text(keys.line)
+        hang_up(rp, "going on with new keys", count=2)
+        waits.settimeout(2)  # it would be closed after 5 s, too
+        assert waits.recv(1) == b""
 
 
 def test_lp_shows_another_key(box: Namespace, tmp_path: Path, keys: Keys) -> None:

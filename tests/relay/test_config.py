@@ -101,6 +101,18 @@ def test_check_opens_nothing(box: Namespace, tmp_path: Path) -> None:
         assert (stats.stat().st_ino, stats.stat().st_size) == (before.st_ino, before.st_size)
 
 
+def test_a_path_that_is_gone_for_a_moment_is_right(box: Namespace, tmp_path: Path) -> None:
+    """The lp that runs by this file goes on: it is named, and a reload does not fail by it."""
+    file = tmp_path / "lp.conf"
+    file.write_text(
+        "rp-address 127.0.0.1\npipes 2\npath wifi,src=127.0.0.1\npath lte,dev=wwan9,backup\n"
+    )
+    code, out, err = finish([binary("lp"), "--config", str(file), "--check"], box, 10)
+    assert (code, out) == (0, "lp: all is right\n"), err
+    assert err.count("\n") == 1
+    assert err.startswith("lp: --path: lte: this host has no device wwan9; lp begins with "), err
+
+
 def test_a_rule_of_a_file_is_named_later(box: Namespace, tmp_path: Path) -> None:
     """What rp says of a rule are the words of the file, which was closed long before."""
     file = tmp_path / "rp.conf"

@@ -115,6 +115,36 @@ def test_sockets_to_servers_make_room_for_pipes(box: Namespace, tmp_path: Path) 
         assert all(served(box, server.port) for _ in range(10))
 
 
+def filled_with_flows(box: Namespace, stack: ExitStack, source: str, flows: int) -> None:
+    """Each has a socket at rp."""
+    pipe = session_of(box, source, source.encode())
+    stack.enter_context(pipe.sock)
+    ids = range(1, flows + 1)
+    pipe.send(*(wire_ext.open_(it, "127.0.0.1", 9, 0, protocol=wire_ext.UDP) for it in ids))
+
+
+def test_silent_pipes_leave_descriptors_for_a_friend(box: Namespace, tmp_path: Path) -> None:
+    """Sockets have all but the reserve of 32, and the lobby and the reception are full."""
+    argv = ["prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}", binary("rp", asan=False)]
+    with (
+        serving(box, echo) as server,
+        program(box, [*argv, *LISTEN, "2"], tmp_path / "rp.log", name="rp", ready=RP_READY) as rp,
+        ExitStack() as stack,
+    ):
+        for source in GREEDY:
+            filled_with_flows(box, stack, source, 160)
+        until("all that servers may have", lambda: rp.fd_count() >= DESCRIPTORS * 7 // 8)
+        for n in range(40):
+            stack.enter_context(pipe_from(box, f"127.0.1.{n + 1}", 6000))
+        for n in range(40):
+            stack.enter_context(pipe_from(box, f"127.0.2.{n + 1}"))
+        with local_proxy(box, tmp_path, pipes=2, asan=False, ready=EXTENDED):
+            assert all(served(box, server.port) for _ in range(10))
+        assert not rp.lines("cannot accept connections"), "silent pipes took the last descriptor"
+        rp.expect(r"1 of 2 pipes from \S+ was closed: 8 pipes wait for the others of their group")
+        rp.expect(r"a pipe from \S+ was closed: 16 pipes have not said HELLO yet")
+
+
 def cpu_over(rp: Program, seconds: float) -> float:
     before = rp.cpu_s()
     time.sleep(seconds)
@@ -201,10 +231,7 @@ def test_flows_of_datagrams_make_room_too(box: Namespace, tmp_path: Path) -> Non
     ):
         idle = rp.fd_count()
         for source, flows in (("127.0.0.5", 60), ("127.0.0.6", 30)):
-            pipe = session_of(box, source, source.encode())
-            stack.enter_context(pipe.sock)
-            ids = range(1, flows + 1)
-            pipe.send(*(wire_ext.open_(it, "127.0.0.1", 9, 0, protocol=wire_ext.UDP) for it in ids))
+            filled_with_flows(box, stack, source, flows)
             if source == "127.0.0.5":
                 equals("descriptors", lambda: rp.fd_count() - idle, 1 + 60)
         rp.expect(r"session 1: connection \d+ was reset: its peer has most of the descriptors")

@@ -412,16 +412,21 @@ def test_who_is_not_allowed_says_nothing(two: tuple[Namespace, Namespace], tmp_p
     [
         pytest.param(wire_ext.Hello(b"s" * 16, 0, 2, features=0x1F), id="a feature is missing"),
         pytest.param(wire_ext.Hello(b"s" * 16, 0, 2, version=0), id="version 0"),
+        pytest.param(
+            wire_ext.Hello(b"s" * 16, 0, 2, features=wire_ext.VERSION_1 | 0x200, path=7),
+            id="no such path",
+        ),
     ],
 )
 def test_a_hello_that_rp_refuses(box: Namespace, tmp_path: Path, hello: wire_ext.Hello) -> None:
     with (
-        remote_proxy(box, tmp_path, "--listen", "127.0.0.1"),
+        remote_proxy(box, tmp_path, "--listen", "127.0.0.1") as rp,
         raw_lp(box, 1, EXTENDED) as (pipe,),
     ):
         pipe.send(hello.to_bytes())
         assert wire_ext.status_of(pipe.receive()) == wire_ext.REFUSED
         assert pipe.ended(5)
+        rp.expect("sent away: the version, features or path of its HELLO will not do")
 
 
 def test_a_session_that_rp_does_not_know(box: Namespace, tmp_path: Path) -> None:

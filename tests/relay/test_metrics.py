@@ -15,7 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.relay import records
-from tests.relay.ends import echo, ending_of, read_exactly, read_to_end, serving, socks
+from tests.relay.ends import echo, ending_of, read_exactly, read_to_end, serving, socks, unix
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program, binary, finish, program
 from tests.relay.proxies import RP_READY, extended_pair, local_proxy, remote_proxy
@@ -148,8 +148,7 @@ def test_lp_and_a_path(box: Namespace, tmp_path: Path) -> None:
 
 def asked(path: Path) -> Figures:
     """No page of a browser reaches a path: any Host will do."""
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.connect(str(path))
+    with unix(path) as sock:
         status, _, body = exchanged(sock, b"GET /metrics HTTP/1.1\r\nHost: rp.example\r\n\r\n")
     assert status == "HTTP/1.1 200 OK"
     return parsed(body)

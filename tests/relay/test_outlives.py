@@ -4,7 +4,6 @@
 Short here. `make soak` runs the same for SOAK_SECONDS, and with pauses as long as people know them.
 """
 
-import os
 import random
 import re
 import signal
@@ -12,7 +11,6 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 
@@ -22,19 +20,18 @@ from tests.relay.ends import serving
 from tests.relay.kinds import mptcp
 from tests.relay.netns import Namespace
 from tests.relay.pipes import DOWN, UP, pipes_in, pipes_of_mptcp
-from tests.relay.programs import Program
 from tests.relay.proxies import LISTEN, Pair, local_proxy, pair, remote_proxy
+from tests.relay.soak import LONG, PAUSE_S, SOAK_S, Held
 from tests.relay.traffic import BOTH, Plan, Traffic, traffic
 from tests.relay.waiting import equals, until
 
-SOAK_S = float(os.environ.get("TM3_SOAK_SECONDS", "0"))
 PORT = 7000
 PIPES, WORKERS = 4, 4
 FORWARD = ("--extend", "always", "--forward", f"{PORT}:127.0.0.1:8000")
 ENDLESS = 1 << 30
 UP_AGAIN = re.compile("lost the pipes.*pipes to 127.0.0.1:6010 are up", re.DOTALL)
 
-pytestmark = pytest.mark.timeout(120 + 2 * SOAK_S)
+pytestmark = LONG
 
 
 def short_or_long(short_s: float, long_s: float) -> float:
@@ -71,45 +68,10 @@ def goes_on(going: Traffic, connections: int = 8) -> None:
     assert not going.wrong, going.wrong[:3]
 
 
-def grown(samples: list[int]) -> int:
-    """By how much the last fifth of the samples is above the second."""
-    fifth = max(1, len(samples) // 5)
-    return max(samples[-fifth:]) - max(samples[fifth : 2 * fifth] or samples)
-
-
-@dataclass(frozen=True)
-class Held:
-    """What a proxy holds, sampled while its pipes are killed."""
-
-    proxy: Program
-    most_fds: int
-    kib: list[int] = field(default_factory=list)
-    fds: list[int] = field(default_factory=list)
-
-    def look(self) -> None:
-        self.kib.append(self.proxy.rss_kib())
-        self.fds.append(self.proxy.fd_count())
-
-    def check(self) -> None:
-        """Descriptors are within what runs at a time; over a long run neither grows."""
-        name = self.proxy.name
-        for what, samples in (("KiB", self.kib), ("descriptors", self.fds)):
-            print(f"{name}: {min(samples)} to {max(samples)} {what}, grown {grown(samples)}")
-        assert max(self.fds) <= self.most_fds, f"{name} held {max(self.fds)} descriptors"
-        if SOAK_S:
-            assert grown(self.kib) < 8192, f"{name} grew: {self.kib[:: len(self.kib) // 50 + 1]}"
-            assert grown(self.fds) <= WORKERS, (
-                f"{name} grew: {self.fds[:: len(self.fds) // 50 + 1]}"
-            )
-
-
 def held(proxies: Pair) -> list[Held]:
-    """A connection has a descriptor, and so have those before it that the server has not closed
-    yet, on a busy machine two or three of a worker's; a pipe has two for a moment."""
-    more = 4 * WORKERS + PIPES
     return [
-        Held(proxies.rp, proxies.rp_fds + more),
-        Held(proxies.lp, proxies.lp_fds + more),
+        Held(proxies.rp, proxies.rp_fds, WORKERS, PIPES),
+        Held(proxies.lp, proxies.lp_fds, WORKERS, PIPES),
     ]
 
 
@@ -118,7 +80,7 @@ def test_pipes_are_killed_all_the_time(box: Namespace, tmp_path: Path) -> None:
     with (
         pipes_in(box) as pipes,
         pair(box, tmp_path, rp=LISTEN, lp=FORWARD, asan=not SOAK_S) as proxies,
-        traffic(box, PORT, workers=WORKERS) as going,
+        traffic(box, PORT, workers=WORKERS, pause_s=PAUSE_S) as going,
     ):
         both = held(proxies)
         end = time.monotonic() + short_or_long(2, SOAK_S)
@@ -151,7 +113,7 @@ def test_subflows_are_killed(box: Namespace, tmp_path: Path, kind: tuple[str, st
         relay(box, tmp_path, kind),
         traffic(box, PORT) as going,
     ):
-        end = time.monotonic() + short_or_long(0, 30)
+        end = time.monotonic() + short_or_long(0, min(180, SOAK_S))
         while time.monotonic() < end or pipes.killed < 2:
             goes_on(going)
             pipes.kill_one()

@@ -12,9 +12,10 @@ import pytest
 
 from tests.relay import payload, records, wire, wire_ext
 from tests.relay.ends import answers, echo, serving, socks
-from tests.relay.netns import Namespace
+from tests.relay.netns import Namespace, veth
 from tests.relay.programs import Program
 from tests.relay.proxies import LISTEN, local_proxy, remote_proxy
+from tests.relay.soak import LONG, PAUSE_S, SOAK_S, Held
 from tests.relay.test_extend import playing
 from tests.relay.traffic import BOTH, traffic
 from tests.relay.two_paths import (
@@ -34,14 +35,16 @@ from tests.relay.two_paths import (
 from tests.relay.waiting import until
 
 NOWHERE = "127.0.0.4"
-SOAK_S = float(os.environ.get("TM3_SOAK_SECONDS", "0"))
+WORKERS = 4
 
 
 @contextmanager
-def relay(box: Namespace, tmp: Path, *lp: str) -> Iterator[tuple[Program, Program]]:
+def relay(
+    box: Namespace, tmp: Path, *lp: str, asan: bool = True
+) -> Iterator[tuple[Program, Program]]:
     with (
-        remote_proxy(box, tmp, *ALLOW, *records.soon(tmp / "rp.jsonl")) as rp,
-        local_proxy(box, tmp, *lp, *records.soon(tmp / "lp.jsonl"), ready=UP) as local,
+        remote_proxy(box, tmp, *ALLOW, *records.soon(tmp / "rp.jsonl"), asan=asan) as rp,
+        local_proxy(box, tmp, *lp, *records.soon(tmp / "lp.jsonl"), asan=asan, ready=UP) as local,
     ):
         yield rp, local
 
@@ -87,21 +90,24 @@ def test_a_backup_is_used_while_the_other_is_gone(box: Namespace, tmp_path: Path
             assert bytes_by_path(tmp_path / "lp.jsonl")[1] == before
 
 
-@pytest.mark.timeout(120 + 2 * SOAK_S)
+@LONG
 def test_paths_are_killed_by_turns(box: Namespace, tmp_path: Path) -> None:
-    """Every byte is looked at."""
+    """Every byte is looked at, and in a long run what the proxies hold at its end."""
     forward = ("--forward", "7000:127.0.0.1:8000")
     seconds = SOAK_S or 6.0
-    with (
-        relay(box, tmp_path, *BOTH_PATHS, *forward) as (rp, lp),
-        traffic(box, 7000) as going,
-    ):
-        assert kill_by_turns(box, seconds) > 20
+    given = (*BOTH_PATHS, *forward)
+    with relay(box, tmp_path, *given, asan=not SOAK_S) as (rp, lp), ExitStack() as stack:
+        lp.expect("over near are up")
+        both = [Held(proxy, proxy.fd_count(), WORKERS, 5) for proxy in (rp, lp)]
+        going = stack.enter_context(traffic(box, 7000, workers=WORKERS, pause_s=PAUSE_S))
+        kill_by_turns(box, seconds, each=lambda: [one.look() for one in both])
         assert going.moved > 100_000 * seconds
         assert lp.running() and rp.running()
         assert len(rp.lines("session 1")) and not rp.lines("session 2")
     assert going.done[BOTH] > 2 * seconds
     going.check()
+    for one in both:
+        one.check()
 
 
 def test_both_paths_at_once_end_no_session(box: Namespace, tmp_path: Path) -> None:
@@ -219,6 +225,42 @@ def test_an_address_may_go_and_come_back(box: Namespace, tmp_path: Path) -> None
         answers(sock, payload.seeded(300_000))
         assert not rp.lines("session 2")
         assert len(lp.lines("over near are up")) == 1
+
+
+def test_an_address_that_comes_later(box: Namespace, tmp_path: Path) -> None:
+    """lp is started without it, by way of the path that is there."""
+    named = "lp: --path: far: 10.9.9.9 is none of this host's addresses; lp begins with the paths"
+    paths = ("--path", "far,src=10.9.9.9,pipes=2", "--path", f"near,src={NEAR},pipes=3")
+    with (
+        remote_proxy(box, tmp_path, *LISTEN, "--allow", "0.0.0.0/0") as rp,
+        local_proxy(box, tmp_path, *paths, ready="over near are up") as lp,
+        serving(box, echo) as server,
+        socks(box, "127.0.0.1", server.port) as sock,
+    ):
+        assert len(lp.lines(named)) == 1
+        answers(sock, payload.seeded(300_000))
+        box.ip("address", "add", "10.9.9.9/32", "dev", "lo")
+        lp.expect(UP)
+        answers(sock, payload.seeded(300_000))
+        assert pipes_from(box, "10.9.9.9") == 2 and not rp.lines("session 2")
+
+
+def test_a_device_that_comes_later(two: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    """A modem that was not there yet: its pipes are dialled as netlink tells of it."""
+    near, far = two
+    paths = ("--path", "wifi,dev=wire-l,pipes=3", "--path", "lte,dev=modem-l,pipes=2")
+    with (
+        remote_proxy(far, tmp_path, "--allow", "10.0.0.0/8") as rp,
+        local_proxy(near, tmp_path, *paths, to="10.77.0.2", ready="over wifi are up") as lp,
+        serving(far, echo, ("10.77.0.2", 0)) as server,
+        socks(near, "10.77.0.2", server.port) as sock,
+    ):
+        lp.expect("2 of 2 pipes to 10.77.0.2:6010 over lte are not up: No such device")
+        answers(sock, payload.seeded(300_000))
+        veth(near, "10.78.0.1/24", far, "10.78.0.2/24", name="modem")
+        lp.expect("2 pipes to 10.77.0.2:6010 over lte are up")
+        answers(sock, payload.seeded(300_000))
+        assert len(lp.lines("modem-l")) == 1 and not rp.lines("session 2")
 
 
 # --- who may come with whose path ---

@@ -69,10 +69,11 @@ def test_who_has_most_idle_sessions_makes_room(box: Namespace, tmp_path: Path) -
 
 
 def test_pipes_that_wait_do_not_shut_out_others(box: Namespace, tmp_path: Path) -> None:
-    """1,500 single pipes, each from an address of its own."""
+    """1,500 single pipes, each from an address of its own, and 256 places (rp/reserve.h)."""
+    argv = ["prlimit", "--nofile=8192:8192", binary("rp", asan=False), "4"]
     with (
         serving(box, echo) as server,
-        remote_proxy(box, tmp_path, asan=False) as rp,
+        program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY) as rp,
         ExitStack() as stack,
     ):
         for n in range(1500):
@@ -80,7 +81,7 @@ def test_pipes_that_wait_do_not_shut_out_others(box: Namespace, tmp_path: Path) 
         with local_proxy(box, tmp_path, asan=False) as lp:
             serves(box, server.port)
             assert not lp.lines("no pipes|lost")
-        rp.expect(r"1 of 4 pipes from 127\.1\.\d+\.\d+ was closed: 1024 pipes wait")
+        rp.expect(r"1 of 4 pipes from 127\.1\.\d+\.\d+ was closed: 256 pipes wait")
 
 
 def gap(count: int, conn: int = 1) -> list[bytes]:
@@ -145,6 +146,43 @@ def test_so_is_that_of_its_sessions_of_the_extension(box: Namespace, tmp_path: P
                 start = wire_ext.open_(conn, "127.0.0.1", server.port)
                 pipe.send(start, *gap(15, conn))
         rp.expect(r"of all it holds most, \d+ bytes, and there is too much: reset \d+ conn")
+
+
+@contextmanager
+def silent_names(box: Namespace, tmp_path: Path) -> Iterator[Program]:
+    """An rp whose name server answers nothing; one name is in its /etc/hosts."""
+    files = {"resolv.conf": "nameserver 127.0.0.1\noptions timeout:30 attempts:1\n",
+             "hosts": "127.0.0.1 known.example\n"}  # fmt: skip
+    mounts = []
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+        mounts.append(f'mount --bind "{tmp_path / name}" "$(readlink -f /etc/{name})"')
+    argv = ["unshare", "--mount", "--", "sh", "-c", " && ".join([*mounts, 'exec "$0" "$@"']),
+            binary("rp"), "--listen", "127.0.0.1", "4"]  # fmt: skip
+    silent = box.open_socket(kind=socket.SOCK_DGRAM)
+    silent.bind(("127.0.0.1", 53))
+    with silent, program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY) as rp:
+        yield rp
+
+
+def test_names_of_one_peer_leave_threads_for_others(box: Namespace, tmp_path: Path) -> None:
+    """Four sessions of an address ask for as many names as there are threads, and all hang."""
+    with (
+        serving(box, echo) as server,
+        silent_names(box, tmp_path) as rp,
+        local_proxy(box, tmp_path),
+        ExitStack() as stack,
+    ):
+        for session in (b"a", b"b", b"c", b"d"):
+            pipe = Pipe(stack.enter_context(pipe_from(box, GREEDY, wire_ext.PORT)))
+            pipe.send(wire_ext.Hello(session * 16, 0, 1).to_bytes())
+            assert wire_ext.status_of(pipe.receive()) == wire_ext.NEW
+            names = [f"{session.decode()}{number}.example" for number in range(8)]
+            pipe.send(*(wire_ext.open_name(1 + at, name, 80) for at, name in enumerate(names)))
+            pipe.send(wire_ext.open_(9, "127.0.0.1", server.port))
+            assert pipe.receive() is not None, "those before were asked for"
+        rp.expect("and others have to wait: 8 names of this peer are being looked up")
+        serves(box, server.port, "known.example")
 
 
 def test_as_much_memory_as_is_allowed_is_there(box: Namespace, tmp_path: Path) -> None:

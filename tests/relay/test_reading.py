@@ -9,13 +9,14 @@ import statistics
 import struct
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from itertools import cycle
 from pathlib import Path
 from threading import Event
 
 import pytest
 
+from tests.alone import alone
 from tests.relay import records, wire
 from tests.relay.ends import Handler, read_to_end, reading, serving, socks
 from tests.relay.netns import Namespace
@@ -82,8 +83,8 @@ def pouring(size: int) -> Handler:
 
 
 def losses(box: Namespace) -> int:
-    """What tells that a segment was lost: others that TCP kept behind a hole, what sockets had no
-    room for, and what processors dropped from full input queues, of whatever namespace."""
+    """What may tell that a segment was lost: others that TCP kept behind a hole, what sockets had
+    no room for, and what processors dropped from full input queues, of whatever namespace."""
     told = box.run(
         "nstat", "-asz", "TcpExtTCPOFOQueue", "TcpExtTCPBacklogDrop", "TcpExtTCPRcvQDrop"
     )
@@ -92,23 +93,28 @@ def losses(box: Namespace) -> int:
     return sum(map(int, of_tcp)) + sum(int(line.split()[1], 16) for line in queues)
 
 
-def held_without_loss(box: Namespace, transfer: Callable[[], int]) -> int:
-    """What `transfer` held out of order when the loopback lost nothing. On a busy machine it does,
-    and what comes behind a lost segment is early for good reason: 20 MB of it at a gigabyte a
-    second."""
-    for _ in range(5):
-        before = losses(box)
-        held = transfer()
-        if losses(box) == before:
-            return held
-    pytest.fail("the loopback lost segments in each of five transfers")
+def hold_little(box: Namespace, transfer: Callable[[], int]) -> None:
+    """That `transfer` holds next to nothing out of order, unless the loopback lost some of it. On a
+    busy machine it does, and what comes behind a lost segment is early for good reason: 20 MB of it
+    at a gigabyte a second. So after the first time no other test runs beside it. Where processors
+    only change the order of segments, the counters rise as well and nothing has to wait long."""
+    for turn in range(5):
+        with alone() if turn else nullcontext():
+            before = losses(box)
+            held = transfer()
+            if held <= REORDER_PEAK:
+                return
+            if losses(box) == before:
+                pytest.fail(f"{held} bytes were held out of order, and nothing was lost")
+    pytest.fail("much was held in each of five transfers, and the loopback lost segments in each")
 
 
 @pytest.mark.parametrize("pipes", [16, 64])
 def test_a_transfer_over_many_pipes_holds_little(
     box: Namespace, tmp_path: Path, pipes: int
 ) -> None:
-    """Of gigabytes a second over many pipes next to nothing is out of order for want of reading."""
+    """Of gigabytes a second over many pipes next to nothing is out of order for want of reading.
+    Read in turn it is 7 to 65 MB, and now and then little: so it is asked three times."""
     stats = tmp_path / "stats.jsonl"
 
     def download() -> int:
@@ -123,7 +129,8 @@ def test_a_transfer_over_many_pipes_holds_little(
         serving(box, pouring(BULK)) as server,
         pair(box, tmp_path, pipes=pipes, lp=records.soon(stats), asan=False),
     ):
-        assert held_without_loss(box, download) <= REORDER_PEAK
+        for _ in range(3):
+            hold_little(box, download)
 
 
 def numbered(conn: int, first: int, count: int) -> list[bytes]:
@@ -202,7 +209,7 @@ def test_an_rp_that_sends_one_message_a_write(box: Namespace, tmp_path: Path) ->
         for pipe in pipes:
             stack.enter_context(pipe.sock)
             pipe.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        assert held_without_loss(box, lambda: download(pipes)) <= REORDER_PEAK
+        hold_little(box, lambda: download(pipes))
 
 
 def next_syn(pipes: list[Pipe]) -> wire.Message:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What a service manager is told, and addresses that come later. systemd's part is played here."""
 
+import ctypes
+import os
 import signal
 import socket
 import time
@@ -99,6 +101,39 @@ def test_signs_of_life(box: Namespace, tmp_path: Path) -> None:
             told.expect("WATCHDOG=1", count=7)
 
 
+@contextmanager
+def held(thread: int) -> Iterator[None]:
+    """It alone stands still, whatever the others of its process do."""
+    seize, interrupt, detach, wall = 0x4206, 0x4207, 17, 0x40000000
+    libc = ctypes.CDLL(None, use_errno=True)
+    for request in (seize, interrupt):
+        assert not libc.ptrace(request, thread, None, None), os.strerror(ctypes.get_errno())
+    os.waitpid(thread, wall)
+    try:
+        yield
+    finally:
+        libc.ptrace(detach, thread, None, None)
+
+
+def test_a_worker_that_hangs_gives_no_sign_of_life(box: Namespace, tmp_path: Path) -> None:
+    """The first thread goes on meanwhile, and says how many sessions there are."""
+    with manager(box, tmp_path / "notify") as told:
+        env = {**told.env, "WATCHDOG_USEC": "400000"}
+        argv = rp_command("--workers", "2")
+        with program(box, argv, tmp_path / "rp.log", name="rp", ready=RP_READY, env=env) as rp:
+            told.expect("WATCHDOG=1", count=5)
+            threads = sorted(int(task.name) for task in Path(f"/proc/{rp.pid}/task").iterdir())
+            threads.remove(rp.pid)
+            for worker in threads:
+                with held(worker):
+                    time.sleep(0.5)  # a sign may be on its way
+                    before = told.look().count("WATCHDOG=1")
+                    time.sleep(1)
+                    assert told.look().count("WATCHDOG=1") == before
+                told.expect("WATCHDOG=1", count=before + 3)
+            assert len(threads) == 2
+
+
 def test_a_watchdog_of_another_process(box: Namespace, tmp_path: Path) -> None:
     """The variables may be inherited from somebody else's service."""
     with manager(box, tmp_path / "notify") as told:
@@ -143,6 +178,7 @@ def waiting(
     [
         ("rp", ["--listen", "127.0.0.1:6000", "--listen", f"{LATER}:6000", "2"], 6000, RP_READY),
         ("rp", ["--listen", "127.0.0.1:81", "--extended", LATER, "2"], 81, RP_READY),
+        ("rp", ["--listen", LATER, "--allow", "127.0.0.0/8", "2"], 6010, RP_READY),
         ("lp", ["--socks", f"{LATER}:1080", "127.0.0.1", "2"], 6003, r"lp: SOCKS5 on 192"),
         ("lp", ["--forward", f"{LATER}:7000:h:80", "127.0.0.1", "2"], 1080, r"lp: forwarding 192"),
     ],
@@ -167,6 +203,7 @@ def test_an_address_that_comes_later(
         told.expect("READY=1")
         assert box.listening(port)
         assert len(proxy.lines("waiting for .*yet$")) == 1
+        assert not proxy.lines("is not spoken")
 
 
 def test_who_waits_ends_when_told(box: Namespace, tmp_path: Path) -> None:

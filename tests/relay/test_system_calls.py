@@ -8,6 +8,7 @@ import signal
 import socket
 import statistics
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -35,6 +36,7 @@ READS_EACH = 4  # of less than a segment, of what one connection has on the pipe
 # machine one more call. A look at each pipe would be one for each of them.
 MOST_AN_ECHO = 12.0
 MOST_A_PIPE = 0.05
+SOONEST_S = 0.005  # that a timer of an idle session rings: a busy machine hears more of them
 Options = tuple[tuple[str, ...], tuple[str, ...]]  # of rp, and of lp
 CALL = re.compile(r"^\d+ +(\w+)\((.*)")
 
@@ -45,6 +47,7 @@ class Calls:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines: list[str] = []
+        self.lasted_s = 0.0
 
     def read(self) -> None:
         self.lines = [it for it in self.path.read_text().splitlines() if CALL.match(it)]
@@ -70,7 +73,9 @@ def traced(who: Program, path: Path) -> Iterator[Calls]:
             lambda: "attached" in said.read_text() or tracer.poll() is not None,
         )
         assert tracer.poll() is None, said.read_text()
+        began = time.monotonic()
         yield calls
+        calls.lasted_s = time.monotonic() - began
     finally:
         tracer.terminate()
         tracer.wait(timeout=10)
@@ -138,7 +143,8 @@ def test_one_timer_of_the_kernels_wakes_a_proxy(box: Namespace, tmp_path: Path) 
         waits = calls[who].named("epoll_wait")
         timeouts = {it[1] for it in (re.search(r", (-?\d+)\) += ", line) for line in waits) if it}
         assert "-1" in timeouts and timeouts <= {"-1", "0"}, timeouts
-        assert len(calls[who].named("timerfd_settime")) <= ECHOES / 2, calls[who].counts()
+        most = max(ECHOES / 2, calls[who].lasted_s / SOONEST_S)
+        assert len(calls[who].named("timerfd_settime")) <= most, calls[who].counts()
 
 
 def sent_to_pipes(calls: Calls) -> list[int]:

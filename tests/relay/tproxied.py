@@ -38,15 +38,20 @@ table inet attempt {
 """
 
 
-def prepare(two: Two) -> None:
-    """Addresses and routes; skips where the kernel has no tproxy."""
-    near, far = two
+def needed(ns: Namespace) -> None:
+    """Skips where the kernel has no tproxy."""
     tried = subprocess.run(
-        near.command(["nft", "-c", "-f", "-"]), input=ATTEMPT, capture_output=True, text=True
+        ns.command(["nft", "-c", "-f", "-"]), input=ATTEMPT, capture_output=True, text=True
     )
     if "No such file" in tried.stderr:
         pytest.skip(f"this kernel has no nft_tproxy: {tried.stderr.splitlines()[0]}")
     assert tried.returncode == 0, tried.stderr
+
+
+def prepare(two: Two) -> None:
+    """Addresses and routes; skips where the kernel has no tproxy."""
+    near, far = two
+    needed(near)
     for address in (*SERVERS.values(), OTHER_SERVER):
         far.ip("address", "add", address, "dev", "lo", *(["nodad"] if ":" in address else []))
     near.ip("address", "add", "2001:db8:77::1/64", "dev", "wire-l", "nodad")

@@ -61,6 +61,7 @@ class Traffic:
     """What went over, and what was wrong with it."""
 
     most: int = 400_000  # bytes each way
+    pause_s: float = 0.0  # of each worker between two connections
     accepted: int = 0
     came: Counter[int] = field(default_factory=Counter)  # by token, at the server
     saw: dict[int, str] = field(default_factory=dict)  # by token, how the server's reading ended
@@ -163,6 +164,7 @@ class Traffic:
                 return
             with self.lock:
                 self.done[plan.what] += 1
+            self.over.wait(self.pause_s)
 
     def check(self) -> None:
         assert not self.wrong, self.wrong[:5]
@@ -180,6 +182,7 @@ def traffic(
     *,
     workers: int = 4,
     most: int = 400_000,
+    pause_s: float = 0.0,
     far: Namespace | None = None,
     host: str = "127.0.0.1",
 ) -> Iterator[Traffic]:
@@ -187,7 +190,7 @@ def traffic(
 
     That is in `far`, or in the same namespace.
     """
-    going = Traffic(most)
+    going = Traffic(most, pause_s)
     with serving(far or ns, going.serve, (host, 8000)) as server:
         threads = [
             threading.Thread(

@@ -3,6 +3,7 @@
 
 import itertools
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.relay import records
@@ -10,6 +11,7 @@ from tests.relay.netns import Namespace
 from tests.relay.proxies import LISTEN
 
 NEAR, FAR = "127.0.0.2", "127.0.0.3"
+KILLS = 21  # at least, however late the cores are
 ALLOW = (*LISTEN, "--allow", "127.0.0.0/8")
 BOTH_PATHS = ("--path", f"near,src={NEAR},pipes=3", "--path", f"far,src={FAR},pipes=2,cost=9")
 WITH_BACKUP = (*BOTH_PATHS[:3], f"far,src={FAR},pipes=2,backup")
@@ -26,16 +28,22 @@ def kill(box: Namespace, address: str) -> None:
     box.run("ss", "-K", "src", address, "dport", "=", ":6010")
 
 
-def kill_by_turns(box: Namespace, seconds: float, *, first: str = NEAR) -> int:
-    """Every 200 ms all pipes of a path. How often."""
+def kill_by_turns(
+    box: Namespace,
+    seconds: float,
+    *,
+    first: str = NEAR,
+    each: Callable[[], object] = lambda: None,
+) -> None:
+    """Every 200 ms all pipes of a path, and `each` after it."""
     turns = itertools.cycle((NEAR, FAR) if first == NEAR else (FAR, NEAR))
     end = time.monotonic() + seconds
     kills = 0
-    while time.monotonic() < end:
+    while time.monotonic() < end or kills < KILLS:
         kill(box, next(turns))
         kills += 1
+        each()
         time.sleep(0.2)
-    return kills
 
 
 def refuse_pipes(box: Namespace, address: str) -> None:

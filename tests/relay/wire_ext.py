@@ -60,6 +60,12 @@ def open_(
     return wire.data(0, number, body + address + struct.pack("<HI", port, window))
 
 
+def open_name(conn: int, name: str, port: int) -> bytes:
+    """OPEN to a name."""
+    body = struct.pack("<BHBBB", 11, conn, TCP, ord("n"), len(name)) + name.encode()
+    return wire.data(0, 0, body + struct.pack("<HI", port, 1 << 16))
+
+
 def open_flow(conn: int, host: str, port: int) -> bytes:
     """OPEN of a flow of datagrams to an IPv4 address."""
     body = struct.pack("<BHBBB", 11, conn, UDP, 4, 4) + socket.inet_aton(host)

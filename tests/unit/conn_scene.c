@@ -64,8 +64,9 @@ int scene_setup(void **state)
 	struct scene *scene = calloc(1, sizeof(*scene));
 
 	scene->loop = loop_new();
-	conn_owner_init(&scene->owner, scene->loop, &ops, &conn_speech_baseline,
-			scene);
+	slab_init(&scene->room, struct conn, slot, 2);
+	conn_owner_init(&scene->owner, scene->loop, &scene->room, &ops,
+			&conn_speech_baseline, scene);
 	scene->c = conn_new(&scene->owner, ID);
 	scene->app = -1;
 	scene->framed = malloc(BULK);

@@ -18,6 +18,7 @@ enum { BULK = 6 << 20, ID = 77 };
 /* The connection, its application's end, and what it told its owner. */
 struct scene {
 	struct loop *loop;
+	struct slab room;
 	struct conn_owner owner;
 	struct conn *c;
 	int app;		/* the application's socket, or -1 */

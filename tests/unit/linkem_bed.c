@@ -73,7 +73,7 @@ void bed_collect(struct bed *bed, int64_t now)
 		if (p->numbered)
 			bed->out[bed->n++] = (struct out){
 				p->index, p->due, p->entered, p->passed,
-				p->len, p->copy };
+				p->len, p->copy, p->held };
 		link_done(&bed->link, p, true, p->due);
 	}
 }

@@ -16,7 +16,7 @@ struct out {
 	uint64_t index;
 	int64_t at, entered, passed;
 	uint32_t len;
-	bool copy;
+	bool copy, held;
 };
 
 struct bed {

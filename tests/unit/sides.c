@@ -129,6 +129,6 @@ void sides_expect(struct pair *pair, const unsigned int *count,
 {
 	struct wait w = { count, n };
 
-	assert_true(run_until(pair->engine.loop, "a datagram", has_come, &w));
+	assert_true(run_rounds(pair->engine.loop, "a datagram", has_come, &w));
 	assert_int_equal(*count, n);
 }

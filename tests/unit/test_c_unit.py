@@ -16,7 +16,7 @@ from tests.relay.waiting import until
 HERE = Path(__file__).parent
 BUILD = Path(os.environ.get("TM3_BUILD") or HERE.parents[1] / "build")
 PROGRAMS = (
-    *("whole/test_matrix", "whole/test_rivals", "whole/test_together"),
+    *(f"whole/test_{name}" for name in ("matrix", "rivals", "shared", "together")),
     *sorted(path.stem for path in HERE.glob("test_*.c")),
 )
 

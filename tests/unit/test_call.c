@@ -188,8 +188,8 @@ static int set_up(void **state)
 			 0);
 	here.session = greet_baseline(&here.engine, NULL, NULL, "peer", NULL,
 				      0);
-	conn_owner_init(&here.owner, here.engine.loop, &conn_ops,
-			&conn_speech_baseline, here.session);
+	conn_owner_init(&here.owner, here.engine.loop, &here.engine.room,
+			&conn_ops, &conn_speech_baseline, here.session);
 	access_init(&here.options.access);
 	here.options.connect_timeout = 3 * NS_PER_SEC;
 	here.options.max_connects = CONNS;

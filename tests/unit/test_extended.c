@@ -491,12 +491,25 @@ static void traffic_that_is_over_leaves_no_runs_behind(void **state)
 	hears(pair, pc->client, "an answer");
 }
 
+/* An ACK shares a run with what is kept, and goes again with it. */
+static void an_ack_of_before_says_nothing_of_now(void **state)
+{
+	const struct wire_ack now = { .time_us = UINT64_MAX - 1, .reorder_bytes = 7 },
+			      before = { .time_us = 5, .reorder_bytes = 70000 };
+	struct pair *pair = *state;
+
+	keeping_acked(pair->rp, &now);
+	keeping_acked(pair->rp, &before);
+	assert_int_equal(pair->rp->ext->early_there, 7);
+}
+
 #define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, pair_setup, pair_teardown)
 #define PAIR_TEST_NEW(f) cmocka_unit_test_setup_teardown(f, pair_setup_new, pair_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		PAIR_TEST(an_ack_of_before_says_nothing_of_now),
 		PAIR_TEST(data_go_both_ways_and_each_ends_by_itself),
 		PAIR_TEST(the_server_may_end_first),
 		PAIR_TEST(a_reset_is_one_at_the_other_end),

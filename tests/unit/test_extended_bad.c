@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "mux/base/sock.h"
 #include "mux/conn/conn.h"
 #include "ext_hand.h"
 #include "loopback.h"
@@ -117,6 +118,7 @@ static void an_ack_beyond_ends_the_session(void **state)
 	ack.ack.pipe[0].received = 1000;
 	hand_ext(&h, &ack);
 	ends_the_session(&h);
+	assert_non_null(strstr(h.why, "an ACK of 1000 messages of pipe 0, which were not sent"));
 }
 
 /* --- the connection --- */
@@ -255,6 +257,28 @@ static void ids_beyond_the_memory_end_the_session(void **state)
 	assert_int_equal(w.ext.goodbye.reason, WIRE_GOODBYE_LIMIT);
 	assert_true(run_until(h.engine.loop, "the end", hand_is_over, &h));
 	assert_int_equal(h.engine.hoard.bytes, 0);
+	hand_end(&h);
+}
+
+/* One that waits for its id to be used is gone before the ids are. */
+static void a_hint_that_waits_goes_with_the_ids(void **state)
+{
+	struct wire_ext hint = { .type = WIRE_HINT, .hint = { .id = 9 } };
+	struct hand h;
+
+	(void)state;
+	hand_begin(&h, false);
+	sock_nodelay(h.fd[0]);
+	hand_memory(&h, 100000);
+	hand_ext(&h, &hint);
+	hand_fin(&h, 9, 5, WIRE_REASON_RST);	/* early */
+	goes_on(&h);
+	assert_int_equal(h.s->ext->nhints_waiting, 1);
+	for (uint16_t id = 100; id <= 1200 && session_is_up(h.s); id++) {
+		hand_fin(&h, id, 0, WIRE_REASON_RST);
+		run_round(h.engine.loop);
+	}
+	assert_true(run_until(h.engine.loop, "the end", hand_is_over, &h));
 	hand_end(&h);
 }
 
@@ -397,6 +421,33 @@ static FILE *told_by(struct hand *h)
 	return told;
 }
 
+static void what_is_dropped_is_named(void **state)
+{
+	static const struct wire_ext dropped[] = {
+		{ .type = WIRE_HINT, .hint = { .id = ID + 1 } },
+		{ .type = WIRE_HINT, .hint = { .id = ID, .remaining = WIRE_HINT_MOST + 1 } },
+	};
+	const struct wire_path nowhere = { .path = PATHS_MAX, .serial = 1 };
+	struct hand h;
+	FILE *told;
+
+	(void)state;
+	hand_begin(&h, false);
+	told = told_by(&h);
+	h.log.level = LOG_INFO;
+	h.s->ext->welcome.features |= WIRE_FEATURE_PATH | WIRE_FEATURE_HINT;
+	hand_open(&h, 0);
+	for (size_t i = 0; i < sizeof(dropped) / sizeof(*dropped); i++)
+		hand_ext(&h, &dropped[i]);
+	goes_on(&h);
+	ways_came(h.s, &nowhere);
+	assert_int_equal(lines_with(told, "a HINT was dropped: connection 8 sends nothing"), 1);
+	assert_int_equal(lines_with(told, "a HINT was dropped: 1125899906842625 bytes that remain on connection 7 are more than"), 1);
+	assert_int_equal(lines_with(told, "a PATH was dropped: path 7, state 0"), 1);
+	hand_end(&h);
+	fclose(told);
+}
+
 static void who_is_told_again_and_again_is_counted(void **state)
 {
 	enum { TIMES = 50 };
@@ -478,12 +529,14 @@ int main(void)
 		cmocka_unit_test(bytes_that_nobody_opened_for_count_in_the_memory),
 		cmocka_unit_test(ids_count_in_the_memory),
 		cmocka_unit_test(ids_beyond_the_memory_end_the_session),
+		cmocka_unit_test(a_hint_that_waits_goes_with_the_ids),
 		cmocka_unit_test(ids_stay_where_bytes_are_enough),
 		cmocka_unit_test(crumbs_out_of_order_end_the_session),
 		cmocka_unit_test(a_number_far_ahead_ends_its_connection),
 		cmocka_unit_test(an_id_that_lp_never_used_is_not_free_twice),
 		cmocka_unit_test(a_second_hello_closes_its_pipe),
 		cmocka_unit_test(pipes_join_by_index_count_and_incarnation),
+		cmocka_unit_test(what_is_dropped_is_named),
 		cmocka_unit_test(who_is_told_again_and_again_is_counted),
 		cmocka_unit_test(some_are_dropped_and_counted),
 	};

@@ -183,6 +183,12 @@ static void a_hello_is_judged(void **state)
 	assert_int_equal(greet_objection(&hello), WIRE_WELCOME_UNKNOWN);
 	hello.features &= ~UINT32_C(0x40);
 	assert_int_equal(greet_objection(&hello), WIRE_WELCOME_REFUSED);
+	assert_int_equal(greet_hello(&hello, 64), 0);
+	hello.features |= WIRE_FEATURE_PATH;
+	hello.path = WIRE_EXT_PATHS_MAX;
+	assert_int_equal(greet_objection(&hello), WIRE_WELCOME_REFUSED);
+	hello.features &= ~WIRE_FEATURE_PATH;	/* it names none */
+	assert_int_equal(greet_objection(&hello), WIRE_WELCOME_NEW);
 }
 
 int main(void)

@@ -115,6 +115,8 @@ static void what_is_wrong_is_told_with_its_line(void **state)
 	wrong("a AAECAwQFBgcI QoLDA0ODw==\n", ":1: the key of a is not base64");
 	wrong("a AAECAwQFBgcICQoLDA0ODw==\n#\na AAECAwQFBgcICQoLDA0ODw==\n",
 	      ":3: there is another key of a");
+	wrong("a AAECAwQFBgcICQoLDA0ODw==\nb AAECAwQFBgcICQoLDA0ODw==\n",
+	      ":2: the key of b is that of a");
 	wrong("a\x01 AAECAwQFBgcICQoLDA0ODw==\n", ":1: a name is");
 	wrong("a AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4v"
 	      "MDEyMzQ1Njc4OTo7PD0+P0BB\n", ":1: the key of a is too long");

@@ -220,6 +220,24 @@ static void reordering_holds_packets_back(void **state)
 	bed_free(bed);
 }
 
+/* All in front of it that are not held themselves have left before. */
+static void who_is_held_back_overtakes_nobody(void **state)
+{
+	struct bed *bed = stream("delay_ms=20 jitter_ms=10 "
+				 "reorder=0.1 reorder_ms=3.5");
+	uint64_t to_come = bed->link.next_index;
+
+	(void)state;
+	for (int i = bed->n; i--;) {
+		if (bed->out[i].held)
+			assert_true(bed->out[i].index < to_come);
+		else
+			to_come = bed->out[i].index;
+	}
+	assert_true(bed_out_of_order(bed) > 100);
+	bed_free(bed);
+}
+
 static void duplicates_come_right_behind(void **state)
 {
 	struct bed *bed = stream("delay_ms=20 duplicate=0.05");
@@ -317,6 +335,7 @@ int main(void)
 		cmocka_unit_test(loss_at_exit_takes_its_share_of_the_rate),
 		cmocka_unit_test(jitter_keeps_the_order_unless_told),
 		cmocka_unit_test(reordering_holds_packets_back),
+		cmocka_unit_test(who_is_held_back_overtakes_nobody),
 		cmocka_unit_test(duplicates_come_right_behind),
 		cmocka_unit_test(without_memory_packets_are_counted_as_dropped),
 		cmocka_unit_test(nothing_vanishes),

@@ -493,7 +493,7 @@ static void codel_drops_above_the_gate_only(void **state)
 
 static void a_link_becomes_a_radio_and_back(void **state)
 {
-	struct bed *bed = radio("rate_mbps=8 queue_packets=1000 delay_ms=3");
+	struct bed *bed = radio("rate_mbps=8 queue_packets=2000 delay_ms=3");
 
 	(void)state;
 	for (int round = 0; round < 5; round++) {
@@ -510,6 +510,24 @@ static void a_link_becomes_a_radio_and_back(void **state)
 	assert_in_order_and_all_there(bed);
 	assert_int_equal(bed->link.count.in.packets,
 			 bed->link.count.out.packets);
+	bed_free(bed);
+}
+
+/* The rate serves from the moment at which the radio ends on. */
+static void what_a_radio_leaves_waiting_has_the_rate(void **state)
+{
+	struct bed *bed = radio(RADIO "rate_mbps=2");
+	int64_t end = 2 * NS_PER_S;
+	int sent;
+
+	(void)state;
+	offer(bed, 4, end);
+	sent = bed->n;
+	bed_configure(bed, "grants=none");
+	bed_play_out(bed);
+	assert_true(bed->n - sent > 200);
+	for (int i = sent; i < bed->n; i++)
+		assert_true(bed->out[i].at == end + (i - sent + 1) * 6056000LL);
 	bed_free(bed);
 }
 
@@ -549,6 +567,7 @@ int main(void)
 		cmocka_unit_test(interactive_waits_for_no_bulk),
 		cmocka_unit_test(codel_drops_above_the_gate_only),
 		cmocka_unit_test(a_link_becomes_a_radio_and_back),
+		cmocka_unit_test(what_a_radio_leaves_waiting_has_the_rate),
 		cmocka_unit_test(a_restart_begins_the_grid_anew),
 	};
 

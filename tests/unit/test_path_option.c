@@ -171,16 +171,34 @@ static void backups_have_their_turns_last(void **state)
 
 static void who_is_not_here_is_named(void **state)
 {
+	char absent[ABSENT_TEXT];
+
 	(void)state;
-	add("a,dev=lo,src=127.0.0.9");
-	assert_int_equal(path_option_find(&set, why, sizeof(why)), 0);
-	add("b,src=203.0.113.77");
-	assert_int_equal(path_option_find(&set, why, sizeof(why)), -1);
-	assert_string_equal(why, "--path: b: 203.0.113.77 is none of this host's addresses");
-	set.n = 1;
+	assert_int_equal(path_option_absent(&set, absent), 0);
+	assert_string_equal(absent, "");
+	add("a,src=203.0.113.77");
+	assert_int_equal(path_option_absent(&set, absent), 1);
+	assert_string_equal(absent, "a: 203.0.113.77 is none of this host's addresses");
+	add("b,dev=lo,src=127.0.0.9");
+	assert_int_equal(path_option_absent(&set, absent), 1);
 	add("c,dev=nosuchdevice");
-	assert_int_equal(path_option_find(&set, why, sizeof(why)), -1);
-	assert_string_equal(why, "--path: c: this host has no device nosuchdevice");
+	assert_int_equal(path_option_absent(&set, absent), 2);
+	assert_string_equal(absent, "a: 203.0.113.77 is none of this host's addresses; c: this host has no device nosuchdevice");
+}
+
+static void all_may_be_absent_under_long_names(void **state)
+{
+	char text[128], absent[ABSENT_TEXT];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < PATHS_MAX; i++) {
+		snprintf(text, sizeof(text), "a_name_as_long%u,src=2001:db8:1111:2222:3333:4444:5555:666%u",
+			 i, i);
+		add(text);
+	}
+	assert_int_equal(path_option_absent(&set, absent), PATHS_MAX);
+	assert_non_null(strstr(absent, "; a_name_as_long6: 2001:db8:1111:2222:3333:4444:5555:6666 is none of this host's addresses"));
 }
 
 static void sockets_leave_by_their_path(void **state)
@@ -225,6 +243,8 @@ int main(void)
 		cmocka_unit_test_setup(not_all_are_backups, set_up),
 		cmocka_unit_test_setup(backups_have_their_turns_last, set_up),
 		cmocka_unit_test_setup(who_is_not_here_is_named, set_up),
+		cmocka_unit_test_setup(all_may_be_absent_under_long_names,
+				       set_up),
 		cmocka_unit_test_setup(sockets_leave_by_their_path, set_up),
 	};
 

@@ -141,6 +141,20 @@ static void the_first_that_is_met_counts(void **state)
 	assert_int_equal(to("192.0.2.1", 8101), WIFI | WIRE);
 	assert_int_equal(to("192.0.2.1", 443), LTE);
 	assert_false(path_rules_ask_names(&rules));
+	assert_false(path_rules_ask_users(&rules));
+}
+
+static void a_program_is_asked_for_with_its_user(void **state)
+{
+	(void)state;
+	add("port 443 user root paths lte");
+	assert_true(path_rules_ask_users(&rules));
+	assert_false(path_rules_ask_programs(&rules));
+	path_rules_fini(&rules);
+	add("paths wifi");
+	add("program ssh paths lte");
+	assert_true(path_rules_ask_programs(&rules));
+	assert_true(path_rules_ask_users(&rules));
 }
 
 static void networks_are_covered_to_the_bit(void **state)
@@ -289,6 +303,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(the_first_that_is_met_counts),
+		TEST(a_program_is_asked_for_with_its_user),
 		TEST(networks_are_covered_to_the_bit),
 		TEST(names_are_met_whatever_their_case),
 		TEST(all_criteria_of_a_rule_are_to_be_met),

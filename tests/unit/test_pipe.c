@@ -325,6 +325,48 @@ static void what_leaves_at_once_is_known(void **state)
 	assert_true(acks->asked[acks->first + 1].schedule);
 }
 
+/* --- what it holds --- */
+
+static void send_large(void)
+{
+	struct run *run = run_get_large(&here.scene.shared.pool);
+
+	memset(run->buf, 0, RUN_LARGE);
+	run->len = RUN_LARGE;
+	pipe_send(here.scene.pipe, run);
+}
+
+static bool nothing_is_in_flight(void *arg)
+{
+	(void)arg;
+	pipe_look_closely(here.scene.pipe, loop_clock());
+	return !here.scene.pipe->info.in_flight;
+}
+
+/*
+ * The other end reads nothing. What waits for the socket behind that would hold up the other
+ * pipes as well, where the limit is small: for good, as nothing is acknowledged any more.
+ */
+static void behind_a_closed_window_it_holds_nothing(void **state)
+{
+	struct pipe *p = here.scene.pipe;
+
+	(void)state;
+	while (!p->queue)
+		send_large();
+	assert_true(run_until(here.scene.shared.loop, "a closed window",
+			      nothing_is_in_flight, NULL));
+	assert_true(p->queue && p->info.unsent && p->info.stuck == p->info.unsent);
+	assert_int_equal(pipe_held(p), 0);
+	assert_int_equal(pipe_outstanding(p), p->queued + p->info.unsent);
+	/* What was written since is not known to be stuck. */
+	p->info.unsent += 1000;
+	assert_int_equal(pipe_held(p), 1000);
+	p->info.in_flight = p->info.mss;
+	p->info.stuck = 0;
+	assert_int_equal(pipe_held(p), p->queued + p->info.unsent + p->info.mss);
+}
+
 /* --- what early binding may give it --- */
 
 static void assert_room(size_t room)
@@ -454,6 +496,8 @@ int main(void)
 			tear_down),
 		cmocka_unit_test_setup_teardown(what_leaves_at_once_is_known,
 						set_up, empty_pool),
+		cmocka_unit_test_setup_teardown(
+			behind_a_closed_window_it_holds_nothing, set_up, empty_pool),
 		cmocka_unit_test_setup_teardown(early_runs_fit_into_the_socket,
 						set_up, empty_pool),
 		cmocka_unit_test_setup_teardown(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where rp lets connections go, put together: its rules, this host's addresses,
- * which are what a getifaddrs() of our own says, and the ports of real listeners.
+ * which are what a getifaddrs() and routes of our own say, and the ports of real listeners.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,11 +11,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <arpa/inet.h>
 #include <cmocka.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* Behind sys/socket.h, which they need. */
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 
 #include "mux/base/addr.h"
 #include "mux/base/host.h"
@@ -76,6 +81,80 @@ int bind(int fd, const struct sockaddr *to, socklen_t len)
 void freeifaddrs(struct ifaddrs *all)
 {
 	assert_ptr_equal(all, interface);
+}
+
+/* --- the kernel's routes: to all that is not named here they lead elsewhere --- */
+
+static const struct {
+	const char *to;
+	unsigned char type;
+} routes[] = {
+	{ "198.51.100.7", RTN_LOCAL },
+	{ "192.0.2.255", RTN_BROADCAST },
+	{ "2001:db8:5::7", RTN_LOCAL },
+	{ "2001:db8::", RTN_ANYCAST },
+};
+
+enum { ROUTES = sizeof(routes) / sizeof(*routes) };
+
+static unsigned int asked;	/* so many times; of the last time: */
+static unsigned char type;	/* 0: there is no way */
+static bool no_answer;
+
+static unsigned char type_of(const struct nlmsghdr *question)
+{
+	const struct rtmsg *route = NLMSG_DATA(question);
+	const struct rtattr *dst = RTM_RTA(route);
+	char text[INET6_ADDRSTRLEN];
+	size_t i;
+
+	assert_int_equal(question->nlmsg_type, RTM_GETROUTE);
+	assert_int_equal(dst->rta_type, RTA_DST);
+	assert_int_equal(route->rtm_src_len, 0);
+	assert_non_null(inet_ntop(route->rtm_family, RTA_DATA(dst), text,
+				  sizeof(text)));
+	for (i = 0; i < ROUTES; i++) {
+		if (!strcmp(routes[i].to, text))
+			return routes[i].type;
+	}
+	return strcmp(text, "203.0.113.1") ? RTN_UNICAST : 0;
+}
+
+ssize_t send(int fd, const void *buf, size_t len, int flags)
+{
+	(void)fd;
+	(void)flags;
+	asked++;
+	if (no_answer) {
+		errno = ENOBUFS;
+		return -1;
+	}
+	type = type_of(buf);
+	return (ssize_t)len;
+}
+
+ssize_t recv(int fd, void *buf, size_t len, int flags)
+{
+	struct {
+		struct nlmsghdr head;
+		union {
+			struct rtmsg route;
+			struct nlmsgerr error;
+		};
+	} answer = {
+		.head = { .nlmsg_type = type ? RTM_NEWROUTE : NLMSG_ERROR },
+	};
+
+	(void)fd;
+	(void)flags;
+	if (type)
+		answer.route.rtm_type = type;
+	else
+		answer.error.error = -ENETUNREACH;
+	answer.head.nlmsg_len = sizeof(answer);
+	assert_true(sizeof(answer) <= len);
+	memcpy(buf, &answer, sizeof(answer));
+	return sizeof(answer);
 }
 
 static struct {
@@ -163,6 +242,47 @@ static void addresses_of_this_host(void **state)
 	assert_false(host_has(&here.host, &addr));
 	assert_true(reaches("192.0.2.2", 80));
 	assert_true(reaches("2001:db8::2", 80));
+}
+
+/* No device has them, but what is sent there does not leave. */
+static void addresses_that_routes_bring_here(void **state)
+{
+	char mapped[ADDR_TEXT];
+
+	(void)state;
+	for (size_t i = 0; i < ROUTES; i++) {
+		if (reaches(routes[i].to, 80))
+			fail_msg("%s is open", routes[i].to);
+		assert_non_null(strstr(here.why, "this host"));
+		assert_true(reaches_from_here(routes[i].to, 80));
+	}
+	snprintf(mapped, sizeof(mapped), "::ffff:%s", routes[0].to);
+	assert_false(reaches(mapped, 80));
+	assert_true(reaches("203.0.113.1", 80));	/* connect() will say why not */
+}
+
+/* For each datagram somebody wants to know; an answer is good for a second. */
+static void the_kernel_is_asked_once(void **state)
+{
+	unsigned int before = asked;
+
+	(void)state;
+	assert_false(reaches(ours[0], 80));
+	assert_int_equal(asked, before);
+	for (int i = 0; i < 10; i++) {
+		assert_true(reaches("192.0.2.2", 80));
+		assert_false(reaches("198.51.100.7", 80));
+	}
+	assert_int_equal(asked, before + 2);
+}
+
+static void what_cannot_be_asked_about_is_closed(void **state)
+{
+	(void)state;
+	no_answer = true;
+	assert_false(reaches("192.0.2.2", 80));
+	no_answer = false;
+	assert_true(reaches("192.0.2.2", 80));
 }
 
 /* Then rules about them hold all the same, and the line that says so is no more than that. */
@@ -267,6 +387,9 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(addresses_of_this_host),
+		TEST(addresses_that_routes_bring_here),
+		TEST(the_kernel_is_asked_once),
+		TEST(what_cannot_be_asked_about_is_closed),
 		cmocka_unit_test_setup_teardown(addresses_that_cannot_be_read,
 						set_up_without_netlink, tear_down),
 		TEST(no_way_around_ipv4),

@@ -323,6 +323,99 @@ static void cancelled_in_the_queue(void **state)
 	resolver_free(r);
 }
 
+/* --- for whom --- */
+
+static int ask_for(struct resolver *r, struct asker *a, const char *who,
+		   const char *name)
+{
+	return resolver_ask_for(r, who, name, AF_INET, answered, a, &a->lookup);
+}
+
+static void run_until_answers(struct asker *a, unsigned int n)
+{
+	a->awaited = n;
+	loop_run(a->loop);
+	assert_int_equal(a->answers, n);
+}
+
+/* As long as getaddrinfo() has them, whether somebody waits for it or not. */
+static void each_has_a_part_of_the_threads(void **state)
+{
+	struct asker *a = *state, waits = { .loop = a->loop };
+	struct resolver *r = resolver_new(a->loop, THREADS);
+
+	resolver_limit_each(r, 1);
+	returned = 0;
+	assert_int_equal(ask_for(r, a, "greedy", "hang 0"), 0);
+	await_hanging(1);
+	assert_false(resolver_is_held(a->lookup));
+	assert_int_equal(ask_for(r, &waits, "greedy", "1"), 0);
+	assert_true(resolver_is_held(waits.lookup));
+	resolver_cancel(a->lookup);
+	assert_true(resolver_is_held(waits.lookup));
+	for (unsigned int i = 1; i <= 50; i++) {
+		assert_int_equal(ask_for(r, a, "friend", "1.2"), 0);
+		run_until_answers(a, i);
+	}
+	assert_int_equal(waits.answers, 0);
+	release_all();
+	run_until_answers(&waits, 1);
+	assert_int_equal(waits.last.error, 0);
+	resolver_free(r);
+}
+
+/* It would stand behind those that hang. */
+static void what_is_in_line_is_shared_with_nobody(void **state)
+{
+	struct asker *a = *state, waits = { .loop = a->loop };
+	struct resolver *r = resolver_new(a->loop, THREADS);
+
+	resolver_limit_each(r, 1);
+	assert_int_equal(ask_for(r, a, "greedy", "hang 0"), 0);
+	await_hanging(1);
+	resolver_cancel(a->lookup);
+	assert_int_equal(ask_for(r, &waits, "greedy", "1"), 0);
+	assert_int_equal(ask_for(r, a, "friend", "1"), 0);
+	run_until_answers(a, 1);
+	assert_int_equal(waits.answers, 0);
+	resolver_cancel(waits.lookup);
+	release_all();
+	resolver_free(r);
+}
+
+static unsigned int order;
+
+static void answered_in_order(void *arg, const struct answer *answer)
+{
+	(void)answer;
+	*(unsigned int *)arg = ++order;
+}
+
+static void they_take_turns(void **state)
+{
+	struct asker *a = *state;
+	struct resolver *r = resolver_new(a->loop, 1);
+	unsigned int at[4] = { 0 };
+	char name[16];
+
+	order = 0;
+	assert_int_equal(ask_for(r, a, "first", "hang"), 0);
+	await_hanging(1);
+	for (unsigned int i = 0; i < 4; i++) {
+		snprintf(name, sizeof(name), "1.%u", i);
+		assert_int_equal(resolver_ask_for(r, i < 3 ? "many" : "one", name,
+						  AF_INET, answered_in_order,
+						  &at[i], &a->lookup), 0);
+	}
+	assert_int_equal(ask_for(r, a, "many", "1.9"), 0);
+	release_all();
+	run_until_answers(a, 2);
+	assert_int_equal(at[0], 1);
+	assert_int_equal(at[3], 2);
+	assert_int_equal(at[2], 4);
+	resolver_free(r);
+}
+
 static void the_end_does_not_wait(void **state)
 {
 	struct asker *a = *state;
@@ -379,6 +472,9 @@ int main(void)
 		TEST(the_same_name),
 		TEST(a_name_that_hangs),
 		TEST(cancelled_in_the_queue),
+		TEST(each_has_a_part_of_the_threads),
+		TEST(what_is_in_line_is_shared_with_nobody),
+		TEST(they_take_turns),
 		TEST(the_end_does_not_wait),
 		TEST(too_long_is_an_answer),
 	};

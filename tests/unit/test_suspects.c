@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "mux/pipe/carrier.h"
+#include "mux/sched/sched.h"
 #include "dark_net.h"
 #include "halted.h"
 #include "loopback.h"
@@ -69,6 +70,8 @@ static void who_goes_on_ends_a_probe(void **state)
 
 	net_begin(pair);
 	stall_once(pair);
+	/* Of which the longer a busy machine made it, the longer would be waited now. */
+	pair->lp->ext->way[0].ack_takes = 0;
 	net_be_dark(true);
 	say_much(pair);
 	began = loop_clock();
@@ -377,6 +380,38 @@ static void nobody_is_suspect_before_three_round_trips(void **state)
 	assert_int_equal(net.read, net.written);
 }
 
+static void say(struct pair *pair)
+{
+	assert_int_equal(send(pair->conn[0].client, "?", 1, MSG_NOSIGNAL), 1);
+	net.written++;
+}
+
+/* What it held came by the other path, so nothing is kept when it becomes suspect. */
+static void one_that_holds_nothing_any_more_is_cleared(void **state)
+{
+	struct pair *pair = *state;
+
+	net_begin_halted(pair);
+	sched_set_paths(&pair->lp->sched, &path_copies, 0, 0);
+	say(pair);
+	net_live(pair, 2000 * MS);
+	net.hop[0].dark = net.hop[1].dark = true;
+	say(pair);
+	net_live(pair, 700 * MS);
+	assert_true(net_leg(pair, 0)->suspect_since);
+	assert_int_equal(pair->lp->ext->kept, 0);
+	net.hop[0].dark = net.hop[1].dark = false;
+	net_live(pair, 1000 * MS);
+	for (int i = 0; i < PAIR_PIPES; i++)
+		assert_int_equal(net_leg(pair, i)->suspect_since, 0);
+	pair_kill(pair, 2);
+	pair_kill(pair, 3);
+	net_live(pair, 200 * MS);
+	say(pair);
+	net_live(pair, 1000 * MS);
+	assert_int_equal(net.read, net.written);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -392,6 +427,7 @@ int main(void)
 		NET_TEST(who_cannot_even_be_asked_is_over),
 		NET_TEST(where_acknowledgements_take_long_that_second_is_longer),
 		NET_TEST(nobody_is_suspect_before_three_round_trips),
+		NET_PATHS_TEST(one_that_holds_nothing_any_more_is_cleared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

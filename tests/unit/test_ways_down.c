@@ -176,6 +176,56 @@ static void a_path_that_lp_turns_off_carries_nothing_either_way(void **state)
 	assert_true(path_of(pair->rp, MAIN)->written > LOT);
 }
 
+static void connect_when_told(struct pair *pair, int fd[2])
+{
+	if (pair->network)
+		assert_false(pair->lp->ext->way[SPARE].due);
+	tcp_pair(fd);
+}
+
+static bool is_settled(void *arg)
+{
+	return pair_is_settled(arg);
+}
+
+/* Its pipes were lost at once, and the timer that dials was set before there was a PATH. */
+static void rp_is_told_of_another_way_before_it_is_dialled(void **state)
+{
+	static const struct host here;
+	struct pair *pair = *state;
+	bool roamed = true;
+
+	pair->connect = connect_when_told;
+	pair_begin(pair, 4);
+	pair->lp->ext->leg[2].route.device++;
+	pair->lp->ext->leg[3].route.device++;
+	pair->network = &roamed;
+	session_roam(pair->lp, &here);
+	assert_true(path_of(pair->lp, SPARE)->npipes < 2);
+	assert_true(run_until(pair->engine.loop, "all pipes", is_settled, pair));
+}
+
+/* One try of several pipes has one pause after it, however many of them are sent away. */
+static void a_pause_is_one_of_a_try(void **state)
+{
+	struct pair *pair = *state;
+	struct way *way;
+
+	pair_begin(pair, 4);
+	way = &pair->lp->ext->way[MAIN];
+	pair->redials = false;
+	pair->joins = PAIR_SENT_AWAY;
+	pair_kill(pair, 0);
+	pair_kill(pair, 1);
+	while (session_lacks_on(pair->lp, MAIN) < 2)
+		run_round(pair->engine.loop);
+	pair_dial_at(pair, 0);
+	pair_dial_at(pair, 1);
+	while (pair->lp->ext->leg[0].joining || pair->lp->ext->leg[1].joining)
+		run_round(pair->engine.loop);
+	assert_int_equal(way->lack_pause, 100 * NS_PER_MS);
+}
+
 #define DOWN_TEST(name) cmocka_unit_test_setup_teardown(name, path_pair_setup, pair_teardown)
 
 int main(void)
@@ -186,6 +236,8 @@ int main(void)
 		DOWN_TEST(what_is_under_way_on_a_path_that_is_off_goes_again),
 		DOWN_TEST(an_ack_of_the_same_moment_clears_what_is_off),
 		DOWN_TEST(a_path_that_lp_turns_off_carries_nothing_either_way),
+		DOWN_TEST(rp_is_told_of_another_way_before_it_is_dialled),
+		DOWN_TEST(a_pause_is_one_of_a_try),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who gets the next guest: of two workers with threads of their own the one that was less
- * busy lately. The clock goes when the test says so; what a thread used is the kernel's word.
+ * busy lately. And whether they go on. The clock goes when the test says so; what a thread used is the kernel's word.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -122,12 +122,48 @@ static void who_was_idle_for_long_and_works_now_is_busy(void **state)
 	assert_int_equal(next(), 1);
 }
 
+static bool all_are_back(void *arg)
+{
+	(void)arg;
+	return !here.workers.sign[0].awaited && !here.workers.sign[1].awaited;
+}
+
+static bool all_are_alive(void *arg)
+{
+	(void)arg;
+	return workers_are_alive(&here.workers);
+}
+
+/* Until it goes on. The other one's sign comes and goes meanwhile. */
+static void one_that_hangs_gives_no_sign_of_life(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_true(run_rounds(here.engine.loop, "signs of life",
+				       all_are_alive, NULL));
+	assert_true(run_rounds(here.engine.loop, "the last of them",
+			       all_are_back, NULL));
+	work.stop = work.stopped = false;
+	work.errand.run = burn;
+	worker_tell(&here.workers.worker[1], &work.errand);
+	assert_true(all_are_alive(NULL));	/* as of before */
+	for (int i = 0; i < 100; i++) {
+		usleep(1000);
+		run_round(here.engine.loop);
+		assert_false(all_are_alive(NULL));
+	}
+	work.stop = true;
+	assert_true(run_rounds(here.engine.loop, "a sign of life",
+			       all_are_alive, NULL));
+}
+
 int main(void)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		test(who_has_fewer_guests_is_next),
 		test(who_was_idle_for_long_and_works_now_is_busy),
+		test(one_that_hangs_gives_no_sign_of_life),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
