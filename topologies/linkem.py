@@ -10,7 +10,7 @@ from typing import Any
 
 from topologies import radio
 from topologies.links import EmulatedLink, LinkMismatch
-from topologies.mile import Mile
+from topologies.mile import Mile, one_in
 from topologies.programs import Program, built
 from topologies.qdisc import bursts
 
@@ -28,15 +28,20 @@ def _loss(mile: Mile, share: float, listed: str | None) -> str:
         into, out = bursts(share, mile.loss_burst_packets)
         return f"ge:{into:.12g},{out:.12g},1,0"
     if mile.loss_model == "periodic":
-        return f"every:{max(1, round(1 / share))}"
+        return f"every:{one_in(share)}"
     return f"bernoulli:{share:.12g}"
 
 
 def words(mile: Mile, way: str, *, rate: bool) -> dict[str, str]:
-    """One direction in linkem's own words; `rate` False leaves rate and queue to somebody else."""
+    """One direction in linkem's own words; `rate` False leaves rate and queue to somebody else.
+
+    All of them, `none` too: what is left out stays as it was before, and is not read back.
+    """
     it = mile.direction(way)  # type: ignore[arg-type]
     limited = rate and (it.mbps is not None or it.trace is not None)
-    found = {
+    return {
+        "rate_mbps": _number(it.mbps if limited else None),
+        "trace": str(Path(it.trace).resolve()) if limited and it.trace else "none",
         "delay_ms": _number(it.delay_ms),
         "delay_trace": str(Path(mile.delay_trace).resolve()) if mile.delay_trace else "none",
         "jitter_ms": _number(mile.jitter_ms),
@@ -50,9 +55,6 @@ def words(mile: Mile, way: str, *, rate: bool) -> dict[str, str]:
         "queue_ms": _number(it.queue_ms if limited else None),
         **radio.words(mile, way),  # type: ignore[arg-type]
     }
-    if limited and it.trace is not None:
-        return found | {"trace": str(Path(it.trace).resolve())}
-    return found | {"rate_mbps": _number(it.mbps if limited else None)}
 
 
 def as_argument(found: dict[str, str]) -> str:

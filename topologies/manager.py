@@ -21,6 +21,7 @@ that is in use.
 """
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -142,8 +143,8 @@ def _beforehand(
 
 
 def seen(at: float | None, every_s: float, since: float = 0.0) -> float | None:
-    """By the first discovery at that time or behind it."""
-    return None if at is None else since + every_s * -(-(at - since) // every_s)
+    """By the first discovery at that time or behind it; there is none at `since` itself."""
+    return None if at is None else since + every_s * max(1, math.ceil((at - since) / every_s))
 
 
 def _discoveries(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a last mile is: a frozen dataclass with units in its names, checked when it is made."""
 
+import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from topologies.radio import check as check_radio
 
 TRACES = ("trace_down", "trace_up", "delay_trace")  # files
 ETHERNET_BYTES = 14  # counted by the rate on top of each IP packet, here as in tc
+WITHIN = 0.01  # of a share of periodic loss, so near has to be one packet in a whole number
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,11 @@ class Direction:
         """What waits at most; only where there is a rate."""
         assert self.mbps is not None
         return max(1, round(self.mbps * 1e6 / 8 * self.queue_ms / 1e3))
+
+
+def one_in(share: float) -> int:
+    """Of how many packets one is lost, with loss_model periodic."""
+    return round(1 / share)
 
 
 def _share(of: str, **more: Any) -> Any:
@@ -146,6 +153,17 @@ class Mile:
                 raise ParameterError(f"loss_{way}", "with loss_model=list the list says it all")
             if self.loss_model == "bursty" and getattr(self, f"loss_{way}") == 1:
                 raise ParameterError(f"loss_{way}", "1 leaves no room between bursts")
+            if self.loss_model == "periodic" and getattr(self, f"loss_{way}"):
+                self._check_period(f"loss_{way}")
+
+    def _check_period(self, name: str) -> None:
+        share = getattr(self, name)
+        if abs(1 / one_in(share) - share) > WITHIN * share:
+            packets = math.floor(1 / share)
+            near = f"{1 / (packets + 1):.4g} and {1 / packets:.4g}"
+            raise ParameterError(
+                name, f"periodic loss is one packet in N: not {share:g}, the next are {near}"
+            )
 
     def _check_trace(self, name: str) -> None:
         path = getattr(self, name)

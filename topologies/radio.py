@@ -22,6 +22,7 @@ class Radio(Protocol):
     """What a last mile says of it; the parameters have their help in mile.py."""
 
     radio: str
+    aqm: str
     gate: str
     host: str
     interactive: str
@@ -53,6 +54,8 @@ def check(mile: Radio) -> None:
     for name in ("gate", "host"):
         if mile.radio == "none" and getattr(mile, name) != OFF[name]:
             raise ParameterError(name, "needs a radio: up, down or both")
+    if mile.radio == "both" and mile.aqm != "tail":
+        raise ParameterError("aqm", f"of links without a radio; of both radios: host={mile.aqm}")
     for way in ("down", "up"):
         if is_radio(mile, way):
             _check_room(mile, way)

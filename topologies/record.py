@@ -14,6 +14,7 @@ from typing import Any
 from mininet.net import VERSION as MININET_VERSION
 
 from base import called
+from base.pressure import OWN_CLOCK
 from base.shell import CommandError
 from base.sources import commit
 from topologies.devices import describe
@@ -60,6 +61,7 @@ def machine() -> dict[str, Any]:
         "cpu": model[0] if model else None,
         "memory_kib": int(memory.split()[1]),
         "load": os.getloadavg(),
+        "own_clock": OWN_CLOCK in os.environ,
     }
 
 

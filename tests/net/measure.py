@@ -7,7 +7,6 @@ taken again only if it can be shown that the machine was late.
 
 import json
 import math
-import os
 import re
 import statistics
 import subprocess
@@ -16,16 +15,16 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pytest
-
 from base.pressure import pressure_us
 from base.shell import enter
+from tests.alone import alone
 from topologies.lab import Lab
 from topologies.linkem import LinkemLink
 from topologies.links import EmulatedLink
@@ -38,7 +37,6 @@ IP_UDP = 28
 TCP_HEADERS = 52  # IP, TCP and its time stamps
 LATE_US = 500  # linkem's own promise for the 99th percentile
 PRESSURE = 0.05  # share of the time that somebody waited for a core
-EMULATED = os.environ.get("TM3_EMULATED") == "1"
 ATTEMPTS = 4
 
 T = TypeVar("T")
@@ -195,23 +193,6 @@ def overload(way: Way, seconds: float, *, offered: float = 1.1, full: bool = Fal
     return Load(frame, fill + round(per_s * seconds), per_s, fill)
 
 
-def carried(link: EmulatedLink, folder: Path, seconds: float = 1.0) -> float:
-    """What share of the declared rates the machine itself carries, each way at once: of a load half
-    as much again, what arrives where the link is no limit."""
-    declared = link.mile
-    loads = [(way, overload(way, seconds, offered=1.5, full=True)) for way in ways(link)]
-    link.change(mbps=None, loss=0.0)
-    try:
-        found = udp(loads, folder)
-    finally:
-        link.change(**declared.as_dict())
-    return min(
-        got.mbps() / way.declared.mbps
-        for (way, _), got in zip(loads, found, strict=True)
-        if way.declared.mbps
-    )
-
-
 # --- TCP --------------------------------------------------------------------------------------
 
 WINDOW_MAX = 60_000  # what a receiver offers before it has seen data
@@ -252,7 +233,6 @@ def tcp_mbps(way: Way, rtt_ms: float, folder: Path, seconds: float = 1.5) -> flo
 
 PING_PAYLOAD = 16
 PING_FRAME = PING_PAYLOAD + 8 + 20 + ETHERNET_BYTES
-SHORT_RTT_MS = 2.0
 
 
 def ping_ms(node: LabNode, address: str, count: int = 15) -> list[float]:
@@ -268,19 +248,6 @@ def idle_rtt_ms(link: EmulatedLink) -> float:
 def wanted_rtt_ms(link: EmulatedLink) -> float:
     """What is declared, and a small packet's time on both ways."""
     return link.mile.rtt_ms + sum(way.packet_ms(PING_FRAME) for way in ways(link))
-
-
-def processor_ms(link: EmulatedLink) -> float:
-    """What an emulated processor takes for a ping, its answer and the timers of the link: what is
-    too much where next to nothing is declared."""
-    if not EMULATED:
-        return 0.0
-    declared = link.mile
-    link.change(rtt_ms=SHORT_RTT_MS, jitter_ms=0.0)
-    try:
-        return max(0.0, idle_rtt_ms(link) - wanted_rtt_ms(link))
-    finally:
-        link.change(**declared.as_dict())
 
 
 # --- disturbances -----------------------------------------------------------------------------
@@ -318,29 +285,25 @@ def shown_to_hold(lab: Lab, what: str, attempt: Callable[[], T]) -> T:
 def again_if_late(late: Callable[[], list[str]], what: str, attempt: Callable[[], T]) -> T:
     """The same, for who knows by `late` whether it was.
 
-    An emulated processor beside which its host does other work may be late each time. Then nothing
-    was measured, and the test is skipped with what was seen.
+    Other tests run beside the first attempt; it is repeated alone.
     """
     history: list[str] = []
-    causes: list[str] = []
-    for _ in range(ATTEMPTS):
-        before, start = pressure_us(), time.monotonic()
-        try:
-            return attempt()
-        except Wrong as wrong:
-            causes = late()
-            after, took = pressure_us(), time.monotonic() - start
-            if before is not None and after is not None:
-                share = (after - before) / 1e6 / took
-                if share > PRESSURE:
-                    causes.append(f"somebody waited for a core for {share:.0%} of the time")
-            history.append(f"{wrong} ({'; '.join(causes) or 'nothing was late'})")
-            if not causes:
-                break
-    found = f"{what}: " + " | ".join(history)
-    if EMULATED and causes:
-        pytest.skip(f"this emulated processor was late in each of {ATTEMPTS} attempts: {found}")
-    raise Wrong(found)
+    for turn in range(ATTEMPTS):
+        with alone() if turn else nullcontext():
+            before, start = pressure_us(), time.monotonic()
+            try:
+                return attempt()
+            except Wrong as wrong:
+                causes = late()
+                after, took = pressure_us(), time.monotonic() - start
+                if before is not None and after is not None:
+                    share = (after - before) / 1e6 / took
+                    if share > PRESSURE:
+                        causes.append(f"somebody waited for a core for {share:.0%} of the time")
+                history.append(f"{wrong} ({'; '.join(causes) or 'nothing was late'})")
+                if not causes:
+                    break
+    raise Wrong(f"{what}: " + " | ".join(history))
 
 
 def near(what: str, value: float, wanted: float, *, part: float = 0.0, plus: float = 0.0) -> None:

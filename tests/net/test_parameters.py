@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from inspect import signature
+from pathlib import Path
 
 import pytest
 
@@ -66,12 +67,15 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("loss_list_down", lambda: Mile(loss_list_down="1,2"), "loss_model=list"),
     ("loss_down", lambda: Mile(loss_model="list", loss_down=0.1), "the list says it all"),
     ("loss_up", lambda: Mile(loss_model="bursty", loss_up=1), "no room"),
+    ("loss_up", lambda: Mile(loss_model="periodic", loss_up=0.4), "next are 0.3333 and 0.5"),
+    ("loss_down", lambda: Mile(loss_model="periodic", loss_down=0.7), "next are 0.5 and 1"),
     ("jitter_ms", lambda: Mile(jitter_ms=-1), "not from 0"),
     ("jitter_dist", lambda: Mile(jitter_dist="odd"), "none of uniform"),
     ("jitter_reorder", lambda: Mile(jitter_reorder="maybe"), "neither yes nor no"),
     ("reorder", lambda: Mile(reorder=5), "not from 0 to 1"),
     ("duplicate", lambda: Mile(duplicate=-0.5), "not from 0 to 1"),
     ("aqm", lambda: Mile(aqm="red"), "none of tail, codel"),
+    ("aqm", lambda: Mile(radio="both", aqm="codel"), "host=codel"),
     ("trace_down", lambda: Mile(trace_down="/nowhere/trace"), "no such file"),
     ("delay_trace", lambda: Mile(delay_trace="/nowhere/delays"), "no such file"),
     ("radio", lambda: Mile(radio="sideways"), "none of none, up, down, both"),
@@ -209,6 +213,34 @@ def test_a_parameter_says_what_it_may_be() -> None:
     assert MILE["rtt_ms"].default == Mile().rtt_ms
     assert {it.name for it in MILE.values()} == set(Mile().as_dict())
     assert [unit_of(it) for it in ("ahead_s", "s", "mbps", "plain")] == ["s", "", "Mbit/s", ""]
+
+
+@pytest.mark.parametrize(
+    ("share", "packets"), [(1, 1), (0.5, 2), (0.3333, 3), (0.0101, 99), (0.001, 1000)]
+)
+def test_of_a_periodic_loss_one_packet_in_n_is_lost(share: float, packets: int) -> None:
+    pytest.importorskip("mininet", reason="no Mininet for this Python: make setup")
+    from topologies.linkem import words
+
+    mile = Mile(loss_model="periodic", loss_up=share)
+    assert words(mile, "up", rate=True)["loss"] == f"every:{packets}"
+
+
+def test_a_trace_is_ended_by_name(tmp_path: Path) -> None:
+    """Where no rate takes its place, nothing else would end it or be read back."""
+    pytest.importorskip("mininet", reason="no Mininet for this Python: make setup")
+    from topologies.linkem import words
+
+    trace = tmp_path / "trace"
+    trace.write_text("1\n")
+    mile = Mile(trace_down=str(trace))
+    for there, rate, told in (
+        (mile, "none", str(trace)),
+        (mile.with_(trace_down=None), "10", "none"),
+        (mile.with_(trace_down=None, down_mbps=None), "none", "none"),
+    ):
+        found = words(there, "down", rate=True)
+        assert (found["rate_mbps"], found["trace"]) == (rate, told)
 
 
 def test_a_radio_is_told_to_linkem_in_its_words() -> None:

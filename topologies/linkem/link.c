@@ -58,13 +58,12 @@ static void depart(struct link *l, struct packet *p, int64_t at)
 		delay += jitter_of((enum jitter_dist)par->jitter_dist,
 				   ns(par->jitter_ms), &l->rng, p->index);
 	p->due = at + (delay > 0 ? delay : 0);
-	if (p->held) {
+	if (!par->jitter_reorder && p->due < l->floor)
+		p->due = l->floor;
+	if (p->held)
 		p->due += ns(par->reorder_ms);
-	} else if (!par->jitter_reorder) {
-		if (p->due < l->floor)
-			p->due = l->floor;
+	else if (!par->jitter_reorder)
 		l->floor = p->due;
-	}
 	put_on_line(l, p, at);
 }
 
@@ -345,8 +344,8 @@ void link_configure(struct link *l, struct params *params, int64_t now)
 		trace_start(&params->trace, now);
 	if (params->delays.n && !params->delays.started)
 		delays_start(&params->delays, now);
-	/* An outage of the trace is over when the rate begins. */
-	if (l->params.trace.n)
+	/* A rate that follows does not serve the time of a trace or a radio. */
+	if (l->params.trace.n || l->radio.is_on)
 		l->rate.free_at = now;
 	params_fini(&l->params);
 	l->params = *params;
