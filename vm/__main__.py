@@ -6,7 +6,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from base.pressure import OWN_CLOCK
 from vm import shelf, testing
+from vm.accel import TCG_COUNTED
 from vm.box import box
 from vm.image import Image, image
 from vm.kernels import kernels
@@ -37,6 +39,7 @@ def machine(options: argparse.Namespace) -> Machine:
         kernel_words=options.kernel.split(),
         console=options.console,
         ready_s=options.ready,
+        by=TCG_COUNTED if options.own_clock else None,
     )
 
 
@@ -49,7 +52,10 @@ def build(_: argparse.Namespace) -> int:
 def run(options: argparse.Namespace) -> int:
     with machine(options) as guest:
         say(f"Linux {guest.image.release} is up after {guest.boot_s:.0f} s")
-        return attached(guest, options.command)
+        if options.own_clock:
+            say("moving the tree and build/venv into its memory")
+            guest.move_in(*testing.PROGRAMS, "venv")
+        return attached(guest, options.command, {OWN_CLOCK: "1"} if options.own_clock else None)
 
 
 def shell(options: argparse.Namespace) -> int:
@@ -107,7 +113,14 @@ def parser() -> argparse.ArgumentParser:
         it.add_argument("--kernel", default="", metavar="WORDS", help="further kernel parameters")
         it.add_argument("--console", type=Path, metavar="FILE", help="keep its console")
         it.add_argument("--ready", type=float, default=120.0, metavar="SECONDS")
+        it.set_defaults(own_clock=False)  # while it waits for a key it would go on
         if name == "run":
+            it.add_argument(
+                "--own-clock",
+                action="store_true",
+                help="one emulated processor, whose clock counts instructions: others on this "
+                "machine change no figure",
+            )
             it.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND")
 
     verb("build", build, "make the image if it is not there (root)")

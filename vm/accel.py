@@ -23,23 +23,34 @@ class Accel:
     name: str
     arguments: tuple[str, ...]  # qemu's
     kernel_words: tuple[str, ...] = ()
+    most: int | None = None  # processors, if there is a limit
 
 
 KVM = Accel("kvm", ("-accel", "kvm", "-cpu", "host"))
 # Emulated counters of two processors pass for unsynchronised, and all else is slow to read. And on
-# a busy machine ticks come so late that the kernel panics: "IO-APIC + timer doesn't work".
-TCG = Accel(
-    "tcg", ("-accel", "tcg,thread=multi", "-cpu", "max"), ("tsc=reliable", "no_timer_check")
-)
+# a busy machine ticks come so late that the kernel panics: "IO-APIC + timer doesn't work". A
+# processor that says that `rep movsb` is fast is believed: emulated it takes a byte at a time, and
+# loopback carries 21 MB/s instead of 90.
+EMULATED = ("-cpu", "max,-erms,-fsrm")
+TCG = Accel("tcg", ("-accel", "tcg,thread=multi", *EMULATED), ("tsc=reliable", "no_timer_check"))
 # The same, one processor after the other. With a thread for each, qemu 7.2 may go on running what
 # it translated of an instruction that the kernel has changed since. Seen with Linux 6.12, twice:
 # "Oops: int3" on both at once, at a jump that depends on whether there are netfilter hooks.
-TCG_IN_TURN = Accel("tcg", ("-accel", "tcg,thread=single", "-cpu", "max"), TCG.kernel_words)
+TCG_IN_TURN = Accel("tcg", ("-accel", "tcg,thread=single", *EMULATED), TCG.kernel_words)
+# A processor whose clock counts instructions, a nanosecond each, and goes to the next timer at
+# once where there is nothing to run: whatever else its host does, it is never late. But what it
+# waits for outside takes any time, in a read of the disk minutes may pass, so what measures has its
+# files in memory (Machine.move_in). qemu 7.2 does not begin to boot with two of these.
+TCG_COUNTED = Accel(
+    "tcg",
+    ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", *EMULATED),
+    (*TCG.kernel_words, "sysctl.kernel.hung_task_timeout_secs=0"),
+    most=1,
+)
 
 
-def accel(image: Image, *, in_turn: bool = False) -> Accel:
-    """TM3_VM_ACCEL=kvm or tcg decides without a try."""
-    emulated = TCG_IN_TURN if in_turn else TCG
+def accel(image: Image, emulated: Accel = TCG) -> Accel:
+    """KVM where it works, else `emulated`. TM3_VM_ACCEL=kvm or tcg decides without a try."""
     chosen = os.environ.get("TM3_VM_ACCEL", "")
     if chosen in ("kvm", "tcg"):
         return KVM if chosen == "kvm" else emulated

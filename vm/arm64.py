@@ -7,7 +7,7 @@ The guest of the other groups is amd64 throughout; this one is an initial RAM di
     /exercise      vm/arm64.c, which loads the module, makes connections and removes it
     /tm3.ko        built for that kernel, as are the few modules of its own that it needs
 
-What comes from packages lies in the folder kernel-arm64 beside the images, made once for a version.
+What comes from packages lies in a folder kernel-arm64-HASH beside the images (vm/kernel.py).
 """
 
 import re
@@ -22,11 +22,11 @@ from pathlib import Path
 from base.pressure import OwnTime
 from base.shell import CommandError, run
 from base.sources import ROOT
-from vm import image, need, shelf
+from vm import image, kernel, need, shelf
 from vm.image import Say
 from vm.kernels import ARM64, Archive, crossed, mirror
 from vm.need import GuestError
-from vm.recipe import HERE, cache, codename
+from vm.recipe import HERE, codename, kernel_home
 from vm.watch import REPORT, USUAL
 
 QEMU = "qemu-system-aarch64"
@@ -74,25 +74,20 @@ def fetched(say: Say) -> Path:
     try:
         need.programs(PROGRAMS)
         need.root("making a kernel's folder")
-        home = cache() / f"kernel-{ARM64}"
-        home.mkdir(parents=True, exist_ok=True)
-        with shelf.alone(home), tempfile.TemporaryDirectory(dir=home, prefix=".new-") as name:
-            _fetch(home, Path(name), say)
+        return kernel.made(ARM64, _fetch, say)
     except GuestError as why:
         raise NoPackages(str(why)) from None
-    return home
 
 
-def _fetch(home: Path, scratch: Path, say: Say) -> None:
+def _fetch(scratch: Path, say: Say) -> Path:
     suite = codename()
     archive = Archive(mirror(suite), suite, scratch / "arm64", ARM64)
     tools = Archive(mirror(suite), suite, scratch / "amd64")
     package, *headers = archive.image(), *archive.headers()
-    wanted = "\n".join((package, *headers, archive.version(package), *MODULES, ""))
-    made = home / "made"
-    if made.is_file() and made.read_text() == wanted:
-        return
-    need.space(home, SPACE_MIB)
+    home = kernel_home(ARM64, (package, archive.version(package), *headers), ("arm64.py",))
+    if home.is_dir():
+        return home
+    need.space(scratch, SPACE_MIB)
     begun = time.monotonic()
     say(f"fetching {package} for {ARM64}")
     tree, fresh = scratch / "tree", scratch / "fresh"
@@ -108,14 +103,9 @@ def _fetch(home: Path, scratch: Path, say: Say) -> None:
     shutil.copy(tree / "boot" / f"vmlinuz-{release}", fresh / "vmlinuz")
     shutil.copy(tree / image.BUSYBOX, fresh / "busybox")
     crossed(archive, tools, fresh, home)
-    made.unlink(missing_ok=True)
-    for path in fresh.iterdir():
-        old = home / path.name
-        if old.is_dir():
-            shutil.rmtree(old)
-        path.rename(old)
-    made.write_text(wanted)
+    fresh.rename(home)
     say(f"fetched in {time.monotonic() - begun:.0f} s: {home}")
+    return home
 
 
 def initial(home: Path, scratch: Path) -> Path:

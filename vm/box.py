@@ -53,7 +53,8 @@ def _choose(line: str, there: set[str]) -> str:
 
 def recipe() -> Recipe:
     guest = sorted((HERE / "box-files").rglob("*"))
-    parts = [HERE / "box.py", HERE / "image.py", ROOT / ".ci" / "requirements.txt", *guest]
+    code = (HERE / name for name in ("box.py", "image.py", "vagrant.pub"))
+    parts = [*code, ROOT / ".ci" / "requirements.txt", *guest]
     return Recipe(
         packages=packages(),
         sources=sources(codename()),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 Sink = Callable[[bytes], object]
+WINDOW = 1 << 18  # bytes of a command's input that may be under way, beside what its pipe holds
 
 
 class ChannelClosed(RuntimeError):
@@ -30,6 +31,8 @@ class Remote:
         self._channel, self._number, self._sinks = channel, number, sinks
         self._ended = threading.Event()
         self._begun = threading.Event()
+        self._unread = 0
+        self._reads = threading.Condition()
 
     def take(self, message: Mapping[str, Any]) -> None:
         """From the channel's thread."""
@@ -38,6 +41,10 @@ class Remote:
         elif "pid" in message:
             self.pid = message["pid"]
             self._begun.set()
+        elif "taken" in message:
+            with self._reads:
+                self._unread -= message["taken"]
+                self._reads.notify_all()
         elif "exit" in message:
             self.returncode = message["exit"]
             self.end()
@@ -45,11 +52,21 @@ class Remote:
     def end(self) -> None:
         self._begun.set()
         self._ended.set()
+        with self._reads:
+            self._reads.notify_all()
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, timeout: float | None = None) -> None:
+        """At the pace at which the command reads. TimeoutExpired: it read nothing for so long."""
         for start in range(0, len(data), 16384):
-            part = base64.b64encode(data[start : start + 16384]).decode()
-            self._channel.say(id=self._number, **{"in": part})
+            part = data[start : start + 16384]
+            with self._reads:
+                if not self._reads.wait_for(self._has_room, timeout):
+                    raise subprocess.TimeoutExpired(self.argv, timeout or 0)
+                self._unread += len(part)
+            self._channel.say(id=self._number, **{"in": base64.b64encode(part).decode()})
+
+    def _has_room(self) -> bool:
+        return self._unread < WINDOW or self._ended.is_set()
 
     def end_of_input(self) -> None:
         self._channel.say(id=self._number, eof=True)

@@ -31,10 +31,10 @@ def source() -> str:
     return f"linux-source-{found[0]}"
 
 
-def made_of() -> str:
+def made_of() -> tuple[str, ...]:
     """Another one of these is another kernel."""
     compiler = run(["gcc", "--version"]).splitlines()[0]
-    return "\n".join((source(), kernel_version(), compiler, CONFIG.read_text()))
+    return source(), kernel_version(), compiler, CONFIG.read_text()
 
 
 def build(scratch: Path, fresh: Path, say: Say) -> Path:

@@ -4,12 +4,12 @@
     backports   the newest that there are packages of for this Debian
     debug       the image's own with the kernel's checks on, built here (vm/debug.py)
 
-It has a folder beside the images, kernel-NAME, in which it is made once:
+It has a folder beside the images, kernel-NAME-HASH, in which it is made once. The hash is that of
+what it is made of, so that whoever runs one never finds another in its place:
 
     vmlinuz, initrd, release   as in an image
     lib/modules/               what the guest has at that path
     headers                    what modules are built with, or a link to it
-    made                       what the folder was made of; there only when all of it is
 """
 
 import shutil
@@ -24,11 +24,15 @@ from base.sources import ROOT
 from vm import debug, image, need, shelf
 from vm.image import Image, Say
 from vm.kernels import Archive, mirror, ours
-from vm.recipe import EXCLUDED, cache, codename
+from vm.recipe import EXCLUDED, cache, codename, kernel_home
 
 SPACE_MIB = 1500
 BUSYBOX = Path("/bin/busybox")  # of busybox-static
 COMPRESSED = ".xz"
+# What makes the folder, and is in its initial RAM disk.
+CODE = ("kernel.py", "image.py", "guest/init")
+# Where the kernel is, made in the scratch folder if it is not there.
+Make = Callable[[Path, Say], Path]
 
 
 @dataclass(frozen=True)
@@ -67,52 +71,53 @@ def under(found: Image, name: str, say: Say) -> UnderKernel:
     """The image under that kernel, which is made if it is not there."""
     need.root("making a kernel's folder")
     need.programs((*need.TO_BUILD, "xz", "depmod"))
-    home = cache() / f"kernel-{name}"
-    home.mkdir(parents=True, exist_ok=True)
-    with shelf.alone(home), shelf.in_use(home):
-        MAKERS[name](home, say)
-    return UnderKernel(found.folder, home)
+    return UnderKernel(found.folder, made(name, MAKERS[name], say))
 
 
-def is_made(home: Path, wanted: str) -> bool:
-    made = home / "made"
-    return made.is_file() and made.read_text() == wanted
+def made(name: str, make: Make, say: Say) -> Path:
+    """The folder of the kernel. Those that it takes the place of go, unless somebody uses them."""
+    cache().mkdir(parents=True, exist_ok=True)
+    with shelf.alone(cache()):
+        with tempfile.TemporaryDirectory(dir=cache(), prefix=".new-") as scratch:
+            home = make(Path(scratch), say)
+        shelf.make_room(shelf.kernels(name), home, say)
+    return home
 
 
-def _backports(home: Path, say: Say) -> None:
+def _backports(scratch: Path, say: Say) -> Path:
     suite = codename()
-    with tempfile.TemporaryDirectory(dir=home, prefix=".new-") as name:
-        archive = Archive(mirror(suite), f"{suite}-backports", Path(name) / "apt")
-        package, *headers = archive.image(), *archive.headers()
-        wanted = "\n".join((package, *headers, ""))
-        if is_made(home, wanted):
-            return
-        need.space(home, SPACE_MIB)
-        begun = time.monotonic()
-        say(f"fetching {package}")
-        fresh = Path(name) / "fresh"
-        fresh.mkdir()
-        archive.unpack([package], fresh)
-        prune(fresh)
-        bootable(fresh, fresh / "boot" / f"vmlinuz-{image.kernel_of(fresh)}")
-        ours(archive, fresh, home)
-        (found,) = (fresh / "usr/src").glob("linux-headers-*-amd64")
-        (fresh / "headers").symlink_to(f"usr/src/{found.name}")
-        replace(home, fresh, wanted)
-    say(f"fetched in {time.monotonic() - begun:.0f} s: {home}")
-
-
-def _debug(home: Path, say: Say) -> None:
-    wanted = debug.made_of()
-    if is_made(home, wanted):
-        return
+    archive = Archive(mirror(suite), f"{suite}-backports", scratch / "apt")
+    package, *headers = archive.image(), *archive.headers()
+    home = kernel_home("backports", (package, archive.version(package), *headers), CODE)
+    if home.is_dir():
+        return home
+    need.space(scratch, SPACE_MIB)
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(dir=home, prefix=".new-") as name:
-        fresh = Path(name) / "fresh"
-        fresh.mkdir()
-        bootable(fresh, debug.build(Path(name), fresh, say))
-        replace(home, fresh, wanted)
+    say(f"fetching {package}")
+    fresh = scratch / "fresh"
+    fresh.mkdir()
+    archive.unpack([package], fresh)
+    prune(fresh)
+    bootable(fresh, fresh / "boot" / f"vmlinuz-{image.kernel_of(fresh)}")
+    ours(archive, fresh, home)
+    (found,) = (fresh / "usr/src").glob("linux-headers-*-amd64")
+    (fresh / "headers").symlink_to(f"usr/src/{found.name}")
+    fresh.rename(home)
+    say(f"fetched in {time.monotonic() - begun:.0f} s: {home}")
+    return home
+
+
+def _debug(scratch: Path, say: Say) -> Path:
+    home = kernel_home("debug", debug.made_of(), CODE)
+    if home.is_dir():
+        return home
+    begun = time.monotonic()
+    fresh = scratch / "fresh"
+    fresh.mkdir()
+    bootable(fresh, debug.build(scratch, fresh, say))
+    fresh.rename(home)
     say(f"built in {time.monotonic() - begun:.0f} s: {home}")
+    return home
 
 
 def prune(tree: Path) -> None:
@@ -139,17 +144,4 @@ def bootable(tree: Path, vmlinuz: Path) -> None:
     image.initial(tree, release, tree / "initrd")
 
 
-def replace(home: Path, fresh: Path, wanted: str) -> None:
-    made = home / "made"
-    made.unlink(missing_ok=True)
-    for path in fresh.iterdir():
-        old = home / path.name
-        if old.is_dir() and not old.is_symlink():
-            shutil.rmtree(old)
-        else:
-            old.unlink(missing_ok=True)
-        path.rename(old)
-    made.write_text(wanted)
-
-
-MAKERS: dict[str, Callable[[Path, Say], None]] = {"backports": _backports, "debug": _debug}
+MAKERS: dict[str, Make] = {"backports": _backports, "debug": _debug}

@@ -25,7 +25,7 @@ from base.scope import Scope
 from base.shell import until
 from base.sources import ROOT
 from vm import need, shelf
-from vm.accel import accel
+from vm.accel import Accel, accel
 from vm.channel import Channel, Remote, Sink
 from vm.image import Image
 from vm.kernel import UnderKernel
@@ -33,6 +33,25 @@ from vm.need import GuestError
 
 READY_S = 120.0
 OFF_S = 10.0
+MOVE_IN_S = 900.0
+# What 9p has cached of a file does not spare it the host: each open() is one there. Of the build
+# directory, which may lie in the tree, only what is named.
+MOVE_IN = """
+tree=$1 build=$2; shift 2
+case $build in
+"$tree"/*) inside=${build#"$tree"/}; from=/tm3/$inside to=/run/moved/tree/$inside ;;
+*) inside=build; from=$build to=/run/moved/build ;;
+esac
+mkdir /run/moved; mount -t tmpfs -o mode=755,size=80% moved /run/moved; mkdir /run/moved/tree
+tar -C /tm3 -c --exclude="./$inside" --exclude=./.git --exclude=./results/curated . |
+	tar -C /run/moved/tree -x
+mkdir -p "$to"
+for it; do [ ! -e "$from/$it" ] || tar -C "$from" -c "$it" | tar -C "$to" -x; done
+mount --bind /run/moved/tree /tm3
+umount "$tree"; mount --bind /run/moved/tree "$tree"
+[ ! -d /run/moved/build ] || mount --bind /run/moved/build "$build"
+find /usr /etc -xdev -type f -exec cat {} + >/dev/null
+"""
 TAIL_LINES = 20
 SHORT_OF_SPACE_MIB = 500
 # Threads of a guest, as its qemu sees them: shared, the guest sees how long its processors waited.
@@ -91,11 +110,11 @@ class Machine(Scope):
         tree: Path = ROOT,
         ready_s: float = READY_S,
         nice: int = 0,
-        in_turn: bool = False,  # if emulated: one processor after the other
+        by: Accel | None = None,  # else KVM, or emulated where that does not work
     ) -> None:
         self.image, self.nics, self.tree = image, tuple(nics), tree
         self.shares = (*shares, *build_elsewhere(tree), *other_modules(image))
-        self.accel = accel(image, in_turn=in_turn)
+        self.accel = by or accel(image)
         self.memory_mib, self.cpus = memory_mib, cpus
         self.kernel_words, self.within = tuple(kernel_words), tuple(within)
         self.environment = dict(environment or os.environ)
@@ -174,7 +193,8 @@ class Machine(Scope):
         """qemu's, which ends with this process whatever ends that."""
         words = ["setpriv", "--pdeathsig", "KILL", "--", "qemu-system-x86_64"]
         words += [*self.accel.arguments, "-M", "q35", "-nodefaults", "-no-user-config"]
-        words += ["-m", str(self.memory_mib), "-smp", str(self.cpus), "-display", "none"]
+        words += ["-m", str(self.memory_mib), "-display", "none"]
+        words += ["-smp", str(min(self.cpus, self.accel.most or self.cpus))]
         words += ["-no-reboot", "-nic", "none", "-device", "virtio-rng-pci"]
         words += ["-name", "guest,debug-threads=on"]  # names for processors()
         words += ["-kernel", str(self.image.kernel), "-initrd", str(self.image.initrd)]
@@ -225,6 +245,14 @@ class Machine(Scope):
         self.run(["mkdir", "-p", self.tree])
         self.run(["mount", "--bind", "/tm3", self.tree])
 
+    def move_in(self, *built: str) -> None:
+        """The tree, with these of its build directory, into the guest's memory; and what is on the
+        disk is read once. From then on programs start without waiting for the host."""
+        build = os.environ.get("TM3_BUILD") or self.tree / "build"
+        script = ["bash", "-o", "pipefail", "-ec", MOVE_IN, "bash"]
+        self.run([*script, self.tree, build, *built], seconds=MOVE_IN_S)
+        self.run(["date", "-s", f"@{time.time():.0f}"])  # meanwhile its clock went on for hours
+
     def start(
         self,
         argv: Sequence[str | Path],
@@ -251,10 +279,9 @@ class Machine(Scope):
         """A command to its end; failing is an error unless `check` is False."""
         out, err = bytearray(), bytearray()
         remote = self.start(argv, out.extend, err.extend, cwd=cwd, env=env)
-        if stdin:
-            remote.write(stdin.encode())
-        remote.end_of_input()
         try:
+            remote.write(stdin.encode(), seconds)
+            remote.end_of_input()
             status = remote.wait(seconds)
         except subprocess.TimeoutExpired:
             remote.send_signal(9)

@@ -10,6 +10,7 @@ import hashlib
 import os
 import platform
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,6 +120,14 @@ def recipe(kind: str = "") -> Recipe:
         kernel=kernel_version(),
         code=b"\0".join(path.read_bytes() for path in parts),
     )
+
+
+def kernel_home(name: str, made_of: Sequence[str], code: Sequence[str]) -> Path:
+    """The folder of a kernel: what it is made of, and the files of vm/ that make it."""
+    digest = hashlib.sha256("\0".join(made_of).encode())
+    for it in code:
+        digest.update(b"\0" + (HERE / it).read_bytes())
+    return cache() / f"kernel-{name}-{digest.hexdigest()[:16]}"
 
 
 def cache() -> Path:

@@ -18,8 +18,13 @@ from vm.need import GuestError
 from vm.recipe import cache
 
 GUESTS, BOXES = re.compile(r"[0-9a-f]{16}"), re.compile(r"box-[0-9a-f]{16}")
-SERVICES, KERNELS = re.compile(r"services-[0-9a-f]{16}"), re.compile(r"kernel-[a-z0-9]+")
+SERVICES = re.compile(r"services-[0-9a-f]{16}")
 LEFT_OVER = re.compile(r"\.(new|old)-.*")  # by one that was killed while it made or removed
+
+
+def kernels(name: str = "[a-z0-9]+") -> re.Pattern[str]:
+    """All of that name, also one without a hash, as they were once."""
+    return re.compile(rf"kernel-{name}(-[0-9a-f]{{16}})?")
 
 
 @contextmanager
@@ -60,7 +65,7 @@ def clean(say: Callable[[str], None]) -> None:
         return
     try:
         with alone(folder):
-            for kind in (LEFT_OVER, GUESTS, SERVICES, BOXES, KERNELS):
+            for kind in (LEFT_OVER, GUESTS, SERVICES, BOXES, kernels()):
                 _remove(folder, kind, say)
     except PermissionError as why:
         raise GuestError(f"not allowed to remove {why.filename}: sudo make vm-clean") from None

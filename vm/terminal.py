@@ -6,8 +6,9 @@ import select
 import signal
 import sys
 import termios
+import threading
 import tty
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from base.sources import TOLD, commit
@@ -15,7 +16,7 @@ from vm.channel import Remote
 from vm.machine import Machine, to_stderr, to_stdout
 
 
-def attached(guest: Machine, argv: Sequence[str]) -> int:
+def attached(guest: Machine, argv: Sequence[str], env: Mapping[str, str] | None = None) -> int:
     """Runs it to its end; its status as a shell would tell it. Ctrl-C is for the command."""
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     size = os.get_terminal_size(sys.stdin.fileno()) if terminal else None
@@ -24,7 +25,8 @@ def attached(guest: Machine, argv: Sequence[str]) -> int:
         to_stdout,
         to_stderr,
         tty=(size.lines, size.columns) if size else None,
-        env={TOLD: commit() or ""} | ({"TERM": os.environ.get("TERM", "linux")} if size else {}),
+        env={TOLD: commit() or "", **(env or {})}
+        | ({"TERM": os.environ.get("TERM", "linux")} if size else {}),
     )
     with _raw() if terminal else _interrupts(remote):
         _feed(remote)
@@ -58,7 +60,8 @@ def _raw() -> Iterator[None]:
 @contextmanager
 def _interrupts(remote: Remote) -> Iterator[None]:
     def hand_on(number: int, _: object) -> None:
-        remote.send_signal(number)
+        # By another thread: this one may just be in the middle of saying something.
+        threading.Thread(target=remote.send_signal, args=(number,), daemon=True).start()
 
     before = {number: signal.signal(number, hand_on) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

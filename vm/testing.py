@@ -30,6 +30,7 @@ from pathlib import Path
 from base.pressure import OwnTime
 from base.sources import ROOT
 from vm import arm64, faults, kernel, services
+from vm.accel import KVM, TCG, TCG_COUNTED, TCG_IN_TURN, Accel, accel
 from vm.beside import beside
 from vm.image import Image, Say
 from vm.kernels import ARM64
@@ -45,6 +46,7 @@ from vm.machine import (
 from vm.need import GuestError
 from vm.watch import Watch
 
+SOAK = "TM3_SOAK_SECONDS"
 BUILD = Path(os.environ.get("TM3_BUILD") or ROOT / "build")
 PRESSURE = Path("/proc/pressure")
 PRESSURE_THERE = Path("/run/host/pressure")
@@ -55,10 +57,15 @@ CHECKS = ("slub_debug=FZP", "page_poison=1")
 # Each report of KASAN, not only the first.
 DEBUG_CHECKS = (*CHECKS, "kasan_multi_shot")
 RESULTS = Path("/results")
+# Of the build directory, what a laboratory starts.
+PROGRAMS = ("lp", "rp", "linkem", "tm3lab", "tm3bpf", "tm3.ko")
 LOOK_S = 5.0
 AT_ONCE = 2  # guests that do not measure: each needs most of a processor
 # Of the machine that runs guests.
-HOST = ("arm64", "beside", "debug", "kernels", "machine", "services", "shelf", "vmhost", "watch")
+HOST = (
+    *("agent", "arm64", "beside", "debug", "kernels"),
+    *("machine", "services", "shelf", "vmhost", "watch"),
+)
 # Of the guest with systemd.
 SERVICES = ("packages", "units")
 ELSEWHERE = tuple(f"--ignore=tests/vm/test_{name}.py" for name in (*HOST, *SERVICES))
@@ -88,13 +95,19 @@ class Group:
     memory_mib: int = 2048
     ready_s: float = READY_S
     debug: bool = False  # that kernel has checks of its own, which are asked
-    in_turn: bool = False  # emulated processors, one after the other: vm/accel.py says why
+    emulated: Accel = TCG  # where KVM does not work
 
 
 GROUPS = {
     group.name: group
     for group in (
-        Group("netem", ("tests/net", "-k", "netem", "--timeout=900"), 3600.0, measures=True),
+        Group(
+            "netem",
+            ("tests/net", "-k", "netem", "--timeout=900"),
+            3600.0,
+            measures=True,
+            emulated=TCG_COUNTED,
+        ),
         Group("kernel", ("tests/vm", *BPF, *ELSEWHERE, "--timeout=300"), 2400.0, CHECKS),
         Group(
             "services",
@@ -109,7 +122,7 @@ GROUPS = {
             1200.0,
             CHECKS,
             kernel="backports",
-            in_turn=True,
+            emulated=TCG_IN_TURN,
         ),
         Group(
             "debug",
@@ -130,10 +143,13 @@ NAMES = (*GROUPS, ARM64)
 
 @contextmanager
 def booted(image: Image, group: Group, results: Path) -> Iterator[Machine]:
+    by = accel(image, group.emulated)
     shares = [Share(results, RESULTS, writable=True)]
     # The guest cannot see that others take its time. The host's pressure tells that somebody waits,
     # which is always so where guests run beside: it would excuse each wrong figure.
-    if group.measures:
+    if by is TCG_COUNTED:
+        pass  # it waits for nobody
+    elif group.measures:
         shares.append(Share(OWN_THREADS, THREADS_THERE))
     elif PRESSURE.is_dir():
         shares.append(Share(PRESSURE, PRESSURE_THERE))
@@ -145,11 +161,13 @@ def booted(image: Image, group: Group, results: Path) -> Iterator[Machine]:
         console=console,
         memory_mib=group.memory_mib,
         ready_s=group.ready_s,
-        in_turn=group.in_turn,
+        by=by,
     ) as guest:
+        if guest.accel is TCG_COUNTED:
+            guest.move_in(*PROGRAMS)
         # Up, it needs one core in the mean, but that at once: a timer 2 ms late is a wrong rate.
         # While it boots it would have both.
-        if group.measures:
+        elif group.measures:
             guest.run_promptly()
         if group.systemd:
             services.settled(guest)
@@ -159,13 +177,15 @@ def booted(image: Image, group: Group, results: Path) -> Iterator[Machine]:
 def environment(guest: Machine, group: Group) -> dict[str, str]:
     """What the tests know the guest by."""
     env = {"TM3_DEB": str(BUILD / "deb")}
-    if group.measures:
+    if soak := os.environ.get(SOAK):
+        env[SOAK] = soak
+    if guest.accel is TCG_COUNTED:
+        pass
+    elif group.measures:
         threads = (THREADS_THERE / str(it) / "schedstat" for it in guest.processors())
         env["TM3_HOST_THREADS"] = ":".join(map(str, threads))
     elif PRESSURE.is_dir():
         env["TM3_HOST_PRESSURE"] = str(PRESSURE_THERE)
-    if guest.accel.name == "tcg":
-        env["TM3_EMULATED"] = "1"
     if isinstance(guest.image, kernel.UnderKernel):
         env["TM3_KO"] = str(guest.image.tm3(BUILD / guest.image.home.name))
     return env
@@ -225,18 +245,18 @@ def passes(image: Image, name: str, words: list[str], results: Path, say: Say) -
     return run(there, GROUPS[name], words, results)
 
 
-def turns(names: list[str], processors: int, *, promptly: bool) -> list[list[str]]:
+def turns(names: list[str], processors: int, *, undisturbed: bool) -> list[list[str]]:
     """The groups that run at the same time, in turn.
 
-    Where a guest can be had to run promptly (booted()), those beside it do not disturb what it
-    measures. Two that measure would disturb each other.
+    Those beside one that measures do not disturb it where it has a clock of its own, or can be had
+    to run promptly (booted()). Two that measure would disturb each other.
     """
     measuring = [name for name in names if name in GROUPS and GROUPS[name].measures]
     others = [name for name in names if name not in measuring]
     if processors < AT_ONCE:
         return [[name] for name in (*measuring, *others)]
     beside = [others[at : at + AT_ONCE] for at in range(0, len(others), AT_ONCE)]
-    if not promptly:
+    if not undisturbed:
         return [*([name] for name in measuring), *beside]
     pairs = zip_longest(([name] for name in measuring), beside, fillvalue=())
     return [[*alone, *some] for alone, some in pairs]
@@ -246,7 +266,8 @@ def test(image: Image, names: list[str], words: list[str], results: Path, say: S
     results.mkdir(parents=True, exist_ok=True)
     results = results.resolve()
     failed = []
-    for first, *others in turns(names, os.cpu_count() or 1, promptly=may_run_promptly()):
+    undisturbed = accel(image) is not KVM or may_run_promptly()
+    for first, *others in turns(names, os.cpu_count() or 1, undisturbed=undisturbed):
         with ExitStack() as stack:
             running = [stack.enter_context(beside(it, results, words)) for it in others]
             if not passes(image, first, words, results, say):

@@ -23,12 +23,12 @@ from vm.testing import turns
 def test_what_measures_is_first_and_two_run_beside_it(
     names: list[str], processors: int, expected: list[list[str]]
 ) -> None:
-    assert turns(names, processors, promptly=True) == expected
+    assert turns(names, processors, undisturbed=True) == expected
 
 
 def test_what_measures_runs_alone_where_it_may_be_late() -> None:
     expected = [["netem"], ["kernel", "services"]]
-    assert turns(["netem", "kernel", "services"], 2, promptly=False) == expected
+    assert turns(["netem", "kernel", "services"], 2, undisturbed=False) == expected
 
 
 def test_what_it_said_is_shown(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

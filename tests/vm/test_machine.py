@@ -18,6 +18,7 @@ import pytest
 from vm import accel, image, need, recipe
 from vm.machine import OWN_THREADS, CommandFailed, Machine, Share
 from vm.need import GuestError
+from vm.testing import BUILD
 
 ROOT = Path(__file__).parents[2]
 NO_WHERE = "of the machine that runs guests, not of a guest"
@@ -69,6 +70,31 @@ def test_many_commands_at_once_and_many_bytes(guest: Machine) -> None:
     for remote, size, out in zip(remotes, sizes, outs, strict=True):
         assert remote.wait(60) == 0
         assert out == f"{size},".encode() * (size // 8 + 1)
+
+
+LATE = """
+import time
+late = []
+for _ in range(40):
+    due = time.monotonic() + 0.025
+    time.sleep(0.025)
+    late.append(time.monotonic() - due)
+print(max(late))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_clock_that_counts_instructions_is_never_late(made: image.Image) -> None:
+    """Beside other tests on the same processors, and an hour passes in seconds."""
+    with Machine(made, memory_mib=512, by=accel.TCG_COUNTED) as guest:
+        guest.move_in("rp", "no-such")
+        assert 0 < float(guest.run(["python3", "-c", LATE]).out) < 0.001
+        guest.run(["sleep", "3600"], seconds=120)
+        assert guest.run(["cat", f"{ROOT}/Makefile"]).out == (ROOT / "Makefile").read_text()
+        assert guest.run(["ls", f"{ROOT}/results"]).out.split() == ["README.md", "reading.md"]
+        assert guest.run(["sh", "-c", f'ls "{BUILD}"']).out == "rp\n"
+        assert guest.run([BUILD / "rp", "--version"]).out.startswith("rp ")
 
 
 @pytest.mark.slow
@@ -257,7 +283,7 @@ def test_virtualisation_that_does_not_run_is_not_taken(
     found = image.Image(tmp_path)
     assert accel.accel(found) is accel.TCG
     assert accel.accel(found) is accel.TCG
-    assert accel.accel(found, in_turn=True) is accel.TCG_IN_TURN
+    assert accel.accel(found, accel.TCG_IN_TURN) is accel.TCG_IN_TURN
     assert asked == [1]
     monkeypatch.setenv("TM3_VM_ACCEL", "kvm")
     assert accel.accel(found) is accel.KVM

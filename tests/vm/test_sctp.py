@@ -24,6 +24,7 @@ from tests.relay.ends import (
     read_exactly,
     read_to_end,
     reading,
+    send_all,
     sending,
     serving,
     socks,
@@ -95,8 +96,8 @@ def test_a_page_over_loss(two: Two, tmp_path: Path) -> None:
     got = tmp_path / "got"
     with nginx(far, tmp_path, root, address=RP), proxies(two, tmp_path, *SCTP) as running:
         assert "listening on 0.0.0.0:6000 for 4 pipes over sctp\n" in running.rp.log
-        argv = ["curl", "-sS", "--fail", "--max-time", "90", "-o", got]
-        near.run(*argv, "--socks5", "127.0.0.1:1080", f"http://{RP}:8080/page", seconds=100)
+        argv = ["curl", "-sS", "--fail", "--speed-time", "60", "--speed-limit", "1", "-o", got]
+        near.run(*argv, "--socks5", "127.0.0.1:1080", f"http://{RP}:8080/page", seconds=150)
         assert payload.file_digest(got) == sha
         link(two, "delay", "2ms")
         clock = OwnTime()
@@ -130,8 +131,8 @@ def test_both_ways_over_disorder(two: Two, tmp_path: Path, more: list[str]) -> N
     ):
         downloads = [pool.submit(download, source.port) for _ in range(2)]
         with socks(near, RP, sink.port) as sock:
-            sock.sendall(data)
-        assert [it.result(60) for it in downloads] == [whole] * 2
+            send_all(sock, data, 40)
+        assert [it.result() for it in downloads] == [whole] * 2
         assert len(running.rp.lines("do not tell enough for --aggregate delay")) == (not more)
         assert sink.results.get(timeout=30) == whole
 

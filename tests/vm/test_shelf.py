@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from vm import image, need, recipe, shelf
+from vm import box, image, need, recipe, shelf
 from vm.machine import Machine
 from vm.need import GuestError
 
 ROOT = Path(__file__).parents[2]
 WANTED, OLD, BOX = "0123456789abcdef", "f" * 16, "box-" + "a" * 16
-KERNEL, SERVICES = "kernel-backports", "services-" + "b" * 16
+KERNEL, SERVICES = "kernel-backports-" + "c" * 16, "services-" + "b" * 16
 RECIPE = recipe.Recipe(("bash",), recipe.Sources("bookworm", "deb x bookworm main", ""), "6.1", b"")
-OTHERS = {BOX, SERVICES, KERNEL, "tests"}
+OTHERS = {BOX, SERVICES, KERNEL, "kernel-arm64", "tests"}
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("TM3_GUEST") == "1", reason="of the machine that runs guests, not of a guest"
@@ -72,6 +72,14 @@ def test_what_is_there_already_removes_nothing(kept: Path) -> None:
     (kept / RECIPE.name).mkdir()
     image.image(print, RECIPE)
     assert names(kept) == before | {RECIPE.name}
+
+
+def test_another_key_is_another_box(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is written into the box."""
+    for name in ("packages", "codename", "kernel_version"):
+        monkeypatch.setattr(box, name, str)
+    monkeypatch.setattr(box, "sources", lambda _: RECIPE.sources)
+    assert (box.HERE / "vagrant.pub").read_bytes() in box.recipe().code
 
 
 def test_an_image_in_use_stays(kept: Path) -> None:

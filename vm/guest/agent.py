@@ -3,8 +3,9 @@
 
 One JSON object a line. From the host: {"id", "run": [ARG...], "cwd", "env", "tty"}, then for that
 id {"in": BASE64}, {"eof": true}, {"signal": NUMBER}; {"off": true} ends the guest. To the host:
-{"ready": KERNEL} once, then per id {"pid"}, {"out": BASE64, "fd": 1 or 2}..., {"exit": STATUS},
-which is negative for a signal.
+{"ready": KERNEL} once, then per id {"pid"}, {"out": BASE64, "fd": 1 or 2}..., {"taken": BYTES} of
+its input, so that the host waits for a command that is slow to read, and {"exit": STATUS}, which is
+negative for a signal.
 """
 
 import base64
@@ -19,6 +20,7 @@ import signal
 import struct
 import subprocess
 import termios
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -47,49 +49,60 @@ class Command:
             pipes = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
         else:
             pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self.queued = bytearray()  # of its input, which the host keeps short
         self.process = subprocess.Popen(
             wanted["run"],
             cwd=wanted.get("cwd") or "/tm3",
             env={**os.environ, **(wanted.get("env") or {})},
             start_new_session=True,
             preexec_fn=(lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) if size else None,
+            bufsize=0,
             **pipes,
         )
         if size:
             os.close(theirs)
             self.outputs[ours] = 1
-            self.input: int | None = ours
+            self.input = FileIO(os.dup(ours), "w")
         else:
             self.outputs[self.process.stdout.fileno()] = 1
             self.outputs[self.process.stderr.fileno()] = 2
-            self.input = self.process.stdin.fileno()
+            self.input = self.process.stdin
+        os.set_blocking(self.input.fileno(), False)
         self.tty = bool(size)
+        self.ending = False  # its input, once all that is queued is read
 
-    def write(self, data: bytes) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            while data and self.input is not None:
-                data = data[os.write(self.input, data) :]
+    def take(self, data: bytes) -> None:
+        if not self.ending:
+            self.queued += data
 
     def end_of_input(self) -> None:
         if self.tty:
-            self.write(b"\x04")
-        elif self.input is not None:
-            self.process.stdin.close()
-            self.input = None
+            self.take(b"\x04")
+        else:
+            self.ending = True
+
+    def give(self) -> int:
+        """Of what is queued, as much as it takes now; how many bytes are queued no longer."""
+        before = len(self.queued)
+        try:
+            while self.queued and (written := self.input.write(self.queued)):
+                del self.queued[:written]
+        except OSError:  # nobody will read it
+            self.queued.clear()
+        return before - len(self.queued)
 
     def close(self) -> None:
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+        for stream in (self.input, self.process.stdout, self.process.stderr):
             if stream:
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
+                stream.close()
         if self.tty:
             for end in self.outputs:
                 os.close(end)
 
 
 class Agent:
-    def __init__(self) -> None:
-        self.port = os.open(port(), os.O_RDWR)
+    def __init__(self, port: int) -> None:
+        self.port = port
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.port, selectors.EVENT_READ, None)
         self.commands: dict[int, Command] = {}
@@ -120,9 +133,11 @@ class Agent:
         if command is None:
             return  # it has ended meanwhile
         if "in" in wanted:
-            command.write(base64.b64decode(wanted["in"]))
+            command.take(base64.b64decode(wanted["in"]))
+            self.feed(command)
         elif "eof" in wanted:
             command.end_of_input()
+            self.feed(command)
         elif "signal" in wanted:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(command.process.pid, wanted["signal"])
@@ -146,10 +161,27 @@ class Agent:
         for line in lines:
             self.obey(json.loads(line))
 
+    def feed(self, command: Command) -> None:
+        """Never waits for a command to read: the selector tells when it does."""
+        if command.input.closed:
+            return
+        taken = command.give()
+        if taken:
+            self.say(id=command.number, taken=taken)
+        waited = command.input in self.selector.get_map()
+        if command.queued and not waited:
+            self.selector.register(command.input, selectors.EVENT_WRITE, command)
+        elif waited and not command.queued:
+            self.selector.unregister(command.input)
+        if command.ending and not command.queued:
+            command.input.close()
+
     def forward(self, command: Command, end: int) -> bool:
         """Hands on what a command wrote; False at its end."""
         try:
             data = os.read(end, CHUNK)
+        except BlockingIOError:
+            return True
         except OSError:  # a terminal whose last user is gone
             data = b""
         if not data:
@@ -165,6 +197,8 @@ class Agent:
             status = command.process.poll()
             if status is None:
                 continue
+            with contextlib.suppress(KeyError, ValueError):
+                self.selector.unregister(command.input)
             for end in command.outputs:
                 os.set_blocking(end, False)
                 with contextlib.suppress(KeyError):
@@ -185,11 +219,13 @@ class Agent:
     def run(self) -> None:
         self.say(ready=platform.release())
         while True:
-            for key, _ in self.selector.select():
+            for key, events in self.selector.select():
                 if key.fd == self.port:
                     self.listen()
                 elif key.fd == self.wakeup:
                     os.read(self.wakeup, CHUNK)
+                elif events & selectors.EVENT_WRITE:
+                    self.feed(key.data)
                 elif key.fd in self.selector.get_map():
                     self.forward(key.data, key.fd)
             self.reap()
@@ -204,4 +240,4 @@ if __name__ == "__main__":
         TM3_GUEST="1",
         PYTHONDONTWRITEBYTECODE="1",
     )
-    Agent().run()
+    Agent(os.open(port(), os.O_RDWR)).run()
