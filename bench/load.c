@@ -449,38 +449,48 @@ static void paced_done(int err, uint64_t packets, uint64_t came)
 	wait_for_caller();
 }
 
-/* paced-tcp PACKETS: their bytes at PACED_RATE, until the server has them. */
-static void measure_paced_tcp(uint64_t packets)
+/* paced-tcp up|down PACKETS: their bytes at PACED_RATE, until the other side has them. */
+static void measure_paced_tcp(int down, uint64_t packets)
 {
 	int fd = open_connection();
 	uint64_t right;
-	int err;
+	int err = 0;
 
-	request(fd, LOAD_UP, packets * PACED_SIZE);
-	err = paced_bytes(fd, packets);
-	if (!err)
-		read_all(fd, &right, sizeof(right));
+	request(fd, down ? LOAD_PACED : LOAD_UP, packets * PACED_SIZE);
+	if (down) {
+		read_discarding(fd, packets * PACED_SIZE);
+	} else {
+		err = paced_bytes(fd, packets);
+		if (!err)
+			read_all(fd, &right, sizeof(right));
+	}
 	paced_done(err, packets, packets);
 	close(fd);
 }
 
 /*
- * paced-udp PACKETS SINK_PORT: as datagrams, which come back to this process; with SOCKS_PORT by
- * an UDP ASSOCIATE, which lasts as long as its connection.
+ * paced-udp up|down PACKETS SINK_PORT: as datagrams, which come back to this process; with
+ * SOCKS_PORT by an UDP ASSOCIATE, which lasts as long as its connection.
  */
-static void measure_paced_udp(uint64_t packets, const struct sockaddr_in *sink)
+static void measure_paced_udp(int down, uint64_t packets,
+			      const struct sockaddr_in *sink)
 {
 	const struct sockaddr_in any = { .sin_family = AF_INET };
-	struct sockaddr_in relay = target;
-	int by_socks = proxy.sin_port != 0;
-	uint64_t came;
+	struct paced what = {
+		.to = target,
+		.sink = *sink,
+		.by_socks = proxy.sin_port != 0,
+		.down = down,
+		.packets = packets,
+	};
+	uint64_t came = 0;
 	int fd = -1, err;
 
-	if (by_socks) {
+	if (what.by_socks) {
 		fd = connected(&proxy);
-		ask_socks(fd, SOCKS_UDP_ASSOCIATE, &any, &relay);
+		ask_socks(fd, SOCKS_UDP_ASSOCIATE, &any, &what.to);
 	}
-	err = paced_datagrams(&relay, sink, by_socks, packets, &came);
+	err = paced_datagrams(&what, &came);
 	paced_done(err, packets, came);
 	close(fd);
 }
@@ -508,6 +518,13 @@ static void loopback(struct sockaddr_in *addr, const char *port)
 	addr->sin_port = htons((uint16_t)n);
 }
 
+static int is_down(const char *way)
+{
+	if (strcmp(way, "up") != 0 && strcmp(way, "down") != 0)
+		fail("neither up nor down: %s", way);
+	return strcmp(way, "down") == 0;
+}
+
 static const char usage[] =
 	"usage: bench-load serve PORT\n"
 	"       bench-load PORT SOCKS_PORT|- bulk down|up|both BYTES CONNECTIONS\n"
@@ -516,8 +533,8 @@ static const char usage[] =
 	"       bench-load PORT SOCKS_PORT|- ask SIZE AT-ONCE COUNT alone|beside\n"
 	"       bench-load PORT - churn RATE SECONDS\n"
 	"       bench-load PORT - turns CONNECTIONS PORTS SIZE\n"
-	"       bench-load PORT SOCKS_PORT|- paced-tcp PACKETS\n"
-	"       bench-load PORT SOCKS_PORT|- paced-udp PACKETS SINK_PORT\n";
+	"       bench-load PORT SOCKS_PORT|- paced-tcp up|down PACKETS\n"
+	"       bench-load PORT SOCKS_PORT|- paced-udp up|down PACKETS SINK_PORT\n";
 
 static int measure(int argc, char **argv)
 {
@@ -542,11 +559,11 @@ static int measure(int argc, char **argv)
 	else if (strcmp(what, "turns") == 0 && argc == 7)
 		measure_turns((int)number(argv[4]), (int)number(argv[5]),
 			      number(argv[6]));
-	else if (strcmp(what, "paced-tcp") == 0)
-		measure_paced_tcp(number(argv[4]));
-	else if (strcmp(what, "paced-udp") == 0 && argc == 6) {
-		loopback(&sink, argv[5]);
-		measure_paced_udp(number(argv[4]), &sink);
+	else if (strcmp(what, "paced-tcp") == 0 && argc == 6)
+		measure_paced_tcp(is_down(argv[4]), number(argv[5]));
+	else if (strcmp(what, "paced-udp") == 0 && argc == 7) {
+		loopback(&sink, argv[6]);
+		measure_paced_udp(is_down(argv[4]), number(argv[5]), &sink);
 	} else
 		return -EINVAL;
 	return 0;

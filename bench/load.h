@@ -12,6 +12,7 @@
  *			answers how many were right before the first wrong one
  *	LOAD_ECHO	server returns what comes
  *	LOAD_REPLY	server returns one byte
+ *	LOAD_PACED	server sends @bytes bytes, a multiple of PACED_SIZE, at PACED_RATE
  *
  * Nobody half-closes (not every proxy can): the client closes when it has
  * what it wanted, the server when it sees that.
@@ -31,6 +32,7 @@ enum load_op {
 	LOAD_UP_CHECK,
 	LOAD_ECHO,
 	LOAD_REPLY,
+	LOAD_PACED,
 };
 
 struct load_request {
@@ -59,12 +61,15 @@ enum { PACED_SIZE = 1200, PACED_BURST = 50, PACED_RATE = 100000000 };
 
 /* So many packets' bytes on a connection. 0 or -errno. */
 int paced_bytes(int fd, uint64_t packets);
-/*
- * The same as datagrams, and how many of them come at @sink. @by_socks: @to is the relay of a
- * SOCKS5 proxy, and each says in front of its payload that it is for @sink.
- */
-int paced_datagrams(const struct sockaddr_in *to, const struct sockaddr_in *sink,
-		    int by_socks, uint64_t packets, uint64_t *came);
+struct paced {
+	struct sockaddr_in to;		/* the relay, whom the client sends to */
+	struct sockaddr_in sink;	/* the server */
+	int by_socks;		/* a datagram says in front of its payload that it is for @sink */
+	int down;		/* from the server, once it was asked */
+	uint64_t packets;
+};
+/* The same as datagrams, and how many of them come at the other end. 0 or -errno. */
+int paced_datagrams(const struct paced *what, uint64_t *came);
 
 enum {
 	ASK_MOST = 16384,	/* bytes of a request, or of a message that has its turn */

@@ -30,6 +30,7 @@ GIGA = 1e9
 WIRE_PART = 8  # of the bytes of a bulk transfer: in packets of 1,500 bytes it takes longer
 WIRE_ASK = 100
 PACED = ("tcp", "udp", "socks")  # a connection, datagrams by --forward and by SOCKS5
+PACED_WAYS = {"up": "", "down": "-down"}  # and how a figure's names end
 
 
 @dataclass(frozen=True)
@@ -128,19 +129,21 @@ def check(bench: Bench, rival: Rival, measure: str) -> None:
 
 def take_paced(bench: Bench, rival: Rival, relay: list[Running]) -> dict[str, Any]:
     """What datagrams cost, by a forwarded port and by SOCKS5, and what a connection's bytes cost at
-    the same pace."""
+    the same pace: up, and down."""
     taken: dict[str, Any] = {}
     packets = str(bench.size.packets)
-    datagrams = ["paced-udp", packets, str(SERVER_PORT)]
-    for protocol, command in (
-        ("tcp", load_command(bench, rival, ["paced-tcp", packets])),
-        ("udp", load_command(bench, rival, datagrams)),
-        ("socks", [str(bench.load), str(SERVER_PORT), str(SOCKS_PORT), *datagrams]),
-    ):
-        cpu = per_role(relay, accounts.cpu_seconds)
-        with loaded(command) as figure:
-            figure["cpu_seconds"] = minus(per_role(relay, accounts.cpu_seconds), cpu)
-        taken[protocol] = figure
+    by_socks = [str(bench.load), str(SERVER_PORT), str(SOCKS_PORT)]
+    for way, after in PACED_WAYS.items():
+        datagrams = ["paced-udp", way, packets, str(SERVER_PORT)]
+        for protocol, command in (
+            ("tcp", load_command(bench, rival, ["paced-tcp", way, packets])),
+            ("udp", load_command(bench, rival, datagrams)),
+            ("socks", [*by_socks, *datagrams]),
+        ):
+            cpu = per_role(relay, accounts.cpu_seconds)
+            with loaded(command) as figure:
+                figure["cpu_seconds"] = minus(per_role(relay, accounts.cpu_seconds), cpu)
+            taken[protocol + after] = figure
     return taken
 
 
@@ -224,23 +227,33 @@ def start_and_take(bench: Bench, rival: Rival, measure: str) -> dict[str, Any]:
         return {"failed": str(trouble), "logs": last_words(place.directory)}
 
 
+def of_paced(figure: dict[str, Any], after: str) -> dict[str, float]:
+    """One way: those whose names end so."""
+    cost = {
+        name: sum(figure[name]["cpu_seconds"].values()) / figure[name]["packets"]
+        for name in (f"{protocol}{after}" for protocol in PACED)
+        if name in figure  # figures of before have no SOCKS5
+    }
+    connection = cost.pop(f"tcp{after}")
+    found = {f"udp{after}.tcp": connection * 1e6}
+    for name, each in cost.items():
+        found[f"{name}.cpu"] = each * 1e6
+        found[f"{name}.ratio"] = each / connection
+        found[f"{name}.lost"] = 100 * (1 - figure[name]["came"] / figure[name]["packets"])
+    return found
+
+
 def metrics(measure: str, figure: dict[str, Any]) -> dict[str, float]:
     """The numbers of a figure that are compared, by name."""
     if "failed" in figure:
         return {}
     if measure == "udp":
-        cost = {
-            name: sum(figure[name]["cpu_seconds"].values()) / figure[name]["packets"]
-            for name in PACED
-            if name in figure  # figures of before have no SOCKS5
+        return {
+            name: value
+            for after in PACED_WAYS.values()
+            if f"tcp{after}" in figure  # figures of before have no way down
+            for name, value in of_paced(figure, after).items()
         }
-        found = {"udp.tcp": cost.pop("tcp") * 1e6}
-        for name, each in cost.items():
-            lost = 1 - figure[name]["came"] / figure[name]["packets"]
-            found[f"{name}.cpu"] = each * 1e6
-            found[f"{name}.ratio"] = each * 1e6 / found["udp.tcp"]
-            found[f"{name}.lost"] = 100 * lost
-        return found
     if measure == WIRE:
         bulk, asked = figure["bulk"], figure["ask"]
         return {

@@ -19,6 +19,8 @@
 enum {
 	SINK_BUFFER = 4 << 20,
 	QUIET_MS = 500,		/* then nothing more comes */
+	ASK_MS = 100,		/* for the first one of those that are asked for */
+	ASKS = 10,
 	SOCKS_HEAD = 10,	/* of a datagram */
 };
 
@@ -30,13 +32,13 @@ static void wait_until(int64_t at)
 		;
 }
 
-/*
- * One burst after the other; @say sends the packets from number @at on, and is told @of. 0 or
- * -errno.
- */
+/* Sends @n packets from number @at on, and is told @of. 0 or -errno. */
+typedef int say_fn(int fd, uint64_t at, uint64_t n,
+		   const struct sockaddr_in *of);
+
+/* One burst after the other. 0 or -errno. */
 static int pace(int fd, uint64_t packets, const struct sockaddr_in *of,
-		int (*say)(int fd, uint64_t at, uint64_t n,
-			   const struct sockaddr_in *of))
+		say_fn *say)
 {
 	struct timespec ts;
 	int64_t begin;
@@ -64,6 +66,11 @@ static int say_bytes(int fd, uint64_t at, uint64_t n,
 	(void)of;
 	for (at *= PACED_SIZE; left; at += (uint64_t)done, left -= (size_t)done) {
 		done = send(fd, pattern_at(at), left, MSG_NOSIGNAL);
+		if (done < 0 && errno == EAGAIN) {
+			poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1,
+			     -1);
+			done = 0;
+		}
 		if (done < 0)
 			return -errno;
 	}
@@ -104,6 +111,7 @@ int paced_bytes(int fd, uint64_t packets)
 
 struct sink {
 	int fd;
+	ssize_t size;		/* of what counts */
 	uint64_t most, came;
 };
 
@@ -111,10 +119,10 @@ static void *run_sink(void *arg)
 {
 	struct sink *s = arg;
 	struct pollfd p = { .fd = s->fd, .events = POLLIN };
-	uint8_t buf[PACED_SIZE + 1];
+	uint8_t buf[SOCKS_HEAD + PACED_SIZE + 1];
 
 	while (s->came < s->most && poll(&p, 1, QUIET_MS) > 0)
-		s->came += recv(s->fd, buf, sizeof(buf), 0) == PACED_SIZE;
+		s->came += recv(s->fd, buf, sizeof(buf), 0) == s->size;
 	return NULL;
 }
 
@@ -128,27 +136,74 @@ static int udp_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-int paced_datagrams(const struct sockaddr_in *to, const struct sockaddr_in *sink,
-		    int by_socks, uint64_t packets, uint64_t *came)
+/*
+ * The server at @far is asked by @near for what it is to send, until it hears: it is connected to
+ * whom the relay sends as then. 0 or -errno.
+ */
+static int ask_for(int near, int far, const struct sockaddr_in *sink,
+		   say_fn *say)
 {
-	struct sink s = { .fd = udp_socket(), .most = packets };
-	int fd = udp_socket(), err = 0;
+	struct pollfd p = { .fd = far, .events = POLLIN };
+	struct sockaddr_in from;
+	socklen_t len = sizeof(from);
+	uint8_t byte;
+	int i, err;
+
+	for (i = 0; i < ASKS; i++) {
+		err = say(near, 0, 1, sink);
+		if (err)
+			return err;
+		if (poll(&p, 1, ASK_MS) <= 0)
+			continue;
+		if (recvfrom(far, &byte, 1, 0, (struct sockaddr *)&from,
+			     &len) < 0 ||
+		    connect(far, (const struct sockaddr *)&from, len))
+			return -errno;
+		return 0;
+	}
+	return -ETIMEDOUT;
+}
+
+/* @near to @far, or the other way once that has been asked for. 0 or -errno. */
+static int carry(int near, int far, const struct paced *what, uint64_t *came)
+{
+	say_fn *say = what->by_socks ? say_by_socks : say_datagrams;
+	struct sink s = { .fd = far, .size = PACED_SIZE,
+			  .most = what->packets };
+	int from = near, err = 0;
 	pthread_t thread;
 
-	if (s.fd < 0 || fd < 0)
-		err = s.fd < 0 ? s.fd : fd;
-	else if (bind(s.fd, (const struct sockaddr *)sink, sizeof(*sink)) ||
-		 connect(fd, (const struct sockaddr *)to, sizeof(*to)))
+	if (what->down) {
+		err = ask_for(near, far, &what->sink, say);
+		s.fd = near;
+		s.size += what->by_socks ? SOCKS_HEAD : 0;
+		from = far;
+		say = say_datagrams;
+	}
+	if (!err)
+		err = -pthread_create(&thread, NULL, run_sink, &s);
+	if (err)
+		return err;
+	err = pace(from, what->packets, &what->sink, say);
+	pthread_join(thread, NULL);
+	*came = s.came;
+	return err;
+}
+
+int paced_datagrams(const struct paced *what, uint64_t *came)
+{
+	int near = udp_socket(), far = udp_socket(), err;
+
+	if (near < 0 || far < 0)
+		err = near < 0 ? near : far;
+	else if (bind(far, (const struct sockaddr *)&what->sink,
+		      sizeof(what->sink)) ||
+		 connect(near, (const struct sockaddr *)&what->to,
+			 sizeof(what->to)))
 		err = -errno;
 	else
-		err = -pthread_create(&thread, NULL, run_sink, &s);
-	if (!err) {
-		err = pace(fd, packets, sink,
-			   by_socks ? say_by_socks : say_datagrams);
-		pthread_join(thread, NULL);
-	}
-	close(fd);
-	close(s.fd);
-	*came = s.came;
+		err = carry(near, far, what, came);
+	close(near);
+	close(far);
 	return err;
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench import stats
 from bench.kinds import ASKS, BULKS
-from bench.measures import metrics
+from bench.measures import PACED_WAYS, metrics
 from bench.rivals import BY_NAME, LIMIT, OURS, Rival
 from bench.run import NOISY
 from bench.stats import Spread
@@ -87,17 +87,20 @@ FIGURES = (
             Column("wire.ask", "bytes for 100 there and back", 0),
         ),
     ),
-    Table(
-        "100 Mbit/s of UDP, 1,200 bytes a packet, and of TCP",
-        (
-            Column("udp.cpu", "UDP CPU µs/packet", 2),
-            Column("udp.tcp", "TCP CPU µs/packet", 2),
-            Column("udp.ratio", "UDP/TCP", 2),
-            Column("udp.lost", "lost %", 2),
-            Column("socks.cpu", "SOCKS5 CPU µs/packet", 2),
-            Column("socks.ratio", "SOCKS5/TCP", 2),
-            Column("socks.lost", "SOCKS5 lost %", 2),
-        ),
+    *(
+        Table(
+            f"100 Mbit/s of UDP, 1,200 bytes a packet, and of TCP, {way}",
+            (
+                Column(f"udp{after}.cpu", "UDP CPU µs/packet", 2),
+                Column(f"udp{after}.tcp", "TCP CPU µs/packet", 2),
+                Column(f"udp{after}.ratio", "UDP/TCP", 2),
+                Column(f"udp{after}.lost", "lost %", 2),
+                Column(f"socks{after}.cpu", "SOCKS5 CPU µs/packet", 2),
+                Column(f"socks{after}.ratio", "SOCKS5/TCP", 2),
+                Column(f"socks{after}.lost", "SOCKS5 lost %", 2),
+            ),
+        )
+        for way, after in PACED_WAYS.items()
     ),
 )
 ADDED = Table(

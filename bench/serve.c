@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -123,6 +124,41 @@ static enum verdict reply(struct client *c)
 	return GO_ON;
 }
 
+/* Of a client that may be gone before: the thread has a descriptor of its own. */
+struct paced_source {
+	int fd;
+	uint64_t packets;
+};
+
+static void *pace(void *arg)
+{
+	struct paced_source *source = arg;
+
+	paced_bytes(source->fd, source->packets);
+	close(source->fd);
+	free(source);
+	return NULL;
+}
+
+static enum verdict source_paced(struct client *c)
+{
+	struct paced_source *source = malloc(sizeof(*source));
+	pthread_t thread;
+
+	if (!source)
+		return OVER;
+	source->fd = dup(c->fd);
+	source->packets = c->request.bytes / PACED_SIZE;
+	if (source->fd < 0 || pthread_create(&thread, NULL, pace, source)) {
+		close(source->fd);
+		free(source);
+		return OVER;
+	}
+	pthread_detach(thread);
+	c->done = c->request.bytes;
+	return GO_ON;
+}
+
 /* All is said: only the client's end is still to come. */
 static enum verdict wait_for_end(struct client *c)
 {
@@ -148,6 +184,8 @@ static enum verdict step(struct client *c)
 		return sink_checking(c);
 	case LOAD_REPLY:
 		return reply(c);
+	case LOAD_PACED:
+		return source_paced(c);
 	}
 	return OVER;
 }

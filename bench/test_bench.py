@@ -134,6 +134,10 @@ def test_metrics_of_each_measure() -> None:
     paced["socks"] = {"packets": 1000, "came": 990, "cpu_seconds": {"rp": 0.004, "lp": 0.007}}
     by_socks = {"socks.cpu": 11.0, "socks.ratio": 2.2, "socks.lost": 1.0}
     assert metrics("udp", paced) == pytest.approx(found | by_socks)
+    paced["tcp-down"] = {"packets": 1000, "came": 1000, "cpu_seconds": {"rp": 0.004, "lp": 0.004}}
+    paced["udp-down"] = {"packets": 1000, "came": 900, "cpu_seconds": {"rp": 0.008, "lp": 0.004}}
+    down = {"udp-down.cpu": 12.0, "udp-down.tcp": 8.0, "udp-down.ratio": 1.5, "udp-down.lost": 10.0}
+    assert metrics("udp", paced) == pytest.approx(found | by_socks | down)
 
 
 def test_what_the_load_is_told() -> None:
@@ -505,5 +509,7 @@ def test_another_build_beside_ours(tmp_path: Path) -> None:
     (tmp_path / "old" / "lp").unlink()
     found = tools.find(names, tmp_path / "now", tmp_path / "old")
     assert found.missing == {"lp-before": f"{tmp_path / 'old' / 'lp'} is not built"}
+    (tmp_path / "old" / "lp").mkdir()  # as where DIR is a tree and not a build
+    assert found == tools.find(names, tmp_path / "now", tmp_path / "old")
     assert BEFORE in default_rivals(tmp_path / "now", tmp_path / "old")
     assert BEFORE not in default_rivals(tmp_path / "now", None)

@@ -55,7 +55,8 @@ def run_load(
         (("idle", "50"), "connections", 50),
         (("echo", "20"), "round_trips", 20),
         (("churn", "50", "1"), "connections", 50),
-        (("paced-tcp", "120"), "came", 120),
+        (("paced-tcp", "up", "120"), "came", 120),
+        (("paced-tcp", "down", "120"), "came", 120),
     ],
 )
 def test_load_does_what_it_says(
@@ -74,22 +75,42 @@ def test_datagrams_that_come_are_counted(load: Path) -> None:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         for to, came in ((port, 120), (other.getsockname()[1], 0)):
-            done = run_load(load, to, "paced-udp", "120", str(port))
+            done = run_load(load, to, "paced-udp", "up", "120", str(port))
             assert done.returncode == 0, done.stderr
             assert json.loads(done.stdout) == {"packets": 120, "came": came}
 
 
+Relayed = Callable[[bytes], bytes | None]
+
+
+def relay(sock: socket.socket, sink: int, up: Relayed, down: Relayed, drop_each: int) -> None:
+    """Whoever sends is the client, but the sink; of the datagrams each way some are dropped."""
+    client = ("", 0)
+    numbers = {True: itertools.count(), False: itertools.count()}
+    while True:
+        packet, source = sock.recvfrom(2048)
+        from_sink = source == ("127.0.0.1", sink)
+        client = client if from_sink else source
+        said = (down if from_sink else up)(packet)
+        if said is not None and (next(numbers[from_sink]) + 1) % drop_each:
+            sock.sendto(said, client if from_sink else ("127.0.0.1", sink))
+
+
 @contextlib.contextmanager
 def socks5(sink: int, drop_each: int) -> Iterator[int]:
-    """A proxy that relays datagrams to the sink, but each so many, and whose header is as in RFC
-    1928; it asks for nothing."""
+    """A proxy that relays datagrams to the sink and back, but each so many, and whose header is as
+    in RFC 1928; it asks for nothing."""
     header = b"\0\0\0\1" + socket.inet_aton("127.0.0.1") + sink.to_bytes(2, "big")
+
+    def up(packet: bytes) -> bytes | None:
+        return packet[len(header) :] if packet.startswith(header) else None
+
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as relay,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock,
     ):
-        relay.bind(("127.0.0.1", 0))
-        bound = socket.inet_aton("127.0.0.1") + relay.getsockname()[1].to_bytes(2, "big")
+        sock.bind(("127.0.0.1", 0))
+        bound = socket.inet_aton("127.0.0.1") + sock.getsockname()[1].to_bytes(2, "big")
 
         def serve() -> None:
             with contextlib.suppress(OSError), listener.accept()[0] as control:
@@ -97,23 +118,49 @@ def socks5(sink: int, drop_each: int) -> Iterator[int]:
                 control.sendall(b"\5\0")
                 assert control.recv(10, socket.MSG_WAITALL) == b"\5\3\0\1" + bytes(6)
                 control.sendall(b"\5\0\0\1" + bound)
-                for number in itertools.count(1):
-                    packet = relay.recv(2048)
-                    if packet.startswith(header) and number % drop_each:
-                        relay.sendto(packet[len(header) :], ("127.0.0.1", sink))
+                relay(sock, sink, up, lambda packet: header + packet, drop_each)
 
         threading.Thread(target=serve, daemon=True).start()
         yield int(listener.getsockname()[1])
 
 
-def test_datagrams_by_socks5_are_counted_too(load: Path) -> None:
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_datagrams_by_socks5_are_counted_too(load: Path, way: str) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
         sink = free.getsockname()[1]
     with socks5(sink, drop_each=10) as proxy:
-        done = run_load(load, sink, "paced-udp", "120", str(sink), socks=str(proxy))
+        done = run_load(load, sink, "paced-udp", way, "120", str(sink), socks=str(proxy))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"packets": 120, "came": 108}
+
+
+def test_datagrams_are_asked_for(load: Path) -> None:
+    """The server sends to whom it was asked by, and the client counts."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        sink = free.getsockname()[1]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                relay(sock, sink, bytes, bytes, 4)
+
+        threading.Thread(target=serve, daemon=True).start()
+        done = run_load(load, port, "paced-udp", "down", "120", str(sink))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"packets": 120, "came": 90}
+
+
+def test_who_is_asked_and_is_not_there(load: Path, server: int) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        port = silent.getsockname()[1]
+        done = run_load(load, port, "paced-udp", "down", "120", str(server))
+    assert done.returncode == 1
+    assert "paced: Connection timed out" in done.stderr
 
 
 @contextlib.contextmanager

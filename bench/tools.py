@@ -160,7 +160,7 @@ def find(names: set[str], build: Path, before: Path | None = None) -> Tools:
     paths, missing = {}, {}
     for name in sorted(names):
         path = str(own[name].resolve()) if name in own else which(name)
-        if path and Path(path).exists():
+        if path and Path(path).is_file():
             paths[name] = path
         elif name.endswith("-before") and not before:
             missing[name] = "it needs --before DIR"
