@@ -75,7 +75,8 @@ def begin_again(experiment: Experiment, before: Results, root: Path) -> Results:
 class How:
     """`part` (i, n): every n-th block, from the i-th on. `spread`: a Dask scheduler's address.
     `within_s`: no block but the first is begun when the time is up; what is left can be resumed.
-    `calibrate`: the links of this machine are checked before each session."""
+    `calibrate`: the links of this machine are checked before each session. `once_more`: runs that
+    are void after all their attempts have another one."""
 
     keep: Keep = field(default_factory=Keep)
     part: tuple[int, int] = (1, 1)
@@ -84,6 +85,7 @@ class How:
     tls: Tls | None = None  # with `spread`
     page: tuple[str, int] | None = None  # where it is watched
     calibrate: bool = True
+    once_more: bool = False
 
     def has(self, run: Run) -> bool:
         first, every = self.part
@@ -94,9 +96,8 @@ def run(experiment: Experiment, results: Results, how: How) -> None:
     """What is missing in the folder. Stopped leaves the finished runs and nothing running."""
     plan = results.plan
     with results.locked():
-        done = results.done()
         mine = [run for run in plan.runs() if how.has(run)]
-        left = [run for run in mine if run.id not in done]
+        left = _left(results, mine, how)
         session = _session(results)
         expected = expectation(experiment, results.path.parent.parent)
         bar = Progress(plan.experiment, len(mine), left, expected)
@@ -107,6 +108,11 @@ def run(experiment: Experiment, results: Results, how: How) -> None:
             session["ended"] = round(time.time(), 3)
             results.save()
             results.hand_back()
+
+
+def _left(results: Results, runs: Sequence[Run], how: How) -> list[Run]:
+    done = results.done(once_more=how.once_more)
+    return [run for run in runs if run.id not in done]
 
 
 @contextmanager

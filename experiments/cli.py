@@ -34,7 +34,7 @@ EPILOG = """\
   tm3lab list                                   the experiments
   tm3lab run download                           one of them, as it is defined
   tm3lab run download --pipes 1,2,4,8 --preset lossy --size 300KB --reps 30
-  tm3lab run all --quick                        all that are short, in under 90 minutes
+  tm3lab run all --quick                        of all that are short what 90 minutes hold
   tm3lab up lte --pipes 8                       a prompt in a lab
   tm3lab trace FILE.pcap --plots DIR            what a capture tells
   tm3lab watch DIR                              a page that shows it, live or again

@@ -130,6 +130,7 @@ def _resume(given: argparse.Namespace) -> int:
         *(cli_run.keep(given), given.part, given.spread),
         tls=tls.given(given),
         calibrate=not given.uncalibrated,
+        once_more=True,
     )
     if not how.spread:
         preflight.check(experiment, results.plan.configurations)

@@ -5,11 +5,11 @@ Runs are paired by seed where both used the same seeds. A parameter that is one 
 and another throughout B (say, the congestion control) is a difference, and keeps nothing apart.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich import box
 from rich.console import Console
@@ -21,7 +21,7 @@ from experiments.ratios import Both, holds, moved, of_both, share
 from experiments.report import facts, words
 from experiments.report.data import Results, found, load, varying
 from experiments.report.runs import Configuration, Key, Run
-from experiments.statistics import Drawn, Estimate, changed, grouped, ratio
+from experiments.statistics import Drawn, Estimate, changed, difference, grouped, ratio
 from topologies.parameter import Value
 
 SEEN = ("kernel", "system", "cpu", "cores", "host")  # of the machine
@@ -36,13 +36,17 @@ class Pair:
     label: str
     a: Estimate
     b: Estimate
-    ratio: Estimate
+    change: Estimate  # B over A; of what may be below 0 B less A
     paired: bool
-    matters: float  # the smallest effect of interest, a share
+    matters: float  # of the change
+    signed: bool
 
     @property
     def says(self) -> str:
-        return moved(self.ratio, 1.0, self.matters)
+        return moved(self.change, 0.0 if self.signed else 1.0, self.matters)
+
+    def write(self, value: float) -> str:
+        return words.number(value) if self.signed else words.ratio(value)
 
     @property
     def held(self) -> bool | None:
@@ -50,7 +54,7 @@ class Pair:
 
     @property
     def interval(self) -> str:
-        return words.interval(self.ratio, words.ratio)
+        return words.interval(self.change, self.write)
 
 
 @dataclass
@@ -99,7 +103,7 @@ class Comparison:
         for sentence in self.held:
             console.print(sentence)
         if not all(pair.paired for pairs in self.pairs.values() for pair in pairs):
-            console.print("Without seeds in common: ratios of medians, not of pairs.")
+            console.print("Without seeds in common: of medians, not of pairs.")
         for name, its in (("A", self.only_a), ("B", self.only_b)):
             if its:
                 console.print(f"Only in {name}: {'; '.join(its)}.")
@@ -111,20 +115,21 @@ class Comparison:
 
     def _text(self) -> Table:
         metric = self.a.main
+        pairs = self.pairs.get(metric, [])
         unit = f" [{metric.unit}]" if metric.unit else ""
         made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         made.add_column(f"{metric.label}{unit}")
-        for name in ("A", "B", "B/A", "95 %", "n"):
+        for name in ("A", "B", change_of(pairs), "95 %", "n"):
             made.add_column(name, justify="right", no_wrap=True)
         made.add_column("B is")
-        for pair in self.pairs.get(metric, []):
+        for pair in pairs:
             made.add_row(
                 pair.label,
                 words.number(pair.a.median),
                 words.number(pair.b.median),
-                words.ratio(pair.ratio.median) if pair.ratio.n else EN_DASH,
+                pair.write(pair.change.median) if pair.change.n else EN_DASH,
                 pair.interval,
-                str(pair.ratio.n),
+                str(pair.change.n),
                 pair.says,
             )
         return made
@@ -143,6 +148,11 @@ class Comparison:
             ]
             made.add_row(it.label, *cells, HOLDS[it.held])
         return made
+
+
+def change_of(pairs: Sequence[Pair]) -> str:
+    """What stands in their column."""
+    return "B less A" if any(it.signed for it in pairs) else "B/A"
 
 
 def compare(a: Path, b: Path) -> Comparison:
@@ -168,7 +178,8 @@ def of(a: Results, b: Results) -> Comparison:
 
     pairs = {}
     for metric in a.experiment.metrics:
-        its = [_pair(label(in_a[key]), in_a[key], in_b[key], metric) for key in both]
+        signed = a.is_signed(metric) or b.is_signed(metric)
+        its = [_pair(label(in_a[key]), in_a[key], in_b[key], metric, signed) for key in both]
         its = [pair for pair in its if pair.a.n or pair.b.n]
         if its or metric == a.main:
             pairs[metric] = its
@@ -205,7 +216,7 @@ def _keyed(results: Results, names: list[str]) -> dict[Key, Configuration]:
     return {results.key(it.params, names): it for it in results.configurations}
 
 
-def _pair(label: str, a: Configuration, b: Configuration, metric: Metric) -> Pair:
+def _pair(label: str, a: Configuration, b: Configuration, metric: Metric, signed: bool) -> Pair:
     def by_seed(it: Configuration) -> dict[int, tuple[Run, float]]:
         if not it.estimate(metric).n:
             return {}
@@ -215,13 +226,16 @@ def _pair(label: str, a: Configuration, b: Configuration, metric: Metric) -> Pai
     of_a, of_b = by_seed(a), by_seed(b)
     common = sorted(of_a.keys() & of_b.keys())
     got_a, got_b = a.estimate(metric), b.estimate(metric)
+    compared = difference if signed else ratio
     drawn = []
     for seed in common:
         (run_a, value_a), (run_b, value_b) = of_a[seed], of_b[seed]
         ok = run_a.ok and run_b.ok
-        drawn.append(Drawn(label, run_b.rep, ratio(value_b, value_a), ok, run_b.session))
-    found = grouped(drawn) if drawn else changed(got_b, got_a, "ratio")
-    return Pair(label, got_a, got_b, found, bool(drawn), metric.matters or 0.0)
+        drawn.append(Drawn(label, run_b.rep, compared(value_b, value_a), ok, run_b.session))
+    how: Literal["ratio", "difference"] = "difference" if signed else "ratio"
+    found = grouped(drawn) if drawn else changed(got_b, got_a, how)
+    matters = metric.least(got_a.median) if signed else metric.matters or 0.0
+    return Pair(label, got_a, got_b, found, bool(drawn), matters, signed)
 
 
 def _meta(a: Results, b: Results) -> list[tuple[str, str, str]]:
@@ -267,8 +281,8 @@ def page(made: Comparison) -> str:
             b=str(made.b.folder.resolve().name),
             name=made.a.name,
             number=words.number,
-            ratio=words.ratio,
             holds=HOLDS,
+            change_of=change_of,
         )
         .lstrip()
     )

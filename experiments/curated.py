@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import catalogue, kept, paper
-from experiments.model import STATISTICS, Experiment
+from experiments.model import Experiment
 from experiments.published import Line, by_row, why
 from experiments.report import words
 from experiments.report.rows import MARKS, SAYS
@@ -273,7 +273,8 @@ def _bound(told: dict[str, Any]) -> str:
     write = words.ratio if is_ratio else words.number
     unit = f" {told['unit']}" if told["unit"] else ""
     asked = {"less": "below ", "more": "above "}.get(told["expect"], "about ")
-    value = next((told[it] for it in ("median", *STATISTICS) if told.get(it) is not None), math.inf)
+    value = told.get(told["statistic"])
+    value = math.inf if value is None else value
     low, high = (math.inf if told[it] is None else told[it] for it in ("low", "high"))
     inside = f"{write(low)} to {write(high)}"
     asked += f"{write(told['than'])}{unit}"

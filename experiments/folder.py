@@ -102,10 +102,11 @@ class Results:
         """The finished ones, in the order in which they ended."""
         return list(_lines(self.path / RUNS))
 
-    def done(self) -> set[str]:
-        """Void runs are done when they were tried often enough."""
+    def done(self, *, once_more: bool = False) -> set[str]:
+        """The ids of those that need not be made. Of void ones those that were tried often enough,
+        and with `once_more` none."""
         records = self.runs()
-        again = {it for it, n in attempts(records).items() if n < ATTEMPTS}
+        again = {it for it, n in attempts(records).items() if once_more or n < ATTEMPTS}
         return {run["id"] for run in records} - again
 
     def unfinished(self) -> int:

@@ -8,7 +8,7 @@ the runner, the statistics, the plots and the report read it and need no code fo
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from experiments.live_run import LiveRun
 
 Grid = Mapping[str, Sequence[Value]]
-Statistic = Literal["median", "p95", "pooled", "geomean", "least", "second", "largest"]
+Statistic = Literal["median", "p95", "worst", "pooled", "geomean", "least", "second", "largest"]
 STATISTICS: dict[Statistic, str] = {
     "median": "",
     "p95": "95th percentile",
+    "worst": "worst of all runs",
     "pooled": "pooled value",
     "geomean": "geometric mean",
     "least": "least",
@@ -79,12 +80,13 @@ class Metric:
 class Claim:
     """A published figure and the runs of ours that answer it.
 
-    `of` and `over` choose runs by parameters (those not named may be anything but are paired by
-    value and seed). With `over`, the answer is the median of the paired ratios of/over, or of the
-    paired differences of-over, else the median itself. Where the 95th percentile is asked for, it
-    is taken of each side, and these two are compared; so is what is `pooled`. Of one of
-    OF_SETTINGS, each setting of what is not named has its own median, and these are taken
-    together. `expect` is the direction that was published, in the same terms.
+    `of` and `over` choose runs by parameters. Those not named may be anything that the experiment's
+    sweep has beside these, and are paired by value and seed. With `over`, the answer is the median
+    of the paired ratios of/over, or of the paired differences of-over, else the median itself.
+    Where the 95th percentile is asked for, it is taken of each side, and these two are compared; so
+    is what is `pooled`. What is to hold in every run asks for the `worst`, in which one failure is
+    enough. Of one of OF_SETTINGS, each setting of what is not named has its own median, and these
+    are taken together. `expect` is the direction that was published, in the same terms.
     """
 
     row: str  # the experiment's name in the list of published figures: download, object-size, ...
@@ -110,6 +112,10 @@ class Claim:
     )
     note: str = ""  # why it comes out otherwise, where that was found out by measuring
     causes: tuple["Cause", ...] = ()  # laws by which it may, which each report works out
+
+    def as_own(self) -> "Claim":
+        """The same of runs that it was not published of: a bound of the laboratory's."""
+        return replace(self, where=OWN, paper=None, paper_sides=(None, None), read_to=0.0)
 
     @property
     def is_own(self) -> bool:
@@ -193,6 +199,10 @@ class Experiment(ABC):
     def controls(self, params: Params) -> bool:
         """Whether its client gives lp commands while it runs (`--control`)."""
         return False
+
+    def draws(self, params: Params) -> bool:
+        """Whether the seed draws anything besides what links lose: sizes, moments, pipes."""
+        return params.get("pipe_policy") == "random"
 
     def firewalled(self, params: Params) -> Sequence[int]:
         """Ports of TCP that a firewall at rp drops silently, from before the pipes are dialled."""

@@ -83,10 +83,15 @@ def blocking(metric: str, scale: float, binding: str = "late", **case: Any) -> N
     return one("blocking", metric, scale, binding=binding, **{**BESIDE, **case})
 
 
-def cost(**case: Any) -> Number:
-    """What late binding loses of early binding's goodput, in %."""
-    late, early = (blocking("bulk_mbps", 1.0, binding, **case) for binding in ("late", "early"))
-    return lambda: 100 * (1 - late() / early())
+PLACES = {"sender": "queue of the sender{}", "network": "queue in the network{}, 100 ms deep"}
+
+
+def cost(bottleneck: str, mbps: float, pipes: int) -> Number:
+    """What late binding loses of early binding's goodput, in %, by the pairs of runs."""
+    of = f", {mbps:g} Mbit/s, {pipes} pipe{'s' if pipes > 1 else ''}"
+    where = PLACES[bottleneck].format(of)
+    ours = claimed("blocking", f"{where}: goodput of the bulk, late binding instead of early")
+    return lambda: 100 * (1 - ours())
 
 
 def added(place: str) -> list[Number]:

@@ -92,7 +92,7 @@ def _claimed(a: Results, b: Results) -> Iterator[Both]:
     for claim in a.experiment.claims:
         if claim.over is None:
             continue
-        of_a, of_b = a.answer(claim), b.answer(claim)
+        of_a, of_b = (it.asked(claim).answer(claim) for it in (a, b))
         if not of_a.n or not of_b.n:
             continue
         signed = claim.is_difference

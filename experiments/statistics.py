@@ -136,18 +136,20 @@ def _described(values: Sequence[float], failed: int) -> Estimate:
     """With their range where an interval belongs."""
     if len(values) == 0:
         return NOTHING
-    ordered = np.sort(np.asarray(values, dtype=float))
-    if np.isnan(ordered).any():
+    array = np.sort(np.asarray(values, dtype=float))
+    ordered = array.tolist()  # of a few values, numpy takes five times as long
+    count = len(ordered)
+    if math.isnan(ordered[-1]):  # numpy sorts them to the end
         raise ValueError("a value is not a number: leave out what was not measured")
     return Estimate(
-        n=len(ordered),
+        n=count,
         failed=failed,
-        median=float(np.median(ordered)),
-        low=float(ordered[0]),
-        high=float(ordered[-1]),
+        median=(ordered[(count - 1) // 2] + ordered[count // 2]) / 2,
+        low=ordered[0],
+        high=ordered[-1],
         q1=quantile(ordered, 0.25),
         q3=quantile(ordered, 0.75),
-        mean=float(np.mean(ordered)),
+        mean=float(np.add.reduce(array)) / count,
         p95=quantile(ordered, 0.95),
     )
 
@@ -200,6 +202,15 @@ def p95(values: Sequence[Drawn]) -> Estimate:
     median. Sessions are taken together: their repetitions are too few for a percentile of each."""
     columns, failed, unit = _by_rep([(it.setting, it.rep, it.ok, it.value) for it in values])
     return replace(_of_p95s(columns, lambda value: value, failed), unit=unit)
+
+
+def worst(values: Sequence[Drawn], better: Literal["less", "more", "neither"]) -> Estimate:
+    """Of these very runs: there is no interval to it. A failure is the worst that there is."""
+    if not values:
+        return NOTHING
+    found = (min if better == "more" else max)(it.value for it in values)
+    failed = sum(not it.ok for it in values)
+    return Estimate(len(values), failed, *([found] * 5))
 
 
 def compared_p95(pairs: Sequence[Pair], compared: Callable[[float, float], float]) -> Estimate:
@@ -368,7 +379,8 @@ def changed(of: Estimate, over: Estimate, compared: Literal["ratio", "difference
         if compared == "ratio":
             low, high = math.exp(low), math.exp(high)
     across = of.across if of.across == over.across else ""
-    return Estimate(n, failed, point, low, high, math.nan, math.nan, across=across)
+    least = max(of.least, over.least)
+    return Estimate(n, failed, point, low, high, math.nan, math.nan, least=least, across=across)
 
 
 def _scaled(it: Estimate, compared: str) -> tuple[float, float, float] | None:

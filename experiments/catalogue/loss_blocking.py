@@ -20,7 +20,8 @@ LOSSES = (0.005, 0.01, 0.02)
 
 
 def runs(pipes: int, loss: float = 0.01) -> Params:
-    return {"way": "pipes", "pipes": pipes, "loss": loss, "connections": 8}
+    many: Params = {"pipes": pipes, "connections": 8, "binding": "late"}
+    return {"way": "pipes", "loss": loss, **many}
 
 
 def fewer(pipes: int, metric: str, says: str) -> Claim:

@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from pathlib import Path as Folder
 from typing import TYPE_CHECKING, Any
 
-from experiments.catalogue.paths_file import NAMES
-from experiments.catalogue.recovery import STANDS_S, silence, sleep_until
+from base.shell import sleep_until
+from experiments.catalogue.paths_file import NAMES, TOLD
+from experiments.catalogue.recovery import STANDS_S, silence
 from experiments.failure import RunFailed
 from experiments.model import OWN, Claim, Experiment, Figure, Metric
 from experiments.workloads import path_loss, rates, traffic
@@ -25,7 +26,6 @@ BEFALLS = {f"{name}-{how}": name for name in NAMES for how in ("down", "silent")
 LEFT = dict(zip(NAMES, reversed(NAMES), strict=True))
 EVENTS = (*BEFALLS, *(f"only-{name}" for name in NAMES))
 WORDS = {"down": "its device goes down", "silent": "it is silent"}
-TOLD = {"wifi": "Wi-Fi", "lte": "LTE"}
 TRANSFERS = ("down", "up")
 SPOKEN = {"down": "a download", "up": "an upload"}
 FARTHEST_S = 0.070

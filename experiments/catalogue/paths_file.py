@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 
 KIB, MIB = 1 << 10, 1 << 20
 NAMES = ("wifi", "lte")
+TOLD = {"wifi": "Wi-Fi", "lte": "LTE"}
 SIZES = (64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB, 4 * MIB, 8 * MIB)
 MEDIUM = SIZES[1:5]
 RTTS_MS = (70.0, 270.0, 470.0)
+PUBLISHED_AGAIN_MS = RTTS_MS[:2]  # of which reinjected bytes were published
 DEMS = ("dems-b", "dems-s", "dems-f")
 POLICIES = (
     *("soonest", "minrtt", "rr", "ecf", "txdelay"),
@@ -59,6 +61,8 @@ def runs(policy: str, size: int, rtt_ms: float, warm: bool) -> Params:
 
 
 MOST_OF_MINRTT = 0.85  # up to 1 MB, published
+OURS = ("ecf", "dems-f")  # the policies that the laboratory's own bounds are about
+FAR_MS = RTTS_MS[1:]
 
 
 def instead_of_minrtt(policy: str, size: int, rtt_ms: float) -> Claim:
@@ -78,17 +82,19 @@ def instead_of_minrtt(policy: str, size: int, rtt_ms: float) -> Claim:
 
 
 def fewer_again(size: int, rtt_ms: float) -> Claim:
-    return Claim(
+    is_published = rtt_ms in PUBLISHED_AGAIN_MS
+    claim = Claim(
         row="paths-file",
         where="DEMS, Fig. 5.11",
         says=f"{told(size)}, LTE at {rtt_ms:g} ms, fresh windows, bytes that dems-f reinjects "
-        "instead of dems-s (published: 0 to 0.77)",
+        f"instead of dems-s{' (published: 0 to 0.77)' if is_published else ''}",
         of=runs("dems-f", size, rtt_ms, False),
         over=runs("dems-s", size, rtt_ms, False),
         metric="reinjected_bytes",
         expect="less",
         than=0.77,
     )
+    return claim if is_published else claim.as_own()
 
 
 def over_optimum(policy: str, size: int, rtt_ms: float) -> Claim:
@@ -128,12 +134,27 @@ def little_undisturbed(size: int, rtt_ms: float) -> Claim:
     return own_bound("reinjected_share", says, runs("dems-f", size, rtt_ms, False), 0.01)
 
 
-def no_worse_when_fresh(size: int, rtt_ms: float) -> Claim:
+def a_fifth_sooner(policy: str, rtt_ms: float) -> Claim:
+    """Published is only that minrtt is slower."""
+    size = 256 * KIB
     return Claim(
         row="paths-file",
         where=OWN,
-        says=f"{told(size)}, LTE at {rtt_ms:g} ms, fresh windows, ecf instead of minrtt",
-        of=runs("ecf", size, rtt_ms, False),
+        says=f"{told(size)}, LTE at {rtt_ms:g} ms, grown windows, {policy} instead of minrtt: a "
+        "fifth less",
+        of=runs(policy, size, rtt_ms, True),
+        over=runs("minrtt", size, rtt_ms, True),
+        expect="less",
+        than=0.8,
+    )
+
+
+def no_worse_when_fresh(policy: str, size: int, rtt_ms: float) -> Claim:
+    return Claim(
+        row="paths-file",
+        where=OWN,
+        says=f"{told(size)}, LTE at {rtt_ms:g} ms, fresh windows, {policy} instead of minrtt",
+        of=runs(policy, size, rtt_ms, False),
         over=runs("minrtt", size, rtt_ms, False),
         expect="less",
         than=1.1,
@@ -274,6 +295,13 @@ class PathsFile(Experiment):
             "second_rtt_ms": RTTS_MS,
             "warm": (False, True),
         },
+        {
+            **BASE,
+            "path_policy": "dems-s",
+            "size": (256 * KIB, MIB),
+            "second_rtt_ms": RTTS_MS,
+            "warm": False,
+        },
     )
     quick_reps = 5
     in_all_quick = False
@@ -285,15 +313,10 @@ class PathsFile(Experiment):
             for size in (*MEDIUM, 8 * MIB)
             for rtt in RTTS_MS
         ),
-        *(
-            over_optimum(policy, size, rtt)
-            for policy in ("ecf", "dems-f")
-            for size in MEDIUM
-            for rtt in RTTS_MS
-        ),
+        *(over_optimum(policy, size, rtt) for policy in OURS for size in MEDIUM for rtt in RTTS_MS),
         *(
             ends_together(policy, size, rtt)
-            for policy in ("ecf", "dems-f")
+            for policy in OURS
             for size in MEDIUM
             for rtt in RTTS_MS
         ),
@@ -303,7 +326,13 @@ class PathsFile(Experiment):
             for size in MEDIUM
             for rtt in RTTS_MS
         ),
-        *(no_worse_when_fresh(size, rtt) for size in SIZES for rtt in RTTS_MS),
+        *(a_fifth_sooner(policy, rtt) for policy in OURS for rtt in FAR_MS),
+        *(
+            no_worse_when_fresh(policy, size, rtt)
+            for policy in OURS
+            for size in SIZES
+            for rtt in RTTS_MS
+        ),
     )
     figures = (
         Figure(

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path as Folder
 from typing import TYPE_CHECKING, Any
 
-from experiments.catalogue.paths_file import NAMES
+from experiments.catalogue.paths_file import NAMES, TOLD
 from experiments.causes.split import Split
 from experiments.failure import RunFailed
 from experiments.model import Claim, Experiment, Figure, Grid, Metric
@@ -29,7 +29,6 @@ SMALL = FILES[:3]
 FLOWS = (10 * KB, 50 * KB)
 COUNT = 20
 PARALLEL = (1, 5, 10)
-TOLD = {"wifi": "Wi-Fi", "lte": "LTE"}
 BOTH = "both"
 MOST_BY_TXDELAY = 0.79  # of minrtt's time: published are 0.46 to it
 

@@ -236,6 +236,9 @@ class PathsObjects(Experiment):
     def controls(self, params: Params) -> bool:
         return True
 
+    def draws(self, params: Params) -> bool:
+        return True
+
     def measure(self, run: "LiveRun") -> dict[str, Any]:
         assert run.pair is not None and run.pair.control is not None
         number = {name: float(run.params[name]) for name in ("log_deviation", "gap_s")}  # type: ignore[arg-type]

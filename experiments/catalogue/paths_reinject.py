@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""One file over two paths of which one is far, by what goes again before a pipe is given up."""
+"""One file over two paths, one far or silent, by what goes again before a pipe is given up."""
 
+import random
+import time
 from pathlib import Path as Folder
 from typing import TYPE_CHECKING, Any
 
-from experiments.catalogue.paths_file import MIB, NAMES, latest
+from base.shell import sleep_until
+from experiments.catalogue.paths_file import MIB, NAMES, TOLD, before_s, latest, paths_of
 from experiments.causes.otherwise import Unused
 from experiments.causes.overdue import Overdue
-from experiments.model import Claim, Experiment, Figure, Metric
-from experiments.workloads import account, traffic
+from experiments.model import OWN, Claim, Experiment, Figure, Metric
+from experiments.oracle import optimum
+from experiments.workloads import account, path_loss, traffic
 from experiments.workloads.actors import Transfer
 from topologies.parameter import Parameter, Params
 
@@ -23,6 +27,9 @@ FAR_WIFI: Params = {"mbps": 12.0, "rtt_ms": 300.0, "second_mbps": 9.0, "second_r
 CONDITIONS = {"LTE is far": FAR_LTE, "Wi-Fi is far": FAR_WIFI}
 LOSSES = (0.0, 0.01)
 PUBLISHED = 0.90
+SILENT_MS = 300.0
+SOONER, MORE = 0.8, 0.05  # of the time without, and of the file, where a path is silent
+UNDISTURBED: Params = {"silent_ms": 0.0}
 
 
 def runs(mode: str, condition: Params, loss: float) -> Params:
@@ -56,6 +63,44 @@ def few(mode: str, condition: str, loss: float) -> Claim:
     )
 
 
+def silent(mode: str, path: str) -> Params:
+    """Over the preset's own paths, without loss."""
+    return {**BASE, "loss": 0.0, "silent_ms": SILENT_MS, "silent_path": path, "reinject": mode}
+
+
+def over_silence(mode: str, path: str) -> tuple[Claim, Claim]:
+    says = f"{TOLD[path]} silent for {SILENT_MS:g} ms"
+    return (
+        Claim(
+            row="paths-reinject",
+            where=OWN,
+            says=f"{says}, {mode} instead of off",
+            of=silent(mode, path),
+            over=silent("off", path),
+            than=SOONER,
+        ),
+        Claim(
+            row="paths-reinject",
+            where=OWN,
+            says=f"{says}, what {mode} reinjects of the file",
+            of=silent(mode, path),
+            metric="reinjected_share",
+            than=MORE,
+        ),
+    )
+
+
+def nothing_without_loss(mode: str, condition: str) -> Claim:
+    return Claim(
+        row="paths-reinject",
+        where=OWN,
+        says=f"{condition}, no loss, {mode}: less than a byte of the file is reinjected",
+        of=runs(mode, CONDITIONS[condition], 0.0),
+        metric="reinjected_share",
+        than=1 / MIB,
+    )
+
+
 class PathsReinject(Experiment):
     name = "paths-reinject"
     ways = ("pipes",)
@@ -64,6 +109,15 @@ class PathsReinject(Experiment):
     parameters = (
         Parameter("size", MIB, "size", "of the file", low=1),
         Parameter("reinject", "off", "text", "--reinject of both proxies: off, timely or mpflex"),
+        Parameter(
+            "silent_ms",
+            0.0,
+            "number",
+            "for which a path loses all packets both ways, from a moment on that is drawn by the "
+            "seed, within the least time that the file takes",
+            low=0,
+        ),
+        Parameter("silent_path", "wifi", "text", "which path that is", NAMES),
     )
     metrics = (
         Metric("completion_s", "completion time", "s", matters=0.05),
@@ -71,24 +125,28 @@ class PathsReinject(Experiment):
         Metric("retransmits", "segments sent again by the pipes", ""),
     )
     paths = NAMES
-    grids = tuple(
-        {**BASE, **condition, "loss": LOSSES, "reinject": MODES}
-        for condition in CONDITIONS.values()
+    grids = (
+        *(
+            {**BASE, **condition, **UNDISTURBED, "loss": LOSSES, "reinject": MODES}
+            for condition in CONDITIONS.values()
+        ),
+        {**BASE, "loss": 0.0, "silent_ms": SILENT_MS, "silent_path": NAMES, "reinject": MODES},
     )
     reps = 20
-    quick_grids = tuple(
-        {**BASE, **condition, "loss": LOSSES, "reinject": MODES}
-        for condition in CONDITIONS.values()
-    )
+    quick_grids = grids
     quick_reps = 5
     in_all_quick = False
     run_seconds = 5.0
-    claims = tuple(
-        make(mode, condition, loss)
-        for make in (sooner, few)
-        for mode in MODES[1:]
-        for condition in CONDITIONS
-        for loss in LOSSES
+    claims = (
+        *(
+            make(mode, condition, loss)
+            for make in (sooner, few)
+            for mode in MODES[1:]
+            for condition in CONDITIONS
+            for loss in LOSSES
+        ),
+        *(claim for mode in MODES[1:] for path in NAMES for claim in over_silence(mode, path)),
+        *(nothing_without_loss(mode, it) for mode in MODES[1:] for it in CONDITIONS),
     )
     figures = (
         Figure(
@@ -97,6 +155,7 @@ class PathsReinject(Experiment):
             kind="cdf",
             hue="reinject",
             facet="second_rtt_ms",
+            where=UNDISTURBED,
         ),
         Figure(
             name="share",
@@ -106,6 +165,15 @@ class PathsReinject(Experiment):
             y="reinjected_share",
             hue="reinject",
             facet="second_rtt_ms",
+            where=UNDISTURBED,
+        ),
+        Figure(
+            name="silent",
+            title="Completion times of 1 MiB, a path silent for a moment",
+            kind="cdf",
+            hue="reinject",
+            facet="silent_path",
+            where={"silent_ms": SILENT_MS},
         ),
     )
     notes = (
@@ -115,6 +183,11 @@ class PathsReinject(Experiment):
         "paths.",
         "A loss of 1 % is repaired by TCP within a round trip, unless it is of a burst's last "
         "segments.",
+        "Where a path is silent, the paths are the preset's: Wi-Fi of 7.04 Mbit/s and 50 ms, LTE "
+        "of 9.185 Mbit/s and 70 ms. All packets of one of them vanish both ways for 300 ms, from a "
+        "moment on that is drawn by the seed, within the least time that the file takes. So it is "
+        "the same moment with and without reinjection. The bounds of these runs, and that without "
+        "loss nothing is reinjected, are the laboratory's own.",
     )
 
     def lp_options(self, params: Params, folder: Folder) -> list[str]:
@@ -124,9 +197,15 @@ class PathsReinject(Experiment):
     def rp_options(self, params: Params, folder: Folder) -> list[str]:
         return self.lp_options(params, folder)
 
+    def draws(self, params: Params) -> bool:
+        return bool(params["silent_ms"])
+
     def measure(self, run: "LiveRun") -> dict[str, Any]:
         size = int(run.params["size"])  # type: ignore[arg-type]
-        found = traffic.play(run, {"file": Transfer(down=size, **traffic.way(run))})["file"]
+        transfer = {"file": Transfer(down=size, **traffic.way(run))}
+        with traffic.beside(run, transfer, "client") as together:
+            silence(run)
+        found = together["file"]
         told = account.account(run, connections=1)
         again = sum(it["reinjected"] for it in latest(told.of("rp", "path")))
         return {
@@ -135,3 +214,22 @@ class PathsReinject(Experiment):
             "reinjected_share": again / size,
             **told.measures(),
         }
+
+
+def silent_at_s(params: Params, seed: int) -> float:
+    """After the file was asked for, before it could be there."""
+    least = optimum.completion(paths_of(params), int(params["size"]))  # type: ignore[arg-type]
+    return random.Random(seed).random() * (before_s(params) + least)
+
+
+def silence(run: "LiveRun") -> None:
+    """Of the path that the run names, where it does."""
+    lasts = float(run.params["silent_ms"]) / 1e3  # type: ignore[arg-type]
+    if not lasts:
+        return
+    at = silent_at_s(run.params, run.seed)
+    run.facts["silent_at_s"] = at
+    sleep_until(run.went + at)
+    began = time.monotonic()
+    with path_loss.silent(run.lab, NAMES.index(str(run.params["silent_path"]))):
+        sleep_until(began + lasts)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path as Folder
 from typing import TYPE_CHECKING, Any
 
-from experiments.catalogue.paths_file import NAMES
+from experiments.catalogue.paths_file import NAMES, TOLD
 from experiments.failure import RunFailed
 from experiments.model import OWN, Claim, Experiment, Figure, Grid, Metric, as_grid
 from experiments.workloads import rates, rivals, traffic
@@ -23,15 +23,18 @@ EACH = 4  # pipes over each path
 SETTLE_S = 5.0
 TOLD_S = 1.0  # beyond what is measured, until the proxies have told of it
 PRESET: Params = {"preset": "wifi-lte"}
-TOLD = {"wifi": "Wi-Fi", "lte": "LTE"}
-# How a download goes: by pipes over both paths, bound to the shared one, or all of it over each; or
-# by so many plain connections in their place.
-CARRIES = ("both", "bound", "copies")
+# How a download goes: by pipes over both paths, bound to the shared one, all of it over each, or
+# each of its connections on one pipe by its number; or by so many plain connections in their place.
+CARRIES = ("both", "bound", "copies", "hashed")
+HASHED = 2 * EACH  # connections, of which each pipe carries one
+POLICIES = {"copies": ("--path-policy", "copies"), "hashed": ("--pipe-policy", "fixed")}
+NUMBERS = ((4, EACH), (1, 1), (4, 1))  # connections and pipes of each path, besides one and EACH
 PLAIN = {"plain-1": 1, f"plain-{EACH}": EACH}
 WORDS = {
     "both": "over both paths",
     "bound": "bound to that path",
     "copies": "copied over both paths",
+    "hashed": "hashed to the pipes of both paths",
 }
 
 
@@ -40,9 +43,12 @@ def case(shared: str, beside: int, cc: str) -> Params:
     return {**PRESET, "shared": shared, "rivals": beside, "cc": cc, "rival_cc": cc}
 
 
-def going(how: str) -> Params:
-    way: Params = {"way": "direct", "pipes": 0} if how in PLAIN else {"way": "pipes", "pipes": EACH}
-    return {**way, "how": how}
+def going(how: str, connections: int = 0, pipes: int = EACH) -> Params:
+    """0: as many connections as this way has by default."""
+    if how in PLAIN:
+        return {"way": "direct", "pipes": 0, "how": how}
+    connections = connections or (HASHED if how == "hashed" else 1)
+    return {"way": "pipes", "pipes": pipes, "how": how, "connections": connections}
 
 
 def grids_of(besides: tuple[int, ...], ccs: tuple[str, ...]) -> tuple[Grid, ...]:
@@ -55,27 +61,39 @@ def grids_of(besides: tuple[int, ...], ccs: tuple[str, ...]) -> tuple[Grid, ...]
     )
 
 
-def claims_of(shared: str, beside: int, cc: str, carry: str) -> tuple[Claim, Claim]:
-    at = case(shared, beside, cc)
+def numbered() -> tuple[Grid, ...]:
+    """Of other numbers of connections and pipes, beside one rival."""
+    return tuple(
+        as_grid(going("both", *number), case(shared, 1, "cubic"))
+        for shared in NAMES
+        for number in NUMBERS
+    )
+
+
+def claims_of(
+    shared: str, beside: int, cc: str, carry: str, connections: int = 0, pipes: int = EACH
+) -> tuple[Claim, ...]:
+    at, of = case(shared, beside, cc), going(carry, connections, pipes)
     others = f"{beside} plain connections" if beside > 1 else "one plain connection"
-    says = f"{EACH} pipes a path, {WORDS[carry]}, {others} on {TOLD[shared]}, {cc}: share there"
+    told = f"{of['connections']} connections over " if of["connections"] != 1 else ""
+    told += f"{pipes} pipes a path" if pipes > 1 else "one pipe a path"
+    says = f"{told}, {WORDS[carry]}, {others} on {TOLD[shared]}, {cc}: share there"
 
     def claim(than: str, expect: Any, words: str) -> Claim:
         return Claim(
             row="paths-share",
             where=OWN,
             says=f"{says}, instead of that of {words}",
-            of={**at, **going(carry)},
+            of={**at, **of},
             over={**at, **going(than)},
             metric="share",
             expect=expect,
             than=1.0,
         )
 
-    return (
-        claim("plain-1", "more", "one plain connection"),
-        claim(f"plain-{EACH}", "less", f"{EACH} plain connections"),
-    )
+    most = claim(f"plain-{EACH}", "less", f"{EACH} plain connections")
+    # One pipe is to be as one connection, which no strict bound from below can say.
+    return (claim("plain-1", "more", "one plain connection"), most) if pipes > 1 else (most,)
 
 
 class PathsShare(Experiment):
@@ -91,8 +109,18 @@ class PathsShare(Experiment):
             "both",
             "text",
             "how a download goes: with pipes over both paths, bound to the shared one by lp "
-            "--rule, or copied over both (--path-policy copies); directly by so many connections",
+            "--rule, copied over both (--path-policy copies), or hashed (--pipe-policy fixed: each "
+            "connection stays on one pipe, by its number); directly by so many connections",
             (*CARRIES, *PLAIN),
+        ),
+        Parameter(
+            "connections",
+            1,
+            "whole",
+            "of the download over pipes",
+            low=1,
+            high=64,
+            needs=(("way", "pipes"),),
         ),
         Parameter("seconds", 10.0, "number", "measured, once the download has its share", low=1),
     )
@@ -105,19 +133,27 @@ class PathsShare(Experiment):
     )
     shown = ("shared_mbps", "rivals_mbps", "download_mbps", "total_mbps")
     paths = NAMES
-    grids = grids_of(RIVALS, CCS)
+    grids = (*grids_of(RIVALS, CCS), *numbered())
     reps = 5
     quick_grids = grids_of((1,), ("cubic",))
     quick_reps = 5
     in_all_quick = False
     run_seconds = 22.0
-    claims = tuple(
-        claim
-        for shared in NAMES
-        for beside in RIVALS
-        for cc in CCS
-        for carry in CARRIES
-        for claim in claims_of(shared, beside, cc, carry)
+    claims = (
+        *(
+            claim
+            for shared in NAMES
+            for beside in RIVALS
+            for cc in CCS
+            for carry in CARRIES
+            for claim in claims_of(shared, beside, cc, carry)
+        ),
+        *(
+            claim
+            for shared in NAMES
+            for number in NUMBERS
+            for claim in claims_of(shared, 1, "cubic", "both", *number)
+        ),
     )
     figures = (
         Figure(
@@ -148,16 +184,17 @@ class PathsShare(Experiment):
         "account, beside the goodput of the rivals. What one connection and what four get there is "
         "measured, with the same rivals; these are the bounds, the laboratory's own.",
         "bound: lp --rule keeps the download to the shared path. copies: all of it goes over each "
-        "path until the other end has it by either.",
+        "path until the other end has it by either. hashed: eight connections, of which each stays "
+        "on one of the eight pipes, so that four are on the shared path.",
     )
 
     def lp_options(self, params: Params, folder: Folder) -> list[str]:
         if params["how"] == "bound":
             return ["--rule", f"port {traffic.PORT} paths {params['shared']}"]
-        return ["--path-policy", "copies"] if params["how"] == "copies" else []
+        return self.rp_options(params, folder)
 
     def rp_options(self, params: Params, folder: Folder) -> list[str]:
-        return ["--path-policy", "copies"] if params["how"] == "copies" else []
+        return list(POLICIES.get(str(params["how"]), ()))
 
     def measure(self, run: "LiveRun") -> dict[str, Any]:
         seconds = float(run.params["seconds"])  # type: ignore[arg-type]
@@ -187,7 +224,8 @@ def downloads_of(run: "LiveRun", began: float, source: str) -> dict[str, Bulk]:
     if how in PLAIN:
         one = Bulk(port=traffic.PLAIN_PORT, source=source, after_s=began)
         return {f"download{n}": one for n in range(PLAIN[how])}
-    return {"download0": Bulk(port=traffic.PORT, after_s=began)}
+    each = Bulk(port=traffic.PORT, after_s=began)
+    return {f"download{n}": each for n in range(int(run.params["connections"]))}  # type: ignore[arg-type]
 
 
 def carried_mbps(

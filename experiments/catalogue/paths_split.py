@@ -8,7 +8,9 @@ from experiments.catalogue.paths_file import (
     BASE,
     HELD_WHOLE,
     KIB,
+    MEDIUM,
     MIB,
+    OURS,
     RTTS_MS,
     PathsFile,
     before_s,
@@ -24,7 +26,8 @@ from experiments.workloads.rates import HEADER, MSS
 from topologies.parameter import SHARE, Parameter, Params
 
 ROW = "paths-split"
-SIZES = (256 * KIB, MIB)
+SIZES = (256 * KIB, MIB)  # of the curves
+OTHERS = tuple(size for size in MEDIUM if size not in SIZES)  # the best share and our policies only
 STEPS = tuple(round(0.025 * step, 3) for step in range(41))
 QUICK_STEPS = tuple(round(0.125 * step, 3) for step in range(9))
 BEST = "best-split"
@@ -41,6 +44,8 @@ SURE_SEGMENTS = 9
 SETTINGS = {"net.ipv4.tcp_slow_start_after_idle": "0"}
 GROWN: Params = {"warm": True, "warm_size": WARM_BYTES, "idle_s": REST_S}
 WINDOWS: tuple[Params, ...] = (GROWN, {"warm": False})
+# The laboratory's own bounds on a policy, over the best static split, by whether windows are grown.
+MOST_OF_BEST = {True: 1.05, False: 1.15}
 PUBLISHED = 1.33  # minrtt over the best of all splits, at most
 
 
@@ -117,7 +122,7 @@ def near_best(policy: str, size: int, rtt_ms: float, warm: bool) -> Claim:
         "static split",
         of=runs(policy, size, rtt_ms, warm),
         over=runs(BEST, size, rtt_ms, warm),
-        than=1.1,
+        than=MOST_OF_BEST[warm],
     )
 
 
@@ -197,6 +202,7 @@ class PathsSplit(PathsFile):
         for policy in (
             {"path_policy": "split", "wifi_share": STEPS},
             {"path_policy": BESIDE},
+            {"size": OTHERS, "path_policy": (BEST, *OURS)},
         )
     )
     reps = 20
@@ -215,11 +221,11 @@ class PathsSplit(PathsFile):
         *(
             near_best(policy, size, rtt, warm)
             for warm in (True, False)
-            for policy in ("ecf", "dems-f")
-            for size in SIZES
+            for policy in OURS
+            for size in MEDIUM
             for rtt in RTTS_MS
         ),
-        *(reaches_the_floor(size, rtt) for size in SIZES for rtt in RTTS_MS),
+        *(reaches_the_floor(size, rtt) for size in MEDIUM for rtt in RTTS_MS),
         *(
             one_path_is_slower(name, share, size, rtt, warm)
             for warm in (True, False)

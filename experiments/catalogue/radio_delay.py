@@ -26,6 +26,7 @@ PARAMETERS = (
 )
 METRICS = (
     Metric("firmware_ms", "wait in the firmware, median", "ms", matters=0.05),
+    Metric("beyond_ms", "round trip from the firmware on, median", "ms", matters=0.05),
     Metric("host_most_ms", "longest wait in the host's queue", "ms", matters=0.1),
     Metric("host_ms", "wait in the host's queue, median", "ms"),
     Metric("link_mbps", "rate that the uplink carried", "Mbit/s", "more", matters=0.02),

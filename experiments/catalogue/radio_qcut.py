@@ -90,10 +90,10 @@ def claims_of_delay(mbps: float) -> tuple[Claim, ...]:
         Claim(
             ROW,
             "Fig. 3.20",
-            f"{mbps:g} Mbit/s: CoDel above the firmware: wait in it",
+            f"{mbps:g} Mbit/s: CoDel above the firmware: round trip from there on",
             gated(mbps, host="codel"),
             over,
-            metric="firmware_ms",
+            metric="beyond_ms",
             paper=0.85,
             expect="more",
             than=0.8,

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from base.shell import sleep_until
 from experiments.model import Claim, Experiment, Figure, Metric
 from experiments.workloads import outage, rates, traffic
 from experiments.workloads.actors import BIN_S
@@ -169,6 +170,9 @@ class Recovery(Experiment):
         "50 Mbit/s, 100 ms, four pipes. The bounds are the laboratory's own.",
     )
 
+    def draws(self, params: Params) -> bool:
+        return params["event"] in ("silent", "reset", "resets")  # which pipe it is
+
     def measure(self, run: "LiveRun") -> dict[str, Any]:
         own = {it.name: float(run.params[it.name]) for it in self.parameters[1:]}  # type: ignore[arg-type]
         actors = {
@@ -188,10 +192,6 @@ class Recovery(Experiment):
             sleep_until(until)
         run.note(dialect_after=run.pair.dialect() if run.pair else None)
         return seen(found["download"], found["echo"], at, until, lasting=event == "resets")
-
-
-def sleep_until(then: float) -> None:
-    time.sleep(max(0.0, then - time.monotonic()))
 
 
 def seen(

@@ -79,9 +79,13 @@ def of_tcp() -> tuple[Claim, ...]:
     )
     return (
         published("Fig. 3.6", "TCP: 99th percentile, 100 ms", slow, "answer_p99_ms", 109, "ms"),
-        published("Fig. 3.6", "TCP: 99th percentile, 50 ms", quick, "answer_p99_ms", 109, "ms"),
+        published(
+            "Fig. 3.6", "TCP: 99th percentile, 50 ms: 109 ms", quick, "answer_p99_ms", 109, "ms"
+        ).as_own(),
         published("Fig. 3.6", "TCP: 99.9th percentile, 100 ms", slow, "answer_p999_ms", 197, "ms"),
-        published("Fig. 3.6", "TCP: 99.9th percentile, 50 ms", quick, "answer_p999_ms", 197, "ms"),
+        published(
+            "Fig. 3.6", "TCP: 99.9th percentile, 50 ms: 197 ms", quick, "answer_p999_ms", 197, "ms"
+        ).as_own(),
         published(
             "Fig. 3.7", "TCP: level of repair by the next query", slow, "answer_p97_ms", 155, "ms"
         ),
@@ -255,8 +259,10 @@ class ThinLoss(Experiment):
         "with replacement, and of each its queries.",
         "A message that goes twice was overdue at lp or rp, which sent a copy of it over another "
         "pipe. They are counted by both (tx_copies), and divided by queries and answers.",
-        "Which of the two intervals the published 99th and 99.9th percentiles of TCP are of is not "
-        "told: at 100 ms 4 % lie at 155 ms, so 109 ms fits 50 ms. Both are shown.",
+        "The published 99th and 99.9th percentiles of TCP are said to be of queries every 100 ms "
+        "(Figs. 3.5 and 3.6). The same text has 4 % of them at 155 ms (Fig. 3.7), so 109 ms cannot "
+        "be the 99th percentile there; it would fit 50 ms. Both are shown, the one of 50 ms as a "
+        "bound of the laboratory's own.",
         "Each packet that the link dropped in a run over UDP is matched to the query that paid for "
         "it: a run in which one was not asked again just as often fails.",
         "The bounds that nobody published are the laboratory's own.",

@@ -88,7 +88,7 @@ def _panel(results: Results, axes: Axes, panel: Panel, scene: Scene, xs: Sequenc
             _line(axes, line, where, asides[line.label], scene.figure.joined)
     across = [line for line in panel.lines if line.baseline]
     for k, line in enumerate(across):
-        _level(axes, line, 1 - 0.04 * k)
+        _level(axes, line, 1.02 + 0.035 * k)
 
 
 def _asides(axes: Axes, panel: Panel, where: Mapping[Value, float]) -> dict[str, float]:
@@ -157,7 +157,8 @@ def _line(
 
 
 def _level(axes: Axes, line: Line, mark: float) -> None:
-    """`mark`: where its marker stands, as a share of the width, for print in grey."""
+    """`mark`: where its marker stands, for print in grey, as a share of the width: beside the
+    picture, as inside it would look like something that was measured there."""
     at = axes.get_yaxis_transform()
     for point in _finite(line.points):
         got, look = point.got, line.look

@@ -386,21 +386,25 @@ def published(
     results: Results, figure: Figure, metric: Metric, its: Sequence[Configuration]
 ) -> tuple[float, ...]:
     """What was published of these configurations, and of no others, in the figure's terms."""
-    ours = {id(it) for it in its}
+    ours = runs_of(its)
     statistic = "pooled" if metric.pooled else "median"
     found: list[float | None] = []
     for claim in results.experiment.claims:
         if claim.metric != metric.name or claim.statistic != statistic or claim.is_difference:
             continue
         sides = [claim.of] if claim.over is None else [claim.of, claim.over]
-        same = [{id(it) for it in results.select(side)} == ours for side in sides]
+        told = results.asked(claim)
+        same = [runs_of(told.select(side)) == ours for side in sides]
         if same[0] and _same_divisor(results, figure, claim, its):
             found.append(claim.paper)
         elif not figure.over and claim.over is not None:
-            found += [
-                told for told, is_ours in zip(claim.paper_sides, same, strict=True) if is_ours
-            ]
+            found += [it for it, is_ours in zip(claim.paper_sides, same, strict=True) if is_ours]
     return tuple(dict.fromkeys(it for it in found if it is not None))
+
+
+def runs_of(its: Iterable[Configuration]) -> set[str]:
+    """By which two choices of configurations are told to be the same."""
+    return {run.id for it in its for run in it.runs}
 
 
 def _same_divisor(
@@ -408,9 +412,9 @@ def _same_divisor(
 ) -> bool:
     if not figure.over or claim.over is None:
         return not figure.over and claim.over is None
-    theirs = {id(it) for it in results.select(claim.over)}
+    theirs = runs_of(results.asked(claim).select(claim.over))
     ours = [_divisor(results, it, figure)[1] for it in its]
-    return {id(each) for over in ours for each in results.select(over)} == theirs
+    return runs_of(each for over in ours for each in results.select(over)) == theirs
 
 
 def _along(there: Any) -> Any:

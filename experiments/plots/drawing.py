@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments.model import Figure
+from experiments.plan import LEAST_ROUNDS
 from experiments.plots import against, ccdf, cdf, heat, series, sheet
 from experiments.plots.cells import Line, Scene, has_published, scene
 from experiments.report import words
 from experiments.report.data import Results
+from experiments.statistics import LEAST
 
 Draw = Callable[[Results, Scene], sheet.Sheet | None]
 Say = Callable[[str], None]
@@ -20,9 +22,10 @@ KINDS: dict[str, Draw] = {
     "heat": heat.draw,
     "series": series.draw,
 }
+LISTED = "All values that runs list which succeeded; of one that failed there are none."
 HOW_TO_READ = {
-    "against": "Medians; bars are 95 % intervals of the median.",
-    "normalised": "Medians of ratios of runs that met the same losses; bars are 95 % intervals.",
+    "against": "Medians.",
+    "normalised": "Medians of ratios of runs that met the same losses.",
     "cdf": "Every run; a curve that ends below 1 belongs to a configuration with failures.",
     "ccdf": "Of all answers of all runs that succeeded the share that took longer, logarithmic; "
     "level parts are named by that share and the time at which they end.",
@@ -78,18 +81,20 @@ def draw_one(results: Results, figure: Figure, folder: Path) -> Path | None:
 
 def caption(results: Results, figure: Figure) -> str:
     """How to read it, and what was taken together."""
-    parts = [HOW_TO_READ[figure.kind]]
+    drawn = scene(results, figure)
+    parts = [LISTED if figure.listed else HOW_TO_READ[figure.kind]]
+    if figure.kind in ("against", "normalised"):
+        parts.append(_bars(results, drawn))
     if figure.kind == "series":
         of = series.number(results, figure)
         if of > series.PANELS:
             parts.append(f"The first {series.PANELS} of {of} configurations.")
     if figure.over:
         parts.append(f"1: as with {words.label(figure.over, [*figure.over]) or 'the paired run'}.")
-    if figure.kind == "heat" and heat.is_of_ratios(scene(results, figure)):
+    if figure.kind == "heat" and heat.is_of_ratios(drawn):
         parts.append("In brackets: the interval includes 1.")
     if figure.floor:
         parts.append("Grey line: what no proxy can go below.")
-    drawn = scene(results, figure)
     if figure.kind not in ("ccdf", "heat", "series") and has_published(drawn.panels):
         parts.append("Diamond: published" + (", at the median." if figure.kind == "cdf" else "."))
     across = [line for panel in drawn.panels for line in panel.lines if line.baseline]
@@ -105,6 +110,22 @@ def caption(results: Results, figure: Figure) -> str:
     if figure.kind != "series":
         parts.append(words.smallest_effect(results.metric(figure.y)))
     return " ".join(filter(None, parts))
+
+
+def _bars(results: Results, drawn: Scene) -> str:
+    """What they are of the points that are drawn: reports call no range an interval either."""
+    points = [p for panel in drawn.panels for line in panel.lines for p in line.points if p.got.n]
+    intervals = any(p.got.enough for p in points)
+    ranges = any(not p.got.enough for p in points)
+    told = [
+        *(["95\N{NO-BREAK SPACE}% intervals"] if intervals or not ranges else []),
+        *([f"the range of fewer than {LEAST} runs"] if ranges else []),
+    ]
+    repeats = results.sessions < LEAST_ROUNDS and any(
+        all(it.lossless and not results.experiment.draws(it.params) for it in p.of) for p in points
+    )
+    alike = " Where nothing was drawn at random they are of repeats of one session."
+    return f"Bars are {words.listed(told, 'or')}.{alike if repeats else ''}"
 
 
 def _of_lines_across(across: Sequence[Line], figure: Figure) -> str:

@@ -7,6 +7,8 @@ Three panels, one for each kind of blocking: an object beside bulk, what waits a
 whose losses a connection waits for. All of it was measured; no figure is written here.
 """
 
+import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,5 +159,14 @@ def draw(into: Path, curated: Path = CURATED, *, png: bool = False) -> Path:
     return svg
 
 
-if __name__ == "__main__":
+def main(words: Sequence[str]) -> None:
+    made = argparse.ArgumentParser(
+        prog="python -m experiments.plots.how_it_works",
+        description="Draws the picture of docs/how-it-works.md from results/curated.",
+    )
+    made.parse_args(words)
     print(draw(DOCS))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -16,6 +16,7 @@ from experiments.plan import LEAST_ROUNDS
 from experiments.report import words
 from experiments.report.beside import like
 from experiments.report.data import OF_PIPES, Results, sortable
+from experiments.report.facts import has_own_clock
 from experiments.report.runs import Key
 from experiments.statistics import LEAST, Estimate
 from topologies.parameter import Params, Value
@@ -166,7 +167,10 @@ def sentences(results: Results) -> list[str]:
     unknown = sum(run.ok and not (run.machine or {}).get("late_us") for run in results.runs)
     if unknown:
         who = "No run" if unknown == len(results.runs) else f"Not every run ({unknown} do not)"
-        told.append(f"{who} says how late the links were: nobody knows if the machine kept up.")
+        known = "only its own programs can have made this machine late"
+        if not has_own_clock(results.meta):
+            known = "nobody knows if the machine kept up"
+        told.append(f"{who} says how late the links were: {known}.")
     return told
 
 

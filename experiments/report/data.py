@@ -2,16 +2,17 @@
 """A results folder as the report sees it: runs, configurations, pairs of runs."""
 
 import json
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from experiments import across, catalogue, folder, parameters, pooled
+from experiments import across, catalogue, folder, parameters, pooled, sweep
 from experiments.machine import VOID, kept_by
 from experiments.model import OF_SETTINGS, Claim, Experiment, Figure, Metric
 from experiments.report.kinds import experiment_of
+from experiments.report.matching import is_swept, matches, spelled
 from experiments.report.runs import Basis, Configuration, Key, Run
 from experiments.statistics import (
     Drawn,
@@ -23,11 +24,10 @@ from experiments.statistics import (
     grouped,
     p95,
     ratio,
+    worst,
 )
-from topologies.mile import BOTH
 from topologies.parameter import Params, Value
 from topologies.presets import PRESETS as ALL_PRESETS
-from topologies.presets import miles_of
 
 PRESETS = {name: float(k) for k, name in enumerate(ALL_PRESETS)}
 T = TypeVar("T")
@@ -147,6 +147,60 @@ class Results:
     def _selected(self) -> dict[frozenset[tuple[str, Value]], tuple[Configuration, ...]]:
         return {}
 
+    def asked(self, claim: Claim) -> "Results":
+        """The runs that a claim is said of: those with a value that no sweep of the experiment has
+        answer it only where it names that value itself."""
+        named = spelled({**claim.of, **(claim.over or {})}).keys()
+        left = frozenset(it for it in self.strange if it not in named)
+        if not left:
+            return self
+        if left not in self._views:
+            runs = tuple(it for it in self.runs if not self.is_strange(it.params, left))
+            self._views[left] = replace(self, runs=runs)
+        return self._views[left]
+
+    @cached_property
+    def _views(self) -> dict[frozenset[str], "Results"]:
+        return {}
+
+    def is_strange(self, params: Params, names: Iterable[str]) -> bool:
+        return any(not is_swept(params, name, self._swept.get(name, ())) for name in names)
+
+    @cached_property
+    def strange(self) -> tuple[str, ...]:
+        """Parameters that the command gave values which no sweep of the experiment has. Which unit
+        it is (a page) changes nothing, nor whose proxies, which emulator and what clients all runs
+        have."""
+        same = ("proxies", "link", "client")
+        alike = (it for it in same if len(values(self, it) - {None}) <= 1)
+        free = {*self.experiment.units, *alike}
+        names = [it for it in self._told if it not in free] if self.experiment.claims else []
+        return tuple(
+            name
+            for name in names
+            if any(self.is_strange(it.params, [name]) for it in self.configurations)
+        )
+
+    @property
+    def _told(self) -> list[str]:
+        """Parameters that the command named. What it did not is as the experiment had it then,
+        whatever it has now."""
+        command = self.meta.get("command")
+        words = map(str, command if isinstance(command, list) else ())
+        told = (it.partition("=")[0].removeprefix("--").replace("-", "_") for it in words)
+        known = {name for it in self.configurations for name in it.params}
+        return [it for it in dict.fromkeys(told) if it in known]
+
+    @cached_property
+    def _swept(self) -> dict[str, set[Value]]:
+        """What the experiment's own sweeps have of each parameter."""
+        found: dict[str, set[Value]] = {}
+        for quick in (False, True):
+            for params in sweep.configurations(self.experiment, {}, quick=quick):
+                for name, value in params.items():
+                    found.setdefault(name, set()).add(value)
+        return found
+
     def shown(self, where: Params) -> list[Configuration]:
         """For figures: what is said of pipes keeps no baseline out, which has none."""
         without = {name: value for name, value in where.items() if name not in OF_PIPES}
@@ -213,6 +267,8 @@ class Results:
             return across.estimate(self._drawn_for(claim), claim.statistic, claim.settings)
         if claim.statistic == "pooled":
             return self._of_all(claim)
+        if claim.statistic == "worst":
+            return worst(self._drawn_for(claim), self.metric(claim.metric).better)
         if claim.statistic != "p95":
             return grouped(self._drawn_for(claim))
         if claim.over is None:
@@ -236,7 +292,7 @@ class Results:
             len({it.session for it in drawn}),
             len({run.seed for run in runs}),
             len(reps),
-            all(it.lossless for it in sides),
+            all(it.lossless and not self.experiment.draws(it.params) for it in sides),
         )
 
     def _drawn_for(self, claim: Claim) -> list[Drawn]:
@@ -299,49 +355,6 @@ def _follows(column: Sequence[Value], others: Sequence[Sequence[Value]]) -> bool
         if seen.setdefault(key, value) != value:
             return False
     return True
-
-
-def spelled(where: Params) -> dict[str, Value]:
-    """`where` with the shorthands of both directions, and what they stand for."""
-    full = dict(where)
-    for short, names in BOTH.items():
-        if short in where:
-            full.update(dict.fromkeys(names, where[short]))
-    return full
-
-
-def matches(params: Params, where: Params) -> bool:
-    """What a folder's runs did not know yet was not there: no rival in a folder from before. What
-    was left to the preset has the preset's value."""
-    for name, value in where.items():
-        there = params.get(name)
-        if there is not None:
-            if there != value:
-                return False
-            continue
-        names = (name,) if name in params else BOTH.get(name, (name,))
-        if any(params[one] != value if one in params else value for one in names) and (
-            value is None or _of_preset(params, name) != value
-        ):
-            return False
-    return True
-
-
-def _of_preset(params: Params, name: str) -> Value:
-    """What a preset of one last mile says, alike both ways; None where something else decides."""
-    short = next((it for it, names in BOTH.items() if name in names), name)
-    decide = (name, short, *BOTH.get(name, ()), "topology", "trace_down", "trace_up")
-    preset = params.get("preset")
-    if preset not in ALL_PRESETS or any(params.get(it) is not None for it in decide):
-        return None
-    return _preset_value(str(preset), name)
-
-
-@lru_cache(maxsize=1024)
-def _preset_value(preset: str, name: str) -> Value:
-    miles = miles_of(preset)
-    values = {getattr(miles[0], it, None) for it in BOTH.get(name, (name,))}
-    return values.pop() if len(miles) == len(values) == 1 else None
 
 
 def sortable(value: Value) -> tuple[int, float, str]:

@@ -78,7 +78,15 @@ def _machine(meta: dict[str, Any]) -> str:
     parts = [found(meta, "cpu"), cores and words.count(cores, "core")]
     if isinstance(memory, int):
         parts.append(f"{memory / 2**20:.1f} GiB")
-    return ", ".join(str(part) for part in parts if part) or NOT_TOLD
+    told = ", ".join(str(part) for part in parts if part) or NOT_TOLD
+    if has_own_clock(meta):
+        told += "; emulated, by a clock of its own: 10^9 instructions are a second of it"
+    return told
+
+
+def has_own_clock(meta: dict[str, Any]) -> bool:
+    """Nothing outside made this machine late."""
+    return found(meta, "own_clock") is True
 
 
 def _client(results: Results) -> str:
@@ -188,6 +196,8 @@ def lateness(results: Results) -> dict[str, float] | None:
 def kept_up(results: Results) -> str:
     """How late linkem was, of all runs the worst."""
     late = lateness(results)
+    if late is None and has_own_clock(results.meta):
+        return "its clock counts instructions: only its own programs can have made it late"
     if late is None and any(run.machine for run in results.runs):
         return f"{NOT_TOLD}: not all links ({links(results)}) told how late they were"
     if late is None:

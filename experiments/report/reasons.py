@@ -53,6 +53,19 @@ def _counted(claim: Claim, got: Estimate) -> str:
     return got.unit or ("runs" if claim.over is None else "pairs")
 
 
+def not_said(results: Results, claim: Claim) -> str:
+    """Of runs that a claim could be answered by, if it were said of such."""
+    sides = [*results.select(claim.of), *results.select(claim.over or claim.of)]
+    names = [it for it in results.strange if it not in claim.of]
+    told = dict.fromkeys(
+        words.label(it.params, [name])
+        for name in names
+        for it in sides
+        if results.is_strange(it.params, [name])
+    )
+    return f"Not said of runs with {words.listed(list(told))}."
+
+
 def _missing(results: Results, claim: Claim) -> str:
     for side in (claim.of, claim.over or claim.of):
         if not results.select(side):

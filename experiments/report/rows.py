@@ -9,7 +9,7 @@ from typing import Any
 from experiments.model import OF_SETTINGS, STATISTICS, Claim, Metric
 from experiments.report import words
 from experiments.report.data import Results
-from experiments.report.reasons import floor, noted, reasons
+from experiments.report.reasons import floor, not_said, noted, reasons
 from experiments.report.runs import Basis, Configuration
 from experiments.report.seen import causes, wants_cause
 from experiments.statistics import Estimate, holm
@@ -150,6 +150,7 @@ class Row:
             "over": None if claim.over is None else dict(claim.over),
             "metric": claim.metric,
             "kind": self.kind,
+            "statistic": claim.statistic,
             "unit": "" if self.is_ratio else claim.unit or self.metric.unit,
             "expect": claim.expect,
             "than": claim.than,
@@ -209,6 +210,7 @@ def apart(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
 
 
 def row(results: Results, claim: Claim) -> Row:
+    every, results = results, results.asked(claim)
     metric = results.metric(claim.metric)
     got = results.answer(claim)
     holds = verdict(got, claim.expect, claim.than, claim.within)
@@ -219,6 +221,8 @@ def row(results: Results, claim: Claim) -> Row:
     basis, by_chance = results.basis(claim), results.chance(claim)
     made = Row(claim, metric, got, holds, (), basis, size, (), by_chance)
     why, tested = _known(results, made)
+    if holds == "none" and every.answer(claim).n:
+        why = [not_said(every, claim)]
     return replace(made, why=tuple(why), causes=tuple(tested))
 
 

@@ -57,7 +57,7 @@ class Basis:
     sessions: int
     seeds: int
     repetitions: int
-    lossless: bool = False  # no link of these runs drew anything at random
+    lossless: bool = False  # nothing of these runs was drawn at random, by links or by the seed
 
     @property
     def repeats(self) -> bool:

@@ -48,20 +48,25 @@ def of(results: Results, rows: list[Row]) -> dict[str, Any]:
             for it in contrasts(results, results.main)
         ],
         "conclusions": sentences(results),
-        "configurations": [
-            {
-                "params": {name: it.params.get(name) for name in results.varying},
-                "runs": len(it.runs),
-                "failed": it.failed,
-                "metrics": {
-                    metric.name: {"unit": metric.unit, **numbers(got)}
-                    for metric, got in estimates(results, it)
-                    if got.n
-                },
-            }
-            for it in results.configurations
-        ],
+        "configurations": configurations(results),
     }
+
+
+def configurations(results: Results) -> list[dict[str, Any]]:
+    """What was measured of each."""
+    return [
+        {
+            "params": {name: it.params.get(name) for name in results.varying},
+            "runs": len(it.runs),
+            "failed": it.failed,
+            "metrics": {
+                metric.name: {"unit": metric.unit, **numbers(got)}
+                for metric, got in estimates(results, it)
+                if got.n
+            },
+        }
+        for it in results.configurations
+    ]
 
 
 def write(results: Results, rows: list[Row]) -> Path:

@@ -6,12 +6,14 @@ to lead to 127.0.0.1 is told by its Host (DNS rebinding), one that posts to us b
 """
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from topologies.parameter import ParameterError
 
 PORT = 9680
+_DIGITS = re.compile(r"[0-9]{1,5}")
 
 
 def is_loopback(host: str) -> bool:
@@ -46,7 +48,7 @@ def refuses(headers: Mapping[str, str], address: str, *, changes: bool) -> str |
 def place(text: str) -> tuple[str, int]:
     """[ADDR:]PORT of loopback. Raises ParameterError."""
     host, _, port = text.rpartition(":")
-    if not port.isdigit() or not 0 <= int(port) <= 65535:
+    if not _DIGITS.fullmatch(port) or int(port) > 65535:
         raise ParameterError("port", f"{text!r} is not [ADDR:]PORT, say {PORT}")
     host = host.strip("[]") or "127.0.0.1"
     if not is_loopback(host):

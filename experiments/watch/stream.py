@@ -17,6 +17,7 @@ the connection says it when it comes again, and is told what follows.
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,7 @@ from experiments.watch.watched import LOGS, STATS, Watched
 LOOK_EVERY_S = 0.1
 SEARCH_EVERY_S = 0.5  # for another run
 BEAT_EVERY_S = 5.0  # so that either end sees that the other is gone
+_OFFSET = re.compile(r"[0-9]{1,15}")  # int() and isdigit() know others, and not the same
 
 
 def event(name: str, data: str, ident: str | None = None) -> bytes:
@@ -173,7 +175,7 @@ class Stream:
         words, self._since = self._since.rsplit(" ", len(STATS) + len(LOGS)), ""
         if len(words) != len(STATS) + len(LOGS) + 1 or words[0] != which:
             return {}
-        if not all(word.isdigit() for word in words[1:]):
+        if not all(map(_OFFSET.fullmatch, words[1:])):
             return {}
         names = (*STATS, *(f"{who} said" for who in LOGS))
         return dict(zip(names, map(int, words[1:]), strict=True))

@@ -63,7 +63,7 @@ class Server(QuicConnectionProtocol):
             http.send_headers(asked.stream_id, [(b":status", b"404")], end_stream=True)
             return
         told = [(b":status", b"200"), (b"content-length", str(size).encode())]
-        http.send_headers(asked.stream_id, told)
+        http.send_headers(asked.stream_id, told, end_stream=not size)
         for position in range(0, size, CHUNK):
             data = piece(start, position, size - position)
             http.send_data(asked.stream_id, data, end_stream=position + CHUNK >= size)

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from experiments.failure import RunFailed
+from experiments.parameters import miles
 from experiments.workloads import rates, traffic
 from experiments.workloads.actors import Bulk, Pause
 from topologies.linkem import LinkemLink
+from topologies.parameter import Params
 
 if TYPE_CHECKING:
     from experiments.live_run import LiveRun
@@ -109,12 +111,19 @@ def upload(run: "LiveRun", settle_s: float, seconds: float) -> dict[str, Any]:
     with watched(link) as looks:
         found = traffic.play(run, actors)
     until = settle_s + seconds
+    waited = waits([it for it in looks if settle_s <= it.at - run.went <= until])
     return {
         "up_mbps": rates.mbps(found["upload"]["bins"], settle_s, until) or 0.0,
-        **waits([it for it in looks if settle_s <= it.at - run.went <= until]),
+        **waited,
+        "beyond_ms": waited["firmware_ms"] + path_ms(run.params),
         "series_step_s": 0.5,
         "series_up_mbps": rates.series_mbps(found["upload"]["bins"]),
     }
+
+
+def path_ms(params: Params) -> float:
+    """The round trip of the last mile and of what is behind it, with nothing waiting anywhere."""
+    return float(miles(params)[0].rtt_ms) + float(params["wan_rtt_ms"])  # type: ignore[arg-type]
 
 
 def waits(looks: list[Look]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from base.shell import run as finished
-from base.shell import until
+from base.shell import sleep_until, until
 from experiments.failure import RunFailed
 from experiments.prepare import STATS_INTERVAL_S
 from experiments.workloads import rates, traffic
@@ -42,6 +42,7 @@ FROM_IPV6 = ("network-of-64",)
 FRIEND = "friend"
 BEGIN_S = 2.0  # until the download has its rate
 TOLD_S = 10.0  # until rp's statistics have all that it counted
+CLOCK_OF_PROCESS = 2  # CPUCLOCK_SCHED of the kernel: the scheduler's account
 LO_WITHOUT_IPV6 = "net.ipv6.conf.lo.disable_ipv6"
 
 
@@ -176,14 +177,10 @@ def program(siege: Siege, pipes: int, folder: Path) -> list[str]:
     return traffic.command("attacks.attack", json.dumps(scene))
 
 
-def sleep_until(then: float) -> None:
-    time.sleep(max(0.0, then - time.monotonic()))
-
-
 def cpu_s(pid: int) -> float:
-    """Of all threads of a process, since it began."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(it.read_text().split()[0]) for it in tasks) / 1e9
+    """Of all threads of a process since it began, those that ended among them: its own clock, see
+    clock_getcpuclockid()."""
+    return time.clock_gettime_ns(~pid << 3 | CLOCK_OF_PROCESS) / 1e9
 
 
 def most_resident(pid: int) -> int:

@@ -93,17 +93,29 @@ def send(sock: socket.socket, peer: tuple[str, int], ask: bytes) -> None:
         sock.sendto(packet(start, number), peer)
 
 
+def serve(sock: socket.socket) -> None:
+    """Until it is stopped, a thread for each client. Who asks again meanwhile was heard."""
+    served: set[tuple[str, int]] = set()
+
+    def answer(peer: tuple[str, int], ask: bytes) -> None:
+        try:
+            send(sock, peer, ask)
+        finally:
+            served.remove(peer)  # its port may be another client's next
+
+    while True:
+        ask, peer = sock.recvfrom(2 * SIZE)
+        if len(ask) == _ASK.size and ask.startswith(_MAGIC) and peer not in served:
+            served.add(peer)
+            threading.Thread(target=answer, args=(peer, ask), daemon=True).start()
+
+
 def main() -> None:
     address, port = sys.argv[1], int(sys.argv[2])
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.bind((address, port))
     print(f"udp_download: ready on {address} port {port}", file=sys.stderr, flush=True)
-    served: set[tuple[str, int]] = set()
-    while True:
-        ask, peer = sock.recvfrom(2 * SIZE)
-        if len(ask) == _ASK.size and ask.startswith(_MAGIC) and peer not in served:
-            served.add(peer)  # who asks again was heard
-            threading.Thread(target=send, args=(sock, peer, ask), daemon=True).start()
+    serve(sock)
 
 
 if __name__ == "__main__":

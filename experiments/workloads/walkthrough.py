@@ -14,8 +14,8 @@ import sys
 import time
 
 from experiments.workloads import serve
-from experiments.workloads.exchange import Connection, Request
-from experiments.workloads.pattern import start_of
+from experiments.workloads.exchange import Connection, Refused, Request
+from experiments.workloads.pattern import WrongByte, start_of
 
 USAGE = "usage: walkthrough server PORT N | client IP PORT N SIZE_UP SIZE_DOWN [CC]"
 CC = "cubic"
@@ -35,7 +35,7 @@ def server(port: int, count: int) -> None:
                 sock.shutdown(socket.SHUT_WR)
                 while sock.recv(1 << 16):
                     pass
-            except ConnectionError as error:
+            except (OSError, ValueError, WrongByte, Refused) as error:  # the next may be right
                 print(f"server: {peer[0]}: {error}", file=sys.stderr, flush=True)
 
 

@@ -8,6 +8,7 @@ from experiments.catalogue import (
     extension_costs,
     fairness,
     host_cc,
+    paths_bulk,
     paths_share,
     share,
     slow_reader,
@@ -17,8 +18,8 @@ from experiments.workloads import objects, rivals, thin_beside, udp, webs
 
 # What is measured begins when whatever is beside it has its rate. Here nobody looks at a rate.
 SETTLES: tuple[tuple[ModuleType, str], ...] = (
-    *((it, "SETTLE_S") for it in (extension_costs, fairness, host_cc, objects, paths_share)),
-    *((it, "SETTLE_S") for it in (share, thin_beside, udp, webs)),
+    *((it, "SETTLE_S") for it in (extension_costs, fairness, host_cc, objects, paths_bulk)),
+    *((it, "SETTLE_S") for it in (paths_share, share, thin_beside, udp, webs)),
     *((rivals, "HEAD_START_S"), (slow_reader, "BEGIN_S"), (thin_beside, "ALONE_S")),
 )
 SETTLED_S = 0.7
@@ -74,7 +75,8 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "mhttp-one-server": [
         {**TWO_SERVERS, "servers": 1, "size": 3_000_000, "fetch": "http", "way": way}
         for way in ("pipes", "mptcp")
-    ],
+    ]
+    + [{**TWO_SERVERS, "servers": 1, "size": 3_000_000, "way": "pipes"}],
     "mhttp-overhead": [
         {"way": "direct", "size": 300_000, "chunk": 100_000, "scheduler": "next"},
         {"way": "direct", "size": 300_000, "fetch": "http"},
@@ -135,6 +137,11 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "paths-reinject": [
         {**FAR_WIFI, "preset": "wifi-lte", "size": 50_000, "loss": 0.01, "reinject": mode}
         for mode in ("timely", "mpflex")
+    ]
+    + [{"preset": "wifi-lte", "size": 50_000, "silent_ms": 100.0, "silent_path": "lte"}],
+    "paths-bulk": [
+        {"preset": "wifi-lte", "how": how, "transfer": transfer, "seconds": 0.5, **SLOW}
+        for how, transfer in (("both", "up"), ("each", "down"))
     ],
     "paths-failover": [
         {"preset": "wifi-lte", "pipes": 4, "at_s": 0.7, "after_s": 2.2, **how}
@@ -164,7 +171,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "paths-share": [
         {"preset": "wifi-lte", "rivals": 1, "seconds": 1.0, "shared": "lte", "how": how}
         | {"way": "direct" if how == "plain-4" else "pipes", "mbps": 4.0}
-        for how in ("both", "bound", "copies", "plain-4")
+        for how in ("both", "bound", "copies", "hashed", "plain-4")
     ],
     "paths-rules": [
         {"preset": "wifi-lte", "rules": rules, "seconds": 0.3, "second_rtt_ms": 70.0}
@@ -193,7 +200,8 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "smt-single": [
         {"way": "direct", "seconds": 0.5, "rest_s": 0.1, "carrier": carrier}
         for carrier in ("tcp", "quic", "quic-ordered")
-    ],
+    ]
+    + [{"way": "pipes", "seconds": 0.5, "rest_s": 0.1, "carrier": "tcp"}],
     **{
         name: [
             {"way": "direct", "topology": "two", "seconds": 0.5, "distribution": 8, **more}

@@ -291,6 +291,8 @@ def test_ranges_one_after_another_with_slow_start() -> None:
     first = 0.1 + 0.1 + 0.4 + 0.05
     two = begun.seconds([path, path], 200 * 1448, 400 * 1448)
     assert two == pytest.approx(first + 0.1 + 0.2), "the first path has the second one sooner"
+    # Over both at once 20, 40 and 80 are 0.3 s, 60 more 0.03 s.
+    assert begun.together([path, path], 200 * 1448) == pytest.approx(0.2 + 0.3 + 0.03)
 
 
 def test_ranges_are_held_to_what_they_should_take() -> None:

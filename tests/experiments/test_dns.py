@@ -26,7 +26,8 @@ import dns.rrset
 from base.sources import ROOT
 from experiments.workloads import certificate
 from experiments.workloads.dns import __main__ as program
-from experiments.workloads.dns import distribution, losses, nodelay, unbound, zone
+from experiments.workloads.dns import distribution, losses, nodelay, questions, unbound, zone
+from experiments.workloads.dns.asking import Asking
 from experiments.workloads.dns.client import Client
 from experiments.workloads.dns.failure import BadInput, Unanswered, WrongAnswer
 from experiments.workloads.dns.kinds import Kind
@@ -315,6 +316,23 @@ def test_who_does_not_answer_is_not_waited_for_for_ever() -> None:
 
     with pytest.raises(Unanswered, match="2 of 2 queries have no answer in time"):
         asyncio.run(by_stream("tcp", silent, limit_s=0.1))
+
+
+def test_an_answer_that_nobody_awaits_is_late() -> None:
+    """To a query that had one, or was given up: each tells that something waited too short."""
+
+    async def work() -> Found:
+        asking = Asking(2)
+        had, given_up = (asking.begin(number) for number in range(2))
+        given_up.cancel()
+        for number in (0, 0, 1):
+            asking.came(right(questions.query(number)))
+        assert had.done()
+        return asking.found()
+
+    found = asyncio.run(work())
+    assert found["late"] == 2
+    assert found["took_s"][0] is not None and found["took_s"][1] is None
 
 
 def test_nobody_there_is_said(box: Namespace) -> None:

@@ -118,6 +118,15 @@ def test_beforehand_the_signal_is_what_counts(policy: str, moved: float) -> None
     ]
 
 
+def test_the_first_discovery_is_not_before_its_time() -> None:
+    """Of a signal that is weak at the beginning, and strong when WiFi is moved to."""
+    returns = Rssi(((0.0, -92.0), (1.0, -92.0), (2.0, -80.0)))
+    found = [(it.at_s, it.act) for it in manager.plan(returns, "h3", PERIODS, 60.0)]
+    moves = [at for at, act in found if act is Act.MOVE]
+    assert moves == [2.0, 7.0]
+    assert [at for at, act in found if act is Act.DISCOVER] == moves
+
+
 @pytest.mark.parametrize("policy", ["h1", "h3", ""])
 def test_the_manager_is_a_process_that_follows_a_trace(policy: str, tmp_path: Path) -> None:
     """It says each act when it is due."""

@@ -8,6 +8,7 @@ import pytest
 
 from experiments import catalogue
 from experiments.folder import FolderError
+from experiments.plots import how_it_works
 from experiments.plots.how_it_works import DOCS, NAME, NEEDED, draw
 from tests.experiments.drawn import words_of
 
@@ -23,6 +24,16 @@ def test_the_document_says_how_to_draw_it() -> None:
     assert "-m experiments.plots.how_it_works" in text
     for command in re.findall(r"tm3lab run ([a-z-]+)", text):
         assert catalogue.find(command)
+
+
+@pytest.mark.parametrize("words", [["--png"], ["docs"]])
+def test_a_word_that_it_does_not_know_draws_nothing(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(how_it_works, "draw", pytest.fail)
+    with pytest.raises(SystemExit):
+        how_it_works.main(words)
+    assert f"unrecognized arguments: {words[0]}" in capsys.readouterr().err
 
 
 def test_without_results_it_says_which_are_missing(tmp_path: Path) -> None:

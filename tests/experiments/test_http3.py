@@ -58,7 +58,7 @@ def fetches_of(shown: Path, port: int, **told: Any) -> http3_client.Fetches:
     )
 
 
-@pytest.mark.parametrize("size", [1, 20_000, CHUNK + 1])
+@pytest.mark.parametrize("size", [0, 1, 20_000, CHUNK + 1])
 def test_objects_come_whole(shown: Path, size: int) -> None:
     found = fetched(shown, size=size)
     assert len(found["seconds"]) == len(found["connect_s"]) >= 1

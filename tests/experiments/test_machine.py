@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from experiments import campaign, catalogue, machine, merge, parameters, report
+from experiments.campaign import How
 from experiments.folder import FORMAT, Results
 from experiments.machine import ATTEMPTS, LATE_MAX_US, LATE_P99_US, WAITED_SHARE
 from experiments.model import Experiment
@@ -25,6 +26,7 @@ PLAN = Plan(
     seed=1,
     limit_s=30.0,
 )
+AS_RUN, AS_RESUMED = How(), How(once_more=True)
 
 
 def told(p99: int = 100, most: int = 900, **more: Any) -> dict[str, Any]:
@@ -122,12 +124,12 @@ class Watcher:
         pass
 
 
-def carried_out(results: Results, *outcomes: str) -> Watcher:
+def carried_out(results: Results, *outcomes: str, how: How = AS_RUN) -> Watcher:
     seen: Any = Watcher()
     made: Any = Attempts(results, *outcomes)
-    done = results.done()
-    left = [run for run in PLAN.runs() if run.id not in done]
-    campaign._here(made, left, seen, seen, math.inf)
+    left = campaign._left(results, list(PLAN.runs()), how)
+    if left:
+        campaign._here(made, left, seen, seen, math.inf)
     return seen
 
 
@@ -170,6 +172,18 @@ def test_resume_does_what_was_void_when_it_stopped(tmp_path: Path) -> None:
     assert first.id not in results.done() and results.unfinished() == 4
     results.append(record(first.id, "ok"))
     assert first.id in results.done() and machine.attempts(results.runs()) == {}
+
+
+def test_resume_tries_once_more_what_was_tried_often_enough(tmp_path: Path) -> None:
+    """Its help said so, but on a quiet day the folder stayed as it was."""
+    results = folder(tmp_path)
+    carried_out(results, *["void"] * ATTEMPTS)
+    assert carried_out(results).done == []
+    seen = carried_out(results, "void", how=AS_RESUMED)
+    assert (seen.done, seen.notes) == (["void"], [])
+    assert carried_out(results, how=AS_RESUMED).done == ["ok"]
+    assert carried_out(results, how=AS_RESUMED).done == []
+    assert machine.attempts(results.runs()) == {}
 
 
 def test_merged_folders_keep_void_attempts_apart(tmp_path: Path) -> None:
@@ -241,6 +255,18 @@ def test_a_folder_without_lateness_says_so(tmp_path: Path, known: Experiment) ->
     lines[0]["machine"] = told()
     write(path, lines)
     assert "not all links" in facts.kept_up(synthetic.loaded(path, known)), "of one run it is known"
+
+
+def test_a_machine_with_a_clock_of_its_own_was_not_late(tmp_path: Path, known: Experiment) -> None:
+    path = synthetic.make(tmp_path / "A", known, 2)
+    meta = json.loads((path / "meta.json").read_text())
+    meta["machine"] = {**(meta.get("machine") or {}), "own_clock": True}
+    (path / "meta.json").write_text(json.dumps(meta))
+    results = synthetic.loaded(path, known)
+    assert "its clock counts instructions" in facts.kept_up(results)
+    assert "10^9 instructions are a second" in dict(facts.of(results))["machine"]
+    said = " ".join(conclusions.sentences(results))
+    assert "only its own programs can" in said and "nobody knows" not in said
 
 
 def test_the_worst_of_all_runs_is_told(tmp_path: Path, known: Experiment) -> None:

@@ -3,6 +3,7 @@
 
 import asyncio
 import random
+import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -113,6 +114,15 @@ def from_second_on(change: Callable[[Told], Told]) -> Callable[[int, Told], Told
 def test_an_account_has_the_processor_s_time_of_its_own_object() -> None:
     assert time.process_time() > 0.2
     assert Account("T", CHUNK).told()["cpu_s"] < 0.1
+
+
+def test_the_processor_s_time_begins_where_the_seconds_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the first connection: to look names up may have taken a minute of it."""
+    before = Account("T", CHUNK, cpu_before_s=time.process_time() - 60)
+    monkeypatch.setattr(Settings, "account", lambda self: before)
+    found = had({NEAR: Server(CONTENT), FAR: Server(CONTENT)})
+    whole(found)
+    assert 0 < found.account.told()["cpu_s"] < 60
 
 
 @pytest.mark.parametrize("always", [False, True])
@@ -322,6 +332,27 @@ def test_a_server_is_not_there(who: str) -> None:
     whole(found)
     assert found.lost(who) == ["Connection refused"]
     assert found.came(who) == 0
+
+
+class Deaf(Server):
+    """Its queue of connections is full, so that the kernel drops each SYN."""
+
+    async def start(self, where: tuple[str, int]) -> None:
+        self._listener = socket.create_server(where, backlog=0)
+        self._only = socket.create_connection(where)
+
+    def die(self) -> None:
+        self._only.close()
+        self._listener.close()
+
+
+def test_a_handshake_that_does_not_end_is_not_waited_for() -> None:
+    """The first server has sent all of the object meanwhile."""
+    found = had({NEAR: Server(CONTENT), FAR: Deaf(CONTENT)})
+    whole(found)
+    assert found.account.seconds is not None
+    assert found.account.seconds < QUICK.silence_s / 2
+    assert found.came(NEAR) == len(CONTENT) and not found.lost(FAR)
 
 
 def test_a_server_that_ends_an_idle_connection_harms_no_other() -> None:

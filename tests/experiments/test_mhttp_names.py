@@ -2,6 +2,7 @@
 """multiDNS: each path asks its own resolvers from its own address, and keeps all that they tell."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from base.sources import ROOT
 from experiments.workloads.mhttp import names
 from experiments.workloads.mhttp.failure import Failed
 from experiments.workloads.mhttp.path import ANY, Path, Resolver
 from experiments.workloads.mhttp.sources import Source, Sources
+from topologies.nodes import has_ipv6
 
 pytest.importorskip("dns", reason="no dnspython in Python: sudo make setup")
 import dns.flags
@@ -46,21 +49,20 @@ class Local(asyncio.DatagramProtocol):
             answer.set_rcode(dns.rcode.NXDOMAIN)
         else:  # one by one: dnspython shuffles those of one set
             for it in self.addresses:
-                answer.answer.append(dns.rrset.from_text(f"{NAME}.", 60, "IN", "A", it))
+                kind = "AAAA" if ":" in it else "A"
+                answer.answer.append(dns.rrset.from_text(f"{NAME}.", 60, "IN", kind, it))
         loop = asyncio.get_running_loop()
         loop.call_later(self.after_s, self._transport.sendto, answer.to_wire(), who)
 
 
 @asynccontextmanager
-async def resolving(*all_: Local) -> AsyncIterator[list[Resolver]]:
+async def resolving(*all_: Local, here: str = "127.0.0.1") -> AsyncIterator[list[Resolver]]:
     loop, made = asyncio.get_running_loop(), []
     transports = []
     for it in all_:
-        transport, _ = await loop.create_datagram_endpoint(
-            lambda it=it: it, local_addr=("127.0.0.1", 0)
-        )
+        transport, _ = await loop.create_datagram_endpoint(lambda it=it: it, local_addr=(here, 0))
         transports.append(transport)
-        made.append(Resolver("127.0.0.1", transport.get_extra_info("sockname")[1]))
+        made.append(Resolver(here, transport.get_extra_info("sockname")[1]))
     try:
         yield made
     finally:
@@ -78,6 +80,37 @@ def look_up(*all_: Local, public: int = 0, name: str = NAME) -> names.Addresses:
             return await names.look_up(name, paths, made[len(own) :])
 
     return asyncio.run(asyncio.wait_for(work(), 20))
+
+
+FIRST = """
+import asyncio, sys
+from experiments.workloads.mhttp import names
+from experiments.workloads.mhttp.path import Path, Resolver
+names.need_dns()
+before = {*sys.modules}
+path = Path("p", sys.argv[1], (Resolver(sys.argv[1], int(sys.argv[2])),))
+assert asyncio.run(names.look_up(sys.argv[3], [path], [])) == ((sys.argv[4],),)
+print(*sorted({*sys.modules} - before))
+"""
+
+
+@pytest.mark.parametrize(
+    ("here", "told"), [("127.0.0.1", "192.0.2.1"), ("::1", "2001:db8::1")], ids=["A", "AAAA"]
+)
+def test_the_first_look_up_loads_nothing(here: str, told: str) -> None:
+    """It would count as the network's time."""
+    if ":" in here and not has_ipv6():
+        pytest.skip("this kernel has no IPv6")
+
+    async def work() -> bytes:
+        async with resolving(Local((told,)), here=here) as made:
+            words = (here, str(made[0].port), NAME, told)
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", FIRST, *words, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+            )
+            return (await process.communicate())[0]
+
+    assert asyncio.run(asyncio.wait_for(work(), 20)) == b"\n"
 
 
 def test_each_path_asks_from_its_own_address() -> None:

@@ -89,6 +89,7 @@ def view(mbps: float, left: int = 0, rtt_s: float = 0.05) -> View:
         (view(10), [view(20, left=1)], 3, 1),
         (view(10), [view(39, left=1)], 3, 2),
         (view(10), [view(40, left=1)], 3, None),  # T exceeds what is left
+        (View(1.3, 1.3, 0.05, 0), [View(3.9, 3.9, 0.05, 1)], 2, None),  # 3.9 < 3 * 1.3 in binary
         (view(10), [view(40)], 3, 0),  # nobody else is at work
         (view(40), [view(10, left=1)], 3, 0),
         (view(0), [view(10, left=1)], 3, 0),  # nothing measured yet

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What pipes over two paths take of a last mile, by rp's account, beside connections on it."""
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +16,9 @@ from experiments.failure import RunFailed
 from experiments.labs import Labs
 from experiments.prepare import wanted_by
 from experiments.workloads import arrivals, rivals, traffic
-from experiments.workloads.actors import Pause
 from tests.experiments.workload_run import live
 from tests.net.conftest import labs
+from tests.relay.waiting import until
 
 __all__ = ["labs"]
 
@@ -65,6 +66,19 @@ def test_each_way_to_go_has_its_options() -> None:
     assert words("both") == ([], [])
     assert words("bound") == (["--rule", f"port {traffic.PORT} paths lte"], [])
     assert words("copies") == (["--path-policy", "copies"],) * 2
+    assert words("hashed") == (["--pipe-policy", "fixed"],) * 2
+
+
+def test_connections_and_pipes_have_numbers_of_their_own() -> None:
+    assert going("both")["connections"] == 1 and going("hashed")["connections"] == 2 * EACH
+    assert "connections" not in going("plain-4")
+    asked = [
+        (it.of["connections"], it.of["pipes"], it.expect, it.over and it.over["how"])
+        for it in find("paths-share").claims
+        if it.of["how"] == "both" and (it.of["connections"], it.of["pipes"]) != (1, EACH)
+    ]
+    more, less = ("more", "plain-1"), ("less", "plain-4")
+    assert asked == 2 * [(4, EACH, *more), (4, EACH, *less), (1, 1, *less), (4, 1, *less)]
 
 
 @pytest.fixture
@@ -80,7 +94,14 @@ def test_rivals_are_on_the_shared_last_mile_alone(kept: Labs, tmp_path: Path, mi
         source = f"10.0.{mile + 1}.1"
         before = arrivals.received(made.lab)
         there = {**rivals.actors(made, source), **downloads_of(made, 0.2, source)}
-        found = traffic.play(made, {**there, "clock": Pause(seconds=1.5)})
+        with traffic.beside(made, there) as found:
+
+            def all_flow() -> bool:
+                said = made.lab.client.inside("ss", "-Htin", "state", "established", "src", source)
+                had = [int(count) for count in re.findall(r"bytes_received:(\d+)", said)]
+                return sum(count > 50_000 for count in had) == 2 + EACH and sum(had) > 600_000
+
+            until("each of them to have some of it", all_flow, 20)
         came = [b - a for a, b in zip(before, arrivals.received(made.lab), strict=True)]
     assert len(there) == 2 + EACH
     assert all(found[name]["total"] > 10_000 for name in there)

@@ -12,7 +12,8 @@ from experiments.model import Figure
 from experiments.plots import cells, drawing
 from experiments.plots.cells import Point, Scene, scene
 from experiments.report import summary
-from experiments.report.data import OF_PIPES, matches
+from experiments.report.data import OF_PIPES
+from experiments.report.matching import matches
 from experiments.report.runs import Configuration
 from tests.experiments import synthetic
 from tests.experiments.synthetic import made_up
@@ -74,7 +75,7 @@ def expected(some: list[Configuration], point: Point, figure: Figure, name: str)
 @pytest.mark.parametrize(("name", "quick"), EVERY)
 def test_points_are_the_summarys(name: str, quick: bool) -> None:
     results = made_up(catalogue.find(name), 3, quick=quick)
-    told = summary.of(results, [])["configurations"]
+    told = summary.configurations(results)
     known = {results.key(it["params"], results.varying): it["metrics"] for it in told}
     for figure in results.figures():
         if figure.kind in ("series", "heat"):

@@ -85,6 +85,20 @@ def test_a_download_by_datagrams_has_its_rate(monkeypatch: pytest.MonkeyPatch) -
     assert sum(found["bins"]) == found["came"] * SIZE
 
 
+def test_a_port_that_comes_again_is_served_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel gives it to another client, which may ask for the very same."""
+    monkeypatch.setattr(udp_download, "AGAIN_S", 0.1)
+    serving = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    serving.bind((HERE, 0))
+    threading.Thread(target=udp_download.serve, args=(serving,), daemon=True).start()
+    ask = udp_download._ASK.pack(udp_download._MAGIC, 17, 1, 0.0)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.connect(serving.getsockname())
+        for _ in range(2):
+            scene = Scene(HERE, "cubic", 5, 5.0, began=time.monotonic())
+            assert checked(UdpDownload(port=0)._first(sock, ask, scene), 17) == 0
+
+
 def test_a_download_that_nobody_sends_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(udp_download, "AGAIN_S", 0.05)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:

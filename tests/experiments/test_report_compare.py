@@ -15,7 +15,7 @@ from topologies.parameter import Params
 
 
 def pairs_of(made: Comparison) -> dict[str, tuple[float, str]]:
-    return {pair.label: (pair.ratio.median, pair.says) for pair in made.pairs[made.a.main]}
+    return {pair.label: (pair.change.median, pair.says) for pair in made.pairs[made.a.main]}
 
 
 def change(folder: Path, seed: int = 0, kernel: str = "", **params: object) -> None:

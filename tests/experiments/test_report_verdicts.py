@@ -15,7 +15,8 @@ import pytest
 from experiments import catalogue
 from experiments.model import OWN, Claim, Experiment, Metric
 from experiments.report import conclusions, overview, page, rows, summary, text, words
-from experiments.report.data import Results, matches
+from experiments.report.data import Results
+from experiments.report.matching import matches
 from experiments.report.runs import Basis, Run
 from experiments.statistics import Estimate, estimate, holm, sign_test
 from experiments.verdicts import Published, is_nil
@@ -482,6 +483,7 @@ def test_a_figure_may_declare_what_matters_to_it(tmp_path: Path) -> None:
         select=lambda where: [],
         experiment=SimpleNamespace(metrics=()),
     )
+    results.asked = lambda claim: results
     claim = Claim("download", "Fig. 9", "less", of={"pipes": 8}, over={"pipes": 1})
     assert rows.row(results, claim).verdict == "yes"
     coarse = rows.row(results, replace(claim, matters=0.2))

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -76,6 +76,13 @@ def started(tmp_path: Path, name: str, argv: list[str | Path]) -> Iterator[subpr
             process.wait(10)
 
 
+def address_in(told: Path) -> str | None:
+    """None until it is there, and whole: it is not written at once."""
+    with suppress(FileNotFoundError, json.JSONDecodeError):
+        return json.loads(told.read_text())["address"]
+    return None
+
+
 @contextmanager
 def cluster(tmp_path: Path, workers: int, *tls: str | Path) -> Iterator[str]:
     """A scheduler on loopback and its workers; its address."""
@@ -83,8 +90,7 @@ def cluster(tmp_path: Path, workers: int, *tls: str | Path) -> Iterator[str]:
     argv = [built("tm3lab"), "scheduler", "--port", "0", "--scheduler-file", told, *tls]
     with ExitStack() as stack:
         processes = [stack.enter_context(started(tmp_path, "scheduler", argv))]
-        until("the scheduler", told.exists, 60.0)
-        address = json.loads(told.read_text())["address"]
+        address = until("the scheduler", lambda: address_in(told), 60.0)
         for number in range(workers):
             words = [built("tm3lab"), "worker", "--as-root", address, *tls]
             processes.append(stack.enter_context(started(tmp_path, f"worker{number}", words)))

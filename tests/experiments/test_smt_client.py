@@ -382,11 +382,34 @@ def test_nobody_listens(words: tuple[str, ...]) -> None:
     ],
 )
 def test_wrong_words(capsys: pytest.CaptureFixture[str], words: list[str], why: str) -> None:
+    refused(capsys, words, why)
+
+
+def refused(capsys: pytest.CaptureFixture[str], words: list[str], why: str) -> None:
     assert main(words) == 2
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.startswith("smt: ") and told.err.count("\n") == 1
     assert why in told.err
+
+
+@pytest.mark.parametrize(
+    ("messages", "why"),
+    [
+        ([("A", ["B"]), ("B", ["A"])], "cyclic graph: "),
+        ([("A", ["B"]), ("B", [])], "forward dependency: A depends on B, which comes later"),
+        ([("A", ["B\nC"])], 'A depends on "B\\nC", which is not there'),
+        ([("A\nB", [])], '"A\\nB" is no name'),
+        ([("A", [], "best")], "A: unknown priority 'best': it is none of "),
+    ],
+)
+def test_a_wrong_graph(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], messages: list[Any], why: str
+) -> None:
+    told = [dict(zip(("name", "needs", "priority"), it, strict=False), size=100) for it in messages]
+    graph = tmp_path / "graph.json"
+    graph.write_text(json.dumps(told))
+    refused(capsys, ["client", "x:1", "--graph", str(graph)], why)
 
 
 @pytest.mark.parametrize("role", [[], ["server"], ["client"]])

@@ -152,7 +152,7 @@ def of(*needs: str, **more: Any) -> list[dict[str, Any]]:
         (of("B", "A"), "cyclic graph: A -> B -> A"),
         (of("A"), "cyclic graph: A -> A"),
         (of("", "C", ""), "forward dependency: B depends on C, which comes later"),
-        (of("", "X"), "B depends on X, which is not there"),
+        (of("", "X"), 'B depends on "X", which is not there'),
         (of("", priority="urgent"), "A: unknown priority 'urgent': it is none of any, high"),
         (of("", size=7), "A: size 7 is not from 8 to"),
         (of("", size="9"), 'A: size "9" is wrong'),

@@ -2,6 +2,7 @@
 """A connection that is used by nothing else is used now and then, so that its round trip is new."""
 
 import asyncio
+import time
 
 from experiments.workloads.smt import control
 from experiments.workloads.smt.estimate import Reading
@@ -29,12 +30,14 @@ def test_a_path_that_seemed_far_is_asked_again() -> None:
         server, near, far = Server(0.0), Distant(0.01), Distant(9.0)
         for line in (near, far):
             server.ends.came(line, control.encode(Settings().hello(b"12345678")))
+        began = time.monotonic()
         for number in range(20):
             payload = number.to_bytes(8, "big")
             server.ends.came(near, Header(1, 0, number).encode() + payload)
             await asyncio.sleep(0.01)
         probes = len(far.sent)
-        assert 2 <= probes <= 6, "every 50 ms of 200"
+        most = 2 + (time.monotonic() - began) / 0.05
+        assert 2 <= probes <= most, "every 50 ms of 200, or of what a busy machine made of them"
         assert all(isinstance(control.decode(it), control.Ack) for it in far.sent)
         await asyncio.sleep(0.2)
         assert len(far.sent) <= probes + 1

@@ -268,6 +268,25 @@ def test_pipes_that_go_and_come_are_told(tmp_path: Path) -> None:
     page(does)
 
 
+def test_connections_are_counted_until_their_session_ends(tmp_path: Path) -> None:
+    """A friend that went, with thousands of them, and came again."""
+    begun = time.time() - 1000
+    before, after = watch_told.sample(begun + 0.1, 1), watch_told.sample(begun + 0.3, 1)
+    before[-1] |= {"connections": 1200}
+    none, end = "\N{EN DASH}", watch_told.session(begun + 0.2, "end", "its pipes were closed")
+    anew = [it | {"session": 2} for it in (watch_told.session(begun + 0.25), *after)]
+    told = [watch_told.start("rp", begun), watch_told.session(begun), *before, end, *anew]
+    watch_told.write(tmp_path, "rp", told)
+
+    async def does() -> None:
+        async with looking(tmp_path) as made:
+            for at, count in ((0.15, "1,200"), (0.22, none), (0.3, str(after[-1]["connections"]))):
+                await made.value(GO % at)
+                await made.until(f"{count} at {at} s", f"{WAITS}.connections[0] === '{count}'")
+
+    page(does)
+
+
 def test_keys(tmp_path: Path) -> None:
     begun = watch_told.record(tmp_path, ticks=40)
 

@@ -81,6 +81,7 @@ def check_tree(it: Page, account: dict[str, Any], slack_s: float = 0.0) -> None:
     """Nothing was asked for before what names it was there and thought about."""
     times = {told["index"]: told for told in account["objects"]}
     assert sorted(times) == list(range(len(it.items)))
+    assert account["cpu_s"] > 0
     for item in it.items[1:]:
         before = chain(it, item)[-1]
         known = times[before.index]["last_byte_s"] + before.think_ms / 1000

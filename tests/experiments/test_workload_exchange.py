@@ -2,6 +2,8 @@
 """Client and server of the transfers on loopback: wrong and missing bytes do not pass."""
 
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from base.sources import ROOT
 from experiments.workloads import serve
 from experiments.workloads.exchange import (
     REPLY_BYTES,
@@ -139,6 +142,30 @@ def test_a_congestion_control_that_is_not_there() -> None:
 
 def queries(up: int) -> Request:
     return Request("cubic", up=up, up_start=11, down=up, down_start=7, frame_bytes=40, queries=True)
+
+
+def test_the_course_s_server_outlives_a_wrong_request() -> None:
+    """Of nonsense, of a name that is none, of a congestion control that is not there or not all."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        at = found.getsockname()
+    argv = [sys.executable, "-m", "experiments.workloads.walkthrough", "server", str(at[1]), "1"]
+    right = Request("cubic", 5, 1, 5, 2).packed()
+    names = (b"\xff".ljust(16, b"\0"), b"none".ljust(16, b"\0"), b"cubic\0x".ljust(16, b"\0"))
+    wrong = [b"G" * REQUEST_BYTES, *(right[:4] + it + right[20:] for it in names)]
+    with subprocess.Popen(argv, cwd=ROOT, stderr=subprocess.PIPE) as server:
+        assert server.stderr is not None
+        try:
+            assert server.stderr.readline().startswith(b"server: ready")
+            for data in wrong:
+                with socket.create_connection(at, 10) as sock:
+                    sock.sendall(data)
+                assert server.stderr.readline().startswith(b"server: 127.0.0.1: "), data
+            with Connection(at, "cubic", seconds=10) as connection:
+                connection.exchange(Request("cubic", 5, 1, 5, 2))
+            assert server.stderr.readline() == b"server: 1 of 1 for 127.0.0.1\n"
+        finally:
+            server.kill()
 
 
 def test_each_query_is_answered_before_the_next() -> None:

@@ -3,6 +3,7 @@
 
 import http.client
 import json
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,12 +17,25 @@ ANY = ("127.0.0.1", 0)
 WAITS_S = 20.0
 
 
+class Telling(Server):
+    """Who is reset by it is told why."""
+
+    wrong = ""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        self.wrong += f" {sys.exc_info()[1]!r}"
+        super().handle_error(request, client_address)
+
+
 @contextmanager
 def serving(folder: Path, place: tuple[str, int] = ANY) -> Iterator[Server]:
-    with Server(place) as server:
+    with Telling(place) as server:
         server.watched = Watched(folder)
         with server.running():
-            yield server
+            try:
+                yield server
+            except ConnectionError as why:
+                raise AssertionError(f"{why}; in the server:{server.wrong or ' nothing'}") from why
 
 
 def asked(

@@ -26,7 +26,7 @@ class Session {
   constructor(number) {
     this.number = number;
     this.samples = [];
-    this.ended = false;
+    this.ended = Infinity; // when
     this.peer = "";
   }
 
@@ -89,7 +89,7 @@ export class Side {
     sample.time = record.time;
     if (again) this.say(record.time, `pipe ${record.pipe} was dialled again`);
     else if (sample.last && !then) this.say(record.time, `pipe ${record.pipe} is up`);
-    if (record.state === "end") this.session(record.session).ended = true;
+    if (record.state === "end") this.session(record.session).ended = record.time;
   }
 
   begin(record) {
@@ -149,7 +149,7 @@ export class Side {
     } else if (record.type === "session") {
       const session = this.session(record.session);
       session.peer = record.peer;
-      session.ended = record.event === "end";
+      session.ended = record.event === "end" ? record.time : Infinity;
       this.say(record.time, record.event === "begin" ? `session ${record.session} with ${record.peer} began` : `session ${record.session} ended: ${record.reason}`);
     } else if (record.type === "dropped") {
       this.say(record.time, `${record.lines} lines of statistics are missing here`);

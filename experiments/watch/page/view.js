@@ -69,7 +69,7 @@ export class View {
       some(pipes.length, "pipe"), `${mbps(total)} together`,
       all ? `common limit ${all.state}: ${bytes(all.held)} held of ${all.limit === null ? "any" : bytes(all.limit)}` : "no common limit",
       sample.losses ? `${sample.losses.percent.toFixed(2)} % lost, carried by ${sample.losses.carried_by}` : "",
-      session.ended && late > 0.3 ? "the session is over" : late > 3 ? `nothing told for ${late.toFixed(0)} s` : "",
+      session.ended <= time && late > 0.3 ? "the session is over" : late > 3 ? `nothing told for ${late.toFixed(0)} s` : "",
     ].filter(Boolean).join(" · "));
     document.documentElement.dataset.time = sample ? String(sample.time) : "";
   }
@@ -144,7 +144,7 @@ export class View {
   }
 
   connections(recording, time) {
-    const newest = (side) => [...side.sessions.values()].filter((it) => it.samples.length).map((it) => it.at(time)?.queues).filter(Boolean);
+    const newest = (side) => [...side.sessions.values()].filter((it) => it.ended > time).map((it) => it.at(time)?.queues).filter(Boolean);
     const both = ["rp", "lp"].map((who) => newest(recording.sides[who]));
     const total = (some_, field) => (some_.length ? some_.reduce((sum, it) => sum + it[field], 0) : null);
     const place = byId("waits").tBodies[0], rows = [...Object.entries(WAITS), ["connections", "all"]];

@@ -17,7 +17,7 @@ class Asking:
         self.took: list[float | None] = [None] * count
         self.tries = [0] * count
         self.sent: list[int] = []
-        self.late = 0  # answers to a query that had one already
+        self.late = 0  # answers to a query that had one already, or was given up
         self._answers: dict[int, asyncio.Future[None]] = {}
 
     def begin(self, number: int) -> "asyncio.Future[None]":

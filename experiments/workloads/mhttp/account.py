@@ -24,7 +24,6 @@ class Account:
 
     scheduler: str
     chunk_bytes: int
-    began: float = 0.0
     look_up_s: float = 0.0
     plain: str | None = None  # why it was one plain GET; None: by ranges
     length: int | None = None
@@ -32,14 +31,14 @@ class Account:
     first_byte_s: float | None = None
     seconds: float | None = None
     legs: dict[object, Leg] = field(default_factory=dict)
-    cpu_before_s: float = field(default_factory=time.process_time)
+    cpu_before_s: float = field(default_factory=time.process_time)  # taken again at that beginning
 
     def leg(self, of: object, path: str, server: str) -> Leg:
         return self.legs.setdefault(of, Leg(path, server))
 
     def told(self) -> dict[str, Any]:
-        """For JSON; `cpu_s` is of the whole process, since the account was begun."""
-        own = ("legs", "began", "cpu_before_s")
+        """For JSON; `cpu_s` is of the whole process, since the same beginning."""
+        own = ("legs", "cpu_before_s")
         found = {key: value for key, value in vars(self).items() if key not in own}
         cpu_s = round(time.process_time() - self.cpu_before_s, 4)
         return {**found, "cpu_s": cpu_s, "legs": [asdict(it) for it in self.legs.values()]}

@@ -9,6 +9,7 @@ wanted all the same).
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
@@ -53,6 +54,7 @@ class Download:
         loop = asyncio.get_running_loop()
         self._began = loop.time()
         account = self.asking.account
+        account.cpu_before_s = time.process_time()
         account.plain = None if self.settings.always else self._too_few()
         if account.plain or not await self._by_ranges():
             await self._hand_on(*await self.asking.first(None))

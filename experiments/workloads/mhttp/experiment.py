@@ -77,8 +77,10 @@ def paths(params: Params) -> list[serial.Served]:
 
 
 def expected_s(params: Params, part: float = 1.0) -> float:
-    """What requests one after another take, with so much of the round trips."""
+    """What requests one after another take, or MPTCP's one, with so much of the round trips."""
     served = [serial.Served(it.rate, it.rtt_s * part) for it in paths(params)]
+    if params["way"] == "mptcp":
+        return begun.together(served, size_of(params))
     if params["fetch"] == "http":
         number = int(params["path"]) - 1  # type: ignore[arg-type]
         return begun.plain(served[number], size_of(params))

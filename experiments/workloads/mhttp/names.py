@@ -21,9 +21,16 @@ Addresses = tuple[tuple[str, ...], ...]  # of each path
 
 
 def need_dns() -> None:
-    """Raises BadInput where dnspython is missing, which only resolvers that are named need."""
+    """Raises BadInput where dnspython is missing, which only resolvers that are named need.
+
+    It loads what the first look-up would, whose time is measured."""
     try:
-        import dns.asyncquery  # noqa: F401
+        import dns.asyncbackend
+        import dns.asyncquery
+        import dns.rdtypes.IN.A
+        import dns.rdtypes.IN.AAAA
+
+        dns.asyncbackend.get_backend("asyncio")
     except ImportError:
         raise BadInput("resolvers: no dnspython in Python: sudo make setup") from None
 

@@ -4,6 +4,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from experiments.workloads.mhttp.asking import Asking
 from experiments.workloads.mhttp.connection import LOST, Connection
@@ -36,6 +37,7 @@ class Ranges:
     most: int
     write: Write
     _lanes: dict[int, Lane] = field(default_factory=dict)
+    _opening: set[asyncio.Task[Any]] = field(default_factory=set)  # a handshake is awaited
     _running: int = 0
     _order: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -71,11 +73,16 @@ class Ranges:
                 self._ticking.cancel()
 
     async def _next_lane(self, number: int) -> Lane | None:
+        own = asyncio.current_task()
+        assert own is not None
         while not self.transfer.whole and (source := self.asking.sources.take()) is not None:
+            self._opening.add(own)
             try:
                 return self._join(number, await self.asking.open(source))
             except LOST as error:
                 self.asking.lost(source, None, error, good=False)
+            finally:
+                self._opening.remove(own)
         return None
 
     def _join(self, number: int, connection: Connection) -> Lane:
@@ -158,6 +165,9 @@ class Ranges:
             self._offer(lane)
             if self.transfer.whole:
                 lane.woken.set()
+        if self.transfer.whole:
+            for it in self._opening:
+                it.cancel()  # nobody needs that connection, and the clock would wait for it
 
     async def _tick(self) -> None:
         loop = asyncio.get_running_loop()

@@ -64,8 +64,9 @@ def choose_t(own: View, others: Sequence[View], sizes: Sequence[int]) -> int | N
     if best == own.thr:
         return choose_next(own, others, sizes)
     if best >= own.thr * (len(sizes) + 1):
-        return None
-    return int(best / own.thr) - 1
+        return None  # where own.thr is 0, too
+    turn = int(best / own.thr)  # rounded, it may be one more than that bound allows
+    return turn - 1 if turn <= len(sizes) else None
 
 
 def choose_deadline(own: View, others: Sequence[View], sizes: Sequence[int]) -> int | None:

@@ -58,6 +58,8 @@ def messages(told: Any, priorities: Collection[str]) -> list[Wanted]:
 def _check(it: Any, priorities: Collection[str]) -> None:
     if not isinstance(it, dict) or not {"name", "size"} <= it.keys() <= _KINDS.keys():
         raise BadInput(f"{json.dumps(it)[:60]} has not name, size and perhaps needs, priority, tag")
+    if not isinstance(it["name"], str) or not it["name"].isprintable():
+        raise BadInput(f"{json.dumps(it['name'])[:60]} is no name that could be shown")
     for key, value in it.items():
         if type(value) is not _KINDS[key]:
             raise BadInput(f"{it['name']}: {key} {json.dumps(value)[:40]} is wrong")
@@ -74,7 +76,7 @@ def _check_order(needs: dict[str, list[Any]]) -> None:
     for name, wanted in needs.items():
         for it in wanted:
             if not isinstance(it, str) or it not in needs:
-                raise BadInput(f"{name} depends on {it}, which is not there")
+                raise BadInput(f"{name} depends on {json.dumps(it)[:60]}, which is not there")
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as found:

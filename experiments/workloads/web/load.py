@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from base.shell import enter
 from base.sources import ROOT
+from experiments import machine
 from experiments.failure import RunFailed
 from experiments.preflight import CannotServe
 from experiments.workloads import line, mptcp
@@ -144,6 +145,8 @@ def load(run: "LiveRun", plan: Plan) -> dict[str, Any]:
     (run.folder / "objects.json").write_text(json.dumps(found, indent=1))
     if plan.mptcp and sockets["open"] <= len(found["connections"]):
         raise RunFailed(f"{sockets['open']} subflows of {len(found['connections'])} connections")
+    if plan.browser == "loader":  # Chromium's many processes are not counted
+        run.void(machine.too_slow("loader", found["cpu_s"], None, found["load_s"]))
     return _measures(plan, found, sockets)
 
 

@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -100,6 +101,7 @@ async def load(
 ) -> dict[str, Any]:
     """Loads a page, tells how it went, and waits until it may let go of the connections."""
     it = Load(manifest, transport, hints)
+    cpu_before_s = time.process_time()
     error: LoadError | None = None
     try:
         async with asyncio.timeout(seconds):
@@ -109,7 +111,7 @@ async def load(
                 error = first(errors)
         if error:
             raise error
-        account = it.account()
+        account = {**it.account(), "cpu_s": round(time.process_time() - cpu_before_s, 4)}
         print(json.dumps(account), flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
         return account
