@@ -172,12 +172,13 @@ static unsigned int bit_of(const struct play_lane *lane)
 	return 1u << lane->pipe.index;
 }
 
-static void note_sent(struct play *play, struct play_lane *lane, size_t bytes)
+static void note_sent(struct play *play, struct play_lane *lane,
+		      unsigned int conn, size_t bytes)
 {
 	lane->bytes += bytes;
 	assert_in_range(play->nsent, 0, PLAY_SENT - 1);
 	play->sent[play->nsent++] = (struct play_sent){
-		.bytes = bytes, .lanes = bit_of(lane),
+		.bytes = bytes, .conn = conn, .lanes = bit_of(lane),
 		.forecast = path_arrives_at(lane->pipe.path, play->now, 0),
 		.acked_at = lane->arrived_at + ns(lane->mile.delay),
 		.arrived_at = lane->arrived_at,
@@ -203,7 +204,8 @@ static void send_new(struct play *play, const struct next *next)
 {
 	struct play_lane *lane = container_of(next->pipe, struct play_lane, pipe);
 	struct conn *c = next->conn;
-	uint64_t left = play->size[c - play->conn] - c->tx_bytes;
+	unsigned int conn = (unsigned int)(c - play->conn);
+	uint64_t left = play->size[conn] - c->tx_bytes;
 	size_t bytes = next->bytes < left ? next->bytes : (size_t)left;
 	size_t part, before, sent;
 
@@ -211,11 +213,9 @@ static void send_new(struct play *play, const struct next *next)
 		part = bytes - sent < PLAY_MESSAGE ? bytes - sent : PLAY_MESSAGE;
 		paths_send(&play->paths, next->pipe, part, play->now, &before);
 		fly(play, lane, part);
-		note_sent(play, lane, part);
+		note_sent(play, lane, conn, part);
 	}
 	c->tx_bytes += bytes;
-	if (lane->arrived_at > play->done[c - play->conn])
-		play->done[c - play->conn] = lane->arrived_at;
 	sched_sent(&play->s, c, next->pipe, bytes, bytes);
 	if (bytes < left)
 		return;
@@ -290,10 +290,25 @@ static bool has_flights(const struct play *play)
 	return i < play->nlanes;
 }
 
+/* When the last byte of all arrived. */
+static int64_t note_done(struct play *play)
+{
+	int64_t last = 0;
+
+	for (unsigned int i = 0; i < play->nsent; i++) {
+		const struct play_sent *sent = &play->sent[i];
+
+		if (sent->arrived_at > play->done[sent->conn])
+			play->done[sent->conn] = sent->arrived_at;
+		if (sent->arrived_at > last)
+			last = sent->arrived_at;
+	}
+	return last;
+}
+
 double play_run(struct play *play)
 {
-	int64_t began = play->now, last = 0;
-	unsigned int i;
+	int64_t began = play->now;
 
 	objects_come(play);
 	while (play->s.ready || next_object(play) < NEXT_NEVER ||
@@ -306,11 +321,7 @@ double play_run(struct play *play)
 			play_send(play, &next);
 		objects_come(play);
 	}
-	for (i = 0; i < play->nsent; i++) {
-		if (play->sent[i].arrived_at > last)
-			last = play->sent[i].arrived_at;
-	}
-	return (double)(last - began) / 1e9;
+	return (double)(note_done(play) - began) / 1e9;
 }
 
 void play_shut(struct play *play, unsigned int path)

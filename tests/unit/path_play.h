@@ -53,11 +53,12 @@ struct play {
 	struct outlook outlook[PLAY_CONNS];	/* of each */
 	uint64_t size[PLAY_CONNS];	/* of what each has to send */
 	int64_t due[PLAY_CONNS];	/* it comes then; 0: it is there, or there is none */
-	int64_t done[PLAY_CONNS];	/* its last byte arrived */
+	int64_t done[PLAY_CONNS];	/* its last byte arrived, by any path */
 	bool one_by_one;	/* a path takes a message when the one before it has left */
 	int64_t now;
 	struct play_sent {
 		size_t bytes;
+		unsigned int conn;
 		unsigned int lanes;	/* bits: those that carry it */
 		int64_t forecast;	/* when it arrives, as the first one was forecast, */
 		int64_t acked_at;

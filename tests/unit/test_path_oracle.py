@@ -19,6 +19,7 @@ LTE = {ms: Path("lte", 9.185e6 / 8, ms / 2e3) for ms in (70, 270, 470)}
 SIZES = [64 << 10, 256 << 10, 512 << 10, 1 << 20]
 # The near path's window takes most of it at once, though the far one would have been free sooner.
 TOO_SMALL = 64 << 10, 70
+LARGER = [(size, far) for size in SIZES for far in LTE if (size, far) != TOO_SMALL]
 SMALL = (Path("a", 200e3, 0.005), Path("b", 500e3, 0.010))
 LARGE = (Path("a", 20e6, 0.005), Path("b", 50e6, 0.010))
 
@@ -52,9 +53,16 @@ def test_an_object_takes_as_long(policy: str, size: int, far: int) -> None:
     assert played.took == pytest.approx(wanted, abs=a_message(*paths))
 
 
-@pytest.mark.parametrize(
-    ("size", "far"), [(size, far) for size in SIZES for far in LTE if (size, far) != TOO_SMALL]
-)
+@pytest.mark.parametrize(("size", "far"), LARGER)
+def test_the_soonest_take_as_long(size: int, far: int) -> None:
+    """The engine counts a path whose window is open as one that sends at once, the oracle does not
+    (TOO_SMALL). Where windows are full both choose alike."""
+    paths = WIFI, LTE[far]
+    wanted, _ = packets.completion(paths, size, "soonest")
+    assert play("soonest", size, *paths).took == pytest.approx(wanted, abs=a_message(*paths))
+
+
+@pytest.mark.parametrize(("size", "far"), LARGER)
 @pytest.mark.parametrize("policy", ["ecf", "dems-b", "dems-s"])
 def test_the_rule_is_the_fluid_optimum(policy: str, size: int, far: int) -> None:
     paths = WIFI, LTE[far]
@@ -79,7 +87,7 @@ def test_dems_sends_as_much_again(size: int, far: int) -> None:
         assert again == pytest.approx(wanted, abs=3 * MESSAGE)
 
 
-@pytest.mark.parametrize("policy", ["txdelay", "one:1", "one:0"])
+@pytest.mark.parametrize("policy", ["txdelay", "one:1", "one:0", "copies"])
 @pytest.mark.parametrize(("paths", "size"), [(SMALL, 10_000), (LARGE, 1_000_000)])
 def test_dealt_policies_are_the_fluid(policy: str, paths: tuple[Path, Path], size: int) -> None:
     oracle = f"one:{paths[int(policy[4:])].name}" if policy.startswith("one") else policy
@@ -94,6 +102,17 @@ def test_a_split_is_the_fluid(percent: float, far: int) -> None:
     wanted = simulate(paths, [Message(256 << 10)], "srpt", f"split:{percent}").times[0]
     played = play(f"split:{percent}", 256 << 10, *paths)
     assert played.took == pytest.approx(wanted, abs=2 * a_message(*paths))
+
+
+@pytest.mark.parametrize("far", LTE)
+@pytest.mark.parametrize("size", SIZES)
+def test_copies_are_the_fluid(size: int, far: int) -> None:
+    """A path sends again what the other one has sent, but not what is known to have arrived."""
+    paths = WIFI, LTE[far]
+    wanted = simulate(paths, [Message(size)], "srpt", "copies").times[0]
+    played = play("copies", size, *paths)
+    assert sum(played.bytes) == size and 0 < played.again <= size
+    assert played.took == pytest.approx(wanted, abs=a_message(*paths))
 
 
 def test_three_paths() -> None:

@@ -60,6 +60,17 @@ def test_sa_ecf_is_the_oracles(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", BATCHES)
+@pytest.mark.parametrize(("conns", "oracle"), [("srpt", "srpt"), ("rr", "rr"), ("fifo", "fcfs")])
+@pytest.mark.parametrize("policy", ["soonest", "copies"])
+def test_a_batch_is_the_oracles(seed: int, conns: str, oracle: str, policy: str) -> None:
+    """Of copies the first that arrives counts, whichever path carries it."""
+    paths, sizes = batch(seed)
+    messages = [Message(size) for size in sizes]
+    wanted = simulate(paths, messages, oracle, policy, MESSAGE).completions
+    assert play(conns, policy, paths, sizes) == pytest.approx(wanted, abs=a_message(paths))
+
+
+@pytest.mark.parametrize("seed", BATCHES)
 def test_no_other_policy_completes_a_batch_sooner(seed: int) -> None:
     """The first to be complete, the second, and so on, whichever objects these are."""
     paths, sizes = batch(seed)
