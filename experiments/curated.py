@@ -5,7 +5,7 @@
 
 Each figure that was published: its value, ours, whether the direction and the size are the same,
 and, where not, what is known of why. It is written from what the reports' summary.json say, of each
-experiment the folder that answers most; claims come from the catalogue, so that one without runs
+claim the newest folder that answers it; claims come from the catalogue, so that one without runs
 is named, too. It tells whether the page is another than that, and ends with 1.
 """
 
@@ -21,10 +21,10 @@ from typing import Any
 
 from experiments import catalogue, kept, paper
 from experiments.model import Experiment
-from experiments.published import Line, by_row, why
+from experiments.published import Line, by_row, lines, why
 from experiments.report import words
 from experiments.report.rows import MARKS, SAYS
-from experiments.summaries import RESULTS, Summary, fullest
+from experiments.summaries import RESULTS, Summary, replaced
 from experiments.verdicts import ANOTHER
 
 PAGE = "README.md"
@@ -122,12 +122,15 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _whence(root: Path, found: Sequence[Line]) -> Iterator[str]:
     """The folders that a section is from, and a plot of the one that has most of its rows."""
-    seen = {it.experiment.name: it for it in reversed(found) if it.verdict != "none"}
-    rows = Counter(it.experiment.name for it in found if it.verdict != "none")
-    for name in reversed(seen):
-        yield f"- {_folder(seen[name].summary)}"
-    most = seen[rows.most_common(1)[0][0]]
-    yield from _plot(root, most.experiment, _path(most.summary))
+    there = [it for it in found if it.summary]
+    seen = {_path(it.summary): it for it in reversed(there) if it.summary}
+    rows = Counter(_path(it.summary) for it in there if it.summary)
+    for path in reversed(seen):
+        summary = seen[path].summary
+        assert summary
+        yield f"- {_folder(summary)}"
+    most = rows.most_common(1)[0][0]
+    yield from _plot(root, seen[most].experiment, most)
 
 
 def _path(summary: Summary) -> str:
@@ -141,7 +144,7 @@ def _folder(summary: Summary) -> str:
     told = (
         f"{summary['runs']} runs, {failed}",
         _day(summary["folder"]),
-        f"commit {str(summary['commit'])[:10]}" + (f" ({OLDER})" if _is_older(summary) else ""),
+        f"commit {str(summary['commit'])[:10]}{_if_older(summary)}",
         f"last mile by {words.listed(summary['links']) or 'what is not recorded'}",
         f"99 % of its packets at most {late['p99_us'] / 1e3:g} ms late" if late else "",
     )
@@ -240,22 +243,24 @@ def _own(root: Path) -> Iterator[str]:
     """Tallies, and each bound that does not hold: the reports have them all."""
     rows, broken = [], []
     for experiment in catalogue.experiments():
-        summary = fullest(root, experiment.name)
-        tally = summary["own_tally"] if summary else {}
-        if summary and any(tally.values()):
-            link = f"[{experiment.name}]({_path(summary)}/report.html)"
-            older = f" ({OLDER})" if _is_older(summary) else ""
-            rows.append((f"{link}{older}", *(str(tally[name]) for name in MARKS)))
-            broken += [
-                f"- {experiment.name}: {it['says']}: {_bound(it)}"
-                for it in summary["comparison"]
-                if it["own"] and it["verdict"] == "no"
-            ]
+        bounds = [it for it in lines(root, experiment) if it.claim.is_own]
+        links = _linked([it.summary for it in bounds if it.summary])
+        if not links:
+            continue
+        counts = Counter(it.verdict for it in bounds)
+        rows.append((links, *(str(counts[name]) for name in MARKS)))
+        broken += [
+            f"- {experiment.name}{_if_older(it.summary)}: {it.claim.says}: "
+            + " ".join([_bound(it.told), *it.causes])
+            for it in bounds
+            if it.told and it.summary and it.verdict == "no"
+        ]
     yield f"## {OWN_BOUNDS}"
     yield ""
     yield (
         "What nobody published, and the laboratory asks of itself, such as that a small object "
-        "waits at most so long. The reports have each bound and what was measured of it."
+        "waits at most so long. The reports have each bound and what was measured of it. Where an "
+        "experiment has several reports, each bound is counted by the newest that answers it."
     )
     yield ""
     yield from _table(("experiment", *(f"{MARKS[it]} {SAYS[it]}" for it in MARKS)), rows)
@@ -264,6 +269,38 @@ def _own(root: Path) -> Iterator[str]:
         yield "Those that do not hold:"
         yield ""
         yield from map(_cell, broken)
+        yield ""
+
+
+def _linked(its: Sequence[Summary]) -> str:
+    """The reports of an experiment, the newest first, by its name; the others by their times."""
+    by_folder = {it["folder"]: it for it in its}
+    newest_first = [by_folder[name] for name in sorted(by_folder, reverse=True)]
+    names = [it["experiment"] if it is newest_first[0] else _named(it) for it in newest_first]
+    return ", ".join(
+        f"[{name}]({_path(it)}/report.html){_if_older(it)}"
+        for name, it in zip(names, newest_first, strict=True)
+    )
+
+
+def _named(summary: Summary) -> str:
+    """By when it was measured: several may be of one day."""
+    folder = str(summary["folder"])
+    return f"{_day(folder)}, {folder[9:11]}:{folder[11:13]} UTC" if _day(folder) else folder
+
+
+def _if_older(summary: Summary) -> str:
+    return f" ({OLDER})" if _is_older(summary) else ""
+
+
+def _replaced(root: Path) -> Iterator[str]:
+    """Folders of which no figure of the page is."""
+    links = [_linked(replaced(root, it.name)) for it in catalogue.experiments()]
+    if any(links):
+        yield (
+            "All that these reports answer is answered by newer ones, so nothing on this page is "
+            f"of them: {'; '.join(filter(None, links))}."
+        )
         yield ""
 
 
@@ -286,7 +323,7 @@ def page(root: Path = RESULTS) -> str:
     rows = by_row(root)
     run = {row: found for row, found in rows.items() if any(it.verdict != "none" for it in found)}
     left = {row: found for row, found in rows.items() if row not in run}
-    out = [HEAD, "## What came out\n", _summed(rows, run, left)]
+    out = [HEAD, "## What came out\n", _summed(rows, run, left, _has_older(root))]
     contents = [
         (f"[{title(row)}](#{_slug(title(row))})", marked(found), marked_sizes(found))
         for row, found in run.items()
@@ -302,12 +339,22 @@ def page(root: Path = RESULTS) -> str:
     if left:
         out += _not_yet(left)
     out += _own(root)
+    out += _replaced(root)
     out.append(TAIL)
     return "\n".join(out)
 
 
+def _has_older(root: Path) -> bool:
+    """Whether any figure or bound on the page is of runs of an older engine."""
+    every = [it for experiment in catalogue.experiments() for it in lines(root, experiment)]
+    return any(_is_older(it.summary) for it in every if it.summary)
+
+
 def _summed(
-    rows: dict[str, list[Line]], run: dict[str, list[Line]], left: dict[str, list[Line]]
+    rows: dict[str, list[Line]],
+    run: dict[str, list[Line]],
+    left: dict[str, list[Line]],
+    has_older: bool,
 ) -> str:
     every = [it for found in rows.values() for it in found]
     there = [it for it in every if it.verdict != "none"]
@@ -328,7 +375,7 @@ def _summed(
         f" Of {len(another)} figures whose direction or size is another, a cause was tested of "
         f"{tested}: it stands below the table, with what it explains and what it does not."
     )
-    if any(_is_older(it.summary) for found in run.values() for it in found if it.summary):
+    if has_older:
         text += (
             f" Runs that are marked as of an *{OLDER}* are from before decisions {DECISIONS}, "
             "which changed how much the pipes hold together and which bytes go next: they do not "

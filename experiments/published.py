@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A published figure beside what results/curated has of it, and what is known of why they differ.
 
-What runs say comes from the summary.json of the folder that answers most of an experiment's claims;
-the claims are the catalogue's, so that one without runs is there, too.
+What runs say of a claim comes from the summary.json of the newest folder that answers it; the
+claims are the catalogue's, so that one without runs is there, too.
 """
 
 import math
@@ -15,7 +15,7 @@ from experiments import catalogue, paper
 from experiments.model import STATISTICS, Claim, Experiment
 from experiments.report import words
 from experiments.report.rows import MARKS, SAYS, SIZES
-from experiments.summaries import Summary, fullest
+from experiments.summaries import Summary, answers
 from experiments.verdicts import is_another
 
 COUNTED = ("sessions", "seeds", "repetitions")  # that a row is from
@@ -24,12 +24,12 @@ NOT_YET = "No cause was tested yet."
 
 @dataclass(frozen=True)
 class Line:
-    """A published figure and what our runs say of it."""
+    """A published figure, or a bound of the laboratory's own, and what our runs say of it."""
 
     experiment: Experiment
     claim: Claim
-    summary: Summary | None
-    told: dict[str, Any] | None  # of the summary's comparison; None: these runs do not have it
+    summary: Summary | None  # of the folder that answers it; None: no runs that are kept have it
+    told: dict[str, Any] | None  # of that summary's comparison
 
     @property
     def verdict(self) -> str:
@@ -126,16 +126,11 @@ class Line:
 
 
 def lines(root: Path, experiment: Experiment) -> list[Line]:
-    """Of all its claims that were published."""
-    summary = fullest(root, experiment.name)
-    told = {
-        (it["where"], it["says"], it["metric"]): it
-        for it in (summary["comparison"] if summary else ())
-    }
+    """Of all its claims: those that were published, and the laboratory's own bounds."""
+    found = answers(root, experiment.name)
     return [
-        Line(experiment, claim, summary, told.get((claim.where, claim.says, claim.metric)))
-        for claim in experiment.claims
-        if not claim.is_own
+        Line(experiment, it, *found.get((it.where, it.says, it.metric), (None, None)))
+        for it in experiment.claims
     ]
 
 
@@ -144,7 +139,8 @@ def by_row(root: Path) -> dict[str, list[Line]]:
     found: dict[str, list[Line]] = {it.row: [] for it in paper.ROWS}
     for experiment in catalogue.experiments():
         for it in lines(root, experiment):
-            found.setdefault(it.claim.row, []).append(it)
+            if not it.claim.is_own:
+                found.setdefault(it.claim.row, []).append(it)
     return found
 
 
