@@ -43,7 +43,8 @@ TWO = ("--workers", "2")
 OFF = ("--redirect", "off")
 BULK = payload.seeded(3_000_000, seed=19)
 WHOLE = Ending("eof", len(BULK), payload.digest(BULK))
-TRACED_BULK = 48 << 20
+TRACED_BULK = 1_000_000_000  # each worker's
+BLOCK = bytes(1_000_000)
 
 
 def way_in(number: int) -> tuple[str, int]:
@@ -347,12 +348,16 @@ def test_a_worker_out_of_descriptors(box: Namespace, tmp_path: Path) -> None:
 
 def bulk_when_asked(sock: socket.socket) -> int:
     read_exactly(sock, 1)
-    sock.sendall(bytes(TRACED_BULK))
+    for _ in range(TRACED_BULK // len(BLOCK)):
+        sock.sendall(BLOCK)
     return TRACED_BULK
 
 
 def test_no_thread_waits_for_another(box: Namespace, tmp_path: Path) -> None:
-    """No futex is called while bytes go both workers' ways: they have no lock in common there."""
+    """No futex is called while a gigabyte goes each worker's way: they have no lock in common there.
+
+    Under strace, too, that takes four seconds.
+    """
     if shutil.which("strace") is None:
         pytest.skip("no strace on this machine")
     with (
