@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from tests.relay.ends import echo, read_exactly, read_to_end, serving, socks
 from tests.relay.keyed import key_file, made, needs_tls
 from tests.relay.netns import Namespace
 from tests.relay.programs import Program
-from tests.relay.proxies import LISTEN, Pair, extended_pair, pair, remote_proxy
+from tests.relay.proxies import LISTEN, Pair, extended_pair, local_proxy, pair, remote_proxy
 from tests.relay.waiting import until
 from tests.relay.wire import raw_lp
 
@@ -36,6 +37,7 @@ READS_EACH = 4  # of less than a segment, of what one connection has on the pipe
 # machine one more call. A look at each pipe would be one for each of them.
 MOST_AN_ECHO = 12.0
 MOST_A_PIPE = 0.05
+A_TIMER = 4  # calls; on a busy machine that of the session itself may ring at each echo
 SOONEST_S = 0.005  # that a timer of an idle session rings: a busy machine hears more of them
 Options = tuple[tuple[str, ...], tuple[str, ...]]  # of rp, and of lp
 CALL = re.compile(r"^\d+ +(\w+)\((.*)")
@@ -97,11 +99,24 @@ def strace() -> None:
         pytest.skip("no strace on this machine")
 
 
-def echo_calls(box: Namespace, tmp: Path, pipes: int) -> dict[str, Calls]:
-    """Of each proxy, while one byte goes to a server and back, again and again."""
+@contextmanager
+def idle_sessions(box: Namespace, tmp: Path, n: int) -> Iterator[None]:
+    """So many more local proxies at rp, with nothing to do."""
+    with ExitStack() as stack:
+        for i in range(n):
+            ways_in = ("--redirect", "off", "--socks", f"127.0.0.1:{1081 + i}")
+            stack.enter_context(local_proxy(box, tmp, *ways_in, asan=False, name=f"idle{i}"))
+        yield
+
+
+def echo_calls(box: Namespace, tmp: Path, pipes: int, beside: int = 0) -> dict[str, Calls]:
+    """Of each proxy, while one byte goes to a server and back, again and again, `beside` so many
+    idle sessions."""
+    many = ("--max-sessions-each", "64")
     with (
         serving(box, echo) as server,
-        extended_pair(box, tmp, pipes=pipes, asan=False) as proxies,
+        extended_pair(box, tmp, pipes=pipes, asan=False, rp=many) as proxies,
+        idle_sessions(box, tmp, beside),
         socks(box, "127.0.0.1", server.port) as sock,
     ):
         for _ in range(20):
@@ -126,6 +141,26 @@ def test_an_echo_costs_as_much_over_many_pipes(box: Namespace, tmp_path: Path) -
     for who in ("rp", "lp"):
         assert max(each[who] for each in found.values()) <= MOST_AN_ECHO, found
         assert found[64][who] - found[4][who] <= 60 * MOST_A_PIPE, found
+
+
+def calls_of_each_echo(calls: Calls) -> list[int]:
+    """Of rp, from one byte that comes from the server to the next."""
+    ends = [i for i, it in enumerate(calls.lines) if re.search(r" readv\(.*\) += 1$", it)]
+    assert len(ends) == ECHOES, calls.counts()
+    return [end - begin for begin, end in pairwise(ends)]
+
+
+def test_an_echo_costs_as_much_beside_many_sessions(box: Namespace, tmp_path: Path) -> None:
+    """Sessions in which nothing happens cost no system call: eight were counted beside 1 and beside
+    20. A look at each session would be 19 more. A timer of an idle one rings in few of the echoes,
+    and the median has none of that."""
+    usual = {}
+    for beside in (1, 20):
+        folder = tmp_path / str(beside)
+        folder.mkdir()
+        each = calls_of_each_echo(echo_calls(box, folder, 4, beside)["rp"])
+        usual[beside] = statistics.median(each)
+    assert usual[20] <= usual[1] + A_TIMER, usual
 
 
 def test_how_soon_an_echo_is_acknowledged_is_sampled(box: Namespace, tmp_path: Path) -> None:

@@ -354,8 +354,8 @@ def bulk_when_asked(sock: socket.socket) -> int:
 
 
 def test_no_thread_waits_for_another(box: Namespace, tmp_path: Path) -> None:
-    """No futex is called while a gigabyte goes through each worker: they have no lock in common there.
-    It takes four seconds under strace."""
+    """No futex is called while a gigabyte goes through each worker: they have no lock in common
+    there. It takes four seconds under strace."""
     if shutil.which("strace") is None:
         pytest.skip("no strace on this machine")
     with (
