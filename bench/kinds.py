@@ -29,9 +29,7 @@ BULKS = {
     "down": Bulk("down"),
     "up": Bulk("up"),
     "both": Bulk("both", 2),
-    "down-16": Bulk("down", 16),
-    "down-256": Bulk("down", 256),
-    "down-2000": Bulk("down", 2_000),
+    **{f"{way}-{n}": Bulk(way, n) for way in ("down", "up", "both") for n in (16, 256, 2_000)},
 }
 ASKS = {
     f"ask-{name}{'-64' if many > 1 else ''}{'-beside' if beside else ''}": Ask(size, many, beside)

@@ -32,7 +32,7 @@ class Table:
 
 
 MANY = {
-    name: "both" if it.way == "both" else f"{it.connections:,}"
+    name: "both" if name == "both" else f"{it.way} {it.connections:,}"
     for name, it in BULKS.items()
     if it.connections > 1
 }

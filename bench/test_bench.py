@@ -144,11 +144,16 @@ def test_what_the_load_is_told() -> None:
     bench = Bench(Path(), PLACE, QUICK)
     ours = BY_NAME[OURS]
     assert arguments("both", ours, bench)[:2] == ["bulk", "both"]
-    assert arguments("down-2000", ours, bench)[-1] == "2000"
+    for way in ("down", "up", "both"):
+        for many in ("16", "256", "2000"):
+            told = arguments(f"{way}-{many}", ours, bench)
+            assert told == ["bulk", way, str(QUICK.bytes), many]
     asked = arguments("ask-16k-64-beside", ours, bench)
     assert asked == ["ask", "16384", "64", str(QUICK.round_trips), "beside"]
     assert arguments("ask-100", ours, bench)[1:3] == ["100", "1"]
     assert set(ALL) == set(STANDARD) | set(MORE) >= set(BULKS) | set(ASKS)
+    titles = [report.MANY[name] for name in BULKS if name in MORE]
+    assert len(set(titles)) == len(titles) and {"both", "both 16", "up 2,000"} <= set(titles)
     assert set(parse_arguments([]).only) == {*STANDARD, "udp"}
 
 

@@ -49,6 +49,8 @@ def run_load(
         (("bulk", "down", "5000000", "1"), "bytes", 5_000_000),
         (("bulk", "up", "5000000", "4"), "bytes", 5_000_000),
         (("bulk", "both", "5000000", "2"), "bytes", 5_000_000),
+        (("bulk", "up", "2560000", "256"), "bytes", 2_560_000),
+        (("bulk", "both", "2560000", "256"), "bytes", 2_560_000),
         (("ask", "100", "1", "30", "alone"), "round_trips", 30),
         (("ask", "16384", "8", "80", "beside"), "round_trips", 80),
         (("connects", "50"), "connections", 50),
