@@ -15,6 +15,7 @@ from topologies.lab import Lab
 from topologies.mile import Mile
 from topologies.nodes import SettingRefused
 from topologies.parameter import ParameterError, Params
+from topologies.proxies import Proxies
 from topologies.topos import LastMile, LastMiles, TwoLastMiles
 from topologies.wan import Wan
 
@@ -193,6 +194,11 @@ def emulators(lab: Lab) -> tuple[int, ...]:
     """The processes of the links that are emulated here."""
     programs = [getattr(link, "program", None) for link in lab.links.values()]
     return tuple(it.pid for it in programs if it is not None)
+
+
+def proxies(pair: Proxies | None) -> dict[str, int]:
+    """The processes of rp and lp, where a run has pipes."""
+    return {"rp": pair.rp.pid, "lp": pair.lp.pid} if pair else {}
 
 
 def difference(before: Counts, after: Counts) -> Counts:

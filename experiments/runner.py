@@ -15,7 +15,7 @@ from typing import Any
 
 from experiments import guest, machine
 from experiments.folder import FORMAT, Results
-from experiments.labs import Labs, account, difference, emulators, lateness, name_of
+from experiments.labs import Labs, account, difference, emulators, lateness, name_of, proxies
 from experiments.live_run import LiveRun
 from experiments.model import Experiment
 from experiments.plan import Run
@@ -84,7 +84,8 @@ class Runner:
             more=wanted_by(self.experiment, run.params, folder),
         ) as made:
             record["link"] = made.lab.topo.choice.realisation
-            before, meter = account(made.lab), machine.Meter(emulators(made.lab))
+            before = account(made.lab)
+            meter = machine.Meter(emulators(made.lab), proxies(made.pair))
             measures = self._measures(made, record)
             record["machine"] = meter.told(lateness(made.lab))
             record["links"] = difference(before, account(made.lab))

@@ -203,16 +203,24 @@ def kept_up(results: Results) -> str:
     if late is None:
         return f"{NOT_TOLD}: nobody knows whether linkem was late in these runs"
     loads = [run.machine["load"] for run in results.runs if run.machine and run.ok]
-    waits = [
-        run.machine["linkem_waited_s"] / run.machine["took_s"]
-        for run in results.runs
-        if run.ok and run.machine and run.machine.get("linkem_waited_s") and run.machine["took_s"]
-    ]
+    waits = {name: waited(results, name) for name in ("linkem", "rp", "lp")}
     text = f"linkem was at most {late['p99_us'] / 1e3:g} ms late in 99 % of a run's packets, "
     text += f"{late['max_us'] / 1e3:g} ms in all"
-    if waits:
-        text += f"; it waited for a processor for at most {100 * max(waits):.1f} % of a run"
+    told = [f"{name} {100 * share:.1f} %" for name, share in waits.items() if share]
+    if told:
+        text += f"; waited for a processor, of a run at most: {', '.join(told)}"
     return f"{text}; load at most {max(loads):g}"
+
+
+def waited(results: Results, name: str) -> float | None:
+    """For a processor, that process: the most of all runs that count, as a share of a run."""
+    its = [run.machine for run in results.runs if run.ok and run.machine]
+    shares = [
+        it[f"{name}_waited_s"] / it["took_s"]
+        for it in its
+        if it.get(f"{name}_waited_s") and it["took_s"]
+    ]
+    return max(shares, default=None)
 
 
 def _void(results: Results) -> str:

@@ -40,8 +40,11 @@ def told(p99: int = 100, most: int = 900, **more: Any) -> dict[str, Any]:
 
 def test_what_is_within_the_bounds_counts() -> None:
     assert machine.beyond(told()) == ""
-    at = told(LATE_P99_US, LATE_MAX_US, linkem_waited_s=10 * WAITED_SHARE)
+    waited = {f"{name}_waited_s": 10 * WAITED_SHARE for name in machine.WAITS}
+    at = told(LATE_P99_US, LATE_MAX_US, **waited)
     assert machine.beyond(at) == "", "a bound may be reached"
+    at_work = told(rp_waited_s=0.51, lp_waited_s=0.41)
+    assert machine.beyond(at_work) == "", "who is woken while others run waits a little"
     assert machine.beyond(told(load=99.0, pressure_s=9.9)) == "", "they are told, not judged"
 
 
@@ -52,6 +55,8 @@ def test_what_is_within_the_bounds_counts() -> None:
         (told(most=LATE_MAX_US + 1), "linkem was 50.001 ms late (mile down, most; 50 may be)"),
         (told(linkem_waited_s=1.5), "linkem waited for a processor for 15 % of the time"),
         (told(run_waited_s=2.0), "the run's process waited for a processor for 20 % of the time"),
+        (told(rp_waited_s=1.6), "rp waited for a processor for 16 % of the time"),
+        (told(lp_waited_s=1.1), "lp waited for a processor for 11 % of the time"),
     ],
 )
 def test_past_a_bound_it_says_which(found: dict[str, Any], says: str) -> None:
@@ -73,6 +78,21 @@ def test_a_meter_knows_this_process() -> None:
         assert found[name] is None or found[name] >= 0
     gone = machine.Meter((2**22 - 1,)).told({})
     assert gone["linkem_waited_s"] is None, "what cannot be read is not 0"
+
+
+def test_a_proxy_that_stood_in_line_makes_a_run_void(monkeypatch: pytest.MonkeyPatch) -> None:
+    """linkem goes before all others, so it was on time in runs whose proxies were not."""
+    waited_s = {os.getpid(): 0.0, 101: 0.0, 201: 0.0, 202: 0.0}
+    monkeypatch.setattr(machine, "_waited_ns", lambda pid: round(waited_s[pid] * 1e9))
+    meter = machine.Meter((101,), {"rp": 201, "lp": 202})
+    meter.began -= 15.0
+    waited_s.update({101: 0.11, 201: 2.48, 202: 0.6})
+    found = meter.told(told()["late_us"])
+    assert (found["rp_waited_s"], found["lp_waited_s"]) == (2.48, 0.6)
+    assert machine.beyond(found) == "rp waited for a processor for 17 % of the time"
+    assert machine.kept_by(found)
+    plain = machine.Meter((101,)).told({})
+    assert "rp_waited_s" not in plain, "a run without pipes has no proxies"
 
 
 def test_a_process_knows_what_it_used() -> None:
@@ -273,13 +293,14 @@ def test_the_worst_of_all_runs_is_told(tmp_path: Path, known: Experiment) -> Non
     path = synthetic.make(tmp_path / "A", known, 2)
     lines = [json.loads(line) for line in (path / "runs.jsonl").read_text().splitlines()]
     for k, line in enumerate(lines):
-        line["machine"] = told(100 + k, 3000 if k else 40_000, load=1.5 + k, linkem_waited_s=0.25)
+        waited = {"linkem_waited_s": 0.25, "rp_waited_s": 0.5}
+        line["machine"] = told(100 + k, 3000 if k else 40_000, load=1.5 + k, **waited)
     write(path, lines)
     results = synthetic.loaded(path, known)
     assert facts.lateness(results) == {"p99_us": 99 + len(lines), "max_us": 40_000}
     says = facts.kept_up(results)
     assert "40 ms in all" in says and f"load at most {0.5 + len(lines):g}" in says
-    assert "at most 2.5 % of a run" in says
+    assert "waited for a processor, of a run at most: linkem 2.5 %, rp 5.0 %;" in says
 
 
 def write(path: Path, lines: list[dict[str, Any]]) -> None:
