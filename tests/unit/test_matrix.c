@@ -308,19 +308,61 @@ struct kept {
 };
 
 /*
- * Those that fail what is asked of any: once found they are in every run. Most
- * are short or fast, with jitter or a late process of many round trips, with loss, or
- * over one pipe that always repairs; 3077 once broke the model.
+ * Those that failed what is asked of any, 0.6 and half of the time in yield: once found
+ * they are in every run. Each is held to a little less than it does now. "0.99 without"
+ * is what the same seed gets with that one thing taken away, from which the cause is
+ * known. Most of them last 2 s, see at_random(): where that is ten round trips the
+ * limit has not found the rate yet.
  */
 static const struct kept kept[] = {
-	{ 22, false, 0.48, 0.5 }, { 46, false, 0.8, 0.9 },
-	{ 52, false, 0.5, 0.5 }, { 72, false, 0.4, 0.5 },
-	{ 59, false, 0.85, 0.9 }, { 81, false, 0.45, 0.5 },
-	{ 86, false, 0.24, 0.5 }, { 90, false, 0.42, 0.5 },
-	{ 98, false, 0.2, 0.5 }, { 1061, false, 0.05, 0.5 },
-	{ 3077, false, 0.19, 0.5 }, { 7004, false, 0.03, 0.5 },
-	{ 7005, false, 0.07, 0.5 }, { 7057, false, 0.2, 0.5 },
-	{ 16, true, 0.5, 1 }, { 36, true, 0.15, 1 },
+	/* 208 ms, and the rate is a trace's: 1.03 without; 1.01 in 30 s. */
+	{ 22, false, 0.5, 0.5 },
+	/* Jitter of 18 ms over 2.7 is taken for others' queue: 1.00 without. */
+	{ 46, false, 0.8, 0.75 },
+	/* bbr; jitter of 4 ms over 3.5: 0.99 without. */
+	{ 52, false, 0.55, 0.5 },
+	/* Jitter of 14 ms each way was taken for others' queue; now it is 0.99. */
+	{ 59, false, 0.9, 0.5 },
+	/* One pipe, jitter of 14 ms over 95: 1.00 without, 0.98 over 8 pipes. */
+	{ 72, false, 0.41, 0.5 },
+	/* bbr; jitter of 20 ms over 1.8: 0.87 without; now it is 0.70. */
+	{ 81, false, 0.6, 0.5 },
+	/* The process is late by up to 44 ms: 0.99 without. */
+	{ 86, false, 0.49, 0.5 },
+	/* 259 ms, 64 pipes, 1 % lost: 0.61 without; 0.72 in 10 s. */
+	{ 90, false, 0.38, 0.5 },
+	/*
+	 * Late by up to 36 ms, a third of the stamps lost, 2 % lost in bursts: without
+	 * 0.91, 0.90 and 0.76; 0.74 in 10 s.
+	 */
+	{ 98, false, 0.21, 0.5 },
+	/*
+	 * 241 Mbit/s, 74 ms, 3 % lost over one bbr pipe. What it delivers while it repairs,
+	 * 8 Mbit/s, ends the limit's start as if it were the path's rate, and the next
+	 * repair ends each growth: 1.38 without loss, 1.49 over 8 pipes; 0.10 in 10 s.
+	 */
+	{ 1061, false, 0.06, 0.5 },
+	/* bbr, 136 ms, 3 % lost: 1.19 without; 0.65 in 10 s. It once broke the model. */
+	{ 3077, false, 0.46, 0.5 },
+	/*
+	 * 300 Mbit/s, jitter of up to 17 ms each way over 3.6, one pipe. A message early on
+	 * has little jitter and is the base, 10 or 12 ms; all later ones take 20 and more,
+	 * so a queue seems to stand. The limit halves down to its least, four segments, of
+	 * which too few tell in a round: 0.99 without jitter, 0.43 over 8 pipes. How much
+	 * there is without a limit is chance: 0.6 of the rate, or 0.005, as here with it, too.
+	 */
+	{ 7004, false, 0.03, 0.5 },
+	/*
+	 * 64 pipes, jitter of up to 14 ms each way over 32: objects one by one told 33 ms,
+	 * a bulk's least are 47. Now that is found out in 0.2 s: 0.95.
+	 */
+	{ 7005, false, 0.6, 0.5 },
+	/* Late by up to 37 ms over 2.1, objects first: 0.97 in time, 0.91 without objects. */
+	{ 7057, false, 0.23, 0.5 },
+	/* 360 Mbit/s, 152 ms, four others at first: 1.00 without; 0.63 in 10 s. */
+	{ 16, true, 0.52, 1 },
+	/* 22 bbr pipes beside four bbr of others: 1.24 without them. */
+	{ 36, true, 0.22, 1 },
 };
 
 static struct kept asked_of(uint64_t seed, bool crowded)
