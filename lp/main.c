@@ -25,27 +25,11 @@ static struct lp *lp_of(struct program *p)
 	return container_of(p, struct lp, program);
 }
 
-static int prepare(struct program *p)
-{
-	const struct options *o = &lp_of(p)->options;
-
-	if (!o->keys.n)
-		return 0;
-	p->engine.layers = tls_layers_new(&o->keys, &p->log);
-	lp_of(p)->past.first = p->engine.layers;
-	return p->engine.layers ? 0 : -ENOMEM;
-}
-
-static int open_files(struct program *p)
-{
-	return tls_keylog(p->engine.layers, lp_of(p)->options.settings.keylog,
-			  &p->log);
-}
-
 static int open(struct program *p)
 {
 	struct lp *lp = lp_of(p);
 
+	lp->past.first = p->engine.layers;
 	lp->proxy = proxy_new(&p->engine, &lp->options);
 	if (lp->proxy)
 		return proxy_listen_all(lp->proxy, &p->ports);
@@ -103,9 +87,9 @@ static int reload(struct program *p, struct changes *changes, char *why,
 
 static const struct program_ops ops = {
 	.name = "lp",
-	.prepare = prepare,
+	.layers_new = tls_layers_new,
+	.keylog = tls_keylog,
 	.open = open,
-	.open_files = open_files,
 	.start = start,
 	.stop = stop,
 	.close = close,
@@ -123,6 +107,7 @@ int main(int argc, char **argv)
 		return status;
 	if (options_parse(&lp.options, TLS_PIPE_MEMORY, argc, argv, &status))
 		status = program_run(&lp.program, &ops, &lp.options.settings,
+				     lp.options.keys.n ? &lp.options.keys : NULL,
 				     lp.options.dial.pipes);
 	past_keys_fini(&lp.past, lp.program.engine.layers);
 	tls_layers_free(lp.past.first);

@@ -2,8 +2,6 @@
 /*
  * rp, the remote proxy: what it is put together of.
  */
-#include <errno.h>
-
 #include "../mux/base/halt.h"
 #include "../mux/base/plural.h"
 #include "../mux/program/program.h"
@@ -22,22 +20,6 @@ struct rp {
 static struct rp *rp_of(struct program *p)
 {
 	return container_of(p, struct rp, program);
-}
-
-static int prepare(struct program *p)
-{
-	const struct options *o = &rp_of(p)->options;
-
-	if (!o->keys.n)
-		return 0;
-	p->engine.layers = tls_layers_new(&o->keys, &p->log);
-	return p->engine.layers ? 0 : -ENOMEM;
-}
-
-static int open_files(struct program *p)
-{
-	return tls_keylog(p->engine.layers, rp_of(p)->options.settings.keylog,
-			  &p->log);
 }
 
 static int open(struct program *p)
@@ -97,9 +79,9 @@ static int reload(struct program *p, struct changes *changes, char *why,
 
 static const struct program_ops ops = {
 	.name = "rp",
-	.prepare = prepare,
+	.layers_new = tls_layers_new,
+	.keylog = tls_keylog,
 	.open = open,
-	.open_files = open_files,
 	.start = start,
 	.stop = stop,
 	.close = close,
@@ -116,6 +98,7 @@ int main(int argc, char **argv)
 
 	if (options_parse(&rp.options, TLS_BUILT, argc, argv, &status))
 		status = program_run(&rp.program, &ops, &rp.options.settings,
+				     rp.options.keys.n ? &rp.options.keys : NULL,
 				     rp.options.pipes);
 	tls_layers_free(rp.program.engine.layers);
 	options_fini(&rp.options);

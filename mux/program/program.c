@@ -226,11 +226,19 @@ static int await(struct program *p, char said[ADDR_TEXT])
 	return err ? err : loop_run(p->engine.loop);
 }
 
+static int encrypt(struct program *p)
+{
+	if (!p->keys)
+		return 0;
+	p->engine.layers = p->ops->layers_new(p->keys, &p->log);
+	return p->engine.layers ? 0 : -ENOMEM;
+}
+
 /* Nothing is kept meanwhile: who connects to one address finds all or none. */
 static int open_all(struct program *p)
 {
 	char said[ADDR_TEXT] = "";
-	int err = p->ops->prepare(p);
+	int err = encrypt(p);
 
 	if (err)
 		goto fini_handed;	/* there is nothing to close yet */
@@ -270,7 +278,8 @@ static int settle(struct program *p, unsigned int pipes)
 	int err = metrics_open(&p->metrics, &p->engine, p->ops->name);
 
 	if (!err)
-		err = p->ops->open_files(p);
+		err = p->ops->keylog(p->engine.layers,
+				     p->engine.settings->keylog, &p->log);
 	if (!err)
 		err = open_stats(p, pipes);
 	if (err)
@@ -322,13 +331,15 @@ static void tell_who_started(struct program *p)
 }
 
 int program_run(struct program *p, const struct program_ops *ops,
-		const struct settings *settings, unsigned int pipes)
+		const struct settings *settings, const struct keys *keys,
+		unsigned int pipes)
 {
 	int status = EXIT_FAILURE;
 	char why[REASON_MAX];
 	int err;
 
 	p->ops = ops;
+	p->keys = keys;
 	p->print_timer.fire = print_on;
 	p->await_timer.fire = look_again;
 	p->limits_timer.fire = limits_timer;

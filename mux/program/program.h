@@ -3,9 +3,10 @@
  * A proxy as a process: log, engine, signals and statistics around what makes
  * it a remote or a local one.
  *
- *	program_run()	open()		listens; again each second while an
+ *	program_run()	layers_new()	where there are keys
+ *			open()		listens; again each second while an
  *					address is not there yet
- *			open_files()	writes none before it has its addresses
+ *			keylog()	writes no file before it has its addresses
  *			start()		says that it does; dials
  *			(loop)		print(), reload(), then stop() on a
  *					signal
@@ -26,12 +27,14 @@
 
 enum { EXIT_IN_THE_WAY = 2 };	/* it cannot have what it was told to take */
 
+struct keys;
 struct program;
 
 struct program_ops {
 	const char *name;	/* "rp", in front of each line of the log */
-	/* Once, before open(). 0, or -errno after it said what is wrong. */
-	int (*prepare)(struct program *p);
+	/* What encrypts the pipes: see tls/tls.h, which main() alone may choose. */
+	struct layers *(*layers_new)(const struct keys *keys, struct log *log);
+	int (*keylog)(struct layers *layers, const char *path, struct log *log);
 	/*
 	 * Get ready, and take the addresses to listen on. Returns 0, or -errno
 	 * after it said what is wrong. With -EADDRNOTAVAIL it said nothing and
@@ -39,8 +42,6 @@ struct program_ops {
 	 * called again, after close().
 	 */
 	int (*open)(struct program *p);
-	/* The files that it writes. 0, or -errno after it said what is wrong. */
-	int (*open_files)(struct program *p);
 	/* 0, or -errno after it said what is wrong. */
 	int (*start)(struct program *p);
 	/* End in order, and then the loop. */
@@ -64,6 +65,7 @@ struct program_ops {
 
 struct program {
 	const struct program_ops *ops;
+	const struct keys *keys;
 	struct log log;
 	struct engine engine;
 	struct signals signals;
@@ -77,8 +79,13 @@ struct program {
 	bool ended;			/* by a signal, while it waited for that */
 };
 
-/* Runs until a signal ends it. Returns the exit status, 0, 1 or EXIT_IN_THE_WAY. */
+/*
+ * Runs until a signal ends it. Returns the exit status, 0, 1 or EXIT_IN_THE_WAY. @keys:
+ * those of --key-file, or NULL. The engine's layers, if there are any, are the caller's to
+ * free afterwards.
+ */
 int program_run(struct program *p, const struct program_ops *ops,
-		const struct settings *settings, unsigned int pipes);
+		const struct settings *settings, const struct keys *keys,
+		unsigned int pipes);
 
 #endif
