@@ -111,6 +111,7 @@ class Claim:
         0.0  # of a published 0: half of the last place printed, in the terms of `paper`
     )
     note: str = ""  # why it comes out otherwise, where that was found out by measuring
+    reckoned: str = ""  # the same, where it follows from how the runs are made
     causes: tuple["Cause", ...] = ()  # laws by which it may, which each report works out
 
     def as_own(self) -> "Claim":

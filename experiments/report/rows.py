@@ -242,6 +242,7 @@ def _known(results: Results, it: Row) -> tuple[list[str], list[str]]:
         return why, []
     tested = [told] if is_cause else []
     tested += [by_hand] if (by_hand := noted(results, claim)) else []
+    tested += [f"Reckoned, not measured: {claim.reckoned}"] if claim.reckoned else []
     if wants_cause(it.verdict, it.size):
         tested += causes(results, claim, it.got)
     return why, tested
