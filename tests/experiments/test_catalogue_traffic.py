@@ -28,7 +28,8 @@ EXPERIMENTS = tuple(it.name for it in catalogue.experiments())
 ONLY_IN_FULL = {
     *("blocking", "download", "extension-costs", "extension-lossy", "page-busy"),
     *("paths-file", "paths-rates", "paths-share", "paths-split", "paths-vary", "radio-apps"),
-    *("radio-qcut", "reordering", "share", "slow-reader", "thin", "udp", "web-beside"),
+    *("radio-qcut", "reordering", "share", "slow-reader", "thin", "thin-loss", "udp"),
+    "web-beside",
 }
 BY_LOAD = ("extension-costs", "radio-apps")  # each run measures what its load is about
 
