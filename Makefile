@@ -137,11 +137,14 @@ fuzz: $(FUZZ_BIN) ## run each fuzz target for FUZZ_SECONDS (300); findings in bu
 
 SOAK_PATHS := tests/relay/test_paths.py::test_paths_are_killed_by_turns
 SOAK_PATHS += tests/relay/test_failover.py::test_devices_go_and_come_by_turns
+# Policies and rules of paths besides: CI leaves them out (SOAK_POLICIES=).
+SOAK_POLICIES := tests/relay/test_path_policies.py::test_paths_die_under_a_policy
+SOAK_POLICIES += tests/relay/test_path_rules.py::test_under_path_death
 .PHONY: soak
-soak: all ## pipes and paths killed for SOAK_SECONDS (600) under connections of all kinds, and long pauses (root)
+soak: all ## pipes and paths killed under connections of all kinds, SOAK_SECONDS (600) in each test, and long pauses (root)
 	@$(MAKE) --no-print-directory -j$(JOBS) $(ASAN)/rp $(ASAN)/lp
 	@status=0; TM3_SOAK_SECONDS=$(SOAK_SECONDS) $(VENV_PYTHON) -m pytest -rP \
-		tests/relay/test_outlives.py $(SOAK_PATHS) $(PYTEST_ARGS) || status=$$?; \
+		tests/relay/test_outlives.py $(SOAK_PATHS) $(SOAK_POLICIES) $(PYTEST_ARGS) || status=$$?; \
 	$(hand_back); exit $$status
 
 .PHONY: sweep

@@ -5,7 +5,6 @@ The two paths are addresses of loopback, alike in all but their names.
 """
 
 import socket
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,20 +17,22 @@ from tests.relay import miles, payload, records
 from tests.relay.ends import Ending, echo, read_exactly, read_to_end, sending, serving, socks
 from tests.relay.netns import Namespace
 from tests.relay.proxies import LISTEN, local_proxy, remote_proxy
+from tests.relay.soak import LONG, PAUSE_S, SOAK_S, Held
 from tests.relay.traffic import BOTH, traffic
 from tests.relay.two_paths import (
     ALLOW,
     BOTH_PATHS,
     FAR,
-    NEAR,
     UP,
     bytes_by_path,
     kill,
+    kill_by_turns,
     refuse_pipes,
     take_pipes,
 )
 from tests.relay.waiting import until
 
+WORKERS = 4
 BULK = payload.seeded(3_000_000, seed=11)
 ALL = Ending("eof", len(BULK), payload.digest(BULK))
 # What --path-policy is told at lp and at rp, which knows no names.
@@ -100,26 +101,30 @@ def test_every_policy_delivers(box: Namespace, tmp_path: Path, lp: str, rp: str)
             assert share == pytest.approx(0.5, abs=0.25), share
 
 
-@pytest.mark.timeout(120)
+@LONG
 @pytest.mark.parametrize("policy", ["copies", "dems-b", "dems-s", "dems-f"])
 def test_paths_die_under_a_policy(box: Namespace, tmp_path: Path, policy: str) -> None:
-    """Every 200 ms all pipes of a path; every byte both ways is looked at."""
-    forward = ("--forward", "7000:127.0.0.1:8000")
+    """Every 200 ms all pipes of a path; every byte both ways is looked at, and in a long run what
+    the proxies hold at its end."""
+    seconds = SOAK_S or 5.0
+    asan = not SOAK_S
+    of_lp = (*BOTH_PATHS, "--forward", "7000:127.0.0.1:8000", "--path-policy", policy)
     with (
-        remote_proxy(box, tmp_path, *ALLOW, "--path-policy", policy) as rp,
-        local_proxy(
-            *(box, tmp_path, *BOTH_PATHS, *forward, "--path-policy", policy), ready=UP
-        ) as lp,
-        traffic(box, 7000) as going,
+        remote_proxy(box, tmp_path, *ALLOW, "--path-policy", policy, asan=asan) as rp,
+        local_proxy(box, tmp_path, *of_lp, asan=asan, ready=UP) as lp,
+        ExitStack() as stack,
     ):
-        for kills in range(25):
-            kill(box, (NEAR, FAR)[kills % 2])
-            time.sleep(0.2)
-        assert going.moved > 500_000
+        lp.expect("over near are up")
+        both = [Held(proxy, proxy.fd_count(), WORKERS, 5) for proxy in (rp, lp)]
+        going = stack.enter_context(traffic(box, 7000, workers=WORKERS, pause_s=PAUSE_S))
+        kill_by_turns(box, seconds, each=lambda: [one.look() for one in both])
+        assert going.moved > 100_000 * seconds
         assert lp.running() and rp.running()
         assert len(rp.lines("session 1")) and not rp.lines("session 2")
-    assert going.done[BOTH] > 10
+    assert going.done[BOTH] > 2 * seconds
     going.check()
+    for one in both:
+        one.check()
 
 
 @dataclass(frozen=True)
