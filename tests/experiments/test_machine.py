@@ -13,7 +13,7 @@ import pytest
 from experiments import campaign, catalogue, machine, merge, parameters, report
 from experiments.campaign import How
 from experiments.folder import FORMAT, Results
-from experiments.machine import ATTEMPTS, LATE_MAX_US, LATE_P99_US, WAITED_SHARE
+from experiments.machine import ATTEMPTS, LATE_MAX_US, LATE_P99_US
 from experiments.model import Experiment
 from experiments.plan import Plan
 from experiments.report import conclusions, facts
@@ -40,10 +40,10 @@ def told(p99: int = 100, most: int = 900, **more: Any) -> dict[str, Any]:
 
 def test_what_is_within_the_bounds_counts() -> None:
     assert machine.beyond(told()) == ""
-    waited = {f"{name}_waited_s": 10 * WAITED_SHARE for name in machine.WAITS}
+    waited = {f"{name}_waited_s": 10 * most for name, (_, most) in machine.WAITS.items()}
     at = told(LATE_P99_US, LATE_MAX_US, **waited)
     assert machine.beyond(at) == "", "a bound may be reached"
-    at_work = told(rp_waited_s=0.51, lp_waited_s=0.41)
+    at_work = told(rp_waited_s=1.64, lp_waited_s=1.65)
     assert machine.beyond(at_work) == "", "who is woken while others run waits a little"
     assert machine.beyond(told(load=99.0, pressure_s=9.9)) == "", "they are told, not judged"
 
@@ -55,8 +55,8 @@ def test_what_is_within_the_bounds_counts() -> None:
         (told(most=LATE_MAX_US + 1), "linkem was 50.001 ms late (mile down, most; 50 may be)"),
         (told(linkem_waited_s=1.5), "linkem waited for a processor for 15 % of the time"),
         (told(run_waited_s=2.0), "the run's process waited for a processor for 20 % of the time"),
-        (told(rp_waited_s=1.6), "rp waited for a processor for 16 % of the time"),
-        (told(lp_waited_s=1.1), "lp waited for a processor for 11 % of the time"),
+        (told(rp_waited_s=3.3), "rp waited for a processor for 33 % of the time"),
+        (told(lp_waited_s=2.1), "lp waited for a processor for 21 % of the time"),
     ],
 )
 def test_past_a_bound_it_says_which(found: dict[str, Any], says: str) -> None:
@@ -86,10 +86,10 @@ def test_a_proxy_that_stood_in_line_makes_a_run_void(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(machine, "_waited_ns", lambda pid: round(waited_s[pid] * 1e9))
     meter = machine.Meter((101,), {"rp": 201, "lp": 202})
     meter.began -= 15.0
-    waited_s.update({101: 0.11, 201: 2.48, 202: 0.6})
+    waited_s.update({101: 0.11, 201: 4.95, 202: 2.9})
     found = meter.told(told()["late_us"])
-    assert (found["rp_waited_s"], found["lp_waited_s"]) == (2.48, 0.6)
-    assert machine.beyond(found) == "rp waited for a processor for 17 % of the time"
+    assert (found["rp_waited_s"], found["lp_waited_s"]) == (4.95, 2.9)
+    assert machine.beyond(found) == "rp waited for a processor for 33 % of the time"
     assert machine.kept_by(found)
     plain = machine.Meter((101,)).told({})
     assert "rp_waited_s" not in plain, "a run without pipes has no proxies"
