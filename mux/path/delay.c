@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "aggregate_inside.h"
+#include "delay_inside.h"
 
 /*
  * So much queue is wished for: the time in which a process gets to run again,
@@ -24,12 +24,6 @@
  */
 #define ROUND_MIN (10.0 * NS_PER_MS)
 
-/*
- * Where no stamps come none is waited for; so long is the shortest pause, and who suspects
- * others asks again after it.
- */
-#define SOON (0.5 * NS_PER_SEC)
-
 /* A queue that is there for so long, and for eight round trips, will stay. */
 #define STANDS NS_PER_SEC
 
@@ -40,24 +34,7 @@
 /* Moving means take so much of what is new. */
 #define PART (1.0 / 8)
 
-/* The base is asked for this often, and nobody yields for longer. */
-#define PERIOD (10.0 * NS_PER_SEC)
-
-/* Twice may be chance. */
-enum { THRICE = 3 };
-
-/* The base is renewed with so much less than fills the path, by so much. */
-#define LESS 0.75
-#define LONGER 2.0
-
-/* Others are asked for by holding that much more: less is told by as much, too. */
-#define MORE 0.1
-#define NOISES 3
-
-/* Less than that of its best is a rate that fell, and of a queue not all. */
-#define SHARE 0.7
-
-static double slack_of(const struct aggregate *a)
+double delay_slack(const struct aggregate *a)
 {
 	double ns = larger(SLACK, SLACK_NOISE * a->noise);
 
@@ -67,12 +44,12 @@ static double slack_of(const struct aggregate *a)
 }
 
 /* The round trip that is wished for. */
-static double wish_of(const struct aggregate *a)
+double delay_wish(const struct aggregate *a)
 {
-	return a->base + slack_of(a);
+	return a->base + delay_slack(a);
 }
 
-static void begin_round(struct aggregate *a, int64_t now)
+void delay_begin_round(struct aggregate *a, int64_t now)
 {
 	a->round_at = now < a->ramp_until ? a->ramp_until : now;
 	a->heard = (struct aggregate_heard){ .least = UNSEEN };
@@ -86,10 +63,10 @@ void delay_init(struct aggregate *a, int64_t now)
 	a->idle_at = a->period_at = now;
 	a->growth = 1;
 	a->seen = UNSEEN;
-	begin_round(a, now);
+	delay_begin_round(a, now);
 }
 
-static void bind_to(struct aggregate *a, double bytes, int64_t now)
+void delay_bind(struct aggregate *a, double bytes, int64_t now)
 {
 	a->state = AGGREGATE_BOUND;
 	a->growth = 1;
@@ -103,7 +80,7 @@ static void bind_to(struct aggregate *a, double bytes, int64_t now)
 static void follow(struct aggregate *a, const struct aggregate_round *r,
 		   int64_t now)
 {
-	double slack = slack_of(a), wish = wish_of(a);
+	double slack = delay_slack(a), wish = delay_wish(a);
 	double old = a->limit == AGGREGATE_NONE ? r->held : (double)a->limit;
 	double bytes = r->held * wish / r->least;
 	bool empty = r->limited && r->least < a->base + slack / 2;
@@ -154,199 +131,10 @@ static void mind_base(struct aggregate *a, double least)
 {
 	double below = a->base - least;
 
-	if (below > 2 * slack_of(a))
+	if (below > 2 * delay_slack(a))
 		a->base = least;
 	else if (below > 0)
 		a->base -= below * PART;
-}
-
-/* --- BOUND and YIELD: experiments --- */
-
-static bool is_less(const struct aggregate_round *now,
-		    const struct aggregate_round *then)
-{
-	return then->held > 0 && now->held < (1 - MORE) * then->held;
-}
-
-/* By what part @now differs from @then. */
-static double change(double now, double then)
-{
-	return now / then - 1;
-}
-
-/*
- * What others do to the queue meanwhile looks like ours to who holds more, and like
- * theirs to who holds less. Where less was held just before, it falls out of both
- * together.
- */
-static double our_share(const struct aggregate *a,
-			const struct aggregate_round *r)
-{
-	double rtt = change(r->rtt, a->before.rtt);
-	double held = change(r->held, a->before.held);
-
-	if (a->probe == PROBE_MORE && is_less(&a->before, &a->earlier)) {
-		rtt -= change(a->before.rtt, a->earlier.rtt);
-		held -= change(a->before.held, a->earlier.held);
-	}
-	return rtt / held;
-}
-
-/*
- * The base becomes longer only here, and by more than the slack only if round
- * trips have been the same all the time: those of a queue of others are not.
- */
-static void renew(struct aggregate *a, double least, int64_t now)
-{
-	double most = wish_of(a);
-
-	if (now - a->period_at <= PERIOD)
-		return;
-	if (a->state == AGGREGATE_YIELD || least < a->seen + slack_of(a))
-		most = larger(most, smaller(a->seen, LONGER * a->base));
-	a->base = larger(a->base, smaller(least, most));
-	a->period_at = now;
-	a->seen = UNSEEN;
-}
-
-static void yield(struct aggregate *a, int64_t now)
-{
-	a->state = AGGREGATE_YIELD;
-	a->limit = AGGREGATE_NONE;
-	a->yield_for = a->yield_for > 0 ? smaller(2 * a->yield_for, PERIOD) : SOON;
-	a->yield_until = now + (int64_t)a->yield_for;
-	if (a->vain < THRICE)
-		a->vain++;
-	a->clear = 0;
-}
-
-/* Nobody else: the queue is ours, or there is none. */
-static void alone(struct aggregate *a)
-{
-	a->vain = 0;
-	a->yield_for = 0;
-}
-
-static void alone_again(struct aggregate *a, double bytes, int64_t now)
-{
-	alone(a);
-	bind_to(a, bytes, now);
-}
-
-static void less_ends(struct aggregate *a, const struct aggregate_round *r,
-		      int64_t now)
-{
-	double slack = slack_of(a), least = r->least;
-
-	if (a->state == AGGREGATE_BOUND && least < a->base - 2 * slack) {
-		/* The path is shorter than was known: and again. */
-		aggregate_set_limit(a, r->held * (least + slack) / least, now);
-	} else if (a->state == AGGREGATE_BOUND) {
-		/* A little shorter: what is beyond luck is believed. */
-		a->base = smaller(a->base, least + slack / 2);
-		aggregate_set_limit(a, (double)a->probe_from, now);
-		renew(a, least, now);
-	} else if (r->limited && r->held < a->before.held &&
-		   (least <= wish_of(a) || our_share(a, r) > SHARE)) {
-		/* Ours. When all lose at once others' queue is gone as well. */
-		a->limit = AGGREGATE_NONE;
-		a->yield_for = 0;
-		if (--a->vain)
-			return;
-		alone_again(a, a->before.held * wish_of(a) / a->before.rtt,
-			    now);
-	} else {
-		yield(a, now);
-		renew(a, least, now);
-	}
-}
-
-static void more_ends(struct aggregate *a, const struct aggregate_round *r,
-		      int64_t now)
-{
-	a->limit = a->probe_from;
-	/* No more was held, as there was less to send, or as pipes repaired. */
-	if (!r->limited || r->held <= a->before.held)
-		return;
-	if (our_share(a, r) >= SHARE) {
-		/* So the path has become slower. */
-		a->best = a->rate;
-		alone(a);
-		return;
-	}
-	/* More costs nothing: it is either others' queue or none. */
-	aggregate_set_limit(a, larger(r->held, (double)a->limit), now);
-	if (r->least <= wish_of(a))
-		return;
-	a->vain_at = now;
-	if (++a->vain < THRICE)
-		return;
-	a->yields++;
-	yield(a, now);
-}
-
-/*
- * Others come by little and little, and our rate falls; or they were there first,
- * and that the limit shrinks does not help. Who has asked in vain need not wait for that:
- * where a queue is long, so are rounds.
- */
-static bool is_suspicious(const struct aggregate *a,
-			  const struct aggregate_round *r, int64_t now)
-{
-	double queue = r->least - a->base, slack = slack_of(a);
-
-	if (!r->limited || queue <= slack)
-		return false;
-	if (queue <= 2 * slack)
-		return a->rate < SHARE * a->best;
-	if (a->vain && (double)(now - a->vain_at) > SOON)
-		return true;
-	return a->limit <= FLOOR_SEGMENTS * a->mss ||
-		(is_less(r, &a->before) && our_share(a, r) < SHARE);
-}
-
-static bool probe(struct aggregate *a, enum aggregate_probe kind,
-		  const struct aggregate_round *r, double bytes, int64_t now)
-{
-	a->probe = kind;
-	a->probe_from = a->limit;
-	a->earlier = a->before;
-	a->before = *r;
-	aggregate_set_limit(a, bytes, now);
-	return true;
-}
-
-static bool probe_begins(struct aggregate *a, const struct aggregate_round *r,
-			 int64_t now)
-{
-	double slack = slack_of(a), part;
-
-	if (a->state == AGGREGATE_YIELD)
-		return now >= a->yield_until && r->least > wish_of(a) &&
-			probe(a, PROBE_LESS, r, SHARE * r->held, now);
-	a->best = larger(a->best, a->rate);
-	if (r->least <= a->base + slack / 2)
-		alone(a);
-	/* First, as who has the base wrong suspects others all the time. */
-	if (now - a->period_at > PERIOD)
-		return probe(a, PROBE_LESS, r,
-			     LESS * r->held * a->base / r->least, now);
-	part = larger(MORE, larger(NOISES * a->noise, 2 * slack) / r->rtt);
-	return is_suspicious(a, r, now) && NOISES * a->noise < r->rtt / 2 &&
-		probe(a, PROBE_MORE, r, r->held + larger(part * r->held,
-		      2 * (double)a->mss), now);
-}
-
-static void probe_ends(struct aggregate *a, const struct aggregate_round *r,
-		       int64_t now)
-{
-	if (a->probe == PROBE_LESS)
-		less_ends(a, r, now);
-	else
-		more_ends(a, r, now);
-	a->probe = PROBE_NONE;
-	a->before.held = 0;
-	a->before.rate = r->rate;
 }
 
 /* --- a round, and its end --- */
@@ -396,18 +184,18 @@ static void end_round(struct aggregate *a, const struct aggregate_ack *ack)
 	if (a->heard.clean >= ROUND_SAMPLES)
 		mind_noise(a, &r);
 	if (a->probe) {
-		probe_ends(a, &r, now);
+		delay_probe_ends(a, &r, now);
 		mind_base(a, r.least);
-	} else if (!probe_begins(a, &r, now)) {
+	} else if (!delay_probe_begins(a, &r, now)) {
 		if (a->state == AGGREGATE_BOUND)
 			follow(a, &r, now);
-		else if (r.least > wish_of(a))
+		else if (r.least > delay_wish(a))
 			a->clear = 0;
 		else if (++a->clear >= THRICE)
-			alone_again(a, a->rate * wish_of(a) / 1e9, now);
+			delay_alone_again(a, a->rate * delay_wish(a) / 1e9, now);
 		a->before = r;
 	}
-	begin_round(a, now);
+	delay_begin_round(a, now);
 }
 
 /* --- FREE: until a queue is seen --- */
@@ -459,13 +247,13 @@ static void start_ends(struct aggregate *a, int64_t now)
 	if (was_there_before(a, known)) {
 		a->base = known + a->spread;
 		a->yields++;
-		yield(a, now);
+		delay_yield(a, now);
 	} else {
 		a->base += a->spread;
-		bind_to(a, a->best * wish_of(a) / 1e9, now);
+		delay_bind(a, a->best * delay_wish(a) / 1e9, now);
 	}
 	/* It has been sent in bursts: a round trip spreads them. */
-	begin_round(a, now + (int64_t)a->base);
+	delay_begin_round(a, now + (int64_t)a->base);
 }
 
 /*
@@ -500,7 +288,7 @@ static void start(struct aggregate *a, const struct aggregate_ack *ack,
 		a->best = larger(a->best, bytes * 1e9 / took);
 		begin_train(a, ack);
 	}
-	seen = 2 * slack_of(a);
+	seen = 2 * delay_slack(a);
 	queue -= a->spread;
 	if (queue < seen)
 		a->queued_at = 0;
@@ -581,7 +369,7 @@ void delay_acked(struct aggregate *a, const struct aggregate_ack *ack)
 	/* Too few for long: those tell of another time. */
 	if (!a->probe && a->heard.n && a->heard.n < ROUND_SAMPLES &&
 	    since > larger(SOON, ROUND_SAMPLES * a->base))
-		begin_round(a, now);
+		delay_begin_round(a, now);
 	if (!a->counted_at) {
 		a->counted_at = ack->counted_at;
 		a->delivered = ack->delivered;
