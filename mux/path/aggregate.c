@@ -132,6 +132,18 @@ void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack)
 		delay_acked(a, ack);
 }
 
+void aggregate_joins(struct aggregate *a, const struct aggregate *first,
+		     int64_t now)
+{
+	if (a->mode == AGGREGATE_DELAY)
+		delay_joins(a, first, now);
+}
+
+int64_t aggregate_round_takes(const struct aggregate *a)
+{
+	return (int64_t)(a->before.rtt + a->base / 2);
+}
+
 /* --- who is to report --- */
 
 /* The path was empty for long enough that a burst would meet no other. */

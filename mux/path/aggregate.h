@@ -102,7 +102,9 @@ struct aggregate {
 	double growth;
 
 	enum aggregate_probe probe;
+	double probe_part;	/* of what was held it lets be held */
 	size_t probe_from;	/* the limit until then */
+	int64_t probe_until;	/* it does not end before: other paths take part */
 	unsigned int vain;	/* probes that showed others' queue, less those of ours */
 	int64_t vain_at;	/* when one that held more last did */
 	unsigned int clear;	/* rounds without a queue, in a row, while we yield */
@@ -140,6 +142,16 @@ void aggregate_unlimited(struct aggregate *a, int64_t now);
 
 /* One was acknowledged that had gone out at once: its pipe had nothing unsent. */
 void aggregate_acked(struct aggregate *a, const struct aggregate_ack *ack);
+
+/*
+ * The @first path of the session begins an experiment. This one takes part where its own limit is
+ * in the way: it holds less or more at the same time, and learns from it as from its own.
+ */
+void aggregate_joins(struct aggregate *a, const struct aggregate *first,
+		     int64_t now);
+
+/* How long a round takes, in ns, by the one before. */
+int64_t aggregate_round_takes(const struct aggregate *a);
 
 /* DSWA: the pipes' windows in all, bytes, and their round trips. */
 void aggregate_windows(struct aggregate *a, double cwnd, double rttmin,

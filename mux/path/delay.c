@@ -379,6 +379,7 @@ void delay_acked(struct aggregate *a, const struct aggregate_ack *ack)
 	if (ack->more)
 		hear(a, ack, rtt);
 	if (a->heard.n >= ROUND_SAMPLES && (double)(now - a->heard.from) >=
-	    larger(ROUND_MIN, a->base / 2))
+	    larger(ROUND_MIN, a->base / 2) &&
+	    (!a->probe || now >= a->probe_until))
 		end_round(a, ack);
 }

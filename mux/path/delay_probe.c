@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Experiments of the law: to hold less, or more, for a round tells whose a queue is. Docs/decisions/0010
- * has the equations.
+ * has the equations, 0022 what several paths do together.
  */
 #include "delay_inside.h"
 
@@ -163,35 +163,68 @@ static bool is_suspicious(const struct aggregate *a,
 }
 
 static bool probe(struct aggregate *a, enum aggregate_probe kind,
-		  const struct aggregate_round *r, double bytes, int64_t now)
+		  const struct aggregate_round *r, double part, int64_t now)
 {
 	a->probe = kind;
+	a->probe_part = part;
 	a->probe_from = a->limit;
 	a->earlier = a->before;
 	a->before = *r;
-	aggregate_set_limit(a, bytes, now);
+	aggregate_set_limit(a, part * r->held, now);
 	return true;
+}
+
+static bool hold_more(struct aggregate *a, const struct aggregate_round *r,
+		      int64_t now)
+{
+	double ns = larger(NOISES * a->noise, 2 * delay_slack(a));
+	double part = larger(MORE, ns / r->rtt);
+
+	part = larger(part, 2 * (double)a->mss / r->held);
+	return probe(a, PROBE_MORE, r, 1 + part, now);
+}
+
+/* What a path that carries little, or nothing now, holds is no matter of its limit. */
+static bool may_join(const struct aggregate *a, enum aggregate_probe kind,
+		     int64_t now)
+{
+	const struct aggregate_round *r = &a->before;
+
+	if (a->state == AGGREGATE_FREE || a->probe || r->held <= 0)
+		return false;
+	if (a->state == AGGREGATE_YIELD && kind == PROBE_MORE)
+		return false;
+	return r->limited && !a->after_idle &&
+	       (double)(now - a->asked_at) < r->rtt;
+}
+
+/* By the same part: what all hold together changes by it, and so does a queue of theirs. */
+void delay_joins(struct aggregate *a, const struct aggregate *first, int64_t now)
+{
+	struct aggregate_round r = a->before;
+
+	if (!may_join(a, first->probe, now))
+		return;
+	probe(a, first->probe, &r, first->probe_part, now);
+	delay_begin_round(a, now);
 }
 
 bool delay_probe_begins(struct aggregate *a, const struct aggregate_round *r,
 			 int64_t now)
 {
-	double slack = delay_slack(a), part;
+	double slack = delay_slack(a);
 
 	if (a->state == AGGREGATE_YIELD)
 		return now >= a->yield_until && r->least > delay_wish(a) &&
-			probe(a, PROBE_LESS, r, SHARE * r->held, now);
+			probe(a, PROBE_LESS, r, SHARE, now);
 	a->best = larger(a->best, a->rate);
 	if (r->least <= a->base + slack / 2)
 		alone(a);
 	/* First, as who has the base wrong suspects others all the time. */
 	if (now - a->period_at > PERIOD)
-		return probe(a, PROBE_LESS, r,
-			     LESS * r->held * a->base / r->least, now);
-	part = larger(MORE, larger(NOISES * a->noise, 2 * slack) / r->rtt);
+		return probe(a, PROBE_LESS, r, LESS * a->base / r->least, now);
 	return is_suspicious(a, r, now) && NOISES * a->noise < r->rtt / 2 &&
-		probe(a, PROBE_MORE, r, r->held + larger(part * r->held,
-		      2 * (double)a->mss), now);
+		hold_more(a, r, now);
 }
 
 void delay_probe_ends(struct aggregate *a, const struct aggregate_round *r,

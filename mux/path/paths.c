@@ -4,6 +4,9 @@
 #include "../pipe/pipe.h"
 #include "forecast.h"
 
+/* No experiment lasts longer for another path's sake. */
+#define TOGETHER NS_PER_SEC
+
 void paths_add(struct paths *paths, unsigned int number, struct pipe *p)
 {
 	p->serial = ++paths->serials;
@@ -147,4 +150,41 @@ bool paths_send(struct paths *paths, struct pipe *p, size_t len, int64_t now,
 	if (paths->npaths > 1)
 		forecast_gives(p->path, len, now);
 	return path_sends(p->path, len, now, before);
+}
+
+/*
+ * What another path holds is strangers' to the law, unless both hold less, or more, at the same
+ * time: then the queue of a bottleneck that is in the way of both follows. Round trips may differ,
+ * so nobody ends before the longest round does, if that is not for long.
+ */
+static void probe_together(struct paths *paths, const struct aggregate *first,
+			   int64_t now)
+{
+	int64_t longest = 0;
+	unsigned int i;
+
+	for (i = 0; i < paths->npaths; i++) {
+		struct aggregate *a = &paths->path[i].aggregate;
+
+		if (a != first)
+			aggregate_joins(a, first, now);
+		if (a->probe && aggregate_round_takes(a) > longest)
+			longest = aggregate_round_takes(a);
+	}
+	if (longest > TOGETHER)
+		longest = TOGETHER;
+	for (i = 0; i < paths->npaths; i++)
+		paths->path[i].aggregate.probe_until = now + longest;
+}
+
+void paths_acked(struct paths *paths, const struct pipe *p,
+		 const struct ack_asked *what, int64_t at, int64_t now,
+		 bool more)
+{
+	const struct aggregate *a = &p->path->aggregate;
+	enum aggregate_probe before = a->probe;
+
+	path_acked(p->path, p, what, at, now, more);
+	if (!before && a->probe && paths->npaths > 1)
+		probe_together(paths, a, at);
 }

@@ -72,4 +72,9 @@ uint8_t paths_with(const struct paths *paths, bool (*is)(const struct pipe *p));
 bool paths_send(struct paths *paths, struct pipe *p, size_t len, int64_t now,
 		size_t *before);
 
+/* As path_acked(). If the path begins an experiment, the others take part. */
+void paths_acked(struct paths *paths, const struct pipe *p,
+		 const struct ack_asked *what, int64_t at, int64_t now,
+		 bool more);
+
 #endif

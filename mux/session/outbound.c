@@ -25,7 +25,7 @@ void outbound_timer(struct timer *t)
 void outbound_acked(struct session *s, struct pipe *p,
 		    const struct ack_asked *what, int64_t at)
 {
-	path_acked(p->path, p, what, at, loop_clock(), s->sched.ready > 0);
+	paths_acked(&s->paths, p, what, at, loop_clock(), s->sched.ready > 0);
 	if (s->out.wait == WAIT_FOR_LIMIT)
 		loop_after(s->engine->loop, &s->out.pump);
 }

@@ -54,9 +54,8 @@ static void take_stamps(struct model *model)
 			.again = e->again, .behind = e->behind,
 		};
 
-		path_acked(model->pipe[e->pipe].pipe.path,
-			   &model->pipe[e->pipe].pipe, &what, e->acked_at,
-			   model->now, model->sched.ready > 0);
+		paths_acked(&model->paths, &model->pipe[e->pipe].pipe, &what,
+			    e->acked_at, model->now, model->sched.ready > 0);
 	}
 	model->stamps = 0;
 }
@@ -475,6 +474,8 @@ void model_init(struct model *model, const struct model_params *params,
 	assert_non_null(model->stamp);
 	network_init(&model->network, &model->is, chance);
 	network_init(&model->second, model->is.second, chance);
+	if (model->is.one_queue)
+		model->second.through = &model->network;
 	sched_init(&model->sched, conn_policies[0], params->policy,
 		   params->pipes, 1);
 	for (i = 0; i < PATHS_MAX; i++)

@@ -54,6 +54,8 @@ static int64_t pass(struct network *n, int64_t now, size_t len)
 {
 	size_t first = len < NETWORK_MTU ? len : NETWORK_MTU;
 
+	if (n->through)
+		return pass(n->through, now, len);
 	if (n->busy_until < now)
 		n->busy_until = now;
 	if (waiting(n, now) + (double)first > (double)n->is->queue) {

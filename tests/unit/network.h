@@ -19,7 +19,8 @@ struct network {
 	const struct model_params *is;
 	struct random *chance;
 	bool bad;		/* within a burst of losses */
-	int64_t busy_until;	/* the bottleneck */
+	struct network *through;	/* whose bottleneck is in the way; NULL: one of its own, */
+	int64_t busy_until;	/* which is at work until then */
 	int64_t arrives, returns;	/* the one before */
 
 	/* seen */

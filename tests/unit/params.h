@@ -31,6 +31,7 @@ struct model_params {
 	unsigned int pipes;
 	unsigned int paths;	/* they are on so many, in equal parts; 0: on one */
 	const struct model_params *second;	/* mile of the second path; NULL: the same one */
+	bool one_queue;		/* which is that of the first path; rate and queue are its */
 	enum reinject_mode reinject;
 	enum tcp_cc cc;
 	bool delayed_acks;	/* every other one, or after 40 ms */
