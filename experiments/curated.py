@@ -73,6 +73,13 @@ DECISIONS = (
 )
 OLDER = "older engine"
 NOT_MEASURED = "Not measured yet"
+NO_EXPERIMENT = (
+    "Of what is published no experiment here has these, so they are not among the figures: pages "
+    "of real sites (beside Fig. 11: -22 and -19 %), which need the Internet; QUIC in Table 5, "
+    "which is of another study; pipes of SCTP without concurrent transfers, (i) and (ii) of §6.5; "
+    "and the switch from pipes of TCP to those of SCTP under loss at the end of §6.5, which is "
+    "tested (`tests/vm/test_sctp.py`), not measured."
+)
 OWN_BOUNDS = "The laboratory's own bounds"
 
 
@@ -223,6 +230,8 @@ def _not_yet(rows: dict[str, list[Line]]) -> Iterator[str]:
             for row, found in rows.items()
         ],
     )
+    yield ""
+    yield NO_EXPERIMENT
     yield ""
 
 
