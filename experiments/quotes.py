@@ -10,7 +10,7 @@ rewritten is to be quoted anew here. Prints what differs, and ends with 1.
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -144,6 +144,21 @@ def claimed(experiment: str, says: str, key: str = "median") -> Number:
     return lambda: float(answer(experiment, says)[key])
 
 
+def attacked(attack: str, *, keys: Sequence[Sequence[str]]) -> tuple[Number, ...]:
+    """What a friend keeps of its rate, how late it is served, what of its memory rp has; of each
+    what is named."""
+    asked = (
+        "a friend's bulk, to that when it is quiet",
+        "99th percentile of a friend's connects, to that when it is quiet",
+        "memory of rp, to its bound (--memory)",
+    )
+    return tuple(
+        claimed("attacks", f"{attack}: {says}", key)
+        for says, wanted in zip(asked, keys, strict=False)
+        for key in wanted
+    )
+
+
 def died(event: str, extend: str = "auto", key: bool = False) -> tuple[Number, Number]:
     """How long a download was silent, and an echo was waited for."""
     return (
@@ -171,7 +186,6 @@ EXPERIMENTS = "experiments/README.md"
 GAME = "game, lte, beside {}: 99th percentile of the round trip beyond that of idle pipes"
 RESETS = "a pipe is reset every 200 ms: rate of the download afterwards, to that before"
 THREE = ("median", "low", "high")
-STALLED = "8 sessions that ask and read no answer: "
 STREAM = "one stream, 100 Mbit/s, 100 ms: rate "
 BESIDE_READERS = (  # the rows of the table, and whom each number is beside
     (
@@ -295,29 +309,18 @@ QUOTES = (
     Quote(
         EXPERIMENTS,
         "keeps all of its rate and is served at most {} times as late",
-        (one("attacks", "connect_times", attack="replayed-handshake"),),
+        (one("attacks", "connect_times", attack="pings"),),
     ),
     Quote(
         EXPERIMENTS,
-        "`bytes-out-of-order` it keeps {} of its rate and is served {} times as late",
-        (
-            one("attacks", "bulk_kept", attack="bytes-out-of-order"),
-            one("attacks", "connect_times", attack="bytes-out-of-order"),
-        ),
+        "`bytes-out-of-order` it keeps {} ({} to {}) of its rate and is served {} times as late",
+        attacked("messages of one byte, out of order", keys=(THREE, THREE[:1])),
     ),
     Quote(
         EXPERIMENTS,
-        "`stalled-control` it keeps {} ({} to {}) and is served {} ({} to {}) times as late; rp's "
-        "memory is {} of its bound",
-        tuple(
-            claimed("attacks", f"{STALLED}{says}", key)
-            for says, keys in (
-                ("a friend's bulk, to that when it is quiet", THREE),
-                ("99th percentile of a friend's connects, to that when it is quiet", THREE),
-                ("memory of rp, to its bound (--memory)", THREE[:1]),
-            )
-            for key in keys
-        ),
+        "`stalled-control` it keeps {} and is served {} times as late; rp's memory is {} of its "
+        "bound",
+        attacked("8 sessions that ask and read no answer", keys=(THREE[:1],) * 3),
     ),
     Quote(
         EXPERIMENTS,

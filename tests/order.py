@@ -23,6 +23,7 @@ MEASURING = (
     "tests/net/test_web_beside.py",
     "tests/net/test_truth.py",
     "tests/net/test_blocking.py",
+    "tests/net/test_one_queue.py",
 )
 # Their tests take longest by the clock, from 20 s on: they begin in the first half of the run, for
 # who begins a long one last keeps the others waiting.
